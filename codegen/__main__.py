@@ -24,6 +24,7 @@ from .emit_pointwise_cpu import emit as emit_pointwise
 from .emit_pointwise_cpu import emit_table
 from .emit_primitives import emit_primitive_kernels_h, emit_primitives_c, emit_primitives_h
 from .emit_python import (
+    emit_python_calls,
     emit_python_family,
     emit_python_lists,
     emit_return_types,
@@ -46,6 +47,7 @@ EMITTERS: Mapping[str, Callable[[Catalog], str]] = {
     "NativeFunctions.h": emit_native_functions_h,
     "Signatures.c": emit_signatures,
     "Families.c": emit_families,
+    "python/Calls.c": emit_python_calls,
     "python/Lists.c": emit_python_lists,
     "python/ReturnTypes.c": emit_return_types,
     "return_types.h": emit_return_types_h,
@@ -75,7 +77,7 @@ def generate(catalog: Catalog) -> dict[str, str]:
     functions = python_families(catalog)
     for name, family in catalog.families().items():
         files[f"ops/{name}.c"] = emit_family(name, family, written_in)
-        files[f"python/of_{name}.c"] = emit_python_family(name, family, functions[name])
+        files[f"python/of_{name}.c"] = emit_python_family(name, functions[name])
     files["Primitives.h"] = emit_primitives_h(catalog.primitives)
     files["PrimitiveKernels.h"] = emit_primitive_kernels_h(catalog.primitives)
     files["Primitives.c"] = emit_primitives_c(catalog.primitives, written_in)

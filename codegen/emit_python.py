@@ -1,5 +1,7 @@
-"""python/of_<family>.c: signature tables, and one short C function per overload for the call. python/Lists.c: all
-families' functions, methods and overloads.
+"""python/of_<family>.c: signature tables. python/Calls.c: one short C function per shape of a call, which the tables
+point to beside the C functions of their overloads. python/Lists.c: all families' functions and methods.
+
+An overload by its full name (`ops.aten.add.Tensor`) has no table: csrc/python/ops.c makes one of its schema.
 
 Overload resolution and conversion are one parser's work (csrc/python/parse.c); nothing of it is repeated here.
 """
@@ -7,10 +9,10 @@ Overload resolution and conversion are one parser's work (csrc/python/parse.c); 
 from __future__ import annotations
 
 import ast
-import re
 from collections.abc import Iterable, Sequence
+from zlib import crc32
 
-from .c_types import NAMED_DEFAULTS, CType, c_arguments, c_result, c_type
+from .c_types import NAMED_DEFAULTS, CType, c_arguments, c_result, c_type, signature_code, value_decl
 from .catalog import Catalog, Operator
 from .emit_functions import YAML, declaration
 from .model import BaseType, ListType, Type, base_of
@@ -121,10 +123,22 @@ def _return_type(op: Operator) -> str:
     return f"tp_return_type_{op.schema.name.unqualified}()" if all(r.name for r in op.schema.returns) else "NULL"
 
 
+def _called(op: Operator, field: str) -> str:
+    """The C function in a field of the signature, as the type that it has."""
+    result = c_result(op.schema)
+    types = [a.c.decl.strip() for a in c_arguments(op.schema)]
+    if result.kind == "value":
+        types.append(f"{value_decl(result)}*")
+    if result.kind == "values":
+        types.append("tp_value *")
+    return f"(({result.decl}(*)({', '.join(types) or 'void'}))s->{field})"
+
+
 def _return(op: Operator) -> str:
     """The statement that makes the call and converts its result."""
     result = c_result(op.schema)
-    call = f"tp_{op.c}({_arguments(op)})"
+    called = _called(op, "fn")
+    call = f"{called}({_arguments(op)})"
     match result.kind:
         case "tensor":
             return f"    return tp_py_wrap_steal({call});\n"
@@ -139,13 +153,13 @@ def _return(op: Operator) -> str:
         case "values":
             return (
                 f"    tp_value results[{result.count}] = {{{{TP_NONE}}}};\n"
-                f"    return tp_py_return_values(tp_{op.c}({_arguments(op)}, results), results, {result.count});\n"
+                f"    return tp_py_return_values({called}({_arguments(op)}, results), results, {result.count});\n"
             )
         case _:
             assert result.value is not None
             arguments = _arguments(op)
             comma = ", " if arguments else ""
-            return f"    TP_PY_RETURN_VALUE_{result.value.code}(tp_{op.c}({arguments}{comma}&result));\n"
+            return f"    TP_PY_RETURN_VALUE_{result.value.code}({called}({arguments}{comma}&result));\n"
 
 
 def _out_branch(signature: Signature, requires_grad: int | None) -> str:
@@ -154,9 +168,10 @@ def _out_branch(signature: Signature, requires_grad: int | None) -> str:
     outs = signature.out.schema.out
     arguments = _arguments(signature.out, _places(signature.op))
     comma = ", " if arguments else ""
+    called = _called(signature.out, "out_fn")
     if len(outs) == 1:
         given = f"v[{index}].{c_type(outs[0].type).member}"
-        call = f"tp_{signature.out.c}({arguments}{comma}{given})"
+        call = f"{called}({arguments}{comma}{given})"
         if requires_grad is not None:
             call = f"tp_py_out_of_factory({call}, {given}, v[{requires_grad}].b)"
         lines = f"        return tp_py_return_object({call}, a->out);\n"
@@ -164,7 +179,7 @@ def _out_branch(signature: Signature, requires_grad: int | None) -> str:
         given = ", ".join(f"v[{index}].tensors.data[{i}]" for i in range(len(outs)))
         lines = (
             f"        if (tp_py_check_out_count(&v[{index}], {len(outs)}) < 0) return NULL;\n"
-            f"        int status = tp_{signature.out.c}({arguments}{comma}{given});\n"
+            f"        int status = {called}({arguments}{comma}{given});\n"
             f"        return tp_py_return_outs(status, {len(outs)}, v[{index}].tensors.data, "
             f"{_return_type(signature.op)});\n"
         )
@@ -178,35 +193,26 @@ def _names(signature: Signature) -> str:
 
 
 class _Family:
-    """The functions that make calls, and the tables of parameters: what is equal is written once."""
+    """The tables of parameters and their defaults: what is equal is written once."""
 
     def __init__(self) -> None:
         self.defaults = Tables("const tp_value ", "default")
         self.params = Tables("const tp_py_param ", "params")
-        self.calls: dict[str, str] = {}
 
-    def call(self, op: Operator, body: str) -> str:
-        return self.calls.setdefault(body, f"call_{op.c}_{len(self.calls)}")
-
-    def signature(self, s: Signature, call: str, function: str | None) -> str:
+    def signature(self, s: Signature, function: str) -> str:
         """The initialiser of a tp_py_signature."""
         rows = "".join(_parameter_row(p, self.defaults) for p in s.parameters)
         positional = sum(not p.keyword for p in s.parameters)
         numbers = str(function in NUMBERS_AS_TENSORS).lower()
-        named = function is not None
-        self_at = next((i for i, p in enumerate(s.parameters) if named and p.name == "self"), 0)
-        varargs = str(named and s.varargs).lower()
+        self_at = next((i for i, p in enumerate(s.parameters) if p.name == "self"), 0)
+        out_fn = f"(tp_fn)tp_{s.out.c}" if s.out is not None else "NULL"
         return (
-            f"    {{{call}, {self.params.name(rows)}, {len(s.parameters)}, {positional}, {self_at}, {numbers}, "
-            f"{varargs}, {c_string(s.text)}, {_names(s)}}},\n"
+            f"    {{{call_of(s)[0]}, (tp_fn)tp_{s.op.c}, {out_fn}, {self.params.name(rows)}, {len(s.parameters)}, "
+            f"{positional}, {self_at}, {numbers}, {str(s.varargs).lower()}, {c_string(s.text)}, {_names(s)}}},\n"
         )
 
     def text(self) -> str:
-        calls = (
-            f"static PyObject *{name}(tp_py_args *a) {{\n    const tp_value *v = a->values;\n    (void)v;\n{body}}}\n"
-            for body, name in self.calls.items()
-        )
-        return "".join(calls) + self.defaults.text() + self.params.text()
+        return self.defaults.text() + self.params.text()
 
 
 def _call(signature: Signature) -> str:
@@ -216,7 +222,7 @@ def _call(signature: Signature) -> str:
         body += _out_branch(signature, requires_grad)
     if requires_grad is not None:
         body += (
-            f"    return tp_py_wrap_factory_steal(tp_{signature.op.c}({_arguments(signature.op)}), "
+            f"    return tp_py_wrap_factory_steal({_called(signature.op, 'fn')}({_arguments(signature.op)}), "
             f"v[{requires_grad}].b);\n"
         )
     else:
@@ -224,15 +230,51 @@ def _call(signature: Signature) -> str:
     return body
 
 
+def call_of(signature: Signature) -> tuple[str, str]:
+    """The name of the C function that makes the call, which all signatures of its shape share, and its body."""
+    body = _call(signature)
+    shape = signature_code(signature.op.schema)
+    if body != _return(signature.op):  # an out= branch, requires_grad
+        shape += f"_{crc32(body.encode()):08x}"
+    elif "tp_return_type_" in body:
+        shape += f"_{signature.op.schema.name.unqualified}"
+    elif "Py_None" in body:
+        shape += "_none"
+    return f"tp_py_call_{shape}", body
+
+
+def _call_head(name: str) -> str:
+    return f"PyObject *{name}(tp_py_args *a, const tp_py_signature *s)"
+
+
+def emit_python_calls(catalog: Catalog) -> str:
+    """python/Calls.c."""
+    bodies: dict[str, str] = {}
+    for name, body in (call_of(s) for f in python_functions(catalog) for s in f.signatures):
+        assert bodies.setdefault(name, body) == body, name
+    calls = (
+        f"{_call_head(name)};\n{_call_head(name)} {{\n    const tp_value *v = a->values;\n    (void)v;\n{body}}}\n"
+        for name, body in sorted(bodies.items())
+    )
+    return "".join(
+        [
+            banner("emit_python.py", YAML, "The calls that Python makes, one function per shape."),
+            '#include "return_types.h"\n',
+            HEAD,
+            *calls,
+        ]
+    )
+
+
 def _table(function: PythonFunction, family: _Family) -> str:
-    rows = [family.signature(s, family.call(s.op, _call(s)), function.name) for s in function.signatures]
+    rows = [family.signature(s, function.name) for s in function.signatures]
     self = "self" if function.method else "NULL"
     module = c_string(f"_{function.module}") if function.module and not function.method else "NULL"
     unused = "" if function.method else "    (void)self;\n"
     return (
         f"static const tp_py_signature signatures_{function.c}[] = {{\n{''.join(rows)}}};\n"
         f"const tp_py_function tp_py_table_{function.c} = {{{c_string(function.name)}, "
-        f"signatures_{function.c}, {len(function.signatures)}, {module}}};\n"
+        f"signatures_{function.c}, {len(function.signatures)}, {module}, NULL}};\n"
         f"static PyObject *py_{function.c}(PyObject *self, PyObject *const *args, Py_ssize_t nargs, "
         f"PyObject *kwnames) {{\n"
         f"{unused}    return tp_py_call(&tp_py_table_{function.c}, {self}, args, nargs, kwnames);\n}}\n\n"
@@ -247,31 +289,6 @@ def _method_row(function: PythonFunction) -> str:
     )
 
 
-def _overload_signature(op: Operator) -> Signature:
-    """All arguments of the schema by their own names, out= ones too: what `ops.aten.<name>.<overload>` takes."""
-    keyword = {a.name for a in op.schema.kwarg_only + op.schema.out}
-    parameters = tuple(Parameter(a.name, a.type, a.default, a.name in keyword) for a in op.schema.arguments)
-    return Signature(op, None, parameters, True)
-
-
-def _overload_call(op: Operator) -> str:
-    if op.kind != "out":
-        return _return(op)
-    parts = [f"tp_unbox_{a.c.code}(&v[{i}])" for i, a in enumerate(c_arguments(op.schema))]
-    if not op.schema.returns:
-        return f"    return tp_py_return_object(tp_{op.c}({', '.join(parts)}), Py_None);\n"
-    first = len(op.schema.arguments) - len(op.schema.out)
-    outs = ", ".join(f"v[{first + i}].tensor" for i in range(len(op.schema.out)))
-    call = f"tp_{op.c}({', '.join(parts)})"
-    return f"    return tp_py_return_outs({call}, {len(op.schema.out)}, (tp_tensor *[]){{{outs}}}, NULL);\n"
-
-
-def _overload(op: Operator, family: _Family) -> str:
-    """The operator by its full name, one signature."""
-    row = family.signature(_overload_signature(op), family.call(op, _overload_call(op)), None)
-    return f"const tp_py_signature tp_py_signature_{op.c}[] = {{\n{row}}};\n"
-
-
 def modules_of(functions: Sequence[PythonFunction]) -> list[str]:
     return sorted({f.module for f in functions if not f.method})
 
@@ -280,20 +297,20 @@ def _rows(name: str, functions: Iterable[PythonFunction]) -> str:
     return f"PyMethodDef {name}[] = {{\n{''.join(map(_method_row, functions))}    {{NULL, NULL, 0, NULL}},\n}};\n"
 
 
-def emit_python_family(name: str, catalog: Catalog, functions: Sequence[PythonFunction]) -> str:
+def emit_python_family(name: str, functions: Sequence[PythonFunction]) -> str:
     """`functions` are those whose first overload is the family's."""
     family = _Family()
-    tables = "".join(_table(f, family) for f in functions) + "".join(_overload(op, family) for op in catalog)
-    called = family.text()
-    names = set(re.findall(r"\btp_(\w+)\(", called))
+    tables = "".join(_table(f, family) for f in functions)
+    signatures = [s for f in functions for s in f.signatures]
+    called = {op.c: op for s in signatures for op in (s.op, s.out) if op is not None}
     return "".join(
         [
             banner("emit_python.py", f"{YAML}{name}.yaml", f"The operators of {name} as Python calls them."),
-            '#include "return_types.h"\n',
             HEAD,
-            *(declaration(op) for op in catalog.by_name.values() if op.c in names),
+            *(declaration(op) for op in called.values()),
+            *(f"{_call_head(call)};\n" for call in sorted({call_of(s)[0] for s in signatures})),
             "\n",
-            called,
+            family.text(),
             tables,
             *(
                 _rows(f"tp_py_{module or 'top'}_{name}", (f for f in functions if not f.method and f.module == module))
@@ -316,8 +333,8 @@ def emit_python_lists(catalog: Catalog) -> str:
     families = python_families(catalog)
     modules = modules_of([f for functions in families.values() for f in functions])
     out = [
-        banner("emit_python.py", YAML, "Every function, method and overload, family by family."),
-        '#include "python/ops.h"\n#include "python/returns.h"\n\n',
+        banner("emit_python.py", YAML, "Every function and method, family by family."),
+        '#include "python/parse.h"\n#include "python/returns.h"\n\n',
     ]
     for module in modules:
         names = [
@@ -333,10 +350,6 @@ def emit_python_lists(catalog: Catalog) -> str:
     names = [f"tp_py_methods_{name}" for name in families]
     out += [f"extern PyMethodDef {name}[];\n" for name in names]
     out.append(f"PyMethodDef *const tp_py_generated_methods[] = {{{', '.join(names)}, NULL}};\n\n")
-    out += [f"extern const tp_py_signature tp_py_signature_{op.c}[];\n" for op in catalog]
-    out.append("const tp_py_function tp_py_overloads[] = {\n")
-    out += [f"    {{{c_string(str(op.schema.name))}, tp_py_signature_{op.c}, 1, NULL}},\n" for op in catalog]
-    out.append("};\nconst int64_t tp_py_overload_count = TP_COUNTOF(tp_py_overloads);\n\n")
     out.append(
         "int tp_py_init_functions(PyObject *m) {\n    if (tp_py_add_functions(m, NULL, functions_top) < 0) return -1;\n"
     )

@@ -238,7 +238,7 @@ static bool named_default(const tp_argument *a, tp_value *v) {
     return false;
 }
 
-static bool read_default(const tp_argument *a, tp_value *v) {
+bool tp_read_default(const tp_argument *a, tp_value *v) {
     tp_scalar number;
     if (named_default(a, v)) return true;
     *v = (tp_value){.tag = TP_NONE};
@@ -298,7 +298,7 @@ static bool read_arguments(reader *r, tp_argument *arguments, tp_value *defaults
         a->is_out = keyword && a->is_write;
         if (take(r, "=")) {
             a->default_value = default_text(r);
-            if (r->problem || !read_default(a, &defaults[*n])) return complain(r, "this is no default for its type");
+            if (r->problem || !tp_read_default(a, &defaults[*n])) return complain(r, "this is no default for its type");
             has_default = true;
         } else if (has_default && !keyword)
             return complain(r, "an argument without a default stands after one with it");

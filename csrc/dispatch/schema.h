@@ -20,7 +20,10 @@ tp_op *tp_define(const char *schema, const char *source);
 void tp_undefine(tp_op *op);
 /* Whether an operator was declared here, not by the YAML. */
 bool tp_is_definition(const tp_op *op);
-/* The default of an argument as a value that lives as long as the operator; NULL if it has none. */
+/* The default of an argument, which has one, as a value; false: it is none for its type, or memory is out. What it
+ * holds besides stays. */
+bool tp_read_default(const tp_argument *a, tp_value *v);
+/* The default of a definition's argument as a value that lives as long as the operator; NULL if it has none. */
 const tp_value *tp_default_of(const tp_op *op, int argument);
 /* The primitives that a definition's kernel for Dense calls, as in tp_op_info; they stay. Comes before that kernel is
  * registered. */

@@ -1,4 +1,4 @@
-/* ops.c: OpOverload: one operator as a callable object, at the cost of the plain function.
+/* ops.c: OpOverload: one operator as a callable object, whose signature is made of the operator's schema.
  *
  * tensorpy/ops.py gives them their places: tensorpy.ops.aten.add.Tensor. */
 #include "python/ops.h"
@@ -21,17 +21,16 @@ static PyObject *overload_call(PyObject *o, PyObject *const *args, size_t nargs,
     return tp_py_call(((py_overload *)o)->function, NULL, args, (Py_ssize_t)nargs, kwnames);
 }
 
-/* ---- operators that were declared at run time ---- */
+/* ---- an operator's signature, made of its schema ---- */
 
-typedef struct declared {
-    struct declared *next;
-    const tp_op *op;
+typedef struct described {
+    struct described *next;
     tp_py_function function;
     tp_py_signature signature;
     char name[128];
-    tp_py_param params[];
-} declared;
-static declared *all_declared; /* under the host lock; they stay */
+    tp_py_param params[]; /* and then their defaults */
+} described;
+static described *all_described; /* under the host lock; they stay */
 
 /* How the parser takes a single number for a list (tp_py_param). */
 static uint8_t size_of(const tp_argument *a) {
@@ -40,38 +39,40 @@ static uint8_t size_of(const tp_argument *a) {
     return n == 1 ? 255 : (uint8_t)n;
 }
 
-static declared *declare(const tp_op *op) {
+static PyObject *call_described(tp_py_args *a, const tp_py_signature *s);
+
+static described *describe(const tp_op *op) {
     const tp_op_info *info = op->info;
-    declared *d = PyMem_Calloc(1, sizeof *d + info->nargs * sizeof(tp_py_param));
+    described *d = PyMem_Calloc(1, sizeof *d + info->nargs * (sizeof(tp_py_param) + sizeof(tp_value)));
     if (!d) return PyErr_NoMemory(), NULL;
+    tp_value *defaults = (tp_value *)(d->params + info->nargs);
     for (int i = 0; i < info->nargs; i++) {
         const tp_argument *a = &info->args[i];
         int flags = (a->optional ? TP_PARAM_OPTIONAL : 0) | (a->default_value ? TP_PARAM_DEFAULT : 0) |
                     (a->kwarg_only ? TP_PARAM_KEYWORD : 0);
-        d->params[i] = (tp_py_param){a->name, a->type, a->tag, (uint8_t)flags, size_of(a), tp_default_of(op, i)};
+        if (a->default_value && !tp_read_default(a, &defaults[i])) return PyErr_NoMemory(), PyMem_Free(d), NULL;
+        d->params[i] =
+            (tp_py_param){a->name, a->type, a->tag, (uint8_t)flags, size_of(a), a->default_value ? &defaults[i] : NULL};
         d->signature.npositional += !a->kwarg_only;
     }
     tp_op_name(op, d->name);
-    d->op = op;
+    d->signature.call = call_described;
     d->signature.params = d->params;
     d->signature.nparams = (uint8_t)info->nargs;
     d->signature.text = info->schema;
     d->signature.op = d->name;
-    d->function = (tp_py_function){d->name, &d->signature, 1, NULL};
-    d->next = all_declared;
-    return all_declared = d;
+    d->function = (tp_py_function){d->name, &d->signature, 1, NULL, op};
+    d->next = all_described;
+    return all_described = d;
 }
 
 const tp_py_function *tp_py_overload(const tp_op *op) {
     char name[128];
-    tp_op_name(op, name);
-    for (int64_t i = 0; !tp_is_definition(op) && i < tp_py_overload_count; i++)
-        if (strcmp(tp_py_overloads[i].name, name) == 0) return &tp_py_overloads[i];
-    if (!tp_is_definition(op))
-        return PyErr_Format(PyExc_AttributeError, "'%s' cannot be called from Python", name), NULL;
-    declared *d = all_declared;
-    while (d && d->op != op) d = d->next;
-    if (!d) d = declare(op);
+    if (op->info->is_primitive)
+        return PyErr_Format(PyExc_AttributeError, "'%s' cannot be called from Python", tp_op_name(op, name)), NULL;
+    described *d = all_described;
+    while (d && d->function.op != op) d = d->next;
+    if (!d) d = describe(op);
     return d ? &d->function : NULL;
 }
 
@@ -88,28 +89,18 @@ static void fill_in_written(const tp_op_info *info, const tp_value *args, tp_val
     }
 }
 
-/* A boxed call of what the arguments say, below the layers that `ks` leaves out, or from the top. */
-static PyObject *call_boxed(const py_overload *o, const tp_keyset *ks, PyObject *const *args, Py_ssize_t nargs,
-                            PyObject *kwnames) {
-    tp_py_args a;
+/* The boxed call of what was parsed, below the layers that `ks` leaves out, or from the top. */
+static PyObject *call_boxed(const tp_op *op, const tp_keyset *ks, const tp_py_args *a) {
     tp_value results[TP_MAX_RESULTS];
-    const tp_py_signature *s = tp_py_select(o->function, &a, NULL, args, nargs, kwnames);
-    if (!s) return NULL;
-    for (int i = 0; i < o->op->info->nreturns; i++) results[i] = (tp_value){.tag = TP_NONE};
-    if (a.kind && !ks && tp_py_asks_call(a.kind, NULL, args, nargs, kwnames)) {
-        tp_py_args_free(&a);
-        return tp_py_ask_steal(Py_NewRef((PyObject *)o), NULL, args, nargs, kwnames);
-    }
-    int status = ks ? tp_redispatch_boxed(o->op, *ks, a.values, results) : tp_call_boxed(o->op, a.values, results);
-    if (status == 0) fill_in_written(o->op->info, a.values, results);
-    PyObject *result = status < 0 ? tp_py_raise() : tp_py_from_results_steal(o->op, results);
-    if (a.kind) result = tp_py_of_kind_steal(a.kind, result);
-    tp_py_args_free(&a);
-    return result;
+    for (int i = 0; i < op->info->nreturns; i++) results[i] = (tp_value){.tag = TP_NONE};
+    int status = ks ? tp_redispatch_boxed(op, *ks, a->values, results) : tp_call_boxed(op, a->values, results);
+    if (status == 0) fill_in_written(op->info, a->values, results);
+    return status < 0 ? tp_py_raise() : tp_py_from_results_steal(op, results);
 }
 
-static PyObject *declared_call(PyObject *o, PyObject *const *args, size_t nargs, PyObject *kwnames) {
-    return call_boxed((py_overload *)o, NULL, args, PyVectorcall_NARGS(nargs), kwnames);
+static PyObject *call_described(tp_py_args *a, const tp_py_signature *s) {
+    const described *d = (const described *)((const char *)s - offsetof(described, signature));
+    return call_boxed(d->function.op, NULL, a);
 }
 
 /* redispatch(keys, *args, **kwargs) */
@@ -117,7 +108,12 @@ static PyObject *redispatch(PyObject *o, PyObject *const *args, Py_ssize_t nargs
     if (nargs == 0) return PyErr_Format(PyExc_TypeError, "redispatch() takes a key set and the operator's arguments");
     const tp_keyset ks = PyLong_AsUnsignedLongLong(args[0]);
     if (PyErr_Occurred()) return NULL;
-    return call_boxed((py_overload *)o, &ks, args + 1, nargs - 1, kwnames);
+    tp_py_args a;
+    if (!tp_py_select(((py_overload *)o)->function, &a, NULL, args + 1, nargs - 1, kwnames)) return NULL;
+    PyObject *result = call_boxed(((py_overload *)o)->op, &ks, &a);
+    if (a.kind) result = tp_py_of_kind_steal(a.kind, result);
+    tp_py_args_free(&a);
+    return result;
 }
 
 static PyObject *overload_reduce(PyObject *o, PyObject *unused) {
@@ -236,8 +232,7 @@ static PyObject *new_overload(const tp_op *op) {
     const tp_py_function *function = tp_py_overload(op);
     py_overload *o = function ? PyObject_New(py_overload, &overload_type) : NULL;
     if (!o) return NULL;
-    vectorcallfunc call = tp_is_definition(op) ? declared_call : overload_call;
-    *o = (py_overload){o->ob_base, call, function, op};
+    *o = (py_overload){o->ob_base, overload_call, function, op};
     return (PyObject *)o;
 }
 

@@ -3,8 +3,7 @@
 
 #include "python/parse.h"
 
-/* The overload of an operator: a generated one, or made of its declaration. Lives for ever; NULL with the exception
- * set. */
+/* The overload of an operator, made of its schema at first use. Lives for ever; NULL with the exception set. */
 const tp_py_function *tp_py_overload(const tp_op *op);
 /* The object of tensorpy.ops; new. */
 PyObject *tp_py_overload_object(const tp_op *op);

@@ -573,8 +573,7 @@ const tp_py_signature *tp_py_select(const tp_py_function *f, tp_py_args *a, PyOb
 PyObject *(*tp_py_object_of_overload)(const tp_op *op);
 
 static PyObject *function_object(const tp_py_function *f, PyObject *self) {
-    if (f >= tp_py_overloads && f < tp_py_overloads + tp_py_overload_count)
-        return tp_py_object_of_overload(tp_find_op_qualified(f->name));
+    if (f->op) return tp_py_object_of_overload(f->op);
     return tp_py_function_object(f->module, f->name, self != NULL);
 }
 
@@ -583,7 +582,7 @@ TP_COLD static PyObject *call_of_kind(const tp_py_function *f, const tp_py_signa
                                       PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
     PyObject *result = tp_py_asks_call(a->kind, self, args, nargs, kwnames)
                            ? tp_py_ask_steal(function_object(f, self), self, args, nargs, kwnames)
-                           : tp_py_of_kind_steal(a->kind, s->call(a));
+                           : tp_py_of_kind_steal(a->kind, s->call(a, s));
     tp_py_args_free(a);
     return result;
 }
@@ -647,7 +646,7 @@ PyObject *tp_py_call(const tp_py_function *f, PyObject *self, PyObject *const *a
     const tp_py_signature *s = choose(f, &a, self, args, PyVectorcall_NARGS(nargs), kwnames);
     if (tp_unlikely(!s)) return call_of_stand_ins(f, self, args, PyVectorcall_NARGS(nargs), kwnames);
     if (tp_unlikely(a.kind != NULL)) return call_of_kind(f, s, &a, self, args, PyVectorcall_NARGS(nargs), kwnames);
-    PyObject *result = s->call(&a);
+    PyObject *result = s->call(&a, s);
     if (tp_unlikely(a.blocks || a.held || a.nmade)) tp_py_args_free(&a);
     return result;
 }

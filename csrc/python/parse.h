@@ -1,8 +1,9 @@
 /* parse.h: arguments of a Python call into boxed values: signature tables and one parser.
  *
  * The generator writes a tp_py_function per Python name: its signatures in the order in which they are tried, each with
- * its parameters and a C function that makes the call. The parser fills in `args->values` in the order of the
- * parameters; lists and numbers live in the scratch space of tp_py_args, which tp_py_args_free lets go. */
+ * its parameters, the operator's C function, and the function that calls it with parsed values. The parser fills in
+ * `args->values` in the order of the parameters; lists and numbers live in the scratch space of tp_py_args, which
+ * tp_py_args_free lets go. */
 #pragma once
 
 #include "python/common.h"
@@ -30,9 +31,11 @@ typedef struct {
 } tp_py_param;
 
 typedef struct tp_py_args tp_py_args;
+typedef struct tp_py_signature tp_py_signature;
 
-typedef struct {
-    PyObject *(*call)(tp_py_args *args);
+struct tp_py_signature {
+    PyObject *(*call)(tp_py_args *args, const tp_py_signature *signature); /* shared by signatures of its shape */
+    tp_fn fn, out_fn; /* what it calls: tp_add_Tensor, and with out= tp_add_out; NULL */
     const tp_py_param *params;
     uint8_t nparams, npositional;
     uint8_t self_at; /* the parameter that a method's object fills: not the first of where and polygamma */
@@ -40,13 +43,14 @@ typedef struct {
     bool varargs;    /* the first parameter after self is a list of ints that may be spread: view(2, 3) */
     const char *text;
     const char *op, *out; /* the overload, and its out= variant or NULL: "add.Tensor", "add.out" */
-} tp_py_signature;
+};
 
 typedef struct {
     const char *name;
     const tp_py_signature *signatures;
     int nsignatures;
     const char *module; /* of _C: "_nn"; NULL: itself, or a method */
+    const tp_op *op;    /* the overload that is called by its full name; NULL: a function or a method */
 } tp_py_function;
 
 struct tp_py_args {
@@ -86,7 +90,3 @@ TP_INLINE PyObject *tp_py_return_object(int status, PyObject *o) { return status
 
 /* The object of tensorpy.ops for an overload, new: ops.c, which stands above, sets it. */
 extern PyObject *(*tp_py_object_of_overload)(const tp_op *op);
-
-/* Generated: one entry per operator; its name is "add.Tensor". */
-extern const tp_py_function tp_py_overloads[];
-extern const int64_t tp_py_overload_count;

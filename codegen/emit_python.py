@@ -208,7 +208,7 @@ class _Family:
         out_fn = f"(tp_fn)tp_{s.out.c}" if s.out is not None else "NULL"
         return (
             f"    {{{call_of(s)[0]}, (tp_fn)tp_{s.op.c}, {out_fn}, {self.params.name(rows)}, {len(s.parameters)}, "
-            f"{positional}, {self_at}, {numbers}, {str(s.varargs).lower()}, {c_string(s.text)}, {_names(s)}}},\n"
+            f"{positional}, {self_at}, {numbers}, {str(s.varargs).lower()}, {_names(s)}}},\n"
         )
 
     def text(self) -> str:

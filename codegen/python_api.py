@@ -76,17 +76,6 @@ class Signature:
             and self.op.schema.positional[0].name == "self"
         )
 
-    @property
-    def text(self) -> str:
-        parts = []
-        starred = False
-        for p in self.parameters:
-            if p.keyword and not starred:
-                starred = True
-                parts.append("*")
-            parts.append(f"{python_type(p.type)} {p.name}" + (f"={p.default}" if p.default is not None else ""))
-        return f"({', '.join(parts)})"
-
 
 @dataclass(frozen=True, slots=True)
 class Merged:

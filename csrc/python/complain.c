@@ -1,6 +1,8 @@
 /* complain.c: see complain.h. */
 #include "python/complain.h"
 
+#include "python/values.h"
+
 #include <string.h>
 
 /* ---- elements ---- */
@@ -67,6 +69,30 @@ void tp_py_complain_spread(tp_text *why, const tp_py_param *p, Py_ssize_t positi
         add_element(why, p, position, i, items[i]);
         return;
     }
+}
+
+/* ---- signatures ---- */
+
+static void add_default(tp_text *text, const tp_value *value) {
+    PyObject *o = tp_py_from_argument(value), *printed = o ? PyObject_Repr(o) : NULL;
+    const char *chars = printed ? PyUnicode_AsUTF8(printed) : NULL;
+    tp_text_add(text, "=%s", chars ? chars : "...");
+    if (!chars) PyErr_Clear();
+    Py_XDECREF(printed);
+    Py_XDECREF(o);
+}
+
+void tp_py_describe_signature(tp_text *text, const tp_py_signature *s) {
+    bool starred = false;
+    tp_text_add(text, "(");
+    for (int i = 0; i < s->nparams; i++) {
+        const tp_py_param *p = &s->params[i];
+        bool star = !starred && p->flags & TP_PARAM_KEYWORD;
+        tp_text_add(text, "%s%s%s %s", i ? ", " : "", star ? "*, " : "", p->type, p->name);
+        if (p->flags & TP_PARAM_DEFAULT) add_default(text, p->value);
+        starred |= star;
+    }
+    tp_text_add(text, ")");
 }
 
 /* ---- keywords ---- */

@@ -9,6 +9,8 @@ void tp_py_complain_type(tp_text *why, const tp_py_param *p, Py_ssize_t position
 /* The same of n arguments that are one list: view(2, "a"). */
 void tp_py_complain_spread(tp_text *why, const tp_py_param *p, Py_ssize_t position, PyObject *const *items,
                            Py_ssize_t n) TP_COLD;
+/* "(Tensor self, int dim, *, dtype dtype=None)" */
+void tp_py_describe_signature(tp_text *text, const tp_py_signature *s) TP_COLD;
 /* A name among `n` (some of them NULL) that `text` may be a slip of the pen for, or NULL. */
 const char *tp_py_meant(const char *text, const char *const *names, int n) TP_COLD;
 /* TypeError: an unexpected keyword; NULL. */

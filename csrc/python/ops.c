@@ -59,7 +59,6 @@ static described *describe(const tp_op *op) {
     d->signature.call = call_described;
     d->signature.params = d->params;
     d->signature.nparams = (uint8_t)info->nargs;
-    d->signature.text = info->schema;
     d->signature.op = d->name;
     d->function = (tp_py_function){d->name, &d->signature, 1, NULL, op};
     d->next = all_described;

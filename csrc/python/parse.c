@@ -523,7 +523,9 @@ static PyObject *no_match(const tp_py_function *f, PyObject *self, PyObject *con
         if (ok < 0) return NULL;
         if (f->nsignatures == 1 || (meant == 1 && may_be_meant(&f->signatures[s], self, given_args)))
             return fail_only(f->name, why.text ? why.text : "");
-        tp_text_add(&text, "\n * %s: %s", f->signatures[s].text, why.text ? why.text : "");
+        tp_text_add(&text, "\n * ");
+        tp_py_describe_signature(&text, &f->signatures[s]);
+        tp_text_add(&text, ": %s", why.text ? why.text : "");
     }
     tp_autotext given = {0};
     describe_arguments(&given, args, nargs, kwnames);

@@ -41,7 +41,6 @@ struct tp_py_signature {
     uint8_t self_at; /* the parameter that a method's object fills: not the first of where and polygamma */
     bool numbers;    /* numbers are taken as tensors, at the second attempt: mul(2, t), add(t, 2, out=o) */
     bool varargs;    /* the first parameter after self is a list of ints that may be spread: view(2, 3) */
-    const char *text;
     const char *op, *out; /* the overload, and its out= variant or NULL: "add.Tensor", "add.out" */
 };
 

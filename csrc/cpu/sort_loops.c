@@ -34,7 +34,6 @@
 #define LANE_MASK __mmask16
 #define LANE_NUMBERS _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15)
 #define IS_BELOW(a, b) _mm512_cmplt_epi32_mask(a, b)
-#define GATHER(places, from) _mm512_i32gather_epi32(places, from, 4)
 #include "cpu/sort_words.h"
 #undef NAME
 #undef WORD
@@ -45,7 +44,6 @@
 #undef LANE_MASK
 #undef LANE_NUMBERS
 #undef IS_BELOW
-#undef GATHER
 
 #define NAME(x) x##_64
 #define WORD int64_t
@@ -56,7 +54,6 @@
 #define LANE_MASK __mmask8
 #define LANE_NUMBERS _mm512_setr_epi64(0, 1, 2, 3, 4, 5, 6, 7)
 #define IS_BELOW(a, b) _mm512_cmplt_epi64_mask(a, b)
-#define GATHER(places, from) _mm512_i64gather_epi64(places, from, 8)
 #include "cpu/sort_words.h"
 
 /* ---- elements as words ---- */

@@ -1,10 +1,10 @@
 /* sort_vectors.h: lines of signed integers in order by vectors of AVX-512; included once per WORD, with NAME, MOST (the
  * largest word) and the forms of intrinsics of its width.
  *
- * Quicksort whose parts are packed by compression of vectors, and whose ends go through a bitonic network in registers
- * (Blacher, Giesen and Kuehne, Fast and Robust Vectorized In-Place Sorting of Primitive Types, SEA 2021). A word of a
- * block of `rows` vectors is at place lane * rows + row in the order of the network, so that exchanges within a lane,
- * which are most, need no permutation. Equal words are not told apart. */
+ * Quicksort in place, whose parts are packed by compression of vectors, and whose ends go through a bitonic network in
+ * registers (Blacher, Giesen and Kuehne, Fast and Robust Vectorized In-Place Sorting of Primitive Types, SEA 2021). A
+ * word of a block of `rows` vectors is at place lane * rows + row in the order of the network, so that exchanges within
+ * a lane, which are most, need no permutation. Equal words are not told apart. */
 
 #define LANES (64 / (int)sizeof(WORD))
 #define LARGEST (16 * LANES) /* words of the largest block */
@@ -65,23 +65,41 @@ TP_INLINE LANE_MASK NAME(first_lanes)(int64_t n) {
     return n >= LANES ? (LANE_MASK)-1 : n <= 0 ? 0 : (LANE_MASK)((1u << n) - 1);
 }
 
-/* Up to rows * LANES words, from the network's order into that of memory. */
+/* Vectors from the network's order into that of memory. A step takes two vectors whose rows differ in a bit, and makes
+ * of them one of their lower and one of their upper halves, word by word: the row's bit becomes the lowest of the
+ * place, and the place's highest bit tells the two apart. */
+TP_INLINE void NAME(to_memory_order)(__m512i *v, int rows) {
+    const __m512i half = FORM(_mm512_srli)(LANE_NUMBERS, 1);
+    const __m512i second =
+        FORM(_mm512_mullo)(_mm512_and_si512(LANE_NUMBERS, FORM(_mm512_set1)(1)), FORM(_mm512_set1)(LANES));
+    const __m512i lower = _mm512_or_si512(half, second);
+    const __m512i upper = FORM(_mm512_add)(lower, FORM(_mm512_set1)(LANES / 2));
+#pragma GCC unroll 8
+    for (int d = (rows < LANES ? rows : LANES) / 2; d > 0; d /= 2)
+#pragma GCC unroll 16
+        for (int r = 0; r < rows; r++) {
+            if (r & d) continue;
+            const __m512i a = v[r], b = v[r + d];
+            v[r] = FORM(_mm512_permutex2var)(a, lower, b);
+            v[r + d] = FORM(_mm512_permutex2var)(a, upper, b);
+        }
+}
+
+/* Up to rows * LANES words. */
 TP_INLINE void NAME(sort_block_of)(WORD *line, int64_t n, int rows) {
     __m512i v[16];
-    WORD sorted[LARGEST];
+    const int per_lane = rows > LANES ? rows / LANES : 1; /* vectors that hold the words of a lane */
 #pragma GCC unroll 16
     for (int r = 0; r < rows; r++)
         v[r] = FORM(_mm512_mask_loadu)(FORM(_mm512_set1)(MOST), NAME(first_lanes)(n - LANES * r), line + LANES * r);
     NAME(sort_lanes)(v, rows);
 #pragma GCC unroll 8
     for (int lanes = 2; lanes <= LANES; lanes *= 2) NAME(merge_lanes)(v, rows, lanes);
+    NAME(to_memory_order)(v, rows);
 #pragma GCC unroll 16
-    for (int r = 0; r < rows; r++) _mm512_storeu_si512(sorted + LANES * r, v[r]);
-    for (int64_t at = 0; at < n; at += LANES) {
-        WORD place[LANES];
-        for (int l = 0; l < LANES; l++) place[l] = (WORD)((at + l) % rows * LANES + (at + l) / rows);
-        __m512i words = GATHER(_mm512_loadu_si512(place), sorted);
-        FORM(_mm512_mask_storeu)(line + at, NAME(first_lanes)(n - at), words);
+    for (int r = 0; r < rows; r++) {
+        const int64_t at = LANES * ((r % LANES) * per_lane + r / LANES);
+        FORM(_mm512_mask_storeu)(line + at, NAME(first_lanes)(n - at), v[r]);
     }
 }
 
@@ -91,31 +109,74 @@ static void NAME(sort_block)(WORD *line, int64_t n) {
     else NAME(sort_block_of)(line, n, 16);
 }
 
-/* Words below the pivot to the front, how many there are, or -1. Those that wait in `spare` follow. A vector that is
- * stored ends no later than the one that was read. */
-static int64_t NAME(part)(WORD *restrict line, WORD *restrict spare, int64_t n, WORD pivot) {
-    int64_t low = 0, high = 0;
+/* A line while it is parted in place: [low, unread) and [read, high) are free, what lies between has not been read. */
+typedef struct {
+    WORD *low, *unread, *read, *high;
+} NAME(parting);
+
+/* Words below the bound to the lower end of what is free, the others to the upper end. A whole vector is stored at
+ * the lower, which has to have room for one. */
+TP_INLINE void NAME(put_vector)(NAME(parting) * p, __m512i v, __m512i bound) {
+    LANE_MASK below = IS_BELOW(v, bound);
+    int count = __builtin_popcount(below);
+    _mm512_storeu_si512(p->low, FORM(_mm512_maskz_compress)(below, v));
+    p->low += count;
+    p->high -= LANES - count;
+    __m512i above = FORM(_mm512_maskz_compress)((LANE_MASK)~below, v);
+    FORM(_mm512_mask_storeu)(p->high, (LANE_MASK)((LANE_MASK)-1 >> count), above);
+}
+
+/* The same of the first n words, to the word. */
+TP_INLINE void NAME(put_words)(NAME(parting) * p, __m512i v, int64_t n, __m512i bound) {
+    const LANE_MASK all = NAME(first_lanes)(n), below = IS_BELOW(v, bound) & all, rest = (LANE_MASK)~below & all;
+    int count = __builtin_popcount(below);
+    p->high -= n - count;
+    FORM(_mm512_mask_storeu)(p->low, NAME(first_lanes)(count), FORM(_mm512_maskz_compress)(below, v));
+    FORM(_mm512_mask_storeu)(p->high, NAME(first_lanes)(n - count), FORM(_mm512_maskz_compress)(rest, v));
+    p->low += count;
+}
+
+#define AT_ONCE 8 /* vectors that are read from one end */
+
+/* Reads a batch from the end that has less room, which then has enough: a batch from each end is held back. */
+TP_INLINE const WORD *NAME(read_batch)(NAME(parting) * p, int batch) {
+    const bool upper = p->unread - p->low > p->high - p->read; /* no branch: it could not be predicted */
+    const WORD *from = upper ? p->read - batch * LANES : p->unread;
+    p->unread += upper ? 0 : batch * LANES;
+    p->read -= upper ? batch * LANES : 0;
+    return from;
+}
+
+/* Words below the pivot to the front; how many there are, or -1. n is more than two batches. */
+static int64_t NAME(part)(WORD *line, int64_t n, WORD pivot) {
+    const int64_t batch = AT_ONCE * LANES;
     const __m512i bound = FORM(_mm512_set1)(pivot);
-    for (int64_t begin = 0; begin < n; begin += PER_LOOK) {
-        int64_t end = n - begin < PER_LOOK ? n : begin + PER_LOOK, i = begin;
-        for (; i + LANES <= end; i += LANES) {
-            __m512i v = _mm512_loadu_si512(line + i);
-            LANE_MASK below = IS_BELOW(v, bound);
-            int count = __builtin_popcount(below);
-            _mm512_storeu_si512(line + low, FORM(_mm512_maskz_compress)(below, v));
-            _mm512_storeu_si512(spare + high, FORM(_mm512_maskz_compress)((LANE_MASK)~below, v));
-            low += count;
-            high += LANES - count;
-        }
-        for (; i < end; i++) {
-            WORD word = line[i];
-            if (word < pivot) line[low++] = word;
-            else spare[high++] = word;
-        }
-        if (end < n && tp_host_look() < 0) return -1;
+    NAME(parting) p = {line, line + batch, line + n - batch, line + n};
+    __m512i held[2 * AT_ONCE];
+    for (int i = 0; i < AT_ONCE; i++) {
+        held[i] = _mm512_loadu_si512(line + i * LANES);
+        held[AT_ONCE + i] = _mm512_loadu_si512(p.read + i * LANES);
     }
-    memcpy(line + low, spare, (size_t)high * sizeof *line);
-    return low;
+    for (int64_t looked = p.read - p.unread; p.read - p.unread >= batch;) {
+        const WORD *from = NAME(read_batch)(&p, AT_ONCE);
+        __m512i v[AT_ONCE];
+#pragma GCC unroll 8
+        for (int i = 0; i < AT_ONCE; i++) v[i] = _mm512_loadu_si512(from + i * LANES);
+#pragma GCC unroll 8
+        for (int i = 0; i < AT_ONCE; i++) NAME(put_vector)(&p, v[i], bound);
+        if (looked - (p.read - p.unread) < PER_LOOK) continue;
+        looked = p.read - p.unread;
+        if (tp_host_look() < 0) return -1;
+    }
+    while (p.read - p.unread >= LANES) {
+        const WORD *from = NAME(read_batch)(&p, 1);
+        NAME(put_vector)(&p, _mm512_loadu_si512(from), bound);
+    }
+    const int64_t rest = p.read - p.unread;
+    __m512i last = FORM(_mm512_maskz_loadu)(NAME(first_lanes)(rest), p.unread);
+    NAME(put_words)(&p, last, rest, bound);
+    for (int i = 0; i < 2 * AT_ONCE; i++) NAME(put_words)(&p, held[i], LANES, bound);
+    return p.low - line;
 }
 
 /* The middle one of some words of a long line. */
@@ -133,10 +194,10 @@ static int NAME(sort_by_parts)(WORD *line, WORD *spare, int64_t n, int low_bit, 
     while (n > LARGEST) {
         if (depth-- == 0) return NAME(sort_by_radix)(line, spare, n, low_bit);
         WORD pivot = NAME(pivot_of)(line, n);
-        int64_t low = NAME(part)(line, spare, n, pivot);
+        int64_t low = NAME(part)(line, n, pivot);
         if (low == 0) { /* the pivot is the smallest: it and its equals are in place */
             if (pivot == MOST) return 0;
-            low = NAME(part)(line, spare, n, pivot + 1);
+            low = NAME(part)(line, n, pivot + 1);
         } else if (low > 0 && low < n - low) {
             if (NAME(sort_by_parts)(line, spare, low, low_bit, depth) < 0) return -1;
         } else if (low > 0) {
@@ -154,3 +215,4 @@ static int NAME(sort_by_parts)(WORD *line, WORD *spare, int64_t n, int low_bit, 
 
 #undef LANES
 #undef LARGEST
+#undef AT_ONCE

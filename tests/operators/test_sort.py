@@ -95,6 +95,29 @@ def test_lines_in_some_order(order, dtype):
         np.testing.assert_array_equal(tp.msort(tp.from_numpy(x.copy())).numpy(), np.sort(x))
 
 
+WIDE = {
+    "few that differ below": lambda n: (np.int64(1) << 61) * (np.arange(n) % 3 - 1) + rng.permutation(n) // 3,
+    "many that differ below": lambda n: (np.int64(1) << 62) * (np.arange(n) % 2) + rng.permutation(n) % 500,
+    "the whole range": lambda n: rng.integers(-(2**63), 2**63 - 1, n),
+    "with both ends": lambda n: np.where(np.arange(n) % 5, rng.integers(0, 9, n), np.iinfo(np.int64).min),
+    "floats of many sizes": lambda n: rng.standard_normal(n) * 10.0 ** rng.integers(-300, 300, n),
+    "floats beside each other": lambda n: np.where(np.arange(n) % 9, 1 + rng.integers(0, 40, n) * 2.0**-52, -1e300),
+}
+
+
+@pytest.mark.parametrize("kind", WIDE)
+@pytest.mark.parametrize("n", [2, 20, 33, 100, 300, 5000])
+@pytest.mark.parametrize("descending", [False, True])
+def test_wide_keys_of_lines(kind, n, descending):
+    """64 bits do not fit beside a place: keys that are equal as far as they fit come in order too."""
+    x = np.stack([WIDE[kind](n) for _ in range(40 if n < 100 else 2)])
+    values, places = tp.sort(tp.from_numpy(x.copy()), dim=-1, descending=descending, stable=True)
+    turned = n - 1 - np.argsort(x[:, ::-1], -1, kind="stable")[:, ::-1]
+    wanted = turned if descending else np.argsort(x, -1, kind="stable")
+    np.testing.assert_array_equal(places.numpy(), wanted)
+    np.testing.assert_array_equal(values.numpy(), np.take_along_axis(x, wanted, -1))
+
+
 @pytest.mark.parametrize("capability", ["avx2", "baseline"])
 def test_on_lesser_cpus(capability):
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", __file__, "-k", "lines and not lesser"]

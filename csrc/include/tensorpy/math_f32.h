@@ -86,11 +86,11 @@ TP_FN tp_f32 tp_expm1_f32(tp_f32 x) {
 
 /* (exp(2x) - 1) / (exp(2x) + 1) */
 TP_FN tp_f32 tp_tanh_f32(tp_f32 x) {
-    const tp_f32 a = TP_ABS_f32(x);
-    const tp_f32 c = a > 9.5f ? 9.5f : a; /* 1 from there on */
-    const tp_f32 shifted = TP_FMA(c, 2.0f * TP_LOG2E_f32, TP_ROUNDER_f32);
+    const tp_f32 a = TP_ABS_f32(x), twice = a + a;
+    const tp_f32 c = twice > 19.0f ? 19.0f : twice; /* 1 from there on */
+    const tp_f32 shifted = TP_FMA(c, TP_LOG2E_f32, TP_ROUNDER_f32);
     const tp_f32 n = shifted - TP_ROUNDER_f32;
-    const tp_f32 r = TP_FMA(n, -TP_LN2_LO_f32, TP_FMA(n, -TP_LN2_HI_f32, 2.0f * c));
+    const tp_f32 r = TP_FMA(n, -TP_LN2_LO_f32, TP_FMA(n, -TP_LN2_HI_f32, c));
     const tp_f32 p = tp_expm1_reduced_f32(r);
     const tp_f32 power = tp_two_to_f32((tp_i32)(TP_BITS_f32(shifted) - TP_BITS_f32(TP_ROUNDER_f32)));
     const tp_f32 m = TP_FMA(p, power, power - 1.0f);
@@ -98,7 +98,8 @@ TP_FN tp_f32 tp_tanh_f32(tp_f32 x) {
 }
 
 TP_FN tp_f32 tp_sigmoid_f32(tp_f32 x) {
-    const tp_f32 e = tp_exp_f32(-TP_ABS_f32(x));
+    const tp_f32 a = -TP_ABS_f32(x);
+    const tp_f32 e = tp_exp_times_f32(a < -104.0f ? -104.0f : a, 0);
     return (x < 0.0f ? e : 1.0f) / (1.0f + e);
 }
 

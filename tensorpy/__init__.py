@@ -38,11 +38,11 @@ __version__ = "0.1.0"
 e, inf, nan, pi, newaxis = _math.e, _math.inf, _math.nan, _math.pi, None
 
 from tensorpy import _tensor  # noqa: E402, F401  (methods of Tensor)
-from tensorpy._names import CONSTANTS as _CONSTANTS  # noqa: E402
-from tensorpy._names import MODULES as _MODULES  # noqa: E402
-from tensorpy._names import NAMES as _NAMES  # noqa: E402
-from tensorpy._names import PRIVATE_MODULES as _PRIVATE_MODULES  # noqa: E402
-from tensorpy._names import PRIVATE_OPERATORS as _PRIVATE_OPERATORS  # noqa: E402
+from tensorpy._package.names import CONSTANTS as _CONSTANTS  # noqa: E402
+from tensorpy._package.names import MODULES as _MODULES  # noqa: E402
+from tensorpy._package.names import NAMES as _NAMES  # noqa: E402
+from tensorpy._package.names import PRIVATE_MODULES as _PRIVATE_MODULES  # noqa: E402
+from tensorpy._package.names import PRIVATE_OPERATORS as _PRIVATE_OPERATORS  # noqa: E402
 
 for _name in globals().keys() & (_NAMES.keys() | _MODULES):
     if not isinstance(globals()[_name], type(_sys)):

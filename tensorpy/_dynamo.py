@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from types import SimpleNamespace
 
-from tensorpy._absent import absent
+from tensorpy._package.absent import absent
 from tensorpy.compiler import allow_in_graph, assume_constant_result, disable, is_compiling, reset
 
 config = SimpleNamespace(suppress_errors=False)  # takes any setting

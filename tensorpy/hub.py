@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlparse as urlparse
 
-from tensorpy._absent import absent
+from tensorpy._package.absent import absent
 
 HASH_REGEX = re.compile(r"-([0-9a-f]{8,})\.")
 _folder: Path | None = None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tensorpy._absent import AbsentDevice, absent
+from tensorpy._package.absent import AbsentDevice, absent
 
 _none = AbsentDevice("MPS", RuntimeError)
 

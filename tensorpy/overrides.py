@@ -23,8 +23,8 @@ from typing import Any
 import tensorpy
 from tensorpy import _C, _overridable
 from tensorpy._C import Tensor
-from tensorpy._names import PRIVATE_OPERATORS
 from tensorpy._overridable import DisableTorchFunction, DisableTorchFunctionSubclass
+from tensorpy._package.names import PRIVATE_OPERATORS
 
 __all__ = [
     "BaseTorchFunctionMode",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tensorpy._absent import AbsentContext, AbsentDevice, absent
+from tensorpy._package.absent import AbsentContext, AbsentDevice, absent
 
 _none = AbsentDevice("XPU")
 

@@ -589,15 +589,15 @@ TP_COLD static PyObject *call_of_kind(const tp_py_function *f, const tp_py_signa
     return result;
 }
 
-/* No signature fits: a number before tensors may be of an old order of arguments (tensorpy/_deprecated.py), whose call
- * this makes. NULL without an exception: it is not. */
+/* No signature fits: a number before tensors may be of an old order of arguments (tensorpy/_package/deprecated.py),
+ * whose call this makes. NULL without an exception: it is not. */
 TP_COLD static PyObject *call_of_old_form(const tp_py_function *f, PyObject *self, PyObject *const *args,
                                           Py_ssize_t nargs, PyObject *kwnames) {
     bool number_first = false;
     for (Py_ssize_t i = 0; i < 2 && i < nargs; i++) number_first |= PyFloat_Check(args[i]) || PyLong_Check(args[i]);
     if (!number_first) return NULL;
-    PyObject *module = PyImport_ImportModule("tensorpy._deprecated"), *all = PyTuple_New(nargs + (self != NULL)),
-             *named = PyDict_New(), *result = NULL;
+    PyObject *module = PyImport_ImportModule("tensorpy._package.deprecated"),
+             *all = PyTuple_New(nargs + (self != NULL)), *named = PyDict_New(), *result = NULL;
     if (all && self) PyTuple_SET_ITEM(all, 0, Py_NewRef(self));
     for (Py_ssize_t i = 0; all && i < nargs; i++) PyTuple_SET_ITEM(all, i + (self != NULL), Py_NewRef(args[i]));
     for (Py_ssize_t i = 0; named && kwnames && i < PyTuple_GET_SIZE(kwnames); i++)

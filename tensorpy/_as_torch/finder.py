@@ -19,8 +19,8 @@ from functools import cache
 from types import CodeType, FrameType, ModuleType
 from typing import Any
 
-from tensorpy._absent import absent, absent_class
 from tensorpy._as_torch import names
+from tensorpy._package.absent import absent, absent_class
 
 asked: Counter[str] = Counter()  # names of torch that were asked for and are not there
 

@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Any
 
 import tensorpy
-from tensorpy._absent import Absent, AbsentClass
 from tensorpy._as_torch import names
+from tensorpy._package.absent import Absent, AbsentClass
 
 HEAD = """# PyTorch's names
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import tensorpy
 from tensorpy import _C
-from tensorpy._absent import absent_class
+from tensorpy._package.absent import absent_class
 
 
 def _nothing(*args: Any, **options: Any) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tensorpy import profiler as _profiler
-from tensorpy._absent import absent
+from tensorpy._package.absent import absent
 from tensorpy.profiler import EventList, FunctionEvent, FunctionEventAvg, record_function
 
 __all__ = ["EventList", "FunctionEvent", "FunctionEventAvg", "emit_nvtx", "profile", "record_function"]

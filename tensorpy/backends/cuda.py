@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from tensorpy import _settings
+from tensorpy._package import settings
 
 
 def is_built() -> bool:
@@ -24,11 +24,11 @@ class _Matmul:
 
     @property
     def allow_tf32(self) -> bool:
-        return _settings.get_float32_matmul_precision() != "highest"
+        return settings.get_float32_matmul_precision() != "highest"
 
     @allow_tf32.setter
     def allow_tf32(self, allow: bool) -> None:
-        _settings.set_float32_matmul_precision("high" if allow else "highest")
+        settings.set_float32_matmul_precision("high" if allow else "highest")
 
 
 matmul = _Matmul()

@@ -9,8 +9,8 @@ from __future__ import annotations
 from typing import Any
 
 from tensorpy import _C
-from tensorpy._absent import AbsentContext, AbsentDevice, absent
-from tensorpy._settings import OutOfMemoryError
+from tensorpy._package.absent import AbsentContext, AbsentDevice, absent
+from tensorpy._package.settings import OutOfMemoryError
 from tensorpy._tensor_types import on_absent_device
 from tensorpy.cuda import amp, nvtx
 

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from tensorpy import _C, opencl
-from tensorpy._absent import AbsentDevice
 from tensorpy._C import Tensor
+from tensorpy._package.absent import AbsentDevice
 
 
 @dataclass(frozen=True)

@@ -16,8 +16,8 @@ from collections.abc import Callable
 from types import FunctionType, ModuleType
 from typing import Any
 
-from tensorpy import _settings
 from tensorpy._C import Tensor
+from tensorpy._package import settings
 from tensorpy.fx.graph import Graph
 from tensorpy.fx.graph_module import GraphModule
 from tensorpy.fx.node import map_aggregate
@@ -342,7 +342,7 @@ class Tracer(TracerBase):
             out = self._proxy_placeholder(f"{name}_{count}", None, _MISSING if nested else default)
             if isinstance(leaf, (bool, int, float, str)):
                 message = f"{name} has been specialized to have value {leaf} but got another value"
-                _settings._assert(out == leaf, message)
+                settings._assert(out == leaf, message)
             elif leaf is None:
                 message = f"{name} has been specialized to have value None but got another value"
                 self.create_proxy("call_function", _assert_is_none, (out, message), {})

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from tensorpy import _C, ops
-from tensorpy._settings import _assert
+from tensorpy._package.settings import _assert
 from tensorpy.fx.immutable_collections import immutable_dict, immutable_list
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ import types
 import typing
 from typing import Any, Final, NamedTuple
 
-from tensorpy._absent import absent
+from tensorpy._package.absent import absent
 from tensorpy.nn import Module
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tensorpy._absent import absent
+from tensorpy._package.absent import absent
 
 export = absent(__name__, "export")
 dynamo_export = absent(__name__, "dynamo_export")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tensorpy._absent import absent
+from tensorpy._package.absent import absent
 
 select = absent(__name__, "select")
 squeeze = absent(__name__, "squeeze")

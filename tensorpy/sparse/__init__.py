@@ -13,8 +13,8 @@ from __future__ import annotations
 from typing import Any
 
 from tensorpy import _C
-from tensorpy._absent import absent
 from tensorpy._C import Tensor
+from tensorpy._package.absent import absent
 from tensorpy.sparse import _dimensions, _methods, _products
 from tensorpy.sparse._operators import coalesce, coo, dim_of, is_sparse, layout_of, to_coo
 from tensorpy.sparse._tensors import Coo, Csr, keys_of, sparse_of, values_of

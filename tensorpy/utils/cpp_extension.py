@@ -5,7 +5,7 @@ Operators in C are built by tensorpy.utils.extension.
 
 from __future__ import annotations
 
-from tensorpy._absent import absent, absent_class
+from tensorpy._package.absent import absent, absent_class
 
 __all__ = [
     "CUDA_HOME", "BuildExtension", "CUDAExtension", "CppExtension", "SyclExtension", "include_paths",

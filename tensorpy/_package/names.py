@@ -29,9 +29,9 @@ _BY_MODULE = {
         are_deterministic_algorithms_enabled enable_grad inference_mode
         is_deterministic_algorithms_warn_only_enabled no_grad set_grad_enabled use_deterministic_algorithms
     """,
-    "_notebook": "load_ipython_extension",
+    "_as_torch.notebook": "load_ipython_extension",
     "_overridable": "DisableTorchFunction DisableTorchFunctionSubclass",
-    "_settings": """
+    "_package.settings": """
         OutOfMemoryError _assert compiled_with_cxx11_abi get_autocast_cpu_dtype get_autocast_gpu_dtype
         get_deterministic_debug_mode get_device_module get_float32_matmul_precision get_num_interop_threads
         has_lapack has_mkl has_openmp is_autocast_cpu_enabled is_storage is_vulkan_available

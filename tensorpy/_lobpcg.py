@@ -12,8 +12,8 @@ from typing import Any
 from tensorpy import _C
 from tensorpy._C import Tensor
 from tensorpy._modes import no_grad
-from tensorpy._overridable import make_overridable
-from tensorpy._types import finfo
+from tensorpy._tensor.dtypes import finfo
+from tensorpy._tensor.torch_function import make_overridable
 
 __all__ = ["LOBPCG", "lobpcg"]
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from tensorpy import _C
 from tensorpy._C import Tensor
-from tensorpy._overridable import make_overridable
+from tensorpy._tensor.torch_function import make_overridable
 
 
 def _less(product: Tensor, mean: Tensor | None, by: Tensor) -> Tensor:

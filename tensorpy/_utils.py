@@ -8,6 +8,14 @@ from typing import Any
 from tensorpy import _C
 from tensorpy._C import Tensor
 
+_rebuild_tensor: Any = getattr(_C, "_rebuild_tensor")  # noqa: B009
+
+
+def bytes_tensor(storage: Any) -> Tensor:
+    """All bytes of a storage as a row of uint8, on its device."""
+    n = storage.nbytes()
+    return _rebuild_tensor(Tensor, storage, _C.uint8, (n,), (1,), 0, storage.device, False)
+
 
 def unravel(index: int, shape: Sequence[int]) -> tuple[int, ...]:
     """The place of an element that is counted row by row."""

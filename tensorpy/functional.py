@@ -10,8 +10,8 @@ from collections import namedtuple
 
 from tensorpy import _C
 from tensorpy._C import Tensor
-from tensorpy._overridable import make_overridable
-from tensorpy._types import is_whole
+from tensorpy._tensor.dtypes import is_whole
+from tensorpy._tensor.torch_function import make_overridable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -1,6 +1,6 @@
 """Python's multiprocessing, and `spawn`, which starts a program's processes.
 
-A tensor that is sent to another process is in memory that both see: see tensorpy/storage.py.
+A tensor that is sent to another process is in memory that both see: see tensorpy/storage/shared.py.
 """
 
 from __future__ import annotations
@@ -10,7 +10,9 @@ from collections.abc import Callable
 from multiprocessing.connection import wait
 from typing import Any
 
-from tensorpy import storage as _storage  # noqa: F401  (registers how tensors are sent)
+from tensorpy.storage.shared import get_all_sharing_strategies as get_all_sharing_strategies
+from tensorpy.storage.shared import get_sharing_strategy as get_sharing_strategy
+from tensorpy.storage.shared import set_sharing_strategy as set_sharing_strategy
 
 
 def __getattr__(name: str) -> Any:
@@ -114,25 +116,3 @@ def spawn(
 ) -> ProcessContext | None:
     """start_processes by the method "spawn"."""
     return start_processes(fn, args, nprocs, join, daemon, start_method)
-
-
-def get_all_sharing_strategies() -> set[str]:
-    """The ways to send memory to another process: by its descriptor, which the sender keeps until it is received, or by
-    the name of a file, which serves one receiver."""
-    return {"file_descriptor", "file_system"}
-
-
-def get_sharing_strategy() -> str:
-    """The way in use."""
-    return _strategy
-
-
-def set_sharing_strategy(new_strategy: str) -> None:
-    """Chooses the way."""
-    global _strategy
-    if new_strategy not in get_all_sharing_strategies():
-        raise AssertionError(f"there is no sharing strategy {new_strategy!r}")
-    _strategy = new_strategy
-
-
-_strategy = "file_descriptor"

@@ -21,10 +21,11 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import tensorpy
-from tensorpy import _C, _overridable
+from tensorpy import _C
 from tensorpy._C import Tensor
-from tensorpy._overridable import DisableTorchFunction, DisableTorchFunctionSubclass
 from tensorpy._package.names import PRIVATE_OPERATORS
+from tensorpy._tensor import torch_function
+from tensorpy._tensor.torch_function import DisableTorchFunction, DisableTorchFunctionSubclass
 
 __all__ = [
     "BaseTorchFunctionMode",
@@ -48,7 +49,7 @@ __all__ = [
     "wrap_torch_function",
 ]
 
-get_default_nowrap_functions = _overridable.get_default_nowrap_functions
+get_default_nowrap_functions = torch_function.get_default_nowrap_functions
 
 has_torch_function = _C._has_torch_function
 has_torch_function_unary = _C._has_torch_function_unary

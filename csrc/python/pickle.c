@@ -131,7 +131,7 @@ static PyObject *storage_adopt(PyObject *o, PyObject *other) {
     Py_RETURN_NONE;
 }
 
-/* Parts are Python's: tensorpy/storage.py. */
+/* Parts are Python's: tensorpy/storage/methods.py. */
 static PyObject *storage_item(PyObject *o, PyObject *index) {
     PyObject *module = PyImport_ImportModule("tensorpy.storage");
     PyObject *item = module ? PyObject_CallMethod(module, "_item", "OO", o, index) : NULL;

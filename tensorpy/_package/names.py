@@ -21,7 +21,7 @@ PRIVATE_MODULES = frozenset(
 _BY_MODULE = {
     "_as_torch": "as_torch",
     "_compile": "compile",
-    "_files": "from_file",
+    "storage.files": "from_file",
     "_linalg_utils": "eig lstsq matrix_rank solve symeig",
     "_lobpcg": "lobpcg",
     "_lowrank": "pca_lowrank svd_lowrank",
@@ -30,7 +30,7 @@ _BY_MODULE = {
         is_deterministic_algorithms_warn_only_enabled no_grad set_grad_enabled use_deterministic_algorithms
     """,
     "_as_torch.notebook": "load_ipython_extension",
-    "_overridable": "DisableTorchFunction DisableTorchFunctionSubclass",
+    "_tensor.torch_function": "DisableTorchFunction DisableTorchFunctionSubclass",
     "_package.settings": """
         OutOfMemoryError _assert compiled_with_cxx11_abi get_autocast_cpu_dtype get_autocast_gpu_dtype
         get_deterministic_debug_mode get_device_module get_float32_matmul_precision get_num_interop_threads
@@ -41,13 +41,13 @@ _BY_MODULE = {
     """,
     "_streams": "Event Stream",
     "_tags": "Tag",
-    "_tensor": "is_tensor",
+    "_tensor.methods": "is_tensor",
     "_tensor_str": "get_printoptions printoptions set_printoptions",
-    "_tensor_types": """
+    "_tensor.typed": """
         BFloat16Tensor BoolTensor ByteTensor CharTensor DoubleTensor FloatTensor HalfTensor IntTensor LongTensor
         ShortTensor
     """,
-    "_types": "finfo iinfo",
+    "_tensor.dtypes": "finfo iinfo",
     "amp": """
         GradScaler autocast get_autocast_dtype is_autocast_cache_enabled is_autocast_enabled
         set_autocast_cache_enabled set_autocast_dtype set_autocast_enabled

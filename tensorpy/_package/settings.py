@@ -5,9 +5,10 @@ from __future__ import annotations
 import warnings
 from typing import Any
 
-from tensorpy import _C, _modes, _overridable
+from tensorpy import _C, _modes
 from tensorpy._C import Tensor
 from tensorpy._C import dtype as _dtype
+from tensorpy._tensor import torch_function
 
 # What tensorpy raises where memory runs out; programs catch it by this name.
 OutOfMemoryError = MemoryError
@@ -57,10 +58,10 @@ def set_deterministic_debug_mode(debug_mode: int | str) -> None:
 
 def set_default_tensor_type(t: Any, /) -> None:
     """set_default_dtype by a type of tensors, FloatTensor or another of floating point, or by its name."""
-    from tensorpy import _tensor_types
+    from tensorpy._tensor import typed
 
-    chosen = _tensor_types.named(t) if isinstance(t, str) else t
-    if not isinstance(chosen, _tensor_types.TensorType):
+    chosen = typed.named(t) if isinstance(t, str) else t
+    if not isinstance(chosen, typed.TensorType):
         raise TypeError(f"set_default_tensor_type: expected a type of tensors or its name, not {t!r}")
     if chosen.missing is not None or (isinstance(t, str) and ".cuda." in t):
         raise TypeError(f"type {t} not available: there is no such device")
@@ -165,4 +166,4 @@ def _assert(condition: Any, message: str) -> None:
         raise AssertionError(message)
 
 
-_overridable.make_overridable(__name__, ("_assert",))
+torch_function.make_overridable(__name__, ("_assert",))

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from tensorpy import _C, _overridable
+from tensorpy import _C
 from tensorpy._C import Tensor
 from tensorpy._modes import enable_grad, inference_mode, no_grad, set_grad_enabled
+from tensorpy._tensor import torch_function
 from tensorpy.autograd import function, grad_mode, graph
 from tensorpy.autograd.anomaly import detect_anomaly, set_detect_anomaly
 from tensorpy.autograd.function import Function, NestedIOFunction
@@ -92,7 +93,7 @@ def grad(
     return grads
 
 
-_overridable.make_overridable(__name__, ("backward", "grad"))
+torch_function.make_overridable(__name__, ("backward", "grad"))
 
 
 def __getattr__(name: str) -> object:

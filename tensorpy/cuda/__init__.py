@@ -11,7 +11,7 @@ from typing import Any
 from tensorpy import _C
 from tensorpy._package.absent import AbsentContext, AbsentDevice, absent
 from tensorpy._package.settings import OutOfMemoryError
-from tensorpy._tensor_types import on_absent_device
+from tensorpy._tensor.typed import on_absent_device
 from tensorpy.cuda import amp, nvtx
 
 _driven = _C.device("cuda").type == _C.device("opencl").type  # Note: as_torch() loads this module anew after it is

@@ -13,7 +13,7 @@ from typing import Any
 
 from tensorpy import _C
 from tensorpy._C import Tensor
-from tensorpy._types import iinfo
+from tensorpy._tensor.dtypes import iinfo
 
 _NARROW = (_C.bool, _C.uint8, _C.int8, _C.int16, _C.int32)  # which sums and products compute in int64
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from tensorpy import _C
-from tensorpy._types import is_whole
+from tensorpy._tensor.dtypes import is_whole
 from tensorpy.nn._reduction import legacy_get_enum
 
 nn: Any = _C._nn

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from tensorpy._types import is_whole
+from tensorpy._tensor.dtypes import is_whole
 from tensorpy.nn._common import Size, listed, nn, ops
 
 if TYPE_CHECKING:

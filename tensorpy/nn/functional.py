@@ -13,7 +13,7 @@ from types import FunctionType
 from typing import TYPE_CHECKING
 
 from tensorpy import _modes
-from tensorpy._overridable import make_overridable
+from tensorpy._tensor.torch_function import make_overridable
 from tensorpy.nn import grad  # noqa: F401  (programs take them from here too)
 from tensorpy.nn._activation import *  # noqa: F403
 from tensorpy.nn._attention import *  # noqa: F403

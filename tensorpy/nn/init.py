@@ -7,9 +7,10 @@ import warnings
 from collections.abc import Callable
 from typing import Any
 
-from tensorpy import _C, _overridable
+from tensorpy import _C
 from tensorpy._C import Tensor
 from tensorpy._modes import no_grad
+from tensorpy._tensor import torch_function
 
 __all__ = [
     "calculate_gain",
@@ -250,7 +251,7 @@ def _older(function: Callable[..., Tensor]) -> Callable[..., Tensor]:
     return older
 
 
-_overridable.make_overridable(__name__, [name for name in __all__ if name.endswith("_")])
+torch_function.make_overridable(__name__, [name for name in __all__ if name.endswith("_")])
 uniform, normal, constant = _older(uniform_), _older(normal_), _older(constant_)
 eye, dirac = _older(eye_), _older(dirac_)
 xavier_uniform, xavier_normal = _older(xavier_uniform_), _older(xavier_normal_)

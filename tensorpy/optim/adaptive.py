@@ -7,7 +7,7 @@ from typing import Any
 
 from tensorpy import _C
 from tensorpy._C import Tensor
-from tensorpy._types import finfo
+from tensorpy._tensor.dtypes import finfo
 from tensorpy.optim.optimizer import (
     ListOptimizer,
     ParamsT,

@@ -17,9 +17,10 @@ from pathlib import PurePath
 from typing import IO, Any, TypeAlias
 
 from tensorpy import _C
+from tensorpy._utils import bytes_tensor
 from tensorpy.serialization import legacy, names, options
 from tensorpy.serialization.account import Account
-from tensorpy.serialization.archive import Reader, Writer, bytes_tensor, is_archive
+from tensorpy.serialization.archive import Reader, Writer, is_archive
 from tensorpy.serialization.location import (
     Restore,
     default_restore_location,

@@ -15,21 +15,12 @@ import zipfile
 from typing import IO, Any
 
 from tensorpy import _C
-from tensorpy._C import Tensor
 
 ALIGNMENT = 64
 _LOCAL = struct.Struct("<4s5H3I2H")  # the header before a record
 _ENCRYPTED = 1
 _ZIP64_EXTRA = 20
 _PADDING_ID = b"FB"  # an extra field that other readers skip
-
-_rebuild_tensor: Any = getattr(_C, "_rebuild_tensor")  # noqa: B009
-
-
-def bytes_tensor(storage: Any) -> Tensor:
-    """All bytes of a storage as a row of uint8, on its device."""
-    n = storage.nbytes()
-    return _rebuild_tensor(Tensor, storage, _C.uint8, (n,), (1,), 0, storage.device, False)
 
 
 # ---- writing ----

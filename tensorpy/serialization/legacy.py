@@ -16,9 +16,9 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from tensorpy import _C
+from tensorpy._utils import bytes_tensor
 from tensorpy.serialization import names
 from tensorpy.serialization.account import Account
-from tensorpy.serialization.archive import bytes_tensor
 from tensorpy.serialization.location import Restore
 from tensorpy.serialization.pickler import Pickler
 from tensorpy.serialization.unpickler import Unpickler

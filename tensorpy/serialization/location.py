@@ -6,9 +6,9 @@ from collections.abc import Callable
 from typing import Any
 
 from tensorpy import _C
+from tensorpy._utils import bytes_tensor
 from tensorpy.backends._entry_points import device_of_a_file
 from tensorpy.serialization import names
-from tensorpy.serialization.archive import bytes_tensor
 
 # What a function of the user's, or the file's own word, makes of a storage on the CPU; None on the Meta device.
 Restore = Callable[[Any, str], Any]

@@ -14,10 +14,11 @@ from typing import Any
 
 from tensorpy import _C
 from tensorpy._C import Tensor
+from tensorpy._tensor.dtypes import STORAGES
+from tensorpy._utils import _rebuild_tensor
 from tensorpy.backends._entry_points import device_of_a_file
 from tensorpy.nn.parameter import Parameter
 from tensorpy.serialization.account import Account
-from tensorpy.serialization.archive import _rebuild_tensor
 
 UNTYPED: Any = _C.UntypedStorage
 LAYOUT = type(_C.strided)
@@ -220,20 +221,6 @@ def _of(value: Any, *kinds: type) -> Any:
 
 # ---- the tables ----
 
-STORAGES = {
-    "Float": _C.float32,
-    "Double": _C.float64,
-    "Half": _C.float16,
-    "BFloat16": _C.bfloat16,
-    "Byte": _C.uint8,
-    "Char": _C.int8,
-    "Short": _C.int16,
-    "Int": _C.int32,
-    "Long": _C.int64,
-    "Bool": _C.bool,
-    "ComplexFloat": _C.complex64,
-    "ComplexDouble": _C.complex128,
-}
 STORAGE_TYPES = {dtype: StorageType(dtype) for dtype in STORAGES.values()}
 _DTYPES = (
     *STORAGE_TYPES,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tensorpy import _C
-from tensorpy._tensor import _LAYOUT_METHODS
+from tensorpy._tensor.methods import _LAYOUT_METHODS
 from tensorpy.sparse import _operators as operators
 from tensorpy.sparse import _products
 from tensorpy.sparse._operators import ABOVE, is_sparse, to_coo, to_csr

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tensorpy import _C
-from tensorpy._overridable import DisableTorchFunctionSubclass
+from tensorpy._tensor.torch_function import DisableTorchFunctionSubclass
 from tensorpy._tensor_str import _append_suffixes, _dtype_is_plain, _elements, _grad_suffix
 from tensorpy.sparse._tensors import Coo
 

@@ -17,7 +17,7 @@ from typing import Any
 
 from tensorpy import _C
 from tensorpy._C import Tensor
-from tensorpy._overridable import DisableTorchFunctionSubclass
+from tensorpy._tensor.torch_function import DisableTorchFunctionSubclass
 from tensorpy.autograd.function import Function
 
 Size = tuple[int, ...]

@@ -8,7 +8,7 @@ from typing import Any
 
 from tensorpy import _C
 from tensorpy._C import Tensor
-from tensorpy._types import finfo, iinfo
+from tensorpy._tensor.dtypes import finfo, iinfo
 from tensorpy.testing._close import assert_close, default_tolerances
 
 # (rtol, atol) of assert_allclose, which is older than assert_close.

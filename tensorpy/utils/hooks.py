@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from tensorpy._C import Tensor, is_grad_enabled
-from tensorpy._tensor import RemovableHandle
+from tensorpy._tensor.methods import RemovableHandle
 from tensorpy.autograd.function import Function
 
 __all__ = ["BackwardHook", "RemovableHandle", "unserializable_hook", "warn_if_has_hooks"]

@@ -430,7 +430,7 @@ def test_switches_without_an_effect_are_contexts(lib):
         assert x.grad.tolist() == [1.0, 1.0]
 
 
-AT_ONCE = "_C _overridable _package _package.names _tensor"  # what importing tensorpy runs
+AT_ONCE = "_C _package _package.names _tensor _tensor.methods _tensor.torch_function"  # what importing tensorpy runs
 
 
 def test_all_else_is_imported_at_first_use():

@@ -48,8 +48,8 @@ IN_C = {
     "prim/program.c": ({"mul", "div"}, "steps of scalar programs, which are no operators"),
 }
 IN_PYTHON = {
-    "_deprecated.py": "PyTorch's old signatures, which no schema has",
-    "_numpy.py": "NumPy's protocol names functions, not operators",
+    "_package/deprecated.py": "PyTorch's old signatures, which no schema has",
+    "_tensor/numpy_functions.py": "NumPy's protocol names functions, not operators",
     "masked/_ops.py": "the family of torch.masked, which PyTorch defines in Python too",
     "nn/init.py": "gains of activations, by the names that callers pass",
     "sparse/_operators.py": "the family of sparse tensors",

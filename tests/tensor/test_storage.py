@@ -15,6 +15,7 @@ import pytest
 
 import tensorpy as tp
 from tensorpy import storage as storages
+from tensorpy.storage import shared
 from tensorpy.utils.data import DataLoader, Dataset
 
 # ---- bytes and parts ----
@@ -177,7 +178,7 @@ class Images(Dataset[Any]):
 
 def left_behind() -> set[str]:
     """The files of shared memory that have a name: those of other programs among them."""
-    return {name for name in os.listdir(storages._FOLDER) if name.startswith("tensorpy-")}
+    return {name for name in os.listdir(shared._FOLDER) if name.startswith("tensorpy-")}
 
 
 def test_batches_come_through_shared_memory_and_leave_nothing() -> None:
@@ -200,8 +201,8 @@ def no_space(descriptor: int, start: int, nbytes: int) -> None:
 @pytest.mark.parametrize("strategy", ["file_descriptor", "file_system"])
 def test_memory_that_cannot_be_had_is_an_error(strategy: str, monkeypatch: pytest.MonkeyPatch) -> None:
     before = left_behind()
-    monkeypatch.setattr(storages.os, "posix_fallocate", no_space)
-    monkeypatch.setattr("tensorpy.multiprocessing._strategy", strategy)
+    monkeypatch.setattr(shared.os, "posix_fallocate", no_space)
+    monkeypatch.setattr("tensorpy.storage.shared._strategy", strategy)
     t = tp.arange(3.0)
     with pytest.raises(RuntimeError, match="No space left"):
         t.share_memory_()
@@ -213,10 +214,10 @@ def test_memory_that_cannot_be_had_is_an_error(strategy: str, monkeypatch: pytes
 @pytest.mark.skipif(not os.path.isdir("/dev/shm"), reason="no file system of memory")
 def test_space_is_reserved() -> None:
     """More than there is of it would be a signal where it is written."""
-    about = os.statvfs(storages._FOLDER)
+    about = os.statvfs(shared._FOLDER)
     too_much = about.f_blocks * about.f_frsize + (1 << 30)
     with pytest.raises(RuntimeError, match="unable to allocate"):
-        storages._new_shared(too_much)
+        shared._new_shared(too_much)
 
 
 class Full(Dataset[Any]):
@@ -227,11 +228,11 @@ class Full(Dataset[Any]):
 
     def __getitem__(self, index: int) -> tp.Tensor:
         def no_memory(descriptor: int, start: int, nbytes: int) -> None:
-            if os.readlink(f"/proc/self/fd/{descriptor}").startswith(storages._FOLDER):
+            if os.readlink(f"/proc/self/fd/{descriptor}").startswith(shared._FOLDER):
                 no_space(descriptor, start, nbytes)
             os.ftruncate(descriptor, nbytes)
 
-        storages.os.posix_fallocate = no_memory
+        shared.os.posix_fallocate = no_memory
         return tp.full((100, 100), float(index))
 
 

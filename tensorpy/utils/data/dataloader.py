@@ -18,7 +18,7 @@ from multiprocessing.context import BaseContext
 from types import GenericAlias
 from typing import Any
 
-from tensorpy.storage import forget_of
+from tensorpy.storage.shared import forget_of
 from tensorpy.utils.data.collate import default_collate, default_convert
 from tensorpy.utils.data.dataset import IterableDataset
 from tensorpy.utils.data.sampler import BatchSampler, RandomSampler, Sampler, SequentialSampler, drawn_seed

@@ -17,7 +17,7 @@ from typing import Any
 
 import tensorpy as tp
 from tensorpy import _C
-from tensorpy.storage import forget_of, send_copies
+from tensorpy.storage.shared import forget_of, send_copies
 from tensorpy.utils.data.collate import default_collate
 from tensorpy.utils.data.dataset import collated
 

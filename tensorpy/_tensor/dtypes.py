@@ -1,4 +1,4 @@
-"""finfo and iinfo: the limits of dtypes; what counts as an int."""
+"""finfo and iinfo: the limits of dtypes; the words that types have for them; what counts as an int."""
 
 from __future__ import annotations
 
@@ -18,6 +18,22 @@ _FLOAT8 = {
     "float8_e5m2": (2.0**-2, -57344.0, 57344.0, 2.0**-14),
     "float8_e5m2fnuz": (2.0**-3, -57344.0, 57344.0, 2.0**-15),
     "float8_e8m0fnu": (1.0, 2.0**-127, 2.0**127, 2.0**-127),
+}
+
+# What a dtype is called in the names of types: FloatTensor, FloatStorage.
+STORAGES = {
+    "Float": _C.float32,
+    "Double": _C.float64,
+    "Half": _C.float16,
+    "BFloat16": _C.bfloat16,
+    "Byte": _C.uint8,
+    "Char": _C.int8,
+    "Short": _C.int16,
+    "Int": _C.int32,
+    "Long": _C.int64,
+    "Bool": _C.bool,
+    "ComplexFloat": _C.complex64,
+    "ComplexDouble": _C.complex128,
 }
 
 

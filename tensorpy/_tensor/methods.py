@@ -6,7 +6,7 @@ import builtins
 import warnings
 
 import tensorpy
-from tensorpy import _C, _overridable  # noqa: F401
+from tensorpy import _C
 from tensorpy._C import Tensor
 
 TYPE_CHECKING = False
@@ -218,7 +218,7 @@ def record_stream(self: Tensor, s: Any) -> None:
 
 def new(self: Tensor, *args: Any, size: Any = None, device: Any = None) -> Tensor:
     """A tensor of this one's dtype and device, of sizes without values, of data, or of another's elements."""
-    from tensorpy._tensor_types import build
+    from tensorpy._tensor.typed import build
 
     return build("new", self.dtype, self.device, args, size, device)
 
@@ -250,7 +250,7 @@ def resize_as_(self: Tensor, other: Tensor, *, memory_format: Any = None) -> Ten
 
 
 def share_memory_(self: Tensor) -> Tensor:
-    """Moves the tensor's storage to memory that processes share: tensorpy/storage.py."""
+    """Moves the tensor's storage to memory that processes share: tensorpy/storage/shared.py."""
     self.untyped_storage().share_memory_()
     return self
 
@@ -292,7 +292,7 @@ def _typed_storage(self: Tensor) -> Any:
 
 
 def _of_storage(name: str) -> Any:
-    """A method of storages, which tensorpy/storage.py has: imported when it is called."""
+    """A method of storages, which tensorpy.storage has: imported when it is called."""
 
     def method(*args: Any, **kwargs: Any) -> Any:
         from tensorpy import storage
@@ -310,8 +310,8 @@ _STORAGE_METHODS = (
 
 
 def _array_function(self: Tensor, *arguments: Any) -> Any:
-    """What NumPy asks before one of its functions runs on tensors (_numpy.py)."""
-    from tensorpy._numpy import array_function
+    """What NumPy asks before one of its functions runs on tensors (numpy_functions.py)."""
+    from tensorpy._tensor.numpy_functions import array_function
 
     return array_function(self, *arguments)
 

@@ -14,7 +14,8 @@ from typing import Any
 
 import pytest
 
-from tensorpy import _stores, distributed
+from tensorpy import distributed
+from tensorpy.distributed import stores as _stores
 
 SHORT = timedelta(seconds=0.05)
 

@@ -19,7 +19,7 @@ from collections.abc import Callable, Sequence
 from datetime import timedelta
 from typing import Any, ClassVar
 
-from tensorpy._distributed_errors import DistNetworkError, DistStoreError
+from tensorpy.distributed.errors import DistNetworkError, DistStoreError
 
 __all__ = ["FileStore", "HashStore", "PrefixStore", "Store", "TCPStore"]
 

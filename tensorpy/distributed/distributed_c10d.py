@@ -1,4 +1,4 @@
-"""torch.distributed's names, for a group of one process: it is rank 0, and what all send to all is what it has.
+"""Groups of processes, which have one process here: it is rank 0, and what all send to all is what it has.
 
 Programs that are written for many processes run unchanged in one. A group of more cannot be made.
 """
@@ -10,10 +10,10 @@ from enum import Enum
 from typing import Any
 
 from tensorpy._C import Tensor
-from tensorpy._distributed_errors import DistBackendError as DistBackendError
-from tensorpy._distributed_errors import DistError as DistError
-from tensorpy._distributed_errors import DistNetworkError as DistNetworkError
-from tensorpy._distributed_errors import DistStoreError as DistStoreError
+from tensorpy.distributed.errors import DistBackendError as DistBackendError
+from tensorpy.distributed.errors import DistError as DistError
+from tensorpy.distributed.errors import DistNetworkError as DistNetworkError
+from tensorpy.distributed.errors import DistStoreError as DistStoreError
 
 
 class ReduceOp(Enum):
@@ -73,14 +73,6 @@ class _Group:
 
 
 group = GroupMember = _Group
-
-
-def __getattr__(name: str) -> Any:
-    if name in ("Store", "FileStore", "HashStore", "PrefixStore", "TCPStore"):
-        from tensorpy import _stores
-
-        return getattr(_stores, name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def is_available() -> bool:

@@ -1,0 +1,20 @@
+"""Programs of many processes under torch.distributed's names: groups, what they send each other, stores of keys.
+
+`distributed_c10d` has the groups and what is sent in them, `stores` the keys and bytes that processes share, `errors`
+what all of them raise. A group has one process: it is rank 0, and what all send to all is what it has.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tensorpy.distributed.distributed_c10d import *  # noqa: F403
+
+
+def __getattr__(name: str) -> Any:
+    """The stores are imported at first use: they need sockets and threads."""
+    if name in ("Store", "FileStore", "HashStore", "PrefixStore", "TCPStore"):
+        from tensorpy.distributed import stores
+
+        return getattr(stores, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

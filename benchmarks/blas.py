@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from tensorpy._blas import locate
+from tensorpy.backends._blas import locate
 
 ROW_MAJOR, NO_TRANS = 101, 111
 

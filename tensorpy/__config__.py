@@ -5,7 +5,8 @@ from __future__ import annotations
 import platform
 from pathlib import Path
 
-from tensorpy import _C, __version__, _blas
+from tensorpy import _C, __version__
+from tensorpy.backends import _blas
 
 
 def show() -> str:

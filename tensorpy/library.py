@@ -18,8 +18,8 @@ from typing import Any, ClassVar
 
 from tensorpy import _C, dispatch, ops
 from tensorpy._C import Tensor
-from tensorpy._schema import infer_schema
-from tensorpy._tags import Tag
+from tensorpy._library.schema import infer_schema
+from tensorpy._library.tags import Tag
 from tensorpy.autograd.function import Function
 from tensorpy.testing.opcheck import OpCheckError, opcheck
 

@@ -12,7 +12,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from tensorpy import _C, _streams
+from tensorpy import _C
+from tensorpy.accelerator import streams
 
 _cl = _C._opencl
 _MODES = ("error", "warn", "allow")
@@ -178,7 +179,7 @@ def cache_info() -> dict[str, int]:
 # ---- streams and events ----
 
 
-class Event(_streams.Event):
+class Event(streams.Event):
     """A mark in a stream: `record()` sets it after all that is enqueued there."""
 
     _type = "opencl"
@@ -187,7 +188,7 @@ class Event(_streams.Event):
         super().__init__(None, enable_timing=enable_timing)
 
 
-class Stream(_streams.Stream):
+class Stream(streams.Stream):
     """A queue of a device: tensorpy.Stream. A device has seven beside the default one; from the eighth on they are
     shared.
     """
@@ -203,17 +204,17 @@ def stream(stream: Stream | None) -> Any:
     return contextlib.nullcontext() if stream is None else stream
 
 
-def current_stream(device: Any = None) -> _streams.Stream:
+def current_stream(device: Any = None) -> streams.Stream:
     """This thread's current stream of a device."""
-    return _streams.current_stream(device, "opencl", Stream)
+    return streams.current_stream(device, "opencl", Stream)
 
 
-def default_stream(device: Any = None) -> _streams.Stream:
+def default_stream(device: Any = None) -> streams.Stream:
     """The stream of a device that is current until another is chosen."""
-    return _streams.default_stream(device, "opencl", Stream)
+    return streams.default_stream(device, "opencl", Stream)
 
 
-set_stream = _streams.set_stream
+set_stream = streams.set_stream
 
 
 # ---- operators without a kernel ----

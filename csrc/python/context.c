@@ -385,7 +385,7 @@ static int warn(const char *message) {
 /* Where the Python package finds a BLAS library; malloc'd, or NULL where it finds none. */
 static int locate_blas(char **out) {
     PyGILState_STATE gil = PyGILState_Ensure();
-    PyObject *module = PyImport_ImportModule("tensorpy._blas");
+    PyObject *module = PyImport_ImportModule("tensorpy.backends._blas");
     PyObject *path = module ? PyObject_CallMethod(module, "locate", NULL) : NULL;
     PyObject *bytes = path && PyUnicode_Check(path) ? PyUnicode_EncodeFSDefault(path) : NULL;
     *out = bytes ? strdup(PyBytes_AS_STRING(bytes)) : NULL;

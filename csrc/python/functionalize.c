@@ -1,4 +1,4 @@
-/* functionalize.c: the levels of func.functionalize, for tensorpy/_functionalize.py. */
+/* functionalize.c: the levels of func.functionalize, for tensorpy/func/functionalize.py. */
 #include "functionalize/functionalize.h"
 #include "python/common.h"
 

@@ -39,8 +39,8 @@ _BY_MODULE = {
         set_default_tensor_type set_deterministic_debug_mode set_float32_matmul_precision set_flush_denormal
         set_num_interop_threads set_warn_always typename
     """,
-    "_streams": "Event Stream",
-    "_tags": "Tag",
+    "accelerator.streams": "Event Stream",
+    "_library.tags": "Tag",
     "_tensor.methods": "is_tensor",
     "_tensor_str": "get_printoptions printoptions set_printoptions",
     "_tensor.typed": """

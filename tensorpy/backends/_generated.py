@@ -7,8 +7,9 @@ import types
 from typing import Any
 
 import tensorpy
-from tensorpy import _C, _streams, accelerator, opencl
+from tensorpy import _C, accelerator, opencl
 from tensorpy._C import Tensor
+from tensorpy.accelerator import streams
 
 _done: set[str] = set()
 
@@ -64,13 +65,13 @@ def _module(name: str) -> types.ModuleType:
         """What the device is called."""
         return accelerator.get_device_properties(index_of(device)).name
 
-    def current_stream(device: Any = None) -> _streams.Stream:
+    def current_stream(device: Any = None) -> streams.Stream:
         """This thread's current stream of a device."""
-        return _streams.current_stream(index_of(device), name)
+        return streams.current_stream(index_of(device), name)
 
-    def default_stream(device: Any = None) -> _streams.Stream:
+    def default_stream(device: Any = None) -> streams.Stream:
         """The stream of a device that is current until another is chosen."""
-        return _streams.default_stream(index_of(device), name)
+        return streams.default_stream(index_of(device), name)
 
     def empty_cache() -> None:
         """Gives back the memory that no tensor holds."""
@@ -100,10 +101,10 @@ def _module(name: str) -> types.ModuleType:
     for function in (*own, *map(of_accelerator, shared)):
         setattr(module, function.__name__, function)
         function.__module__ = module.__name__
-    for cls in (_streams.Stream, _streams.Event):
+    for cls in (streams.Stream, streams.Event):
         setattr(module, cls.__name__, type(cls.__name__, (cls,), {"_type": name, "__module__": module.__name__}))
     module.Stream._event = module.Event
-    for function in (opencl.stream, _streams.set_stream):
+    for function in (opencl.stream, streams.set_stream):
         setattr(module, function.__name__, function)
     return module
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from tensorpy._functionalize import functionalize
 from tensorpy.func.batch_norm import replace_all_batch_norm_modules_
+from tensorpy.func.functionalize import functionalize
 from tensorpy.func.gradients import grad, grad_and_value, linearize, vjp
 from tensorpy.func.jacobians import hessian, jacfwd, jacrev, jvp
 from tensorpy.func.rearrange import rearrange

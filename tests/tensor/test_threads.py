@@ -18,7 +18,7 @@ def test_first_product_of_two_threads():
         looking = threading.Event()
         class Finder:
             def find_spec(self, name, path=None, target=None):
-                if name == "tensorpy._blas":
+                if name == "tensorpy.backends._blas":
                     looking.set()
                     time.sleep(0.3)
                 return None
@@ -406,7 +406,7 @@ def test_waiting_for_a_turn_hears_a_signal():
         looking, go = threading.Event(), threading.Event()
         class Finder:
             def find_spec(self, name, path=None, target=None):
-                if name == "tensorpy._blas":
+                if name == "tensorpy.backends._blas":
                     looking.set()
                     go.wait()
         sys.meta_path.insert(0, Finder())

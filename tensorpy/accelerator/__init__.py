@@ -1,6 +1,7 @@
 """The device that is not the CPU, whichever it is: one from outside if a library brought it, else OpenCL's.
 
-`set_device_index("mirror:1")` chooses where there are several kinds.
+`set_device_index("mirror:1")` chooses where there are several kinds. `devices` knows which devices there are, `streams`
+has the streams and events of all of them.
 """
 
 from __future__ import annotations
@@ -8,9 +9,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from tensorpy import _C, _accelerators, _streams
+from tensorpy import _C
 from tensorpy._C import device as _device
-from tensorpy._streams import Stream
+from tensorpy.accelerator import devices, streams
+from tensorpy.accelerator.streams import Stream
 
 
 @dataclass(frozen=True)
@@ -24,32 +26,32 @@ class DeviceProperties:
 
 def is_available() -> bool:
     """Whether there is an accelerator."""
-    return bool(_accelerators.types())
+    return bool(devices.types())
 
 
 def device_count() -> int:
     """How many there are, of the current type."""
-    there = _accelerators.types()
+    there = devices.types()
     return int(_C._device_count(there[0])) if there else 0
 
 
 def current_accelerator(check_available: bool = False) -> _device | None:
     """The accelerators' device type, without an index; None where there is none."""
-    there = _accelerators.types()
+    there = devices.types()
     return _C.device(there[0]) if there else None
 
 
 def current_device_index() -> int:
     """The index of the current device."""
-    return int(_C._current_device(_accelerators.type_name()))
+    return int(_C._current_device(devices.type_name()))
 
 
 def set_device_index(device: Any, /) -> None:
     """Makes a device the current one: an index of the current type, or a name ("mirror:1")."""
-    found = _accelerators.resolve(device)
+    found = devices.resolve(device)
     _C._set_device(found)
     if not isinstance(device, int):
-        _accelerators.chosen[:] = [found.type]
+        devices.chosen[:] = [found.type]
 
 
 current_device_idx, set_device_idx = current_device_index, set_device_index  # older names
@@ -57,7 +59,7 @@ current_device_idx, set_device_idx = current_device_index, set_device_index  # o
 
 def synchronize(device: Any = None, /) -> None:
     """Waits until a device has done what was asked of it."""
-    _C._synchronize(_accelerators.resolve(device))
+    _C._synchronize(devices.resolve(device))
 
 
 class device_index:
@@ -81,13 +83,13 @@ class device_index:
 
 def current_stream(device: Any = None, /) -> Stream:
     """This thread's current stream of a device."""
-    return _streams.current_stream(device, None)
+    return streams.current_stream(device, None)
 
 
 def set_stream(stream: Stream, /) -> None:
     """Makes a stream the current one of this thread, and its device the current one."""
     _C._set_device(stream.device)
-    _streams.set_stream(stream)
+    streams.set_stream(stream)
 
 
 # ---- memory ----
@@ -95,18 +97,18 @@ def set_stream(stream: Stream, /) -> None:
 
 def get_device_properties(device: Any = None, /) -> DeviceProperties:
     """What a device is: its name, and what it says of itself."""
-    return DeviceProperties(**_C._streams.properties(_accelerators.resolve(device)))
+    return DeviceProperties(**_C._streams.properties(devices.resolve(device)))
 
 
 def empty_cache() -> None:
     """Gives back the memory that no tensor holds, where the device keeps any."""
     if is_available():
-        _C._streams.empty_cache(_accelerators.resolve(None))
+        _C._streams.empty_cache(devices.resolve(None))
 
 
 def get_memory_info(device: Any = None, /) -> tuple[int, int]:
     """Bytes of a device that nobody has taken here, and all of them."""
-    found = _accelerators.resolve(device)
+    found = devices.resolve(device)
     total = get_device_properties(found).total_memory
     return total - memory_reserved(found), total
 
@@ -115,7 +117,7 @@ def memory_stats(device: Any = None, /) -> dict[str, int]:
     """What is held on a device, and the most that was: bytes by tensors (allocated) and those kept for later, too
     (reserved), and how many storages there are.
     """
-    return dict(_C._streams.memory_stats(_accelerators.resolve(device)))
+    return dict(_C._streams.memory_stats(devices.resolve(device)))
 
 
 def memory_allocated(device: Any = None, /) -> int:
@@ -140,4 +142,4 @@ def max_memory_reserved(device: Any = None, /) -> int:
 
 def reset_peak_memory_stats(device: Any = None, /) -> None:
     """Starts the count of the most bytes anew."""
-    _C._streams.reset_peaks(_accelerators.resolve(device))
+    _C._streams.reset_peaks(devices.resolve(device))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 from tensorpy import _C
-from tensorpy._accelerators import resolve
+from tensorpy.accelerator.devices import resolve
 
 _calls = _C._streams
 

@@ -11,9 +11,9 @@ from typing import Any
 
 from tensorpy import _C
 from tensorpy._C import Tensor
-from tensorpy._modes import no_grad
 from tensorpy._tensor.dtypes import finfo
 from tensorpy._tensor.torch_function import make_overridable
+from tensorpy.autograd.grad_mode import no_grad
 
 __all__ = ["LOBPCG", "lobpcg"]
 

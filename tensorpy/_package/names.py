@@ -20,44 +20,41 @@ PRIVATE_MODULES = frozenset(
 # module -> what the package has of it
 _BY_MODULE = {
     "_as_torch": "as_torch",
+    "_as_torch.notebook": "load_ipython_extension",
     "_compile": "compile",
-    "storage.files": "from_file",
+    "_library.tags": "Tag",
     "_linalg_utils": "eig lstsq matrix_rank solve symeig",
     "_lobpcg": "lobpcg",
     "_lowrank": "pca_lowrank svd_lowrank",
-    "_modes": """
-        are_deterministic_algorithms_enabled enable_grad inference_mode
-        is_deterministic_algorithms_warn_only_enabled no_grad set_grad_enabled use_deterministic_algorithms
-    """,
-    "_as_torch.notebook": "load_ipython_extension",
-    "_tensor.torch_function": "DisableTorchFunction DisableTorchFunctionSubclass",
     "_package.settings": """
-        OutOfMemoryError _assert compiled_with_cxx11_abi get_autocast_cpu_dtype get_autocast_gpu_dtype
-        get_deterministic_debug_mode get_device_module get_float32_matmul_precision get_num_interop_threads
-        has_lapack has_mkl has_openmp is_autocast_cpu_enabled is_storage is_vulkan_available
+        OutOfMemoryError _assert are_deterministic_algorithms_enabled compiled_with_cxx11_abi
+        get_autocast_cpu_dtype get_autocast_gpu_dtype get_deterministic_debug_mode get_device_module
+        get_float32_matmul_precision get_num_interop_threads has_lapack has_mkl has_openmp
+        is_autocast_cpu_enabled is_deterministic_algorithms_warn_only_enabled is_storage is_vulkan_available
         is_warn_always_enabled legacy_contiguous_format set_autocast_cpu_dtype set_autocast_cpu_enabled
         set_default_tensor_type set_deterministic_debug_mode set_float32_matmul_precision set_flush_denormal
-        set_num_interop_threads set_warn_always typename
-    """,
-    "accelerator.streams": "Event Stream",
-    "_library.tags": "Tag",
-    "_tensor.methods": "is_tensor",
-    "_tensor_str": "get_printoptions printoptions set_printoptions",
-    "_tensor.typed": """
-        BFloat16Tensor BoolTensor ByteTensor CharTensor DoubleTensor FloatTensor HalfTensor IntTensor LongTensor
-        ShortTensor
+        set_num_interop_threads set_warn_always typename use_deterministic_algorithms
     """,
     "_tensor.dtypes": "finfo iinfo",
+    "_tensor.methods": "is_tensor",
+    "_tensor.torch_function": "DisableTorchFunction DisableTorchFunctionSubclass",
+    "_tensor.typed": """
+        BFloat16Tensor BoolTensor ByteTensor CharTensor DoubleTensor FloatTensor HalfTensor IntTensor
+        LongTensor ShortTensor
+    """,
+    "_tensor_str": "get_printoptions printoptions set_printoptions",
+    "accelerator.streams": "Event Stream",
     "amp": """
         GradScaler autocast get_autocast_dtype is_autocast_cache_enabled is_autocast_enabled
         set_autocast_cache_enabled set_autocast_dtype set_autocast_enabled
     """,
     "autograd.anomaly": "is_anomaly_check_nan_enabled is_anomaly_enabled set_anomaly_enabled",
+    "autograd.grad_mode": "enable_grad inference_mode no_grad set_grad_enabled",
     "func.vmap": "vmap",
     "functional": """
         atleast_1d atleast_2d atleast_3d block_diag broadcast_shapes broadcast_tensors cartesian_prod cdist
-        chain_matmul einsum histogramdd lu meshgrid nonzero norm numel stft tensordot unique unique_consecutive
-        unravel_index
+        chain_matmul einsum histogramdd lu meshgrid nonzero norm numel stft tensordot unique
+        unique_consecutive unravel_index
     """,
     "futures": "Future",
     "random": "get_rng_state initial_seed manual_seed seed set_rng_state",
@@ -67,9 +64,10 @@ _BY_MODULE = {
         sparse_csr_tensor spmm
     """,
     "storage": """
-        BFloat16Storage BoolStorage ByteStorage CharStorage ComplexDoubleStorage ComplexFloatStorage DoubleStorage
-        FloatStorage HalfStorage IntStorage LongStorage ShortStorage Storage TypedStorage
+        BFloat16Storage BoolStorage ByteStorage CharStorage ComplexDoubleStorage ComplexFloatStorage
+        DoubleStorage FloatStorage HalfStorage IntStorage LongStorage ShortStorage Storage TypedStorage
     """,
+    "storage.files": "from_file",
     "utils.backend_registration": "_register_device_module",
 }
 NAMES = {name: module for module, names in _BY_MODULE.items() for name in names.split()}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from typing import Any
 
-from tensorpy import _C, _modes
+from tensorpy import _C
 from tensorpy._C import Tensor
 from tensorpy._C import dtype as _dtype
 from tensorpy._tensor import torch_function
@@ -37,11 +37,31 @@ def set_float32_matmul_precision(precision: str) -> None:
         _precision = precision
 
 
+def use_deterministic_algorithms(mode: bool, *, warn_only: bool = False) -> None:
+    """Whether operators must give the same bits from run to run: one that cannot (tagged `nondeterministic_bitwise`)
+    raises RuntimeError, or warns under `warn_only`. The CPU's kernels always do."""
+    if not isinstance(mode, bool):
+        raise TypeError(
+            f"_set_deterministic_algorithms(): argument 'mode' (position 1) must be bool, not {type(mode).__name__}"
+        )
+    _C._set_determinism((1 if warn_only else 2) if mode else 0)
+
+
+def are_deterministic_algorithms_enabled() -> bool:
+    """Whether use_deterministic_algorithms is on, as an error or as a warning."""
+    return _C._determinism() != 0
+
+
+def is_deterministic_algorithms_warn_only_enabled() -> bool:
+    """Whether use_deterministic_algorithms is on with warn_only."""
+    return _C._determinism() == 1
+
+
 def get_deterministic_debug_mode() -> int:
     """What use_deterministic_algorithms is set to: 0 for off, 1 for a warning, 2 for an error."""
-    if not _modes.are_deterministic_algorithms_enabled():
+    if not are_deterministic_algorithms_enabled():
         return 0
-    return 1 if _modes.is_deterministic_algorithms_warn_only_enabled() else 2
+    return 1 if is_deterministic_algorithms_warn_only_enabled() else 2
 
 
 def set_deterministic_debug_mode(debug_mode: int | str) -> None:
@@ -53,7 +73,7 @@ def set_deterministic_debug_mode(debug_mode: int | str) -> None:
     if mode not in (0, 1, 2):
         choices = "one of `default`, `warn`, `error`" if isinstance(debug_mode, str) else "0, 1, or 2"
         raise RuntimeError(f"invalid value of debug_mode, expected {choices}, but got {debug_mode}")
-    _modes.use_deterministic_algorithms(mode > 0, warn_only=mode == 1)
+    use_deterministic_algorithms(mode > 0, warn_only=mode == 1)
 
 
 def set_default_tensor_type(t: Any, /) -> None:

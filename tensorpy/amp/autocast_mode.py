@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from tensorpy import _C
 from tensorpy._C import Tensor
 from tensorpy._C import dtype as _dtype
-from tensorpy._modes import ContextDecorator
+from tensorpy.utils._contextlib import ContextDecorator
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -7,12 +7,18 @@ from typing import Any
 
 from tensorpy import _C
 from tensorpy._C import Tensor
-from tensorpy._modes import enable_grad, inference_mode, no_grad, set_grad_enabled
 from tensorpy._tensor import torch_function
 from tensorpy.autograd import function, grad_mode, graph
 from tensorpy.autograd.anomaly import detect_anomaly, set_detect_anomaly
 from tensorpy.autograd.function import Function, NestedIOFunction
-from tensorpy.autograd.grad_mode import enforce_grad_layout_policy, set_multithreading_enabled
+from tensorpy.autograd.grad_mode import (
+    enable_grad,
+    enforce_grad_layout_policy,
+    inference_mode,
+    no_grad,
+    set_grad_enabled,
+    set_multithreading_enabled,
+)
 from tensorpy.autograd.gradcheck import GradcheckError, gradcheck, gradgradcheck
 from tensorpy.autograd.variable import Variable
 

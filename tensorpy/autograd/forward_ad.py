@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from tensorpy import _C
 from tensorpy._C import Tensor
-from tensorpy._modes import ContextDecorator
+from tensorpy.utils._contextlib import ContextDecorator
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

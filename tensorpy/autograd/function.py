@@ -9,7 +9,7 @@ from typing import Any
 
 from tensorpy import _C
 from tensorpy._C import FunctionCtx, Tensor
-from tensorpy._modes import no_grad
+from tensorpy.autograd.grad_mode import no_grad
 
 
 def _no_setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:

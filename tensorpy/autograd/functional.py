@@ -11,7 +11,7 @@ from typing import Any
 
 from tensorpy import _C
 from tensorpy._C import Tensor
-from tensorpy._modes import enable_grad
+from tensorpy.autograd.grad_mode import enable_grad
 
 STRATEGIES = ("reverse-mode", "forward-mode")
 

@@ -1,10 +1,19 @@
-"""The switches of autograd, where PyTorch has them; two of them have nothing to switch here."""
+"""What is recorded for backward: no_grad, enable_grad, set_grad_enabled, inference_mode.
+
+Two of PyTorch's switches have nothing to switch here.
+"""
 
 from __future__ import annotations
 
-from typing import Any
+from tensorpy import _C
+from tensorpy.utils._contextlib import ContextDecorator
 
-from tensorpy._modes import enable_grad, inference_mode, no_grad, set_grad_enabled
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any, TypeVar
+
+    F = TypeVar("F", bound=Callable[..., Any])
 
 __all__ = [
     "enable_grad",
@@ -14,6 +23,93 @@ __all__ = [
     "set_grad_enabled",
     "set_multithreading_enabled",
 ]
+
+
+class _GradMode(ContextDecorator):
+    enabled: bool
+
+    def __init__(self) -> None:
+        self.previous: list[bool] = []
+
+    def __enter__(self) -> None:
+        self.previous.append(_C.is_grad_enabled())
+        _C._set_grad_enabled(self.enabled)
+
+    def __exit__(self, kind: Any, value: Any, where: Any) -> None:
+        _C._set_grad_enabled(self.previous.pop())
+
+    def __new__(cls, function: Any = None) -> Any:
+        """`@no_grad` without parentheses decorates at once."""
+        self = super().__new__(cls)
+        if callable(function):
+            self.__init__()  # type: ignore[misc]
+            return self(function)
+        return self
+
+
+class no_grad(_GradMode):
+    """Calls inside are not recorded for backward."""
+
+    enabled = False
+
+
+class enable_grad(_GradMode):
+    """Calls inside are recorded for backward, also within no_grad."""
+
+    enabled = True
+
+
+class set_grad_enabled(ContextDecorator):
+    """Switches recording on or off: at once, and back again if used as a context."""
+
+    def __init__(self, mode: bool) -> None:
+        self.previous = _C.is_grad_enabled()
+        self.mode = mode
+        _C._set_grad_enabled(mode)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__module__}.{type(self).__name__}(mode={self.mode})"
+
+    def clone(self) -> set_grad_enabled:
+        return set_grad_enabled(self.mode)
+
+    def __call__(self, function: F) -> F:
+        _C._set_grad_enabled(self.previous)
+        return super().__call__(function)
+
+    def __enter__(self) -> None:
+        _C._set_grad_enabled(self.mode)
+
+    def __exit__(self, kind: Any, value: Any, where: Any) -> None:
+        _C._set_grad_enabled(self.previous)
+
+
+class inference_mode(ContextDecorator):
+    """No recording, and what is made inside can never be recorded: cheaper than no_grad."""
+
+    def __new__(cls, mode: Any = True) -> Any:
+        self = super().__new__(cls)
+        if callable(mode):
+            self.__init__()  # type: ignore[misc]
+            return self(mode)
+        return self
+
+    def __init__(self, mode: bool = True) -> None:
+        self.mode = mode is not False
+        self.previous: list[tuple[bool, bool]] = []
+
+    def clone(self) -> inference_mode:
+        return inference_mode(self.mode)
+
+    def __enter__(self) -> None:
+        self.previous.append((_C.is_inference_mode_enabled(), _C.is_grad_enabled()))
+        _C._set_inference_mode(self.mode)
+        _C._set_grad_enabled(not self.mode)
+
+    def __exit__(self, kind: Any, value: Any, where: Any) -> None:
+        inference, grad = self.previous.pop()
+        _C._set_inference_mode(inference)
+        _C._set_grad_enabled(grad)
 
 
 class _Switch:

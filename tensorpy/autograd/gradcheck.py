@@ -13,8 +13,8 @@ from typing import Any
 
 from tensorpy import _C
 from tensorpy._C import Tensor
-from tensorpy._modes import no_grad
 from tensorpy._utils import unravel
+from tensorpy.autograd.grad_mode import no_grad
 from tensorpy.autograd.jacobians import (
     _as_tuple,
     _differentiable_outputs,

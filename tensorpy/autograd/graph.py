@@ -9,7 +9,7 @@ from typing import Any, Literal, NamedTuple
 
 from tensorpy import _C
 from tensorpy._C import Node, Tensor
-from tensorpy._modes import enable_grad
+from tensorpy.autograd.grad_mode import enable_grad
 from tensorpy.utils.hooks import RemovableHandle
 
 

@@ -12,8 +12,8 @@ from typing import Any
 
 from tensorpy import _C
 from tensorpy._C import Tensor
-from tensorpy._modes import no_grad
 from tensorpy._utils import unravel
+from tensorpy.autograd.grad_mode import no_grad
 
 
 def _iter_tensors(x: Any, only_requiring_grad: bool = False) -> Iterator[Tensor]:

@@ -15,7 +15,7 @@ from typing import Any
 
 from tensorpy import _C
 from tensorpy._C import Tensor
-from tensorpy._modes import enable_grad, set_grad_enabled
+from tensorpy.autograd.grad_mode import enable_grad, set_grad_enabled
 from tensorpy.func.vmap import transforming
 from tensorpy.utils._pytree import TreeSpec, tree_flatten, tree_leaves, tree_unflatten
 

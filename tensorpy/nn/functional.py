@@ -12,8 +12,8 @@ from collections.abc import Callable, Sequence
 from types import FunctionType
 from typing import TYPE_CHECKING
 
-from tensorpy import _modes
 from tensorpy._tensor.torch_function import make_overridable
+from tensorpy.autograd.grad_mode import no_grad
 from tensorpy.nn import grad  # noqa: F401  (programs take them from here too)
 from tensorpy.nn._activation import *  # noqa: F403
 from tensorpy.nn._attention import *  # noqa: F403
@@ -128,7 +128,7 @@ def embedding(
         raise AssertionError("Padding_idx must be within num_embeddings")
     if max_norm is not None:
         input = input.contiguous()
-        with _modes.no_grad():
+        with no_grad():
             ops.embedding_renorm_(weight, input, max_norm, norm_type)
     index = -1 if padding_idx is None else padding_idx % weight.shape[0]
     if sparse and weight.requires_grad:
@@ -176,7 +176,7 @@ def embedding_bag(
     if mode == "max" and sparse:
         raise ValueError("max mode does not support sparse weights")
     if max_norm is not None:
-        with _modes.no_grad():
+        with no_grad():
             ops.embedding_renorm_(weight, input.contiguous(), max_norm, norm_type)
     each = None if per_sample_weights is None else per_sample_weights.reshape(-1)
     how = ("sum", "mean", "max").index(mode)

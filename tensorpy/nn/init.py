@@ -9,8 +9,8 @@ from typing import Any
 
 from tensorpy import _C
 from tensorpy._C import Tensor
-from tensorpy._modes import no_grad
 from tensorpy._tensor import torch_function
+from tensorpy.autograd.grad_mode import no_grad
 
 __all__ = [
     "calculate_gain",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from typing import Any
 
-from tensorpy._modes import no_grad
+from tensorpy.autograd.grad_mode import no_grad
 from tensorpy.optim.adam import Adam, Adamax, AdamW, NAdam, RAdam
 from tensorpy.optim.adaptive import Adadelta, Adagrad, RMSprop, Rprop
 from tensorpy.optim.averaging import ASGD

@@ -7,7 +7,7 @@ from typing import Any
 
 from tensorpy import _C
 from tensorpy._C import Tensor
-from tensorpy._modes import enable_grad, no_grad
+from tensorpy.autograd.grad_mode import enable_grad, no_grad
 from tensorpy.optim._line_search import strong_wolfe
 from tensorpy.optim.optimizer import Optimizer, ParamsT, check, chosen, number, one_number
 

@@ -16,7 +16,7 @@ from typing import Any
 
 from tensorpy import _C
 from tensorpy._C import Tensor
-from tensorpy._modes import enable_grad, set_grad_enabled
+from tensorpy.autograd.grad_mode import enable_grad, set_grad_enabled
 from tensorpy.nn.parameter import Parameter
 from tensorpy.utils.hooks import RemovableHandle
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from tensorpy import _C
 from tensorpy._C import Tensor
-from tensorpy._modes import no_grad
+from tensorpy.autograd.grad_mode import no_grad
 from tensorpy.nn import Module
 from tensorpy.nn.modules.batchnorm import _BatchNorm
 from tensorpy.optim.lr_scheduler import LRScheduler, _for_groups

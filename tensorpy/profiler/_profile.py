@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any
 
 from tensorpy import _C
-from tensorpy._modes import ContextDecorator
 from tensorpy.profiler import _chrome, _events, _flame
 from tensorpy.profiler._events import EventList
+from tensorpy.utils._contextlib import ContextDecorator
 
 _profiler: Any = _C._profiler
 

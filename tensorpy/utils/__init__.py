@@ -29,7 +29,7 @@ def swap_tensors(t1: Any, t2: Any) -> None:
     of one class."""
     import weakref
 
-    from tensorpy._modes import no_grad
+    from tensorpy.autograd.grad_mode import no_grad
 
     for t in (t1, t2):
         if weakref.getweakrefs(t):

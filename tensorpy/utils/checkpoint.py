@@ -15,10 +15,10 @@ from typing import Any
 
 from tensorpy import _C
 from tensorpy._C import Tensor
-from tensorpy._modes import enable_grad, no_grad
 from tensorpy.amp import autocast
 from tensorpy.autograd import backward as run_backward
 from tensorpy.autograd.function import Function
+from tensorpy.autograd.grad_mode import enable_grad, no_grad
 from tensorpy.autograd.graph import saved_tensors_hooks
 from tensorpy.utils._python_dispatch import TorchDispatchMode
 from tensorpy.utils._pytree import tree_map, tree_map_only

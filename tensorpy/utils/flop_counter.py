@@ -17,7 +17,7 @@ from typing import Any
 
 from tensorpy import _C, ops
 from tensorpy._C import Tensor
-from tensorpy._modes import enable_grad
+from tensorpy.autograd.grad_mode import enable_grad
 from tensorpy.nn import Module
 from tensorpy.nn.modules.module import register_module_forward_hook, register_module_forward_pre_hook
 from tensorpy.utils._python_dispatch import TorchDispatchMode

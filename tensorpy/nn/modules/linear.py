@@ -7,7 +7,7 @@ from typing import Any
 
 from tensorpy import _C
 from tensorpy._C import Tensor
-from tensorpy._modes import no_grad
+from tensorpy.autograd.grad_mode import no_grad
 from tensorpy.nn import functional as F
 from tensorpy.nn import init
 from tensorpy.nn.modules.lazy import LazyModuleMixin

@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 import tensorpy as tp
 from tensorpy import _C
 from tensorpy._C import Tensor
-from tensorpy._modes import no_grad
+from tensorpy.autograd.grad_mode import no_grad
 from tensorpy.nn.modules import _hooks
 from tensorpy.nn.modules._hooks import (
     register_module_backward_hook,

@@ -8,7 +8,7 @@ from typing import Any
 
 from tensorpy import _C, linalg
 from tensorpy._C import Tensor
-from tensorpy._modes import no_grad
+from tensorpy.autograd.grad_mode import no_grad
 
 __all__ = ["clip_grad_norm", "clip_grad_norm_", "clip_grad_value_", "clip_grads_with_norm_", "get_total_norm"]
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from tensorpy import _C, linalg
 from tensorpy._C import Tensor
-from tensorpy._modes import no_grad
+from tensorpy.autograd.grad_mode import no_grad
 from tensorpy.nn import functional as F
 from tensorpy.nn.modules.conv import _ConvTransposeNd
 from tensorpy.nn.modules.module import Module

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from tensorpy._C import Tensor
-from tensorpy._modes import no_grad
+from tensorpy.autograd.grad_mode import no_grad
 from tensorpy.nn.modules.container import ModuleDict, ModuleList
 from tensorpy.nn.modules.module import Module
 from tensorpy.nn.parameter import Parameter

@@ -1,0 +1,57 @@
+"""Context managers that also decorate functions and generators: what no_grad, autocast and others are."""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from types import TracebackType
+    from typing import Any, TypeVar
+
+    F = TypeVar("F", bound=Callable[..., Any])
+
+IS_GENERATOR = 0x20  # inspect.CO_GENERATOR
+
+
+class ContextDecorator:
+    """A context manager that also decorates functions and generators, entering anew for each call or step."""
+
+    def clone(self) -> ContextDecorator:
+        return self.__class__()
+
+    def __enter__(self) -> Any:
+        raise NotImplementedError
+
+    def __exit__(self, kind: Any, value: Any, where: TracebackType | None) -> None:
+        raise NotImplementedError
+
+    def __call__(self, function: F) -> F:
+        import functools
+
+        code = getattr(function, "__code__", None)
+        if code is not None and code.co_flags & IS_GENERATOR:
+            return self._wrap_generator(function)
+
+        @functools.wraps(function)
+        def wrapper(*args: Any, **kwargs: Any) -> Any:
+            with self.clone():
+                return function(*args, **kwargs)
+
+        return wrapper  # type: ignore[return-value]  # pyright: ignore[reportReturnType]
+
+    def _wrap_generator(self, function: F) -> F:
+        import functools
+
+        @functools.wraps(function)
+        def wrapper(*args: Any, **kwargs: Any) -> Any:
+            generator = function(*args, **kwargs)
+            sent = None
+            while True:
+                with self.clone():
+                    try:
+                        value = generator.send(sent)
+                    except StopIteration as stop:
+                        return stop.value
+                sent = yield value
+
+        return wrapper  # type: ignore[return-value]  # pyright: ignore[reportReturnType]

@@ -39,6 +39,7 @@ e, inf, nan, pi, newaxis = _math.e, _math.inf, _math.nan, _math.pi, None
 
 from tensorpy import _tensor  # noqa: E402, F401  (methods of Tensor)
 from tensorpy._package.names import CONSTANTS as _CONSTANTS  # noqa: E402
+from tensorpy._package.names import METHODS as _METHODS  # noqa: E402
 from tensorpy._package.names import MODULES as _MODULES  # noqa: E402
 from tensorpy._package.names import NAMES as _NAMES  # noqa: E402
 from tensorpy._package.names import PRIVATE_MODULES as _PRIVATE_MODULES  # noqa: E402
@@ -47,6 +48,23 @@ from tensorpy._package.names import PRIVATE_OPERATORS as _PRIVATE_OPERATORS  # n
 for _name in globals().keys() & (_NAMES.keys() | _MODULES):
     if not isinstance(globals()[_name], type(_sys)):
         del globals()[_name]  # an operator, before which stands what the table names
+
+
+def _late_method(module: str, name: str, says: str) -> object:
+    """A method of Tensor whose module is imported when it is called."""
+
+    def method(self: Tensor, *args: object, **kwargs: object) -> object:
+        import importlib
+
+        return getattr(importlib.import_module(f"tensorpy.{module}"), name)(self, *args, **kwargs)
+
+    method.__name__, method.__doc__ = name, says
+    return method
+
+
+for _module, _methods in _METHODS.items():
+    for _name, _says in _methods.items():
+        _C._set_type_attribute(Tensor, _name, _C._overridable(_late_method(_module, _name, _says)))
 
 
 def __getattr__(name: str) -> object:

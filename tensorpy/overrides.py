@@ -24,8 +24,15 @@ import tensorpy
 from tensorpy import _C
 from tensorpy._C import Tensor
 from tensorpy._package.names import PRIVATE_OPERATORS
-from tensorpy._tensor import torch_function
-from tensorpy._tensor.torch_function import DisableTorchFunction, DisableTorchFunctionSubclass
+from tensorpy._tensor.torch_function import (
+    DisableTorchFunction,
+    DisableTorchFunctionSubclass,
+    get_default_nowrap_functions,
+    handle_torch_function,
+    has_torch_function,
+    has_torch_function_unary,
+    has_torch_function_variadic,
+)
 
 __all__ = [
     "BaseTorchFunctionMode",
@@ -48,12 +55,6 @@ __all__ = [
     "resolve_name",
     "wrap_torch_function",
 ]
-
-get_default_nowrap_functions = torch_function.get_default_nowrap_functions
-
-has_torch_function = _C._has_torch_function
-has_torch_function_unary = _C._has_torch_function_unary
-has_torch_function_variadic = _C._has_torch_function_variadic
 
 
 # ---- modes ----
@@ -105,13 +106,6 @@ def _get_current_function_mode_stack() -> list[TorchFunctionMode]:
 
 
 # ---- for functions of one's own ----
-
-
-def handle_torch_function(
-    public_api: Callable[..., Any], relevant_args: Iterable[Any], *args: Any, **kwargs: Any
-) -> Any:
-    """Asks the modes and `relevant_args` for the result of `public_api(*args, **kwargs)`, after has_torch_function."""
-    return _C._handle_torch_function(public_api, tuple(relevant_args), args, kwargs)
 
 
 def wrap_torch_function(dispatcher: Callable[..., Iterable[Any]]) -> Callable[..., Any]:

@@ -72,6 +72,34 @@ _BY_MODULE = {
 }
 NAMES = {name: module for module, names in _BY_MODULE.items() for name in names.split()}
 
+# Methods of Tensor that modules above tensorpy._tensor have: module -> name -> what the method does.
+METHODS = {
+    "sparse._methods": {
+        "to_dense": "A dense tensor with the same elements.",
+        "to_sparse": "The elements that are not zero, and where they are: a tensor of a sparse layout.",
+        "to_sparse_coo": "The same by coordinates.",
+        "to_sparse_csr": "The same of a matrix row by row.",
+        "coalesce": "A sparse tensor with its indices in order and each once; values of one place are added.",
+        "is_coalesced": "Whether the indices of a sparse tensor are known to be so.",
+        "_coalesced_": "Says that they are, or are not.",
+        "indices": "A column per value of a coalesced sparse tensor: where it is.",
+        "values": "The values of a coalesced sparse tensor, differentiable.",
+        "_indices": "The indices of a sparse tensor as they are.",
+        "_values": "The values of a sparse tensor as they are, out of reach of autograd.",
+        "_nnz": "How many values a sparse tensor has.",
+        "sparse_dim": "How many dimensions have indices: none of a dense tensor.",
+        "dense_dim": "How many dimensions each value has: all of a dense tensor.",
+        "sparse_mask": "The elements at the places that a sparse tensor has values for.",
+        "crow_indices": "Where each row of a tensor of the layout sparse_csr begins, and the number of values.",
+        "col_indices": "The column of each value of a tensor of the layout sparse_csr.",
+        "sparse_resize_": "Another size of a sparse tensor, which its indices fit into.",
+        "smm": "A sparse matrix by a dense one, as a sparse one.",
+    },
+    "_linalg_utils": {
+        name: f"Says which function of linalg stands for {name}." for name in ("eig", "lstsq", "solve", "symeig")
+    },
+}
+
 # numbers and None, which `__init__.py` has at once
 CONSTANTS = frozenset("e inf nan newaxis pi".split())
 

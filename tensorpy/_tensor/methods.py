@@ -316,29 +316,6 @@ def _array_function(self: Tensor, *arguments: Any) -> Any:
     return array_function(self, *arguments)
 
 
-_LAYOUT_METHODS = {
-    "to_dense": "A dense tensor with the same elements.",
-    "to_sparse": "The elements that are not zero, and where they are: a tensor of a sparse layout.",
-    "to_sparse_coo": "The same by coordinates.",
-    "to_sparse_csr": "The same of a matrix row by row.",
-    "coalesce": "A sparse tensor with its indices in order and each once; values of one place are added.",
-    "is_coalesced": "Whether the indices of a sparse tensor are known to be so.",
-    "_coalesced_": "Says that they are, or are not.",
-    "indices": "A column per value of a coalesced sparse tensor: where it is.",
-    "values": "The values of a coalesced sparse tensor, differentiable.",
-    "_indices": "The indices of a sparse tensor as they are.",
-    "_values": "The values of a sparse tensor as they are, out of reach of autograd.",
-    "_nnz": "How many values a sparse tensor has.",
-    "sparse_dim": "How many dimensions have indices: none of a dense tensor.",
-    "dense_dim": "How many dimensions each value has: all of a dense tensor.",
-    "sparse_mask": "The elements at the places that a sparse tensor has values for.",
-    "crow_indices": "Where each row of a tensor of the layout sparse_csr begins, and the number of values.",
-    "col_indices": "The column of each value of a tensor of the layout sparse_csr.",
-    "sparse_resize_": "Another size of a sparse tensor, which its indices fit into.",
-    "smm": "A sparse matrix by a dense one, as a sparse one.",
-}
-
-
 def _is_view(self: Tensor) -> bool:
     """Whether the tensor is a view of another one that autograd knows: `_base` is that."""
     return self._base is not None
@@ -382,18 +359,6 @@ def dim_order(self: Tensor, *, ambiguity_check: bool | Sequence[Any] = False) ->
     return tuple(order)
 
 
-def _of_layout(name: str, says: str) -> Any:
-    """A method that is about layouts: tensorpy.sparse has it."""
-
-    def method(self: Tensor, *args: Any, **kwargs: Any) -> Any:
-        from tensorpy.sparse import _methods
-
-        return getattr(_methods, name)(self, *args, **kwargs)
-
-    method.__name__, method.__doc__ = name, says
-    return method
-
-
 def resize(self: Tensor, *sizes: Any) -> Tensor:
     """The elements in another shape, of as many: view."""
     warnings.warn("non-inplace resize is deprecated: use view, reshape or resize_", stacklevel=2)
@@ -411,16 +376,6 @@ def reinforce(self: Tensor, reward: Any) -> None:
     raise RuntimeError("reinforce() was removed. Use torch.distributions instead: its log_prob has a gradient.")
 
 
-def _gone(name: str) -> Any:
-    def method(self: Tensor, *args: Any, **kwargs: Any) -> Any:
-        from tensorpy import _linalg_utils
-
-        return getattr(_linalg_utils, name)(self, *args, **kwargs)
-
-    method.__name__, method.__doc__ = name, f"Says which function of linalg stands for {name}."
-    return method
-
-
 def __rdiv__(self: Tensor, other: Any) -> Tensor:
     """`other / self` as Python 2 called it: in PyTorch the product with the reciprocal, laid out as self is."""
     return self.reciprocal() * other
@@ -430,7 +385,6 @@ _METHODS = (
     resize,
     resize_as,
     reinforce,
-    *map(_gone, ("eig", "lstsq", "solve", "symeig")),
     new,
     type,
     cuda,
@@ -476,8 +430,6 @@ def _by_older_name(old: str, new: str) -> Any:
 def _install() -> None:
     for function in _METHODS:
         _C._set_type_attribute(Tensor, function.__name__, _C._overridable(function))
-    for name, says in _LAYOUT_METHODS.items():
-        _C._set_type_attribute(Tensor, name, _C._overridable(_of_layout(name, says)))
     _C._set_type_attribute(Tensor, "__array_function__", _array_function)
     for old, new in _OLDER_NAMES.items():
         _C._set_type_attribute(Tensor, f"__{old}__", _by_older_name(f"__{old}__", f"__{new}__"))

@@ -13,8 +13,20 @@ from tensorpy._C import Tensor
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
     from typing import Any
+
+
+has_torch_function = _C._has_torch_function
+has_torch_function_unary = _C._has_torch_function_unary
+has_torch_function_variadic = _C._has_torch_function_variadic
+
+
+def handle_torch_function(
+    public_api: Callable[..., Any], relevant_args: Iterable[Any], *args: Any, **kwargs: Any
+) -> Any:
+    """Asks the modes and `relevant_args` for the result of `public_api(*args, **kwargs)`, after has_torch_function."""
+    return _C._handle_torch_function(public_api, tuple(relevant_args), args, kwargs)
 
 
 def make_overridable(module: str, names: Iterable[str]) -> None:

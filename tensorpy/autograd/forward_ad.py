@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 from tensorpy import _C
 from tensorpy._C import Tensor
+from tensorpy.autograd.batches import batched, physical
 from tensorpy.utils._contextlib import ContextDecorator
 
 TYPE_CHECKING = False
@@ -78,36 +79,24 @@ def __getattr__(name: str) -> int:
 # ---- between batched and physical ----
 
 
-def _physical(t: Tensor, levels: Any) -> Tensor:
-    from tensorpy.func.gradients import physical
-
-    return physical(t, levels) if levels else t
-
-
-def _batched(t: Tensor, levels: Any) -> Tensor:
-    from tensorpy.func.gradients import batched
-
-    return batched(t, levels) if levels else t
-
-
 def make(primal: Tensor, tangent: Tensor, number: int) -> Tensor:
     """A view of `primal` that has the tangent at a level. Inside vmap both have all samples."""
     levels = _C._vmap_levels()
     if not levels:
         return _C._make_dual(primal, tangent, number)
-    return _batched(_C._make_dual(_physical(primal, levels), _physical(tangent, levels), number), levels)
+    return batched(_C._make_dual(physical(primal, levels), physical(tangent, levels), number), levels)
 
 
 def tangent_of(t: Tensor, number: int) -> Tensor | None:
     """None for a constant."""
     levels = _C._vmap_levels() if _C._is_batched(t) else ()
-    found = _C._tangent(_physical(t, levels), number)
-    return None if found is None else _batched(found, levels)
+    found = _C._tangent(physical(t, levels), number)
+    return None if found is None else batched(found, levels)
 
 
 def _primal_of(t: Tensor, number: int) -> Tensor:
     levels = _C._vmap_levels() if _C._is_batched(t) else ()
-    return _batched(_C._primal(_physical(t, levels), number), levels)
+    return batched(_C._primal(physical(t, levels), number), levels)
 
 
 # ---- dual tensors ----
@@ -198,12 +187,6 @@ def has_tangents(args: tuple[Any, ...]) -> bool:
 
 def apply_function(cls: Any, args: tuple[Any, ...]) -> Any:
     """What Function.apply() does where an argument has a tangent: forward(), and jvp() for each level."""
-    from tensorpy.autograd.function import Function
-
-    if cls.jvp is Function.jvp:
-        raise NotImplementedError(
-            f"Trying to use forward AD with {cls.__name__}, which defines no static method jvp(ctx, *tangents)"
-        )
     levels = _C._forward_levels()
     tangents = [_tangents_at(args, number) for number in levels]
     recording = Recording(cls)

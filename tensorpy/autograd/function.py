@@ -9,6 +9,7 @@ from typing import Any
 
 from tensorpy import _C
 from tensorpy._C import FunctionCtx, Tensor
+from tensorpy.autograd import forward_ad
 from tensorpy.autograd.grad_mode import no_grad
 
 
@@ -84,11 +85,12 @@ class Function(metaclass=FunctionMeta):
 
             if batch_number(args):
                 return cls._apply_batched(args)
-        if _C._forward_levels():
-            from tensorpy.autograd.forward_ad import apply_function, has_tangents
-
-            if has_tangents(args):
-                return apply_function(cls, args)
+        if _C._forward_levels() and forward_ad.has_tangents(args):
+            if cls.jvp is Function.jvp:
+                raise NotImplementedError(
+                    f"Trying to use forward AD with {cls.__name__}, which defines no static method jvp(ctx, *tangents)"
+                )
+            return forward_ad.apply_function(cls, args)
         return _C._apply_function(cls, cls._ctx_class, with_setup, *args)
 
     @classmethod

@@ -15,28 +15,11 @@ from typing import Any
 
 from tensorpy import _C
 from tensorpy._C import Tensor
+from tensorpy.autograd.batches import Levels, batched, physical
 from tensorpy.autograd.grad_mode import enable_grad, set_grad_enabled
+from tensorpy.autograd.graph import disable_saved_tensors_hooks
 from tensorpy.func.vmap import transforming
 from tensorpy.utils._pytree import TreeSpec, tree_flatten, tree_leaves, tree_unflatten
-
-Levels = Sequence[tuple[int, int, str]]
-
-
-# ---- between batched and physical ----
-
-
-def physical(t: Tensor, levels: Levels) -> Tensor:
-    """With the batches of the levels as its first dimensions, the outermost first."""
-    for number, size, _ in reversed(levels):
-        t = _C._vmap_remove(t, number, size)
-    return t
-
-
-def batched(t: Tensor, levels: Levels) -> Tensor:
-    """The way back."""
-    for number, *_ in levels:
-        t = _C._vmap_add(t, 0, number)
-    return t
 
 
 def _leaf(t: Tensor, levels: Levels) -> Tensor:
@@ -98,8 +81,6 @@ _NO_HOOKS = "torch.func.{grad, vjp, jacrev, hessian} don't yet support saved ten
 @contextmanager
 def differentiating(leaves: Sequence[Tensor]) -> Iterator[None]:
     """The function of a transform that goes backward runs: see `transforming`. What it saves goes through no hooks."""
-    from tensorpy.autograd.graph import disable_saved_tensors_hooks
-
     before = _C._set_saved_hooks(None)
     _C._set_saved_hooks(before)
     if before is not None:

@@ -14,6 +14,7 @@ from typing import Any
 
 from tensorpy import _C
 from tensorpy._C import Tensor
+from tensorpy.autograd.forward_ad import tangent_of
 from tensorpy.utils._pytree import (
     TreeSpec,
     broadcast_to_leaves,
@@ -39,8 +40,6 @@ class Forward:
 
     def has_tangent(self, t: Tensor) -> bool:
         """Whether a tensor has a tangent of the level."""
-        from tensorpy.autograd.forward_ad import tangent_of
-
         return tangent_of(t, self.number) is not None
 
 

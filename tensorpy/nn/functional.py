@@ -12,7 +12,13 @@ from collections.abc import Callable, Sequence
 from types import FunctionType
 from typing import TYPE_CHECKING
 
-from tensorpy._tensor.torch_function import make_overridable
+from tensorpy._tensor.torch_function import (  # noqa: F401  (programs take them from here too)
+    handle_torch_function,
+    has_torch_function,
+    has_torch_function_unary,
+    has_torch_function_variadic,
+    make_overridable,
+)
 from tensorpy.autograd.grad_mode import no_grad
 from tensorpy.nn import grad  # noqa: F401  (programs take them from here too)
 from tensorpy.nn._activation import *  # noqa: F403
@@ -23,12 +29,6 @@ from tensorpy.nn._loss import *  # noqa: F403
 from tensorpy.nn._norm import *  # noqa: F403
 from tensorpy.nn._pooling import *  # noqa: F403
 from tensorpy.nn._vision import *  # noqa: F403
-from tensorpy.overrides import (  # noqa: F401  (programs take them from here too)
-    handle_torch_function,
-    has_torch_function,
-    has_torch_function_unary,
-    has_torch_function_variadic,
-)
 
 if TYPE_CHECKING:
     from tensorpy import Tensor

@@ -6,6 +6,8 @@ import inspect
 from typing import Any
 
 from tensorpy.autograd.grad_mode import no_grad
+from tensorpy.optim import adam as _adam
+from tensorpy.optim import sgd as _sgd
 from tensorpy.optim.adam import Adam, Adamax, AdamW, NAdam, RAdam
 from tensorpy.optim.adaptive import Adadelta, Adagrad, RMSprop, Rprop
 from tensorpy.optim.averaging import ASGD
@@ -115,3 +117,7 @@ asgd = _function(
     ASGD, "asgd", f"axs=ax mus=mu etas=eta {_STEPS}", "lambd lr t0 alpha weight_decay",
     "foreach maximize differentiable capturable has_complex",
 )  # fmt: skip
+
+# PyTorch has these two in the modules of their classes, of which they are made.
+setattr(_adam, "adam", adam)  # noqa: B010
+setattr(_sgd, "sgd", sgd)  # noqa: B010

@@ -336,12 +336,3 @@ class SparseAdam(_AdamBase):
         from tensorpy.sparse import _gradients
 
         _gradients.adam(p, grad, state, group)
-
-
-def __getattr__(name: str) -> Any:
-    """The step as a function, which is made of the class."""
-    if name == "adam":
-        from tensorpy.optim import _functional
-
-        return _functional.adam
-    raise AttributeError(f"module '{__name__}' has no attribute '{name}'")

@@ -104,12 +104,3 @@ class SGD(ListOptimizer):
                 is_first_step=places is starting,
                 **self.scaling(),
             )
-
-
-def __getattr__(name: str) -> Any:
-    """The step as a function, which is made of the class."""
-    if name == "sgd":
-        from tensorpy.optim import _functional
-
-        return _functional.sgd
-    raise AttributeError(f"module '{__name__}' has no attribute '{name}'")

@@ -16,8 +16,21 @@ from tensorpy import _C
 from tensorpy._C import Tensor
 from tensorpy._package.absent import absent
 from tensorpy.sparse import _dimensions, _methods, _products
-from tensorpy.sparse._operators import coalesce, coo, dim_of, is_sparse, layout_of, to_coo
-from tensorpy.sparse._tensors import Coo, Csr, keys_of, sparse_of, values_of
+from tensorpy.sparse._operators import dim_of, to_coo
+from tensorpy.sparse._patterns import Coo, keys_of
+from tensorpy.sparse._tensors import (  # noqa: F401  (what makes tensors)
+    _empty_coo,
+    _sparse_coo_tensor_unsafe,
+    coalesce,
+    coo,
+    is_sparse,
+    layout_of,
+    sparse_compressed_tensor,
+    sparse_coo_tensor,
+    sparse_csr_tensor,
+    sparse_of,
+    values_of,
+)
 
 __all__ = [
     "addmm", "as_sparse_gradcheck", "check_sparse_tensor_invariants", "log_softmax", "mm", "sampled_addmm", "softmax",
@@ -25,139 +38,6 @@ __all__ = [
 ]  # fmt: skip
 
 spsolve = solve = absent(__name__, "spsolve")
-
-
-# ---- making ----
-
-
-def _values(values: Any, dtype: Any, device: Any) -> Tensor:
-    if isinstance(values, Tensor):
-        return values.to(dtype=dtype, device=device) if dtype is not None or device is not None else values
-    return _C.tensor(values, dtype=dtype, device=device)
-
-
-def _index(indices: Any, device: Any) -> Tensor:
-    made = indices if isinstance(indices, Tensor) else _C.tensor(indices, dtype=_C.int64)
-    return made.detach().to(device=device, dtype=_C.int64)
-
-
-def sparse_coo_tensor(
-    indices: Any = None,
-    values: Any = None,
-    size: Any = None,
-    *more_sizes: int,
-    dtype: Any = None,
-    device: Any = None,
-    pin_memory: bool = False,
-    requires_grad: bool = False,
-    check_invariants: bool | None = None,
-    is_coalesced: bool | None = None,
-) -> Any:
-    """A tensor with `values` at the places that the columns of `indices` say, and zeros elsewhere. Without a size it is
-    as large as the indices need; with a size only, it is empty."""
-    if values is None:
-        return _empty_coo(size if indices is None else indices, dtype, device).requires_grad_(requires_grad)
-    kept = _values(values, dtype, device)
-    places = _index(indices, kept.device)
-    if places.dim() == 1 and not places.numel():
-        places = places.reshape(len(size) if size is not None else 1, 0)
-    if places.dim() != 2:
-        raise RuntimeError(f"indices must be sparse_dim x nnz, but got: {list(places.shape)}")
-    kept = kept.expand(places.shape[1]) if kept.dim() == 0 else kept
-    if places.shape[1] != kept.shape[0]:
-        raise RuntimeError(
-            f"indices and values must have same nnz, but got nnz from indices: {places.shape[1]}, nnz from values: "
-            f"{kept.shape[0]}"
-        )
-    n = places.shape[0]
-    least = [int(m) + 1 for m in places.amax(1).tolist()] if places.shape[1] else [0] * n
-    if places.numel() and int(places.min()) < 0:
-        raise RuntimeError(f"found negative index {int(places.min())} among the indices")
-    whole = (*least, *kept.shape[1:]) if size is None else tuple(int(s) for s in size)
-    if len(whole) != n + kept.dim() - 1:
-        raise RuntimeError(
-            f"'len(size) == sparse_dim + dense_dim' is not satisfied: len(size) = {len(whole)}, sparse_dim = {n}, "
-            f"dense_dim = {kept.dim() - 1}"
-        )
-    for d, (needed, given) in enumerate(zip(least, whole, strict=False)):
-        if needed > given:
-            raise RuntimeError(
-                f"size is inconsistent with indices: for dim {d}, size is {given} but found index {needed - 1}"
-            )
-    if tuple(kept.shape[1:]) != whole[n:]:
-        raise RuntimeError(
-            f"values has incorrect size, expected [{kept.shape[0]}, {list(whole[n:])}], got {list(kept.shape)}"
-        )
-    pattern = Coo(places, whole, _is_in_order(places, whole[:n]) if is_coalesced else False)
-    if requires_grad:
-        return sparse_of(pattern, kept.detach()).requires_grad_()
-    return sparse_of(pattern, kept)
-
-
-def _is_in_order(places: Tensor, size: tuple[int, ...]) -> bool:
-    """What a caller says of the indices is looked at: operators rely on it."""
-    keys = keys_of(places, size)
-    if not bool((keys[1:] > keys[:-1]).all()):
-        raise RuntimeError("is_coalesced: the indices are not in order, or not each once")
-    return True
-
-
-def _empty_coo(size: Any, dtype: Any, device: Any) -> Any:
-    size = tuple(int(s) for s in size)
-    kept = _C.zeros(0, dtype=dtype, device=device)
-    return sparse_of(Coo(_C.zeros((len(size), 0), dtype=_C.int64, device=kept.device), size, True), kept)
-
-
-_sparse_coo_tensor_unsafe = sparse_coo_tensor
-
-
-def sparse_csr_tensor(
-    crow_indices: Any,
-    col_indices: Any,
-    values: Any,
-    size: Any = None,
-    *,
-    dtype: Any = None,
-    device: Any = None,
-    pin_memory: bool = False,
-    requires_grad: bool = False,
-    check_invariants: bool | None = None,
-) -> Any:
-    """A matrix: row r has the values from crow_indices[r] to crow_indices[r + 1], in the columns of col_indices."""
-    kept = _values(values, dtype, device)
-    crow, columns = (
-        (i if isinstance(i, Tensor) else _C.tensor(i, dtype=_C.int64)).detach().to(kept.device)
-        for i in (crow_indices, col_indices)
-    )
-    if not crow.dim() == columns.dim() >= 1 or kept.dim() > columns.dim():
-        raise NotImplementedError("sparse_csr_tensor: values are numbers, in rows as columns are")
-    if crow.shape[-1] < 1 or columns.shape != kept.shape or crow.shape[:-1] != kept.shape[:-1]:
-        raise RuntimeError(
-            f"sparse_csr_tensor: row borders of the size {tuple(crow.shape)}, columns of {tuple(columns.shape)}, "
-            f"values of {tuple(kept.shape)}"
-        )
-    widest = int(columns.max()) + 1 if columns.numel() else 0
-    rows, batch = crow.shape[-1] - 1, tuple(kept.shape[:-1])
-    whole = (*batch, rows, widest) if size is None else tuple(int(s) for s in size)
-    if whole[:-1] != (*batch, rows):
-        raise RuntimeError(
-            f"sparse_csr_tensor: row borders of the size {tuple(crow.shape)} are not those of matrices of {whole}"
-        )
-    if bool((crow[..., 0] != 0).any() | (crow[..., -1] != kept.shape[-1]).any() | (crow.diff() < 0).any()):
-        raise RuntimeError("sparse_csr_tensor: crow_indices go from 0 to the number of values, and do not fall")
-    if columns.numel() and (int(columns.min()) < 0 or widest > whole[-1]):
-        raise RuntimeError(f"sparse_csr_tensor: a column is not among {whole[-1]}")
-    made = sparse_of(Csr(crow, columns, whole), kept.detach() if requires_grad else kept)
-    return made.requires_grad_() if requires_grad else made
-
-
-def sparse_compressed_tensor(
-    compressed_indices: Any, plain_indices: Any, values: Any, size: Any = None, *, layout: Any = None, **options: Any
-) -> Any:
-    """A sparse matrix of a compressed layout: there is `sparse_csr`."""
-    if layout is not _C.sparse_csr:
-        raise NotImplementedError(f"sparse_compressed_tensor: there are no tensors of the layout {layout}")
-    return sparse_csr_tensor(compressed_indices, plain_indices, values, size, **options)
 
 
 def _typed(name: str, dtype: Any) -> Any:

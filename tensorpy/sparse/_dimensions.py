@@ -8,19 +8,9 @@ from typing import Any
 
 from tensorpy import _C
 from tensorpy._C import Tensor
-from tensorpy.sparse._operators import (
-    ABOVE,
-    BELOW,
-    coalesce,
-    coo,
-    dim_of,
-    is_sparse,
-    like,
-    operator,
-    replace,
-    size_of,
-)
-from tensorpy.sparse._tensors import Coo, Csr, sparse_of, values_of
+from tensorpy.sparse._operators import dim_of, like, operator, replace, size_of
+from tensorpy.sparse._patterns import Coo, Csr
+from tensorpy.sparse._tensors import ABOVE, BELOW, coalesce, coo, is_sparse, sparse_of, values_of
 
 
 def _with_dims(self: Any, order: Sequence[int]) -> Any:

@@ -7,8 +7,9 @@ from typing import Any
 from tensorpy import _C
 from tensorpy._C import Tensor
 from tensorpy.autograd.function import Function
-from tensorpy.sparse._operators import add, coalesce
-from tensorpy.sparse._tensors import Coo, plain, sparse_of, values_of
+from tensorpy.sparse._operators import add
+from tensorpy.sparse._patterns import Coo
+from tensorpy.sparse._tensors import coalesce, plain, sparse_of, values_of
 
 
 class _Embedding(Function):

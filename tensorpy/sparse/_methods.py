@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from tensorpy import _C
-from tensorpy._tensor.methods import _LAYOUT_METHODS
+from tensorpy._package.names import METHODS
 from tensorpy.sparse import _operators as operators
 from tensorpy.sparse import _products
-from tensorpy.sparse._operators import ABOVE, is_sparse, to_coo, to_csr
-from tensorpy.sparse._tensors import Coo, Csr, at, sparse_of, values_of
+from tensorpy.sparse._operators import to_coo, to_csr
+from tensorpy.sparse._patterns import Coo, Csr
+from tensorpy.sparse._tensors import ABOVE, at, is_sparse, sparse_of, values_of
 
 
 def _coordinates(self: Any, what: str) -> Coo:
@@ -174,4 +175,4 @@ def smm(self: Any, mat: Any) -> Any:
     return to_sparse(_products.mm(self, mat))
 
 
-ABOVE.update({name: globals()[name] for name in _LAYOUT_METHODS})
+ABOVE.update({name: globals()[name] for name in METHODS["sparse._methods"]})

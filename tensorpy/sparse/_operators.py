@@ -13,10 +13,8 @@ from typing import Any
 from tensorpy import _C
 from tensorpy._C import Tensor
 from tensorpy.functional import broadcast_shapes
-from tensorpy.sparse._tensors import Coo, Csr, SparseTensor, at, columns_of, plain, sparse_of, values_of
-
-ABOVE: dict[str, Callable[..., Any]] = {}
-BELOW: dict[str, Callable[..., Any]] = {}
+from tensorpy.sparse._patterns import Coo, Csr
+from tensorpy.sparse._tensors import ABOVE, BELOW, at, coalesce, coo, is_sparse, plain, sparse_of, values_of
 
 
 def operator(*names: str, above: bool = True) -> Callable[[Any], Any]:
@@ -32,26 +30,6 @@ def operator(*names: str, above: bool = True) -> Callable[[Any], Any]:
     return register
 
 
-def is_sparse(value: Any) -> bool:
-    return isinstance(value, SparseTensor)
-
-
-def layout_of(args: Any) -> Any:
-    """The layout of the first sparse tensor among arguments."""
-    for value in args:
-        if is_sparse(value):
-            return value._pattern.layout
-        if isinstance(value, (list, tuple)) and any(map(is_sparse, value)):
-            return layout_of(value)
-    return _C.sparse_coo
-
-
-def coo(sparse: Any) -> tuple[Coo, Tensor]:
-    """The pattern as coordinates, and the values."""
-    values = values_of(sparse)
-    return sparse._pattern.as_coo(), values if isinstance(sparse._pattern, Coo) else values.reshape(-1)
-
-
 def size_of(value: Any) -> tuple[int, ...]:
     return value._pattern.size if is_sparse(value) else tuple(value.shape)
 
@@ -63,19 +41,6 @@ def dim_of(dim: int, ndim: int, what: str = "Dimension") -> int:
 
 
 # ---- between layouts ----
-
-
-def coalesce(sparse: Any) -> Any:
-    """Indices in order, each once; values of one place are added."""
-    pattern, values = coo(sparse)
-    if isinstance(sparse._pattern, Coo) and pattern.is_coalesced:
-        return sparse
-    keys, places = pattern.keys().unique(return_inverse=True)
-    made = Coo(columns_of(keys, pattern.sparse_size), pattern.size, True)
-    zeros = values.new_zeros((keys.shape[0], *pattern.dense_size))
-    if values.dtype == _C.bool:
-        return sparse_of(made, zeros.to(_C.uint8).index_add(0, places, values.to(_C.uint8)).to(_C.bool))
-    return sparse_of(made, zeros.index_add(0, places, values))
 
 
 def merge(sparse: Any) -> Any:

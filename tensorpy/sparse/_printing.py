@@ -7,7 +7,7 @@ from typing import Any
 from tensorpy import _C
 from tensorpy._tensor.torch_function import DisableTorchFunctionSubclass
 from tensorpy._tensor_str import _append_suffixes, _dtype_is_plain, _elements, _grad_suffix
-from tensorpy.sparse._tensors import Coo
+from tensorpy.sparse._patterns import Coo
 
 
 def _part(name: str, tensor: Any, indent: int) -> str:

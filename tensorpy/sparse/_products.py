@@ -8,8 +8,9 @@ from typing import Any
 from tensorpy import _C
 from tensorpy._C import Tensor
 from tensorpy.sparse._dimensions import ranges, t, transpose
-from tensorpy.sparse._operators import ABOVE, add, coalesce, coo, is_sparse, like, mul, operator, size_of
-from tensorpy.sparse._tensors import Coo, keys_of, sparse_of
+from tensorpy.sparse._operators import add, like, mul, operator, size_of
+from tensorpy.sparse._patterns import Coo, keys_of
+from tensorpy.sparse._tensors import ABOVE, coalesce, coo, is_sparse, sparse_coo_tensor, sparse_of
 
 
 def _product(indices: Tensor, values: Tensor, rows: int, dense: Any) -> Tensor:
@@ -111,6 +112,4 @@ ABOVE["linear"] = lambda input, weight, bias=None: (
 
 def _from_parts(self: Any, args: Any) -> Any:
     """`s.new(indices, values, size)`."""
-    from tensorpy.sparse import sparse_coo_tensor
-
     return sparse_coo_tensor(*args, dtype=self._kept.dtype)

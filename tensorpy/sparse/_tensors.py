@@ -12,111 +12,20 @@ NotImplementedError.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
 from typing import Any
 
 from tensorpy import _C
 from tensorpy._C import Tensor
 from tensorpy._tensor.torch_function import DisableTorchFunctionSubclass
 from tensorpy.autograd.function import Function
+from tensorpy.autograd.grad_mode import no_grad
+from tensorpy.sparse._patterns import Coo, Csr, Pattern, columns_of, keys_of
+from tensorpy.sparse._printing import text
 
-Size = tuple[int, ...]
-
-
-def keys_of(indices: Tensor, sizes: Size) -> Tensor:
-    """One number per column of indices: its place in a dense tensor of these sizes."""
-    keys = _C.zeros(indices.shape[1], dtype=_C.int64, device=indices.device)
-    for row, size in zip(indices, sizes, strict=True):
-        keys = keys * size + row
-    return keys
-
-
-def columns_of(keys: Tensor, sizes: Size) -> Tensor:
-    """The indices of such numbers."""
-    rows = []
-    for size in reversed(sizes):
-        rows.append(keys % size)
-        keys = keys.div(size, rounding_mode="floor")
-    return _C.stack(rows[::-1]) if rows else keys.new_zeros((0, keys.shape[0]))
-
-
-@dataclass(frozen=True, eq=False)
-class Coo:
-    """Coordinates: a column of `indices` per value. Coalesced: in order, and each once."""
-
-    indices: Tensor
-    size: Size
-    is_coalesced: bool
-
-    layout = _C.sparse_coo
-
-    @property
-    def sparse_dim(self) -> int:
-        return int(self.indices.shape[0])
-
-    @property
-    def nnz(self) -> int:
-        return int(self.indices.shape[1])
-
-    @property
-    def sparse_size(self) -> Size:
-        return self.size[: self.sparse_dim]
-
-    @property
-    def dense_size(self) -> Size:
-        return self.size[self.sparse_dim :]
-
-    def keys(self) -> Tensor:
-        return keys_of(self.indices, self.sparse_size)
-
-    def is_same(self, other: Any) -> bool:
-        """Whether values of the one are values of the other."""
-        if not isinstance(other, Coo) or self.size != other.size:
-            return False
-        return self.indices is other.indices or bool(_C.equal(self.indices, other.indices))
-
-    def to(self, device: Any) -> Coo:
-        return Coo(self.indices.to(device), self.size, self.is_coalesced)
-
-    def as_coo(self) -> Coo:
-        return self
-
-
-@dataclass(frozen=True, eq=False)
-class Csr:
-    """Rows one after another: row r has the values from crow_indices[r] to crow_indices[r + 1]. Dimensions in front of
-    the last of both indices and of the values are those of a batch of matrices."""
-
-    crow_indices: Tensor
-    col_indices: Tensor
-    size: Size
-
-    layout = _C.sparse_csr
-
-    @property
-    def nnz(self) -> int:
-        return int(self.col_indices.shape[-1])
-
-    def is_same(self, other: Any) -> bool:
-        if not isinstance(other, Csr) or self.size != other.size or self.nnz != other.nnz:
-            return False
-        same = self.col_indices is other.col_indices and self.crow_indices is other.crow_indices
-        return same or bool(
-            _C.equal(self.col_indices, other.col_indices) and _C.equal(self.crow_indices, other.crow_indices)
-        )
-
-    def to(self, device: Any) -> Csr:
-        return Csr(self.crow_indices.to(device), self.col_indices.to(device), self.size)
-
-    def as_coo(self) -> Coo:
-        """Rows are in order; columns in a row need not be, nor be different."""
-        counts = self.crow_indices.diff().to(_C.int64).reshape(-1)
-        rows = _C.arange(counts.shape[0], device=counts.device).repeat_interleave(counts)
-        columns = self.col_indices.to(_C.int64).reshape(1, -1)
-        return Coo(_C.cat([columns_of(rows, self.size[:-1]), columns]), self.size, False)
-
-
-Pattern = Coo | Csr
+# The kernels by name, which the modules of operators fill: ABOVE autograd those of functions, BELOW it of operators.
+ABOVE: dict[str, Callable[..., Any]] = {}
+BELOW: dict[str, Callable[..., Any]] = {}
 
 
 def plain(pattern: Pattern, values: Tensor) -> SparseTensor:
@@ -176,8 +85,6 @@ def at(tensor: Any, pattern: Pattern) -> Tensor:
         flat = tensor.expand(places.size).reshape(-1, *places.dense_size)
         found = flat.index_select(0, places.keys())
         return found.reshape(pattern.col_indices.shape) if isinstance(pattern, Csr) else found
-    from tensorpy.sparse._operators import coalesce
-
     there = coalesce(tensor)
     wanted, keys = places.keys(), there._pattern.as_coo().keys()
     if not keys.numel():
@@ -186,6 +93,39 @@ def at(tensor: Any, pattern: Pattern) -> Tensor:
     hit = (keys[found] == wanted).reshape(-1, *(1,) * len(places.dense_size))
     made = values_of(there).index_select(0, found) * hit
     return made.reshape(pattern.col_indices.shape) if isinstance(pattern, Csr) else made
+
+
+def is_sparse(value: Any) -> bool:
+    return isinstance(value, SparseTensor)
+
+
+def layout_of(args: Any) -> Any:
+    """The layout of the first sparse tensor among arguments."""
+    for value in args:
+        if is_sparse(value):
+            return value._pattern.layout
+        if isinstance(value, (list, tuple)) and any(map(is_sparse, value)):
+            return layout_of(value)
+    return _C.sparse_coo
+
+
+def coo(sparse: Any) -> tuple[Coo, Tensor]:
+    """The pattern as coordinates, and the values."""
+    values = values_of(sparse)
+    return sparse._pattern.as_coo(), values if isinstance(sparse._pattern, Coo) else values.reshape(-1)
+
+
+def coalesce(sparse: Any) -> Any:
+    """Indices in order, each once; values of one place are added."""
+    pattern, values = coo(sparse)
+    if isinstance(sparse._pattern, Coo) and pattern.is_coalesced:
+        return sparse
+    keys, places = pattern.keys().unique(return_inverse=True)
+    made = Coo(columns_of(keys, pattern.sparse_size), pattern.size, True)
+    zeros = values.new_zeros((keys.shape[0], *pattern.dense_size))
+    if values.dtype == _C.bool:
+        return sparse_of(made, zeros.to(_C.uint8).index_add(0, places, values.to(_C.uint8)).to(_C.bool))
+    return sparse_of(made, zeros.index_add(0, places, values))
 
 
 class SparseTensor(Tensor):
@@ -208,8 +148,6 @@ class SparseTensor(Tensor):
 
     @classmethod
     def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        from tensorpy.sparse._operators import ABOVE
-
         name = getattr(func, "__name__", "")
         name = func.__self__.__name__ if name == "__get__" else name
         if name in ABOVE:
@@ -219,9 +157,6 @@ class SparseTensor(Tensor):
 
     @classmethod
     def __torch_dispatch__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        from tensorpy import no_grad
-        from tensorpy.sparse._operators import BELOW, layout_of
-
         if func._opname not in BELOW:
             raise NotImplementedError(
                 f"{func}: there is no kernel for tensors of the layout {layout_of(args)}; to_dense() gives a dense one"
@@ -230,8 +165,6 @@ class SparseTensor(Tensor):
             return BELOW[func._opname](*args, **(kwargs or {}))
 
     def __repr__(self, *, tensor_contents: Any = None) -> str:
-        from tensorpy.sparse._printing import text
-
         return text(self)
 
     def __reduce_ex__(self, protocol: Any) -> Any:
@@ -243,11 +176,9 @@ class SparseTensor(Tensor):
         return rebuild, (self._pattern.layout, parts, self.requires_grad)
 
     def __deepcopy__(self, memo: Any) -> Any:
-        from tensorpy.sparse._operators import clone
-
         if not self.is_leaf:
             raise RuntimeError("only leaves of the autograd graph can be copied deeply; detach() gives one")
-        made = clone(self.detach())
+        made = ABOVE["clone"](self.detach())
         made.requires_grad_(self.requires_grad)
         memo[id(self)] = made
         return made
@@ -259,10 +190,141 @@ class SparseTensor(Tensor):
         return self.numpy()
 
 
+# ---- making ----
+
+
+def _values(values: Any, dtype: Any, device: Any) -> Tensor:
+    if isinstance(values, Tensor):
+        return values.to(dtype=dtype, device=device) if dtype is not None or device is not None else values
+    return _C.tensor(values, dtype=dtype, device=device)
+
+
+def _index(indices: Any, device: Any) -> Tensor:
+    made = indices if isinstance(indices, Tensor) else _C.tensor(indices, dtype=_C.int64)
+    return made.detach().to(device=device, dtype=_C.int64)
+
+
+def sparse_coo_tensor(
+    indices: Any = None,
+    values: Any = None,
+    size: Any = None,
+    *more_sizes: int,
+    dtype: Any = None,
+    device: Any = None,
+    pin_memory: bool = False,
+    requires_grad: bool = False,
+    check_invariants: bool | None = None,
+    is_coalesced: bool | None = None,
+) -> Any:
+    """A tensor with `values` at the places that the columns of `indices` say, and zeros elsewhere. Without a size it is
+    as large as the indices need; with a size only, it is empty."""
+    if values is None:
+        return _empty_coo(size if indices is None else indices, dtype, device).requires_grad_(requires_grad)
+    kept = _values(values, dtype, device)
+    places = _index(indices, kept.device)
+    if places.dim() == 1 and not places.numel():
+        places = places.reshape(len(size) if size is not None else 1, 0)
+    if places.dim() != 2:
+        raise RuntimeError(f"indices must be sparse_dim x nnz, but got: {list(places.shape)}")
+    kept = kept.expand(places.shape[1]) if kept.dim() == 0 else kept
+    if places.shape[1] != kept.shape[0]:
+        raise RuntimeError(
+            f"indices and values must have same nnz, but got nnz from indices: {places.shape[1]}, nnz from values: "
+            f"{kept.shape[0]}"
+        )
+    n = places.shape[0]
+    least = [int(m) + 1 for m in places.amax(1).tolist()] if places.shape[1] else [0] * n
+    if places.numel() and int(places.min()) < 0:
+        raise RuntimeError(f"found negative index {int(places.min())} among the indices")
+    whole = (*least, *kept.shape[1:]) if size is None else tuple(int(s) for s in size)
+    if len(whole) != n + kept.dim() - 1:
+        raise RuntimeError(
+            f"'len(size) == sparse_dim + dense_dim' is not satisfied: len(size) = {len(whole)}, sparse_dim = {n}, "
+            f"dense_dim = {kept.dim() - 1}"
+        )
+    for d, (needed, given) in enumerate(zip(least, whole, strict=False)):
+        if needed > given:
+            raise RuntimeError(
+                f"size is inconsistent with indices: for dim {d}, size is {given} but found index {needed - 1}"
+            )
+    if tuple(kept.shape[1:]) != whole[n:]:
+        raise RuntimeError(
+            f"values has incorrect size, expected [{kept.shape[0]}, {list(whole[n:])}], got {list(kept.shape)}"
+        )
+    pattern = Coo(places, whole, _is_in_order(places, whole[:n]) if is_coalesced else False)
+    if requires_grad:
+        return sparse_of(pattern, kept.detach()).requires_grad_()
+    return sparse_of(pattern, kept)
+
+
+def _is_in_order(places: Tensor, size: tuple[int, ...]) -> bool:
+    """What a caller says of the indices is looked at: operators rely on it."""
+    keys = keys_of(places, size)
+    if not bool((keys[1:] > keys[:-1]).all()):
+        raise RuntimeError("is_coalesced: the indices are not in order, or not each once")
+    return True
+
+
+def _empty_coo(size: Any, dtype: Any, device: Any) -> Any:
+    size = tuple(int(s) for s in size)
+    kept = _C.zeros(0, dtype=dtype, device=device)
+    return sparse_of(Coo(_C.zeros((len(size), 0), dtype=_C.int64, device=kept.device), size, True), kept)
+
+
+_sparse_coo_tensor_unsafe = sparse_coo_tensor
+
+
+def sparse_csr_tensor(
+    crow_indices: Any,
+    col_indices: Any,
+    values: Any,
+    size: Any = None,
+    *,
+    dtype: Any = None,
+    device: Any = None,
+    pin_memory: bool = False,
+    requires_grad: bool = False,
+    check_invariants: bool | None = None,
+) -> Any:
+    """A matrix: row r has the values from crow_indices[r] to crow_indices[r + 1], in the columns of col_indices."""
+    kept = _values(values, dtype, device)
+    crow, columns = (
+        (i if isinstance(i, Tensor) else _C.tensor(i, dtype=_C.int64)).detach().to(kept.device)
+        for i in (crow_indices, col_indices)
+    )
+    if not crow.dim() == columns.dim() >= 1 or kept.dim() > columns.dim():
+        raise NotImplementedError("sparse_csr_tensor: values are numbers, in rows as columns are")
+    if crow.shape[-1] < 1 or columns.shape != kept.shape or crow.shape[:-1] != kept.shape[:-1]:
+        raise RuntimeError(
+            f"sparse_csr_tensor: row borders of the size {tuple(crow.shape)}, columns of {tuple(columns.shape)}, "
+            f"values of {tuple(kept.shape)}"
+        )
+    widest = int(columns.max()) + 1 if columns.numel() else 0
+    rows, batch = crow.shape[-1] - 1, tuple(kept.shape[:-1])
+    whole = (*batch, rows, widest) if size is None else tuple(int(s) for s in size)
+    if whole[:-1] != (*batch, rows):
+        raise RuntimeError(
+            f"sparse_csr_tensor: row borders of the size {tuple(crow.shape)} are not those of matrices of {whole}"
+        )
+    if bool((crow[..., 0] != 0).any() | (crow[..., -1] != kept.shape[-1]).any() | (crow.diff() < 0).any()):
+        raise RuntimeError("sparse_csr_tensor: crow_indices go from 0 to the number of values, and do not fall")
+    if columns.numel() and (int(columns.min()) < 0 or widest > whole[-1]):
+        raise RuntimeError(f"sparse_csr_tensor: a column is not among {whole[-1]}")
+    made = sparse_of(Csr(crow, columns, whole), kept.detach() if requires_grad else kept)
+    return made.requires_grad_() if requires_grad else made
+
+
+def sparse_compressed_tensor(
+    compressed_indices: Any, plain_indices: Any, values: Any, size: Any = None, *, layout: Any = None, **options: Any
+) -> Any:
+    """A sparse matrix of a compressed layout: there is `sparse_csr`."""
+    if layout is not _C.sparse_csr:
+        raise NotImplementedError(f"sparse_compressed_tensor: there are no tensors of the layout {layout}")
+    return sparse_csr_tensor(compressed_indices, plain_indices, values, size, **options)
+
+
 def rebuild(layout: Any, parts: Any, requires_grad: bool = False) -> Any:
     """From a file: checked as what a program gives."""
-    from tensorpy.sparse import sparse_coo_tensor, sparse_csr_tensor
-
     if layout is _C.sparse_coo:
         indices, values, size, *rest = parts
         made = sparse_coo_tensor(indices, values, size, is_coalesced=bool(rest and rest[0]))

@@ -19,7 +19,8 @@ from __future__ import annotations
 import importlib
 import pkgutil
 
-from .table import TABLE, Array, OpInfo, OpSample, build, samples
+from .filling import build
+from .table import TABLE, Array, OpInfo, OpSample, samples
 
 for _module in pkgutil.iter_modules(__path__):
     importlib.import_module(f"{__name__}.{_module.name}")

@@ -301,7 +301,7 @@ def _drawn(name: str, dtype: str, number: int = 0) -> list[OpSample]:
 
 
 TABLE: dict[str, OpInfo] = {}
-_GIVEN: dict[str, tuple[Samples, dict[str, Any]]] = {}
+GIVEN: dict[str, tuple[Samples, dict[str, Any]]] = {}
 REFERENCES: dict[str, Callable[..., Any]] = {}
 DOMAINS: dict[str, tuple[float | None, float | None]] = {}
 NO_GRADCHECK: dict[str, str] = {}
@@ -313,13 +313,13 @@ def samples(*names: str, **options: Any) -> Callable[[Samples], Samples]:
 
     def register(function: Samples) -> Samples:
         for name in names:
-            _GIVEN[name] = (function, options)
+            GIVEN[name] = (function, options)
         return function
 
     return register
 
 
-_MORE: dict[str, list[Samples]] = {}
+MORE: dict[str, list[Samples]] = {}
 
 
 def also(*names: str) -> Callable[[Samples], Samples]:
@@ -327,7 +327,7 @@ def also(*names: str) -> Callable[[Samples], Samples]:
 
     def register(function: Samples) -> Samples:
         for name in names:
-            _MORE.setdefault(name, []).append(function)
+            MORE.setdefault(name, []).append(function)
         return function
 
     return register
@@ -336,47 +336,3 @@ def also(*names: str) -> Callable[[Samples], Samples]:
 def is_ours(op: Operator) -> bool:
     """Users do not call it: a helper, a backward, a variant that Python does not show."""
     return not op.function.variants or op.schema.name.base.startswith("_") or op.schema.name.base.endswith("_backward")
-
-
-def _dtypes(op: Operator) -> tuple[str, ...]:
-    if op.pointwise is not None:
-        return tuple(d for leaf in op.pointwise.expressions for d in LEAVES[leaf])
-    return ALL_DTYPES
-
-
-def _chained(*functions: Samples) -> Samples:
-    def generate(make: Make) -> Iterator[Any]:
-        for function in functions:
-            yield from function(make)
-
-    return generate
-
-
-def build() -> None:
-    """Fills the table: what was registered, and families of samples for pointwise operators and reductions."""
-    from . import families
-
-    for op in CATALOG:
-        name = str(op.schema.name)
-        random = "nondeterministic_seeded" in {str(t) for t in op.function.tags}
-        if op.kind == "out" or (op.kind == "inplace" and op.group.shown is not None) or name in TABLE:
-            continue
-        source = name.replace("_copy", "", 1) if "view_copy" in op.function.tags else name
-        function, options = _GIVEN.get(source, (families.family_of(op), {}))
-        if function is None:
-            continue
-        module = function.__module__.rpartition(".")[2]
-        if name in _MORE:
-            function = _chained(function, *_MORE[name])
-        fields = {
-            "dtypes": _dtypes(op),
-            "reference": REFERENCES.get(source, REFERENCES.get(source.partition(".")[0])),
-            "random": random,
-            "family": "pointwise" if op.pointwise else "reduction" if op.reduction else module,
-            "domain": DOMAINS.get(name, DOMAINS.get(op.schema.name.base, (None, None))),
-            **OPTIONS.get(name, OPTIONS.get(op.schema.name.base, {})),
-            **options,
-        }
-        if op.schema.name.base in NO_GRADCHECK or name in NO_GRADCHECK:
-            fields["gradcheck"] = False
-        TABLE[name] = OpInfo(name, op, function, **fields)

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import functools
 from contextlib import nullcontext
 from typing import Any
 
+from tensorpy import _C
+from tensorpy._C import Tensor
 from tensorpy._compile import compile
 
 
@@ -97,10 +100,6 @@ def nested_compile_region(fn: Any = None, **options: Any) -> Any:
 
 def wrap_numpy(fn: Any) -> Any:
     """A function of NumPy arrays as one of tensors."""
-    import functools
-
-    from tensorpy import _C
-    from tensorpy._C import Tensor
     from tensorpy.utils._pytree import tree_map
 
     def array(leaf: Any) -> Any:

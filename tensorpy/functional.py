@@ -9,7 +9,8 @@ import warnings
 from collections import namedtuple
 
 from tensorpy import _C
-from tensorpy._C import Tensor
+from tensorpy._C import Tensor, istft, split  # noqa: F401  (PyTorch has these here as well)
+from tensorpy._lowrank import pca_lowrank, svd_lowrank  # noqa: F401  (these too)
 from tensorpy._tensor.dtypes import is_whole
 from tensorpy._tensor.torch_function import make_overridable
 
@@ -369,14 +370,3 @@ make_overridable(
         "unravel_index",
     ),
 )
-
-_ELSEWHERE = ("istft", "pca_lowrank", "split", "svd_lowrank")
-
-
-def __getattr__(name: str) -> object:
-    """Functions that PyTorch has here as well."""
-    import tensorpy
-
-    if name in _ELSEWHERE and hasattr(tensorpy, name):
-        return getattr(tensorpy, name)
-    raise AttributeError(f"module '{__name__}' has no attribute '{name}'")

@@ -18,6 +18,7 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import Any
 
+import tensorpy
 from tensorpy import _as_torch
 
 USAGE = "usage: python -m tensorpy.run [--device opencl] [-m module | -c command | script | -] [argument ...]"
@@ -46,8 +47,6 @@ def _run_text(text: str, name: str) -> None:
 
 def _interact() -> None:
     import code
-
-    import tensorpy
 
     code.interact(banner="torch means tensorpy here", local={"torch": tensorpy, "__name__": "__main__"}, exitmsg="")
 

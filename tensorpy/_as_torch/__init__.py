@@ -8,8 +8,9 @@ import sys
 from pathlib import Path
 
 import tensorpy
-from tensorpy import _C
+from tensorpy import _C, version
 from tensorpy._as_torch import finder, names, owners, private
+from tensorpy.torch_version import TorchVersion
 
 PATH = str(Path(__file__).with_name("path"))  # holds a package torch, for processes that are started from here
 _DEVICE = "TENSORPY_TORCH_DEVICE"  # tells them the device, and that the parent reports
@@ -76,9 +77,6 @@ def _call_cuda(device: str) -> None:
 
 def _set_version() -> None:
     """Programs ask for torch's version: it is that which the names and signatures are of."""
-    from tensorpy import version
-    from tensorpy.torch_version import TorchVersion
-
     said = TorchVersion(f"{names.VERSION}+tensorpy{tensorpy.__version__}")
     tensorpy.__version__ = version.__version__ = said
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from tensorpy._as_torch import as_torch
+
 
 def _magic(line: str) -> None:
     """%tensorpy as_torch [--device opencl]: `import torch` in the following cells means tensorpy."""
-    from tensorpy._as_torch import as_torch
-
     words = line.replace("=", " ").split()
     if words == ["as_torch"]:
         as_torch()

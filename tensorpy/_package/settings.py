@@ -8,7 +8,7 @@ from typing import Any
 from tensorpy import _C
 from tensorpy._C import Tensor
 from tensorpy._C import dtype as _dtype
-from tensorpy._tensor import torch_function
+from tensorpy._tensor import torch_function, typed
 
 # What tensorpy raises where memory runs out; programs catch it by this name.
 OutOfMemoryError = MemoryError
@@ -78,8 +78,6 @@ def set_deterministic_debug_mode(debug_mode: int | str) -> None:
 
 def set_default_tensor_type(t: Any, /) -> None:
     """set_default_dtype by a type of tensors, FloatTensor or another of floating point, or by its name."""
-    from tensorpy._tensor import typed
-
     chosen = typed.named(t) if isinstance(t, str) else t
     if not isinstance(chosen, typed.TensorType):
         raise TypeError(f"set_default_tensor_type: expected a type of tensors or its name, not {t!r}")

@@ -67,7 +67,7 @@ def grad(
 ) -> tuple[Tensor | None, ...]:
     """The gradients of `outputs` with respect to `inputs`, without touching any `.grad`."""
     if is_grads_batched:
-        from tensorpy.func import vmap
+        from tensorpy.func.vmap import vmap
 
         given = _as_tuple(grad_outputs)
         at = [i for i, g in enumerate(given) if g is not None]

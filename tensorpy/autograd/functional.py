@@ -12,6 +12,8 @@ from typing import Any
 from tensorpy import _C
 from tensorpy._C import Tensor
 from tensorpy.autograd.grad_mode import enable_grad
+from tensorpy.func import gradients as backward_transforms
+from tensorpy.func import jacobians as jacobian_transforms
 
 STRATEGIES = ("reverse-mode", "forward-mode")
 
@@ -155,10 +157,8 @@ def vjp(
     func: Callable[..., Any], inputs: Any, v: Any = None, create_graph: bool = False, strict: bool = False
 ) -> tuple[Any, Any]:
     """The outputs, and the vector v times the Jacobian: a gradient by each input."""
-    from tensorpy.func import vjp as of_function
-
     call = _Call("vjp", func, inputs, create_graph, strict)
-    outputs, back = of_function(call, *call.inputs)
+    outputs, back = backward_transforms.vjp(call, *call.inputs)
     gradients = back(call.direction(v, outputs, call.single_output, "the user-provided function returns"))
     return call.of_outputs(outputs), call.of_inputs(gradients)
 
@@ -167,10 +167,8 @@ def jvp(
     func: Callable[..., Any], inputs: Any, v: Any = None, create_graph: bool = False, strict: bool = False
 ) -> tuple[Any, Any]:
     """The outputs, and the Jacobian times the vector v: a tangent of each output, by forward mode."""
-    from tensorpy.func import jvp as of_function
-
     call = _Call("jvp", func, inputs, create_graph, strict)
-    outputs, tangents = of_function(call, call.inputs, call.along_inputs(v))
+    outputs, tangents = jacobian_transforms.jvp(call, call.inputs, call.along_inputs(v))
     return call.of_outputs(outputs), call.of_outputs(tangents)
 
 
@@ -184,8 +182,6 @@ def jacobian(
 ) -> Any:
     """The derivatives of each element of the outputs by each of the inputs: of shape (*output, *input). All rows (or
     columns, with strategy="forward-mode") are computed at once, whether `vectorize` asks for it or not."""
-    from tensorpy.func import jacfwd, jacrev
-
     if strategy not in STRATEGIES:
         raise ValueError(f"jacobian: strategy is one of {STRATEGIES}, got {strategy!r}")
     if strict and (vectorize or strategy == "forward-mode"):
@@ -194,7 +190,7 @@ def jacobian(
             "what is independent is found by one gradient after the other"
         )
     call = _Call("jacobian", func, inputs, create_graph, strict)
-    transform = jacrev if strategy == "reverse-mode" else jacfwd
+    transform = jacobian_transforms.jacrev if strategy == "reverse-mode" else jacobian_transforms.jacfwd
     rows = transform(call, argnums=tuple(range(len(call.inputs))))(*call.inputs)
     by_output = tuple(call.of_inputs(row) for row in rows)
     return by_output[0] if call.single_output else by_output
@@ -209,16 +205,14 @@ def hessian(
     outer_jacobian_strategy: str = "reverse-mode",
 ) -> Any:
     """The second derivatives of a function that returns one number, by each pair of inputs."""
-    from tensorpy.func import jacfwd, jacrev
-
     if outer_jacobian_strategy not in STRATEGIES:
         raise ValueError(f"hessian: outer_jacobian_strategy is one of {STRATEGIES}, got {outer_jacobian_strategy!r}")
     if strict and vectorize:
         raise RuntimeError("hessian: strict=True and vectorize=True are not supported together")
     call = _Call("hessian", func, inputs, create_graph, strict, second=True)
     places = tuple(range(len(call.inputs)))
-    outer = jacrev if outer_jacobian_strategy == "reverse-mode" else jacfwd
-    rows = outer(jacrev(call.one_number, argnums=places), argnums=places)(*call.inputs)
+    outer = jacobian_transforms.jacrev if outer_jacobian_strategy == "reverse-mode" else jacobian_transforms.jacfwd
+    rows = outer(jacobian_transforms.jacrev(call.one_number, argnums=places), argnums=places)(*call.inputs)
     return call.of_inputs(tuple(call.of_inputs(row) for row in rows))
 
 
@@ -226,12 +220,9 @@ def vhp(
     func: Callable[..., Any], inputs: Any, v: Any = None, create_graph: bool = False, strict: bool = False
 ) -> tuple[Any, Any]:
     """The output, and the vector v times the Hessian."""
-    from tensorpy.func import grad
-    from tensorpy.func import vjp as of_function
-
     call = _Call("vhp", func, inputs, create_graph, strict, second=True)
-    gradient = grad(call.one_number, argnums=tuple(range(len(call.inputs))))
-    _, back = of_function(gradient, *call.inputs)
+    gradient = backward_transforms.grad(call.one_number, argnums=tuple(range(len(call.inputs))))
+    _, back = backward_transforms.vjp(gradient, *call.inputs)
     product = back(call.along_inputs(v))
     return call.of_outputs(call(*call.inputs)), call.of_inputs(product)
 
@@ -240,12 +231,9 @@ def hvp(
     func: Callable[..., Any], inputs: Any, v: Any = None, create_graph: bool = False, strict: bool = False
 ) -> tuple[Any, Any]:
     """The output, and the Hessian times the vector v: forward over reverse."""
-    from tensorpy.func import grad
-    from tensorpy.func import jvp as of_function
-
     call = _Call("hvp", func, inputs, create_graph, strict, second=True)
-    gradient = grad(call.one_number, argnums=tuple(range(len(call.inputs))))
-    _, product = of_function(gradient, call.inputs, call.along_inputs(v))
+    gradient = backward_transforms.grad(call.one_number, argnums=tuple(range(len(call.inputs))))
+    _, product = jacobian_transforms.jvp(gradient, call.inputs, call.along_inputs(v))
     return call.of_outputs(call(*call.inputs)), call.of_inputs(product)
 
 

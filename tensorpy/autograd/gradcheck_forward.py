@@ -54,7 +54,7 @@ def batched_mismatch(
     func: Callable[..., Any], values: Sequence[Any], which: int, tensors: Callable[[Any], list[Tensor]], atol: float
 ) -> str | None:
     """None, or where tangents of all directions at once, under vmap, are not those of one direction at a time."""
-    from tensorpy.func import vmap
+    from tensorpy.func.vmap import vmap
 
     rows = list(_directions(values[which].detach()))
     if not rows:

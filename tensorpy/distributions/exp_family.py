@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import tensorpy as tp
+from tensorpy.autograd import grad
 from tensorpy.distributions.distribution import Distribution
 
 __all__ = ["ExponentialFamily"]
@@ -24,8 +25,6 @@ class ExponentialFamily(Distribution):
 
     def entropy(self) -> Any:
         """F(eta) - <eta, grad F(eta)> - E[k(x)], the gradient by autograd."""
-        from tensorpy.autograd import grad
-
         carrier = self._mean_carrier_measure
         if carrier is None:
             raise NotImplementedError

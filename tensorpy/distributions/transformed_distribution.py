@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 import tensorpy as tp
 from tensorpy.distributions import constraints
 from tensorpy.distributions.distribution import SHAPELESS, Distribution
+from tensorpy.distributions.independent import Independent
 from tensorpy.distributions.transforms import ComposeTransform, Transform
 from tensorpy.distributions.utils import sum_rightmost
 
@@ -38,8 +39,6 @@ class TransformedDistribution(Distribution):
             base_distribution = base_distribution.expand(batch)
         missing = transform.domain.event_dim - len(base_distribution.event_shape)
         if missing > 0:
-            from tensorpy.distributions.independent import Independent
-
             base_distribution = Independent(base_distribution, missing)
         self.base_dist = base_distribution
         change = transform.codomain.event_dim - transform.domain.event_dim

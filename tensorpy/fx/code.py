@@ -11,6 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import tensorpy
 from tensorpy import _C
 from tensorpy.fx.node import Node, OpOverload, at_path, container_text, target_name
 from tensorpy.utils._pytree import TreeSpec
@@ -56,8 +57,6 @@ class PythonCode:
 
 
 def _standard_globals() -> dict[str, Any]:
-    import tensorpy
-
     plain = {"inf": math.inf, "nan": math.nan, "NoneType": type(None)}
     return {**plain, "tensorpy": tensorpy, "torch": tensorpy, "device": _C.device}
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import linecache
 import weakref
+from copy import copy, deepcopy
 from typing import Any
 
 from tensorpy import _C
@@ -209,8 +211,6 @@ class GraphModule(Module):
     # ---- copies and files ----
 
     def __deepcopy__(self, memo: Any) -> GraphModule:
-        from copy import deepcopy
-
         root = Module()
         root.__dict__ = deepcopy({k: v for k, v in self.__dict__.items() if k not in ("_graph", "_code")}, memo)
         made = GraphModule(root, deepcopy(self._graph, memo), type(self).__name__)
@@ -219,8 +219,6 @@ class GraphModule(Module):
         return made
 
     def __copy__(self) -> GraphModule:
-        from copy import copy
-
         made = GraphModule(self, copy(self.graph), type(self).__name__)
         made.meta = dict(self.meta)
         return made
@@ -254,7 +252,6 @@ class GraphModule(Module):
 
 def _restoring_grad_mode(function: Any) -> Any:
     """A function of a graph that switches grad modes: afterwards the mode is what it was."""
-    import functools
 
     @functools.wraps(function)
     def forward(self: Any, *args: Any, **kwargs: Any) -> Any:

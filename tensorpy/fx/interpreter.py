@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tensorpy.fx.graph import NO_DEFAULT, Graph, attribute_of
+from tensorpy.fx.graph_module import GraphModule
 from tensorpy.fx.node import Node, map_aggregate, map_arg
 from tensorpy.fx.proxy import GraphAppendingTracer, Proxy
 
@@ -141,8 +142,6 @@ class Transformer(Interpreter):
 
     def transform(self) -> Any:
         """The module of the new graph."""
-        from tensorpy.fx.graph_module import GraphModule
-
         result = self.run(enable_io_processing=False)
         if result is not None:
             old = self.module.graph

@@ -7,6 +7,7 @@ import operator
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
+import tensorpy
 from tensorpy import _C, ops
 from tensorpy._package.settings import _assert
 from tensorpy.fx.immutable_collections import immutable_dict, immutable_list
@@ -65,8 +66,6 @@ def map_aggregate(argument: Any, fn: Callable[[Any], Any]) -> Any:
 
 def at_path(path: str) -> Any:
     """What "tensorpy.nn.functional.relu" names; None: nothing."""
-    import tensorpy
-
     first, *rest = path.split(".")
     found: Any = tensorpy if first == "tensorpy" else None
     for part in rest:

@@ -7,6 +7,7 @@ import warnings
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from tensorpy.nn import _pooling
 from tensorpy.nn._common import Size, listed, nn, ops
 
 if TYPE_CHECKING:
@@ -87,8 +88,6 @@ def interpolate(
     if antialias:
         return getattr(nn, f"_upsample_{mode}2d_aa")(input, sizes, bool(align_corners), factors)
     if mode == "area":
-        from tensorpy.nn import _pooling
-
         target = sizes if sizes is not None else [int(n * f) for n, f in zip(input.shape[2:], factors, strict=True)]
         return getattr(_pooling, f"adaptive_avg_pool{dims}d")(input, target)
     name = _RESIZERS.get((mode, dims))

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from html import escape
 from typing import Any
 
+from tensorpy.profiler._chrome import write as _write_chrome
 from tensorpy.profiler._event import OPERATOR, RANGE, FunctionEvent, Interval, Kernel
+from tensorpy.profiler._flame import svg
+from tensorpy.profiler._table import table as _table
 
 
 class FunctionEventAvg:
@@ -91,28 +95,20 @@ class EventList(list[Any]):
     ) -> str:
         """Rows of names, times, calls, and what else was recorded; the largest first by a field such as
         "self_cpu_time_total", "cpu_memory_usage" or "count". A limit of -1 shows all."""
-        from tensorpy.profiler._table import table
-
         rows = [e for e in self if not (top_level_events_only and getattr(e, "cpu_parent", None))]
         widths = max_name_column_width, max_shapes_column_width, max_src_column_width
-        return table(rows, sort_by, row_limit, widths, header)
+        return _table(rows, sort_by, row_limit, widths, header)
 
     def __str__(self) -> str:
         return self.table()
 
     def export_chrome_trace(self, path: str) -> None:
         """Writes events for chrome://tracing and Perfetto."""
-        from tensorpy.profiler._chrome import write
-
-        write(path, self, {})
+        _write_chrome(path, self, {})
 
     def _repr_html_(self) -> str:
         if self and isinstance(self[0], FunctionEvent):
-            from tensorpy.profiler._flame import svg
-
             return svg(self)
-        from html import escape
-
         return f"<pre>{escape(self.table())}</pre>"
 
 

@@ -8,6 +8,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterable
+from html import escape
 from pathlib import Path
 from typing import Any
 
@@ -252,8 +253,6 @@ class profile:
         Path(path).write_text("".join(f"{line} {int(value)}\n" for line, value in sums.items() if int(value) > 0))
 
     def _repr_html_(self) -> str:
-        from html import escape
-
         table = self.key_averages().table(sort_by="self_cpu_time_total", row_limit=20)
         return f"{_flame.svg(self._found)}<pre>{escape(table)}</pre>"
 

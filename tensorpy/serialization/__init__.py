@@ -9,6 +9,7 @@ location.py says on which device a storage ends up. legacy.py has the format bef
 from __future__ import annotations
 
 import importlib
+import io
 import os
 import pickle
 from collections.abc import Callable
@@ -16,6 +17,7 @@ from contextlib import nullcontext
 from pathlib import PurePath
 from typing import IO, Any, TypeAlias
 
+import tensorpy
 from tensorpy import _C
 from tensorpy._utils import bytes_tensor
 from tensorpy.serialization import legacy, names, options
@@ -179,8 +181,6 @@ def normalize_storage_type(storage_type: Any) -> Any:
 
 def storage_to_tensor_type(storage: Any) -> Any:
     """The typed tensor of a typed storage: FloatTensor of one of float32."""
-    import tensorpy
-
     name = next(name for name, dtype in names.STORAGES.items() if dtype is storage.dtype)
     return getattr(tensorpy, f"{name}Tensor")
 
@@ -305,7 +305,6 @@ class _Storages:
 
 def _trusting(module: Any, program: bytes, persistent_load: Callable[[Any], Any], arguments: dict[str, Any]) -> Any:
     """By Python's own machine, which imports and calls what the file names."""
-    import io
 
     class Trusting(module.Unpickler):  # type: ignore[misc]
         def find_class(self, module: str, name: str) -> Any:

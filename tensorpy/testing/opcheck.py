@@ -6,9 +6,12 @@ import warnings
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from tensorpy import _C
+from tensorpy import _C, dispatch, opencl
 from tensorpy._C import Tensor
+from tensorpy.amp import autocast
 from tensorpy.autograd.grad_mode import no_grad
+from tensorpy.autograd.gradcheck import gradcheck
+from tensorpy.func.vmap import vmap
 from tensorpy.testing import assert_close
 
 
@@ -106,9 +109,6 @@ def _gives_numbers(op: Any) -> bool:
 
 def _autograd(op: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> None:
     """What wants a gradient gets one, and it is right."""
-    from tensorpy import dispatch
-    from tensorpy.autograd.gradcheck import gradcheck
-
     wanting = [t for t in _tensors([list(args), list(kwargs.values())]) if t.requires_grad]
     if not wanting or _gives_numbers(op):
         return
@@ -154,8 +154,6 @@ def _meta(op: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> None:
 
 def _autocast(op: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> None:
     """Under autocast it takes what it takes without."""
-    from tensorpy.amp import autocast
-
     with no_grad(), autocast("cpu", dtype=_C.bfloat16):
         try:
             _run(op, args, kwargs, _fresh)
@@ -183,8 +181,6 @@ def _deterministic(op: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> None
 
 def _vmap(op: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> None:
     """Under vmap each sample gets what it gets alone."""
-    from tensorpy.func import vmap
-
     tensors = [t.detach() for t in _tensors([list(args), list(kwargs.values())])]
     if not tensors or "!" in op._schema or _gives_numbers(op):
         return
@@ -211,8 +207,6 @@ def _vmap(op: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> None:
 
 def _device(op: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> None:
     """On every other device that it has a kernel for it gives what it gives on the CPU."""
-    from tensorpy import dispatch, opencl
-
     entries = {e.key: e for e in dispatch.table(op.__name__)}
     kernel = entries.get("OpenCL")
     if kernel is None or kernel.kind == "fallback" or not opencl.is_available():

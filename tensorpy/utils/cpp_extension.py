@@ -5,6 +5,8 @@ Operators in C are built by tensorpy.utils.extension.
 
 from __future__ import annotations
 
+import shutil
+
 from tensorpy._package.absent import absent, absent_class
 
 __all__ = [
@@ -32,8 +34,6 @@ library_paths = include_paths
 
 def is_ninja_available() -> bool:
     """Whether the build tool is installed."""
-    import shutil
-
     return shutil.which("ninja") is not None
 
 

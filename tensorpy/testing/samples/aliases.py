@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Iterator
 from typing import Any
 
@@ -77,8 +78,6 @@ def polygamma(n: int, x: Any) -> Any:
     even = (1 / 6, -1 / 30, 1 / 42, -1 / 30, 5 / 66, -691 / 2730, 7 / 6)
 
     def one(v: float) -> float:
-        import math
-
         total, sign = 0.0, -1.0 if n % 2 == 0 else 1.0
         while v < 25:
             total += math.factorial(n) / v ** (n + 1)

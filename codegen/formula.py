@@ -55,7 +55,8 @@ NUMBERS = ("bool", "int", "float", "Scalar")  # each holds all values of those b
 TENSORS = ("Tensor", "Tensor?")
 
 DTYPES = (
-    "bool uint8 uint16 uint32 uint64 int8 int16 int32 int64 float16 bfloat16 float32 float64 complex64 complex128"
+    "bool uint8 uint16 uint32 uint64 int8 int16 int32 int64 float16 bfloat16 float32 float64 complex32 "
+    "complex64 complex128"
 ).split()
 _DTYPE_ALIASES = {"long": "int64", "half": "float16", "double": "float64", "float": "float32", "int": "int32"}
 _MEMORY_FORMATS = {

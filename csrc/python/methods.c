@@ -109,7 +109,6 @@ CONVERSION(short, TP_INT16)
 CONVERSION(char, TP_INT8)
 CONVERSION(byte, TP_UINT8)
 CONVERSION(bool, TP_BOOL)
-CONVERSION(chalf, TP_COMPLEX32)
 CONVERSION(cfloat, TP_COMPLEX64)
 CONVERSION(cdouble, TP_COMPLEX128)
 
@@ -425,7 +424,6 @@ PyMethodDef tp_py_tensor_methods[] = {
     TO(char, "To int8."),
     TO(byte, "To uint8."),
     TO(bool, "To bool."),
-    TO(chalf, "To complex32."),
     TO(cfloat, "To complex64."),
     TO(cdouble, "To complex128."),
     {"cpu", TP_PY_FASTCALL(py_cpu),

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import enum
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
+from tensorpy._C import bfloat16
 from tensorpy.nn._common import ops
 
 if TYPE_CHECKING:
     from tensorpy import Tensor, dtype
 
-__all__ = ["conv_tbc", "grouped_mm"]
+__all__ = ["ScalingType", "SwizzleType", "conv_tbc", "grouped_mm", "scaled_grouped_mm", "scaled_mm"]
 
 
 def conv_tbc(input: Tensor, weight: Tensor, bias: Tensor, pad: int = 0) -> Tensor:
@@ -32,26 +35,94 @@ def grouped_mm(
     along the rows of mat_a if mat_b has a matrix for each group, along the columns of mat_b if mat_a has, and along the
     dimension that is summed over, with a matrix for each group as the result, if both have two dimensions.
     """
-    if mat_a.ndim not in (2, 3) or mat_b.ndim not in (2, 3):
-        raise RuntimeError(f"grouped_mm: operands have 2 or 3 dimensions, not {mat_a.ndim} and {mat_b.ndim}")
-    if (offs is None) != (mat_a.ndim == mat_b.ndim == 3):
-        raise RuntimeError("grouped_mm: offs is given if, and only if, an operand has 2 dimensions")
-    if bias is not None:
-        raise RuntimeError("grouped_mm: a bias is not supported")  # as in PyTorch
-    if out_dtype is not None and out_dtype != mat_a.dtype:
-        raise RuntimeError(f"grouped_mm: the result has the operands' dtype {mat_a.dtype}, not {out_dtype}")
-    if offs is None:
-        return mat_a @ mat_b
-    ends = offs.tolist()
-    sizes = [end - begin for begin, end in zip([0, *ends[:-1]], ends, strict=True)]
-    whole = mat_b.shape[1] if mat_a.ndim == 3 else mat_a.shape[1 if mat_b.ndim == 2 else 0]
-    if not sizes or min(sizes) < 0 or ends[-1] > whole:
-        raise RuntimeError(f"grouped_mm: offs {ends} are no ends of groups of {whole}")
-    rest = [*sizes, whole - ends[-1]]  # which belongs to no group: zeros
-    if mat_a.ndim == mat_b.ndim == 2:
-        return ops.stack([a @ b for a, b in zip(mat_a.split(rest, 1)[:-1], mat_b.split(rest)[:-1], strict=True)])
-    if mat_a.ndim == 2:
-        parts = [a @ b for a, b in zip(mat_a.split(rest)[:-1], mat_b, strict=True)]
-        return ops.cat([*parts, parts[0].new_zeros(rest[-1], parts[0].shape[1])])
-    parts = [a @ b for a, b in zip(mat_a, mat_b.split(rest, 1)[:-1], strict=True)]
-    return ops.cat([*parts, parts[0].new_zeros(parts[0].shape[0], rest[-1])], 1)
+    return ops._grouped_mm(mat_a, mat_b, offs, bias, out_dtype)
+
+
+class ScalingType(enum.Enum):
+    """What of a matrix of 8-bit floats has a scale of its own."""
+
+    TensorWise = 0
+    RowWise = 1
+    BlockWise1x16 = 2
+    BlockWise1x32 = 3
+    BlockWise1x128 = 4
+    BlockWise128x128 = 5
+
+
+class SwizzleType(enum.Enum):
+    """In which order the scales of blocks lie."""
+
+    NO_SWIZZLE = 0
+    SWIZZLE_32_4_4 = 1
+
+
+def _listed(value: Any) -> list[Any]:
+    return [] if value is None else list(value) if isinstance(value, (list, tuple)) else [value]
+
+
+def _numbers(value: Any) -> list[int]:
+    return [each.value for each in _listed(value)]
+
+
+def scaled_mm(
+    mat_a: Tensor,
+    mat_b: Tensor,
+    scale_a: Tensor | list[Tensor],
+    scale_recipe_a: ScalingType | list[ScalingType],
+    scale_b: Tensor | list[Tensor],
+    scale_recipe_b: ScalingType | list[ScalingType],
+    swizzle_a: SwizzleType | list[SwizzleType] | None = None,
+    swizzle_b: SwizzleType | list[SwizzleType] | None = None,
+    bias: Tensor | None = None,
+    output_dtype: dtype | None = bfloat16,
+    contraction_dim: Sequence[int] = (),
+    use_fast_accum: bool = False,
+) -> Tensor:
+    """The product of matrices of 8-bit floats that are multiples of scales, by one number or a number for each line."""
+    return ops._scaled_mm_v2(
+        mat_a,
+        mat_b,
+        _listed(scale_a),
+        _numbers(scale_recipe_a),
+        _numbers(swizzle_a),
+        _listed(scale_b),
+        _numbers(scale_recipe_b),
+        _numbers(swizzle_b),
+        bias,
+        output_dtype,
+        list(contraction_dim),
+        use_fast_accum,
+    )
+
+
+def scaled_grouped_mm(
+    mat_a: Tensor,
+    mat_b: Tensor,
+    scale_a: Tensor | list[Tensor],
+    scale_recipe_a: ScalingType | list[ScalingType],
+    scale_b: Tensor | list[Tensor],
+    scale_recipe_b: ScalingType | list[ScalingType],
+    swizzle_a: SwizzleType | list[SwizzleType] | None = None,
+    swizzle_b: SwizzleType | list[SwizzleType] | None = None,
+    bias: Tensor | None = None,
+    offs: Tensor | None = None,
+    output_dtype: dtype | None = bfloat16,
+    contraction_dim: Sequence[int] = (),
+    use_fast_accum: bool = False,
+) -> Tensor:
+    """grouped_mm of 8-bit floats with a scale for each row of mat_a and each column of mat_b, as bfloat16."""
+    return ops._scaled_grouped_mm_v2(
+        mat_a,
+        mat_b,
+        _listed(scale_a),
+        _numbers(scale_recipe_a),
+        _numbers(swizzle_a),
+        _listed(scale_b),
+        _numbers(scale_recipe_b),
+        _numbers(swizzle_b),
+        offs,
+        bias,
+        output_dtype,
+        list(contraction_dim),
+        use_fast_accum,
+    )

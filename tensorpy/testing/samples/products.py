@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from .table import ARITHMETIC, LOOSE, Make, samples
+from .table import ARITHMETIC, FLOATS, LOOSE, Make, samples
 
 OPTIONS: dict[str, Any] = {"dtypes": ARITHMETIC, "tolerances": LOOSE}
 # beta and alpha; with beta zero the first argument is not read
@@ -145,3 +145,29 @@ def dist(make: Make) -> Iterator[Any]:
     for p, (left, right) in itertools.product((2, 1, 3, 0.5, 0, float("inf"), 4, 1.5, 2.5, 7), shapes):
         yield make(left), make(right), p
     yield make(2, 3), make(2, 3)
+
+
+def _by_groups(a: Any, b: Any, offs: Any = None) -> Any:
+    if offs is None:
+        return np.matmul(a, b)
+    runs = [slice(begin, end) for begin, end in itertools.pairwise([0, *offs])]
+    if a.ndim == b.ndim == 2:
+        return np.stack([a[:, run] @ b[run] for run in runs])
+    made = np.zeros((a.shape[-2], b.shape[-1]))
+    for i, run in enumerate(runs):
+        made[(run, slice(None)) if a.ndim == 2 else (slice(None), run)] = (
+            a[run] @ b[i] if a.ndim == 2 else a[i] @ b[:, run]
+        )
+    return made
+
+
+@samples("_grouped_mm", reference=_by_groups, dtypes=FLOATS, tolerances=LOOSE)
+def _grouped_mm(make: Make) -> Iterator[Any]:
+    for ends in ([2, 2, 6], [0, 3, 7], [7, 7, 7], [1, 1, 1]):
+        offs = make.array(ends, "int32")
+        yield make(7, 4), make(3, 4, 5), offs
+        yield make(3, 5, 4), make(4, 7), offs
+        yield make(5, 7), make(7, 4), offs
+    yield make(3, 2, 4), make(3, 4, 5)
+    yield make(0, 4), make(1, 4, 2), make.array([0], "int32")
+    yield make(2, 0), make(0, 3), make.array([0, 0], "int32")

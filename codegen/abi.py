@@ -3,8 +3,8 @@
 Sizes, offsets, enumerators and function types are read from the debug information (DWARF, printed by readelf) of a file
 that includes the headers, so a change counts where the compiler sees one, and a comment or a name of a parameter does
 not. What a library from outside has compiled in has to stay: a struct that begins with its own `size` may grow at its
-end, a list of enumerators may get more, everything else is equal. `--save` writes the interface of the tree, with a
-hash; it refuses what the version does not say.
+end, a list of enumerators may get more, a union may get members that fit into it, everything else is equal. `--save`
+writes the interface of the tree, with a hash; it refuses what the version does not say.
 """
 
 from __future__ import annotations
@@ -288,7 +288,8 @@ def _row_changes(old: Shape, new: Shape) -> Iterator[Change]:
             yield Change(f"{old.name}: {_row(row)} " + (f"is {_row(there)} now" if there else "is gone"), True)
             return
     for row in new.rows[len(old.rows) :]:
-        yield Change(f"{old.name}: {_row(row)}", not old.grows)
+        is_alternative = row[1].startswith("| ") and old.size == new.size  # of a union that is large enough
+        yield Change(f"{old.name}: {_row(row)}", not (old.grows or is_alternative))
     if old.size != new.size and not old.grows:
         yield Change(f"{old.name}: it had {old.size} bytes and has {new.size}", True)
 

@@ -145,7 +145,7 @@ class Node:
             in_parts = {i for i, one in own.items() if use.whole and kind == "Tensor" and one.parts and not one.whole}
             beside = frozenset(part for i in in_parts for part in own[i].parts)
             formulas = frozenset(own) - in_parts
-            if kind in ("Generator", "Generator?", "Storage"):
+            if kind in ("Generator", "Generator?", "Storage", "Stream"):
                 raise YamlError(self.formulas[min(formulas)].location, f"a formula uses {names[0]}", "do without it")
             found.append(Kept(names[0], field, kind, use, formulas, output, beside))
 

@@ -40,6 +40,7 @@ _BASE = {
     "Device": CType("tp_device ", "TP_DEVICE", "device", "V", "TP_NO_DEVICE"),
     "Generator": CType("struct tp_generator *", "TP_GENERATOR", "generator", "G", "NULL"),
     "Storage": CType("tp_storage *", "TP_STORAGE", "storage", "O", "NULL"),
+    "Stream": CType("tp_stream ", "TP_STREAM", "stream", "Q", "TP_NO_STREAM"),
 }
 _OPTIONAL = {
     "int": CType("tp_opt_int ", "TP_INT", "i", "Jo", "TP_NO_INT"),

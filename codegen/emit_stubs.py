@@ -201,6 +201,7 @@ def python_hint(type_: Type) -> str:
                 "Layout": "_layout",
                 "MemoryFormat": "memory_format",
                 "Storage": "Any",
+                "Stream": "Any",
             }
             return names.get(name, name)
 

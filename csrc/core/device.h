@@ -13,6 +13,7 @@
 #define TP_CPU ((tp_device){TP_DEVICE_CPU, -1})
 #define TP_META ((tp_device){TP_DEVICE_META, -1})
 #define TP_NO_DEVICE ((tp_device){-1, -1})
+#define TP_NO_STREAM ((tp_stream){TP_NO_DEVICE, 0})
 
 TP_INLINE bool tp_device_equal(tp_device a, tp_device b) { return a.type == b.type && a.index == b.index; }
 

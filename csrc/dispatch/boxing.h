@@ -37,6 +37,7 @@ TP_BOTH(O, tp_storage *, TP_STORAGE, storage, NULL, !x)
     TP_INLINE ctype tp_unbox_##code(const tp_value *v) { return v->tag == TP_NONE ? (ctype)__VA_ARGS__ : v->member_; }
 
 TP_BOTH_STRUCT(V, tp_device, TP_DEVICE, device, x.type < 0, {-1, -1})
+TP_BOTH_STRUCT(Q, tp_stream, TP_STREAM, stream, x.device.type < 0, {{-1, -1}, 0})
 TP_BOTH_STRUCT(Tl, tp_tensors, TP_TENSORS, tensors, x.size < 0, {NULL, -1})
 TP_BOTH_STRUCT(Sl, tp_scalars, TP_SCALARS, scalars, x.size < 0, {NULL, -1})
 TP_BOTH_STRUCT(Jl, tp_ints, TP_INTS_, ints, x.size < 0, {NULL, -1})

@@ -88,7 +88,8 @@ static const struct {
     {"str", TP_STR, TP_NONE},          {"ScalarType", TP_DTYPE, TP_NONE},
     {"Layout", TP_LAYOUT, TP_NONE},    {"MemoryFormat", TP_MEMORY_FORMAT, TP_NONE},
     {"Device", TP_DEVICE, TP_NONE},    {"Generator", TP_GENERATOR, TP_NONE},
-    {"SymBool", TP_BOOL_, TP_BOOLS},
+    {"SymBool", TP_BOOL_, TP_BOOLS},   {"Storage", TP_STORAGE, TP_NONE},
+    {"Stream", TP_STREAM, TP_NONE},
 };
 
 /* `(a!)`, `(a -> *)`: whether it writes. */

@@ -157,6 +157,7 @@ static char code_of_argument(const tp_argument *a) {
     case TP_DEVICE: return 'V';
     case TP_GENERATOR: return 'G';
     case TP_STORAGE: return 'O';
+    case TP_STREAM: return 'Q';
     case TP_INTS_: return 'I';
     case TP_FLOATS: return 'R';
     case TP_BOOLS: return 'K';
@@ -187,6 +188,7 @@ static const char *type_of(char code) {
         {'V', "tp_device"},
         {'G', "tp_generator *"},
         {'O', "tp_storage *"},
+        {'Q', "tp_stream"},
         {'I', "tp_ints"},
         {'R', "tp_floats"},
         {'K', "tp_bools"},

@@ -4,7 +4,9 @@
 #include "core/generator.h"
 #include "python/complain.h"
 #include "python/generator.h"
+#include "python/methods.h"
 #include "python/overrides.h"
+#include "python/stream.h"
 
 #include <string.h>
 
@@ -307,6 +309,13 @@ int tp_py_convert(tp_py_args *a, const tp_py_param *p, PyObject *o, tp_value *ou
         if (!Py_IS_TYPE(o, &tp_py_generator_type)) return 0;
         *out = (tp_value){.tag = TP_GENERATOR, .generator = ((tp_py_generator *)o)->generator};
         return 1;
+    case TP_STORAGE:
+        *out = (tp_value){.tag = TP_STORAGE, .storage = tp_py_storage_borrow(o)};
+        return out->storage != NULL;
+    case TP_STREAM:
+        ok = tp_py_to_stream(o, &out->stream);
+        if (ok > 0) out->tag = TP_STREAM;
+        return ok;
     default: return 0;
     }
 }

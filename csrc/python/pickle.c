@@ -200,6 +200,9 @@ PyObject *tp_py_tensor_storage(PyObject *self, PyObject *unused) {
     return wrap_storage_steal(tp_storage_retain(tp_py_tensor_borrow(self)->storage));
 }
 
+PyObject *tp_py_storage_object(tp_storage *s) { return wrap_storage_steal(tp_storage_retain(s)); }
+tp_storage *tp_py_storage_borrow(PyObject *o) { return Py_IS_TYPE(o, &storage_type) ? STORAGE(o) : NULL; }
+
 /* ---- tensors ---- */
 
 /* _rebuild_storage(bytes, device=cpu) */

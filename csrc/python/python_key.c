@@ -104,6 +104,8 @@ static bool same_value(const tp_value *a, const tp_value *b) {
     case TP_BOOL_: return a->b == b->b;
     case TP_STR: return strcmp(a->str, b->str) == 0;
     case TP_DEVICE: return tp_device_equal(a->device, b->device);
+    case TP_STORAGE: return a->storage == b->storage;
+    case TP_STREAM: return tp_device_equal(a->stream.device, b->stream.device) && a->stream.id == b->stream.id;
     case TP_INTS_:
         return a->ints.size == b->ints.size &&
                (a->ints.size <= 0 || memcmp(a->ints.data, b->ints.data, (size_t)a->ints.size * sizeof(int64_t)) == 0);

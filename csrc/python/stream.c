@@ -1,9 +1,10 @@
 /* stream.c: streams, events and figures of memory of any device that has them (core/stream.h), as Python sees them:
  * tensorpy._C._streams, on which tensorpy.Stream and tensorpy.accelerator are written. */
+#include "python/stream.h"
+
 #include "core/stream.h"
 
 #include "core/generator.h"
-#include "python/common.h"
 #include "python/generator.h"
 #include "python/returns.h"
 
@@ -94,20 +95,34 @@ static PyObject *stream_synchronize(PyObject *self TP_UNUSED, PyObject *args) {
     Py_RETURN_NONE;
 }
 
-static PyObject *stream_use(PyObject *self TP_UNUSED, PyObject *args) {
-    PyObject *tensor, *device;
-    long long stream;
-    tp_device d;
-    if (!PyArg_ParseTuple(args, "OOL", &tensor, &device, &stream)) return NULL;
-    const tp_stream_ops *s = streams_of(device, &d);
-    tp_tensor *t = tp_py_is_tensor(tensor) ? tp_py_tensor_borrow(tensor) : NULL;
-    if (!s) return NULL;
-    if (!t || !tp_device_equal(t->device, d)) {
-        char name[40];
-        return PyErr_Format(PyExc_RuntimeError, "record_stream: expected a tensor on %s", tp_device_print(d, name));
-    }
-    if (tp_py_check(s->use(t, stream)) < 0) return NULL;
-    Py_RETURN_NONE;
+/* ---- tensorpy.Stream ---- */
+
+/* The attribute, or NULL without an exception where there is none. */
+static PyObject *attribute(PyObject *o, const char *name) {
+    PyObject *value = PyObject_GetAttrString(o, name);
+    if (!value && PyErr_ExceptionMatches(PyExc_AttributeError)) PyErr_Clear();
+    return value;
+}
+
+int tp_py_to_stream(PyObject *o, tp_stream *out) {
+    PyObject *number = attribute(o, "stream_id"), *device = number ? attribute(o, "device") : NULL;
+    int ok = device ? tp_py_to_device(device, &out->device) : PyErr_Occurred() ? -1 : 0;
+    if (ok > 0) ok = tp_py_to_int(number, &out->id);
+    Py_XDECREF(number);
+    Py_XDECREF(device);
+    return ok;
+}
+
+PyObject *tp_py_stream_object(tp_stream s) {
+    if (s.device.type < 0) Py_RETURN_NONE;
+    PyObject *module = PyImport_ImportModule("tensorpy._streams");
+    PyObject *type = module ? PyObject_GetAttrString(module, "Stream") : NULL;
+    PyObject *device = type ? tp_py_device_object(s.device) : NULL;
+    PyObject *o = device ? PyObject_CallMethod(type, "_of", "OL", device, (long long)s.id) : NULL;
+    Py_XDECREF(device);
+    Py_XDECREF(type);
+    Py_XDECREF(module);
+    return o;
 }
 
 /* ---- events: capsules ---- */
@@ -233,7 +248,6 @@ static PyMethodDef functions[] = {
     {"stream_set", stream_set, METH_VARARGS, NULL},
     {"stream_query", stream_query, METH_VARARGS, NULL},
     {"stream_synchronize", stream_synchronize, METH_VARARGS, NULL},
-    {"stream_use", stream_use, METH_VARARGS, NULL},
     {"event_new", event_new, METH_VARARGS, NULL},
     {"event_query", event_query, METH_O, NULL},
     {"event_synchronize", event_synchronize, METH_O, NULL},

@@ -211,11 +211,6 @@ def map2_(self: Tensor, x: Tensor, y: Tensor, callable: Callable[[Any, Any, Any]
     return _map_in_place(self, (x, y), callable, "map2_")
 
 
-def record_stream(self: Tensor, s: Any) -> None:
-    """Says that a stream uses the tensor's memory, which goes to nobody else before the stream is done with it."""
-    _C._streams.stream_use(self, s.device, s.stream_id)
-
-
 def new(self: Tensor, *args: Any, size: Any = None, device: Any = None) -> Tensor:
     """A tensor of this one's dtype and device, of sizes without values, of data, or of another's elements."""
     from tensorpy._tensor.typed import build
@@ -272,10 +267,7 @@ def set_(self: Tensor, source: Any = None, *args: Any, **kwargs: Any) -> Tensor:
                 f"Expected a Storage of type {self.dtype} or an UntypedStorage, but got type {dtype} for argument 1 "
                 "'storage'"
             )
-        memory = getattr(source, "_untyped_storage", source)
-        if isinstance(memory, _C.UntypedStorage):
-            n = memory.nbytes() // self.dtype.itemsize
-            source = getattr(_C, "_rebuild_tensor")(Tensor, memory, dtype, (n,), (1,), 0, memory.device, False)  # noqa: B009
+        source = getattr(source, "_untyped_storage", source)
     return _set(self, *(() if source is None else (source,)), *args, **kwargs)
 
 
@@ -390,7 +382,6 @@ _METHODS = (
     cuda,
     xpu,
     resize_as_,
-    record_stream,
     backward,
     register_hook,
     register_post_accumulate_grad_hook,

@@ -8,7 +8,6 @@ from typing import Any
 
 from tensorpy import _C
 from tensorpy._C import Tensor
-from tensorpy.storage.methods import bytes_of
 
 
 def storage_from_file(filename: str | os.PathLike[str], shared: bool = False, nbytes: int = 0) -> Any:
@@ -38,6 +37,6 @@ def from_file(
     pin_memory: bool = False,
 ) -> Tensor:
     """A row of elements whose memory is a file: with `shared` what is written reaches the file."""
-    kind = dtype or _C.get_default_dtype()
-    row: Any = bytes_of(storage_from_file(filename, bool(shared), size * kind.itemsize)).view(kind)
-    return row.requires_grad_(requires_grad)
+    options: Any = {"dtype": dtype, "requires_grad": requires_grad, "pin_memory": pin_memory}
+    row: Tensor = _C.from_file(os.fspath(filename), shared, size, **options)
+    return row

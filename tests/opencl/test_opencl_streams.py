@@ -63,6 +63,12 @@ def test_the_functions_of_every_accelerator() -> None:
     assert x.sum().item() == 2000 and end.query() and begin.elapsed_time(end) >= 0
     assert eventually(s.query)  # it asks a mark of its own, which the driver has yet to pass
     s.synchronize()
+    version = x._version
+    with tp.dispatch.trace() as calls:
+        x.record_stream(s)
+    assert [e.op for e in calls] == ["record_stream"] * len(calls) and x._version == version, (
+        "only the memory's owner is told"
+    )
     a.set_stream(s)
     assert cl.current_stream() == s
     a.set_stream(cl.default_stream())

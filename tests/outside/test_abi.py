@@ -46,6 +46,8 @@ CHANGED = {
     "a struct without a size": ("api.h", r"    int32_t ndim;", r"\g<0> int32_t more;", True),
     "a wider member": ("types.h", r"    int8_t index;", "    int16_t index;", True),
     "a value's union": ("types.h", r"        tp_storage \*storage;", "        void *storage;", True),
+    "a value's union gets one more": ("types.h", r"        tp_stream stream;", r"\g<0> int64_t more;", False),
+    "a value's union grows": ("types.h", r"        tp_stream stream;", r"\g<0> int64_t more[9];", True),
     "an enumerator in the middle": ("types.h", r"    X\(ValueError\) ", "    X(MoreError) X(ValueError)", True),
     "a key in the middle": ("types.h", r"    X\(AutogradOther\) ", "    X(More) X(AutogradOther)", True),
     "a typedef": ("types.h", r"typedef uint64_t tp_keyset;", "typedef uint32_t tp_keyset;", True),

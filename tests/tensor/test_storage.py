@@ -396,3 +396,91 @@ def test_a_tensor_of_a_file(tmp_path: Path) -> None:
     shared = tp.from_file(path, shared=True, size=2, dtype=tp.int64)
     shared.fill_(7)
     assert np.fromfile(path, dtype=np.int64).tolist() == [7, 7]
+
+
+def mapped(t: Any, path: Path) -> list[Any]:
+    """What from_file of a library gives and refuses."""
+    file, found = str(path / "two"), list[Any]()
+    (path / "two").write_bytes(b"ab")
+    for arguments, options in (
+        ((str(path / "none"),), {"size": 3}), ((file,), {"size": 3}), ((file,), {}), ((file, None, None), {}),
+        ((file,), {"size": 1, "dtype": t.int16}), ((file,), {"size": 1, "pin_memory": True}),
+        ((str(path / "no" / "folder"), True), {"size": 1}), ((str(path / "grown"), True), {"size": 2}),
+        ((str(path),), {"size": 1}),
+    ):  # fmt: skip
+        try:
+            made = t.from_file(*arguments, **options)
+            found.append((made.tolist(), str(made.dtype).partition(".")[2]))
+        except RuntimeError as error:
+            found.append(str(error))
+    return [*found, (path / "grown").stat().st_size]
+
+
+def test_files_are_mapped_as_in_torch(tmp_path: Path) -> None:
+    assert mapped(tp, tmp_path) == mapped(pytest.importorskip("torch"), tmp_path)
+
+
+def test_from_file_is_an_operator(tmp_path: Path) -> None:
+    (tmp_path / "row").write_bytes(bytes(range(4)))
+    with tp.dispatch.trace() as calls:
+        row = tp.from_file(str(tmp_path / "row"), size=4, dtype=tp.uint8)
+    assert [e.op for e in calls] == ["from_file"] * len(calls) and row.tolist() == [0, 1, 2, 3]
+    row += 1  # a copy of the page: nothing reaches the file
+    assert (tmp_path / "row").read_bytes() == bytes(range(4))
+    out = tp.empty(0, dtype=tp.uint8)
+    assert tp.ops.aten.from_file.out(str(tmp_path / "row"), size=2, out=out) is out and out.tolist() == [0, 1]
+
+
+# ---- storages as arguments of operators ----
+
+
+def taken(t: Any) -> list[Any]:
+    """What set_ makes of storages in a library, and the errors."""
+    storage, found = t.arange(6.0).untyped_storage(), list[Any]()
+    x = t.zeros(2)
+    for arguments in (
+        (storage,), (storage, 2, (2, 2), (2, 1)), (storage, 1, [2]), (storage, 10, (0,)), (t.arange(3.0).storage(),),
+        (t.arange(3.0).storage(), 1, (2,)), (storage, -1, (1,)), (storage, 0, (-1,)), (storage, 0, (1,), (1, 1)),
+    ):  # fmt: skip
+        try:
+            found.append((x.set_(*arguments).tolist(), list(x.stride())))
+        except RuntimeError as error:
+            found.append(type(error).__name__)
+    new = t.ops.aten.set.source_Storage(t.zeros(1), storage)
+    out = t.empty(0)
+    t.ops.aten.set.source_Storage_storage_offset_out(t.zeros(1), storage, 1, [3], out=out)
+    t.zeros(1).set_(small := t.arange(2.0).untyped_storage(), 1, (3,))
+    return [*found, new.tolist(), out.tolist(), small.nbytes()]
+
+
+@pytest.mark.filterwarnings("ignore:TypedStorage")
+def test_set_takes_storages_as_torch() -> None:
+    assert taken(tp) == taken(pytest.importorskip("torch"))
+
+
+def test_operators_take_storages_and_streams() -> None:
+    seen = list[Any]()
+    library = tp.library.Library("storages_of_tests", "DEF")
+    library.define("look(Tensor x, Storage s, Stream? q=None) -> Tensor")
+    library.impl("look", lambda x, s, q=None: seen.append((s, q)) or x.clone(), "CompositeExplicitAutograd")
+    storage, look = tp.arange(3.0).untyped_storage(), tp.ops.storages_of_tests.look
+    look(tp.zeros(1), storage)
+    assert seen == [(storage, None)]
+    for wrong in ((tp.zeros(1), 3), (tp.zeros(1), storage, 3), (tp.zeros(1), tp.zeros(1))):
+        with pytest.raises((RuntimeError, TypeError), match="Storage|Stream"):
+            look(*wrong)
+    if not tp.opencl.why_not_available():
+        stream = tp.opencl.Stream()
+        look(tp.zeros(1), storage, stream)
+        assert seen[1] == (storage, stream)
+
+
+def test_layers_take_storages() -> None:
+    storage = tp.arange(3.0).untyped_storage()
+    functional = tp.func.functionalize(lambda t: t.clone().set_(storage, 1, (2,)) + 1)
+    assert functional(tp.zeros(1)).tolist() == [2.0, 3.0]
+    with pytest.raises(RuntimeError):
+        tp.vmap(lambda t: t.set_(storage))(tp.zeros(2, 3))
+    for other in (tp.zeros(2, dtype=tp.int64).storage(), 3):
+        with pytest.raises((RuntimeError, TypeError), match="Storage"):
+            tp.zeros(1).set_(other)

@@ -44,6 +44,8 @@ typedef struct {
       device)                                                                                                         \
     X(tp_generator *, 'G', generator, v->tag == TP_NONE ? NULL : v->generator, x ? TP_GENERATOR : TP_NONE, generator) \
     X(tp_storage *, 'O', storage, v->tag == TP_NONE ? NULL : v->storage, x ? TP_STORAGE : TP_NONE, storage)           \
+    X(tp_stream, 'Q', stream, v->tag == TP_NONE ? tensorpy_no_stream() : v->stream,                                   \
+      x.device.type < 0 ? TP_NONE : TP_STREAM, stream)                                                                \
     X(tp_ints, 'I', ints, v->tag == TP_NONE ? tensorpy_no_ints() : v->ints, x.size < 0 ? TP_NONE : TP_INTS_, ints)    \
     X(tp_floats, 'R', floats, v->tag == TP_NONE ? tensorpy_no_floats() : v->floats, x.size < 0 ? TP_NONE : TP_FLOATS, \
       floats)                                                                                                         \
@@ -59,6 +61,10 @@ TENSORPY_NONE_OF(ints, tp_ints)
 TENSORPY_NONE_OF(floats, tp_floats)
 TENSORPY_INLINE tp_device tensorpy_no_device(void) {
     tp_device none = {-1, -1};
+    return none;
+}
+TENSORPY_INLINE tp_stream tensorpy_no_stream(void) {
+    tp_stream none = {{-1, -1}, 0};
     return none;
 }
 
@@ -220,6 +226,7 @@ TENSORPY_GIVER(tp_opt_bool, opt_bool)
         tp_device: prefix##device,               \
         tp_generator *: prefix##generator,       \
         tp_storage *: prefix##storage,           \
+        tp_stream: prefix##stream,               \
         tp_ints: prefix##ints,                   \
         tp_floats: prefix##floats,               \
         tp_bools: prefix##bools,                 \

@@ -253,6 +253,12 @@ typedef struct {
 /* bool?: 0, 1, and -1 for None. */
 typedef int8_t tp_opt_bool;
 
+/* Stream: a queue of a device. Since 1.5. */
+typedef struct {
+    tp_device device; /* type < 0: None */
+    int64_t id;       /* its number; 0 is the device's default stream */
+} tp_stream;
+
 /* What an operator with two results returns; all are NULL after an error. */
 typedef struct {
     tp_tensor *v[2]; /* new */
@@ -294,6 +300,7 @@ typedef enum {
     TP_DEVICE,    /* .device */
     TP_GENERATOR, /* .generator */
     TP_STORAGE,   /* .storage */
+    TP_STREAM,    /* .stream; since 1.5 */
 } tp_tag;
 
 /* Any argument or result of any operator, with its type. Inside an argument array it is borrowed; a result is new. */
@@ -317,6 +324,7 @@ typedef struct tp_value {
         tp_device device;
         tp_generator *generator;
         tp_storage *storage;
+        tp_stream stream;
     };
 } tp_value;
 

@@ -3,6 +3,7 @@
 #include "prim/transfer.h"
 
 #include "NativeFunctions.h"
+#include "core/stream.h"
 #include "core/determinism.h"
 #include "dispatch/key.h"
 #include "iter/iter.h"
@@ -159,4 +160,21 @@ tp_tensor *_autocast_to_full_precision_composite(tp_tensor *self, bool cuda_enab
     bool host = self->device.type == TP_DEVICE_CPU;
     if (!tp_is_reduced_dtype((tp_dtype)self->dtype) || !(host ? cpu_enabled : cuda_enabled)) return tp_retain(self);
     return tp_to_dtype(self, TP_FLOAT32, false, false, TP_NO_FORMAT);
+}
+
+/* ---- streams ---- */
+
+/* record_stream(Tensor(a!) self, Stream s) -> () */
+int record_stream_composite(tp_tensor *self, tp_stream s) {
+    char name[40];
+    tp_device d;
+    if (tp_device_resolve(s.device, &d) < 0) return -1;
+    if (!tp_device_equal(self->device, d))
+        return tp_fail(TP_RuntimeError, "record_stream: expected a tensor on %s", tp_device_print(d, name));
+    const tp_device_ops *ops = tp_device_get_ops((tp_device_type)d.type);
+    if (!ops) return -1;
+    if (!ops->streams)
+        return tp_fail(TP_NotImplementedError, "the device %s has no streams",
+                       tp_device_type_name((tp_device_type)d.type));
+    return ops->streams->use(self, s.id);
 }

@@ -476,6 +476,33 @@ int set__source_Tensor_storage_offset_composite(tp_tensor *self, tp_tensor *sour
     return view ? tp_tensor_assign(self, view) : -1;
 }
 
+/* What a storage holds of a dtype, as a row. */
+static tp_tensor *row_of(tp_storage *storage, tp_dtype dtype) {
+    const int64_t n = (int64_t)storage->nbytes / tp_itemsize(dtype);
+    return tp_new_on_storage(storage, TP_INTS(n), TP_INTS(1), 0, dtype);
+}
+
+/* set_.source_Storage(Tensor(a!) self, Storage source) -> Tensor(a!) */
+int set__source_Storage_composite(tp_tensor *self, tp_storage *source) {
+    tp_autoref *row = row_of(source, (tp_dtype)self->dtype);
+    return row ? tp_set__source_Tensor(self, row) : -1;
+}
+
+/* set_.source_Storage_storage_offset(Tensor(a!) self, Storage source, SymInt storage_offset, SymInt[] size, SymInt[]
+ * stride=[]) -> Tensor(a!): a storage that is too small grows, as it does under resize_ */
+int set__source_Storage_storage_offset_composite(tp_tensor *self, tp_storage *source, int64_t storage_offset,
+                                                 tp_ints size, tp_ints stride) {
+    int64_t begin;
+    if (storage_offset < 0)
+        return tp_fail(TP_RuntimeError, "Tensor: invalid storage offset %lld", (long long)storage_offset);
+    if (__builtin_mul_overflow(storage_offset, tp_itemsize((tp_dtype)self->dtype), &begin))
+        return tp_fail(TP_RuntimeError, "set_: a storage offset of %lld is too large", (long long)storage_offset);
+    if (tp_is_opaque(source)) return tp_fail(TP_RuntimeError, "set_: a storage without an address is taken whole");
+    tp_autoref *view = tp_new_on_storage(source, TP_INTS(0), TP_INTS(1), begin, (tp_dtype)self->dtype);
+    if (!view || tp_tensor_resize(view, size, stride.size > 0 ? stride : TP_NO_INTS) < 0) return -1;
+    return tp_set__source_Tensor(self, view);
+}
+
 /* ---- the tensor itself ---- */
 
 tp_tensor *positive_composite(tp_tensor *self) {

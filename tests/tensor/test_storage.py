@@ -425,6 +425,8 @@ def test_from_file_is_an_operator(tmp_path: Path) -> None:
     with tp.dispatch.trace() as calls:
         row = tp.from_file(str(tmp_path / "row"), size=4, dtype=tp.uint8)
     assert [e.op for e in calls] == ["from_file"] * len(calls) and row.tolist() == [0, 1, 2, 3]
+    if not tp.opencl.why_not_available():
+        assert tp._C.from_file(str(tmp_path / "row"), size=4, dtype=tp.uint8, device="opencl").tolist() == [0, 1, 2, 3]
     row += 1  # a copy of the page: nothing reaches the file
     assert (tmp_path / "row").read_bytes() == bytes(range(4))
     out = tp.empty(0, dtype=tp.uint8)
@@ -467,7 +469,7 @@ def test_operators_take_storages_and_streams() -> None:
     look(tp.zeros(1), storage)
     assert seen == [(storage, None)]
     for wrong in ((tp.zeros(1), 3), (tp.zeros(1), storage, 3), (tp.zeros(1), tp.zeros(1))):
-        with pytest.raises((RuntimeError, TypeError), match="Storage|Stream"):
+        with pytest.raises((RuntimeError, TypeError), match=r"Storage|Stream"):
             look(*wrong)
     if not tp.opencl.why_not_available():
         stream = tp.opencl.Stream()

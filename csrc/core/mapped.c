@@ -1,9 +1,8 @@
-/* from_file.c: tensors whose memory is a file, mapped: read only as pages are touched, and unmapped with the storage. A
- * file that is not shared is copied where it is written; nothing reaches it. */
+/* mapped.c: see mapped.h. */
 #define _GNU_SOURCE
-#include "NativeFunctions.h"
+#include "core/mapped.h"
+
 #include "core/error.h"
-#include "core/memory.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -47,28 +46,10 @@ static tp_storage *map_open_file(int file, const char *filename, bool shared, si
     return storage;
 }
 
-static tp_storage *map_file(const char *filename, bool shared, size_t nbytes) {
+tp_storage *tp_map_file(const char *filename, bool shared, size_t nbytes) {
     int file = open_file(filename, shared);
     if (file < 0) return NULL;
     tp_storage *storage = map_open_file(file, filename, shared, nbytes);
     close(file);
     return storage;
-}
-
-/* from_file(str filename, bool? shared=None, int? size=0, *, ScalarType? dtype=None, Layout? layout=None, Device?
- * device=None, bool? pin_memory=None) -> Tensor */
-tp_tensor *from_file_cpu(const char *filename, tp_opt_bool shared, tp_opt_int size, tp_dtype dtype, tp_layout layout,
-                         tp_device device TP_UNUSED, tp_opt_bool pin_memory) {
-    int64_t n = size.has ? size.value : 0, nbytes;
-    tp_dtype made = dtype == TP_NO_DTYPE ? tp_default_dtype() : dtype;
-    if (pin_memory == 1) return tp_fail_null(TP_RuntimeError, "tensors constructed from a file cannot be pinned");
-    if (layout != TP_NO_LAYOUT && layout != TP_STRIDED)
-        return tp_fail_null(TP_RuntimeError, "from_file: only the strided layout is supported");
-    if (n < 0 || __builtin_mul_overflow(n, tp_itemsize(made), &nbytes))
-        return tp_fail_null(TP_RuntimeError, "unable to mmap a number of %lld elements from file <%s>", (long long)n,
-                            filename);
-    tp_storage *storage = map_file(filename, shared == 1, (size_t)nbytes);
-    tp_tensor *t = storage ? tp_new_on_storage(storage, TP_INTS(n), TP_INTS(1), 0, made) : NULL;
-    tp_storage_release(storage);
-    return t;
 }

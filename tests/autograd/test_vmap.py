@@ -432,3 +432,47 @@ def test_operators_of_a_library() -> None:
 
     assert_close(vmap(twice)(X), X * 2)
     assert seen == [(0,)]
+
+
+# ---- levels as operators ----
+
+
+def test_batches_are_put_on_levels_and_taken_off() -> None:
+    x = tp.arange(6.0).reshape(2, 3).requires_grad_()
+
+    def of_level(row: tp.Tensor) -> tp.Tensor:
+        level = _C._vmap_levels()[-1][0]
+        batched = tp._add_batch_dim(x, 1, level)  # three samples of two
+        assert batched.shape == (2,) and _C._batch_number(batched) == level
+        taken_off = tp._remove_batch_dim(batched * batched, level, 3, -1)
+        assert taken_off.shape == (2, 3) and not _C._is_batched(taken_off)
+        assert tp._remove_batch_dim(taken_off, level, 4, 0).shape == (4, 2, 3), "one without a batch is expanded"
+        with pytest.raises(IndexError, match="Dimension out of range"):
+            tp._remove_batch_dim(batched, level, 3, 2)
+        return taken_off.sum() + row
+
+    assert tp.vmap(of_level)(tp.ones(3)).tolist() == [56.0] * 3
+    (of_vmap,) = tp.autograd.grad(tp.vmap(of_level)(tp.ones(3)).sum(), x)
+    assert of_vmap.tolist() == (6 * x).tolist()
+    with pytest.raises(RuntimeError, match="no vmap of level 7 is open"):
+        tp._add_batch_dim(x, 0, 7)
+    with pytest.raises(IndexError, match="Dimension out of range"):
+        tp._add_batch_dim(x, 5, 1)
+    assert tp._remove_batch_dim(x, 1, 4, 0).shape == (4, 2, 3)
+
+
+def test_a_level_inside_of_another() -> None:
+    x = tp.arange(24.0).reshape(2, 3, 4)
+
+    def outer(row: tp.Tensor) -> tp.Tensor:
+        first = _C._vmap_levels()[-1][0]
+
+        def inner(element: tp.Tensor) -> tp.Tensor:
+            second = _C._vmap_levels()[-1][0]
+            batched = tp._add_batch_dim(tp._add_batch_dim(x, 0, first), 0, second)
+            assert batched.shape == (4,)
+            return batched.sum() + element
+
+        return tp.vmap(inner)(row)
+
+    assert tp.vmap(outer)(tp.zeros(2, 3)).tolist() == x.sum(-1).tolist()

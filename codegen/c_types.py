@@ -30,6 +30,7 @@ _BASE = {
     "Scalar": CType("const tp_scalar *", "TP_SCALAR", "scalar", "S", "NULL"),
     "int": CType("int64_t ", "TP_INT", "i", "J"),
     "SymInt": CType("int64_t ", "TP_INT", "i", "J"),
+    "DeviceIndex": CType("int64_t ", "TP_INT", "i", "J"),
     "float": CType("double ", "TP_FLOAT", "f", "F"),
     "bool": CType("bool ", "TP_BOOL_", "b", "B"),
     "SymBool": CType("bool ", "TP_BOOL_", "b", "B"),

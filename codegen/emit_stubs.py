@@ -200,6 +200,7 @@ def python_hint(type_: Type) -> str:
                 "Device": "Union[_device, str]",
                 "Layout": "_layout",
                 "MemoryFormat": "memory_format",
+                "DeviceIndex": "builtins.int",
                 "Storage": "Any",
                 "Stream": "Any",
             }

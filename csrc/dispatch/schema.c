@@ -89,7 +89,7 @@ static const struct {
     {"Layout", TP_LAYOUT, TP_NONE},    {"MemoryFormat", TP_MEMORY_FORMAT, TP_NONE},
     {"Device", TP_DEVICE, TP_NONE},    {"Generator", TP_GENERATOR, TP_NONE},
     {"SymBool", TP_BOOL_, TP_BOOLS},   {"Storage", TP_STORAGE, TP_NONE},
-    {"Stream", TP_STREAM, TP_NONE},
+    {"Stream", TP_STREAM, TP_NONE},    {"DeviceIndex", TP_INT, TP_NONE},
 };
 
 /* `(a!)`, `(a -> *)`: whether it writes. */

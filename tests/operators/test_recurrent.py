@@ -89,3 +89,34 @@ def test_the_list_of_weights_is_set() -> None:
     assert not any(p.any() for p in layer.parameters()) and not layer(tp.ones(1, 1, 2))[0].any()
     with pytest.raises(ValueError, match="4 weights are needed, got 0"):
         layer._flat_weights = []
+
+
+# ---- steps of cells ----
+
+
+@pytest.mark.parametrize("with_bias", [False, True])
+def test_a_fused_step_is_the_cells(device: str, with_bias: bool) -> None:
+    """Values beside nn's cells, which multiply too; gradients by name beside those of the step."""
+    ops = tp.ops.aten
+    for cell, n, kind in (("lstm", 4, tp.nn.LSTMCell), ("gru", 3, tp.nn.GRUCell)):
+        step, backward = getattr(ops, f"_thnn_fused_{cell}_cell"), getattr(ops, f"_thnn_fused_{cell}_cell_backward")
+        module = kind(3, 2, bias=with_bias).to(device)
+        x, h, c = tp.randn(5, 3, device=device), tp.randn(5, 2, device=device), tp.randn(5, 2, device=device)
+        gates = [(x @ module.weight_ih.mT).detach(), (h @ module.weight_hh.mT).detach(), c if n == 4 else h]
+        biases = [module.bias_ih.detach(), module.bias_hh.detach()] if with_bias else []
+        given = [t.clone().requires_grad_() for t in (*gates, *biases)]
+        made, state = step(*given), (h, c) if n == 4 else h
+        expected = module(x, state) if n == 4 else (module(x, state),)
+        for ours, theirs in zip(made, expected, strict=False):
+            tp.testing.assert_close(ours, theirs, rtol=1e-4, atol=1e-5)
+        grads = [tp.randn(5, 2, device=device) for _ in expected]
+        found = tp.autograd.grad(made[: len(grads)], given, grads)
+        detached = [t.detach() for t in made]
+        extra = (c, detached[1]) if n == 4 else ()
+        by_name = backward(*grads, *extra, detached[-1], with_bias)
+        order = (0, 1, 2, 3, 4)[: len(given)]
+        for ours, theirs in zip([by_name[i] for i in order], found, strict=True):
+            tp.testing.assert_close(ours, theirs, rtol=1e-4, atol=1e-5)
+        assert (by_name[3] is None) == (not with_bias)
+        with pytest.raises(RuntimeError, match="for each number of the state"):
+            step(gates[0][:, 1:], gates[1][:, 1:], gates[2])

@@ -352,3 +352,35 @@ tp_tensor5 _thnn_differentiable_gru_cell_backward_composite(tp_tensor *grad_hy, 
     bias_gradients(&r, made.v[0], made.v[1], input_bias != NULL);
     return r;
 }
+
+/* ---- by what a fused step keeps ---- */
+
+/* _thnn_fused_lstm_cell_backward(Tensor? grad_hy, Tensor? grad_cy, Tensor cx, Tensor cy, Tensor workspace, bool
+ * has_bias) -> (Tensor, Tensor, Tensor, Tensor, Tensor) */
+tp_tensor5 _thnn_fused_lstm_cell_backward_composite(tp_tensor *grad_hy, tp_tensor *grad_cy, tp_tensor *cx,
+                                                    tp_tensor *cy, tp_tensor *workspace, bool has_bias) {
+    tp_tensor5 r = {{NULL}};
+    if (!grad_hy && !grad_cy) return r;
+    tp_tensor2 made = tp__lstm_workspace_backward(grad_hy, grad_cy, cx, cy, workspace);
+    if (!made.v[0]) return r;
+    r = (tp_tensor5){{made.v[0], tp_retain(made.v[0]), made.v[1]}};
+    bias_gradients(&r, made.v[0], made.v[0], has_bias);
+    return r;
+}
+/* _thnn_fused_lstm_cell_backward_impl(Tensor? grad_hy, Tensor? grad_cy, Tensor cx, Tensor cy, Tensor workspace, bool
+ * has_bias) -> (Tensor, Tensor, Tensor) */
+tp_tensor3 _thnn_fused_lstm_cell_backward_impl_composite(tp_tensor *grad_hy, tp_tensor *grad_cy, tp_tensor *cx,
+                                                         tp_tensor *cy, tp_tensor *workspace, bool has_bias) {
+    tp_tensor5 all = tp__thnn_fused_lstm_cell_backward(grad_hy, grad_cy, cx, cy, workspace, has_bias);
+    tp_release(all.v[1]);
+    tp_release(all.v[4]);
+    return (tp_tensor3){{all.v[0], all.v[2], all.v[3]}};
+}
+/* _thnn_fused_gru_cell_backward(Tensor grad_hy, Tensor workspace, bool has_bias) -> (Tensor, Tensor, Tensor, Tensor,
+ * Tensor) */
+tp_tensor5 _thnn_fused_gru_cell_backward_composite(tp_tensor *grad_hy, tp_tensor *workspace, bool has_bias) {
+    tp_tensor3 made = tp__gru_workspace_backward(grad_hy, workspace);
+    tp_tensor5 r = {{made.v[0], made.v[1], made.v[2]}};
+    if (made.v[0]) bias_gradients(&r, made.v[0], made.v[1], has_bias);
+    return r;
+}

@@ -199,3 +199,36 @@ def _layers(make: Make) -> Iterator[tuple[Any, ...]]:
 def layer(make: Make) -> Iterator[Any]:
     for args in _layers(make):
         yield *args, True
+
+
+# ---- steps of cells ----
+
+
+def _fused_lstm(gates: Any, hidden: Any, c: Any, *biases: Any) -> Any:
+    i, f, g, o = np.split(gates + hidden + sum(biases), 4, 1)
+    i, f, g, o = _sigmoid(i), _sigmoid(f), np.tanh(g), _sigmoid(o)
+    after = f * c + i * g
+    return o * np.tanh(after), after, np.concatenate([i, f, g, o], 1)
+
+
+def _fused_gru(gates: Any, hidden: Any, h: Any, *biases: Any) -> Any:
+    (xr, xz, xn), (hr, hz, hn) = (
+        np.split(x + (biases[k] if biases else 0), 3, 1) for k, x in enumerate((gates, hidden))
+    )
+    r, z = _sigmoid(xr + hr), _sigmoid(xz + hz)
+    n = np.tanh(xn + r * hn)
+    return (1 - z) * n + z * h, np.concatenate([r, z, n, h, hn], 1)
+
+
+@samples("_thnn_fused_lstm_cell", reference=_fused_lstm, **REAL)
+def _fused_lstm_cell(make: Make) -> Iterator[Any]:
+    for rows, n in ((3, 2), (1, 4), (0, 2)):
+        yield make(rows, 4 * n), make(rows, 4 * n), make(rows, n)
+        yield make(rows, 4 * n), make(rows, 4 * n), make(rows, n), make(4 * n), make(4 * n)
+
+
+@samples("_thnn_fused_gru_cell", reference=_fused_gru, **REAL)
+def _fused_gru_cell(make: Make) -> Iterator[Any]:
+    for rows, n in ((3, 2), (1, 4), (0, 2)):
+        yield make(rows, 3 * n), make(rows, 3 * n), make(rows, n)
+        yield make(rows, 3 * n), make(rows, 3 * n), make(rows, n), make(3 * n), make(3 * n)

@@ -275,6 +275,12 @@ def _emit_release(node: Node) -> str:
     free_copies = f"{node.name}_free_copies" if copies else "NULL"
     kept = [k for k in node.kept if k.saves_tensor] + [k for k in node.kept if k.saves_list]
     saved = [(k.output >= 0 and node.schema.returns[k.output].name) or k.name for k in kept]
+    numbers = _numbers(node)
+    out.append(_emit_number(node))
+    of_numbers = ""
+    if numbers:
+        names = c_string(" ".join(name for name, _ in numbers))
+        of_numbers = f"    .numbers = {names},\n    .number = {node.name}_number,\n"
     out.append(
         f"static const tp_node_type {node.name}_type = {{\n"
         f"    .name = {c_string(node.shown)},\n"
@@ -285,9 +291,50 @@ def _emit_release(node: Node) -> str:
         f"    .free_copies = {free_copies},\n"
         f"    .nsaved = {sum(k.saves_tensor for k in node.kept)},\n"
         f"    .nlists = {sum(k.saves_list for k in node.kept)},\n"
-        f"    .saved = {c_string(' '.join(saved)) if saved else 'NULL'},\n}};\n\n"
+        f"    .saved = {c_string(' '.join(saved)) if saved else 'NULL'},\n{of_numbers}}};\n\n"
     )
     return "".join(out)
+
+
+_PART_NAMES = {
+    "sizes": ("sym_sizes", "Jl"),
+    "strides": ("sym_strides", "Jl"),
+    "offset": ("sym_storage_offset", "J"),
+}
+
+
+def _numbers(node: Node) -> list[tuple[str, str]]:
+    """What Python sees beside the tensors, under PyTorch's names: (name, the boxed value in C). As there, dtypes and
+    devices are not shown.
+    """
+    found = []
+    codes = {a.name: a.c.code for a in c_arguments(node.schema)}
+    for k in node.kept:
+        c = f"node->{k.field}"
+        if k.is_tensor:
+            for part in k.parts():
+                if part in _PART_NAMES:
+                    name, code = _PART_NAMES[part]
+                    found.append((f"{k.name}_{name}", f"tp_box_{code}({c}_{part})"))
+        elif k.bare_kind == "Scalar":
+            given = f"{c}_defined ? &{c} : NULL" if k.kind == "Scalar?" else f"&{c}"
+            found.append((k.name, f"tp_box_S({given})"))
+        elif k.kind != "Tensor[]" and k.bare_kind not in ("ScalarType", "Layout", "MemoryFormat", "Device"):
+            found.append((k.name, f"tp_box_{codes[k.name]}({c})"))
+    return found
+
+
+def _emit_number(node: Node) -> str:
+    numbers = _numbers(node)
+    if not numbers:
+        return ""
+    *first, last = [value for _, value in numbers]
+    lines = [f"    if (i == {i}) return {value};\n" for i, value in enumerate(first)]
+    unused = "" if first else "    (void)i;\n"
+    return (
+        f"static tp_value {node.name}_number(const tp_node *base, int i) {{\n"
+        f"    const {node.name} *node = (const {node.name} *)base;\n{unused}{''.join(lines)}    return {last};\n}}\n"
+    )
 
 
 def emit_nodes(catalog: Catalog) -> str:

@@ -312,6 +312,7 @@ class _FunctionReader:
             "rounding": lambda node, key: d.choice(node, key, ROUNDINGS),
             "declines": d.words,
             "out_overlap": lambda node, key: d.choice(node, key, OUT_OVERLAPS),
+            "warns": d.text,
             "empty_list": lambda node, key: d.choice(node, key, EMPTY_LISTS),
         }
 

@@ -1,4 +1,4 @@
-"""What the tags of yaml/tags.yaml add to a kernel's wrapper, and the operators that are made for a tag.
+"""What the tags of yaml/tags.yaml, and `warns`, add to a kernel's wrapper, and the operators that are made for a tag.
 
 nondeterministic_bitwise   refused (or warned of) under use_deterministic_algorithms
 needs_contiguous_strides   tensor arguments that are only read arrive contiguous
@@ -52,6 +52,9 @@ def prologue_lines(function: NativeFunction, *, composite: bool) -> Iterator[str
     name = c_string(str(function.name))
     if "nondeterministic_bitwise" in function.tags:
         yield f"if (tp_check_determinism({name}) < 0) return {failed};"
+    if function.origin.warns is not None:
+        yield "static bool warned;"
+        yield f"if (tp_warn_first(&warned, {c_string(function.origin.warns)}) < 0) return {failed};"
     if composite and not function.dispatch:
         for tag in NEEDS_VALUES:
             if tag in function.tags:

@@ -17,11 +17,11 @@ def _less(product: Tensor, mean: Tensor | None, by: Tensor) -> Tensor:
 def _basis(matrix: Tensor, count: int, steps: int, mean: Tensor | None) -> Tensor:
     """Orthonormal columns that span about what the columns of the matrix do."""
     start = _C.randn([matrix.shape[-1], count], dtype=matrix.dtype, device=matrix.device)
-    basis = _C.qr(_less(matrix @ start, mean, start))[0]
+    basis = _C._linalg.linalg_qr(_less(matrix @ start, mean, start))[0]
     turned = None if mean is None else mean.mH
     for _ in range(steps):
-        rows = _C.qr(_less(matrix.mH @ basis, turned, basis))[0]
-        basis = _C.qr(_less(matrix @ rows, mean, rows))[0]
+        rows = _C._linalg.linalg_qr(_less(matrix.mH @ basis, turned, basis))[0]
+        basis = _C._linalg.linalg_qr(_less(matrix @ rows, mean, rows))[0]
     return basis
 
 

@@ -58,6 +58,9 @@ typedef struct {
     /* Behind `base` the struct has so many tp_saved, then so many tp_saved_list *, for who looks for cycles. */
     uint16_t nsaved, nlists;
     const char *saved; /* their names, with spaces between; NULL: they have none */
+    /* The names of what is saved beside tensors, and the i-th of it, as an argument: borrowed from the node. */
+    const char *numbers;
+    tp_value (*number)(const struct tp_node *node, int i);
 } tp_node_type;
 
 typedef struct tp_node {

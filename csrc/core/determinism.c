@@ -19,6 +19,13 @@ bool tp_fills_unset(void) { return tp_determinism() != TP_DETERMINISM_OFF && tp_
 
 void tp_set_warning_sink(int (*sink)(const char *message)) { warning_sink = sink; }
 
+static atomic_bool always;
+void tp_want_all_warnings(bool wanted) { atomic_store_explicit(&always, wanted, memory_order_relaxed); }
+bool tp_warns_here(bool *warned) {
+    bool before = __atomic_exchange_n(warned, true, __ATOMIC_RELAXED);
+    return !before || atomic_load_explicit(&always, memory_order_relaxed);
+}
+
 int tp_warn(const char *format, ...) {
     char message[512];
     va_list args;

@@ -22,7 +22,10 @@ int tp_warn(const char *format, ...) TP_COLD TP_PRINTF(1, 2);
 /* The same where the process has not been warned at this place before. */
 #define tp_warn_once(...)                                           \
     __extension__({                                                 \
-        static _Atomic bool warned_;                                \
-        atomic_exchange(&warned_, true) ? 0 : tp_warn(__VA_ARGS__); \
+        static bool warned_;                                \
+        tp_warns_here(&warned_) ? tp_warn(__VA_ARGS__) : 0; \
     })
+/* Whether a place that warns once does so now; `warned` becomes true. With tp_want_all_warnings it always does. */
+bool tp_warns_here(bool *warned);
+void tp_want_all_warnings(bool wanted);
 void tp_set_warning_sink(int (*sink)(const char *message));

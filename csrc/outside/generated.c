@@ -457,6 +457,7 @@ const tensorpy_generated tp_generated_api = {
     .round_all = tp_round_all,
     .round_into = tp_round_into,
     .check_determinism = tp_check_determinism,
+    .warn_first = tp_warn_first,
     .refuse_meta = tp_refuse_meta,
     .contiguous = tp_contiguous,
     .check_devices = tp_check_devices,

@@ -4,6 +4,7 @@
  * dicts that hang on the node (for a leaf: on its autograd state). */
 #include "python/autograd.h"
 #include "python/overrides.h"
+#include "python/values.h"
 
 #include "autograd/engine.h"
 
@@ -97,10 +98,10 @@ static PyObject *node_variable(PyObject *o, void *unused) {
 
 static const char prefix[] = "_saved_";
 
-/* Which of a node's saved values a name is, or -1. */
-static int saved_place(const tp_node *n, const char *name) {
+/* Which of the names with spaces between one is, or -1. */
+static int saved_place(const char *names, const char *name) {
     size_t length = strlen(name);
-    const char *at = n->type->saved ? n->type->saved : "";
+    const char *at = names ? names : "";
     for (int i = 0; *at; i++) {
         size_t word = strcspn(at, " ");
         if (word == length && memcmp(at, name, length) == 0) return i;
@@ -160,21 +161,49 @@ static PyObject *hook_saved(PyObject *self, PyObject *args) {
     Py_RETURN_NONE;
 }
 
-/* dir(node): with the names of what it saved. */
-static PyObject *node_dir(PyObject *o, PyObject *unused) {
-    (void)unused;
-    PyObject *names = PyObject_CallMethod((PyObject *)&PyBaseObject_Type, "__dir__", "O", o);
-    const char *at = NODE(o)->type->saved ? NODE(o)->type->saved : "";
-    while (names && *at) {
+static int append_names(PyObject *all, const char *names) {
+    const char *at = names ? names : "";
+    while (*at) {
         size_t word = strcspn(at, " ");
         PyObject *saved = PyUnicode_FromStringAndSize(at, (Py_ssize_t)word);
         PyObject *name = saved ? PyUnicode_FromFormat("%s%U", prefix, saved) : NULL;
-        if (!name || PyList_Append(names, name) < 0) Py_CLEAR(names);
+        int status = name ? PyList_Append(all, name) : -1;
         Py_XDECREF(name);
         Py_XDECREF(saved);
+        if (status < 0) return -1;
         at += word + (at[word] == ' ');
     }
+    return 0;
+}
+
+/* dir(node): with the names of what it saved. */
+static PyObject *node_dir(PyObject *o, PyObject *unused) {
+    (void)unused;
+    const tp_node_type *type = NODE(o)->type;
+    PyObject *names = PyObject_CallMethod((PyObject *)&PyBaseObject_Type, "__dir__", "O", o);
+    if (names && (append_names(names, type->saved) < 0 || append_names(names, type->numbers) < 0)) Py_CLEAR(names);
     return names;
+}
+
+/* y.grad_fn._saved_dim: a number, as PyTorch's getters give it. An integer is read as unsigned there (dim=-1 is
+ * 2**64 - 1), and a list is a tuple. */
+static PyObject *saved_number(const tp_node *n, int place) {
+    tp_value v = n->type->number(n, place);
+    if (v.tag == TP_INT) return PyLong_FromUnsignedLongLong((unsigned long long)v.i);
+    if (v.tag == TP_INTS_) {
+        PyObject *tuple = PyTuple_New((Py_ssize_t)v.ints.size);
+        for (int64_t i = 0; tuple && i < v.ints.size; i++) {
+            PyObject *item = PyLong_FromUnsignedLongLong((unsigned long long)v.ints.data[i]);
+            if (item) PyTuple_SET_ITEM(tuple, (Py_ssize_t)i, item);
+            else Py_CLEAR(tuple);
+        }
+        return tuple;
+    }
+    PyObject *value = tp_py_from_argument(&v);
+    if (!value || !PyList_Check(value)) return value;
+    PyObject *tuple = PyList_AsTuple(value);
+    Py_DECREF(value);
+    return tuple;
 }
 
 /* grad_fn of a Function stands for its context, too: y.grad_fn.saved_tensors. */
@@ -185,9 +214,12 @@ static PyObject *node_getattro(PyObject *o, PyObject *name) {
     bool is_raw = text && strncmp(text, "_raw", 4) == 0;
     text = is_raw ? text + 4 : text;
     bool is_saved = text && strncmp(text, prefix, sizeof prefix - 1) == 0;
-    int place = is_saved ? saved_place(NODE(o), text + sizeof prefix - 1) : -1;
-    if (place < 0 && !ctx) return NULL;
+    const char *saved = is_saved ? text + sizeof prefix - 1 : NULL;
+    int place = is_saved ? saved_place(NODE(o)->type->saved, saved) : -1;
+    int number = is_saved && !is_raw ? saved_place(NODE(o)->type->numbers, saved) : -1;
+    if (place < 0 && number < 0 && !ctx) return NULL;
     PyErr_Clear();
+    if (number >= 0) return saved_number(NODE(o), number);
     if (place >= 0 && is_raw) return raw_saved(o, place);
     return place >= 0 ? saved_value(NODE(o), place) : PyObject_GetAttr(ctx, name);
 }

@@ -223,6 +223,14 @@ FUNCTION(set_determinism) {
     tp_set_determinism((tp_determinism_mode)mode);
     Py_RETURN_NONE;
 }
+/* _set_warn_always(wanted): warnings that come once come at each call. */
+FUNCTION(set_warn_always) {
+    (void)self;
+    int wanted = PyObject_IsTrue(arg);
+    if (wanted < 0) return NULL;
+    tp_want_all_warnings(wanted);
+    Py_RETURN_NONE;
+}
 FUNCTION(get_fill_unset) {
     (void)self, (void)arg;
     return PyBool_FromLong(tp_fill_unset_wanted());
@@ -345,6 +353,7 @@ static PyMethodDef functions[] = {
     {"_fail_allocation_after", fail_allocation_after, METH_O, NULL},
     {"_determinism", determinism, METH_NOARGS, NULL},
     {"_set_determinism", set_determinism, METH_O, NULL},
+    {"_set_warn_always", set_warn_always, METH_O, NULL},
     {"_get_deterministic_fill_uninitialized_memory", get_fill_unset, METH_NOARGS, NULL},
     {"_set_deterministic_fill_uninitialized_memory", set_fill_unset, METH_O, NULL},
     {"_get_dispatch_sets", get_dispatch_sets, METH_NOARGS, NULL},

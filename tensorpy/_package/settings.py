@@ -110,8 +110,11 @@ def is_warn_always_enabled() -> bool:
 
 
 def set_warn_always(b: bool, /) -> None:
-    """Kept, and without effect: Python's filters say how often a warning is shown."""
+    """Whether warnings that come once in a process come at each call; Python's filters say which are shown."""
     global _warn_always
+    if not isinstance(b, bool):
+        raise RuntimeError(f"setWarnOnlyOnce expects a bool, but got {type(b).__name__}")
+    _C._set_warn_always(b)
     _warn_always = b
 
 

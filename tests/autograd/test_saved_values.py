@@ -111,3 +111,41 @@ def test_contexts_of_copies_do_not_nest():
             tp.autograd.graph.allow_mutation_on_saved_tensors().__enter__()
     with tp.autograd.graph.allow_mutation_on_saved_tensors():
         pass
+
+
+# ---- numbers ----
+
+NUMBERS = [
+    "x.sum(-1)", "x.sum((0, -1), True)", "x.permute(1, 0)", "x.transpose(0, -1)", "x[1:]", "x[:, ::2]",
+    "x.unsqueeze(-1)",
+    "x ** 2", "2 ** x", "x.cumsum(0)", "x.softmax(-1)", "x.view(12)", "x.flip(0)", "x.tril(1)", "x.diagonal()",
+    "x.std(0, correction=1)", "x.logsumexp(0)", "x.max(0)[0]", "x.topk(2)[0]", "x.repeat(2, 1)", "x.unfold(0, 2, 1)",
+    "t.cat([x, x])", "t.stack([x, x], 1)", "x.norm(dim=-1)", "x.select(0, -1)", "x.index_select(0, t.tensor([0]))",
+    "t.nn.functional.leaky_relu(x, 0.25)", "t.nn.functional.gelu(x, approximate='tanh')",
+    "t.nn.functional.hardtanh(x, -2.0, 2.0)", "t.nn.functional.pad(x, (1, 2))", "t.addcmul(x, x, x, value=2)",
+    "t.nn.functional.avg_pool2d(x[None], 2)", "t.nn.functional.layer_norm(x, (4,))", "x.logit(1e-3)",
+    "t.nn.functional.softplus(x)", "x.masked_fill(x > 1, 2.0)", "x.var(0, correction=0)", "x.amax(0)", "x.sort()[0]",
+]  # fmt: skip
+
+
+def numbers(t: Any, call: str) -> dict[str, Any]:
+    """What a node saves beside tensors, by name."""
+    x = t.arange(12.0).reshape(3, 4).requires_grad_()
+    node = eval(call, {"t": t, "x": x}).grad_fn
+    found = {name: getattr(node, name) for name in dir(node) if name.startswith("_saved_")}
+    return {name: v for name, v in found.items() if v is not None and not hasattr(v, "tolist")}
+
+
+@pytest.mark.parametrize("call", NUMBERS)
+def test_saved_numbers_are_pytorchs(call: str) -> None:
+    torch = pytest.importorskip("torch")
+    ours, theirs = numbers(tp, call), numbers(torch, call)
+    assert ours == theirs
+    assert {name: type(v) for name, v in ours.items()} == {name: type(v) for name, v in theirs.items()}
+
+
+def test_saved_numbers_outlive_backward() -> None:
+    y = tp.ones(2, 3, requires_grad=True).sum(-1)
+    y.sum().backward()
+    assert y.grad_fn._saved_dim == (2**64 - 1,) and y.grad_fn._saved_self_sym_sizes == (2, 3)
+    assert not hasattr(y.grad_fn, "_raw_saved_dim")

@@ -50,6 +50,21 @@ def test_nondeterministic_kernels_ask_first(catalog_of):
     assert text.index('tp_check_determinism("scramble") < 0) return NULL;') < text.index("return scramble_cpu(self)")
 
 
+@pytest.mark.parametrize("body", ["dispatch: {CPU: old_cpu}", "composite: self + 1", "dispatch: {Dense: old_dense}"])
+def test_a_warning_comes_before_the_kernel(catalog_of, body):
+    catalog = catalog_of(f"""
+- func: add.Scalar(Tensor self, Scalar other, Scalar alpha=1) -> Tensor
+  dispatch: {{CPU: add_cpu}}
+- func: old(Tensor self) -> Tensor
+  {body}
+  warns: "old is \\"old\\""
+""")
+    text = emit_kernels(catalog, Kernels())
+    kernel = text[text.index("_old(") :]
+    assert "static bool warned;" in kernel
+    assert 'if (tp_warn_first(&warned, "old is \\"old\\"") < 0) return NULL;' in kernel
+
+
 def test_contiguous_arguments(catalog_of):
     catalog = catalog_of("""
 - func: pile.out(Tensor self, Tensor? weight, *, Tensor(a!) out) -> Tensor(a!)

@@ -209,6 +209,9 @@ TENSORPY_INLINE int tp_round_into(tp_tensor *self, tp_tensor *wide) {
     return TENSORPY_GENERATED->round_into(self, wide);
 }
 TENSORPY_INLINE int tp_check_determinism(const char *op) { return TENSORPY_GENERATED->check_determinism(op); }
+TENSORPY_INLINE int tp_warn_first(bool *warned, const char *text) {
+    return TENSORPY_GENERATED->warn_first(warned, text);
+}
 TENSORPY_INLINE int tp_refuse_meta(const tp_tensor *t, const char *op, const char *tag) {
     return TENSORPY_GENERATED->refuse_meta(t, op, tag);
 }

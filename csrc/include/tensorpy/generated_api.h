@@ -120,6 +120,11 @@ typedef struct tensorpy_generated {
     bool (*is_differentiated)(void); /* is_grad_enabled() of a formula: a gradient or a tangent is recorded */
     /* v as "[2, 3]" for a message; written into `room` of `size` bytes, cut where that is too little. */
     const char *(*ints_text)(char *room, size_t size, tp_ints v);
+
+    /* ---- since 1.5 ---- */
+
+    /* The key `warns` of an entry: a warning, unless *warned is true already (native/common/tags.h). */
+    int (*warn_first)(bool *warned, const char *text);
 } tensorpy_generated;
 
 #ifdef __cplusplus

@@ -18,6 +18,8 @@ int tp_check_determinism(const char *op) {
     }
 }
 
+int tp_warn_first(bool *warned, const char *text) { return tp_warns_here(warned) ? tp_warn("%s", text) : 0; }
+
 int tp_refuse_meta(const tp_tensor *t, const char *op, const char *tag) {
     if (!t || tp_has_values(t)) return 0;
     return tp_fail(TP_NotImplementedError,

@@ -5,6 +5,8 @@
 
 /* nondeterministic_bitwise: RuntimeError, or a warning, under use_deterministic_algorithms. */
 int tp_check_determinism(const char *op);
+/* The key `warns` of an entry: a warning at the first call of the process. */
+int tp_warn_first(bool *warned, const char *text);
 /* dynamic_output_shape, data_dependent_output: NotImplementedError that names the tag, for a Meta tensor (NULL: none).
  */
 int tp_refuse_meta(const tp_tensor *t, const char *op, const char *tag);

@@ -329,7 +329,7 @@ UNIT(syevd) {
 }
 int eigh_cpu(bool upper, bool vectors, tp_tensor *a, tp_tensor *values, tp_tensor *info) {
     job j = JOB(TP_SYEVD, info, a, values);
-    j.upper = upper, j.flag = vectors, j.finite = true, j.blank = 2;
+    j.upper = upper, j.flag = vectors; /* LAPACK's steps end for NaN, too */
     return run(&j, syevd);
 }
 

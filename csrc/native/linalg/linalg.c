@@ -87,9 +87,9 @@ static int check_errors(tp_tensor *info, const char *op, const tp_tensor *a) {
 
 /* ---- what info says ---- */
 
-#define DIVERGED                                                                                                    \
-    "The algorithm failed to converge: the input matrix is ill-conditioned or has too many repeated values (error " \
-    "code: %lld)"
+#define DIVERGED(values)                                                                                            \
+    "The algorithm failed to converge because the input matrix is ill-conditioned or has too many repeated " values \
+    " (error code: %lld)."
 #define NOT_FINITE "%s: %sThe algorithm failed to converge because the input matrix contained non-finite values."
 
 /* What a nonzero info means, by a word of the name that the caller passes, the first that is in it: the argument
@@ -99,8 +99,8 @@ static const struct {
     tp_error_class cls;
     const char *not_finite; /* what a negative info means, unless NOT_FINITE */
 } meanings[] = {
-    {"eigh", DIVERGED, TP_LinAlgError, NULL},
-    {"linalg.eig", DIVERGED, TP_LinAlgError, "torch.%s: %sinput tensor should not contain infs or NaNs."},
+    {"eigh", DIVERGED("eigenvalues"), TP_LinAlgError, NULL},
+    {"linalg.eig", DIVERGED("eigenvalues"), TP_LinAlgError, "torch.%s: %sinput tensor should not contain infs or NaNs."},
     {"inv",
      "The diagonal element %lld is zero, the inversion could not be completed because the input matrix is singular.",
      TP_LinAlgError, NULL},
@@ -114,7 +114,7 @@ static const struct {
     {"ldl_factor", "D[%lld,%lld] is zero and using it on lu_solve would result in a division by zero", TP_RuntimeError,
      NULL},
     {"lstsq", "the input matrix does not have full rank (error code: %lld)", TP_LinAlgError, NULL},
-    {"", DIVERGED, TP_LinAlgError, NULL},
+    {"", DIVERGED("singular values"), TP_LinAlgError, NULL},
 };
 
 static int fail_by_info(const char *op, const char *where, int64_t info) {

@@ -1,5 +1,6 @@
 /* loss.c: what the losses share, and those that look at dtypes. Most losses are formulas in the YAML. */
 #include "NativeFunctions.h"
+#include "core/scalar_math.h"
 #include "iter/iter.h"
 #include "native/common/variants.h"
 
@@ -70,6 +71,16 @@ tp_tensor *binary_cross_entropy_composite(tp_tensor *self, tp_tensor *target, tp
 /* soft_margin_loss(Tensor self, Tensor target, int reduction=Mean) -> Tensor: log(1 + exp(-target * self)) */
 tp_tensor *soft_margin_loss_composite(tp_tensor *self, tp_tensor *target, int64_t reduction) {
     if (tp_check_castable((tp_dtype)target->dtype, (tp_dtype)self->dtype) < 0) return NULL;
+    int64_t sizes[TP_MAX_DIMS];
+    int n = tp_broadcast_sizes(tp_sizes(self), tp_sizes(target), sizes);
+    if (n < 0) return NULL;
+    if (!tp_ints_equal(tp_sizes(self), (tp_ints){sizes, n})) { /* the losses are as many as the scores */
+        tp_autotext own = {0}, whole = {0};
+        tp_text_ints(&own, tp_sizes(self));
+        tp_text_ints(&whole, (tp_ints){sizes, n});
+        return tp_fail_null(TP_RuntimeError, "output with shape %s doesn't match the broadcast shape %s", own.text,
+                            whole.text);
+    }
     tp_autoref *y = tp_to_dtype(target, (tp_dtype)self->dtype, false, false, TP_NO_FORMAT),
                *margin = y ? tp_mul_Tensor(self, y) : NULL, *turned = margin ? tp_neg(margin) : NULL,
                *power = turned ? tp_exp(turned) : NULL;

@@ -3,6 +3,7 @@
  * Masks are bool and broadcast; elements are taken and given in row-major order. */
 #include "NativeFunctions.h"
 #include "iter/iter.h"
+#include "native/common/tags.h"
 #include "native/index/gather.h"
 #include "prim/transfer.h"
 
@@ -114,6 +115,7 @@ static int check_put(const tp_tensor *self, const tp_tensor *index, const tp_ten
 }
 /* put_(Tensor(a!) self, Tensor index, Tensor source, bool accumulate=False) -> Tensor(a!) */
 int put__dense(tp_tensor *self, tp_tensor *index, tp_tensor *source, bool accumulate) {
+    if (!accumulate && tp_check_determinism("put_") < 0) return -1; /* which of two values comes last is open */
     if (check_put(self, index, source) < 0 || tp_check_internal_overlap(self) < 0) return -1;
     tp_autoref *row = tp_reshape(index, TP_INTS(-1)), *line = row ? tp_reshape(source, TP_INTS(-1)) : NULL;
     tp_autoref *places = line ? tp_apart(row, self) : NULL, *from = places ? tp_apart(line, self) : NULL;

@@ -67,8 +67,8 @@ int tp_check_mask(const tp_pointwise *p, const tp_operand *inputs, const tp_valu
     (void)params;
     const tp_tensor *mask = inputs[1].tensor;
     if (!mask || mask->dtype == TP_BOOL) return 0;
-    return tp_fail(TP_RuntimeError, "%s only supports boolean masks, but got mask with dtype %s", p->name,
-                   tp_dtype_names[mask->dtype]);
+    return tp_fail(TP_RuntimeError, "%.*s_ only supports boolean masks, but got mask with dtype %s",
+                   (int)strcspn(p->name, "."), p->name, tp_scalar_type_name((tp_dtype)mask->dtype));
 }
 
 int tp_check_true_quotient(const tp_pointwise *p, const tp_operand *inputs, const tp_value *params) {

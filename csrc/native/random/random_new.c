@@ -216,7 +216,8 @@ static int all_true_steal(tp_tensor *mask) {
     bool found;
     return !all || tp_is_nonzero(all, &found) < 0 ? -1 : found;
 }
-/* Rows that can be drawn from: before the generator moves on, and here for every device. */
+/* Rows that can be drawn from: before the generator moves on, and here for every device. 1: each has as many weights
+ * above 0 as are drawn; 0: one has fewer, and weights of 0 are drawn after them; -1: an error. */
 static int check_weights(tp_tensor *rows, int64_t wanted, bool replacement) {
     tp_autoref *low = tp_ge_Scalar(rows, TP_SCALAR_I(0)), *finite = low ? tp_isfinite(rows) : NULL;
     int sound = finite ? all_true_steal(tp_logical_and(low, finite)) : -1;
@@ -225,22 +226,20 @@ static int check_weights(tp_tensor *rows, int64_t wanted, bool replacement) {
     tp_autoref *count = positive ? tp_count_nonzero_dim_IntList(positive, TP_INTS(1)) : NULL;
     int some = count ? all_true_steal(tp_gt_Scalar(count, TP_SCALAR_I(0))) : -1;
     if (some == 0) tp_fail(TP_RuntimeError, "invalid multinomial distribution (sum of probabilities <= 0)");
-    int enough = some != 1 || replacement ? some : all_true_steal(tp_ge_Scalar(count, TP_SCALAR_I(wanted)));
-    if (some == 1 && enough == 0)
-        tp_fail(TP_RuntimeError, "multinomial: a row has fewer weights above 0 than are drawn without replacement");
-    return enough == 1 ? 0 : -1;
+    if (some != 1) return -1;
+    return replacement ? 1 : all_true_steal(tp_ge_Scalar(count, TP_SCALAR_I(wanted)));
 }
-/* From a serial generator, by the steps of PyTorch's: where a sample is not put back, the largest shares of weights
- * over exponential numbers; else places in the sums of weights. new. */
+/* By the steps of PyTorch's: where a sample is not put back, the largest shares of weights over exponential numbers;
+ * else places in the sums of weights. For a serial generator, and where a row has weights of 0 to draw. new. */
 static tp_tensor *samples_in_order(tp_tensor *rows, int64_t n, bool replacement, tp_generator *generator) {
     if (replacement && n > 1) {
         tp_autoref *sums = tp_cumsum(rows, -1, TP_FLOAT64), *all = sums ? tp_select_int(sums, 1, -1) : NULL;
         tp_autoref *total = all ? tp_unsqueeze(all, 1) : NULL, *parts = total ? tp_div_Tensor(sums, total) : NULL;
-        tp_autoref *u = parts ? tp_new_empty(TP_INTS(rows->sizes[0], n), TP_FLOAT64, TP_CPU) : NULL;
+        tp_autoref *u = parts ? tp_new_empty(TP_INTS(rows->sizes[0], n), TP_FLOAT64, rows->device) : NULL;
         if (!u || tp_uniform_(u, 0, 1, generator) < 0) return NULL;
         return tp_searchsorted_Tensor(parts, u, false, false, NULL, NULL);
     }
-    tp_autoref *times = tp_new_empty(tp_sizes(rows), (tp_dtype)rows->dtype, TP_CPU);
+    tp_autoref *times = tp_new_empty(tp_sizes(rows), (tp_dtype)rows->dtype, rows->device);
     if (!times || tp_exponential_(times, 1, generator) < 0) return NULL;
     tp_autoref *shares = tp_div_Tensor(rows, times);
     if (!shares || n == 1) return shares ? tp_argmax(shares, TP_SOME_INT(-1), true) : NULL;
@@ -257,11 +256,12 @@ tp_tensor *multinomial_dense(tp_tensor *self, int64_t num_samples, bool replacem
     tp_autoref *weights = rows ? tp_contiguous(rows, TP_CONTIGUOUS_FORMAT) : NULL;
     if (!weights) return NULL;
     if (out->numel == 0 || !tp_has_values(out)) return tp_take(out);
-    if (check_weights(weights, num_samples, replacement) < 0) return NULL;
+    int enough = check_weights(weights, num_samples, replacement);
+    if (enough < 0) return NULL;
     if (!generator && !(generator = tp_default_generator_borrow(self->device))) return NULL;
     tp_tensor *serial;
     if (tp_generator_serial(generator, self->device, &serial) < 0) return NULL;
-    if (serial) {
+    if (serial || !enough) {
         tp_autoref *samples = samples_in_order(weights, num_samples, replacement, generator);
         return samples ? tp_reshape(samples, tp_sizes(out)) : NULL;
     }

@@ -95,7 +95,10 @@ static int extremes_of(tp_tensor *line, int64_t *least, int64_t *most) {
 }
 /* bincount(Tensor self, Tensor? weights=None, SymInt minlength=0) -> Tensor */
 tp_tensor *bincount_dense(tp_tensor *self, tp_tensor *weights, int64_t minlength) {
-    if (self->ndim != 1 || !tp_is_integral_dtype((tp_dtype)self->dtype))
+    if (!tp_is_integral_dtype((tp_dtype)self->dtype))
+        return tp_fail_null(TP_NotImplementedError, "\"bincount_cpu\" not implemented for '%s'",
+                            tp_scalar_type_name((tp_dtype)self->dtype));
+    if (self->ndim != 1)
         return tp_fail_null(TP_RuntimeError, "bincount only supports 1-d non-negative integral inputs.");
     if (minlength < 0) return tp_fail_null(TP_RuntimeError, "minlength should be >= 0");
     if (weights && !tp_same_sizes(weights, self))

@@ -116,7 +116,7 @@ class _Lowering(Expressions):
         return False
 
     def raise_statement(self, node: ast.Raise) -> None:
-        """raise ValueError("text"), or an f-string with ints, lists of ints and dtypes"""
+        """raise ValueError("text"), or an f-string with ints, lists of ints, strings and dtypes"""
         match node.exc:
             case ast.Call(func=ast.Name(id=name), args=[ast.JoinedStr(values=values)], keywords=[]) if name in ERRORS:
                 text, arguments = "", []
@@ -129,6 +129,9 @@ class _Lowering(Expressions):
                     if shown.kind == "int[]":
                         text += "%s"
                         arguments.append(f"tp_ints_text((char[256]){{0}}, 256, {shown.c})")
+                    elif shown.kind == "str":
+                        text += "%s"
+                        arguments.append(shown.c)
                     elif shown.kind == "ScalarType":
                         text += "%s"
                         arguments.append(f"tp_scalar_type_name({shown.c})")

@@ -261,7 +261,10 @@ def _tensor_repr(t: Tensor) -> str:
         value = textwrap.indent(tensor_repr(_C._vmap_remove(t, number, 0)), "    ")
         return f"BatchedTensor(lvl={level}, bdim=0, value=\n{value}\n)"
     if _C._functionalize.is_of(t, 0):
-        return f"FunctionalTensor({tensor_repr(_C._functionalize.value(t))})"
+        value, level = tensor_repr(inner := _C._functionalize.value(t)), 1
+        while _C._functionalize.is_of(inner, 0):
+            inner, level = _C._functionalize.value(inner), level + 1
+        return f"FunctionalTensor(lvl={level}, value=\\\n{value})"
     nn = sys.modules.get("tensorpy.nn.parameter")  # without it no tensor is a parameter
     if type(t) is Tensor or (nn and type(t) is nn.Parameter):
         return _repr(t, "tensor")

@@ -20,8 +20,8 @@ void tp_want_fill_unset(bool wanted);
 /* Warns the user; 0, or -1 with the error set if the warning was turned into one. Without a sink nothing happens. */
 int tp_warn(const char *format, ...) TP_COLD TP_PRINTF(1, 2);
 /* The same where the process has not been warned at this place before. */
-#define tp_warn_once(...)                                           \
-    __extension__({                                                 \
+#define tp_warn_once(...)                                   \
+    __extension__({                                         \
         static bool warned_;                                \
         tp_warns_here(&warned_) ? tp_warn(__VA_ARGS__) : 0; \
     })

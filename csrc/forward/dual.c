@@ -9,15 +9,16 @@ static int check_tangent(const tp_tensor *primal, const tp_tensor *tangent) {
         tp_autotext a = {0}, b = {0};
         tp_text_ints(&a, tp_sizes(primal));
         tp_text_ints(&b, tp_sizes(tangent));
-        return tp_fail(TP_RuntimeError,
-                       "Trying to set a forward gradient that has a different size than that of the original Tensor: "
-                       "%s for a tensor of %s",
-                       b.text, a.text);
+        return tp_fail(
+            TP_RuntimeError,
+            "Trying to set a forward gradient that has a different size than that of the original Tensor, this "
+            "is not supported. Tensor is of size %s while the given forward gradient is of size %s.",
+            a.text, b.text);
     }
-    if (primal->dtype != tangent->dtype)
+    if (tp_is_complex(tangent) && !tp_is_complex(primal)) /* of any other dtype it becomes one of the tensor's */
         return tp_fail(TP_RuntimeError,
-                       "Trying to set a forward gradient of dtype %s for a tensor of dtype %s: they have to be equal",
-                       tp_dtype_names[tangent->dtype], tp_dtype_names[primal->dtype]);
+                       "Trying to set a complex forward gradient for a real tensor: its real part alone "
+                       "would be used");
     if (!tp_device_equal(primal->device, tangent->device))
         return tp_fail(TP_RuntimeError, "Trying to set a forward gradient on another device than its tensor's");
     return 0;

@@ -60,6 +60,7 @@ typedef enum { TP_OVERLAP_NONE, TP_OVERLAP_EXACT, TP_OVERLAP_PARTIAL, TP_OVERLAP
 tp_overlap tp_overlap_of(const tp_tensor *a, const tp_tensor *b);
 /* Fails where several elements of an output lie at one address. */
 int tp_check_internal_overlap(const tp_tensor *output);
+bool tp_overlaps_itself(const tp_tensor *output); /* what the check refuses */
 /* Fails where what is read lies in the memory that is written, as far as the strides settle it. */
 int tp_check_no_overlap(const tp_tensor *written, const tp_tensor *read);
 /* Fails where an output overlaps itself, or overlaps an input in part. TP_OVERLAP_UNKNOWN passes: whoever must be right

@@ -7,7 +7,7 @@
 
 #include <stdlib.h>
 
-static bool has_internal_overlap(const tp_tensor *t) {
+bool tp_overlaps_itself(const tp_tensor *t) {
     if (tp_is_contiguous(t)) return false;
     for (int i = 0; i < t->ndim; i++)
         if (t->sizes[i] > 1 && t->strides[i] == 0) return true;
@@ -74,7 +74,7 @@ static int fail_overlap(const char *what) {
 }
 
 int tp_check_internal_overlap(const tp_tensor *output) {
-    if (!has_internal_overlap(output)) return 0;
+    if (!tp_overlaps_itself(output)) return 0;
     return fail_overlap("more than one element of the written-to tensor refers to a single memory location");
 }
 

@@ -11,6 +11,9 @@
 #include "autograd/node.h"
 #include "batched/batched.h"
 
+#include <float.h>
+#include <math.h>
+
 #define MAX_ITEMS (2 * TP_MAX_DIMS + 1)
 
 typedef enum { ITEM_INT, ITEM_SLICE, ITEM_NEW_AXIS, ITEM_ELLIPSIS, ITEM_BOOL, ITEM_TENSOR } item_kind;
@@ -398,6 +401,7 @@ static tp_tensor *select_first(tp_tensor *t, PyObject *key) {
     item it;
     if (read_int(key, &it) < 0) return NULL;
     if (tp_unlikely(t->ndim == 0)) return (void)zero_dim_error(), NULL;
+    if (tp_unlikely(check_int(t, 0, it.start) < 0)) return NULL;
     tp_tensor *view = tp_select_int(t, 0, it.start);
     if (tp_unlikely(!view)) tp_py_raise();
     return view;
@@ -444,16 +448,26 @@ static PyObject *subscript(PyObject *o, PyObject *key) {
 /* ---- writing ---- */
 
 static int cannot_assign(PyObject *value, const tp_tensor *to) {
-    PyErr_Format(PyExc_TypeError, "can't assign a %s to a tensor of %s", Py_TYPE(value)->tp_name,
-                 tp_dtype_names[to->dtype]);
+    PyErr_Format(PyExc_TypeError, "can't assign a %s to a torch.%sTensor", Py_TYPE(value)->tp_name,
+                 tp_scalar_type_name((tp_dtype)to->dtype));
     return -1;
+}
+
+/* A number that is assigned: 1 and in *s, 0: none. What is too large for a 16-bit float and not for float32 is an
+ * infinity, as in PyTorch, which goes by float32 here. */
+static int assigned_number(PyObject *value, const tp_tensor *to, tp_scalar *s) {
+    int ok = tp_py_to_scalar(value, s);
+    double most = to->dtype == TP_FLOAT16 ? 65504 : to->dtype == TP_BFLOAT16 ? 0x1.fep127 : INFINITY;
+    if (ok > 0 && s->kind == TP_SCALAR_FLOAT && fabs(s->f) > most && fabs(s->f) <= FLT_MAX)
+        s->f = copysign(INFINITY, s->f);
+    return ok;
 }
 
 /* The value as a tensor (new); a tensor as it is. A number or a sequence gets the dtype of what it goes to. */
 static tp_tensor *value_tensor(PyObject *value, const tp_tensor *to) {
     tp_scalar s;
     if (tp_py_is_tensor(value)) return tp_retain(tp_py_tensor_borrow(value));
-    int ok = tp_py_to_scalar(value, &s);
+    int ok = assigned_number(value, to, &s);
     if (ok < 0) return NULL;
     if (ok > 0) return raise_null(tp_full(TP_EMPTY_INTS, &s, (tp_dtype)to->dtype, TP_NO_LAYOUT, to->device, -1));
     if (!PySequence_Check(value) || PyUnicode_Check(value) || PyBytes_Check(value))
@@ -471,7 +485,7 @@ static tp_tensor *without_leading_ones(tp_tensor *value, int64_t ndim) {
 static int assign_view(tp_tensor *view, PyObject *value) {
     tp_scalar s;
     if (!tp_py_is_tensor(value)) {
-        int ok = tp_py_to_scalar(value, &s);
+        int ok = assigned_number(value, view, &s);
         if (ok < 0) return -1;
         if (ok > 0) return tp_py_check(tp_fill__Scalar(view, &s));
     }
@@ -495,7 +509,7 @@ static int assign_masked(tp_tensor *view, const walk *w, PyObject *value) {
     if (!mask || mask->dtype != TP_BOOL || mask->ndim > view->ndim || tp_py_is_tensor(value)) return 0;
     for (int i = 0; i < mask->ndim; i++)
         if (mask->sizes[i] != view->sizes[i]) return 0;
-    int ok = tp_py_to_scalar(value, &s), category = tp_dtype_categories[view->dtype];
+    int ok = assigned_number(value, view, &s), category = tp_dtype_categories[view->dtype];
     if (ok <= 0) return ok;
     if (category_of(&s) > (category == TP_UNSIGNED ? TP_SIGNED : category)) return 0;
     int64_t sizes[TP_MAX_DIMS];

@@ -58,6 +58,66 @@ def test_masked_fill_names_itself() -> None:
         compare(call, len("masked_fill_ only supports boolean masks, but got mask with dtype "))
 
 
+# ---- places ----
+
+INDEX_ERRORS = [
+    "t.ones(3).index_add(0, t.tensor([0.0]), t.ones(1))", "t.ones(3).index_add(0, t.tensor([[0]]), t.ones(1))",
+    "t.ones(3).index_add(0, t.tensor([0]), t.ones(1).double())", "t.ones(3).index_add(0, t.tensor([0]), t.ones(2))",
+    "t.ones(3, 2).index_add(0, t.tensor([0]), t.ones(1, 3))", "t.ones(3, 2).index_add(0, t.tensor([0]), t.ones(1))",
+    "t.ones(3).index_copy(0, t.tensor([0.0]), t.ones(1))", "t.ones(3).index_copy(0, t.tensor([[0]]), t.ones(1))",
+    "t.ones(3).index_copy(0, t.tensor([0]), t.ones(1).double())", "t.ones(3).index_copy(0, t.tensor([0]), t.ones(2))",
+    "t.ones(3, 2).index_copy(0, t.tensor([0]), t.ones(1))", "t.ones(3).index_copy(0, t.tensor([0, 1]), t.tensor(2.0))",
+    "t.ones(3).index_reduce(0, t.tensor([0]), t.ones(1), 'sum')",
+    "t.ones(3).index_reduce(0, t.tensor([0.0]), t.ones(1), 'mean')",
+    "t.ones(3).index_reduce(0, t.tensor([[0]]), t.ones(1), 'mean')",
+    "t.ones(3).index_reduce(0, t.tensor([0]), t.ones(2), 'mean')",
+    "t.ones(3).index_reduce(0, t.tensor([0]), t.ones(1).double(), 'mean')",
+    "t.ones(3).index_reduce(0, t.tensor(0), t.tensor(2.0), 'prod')",
+    "t.ones(3, 2).index_reduce(0, t.tensor([0]), t.ones(1, 3), 'mean')",
+    "t.ones(3, 2).index_reduce(0, t.tensor([0]), t.ones(1), 'mean')",
+    "t.tensor(1.0).index_reduce(0, t.tensor(0), t.tensor(2.0), 'prod')",
+    "t.ones(3).index_reduce(0, t.tensor([0]), t.ones(1), 'x')",
+    "t.ones(3).index_fill(0, t.tensor([0.0]), 1)", "t.ones(3).index_fill(0, t.tensor([[0]]), 1)",
+    "t.ones(3).index_fill(0, t.tensor([0]), 1j)", "t.ones(3).index_fill(0, t.tensor([0], dtype=t.int32), 1)",
+    "t.ones(3).index_select(0, t.tensor([0.0]))", "t.tensor(3.0).index_select(0, t.tensor([0, 0]))",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("call", INDEX_ERRORS)
+def test_what_an_index_has_to_be(call: str) -> None:
+    compare(call, 200)
+
+
+ASSIGNED = [
+    "x.half(), 0, 1e5", "x.half(), slice(2), -1e10", "x.half(), t.tensor([True, False, True]), 1e5", "x, 0, 1e40",
+    "x.half(), t.tensor([0]), 1e5", "x.bfloat16(), 0, 3.4e38", "x, 0, 'a'", "x, 0, None", "x, 7, 1.0",
+    "x.expand(2, 3), t.tensor([0]), 4.0", "x[:1].expand(3), t.tensor([0]), 4.0", "x[:1].expand(3), 0, 2.0",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("call", ASSIGNED)
+def test_what_is_assigned(call: str) -> None:
+    torch = pytest.importorskip("torch")
+    shown = []
+    for t in (tp, torch):
+        target, key, value = eval(f"({call})", {"t": t, "x": t.ones(3)})
+        with warnings.catch_warnings(record=True) as seen:
+            warnings.simplefilter("always")
+            try:
+                target[key] = value
+                shown.append((target.tolist(), [str(w.message)[:50] for w in seen]))
+            except Exception as error:
+                shown.append((type(error).__name__, str(error)[:50]))
+    assert shown[0] == shown[1]
+
+
+@pytest.mark.parametrize(
+    "call", ["fill_(2)", "zero_()", "index_fill_(0, t.tensor([1]), 3.0)", "select(0, 5)", "add_(1)"]
+)
+def test_writes_to_expanded_tensors(call: str) -> None:
+    compare(f"t.ones(1).expand(3).{call}", 40)
+
+
 # ---- shapes ----
 
 
@@ -94,3 +154,76 @@ def test_put_has_no_order_of_its_writes() -> None:
         for p in ("tensorpy", "torch")
     )
     assert ours == theirs and ours.startswith("put_ does not have a deterministic")
+
+
+# ---- factors ----
+
+
+@pytest.mark.parametrize("shapes", [((2, 3, 1), (3, 3)), ((3, 1), (2, 3, 3)), ((3, 2), (3, 3))])
+def test_the_matrix_of_triangular_solve_is_broadcast(shapes: Any) -> None:
+    torch = pytest.importorskip("torch")
+    ours, theirs = (t.triangular_solve(t.ones(shapes[0]), t.eye(3).expand(shapes[1])) for t in (tp, torch))
+    assert [tuple(x.shape) for x in ours] == [tuple(x.shape) for x in theirs]
+    assert ours[1].stride() == theirs[1].stride()
+
+
+@pytest.mark.parametrize("pivots", ["tensor(1, dtype=t.int32)", "tensor([1], dtype=t.int32)", "tensor([1, 2])"])
+def test_pivots_that_are_too_few(pivots: str) -> None:
+    compare(f"t.lu_unpack(t.eye(2), t.{pivots})", 70)
+
+
+@pytest.mark.parametrize("shape", [(0, 3), (2, 0), (2, 3, 0)])
+@pytest.mark.parametrize("training", [True, False])
+def test_batch_norm_of_nothing(shape: Any, training: bool) -> None:
+    c = shape[1]
+    arguments = f"t.ones({shape}), t.ones({c}), t.zeros({c}), t.ones({c}), t.ones({c}), {training}, 0.1, 1e-5"
+    compare(f"t.native_batch_norm({arguments})", 100)
+
+
+def test_an_empty_batch_has_gradients() -> None:
+    m = tp.nn.BatchNorm1d(3)
+    m(tp.ones(0, 3)).sum().backward()
+    assert m.weight.grad.tolist() == [0, 0, 0] and m.bias.grad.tolist() == [0, 0, 0]
+
+
+# ---- under transforms ----
+
+BATCHED = [
+    "vmap(lambda a: t.linspace(a, 1, 3))(t.tensor([0.0, 1.0]))",
+    "vmap(lambda a: t.linspace(0, a, 5))(t.tensor([3, 4]))",
+    "vmap(lambda a, b: t.linspace(a, b, 4))(t.tensor([0, 1]), t.tensor([5.0, 1]))",
+    "vmap(lambda a: t.linspace(0, a, 5, dtype=t.int64))(t.tensor([7, 9]))",
+    "vmap(lambda a: t.linspace(a, 1, 1))(t.tensor([0.0, 1.0]))",
+    "vmap(lambda a: t.logspace(a, 1, 3, base=2.0))(t.tensor([0.0, 1.0]))",
+    "vmap(lambda a: t.logspace(0, a, 3, dtype=t.float64))(t.tensor([0.0, 1.0]))",
+    "vmap(lambda a: t.nonzero_static(a, size=2))(t.tensor([[0.0, 1.0], [1, 1]]))",
+    "vmap(lambda a: t.nonzero_static(a, size=5, fill_value=7))(t.tensor([[[0.0, 1.0], [1, 1]]]))",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("call", BATCHED)
+def test_factories_of_batched_ends(call: str) -> None:
+    compare("t.func." + call)
+
+
+@pytest.mark.parametrize("shape", [(), (0,), (3,), (2, 3), (2, 0)])
+@pytest.mark.parametrize("size", [0, 1, 4])
+def test_nonzero_static(shape: Any, size: int) -> None:
+    given = f"(t.arange({tp.Size(shape).numel()}) % 3).reshape({shape})" if shape else "t.tensor(1.0)"
+    compare(f"t.nonzero_static({given}, size={size})")
+
+
+def test_functional_tensors_print_their_level() -> None:
+    torch = pytest.importorskip("torch")
+    shown = []
+    for t in (tp, torch):
+        t.func.functionalize(lambda x: shown.append(repr(x)) or x)(t.ones(2))
+    assert shown[0] == shown[1]
+
+
+def test_a_tangent_of_another_dtype() -> None:
+    with tp.autograd.forward_ad.dual_level():
+        dual = tp.autograd.forward_ad.make_dual(tp.ones(2), tp.full((2,), 3.0, dtype=tp.float64))
+        assert tp.autograd.forward_ad.unpack_dual(dual * 2).tangent.tolist() == [6, 6]
+        with pytest.raises(RuntimeError, match="complex forward gradient"):
+            tp.autograd.forward_ad.make_dual(tp.ones(2), tp.ones(2, dtype=tp.complex64))

@@ -196,17 +196,68 @@ int scatter_reduce__two_dense(tp_tensor *self, int64_t dim, tp_tensor *index, tp
 
 /* ---- one-dimensional indices ---- */
 
-static int fail_slices(tp_error_class cls, const char *op, const tp_tensor *self, int64_t dim, const tp_tensor *index,
-                       const tp_tensor *source) {
+/* What index_add_ asks of its arguments; index_reduce's entry says the same. */
+static int check_index_add(const tp_tensor *self, int64_t dim, const tp_tensor *index, const tp_tensor *source) {
     tp_autotext a = {0}, b = {0};
-    tp_text_ints(&a, tp_sizes(source));
-    tp_text_ints(&b, tp_sizes(self));
-    return tp_fail(
-        cls,
-        "%s(): Source/destination tensor must have same slice shapes: source tensor shape must match self tensor "
-        "shape, excluding the specified dimension. Got self.shape = %s source.shape = %s at dimension %lld and %lld "
-        "indices",
-        op, b.text, a.text, (long long)dim, (long long)index->numel);
+    tp_text_ints(&a, tp_sizes(index->ndim > 1 ? index : self));
+    tp_text_ints(&b, tp_sizes(source));
+    if (index->ndim > 1)
+        return tp_fail(TP_IndexError,
+                       "index_add_(): Index is supposed to be a vector, but got dim: %d with type: %s and size: %s",
+                       index->ndim, tp_scalar_type_name((tp_dtype)index->dtype), a.text);
+    if (index->dtype != TP_INT64 && index->dtype != TP_INT32)
+        return tp_fail(TP_RuntimeError, "index_add_(): Expected dtype int32/int64 for index but got: %s",
+                       tp_scalar_type_name((tp_dtype)index->dtype));
+    if (self->dtype != source->dtype)
+        return tp_fail(TP_RuntimeError, "index_add_(): self (%s) and source (%s) must have the same scalar type",
+                       tp_scalar_type_name((tp_dtype)self->dtype), tp_scalar_type_name((tp_dtype)source->dtype));
+    int64_t taken = dim < source->ndim ? source->sizes[dim] : 1;
+    if (index->numel != taken)
+        return tp_fail(
+            TP_RuntimeError,
+            "index_add_(): Number of indices (%lld) should be equal to source.size(dim): (%lld), for dim: %lld",
+            (long long)index->numel, (long long)taken, (long long)dim);
+    bool fits = source->ndim == self->ndim || (self->ndim == 0 && source->ndim <= 1 && source->numel == 1);
+    for (int d = 0; fits && self->ndim && d < source->ndim; d++) fits = d == dim || source->sizes[d] == self->sizes[d];
+    if (fits) return 0;
+    return tp_fail(TP_RuntimeError,
+                   "source tensor shape must match self tensor shape, excluding the specified dimension. "
+                   "Got self.shape = %s source.shape = %s",
+                   a.text, b.text);
+}
+/* What index_copy_ asks. */
+static int check_index_copy(const tp_tensor *self, int64_t dim, const tp_tensor *index, const tp_tensor *source) {
+    long long count = (long long)index->numel;
+    if (index->ndim > 1)
+        return tp_fail(TP_IndexError, "index_copy_(): Index should have dimension 1 or 0 (got %d)", index->ndim);
+    if (!source->ndim && count != 1)
+        return tp_fail(TP_IndexError, "index_copy_(): When source is scalar, index should have one element (got %lld)",
+                       count);
+    if (source->ndim && self->ndim && source->ndim != self->ndim)
+        return tp_fail(TP_IndexError,
+                       "index_copy_(): When source and destination are not scalars, their dimensionality must match. "
+                       "Source dimensionality (%d), destination dimensionality (%d)",
+                       source->ndim, self->ndim);
+    if (index->dtype != TP_INT64 && index->dtype != TP_INT32)
+        return tp_fail(TP_RuntimeError, "index_copy_(): Expected a long tensor for index, but got %s",
+                       tp_scalar_type_name((tp_dtype)index->dtype));
+    if (self->dtype != source->dtype)
+        return tp_fail(
+            TP_RuntimeError,
+            "index_copy_(): self and source expected to have the same dtype, but got (self) %s and (source) %s",
+            tp_scalar_type_name((tp_dtype)self->dtype), tp_scalar_type_name((tp_dtype)source->dtype));
+    for (int d = 0; self->ndim && d < source->ndim; d++)
+        if (d != dim && source->sizes[d] != self->sizes[d])
+            return tp_fail(TP_RuntimeError,
+                           "index_copy_(): Source/destination tensor must have same slice shapes. Destination slice "
+                           "shape: %lld at dimension %d and source slice shape: %lld at dimension %d.",
+                           (long long)self->sizes[d], d, (long long)source->sizes[d], d);
+    int64_t taken = dim < source->ndim ? source->sizes[dim] : 1;
+    if (count != taken)
+        return tp_fail(TP_IndexError,
+                       "index_copy_(): Number of indices (%lld) should be equal to source.size(dim) (%lld)", count,
+                       (long long)taken);
+    return 0;
 }
 /* The index as if it had the shape of source, which is self's but for dim. NULL on failure. */
 static tp_tensor *spread_index(int fault, tp_tensor *self, int64_t dim, tp_tensor *index, const tp_tensor *source) {
@@ -217,7 +268,8 @@ static tp_tensor *spread_index(int fault, tp_tensor *self, int64_t dim, tp_tenso
     bool fits = source->ndim == self->ndim || (self->ndim == 0 && source->ndim <= 1);
     for (int d = 0; fits && d < source->ndim; d++) fits = d == dim || source->sizes[d] == self->sizes[d];
     if (!fits || index->numel != tp_size_at(tp_sizes(source), dim))
-        return fail_slices(TP_RuntimeError, op, self, dim, index, source), NULL;
+        return tp_fail_null(TP_RuntimeError, "%s(): the index has %lld elements for %lld places", op,
+                            (long long)index->numel, (long long)tp_size_at(tp_sizes(source), dim));
     tp_autoref *wide = as_int64(index), *places = tp_apart(wide, self);
     if (!places) return NULL;
     if (source->ndim) strides[dim] = places->ndim ? places->strides[0] : 1;
@@ -228,7 +280,8 @@ int tp_index_write(int fault, tp_put_fn how, tp_tensor *self, int64_t dim, tp_te
     const char *op = tp_fault_at(fault)->op;
     int64_t d = tp_wrap_dim(dim, self->ndim);
     tp_autoref *places = d < 0 ? NULL : spread_index(fault, self, d, index, source);
-    if (!places || check_same_dtype(op, self, source) < 0 || tp_check_internal_overlap(self) < 0) return -1;
+    if (!places || check_same_dtype(op, self, source) < 0) return -1;
+    if ((wrap ? tp_warn_of_expanded(op, self) : tp_check_internal_overlap(self)) < 0) return -1; /* wrap: index_fill_ */
     if (source->numel == 0) return 0;
     tp_autoref *given = tp_apart(source, self), *from = given ? as_line(given) : NULL;
     tp_autoref *at = as_line(places), *to = as_line(self);
@@ -242,20 +295,15 @@ static tp_tensor *times(tp_tensor *source, const tp_scalar *alpha) {
 /* index_add_(Tensor(a!) self, int dim, Tensor index, Tensor source, *, Scalar alpha=1) -> Tensor(a!) */
 int index_add__dense(tp_tensor *self, int64_t dim, tp_tensor *index, tp_tensor *source, const tp_scalar *alpha) {
     if (tp_scalar_check_fits(alpha, (tp_dtype)self->dtype) < 0) return -1;
-    if (self->ndim == 0 && source->ndim > 0) return fail_slices(TP_RuntimeError, "index_add", self, dim, index, source);
-    if (tp_check_no_overlap(self, source) < 0) return -1;
+    int64_t d = tp_wrap_dim(dim, self->ndim);
+    if (d < 0 || check_index_add(self, d, index, source) < 0 || tp_check_no_overlap(self, source) < 0) return -1;
     tp_autoref *scaled = tp_scalar_equals_int(alpha, 1) ? tp_retain(source) : times(source, alpha);
     int fault = TP_INDEX_FAULT(TP_IndexError, "index_add");
     return scaled ? tp_index_write(fault, tp_prim_put_add, self, dim, index, scaled, false) : -1;
 }
 int index_copy__dense(tp_tensor *self, int64_t dim, tp_tensor *index, tp_tensor *source) {
     int64_t d = tp_wrap_dim(dim, self->ndim);
-    if (d < 0) return -1;
-    bool ranks = self->ndim == source->ndim || !self->ndim || !source->ndim, slices = self->ndim == source->ndim;
-    for (int i = 0; slices && i < source->ndim; i++) slices = i == d || source->sizes[i] == self->sizes[i];
-    bool counted = index->numel == (source->ndim ? tp_size_at(tp_sizes(source), d) : 1);
-    if (!ranks || (!counted && (slices || !source->ndim)))
-        return fail_slices(TP_IndexError, "index_copy_", self, d, index, source);
+    if (d < 0 || check_index_copy(self, d, index, source) < 0) return -1;
     int fault = TP_INDEX_FAULT(TP_IndexError, "index_copy_");
     tp_autoref *line = !source->ndim && self->ndim == 1 ? tp_unsqueeze(source, 0) : tp_retain(source); /* of one */
     return line ? tp_index_write(fault, tp_prim_put_set, self, d, index, line, false) : -1;
@@ -264,16 +312,15 @@ int index_copy__dense(tp_tensor *self, int64_t dim, tp_tensor *index, tp_tensor 
 int index_fill__int_Scalar_dense(tp_tensor *self, int64_t dim, tp_tensor *index, const tp_scalar *value) {
     int64_t d = tp_wrap_dim(dim, self->ndim), sizes[TP_MAX_DIMS], zeros[TP_MAX_DIMS] = {0};
     if (d < 0) return -1;
-    if (index->dtype != TP_INT64 && index->dtype != TP_INT32)
-        return tp_fail(TP_IndexError, "index_fill_(): Expected dtype int32/int64 for index");
+    if (index->dtype != TP_INT64) return tp_fail(TP_IndexError, "index_fill_(): Expected dtype int64 for index.");
     if (self->ndim == 0) { /* a line of one */
         tp_autoref *line = tp_new_alias(self, TP_INTS(1), TP_INTS(1), self->byte_offset);
         return line ? index_fill__int_Scalar_dense(line, d, index, value) : -1;
     }
-    if (index->ndim > 1) return tp_fail(TP_RuntimeError, "index_fill_(): Index has to be a vector or a number");
+    if (index->ndim > 1) return tp_fail(TP_RuntimeError, "Index has to be a vector/scalar");
     if (value->kind == TP_SCALAR_COMPLEX && !tp_is_complex(self))
-        return tp_fail(TP_RuntimeError, "index_fill_(): a complex value does not go into %s",
-                       tp_dtype_names[self->dtype]);
+        return tp_fail(TP_RuntimeError,
+                       "index_fill_(): Converting complex Scalar to non-complex type is not supported");
     memcpy(sizes, self->sizes, self->ndim * sizeof *sizes);
     if (self->ndim) sizes[d] = index->numel;
     tp_autoref *one = tp_new_empty(TP_EMPTY_INTS, (tp_dtype)self->dtype, self->device);
@@ -299,7 +346,8 @@ static tp_tensor *index_select_empty(tp_tensor *self, int64_t *dim, tp_tensor *i
     *dim = tp_wrap_dim(*dim, self->ndim);
     if (*dim < 0) return NULL;
     if (index->ndim > 1) return tp_fail_null(TP_IndexError, "index_select(): Index is supposed to be a vector");
-    if (check_index_dtype("index_select", index) < 0) return NULL;
+    if (index->dtype != TP_INT64 && index->dtype != TP_INT32)
+        return tp_fail_null(TP_RuntimeError, "index_select(): Expected dtype int32 or int64 for index");
     if (self->ndim == 0 && index->numel != 1)
         return tp_fail_null(TP_RuntimeError, "index_select(): Index to scalar can have only 1 value, got %lld value(s)",
                             (long long)index->numel);

@@ -268,6 +268,13 @@ static int fill_masked(tp_tensor *self, tp_tensors indices, tp_tensor *values) {
     return tp_masked_fill__Tensor(self, wide, typed) == 0 ? 1 : -1;
 }
 
+int tp_warn_of_expanded(const char *op, const tp_tensor *self) {
+    if (!tp_overlaps_itself(self)) return 0;
+    return tp_warn("Use of %s on expanded tensors is deprecated. Please clone() the tensor before performing this "
+                   "operation. This holds for tensor[indices] = tensor as well.",
+                   op);
+}
+
 /* index_put_(Tensor(a!) self, Tensor?[] indices, Tensor values, bool accumulate=False) -> Tensor(a!) */
 int index_put__dense(tp_tensor *self, tp_tensors indices, tp_tensor *values, bool accumulate) {
     int filled = accumulate ? 0 : fill_masked(self, indices, values);
@@ -281,7 +288,7 @@ int index_put__dense(tp_tensor *self, tp_tensors indices, tp_tensor *values, boo
     TP_CLEANUP(free_list) index_list list;
     list.n = 0;
     int64_t strides[TP_MAX_DIMS];
-    if (tp_index_plan_make(&p, self, indices) < 0 || tp_check_internal_overlap(self) < 0) return -1;
+    if (tp_index_plan_make(&p, self, indices) < 0 || tp_warn_of_expanded("index_put_", self) < 0) return -1;
     for (int64_t i = 0; i < indices.size; i++)
         if (indices.data[i] && tp_check_no_overlap(self, indices.data[i]) < 0) return -1;
     tp_autoref *here = tp_to_device(values, self->device, (tp_dtype)self->dtype, false, false, TP_NO_FORMAT);

@@ -100,7 +100,8 @@ static const struct {
     const char *not_finite; /* what a negative info means, unless NOT_FINITE */
 } meanings[] = {
     {"eigh", DIVERGED("eigenvalues"), TP_LinAlgError, NULL},
-    {"linalg.eig", DIVERGED("eigenvalues"), TP_LinAlgError, "torch.%s: %sinput tensor should not contain infs or NaNs."},
+    {"linalg.eig", DIVERGED("eigenvalues"), TP_LinAlgError,
+     "torch.%s: %sinput tensor should not contain infs or NaNs."},
     {"inv",
      "The diagonal element %lld is zero, the inversion could not be completed because the input matrix is singular.",
      TP_LinAlgError, NULL},
@@ -310,7 +311,7 @@ tp_tensor *linalg_lu_solve_dense(tp_tensor *LU, tp_tensor *pivots, tp_tensor *B,
 tp_tensor *_lu_permutation_dense(tp_tensor *given, int64_t rows) {
     tp_autoref *pivots = tp_still(given);
     if (!pivots) return NULL;
-    if (pivots->dtype != TP_INT32 || pivots->ndim < 1)
+    if (pivots->dtype != TP_INT32)
         return tp_fail_null(TP_RuntimeError,
                             "torch.lu_unpack: LU_pivots is expected to be a contiguous tensor of torch.int32 dtype");
     tp_ints batch = tp_batch_sizes(pivots, 1);

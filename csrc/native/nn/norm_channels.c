@@ -137,6 +137,13 @@ tp_tensor3 native_batch_norm_dense(tp_tensor *input, tp_tensor *weight, tp_tenso
                                    tp_tensor *running_var, bool training, double momentum, double eps) {
     tp_tensor3 r = {{NULL}};
     if (check_batch(input, weight, bias, running_mean, running_var, training) < 0) return r;
+    if (training && !input->numel) {
+        tp_autotext sizes = {0};
+        tp_text_ints(&sizes, tp_sizes(input));
+        return tp_fail(TP_RuntimeError, "input tensor must have at least one element, but got input_sizes = %s",
+                       sizes.text),
+               r;
+    }
     tp_dtype dtype = tp_compute_dtype((tp_dtype)input->dtype);
     int64_t channels = input->sizes[1];
     tp_autoref *x = channel_runs(input, dtype), *w = tp_plain(weight, dtype), *b = tp_plain(bias, dtype);
@@ -154,8 +161,6 @@ tp_tensor3 native_batch_norm_dense(tp_tensor *input, tp_tensor *weight, tp_tenso
         status = tp_prim_norm_forward(x, w, b, tp_norm_words(&rows), positive_eps(eps, dtype), momentum, out, mean,
                                       spread, next.made[0], next.made[1]);
     else if (input->numel) status = tp_prim_norm_frozen(x, w, b, mean, spread, tp_norm_words(&rows), eps, out);
-    else if (training)
-        status = tp_fill_data(mean, TP_SCALAR_I(0)) < 0 || tp_fill_data(spread, TP_SCALAR_I(0)) < 0 ? -1 : 0;
     if (status < 0 || (moves && clear_infinite(spread, eps) < 0)) return r;
     tp_dtype kept = statistics_dtype(input, weight);
     r.v[0] = tp_in_format_steal(from_channel_runs_steal(tp_take(out), input), tp_suggest_memory_format(input));
@@ -229,10 +234,19 @@ done:
 
 /* batch_norm(Tensor input, Tensor? weight, Tensor? bias, Tensor? running_mean, Tensor? running_var, bool training,
  * float momentum, float eps, bool cudnn_enabled) -> Tensor */
+/* An empty batch: its result depends on weight and bias, whose gradients are zeros. */
+static tp_tensor *of_nothing(tp_tensor *input, tp_tensor *weight, tp_tensor *bias) {
+    tp_autoref *out = tp_clone(input, TP_NO_FORMAT), *factor = out && weight ? tp_select_int(weight, 0, 0) : NULL;
+    if (!out || (weight && !factor)) return NULL;
+    tp_autoref *scaled = factor ? tp_mul_Tensor(out, factor) : tp_retain(out),
+               *term = scaled && bias ? tp_select_int(bias, 0, 0) : NULL;
+    if (!scaled || (bias && !term)) return NULL;
+    return term ? tp_add_Tensor(scaled, term, TP_SCALAR_I(1)) : tp_take(scaled);
+}
 tp_tensor *batch_norm_composite(tp_tensor *input, tp_tensor *weight, tp_tensor *bias, tp_tensor *running_mean,
                                 tp_tensor *running_var, bool training, double momentum, double eps,
                                 bool cudnn_enabled TP_UNUSED) {
-    if (input->numel == 0) return tp_clone(input, TP_NO_FORMAT);
+    if (input->numel == 0) return of_nothing(input, weight, bias);
     tp_tensor3 r = tp_native_batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps);
     tp_release(r.v[1]);
     tp_release(r.v[2]);

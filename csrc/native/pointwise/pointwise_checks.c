@@ -149,7 +149,7 @@ int tp_check_choices(const tp_pointwise *p, const tp_operand *inputs) {
 }
 
 int tp_refuse_condition(const tp_tensor *condition) {
-    return tp_fail(TP_RuntimeError, "where expected condition to be a boolean tensor, but got %s",
+    return tp_fail(TP_RuntimeError, "where expected condition to be a boolean tensor, but got a tensor with dtype %s",
                    tp_scalar_type_name((tp_dtype)condition->dtype));
 }
 

@@ -57,9 +57,10 @@ int copy__dense(tp_tensor *self, tp_tensor *src, bool non_blocking) {
 
 /* ---- fill_, zero_ ---- */
 
-/* fill_.Scalar(Tensor(a!) self, Scalar value) -> Tensor(a!) */
+/* An element that is there more than once gets the value more than once, as in PyTorch.
+ * fill_.Scalar(Tensor(a!) self, Scalar value) -> Tensor(a!) */
 int fill__Scalar_dense(tp_tensor *self, const tp_scalar *value) {
-    if (tp_check_internal_overlap(self) < 0 || tp_scalar_check_fits(value, (tp_dtype)self->dtype) < 0) return -1;
+    if (tp_scalar_check_fits(value, (tp_dtype)self->dtype) < 0) return -1;
     return tp_fill_data(self, value);
 }
 
@@ -73,7 +74,7 @@ static int check_fill_value(const tp_tensor *value) {
 int fill__Tensor_dense(tp_tensor *self, tp_tensor *value) {
     tp_scalar number;
     if (check_fill_value(value) < 0) return -1;
-    if (!tp_has_values(self)) return tp_check_internal_overlap(self);
+    if (!tp_has_values(self)) return 0;
     return tp_read_number(value, &number) < 0 ? -1 : fill__Scalar_dense(self, &number);
 }
 

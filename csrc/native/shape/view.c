@@ -423,9 +423,12 @@ tp_tensor *select_int_composite(tp_tensor *self, int64_t dim, int64_t index) {
     int64_t d = tp_wrap_dim(dim, self->ndim);
     if (d < 0) return NULL;
     int64_t i = index < 0 ? index + self->sizes[d] : index;
-    if (i < 0 || i >= self->sizes[d])
-        return tp_fail_null(TP_IndexError, "index %lld is out of bounds for dimension %lld with size %lld",
-                            (long long)index, (long long)d, (long long)self->sizes[d]);
+    if (i < 0 || i >= self->sizes[d]) {
+        tp_autotext sizes_of = {0};
+        tp_text_ints(&sizes_of, tp_sizes(self));
+        return tp_fail_null(TP_IndexError, "select(): index %lld out of range for tensor of size %s at dimension %lld",
+                            (long long)index, sizes_of.text, (long long)d);
+    }
     for (int k = 0, to = 0; k < self->ndim; k++) {
         if (k == d) continue;
         sizes[to] = self->sizes[k];

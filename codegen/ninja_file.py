@@ -54,7 +54,10 @@ COMMON = [
 
 # Flags for what decides and hands on: the loops and the way of a call are elsewhere.
 CALM = {"release": ["-O2"]}
-CALM_FOLDERS = ("native", "opencl", "python")
+CALM_FOLDERS = ("native", "python")
+# Those of code that is seldom on it, or that a device's launch outweighs.
+SELDOM = {"release": ["-Os"]}
+SELDOM_FOLDERS = ("batched", "conjugate", "functionalize", "opencl", "outside")
 
 # Loops that take whole blocks: vectors, but no unrolled ends of loops, which are a third of the size and little time.
 LOOPS = {"release": ["-O2", "-ftree-vectorize"]}
@@ -194,6 +197,8 @@ def _units(options: Options) -> tuple[list[Unit], list[Unit]]:
             flags += ["-fwrapv", *glue]  # a formula's sum of two huge sizes is no size
         elif folder in CALM_FOLDERS:
             flags += CALM.get(options.mode, [])
+        elif folder in SELDOM_FOLDERS:
+            flags += SELDOM.get(options.mode, [])
         text = source.read_text()
         if folder == "python":
             module.append(Unit(source, f"obj/{name}.o", tuple(flags + python)))

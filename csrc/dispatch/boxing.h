@@ -1,7 +1,8 @@
 /* boxing.h: one C value into a tp_value and back, by the type codes of codegen/c_types.py.
  *
- * tp_box_<code>(x) borrows; tp_unbox_<code>(v) reads, None as that type's none. tp_result_<code> stores a C result as
- * new boxed results; tp_slot_<code> is where a by-pointer result goes. */
+ * tp_put_<code>(v, x) and tp_box_<code>(x) borrow; the first leaves the bytes that the type does not use.
+ * tp_unbox_<code>(v) reads, None as that type's none. tp_result_<code> stores a C result as new boxed results;
+ * tp_slot_<code> is where a by-pointer result goes. */
 #pragma once
 
 #if defined(TP_FOLDER_core) || defined(TP_FOLDER_iter) || defined(TP_FOLDER_native) || defined(TP_FOLDER_cpu)
@@ -10,14 +11,20 @@
 
 #include "dispatch/op.h"
 
-#define TP_BOX(code, ctype, tag_, member_, is_none)                                          \
-    TP_INLINE tp_value tp_box_##code(ctype x) {                                              \
-        return is_none ? (tp_value){.tag = TP_NONE} : (tp_value){.tag = tag_, .member_ = x}; \
+#define TP_BOX(code, ctype, tag_, member_, is_none, payload) \
+    TP_INLINE void tp_put_##code(tp_value *v, ctype x) {     \
+        v->tag = is_none ? TP_NONE : tag_;                   \
+        v->member_ = payload;                                \
+    }                                                        \
+    TP_INLINE tp_value tp_box_##code(ctype x) {              \
+        tp_value v = {.tag = TP_NONE};                       \
+        tp_put_##code(&v, x);                                \
+        return v;                                            \
     }
 #define TP_UNBOX(code, ctype, member_, none) \
     TP_INLINE ctype tp_unbox_##code(const tp_value *v) { return v->tag == TP_NONE ? none : (ctype)v->member_; }
 #define TP_BOTH(code, ctype, tag_, member_, none, is_none) \
-    TP_BOX(code, ctype, tag_, member_, is_none)            \
+    TP_BOX(code, ctype, tag_, member_, is_none, x)         \
     TP_UNBOX(code, ctype, member_, none)
 
 TP_BOTH(T, tp_tensor *, TP_TENSOR, tensor, NULL, !x)
@@ -33,7 +40,7 @@ TP_BOTH(G, struct tp_generator *, TP_GENERATOR, generator, NULL, !x)
 TP_BOTH(O, tp_storage *, TP_STORAGE, storage, NULL, !x)
 
 #define TP_BOTH_STRUCT(code, ctype, tag_, member_, is_none, ...) \
-    TP_BOX(code, ctype, tag_, member_, is_none)                  \
+    TP_BOX(code, ctype, tag_, member_, is_none, x)               \
     TP_INLINE ctype tp_unbox_##code(const tp_value *v) { return v->tag == TP_NONE ? (ctype)__VA_ARGS__ : v->member_; }
 
 TP_BOTH_STRUCT(V, tp_device, TP_DEVICE, device, x.type < 0, {-1, -1})
@@ -44,9 +51,13 @@ TP_BOTH_STRUCT(Jl, tp_ints, TP_INTS_, ints, x.size < 0, {NULL, -1})
 TP_BOTH_STRUCT(Fl, tp_floats, TP_FLOATS, floats, x.size < 0, {NULL, -1})
 TP_BOTH_STRUCT(Bl, tp_bools, TP_BOOLS, bools, x.size < 0, {NULL, -1})
 
-TP_INLINE tp_value tp_box_Jo(tp_opt_int x) { return x.has ? tp_box_J(x.value) : (tp_value){.tag = TP_NONE}; }
-TP_INLINE tp_value tp_box_Fo(tp_opt_float x) { return x.has ? tp_box_F(x.value) : (tp_value){.tag = TP_NONE}; }
-TP_INLINE tp_value tp_box_Bo(tp_opt_bool x) { return x >= 0 ? tp_box_B(x != 0) : (tp_value){.tag = TP_NONE}; }
+TP_BOX(Jo, tp_opt_int, TP_INT, i, !x.has, x.value)
+TP_BOX(Fo, tp_opt_float, TP_FLOAT, f, !x.has, x.value)
+TP_BOX(Bo, tp_opt_bool, TP_BOOL_, b, x < 0, x > 0)
+/* Results that are not there yet. */
+TP_INLINE void tp_put_none(tp_value *v, int n) {
+    for (int i = 0; i < n; i++) tp_put_T(&v[i], NULL);
+}
 TP_INLINE tp_opt_int tp_unbox_Jo(const tp_value *v) { return v->tag == TP_NONE ? TP_NO_INT : TP_SOME_INT(v->i); }
 TP_INLINE tp_opt_float tp_unbox_Fo(const tp_value *v) { return v->tag == TP_NONE ? TP_NO_FLOAT : TP_SOME_FLOAT(v->f); }
 TP_INLINE tp_opt_bool tp_unbox_Bo(const tp_value *v) { return v->tag == TP_NONE ? -1 : (tp_opt_bool)v->b; }

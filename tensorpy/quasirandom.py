@@ -1,20 +1,19 @@
 """Sobol' sequences: points that fill the unit cube more evenly than random ones.
 
-I. M. Sobol', 1967; direction numbers of S. Joe and F. Y. Kuo, 2008; scrambled by A. B. Owen's method as J. Matoušek has
-it. SciPy draws them (scipy.stats.qmc), so it has to be installed.
+I. M. Sobol', 1967; direction numbers of S. Joe and F. Y. Kuo, 2008, which SciPy has, so it has to be installed;
+scrambled by A. B. Owen's method as J. Matoušek has it. The steps are operators: `_sobol_engine_draw` and its kin.
 """
 
 from __future__ import annotations
 
-import importlib
-import warnings
 from typing import Any
 
 from tensorpy import _C
 from tensorpy._C import Tensor
-from tensorpy.random import initial_seed
 
 __all__ = ["SobolEngine"]
+
+_ops: Any = _C
 
 
 class SobolEngine:
@@ -28,22 +27,36 @@ class SobolEngine:
         if dimension > self.MAXDIM or dimension < 1:
             raise ValueError(f"Supported range of dimensionality for SobolEngine is [1, {self.MAXDIM}]")
         self.dimension, self.scramble, self.seed = dimension, scramble, seed
-        self.reset()
+        self.sobolstate = _ops.zeros(dimension, self.MAXBIT, dtype=_C.int64, device="cpu")
+        _ops._sobol_engine_initialize_state_(self.sobolstate, dimension)
+        self.shift = _ops.zeros(dimension, dtype=_C.int64, device="cpu")
+        if scramble:
+            self._scramble()
+        self.quasi = self.shift.clone()
+        self.num_generated = 0
+        self._first_point = (self.quasi / 2**self.MAXBIT).reshape(1, -1)
 
-    def _points(self) -> Any:
-        try:
-            qmc: Any = importlib.import_module("scipy.stats.qmc")
-        except ImportError as error:
-            raise ImportError("SobolEngine: SciPy draws the points, and it is not installed") from error
-        seed = self.seed if self.seed is not None or not self.scramble else initial_seed()
-        return qmc.Sobol(self.dimension, scramble=self.scramble, bits=self.MAXBIT, seed=seed)
+    def _scramble(self) -> None:
+        """Draws a shift and a lower triangular matrix of bits for each dimension."""
+        generator = None if self.seed is None else _C.Generator().manual_seed(self.seed)
+        options: dict[str, Any] = {"generator": generator, "device": "cpu"}
+        bits = _ops.randint(2, (self.dimension, self.MAXBIT), **options)
+        self.shift = (bits * 2 ** _ops.arange(self.MAXBIT, device="cpu")).sum(1)
+        ltm = _ops.randint(2, (self.dimension, self.MAXBIT, self.MAXBIT), **options).tril()
+        _ops._sobol_engine_scramble_(self.sobolstate, ltm, self.dimension)
+
+    def _after(self, n: int) -> tuple[int, int]:
+        """How many steps the next n points are, and after which; the first point is no step."""
+        first = self.num_generated == 0
+        return n - first, 0 if first else self.num_generated - 1
 
     def draw(self, n: int = 1, out: Tensor | None = None, dtype: Any = None) -> Tensor:
         """The next n points, [n, dimension]."""
         dtype = dtype if dtype is not None else _C.get_default_dtype()
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", UserWarning)  # SciPy's, about numbers that are no powers of two
-            made = _C.from_numpy(self._sobol.random(n)).to(dtype)
+        steps, after = self._after(n)
+        made, self.quasi = _ops._sobol_engine_draw(self.quasi, steps, self.sobolstate, self.dimension, after, dtype)
+        if self.num_generated == 0:
+            made = _ops.cat([self._first_point.to(dtype), made])
         self.num_generated += n
         if out is None:
             return made
@@ -62,12 +75,14 @@ class SobolEngine:
 
     def reset(self) -> SobolEngine:
         """Begins again."""
-        self._sobol, self.num_generated = self._points(), 0
+        self.quasi.copy_(self.shift)
+        self.num_generated = 0
         return self
 
     def fast_forward(self, n: int) -> SobolEngine:
         """Leaves out n points."""
-        self._sobol.fast_forward(n)
+        steps, after = self._after(n)
+        _ops._sobol_engine_ff_(self.quasi, steps, self.sobolstate, self.dimension, after)
         self.num_generated += n
         return self
 

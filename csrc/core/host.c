@@ -17,6 +17,13 @@ static tp_host_lock host; /* no functions: nothing to do */
 
 void tp_set_host_lock(tp_host_lock lock) { host = lock; }
 
+static tp_host_tables host_tables;
+void tp_set_host_tables(tp_host_tables tables) { host_tables = tables; }
+struct tp_tensor *tp_host_table(const char *name, int64_t rows) {
+    if (host_tables) return host_tables(name, rows);
+    return tp_fail_null(TP_RuntimeError, "nobody here has the table '%s'", name);
+}
+
 /* ---- the lock ---- */
 
 typedef struct parked {

@@ -19,6 +19,12 @@ void tp_set_host_lock(tp_host_lock lock);
 void *tp_host_lock_release(void);
 void tp_host_lock_acquire(void *state);
 
+/* A table that the host has and this library has not, by its name, as a tensor of the CPU with `rows` rows: new, or
+ * NULL and the error set. */
+struct tp_tensor *tp_host_table(const char *name, int64_t rows);
+typedef struct tp_tensor *(*tp_host_tables)(const char *name, int64_t rows);
+void tp_set_host_tables(tp_host_tables tables);
+
 /* Frees what threads that have given up the lock may still read (Note [Shared fields] in tensor.h): at once if there
  * are none, else when all that are away now are back. The caller holds the lock. */
 void tp_host_park(void (*end)(void *what, size_t size), void *what, size_t size);

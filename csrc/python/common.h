@@ -117,6 +117,7 @@ int tp_py_init_generator(PyObject *m);
 int tp_py_init_context(PyObject *m);
 int tp_py_init_opencl(PyObject *m);
 int tp_py_init_stream(PyObject *m);
+int tp_py_init_tables(PyObject *m);
 int tp_py_init_nn_module(PyObject *m);
 int tp_py_init_functions(PyObject *m); /* generated */
 /* Methods and attributes that Tensor has beside the generated ones. */

@@ -115,7 +115,7 @@ int tp_py_to_stream(PyObject *o, tp_stream *out) {
 
 PyObject *tp_py_stream_object(tp_stream s) {
     if (s.device.type < 0) Py_RETURN_NONE;
-    PyObject *module = PyImport_ImportModule("tensorpy._streams");
+    PyObject *module = PyImport_ImportModule("tensorpy.accelerator.streams");
     PyObject *type = module ? PyObject_GetAttrString(module, "Stream") : NULL;
     PyObject *device = type ? tp_py_device_object(s.device) : NULL;
     PyObject *o = device ? PyObject_CallMethod(type, "_of", "OL", device, (long long)s.id) : NULL;

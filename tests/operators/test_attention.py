@@ -99,3 +99,84 @@ def test_a_mask_that_is_wider(queries: int) -> None:
     assert found.dtype == q.grad.dtype == tp.bfloat16
     wanted = F.scaled_dot_product_attention(*[q.detach().double()] * 3, mask.double())
     tp.testing.assert_close(found.detach().double(), wanted, rtol=2e-2, atol=2e-2)
+
+
+# ---- attention whose dropout is that of a seed ----
+
+flash, flash_backward = (
+    tp.ops.aten._scaled_dot_product_flash_attention,
+    tp.ops.aten._scaled_dot_product_flash_attention_backward,
+)
+efficient, efficient_backward = (
+    tp.ops.aten._scaled_dot_product_efficient_attention,
+    tp.ops.aten._scaled_dot_product_efficient_attention_backward,
+)
+CLOSE = {"rtol": 1e-4, "atol": 1e-5}
+
+
+def _heads(device: str, queries: int = 5, keys: int = 7) -> list[Any]:
+    return [tp.randn(2, 3, n, 4, device=device).requires_grad_() for n in (queries, keys, keys)]
+
+
+@pytest.mark.parametrize(("causal", "scale"), [(False, None), (True, None), (False, 0.3)])
+def test_seeded_attention_is_attention(device: str, causal: bool, scale: float | None) -> None:
+    given = _heads(device)
+    expected = F.scaled_dot_product_attention(*given, is_causal=causal, scale=scale)
+    grad = tp.randn(2, 3, 5, 4, device=device)
+    wanted = tp.autograd.grad(expected, given, grad)
+    none = tp.zeros(0, device=device)
+    made = flash(*given, 0.0, causal, scale=scale)
+    assert made[2:6] == (None, None, 5, 7) and made[6].dtype is tp.uint64
+    other = efficient(*given, None, True, 0.0, causal, scale=scale)
+    assert other[1].shape == (2, 3, 32)
+    tp.testing.assert_close(other[1][..., :5], made[1], **CLOSE)
+    by_name = flash_backward(
+        grad, *given, made[0], made[1], none, none, 5, 7, 0.0, causal, made[6], made[7], scale=scale
+    )
+    every = [True, True, True, False]
+    also = efficient_backward(grad, *given, none, *other, 0.0, every, causal, scale=scale)
+    assert also[3] is None
+    for out, found in ((made[0], by_name), (other[0], also[:3])):
+        tp.testing.assert_close(out, expected, **CLOSE)
+        for grads in (found, tp.autograd.grad(out, given, grad)):
+            for ours, theirs in zip(grads, wanted, strict=True):
+                tp.testing.assert_close(ours, theirs, **CLOSE)
+
+
+def test_the_gradient_draws_the_same_dropout(device: str) -> None:
+    given, bias = _heads(device), tp.randn(2, 3, 5, 7, device=device).requires_grad_()
+    grad, none = tp.randn(2, 3, 5, 4, device=device), tp.zeros(0, device=device)
+    made = flash(*given, 0.4)
+    assert any(made[6].tolist()) and not tp.allclose(made[0], F.scaled_dot_product_attention(*given))
+    found = flash_backward(grad, *given, made[0], made[1], none, none, 5, 7, 0.4, False, made[6], made[7])
+    for ours, theirs in zip(found, tp.autograd.grad(made[0], given, grad), strict=True):
+        tp.testing.assert_close(ours, theirs, **CLOSE)
+    out, *rest = efficient(*given, bias, True, 0.4, True)
+    found = efficient_backward(grad, *given, bias, out, *rest, 0.4, [True] * 4, True)
+    for ours, theirs in zip(found, tp.autograd.grad(out, [*given, bias], grad), strict=True):
+        tp.testing.assert_close(ours, theirs, **CLOSE)
+    assert not tp.equal(flash(*given, 0.4)[0], made[0]), "the next draw is another"
+
+
+def test_a_dropout_keeps_the_mean() -> None:
+    q, v = tp.zeros(1, 1, 400, 4), tp.ones(1, 1, 500, 4)
+    out = flash(q, tp.zeros(1, 1, 500, 4), v, 0.25)[0]
+    assert abs(out.mean().item() - 1) < 0.01 and out.std().item() > 0
+    with pytest.raises(RuntimeError, match="dropout of 1"):
+        flash(q, v, v, 1.0)
+    with pytest.raises(RuntimeError, match="heads"):
+        flash(q[0], v, v)
+
+
+def _shapes(t: Any) -> list[Any]:
+    q, k = (t.zeros(2, 3, n, 4, device="meta") for n in (5, 7))
+    a, e = t.ops.aten._scaled_dot_product_flash_attention(q, k, k), []
+    for wanted in (True, False):
+        e += t.ops.aten._scaled_dot_product_efficient_attention(q, k, k, None, wanted)
+    return [
+        x if x is None or isinstance(x, int) else (tuple(x.shape), str(x.dtype).partition(".")[2]) for x in (*a, *e)
+    ]
+
+
+def test_shapes_and_dtypes_are_torchs() -> None:
+    assert _shapes(tp) == _shapes(pytest.importorskip("torch"))

@@ -14,6 +14,4 @@ PyObject *tp_py_tensor_iter(PyObject *o); /* tp_iter: over the first dimension *
 PyObject *tp_py_tensor_reduce_ex(PyObject *self, PyObject *protocol);
 PyObject *tp_py_tensor_deepcopy(PyObject *self, PyObject *memo);
 PyObject *tp_py_tensor_storage(PyObject *self, PyObject *unused);
-PyObject *tp_py_storage_object(tp_storage *s); /* the one object of a storage, new reference */
-tp_storage *tp_py_storage_borrow(PyObject *o); /* NULL for what is no storage */
 int tp_py_init_pickle(PyObject *m);

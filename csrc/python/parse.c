@@ -4,8 +4,8 @@
 #include "core/generator.h"
 #include "python/complain.h"
 #include "python/generator.h"
-#include "python/methods.h"
 #include "python/overrides.h"
+#include "python/storage.h"
 #include "python/stream.h"
 
 #include <string.h>
@@ -310,7 +310,7 @@ int tp_py_convert(tp_py_args *a, const tp_py_param *p, PyObject *o, tp_value *ou
         *out = (tp_value){.tag = TP_GENERATOR, .generator = ((tp_py_generator *)o)->generator};
         return 1;
     case TP_STORAGE:
-        *out = (tp_value){.tag = TP_STORAGE, .storage = tp_py_storage_borrow(o)};
+        *out = (tp_value){.tag = TP_STORAGE, .storage = tp_py_storages.borrow(o)};
         return out->storage != NULL;
     case TP_STREAM:
         ok = tp_py_to_stream(o, &out->stream);

@@ -6,6 +6,7 @@
 #include "conjugate/conjugate.h"
 #include "python/overrides.h"
 #include "python/python_key.h"
+#include "python/storage.h"
 
 #include "autograd/node.h"
 #include "batched/batched.h"
@@ -200,8 +201,8 @@ PyObject *tp_py_tensor_storage(PyObject *self, PyObject *unused) {
     return wrap_storage_steal(tp_storage_retain(tp_py_tensor_borrow(self)->storage));
 }
 
-PyObject *tp_py_storage_object(tp_storage *s) { return wrap_storage_steal(tp_storage_retain(s)); }
-tp_storage *tp_py_storage_borrow(PyObject *o) { return Py_IS_TYPE(o, &storage_type) ? STORAGE(o) : NULL; }
+static PyObject *storage_as_object(tp_storage *s) { return wrap_storage_steal(tp_storage_retain(s)); }
+static tp_storage *storage_of_object(PyObject *o) { return Py_IS_TYPE(o, &storage_type) ? STORAGE(o) : NULL; }
 
 /* ---- tensors ---- */
 
@@ -396,6 +397,7 @@ static PyMethodDef functions[] = {
 
 int tp_py_init_pickle(PyObject *m) {
     live_objects = PyDict_New();
+    tp_py_storages = (tp_py_storage_class){storage_as_object, storage_of_object};
     if (!live_objects || PyModule_AddType(m, &storage_type) < 0) return -1;
     return PyModule_AddFunctions(m, functions);
 }

@@ -3,7 +3,7 @@
 #include "python/returns.h"
 
 #include "python/generator.h"
-#include "python/methods.h"
+#include "python/storage.h"
 #include "python/stream.h"
 
 /* ---- arguments ---- */
@@ -42,7 +42,7 @@ PyObject *tp_py_from_argument(const tp_value *v) {
     case TP_MEMORY_FORMAT: return v->i < 0 ? Py_NewRef(Py_None) : tp_py_memory_format_object((tp_memory_format)v->i);
     case TP_DEVICE: return v->device.type < 0 ? Py_NewRef(Py_None) : tp_py_device_object(v->device);
     case TP_GENERATOR: return v->generator ? tp_py_generator_object(v->generator) : Py_NewRef(Py_None);
-    case TP_STORAGE: return v->storage ? tp_py_storage_object(v->storage) : Py_NewRef(Py_None);
+    case TP_STORAGE: return v->storage ? tp_py_storages.object(v->storage) : Py_NewRef(Py_None);
     case TP_STREAM: return tp_py_stream_object(v->stream);
     case TP_NONE: Py_RETURN_NONE;
     default: return PyErr_Format(PyExc_NotImplementedError, "an argument of this type cannot be passed to Python");

@@ -15,11 +15,13 @@ tp_tensor *from_file_composite(const char *filename, tp_opt_bool shared, tp_opt_
     if (n < 0 || __builtin_mul_overflow(n, tp_itemsize(made), &nbytes))
         return tp_fail_null(TP_RuntimeError, "unable to mmap a number of %lld elements from file <%s>", (long long)n,
                             filename);
-    if (shared == 1 && device.type > TP_DEVICE_CPU)
+    tp_device where = device.type < 0 ? tp_default_device() : device;
+    if (shared == 1 && !tp_device_equal(where, TP_CPU))
         return tp_fail_null(TP_RuntimeError, "from_file: the memory of %s cannot be that of a file",
-                            tp_device_type_name((tp_device_type)device.type));
+                            tp_device_type_name((tp_device_type)where.type));
     tp_storage *storage = tp_map_file(filename, shared == 1, (size_t)nbytes);
     tp_autoref *t = storage ? tp_new_on_storage(storage, TP_INTS(n), TP_INTS(1), 0, made) : NULL;
     tp_storage_release(storage);
-    return t && device.type > TP_DEVICE_CPU ? tp_to_device(t, device, made, false, false, TP_NO_FORMAT) : tp_take(t);
+    if (!t || tp_device_equal(where, TP_CPU)) return tp_take(t);
+    return tp_to_device(t, where, made, false, false, TP_NO_FORMAT);
 }

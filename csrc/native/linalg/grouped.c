@@ -101,7 +101,7 @@ tp_tensor *_grouped_mm_composite(tp_tensor *self, tp_tensor *mat2, tp_tensor *of
     const int64_t sizes[] = {offs->sizes[0], rows, columns};
     tp_autoref *out = tp_zeros(by_group ? (tp_ints){sizes, 3} : (tp_ints){sizes + 1, 2}, (tp_dtype)self->dtype,
                                TP_NO_LAYOUT, self->device, -1);
-    if (!out || (self->device.type != TP_DEVICE_META && multiply_groups(self, mat2, offs, out) < 0)) return NULL;
+    if (!out || (tp_has_values(self) && multiply_groups(self, mat2, offs, out) < 0)) return NULL;
     return tp_take(out);
 }
 

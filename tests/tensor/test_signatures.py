@@ -120,7 +120,7 @@ def test_only_what_makes_a_tensor_has_an_out(method: bool) -> None:
     names = {p.values[1] for p in FUNCTIONS if p.values[2] == method}
     for name in names:
         for op, out, _, parameters in _C._signatures(name, method):
-            assert (out is not None) == any(p[0] == "out" for p in parameters)
+            assert (out is not None) == any(p[0] == "out" and p[2] for p in parameters)  # by keyword
             assert out is None or out.partition(".")[0] == op.partition(".")[0]
 
 

@@ -1,4 +1,4 @@
-/* copies.c: the arguments beside tensors that a node keeps copies of. */
+/* copies.c: copies of the arguments that are no tensors and that a node keeps. */
 #include "autograd/node.h"
 
 #include "core/alloc.h"

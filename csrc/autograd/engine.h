@@ -14,7 +14,7 @@ int tp_backward(tp_tensors roots, tp_tensors root_grads, bool retain_graph, bool
                 tp_tensor **out);
 
 /* One node by itself, with its hooks: gradients of its outputs (one per input of the node, borrowed, NULL where there
- * is none) to those of its edges (new, or NULL). What it has saved stays. */
+ * is none) to those of its edges (new, or NULL). The saved values stay. */
 int tp_apply_node(tp_node *node, tp_tensors grads, tp_tensor **out);
 
 /* The run that this thread is in (a hook asks), by number; -1: none. */
@@ -22,8 +22,8 @@ int64_t tp_current_backward(void);
 /* Whether that run computes the gradient of a node's outputs, now, before or later. */
 bool tp_backward_will_reach(const tp_node *n);
 
-/* What the Python layer installs. A hook may put another gradient into a slot (releasing the old one); each returns 0,
- * or -1 with the error set. */
+/* The functions that the Python layer installs. A hook may put another gradient into a slot (releasing the old one);
+ * each returns 0, or -1 with the error set. */
 typedef struct {
     /* Hooks on the gradients, and, if the node is to run, on the node. */
     int (*before)(struct tp_py_hooks *hooks, tp_tensor **grads, int count, bool runs);

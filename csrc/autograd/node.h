@@ -103,7 +103,7 @@ TP_INLINE void tp_node_release(tp_node *n) {
 TP_INLINE void tp_node_release_scope(tp_node **n) { tp_node_release(*n); }
 #define tp_autonode TP_CLEANUP(tp_node_release_scope) tp_node
 
-/* What the next node's sequence will be at least, and the one of the node behind a tensor; -1: there is none. */
+/* A lower bound of the next node's sequence number; and the number of a tensor's node, -1 where it has none. */
 uint64_t tp_next_sequence(void);
 int64_t tp_sequence_of(const tp_tensor *t);
 
@@ -151,7 +151,7 @@ void tp_autograd_meta_free(tp_autograd_meta *m);
 TP_INLINE bool tp_grad_enabled(void) { return !tp_tls.grad_disabled; }
 int tp_set_requires_grad(tp_tensor *t, bool value);
 bool tp_is_leaf(const tp_tensor *t);
-/* The node behind t: grad_fn (brought up to date for a view whose base was changed), or a leaf's accumulator. */
+/* The node of t: grad_fn (brought up to date for a view whose base was changed), or a leaf's accumulator. */
 tp_node *tp_grad_fn_borrow(tp_tensor *t);
 tp_node *tp_accumulator(tp_tensor *leaf);                    /* new */
 tp_tensor *tp_accumulator_variable_borrow(const tp_node *n); /* NULL if n is no accumulator */

@@ -1,4 +1,4 @@
-/* linalg.c: what a batch's factorizations say went wrong, which all samples are asked for at once. */
+/* linalg.c: the error of a batch of factorizations: the info codes of all samples are checked at once. */
 #include "NativeFunctions.h"
 #include "batched/batched.h"
 

@@ -1,4 +1,4 @@
-/* loop.c: sample by sample: what is left where nothing better is known of an operator. */
+/* loop.c: calls an operator once for each sample, where no rule serves it. */
 #include "Functions.h"
 #include "batched/call.h"
 #include "core/generator.h"

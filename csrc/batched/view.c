@@ -1,4 +1,4 @@
-/* view.c: views of batched tensors that are no matter of one dimension more. */
+/* view.c: as_strided of a batched tensor: each sample is read where it lies. */
 #include "NativeFunctions.h"
 #include "batched/batched.h"
 

@@ -72,7 +72,7 @@ int tp_rename_device(tp_device_type type, const char *name);
 /* What programs call OpenCL's devices, printed and parsed, beside their own name, which is parsed still: a name that
  * may be PyTorch's ("cuda"). NULL takes it back. */
 void tp_call_opencl(const char *name);
-/* What is asked for a type that nobody has registered: 1 if it may be there now, 0 if not, -1: error. NULL: nobody is.
+/* Looks for a type that nobody has registered: 1 if it may be there now, 0 if not, -1: error. NULL: nobody looks.
  * The caller of tp_device_parse holds the host lock then. */
 extern int (*tp_find_device_type)(const char *name);
 /* For the error about an unknown name: devices that could be had ("a, b"); a long text is cut. */

@@ -1,6 +1,6 @@
 /* host.c: see host.h.
  *
- * What is parked waits in two lists. Threads that give up the lock are counted in the current generation; a list that
+ * Parked objects wait in two lists. Threads that give up the lock are counted in the current generation; a list that
  * was filled up to the last change of generation is freed when all threads of the older one are back. Invariant: the
  * counts and lists are touched with the lock held only, and so need none of their own. */
 #include "core/host.h"

@@ -10,5 +10,5 @@
 bool tp_has_room(size_t bytes);
 /* The same with a MemoryError that says what the memory is for. */
 int tp_ask_for_room(size_t bytes, const char *what);
-/* What a thread that libgomp starts takes. */
+/* The bytes that a thread of libgomp takes when it starts. */
 size_t tp_thread_room(void);

@@ -3,9 +3,9 @@
  *
  * QUERIES queries of one head meet KEYS keys at a time: their scores become shares in a buffer that stays in the L2
  * cache, and are multiplied with the values at once. A query's shares are relative to the largest score so far; sums
- * and outputs are brought to a larger one when it comes. The way back makes the shares again from the scores'
- * logarithmic sum. What causality hides from all queries of a block is not computed. Threads share blocks forwards and
- * heads backwards, so nothing depends on their number. */
+ * and outputs are brought to a larger one when it comes. The backward pass makes the shares again from the
+ * scores' logarithmic sum. What causality hides from all queries of a block is not computed. Threads share blocks
+ * forwards and heads backwards, so nothing depends on their number. */
 #include "cpu/attention.h"
 
 #include "NativeFunctions.h"

@@ -1,5 +1,5 @@
-/* embedding_bag.c: bags of rows of a table on the CPU: threads share the bags, in the gradient the rows of the table,
- * so that every element is added up by one of them in the order of the indices. The loops, once for each dtype, are in
+/* embedding_bag.c: bags of rows of a table on the CPU. Threads share the bags, and in the gradient the rows of the
+ * table, so that one thread adds up each element, in the order of the indices. The loops, once for each dtype, are in
  * embedding_bag_rows.h. */
 #include "PrimitiveKernels.h"
 #include "core/memory.h"

@@ -1,7 +1,7 @@
 /* fft.c: the primitives fft on the CPU: plans, and lines shared by threads.
  *
- * A plan that is not long stays for the next call, in a place that its length decides: who computes takes it out, and
- * leaves his own behind, so that nobody waits and no plan is freed under another. */
+ * Plans of short lines are kept between calls, in slots that the length chooses. A call takes the plan out of its slot
+ * and puts a plan back when it is done, so that no call waits for another and no plan is freed while it is used. */
 #include "cpu/fft.h"
 
 #include "PrimitiveKernels.h"

@@ -1,5 +1,5 @@
-/* grid.c: the primitive grid on the CPU: threads share the places, in the gradient by the input the planes, each of
- * which is added up by one of them. The loops are in grid_loops.c. */
+/* grid.c: the primitive grid on the CPU. Threads share the places, and in the gradient by the input the planes, so that
+ * one thread adds up each plane. The loops are in grid_loops.c. */
 #include "cpu/grid.h"
 
 #include "PrimitiveKernels.h"

@@ -48,7 +48,7 @@ TP_INLINE T OF(far)(T x) { return (((T)-0.75 * x + (T)3.75) * x - 6) * x + 3; }
 TP_INLINE T OF(near_slope)(T x) { return ((T)3.75 * x - (T)4.5) * x; }
 TP_INLINE T OF(far_slope)(T x) { return ((T)-2.25 * x + (T)7.5) * x - 6; }
 
-/* What the taps of a place weigh, that lies at `part` between two elements. */
+/* The weights of the taps of a place that lies at `part` between two elements. */
 static void OF(weigh_nearest)(int64_t count, OF(line) * l) {
     for (int64_t i = 0; i < count; i++) l->weight[0][i] = 1, l->slope[0][i] = 0;
 }

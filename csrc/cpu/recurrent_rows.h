@@ -49,7 +49,7 @@ static void OF(lstm_backward)(const void *grad, const void *saved, void *grad_ce
     }
 }
 
-/* What is known where this is called: whether there is a bias, whether to keep. */
+/* `biased` and `keep` are constants where this is called, so that its loops have no branches on them. */
 TP_INLINE void OF(gru_row)(const T *x, const T *h, const T *bias, T *restrict state, T *restrict saved, int64_t n,
                            const bool biased, const bool keep) {
     TP_IVDEP for (int64_t k = 0; k < n; k++) {

@@ -10,8 +10,8 @@
  *      kernel of its own for the backend (that backend then wants the derivative formula, or none);
  *   4. for an Autograd key: the alias Autograd; for an Autocast key: the alias Autocast;
  *   5. the key's fallback: boxed, or fallthrough.
- * Of a device that shows no memory (Note [Opaque tensors] in core/storage.h) 2 and 3 are for operators that give views
- * or take a tensor to a device; all others are taken whole, from the backend or from the fallback.
+ * For a device that shows no memory (Note [Opaque tensors] in core/storage.h) 2 and 3 serve only operators that give
+ * views or take a tensor to a device; all other operators are taken whole, from the backend or from the fallback.
  * Backends without any of these have no kernel (NULL). Layer keys (autocast, autograd, tracing, ...) without any are
  * skipped: they are not `live`.
  *

@@ -1,5 +1,5 @@
-/* dual.c: tensors that get a tangent, or are a constant from now on; the operators that do so count this thread's
- * levels from 0. See Note [Tangents]. */
+/* dual.c: the operators that give a tensor a tangent or make it a constant; they count the levels of their thread from
+ * 0. See Note [Tangents]. */
 #include "NativeFunctions.h"
 #include "core/text.h"
 #include "forward/forward.h"

@@ -1,8 +1,8 @@
 /* twice.c: the tangent as the gradient of a gradient, for operators that have a differentiable backward and no forward
  * formula.
  *
- * The gradient of the arguments is linear in that of the results, so its own gradient does not depend on where it is
- * taken: by the results' gradient, of the arguments' tangents, it is the tangent of the results. */
+ * The arguments' gradient is a linear function of the results' gradient. Its own gradient therefore does not depend on
+ * where it is taken; with the arguments' tangents put in, it is the results' tangent. */
 #include "Functions.h"
 #include "autograd/engine.h"
 #include "forward/internal.h"
@@ -39,7 +39,7 @@ static void *zeroed(int n, size_t size) {
 
 static void restore_grad_mode(const bool *disabled) { tp_tls.grad_disabled = *disabled; }
 
-/* Something that a gradient is taken by; what lies behind it outside stays behind it. */
+/* A leaf that a gradient is taken by, over the same elements; the graph that t has outside stays t's. */
 static tp_tensor *as_leaf(tp_tensor *t) {
     tp_autoref *alias = tp_requires_grad(t) ? tp_alias(t) : tp_detached_dual(t);
     if (!alias || (!tp_requires_grad(alias) && tp_set_requires_grad(alias, true) < 0)) return NULL;
@@ -116,7 +116,7 @@ static void take_moved(const tp_forward_call *c, passes *p, tp_tensor **out) {
     }
 }
 
-/* Whether anything else is behind the tangents than the leaves that are made here. */
+/* Whether the tangents hang on tensors besides the leaves that are made here. */
 static bool hangs_on_others(const tp_forward_call *c) {
     const tp_tangent_list *l = c->tangents;
     for (int i = 0; i < c->op->info->nargs; i++)

@@ -1,4 +1,4 @@
-/* values.c: what all rules ask of a call's values (internal.h). */
+/* values.c: questions about the values of a call that all rules ask (internal.h). */
 #include "core/error.h"
 #include "forward/internal.h"
 

@@ -1,4 +1,4 @@
-/* step.c: views that were taken, to be taken again and undone. */
+/* step.c: steps, which are the views that lead from a memory to a stand-in: taken again, and undone. */
 #include "core/alloc.h"
 #include "dispatch/schema.h"
 #include "functionalize/internal.h"

@@ -1,11 +1,11 @@
 /* backend.c: devices from outside. A backend takes the first PrivateUse type that is free.
  *
- * What is registered for Dense runs here as on every device once the backend has the primitives that it calls: from the
- * start what asks for memory and copies only (views, new tensors, copy_). For everything else the backend's kernels
- * come first, then the host (prim/host.h).
+ * A kernel registered for Dense runs here, as on every device, once the backend has the primitives that it calls: from
+ * the start those that ask for memory and copies only (views, new tensors, copy_). For everything else the backend's
+ * kernels come first, then the host (prim/host.h).
  *
- * Invariant: tp_backends[i] is written before its device type is registered, and then stays. What is begun, from
- * `count` on, belongs to the library that is being loaded, which has the turn. */
+ * Invariant: tp_backends[i] is written before its device type is registered, and then stays. The entries from `count`
+ * on belong to the library that is being loaded, which has the turn. */
 #include "outside/backend.h"
 
 #include "core/error.h"

@@ -1,8 +1,8 @@
-/* library.h: libraries from outside, loaded at run time: what include/tensorpy/library.h is on tensorpy's side.
+/* library.h: loads libraries from outside, at run time. Their half of the interface is include/tensorpy/library.h.
  *
  * A load is a transaction: what a library declares and registers is there when its last part has run, or none of it is;
- * a device that it brings appears at the end. Its code is never unmapped. Unloading takes out its kernels (a call that
- * is inside ends as it began) and frees the names of its operators; a device stays. */
+ * a device that it brings appears at the end. The code of a library is never unmapped. Unloading takes out its kernels
+ * (a call that is inside ends as it began) and frees the names of its operators; a device stays. */
 #pragma once
 
 #include "outside/notes.h"

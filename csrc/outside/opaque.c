@@ -1,7 +1,8 @@
 /* opaque.c: devices from outside that show no memory (Note [Opaque tensors] in core/storage.h).
  *
- * Their operators are taken whole: a kernel of the backend's, or the host's on copies. What a composite is made of runs
- * one by one only where a gradient is recorded, which is that of the parts; a part that is a view is then an error. */
+ * Their operators are taken whole: a kernel of the backend's, or the host's on copies. The parts of a composite run one
+ * by one only where a gradient is recorded, which is then the parts' gradient; a part that is a view is an error there.
+ * */
 #include "outside/backend.h"
 
 #include "autograd/undifferentiated.h"

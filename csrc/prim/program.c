@@ -1,5 +1,5 @@
-/* program.c: see program.h. What codegen/scalar_lower.py is for compiled loops: conversions are steps of their own, so
- * each operation is printed for the one dtype that it works in. */
+/* program.c: see program.h. This file prints kernels as codegen/scalar_lower.py prints compiled loops: conversions are
+ * steps of their own, so each operation is printed for the one dtype that it works in. */
 #include "prim/program.h"
 
 #include "ProgramSteps.h"

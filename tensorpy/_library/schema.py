@@ -24,7 +24,7 @@ _NUMBER = frozenset({int, float, bool})
 
 
 def _members(annotation: Any) -> tuple[Any, ...]:
-    """Of a union; else nothing."""
+    """The members of a union; no other annotation has any."""
     is_union = typing.get_origin(annotation) in (typing.Union, types.UnionType)
     return typing.get_args(annotation) if is_union else ()
 

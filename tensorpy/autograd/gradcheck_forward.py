@@ -20,7 +20,7 @@ def _directions(t: Tensor) -> Iterator[Tensor]:
 
 
 def _tangents(func: Callable[..., Any], values: Sequence[Any], which: int, along: Tensor, tensors: Any) -> list[Tensor]:
-    """Of the outputs, where one input moves."""
+    """The tangents of the outputs, where one input moves."""
     given = [v.detach().requires_grad_(v.requires_grad) if isinstance(v, Tensor) else v for v in values]
     number = _C._forward_open()
     try:

@@ -31,7 +31,7 @@ def _map(value: Any, change: Callable[[Any], Any]) -> Any:
 
 
 def _place(t: Tensor) -> int:
-    """Of the memory; 0 for a tensor without."""
+    """The address of the tensor's memory; 0 for a tensor without."""
     if _C._is_wrapper(t) or t.device.type == "meta" or t.numel() == 0:
         return 0
     return t.untyped_storage().data_ptr()

@@ -64,7 +64,7 @@ class Inputs:
         return [_C.zeros_like(x) if g is None else g for g, x in zip(found, self.leaves, strict=True)]
 
     def released(self, tree: Any) -> Any:
-        """What the function gave beside: cut from the leaves where nothing else is behind it."""
+        """What the function gave beside: cut from the leaves where it hangs on nothing else."""
         values, spec = tree_flatten(tree)
         return tree_unflatten([self._released(v) if isinstance(v, Tensor) else v for v in values], spec)
 

@@ -464,8 +464,8 @@ def _parameters_of(fn: Any) -> tuple[list[str], list[str], dict[str, Any], int]:
 
 
 def _calling(fn: Any, keywords: dict[str, Any], extra: list[Any], named: list[Any]) -> Any:
-    """The function with the arguments that do not go by position. Of a `*args` it gets one proxy in place of the tuple,
-    of a `**kwargs` one in place of the dictionary, which no call can give: its code is made to take them so."""
+    """The function with the arguments that do not go by position. One proxy stands in place of the tuple of
+    `*args`, one in place of the dictionary of `**kwargs`, which no call can give: its code is made to take them so."""
     if not extra and not named:
         return functools.partial(fn, **keywords)
     code = fn.__code__

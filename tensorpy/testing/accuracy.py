@@ -69,7 +69,7 @@ def is_measured(info: OpInfo) -> bool:
 
 
 def draws(info: OpInfo, dtype: str, count: int) -> Iterator[OpSample]:
-    """The samples of the table, and the same with other numbers. Of a random operator those that draw nothing."""
+    """The samples of the table, and the same with other numbers. A random operator has those that draw nothing."""
     for number in range(count):
         for sample in info.draw(dtype, number):
             if not info.random or _is_determined(info, sample):

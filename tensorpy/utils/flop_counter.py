@@ -220,7 +220,7 @@ class FlopCounterMode:
         self._running.pop()
 
     def _watch(self, out: Any) -> None:
-        """The nodes behind what a module gives, up to those of modules inside of it, and of what it was given."""
+        """The nodes that lead to a module's results, up to those of modules inside of it, and of what it was given."""
         begun = self._begun.pop()
         waiting = [t.grad_fn for t in tree_leaves(out) if isinstance(t, Tensor) and t.grad_fn is not None]
         while waiting:

@@ -193,7 +193,7 @@ typedef struct tensorpy_api {
     void (*record_release)(tp_record *r);
     /* The copy of `data`, borrowed; NULL if it had no bytes. */
     void *(*record_data)(tp_record *r);
-    /* What was saved as number `i`, new; NULL without an error if that was NULL. RuntimeError if it was changed in
+    /* The value saved as number `i`, new; NULL without an error if that was NULL. RuntimeError if it was changed in
      * place since or freed by an earlier backward, IndexError if there is no such number. */
     tp_tensor *(*saved)(tp_record *r, int i);
     /* Whether a gradient of that input is asked for. Cannot fail. */

@@ -81,8 +81,8 @@ __attribute__((weak, visibility("default"))) const tensorpy_module *TENSORPY_ENT
  * aten, tensorpy's own operators; prim, its primitives; _ for a fallback. */
 #define TENSORPY_LIBRARY_IMPL(ns, key, m) \
     TENSORPY_FILLED_PART(TENSORPY_GLUE(impl_##ns##_##key##_, __LINE__), TENSORPY_PART_IMPL, #ns, #key, m)
-/* A device of that name: the body fills in `b`, a tensorpy_backend (tensorpy/backend.h). Of one that is longer than the
- * running tensorpy's, that reads the part that it knows. */
+/* A device of that name: the body fills in `b`, a tensorpy_backend (tensorpy/backend.h). A running
+ * tensorpy whose struct is shorter reads the part that it knows. */
 #define TENSORPY_BACKEND(name_, b)                                                                                   \
     static void TENSORPY_GLUE(tensorpy_describe_, name_)(tensorpy_backend *);                                        \
     static void TENSORPY_GLUE(tensorpy_backend_, name_)(tensorpy_backend * theirs) {                                 \

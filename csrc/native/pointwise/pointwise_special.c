@@ -1,4 +1,4 @@
-/* pointwise_special.c: what the entry of a special function does not say. */
+/* pointwise_special.c: the in-place polygamma, whose arguments are in another order than those of polygamma. */
 #include "NativeFunctions.h"
 #include "native/common/variants.h"
 

@@ -1,6 +1,6 @@
 /* embedding_bag.c: bags of rows of a table; the kernels are in embedding_bag.cl.
  *
- * The gradient by the table is what each place has for it, put to its row in the order of the places. */
+ * The gradient of a row of the table is the sum over the places that name the row, in the order of the places. */
 #include "PrimitiveKernels.h"
 #include "opencl/runtime/launch.h"
 #include "prim/fault.h"

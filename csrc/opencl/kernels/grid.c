@@ -1,6 +1,7 @@
 /* grid.c: images sampled at the places of a grid; the kernels are in grid.cl.
  *
- * The gradient by the input is what each place has for the elements that it read, put there in the places' order. */
+ * The gradient of an element of the input is the sum over the places that read the element, in the order of the places.
+ * */
 #include "PrimitiveKernels.h"
 #include "opencl/runtime/launch.h"
 #include "prim/fault.h"

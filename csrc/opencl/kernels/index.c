@@ -1,8 +1,8 @@
 /* index.c: the primitives index and index_put on an OpenCL device, by take and put.
  *
- * One index takes or writes rows along its dimension. Of several the dimensions are brought to the front and become the
- * rows of a matrix, the others the columns; the indices become row numbers. Where the indexed dimensions lead already,
- * no element of self is copied for it. */
+ * One index takes or writes rows along its dimension. With several indices, their dimensions are brought to the front
+ * and become the rows of a matrix, the other dimensions the columns; the indices become row numbers. Where the indexed
+ * dimensions lead already, no element of self is copied for it. */
 #include "Functions.h"
 #include "PrimitiveKernels.h"
 #include "opencl/runtime/launch.h"

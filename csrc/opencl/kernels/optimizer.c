@@ -1,7 +1,7 @@
 /* optimizer.c: steps of optimizers, a launch for each parameter; the kernel is in optimizer.cl.
  *
- * What lies on the device is read there (counts of steps, the scale of gradients, whether one is infinite), so that
- * nothing waits; from the host it comes as a number. */
+ * Values on the device are read there (counts of steps, the scale of gradients, whether one is infinite), so that
+ * nothing waits; values on the host come as numbers. */
 #include "PrimitiveKernels.h"
 #include "opencl/kernels/element.h"
 #include "opencl/runtime/launch.h"

@@ -1,5 +1,5 @@
-/* pack.c: masked_select, masked_scatter, nonzero, and the numbering of groups; the kernels are in pack.cl. What has a
- * size that depends on the mask waits once, for the count. */
+/* pack.c: masked_select, masked_scatter, nonzero, and the numbering of groups; the kernels are in pack.cl. An operator
+ * whose result has a size that depends on the mask waits once, for the count. */
 #include "opencl/kernels/pack.h"
 
 #include "NativeFunctions.h"

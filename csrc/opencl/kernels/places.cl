@@ -4,7 +4,7 @@
  * NDIM; PIECE, how many elements of the innermost dimension a work-item has (SINGLE: one); CHECKED where an index may be
  * out of range: it reads as zero and writes nothing then; ORDERED, with LINES where each line has an order of its own.
  *
- * GET takes the elements one by one. Of several writers of one place the turn is in the order of the index along the
+ * GET takes the elements one by one. Several writers of one place write in the order of the index along the
  * dimension: a work-item handles whole lines along it, and lines never share a place, so nothing is atomic and results
  * are the same in every run. Where a GPU would have too few lines (ORDERED) a line's elements are looked at in the order
  * of their indices, and a work-item handles those of one place. */

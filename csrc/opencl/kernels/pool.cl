@@ -2,8 +2,8 @@
  *
  * Defined in front: KERNEL_<name>, for the one that is wanted, since each takes its time to compile; T, LOWEST,
  * IS_NAN(v); EIGHT, SIXTEEN and MASK (vectors of T, and what they compare to) on CPU devices; ADAPTIVE; WHOLE, 1 where a
- * work-item does a row of what is made (CPU devices), 0 where one element. Gradients gather: an element adds up what the
- * windows that it is in have for it, in their order. */
+ * work-item does a row of what is made (CPU devices), 0 where one element. Gradients gather: an element adds up the
+ * shares of the windows that contain it, in their order. */
 typedef struct {
     long planes;
     long in[3], out[3], window[3], stride[3], padding[3], dilation[3];

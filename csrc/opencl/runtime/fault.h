@@ -8,7 +8,7 @@
  * Invariants: a queue is in order, so a stream's first note is that of its first operator at fault; it stays until it
  * was raised. A look on one stream sees what that stream, and what it was made to wait for, has noted; a wait for the
  * device sees all. A look that finds nothing to look at (nothing checked was enqueued since the last one) costs
- * nothing. Of several threads that see one note the first raises it. */
+ * nothing. Where several threads see one note, the first raises it. */
 #pragma once
 
 #include "opencl/runtime/stream.h"

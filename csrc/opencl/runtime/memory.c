@@ -6,9 +6,9 @@
  * free block of its class that fits, or any of a higher class. When the driver has no memory left, or the limit is
  * reached, segments that are free as a whole are given back and the allocation is tried once more.
  *
- * What is enqueued may still use a block that is released: a segment belongs to a stream, blocks go to that stream's
- * commands only, and the next owner's come after. Where other streams used the block as well, the segment's stream is
- * made to wait for them at the release.
+ * Commands that are enqueued may use a block after its release: a segment belongs to a stream, blocks go to that
+ * stream's commands only, and the next owner's come after. Where other streams used the block as well, the segment's
+ * stream is made to wait for them at the release.
  *
  * Invariants: neighbouring blocks are never both free; segments are sorted by address; addresses are never used twice,
  * so that a stale one is found in no segment. */

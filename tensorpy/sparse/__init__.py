@@ -104,7 +104,7 @@ def sum(input: Any, dim: Any = None, dtype: Any = None) -> Any:
 def _groups(input: Any, dim: int, dtype: Any) -> tuple[Any, Tensor, int, Any]:
     """The pattern, the values, the dimension, and which line along it each value is in (None: a dense dimension)."""
     if not is_sparse(input):
-        raise RuntimeError(f"sparse.softmax: of sparse tensors, not of the layout {layout_of((input,))}")
+        raise RuntimeError(f"sparse.softmax: expected a sparse tensor, got the layout {layout_of((input,))}")
     pattern, values = coo(coalesce(to_coo(input)))
     values = values if dtype is None else values.to(dtype)
     d = dim_of(dim, len(pattern.size))

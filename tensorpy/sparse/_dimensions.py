@@ -250,13 +250,13 @@ def sum(self: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = None,
 @operator("linalg_vector_norm", "frobenius_norm")
 def norm(self: Any, p: Any = 2, dim: Any = None, keepdim: bool = False, dtype: Any = None, **unused: Any) -> Any:
     if dim is not None and dim != []:
-        raise NotImplementedError("norm: of a sparse tensor over all of its dimensions only")
+        raise NotImplementedError("norm: a sparse tensor has it over all of its dimensions only")
     return values_of(coalesce(self)).norm(2 if p in (None, "fro") else p)
 
 
 def _any(self: Any, *args: Any, **kwargs: Any) -> Any:
     if args or kwargs:
-        raise NotImplementedError("any: of a sparse tensor over all of its dimensions only")
+        raise NotImplementedError("any: a sparse tensor has it over all of its dimensions only")
     return values_of(coalesce(self)).any()
 
 

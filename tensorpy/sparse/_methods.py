@@ -57,7 +57,7 @@ def _of_dense(self: Any, sparse_dim: int) -> Any:
     if not 0 < sparse_dim <= max(self.dim(), 1) and self.dim():
         raise RuntimeError(f"to_sparse: sparse_dim is from 1 to {self.dim()}, not {sparse_dim}")
     if not self.dim():
-        raise NotImplementedError("to_sparse: of a tensor without dimensions")
+        raise NotImplementedError("to_sparse: the tensor has no dimensions")
     there = self.detach() != 0
     if sparse_dim < self.dim():
         there = there.flatten(sparse_dim).any(-1)
@@ -75,7 +75,7 @@ def to_sparse_csr(self: Any, dense_dim: int | None = None) -> Any:
     if dense_dim:
         raise NotImplementedError("to_sparse_csr: dense_dim: values are numbers")
     if not is_sparse(self) and self.dim() != 2:
-        raise RuntimeError(f"to_sparse_csr: of matrices, not of tensors with {self.dim()} dimensions")
+        raise RuntimeError(f"to_sparse_csr: expected a matrix, got a tensor with {self.dim()} dimensions")
     return to_sparse(self, layout=_C.sparse_csr)
 
 

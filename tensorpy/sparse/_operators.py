@@ -279,7 +279,7 @@ def div(self: Any, other: Any, *, rounding_mode: Any = None, out: Any = None) ->
 @operator("__pow__")
 def pow(self: Any, exponent: Any, *, out: Any = None) -> Any:
     if not is_sparse(self) or not isinstance(exponent, (builtins.int, builtins.float)) or exponent <= 0:
-        raise RuntimeError("pow: of a sparse tensor only with a number greater than 0 as the exponent")
+        raise RuntimeError("pow: the exponent of a sparse tensor is a number greater than 0")
     merged = merge(self)
     return sparse_of(merged._pattern, values_of(merged) ** exponent)
 

@@ -35,9 +35,9 @@ def swap_tensors(t1: Any, t2: Any) -> None:
         if weakref.getweakrefs(t):
             raise RuntimeError("swap_tensors: a tensor that has weak references cannot be swapped")
         if not t.is_leaf:
-            raise RuntimeError("swap_tensors: of leaves of the autograd graph")
+            raise RuntimeError("swap_tensors: a tensor that is no leaf of the autograd graph cannot be swapped")
     if type(t1) is not type(t2):
-        raise RuntimeError(f"swap_tensors: of one class, not of {type(t1).__name__} and {type(t2).__name__}")
+        raise RuntimeError(f"swap_tensors: the tensors are of two classes, {type(t1).__name__} and {type(t2).__name__}")
     attributes = dict(t1.__dict__), dict(t2.__dict__)
     grads, wanted = (t1.grad, t2.grad), (t1.requires_grad, t2.requires_grad)
     with no_grad():

@@ -7,6 +7,7 @@ module that has it, by the package's table of names. What only a type checker re
 from __future__ import annotations
 
 import ast
+import re
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -206,6 +207,17 @@ def test_lower_layers_do_not_know_upper_ones() -> None:
         if rank(edge.target) > rank(module)
     ]
     assert not wrong, "\n".join(wrong)
+
+
+def test_modules_that_c_imports_are_there() -> None:
+    """The C half names modules as text."""
+    asked = {
+        (source.name, module)
+        for source in (PACKAGE.parent / "csrc").rglob("*.c")
+        for module in re.findall(r'PyImport_ImportModule\("tensorpy\.([\w.]+)"\)', source.read_text())
+    }
+    assert len(asked) > 8
+    assert {(source, module) for source, module in asked if module not in FILES and module != "_C"} == set()
 
 
 # ---- imports inside functions ----

@@ -31,7 +31,7 @@ tp_tensor *tp_detached_data(tp_tensor *t) {
 int tp_put_data(tp_tensor *t, const tp_tensor *data) {
     if (tp_requires_grad(t) && !tp_is_floating(data) && !tp_is_complex(data))
         return tp_fail(TP_RuntimeError,
-                       "data of a tensor that requires gradients must be floating point or complex, not %s",
+                       "data set to a tensor that requires gradients must be floating point or complex dtype, not %s",
                        tp_dtype_names[data->dtype]);
     return tp_tensor_assign(t, data);
 }

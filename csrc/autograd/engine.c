@@ -412,7 +412,23 @@ static tp_edge edge_of(tp_tensor *t) {
     return e;
 }
 
-static tp_tensor *root_gradient(tp_tensor *root, tp_tensor *given) {
+tp_tensor *tp_tensor_of_edge(tp_node *n, uint32_t nr) {
+    tp_tensor *leaf = tp_accumulator_variable_borrow(n);
+    if (leaf) return tp_retain(leaf);
+    if (nr >= n->ninputs)
+        return tp_fail_null(TP_RuntimeError, "%s has no output %u: it has %u", n->type->name, nr, n->ninputs);
+    const tp_input_meta *m = &n->inputs[nr];
+    tp_autoref *t = tp_new_empty((tp_ints){m->sizes, m->ndim}, (tp_dtype)m->dtype, m->device);
+    tp_autograd_meta *own = t ? tp_autograd_meta_ensure(t) : NULL;
+    if (!own) return NULL;
+    own->grad_fn = tp_node_retain(n);
+    own->output_nr = nr;
+    own->requires_grad = true;
+    t->flags = (uint16_t)(t->flags | TP_FLAG_REQUIRES_GRAD);
+    return tp_take(t);
+}
+
+static tp_tensor *root_gradient(int64_t i, tp_tensor *root, tp_tensor *given) {
     if (given) {
         char wanted[40], found[40];
         if (!tp_device_equal(root->device, given->device))
@@ -422,21 +438,25 @@ static tp_tensor *root_gradient(tp_tensor *root, tp_tensor *given) {
             tp_autotext a = {0}, b = {0};
             tp_text_ints(&a, tp_sizes(given));
             tp_text_ints(&b, tp_sizes(root));
-            return tp_fail_null(TP_RuntimeError,
-                                "Mismatch in shape: grad_output has a shape of %s and output has a shape of %s.",
-                                a.text, b.text);
+            return tp_fail_null(
+                TP_RuntimeError,
+                "Mismatch in shape: grad_output[%lld] has a shape of torch.Size(%s) and output[%lld] has a "
+                "shape of torch.Size(%s).",
+                (long long)i, a.text, (long long)i, b.text);
         }
         if (given->dtype != root->dtype && (tp_is_complex(given) || tp_is_complex(root)))
             return tp_fail_null(TP_RuntimeError,
-                                "Mismatch in dtype: a complex gradient or tensor needs both to be of one dtype, but "
-                                "grad_output has %s and output %s",
-                                tp_dtype_names[given->dtype], tp_dtype_names[root->dtype]);
+                                "For complex Tensors, both grad_output and output are required to have the same dtype. "
+                                "Mismatch in dtype: grad_output[%lld] has a dtype of torch.%s and output[%lld] has a "
+                                "dtype of torch.%s.",
+                                (long long)i, tp_dtype_names[given->dtype], (long long)i, tp_dtype_names[root->dtype]);
         return tp_retain(given);
     }
     if (root->numel != 1)
         return tp_fail_null(TP_RuntimeError, "grad can be implicitly created only for scalar outputs");
     if (tp_is_complex(root))
-        return tp_fail_null(TP_RuntimeError, "grad can be implicitly created only for real scalar outputs but got %s",
+        return tp_fail_null(TP_RuntimeError,
+                            "grad can be implicitly created only for real scalar outputs but got torch.%s",
                             tp_dtype_names[root->dtype]);
     return tp_ones_like(root, TP_NO_DTYPE, TP_NO_LAYOUT, TP_NO_DEVICE, -1, TP_PRESERVE_FORMAT);
 }
@@ -448,7 +468,7 @@ static int add_root(run *r, int64_t i, tp_tensor *root, tp_tensor *given, tp_nod
     tp_edge edge = edge_of(root);
     tp_autonode *owner = edge.node;
     if (!owner) return -1;
-    tp_tensor *grad = root_gradient(root, given);
+    tp_tensor *grad = root_gradient(i, root, given);
     if (!grad) return -1;
     entry *e = ensure_entry(r, owner);
     *node = owner; /* the entry owns it */

@@ -153,7 +153,11 @@ int tp_set_requires_grad(tp_tensor *t, bool value);
 bool tp_is_leaf(const tp_tensor *t);
 /* The node of t: grad_fn (brought up to date for a view whose base was changed), or a leaf's accumulator. */
 tp_node *tp_grad_fn_borrow(tp_tensor *t);
-tp_node *tp_accumulator(tp_tensor *leaf);                    /* new */
+tp_node *tp_accumulator(tp_tensor *leaf); /* new */
+/* A tensor that stands where the gradient of output `nr` of a node's call goes: to start from, or to ask for. For an
+ * accumulator it is the leaf; else it has the output's sizes, dtype and device, and no elements that mean anything.
+ * New. */
+tp_tensor *tp_tensor_of_edge(tp_node *n, uint32_t nr);
 tp_tensor *tp_accumulator_variable_borrow(const tp_node *n); /* NULL if n is no accumulator */
 /* .grad, new, or NULL; and another one in its place (stolen; NULL: none). */
 tp_tensor *tp_grad(const tp_tensor *t);

@@ -50,7 +50,7 @@ int tp_set_requires_grad(tp_tensor *t, bool value) {
     if (value == tp_requires_grad(t)) return 0;
     if (value && !tp_is_floating(t) && !tp_is_complex(t))
         return tp_fail(TP_RuntimeError,
-                       "only Tensors of floating point dtype can require gradients (and of complex dtype), not %s",
+                       "only Tensors of floating point dtype can require gradients, as complex ones can, not %s",
                        tp_dtype_names[t->dtype]);
     if (!value && !tp_is_leaf(t))
         return tp_fail(

@@ -752,6 +752,15 @@ done:
     return result;
 }
 
+/* _tensor_of_edge(node, output_nr) -> tensor */
+static PyObject *tensor_of_edge(PyObject *self TP_UNUSED, PyObject *args) {
+    PyObject *node;
+    unsigned int nr;
+    if (!PyArg_ParseTuple(args, "O!I", &node_type, &node, &nr)) return NULL;
+    tp_tensor *t = tp_tensor_of_edge(NODE(node), nr);
+    return t ? tp_py_wrap_steal(t) : tp_py_raise();
+}
+
 static PyObject *bump_version(PyObject *self, PyObject *arg) {
     (void)self;
     if (!tp_py_is_tensor(arg))
@@ -894,6 +903,7 @@ static PyMethodDef functions[] = {
     {"_current_graph_task_id", current_task, METH_NOARGS, NULL},
     {"_will_engine_execute_node", will_reach, METH_O, NULL},
     {"_run_backward", run_backward, METH_VARARGS, NULL},
+    {"_tensor_of_edge", tensor_of_edge, METH_VARARGS, NULL},
     {"_hook_saved", hook_saved, METH_VARARGS, NULL},
     {"_queue_callback", queue_callback, METH_O, NULL},
     {"_tensor_hooks", tensor_hooks, METH_O, NULL},

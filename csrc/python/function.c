@@ -63,8 +63,9 @@ static int take_gradient(tp_node *n, uint32_t i, PyObject *value, tp_tensor **ou
     PyObject *wanted = PyTuple_GET_ITEM(CTX(NODE(n)->ctx)->needs_input_grad, i);
     if (value == Py_None) return 0;
     if (!tp_py_is_tensor(value))
-        return PyErr_Format(PyExc_TypeError, "%s: backward() must return a Tensor or None for argument %u, not %s",
-                            n->type->name, i, Py_TYPE(value)->tp_name),
+        return PyErr_Format(PyExc_RuntimeError,
+                            "expected Variable or None (got %s) from backward() of %s for argument %u",
+                            Py_TYPE(value)->tp_name, n->type->name, i),
                -1;
     if (wanted == Py_None)
         return PyErr_Format(
@@ -210,6 +211,9 @@ static PyObject *finish_dirty(function_node *fn, PyObject *o, bool only_output) 
                             "%s changes a view in place and returns more than one output: the gradient of a "
                             "view that was changed takes a single output",
                             fn->name);
+    if (tp_requires_grad(t) && tp_is_leaf(t))
+        return PyErr_Format(PyExc_RuntimeError,
+                            "a leaf Variable that requires grad has been used in an in-place operation.");
     if (tp_check_inplace(t, fn->name, true) < 0 || tp_rebase_history(t, &fn->base) < 0) return tp_py_raise();
     if (!PyObject_GC_IsTracked(o)) PyObject_GC_Track(o); /* as every result with a history */
     return Py_NewRef(o);
@@ -405,7 +409,7 @@ static PyObject *keep_tuple(PyObject **slot, PyObject *args, bool none_allowed, 
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(args); i++) {
         PyObject *item = PyTuple_GET_ITEM(args, i);
         if (!tp_py_is_tensor(item) && !(none_allowed && item == Py_None))
-            return PyErr_Format(PyExc_TypeError, "%s can only take tensors, but argument %zd is of type %s", what, i,
+            return PyErr_Format(PyExc_TypeError, "%s can only save variables, but argument %zd is of type %s", what, i,
                                 Py_TYPE(item)->tp_name);
     }
     PyObject *old = *slot;

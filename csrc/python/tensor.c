@@ -168,7 +168,9 @@ SETTER(grad) {
 SETTER(data) {
     if (!value)
         return PyErr_SetString(PyExc_RuntimeError, "Deleting tensor data is not allowed. Delete tensor instead!"), -1;
-    if (!tp_py_is_tensor(value)) return PyErr_SetString(PyExc_TypeError, "data must be a Tensor"), -1;
+    if (!tp_py_is_tensor(value))
+        return PyErr_Format(PyExc_TypeError, "Variable data has to be a tensor, but got %s", Py_TYPE(value)->tp_name),
+               -1;
     return tp_py_check(tp_put_data(TENSOR(o), TENSOR(value)));
 }
 

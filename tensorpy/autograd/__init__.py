@@ -23,10 +23,12 @@ from tensorpy.autograd.gradcheck import GradcheckError, gradcheck, gradgradcheck
 from tensorpy.autograd.variable import Variable
 
 
-def _as_tuple(value: Tensor | Sequence[Any] | None) -> tuple[Any, ...]:
+def _as_tuple(value: Any) -> tuple[Any, ...]:
+    """A tensor, an edge or several of them; an edge becomes a tensor that stands at its place in the graph."""
     if value is None:
         return ()
-    return (value,) if isinstance(value, Tensor) else tuple(value)
+    several = (value,) if isinstance(value, (Tensor, graph.GradientEdge)) else tuple(value)
+    return tuple(_C._tensor_of_edge(v.node, v.output_nr) if isinstance(v, graph.GradientEdge) else v for v in several)
 
 
 def _grads_for(
@@ -69,7 +71,14 @@ def grad(
     if is_grads_batched:
         from tensorpy.func.vmap import vmap
 
-        given = _as_tuple(grad_outputs)
+        given, shapes = _as_tuple(grad_outputs), [o.shape for o in _as_tuple(outputs)]
+        for i, (g, shape) in enumerate(zip(given, shapes, strict=False)):
+            if g is not None and g.shape[1:] != shape:
+                raise RuntimeError(
+                    "If `is_grads_batched=True`, we interpret the first dimension of each grad_output as the batch "
+                    f"dimension. Mismatch in shape: grad_output[{i}] has a shape of {g.shape} and output[{i}] has a "
+                    f"shape of {shape}."
+                )
         at = [i for i, g in enumerate(given) if g is not None]
 
         def one(*some: Tensor) -> tuple[Tensor | None, ...]:
@@ -86,6 +95,8 @@ def grad(
             "Expected allow_unused to be True or not passed when materialize_grads=True, but got: allow_unused=False."
         )
     roots, wanted = _as_tuple(outputs), _as_tuple(inputs)
+    if not wanted:
+        raise RuntimeError("`inputs` argument to `grad()` cannot be empty.")
     keep = create_graph if retain_graph is None else retain_graph
     grads = _C._run_backward(roots, _grads_for(roots, grad_outputs), keep, create_graph, wanted, False)
     if not (allow_unused or materialize_grads) and any(g is None for g in grads):

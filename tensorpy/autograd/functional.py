@@ -186,8 +186,8 @@ def jacobian(
         raise ValueError(f"jacobian: strategy is one of {STRATEGIES}, got {strategy!r}")
     if strict and (vectorize or strategy == "forward-mode"):
         raise RuntimeError(
-            'jacobian: strict=True and vectorize=True or strategy="forward-mode" are not supported together: '
-            "what is independent is found by one gradient after the other"
+            "torch.autograd.functional.jacobian: `strict=True` and `vectorized=True` are not supported together, nor "
+            'is `strict=True` with strategy="forward-mode": that takes one gradient after the other.'
         )
     call = _Call("jacobian", func, inputs, create_graph, strict)
     transform = jacobian_transforms.jacrev if strategy == "reverse-mode" else jacobian_transforms.jacfwd
@@ -208,7 +208,9 @@ def hessian(
     if outer_jacobian_strategy not in STRATEGIES:
         raise ValueError(f"hessian: outer_jacobian_strategy is one of {STRATEGIES}, got {outer_jacobian_strategy!r}")
     if strict and vectorize:
-        raise RuntimeError("hessian: strict=True and vectorize=True are not supported together")
+        raise RuntimeError(
+            "torch.autograd.functional.hessian: `strict=True` and `vectorized=True` are not supported together."
+        )
     call = _Call("hessian", func, inputs, create_graph, strict, second=True)
     places = tuple(range(len(call.inputs)))
     outer = jacobian_transforms.jacrev if outer_jacobian_strategy == "reverse-mode" else jacobian_transforms.jacfwd

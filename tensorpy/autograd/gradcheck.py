@@ -8,6 +8,7 @@ axes; with L real, PyTorch's convention is that grad = dL/dx + i dL/dy.
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -50,7 +51,16 @@ def _checked_inputs(inputs: Any) -> tuple[tuple[Any, ...], list[int]]:
     values = (inputs,) if isinstance(inputs, Tensor) else tuple(inputs)
     chosen = [i for i, v in enumerate(values) if isinstance(v, Tensor) and v.requires_grad]
     if not chosen:
-        raise ValueError("gradcheck expects at least one input tensor to require gradient (requires_grad=True)")
+        raise ValueError(
+            "gradcheck expects at least one input tensor to require gradient, but none of them have requires_grad=True."
+        )
+    for i in chosen:
+        if values[i].dtype not in (_C.float64, _C.complex128):
+            warnings.warn(
+                f"Input #{i} requires gradient and is not a double precision floating point or complex. This check "
+                "will likely fail: differences of numbers that are rounded so early are no derivatives.",
+                stacklevel=4,
+            )
     return values, chosen
 
 
@@ -126,8 +136,9 @@ def _compare(
     complex_input: bool,
     atol: list[float],
     rtol: float,
-) -> str | None:
-    """None, or where the two differ most. `atol` is that of each output element."""
+) -> tuple[int, str] | None:
+    """None, or where the two differ most: the place among all outputs' elements, and words. `atol` is that of each
+    output element."""
     worst = None
     per = 2 if complex_input else 1
     for row, (place, imaginary) in enumerate(places):
@@ -143,7 +154,7 @@ def _compare(
     if worst is None:
         return None
     _, place, element, got, expected = worst
-    return f"output element {place} by input element {element}: analytical {got!r}, numerical {expected!r}"
+    return place, f"output element {place} by input element {element}: analytical {got!r}, numerical {expected!r}"
 
 
 def _direction(t: Tensor, number: int) -> Tensor:
@@ -308,9 +319,11 @@ def _gradcheck(
     elements = [n for o in outputs for n in _numbers(o)]
     least = [atol + _noise(n, eps) for n in elements]
     for k, i in enumerate(chosen):
-        problem = _compare(numeric[i], analytic[k], places, values[i].is_complex(), least, rtol)
-        if problem:
-            raise GradcheckError(f"Jacobian mismatch for output with respect to input {i}: {problem}")
+        worst = _compare(numeric[i], analytic[k], places, values[i].is_complex(), least, rtol)
+        if worst:
+            place, text = worst
+            number = next(n for n, o in enumerate(outputs) if (place := place - o.numel()) < 0)
+            raise GradcheckError(f"Jacobian mismatch for output {number} with respect to input {i},\n{text}")
         for a, b in zip(analytic[k], again[k], strict=True):
             if any(abs(x - y) > nondet_tol for x, y in zip(a, b, strict=True) if x == x and y == y):
                 raise GradcheckError("Backward is not reentrant: it gives other gradients the second time")

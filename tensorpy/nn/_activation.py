@@ -113,7 +113,7 @@ def mish(input: Tensor, inplace: bool = False) -> Tensor:
 def hardtanh(input: Tensor, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False) -> Tensor:
     """Each element clamped."""
     if min_val > max_val:
-        raise ValueError(f"hardtanh: min_val cannot be greater than max_val, got {min_val} and {max_val}")
+        raise ValueError(f"min_val cannot be greater than max_val, got {min_val} and {max_val}")
     return _with_inplace("hardtanh", inplace, input, min_val, max_val)
 
 

@@ -19,9 +19,7 @@ REDUCTIONS = {"none": 0, "mean": 1, "sum": 2}
 
 def reduction_of(word: str) -> int:
     if word not in REDUCTIONS:
-        raise ValueError(
-            f"{word} is not a valid value for reduction: {word} is not valid, which is one of {', '.join(REDUCTIONS)}"
-        )
+        raise ValueError(f"{word} is not a valid value for reduction, which is one of {', '.join(REDUCTIONS)}")
     return REDUCTIONS[word]
 
 

@@ -137,7 +137,10 @@ def binary_cross_entropy(
 ) -> Tensor:
     """The cross entropy of probabilities with targets in [0, 1]."""
     if input.shape != target.shape:
-        raise ValueError(f"input {tuple(input.shape)} and target {tuple(target.shape)} differ in size")
+        raise ValueError(
+            f"Using a target size ({target.shape}) that is different to the input size ({input.shape}) is deprecated. "
+            "Please ensure they have the same size."
+        )
     return nn.binary_cross_entropy(input, target, weight, legacy(size_average, reduce, reduction))
 
 
@@ -152,7 +155,7 @@ def binary_cross_entropy_with_logits(
 ) -> Tensor:
     """The cross entropy of sigmoid(input) with targets in [0, 1]."""
     if input.shape != target.shape:
-        raise ValueError(f"Target size {tuple(target.shape)} must be the same as input size {tuple(input.shape)}")
+        raise ValueError(f"Target size ({target.shape}) must be the same as input size ({input.shape})")
     how = legacy(size_average, reduce, reduction)
     return ops.binary_cross_entropy_with_logits(input, target, weight, pos_weight, how)
 
@@ -203,7 +206,7 @@ def margin_ranking_loss(
     if not input1.dim() == input2.dim() == target.dim():
         raise RuntimeError(
             "margin_ranking_loss : All input tensors should have same dimension but got sizes: "
-            f"input1: {tuple(input1.shape)}, input2: {tuple(input2.shape)}, target: {tuple(target.shape)}"
+            f"input1: {input1.shape}, input2: {input2.shape}, target: {target.shape} "
         )
     return ops.margin_ranking_loss(input1, input2, target, margin, legacy(size_average, reduce, reduction))
 

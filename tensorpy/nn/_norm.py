@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -39,7 +40,7 @@ def _check_values(input: Tensor, values: int) -> None:
     for size in input.shape[2:]:
         values *= size
     if values == 1:
-        raise ValueError(f"Expected more than 1 value per channel when training, got input size {tuple(input.shape)}")
+        raise ValueError(f"Expected more than 1 value per channel when training, got input size {input.shape}")
 
 
 def group_norm(
@@ -51,6 +52,12 @@ def group_norm(
             f"Expected number of channels in input to be divisible by num_groups, but got input of shape "
             f"{list(input.shape)} and num_groups={num_groups}"
         )
+    if input.dim() >= 2 and num_groups > 0:
+        values = input.shape[0] * input.shape[1] // num_groups
+        for size in input.shape[2:]:
+            values *= size
+        if values == 1:
+            raise ValueError(f"Expected more than 1 value per channel when training, got input size {[*input.shape]}")
     return ops.group_norm(input, num_groups, weight, bias, eps)
 
 
@@ -84,8 +91,8 @@ def instance_norm(
     eps: float = 1e-5,
 ) -> Tensor:
     """Each channel of each image brought to mean 0 and variance 1."""
-    if use_input_stats:
-        _check_values(input, 1)
+    if use_input_stats and math.prod(input.shape[2:]) == 1:
+        raise ValueError(f"Expected more than 1 spatial element when training, got input size {input.shape}")
     return ops.instance_norm(input, weight, bias, running_mean, running_var, use_input_stats, momentum, eps, False)
 
 

@@ -110,8 +110,10 @@ def _target(
     recompute: bool | None,
 ) -> tuple[Any, Any]:
     """The sizes wanted, or the factors."""
-    if (size is None) == (scale_factor is None):
-        raise ValueError("only one of size or scale_factor should be defined, and one of them has to be")
+    if size is None and scale_factor is None:
+        raise ValueError("either size or scale_factor should be defined")
+    if size is not None and scale_factor is not None:
+        raise ValueError("only one of size or scale_factor should be defined")
     if size is not None:
         sizes = listed(size, dims)
         if len(sizes) != dims:
@@ -123,7 +125,8 @@ def _target(
     factors = [float(scale_factor)] * dims if isinstance(scale_factor, (int, float)) else [*map(float, scale_factor)]
     if len(factors) != dims:
         raise ValueError(
-            f"Input and scale_factor must have the same number of spatial dimensions, got {dims} and {scale_factor}"
+            "Input and scale_factor must have the same number of spatial dimensions, but got input with spatial "
+            f"dimensions of {[*input.shape[2:]]} and scale_factor of shape {scale_factor}."
         )
     if recompute:
         return [math.floor(n * f) for n, f in zip(input.shape[2:], factors, strict=True)], None

@@ -28,6 +28,13 @@ class ContextDecorator:
     def __call__(self, function: F) -> F:
         import functools
 
+        if isinstance(function, type):
+            import warnings
+
+            what = "Decorating classes is deprecated and will be disabled in future versions: decorate their methods."
+            warnings.warn(what, FutureWarning, stacklevel=2)
+            function.__init__ = self(function.__init__)  # type: ignore[misc]
+            return function
         code = getattr(function, "__code__", None)
         if code is not None and code.co_flags & IS_GENERATOR:
             return self._wrap_generator(function)

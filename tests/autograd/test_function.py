@@ -300,7 +300,7 @@ def test_wrong_returns_of_backward():
     x = t(1.0, 2.0)
     for value, kind, text in (
         (lambda g: (g, g, g), RuntimeError, r"incorrect number of gradients \(expected 1, got 3\)"),
-        (lambda g: 1.5, TypeError, "must return a Tensor or None"),
+        (lambda g: 1.5, RuntimeError, "expected Variable or None"),
         (lambda g: tp.ones(3, dtype=tp.float64), RuntimeError, "invalid gradient"),
     ):
         with pytest.raises(kind, match=text):

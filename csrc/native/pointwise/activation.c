@@ -68,8 +68,8 @@ static int read_slopes(const tp_scalar *lower, const tp_scalar *upper, double *l
     if (!isfinite(*low) || !isfinite(*high))
         return tp_fail(TP_RuntimeError, "rrelu: the bounds must be finite, got %g and %g", *low, *high);
     if (*low <= *high) return 0;
-    return tp_fail(TP_RuntimeError, "rrelu: the lower bound %g should be less than or equal to the upper bound %g",
-                   *low, *high);
+    return tp_fail(TP_RuntimeError, "Lower bound should be less than or equal to the upper bound: %g is above %g", *low,
+                   *high);
 }
 static tp_tensor *drawn_slopes(tp_tensor *self, double low, double high, tp_generator *generator) {
     tp_autoref *slope = tp_empty_like(self, TP_NO_DTYPE, TP_NO_LAYOUT, TP_NO_DEVICE, -1, TP_NO_FORMAT);

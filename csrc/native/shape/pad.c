@@ -25,8 +25,10 @@ static int check_amounts(tp_ints pad) {
 tp_tensor *constant_pad_nd_composite(tp_tensor *self, tp_ints pad, const tp_scalar *value) {
     int64_t sizes[TP_MAX_DIMS];
     if (pad.size % 2)
-        return tp_fail_null(TP_RuntimeError, "Length of pad must be even but instead it equals %lld",
-                            (long long)pad.size);
+        return tp_fail_null(
+            TP_RuntimeError,
+            "Padding length must be divisible by 2: Length of pad must be even but instead it equals %lld",
+            (long long)pad.size);
     if (pad.size > 2 * self->ndim)
         return tp_fail_null(
             TP_RuntimeError,

@@ -32,7 +32,9 @@ class Unflatten(Module):
         if not isinstance(dim, int):
             raise TypeError(f"invalid argument type for dim parameter: expected an int, found {type(dim).__name__}")
         if not isinstance(unflattened_size, (tuple, list, Size)):
-            raise TypeError(f"unflattened_size must be tuple or list, but found type {type(unflattened_size).__name__}")
+            raise TypeError(
+                f"unflattened_size must be a tuple of ints, but found type {type(unflattened_size).__name__}"
+            )
         for i, size in enumerate(unflattened_size):
             if not isinstance(size, int):
                 raise TypeError(

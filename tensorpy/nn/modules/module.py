@@ -275,6 +275,8 @@ class Module:
         own = self.__dict__
         parameters = own.get("_parameters")
         if isinstance(value, Parameter):
+            if parameters is None:
+                raise AttributeError("cannot assign parameters before Module.__init__() call")
             self._forget(name, keep="_parameters")
             self.register_parameter(name, value)
         elif parameters is not None and name in parameters:

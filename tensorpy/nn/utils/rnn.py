@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 from tensorpy import _C
@@ -49,6 +49,8 @@ class PackedSequence(PackedSequence_):
         if unsorted_indices is None:
             unsorted_indices = invert_permutation(sorted_indices)
         if batch_sizes is None:
+            if not isinstance(data, (list, tuple)) or len(data) != 2:
+                raise AssertionError("Expected data to be a list or tuple of length 2")
             data, batch_sizes = data
         if batch_sizes.device.type != "cpu":
             raise ValueError(
@@ -187,6 +189,10 @@ def pad_sequence(
     """Tensors of different lengths as one, with a value where they are too short."""
     if isinstance(sequences, Tensor):
         sequences = sequences.unbind(0)
+    if not isinstance(sequences, Iterable):
+        raise RuntimeError(
+            f"pad_sequence: Expected iterable for input sequences, but got arg of type: {type(sequences)}"
+        )
     sequences = list(sequences)
     if not sequences:
         raise RuntimeError("received an empty list of sequences")

@@ -644,7 +644,7 @@ int tp_missing_kernel(const tp_op *op, tp_keyset ks, const tp_value *args) {
             return op->info->empty_list == TP_RuntimeError
                        ? tp_fail(TP_RuntimeError, "%s expects a non-empty input tensor list", op->info->name)
                    : op->info->empty_list == TP_ValueError
-                       ? tp_fail(TP_ValueError, "%s(): expected a non-empty list of Tensors, %s is empty",
+                       ? tp_fail(TP_ValueError, "torch.%s(): expected a non-empty list of Tensors, %s is empty",
                                  op->info->name, op->info->args[i].name)
                        : tp_fail(TP_RuntimeError,
                                  "%s expects a non-empty TensorList: expected a non-empty list of Tensors, %s is empty",

@@ -81,7 +81,7 @@ static void fill_in_written(const tp_op_info *info, const tp_value *args, tp_val
     int at = 0;
     for (int i = 0; i < info->nreturns; i++) {
         if (!info->returns[i].is_write) continue;
-        while (at < info->nargs && !info->args[at].is_write) at++;
+        while (at < info->nargs && !tp_py_is_given_back(info, at)) at++;
         if (at < info->nargs && results[i].tag == TP_NONE && args[at].tag == TP_TENSOR)
             results[i] = (tp_value){.tag = TP_TENSOR, .tensor = tp_retain(args[at].tensor)};
         at++;

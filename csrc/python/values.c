@@ -57,10 +57,17 @@ static bool gives_arguments(const tp_op *op) {
     return true;
 }
 
+bool tp_py_is_given_back(const tp_op_info *info, int k) {
+    if (!info->args[k].is_write || info->args[k].is_out) return info->args[k].is_write;
+    for (int i = 0; i < info->nargs; i++)
+        if (info->args[i].is_out) return false;
+    return true;
+}
+
 const tp_value *tp_py_written_argument(const tp_op *op, const tp_value *args, int i) {
     if (!gives_arguments(op)) return NULL;
     for (int k = 0; k < op->info->nargs; k++)
-        if (op->info->args[k].is_write && i-- == 0) return &args[k];
+        if (tp_py_is_given_back(op->info, k) && i-- == 0) return &args[k];
     return NULL;
 }
 

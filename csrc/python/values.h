@@ -8,6 +8,9 @@
 PyObject *tp_py_from_argument(const tp_value *v);
 /* A call's results, taken over: None, the result, or a tuple of them. */
 PyObject *tp_py_from_results_steal(const tp_op *op, tp_value *results);
+/* Whether argument k is written and given back: all that are written, or with out= those alone (batch_norm's running
+ * statistics are written beside them). */
+bool tp_py_is_given_back(const tp_op_info *info, int k);
 /* The argument that result i of a call is, where the operator gives back what it writes: such a call has no results of
  * its own (tp_boxed_fn). NULL where a result is new. */
 const tp_value *tp_py_written_argument(const tp_op *op, const tp_value *args, int i);

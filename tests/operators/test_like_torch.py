@@ -227,3 +227,18 @@ def test_a_tangent_of_another_dtype() -> None:
         assert tp.autograd.forward_ad.unpack_dual(dual * 2).tangent.tolist() == [6, 6]
         with pytest.raises(RuntimeError, match="complex forward gradient"):
             tp.autograd.forward_ad.make_dual(tp.ones(2), tp.ones(2, dtype=tp.complex64))
+
+
+# ---- the beginnings of messages ----
+
+MESSAGES = [
+    "t.histc(t.ones(2), bins=0)", "t.histc(t.ones(2), min=2, max=1)", "t.mv(t.ones(2, 2), t.ones(3))",
+    "t.matmul(t.ones(2, 2), t.ones(3))", "t.linalg.norm(t.ones(2, 2), 'x')", "t.cat([])",
+    "t.where(t.tensor([1]), 1, 2)",
+    "t.select(t.ones(3), 0, 5)", "t.ones(3).bincount()", "t.multinomial(t.ones(2, 2, 2), 1)",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("call", MESSAGES)
+def test_messages_begin_as_pytorchs(call: str) -> None:
+    compare(call, 45)

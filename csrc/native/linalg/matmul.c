@@ -183,8 +183,9 @@ static int check_mv(const tp_tensor *mat, const tp_tensor *vec) {
         return tp_fail(TP_RuntimeError, "vector + matrix @ vector expected, got %dD matrix and %dD vector", mat->ndim,
                        vec->ndim);
     if (mat->sizes[1] != vec->sizes[0])
-        return tp_fail(TP_RuntimeError, "size mismatch, got input (%lldx%lld), vec (%lld)", (long long)mat->sizes[0],
-                       (long long)mat->sizes[1], (long long)vec->sizes[0]);
+        return tp_fail(TP_RuntimeError, "size mismatch, got input (%lld), mat (%lldx%lld), vec (%lld)",
+                       (long long)mat->sizes[0], (long long)mat->sizes[0], (long long)mat->sizes[1],
+                       (long long)vec->sizes[0]);
     return check_same_dtype("the matrix and the vector", mat, vec);
 }
 

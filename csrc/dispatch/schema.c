@@ -147,7 +147,8 @@ static const char *default_text(reader *r) {
     char quote = 0;
     for (; *r->at; r->at++) {
         if (quote) {
-            if (*r->at == quote) quote = 0;
+            if (*r->at == '\\' && r->at[1]) r->at++;
+            else if (*r->at == quote) quote = 0;
         } else if (*r->at == '"' || *r->at == '\'') quote = *r->at;
         else if (*r->at == '[') depth++;
         else if (*r->at == ']') depth--;
@@ -202,9 +203,13 @@ static bool list_default(const tp_argument *a, tp_value *v) {
 static bool str_default(const char *text, tp_value *v) {
     size_t n = strlen(text);
     if (n < 2 || (*text != '"' && *text != '\'') || text[n - 1] != *text) return false;
-    char *kept = strdup(text + 1);
+    char *kept = malloc(n), *to = kept;
     if (!kept) return false;
-    kept[n - 2] = 0;
+    for (const char *from = text + 1; from < text + n - 1; from++) { /* a backslash: the character after it */
+        if (*from == '\\' && from + 1 < text + n - 1) from++;
+        *to++ = *from;
+    }
+    *to = 0;
     *v = (tp_value){.tag = TP_STR, .str = kept};
     return true;
 }

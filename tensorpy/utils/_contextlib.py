@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -29,8 +31,6 @@ class ContextDecorator:
         import functools
 
         if isinstance(function, type):
-            import warnings
-
             what = "Decorating classes is deprecated and will be disabled in future versions: decorate their methods."
             warnings.warn(what, FutureWarning, stacklevel=2)
             function.__init__ = self(function.__init__)  # type: ignore[misc]

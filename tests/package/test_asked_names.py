@@ -97,7 +97,7 @@ def test_tensors_change_places() -> None:
     tp.utils.swap_tensors(a, b)
     assert a.tolist() == [0, 0, 0] and not a.requires_grad and a.grad is None and not hasattr(a, "note")
     assert b.tolist() == [1, 1] and b.requires_grad and b.grad.tolist() == [5, 5] and b.note == "a"
-    with pytest.raises(RuntimeError, match="one class"):
+    with pytest.raises(RuntimeError, match="two classes"):
         tp.utils.swap_tensors(a, tp.ones(1))
 
 

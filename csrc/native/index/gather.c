@@ -5,6 +5,7 @@
 #include "native/index/gather.h"
 
 #include "NativeFunctions.h"
+#include "core/determinism.h"
 #include "core/scalar_math.h"
 #include "native/common/variants.h"
 #include "iter/iter.h"
@@ -81,6 +82,13 @@ int gather_out_composite(tp_tensor *self, int64_t dim, tp_tensor *index, bool sp
 }
 
 /* ---- scatter ---- */
+
+int tp_warn_of_expanded(const char *op, const tp_tensor *self) {
+    if (!tp_overlaps_itself(self)) return 0;
+    return tp_warn("Use of %s on expanded tensors is deprecated. Please clone() the tensor before performing this "
+                   "operation. This holds for tensor[indices] = tensor as well.",
+                   op);
+}
 
 tp_tensor *tp_apart(tp_tensor *t, const tp_tensor *written) {
     if (t && tp_check_no_overlap(written, t) < 0) return NULL;

@@ -268,13 +268,6 @@ static int fill_masked(tp_tensor *self, tp_tensors indices, tp_tensor *values) {
     return tp_masked_fill__Tensor(self, wide, typed) == 0 ? 1 : -1;
 }
 
-int tp_warn_of_expanded(const char *op, const tp_tensor *self) {
-    if (!tp_overlaps_itself(self)) return 0;
-    return tp_warn("Use of %s on expanded tensors is deprecated. Please clone() the tensor before performing this "
-                   "operation. This holds for tensor[indices] = tensor as well.",
-                   op);
-}
-
 /* index_put_(Tensor(a!) self, Tensor?[] indices, Tensor values, bool accumulate=False) -> Tensor(a!) */
 int index_put__dense(tp_tensor *self, tp_tensors indices, tp_tensor *values, bool accumulate) {
     int filled = accumulate ? 0 : fill_masked(self, indices, values);

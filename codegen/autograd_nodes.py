@@ -215,6 +215,14 @@ def wants(node: Node, name: str, base: str = "base", count_of: str = "node->{}_c
     return f"tp_node_wants({base}, {edge})"
 
 
+def _computes_floats(op: Operator) -> bool:
+    """Whether a pointwise description makes floats of floats, which a gradient may be asked of."""
+    described = op.pointwise
+    if described is None or op.kind != "functional" or op.keyed or described.promotion == "always_bool":
+        return False
+    return any(kind in described.expressions for kind in ("float", "complex"))
+
+
 def check_gradients_given(catalog: Catalog, errors: ErrorCollector | None = None) -> None:
     """Every tensor argument of an operator with an entry has a formula or is said to have none."""
     collector = ErrorCollector() if errors is None else errors
@@ -241,5 +249,11 @@ def check_gradients_given(catalog: Catalog, errors: ErrorCollector | None = None
         if function.no_gradient is not None and (op.derivative is not None or op.is_implicit):
             why = "is made of operators that have gradients" if op.is_implicit else "has a derivative"
             collector.add(function.at("no_gradient"), f"{op.schema.name} {why}, and says 'no_gradient'", "take one out")
+        if _computes_floats(op) and op.derivative is None and not op.is_implicit and function.no_gradient is None:
+            collector.add(
+                function.at("pointwise"),
+                f"{op.schema.name} computes floats and has neither a derivative nor 'no_gradient'",
+                "write its derivative in derivatives/, or say why it has none: 'no_gradient: steps'",
+            )
     if errors is None:
         collector.raise_if_any()

@@ -19,7 +19,7 @@ LISTS = (
     r"Pointwise(Table|OpenCL)\.[ch]|Reduction(Table|OpenCL)\.[ch]|cpu/Reductions\.c"
 )
 ADDED = {
-    "pointwise_unary": "  pointwise: {number: self * self}\n  autogen: added_, added.out\n",
+    "pointwise_unary": "  pointwise: {number: self * self}\n  autogen: added_, added.out\n  no_gradient: a test\n",
     "reduce": "  reduction: {dtypes: number, start: 0, step: acc + abs(x), join: a + b}\n",
     "view": "  composite: self.neg().t()\n",
 }

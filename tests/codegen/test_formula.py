@@ -436,6 +436,22 @@ def test_every_tensor_argument_is_named() -> None:
     assert "mul.Tensor has no formula for 'Tensor other'" in str(caught.value)
 
 
+def test_a_pointwise_operator_has_a_gradient_or_says_why_not() -> None:
+    """One that computes floats; what gives bools, or computes integers alone, is asked for none."""
+    entry = "- func: {0}(Tensor self) -> Tensor\n  pointwise: {1}\n"
+    texts = [
+        entry.format("silent", "{float: self * self}"),
+        entry.format("says", "{float: self * self}") + "  no_gradient: a test\n",
+        entry.format("tells", "{promotion: always_bool, float: self > 0}"),
+        entry.format("counts", "{int: self + 1}"),
+    ]
+    with pytest.raises(YamlErrors) as caught:
+        check_gradients_given(catalog_of("".join(texts)))
+    assert [e.what for e in caught.value.errors] == [
+        "silent computes floats and has neither a derivative nor 'no_gradient'"
+    ]
+
+
 def test_a_derivative_that_no_call_would_use_is_refused() -> None:
     """An operator made of others is differentiated by its parts."""
     catalog = catalog_of(

@@ -172,7 +172,8 @@ def test_methods_come_and_go(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setenv("TENSORPY_EXTENSIONS_DIR", str(tmp_path / "cache"))
     text = (
         "- func: softened(Tensor self, Scalar by=2) -> Tensor\n  variants: function, method\n  autogen: softened_\n"
-        "  pointwise:\n    float: self / by\n- func: hardened(Tensor self) -> Tensor\n  composite: self * 2\n"
+        "  pointwise:\n    float: self / by\n  no_gradient: none is asked for\n"
+        "- func: hardened(Tensor self) -> Tensor\n  composite: self * 2\n"
     )
     path = load_yaml("with_methods", text)
     x = tp.ones(3)

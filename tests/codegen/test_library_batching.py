@@ -34,6 +34,7 @@ YAML = f"""
   autogen: press_
   pointwise:
     float: other * tanh(self / other)
+  no_gradient: none is asked for
 - func: along(Tensor self, int axis) -> Tensor
   dispatch:
     CPU: along_cpu

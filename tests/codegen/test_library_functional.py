@@ -20,6 +20,7 @@ YAML = """
   autogen: press_, press.out
   pointwise:
     float: other * tanh(self / other)
+  no_gradient: none is asked for
 - func: row(Tensor(a) self, int at) -> Tensor(a)
   dispatch:
     CompositeExplicitAutograd: row_explicit

@@ -136,8 +136,9 @@ def test_changed_entries_are_done_or_refused(folder: Path) -> None:
     names = set(SOME)
     while True:  # with all that they call
         chosen = [(name, text) for name, text in operators if name in names]
+        formulas = [(name, text) for name, text in derivatives if name in names]
         try:
-            generate(folder, "".join(text for _, text in chosen))
+            generate(folder, "".join(text for _, text in chosen), "".join(text for _, text in formulas))
             break
         except REFUSED as error:
             missing = set(re.findall(r"unknown operator '(\w+)'|no view (\w+)", str(error)))
@@ -152,7 +153,7 @@ def test_changed_entries_are_done_or_refused(folder: Path) -> None:
         changed = chance.choice(gradients if gradients and chance.random() < 0.3 else own)
         new = change(changed, words, chance)
         given = "".join(new if text is changed else text for _, text in chosen)
-        given_gradients = "".join(new if text is changed else text for text in gradients)
+        given_gradients = "".join(new if text is changed else text for _, text in formulas)
         try:
             generate(folder, given, given_gradients)
             done += 1

@@ -230,10 +230,10 @@ def _from_functional(op: Operator, catalog: Catalog) -> str:
         body += f"    return made ? {into_out}_list({outs[0]}, made) : -1;\n"
     else:
         body = "".join(checks)
-        failed = "!made.v[0]"
+        failed = "if (!made.v[0]) return tp_no_result();"
         if has_optional_outputs(functional.func):
-            failed += " && tp_error_pending() != TP_NoError"
-        body += f"    {result.decl}made = tp_{functional.name.c_name}({args});\n    if ({failed}) return -1;\n"
+            failed = "if (!made.v[0] && tp_error_pending() != TP_NoError) return -1;"
+        body += f"    {result.decl}made = tp_{functional.name.c_name}({args});\n    {failed}\n"
         body += f"    tp_tensor *const outs[] = {{{', '.join(outs)}}};\n"
         body += f"    return {into_out}s_steal(outs, made.v, {result.count});\n"
     return _wrapper(op, "variant", body)

@@ -79,6 +79,11 @@ int tp_cast_into_out_list(tp_tensors outs, const tp_tensor_seq *made) {
     return into_out_list(outs, made, TP_VARIANT_OUT_CAST);
 }
 
+int tp_no_result(void) {
+    if (tp_error_pending() != TP_NoError) return -1;
+    return tp_fail(TP_RuntimeError, "out=: these arguments have no result that could be written into it");
+}
+
 static int into_outs_steal(tp_tensor *const *outs, tp_tensor *const *made, int n, tp_variant variant) {
     int status = 0;
     for (int i = 0; i < n && status == 0; i++)

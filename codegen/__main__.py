@@ -12,7 +12,7 @@ from pathlib import Path
 
 from . import emit_opencl_sources, emit_reduction_cpu, emit_seen, scalar_program
 from .autograd_nodes import check_gradients_given
-from .catalog import Catalog, build_catalog
+from .catalog import Catalog, build_catalog, every_formula
 from .check import load_registry
 from .decompositions import check_decompositions
 from .emit_backend import emit_native_functions_h
@@ -64,7 +64,8 @@ def load_catalog(folder: Path) -> Catalog:
         registry.functions, registry.derivatives, registry.autocast, registry.tags, registry.primitives
     )
     check_gradients_given(catalog)
-    check_decompositions(catalog)
+    with every_formula(catalog) as checked:
+        check_decompositions(checked)
     check_out_dtypes(catalog)
     check_inverses(catalog)
     return catalog
@@ -72,6 +73,11 @@ def load_catalog(folder: Path) -> Catalog:
 
 def generate(catalog: Catalog) -> dict[str, str]:
     """File name -> text."""
+    with every_formula(catalog) as checked:
+        return _generate(checked)
+
+
+def _generate(catalog: Catalog) -> dict[str, str]:
     written_in = files_of_kernels(catalog, CSRC)
     files = {name: emitter(catalog) for name, emitter in EMITTERS.items()}
     functions = python_families(catalog)

@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from .c_types import NoCType, c_result, c_type
 from .each import called_by, groups_by_name
+from .errors import ErrorCollector, YamlError, YamlErrors
 from .keys import DEVICES, OF_ENTRIES
 from .model import (
     AutocastEntry,
@@ -115,12 +117,16 @@ class Operator:
 
 @dataclass(frozen=True)
 class Catalog:
-    """All operators, or those of one family (`families`); `by_name` always has all."""
+    """All operators, or those of one family (`families`); `by_name` always has all.
+
+    A mistake in a formula is raised when it is lowered, or goes into `mistakes`, if that is there.
+    """
 
     operators: tuple[Operator, ...]
     tags: Mapping[str, Tag]
     by_name: Mapping[str, Operator] = field(default_factory=dict)
     primitives: tuple[Primitive, ...] = ()
+    mistakes: ErrorCollector | None = None
 
     def __iter__(self) -> Iterator[Operator]:
         return iter(self.operators)
@@ -150,6 +156,17 @@ class Catalog:
     def reductions(self) -> tuple[ReductionOp, ...]:
         """Each reduction that is given as expressions once, under the name of its functional variant."""
         return tuple({op.reduction.name: op.reduction for op in self.operators if op.reduction is not None}.values())
+
+
+@contextmanager
+def every_formula(catalog: Catalog) -> Iterator[Catalog]:
+    """The catalogue, whose formulas' mistakes are collected, and raised together at the end."""
+    errors = ErrorCollector()
+    try:
+        yield replace(catalog, mistakes=errors)
+    except (YamlError, YamlErrors) as error:
+        errors.take(error)
+    errors.raise_if_any()
 
 
 def _structured_entry(function: NativeFunction, group: NativeFunctionsGroup) -> NativeFunction | None:
@@ -266,6 +283,8 @@ def build_catalog(
     for entry in autocast:
         autocast_of.setdefault(str(entry.function.name), []).append(entry)
     pointwise_of: dict[str, PointwiseOp] = {}
+    reduction_of: dict[str, ReductionOp] = {}
+    errors = ErrorCollector()
     by_name = {str(function.name): function for function in functions}
     operators = []
     for function in functions:
@@ -275,15 +294,14 @@ def build_catalog(
         c_result(function.func)
         group = group_of[name]
         origin = function.origin
-        pointwise = None
-        if origin.pointwise is not None:
-            key = str(origin.name)
-            if key not in pointwise_of:
+        key = str(origin.name)
+        try:
+            if origin.pointwise is not None and key not in pointwise_of:
                 pointwise_of[key] = parse_pointwise(origin.pointwise, origin.func, origin.at("pointwise"))
-            pointwise = pointwise_of[key]
-        reduction = None
-        if origin.reduction is not None:
-            reduction = parse_reduction(origin.reduction, origin.func, origin.at("reduction"))
+            if origin.reduction is not None and key not in reduction_of:
+                reduction_of[key] = parse_reduction(origin.reduction, origin.func, origin.at("reduction"))
+        except (YamlError, YamlErrors) as error:
+            errors.take(error)
         derivative = derivative_of.get(name)
         for twin in (group.functional, group.inplace, group.mutable):
             if derivative is None and twin is not None and function.kind != "out":
@@ -294,8 +312,8 @@ def build_catalog(
             Operator(
                 function,
                 group,
-                pointwise,
-                reduction,
+                pointwise_of.get(key),
+                reduction_of.get(key),
                 tuple(_kernels(function, group_of, by_name)),
                 _prims(function, group),
                 derivative if derivative is not None and _says_something(derivative) else None,
@@ -303,6 +321,7 @@ def build_catalog(
                 tuple(autocast_of.get(name, ())),
             )
         )
+    errors.raise_if_any()
     return Catalog(tuple(operators), tags, {str(op.schema.name): op for op in operators}, tuple(primitives))
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from .c_types import c_arguments, parameters
 from .catalog import Catalog, Operator
 from .formula import Result, schema_variables, used
-from .formula_lower import called_by, lower_function
+from .formula_lower import Lowered, lower_function
 from .rounding import prologue as rounding_prologue
 from .rounding import rounds_once
 from .tag_rules import prologue
@@ -15,7 +15,7 @@ def operators_called(op: Operator, catalog: Catalog) -> tuple[Operator, ...]:
     origin = op.function.origin
     assert origin.composite is not None
     result = Result.of_schema(op.schema)
-    return called_by(schema_variables(op.schema), origin.composite, result, catalog, origin.at("composite"))
+    return Lowered(schema_variables(op.schema), origin.composite, result, catalog, origin.at("composite")).called
 
 
 def emit_composite(op: Operator, catalog: Catalog) -> str:

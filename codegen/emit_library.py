@@ -15,7 +15,7 @@ from . import emit_reduction_cpu
 from .autograd_nodes import by_key, node_of
 from .batching import batching_of
 from .c_types import c_arguments, c_result, parameters, value_decl
-from .catalog import Catalog, KernelSource, Operator, structured_name
+from .catalog import Catalog, KernelSource, Operator, every_formula, structured_name
 from .device_checks import device_check
 from .each import boxed_arguments
 from .emit_autocast import kernel_body
@@ -27,7 +27,7 @@ from .emit_library_nodes import OUTSIDE, emit_node
 from .emit_library_python import emit_ops_py, emit_ops_pyi, emit_reference_md, emit_test_py
 from .emit_pointwise_cpu import CAPABILITIES, emit_table, loops_text
 from .formula import Result, schema_variables, used
-from .formula_lower import called_by, lower_body
+from .formula_lower import Lowered
 from .keys import DEVICE_IDS, DEVICES
 from .library import with_gradient
 from .model import FunctionSchema
@@ -110,7 +110,7 @@ def _called(catalog: Catalog) -> list[Operator]:
         rule = batching_of(op, catalog)
         if rule is not None and rule.formula is not None:
             result, where = Result.of_schema(op.schema), op.function.at("batching")
-            called = called_by(schema_variables(op.schema), rule.formula, result, catalog, where)
+            called = Lowered(schema_variables(op.schema), rule.formula, result, catalog, where).called
             found |= {str(c.schema.name): c for c in called}
     for op in with_gradient(catalog):
         text = "".join(_formula_texts(op, catalog))
@@ -194,7 +194,7 @@ def _formula(op: Operator, catalog: Catalog) -> str:
     assert origin.composite is not None
     location = origin.at("composite")
     result = Result.of_schema(op.schema)
-    body = lower_body(schema_variables(op.schema), origin.composite, result, catalog, location)
+    body = Lowered(schema_variables(op.schema), origin.composite, result, catalog, location).lines
     named = used(origin.composite, location)
     unused = [f"(void){a.name_in_c};" for a in c_arguments(op.schema) if a.name not in named]
     name = f"formula_{op.c}"
@@ -346,7 +346,8 @@ def _batched(op: Operator, catalog: Catalog, parts: _Parts) -> None:
     if rule is None or rule.formula is None:
         return
     name, location = f"batched_{op.c}", op.function.at("batching")
-    body = lower_body(schema_variables(op.schema), rule.formula, Result.of_schema(op.schema), catalog, location)
+    result = Result.of_schema(op.schema)
+    body = Lowered(schema_variables(op.schema), rule.formula, result, catalog, location).lines
     named = used(rule.formula, location)
     unused = [f"(void){a.name_in_c};" for a in c_arguments(op.schema) if a.name not in named]
     text = f"{_head(op, name, keyset=True)} {{\n{lines([*unused, _passed_by(op), *body])}}}\n"
@@ -489,6 +490,11 @@ def _loops(catalog: Catalog, ns: str) -> dict[str, str]:
 
 def generate_library(catalog: Catalog, ns: str) -> dict[str, str]:
     """File name -> text."""
+    with every_formula(catalog) as checked:
+        return _generate(checked, ns)
+
+
+def _generate(catalog: Catalog, ns: str) -> dict[str, str]:
     files = {f"{ns}_kernels.h": _kernels_h(catalog, ns), f"{ns}_library.c": _library_c(catalog, ns)}
     files |= _loops(catalog, ns)
     if catalog.pointwise():

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from .autograd_nodes import LIST_COPIES, Kept, Node, joined, nodes_of, wants
 from .c_types import c_arguments, has_optional_outputs
 from .catalog import Catalog
-from .errors import ErrorCollector, YamlError
+from .errors import YamlError
 from .formula import PARTS, Result, Slot, Use, Variable, kind_of
-from .formula_lower import lower_with_calls
+from .formula_lower import Lowered
 from .rounding import is_rounded_once
 from .text import c_string
 
@@ -210,10 +210,10 @@ def formula_function(node: Node, index: int, catalog: Catalog, form: Form = TREE
             slots.append(Slot(f"out[{edge}]"))
     for a in c_arguments(node.schema):  # the others, so that a misspelt name finds its neighbour
         variables.setdefault(a.name, Variable(kind_of(a.type), parts={}))
-    lines, calls = lower_with_calls(variables, formula.text, Result.of_slots(slots), catalog, formula.location)
-    if is_rounded_once(node.entry.rounding, calls, catalog):
+    lowered = Lowered(variables, formula.text, Result.of_slots(slots), catalog, formula.location)
+    if is_rounded_once(node.entry.rounding, lowered.calls, catalog):
         prologue = _widened(node, prologue)
-    body = [*prologue, *lines]
+    body = [*prologue, *lowered.lines]
     whole = "\n".join(body)
     unused = [f"(void){name};" for name in (form.kept, "grads", "out") if not re.search(rf"\b{name}\b", whole)]
     text = "".join(f"    {line}\n" for line in unused + body)
@@ -339,15 +339,10 @@ def _emit_number(node: Node) -> str:
 
 def emit_nodes(catalog: Catalog) -> str:
     out = []
-    errors = ErrorCollector()
     for node in nodes_of(catalog):
         out.append(_struct(node))
         for index in range(len(node.formulas)):
-            try:
-                out.append(formula_function(node, index, catalog))
-            except YamlError as error:
-                errors.add(error.location, error.what, error.fix)
+            out.append(formula_function(node, index, catalog))
         out.append(_emit_apply(node))
         out.append(_emit_release(node))
-    errors.raise_if_any()
     return "".join(out)

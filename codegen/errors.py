@@ -64,6 +64,9 @@ class ErrorCollector:
     def add(self, location: Location, what: str, fix: str) -> None:
         self._errors.append(YamlError(location, what, fix))
 
+    def take(self, error: YamlError | YamlErrors) -> None:
+        self._errors += error.errors if isinstance(error, YamlErrors) else [error]
+
     def __len__(self) -> int:
         return len(self._errors)
 

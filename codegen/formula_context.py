@@ -60,6 +60,8 @@ class Context:
         self.half_bound: set[str] = set()  # assigned in one branch only
         self.to_come: list[Sequence[ast.stmt]] = []  # after each `if` that encloses the statement
         self.assigned: dict[str, ast.AST] = {}
+        self.mistakes: list[YamlError] = []
+        self.unknown: set[str] = set()  # names whose statement has a mistake
         self.read: set[str] = set()
         self.hoisted: list[str] = []
         self.called: dict[str, Operator] = {}

@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from .catalog import Catalog, Operator
-from .errors import Location, suggest
+from .errors import Location, YamlError, YamlErrors, suggest
 from .formula import (
     DECLARATIONS,
     NONE,
@@ -51,6 +51,7 @@ class _Lowering(Expressions):
                         value = Value(value.kind, local)
                 self.names[name] = replace(value, text=name)
                 self.half_bound.discard(name)
+                self.unknown.discard(name)
                 self.assigned.setdefault(name, node)
             case ast.Tuple(elts=targets) | ast.List(elts=targets):
                 if value.kind != "tuple" or value.items is None:
@@ -71,49 +72,64 @@ class _Lowering(Expressions):
         """True if the end cannot be reached. `is_tail`: the last statement gives the result."""
         for i, statement in enumerate(body):
             last = is_tail and i == len(body) - 1
-            match statement:
-                case ast.Return(value=value):
-                    self.finish(self.expr(value) if value is not None else NONE, statement)
-                    if i < len(body) - 1:
-                        self.fail(body[i + 1], "a statement after `return`", "take it out")
-                    return True
-                case ast.Expr(value=value) if last:
-                    self.finish(self.expr(value), statement)
-                    return True
-                case ast.Expr(value=ast.Call() as call):
-                    name = call.func.attr if isinstance(call.func, ast.Attribute) else ""
-                    name = call.func.id if isinstance(call.func, ast.Name) else name
-                    overloads = self.operators.get(name, ())
-                    nothing = bool(overloads) and not any(op.schema.returns for op in overloads)
-                    if not (name.endswith("_") and not name.startswith("__")) and not nothing:
-                        self.fail(
-                            statement,
-                            f"the result of `{ast.unparse(call)}` is lost",
-                            "assign it, or call an in-place operator",
-                        )
-                    self.expr(call)
-                case ast.Assign(targets=[target], value=value):
-                    self.assign(target, self.expr(value), statement)
-                case ast.AugAssign():
-                    self.fail(statement, "an augmented assignment", "write `x = x + ...`, or `x.add_(...)`")
-                case ast.Raise():
-                    self.raise_statement(statement)
-                    return True
-                case ast.If():
-                    self.to_come.append(body[i + 1 :])
-                    ended = self.if_statement(statement, last)
-                    self.to_come.pop()
-                    if ended:
-                        return True
-                case ast.Pass():
-                    pass
-                case _:
-                    self.fail(
-                        statement,
-                        f"`{ast.unparse(statement)}` is not part of a formula",
-                        "write `name = expression`, `if`, in-place calls and a last expression",
-                    )
+            try:
+                ended = self.statement(statement, body[i + 1 :], last)
+            except YamlError as error:
+                self.mistaken(statement, error)
+                ended = last or isinstance(statement, ast.Return)
+            if ended:
+                return True
         return False
+
+    def mistaken(self, statement: ast.stmt, error: YamlError) -> None:
+        """Keeps a mistake, unless it comes of another one; what the statement assigns is known no more."""
+        names = [node for node in ast.walk(statement) if isinstance(node, ast.Name)]
+        if not any(name.id in self.unknown and isinstance(name.ctx, ast.Load) for name in names):
+            self.mistakes.append(error)
+        self.unknown |= {name.id for name in names if isinstance(name.ctx, ast.Store)}
+
+    def statement(self, statement: ast.stmt, rest: Sequence[ast.stmt], is_last: bool) -> bool:
+        match statement:
+            case ast.Return(value=value):
+                self.finish(self.expr(value) if value is not None else NONE, statement)
+                if rest:
+                    self.fail(rest[0], "a statement after `return`", "take it out")
+                return True
+            case ast.Expr(value=value) if is_last:
+                self.finish(self.expr(value), statement)
+                return True
+            case ast.Expr(value=ast.Call() as call):
+                self.call_statement(call, statement)
+            case ast.Assign(targets=[target], value=value):
+                self.assign(target, self.expr(value), statement)
+            case ast.AugAssign():
+                self.fail(statement, "an augmented assignment", "write `x = x + ...`, or `x.add_(...)`")
+            case ast.Raise():
+                self.raise_statement(statement)
+                return True
+            case ast.If():
+                self.to_come.append(rest)
+                ended = self.if_statement(statement, is_last)
+                self.to_come.pop()
+                return ended
+            case ast.Pass():
+                pass
+            case _:
+                self.fail(
+                    statement,
+                    f"`{ast.unparse(statement)}` is not part of a formula",
+                    "write `name = expression`, `if`, in-place calls and a last expression",
+                )
+        return False
+
+    def call_statement(self, call: ast.Call, node: ast.stmt) -> None:
+        name = call.func.attr if isinstance(call.func, ast.Attribute) else ""
+        name = call.func.id if isinstance(call.func, ast.Name) else name
+        overloads = self.operators.get(name, ())
+        nothing = bool(overloads) and not any(op.schema.returns for op in overloads)
+        if not (name.endswith("_") and not name.startswith("__")) and not nothing:
+            self.fail(node, f"the result of `{ast.unparse(call)}` is lost", "assign it, or call an in-place operator")
+        self.expr(call)
 
     def raise_statement(self, node: ast.Raise) -> None:
         """raise ValueError("text"), or an f-string with ints, lists of ints, strings and dtypes"""
@@ -250,49 +266,50 @@ class _Lowering(Expressions):
         self.fail(node, f"{what} is {v.kind}, not {kind}", fix)
 
     def lower(self) -> list[str]:
+        """Raises all the mistakes of the formula: one of each statement."""
         body = parse(self.source, self.location)
-        if not self.statements(body, True):
-            if self.result.form == "status":
-                self.emit("return 0;")
-            else:
-                self.fail(body[-1], "no result", "end the formula, and each branch of a last `if`, with an expression")
+        try:
+            self.end(body, self.statements(body, True))
+        except YamlError as error:
+            self.mistakes.append(error)
+        if len(self.mistakes) > 1:
+            raise YamlErrors(self.mistakes)
+        if self.mistakes:
+            raise self.mistakes[0]
+        return self.hoisted + self.lines
+
+    def end(self, body: Sequence[ast.stmt], ended: bool) -> None:
+        if self.mistakes:
+            return
+        if not ended and self.result.form == "status":
+            self.emit("return 0;")
+        elif not ended:
+            self.fail(body[-1], "no result", "end the formula, and each branch of a last `if`, with an expression")
         for name, node in self.assigned.items():
             if name not in self.read and not name.startswith("_"):
                 self.fail(node, f"'{name}' is assigned and never used", "take it out, or call it `_`")
-        return self.hoisted + self.lines
 
 
-def lower_body(
-    variables: Mapping[str, Variable], text: str, result: Result, catalog: Catalog, location: Location
-) -> list[str]:
-    """The C statements of a formula, without indentation; they end in `return`."""
-    return lower_with_calls(variables, text, result, catalog, location)[0]
+class Lowered:
+    """A formula in C: its statements, which end in `return`, the operators that they call (`calls`: each as often as it
+    is written, a number's and a view's among them) and those that any of its branches dispatches to (`called`).
 
+    Mistakes are raised, or go to the catalogue's list of them.
+    """
 
-def lower_with_calls(
-    variables: Mapping[str, Variable], text: str, result: Result, catalog: Catalog, location: Location
-) -> tuple[list[str], list[Operator]]:
-    """The statements, and the operators that they call."""
-    lowering = _Lowering(variables, text, result, catalog, location)
-    return lowering.lower(), lowering.calls
-
-
-def called_by(
-    variables: Mapping[str, Variable], text: str, result: Result, catalog: Catalog, location: Location
-) -> tuple[Operator, ...]:
-    """The operators that a formula calls, on any of its branches."""
-    lowering = _Lowering(variables, text, result, catalog, location)
-    lowering.lower()
-    return tuple(lowering.called.values())
-
-
-def calls_in(
-    variables: Mapping[str, Variable], text: str, result: Result, catalog: Catalog, location: Location
-) -> tuple[Operator, ...]:
-    """The calls that a formula writes, on all of its branches; a number's and a view's among them."""
-    lowering = _Lowering(variables, text, result, catalog, location)
-    lowering.lower()
-    return tuple(lowering.calls)
+    def __init__(
+        self, variables: Mapping[str, Variable], text: str, result: Result, catalog: Catalog, location: Location
+    ) -> None:
+        lowering = _Lowering(variables, text, result, catalog, location)
+        self.lines: list[str] = []
+        try:
+            self.lines = lowering.lower()
+        except (YamlError, YamlErrors) as error:
+            if catalog.mistakes is None:
+                raise
+            catalog.mistakes.take(error)
+        self.calls: list[Operator] = lowering.calls
+        self.called = tuple(lowering.called.values())
 
 
 def lower_function(
@@ -306,6 +323,6 @@ def lower_function(
     prologue: Sequence[str] = (),
 ) -> str:
     """A static C function that computes the formula; `prologue` makes the variables."""
-    body = [*prologue, *lower_body(variables, text, result, catalog, location)]
+    body = [*prologue, *Lowered(variables, text, result, catalog, location).lines]
     lines = "".join(f"    {line}\n" for line in body)
     return f"static {result.decl}{name}({parameters}) {{\n{lines}}}\n"

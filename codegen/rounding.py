@@ -17,7 +17,7 @@ from collections.abc import Iterable
 from .c_types import c_arguments, c_result, call_arguments
 from .catalog import Catalog, Operator
 from .formula import Result, schema_variables
-from .formula_lower import calls_in
+from .formula_lower import Lowered
 from .model import is_tensor_like
 
 # Primitives that take 16 bits better than float32, or whose operators know themselves.
@@ -78,7 +78,8 @@ def _calls_of(op: Operator, catalog: Catalog) -> tuple[Operator, ...]:
     origin = op.function.origin
     assert origin.composite is not None
     where = origin.at("composite")
-    return calls_in(schema_variables(op.schema), origin.composite, Result.of_schema(op.schema), catalog, where)
+    result = Result.of_schema(op.schema)
+    return tuple(Lowered(schema_variables(op.schema), origin.composite, result, catalog, where).calls)
 
 
 def is_rounded_once(said: str | None, calls: Iterable[Operator], catalog: Catalog) -> bool:

@@ -15,7 +15,7 @@ import ast
 from collections.abc import Mapping
 from typing import NoReturn
 
-from .errors import Location, YamlError, nearest
+from .errors import Location, YamlError, YamlErrors, nearest
 from .scalar_ir import (
     LITERALS,
     Binary,
@@ -60,6 +60,15 @@ class _Typer:
         self.leaf = leaf
         self.location = location
         self.source = source
+        self.mistakes: list[YamlError] = []
+        self.unknown: set[str] = set()  # locals whose line has a mistake
+
+    def mistaken(self, statement: ast.stmt, error: YamlError) -> None:
+        """Keeps a mistake, unless it comes of another one."""
+        names = [node for node in ast.walk(statement) if isinstance(node, ast.Name)]
+        if not any(name.id in self.unknown and isinstance(name.ctx, ast.Load) for name in names):
+            self.mistakes.append(error)
+        self.unknown |= {name.id for name in names if isinstance(name.ctx, ast.Store)}
 
     def fail(self, what: str, fix: str, at: ast.AST | None = None) -> NoReturn:
         text = ast.get_source_segment(self.source, at) if isinstance(at, ast.expr) else None
@@ -365,6 +374,18 @@ class _Typer:
                     return Call(name, (self.cast(value, Kind.T, args[0]),), Kind.T, Kind.R)
                 return value if name == "real" else Const(0, Kind.T)
 
+    def let(self, statement: ast.stmt) -> tuple[str, Expr]:
+        match statement:
+            case ast.Assign(targets=[ast.Name(id=name)], value=value):
+                if name in self.names or name in HELPERS or name in CONSTANTS or name in FORMS:
+                    self.fail(f"'{name}' has a meaning already", "give the local another name")
+                expr = self.type(value)
+                if expr.kind in LITERALS:
+                    expr = self.cast(expr, self.real, value)
+                self.names[name] = Name(expr.kind)
+                return name, expr
+        self.fail(f"`{ast.unparse(statement)}` is not part of the scalar language", "only `name = expression` lines")
+
 
 def parse(source: str, names: Mapping[str, Name], leaf: LeafClass, result: Kind, location: Location) -> Block:
     """Parses and types an expression for one dtype class; the result is converted to `result`."""
@@ -382,22 +403,17 @@ def parse(source: str, names: Mapping[str, Name], leaf: LeafClass, result: Kind,
         typer.fail("no result", "end the block with an expression")
     lets: list[tuple[str, Expr]] = []
     for statement in module.body[:-1]:
-        match statement:
-            case ast.Assign(targets=[ast.Name(id=name)], value=value):
-                if name in typer.names or name in HELPERS or name in CONSTANTS or name in FORMS:
-                    typer.fail(f"'{name}' has a meaning already", "give the local another name")
-                expr = typer.type(value)
-                if expr.kind in LITERALS:
-                    expr = typer.cast(expr, typer.real, value)
-                lets.append((name, expr))
-                typer.names[name] = Name(expr.kind)
-            case _:
-                typer.fail(
-                    f"`{ast.unparse(statement)}` is not part of the scalar language", "only `name = expression` lines"
-                )
+        try:
+            lets.append(typer.let(statement))
+        except YamlError as error:
+            typer.mistaken(statement, error)
     last = module.body[-1]
     assert isinstance(last, ast.Expr)
-    final = typer.type(last.value)
-    if result is Kind.R:
-        result = typer.real
-    return Block(tuple(lets), typer.cast(final, result, last.value), text)
+    final: Expr = Const(0, Kind.T)
+    try:
+        final = typer.cast(typer.type(last.value), typer.real if result is Kind.R else result, last.value)
+    except YamlError as error:
+        typer.mistaken(last, error)
+    if typer.mistakes:
+        raise typer.mistakes[0] if len(typer.mistakes) == 1 else YamlErrors(typer.mistakes)
+    return Block(tuple(lets), final, text)

@@ -4,12 +4,15 @@ in which file.
 
 from __future__ import annotations
 
+import difflib
 import re
+from collections import Counter
 from pathlib import Path
 
 from .catalog import Catalog, Operator, structured_name
+from .emit_backend import native_declarations
 from .emit_seen import Names
-from .errors import ErrorCollector, Location, suggest
+from .errors import ErrorCollector, Location
 from .support import kernels_here
 
 
@@ -25,18 +28,44 @@ def _needed(op: Operator) -> dict[str, Location]:
     return found
 
 
+class _Advice:
+    """What to write for a C function that is not there: its declaration, and the file of its family's other kernels."""
+
+    def __init__(self, catalog: Catalog, csrc: Path) -> None:
+        self.declarations = native_declarations(catalog)
+        self.files = files_of_kernels(catalog, csrc)
+        self.family = {name: family for family, ops in catalog.families().items() for op in ops for name in _needed(op)}
+        texts = (path.read_text() for path in csrc.rglob("*.c"))
+        self.unused = {name for text in texts for name in _DEFINED.findall(text)} - set(self.family)
+        self.folder = csrc.name
+
+    def file(self, name: str) -> str:
+        family = self.family[name]
+        beside = Counter(file for other, file in self.files.items() if self.family.get(other) == family)
+        return beside.most_common(1)[0][0] if beside else f"a file of {self.folder}/native"
+
+    def fix(self, name: str) -> str:
+        meant = difflib.get_close_matches(name, self.unused, n=1, cutoff=0.8)
+        lines = self.declarations[name].strip().splitlines()
+        write = f"write in {self.file(name)}:\n" + "\n".join(f"        {line}" for line in lines)
+        return f"did you mean '{meant[0]}'? If not, {write}" if meant else write
+
+
 def check_sources(catalog: Catalog, csrc: Path) -> None:
     """YamlErrors for what no C file of the tree names, before a compiler runs for minutes to say so."""
     texts = [Names(path.read_text()) for path in sorted(csrc.rglob("*.[ch]"))]
     words = set().union(*(text.words for text in texts))
-    errors = ErrorCollector()
+    missing: dict[str, tuple[Location, Operator]] = {}  # of a group, by the variant that names it, which comes last
     for op in catalog:
         for name, where in _needed(op).items():
-            if name in words or any(text.patterns and name in text for text in texts):
-                continue
-            like = [word for word in words if word.endswith(name[-4:])]
-            fix = suggest(name, like, "write it, as NativeFunctions.h declares it, or mend the name")
-            errors.add(where, f"no C file of {csrc.name}/ has the function {name}, which {op.schema.name} needs", fix)
+            if name not in words and not any(text.patterns and name in text for text in texts):
+                missing[name] = where, op
+    if not missing:
+        return
+    errors, advice = ErrorCollector(), _Advice(catalog, csrc)
+    for name, (where, op) in missing.items():
+        what = f"no C file of {csrc.name}/ has the function {name}, which {op.schema.name} needs"
+        errors.add(where, what, advice.fix(name))
     errors.raise_if_any()
 
 

@@ -24,6 +24,7 @@ import importlib
 import importlib.machinery
 import importlib.util
 import os
+import re
 import shlex
 import stat
 import subprocess
@@ -256,7 +257,19 @@ def load_yaml(
     _put(folder / "derivatives.yaml", derivatives)
     generated = generate(namespace, folder, folder / "generated")
     includes = [folder / "generated", *kwargs.pop("extra_include_paths", ())]
-    return load(namespace, [*generated, *sources], extra_include_paths=includes, verbose=verbose, **kwargs)
+    try:
+        return load(namespace, [*generated, *sources], extra_include_paths=includes, verbose=verbose, **kwargs)
+    except OSError as error:
+        raise OSError(_with_missing(str(error), folder / "generated" / f"{namespace}_kernels.h", sources)) from None
+
+
+def _with_missing(message: str, header: Path, sources: Sequence[str | os.PathLike[str]]) -> str:
+    """The loader's message, which names one symbol, with the declarations of all kernels that no source has."""
+    words = {word for source in sources for word in re.findall(r"\w+", Path(source).read_text())}
+    lines = header.read_text().splitlines() if "undefined symbol" in message else []
+    declared = [(line, re.search(r"(\w+)\(.*\);$", line)) for line in lines]
+    missing = [line for line, match in declared if match and match[1] not in words]
+    return "\n    ".join([f"{message}\nwrite in a file of sources=:", *missing]) if missing else message
 
 
 if __name__ == "__main__":

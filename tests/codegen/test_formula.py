@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from codegen.autograd_nodes import check_gradients_given
-from codegen.catalog import Catalog, build_catalog
+from codegen.catalog import Catalog, build_catalog, every_formula
 from codegen.emit_formula import emit_composite
 from codegen.emit_functions import Kernels
 from codegen.emit_inplace_or_view import emit_inplace_or_view
@@ -17,7 +17,7 @@ from codegen.emit_nodes import emit_nodes
 from codegen.emit_variable_type import emit_variable_type
 from codegen.errors import Location, YamlError, YamlErrors
 from codegen.formula import Result, Slot, Variable, used
-from codegen.formula_lower import lower_body
+from codegen.formula_lower import Lowered
 from codegen.loader import load_derivatives, load_native_functions
 
 OPERATORS = """
@@ -105,7 +105,7 @@ CATALOG = catalog_of()
 
 
 def lower(text: str, result: Result = GRADIENT) -> str:
-    return "\n".join(lower_body(VARIABLES, text, result, CATALOG, HERE))
+    return "\n".join(Lowered(VARIABLES, text, result, CATALOG, HERE).lines)
 
 
 def calls(text: str) -> list[str]:
@@ -469,8 +469,8 @@ def test_mistakes_are_collected() -> None:
     catalog = catalog_of(
         derivatives="\n- name: mul.Tensor(Tensor self, Tensor other) -> Tensor\n  self: grad * othr\n  other: grd\n"
     )
-    with pytest.raises(YamlErrors) as caught:
-        emit_nodes(catalog)
+    with pytest.raises(YamlErrors) as caught, every_formula(catalog) as checked:
+        emit_nodes(checked)
     assert [(e.location.line, e.fix) for e in caught.value.errors] == [
         (3, "did you mean 'other'?"),
         (4, "did you mean 'grad'?"),

@@ -266,6 +266,7 @@ def test_a_kernel_that_no_c_file_has(folder: Path) -> None:
         check_sources(generator.load_catalog(folder), csrc)
     (error,) = mistakes(caught.value)
     assert error.location.line == 4 and "has the function f_mta, which f needs" in error.what
+    assert error.fix.endswith("        /* f(Tensor self) -> Tensor */\n        tp_tensor *f_mta(tp_tensor *self);")
     (folder / "native_functions.yaml").write_text(DISPATCH + "    CPU: f_cpu\n    Meta: f_meta\n")
     check_sources(generator.load_catalog(folder), csrc)
 
@@ -288,3 +289,37 @@ def test_batching_that_is_refused(folder: Path, batching: str, what: str) -> Non
     with pytest.raises(REFUSED) as error:
         generate(folder, operators)
     assert any(what in m.what for m in mistakes(error.value)), mistakes(error.value)
+
+
+ALL_AT_ONCE = """\
+- func: f(Tensor self, Tensor other) -> Tensor
+  composite: |
+    a = self + othr
+    b = a * 2
+    if self.ndim > 2:
+        c = self.bar
+    else:
+        c = undefind(3)
+    b + c
+- func: g(Tensor self) -> Tensor
+  composite: sel * 3
+"""
+
+
+def test_all_mistakes_of_formulas_at_once(folder: Path) -> None:
+    """One of each statement, of every formula; `b = a * 2` and the result have none of their own."""
+    with pytest.raises(REFUSED) as error:
+        generate(folder, ALL_AT_ONCE)
+    found = [(m.location.line, m.what) for m in mistakes(error.value)]
+    assert [line for line, _ in found] == [3, 6, 8, 11], found
+    assert all(name in what for name, (_, what) in zip(("othr", "bar", "undefind", "sel"), found, strict=True)), found
+
+
+def test_all_mistakes_of_scalar_expressions_at_once(folder: Path) -> None:
+    text = "- func: {}(Tensor self) -> Tensor\n  no_gradient: a test\n  pointwise:\n    all: |\n{}"
+    first = text.format("f", "      u = slef * 2\n      v = foo(self)\n      u + v + bar\n")
+    with pytest.raises(REFUSED) as error:
+        generate(folder, first + text.format("g", "      self * baz\n"))
+    found = [m.what for m in mistakes(error.value)]
+    assert len(found) == 3, found
+    assert all(f"'{name}'" in what for name, what in zip(("slef", "foo", "baz"), found, strict=True)), found

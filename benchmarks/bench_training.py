@@ -42,8 +42,10 @@ def torch_cnn() -> Any:
     n = torch.nn
     return n.Sequential(
         n.Conv2d(1, 16, 3, padding=1),
+        n.BatchNorm2d(16),
         n.ReLU(),
         n.Conv2d(16, 32, 3, padding=1),
+        n.BatchNorm2d(32),
         n.ReLU(),
         n.MaxPool2d(2),
         n.Flatten(),
@@ -57,7 +59,7 @@ def torch_cnn() -> Any:
 def step_of_torch(images: Any, labels: Any) -> Callable[[], object]:
     x, y = torch.tensor(images), torch.tensor(labels)
     model = torch_cnn()
-    optimizer = torch.optim.Adam(model.parameters(), lr=2e-3)
+    optimizer = torch.optim.Adam(model.parameters(), lr=4e-3)
     return training_step(model, optimizer, lambda model: torch.nn.functional.cross_entropy(model(x), y))
 
 

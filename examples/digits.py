@@ -1,6 +1,6 @@
 """Trains a classifier on the 1,797 handwritten digits that scikit-learn ships, with nn, optim and a DataLoader.
 
-    python examples/digits.py [--model cnn|mlp] [--optimizer adam|sgd] [--autocast] [--device cpu] [--seeds 10]
+    python examples/digits.py [--model cnn|mlp] [--optimizer sgd|adam] [--autocast] [--device cpu] [--seeds 10]
 
 A fifth of the digits is held out for testing. Prints the accuracy and the time, and saves a picture: the loss curve,
 and the digits that the classifier got wrong, each with its guess and the truth.
@@ -49,27 +49,30 @@ class Mlp(nn.Sequential):
 
 
 class Cnn(nn.Module):
-    """Two 3x3 convolutions of 16 and 32 channels, a 2x2 maximum, one hidden layer with dropout."""
+    """Two 3x3 convolutions of 16 and 32 channels, each normalised over the batch, a 2x2 maximum, one hidden layer with
+    dropout."""
 
     def __init__(self) -> None:
         super().__init__()
         self.conv1 = nn.Conv2d(1, 16, 3, padding=1)
+        self.norm1 = nn.BatchNorm2d(16)
         self.conv2 = nn.Conv2d(16, 32, 3, padding=1)
+        self.norm2 = nn.BatchNorm2d(32)
         self.hidden = nn.Linear(512, 64)
         self.dropout = nn.Dropout(0.25)
         self.scores = nn.Linear(64, CLASSES)
 
     def forward(self, images: tp.Tensor) -> tp.Tensor:
-        x = F.relu(self.conv1(images))
-        x = F.relu(self.conv2(x))
+        x = F.relu(self.norm1(self.conv1(images)))
+        x = F.relu(self.norm2(self.conv2(x)))
         x = F.max_pool2d(x, 2).flatten(1)
         return self.scores(self.dropout(F.relu(self.hidden(x))))
 
 
 MODELS: dict[str, Callable[[], nn.Module]] = {"mlp": Mlp, "cnn": Cnn}
 OPTIMIZERS: dict[str, Callable[[Iterable[tp.Tensor]], optim.Optimizer]] = {
-    "adam": lambda parameters: optim.Adam(parameters, lr=2e-3),
-    "sgd": lambda parameters: optim.SGD(parameters, lr=0.05, momentum=0.9),
+    "adam": lambda parameters: optim.Adam(parameters, lr=4e-3),
+    "sgd": lambda parameters: optim.SGD(parameters, lr=0.1, momentum=0.9),
 }
 
 
@@ -108,6 +111,8 @@ def train(data: TensorDataset, seed: int, args: argparse.Namespace) -> Result:
     loader = DataLoader(training, args.batch, shuffle=True)
     model = MODELS[args.model]().to(args.device)
     optimizer = OPTIMIZERS[args.optimizer](model.parameters())
+    highest = optimizer.param_groups[0]["lr"]
+    schedule = optim.lr_scheduler.OneCycleLR(optimizer, highest, total_steps=args.epochs * len(loader))
     losses: list[float] = []
     start = time.perf_counter()
     progress = tqdm(range(args.epochs), desc=f"seed {seed}", unit="epoch", leave=False)
@@ -119,6 +124,7 @@ def train(data: TensorDataset, seed: int, args: argparse.Namespace) -> Result:
                 loss = F.cross_entropy(model(images.to(args.device)), labels.to(args.device))
             loss.backward()
             optimizer.step()
+            schedule.step()
             total += loss.detach() * len(images)
         losses.append(total.item() / len(training))
         progress.set_postfix(loss=f"{losses[-1]:.4f}")
@@ -165,7 +171,7 @@ def draw(result: Result, path: Path) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--model", choices=MODELS, default="cnn")
-    parser.add_argument("--optimizer", choices=OPTIMIZERS, default="adam")
+    parser.add_argument("--optimizer", choices=OPTIMIZERS, default="sgd")
     parser.add_argument("--autocast", action="store_true", help="train in bfloat16 where that is safe")
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--seeds", type=int, default=1, help="train with seeds 0 to n-1 and report all")

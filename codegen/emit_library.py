@@ -73,11 +73,18 @@ def _qualified(op: Operator) -> str:
 
 
 def _value_handle(op: Operator) -> str:
-    """A call that gives a number: TENSORPY_HANDLE is for tensors."""
+    """A call that gives a number, or several types (boxed): TENSORPY_HANDLE is for tensors."""
     result = c_result(op.schema)
-    assert result.value is not None
     arguments = c_arguments(op.schema)
     given = ", ".join(f"tensorpy_give_{_TAKERS[a.c.code]}({a.name_in_c})" for a in arguments)
+    if result.value is None:
+        return (
+            f"TENSORPY_INLINE int {op.call}({parameters(op.schema)}) {{\n"
+            f"    static const tp_op *found;\n"
+            f"    tp_value args_[] = {{{given}}};\n"
+            f"    if (!found && !(found = tp_find_op({c_string(_qualified(op))}))) return -1;\n"
+            f"    return tp_call(found, args_, results);\n}}\n"
+        )
     member = {"scalar": "number"}.get(result.value.member, result.value.member)
     cast = "(tp_dtype)" if result.value.code == "D" else ""
     return (
@@ -93,7 +100,7 @@ def _value_handle(op: Operator) -> str:
 
 def handle(op: Operator) -> str:
     """The C function that calls an operator."""
-    if c_result(op.schema).kind == "value":
+    if c_result(op.schema).kind in ("value", "values"):
         return f"/* {op.schema} */\n{_value_handle(op)}"
     returned = c_result(op.schema).decl.strip()
     pairs = _pairs(op.schema, lambda i, name: f"p{i}")
@@ -181,12 +188,15 @@ def _head(op: Operator, name: str, *, keyset: bool = False) -> str:
     pairs = ("(tp_keyset, ks), " if keyset else "") + _pairs(op.schema)
     if result.kind == "value":
         pairs += f", ({value_decl(result).strip()} *, result)"
+    if result.kind == "values":
+        pairs += ", (tp_value *, results)"
     return f"TENSORPY_KERNEL({result.decl.strip()}, {name}, {pairs})"
 
 
 def _names(op: Operator) -> str:
     names = [a.name_in_c for a in c_arguments(op.schema)]
-    return ", ".join([*names, "result"] if c_result(op.schema).kind == "value" else names)
+    last = {"value": ["result"], "values": ["results"]}.get(c_result(op.schema).kind, [])
+    return ", ".join([*names, *last])
 
 
 def _formula(op: Operator, catalog: Catalog) -> str:

@@ -66,8 +66,9 @@ def load_library(folder: Path, namespace: str, tree: Path = TREE) -> Catalog:
             what = f"{function.name} asks to be a method, and Tensor has one of this name"
             errors.add(function.at("variants"), what, "write 'variants: function', or name it otherwise")
     errors.raise_if_any()
-    names = {f.name.base for f in own}
-    others = [f for f in expand_autogen(tree_entries, errors) if f.name.base not in names]
+    names = {f.name.base for f in own}  # hide the tree's of the same name, and the copies of its views
+    hidden = names | {f"{name}_copy" for name in names}
+    others = [f for f in expand_autogen(tree_entries, errors) if f.name.base not in hidden]
     derivatives = load_derivatives(sources_of(folder, "derivatives"), own, errors)
     check_derivatives(derivatives, errors)
     check_supported_derivatives(derivatives, errors)
@@ -114,9 +115,11 @@ def _check_operator(op: Operator, errors: ErrorCollector) -> None:
     result = c_result(op.schema)
     if result.value is not None and result.value.member not in ("i", "f", "b"):
         errors.add(where, f"{op.schema.name} returns a number of any kind", "return an int, a float or a bool")
-    if result.kind == "values":
-        what = f"{op.schema.name} gives more than five results, or several types"
-        errors.add(where, what, "return up to five Tensors, a Tensor[], or a number")
+    if result.kind == "values" and any(k.kind != "direct" for k in op.kernels):
+        what = f"{op.schema.name} gives more than five results, or several types, and is no kernel in C"
+        errors.add(
+            where, what, "name a C function in 'dispatch', or return up to five Tensors, a Tensor[], or a number"
+        )
     if op.pointwise is not None and op.pointwise.check is not None:
         what = f"{op.schema.name} has a check, which is a function of tensorpy's own"
         errors.add(function.at("pointwise"), what, "take it out")

@@ -23,9 +23,10 @@ static int refuse_values(const tp_op *op, const tp_value *args) {
     if (reads_element(op->info))
         return tp_batch_refuse(args[0].tensor, "It looks like you're calling .item() on a Tensor, or using one in "
                                                "some data-dependent control flow: it");
-    if (op->info->nreturns && op->info->returns[0].tag != TP_TENSOR && op->info->returns[0].tag != TP_TENSOR_SEQ)
-        return refuse(op, "it gives one number, where each sample has its own. Choose between values with where(), and "
-                          "take numbers out after vmap");
+    for (int i = 0; i < op->info->nreturns; i++)
+        if (op->info->returns[i].tag != TP_TENSOR && op->info->returns[i].tag != TP_TENSOR_SEQ)
+            return refuse(op, "it gives one number, where each sample has its own. Choose between values with where(), "
+                              "and take numbers out after vmap");
     return refuse(op, "We do not support batching operators that can output dynamic shape: the size of what it gives "
                       "depends on the values of a sample, and all samples are computed "
                       "together. Use where() or a mask of fixed size");

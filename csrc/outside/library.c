@@ -195,6 +195,7 @@ static const char *type_of(char code) {
         {'i', "int64_t *"},
         {'d', "double *"},
         {'o', "bool *"},
+        {'v', "tp_value *"},
         {'2', "tp_tensor2"},
         {'3', "tp_tensor3"},
         {'4', "tp_tensor4"},
@@ -206,7 +207,7 @@ static const char *type_of(char code) {
     return "nothing";
 }
 
-/* What a kernel returns, and in `outs` the numbers that it stores through pointers. */
+/* What a kernel returns, and in `outs` what it stores through pointers: numbers, or all its results, boxed ('v'). */
 static char code_of_results(const tp_op_info *info, char *outs) {
     bool all_written = true, all_tensors = true;
     for (int i = 0; i < info->nreturns; i++) {
@@ -219,9 +220,10 @@ static char code_of_results(const tp_op_info *info, char *outs) {
     if (all_tensors && info->nreturns <= 5) return info->nreturns == 1 ? 'T' : (char)('0' + info->nreturns);
     for (int i = 0; i < info->nreturns; i++) {
         const uint8_t tag = info->returns[i].tag;
-        *outs++ = tag == TP_INT ? 'i' : tag == TP_FLOAT ? 'd' : tag == TP_BOOL_ ? 'o' : '?';
+        outs[i] = tag == TP_INT ? 'i' : tag == TP_FLOAT ? 'd' : tag == TP_BOOL_ ? 'o' : 0;
+        outs[i + 1] = 0;
     }
-    *outs = 0;
+    if ((int)strlen(outs) < info->nreturns) strcpy(outs, "v");
     return '0';
 }
 
@@ -241,6 +243,7 @@ int tp_check_codes(const tp_op *op, const char *codes, const char *where) {
         snprintf(what, sizeof what, "argument '%s'", info->args[i].name);
         if (*at != wanted) return wrong_type(op, where, what, wanted, *at);
     }
-    if (strcmp(at, outs) != 0) return wrong_type(op, where, "what follows the arguments", *outs, *at);
+    bool boxed = *outs && strcmp(at, "v") == 0;
+    if (!boxed && strcmp(at, outs) != 0) return wrong_type(op, where, "what follows the arguments", *outs, *at);
     return 0;
 }

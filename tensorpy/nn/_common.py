@@ -17,9 +17,9 @@ Size = int | Sequence[int]
 REDUCTIONS = {"none": 0, "mean": 1, "sum": 2}
 
 
-def reduction_of(word: str) -> int:
+def reduction_of(word: str, fault: str = "is not a valid value for reduction, which") -> int:
     if word not in REDUCTIONS:
-        raise ValueError(f"{word} is not a valid value for reduction, which is one of {', '.join(REDUCTIONS)}")
+        raise ValueError(f"{word} {fault} is one of {', '.join(REDUCTIONS)}")
     return REDUCTIONS[word]
 
 

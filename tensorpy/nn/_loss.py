@@ -231,7 +231,10 @@ def multilabel_soft_margin_loss(
     reduction: str = "mean",
 ) -> Tensor:
     """The mean over the classes of the cross entropy of sigmoid(input) with targets 0 and 1."""
-    how = legacy(size_average, reduce, reduction)
+    if size_average is None and reduce is None:
+        how = reduction_of(reduction, "is not valid: reduction")
+    else:
+        how = legacy(size_average, reduce, reduction)
     return ops._multilabel_soft_margin_loss(input, target, weight, how)
 
 
@@ -316,7 +319,7 @@ def gaussian_nll_loss(
     reduction: str = "mean",
 ) -> Tensor:
     """The negative log-likelihood under normal distributions with means `input` and variances `var`."""
-    how = reduction_of(reduction)
+    how = reduction_of(reduction, "is not valid: reduction")
     spread: Any = ops.full_like(input, var) if isinstance(var, (int, float)) else var
     if spread.shape != input.shape:
         if input.shape[:-1] == spread.shape:

@@ -198,3 +198,60 @@ def test_a_kernel_that_no_source_has(tmp_path: Path) -> None:
     assert str(error.value).endswith(
         "tp_tensor *second_cpu(tp_tensor *self);\n    tp_tensor *third_cpu(tp_tensor *self);"
     )
+
+
+SEVERAL = """\
+- func: split(Tensor self, int k) -> (Tensor, int, float)
+  no_gradient: a test
+  dispatch:
+    CPU: several_split_cpu
+- func: counts(Tensor self) -> (int, float)
+- func: six(Tensor self) -> (Tensor, Tensor, Tensor, Tensor, Tensor, Tensor)
+  no_gradient: a test
+  dispatch:
+    CPU: several_six_cpu
+"""
+
+SEVERAL_IN_C = """\
+#include "several_kernels.h"
+
+int several_split_cpu(tp_tensor *self, int64_t k, tp_value *results) {
+    if (k < 0) return tp_fail(TP_ValueError, "split: %lld", (long long)k);
+    results[0] = (tp_value){.tag = TP_TENSOR, .tensor = tp_retain(self)};
+    results[1] = (tp_value){.tag = TP_INT, .i = k};
+    results[2] = (tp_value){.tag = TP_FLOAT, .f = 0.5};
+    return 0;
+}
+int counts_composite(tp_tensor *self, tp_value *results) {
+    tp_value given[3];
+    if (several_split(self, 7, given) < 0) return -1;
+    tp_release(given[0].tensor);
+    results[0] = given[1];
+    results[1] = given[2];
+    return 0;
+}
+int several_six_cpu(tp_tensor *self, tp_value *results) {
+    for (int i = 0; i < 6; i++) results[i] = (tp_value){.tag = TP_TENSOR, .tensor = tp_retain(self)};
+    return 0;
+}
+"""
+
+
+def test_results_of_several_types(tmp_path: Path) -> None:
+    """Boxed, in C functions; the library's `split` hides the tree's, whose views have copies."""
+    source = tmp_path / "kernels.c"
+    source.write_text(SEVERAL_IN_C)
+    path = load_yaml("several", SEVERAL, sources=[source], build_directory=tmp_path)
+    x = tp.ones(3)
+    first, second, third = tp.ops.several.split(x, 4)
+    assert first is x and (second, third) == (4, 0.5) and tp.ops.several.counts(x) == (7, 0.5)
+    assert [t.shape for t in tp.ops.several.six(x)] == [(3,)] * 6
+    with pytest.raises(ValueError, match="split: -1"):
+        tp.ops.several.split(x, -1)
+    with pytest.raises(RuntimeError, match="it gives one number"):
+        tp.vmap(lambda t: tp.ops.several.split(t, 4)[0])(tp.ones(2, 3))
+    tp.ops.unload_library(path)
+    with pytest.raises(ValueError, match="is no kernel in C"):
+        load_yaml(
+            "several", "- func: f(Tensor self) -> (Tensor, int)\n  composite: self, 1\n", build_directory=tmp_path
+        )

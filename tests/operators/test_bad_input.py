@@ -782,9 +782,9 @@ def test_classes_of_errors_about_indices() -> None:
     for write, what in ((x.index_add, "source tensor shape must match"), (x.index_copy, "slice shapes")):
         with pytest.raises(RuntimeError, match=what):
             write(0, one, tp.ones(1, 3))
-    with pytest.raises(RuntimeError, match="2 indices"):
+    with pytest.raises(RuntimeError, match=r"Number of indices \(2\)"):
         x.index_add(0, two, tp.ones(1, 4))
-    with pytest.raises(IndexError, match="2 indices"):
+    with pytest.raises(IndexError, match=r"Number of indices \(2\)"):
         x.index_copy(0, two, tp.ones(1, 4))
     assert tp.empty(0, 3, dtype=tp.int16).fmod(tp.tensor([5, 0, 1], dtype=tp.int16)).shape == (0, 3)
     assert tp.cosine_similarity(tp.ones(2, dtype=tp.float16), tp.tensor([1, 2]), 0).dtype == tp.float16

@@ -118,6 +118,8 @@ TENSORPY_INLINE tp_value tensorpy_give_opt_bool(tp_opt_bool x) {
 TENSORPY_OUT_TYPE(int64_t, int, TP_INT, i)
 TENSORPY_OUT_TYPE(double, float, TP_FLOAT, f)
 TENSORPY_OUT_TYPE(bool, bool, TP_BOOL_, b)
+/* All results of a kernel that gives several types, boxed. */
+TENSORPY_INLINE tp_value *tensorpy_take_values_out(const tensorpy_frame *f, int i) { return (void)i, f->results; }
 
 /* What a kernel returns, as results. */
 TENSORPY_INLINE int tensorpy_put_tensors(tp_tensor *const *v, int n, tp_value *results) {
@@ -182,6 +184,7 @@ TENSORPY_TYPE_IN_CPP(tp_opt_bool, 'b', opt_bool)
 TENSORPY_TYPE_IN_CPP(int64_t *, 'i', int_out)
 TENSORPY_TYPE_IN_CPP(double *, 'd', float_out)
 TENSORPY_TYPE_IN_CPP(bool *, 'o', bool_out)
+TENSORPY_TYPE_IN_CPP(tp_value *, 'v', values_out)
 #define TENSORPY_RESULT_IN_CPP(T, letter, name)                                                      \
     template <> struct tensorpy_result<T> {                                                          \
         static constexpr char code = letter;                                                         \
@@ -236,8 +239,8 @@ TENSORPY_GIVER(tp_opt_bool, opt_bool)
 #define TENSORPY_TAKE(T, f, i)                                                                            \
     TENSORPY_SELECT(T, tensorpy_take_,                                                                    \
                     TENSORPY_OTHERS(tensorpy_take_keyset, tensorpy_take_int_out, tensorpy_take_float_out, \
-                                    tensorpy_take_bool_out))(f, i)
-#define TENSORPY_OTHERS(k, i, d, o) , tp_keyset : k, int64_t * : i, double * : d, bool * : o
+                                    tensorpy_take_bool_out, tensorpy_take_values_out))(f, i)
+#define TENSORPY_OTHERS(k, i, d, o, v) , tp_keyset : k, int64_t * : i, double * : d, bool * : o, tp_value * : v
 #define TENSORPY_GIVE(T, x) TENSORPY_SELECT(T, tensorpy_give_, )(x)
 enum {
 #define TENSORPY_TYPE(T, letter, name, taken, tag_, member) tensorpy_code_##name = letter,
@@ -247,7 +250,7 @@ enum {
     tensorpy_code_opt_float = 'f',
     tensorpy_code_opt_bool = 'b'
 };
-#define TENSORPY_CODE(T) TENSORPY_SELECT(T, tensorpy_code_, TENSORPY_OTHERS('k', 'i', 'd', 'o'))
+#define TENSORPY_CODE(T) TENSORPY_SELECT(T, tensorpy_code_, TENSORPY_OTHERS('k', 'i', 'd', 'o', 'v'))
 #define TENSORPY_OF_RESULT(R, prefix) \
     _Generic(*(R *)NULL,              \
         tp_tensor *: prefix##tensor,  \

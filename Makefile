@@ -8,7 +8,7 @@ MODEL ?= cnn
 TESTS ?= tests
 SECONDS ?= 300
 
-.PHONY: help setup native driver test test-all ctest fuzz lint format support accuracy torch-names coverage bench demo wheel sanitize tsan oclgrind bc abi c-api clean
+.PHONY: help setup native driver test test-all ctest fuzz lint format support accuracy torch-names coverage bench demo wheel sanitize tsan oclgrind bc abi c-api docs clean
 
 help:
 	@echo "make test      set up, build, run the whole suite (C and Python)"
@@ -17,6 +17,7 @@ help:
 	@echo "make native    rebuild the C half in place"
 	@echo "make lint      clang-format, ruff, mypy, pyright (the stubs too)"
 	@echo "make bench     compare with NumPy (and torch, if installed)"
+	@echo "make docs      build the site of docs/ and a reference of everything: build/docs/html/index.html"
 	@echo "make wheel     build the wheel and check it in an empty environment"
 	@echo "make sanitize  run the suite under AddressSanitizer and UBSan"
 	@echo "make tsan      run the C tests of locks, dispatch, autograd and the allocator under ThreadSanitizer"
@@ -37,7 +38,7 @@ $(BIN)/python:
 # The editable install builds the C half; the stamp is renewed when the project's own description changes.
 $(VENV)/installed: pyproject.toml setup.py | $(BIN)/python
 	$(BIN)/python -m pip install -q "setuptools>=77" "ninja>=1.11" "PyYAML>=6.0"
-	@echo "compiling some four hundred files: two or three minutes"
+	@echo "compiling some six hundred files: two or three minutes"
 	$(BIN)/python setup.py native
 	PYTHONWARNINGS=ignore $(BIN)/python -m pip install -q --no-build-isolation -e ".[test]"
 	touch $@
@@ -85,7 +86,7 @@ $(VENV)/lint: pyproject.toml | $(BIN)/python
 lint: $(VENV)/lint native
 	$(BIN)/ruff check .
 	$(BIN)/mypy codegen
-	$(BIN)/mypy tensorpy tests/typing
+	$(BIN)/mypy --explicit-package-bases tensorpy tests/typing docs/site
 	$(BIN)/pyright --pythonpath $(BIN)/python
 	git ls-files 'csrc/*.c' 'csrc/*.h' 'tests/c/*.c' 'tests/c/*.h' | xargs $(BIN)/clang-format --dry-run -Werror
 
@@ -117,6 +118,17 @@ c-api: $(VENV)/installed
 bench: native
 	$(BIN)/python -m pip install -q matplotlib threadpoolctl
 	$(BIN)/python -m benchmarks --device=$(DEVICE)
+
+$(VENV)/docs: $(VENV)/installed
+	PYTHONWARNINGS=ignore $(BIN)/python -m pip install -q -e ".[docs]" --no-build-isolation
+	touch $@
+
+# A warning is an error: a page outside the tree of contents, a link or name that leads nowhere.
+docs: $(VENV)/docs native
+	$(BIN)/python -m docs.site build/docs/source
+	$(BIN)/python -m sphinx -W --keep-going -q -j auto -c docs -b html build/docs/source build/docs/html
+	$(BIN)/python -m docs.site.links build/docs/html
+	@echo "build/docs/html/index.html"
 
 $(VENV)/demo: $(VENV)/installed
 	PYTHONWARNINGS=ignore $(BIN)/python -m pip install -q -e ".[demo]" --no-build-isolation

@@ -8,7 +8,7 @@ MODEL ?= cnn
 TESTS ?= tests
 SECONDS ?= 300
 
-.PHONY: help setup native driver test test-all ctest fuzz lint format support accuracy torch-names coverage bench demo wheel sanitize tsan oclgrind bc abi c-api docs clean
+.PHONY: help setup native driver test test-all ctest fuzz lint format support accuracy torch-names coverage bench demo wheel sanitize tsan oclgrind bc abi c-api docs pictures clean
 
 help:
 	@echo "make test      set up, build, run the whole suite (C and Python)"
@@ -17,6 +17,7 @@ help:
 	@echo "make native    rebuild the C half in place"
 	@echo "make lint      clang-format, ruff, mypy, pyright (the stubs too)"
 	@echo "make bench     compare with NumPy (and torch, if installed)"
+	@echo "make pictures  draw the pictures of docs/ anew"
 	@echo "make docs      build the site of docs/ and a reference of everything: build/docs/html/index.html"
 	@echo "make wheel     build the wheel and check it in an empty environment"
 	@echo "make sanitize  run the suite under AddressSanitizer and UBSan"
@@ -122,6 +123,9 @@ bench: native
 $(VENV)/docs: $(VENV)/installed
 	PYTHONWARNINGS=ignore $(BIN)/python -m pip install -q -e ".[docs]" --no-build-isolation
 	touch $@
+
+pictures: native
+	$(BIN)/python -m docs.site.pictures docs/pictures
 
 # A warning is an error: a page outside the tree of contents, a link or name that leads nowhere.
 docs: $(VENV)/docs native

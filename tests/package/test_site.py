@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from docs.site import links
+from docs.site import links, pictures
 from docs.site.__main__ import write_sources
 from docs.site.names import Names, Page, escaped, mentioned
 from tensorpy.testing.samples.catalog import CATALOG
@@ -100,3 +100,9 @@ def test_links_that_lead_nowhere_are_found(tmp_path: Path) -> None:
     assert links.main([str(tmp_path)]) == 1
     (tmp_path / "a.html").write_text('<p id="here">')
     assert links.main([str(tmp_path)]) == 0
+
+
+@pytest.mark.parametrize("name", pictures.SAME)
+def test_pictures_are_as_drawn(name: str) -> None:
+    saved = (ROOT / "docs" / "pictures" / name).read_text()
+    assert pictures.SAME[name]().rstrip() + "\n" == saved, "draw them anew: make pictures"

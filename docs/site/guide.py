@@ -29,7 +29,7 @@ def _moved(path: str, source: Path, body: str) -> str:
         return f"{head}{os.path.relpath(inside, os.path.dirname(path))}{anchor})"
 
     parts = FENCED.split(body)
-    return "".join(p if p.startswith("```") else LINK.sub(link, p) for p in parts)
+    return "".join(p.replace("\n\n```", "\n```") if p.startswith("```") else LINK.sub(link, p) for p in parts)
 
 
 def _place(target: Path) -> str:

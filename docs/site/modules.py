@@ -20,7 +20,7 @@ FOLDER = "reference/python"
 
 # The sections of the reference and their modules, each a page. A module of nn.modules has its names in nn.
 SECTIONS = {
-    "Tensors": "tensorpy Tensor linalg fft special signal.windows masked sparse random quasirandom",
+    "Tensors": "tensorpy Tensor functional linalg fft special signal.windows masked sparse random quasirandom",
     "Networks": """
         nn nn.modules.module nn.modules.container nn.modules.linear nn.modules.conv nn.modules.pooling
         nn.modules.padding nn.modules.activation nn.modules.normalization nn.modules.batchnorm
@@ -41,10 +41,11 @@ SECTIONS = {
     "Looking inside": "dispatch profiler utils.viz utils.benchmark utils.flop_counter testing testing.device overrides",
     "Devices and libraries": """
         opencl accelerator backends library ops utils.extension utils.cpp_extension utils.backend_registration
-        cpu cuda
+        cpu cuda mps xpu
     """,
     "Files and processes": """
         serialization storage multiprocessing distributed futures utils.dlpack hub onnx jit compiler types utils.hooks
+        version torch_version
     """,
 }
 

@@ -39,9 +39,9 @@ class Page:
         target.write_text(text)
 
 
-def mentioned(name: str) -> str:
-    """Stands in a draft for the guide's pages that speak of a name."""
-    return MENTIONED.format(name)
+def mentioned(*names: str) -> str:
+    """Stands in a draft for the guide's pages that speak of one of the names."""
+    return MENTIONED.format(",".join(names))
 
 
 @dataclass
@@ -60,7 +60,8 @@ class Names:
 
     def find(self, code: str) -> str | None:
         """The full name that a code span stands for: `tp.add(a, b)`, `nn.Linear`, `tp_def`; None for other words."""
-        code = re.sub(r"\(.*\)$", "", code.strip())
+        code = re.sub(r"^with (.*?)( as \w+)?:$", r"\1", code.strip())
+        code = re.sub(r"\(.*\)$", "", code)
         if code in self.roles:
             return code
         first, _, rest = code.partition(".")
@@ -93,7 +94,7 @@ class Names:
         """The draft's text with links, and the guide's pages in their place."""
 
         def listed(match: re.Match[str]) -> str:
-            pages = self.pages.get(match[1], {})
+            pages = {path: title for name in match[1].split(",") for path, title in self.pages.get(name, {}).items()}
             here = os.path.dirname(draft.path)
             links = (f"[{title}]({os.path.relpath(path, here)})" for path, title in sorted(pages.items()))
             return f"- In the guide: {', '.join(links)}" if pages else ""

@@ -86,7 +86,7 @@ def _entry(base: str, functions: list[PythonFunction], names: Names, depth: int)
     tags = sorted({t for op in signatures.values() for t in op.function.tags})
     where = first.function.origin.location.in_tree
     lines.append(f"- Declared at `{where}`" + (f"; tags: {', '.join(f'`{t}`' for t in tags)}" if tags else ""))
-    lines += [mentioned(name) for name in known]
+    lines.append(mentioned(*known))
     return "\n".join(lines) + "\n"
 
 

@@ -12,6 +12,7 @@ import pytest
 from docs.site import links, pictures
 from docs.site.__main__ import write_sources
 from docs.site.names import Names, Page, escaped, mentioned
+from tensorpy._package.names import MODULES
 from tensorpy.testing.samples.catalog import CATALOG
 
 ROOT = Path(__file__).parents[2]
@@ -42,6 +43,11 @@ def test_each_operator_has_an_entry(sources: dict[str, str]) -> None:
     assert not missing
     for entry in ("py:function} tensorpy.linalg.svd(", "py:function} tensorpy.nn.functional.gelu(", "py:method} tens"):
         assert any(entry in line for line in shown)
+
+
+def test_each_module_has_a_page(sources: dict[str, str]) -> None:
+    pages = {path.removeprefix("reference/python/") for path in sources}
+    assert [m for m in MODULES - {"codegen"} if not any(p.startswith(f"{m}.") for p in pages)] == []
 
 
 def test_each_link_of_a_name_has_its_target(sources: dict[str, str]) -> None:
@@ -76,11 +82,11 @@ def test_code_spans_are_links_where_they_name_something() -> None:
     for name in ("tensorpy.add", "tensorpy.nn.Linear"):
         assert names.add(name)
     assert not names.add("tensorpy.add")
-    text = "# `tp.add`\n\n`tp.add(a, b)`, `nn.Linear`, `add`, [`tp.add`](x.md)\n\n```python\n`tp.add`\n```\n"
-    assert names.links(text) == (
-        "# `tp.add`\n\n{py:obj}`tp.add(a, b) <tensorpy.add>`, {py:obj}`nn.Linear <tensorpy.nn.Linear>`, `add`, "
-        "[`tp.add`](x.md)\n\n```python\n`tp.add`\n```\n"
-    )
+    kept = "[`tp.add`](x.md)\n\n```python\n`tp.add`\n```\n"
+    text = f"# `tp.add`\n\n`tp.add(a, b)`, `nn.Linear`, `with tp.add() as x:`, `add`, {kept}"
+    linked = "{py:obj}`tp.add(a, b) <tensorpy.add>`, {py:obj}`nn.Linear <tensorpy.nn.Linear>`"
+    scope = "{py:obj}`with tp.add() as x: <tensorpy.add>`"
+    assert names.links(text) == f"# `tp.add`\n\n{linked}, {scope}, `add`, {kept}"
     names.collect_mentions([Page("guide/one.md", "# One\n\n```pycon\n>>> tp.add(1)\n```\n")])
     assert names.text(Page("a/b.md", mentioned("tensorpy.add"))) == "- In the guide: [One](../guide/one.md)"
     assert names.text(Page("a/b.md", mentioned("tensorpy.nn.Linear"))) == ""

@@ -38,6 +38,15 @@ def test_examples_on_opencl(page: Path) -> None:
             run_examples(page.name, example)
 
 
+@needs_device
+def test_programs_on_opencl(capsys: pytest.CaptureFixture[str]) -> None:
+    """The programs of docs/opencl.md are parts of one."""
+    names: dict[str, object] = {}
+    for program in re.findall(r"```python\n(.*?)```", (ROOT / "docs" / "opencl.md").read_text(), re.S):
+        exec(program, names)
+    assert float(capsys.readouterr().out) > 0
+
+
 def test_links() -> None:
     """Every relative link of the documentation leads to a file."""
     for page in PAGES:

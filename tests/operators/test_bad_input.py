@@ -12,6 +12,7 @@ import pickle
 import re
 import subprocess
 import sys
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -695,9 +696,11 @@ def test_wrong_arguments_everywhere(part: int, tmp_path: Any) -> None:
     """Every operator with every wrong value in each place: fuzz_operators.py, in a process of its own."""
     journal = tmp_path / "journal"
     journal.write_bytes(b"\0" * 256)
-    program = [sys.executable, "tests/operators/fuzz_operators.py", str(journal), f"{part}/{FUZZ_PARTS}"]
-    environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
-    done = subprocess.run(program, capture_output=True, text=True, timeout=1200, env=environment)
+    fuzz = Path(__file__).parent / "fuzz_operators.py"
+    program = [sys.executable, str(fuzz), str(journal), f"{part}/{FUZZ_PARTS}"]
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(os.path.abspath(folder) for folder in sys.path)}
+    # In a folder of its own: some operators make files of the names that they are given.
+    done = subprocess.run(program, capture_output=True, text=True, timeout=1200, env=environment, cwd=tmp_path)
     last = journal.read_bytes().rstrip(b"\0").decode()
     assert done.returncode == 0, f"at {last}: exit {done.returncode}\n{done.stdout[-3000:]}\n{done.stderr[-1500:]}"
 

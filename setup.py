@@ -28,12 +28,30 @@ def ninja_command() -> list[str]:
     return [str(Path(ninja.BIN_DIR) / "ninja")]
 
 
-def build_native(targets: tuple[str, ...] = ()) -> Path:
-    """Generates and compiles; returns the extension module's path in the build tree."""
+def generate_into(out: Path) -> None:
+    """What the YAML makes, unless it lies there already."""
+    from codegen import stamp
+
+    inputs = stamp.digest(ROOT)
+    if stamp.is_fresh(out, inputs):
+        return
     from codegen.__main__ import generate, load_catalog, write_changed
     from codegen.errors import YamlError, YamlErrors
-    from codegen.ninja_file import Options, write_ninja
     from codegen.sources import check_sources
+
+    try:
+        catalog = load_catalog(ROOT / "yaml")
+        check_sources(catalog, ROOT / "csrc")
+        files = generate(catalog)
+    except (YamlError, YamlErrors) as error:
+        sys.exit(str(error))
+    write_changed(out, files)
+    stamp.write(out, inputs, files)
+
+
+def build_native(targets: tuple[str, ...] = ()) -> Path:
+    """Generates and compiles; returns the extension module's path in the build tree."""
+    from codegen.ninja_file import Options, write_ninja
 
     mode = os.environ.get("TENSORPY_BUILD", "release")
     options = Options(
@@ -44,12 +62,7 @@ def build_native(targets: tuple[str, ...] = ()) -> Path:
         werror=os.environ.get("TENSORPY_WERROR", "") == "1",
         extra=shlex.split(os.environ.get("TENSORPY_CFLAGS", "")),
     )
-    try:
-        catalog = load_catalog(ROOT / "yaml")
-        check_sources(catalog, ROOT / "csrc")
-        write_changed(options.build / "gen", generate(catalog))
-    except (YamlError, YamlErrors) as error:
-        sys.exit(str(error))
+    generate_into(options.build / "gen")
     module = write_ninja(options)
     if subprocess.run([*ninja_command(), "-C", str(options.build), *targets]).returncode != 0:
         sys.exit("tensorpy: the C build failed; the compiler's message is above")

@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 
 from .c_types import NoCType, c_result, c_type
@@ -136,7 +137,14 @@ class Catalog:
 
     def overloads(self, name: str) -> tuple[Operator, ...]:
         """All operators of an unqualified name, in YAML order."""
-        return tuple(op for op in self.by_name.values() if op.schema.name.unqualified == name)
+        return self._overloads.get(name, ())
+
+    @cached_property
+    def _overloads(self) -> dict[str, tuple[Operator, ...]]:
+        found: dict[str, list[Operator]] = {}
+        for op in self.by_name.values():
+            found.setdefault(op.schema.name.unqualified, []).append(op)
+        return {name: tuple(ops) for name, ops in found.items()}
 
     def families(self) -> dict[str, Catalog]:
         """By name: what is compiled together. An operator that is added changes its family alone."""

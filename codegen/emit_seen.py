@@ -39,8 +39,15 @@ class Names:
                 found.add("".join(r"(\w+)" if part in given else re.escape(part) for part in parts))
         return [re.compile(pattern) for pattern in sorted(found)]
 
+    @cached_property
+    def _pasted(self) -> re.Pattern[str]:
+        """Any of the patterns; matches nothing where there are none."""
+        return re.compile("|".join(f"(?:{p.pattern})" for p in self.patterns).replace(r"(\w+)", r"\w+") or r"(?!)")
+
     def __contains__(self, name: str) -> bool:
-        return name in self.words or any(
+        if name in self.words:
+            return True
+        return self._pasted.fullmatch(name) is not None and any(
             match is not None and all(part in self for part in match.groups())
             for match in (pattern.fullmatch(name) for pattern in self.patterns)
         )

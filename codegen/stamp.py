@@ -1,0 +1,51 @@
+"""Whether what is generated is still what the generator would write: a digest of all that it reads, kept beside it.
+
+Of a C file it reads which names there are and what macros paste together, so that an edit inside a kernel, which is
+most of them, generates nothing.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+STAMP = "inputs.sha256"
+
+_WORD = re.compile(r"\b[A-Za-z_]\w*")
+_DIRECTIVE = re.compile(r"^[ \t]*#(?:.*\\\n)*.*", re.M)
+_HEAD = re.compile(r"^[A-Za-z_].*$", re.M)  # where a function begins
+
+
+def _parts(root: Path) -> Iterator[str]:
+    for folder, kind in (("yaml", "*.yaml"), ("codegen", "*.py"), ("csrc", "*.cl")):
+        for path in sorted((root / folder).rglob(kind)):
+            yield f"{path.relative_to(root)}\n{path.read_text()}"
+    for path in sorted((root / "csrc").rglob("*.[ch]")):
+        text = path.read_text()
+        words = " ".join(sorted(set(_WORD.findall(text))))
+        lines = "\n".join([*_DIRECTIVE.findall(text), *_HEAD.findall(text)])
+        yield f"{path.relative_to(root)}\n{words}\n{lines}"
+
+
+def digest(root: Path) -> str:
+    """Of the tree at `root`."""
+    found = hashlib.sha256()
+    for part in _parts(root):
+        found.update(f"{len(part)}\n{part}".encode())
+    return found.hexdigest()
+
+
+def is_fresh(out: Path, inputs: str) -> bool:
+    """Whether `out` has every file that was made of these inputs."""
+    stamp = out / STAMP
+    if not stamp.exists():
+        return False
+    made_of, *names = stamp.read_text().splitlines()
+    return made_of == inputs and all((out / name).exists() for name in names)
+
+
+def write(out: Path, inputs: str, names: Iterable[str]) -> None:
+    """After the files are there, so that a run that is cut off is begun anew."""
+    (out / STAMP).write_text("\n".join([inputs, *sorted(names)]) + "\n")

@@ -1,0 +1,49 @@
+"""When the generator may be left out of a build: nothing that it reads has changed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from codegen import stamp
+
+KERNEL = '#include "Functions.h"\n#define BOTH(n) void n##_cpu(void)\n\nint f_cpu(int x) {\n    return x + 1;\n}\n'
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> Path:
+    for name, text in (("csrc/native/f.c", KERNEL), ("yaml/f.yaml", "- func: f()\n"), ("codegen/a.py", "A = 1\n")):
+        path = tmp_path / name
+        path.parent.mkdir(parents=True)
+        path.write_text(text)
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("file", "text", "same"),
+    [
+        ("csrc/native/f.c", KERNEL.replace("x + 1", "(1 - x) * 7  /* x */"), True),
+        ("csrc/native/f.c", KERNEL.replace("x + 1", "tp_g(x)"), False),
+        ("csrc/native/f.c", KERNEL.replace("n##_cpu", "n##_x"), False),
+        ("csrc/native/f.c", KERNEL.replace("int f_cpu", "static int f_cpu"), False),
+        ("csrc/native/g.c", "", False),
+        ("yaml/f.yaml", "- func: f(int x)\n", False),
+        ("codegen/a.py", "A = 2\n", False),
+    ],
+)
+def test_what_changes_the_digest(tree: Path, file: str, text: str, same: bool) -> None:
+    before = stamp.digest(tree)
+    (tree / file).write_text(text)
+    assert (stamp.digest(tree) == before) == same
+
+
+def test_what_is_fresh(tree: Path) -> None:
+    out = tree / "gen"
+    out.mkdir()
+    assert not stamp.is_fresh(out, "a")
+    (out / "one.c").write_text("")
+    stamp.write(out, "a", ["one.c"])
+    assert stamp.is_fresh(out, "a") and not stamp.is_fresh(out, "b")
+    (out / "one.c").unlink()
+    assert not stamp.is_fresh(out, "a")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import doctest
+import pkgutil
 import re
 from pathlib import Path
 
@@ -45,6 +46,25 @@ def test_programs_on_opencl(capsys: pytest.CaptureFixture[str]) -> None:
     for program in re.findall(r"```python\n(.*?)```", (ROOT / "docs" / "opencl.md").read_text(), re.S):
         exec(program, names)
     assert float(capsys.readouterr().out) > 0
+
+
+def test_named_python_names_exist() -> None:
+    """`tp.x.y` or `tensorpy.x.y` in a page's text is there, or is an operator or device that the page itself adds."""
+    for page in PAGES:
+        text = page.read_text()
+        prose = re.sub(r"```.*?```", "", text, flags=re.S)
+        for name in set(re.findall(r"`(?:tp|tensorpy)\.([A-Za-z_][\w.]*\w)", prose)):
+            first = name.partition(".")[0]
+            if not re.search(rf'"{first}"|func: {first}\(', text):
+                assert is_there(name), f"{page.name} names tensorpy.{name}, which is not there"
+
+
+def is_there(name: str) -> bool:
+    try:
+        pkgutil.resolve_name(f"tensorpy.{name}")
+    except (AttributeError, ModuleNotFoundError):
+        return False
+    return True
 
 
 def test_links() -> None:

@@ -28,11 +28,13 @@ DOCS = Path(__file__).parent.parent / "docs"
 
 
 def cpu_name() -> str:
+    """The kind of CPU, and what tensorpy's loops use of it: the name alone tells little in a virtual machine."""
     try:
         found = re.search(r"model name\s*:\s*(.*)", Path("/proc/cpuinfo").read_text())
     except OSError:
         found = None
-    return found.group(1) if found else platform.processor()
+    name = found.group(1) if found else platform.processor()
+    return f"{name} with {tp.backends.cpu.get_cpu_capability()}"
 
 
 def families(device: str) -> dict[str, str]:
@@ -107,6 +109,7 @@ def main() -> None:
         text = (
             f"# Performance\n\n`make bench` on {cpu_name()}; the smaller the ratio, the faster tensorpy.\n"
             "The errors of the math functions are in [accuracy](accuracy.md).\n\n"
+            "![The ratios of the table, case by case](performance.png)\n\n"
             f"{table(outcomes)}"
         )
         (DOCS / "performance.md").write_text(text)

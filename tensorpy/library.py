@@ -376,7 +376,8 @@ def _make_autograd(op: Any, backward: Callable[..., Any], setup_context: Callabl
         return (None, None, None, *flat)
 
     name = op.__name__.replace("::", "_").replace(".", "_")
-    recorded: Any = type(name, (Function,), {"forward": staticmethod(forward), "backward": staticmethod(run_backward)})
+    methods = {"forward": staticmethod(forward), "backward": staticmethod(run_backward), "_takes_transforms": True}
+    recorded: Any = type(name, (Function,), methods)
 
     def kernel(keyset: int, *args: Any, **kwargs: Any) -> Any:
         flat, lengths = _flatten(args)

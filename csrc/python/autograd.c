@@ -345,7 +345,9 @@ static int replace_grads(PyObject *hook, tp_tensor **slots, int n, PyObject *val
     PyObject *all = PyTuple_Check(value) ? Py_NewRef(value) : PyTuple_Pack(1, value);
     int status = all && PyTuple_GET_SIZE(all) == n ? 0 : -1;
     if (all && status < 0)
-        PyErr_Format(PyExc_RuntimeError, "hook %R must return %d gradients, not %zd", hook, n, PyTuple_GET_SIZE(all));
+        PyErr_Format(PyExc_RuntimeError,
+                     "hook %R has returned an incorrect number of values (got %zd, but expected %d)", hook,
+                     PyTuple_GET_SIZE(all), n);
     for (int i = 0; status == 0 && i < n; i++) status = replace_grad(hook, &slots[i], PyTuple_GET_ITEM(all, i));
     Py_XDECREF(all);
     return status;

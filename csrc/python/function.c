@@ -219,9 +219,10 @@ static PyObject *finish_dirty(function_node *fn, PyObject *o, bool only_output) 
     return Py_NewRef(o);
 }
 
-/* What forward() has said of its arguments and outputs: tuples or NULL. */
+/* What forward() has said of its arguments and outputs: tuples or NULL. The last two are what
+ * setup_context() has saved, and NULL where there is none: it names outputs by the objects that forward() gave. */
 typedef struct {
-    PyObject *dirty, *non_differentiable;
+    PyObject *dirty, *non_differentiable, *saved, *saved_for_forward;
 } marked;
 
 static int check_dirty_returned(const marked *m, PyObject *result) {
@@ -242,6 +243,11 @@ static PyObject *finish_output(const marked *m, function_node *fn, PyObject *con
     if (!tp_py_is_tensor(o)) return fn && tp_node_skip_output(&fn->base) < 0 ? tp_py_raise() : Py_NewRef(o);
     if (holds(m->dirty, o)) return finish_dirty(fn, o, only_output);
     bool given = is_argument(args, nargs, o), without = holds(m->non_differentiable, o);
+    if (given && (holds(m->saved, o) || holds(m->saved_for_forward, o)))
+        return PyErr_Format(PyExc_RuntimeError,
+                            "An input that has been returned as-is as output is being saved for backward. This is not "
+                            "supported if you override setup_context. You should return and save a view of the input "
+                            "instead, e.g. with x.view_as(x) or setup ctx inside the forward function itself.");
     PyObject *out = given ? fresh_view(o) : Py_NewRef(o);
     if (!out || !fn) return out;
     tp_tensor *t = tp_py_tensor_borrow(out);
@@ -355,11 +361,14 @@ static PyObject *apply_function(PyObject *self, PyObject *const *args, Py_ssize_
     tp_tls.grad_disabled = true;
     result = call_forward(cls, ctx_object, with_setup, args, nargs);
     tp_tls.grad_disabled = was_disabled;
-    marked m = {tp_take(ctx->dirty), tp_take(ctx->non_differentiable)}; /* forward() has handed ctx on, maybe */
+    marked m = {tp_take(ctx->dirty), tp_take(ctx->non_differentiable), /* forward() has handed ctx on, maybe */
+                with_setup ? Py_XNewRef(ctx->saved) : NULL, with_setup ? Py_XNewRef(ctx->saved_for_forward) : NULL};
     if (result) outputs = finish_outputs(&m, fn, args, nargs, result);
     if (outputs && fn && save_tensors(ctx, fn, result, outputs) < 0) Py_CLEAR(outputs);
     Py_XDECREF(m.dirty);
     Py_XDECREF(m.non_differentiable);
+    Py_XDECREF(m.saved);
+    Py_XDECREF(m.saved_for_forward);
     if (PyType_Check(cls)) Py_CLEAR(ctx->saved_for_forward); /* else jvp() comes next */
 done:
     if (fn) tp_node_release(&fn->base);

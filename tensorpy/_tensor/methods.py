@@ -20,6 +20,15 @@ def is_tensor(obj: object) -> bool:
     return isinstance(obj, Tensor)
 
 
+def refuse_backward_in_transform() -> None:
+    """The graphs that a transform of functions walks are its own: what backward() wrote into `.grad` would be lost."""
+    if _C._transform(0):
+        raise RuntimeError(
+            "backward() called inside a functorch transform. This is not supported, please use functorch.grad or "
+            "functorch.vjp instead or call backward() outside of functorch transforms."
+        )
+
+
 def backward(
     self: Tensor,
     gradient: Tensor | None = None,
@@ -31,6 +40,7 @@ def backward(
 
     `gradient` is the gradient of this tensor itself; it may be left out for one element. `inputs` restricts the leaves.
     """
+    refuse_backward_in_transform()
     if inputs is not None:
         inputs = (inputs,) if isinstance(inputs, Tensor) else tuple(inputs)
         if not inputs:

@@ -8,6 +8,7 @@ from typing import Any
 from tensorpy import _C
 from tensorpy._C import Tensor
 from tensorpy._tensor import torch_function
+from tensorpy._tensor.methods import refuse_backward_in_transform
 from tensorpy.autograd import function, grad_mode, graph
 from tensorpy.autograd.anomaly import detect_anomaly, set_detect_anomaly
 from tensorpy.autograd.function import Function, NestedIOFunction
@@ -48,6 +49,7 @@ def backward(
     inputs: Tensor | Sequence[Tensor] | None = None,
 ) -> None:
     """Adds the gradients of `tensors` to the `.grad` of the leaves (or of `inputs` only)."""
+    refuse_backward_in_transform()
     outputs = _as_tuple(tensors)
     if inputs is not None and not _as_tuple(inputs):
         raise RuntimeError("`inputs` argument to `backward()` cannot be empty.")

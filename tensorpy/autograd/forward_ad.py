@@ -203,6 +203,11 @@ def apply_function(cls: Any, args: tuple[Any, ...]) -> Any:
     return outputs
 
 
+def _root(a: Any) -> Any:
+    """What an argument is a view of, or itself."""
+    return a._base if isinstance(a, Tensor) and a._is_view() else a
+
+
 def _put(cls: Any, ctx: Any, args: Any, outputs: Any, tangents: list[Tensor | None], number: int) -> None:
     """The tangents of the outputs at one level."""
     given = [
@@ -213,9 +218,21 @@ def _put(cls: Any, ctx: Any, args: Any, outputs: Any, tangents: list[Tensor | No
     values = outputs if isinstance(outputs, tuple) else (outputs,)
     found = moved if isinstance(moved, tuple) else (moved,)
     if len(found) != len(values):
-        raise RuntimeError(f"{cls.__name__}.jvp() gave {len(found)} tangents of {len(values)} outputs")
-    for value, t in zip(values, found, strict=True):
+        raise RuntimeError(
+            f"Function's jvp returned an invalid number of forward gradients (expected {len(values)} but got "
+            f"{len(found)}): {cls.__name__}"
+        )
+    for place, (value, t) in enumerate(zip(values, found, strict=True)):
+        if not (t is None or isinstance(t, Tensor)):
+            got = type(t).__name__
+            raise RuntimeError(f"expected Variable or None (got {got}) for grad output {place}: {cls.__name__}.jvp()")
         if isinstance(value, Tensor) and (value.is_floating_point() or value.is_complex()):
+            viewed = not _C._transform(0) and value._is_view() and any(value._base is _root(a) for a in args)
+            if viewed and t is not None and not t._is_view():
+                raise RuntimeError(
+                    "A custom Function's forward is returning a view (or an input as-is) but the jvp is not returning "
+                    f"a view: {cls.__name__}"
+                )
             _C._set_tangent(value, t, number, any(value is a for a in args))
 
 

@@ -56,6 +56,7 @@ class Function(metaclass=FunctionMeta):
 
     vjp = backward
     generate_vmap_rule = False
+    _takes_transforms = False  # whether a forward() that takes ctx is fine inside of vmap, grad and their kin
 
     @staticmethod
     def jvp(ctx: Any, *tangents: Any) -> Any:
@@ -78,6 +79,8 @@ class Function(metaclass=FunctionMeta):
             bound = inspect.signature(cls.forward).bind(*args, **kwargs)
             bound.apply_defaults()
             args, kwargs = bound.args, bound.kwargs
+        if _C._transform(0):
+            cls._check_transformed(with_setup, kwargs)
         if kwargs:
             raise TypeError(f"{cls.__name__}.apply() takes no keyword arguments, got {', '.join(kwargs)}")
         if _C._vmap_levels():
@@ -88,7 +91,8 @@ class Function(metaclass=FunctionMeta):
         if _C._forward_levels() and forward_ad.has_tangents(args):
             if cls.jvp is Function.jvp:
                 raise NotImplementedError(
-                    f"Trying to use forward AD with {cls.__name__}, which defines no static method jvp(ctx, *tangents)"
+                    "You must implement the jvp function for custom autograd.Function to use it with forward mode AD: "
+                    f"{cls.__name__} defines no static method jvp(ctx, *tangents)"
                 )
             return forward_ad.apply_function(cls, args)
         return _C._apply_function(cls, cls._ctx_class, with_setup, *args)
@@ -98,15 +102,36 @@ class Function(metaclass=FunctionMeta):
         return cls.setup_context is not _no_setup_context
 
     @classmethod
+    def _check_transformed(cls, with_setup: bool, kwargs: dict[str, Any]) -> None:
+        """A call inside of a transform: its context is filled in from outputs that the transform has seen."""
+        if not with_setup and not cls._takes_transforms:
+            raise RuntimeError(
+                "In order to use an autograd.Function with functorch transforms (vmap, grad, jvp, jacrev, ...), it "
+                f"must override the setup_context staticmethod: {cls.__name__} fills in its context in forward()"
+            )
+        if kwargs:
+            raise NotImplementedError(
+                "Run vmap on autograd.Function with kwarg-only args. "
+                f"NYI: {cls.__name__}.apply() takes no keyword arguments inside of a transform, got {', '.join(kwargs)}"
+            )
+
+    @classmethod
     def _apply_batched(cls, args: tuple[Any, ...]) -> Any:
         from tensorpy.func.custom import call_rule, sample_by_sample
 
-        if cls.vmap is not Function.vmap:
+        own = cls.vmap is not Function.vmap
+        if own and cls.generate_vmap_rule:
+            raise RuntimeError(
+                f"You tried to vmap over {cls.__name__}, but it has both generate_vmap_rule=True and an overridden "
+                "vmap staticmethod. Please set generate_vmap_rule=False or delete the overridden vmap staticmethod to "
+                "avoid ambiguity."
+            )
+        if own:
             return call_rule(cls.__name__, cls.vmap, args)
         if not cls.generate_vmap_rule:
             raise RuntimeError(
-                f"{cls.__name__}: a Function under vmap defines a static method vmap(info, in_dims, *args), or sets "
-                "generate_vmap_rule = True"
+                f"You tried to vmap over {cls.__name__}, but it does not have vmap support. Please override and "
+                "implement the vmap staticmethod or set generate_vmap_rule=True."
             )
         return call_rule(cls.__name__, sample_by_sample(cls.apply), args)
 
@@ -135,6 +160,8 @@ class InplaceFunction(Function):
 
 class _NotTwice(Function):
     """Passes gradients on and refuses to be differentiated."""
+
+    _takes_transforms = True
 
     @staticmethod
     def forward(ctx: Any, *grads: Tensor) -> tuple[Tensor, ...]:

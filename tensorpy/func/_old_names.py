@@ -16,7 +16,8 @@ def deprecated(function: Callable[..., Any], now: str | None = None) -> Callable
     @functools.wraps(function)
     def wrapper(*args: Any, **kwargs: Any) -> Any:
         warnings.warn(
-            f"We've integrated functorch into PyTorch: `functorch.{name}` is deprecated. Please use `{where}` instead.",
+            "We've integrated functorch into PyTorch. As the final step of the integration, "
+            f"`functorch.{name}` is deprecated as of PyTorch 2.0: please use `{where}` instead.",
             FutureWarning,
             stacklevel=2,
         )

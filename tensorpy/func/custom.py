@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from tensorpy import _C
 from tensorpy._C import Tensor
-from tensorpy.utils._pytree import broadcast_to_leaves, tree_flatten, tree_leaves, tree_unflatten
+from tensorpy.utils._pytree import broadcast_to_leaves, tree_flatten, tree_leaves, tree_structure, tree_unflatten
 
 
 class VmapInfo(NamedTuple):
@@ -51,11 +51,18 @@ def call_rule(name: str, rule: Callable[..., Any], args: Any) -> Any:
     with _only_below(place):
         returned = rule(VmapInfo(size, randomness), in_dims, *tree_unflatten(physical, spec))
     if not isinstance(returned, tuple) or len(returned) != 2:
-        raise RuntimeError(f"{name}: its rule for vmap returns (outputs, out_dims), got {type(returned).__name__}")
+        raise RuntimeError(
+            "Expected the vmap staticmethod to have two returns, an output and out_dims with pytree structure "
+            f"compatible with the output. Got a {type(returned)} instead: {name}"
+        )
     outputs, out_spec = tree_flatten(returned[0])
     dims = broadcast_to_leaves(returned[1], out_spec)
     if dims is None:
-        raise RuntimeError(f"{name}: out_dims={returned[1]} does not have the structure of the outputs")
+        raise RuntimeError(
+            "The autograd.Function's vmap staticmethod returned an incompatible (output, out_dims) tuple. Expected "
+            f"out_dims={returned[1]} to be compatible with the structure of `output`. out_dims has structure "
+            f"{tree_structure(returned[1])} but output has structure {out_spec}: {name}"
+        )
     return tree_unflatten(
         [o if d is None else _C._vmap_add(o, d, number) for o, d in zip(outputs, dims, strict=True)], out_spec
     )

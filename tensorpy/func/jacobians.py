@@ -104,11 +104,12 @@ def jacrev(
 
 @contextmanager
 def _forward_level() -> Iterator[int]:
-    """A level of forward mode that is open for the length of the block."""
-    number = _C._forward_open()
+    """A level of forward mode that is open for the length of the block, where tangents are computed."""
+    number, enabled = _C._forward_open(), _C._forward_enable(True)
     try:
         yield number
     finally:
+        _C._forward_enable(enabled)
         _C._forward_close(number)
 
 

@@ -13,6 +13,8 @@ from tensorpy.sparse._tensors import coalesce, plain, sparse_of, values_of
 
 
 class _Embedding(Function):
+    _takes_transforms = True
+
     @staticmethod
     def forward(ctx: Any, weight: Tensor, index: Tensor, padding_idx: int) -> Any:
         ctx.index, ctx.size, ctx.padding_idx = index, tuple(weight.shape), padding_idx
@@ -37,6 +39,8 @@ def embedding(weight: Tensor, index: Tensor, padding_idx: int, scale_grad_by_fre
 
 class _EmbeddingBag(Function):
     """Sums (mode 0) or means (1) of bags of rows."""
+
+    _takes_transforms = True
 
     @staticmethod
     def forward(ctx: Any, weight: Tensor, each: Tensor | None, index: Tensor, bags: Any) -> Any:

@@ -38,6 +38,8 @@ def plain(pattern: Pattern, values: Tensor) -> SparseTensor:
 
 
 class _Make(Function):
+    _takes_transforms = True
+
     @staticmethod
     def forward(ctx: Any, values: Tensor, pattern: Pattern) -> Any:
         ctx.pattern = pattern
@@ -50,6 +52,8 @@ class _Make(Function):
 
 
 class _Values(Function):
+    _takes_transforms = True
+
     @staticmethod
     def forward(ctx: Any, sparse: Any) -> Any:
         ctx.pattern = sparse._pattern

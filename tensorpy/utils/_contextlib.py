@@ -52,13 +52,20 @@ class ContextDecorator:
         @functools.wraps(function)
         def wrapper(*args: Any, **kwargs: Any) -> Any:
             generator = function(*args, **kwargs)
-            sent = None
+            go_on, given = generator.send, None
             while True:
                 with self.clone():
                     try:
-                        value = generator.send(sent)
+                        value = go_on(given)
                     except StopIteration as stop:
                         return stop.value
-                sent = yield value
+                try:
+                    go_on, given = generator.send, (yield value)
+                except GeneratorExit:
+                    with self.clone():
+                        generator.close()
+                    raise
+                except BaseException as error:  # what the caller throws in is for the generator
+                    go_on, given = generator.throw, error
 
         return wrapper  # type: ignore[return-value]  # pyright: ignore[reportReturnType]

@@ -160,6 +160,8 @@ def _checkpoint_by_hooks(
 class CheckpointFunction(Function):
     """A part as one operator, whose backward runs the part again."""
 
+    _takes_transforms = True
+
     @staticmethod
     def forward(ctx: Any, function: Callable[..., Any], keep_random: bool, *args: Any) -> Any:
         ctx.function, ctx.surroundings = function, _Surroundings(keep_random, args)

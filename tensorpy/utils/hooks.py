@@ -34,12 +34,15 @@ def warn_if_has_hooks(tensor: Tensor) -> None:
 class _Passing(Function):
     """The identity, whose backward hands the gradients to a function on their way; it may return others."""
 
+    _takes_transforms = True
+
     @staticmethod
     def forward(ctx: Any, function: Callable[[tuple[Any, ...]], tuple[Any, ...]], *tensors: Tensor) -> Any:
         ctx.function = function
         ctx.set_materialize_grads(False)
-        ctx.mark_non_differentiable(*(t for t in tensors if not t.requires_grad))
-        return tuple(t.view_as(t) for t in tensors)
+        passed = tuple(t.view_as(t) for t in tensors)
+        ctx.mark_non_differentiable(*(p for p, t in zip(passed, tensors, strict=True) if not t.requires_grad))
+        return passed
 
     @staticmethod
     def backward(ctx: Any, *grads: Any) -> Any:

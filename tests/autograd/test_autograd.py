@@ -6,6 +6,7 @@ import gc
 import threading
 import time
 import weakref
+from typing import Any
 
 import pytest
 
@@ -412,3 +413,24 @@ def test_gradcheck_looks_at_outputs_that_have_a_gradient() -> None:
     x = tp.ones(2, dtype=tp.float64, requires_grad=True)
     assert tp.autograd.gradcheck(lambda x: (x * 2, x.detach(), x.round().long()), (x,))
     assert not tp.autograd.gradcheck(lambda x: (x.detach(),), (x,), raise_exception=False)
+
+
+def test_a_generator_under_a_grad_mode_hears_its_caller() -> None:
+    seen: list[Any] = []
+
+    @tp.no_grad()
+    def steps() -> Any:
+        try:
+            given = yield 1
+            seen.append((given, tp.is_grad_enabled()))
+            yield 2
+        except KeyError:
+            seen.append(("thrown", tp.is_grad_enabled()))
+            yield 3
+        finally:
+            seen.append(("end", tp.is_grad_enabled()))
+
+    generator = steps()
+    assert (next(generator), generator.send(5), generator.throw(KeyError)) == (1, 2, 3) and tp.is_grad_enabled()
+    generator.close()
+    assert seen == [(5, False), ("thrown", False), ("end", False)] and tp.is_grad_enabled()

@@ -333,10 +333,13 @@ def test_under_autocast() -> None:
 
 class Cube(tp.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, x: tp.Tensor) -> tp.Tensor:
-        ctx.save_for_backward(x)
-        ctx.save_for_forward(x)
+    def forward(x: tp.Tensor) -> tp.Tensor:
         return x**3
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: Any, output: tp.Tensor) -> None:
+        ctx.save_for_backward(*inputs)
+        ctx.save_for_forward(*inputs)
 
     @staticmethod
     def backward(ctx: Any, grad: tp.Tensor) -> tp.Tensor:
@@ -360,8 +363,12 @@ def test_function_with_jvp() -> None:
 def test_function_without_jvp() -> None:
     class Plain(tp.autograd.Function):
         @staticmethod
-        def forward(ctx: Any, x: tp.Tensor) -> tp.Tensor:
+        def forward(x: tp.Tensor) -> tp.Tensor:
             return x * 2
+
+        @staticmethod
+        def setup_context(ctx: Any, inputs: Any, output: tp.Tensor) -> None:
+            pass
 
         @staticmethod
         def backward(ctx: Any, grad: tp.Tensor) -> tp.Tensor:
@@ -369,7 +376,7 @@ def test_function_without_jvp() -> None:
 
     x, t = pair(1, 2)
     assert func.jvp(lambda x: x + Plain.apply(tp.ones(2)), (x,), (t,))[1].tolist() == t.tolist()
-    with pytest.raises(NotImplementedError, match="Plain, which defines no static method jvp"):
+    with pytest.raises(NotImplementedError, match="Plain defines no static method jvp"):
         func.jvp(Plain.apply, (x,), (t,))
 
 

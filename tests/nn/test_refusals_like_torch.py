@@ -39,3 +39,32 @@ def outcome(t: Any, call: str) -> Any:
 def test_calls_are_refused_as_pytorchs(call: str) -> None:
     torch = pytest.importorskip("torch")
     assert outcome(tp, call) == outcome(torch, call)
+
+
+def pooled(t: Any, place: int) -> Any:
+    return t.nn.functional.max_unpool2d(t.ones(1, 1, 2, 2), t.full((1, 1, 2, 2), place), 2)
+
+
+@pytest.mark.parametrize("place", [-1, 16, 99])
+def test_places_outside_of_what_is_unpooled_are_refused(place: int) -> None:
+    with pytest.raises(RuntimeError, match="Found an invalid max index: "):
+        pooled(tp, place)
+
+
+def test_what_needs_no_gradient_comes_through_a_backward_hook_without() -> None:
+    class Parts(tp.nn.Module):
+        def forward(self, a: tp.Tensor, b: tp.Tensor) -> tuple[tp.Tensor, tp.Tensor]:
+            assert a.requires_grad and not b.requires_grad
+            return a + 1, b
+
+    parts = Parts()
+    parts.register_full_backward_hook(lambda module, grad_input, grad_output: None)
+    a, b = parts(tp.ones(2, requires_grad=True), tp.ones(2))
+    assert a.requires_grad and not b.requires_grad
+
+
+def test_hooks_return_as_many_gradients_as_there_are() -> None:
+    linear = tp.nn.Linear(2, 2)
+    linear.register_full_backward_hook(lambda module, grad_input, grad_output: (grad_input[0],) * 2)
+    with pytest.raises(RuntimeError, match="incorrect number of values \\(got 2, but expected 1\\)"):
+        linear(tp.ones(1, 2, requires_grad=True)).sum().backward()

@@ -35,5 +35,7 @@ def call(name: str, function: Callable[..., Any], args: tuple[Any, ...], kwargs:
         return NotImplemented
     keywords = dict(zip(names, numbers, strict=False))
     shown = ", ".join(f"{key}={value}" for key, value in keywords.items())
-    warnings.warn(f"{name}() with numbers before tensors is deprecated: give {shown} by name", stacklevel=2)
+    warnings.warn(
+        f"This overload of {name} is deprecated, with numbers before tensors: give {shown} by name", stacklevel=2
+    )
     return function(*tensors, **keywords, **kwargs)

@@ -14,6 +14,7 @@ from tensorpy import _C
 from tensorpy._C import Size, Tensor
 from tensorpy._C import device as _device
 from tensorpy._C import dtype as _dtype
+from tensorpy._tensor.dtypes import STORAGES
 
 
 def build(name: str, dtype: _dtype, device: _device, args: tuple[Any, ...], size: Any, where: Any) -> Tensor:
@@ -29,6 +30,8 @@ def build(name: str, dtype: _dtype, device: _device, args: tuple[Any, ...], size
                 f"{name}(): expected a tensor of {dtype} on {device.type}, got one of {first.dtype} on {first.device}"
             )
         return first.view_as(first)
+    if len(args) == 1 and isinstance(getattr(first, "_untyped_storage", first), _C.UntypedStorage):
+        return _of_storage(dtype, first)
     if len(args) == 1 and isinstance(first, Size):
         return _C.empty(first, dtype=dtype, device=device)
     if all(isinstance(number, Integral) and not isinstance(number, bool) for number in args):
@@ -38,6 +41,19 @@ def build(name: str, dtype: _dtype, device: _device, args: tuple[Any, ...], size
     raise TypeError(
         f"{name}(): expected sizes, a sequence or a tensor (got {', '.join(type(a).__name__ for a in args)})"
     )
+
+
+def _of_storage(dtype: _dtype, storage: Any) -> Tensor:
+    """A tensor over all of a storage, whose elements have the dtype."""
+    if not isinstance(storage, _C.UntypedStorage):
+        if storage.dtype != dtype:
+            words = {of: word for word, of in STORAGES.items()}
+            raise RuntimeError(
+                f"Expected a Storage of type {words[dtype]} or an UntypedStorage, but got type "
+                f"{words[storage.dtype]} for argument 1 'storage'"
+            )
+        storage = storage.untyped()
+    return _C.empty(0, dtype=dtype, device=storage.device).set_(storage)
 
 
 def _is_array(value: object) -> bool:

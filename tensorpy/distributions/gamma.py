@@ -47,9 +47,9 @@ class Gamma(ExponentialFamily):
         return draws.clamp(min=tp.finfo(draws.dtype).tiny)
 
     def log_prob(self, value: Any) -> Any:
+        value = _C.as_tensor(value, dtype=self.rate.dtype, device=self.rate.device)
         if self._validate_args:
             self._validate_sample(value)
-        value = _C.as_tensor(value, dtype=self.rate.dtype, device=self.rate.device)
         c = self.concentration
         return tp.xlogy(c, self.rate) + tp.xlogy(c - 1, value) - self.rate * value - tp.lgamma(c)
 

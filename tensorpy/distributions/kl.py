@@ -211,6 +211,11 @@ def _pareto(p: Any, q: Any) -> Any:
     return tp.where(p.scale < q.scale, _infinite_like(result), result)
 
 
+@register_kl(Beta, ContinuousBernoulli)
+def _beta_continuous_bernoulli(p: Any, q: Any) -> Any:
+    return -p.entropy() - p.mean * q.logits - tp.log1p(-q.probs) - q._cont_bern_log_norm()
+
+
 @register_kl(ContinuousBernoulli, ContinuousBernoulli)
 def _continuous_bernoulli(p: Any, q: Any) -> Any:
     ours = p._cont_bern_log_norm() + (-p.probs).log1p()

@@ -34,7 +34,7 @@ class Weibull(Distribution):
     @property
     def mode(self) -> Any:
         c = self.concentration
-        return self.scale * ((c - 1) / c).clamp(min=0) ** c.reciprocal()
+        return self.scale * ((c - 1) / c) ** c.reciprocal()
 
     @property
     def variance(self) -> Any:

@@ -14,6 +14,10 @@ from tensorpy.optim.optimizer import Optimizer, ParamsT, check, chosen, number, 
 __all__ = ["LBFGS"]
 
 
+def _number(loss: Any) -> float:
+    return float(loss.detach() if isinstance(loss, Tensor) else loss)
+
+
 class LBFGS(Optimizer):
     """L-BFGS (Nocedal & Wright, algorithm 7.4), with steps of the learning rate or by a line search, "strong_wolfe".
 
@@ -55,7 +59,7 @@ class LBFGS(Optimizer):
     def _evaluated(self, closure: Callable[[], Any], start: list[Tensor], size: float, direction: Tensor) -> Any:
         """Loss and gradient a step away; the parameters go back to where they were."""
         self._move(size, direction)
-        loss, grad = float(closure()), self._flat_grad()
+        loss, grad = _number(closure()), self._flat_grad()
         for p, value in zip(self._params, start, strict=True):
             p.copy_(value)
         return loss, grad
@@ -72,7 +76,7 @@ class LBFGS(Optimizer):
         state.setdefault("func_evals", 0)
         state.setdefault("n_iter", 0)
         first = evaluate()
-        loss, grad = float(first), self._flat_grad()
+        loss, grad = _number(first), self._flat_grad()
         evaluations = 1
         state["func_evals"] += 1
         if _largest(grad) <= group["tolerance_grad"]:
@@ -144,7 +148,7 @@ class LBFGS(Optimizer):
             self._move(size, direction)
             if iteration == group["max_iter"]:
                 return loss, grad, size, 0
-            return float(closure()), self._flat_grad(), size, 1
+            return _number(closure()), self._flat_grad(), size, 1
         if group["line_search_fn"] != "strong_wolfe":
             raise RuntimeError("only 'strong_wolfe' is supported")
         start = [p.clone() for p in self._params]

@@ -78,7 +78,7 @@ class TypedStorage:
 
     def __getitem__(self, index: Any) -> Any:
         if isinstance(index, slice):
-            return TypedStorage(wrap_storage=self._row[index].clone().untyped_storage(), dtype=self.dtype)
+            raise RuntimeError("slices are only supported in UntypedStorage.__getitem__: tolist() gives all elements")
         return self._row[index].item()
 
     def __setitem__(self, index: Any, value: Any) -> None:

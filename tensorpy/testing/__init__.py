@@ -81,7 +81,13 @@ def make_tensor(
     By default over [-9, 9) for floating, complex and signed dtypes, [0, 10) for unsigned ones, {False, True} for bool.
     """
     sizes = tuple(shape[0]) if len(shape) == 1 and not isinstance(shape[0], int) else shape
+    if not isinstance(dtype, _C.dtype):
+        raise TypeError(f"The requested dtype '{dtype}' is not supported by torch.testing.make_tensor()")
     floating = dtype.is_floating_point or dtype.is_complex
+    if requires_grad and not floating:
+        raise ValueError(
+            f"`requires_grad=True` is not supported for boolean and integral dtypes, but got dtype={dtype}"
+        )
     if low is None:
         low = 0 if dtype == _C.bool or (not floating and not dtype.is_signed) else -9
     if high is None:
@@ -89,7 +95,8 @@ def make_tensor(
     low, high = _interval(dtype, low, high)
     if noncontiguous and memory_format is not None:
         raise ValueError("The parameters `noncontiguous` and `memory_format` are mutually exclusive: give one of them")
-    drawn = (*sizes[:-1], 2 * sizes[-1]) if noncontiguous and sizes else sizes
+    noncontiguous = noncontiguous and math.prod(sizes) > 1
+    drawn = (*sizes[:-1], 2 * sizes[-1]) if noncontiguous else sizes
     if dtype.is_complex:
         part = _C.float32 if dtype == _C.complex64 else _C.float64
         result = _C.view_as_complex(_C.empty((*drawn, 2), dtype=part).uniform_(low, high))
@@ -99,12 +106,12 @@ def make_tensor(
         result = _C.empty(drawn, dtype=_C.int64).random_(math.ceil(low), math.ceil(high)).to(dtype)
     if exclude_zero:
         result = result.masked_fill(result == 0, 1)
-    if noncontiguous and sizes:
+    if noncontiguous:
         result = result[..., ::2]
     elif memory_format is not None:
-        result = result.contiguous(memory_format=memory_format)
+        result = result.clone(memory_format=memory_format)
     result = result.to(device=device)
-    return result.requires_grad_() if requires_grad and floating else result
+    return result.requires_grad_() if requires_grad else result
 
 
 def __getattr__(name: str) -> Any:

@@ -112,3 +112,20 @@ def test_make_tensor_refuses_intervals_as_torch(dtype: str, low: float, high: fl
         except ValueError as error:
             said.append(str(error).partition(",")[0])
     assert said[0] == said[1]
+
+
+def test_make_tensor_refuses_and_takes_formats_as_pytorchs() -> None:
+    make = tp.testing.make_tensor
+    with pytest.raises(ValueError, match="`requires_grad=True` is not supported for boolean and integral dtypes"):
+        make(2, dtype=tp.int64, requires_grad=True)
+    assert make(2, 3, dtype=tp.float32, memory_format=tp.preserve_format).is_contiguous()
+    assert make(1, 1, dtype=tp.float32, noncontiguous=True).is_contiguous()
+    assert not make(2, 1, dtype=tp.float32, noncontiguous=True).is_contiguous()
+
+
+def test_sparse_tensors_of_more_specified_values_differ() -> None:
+    twice = tp.sparse_coo_tensor([[0, 0]], [1.0, 2.0], (2,))
+    once = tp.sparse_coo_tensor([[0]], [3.0], (2,))
+    with pytest.raises(AssertionError, match="number of specified values in sparse COO tensors does not match: 2 != 1"):
+        tp.testing.assert_close(twice, once)
+    tp.testing.assert_close(twice.coalesce(), once)

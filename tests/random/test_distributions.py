@@ -591,3 +591,22 @@ def test_divergences_between_families_are_torchs(p: str) -> None:
                 )
                 found.append(t.distributions.kl_divergence(one, other).item())
             assert found[0] == pytest.approx(found[1], rel=1e-9, abs=1e-12), (p, ours, q, theirs)
+
+
+@pytest.mark.parametrize("dtype", [tp.float32, tp.float64])
+def test_draws_of_small_concentrations_stay_inside(dtype: tp.dtype) -> None:
+    tp.manual_seed(0)
+    concentration = tp.full((2000,), 1e-3, dtype=dtype)
+    draws = tp.distributions.Beta(concentration, concentration).sample()
+    assert bool(((draws > 0) & (draws < 1)).all())
+
+
+def test_gamma_takes_numbers() -> None:
+    assert tp.distributions.Chi2(2.0).log_prob(2.0) == tp.distributions.Chi2(2.0).log_prob(tp.tensor(2.0))
+
+
+def test_beta_against_a_continuous_bernoulli() -> None:
+    p, q = tp.distributions.Beta(tp.tensor(1.3), 2.0), tp.distributions.ContinuousBernoulli(tp.tensor(0.3))
+    tp.manual_seed(0)
+    draws = p.sample((200000,))
+    assert abs(tp.distributions.kl_divergence(p, q) - (p.log_prob(draws) - q.log_prob(draws)).mean()) < 5e-3

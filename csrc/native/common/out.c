@@ -25,9 +25,9 @@ int tp_check_given_dtype(const tp_tensor *given, tp_variant variant, tp_dtype dt
     return tp_fail(
         TP_RuntimeError,
         "Expected out tensor to have dtype %s, but got %s instead. Expected object of scalar type %s but got "
-        "scalar type %s for argument 'out'",
+        "scalar type %s for argument 'out': the operation's result requires dtype %s",
         tp_dtype_names[dtype], tp_dtype_names[given->dtype], tp_scalar_type_name(dtype),
-        tp_scalar_type_name((tp_dtype)given->dtype));
+        tp_scalar_type_name((tp_dtype)given->dtype), tp_scalar_type_name(dtype));
 }
 
 int tp_check_given(const tp_tensor *given, tp_variant variant, tp_dtype dtype, tp_device device) {

@@ -11,8 +11,8 @@
 
 tp_tensor *tp_comparable(const char *op, tp_tensor *self, int64_t dim) {
     if (tp_is_complex(self))
-        return tp_fail_null(TP_RuntimeError, "%s: not implemented for complex tensors (dtype %s)", op,
-                            tp_dtype_names[self->dtype]);
+        return tp_fail_null(TP_RuntimeError, "%s: Sort does not support complex dtypes on CPU or elsewhere (dtype %s)",
+                            op, tp_dtype_names[self->dtype]);
     tp_autoref *moved = self->ndim > 1 ? tp_transpose_int(self, dim, -1) : tp_retain(self);
     tp_autoref *wide =
         moved ? tp_to_dtype(moved, tp_compute_dtype((tp_dtype)self->dtype), false, false, TP_NO_FORMAT) : NULL;

@@ -40,6 +40,11 @@ tp_tensor *linalg_matrix_power_composite(tp_tensor *self, int64_t n) {
 
 /* linalg_pinv.atol_rtol_tensor(Tensor self, *, Tensor? atol=None, Tensor? rtol=None, bool hermitian=False) -> Tensor */
 tp_tensor *linalg_pinv_atol_rtol_tensor_composite(tp_tensor *self, tp_tensor *atol, tp_tensor *rtol, bool hermitian) {
+    if (self->ndim < 2)
+        return tp_fail_null(TP_RuntimeError,
+                            "linalg.pinv: expected a tensor with 2 or more dimensions of float, double, cfloat or "
+                            "cdouble types, got %d dimensions",
+                            self->ndim);
     return tp__pinv(self, atol, rtol, hermitian);
 }
 

@@ -14,7 +14,7 @@ typedef enum { FEATURE = 1, SCALED = 2 } kind; /* FEATURE: by channels; SCALED: 
 static int check_dropout(const tp_tensor *input, double p, int k) {
     if (!(p >= 0 && p <= 1))
         return tp_fail(TP_RuntimeError, "dropout probability has to be between 0 and 1, but got %g", p);
-    if (k & FEATURE && input->ndim < 2)
+    if (k == FEATURE && input->ndim < 2)
         return tp_fail(TP_RuntimeError,
                        "Feature dropout requires at least 2 dimensions in the input (a batch and a channel)");
     return 0;

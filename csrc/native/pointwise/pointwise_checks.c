@@ -22,6 +22,11 @@ static bool on_meta(const tp_operand *inputs, int n) {
     return false;
 }
 
+static bool is_complex(const tp_operand *o) {
+    if (o->number) return o->number->kind == TP_SCALAR_COMPLEX;
+    return tp_dtype_categories[o->tensor->dtype] == TP_COMPLEX;
+}
+
 int tp_refuse_alpha(const tp_pointwise *p, const tp_operand *inputs, const tp_scalar *alpha) {
     bool bools = tp_operand_is_bool(&inputs[0]) && tp_operand_is_bool(&inputs[1]);
     if (alpha->kind == TP_SCALAR_BOOL && !bools)
@@ -30,6 +35,9 @@ int tp_refuse_alpha(const tp_pointwise *p, const tp_operand *inputs, const tp_sc
         return tp_fail(TP_RuntimeError,
                        "%s: For integral input tensors, argument alpha must not be a floating point number, got %g",
                        p->name, tp_scalar_double(alpha));
+    if (alpha->kind == TP_SCALAR_COMPLEX && !is_complex(&inputs[0]) && !is_complex(&inputs[1]))
+        return tp_fail(TP_RuntimeError,
+                       "%s: For non-complex input tensors, argument alpha must not be a complex number.", p->name);
     return 0;
 }
 
@@ -61,6 +69,38 @@ int tp_check_one_dtype(const tp_pointwise *p, const tp_operand *inputs, const tp
                            p->name, p->inputs[i], tp_dtype_names[wanted], tp_dtype_names[t->dtype]);
     }
     return 0;
+}
+
+int tp_check_real_step(const tp_pointwise *p, const tp_operand *inputs, const tp_value *params) {
+    if (is_complex(&inputs[0]) || is_complex(&inputs[1]))
+        return tp_fail(TP_RuntimeError, "%s is not yet implemented for complex tensors.", p->name);
+    return tp_check_one_dtype(p, inputs, params);
+}
+
+int tp_check_real_sign(const tp_pointwise *p, const tp_operand *inputs, const tp_value *params) {
+    (void)params;
+    if (!is_complex(&inputs[0])) return 0;
+    return tp_fail(TP_NotImplementedError,
+                   "Unlike NumPy, torch.%s is not intended to support complex numbers. Please use torch.sgn instead.",
+                   p->name);
+}
+
+int tp_check_real_sign_bit(const tp_pointwise *p, const tp_operand *inputs, const tp_value *params) {
+    (void)params;
+    if (!is_complex(&inputs[0])) return 0;
+    return tp_fail(TP_NotImplementedError, "%s is not implemented for complex tensors.", p->name);
+}
+
+int tp_check_real_rounding(const tp_pointwise *p, const tp_operand *inputs, const tp_value *params) {
+    (void)params;
+    if (!is_complex(&inputs[0])) return 0;
+    return tp_fail(TP_NotImplementedError, "%s is not supported for complex inputs", p->name);
+}
+
+int tp_check_nonnegative_order(const tp_pointwise *p, const tp_operand *inputs, const tp_value *params) {
+    (void)inputs;
+    if (params[0].i >= 0) return 0;
+    return tp_fail(TP_RuntimeError, "%s(n, x) does not support negative n.", p->name);
 }
 
 int tp_check_mask(const tp_pointwise *p, const tp_operand *inputs, const tp_value *params) {

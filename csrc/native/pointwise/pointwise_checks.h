@@ -25,8 +25,16 @@ TP_INLINE int tp_check_negation(const tp_pointwise *p, const tp_operand *inputs,
     (void)params;
     return tp_unlikely(tp_operand_is_bool(&inputs[0])) ? tp_refuse_negation(p) : 0;
 }
-/* lerp, heaviside: nothing is promoted; but the weight of lerp may be a number of another dtype in a tensor. */
+/* lerp: nothing is promoted; but the weight of lerp may be a number of another dtype in a tensor. */
 int tp_check_one_dtype(const tp_pointwise *p, const tp_operand *inputs, const tp_value *params);
+/* heaviside: the same of real numbers. */
+int tp_check_real_step(const tp_pointwise *p, const tp_operand *inputs, const tp_value *params);
+/* sign, signbit, floor and its kin: real numbers, and what to call for others. */
+int tp_check_real_sign(const tp_pointwise *p, const tp_operand *inputs, const tp_value *params);
+int tp_check_real_sign_bit(const tp_pointwise *p, const tp_operand *inputs, const tp_value *params);
+int tp_check_real_rounding(const tp_pointwise *p, const tp_operand *inputs, const tp_value *params);
+/* polygamma: how many derivatives. */
+int tp_check_nonnegative_order(const tp_pointwise *p, const tp_operand *inputs, const tp_value *params);
 /* masked_fill: a boolean mask. */
 int tp_check_mask(const tp_pointwise *p, const tp_operand *inputs, const tp_value *params);
 /* addcdiv: no quotient of two integers. */

@@ -83,7 +83,14 @@ tp_tensor *_standard_gamma_dense(tp_tensor *self, tp_generator *generator) {
     return positive ? tp_narrow_steal(tp_take(positive), dtype) : NULL;
 }
 
-/* Gamma draws over their sum.
+/* The largest number of a dtype below 1. */
+static double below_one(tp_dtype dtype) {
+    if (dtype == TP_BFLOAT16) return 1 - 0x1p-8;
+    if (dtype == TP_FLOAT16) return 1 - 0x1p-11;
+    return dtype == TP_FLOAT32 ? 1 - 0x1p-24 : 1 - 0x1p-53;
+}
+
+/* Gamma draws over their sum, inside of (0, 1): a density is finite there.
  * _sample_dirichlet(Tensor self, Generator? generator=None) -> Tensor */
 tp_tensor *_sample_dirichlet_dense(tp_tensor *self, tp_generator *generator) {
     tp_dtype dtype = (tp_dtype)self->dtype;
@@ -92,7 +99,7 @@ tp_tensor *_sample_dirichlet_dense(tp_tensor *self, tp_generator *generator) {
     tp_autoref *positive = draws ? tp_clamp_min(draws, TP_SCALAR_F(tiny_of((tp_dtype)draws->dtype))) : NULL;
     tp_autoref *total = positive ? tp_sum_dim_IntList(positive, TP_INTS(-1), true, TP_NO_DTYPE) : NULL;
     tp_autoref *shares = total ? tp_div_Tensor(positive, total) : NULL;
-    tp_autoref *kept = shares ? tp_clamp_min(shares, TP_SCALAR_F(tiny_of(dtype))) : NULL;
+    tp_autoref *kept = shares ? tp_clamp(shares, TP_SCALAR_F(tiny_of(dtype)), TP_SCALAR_F(below_one(dtype))) : NULL;
     return kept ? tp_narrow_steal(tp_take(kept), dtype) : NULL;
 }
 

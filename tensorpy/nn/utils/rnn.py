@@ -127,6 +127,8 @@ def pack_padded_sequence(
     if not isinstance(lengths, Tensor):
         lengths = _C.tensor(lengths, dtype=_C.int64)
     lengths = lengths.to(device="cpu", dtype=_C.int64)
+    if not input.numel():
+        raise RuntimeError("Cannot pack empty tensors.")
     order = None
     if not enforce_sorted:
         lengths, order = _C.sort(lengths, descending=True)
@@ -145,7 +147,8 @@ def pack_padded_sequence(
     if wanted != sorted(wanted, reverse=True):
         raise RuntimeError(
             "`lengths` array must be sorted in decreasing order when `enforce_sorted` is True. You can pass "
-            "`enforce_sorted=False` to pack_padded_sequence and/or pack_sequence to sidestep this requirement."
+            "`enforce_sorted=False` to pack_padded_sequence and/or pack_sequence to sidestep this requirement "
+            "if you do not need ONNX exportability."
         )
     if wanted[0] > steps.shape[0]:
         raise RuntimeError(f"Expected lengths of at most {steps.shape[0]} steps, but got {wanted[0]}")

@@ -42,6 +42,11 @@ def _refuse_two_values(tensors: dict[str, Tensor], places: dict[str, list[tuple[
 @contextmanager
 def _replaced(module: Any, tensors: dict[str, Tensor], tie_weights: bool, strict: bool) -> Iterator[None]:
     places = _places(module, tie_weights)
+    for name, tensor in tensors.items():
+        if not name.rpartition(".")[2]:
+            raise KeyError(f"tensor name can't be empty string: '{name}'")
+        if tensor is not None and not isinstance(tensor, Tensor):
+            raise TypeError(f"{tensor} is not an instance of torch.Tensor: '{name}'")
     unknown = [name for name in tensors if name not in places]
     missing = sorted(name for name in places if name not in tensors and strict)
     if missing or (strict and unknown):

@@ -7,8 +7,8 @@ deque, Size and the types that are registered; anything else is a leaf, None amo
 from __future__ import annotations
 
 from collections import OrderedDict, defaultdict, deque, namedtuple
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, fields, is_dataclass
 from typing import Any, NamedTuple
 
 from tensorpy import _C
@@ -16,6 +16,7 @@ from tensorpy import _C
 Context = Any
 PyTree = Any
 FlattenFunc = Callable[[Any], "tuple[list[Any], Context]"]
+DumpableContext = Any
 UnflattenFunc = Callable[["Iterable[Any]", Context], Any]
 
 
@@ -27,7 +28,16 @@ class NodeDef(NamedTuple):
     unflatten_fn: UnflattenFunc
 
 
+class _Form(NamedTuple):
+    """How the nodes of a container are text: the container's name there, and its context as JSON has it."""
+
+    name: str
+    dump: Callable[[Context], DumpableContext]
+    load: Callable[[DumpableContext], Context]
+
+
 SUPPORTED_NODES: dict[Any, NodeDef] = {}
+_FORMS: dict[Any, _Form] = {}  # of those that have a name as text
 _KEYED: dict[Any, Callable[[Any], tuple[Any, Context]]] = {}  # gives ([(key, child), ...], context)
 
 
@@ -43,10 +53,55 @@ def register_pytree_node(
 ) -> None:
     """Makes a class a container: `flatten_fn(it)` gives (children, context), `unflatten_fn(children, context)` it."""
     if cls in SUPPORTED_NODES:
-        raise ValueError(f"{cls} is already registered as a pytree node")
+        raise ValueError(f"{cls} is already registered as pytree node.")
+    if (to_dumpable_context is None) != (from_dumpable_context is None):
+        raise ValueError(f"Both to_dumpable_context and from_dumpable_context for {cls} must be None or registered.")
     SUPPORTED_NODES[cls] = NodeDef(cls, flatten_fn, unflatten_fn)
+    if serialized_type_name is not None:
+        _FORMS[cls] = _Form(
+            serialized_type_name, to_dumpable_context or _dump_context, from_dumpable_context or _load_context
+        )
     if flatten_with_keys_fn is not None:
         _KEYED[cls] = flatten_with_keys_fn
+
+
+def _deregister_pytree_node(cls: type[Any]) -> None:
+    """Makes a class a leaf again."""
+    for table in (SUPPORTED_NODES, _FORMS, _KEYED):
+        table.pop(cls, None)
+
+
+def _dump_context(context: Context) -> str:
+    import json
+
+    try:
+        return json.dumps(context)
+    except TypeError as error:
+        raise TypeError(
+            "Unable to serialize context. Please make the context json dump-able, or register a custom serializer "
+            "using _register_pytree_node."
+        ) from error
+
+
+def _load_context(text: DumpableContext) -> Context:
+    import json
+
+    return json.loads(text)
+
+
+def is_namedtuple_class(cls: Any) -> bool:
+    """Whether a type is one of collections.namedtuple, or a subclass of one."""
+    return isinstance(cls, type) and _is_namedtuple(cls)
+
+
+def is_namedtuple(obj: Any) -> bool:
+    """Whether a value is a named tuple, or a type of them."""
+    return is_namedtuple_class(obj if isinstance(obj, type) else type(obj))
+
+
+def is_namedtuple_instance(obj: Any) -> bool:
+    """Whether a value is a named tuple."""
+    return is_namedtuple_class(type(obj))
 
 
 def _is_namedtuple(cls: type[Any]) -> bool:
@@ -115,6 +170,11 @@ class TreeSpec:
     def num_children(self) -> int:
         return len(self.children_specs)
 
+    @property
+    def num_nodes(self) -> int:
+        """How many containers and leaves there are, the tree itself among them."""
+        return 1 + sum(child.num_nodes for child in self.children_specs)
+
     def __post_init__(self) -> None:
         object.__setattr__(self, "children_specs", tuple(self.children_specs))  # a list may be given
 
@@ -138,6 +198,36 @@ class TreeSpec:
         """The tree with these leaves."""
         return tree_unflatten(leaves, self)
 
+    def flatten_up_to(self, tree: PyTree) -> list[PyTree]:
+        """What a tree of this form, or of a deeper one, has where this has leaves."""
+        found: list[PyTree] = []
+        self._collect(tree, found)
+        return found
+
+    def _collect(self, tree: PyTree, found: list[PyTree]) -> None:
+        if self.type is None:
+            found.append(tree)
+            return
+        kind = _get_node_type(tree)
+        both = {self.type, kind} <= _DICTIONARIES
+        if kind is not self.type and not both:
+            raise ValueError(f"Node type mismatch; expected {self.type!r}, but got {type(tree)!r}.")
+        children, context = (_node_of(tree) or _NAMEDTUPLE).flatten_fn(tree)
+        if len(children) != self.num_children:
+            raise ValueError(f"Node arity mismatch; expected {self.num_children}, but got {len(children)}.")
+        if both:
+            keys = self.context[1] if self.type is defaultdict else self.context
+            missing, extra = set(keys) - set(tree), set(tree) - set(keys)
+            if missing:
+                raise ValueError(f"Node keys mismatch; missing key(s): {missing}; extra key(s): {extra}.")
+            children = [tree[key] for key in keys]
+        elif context != self.context:
+            raise ValueError(
+                f"Node context mismatch for custom node type {self.type!r}: {context} is not {self.context}"
+            )
+        for spec, child in zip(self.children_specs, children, strict=True):
+            spec._collect(child, found)
+
     def _build(self, leaves: Any) -> PyTree:
         if self.type is None:
             return next(leaves)
@@ -153,6 +243,37 @@ class LeafSpec(TreeSpec):
 
 
 _LEAF = LeafSpec()
+_DICTIONARIES = {dict, OrderedDict, defaultdict}
+BUILTIN_TYPES = frozenset({tuple, list, dict, namedtuple, OrderedDict, defaultdict, deque})
+
+
+def treespec_leaf() -> TreeSpec:
+    """The spec of a leaf."""
+    return _LEAF
+
+
+def treespec_tuple(iterable: Iterable[TreeSpec] = (), /) -> TreeSpec:
+    """The spec of a tuple of trees."""
+    return TreeSpec(tuple, None, tuple(iterable))
+
+
+def treespec_dict(mapping: Any = (), /, **kwargs: TreeSpec) -> TreeSpec:
+    """The spec of a dictionary of trees."""
+    specs = dict(mapping, **kwargs)
+    return TreeSpec(dict, list(specs), tuple(specs.values()))
+
+
+def _check_spec(treespec: Any) -> None:
+    if not isinstance(treespec, TreeSpec):
+        raise TypeError(f"Expected `treespec` to be an instance of PyTreeSpec but got item of type {type(treespec)}.")
+
+
+def tree_is_leaf(tree: PyTree, is_leaf: Callable[[PyTree], bool] | None = None) -> bool:
+    """Whether a tree is a leaf."""
+    return (is_leaf is not None and is_leaf(tree)) or _node_of(tree) is None
+
+
+_is_leaf = tree_is_leaf
 
 
 def _take_apart(tree: PyTree, is_leaf: Callable[[PyTree], bool] | None, leaves: list[Any]) -> TreeSpec:
@@ -174,9 +295,13 @@ def tree_flatten(tree: PyTree, is_leaf: Callable[[PyTree], bool] | None = None) 
 
 def tree_unflatten(leaves: Iterable[Any], treespec: TreeSpec) -> PyTree:
     """The tree of a spec with these leaves."""
+    _check_spec(treespec)
     given = list(leaves)
     if len(given) != treespec.num_leaves:
-        raise ValueError(f"tree_unflatten(): {len(given)} leaves for a spec of {treespec.num_leaves}")
+        raise ValueError(
+            f"treespec.unflatten(leaves): `leaves` has length {len(given)} but the spec refers to a pytree that holds "
+            f"{treespec.num_leaves} items ({treespec})."
+        )
     return treespec._build(iter(given))
 
 
@@ -185,7 +310,14 @@ def tree_leaves(tree: PyTree, is_leaf: Callable[[PyTree], bool] | None = None) -
     return tree_flatten(tree, is_leaf)[0]
 
 
-tree_iter = tree_leaves
+def tree_iter(tree: PyTree, is_leaf: Callable[[PyTree], bool] | None = None) -> Iterator[Any]:
+    """What is in a tree, one at a time."""
+    yield from tree_leaves(tree, is_leaf)
+
+
+def arg_tree_leaves(*args: PyTree, **kwargs: PyTree) -> list[Any]:
+    """What is in the arguments of a call."""
+    return tree_leaves([*args, *kwargs.values()])
 
 
 def tree_structure(tree: PyTree, is_leaf: Callable[[PyTree], bool] | None = None) -> TreeSpec:
@@ -198,12 +330,7 @@ def tree_map(
 ) -> PyTree:
     """The tree with func of each leaf, and of those of the other trees in its place."""
     leaves, spec = tree_flatten(tree, is_leaf)
-    others = []
-    for rest in rests:
-        found, shape = tree_flatten(rest, is_leaf)
-        if shape != spec:
-            raise ValueError(f"tree_map(): the trees differ: {spec} and {shape}")
-        others.append(found)
+    others = [spec.flatten_up_to(rest) for rest in rests]
     return tree_unflatten([func(*each) for each in zip(leaves, *others, strict=True)], spec)
 
 
@@ -220,6 +347,22 @@ def tree_map_only(
 ) -> PyTree:
     """tree_map over the leaves of a type, or of one of a tuple of types; others stay."""
     return tree_map(lambda leaf: func(leaf) if isinstance(leaf, kind) else leaf, tree, is_leaf=is_leaf)
+
+
+def map_only(kind: Any, /) -> Callable[[Callable[[Any], Any]], Callable[[Any], Any]]:
+    """Decorates a function of one value: what is not of the type, or of one of the types, stays as it is."""
+
+    def decorated(func: Callable[[Any], Any]) -> Callable[[Any], Any]:
+        return lambda value: func(value) if isinstance(value, kind) else value
+
+    return decorated
+
+
+def tree_map_only_(
+    kind: Any, func: Callable[[Any], Any], tree: PyTree, is_leaf: Callable[[PyTree], bool] | None = None
+) -> PyTree:
+    """Calls func with each leaf of a type, or of one of a tuple of types; the tree itself."""
+    return tree_map_(map_only(kind)(func), tree, is_leaf=is_leaf)
 
 
 def broadcast_to_leaves(tree: PyTree, treespec: TreeSpec) -> list[Any] | None:
@@ -372,6 +515,11 @@ def _keys(tree: PyTree, count: int) -> list[Any]:
         return [MappingKey(key) for key in tree]
     if _is_namedtuple(type(tree)):
         return [GetAttrKey(name) for name in type(tree)._fields]
+    if not isinstance(tree, (list, tuple, deque)):
+        raise ValueError(
+            f"Did not find a flatten_with_keys_fn for type: {type(tree)}. Please pass a flatten_with_keys_fn argument "
+            "to register_pytree_node."
+        )
     return [SequenceKey(i) for i in range(count)]
 
 
@@ -419,34 +567,147 @@ def _register_pytree_node(cls: type[Any], flatten_fn: FlattenFunc, unflatten_fn:
         register_pytree_node(cls, flatten_fn, unflatten_fn, **options)
 
 
+def register_dataclass(
+    cls: type[Any],
+    *,
+    field_names: Sequence[str] | None = None,
+    drop_field_names: Sequence[str] = (),
+    serialized_type_name: str | None = None,
+) -> None:
+    """Makes a dataclass a container of its fields, or of those named; the class is made of these alone."""
+    own = [f.name for f in fields(cls) if f.init] if is_dataclass(cls) else []
+    if field_names is None:
+        if not own:
+            raise ValueError(f"field_names must be specified with a list of all fields used to initialize {cls}")
+        field_names = [name for name in own if name not in drop_field_names]
+    elif own and set(field_names) | set(drop_field_names) != set(own):
+        raise ValueError(f"field_names {list(field_names)} are not the fields of {cls}: {own}")
+    names = list(field_names)
+
+    def flatten(value: Any) -> tuple[list[Any], Context]:
+        return [getattr(value, name) for name in names], names
+
+    register_pytree_node(
+        cls,
+        flatten,
+        lambda children, context: cls(**dict(zip(context, children, strict=True))),
+        serialized_type_name=serialized_type_name,
+        flatten_with_keys_fn=lambda value: ([(GetAttrKey(name), getattr(value, name)) for name in names], names),
+    )
+
+
 # ---- specs as text ----
 
 
+_FORMS.update(
+    (cls, _Form(name, _dump_context, _load_context))
+    for cls, name in (
+        (list, "builtins.list"),
+        (tuple, "builtins.tuple"),
+        (dict, "builtins.dict"),
+        (OrderedDict, "collections.OrderedDict"),
+        (deque, "collections.deque"),
+    )
+)
+_NAMED_TUPLES: dict[type[Any], str] = {}  # their names as text
+_FACTORIES = {t.__name__: t for t in (list, dict, set, tuple, int, float, str, bool)}  # of defaultdicts that are text
+
+
+def _register_namedtuple(cls: type[Any], *, serialized_type_name: str) -> None:
+    """Gives a class of named tuples a name as text."""
+    _NAMED_TUPLES[cls] = serialized_type_name
+
+
+def _named_tuple_dump(cls: Context) -> DumpableContext:
+    if cls not in _NAMED_TUPLES:
+        raise NotImplementedError(
+            f"Can't serialize TreeSpec of namedtuple class {cls} because we didn't register a serializated_type_name. "
+            "Please register using `_register_namedtuple`."
+        )
+    return _NAMED_TUPLES[cls]
+
+
+def _named_tuple_load(name: DumpableContext) -> Context:
+    for cls, known in _NAMED_TUPLES.items():
+        if known == name:
+            return cls
+    raise NotImplementedError(f"Deserializing {name} in pytree is not registered.")
+
+
+def _defaultdict_dump(context: Context) -> DumpableContext:
+    factory, keys = context
+    return {
+        "default_factory_module": factory.__module__,
+        "default_factory_name": factory.__qualname__,
+        "dict_context": keys,
+    }
+
+
+def _defaultdict_load(form: DumpableContext) -> Context:
+    module, name = form["default_factory_module"], form["default_factory_name"]
+    if module != "builtins" or name not in _FACTORIES:
+        raise NotImplementedError(f"Deserializing a defaultdict of {module}.{name} is not done: a text imports nothing")
+    return _FACTORIES[name], form["dict_context"]
+
+
+_FORMS[namedtuple] = _Form("collections.namedtuple", _named_tuple_dump, _named_tuple_load)
+_FORMS[defaultdict] = _Form("collections.defaultdict", _defaultdict_dump, _defaultdict_load)
+
+
+def _check_protocol(protocol: Any) -> None:
+    if protocol != 1:
+        raise ValueError(f"Unknown protocol {protocol}. Available protocols: [1]")
+
+
+def _dumped(spec: TreeSpec) -> Any:
+    if spec.type is None:
+        return {"type": None, "context": None, "children_spec": []}
+    form = _FORMS.get(spec.type)
+    if form is None:
+        raise NotImplementedError(
+            f"No registered serialization name for {spec.type} found. Please update your _register_pytree_node call "
+            "with a `serialized_type_name` kwarg."
+        )
+    return {
+        "type": form.name,
+        "context": form.dump(spec.context),
+        "children_spec": [_dumped(child) for child in spec.children_specs],
+    }
+
+
+def _loaded(text: Any) -> TreeSpec:
+    name = text["type"]
+    if name is None:
+        return _LEAF
+    for cls, form in _FORMS.items():
+        if form.name == name:
+            return TreeSpec(cls, form.load(text["context"]), tuple(map(_loaded, text["children_spec"])))
+    raise NotImplementedError(f"Deserializing {name} in pytree is not registered.")
+
+
 def treespec_dumps(treespec: TreeSpec, protocol: int | None = None) -> str:
-    """A spec of lists, tuples and dictionaries as JSON."""
+    """A spec as JSON."""
     import json
 
-    def plain(spec: TreeSpec) -> Any:
-        name = None if spec.type is None else spec.type.__name__
-        if name not in (None, "list", "tuple", "dict"):
-            raise NotImplementedError(f"treespec_dumps: {name} has no form as text")
-        return [name, spec.context, [plain(child) for child in spec.children_specs]]
-
-    return json.dumps([1, plain(treespec)])
+    _check_spec(treespec)
+    _check_protocol(1 if protocol is None else protocol)
+    return json.dumps([1, _dumped(treespec)])
 
 
 def treespec_loads(serialized: str) -> TreeSpec:
     """The spec that treespec_dumps wrote."""
     import json
 
-    def spec(form: Any) -> TreeSpec:
-        name, context, children = form
-        return TreeSpec(_PLAIN[name], context, tuple(map(spec, children)))
-
-    version, form = json.loads(serialized)
-    if version != 1:
-        raise ValueError(f"treespec_loads: version {version} of the text is not known")
-    return spec(form)
+    protocol, text = json.loads(serialized)
+    _check_protocol(protocol)
+    return _loaded(text)
 
 
-_PLAIN: dict[Any, Any] = {None: None, "list": list, "tuple": tuple, "dict": dict}
+class _Star:
+    def __repr__(self) -> str:
+        return "*"
+
+
+def treespec_pprint(treespec: TreeSpec) -> str:
+    """A spec's tree as text, with stars for leaves."""
+    return repr(treespec.unflatten([_Star()] * treespec.num_leaves))

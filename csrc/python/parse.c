@@ -424,6 +424,22 @@ TP_INLINE bool match_plain(const tp_py_signature *s, tp_py_args *a, PyObject *se
     return true;
 }
 
+/* A factory's out= has the dtype that the call names: 1, or -1 with an exception set. */
+static int check_out_of_factory(const tp_py_signature *s, const tp_py_args *a) {
+    tp_dtype named = TP_NO_DTYPE;
+    bool factory = false;
+    for (int i = 0; i < s->nparams; i++) {
+        factory |= s->params[i].tag == TP_LAYOUT;
+        if (s->params[i].tag == TP_DTYPE && a->values[i].tag == TP_DTYPE) named = (tp_dtype)a->values[i].i;
+    }
+    if (!factory || named == TP_NO_DTYPE || !tp_py_is_tensor(a->out)) return 1;
+    tp_dtype found = (tp_dtype)tp_py_tensor_borrow(a->out)->dtype;
+    if (found == named) return 1;
+    PyErr_Format(PyExc_RuntimeError, "dtype %s does not match dtype of out parameter (%s)", tp_scalar_type_name(named),
+                 tp_scalar_type_name(found));
+    return -1;
+}
+
 /* 1: it fits and a->values is filled in; 0: it does not fit (why, if given, says so); -1: an exception is set. */
 static int match(const tp_py_signature *s, tp_py_args *a, PyObject *self, PyObject *const *args, Py_ssize_t nargs,
                  PyObject *kwnames, tp_text *why) {
@@ -471,7 +487,8 @@ static int match(const tp_py_signature *s, tp_py_args *a, PyObject *self, PyObje
                         nargs + (self != NULL));
         return 0;
     }
-    return used_kw == nkw ? 1 : (complain_keyword(why, s, kwnames), 0);
+    if (used_kw < nkw) return complain_keyword(why, s, kwnames), 0;
+    return tp_likely(!a->out) ? 1 : check_out_of_factory(s, a);
 }
 
 /* ---- errors ---- */

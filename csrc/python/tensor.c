@@ -3,6 +3,7 @@
 
 #include "Functions.h"
 #include "autograd/node.h"
+#include "python/arguments.h"
 #include "python/autograd.h"
 #include "python/methods.h"
 #include "python/overrides.h"
@@ -32,14 +33,36 @@ static int tensor_clear(PyObject *o) {
     return 0;
 }
 
+/* Whether Tensor(..., device=) names the CPU, or nothing. What else a subclass is called with is its own. */
+static int check_device_of_new(const PyTypeObject *type, PyObject *kwargs) {
+    PyObject *named = type == &tp_py_tensor_type && kwargs ? PyDict_GetItemString(kwargs, "device") : NULL;
+    tp_device device = TP_CPU;
+    if (!named || named == Py_None) return 0;
+    if (tp_py_take_device("Tensor", named, &device) < 0) return -1;
+    if (device.type == TP_DEVICE_CPU) return 0;
+    char text[40];
+    PyErr_Format(PyExc_RuntimeError,
+                 "legacy constructor expects device type: cpu but device type: %s was passed; tensor() takes any",
+                 tp_device_print(device, text));
+    return -1;
+}
+
 /* Tensor(data) and subclasses: float32 from data, as torch.Tensor; Tensor(tensor) is an alias. */
 static PyObject *tensor_new(PyTypeObject *type, PyObject *args, PyObject *kwargs) {
-    (void)kwargs;
+    if (check_device_of_new(type, kwargs) < 0) return NULL;
     Py_ssize_t n = PyTuple_GET_SIZE(args);
-    if (n == 1 && tp_py_is_tensor(PyTuple_GET_ITEM(args, 0)))
-        return tp_py_wrap_as_steal(type, tp_alias(tp_py_tensor_borrow(PyTuple_GET_ITEM(args, 0))));
-    if (n == 1 && !PyLong_Check(PyTuple_GET_ITEM(args, 0))) {
-        tp_tensor *t = tp_py_tensor_from_data(PyTuple_GET_ITEM(args, 0), tp_default_dtype(), TP_CPU);
+    PyObject *only = n == 1 ? PyTuple_GET_ITEM(args, 0) : NULL;
+    if (only && PyFloat_Check(only))
+        return PyErr_Format(PyExc_TypeError, "new(): data must be a sequence (got %s)", Py_TYPE(only)->tp_name);
+    bool sized = only && PyObject_TypeCheck(only, &tp_py_size_type);
+    if (sized) {
+        args = only;
+        n = PyTuple_GET_SIZE(args);
+        only = NULL;
+    }
+    if (only && tp_py_is_tensor(only)) return tp_py_wrap_as_steal(type, tp_alias(tp_py_tensor_borrow(only)));
+    if (only && !PyLong_Check(only)) {
+        tp_tensor *t = tp_py_tensor_from_data(only, tp_default_dtype(), TP_CPU);
         return t ? tp_py_wrap_as_steal(type, t) : NULL;
     }
     int64_t sizes[TP_MAX_DIMS];
@@ -51,7 +74,7 @@ static PyObject *tensor_new(PyTypeObject *type, PyObject *args, PyObject *kwargs
             return PyErr_Format(PyExc_TypeError, "Tensor() takes data or sizes, not %s",
                                 Py_TYPE(PyTuple_GET_ITEM(args, i))->tp_name);
     }
-    if (n == 0) sizes[n++] = 0;
+    if (n == 0 && !sized) sizes[n++] = 0;
     return tp_py_wrap_as_steal(type, tp_new_empty((tp_ints){sizes, n}, tp_default_dtype(), TP_CPU));
 }
 

@@ -20,7 +20,10 @@ from tensorpy._tensor.dtypes import STORAGES
 def build(name: str, dtype: _dtype, device: _device, args: tuple[Any, ...], size: Any, where: Any) -> Tensor:
     """What a type, or `new` of a tensor of a dtype and device, makes of its arguments."""
     if where is not None and _C.device(where).type != device.type:
-        raise RuntimeError(f"{name}() makes tensors on {device.type}, but the device given is {where}")
+        raise RuntimeError(
+            f"legacy constructor expects device type: {device.type} but device type: {_C.device(where).type} was "
+            f"passed: {name}() makes tensors on {device.type}"
+        )
     if size is not None:
         args = tuple(size)
     first = args[0] if args else None

@@ -47,6 +47,12 @@ CALLS = [
     ("torch.linalg.lu(torch.ones(2))", "Expected tensor with 2 or more dimensions. Got size: \\[2\\] instead"),
     ("torch.linalg.tensorinv(torch.ones(2, 3), 1)", "to satisfy the requirement prod\\(self.shape\\[ind:\\]\\) =="),
     ("torch.linalg.tensorinv(torch.ones(2, 3))", "to satisfy the requirement prod\\(self.shape\\[ind:\\]\\) =="),
+    ("torch.zeros(2, dtype=torch.float64, out=torch.empty(2))", "dtype Double does not match dtype of out parameter"),
+    (
+        "torch.arange(2, dtype=torch.int32, out=torch.empty(2))",
+        "dtype Int does not match dtype of out parameter .Float",
+    ),
+    ("torch.gradient(torch.ones(3).to(torch.uint8))", "torch.gradient does not support uint8 input"),
     ("torch.einsum('', [])", "must specify the equation string and at least one operand"),
     ("torch.einsum('')", "must specify the equation string and at least one operand"),
     ("torch.einsum('a->...a...', torch.ones(2))", "found '.' for output but an ellipsis"),

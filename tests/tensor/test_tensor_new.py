@@ -220,3 +220,24 @@ def test_lists_of_numpy_scalars_and_numbers() -> None:
     assert tp.tensor(mixed).tolist() == [0.5, 2.0, 3.0, 0.25, 1.0, 1.5]
     with pytest.raises(RuntimeError, match=r"Could not infer dtype of numpy\.datetime64"):
         tp.tensor([np.datetime64("2020-01-01")])
+
+
+def test_sizes_make_an_empty_tensor_of_them() -> None:
+    class Kind(tp.Tensor):
+        pass
+
+    assert tp.Tensor(tp.Size([2, 3])).shape == (2, 3) and tp.Tensor(tp.Size([])).shape == ()
+    assert Kind(tp.Size([2, 1])).shape == (2, 1) and tp.Tensor((2, 3)).tolist() == [2.0, 3.0]
+
+
+def test_the_old_constructors_make_tensors_on_the_cpu_alone() -> None:
+    for call in (
+        lambda: tp.Tensor([1.0], device="meta"),
+        lambda: tp.FloatTensor([1.0], device="meta"),
+        lambda: tp.ones(1).new(1, device="meta"),
+    ):
+        with pytest.raises(RuntimeError, match="legacy constructor expects device type: cpu but device type: meta"):
+            call()
+    assert tp.Tensor([1.0], device="cpu").tolist() == [1.0]
+    with pytest.raises(TypeError, match="data must be a sequence \\(got float\\)"):
+        tp.Tensor(1.5)

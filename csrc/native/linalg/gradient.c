@@ -99,6 +99,7 @@ static int check_dims(const tp_tensor *self, tp_ints dims, int64_t order, int64_
     bool seen[TP_MAX_DIMS] = {false};
     if (order != 1 && order != 2)
         return tp_fail(TP_RuntimeError, "torch.gradient only supports edge_order=1 and edge_order=2.");
+    if (self->dtype == TP_UINT8) return tp_fail(TP_RuntimeError, "torch.gradient does not support uint8 input.");
     if (self->dtype == TP_BOOL)
         return tp_fail(TP_RuntimeError,
                        "torch.gradient: bool tensors have no differences; use `^` on neighbours instead");

@@ -86,8 +86,10 @@ def install(built: Path, folder: Path) -> None:
 def install_stubs(built: Path, folder: Path) -> None:
     from codegen.emit_package_stub import emit_package_stub
 
+    for stub in (built.parent / "gen").glob("*.pyi"):  # beside the module, or in the package, that it is of
+        package = folder / stub.stem
+        (package / "__init__.pyi" if package.is_dir() else folder / stub.name).write_text(stub.read_text())
     extension = (built.parent / "gen" / "_C.pyi").read_text()
-    (folder / "_C.pyi").write_text(extension)
     (folder / "__init__.pyi").write_text(emit_package_stub(ROOT / "tensorpy", extension))
 
 

@@ -32,7 +32,7 @@ from .emit_python import (
     python_families,
 )
 from .emit_schema import emit_signatures
-from .emit_stubs import emit_stubs
+from .emit_stubs import MODULES, emit_module_stub, emit_return_types_stub, emit_stubs
 from .errors import YamlError, YamlErrors
 from .functional import check_inverses
 from .library import load_library
@@ -55,6 +55,7 @@ EMITTERS: Mapping[str, Callable[[Catalog], str]] = {
     "RegistrationMinimal.h": emit_registration_minimal,
     "reference.md": emit_reference,
     "_C.pyi": emit_stubs,
+    "return_types.pyi": emit_return_types_stub,
 }
 
 
@@ -80,6 +81,7 @@ def generate(catalog: Catalog) -> dict[str, str]:
 def _generate(catalog: Catalog) -> dict[str, str]:
     written_in = files_of_kernels(catalog, CSRC)
     files = {name: emitter(catalog) for name, emitter in EMITTERS.items()}
+    files |= {f"{module}.pyi": emit_module_stub(catalog, module) for module in MODULES}
     functions = python_families(catalog)
     for name, family in catalog.families().items():
         files[f"ops/{name}.c"] = emit_family(name, family, written_in)

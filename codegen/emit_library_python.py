@@ -24,6 +24,7 @@ from tensorpy import dtype as _dtype
 Number = Union[builtins.int, builtins.float, builtins.complex, builtins.bool]
 _Size = Union[Sequence[builtins.int], Size]
 _layout = layout
+_Item = Union[builtins.int, builtins.float, builtins.bool]
 
 """
 
@@ -92,7 +93,7 @@ def emit_ops_py(catalog: Catalog, ns: str) -> str:
 
 
 def _module_stub(module: str, functions: list[PythonFunction]) -> str:
-    text = "".join(function_stub(replace(f, name=_short(f)), "    ") for f in functions)
+    text = "".join(function_stub(replace(f, name=_short(f)), "    ", named=False) for f in functions)
     methods = "".join(
         f"    @staticmethod\n{line}" if line.startswith("    def ") else line for line in text.splitlines(True)
     )
@@ -101,7 +102,7 @@ def _module_stub(module: str, functions: list[PythonFunction]) -> str:
 
 def emit_ops_pyi(catalog: Catalog) -> str:
     modules = _by_module(catalog)
-    out = [_STUB_HEAD, *map(function_stub, modules.pop(""))]
+    out = [_STUB_HEAD, *(function_stub(f, named=False) for f in modules.pop(""))]
     return "".join([*out, *(_module_stub(module, functions) for module, functions in sorted(modules.items()))])
 
 

@@ -22,6 +22,8 @@ from .python_api import (
     PythonFunction,
     Signature,
     documentation,
+    has_names,
+    named_results,
     python_functions,
     python_type,
     strip,
@@ -118,14 +120,9 @@ def _arguments(op: Operator, places: dict[str, int] | None = None) -> str:
     )
 
 
-def _has_names(op: Operator) -> bool:
-    """Whether a call gives a struct sequence: as in PyTorch, functions of nn give plain tuples."""
-    return op.function.python_module != "nn" and all(r.name for r in op.schema.returns)
-
-
 def _return_type(op: Operator, out: str = "") -> str:
     """The struct sequence of a result with names, else NULL; `out` is "_out" of a call with out=."""
-    if not _has_names(op):
+    if not has_names(op):
         return "NULL"
     return f"tp_return_type_{op.schema.name.unqualified}{out}()"
 
@@ -366,22 +363,9 @@ def emit_python_lists(catalog: Catalog) -> str:
     return "".join(out)
 
 
-def _named_results(catalog: Catalog) -> dict[str, list[str]]:
-    """By the struct sequence's name: the fields. Calls with out= give one of their own, as PyTorch's do."""
-    fields: dict[str, list[str]] = {}
-    for op in catalog:
-        if c_result(op.schema).kind == "tensors" and _has_names(op):
-            fields.setdefault(op.schema.name.unqualified, [r.name or "" for r in op.schema.returns])
-    for signature in (s for f in python_functions(catalog) for s in f.signatures):
-        name = signature.op.schema.name.unqualified
-        if signature.out is not None and name in fields:
-            fields[f"{name}_out"] = fields[name]
-    return fields
-
-
 def emit_return_types(catalog: Catalog) -> str:
     """The struct sequences of operators whose results have names, as torch.return_types."""
-    fields = _named_results(catalog)
+    fields = named_results(catalog)
     out = [
         banner("emit_python.py", YAML, "Struct sequences for results with names."),
         '#include "python/returns.h"\n#include "return_types.h"\n\n',
@@ -415,5 +399,5 @@ def emit_return_types_h(catalog: Catalog) -> str:
         banner("emit_python.py", YAML, "Struct sequences for results with names."),
         '#pragma once\n\n#include "python/common.h"\n\n',
     ]
-    out += [f"PyTypeObject *tp_return_type_{name}(void);\n" for name in _named_results(catalog)]
+    out += [f"PyTypeObject *tp_return_type_{name}(void);\n" for name in named_results(catalog)]
     return "".join(out)

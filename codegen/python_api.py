@@ -10,7 +10,7 @@ import keyword
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from .c_types import c_arguments
+from .c_types import c_arguments, c_result
 from .catalog import Catalog, Operator
 from .model import Argument, BaseType, ListType, OptionalType, Type, base_of
 
@@ -232,6 +232,24 @@ def python_functions(catalog: Catalog) -> tuple[PythonFunction, ...]:
     # An out= operator without a functional twin of its own stands alone.
     result += [_functions_of(name, "", True, ops, outs, docs) for name, ops in methods.items()]
     return tuple(result)
+
+
+def has_names(op: Operator) -> bool:
+    """Whether a call gives a struct sequence: as in PyTorch, functions of nn give plain tuples."""
+    return op.function.python_module != "nn" and all(r.name for r in op.schema.returns)
+
+
+def named_results(catalog: Catalog) -> dict[str, list[str]]:
+    """By the struct sequence's name: the fields. Calls with out= give one of their own, as PyTorch's do."""
+    fields: dict[str, list[str]] = {}
+    for op in catalog:
+        if c_result(op.schema).kind == "tensors" and has_names(op):
+            fields.setdefault(op.schema.name.unqualified, [r.name or "" for r in op.schema.returns])
+    for signature in (s for f in python_functions(catalog) for s in f.signatures):
+        name = signature.op.schema.name.unqualified
+        if signature.out is not None and name in fields:
+            fields[f"{name}_out"] = fields[name]
+    return fields
 
 
 _SHOWN_DEFAULTS = {"[]": "()", "Mean": "1", "Sum": "2"} | dict.fromkeys(

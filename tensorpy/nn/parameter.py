@@ -71,6 +71,7 @@ class Buffer(Tensor, metaclass=_BufferMeta):
     """`Buffer(data)` marks a tensor that is a module's buffer once it is an attribute of the module."""
 
     __torch_function__ = _C._disabled_torch_function_impl
+    persistent: bool
 
     def __new__(cls, data: Any = None, *, persistent: bool = True) -> Any:
         data = _C.empty(0) if data is None else data
@@ -103,10 +104,10 @@ class UninitializedTensorMixin:
         self.data = made
         self.__class__ = self.cls_to_become
 
-    def _no_shape(self) -> Any:
+    @property
+    def shape(self) -> Any:
+        """The sizes: an error, there are none yet."""
         raise RuntimeError(f"Can't access the shape of an uninitialized parameter or buffer. {_CALL_FIRST}")
-
-    shape: Any = property(_no_shape)
 
     def share_memory_(self) -> Any:
         raise RuntimeError(f"Can't share memory on an uninitialized parameter or buffer. {_CALL_FIRST}")
@@ -155,6 +156,7 @@ class UninitializedBuffer(UninitializedTensorMixin, Tensor):
     """A buffer whose shape is known at the first call of its module."""
 
     cls_to_become = Buffer
+    persistent: bool
 
     def __new__(
         cls, requires_grad: bool = False, device: Any = None, dtype: Any = None, persistent: bool = True

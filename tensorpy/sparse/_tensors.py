@@ -139,7 +139,7 @@ class SparseTensor(Tensor):
     _kept: Tensor
 
     @property
-    def layout(self) -> Any:  # type: ignore[override]  # pyright: ignore[reportIncompatibleVariableOverride]
+    def layout(self) -> Any:
         return self._pattern.layout
 
     @property

@@ -34,7 +34,7 @@ class ContextDecorator:
             what = "Decorating classes is deprecated and will be disabled in future versions: decorate their methods."
             warnings.warn(what, FutureWarning, stacklevel=2)
             function.__init__ = self(function.__init__)  # type: ignore[misc]
-            return function
+            return function  # pyright: ignore[reportReturnType]
         code = getattr(function, "__code__", None)
         if code is not None and code.co_flags & IS_GENERATOR:
             return self._wrap_generator(function)

@@ -24,7 +24,7 @@ def functions(a: tp.Tensor, b: tp.Tensor) -> None:
     assert_type(tp.cat([a, b], 1), tp.Tensor)
     assert_type(tp.split(a, 2), tuple[tp.Tensor, ...])
     assert_type(tp.equal(a, b), bool)
-    assert_type(a.item(), int | float | complex | bool)
+    assert_type(a.item(), int | float | bool)
     assert_type(a.shape, tp.Size)
     assert_type(a.dim(), int)
 

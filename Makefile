@@ -89,6 +89,7 @@ lint: $(VENV)/lint native
 	$(BIN)/mypy codegen
 	$(BIN)/mypy --explicit-package-bases tensorpy tests/typing docs/site
 	$(BIN)/pyright --pythonpath $(BIN)/python
+	$(BIN)/python -m pytest -q tests/package/test_editors.py
 	git ls-files 'csrc/*.c' 'csrc/*.h' 'tests/c/*.c' 'tests/c/*.h' | xargs $(BIN)/clang-format --dry-run -Werror
 
 format: $(VENV)/lint

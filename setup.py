@@ -12,9 +12,11 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 from setuptools import Extension, find_packages, setup
 from setuptools.command.build_ext import build_ext
+from setuptools.command.editable_wheel import editable_wheel
 
 ROOT = Path(__file__).parent.resolve()
 sys.path.insert(0, str(ROOT))
@@ -111,6 +113,35 @@ class NinjaBuild(build_ext):
             install_symbols(built)
 
 
+class EditableWheel(editable_wheel):
+    """An editable install that editors and type checkers find: they read paths, but run no finder.
+
+    setuptools makes a finder, since what BESIDE names lies elsewhere; the path of the tree stands beside it.
+    """
+
+    def _select_strategy(self, *args: Any, **kwargs: Any) -> Any:
+        strategy = super()._select_strategy(*args, **kwargs)
+        return strategy if self.mode else WithPath(strategy)
+
+
+class WithPath:
+    """A strategy of setuptools', and a .pth with the path of the tree."""
+
+    def __init__(self, strategy: Any) -> None:
+        self.strategy = strategy
+
+    def __enter__(self) -> WithPath:
+        self.strategy.__enter__()
+        return self
+
+    def __exit__(self, *how: Any) -> Any:
+        return self.strategy.__exit__(*how)
+
+    def __call__(self, wheel: Any, *args: Any) -> None:
+        self.strategy(wheel, *args)
+        wheel.writestr("tensorpy_source.pth", f"{ROOT}\n")
+
+
 # What lies beside the package in the tree and is installed inside it.
 BESIDE = {
     "tensorpy.codegen": "codegen",
@@ -130,7 +161,7 @@ if __name__ == "__main__":
     else:
         setup(
             ext_modules=[Extension("tensorpy._C", sources=[])],
-            cmdclass={"build_ext": NinjaBuild},
+            cmdclass={"build_ext": NinjaBuild, "editable_wheel": EditableWheel},
             # The generator, the YAML and the public headers are installed too: outside projects use the same ones.
             packages=[*find_packages(include=["tensorpy*"]), *BESIDE],
             package_dir=BESIDE,

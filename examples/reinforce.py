@@ -51,11 +51,11 @@ def play(policy, carts, device):
 
 def objective(chosen, alive, discount=0.99):
     """Negative: the returns from each time on, less their mean over the carts still alive, weigh the choices."""
-    returns, following = [], torch.zeros_like(alive[0])
+    backwards, following = [], torch.zeros_like(alive[0])
     for reward in alive.flip(0):
         following = reward + discount * following
-        returns.append(following)
-    returns = torch.stack(returns).flip(0)
+        backwards.append(following)
+    returns = torch.stack(backwards).flip(0)
     mean = (returns * alive).sum(1, keepdim=True) / alive.sum(1, keepdim=True).clamp(min=1)
     advantage = (returns - mean) * alive
     advantage = advantage / ((advantage.square().sum() / alive.sum()).sqrt() + 1e-6)

@@ -28,7 +28,7 @@ class Block(nn.Module):
         self.norm1 = nn.BatchNorm2d(after)
         self.conv2 = nn.Conv2d(after, after, 3, padding=1, bias=False)
         self.norm2 = nn.BatchNorm2d(after)
-        self.shortcut = nn.Identity()
+        self.shortcut: nn.Module = nn.Identity()
         if before != after or stride != 1:
             self.shortcut = nn.Sequential(nn.Conv2d(before, after, 1, stride, bias=False), nn.BatchNorm2d(after))
 
@@ -121,7 +121,8 @@ def main():
     optimizer = torch.optim.SGD(model.parameters(), lr=0.05, momentum=0.9, nesterov=True, weight_decay=5e-4)
     schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, 0.05, total_steps=args.steps + 1)
     before, accuracy, guess = test(model, images, labels)
-    losses, accuracies = [], [(0, accuracy)]
+    losses: list[float] = []
+    after, accuracies = before, [(0, accuracy)]
     with tqdm(total=args.steps, unit="step") as progress:
         while len(losses) < args.steps:
             for x, y in loader:

@@ -197,7 +197,7 @@ def unique(
     return_inverse: bool = False,
     return_counts: bool = False,
     dim: int | None = None,
-) -> object:
+) -> Any:
     """The distinct elements, or slices along dim, in order; where each element went and how many there were."""
     if dim is None:
         found = _C._unique2(input, sorted=sorted, return_inverse=return_inverse, return_counts=return_counts)
@@ -208,7 +208,7 @@ def unique(
 
 def unique_consecutive(
     input: Tensor, return_inverse: bool = False, return_counts: bool = False, dim: int | None = None
-) -> object:
+) -> Any:
     """The elements, or slices along dim, without those that equal the one before."""
     found = _C.unique_consecutive(input, return_inverse=return_inverse, return_counts=return_counts, dim=dim)
     return _some(*found, return_inverse, return_counts)

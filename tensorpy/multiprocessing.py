@@ -14,10 +14,14 @@ from tensorpy.storage.shared import get_all_sharing_strategies as get_all_sharin
 from tensorpy.storage.shared import get_sharing_strategy as get_sharing_strategy
 from tensorpy.storage.shared import set_sharing_strategy as set_sharing_strategy
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:  # what __getattr__ gives at first use
+    from multiprocessing import *  # noqa: F403  # pyright: ignore[reportWildcardImportFromLibrary]
+else:
 
-def __getattr__(name: str) -> Any:
-    """All other names are those of Python's module."""
-    return getattr(multiprocessing, name)
+    def __getattr__(name: str) -> Any:
+        """All other names are those of Python's module."""
+        return getattr(multiprocessing, name)
 
 
 class ProcessException(Exception):

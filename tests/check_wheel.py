@@ -69,6 +69,16 @@ def check_headers(wheel: Path) -> None:
     assert not missing, f"not in the wheel: {sorted(missing)}"
 
 
+def check_stubs(wheel: Path) -> None:
+    """What editors and type checkers read: the mark of a typed package and every stub that the build has made."""
+    folder = Path(__file__).parent.parent / "tensorpy"
+    ours = {f"tensorpy/{path.relative_to(folder).as_posix()}" for path in folder.rglob("*.pyi")} | {"tensorpy/py.typed"}
+    ours |= {f"tensorpy/{name}.pyi" for name in ("__init__", "_C", "return_types", "linalg", "fft", "special/__init__")}
+    with zipfile.ZipFile(wheel) as archive:
+        missing = ours - set(archive.namelist())
+    assert not missing, f"not in the wheel: {sorted(missing)}"
+
+
 def check_examples(python: Path, folder: Path) -> None:
     """Projects of their own, built and tested against the installed wheel; of the device's tests, all but the table."""
     needed = ["setuptools>=77", "pytest", "numpy", "pyyaml"]
@@ -110,6 +120,7 @@ def main() -> int:
     print(f"{wheel.name}: {megabytes:.2f} MB (bar: {MAX_MEGABYTES})")
     check_yaml(wheel)
     check_headers(wheel)
+    check_stubs(wheel)
     with tempfile.TemporaryDirectory() as folder:
         venv.create(folder, with_pip=True)
         python = Path(folder, "bin/python")

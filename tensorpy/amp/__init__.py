@@ -36,10 +36,15 @@ from tensorpy.amp.autocast_mode import (
 __all__ = ["GradScaler", "autocast", "custom_bwd", "custom_fwd", "is_autocast_available"]
 
 
-def __getattr__(name: str) -> object:
-    """Parts that most programs do not need are imported at first use."""
-    if name == "GradScaler":
-        from tensorpy.amp.grad_scaler import GradScaler
+TYPE_CHECKING = False
+if TYPE_CHECKING:  # what __getattr__ gives at first use
+    from tensorpy.amp.grad_scaler import GradScaler as GradScaler
+else:
 
-        return GradScaler
-    raise AttributeError(f"module 'tensorpy.amp' has no attribute '{name}'")
+    def __getattr__(name: str) -> object:
+        """Parts that most programs do not need are imported at first use."""
+        if name == "GradScaler":
+            from tensorpy.amp.grad_scaler import GradScaler
+
+            return GradScaler
+        raise AttributeError(f"module 'tensorpy.amp' has no attribute '{name}'")

@@ -68,7 +68,7 @@ def grad(
     allow_unused: bool | None = None,
     is_grads_batched: bool = False,
     materialize_grads: bool = False,
-) -> tuple[Tensor | None, ...]:
+) -> tuple[Tensor, ...]:
     """The gradients of `outputs` with respect to `inputs`, without touching any `.grad`."""
     if is_grads_batched:
         from tensorpy.func.vmap import vmap
@@ -115,17 +115,25 @@ def grad(
 torch_function.make_overridable(__name__, ("backward", "grad"))
 
 
-def __getattr__(name: str) -> object:
-    """What few programs need is imported at first use."""
-    if name in ("forward_ad", "functional", "profiler"):
-        import importlib
+TYPE_CHECKING = False
+if TYPE_CHECKING:  # what __getattr__ gives at first use
+    from tensorpy.autograd import forward_ad as forward_ad
+    from tensorpy.autograd import functional as functional
+    from tensorpy.autograd import profiler as profiler
+    from tensorpy.profiler import kineto_available as kineto_available
+else:
 
-        return importlib.import_module(f"tensorpy.autograd.{name}")
-    if name == "kineto_available":
-        from tensorpy.profiler import kineto_available
+    def __getattr__(name: str) -> object:
+        """What few programs need is imported at first use."""
+        if name in ("forward_ad", "functional", "profiler"):
+            import importlib
 
-        return kineto_available
-    raise AttributeError(f"module 'tensorpy.autograd' has no attribute '{name}'")
+            return importlib.import_module(f"tensorpy.autograd.{name}")
+        if name == "kineto_available":
+            from tensorpy.profiler import kineto_available
+
+            return kineto_available
+        raise AttributeError(f"module 'tensorpy.autograd' has no attribute '{name}'")
 
 
 __all__ = [

@@ -47,7 +47,7 @@ class Function(metaclass=FunctionMeta):
     setup_context = staticmethod(_no_setup_context)
 
     @staticmethod
-    def backward(ctx: Any, *grad_outputs: Any) -> Any:
+    def backward(*args: Any, **kwargs: Any) -> Any:
         """Computes the gradients of the arguments from those of the outputs."""
         raise NotImplementedError(
             "You must implement either the backward or vjp method for your custom autograd.Function to use it with "

@@ -40,13 +40,24 @@ def report(device: str) -> Report:
     return make(device)
 
 
-def __getattr__(name: str) -> object:
-    """The switches of libraries are imported at first use."""
-    import importlib
+if TYPE_CHECKING:  # what __getattr__ gives at first use
+    from tensorpy.backends import cpu as cpu
+    from tensorpy.backends import cuda as cuda
+    from tensorpy.backends import cudnn as cudnn
+    from tensorpy.backends import mkl as mkl
+    from tensorpy.backends import mkldnn as mkldnn
+    from tensorpy.backends import mps as mps
+    from tensorpy.backends import openmp as openmp
+    from tensorpy.backends import opt_einsum as opt_einsum
+else:
 
-    if name in _LAZY:
-        return importlib.import_module(f"tensorpy.backends.{name}")
-    raise AttributeError(f"module 'tensorpy.backends' has no attribute '{name}'")
+    def __getattr__(name: str) -> object:
+        """The switches of libraries are imported at first use."""
+        import importlib
+
+        if name in _LAZY:
+            return importlib.import_module(f"tensorpy.backends.{name}")
+        raise AttributeError(f"module 'tensorpy.backends' has no attribute '{name}'")
 
 
 _LAZY = {"cpu", "cuda", "cudnn", "mkl", "mkldnn", "mps", "openmp", "opt_einsum"}

@@ -95,11 +95,25 @@ def is_current_stream_capturing() -> bool:
     return False
 
 
-def __getattr__(name: str) -> Any:
-    """FloatTensor and its like: types that no tensor has."""
-    if name.endswith("Tensor") and not _driven:
-        return on_absent_device(name, "CUDA")
-    raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
+TYPE_CHECKING = False
+if TYPE_CHECKING:  # what __getattr__ gives at first use
+    BFloat16Tensor: Any
+    BoolTensor: Any
+    ByteTensor: Any
+    CharTensor: Any
+    DoubleTensor: Any
+    FloatTensor: Any
+    HalfTensor: Any
+    IntTensor: Any
+    LongTensor: Any
+    ShortTensor: Any
+else:
+
+    def __getattr__(name: str) -> Any:
+        """FloatTensor and its like: types that no tensor has."""
+        if name.endswith("Tensor") and not _driven:
+            return on_absent_device(name, "CUDA")
+        raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
 
 
 __all__ = ["OutOfMemoryError", "amp", "nvtx"]

@@ -10,11 +10,19 @@ from typing import Any
 
 from tensorpy.distributed.distributed_c10d import *  # noqa: F403
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:  # what __getattr__ gives at first use
+    from tensorpy.distributed.stores import FileStore as FileStore
+    from tensorpy.distributed.stores import HashStore as HashStore
+    from tensorpy.distributed.stores import PrefixStore as PrefixStore
+    from tensorpy.distributed.stores import Store as Store
+    from tensorpy.distributed.stores import TCPStore as TCPStore
+else:
 
-def __getattr__(name: str) -> Any:
-    """The stores are imported at first use: they need sockets and threads."""
-    if name in ("Store", "FileStore", "HashStore", "PrefixStore", "TCPStore"):
-        from tensorpy.distributed import stores
+    def __getattr__(name: str) -> Any:
+        """The stores are imported at first use: they need sockets and threads."""
+        if name in ("Store", "FileStore", "HashStore", "PrefixStore", "TCPStore"):
+            from tensorpy.distributed import stores
 
-        return getattr(stores, name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+            return getattr(stores, name)
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

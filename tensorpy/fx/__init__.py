@@ -30,10 +30,17 @@ __all__ = [
 ]  # fmt: skip
 
 
-def __getattr__(name: str) -> Any:
-    """Modules that are imported at first use."""
-    if name in ("experimental", "operator_schemas", "passes", "traceback", "annotate", "tensor_type"):
-        import importlib
+TYPE_CHECKING = False
+if TYPE_CHECKING:  # what __getattr__ gives at first use
+    from tensorpy.fx import experimental as experimental
+    from tensorpy.fx import operator_schemas as operator_schemas
+    from tensorpy.fx import passes as passes
+else:
 
-        return importlib.import_module(f"tensorpy.fx.{name}")
-    raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
+    def __getattr__(name: str) -> Any:
+        """Modules that are imported at first use."""
+        if name in ("experimental", "operator_schemas", "passes"):
+            import importlib
+
+            return importlib.import_module(f"tensorpy.fx.{name}")
+        raise AttributeError(f"module '{__name__}' has no attribute '{name}'")

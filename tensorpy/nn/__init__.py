@@ -44,16 +44,18 @@ if TYPE_CHECKING:  # what __getattr__ imports at first use
     from tensorpy.nn.parallel import DataParallel as DataParallel
 
 
-def __getattr__(name: str) -> object:
-    """The wrappers for several devices and processes are imported at first use."""
-    import importlib
+if not TYPE_CHECKING:
 
-    if name in ("_reduction", "attention", "grad"):
-        return importlib.import_module(f"tensorpy.nn.{name}")
-    if name in ("parallel", "DataParallel"):
-        parallel = importlib.import_module("tensorpy.nn.parallel")
-        return parallel if name == "parallel" else parallel.DataParallel
-    raise AttributeError(f"module 'tensorpy.nn' has no attribute '{name}'")
+    def __getattr__(name: str) -> object:
+        """The wrappers for several devices and processes are imported at first use."""
+        import importlib
+
+        if name in ("_reduction", "attention", "grad"):
+            return importlib.import_module(f"tensorpy.nn.{name}")
+        if name in ("parallel", "DataParallel"):
+            parallel = importlib.import_module("tensorpy.nn.parallel")
+            return parallel if name == "parallel" else parallel.DataParallel
+        raise AttributeError(f"module 'tensorpy.nn' has no attribute '{name}'")
 
 
 def factory_kwargs(kwargs: dict[str, Any] | None) -> dict[str, Any]:

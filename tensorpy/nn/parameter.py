@@ -6,7 +6,7 @@ What a call gives on a Parameter is a Tensor. A tensor of another subclass stays
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tensorpy import _C
 from tensorpy._C import Tensor
@@ -19,6 +19,9 @@ __all__ = [
     "UninitializedTensorMixin",
     "is_lazy",
 ]
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 
 _make_subclass: Any = getattr(Tensor, "_make_subclass")  # noqa: B009
@@ -43,7 +46,7 @@ class Parameter(Tensor, metaclass=_ParameterMeta):
 
     __torch_function__ = _C._disabled_torch_function_impl
 
-    def __new__(cls, data: Any = None, requires_grad: bool = True) -> Any:
+    def __new__(cls, data: Any = None, requires_grad: bool = True) -> Self:
         if data is None:
             data = _C.empty(0)
         if type(data) is Tensor or isinstance(data, Parameter):

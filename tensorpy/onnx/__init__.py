@@ -22,10 +22,17 @@ def is_in_onnx_export() -> bool:
     return False
 
 
-def __getattr__(name: str) -> Any:
-    """The modules below are imported at first use."""
-    if name in ("operators", "symbolic_helper", "symbolic_opset11"):
-        import importlib
+TYPE_CHECKING = False
+if TYPE_CHECKING:  # what __getattr__ gives at first use
+    from tensorpy.onnx import operators as operators
+    from tensorpy.onnx import symbolic_helper as symbolic_helper
+    from tensorpy.onnx import symbolic_opset11 as symbolic_opset11
+else:
 
-        return importlib.import_module(f"tensorpy.onnx.{name}")
-    raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
+    def __getattr__(name: str) -> Any:
+        """The modules below are imported at first use."""
+        if name in ("operators", "symbolic_helper", "symbolic_opset11"):
+            import importlib
+
+            return importlib.import_module(f"tensorpy.onnx.{name}")
+        raise AttributeError(f"module '{__name__}' has no attribute '{name}'")

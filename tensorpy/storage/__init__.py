@@ -38,8 +38,38 @@ from tensorpy.storage.typed import (  # noqa: F401
 __all__ = ["TypedStorage", "UntypedStorage"]
 
 
-def __getattr__(name: str) -> Any:
-    made = of_one_dtype(name)
-    if made is None:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return made
+TYPE_CHECKING = False
+if TYPE_CHECKING:  # what __getattr__ gives at first use
+
+    class BFloat16Storage(TypedStorage): ...
+
+    class BoolStorage(TypedStorage): ...
+
+    class ByteStorage(TypedStorage): ...
+
+    class CharStorage(TypedStorage): ...
+
+    class ComplexDoubleStorage(TypedStorage): ...
+
+    class ComplexFloatStorage(TypedStorage): ...
+
+    class DoubleStorage(TypedStorage): ...
+
+    class FloatStorage(TypedStorage): ...
+
+    Storage = FloatStorage
+
+    class HalfStorage(TypedStorage): ...
+
+    class IntStorage(TypedStorage): ...
+
+    class LongStorage(TypedStorage): ...
+
+    class ShortStorage(TypedStorage): ...
+else:
+
+    def __getattr__(name: str) -> Any:
+        made = of_one_dtype(name)
+        if made is None:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        return made

@@ -114,13 +114,18 @@ def make_tensor(
     return result.requires_grad_() if requires_grad else result
 
 
-def __getattr__(name: str) -> Any:
-    """What few tests ask for is imported at first use."""
-    if name == "FileCheck":
-        from tensorpy.testing._file_check import FileCheck
+TYPE_CHECKING = False
+if TYPE_CHECKING:  # what __getattr__ gives at first use
+    from tensorpy.testing._file_check import FileCheck as FileCheck
+else:
 
-        return FileCheck
-    raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
+    def __getattr__(name: str) -> Any:
+        """What few tests ask for is imported at first use."""
+        if name == "FileCheck":
+            from tensorpy.testing._file_check import FileCheck
+
+            return FileCheck
+        raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
 
 
 __all__ = ["assert_allclose", "assert_close", "default_tolerances", "make_tensor"]

@@ -53,16 +53,37 @@ def swap_tensors(t1: Any, t2: Any) -> None:
         t.grad = grads[1 - i]
 
 
-def __getattr__(name: str) -> object:
-    if name in _PARTS:
-        import importlib
+if TYPE_CHECKING:  # what __getattr__ gives at first use
+    from tensorpy.utils import _layers as _layers
+    from tensorpy.utils import _python_dispatch as _python_dispatch
+    from tensorpy.utils import _pytree as _pytree
+    from tensorpy.utils import backend_registration as backend_registration
+    from tensorpy.utils import benchmark as benchmark
+    from tensorpy.utils import checkpoint as checkpoint
+    from tensorpy.utils import cpp_extension as cpp_extension
+    from tensorpy.utils import data as data
+    from tensorpy.utils import deterministic as deterministic
+    from tensorpy.utils import dlpack as dlpack
+    from tensorpy.utils import extension as extension
+    from tensorpy.utils import hooks as hooks
+    from tensorpy.utils import model_zoo as model_zoo
+    from tensorpy.utils import viz as viz
+    from tensorpy.utils.backend_registration import (
+        generate_methods_for_privateuse1_backend as generate_methods_for_privateuse1_backend,
+    )
+    from tensorpy.utils.backend_registration import rename_privateuse1_backend as rename_privateuse1_backend
+else:
 
-        return importlib.import_module(f"tensorpy.utils.{name}")
-    if name in ("generate_methods_for_privateuse1_backend", "rename_privateuse1_backend"):
-        from tensorpy.utils import backend_registration
+    def __getattr__(name: str) -> object:
+        if name in _PARTS:
+            import importlib
 
-        return getattr(backend_registration, name)
-    raise AttributeError(f"module 'tensorpy.utils' has no attribute '{name}'")
+            return importlib.import_module(f"tensorpy.utils.{name}")
+        if name in ("generate_methods_for_privateuse1_backend", "rename_privateuse1_backend"):
+            from tensorpy.utils import backend_registration
+
+            return getattr(backend_registration, name)
+        raise AttributeError(f"module 'tensorpy.utils' has no attribute '{name}'")
 
 
 def __dir__() -> list[str]:

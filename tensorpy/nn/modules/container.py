@@ -72,10 +72,11 @@ class _ModuleSequence(Module):
 class Sequential(_ModuleSequence):
     """Modules of which each computes with what the one before returned; given one by one or as an OrderedDict."""
 
-    def __init__(self, *args: Any) -> None:
+    def __init__(self, *args: Module | OrderedDict[str, Module]) -> None:
         super().__init__()
+        given: Any = args
         named = args[0].items() if len(args) == 1 and isinstance(args[0], OrderedDict) else None
-        for name, module in named or ((str(i), module) for i, module in enumerate(args)):
+        for name, module in named or ((str(i), module) for i, module in enumerate(given)):
             self.add_module(name, module)
 
     def __getitem__(self, idx: Any) -> Any:

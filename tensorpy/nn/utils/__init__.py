@@ -55,9 +55,14 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> object:
-    if name == "prune":
-        import importlib
+TYPE_CHECKING = False
+if TYPE_CHECKING:  # what __getattr__ gives at first use
+    from tensorpy.nn.utils import prune as prune
+else:
 
-        return importlib.import_module("tensorpy.nn.utils.prune")
-    raise AttributeError(f"module 'tensorpy.nn.utils' has no attribute '{name}'")
+    def __getattr__(name: str) -> object:
+        if name == "prune":
+            import importlib
+
+            return importlib.import_module("tensorpy.nn.utils.prune")
+        raise AttributeError(f"module 'tensorpy.nn.utils' has no attribute '{name}'")

@@ -1,0 +1,129 @@
+"""What editors and type checkers know of an installed tensorpy: typical programs pass, typical mistakes are seen.
+
+Both kinds of install are made here as pip leaves them: a copy of the package, and the files of an editable one. Without
+mypy and pyright they are skipped; `make lint` installs both and runs them.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import runpy
+import shutil
+import subprocess
+import sys
+import venv
+from pathlib import Path
+
+import pytest
+
+import tensorpy as tp
+
+PACKAGE = Path(tp.__file__).parent
+ROOT = PACKAGE.parent
+TYPING = ROOT / "tests" / "typing"
+EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
+TOOLS = ("mypy", "pyright")
+
+
+class Wheel:
+    """Takes what setuptools would write into an editable wheel."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def writestr(self, name: str, text: str) -> None:
+        (self.folder / name).write_text(text)
+
+
+def install(kind: str, folder: Path) -> None:
+    """Into a site-packages."""
+    if kind == "copy":
+        shutil.copytree(
+            PACKAGE, folder / "tensorpy", ignore=shutil.ignore_patterns("*.so*", "__pycache__", "samples", "include")
+        )
+    else:
+        setup = runpy.run_path(str(ROOT / "setup.py"), run_name="setup")
+        setup["WithPath"](lambda *given: None)(Wheel(folder), [], {})
+
+
+@pytest.fixture(scope="module", params=["copy", "editable"])
+def python(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The interpreter of an environment that has tensorpy and nothing else."""
+    folder = tmp_path_factory.mktemp(request.param) / "environment"
+    venv.create(folder, symlinks=True)
+    (site,) = folder.glob("lib/python*/site-packages")
+    install(request.param, site)
+    return folder / "bin" / "python"
+
+
+def strict(tool: str, python: Path, folder: Path, files: list[str]) -> list[tuple[str, int, str]]:
+    """(file, line, message) of all that a checker says in its strict mode."""
+    return check(tool, python, folder, files, ["--strict"], {"typeCheckingMode": "strict"})
+
+
+def check(
+    tool: str, python: Path, folder: Path, files: list[str], flags: list[str], config: dict[str, object]
+) -> list[tuple[str, int, str]]:
+    pytest.importorskip(tool)
+    if tool == "mypy":
+        command = ["--config-file", "", "--python-executable", str(python), "--hide-error-context", *flags, *files]
+    else:
+        (folder / "pyrightconfig.json").write_text(json.dumps({"include": files, **config}))
+        command = ["--pythonpath", str(python)]
+    alone = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    done = subprocess.run([sys.executable, "-m", tool, *command], cwd=folder, capture_output=True, text=True, env=alone)
+    assert done.returncode in (0, 1), done.stdout + done.stderr
+    found = re.findall(r"(\w+\.py):(\d+)(?::\d+)?(?: -|:) error: (.*)", done.stdout)
+    assert bool(found) == bool(done.returncode), done.stdout
+    return [(name, int(line), message) for name, line, message in found]
+
+
+@pytest.mark.parametrize("tool", TOOLS)
+def test_typical_programs_pass_and_typical_mistakes_are_seen(tool: str, python: Path, tmp_path: Path) -> None:
+    files = ["programs.py", "mistakes.py"]
+    for name in files:
+        shutil.copy(TYPING / name, tmp_path)
+    found = strict(tool, python, tmp_path, files)
+    assert [f for f in found if f[0] == "programs.py"] == []
+    seen = {line for name, line, _ in found if name == "mistakes.py"}
+    lines = enumerate((TYPING / "mistakes.py").read_text().splitlines(), 1)
+    wrong = {number: line.strip() for number, line in lines if "  # wrong: " in line}
+    assert len(wrong) > 50
+    missed = [wrong[number] for number in sorted(wrong.keys() - seen)]
+    assert not missed, f"{tool} says nothing of: {missed}"
+
+
+@pytest.mark.parametrize("tool", TOOLS)
+def test_examples_use_what_is_there(tool: str, python: Path, tmp_path: Path) -> None:
+    """They have few annotations, as short programs have: the modes for such. What they import beside tensorpy is not
+    installed here, and unknown."""
+    names = [path.name for path in EXAMPLES]
+    for path in EXAMPLES:
+        shutil.copy(path, tmp_path)
+    flags = ["--check-untyped-defs", "--ignore-missing-imports"]
+    quiet = {"reportMissingImports": "none", "reportMissingModuleSource": "none"}
+    assert check(tool, python, tmp_path, names, flags, {"typeCheckingMode": "standard", **quiet}) == []
+
+
+def test_the_programs_run(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    programs = runpy.run_path(str(TYPING / "programs.py"))
+    losses = programs["train"]()
+    assert len(losses) == 3 and losses[1] < losses[0]
+    assert len(programs["named"](tp.randn(4, 4))) == 5
+    assert programs["modules_of_operators"](tp.randn(8)).shape == ()
+    assert programs["shapes"](tp.rand(4, 3)).dim() == 2
+    grad, per_row = programs["derivatives"](lambda x: (x**2).sum(), tp.ones(3, 2))
+    assert tp.equal(grad, per_row)
+    x = tp.ones(2, requires_grad=True)
+    programs["Cube"].apply(x).sum().backward()
+    assert x.grad is not None and x.grad.tolist() == [3.0, 3.0]
+    model = tp.nn.Linear(2, 2)
+    optimizer = tp.optim.SGD(model.parameters(), lr=0.1)
+    programs["half_precision"](model, tp.ones(3, 2), optimizer)
+    programs["files"](model, optimizer, tmp_path / "x.pt")
+    programs["average"](model, tp.nn.Linear(2, 2))
+    programs["hooks"](model, tp.ones(3, 2, requires_grad=True))
+    assert len(list(programs["draws"](2))) == 2 and programs["words"](tp.tensor([[1, 2]])).shape == ()
+    assert programs["batches"](tp.ones(9, 2), tp.ones(9)) == 8 and isinstance(programs["sums"](tp.randn(2, 3)), float)

@@ -104,13 +104,10 @@ def _public() -> list[str]:
 
 
 def _nearest(name: str) -> str:
-    """What of tensorpy is called most like a name that it does not have, as the end of the message that says so."""
-    if name.startswith("__"):  # asked by Python's own tools, of any module
-        return ""
-    import difflib
+    """What of tensorpy stands for a name that it does not have, as the end of the message that says so."""
+    from tensorpy._package.nearby import ending
 
-    found = difflib.get_close_matches(name, [n for n in __dir__() if not n.startswith("_")], 1)
-    return f"; the nearest that is there is '{found[0]}'" if found else ""
+    return ending("", name, __dir__())
 
 
 def __dir__() -> list[str]:

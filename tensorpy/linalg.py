@@ -11,3 +11,13 @@ globals().update({name: getattr(_module, _PREFIX + name) for name in __all__})
 
 LinAlgError = _C._LinAlgError
 __all__ += ["LinAlgError"]
+
+
+TYPE_CHECKING = False
+if not TYPE_CHECKING:
+
+    def __getattr__(name: str) -> None:
+        """Names what stands for a name that is not here."""
+        from tensorpy._package.nearby import ending
+
+        raise AttributeError(f"module 'tensorpy.linalg' has no attribute '{name}'{ending('linalg', name, globals())}")

@@ -51,3 +51,12 @@ class fork_rng:
     ) -> None:
         if self.enabled:
             default_generator.set_state(self.state)
+
+
+if not TYPE_CHECKING:
+
+    def __getattr__(name: str) -> None:
+        """Names what stands for a name that is not here."""
+        from tensorpy._package.nearby import ending
+
+        raise AttributeError(f"module 'tensorpy.random' has no attribute '{name}'{ending('random', name, globals())}")

@@ -55,7 +55,9 @@ if not TYPE_CHECKING:
         if name in ("parallel", "DataParallel"):
             parallel = importlib.import_module("tensorpy.nn.parallel")
             return parallel if name == "parallel" else parallel.DataParallel
-        raise AttributeError(f"module 'tensorpy.nn' has no attribute '{name}'")
+        from tensorpy._package.nearby import ending
+
+        raise AttributeError(f"module 'tensorpy.nn' has no attribute '{name}'{ending('nn', name, globals())}")
 
 
 def factory_kwargs(kwargs: dict[str, Any] | None) -> dict[str, Any]:

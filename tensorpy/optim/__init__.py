@@ -44,3 +44,13 @@ __all__ = [
     "swa_utils",
     "swap_in_optimizer_params_and_state",
 ]
+
+
+TYPE_CHECKING = False
+if not TYPE_CHECKING:
+
+    def __getattr__(name: str) -> None:
+        """Names what stands for a name that is not here."""
+        from tensorpy._package.nearby import ending
+
+        raise AttributeError(f"module 'tensorpy.optim' has no attribute '{name}'{ending('optim', name, globals())}")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
+import operator
 import os
 import subprocess
 import sys
@@ -400,6 +401,40 @@ def test_a_name_that_is_not_there_names_the_nearest():
             getattr(tp, name)
         assert str(caught.value) == f"module 'tensorpy' has no attribute '{name}'{end}"
     assert not hasattr(tp, "__wrapped__")
+
+
+MEANT = [
+    ("", "concatenate_", "concatenate"),
+    ("", "mul_tensor", "mul"),
+    ("", "tensor_mul", "mul"),
+    ("", "norml1", "linalg.vector_norm"),
+    ("", "astype", "Tensor.to"),
+    ("", "expand_dims", "unsqueeze"),
+    ("linalg", "inverse", "inv"),
+    ("linalg", "svdd", "svd"),
+    ("random", "rand", "tensorpy.rand"),
+    ("nn", "Dense", "Linear"),
+    ("nn", "Liner", "Linear"),
+    ("nn", "relu", "functional.relu"),
+    ("optim", "SDG", "SGD"),
+]
+
+
+@pytest.mark.parametrize(("module", "name", "meant"), MEANT)
+def test_a_name_that_is_not_there_names_what_has_its_meaning(module: str, name: str, meant: str) -> None:
+    asked = getattr(tp, module) if module else tp
+    with pytest.raises(AttributeError, match=f"no attribute '{name}'; the nearest that is there is '{meant}'$"):
+        getattr(asked, name)
+
+
+def test_the_table_of_meanings_names_what_is_there_for_what_is_not() -> None:
+    from tensorpy._package.nearby import MEANT as table
+
+    for module, names in table.items():
+        asked = getattr(tp, module) if module else tp
+        assert [name for name in names if hasattr(asked, name)] == []
+        for meant in names.values():
+            operator.attrgetter(meant)(tp)
 
 
 @same

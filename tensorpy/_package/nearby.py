@@ -1,7 +1,7 @@
 """What is proposed for a name that is not there: the name with that meaning, else the one that is written most alike.
 
-Loaded when such a name was asked for. A name of NumPy's or of another library's stands in the table below beside what has
-its meaning here, by the module that was asked; tests/package/test_names.py looks up every one.
+Loaded when such a name was asked for. A name of NumPy's or of another library's stands in the table below beside what
+has its meaning here, by the module that was asked; tests/package/test_names.py looks up every one.
 """
 
 from __future__ import annotations

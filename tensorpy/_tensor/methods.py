@@ -59,12 +59,14 @@ class RemovableHandle:
     """A hook's key in a dictionary, and others that tell of the hook: takes it out again, with remove() or at the end
     of a `with`."""
 
-    next_id = 0
+    next_id: int = 0
 
     def __init__(self, hooks_dict: dict[int, Any], *, extra_dict: Any = None) -> None:
         self.hooks_dict = hooks_dict
-        self.extra_dicts = [] if extra_dict is None else extra_dict if isinstance(extra_dict, list) else [extra_dict]
-        self.id = RemovableHandle.next_id
+        self.extra_dicts: list[Any] = []
+        if extra_dict is not None:
+            self.extra_dicts = extra_dict if isinstance(extra_dict, list) else [extra_dict]
+        self.id: int = RemovableHandle.next_id
         RemovableHandle.next_id += 1
 
     @property

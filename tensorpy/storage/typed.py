@@ -26,7 +26,7 @@ class TypedStorage:
         device: Any = None,
         _internal: bool = False,
     ) -> None:
-        self.dtype = dtype or _C.get_default_dtype()
+        self.dtype: _C.dtype = dtype or _C.get_default_dtype()
         if wrap_storage is None:
             row = (
                 _C.empty(content, dtype=self.dtype)
@@ -34,7 +34,7 @@ class TypedStorage:
                 else _C.tensor(list(content), dtype=self.dtype)
             )
             wrap_storage = row.to(device=device or "cpu").untyped_storage()
-        self._untyped_storage = wrap_storage
+        self._untyped_storage: _C.UntypedStorage = wrap_storage
 
     @property
     def _row(self) -> Tensor:

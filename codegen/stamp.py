@@ -1,6 +1,6 @@
 """Whether what is generated is still what the generator would write: a digest of all that it reads, kept beside it.
 
-Of a C file it reads which names there are and what macros paste together, so that an edit inside a kernel, which is
+Of a file of C it reads which names there are and what macros paste together, so that an edit inside a kernel, which is
 most of them, generates nothing.
 """
 
@@ -19,10 +19,10 @@ _HEAD = re.compile(r"^[A-Za-z_].*$", re.M)  # where a function begins
 
 
 def _parts(root: Path) -> Iterator[str]:
-    for folder, kind in (("yaml", "*.yaml"), ("codegen", "*.py"), ("csrc", "*.cl")):
+    for folder, kind in (("yaml", "*.yaml"), ("codegen", "*.py"), ("csrc", "*.cl"), ("csrc", "*.h"), ("csrc", "*.inc")):
         for path in sorted((root / folder).rglob(kind)):
             yield f"{path.relative_to(root)}\n{path.read_text()}"
-    for path in sorted((root / "csrc").rglob("*.[ch]")):
+    for path in sorted((root / "csrc").rglob("*.c")):
         text = path.read_text()
         words = " ".join(sorted(set(_WORD.findall(text))))
         lines = "\n".join([*_DIRECTIVE.findall(text), *_HEAD.findall(text)])

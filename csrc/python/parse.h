@@ -38,9 +38,9 @@ struct tp_py_signature {
     tp_fn fn, out_fn; /* what it calls: tp_add_Tensor, and with out= tp_add_out; NULL */
     const tp_py_param *params;
     uint8_t nparams, npositional;
-    uint8_t self_at; /* the parameter that a method's object fills: not the first of where and polygamma */
-    bool numbers;    /* numbers are taken as tensors, at the second attempt: mul(2, t), add(t, 2, out=o) */
-    bool varargs;    /* the first parameter after self is a list of ints that may be spread: view(2, 3) */
+    uint8_t self_at;      /* the parameter that a method's object fills: not the first of where and polygamma */
+    bool numbers;         /* numbers are taken as tensors, at the second attempt: mul(2, t), add(t, 2, out=o) */
+    bool varargs;         /* the first parameter after self is a list of ints that may be spread: view(2, 3) */
     const char *op, *out; /* the overload, and its out= variant or NULL: "add.Tensor", "add.out" */
 };
 

@@ -49,6 +49,7 @@ IN_C = {
 }
 IN_PYTHON = {
     "_package/deprecated.py": "PyTorch's old signatures, which no schema has",
+    "_package/nearby.py": "what a name that is not there may have meant",
     "_tensor/numpy_functions.py": "NumPy's protocol names functions, not operators",
     "masked/_ops.py": "the family of torch.masked, which PyTorch defines in Python too",
     "nn/init.py": "gains of activations, by the names that callers pass",

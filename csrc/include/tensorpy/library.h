@@ -25,8 +25,8 @@
  *     Generator         G  tp_generator *             Storage          O  tp_storage *
  * A first parameter of tp_keyset (k) is the key set of the call. What a kernel returns: tp_tensor * (T), tp_tensor2 to
  * 5 (2 to 5), tp_tensor_seq * for Tensor[] (t), or int, a status (0): then results are arguments that it wrote, or
- * numbers that it stores through pointers after the other parameters: int64_t * (i), double * (d), bool * (o). Results of
- * several types, or more than five: a last parameter tp_value * (v), into which it puts them boxed and new. */
+ * numbers that it stores through pointers after the other parameters: int64_t * (i), double * (d), bool * (o). Results
+ * of several types, or more than five: a last parameter tp_value * (v), into which it puts them boxed and new. */
 #ifndef TENSORPY_LIBRARY_H
 #define TENSORPY_LIBRARY_H
 
@@ -258,17 +258,17 @@ TENSORPY_INLINE tp_view tp_view_of(const tp_tensor *t) {
 
 /* A C function that can be registered: what it returns, its name, and its one to 24 parameters as pairs; its body
  * follows. What it is passed is borrowed, what it returns new; NULL or -1 says that the error is set. */
-#define TENSORPY_KERNEL(R, name, ...)                                                                               \
-    static R name(TENSORPY_EACH(TENSORPY_PARAM, __VA_ARGS__));                                                      \
-    static const char name##_codes[] = {TENSORPY_RESULT_CODE(R), TENSORPY_EACH(TENSORPY_CODE_OF, __VA_ARGS__), 0};  \
-    static int name##_boxed(const tp_op *op, tp_keyset ks, tp_value *args, tp_value *results, void *context) {      \
-        int first = name##_codes[1] == 'k';                                                                         \
+#define TENSORPY_KERNEL(R, name, ...)                                                                                \
+    static R name(TENSORPY_EACH(TENSORPY_PARAM, __VA_ARGS__));                                                       \
+    static const char name##_codes[] = {TENSORPY_RESULT_CODE(R), TENSORPY_EACH(TENSORPY_CODE_OF, __VA_ARGS__), 0};   \
+    static int name##_boxed(const tp_op *op, tp_keyset ks, tp_value *args, tp_value *results, void *context) {       \
+        int first = name##_codes[1] == 'k';                                                                          \
         tensorpy_frame frame = {ks, args, results, first, (int)__builtin_strcspn(name##_codes + 1, "idov") - first}; \
-        const tensorpy_frame *frame_ = &frame;                                                                      \
-        (void)op, (void)context;                                                                                    \
-        return TENSORPY_PUT(R)(name(TENSORPY_EACH(TENSORPY_TAKE_OF, __VA_ARGS__)), results);                        \
-    }                                                                                                               \
-    static const tp_kernel name##_kernel = {name##_boxed, name##_codes, #name, __FILE__, __LINE__};                 \
+        const tensorpy_frame *frame_ = &frame;                                                                       \
+        (void)op, (void)context;                                                                                     \
+        return TENSORPY_PUT(R)(name(TENSORPY_EACH(TENSORPY_TAKE_OF, __VA_ARGS__)), results);                         \
+    }                                                                                                                \
+    static const tp_kernel name##_kernel = {name##_boxed, name##_codes, #name, __FILE__, __LINE__};                  \
     static R name(TENSORPY_EACH(TENSORPY_PARAM, __VA_ARGS__))
 
 /* A C function that calls an operator through the dispatcher, which is looked up and checked against its schema at the

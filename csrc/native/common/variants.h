@@ -22,8 +22,8 @@ int tp_cast_into_out_list(tp_tensors outs, const tp_tensor_seq *made);
 /* Copies of a list's tensors, new; and the tensors of one list into those of another. */
 tp_tensor_seq *tp_clone_list(tp_tensors list);
 int tp_copy_list(tp_tensors outs, tp_tensors from);
-/* -1, with the error of a call that gave no first result; where it left none (all its results are absent), with one that
- * says so. */
+/* -1, with the error of a call that gave no first result; where it left none (all its results are absent), with one
+ * that says so. */
 int tp_no_result(void);
 /* For several outputs; releases the n tensors of made. What a mask leaves out is NULL, and its output is untouched. */
 int tp_copy_into_outs_steal(tp_tensor *const *outs, tp_tensor *const *made, int n);

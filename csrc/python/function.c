@@ -245,9 +245,8 @@ static PyObject *finish_output(const marked *m, function_node *fn, PyObject *con
     bool given = is_argument(args, nargs, o), without = holds(m->non_differentiable, o);
     if (given && (holds(m->saved, o) || holds(m->saved_for_forward, o)))
         return PyErr_Format(PyExc_RuntimeError,
-                            "An input that has been returned as-is as output is being saved for backward. This is not "
-                            "supported if you override setup_context. You should return and save a view of the input "
-                            "instead, e.g. with x.view_as(x) or setup ctx inside the forward function itself.");
+                            "An input that has been returned as-is as output is being saved for backward: where "
+                            "setup_context() saves, give back and save x.view_as(x), or save in forward()");
     PyObject *out = given ? fresh_view(o) : Py_NewRef(o);
     if (!out || !fn) return out;
     tp_tensor *t = tp_py_tensor_borrow(out);

@@ -24,8 +24,8 @@ def refuse_backward_in_transform() -> None:
     """The graphs that a transform of functions walks are its own: what backward() wrote into `.grad` would be lost."""
     if _C._transform(0):
         raise RuntimeError(
-            "backward() called inside a functorch transform. This is not supported, please use functorch.grad or "
-            "functorch.vjp instead or call backward() outside of functorch transforms."
+            "backward() called inside a functorch transform: what it would write into .grad is lost there; use "
+            "func.grad or func.vjp"
         )
 
 

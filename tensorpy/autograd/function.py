@@ -91,8 +91,8 @@ class Function(metaclass=FunctionMeta):
         if _C._forward_levels() and forward_ad.has_tangents(args):
             if cls.jvp is Function.jvp:
                 raise NotImplementedError(
-                    "You must implement the jvp function for custom autograd.Function to use it with forward mode AD: "
-                    f"{cls.__name__} defines no static method jvp(ctx, *tangents)"
+                    "You must implement the jvp function for custom autograd.Function: "
+                    f"{cls.__name__} defines no static method jvp(ctx, *tangents), which forward mode calls"
                 )
             return forward_ad.apply_function(cls, args)
         return _C._apply_function(cls, cls._ctx_class, with_setup, *args)
@@ -106,8 +106,8 @@ class Function(metaclass=FunctionMeta):
         """A call inside of a transform: its context is filled in from outputs that the transform has seen."""
         if not with_setup and not cls._takes_transforms:
             raise RuntimeError(
-                "In order to use an autograd.Function with functorch transforms (vmap, grad, jvp, jacrev, ...), it "
-                f"must override the setup_context staticmethod: {cls.__name__} fills in its context in forward()"
+                "In order to use an autograd.Function with functorch transforms, it must override the setup_context "
+                f"staticmethod: {cls.__name__} fills in its context in forward()"
             )
         if kwargs:
             raise NotImplementedError(
@@ -123,15 +123,14 @@ class Function(metaclass=FunctionMeta):
         if own and cls.generate_vmap_rule:
             raise RuntimeError(
                 f"You tried to vmap over {cls.__name__}, but it has both generate_vmap_rule=True and an overridden "
-                "vmap staticmethod. Please set generate_vmap_rule=False or delete the overridden vmap staticmethod to "
-                "avoid ambiguity."
+                "vmap staticmethod: one of them says how"
             )
         if own:
             return call_rule(cls.__name__, cls.vmap, args)
         if not cls.generate_vmap_rule:
             raise RuntimeError(
-                f"You tried to vmap over {cls.__name__}, but it does not have vmap support. Please override and "
-                "implement the vmap staticmethod or set generate_vmap_rule=True."
+                f"You tried to vmap over {cls.__name__}, but it does not have vmap support: a Function defines a static "
+                "method vmap(info, in_dims, *args), or sets generate_vmap_rule=True"
             )
         return call_rule(cls.__name__, sample_by_sample(cls.apply), args)
 

@@ -290,9 +290,8 @@ def _gradcheck(
     for i in chosen:
         if 0 in values[i].stride() and values[i].numel() > 1:
             raise RuntimeError(
-                f"The {i}th input has a dimension with stride 0. gradcheck only supports inputs that are "
-                "non-overlapping to be able to compute the numerical gradients correctly. You should call .contiguous "
-                "on the input before passing it to gradcheck."
+                f"The {i}th input has a dimension with stride 0: its elements share memory, and gradcheck moves each "
+                "alone; give it a clone()"
             )
     outputs = _tensors(func(*values))
     recorded = [place for place, o in enumerate(outputs) if o.requires_grad]

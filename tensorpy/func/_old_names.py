@@ -16,8 +16,8 @@ def deprecated(function: Callable[..., Any], now: str | None = None) -> Callable
     @functools.wraps(function)
     def wrapper(*args: Any, **kwargs: Any) -> Any:
         warnings.warn(
-            "We've integrated functorch into PyTorch. As the final step of the integration, "
-            f"`functorch.{name}` is deprecated as of PyTorch 2.0: please use `{where}` instead.",
+            f"We've integrated functorch into PyTorch: `functorch.{name}` is an old name, deprecated as of PyTorch "
+            f"2.0. Please use `{where}` instead.",
             FutureWarning,
             stacklevel=2,
         )

@@ -52,16 +52,15 @@ def call_rule(name: str, rule: Callable[..., Any], args: Any) -> Any:
         returned = rule(VmapInfo(size, randomness), in_dims, *tree_unflatten(physical, spec))
     if not isinstance(returned, tuple) or len(returned) != 2:
         raise RuntimeError(
-            "Expected the vmap staticmethod to have two returns, an output and out_dims with pytree structure "
-            f"compatible with the output. Got a {type(returned)} instead: {name}"
+            "Expected the vmap staticmethod to have two returns, outputs and out_dims: that of "
+            f"{name} gave a {type(returned).__name__}"
         )
     outputs, out_spec = tree_flatten(returned[0])
     dims = broadcast_to_leaves(returned[1], out_spec)
     if dims is None:
         raise RuntimeError(
-            "The autograd.Function's vmap staticmethod returned an incompatible (output, out_dims) tuple. Expected "
-            f"out_dims={returned[1]} to be compatible with the structure of `output`. out_dims has structure "
-            f"{tree_structure(returned[1])} but output has structure {out_spec}: {name}"
+            "The autograd.Function's vmap staticmethod returned an incompatible (output, out_dims) tuple: of "
+            f"{name} out_dims={returned[1]} has the structure {tree_structure(returned[1])}, the output {out_spec}"
         )
     return tree_unflatten(
         [o if d is None else _C._vmap_add(o, d, number) for o, d in zip(outputs, dims, strict=True)], out_spec

@@ -55,7 +55,7 @@ def register_pytree_node(
     if cls in SUPPORTED_NODES:
         raise ValueError(f"{cls} is already registered as pytree node.")
     if (to_dumpable_context is None) != (from_dumpable_context is None):
-        raise ValueError(f"Both to_dumpable_context and from_dumpable_context for {cls} must be None or registered.")
+        raise ValueError(f"Both to_dumpable_context and from_dumpable_context for {cls} must be None or registered")
     SUPPORTED_NODES[cls] = NodeDef(cls, flatten_fn, unflatten_fn)
     if serialized_type_name is not None:
         _FORMS[cls] = _Form(
@@ -78,8 +78,7 @@ def _dump_context(context: Context) -> str:
         return json.dumps(context)
     except TypeError as error:
         raise TypeError(
-            "Unable to serialize context. Please make the context json dump-able, or register a custom serializer "
-            "using _register_pytree_node."
+            "Unable to serialize context: it is no JSON; _register_pytree_node takes to_dumpable_context"
         ) from error
 
 
@@ -516,10 +515,7 @@ def _keys(tree: PyTree, count: int) -> list[Any]:
     if _is_namedtuple(type(tree)):
         return [GetAttrKey(name) for name in type(tree)._fields]
     if not isinstance(tree, (list, tuple, deque)):
-        raise ValueError(
-            f"Did not find a flatten_with_keys_fn for type: {type(tree)}. Please pass a flatten_with_keys_fn argument "
-            "to register_pytree_node."
-        )
+        raise ValueError(f"Did not find a flatten_with_keys_fn for type: {type(tree)}; register_pytree_node takes one")
     return [SequenceKey(i) for i in range(count)]
 
 
@@ -621,8 +617,8 @@ def _register_namedtuple(cls: type[Any], *, serialized_type_name: str) -> None:
 def _named_tuple_dump(cls: Context) -> DumpableContext:
     if cls not in _NAMED_TUPLES:
         raise NotImplementedError(
-            f"Can't serialize TreeSpec of namedtuple class {cls} because we didn't register a serializated_type_name. "
-            "Please register using `_register_namedtuple`."
+            f"Can't serialize TreeSpec of namedtuple class {cls}: it has no serialized_type_name, which "
+            "_register_namedtuple gives it"
         )
     return _NAMED_TUPLES[cls]
 
@@ -665,8 +661,7 @@ def _dumped(spec: TreeSpec) -> Any:
     form = _FORMS.get(spec.type)
     if form is None:
         raise NotImplementedError(
-            f"No registered serialization name for {spec.type} found. Please update your _register_pytree_node call "
-            "with a `serialized_type_name` kwarg."
+            f"No registered serialization name for {spec.type} found: _register_pytree_node takes serialized_type_name"
         )
     return {
         "type": form.name,

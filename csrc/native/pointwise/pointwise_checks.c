@@ -37,7 +37,7 @@ int tp_refuse_alpha(const tp_pointwise *p, const tp_operand *inputs, const tp_sc
                        p->name, tp_scalar_double(alpha));
     if (alpha->kind == TP_SCALAR_COMPLEX && !is_complex(&inputs[0]) && !is_complex(&inputs[1]))
         return tp_fail(TP_RuntimeError,
-                       "%s: For non-complex input tensors, argument alpha must not be a complex number.", p->name);
+                       "%s: For non-complex input tensors, argument alpha must not be a complex number", p->name);
     return 0;
 }
 

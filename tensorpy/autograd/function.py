@@ -129,7 +129,7 @@ class Function(metaclass=FunctionMeta):
             return call_rule(cls.__name__, cls.vmap, args)
         if not cls.generate_vmap_rule:
             raise RuntimeError(
-                f"You tried to vmap over {cls.__name__}, but it does not have vmap support: a Function defines a static "
+                f"You tried to vmap over {cls.__name__}, but it does not have vmap support: a Function has a static "
                 "method vmap(info, in_dims, *args), or sets generate_vmap_rule=True"
             )
         return call_rule(cls.__name__, sample_by_sample(cls.apply), args)

@@ -66,5 +66,5 @@ def test_what_needs_no_gradient_comes_through_a_backward_hook_without() -> None:
 def test_hooks_return_as_many_gradients_as_there_are() -> None:
     linear = tp.nn.Linear(2, 2)
     linear.register_full_backward_hook(lambda module, grad_input, grad_output: (grad_input[0],) * 2)
-    with pytest.raises(RuntimeError, match="incorrect number of values \\(got 2, but expected 1\\)"):
+    with pytest.raises(RuntimeError, match="invalid number of grad_input, got 2, but expected 1"):
         linear(tp.ones(1, 2, requires_grad=True)).sum().backward()

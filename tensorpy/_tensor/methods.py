@@ -325,42 +325,42 @@ def _is_view(self: Tensor) -> bool:
     return self._base is not None
 
 
+def _from_slow_to_fast(tensor: Tensor) -> tuple[int, ...]:
+    """The dimensions by their strides; of equal ones the longer is the slower, and a stride of 0 stays where it is."""
+    if tensor.is_contiguous():
+        return tuple(range(tensor.ndim))
+    strides, sizes = tensor.stride(), tensor.shape
+    order = list(reversed(range(tensor.ndim)))
+    for start in range(1, tensor.ndim):
+        at = start
+        for before in reversed(range(start)):
+            a, b = order[before], order[at]
+            if 0 in (strides[a], strides[b]) or (strides[a] == strides[b] and sizes[a] <= sizes[b]):
+                continue
+            if strides[a] < strides[b]:
+                break
+            order[before], order[at], at = b, a, before
+    return tuple(reversed(order))
+
+
 def dim_order(self: Tensor, *, ambiguity_check: bool | Sequence[Any] = False) -> tuple[int, ...]:
     """The dimensions from the one with the largest stride to that with the smallest.
 
-    ambiguity_check: RuntimeError where the order is not the only one; with a list of memory formats, where those
-    do not tell it.
+    ambiguity_check: RuntimeError where the order is not the only one; with a list of memory formats, where exactly one
+    of those does not tell it.
     """
     if not isinstance(ambiguity_check, (bool, list)) or (
         isinstance(ambiguity_check, list) and not all(isinstance(f, _C.memory_format) for f in ambiguity_check)
     ):
         raise TypeError("The ambiguity_check argument must be a bool or a list of memory formats.")
-    strides, sizes = self.stride(), self.shape
-    order: list[int] = []
-    for d in range(self.ndim):  # a stride of 0 has no place of its own: it stays where it is
-        at = len(order)
-        for i in range(len(order) - 1, -1, -1):
-            above = strides[order[i]]
-            if 0 in (above, strides[d]) or (above == strides[d] and sizes[order[i]] <= sizes[d]):
-                continue
-            if above >= strides[d]:
-                break
-            at = i
-        order.insert(at, d)
-    if ambiguity_check is False:
-        return tuple(order)
-    if len(set(strides)) < self.ndim and any(s == 0 for s in strides):
-        raise RuntimeError("The tensor does not have unique dim order.")
-    if isinstance(ambiguity_check, list):
-        if sum(self.is_contiguous(memory_format=f) for f in ambiguity_check) != 1:
-            raise RuntimeError(
-                "The tensor does not have unique dim order, or cannot map to exact one of the given memory formats."
-            )
-    elif len({strides[d] for d in order}) < self.ndim:
-        raise RuntimeError(
-            "The tensor does not have unique dim order, or cannot map to exact one of the given memory formats."
-        )
-    return tuple(order)
+    if ambiguity_check is not False:
+        strides = self.stride()
+        formats = ambiguity_check if isinstance(ambiguity_check, list) else ()
+        several = 1 in self.shape or any(a == b for a, b in zip(strides, strides[1:], strict=False))
+        told = sum(self.is_contiguous(memory_format=f) for f in formats) == 1
+        if (several and not told) or (0 in strides and self.ndim > 1 and not self.is_contiguous()):
+            raise RuntimeError("The tensor does not have unique dim order")
+    return _from_slow_to_fast(self)
 
 
 def resize(self: Tensor, *sizes: Any) -> Tensor:

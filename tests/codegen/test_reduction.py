@@ -205,10 +205,11 @@ def test_kernels_that_give_bools(reduction_of) -> None:
     ],
 )
 def test_a_join_that_gives_other_results_than_folding_is_refused(load, body: str, line: int) -> None:
-    with pytest.raises(YamlError) as caught:
+    with pytest.raises(YamlErrors) as caught:
         load(HEAD + body)
-    assert caught.value.location.line == line and "folds them in one to" in caught.value.what, caught.value
-    assert "write a 'join'" in caught.value.fix
+    (error,) = caught.value.errors
+    assert error.location.line == line and "folds them in one to" in error.what, error
+    assert "write a 'join'" in error.fix
 
 
 @pytest.mark.parametrize(
@@ -233,7 +234,7 @@ def test_a_join_that_holds_is_taken(load, body: str) -> None:
     ],
 )
 def test_what_cannot_be_tried_is_refused(load, body: str) -> None:
-    with pytest.raises(YamlError) as caught:
+    with pytest.raises(YamlErrors) as caught:
         load(HEAD + body).reductions()
     assert "cannot be tried" in str(caught.value)
 

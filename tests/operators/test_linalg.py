@@ -353,3 +353,11 @@ def test_what_some_eigenvalues_refuse() -> None:
             tp.lobpcg(a, **options)
     with pytest.raises(AssertionError):
         tp.lobpcg(draw(4, 3))
+
+
+def test_pivots_without_dimensions() -> None:
+    for rows in (0, 3):
+        with pytest.raises(RuntimeError, match="LU_pivots has no dimension|pivots passed"):
+            tp.lu_unpack(tp.zeros(rows, 3, 2), tp.tensor(1, dtype=tp.int32))
+    with pytest.raises(RuntimeError, match="no dimension"):
+        tp.ops.aten._lu_permutation(tp.tensor(1, dtype=tp.int32), 3)

@@ -21,7 +21,7 @@ import pytest
 import tensorpy as tp
 
 PACKAGE = Path(tp.__file__).parent
-ROOT = PACKAGE.parent
+ROOT = Path(__file__).resolve().parent.parent.parent
 TYPING = ROOT / "tests" / "typing"
 EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
 TOOLS = ("mypy", "pyright")

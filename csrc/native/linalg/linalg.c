@@ -314,6 +314,7 @@ tp_tensor *_lu_permutation_dense(tp_tensor *given, int64_t rows) {
     if (pivots->dtype != TP_INT32)
         return tp_fail_null(TP_RuntimeError,
                             "torch.lu_unpack: LU_pivots is expected to be a contiguous tensor of torch.int32 dtype");
+    if (pivots->ndim == 0) return tp_fail_null(TP_RuntimeError, "torch.lu_unpack: LU_pivots has no dimension");
     tp_ints batch = tp_batch_sizes(pivots, 1);
     tp_autoref *out = tp_new_vectors(batch, rows, TP_INT64, pivots->device);
     if (!out || out->numel == 0) return tp_take(out);

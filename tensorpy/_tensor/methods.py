@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import builtins
 import warnings
+from itertools import pairwise
 
 import tensorpy
 from tensorpy import _C
@@ -356,7 +357,7 @@ def dim_order(self: Tensor, *, ambiguity_check: bool | Sequence[Any] = False) ->
     if ambiguity_check is not False:
         strides = self.stride()
         formats = ambiguity_check if isinstance(ambiguity_check, list) else ()
-        several = 1 in self.shape or any(a == b for a, b in zip(strides, strides[1:], strict=False))
+        several = 1 in self.shape or any(a == b for a, b in pairwise(strides))
         told = sum(self.is_contiguous(memory_format=f) for f in formats) == 1
         if (several and not told) or (0 in strides and self.ndim > 1 and not self.is_contiguous()):
             raise RuntimeError("The tensor does not have unique dim order")

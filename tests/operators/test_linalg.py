@@ -357,7 +357,7 @@ def test_what_some_eigenvalues_refuse() -> None:
 
 def test_pivots_without_dimensions() -> None:
     for rows in (0, 3):
-        with pytest.raises(RuntimeError, match="LU_pivots has no dimension|pivots passed"):
+        with pytest.raises(RuntimeError, match=r"LU_pivots has no dimension|pivots passed"):
             tp.lu_unpack(tp.zeros(rows, 3, 2), tp.tensor(1, dtype=tp.int32))
     with pytest.raises(RuntimeError, match="no dimension"):
         tp.ops.aten._lu_permutation(tp.tensor(1, dtype=tp.int32), 3)

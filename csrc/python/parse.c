@@ -425,12 +425,13 @@ TP_INLINE bool match_plain(const tp_py_signature *s, tp_py_args *a, PyObject *se
 }
 
 /* A factory's out= has the dtype that the call names: 1, or -1 with an exception set. */
-static int check_out_of_factory(const tp_py_signature *s, const tp_py_args *a) {
+static int check_out_of_factory(const tp_py_signature *s, const tp_py_args *a, PyObject *kwnames) {
     tp_dtype named = TP_NO_DTYPE;
     bool factory = false;
     for (int i = 0; i < s->nparams; i++) {
         factory |= s->params[i].tag == TP_LAYOUT;
-        if (s->params[i].tag == TP_DTYPE && a->values[i].tag == TP_DTYPE) named = (tp_dtype)a->values[i].i;
+        bool given = s->params[i].tag == TP_DTYPE && kwnames && find_keyword(s, kwnames, i) >= 0;
+        if (given && a->values[i].tag == TP_DTYPE) named = (tp_dtype)a->values[i].i;
     }
     if (!factory || named == TP_NO_DTYPE || !tp_py_is_tensor(a->out)) return 1;
     tp_dtype found = (tp_dtype)tp_py_tensor_borrow(a->out)->dtype;
@@ -488,7 +489,7 @@ static int match(const tp_py_signature *s, tp_py_args *a, PyObject *self, PyObje
         return 0;
     }
     if (used_kw < nkw) return complain_keyword(why, s, kwnames), 0;
-    return tp_likely(!a->out) ? 1 : check_out_of_factory(s, a);
+    return tp_likely(!a->out) ? 1 : check_out_of_factory(s, a, kwnames);
 }
 
 /* ---- errors ---- */

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tensorpy import _C
+from tensorpy._package import proposing
 
 _PREFIX = "linalg_"
 _module = getattr(_C, "_linalg", None)
@@ -15,9 +16,4 @@ __all__ += ["LinAlgError"]
 
 TYPE_CHECKING = False
 if not TYPE_CHECKING:
-
-    def __getattr__(name: str) -> None:
-        """Names what stands for a name that is not here."""
-        from tensorpy._package.nearby import ending
-
-        raise AttributeError(f"module 'tensorpy.linalg' has no attribute '{name}'{ending('linalg', name, globals())}")
+    __getattr__ = proposing("linalg", globals())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tensorpy import _C
 from tensorpy._C import Generator, Tensor, default_generator
+from tensorpy._package import proposing
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -54,9 +55,4 @@ class fork_rng:
 
 
 if not TYPE_CHECKING:
-
-    def __getattr__(name: str) -> None:
-        """Names what stands for a name that is not here."""
-        from tensorpy._package.nearby import ending
-
-        raise AttributeError(f"module 'tensorpy.random' has no attribute '{name}'{ending('random', name, globals())}")
+    __getattr__ = proposing("random", globals())

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tensorpy import _C, ops
+from tensorpy._package import parts
 
 if TYPE_CHECKING:
     from tensorpy.backends._report import Report
@@ -50,14 +51,5 @@ if TYPE_CHECKING:  # what __getattr__ gives at first use
     from tensorpy.backends import openmp as openmp
     from tensorpy.backends import opt_einsum as opt_einsum
 else:
-
-    def __getattr__(name: str) -> object:
-        """The switches of libraries are imported at first use."""
-        import importlib
-
-        if name in _LAZY:
-            return importlib.import_module(f"tensorpy.backends.{name}")
-        raise AttributeError(f"module 'tensorpy.backends' has no attribute '{name}'")
-
-
-_LAZY = {"cpu", "cuda", "cudnn", "mkl", "mkldnn", "mps", "openmp", "opt_einsum"}
+    # The switches of libraries.
+    __getattr__ = parts(__name__, ("cpu", "cuda", "cudnn", "mkl", "mkldnn", "mps", "openmp", "opt_einsum"))

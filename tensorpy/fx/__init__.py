@@ -13,8 +13,7 @@ The first comes from calls (the dispatch key Tracer, csrc/python/tracer.c), the 
 
 from __future__ import annotations
 
-from typing import Any
-
+from tensorpy._package import parts
 from tensorpy.fx import immutable_collections as immutable_collections
 from tensorpy.fx._symbolic_trace import PH, ProxyableClassMeta, Tracer, symbolic_trace, wrap
 from tensorpy.fx.graph import CodeGen, Graph
@@ -36,11 +35,4 @@ if TYPE_CHECKING:  # what __getattr__ gives at first use
     from tensorpy.fx import operator_schemas as operator_schemas
     from tensorpy.fx import passes as passes
 else:
-
-    def __getattr__(name: str) -> Any:
-        """Modules that are imported at first use."""
-        if name in ("experimental", "operator_schemas", "passes"):
-            import importlib
-
-            return importlib.import_module(f"tensorpy.fx.{name}")
-        raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
+    __getattr__ = parts(__name__, ("experimental", "operator_schemas", "passes"))

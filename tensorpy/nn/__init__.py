@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from tensorpy._package import proposing
 from tensorpy.nn import functional as functional
 from tensorpy.nn import init as init
 from tensorpy.nn import modules as modules
@@ -45,6 +46,7 @@ if TYPE_CHECKING:  # what __getattr__ imports at first use
 
 
 if not TYPE_CHECKING:
+    _propose = proposing("nn", globals())
 
     def __getattr__(name: str) -> object:
         """The wrappers for several devices and processes are imported at first use."""
@@ -55,9 +57,7 @@ if not TYPE_CHECKING:
         if name in ("parallel", "DataParallel"):
             parallel = importlib.import_module("tensorpy.nn.parallel")
             return parallel if name == "parallel" else parallel.DataParallel
-        from tensorpy._package.nearby import ending
-
-        raise AttributeError(f"module 'tensorpy.nn' has no attribute '{name}'{ending('nn', name, globals())}")
+        return _propose(name)
 
 
 def factory_kwargs(kwargs: dict[str, Any] | None) -> dict[str, Any]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from tensorpy._package import parts
 from tensorpy._package.absent import absent
 
 export = absent(__name__, "export")
@@ -28,11 +29,4 @@ if TYPE_CHECKING:  # what __getattr__ gives at first use
     from tensorpy.onnx import symbolic_helper as symbolic_helper
     from tensorpy.onnx import symbolic_opset11 as symbolic_opset11
 else:
-
-    def __getattr__(name: str) -> Any:
-        """The modules below are imported at first use."""
-        if name in ("operators", "symbolic_helper", "symbolic_opset11"):
-            import importlib
-
-            return importlib.import_module(f"tensorpy.onnx.{name}")
-        raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
+    __getattr__ = parts(__name__, ("operators", "symbolic_helper", "symbolic_opset11"))

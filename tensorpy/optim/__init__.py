@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tensorpy._package import proposing
 from tensorpy.optim import _adafactor as _adafactor
 from tensorpy.optim import _muon as _muon
 from tensorpy.optim import adadelta as adadelta
@@ -48,9 +49,4 @@ __all__ = [
 
 TYPE_CHECKING = False
 if not TYPE_CHECKING:
-
-    def __getattr__(name: str) -> None:
-        """Names what stands for a name that is not here."""
-        from tensorpy._package.nearby import ending
-
-        raise AttributeError(f"module 'tensorpy.optim' has no attribute '{name}'{ending('optim', name, globals())}")
+    __getattr__ = proposing("optim", globals())

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from tensorpy._package import parts
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
@@ -73,17 +75,14 @@ if TYPE_CHECKING:  # what __getattr__ gives at first use
     )
     from tensorpy.utils.backend_registration import rename_privateuse1_backend as rename_privateuse1_backend
 else:
+    _part = parts(__name__, _PARTS)
 
     def __getattr__(name: str) -> object:
-        if name in _PARTS:
-            import importlib
-
-            return importlib.import_module(f"tensorpy.utils.{name}")
         if name in ("generate_methods_for_privateuse1_backend", "rename_privateuse1_backend"):
             from tensorpy.utils import backend_registration
 
             return getattr(backend_registration, name)
-        raise AttributeError(f"module 'tensorpy.utils' has no attribute '{name}'")
+        return _part(name)
 
 
 def __dir__() -> list[str]:

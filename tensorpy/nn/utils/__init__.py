@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tensorpy._package import parts
 from tensorpy.nn.utils import parametrizations as parametrizations
 from tensorpy.nn.utils import parametrize as parametrize
 from tensorpy.nn.utils import rnn as rnn
@@ -59,10 +60,4 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:  # what __getattr__ gives at first use
     from tensorpy.nn.utils import prune as prune
 else:
-
-    def __getattr__(name: str) -> object:
-        if name == "prune":
-            import importlib
-
-            return importlib.import_module("tensorpy.nn.utils.prune")
-        raise AttributeError(f"module 'tensorpy.nn.utils' has no attribute '{name}'")
+    __getattr__ = parts(__name__, ("prune",))

@@ -10,7 +10,8 @@ that nothing serves by default.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
 
 from .c_types import c_arguments, c_result, parameters, value_decl
 from .catalog import Catalog, Operator
@@ -75,9 +76,11 @@ def _operators(operators: Iterable[Operator]) -> Iterator[str]:
         yield _line("aten", op.schema, **facts, prims=list(op.prims))
 
 
-def _primitives(primitives: Iterable[Primitive]) -> Iterator[str]:
+def _primitives(primitives: Iterable[Primitive], uses: Mapping[str, int] | None = None) -> Iterator[str]:
     for p in primitives:
         words = " ".join(p.doc.split())
+        if uses is not None:
+            words += f" Operators that are made of it: {uses[p.name]}."
         yield f"/* {words} */\n" + _line(NAMESPACE, p.schema, dispatch="True", default=str(p.name in ("copy", "fill")))
 
 
@@ -98,10 +101,19 @@ def emit_registration_declarations(catalog: Catalog) -> str:
     return _file("REGISTRATION_DECLARATIONS", what, _primitives(catalog.primitives), _operators(catalog))
 
 
+_SUFFICE = """Four functions of a TENSORPY_BACKEND suffice (backend.h): allocate, release, copy_from_host, copy_to_host.
+With them every operator works, and the host computes it. What follows takes operators off the host: the primitives,
+those first that most operators are made of (map alone brings the pointwise ones); then the operators that nothing
+serves by default. tensorpy.backends.report(device) says in which order they bring most for your calls."""
+
+
 def emit_registration_minimal(catalog: Catalog) -> str:
     what = "What a backend brings, so that it runs every operator itself; what it leaves out the host computes."
     needed = (op for op in catalog if must_be_written(op))
-    return _file("REGISTRATION_MINIMAL", what, _primitives(catalog.primitives), _operators(needed))
+    uses = Counter(name for op in catalog for name in op.prims)
+    ordered = sorted(catalog.primitives, key=lambda p: -uses[p.name])
+    what += f"\n{_SUFFICE}".replace("\n", "\n * ")
+    return _file("REGISTRATION_MINIMAL", what, _primitives(ordered, uses), _operators(needed))
 
 
 def entry(function: PythonFunction, module: str = "tensorpy") -> str:

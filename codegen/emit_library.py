@@ -32,11 +32,13 @@ from .keys import DEVICE_IDS, DEVICES
 from .library import with_gradient
 from .model import FunctionSchema
 from .out_dtype import takes_castable
+from .pointwise import check_declaration
 from .primitives import NAMESPACE as PRIMITIVES
 from .primitives import Primitive
 from .rounding import prologue as rounding_prologue
 from .rounding import rounds_once
 from .tag_rules import prologue_lines as tag_lines
+from .tag_rules import view_copy_call
 from .text import c_string, lines
 
 # The flags of ninja_file.py as targets of a function.
@@ -76,25 +78,38 @@ def _value_handle(op: Operator) -> str:
     """A call that gives a number, or several types (boxed): TENSORPY_HANDLE is for tensors."""
     result = c_result(op.schema)
     arguments = c_arguments(op.schema)
-    given = ", ".join(f"tensorpy_give_{_TAKERS[a.c.code]}({a.name_in_c})" for a in arguments)
+    given = ", ".join(f"tensorpy_give_{_TAKERS[a.c.code]}({a.name_in_c})" for a in arguments) or "{TP_NONE, {NULL}}"
+    found = (
+        f"    static const tp_op *found;\n    tp_value args_[] = {{{given}}};\n"
+        f"    if (!found && !(found = tp_find_op({c_string(_qualified(op))}))) return -1;\n"
+    )
     if result.value is None:
+        below = ", ".join(["tp_keyset ks", parameters(op.schema)])
         return (
             f"TENSORPY_INLINE int {op.call}({parameters(op.schema)}) {{\n"
-            f"    static const tp_op *found;\n"
-            f"    tp_value args_[] = {{{given}}};\n"
-            f"    if (!found && !(found = tp_find_op({c_string(_qualified(op))}))) return -1;\n"
-            f"    return tp_call(found, args_, results);\n}}\n"
+            f"{found}    return tp_call(found, args_, results);\n}}\n"
+            f"TENSORPY_INLINE int {op.call}_below({below}) {{\n"
+            f"{found}    return tp_redispatch(found, ks, args_, results);\n}}\n"
         )
     member = {"scalar": "number"}.get(result.value.member, result.value.member)
     cast = "(tp_dtype)" if result.value.code == "D" else ""
     return (
         f"TENSORPY_INLINE int {op.call}({parameters(op.schema)}) {{\n"
-        f"    static const tp_op *found;\n"
-        f"    tp_value args_[] = {{{given}}}, got_[1] = {{{{TP_NONE, {{NULL}}}}}};\n"
-        f"    if (!found && !(found = tp_find_op({c_string(_qualified(op))}))) return -1;\n"
+        f"{found}    tp_value got_[1] = {{{{TP_NONE, {{NULL}}}}}};\n"
         f"    if (tp_call(found, args_, got_) < 0) return -1;\n"
         f"    *result = {cast}got_[0].{member};\n"
         f"    return 0;\n}}\n"
+    )
+
+
+def _nothing_handle(op: Operator) -> str:
+    """A call without arguments: TENSORPY_HANDLE has one at least."""
+    result, value = c_result(op.schema), "{{TP_NONE, {NULL}}}"
+    return (
+        f"TENSORPY_INLINE {result.decl}{op.call}(void) {{\n"
+        f"    const tp_op *found = tp_find_op({c_string(_qualified(op))});\n"
+        f"    tp_value args_[1] = {value}, got_[5] = {value};\n"
+        f"    return TENSORPY_GOT({result.decl.strip()})(found ? tp_call(found, args_, got_) : -1, got_);\n}}\n"
     )
 
 
@@ -102,6 +117,8 @@ def handle(op: Operator) -> str:
     """The C function that calls an operator."""
     if c_result(op.schema).kind in ("value", "values"):
         return f"/* {op.schema} */\n{_value_handle(op)}"
+    if not op.schema.arguments:
+        return f"/* {op.schema} */\n{_nothing_handle(op)}"
     returned = c_result(op.schema).decl.strip()
     pairs = _pairs(op.schema, lambda i, name: f"p{i}")
     return f"/* {op.schema} */\nTENSORPY_HANDLE({returned}, {op.call}, {c_string(_qualified(op))}, {pairs})\n"
@@ -113,6 +130,7 @@ def _called(catalog: Catalog) -> list[Operator]:
     for op in catalog:
         if any(k.kind == "formula" for k in op.kernels):
             found |= {str(c.schema.name): c for c in operators_called(op, catalog)}
+        found |= {k.name: catalog.by_name[k.name] for k in op.kernels if k.kind == "view_copy"}
     for op in catalog:
         rule = batching_of(op, catalog)
         if rule is not None and rule.formula is not None:
@@ -190,7 +208,9 @@ def _head(op: Operator, name: str, *, keyset: bool = False) -> str:
         pairs += f", ({value_decl(result).strip()} *, result)"
     if result.kind == "values":
         pairs += ", (tp_value *, results)"
-    return f"TENSORPY_KERNEL({result.decl.strip()}, {name}, {pairs})"
+    if not pairs:
+        return f"TENSORPY_KERNEL_OF_NOTHING({result.decl.strip()}, {name})"
+    return f"TENSORPY_KERNEL({result.decl.strip()}, {name}, {pairs.removeprefix(', ')})"
 
 
 def _names(op: Operator) -> str:
@@ -246,7 +266,11 @@ def _kernel(op: Operator, source: KernelSource, catalog: Catalog, parts: _Parts)
     match source.kind:
         case "pointwise":
             assert op.pointwise is not None
-            parts.add("Dense", f"TENSORPY_GENERATED->pointwise(m, {name}, &tp_pointwise_{op.pointwise.c_name})")
+            table, check = f"&tp_pointwise_{op.pointwise.c_name}", op.pointwise.check
+            call = f"pointwise(m, {name}, {table})"
+            if check is not None:
+                call = f"pointwise_checked(m, {name}, {table}, {parts.ns}_check_{check})"
+            parts.add("Dense", f"TENSORPY_GENERATED->{call}")
         case "reduction":
             assert op.reduction is not None
             parts.add("Dense", f"TENSORPY_GENERATED->reduction(m, {name}, &tp_reduction_{op.reduction.c_name})")
@@ -269,6 +293,10 @@ def _kernel(op: Operator, source: KernelSource, catalog: Catalog, parts: _Parts)
             call = f"TENSORPY_GENERATED->{function}({c_string(_qualified(called))}, args, {len(cells)})"
             body = lines([f"const tp_value args[] = {{{', '.join(cells)}}};", f"return {call};"])
             parts.kernel(source.key, op, f"each_{op.c}", f"{_head(op, f'each_{op.c}')} {{\n{body}}}\n")
+        case "view_copy":
+            call = view_copy_call(op.function, catalog.by_name[source.name].call)
+            body = lines([f"return TENSORPY_GENERATED->{call};"])
+            parts.kernel(source.key, op, f"copied_{op.c}", f"{_head(op, f'copied_{op.c}')} {{\n{body}}}\n")
         case "formula":
             parts.kernel(source.key, op, f"formula_{op.c}", _formula(op, catalog))
         case _:
@@ -336,6 +364,10 @@ def _described(catalog: Catalog) -> tuple[str, list[str]]:
                 fields["batching_with"] = c_string(str(rule.other.schema.name))
         if op.kind == "out":
             fields["out_dtype"] = f"TENSORPY_OUT_{'CASTABLE' if takes_castable(op, catalog) else 'SAME'}"
+            if op.function.origin.out_overlap is not None:
+                fields["out_apart"] = "1"
+        if op.function.origin.empty_list:
+            fields["empty_list"] = f"TP_{op.function.origin.empty_list}"
         if op.c in tangents:
             texts.append(tangents[op.c][0])
             fields["tangents"] = tangents[op.c][1]
@@ -430,6 +462,7 @@ def _autocast(op: Operator, parts: _Parts) -> None:
 
 def _kernels_h(catalog: Catalog, ns: str) -> str:
     declared = native_declarations(catalog).values()
+    checks = sorted({op.pointwise.check for op in catalog if op.pointwise is not None and op.pointwise.check})
     return "".join(
         [
             _banner(
@@ -437,6 +470,7 @@ def _kernels_h(catalog: Catalog, ns: str) -> str:
             ),
             '#pragma once\n\n#include "tensorpy/generated.h"\n\n',
             *(text.replace("struct tp_generator", "tp_generator") for text in declared),
+            *(check_declaration(f"{ns}_check_{check}") for check in checks),
             "\n",
             *map(_primitive, _primitives(catalog)),
             *(handle(op) for op in catalog),

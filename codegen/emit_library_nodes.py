@@ -188,6 +188,8 @@ def _own_outputs(op: Operator) -> tuple[list[str], list[str], str]:
             names = [f"result{i}" for i in range(result.count)]
             taken = [f"tp_autoref *{name} = got__.v[{i}];" for i, name in enumerate(names)]
             return taken, names, f"({result.decl.strip()}){{{{{', '.join(f'tp_take({n})' for n in names)}}}}}"
+        case "values":  # boxed, into `results`
+            return [], [f"results[{i}].tensor" for i in range(result.count)], "got__"
         case _:
             return ["tp_autoseq *results__ = got__;"], ["results__"], "tp_take(results__)"
 
@@ -231,7 +233,8 @@ def _record(op: Operator, node: Node, kernel: str) -> str:
     if saving:
         out += ["if (record__) {", *(f"    {line}" for line in saving), "}"]
     out += [f"{result.decl}got__;", "{"]
-    passed = ", ".join(["ks & TP_BELOW_AUTOGRAD", *(a.name_in_c for a in arguments)])
+    boxed = ["results"] if result.kind == "values" else []
+    passed = ", ".join(["ks & TP_BELOW_AUTOGRAD", *(a.name_in_c for a in arguments), *boxed])
     out.append("    tp_exclude_guard guard__ = tp_exclude(TP_AUTOGRAD_KEYS | TP_BIT(ADInplaceOrView));")
     out += [f"    got__ = {op.call}_below({passed});", "}"]
     out.append(f"if ({call_failed(op.schema, 'got__')}) return {failed};")

@@ -13,6 +13,7 @@ from .catalog import Catalog, Operator, structured_name
 from .emit_backend import native_declarations
 from .emit_seen import Names
 from .errors import ErrorCollector, Location
+from .pointwise import check_declaration
 from .support import kernels_here
 
 
@@ -25,6 +26,8 @@ def _needed(op: Operator) -> dict[str, Location]:
             found[source.name] = lines.get(source.name, op.function.at("func"))
         if source.kind == "structured":
             found[f"{structured_name(op.group)}_meta"] = op.function.origin.at("structured")
+    if op.pointwise is not None and op.pointwise.check is not None:
+        found[f"tp_check_{op.pointwise.check}"] = op.function.origin.at("pointwise")
     return found
 
 
@@ -46,7 +49,7 @@ class _Advice:
 
     def fix(self, name: str) -> str:
         meant = difflib.get_close_matches(name, self.unused, n=1, cutoff=0.8)
-        lines = self.declarations[name].strip().splitlines()
+        lines = self.declarations.get(name, check_declaration(name)).strip().splitlines()
         write = f"write in {self.file(name)}:\n" + "\n".join(f"        {line}" for line in lines)
         return f"did you mean '{meant[0]}'? If not, {write}" if meant else write
 

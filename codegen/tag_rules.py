@@ -34,11 +34,14 @@ def view_of(function: NativeFunction, by_name: Mapping[str, NativeFunction], loc
     return view.name
 
 
+def view_copy_call(function: NativeFunction, view: str) -> str:
+    """The copies of what the C function `view` gives."""
+    copied = "copies_of_views_steal" if c_result(function.func).kind == "seq" else "copy_of_view_steal"
+    return f"{copied}({view}({call_arguments(function.func)}))"
+
+
 def view_copy_body(function: NativeFunction, view: OperatorName) -> str:
-    call = f"tp_{view.c_name}({call_arguments(function.func)})"
-    if c_result(function.func).kind == "seq":
-        return f"    return tp_copies_of_views_steal({call});\n"
-    return f"    return tp_copy_of_view_steal({call});\n"
+    return f"    return tp_{view_copy_call(function, f'tp_{view.c_name}')};\n"
 
 
 def prologue(function: NativeFunction, *, composite: bool) -> str:

@@ -261,15 +261,19 @@ static registration_node *resolve(const tp_op *op, tp_key key) {
     return fallbacks[key];
 }
 
+static bool is_kernel(const registration_node *r, tp_fn fn, const void *context) {
+    return fn ? r->r.fn == fn : r->r.cell && r->r.cell->context == context;
+}
+
 /* What resolve gave without the kernel that declined, and those before it. */
-static registration_node *resolve_after(const tp_op *op, tp_key key, tp_fn declined) {
+static registration_node *resolve_after(const tp_op *op, tp_key key, tp_fn fn, const void *context) {
     tp_key slots[5] = {key};
     int n = 1 + slots_behind(op, key, slots + 1);
     bool past = false;
     for (int i = 0; i < n; i++)
         for (registration_node *r = slot_of(op, slots[i]); r; r = r->older) {
             if (past) return r;
-            past = r->r.fn == declined;
+            past = is_kernel(r, fn, context);
         }
     return past ? fallbacks[key] : NULL;
 }
@@ -554,9 +558,10 @@ int tp_redispatch_boxed(const tp_op *op, tp_keyset ks, const tp_value *args, tp_
     return tp_call_kernel_at(op, tp_live_key(op, ks), ks, args, results);
 }
 
-int tp_call_next(const tp_op *op, tp_fn declined, tp_keyset ks, const tp_value *args, tp_value *results) {
+static int call_after(const tp_op *op, tp_fn fn, const void *context, tp_keyset ks, const tp_value *args,
+                      tp_value *results) {
     tp_lock(TP_LOCK_Operators);
-    const registration_node *next = resolve_after(op, tp_live_key(op, ks & ~TP_BIT(Trace)), declined);
+    const registration_node *next = resolve_after(op, tp_live_key(op, ks & ~TP_BIT(Trace)), fn, context);
     tp_fn kernel = next ? next->r.fn : NULL;
     tp_cell *_Atomic place = next ? next->r.cell : NULL; /* not retired yet: that needs the lock */
     tp_cell *cell = tp_cell_enter(&place);
@@ -567,6 +572,14 @@ int tp_call_next(const tp_op *op, tp_fn declined, tp_keyset ks, const tp_value *
         return status;
     }
     return kernel ? op->info->signature->call(kernel, ks, args, results) : tp_missing_kernel(op, ks, args);
+}
+
+int tp_call_next(const tp_op *op, tp_fn declined, tp_keyset ks, const tp_value *args, tp_value *results) {
+    return call_after(op, declined, NULL, ks, args, results);
+}
+
+int tp_call_next_boxed(const tp_op *op, const void *declined, tp_keyset ks, const tp_value *args, tp_value *results) {
+    return call_after(op, NULL, declined, ks, args, results);
 }
 
 int tp_call_boxed_kernel(const tp_op *op, tp_keyset ks, tp_value *args, tp_value *results) {

@@ -21,7 +21,8 @@
  * Note [Declining]
  * A kernel that takes only some calls (a dtype, a size, strides) says so by returning tp_decline() before it has done
  * anything, and the kernel that would stand in the table without it takes the call: Note [Kernel precedence]. Its entry
- * names its key in `declines`, so the generator asks after its wrapper alone. No composite chooses by device. */
+ * names its key in `declines`, so the generator asks after its wrapper alone; a boxed kernel from outside is asked
+ * after every failure. No composite chooses by device. */
 #pragma once
 
 #if defined(TP_FOLDER_core) || defined(TP_FOLDER_iter)
@@ -186,6 +187,8 @@ int tp_call_boxed_kernel(const tp_op *op, tp_keyset ks, tp_value *args, tp_value
 int tp_call_kernel_at(const tp_op *op, tp_key key, tp_keyset ks, const tp_value *args, tp_value *results);
 /* The kernel that is next at the key of `ks` after the unboxed one that declined. */
 int tp_call_next(const tp_op *op, tp_fn declined, tp_keyset ks, const tp_value *args, tp_value *results);
+/* The same after a boxed kernel, which its context names. */
+int tp_call_next_boxed(const tp_op *op, const void *declined, tp_keyset ks, const tp_value *args, tp_value *results);
 /* The union of the tensors' key sets in boxed arguments. */
 tp_keyset tp_keys_of_values(const tp_value *args, int n);
 

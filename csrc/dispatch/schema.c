@@ -19,6 +19,7 @@ typedef struct definition {
     struct definition *next_undefined;
     bool is_method;
     uint8_t out_dtype;
+    bool out_apart;
 } definition;
 
 /* Taken out; who found one before calls it again when it is declared again. Under the lock Operators. */
@@ -430,7 +431,9 @@ static tp_op *define_again(definition *again, definition *d) {
     again->info.prims = NULL;
     again->info.batching = NULL;
     again->info.forward = NULL;
+    again->info.empty_list = 0;
     again->out_dtype = 0;
+    again->out_apart = false;
     again->is_method = false;
     again->op.told_of_loop = false;
     tp_describe_tags(&again->op, no_tags);
@@ -470,6 +473,9 @@ void tp_describe_forward(tp_op *op, const struct tp_forward_rule *forward) {
 }
 void tp_describe_out_dtype(tp_op *op, int out_dtype) { ((definition *)op)->out_dtype = (uint8_t)out_dtype; }
 int tp_out_dtype_of(const tp_op *op) { return ((const definition *)op)->out_dtype; }
+void tp_describe_out_apart(tp_op *op) { ((definition *)op)->out_apart = true; }
+bool tp_out_is_apart(const tp_op *op) { return ((const definition *)op)->out_apart; }
+void tp_describe_empty_list(tp_op *op, tp_error_class cls) { ((definition *)op)->info.empty_list = (uint8_t)cls; }
 void tp_describe_method(tp_op *op) { ((definition *)op)->is_method = true; }
 bool tp_is_defined_method(const tp_op *op) { return ((const definition *)op)->is_method; }
 

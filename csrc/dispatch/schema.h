@@ -35,6 +35,11 @@ void tp_describe_batching(tp_op *op, const struct tp_batch_rule *batching);
 /* Which dtypes the out= of a definition may have: tensorpy_out_dtype. */
 void tp_describe_out_dtype(tp_op *op, int out_dtype);
 int tp_out_dtype_of(const tp_op *op);
+/* A definition refuses an out= that shares memory with an input. */
+void tp_describe_out_apart(tp_op *op);
+bool tp_out_is_apart(const tp_op *op);
+/* The class of a definition's error where a list has no tensors, as in tp_op_info. */
+void tp_describe_empty_list(tp_op *op, tp_error_class cls);
 /* A definition is a method of Tensor too. */
 void tp_describe_method(tp_op *op);
 bool tp_is_defined_method(const tp_op *op);

@@ -16,12 +16,6 @@
 
 #define TP_MAX_OPERANDS 8
 
-/* An operand: a tensor, or a number that takes part in promotion as a 0-dimensional wrapped number would. */
-typedef struct {
-    tp_tensor *tensor;       /* borrowed; NULL if a number */
-    const tp_scalar *number; /* NULL if a tensor */
-} tp_operand;
-
 /* PyTorch's result type of operands: dimensioned tensors before 0-dimensional tensors before numbers, in each category.
  * TP_NO_DTYPE and the error set where there is none. */
 tp_dtype tp_result_type(const tp_operand *operands, int n);

@@ -1,4 +1,5 @@
 /* api.c: the table of functions that libraries from outside are given (include/tensorpy/api.h). */
+#include "outside/iterate.h"
 #include "outside/library.h"
 
 #include "autocast/autocast.h"
@@ -230,4 +231,9 @@ const tensorpy_api tp_api = {
     .raise_fault = raise_fault,
     .current_stream = tp_backend_stream,
     .generated = &tp_generated_api,
+    .decline = tp_decline,
+    .result_type = tp_result_type,
+    .new_output = tp_outside_new_output,
+    .plan_of = tp_outside_plan,
+    .walk = tp_outside_walk,
 };

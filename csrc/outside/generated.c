@@ -73,6 +73,7 @@ typedef struct {
     const tp_pointwise *p;
     int8_t inputs[TP_MAP_INPUTS], params[TP_MAP_PARAMS], target;
     tp_variant variant;
+    tp_pointwise_check check; /* NULL: nothing is to be checked */
 } pointwise_kernel;
 
 static int run_pointwise(const tp_op *op, tp_keyset ks, tp_value *args, tp_value *results, void *context) {
@@ -84,6 +85,7 @@ static int run_pointwise(const tp_op *op, tp_keyset ks, tp_value *args, tp_value
         inputs[i] = v->tag == TP_TENSOR ? (tp_operand){v->tensor, NULL} : (tp_operand){NULL, v->scalar};
     }
     for (int i = 0; i < k->p->nparams; i++) params[i] = args[k->params[i]];
+    if (k->check && k->check(k->p, inputs, params) < 0) return -1;
     const tp_pointwise *p = tp_pointwise_case_of(k->p, inputs);
     if (k->target < 0) return give(tp_pointwise_new(p, inputs, params), results);
     if (check_targets(op, args) < 0) return -1;
@@ -97,12 +99,12 @@ static tp_op *own_operator(tp_library *l, const char *op) {
     return found;
 }
 
-static int add_pointwise(tp_library *l, const char *name, tp_pointwise *p) {
+static int add_pointwise_checked(tp_library *l, const char *name, tp_pointwise *p, tp_pointwise_check check) {
     tp_op *op = own_operator(l, name);
     if (!op || tp_add_pointwise(p) < 0) return -1;
     for (int64_t i = 0; i < p->ncases; i++)
         if (tp_add_pointwise((tp_pointwise *)p->cases[i].op) < 0) return -1;
-    pointwise_kernel k = {.p = p, .target = (int8_t)target_of(op), .variant = variant_of(op)};
+    pointwise_kernel k = {.p = p, .target = (int8_t)target_of(op), .variant = variant_of(op), .check = check};
     for (int i = 0; i < p->ninputs; i++)
         if ((k.inputs[i] = (int8_t)tp_argument_named(op, p->inputs[i])) < 0)
             return tp_fail(TP_RuntimeError, "%s has no argument '%s': %s", name, p->inputs[i], op->info->schema);
@@ -113,6 +115,10 @@ static int add_pointwise(tp_library *l, const char *name, tp_pointwise *p) {
     static tp_op *const prims[] = {&tp_prims[TP_PRIM_map], NULL};
     tp_describe_prims(op, prims);
     return add(l, name, run_pointwise, &k, sizeof k, p->name);
+}
+
+static int add_pointwise(tp_library *l, const char *name, tp_pointwise *p) {
+    return add_pointwise_checked(l, name, p, NULL);
 }
 
 /* ---- reductions ---- */
@@ -219,11 +225,23 @@ static void arguments_for(const tp_op *of, const tp_op *op, const tp_value *args
     }
 }
 
+/* Refuses an out= that shares memory with what is read, where the entry says so. */
+static int check_apart(const tp_op *op, const tp_value *args, tp_tensor *out, const tp_tensor *made) {
+    int status = tp_fit_out(out, made);
+    for (int i = 0; i < op->info->nargs && status == 0; i++) {
+        if (op->info->args[i].is_write) continue;
+        if (args[i].tag == TP_TENSOR && args[i].tensor) status = tp_check_out_apart(out, args[i].tensor);
+        if (args[i].tag == TP_TENSORS) status = tp_check_out_apart_of(out, args[i].tensors);
+    }
+    return status;
+}
+
 static int copy_results(const tp_op *op, const tp_value *args, tp_value *made, const variant_kernel *k) {
     int n = 0, status = 0;
     for (int i = 0; i < op->info->nargs && status == 0; i++) {
         if (!op->info->args[i].is_write) continue;
         tp_tensor *to = args[i].tensor, *from = made[n++].tensor;
+        if (op->info->args[i].is_out && tp_out_is_apart(op) && check_apart(op, args, to, from) < 0) return -1;
         if (op->info->args[i].is_out && tp_out_dtype_of(op) == TENSORPY_OUT_CASTABLE)
             status = tp_cast_into_out(to, from);
         else if (op->info->args[i].is_out) status = tp_copy_into_out(to, from);
@@ -388,6 +406,8 @@ static int describe(tp_library *l, const char *name, const tensorpy_entry_info *
     if (SAYS(info, out_dtype)) tp_describe_out_dtype(op, info->out_dtype);
     if (SAYS(info, prims) && describe_prims(op, info->prims) < 0) return -1;
     if (SAYS(info, tangents) && describe_tangents(op, info->tangents) < 0) return -1;
+    if (SAYS(info, out_apart)) tp_describe_out_apart(op);
+    if (SAYS(info, empty_list)) tp_describe_empty_list(op, (tp_error_class)info->empty_list);
     return info->roles ? describe_batching(l, op, info) : 0;
 }
 
@@ -434,6 +454,7 @@ const tensorpy_generated tp_generated_api = {
     .seq_of = seq_of,
     .capability = tp_cpu_capability,
     .pointwise = add_pointwise,
+    .pointwise_checked = add_pointwise_checked,
     .reduction = add_reduction,
     .structured = add_structured,
     .meta_output = tp_meta_output,
@@ -464,4 +485,6 @@ const tensorpy_generated tp_generated_api = {
     .each_new = tp_each_new,
     .each_into = tp_each_into,
     .is_differentiated = is_differentiated,
+    .copy_of_view_steal = tp_copy_of_view_steal,
+    .copies_of_views_steal = tp_copies_of_views_steal,
 };

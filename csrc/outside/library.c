@@ -43,6 +43,7 @@ static int run_kernel(const tp_op *op, tp_keyset ks, tp_value *args, tp_value *r
     int status = k->boxed(op, ks, args, results, k->context);
     if (tp_likely(status == 0 && !tp_error_pending() && has_results(op, results))) return 0;
     for (int i = 0; i < op->info->nreturns; i++) tp_value_release(&results[i]);
+    if (tp_take_decline()) return tp_call_next_boxed(op, context, ks, args, results);
     if (tp_error_pending()) return -1;
     return tp_fail(TP_RuntimeError, "%s: its kernel %s %s: %s", tp_op_name(op, name), k->where,
                    status ? "failed and set no error" : "gave no results", op->info->schema);

@@ -187,6 +187,8 @@ class Report:
         parts += [_columns(self.table()), _columns(self.table(lambda o: o.dtype))]
         refused = Counter(o.reason for o in self.outcomes if o.outcome == REFUSED)
         parts += [f"refused, {n}: {reason}" for reason, n in refused.most_common()]
+        if any(o.outcome == FALLBACK for o in self.outcomes):
+            parts += backends.report(self.device.partition(":")[0]).advice()
         return "\n".join(parts)
 
     def markdown(self) -> str:

@@ -50,10 +50,21 @@ def files_of(tmp_path: Path, functions: str, derivatives: str = "") -> dict[str,
         (
             "- func: f_(Tensor(a!) self) -> Tensor(a!)\n  tags: inplace_view\n  dispatch:\n    CPU: f_cpu",
             "",
-            "nothing comes of that",
-            "take it out",
+            "has a kernel of its own",
+            "in-place views",
         ),
-        ("- func: f() -> Tensor\n  dispatch:\n    CPU: f_cpu", "", "f takes nothing", "an argument"),
+        (
+            "- func: f_copy(Tensor self) -> Tensor\n  tags: view_copy",
+            "",
+            "there is no view f",
+            "take the tag out",
+        ),
+        (
+            "- func: f(Tensor self) -> Tensor\n  dispatch:\n    CPU: f_cpu\n  declines: [OpenCL]",
+            "",
+            "no kernel for OpenCL",
+            "name a key of its 'dispatch'",
+        ),
         (
             "- func: f(Tensor self) -> Scalar\n  dispatch:\n    CPU: f_cpu",
             "",
@@ -83,7 +94,7 @@ def test_refused(tmp_path: Path, entry: str, derivative: str, what: str, fix: st
 
 
 def test_all_mistakes_at_once(tmp_path: Path) -> None:
-    text = "- func: f(Tensor self) -> Tensor\n  tags: view_copy\n  composite: self\n"
+    text = "- func: f(Tensor self) -> Tensor\n  dispatch:\n    CPU: f_cpu\n  declines: [OpenCL]\n"
     with pytest.raises(YamlErrors, match="2 mistakes"):
         files_of(tmp_path, text + text.replace("f(", "g("))
     with pytest.raises(YamlErrors, match=r"there is no native_functions.yaml"):

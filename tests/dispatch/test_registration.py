@@ -60,6 +60,10 @@ def test_every_operator_and_primitive_has_a_line(headers: dict[str, str]) -> Non
 def test_what_a_backend_brings(headers: dict[str, str]) -> None:
     """The primitives, and the operators that neither a composite nor a kernel over primitives serves."""
     primitives = set(tp.dispatch.primitives())
+    text = headers["RegistrationMinimal.h"]
+    assert "allocate, release, copy_from_host, copy_to_host" in text
+    uses = [int(n) for n in re.findall(r"Operators that are made of it: (\d+)\. \*/", text)]
+    assert len(uses) == len(primitives) and uses == sorted(uses, reverse=True) and uses[0] > 300
     said = {line["schema"].partition("(")[0] for line in lines(headers["RegistrationMinimal.h"])}
     assert primitives <= said
     for name in tp.dispatch.operators():

@@ -291,9 +291,10 @@ def test_the_report_says_what_comes_next(outside: tuple[Path, dict[str, str]], b
     (following, saves, on_host, calls, saved), text = report("")
     assert following == "prim::scan.sum" and calls["cumsum"] == saved == 3
     assert "0 of " in text and "next: prim::scan.sum takes" in text and "       3  cumsum" in text
+    assert "what to write, by what it takes off the CPU:" in text and " 3 calls: prim::scan.sum\n" in text
     (_, _, after, calls, _), text = report(following)
     assert set(on_host) - set(after) == set(saves[following]) and "cumsum" not in calls
-    assert "there: prim::scan.sum" in text
+    assert "there: prim::scan.sum" in text and " operators, 0 calls: prim::map\n" in text
 
 
 def test_a_device_of_memory_alone_passes_the_table(outside: tuple[Path, dict[str, str]], bare: Path) -> None:

@@ -12,6 +12,7 @@
 #define TENSORPY_API_H
 
 #include "tensorpy/backend.h"
+#include "tensorpy/iterator.h"
 #include "tensorpy/program.h"
 #include "tensorpy/types.h"
 
@@ -23,7 +24,7 @@ extern "C" {
  * hears when it is loaded. */
 #define TENSORPY_API_VERSION 1
 /* How often something was added since; what is new names version and minor. */
-#define TENSORPY_API_MINOR 5
+#define TENSORPY_API_MINOR 6
 
 /* What a tensor is, read at once; the pointers live as long as the tensor is not changed. */
 typedef struct {
@@ -266,6 +267,30 @@ typedef struct tensorpy_api {
 
     /* ---- for files that the generator writes (generated.h) ---- */
     const struct tensorpy_generated *generated; /* the part that generated files call: generated.h */
+
+    /* ---- since 1.6: declining ---- */
+
+    /* Says that a kernel does not take this call, before it has done anything: always -1, which the kernel returns. The
+     * kernel that would stand in the table without it takes the call. Since 1.6. */
+    int (*decline)(void);
+
+    /* ---- since 1.6: the iterator (iterator.h) ---- */
+
+    /* PyTorch's result type: tensors with dimensions before those without before numbers, in each category. TP_NO_DTYPE
+     * and the error set where there is none. Since 1.6. */
+    tp_dtype (*result_type)(const tp_operand *operands, int n);
+    /* A tensor of the operands' broadcast shape, laid out as PyTorch's pointwise operators lay out theirs, on the
+     * device of the first tensor. Nobody has written its elements. RuntimeError where they do not broadcast. Since 1.6.
+     */
+    tp_tensor *(*new_output)(const tp_operand *inputs, int n, tp_dtype dtype);
+    /* Fills in the plan for 1 to 8 tensors of one device, of which the first `noutputs` are written and have the
+     * broadcast shape of all. RuntimeError where they do not, or where what is written overlaps itself or, in part,
+     * what is read. Since 1.6. */
+    int (*plan_of)(tp_tensor *const *tensors, int noutputs, int n, tp_plan *out);
+    /* Runs a loop over a plan of tensors on the CPU: in pieces of at least `grain` elements over threads (0: a light
+     * loop's), without the host lock where it takes long. Operands whose loop_dtype differs from their dtype are
+     * converted in blocks. Since 1.6. */
+    int (*walk)(const tp_plan *plan, tp_loop_fn loop, const void *params, int64_t grain);
 } tensorpy_api;
 
 /* ---- what a library consists of ---- */

@@ -32,6 +32,12 @@ typedef enum { TP_CLASS_BOOL, TP_CLASS_UINT, TP_CLASS_SINT, TP_CLASS_FLOAT, TP_C
 
 /* ---- pointwise operators ---- */
 
+/* An operand: a tensor, or a number that takes part in promotion as a 0-dimensional wrapped number would. */
+typedef struct {
+    tp_tensor *tensor;       /* borrowed; NULL if a number */
+    const tp_scalar *number; /* NULL if a tensor */
+} tp_operand;
+
 /* The kinds of type promotion, as PyTorch names them. */
 typedef enum {
     TP_PROMOTE_DEFAULT,      /* the common dtype */
@@ -80,6 +86,9 @@ typedef struct tp_pointwise_case {
     double value;
     int input; /* which is this number */
 } tp_pointwise_case;
+
+/* What `check:` of an entry names: 0, or -1 and the error set. `params` are the operator's other arguments. */
+typedef int (*tp_pointwise_check)(const tp_pointwise *p, const tp_operand *inputs, const tp_value *params);
 
 /* ---- reductions ---- */
 

@@ -32,6 +32,9 @@ typedef struct tensorpy_entry_info {
     int32_t out_dtype;                 /* tensorpy_out_dtype, of an operator with out= */
     const char *const *prims;          /* the primitives that its kernel for Dense calls, "scan.sum"; NULL-terminated */
     const tensorpy_tangents *tangents; /* NULL: the gradient of its gradient */
+    /* ---- since 1.6 ---- */
+    int32_t out_apart;  /* whether an out= that shares memory with an input is refused */
+    int32_t empty_list; /* the class of the error where a list has no tensors (tp_error_class); 0: as most say it */
 } tensorpy_entry_info;
 
 /* What generated files call (generated.h); it too only grows at its end. */
@@ -125,6 +128,14 @@ typedef struct tensorpy_generated {
 
     /* The key `warns` of an entry: a warning, unless *warned is true already (native/common/tags.h). */
     int (*warn_first)(bool *warned, const char *text);
+
+    /* ---- since 1.6 ---- */
+
+    /* As pointwise, with what is checked before each call. */
+    int (*pointwise_checked)(tp_library *library, const char *op, tp_pointwise *p, tp_pointwise_check check);
+    /* The tag view_copy (native/common/tags.h): copies in the place of a view, of each of several; NULL passes. */
+    tp_tensor *(*copy_of_view_steal)(tp_tensor *view);
+    tp_tensor_seq *(*copies_of_views_steal)(tp_tensor_seq *views);
 } tensorpy_generated;
 
 #ifdef __cplusplus

@@ -247,6 +247,22 @@ TENSORPY_INLINE int tp_raise_fault(int64_t fault, int64_t value, int64_t dim, in
 TENSORPY_INLINE int64_t tp_current_stream(const char *backend, int device) {
     return tensorpy_functions->current_stream(backend, device);
 }
+TENSORPY_INLINE int tp_decline(void) { return tensorpy_functions->decline(); }
+/* The same for who returns a pointer: NULL. Since 1.6. */
+TENSORPY_INLINE tp_tensor *tp_decline_null(void) { return tensorpy_functions->decline(), (tp_tensor *)0; }
+TENSORPY_INLINE tp_dtype tp_result_type(const tp_operand *operands, int n) {
+    return tensorpy_functions->result_type(operands, n);
+}
+TENSORPY_INLINE tp_tensor *tp_new_output(const tp_operand *inputs, int n, tp_dtype dtype) {
+    return tensorpy_functions->new_output(inputs, n, dtype);
+}
+TENSORPY_INLINE int tp_plan_of(tp_tensor *const *tensors, int noutputs, int n, tp_plan *out) {
+    out->size = sizeof *out;
+    return tensorpy_functions->plan_of(tensors, noutputs, n, out);
+}
+TENSORPY_INLINE int tp_walk(const tp_plan *plan, tp_loop_fn loop, const void *params, int64_t grain) {
+    return tensorpy_functions->walk(plan, loop, params, grain);
+}
 /* What a tensor is, by value; its pointers are into `t`. */
 TENSORPY_INLINE tp_view tp_view_of(const tp_tensor *t) {
     tp_view v;
@@ -270,6 +286,17 @@ TENSORPY_INLINE tp_view tp_view_of(const tp_tensor *t) {
     }                                                                                                                \
     static const tp_kernel name##_kernel = {name##_boxed, name##_codes, #name, __FILE__, __LINE__};                  \
     static R name(TENSORPY_EACH(TENSORPY_PARAM, __VA_ARGS__))
+
+/* The same without parameters. Since 1.6. */
+#define TENSORPY_KERNEL_OF_NOTHING(R, name)                                                                    \
+    static R name(void);                                                                                       \
+    static const char name##_codes[] = {TENSORPY_RESULT_CODE(R), 0};                                           \
+    static int name##_boxed(const tp_op *op, tp_keyset ks, tp_value *args, tp_value *results, void *context) { \
+        (void)op, (void)ks, (void)args, (void)context;                                                         \
+        return TENSORPY_PUT(R)(name(), results);                                                               \
+    }                                                                                                          \
+    static const tp_kernel name##_kernel = {name##_boxed, name##_codes, #name, __FILE__, __LINE__};            \
+    static R name(void)
 
 /* A C function that calls an operator through the dispatcher, which is looked up and checked against its schema at the
  * first call and then kept; and `<name>_below(ks, ...)`, for a layer that passes a call on. Operators whose results are

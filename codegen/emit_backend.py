@@ -220,16 +220,17 @@ def _from_functional(op: Operator, catalog: Catalog) -> str:
     copy = f"tp_copy_into_self{recorded}" if op.kind == "inplace" else into_out
     apart = op.kind == "out" and op.function.origin.out_overlap is not None
     checks = _overlap_checks(outs, functional.func.arguments) if apart else []
+    body = "" if op.kind == "inplace" or apart else _whole_checks(op, outs)
     if result.kind == "tensor":
-        body = f"    tp_autoref *made = tp_{functional.name.c_name}({args});\n"
+        body += f"    tp_autoref *made = tp_{functional.name.c_name}({args});\n"
         if checks:
             body += f"    if (!made || tp_fit_out({outs[0]}, made) < 0) return -1;\n" + "".join(checks)
         body += f"    return made ? {copy}({outs[0]}, made) : -1;\n"
     elif result.kind == "seq":
-        body = f"    tp_autoseq *made = tp_{functional.name.c_name}({args});\n"
+        body += f"    tp_autoseq *made = tp_{functional.name.c_name}({args});\n"
         body += f"    return made ? {into_out}_list({outs[0]}, made) : -1;\n"
     else:
-        body = "".join(checks)
+        body += "".join(checks)
         failed = "if (!made.v[0]) return tp_no_result();"
         if has_optional_outputs(functional.func):
             failed = "if (!made.v[0] && tp_error_pending() != TP_NoError) return -1;"
@@ -237,6 +238,20 @@ def _from_functional(op: Operator, catalog: Catalog) -> str:
         body += f"    tp_tensor *const outs[] = {{{', '.join(outs)}}};\n"
         body += f"    return {into_out}s_steal(outs, made.v, {result.count});\n"
     return _wrapper(op, "variant", body)
+
+
+def _whole_checks(op: Operator, outs: Sequence[str]) -> str:
+    """The lines that refuse an output which shares a part of its memory with an input."""
+    inputs = [a for a in c_arguments(op.schema) if not a.argument.is_write]
+    tensors = [a.name_in_c for a in inputs if a.c.member == "tensor"]
+    lists = [a.name_in_c for a in inputs if a.c.member == "tensors"]
+    if any(a.c.member == "tensors" for a in c_arguments(op.schema) if a.argument.is_write):
+        return ""
+    read = f"    tp_tensor *const read[] = {{{', '.join(tensors)}}};\n" if tensors else ""
+    given = [("read", str(len(tensors)))] if tensors else []
+    given += [(f"{name}.data", f"{name}.size") for name in lists]
+    checks = [f"    if (tp_check_out_whole({out}, {data}, {n}) < 0) return -1;\n" for out in outs for data, n in given]
+    return read + "".join(checks)
 
 
 def _overlap_checks(outs: Sequence[str], inputs: Iterable[Argument]) -> list[str]:
@@ -325,7 +340,7 @@ def _out_of_writing(op: Operator) -> str:
             f"    return tp_copy_into_outs_steal(outs, made, {len(own)});\n"
         )
     first, *rest = (a for a in c_arguments(origin.func) if a.argument.is_write)
-    body = "".join(_copied(a, "-1") for a in rest)
+    body = _whole_checks(op, outs) + "".join(_copied(a, "-1") for a in rest)
     replaced = {a.name: _as_argument(a) for a in rest}
     if "inplace_view" in origin.tags:  # it gives self another memory
         call = _call_of_writing(op, replaced | {first.name: _as_argument(first)})

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tensorpy import _C
-from tensorpy._package import proposing
+from tensorpy._package import proposing as _proposing
 
 _PREFIX = "linalg_"
 _module = getattr(_C, "_linalg", None)
@@ -16,4 +16,4 @@ __all__ += ["LinAlgError"]
 
 TYPE_CHECKING = False
 if not TYPE_CHECKING:
-    __getattr__ = proposing("linalg", globals())
+    __getattr__ = _proposing("linalg", globals())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tensorpy import _C
 from tensorpy._C import Generator, Tensor, default_generator
-from tensorpy._package import proposing
+from tensorpy._package import proposing as _proposing
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -55,4 +55,4 @@ class fork_rng:
 
 
 if not TYPE_CHECKING:
-    __getattr__ = proposing("random", globals())
+    __getattr__ = _proposing("random", globals())

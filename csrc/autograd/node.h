@@ -140,8 +140,8 @@ char *tp_save_str(const char *s);
 tp_scalar *tp_save_scalar(const tp_scalar *s);
 
 /* ---- a tensor's state ---- */
-/* Whether a gradient is wanted: a leaf's own wish, a grad_fn, or a view whose base was changed in place by something
- * that is differentiated since the view was made. */
+/* Whether a gradient is wanted: a leaf's own wish, a grad_fn, a view whose base was changed in place by something that
+ * is differentiated since the view was made, or a view made under no_grad of what wants one: a leaf. */
 bool tp_view_gained_grad(const tp_tensor *view);
 TP_INLINE bool tp_requires_grad(const tp_tensor *t) {
     return t && (t->flags & TP_FLAG_REQUIRES_GRAD || (tp_unlikely(t->base != NULL) && tp_view_gained_grad(t)));
@@ -173,6 +173,8 @@ int tp_keep_grads(tp_node *n, tp_tensor *const *grads);
 bool tp_wants_grad_list(tp_tensors list);
 /* An in-place operator may write to self: not a leaf that requires grad, not a view that must not be. */
 int tp_check_inplace(tp_tensor *self, const char *op, bool records);
+/* What a function that is differentiated writes to a tensor from outside would hang on the function's arguments. */
+int tp_check_not_captured(const tp_tensor *self, const char *op);
 /* t was written by op (a string that stays): raises the version, and remembers who wrote for the error that a saved
  * value has changed. */
 TP_INLINE void tp_note_write(tp_tensor *t, const char *op) {

@@ -41,7 +41,8 @@ static bool base_was_recorded(const tp_tensor *view) {
 }
 
 bool tp_view_gained_grad(const tp_tensor *view) {
-    return !(view->flags & TP_FLAG_VIEW_NO_GRAD) && base_was_recorded(view);
+    if (!(view->flags & TP_FLAG_VIEW_NO_GRAD)) return base_was_recorded(view);
+    return view->base->flags & TP_FLAG_REQUIRES_GRAD && (tp_is_floating(view) || tp_is_complex(view));
 }
 
 bool tp_is_leaf(const tp_tensor *t) { return !tp_requires_grad(t) || !(t->autograd && t->autograd->grad_fn); }

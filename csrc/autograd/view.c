@@ -13,13 +13,20 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* What a view has of what it is a view of. */
+#define HANDED_ON \
+    (TP_FLAG_UNVERSIONED | TP_FLAG_INFERENCE | TP_FLAG_VIEW_NO_GRAD | TP_FLAG_VIEW_MULTI | TP_FLAG_VIEW_INFERENCE)
+
 tp_tensor *tp_as_view(tp_tensor *base, tp_tensor *view) {
     if (!view || view == base || view->base) return view;
     tp_tensor *root = base->base ? base->base : base;
     view->base = tp_retain(root);
     view->view_version = tp_version(view);
-    view->flags |= base->flags & (TP_FLAG_UNVERSIONED | TP_FLAG_INFERENCE | TP_FLAG_VIEW_NO_GRAD | TP_FLAG_VIEW_MULTI);
-    if (tp_tls.grad_disabled) view->flags |= TP_FLAG_VIEW_NO_GRAD;
+    uint16_t flags = view->flags & (uint16_t)~TP_FLAG_INFERENCE;
+    flags |= base->flags & HANDED_ON;
+    if (tp_tls.grad_disabled) flags |= TP_FLAG_VIEW_NO_GRAD;
+    if (tp_tls.inference_mode && !(base->flags & TP_FLAG_INFERENCE)) flags |= TP_FLAG_VIEW_INFERENCE;
+    view->flags = flags;
     return view;
 }
 
@@ -90,7 +97,18 @@ static int fail_custom_view(void) {
         "view would bypass the Function's backward. Return a clone() from forward(), or change it out of place");
 }
 
+/* The words for where a view was made that records nothing, and where it should have been used. */
+#define MADE_IN(view) ((view)->flags & TP_FLAG_VIEW_INFERENCE ? "inference" : "no_grad")
+#define USED_IN(view) ((view)->flags & TP_FLAG_VIEW_INFERENCE ? "in normal mode" : "with grad mode enabled")
+
 static int renew_history(tp_tensor *view) {
+    if (view->flags & TP_FLAG_VIEW_NO_GRAD) {
+        if (view->view_version == tp_version(view)) return tp_autograd_meta_ensure(view) ? 0 : -1; /* a leaf */
+        return tp_fail(TP_RuntimeError,
+                       "A view was created in %s mode and its base or another view of its base has been modified "
+                       "inplace %s. Make the view and the change both inside of it, or both outside",
+                       MADE_IN(view), USED_IN(view));
+    }
     if (view->flags & TP_FLAG_VIEW_CUSTOM) return fail_custom_view();
     tp_autonode *n = as_strided_node_new(view->base, view);
     return n ? tp_node_set_output(n, view) : -1;
@@ -109,9 +127,9 @@ static int check_view_inplace(const tp_tensor *self, const char *op) {
     if (self->flags & TP_FLAG_VIEW_NO_GRAD)
         return tp_fail(
             TP_RuntimeError,
-            "A view was created in no_grad mode and is being modified inplace with grad mode enabled. Make the view "
-            "and the change (%s) both inside no_grad, or both outside",
-            op);
+            "A view was created in %s mode and is being modified inplace %s. Make the view and the change (%s) both "
+            "inside of it, or both outside",
+            MADE_IN(self), USED_IN(self), op);
     if (self->flags & TP_FLAG_VIEW_MULTI)
         return tp_fail(TP_RuntimeError,
                        "Output %d of %s is a view and is being modified inplace. This view is the output of a "
@@ -121,8 +139,18 @@ static int check_view_inplace(const tp_tensor *self, const char *op) {
     return self->flags & TP_FLAG_VIEW_CUSTOM ? fail_custom_view() : 0;
 }
 
+int tp_check_not_captured(const tp_tensor *self, const char *op) {
+    if (tp_likely((self->flags & TP_FLAG_DEPTH) >= (tp_tls.new_flags & TP_FLAG_DEPTH))) return 0;
+    return tp_fail(TP_RuntimeError,
+                   "During a grad (vjp, jvp, grad, etc) transform, the function provided attempted to call in-place "
+                   "operation (aten::%s) that would mutate a captured Tensor. This is not supported; make the tensor "
+                   "an argument of the function",
+                   op);
+}
+
 int tp_check_inplace(tp_tensor *self, const char *op, bool records) {
     if (!tp_grad_enabled()) return 0;
+    if (records && tp_check_not_captured(self, op) < 0) return -1;
     bool tracked = records || tp_requires_grad(self) || (self->base && tp_requires_grad(self->base));
     if (self->base && tracked && check_view_inplace(self, op) < 0) return -1;
     if (tp_requires_grad(self) && tp_is_leaf(self))

@@ -52,7 +52,7 @@ static inline tp_tensor *new_struct(tp_dtype dtype) {
     if (tp_unlikely(!t)) return NULL;
     atomic_init(&t->refcount, 1);
     t->dtype = (uint8_t)dtype;
-    t->flags = tp_unlikely(tp_tls.inference_mode) ? TP_FLAG_INFERENCE | TP_FLAG_CONTIGUOUS : TP_FLAG_CONTIGUOUS;
+    t->flags = TP_FLAG_CONTIGUOUS | tp_tls.new_flags;
     t->numel = 1;
     t->byte_offset = 0;
     t->storage = NULL;
@@ -239,7 +239,8 @@ tp_tensor *tp_new_alias(const tp_tensor *t, tp_ints sizes, tp_ints strides, int6
     tp_tensor *alias = tp_new_on_storage(t->storage, sizes, strides, byte_offset, (tp_dtype)t->dtype);
     if (tp_unlikely(!alias)) return NULL;
     alias->keys = t->keys;
-    alias->flags |= t->flags & (TP_FLAG_UNVERSIONED | TP_FLAG_INFERENCE);
+    alias->flags =
+        (uint16_t)((alias->flags & ~TP_FLAG_INFERENCE) | (t->flags & (TP_FLAG_UNVERSIONED | TP_FLAG_INFERENCE)));
     return alias;
 }
 

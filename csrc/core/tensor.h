@@ -37,10 +37,13 @@ enum {
     TP_FLAG_VIEW_MULTI = 1 << 6,     /* one of several outputs of a view operator (split, unbind) */
     TP_FLAG_VIEW_CUSTOM = 1 << 7,    /* a view made inside a Python autograd.Function */
     TP_FLAG_RETAINS_GRAD = 1 << 8,
-    TP_FLAG_SETTLED = 1 << 9,  /* a leaf that func made, whose function is done: no other gradient is by it */
-    TP_FLAG_AS_CONJ = 1 << 10, /* of a wrapper: what it stands for is to be read as its conjugate, */
-    TP_FLAG_AS_NEG = 1 << 11,  /* or as its negative (Note [Pending math] in conjugate/conjugate.h) */
+    TP_FLAG_SETTLED = 1 << 9,         /* a leaf that func made, whose function is done: no other gradient is by it */
+    TP_FLAG_AS_CONJ = 1 << 10,        /* of a wrapper: what it stands for is to be read as its conjugate, */
+    TP_FLAG_AS_NEG = 1 << 11,         /* or as its negative (Note [Pending math] in conjugate/conjugate.h) */
+    TP_FLAG_VIEW_INFERENCE = 1 << 12, /* with VIEW_NO_GRAD: made in inference mode, of a tensor that was not */
+    TP_FLAG_DEPTH = 7 << 13, /* inside of how many transforms that differentiate it was made; 7 stands for more, too */
 };
+#define TP_DEPTH_SHIFT 13
 
 /* A bit of a tensor's `refcount`: the tensor keeps its Python object alive as well (Note [Identity]). It is part of the
  * count so that who lets a reference go sees the bit and the count in one read. */

@@ -19,6 +19,7 @@ typedef struct tp_thread_state {
     uint64_t include, exclude;
     bool grad_disabled; /* inverted, so that zeroed state is the default */
     bool inference_mode;
+    uint16_t new_flags; /* of tensors that the thread makes: TP_FLAG_INFERENCE, TP_FLAG_DEPTH */
     bool anomaly_mode;
     bool anomaly_check_nan;
     bool observe;                     /* a trace wants to see primitives */

@@ -181,6 +181,7 @@ static int keep_old(call *c) {
     if (c->kept || !writes(c->op) || c->args[0].tag != TP_TENSOR) return 0;
     const tp_forward_rule *rule = rule_of(c->op);
     const tp_tensor *self = c->args[0].tensor;
+    if (tp_check_not_captured(self, c->op->info->name) < 0) return -1;
     memcpy(c->old, c->args, sizeof(tp_value) * c->op->info->nargs);
     c->kept = true;
     c->offset = tp_storage_offset(self);

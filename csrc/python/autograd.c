@@ -786,13 +786,22 @@ static int refuse_in_transform(const char *call) {
     return -1;
 }
 
-/* _transform(change) -> how many there are */
-static PyObject *transform(PyObject *self TP_UNUSED, PyObject *change) {
-    long by = PyLong_AsLong(change);
-    if (by == -1 && PyErr_Occurred()) return NULL;
+/* How many of them differentiate: what is made inside of these has the number in its flags. */
+static _Thread_local int depth;
+static void go_deeper(int by) {
+    depth += by;
+    int shown = depth < TP_FLAG_DEPTH >> TP_DEPTH_SHIFT ? depth : TP_FLAG_DEPTH >> TP_DEPTH_SHIFT;
+    tp_tls.new_flags = (uint16_t)((tp_tls.new_flags & ~TP_FLAG_DEPTH) | shown << TP_DEPTH_SHIFT);
+}
+
+/* _transform(change, differentiates=False) -> how many there are */
+static PyObject *transform(PyObject *self TP_UNUSED, PyObject *args) {
+    int by, differentiates = 0;
+    if (!PyArg_ParseTuple(args, "i|p:_transform", &by, &differentiates)) return NULL;
     if (by < -1 || by > 1 || transforms + by < 0 || transforms + by == INT_MAX)
         return PyErr_Format(PyExc_ValueError, "_transform() takes 1 for a transform that begins, -1 for one that ends");
-    transforms += (int)by;
+    transforms += by;
+    if (differentiates) go_deeper(by);
     return PyLong_FromLong(transforms);
 }
 
@@ -912,7 +921,7 @@ static PyMethodDef functions[] = {
     {"_accumulate_hooks", accumulate_hooks, METH_O, NULL},
     {"_set_saved_hooks", set_saved_hooks, METH_O, NULL},
     {"_bump_version", bump_version, METH_O, NULL},
-    {"_transform", transform, METH_O, NULL},
+    {"_transform", transform, METH_VARARGS, NULL},
     {"_want_gradient", want_gradient, METH_VARARGS, NULL},
     {"_set_anomaly", set_anomaly, METH_VARARGS, NULL},
     {"_get_anomaly", get_anomaly, METH_NOARGS, NULL},

@@ -7,7 +7,7 @@ from typing import Any
 
 from tensorpy import _C
 from tensorpy._C import Tensor
-from tensorpy._package import parts
+from tensorpy._package import parts as _parts
 from tensorpy._tensor import torch_function
 from tensorpy._tensor.methods import refuse_backward_in_transform
 from tensorpy.autograd import function, grad_mode, graph
@@ -123,7 +123,7 @@ if TYPE_CHECKING:  # what __getattr__ gives at first use
     from tensorpy.autograd import profiler as profiler
     from tensorpy.profiler import kineto_available as kineto_available
 else:
-    _part = parts(__name__, ("forward_ad", "functional", "profiler"))
+    _part = _parts(__name__, ("forward_ad", "functional", "profiler"))
 
     def __getattr__(name: str) -> object:
         """What few programs need is imported at first use."""

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tensorpy import _C, ops
-from tensorpy._package import parts
+from tensorpy._package import parts as _parts
 
 if TYPE_CHECKING:
     from tensorpy.backends._report import Report
@@ -52,4 +52,4 @@ if TYPE_CHECKING:  # what __getattr__ gives at first use
     from tensorpy.backends import opt_einsum as opt_einsum
 else:
     # The switches of libraries.
-    __getattr__ = parts(__name__, ("cpu", "cuda", "cudnn", "mkl", "mkldnn", "mps", "openmp", "opt_einsum"))
+    __getattr__ = _parts(__name__, ("cpu", "cuda", "cudnn", "mkl", "mkldnn", "mps", "openmp", "opt_einsum"))

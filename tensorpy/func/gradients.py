@@ -37,7 +37,7 @@ class Inputs:
             if not isinstance(value, Tensor):
                 raise ValueError(f"Thing passed to transform API must be Tensor, got {type(value)}: {what}")
         self.outer = _C.is_grad_enabled()
-        with enable_grad():
+        with enable_grad(), transforming():  # the leaves are the function's own, which it may write to
             self.leaves = [_leaf(value, self.levels) for value in given]
 
     def tree(self) -> Any:

@@ -57,13 +57,14 @@ opened = _Open()
 @contextmanager
 def transforming(of: int | Forward | Sequence[Tensor] = ()) -> Iterator[None]:
     """The function of a transform runs: what it says about the gradient of a tensor (requires_grad_) is an error."""
-    _C._transform(1)
+    differentiates = not isinstance(of, int)
+    _C._transform(1, differentiates)
     opened.transforms.append(of)
     try:
         yield
     finally:
         opened.transforms.pop()
-        _C._transform(-1)
+        _C._transform(-1, differentiates)
 
 
 def _behind(t: Tensor, leaves: Sequence[Tensor]) -> bool:

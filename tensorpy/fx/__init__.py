@@ -13,7 +13,7 @@ The first comes from calls (the dispatch key Tracer, csrc/python/tracer.c), the 
 
 from __future__ import annotations
 
-from tensorpy._package import parts
+from tensorpy._package import parts as _parts
 from tensorpy.fx import immutable_collections as immutable_collections
 from tensorpy.fx._symbolic_trace import PH, ProxyableClassMeta, Tracer, symbolic_trace, wrap
 from tensorpy.fx.graph import CodeGen, Graph
@@ -35,4 +35,4 @@ if TYPE_CHECKING:  # what __getattr__ gives at first use
     from tensorpy.fx import operator_schemas as operator_schemas
     from tensorpy.fx import passes as passes
 else:
-    __getattr__ = parts(__name__, ("experimental", "operator_schemas", "passes"))
+    __getattr__ = _parts(__name__, ("experimental", "operator_schemas", "passes"))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tensorpy._package import proposing
+from tensorpy._package import proposing as _proposing
 from tensorpy.nn import functional as functional
 from tensorpy.nn import init as init
 from tensorpy.nn import modules as modules
@@ -46,7 +46,7 @@ if TYPE_CHECKING:  # what __getattr__ imports at first use
 
 
 if not TYPE_CHECKING:
-    _propose = proposing("nn", globals())
+    _propose = _proposing("nn", globals())
 
     def __getattr__(name: str) -> object:
         """The wrappers for several devices and processes are imported at first use."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tensorpy._package import parts
+from tensorpy._package import parts as _parts
 from tensorpy._package.absent import absent
 
 export = absent(__name__, "export")
@@ -29,4 +29,4 @@ if TYPE_CHECKING:  # what __getattr__ gives at first use
     from tensorpy.onnx import symbolic_helper as symbolic_helper
     from tensorpy.onnx import symbolic_opset11 as symbolic_opset11
 else:
-    __getattr__ = parts(__name__, ("operators", "symbolic_helper", "symbolic_opset11"))
+    __getattr__ = _parts(__name__, ("operators", "symbolic_helper", "symbolic_opset11"))

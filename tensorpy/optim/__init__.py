@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tensorpy._package import proposing
+from tensorpy._package import proposing as _proposing
 from tensorpy.optim import _adafactor as _adafactor
 from tensorpy.optim import _muon as _muon
 from tensorpy.optim import adadelta as adadelta
@@ -49,4 +49,4 @@ __all__ = [
 
 TYPE_CHECKING = False
 if not TYPE_CHECKING:
-    __getattr__ = proposing("optim", globals())
+    __getattr__ = _proposing("optim", globals())

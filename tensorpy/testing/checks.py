@@ -7,6 +7,7 @@ was declared. Checks that compare with the CPU are not run on the CPU itself.
 
 from __future__ import annotations
 
+import functools
 import inspect
 import warnings
 from collections.abc import Callable, Iterator, Sequence
@@ -418,6 +419,22 @@ def out_variant(info: OpInfo, dtype: str, device: str) -> None:
         if single and info.op.tensor_arguments and not takes_dtype and not _C.can_cast(expected[0].dtype, tp.bool):
             before = tp.zeros(expected[0].shape, dtype=tp.bool, device=device)
             refuses(lambda: function(*args, **kwargs, out=before), f"{what} of bools")  # noqa: B023
+        if single and not info.random:
+            _in_part(functools.partial(function, **kwargs), args, expected[0], what)
+
+
+def _in_part(function: Callable[..., Any], args: Sequence[Any], expected: tp.Tensor, what: str) -> None:
+    """An out= that is a part of what is read, or that a part of it, is refused, and stays as it was."""
+    for place, read in enumerate(args):
+        if not isinstance(read, tp.Tensor) or read.dtype != expected.dtype or min(read.numel(), expected.numel()) < 2:
+            continue
+        memory = tp.empty(read.numel() + expected.numel(), dtype=read.dtype, device=read.device)
+        given, out = memory[: read.numel()].view(read.shape), memory[1 : 1 + expected.numel()].view(expected.shape)
+        given.copy_(read)
+        before = memory.clone()
+        others = [*args[:place], given, *args[place + 1 :]]
+        refuses(lambda: function(*others, out=out), f"{what} that shares memory with argument {place} in part")  # noqa: B023
+        assert tp.equal(memory.view(tp.uint8), before.view(tp.uint8)), f"{what} was refused, and is written"
 
 
 # ---- what the schema says ----

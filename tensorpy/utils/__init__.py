@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tensorpy._package import parts
+from tensorpy._package import parts as _parts
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -75,7 +75,7 @@ if TYPE_CHECKING:  # what __getattr__ gives at first use
     )
     from tensorpy.utils.backend_registration import rename_privateuse1_backend as rename_privateuse1_backend
 else:
-    _part = parts(__name__, _PARTS)
+    _part = _parts(__name__, _PARTS)
 
     def __getattr__(name: str) -> object:
         if name in ("generate_methods_for_privateuse1_backend", "rename_privateuse1_backend"):

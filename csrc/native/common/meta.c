@@ -42,10 +42,16 @@ static int check_given(const tp_meta *m, const tp_tensor *given, tp_ints sizes, 
     return tp_check_internal_overlap(given);
 }
 
-static bool shares_memory(const tp_meta *m, const tp_tensor *given) {
-    for (int i = 0; i < m->ninputs; i++)
-        if (m->inputs[i] && tp_overlap_of(given, m->inputs[i]) != TP_OVERLAP_NONE) return true;
-    return false;
+/* 1 if it does; -1 and the error set if an out= does so in part. */
+static int shares_memory(const tp_meta *m, const tp_tensor *given) {
+    int shared = 0;
+    for (int i = 0; i < m->ninputs; i++) {
+        tp_overlap how = m->inputs[i] ? tp_overlap_of(given, m->inputs[i]) : TP_OVERLAP_NONE;
+        if (how == TP_OVERLAP_PARTIAL && m->variant != TP_VARIANT_INPLACE)
+            return tp_check_no_overlap(given, m->inputs[i]);
+        shared |= how != TP_OVERLAP_NONE;
+    }
+    return shared;
 }
 
 int tp_meta_output(tp_meta *m, int i, tp_ints sizes, tp_ints strides, tp_dtype dtype, tp_device device) {
@@ -55,7 +61,8 @@ int tp_meta_output(tp_meta *m, int i, tp_ints sizes, tp_ints strides, tp_dtype d
         return m->out[i] ? 0 : -1;
     }
     if (check_given(m, given, sizes, dtype, device) < 0) return -1;
-    bool shared = shares_memory(m, given); /* asked before resizing, which would move the bytes elsewhere */
+    int shared = shares_memory(m, given); /* asked before resizing, which would move the bytes elsewhere */
+    if (shared < 0) return -1;
     /* One of several is resized when all of them are known to fit, so that none is changed for nothing. */
     bool later = m->noutputs > 1 && !has_sizes(given, sizes);
     if (!later && !has_sizes(given, sizes) && tp_resize_out(given, sizes, strides) < 0) return -1;

@@ -34,6 +34,11 @@ static int into_out(tp_tensor *out, tp_tensor *made, tp_variant variant) {
 int tp_copy_into_out(tp_tensor *out, tp_tensor *made) { return into_out(out, made, TP_VARIANT_OUT); }
 int tp_cast_into_out(tp_tensor *out, tp_tensor *made) { return into_out(out, made, TP_VARIANT_OUT_CAST); }
 
+int tp_check_out_whole(const tp_tensor *out, tp_tensor *const *read, int64_t n) {
+    for (int64_t i = 0; i < n; i++)
+        if (read[i] && tp_overlap_of(out, read[i]) == TP_OVERLAP_PARTIAL) return tp_check_no_overlap(out, read[i]);
+    return 0;
+}
 int tp_check_out_apart(const tp_tensor *out, const tp_tensor *read) {
     return tp_check_internal_overlap(out) < 0 ? -1 : tp_check_no_overlap(out, read);
 }

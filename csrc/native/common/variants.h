@@ -11,6 +11,9 @@ int tp_cast_into_out(tp_tensor *out, tp_tensor *made);
 int tp_fit_out(tp_tensor *out, const tp_tensor *made);
 /* RuntimeError where several elements of out lie at one address, or where out shares memory with what is read. */
 int tp_check_out_apart(const tp_tensor *out, const tp_tensor *read);
+/* Fails where an out= is a part of what is read, or that a part of it; one tensor's memory for both is right. NULLs are
+ * skipped. */
+int tp_check_out_whole(const tp_tensor *out, tp_tensor *const *read, int64_t n);
 int tp_check_out_apart_of(const tp_tensor *out, tp_tensors read);
 /* Casts without resizing; sizes must agree. */
 int tp_copy_into_self(tp_tensor *self, tp_tensor *made);

@@ -23,6 +23,7 @@ static tp_tensor *space_empty(const char *op, const tp_scalar *start, const tp_s
     if (steps < 0) return tp_fail_null(TP_RuntimeError, "%s: number of steps must be non-negative", op);
     bool complex_ends = start->kind == TP_SCALAR_COMPLEX || end->kind == TP_SCALAR_COMPLEX;
     if (dtype == TP_NO_DTYPE) dtype = complex_ends ? tp_to_complex_dtype(tp_default_dtype()) : tp_default_dtype();
+    if (dtype == TP_BOOL) return tp_fail_null(TP_NotImplementedError, "\"%s_cpu\" not implemented for 'Bool'", op);
     if (complex_ends && !tp_is_complex_dtype(dtype))
         return tp_fail_null(TP_RuntimeError, "%s: inferred dtype can't be safely cast to passed dtype %s", op,
                             tp_dtype_names[dtype]);

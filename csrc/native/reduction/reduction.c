@@ -46,6 +46,7 @@ int tp_reduction_into(const tp_reduction_op *r, tp_tensor *self, tp_ints dim, bo
                       tp_tensor *out) {
     /* Along dimensions out's dtype is what is asked for; over all of them the result has its own, as in PyTorch. */
     bool chosen = dtype == TP_NO_DTYPE && dim.size >= 0 && r->promotion == TP_REDUCE_SUM;
+    if (tp_check_out_whole(out, &self, 1) < 0) return -1;
     tp_autoref *made = tp_reduction_new(r, self, dim, keepdim, chosen ? (tp_dtype)out->dtype : dtype);
     return made ? tp_copy_into_out(out, made) : -1;
 }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tensorpy._package import parts
+from tensorpy._package import parts as _parts
 from tensorpy.nn.utils import parametrizations as parametrizations
 from tensorpy.nn.utils import parametrize as parametrize
 from tensorpy.nn.utils import rnn as rnn
@@ -60,4 +60,4 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:  # what __getattr__ gives at first use
     from tensorpy.nn.utils import prune as prune
 else:
-    __getattr__ = parts(__name__, ("prune",))
+    __getattr__ = _parts(__name__, ("prune",))

@@ -22,8 +22,10 @@
 #endif
 
 /* The compiler makes this CPU's code at once, so its own functions are there: it makes vectors of them, and not of the
- * driver's. */
-#if defined(TP_CPU_DEVICE) && !defined(__SPIR__) && !defined(__SPIRV__)
+ * driver's. The architecture is asked for, since the names of intermediate languages differ: a compiler that goes
+ * through SPIR defines __SPIR__, __SPIR64__ or both, and its translator may end the process at such a function. */
+#if defined(TP_CPU_DEVICE) && (defined(__x86_64__) || defined(__i386__) || defined(__aarch64__) || defined(__arm__) || \
+                               defined(__powerpc64__) || defined(__riscv))
 #define TP_CPU_COMPILER 1
 #endif
 

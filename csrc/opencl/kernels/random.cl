@@ -8,7 +8,7 @@ typedef struct {
     ulong seed, offset, range;
     long base;
     WIDEST a, b;
-    int bits;
+    int bits, unused; /* whole words: drivers differ in whether padding at the end counts (launch.h) */
 } draw;
 
 /* Ten rounds, on numbers or on vectors of them. */

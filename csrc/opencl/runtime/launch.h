@@ -6,7 +6,8 @@
  *     return tp_cl_run(&c, n, 0);                enqueues, gives the lock back, reports what failed on the way
  *
  * Invariant: kernels' arguments are only set under the device's lock, which every tp_cl_begin's tp_cl_run gives back.
- */
+ * A struct that is passed by value has no padding, at its end neither: Mesa's rusticl takes its size without, others
+ * with. */
 #pragma once
 
 #include "core/scalar.h"

@@ -100,7 +100,7 @@ FUNCTION(properties) {
                          "total_memory", (unsigned long long)d->global_memory, "max_allocation",
                          (unsigned long long)d->max_allocation, "local_memory", (unsigned long long)d->local_memory,
                          "multi_processor_count", d->compute_units, "max_work_group_size", (Py_ssize_t)d->max_group,
-                         "is_cpu", d->is_cpu ? Py_True : Py_False, "has_fp16", d->has_fp16 ? Py_True : Py_False,
+                         "is_cpu", d->is_host ? Py_True : Py_False, "has_fp16", d->has_fp16 ? Py_True : Py_False,
                          "has_fp64", d->has_fp64 ? Py_True : Py_False, "has_subgroups",
                          d->has_subgroups ? Py_True : Py_False);
 }

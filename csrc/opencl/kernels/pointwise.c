@@ -136,7 +136,7 @@ static void add_addresses(tp_text *s, const variant *k) {
         if (d + 1 < k->ndim) tp_text_add(s, "    at = rest %% g.shape[%d]; rest /= g.shape[%d];\n", d, d);
         else tp_text_add(s, "    at = rest;\n");
         for (int i = 0; i < k->n; i++)
-            if (k->class[i] != NUMBER) tp_text_add(s, "    %s%d += (long)at * g.strides[%d][%d];\n", name, i, i, d);
+            if (k->class[i] != NUMBER) tp_text_add(s, "    %s%d += (long)at * g.strides[%d];\n", name, i, i * k->ndim + d);
     }
 }
 
@@ -165,7 +165,7 @@ static void add_loop(tp_text *s, const variant *k, const char *how, const char *
     tp_text_add(s, "%s\n    for (%s) {\n    const index i = %s;\n", how, loop, at);
     for (int i = 0; k->ndim && i < k->n; i++)
         if (k->class[i] != NUMBER)
-            tp_text_add(s, "    const long a%d = base%d + (long)i * g.strides[%d][0];\n", i, i, i);
+            tp_text_add(s, "    const long a%d = base%d + (long)i * g.strides[%d];\n", i, i, i * k->ndim);
 }
 
 static void add_place(tp_text *s, const variant *k, int i) {
@@ -295,7 +295,7 @@ static void write_source(tp_text *s, const void *context) {
     if (by_quick_blocks(c)) add_function(s, c, "quick_expr", true);
     tp_text_add(s, "typedef %s index;\n", k->small ? "uint" : "ulong");
     if (k->ndim)
-        tp_text_add(s, "typedef struct { long strides[%d][%d]; index shape[%d]; } geometry;\n", k->n, k->ndim,
+        tp_text_add(s, "typedef struct { long strides[%d]; index shape[%d]; } geometry;\n", k->n * k->ndim,
                     k->ndim + (k->ndim & 1));
     add_parameters(s, c);
     tp_text_add(s, ") {\n");

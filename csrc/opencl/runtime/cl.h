@@ -40,6 +40,7 @@ enum {
     CL_DRIVER_VERSION = 0x102D,
     CL_DEVICE_VERSION = 0x102F,
     CL_DEVICE_EXTENSIONS = 0x1030,
+    CL_DEVICE_NATIVE_VECTOR_WIDTH_FLOAT = 0x103A,
 
     CL_PROGRAM_BUILD_LOG = 0x1183,
     CL_PROGRAM_BINARY_SIZES = 0x1165,
@@ -71,6 +72,7 @@ enum {
       (const cl_properties *, cl_uint, const cl_device_id *, void (*)(const char *, const void *, size_t, void *), \
        void *, cl_int *))                                                                                          \
     X(cl_command_queue, clCreateCommandQueue, (cl_context, cl_device_id, cl_bitfield, cl_int *))                   \
+    X(cl_int, clReleaseCommandQueue, (cl_command_queue))                                                           \
     X(cl_int, clReleaseContext, (cl_context))                                                                      \
     X(cl_mem, clCreateBuffer, (cl_context, cl_bitfield, size_t, void *, cl_int *))                                 \
     X(cl_int, clReleaseMemObject, (cl_mem))                                                                        \

@@ -6,8 +6,8 @@
  *     return tp_cl_run(&c, n, 0);                enqueues, gives the lock back, reports what failed on the way
  *
  * Invariant: kernels' arguments are only set under the device's lock, which every tp_cl_begin's tp_cl_run gives back.
- * A struct that is passed by value has no padding, at its end neither: Mesa's rusticl takes its size without, others
- * with. */
+ * A struct that is passed by value has no padding, at its end neither, and no arrays of arrays: Mesa's rusticl takes
+ * the size of the one without its padding, and one dimension of the other. */
 #pragma once
 
 #include "core/scalar.h"
@@ -23,7 +23,8 @@ typedef struct {
     tp_cl_device *device;
     tp_cl_built *kernel;
     cl_uint next;
-    cl_int status; /* of the first argument that failed */
+    cl_int status; /* of the first argument that failed, */
+    cl_uint failed; /* and its place */
 } tp_cl_call;
 
 TP_INLINE tp_cl_call tp_cl_begin(tp_cl_device *d, tp_cl_built *kernel) {
@@ -33,7 +34,7 @@ TP_INLINE tp_cl_call tp_cl_begin(tp_cl_device *d, tp_cl_built *kernel) {
         if (tp_unlikely(kernel->epoch != epoch)) memset(kernel->sizes, 0, sizeof kernel->sizes);
         kernel->epoch = epoch;
     }
-    return (tp_cl_call){d, kernel, 0, CL_SUCCESS};
+    return (tp_cl_call){d, kernel, 0, CL_SUCCESS, 0};
 }
 
 /* Whether the kernel has this argument already; if not, it is noted that it has it from now on. */
@@ -55,7 +56,7 @@ TP_INLINE void tp_cl_pass(tp_cl_call *c, size_t size, const void *value) {
     cl_int status = tp_cl.clSetKernelArg(c->kernel->id, i, size, value);
     if (tp_likely(status == CL_SUCCESS)) return;
     if (i < TP_CL_KEPT_ARGUMENTS) c->kernel->sizes[i] = 0;
-    if (c->status == CL_SUCCESS) c->status = status;
+    if (c->status == CL_SUCCESS) c->status = status, c->failed = i;
 }
 TP_INLINE void tp_cl_pass_long(tp_cl_call *c, int64_t value) { tp_cl_pass(c, sizeof value, &value); }
 TP_INLINE void tp_cl_pass_int(tp_cl_call *c, int32_t value) { tp_cl_pass(c, sizeof value, &value); }

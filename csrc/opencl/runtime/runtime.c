@@ -7,6 +7,7 @@
 
 #include "core/dtype.h"
 #include "core/lock.h"
+#include "opencl/runtime/sound.h"
 
 #include <dlfcn.h>
 #include <pthread.h>
@@ -96,12 +97,15 @@ static void describe(tp_cl_device *d, cl_platform_id platform, cl_device_id id) 
     d->compute_units = (uint32_t)read_number(id, CL_DEVICE_MAX_COMPUTE_UNITS, 4);
     d->max_group = (size_t)read_number(id, CL_DEVICE_MAX_WORK_GROUP_SIZE, sizeof(size_t));
     if (d->max_group == 0) d->max_group = 1; /* the least that there can be, where the driver does not tell */
-    d->is_cpu = read_number(id, CL_DEVICE_TYPE, 8) & CL_DEVICE_TYPE_CPU;
+    d->is_host = read_number(id, CL_DEVICE_TYPE, 8) & CL_DEVICE_TYPE_CPU;
+    /* Where a vector is one number, work-items are the elements of the CPU's vectors, as on a GPU. */
+    d->is_cpu = d->is_host && read_number(id, CL_DEVICE_NATIVE_VECTOR_WIDTH_FLOAT, 4) > 1;
     read_text(id, CL_DEVICE_EXTENSIONS, extensions, sizeof extensions);
     d->has_fp64 = strstr(extensions, "cl_khr_fp64") != NULL;
     d->has_fp16 = strstr(extensions, "cl_khr_fp16") != NULL;
     d->has_subgroups = strstr(extensions, "cl_khr_subgroups") != NULL;
     const char *tuning = getenv("TENSORPY_OPENCL_TUNING"); /* for tests of the one kind on the other */
+    d->is_doubtful = d->is_host && !d->is_cpu && !tuning;
     if (tuning && strcmp(tuning, "gpu") == 0) d->is_cpu = false;
     if (tuning && strcmp(tuning, "cpu") == 0) d->is_cpu = true;
     d->group = d->is_cpu ? 1024 : 256;
@@ -116,12 +120,15 @@ static int rank(const tp_cl_device *d, int place) {
         long number = strtol(wanted, &end, 10);
         if (*end ? strcasestr(d->name, wanted) || strcasestr(d->platform_name, wanted) : number == place) return 0;
     }
-    return d->is_cpu ? 2 : 1;
+    return d->is_host ? 2 : 1;
 }
 
 static void sort_devices(void) {
     int ranks[TP_CL_MAX_DEVICES];
-    for (int i = 0; i < count; i++) ranks[i] = rank(&devices[i], i);
+    for (int i = 0; i < count; i++) {
+        ranks[i] = rank(&devices[i], i);
+        if (ranks[i] == 0) devices[i].is_doubtful = false; /* who names it wants it */
+    }
     for (int i = 1; i < count; i++)
         for (int k = i; k > 0 && ranks[k - 1] > ranks[k]; k--) {
             tp_cl_device d = devices[k];
@@ -204,6 +211,11 @@ static int start_device(tp_cl_device *d) {
     cl_int status;
     d->context = tp_cl.clCreateContext(NULL, 1, &d->id, NULL, NULL, &status);
     if (!d->context) return tp_cl_fail(status, "clCreateContext");
+    if (tp_cl_check_sound(d) < 0) {
+        tp_cl.clReleaseContext(d->context);
+        d->context = NULL;
+        return -1;
+    }
     cl_bitfield properties = tp_cl_profiling ? CL_QUEUE_PROFILING_ENABLE : 0;
     cl_command_queue queue = tp_cl.clCreateCommandQueue(d->context, d->id, properties, &status);
     if (queue) {

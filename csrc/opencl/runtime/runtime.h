@@ -28,7 +28,10 @@ typedef struct {
     uint64_t global_memory, max_allocation, local_memory;
     uint32_t compute_units;
     size_t max_group, group; /* work-items in a group: the most, and what elementwise kernels take */
-    bool is_cpu, has_fp64, has_fp16, has_subgroups;
+    bool is_host;     /* a CPU by its type */
+    bool is_cpu;      /* and a work-item computes with vectors: kernels as for a CPU, else as for a GPU */
+    bool is_doubtful; /* tried before the first use (sound.h) */
+    bool has_fp64, has_fp16, has_subgroups;
 } tp_cl_device;
 
 extern tp_cl_functions tp_cl;

@@ -8,6 +8,20 @@ MODEL ?= cnn
 TESTS ?= tests
 SECONDS ?= 300
 
+# DRIVER=pocl|intel|rusticl is the one OpenCL driver of a run, whatever others there are: `make test DEVICE=opencl
+# DRIVER=intel`. The loader gets a folder that names this library alone.
+LIBRARY_pocl := libpocl.so.2
+LIBRARY_intel = $(abspath $(VENV))/lib/libintelocl.so
+LIBRARY_rusticl := libRusticlOpenCL.so.1
+ifneq (,$(DRIVER))
+$(if $(LIBRARY_$(DRIVER)),,$(error DRIVER is pocl, intel or rusticl, not $(DRIVER)))
+export OCL_ICD_VENDORS := $(CURDIR)/build/opencl/$(DRIVER)
+endif
+ifeq (rusticl,$(DRIVER))
+export RUSTICL_ENABLE := llvmpipe
+export TENSORPY_OPENCL_DEVICE := llvmpipe
+endif
+
 .PHONY: help setup native driver test test-all ctest fuzz lint format support accuracy torch-names coverage bench demo wheel sanitize tsan oclgrind bc abi c-api docs pictures clean
 
 help:
@@ -64,11 +78,22 @@ install = { echo "no $(1): missing $(2)"; \
     if [ "$$as" = none ] || ! command -v apt-get >/dev/null; then echo "install it, or what needs it is skipped"; \
     else $$as apt-get update -q && $$as apt-get install -y -q $(2); fi; }
 
-# OpenCL tests and demos need a driver: PoCL is installed where that is allowed, and else named.
+HAS_DEVICE = $(BIN)/python -c 'import sys, tensorpy; sys.exit(not tensorpy.opencl.is_available())'
+install_pocl = $(call install,OpenCL driver,pocl-opencl-icd ocl-icd-libopencl1)
+install_rusticl = $(call install,OpenCL driver,mesa-opencl-icd ocl-icd-libopencl1)
+install_intel = { $(BIN)/python -m pip install -q "intel-opencl-rt==2026.2.0" "intel-cmplr-lib-rt==2026.2.0" && \
+    { ldconfig -p | grep -q libOpenCL.so.1 || $(call install,OpenCL loader,ocl-icd-libopencl1); }; }
+
+# OpenCL tests and demos need a driver: DRIVER, else PoCL, is installed where that is allowed, and else named.
 driver: native
 ifneq (,$(filter opencl%,$(DEVICE)))
-	@$(BIN)/python -c 'import sys, tensorpy; sys.exit(not tensorpy.opencl.is_available())' || \
-	    $(call install,OpenCL driver,pocl-opencl-icd ocl-icd-libopencl1)
+ifneq (,$(DRIVER))
+	@mkdir -p build/opencl/$(DRIVER) && echo $(LIBRARY_$(DRIVER)) > build/opencl/$(DRIVER)/$(DRIVER).icd
+endif
+	@$(HAS_DEVICE) || $(install_$(or $(DRIVER),pocl))
+ifneq (,$(DRIVER))
+	@$(HAS_DEVICE) || { echo "no device of $(DRIVER), which DRIVER names"; exit 1; }
+endif
 endif
 
 test: ctest driver

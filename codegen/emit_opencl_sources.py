@@ -1,6 +1,8 @@
 """OpenCLSources.c: the sources of csrc/opencl/kernels and the math helpers as text inside the library.
 
-Comments, blank lines and indentation are left out, since the driver parses the text at run time.
+Comments, blank lines and indentation are left out, since the driver parses the text at run time. The math helpers, which
+take longer to parse than most kernels, are in the library once: a file that includes them is noted to, and program.c puts
+them in front.
 """
 
 from __future__ import annotations
@@ -11,6 +13,7 @@ from pathlib import Path
 from .text import banner, c_string
 
 _INCLUDE = re.compile(r'^#include "((?:tensorpy|prim)/[\w.]+)"$', re.M)
+_MATH = '#include "tensorpy/math.h"\n'
 _COMMENT = re.compile(r"/\*.*?\*/", re.S)
 
 
@@ -20,7 +23,8 @@ def flatten(path: Path, csrc: Path) -> str:
     def there(name: str) -> Path:
         return csrc / "include" / name if name.startswith("tensorpy/") else csrc / name
 
-    return _INCLUDE.sub(lambda m: flatten(there(m.group(1)), csrc), path.read_text())
+    text = path.read_text().replace(_MATH, "") if path.suffix == ".cl" else path.read_text()
+    return _INCLUDE.sub(lambda m: flatten(there(m.group(1)), csrc), text)
 
 
 def _strip(text: str) -> list[str]:
@@ -29,20 +33,28 @@ def _strip(text: str) -> list[str]:
 
 def emit(csrc: Path) -> dict[str, str]:
     """Every .cl file of csrc/opencl/kernels by its name, and the math helpers as math.h."""
-    texts = {path.name: flatten(path, csrc) for path in sorted((csrc / "opencl" / "kernels").glob("*.cl"))}
+    texts, with_math = {}, set()
+    for path in sorted((csrc / "opencl" / "kernels").glob("*.cl")):
+        if _MATH in path.read_text():
+            with_math.add(path.name)
+        texts[path.name] = flatten(path, csrc)
     texts["math.h"] = flatten(csrc / "include" / "tensorpy" / "math.h", csrc)
     out = [
         banner("emit_opencl_sources.py", "the .cl files of csrc/opencl/kernels", "The sources of OpenCL kernels."),
         '#include "opencl/runtime/program.h"\n\n#include <string.h>\n\n',
-        "static const struct {\n    const char *name, *text;\n} sources[] = {\n",
+        "static const struct {\n    const char *name, *text;\n    bool math;\n} sources[] = {\n",
     ]
     for name, text in texts.items():
         lines = "\n".join(f"     {c_string(line + chr(10))}" for line in _strip(text))
-        out.append(f"    {{{c_string(name)},\n{lines}}},\n")
+        out.append(f"    {{{c_string(name)},\n{lines}, {'true' if name in with_math else 'false'}}},\n")
     out.append(
         "};\n\nconst char *tp_cl_source(const char *name) {\n"
         "    for (size_t i = 0; i < sizeof sources / sizeof sources[0]; i++)\n"
         "        if (strcmp(sources[i].name, name) == 0) return sources[i].text;\n"
         "    return NULL;\n}\n"
+        "bool tp_cl_source_includes_math(const char *name) {\n"
+        "    for (size_t i = 0; i < sizeof sources / sizeof sources[0]; i++)\n"
+        "        if (strcmp(sources[i].name, name) == 0) return sources[i].math;\n"
+        "    return false;\n}\n"
     )
     return {"OpenCLSources.c": "".join(out)}

@@ -2,6 +2,8 @@
  * work-items share the states.
  *
  * Defined in front: T, and T_SINGLE if that is float; GROUP, the work-items of a group (1 on CPU devices). */
+#include "tensorpy/math.h"
+
 #ifdef T_SINGLE
 #define EXP(x) tp_exp_f32(x)
 #define LOG(x) tp_log_f32(x)

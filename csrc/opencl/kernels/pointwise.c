@@ -290,9 +290,10 @@ static void write_quick_blocks(tp_text *s, const source *c) {
 static void write_source(tp_text *s, const void *context) {
     const source *c = context;
     const variant *k = c->variant;
-    tp_text_add(s, "%s%s", tp_cl_source(c->program ? "math.h" : "types.cl"), tp_cl_source("common.cl"));
-    if (c->program) add_function(s, c, "expr", false);
-    if (by_quick_blocks(c)) add_function(s, c, "quick_expr", true);
+    tp_autotext functions = {0};
+    if (c->program) add_function(&functions, c, "expr", false);
+    if (by_quick_blocks(c)) add_function(&functions, c, "quick_expr", true);
+    tp_cl_add_source(s, "", functions.text ? functions.text : "", NULL);
     tp_text_add(s, "typedef %s index;\n", k->small ? "uint" : "ulong");
     if (k->ndim)
         tp_text_add(s, "typedef struct { long strides[%d]; index shape[%d]; } geometry;\n", k->n * k->ndim,

@@ -4,6 +4,8 @@
  * Defined in front: OUT_* (element.h), MADE (the type a draw is made in), DRAW_<kind>, WORDS (words for each element),
  * BLOCKS. Each work-item makes the four words of BLOCKS Philox blocks and the elements that they serve: one on a GPU, on
  * a CPU device enough of them for loops over vectors. */
+#include "tensorpy/math.h"
+
 typedef struct {
     ulong seed, offset, range;
     long base;

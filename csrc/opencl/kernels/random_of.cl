@@ -2,6 +2,7 @@
  * the device has it.
  *
  * Defined in front: DRAW, one of the draws of prim/draw_of.inc. */
+#include "tensorpy/math.h"
 #include "tensorpy/philox.h"
 
 #define TP_UNUSED

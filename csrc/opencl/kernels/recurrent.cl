@@ -2,6 +2,8 @@
  *
  * Defined in front: T, and T_SINGLE if that is float. A row of gates has n elements of each gate, one gate after the
  * other. Pointers that are not given (`keep`, `biased`) are not touched. */
+#include "tensorpy/math.h"
+
 #ifdef T_SINGLE
 #define SIGMOID(x) tp_sigmoid_f32(x)
 #define TANH(x) tp_tanh_f32(x)

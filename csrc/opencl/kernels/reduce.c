@@ -110,7 +110,8 @@ typedef struct {
     const tp_reduction_op *program;
     uint16_t lanes, columns, group;               /* group 0: no work-groups */
     uint8_t self, out, in, made, nkept, nreduced; /* dtypes stored, dtypes computed in, dimensions */
-    uint8_t rest[4];
+    bool joins; /* the kernel that joins parts, in a program of its own: few calls have any */
+    uint8_t rest[3];
 } variant;
 
 static void define(tp_text *s, const variant *v) {
@@ -121,6 +122,7 @@ static void define(tp_text *s, const variant *v) {
                 tp_cl_type(tp_to_real_dtype(in)), v->nkept, v->nreduced, v->lanes, v->columns);
     if (tp_is_complex_dtype(in)) tp_text_add(s, "#define IN_COMPLEX\n");
     else tp_text_add(s, "#define IN_LEAST %s\n#define IN_MOST %s\n", bounds[in][0], bounds[in][1]);
+    if (v->joins) tp_text_add(s, "#define JOINS\n");
     if (v->group) tp_text_add(s, "#define GROUP %d\n", v->group);
     if (v->name) tp_text_add(s, "#define OP_%s\n", v->name);
     else if (tp_is_complex_dtype(made)) tp_text_add(s, "#define FROM_COUNT(n) (%s)((n), 0)\n", tp_cl_type(made));
@@ -148,9 +150,9 @@ typedef struct {
 
 static void write_source(tp_text *s, const void *context) {
     const source *c = context;
-    tp_text_add(s, "%s%s%s", c->definitions, tp_cl_source("math.h"), tp_cl_source("common.cl"));
-    if (c->variant->program) add_functions(s, c->variant->program, (tp_dtype)c->variant->in);
-    tp_text_add(s, "%s", tp_cl_source("reduce.cl"));
+    tp_autotext functions = {0};
+    if (c->variant->program) add_functions(&functions, c->variant->program, (tp_dtype)c->variant->in);
+    tp_cl_add_source(s, c->definitions, functions.text ? functions.text : "", "reduce.cl");
 }
 
 static tp_cl_built *make(tp_cl_device *d, const char *kernel, const void *given) {
@@ -200,7 +202,7 @@ static void pass_params(tp_cl_call *call, const operation *o) {
 }
 
 static int launch(tp_cl_device *d, const operation *o, const cut *c, const tp_tensor *self, tp_tensor *out) {
-    const variant v = variant_of(o, c, self, out);
+    variant v = variant_of(o, c, self, out);
     /* Accumulators are at most 64 bytes. Without parts the argument is not looked at, but has to be a buffer. */
     tp_autoref *partial =
         c->parts > 1 ? tp_new_empty(TP_INTS(c->outputs * c->parts * 64), TP_UINT8, out->device) : NULL;
@@ -216,6 +218,7 @@ static int launch(tp_cl_device *d, const operation *o, const cut *c, const tp_te
     int64_t small = d->is_cpu ? (units < 64 ? 1 : 16) : 64;
     if (tp_cl_run(&call, c->group ? units * GROUP : units, (size_t)(c->group ? GROUP : small)) < 0) return -1;
     if (!partial) return 0;
+    v.joins = true;
     call = tp_cl_begin(d, tp_cl_plan(d, &family, "join_parts", &v));
     pass_geometry(&call, c);
     tp_cl_pass_tensor(&call, out);

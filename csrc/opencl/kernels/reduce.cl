@@ -369,6 +369,7 @@ static inline void put(const geometry *g, acc_t acc, long output, long part, __g
     else out[place_of_output(g, output)] = OUT_STORE(finish_acc(acc, g->count, p, q));
 }
 
+#ifndef JOINS
 #ifdef GROUP
 __kernel __attribute__((reqd_work_group_size(GROUP, 1, 1)))
 #else
@@ -418,6 +419,7 @@ void reduce(geometry g, __global const IN_S *in, long in_offset, __global OUT_S 
     put(&g, acc, output, part, out, partial, p, q);
 #endif
 }
+#else
 
 __kernel void join_parts(geometry g, __global OUT_S *out, long out_offset, __global const acc_t *partial,
                          long partial_offset, WIDEST p, int q) {
@@ -429,3 +431,4 @@ __kernel void join_parts(geometry g, __global OUT_S *out, long out_offset, __glo
     for (long i = 1; i < g.parts; i++) acc = join_acc(acc, partial[i]);
     out[place_of_output(&g, output)] = OUT_STORE(finish_acc(acc, g.count, p, q));
 }
+#endif

@@ -7,6 +7,8 @@
  * fold_parts first folds each part by itself, join_parts turns these into what lies before each part, and scan starts
  * from there. A work-item has COLUMNS neighbouring lines, or a work-group shares a part of one line (inner 1). Which
  * elements are joined together depends on shapes only, so results are the same in every run. */
+#include "tensorpy/math.h"
+
 #if defined(OP_CUMMAX) || defined(OP_CUMMIN)
 #define PLACES
 typedef struct {

@@ -5,6 +5,8 @@
  * ALONG where a row lies contiguous, else a work-item takes W neighbouring rows; OUT_WIDE where `out` holds T.
  *
  * Row r begins at r / inner * n * inner + r % inner; its elements are `inner` apart. */
+#include "tensorpy/math.h"
+
 #define LARGER(a, b) ((b) > (a) || (b) != (b) ? (b) : (a))
 #define PLUS(a, b) ((a) + (b))
 #ifdef T_SINGLE

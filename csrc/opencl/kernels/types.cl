@@ -1,4 +1,4 @@
-/* types.cl: the names of types, for kernels that call no math helper (the others have them from math.h). */
+/* types.cl: the names of types, for programs without math helpers (the others have them from math.h). */
 #if defined(cl_khr_fp64) || defined(__opencl_c_fp64)
 #pragma OPENCL EXTENSION cl_khr_fp64 : enable
 #define TP_HAVE_F64 1
@@ -16,3 +16,4 @@ typedef int tp_i32;
 typedef long tp_i64;
 typedef float tp_f32;
 typedef float2 tp_c64;
+#define TP_FN static inline __attribute__((always_inline))

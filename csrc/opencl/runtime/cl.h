@@ -83,6 +83,7 @@ enum {
       (cl_program, cl_uint, const cl_device_id *, const char *, void (*)(cl_program, void *), void *))             \
     X(cl_int, clGetProgramBuildInfo, (cl_program, cl_device_id, cl_uint, size_t, void *, size_t *))                \
     X(cl_int, clGetProgramInfo, (cl_program, cl_uint, size_t, void *, size_t *))                                   \
+    X(cl_int, clRetainProgram, (cl_program))                                                                       \
     X(cl_int, clReleaseProgram, (cl_program))                                                                      \
     X(cl_kernel, clCreateKernel, (cl_program, const char *, cl_int *))                                             \
     X(cl_int, clReleaseKernel, (cl_kernel))                                                                        \

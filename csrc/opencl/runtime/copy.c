@@ -6,6 +6,7 @@
 #include "core/host.h"
 #include "opencl/runtime/fault.h"
 #include "opencl/runtime/profile.h"
+#include "opencl/runtime/program.h"
 #include "core/memory.h"
 
 #include <string.h>
@@ -77,6 +78,7 @@ int tp_cl_copy_to_host(tp_device device, void *dst, const void *src, size_t nbyt
                                               tp_cl_command_event(&command));
     tp_host_lock_acquire(held);
     tp_cl_command_end_unlocked(d, &command, "Memcpy DtoH", status);
+    tp_cl_settle_programs(false);
     if (status == CL_SUCCESS) return tp_cl_look_end(d, &look);
     tp_cl_look_drop(d, &look);
     return tp_cl_fail(status, "clEnqueueReadBuffer");

@@ -106,6 +106,11 @@ static unsigned char *read_record(int folder, const char *name, tp_cl_hash key, 
     return NULL;
 }
 
+bool tp_cl_disk_is_there(void) {
+    int folder = open_folder();
+    return folder >= 0 && close(folder) == 0;
+}
+
 unsigned char *tp_cl_disk_read(tp_cl_hash key, size_t *size) {
     char name[NAME_ROOM];
     int folder = open_folder();

@@ -19,6 +19,8 @@ typedef struct {
 #define TP_CL_HASH_START ((tp_cl_hash){{UINT64_C(14695981039346656037), UINT64_C(7809847782465536322)}})
 tp_cl_hash tp_cl_hash_text(tp_cl_hash h, const char *text);
 
+/* Whether there is a folder. */
+bool tp_cl_disk_is_there(void);
 /* The content of a record, to be given to free(), or NULL. */
 unsigned char *tp_cl_disk_read(tp_cl_hash key, size_t *size);
 void tp_cl_disk_write(tp_cl_hash key, const void *content, size_t size);

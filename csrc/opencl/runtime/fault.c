@@ -3,6 +3,7 @@
 
 #include "core/host.h"
 #include "core/lock.h"
+#include "opencl/runtime/program.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -116,6 +117,7 @@ int tp_cl_look_end(tp_cl_device *d, const tp_cl_look *look) {
 int tp_cl_finish(tp_cl_device *d) {
     for (int i = 0; i < TP_CL_MAX_STREAMS; i++)
         if (__atomic_load_n(&d->queues[i], __ATOMIC_ACQUIRE) && tp_cl_await_queue(d, i) < 0) return -1;
+    tp_cl_settle_programs(false);
     return tp_cl_look_idle(d);
 }
 
@@ -126,4 +128,5 @@ void tp_cl_shut_down(void) {
         tp_cl_finish_locked(d);
         if (tp_cl_look_idle(d) < 0) fprintf(stderr, "tensorpy: %s\n", tp_error_message());
     }
+    if (tp_cl_opened()) tp_cl_settle_programs(true);
 }

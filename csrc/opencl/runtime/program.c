@@ -4,8 +4,10 @@
  * lock, and other threads build other programs meanwhile.
  *
  * Invariant: an entry of the table is never removed, so that a kernel may be borrowed for good. */
+#define _GNU_SOURCE /* strcasestr */
 #include "opencl/runtime/program.h"
 
+#include "opencl/runtime/binary.h"
 #include "core/host.h"
 #include "core/lock.h"
 #include "core/turn.h"
@@ -13,7 +15,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #define BUCKETS 4096
 #define TURNS 64
@@ -23,6 +24,7 @@
 typedef struct entry {
     struct entry *next;
     tp_cl_device *device;
+    cl_program program; /* of which the kernel is one; the kernel keeps it */
     tp_cl_built kernel;
     uint64_t hash;
     char key[]; /* the program's key, a newline, the kernel's name */
@@ -55,31 +57,6 @@ tp_cl_hash tp_cl_hash_device(const tp_cl_device *d) {
     return h;
 }
 
-/* ---- on disk ---- */
-
-static cl_program from_disk(tp_cl_device *d, tp_cl_hash source) {
-    size_t size = 0;
-    cl_int status, binary_status;
-    unsigned char *bytes = tp_cl_disk_read(source, &size);
-    const unsigned char *given = bytes;
-    if (!given) return NULL;
-    cl_program p = tp_cl.clCreateProgramWithBinary(d->context, 1, &d->id, &size, &given, &binary_status, &status);
-    free(bytes);
-    if (p && status == CL_SUCCESS && tp_cl.clBuildProgram(p, 1, &d->id, options_of(d), NULL, NULL) == CL_SUCCESS)
-        return p;
-    if (p) tp_cl.clReleaseProgram(p);
-    return NULL;
-}
-
-static void to_disk(cl_program p, tp_cl_hash source) {
-    size_t size = 0;
-    if (tp_cl.clGetProgramInfo(p, CL_PROGRAM_BINARY_SIZES, sizeof size, &size, NULL) != CL_SUCCESS || !size) return;
-    unsigned char *bytes = malloc(size);
-    if (bytes && tp_cl.clGetProgramInfo(p, CL_PROGRAM_BINARIES, sizeof bytes, &bytes, NULL) == CL_SUCCESS)
-        tp_cl_disk_write(source, bytes, size);
-    free(bytes);
-}
-
 /* ---- building ---- */
 
 static int fail_build(tp_cl_device *d, cl_program p, cl_int status, const char *key) {
@@ -89,28 +66,76 @@ static int fail_build(tp_cl_device *d, cl_program p, cl_int status, const char *
                    tp_cl_error_name(status), log, key);
 }
 
-static double now(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+/* ---- saying so ---- */
+
+/* What this process has compiled, under the lock ClPrograms: from outside it seems to stand still meanwhile. */
+static struct {
+    int programs;
+    double seconds, at; /* at: when the host had waited after the last one */
+    bool is_new;        /* the host has not waited since */
+    bool begun;         /* it was said that it compiles, and not yet how long that took */
+    const tp_cl_device *device;
+} compiled;
+static _Atomic bool unsettled; /* something was compiled, and is not written or not said */
+
+static bool is_quiet(void) { return getenv("TENSORPY_OPENCL_QUIET"); }
+
+/* Said once, after a second of it. */
+static void note_build(const tp_cl_device *d, double seconds) {
+    static bool said;
+    tp_lock(TP_LOCK_ClPrograms);
+    stats.built++;
+    compiled.programs++;
+    compiled.seconds += seconds;
+    compiled.is_new = true;
+    compiled.device = d;
+    bool is_time = !said && compiled.seconds >= 1;
+    if (is_time) said = compiled.begun = true;
+    int programs = compiled.programs;
+    tp_unlock(TP_LOCK_ClPrograms);
+    unsettled = true;
+    if (is_time && !is_quiet())
+        fprintf(stderr,
+                "tensorpy: compiling OpenCL kernels for %s, which are kept for the next time (%d program%s so far)\n",
+                d->name, programs, programs == 1 ? "" : "s");
 }
 
-/* A process that has compiled for a second says so, once: from outside it seems to stand still. */
-static void say_that_it_compiles(const tp_cl_device *d, double seconds) {
-    static double spent; /* under the lock ClPrograms */
+static void say_how_long(void) {
     tp_lock(TP_LOCK_ClPrograms);
-    bool is_time = spent < 1 && spent + seconds >= 1;
-    spent += seconds;
+    bool begun = compiled.begun;
+    int programs = compiled.programs;
+    double seconds = compiled.seconds;
+    const tp_cl_device *d = compiled.device;
+    compiled.begun = false;
     tp_unlock(TP_LOCK_ClPrograms);
-    if (is_time && !getenv("TENSORPY_OPENCL_QUIET"))
-        fprintf(stderr, "tensorpy: compiling OpenCL kernels for %s, which are kept for the next time\n", d->name);
+    if (begun && !is_quiet())
+        fprintf(stderr, "tensorpy: %d OpenCL programs were compiled for %s in %.1f s\n", programs, d->name, seconds);
 }
+
+#define QUIET_SECONDS 1 /* after that, without a build, before the work that was put off is taken up */
+
+void tp_cl_settle_programs(bool ends) {
+    if (tp_likely(!unsettled)) return;
+    tp_lock(TP_LOCK_ClPrograms);
+    if (compiled.is_new) compiled.at = tp_cl_now(); /* a wait may be for a driver that still compiles */
+    compiled.is_new = false;
+    bool is_time = ends || tp_cl_now() - compiled.at >= QUIET_SECONDS;
+    tp_unlock(TP_LOCK_ClPrograms);
+    if (!is_time) return;
+    say_how_long();
+    void *host = ends ? NULL : tp_host_lock_release(); /* at its end a process has none */
+    tp_cl_binaries_write(ends);
+    if (!ends) tp_host_lock_acquire(host);
+    if (tp_cl_binaries_put_off() == 0) unsettled = false;
+}
+
+/* ---- building ---- */
 
 static cl_program build(tp_cl_device *d, const char *key, const char *source) {
     cl_int status;
-    double begun = now();
+    double begun = tp_cl_now();
     tp_cl_hash name = tp_cl_hash_text(tp_cl_hash_device(d), source);
-    cl_program p = from_disk(d, name);
+    cl_program p = tp_cl_binary_read(d, name, options_of(d));
     if (p) return count_one(&stats.from_disk), p;
     p = tp_cl.clCreateProgramWithSource(d->context, 1, &source, NULL, &status);
     if (!p) return tp_cl_fail(status, "clCreateProgramWithSource"), NULL;
@@ -120,19 +145,19 @@ static cl_program build(tp_cl_device *d, const char *key, const char *source) {
         tp_cl.clReleaseProgram(p);
         return NULL;
     }
-    count_one(&stats.built);
-    to_disk(p, name);
-    say_that_it_compiles(d, now() - begun);
+    tp_cl_binary_put_off(p, name);
+    note_build(d, tp_cl_now() - begun);
     return p;
 }
 
-/* A program may have several kernels; each gets an entry, and the source is only built for the first of them. */
+/* A program may have several kernels; each gets an entry, all in one bucket. */
 static entry *add_entry(tp_cl_device *d, const char *key, const char *name, uint64_t hash, cl_program p) {
     cl_int status;
     entry *e = malloc(sizeof *e + strlen(key) + strlen(name) + 2);
     if (!e) return tp_fail_memory((int64_t)sizeof *e), NULL;
     sprintf(e->key, "%s\n%s", key, name);
     e->device = d;
+    e->program = p;
     e->hash = hash;
     e->kernel = (tp_cl_built){.id = tp_cl.clCreateKernel(p, name, &status), .name = e->key + strlen(key) + 1};
     if (!e->kernel.id) {
@@ -147,6 +172,7 @@ static entry *add_entry(tp_cl_device *d, const char *key, const char *name, uint
     return e;
 }
 
+/* The program of a key, new; and the entry of a kernel of it. */
 static entry *build_entry(tp_cl_device *d, const char *key, const char *name, uint64_t hash, tp_cl_writer write,
                           const void *context) {
     tp_autotext source = {0};
@@ -160,10 +186,11 @@ static entry *build_entry(tp_cl_device *d, const char *key, const char *name, ui
     return e;
 }
 
+/* `name` NULL: any kernel of the program. */
 static bool is_entry(const entry *e, const tp_cl_device *d, const char *key, const char *name, uint64_t hash) {
     size_t length = strlen(key);
     return e->hash == hash && e->device == d && strncmp(e->key, key, length) == 0 && e->key[length] == '\n' &&
-           strcmp(e->key + length + 1, name) == 0;
+           (!name || strcmp(e->key + length + 1, name) == 0) && !strchr(e->key + length + 1, '\n');
 }
 
 static entry *find_entry(const tp_cl_device *d, const char *key, const char *name, uint64_t hash, bool counts) {
@@ -176,13 +203,14 @@ static entry *find_entry(const tp_cl_device *d, const char *key, const char *nam
 }
 
 tp_cl_built *tp_cl_kernel(tp_cl_device *d, const char *key, const char *name, tp_cl_writer write, const void *context) {
-    uint64_t hash = tp_cl_hash_text(tp_cl_hash_text(TP_CL_HASH_START, key), name).word[0] + (uint64_t)d->index;
-    entry *e = find_entry(d, key, name, hash, true);
+    uint64_t hash = tp_cl_hash_text(TP_CL_HASH_START, key).word[0] + (uint64_t)d->index;
+    entry *e = find_entry(d, key, name, hash, true), *other;
     if (e) return &e->kernel;
     tp_turn *turn = &turns[hash % TURNS];
     if (tp_turn_take(turn) < 0) return NULL;
     e = find_entry(d, key, name, hash, false); /* who had the turn before may have built it */
-    if (!e) e = build_entry(d, key, name, hash, write, context);
+    if (!e && (other = find_entry(d, key, NULL, hash, false))) e = add_entry(d, key, name, hash, other->program);
+    else if (!e) e = build_entry(d, key, name, hash, write, context);
     tp_turn_pass(turn);
     return e ? &e->kernel : NULL;
 }
@@ -193,10 +221,24 @@ typedef struct {
     const char *file, *definitions;
 } file_source;
 
+/* Whether a text that was printed calls a math helper, as tp_exp_f32, or has a macro of theirs; tp_f32 is a type. */
+static bool calls_math(const char *text) {
+    for (const char *c = text; (c = strcasestr(c, "tp_")); c += 3) {
+        if (*c == 'T' && strncmp(c, "TP_FN ", 6) != 0) return true;
+        if (*c == 't' && c[3 + strspn(c + 3, "abcdefghijklmnopqrstuvwxyz0123456789")] == '_') return true;
+    }
+    return false;
+}
+
+void tp_cl_add_source(tp_text *s, const char *definitions, const char *text, const char *file) {
+    bool math = calls_math(definitions) || calls_math(text) || (file && tp_cl_source_includes_math(file));
+    tp_text_add(s, "%s%s%s%s%s", definitions, tp_cl_source(math ? "math.h" : "types.cl"), tp_cl_source("common.cl"),
+                text, file ? tp_cl_source(file) : "");
+}
+
 static void write_file_source(tp_text *source, const void *context) {
     const file_source *f = context;
-    tp_text_add(source, "%s%s%s%s", f->definitions, tp_cl_source("math.h"), tp_cl_source("common.cl"),
-                tp_cl_source(f->file));
+    tp_cl_add_source(source, f->definitions, "", f->file);
 }
 
 tp_cl_built *tp_cl_file_kernel(tp_cl_device *d, const char *file, const char *name, const char *definitions) {

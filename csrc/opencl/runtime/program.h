@@ -1,5 +1,7 @@
 /* program.h: kernels from source, built at first use and kept in memory and on disk (disk.h), by source, options,
- * device and driver. */
+ * device and driver.
+ *
+ * Binaries are put off (binary.h) until no program was built for a second. */
 #pragma once
 
 #include "opencl/runtime/disk.h"
@@ -7,6 +9,11 @@
 
 /* A source of csrc/opencl, by the name of its file; NULL if there is none (generated: OpenCLSources.c). */
 const char *tp_cl_source(const char *name);
+/* Whether it includes tensorpy/math.h, which is not in its text. */
+bool tp_cl_source_includes_math(const char *name);
+/* A program's source: definitions, the math helpers if these, `text` or `file` want them (they take longer to read than
+ * most kernels) or else the names of types, common.cl, `text`, and `file` if not NULL. */
+void tp_cl_add_source(tp_text *s, const char *definitions, const char *text, const char *file);
 
 /* A kernel, and the arguments that it has, which the driver keeps from launch to launch: one that is the same as last
  * time is not passed again (launch.h). Under the device's lock. */
@@ -31,6 +38,10 @@ tp_cl_built *tp_cl_file_kernel(tp_cl_device *d, const char *file, const char *na
 
 /* A hash of what a device is and how programs are built for it, to be continued. */
 tp_cl_hash tp_cl_hash_device(const tp_cl_device *d);
+
+/* Where the host has waited for a device (`ends`: for the last time): writes binaries that were put off, and says how
+ * many programs were built, and how long that took. */
+void tp_cl_settle_programs(bool ends);
 
 typedef struct {
     int64_t hits, misses, from_disk, built;

@@ -26,6 +26,7 @@ endif
 
 help:
 	@echo "make test      set up, build, run the whole suite (C and Python)"
+	@echo "               DEVICE=opencl DRIVER=pocl, intel or rusticl: on that OpenCL driver alone"
 	@echo "make test-all  the suite on every device and under every checker, all operators: an hour"
 	@echo "make demo      set up, build, train the digit classifier (MODEL=mlp, DEVICE=...)"
 	@echo "make native    rebuild the C half in place"

@@ -1,8 +1,8 @@
 """OpenCLSources.c: the sources of csrc/opencl/kernels and the math helpers as text inside the library.
 
-Comments, blank lines and indentation are left out, since the driver parses the text at run time. The math helpers, which
-take longer to parse than most kernels, are in the library once: a file that includes them is noted to, and program.c puts
-them in front.
+Comments, blank lines and indentation are left out, since the driver parses the text at run time. The math helpers,
+which take longer to parse than most kernels, are in the library once: which files include them is noted, and program.c
+puts them in front of these.
 """
 
 from __future__ import annotations

@@ -168,7 +168,9 @@ static int run(places_op op, tp_tensor *self, int64_t dim, const tp_tensor *inde
     bool ordered = wants_order(d, op, &split, index, dim, check), one = ordered && is_one_line(index, dim);
     tp_autoref *order = ordered ? writing_order(index, dim, one) : NULL;
     if (ordered && !order) return -1;
-    const variant v = {.dtype = (uint8_t)tp_moved_dtype((tp_dtype)self->dtype),
+    tp_dtype dtype = tp_moved_dtype((tp_dtype)self->dtype);
+    if (dtype == TP_INT8 && (op == GET || op == SET)) dtype = TP_UINT8; /* the same bytes, without a sign to extend */
+    const variant v = {.dtype = (uint8_t)dtype,
                        .op = (uint8_t)op,
                        .ndim = (uint8_t)kept,
                        .checked = fault != TP_TRUSTED,

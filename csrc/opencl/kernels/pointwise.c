@@ -136,7 +136,8 @@ static void add_addresses(tp_text *s, const variant *k) {
         if (d + 1 < k->ndim) tp_text_add(s, "    at = rest %% g.shape[%d]; rest /= g.shape[%d];\n", d, d);
         else tp_text_add(s, "    at = rest;\n");
         for (int i = 0; i < k->n; i++)
-            if (k->class[i] != NUMBER) tp_text_add(s, "    %s%d += (long)at * g.strides[%d];\n", name, i, i * k->ndim + d);
+            if (k->class[i] != NUMBER)
+                tp_text_add(s, "    %s%d += (long)at * g.strides[%d];\n", name, i, i * k->ndim + d);
     }
 }
 

@@ -51,6 +51,7 @@ static void define(tp_text *s, const tp_cl_device *d, const void *given) {
     bool is_complex = tp_is_complex_dtype(dtype), places = v->op == CUMMAX || v->op == CUMMIN;
     bool wide = d->has_fp64 && !places && (dtype == TP_FLOAT32 || dtype == TP_COMPLEX64);
     tp_dtype acc = !wide ? dtype : is_complex ? TP_COMPLEX128 : TP_FLOAT64;
+    if (places && tp_itemsize(dtype) == 1) acc = TP_INT32; /* Mesa's llvmpipe mixes up structs that begin with a byte */
     tp_cl_define(s, "X", dtype, dtype);
     tp_text_add(s, "#define T %s\n#define A %s\n#define OP_%s\n#define GROUP %d\n#define COLUMNS %d\n",
                 tp_cl_type(dtype), tp_cl_type(acc), names[v->op], v->group, v->columns);

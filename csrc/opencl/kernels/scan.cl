@@ -1,7 +1,7 @@
 /* scan.cl: running sums, products, extremes and logarithms of sums along a dimension.
  *
- * Defined in front: X_* (element.h) in the dtype of in and out, T, OP_<name>; A, what is added up in, with TO_A and TO_T;
- * COLUMNS, GROUP.
+ * Defined in front: X_* (element.h) in the dtype of in and out, T, OP_<name>; A, what is added up or compared in, with
+ * TO_A and TO_T; COLUMNS, GROUP.
  *
  * The data are (outer, n, inner). A line's n steps are cut into parts of `part`. With one part `scan` does all; else
  * fold_parts first folds each part by itself, join_parts turns these into what lies before each part, and scan starts
@@ -12,7 +12,7 @@
 #if defined(OP_CUMMAX) || defined(OP_CUMMIN)
 #define PLACES
 typedef struct {
-    T best;
+    A best;
     long at; /* -1: nothing yet */
 } acc_t;
 #ifdef OP_CUMMAX
@@ -21,11 +21,11 @@ typedef struct {
 #define BEATS(x, best) ((x) <= (best) || (x) != (x))
 #endif
 static inline acc_t nothing(void) {
-    acc_t a = {(T)0, -1};
+    acc_t a = {(A)0, -1};
     return a;
 }
 static inline acc_t element(X_S x, long i) {
-    acc_t a = {X_LOAD(x), i};
+    acc_t a = {TO_A(X_LOAD(x)), i};
     return a;
 }
 /* What comes later is the place of equal values; a NaN stays. */
@@ -69,7 +69,7 @@ static inline acc_t join(acc_t a, acc_t x) {
 #endif
 
 #ifdef PLACES
-#define PUT(i, a) (out[i] = X_STORE((a).best), at[i] = (a).at)
+#define PUT(i, a) (out[i] = X_STORE(TO_T((a).best)), at[i] = (a).at)
 #else
 #define PUT(i, a) (out[i] = X_STORE(TO_T(a)))
 #endif

@@ -13,7 +13,7 @@ static inline KEY key_of(X_S x) {
     KEY bits = AS_KEY(x == 0 ? (X_S)0 : x), sign = (KEY)1 << (KEY_BITS - 1);
     return x == x ? bits ^ (bits & sign ? ~(KEY)0 : sign) : ~(KEY)0;
 #else
-    return (KEY)((KEY_WHOLE)X_LOAD(x) ^ (KEY_WHOLE)(KEY_SIGN)); /* a bool of any byte is 0 or 1 */
+    return (KEY)(KEY_WHOLE)X_LOAD(x) ^ (KEY)(KEY_SIGN); /* a bool of any byte is 0 or 1 */
 #endif
 }
 

@@ -1,8 +1,8 @@
 /* binary.h: the binaries of built programs, on disk (disk.h) and back.
  *
- * To ask for a binary may take longer than the build: PoCL compiles every kernel of the program once more for it. So they
- * are put off until the host has waited for a device and no program was built for a second, and are written one by one
- * then, one in a wait; what is left is written at the process's end.
+ * To ask for a binary may take longer than the build: PoCL compiles every kernel of the program once more for it. So
+ * they are put off until the host has waited for a device and no program was built for a second, and are written one by
+ * one then, one in a wait; what is left is written at the process's end.
  *
  * Invariant: a program that is put off is kept until it is written, or the process ends. */
 #pragma once

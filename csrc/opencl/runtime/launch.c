@@ -26,7 +26,8 @@ static cl_int enqueue(tp_cl_call *c, cl_uint ndim, const size_t *global, const s
 static int finish(tp_cl_call *c, cl_int status) {
     tp_cl_unlock(c->device);
     if (c->status != CL_SUCCESS)
-        return tp_fail(TP_RuntimeError, "OpenCL: clSetKernelArg failed: %s (%d), for argument %u of the kernel %s on %s",
+        return tp_fail(TP_RuntimeError,
+                       "OpenCL: clSetKernelArg failed: %s (%d), for argument %u of the kernel %s on %s",
                        tp_cl_error_name(c->status), (int)c->status, c->failed, c->kernel->name, c->device->name);
     return status == CL_SUCCESS ? 0 : tp_cl_fail(status, "clEnqueueNDRangeKernel");
 }

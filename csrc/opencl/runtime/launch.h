@@ -23,7 +23,7 @@ typedef struct {
     tp_cl_device *device;
     tp_cl_built *kernel;
     cl_uint next;
-    cl_int status; /* of the first argument that failed, */
+    cl_int status;  /* of the first argument that failed, */
     cl_uint failed; /* and its place */
 } tp_cl_call;
 

@@ -28,9 +28,9 @@ typedef struct {
     uint64_t global_memory, max_allocation, local_memory;
     uint32_t compute_units;
     size_t max_group, group; /* work-items in a group: the most, and what elementwise kernels take */
-    bool is_host;     /* a CPU by its type */
-    bool is_cpu;      /* and a work-item computes with vectors: kernels as for a CPU, else as for a GPU */
-    bool is_doubtful; /* tried before the first use (sound.h) */
+    bool is_host;            /* a CPU by its type */
+    bool is_cpu;             /* and a work-item computes with vectors: kernels as for a CPU, else as for a GPU */
+    bool is_doubtful;        /* tried before the first use (sound.h) */
     bool has_fp64, has_fp16, has_subgroups;
 } tp_cl_device;
 

@@ -24,7 +24,7 @@
 typedef struct entry {
     struct entry *next;
     tp_cl_device *device;
-    cl_program program; /* of which the kernel is one; the kernel keeps it */
+    cl_program program; /* of which the kernel is one; kept for good, as the entry is */
     tp_cl_built kernel;
     uint64_t hash;
     char key[]; /* the program's key, a newline, the kernel's name */
@@ -109,7 +109,8 @@ static void say_how_long(void) {
     compiled.begun = false;
     tp_unlock(TP_LOCK_ClPrograms);
     if (begun && !is_quiet())
-        fprintf(stderr, "tensorpy: %d OpenCL programs were compiled for %s in %.1f s\n", programs, d->name, seconds);
+        fprintf(stderr, "tensorpy: compiled %d OpenCL program%s for %s in %.1f s\n", programs, programs == 1 ? "" : "s",
+                d->name, seconds);
 }
 
 #define QUIET_SECONDS 1 /* after that, without a build, before the work that was put off is taken up */
@@ -182,7 +183,7 @@ static entry *build_entry(tp_cl_device *d, const char *key, const char *name, ui
     cl_program p = build(d, key, source.text);
     tp_host_lock_acquire(host);
     entry *e = p ? add_entry(d, key, name, hash, p) : NULL;
-    if (p) tp_cl.clReleaseProgram(p); /* the kernel keeps it */
+    if (p && !e) tp_cl.clReleaseProgram(p); /* else the table has it, for good */
     return e;
 }
 

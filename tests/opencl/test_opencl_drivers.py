@@ -55,6 +55,7 @@ def test_bytes(dtype: tp.dtype) -> None:
     x, y = both(tp.tensor([100, 7, 3, 7, 101, 0, 1, 127], dtype=dtype))
     count, there = both(tp.tensor([1, 2, 0, 9, 7, 8, 1, 3], dtype=dtype))
     assert (y >> there).tolist() == (x >> count).tolist()
+    assert (y - 50).relu().tolist() == (x - 50).relu().tolist()
     assert y.sort().values.tolist() == x.sort().values.tolist()
     assert y.kthvalue(3).values.item() == x.kthvalue(3).values.item()
     for name in ("cummax", "cummin"):

@@ -1,22 +1,29 @@
 """Builds tensorpy: runs the generator, writes build.ninja, runs ninja.
 
 TENSORPY_BUILD picks release (the default), debug or asan; TENSORPY_WERROR=1 makes warnings errors; CC the compiler;
-TENSORPY_CFLAGS adds flags.
+TENSORPY_CFLAGS adds flags. For modules that go to other machines (codegen/wheels.py): TENSORPY_GLIBC is the oldest
+glibc that they are to run on, TENSORPY_LIBRARIES a folder to look for libraries in, TENSORPY_PYTHON_INCLUDE where
+another machine's Python.h is.
 """
 
 from __future__ import annotations
 
 import os
+import platform
 import shlex
 import shutil
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from setuptools import Extension, find_packages, setup
 from setuptools.command.build_ext import build_ext
 from setuptools.command.editable_wheel import editable_wheel
+
+if TYPE_CHECKING:
+    from codegen.ninja_file import Options
 
 ROOT = Path(__file__).parent.resolve()
 sys.path.insert(0, str(ROOT))
@@ -51,6 +58,13 @@ def generate_into(out: Path) -> None:
     stamp.write(out, inputs, files)
 
 
+def refuse(options: Options) -> None:
+    from codegen.platforms import this_platform, why_not
+
+    if reason := why_not(this_platform(options.triple)):
+        sys.exit(f"tensorpy: {reason}; docs/deployment.md says what stands in the way")
+
+
 def build_native(targets: tuple[str, ...] = ()) -> Path:
     """Generates and compiles; returns the extension module's path in the build tree."""
     from codegen.ninja_file import Options, write_ninja
@@ -63,7 +77,14 @@ def build_native(targets: tuple[str, ...] = ()) -> Path:
         mode=mode,
         werror=os.environ.get("TENSORPY_WERROR", "") == "1",
         extra=shlex.split(os.environ.get("TENSORPY_CFLAGS", "")),
+        glibc=os.environ.get("TENSORPY_GLIBC", ""),
+        libraries=os.environ.get("TENSORPY_LIBRARIES", ""),
     )
+    if python := os.environ.get("TENSORPY_PYTHON_INCLUDE", ""):
+        options = replace(options, python=python)
+    if options.machine != platform.machine():
+        options = replace(options, build=ROOT / "build" / f"{mode}-{options.machine}")
+    refuse(options)
     generate_into(options.build / "gen")
     module = write_ninja(options)
     if subprocess.run([*ninja_command(), "-C", str(options.build), *targets]).returncode != 0:
@@ -82,16 +103,21 @@ def install(built: Path, folder: Path) -> None:
     headers = folder / "include" / "tensorpy"
     headers.mkdir(parents=True, exist_ok=True)
     for name in ("RegistrationDeclarations.h", "RegistrationMinimal.h"):
-        shutil.copyfile(built.parent / "gen" / name, headers / name)
+        shutil.copyfile(generated(built) / name, headers / name)
+
+
+def generated(built: Path) -> Path:
+    """The folder with what the YAML makes, beside a built module or above it."""
+    return next(folder / "gen" for folder in built.parents if (folder / "gen").is_dir())
 
 
 def install_stubs(built: Path, folder: Path) -> None:
     from codegen.emit_package_stub import emit_package_stub
 
-    for stub in (built.parent / "gen").glob("*.pyi"):  # beside the module, or in the package, that it is of
+    for stub in generated(built).glob("*.pyi"):  # beside the module, or in the package, that it is of
         package = folder / stub.stem
         (package / "__init__.pyi" if package.is_dir() else folder / stub.name).write_text(stub.read_text())
-    extension = (built.parent / "gen" / "_C.pyi").read_text()
+    extension = (generated(built) / "_C.pyi").read_text()
     (folder / "__init__.pyi").write_text(emit_package_stub(ROOT / "tensorpy", extension))
 
 

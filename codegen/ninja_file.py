@@ -2,7 +2,8 @@
 
 Each folder of csrc/ is compiled with only what it may see: Python.h is on the include path of csrc/python and
 gen/python alone, and `TP_FOLDER_<name>` lets a header refuse a folder. Files of csrc/cpu and gen/cpu that use TP_CAP
-are compiled once per CPU capability.
+are compiled once per CPU capability. What depends on Python is named by its version, so that builds for several share
+the rest.
 """
 
 from __future__ import annotations
@@ -17,7 +18,10 @@ import subprocess
 import sysconfig
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
+
+from codegen.old_glibc import write_libraries
 
 CAPABILITY_FLAGS = {
     "baseline": [],
@@ -97,10 +101,32 @@ class Options:
     mode: str = "release"
     werror: bool = False
     extra: Sequence[str] = field(default_factory=list)
+    glibc: str = ""  # the oldest that the module is to run on, where that is not this machine's
+    libraries: str = ""  # a folder to look for libraries in before the compiler's
+    python: str = field(default_factory=lambda: sysconfig.get_paths()["include"])
+    suffix: str = field(default_factory=lambda: str(sysconfig.get_config_var("EXT_SUFFIX")))
 
     @property
     def flags(self) -> list[str]:
         return [*COMMON, *MODES[self.mode], *(["-Werror"] if self.werror else []), *self.extra]
+
+    @cached_property
+    def triple(self) -> str:
+        """What the compiler makes code for, as it says: aarch64-linux-gnu."""
+        command = [*shlex.split(self.compiler), "-dumpmachine"]
+        try:
+            return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+        except (OSError, subprocess.CalledProcessError):
+            return f"{platform.machine()}-linux-gnu"  # the build says that there is no compiler
+
+    @property
+    def machine(self) -> str:
+        return self.triple.split("-")[0]
+
+    @property
+    def module(self) -> str:
+        """The extension module, in the build folder."""
+        return f"{'portable/' if self.glibc else ''}_C{self.suffix}"
 
 
 @dataclass(frozen=True)
@@ -118,7 +144,8 @@ def link_flags(options: Options) -> list[str]:
         return []
     relative = "-Wl,-z,pack-relative-relocs"
     version = platform.libc_ver()
-    loads = version[0] == "glibc" and tuple(map(int, version[1].split("."))) >= (2, 36)
+    here = not options.glibc and options.machine == platform.machine()
+    loads = here and version[0] == "glibc" and tuple(map(int, version[1].split("."))) >= (2, 36)
     links = loads and _takes(options, "-shared", relative, "-Wl,--fatal-warnings")
     strip = [] if splits_symbols(options) else ["-s"]
     return ["-Wl,--gc-sections", "-Wl,-O1", *strip, *([relative] if links else [])]
@@ -135,24 +162,34 @@ def _glue(options: Options) -> list[str]:
     return [*flags, *GLUE_TUNED] if flags and _takes(options, "-c", "-Werror", *GLUE_TUNED) else flags
 
 
+def _objcopy(options: Options) -> str | None:
+    """The one that belongs to the compiler, which may be another machine's."""
+    command = [*shlex.split(options.compiler), "-print-prog-name=objcopy"]
+    return shutil.which(subprocess.run(command, capture_output=True, text=True).stdout.strip() or "objcopy")
+
+
 def splits_symbols(options: Options) -> bool:
     """Whether names and lines go to a file of their own beside the module, where gdb and perf look for them."""
-    return options.mode == "release" and shutil.which("objcopy") is not None
+    return options.mode == "release" and _objcopy(options) is not None
 
 
 def _link(options: Options) -> str:
     """The command. A file of its own for the symbols is named in the module by name and checksum (.gnu_debuglink)."""
+    libraries = [f"-L{options.libraries}"] if options.libraries else []
+    if options.glibc:
+        libraries += write_libraries(options.build / f"glibc-{options.glibc}", options.compiler, options.glibc)
     link = (
         f"{options.compiler} $cflags {shlex.join(link_flags(options))} -shared -o $out @$out.rsp "
-        "-fopenmp -lm -lpthread -ldl"
+        f"{shlex.join(libraries)} -fopenmp -lm -lpthread -ldl"
     )
+    objcopy = _objcopy(options)
     if not splits_symbols(options):
         return link
     return " && ".join(
         [
             link,
-            f"objcopy --only-keep-debug --compress-debug-sections $out $out{SYMBOLS}",
-            f"objcopy --strip-all --add-gnu-debuglink=$out{SYMBOLS} $out",
+            f"{objcopy} --only-keep-debug --compress-debug-sections $out $out{SYMBOLS}",
+            f"{objcopy} --strip-all --add-gnu-debuglink=$out{SYMBOLS} $out",
         ]
     )
 
@@ -161,8 +198,8 @@ _PER_CAPABILITY = re.compile(r"^[^/\n]*\bTP_CAP\(", re.M)  # it defines what is 
 _WITH_THREADS = re.compile(r"^#include <omp\.h>", re.M)
 
 
-def _capabilities() -> list[str]:
-    return list(CAPABILITY_FLAGS) if platform.machine() in ("x86_64", "AMD64") else ["baseline"]
+def _capabilities(options: Options) -> list[str]:
+    return list(CAPABILITY_FLAGS) if options.machine == "x86_64" else ["baseline"]
 
 
 def _release(root: Path) -> str:
@@ -181,7 +218,8 @@ def _units(options: Options) -> tuple[list[Unit], list[Unit]]:
         "-I" + str(options.root / "csrc/include"),
         "-I" + str(options.build / "gen"),
     ]
-    python = ["-I" + sysconfig.get_paths()["include"]]
+    python = ["-I" + options.python]
+    version = options.suffix.strip(".").removesuffix(".so")
     csrc, gen = options.root / "csrc", options.build / "gen"
     glue = _glue(options)
     for source in sorted(csrc.rglob("*.c")) + sorted(gen.rglob("*.c")):
@@ -201,11 +239,11 @@ def _units(options: Options) -> tuple[list[Unit], list[Unit]]:
             flags += SELDOM.get(options.mode, [])
         text = source.read_text()
         if folder == "python":
-            module.append(Unit(source, f"obj/{name}.o", tuple(flags + python)))
+            module.append(Unit(source, f"obj/{version}/{name}.o", tuple(flags + python)))
         elif folder == "cpu" and _PER_CAPABILITY.search(text):
-            for capability in _capabilities():
+            for capability in _capabilities(options):
                 extra = [*CAPABILITY_FLAGS[capability], f"-DTP_CAPABILITY={capability}"]
-                old = capability == "baseline" and len(_capabilities()) > 1
+                old = capability == "baseline" and len(_capabilities(options)) > 1
                 if generated or (old and source.stem not in IN_FULL):
                     extra += LOOPS.get(options.mode, [])
                 library.append(Unit(source, f"obj/{name}.{capability}.o", tuple(flags + extra)))
@@ -222,8 +260,7 @@ def _escape(path: object) -> str:
 
 def write_ninja(options: Options) -> Path:
     library, module = _units(options)
-    suffix = sysconfig.get_config_var("EXT_SUFFIX")
-    target = f"_C{suffix}"
+    target = options.module
     lines = [
         f"builddir = {_escape(options.build)}",
         f"cflags = {shlex.join(options.flags)}",
@@ -268,7 +305,7 @@ def write_ninja(options: Options) -> Path:
         {
             "directory": str(options.build),
             "file": str(u.source),
-            "command": shlex.join([options.compiler, *options.flags, *u.flags, "-c", str(u.source)]),
+            "command": shlex.join([*shlex.split(options.compiler), *options.flags, *u.flags, "-c", str(u.source)]),
         }
         for u in library + module
     ]

@@ -4,6 +4,8 @@
  * __builtin_cpu_supports checks; a level also holds all below it. */
 #include "cpu/capability.h"
 
+#include "cpu/libmvec.h"
+
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -46,6 +48,7 @@ tp_capability tp_cpu_capability(void) {
     int level = atomic_load_explicit(&chosen, memory_order_acquire);
     if (level < 0) {
         level = choose();
+        tp_libmvec_find();
         atomic_store_explicit(&chosen, level, memory_order_release);
     }
     return (tp_capability)level;

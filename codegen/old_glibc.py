@@ -18,9 +18,18 @@ from pathlib import Path
 LIBRARIES = ("libc.so.6", "libm.so.6", "libmvec.so.1", "libdl.so.2", "libpthread.so.0")
 LOADERS = ("ld-linux-x86-64.so.2", "ld-linux-aarch64.so.1")
 
-# Functions that programs call, and that glibc had in no shared library before 2.33: headers said what to call instead.
+# Functions that headers of a newer glibc call, and that no shared library of an older one has: fstat came in 2.33, the
+# names of C23's strtol and its kin in 2.38.
 INLINE = """\
 #include <sys/stat.h>
+#define C23(type, name) \\
+    type old_##name(const char *text, char **end, int base) __asm__(#name); \\
+    __attribute__((visibility("hidden"))) type __isoc23_##name(const char *text, char **end, int base); \\
+    type __isoc23_##name(const char *text, char **end, int base) { return old_##name(text, end, base); }
+C23(long, strtol)
+C23(long long, strtoll)
+C23(unsigned long, strtoul)
+C23(unsigned long long, strtoull)
 #ifdef __x86_64__
 #define STAT_VERSION 1
 #else

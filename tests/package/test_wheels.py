@@ -1,0 +1,87 @@
+"""What makes wheels: where a build is refused, and which versions of glibc's symbols a linked module needs."""
+
+import re
+import shutil
+import subprocess
+
+import pytest
+
+from codegen.old_glibc import newer, symbols, write_libraries
+from codegen.platforms import Platform, why_not
+
+LISTING = """
+Symbol table '.dynsym' contains 5 entries:
+   Num:    Value          Size Type    Bind   Vis      Ndx Name
+     1: 0000000000085500   144 FUNC    GLOBAL DEFAULT   16 dlopen@GLIBC_2.2.5
+     2: 0000000000085500   144 FUNC    GLOBAL DEFAULT   16 dlopen@@GLIBC_2.34
+     3: 00000000001d4840     8 OBJECT  GLOBAL DEFAULT   33 stderr@@GLIBC_2.2.5
+     4: 00000000000f7800    52 FUNC    WEAK   DEFAULT   16 fstat@@GLIBC_2.33
+     5: 0000000000000000     0 FUNC    GLOBAL DEFAULT  UND malloc@GLIBC_2.2.5 (2)
+     6: 00000000000f7801    52 FUNC    GLOBAL DEFAULT   16 _dl_x@@GLIBC_PRIVATE
+"""
+
+PROGRAM = """
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <math.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+static void nothing(void) {}
+double answer(double x, const char *text);
+double answer(double x, const char *text) {
+    struct stat found;
+    pthread_once(&once, nothing);
+    return exp(x) + (dlopen(0, RTLD_NOW) != 0) + fstat(0, &found) + (double)strtol(text, NULL, 10);
+}
+"""
+
+
+@pytest.mark.parametrize(
+    "where, says",
+    [
+        (Platform(), None),
+        (Platform(triple="aarch64-linux-gnu"), None),
+        (Platform(free_threaded=True), "free-threaded"),
+        (Platform(implementation="PyPy"), "PyPy"),
+        (Platform(system="win32", triple="x86_64-w64-mingw32"), "Windows"),
+        (Platform(system="darwin", triple="arm64-apple-darwin23"), "macOS"),
+        (Platform(system="freebsd14", triple="x86_64-unknown-freebsd14"), "freebsd14"),
+        (Platform(triple="x86_64-linux-musl"), "musl"),
+        (Platform(triple="x86_64-alpine-linux-musl"), "musl"),
+        (Platform(triple="i686-linux-gnu", bits=32), "64-bit"),
+        (Platform(triple="s390x-linux-gnu", little_endian=False), "little-endian"),
+    ],
+)
+def test_platforms_that_are_refused(where, says):
+    reason = why_not(where)
+    assert (reason is None) if says is None else (reason is not None and says in reason)
+
+
+def test_newest_version_up_to_the_limit_is_chosen():
+    assert symbols(LISTING, "2.28") == {"dlopen": ("2.2.5", "function", 144), "stderr": ("2.2.5", "object", 8)}
+    assert symbols(LISTING, "2.34")["dlopen"][0] == "2.34"
+    assert symbols(LISTING, "2.34")["fstat"][0] == "2.33"
+
+
+def test_linked_module_needs_no_newer_glibc(tmp_path):
+    if not shutil.which("cc") or not shutil.which("readelf"):
+        pytest.skip("there is no compiler")
+    source, module = tmp_path / "answer.c", tmp_path / "answer.so"
+    source.write_text(PROGRAM)
+    compile_it = ["cc", "-shared", "-fPIC", "-O1", "-fno-math-errno", str(source), "-o", str(module)]
+    libraries = ["-lm", "-ldl", "-lpthread"]
+    flags = write_libraries(tmp_path / "glibc", "cc", "2.28")
+    subprocess.run([*compile_it, *flags, *libraries], check=True)
+    assert newer(module, "2.28") == []
+    assert newer(module, "2.0") != []
+    run = f"import ctypes; f = ctypes.CDLL({str(module)!r}).answer; f.restype = ctypes.c_double; "
+    run += "print(f(ctypes.c_double(0), b'40'))"
+    done = subprocess.run(["python3", "-c", run], stdin=subprocess.DEVNULL, capture_output=True, text=True, check=True)
+    assert float(done.stdout) == 42.0
+    # The machine's own libraries, where they are newer, leave symbols that an older system lacks.
+    subprocess.run([*compile_it, *libraries], check=True)
+    listing = subprocess.run(["readelf", "--dyn-syms", "--wide", module], capture_output=True, text=True).stdout
+    own = [tuple(map(int, version.split("."))) for version in re.findall(r"@GLIBC_([\d.]+)", listing)]
+    assert bool(newer(module, "2.28")) == (max(own) > (2, 28))

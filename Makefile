@@ -22,7 +22,7 @@ export RUSTICL_ENABLE := llvmpipe
 export TENSORPY_OPENCL_DEVICE := llvmpipe
 endif
 
-.PHONY: help setup native driver test test-all ctest fuzz lint format support accuracy torch-names coverage bench demo wheel sanitize tsan oclgrind bc abi c-api docs pictures clean
+.PHONY: help setup native driver test test-all ctest fuzz lint format support accuracy torch-names coverage bench demo wheel wheels sdist aarch64 sanitize tsan oclgrind bc abi c-api docs pictures clean
 
 help:
 	@echo "make test      set up, build, run the whole suite (C and Python)"
@@ -34,7 +34,10 @@ help:
 	@echo "make bench     compare with NumPy (and torch, if installed)"
 	@echo "make pictures  draw the pictures of docs/ anew"
 	@echo "make docs      build the site of docs/ and a reference of everything: build/docs/html/index.html"
-	@echo "make wheel     build the wheel and check it in an empty environment"
+	@echo "make wheel     build a wheel for glibc 2.28 and later, and check it in an empty environment"
+	@echo "make wheels    the same for every CPython from 3.10 on that is on this machine"
+	@echo "make sdist     pack the sources, from which pip builds"
+	@echo "make aarch64   cross-compile the wheel for AArch64, and run tests of it under qemu"
 	@echo "make sanitize  run the suite under AddressSanitizer and UBSan"
 	@echo "make tsan      run the C tests of locks, dispatch, autograd and the allocator under ThreadSanitizer"
 	@echo "make fuzz      compare random calls with an installed torch, with a new seed (SECONDS=..., DEVICE=...)"
@@ -168,10 +171,21 @@ $(VENV)/demo: $(VENV)/installed
 demo: $(VENV)/demo driver
 	$(BIN)/python examples/digits.py --model $(MODEL) --device $(DEVICE) $(ARGS)
 
+# For glibc 2.28 and later, of the Python in .venv; wheels: of every CPython that is found (ARGS="--pythons ...").
 wheel: $(VENV)/installed
-	$(BIN)/python -m pip wheel -q --no-build-isolation --no-deps -w dist .
-	cp build/release/_C*.so.debug dist/
-	$(BIN)/python tests/check_wheel.py dist
+	$(BIN)/python -m codegen.wheels $(ARGS)
+
+wheels: $(VENV)/installed
+	$(BIN)/python -m codegen.wheels --all --check=--quick $(ARGS)
+
+sdist: $(VENV)/installed
+	$(BIN)/python setup.py -q sdist
+
+# Debian's cross compiler, its Python for that machine, and qemu to run it.
+aarch64: $(VENV)/installed
+	@command -v aarch64-linux-gnu-gcc >/dev/null && command -v qemu-aarch64-static >/dev/null && command -v debootstrap >/dev/null || \
+	    $(call install,cross compiler,gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user-static debootstrap)
+	$(BIN)/python tests/run_aarch64.py $(ARGS)
 
 sanitize: $(VENV)/installed
 	$(BIN)/python tests/run_sanitized.py $(ARGS)

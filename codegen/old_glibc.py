@@ -18,8 +18,8 @@ from pathlib import Path
 LIBRARIES = ("libc.so.6", "libm.so.6", "libmvec.so.1", "libdl.so.2", "libpthread.so.0")
 LOADERS = ("ld-linux-x86-64.so.2", "ld-linux-aarch64.so.1")
 
-# Functions that headers of a newer glibc call, and that no shared library of an older one has: fstat came in 2.33, the
-# names of C23's strtol and its kin in 2.38.
+# Functions that programs call, and that no shared library of an older glibc has: fstat came in 2.33, the names of C23's
+# strtol and its kin in 2.38, and pthread_atfork is linked into each module from an archive.
 INLINE = """\
 #include <sys/stat.h>
 #define C23(type, name) \\
@@ -38,6 +38,12 @@ C23(unsigned long long, strtoull)
 int __fxstat(int version, int file, struct stat *found);
 __attribute__((visibility("hidden"))) int fstat(int file, struct stat *found) {
     return __fxstat(STAT_VERSION, file, found);
+}
+typedef void (*handler)(void);
+extern void *__dso_handle __attribute__((visibility("hidden")));
+int __register_atfork(handler prepare, handler parent, handler child, void *module);
+__attribute__((visibility("hidden"))) int pthread_atfork(handler prepare, handler parent, handler child) {
+    return __register_atfork(prepare, parent, child, __dso_handle);
 }
 """
 

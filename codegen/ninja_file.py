@@ -287,7 +287,8 @@ def write_ninja(options: Options) -> Path:
         lines.append(f"  flags = {shlex.join(unit.flags)}")
     objects = " ".join(u.object for u in library)
     lines.append(f"build libtensorpy.a: ar {objects}")
-    lines.append(f"build {target}: link {' '.join(u.object for u in library + module)}")
+    linked = f" | glibc-{options.glibc}/inline.o" if options.glibc else ""
+    lines.append(f"build {target}: link {' '.join(u.object for u in library + module)}{linked}")
     tests = []
     include = [options.root / "csrc", options.root / "csrc/include", options.build / "gen", options.root / "tests/c"]
     for source in sorted((options.root / "tests/c").glob("test_*.c")):

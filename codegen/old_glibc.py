@@ -84,8 +84,19 @@ def _run(command: Sequence[object]) -> str:
     return subprocess.run([str(part) for part in command], check=True, capture_output=True, text=True).stdout
 
 
+def _write(path: Path, text: str) -> bool:
+    """Whether it is another text than was there."""
+    if path.exists() and path.read_text() == text:
+        return False
+    path.write_text(text)
+    return True
+
+
 def write_libraries(folder: Path, compiler: str, limit: str) -> list[str]:
-    """The libraries, into a folder; the flags that let a compiler link with them and no others."""
+    """The libraries, into a folder; the flags that let a compiler link with them and no others.
+
+    What is as it should be stays, so that a linked module is as new.
+    """
     cc = shlex.split(compiler)
     folder.mkdir(parents=True, exist_ok=True)
     for library in (*LIBRARIES, *LOADERS):
@@ -94,16 +105,17 @@ def write_libraries(folder: Path, compiler: str, limit: str) -> list[str]:
             continue
         chosen = symbols(_run(["readelf", "--dyn-syms", "--wide", own]), limit)
         source, script = folder / f"{library}.s", folder / f"{library}.map"
-        source.write_text(_assembly(chosen))
         versions = sorted({version for version, _, _ in chosen.values()}, key=_number)
-        script.write_text("".join(f"GLIBC_{version} {{}};\n" for version in versions))
         named = folder / (library.split(".so")[0] + ".so")
-        script_flag = [f"-Wl,--version-script={script}"] if versions else []
-        _run([*cc, "-shared", "-nostdlib", f"-Wl,-soname,{library}", *script_flag, source, "-o", named])
-    inline = folder / "inline.c"
-    inline.write_text(INLINE)
-    _run([*cc, "-O2", "-fPIC", "-c", inline, "-o", folder / "inline.o"])
-    return [f"-L{folder}", str(folder / "inline.o"), "-Wl,--as-needed", *map(str, sorted(folder.glob("*.so")))]
+        fresh = _write(source, _assembly(chosen))
+        fresh |= _write(script, "".join(f"GLIBC_{version} {{}};\n" for version in versions))
+        if fresh or not named.exists():
+            script_flag = [f"-Wl,--version-script={script}"] if versions else []
+            _run([*cc, "-shared", "-nostdlib", f"-Wl,-soname,{library}", *script_flag, source, "-o", named])
+    inline, made = folder / "inline.c", folder / "inline.o"
+    if _write(inline, INLINE) or not made.exists():
+        _run([*cc, "-O2", "-fPIC", "-c", inline, "-o", made])
+    return [f"-L{folder}", str(made), "-Wl,--as-needed", *map(str, sorted(folder.glob("*.so")))]
 
 
 def newer(module: Path, limit: str) -> list[str]:

@@ -129,7 +129,9 @@ def make(python: Path, dist: Path, glibc: str, work: Path, root: Path | None = N
         module = check_symbols(made, Path(folder), glibc)
         search = f"{libraries or ''}:{os.environ.get('LD_LIBRARY_PATH', '')}".strip(":")
         before = set(dist.glob("*.whl"))
-        platform_tag = f"manylinux_{glibc.replace('.', '_')}_{machine}"
+        # auditwheel names systems of the machine that it runs on; for another it finds the oldest by itself
+        here = machine == platform.machine()
+        platform_tag = f"manylinux_{glibc.replace('.', '_')}_{machine}" if here else "auto"
         repair = ["repair", "--plat", platform_tag, "--only-plat", "-w", dist, made]
         run([sys.executable, "-m", "auditwheel", *repair], LD_LIBRARY_PATH=search)
         for symbols in (ROOT / "build").glob(f"release*/portable/{module}{SYMBOLS}"):

@@ -78,7 +78,8 @@ def emulated(command: Sequence[object], folder: Path, **environment: str) -> int
 
 
 def install(wheel: Path, site: Path) -> None:
-    target = ["--platform", "manylinux_2_28_aarch64", "--platform", "manylinux2014_aarch64", "--only-binary=:all:"]
+    target = [word for minor in range(17, 29) for word in ("--platform", f"manylinux_2_{minor}_aarch64")]
+    target += ["--platform", "manylinux2014_aarch64", "--only-binary=:all:"]
     target += ["--python-version", PYTHON.removeprefix("python"), "--target", site]
     shutil.rmtree(site, ignore_errors=True)
     run([sys.executable, "-m", "pip", "install", "-q", *target, *NEEDED])

@@ -28,6 +28,8 @@ PACKAGES = f"{PYTHON},lib{PYTHON}-dev,libgomp1"
 NEEDED = ["numpy", "pytest", "hypothesis", "PyYAML", "scipy", "scipy-openblas32"]
 # The tree as tests see it, without the package, which is the wheel's.
 BESIDE = ("tests", "codegen", "yaml", "docs", "examples", "benchmarks", "csrc", "pyproject.toml", "setup.py", "README.md")
+# qemu's own choice has vectors of 2048 bits (SVE), for which OpenBLAS picks kernels that multiply wrongly there.
+CPU = "neoverse-n1"
 TABLE = ["tests/operators/test_table.py", "tests/operators/test_libmvec.py"]
 
 
@@ -71,7 +73,7 @@ def ctests() -> list[Path]:
 
 
 def emulated(command: Sequence[object], folder: Path, **environment: str) -> int:
-    emulator = ["qemu-aarch64-static", "-L", MACHINE]
+    emulator = ["qemu-aarch64-static", "-cpu", CPU, "-L", MACHINE]
     given = {name: value for name, value in os.environ.items() if name not in ("LD_LIBRARY_PATH", "OPENBLAS_CORETYPE")}
     words = [str(part) for part in [*emulator, *command]]
     return subprocess.run(words, cwd=folder, env={**given, **environment}).returncode
@@ -112,7 +114,9 @@ def main() -> int:
     tests = [word for word in given if word.startswith("tests/")] or TABLE
     words = [word for word in given if not word.startswith("tests/")]
     pytest = ["-m", "pytest", "-q", "-p", "no:cacheprovider", f"--part={options.part}", *words, *tests]
-    if emulated([MACHINE / "usr/bin" / PYTHON, *pytest], place, PYTHONPATH=str(site), OMP_NUM_THREADS="2") != 0:
+    # The part alone, without the families that changed: qemu takes twenty times as long.
+    environment = {"PYTHONPATH": str(site), "OMP_NUM_THREADS": "2", "TENSORPY_BASE": "HEAD"}
+    if emulated([MACHINE / "usr/bin" / PYTHON, *pytest], place, **environment) != 0:
         failed.append("pytest")
     say(f"failed: {', '.join(failed)}" if failed else "all passed")
     return bool(failed)

@@ -1,9 +1,9 @@
 """What the linker sees of an older glibc, so that a module that is built here loads there.
 
-A symbol of glibc has versions, and a linker takes the newest that the machine's own library has: `dlopen` of 2.34, which an
-older system lacks, though the same library still has that of 2.2.5. The folder that is made here has libraries without code
-that name every symbol with its newest version up to the one that is asked for. What came later is not in them: a module
-that needs it has a symbol without a version, which `newer` finds.
+A symbol of glibc has versions, and a linker takes the newest that the machine's own library has: `dlopen` of 2.34,
+which an older system lacks, though the same library still has that of 2.2.5. The folder that is made here has libraries
+without code that name every symbol with its newest version up to the one that is asked for. What came later is not in
+them: a module that needs it has a symbol without a version, which `newer` finds.
 """
 
 from __future__ import annotations

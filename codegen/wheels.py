@@ -1,9 +1,9 @@
 """Makes wheels for other people's machines: one for each CPython, for glibc of some version and later.
 
-`python -m codegen.wheels` makes one for the Python that runs it, `--versions 3.10 3.12` for those that it finds, `--all`
-for all, `--pythons` for interpreters that are named. Objects that do not depend on Python are compiled once. What the
-module needs of glibc is settled when it is linked (codegen/old_glibc.py); auditwheel puts libgomp into the wheel and
-confirms the tag.
+`python -m codegen.wheels` makes one for the Python that runs it, `--versions 3.10 3.12` for those that it finds,
+`--all` for all, `--pythons` for interpreters that are named. Objects that do not depend on Python are compiled once.
+What the module needs of glibc is settled when it is linked (codegen/old_glibc.py); auditwheel puts libgomp into the
+wheel and confirms the tag.
 
 `--root` names the root folder of another machine's Debian, with its Python and headers: with a cross compiler as CC
 the wheel is that machine's.

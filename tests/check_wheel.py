@@ -1,6 +1,7 @@
-"""Checks a built wheel: its tag and size, its YAML, and that it imports and works in an empty environment, fast enough.
+"""Checks a built wheel: its tag, size and YAML, and that it imports and works in an empty environment, fast enough.
 
-`check_wheel.py WHEEL` runs it in a new environment of the Python that runs this; `--quick` leaves out the projects of examples/.
+`check_wheel.py WHEEL` runs it in a new environment of the Python that runs this; `--quick` leaves out the projects of
+examples/.
 """
 
 from __future__ import annotations

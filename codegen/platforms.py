@@ -1,4 +1,4 @@
-"""Where the C half does not build, said before a compiler does hundreds of times; docs/deployment.md has the reasons."""
+"""Where the C half does not build, said before a compiler does hundreds of times; docs/deployment.md has the why."""
 
 from __future__ import annotations
 

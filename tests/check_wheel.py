@@ -42,8 +42,11 @@ print(f"works on {sys.implementation.cache_tag}:", a.grad.tolist())
 """
 
 
-def import_overhead(python: Path) -> float:
-    """Milliseconds that `import tensorpy` adds to a bare interpreter: the difference of the fastest runs."""
+def import_overhead(python: Path, folder: Path) -> float:
+    """Milliseconds that `import tensorpy` adds to a bare interpreter: the difference of the fastest runs.
+
+    In a folder of its own, since the current one goes before what is installed.
+    """
     timer = (
         "import subprocess, sys, time\nt = time.perf_counter()\n"
         "subprocess.run([sys.executable, '-c', sys.argv[1]], check=True)\nprint(time.perf_counter() - t)"
@@ -51,7 +54,8 @@ def import_overhead(python: Path) -> float:
 
     def fastest(code: str) -> float:
         runs = [
-            subprocess.run([python, "-c", timer, code], capture_output=True, text=True, check=True) for _ in range(RUNS)
+            subprocess.run([python, "-c", timer, code], capture_output=True, text=True, check=True, cwd=folder)
+            for _ in range(RUNS)
         ]
         return min(float(run.stdout) for run in runs)
 
@@ -165,7 +169,7 @@ def main() -> int:
         if not options.quick:
             check_examples(python, Path(folder))
             check_devices(python, Path(folder))
-        milliseconds = import_overhead(python)
+        milliseconds = import_overhead(python, Path(folder))
     print(
         f"import tensorpy: {milliseconds:.1f} ms over a bare interpreter (bar: {MAX_IMPORT_MS}; measured, not asserted)"
     )

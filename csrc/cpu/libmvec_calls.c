@@ -64,10 +64,11 @@ typedef tp_f64 doubles __attribute__((vector_size(8 * DOUBLES)));
     type PASTE(LETTER, lanes, vv, name)(type x, type y) { return at_##name(x, y); }
 
 /* The second list of Note [Vector libm]. */
-#define EACH_OF_ONE(DO)                                                                                            \
-    DO(exp2)                                                                                                       \
-    DO(expm1) DO(log2) DO(log10) DO(log1p) DO(tan) DO(asin) DO(acos) DO(atan) DO(sinh) DO(cosh) DO(tanh) DO(asinh) \
-        DO(acosh) DO(atanh) DO(erf) DO(erfc)
+/* clang-format off */
+#define EACH_OF_ONE(DO) \
+    DO(exp2) DO(expm1) DO(log2) DO(log10) DO(log1p) DO(tan) DO(asin) DO(acos) DO(atan) DO(sinh) DO(cosh) DO(tanh) \
+    DO(asinh) DO(acosh) DO(atanh) DO(erf) DO(erfc)
+/* clang-format on */
 #define EACH_OF_TWO(DO) DO(atan2) DO(hypot)
 
 #define MAKE_ONE(name)                               \

@@ -206,11 +206,11 @@ def _elements(t: Tensor, indent: int) -> str:
 
 def _grad_suffix(t: Tensor) -> list[str]:
     try:
-        known = t.grad_fn is not None
+        grad_fn = t.grad_fn
     except RuntimeError:  # of a view whose base was changed since, in another mode
         return ["grad_fn=<Invalid>"]
-    if known:
-        name = t.grad_fn.name() if hasattr(t.grad_fn, "name") else type(t.grad_fn).__name__
+    if grad_fn is not None:
+        name = grad_fn.name() if hasattr(grad_fn, "name") else type(grad_fn).__name__
         return [f"grad_fn=<{name}>"]
     return ["requires_grad=True"] if t.requires_grad else []
 

@@ -99,7 +99,8 @@ def make(device: str) -> Report:
             if of["CPU"].registered_as == "Dense":
                 lacking[name] = frozenset(dispatch.needs(name)) - there
                 if len(lacking[name]) == 1:
-                    saves.setdefault(*lacking[name], []).append(name)
+                    (last,) = lacking[name]
+                    saves.setdefault(last, []).append(name)
         else:
             (own if entry.registered_as == key else made).append(name)
     missing = [p for p in dispatch.primitives() if p not in there]

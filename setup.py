@@ -93,12 +93,13 @@ def build_native(targets: tuple[str, ...] = ()) -> Path:
 
 
 def install(built: Path, folder: Path) -> None:
-    """Copies the module, the stubs and the generated headers into the package; the module by a rename, since it may be
-    loaded."""
+    """Copies the module, its docstrings, the stubs and the generated headers into the package; what may be loaded or
+    mapped by a rename."""
     folder.mkdir(parents=True, exist_ok=True)
-    fresh = folder / (built.name + ".new")
-    shutil.copyfile(built, fresh)
-    fresh.replace(folder / built.name)
+    for source in (built.parent / "gen" / "_C.help", built):
+        fresh = folder / (source.name + ".new")
+        shutil.copyfile(source, fresh)
+        fresh.replace(folder / source.name)
     install_stubs(built, folder)
     headers = folder / "include" / "tensorpy"
     headers.mkdir(parents=True, exist_ok=True)

@@ -8,10 +8,12 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 
 from . import emit_opencl_sources, emit_reduction_cpu, emit_seen, scalar_program
 from .autograd_nodes import check_gradients_given
+from .by_hand import load_by_hand
 from .catalog import Catalog, build_catalog, every_formula
 from .check import load_registry
 from .decompositions import check_decompositions
@@ -19,6 +21,7 @@ from .emit_backend import emit_native_functions_h
 from .emit_declarations import emit_reference, emit_registration_declarations, emit_registration_minimal
 from .emit_family import emit_families, emit_family
 from .emit_functions import emit_functions_h
+from .emit_help import emit_help
 from .emit_library import generate_library
 from .emit_pointwise_cpu import emit as emit_pointwise
 from .emit_pointwise_cpu import emit_table
@@ -54,6 +57,7 @@ EMITTERS: Mapping[str, Callable[[Catalog], str]] = {
     "RegistrationDeclarations.h": emit_registration_declarations,
     "RegistrationMinimal.h": emit_registration_minimal,
     "reference.md": emit_reference,
+    "_C.help": emit_help,
     "_C.pyi": emit_stubs,
     "return_types.pyi": emit_return_types_stub,
 }
@@ -64,6 +68,9 @@ def load_catalog(folder: Path) -> Catalog:
     catalog = build_catalog(
         registry.functions, registry.derivatives, registry.autocast, registry.tags, registry.primitives
     )
+    by_hand = folder / "by_hand.yaml"
+    if by_hand.exists():
+        catalog = replace(catalog, by_hand=load_by_hand(by_hand))
     check_gradients_given(catalog)
     with every_formula(catalog) as checked:
         check_decompositions(checked)

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 
+from .by_hand import ByHand
 from .c_types import NoCType, c_result, c_type
 from .each import called_by, groups_by_name
 from .errors import ErrorCollector, YamlError, YamlErrors
@@ -127,6 +128,7 @@ class Catalog:
     tags: Mapping[str, Tag]
     by_name: Mapping[str, Operator] = field(default_factory=dict)
     primitives: tuple[Primitive, ...] = ()
+    by_hand: tuple[ByHand, ...] = ()
     mistakes: ErrorCollector | None = None
 
     def __iter__(self) -> Iterator[Operator]:

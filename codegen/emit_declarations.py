@@ -16,6 +16,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from .c_types import c_arguments, c_result, parameters, value_decl
 from .catalog import Catalog, Operator
 from .emit_functions import YAML
+from .help_text import markdown
 from .model import FunctionSchema
 from .primitives import NAMESPACE, Primitive
 from .python_api import PythonFunction, python_functions
@@ -121,9 +122,8 @@ def entry(function: PythonFunction, module: str = "tensorpy") -> str:
     inside = f"{module}.{function.module}" if function.module else module
     name = f"{'Tensor' if function.method else inside}.{function.name}"
     first = function.signatures[0].op.function.origin
-    doc = function.doc or ""
     tags = sorted({t for s in function.signatures for t in s.op.function.tags})
-    lines = [f"### {name}\n", f"{doc}\n" if doc else ""]
+    lines = [f"### {name}\n", f"{markdown(function)}\n"]
     lines += [f"    {s.op.schema}" for s in function.signatures]
     lines.append(f"\nDeclared at {first.location.in_tree}" + (f"; tags: {', '.join(tags)}" if tags else "") + ".\n")
     return "\n".join(line for line in lines if line)

@@ -9,7 +9,8 @@ Overload resolution and conversion are one parser's work (csrc/python/parse.c); 
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from hashlib import sha256
 from zlib import crc32
 
 from .c_types import NAMED_DEFAULTS, CType, c_arguments, c_result, c_type, signature_code, value_decl
@@ -21,7 +22,6 @@ from .python_api import (
     Parameter,
     PythonFunction,
     Signature,
-    documentation,
     has_names,
     named_results,
     python_functions,
@@ -286,10 +286,10 @@ def _table(function: PythonFunction, family: _Family) -> str:
 
 
 def _method_row(function: PythonFunction) -> str:
+    """Without a docstring: _C.help has it (emit_help.py)."""
     return (
         f"    {{{c_string(function.name)}, (PyCFunction)(void (*)(void))py_{function.c}, "
-        "METH_FASTCALL | METH_KEYWORDS,\n"
-        f"     {c_string(documentation(function))}}},\n"
+        "METH_FASTCALL | METH_KEYWORDS, NULL},\n"
     )
 
 
@@ -333,6 +333,38 @@ def python_families(catalog: Catalog) -> dict[str, list[PythonFunction]]:
     return families
 
 
+def with_functions(families: Mapping[str, Sequence[PythonFunction]], module: str) -> list[str]:
+    """The families that have functions of a module."""
+    return [name for name, functions in families.items() if module in modules_of(functions)]
+
+
+def documented(catalog: Catalog) -> Iterator[PythonFunction]:
+    """In the order of tp_py_documented: the rows of all tables."""
+    families = python_families(catalog)
+    for module in modules_of([f for functions in families.values() for f in functions]):
+        for name in with_functions(families, module):
+            yield from (f for f in families[name] if not f.method and f.module == module)
+    for functions in families.values():
+        yield from (f for f in functions if f.method)
+
+
+def help_names(catalog: Catalog) -> list[str]:
+    """The functions of _C.help in its order (emit_help.py)."""
+    return [*(f.c for f in documented(catalog)), *(entry.name for entry in catalog.by_hand)]
+
+
+def help_digest(catalog: Catalog) -> str:
+    return sha256("\n".join(help_names(catalog)).encode()).hexdigest()[:16]
+
+
+def help_lists(catalog: Catalog) -> str:
+    rows = "".join(f"    {c_string(entry.name)},\n" for entry in catalog.by_hand)
+    return (
+        f'const char tp_py_help_digest[] = "{help_digest(catalog)}";\n'
+        f"const char *const tp_py_help_by_hand[] = {{\n{rows}    NULL,\n}};\n"
+    )
+
+
 def emit_python_lists(catalog: Catalog) -> str:
     families = python_families(catalog)
     modules = modules_of([f for functions in families.values() for f in functions])
@@ -341,9 +373,7 @@ def emit_python_lists(catalog: Catalog) -> str:
         '#include "python/parse.h"\n#include "python/returns.h"\n\n',
     ]
     for module in modules:
-        names = [
-            f"tp_py_{module or 'top'}_{name}" for name, functions in families.items() if module in modules_of(functions)
-        ]
+        names = [f"tp_py_{module or 'top'}_{name}" for name in with_functions(families, module)]
         out += [f"extern PyMethodDef {name}[];\n" for name in names]
         out.append(f"static PyMethodDef *const functions_{module or 'top'}[] = {{{', '.join(names)}, NULL}};\n")
     for name, wanted in (("tp_py_functions", False), ("tp_py_methods", True)):
@@ -353,7 +383,10 @@ def emit_python_lists(catalog: Catalog) -> str:
         out.append(f"const tp_py_function *const {name}[] = {{\n{rows}    NULL,\n}};\n")
     names = [f"tp_py_methods_{name}" for name in families]
     out += [f"extern PyMethodDef {name}[];\n" for name in names]
-    out.append(f"PyMethodDef *const tp_py_generated_methods[] = {{{', '.join(names)}, NULL}};\n\n")
+    out.append(f"PyMethodDef *const tp_py_generated_methods[] = {{{', '.join(names)}, NULL}};\n")
+    tables = [f"tp_py_{module or 'top'}_{name}" for module in modules for name in with_functions(families, module)]
+    out.append(f"PyMethodDef *const tp_py_documented[] = {{{', '.join([*tables, *names])}, NULL}};\n")
+    out.append(help_lists(catalog) + "\n")
     out.append(
         "int tp_py_init_functions(PyObject *m) {\n    if (tp_py_add_functions(m, NULL, functions_top) < 0) return -1;\n"
     )

@@ -341,6 +341,10 @@ class NativeFunction:
     composite: str | None = None
     each: tuple[str, ...] = ()  # see each.py
     doc: str | None = None
+    arguments: RawMapping | None = None  # what arguments mean, where their names and types do not say it
+    returns: str | None = None
+    raises: str | None = None
+    example: str | None = None  # a session of Python's prompt, which the tests run
     inplace_variants: tuple[str, ...] | None = None
     no_gradient: str | None = None  # why it has none
     no_sample: str | None = None  # why it stands in no table of samples: what tests it

@@ -7,12 +7,12 @@ The C emitter, the stubs and the reference are all made from this.
 from __future__ import annotations
 
 import keyword
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 from .c_types import c_arguments, c_result
 from .catalog import Catalog, Operator
-from .model import Argument, BaseType, ListType, OptionalType, Type, base_of
+from .model import Argument, BaseType, ListType, NativeFunction, OptionalType, Type, base_of
 
 # Functions that take numbers for tensors, as PyTorch's parser has it.
 NUMBERS_AS_TENSORS = frozenset("add sub subtract mul multiply div divide true_divide floor_divide copy_".split())
@@ -87,12 +87,43 @@ class Merged:
 
 
 @dataclass(frozen=True, slots=True)
+class Told:
+    """What the entries of a name say to those who call it: see help_text.py."""
+
+    doc: str | None = None
+    arguments: Mapping[str, str] = field(default_factory=dict)
+    returns: str | None = None
+    raises: str | None = None
+    example: str | None = None
+
+    def before(self, other: Told) -> Told:
+        """This, and of the other what is missing."""
+        return Told(
+            self.doc or other.doc,
+            {**other.arguments, **self.arguments},
+            self.returns or other.returns,
+            self.raises or other.raises,
+            self.example or other.example,
+        )
+
+
+def told_by(function: NativeFunction) -> Told:
+    given = function.arguments.items() if function.arguments is not None else ()
+    arguments = {name: text for name, text in given if isinstance(text, str)}
+    return Told(function.doc, arguments, function.returns, function.raises, function.example)
+
+
+@dataclass(frozen=True, slots=True)
 class PythonFunction:
     name: str
     module: str  # "" is tensorpy itself; "nn", "linalg", ...
     method: bool
     signatures: tuple[Signature, ...]
-    doc: str | None  # an in-place function's is that of the functional one, where it has none itself
+    told: Told  # an in-place function's is that of the functional one, where it has none itself
+
+    @property
+    def doc(self) -> str | None:
+        return self.told.doc
 
     @property
     def merged(self) -> tuple[Merged, ...]:
@@ -201,11 +232,14 @@ def _functions_of(
     method: bool,
     ops: Sequence[Operator],
     outs: dict[str, Operator],
-    docs: dict[str, str],
+    told: Mapping[str, Told],
 ) -> PythonFunction:
     signatures = [make_signature(op, None if method else _out_of(op, outs), method) for op in ops]
-    doc = next((op.function.origin.doc for op in ops if op.function.origin.doc), None) or docs.get(name.rstrip("_"))
-    return PythonFunction(name, module, method, tuple(sorted(signatures, key=_rank)), doc)
+    own = Told()
+    for op in ops:
+        own = own.before(told_by(op.function.origin))
+    own = own.before(told.get(name, Told())).before(told.get(name.rstrip("_"), Told()))
+    return PythonFunction(name, module, method, tuple(sorted(signatures, key=_rank)), own)
 
 
 def python_functions(catalog: Catalog) -> tuple[PythonFunction, ...]:
@@ -213,11 +247,10 @@ def python_functions(catalog: Catalog) -> tuple[PythonFunction, ...]:
     functions: dict[tuple[str, str], list[Operator]] = {}
     methods: dict[str, list[Operator]] = {}
     outs: dict[str, Operator] = {}
-    docs: dict[str, str] = {}
+    told: dict[str, Told] = {}
     for op in catalog:
         name = op.schema.name.unqualified
-        if op.function.origin.doc:
-            docs.setdefault(name, op.function.origin.doc)
+        told[name] = told.get(name, Told()).before(told_by(op.function.origin))
         if op.kind == "out":
             if op.function.variants:  # without any: `ops_only`
                 outs[op.schema.signature()] = op
@@ -228,9 +261,9 @@ def python_functions(catalog: Catalog) -> tuple[PythonFunction, ...]:
             functions.setdefault((op.function.python_module or "", name), []).append(op)
         if op.function.is_method:
             methods.setdefault(name, []).append(op)
-    result = [_functions_of(name, module, False, ops, outs, docs) for (module, name), ops in functions.items()]
+    result = [_functions_of(name, module, False, ops, outs, told) for (module, name), ops in functions.items()]
     # An out= operator without a functional twin of its own stands alone.
-    result += [_functions_of(name, "", True, ops, outs, docs) for name, ops in methods.items()]
+    result += [_functions_of(name, "", True, ops, outs, told) for name, ops in methods.items()]
     return tuple(result)
 
 
@@ -267,8 +300,8 @@ def _shown(p: Merged) -> str:
     return f"{name}=({default[1:-1]},)" if default.startswith("[") else f"{name}={default}"
 
 
-def documentation(function: PythonFunction) -> str:
-    """The docstring; its first line is what `inspect.signature` reads."""
+def text_signature(function: PythonFunction) -> str:
+    """What `inspect.signature` reads."""
     parts = ["$self" if function.method else "$module"]
     starred = False
     for p in function.merged:
@@ -276,10 +309,7 @@ def documentation(function: PythonFunction) -> str:
             parts.append("*")
         starred = starred or p.kind != "positional"
         parts.append(_shown(p))
-    head = f"{function.name}({', '.join(parts)})\n--\n\n"
-    body = function.doc or ""
-    schemas = "\n".join(f"    {s.op.schema}" for s in function.signatures)
-    return head + (body + "\n\n" if body else "") + "Schemas:\n" + schemas
+    return f"{function.name}({', '.join(parts)})"
 
 
-__all__ = ["Parameter", "PythonFunction", "Signature", "c_arguments", "documentation", "python_functions"]
+__all__ = ["Parameter", "PythonFunction", "Signature", "c_arguments", "python_functions", "text_signature"]

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Iterable
+
+HELP_WIDTH = 100
 
 
 def banner(emitter: str, source: str, what: str) -> str:
@@ -15,6 +18,13 @@ def c_string(text: str | None) -> str:
         return "NULL"
     escaped = text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
     return f'"{escaped}"'
+
+
+def wrapped(text: str, first: str = "", indent: str = "") -> str:
+    """A paragraph of help()."""
+    return textwrap.fill(
+        text, HELP_WIDTH, initial_indent=first, subsequent_indent=indent, break_on_hyphens=False, break_long_words=False
+    )
 
 
 class Tables:

@@ -11,6 +11,7 @@
 #include "functionalize/functionalize.h"
 #include "opencl/runtime/backend.h"
 #include "python/autograd.h"
+#include "python/help.h"
 #include "python/methods.h"
 #include "python/ops.h"
 #include "python/overrides.h"
@@ -123,6 +124,7 @@ __attribute__((visibility("default"))) PyMODINIT_FUNC PyInit__C(void) {
     if (loaded) return Py_NewRef(loaded);
     if (warn_of_capability() < 0) return NULL;
     if (load_operators() < 0) return tp_py_raise();
+    tp_py_help_open();
     PyObject *m = PyModule_Create(&definition);
     for (int i = 0; m && i < TP_COUNTOF(parts); i++)
         if (parts[i](m) < 0) Py_CLEAR(m);

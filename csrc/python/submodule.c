@@ -1,5 +1,6 @@
 /* submodule.c: functions of the extension module, in it or in a module of their own. */
 #include "python/common.h"
+#include "python/help.h"
 #include "python/returns.h"
 
 int tp_py_add_functions(PyObject *m, const char *name, PyMethodDef *const *tables) {
@@ -7,6 +8,7 @@ int tp_py_add_functions(PyObject *m, const char *name, PyMethodDef *const *table
     snprintf(qualified, sizeof qualified, "tensorpy._C.%s", name ? name : "");
     PyObject *target = name ? PyModule_New(qualified) : Py_NewRef(m);
     int status = target ? 0 : -1;
+    if (!name) tp_py_help_tables("", tables);
     for (; status == 0 && *tables; tables++) status = PyModule_AddFunctions(target, *tables);
     if (status == 0 && name) status = PyModule_AddObjectRef(m, name, target);
     Py_XDECREF(target);

@@ -5,6 +5,7 @@
 #include "autograd/node.h"
 #include "python/arguments.h"
 #include "python/autograd.h"
+#include "python/help.h"
 #include "python/methods.h"
 #include "python/overrides.h"
 #include "python/parse.h"
@@ -306,6 +307,7 @@ static PyMethodDef *append_methods(PyMethodDef *end, PyMethodDef *const *tables)
 
 static PyMethodDef *all_methods(void) {
     PyMethodDef *const own[] = {tp_py_tensor_methods, tp_py_interop_methods, tp_py_autograd_methods, NULL};
+    tp_py_help_tables("Tensor.", own);
     size_t total = (size_t)count_methods(own) + (size_t)count_methods(tp_py_generated_methods);
     PyMethodDef *all = PyMem_Calloc(total + 1, sizeof *all);
     if (all) append_methods(append_methods(all, own), tp_py_generated_methods);

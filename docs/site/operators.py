@@ -9,7 +9,8 @@ from itertools import groupby
 from pathlib import Path
 
 from codegen.catalog import Catalog, Operator
-from codegen.python_api import PythonFunction, documentation, make_signature, python_functions
+from codegen.help_text import markdown
+from codegen.python_api import PythonFunction, make_signature, python_functions, text_signature, told_by
 from tensorpy.testing.samples import TABLE
 from tensorpy.testing.samples.catalog import CATALOG, YAML
 from tensorpy.testing.support import DEVICES, dtypes_text, kernel_of
@@ -39,7 +40,7 @@ def _is_c(value: object) -> bool:
 
 
 def _signature(function: PythonFunction) -> str:
-    head = documentation(function).splitlines()[0]
+    head = text_signature(function)
     return re.sub(r"\((\$module|\$self)(, )?", "(", head[head.index("(") :])
 
 
@@ -75,9 +76,8 @@ def _entry(base: str, functions: list[PythonFunction], names: Names, depth: int)
         if names.add(full):
             known.append(full)
             lines.append(f":::{{py:{'method' if f.method else 'function'}}} {full}{_signature(f)}\n:::\n")
-    doc = next((f.doc for f in functions if f.doc), None)
-    if doc:
-        lines.append(escaped(doc) + "\n")
+    told = next((f for f in functions if f.told.example), next((f for f in functions if f.doc), functions[0]))
+    lines.append(markdown(told, escaped) + "\n")
     signatures = {str(s.op.schema): s.op for f in functions for s in f.signatures}
     outs = {str(s.out.schema): s.out for f in functions for s in f.signatures if s.out}
     lines.append("```text\n" + "\n".join([*signatures, *outs]) + "\n```\n")
@@ -141,8 +141,8 @@ def _bound_by_hand() -> Iterator[PythonFunction]:
     """Operators whose calls from Python are written in C or Python."""
     for op in CATALOG:
         if op.function.manual_cpp_binding and op.function.variants and op.kind != "out":
-            name, doc = op.schema.name.unqualified, op.function.origin.doc
-            yield PythonFunction(name, "", False, (make_signature(op, None, False),), doc)
+            name, told = op.schema.name.unqualified, told_by(op.function.origin)
+            yield PythonFunction(name, "", False, (make_signature(op, None, False),), told)
 
 
 def pages(names: Names) -> list[Page]:

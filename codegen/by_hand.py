@@ -38,10 +38,9 @@ class ByHand:
     @property
     def docstring(self) -> str:
         """As CPython takes it of a function in C."""
-        inside = self.signature[1:-1]
-        first = "$self, /" if self.is_method else "$module, /"
-        marked = f"{self.name.rpartition('.')[2]}({first}{', ' if inside else ''}{inside})"
-        return f"{marked}\n--\n\n{self.body}"
+        given = self.signature[1:-1]
+        inside = f"$self, {given or '/'}" if self.is_method else given
+        return f"{self.name.rpartition('.')[2]}({inside})\n--\n\n{self.body}"
 
     @property
     def body(self) -> str:

@@ -2,6 +2,7 @@
 #include "autocast/autocast.h"
 
 #include "python/common.h"
+#include "python/returns.h"
 
 static int device_type_of(PyObject *o, int *out) {
     tp_device d;
@@ -64,9 +65,8 @@ static PyMethodDef functions[] = {
     {"_autocast_set", autocast_set, METH_VARARGS, NULL},
     {"_autocast_enter", autocast_enter, METH_NOARGS, NULL},
     {"_autocast_leave", autocast_leave, METH_NOARGS, NULL},
-    {"clear_autocast_cache", clear_autocast_cache, METH_NOARGS,
-     "clear_autocast_cache()\n--\n\nForgets the casts that were kept."},
+    {"clear_autocast_cache", clear_autocast_cache, METH_NOARGS, NULL},
     {NULL, NULL, 0, NULL},
 };
 
-int tp_py_init_autocast(PyObject *m) { return PyModule_AddFunctions(m, functions); }
+int tp_py_init_autocast(PyObject *m) { return tp_py_add_functions(m, NULL, (PyMethodDef *const[]){functions, NULL}); }

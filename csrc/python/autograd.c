@@ -4,6 +4,7 @@
  * dicts that hang on the node (for a leaf: on its autograd state). */
 #include "python/autograd.h"
 #include "python/overrides.h"
+#include "python/returns.h"
 #include "python/values.h"
 
 #include "autograd/engine.h"
@@ -831,10 +832,9 @@ TP_PY_METHOD(detach_, "detach_") {
 }
 
 PyMethodDef tp_py_autograd_methods[] = {
-    {"detach_", detach_, METH_NOARGS, "detach_($self, /)\n--\n\nForgets how the tensor was made; returns it."},
-    {"retain_grad", retain_grad, METH_NOARGS, "retain_grad($self, /)\n--\n\nKeeps the gradient of a result in .grad."},
-    {"requires_grad_", (PyCFunction)(void (*)(void))requires_grad_, METH_FASTCALL | METH_KEYWORDS,
-     "requires_grad_($self, requires_grad=True)\n--\n\nSays whether a gradient is wanted; returns the tensor."},
+    {"detach_", detach_, METH_NOARGS, NULL},
+    {"retain_grad", retain_grad, METH_NOARGS, NULL},
+    {"requires_grad_", (PyCFunction)(void (*)(void))requires_grad_, METH_FASTCALL | METH_KEYWORDS, NULL},
     {NULL, NULL, 0, NULL},
 };
 
@@ -942,5 +942,5 @@ int tp_py_init_autograd(PyObject *m) {
         .anomaly = show_anomaly,
     };
     if (PyModule_AddType(m, &node_type) < 0 || tp_py_init_function(m) < 0) return -1;
-    return PyModule_AddFunctions(m, functions);
+    return tp_py_add_functions(m, NULL, (PyMethodDef *const[]){functions, NULL});
 }

@@ -11,6 +11,7 @@
 #include "dispatch/key.h"
 #include "python/arguments.h"
 #include "python/overrides.h"
+#include "python/returns.h"
 
 #include <string.h>
 #include <sys/syscall.h>
@@ -317,14 +318,11 @@ static PyObject *set_print_dispatcher(PyObject *self, PyObject *arg) {
 static PyMethodDef functions[] = {
     {"_set_type_attribute", set_type_attribute, METH_VARARGS, NULL},
     {"_set_print_dispatcher", set_print_dispatcher, METH_O, NULL},
-    {"is_grad_enabled", is_grad_enabled, METH_NOARGS,
-     "is_grad_enabled()\n--\n\nWhether calls are recorded for backward in this thread."},
+    {"is_grad_enabled", is_grad_enabled, METH_NOARGS, NULL},
     {"_set_grad_enabled", set_grad_enabled, METH_O, NULL},
-    {"is_inference_mode_enabled", is_inference_mode_enabled, METH_NOARGS,
-     "is_inference_mode_enabled()\n--\n\nWhether inference mode is on in this thread."},
+    {"is_inference_mode_enabled", is_inference_mode_enabled, METH_NOARGS, NULL},
     {"_set_inference_mode", set_inference_mode, METH_O, NULL},
-    {"get_default_dtype", get_default_dtype, METH_NOARGS,
-     "get_default_dtype()\n--\n\nThe dtype that Python floats become."},
+    {"get_default_dtype", get_default_dtype, METH_NOARGS, NULL},
     {"set_default_dtype", set_default_dtype, METH_O,
      "set_default_dtype(d, /)\n--\n\nSets the dtype that Python floats become."},
     {"_device_count", device_count, METH_O, NULL},
@@ -333,20 +331,14 @@ static PyMethodDef functions[] = {
     {"_synchronize", synchronize, METH_O, NULL},
     {"_outside_devices", outside_devices, METH_NOARGS, NULL},
     {"_set_installed_devices", set_installed_devices, METH_O, NULL},
-    {"get_default_device", get_default_device, METH_NOARGS,
-     "get_default_device()\n--\n\nWhere factories make tensors."},
-    {"set_default_device", set_default_device, METH_O,
-     "set_default_device(device, /)\n--\n\nSets where factories make tensors."},
+    {"get_default_device", get_default_device, METH_NOARGS, NULL},
+    {"set_default_device", set_default_device, METH_O, NULL},
     {"_package", package, METH_NOARGS, NULL},
     {"_call_package", call_package, METH_O, NULL},
-    {"get_num_threads", get_num_threads, METH_NOARGS,
-     "get_num_threads()\n--\n\nHow many threads a large operator uses."},
-    {"set_num_threads", set_num_threads, METH_O,
-     "set_num_threads(n, /)\n--\n\nSets how many threads a large operator uses."},
-    {"promote_types", TP_PY_FASTCALL(promote_types),
-     "promote_types(type1, type2)\n--\n\nThe smallest dtype that both promote to."},
-    {"can_cast", TP_PY_FASTCALL(can_cast),
-     "can_cast(from_, to)\n--\n\nWhether a result of one dtype may be written to another."},
+    {"get_num_threads", get_num_threads, METH_NOARGS, NULL},
+    {"set_num_threads", set_num_threads, METH_O, NULL},
+    {"promote_types", TP_PY_FASTCALL(promote_types), NULL},
+    {"can_cast", TP_PY_FASTCALL(can_cast), NULL},
     {"_cpu_capability", cpu_capability, METH_NOARGS, NULL},
     {"_memory_stats", memory_stats, METH_NOARGS, NULL},
     {"_reset_peak_memory", reset_peak_memory, METH_NOARGS, NULL},
@@ -440,5 +432,5 @@ int tp_py_init_context(PyObject *m) {
     int status = aliases ? PyModule_AddObjectRef(m, "_ALIAS_KEYS", aliases) : -1;
     Py_XDECREF(aliases);
     if (status < 0) return -1;
-    return PyModule_AddFunctions(m, functions);
+    return tp_py_add_functions(m, NULL, (PyMethodDef *const[]){functions, NULL});
 }

@@ -12,6 +12,7 @@
 #include "python/arguments.h"
 #include "python/overrides.h"
 #include "python/python_key.h"
+#include "python/returns.h"
 #include "core/memory.h"
 
 #include <string.h>
@@ -545,9 +546,7 @@ static PyGetSetDef attributes[] = {
 };
 
 PyMethodDef tp_py_interop_methods[] = {
-    {"numpy", TP_PY_FASTCALL(py_numpy),
-     "numpy($self, *, force=False)\n--\n\nA NumPy array over the same memory. force=True detaches, and copies where it "
-     "has to."},
+    {"numpy", TP_PY_FASTCALL(py_numpy), NULL},
     {"__array__", TP_PY_FASTCALL(py_array),
      "__array__($self, dtype=None, *, copy=None)\n--\n\nThe tensor as a NumPy array."},
     {"__array_wrap__", py_array_wrap, METH_VARARGS, NULL},
@@ -560,10 +559,8 @@ PyMethodDef tp_py_interop_methods[] = {
 };
 
 static PyMethodDef functions[] = {
-    {"from_numpy", py_from_numpy, METH_O, "from_numpy(ndarray, /)\n--\n\nA tensor over a NumPy array's memory."},
-    {"frombuffer", TP_PY_FASTCALL(py_frombuffer),
-     "frombuffer(buffer, *, dtype, count=-1, offset=0, requires_grad=False)\n--\n\n"
-     "A row of elements over the memory of an object with the buffer protocol."},
+    {"from_numpy", py_from_numpy, METH_O, NULL},
+    {"frombuffer", TP_PY_FASTCALL(py_frombuffer), NULL},
     {"from_dlpack", TP_PY_FASTCALL(tp_py_dlpack_import),
      "from_dlpack(ext_tensor, *, device=None, copy=None)\n--\n\nA tensor over the memory of a DLPack object or "
      "capsule."},
@@ -578,5 +575,5 @@ int tp_py_init_interop(PyObject *m) {
         Py_DECREF(descriptor);
     }
     PyType_Modified(&tp_py_tensor_type);
-    return PyModule_AddFunctions(m, functions);
+    return tp_py_add_functions(m, NULL, (PyMethodDef *const[]){functions, NULL});
 }

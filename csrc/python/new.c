@@ -6,6 +6,7 @@
 #include "python/interop.h"
 #include "python/methods.h"
 #include "python/overrides.h"
+#include "python/returns.h"
 #include "python/sequence.h"
 
 #include "Functions.h"
@@ -213,15 +214,10 @@ static PyObject *py_asarray(PyObject *self, PyObject *const *args, Py_ssize_t na
 }
 
 static PyMethodDef functions[] = {
-    {"tensor", TP_PY_FASTCALL(py_tensor),
-     "tensor(data, *, dtype=None, device=None, requires_grad=False, pin_memory=False)\n--\n\n"
-     "A new tensor with a copy of data: numbers, nested sequences of them, arrays, tensors."},
-    {"as_tensor", TP_PY_FASTCALL(py_as_tensor),
-     "as_tensor(data, dtype=None, device=None)\n--\n\nThe data as a tensor, sharing memory where that is possible."},
-    {"asarray", TP_PY_FASTCALL(py_asarray),
-     "asarray(obj, *, dtype=None, device=None, copy=None, requires_grad=False)\n--\n\n"
-     "The object as a tensor: shares memory with tensors, arrays, DLPack objects and buffers unless copy is True."},
+    {"tensor", TP_PY_FASTCALL(py_tensor), NULL},
+    {"as_tensor", TP_PY_FASTCALL(py_as_tensor), NULL},
+    {"asarray", TP_PY_FASTCALL(py_asarray), NULL},
     {NULL, NULL, 0, NULL},
 };
 
-int tp_py_init_new(PyObject *m) { return PyModule_AddFunctions(m, functions); }
+int tp_py_init_new(PyObject *m) { return tp_py_add_functions(m, NULL, (PyMethodDef *const[]){functions, NULL}); }

@@ -1,0 +1,153 @@
+"""What help() says of every public name: a sentence, each parameter, and an example, which is run.
+
+The public names are those that the site's reference has (docs/site/modules.py), the package's own and Tensor's. A class
+is asked as it is called; of its methods a sentence and their parameters are asked, which the class may have named.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import doctest
+import importlib
+import inspect
+import re
+import types
+import warnings
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+import tensorpy as tp
+from docs.site.modules import SECTIONS, _is_name_only, _names_of
+
+FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
+# Names without a meaning of their own: an exception or a type hint is not called by users, tags and aliases are values.
+UNCALLED = (BaseException, types.ModuleType)
+
+
+def modules() -> Iterator[tuple[str, Any]]:
+    for name in (name for listed in SECTIONS.values() for name in listed.split() if name not in ("tensorpy", "Tensor")):
+        with warnings.catch_warnings(), contextlib.suppress(ImportError):  # utils.tensorboard needs a package
+            warnings.simplefilter("ignore")
+            yield name, importlib.import_module(f"tensorpy.{name}")
+
+
+def is_asked(value: Any) -> bool:
+    if _is_name_only(value) or isinstance(value, UNCALLED) or not callable(value):
+        return False
+    if inspect.isclass(value) and issubclass(value, UNCALLED):
+        return False
+    home = getattr(value, "__module__", None) or "tensorpy"
+    return home.partition(".")[0] == "tensorpy" and not isinstance(value, types.GenericAlias)
+
+
+def names() -> Iterator[tuple[str, Any]]:
+    yield from ((f"tensorpy.{name}", getattr(tp, name)) for name in tp.__all__)
+    yield from ((f"Tensor.{name}", getattr(tp.Tensor, name)) for name in dir(tp.Tensor) if not name.startswith("_"))
+    for prefix, module in modules():
+        yield from ((f"{prefix}.{name}", getattr(module, name, None)) for name in _names_of(module, prefix))
+
+
+def public() -> dict[str, Any]:
+    """Each thing once, by the first name that it has."""
+    found: dict[int, tuple[str, Any]] = {}
+    for name, value in names():
+        if is_asked(value):
+            found.setdefault(id(value), (name, value))
+    return dict(found.values())
+
+
+PUBLIC = public()
+
+
+def text_of(value: Any) -> str:
+    """Without the schemas; of a class its own, not that of the class that it is made from."""
+    own = inspect.isclass(value) and value.__doc__ is None
+    return "" if own else (inspect.getdoc(value) or "").partition("Schemas:\n")[0]
+
+
+def parameters(value: Any) -> list[str]:
+    try:
+        found = inspect.signature(value).parameters.values()
+    except (TypeError, ValueError):  # a type of C without a signature
+        return []
+    given = [p.name for p in found if p.kind not in (p.VAR_KEYWORD, p.VAR_POSITIONAL)]
+    return [name for name in given if name not in ("self", "cls") and not name.startswith("_")]
+
+
+def unnamed(value: Any, text: str) -> list[str]:
+    return [name for name in parameters(value) if not re.search(rf"\b{re.escape(name.rstrip('_'))}_?\b", text)]
+
+
+def first_sentence(text: str) -> str:
+    return re.split(r"(?<=[.:])\s|\n\n", text.strip())[0]
+
+
+def check(found: dict[str, object], what: str) -> None:
+    listed = "\n".join(f"    {name}: {why}" if why else f"    {name}" for name, why in found.items())
+    assert not found, f"{len(found)} without {what}:\n{listed}"
+
+
+def test_every_name_says_what_it_is() -> None:
+    assert len(PUBLIC) > 1500
+    silent = {name: "" for name, value in PUBLIC.items() if len(first_sentence(text_of(value))) < 10}
+    check(dict(silent), "a first sentence")
+
+
+def test_every_parameter_is_told() -> None:
+    check({n: missing for n, v in PUBLIC.items() if (missing := unnamed(v, text_of(v)))}, "words on these parameters")
+
+
+def test_every_name_has_an_example() -> None:
+    check({name: "" for name, value in PUBLIC.items() if ">>> " not in text_of(value)}, "an example")
+
+
+def methods() -> Iterator[tuple[str, type, Callable[..., Any]]]:
+    for name, value in PUBLIC.items():
+        if inspect.isclass(value):
+            for own, method in vars(value).items():
+                raw = method.__func__ if isinstance(method, (staticmethod, classmethod)) else method
+                if not own.startswith("_") and inspect.isroutine(raw):
+                    yield f"{name}.{own}", value, raw
+
+
+def test_every_method_says_what_it_does() -> None:
+    silent = {name: "" for name, _, method in methods() if not (inspect.getdoc(method) or "").strip()}
+    silent = {
+        name: ""
+        for name, cls, method in methods()
+        if name in silent and not (inspect.getdoc(getattr(cls, method.__name__, None)) or "").strip()
+    }
+    check(dict(silent), "a sentence")
+
+
+class Checker(doctest.OutputChecker):
+    """Numbers may differ in the last digit that is shown: libraries of math functions do."""
+
+    NUMBER = re.compile(r"-?\d+\.\d*(?:e[+-]\d+)?")
+
+    def check_output(self, want: str, got: str, optionflags: int) -> bool:
+        if super().check_output(want, got, optionflags):
+            return True
+        if re.sub(r"\s+", " ", self.NUMBER.sub("#", want)) != re.sub(r"\s+", " ", self.NUMBER.sub("#", got)):
+            return False
+        pairs = zip(self.NUMBER.findall(want), self.NUMBER.findall(got), strict=True)
+        return all(abs(float(a) - float(b)) <= 2e-4 * max(1.0, abs(float(a))) for a, b in pairs)
+
+
+EXAMPLES = {text: name for name, value in reversed(PUBLIC.items()) if ">>> " in (text := text_of(value))}
+
+
+@pytest.mark.parametrize("text", EXAMPLES, ids=EXAMPLES.values())
+def test_examples(text: str, tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    given = {"tp": tp, "nn": tp.nn, "F": tp.nn.functional}
+    test = doctest.DocTestParser().get_doctest(text, given, EXAMPLES[text], None, 0)
+    assert test.examples
+    tp.manual_seed(0)
+    said: list[str] = []
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        failed = doctest.DocTestRunner(Checker(), optionflags=FLAGS).run(test, out=said.append).failed
+    assert failed == 0, "".join(said)

@@ -48,25 +48,77 @@ def _gone(name: str, instead: str) -> NoReturn:
 
 
 def symeig(input: Tensor, eigenvectors: bool = False, upper: bool = True, *, out: Any = None) -> tuple[Tensor, Tensor]:
-    """Says that linalg.eigh is the function."""
+    """Says that linalg.eigh is the function.
+
+    Arguments:
+        input: the tensor
+        eigenvectors: whether they are wanted
+        upper: whether the upper triangle is taken
+        out: a tensor to write to, which is returned
+
+    Example:
+        >>> callable(tp.symeig)
+        True
+    """
     _gone("symeig", "eigh")
 
 
 def matrix_rank(input: Tensor, tol: Any = None, symmetric: bool = False, *, out: Tensor | None = None) -> Tensor:
-    """Says that linalg.matrix_rank is the function."""
+    """Says that linalg.matrix_rank is the function.
+
+    Arguments:
+        input: the tensor
+        tol: which singular values count as zero
+        symmetric: whether the matrices are symmetric
+        out: a tensor to write to, which is returned
+
+    Example:
+        >>> tp.linalg.matrix_rank(tp.eye(2))
+        tensor(2)
+    """
     _gone("matrix_rank", "matrix_rank")
 
 
 def solve(input: Tensor, A: Tensor, *, out: Any = None) -> tuple[Tensor, Tensor]:
-    """Says that linalg.solve is the function."""
+    """Says that linalg.solve is the function.
+
+    Arguments:
+        input: the tensor
+        A: the matrix, or a batch of them, (*, m, n)
+        out: a tensor to write to, which is returned
+
+    Example:
+        >>> tp.linalg.solve(tp.tensor([[2.0]]), tp.tensor([4.0]))
+        tensor([2.])
+    """
     _gone("solve", "solve")
 
 
 def lstsq(input: Tensor, A: Tensor, *, out: Any = None) -> tuple[Tensor, Tensor]:
-    """Says that linalg.lstsq is the function."""
+    """Says that linalg.lstsq is the function.
+
+    Arguments:
+        input: the tensor
+        A: the matrix, or a batch of them, (*, m, n)
+        out: a tensor to write to, which is returned
+
+    Example:
+        >>> tp.linalg.lstsq(tp.tensor([[2.0]]), tp.tensor([[4.0]])).solution
+        tensor([[2.]])
+    """
     _gone("lstsq", "lstsq")
 
 
 def eig(self: Tensor, eigenvectors: bool = False, *, e: Any = None, v: Any = None) -> tuple[Tensor, Tensor]:
-    """Says that linalg.eig is the function."""
+    """Says that linalg.eig is the function.
+
+    Arguments:
+        eigenvectors: whether they are wanted
+        e: is taken, and means nothing
+        v: is taken, and means nothing
+
+    Example:
+        >>> callable(tp.eig)
+        True
+    """
     _gone("eig", "eig")

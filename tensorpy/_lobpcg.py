@@ -201,6 +201,24 @@ def lobpcg(
 
     The matrices may be batches, or sparse. `n` random vectors, or the columns of X, are iterated, with iK to
     precondition, until the residuals of k are below `tol` or `niter` steps are done. Gradients are of exact pairs.
+
+    Arguments:
+        A: the matrix, or a batch of them, (*, m, n)
+        k: the constant that is added
+        B: how many batches there are; None for any
+        n: the order of the norm
+        niter: how many iterations there are
+        tol: which singular values count as zero
+        method: 'basic' or 'ortho'
+        tracker: a function that is called at each step
+        ortho_iparams: integers that set the method
+        ortho_fparams: floats that set the method
+        ortho_bparams: flags that set the method
+
+    Example:
+        >>> values, vectors = tp.lobpcg(tp.diag(tp.arange(1.0, 10.0)), k=1)
+        >>> values
+        tensor([9.0000])
     """
     k, n = _checked(A, k, B, X, n)
     dtype = A.dtype if A.is_floating_point() else _C.float32

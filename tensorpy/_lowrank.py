@@ -28,7 +28,18 @@ def _basis(matrix: Tensor, count: int, steps: int, mean: Tensor | None) -> Tenso
 def svd_lowrank(
     A: Tensor, q: int | None = 6, niter: int | None = 2, M: Tensor | None = None
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """U, S, V of about the q largest singular values of matrices, or of A - M."""
+    """U, S, V of about the q largest singular values of matrices, or of A - M.
+
+    Arguments:
+        A: the matrix, or a batch of them, (*, m, n)
+        niter: how many iterations there are
+        M: how many points the window has
+
+    Example:
+        >>> U, S, V = tp.svd_lowrank(tp.randn(20, 5), q=3)
+        >>> U.shape, S.shape, V.shape
+        (tensorpy.Size([20, 3]), tensorpy.Size([3]), tensorpy.Size([5, 3]))
+    """
     count, steps = 6 if q is None else q, 2 if niter is None else niter
     mean = None if M is None else M.broadcast_to(A.shape)
     wide = A.shape[-2] < A.shape[-1]
@@ -44,7 +55,18 @@ def svd_lowrank(
 
 
 def pca_lowrank(A: Tensor, q: int | None = None, center: bool = True, niter: int = 2) -> tuple[Tensor, Tensor, Tensor]:
-    """U, S, V of about the q principal components of the columns; `center` takes the mean off first."""
+    """U, S, V of about the q principal components of the columns; `center` takes the mean off first.
+
+    Arguments:
+        A: the matrix, or a batch of them, (*, m, n)
+        center: whether frames are centred, with padding at both ends
+        niter: how many iterations there are
+
+    Example:
+        >>> U, S, V = tp.pca_lowrank(tp.randn(20, 5), q=3)
+        >>> U.shape, S.shape, V.shape
+        (tensorpy.Size([20, 3]), tensorpy.Size([3]), tensorpy.Size([5, 3]))
+    """
     most = min(A.shape[-2:])
     count = min(6, most) if q is None else q
     if not 0 <= count <= most:

@@ -46,7 +46,22 @@ def set_printoptions(
 ) -> None:
     """Set how tensors print: digits after the point, the number of elements from which on a tensor is summarised, how
     many are then shown at each end, the characters of a line, one of the profiles "default", "short" and "full", and
-    whether numbers are in scientific notation (None: where it suits them)."""
+    whether numbers are in scientific notation (None: where it suits them).
+
+    Arguments:
+        precision: how many digits stand behind the point
+        threshold: the bound
+        edgeitems: how many elements are shown at each end of a dimension that is cut
+        linewidth: how many characters a line has
+        profile: 'default', 'short' or 'full'
+        sci_mode: whether numbers have exponents; None decides
+
+    Example:
+        >>> tp.set_printoptions(precision=2)
+        >>> tp.tensor([1.23456])
+        tensor([1.23])
+        >>> tp.set_printoptions(profile="default")
+    """
     global _options
     options = replace(_options)
     if profile is not None:
@@ -66,13 +81,24 @@ def set_printoptions(
 
 
 def get_printoptions() -> dict[str, Any]:
-    """The options in use."""
+    """The options in use.
+
+    Example:
+        >>> tp.get_printoptions()["precision"]
+        4
+    """
     return asdict(_options)
 
 
 @contextmanager
 def printoptions(**options: Any) -> Iterator[None]:
-    """set_printoptions for the length of a `with` block."""
+    """set_printoptions for the length of a `with` block.
+
+    Example:
+        >>> with tp.printoptions(precision=2):
+        ...     print(tp.tensor([1.23456]))
+        tensor([1.23])
+    """
     global _options
     saved = _options
     set_printoptions(**options)

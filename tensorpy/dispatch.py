@@ -20,6 +20,18 @@ class Event:
     counts the layers above; the time includes the layers below. `passed_by` names the layers between the one above and
     this one that the arguments' key sets hold and the call did not enter: switched off (autocast), or without anything
     to do for this operator.
+
+    Arguments:
+        op: the operator, or its name
+        key: the keys, (S, N, E)
+        arguments: the command line's words; None takes sys.argv
+        seconds: how long it took
+
+    Example:
+        >>> with tp.dispatch.trace() as t:
+        ...     y = tp.ones(2) + 1
+        >>> [(e.op, e.key) for e in t][-1]
+        ('add.Scalar', 'CPU')
     """
 
     op: str
@@ -34,6 +46,12 @@ class trace:
     """Collects every layer of every call of this thread: `with trace() as t: ...`, then `t.events`.
 
     With `primitives` also what the kernels call below the operators ("prim::scan.sum"), and on which device.
+
+    Example:
+        >>> with tp.dispatch.trace() as t:
+        ...     y = tp.ones(2) + 1
+        >>> [(e.op, e.key) for e in t][-1]
+        ('add.Scalar', 'CPU')
     """
 
     def __init__(self, *, primitives: bool = False) -> None:
@@ -102,6 +120,18 @@ def _described(argument: Any) -> str:
 class Entry:
     """One line of an operator's table: which kernel a key leads to, where it was registered, and the file of the tree
     that it is written in or made from.
+
+    Arguments:
+        key: the keys, (S, N, E)
+        registered_as: the key that it was registered for
+        source: the source
+        kind: the kind
+        op: the operator, or its name
+
+    Example:
+        >>> table = tp.dispatch.table("add.Tensor")
+        >>> type(table).__name__
+        'Table'
     """
 
     key: str
@@ -113,7 +143,16 @@ class Entry:
 
 
 class Table(list[Entry]):
-    """Computed dispatch tables; prints as such, each operator under its name where there are several."""
+    """Computed dispatch tables; prints as such, each operator under its name where there are several.
+
+    Arguments:
+        iterable: what is gone through
+
+    Example:
+        >>> table = tp.dispatch.table("add.Tensor")
+        >>> type(table).__name__
+        'Table'
+    """
 
     def __str__(self) -> str:
         several = len({e.op for e in self}) > 1
@@ -127,7 +166,12 @@ class Table(list[Entry]):
 
 
 def overloads(name: str) -> list[str]:
-    """The full names of an operator: "add.Tensor" and its like for "add"; a full name is the only one."""
+    """The full names of an operator: "add.Tensor" and its like for "add"; a full name is the only one.
+
+    Example:
+        >>> tp.dispatch.overloads("add")
+        ['add.Tensor', 'add.out', 'add.Scalar', 'add.Scalar_out']
+    """
     names = operators()
     if name in names or name.startswith("prim::"):
         return [name]
@@ -148,6 +192,11 @@ def table(operator: str) -> Table:
     """The computed table of an operator ("add.Tensor"): per key the kernel and where it came from.
 
     A name without its overload ("add") gives the tables of all of them.
+
+    Example:
+        >>> table = tp.dispatch.table("add.Tensor")
+        >>> type(table).__name__
+        'Table'
     """
     return Table(
         Entry(key, registered_as, source, kind, op, file)
@@ -157,23 +206,46 @@ def table(operator: str) -> Table:
 
 
 def backend_key(device_type: str) -> str:
-    """The key of a device type's backend, "CPU" of "cpu": of a device from outside what its tensors carry."""
+    """The key of a device type's backend, "CPU" of "cpu": of a device from outside what its tensors carry.
+
+    Arguments:
+        device_type: the type of device: 'cpu', 'opencl', ...
+
+    Example:
+        >>> tp.dispatch.backend_key("cpu")
+        'CPU'
+    """
     carried = _C._tensor_keys(_C.empty(0, device=device_type))
     return next(name for name, bit in sorted(_C._KEYS.items(), key=lambda item: item[1]) if carried & bit)
 
 
 def operators() -> list[str]:
-    """The names of all operators, "add.Tensor" and so on."""
+    """The names of all operators, "add.Tensor" and so on.
+
+    Example:
+        >>> "add.Tensor" in tp.dispatch.operators()
+        True
+    """
     return list(_C._operators())
 
 
 def primitives() -> list[str]:
-    """The names of what devices implement below the operators, "prim::scan.sum" and so on."""
+    """The names of what devices implement below the operators, "prim::scan.sum" and so on.
+
+    Example:
+        >>> len(tp.dispatch.primitives()) > 50
+        True
+    """
     return list(_C._primitives())
 
 
 def needs(operator: str) -> list[str]:
-    """The primitives that an operator's kernel for dense backends calls: a device that has them all runs it itself."""
+    """The primitives that an operator's kernel for dense backends calls: a device that has them all runs it itself.
+
+    Example:
+        >>> tp.dispatch.needs("topk")
+        ['prim::topk', 'prim::take']
+    """
     return list(_C._operator_info(_only(operator))[3])
 
 
@@ -187,6 +259,11 @@ class Step:
     a, b and c are the numbers of earlier steps, but for `input` (which input), `number`, `none` and `word` (which
     parameter, and which of its words), `constant` and `integer` (the constant's place) and `largest` (1: negative).
     `named`: the value is used several times.
+
+    Example:
+        >>> (program,) = tp.dispatch.program("square", tp.float32)
+        >>> print(program)
+            return (x0 * x0);
     """
 
     operation: str
@@ -203,6 +280,15 @@ class Program:
 
     The text is the body of a function in C and in OpenCL C, on the helpers of tensorpy/math.h: x0, x1 are the inputs,
     p0 the first parameter, n0 whether it is None, w0_1 whether it is its second word.
+
+    Arguments:
+        constants: the constants
+        dtype: the dtype; None takes the usual one
+
+    Example:
+        >>> (program,) = tp.dispatch.program("square", tp.float32)
+        >>> print(program)
+            return (x0 * x0);
     """
 
     steps: tuple[Step, ...]
@@ -215,12 +301,23 @@ class Program:
 
 
 def programs() -> list[str]:
-    """The operators that are given as scalar expressions: pointwise ones, and reductions."""
+    """The operators that are given as scalar expressions: pointwise ones, and reductions.
+
+    Example:
+        >>> len(tp.dispatch.programs()) > 100
+        True
+    """
     return sorted(_C._programs())
 
 
 def program(operator: str, dtype: Any) -> list[Program]:
-    """An operator's scalar expression in a dtype, as data; a reduction has four: start, step, join, finish."""
+    """An operator's scalar expression in a dtype, as data; a reduction has four: start, step, join, finish.
+
+    Example:
+        >>> (program,) = tp.dispatch.program("square", tp.float32)
+        >>> print(program)
+            return (x0 * x0);
+    """
     made = []
     for steps, constants, result, text in _C._program(operator.removeprefix("aten::"), dtype):
         rows = tuple(Step(name, KINDS[kind], *rest) for name, kind, *rest in steps)
@@ -229,24 +326,50 @@ def program(operator: str, dtype: Any) -> list[Program]:
 
 
 def schema(operator: str) -> str:
-    """The schema of an operator."""
+    """The schema of an operator.
+
+    Example:
+        >>> tp.dispatch.schema("relu")
+        'relu(Tensor self) -> Tensor'
+    """
     return str(_C._operator_info(_only(operator))[0])
 
 
 def tags(operator: str) -> list[str]:
-    """The tags of an operator."""
+    """The tags of an operator.
+
+    Example:
+        >>> tp.dispatch.tags("add.Tensor")
+        ['core', 'pointwise']
+    """
     return list(_C._operator_info(_only(operator))[1])
 
 
 def keys(tensor: Tensor) -> list[str]:
-    """The dispatch keys that a tensor carries, highest first."""
+    """The dispatch keys that a tensor carries, highest first.
+
+    Example:
+        >>> tp.dispatch.keys(tp.ones(2))
+        ['AutocastCPU', 'AutogradCPU', 'ADInplaceOrView', 'CPU']
+    """
     word = _C._tensor_keys(tensor)
     return [name for name, bit in sorted(_C._KEYS.items(), key=lambda item: -item[1]) if word & bit]
 
 
 @dataclass(frozen=True)
 class Layer:
-    """What a call does at one key: the kernel there, or why none of this layer runs."""
+    """What a call does at one key: the kernel there, or why none of this layer runs.
+
+    Arguments:
+        key: the keys, (S, N, E)
+        entered: whether the layer is on
+        what: what it does
+        primitives: whether primitives are shown too
+
+    Example:
+        >>> [layer.what for layer in tp.dispatch.layers("relu", 0)][:1]
+        []
+    """
 
     key: str
     entered: bool
@@ -287,7 +410,16 @@ def _primitives_of(entries: dict[str, Entry], e: Entry) -> tuple[tuple[str, str]
 
 
 def layers(operator: str, keys: int) -> Iterator[Layer]:
-    """Each layer that the call of an overload with these keys meets, highest first."""
+    """Each layer that the call of an overload with these keys meets, highest first.
+
+    Arguments:
+        operator: the operator, or its name
+        keys: the keys
+
+    Example:
+        >>> [layer.what for layer in tp.dispatch.layers("relu", 0)][:1]
+        []
+    """
     include, exclude = _C._get_dispatch_sets()
     entries = {e.key: e for e in table(operator)}
     reached = ""  # what has ended the call, from above
@@ -322,6 +454,12 @@ def explain(operator: str, *args: Any, **kwargs: Any) -> str:
 
     Below a kernel that is made of primitives stand those that it may call, each with what computes it on that device.
     Arguments that the call would refuse are refused here with the same words; nothing is computed.
+
+    Arguments:
+        operator: the operator, or its name
+
+    Example:
+        >>> calls = tp.dispatch.explain("relu", tp.ones(2))
     """
     name, keys = _C._resolve(operator.removeprefix("aten::"), *args, **kwargs)
     lines = [schema(name)]
@@ -351,7 +489,13 @@ def _bits(names: tuple[str, ...]) -> int:
 
 
 def exclude(*keys: str) -> Any:
-    """A context in which calls of this thread pass the named layers by."""
+    """A context in which calls of this thread pass the named layers by.
+
+    Example:
+        >>> with tp.dispatch.exclude("AutogradCPU"):
+        ...     print((tp.ones(2, requires_grad=True) * 2).requires_grad)
+        False
+    """
     return _sets(0, _bits(keys))
 
 
@@ -359,5 +503,9 @@ def include(*keys: str) -> Any:
     """A context in which calls of this thread enter the named layers, whatever their arguments.
 
     A backend is no such layer: the tensors say which one it is.
+
+    Example:
+        >>> callable(tp.dispatch.include)
+        True
     """
     return _sets(_bits(keys), 0)

@@ -48,6 +48,11 @@ def einsum(*args: object) -> Tensor:
 
     The operands follow one by one or as one list. Instead of an equation each operand may be followed by a list of
     numbers, its subscripts, and the output's list comes last: `einsum(a, [0, 1], b, [1, 2], [0, 2])`.
+
+    Example:
+        >>> tp.einsum("ij,jk->ik", tp.ones(2, 3), tp.ones(3, 2))
+        tensor([[3., 3.],
+                [3., 3.]])
     """
     if len(args) < 2:
         raise ValueError(_NO_OPERANDS)
@@ -70,7 +75,17 @@ def tensordot(
     dims: int | Tensor | Sequence[Sequence[int]] = 2,
     out: Tensor | None = None,
 ) -> Tensor:
-    """A contraction of the last `dims` dimensions of a with the first of b, or of two lists of dimensions."""
+    """A contraction of the last `dims` dimensions of a with the first of b, or of two lists of dimensions.
+
+    Arguments:
+        a: the first number
+        b: whether it is on
+        out: a tensor to write to, which is returned
+
+    Example:
+        >>> tp.tensordot(tp.ones(2, 3, 4), tp.ones(3, 4, 5), dims=2).shape
+        tensorpy.Size([2, 5])
+    """
     if isinstance(dims, Tensor):
         dims = dims.tolist()
     if is_whole(dims):
@@ -107,20 +122,41 @@ def _operands(name: str, tensors: tuple[object, ...], may_be_empty: bool = False
 
 
 def broadcast_shapes(*shapes: Sequence[int] | int) -> _C.Size:
-    """The shape that tensors of these shapes broadcast to."""
+    """The shape that tensors of these shapes broadcast to.
+
+    Example:
+        >>> tp.broadcast_shapes((3, 1), (2,))
+        tensorpy.Size([3, 2])
+    """
     blanks = [_C.empty(shape if is_whole(shape) else tuple(shape), device="meta") for shape in shapes]
     return broadcast_tensors(*blanks)[0].shape if blanks else _C.Size()
 
 
 def broadcast_tensors(*tensors: object) -> Sequence[Tensor]:
-    """All tensors, given one by one or as a list, broadcast to their common shape."""
+    """All tensors, given one by one or as a list, broadcast to their common shape.
+
+    Example:
+        >>> a, b = tp.broadcast_tensors(tp.ones(3, 1), tp.ones(2))
+        >>> a.shape
+        tensorpy.Size([3, 2])
+    """
     if not tensors:
         return ()
     return _C.broadcast_tensors(_operands("broadcast_tensors", tensors))
 
 
 def meshgrid(*tensors: object, indexing: str | None = None) -> Sequence[Tensor]:
-    """The coordinates of a grid, one tensor per axis: in the order of the axes ("ij") or with the first two swapped."""
+    """The coordinates of a grid, one tensor per axis: in the order of the axes ("ij") or with the first two swapped.
+
+    Arguments:
+        indexing: 'ij' or 'xy': whether the first input goes along rows or columns
+
+    Example:
+        >>> x, y = tp.meshgrid(tp.tensor([1, 2]), tp.tensor([3, 4]), indexing="ij")
+        >>> y
+        tensor([[3, 4],
+                [3, 4]])
+    """
     if indexing is None:
         warnings.warn(
             "torch.meshgrid: in an upcoming release, it will be required to pass the indexing argument.", stacklevel=2
@@ -129,14 +165,28 @@ def meshgrid(*tensors: object, indexing: str | None = None) -> Sequence[Tensor]:
 
 
 def block_diag(*tensors: object) -> Tensor:
-    """A matrix with the given ones along its diagonal and zeros elsewhere."""
+    """A matrix with the given ones along its diagonal and zeros elsewhere.
+
+    Example:
+        >>> tp.block_diag(tp.tensor([[1, 2]]), tp.tensor([[3]]))
+        tensor([[1, 2, 0],
+                [0, 0, 3]])
+    """
     if not tensors:
         return _C.empty(1, 0)
     return _C.block_diag(_operands("block_diag", tensors))
 
 
 def cartesian_prod(*tensors: object) -> Tensor:
-    """All combinations of elements, one of each vector, as rows."""
+    """All combinations of elements, one of each vector, as rows.
+
+    Example:
+        >>> tp.cartesian_prod(tp.tensor([1, 2]), tp.tensor([3, 4]))
+        tensor([[1, 3],
+                [1, 4],
+                [2, 3],
+                [2, 4]])
+    """
     if not tensors:
         raise RuntimeError("meshgrid expects a non-empty TensorList: cartesian_prod() of no tensors")
     return _C.cartesian_prod(_operands("cartesian_prod", tensors))
@@ -148,22 +198,45 @@ def _at_least(name: str, tensors: tuple[object, ...]) -> Any:
 
 
 def atleast_1d(*tensors: object) -> Tensor | tuple[Tensor, ...]:
-    """The tensor with one dimension or more; a tuple of several, given one by one or as a list."""
+    """The tensor with one dimension or more; a tuple of several, given one by one or as a list.
+
+    Example:
+        >>> tp.atleast_1d(tp.tensor(5)).shape
+        tensorpy.Size([1])
+    """
     return _at_least("atleast_1d", tensors)
 
 
 def atleast_2d(*tensors: object) -> Tensor | tuple[Tensor, ...]:
-    """The tensor with two dimensions or more; a tuple of several, given one by one or as a list."""
+    """The tensor with two dimensions or more; a tuple of several, given one by one or as a list.
+
+    Example:
+        >>> tp.atleast_2d(tp.tensor(5)).shape
+        tensorpy.Size([1, 1])
+    """
     return _at_least("atleast_2d", tensors)
 
 
 def atleast_3d(*tensors: object) -> Tensor | tuple[Tensor, ...]:
-    """The tensor with three dimensions or more; a tuple of several, given one by one or as a list."""
+    """The tensor with three dimensions or more; a tuple of several, given one by one or as a list.
+
+    Example:
+        >>> tp.atleast_3d(tp.tensor(5)).shape
+        tensorpy.Size([1, 1, 1])
+    """
     return _at_least("atleast_3d", tensors)
 
 
 def chain_matmul(*matrices: object, out: Tensor | None = None) -> Tensor:
-    """The product of matrices, in the order that takes the fewest steps; see linalg.multi_dot."""
+    """The product of matrices, in the order that takes the fewest steps; see linalg.multi_dot.
+
+    Arguments:
+        out: a tensor to write to, which is returned
+
+    Example:
+        >>> tp.chain_matmul(tp.ones(2, 3), tp.ones(3, 4), tp.ones(4, 2)).shape
+        tensorpy.Size([2, 2])
+    """
     warnings.warn(
         "torch.chain_matmul is deprecated and will be removed in a future PyTorch release. Use torch.linalg.multi_dot "
         "instead, which takes a list of tensors.",
@@ -177,7 +250,17 @@ def chain_matmul(*matrices: object, out: Tensor | None = None) -> Tensor:
 
 
 def nonzero(input: Tensor, *, out: Tensor | None = None, as_tuple: bool = False) -> Tensor | tuple[Tensor, ...]:
-    """The places of the elements that are not zero: one row each, or with as_tuple one tensor per dimension."""
+    """The places of the elements that are not zero: one row each, or with as_tuple one tensor per dimension.
+
+    Arguments:
+        input: the tensor
+        out: a tensor to write to, which is returned
+
+    Example:
+        >>> tp.nonzero(tp.tensor([[0, 3], [5, 0]]))
+        tensor([[0, 1],
+                [1, 0]])
+    """
     if as_tuple:
         if out is not None:
             raise RuntimeError("nonzero does not support the out kwarg when as_tuple is True")
@@ -198,7 +281,21 @@ def unique(
     return_counts: bool = False,
     dim: int | None = None,
 ) -> Any:
-    """The distinct elements, or slices along dim, in order; where each element went and how many there were."""
+    """The distinct elements, or slices along dim, in order; where each element went and how many there were.
+
+    Arguments:
+        input: the tensor
+        sorted: whether the result is in order
+        return_inverse: whether the places of the elements in the result are wanted
+        return_counts: whether the number of each is wanted
+        dim: the dimension; a negative one counts from the last
+
+    Example:
+        >>> tp.unique(tp.tensor([3, 1, 3]))
+        tensor([1, 3])
+        >>> tp.unique(tp.tensor([3, 1, 3]), return_counts=True)
+        (tensor([1, 3]), tensor([1, 2]))
+    """
     if dim is None:
         found = _C._unique2(input, sorted=sorted, return_inverse=return_inverse, return_counts=return_counts)
     else:
@@ -209,7 +306,18 @@ def unique(
 def unique_consecutive(
     input: Tensor, return_inverse: bool = False, return_counts: bool = False, dim: int | None = None
 ) -> Any:
-    """The elements, or slices along dim, without those that equal the one before."""
+    """The elements, or slices along dim, without those that equal the one before.
+
+    Arguments:
+        input: the tensor
+        return_inverse: whether the places of the elements in the result are wanted
+        return_counts: whether the number of each is wanted
+        dim: the dimension; a negative one counts from the last
+
+    Example:
+        >>> tp.unique_consecutive(tp.tensor([1, 1, 2, 1]))
+        tensor([1, 2, 1])
+    """
     found = _C.unique_consecutive(input, return_inverse=return_inverse, return_counts=return_counts, dim=dim)
     return _some(*found, return_inverse, return_counts)
 
@@ -220,6 +328,13 @@ def unique_consecutive(
 if TYPE_CHECKING:
 
     class HistogramDD(NamedTuple):
+        """HistogramDD(hist, bin_edges)
+
+        Example:
+            >>> tp.histogramdd(tp.tensor([[0.0], [1.0]]), bins=[2]).hist
+            tensor([1., 1.])
+        """
+
         hist: Tensor
         bin_edges: tuple[Tensor, ...]
 else:  # `typing` would add a third to the time of `import tensorpy`
@@ -232,7 +347,18 @@ _CDIST_MODES = ("use_mm_for_euclid_dist_if_necessary", "use_mm_for_euclid_dist",
 def cdist(
     x1: Tensor, x2: Tensor, p: float = 2.0, compute_mode: str | None = "use_mm_for_euclid_dist_if_necessary"
 ) -> Tensor:
-    """The p-norm distances of the rows of two matrices, or batches of them."""
+    """The p-norm distances of the rows of two matrices, or batches of them.
+
+    Arguments:
+        x1: the first tensor, (*, P, M)
+        x2: the second tensor, (*, R, M)
+        p: the probability of a zero
+        compute_mode: how Euclidean distances are computed: by products from 25 rows on, always or never
+
+    Example:
+        >>> tp.cdist(tp.tensor([[0.0, 0.0]]), tp.tensor([[3.0, 4.0], [0.0, 1.0]]))
+        tensor([[5., 1.]])
+    """
     if compute_mode is not None and compute_mode not in _CDIST_MODES:
         raise ValueError(f"{compute_mode} is not a valid value for compute_mode")
     return _C.cdist(x1, x2, p, None if compute_mode is None else _CDIST_MODES.index(compute_mode))
@@ -246,7 +372,20 @@ def norm(
     out: Tensor | None = None,
     dtype: _C.dtype | None = None,
 ) -> Tensor:
-    """The p-norm of all elements or along dimensions; "fro" is the 2-norm, "nuc" the sum of the singular values."""
+    """The p-norm of all elements or along dimensions; "fro" is the 2-norm, "nuc" the sum of the singular values.
+
+    Arguments:
+        input: the tensor
+        p: the order of the norm
+        dim: the dimension; a negative one counts from the last
+        keepdim: whether reduced dimensions stay, with size 1
+        out: a tensor to write to, which is returned
+        dtype: the dtype; None takes the usual one
+
+    Example:
+        >>> tp.norm(tp.tensor([3.0, 4.0]))
+        tensor(5.)
+    """
     if p == "nuc":
         x = input if dtype is None else input.to(dtype)
         if dim is None and x.dim() != 2:
@@ -281,7 +420,25 @@ def stft(
     return_complex: bool | None = None,
     align_to_window: bool | None = None,
 ) -> Tensor:
-    """The short-time Fourier transform: of windows that overlap, centred on their samples or not."""
+    """The short-time Fourier transform: of windows that overlap, centred on their samples or not.
+
+    Arguments:
+        input: the tensor
+        n_fft: how many elements each transform takes
+        hop_length: the distance between frames; None takes n_fft // 4
+        win_length: how long the window is; None takes n_fft
+        window: what each frame is multiplied by, (win_length,); None for ones
+        center: whether frames are centred, with padding at both ends
+        pad_mode: how the signal goes on at its ends
+        normalized: whether transforms are divided by the square root of n_fft
+        onesided: whether only the half of the frequencies is there that a real signal needs
+        return_complex: whether the result is complex
+        align_to_window: where the first frame begins, if frames are not centred
+
+    Example:
+        >>> tp.stft(tp.ones(64), n_fft=16, window=tp.hann_window(16), return_complex=True).shape
+        tensorpy.Size([9, 17])
+    """
     if window is None:
         warnings.warn(
             "A window was not provided. A rectangular window will be applied,which is known to cause spectral leakage.",
@@ -305,7 +462,20 @@ def histogramdd(
     weight: Tensor | None = None,
     density: bool = False,
 ) -> HistogramDD:
-    """The sums of weights in boxes, or how many points are there; the points are the rows of the last dimension."""
+    """The sums of weights in boxes, or how many points are there; the points are the rows of the last dimension.
+
+    Arguments:
+        input: the tensor
+        bins: how many bins each dimension has, or their edges
+        range: the lowest and the highest edge of each dimension
+        weight: a weight for each class or element; None for ones
+        density: whether the result is a density, whose integral is 1
+
+    Example:
+        >>> tp.histogramdd(tp.tensor([[0.0, 1.0], [1.0, 0.0]]), bins=[2, 2]).hist
+        tensor([[0., 1.],
+                [1., 0.]])
+    """
     edges: list[Tensor] = [] if is_whole(bins) else [bin for bin in bins if isinstance(bin, Tensor)]
     if edges and not is_whole(bins) and len(edges) == len(bins):
         return HistogramDD(_C._histogramdd_from_bin_tensors(input, edges, weight=weight, density=density), tuple(edges))
@@ -316,7 +486,18 @@ def histogramdd(
 
 
 def lu(A: Tensor, pivot: bool = True, get_infos: bool = False) -> tuple[Tensor, ...]:
-    """Deprecated: linalg.lu_factor, with the pivots and, if asked for, what linalg.lu_factor_ex says of each matrix."""
+    """Deprecated: linalg.lu_factor, with the pivots and, if asked for, what linalg.lu_factor_ex says of each matrix.
+
+    Arguments:
+        A: the matrix, or a batch of them, (*, m, n)
+        pivot: whether rows are exchanged
+        get_infos: whether the errors come too, instead of being raised
+
+    Example:
+        >>> LU, pivots = tp.lu(tp.tensor([[1.0, 2.0], [4.0, 3.0]]))
+        >>> pivots
+        tensor([2, 2], dtype=tensorpy.int32)
+    """
     warnings.warn(
         "torch.lu is deprecated in favor of torch.linalg.lu_factor / torch.linalg.lu_factor_ex and will be removed in "
         "a future PyTorch release.",
@@ -327,12 +508,29 @@ def lu(A: Tensor, pivot: bool = True, get_infos: bool = False) -> tuple[Tensor, 
 
 
 def numel(input: Tensor) -> int:
-    """The number of elements."""
+    """The number of elements.
+
+    Arguments:
+        input: the tensor
+
+    Example:
+        >>> tp.numel(tp.ones(2, 3))
+        6
+    """
     return input.numel()
 
 
 def unravel_index(indices: Tensor, shape: int | Sequence[int]) -> tuple[Tensor, ...]:
-    """The coordinates, a tensor for each dimension, of places in a tensor of that shape that is flat."""
+    """The coordinates, a tensor for each dimension, of places in a tensor of that shape that is flat.
+
+    Arguments:
+        indices: the indices
+        shape: the sizes
+
+    Example:
+        >>> tp.unravel_index(tp.tensor([5, 2]), (2, 3))
+        (tensor([1, 0]), tensor([2, 2]))
+    """
     if isinstance(shape, Tensor) or (not hasattr(shape, "__iter__") and not is_whole(shape)):
         raise TypeError(f"expected 'shape' to be int or sequence of ints, but got {type(shape)}")
     given: Any = shape

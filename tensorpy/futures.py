@@ -12,7 +12,17 @@ __all__ = ["Future", "collect_all", "wait_all"]
 
 
 class Future(Generic[T]):
-    """A value that `set_result` or `set_exception` gives once; callbacks run in the thread that completes it."""
+    """A value that `set_result` or `set_exception` gives once; callbacks run in the thread that completes it.
+
+    Arguments:
+        devices: the devices
+
+    Example:
+        >>> future = tp.Future()
+        >>> future.set_result(5)
+        >>> future.wait()
+        5
+    """
 
     def __init__(self, *, devices: Any = None) -> None:
         self._done = threading.Event()
@@ -82,7 +92,18 @@ class Future(Generic[T]):
 
 
 def collect_all(futures: list[Future[Any]]) -> Future[list[Future[Any]]]:
-    """A future whose value is the list, complete when each of them is."""
+    """A future whose value is the list, complete when each of them is.
+
+    Arguments:
+        futures: the futures
+
+    Example:
+        >>> a, b = tp.Future(), tp.Future()
+        >>> both = tp.futures.collect_all([a, b])
+        >>> a.set_result(1); b.set_result(2)
+        >>> [f.value() for f in both.wait()]
+        [1, 2]
+    """
     whole: Future[list[Future[Any]]] = Future()
     left, lock = len(futures), threading.Lock()
 
@@ -102,5 +123,15 @@ def collect_all(futures: list[Future[Any]]) -> Future[list[Future[Any]]]:
 
 
 def wait_all(futures: list[Future[Any]]) -> list[Any]:
-    """The values of all, when each is there; the first exception is raised."""
+    """The values of all, when each is there; the first exception is raised.
+
+    Arguments:
+        futures: the futures
+
+    Example:
+        >>> a = tp.Future()
+        >>> a.set_result(1)
+        >>> tp.futures.wait_all([a])
+        [1]
+    """
     return [future.wait() for future in collect_all(futures).wait()]

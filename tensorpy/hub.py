@@ -21,7 +21,21 @@ help = absent(__name__, "help")
 
 
 def download_url_to_file(url: str, dst: str, hash_prefix: str | None = None, progress: bool = True) -> None:
-    """Fetches a file; it appears under its name when it is whole. RuntimeError if its SHA-256 begins otherwise."""
+    """Fetches a file; it appears under its name when it is whole. RuntimeError if its SHA-256 begins otherwise.
+
+    Arguments:
+        url: the address
+        dst: the path to write to
+        hash_prefix: how the file's SHA-256 begins
+        progress: whether progress is shown
+
+    Example:
+        >>> import pathlib
+        >>> size = pathlib.Path("a.txt").write_text("text")
+        >>> tp.hub.download_url_to_file(pathlib.Path("a.txt").absolute().as_uri(), "b.txt", progress=False)
+        >>> pathlib.Path("b.txt").read_text()
+        'text'
+    """
     target = Path(dst).expanduser()
     digest = hashlib.sha256()
     part = target.with_name(f"{target.name}.{os.getpid()}.partial")
@@ -46,7 +60,23 @@ def load_state_dict_from_url(
     file_name: str | None = None,
     weights_only: bool = True,
 ) -> dict[str, Any]:
-    """tensorpy.load of a file that a URL names, fetched once into model_dir (get_dir()'s "checkpoints")."""
+    """tensorpy.load of a file that a URL names, fetched once into model_dir (get_dir()'s "checkpoints").
+
+    Arguments:
+        url: the address
+        map_location: where tensors go: a device, a dict or a function
+        progress: whether progress is shown
+        check_hash: whether the name's hash is compared
+        file_name: the file's name in the cache
+        weights_only: whether only tensors and plain data are read
+
+    Example:
+        >>> import pathlib
+        >>> tp.save({"a": tp.ones(1)}, "weights.pt")
+        >>> url = pathlib.Path("weights.pt").absolute().as_uri()
+        >>> tp.hub.load_state_dict_from_url(url, "cache", progress=False)
+        {'a': tensor([1.])}
+    """
     from tensorpy.serialization import load
 
     folder = Path(model_dir or Path(get_dir()) / "checkpoints")
@@ -66,13 +96,28 @@ def _get_torch_home() -> str:
 
 
 def get_dir() -> str:
-    """The folder where programs keep what they fetched: set_dir's, or "hub" in the cache of the user."""
+    """The folder where programs keep what they fetched: set_dir's, or "hub" in the cache of the user.
+
+    Example:
+        >>> tp.hub.set_dir("models")
+        >>> tp.hub.get_dir()
+        'models'
+    """
     if _folder is not None:
         return str(_folder)
     return str(Path(_get_torch_home()) / "hub")
 
 
 def set_dir(d: str | os.PathLike[str]) -> None:
-    """Sets that folder."""
+    """Sets that folder.
+
+    Arguments:
+        d: the largest root mean square of an update
+
+    Example:
+        >>> tp.hub.set_dir("models")
+        >>> tp.hub.get_dir()
+        'models'
+    """
     global _folder
     _folder = Path(d).expanduser()

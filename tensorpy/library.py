@@ -93,6 +93,18 @@ class Library:
     `Library("myops", "DEF")` opens a namespace, "FRAGMENT" adds to one, "IMPL" registers kernels for what is there
     (also for "aten", tensorpy's own). What a library declared and registered is taken out when it is destroyed. A
     second DEF of a namespace takes the place of the first, so that a cell of a notebook can run again.
+
+    Arguments:
+        ns: the namespace
+        kind: 'DEF', 'IMPL' or 'FRAGMENT'
+        dispatch_key: the key; '' for all
+
+    Example:
+        >>> lib = tp.library.Library("help_Library", "DEF")
+        >>> name = lib.define("triple(Tensor x) -> Tensor")
+        >>> lib.impl("triple", lambda x: x * 3, "CompositeImplicitAutograd")
+        >>> tp.ops.help_Library.triple(tp.ones(2))
+        tensor([3., 3.])
     """
 
     _owners: ClassVar[dict[str, Library]] = {}
@@ -121,6 +133,19 @@ class Library:
         """Declares an operator, "scale(Tensor x, float by=2.0) -> Tensor"; gives its name.
 
         `tags` are tensorpy.Tag's, or their names.
+
+        Arguments:
+            qualname: the operator's name with its namespace: 'mine::op'
+            schema: the schema; None makes one of the annotations
+            lib: a Library that the registration lives with; None keeps it
+            tags: tags of the operator
+
+        Example:
+            >>> lib = tp.library.Library("help_define", "DEF")
+            >>> name = lib.define("triple(Tensor x) -> Tensor")
+            >>> lib.impl("triple", lambda x: x * 3, "CompositeImplicitAutograd")
+            >>> tp.ops.help_define.triple(tp.ones(2))
+            tensor([3., 3.])
         """
         if self.kind == "IMPL":
             raise RuntimeError(f"{self!r} registers kernels and declares nothing: open one with 'DEF' or 'FRAGMENT'")
@@ -145,6 +170,19 @@ class Library:
 
         A name without its overload means the one that has none. `with_keyset`: the kernel gets the call's key set
         first. `fallthrough_kernel` as the kernel passes the key by.
+
+        Arguments:
+            qualname: the operator's name with its namespace: 'mine::op'
+            types: the types that have __torch_function__
+            func: the kernel
+            lib: a Library that the registration lives with; None keeps it
+
+        Example:
+            >>> lib = tp.library.Library("help_impl", "DEF")
+            >>> name = lib.define("triple(Tensor x) -> Tensor")
+            >>> lib.impl("triple", lambda x: x * 3, "CompositeImplicitAutograd")
+            >>> tp.ops.help_impl.triple(tp.ones(2))
+            tensor([3., 3.])
         """
         key = dispatch_key or self.dispatch_key or "CompositeImplicitAutograd"
         name = op_name if isinstance(op_name, str) else op_name.__name__
@@ -480,7 +518,23 @@ def register_vmap(op: Any, func: Callable[..., Any] | None = None, /, *, lib: Li
 
 
 class CustomOpDef:
-    """An operator that a decorated function became: call it, and register more for it."""
+    """An operator that a decorated function became: call it, and register more for it.
+
+    Arguments:
+        name: the operator's name with its namespace: 'mine::op'
+        schema: the schema; None makes one of the annotations
+        fn: the function
+        device_types: one or several types of device; None for all
+        where: the names of arguments, and what is done with them
+        tags: tags of the operator
+
+    Example:
+        >>> @tp.library.custom_op("help_CustomOpDef::triple", mutates_args=())
+        ... def triple(x: tp.Tensor) -> tp.Tensor:
+        ...     return x * 3
+        >>> triple(tp.ones(2))
+        tensor([3., 3.])
+    """
 
     def __init__(
         self,
@@ -505,29 +559,119 @@ class CustomOpDef:
         return f"<CustomOpDef({self._name})>"
 
     def register_kernel(self, device_types: Any, fn: Callable[..., Any] | None = None, /) -> Any:
-        """A kernel for device types: see library.register_kernel."""
+        """A kernel for device types: see library.register_kernel.
+
+        Arguments:
+            op: the operator, or its name
+            device_types: one or several types of device; None for all
+            func: the kernel
+            lib: a Library that the registration lives with; None keeps it
+
+        Example:
+            >>> @tp.library.custom_op("help_kernel::triple", mutates_args=(), device_types="meta")
+            ... def triple(x: tp.Tensor) -> tp.Tensor:
+            ...     return tp.empty_like(x)
+            >>> @tp.library.register_kernel("help_kernel::triple", "cpu")
+            ... def _(x):
+            ...     return x * 3
+            >>> triple(tp.ones(2))
+            tensor([3., 3.])
+        """
         return register_kernel(self, device_types, fn)
 
     def register_fake(self, fn: Callable[..., Any], /) -> Any:
-        """What the operator does on Meta: see library.register_fake."""
+        """What the operator does on Meta: see library.register_fake.
+
+        Arguments:
+            op: the operator, or its name
+            func: the kernel
+            lib: a Library that the registration lives with; None keeps it
+
+        Example:
+            >>> @tp.library.custom_op("help_fake::triple", mutates_args=())
+            ... def triple(x: tp.Tensor) -> tp.Tensor:
+            ...     return x * 3
+            >>> @tp.library.register_fake("help_fake::triple")
+            ... def _(x):
+            ...     return tp.empty_like(x)
+            >>> triple(tp.ones(2, device="meta")).shape
+            tensorpy.Size([2])
+        """
         return register_fake(self, fn)
 
     def register_autograd(
         self, backward: Callable[..., Any], /, *, setup_context: Callable[..., Any] | None = None
     ) -> None:
-        """The operator's gradient: see library.register_autograd."""
+        """The operator's gradient: see library.register_autograd.
+
+        Arguments:
+            op: the operator, or its name
+            lib: a Library that the registration lives with; None keeps it
+
+        Example:
+            >>> @tp.library.custom_op("help_grad::triple", mutates_args=())
+            ... def triple(x: tp.Tensor) -> tp.Tensor:
+            ...     return x * 3
+            >>> tp.library.register_autograd("help_grad::triple", lambda ctx, grad: grad * 3)
+            >>> x = tp.ones(2, requires_grad=True)
+            >>> triple(x).sum().backward()
+            >>> x.grad
+            tensor([3., 3.])
+        """
         register_autograd(self, backward, setup_context=setup_context)
 
     def register_torch_dispatch(self, torch_dispatch_class: type, fn: Callable[..., Any] | None = None, /) -> Any:
-        """What the operator does for a class of tensors or a mode: see library.register_torch_dispatch."""
+        """What the operator does for a class of tensors or a mode: see library.register_torch_dispatch.
+
+        Arguments:
+            op: the operator, or its name
+            torch_dispatch_class: the class of tensors, or mode
+            func: the kernel
+            lib: a Library that the registration lives with; None keeps it
+
+        Example:
+            >>> callable(tp.library.register_torch_dispatch)
+            True
+        """
         return register_torch_dispatch(self, torch_dispatch_class, fn)
 
     def register_vmap(self, func: Callable[..., Any] | None = None, /) -> Any:
-        """How the operator is computed for a batch: see library.register_vmap."""
+        """How the operator is computed for a batch: see library.register_vmap.
+
+        Arguments:
+            op: the operator, or its name
+            func: the kernel
+            lib: a Library that the registration lives with; None keeps it
+
+        Example:
+            >>> @tp.library.custom_op("help_vmap::triple", mutates_args=())
+            ... def triple(x: tp.Tensor) -> tp.Tensor:
+            ...     return x * 3
+            >>> @tp.library.register_vmap("help_vmap::triple")
+            ... def _(info, in_dims, x):
+            ...     return triple(x), in_dims[0]
+            >>> tp.vmap(triple)(tp.ones(2))
+            tensor([3., 3.])
+        """
         return register_vmap(self, func)
 
     def register_autocast(self, device_type: str, cast_inputs: Any) -> None:
-        """What autocast does to its arguments: see library.register_autocast."""
+        """What autocast does to its arguments: see library.register_autocast.
+
+        Arguments:
+            op: the operator, or its name
+            device_type: the type of device: 'cpu', 'opencl', ...
+            lib: a Library that the registration lives with; None keeps it
+
+        Example:
+            >>> @tp.library.custom_op("help_cast::triple", mutates_args=())
+            ... def triple(x: tp.Tensor) -> tp.Tensor:
+            ...     return x * 3
+            >>> tp.library.register_autocast("help_cast::triple", "cpu", tp.bfloat16)
+            >>> with tp.autocast("cpu"):
+            ...     print(triple(tp.ones(2)).dtype)
+            tensorpy.bfloat16
+        """
         register_autocast(self, device_type, cast_inputs)
 
 
@@ -545,6 +689,21 @@ def custom_op(
 
     `mutates_args` names the arguments that it writes; `device_types` what the function is for (None: all); `tags` are
     tensorpy.Tag's, or their names, beside pt2_compliant_tag, which such an operator has. Its results are new tensors.
+
+    Arguments:
+        name: the operator's name with its namespace: 'mine::op'
+        fn: the function
+        mutates_args: the arguments that are written: () for none
+        device_types: one or several types of device; None for all
+        schema: the schema; None makes one of the annotations
+        tags: tags of the operator
+
+    Example:
+        >>> @tp.library.custom_op("help_custom_op::triple", mutates_args=())
+        ... def triple(x: tp.Tensor) -> tp.Tensor:
+        ...     return x * 3
+        >>> triple(tp.ones(2))
+        tensor([3., 3.])
     """
     if "::" not in name:
         raise ValueError(f"custom_op: the name is 'namespace::name', not {name!r}")
@@ -567,6 +726,14 @@ class OpenCLKernel:
     A tensor is two parameters of the kernel: its buffer, and the offset of its first element, a long. An int is a long,
     a float a float, a bool an int. `items` is a number or up to three of them; `kernel[items, group]` gives the size of
     the work-groups too, as tuples. One dimension is rounded up to whole groups, so a kernel looks at its index.
+
+    Arguments:
+        name: the operator's name with its namespace: 'mine::op'
+        source: the OpenCL C
+
+    Example:
+        >>> callable(tp.library.OpenCLKernel)
+        True
     """
 
     def __init__(self, name: str, source: str) -> None:
@@ -583,7 +750,11 @@ class OpenCLKernel:
 
 
 def opencl_kernel(name: str, source: str) -> OpenCLKernel:
-    """The kernel `name` of a source in OpenCL C, built at its first run and kept, in memory and on disk."""
+    """The kernel `name` of a source in OpenCL C, built at its first run and kept, in memory and on disk.
+
+    Example:
+        >>> kernel = tp.library.opencl_kernel("f", "__kernel void f(__global float *x) { x[get_global_id(0)] *= 2; }")
+    """
     return OpenCLKernel(name, source)
 
 
@@ -593,5 +764,15 @@ def opencl_op(
     """Makes an operator for OpenCL of a function that runs OpenCLKernels: custom_op with device_types="opencl".
 
     Other devices get theirs by register_kernel.
+
+    Arguments:
+        name: the operator's name with its namespace: 'mine::op'
+        fn: the function
+        mutates_args: the arguments that are written: () for none
+        schema: the schema; None makes one of the annotations
+
+    Example:
+        >>> callable(tp.library.opencl_op)
+        True
     """
     return custom_op(name, fn, mutates_args=mutates_args, device_types="opencl", schema=schema)

@@ -20,17 +20,31 @@ _MODES = ("error", "warn", "allow")
 
 
 def device_count() -> int:
-    """How many devices there are, over all platforms; 0 where no driver is installed."""
+    """How many devices there are, over all platforms; 0 where no driver is installed.
+
+    Example:
+        >>> tp.opencl.device_count() >= 0
+        True
+    """
     return int(_cl.device_count())
 
 
 def is_available() -> bool:
-    """Whether there is a device to compute on."""
+    """Whether there is a device to compute on.
+
+    Example:
+        >>> isinstance(tp.opencl.is_available(), bool)
+        True
+    """
     return device_count() > 0
 
 
 def why_not_available() -> str | None:
-    """Why there is no device, and what to do about it; None where there is one."""
+    """Why there is no device, and what to do about it; None where there is one.
+
+    Example:
+        >>> text = tp.opencl.why_not_available()
+    """
     reason = _cl.why_not()
     return None if reason is None else str(reason)
 
@@ -49,7 +63,28 @@ def _index(device: Any) -> int:
 
 @dataclass(frozen=True)
 class DeviceProperties:
-    """What the driver says of a device; sizes in bytes."""
+    """What the driver says of a device; sizes in bytes.
+
+    Arguments:
+        name: the name
+        platform: the platform
+        vendor: the vendor
+        driver_version: the driver's version
+        version: the version of OpenCL
+        total_memory: bytes of memory
+        max_allocation: bytes of the largest buffer
+        local_memory: bytes of local memory
+        multi_processor_count: how many cores or compute units there are
+        max_work_group_size: how many work items a group has at most
+        is_cpu: whether it is a CPU
+        has_fp16: whether it computes in float16
+        has_fp64: whether it has float64
+        has_subgroups: whether it has subgroups
+
+    Example:
+        >>> if tp.opencl.is_available():
+        ...     memory = tp.opencl.get_device_properties().total_memory
+    """
 
     name: str
     platform: str
@@ -68,27 +103,53 @@ class DeviceProperties:
 
 
 def get_device_properties(device: Any = None) -> DeviceProperties:
-    """What the driver says of a device (the current one)."""
+    """What the driver says of a device (the current one).
+
+    Example:
+        >>> if tp.opencl.is_available():
+        ...     memory = tp.opencl.get_device_properties().total_memory
+    """
     return DeviceProperties(**_cl.properties(_index(device)))
 
 
 def get_device_name(device: Any = None) -> str:
-    """The device's name."""
+    """The device's name.
+
+    Example:
+        >>> if tp.opencl.is_available():
+        ...     name = tp.opencl.get_device_name()
+    """
     return get_device_properties(device).name
 
 
 def current_device() -> int:
-    """The index that `opencl` without one stands for in this thread."""
+    """The index that `opencl` without one stands for in this thread.
+
+    Example:
+        >>> if tp.opencl.is_available():
+        ...     index = tp.opencl.current_device()
+    """
     return int(_cl.current_device())
 
 
 def set_device(device: Any) -> None:
-    """Makes a device the current one of this thread."""
+    """Makes a device the current one of this thread.
+
+    Example:
+        >>> if tp.opencl.is_available():
+        ...     tp.opencl.set_device(tp.opencl.current_device())
+    """
     _cl.set_device(_index(device))
 
 
 class device:
-    """A context in which a device is the current one."""
+    """A context in which a device is the current one.
+
+    Example:
+        >>> if tp.opencl.is_available():
+        ...     with tp.opencl.device(0):
+        ...         x = tp.ones(2, device="opencl")
+    """
 
     def __init__(self, device: Any) -> None:
         self.index = _index(device)
@@ -105,12 +166,29 @@ class device:
 
 
 def synchronize(device: Any = None) -> None:
-    """Waits until all that was enqueued is done."""
+    """Waits until all that was enqueued is done.
+
+    Arguments:
+        device: a device, its number or name; None takes the current one
+
+    Example:
+        >>> if tp.opencl.is_available():
+        ...     tp.opencl.synchronize()
+    """
     _cl.synchronize(_index(device))
 
 
 def manual_seed(seed: int, device: Any = None) -> None:
-    """Seeds the generator of one device; tensorpy.manual_seed seeds those of all."""
+    """Seeds the generator of one device; tensorpy.manual_seed seeds those of all.
+
+    Arguments:
+        seed: the seed
+        device: a device, its number or name; None takes the current one
+
+    Example:
+        >>> if tp.opencl.is_available():
+        ...     tp.opencl.manual_seed(5)
+    """
     _cl.manual_seed(_index(device), seed & (2**64 - 1))
 
 
@@ -118,42 +196,107 @@ def manual_seed(seed: int, device: Any = None) -> None:
 
 
 def memory_stats(device: Any = None) -> dict[str, int]:
-    """allocated, peak (bytes in tensors), reserved (bytes taken from the driver), limit, blocks, segments, ..."""
+    """allocated, peak (bytes in tensors), reserved (bytes taken from the driver), limit, blocks, segments, ...
+
+    Arguments:
+        device: a device, its number or name; None takes the current one
+
+    Example:
+        >>> if tp.opencl.is_available():
+        ...     stats = tp.opencl.memory_stats()
+    """
     return dict(_cl.memory_stats(_index(device)))
 
 
 def memory_allocated(device: Any = None) -> int:
-    """The bytes that tensors hold."""
+    """The bytes that tensors hold.
+
+    Arguments:
+        device: a device, its number or name; None takes the current one
+
+    Example:
+        >>> if tp.opencl.is_available():
+        ...     nbytes = tp.opencl.memory_allocated()
+    """
     return memory_stats(device)["allocated"]
 
 
 def max_memory_allocated(device: Any = None) -> int:
-    """The most that tensors held at once, since the start or the last reset_peak_memory_stats."""
+    """The most that tensors held at once, since the start or the last reset_peak_memory_stats.
+
+    Arguments:
+        device: a device, its number or name; None takes the current one
+
+    Example:
+        >>> if tp.opencl.is_available():
+        ...     nbytes = tp.opencl.max_memory_allocated()
+    """
     return memory_stats(device)["peak"]
 
 
 def memory_reserved(device: Any = None) -> int:
-    """The bytes taken from the driver, for tensors or for later."""
+    """The bytes taken from the driver, for tensors or for later.
+
+    Arguments:
+        device: a device, its number or name; None takes the current one
+
+    Example:
+        >>> if tp.opencl.is_available():
+        ...     nbytes = tp.opencl.memory_reserved()
+    """
     return memory_stats(device)["reserved"]
 
 
 def reset_peak_memory_stats(device: Any = None) -> None:
-    """Starts max_memory_allocated anew from what is held now."""
+    """Starts max_memory_allocated anew from what is held now.
+
+    Arguments:
+        device: a device, its number or name; None takes the current one
+
+    Example:
+        >>> if tp.opencl.is_available():
+        ...     tp.opencl.reset_peak_memory_stats()
+    """
     _cl.reset_peak(_index(device))
 
 
 def empty_cache(device: Any = None) -> None:
-    """Gives memory that no tensor uses back to the driver."""
+    """Gives memory that no tensor uses back to the driver.
+
+    Arguments:
+        device: a device, its number or name; None takes the current one
+
+    Example:
+        >>> if tp.opencl.is_available():
+        ...     tp.opencl.empty_cache()
+    """
     _cl.empty_cache(_index(device))
 
 
 def set_memory_limit(nbytes: int, device: Any = None) -> None:
-    """The most that is taken from the driver, in bytes; 0 for no limit of our own."""
+    """The most that is taken from the driver, in bytes; 0 for no limit of our own.
+
+    Arguments:
+        nbytes: the bytes; None for no limit
+        device: a device, its number or name; None takes the current one
+
+    Example:
+        >>> if tp.opencl.is_available():
+        ...     tp.opencl.set_memory_limit(0)
+    """
     _cl.set_limit(_index(device), nbytes)
 
 
 def memory_summary(device: Any = None) -> str:
-    """A table of what is held."""
+    """A table of what is held.
+
+    Arguments:
+        device: a device, its number or name; None takes the current one
+
+    Example:
+        >>> if tp.opencl.is_available():
+        ...     text = tp.opencl.memory_summary()
+    """
     stats, properties = memory_stats(device), get_device_properties(device)
     rows = [
         ("in tensors", stats["allocated"]),
@@ -172,7 +315,12 @@ def memory_summary(device: Any = None) -> str:
 
 
 def cache_info() -> dict[str, int]:
-    """Counters of the launch plans and of the kernels: hits, misses, what came from disk, what was built."""
+    """Counters of the launch plans and of the kernels: hits, misses, what came from disk, what was built.
+
+    Example:
+        >>> callable(tp.opencl.cache_info)
+        True
+    """
     return dict(_cl.cache_stats())
 
 
@@ -180,7 +328,15 @@ def cache_info() -> dict[str, int]:
 
 
 class Event(streams.Event):
-    """A mark in a stream: `record()` sets it after all that is enqueued there."""
+    """A mark in a stream: `record()` sets it after all that is enqueued there.
+
+    Arguments:
+        enable_timing: whether the time is taken
+
+    Example:
+        >>> if tp.opencl.is_available():
+        ...     event = tp.opencl.Event(enable_timing=True)
+    """
 
     _type = "opencl"
 
@@ -191,6 +347,14 @@ class Event(streams.Event):
 class Stream(streams.Stream):
     """A queue of a device: tensorpy.Stream. A device has seven beside the default one; from the eighth on they are
     shared.
+
+    Arguments:
+        device: a device, its number or name; None takes the current one
+        priority: a lower number goes first
+
+    Example:
+        >>> if tp.opencl.is_available():
+        ...     stream = tp.opencl.Stream()
     """
 
     _type = "opencl"
@@ -200,17 +364,33 @@ class Stream(streams.Stream):
 
 
 def stream(stream: Stream | None) -> Any:
-    """A context in which a stream is this thread's current one; None changes nothing."""
+    """A context in which a stream is this thread's current one; None changes nothing.
+
+    Example:
+        >>> if tp.opencl.is_available():
+        ...     with tp.opencl.stream(tp.opencl.Stream()):
+        ...         x = tp.ones(2, device="opencl")
+    """
     return contextlib.nullcontext() if stream is None else stream
 
 
 def current_stream(device: Any = None) -> streams.Stream:
-    """This thread's current stream of a device."""
+    """This thread's current stream of a device.
+
+    Example:
+        >>> if tp.opencl.is_available():
+        ...     stream = tp.opencl.current_stream()
+    """
     return streams.current_stream(device, "opencl", Stream)
 
 
 def default_stream(device: Any = None) -> streams.Stream:
-    """The stream of a device that is current until another is chosen."""
+    """The stream of a device that is current until another is chosen.
+
+    Example:
+        >>> if tp.opencl.is_available():
+        ...     stream = tp.opencl.default_stream()
+    """
     return streams.default_stream(device, "opencl", Stream)
 
 
@@ -221,13 +401,23 @@ set_stream = streams.set_stream
 
 
 def fallback_counts() -> dict[str, int]:
-    """How often each operator was computed on the CPU for want of an OpenCL kernel."""
+    """How often each operator was computed on the CPU for want of an OpenCL kernel.
+
+    Example:
+        >>> if tp.opencl.is_available():
+        ...     counts = tp.opencl.fallback_counts()
+    """
     return dict(_C._host_calls("opencl"))
 
 
 @contextlib.contextmanager
 def on_host(*operators: str) -> Iterator[None]:
-    """Has the fallback compute operators in spite of their kernels ("sort.stable"): to see whether one is at fault."""
+    """Has the fallback compute operators in spite of their kernels ("sort.stable"): to see whether one is at fault.
+
+    Example:
+        >>> if tp.opencl.is_available():
+        ...     names = tp.opencl.on_host()
+    """
     handles: list[int] = []
     try:
         for name in operators:

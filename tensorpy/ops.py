@@ -14,7 +14,12 @@ from tensorpy import _C
 
 
 class OpOverloadPacket(_C._OpPacket):  # type: ignore[misc]
-    """All overloads of one operator name."""
+    """All overloads of one operator name.
+
+    Example:
+        >>> tp.ops.aten.add.Tensor(tp.ones(2), tp.ones(2))
+        tensor([2., 2.])
+    """
 
     def __init__(self, name: str, overloads: list[str]) -> None:
         self.__name__ = name
@@ -66,7 +71,15 @@ class OpOverloadPacket(_C._OpPacket):  # type: ignore[misc]
 
 
 class OpNamespace:
-    """The operators of one library."""
+    """The operators of one library.
+
+    Arguments:
+        name: the name
+
+    Example:
+        >>> tp.ops.aten.add.Tensor(tp.ones(2), tp.ones(2))
+        tensor([2., 2.])
+    """
 
     def __init__(self, name: str) -> None:
         self.__name__ = name
@@ -152,6 +165,13 @@ def load_library(path: str | os.PathLike[str]) -> None:
     """Loads a shared object of operators, kernels or devices (docs/extending); all of it is there then, or nothing.
 
     One that is loaded already is left as it is. OSError if it cannot be opened.
+
+    Arguments:
+        path: the library's path
+
+    Example:
+        >>> callable(tp.ops.load_library)
+        True
     """
     full = os.fspath(Path(path).resolve())
     try:
@@ -173,7 +193,15 @@ def load_library(path: str | os.PathLike[str]) -> None:
 
 
 def unload_library(path: str | os.PathLike[str]) -> None:
-    """Takes out what a library declared and registered: its operators end with an error then. Devices stay."""
+    """Takes out what a library declared and registered: its operators end with an error then. Devices stay.
+
+    Arguments:
+        path: the library's path
+
+    Example:
+        >>> callable(tp.ops.unload_library)
+        True
+    """
     full = os.fspath(Path(path).resolve())
     for name in _C._unload_library(full):
         _forget(name)

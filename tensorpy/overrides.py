@@ -65,6 +65,16 @@ class TorchFunctionMode:
 
     Modes nest: the innermost is asked first and is off while its own function runs, so what it calls goes to the next
     one. NotImplemented leaves the call to the classes of the arguments.
+
+    Example:
+        >>> class Names(tp.overrides.TorchFunctionMode):
+        ...     def __torch_function__(self, func, types, args=(), kwargs=None):
+        ...         print(func.__name__)
+        ...         return func(*args, **(kwargs or {}))
+        >>> with Names():
+        ...     y = tp.add(tp.ones(2), 1)
+        ones
+        add
     """
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
@@ -88,7 +98,18 @@ FunctionMode = TorchFunctionMode
 
 
 class BaseTorchFunctionMode(TorchFunctionMode):
-    """A mode that changes nothing."""
+    """A mode that changes nothing.
+
+    Example:
+        >>> class Names(tp.overrides.TorchFunctionMode):
+        ...     def __torch_function__(self, func, types, args=(), kwargs=None):
+        ...         print(func.__name__)
+        ...         return func(*args, **(kwargs or {}))
+        >>> with Names():
+        ...     y = tp.add(tp.ones(2), 1)
+        ones
+        add
+    """
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         return func(*args, **(kwargs or {}))
@@ -109,7 +130,15 @@ def _get_current_function_mode_stack() -> list[TorchFunctionMode]:
 
 
 def wrap_torch_function(dispatcher: Callable[..., Iterable[Any]]) -> Callable[..., Any]:
-    """Makes a function one that asks; `dispatcher`, called with its arguments, gives those that may answer."""
+    """Makes a function one that asks; `dispatcher`, called with its arguments, gives those that may answer.
+
+    Example:
+        >>> @tp.overrides.wrap_torch_function(lambda x: (x,))
+        ... def double(x):
+        ...     return x * 2
+        >>> double(tp.ones(2))
+        tensor([2., 2.])
+    """
 
     def inner(function: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(function)
@@ -125,7 +154,18 @@ def wrap_torch_function(dispatcher: Callable[..., Iterable[Any]]) -> Callable[..
 
 
 def redispatch_function(func: Callable[..., Any], types: Any, args: Any, kwargs: Any) -> Any:
-    """Calls `func` itself, without asking; functions that it calls ask again."""
+    """Calls `func` itself, without asking; functions that it calls ask again.
+
+    Arguments:
+        func: the function
+        types: the types that have __torch_function__
+        args: the arguments by position
+        kwargs: the keyword arguments
+
+    Example:
+        >>> callable(tp.overrides.redispatch_function)
+        True
+    """
     if isinstance(func, _C._overridable):
         return inspect.unwrap(func)(*args, **(kwargs or {}))
     with DisableTorchFunction():
@@ -133,13 +173,26 @@ def redispatch_function(func: Callable[..., Any], types: Any, args: Any, kwargs:
 
 
 def is_tensor_like(inp: object) -> bool:
-    """Whether it is a Tensor, or of a class with `__torch_function__`."""
+    """Whether it is a Tensor, or of a class with `__torch_function__`.
+
+    Arguments:
+        inp: the object
+
+    Example:
+        >>> tp.overrides.is_tensor_like(tp.ones(2)), tp.overrides.is_tensor_like(1)
+        (True, False)
+    """
     return type(inp) is Tensor or hasattr(inp, "__torch_function__")
 
 
 @contextlib.contextmanager
 def enable_reentrant_dispatch() -> Iterator[None]:
-    """Inside a `__torch_dispatch__`: the layers above it, autograd among them, work again."""
+    """Inside a `__torch_dispatch__`: the layers above it, autograd among them, work again.
+
+    Example:
+        >>> with tp.overrides.enable_reentrant_dispatch():
+        ...     pass
+    """
     include, exclude = _C._get_dispatch_sets()
     above = sum(bit for name, bit in _C._KEYS.items() if name.startswith("Autograd")) | _C._KEYS["ADInplaceOrView"]
     _C._set_dispatch_sets(include, exclude & ~above)
@@ -219,12 +272,22 @@ def _tables() -> tuple[dict[Any, list[Any]], dict[Any, str], set[Any]]:
 
 
 def get_overridable_functions() -> dict[Any, list[Callable[..., Any]]]:
-    """What asks `__torch_function__`, by the module (or Tensor) that it is found in; attributes as their getters."""
+    """What asks `__torch_function__`, by the module (or Tensor) that it is found in; attributes as their getters.
+
+    Example:
+        >>> len(tp.overrides.get_overridable_functions()) > 0
+        True
+    """
     return {where: list(functions) for where, functions in _tables()[0].items()}
 
 
 def get_ignored_functions() -> set[Callable[..., Any]]:
-    """Public functions that ask nobody: they take no tensors, or say what the object is."""
+    """Public functions that ask nobody: they take no tensors, or say what the object is.
+
+    Example:
+        >>> len(tp.overrides.get_ignored_functions()) > 0
+        True
+    """
     return set(_tables()[2])
 
 
@@ -239,12 +302,25 @@ def _stand_in(function: Any) -> Callable[..., int]:
 
 @functools.cache
 def get_testing_overrides() -> dict[Callable[..., Any], Callable[..., Any]]:
-    """For each function that asks, one with its signature that gives -1."""
+    """For each function that asks, one with its signature that gives -1.
+
+    Example:
+        >>> len(tp.overrides.get_testing_overrides()) > 100
+        True
+    """
     return {function: _stand_in(function) for functions in _tables()[0].values() for function in functions}
 
 
 def resolve_name(f: Any) -> str | None:
-    """What users call a function: "tensorpy.Tensor.add"; None for one that is not tensorpy's."""
+    """What users call a function: "tensorpy.Tensor.add"; None for one that is not tensorpy's.
+
+    Arguments:
+        f: a path or a file object
+
+    Example:
+        >>> tp.overrides.resolve_name(tp.Tensor.add)
+        'tensorpy.Tensor.add'
+    """
     if isinstance(f, type(_C._op_overload("add.Tensor"))):
         return str(f)
     try:
@@ -260,5 +336,13 @@ def _name_of(f: Any) -> str:
 
 
 def is_tensor_method_or_property(func: Callable[..., Any]) -> bool:
-    """Whether it is a method of Tensor, or what reads an attribute."""
+    """Whether it is a method of Tensor, or what reads an attribute.
+
+    Arguments:
+        func: the function
+
+    Example:
+        >>> tp.overrides.is_tensor_method_or_property(tp.Tensor.add)
+        True
+    """
     return func in _tables()[0][Tensor] or getattr(func, "__name__", None) == "__get__"

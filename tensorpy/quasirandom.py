@@ -18,7 +18,17 @@ _ops: Any = _C
 
 class SobolEngine:
     """Draws points of the sequence, in order. `scramble` shifts and mixes their digits at random: with a `seed`, alike
-    each time."""
+    each time.
+
+    Arguments:
+        dimension: how many dimensions points have
+        seed: the seed
+
+    Example:
+        >>> tp.quasirandom.SobolEngine(2).draw(2)
+        tensor([[0.0000, 0.0000],
+                [0.5000, 0.5000]])
+    """
 
     MAXBIT = 30
     MAXDIM = 21201

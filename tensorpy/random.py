@@ -12,34 +12,85 @@ if TYPE_CHECKING:
 
 
 def manual_seed(seed: int) -> Generator:
-    """Starts the default generators' sequence that belongs to `seed`, on every device; returns the CPU's generator."""
+    """Starts the default generators' sequence that belongs to `seed`, on every device; returns the CPU's generator.
+
+    Example:
+        >>> generator = tp.manual_seed(5)
+        >>> x = tp.rand(2)
+        >>> generator = tp.manual_seed(5)
+        >>> tp.equal(x, tp.rand(2))
+        True
+    """
     generator = default_generator.manual_seed(int(seed))
     _C._seed_all(generator.initial_seed())
     return generator
 
 
 def seed() -> int:
-    """Starts the default generator from a seed that the system gives, and returns that seed."""
+    """Starts the default generator from a seed that the system gives, and returns that seed.
+
+    Example:
+        >>> isinstance(tp.seed(), int)
+        True
+    """
     return default_generator.seed()
 
 
 def initial_seed() -> int:
-    """The default generator's seed."""
+    """The default generator's seed.
+
+    Example:
+        >>> _ = tp.manual_seed(5)
+        >>> tp.initial_seed()
+        5
+    """
     return default_generator.initial_seed()
 
 
 def get_rng_state() -> Tensor:
-    """The default generator's seed and position, 16 bytes."""
+    """The default generator's seed and position, 16 bytes.
+
+    Example:
+        >>> state = tp.get_rng_state()
+        >>> x = tp.rand(2)
+        >>> tp.set_rng_state(state)
+        >>> tp.equal(x, tp.rand(2))
+        True
+    """
     return default_generator.get_state()
 
 
 def set_rng_state(new_state: Tensor) -> None:
-    """Takes the default generator back to a state."""
+    """Takes the default generator back to a state.
+
+    Arguments:
+        new_state: a state, as get_rng_state gives it
+
+    Example:
+        >>> state = tp.get_rng_state()
+        >>> x = tp.rand(2)
+        >>> tp.set_rng_state(state)
+        >>> tp.equal(x, tp.rand(2))
+        True
+    """
     default_generator.set_state(new_state)
 
 
 class fork_rng:
-    """Inside, random numbers are drawn as usual; afterwards the default generator is where it was before."""
+    """Inside, random numbers are drawn as usual; afterwards the default generator is where it was before.
+
+    Arguments:
+        devices: the devices
+        enabled: whether it is on
+        device_type: the type of device: 'cpu', 'opencl', ...
+
+    Example:
+        >>> _ = tp.manual_seed(5)
+        >>> with tp.random.fork_rng():
+        ...     x = tp.rand(2)
+        >>> tp.equal(x, tp.rand(2))
+        True
+    """
 
     def __init__(self, devices: object = None, enabled: bool = True, *, device_type: str | None = None) -> None:
         self.enabled = enabled

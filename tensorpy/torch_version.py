@@ -17,7 +17,12 @@ def _key(version: Any) -> tuple[int, ...]:
 
 
 class TorchVersion(str):
-    """A version as a str, whose order is that of its numbers: `TorchVersion("2.13.0") >= (2, 2)`."""
+    """A version as a str, whose order is that of its numbers: `TorchVersion("2.13.0") >= (2, 2)`.
+
+    Example:
+        >>> tp.torch_version.TorchVersion("2.13.0") > "2.9"
+        True
+    """
 
     __slots__ = ()
 

@@ -47,13 +47,26 @@ Event = absent(__name__, "Event")
 
 
 class device(AbsentContext):
-    """A context in which a device is the current one; `device(-1)` changes nothing."""
+    """A context in which a device is the current one; `device(-1)` changes nothing.
+
+    Example:
+        >>> tp.xpu.device(0).__class__.__name__
+        'device'
+    """
 
     kind = _none
 
 
 class device_of(device):
-    """A context in which a tensor's device is the current one; a tensor elsewhere changes nothing."""
+    """A context in which a tensor's device is the current one; a tensor elsewhere changes nothing.
+
+    Arguments:
+        obj: the object
+
+    Example:
+        >>> tp.xpu.device_of(tp.ones(2)).__class__.__name__
+        'device_of'
+    """
 
     def __init__(self, obj: Any) -> None:
         super().__init__(-1)

@@ -22,6 +22,9 @@ def as_torch(device: str | None = None) -> None:
     device: None, or "opencl": what the program calls "cuda" is the OpenCL device then. Processes that this one starts
     through multiprocessing do the same. When the process ends, names of torch that were asked for and are not there are
     listed once on stderr. RuntimeError if the real torch is imported already, or there is no such device.
+
+    Example:
+        >>> tp.as_torch()  # doctest: +SKIP
     """
     there = sys.modules.get("torch")
     if there is not None and there is not tensorpy and not str(getattr(there, "__file__", "")).startswith(PATH):

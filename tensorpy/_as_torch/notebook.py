@@ -19,5 +19,13 @@ def _magic(line: str) -> None:
 
 
 def load_ipython_extension(shell: Any) -> None:
-    """Called by `%load_ext tensorpy`."""
+    """Called by `%load_ext tensorpy`.
+
+    Arguments:
+        shell: IPython's shell
+
+    Example:
+        >>> callable(tp.load_ipython_extension)
+        True
+    """
     shell.register_magic_function(_magic, "line", "tensorpy")

@@ -70,6 +70,17 @@ def infer_schema(
 
     `mutates_args` names the arguments that the function writes, or is "unknown": all tensors. ValueError names the
     parameter that has no annotation, or one that no schema has.
+
+    Arguments:
+        prototype_function: the function whose annotations are read
+        mutates_args: the arguments that are written: () for none
+        op_name: the name in the schema
+
+    Example:
+        >>> def f(x: tp.Tensor, n: int = 2) -> tp.Tensor:
+        ...     return x * n
+        >>> tp.library.infer_schema(f, mutates_args=())
+        '(Tensor x, SymInt n=2) -> Tensor'
     """
     name = prototype_function.__name__
     try:

@@ -6,7 +6,12 @@ from enum import Enum
 
 
 class Tag(str, Enum):
-    """A tag of an operator: `Tag.core in ops.aten.add.Tensor.tags`."""
+    """A tag of an operator: `Tag.core in ops.aten.add.Tensor.tags`.
+
+    Example:
+        >>> tp.Tag.pointwise in tp.ops.aten.add.Tensor.tags
+        True
+    """
 
     __str__ = Enum.__str__
     __hash__ = str.__hash__

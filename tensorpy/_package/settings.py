@@ -24,12 +24,24 @@ _warn_always = False
 
 
 def get_float32_matmul_precision() -> str:
-    """What set_float32_matmul_precision was told: "highest" at first."""
+    """What set_float32_matmul_precision was told: "highest" at first.
+
+    Example:
+        >>> tp.get_float32_matmul_precision()
+        'highest'
+    """
     return _precision
 
 
 def set_float32_matmul_precision(precision: str) -> None:
-    """Says how exact products of float32 must be: kept, and without effect, as they are always exact to float32."""
+    """Says how exact products of float32 must be: kept, and without effect, as they are always exact to float32.
+
+    Arguments:
+        precision: 'highest', 'high' or 'medium'; products are float32's here in each
+
+    Example:
+        >>> tp.set_float32_matmul_precision("highest")
+    """
     global _precision
     if precision not in _PRECISIONS:
         warnings.warn(f"{precision} is not one of 'highest', 'high', or 'medium': nothing is changed", stacklevel=2)
@@ -39,7 +51,14 @@ def set_float32_matmul_precision(precision: str) -> None:
 
 def use_deterministic_algorithms(mode: bool, *, warn_only: bool = False) -> None:
     """Whether operators must give the same bits from run to run: one that cannot (tagged `nondeterministic_bitwise`)
-    raises RuntimeError, or warns under `warn_only`. The CPU's kernels always do."""
+    raises RuntimeError, or warns under `warn_only`. The CPU's kernels always do.
+
+    Arguments:
+        mode: whether they are
+
+    Example:
+        >>> tp.use_deterministic_algorithms(False)
+    """
     if not isinstance(mode, bool):
         raise TypeError(
             f"_set_deterministic_algorithms(): argument 'mode' (position 1) must be bool, not {type(mode).__name__}"
@@ -48,24 +67,46 @@ def use_deterministic_algorithms(mode: bool, *, warn_only: bool = False) -> None
 
 
 def are_deterministic_algorithms_enabled() -> bool:
-    """Whether use_deterministic_algorithms is on, as an error or as a warning."""
+    """Whether use_deterministic_algorithms is on, as an error or as a warning.
+
+    Example:
+        >>> tp.are_deterministic_algorithms_enabled()
+        False
+    """
     return _C._determinism() != 0
 
 
 def is_deterministic_algorithms_warn_only_enabled() -> bool:
-    """Whether use_deterministic_algorithms is on with warn_only."""
+    """Whether use_deterministic_algorithms is on with warn_only.
+
+    Example:
+        >>> tp.is_deterministic_algorithms_warn_only_enabled()
+        False
+    """
     return _C._determinism() == 1
 
 
 def get_deterministic_debug_mode() -> int:
-    """What use_deterministic_algorithms is set to: 0 for off, 1 for a warning, 2 for an error."""
+    """What use_deterministic_algorithms is set to: 0 for off, 1 for a warning, 2 for an error.
+
+    Example:
+        >>> tp.get_deterministic_debug_mode()
+        0
+    """
     if not are_deterministic_algorithms_enabled():
         return 0
     return 1 if is_deterministic_algorithms_warn_only_enabled() else 2
 
 
 def set_deterministic_debug_mode(debug_mode: int | str) -> None:
-    """use_deterministic_algorithms by a number, or "default", "warn" or "error"."""
+    """use_deterministic_algorithms by a number, or "default", "warn" or "error".
+
+    Arguments:
+        debug_mode: 0 or 'default', 1 or 'warn', 2 or 'error'
+
+    Example:
+        >>> tp.set_deterministic_debug_mode("default")
+    """
     modes = {"default": 0, "warn": 1, "error": 2}
     if not isinstance(debug_mode, (int, str)):
         raise TypeError(f"debug_mode must be a str or an int, but got {type(debug_mode)}")
@@ -77,7 +118,14 @@ def set_deterministic_debug_mode(debug_mode: int | str) -> None:
 
 
 def set_default_tensor_type(t: Any, /) -> None:
-    """set_default_dtype by a type of tensors, FloatTensor or another of floating point, or by its name."""
+    """set_default_dtype by a type of tensors, FloatTensor or another of floating point, or by its name.
+
+    Arguments:
+        t: a type of tensors, or its name
+
+    Example:
+        >>> tp.set_default_tensor_type(tp.FloatTensor)
+    """
     chosen = typed.named(t) if isinstance(t, str) else t
     if not isinstance(chosen, typed.TensorType):
         raise TypeError(f"set_default_tensor_type: expected a type of tensors or its name, not {t!r}")
@@ -89,28 +137,61 @@ def set_default_tensor_type(t: Any, /) -> None:
 
 
 def get_num_interop_threads() -> int:
-    """How many calls run beside each other of themselves: one."""
+    """How many calls run beside each other of themselves: one.
+
+    Example:
+        >>> tp.get_num_interop_threads() >= 1
+        True
+    """
     return 1
 
 
 def set_num_interop_threads(num: int, /) -> None:
-    """Nothing but a check: calls run where they are made."""
+    """Nothing but a check: calls run where they are made.
+
+    Arguments:
+        num: the number
+
+    Example:
+        >>> callable(tp.set_num_interop_threads)
+        True
+    """
     if num <= 0:
         raise RuntimeError("set_num_interop_threads expects a positive integer")
 
 
 def set_flush_denormal(mode: bool, /) -> bool:
-    """Whether the treatment of denormal numbers could be set: it cannot, they are kept."""
+    """Whether the treatment of denormal numbers could be set: it cannot, they are kept.
+
+    Arguments:
+        mode: whether they are
+
+    Example:
+        >>> tp.set_flush_denormal(False)
+        True
+    """
     return not mode
 
 
 def is_warn_always_enabled() -> bool:
-    """What set_warn_always was told."""
+    """What set_warn_always was told.
+
+    Example:
+        >>> tp.is_warn_always_enabled()
+        False
+    """
     return _warn_always
 
 
 def set_warn_always(b: bool, /) -> None:
-    """Whether warnings that come once in a process come at each call; Python's filters say which are shown."""
+    """Whether warnings that come once in a process come at each call; Python's filters say which are shown.
+
+    Arguments:
+        b: whether it is on
+
+    Example:
+        >>> tp.set_warn_always(False)
+    """
     global _warn_always
     if not isinstance(b, bool):
         raise RuntimeError(f"setWarnOnlyOnce expects a bool, but got {type(b).__name__}")
@@ -119,14 +200,27 @@ def set_warn_always(b: bool, /) -> None:
 
 
 def is_storage(obj: object, /) -> bool:
-    """Whether obj is a storage."""
+    """Whether obj is a storage.
+
+    Example:
+        >>> tp.is_storage(tp.ones(2).untyped_storage())
+        True
+    """
     from tensorpy.storage import TypedStorage
 
     return isinstance(obj, (_C.UntypedStorage, TypedStorage))
 
 
 def typename(obj: Any, /) -> str:
-    """The name of a tensor's type, of a class or function, or of the class of another object, with its module."""
+    """The name of a tensor's type, of a class or function, or of the class of another object, with its module.
+
+    Arguments:
+        obj: the object
+
+    Example:
+        >>> tp.typename(tp.ones(2))
+        'tensorpy.FloatTensor'
+    """
     if isinstance(obj, Tensor):
         return str(obj.type())
     named = obj if hasattr(obj, "__qualname__") else type(obj)
@@ -135,12 +229,22 @@ def typename(obj: Any, /) -> str:
 
 
 def compiled_with_cxx11_abi() -> bool:
-    """Whether C++ libraries of today's ABI can be used beside it: there is no C++ in it, so they can."""
+    """Whether C++ libraries of today's ABI can be used beside it: there is no C++ in it, so they can.
+
+    Example:
+        >>> tp.compiled_with_cxx11_abi()
+        True
+    """
     return True
 
 
 def get_device_module(device: Any = None) -> Any:
-    """The module of a device type: tensorpy.cpu, tensorpy.opencl."""
+    """The module of a device type: tensorpy.cpu, tensorpy.opencl.
+
+    Example:
+        >>> tp.get_device_module("cpu").__name__
+        'tensorpy.cpu'
+    """
     import importlib
 
     kind = _C.device("cpu" if device is None else device).type
@@ -151,33 +255,61 @@ def get_device_module(device: Any = None) -> Any:
 
 
 def is_vulkan_available() -> bool:
-    """Whether there is a Vulkan device: tensorpy drives none."""
+    """Whether there is a Vulkan device: tensorpy drives none.
+
+    Example:
+        >>> tp.is_vulkan_available()
+        False
+    """
     return False
 
 
 def is_autocast_cpu_enabled() -> bool:
-    """is_autocast_enabled("cpu") by its older name."""
+    """is_autocast_enabled("cpu") by its older name.
+
+    Example:
+        >>> tp.is_autocast_cpu_enabled()
+        False
+    """
     return _C._autocast_get("cpu")[0]
 
 
 def get_autocast_cpu_dtype() -> _dtype:
-    """get_autocast_dtype("cpu") by its older name."""
+    """get_autocast_dtype("cpu") by its older name.
+
+    Example:
+        >>> tp.get_autocast_cpu_dtype()
+        tensorpy.bfloat16
+    """
     return _C._autocast_get("cpu")[1]
 
 
 def set_autocast_cpu_enabled(enabled: bool) -> None:
-    """set_autocast_enabled("cpu", enabled) by its older name."""
+    """set_autocast_enabled("cpu", enabled) by its older name.
+
+    Example:
+        >>> tp.set_autocast_cpu_enabled(False)
+    """
     _C._autocast_set("cpu", enabled, *_C._autocast_get("cpu")[1:])
 
 
 def set_autocast_cpu_dtype(dtype: _dtype) -> None:
-    """set_autocast_dtype("cpu", dtype) by its older name."""
+    """set_autocast_dtype("cpu", dtype) by its older name.
+
+    Example:
+        >>> tp.set_autocast_cpu_dtype(tp.bfloat16)
+    """
     enabled, _, cache = _C._autocast_get("cpu")
     _C._autocast_set("cpu", enabled, dtype, cache)
 
 
 def get_autocast_gpu_dtype() -> _dtype:
-    """What autocast casts to on an NVIDIA device, if there were one."""
+    """What autocast casts to on an NVIDIA device, if there were one.
+
+    Example:
+        >>> tp.get_autocast_gpu_dtype()
+        tensorpy.float16
+    """
     return _C.float16
 
 

@@ -47,6 +47,13 @@ class finfo:
 
     Attributes: bits, eps (distance from 1 to the next number), max, min, tiny and smallest_normal, resolution
     (10 ** -digits), dtype (its name).
+
+    Arguments:
+        type: a dtype of floats or complex numbers; None takes the default dtype
+
+    Example:
+        >>> tp.finfo(tp.float32).max
+        3.4028234663852886e+38
     """
 
     def __init__(self, type: dtype | None = None) -> None:
@@ -84,7 +91,15 @@ class finfo:
 
 
 class iinfo:
-    """Limits of an integer dtype: bits, min, max, dtype (its name)."""
+    """Limits of an integer dtype: bits, min, max, dtype (its name).
+
+    Arguments:
+        type: a dtype of integers
+
+    Example:
+        >>> tp.iinfo(tp.int8).max
+        127
+    """
 
     def __init__(self, type: dtype) -> None:
         if not isinstance(type, dtype) or type.is_floating_point or type.is_complex or type is _C.bool:

@@ -17,7 +17,12 @@ if TYPE_CHECKING:
 
 
 def is_tensor(obj: object) -> bool:
-    """Whether obj is a Tensor."""
+    """Whether obj is a Tensor.
+
+    Example:
+        >>> tp.is_tensor(tp.ones(2)), tp.is_tensor([1, 2])
+        (True, False)
+    """
     return isinstance(obj, Tensor)
 
 
@@ -40,6 +45,17 @@ def backward(
     """Adds the gradient of this tensor with respect to the graph's leaves to their `.grad`.
 
     `gradient` is the gradient of this tensor itself; it may be left out for one element. `inputs` restricts the leaves.
+
+    Arguments:
+        retain_graph: whether the graph is kept for another call; None does so where create_graph is
+        create_graph: whether derivatives of the result can be taken
+        inputs: the inputs
+
+    Example:
+        >>> x = tp.tensor([2.0], requires_grad=True)
+        >>> (x * x).backward()
+        >>> x.grad
+        tensor([4.])
     """
     refuse_backward_in_transform()
     if inputs is not None:
@@ -58,7 +74,16 @@ def backward(
 
 class RemovableHandle:
     """A hook's key in a dictionary, and others that tell of the hook: takes it out again, with remove() or at the end
-    of a `with`."""
+    of a `with`.
+
+    Arguments:
+        hooks_dict: where the hook is kept
+        extra_dict: another dict that it is kept in
+
+    Example:
+        >>> handle = nn.ReLU().register_forward_hook(lambda module, args, output: None)
+        >>> handle.remove()
+    """
 
     next_id: int = 0
 
@@ -97,7 +122,15 @@ def _hooked(hooks: dict[int, Callable[..., Any]], hook: Callable[..., Any]) -> R
 
 
 def register_hook(self: Tensor, hook: Callable[[Tensor], Tensor | None]) -> RemovableHandle:
-    """Calls `hook(grad)` when this tensor's gradient has been computed; what it returns, if not None, replaces it."""
+    """Calls `hook(grad)` when this tensor's gradient has been computed; what it returns, if not None, replaces it.
+
+    Example:
+        >>> x = tp.ones(2, requires_grad=True)
+        >>> handle = x.register_hook(lambda grad: grad * 10)
+        >>> x.sum().backward()
+        >>> x.grad
+        tensor([10., 10.])
+    """
     if not self.requires_grad:
         raise RuntimeError("cannot register a hook on a tensor that doesn't require gradient")
     return _hooked(_C._tensor_hooks(self), hook)
@@ -113,7 +146,14 @@ def _keep_backward_hooks(self: Tensor) -> None:
 
 
 def register_post_accumulate_grad_hook(self: Tensor, hook: Callable[[Tensor], None]) -> RemovableHandle:
-    """Calls `hook(tensor)` each time backward has added to this leaf's `.grad`."""
+    """Calls `hook(tensor)` each time backward has added to this leaf's `.grad`.
+
+    Example:
+        >>> x = tp.ones(2, requires_grad=True)
+        >>> handle = x.register_post_accumulate_grad_hook(lambda t: print(t.grad))
+        >>> x.sum().backward()
+        tensor([1., 1.])
+    """
     if not self.requires_grad:
         raise RuntimeError("cannot register a hook on a tensor that doesn't require gradient")
     if self.grad_fn is not None:
@@ -132,7 +172,12 @@ def _node_register_prehook(self: Any, hook: Callable[..., Any]) -> RemovableHand
 
 
 def nonzero(self: Tensor, *, as_tuple: bool = False) -> Tensor | tuple[Tensor, ...]:
-    """The places of the elements that are not zero: one row each, or with as_tuple one tensor per dimension."""
+    """The places of the elements that are not zero: one row each, or with as_tuple one tensor per dimension.
+
+    Example:
+        >>> tp.tensor([0, 3]).nonzero()
+        tensor([[1]])
+    """
     return tensorpy.functional.nonzero(self, as_tuple=as_tuple)
 
 
@@ -143,14 +188,35 @@ def unique(
     return_counts: bool = False,
     dim: int | None = None,
 ) -> object:
-    """The distinct elements, or slices along dim, in order."""
+    """The distinct elements, or slices along dim, in order.
+
+    Arguments:
+        sorted: whether the result is in order
+        return_inverse: whether the places of the elements in the result are wanted
+        return_counts: whether the number of each is wanted
+        dim: the dimension; a negative one counts from the last
+
+    Example:
+        >>> tp.tensor([3, 1, 3]).unique()
+        tensor([1, 3])
+    """
     return tensorpy.functional.unique(self, sorted, return_inverse, return_counts, dim)
 
 
 def unique_consecutive(
     self: Tensor, return_inverse: bool = False, return_counts: bool = False, dim: int | None = None
 ) -> object:
-    """The elements, or slices along dim, without those that equal the one before."""
+    """The elements, or slices along dim, without those that equal the one before.
+
+    Arguments:
+        return_inverse: whether the places of the elements in the result are wanted
+        return_counts: whether the number of each is wanted
+        dim: the dimension; a negative one counts from the last
+
+    Example:
+        >>> tp.tensor([1, 1, 2, 1]).unique_consecutive()
+        tensor([1, 2, 1])
+    """
     return tensorpy.functional.unique_consecutive(self, return_inverse, return_counts, dim)
 
 
@@ -161,7 +227,18 @@ def norm(
     keepdim: bool = False,
     dtype: object = None,
 ) -> Tensor:
-    """The p-norm of all elements or along dimensions; "fro" is the 2-norm."""
+    """The p-norm of all elements or along dimensions; "fro" is the 2-norm.
+
+    Arguments:
+        p: the probability of a zero
+        dim: the dimension; a negative one counts from the last
+        keepdim: whether reduced dimensions stay, with size 1
+        dtype: the dtype; None takes the usual one
+
+    Example:
+        >>> tp.tensor([3.0, 4.0]).norm()
+        tensor(5.)
+    """
     return tensorpy.functional.norm(self, p, dim, keepdim, dtype=dtype)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
 
 
@@ -178,20 +255,58 @@ def stft(
     return_complex: bool | None = None,
     align_to_window: bool | None = None,
 ) -> Tensor:
-    """The short-time Fourier transform: of windows that overlap, centred on their samples or not."""
+    """The short-time Fourier transform: of windows that overlap, centred on their samples or not.
+
+    Arguments:
+        n_fft: how many elements each transform takes
+        hop_length: the distance between frames; None takes n_fft // 4
+        win_length: how long the window is; None takes n_fft
+        window: what each frame is multiplied by, (win_length,); None for ones
+        center: whether frames are centred, with padding at both ends
+        pad_mode: how the signal goes on at its ends
+        normalized: whether transforms are divided by the square root of n_fft
+        onesided: whether only the half of the frequencies is there that a real signal needs
+        return_complex: whether the result is complex
+        align_to_window: where the first frame begins, if frames are not centred
+
+    Example:
+        >>> tp.ones(64).stft(16, window=tp.hann_window(16), return_complex=True).shape
+        tensorpy.Size([9, 17])
+    """
     given = (normalized, onesided, return_complex, align_to_window)
     return tensorpy.functional.stft(self, n_fft, hop_length, win_length, window, center, pad_mode, *given)
 
 
 def lu(self: Tensor, pivot: bool = True, get_infos: bool = False) -> tuple[Tensor, ...]:
-    """Deprecated: linalg.lu_factor."""
+    """Deprecated: linalg.lu_factor.
+
+    Arguments:
+        pivot: whether rows are exchanged
+        get_infos: whether the errors come too, instead of being raised
+
+    Example:
+        >>> LU, pivots = tp.tensor([[1.0, 2.0], [4.0, 3.0]]).lu()
+        >>> pivots
+        tensor([2, 2], dtype=tensorpy.int32)
+    """
     return tensorpy.functional.lu(self, pivot, get_infos)
 
 
 def new_tensor(
     self: Tensor, data: object, *, dtype: Any = None, device: Any = None, requires_grad: bool = False
 ) -> Tensor:
-    """A tensor of the data, with this tensor's dtype and device unless others are given."""
+    """A tensor of the data, with this tensor's dtype and device unless others are given.
+
+    Arguments:
+        data: the data
+        dtype: the dtype; None takes the usual one
+        device: where the elements are: a device or its name; None takes the default
+        requires_grad: whether autograd records what is done with the tensor
+
+    Example:
+        >>> tp.ones(2).new_tensor([1, 2])
+        tensor([1., 2.])
+    """
     chosen, where = dtype or self.dtype, self.device if device is None else device
     return _C.tensor(data, dtype=chosen, device=where, requires_grad=requires_grad)
 
@@ -210,22 +325,58 @@ def _map_in_place(self: Tensor, others: Sequence[Tensor], function: Callable[...
 
 
 def apply_(self: Tensor, callable: Callable[[Any], Any]) -> Tensor:
-    """Replaces each element by what a Python function makes of it; slow, as Python is."""
+    """Replaces each element by what a Python function makes of it; slow, as Python is.
+
+    Arguments:
+        callable: the function of a Python number
+
+    Example:
+        >>> tp.tensor([1.0, 2.0]).apply_(lambda x: x * 10)
+        tensor([10., 20.])
+    """
     return _map_in_place(self, (), callable, "apply_")
 
 
 def map_(self: Tensor, tensor: Tensor, callable: Callable[[Any, Any], Any]) -> Tensor:
-    """Replaces each element by what a Python function makes of it and of the other tensor's."""
+    """Replaces each element by what a Python function makes of it and of the other tensor's.
+
+    Arguments:
+        tensor: the tensor
+        callable: the function of a Python number
+
+    Example:
+        >>> tp.tensor([1.0, 2.0]).map_(tp.tensor([3.0, 4.0]), lambda a, b: a + b)
+        tensor([4., 6.])
+    """
     return _map_in_place(self, (tensor,), callable, "map_")
 
 
 def map2_(self: Tensor, x: Tensor, y: Tensor, callable: Callable[[Any, Any, Any], Any]) -> Tensor:
-    """Replaces each element by what a Python function makes of it and of two other tensors'."""
+    """Replaces each element by what a Python function makes of it and of two other tensors'.
+
+    Arguments:
+        x: the values
+        y: the second tensor
+        callable: the function of a Python number
+
+    Example:
+        >>> tp.tensor([1.0, 2.0]).map2_(tp.tensor([3.0, 4.0]), tp.tensor([5.0, 6.0]), lambda a, b, c: a + b + c)
+        tensor([ 9., 12.])
+    """
     return _map_in_place(self, (x, y), callable, "map2_")
 
 
 def new(self: Tensor, *args: Any, size: Any = None, device: Any = None) -> Tensor:
-    """A tensor of this one's dtype and device, of sizes without values, of data, or of another's elements."""
+    """A tensor of this one's dtype and device, of sizes without values, of data, or of another's elements.
+
+    Arguments:
+        size: the sizes
+        device: where the elements are: a device or its name; None takes the default
+
+    Example:
+        >>> tp.ones(2).new(3).shape
+        tensorpy.Size([3])
+    """
     from tensorpy._tensor.typed import build
 
     return build("new", self.dtype, self.device, args, size, device)
@@ -235,36 +386,86 @@ _type = Tensor.__dict__["type"]
 
 
 def type(self: Tensor, dtype: Any = None, non_blocking: bool = False) -> Any:
-    """The name of the tensor's type, or the elements as a dtype, which a type of tensors or its name may stand for."""
+    """The name of the tensor's type, or the elements as a dtype, which a type of tensors or its name may stand for.
+
+    Arguments:
+        dtype: the dtype; None takes the usual one
+        non_blocking: whether the call may return before the copy has ended
+
+    Example:
+        >>> tp.ones(2).type()
+        'tensorpy.FloatTensor'
+        >>> tp.ones(2).type(tp.int64)
+        tensor([1, 1])
+    """
     if isinstance(dtype, builtins.type):
         dtype = _C.get_default_dtype() if dtype is Tensor else getattr(dtype, "dtype", dtype)
     return _type(self, dtype, non_blocking)
 
 
 def cuda(self: Tensor, device: Any = None, non_blocking: bool = False, memory_format: Any = None) -> Tensor:
-    """The elements on the device called "cuda" (tensorpy.run --device opencl); an error where none is."""
+    """The elements on the device called "cuda" (tensorpy.run --device opencl); an error where none is.
+
+    Arguments:
+        device: where the elements are: a device or its name; None takes the default
+        non_blocking: whether the call may return before the copy has ended
+        memory_format: how the result lies in memory
+
+    Example:
+        >>> callable(tp.ones(2).cuda)
+        True
+    """
     where = _C.device("cuda", device) if isinstance(device, int) else _C.device("cuda" if device is None else device)
     return self.to(where, non_blocking=non_blocking, memory_format=memory_format)
 
 
 def xpu(self: Tensor, device: Any = None, non_blocking: bool = False, memory_format: Any = None) -> Tensor:
-    """The elements on an Intel device under torch's name: an error, such a device is one of tensorpy.opencl's."""
+    """The elements on an Intel device under torch's name: an error, such a device is one of tensorpy.opencl's.
+
+    Arguments:
+        device: where the elements are: a device or its name; None takes the default
+        non_blocking: whether the call may return before the copy has ended
+        memory_format: how the result lies in memory
+
+    Example:
+        >>> callable(tp.ones(2).xpu)
+        True
+    """
     raise AssertionError("tensorpy is not built with XPU: there is no such device")
 
 
 def resize_as_(self: Tensor, other: Tensor, *, memory_format: Any = None) -> Tensor:
-    """Takes on another tensor's shape; elements that are new have no values."""
+    """Takes on another tensor's shape; elements that are new have no values.
+
+    Arguments:
+        other: the other tensor
+        memory_format: how the result lies in memory
+
+    Example:
+        >>> tp.ones(4).resize_as_(tp.ones(2, 2)).shape
+        tensorpy.Size([2, 2])
+    """
     return self.resize_(other.shape)
 
 
 def share_memory_(self: Tensor) -> Tensor:
-    """Moves the tensor's storage to memory that processes share: tensorpy/storage/shared.py."""
+    """Moves the tensor's storage to memory that processes share: tensorpy/storage/shared.py.
+
+    Example:
+        >>> tp.ones(2).share_memory_().is_shared()
+        True
+    """
     self.untyped_storage().share_memory_()
     return self
 
 
 def is_shared(self: Tensor) -> bool:
-    """Whether other processes can see the tensor's memory."""
+    """Whether other processes can see the tensor's memory.
+
+    Example:
+        >>> tp.ones(2).is_shared()
+        False
+    """
     return bool(self.untyped_storage().is_shared())
 
 
@@ -272,7 +473,15 @@ _set = Tensor.set_
 
 
 def set_(self: Tensor, source: Any = None, *args: Any, **kwargs: Any) -> Tensor:
-    """Lets the tensor have the memory of another tensor or of a storage, and a geometry in it; or none."""
+    """Lets the tensor have the memory of another tensor or of a storage, and a geometry in it; or none.
+
+    Arguments:
+        source: the source
+
+    Example:
+        >>> tp.empty(0).set_(tp.tensor([1.0, 2.0]))
+        tensor([1., 2.])
+    """
     if source is not None and not isinstance(source, Tensor):
         dtype = getattr(source, "dtype", self.dtype)
         if dtype != self.dtype:
@@ -285,7 +494,12 @@ def set_(self: Tensor, source: Any = None, *args: Any, **kwargs: Any) -> Tensor:
 
 
 def storage(self: Tensor) -> Any:
-    """The tensor's memory as elements of its dtype."""
+    """The tensor's memory as elements of its dtype.
+
+    Example:
+        >>> tp.ones(2).storage().size()
+        2
+    """
     from tensorpy.storage import TypedStorage
 
     return TypedStorage(wrap_storage=self.untyped_storage(), dtype=self.dtype)
@@ -349,6 +563,10 @@ def dim_order(self: Tensor, *, ambiguity_check: bool | Sequence[Any] = False) ->
 
     ambiguity_check: RuntimeError where the order is not the only one; with a list of memory formats, where exactly one
     of those does not tell it.
+
+    Example:
+        >>> tp.ones(2, 3).t().dim_order()
+        (1, 0)
     """
     if not isinstance(ambiguity_check, (bool, list)) or (
         isinstance(ambiguity_check, list) and not all(isinstance(f, _C.memory_format) for f in ambiguity_check)
@@ -365,19 +583,37 @@ def dim_order(self: Tensor, *, ambiguity_check: bool | Sequence[Any] = False) ->
 
 
 def resize(self: Tensor, *sizes: Any) -> Tensor:
-    """The elements in another shape, of as many: view."""
+    """The elements in another shape, of as many: view.
+
+    Example:
+        >>> tp.ones(4).resize(2, 2).shape
+        tensorpy.Size([2, 2])
+    """
     warnings.warn("non-inplace resize is deprecated: use view, reshape or resize_", stacklevel=2)
     return self.reshape(*sizes).clone()
 
 
 def resize_as(self: Tensor, tensor: Tensor) -> Tensor:
-    """The elements in another tensor's shape."""
+    """The elements in another tensor's shape.
+
+    Example:
+        >>> tp.ones(4).resize_as(tp.ones(2, 2)).shape
+        tensorpy.Size([2, 2])
+    """
     warnings.warn("non-inplace resize_as is deprecated: use view_as, reshape_as or resize_as_", stacklevel=2)
     return self.reshape(tensor.shape).clone()
 
 
 def reinforce(self: Tensor, reward: Any) -> None:
-    """Says that torch.distributions has what this was for."""
+    """Says that torch.distributions has what this was for.
+
+    Arguments:
+        reward: is taken, and means nothing
+
+    Example:
+        >>> callable(tp.ones(2).reinforce)
+        True
+    """
     raise RuntimeError("reinforce() was removed. Use torch.distributions instead: its log_prob has a gradient.")
 
 

@@ -25,7 +25,20 @@ has_torch_function_variadic = _C._has_torch_function_variadic
 def handle_torch_function(
     public_api: Callable[..., Any], relevant_args: Iterable[Any], *args: Any, **kwargs: Any
 ) -> Any:
-    """Asks the modes and `relevant_args` for the result of `public_api(*args, **kwargs)`, after has_torch_function."""
+    """Asks the modes and `relevant_args` for the result of `public_api(*args, **kwargs)`, after has_torch_function.
+
+    Example:
+        >>> class Mine(tp.Tensor):
+        ...     @classmethod
+        ...     def __torch_function__(cls, func, types, args=(), kwargs=None):
+        ...         return "mine"
+        >>> def double(x):
+        ...     if tp.overrides.has_torch_function((x,)):
+        ...         return tp.overrides.handle_torch_function(double, (x,), x)
+        ...     return x * 2
+        >>> double(tp.ones(2).as_subclass(Mine))
+        'mine'
+    """
     return _C._handle_torch_function(public_api, tuple(relevant_args), args, kwargs)
 
 
@@ -55,19 +68,36 @@ class _Disable:
 
 
 class DisableTorchFunctionSubclass(_Disable):
-    """In its scope the classes of arguments are not asked; modes are."""
+    """In its scope the classes of arguments are not asked; modes are.
+
+    Example:
+        >>> with tp.DisableTorchFunctionSubclass():
+        ...     tp.ones(2)
+        tensor([1., 1.])
+    """
 
     how = 1
 
 
 class DisableTorchFunction(_Disable):
-    """In its scope nobody is asked: no class, no mode."""
+    """In its scope nobody is asked: no class, no mode.
+
+    Example:
+        >>> with tp.DisableTorchFunction():
+        ...     tp.ones(2)
+        tensor([1., 1.])
+    """
 
     how = 2
 
 
 def get_default_nowrap_functions() -> set[Any]:
-    """What gives on a subclass just what is there: a base, a gradient."""
+    """What gives on a subclass just what is there: a base, a gradient.
+
+    Example:
+        >>> len(tp.overrides.get_default_nowrap_functions()) > 0
+        True
+    """
     return {Tensor.__dict__[name].__get__ for name in ("_base", "grad")}
 
 

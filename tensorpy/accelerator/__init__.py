@@ -17,7 +17,17 @@ from tensorpy.accelerator.streams import Stream
 
 @dataclass(frozen=True)
 class DeviceProperties:
-    """What a device says of itself; bytes, and 0 for what it does not know."""
+    """What a device says of itself; bytes, and 0 for what it does not know.
+
+    Arguments:
+        name: the name
+        total_memory: bytes of memory
+        multi_processor_count: how many cores or compute units there are
+
+    Example:
+        >>> tp.accelerator.DeviceProperties("a GPU", 1 << 30, 16).name
+        'a GPU'
+    """
 
     name: str
     total_memory: int
@@ -25,29 +35,56 @@ class DeviceProperties:
 
 
 def is_available() -> bool:
-    """Whether there is an accelerator."""
+    """Whether there is an accelerator.
+
+    Example:
+        >>> isinstance(tp.accelerator.is_available(), bool)
+        True
+    """
     return bool(devices.types())
 
 
 def device_count() -> int:
-    """How many there are, of the current type."""
+    """How many there are, of the current type.
+
+    Example:
+        >>> tp.accelerator.device_count() >= 0
+        True
+    """
     there = devices.types()
     return int(_C._device_count(there[0])) if there else 0
 
 
 def current_accelerator(check_available: bool = False) -> _device | None:
-    """The accelerators' device type, without an index; None where there is none."""
+    """The accelerators' device type, without an index; None where there is none.
+
+    Arguments:
+        check_available: whether None is returned where the device is not there
+
+    Example:
+        >>> device = tp.accelerator.current_accelerator()
+    """
     there = devices.types()
     return _C.device(there[0]) if there else None
 
 
 def current_device_index() -> int:
-    """The index of the current device."""
+    """The index of the current device.
+
+    Example:
+        >>> if tp.accelerator.is_available():
+        ...     index = tp.accelerator.current_device_index()
+    """
     return int(_C._current_device(devices.type_name()))
 
 
 def set_device_index(device: Any, /) -> None:
-    """Makes a device the current one: an index of the current type, or a name ("mirror:1")."""
+    """Makes a device the current one: an index of the current type, or a name ("mirror:1").
+
+    Example:
+        >>> if tp.accelerator.is_available():
+        ...     tp.accelerator.set_device_index(0)
+    """
     found = devices.resolve(device)
     _C._set_device(found)
     if not isinstance(device, int):
@@ -58,12 +95,23 @@ current_device_idx, set_device_idx = current_device_index, set_device_index  # o
 
 
 def synchronize(device: Any = None, /) -> None:
-    """Waits until a device has done what was asked of it."""
+    """Waits until a device has done what was asked of it.
+
+    Example:
+        >>> if tp.accelerator.is_available():
+        ...     tp.accelerator.synchronize()
+    """
     _C._synchronize(devices.resolve(device))
 
 
 class device_index:
-    """Makes a device the current one for a scope: `with device_index(1):`; None leaves it as it is."""
+    """Makes a device the current one for a scope: `with device_index(1):`; None leaves it as it is.
+
+    Example:
+        >>> if tp.accelerator.is_available():
+        ...     with tp.accelerator.device_index(0):
+        ...         x = tp.ones(2)
+    """
 
     def __init__(self, device: int | None, /) -> None:
         self.idx = device
@@ -82,12 +130,22 @@ class device_index:
 
 
 def current_stream(device: Any = None, /) -> Stream:
-    """This thread's current stream of a device."""
+    """This thread's current stream of a device.
+
+    Example:
+        >>> if tp.accelerator.is_available():
+        ...     stream = tp.accelerator.current_stream()
+    """
     return streams.current_stream(device, None)
 
 
 def set_stream(stream: Stream, /) -> None:
-    """Makes a stream the current one of this thread, and its device the current one."""
+    """Makes a stream the current one of this thread, and its device the current one.
+
+    Example:
+        >>> if tp.accelerator.is_available():
+        ...     tp.accelerator.set_stream(tp.accelerator.current_stream())
+    """
     _C._set_device(stream.device)
     streams.set_stream(stream)
 
@@ -96,18 +154,33 @@ def set_stream(stream: Stream, /) -> None:
 
 
 def get_device_properties(device: Any = None, /) -> DeviceProperties:
-    """What a device is: its name, and what it says of itself."""
+    """What a device is: its name, and what it says of itself.
+
+    Example:
+        >>> if tp.accelerator.is_available():
+        ...     name = tp.accelerator.get_device_properties().name
+    """
     return DeviceProperties(**_C._streams.properties(devices.resolve(device)))
 
 
 def empty_cache() -> None:
-    """Gives back the memory that no tensor holds, where the device keeps any."""
+    """Gives back the memory that no tensor holds, where the device keeps any.
+
+    Example:
+        >>> if tp.accelerator.is_available():
+        ...     tp.accelerator.empty_cache()
+    """
     if is_available():
         _C._streams.empty_cache(devices.resolve(None))
 
 
 def get_memory_info(device: Any = None, /) -> tuple[int, int]:
-    """Bytes of a device that nobody has taken here, and all of them."""
+    """Bytes of a device that nobody has taken here, and all of them.
+
+    Example:
+        >>> if tp.accelerator.is_available():
+        ...     free, total = tp.accelerator.get_memory_info()
+    """
     found = devices.resolve(device)
     total = get_device_properties(found).total_memory
     return total - memory_reserved(found), total
@@ -116,30 +189,62 @@ def get_memory_info(device: Any = None, /) -> tuple[int, int]:
 def memory_stats(device: Any = None, /) -> dict[str, int]:
     """What is held on a device, and the most that was: bytes by tensors (allocated) and those kept for later, too
     (reserved), and how many storages there are.
+
+    Example:
+        >>> if tp.accelerator.is_available():
+        ...     stats = tp.accelerator.memory_stats()
     """
     return dict(_C._streams.memory_stats(devices.resolve(device)))
 
 
 def memory_allocated(device: Any = None, /) -> int:
-    """Bytes that tensors hold on a device."""
+    """Bytes that tensors hold on a device.
+
+    Example:
+        >>> if tp.accelerator.is_available():
+        ...     nbytes = tp.accelerator.memory_allocated()
+    """
     return memory_stats(device)["allocated_bytes.all.current"]
 
 
 def max_memory_allocated(device: Any = None, /) -> int:
-    """The most bytes that tensors held at once on a device."""
+    """The most bytes that tensors held at once on a device.
+
+    Example:
+        >>> if tp.accelerator.is_available():
+        ...     nbytes = tp.accelerator.max_memory_allocated()
+    """
     return memory_stats(device)["allocated_bytes.all.peak"]
 
 
 def memory_reserved(device: Any = None, /) -> int:
-    """Bytes taken from a device, those kept for later included."""
+    """Bytes taken from a device, those kept for later included.
+
+    Example:
+        >>> if tp.accelerator.is_available():
+        ...     nbytes = tp.accelerator.memory_reserved()
+    """
     return memory_stats(device)["reserved_bytes.all.current"]
 
 
 def max_memory_reserved(device: Any = None, /) -> int:
-    """The most bytes that were taken from a device at once."""
+    """The most bytes that were taken from a device at once.
+
+    Example:
+        >>> if tp.accelerator.is_available():
+        ...     nbytes = tp.accelerator.max_memory_reserved()
+    """
     return memory_stats(device)["reserved_bytes.all.peak"]
 
 
 def reset_peak_memory_stats(device: Any = None, /) -> None:
-    """Starts the count of the most bytes anew."""
+    """Starts the count of the most bytes anew.
+
+    Arguments:
+        device: where the elements are: a device or its name; None takes the default
+
+    Example:
+        >>> if tp.accelerator.is_available():
+        ...     tp.accelerator.reset_peak_memory_stats()
+    """
     _C._streams.reset_peaks(devices.resolve(device))

@@ -24,7 +24,17 @@ def _device(device: Any, type: str | None) -> _C.device:
 
 
 class Event:
-    """A mark in a stream: `record()` sets it after all that is enqueued there."""
+    """A mark in a stream: `record()` sets it after all that is enqueued there.
+
+    Arguments:
+        device: where the elements are: a device or its name; None takes the default
+        enable_timing: whether the time is taken
+        blocking: is taken, and changes nothing here
+
+    Example:
+        >>> if tp.accelerator.is_available():
+        ...     event = tp.Event(enable_timing=True)
+    """
 
     _type: ClassVar[str | None] = None
 
@@ -72,6 +82,14 @@ class Stream:
     Streams do not know of each other: `wait_stream` and events put their work in order, and a tensor that another
     stream than its own uses is named to `Tensor.record_stream`, so that its memory is not given to others too early.
     A device has a number of streams beside the default one, from which on they are shared.
+
+    Arguments:
+        device: where the elements are: a device or its name; None takes the default
+        priority: a lower number goes first
+
+    Example:
+        >>> if tp.accelerator.is_available():
+        ...     stream = tp.Stream()
     """
 
     _type: ClassVar[str | None] = None

@@ -23,6 +23,11 @@ class autocast(ContextDecorator):
 
     device_type: "cpu", ...; dtype: bfloat16 (the CPU's default) or float16; enabled: False switches it off inside;
     cache_enabled: whether the cast of a weight is kept until the outermost region ends.
+
+    Example:
+        >>> with tp.autocast("cpu"):
+        ...     print((tp.ones(2, 2) @ tp.ones(2, 2)).dtype)
+        tensorpy.bfloat16
     """
 
     def __init__(
@@ -56,38 +61,90 @@ class autocast(ContextDecorator):
 
 
 def is_autocast_available(device_type: str) -> bool:
-    """Whether a device type has an autocast layer: every one has that tensorpy drives."""
+    """Whether a device type has an autocast layer: every one has that tensorpy drives.
+
+    Arguments:
+        device_type: the type of device: 'cpu', 'opencl', ...
+
+    Example:
+        >>> tp.amp.is_autocast_available("cpu")
+        True
+    """
     return _C._autocast_available(device_type)
 
 
 def is_autocast_enabled(device_type: str = "cpu") -> bool:
-    """Whether autocast is on for a device type in this thread."""
+    """Whether autocast is on for a device type in this thread.
+
+    Arguments:
+        device_type: the type of device: 'cpu', 'opencl', ...
+
+    Example:
+        >>> tp.is_autocast_enabled("cpu")
+        False
+    """
     return _C._autocast_get(device_type)[0]
 
 
 def get_autocast_dtype(device_type: str) -> _dtype:
-    """The dtype that autocast casts to."""
+    """The dtype that autocast casts to.
+
+    Arguments:
+        device_type: the type of device: 'cpu', 'opencl', ...
+
+    Example:
+        >>> tp.get_autocast_dtype("cpu")
+        tensorpy.bfloat16
+    """
     return _C._autocast_get(device_type)[1]
 
 
 def is_autocast_cache_enabled() -> bool:
-    """Whether casts of weights are kept."""
+    """Whether casts of weights are kept.
+
+    Example:
+        >>> tp.is_autocast_cache_enabled()
+        True
+    """
     return _C._autocast_get("cpu")[2]
 
 
 def set_autocast_enabled(device_type: str, enabled: bool) -> None:
-    """Switches autocast on or off for a device type in this thread."""
+    """Switches autocast on or off for a device type in this thread.
+
+    Arguments:
+        device_type: the type of device: 'cpu', 'opencl', ...
+        enabled: whether it is on
+
+    Example:
+        >>> tp.set_autocast_enabled("cpu", False)
+    """
     _C._autocast_set(device_type, enabled, *_C._autocast_get(device_type)[1:])
 
 
 def set_autocast_dtype(device_type: str, dtype: _dtype) -> None:
-    """Sets the dtype that autocast casts to."""
+    """Sets the dtype that autocast casts to.
+
+    Arguments:
+        device_type: the type of device: 'cpu', 'opencl', ...
+        dtype: the dtype; None takes the usual one
+
+    Example:
+        >>> tp.set_autocast_dtype("cpu", tp.bfloat16)
+    """
     enabled, _, cache = _C._autocast_get(device_type)
     _C._autocast_set(device_type, enabled, dtype, cache)
 
 
 def set_autocast_cache_enabled(enabled: bool) -> None:
-    """Says whether casts of weights are kept."""
+    """Says whether casts of weights are kept.
+
+    Arguments:
+        enabled: whether it is on
+
+    Example:
+        >>> tp.set_autocast_cache_enabled(True)
+    """
     on, dtype, _ = _C._autocast_get("cpu")
     _C._autocast_set("cpu", on, dtype, enabled)
 
@@ -111,7 +168,25 @@ def _cast(value: Any, device_type: str, dtype: Any) -> Any:
 
 def custom_fwd(fwd: Any = None, *, device_type: str, cast_inputs: Any = None) -> Any:
     """Decorates `forward`: it runs under the autocast there is, or with cast_inputs without autocast on arguments of
-    that dtype."""
+    that dtype.
+
+    Arguments:
+        fwd: the method forward
+        device_type: the type of device: 'cpu', 'opencl', ...
+
+    Example:
+        >>> class Twice(tp.autograd.Function):
+        ...     @staticmethod
+        ...     @tp.amp.custom_fwd(device_type="cpu")
+        ...     def forward(ctx, x):
+        ...         return x * 2
+        ...     @staticmethod
+        ...     @tp.amp.custom_bwd(device_type="cpu")
+        ...     def backward(ctx, grad):
+        ...         return grad * 2
+        >>> Twice.apply(tp.ones(2))
+        tensor([2., 2.])
+    """
     if fwd is None:
         return functools.partial(custom_fwd, device_type=device_type, cast_inputs=cast_inputs)
 
@@ -130,7 +205,25 @@ def custom_fwd(fwd: Any = None, *, device_type: str, cast_inputs: Any = None) ->
 
 
 def custom_bwd(bwd: Callable[..., Any] | None = None, *, device_type: str) -> Any:
-    """Decorates `backward`: it runs under the autocast that `forward` ran under."""
+    """Decorates `backward`: it runs under the autocast that `forward` ran under.
+
+    Arguments:
+        bwd: the method backward
+        device_type: the type of device: 'cpu', 'opencl', ...
+
+    Example:
+        >>> class Twice(tp.autograd.Function):
+        ...     @staticmethod
+        ...     @tp.amp.custom_fwd(device_type="cpu")
+        ...     def forward(ctx, x):
+        ...         return x * 2
+        ...     @staticmethod
+        ...     @tp.amp.custom_bwd(device_type="cpu")
+        ...     def backward(ctx, grad):
+        ...         return grad * 2
+        >>> Twice.apply(tp.ones(2))
+        tensor([2., 2.])
+    """
     if bwd is None:
         return functools.partial(custom_bwd, device_type=device_type)
 

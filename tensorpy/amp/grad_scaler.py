@@ -27,6 +27,21 @@ class GradScaler:
 
     The factor falls by backoff_factor after such a step, and grows by growth_factor after growth_interval steps without
     one.
+
+    Arguments:
+        device: where the elements are: a device or its name; None takes the default
+        init_scale: the factor at first
+        growth_factor: the factor by which the scale grows
+        backoff_factor: the factor by which it falls at an overflow
+        growth_interval: how many steps without overflow it waits to grow
+        enabled: whether it is on
+
+    Example:
+        >>> model = nn.Linear(2, 1)
+        >>> optimizer, scaler = tp.optim.SGD(model.parameters(), lr=0.1), tp.GradScaler("cpu")
+        >>> scaler.scale(model(tp.ones(3, 2)).sum()).backward()
+        >>> scaler.step(optimizer)
+        >>> scaler.update()
     """
 
     def __init__(

@@ -49,7 +49,21 @@ def backward(
     create_graph: bool = False,
     inputs: Tensor | Sequence[Tensor] | None = None,
 ) -> None:
-    """Adds the gradients of `tensors` to the `.grad` of the leaves (or of `inputs` only)."""
+    """Adds the gradients of `tensors` to the `.grad` of the leaves (or of `inputs` only).
+
+    Arguments:
+        tensors: the tensors
+        grad_tensors: the gradients of the tensors; None where a tensor has one element
+        retain_graph: whether the graph is kept for another call; None does so where create_graph is
+        create_graph: whether derivatives of the result can be taken
+        inputs: the inputs
+
+    Example:
+        >>> x = tp.tensor([2.0], requires_grad=True)
+        >>> tp.autograd.backward([x * x])
+        >>> x.grad
+        tensor([4.])
+    """
     refuse_backward_in_transform()
     outputs = _as_tuple(tensors)
     if inputs is not None and not _as_tuple(inputs):
@@ -70,7 +84,24 @@ def grad(
     is_grads_batched: bool = False,
     materialize_grads: bool = False,
 ) -> tuple[Tensor, ...]:
-    """The gradients of `outputs` with respect to `inputs`, without touching any `.grad`."""
+    """The gradients of `outputs` with respect to `inputs`, without touching any `.grad`.
+
+    Arguments:
+        outputs: the outputs
+        inputs: the inputs
+        grad_outputs: the gradients of the outputs; None for ones, where an output has one element
+        retain_graph: whether the graph is kept for another call; None does so where create_graph is
+        create_graph: whether derivatives of the result can be taken
+        only_inputs: is taken, and must be True
+        allow_unused: whether an input that plays no part has the gradient None instead of an error
+        is_grads_batched: whether the first dimension of grad_outputs is a batch
+        materialize_grads: whether such gradients are zeros
+
+    Example:
+        >>> x = tp.tensor([2.0], requires_grad=True)
+        >>> tp.autograd.grad(x * x, x)
+        (tensor([4.]),)
+    """
     if is_grads_batched:
         from tensorpy.func.vmap import vmap
 

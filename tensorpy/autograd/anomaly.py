@@ -9,7 +9,16 @@ from tensorpy import _C
 
 
 class detect_anomaly:
-    """Inside, an error in backward shows the forward call that made its node, and a NaN gradient is an error."""
+    """Inside, an error in backward shows the forward call that made its node, and a NaN gradient is an error.
+
+    Arguments:
+        check_nan: whether NaN in a gradient is an error
+
+    Example:
+        >>> with tp.autograd.detect_anomaly(check_nan=False):
+        ...     print(tp.is_anomaly_enabled())
+        True
+    """
 
     def __init__(self, check_nan: bool = True) -> None:
         self.check_nan = check_nan
@@ -24,7 +33,17 @@ class detect_anomaly:
 
 
 class set_detect_anomaly:
-    """Switches anomaly detection on or off; back again if used as a context."""
+    """Switches anomaly detection on or off; back again if used as a context.
+
+    Arguments:
+        mode: whether it is on
+        check_nan: whether NaN in a gradient is an error
+
+    Example:
+        >>> with tp.autograd.set_detect_anomaly(True):
+        ...     print(tp.is_anomaly_enabled())
+        True
+    """
 
     def __init__(self, mode: bool, check_nan: bool = True) -> None:
         self.previous = _C._get_anomaly()
@@ -38,15 +57,33 @@ class set_detect_anomaly:
 
 
 def is_anomaly_enabled() -> bool:
-    """Whether anomaly detection is on."""
+    """Whether anomaly detection is on.
+
+    Example:
+        >>> tp.is_anomaly_enabled()
+        False
+    """
     return _C._get_anomaly()[0]
 
 
 def is_anomaly_check_nan_enabled() -> bool:
-    """Whether anomaly detection looks for NaN gradients."""
+    """Whether anomaly detection looks for NaN gradients.
+
+    Example:
+        >>> tp.is_anomaly_check_nan_enabled()
+        False
+    """
     return _C._get_anomaly()[1]
 
 
 def set_anomaly_enabled(enabled: bool, check_nan: bool = True) -> None:
-    """Switches anomaly detection on or off."""
+    """Switches anomaly detection on or off.
+
+    Arguments:
+        enabled: whether it is on
+        check_nan: whether NaN in a gradient is an error
+
+    Example:
+        >>> tp.set_anomaly_enabled(False)
+    """
     _C._set_anomaly(enabled, check_nan)

@@ -30,7 +30,13 @@ _current = _Current()
 
 
 def enter_dual_level() -> int:
-    """Opens the level that tangents belong to, and gives its number. One at a time: what nests is tensorpy.func.jvp."""
+    """Opens the level that tangents belong to, and gives its number. One at a time: what nests is tensorpy.func.jvp.
+
+    Example:
+        >>> import tensorpy.autograd.forward_ad as fw
+        >>> level = fw.enter_dual_level()
+        >>> fw.exit_dual_level(level=level)
+    """
     if _current.number:
         raise RuntimeError(
             "Nested forward mode AD is not supported at the moment: leave the first level, or use tensorpy.func.jvp of "
@@ -41,7 +47,13 @@ def enter_dual_level() -> int:
 
 
 def exit_dual_level(*, level: int | None = None) -> None:
-    """Ends the level: the tangents that belong to it are let go."""
+    """Ends the level: the tangents that belong to it are let go.
+
+    Example:
+        >>> import tensorpy.autograd.forward_ad as fw
+        >>> level = fw.enter_dual_level()
+        >>> fw.exit_dual_level(level=level)
+    """
     if not _current.number:
         raise RuntimeError("Trying to exit a forward AD level, but none was entered in this thread")
     if level is not None and level != _current.number:
@@ -53,7 +65,15 @@ def exit_dual_level(*, level: int | None = None) -> None:
 
 
 class dual_level(ContextDecorator):
-    """A context in which tensors may have tangents. What is left of them ends with it."""
+    """A context in which tensors may have tangents. What is left of them ends with it.
+
+    Example:
+        >>> import tensorpy.autograd.forward_ad as fw
+        >>> with fw.dual_level():
+        ...     y = fw.make_dual(tp.tensor([3.0]), tp.ones(1)) ** 2
+        ...     print(fw.unpack_dual(y).tangent)
+        tensor([6.])
+    """
 
     def __enter__(self) -> int:
         return enter_dual_level()
@@ -63,7 +83,18 @@ class dual_level(ContextDecorator):
 
 
 class UnpackedDualTensor(NamedTuple):
-    """A tensor and its tangent, None for a constant."""
+    """A tensor and its tangent, None for a constant.
+
+    Arguments:
+        primal: the value
+
+    Example:
+        >>> import tensorpy.autograd.forward_ad as fw
+        >>> with fw.dual_level():
+        ...     y = fw.make_dual(tp.tensor([3.0]), tp.ones(1)) ** 2
+        ...     print(fw.unpack_dual(y).tangent)
+        tensor([6.])
+    """
 
     primal: Tensor
     tangent: Tensor | None
@@ -110,7 +141,19 @@ def _check_smooth(name: str, t: Tensor) -> None:
 
 
 def make_dual(tensor: Tensor, tangent: Tensor, *, level: int | None = None) -> Tensor:
-    """A view of `tensor` with a tangent: of its shape and dtype, and kept as it is where it has its strides too."""
+    """A view of `tensor` with a tangent: of its shape and dtype, and kept as it is where it has its strides too.
+
+    Arguments:
+        tensor: the tensor
+        level: the level of duals; None takes the innermost
+
+    Example:
+        >>> import tensorpy.autograd.forward_ad as fw
+        >>> with fw.dual_level():
+        ...     y = fw.make_dual(tp.tensor([3.0]), tp.ones(1)) ** 2
+        ...     print(fw.unpack_dual(y).tangent)
+        tensor([6.])
+    """
     number = _current.number if level is None else level
     if not number:
         raise RuntimeError(
@@ -122,7 +165,19 @@ def make_dual(tensor: Tensor, tangent: Tensor, *, level: int | None = None) -> T
 
 
 def unpack_dual(tensor: Tensor, *, level: int | None = None) -> UnpackedDualTensor:
-    """The tensor as a constant, and its tangent: a named tuple (primal, tangent)."""
+    """The tensor as a constant, and its tangent: a named tuple (primal, tangent).
+
+    Arguments:
+        tensor: the tensor
+        level: the level of duals; None takes the innermost
+
+    Example:
+        >>> import tensorpy.autograd.forward_ad as fw
+        >>> with fw.dual_level():
+        ...     y = fw.make_dual(tp.tensor([3.0]), tp.ones(1)) ** 2
+        ...     print(fw.unpack_dual(y).tangent)
+        tensor([6.])
+    """
     number = _current.number if level is None else level
     if not number:
         return UnpackedDualTensor(tensor, None)

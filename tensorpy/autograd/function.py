@@ -37,6 +37,21 @@ class Function(metaclass=FunctionMeta):
     gets one
     gradient per output and returns one per argument of forward, None for those that have none. What backward computes
     with operators is itself differentiable.
+
+    Example:
+        >>> class Cube(tp.autograd.Function):
+        ...     @staticmethod
+        ...     def forward(ctx, x):
+        ...         ctx.save_for_backward(x)
+        ...         return x**3
+        ...     @staticmethod
+        ...     def backward(ctx, grad):
+        ...         (x,) = ctx.saved_tensors
+        ...         return grad * 3 * x**2
+        >>> x = tp.tensor([2.0], requires_grad=True)
+        >>> Cube.apply(x).backward()
+        >>> x.grad
+        tensor([12.])
     """
 
     @staticmethod
@@ -146,7 +161,12 @@ class Function(metaclass=FunctionMeta):
 
 
 class NestedIOFunction(Function):
-    """A Function over nested arguments, of before Functions took any; nobody calls its instances, in PyTorch too."""
+    """A Function over nested arguments, of before Functions took any; nobody calls its instances, in PyTorch too.
+
+    Example:
+        >>> issubclass(tp.autograd.function.NestedIOFunction, tp.autograd.Function)
+        True
+    """
 
 
 class InplaceFunction(Function):

@@ -156,7 +156,20 @@ class _Call:
 def vjp(
     func: Callable[..., Any], inputs: Any, v: Any = None, create_graph: bool = False, strict: bool = False
 ) -> tuple[Any, Any]:
-    """The outputs, and the vector v times the Jacobian: a gradient by each input."""
+    """The outputs, and the vector v times the Jacobian: a gradient by each input.
+
+    Arguments:
+        func: the function
+        inputs: the inputs
+        v: is taken, and means nothing
+        create_graph: whether derivatives of the result can be taken
+        strict: whether it is an error where an output does not depend on an input
+
+    Example:
+        >>> value, product = tp.autograd.functional.vjp(lambda x: x**2, tp.tensor([1.0, 2.0]), tp.ones(2))
+        >>> product
+        tensor([2., 4.])
+    """
     call = _Call("vjp", func, inputs, create_graph, strict)
     outputs, back = backward_transforms.vjp(call, *call.inputs)
     gradients = back(call.direction(v, outputs, call.single_output, "the user-provided function returns"))
@@ -166,7 +179,20 @@ def vjp(
 def jvp(
     func: Callable[..., Any], inputs: Any, v: Any = None, create_graph: bool = False, strict: bool = False
 ) -> tuple[Any, Any]:
-    """The outputs, and the Jacobian times the vector v: a tangent of each output, by forward mode."""
+    """The outputs, and the Jacobian times the vector v: a tangent of each output, by forward mode.
+
+    Arguments:
+        func: the function
+        inputs: the inputs
+        v: is taken, and means nothing
+        create_graph: whether derivatives of the result can be taken
+        strict: whether it is an error where an output does not depend on an input
+
+    Example:
+        >>> value, product = tp.autograd.functional.jvp(lambda x: x**2, tp.tensor([1.0, 2.0]), tp.ones(2))
+        >>> product
+        tensor([2., 4.])
+    """
     call = _Call("jvp", func, inputs, create_graph, strict)
     outputs, tangents = jacobian_transforms.jvp(call, call.inputs, call.along_inputs(v))
     return call.of_outputs(outputs), call.of_outputs(tangents)
@@ -181,7 +207,20 @@ def jacobian(
     strategy: str = "reverse-mode",
 ) -> Any:
     """The derivatives of each element of the outputs by each of the inputs: of shape (*output, *input). All rows (or
-    columns, with strategy="forward-mode") are computed at once, whether `vectorize` asks for it or not."""
+    columns, with strategy="forward-mode") are computed at once, whether `vectorize` asks for it or not.
+
+    Arguments:
+        func: the function
+        inputs: the inputs
+        create_graph: whether derivatives of the result can be taken
+        strict: whether it is an error where an output does not depend on an input
+        vectorize: whether rows are computed as one batch
+
+    Example:
+        >>> tp.autograd.functional.jacobian(lambda x: x**2, tp.tensor([1.0, 2.0]))
+        tensor([[2., 0.],
+                [0., 4.]])
+    """
     if strategy not in STRATEGIES:
         raise ValueError(f"jacobian: strategy is one of {STRATEGIES}, got {strategy!r}")
     if strict and (vectorize or strategy == "forward-mode"):
@@ -204,7 +243,21 @@ def hessian(
     vectorize: bool = False,
     outer_jacobian_strategy: str = "reverse-mode",
 ) -> Any:
-    """The second derivatives of a function that returns one number, by each pair of inputs."""
+    """The second derivatives of a function that returns one number, by each pair of inputs.
+
+    Arguments:
+        func: the function
+        inputs: the inputs
+        create_graph: whether derivatives of the result can be taken
+        strict: whether it is an error where an output does not depend on an input
+        vectorize: whether rows are computed as one batch
+        outer_jacobian_strategy: 'reverse-mode' or 'forward-mode'
+
+    Example:
+        >>> tp.autograd.functional.hessian(lambda x: (x**3).sum(), tp.tensor([1.0, 2.0]))
+        tensor([[ 6.,  0.],
+                [ 0., 12.]])
+    """
     if outer_jacobian_strategy not in STRATEGIES:
         raise ValueError(f"hessian: outer_jacobian_strategy is one of {STRATEGIES}, got {outer_jacobian_strategy!r}")
     if strict and vectorize:
@@ -221,7 +274,20 @@ def hessian(
 def vhp(
     func: Callable[..., Any], inputs: Any, v: Any = None, create_graph: bool = False, strict: bool = False
 ) -> tuple[Any, Any]:
-    """The output, and the vector v times the Hessian."""
+    """The output, and the vector v times the Hessian.
+
+    Arguments:
+        func: the function
+        inputs: the inputs
+        v: is taken, and means nothing
+        create_graph: whether derivatives of the result can be taken
+        strict: whether it is an error where an output does not depend on an input
+
+    Example:
+        >>> value, product = tp.autograd.functional.vhp(lambda x: (x**3).sum(), tp.tensor([1.0, 2.0]), tp.ones(2))
+        >>> product
+        tensor([ 6., 12.])
+    """
     call = _Call("vhp", func, inputs, create_graph, strict, second=True)
     gradient = backward_transforms.grad(call.one_number, argnums=tuple(range(len(call.inputs))))
     _, back = backward_transforms.vjp(gradient, *call.inputs)
@@ -232,7 +298,20 @@ def vhp(
 def hvp(
     func: Callable[..., Any], inputs: Any, v: Any = None, create_graph: bool = False, strict: bool = False
 ) -> tuple[Any, Any]:
-    """The output, and the Hessian times the vector v: forward over reverse."""
+    """The output, and the Hessian times the vector v: forward over reverse.
+
+    Arguments:
+        func: the function
+        inputs: the inputs
+        v: is taken, and means nothing
+        create_graph: whether derivatives of the result can be taken
+        strict: whether it is an error where an output does not depend on an input
+
+    Example:
+        >>> value, product = tp.autograd.functional.hvp(lambda x: (x**3).sum(), tp.tensor([1.0, 2.0]), tp.ones(2))
+        >>> product
+        tensor([ 6., 12.])
+    """
     call = _Call("hvp", func, inputs, create_graph, strict, second=True)
     gradient = backward_transforms.grad(call.one_number, argnums=tuple(range(len(call.inputs))))
     _, product = jacobian_transforms.jvp(gradient, call.inputs, call.along_inputs(v))

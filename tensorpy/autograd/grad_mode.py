@@ -48,19 +48,50 @@ class _GradMode(ContextDecorator):
 
 
 class no_grad(_GradMode):
-    """Calls inside are not recorded for backward."""
+    """Calls inside are not recorded for backward.
+
+    Arguments:
+        function: the function to be wrapped
+
+    Example:
+        >>> x = tp.ones(2, requires_grad=True)
+        >>> with tp.no_grad():
+        ...     print((x * 2).requires_grad)
+        False
+    """
 
     enabled = False
 
 
 class enable_grad(_GradMode):
-    """Calls inside are recorded for backward, also within no_grad."""
+    """Calls inside are recorded for backward, also within no_grad.
+
+    Arguments:
+        function: the function to be wrapped
+
+    Example:
+        >>> x = tp.ones(2, requires_grad=True)
+        >>> with tp.no_grad():
+        ...     with tp.enable_grad():
+        ...         print((x * 2).requires_grad)
+        True
+    """
 
     enabled = True
 
 
 class set_grad_enabled(ContextDecorator):
-    """Switches recording on or off: at once, and back again if used as a context."""
+    """Switches recording on or off: at once, and back again if used as a context.
+
+    Arguments:
+        mode: whether calls are recorded
+
+    Example:
+        >>> x = tp.ones(2, requires_grad=True)
+        >>> with tp.set_grad_enabled(False):
+        ...     print((x * 2).requires_grad)
+        False
+    """
 
     def __init__(self, mode: bool) -> None:
         self.previous = _C.is_grad_enabled()
@@ -85,7 +116,16 @@ class set_grad_enabled(ContextDecorator):
 
 
 class inference_mode(ContextDecorator):
-    """No recording, and what is made inside can never be recorded: cheaper than no_grad."""
+    """No recording, and what is made inside can never be recorded: cheaper than no_grad.
+
+    Arguments:
+        mode: whether it is on
+
+    Example:
+        >>> with tp.inference_mode():
+        ...     print(tp.ones(2).is_inference())
+        True
+    """
 
     def __new__(cls, mode: Any = True) -> Any:
         self = super().__new__(cls)
@@ -129,8 +169,24 @@ class _Switch:
 
 
 class set_multithreading_enabled(_Switch):
-    """Whether backward may use a thread for each device: it runs on the calling thread here either way."""
+    """Whether backward may use a thread for each device: it runs on the calling thread here either way.
+
+    Arguments:
+        mode: whether it is on
+
+    Example:
+        >>> with tp.autograd.set_multithreading_enabled(False):
+        ...     pass
+    """
 
 
 class enforce_grad_layout_policy(_Switch):
-    """Whether gradients get their parameters' strides when they are accumulated: here they keep their own."""
+    """Whether gradients get their parameters' strides when they are accumulated: here they keep their own.
+
+    Arguments:
+        mode: whether it is on
+
+    Example:
+        >>> with tp.autograd.enforce_grad_layout_policy(True):
+        ...     pass
+    """

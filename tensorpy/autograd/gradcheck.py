@@ -238,6 +238,25 @@ def gradcheck(
     With `check_forward_ad` the tangents of forward mode are compared too, along each element of each input, and with
     `check_batched_forward_grad` tangents under vmap with those. `fast_mode` compares along one direction of each input
     and of the outputs, in place of every element: two calls an input.
+
+    Arguments:
+        func: the function
+        inputs: the inputs
+        eps: a small number that keeps divisions in range
+        atol: the absolute tolerance
+        rtol: the relative tolerance
+        raise_exception: whether a difference raises, instead of giving False
+        nondet_tol: how far two runs may differ
+        check_undefined_grad: whether gradients that are left out are tried
+        check_grad_dtypes: whether the dtypes of gradients are compared
+        check_batched_grad: whether gradients of batches are tried
+        check_backward_ad: whether backward is checked
+        fast_mode: whether one random direction is compared, instead of every element
+        masked: whether only the elements of sparse tensors are compared
+
+    Example:
+        >>> tp.autograd.gradcheck(tp.sin, tp.rand(3, dtype=tp.float64, requires_grad=True))
+        True
     """
     if not (check_backward_ad or check_forward_ad):
         raise ValueError("gradcheck: check_backward_ad or check_forward_ad has to be True")
@@ -373,7 +392,29 @@ def gradgradcheck(
     masked: bool = False,
 ) -> bool:
     """Compares the gradients of the gradients of func with central differences, and with `check_fwd_over_rev` the
-    tangents of the gradients."""
+    tangents of the gradients.
+
+    Arguments:
+        func: the function
+        inputs: the inputs
+        grad_outputs: the gradients of the outputs; None for ones, where an output has one element
+        eps: a small number that keeps divisions in range
+        atol: the absolute tolerance
+        rtol: the relative tolerance
+        gen_non_contig_grad_outputs: whether the gradients drawn are not contiguous
+        raise_exception: whether a difference raises, instead of giving False
+        nondet_tol: how far two runs may differ
+        check_undefined_grad: whether gradients that are left out are tried
+        check_grad_dtypes: whether the dtypes of gradients are compared
+        check_batched_grad: whether gradients of batches are tried
+        check_rev_over_rev: whether backward of backward is checked
+        fast_mode: whether one random direction is compared, instead of every element
+        masked: whether only the elements of sparse tensors are compared
+
+    Example:
+        >>> tp.autograd.gradgradcheck(tp.sin, tp.rand(3, dtype=tp.float64, requires_grad=True))
+        True
+    """
     values, chosen = _checked_inputs(inputs)
     if grad_outputs is None:
         seeds = tuple(_seed_like(o) for o in _differentiable(func(*values)))

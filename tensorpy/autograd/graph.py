@@ -26,7 +26,16 @@ _refused = _Refused()
 class saved_tensors_hooks:
     """Inside, each tensor that a call saves for backward goes through `pack_hook`, and what that returns is kept in its
     stead; `unpack_hook` makes a tensor of it again when backward needs one. Used to move or to compress saved
-    values."""
+    values.
+
+    Example:
+        >>> x = tp.tensor([2.0], requires_grad=True)
+        >>> with tp.autograd.graph.saved_tensors_hooks(lambda t: t.half(), lambda t: t.float()):
+        ...     y = x**2
+        >>> y.backward()
+        >>> x.grad
+        tensor([4.])
+    """
 
     def __init__(self, pack_hook: Callable[[Tensor], Any], unpack_hook: Callable[[Any], Tensor]) -> None:
         self.hooks = (pack_hook, unpack_hook)
@@ -41,7 +50,20 @@ class saved_tensors_hooks:
 
 
 class save_on_cpu(saved_tensors_hooks):
-    """Inside, what is saved for backward is kept in host memory."""
+    """Inside, what is saved for backward is kept in host memory.
+
+    Arguments:
+        pin_memory: whether the CPU's memory is pinned for copies to a device
+        device_type: the type of device: 'cpu', 'opencl', ...
+
+    Example:
+        >>> x = tp.tensor([2.0], requires_grad=True)
+        >>> with tp.autograd.graph.save_on_cpu():
+        ...     y = x**2
+        >>> y.backward()
+        >>> x.grad
+        tensor([4.])
+    """
 
     def __init__(self, pin_memory: bool = False, device_type: str = "cpu") -> None:
         def pack(t: Tensor) -> tuple[Any, Tensor]:
@@ -56,7 +78,15 @@ class save_on_cpu(saved_tensors_hooks):
 
 @contextmanager
 def disable_saved_tensors_hooks(error_message: str) -> Iterator[None]:
-    """Inside, to enter saved_tensors_hooks is an error with this message."""
+    """Inside, to enter saved_tensors_hooks is an error with this message.
+
+    Arguments:
+        error_message: the error's message
+
+    Example:
+        >>> with tp.autograd.graph.disable_saved_tensors_hooks("not here"):
+        ...     pass
+    """
     before = _refused.why
     _refused.why = error_message
     try:
@@ -74,7 +104,19 @@ class _CopiesOfSaved:
 
 @contextmanager
 def allow_mutation_on_saved_tensors() -> Iterator[_CopiesOfSaved]:
-    """Inside, tensors that were saved for backward may be written: a copy is what is saved."""
+    """Inside, tensors that were saved for backward may be written: a copy is what is saved.
+
+    Example:
+        >>> x = tp.tensor([2.0], requires_grad=True)
+        >>> with tp.autograd.graph.allow_mutation_on_saved_tensors():
+        ...     y = x.clone()
+        ...     z = y**2
+        ...     y.zero_()
+        ...     z.backward()
+        tensor([0.], grad_fn=<ZeroBackward0>)
+        >>> x.grad
+        tensor([4.])
+    """
 
     def pack(t: Tensor) -> Tensor:
         with enable_grad():
@@ -110,7 +152,18 @@ def _raw_saved(node: Node, place: int, count: int) -> Any:
 
 
 class GradientEdge(NamedTuple):
-    """Where a gradient flows: into which input of a node."""
+    """Where a gradient flows: into which input of a node.
+
+    Arguments:
+        output_nr: which result of the node it is
+        ownership_token: is taken, and keeps the node alive
+
+    Example:
+        >>> y = tp.tensor([2.0], requires_grad=True) * 3
+        >>> edge = tp.autograd.graph.get_gradient_edge(y)
+        >>> edge.node.name(), edge.output_nr
+        ('MulBackward0', 0)
+    """
 
     node: Node
     output_nr: int
@@ -133,7 +186,14 @@ def register_multi_grad_hook(
     tensors: Sequence[Tensor], fn: Callable[..., Any], *, mode: Literal["all", "any"] = "all"
 ) -> RemovableHandle:
     """Calls `fn(grads)` once a backward has computed all gradients of these tensors that it will compute, with None for
-    the others, or with the mode "any" `fn(grad)` when it has computed the first one."""
+    the others, or with the mode "any" `fn(grad)` when it has computed the first one.
+
+    Example:
+        >>> a, b = tp.ones(1, requires_grad=True), tp.ones(1, requires_grad=True)
+        >>> handle = tp.autograd.graph.register_multi_grad_hook((a, b), lambda grads: print(len(grads)))
+        >>> (a * b).backward()
+        2
+    """
     if mode not in ("all", "any"):
         raise ValueError(f"Expects mode to be one of ('all', 'any') but got {mode}")
     lock = threading.Lock()
@@ -162,7 +222,14 @@ def register_multi_grad_hook(
 
 
 def get_gradient_edge(tensor: Tensor) -> GradientEdge:
-    """The node that a tensor's gradient flows into, and which of its inputs."""
+    """The node that a tensor's gradient flows into, and which of its inputs.
+
+    Example:
+        >>> y = tp.tensor([2.0], requires_grad=True) * 3
+        >>> edge = tp.autograd.graph.get_gradient_edge(y)
+        >>> edge.node.name(), edge.output_nr
+        ('MulBackward0', 0)
+    """
     if not tensor.requires_grad:
         raise RuntimeError("It is not possible to get the gradient edge for a Tensor that does not require gradients")
     if tensor.grad_fn is not None:
@@ -175,7 +242,17 @@ def get_gradient_edge(tensor: Tensor) -> GradientEdge:
 
 
 def increment_version(tensor: Tensor | Sequence[Tensor]) -> None:
-    """Marks tensors as written, as an in-place operator does: for code that changes their memory in another way."""
+    """Marks tensors as written, as an in-place operator does: for code that changes their memory in another way.
+
+    Arguments:
+        tensor: the tensor
+
+    Example:
+        >>> x = tp.ones(2)
+        >>> tp.autograd.graph.increment_version(x)
+        >>> x._version
+        1
+    """
     for t in (tensor,) if isinstance(tensor, Tensor) else tensor:
         _C._bump_version(t)
 

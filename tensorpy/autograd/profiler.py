@@ -14,7 +14,23 @@ emit_nvtx = absent(__name__, "emit_nvtx")
 
 
 class profile:
-    """`with profile() as p: ...`, then `p.key_averages().table()`; `enabled=False` records nothing."""
+    """`with profile() as p: ...`, then `p.key_averages().table()`; `enabled=False` records nothing.
+
+    Arguments:
+        enabled: whether it is on
+        use_device: the type of device that is timed too
+        record_shapes: whether shapes are recorded
+        with_flops: whether operations are counted
+        profile_memory: whether memory is recorded
+        with_stack: whether the callers are recorded
+        with_modules: whether modules are recorded
+
+    Example:
+        >>> with tp.autograd.profiler.profile() as p:
+        ...     y = tp.ones(2) + 1
+        >>> [event.name for event in p.function_events]
+        ['aten::ones', 'aten::empty', 'aten::fill_', 'aten::add']
+    """
 
     def __init__(
         self,

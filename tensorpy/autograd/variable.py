@@ -46,7 +46,17 @@ class VariableMeta(type):
 
 
 class Variable(metaclass=VariableMeta):
-    """`Variable(x, requires_grad=True)`: x's elements as a leaf of a graph, a Tensor like any other."""
+    """`Variable(x, requires_grad=True)`: x's elements as a leaf of a graph, a Tensor like any other.
+
+    Arguments:
+        data: the data
+        requires_grad: whether autograd records what is done with the tensor
+        volatile: is taken, and changes nothing
+
+    Example:
+        >>> tp.autograd.Variable(tp.ones(2), requires_grad=True).requires_grad
+        True
+    """
 
     _execution_engine = _Engine()
 

@@ -18,24 +18,43 @@ if TYPE_CHECKING:
 
 
 def load(library: str | os.PathLike[str]) -> None:
-    """Loads a backend's library, which registers its device type; it stays loaded. As ops.load_library."""
+    """Loads a backend's library, which registers its device type; it stays loaded. As ops.load_library.
+
+    Example:
+        >>> backends = tp.backends.load
+    """
     ops.load_library(library)
 
 
 def include() -> str:
-    """The folder to give the compiler (-I) for tensorpy/library.h."""
+    """The folder to give the compiler (-I) for tensorpy/library.h.
+
+    Example:
+        >>> tp.backends.include().endswith("include")
+        True
+    """
     package = Path(__file__).resolve().parents[1]
     beside = package.parent / "csrc" / "include"
     return str(beside if beside.is_dir() else package / "include")
 
 
 def fallback_calls(device: str) -> int:
-    """How many calls of a device's operators the CPU has computed so far, for want of a kernel."""
+    """How many calls of a device's operators the CPU has computed so far, for want of a kernel.
+
+    Example:
+        >>> callable(tp.backends.fallback_calls)
+        True
+    """
     return sum(_C._host_calls(device).values())
 
 
 def report(device: str) -> Report:
-    """What a device computes itself, and what would take the most off the CPU: see Report."""
+    """What a device computes itself, and what would take the most off the CPU: see Report.
+
+    Example:
+        >>> callable(tp.backends.report)
+        True
+    """
     from tensorpy.backends._report import make
 
     return make(device)

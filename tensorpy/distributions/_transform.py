@@ -16,6 +16,10 @@ class Transform:
     """A map y = f(x) from `domain` to `codomain`; with cache_size=1 it remembers its last x and y.
 
     Subclasses write `_call`, and where they are there `_inverse` and `log_abs_det_jacobian`.
+
+    Example:
+        >>> issubclass(tp.distributions.ExpTransform, tp.distributions.Transform)
+        True
     """
 
     bijective = False
@@ -156,7 +160,17 @@ class _InverseTransform(Transform):
 
 
 class ComposeTransform(Transform):
-    """Transforms one after the other, the first of the list first."""
+    """Transforms one after the other, the first of the list first.
+
+    Arguments:
+        parts: the transforms, in order
+        cache_size: 1 keeps the last value and its image, 0 nothing
+
+    Example:
+        >>> from tensorpy.distributions import AffineTransform, ComposeTransform, ExpTransform
+        >>> ComposeTransform([AffineTransform(0.0, 2.0), ExpTransform()])(tp.tensor([0.0, 1.0]))
+        tensor([1.0000, 7.3891])
+    """
 
     def __init__(self, parts: Sequence[Any], cache_size: int = 0) -> None:
         super().__init__(cache_size)
@@ -240,7 +254,19 @@ identity_transform = ComposeTransform([])
 
 
 class IndependentTransform(Transform):
-    """A transform whose last batch dimensions count as dimensions of the event."""
+    """A transform whose last batch dimensions count as dimensions of the event.
+
+    Arguments:
+        base_transform: the transform
+        reinterpreted_batch_ndims: how many dimensions of the batch belong to one event
+        cache_size: 1 keeps the last value and its image, 0 nothing
+
+    Example:
+        >>> from tensorpy.distributions import ExpTransform, IndependentTransform
+        >>> t = IndependentTransform(ExpTransform(), 1)
+        >>> t.log_abs_det_jacobian(tp.ones(3), tp.ones(3).exp())
+        tensor(3.)
+    """
 
     def __init__(self, base_transform: Any, reinterpreted_batch_ndims: int, cache_size: int = 0) -> None:
         super().__init__(cache_size)

@@ -14,7 +14,18 @@ __all__ = ["Bernoulli"]
 
 
 class Bernoulli(ExponentialFamily):
-    """1 with probability `probs`, else 0; or by the log-odds `logits`. Not reparameterised."""
+    """1 with probability `probs`, else 0; or by the log-odds `logits`. Not reparameterised.
+
+    Arguments:
+        probs: the probabilities
+        logits: the logarithms of the odds, or unnormalised logarithms of the probabilities, instead of probs
+        validate_args: whether parameters and values are checked; None takes the class's setting
+
+    Example:
+        >>> d = tp.distributions.Bernoulli(tp.tensor([0.5]))
+        >>> d.sample().shape, d.log_prob(tp.tensor([1.0]))
+        (tensorpy.Size([1]), tensor([-0.6931]))
+    """
 
     arg_constraints: ClassVar[Any] = {"probs": constraints.unit_interval, "logits": constraints.real}
     support = constraints.boolean

@@ -15,7 +15,16 @@ __all__ = ["Beta"]
 
 
 class Beta(ExponentialFamily):
-    """The density x^(a - 1) (1 - x)^(b - 1) / B(a, b) for a = `concentration1`, b = `concentration0`."""
+    """The density x^(a - 1) (1 - x)^(b - 1) / B(a, b) for a = `concentration1`, b = `concentration0`.
+
+    Arguments:
+        validate_args: whether parameters and values are checked; None takes the class's setting
+
+    Example:
+        >>> d = tp.distributions.Beta(tp.tensor([2.0]), tp.tensor([3.0]))
+        >>> d.sample().shape, d.log_prob(tp.tensor([0.5]))
+        (tensorpy.Size([1]), tensor([0.4055]))
+    """
 
     arg_constraints: ClassVar[Any] = {"concentration1": constraints.positive, "concentration0": constraints.positive}
     support = constraints.unit_interval

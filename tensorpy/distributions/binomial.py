@@ -13,7 +13,19 @@ __all__ = ["Binomial"]
 
 
 class Binomial(Distribution):
-    """How many of `total_count` trials succeed, each with probability `probs`. Not reparameterised."""
+    """How many of `total_count` trials succeed, each with probability `probs`. Not reparameterised.
+
+    Arguments:
+        total_count: how many trials there are
+        probs: the probabilities
+        logits: the logarithms of the odds, or unnormalised logarithms of the probabilities, instead of probs
+        validate_args: whether parameters and values are checked; None takes the class's setting
+
+    Example:
+        >>> d = tp.distributions.Binomial(4, probs=tp.tensor([0.5]))
+        >>> d.sample().shape, d.log_prob(tp.tensor([2.0]))
+        (tensorpy.Size([1]), tensor([-0.9808]))
+    """
 
     arg_constraints: ClassVar[Any] = {
         "total_count": constraints.nonnegative_integer,

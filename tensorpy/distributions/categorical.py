@@ -15,7 +15,18 @@ __all__ = ["Categorical"]
 
 
 class Categorical(Distribution):
-    """The index i of the last dimension with probability `probs[..., i]`, normalised; or by `logits`."""
+    """The index i of the last dimension with probability `probs[..., i]`, normalised; or by `logits`.
+
+    Arguments:
+        probs: the probabilities
+        logits: the logarithms of the odds, or unnormalised logarithms of the probabilities, instead of probs
+        validate_args: whether parameters and values are checked; None takes the class's setting
+
+    Example:
+        >>> d = tp.distributions.Categorical(probs=tp.tensor([0.25, 0.75]))
+        >>> d.sample((3,)).shape, d.log_prob(tp.tensor(1))
+        (tensorpy.Size([3]), tensor(-0.2877))
+    """
 
     arg_constraints: ClassVar[Any] = {"probs": constraints.simplex, "logits": constraints.real_vector}
     has_enumerate_support = True

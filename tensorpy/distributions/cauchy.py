@@ -14,7 +14,18 @@ __all__ = ["Cauchy"]
 
 
 class Cauchy(Distribution):
-    """The density 1 / (pi scale (1 + z^2)) with z = (x - loc) / scale; it has no mean."""
+    """The density 1 / (pi scale (1 + z^2)) with z = (x - loc) / scale; it has no mean.
+
+    Arguments:
+        loc: where the middle is
+        scale: the scale
+        validate_args: whether parameters and values are checked; None takes the class's setting
+
+    Example:
+        >>> d = tp.distributions.Cauchy(tp.tensor([0.0]), tp.tensor([1.0]))
+        >>> d.sample((3,)).shape, d.log_prob(tp.tensor([1.0]))
+        (tensorpy.Size([3, 1]), tensor([-1.8379]))
+    """
 
     arg_constraints: ClassVar[Any] = {"loc": constraints.real, "scale": constraints.positive}
     support = constraints.real

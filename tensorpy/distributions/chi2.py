@@ -13,7 +13,17 @@ __all__ = ["Chi2"]
 
 
 class Chi2(Gamma):
-    """The sum of `df` squared standard normals: Gamma(df / 2, 1 / 2)."""
+    """The sum of `df` squared standard normals: Gamma(df / 2, 1 / 2).
+
+    Arguments:
+        df: the degrees of freedom
+        validate_args: whether parameters and values are checked; None takes the class's setting
+
+    Example:
+        >>> d = tp.distributions.Chi2(tp.tensor([3.0]))
+        >>> d.sample().shape, d.log_prob(tp.tensor([1.0]))
+        (tensorpy.Size([1]), tensor([-1.4189]))
+    """
 
     arg_constraints: ClassVar[Any] = {"df": constraints.positive}
 

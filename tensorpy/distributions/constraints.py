@@ -45,7 +45,12 @@ __all__ = [
 
 
 class Constraint:
-    """A set; an event of it has `event_dim` dimensions, `is_discrete` says whether it is countable."""
+    """A set; an event of it has `event_dim` dimensions, `is_discrete` says whether it is countable.
+
+    Example:
+        >>> isinstance(tp.distributions.constraints.positive, tp.distributions.constraints.Constraint)
+        True
+    """
 
     is_discrete: Any = False
     event_dim: Any = 0
@@ -89,12 +94,34 @@ class _Dependent(Constraint):
 
 
 def is_dependent(constraint: Any) -> bool:
-    """Whether only an instance of a distribution knows the set."""
+    """Whether only an instance of a distribution knows the set.
+
+    Arguments:
+        constraint: the constraint
+
+    Example:
+        >>> tp.distributions.constraints.is_dependent(tp.distributions.constraints.real)
+        False
+    """
     return isinstance(constraint, _Dependent)
 
 
 class _DependentProperty(property, _Dependent):
-    """A property whose value is a constraint, and that is a dependent constraint when the class is asked."""
+    """A property whose value is a constraint, and that is a dependent constraint when the class is asked.
+
+    Arguments:
+        fn: the function
+        is_discrete: whether the values are integers
+        event_dim: how many dimensions make one event
+
+    Example:
+        >>> class Mine:
+        ...     @tp.distributions.constraints.dependent_property
+        ...     def support(self):
+        ...         return tp.distributions.constraints.positive
+        >>> Mine().support.check(tp.tensor([1.0]))
+        tensor([True])
+    """
 
     def __init__(
         self,
@@ -111,7 +138,17 @@ class _DependentProperty(property, _Dependent):
 
 
 class _IndependentConstraint(Constraint):
-    """The last `reinterpreted_batch_ndims` dimensions of the batch belong to the event."""
+    """The last `reinterpreted_batch_ndims` dimensions of the batch belong to the event.
+
+    Arguments:
+        base_constraint: the constraint of the parts
+        reinterpreted_batch_ndims: how many dimensions of the batch belong to one event
+
+    Example:
+        >>> from tensorpy.distributions import constraints
+        >>> constraints.independent(constraints.positive, 1).check(tp.tensor([1.0, 2.0]))
+        tensor(True)
+    """
 
     def __init__(self, base_constraint: Any, reinterpreted_batch_ndims: int) -> None:
         self.base_constraint = base_constraint
@@ -139,7 +176,16 @@ class _IndependentConstraint(Constraint):
 
 
 class MixtureSameFamilyConstraint(Constraint):
-    """The support of a mixture: a value has to be in the support of every component, which stand side by side."""
+    """The support of a mixture: a value has to be in the support of every component, which stand side by side.
+
+    Arguments:
+        base_constraint: the constraint of the parts
+
+    Example:
+        >>> from tensorpy.distributions import constraints
+        >>> constraints.MixtureSameFamilyConstraint(constraints.positive).event_dim
+        0
+    """
 
     def __init__(self, base_constraint: Any) -> None:
         self.base_constraint = base_constraint
@@ -190,6 +236,17 @@ class _Bounded(Constraint):
 
 
 class _Interval(_Bounded):
+    """The values are from a lower to an upper bound.
+
+    Arguments:
+        lower_bound: the lower bound
+        upper_bound: the upper bound
+
+    Example:
+        >>> tp.distributions.constraints.interval(0.0, 1.0).check(tp.tensor([0.0, 0.5, 1.0]))
+        tensor([True, True, True])
+    """
+
     _shown = ("lower_bound", "upper_bound")
 
     def __init__(self, lower_bound: Any, upper_bound: Any) -> None:
@@ -197,14 +254,46 @@ class _Interval(_Bounded):
 
 
 class _HalfOpenInterval(_Interval):
+    """The values are at least a lower bound and below an upper one.
+
+    Arguments:
+        lower_bound: the lower bound
+        upper_bound: the upper bound
+
+    Example:
+        >>> tp.distributions.constraints.half_open_interval(0.0, 1.0).check(tp.tensor([0.0, 0.5, 1.0]))
+        tensor([ True,  True, False])
+    """
+
     _closed = (True, False)
 
 
 class _IntegerInterval(_Interval):
+    """The values are integers from a lower to an upper bound.
+
+    Arguments:
+        lower_bound: the lower bound
+        upper_bound: the upper bound
+
+    Example:
+        >>> tp.distributions.constraints.integer_interval(0, 2).check(tp.tensor([0.0, 0.5, 3.0]))
+        tensor([ True, False, False])
+    """
+
     is_discrete = True
 
 
 class _GreaterThan(_Bounded):
+    """The values are greater than a bound.
+
+    Arguments:
+        lower_bound: the lower bound
+
+    Example:
+        >>> tp.distributions.constraints.greater_than(1.0).check(tp.tensor([1.0, 2.0, 0.5]))
+        tensor([False,  True, False])
+    """
+
     _shown, _closed = ("lower_bound",), (False, True)
 
     def __init__(self, lower_bound: Any) -> None:
@@ -212,6 +301,16 @@ class _GreaterThan(_Bounded):
 
 
 class _GreaterThanEq(_GreaterThan):
+    """The values are at least a bound.
+
+    Arguments:
+        lower_bound: the lower bound
+
+    Example:
+        >>> tp.distributions.constraints.greater_than_eq(1.0).check(tp.tensor([1.0, 2.0, 0.5]))
+        tensor([ True,  True, False])
+    """
+
     _closed = (True, True)
 
 
@@ -220,6 +319,16 @@ class _IntegerGreaterThan(_GreaterThanEq):
 
 
 class _LessThan(_Bounded):
+    """The values are below a bound.
+
+    Arguments:
+        upper_bound: the upper bound
+
+    Example:
+        >>> tp.distributions.constraints.less_than(1.0).check(tp.tensor([1.0, 2.0, 0.5]))
+        tensor([False, False,  True])
+    """
+
     _shown, _closed = ("upper_bound",), (True, False)
 
     def __init__(self, upper_bound: Any) -> None:
@@ -238,6 +347,16 @@ class _Simplex(Constraint):
 
 
 class _Multinomial(Constraint):
+    """The values are integers from 0 that add up to at most a bound.
+
+    Arguments:
+        upper_bound: the upper bound
+
+    Example:
+        >>> tp.distributions.constraints.multinomial(3).check(tp.tensor([1.0, 2.0]))
+        tensor(True)
+    """
+
     is_discrete, event_dim = True, 1
     _shown = ("upper_bound",)
 
@@ -315,6 +434,19 @@ class _Parts(Constraint):
 
 
 class _Cat(_Parts):
+    """The parts of a dimension each meet a constraint of their own.
+
+    Arguments:
+        cseq: the constraints
+        dim: the dimension; a negative one counts from the last
+        lengths: how long each sequence is
+
+    Example:
+        >>> from tensorpy.distributions import constraints
+        >>> constraints.cat([constraints.positive, constraints.real]).check(tp.tensor([1.0, -1.0]))
+        tensor([True, True])
+    """
+
     def __init__(self, cseq: Sequence[Any], dim: int = 0, lengths: Sequence[int] | None = None) -> None:
         super().__init__(cseq, dim)
         self.lengths = [1] * len(self.cseq) if lengths is None else list(lengths)
@@ -325,6 +457,18 @@ class _Cat(_Parts):
 
 
 class _Stack(_Parts):
+    """The slices of a dimension each meet a constraint of their own.
+
+    Arguments:
+        cseq: the constraints
+        dim: the dimension; a negative one counts from the last
+
+    Example:
+        >>> from tensorpy.distributions import constraints
+        >>> constraints.stack([constraints.positive, constraints.real]).check(tp.tensor([1.0, -1.0]))
+        tensor([True, True])
+    """
+
     def check(self, value: Any) -> Tensor:
         parts = value.unbind(self.dim)
         return tp.stack([c.check(part) for c, part in zip(self.cseq, parts, strict=True)], self.dim)

@@ -25,6 +25,16 @@ class ContinuousBernoulli(ExponentialFamily):
     """The density C p^x (1 - p)^(1 - x) over [0, 1] (Loaiza-Ganem, Cunningham, 2019).
 
     Where p lies within `lims`, formulas that divide 0 by 0 at p = 1/2 are replaced by their Taylor series.
+
+    Arguments:
+        probs: the probabilities
+        logits: the logarithms of the odds, or unnormalised logarithms of the probabilities, instead of probs
+        validate_args: whether parameters and values are checked; None takes the class's setting
+
+    Example:
+        >>> d = tp.distributions.ContinuousBernoulli(tp.tensor([0.3]))
+        >>> d.sample().shape, d.log_prob(tp.tensor([0.5]))
+        (tensorpy.Size([1]), tensor([-0.0297]))
     """
 
     arg_constraints: ClassVar[Any] = {"probs": constraints.unit_interval, "logits": constraints.real}

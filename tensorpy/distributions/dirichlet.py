@@ -14,7 +14,17 @@ __all__ = ["Dirichlet"]
 
 
 class Dirichlet(ExponentialFamily):
-    """Probabilities with density proportional to prod x_i^(c_i - 1) for c = `concentration`; implicit gradients."""
+    """Probabilities with density proportional to prod x_i^(c_i - 1) for c = `concentration`; implicit gradients.
+
+    Arguments:
+        concentration: the concentration
+        validate_args: whether parameters and values are checked; None takes the class's setting
+
+    Example:
+        >>> d = tp.distributions.Dirichlet(tp.tensor([2.0, 3.0]))
+        >>> d.sample().sum(), d.log_prob(tp.tensor([0.5, 0.5]))
+        (tensor(1.), tensor(0.4055))
+    """
 
     arg_constraints: ClassVar[Any] = {"concentration": constraints.independent(constraints.positive, 1)}
     support = constraints.simplex

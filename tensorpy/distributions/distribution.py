@@ -23,6 +23,15 @@ class Distribution:
 
     A sample has shape `sample_shape + batch_shape + event_shape`, a log-probability `sample_shape + batch_shape`.
     `has_rsample` says whether `rsample` draws samples that gradients flow through to the parameters.
+
+    Arguments:
+        batch_shape: the shape of parameters
+        event_shape: the shape of one draw
+        validate_args: whether parameters and values are checked; None takes the class's setting
+
+    Example:
+        >>> isinstance(tp.distributions.Normal(0.0, 1.0), tp.distributions.Distribution)
+        True
     """
 
     has_rsample: Any = False

@@ -12,7 +12,17 @@ __all__ = ["ExponentialFamily"]
 
 
 class ExponentialFamily(Distribution):
-    """Subclasses may give natural parameters and the log normalizer, from which the entropy follows."""
+    """Subclasses may give natural parameters and the log normalizer, from which the entropy follows.
+
+    Arguments:
+        batch_shape: the shape of parameters
+        event_shape: the shape of one draw
+        validate_args: whether parameters and values are checked; None takes the class's setting
+
+    Example:
+        >>> isinstance(tp.distributions.Normal(0.0, 1.0), tp.distributions.ExponentialFamily)
+        True
+    """
 
     _mean_carrier_measure: Any = None  # E[k(x)], where it is known
 

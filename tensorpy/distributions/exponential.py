@@ -14,7 +14,17 @@ __all__ = ["Exponential"]
 
 
 class Exponential(ExponentialFamily):
-    """The density rate exp(-rate x) over x >= 0."""
+    """The density rate exp(-rate x) over x >= 0.
+
+    Arguments:
+        rate: the rate
+        validate_args: whether parameters and values are checked; None takes the class's setting
+
+    Example:
+        >>> d = tp.distributions.Exponential(tp.tensor([2.0]))
+        >>> d.sample().shape, d.log_prob(tp.tensor([1.0]))
+        (tensorpy.Size([1]), tensor([-1.3069]))
+    """
 
     arg_constraints: ClassVar[Any] = {"rate": constraints.positive}
     support = constraints.nonnegative

@@ -15,7 +15,18 @@ __all__ = ["FisherSnedecor"]
 
 
 class FisherSnedecor(Distribution):
-    """The ratio of two chi-squared variables, each over its degrees of freedom; samples have implicit gradients."""
+    """The ratio of two chi-squared variables, each over its degrees of freedom; samples have implicit gradients.
+
+    Arguments:
+        df1: the degrees of freedom of the numerator
+        df2: those of the denominator
+        validate_args: whether parameters and values are checked; None takes the class's setting
+
+    Example:
+        >>> d = tp.distributions.FisherSnedecor(tp.tensor([2.0]), tp.tensor([3.0]))
+        >>> d.sample().shape, d.log_prob(tp.tensor([1.0]))
+        (tensorpy.Size([1]), tensor([-1.2771]))
+    """
 
     arg_constraints: ClassVar[Any] = {"df1": constraints.positive, "df2": constraints.positive}
     support = constraints.positive

@@ -15,7 +15,18 @@ __all__ = ["Gamma"]
 
 
 class Gamma(ExponentialFamily):
-    """The density rate^c x^(c - 1) exp(-rate x) / Gamma(c) for c = `concentration`; samples have implicit gradients."""
+    """The density rate^c x^(c - 1) exp(-rate x) / Gamma(c) for c = `concentration`; samples have implicit gradients.
+
+    Arguments:
+        concentration: the concentration
+        rate: the rate
+        validate_args: whether parameters and values are checked; None takes the class's setting
+
+    Example:
+        >>> d = tp.distributions.Gamma(tp.tensor([2.0]), tp.tensor([3.0]))
+        >>> d.sample().shape, d.log_prob(tp.tensor([0.5]))
+        (tensorpy.Size([1]), tensor([0.0041]))
+    """
 
     arg_constraints: ClassVar[Any] = {"concentration": constraints.positive, "rate": constraints.positive}
     support = constraints.nonnegative

@@ -17,6 +17,17 @@ class GeneralizedPareto(Distribution):
     """What exceeds a threshold: 1 - cdf is (1 + c z)^(-1/c) for z = (x - loc) / scale, and exp(-z) where c is 0.
 
     The support begins at `loc`, and ends at loc - scale / c where the concentration c is negative.
+
+    Arguments:
+        loc: where the middle is
+        scale: the scale
+        concentration: the concentration
+        validate_args: whether parameters and values are checked; None takes the class's setting
+
+    Example:
+        >>> d = tp.distributions.GeneralizedPareto(tp.tensor([0.0]), tp.tensor([1.0]), tp.tensor([0.5]))
+        >>> d.sample().shape, d.log_prob(tp.tensor([1.0]))
+        (tensorpy.Size([1]), tensor([-1.2164]))
     """
 
     arg_constraints: ClassVar[Any] = {

@@ -20,7 +20,18 @@ __all__ = ["Geometric"]
 
 
 class Geometric(Distribution):
-    """How many trials fail before the first success, each with probability `probs`. Not reparameterised."""
+    """How many trials fail before the first success, each with probability `probs`. Not reparameterised.
+
+    Arguments:
+        probs: the probabilities
+        logits: the logarithms of the odds, or unnormalised logarithms of the probabilities, instead of probs
+        validate_args: whether parameters and values are checked; None takes the class's setting
+
+    Example:
+        >>> d = tp.distributions.Geometric(tp.tensor([0.5]))
+        >>> d.sample().shape, d.log_prob(tp.tensor([1.0]))
+        (tensorpy.Size([1]), tensor([-1.3863]))
+    """
 
     arg_constraints: ClassVar[Any] = {"probs": constraints.unit_interval, "logits": constraints.real}
     support = constraints.nonnegative_integer

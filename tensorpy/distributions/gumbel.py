@@ -15,7 +15,18 @@ EULER = 0.57721566490153286060
 
 
 class Gumbel(Distribution):
-    """The distribution function exp(-exp(-(x - loc) / scale))."""
+    """The distribution function exp(-exp(-(x - loc) / scale)).
+
+    Arguments:
+        loc: where the middle is
+        scale: the scale
+        validate_args: whether parameters and values are checked; None takes the class's setting
+
+    Example:
+        >>> d = tp.distributions.Gumbel(tp.tensor([0.0]), tp.tensor([1.0]))
+        >>> d.sample((3,)).shape, d.log_prob(tp.tensor([1.0]))
+        (tensorpy.Size([3, 1]), tensor([-1.3679]))
+    """
 
     arg_constraints: ClassVar[Any] = {"loc": constraints.real, "scale": constraints.positive}
     support = constraints.real

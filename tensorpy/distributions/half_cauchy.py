@@ -16,7 +16,17 @@ __all__ = ["HalfCauchy"]
 
 
 class HalfCauchy(TransformedDistribution):
-    """|x| for Cauchy x around 0."""
+    """|x| for Cauchy x around 0.
+
+    Arguments:
+        scale: the scale
+        validate_args: whether parameters and values are checked; None takes the class's setting
+
+    Example:
+        >>> d = tp.distributions.HalfCauchy(tp.tensor([2.0]))
+        >>> d.sample().shape, d.log_prob(tp.tensor([1.0]))
+        (tensorpy.Size([1]), tensor([-1.3679]))
+    """
 
     arg_constraints: ClassVar[Any] = {"scale": constraints.positive}
     support = constraints.nonnegative

@@ -16,7 +16,17 @@ __all__ = ["HalfNormal"]
 
 
 class HalfNormal(TransformedDistribution):
-    """|x| for normal x with mean 0 and standard deviation `scale`."""
+    """|x| for normal x with mean 0 and standard deviation `scale`.
+
+    Arguments:
+        scale: the scale
+        validate_args: whether parameters and values are checked; None takes the class's setting
+
+    Example:
+        >>> d = tp.distributions.HalfNormal(tp.tensor([2.0]))
+        >>> d.sample().shape, d.log_prob(tp.tensor([1.0]))
+        (tensorpy.Size([1]), tensor([-1.0439]))
+    """
 
     arg_constraints: ClassVar[Any] = {"scale": constraints.positive}
     support = constraints.nonnegative

@@ -13,7 +13,19 @@ __all__ = ["Independent"]
 
 
 class Independent(Distribution):
-    """`base_distribution` with its last `reinterpreted_batch_ndims` batch dimensions counted to the event."""
+    """`base_distribution` with its last `reinterpreted_batch_ndims` batch dimensions counted to the event.
+
+    Arguments:
+        base_distribution: the distribution
+        reinterpreted_batch_ndims: how many dimensions of the batch belong to one event
+        validate_args: whether parameters and values are checked; None takes the class's setting
+
+    Example:
+        >>> from tensorpy.distributions import Independent, Normal
+        >>> d = Independent(Normal(tp.zeros(3), tp.ones(3)), 1)
+        >>> d.event_shape, d.log_prob(tp.zeros(3))
+        (tensorpy.Size([3]), tensor(-2.7568))
+    """
 
     arg_constraints: ClassVar[Any] = {}
     base_dist: Any

@@ -15,7 +15,18 @@ __all__ = ["InverseGamma"]
 
 
 class InverseGamma(TransformedDistribution):
-    """1 / x for gamma x with `concentration` and `rate`; samples have implicit gradients."""
+    """1 / x for gamma x with `concentration` and `rate`; samples have implicit gradients.
+
+    Arguments:
+        concentration: the concentration
+        rate: the rate
+        validate_args: whether parameters and values are checked; None takes the class's setting
+
+    Example:
+        >>> d = tp.distributions.InverseGamma(tp.tensor([1.0]), tp.tensor([2.0]))
+        >>> d.sample().shape, d.log_prob(tp.tensor([2.0]))
+        (tensorpy.Size([1]), tensor([-1.6931]))
+    """
 
     arg_constraints: ClassVar[Any] = {"concentration": constraints.positive, "rate": constraints.positive}
     support = constraints.positive

@@ -14,7 +14,16 @@ __all__ = ["Kumaraswamy"]
 
 
 class Kumaraswamy(Distribution):
-    """The distribution function 1 - (1 - x^a)^b over (0, 1) for a = `concentration1`, b = `concentration0`."""
+    """The distribution function 1 - (1 - x^a)^b over (0, 1) for a = `concentration1`, b = `concentration0`.
+
+    Arguments:
+        validate_args: whether parameters and values are checked; None takes the class's setting
+
+    Example:
+        >>> d = tp.distributions.Kumaraswamy(tp.tensor([2.0]), tp.tensor([3.0]))
+        >>> d.sample().shape, d.log_prob(tp.tensor([0.5]))
+        (tensorpy.Size([1]), tensor([0.5232]))
+    """
 
     arg_constraints: ClassVar[Any] = {"concentration1": constraints.positive, "concentration0": constraints.positive}
     support = constraints.unit_interval

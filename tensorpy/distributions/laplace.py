@@ -14,7 +14,18 @@ __all__ = ["Laplace"]
 
 
 class Laplace(Distribution):
-    """The density exp(-|x - loc| / scale) / (2 scale)."""
+    """The density exp(-|x - loc| / scale) / (2 scale).
+
+    Arguments:
+        loc: where the middle is
+        scale: the scale
+        validate_args: whether parameters and values are checked; None takes the class's setting
+
+    Example:
+        >>> d = tp.distributions.Laplace(tp.tensor([0.0]), tp.tensor([1.0]))
+        >>> d.sample((3,)).shape, d.log_prob(tp.tensor([1.0]))
+        (tensorpy.Size([3, 1]), tensor([-1.6931]))
+    """
 
     arg_constraints: ClassVar[Any] = {"loc": constraints.real, "scale": constraints.positive}
     support = constraints.real

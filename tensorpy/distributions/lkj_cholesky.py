@@ -22,6 +22,16 @@ class LKJCholesky(Distribution):
     method", 2009. Row i of L is independent of the others: i numbers w inside the unit ball, of density
     (1 - |w|^2)^(a_i - 1) with a_i = concentration + (dim - 1 - i) / 2, and the positive number that makes the row one
     of length 1. So |w|^2 is a beta variable, and the direction of w is uniform.
+
+    Arguments:
+        dim: the dimension; a negative one counts from the last
+        concentration: the concentration
+        validate_args: whether parameters and values are checked; None takes the class's setting
+
+    Example:
+        >>> d = tp.distributions.LKJCholesky(3, 0.5)
+        >>> d.sample().shape
+        tensorpy.Size([3, 3])
     """
 
     arg_constraints: ClassVar[Any] = {"concentration": constraints.positive}

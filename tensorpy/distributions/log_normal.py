@@ -14,7 +14,18 @@ __all__ = ["LogNormal"]
 
 
 class LogNormal(TransformedDistribution):
-    """exp(x) for normal x with mean `loc` and standard deviation `scale`."""
+    """exp(x) for normal x with mean `loc` and standard deviation `scale`.
+
+    Arguments:
+        loc: where the middle is
+        scale: the scale
+        validate_args: whether parameters and values are checked; None takes the class's setting
+
+    Example:
+        >>> d = tp.distributions.LogNormal(tp.tensor([0.0]), tp.tensor([1.0]))
+        >>> d.sample((3,)).shape, d.log_prob(tp.tensor([1.0]))
+        (tensorpy.Size([3, 1]), tensor([-0.9189]))
+    """
 
     arg_constraints: ClassVar[Any] = {"loc": constraints.real, "scale": constraints.positive}
     support = constraints.positive

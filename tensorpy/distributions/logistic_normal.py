@@ -13,7 +13,18 @@ __all__ = ["LogisticNormal"]
 
 
 class LogisticNormal(TransformedDistribution):
-    """Probability vectors that a normal vector, one shorter, is broken into by StickBreakingTransform."""
+    """Probability vectors that a normal vector, one shorter, is broken into by StickBreakingTransform.
+
+    Arguments:
+        loc: where the middle is
+        scale: the scale
+        validate_args: whether parameters and values are checked; None takes the class's setting
+
+    Example:
+        >>> d = tp.distributions.LogisticNormal(tp.zeros(2), tp.ones(2))
+        >>> d.sample().shape
+        tensorpy.Size([3])
+    """
 
     arg_constraints: ClassVar[Any] = {"loc": constraints.real, "scale": constraints.positive}
     support = constraints.simplex

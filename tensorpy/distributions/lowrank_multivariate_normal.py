@@ -20,6 +20,15 @@ class LowRankMultivariateNormal(Distribution):
 
     With C = I + W^T D^-1 W, as small as the rank, the determinant is det(C) det(D), and the inverse
     D^-1 - D^-1 W C^-1 W^T D^-1 (Woodbury): no matrix of the event's size is factorised.
+
+    Arguments:
+        loc: where the middle is
+        validate_args: whether parameters and values are checked; None takes the class's setting
+
+    Example:
+        >>> d = tp.distributions.LowRankMultivariateNormal(tp.zeros(2), tp.ones(2, 1), tp.ones(2))
+        >>> d.sample().shape, d.log_prob(tp.zeros(2))
+        (tensorpy.Size([2]), tensor(-2.3872))
     """
 
     arg_constraints: ClassVar[Any] = {

@@ -13,7 +13,19 @@ __all__ = ["MixtureSameFamily"]
 
 
 class MixtureSameFamily(Distribution):
-    """Components along the last batch dimension, weighted by a Categorical. Not reparameterised."""
+    """Components along the last batch dimension, weighted by a Categorical. Not reparameterised.
+
+    Arguments:
+        mixture_distribution: a Categorical with the weights
+        component_distribution: the components, along the last dimension of the batch
+        validate_args: whether parameters and values are checked; None takes the class's setting
+
+    Example:
+        >>> from tensorpy.distributions import Categorical, MixtureSameFamily, Normal
+        >>> d = MixtureSameFamily(Categorical(tp.ones(2)), Normal(tp.tensor([-1.0, 1.0]), tp.ones(2)))
+        >>> d.sample().shape, d.log_prob(tp.tensor(0.0))
+        (tensorpy.Size([]), tensor(-1.4189))
+    """
 
     arg_constraints: ClassVar[Any] = {}
 

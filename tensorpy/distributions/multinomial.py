@@ -17,7 +17,19 @@ __all__ = ["Multinomial"]
 
 
 class Multinomial(Distribution):
-    """Counts of each category in `total_count` draws of Categorical. Not reparameterised."""
+    """Counts of each category in `total_count` draws of Categorical. Not reparameterised.
+
+    Arguments:
+        total_count: how many trials there are
+        probs: the probabilities
+        logits: the logarithms of the odds, or unnormalised logarithms of the probabilities, instead of probs
+        validate_args: whether parameters and values are checked; None takes the class's setting
+
+    Example:
+        >>> d = tp.distributions.Multinomial(4, probs=tp.tensor([0.25, 0.75]))
+        >>> d.sample().sum(), d.log_prob(tp.tensor([1.0, 3.0]))
+        (tensor(4.), tensor(-0.8630))
+    """
 
     arg_constraints: ClassVar[Any] = {"probs": constraints.simplex, "logits": constraints.real_vector}
     total_count: int

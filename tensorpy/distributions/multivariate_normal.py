@@ -19,6 +19,18 @@ class MultivariateNormal(Distribution):
     """The normal distribution of vectors with mean `loc` and one of covariance, precision and Cholesky factor.
 
     The factorisation is a Python step for each pair of columns, meant for up to some tens of dimensions.
+
+    Arguments:
+        loc: where the middle is
+        covariance_matrix: the covariances, (*, d, d)
+        precision_matrix: the inverse of the covariances; instead of them
+        scale_tril: the lower Cholesky factor of the covariances; instead of them
+        validate_args: whether parameters and values are checked; None takes the class's setting
+
+    Example:
+        >>> d = tp.distributions.MultivariateNormal(tp.zeros(2), tp.eye(2))
+        >>> d.sample().shape, d.log_prob(tp.zeros(2))
+        (tensorpy.Size([2]), tensor(-1.8379))
     """
 
     arg_constraints: ClassVar[Any] = {

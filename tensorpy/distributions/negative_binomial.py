@@ -14,7 +14,19 @@ __all__ = ["NegativeBinomial"]
 
 
 class NegativeBinomial(Distribution):
-    """How many trials succeed, each with probability `probs`, before `total_count` failures. Not reparameterised."""
+    """How many trials succeed, each with probability `probs`, before `total_count` failures. Not reparameterised.
+
+    Arguments:
+        total_count: how many trials there are
+        probs: the probabilities
+        logits: the logarithms of the odds, or unnormalised logarithms of the probabilities, instead of probs
+        validate_args: whether parameters and values are checked; None takes the class's setting
+
+    Example:
+        >>> d = tp.distributions.NegativeBinomial(4, probs=tp.tensor([0.5]))
+        >>> d.sample().shape, d.log_prob(tp.tensor([2.0]))
+        (tensorpy.Size([1]), tensor([-1.8563]))
+    """
 
     arg_constraints: ClassVar[Any] = {
         "total_count": constraints.greater_than_eq(0),

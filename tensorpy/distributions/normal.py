@@ -15,7 +15,18 @@ __all__ = ["Normal"]
 
 
 class Normal(ExponentialFamily):
-    """The normal distribution with mean `loc` and standard deviation `scale`."""
+    """The normal distribution with mean `loc` and standard deviation `scale`.
+
+    Arguments:
+        loc: where the middle is
+        scale: the scale
+        validate_args: whether parameters and values are checked; None takes the class's setting
+
+    Example:
+        >>> d = tp.distributions.Normal(tp.tensor([0.0]), tp.tensor([1.0]))
+        >>> d.sample((3,)).shape, d.log_prob(tp.tensor([1.0]))
+        (tensorpy.Size([3, 1]), tensor([-1.4189]))
+    """
 
     arg_constraints: ClassVar[Any] = {"loc": constraints.real, "scale": constraints.positive}
     support = constraints.real

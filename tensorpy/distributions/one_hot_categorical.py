@@ -14,7 +14,18 @@ __all__ = ["OneHotCategorical", "OneHotCategoricalStraightThrough"]
 
 
 class OneHotCategorical(Distribution):
-    """Vectors of zeros with a one where Categorical says. Not reparameterised."""
+    """Vectors of zeros with a one where Categorical says. Not reparameterised.
+
+    Arguments:
+        probs: the probabilities
+        logits: the logarithms of the odds, or unnormalised logarithms of the probabilities, instead of probs
+        validate_args: whether parameters and values are checked; None takes the class's setting
+
+    Example:
+        >>> d = tp.distributions.OneHotCategorical(probs=tp.tensor([0.25, 0.75]))
+        >>> d.sample().sum(), d.log_prob(tp.tensor([0.0, 1.0]))
+        (tensor(1.), tensor(-0.2877))
+    """
 
     arg_constraints: ClassVar[Any] = {"probs": constraints.simplex, "logits": constraints.real_vector}
     support = constraints.one_hot
@@ -73,7 +84,18 @@ class OneHotCategorical(Distribution):
 
 
 class OneHotCategoricalStraightThrough(OneHotCategorical):
-    """OneHotCategorical whose samples pass gradients straight to the probabilities (Bengio et al., 2013)."""
+    """OneHotCategorical whose samples pass gradients straight to the probabilities (Bengio et al., 2013).
+
+    Arguments:
+        probs: the probabilities
+        logits: the logarithms of the odds, or unnormalised logarithms of the probabilities, instead of probs
+        validate_args: whether parameters and values are checked; None takes the class's setting
+
+    Example:
+        >>> d = tp.distributions.OneHotCategoricalStraightThrough(probs=tp.tensor([0.25, 0.75]))
+        >>> d.sample().sum(), d.log_prob(tp.tensor([0.0, 1.0]))
+        (tensor(1.), tensor(-0.2877))
+    """
 
     has_rsample = True
 

@@ -13,7 +13,18 @@ __all__ = ["Pareto"]
 
 
 class Pareto(Distribution):
-    """The density alpha scale^alpha / x^(alpha + 1) over x >= scale."""
+    """The density alpha scale^alpha / x^(alpha + 1) over x >= scale.
+
+    Arguments:
+        scale: the scale
+        alpha: the number that shapes the function
+        validate_args: whether parameters and values are checked; None takes the class's setting
+
+    Example:
+        >>> d = tp.distributions.Pareto(tp.tensor([1.0]), tp.tensor([2.0]))
+        >>> d.sample().shape, d.log_prob(tp.tensor([2.0]))
+        (tensorpy.Size([1]), tensor([-1.3863]))
+    """
 
     arg_constraints: ClassVar[Any] = {"alpha": constraints.positive, "scale": constraints.positive}
     has_rsample = True

@@ -14,7 +14,17 @@ __all__ = ["Poisson"]
 
 
 class Poisson(ExponentialFamily):
-    """Counts with probabilities rate^k exp(-rate) / k!. Not reparameterised."""
+    """Counts with probabilities rate^k exp(-rate) / k!. Not reparameterised.
+
+    Arguments:
+        rate: the rate
+        validate_args: whether parameters and values are checked; None takes the class's setting
+
+    Example:
+        >>> d = tp.distributions.Poisson(tp.tensor([2.0]))
+        >>> d.sample().shape, d.log_prob(tp.tensor([1.0]))
+        (tensorpy.Size([1]), tensor([-1.3069]))
+    """
 
     arg_constraints: ClassVar[Any] = {"rate": constraints.nonnegative}
     support = constraints.nonnegative_integer

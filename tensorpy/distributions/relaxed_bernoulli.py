@@ -61,7 +61,19 @@ class LogitRelaxedBernoulli(Distribution):
 
 
 class RelaxedBernoulli(TransformedDistribution):
-    """Numbers in (0, 1) near 0 or 1, reparameterised, with a temperature; Bernoulli is the limit at 0."""
+    """Numbers in (0, 1) near 0 or 1, reparameterised, with a temperature; Bernoulli is the limit at 0.
+
+    Arguments:
+        temperature: the temperature
+        probs: the probabilities
+        logits: the logarithms of the odds, or unnormalised logarithms of the probabilities, instead of probs
+        validate_args: whether parameters and values are checked; None takes the class's setting
+
+    Example:
+        >>> d = tp.distributions.RelaxedBernoulli(tp.tensor(0.5), probs=tp.tensor([0.5]))
+        >>> d.rsample().shape
+        tensorpy.Size([1])
+    """
 
     arg_constraints: ClassVar[Any] = {"probs": constraints.unit_interval, "logits": constraints.real}
     support = constraints.unit_interval

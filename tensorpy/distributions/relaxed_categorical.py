@@ -66,7 +66,19 @@ class ExpRelaxedCategorical(Distribution):
 
 
 class RelaxedOneHotCategorical(TransformedDistribution):
-    """Probability vectors near one-hot ones, reparameterised, with a temperature."""
+    """Probability vectors near one-hot ones, reparameterised, with a temperature.
+
+    Arguments:
+        temperature: the temperature
+        probs: the probabilities
+        logits: the logarithms of the odds, or unnormalised logarithms of the probabilities, instead of probs
+        validate_args: whether parameters and values are checked; None takes the class's setting
+
+    Example:
+        >>> d = tp.distributions.RelaxedOneHotCategorical(tp.tensor(0.5), probs=tp.tensor([0.25, 0.75]))
+        >>> d.rsample().shape
+        tensorpy.Size([2])
+    """
 
     arg_constraints: ClassVar[Any] = {"probs": constraints.simplex, "logits": constraints.real_vector}
     support = constraints.simplex

@@ -14,7 +14,19 @@ __all__ = ["StudentT"]
 
 
 class StudentT(Distribution):
-    """loc + scale z / sqrt(c / df) for a standard normal z and a chi-squared c with `df` degrees of freedom."""
+    """loc + scale z / sqrt(c / df) for a standard normal z and a chi-squared c with `df` degrees of freedom.
+
+    Arguments:
+        df: the degrees of freedom
+        loc: where the middle is
+        scale: the scale
+        validate_args: whether parameters and values are checked; None takes the class's setting
+
+    Example:
+        >>> d = tp.distributions.StudentT(tp.tensor([3.0]))
+        >>> d.sample().shape, d.log_prob(tp.tensor([1.0]))
+        (tensorpy.Size([1]), tensor([-1.5763]))
+    """
 
     arg_constraints: ClassVar[Any] = {
         "df": constraints.positive,

@@ -15,7 +15,19 @@ __all__ = ["TransformedDistribution"]
 
 
 class TransformedDistribution(Distribution):
-    """The distribution of f(x), for x of `base_distribution` and f the transforms one after the other."""
+    """The distribution of f(x), for x of `base_distribution` and f the transforms one after the other.
+
+    Arguments:
+        base_distribution: the distribution
+        transforms: one or several transforms, in order
+        validate_args: whether parameters and values are checked; None takes the class's setting
+
+    Example:
+        >>> from tensorpy.distributions import ExpTransform, Normal, TransformedDistribution
+        >>> d = TransformedDistribution(Normal(0.0, 1.0), ExpTransform())
+        >>> d.log_prob(tp.tensor(1.0))
+        tensor(-0.9189)
+    """
 
     arg_constraints: ClassVar[Any] = {}
     base_dist: Any

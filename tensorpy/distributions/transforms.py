@@ -44,7 +44,18 @@ _InverseTransform = _transform._InverseTransform  # libraries ask for it here
 
 
 class ReshapeTransform(Transform):
-    """Events of shape in_shape as events of shape out_shape."""
+    """Events of shape in_shape as events of shape out_shape.
+
+    Arguments:
+        in_shape: the shape before
+        out_shape: the shape behind
+        cache_size: 1 keeps the last value and its image, 0 nothing
+
+    Example:
+        >>> tp.distributions.ReshapeTransform((4,), (2, 2))(tp.arange(4.0))
+        tensor([[0., 1.],
+                [2., 3.]])
+    """
 
     bijective = True
 
@@ -106,7 +117,15 @@ class _Increasing(_Plain):
 
 
 class ExpTransform(_Increasing):
-    """y = exp(x)."""
+    """y = exp(x).
+
+    Arguments:
+        cache_size: 1 keeps the last value and its image, 0 nothing
+
+    Example:
+        >>> tp.distributions.ExpTransform()(tp.tensor([0.5, 1.0]))
+        tensor([1.6487, 2.7183])
+    """
 
     codomain = constraints.positive
 
@@ -121,7 +140,16 @@ class ExpTransform(_Increasing):
 
 
 class PowerTransform(Transform):
-    """y = x ** exponent over positive numbers."""
+    """y = x ** exponent over positive numbers.
+
+    Arguments:
+        exponent: the exponent
+        cache_size: 1 keeps the last value and its image, 0 nothing
+
+    Example:
+        >>> tp.distributions.PowerTransform(tp.tensor(2.0))(tp.tensor([0.5, 3.0]))
+        tensor([0.2500, 9.0000])
+    """
 
     domain = codomain = constraints.positive
     bijective = True
@@ -158,7 +186,15 @@ class PowerTransform(Transform):
 
 
 class SigmoidTransform(_Increasing):
-    """y = 1 / (1 + exp(-x))."""
+    """y = 1 / (1 + exp(-x)).
+
+    Arguments:
+        cache_size: 1 keeps the last value and its image, 0 nothing
+
+    Example:
+        >>> tp.distributions.SigmoidTransform()(tp.tensor([0.5, 1.0]))
+        tensor([0.6225, 0.7311])
+    """
 
     codomain = constraints.unit_interval
 
@@ -176,7 +212,15 @@ class SigmoidTransform(_Increasing):
 
 
 class SoftplusTransform(_Increasing):
-    """y = log(1 + exp(x))."""
+    """y = log(1 + exp(x)).
+
+    Arguments:
+        cache_size: 1 keeps the last value and its image, 0 nothing
+
+    Example:
+        >>> tp.distributions.SoftplusTransform()(tp.tensor([0.5, 1.0]))
+        tensor([0.9741, 1.3133])
+    """
 
     codomain = constraints.positive
 
@@ -191,7 +235,15 @@ class SoftplusTransform(_Increasing):
 
 
 class TanhTransform(_Increasing):
-    """y = tanh(x)."""
+    """y = tanh(x).
+
+    Arguments:
+        cache_size: 1 keeps the last value and its image, 0 nothing
+
+    Example:
+        >>> tp.distributions.TanhTransform()(tp.tensor([0.5, 1.0]))
+        tensor([0.4621, 0.7616])
+    """
 
     codomain = constraints.interval(-1.0, 1.0)
 
@@ -207,7 +259,15 @@ class TanhTransform(_Increasing):
 
 
 class AbsTransform(_Plain):
-    """y = |x|; the inverse takes the positive x."""
+    """y = |x|; the inverse takes the positive x.
+
+    Arguments:
+        cache_size: 1 keeps the last value and its image, 0 nothing
+
+    Example:
+        >>> tp.distributions.AbsTransform()(tp.tensor([0.5, 1.0]))
+        tensor([0.5000, 1.0000])
+    """
 
     domain = constraints.real
     codomain = constraints.positive
@@ -220,7 +280,18 @@ class AbsTransform(_Plain):
 
 
 class AffineTransform(Transform):
-    """y = loc + scale x."""
+    """y = loc + scale x.
+
+    Arguments:
+        loc: where the middle is
+        scale: the scale
+        event_dim: how many dimensions make one event
+        cache_size: 1 keeps the last value and its image, 0 nothing
+
+    Example:
+        >>> tp.distributions.AffineTransform(loc=1.0, scale=2.0)(tp.tensor([0.5, 1.0]))
+        tensor([2., 3.])
+    """
 
     bijective = True
 
@@ -275,7 +346,15 @@ class AffineTransform(Transform):
 
 
 class SoftmaxTransform(_Plain):
-    """y = softmax(x) along the last dimension; not one to one."""
+    """y = softmax(x) along the last dimension; not one to one.
+
+    Arguments:
+        cache_size: 1 keeps the last value and its image, 0 nothing
+
+    Example:
+        >>> tp.distributions.SoftmaxTransform()(tp.tensor([0.5, 1.0]))
+        tensor([0.3775, 0.6225])
+    """
 
     domain = constraints.real_vector
     codomain = constraints.simplex
@@ -288,7 +367,15 @@ class SoftmaxTransform(_Plain):
 
 
 class StickBreakingTransform(_Plain):
-    """k real numbers to k + 1 probabilities: each takes a share, by its sigmoid, of what the ones before it left."""
+    """k real numbers to k + 1 probabilities: each takes a share, by its sigmoid, of what the ones before it left.
+
+    Arguments:
+        cache_size: 1 keeps the last value and its image, 0 nothing
+
+    Example:
+        >>> tp.distributions.StickBreakingTransform()(tp.tensor([0.5, 1.0]))
+        tensor([0.4519, 0.4007, 0.1474])
+    """
 
     domain = constraints.real_vector
     codomain = constraints.simplex
@@ -323,7 +410,16 @@ class StickBreakingTransform(_Plain):
 
 
 class LowerCholeskyTransform(_Plain):
-    """Square matrices to lower triangles with a positive diagonal, by exp on the diagonal."""
+    """Square matrices to lower triangles with a positive diagonal, by exp on the diagonal.
+
+    Arguments:
+        cache_size: 1 keeps the last value and its image, 0 nothing
+
+    Example:
+        >>> tp.distributions.LowerCholeskyTransform()(tp.zeros(2, 2))
+        tensor([[1., 0.],
+                [0., 1.]])
+    """
 
     domain = constraints.independent(constraints.real, 2)
     codomain = constraints.lower_cholesky
@@ -336,7 +432,16 @@ class LowerCholeskyTransform(_Plain):
 
 
 class PositiveDefiniteTransform(_Plain):
-    """Square matrices to positive definite ones: L L^T for the L of LowerCholeskyTransform."""
+    """Square matrices to positive definite ones: L L^T for the L of LowerCholeskyTransform.
+
+    Arguments:
+        cache_size: 1 keeps the last value and its image, 0 nothing
+
+    Example:
+        >>> tp.distributions.PositiveDefiniteTransform()(tp.zeros(2, 2))
+        tensor([[1., 0.],
+                [0., 1.]])
+    """
 
     domain = constraints.independent(constraints.real, 2)
     codomain = constraints.positive_definite
@@ -354,6 +459,14 @@ class CorrCholeskyTransform(_Plain):
 
     Each row has length 1. Its entries, the tanh of their numbers, take that share (as a square) of what the entries
     before them left; the diagonal takes the rest.
+
+    Arguments:
+        cache_size: 1 keeps the last value and its image, 0 nothing
+
+    Example:
+        >>> tp.distributions.CorrCholeskyTransform()(tp.tensor([0.0]))
+        tensor([[1., 0.],
+                [0., 1.]])
     """
 
     domain = constraints.real_vector
@@ -399,7 +512,16 @@ class CorrCholeskyTransform(_Plain):
 
 
 class CumulativeDistributionTransform(Transform):
-    """y = distribution.cdf(x)."""
+    """y = distribution.cdf(x).
+
+    Arguments:
+        cache_size: 1 keeps the last value and its image, 0 nothing
+
+    Example:
+        >>> from tensorpy.distributions import CumulativeDistributionTransform, Uniform
+        >>> CumulativeDistributionTransform(Uniform(0.0, 4.0))(tp.tensor([1.0]))
+        tensor([0.2500])
+    """
 
     bijective = True
     codomain = constraints.unit_interval
@@ -442,7 +564,19 @@ class _Parts(Transform):
 
 
 class CatTransform(_Parts):
-    """Part i of `lengths[i]` entries along `dim` goes through transform i."""
+    """Part i of `lengths[i]` entries along `dim` goes through transform i.
+
+    Arguments:
+        tseq: the transforms
+        dim: the dimension; a negative one counts from the last
+        lengths: how long each sequence is
+        cache_size: 1 keeps the last value and its image, 0 nothing
+
+    Example:
+        >>> from tensorpy.distributions import AffineTransform, ExpTransform, CatTransform
+        >>> CatTransform([AffineTransform(0.0, 2.0), ExpTransform()])(tp.tensor([1.0, 0.0]))
+        tensor([2., 1.])
+    """
 
     def __init__(
         self, tseq: Sequence[Any], dim: int = 0, lengths: Sequence[int] | None = None, cache_size: int = 0
@@ -484,7 +618,18 @@ class CatTransform(_Parts):
 
 
 class StackTransform(_Parts):
-    """Entry i along `dim` goes through transform i."""
+    """Entry i along `dim` goes through transform i.
+
+    Arguments:
+        tseq: the transforms
+        dim: the dimension; a negative one counts from the last
+        cache_size: 1 keeps the last value and its image, 0 nothing
+
+    Example:
+        >>> from tensorpy.distributions import AffineTransform, ExpTransform, StackTransform
+        >>> StackTransform([AffineTransform(0.0, 2.0), ExpTransform()])(tp.tensor([1.0, 0.0]))
+        tensor([2., 1.])
+    """
 
     def with_cache(self, cache_size: int = 1) -> Any:
         return self if self._cache_size == cache_size else StackTransform(self.transforms, self.dim, cache_size)

@@ -14,7 +14,18 @@ __all__ = ["Uniform"]
 
 
 class Uniform(Distribution):
-    """The uniform distribution over [low, high)."""
+    """The uniform distribution over [low, high).
+
+    Arguments:
+        low: the lower bound
+        high: the upper bound
+        validate_args: whether parameters and values are checked; None takes the class's setting
+
+    Example:
+        >>> d = tp.distributions.Uniform(tp.tensor([0.0]), tp.tensor([4.0]))
+        >>> d.sample((3,)).shape, d.log_prob(tp.tensor([1.0]))
+        (tensorpy.Size([3, 1]), tensor([-1.3863]))
+    """
 
     has_rsample = True
 

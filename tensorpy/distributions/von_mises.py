@@ -14,7 +14,18 @@ __all__ = ["VonMises"]
 
 
 class VonMises(Distribution):
-    """Angles with density proportional to exp(concentration cos(x - loc)). Not reparameterised."""
+    """Angles with density proportional to exp(concentration cos(x - loc)). Not reparameterised.
+
+    Arguments:
+        loc: where the middle is
+        concentration: the concentration
+        validate_args: whether parameters and values are checked; None takes the class's setting
+
+    Example:
+        >>> d = tp.distributions.VonMises(tp.tensor([0.0]), tp.tensor([1.0]))
+        >>> d.sample((3,)).shape, d.log_prob(tp.tensor([1.0]))
+        (tensorpy.Size([3, 1]), tensor([-1.5335]))
+    """
 
     arg_constraints: ClassVar[Any] = {"loc": constraints.real, "concentration": constraints.positive}
     support = constraints.real

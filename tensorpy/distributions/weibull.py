@@ -14,7 +14,18 @@ __all__ = ["Weibull"]
 
 
 class Weibull(Distribution):
-    """The distribution function 1 - exp(-(x / scale)^c) for c = `concentration`."""
+    """The distribution function 1 - exp(-(x / scale)^c) for c = `concentration`.
+
+    Arguments:
+        scale: the scale
+        concentration: the concentration
+        validate_args: whether parameters and values are checked; None takes the class's setting
+
+    Example:
+        >>> d = tp.distributions.Weibull(tp.tensor([1.0]), tp.tensor([2.0]))
+        >>> d.sample().shape, d.log_prob(tp.tensor([2.0]))
+        (tensorpy.Size([1]), tensor([-2.6137]))
+    """
 
     arg_constraints: ClassVar[Any] = {"scale": constraints.positive, "concentration": constraints.positive}
     support = constraints.positive

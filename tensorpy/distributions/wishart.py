@@ -38,6 +38,18 @@ class Wishart(ExponentialFamily):
     """The sum of x x^T over `df` normal vectors x, given by one of their covariance, precision and Cholesky factor.
 
     Samples are Bartlett's: L A A^T L^T, A lower with chi variables on its diagonal and normal ones below it.
+
+    Arguments:
+        df: the degrees of freedom
+        covariance_matrix: the covariances, (*, d, d)
+        precision_matrix: the inverse of the covariances; instead of them
+        scale_tril: the lower Cholesky factor of the covariances; instead of them
+        validate_args: whether parameters and values are checked; None takes the class's setting
+
+    Example:
+        >>> d = tp.distributions.Wishart(tp.tensor(3.0), covariance_matrix=tp.eye(2))
+        >>> d.sample().shape
+        tensorpy.Size([2, 2])
     """
 
     support = constraints.positive_definite

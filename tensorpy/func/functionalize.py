@@ -94,6 +94,14 @@ def functionalize(func: Callable[..., Any], *, remove: str = "mutations") -> Cal
 
     Its results are those of `func`. A tensor among its arguments that `func` writes gets its new value by one `copy_`
     at the end. With `remove="mutations_and_views"` views run as the operators that copy.
+
+    Example:
+        >>> def f(x):
+        ...     y = x.clone()
+        ...     y.add_(1)
+        ...     return y
+        >>> tp.func.functionalize(f)(tp.zeros(2))
+        tensor([1., 1.])
     """
     if remove not in ("mutations", "mutations_and_views"):
         raise RuntimeError(f"functionalize: remove is 'mutations' or 'mutations_and_views', not {remove!r}")

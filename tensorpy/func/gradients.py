@@ -147,7 +147,17 @@ def _replaced(args: tuple[Any, ...], places: list[int], single: bool, tree: Any)
 def grad_and_value(
     func: Callable[..., Any], argnums: int | tuple[int, ...] = 0, has_aux: bool = False
 ) -> Callable[..., Any]:
-    """The function that gives the gradient of `func`, and its value: (gradient, value), or (gradient, (value, aux))."""
+    """The function that gives the gradient of `func`, and its value: (gradient, value), or (gradient, (value, aux)).
+
+    Arguments:
+        func: the function
+        argnums: which arguments, by position, are differentiated: an int or a tuple
+        has_aux: whether func returns (output, aux), and aux is handed on
+
+    Example:
+        >>> tp.func.grad_and_value(lambda x: (x**2).sum())(tp.tensor([1.0, 2.0]))
+        (tensor([2., 4.]), tensor(5.))
+    """
     what = "grad_and_value(f)(*args)"
 
     @functools.wraps(func)
@@ -179,6 +189,10 @@ def grad(func: Callable[..., Any], argnums: int | tuple[int, ...] = 0, has_aux: 
     """The function that gives the gradient of `func`, which returns one number, by the arguments `argnums`.
 
     With `has_aux` the function returns (output, aux), and this gives (gradient, aux).
+
+    Example:
+        >>> tp.func.grad(lambda x: (x**2).sum())(tp.tensor([1.0, 2.0]))
+        tensor([2., 4.])
     """
     both = grad_and_value(func, argnums, has_aux)
 
@@ -203,7 +217,17 @@ def _check_cotangents(what: str, given: TreeSpec, wanted: TreeSpec) -> None:
 
 def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
     """The outputs of `func` and the function that takes cotangents of them back to the arguments: (output, vjp_fn), or
-    (output, vjp_fn, aux)."""
+    (output, vjp_fn, aux).
+
+    Arguments:
+        func: the function
+        has_aux: whether func returns (output, aux), and aux is handed on
+
+    Example:
+        >>> value, pull = tp.func.vjp(lambda x: x**2, tp.tensor([1.0, 2.0]))
+        >>> pull(tp.ones(2))
+        (tensor([2., 4.]),)
+    """
     what = "vjp(f, *primals)"
     if not primals:
         raise RuntimeError(f"{what}: there is nothing to differentiate by")
@@ -236,6 +260,11 @@ def linearize(func: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[..
 
     The gradient of the arguments is linear in that of the outputs, so its own gradient does not depend on where it is
     taken, and is the map in the other direction.
+
+    Example:
+        >>> value, push = tp.func.linearize(lambda x: x**2, tp.tensor([1.0, 2.0]))
+        >>> push(tp.ones(2))
+        tensor([2., 4.])
     """
     what = "jvp(f, primals, tangents)"
     if not primals:

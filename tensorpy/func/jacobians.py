@@ -84,7 +84,18 @@ def jacrev(
 ) -> Callable[..., Any]:
     """The function that gives the Jacobian of `func`, a row at a time: of shape (*output, *input), in the structure of
     the outputs, in that of the arguments. `chunk_size` bounds how many rows are computed at once. The last argument is
-    how PyTorch joins the chunks, which changes nothing here."""
+    how PyTorch joins the chunks, which changes nothing here.
+
+    Arguments:
+        func: the function
+        argnums: which arguments, by position, are differentiated: an int or a tuple
+        has_aux: whether func returns (output, aux), and aux is handed on
+
+    Example:
+        >>> tp.func.jacrev(lambda x: x**2)(tp.tensor([1.0, 2.0]))
+        tensor([[2., 0.],
+                [0., 4.]])
+    """
     if chunk_size is not None and chunk_size <= 0:
         raise ValueError(f"jacrev: `chunk_size` should be greater than 0, got {chunk_size}.")
 
@@ -144,7 +155,19 @@ def _check_tangents(what: str, primals: Any, tangents: Any) -> tuple[list[Tensor
 
 def jvp(func: Callable[..., Any], primals: Any, tangents: Any, *, strict: bool = False, has_aux: bool = False) -> Any:
     """The outputs of `func` and their tangents: (output, tangent), or (output, tangent, aux). With `strict` an output
-    that does not depend on the arguments is an error, and else its tangent is zeros."""
+    that does not depend on the arguments is an error, and else its tangent is zeros.
+
+    Arguments:
+        func: the function
+        primals: the values
+        strict: whether it is an error where an output does not depend on an input
+        has_aux: whether func returns (output, aux), and aux is handed on
+
+    Example:
+        >>> value, tangent = tp.func.jvp(lambda x: x**2, (tp.tensor([1.0, 2.0]),), (tp.ones(2),))
+        >>> tangent
+        tensor([2., 4.])
+    """
     what = "jvp(f, primals, tangents)"
     given, along, spec = _check_tangents(what, primals, tangents)
     with _forward_level() as number, transforming(Forward(number)):
@@ -171,7 +194,19 @@ def jacfwd(
     *,
     randomness: str = "error",
 ) -> Callable[..., Any]:
-    """The function that gives the Jacobian of `func`, a column at a time: of shape (*output, *input)."""
+    """The function that gives the Jacobian of `func`, a column at a time: of shape (*output, *input).
+
+    Arguments:
+        func: the function
+        argnums: which arguments, by position, are differentiated: an int or a tuple
+        has_aux: whether func returns (output, aux), and aux is handed on
+        randomness: 'error', 'different' or 'same': what a draw in a batch is
+
+    Example:
+        >>> tp.func.jacfwd(lambda x: x**2)(tp.tensor([1.0, 2.0]))
+        tensor([[2., 0.],
+                [0., 4.]])
+    """
 
     @functools.wraps(func)
     def wrapper(*args: Any, **kwargs: Any) -> Any:
@@ -197,5 +232,15 @@ def jacfwd(
 
 
 def hessian(func: Callable[..., Any], argnums: int | tuple[int, ...] = 0) -> Callable[..., Any]:
-    """The function that gives the second derivatives of `func`: the Jacobian of its Jacobian."""
+    """The function that gives the second derivatives of `func`: the Jacobian of its Jacobian.
+
+    Arguments:
+        func: the function
+        argnums: which arguments, by position, are differentiated: an int or a tuple
+
+    Example:
+        >>> tp.func.hessian(lambda x: (x**3).sum())(tp.tensor([1.0, 2.0]))
+        tensor([[ 6.,  0.],
+                [ 0., 12.]])
+    """
     return jacrev(jacrev(func, argnums), argnums)

@@ -76,6 +76,10 @@ def rearrange(tensor: Tensor | list[Tensor] | tuple[Tensor, ...], pattern: str, 
 
     Names in parentheses share a dimension, `...` stands for any number of dimensions, 1 for a dimension of size 1. The
     sizes of names that do not follow from the tensor's shape are given by name.
+
+    Example:
+        >>> callable(tp.func.rearrange)
+        True
     """
     x = tensor if isinstance(tensor, Tensor) else _C.stack(list(tensor))
     left, arrow, right = pattern.partition("->")

@@ -27,7 +27,16 @@ def _by_name(what: str, states: list[dict[str, Tensor]]) -> dict[str, Tensor]:
 def stack_module_state(
     models: Sequence[Any], _what: str = "stack_module_state"
 ) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
-    """The parameters and the buffers of modules of one class, stacked: for vmap over functional_call."""
+    """The parameters and the buffers of modules of one class, stacked: for vmap over functional_call.
+
+    Arguments:
+        models: modules of one class and shape
+
+    Example:
+        >>> params, buffers = tp.func.stack_module_state([nn.Linear(2, 3), nn.Linear(2, 3)])
+        >>> params["weight"].shape
+        tensorpy.Size([2, 3, 2])
+    """
     if not models:
         raise RuntimeError(f"{_what}: Expected at least one model, got 0.")
     if len({model.training for model in models}) > 1:

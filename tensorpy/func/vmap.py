@@ -255,6 +255,10 @@ def vmap(
     where that dimension is in what is returned. Both are ints, or have the structure of the arguments and the result.
     Keyword arguments are shared. `randomness` says whether an operator that draws random numbers is an "error", draws
     "different" ones for each sample or the "same" for all. `chunk_size` bounds how many samples are computed at once.
+
+    Example:
+        >>> tp.vmap(tp.dot)(tp.tensor([[1.0, 2.0], [3.0, 4.0]]), tp.tensor([[1.0, 1.0], [2.0, 2.0]]))
+        tensor([ 3., 14.])
     """
     if randomness not in RANDOMNESS:
         raise RuntimeError(f"Only allowed values for randomness are 'error', 'different', or 'same'. Got {randomness}")
@@ -280,7 +284,16 @@ def vmap(
 
 
 def debug_unwrap(tensor: Tensor, *, recurse: bool = True) -> Tensor:
-    """A batched tensor's values, with the batch (of every level, or of one) as its first dimensions: for debuggers."""
+    """A batched tensor's values, with the batch (of every level, or of one) as its first dimensions: for debuggers.
+
+    Arguments:
+        tensor: the tensor
+        recurse: whether all levels are taken off
+
+    Example:
+        >>> tp.func.debug_unwrap(tp.ones(2))
+        tensor([1., 1.])
+    """
     sizes = {number: size for number, size, _ in _C._vmap_levels()}
     while _C._is_batched(tensor):
         number = _C._batch_number(tensor)

@@ -61,7 +61,20 @@ def _assert_is_none(value: Any, msg: str) -> None:
 
 
 class ProxyableClassMeta(type):
-    """A class whose instances may be made of proxies inside a trace: making one becomes a call in the graph."""
+    """A class whose instances may be made of proxies inside a trace: making one becomes a call in the graph.
+
+    Arguments:
+        name: the name
+        bases: the classes that it is made from
+        attrs: its attributes
+
+    Example:
+        >>> class Pair(metaclass=tp.fx.ProxyableClassMeta):
+        ...     def __init__(self, a, b):
+        ...         self.a, self.b = a, b
+        >>> Pair(1, 2).a
+        1
+    """
 
     def __init__(cls, name: str, bases: Any, attrs: Any) -> None:
         _proxyable_classes.append(cls)
@@ -162,7 +175,15 @@ def _recording_method(cls: type, name: str) -> Callable[..., Any]:
 
 def wrap(fn_or_name: Any) -> Any:
     """Makes calls of a function one node, in the module whose top level this stands at: by its name, or as a
-    decorator."""
+    decorator.
+
+    Arguments:
+        fn_or_name: the function or its name
+
+    Example:
+        >>> tp.fx.wrap("len")
+        'len'
+    """
     if not callable(fn_or_name) and not isinstance(fn_or_name, str):
         raise RuntimeError("wrap() takes a function or the name of one")
     name = fn_or_name if isinstance(fn_or_name, str) else fn_or_name.__name__
@@ -182,6 +203,11 @@ class Tracer(TracerBase):
 
     `autowrap_modules` and `autowrap_functions` are recorded as calls wherever they are called with a proxy; with
     `param_shapes_constant` the shape of a parameter is a constant of the graph.
+
+    Example:
+        >>> module = tp.fx.symbolic_trace(lambda x: x.relu() + 1)
+        >>> [node.op for node in tp.fx.Tracer().trace(module).nodes]
+        ['placeholder', 'call_method', 'call_function', 'output']
     """
 
     def __init__(
@@ -485,6 +511,14 @@ def symbolic_trace(root: Module | Callable[..., Any], concrete_args: Any = None)
 
     Its Python runs once, on proxies: branches that depend on a value are errors (`concrete_args` gives arguments their
     values for good), loops are unrolled, modules of tensorpy.nn are one node.
+
+    Arguments:
+        root: the module
+
+    Example:
+        >>> module = tp.fx.symbolic_trace(lambda x: x.relu() + 1)
+        >>> module(tp.tensor([-1.0, 2.0]))
+        tensor([1., 3.])
     """
     tracer = Tracer()
     graph = tracer.trace(root, concrete_args)

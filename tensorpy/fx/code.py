@@ -204,7 +204,13 @@ def _is_name(text: Any) -> bool:
 
 class CodeGen:
     """Writes the function of a graph. Subclasses change its first line, what it returns, what is done to its
-    arguments and result by who runs the graph without the code (Interpreter)."""
+    arguments and result by who runs the graph without the code (Interpreter).
+
+    Example:
+        >>> module = tp.fx.symbolic_trace(lambda x: x.relu() + 1)
+        >>> type(module.graph._codegen).__name__
+        'CodeGen'
+    """
 
     def __init__(self) -> None:
         self._body_transformer: TransformCodeFunc | None = None

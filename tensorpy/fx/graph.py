@@ -24,6 +24,16 @@ class Graph:
 
     `in_spec` and `out_spec` say how arguments and results are nested (utils._pytree): with them a module of this graph
     takes and gives trees, whose leaves are the placeholders and what the output node holds; None: as they are.
+
+    Arguments:
+        owning_module: the module that it belongs to
+        tracer_cls: the tracer that made it
+        tracer_extras: what the tracer needs to go on
+
+    Example:
+        >>> module = tp.fx.symbolic_trace(lambda x: x.relu() + 1)
+        >>> [node.op for node in module.graph.nodes]
+        ['placeholder', 'call_method', 'call_function', 'output']
     """
 
     def __init__(self, owning_module: Any = None, tracer_cls: Any = None, tracer_extras: Any = None) -> None:

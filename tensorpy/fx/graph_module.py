@@ -73,6 +73,11 @@ class _CodeOnlyModule(Module):
 class GraphModule(Module):
     """Runs a graph. `root` is a module, or a dictionary of paths, that has what the graph's get_attr and call_module
     nodes name. After a change of the graph `recompile()` writes the code anew.
+
+    Example:
+        >>> module = tp.fx.symbolic_trace(lambda x: x.relu() + 1)
+        >>> module(tp.tensor([-1.0, 2.0]))
+        tensor([1., 3.])
     """
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Any:

@@ -11,7 +11,18 @@ from tensorpy.fx.proxy import GraphAppendingTracer, Proxy
 
 
 class Interpreter:
-    """`Interpreter(gm).run(*args)` gives what `gm(*args)` does. Overridden methods see each node's value on its way."""
+    """`Interpreter(gm).run(*args)` gives what `gm(*args)` does. Overridden methods see each node's value on its way.
+
+    Arguments:
+        module: the module
+        garbage_collect_values: whether values are dropped behind their last use
+        graph: the graph; None takes the module's
+
+    Example:
+        >>> module = tp.fx.symbolic_trace(lambda x: x.relu() + 1)
+        >>> tp.fx.Interpreter(module).run(tp.tensor([-1.0]))
+        tensor([1.])
+    """
 
     def __init__(self, module: Any, garbage_collect_values: bool = True, graph: Graph | None = None) -> None:
         self.module = module
@@ -109,7 +120,13 @@ class _TransformerTracer(GraphAppendingTracer):
 
 class Transformer(Interpreter):
     """An interpreter whose methods are given proxies, so that running it makes a graph: `transform()` gives its module.
-    Overridden methods say what becomes of each node."""
+    Overridden methods say what becomes of each node.
+
+    Example:
+        >>> module = tp.fx.symbolic_trace(lambda x: x.relu() + 1)
+        >>> tp.fx.Transformer(module).transform()(tp.tensor([-1.0]))
+        tensor([1.])
+    """
 
     def __init__(self, module: Any) -> None:
         super().__init__(module)

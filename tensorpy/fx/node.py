@@ -35,7 +35,12 @@ def overload(name: str) -> Any:
 
 
 def map_arg(argument: Any, fn: Callable[[Node], Any]) -> Any:
-    """An argument with fn of each node in it, however deep in lists, tuples, dictionaries and slices."""
+    """An argument with fn of each node in it, however deep in lists, tuples, dictionaries and slices.
+
+    Example:
+        >>> tp.fx.node.map_arg((1, [2]), lambda node: node)
+        (1, [2])
+    """
     if isinstance(argument, Node):
         return fn(argument)
     if isinstance(argument, tuple):
@@ -100,6 +105,20 @@ class Node:
     `op` is one of KINDS; `target` is what is called (an operator, a function, the name of a method or module), or
     the name of an attribute or input; `args` and `kwargs` hold constants and other nodes. `users` are the nodes that
     hold this one.
+
+    Arguments:
+        graph: the graph; None takes the module's
+        name: the name
+        op: the operator, or its name
+        target: what is wanted, of the input's shape
+        args: the arguments by position
+        kwargs: the keyword arguments
+        type_expr: the type of the result, if it is known
+
+    Example:
+        >>> module = tp.fx.symbolic_trace(lambda x: x.relu() + 1)
+        >>> next(iter(module.graph.nodes)).op
+        'placeholder'
     """
 
     def __init__(self, graph: Graph, name: str, op: str, target: Any, args: Any, kwargs: Any, type_expr: Any) -> None:
@@ -322,7 +341,15 @@ def _is_random(target: Any) -> bool:
 
 
 def has_side_effect(fn: Any) -> Any:
-    """Marks a function as one that does more than give a result, so that a call of it is never dead; a decorator."""
+    """Marks a function as one that does more than give a result, so that a call of it is never dead; a decorator.
+
+    Arguments:
+        fn: the function
+
+    Example:
+        >>> tp.fx.has_side_effect(print) is print
+        True
+    """
     _side_effectful_functions.add(fn)
     return fn
 

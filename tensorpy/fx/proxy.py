@@ -207,7 +207,17 @@ def _tracer_of(*trees: Any) -> TracerBase:
 
 class Proxy:
     """Stands for the value of a node. Operators, methods, attributes, indices and functions of tensorpy that are used
-    on it become nodes, with a proxy as the result."""
+    on it become nodes, with a proxy as the result.
+
+    Arguments:
+        tracer: the tracer that records
+
+    Example:
+        >>> kinds = set()
+        >>> module = tp.fx.symbolic_trace(lambda x: kinds.add(type(x).__name__) or x)
+        >>> kinds
+        {'Proxy'}
+    """
 
     def __init__(self, node: Node, tracer: TracerBase | None = None) -> None:
         self.node = node

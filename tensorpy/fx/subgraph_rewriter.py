@@ -154,7 +154,18 @@ def replace_pattern(
     gm: GraphModule, pattern: Callable[..., Any] | GraphModule, replacement: Callable[..., Any] | GraphModule
 ) -> list[Match]:
     """Puts a replacement wherever the graph of a module does what a pattern does; the places. Both are functions or
-    graph modules with the same inputs."""
+    graph modules with the same inputs.
+
+    Arguments:
+        gm: the module
+        replacement: whether one may be drawn again
+
+    Example:
+        >>> module = tp.fx.symbolic_trace(lambda x: tp.relu(x) + 1)
+        >>> matches = tp.fx.replace_pattern(module, lambda x: tp.relu(x), lambda x: tp.tanh(x))
+        >>> len(matches)
+        1
+    """
     return [Match(found.anchor, found.nodes_map) for found in _replace(gm, pattern, replacement)]
 
 

@@ -125,7 +125,19 @@ def _summed_dtype(input: Tensor, dtype: Any) -> Any:
 def sum(
     input: Tensor, dim: Any = None, *, keepdim: bool | None = False, dtype: Any = None, mask: Tensor | None = None
 ) -> Tensor:
-    """The sum of the elements that the mask selects; 0 of none."""
+    """The sum of the elements that the mask selects; 0 of none.
+
+    Arguments:
+        input: the tensor
+        dim: the dimension; a negative one counts from the last
+        keepdim: whether reduced dimensions stay, with size 1
+        dtype: the dtype; None takes the usual one
+        mask: bool: which elements count
+
+    Example:
+        >>> tp.masked.sum(tp.tensor([1.0, 2.0, 9.0]), mask=tp.tensor([True, True, False]))
+        tensor(3.)
+    """
     dims = _canonical_dim(dim, input.ndim)
     dtype = _summed_dtype(input, dtype)
     return _C.sum(_combine_input_and_mask("sum", input, mask), dims, bool(keepdim), dtype=dtype)
@@ -134,7 +146,19 @@ def sum(
 def prod(
     input: Tensor, dim: Any = None, *, keepdim: bool | None = False, dtype: Any = None, mask: Tensor | None = None
 ) -> Tensor:
-    """The product of the elements that the mask selects; 1 of none."""
+    """The product of the elements that the mask selects; 1 of none.
+
+    Arguments:
+        input: the tensor
+        dim: the dimension; a negative one counts from the last
+        keepdim: whether reduced dimensions stay, with size 1
+        dtype: the dtype; None takes the usual one
+        mask: bool: which elements count
+
+    Example:
+        >>> tp.masked.prod(tp.tensor([1.0, 2.0, 9.0]), mask=tp.tensor([True, True, False]))
+        tensor(2.)
+    """
     dtype = _summed_dtype(input, dtype)
     result = _combine_input_and_mask("prod", input, mask)
     for d in reversed(_canonical_dim(dim, input.ndim)):
@@ -152,14 +176,38 @@ def _extreme_of(
 def amax(
     input: Tensor, dim: Any = None, *, keepdim: bool | None = False, dtype: Any = None, mask: Tensor | None = None
 ) -> Tensor:
-    """The largest element that the mask selects; the lowest value of the dtype of none."""
+    """The largest element that the mask selects; the lowest value of the dtype of none.
+
+    Arguments:
+        input: the tensor
+        dim: the dimension; a negative one counts from the last
+        keepdim: whether reduced dimensions stay, with size 1
+        dtype: the dtype; None takes the usual one
+        mask: bool: which elements count
+
+    Example:
+        >>> tp.masked.amax(tp.tensor([1.0, 2.0, 9.0]), mask=tp.tensor([True, True, False]))
+        tensor(2.)
+    """
     return _extreme_of("amax", _C.amax, input, _canonical_dim(dim, input.ndim), keepdim, dtype, mask)
 
 
 def amin(
     input: Tensor, dim: Any = None, *, keepdim: bool | None = False, dtype: Any = None, mask: Tensor | None = None
 ) -> Tensor:
-    """The smallest element that the mask selects; the highest value of the dtype of none."""
+    """The smallest element that the mask selects; the highest value of the dtype of none.
+
+    Arguments:
+        input: the tensor
+        dim: the dimension; a negative one counts from the last
+        keepdim: whether reduced dimensions stay, with size 1
+        dtype: the dtype; None takes the usual one
+        mask: bool: which elements count
+
+    Example:
+        >>> tp.masked.amin(tp.tensor([1.0, 2.0, 9.0]), mask=tp.tensor([True, True, False]))
+        tensor(1.)
+    """
     return _extreme_of("amin", _C.amin, input, _canonical_dim(dim, input.ndim), keepdim, dtype, mask)
 
 
@@ -171,7 +219,19 @@ def argmax(
     dtype: Any = None,
     mask: Tensor | None = None,
 ) -> Tensor:
-    """Where the largest element is that the mask selects, in the input's dtype."""
+    """Where the largest element is that the mask selects, in the input's dtype.
+
+    Arguments:
+        input: the tensor
+        dim: the dimension; a negative one counts from the last
+        keepdim: whether reduced dimensions stay, with size 1
+        dtype: the dtype; None takes the usual one
+        mask: bool: which elements count
+
+    Example:
+        >>> tp.masked.argmax(tp.tensor([1.0, 2.0, 9.0]), 0, mask=tp.tensor([True, True, False]))
+        tensor(1.)
+    """
     return _extreme_of("argmax", _C.argmax, input, dim, keepdim, dtype, mask)
 
 
@@ -183,14 +243,38 @@ def argmin(
     dtype: Any = None,
     mask: Tensor | None = None,
 ) -> Tensor:
-    """Where the smallest element is that the mask selects, in the input's dtype."""
+    """Where the smallest element is that the mask selects, in the input's dtype.
+
+    Arguments:
+        input: the tensor
+        dim: the dimension; a negative one counts from the last
+        keepdim: whether reduced dimensions stay, with size 1
+        dtype: the dtype; None takes the usual one
+        mask: bool: which elements count
+
+    Example:
+        >>> tp.masked.argmin(tp.tensor([1.0, 2.0, 9.0]), 0, mask=tp.tensor([True, True, False]))
+        tensor(0.)
+    """
     return _extreme_of("argmin", _C.argmin, input, dim, keepdim, dtype, mask)
 
 
 def logsumexp(
     input: Tensor, dim: Any = None, *, keepdim: bool = False, dtype: Any = None, mask: Tensor | None = None
 ) -> Tensor:
-    """log(sum(exp)) of the elements that the mask selects; minus infinity of none."""
+    """log(sum(exp)) of the elements that the mask selects; minus infinity of none.
+
+    Arguments:
+        input: the tensor
+        dim: the dimension; a negative one counts from the last
+        keepdim: whether reduced dimensions stay, with size 1
+        dtype: the dtype; None takes the usual one
+        mask: bool: which elements count
+
+    Example:
+        >>> tp.masked.logsumexp(tp.tensor([1.0, 2.0, 9.0]), 0, mask=tp.tensor([True, True, False]))
+        tensor(2.3133)
+    """
     return _extreme_of("logsumexp", _C.logsumexp, input, _canonical_dim(dim, input.ndim), keepdim, dtype, mask)
 
 
@@ -202,7 +286,19 @@ def logaddexp(
     input_mask: Tensor | None = None,
     other_mask: Tensor | None = None,
 ) -> Tensor:
-    """log(exp(input) + exp(other)) of the elements that the masks select of each."""
+    """log(exp(input) + exp(other)) of the elements that the masks select of each.
+
+    Arguments:
+        input: the tensor
+        other: the other tensor
+        dtype: the dtype; None takes the usual one
+        input_mask: bool: which elements of the input count
+        other_mask: bool: which elements of the other tensor count
+
+    Example:
+        >>> tp.masked.logaddexp(tp.tensor([0.0, 1.0]), tp.tensor([0.0, 1.0]), input_mask=tp.tensor([True, True]), other_mask=tp.tensor([True, True]))
+        tensor([0.6931, 1.6931])
+    """
     first = _combine_input_and_mask("logaddexp", input, input_mask)
     second = _combine_input_and_mask("logaddexp", other, other_mask)
     return _C.logaddexp(first, second).to(input.dtype if dtype is None else dtype)
@@ -217,7 +313,19 @@ def _selected(input: Tensor, mask: Tensor | None) -> Tensor:
 def mean(
     input: Tensor, dim: Any = None, *, keepdim: bool | None = False, dtype: Any = None, mask: Tensor | None = None
 ) -> Tensor:
-    """The mean of the elements that the mask selects; NaN of none."""
+    """The mean of the elements that the mask selects; NaN of none.
+
+    Arguments:
+        input: the tensor
+        dim: the dimension; a negative one counts from the last
+        keepdim: whether reduced dimensions stay, with size 1
+        dtype: the dtype; None takes the usual one
+        mask: bool: which elements count
+
+    Example:
+        >>> tp.masked.mean(tp.tensor([1.0, 2.0, 9.0]), mask=tp.tensor([True, True, False]))
+        tensor(1.5000)
+    """
     dtype = input.dtype if dtype is None else dtype
     if not (dtype.is_floating_point or dtype.is_complex):
         raise ValueError(
@@ -231,7 +339,19 @@ def mean(
 def median(
     input: Tensor, dim: int = -1, *, keepdim: bool = False, dtype: Any = None, mask: Tensor | None = None
 ) -> Tensor:
-    """The median of the elements that the mask selects; NaN of none, a ValueError where the dtype has no NaN."""
+    """The median of the elements that the mask selects; NaN of none, a ValueError where the dtype has no NaN.
+
+    Arguments:
+        input: the tensor
+        dim: the dimension; a negative one counts from the last
+        keepdim: whether reduced dimensions stay, with size 1
+        dtype: the dtype; None takes the usual one
+        mask: bool: which elements count
+
+    Example:
+        >>> tp.masked.median(tp.tensor([1.0, 2.0, 9.0]), 0, mask=tp.tensor([True, True, False]))
+        tensor(1.)
+    """
     dtype = input.dtype if dtype is None else dtype
     d = _canonical_dim(dim, input.ndim)[0]
     smooth = input.is_floating_point()
@@ -254,7 +374,20 @@ def norm(
     dtype: Any = None,
     mask: Tensor | None = None,
 ) -> Tensor:
-    """The vector norm of the elements that the mask selects."""
+    """The vector norm of the elements that the mask selects.
+
+    Arguments:
+        input: the tensor
+        ord: the order of the norm
+        dim: the dimension; a negative one counts from the last
+        keepdim: whether reduced dimensions stay, with size 1
+        dtype: the dtype; None takes the usual one
+        mask: bool: which elements count
+
+    Example:
+        >>> tp.masked.norm(tp.tensor([1.0, 2.0, 9.0]), 2.0, mask=tp.tensor([True, True, False]))
+        tensor(2.2361)
+    """
     dims = _canonical_dim(dim, input.ndim)
     filled = _combine_input_and_mask("norm", input, mask, ord)
 
@@ -292,7 +425,21 @@ def var(
     dtype: Any = None,
     mask: Tensor | None = None,
 ) -> Tensor:
-    """The variance of the elements that the mask selects; NaN of none."""
+    """The variance of the elements that the mask selects; NaN of none.
+
+    Arguments:
+        input: the tensor
+        dim: the dimension; a negative one counts from the last
+        unbiased: whether the divisor is the number of elements less one
+        correction: what is subtracted from the number of elements in the divisor
+        keepdim: whether reduced dimensions stay, with size 1
+        dtype: the dtype; None takes the usual one
+        mask: bool: which elements count
+
+    Example:
+        >>> tp.masked.var(tp.tensor([1.0, 2.0, 9.0]), 0, True, mask=tp.tensor([True, True, False]))
+        tensor(0.5000)
+    """
     return _variance(input, dim, _correction(unbiased, correction), keepdim, dtype, mask)[0]
 
 
@@ -306,7 +453,21 @@ def std(
     dtype: Any = None,
     mask: Tensor | None = None,
 ) -> Tensor:
-    """The standard deviation of the elements that the mask selects; NaN of none."""
+    """The standard deviation of the elements that the mask selects; NaN of none.
+
+    Arguments:
+        input: the tensor
+        dim: the dimension; a negative one counts from the last
+        unbiased: whether the divisor is the number of elements less one
+        correction: what is subtracted from the number of elements in the divisor
+        keepdim: whether reduced dimensions stay, with size 1
+        dtype: the dtype; None takes the usual one
+        mask: bool: which elements count
+
+    Example:
+        >>> tp.masked.std(tp.tensor([1.0, 2.0, 9.0]), 0, True, mask=tp.tensor([True, True, False]))
+        tensor(0.7071)
+    """
     found, dtype = _variance(input, dim, _correction(unbiased, correction), keepdim, dtype, mask)
     return found.sqrt().to(dtype)
 
@@ -315,35 +476,90 @@ def std(
 
 
 def cumsum(input: Tensor, dim: int, *, dtype: Any = None, mask: Tensor | None = None) -> Tensor:
-    """The sums up to each element, of those that the mask selects."""
+    """The sums up to each element, of those that the mask selects.
+
+    Arguments:
+        input: the tensor
+        dim: the dimension; a negative one counts from the last
+        dtype: the dtype; None takes the usual one
+        mask: bool: which elements count
+
+    Example:
+        >>> tp.masked.cumsum(tp.tensor([1.0, 2.0, 9.0]), 0, mask=tp.tensor([True, True, False]))
+        tensor([1., 3., 3.])
+    """
     dtype = input.dtype if dtype is None else dtype
     d = _canonical_dim(dim, input.ndim)[0]
     return _C.cumsum(_combine_input_and_mask("sum", input, mask), d, dtype=dtype).to(dtype)
 
 
 def cumprod(input: Tensor, dim: int, *, dtype: Any = None, mask: Tensor | None = None) -> Tensor:
-    """The products up to each element, of those that the mask selects."""
+    """The products up to each element, of those that the mask selects.
+
+    Arguments:
+        input: the tensor
+        dim: the dimension; a negative one counts from the last
+        dtype: the dtype; None takes the usual one
+        mask: bool: which elements count
+
+    Example:
+        >>> tp.masked.cumprod(tp.tensor([1.0, 2.0, 9.0]), 0, mask=tp.tensor([True, True, False]))
+        tensor([1., 2., 2.])
+    """
     dtype = input.dtype if dtype is None else dtype
     d = _canonical_dim(dim, input.ndim)[0]
     return _C.cumprod(_combine_input_and_mask("prod", input, mask), d, dtype=dtype).to(dtype)
 
 
 def softmax(input: Tensor, dim: int, *, dtype: Any = None, mask: Tensor | None = None) -> Tensor:
-    """softmax over the elements that the mask selects; NaN where there are none."""
+    """softmax over the elements that the mask selects; NaN where there are none.
+
+    Arguments:
+        input: the tensor
+        dim: the dimension; a negative one counts from the last
+        dtype: the dtype; None takes the usual one
+        mask: bool: which elements count
+
+    Example:
+        >>> tp.masked.softmax(tp.tensor([1.0, 2.0, 9.0]), 0, mask=tp.tensor([True, True, False]))
+        tensor([0.2689, 0.7311, 0.0000])
+    """
     dtype = input.dtype if dtype is None else dtype
     d = _canonical_dim(dim, input.ndim)[0]
     return _C.softmax(_combine_input_and_mask("amax", input, mask), d, dtype=dtype)
 
 
 def log_softmax(input: Tensor, dim: int, *, dtype: Any = None, mask: Tensor | None = None) -> Tensor:
-    """log(softmax) over the elements that the mask selects; NaN where there are none."""
+    """log(softmax) over the elements that the mask selects; NaN where there are none.
+
+    Arguments:
+        input: the tensor
+        dim: the dimension; a negative one counts from the last
+        dtype: the dtype; None takes the usual one
+        mask: bool: which elements count
+
+    Example:
+        >>> tp.masked.log_softmax(tp.tensor([1.0, 2.0, 9.0]), 0, mask=tp.tensor([True, True, False]))
+        tensor([-1.3133, -0.3133,    -inf])
+    """
     dtype = input.dtype if dtype is None else dtype
     d = _canonical_dim(dim, input.ndim)[0]
     return _C.log_softmax(_combine_input_and_mask("amax", input, mask), d, dtype=dtype)
 
 
 def softmin(input: Tensor, dim: int, *, dtype: Any = None, mask: Tensor | None = None) -> Tensor:
-    """softmax of the negative over the elements that the mask selects; NaN where there are none."""
+    """softmax of the negative over the elements that the mask selects; NaN where there are none.
+
+    Arguments:
+        input: the tensor
+        dim: the dimension; a negative one counts from the last
+        dtype: the dtype; None takes the usual one
+        mask: bool: which elements count
+
+    Example:
+        >>> tp.masked.softmin(tp.tensor([1.0, 2.0, 9.0]), 0, mask=tp.tensor([True, True, False]))
+        tensor([0.7311, 0.2689, 0.0000])
+    """
     dtype = input.dtype if dtype is None else dtype
     d = _canonical_dim(dim, input.ndim)[0]
     return _C.softmax(-_combine_input_and_mask("amin", input, mask), d, dtype=dtype)
@@ -358,6 +574,19 @@ def normalize(
     dtype: Any = None,
     mask: Tensor | None = None,
 ) -> Tensor:
-    """The elements over the norm of those that the mask selects, or over `eps` where that is more."""
+    """The elements over the norm of those that the mask selects, or over `eps` where that is more.
+
+    Arguments:
+        input: the tensor
+        ord: which norm
+        dim: the dimension; a negative one counts from the last
+        eps: a small number that keeps divisions in range
+        dtype: the dtype; None takes the usual one
+        mask: bool: which elements count
+
+    Example:
+        >>> tp.masked.normalize(tp.tensor([3.0, 4.0, 9.0]), 2.0, 0, mask=tp.tensor([True, True, False]))
+        tensor([0.6000, 0.8000, 0.0000])
+    """
     size = norm(input, ord, dim, keepdim=True, dtype=dtype, mask=mask)
     return _combine_input_and_mask("sum", input, mask) / _C.maximum(size, size.new_full((), eps))

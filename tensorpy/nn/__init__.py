@@ -61,7 +61,15 @@ if not TYPE_CHECKING:
 
 
 def factory_kwargs(kwargs: dict[str, Any] | None) -> dict[str, Any]:
-    """The arguments of a factory among those of a layer: device, dtype, memory_format, and `factory_kwargs` itself."""
+    """The arguments of a factory among those of a layer: device, dtype, memory_format, and `factory_kwargs` itself.
+
+    Arguments:
+        kwargs: the keyword arguments
+
+    Example:
+        >>> nn.factory_kwargs({"device": "cpu"})
+        {'device': 'cpu'}
+    """
     if kwargs is None:
         return {}
     known = {"device", "dtype", "memory_format"}

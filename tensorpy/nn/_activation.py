@@ -66,124 +66,351 @@ prelu = ops.prelu
 
 
 def relu(input: Tensor, inplace: bool = False) -> Tensor:
-    """The larger of zero and each element."""
+    """The larger of zero and each element.
+
+    Arguments:
+        input: the tensor
+        inplace: whether the result is written to the input
+
+    Example:
+        >>> F.relu(tp.tensor([-2.0, 0.0, 3.0]))
+        tensor([0., 0., 3.])
+    """
     return ops.relu_(input) if inplace else ops.relu(input)
 
 
 def relu6(input: Tensor, inplace: bool = False) -> Tensor:
-    """Each element clamped to [0, 6]."""
+    """Each element clamped to [0, 6].
+
+    Arguments:
+        input: the tensor
+        inplace: whether the result is written to the input
+
+    Example:
+        >>> F.relu6(tp.tensor([-2.0, 0.0, 3.0]))
+        tensor([0., 0., 3.])
+    """
     return _with_inplace("hardtanh", inplace, input, 0.0, 6.0)
 
 
 def leaky_relu(input: Tensor, negative_slope: float = 0.01, inplace: bool = False) -> Tensor:
-    """Negative elements times a slope."""
+    """Negative elements times a slope.
+
+    Arguments:
+        input: the tensor
+        negative_slope: the slope below zero
+        inplace: whether the result is written to the input
+
+    Example:
+        >>> F.leaky_relu(tp.tensor([-2.0, 0.0, 3.0]))
+        tensor([-0.0200,  0.0000,  3.0000])
+    """
     return _with_inplace("leaky_relu", inplace, input, negative_slope)
 
 
 def elu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
-    """Negative elements as alpha * (exp(x) - 1)."""
+    """Negative elements as alpha * (exp(x) - 1).
+
+    Arguments:
+        input: the tensor
+        alpha: the number that shapes the function
+        inplace: whether the result is written to the input
+
+    Example:
+        >>> F.elu(tp.tensor([-2.0, 0.0, 3.0]))
+        tensor([-0.8647,  0.0000,  3.0000])
+    """
     return _with_inplace("elu", inplace, input, alpha)
 
 
 def selu(input: Tensor, inplace: bool = False) -> Tensor:
-    """The self-normalising elu."""
+    """The self-normalising elu.
+
+    Arguments:
+        input: the tensor
+        inplace: whether the result is written to the input
+
+    Example:
+        >>> F.selu(tp.tensor([-2.0, 0.0, 3.0]))
+        tensor([-1.5202,  0.0000,  3.1521])
+    """
     return _with_inplace("selu", inplace, input)
 
 
 def celu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
-    """The elu whose slope is continuous for every alpha."""
+    """The elu whose slope is continuous for every alpha.
+
+    Arguments:
+        input: the tensor
+        alpha: the number that shapes the function
+        inplace: whether the result is written to the input
+
+    Example:
+        >>> F.celu(tp.tensor([-2.0, 0.0, 3.0]))
+        tensor([-0.8647,  0.0000,  3.0000])
+    """
     return _with_inplace("celu", inplace, input, alpha)
 
 
 def gelu(input: Tensor, approximate: str = "none", *, out: Tensor | None = None) -> Tensor:
-    """Each element times the normal distribution function at it."""
+    """Each element times the normal distribution function at it.
+
+    Arguments:
+        input: the tensor
+        approximate: 'none' for the exact function, 'tanh' for the faster approximation
+        out: a tensor to write to, which is returned
+
+    Example:
+        >>> F.gelu(tp.tensor([-2.0, 0.0, 3.0]))
+        tensor([-0.0455,  0.0000,  2.9960])
+    """
     return _with_out("gelu", out, input, approximate=approximate)
 
 
 def silu(input: Tensor, inplace: bool = False) -> Tensor:
-    """Each element times its sigmoid."""
+    """Each element times its sigmoid.
+
+    Arguments:
+        input: the tensor
+        inplace: whether the result is written to the input
+
+    Example:
+        >>> F.silu(tp.tensor([-2.0, 0.0, 3.0]))
+        tensor([-0.2384,  0.0000,  2.8577])
+    """
     return _with_inplace("silu", inplace, input)
 
 
 def mish(input: Tensor, inplace: bool = False) -> Tensor:
-    """Each element times the tanh of its softplus."""
+    """Each element times the tanh of its softplus.
+
+    Arguments:
+        input: the tensor
+        inplace: whether the result is written to the input
+
+    Example:
+        >>> F.mish(tp.tensor([-2.0, 0.0, 3.0]))
+        tensor([-0.2525,  0.0000,  2.9865])
+    """
     return _with_inplace("mish", inplace, input)
 
 
 def hardtanh(input: Tensor, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False) -> Tensor:
-    """Each element clamped."""
+    """Each element clamped.
+
+    Arguments:
+        input: the tensor
+        min_val: the smallest value
+        max_val: the largest value
+        inplace: whether the result is written to the input
+
+    Example:
+        >>> F.hardtanh(tp.tensor([-2.0, 0.0, 3.0]))
+        tensor([-1.,  0.,  1.])
+    """
     if min_val > max_val:
         raise ValueError(f"min_val cannot be greater than max_val, got {min_val} and {max_val}")
     return _with_inplace("hardtanh", inplace, input, min_val, max_val)
 
 
 def hardswish(input: Tensor, inplace: bool = False) -> Tensor:
-    """Each element times its hardsigmoid."""
+    """Each element times its hardsigmoid.
+
+    Arguments:
+        input: the tensor
+        inplace: whether the result is written to the input
+
+    Example:
+        >>> F.hardswish(tp.tensor([-2.0, 0.0, 3.0]))
+        tensor([-0.3333,  0.0000,  3.0000])
+    """
     return _with_inplace("hardswish", inplace, input)
 
 
 def hardsigmoid(input: Tensor, inplace: bool = False) -> Tensor:
-    """x / 6 + 1 / 2, clamped to [0, 1]."""
+    """x / 6 + 1 / 2, clamped to [0, 1].
+
+    Arguments:
+        input: the tensor
+        inplace: whether the result is written to the input
+
+    Example:
+        >>> F.hardsigmoid(tp.tensor([-2.0, 0.0, 3.0]))
+        tensor([0.1667, 0.5000, 1.0000])
+    """
     return _with_inplace("hardsigmoid", inplace, input)
 
 
 def softplus(input: Tensor, beta: float = 1, threshold: float = 20, *, out: Tensor | None = None) -> Tensor:
-    """log(1 + exp(beta * x)) / beta."""
+    """log(1 + exp(beta * x)) / beta.
+
+    Arguments:
+        input: the tensor
+        beta: the number that shapes the function
+        threshold: the bound
+        out: a tensor to write to, which is returned
+
+    Example:
+        >>> F.softplus(tp.tensor([-2.0, 0.0, 3.0]))
+        tensor([0.1269, 0.6931, 3.0486])
+    """
     return _with_out("softplus", out, input, beta, threshold)
 
 
 def softsign(input: Tensor) -> Tensor:
-    """x / (1 + |x|)."""
+    """x / (1 + |x|).
+
+    Arguments:
+        input: the tensor
+
+    Example:
+        >>> F.softsign(tp.tensor([-2.0, 0.0, 3.0]))
+        tensor([-0.6667,  0.0000,  0.7500])
+    """
     return input / (input.abs() + 1)
 
 
 def tanhshrink(input: Tensor) -> Tensor:
-    """x - tanh(x)."""
+    """x - tanh(x).
+
+    Arguments:
+        input: the tensor
+
+    Example:
+        >>> F.tanhshrink(tp.tensor([-2.0, 0.0, 3.0]))
+        tensor([-1.0360,  0.0000,  2.0049])
+    """
     return input - input.tanh()
 
 
 def softshrink(input: Tensor, lambd: float = 0.5, *, out: Tensor | None = None) -> Tensor:
-    """Each element moved towards zero by lambd."""
+    """Each element moved towards zero by lambd.
+
+    Arguments:
+        input: the tensor
+        lambd: how fast the learning rate falls
+        out: a tensor to write to, which is returned
+
+    Example:
+        >>> F.softshrink(tp.tensor([-2.0, 0.0, 3.0]))
+        tensor([-1.5000,  0.0000,  2.5000])
+    """
     return _with_out("softshrink", out, input, lambd)
 
 
 def hardshrink(input: Tensor, lambd: float = 0.5, *, out: Tensor | None = None) -> Tensor:
-    """Zero where an element's magnitude is at most lambd."""
+    """Zero where an element's magnitude is at most lambd.
+
+    Arguments:
+        input: the tensor
+        lambd: how fast the learning rate falls
+        out: a tensor to write to, which is returned
+
+    Example:
+        >>> F.hardshrink(tp.tensor([-2.0, 0.0, 3.0]))
+        tensor([-2.,  0.,  3.])
+    """
     return _with_out("hardshrink", out, input, lambd)
 
 
 def logsigmoid(input: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """The logarithm of the sigmoid."""
+    """The logarithm of the sigmoid.
+
+    Arguments:
+        input: the tensor
+        out: a tensor to write to, which is returned
+
+    Example:
+        >>> F.logsigmoid(tp.tensor([-2.0, 0.0, 3.0]))
+        tensor([-2.1269, -0.6931, -0.0486])
+    """
     return _with_out("log_sigmoid", out, input)
 
 
 def threshold(input: Tensor, threshold: float, value: float, inplace: bool = False) -> Tensor:
-    """`value` where an element is not above the threshold."""
+    """`value` where an element is not above the threshold.
+
+    Arguments:
+        input: the tensor
+        threshold: the bound
+        value: the number, or for attention the values, (S, N, E)
+        inplace: whether the result is written to the input
+
+    Example:
+        >>> F.threshold(tp.tensor([0.5, 2.0]), 1.0, -1.0)
+        tensor([-1.,  2.])
+    """
     return _with_inplace("threshold", inplace, input, threshold, value)
 
 
 def tanh(input: Tensor) -> Tensor:
-    """The hyperbolic tangent."""
+    """The hyperbolic tangent.
+
+    Arguments:
+        input: the tensor
+
+    Example:
+        >>> F.tanh(tp.tensor([-2.0, 0.0, 3.0]))
+        tensor([-0.9640,  0.0000,  0.9951])
+    """
     return input.tanh()
 
 
 def sigmoid(input: Tensor) -> Tensor:
-    """1 / (1 + exp(-x))."""
+    """1 / (1 + exp(-x)).
+
+    Arguments:
+        input: the tensor
+
+    Example:
+        >>> F.sigmoid(tp.tensor([-2.0, 0.0, 3.0]))
+        tensor([0.1192, 0.5000, 0.9526])
+    """
     return input.sigmoid()
 
 
 def softmax(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: Any = None) -> Tensor:
-    """Exponentials along a dimension, scaled to sum to one."""
+    """Exponentials along a dimension, scaled to sum to one.
+
+    Arguments:
+        input: the tensor
+        dim: the dimension; a negative one counts from the last
+        dtype: the dtype; None takes the usual one
+
+    Example:
+        >>> F.softmax(tp.tensor([1.0, 2.0, 3.0]), dim=0)
+        tensor([0.0900, 0.2447, 0.6652])
+    """
     return ops.softmax(input, _softmax_dim("softmax", input, dim), dtype)
 
 
 def softmin(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: Any = None) -> Tensor:
-    """The softmax of the negated input."""
+    """The softmax of the negated input.
+
+    Arguments:
+        input: the tensor
+        dim: the dimension; a negative one counts from the last
+        dtype: the dtype; None takes the usual one
+
+    Example:
+        >>> F.softmin(tp.tensor([1.0, 2.0, 3.0]), dim=0)
+        tensor([0.6652, 0.2447, 0.0900])
+    """
     return ops.softmax(-input, _softmax_dim("softmin", input, dim), dtype)
 
 
 def log_softmax(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: Any = None) -> Tensor:
-    """The logarithm of softmax."""
+    """The logarithm of softmax.
+
+    Arguments:
+        input: the tensor
+        dim: the dimension; a negative one counts from the last
+        dtype: the dtype; None takes the usual one
+
+    Example:
+        >>> F.log_softmax(tp.tensor([1.0, 2.0, 3.0]), dim=0)
+        tensor([-2.4076, -1.4076, -0.4076])
+    """
     return ops.log_softmax(input, _softmax_dim("log_softmax", input, dim), dtype)
 
 
@@ -198,7 +425,16 @@ def _softmax_dim(name: str, input: Tensor, dim: int | None) -> int:
 
 
 def glu(input: Tensor, dim: int = -1) -> Tensor:
-    """One half of a dimension times the sigmoid of the other."""
+    """One half of a dimension times the sigmoid of the other.
+
+    Arguments:
+        input: the tensor
+        dim: the dimension; a negative one counts from the last
+
+    Example:
+        >>> F.glu(tp.tensor([1.0, 2.0, 0.0, 0.0]))
+        tensor([0.5000, 1.0000])
+    """
     if input.dim() == 0:
         raise RuntimeError("glu does not support scalars because halving size must be even")
     return nn.glu(input, dim)
@@ -211,12 +447,35 @@ def rrelu(
     training: bool = False,
     inplace: bool = False,
 ) -> Tensor:
-    """Negative elements times slopes that are drawn while training, else their mean."""
+    """Negative elements times slopes that are drawn while training, else their mean.
+
+    Arguments:
+        input: the tensor
+        lower: the lower bound of the slope
+        upper: whether the upper triangle is taken
+        training: whether the module is in training
+        inplace: whether the result is written to the input
+
+    Example:
+        >>> F.rrelu(tp.tensor([-8.0, 3.0]), 0.25, 0.25)
+        tensor([-2.,  3.])
+    """
     return _with_inplace("rrelu", inplace, input, lower, upper, training)
 
 
 def gumbel_softmax(logits: Tensor, tau: float = 1, hard: bool = False, eps: float = 1e-10, dim: int = -1) -> Tensor:
-    """A sample of a relaxed choice by unnormalised log-probabilities; `hard` makes it one-hot, with its gradient."""
+    """A sample of a relaxed choice by unnormalised log-probabilities; `hard` makes it one-hot, with its gradient.
+
+    Arguments:
+        logits: the logarithms of the odds, or unnormalised logarithms of the probabilities, instead of probs
+        tau: the temperature
+        eps: a small number that keeps divisions in range
+        dim: the dimension; a negative one counts from the last
+
+    Example:
+        >>> F.gumbel_softmax(tp.zeros(2, 3), hard=True).sum(1)
+        tensor([1., 1.])
+    """
     noise = -ops.empty_like(logits).exponential_().log()
     soft = ((logits + noise) / tau).softmax(dim)
     if not hard:

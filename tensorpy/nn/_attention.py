@@ -88,7 +88,41 @@ def multi_head_attention_forward(
     average_attn_weights: bool = True,
     is_causal: bool = False,
 ) -> tuple[Tensor, Tensor | None]:
-    """The output of (time, batch, features) and, if wanted, the attention weights, averaged over the heads or not."""
+    """The output of (time, batch, features) and, if wanted, the attention weights, averaged over the heads or not.
+
+    Arguments:
+        query: the queries, (L, N, E)
+        key: the keys, (S, N, E)
+        value: the number, or for attention the values, (S, N, E)
+        embed_dim_to_check: E, which is checked
+        num_heads: how many heads there are
+        in_proj_weight: the weights of the three projections, (3E, E)
+        in_proj_bias: their biases, (3E,)
+        bias_k: a key that is added, or None
+        bias_v: a value that is added, or None
+        add_zero_attn: whether a key of zeros is added
+        dropout_p: the probability that a weight is dropped
+        out_proj_weight: the weights of the last projection
+        out_proj_bias: its biases
+        training: whether the module is in training
+        key_padding_mask: bool, (N, S): which keys nobody sees
+        need_weights: whether the weights of attention come too
+        attn_mask: bool, or what is added to the scores, (L, S): True keeps a key from being seen
+        use_separate_proj_weight: whether the projections have weights of their own
+        q_proj_weight: the weights of the queries
+        k_proj_weight: the weights of the keys
+        v_proj_weight: the weights of the values
+        static_k: keys that are taken as they are
+        static_v: values that are taken as they are
+        average_attn_weights: whether weights are averaged over the heads
+        is_causal: whether attn_mask is causal
+
+    Example:
+        >>> x, w, b = tp.ones(5, 2, 8), tp.ones(24, 8), tp.zeros(24)
+        >>> output, weights = F.multi_head_attention_forward(x, x, x, 8, 2, w, b, None, None, False, 0.0, tp.eye(8), tp.zeros(8))
+        >>> output.shape, weights.shape
+        (tensorpy.Size([5, 2, 8]), tensorpy.Size([2, 5, 5]))
+    """
     batched = _check_shapes(query, key, value, key_padding_mask, attn_mask)
     if not batched:
         same_key, same_value = key is query, value is key

@@ -16,7 +16,18 @@ __all__ = ["ScalingType", "SwizzleType", "conv_tbc", "grouped_mm", "scaled_group
 
 
 def conv_tbc(input: Tensor, weight: Tensor, bias: Tensor, pad: int = 0) -> Tensor:
-    """conv1d of an input (time, batch, channels) with a weight (time, channels, channels out)."""
+    """conv1d of an input (time, batch, channels) with a weight (time, channels, channels out).
+
+    Arguments:
+        input: the tensor
+        weight: a weight for each class or element; None for ones
+        bias: what is added to each output channel or feature, or None
+        pad: how many elements are added, from the last dimension: (left, right, top, bottom, ...)
+
+    Example:
+        >>> F.conv_tbc(tp.ones(5, 2, 3), tp.ones(3, 3, 4), tp.zeros(4), 1).shape
+        tensorpy.Size([5, 2, 4])
+    """
     moved = ops.conv1d(input.permute(1, 2, 0), weight.permute(2, 1, 0), bias, padding=pad)
     return moved.permute(2, 0, 1)
 
@@ -34,12 +45,28 @@ def grouped_mm(
     Two operands of three dimensions are a group for each first index. In an operand of two, group i ends at `offs[i]`:
     along the rows of mat_a if mat_b has a matrix for each group, along the columns of mat_b if mat_a has, and along the
     dimension that is summed over, with a matrix for each group as the result, if both have two dimensions.
+
+    Arguments:
+        mat_a: the first matrix
+        mat_b: the second matrix
+        offs: where each group ends
+        bias: what is added to each output channel or feature, or None
+        out_dtype: the dtype of the result
+
+    Example:
+        >>> F.grouped_mm(tp.ones(2, 4, 8, dtype=tp.bfloat16), tp.ones(2, 8, 8, dtype=tp.bfloat16)).shape
+        tensorpy.Size([2, 4, 8])
     """
     return ops._grouped_mm(mat_a, mat_b, offs, bias, out_dtype)
 
 
 class ScalingType(enum.Enum):
-    """What of a matrix of 8-bit floats has a scale of its own."""
+    """What of a matrix of 8-bit floats has a scale of its own.
+
+    Example:
+        >>> F.ScalingType.TensorWise.name
+        'TensorWise'
+    """
 
     TensorWise = 0
     RowWise = 1
@@ -50,7 +77,12 @@ class ScalingType(enum.Enum):
 
 
 class SwizzleType(enum.Enum):
-    """In which order the scales of blocks lie."""
+    """In which order the scales of blocks lie.
+
+    Example:
+        >>> F.SwizzleType.NO_SWIZZLE.name
+        'NO_SWIZZLE'
+    """
 
     NO_SWIZZLE = 0
     SWIZZLE_32_4_4 = 1
@@ -78,7 +110,29 @@ def scaled_mm(
     contraction_dim: Sequence[int] = (),
     use_fast_accum: bool = False,
 ) -> Tensor:
-    """The product of matrices of 8-bit floats that are multiples of scales, by one number or a number for each line."""
+    """The product of matrices of 8-bit floats that are multiples of scales, by one number or a number for each line.
+
+    Arguments:
+        mat_a: the first matrix
+        mat_b: the second matrix
+        scale_a: the scales of the first matrix
+        scale_recipe_a: how they are spread over it
+        scale_b: the scales of the second matrix
+        scale_recipe_b: how they are spread over it
+        swizzle_a: the order in which they lie
+        swizzle_b: the order in which they lie
+        bias: what is added to each output channel or feature, or None
+        output_dtype: the dtype of the result
+        contraction_dim: the dimensions that are summed over
+        use_fast_accum: is taken, and changes nothing here
+
+    Example:
+        >>> x = tp.ones(16, 16).to(tp.float8_e4m3fn)
+        >>> one = tp.ones(1)
+        >>> how = F.ScalingType.TensorWise
+        >>> F.scaled_mm(x, x.t(), one, how, one, how, output_dtype=tp.bfloat16).shape
+        tensorpy.Size([16, 16])
+    """
     return ops._scaled_mm_v2(
         mat_a,
         mat_b,
@@ -110,7 +164,27 @@ def scaled_grouped_mm(
     contraction_dim: Sequence[int] = (),
     use_fast_accum: bool = False,
 ) -> Tensor:
-    """grouped_mm of 8-bit floats with a scale for each row of mat_a and each column of mat_b, as bfloat16."""
+    """grouped_mm of 8-bit floats with a scale for each row of mat_a and each column of mat_b, as bfloat16.
+
+    Arguments:
+        mat_a: the first matrix
+        mat_b: the second matrix
+        scale_a: the scales of the first matrix
+        scale_recipe_a: how they are spread over it
+        scale_b: the scales of the second matrix
+        scale_recipe_b: how they are spread over it
+        swizzle_a: the order in which they lie
+        swizzle_b: the order in which they lie
+        bias: what is added to each output channel or feature, or None
+        offs: where each group ends
+        output_dtype: the dtype of the result
+        contraction_dim: the dimensions that are summed over
+        use_fast_accum: is taken, and changes nothing here
+
+    Example:
+        >>> callable(F.scaled_grouped_mm)
+        True
+    """
     return ops._scaled_grouped_mm_v2(
         mat_a,
         mat_b,

@@ -46,7 +46,21 @@ def nll_loss(
     reduce: bool | None = None,
     reduction: str = "mean",
 ) -> Tensor:
-    """The negative log-likelihood of class indices."""
+    """The negative log-likelihood of class indices.
+
+    Arguments:
+        input: logarithms of probabilities, (N, C) or (N, C, d1, ...); floats
+        target: class indices, int64, (N,) or (N, d1, ...)
+        weight: a weight for each class, (C,); None for ones
+        size_average: an older name of reduction: False is 'sum'
+        ignore_index: a class of target that counts for nothing
+        reduce: an older name of reduction: False is 'none'
+        reduction: 'mean', 'sum' or 'none': what becomes of the losses of the elements
+
+    Example:
+        >>> F.nll_loss(tp.tensor([[0.5, 0.5], [0.25, 0.75]]).log(), tp.tensor([0, 1]))
+        tensor(0.4904)
+    """
     return nn.nll_loss_nd(input, target, weight, legacy(size_average, reduce, reduction), ignore_index)
 
 
@@ -60,7 +74,24 @@ def cross_entropy(
     reduction: str = "mean",
     label_smoothing: float = 0.0,
 ) -> Tensor:
-    """The cross entropy of unnormalised scores with class indices or class probabilities."""
+    """The cross entropy of unnormalised scores with class indices or class probabilities.
+
+    Arguments:
+        input: unnormalised scores, (N, C) or (N, C, d1, ...); (C,) without a batch; floats
+        target: class indices, int64, (N,) or (N, d1, ...); or probabilities, of the input's shape
+        weight: a weight for each class, (C,); None for ones
+        size_average: an older name of reduction: False is 'sum'
+        ignore_index: a class of target that counts for nothing
+        reduce: an older name of reduction: False is 'none'
+        reduction: 'mean', 'sum' or 'none': what becomes of the losses of the elements
+        label_smoothing: from 0 to 1: how much of the target is spread over all classes
+
+    Example:
+        >>> F.cross_entropy(tp.tensor([[2.0, 0.0, 1.0]]), tp.tensor([0]))
+        tensor(0.4076)
+        >>> F.cross_entropy(tp.tensor([[2.0, 0.0]]), tp.tensor([[0.25, 0.75]]))
+        tensor(1.6269)
+    """
     how = legacy(size_average, reduce, reduction)
     return nn.cross_entropy_loss(input, target, weight, how, ignore_index, label_smoothing)
 
@@ -84,7 +115,20 @@ def mse_loss(
     reduction: str = "mean",
     weight: Tensor | None = None,
 ) -> Tensor:
-    """The squared difference."""
+    """The squared difference.
+
+    Arguments:
+        input: the tensor
+        target: what is wanted, of the input's shape
+        size_average: an older name of reduction: False is 'sum'
+        reduce: an older name of reduction: False is 'none'
+        reduction: 'mean', 'sum' or 'none': what becomes of the losses of the elements
+        weight: a weight for each class or element; None for ones
+
+    Example:
+        >>> F.mse_loss(tp.tensor([1.0, 2.0]), tp.tensor([1.0, 4.0]))
+        tensor(2.)
+    """
     _warn_of_sizes(input, target)
     how = legacy(size_average, reduce, reduction)
     if weight is None:
@@ -96,7 +140,19 @@ def mse_loss(
 def l1_loss(
     input: Tensor, target: Tensor, size_average: bool | None = None, reduce: bool | None = None, reduction: str = "mean"
 ) -> Tensor:
-    """The absolute difference."""
+    """The absolute difference.
+
+    Arguments:
+        input: the tensor
+        target: what is wanted, of the input's shape
+        size_average: an older name of reduction: False is 'sum'
+        reduce: an older name of reduction: False is 'none'
+        reduction: 'mean', 'sum' or 'none': what becomes of the losses of the elements
+
+    Example:
+        >>> F.l1_loss(tp.tensor([1.0, 2.0]), tp.tensor([1.0, 4.0]))
+        tensor(1.)
+    """
     _warn_of_sizes(input, target)
     return nn.l1_loss(input, target, legacy(size_average, reduce, reduction))
 
@@ -109,7 +165,20 @@ def smooth_l1_loss(
     reduction: str = "mean",
     beta: float = 1.0,
 ) -> Tensor:
-    """The absolute difference, rounded off below beta."""
+    """The absolute difference, rounded off below beta.
+
+    Arguments:
+        input: the tensor
+        target: what is wanted, of the input's shape
+        size_average: an older name of reduction: False is 'sum'
+        reduce: an older name of reduction: False is 'none'
+        reduction: 'mean', 'sum' or 'none': what becomes of the losses of the elements
+        beta: the number that shapes the function
+
+    Example:
+        >>> F.smooth_l1_loss(tp.tensor([1.0, 2.0]), tp.tensor([1.0, 4.0]))
+        tensor(0.7500)
+    """
     _warn_of_sizes(input, target)
     return nn.smooth_l1_loss(input, target, legacy(size_average, reduce, reduction), beta)
 
@@ -117,7 +186,18 @@ def smooth_l1_loss(
 def huber_loss(
     input: Tensor, target: Tensor, reduction: str = "mean", delta: float = 1.0, weight: Tensor | None = None
 ) -> Tensor:
-    """The squared difference, linear above delta; `weight` is one per element."""
+    """The squared difference, linear above delta; `weight` is one per element.
+
+    Arguments:
+        input: the tensor
+        target: what is wanted, of the input's shape
+        reduction: 'mean', 'sum' or 'none': what becomes of the losses of the elements
+        weight: a weight for each class or element; None for ones
+
+    Example:
+        >>> F.huber_loss(tp.tensor([1.0, 2.0]), tp.tensor([1.0, 4.0]))
+        tensor(0.7500)
+    """
     _warn_of_sizes(input, target)
     how = reduction_of(reduction)
     if weight is None:
@@ -135,7 +215,20 @@ def binary_cross_entropy(
     reduce: bool | None = None,
     reduction: str = "mean",
 ) -> Tensor:
-    """The cross entropy of probabilities with targets in [0, 1]."""
+    """The cross entropy of probabilities with targets in [0, 1].
+
+    Arguments:
+        input: the tensor
+        target: what is wanted, of the input's shape
+        weight: a weight for each class or element; None for ones
+        size_average: an older name of reduction: False is 'sum'
+        reduce: an older name of reduction: False is 'none'
+        reduction: 'mean', 'sum' or 'none': what becomes of the losses of the elements
+
+    Example:
+        >>> F.binary_cross_entropy(tp.tensor([0.9, 0.2]), tp.tensor([1.0, 0.0]))
+        tensor(0.1643)
+    """
     if input.shape != target.shape:
         raise ValueError(
             f"Using a target size ({target.shape}) that is different to the input size ({input.shape}) is deprecated. "
@@ -153,7 +246,21 @@ def binary_cross_entropy_with_logits(
     reduction: str = "mean",
     pos_weight: Tensor | None = None,
 ) -> Tensor:
-    """The cross entropy of sigmoid(input) with targets in [0, 1]."""
+    """The cross entropy of sigmoid(input) with targets in [0, 1].
+
+    Arguments:
+        input: the tensor
+        target: what is wanted, of the input's shape
+        weight: a weight for each class or element; None for ones
+        size_average: an older name of reduction: False is 'sum'
+        reduce: an older name of reduction: False is 'none'
+        reduction: 'mean', 'sum' or 'none': what becomes of the losses of the elements
+        pos_weight: a weight of positive answers for each class
+
+    Example:
+        >>> F.binary_cross_entropy_with_logits(tp.tensor([2.0, -1.0]), tp.tensor([1.0, 0.0]))
+        tensor(0.2201)
+    """
     if input.shape != target.shape:
         raise ValueError(f"Target size ({target.shape}) must be the same as input size ({input.shape})")
     how = legacy(size_average, reduce, reduction)
@@ -168,7 +275,20 @@ def kl_div(
     reduction: str = "mean",
     log_target: bool = False,
 ) -> Tensor:
-    """The Kullback-Leibler divergence; `input` holds logarithms."""
+    """The Kullback-Leibler divergence; `input` holds logarithms.
+
+    Arguments:
+        input: the tensor
+        target: what is wanted, of the input's shape
+        size_average: an older name of reduction: False is 'sum'
+        reduce: an older name of reduction: False is 'none'
+        reduction: 'mean', 'sum' or 'none': what becomes of the losses of the elements
+        log_target: whether the target is given as logarithms
+
+    Example:
+        >>> F.kl_div(tp.tensor([[0.5, 0.5]]).log(), tp.tensor([[0.25, 0.75]]), reduction="batchmean")
+        tensor(0.1308)
+    """
     if reduction == "batchmean" and size_average is None and reduce is None:
         total = ops.kl_div(input, target, 2, log_target=log_target)
         return total / input.shape[0] if input.dim() else total
@@ -189,7 +309,20 @@ def hinge_embedding_loss(
     reduce: bool | None = None,
     reduction: str = "mean",
 ) -> Tensor:
-    """The distance where the target is 1, what it lacks to a margin where it is -1."""
+    """The distance where the target is 1, what it lacks to a margin where it is -1.
+
+    Arguments:
+        input: the tensor
+        target: what is wanted, of the input's shape
+        margin: how far apart two scores have to be
+        size_average: an older name of reduction: False is 'sum'
+        reduce: an older name of reduction: False is 'none'
+        reduction: 'mean', 'sum' or 'none': what becomes of the losses of the elements
+
+    Example:
+        >>> F.hinge_embedding_loss(tp.tensor([0.5, 0.25]), tp.tensor([1.0, -1.0]))
+        tensor(0.6250)
+    """
     return ops.hinge_embedding_loss(input, target, margin, legacy(size_average, reduce, reduction))
 
 
@@ -202,7 +335,21 @@ def margin_ranking_loss(
     reduce: bool | None = None,
     reduction: str = "mean",
 ) -> Tensor:
-    """How far two scores are from the order that the target names."""
+    """How far two scores are from the order that the target names.
+
+    Arguments:
+        input1: the first tensor
+        input2: the second tensor
+        target: what is wanted, of the input's shape
+        margin: how far apart two scores have to be
+        size_average: an older name of reduction: False is 'sum'
+        reduce: an older name of reduction: False is 'none'
+        reduction: 'mean', 'sum' or 'none': what becomes of the losses of the elements
+
+    Example:
+        >>> F.margin_ranking_loss(tp.tensor([1.0, 2.0]), tp.tensor([2.0, 1.0]), tp.tensor([1.0, 1.0]))
+        tensor(0.5000)
+    """
     if not input1.dim() == input2.dim() == target.dim():
         raise RuntimeError(
             "margin_ranking_loss : All input tensors should have same dimension but got sizes: "
@@ -218,7 +365,19 @@ def soft_margin_loss(
     reduce: bool | None = None,
     reduction: str = "mean",
 ) -> Tensor:
-    """The logistic loss of scores whose targets are 1 or -1."""
+    """The logistic loss of scores whose targets are 1 or -1.
+
+    Arguments:
+        input: the tensor
+        target: what is wanted, of the input's shape
+        size_average: an older name of reduction: False is 'sum'
+        reduce: an older name of reduction: False is 'none'
+        reduction: 'mean', 'sum' or 'none': what becomes of the losses of the elements
+
+    Example:
+        >>> F.soft_margin_loss(tp.tensor([2.0, -1.0]), tp.tensor([1.0, -1.0]))
+        tensor(0.2201)
+    """
     return nn.soft_margin_loss(input, target, legacy(size_average, reduce, reduction))
 
 
@@ -230,7 +389,20 @@ def multilabel_soft_margin_loss(
     reduce: bool | None = None,
     reduction: str = "mean",
 ) -> Tensor:
-    """The mean over the classes of the cross entropy of sigmoid(input) with targets 0 and 1."""
+    """The mean over the classes of the cross entropy of sigmoid(input) with targets 0 and 1.
+
+    Arguments:
+        input: the tensor
+        target: what is wanted, of the input's shape
+        weight: a weight for each class or element; None for ones
+        size_average: an older name of reduction: False is 'sum'
+        reduce: an older name of reduction: False is 'none'
+        reduction: 'mean', 'sum' or 'none': what becomes of the losses of the elements
+
+    Example:
+        >>> F.multilabel_soft_margin_loss(tp.tensor([[2.0, -1.0]]), tp.tensor([[1.0, 0.0]]))
+        tensor(0.2201)
+    """
     if size_average is None and reduce is None:
         how = reduction_of(reduction, "is not valid: reduction")
     else:
@@ -250,7 +422,24 @@ def triplet_margin_loss(
     reduce: bool | None = None,
     reduction: str = "mean",
 ) -> Tensor:
-    """By how much less than a margin the positive is nearer to the anchor than the negative."""
+    """By how much less than a margin the positive is nearer to the anchor than the negative.
+
+    Arguments:
+        anchor: what the others are compared with, (N, D)
+        positive: what is near to the anchor, (N, D)
+        negative: what is far from the anchor, (N, D)
+        margin: how far apart two scores have to be
+        p: the order of the norm
+        eps: a small number that keeps divisions in range
+        swap: whether the negative is compared with the positive too, and the nearer counts
+        size_average: an older name of reduction: False is 'sum'
+        reduce: an older name of reduction: False is 'none'
+        reduction: 'mean', 'sum' or 'none': what becomes of the losses of the elements
+
+    Example:
+        >>> F.triplet_margin_loss(tp.tensor([[0.0, 0.0]]), tp.tensor([[1.0, 0.0]]), tp.tensor([[0.0, 3.0]]), margin=4.0)
+        tensor(2.)
+    """
     if margin <= 0:
         raise ValueError(f"margin must be greater than 0, got {margin}")
     how = legacy(size_average, reduce, reduction)
@@ -267,7 +456,21 @@ def triplet_margin_with_distance_loss(
     swap: bool = False,
     reduction: str = "mean",
 ) -> Tensor:
-    """triplet_margin_loss with a distance of the caller's."""
+    """triplet_margin_loss with a distance of the caller's.
+
+    Arguments:
+        anchor: what the others are compared with, (N, D)
+        positive: what is near to the anchor, (N, D)
+        negative: what is far from the anchor, (N, D)
+        distance_function: a function of two tensors that gives distances; None takes the Euclidean one
+        margin: how far apart two scores have to be
+        swap: whether the negative is compared with the positive too, and the nearer counts
+        reduction: 'mean', 'sum' or 'none': what becomes of the losses of the elements
+
+    Example:
+        >>> F.triplet_margin_with_distance_loss(tp.tensor([[0.0, 0.0]]), tp.tensor([[1.0, 0.0]]), tp.tensor([[0.0, 3.0]]), margin=4.0)
+        tensor(2.)
+    """
     how = reduction_of(reduction)
     if margin <= 0:
         raise ValueError(f"margin must be greater than 0, got {margin}")
@@ -292,7 +495,21 @@ def cosine_embedding_loss(
     reduce: bool | None = None,
     reduction: str = "mean",
 ) -> Tensor:
-    """1 - cos of the angle where the target is 1, cos above a margin where it is -1."""
+    """1 - cos of the angle where the target is 1, cos above a margin where it is -1.
+
+    Arguments:
+        input1: the first tensor
+        input2: the second tensor
+        target: what is wanted, of the input's shape
+        margin: how far apart two scores have to be
+        size_average: an older name of reduction: False is 'sum'
+        reduce: an older name of reduction: False is 'none'
+        reduction: 'mean', 'sum' or 'none': what becomes of the losses of the elements
+
+    Example:
+        >>> F.cosine_embedding_loss(tp.tensor([[1.0, 0.0]]), tp.tensor([[1.0, 1.0]]), tp.tensor([1]))
+        tensor(0.2929)
+    """
     return ops.cosine_embedding_loss(input1, input2, target, margin, legacy(size_average, reduce, reduction))
 
 
@@ -306,7 +523,22 @@ def poisson_nll_loss(
     reduce: bool | None = None,
     reduction: str = "mean",
 ) -> Tensor:
-    """The negative log-likelihood of counts under a Poisson distribution."""
+    """The negative log-likelihood of counts under a Poisson distribution.
+
+    Arguments:
+        input: the tensor
+        target: what is wanted, of the input's shape
+        log_input: whether the input is the logarithm of the rate
+        full: whether the constant term is added
+        size_average: an older name of reduction: False is 'sum'
+        eps: a small number that keeps divisions in range
+        reduce: an older name of reduction: False is 'none'
+        reduction: 'mean', 'sum' or 'none': what becomes of the losses of the elements
+
+    Example:
+        >>> F.poisson_nll_loss(tp.tensor([0.0, 1.0]), tp.tensor([1.0, 2.0]))
+        tensor(0.8591)
+    """
     return ops.poisson_nll_loss(input, target, log_input, full, eps, legacy(size_average, reduce, reduction))
 
 
@@ -318,7 +550,19 @@ def gaussian_nll_loss(
     eps: float = 1e-6,
     reduction: str = "mean",
 ) -> Tensor:
-    """The negative log-likelihood under normal distributions with means `input` and variances `var`."""
+    """The negative log-likelihood under normal distributions with means `input` and variances `var`.
+
+    Arguments:
+        input: the tensor
+        target: what is wanted, of the input's shape
+        full: whether the constant term is added
+        eps: a small number that keeps divisions in range
+        reduction: 'mean', 'sum' or 'none': what becomes of the losses of the elements
+
+    Example:
+        >>> F.gaussian_nll_loss(tp.tensor([1.0]), tp.tensor([2.0]), tp.tensor([1.0]))
+        tensor(0.5000)
+    """
     how = reduction_of(reduction, "is not valid: reduction")
     spread: Any = ops.full_like(input, var) if isinstance(var, (int, float)) else var
     if spread.shape != input.shape:
@@ -367,7 +611,23 @@ def linear_cross_entropy(
     options: Any = None,
 ) -> Tensor:
     """The cross entropy of a linear map's scores; a weight of more than two dimensions gives scores of several, the
-    classes first. `options` are about memory: there is one way to compute it."""
+    classes first. `options` are about memory: there is one way to compute it.
+
+    Arguments:
+        input: the tensor
+        linear_weight: the weights of the last layer, (C, D)
+        target: what is wanted, of the input's shape
+        linear_bias: its biases, (C,), or None
+        weight: a weight for each class or element; None for ones
+        reduction: 'mean', 'sum' or 'none': what becomes of the losses of the elements
+        ignore_index: a class of target that counts for nothing
+        label_smoothing: from 0 to 1: how much of the target is spread over all classes
+        options: how the work is cut into parts
+
+    Example:
+        >>> F.linear_cross_entropy(tp.ones(2, 4), tp.ones(3, 4), tp.tensor([0, 2]))
+        tensor(1.0986)
+    """
     _check_linear(input, linear_weight, linear_bias)
     if target.is_floating_point() and ignore_index is not None:
         raise RuntimeError("ignore_index cannot be specified when target contains probabilities")
@@ -394,7 +654,22 @@ def multi_margin_loss(
     reduce: bool | None = None,
     reduction: str = "mean",
 ) -> Tensor:
-    """The hinge loss of one class of each element against all others."""
+    """The hinge loss of one class of each element against all others.
+
+    Arguments:
+        input: scores, (N, C)
+        target: class indices, int64, (N,)
+        p: 1 or 2: the exponent of the margins
+        margin: how far apart two scores have to be
+        weight: a weight for each class, (C,); None for ones
+        size_average: an older name of reduction: False is 'sum'
+        reduce: an older name of reduction: False is 'none'
+        reduction: 'mean', 'sum' or 'none': what becomes of the losses of the elements
+
+    Example:
+        >>> F.multi_margin_loss(tp.tensor([[0.5, 0.75, 0.0]]), tp.tensor([0]))
+        tensor(0.5833)
+    """
     how = legacy(size_average, reduce, reduction)
     if p not in (1, 2):
         raise ValueError("only p == 1 and p == 2 supported")
@@ -410,7 +685,19 @@ def multilabel_margin_loss(
     reduce: bool | None = None,
     reduction: str = "mean",
 ) -> Tensor:
-    """The hinge loss of several classes of each element, listed up to the first -1, against all others."""
+    """The hinge loss of several classes of each element, listed up to the first -1, against all others.
+
+    Arguments:
+        input: the tensor
+        target: what is wanted, of the input's shape
+        size_average: an older name of reduction: False is 'sum'
+        reduce: an older name of reduction: False is 'none'
+        reduction: 'mean', 'sum' or 'none': what becomes of the losses of the elements
+
+    Example:
+        >>> F.multilabel_margin_loss(tp.tensor([[0.5, 0.25, 0.75]]), tp.tensor([[2, 0, -1]]))
+        tensor(0.4167)
+    """
     how = legacy(size_average, reduce, reduction)
     return nn.multilabel_margin_loss(input, target, how)
 
@@ -428,6 +715,21 @@ def ctc_loss(
     zero_infinity: bool = False,
 ) -> Tensor:
     """The negative logarithm of the probability of all alignments of the targets with (time, batch, class)
-    log-probabilities (Graves et al. 2006). The targets are one row each, or one after the other."""
+    log-probabilities (Graves et al. 2006). The targets are one row each, or one after the other.
+
+    Arguments:
+        log_probs: the logarithms of probabilities, (T, N, C)
+        targets: the labels, (N, S), or all in one dimension
+        input_lengths: how long each sequence of log_probs is
+        target_lengths: how long each target is
+        blank: the class that stands for no label
+        reduction: 'mean', 'sum' or 'none': what becomes of the losses of the elements
+        zero_infinity: whether infinite losses and their gradients are zero
+
+    Example:
+        >>> log_probs = tp.randn(12, 2, 5).log_softmax(2)
+        >>> F.ctc_loss(log_probs, tp.tensor([[1, 2, 2], [3, 4, 1]]), tp.tensor([12, 12]), tp.tensor([3, 2])).shape
+        tensorpy.Size([])
+    """
     how = reduction_of(reduction)
     return ops.ctc_loss(log_probs, targets, input_lengths, target_lengths, blank, how, zero_infinity)

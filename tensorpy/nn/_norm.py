@@ -29,7 +29,20 @@ def layer_norm(
     bias: Tensor | None = None,
     eps: float = 1e-5,
 ) -> Tensor:
-    """The last dimensions brought to mean 0 and variance 1, then scaled and shifted."""
+    """The last dimensions brought to mean 0 and variance 1, then scaled and shifted.
+
+    Arguments:
+        input: the tensor
+        normalized_shape: the sizes of the last dimensions, over which mean and variance are taken
+        weight: the factors, of normalized_shape, or None
+        bias: what is added to each output channel or feature, or None
+        eps: a small number that keeps divisions in range
+
+    Example:
+        >>> F.layer_norm(tp.tensor([[1.0, 3.0], [0.0, 4.0]]), (2,))
+        tensor([[-1.0000,  1.0000],
+                [-1.0000,  1.0000]])
+    """
     return ops.layer_norm(input, normalized_shape, weight, bias, eps)
 
 
@@ -46,7 +59,19 @@ def _check_values(input: Tensor, values: int) -> None:
 def group_norm(
     input: Tensor, num_groups: int, weight: Tensor | None = None, bias: Tensor | None = None, eps: float = 1e-5
 ) -> Tensor:
-    """Groups of channels brought to mean 0 and variance 1."""
+    """Groups of channels brought to mean 0 and variance 1.
+
+    Arguments:
+        input: (N, C, ...); floats
+        num_groups: how many groups the channels are in
+        weight: the factors, (C,), or None
+        bias: what is added to each output channel or feature, or None
+        eps: a small number that keeps divisions in range
+
+    Example:
+        >>> F.group_norm(tp.randn(2, 6, 5), 3).shape
+        tensorpy.Size([2, 6, 5])
+    """
     if input.dim() >= 2 and num_groups > 0 and input.shape[1] % num_groups:
         raise RuntimeError(
             f"Expected number of channels in input to be divisible by num_groups, but got input of shape "
@@ -71,7 +96,23 @@ def batch_norm(
     momentum: float = 0.1,
     eps: float = 1e-5,
 ) -> Tensor:
-    """Each channel brought to mean 0 and variance 1 over the batch, or by the running statistics."""
+    """Each channel brought to mean 0 and variance 1 over the batch, or by the running statistics.
+
+    Arguments:
+        input: (N, C, ...); floats
+        running_mean: the running mean of each channel, (C,), or None
+        running_var: the running variance of each channel, (C,), or None
+        weight: the factors, (C,), or None
+        bias: what is added to each output channel or feature, or None
+        training: whether the module is in training
+        momentum: how much the new statistics weigh in the running ones; None for an average of all
+        eps: a small number that keeps divisions in range
+
+    Example:
+        >>> F.batch_norm(tp.tensor([[1.0], [3.0]]), None, None, training=True)
+        tensor([[-1.0000],
+                [ 1.0000]])
+    """
     if training:
         _check_values(input, input.shape[0])
     if eps < 0 or (training and eps == 0):
@@ -90,7 +131,22 @@ def instance_norm(
     momentum: float = 0.1,
     eps: float = 1e-5,
 ) -> Tensor:
-    """Each channel of each image brought to mean 0 and variance 1."""
+    """Each channel of each image brought to mean 0 and variance 1.
+
+    Arguments:
+        input: (N, C, ...); floats
+        running_mean: the running mean of each channel, (C,), or None
+        running_var: the running variance of each channel, (C,), or None
+        weight: the factors, (C,), or None
+        bias: what is added to each output channel or feature, or None
+        use_input_stats: whether mean and variance are those of the input
+        momentum: how much the new statistics weigh in the running ones; None for an average of all
+        eps: a small number that keeps divisions in range
+
+    Example:
+        >>> F.instance_norm(tp.tensor([[[1.0, 3.0]]]))
+        tensor([[[-1.0000,  1.0000]]])
+    """
     if use_input_stats and math.prod(input.shape[2:]) == 1:
         raise ValueError(f"Expected more than 1 spatial element when training, got input size {input.shape}")
     return ops.instance_norm(input, weight, bias, running_mean, running_var, use_input_stats, momentum, eps, False)
@@ -99,13 +155,37 @@ def instance_norm(
 def normalize(
     input: Tensor, p: float = 2.0, dim: int | tuple[int, ...] = 1, eps: float = 1e-12, out: Tensor | None = None
 ) -> Tensor:
-    """Divided by the norm along a dimension, or by eps if that is larger."""
+    """Divided by the norm along a dimension, or by eps if that is larger.
+
+    Arguments:
+        input: the tensor
+        p: the order of the norm
+        dim: the dimension; a negative one counts from the last
+        eps: a small number that keeps divisions in range
+        out: a tensor to write to, which is returned
+
+    Example:
+        >>> F.normalize(tp.tensor([[3.0, 4.0]]))
+        tensor([[0.6000, 0.8000]])
+    """
     length = input.norm(p, dim, keepdim=True).clamp_min(eps).expand_as(input)
     return ops.div(input, length) if out is None else ops.div(input, length, out=out)
 
 
 def local_response_norm(input: Tensor, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0) -> Tensor:
-    """Divided by a power of the mean square over neighbouring channels."""
+    """Divided by a power of the mean square over neighbouring channels.
+
+    Arguments:
+        input: the tensor
+        size: how many neighbouring channels are summed over
+        alpha: the factor of the sum
+        beta: the exponent
+        k: the constant that is added
+
+    Example:
+        >>> F.local_response_norm(tp.ones(1, 4, 2, 2), 3).shape
+        tensorpy.Size([1, 4, 2, 2])
+    """
     if input.dim() < 3:
         raise ValueError(f"Expected 3D or higher dimensionality input (got {input.dim()} dimensions)")
     if input.numel() == 0:

@@ -98,7 +98,20 @@ def avg_pool1d(
     ceil_mode: bool = False,
     count_include_pad: bool = True,
 ) -> Tensor:
-    """The mean of each window of a signal."""
+    """The mean of each window of a signal.
+
+    Arguments:
+        input: the tensor
+        kernel_size: the size of the window: one number for all dimensions, or one for each
+        stride: how far the window moves: one number for all dimensions, or one for each
+        padding: how many elements are added at both sides of each dimension
+        ceil_mode: whether a window that begins inside and ends outside of the input counts
+        count_include_pad: whether padding counts in an average
+
+    Example:
+        >>> F.avg_pool1d(tp.tensor([[[1.0, 5.0, 3.0, 4.0]]]), 2)
+        tensor([[[3.0000, 3.5000]]])
+    """
     return ops.avg_pool1d(input, kernel_size, _stride(stride), padding, ceil_mode, count_include_pad)
 
 
@@ -113,7 +126,23 @@ def avg_pool2d(
     *,
     out: Tensor | None = None,
 ) -> Tensor:
-    """The mean of each window."""
+    """The mean of each window.
+
+    Arguments:
+        input: the tensor
+        kernel_size: the size of the window: one number for all dimensions, or one for each
+        stride: how far the window moves: one number for all dimensions, or one for each
+        padding: how many elements are added at both sides of each dimension
+        ceil_mode: whether a window that begins inside and ends outside of the input counts
+        count_include_pad: whether padding counts in an average
+        divisor_override: what sums are divided by instead of the size of the window
+        out: a tensor to write to, which is returned
+
+    Example:
+        >>> F.avg_pool2d(tp.arange(16.0).view(1, 1, 4, 4), 2)
+        tensor([[[[ 2.5000,  4.5000],
+                  [10.5000, 12.5000]]]])
+    """
     values = (kernel_size, _stride(stride), padding, ceil_mode, count_include_pad, divisor_override)
     return nn.avg_pool2d(input, *values) if out is None else nn.avg_pool2d(input, *values, out=out)
 
@@ -129,7 +158,22 @@ def avg_pool3d(
     *,
     out: Tensor | None = None,
 ) -> Tensor:
-    """The mean of each box."""
+    """The mean of each box.
+
+    Arguments:
+        input: the tensor
+        kernel_size: the size of the window: one number for all dimensions, or one for each
+        stride: how far the window moves: one number for all dimensions, or one for each
+        padding: how many elements are added at both sides of each dimension
+        ceil_mode: whether a window that begins inside and ends outside of the input counts
+        count_include_pad: whether padding counts in an average
+        divisor_override: what sums are divided by instead of the size of the window
+        out: a tensor to write to, which is returned
+
+    Example:
+        >>> F.avg_pool3d(tp.ones(1, 2, 4, 4, 4), 2).shape
+        tensorpy.Size([1, 2, 2, 2, 2])
+    """
     values = (kernel_size, _stride(stride), padding, ceil_mode, count_include_pad, divisor_override)
     return nn.avg_pool3d(input, *values) if out is None else nn.avg_pool3d(input, *values, out=out)
 
@@ -143,21 +187,57 @@ def _power(norm_type: float) -> float:
 def lp_pool1d(
     input: Tensor, norm_type: float, kernel_size: int, stride: Size | None = None, ceil_mode: bool = False
 ) -> Tensor:
-    """The norm of each window of a signal."""
+    """The norm of each window of a signal.
+
+    Arguments:
+        input: the tensor
+        norm_type: which norm: 2 the Euclidean one
+        kernel_size: the size of the window: one number for all dimensions, or one for each
+        stride: how far the window moves: one number for all dimensions, or one for each
+        ceil_mode: whether a window that begins inside and ends outside of the input counts
+
+    Example:
+        >>> F.lp_pool1d(tp.tensor([[[3.0, 4.0, 0.0, 1.0]]]), 2.0, 2)
+        tensor([[[5., 1.]]])
+    """
     return ops._lp_pool1d(input, _power(norm_type), kernel_size, _stride(stride), ceil_mode)
 
 
 def lp_pool2d(
     input: Tensor, norm_type: float, kernel_size: Size, stride: Size | None = None, ceil_mode: bool = False
 ) -> Tensor:
-    """The norm of each window."""
+    """The norm of each window.
+
+    Arguments:
+        input: the tensor
+        norm_type: which norm: 2 the Euclidean one
+        kernel_size: the size of the window: one number for all dimensions, or one for each
+        stride: how far the window moves: one number for all dimensions, or one for each
+        ceil_mode: whether a window that begins inside and ends outside of the input counts
+
+    Example:
+        >>> F.lp_pool2d(tp.ones(1, 3, 4, 4), 2.0, 2).shape
+        tensorpy.Size([1, 3, 2, 2])
+    """
     return ops._lp_pool2d(input, _power(norm_type), kernel_size, _stride(stride), ceil_mode)
 
 
 def lp_pool3d(
     input: Tensor, norm_type: float, kernel_size: Size, stride: Size | None = None, ceil_mode: bool = False
 ) -> Tensor:
-    """The norm of each box."""
+    """The norm of each box.
+
+    Arguments:
+        input: the tensor
+        norm_type: which norm: 2 the Euclidean one
+        kernel_size: the size of the window: one number for all dimensions, or one for each
+        stride: how far the window moves: one number for all dimensions, or one for each
+        ceil_mode: whether a window that begins inside and ends outside of the input counts
+
+    Example:
+        >>> F.lp_pool3d(tp.ones(1, 3, 4, 4, 4), 2.0, 2).shape
+        tensorpy.Size([1, 3, 2, 2, 2])
+    """
     return ops._lp_pool3d(input, _power(norm_type), kernel_size, _stride(stride), ceil_mode)
 
 
@@ -205,7 +285,21 @@ def max_unpool1d(
     padding: Size = 0,
     output_size: Any = None,
 ) -> Tensor:
-    """The maxima of max_pool1d back where they were, zero elsewhere."""
+    """The maxima of max_pool1d back where they were, zero elsewhere.
+
+    Arguments:
+        input: the tensor
+        indices: the indices
+        kernel_size: the size of the window: one number for all dimensions, or one for each
+        stride: how far the window moves: one number for all dimensions, or one for each
+        padding: how many elements are added at both sides of each dimension
+        output_size: the sizes of the output: one number for all dimensions, or one for each
+
+    Example:
+        >>> y, at = F.max_pool1d(tp.tensor([[[1.0, 5.0, 3.0, 4.0]]]), 2, return_indices=True)
+        >>> F.max_unpool1d(y, at, 2)
+        tensor([[[0., 5., 0., 4.]]])
+    """
     return _unpool(input, indices, kernel_size, stride, padding, output_size, 1)
 
 
@@ -217,7 +311,21 @@ def max_unpool2d(
     padding: Size = 0,
     output_size: Any = None,
 ) -> Tensor:
-    """The maxima of max_pool2d back where they were, zero elsewhere."""
+    """The maxima of max_pool2d back where they were, zero elsewhere.
+
+    Arguments:
+        input: the tensor
+        indices: the indices
+        kernel_size: the size of the window: one number for all dimensions, or one for each
+        stride: how far the window moves: one number for all dimensions, or one for each
+        padding: how many elements are added at both sides of each dimension
+        output_size: the sizes of the output: one number for all dimensions, or one for each
+
+    Example:
+        >>> y, at = F.max_pool2d(tp.ones(1, 3, 4, 4), 2, return_indices=True)
+        >>> F.max_unpool2d(y, at, 2).shape
+        tensorpy.Size([1, 3, 4, 4])
+    """
     return _unpool(input, indices, kernel_size, stride, padding, output_size, 2)
 
 
@@ -229,7 +337,21 @@ def max_unpool3d(
     padding: Size = 0,
     output_size: Any = None,
 ) -> Tensor:
-    """The maxima of max_pool3d back where they were, zero elsewhere."""
+    """The maxima of max_pool3d back where they were, zero elsewhere.
+
+    Arguments:
+        input: the tensor
+        indices: the indices
+        kernel_size: the size of the window: one number for all dimensions, or one for each
+        stride: how far the window moves: one number for all dimensions, or one for each
+        padding: how many elements are added at both sides of each dimension
+        output_size: the sizes of the output: one number for all dimensions, or one for each
+
+    Example:
+        >>> y, at = F.max_pool3d(tp.ones(1, 3, 4, 4, 4), 2, return_indices=True)
+        >>> F.max_unpool3d(y, at, 2).shape
+        tensorpy.Size([1, 3, 4, 4, 4])
+    """
     return _unpool(input, indices, kernel_size, stride, padding, output_size, 3)
 
 
@@ -298,17 +420,44 @@ def _output_size(input: Tensor, output_size: OutputSize, dims: int) -> Size:
 
 
 def adaptive_avg_pool1d(input: Tensor, output_size: Size) -> Tensor:
-    """Means over windows that divide each signal into `output_size` parts."""
+    """Means over windows that divide each signal into `output_size` parts.
+
+    Arguments:
+        input: the tensor
+        output_size: the sizes of the output: one number for all dimensions, or one for each
+
+    Example:
+        >>> F.adaptive_avg_pool1d(tp.tensor([[[1.0, 5.0, 3.0, 4.0]]]), 2)
+        tensor([[[3.0000, 3.5000]]])
+    """
     return ops.adaptive_avg_pool1d(input, output_size)
 
 
 def adaptive_avg_pool2d(input: Tensor, output_size: OutputSize) -> Tensor:
-    """Means over windows that divide each plane into `output_size` parts; None keeps a dimension."""
+    """Means over windows that divide each plane into `output_size` parts; None keeps a dimension.
+
+    Arguments:
+        input: the tensor
+        output_size: the sizes of the output: one number for all dimensions, or one for each
+
+    Example:
+        >>> F.adaptive_avg_pool2d(tp.ones(1, 3, 7, 9), (2, 2)).shape
+        tensorpy.Size([1, 3, 2, 2])
+    """
     return nn.adaptive_avg_pool2d(input, _output_size(input, output_size, 2))
 
 
 def adaptive_avg_pool3d(input: Tensor, output_size: OutputSize) -> Tensor:
-    """Means over boxes that divide each volume into `output_size` parts; None keeps a dimension."""
+    """Means over boxes that divide each volume into `output_size` parts; None keeps a dimension.
+
+    Arguments:
+        input: the tensor
+        output_size: the sizes of the output: one number for all dimensions, or one for each
+
+    Example:
+        >>> F.adaptive_avg_pool3d(tp.ones(1, 3, 5, 7, 9), 2).shape
+        tensorpy.Size([1, 3, 2, 2, 2])
+    """
     return nn.adaptive_avg_pool3d(input, _output_size(input, output_size, 3))
 
 

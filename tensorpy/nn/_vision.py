@@ -31,7 +31,19 @@ pixel_shuffle, pixel_unshuffle, channel_shuffle = ops.pixel_shuffle, ops.pixel_u
 
 
 def unfold(input: Tensor, kernel_size: Size, dilation: Size = 1, padding: Size = 0, stride: Size = 1) -> Tensor:
-    """The windows of an image as columns."""
+    """The windows of an image as columns.
+
+    Arguments:
+        input: the tensor
+        kernel_size: the size of the window: one number for all dimensions, or one for each
+        dilation: the distance between elements of the window
+        padding: how many elements are added at both sides of each dimension
+        stride: how far the window moves: one number for all dimensions, or one for each
+
+    Example:
+        >>> F.unfold(tp.ones(1, 1, 3, 3), 2).shape
+        tensorpy.Size([1, 4, 4])
+    """
     return nn.im2col(input, listed(kernel_size, 2), listed(dilation, 2), listed(padding, 2), listed(stride, 2))
 
 
@@ -43,7 +55,22 @@ def fold(
     padding: Size = 0,
     stride: Size = 1,
 ) -> Tensor:
-    """Columns added up as the windows of an image of `output_size`."""
+    """Columns added up as the windows of an image of `output_size`.
+
+    Arguments:
+        input: the tensor
+        output_size: the sizes of the output: one number for all dimensions, or one for each
+        kernel_size: the size of the window: one number for all dimensions, or one for each
+        dilation: the distance between elements of the window
+        padding: how many elements are added at both sides of each dimension
+        stride: how far the window moves: one number for all dimensions, or one for each
+
+    Example:
+        >>> F.fold(tp.ones(1, 4, 4), (3, 3), 2)
+        tensor([[[[1., 2., 1.],
+                  [2., 4., 2.],
+                  [1., 2., 1.]]]])
+    """
     sizes = (listed(value, 2) for value in (output_size, kernel_size, dilation, padding, stride))
     return nn.col2im(input, *sizes)
 
@@ -70,7 +97,21 @@ def interpolate(
     recompute_scale_factor: bool | None = None,
     antialias: bool = False,
 ) -> Tensor:
-    """Resized to a size or by a factor."""
+    """Resized to a size or by a factor.
+
+    Arguments:
+        input: (N, C, L), (N, C, H, W) or (N, C, D, H, W); floats
+        size: the sizes of the output; or scale_factor
+        scale_factor: how many times larger each dimension gets; instead of size
+        mode: 'nearest', 'nearest-exact', 'linear', 'bilinear', 'bicubic', 'trilinear' or 'area'
+        align_corners: whether the centres of the corner elements, not their edges, are what input and output share
+        recompute_scale_factor: whether the scale is computed anew from the sizes
+        antialias: whether a smaller output is smoothed
+
+    Example:
+        >>> F.interpolate(tp.tensor([[[1.0, 2.0]]]), scale_factor=2)
+        tensor([[[1., 1., 2., 2.]]])
+    """
     dims = input.dim() - 2
     if mode not in _MODES:
         raise NotImplementedError(f"interpolate: the mode {mode!r} is none of {', '.join(_MODES)}")
@@ -140,7 +181,19 @@ def upsample(
     mode: str = "nearest",
     align_corners: bool | None = None,
 ) -> Tensor:
-    """An older name of interpolate."""
+    """An older name of interpolate.
+
+    Arguments:
+        input: the tensor
+        size: the sizes of the output; or scale_factor
+        scale_factor: how many times larger each dimension gets; instead of size
+        mode: the mode, by name
+        align_corners: whether the centres of the corner elements, not their edges, are what input and output share
+
+    Example:
+        >>> F.upsample(tp.tensor([[[1.0, 2.0]]]), scale_factor=2)
+        tensor([[[1., 1., 2., 2.]]])
+    """
     warnings.warn("`nn.functional.upsample` is deprecated. Use `nn.functional.interpolate` instead.", stacklevel=2)
     return interpolate(input, size, scale_factor, mode, align_corners)
 
@@ -148,7 +201,17 @@ def upsample(
 def upsample_nearest(
     input: Tensor, size: Size | None = None, scale_factor: float | Sequence[float] | None = None
 ) -> Tensor:
-    """An older name of interpolate(mode="nearest")."""
+    """An older name of interpolate(mode="nearest").
+
+    Arguments:
+        input: the tensor
+        size: the sizes of the output; or scale_factor
+        scale_factor: how many times larger each dimension gets; instead of size
+
+    Example:
+        >>> F.upsample_nearest(tp.ones(1, 1, 2, 2), scale_factor=2).shape
+        tensorpy.Size([1, 1, 4, 4])
+    """
     warnings.warn(
         "`nn.functional.upsample_nearest` is deprecated. Use `nn.functional.interpolate` instead.", stacklevel=2
     )
@@ -158,7 +221,17 @@ def upsample_nearest(
 def upsample_bilinear(
     input: Tensor, size: Size | None = None, scale_factor: float | Sequence[float] | None = None
 ) -> Tensor:
-    """An older name of interpolate(mode="bilinear", align_corners=True)."""
+    """An older name of interpolate(mode="bilinear", align_corners=True).
+
+    Arguments:
+        input: the tensor
+        size: the sizes of the output; or scale_factor
+        scale_factor: how many times larger each dimension gets; instead of size
+
+    Example:
+        >>> F.upsample_bilinear(tp.ones(1, 1, 2, 2), scale_factor=2).shape
+        tensorpy.Size([1, 1, 4, 4])
+    """
     warnings.warn(
         "`nn.functional.upsample_bilinear` is deprecated. Use `nn.functional.interpolate` instead.", stacklevel=2
     )
@@ -169,7 +242,17 @@ def upsample_bilinear(
 
 
 def affine_grid(theta: Tensor, size: Sequence[int], align_corners: bool | None = None) -> Tensor:
-    """The grid for grid_sample that moves images by matrices (N, 2, 3), or volumes by (N, 3, 4)."""
+    """The grid for grid_sample that moves images by matrices (N, 2, 3), or volumes by (N, 3, 4).
+
+    Arguments:
+        theta: the affine maps, (N, 2, 3) or (N, 3, 4)
+        size: the sizes of the output; or scale_factor
+        align_corners: whether the centres of the corner elements, not their edges, are what input and output share
+
+    Example:
+        >>> F.affine_grid(tp.eye(2, 3)[None], (1, 1, 4, 4), align_corners=False).shape
+        tensorpy.Size([1, 4, 4, 2])
+    """
     if not theta.is_floating_point():
         raise ValueError(f"Expected theta to have floating point type, but got {theta.dtype}")
     dims = len(size) - 2
@@ -200,7 +283,19 @@ def grid_sample(
     padding_mode: str = "zeros",
     align_corners: bool | None = None,
 ) -> Tensor:
-    """The input at the places of a grid, which go from -1 to 1 and name the last dimension first."""
+    """The input at the places of a grid, which go from -1 to 1 and name the last dimension first.
+
+    Arguments:
+        input: (N, C, H, W) or (N, C, D, H, W); floats
+        grid: where each output element is read: (N, H, W, 2) or (N, D, H, W, 3), from -1 to 1
+        mode: 'bilinear', 'nearest' or 'bicubic'
+        padding_mode: 'zeros', 'border' or 'reflection': what is read outside
+        align_corners: whether the centres of the corner elements, not their edges, are what input and output share
+
+    Example:
+        >>> F.grid_sample(tp.arange(4.0).view(1, 1, 2, 2), tp.zeros(1, 1, 1, 2), align_corners=True)
+        tensor([[[[1.5000]]]])
+    """
     if mode not in ("bilinear", "nearest", "bicubic"):
         raise ValueError(
             f"nn.functional.grid_sample(): expected mode to be 'bilinear', 'nearest' or 'bicubic', but got: '{mode}'"

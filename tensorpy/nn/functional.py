@@ -69,7 +69,19 @@ def _check_probability(p: float) -> None:
 
 
 def dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
-    """Zeroes elements with probability p and scales the others by 1 / (1 - p), while training."""
+    """Zeroes elements with probability p and scales the others by 1 / (1 - p), while training.
+
+    Arguments:
+        input: the tensor
+        p: the probability of a zero
+        training: whether the module is in training
+        inplace: whether the result is written to the input
+
+    Example:
+        >>> F.dropout(tp.ones(1, 2, 2), 0.5, training=False)
+        tensor([[[1., 1.],
+                 [1., 1.]]])
+    """
     _check_probability(p)
     return ops.dropout_(input, p, training) if inplace else ops.dropout(input, p, training)
 
@@ -99,13 +111,37 @@ dropout1d, dropout2d, dropout3d = (_feature_dropout(f"dropout{n}d", n) for n in 
 
 
 def alpha_dropout(input: Tensor, p: float = 0.5, training: bool = False, inplace: bool = False) -> Tensor:
-    """Dropout that keeps the mean and variance of self-normalising networks."""
+    """Dropout that keeps the mean and variance of self-normalising networks.
+
+    Arguments:
+        input: the tensor
+        p: the probability of a zero
+        training: whether the module is in training
+        inplace: whether the result is written to the input
+
+    Example:
+        >>> F.alpha_dropout(tp.ones(1, 2, 2), 0.5, training=False)
+        tensor([[[1., 1.],
+                 [1., 1.]]])
+    """
     _check_probability(p)
     return ops.alpha_dropout_(input, p, training) if inplace else ops.alpha_dropout(input, p, training)
 
 
 def feature_alpha_dropout(input: Tensor, p: float = 0.5, training: bool = False, inplace: bool = False) -> Tensor:
-    """alpha_dropout of whole channels."""
+    """alpha_dropout of whole channels.
+
+    Arguments:
+        input: the tensor
+        p: the probability of a zero
+        training: whether the module is in training
+        inplace: whether the result is written to the input
+
+    Example:
+        >>> F.feature_alpha_dropout(tp.ones(1, 2, 2), 0.5, training=False)
+        tensor([[[1., 1.],
+                 [1., 1.]]])
+    """
     _check_probability(p)
     return (ops.feature_alpha_dropout_ if inplace else ops.feature_alpha_dropout)(input, p, training)
 
@@ -123,7 +159,23 @@ def embedding(
     sparse: bool = False,
 ) -> Tensor:
     """Rows of `weight` by index; the row `padding_idx` gets no gradient. Rows longer than max_norm are shortened. With
-    `sparse` the gradient of the weight is a sparse tensor of the rows that were taken."""
+    `sparse` the gradient of the weight is a sparse tensor of the rows that were taken.
+
+    Arguments:
+        input: the indices, int64 or int32, of any shape
+        weight: the table, (num_embeddings, embedding_dim)
+        padding_idx: a row that stays as it is, zeros at first
+        max_norm: the largest norm that is left as it is
+        norm_type: which norm: 2 the Euclidean one
+        scale_grad_by_freq: whether gradients are divided by how often an index occurs
+        sparse: whether the gradient is sparse
+
+    Example:
+        >>> F.embedding(tp.tensor([1, 0, 1]), tp.tensor([[1.0, 2.0], [3.0, 4.0]]))
+        tensor([[3., 4.],
+                [1., 2.],
+                [3., 4.]])
+    """
     if padding_idx is not None and not -weight.shape[0] <= padding_idx < weight.shape[0]:
         raise AssertionError("Padding_idx must be within num_embeddings")
     if max_norm is not None:
@@ -152,7 +204,25 @@ def embedding_bag(
     padding_idx: int | None = None,
 ) -> Tensor:
     """Sums, means or maxima of bags of rows: the rows of a matrix of indices, or parts of a vector that begin at
-    offsets. Indices equal to padding_idx do not count; an empty bag is zero."""
+    offsets. Indices equal to padding_idx do not count; an empty bag is zero.
+
+    Arguments:
+        input: the tensor
+        weight: the table, (num_embeddings, embedding_dim)
+        max_norm: the largest norm that is left as it is
+        norm_type: which norm: 2 the Euclidean one
+        scale_grad_by_freq: whether gradients are divided by how often an index occurs
+        mode: 'sum', 'mean' or 'max'
+        sparse: whether the gradient is sparse
+        per_sample_weights: a weight for each index; only with sums
+        include_last_offset: whether offsets ends with the number of indices
+        padding_idx: a row that stays as it is, zeros at first
+
+    Example:
+        >>> F.embedding_bag(tp.tensor([[0, 1], [1, 1]]), tp.tensor([[1.0, 2.0], [3.0, 4.0]]))
+        tensor([[2., 3.],
+                [3., 4.]])
+    """
     if mode not in ("sum", "mean", "max"):
         raise ValueError("mode has to be one of sum, mean or max")
     if per_sample_weights is not None and mode != "sum":
@@ -191,12 +261,33 @@ def embedding_bag(
 
 
 def one_hot(tensor: Tensor, num_classes: int = -1) -> Tensor:
-    """A last dimension that is one at the class index and zero elsewhere."""
+    """A last dimension that is one at the class index and zero elsewhere.
+
+    Arguments:
+        tensor: the classes, int64, of any shape
+        num_classes: how many classes there are; -1 takes the largest and one
+
+    Example:
+        >>> F.one_hot(tp.tensor([0, 2]), 3)
+        tensor([[1, 0, 0],
+                [0, 0, 1]])
+    """
     return nn.one_hot(tensor, num_classes) if hasattr(nn, "one_hot") else ops.one_hot(tensor, num_classes)
 
 
 def pad(input: Tensor, pad: Sequence[int], mode: str = "constant", value: float | None = None) -> Tensor:
-    """Borders around the last dimensions, in pairs from the last one on."""
+    """Borders around the last dimensions, in pairs from the last one on.
+
+    Arguments:
+        input: the tensor
+        pad: how many elements are added, from the last dimension: (left, right, top, bottom, ...)
+        mode: 'constant', 'reflect', 'replicate' or 'circular'
+        value: the value of the padding; None for 0
+
+    Example:
+        >>> F.pad(tp.tensor([[1.0, 2.0, 3.0]]), (1, 1), mode="reflect")
+        tensor([[2., 1., 2., 3., 2.]])
+    """
     return nn.pad(input, pad, mode, value)
 
 

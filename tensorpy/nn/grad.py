@@ -52,7 +52,21 @@ def conv1d_input(
     dilation: Sizes = 1,
     groups: int = 1,
 ) -> Tensor:
-    """The gradient of conv1d by its input, which is of `input_size`."""
+    """The gradient of conv1d by its input, which is of `input_size`.
+
+    Arguments:
+        input_size: how many features each step of the input has
+        weight: a weight for each class or element; None for ones
+        grad_output: the gradient of the result, of the result's shape
+        stride: how far the window moves: one number for all dimensions, or one for each
+        padding: how many elements are added at both sides of each dimension
+        dilation: the distance between elements of the window
+        groups: how many groups the channels are in, each of which is on its own
+
+    Example:
+        >>> nn.grad.conv1d_input((1, 3, 6), tp.ones(2, 3, 2), tp.ones(1, 2, 5)).shape
+        tensorpy.Size([1, 3, 6])
+    """
     return _by_input(1, input_size, weight, grad_output, (stride, padding, dilation), groups)
 
 
@@ -65,7 +79,20 @@ def conv1d_weight(
     dilation: Sizes = 1,
     groups: int = 1,
 ) -> Tensor:
-    """The gradient of conv1d by its weight, which is of `weight_size`."""
+    """The gradient of conv1d by its weight, which is of `weight_size`.
+
+    Arguments:
+        input: the tensor
+        grad_output: the gradient of the result, of the result's shape
+        stride: how far the window moves: one number for all dimensions, or one for each
+        padding: how many elements are added at both sides of each dimension
+        dilation: the distance between elements of the window
+        groups: how many groups the channels are in, each of which is on its own
+
+    Example:
+        >>> nn.grad.conv1d_weight(tp.ones(1, 3, 6), (2, 3, 2), tp.ones(1, 2, 5)).shape
+        tensorpy.Size([2, 3, 2])
+    """
     return _by_weight(1, input, weight_size, grad_output, (stride, padding, dilation), groups)
 
 
@@ -78,7 +105,21 @@ def conv2d_input(
     dilation: Sizes = 1,
     groups: int = 1,
 ) -> Tensor:
-    """The gradient of conv2d by its input, which is of `input_size`."""
+    """The gradient of conv2d by its input, which is of `input_size`.
+
+    Arguments:
+        input_size: how many features each step of the input has
+        weight: a weight for each class or element; None for ones
+        grad_output: the gradient of the result, of the result's shape
+        stride: how far the window moves: one number for all dimensions, or one for each
+        padding: how many elements are added at both sides of each dimension
+        dilation: the distance between elements of the window
+        groups: how many groups the channels are in, each of which is on its own
+
+    Example:
+        >>> nn.grad.conv2d_input((1, 3, 6, 6), tp.ones(2, 3, 2, 2), tp.ones(1, 2, 5, 5)).shape
+        tensorpy.Size([1, 3, 6, 6])
+    """
     return _by_input(2, input_size, weight, grad_output, (stride, padding, dilation), groups)
 
 
@@ -91,7 +132,20 @@ def conv2d_weight(
     dilation: Sizes = 1,
     groups: int = 1,
 ) -> Tensor:
-    """The gradient of conv2d by its weight, which is of `weight_size`."""
+    """The gradient of conv2d by its weight, which is of `weight_size`.
+
+    Arguments:
+        input: the tensor
+        grad_output: the gradient of the result, of the result's shape
+        stride: how far the window moves: one number for all dimensions, or one for each
+        padding: how many elements are added at both sides of each dimension
+        dilation: the distance between elements of the window
+        groups: how many groups the channels are in, each of which is on its own
+
+    Example:
+        >>> nn.grad.conv2d_weight(tp.ones(1, 3, 6, 6), (2, 3, 2, 2), tp.ones(1, 2, 5, 5)).shape
+        tensorpy.Size([2, 3, 2, 2])
+    """
     return _by_weight(2, input, weight_size, grad_output, (stride, padding, dilation), groups)
 
 
@@ -104,7 +158,21 @@ def conv3d_input(
     dilation: Sizes = 1,
     groups: int = 1,
 ) -> Tensor:
-    """The gradient of conv3d by its input, which is of `input_size`."""
+    """The gradient of conv3d by its input, which is of `input_size`.
+
+    Arguments:
+        input_size: how many features each step of the input has
+        weight: a weight for each class or element; None for ones
+        grad_output: the gradient of the result, of the result's shape
+        stride: how far the window moves: one number for all dimensions, or one for each
+        padding: how many elements are added at both sides of each dimension
+        dilation: the distance between elements of the window
+        groups: how many groups the channels are in, each of which is on its own
+
+    Example:
+        >>> nn.grad.conv3d_input((1, 3, 4, 4, 4), tp.ones(2, 3, 2, 2, 2), tp.ones(1, 2, 3, 3, 3)).shape
+        tensorpy.Size([1, 3, 4, 4, 4])
+    """
     return _by_input(3, input_size, weight, grad_output, (stride, padding, dilation), groups)
 
 
@@ -117,5 +185,18 @@ def conv3d_weight(
     dilation: Sizes = 1,
     groups: int = 1,
 ) -> Tensor:
-    """The gradient of conv3d by its weight, which is of `weight_size`."""
+    """The gradient of conv3d by its weight, which is of `weight_size`.
+
+    Arguments:
+        input: the tensor
+        grad_output: the gradient of the result, of the result's shape
+        stride: how far the window moves: one number for all dimensions, or one for each
+        padding: how many elements are added at both sides of each dimension
+        dilation: the distance between elements of the window
+        groups: how many groups the channels are in, each of which is on its own
+
+    Example:
+        >>> nn.grad.conv3d_weight(tp.ones(1, 3, 4, 4, 4), (2, 3, 2, 2, 2), tp.ones(1, 2, 3, 3, 3)).shape
+        tensorpy.Size([2, 3, 2, 2, 2])
+    """
     return _by_weight(3, input, weight_size, grad_output, (stride, padding, dilation), groups)

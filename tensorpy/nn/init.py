@@ -55,7 +55,16 @@ _LINEAR = (
 
 
 def calculate_gain(nonlinearity: str, param: float | None = None) -> float:
-    """By what a nonlinearity's weights are scaled, so that variances stay the same from layer to layer."""
+    """By what a nonlinearity's weights are scaled, so that variances stay the same from layer to layer.
+
+    Arguments:
+        nonlinearity: the function, by name: 'relu', 'tanh', 'leaky_relu'
+        param: the parameter
+
+    Example:
+        >>> nn.init.calculate_gain("relu")
+        1.4142135623730951
+    """
     if nonlinearity in _LINEAR:
         return 1
     if nonlinearity in _GAINS:
@@ -69,13 +78,34 @@ def calculate_gain(nonlinearity: str, param: float | None = None) -> float:
 
 
 def uniform_(tensor: Tensor, a: float = 0.0, b: float = 1.0, generator: Any = None) -> Tensor:
-    """Values from U(a, b)."""
+    """Values from U(a, b).
+
+    Arguments:
+        tensor: the tensor
+        a: the first number
+        b: whether it is on
+        generator: where the random numbers come from; None takes the default generator
+
+    Example:
+        >>> bool((nn.init.uniform_(tp.empty(3, 5), 2.0, 3.0) >= 2).all())
+        True
+    """
     with no_grad():
         return tensor.uniform_(a, b, generator=generator)
 
 
 def normal_(tensor: Tensor, mean: float = 0.0, std: float = 1.0, generator: Any = None) -> Tensor:
-    """Values from N(mean, std ** 2)."""
+    """Values from N(mean, std ** 2).
+
+    Arguments:
+        tensor: the tensor
+        std: the standard deviation
+        generator: where the random numbers come from; None takes the default generator
+
+    Example:
+        >>> nn.init.normal_(tp.empty(3, 5), std=0.1).shape
+        tensorpy.Size([3, 5])
+    """
     with no_grad():
         return tensor.normal_(mean, std, generator=generator)
 
@@ -83,7 +113,19 @@ def normal_(tensor: Tensor, mean: float = 0.0, std: float = 1.0, generator: Any 
 def trunc_normal_(
     tensor: Tensor, mean: float = 0.0, std: float = 1.0, a: float = -2.0, b: float = 2.0, generator: Any = None
 ) -> Tensor:
-    """Values from N(mean, std ** 2) between a and b."""
+    """Values from N(mean, std ** 2) between a and b.
+
+    Arguments:
+        tensor: the tensor
+        std: the standard deviation
+        a: the first number
+        b: whether it is on
+        generator: where the random numbers come from; None takes the default generator
+
+    Example:
+        >>> nn.init.trunc_normal_(tp.empty(3, 5), std=0.1).shape
+        tensorpy.Size([3, 5])
+    """
     if mean < a - 2 * std or mean > b + 2 * std:
         warnings.warn(
             "mean is more than 2 std from [a, b] in nn.init.trunc_normal_. The distribution of values may be wrong.",
@@ -116,23 +158,57 @@ def trunc_normal_(
 
 
 def constant_(tensor: Tensor, val: float) -> Tensor:
-    """One value everywhere."""
+    """One value everywhere.
+
+    Arguments:
+        tensor: the tensor
+        val: the value
+
+    Example:
+        >>> nn.init.constant_(tp.empty(2), 0.5)
+        tensor([0.5000, 0.5000])
+    """
     with no_grad():
         return tensor.fill_(val)
 
 
 def ones_(tensor: Tensor) -> Tensor:
-    """One everywhere."""
+    """One everywhere.
+
+    Arguments:
+        tensor: the tensor
+
+    Example:
+        >>> nn.init.ones_(tp.empty(2))
+        tensor([1., 1.])
+    """
     return constant_(tensor, 1.0)
 
 
 def zeros_(tensor: Tensor) -> Tensor:
-    """Zero everywhere."""
+    """Zero everywhere.
+
+    Arguments:
+        tensor: the tensor
+
+    Example:
+        >>> nn.init.zeros_(tp.empty(2))
+        tensor([0., 0.])
+    """
     return constant_(tensor, 0.0)
 
 
 def eye_(tensor: Tensor) -> Tensor:
-    """The identity, of a matrix."""
+    """The identity, of a matrix.
+
+    Arguments:
+        tensor: the tensor
+
+    Example:
+        >>> nn.init.eye_(tp.empty(2, 2))
+        tensor([[1., 0.],
+                [0., 1.]])
+    """
     if tensor.ndim != 2:
         raise ValueError("Only tensors with 2 dimensions are supported")
     with no_grad():
@@ -140,7 +216,16 @@ def eye_(tensor: Tensor) -> Tensor:
 
 
 def dirac_(tensor: Tensor, groups: int = 1) -> Tensor:
-    """The weight of a convolution that passes on as many channels as it can, in each of its groups."""
+    """The weight of a convolution that passes on as many channels as it can, in each of its groups.
+
+    Arguments:
+        tensor: the tensor
+        groups: how many groups the channels are in, each of which is on its own
+
+    Example:
+        >>> nn.init.dirac_(tp.empty(2, 2, 1)).sum()
+        tensor(2.)
+    """
     if tensor.ndim not in (3, 4, 5):
         raise ValueError("Only tensors with 3, 4, or 5 dimensions are supported")
     if tensor.shape[0] % groups != 0:
@@ -177,13 +262,33 @@ def _xavier_std(tensor: Tensor, gain: float) -> float:
 
 
 def xavier_uniform_(tensor: Tensor, gain: float = 1.0, generator: Any = None) -> Tensor:
-    """Uniform values whose variance suits both directions (Glorot & Bengio 2010)."""
+    """Uniform values whose variance suits both directions (Glorot & Bengio 2010).
+
+    Arguments:
+        tensor: the tensor
+        gain: what the spread is multiplied by
+        generator: where the random numbers come from; None takes the default generator
+
+    Example:
+        >>> bool((nn.init.xavier_uniform_(tp.empty(3, 5)).abs() < 1.5).all())
+        True
+    """
     bound = math.sqrt(3.0) * _xavier_std(tensor, gain)
     return uniform_(tensor, -bound, bound, generator)
 
 
 def xavier_normal_(tensor: Tensor, gain: float = 1.0, generator: Any = None) -> Tensor:
-    """Normal values whose variance suits both directions (Glorot & Bengio 2010)."""
+    """Normal values whose variance suits both directions (Glorot & Bengio 2010).
+
+    Arguments:
+        tensor: the tensor
+        gain: what the spread is multiplied by
+        generator: where the random numbers come from; None takes the default generator
+
+    Example:
+        >>> nn.init.xavier_normal_(tp.empty(3, 5)).shape
+        tensorpy.Size([3, 5])
+    """
     return normal_(tensor, 0.0, _xavier_std(tensor, gain), generator)
 
 
@@ -198,7 +303,19 @@ def _kaiming_std(tensor: Tensor, a: float, mode: str, nonlinearity: str) -> floa
 def kaiming_uniform_(
     tensor: Tensor, a: float = 0, mode: str = "fan_in", nonlinearity: str = "leaky_relu", generator: Any = None
 ) -> Tensor:
-    """Uniform values whose variance suits a rectifier (He et al. 2015)."""
+    """Uniform values whose variance suits a rectifier (He et al. 2015).
+
+    Arguments:
+        tensor: the tensor
+        a: the first number
+        mode: 'fan_in' or 'fan_out': whether the spread of the output or of the gradient is kept
+        nonlinearity: the function, by name: 'relu', 'tanh', 'leaky_relu'
+        generator: where the random numbers come from; None takes the default generator
+
+    Example:
+        >>> bool((nn.init.kaiming_uniform_(tp.empty(3, 5)).abs() < 1.5).all())
+        True
+    """
     std = _kaiming_std(tensor, a, mode, nonlinearity)
     if std is None:
         return tensor
@@ -208,13 +325,35 @@ def kaiming_uniform_(
 def kaiming_normal_(
     tensor: Tensor, a: float = 0, mode: str = "fan_in", nonlinearity: str = "leaky_relu", generator: Any = None
 ) -> Tensor:
-    """Normal values whose variance suits a rectifier (He et al. 2015)."""
+    """Normal values whose variance suits a rectifier (He et al. 2015).
+
+    Arguments:
+        tensor: the tensor
+        a: the first number
+        mode: 'fan_in' or 'fan_out': whether the spread of the output or of the gradient is kept
+        nonlinearity: the function, by name: 'relu', 'tanh', 'leaky_relu'
+        generator: where the random numbers come from; None takes the default generator
+
+    Example:
+        >>> nn.init.kaiming_normal_(tp.empty(3, 5)).shape
+        tensorpy.Size([3, 5])
+    """
     std = _kaiming_std(tensor, a, mode, nonlinearity)
     return tensor if std is None else normal_(tensor, 0.0, std, generator)
 
 
 def orthogonal_(tensor: Tensor, gain: float = 1, generator: Any = None) -> Tensor:
-    """A (half) orthogonal matrix, of the first dimension against the others (Saxe et al. 2013)."""
+    """A (half) orthogonal matrix, of the first dimension against the others (Saxe et al. 2013).
+
+    Arguments:
+        tensor: the tensor
+        gain: what the spread is multiplied by
+        generator: where the random numbers come from; None takes the default generator
+
+    Example:
+        >>> nn.init.orthogonal_(tp.empty(3, 5)).shape
+        tensorpy.Size([3, 5])
+    """
     if tensor.ndim < 2:
         raise ValueError("Only tensors with 2 or more dimensions are supported")
     if tensor.numel() == 0:
@@ -228,7 +367,18 @@ def orthogonal_(tensor: Tensor, gain: float = 1, generator: Any = None) -> Tenso
 
 
 def sparse_(tensor: Tensor, sparsity: float, std: float = 0.01, generator: Any = None) -> Tensor:
-    """Normal values of which a share is zero in each column."""
+    """Normal values of which a share is zero in each column.
+
+    Arguments:
+        tensor: the tensor
+        sparsity: the part of each column that is zero
+        std: the standard deviation
+        generator: where the random numbers come from; None takes the default generator
+
+    Example:
+        >>> (nn.init.sparse_(tp.empty(4, 5), sparsity=0.5) == 0).sum(0)
+        tensor([2, 2, 2, 2, 2])
+    """
     if tensor.ndim != 2:
         raise ValueError("Only tensors with 2 dimensions are supported")
     rows, columns = tensor.shape

@@ -42,7 +42,16 @@ class _BufferMeta(type(Tensor)):  # type: ignore[misc]
 
 
 class Parameter(Tensor, metaclass=_ParameterMeta):
-    """A tensor that is a module's parameter once it is an attribute of the module."""
+    """A tensor that is a module's parameter once it is an attribute of the module.
+
+    Arguments:
+        data: the data
+        requires_grad: whether autograd records what is done with the tensor
+
+    Example:
+        >>> nn.Parameter(tp.ones(2)).requires_grad
+        True
+    """
 
     __torch_function__ = _C._disabled_torch_function_impl
 
@@ -71,7 +80,20 @@ class Parameter(Tensor, metaclass=_ParameterMeta):
 
 
 class Buffer(Tensor, metaclass=_BufferMeta):
-    """`Buffer(data)` marks a tensor that is a module's buffer once it is an attribute of the module."""
+    """`Buffer(data)` marks a tensor that is a module's buffer once it is an attribute of the module.
+
+    Arguments:
+        data: the data
+        persistent: whether the buffer is part of the state_dict
+
+    Example:
+        >>> class Counter(nn.Module):
+        ...     def __init__(self):
+        ...         super().__init__()
+        ...         self.count = nn.Buffer(tp.zeros(1))
+        >>> list(Counter().state_dict())
+        ['count']
+    """
 
     __torch_function__ = _C._disabled_torch_function_impl
     persistent: bool
@@ -96,7 +118,12 @@ _ALLOWED = frozenset({
 
 
 class UninitializedTensorMixin:
-    """A tensor that has a dtype and a device, but no shape before `materialize` gives it one."""
+    """A tensor that has a dtype and a device, but no shape before `materialize` gives it one.
+
+    Example:
+        >>> issubclass(nn.parameter.UninitializedParameter, nn.parameter.UninitializedTensorMixin)
+        True
+    """
 
     cls_to_become: Any
 
@@ -128,7 +155,15 @@ class UninitializedTensorMixin:
 
 
 def is_lazy(param: Any) -> bool:
-    """Whether a parameter or buffer waits for its shape."""
+    """Whether a parameter or buffer waits for its shape.
+
+    Arguments:
+        param: the parameter
+
+    Example:
+        >>> nn.parameter.is_lazy(nn.LazyLinear(3).weight)
+        True
+    """
     return isinstance(param, UninitializedTensorMixin)
 
 
@@ -139,7 +174,17 @@ def refuse_uninitialized(weight: Any, what: str) -> None:
 
 
 class UninitializedParameter(UninitializedTensorMixin, Parameter):
-    """A parameter whose shape is known at the first call of its module."""
+    """A parameter whose shape is known at the first call of its module.
+
+    Arguments:
+        requires_grad: whether autograd records what is done with the tensor
+        device: where the elements are: a device or its name; None takes the default
+        dtype: the dtype; None takes the usual one
+
+    Example:
+        >>> nn.parameter.is_lazy(nn.parameter.UninitializedParameter())
+        True
+    """
 
     cls_to_become = Parameter
 
@@ -156,7 +201,18 @@ class UninitializedParameter(UninitializedTensorMixin, Parameter):
 
 
 class UninitializedBuffer(UninitializedTensorMixin, Tensor):
-    """A buffer whose shape is known at the first call of its module."""
+    """A buffer whose shape is known at the first call of its module.
+
+    Arguments:
+        requires_grad: whether autograd records what is done with the tensor
+        device: where the elements are: a device or its name; None takes the default
+        dtype: the dtype; None takes the usual one
+        persistent: whether the buffer is part of the state_dict
+
+    Example:
+        >>> nn.parameter.is_lazy(nn.parameter.UninitializedBuffer())
+        True
+    """
 
     cls_to_become = Buffer
     persistent: bool

@@ -15,11 +15,27 @@ ONNXProgram = absent(__name__, "ONNXProgram")
 def register_custom_op_symbolic(
     symbolic_name: str, symbolic_fn: Any, opset_version: int, custom_opsets: Any = None
 ) -> None:
-    """Says how an operator is to be written: nothing is."""
+    """Says how an operator is to be written: nothing is.
+
+    Arguments:
+        symbolic_name: the operator's name
+        symbolic_fn: the function
+        opset_version: the version
+        custom_opsets: further versions
+
+    Example:
+        >>> callable(tp.onnx.register_custom_op_symbolic)
+        True
+    """
 
 
 def is_in_onnx_export() -> bool:
-    """Whether a model is being written: never."""
+    """Whether a model is being written: never.
+
+    Example:
+        >>> tp.onnx.is_in_onnx_export()
+        False
+    """
     return False
 
 

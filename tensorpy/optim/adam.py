@@ -63,7 +63,32 @@ class _AdamBase(ListOptimizer):
 
 
 class Adam(_AdamBase):
-    """Adam (Kingma & Ba 2015); with decoupled_weight_decay AdamW, with amsgrad the maximum of the squares so far."""
+    """Adam (Kingma & Ba 2015); with decoupled_weight_decay AdamW, with amsgrad the maximum of the squares so far.
+
+    Arguments:
+        params: the parameters, (name, parameter) pairs, or dicts of groups with settings of their own
+        lr: the learning rate
+        betas: how fast the averages of gradients and of their squares forget
+        eps: a small number that keeps divisions in range
+        weight_decay: how much of the parameter is added to its gradient
+        amsgrad: whether the largest average of squares counts
+        foreach: whether all parameters are updated by calls on lists; None decides
+        maximize: whether the objective is maximised
+        capturable: is taken, and changes nothing here
+        differentiable: whether autograd records the steps
+        fused: is taken, and changes nothing here
+        decoupled_weight_decay: whether the decay goes to the parameter, not to its gradient
+
+    Example:
+        >>> x = nn.Parameter(tp.tensor([1.0]))
+        >>> optimizer = tp.optim.Adam([x], lr=0.1)
+        >>> for _ in range(3):
+        ...     optimizer.zero_grad()
+        ...     (x * x).sum().backward()
+        ...     optimizer.step()
+        >>> x.item() < 1
+        True
+    """
 
     def __init__(
         self,
@@ -134,7 +159,31 @@ class Adam(_AdamBase):
 
 
 class AdamW(Adam):
-    """Adam with weight decay of its own (Loshchilov & Hutter 2019)."""
+    """Adam with weight decay of its own (Loshchilov & Hutter 2019).
+
+    Arguments:
+        params: the parameters, (name, parameter) pairs, or dicts of groups with settings of their own
+        lr: the learning rate
+        betas: how fast the averages of gradients and of their squares forget
+        eps: a small number that keeps divisions in range
+        weight_decay: how much of the parameter is added to its gradient
+        amsgrad: whether the largest average of squares counts
+        maximize: whether the objective is maximised
+        foreach: whether all parameters are updated by calls on lists; None decides
+        capturable: is taken, and changes nothing here
+        differentiable: whether autograd records the steps
+        fused: is taken, and changes nothing here
+
+    Example:
+        >>> x = nn.Parameter(tp.tensor([1.0]))
+        >>> optimizer = tp.optim.AdamW([x], lr=0.1)
+        >>> for _ in range(3):
+        ...     optimizer.zero_grad()
+        ...     (x * x).sum().backward()
+        ...     optimizer.step()
+        >>> x.item() < 1
+        True
+    """
 
     def __init__(
         self,
@@ -173,7 +222,29 @@ class AdamW(Adam):
 
 
 class Adamax(_AdamBase):
-    """Adam by the largest gradient instead of the mean square (Kingma & Ba 2015)."""
+    """Adam by the largest gradient instead of the mean square (Kingma & Ba 2015).
+
+    Arguments:
+        params: the parameters, (name, parameter) pairs, or dicts of groups with settings of their own
+        lr: the learning rate
+        betas: how fast the averages of gradients and of their squares forget
+        eps: a small number that keeps divisions in range
+        weight_decay: how much of the parameter is added to its gradient
+        foreach: whether all parameters are updated by calls on lists; None decides
+        maximize: whether the objective is maximised
+        differentiable: whether autograd records the steps
+        capturable: is taken, and changes nothing here
+
+    Example:
+        >>> x = nn.Parameter(tp.tensor([1.0]))
+        >>> optimizer = tp.optim.Adamax([x], lr=0.1)
+        >>> for _ in range(3):
+        ...     optimizer.zero_grad()
+        ...     (x * x).sum().backward()
+        ...     optimizer.step()
+        >>> x.item() < 1
+        True
+    """
 
     second = "exp_inf"
 
@@ -206,7 +277,31 @@ class Adamax(_AdamBase):
 
 
 class NAdam(_AdamBase):
-    """Adam with Nesterov's momentum (Dozat 2016)."""
+    """Adam with Nesterov's momentum (Dozat 2016).
+
+    Arguments:
+        params: the parameters, (name, parameter) pairs, or dicts of groups with settings of their own
+        lr: the learning rate
+        betas: how fast the averages of gradients and of their squares forget
+        eps: a small number that keeps divisions in range
+        weight_decay: how much of the parameter is added to its gradient
+        momentum_decay: how the momentum grows with time
+        decoupled_weight_decay: whether the decay goes to the parameter, not to its gradient
+        foreach: whether all parameters are updated by calls on lists; None decides
+        maximize: whether the objective is maximised
+        capturable: is taken, and changes nothing here
+        differentiable: whether autograd records the steps
+
+    Example:
+        >>> x = nn.Parameter(tp.tensor([1.0]))
+        >>> optimizer = tp.optim.NAdam([x], lr=0.1)
+        >>> for _ in range(3):
+        ...     optimizer.zero_grad()
+        ...     (x * x).sum().backward()
+        ...     optimizer.step()
+        >>> x.item() < 1
+        True
+    """
 
     def __init__(
         self,
@@ -258,7 +353,30 @@ class NAdam(_AdamBase):
 
 
 class RAdam(_AdamBase):
-    """Adam that is gradient descent until the variance of its scale is small (Liu et al. 2020)."""
+    """Adam that is gradient descent until the variance of its scale is small (Liu et al. 2020).
+
+    Arguments:
+        params: the parameters, (name, parameter) pairs, or dicts of groups with settings of their own
+        lr: the learning rate
+        betas: how fast the averages of gradients and of their squares forget
+        eps: a small number that keeps divisions in range
+        weight_decay: how much of the parameter is added to its gradient
+        decoupled_weight_decay: whether the decay goes to the parameter, not to its gradient
+        foreach: whether all parameters are updated by calls on lists; None decides
+        maximize: whether the objective is maximised
+        capturable: is taken, and changes nothing here
+        differentiable: whether autograd records the steps
+
+    Example:
+        >>> x = nn.Parameter(tp.tensor([1.0]))
+        >>> optimizer = tp.optim.RAdam([x], lr=0.1)
+        >>> for _ in range(3):
+        ...     optimizer.zero_grad()
+        ...     (x * x).sum().backward()
+        ...     optimizer.step()
+        >>> x.item() < 1
+        True
+    """
 
     def __init__(
         self,
@@ -306,7 +424,23 @@ class RAdam(_AdamBase):
 
 
 class SparseAdam(_AdamBase):
-    """Adam of the places that a sparse gradient has."""
+    """Adam of the places that a sparse gradient has.
+
+    Arguments:
+        params: the parameters, (name, parameter) pairs, or dicts of groups with settings of their own
+        lr: the learning rate
+        betas: how fast the averages of gradients and of their squares forget
+        eps: a small number that keeps divisions in range
+        maximize: whether the objective is maximised
+
+    Example:
+        >>> table = nn.Embedding(4, 2, sparse=True)
+        >>> optimizer = tp.optim.SparseAdam(table.parameters(), lr=0.1)
+        >>> table(tp.tensor([1])).sum().backward()
+        >>> optimizer.step()
+        >>> table.weight.grad.is_sparse
+        True
+    """
 
     def __init__(
         self,

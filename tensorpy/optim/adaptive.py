@@ -29,7 +29,30 @@ __all__ = ["Adadelta", "Adafactor", "Adagrad", "RMSprop", "Rprop"]
 
 
 class Adagrad(ListOptimizer):
-    """Steps divided by the root of the sum of all squares so far (Duchi et al. 2011)."""
+    """Steps divided by the root of the sum of all squares so far (Duchi et al. 2011).
+
+    Arguments:
+        params: the parameters, (name, parameter) pairs, or dicts of groups with settings of their own
+        lr: the learning rate
+        lr_decay: how fast the learning rate falls
+        weight_decay: how much of the parameter is added to its gradient
+        initial_accumulator_value: the sums of squares at first
+        eps: a small number that keeps divisions in range
+        foreach: whether all parameters are updated by calls on lists; None decides
+        maximize: whether the objective is maximised
+        differentiable: whether autograd records the steps
+        fused: is taken, and changes nothing here
+
+    Example:
+        >>> x = nn.Parameter(tp.tensor([1.0]))
+        >>> optimizer = tp.optim.Adagrad([x], lr=0.1)
+        >>> for _ in range(3):
+        ...     optimizer.zero_grad()
+        ...     (x * x).sum().backward()
+        ...     optimizer.step()
+        >>> x.item() < 1
+        True
+    """
 
     def __init__(
         self,
@@ -101,7 +124,29 @@ class Adagrad(ListOptimizer):
 
 
 class Adadelta(ListOptimizer):
-    """Steps by the ratio of the mean squares of steps and gradients (Zeiler 2012)."""
+    """Steps by the ratio of the mean squares of steps and gradients (Zeiler 2012).
+
+    Arguments:
+        params: the parameters, (name, parameter) pairs, or dicts of groups with settings of their own
+        lr: the learning rate
+        rho: how fast the averages forget
+        eps: a small number that keeps divisions in range
+        weight_decay: how much of the parameter is added to its gradient
+        foreach: whether all parameters are updated by calls on lists; None decides
+        capturable: is taken, and changes nothing here
+        maximize: whether the objective is maximised
+        differentiable: whether autograd records the steps
+
+    Example:
+        >>> x = nn.Parameter(tp.tensor([1.0]))
+        >>> optimizer = tp.optim.Adadelta([x], lr=0.1)
+        >>> for _ in range(3):
+        ...     optimizer.zero_grad()
+        ...     (x * x).sum().backward()
+        ...     optimizer.step()
+        >>> x.item() < 1
+        True
+    """
 
     def __init__(
         self,
@@ -147,7 +192,31 @@ class Adadelta(ListOptimizer):
 
 
 class RMSprop(ListOptimizer):
-    """Steps divided by the root of a running mean of squares, or of the variance (Hinton's lecture)."""
+    """Steps divided by the root of a running mean of squares, or of the variance (Hinton's lecture).
+
+    Arguments:
+        params: the parameters, (name, parameter) pairs, or dicts of groups with settings of their own
+        lr: the learning rate
+        alpha: how fast the average of squares forgets
+        eps: a small number that keeps divisions in range
+        weight_decay: how much of the parameter is added to its gradient
+        momentum: how much of the last step goes into the next
+        centered: whether the average gradient is subtracted
+        capturable: is taken, and changes nothing here
+        foreach: whether all parameters are updated by calls on lists; None decides
+        maximize: whether the objective is maximised
+        differentiable: whether autograd records the steps
+
+    Example:
+        >>> x = nn.Parameter(tp.tensor([1.0]))
+        >>> optimizer = tp.optim.RMSprop([x], lr=0.1)
+        >>> for _ in range(3):
+        ...     optimizer.zero_grad()
+        ...     (x * x).sum().backward()
+        ...     optimizer.step()
+        >>> x.item() < 1
+        True
+    """
 
     def __init__(
         self,
@@ -203,7 +272,28 @@ class RMSprop(ListOptimizer):
 
 
 class Rprop(ListOptimizer):
-    """Steps that grow while the gradient keeps its sign and shrink when it turns (Riedmiller & Braun 1993)."""
+    """Steps that grow while the gradient keeps its sign and shrink when it turns (Riedmiller & Braun 1993).
+
+    Arguments:
+        params: the parameters, (name, parameter) pairs, or dicts of groups with settings of their own
+        lr: the learning rate
+        etas: the factors of a step that gets smaller and larger
+        step_sizes: the smallest and the largest step
+        capturable: is taken, and changes nothing here
+        foreach: whether all parameters are updated by calls on lists; None decides
+        maximize: whether the objective is maximised
+        differentiable: whether autograd records the steps
+
+    Example:
+        >>> x = nn.Parameter(tp.tensor([1.0]))
+        >>> optimizer = tp.optim.Rprop([x], lr=0.1)
+        >>> for _ in range(3):
+        ...     optimizer.zero_grad()
+        ...     (x * x).sum().backward()
+        ...     optimizer.step()
+        >>> x.item() < 1
+        True
+    """
 
     def __init__(
         self,
@@ -241,7 +331,28 @@ class Rprop(ListOptimizer):
 
 
 class Adafactor(ListOptimizer):
-    """Adam whose squares are kept as one number for each row and column (Shazeer & Stern 2018)."""
+    """Adam whose squares are kept as one number for each row and column (Shazeer & Stern 2018).
+
+    Arguments:
+        params: the parameters, (name, parameter) pairs, or dicts of groups with settings of their own
+        lr: the learning rate
+        beta2_decay: how fast the average of squares stops forgetting
+        eps: a small number that keeps divisions in range
+        d: the largest root mean square of an update
+        weight_decay: how much of the parameter is added to its gradient
+        foreach: whether all parameters are updated by calls on lists; None decides
+        maximize: whether the objective is maximised
+
+    Example:
+        >>> x = nn.Parameter(tp.tensor([1.0]))
+        >>> optimizer = tp.optim.Adafactor([x], lr=0.1)
+        >>> for _ in range(3):
+        ...     optimizer.zero_grad()
+        ...     (x * x).sum().backward()
+        ...     optimizer.step()
+        >>> x.item() < 1
+        True
+    """
 
     def __init__(
         self,

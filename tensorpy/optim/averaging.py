@@ -26,7 +26,30 @@ __all__ = ["ASGD", "Muon"]
 
 
 class ASGD(ListOptimizer):
-    """Gradient descent that keeps the mean of its parameters, `ax` (Polyak & Juditsky 1992)."""
+    """Gradient descent that keeps the mean of its parameters, `ax` (Polyak & Juditsky 1992).
+
+    Arguments:
+        params: the parameters, (name, parameter) pairs, or dicts of groups with settings of their own
+        lr: the learning rate
+        lambd: how fast the learning rate falls
+        alpha: the exponent of the learning rate's fall
+        t0: the step at which averaging begins
+        weight_decay: how much of the parameter is added to its gradient
+        foreach: whether all parameters are updated by calls on lists; None decides
+        maximize: whether the objective is maximised
+        differentiable: whether autograd records the steps
+        capturable: is taken, and changes nothing here
+
+    Example:
+        >>> x = nn.Parameter(tp.tensor([1.0]))
+        >>> optimizer = tp.optim.ASGD([x], lr=0.1)
+        >>> for _ in range(3):
+        ...     optimizer.zero_grad()
+        ...     (x * x).sum().backward()
+        ...     optimizer.step()
+        >>> x.item() < 1
+        True
+    """
 
     def __init__(
         self,
@@ -85,7 +108,27 @@ def _orthogonalized(update: Tensor, coefficients: Sequence[float], steps: int, e
 
 
 class Muon(ListOptimizer):
-    """Momentum whose update is made orthogonal, for matrices (Jordan et al. 2024)."""
+    """Momentum whose update is made orthogonal, for matrices (Jordan et al. 2024).
+
+    Arguments:
+        params: the parameters, (name, parameter) pairs, or dicts of groups with settings of their own
+        lr: the learning rate
+        weight_decay: how much of the parameter is added to its gradient
+        momentum: how much of the last step goes into the next
+        nesterov: whether Nesterov's momentum is taken
+        ns_coefficients: the three coefficients of the Newton-Schulz iteration
+        eps: a small number that keeps divisions in range
+        ns_steps: how many of its iterations there are
+        adjust_lr_fn: 'original' or 'match_rms_adamw': how the rate follows the shape
+
+    Example:
+        >>> x = nn.Parameter(tp.ones(2, 2))
+        >>> optimizer = tp.optim.Muon([x], lr=0.1)
+        >>> (x * x).sum().backward()
+        >>> optimizer.step()
+        >>> x.mean().item() < 1
+        True
+    """
 
     def __init__(
         self,

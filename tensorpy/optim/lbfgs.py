@@ -22,6 +22,28 @@ class LBFGS(Optimizer):
     """L-BFGS (Nocedal & Wright, algorithm 7.4), with steps of the learning rate or by a line search, "strong_wolfe".
 
     All parameters are one group; each step calls the closure, which computes the loss, several times.
+
+    Arguments:
+        params: the parameters, (name, parameter) pairs, or dicts of groups with settings of their own
+        lr: the learning rate
+        max_iter: how many iterations a step has at most
+        max_eval: how many evaluations a step has at most
+        tolerance_grad: the gradient at which it ends
+        tolerance_change: the change at which it ends
+        history_size: how many updates are kept
+        line_search_fn: None or 'strong_wolfe'
+
+    Example:
+        >>> x = nn.Parameter(tp.tensor([1.0]))
+        >>> optimizer = tp.optim.LBFGS([x])
+        >>> def loss():
+        ...     optimizer.zero_grad()
+        ...     y = ((x - 3) ** 2).sum()
+        ...     y.backward()
+        ...     return y
+        >>> first = optimizer.step(loss)
+        >>> x.detach().round(decimals=2)
+        tensor([3.])
     """
 
     def __init__(

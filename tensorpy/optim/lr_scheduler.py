@@ -49,7 +49,16 @@ def _own(value: Any) -> Any:
 
 
 class LRScheduler:
-    """The base: counts epochs in `last_epoch` and writes what get_lr() returns into the groups."""
+    """What schedules of learning rates have in common: the epoch, the last rates, state_dict.
+
+    Arguments:
+        optimizer: the optimizer whose learning rates change
+        last_epoch: the epoch that was the last; -1 begins
+
+    Example:
+        >>> issubclass(tp.optim.lr_scheduler.StepLR, tp.optim.lr_scheduler.LRScheduler)
+        True
+    """
 
     _last_lr: list[Any]
     _get_lr_called_within_step = False  # schedules of programs look whether it is step() that asks for rates
@@ -174,14 +183,42 @@ class _ByFunction(LRScheduler):
 
 
 class LambdaLR(_ByFunction):
-    """The first rates times a function of the epoch."""
+    """The first rates times a function of the epoch.
+
+    Arguments:
+        optimizer: the optimizer whose learning rates change
+        lr_lambda: a function of the epoch that gives a factor, or a list with one for each group
+        last_epoch: the epoch that was the last; -1 begins
+
+    Example:
+        >>> optimizer = tp.optim.SGD([nn.Parameter(tp.ones(1))], lr=1.0)
+        >>> schedule = tp.optim.lr_scheduler.LambdaLR(optimizer, lambda epoch: 0.5**epoch)
+        >>> optimizer.step()
+        >>> schedule.step()
+        >>> schedule.get_last_lr()
+        [0.5]
+    """
 
     def get_lr(self) -> list[Any]:
         return [base * f(self.last_epoch) for base, f in zip(self.base_lrs, self.lr_lambdas, strict=True)]
 
 
 class MultiplicativeLR(_ByFunction):
-    """The rates times a function of the epoch, at each epoch."""
+    """The rates times a function of the epoch, at each epoch.
+
+    Arguments:
+        optimizer: the optimizer whose learning rates change
+        lr_lambda: a function of the epoch that gives a factor, or a list with one for each group
+        last_epoch: the epoch that was the last; -1 begins
+
+    Example:
+        >>> optimizer = tp.optim.SGD([nn.Parameter(tp.ones(1))], lr=1.0)
+        >>> schedule = tp.optim.lr_scheduler.MultiplicativeLR(optimizer, lambda epoch: 0.5**epoch)
+        >>> optimizer.step()
+        >>> schedule.step()
+        >>> schedule.get_last_lr()
+        [0.5]
+    """
 
     def get_lr(self) -> list[Any]:
         if self._is_initial:
@@ -194,7 +231,22 @@ class MultiplicativeLR(_ByFunction):
 
 
 class StepLR(LRScheduler):
-    """Times gamma every step_size epochs."""
+    """Times gamma every step_size epochs.
+
+    Arguments:
+        optimizer: the optimizer whose learning rates change
+        step_size: how many epochs lie between two changes
+        gamma: the factor
+        last_epoch: the epoch that was the last; -1 begins
+
+    Example:
+        >>> optimizer = tp.optim.SGD([nn.Parameter(tp.ones(1))], lr=1.0)
+        >>> schedule = tp.optim.lr_scheduler.StepLR(optimizer, step_size=1, gamma=0.5)
+        >>> optimizer.step()
+        >>> schedule.step()
+        >>> schedule.get_last_lr()
+        [0.5]
+    """
 
     def __init__(self, optimizer: Optimizer, step_size: int, gamma: float = 0.1, last_epoch: int = -1) -> None:
         self.step_size, self.gamma = step_size, gamma
@@ -208,7 +260,22 @@ class StepLR(LRScheduler):
 
 
 class MultiStepLR(LRScheduler):
-    """Times gamma at each of some epochs."""
+    """Times gamma at each of some epochs.
+
+    Arguments:
+        optimizer: the optimizer whose learning rates change
+        milestones: the epochs at which it changes
+        gamma: the factor
+        last_epoch: the epoch that was the last; -1 begins
+
+    Example:
+        >>> optimizer = tp.optim.SGD([nn.Parameter(tp.ones(1))], lr=1.0)
+        >>> schedule = tp.optim.lr_scheduler.MultiStepLR(optimizer, milestones=[1, 3], gamma=0.5)
+        >>> optimizer.step()
+        >>> schedule.step()
+        >>> schedule.get_last_lr()
+        [0.5]
+    """
 
     def __init__(
         self, optimizer: Optimizer, milestones: Iterable[int], gamma: float = 0.1, last_epoch: int = -1
@@ -225,7 +292,25 @@ class MultiStepLR(LRScheduler):
 
 
 class ConstantLR(LRScheduler):
-    """Times a factor for the first total_iters epochs."""
+    """Times a factor for the first total_iters epochs.
+
+    Arguments:
+        optimizer: the optimizer whose learning rates change
+        factor: the factor
+        total_iters: how many epochs it takes
+        last_epoch: the epoch that was the last; -1 begins
+
+    Example:
+        >>> optimizer = tp.optim.SGD([nn.Parameter(tp.ones(1))], lr=1.0)
+        >>> schedule = tp.optim.lr_scheduler.ConstantLR(optimizer, total_iters=4)
+        >>> schedule.get_last_lr()
+        [0.3333333333333333]
+        >>> for _ in range(4):
+        ...     optimizer.step()
+        ...     schedule.step()
+        >>> schedule.get_last_lr()
+        [1.0]
+    """
 
     def __init__(
         self, optimizer: Optimizer, factor: float = 1.0 / 3, total_iters: int = 5, last_epoch: int = -1
@@ -246,7 +331,26 @@ class ConstantLR(LRScheduler):
 
 
 class LinearLR(LRScheduler):
-    """Times a factor that goes from start_factor to end_factor in total_iters epochs."""
+    """Times a factor that goes from start_factor to end_factor in total_iters epochs.
+
+    Arguments:
+        optimizer: the optimizer whose learning rates change
+        start_factor: the factor at first
+        end_factor: the factor at the end
+        total_iters: how many epochs it takes
+        last_epoch: the epoch that was the last; -1 begins
+
+    Example:
+        >>> optimizer = tp.optim.SGD([nn.Parameter(tp.ones(1))], lr=1.0)
+        >>> schedule = tp.optim.lr_scheduler.LinearLR(optimizer, total_iters=4)
+        >>> schedule.get_last_lr()
+        [0.3333333333333333]
+        >>> for _ in range(4):
+        ...     optimizer.step()
+        ...     schedule.step()
+        >>> schedule.get_last_lr()
+        [1.0]
+    """
 
     def __init__(
         self,
@@ -279,7 +383,21 @@ class LinearLR(LRScheduler):
 
 
 class ExponentialLR(LRScheduler):
-    """Times gamma at every epoch."""
+    """Times gamma at every epoch.
+
+    Arguments:
+        optimizer: the optimizer whose learning rates change
+        gamma: the factor
+        last_epoch: the epoch that was the last; -1 begins
+
+    Example:
+        >>> optimizer = tp.optim.SGD([nn.Parameter(tp.ones(1))], lr=1.0)
+        >>> schedule = tp.optim.lr_scheduler.ExponentialLR(optimizer, gamma=0.5)
+        >>> optimizer.step()
+        >>> schedule.step()
+        >>> schedule.get_last_lr()
+        [0.5]
+    """
 
     def __init__(self, optimizer: Optimizer, gamma: float, last_epoch: int = -1) -> None:
         self.gamma = gamma
@@ -293,7 +411,25 @@ class ExponentialLR(LRScheduler):
 
 
 class PolynomialLR(LRScheduler):
-    """Falls to zero in total_iters epochs, by a power of what is left."""
+    """Falls to zero in total_iters epochs, by a power of what is left.
+
+    Arguments:
+        optimizer: the optimizer whose learning rates change
+        total_iters: how many epochs it takes
+        power: the exponent
+        last_epoch: the epoch that was the last; -1 begins
+
+    Example:
+        >>> optimizer = tp.optim.SGD([nn.Parameter(tp.ones(1))], lr=1.0)
+        >>> schedule = tp.optim.lr_scheduler.PolynomialLR(optimizer, total_iters=4)
+        >>> schedule.get_last_lr()
+        [1.0]
+        >>> for _ in range(4):
+        ...     optimizer.step()
+        ...     schedule.step()
+        >>> schedule.get_last_lr()
+        [0.0]
+    """
 
     def __init__(self, optimizer: Optimizer, total_iters: int = 5, power: float = 1.0, last_epoch: int = -1) -> None:
         self.total_iters, self.power = total_iters, power
@@ -312,7 +448,22 @@ class PolynomialLR(LRScheduler):
 
 
 class CosineAnnealingLR(LRScheduler):
-    """Half a cosine from the first rate to eta_min in T_max epochs, and back (Loshchilov & Hutter 2017)."""
+    """Half a cosine from the first rate to eta_min in T_max epochs, and back (Loshchilov & Hutter 2017).
+
+    Arguments:
+        optimizer: the optimizer whose learning rates change
+        T_max: how many epochs it takes to reach eta_min
+        eta_min: the smallest learning rate
+        last_epoch: the epoch that was the last; -1 begins
+
+    Example:
+        >>> optimizer = tp.optim.SGD([nn.Parameter(tp.ones(1))], lr=1.0)
+        >>> schedule = tp.optim.lr_scheduler.CosineAnnealingLR(optimizer, T_max=2)
+        >>> optimizer.step()
+        >>> schedule.step()
+        >>> schedule.get_last_lr()
+        [0.5]
+    """
 
     def __init__(self, optimizer: Optimizer, T_max: int, eta_min: float = 0.0, last_epoch: int = -1) -> None:
         self.T_max, self.eta_min = T_max, eta_min
@@ -339,7 +490,23 @@ class CosineAnnealingLR(LRScheduler):
 
 
 class CosineAnnealingWarmRestarts(LRScheduler):
-    """Half cosines, each T_mult times as long as the one before (Loshchilov & Hutter 2017)."""
+    """Half cosines, each T_mult times as long as the one before (Loshchilov & Hutter 2017).
+
+    Arguments:
+        optimizer: the optimizer whose learning rates change
+        T_0: how many epochs the first cycle has
+        T_mult: how many times longer each further cycle is
+        eta_min: the smallest learning rate
+        last_epoch: the epoch that was the last; -1 begins
+
+    Example:
+        >>> optimizer = tp.optim.SGD([nn.Parameter(tp.ones(1))], lr=1.0)
+        >>> schedule = tp.optim.lr_scheduler.CosineAnnealingWarmRestarts(optimizer, T_0=2)
+        >>> optimizer.step()
+        >>> schedule.step()
+        >>> schedule.get_last_lr()
+        [0.5]
+    """
 
     def __init__(
         self, optimizer: Optimizer, T_0: int, T_mult: int = 1, eta_min: float = 0.0, last_epoch: int = -1
@@ -414,7 +581,31 @@ def _check_momentum(optimizer: Optimizer) -> None:
 
 
 class CyclicLR(LRScheduler):
-    """Between two rates, up and down (Smith 2017); the momentum the other way."""
+    """Between two rates, up and down (Smith 2017); the momentum the other way.
+
+    Arguments:
+        optimizer: the optimizer whose learning rates change
+        base_lr: the smallest learning rate, for all groups or for each
+        max_lr: the largest learning rate, for all groups or for each
+        step_size_up: how many steps the rate goes up
+        step_size_down: how many steps it goes down; None takes step_size_up
+        mode: 'triangular', 'triangular2' or 'exp_range'
+        gamma: the factor
+        scale_fn: a function that shapes cycles, instead of mode
+        scale_mode: 'cycle' or 'iterations': what scale_fn takes
+        cycle_momentum: whether momentum goes against the learning rate
+        base_momentum: the smallest momentum
+        max_momentum: the largest momentum
+        last_epoch: the epoch that was the last; -1 begins
+
+    Example:
+        >>> optimizer = tp.optim.SGD([nn.Parameter(tp.ones(1))], lr=1.0, momentum=0.9)
+        >>> schedule = tp.optim.lr_scheduler.CyclicLR(optimizer, base_lr=0.0, max_lr=1.0, step_size_up=2)
+        >>> optimizer.step()
+        >>> schedule.step()
+        >>> schedule.get_last_lr()
+        [0.5]
+    """
 
     def __init__(
         self,
@@ -494,7 +685,32 @@ class CyclicLR(LRScheduler):
 
 
 class OneCycleLR(LRScheduler):
-    """Once up and far down, the momentum the other way (Smith & Topin 2019)."""
+    """Once up and far down, the momentum the other way (Smith & Topin 2019).
+
+    Arguments:
+        optimizer: the optimizer whose learning rates change
+        max_lr: the largest learning rate, for all groups or for each
+        total_steps: how many steps there are; or epochs and steps_per_epoch
+        epochs: how many epochs there are
+        steps_per_epoch: how many steps an epoch has
+        pct_start: the part of the steps in which the rate goes up
+        anneal_strategy: 'cos' or 'linear'
+        cycle_momentum: whether momentum goes against the learning rate
+        base_momentum: the smallest momentum
+        max_momentum: the largest momentum
+        div_factor: how many times smaller the rate is at first
+        final_div_factor: how many times smaller still it is at the end
+        three_phase: whether a third phase follows in which it falls further
+        last_epoch: the epoch that was the last; -1 begins
+
+    Example:
+        >>> optimizer = tp.optim.SGD([nn.Parameter(tp.ones(1))], lr=1.0, momentum=0.9)
+        >>> schedule = tp.optim.lr_scheduler.OneCycleLR(optimizer, max_lr=1.0, total_steps=10)
+        >>> optimizer.step()
+        >>> schedule.step()
+        >>> schedule.get_last_lr()[0] < 1
+        True
+    """
 
     # of each phase its end, and the group's settings at its begin and end
     _PHASE = ("end_step", "start_lr", "end_lr", "start_momentum", "end_momentum")
@@ -589,7 +805,22 @@ class OneCycleLR(LRScheduler):
 
 
 class SequentialLR(LRScheduler):
-    """One schedule after the other, at given epochs."""
+    """One schedule after the other, at given epochs.
+
+    Arguments:
+        optimizer: the optimizer whose learning rates change
+        schedulers: the schedules, in order
+        milestones: the epochs at which it changes
+        last_epoch: the epoch that was the last; -1 begins
+
+    Example:
+        >>> from tensorpy.optim.lr_scheduler import ConstantLR, ExponentialLR, SequentialLR
+        >>> optimizer = tp.optim.SGD([nn.Parameter(tp.ones(1))], lr=1.0)
+        >>> parts = [ConstantLR(optimizer, factor=0.5, total_iters=2), ExponentialLR(optimizer, gamma=0.5)]
+        >>> schedule = SequentialLR(optimizer, parts, milestones=[2])
+        >>> schedule.get_last_lr()
+        [0.5]
+    """
 
     def __init__(
         self, optimizer: Optimizer, schedulers: list[Any], milestones: list[int], last_epoch: int = -1
@@ -639,7 +870,19 @@ class SequentialLR(LRScheduler):
 
 
 class ChainedScheduler(LRScheduler):
-    """Several schedules at once, each on what the one before made of the rates."""
+    """Several schedules at once, each on what the one before made of the rates.
+
+    Arguments:
+        schedulers: the schedules, in order
+        optimizer: the optimizer whose learning rates change
+
+    Example:
+        >>> from tensorpy.optim.lr_scheduler import ChainedScheduler, ConstantLR, ExponentialLR
+        >>> optimizer = tp.optim.SGD([nn.Parameter(tp.ones(1))], lr=1.0)
+        >>> schedule = ChainedScheduler([ConstantLR(optimizer, factor=0.5, total_iters=2), ExponentialLR(optimizer, gamma=0.5)])
+        >>> schedule.get_last_lr()
+        [0.5]
+    """
 
     def __init__(self, schedulers: Sequence[Any], optimizer: Optimizer | None = None) -> None:
         if not schedulers:
@@ -684,7 +927,27 @@ def _load_nested(self: Any, state_dict: dict[str, Any]) -> None:
 
 
 class ReduceLROnPlateau(LRScheduler):
-    """Times a factor when what is measured has not become better for `patience` epochs."""
+    """Times a factor when what is measured has not become better for `patience` epochs.
+
+    Arguments:
+        optimizer: the optimizer whose learning rates change
+        mode: 'min' or 'max': whether the metric should fall or grow
+        factor: the factor
+        patience: how many epochs without progress it waits
+        threshold: the bound
+        threshold_mode: 'rel' or 'abs': what threshold is measured by
+        cooldown: how many epochs it waits behind a change
+        min_lr: the smallest learning rate, for all groups or for each
+        eps: the smallest change of a rate that is made
+
+    Example:
+        >>> optimizer = tp.optim.SGD([nn.Parameter(tp.ones(1))], lr=1.0)
+        >>> schedule = tp.optim.lr_scheduler.ReduceLROnPlateau(optimizer, patience=0)
+        >>> for loss in (1.0, 1.0):
+        ...     schedule.step(loss)
+        >>> schedule.get_last_lr()
+        [0.1]
+    """
 
     def __init__(
         self,

@@ -108,7 +108,17 @@ def settings_of(kind: type) -> dict[str, Any]:
 
 
 class Optimizer:
-    """Parameters in groups, each with its settings, and a state for each parameter."""
+    """Parameters in groups, each with its settings, and a state for each parameter.
+
+    Arguments:
+        params: the parameters, (name, parameter) pairs, or dicts of groups with settings of their own
+        defaults: the settings of groups that do not say their own
+
+    Example:
+        >>> optimizer = tp.optim.SGD([nn.Parameter(tp.ones(2))], lr=0.1)
+        >>> isinstance(optimizer, tp.optim.Optimizer), optimizer.param_groups[0]["lr"]
+        (True, 0.1)
+    """
 
     state: dict[Any, Any]
     param_groups: list[dict[str, Any]]

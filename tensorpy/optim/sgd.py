@@ -24,7 +24,30 @@ __all__ = ["SGD"]
 
 
 class SGD(ListOptimizer):
-    """Gradient descent with momentum, also Nesterov's (Sutskever et al. 2013)."""
+    """Gradient descent with momentum, also Nesterov's (Sutskever et al. 2013).
+
+    Arguments:
+        params: the parameters, (name, parameter) pairs, or dicts of groups with settings of their own
+        lr: the learning rate
+        momentum: how much of the last step goes into the next
+        dampening: how much less of the gradient goes into the momentum
+        weight_decay: how much of the parameter is added to its gradient
+        nesterov: whether Nesterov's momentum is taken
+        maximize: whether the objective is maximised
+        foreach: whether all parameters are updated by calls on lists; None decides
+        differentiable: whether autograd records the steps
+        fused: is taken, and changes nothing here
+
+    Example:
+        >>> x = nn.Parameter(tp.tensor([1.0]))
+        >>> optimizer = tp.optim.SGD([x], lr=0.1)
+        >>> for _ in range(3):
+        ...     optimizer.zero_grad()
+        ...     (x * x).sum().backward()
+        ...     optimizer.step()
+        >>> x.item() < 1
+        True
+    """
 
     complex_as_real = False  # every operation is linear
 

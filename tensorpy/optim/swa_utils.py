@@ -37,7 +37,14 @@ def _is_continuous(t: Tensor) -> bool:
 
 
 def get_ema_multi_avg_fn(decay: float = 0.999) -> Callable[..., None]:
-    """Moves lists of parameters towards others by 1 - decay."""
+    """Moves lists of parameters towards others by 1 - decay.
+
+    Example:
+        >>> averages = [tp.tensor([1.0])]
+        >>> tp.optim.swa_utils.get_ema_multi_avg_fn()(averages, [tp.tensor([1.0])], 3)
+        >>> averages
+        [tensor([1.])]
+    """
     _check_decay(decay)
 
     @no_grad()
@@ -55,7 +62,14 @@ def get_ema_multi_avg_fn(decay: float = 0.999) -> Callable[..., None]:
 
 
 def get_swa_multi_avg_fn() -> Callable[..., None]:
-    """Takes lists of parameters into means of equal weights."""
+    """Takes lists of parameters into means of equal weights.
+
+    Example:
+        >>> averages = [tp.tensor([1.0])]
+        >>> tp.optim.swa_utils.get_swa_multi_avg_fn()(averages, [tp.tensor([1.0])], 3)
+        >>> averages
+        [tensor([1.])]
+    """
 
     @no_grad()
     def update(means: Any, news: Any, num_averaged: Any) -> None:
@@ -73,7 +87,16 @@ def get_swa_multi_avg_fn() -> Callable[..., None]:
 
 
 def get_ema_avg_fn(decay: float = 0.999) -> Callable[..., Tensor]:
-    """An exponential mean of one parameter."""
+    """An exponential mean of one parameter.
+
+    Arguments:
+        decay: how much of the old average stays
+
+    Example:
+        >>> average = tp.optim.swa_utils.get_ema_avg_fn()
+        >>> average(tp.tensor([1.0]), tp.tensor([1.0]), 3)
+        tensor([1.])
+    """
     _check_decay(decay)
 
     @no_grad()
@@ -84,7 +107,13 @@ def get_ema_avg_fn(decay: float = 0.999) -> Callable[..., Tensor]:
 
 
 def get_swa_avg_fn() -> Callable[..., Tensor]:
-    """A mean of equal weights of one parameter."""
+    """A mean of equal weights of one parameter.
+
+    Example:
+        >>> average = tp.optim.swa_utils.get_swa_avg_fn()
+        >>> average(tp.tensor([1.0]), tp.tensor([1.0]), 3)
+        tensor([1.])
+    """
 
     @no_grad()
     def update(mean: Tensor, new: Tensor, num_averaged: Any) -> Tensor:
@@ -94,7 +123,22 @@ def get_swa_avg_fn() -> Callable[..., Tensor]:
 
 
 class AveragedModel(Module):
-    """A copy of a model whose parameters are means of the model's, taken at each update_parameters."""
+    """A copy of a model whose parameters are means of the model's, taken at each update_parameters.
+
+    Arguments:
+        model: the function or module; None makes a decorator
+        device: where the averages are kept
+        avg_fn: a function (average, new value, count) that gives the new average
+        multi_avg_fn: the same for lists, in place
+        use_buffers: whether buffers are averaged too
+
+    Example:
+        >>> model = nn.Linear(2, 1)
+        >>> average = tp.optim.swa_utils.AveragedModel(model)
+        >>> average.update_parameters(model)
+        >>> tp.equal(average.module.weight, model.weight)
+        True
+    """
 
     n_averaged: Any
 
@@ -142,7 +186,19 @@ class AveragedModel(Module):
 
 @no_grad()
 def update_bn(loader: Iterable[Any], model: Module, device: Any = None) -> None:
-    """Computes the running statistics of a model's batch norms anew, from the data."""
+    """Computes the running statistics of a model's batch norms anew, from the data.
+
+    Arguments:
+        loader: the batches: inputs, or tuples that begin with them
+        model: the function or module; None makes a decorator
+        device: where the averages are kept
+
+    Example:
+        >>> model = nn.BatchNorm1d(1)
+        >>> tp.optim.swa_utils.update_bn([tp.tensor([[1.0], [3.0]])], model)
+        >>> model.running_mean
+        tensor([2.])
+    """
     norms = [m for m in model.modules() if isinstance(m, _BatchNorm)]
     if not norms:
         return
@@ -161,7 +217,23 @@ def update_bn(loader: Iterable[Any], model: Module, device: Any = None) -> None:
 
 
 class SWALR(LRScheduler):
-    """Goes to a rate in some epochs and stays there."""
+    """Goes to a rate in some epochs and stays there.
+
+    Arguments:
+        optimizer: the optimizer whose learning rates change
+        swa_lr: the rate of the averaging, for all groups or for each
+        anneal_epochs: how many epochs it takes to get there
+        anneal_strategy: 'cos' or 'linear'
+        last_epoch: the epoch that was the last; -1 begins
+
+    Example:
+        >>> optimizer = tp.optim.SGD([nn.Parameter(tp.ones(1))], lr=1.0)
+        >>> schedule = tp.optim.swa_utils.SWALR(optimizer, swa_lr=0.1, anneal_epochs=1)
+        >>> optimizer.step()
+        >>> schedule.step()
+        >>> schedule.get_last_lr()
+        [0.1]
+    """
 
     def __init__(
         self,

@@ -20,6 +20,15 @@ def swap_in_optimizer_params_and_state(
     """A context in which the optimizer has these parameters, in the order of its own, and a state dictionary's states.
 
     What a step in it changes is theirs; afterwards the optimizer has its own again, as they were.
+
+    Arguments:
+        optimizer: the optimizer whose learning rates change
+        swapin_parameters: the parameters that the optimizer gets
+        swapin_optim_state: the state that it gets
+
+    Example:
+        >>> callable(tp.optim.swap_in_optimizer_params_and_state)
+        True
     """
     groups, state = optimizer.param_groups, optimizer.state
     given = list(swapin_parameters.values())

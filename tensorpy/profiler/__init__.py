@@ -24,7 +24,12 @@ from tensorpy.profiler._profile import (
 
 
 def kineto_available() -> bool:
-    """Whether there is PyTorch's library of traces: there is not, nor is it needed."""
+    """Whether there is PyTorch's library of traces: there is not, nor is it needed.
+
+    Example:
+        >>> isinstance(tp.profiler.kineto_available(), bool)
+        True
+    """
     return False
 
 

@@ -11,7 +11,16 @@ OPERATOR, BACKWARD, RANGE = range(3)  # tp_profiled_kind
 
 @dataclass(frozen=True)
 class Interval:
-    """From when to when."""
+    """From when to when.
+
+    Arguments:
+        start: the beginning
+        end: the end
+
+    Example:
+        >>> tp.profiler.Interval(1.0, 3.0).elapsed_us()
+        2.0
+    """
 
     start: float
     end: float
@@ -22,7 +31,18 @@ class Interval:
 
 @dataclass(frozen=True)
 class Kernel:
-    """One run of a kernel on a device."""
+    """One run of a kernel on a device.
+
+    Arguments:
+        name: the name
+        device: where the elements are: a device or its name; None takes the default
+        stream: the stream
+        time_range: when it ran
+
+    Example:
+        >>> callable(tp.profiler.Kernel)
+        True
+    """
 
     name: str
     device: str
@@ -36,7 +56,34 @@ class Kernel:
 
 @dataclass(eq=False)
 class FunctionEvent:
-    """One call of an operator, one backward node, or one range that record_function named."""
+    """One call of an operator, one backward node, or one range that record_function named.
+
+    Arguments:
+        id: the number of the event
+        name: the name
+        overload_name: the overload's name
+        kind: the kind
+        thread: the thread that it ran in
+        time_range: when it ran
+        sequence_nr: the number that forward and backward share
+        backend: the device's key
+        failed: whether it raised
+        cpu_memory_usage: the bytes that the CPU got
+        device_memory_usage: the bytes that the device got
+        input_shapes: the shapes of its arguments
+        input_dtypes: the dtypes of its arguments
+        stack: where it was called
+        cpu_parent: the event that it ran in
+        cpu_children: the events that ran in it
+        kernels: the kernels on a device
+        count: how many calls it stands for
+
+    Example:
+        >>> with tp.autograd.profiler.profile() as p:
+        ...     y = tp.ones(2) + 1
+        >>> type(p.function_events[0]).__name__
+        'FunctionEvent'
+    """
 
     id: int
     name: str

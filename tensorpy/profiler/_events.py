@@ -12,7 +12,14 @@ from tensorpy.profiler._table import table as _table
 
 
 class FunctionEventAvg:
-    """The sum of all events of one key."""
+    """The sum of all events of one key.
+
+    Example:
+        >>> with tp.autograd.profiler.profile() as p:
+        ...     y = tp.ones(2) + 1
+        >>> type(p.key_averages()[0]).__name__
+        'FunctionEventAvg'
+    """
 
     def __init__(self, key: str) -> None:
         self.key = key
@@ -51,7 +58,17 @@ class FunctionEventAvg:
 
 
 class EventList(list[Any]):
-    """Events, or their sums; prints as a table."""
+    """Events, or their sums; prints as a table.
+
+    Arguments:
+        iterable: what is gone through
+
+    Example:
+        >>> with tp.autograd.profiler.profile() as p:
+        ...     y = tp.ones(2) + 1
+        >>> type(p.function_events).__name__
+        'EventList'
+    """
 
     def key_averages(self, group_by_input_shape: bool = False, group_by_stack_n: int = 0) -> EventList:
         """Sums by name; also by the arguments' shapes, and by the innermost `group_by_stack_n` lines of the program."""

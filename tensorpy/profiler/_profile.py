@@ -21,7 +21,12 @@ _profiler: Any = _C._profiler
 
 
 class ProfilerActivity(enum.Enum):
-    """What is recorded: calls of operators, and what an OpenCL device ran. CUDA is a name only: there is no device."""
+    """What is recorded: calls of operators, and what an OpenCL device ran. CUDA is a name only: there is no device.
+
+    Example:
+        >>> tp.profiler.ProfilerActivity.CPU.name
+        'CPU'
+    """
 
     CPU = 0
     CUDA = 1
@@ -29,7 +34,12 @@ class ProfilerActivity(enum.Enum):
 
 
 class ProfilerAction(enum.Enum):
-    """What a step of a program is for."""
+    """What a step of a program is for.
+
+    Example:
+        >>> tp.profiler.ProfilerAction.RECORD.name
+        'RECORD'
+    """
 
     NONE = 0
     WARMUP = 1
@@ -38,7 +48,12 @@ class ProfilerAction(enum.Enum):
 
 
 def supported_activities() -> set[ProfilerActivity]:
-    """What can be recorded here."""
+    """What can be recorded here.
+
+    Example:
+        >>> tp.profiler.ProfilerActivity.CPU in tp.profiler.supported_activities()
+        True
+    """
     return {ProfilerActivity.CPU, *([ProfilerActivity.OPENCL] * (_C._opencl.device_count() > 0))}
 
 
@@ -47,7 +62,13 @@ def schedule(
 ) -> Callable[[int], ProfilerAction]:
     """Cycles of `wait` steps without, `warmup` that are thrown away, `active` that are kept; `repeat` of them, or
     without an end. The first `skip_first` steps are in none, and where `skip_first_wait` is set the first cycle
-    waits for nothing."""
+    waits for nothing.
+
+    Example:
+        >>> steps = tp.profiler.schedule(wait=1, warmup=1, active=2)
+        >>> [steps(i).name for i in range(4)]
+        ['NONE', 'WARMUP', 'RECORD', 'RECORD_AND_SAVE']
+    """
     if min(wait, warmup, repeat, skip_first, skip_first_wait) < 0 or active <= 0:
         raise ValueError("schedule(): active must be positive, and nothing else negative")
 
@@ -71,7 +92,18 @@ def schedule(
 def tensorboard_trace_handler(
     dir_name: str, worker_name: str | None = None, use_gzip: bool = False
 ) -> Callable[[profile], None]:
-    """For on_trace_ready: each cycle becomes a Chrome trace in a folder."""
+    """For on_trace_ready: each cycle becomes a Chrome trace in a folder.
+
+    Arguments:
+        dir_name: the folder
+        worker_name: the file's name before its number
+        use_gzip: whether files are compressed
+
+    Example:
+        >>> handler = tp.profiler.tensorboard_trace_handler("log")
+        >>> with tp.profiler.profile(on_trace_ready=handler):
+        ...     y = tp.ones(2) + 1
+    """
 
     def handle(p: profile) -> None:
         import socket
@@ -115,6 +147,21 @@ class profile:
     `schedule` (a function of the step's number, see the function of that name) chooses what is recorded; the program
     calls `step()` between its steps, and `on_trace_ready(p)` is called at the end of each cycle. An exception that ends
     the block leaves what was recorded up to then.
+
+    Arguments:
+        activities: what is recorded: a set of ProfilerActivity
+        record_shapes: whether shapes are recorded
+        profile_memory: whether memory is recorded
+        with_stack: whether the callers are recorded
+        with_flops: whether operations are counted
+        with_modules: whether modules are recorded
+        acc_events: whether the events of all steps are kept
+
+    Example:
+        >>> with tp.profiler.profile() as p:
+        ...     y = tp.ones(2) + 1
+        >>> len(p.key_averages()) > 0
+        True
     """
 
     def __init__(
@@ -258,7 +305,18 @@ class profile:
 
 
 class record_function(ContextDecorator):
-    """Names a range of the program in a profile: a context, or a decorator. Without a profile it does nothing."""
+    """Names a range of the program in a profile: a context, or a decorator. Without a profile it does nothing.
+
+    Arguments:
+        name: the name
+        args: the arguments by position
+
+    Example:
+        >>> with tp.autograd.profiler.profile() as p, tp.autograd.profiler.record_function("part"):
+        ...     y = tp.ones(2) + 1
+        >>> any(event.name == "part" for event in p.function_events)
+        True
+    """
 
     def __init__(self, name: str, args: str | None = None) -> None:
         self.name, self.args = name, args

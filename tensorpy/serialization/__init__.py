@@ -72,22 +72,60 @@ def _entries(globals: Any) -> dict[str, tuple[Any, Any]]:
 
 
 def add_safe_globals(safe_globals: list[Any]) -> None:
-    """Allows files that are read with weights_only=True to name these classes and functions, and to call them."""
+    """Allows files that are read with weights_only=True to name these classes and functions, and to call them.
+
+    Arguments:
+        safe_globals: classes that files may name
+
+    Example:
+        >>> class Point:
+        ...     pass
+        >>> with tp.serialization.safe_globals([Point]):
+        ...     print(len(tp.serialization.get_safe_globals()))
+        1
+    """
     allowed.update(_entries(safe_globals))
 
 
 def get_safe_globals() -> list[Any]:
-    """The classes and functions that were added."""
+    """The classes and functions that were added.
+
+    Example:
+        >>> class Point:
+        ...     pass
+        >>> with tp.serialization.safe_globals([Point]):
+        ...     print(len(tp.serialization.get_safe_globals()))
+        1
+    """
     return [given for _, given in allowed.values()]
 
 
 def clear_safe_globals() -> None:
-    """Takes back what was added."""
+    """Takes back what was added.
+
+    Example:
+        >>> class Point:
+        ...     pass
+        >>> with tp.serialization.safe_globals([Point]):
+        ...     print(len(tp.serialization.get_safe_globals()))
+        1
+    """
     allowed.clear()
 
 
 class safe_globals:
-    """Allows classes and functions inside a `with`."""
+    """Allows classes and functions inside a `with`.
+
+    Arguments:
+        safe_globals: classes that files may name
+
+    Example:
+        >>> class Point:
+        ...     pass
+        >>> with tp.serialization.safe_globals([Point]):
+        ...     print(len(tp.serialization.get_safe_globals()))
+        1
+    """
 
     def __init__(self, safe_globals: list[Any]) -> None:
         self.entries = _entries(safe_globals)
@@ -117,6 +155,17 @@ def save(
 
     The memory of a tensor is written whole, and once for all tensors that share it: clone a small view of a large
     tensor first.
+
+    Arguments:
+        obj: what is saved: tensors, containers, numbers, modules' state_dicts
+        f: a path or a file object
+        pickle_module: is taken; other modules than pickle are refused
+        pickle_protocol: the protocol of pickle: 2
+
+    Example:
+        >>> tp.save({"weight": tp.ones(2)}, "model.pt")
+        >>> tp.load("model.pt")
+        {'weight': tensor([1., 1.])}
     """
     if pickle_module is not pickle:
         raise NotImplementedError("save(): tensors are written by Python's own pickle; there is no other pickle_module")
@@ -175,18 +224,39 @@ class _open_zipfile_writer:
 
 
 def normalize_storage_type(storage_type: Any) -> Any:
-    """A type of storages, by the name that files have for it."""
+    """A type of storages, by the name that files have for it.
+
+    Arguments:
+        storage_type: the type
+
+    Example:
+        >>> tp.serialization.normalize_storage_type(tp.FloatStorage).__name__
+        'FloatStorage'
+    """
     return storage_type
 
 
 def storage_to_tensor_type(storage: Any) -> Any:
-    """The typed tensor of a typed storage: FloatTensor of one of float32."""
+    """The typed tensor of a typed storage: FloatTensor of one of float32.
+
+    Example:
+        >>> tp.serialization.storage_to_tensor_type(tp.FloatStorage([1.0])).__name__
+        'FloatTensor'
+    """
     name = next(name for name, dtype in names.STORAGES.items() if dtype is storage.dtype)
     return getattr(tensorpy, f"{name}Tensor")
 
 
 def validate_cuda_device(location: Any) -> int:
-    """The index of "cuda:1", if there is such a device; RuntimeError if not."""
+    """The index of "cuda:1", if there is such a device; RuntimeError if not.
+
+    Arguments:
+        location: the name of a device
+
+    Example:
+        >>> callable(tp.serialization.validate_cuda_device)
+        True
+    """
     from tensorpy import cuda
 
     index = 0 if str(location) == "cuda" else int(str(location).rpartition(":")[2])
@@ -281,7 +351,19 @@ class _Storages:
         self.account = Account(archive.size("data.pkl"), stored)
 
     def load(self, entry: Any) -> Any:
-        """What an entry ("storage", type, key, location, length) of the pickle stands for."""
+        """What an entry ("storage", type, key, location, length) of the pickle stands for.
+
+        Arguments:
+            f: a path, or a file object that can be read and sought
+            map_location: where tensors go: a device, a dict or a function
+            pickle_module: is taken; other modules than pickle are refused
+            weights_only: whether only tensors and plain data are read
+
+        Example:
+            >>> tp.save({"weight": tp.ones(2)}, "model.pt")
+            >>> tp.load("model.pt")
+            {'weight': tensor([1., 1.])}
+        """
         if not isinstance(entry, tuple) or len(entry) != 5 or entry[0] != "storage":
             raise pickle.UnpicklingError(f"the file speaks of {names.shown(entry)} where a storage should be")
         _, kind, key, location, count = entry
@@ -330,7 +412,16 @@ def _counterpart(module: str, name: str) -> str:
 
 
 def get_unsafe_globals_in_checkpoint(f: File) -> list[str]:
-    """The names in a file that weights_only=True refuses: its pickle is run without a call and without its storages."""
+    """The names in a file that weights_only=True refuses: its pickle is run without a call and without its storages.
+
+    Arguments:
+        f: a path or a file object
+
+    Example:
+        >>> tp.save({"a": tp.ones(2)}, "model.pt")
+        >>> tp.serialization.get_unsafe_globals_in_checkpoint("model.pt")
+        []
+    """
     if isinstance(f, (str, os.PathLike)):
         with open(f, "rb") as file:
             return get_unsafe_globals_in_checkpoint(file)

@@ -20,13 +20,26 @@ _packages: list[tuple[int, Tagger, Callable[[Any, str], Any]]] = []
 
 def register_package(priority: int, tagger: Tagger, deserializer: Callable[[Any, str], Any]) -> None:
     """Lets a package name where storages are (`tagger(storage)`), and bring them there (`deserializer(storage, name)`);
-    None of either leaves it to the next, lower priorities first, tensorpy's devices last."""
+    None of either leaves it to the next, lower priorities first, tensorpy's devices last.
+
+    Arguments:
+        priority: a lower number goes first
+
+    Example:
+        >>> callable(tp.serialization.register_package)
+        True
+    """
     _packages.append((priority, tagger, deserializer))
     _packages.sort(key=lambda package: package[0])
 
 
 def location_tag(storage: Any) -> str:
-    """What a file says of where a storage is."""
+    """What a file says of where a storage is.
+
+    Example:
+        >>> tp.serialization.location_tag(tp.ones(2).untyped_storage())
+        'cpu'
+    """
     for _, tagger, _ in _packages:
         if (found := tagger(storage)) is not None:
             return found
@@ -34,7 +47,16 @@ def location_tag(storage: Any) -> str:
 
 
 def default_restore_location(storage: Any, location: str) -> Any:
-    """A storage on the CPU, brought to where a file says that it was."""
+    """A storage on the CPU, brought to where a file says that it was.
+
+    Arguments:
+        location: the name of a device
+
+    Example:
+        >>> storage = tp.ones(2).untyped_storage()
+        >>> tp.serialization.default_restore_location(storage, "cpu") is storage
+        True
+    """
     return _restored(storage, location, _C.device)
 
 

@@ -22,7 +22,12 @@ class SourceChangeWarning(Warning):
 
 
 class LoadEndianness(Enum):
-    """The order of the bytes of a file that does not say it."""
+    """The order of the bytes of a file that does not say it.
+
+    Example:
+        >>> tp.serialization.LoadEndianness.LITTLE.name
+        'LITTLE'
+    """
 
     NATIVE = 1
     LITTLE = 2
@@ -34,12 +39,23 @@ _crc32 = True
 
 
 def get_default_load_endianness() -> LoadEndianness | None:
-    """What a file that does not say its order of bytes is taken for; None: for little-endian."""
+    """What a file that does not say its order of bytes is taken for; None: for little-endian.
+
+    Example:
+        >>> value = tp.serialization.get_default_load_endianness()
+    """
     return _endianness
 
 
 def set_default_load_endianness(endianness: LoadEndianness | None) -> None:
-    """Sets it."""
+    """Sets the order of bytes that `load` takes where a file does not say its own.
+
+    Arguments:
+        endianness: the order of bytes; None for the file's own
+
+    Example:
+        >>> tp.serialization.set_default_load_endianness(None)
+    """
     global _endianness
     if not isinstance(endianness, LoadEndianness) and endianness is not None:
         raise TypeError("Invalid argument type in function set_default_load_endianness")
@@ -47,23 +63,47 @@ def set_default_load_endianness(endianness: LoadEndianness | None) -> None:
 
 
 def get_crc32_options() -> bool:
-    """Whether records of files have checksums, as far as anybody asked."""
+    """Whether records of files have checksums, as far as anybody asked.
+
+    Example:
+        >>> value = tp.serialization.get_crc32_options()
+    """
     return _crc32
 
 
 def set_crc32_options(compute_crc32: bool) -> None:
-    """Says that files may do without checksums: they are written all the same, which PyTorch reads either way."""
+    """Says that files may do without checksums: they are written all the same, which PyTorch reads either way.
+
+    Arguments:
+        compute_crc32: whether checksums are computed
+
+    Example:
+        >>> tp.serialization.set_crc32_options(True)
+    """
     global _crc32
     _crc32 = compute_crc32
 
 
 def get_default_mmap_options() -> int:
-    """How `load(mmap=True)` maps a file: what is written to it stays in memory."""
+    """How `load(mmap=True)` maps a file: what is written to it stays in memory.
+
+    Example:
+        >>> value = tp.serialization.get_default_mmap_options()
+    """
     return mmap.MAP_PRIVATE
 
 
 class set_default_mmap_options:
-    """Sets it, or as a context for its length: MAP_PRIVATE is what there is."""
+    """Sets it, or as a context for its length: MAP_PRIVATE is what there is.
+
+    Arguments:
+        flags: MAP_PRIVATE or MAP_SHARED of mmap
+
+    Example:
+        >>> import mmap
+        >>> with tp.serialization.set_default_mmap_options(mmap.MAP_PRIVATE):
+        ...     pass
+    """
 
     def __init__(self, flags: int) -> None:
         if flags != mmap.MAP_PRIVATE:
@@ -79,7 +119,19 @@ class set_default_mmap_options:
 def check_module_version_greater_or_equal(
     module: Any, req_version_tuple: tuple[int, ...], error_if_malformed: bool = True
 ) -> bool:
-    """Whether a module's `__version__` is at least this one."""
+    """Whether a module's `__version__` is at least this one.
+
+    Arguments:
+        module: the module
+        req_version_tuple: the least version, as numbers
+        error_if_malformed: whether a version that cannot be read is an error
+
+    Example:
+        >>> import types
+        >>> module = types.SimpleNamespace(__name__="m", __version__="2.1")
+        >>> tp.serialization.check_module_version_greater_or_equal(module, (2, 0))
+        True
+    """
     try:
         found = tuple(int(part) for part in module.__version__.split(".")[: len(req_version_tuple)])
     except (AttributeError, ValueError) as error:
@@ -91,7 +143,14 @@ def check_module_version_greater_or_equal(
 
 @contextmanager
 def mkdtemp() -> Iterator[str]:
-    """A folder that is gone at the end."""
+    """A folder that is gone at the end.
+
+    Example:
+        >>> import os
+        >>> with tp.serialization.mkdtemp() as folder:
+        ...     print(os.path.isdir(folder))
+        True
+    """
     path = tempfile.mkdtemp()
     try:
         yield path

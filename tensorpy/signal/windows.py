@@ -65,7 +65,22 @@ def exponential(
     device: Any = None,
     requires_grad: bool = False,
 ) -> Tensor:
-    """Falls off by 1/e with every tau from the center."""
+    """Falls off by 1/e with every tau from the center.
+
+    Arguments:
+        M: how many points the window has
+        center: whether frames are centred, with padding at both ends
+        tau: the temperature
+        sym: whether the window is symmetric, for filters, not one period, for spectra
+        dtype: the dtype; None takes the usual one
+        layout: the layout
+        device: where the elements are: a device or its name; None takes the default
+        requires_grad: whether autograd records what is done with the tensor
+
+    Example:
+        >>> tp.signal.windows.exponential(4)
+        tensor([0.2231, 0.6065, 0.6065, 0.2231])
+    """
     places = _places("exponential", M, dtype, layout, device)
     if tau <= 0:
         raise ValueError(f"Tau must be positive, got: {tau} instead.")
@@ -86,7 +101,20 @@ def cosine(
     device: Any = None,
     requires_grad: bool = False,
 ) -> Tensor:
-    """Half a turn of a sine."""
+    """Half a turn of a sine.
+
+    Arguments:
+        M: how many points the window has
+        sym: whether the window is symmetric, for filters, not one period, for spectra
+        dtype: the dtype; None takes the usual one
+        layout: the layout
+        device: where the elements are: a device or its name; None takes the default
+        requires_grad: whether autograd records what is done with the tensor
+
+    Example:
+        >>> tp.signal.windows.cosine(4)
+        tensor([0.3827, 0.9239, 0.9239, 0.3827])
+    """
     places = _places("cosine", M, dtype, layout, device)
     if M < 2:
         return _ones(places, requires_grad)
@@ -103,7 +131,21 @@ def gaussian(
     device: Any = None,
     requires_grad: bool = False,
 ) -> Tensor:
-    """A bell of that deviation."""
+    """A bell of that deviation.
+
+    Arguments:
+        M: how many points the window has
+        std: the standard deviation, in points
+        sym: whether the window is symmetric, for filters, not one period, for spectra
+        dtype: the dtype; None takes the usual one
+        layout: the layout
+        device: where the elements are: a device or its name; None takes the default
+        requires_grad: whether autograd records what is done with the tensor
+
+    Example:
+        >>> tp.signal.windows.gaussian(4, std=1.0)
+        tensor([0.3247, 0.8825, 0.8825, 0.3247])
+    """
     places = _places("gaussian", M, dtype, layout, device)
     if std <= 0:
         raise ValueError(f"Standard deviation must be positive, got: {std} instead.")
@@ -123,7 +165,21 @@ def kaiser(
     device: Any = None,
     requires_grad: bool = False,
 ) -> Tensor:
-    """Kaiser's, of Bessel functions."""
+    """Kaiser's, of Bessel functions.
+
+    Arguments:
+        M: how many points the window has
+        beta: how narrow the window is
+        sym: whether the window is symmetric, for filters, not one period, for spectra
+        dtype: the dtype; None takes the usual one
+        layout: the layout
+        device: where the elements are: a device or its name; None takes the default
+        requires_grad: whether autograd records what is done with the tensor
+
+    Example:
+        >>> tp.signal.windows.kaiser(4, beta=8.0)
+        tensor([0.0023, 0.6525, 0.6525, 0.0023])
+    """
     places = _places("kaiser", M, dtype, layout, device)
     if beta < 0:
         raise ValueError(f"beta must be non-negative, got: {beta} instead.")
@@ -144,7 +200,21 @@ def general_cosine(
     device: Any = None,
     requires_grad: bool = False,
 ) -> Tensor:
-    """A sum of cosines of 0, 1, ... turns, weighted by `a` with signs that alternate."""
+    """A sum of cosines of 0, 1, ... turns, weighted by `a` with signs that alternate.
+
+    Arguments:
+        M: how many points the window has
+        a: the first number
+        sym: whether the window is symmetric, for filters, not one period, for spectra
+        dtype: the dtype; None takes the usual one
+        layout: the layout
+        device: where the elements are: a device or its name; None takes the default
+        requires_grad: whether autograd records what is done with the tensor
+
+    Example:
+        >>> tp.signal.windows.general_cosine(4, a=[0.5, 0.5])
+        tensor([0.0000, 0.7500, 0.7500, 0.0000])
+    """
     places = _places("general_cosine", M, dtype, layout, device)
     if not isinstance(a, (list, tuple)):
         raise TypeError("Coefficients must be a list/tuple")
@@ -169,7 +239,21 @@ def general_hamming(
     device: Any = None,
     requires_grad: bool = False,
 ) -> Tensor:
-    """alpha less (1 - alpha) of a cosine."""
+    """alpha less (1 - alpha) of a cosine.
+
+    Arguments:
+        M: how many points the window has
+        alpha: the number that shapes the function
+        sym: whether the window is symmetric, for filters, not one period, for spectra
+        dtype: the dtype; None takes the usual one
+        layout: the layout
+        device: where the elements are: a device or its name; None takes the default
+        requires_grad: whether autograd records what is done with the tensor
+
+    Example:
+        >>> tp.signal.windows.general_hamming(4)
+        tensor([0.0800, 0.7700, 0.7700, 0.0800])
+    """
     a = [alpha, 1.0 - alpha]
     return general_cosine(M, a=a, sym=sym, dtype=dtype, layout=layout, device=device, requires_grad=requires_grad)
 
@@ -183,7 +267,20 @@ def hamming(
     device: Any = None,
     requires_grad: bool = False,
 ) -> Tensor:
-    """Hamming's: general_hamming of 0.54."""
+    """Hamming's: general_hamming of 0.54.
+
+    Arguments:
+        M: how many points the window has
+        sym: whether the window is symmetric, for filters, not one period, for spectra
+        dtype: the dtype; None takes the usual one
+        layout: the layout
+        device: where the elements are: a device or its name; None takes the default
+        requires_grad: whether autograd records what is done with the tensor
+
+    Example:
+        >>> tp.signal.windows.hamming(4)
+        tensor([0.0800, 0.7700, 0.7700, 0.0800])
+    """
     return general_hamming(M, sym=sym, dtype=dtype, layout=layout, device=device, requires_grad=requires_grad)
 
 
@@ -196,7 +293,20 @@ def hann(
     device: Any = None,
     requires_grad: bool = False,
 ) -> Tensor:
-    """Von Hann's: general_hamming of 0.5."""
+    """Von Hann's: general_hamming of 0.5.
+
+    Arguments:
+        M: how many points the window has
+        sym: whether the window is symmetric, for filters, not one period, for spectra
+        dtype: the dtype; None takes the usual one
+        layout: the layout
+        device: where the elements are: a device or its name; None takes the default
+        requires_grad: whether autograd records what is done with the tensor
+
+    Example:
+        >>> tp.signal.windows.hann(4)
+        tensor([0.0000, 0.7500, 0.7500, 0.0000])
+    """
     return general_hamming(
         M, alpha=0.5, sym=sym, dtype=dtype, layout=layout, device=device, requires_grad=requires_grad
     )
@@ -211,7 +321,20 @@ def blackman(
     device: Any = None,
     requires_grad: bool = False,
 ) -> Tensor:
-    """Blackman's, of three cosines."""
+    """Blackman's, of three cosines.
+
+    Arguments:
+        M: how many points the window has
+        sym: whether the window is symmetric, for filters, not one period, for spectra
+        dtype: the dtype; None takes the usual one
+        layout: the layout
+        device: where the elements are: a device or its name; None takes the default
+        requires_grad: whether autograd records what is done with the tensor
+
+    Example:
+        >>> tp.signal.windows.blackman(4)
+        tensor([-1.4901e-08,  6.3000e-01,  6.3000e-01, -1.4901e-08])
+    """
     a = [0.42, 0.5, 0.08]
     return general_cosine(M, a=a, sym=sym, dtype=dtype, layout=layout, device=device, requires_grad=requires_grad)
 
@@ -225,7 +348,20 @@ def nuttall(
     device: Any = None,
     requires_grad: bool = False,
 ) -> Tensor:
-    """Nuttall's, of four cosines."""
+    """Nuttall's, of four cosines.
+
+    Arguments:
+        M: how many points the window has
+        sym: whether the window is symmetric, for filters, not one period, for spectra
+        dtype: the dtype; None takes the usual one
+        layout: the layout
+        device: where the elements are: a device or its name; None takes the default
+        requires_grad: whether autograd records what is done with the tensor
+
+    Example:
+        >>> tp.signal.windows.nuttall(4)
+        tensor([3.6280e-04, 5.2923e-01, 5.2923e-01, 3.6280e-04])
+    """
     a = [0.3635819, 0.4891775, 0.1365995, 0.0106411]
     return general_cosine(M, a=a, sym=sym, dtype=dtype, layout=layout, device=device, requires_grad=requires_grad)
 
@@ -239,7 +375,20 @@ def bartlett(
     device: Any = None,
     requires_grad: bool = False,
 ) -> Tensor:
-    """A triangle."""
+    """A triangle.
+
+    Arguments:
+        M: how many points the window has
+        sym: whether the window is symmetric, for filters, not one period, for spectra
+        dtype: the dtype; None takes the usual one
+        layout: the layout
+        device: where the elements are: a device or its name; None takes the default
+        requires_grad: whether autograd records what is done with the tensor
+
+    Example:
+        >>> tp.signal.windows.bartlett(4)
+        tensor([0.0000, 0.6667, 0.6667, 0.0000])
+    """
     places = _places("bartlett", M, dtype, layout, device)
     if M < 2:
         return _ones(places, requires_grad)

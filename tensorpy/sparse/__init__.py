@@ -58,7 +58,17 @@ ShortTensor, CharTensor, ByteTensor = (
 
 
 def spdiags(diagonals: Tensor, offsets: Tensor, shape: Any, layout: Any = None) -> Any:
-    """A matrix with the rows of `diagonals` on its diagonals, which `offsets` say; column j of it has the j-th ones."""
+    """A matrix with the rows of `diagonals` on its diagonals, which `offsets` say; column j of it has the j-th ones.
+
+    Arguments:
+        shape: the sizes
+        layout: the layout
+
+    Example:
+        >>> tp.sparse.spdiags(tp.tensor([[1.0, 2.0]]), tp.tensor([0]), (2, 2)).to_dense()
+        tensor([[1., 0.],
+                [0., 2.]])
+    """
     lines = diagonals if diagonals.dim() == 2 else diagonals.unsqueeze(0)
     starts = offsets.reshape(-1).to(_C.int64)
     if starts.unique().numel() != starts.numel():
@@ -77,19 +87,51 @@ def spdiags(diagonals: Tensor, offsets: Tensor, shape: Any, layout: Any = None) 
 
 
 def mm(mat1: Any, mat2: Any, reduce: Any = None) -> Any:
-    """A product of matrices, one of which is sparse; of two sparse ones it is sparse."""
+    """A product of matrices, one of which is sparse; of two sparse ones it is sparse.
+
+    Arguments:
+        mat1: the first matrix
+        mat2: the second matrix
+        reduce: an older name of reduction: False is 'none'
+
+    Example:
+        >>> a = tp.tensor([[0.0, 2.0], [3.0, 0.0]]).to_sparse()
+        >>> tp.dsmm(a, tp.eye(2)).to_dense()
+        tensor([[0., 2.],
+                [3., 0.]])
+    """
     if reduce not in (None, "sum"):
         raise NotImplementedError(f"sparse.mm: reduce={reduce!r}")
     return _products.mm(mat1, mat2)
 
 
 def addmm(mat: Any, mat1: Any, mat2: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
-    """beta * mat + alpha * (mat1 @ mat2)."""
+    """beta * mat + alpha * (mat1 @ mat2).
+
+    Example:
+        >>> a = tp.tensor([[0.0, 2.0]]).to_sparse()
+        >>> tp.sparse.addmm(tp.ones(1, 2), a, tp.eye(2))
+        tensor([[1., 3.]])
+    """
     return _products.addmm(mat, mat1, mat2, beta=beta, alpha=alpha)
 
 
 def sampled_addmm(input: Any, mat1: Any, mat2: Any, *, beta: Any = 1, alpha: Any = 1, out: Any = None) -> Any:
-    """The same at the places that a sparse `input` has values for, of two dense matrices."""
+    """The same at the places that a sparse `input` has values for, of two dense matrices.
+
+    Arguments:
+        input: the tensor
+        mat1: the first matrix
+        mat2: the second matrix
+        beta: the number that shapes the function
+        alpha: the number that shapes the function
+        out: a tensor to write to, which is returned
+
+    Example:
+        >>> pattern = tp.tensor([[0.0, 1.0], [1.0, 0.0]]).to_sparse_csr()
+        >>> tp.sparse.sampled_addmm(pattern, tp.ones(2, 3), tp.ones(3, 2)).values()
+        tensor([4., 4.])
+    """
     pattern, values = coo(input)
     rows, columns = pattern.indices
     products = (mat1.index_select(0, rows) * mat2.t().index_select(0, columns)).sum(1)
@@ -97,7 +139,17 @@ def sampled_addmm(input: Any, mat1: Any, mat2: Any, *, beta: Any = 1, alpha: Any
 
 
 def sum(input: Any, dim: Any = None, dtype: Any = None) -> Any:
-    """The sum over all or some dimensions: sparse as long as sparse dimensions are left."""
+    """The sum over all or some dimensions: sparse as long as sparse dimensions are left.
+
+    Arguments:
+        input: the tensor
+        dim: the dimension; a negative one counts from the last
+        dtype: the dtype; None takes the usual one
+
+    Example:
+        >>> tp.sparse.sum(tp.tensor([[0.0, 5.0], [6.0, 1.0]]).to_sparse(), 1).to_dense()
+        tensor([5., 7.])
+    """
     return _dimensions.sum(input, dim, dtype=dtype)
 
 
@@ -126,7 +178,17 @@ def _shifted(values: Tensor, line: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def softmax(input: Any, dim: int, *, dtype: Any = None) -> Any:
-    """softmax over the values of each line along a dimension; what is not there counts as -inf."""
+    """softmax over the values of each line along a dimension; what is not there counts as -inf.
+
+    Arguments:
+        input: the tensor
+        dim: the dimension; a negative one counts from the last
+        dtype: the dtype; None takes the usual one
+
+    Example:
+        >>> tp.sparse.softmax(tp.tensor([[0.0, 1.0, 2.0]]).to_sparse(), 1).values()
+        tensor([0.2689, 0.7311])
+    """
     pattern, values, d, line = _groups(input, dim, dtype)
     if line is None:
         return sparse_of(pattern, values.softmax(d))
@@ -135,7 +197,17 @@ def softmax(input: Any, dim: int, *, dtype: Any = None) -> Any:
 
 
 def log_softmax(input: Any, dim: int, *, dtype: Any = None) -> Any:
-    """The logarithm of softmax."""
+    """The logarithm of softmax.
+
+    Arguments:
+        input: the tensor
+        dim: the dimension; a negative one counts from the last
+        dtype: the dtype; None takes the usual one
+
+    Example:
+        >>> tp.sparse.log_softmax(tp.tensor([[0.0, 1.0, 2.0]]).to_sparse(), 1).values()
+        tensor([-1.3133, -0.3133])
+    """
     pattern, values, d, line = _groups(input, dim, dtype)
     if line is None:
         return sparse_of(pattern, values.log_softmax(d))
@@ -148,12 +220,34 @@ hsmm = mm
 
 
 def smm(input: Any, mat: Any) -> Any:
-    """A sparse matrix by a dense one, as a sparse one."""
+    """A sparse matrix by a dense one, as a sparse one.
+
+    Arguments:
+        input: the tensor
+        mat: the other matrix
+
+    Example:
+        >>> a = tp.tensor([[0.0, 2.0], [3.0, 0.0]]).to_sparse()
+        >>> tp.smm(a, tp.eye(2)).to_dense()
+        tensor([[0., 2.],
+                [3., 0.]])
+    """
     return _methods.smm(input, mat)
 
 
 def hspmm(mat1: Any, mat2: Any) -> Any:
-    """The same with the rows of the result as values."""
+    """The same with the rows of the result as values.
+
+    Arguments:
+        mat1: the first matrix
+        mat2: the second matrix
+
+    Example:
+        >>> a = tp.tensor([[0.0, 2.0], [3.0, 0.0]]).to_sparse()
+        >>> tp.hspmm(a, tp.eye(2)).to_dense()
+        tensor([[0., 2.],
+                [3., 0.]])
+    """
     pattern, _ = coo(coalesce(mat1))
     rows = pattern.indices[0].unique()
     dense = _products.mm(mat1, mat2)
@@ -164,7 +258,16 @@ def hspmm(mat1: Any, mat2: Any) -> Any:
 
 
 class check_sparse_tensor_invariants:
-    """A switch and context for checks of indices: these are always checked here."""
+    """A switch and context for checks of indices: these are always checked here.
+
+    Arguments:
+        enable: whether it is on
+
+    Example:
+        >>> with tp.sparse.check_sparse_tensor_invariants():
+        ...     print(tp.sparse.check_sparse_tensor_invariants.is_enabled())
+        True
+    """
 
     def __init__(self, enable: bool = True) -> None:
         self.state = enable
@@ -193,7 +296,14 @@ class check_sparse_tensor_invariants:
 
 
 def as_sparse_gradcheck(gradcheck: Any) -> Any:
-    """A gradcheck that takes sparse inputs: their values are what is varied."""
+    """A gradcheck that takes sparse inputs: their values are what is varied.
+
+    Example:
+        >>> check = tp.sparse.as_sparse_gradcheck(tp.autograd.gradcheck)
+        >>> x = tp.eye(2, dtype=tp.float64).to_sparse().requires_grad_()
+        >>> check(lambda t: t.to_dense(), (x,), masked=True)
+        True
+    """
 
     def checked(func: Any, inputs: Any, **kwargs: Any) -> Any:
         given = inputs if isinstance(inputs, (tuple, list)) else (inputs,)

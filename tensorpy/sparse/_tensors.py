@@ -221,7 +221,24 @@ def sparse_coo_tensor(
     is_coalesced: bool | None = None,
 ) -> Any:
     """A tensor with `values` at the places that the columns of `indices` say, and zeros elsewhere. Without a size it is
-    as large as the indices need; with a size only, it is empty."""
+    as large as the indices need; with a size only, it is empty.
+
+    Arguments:
+        indices: the indices
+        values: the values
+        size: the sizes
+        dtype: the dtype; None takes the usual one
+        device: where the elements are: a device or its name; None takes the default
+        pin_memory: whether the CPU's memory is pinned for copies to a device
+        requires_grad: whether autograd records what is done with the tensor
+        check_invariants: whether the indices are checked; None takes the setting
+        is_coalesced: whether the indices are known to be in order and each once
+
+    Example:
+        >>> tp.sparse_coo_tensor([[0, 1], [1, 0]], [5.0, 6.0], (2, 2)).to_dense()
+        tensor([[0., 5.],
+                [6., 0.]])
+    """
     if values is None:
         return _empty_coo(size if indices is None else indices, dtype, device).requires_grad_(requires_grad)
     kept = _values(values, dtype, device)
@@ -290,7 +307,22 @@ def sparse_csr_tensor(
     requires_grad: bool = False,
     check_invariants: bool | None = None,
 ) -> Any:
-    """A matrix: row r has the values from crow_indices[r] to crow_indices[r + 1], in the columns of col_indices."""
+    """A tensor of the layout sparse_csr: where each row begins, the column of each value, and the values.
+
+    Arguments:
+        values: the values
+        size: the sizes
+        dtype: the dtype; None takes the usual one
+        device: where the elements are: a device or its name; None takes the default
+        pin_memory: whether the CPU's memory is pinned for copies to a device
+        requires_grad: whether autograd records what is done with the tensor
+        check_invariants: whether the indices are checked; None takes the setting
+
+    Example:
+        >>> tp.sparse_csr_tensor([0, 1, 2], [1, 0], [5.0, 6.0], (2, 2)).to_dense()
+        tensor([[0., 5.],
+                [6., 0.]])
+    """
     kept = _values(values, dtype, device)
     crow, columns = (
         (i if isinstance(i, Tensor) else _C.tensor(i, dtype=_C.int64)).detach().to(kept.device)
@@ -321,7 +353,20 @@ def sparse_csr_tensor(
 def sparse_compressed_tensor(
     compressed_indices: Any, plain_indices: Any, values: Any, size: Any = None, *, layout: Any = None, **options: Any
 ) -> Any:
-    """A sparse matrix of a compressed layout: there is `sparse_csr`."""
+    """A sparse matrix of a compressed layout: there is `sparse_csr`.
+
+    Arguments:
+        compressed_indices: where each row or column begins, and the number of values
+        plain_indices: the column or row of each value
+        values: the values
+        size: the sizes
+        layout: the layout
+
+    Example:
+        >>> tp.sparse_compressed_tensor([0, 1, 2], [1, 0], [5.0, 6.0], (2, 2), layout=tp.sparse_csr).to_dense()
+        tensor([[0., 5.],
+                [6., 0.]])
+    """
     if layout is not _C.sparse_csr:
         raise NotImplementedError(f"sparse_compressed_tensor: there are no tensors of the layout {layout}")
     return sparse_csr_tensor(compressed_indices, plain_indices, values, size, **options)

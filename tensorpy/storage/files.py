@@ -36,7 +36,20 @@ def from_file(
     requires_grad: bool = False,
     pin_memory: bool = False,
 ) -> Tensor:
-    """A row of elements whose memory is a file: with `shared` what is written reaches the file."""
+    """A row of elements whose memory is a file: with `shared` what is written reaches the file.
+
+    Arguments:
+        filename: the path
+        size: how many elements
+        dtype: the dtype; None takes the usual one
+        requires_grad: whether autograd records what is done with the tensor
+        pin_memory: whether the CPU's memory is pinned for copies to a device
+
+    Example:
+        >>> tp.ones(4).numpy().tofile("numbers")
+        >>> tp.from_file("numbers", size=4)
+        tensor([1., 1., 1., 1.])
+    """
     options: Any = {"dtype": dtype, "requires_grad": requires_grad, "pin_memory": pin_memory}
     row: Tensor = _C.from_file(os.fspath(filename), shared, size, **options)
     return row

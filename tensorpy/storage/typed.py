@@ -12,7 +12,18 @@ from tensorpy.storage.methods import bytes_of
 
 
 class TypedStorage:
-    """A storage whose elements have a dtype: `tensor.storage()`."""
+    """A storage whose elements have a dtype: `tensor.storage()`.
+
+    Arguments:
+        content: the elements, or their number
+        wrap_storage: an untyped storage to be shown
+        dtype: the dtype; None takes the usual one
+        device: where the elements are: a device or its name; None takes the default
+
+    Example:
+        >>> tp.TypedStorage([1, 2, 3], dtype=tp.int64).size()
+        3
+    """
 
     __module__ = "tensorpy.storage"  # where PyTorch has the class, which messages and programs name
     is_cuda = False

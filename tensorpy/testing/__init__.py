@@ -23,7 +23,19 @@ def assert_allclose(
     equal_nan: bool = True,
     msg: str = "",
 ) -> None:
-    """Deprecated: assert_close with wider tolerances, where NaN equals NaN and dtypes and devices may differ."""
+    """Deprecated: assert_close with wider tolerances, where NaN equals NaN and dtypes and devices may differ.
+
+    Arguments:
+        actual: what came out
+        expected: what is wanted
+        rtol: the relative tolerance
+        atol: the absolute tolerance
+        equal_nan: whether two NaN are equal
+        msg: a message, or a function of the usual one
+
+    Example:
+        >>> tp.testing.assert_allclose(tp.ones(2), [1.0, 1.0])
+    """
     warnings.warn("assert_allclose is deprecated: use assert_close", FutureWarning, stacklevel=2)
     actual, expected = _C.as_tensor(actual), _C.as_tensor(expected)
     if rtol is None and atol is None:
@@ -79,6 +91,20 @@ def make_tensor(
     """A tensor of random numbers, evenly spread over [low, high).
 
     By default over [-9, 9) for floating, complex and signed dtypes, [0, 10) for unsigned ones, {False, True} for bool.
+
+    Arguments:
+        dtype: the dtype; None takes the usual one
+        device: where the elements are: a device or its name; None takes the default
+        low: the lower bound
+        high: the upper bound
+        requires_grad: whether autograd records what is done with the tensor
+        noncontiguous: whether the tensor has gaps
+        exclude_zero: whether zeros are replaced
+        memory_format: how the result lies in memory
+
+    Example:
+        >>> tp.testing.make_tensor((2, 3), dtype=tp.int64, device="cpu", low=0, high=5).shape
+        tensorpy.Size([2, 3])
     """
     sizes = tuple(shape[0]) if len(shape) == 1 and not isinstance(shape[0], int) else shape
     if not isinstance(dtype, _C.dtype):

@@ -24,7 +24,12 @@ _TOLERANCES = {
 
 
 def default_tolerances(*tensors: Tensor) -> tuple[float, float]:
-    """The largest of the dtypes' default (rtol, atol)."""
+    """The largest of the dtypes' default (rtol, atol).
+
+    Example:
+        >>> tp.testing.default_tolerances(tp.ones(1), tp.ones(1))
+        (1.3e-06, 1e-05)
+    """
     pairs = [_TOLERANCES.get(t.dtype, (0.0, 0.0)) for t in tensors]
     return max(p[0] for p in pairs), max(p[1] for p in pairs)
 
@@ -257,7 +262,24 @@ def assert_close(
     msg: str | Callable[[str], str] | None = None,
 ) -> None:
     """Asserts that |actual - expected| <= atol + rtol * |expected| everywhere, for tensors, numbers, arrays, and
-    sequences and mappings of them. Without tolerances, those of the dtypes are taken."""
+    sequences and mappings of them. Without tolerances, those of the dtypes are taken.
+
+    Arguments:
+        actual: what came out
+        expected: what is wanted
+        allow_subclasses: whether subclasses are equal to Tensor
+        rtol: the relative tolerance
+        atol: the absolute tolerance
+        equal_nan: whether two NaN are equal
+        check_device: whether devices are compared
+        check_dtype: whether dtypes are compared
+        check_layout: whether layouts are compared
+        check_stride: whether strides are compared
+        msg: a message, or a function of the usual one
+
+    Example:
+        >>> tp.testing.assert_close(tp.tensor([1.0]), tp.tensor([1.0 + 1e-7]))
+    """
     if (rtol is None) != (atol is None):
         missing = "rtol" if rtol is None else "atol"
         raise ValueError(f"Both 'rtol' and 'atol' must be either specified or omitted, but got no {missing}.")

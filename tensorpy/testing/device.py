@@ -52,6 +52,15 @@ REFUSING = (RuntimeError, TypeError, ValueError, IndexError)  # NotImplementedEr
 class Refusal:
     """Operators (a pattern: "conv*") that may raise on a device: in some dtypes or checks, or in all of them; with
     `message`, only an error that says so.
+
+    Arguments:
+        operators: the operators
+        reason: why
+        dtypes: the dtypes that it has
+
+    Example:
+        >>> tp.testing.device.Refusal(("fft_*",), "no transforms").covers
+        <bound method Refusal.covers of Refusal(operators=('fft_*',), reason='no transforms', dtypes=(), checks=(), message='')>
     """
 
     operators: str
@@ -68,7 +77,19 @@ class Refusal:
 
 @dataclass(frozen=True)
 class Device:
-    """What a device says of itself. `tolerances` are (rtol, atol) by dtype; `operator_tolerances` by operator first."""
+    """What a device says of itself. `tolerances` are (rtol, atol) by dtype; `operator_tolerances` by operator first.
+
+    Arguments:
+        name: the name
+        dtypes: the dtypes that it has
+        refusals: what it refuses, and why
+        set_up: what runs first
+        missing: says why it is not here; None: it is
+
+    Example:
+        >>> callable(tp.testing.device.Device)
+        True
+    """
 
     name: str
     dtypes: Sequence[str] = ALL_DTYPES
@@ -109,7 +130,19 @@ OUTCOMES = (PASSED, FALLBACK, REFUSED, FAILED)
 
 @dataclass(frozen=True)
 class Outcome:
-    """What came of one check of one operator in one dtype."""
+    """What came of one check of one operator in one dtype.
+
+    Arguments:
+        operator: the operator, or its name
+        family: the family of operators
+        dtype: the dtype; None takes the usual one
+        outcome: what happened
+        reason: why
+
+    Example:
+        >>> callable(tp.testing.device.Outcome)
+        True
+    """
 
     operator: str
     family: str
@@ -120,7 +153,16 @@ class Outcome:
 
 
 def run_check(device: Device, check: Check, given: OpInfo) -> Iterator[Outcome]:
-    """An outcome for each dtype that the check takes and the device has."""
+    """An outcome for each dtype that the check takes and the device has.
+
+    Arguments:
+        device: where the elements are: a device or its name; None takes the default
+        given: the device, and what is run
+
+    Example:
+        >>> callable(tp.testing.device.run_check)
+        True
+    """
     info = device.info(given)
     if not info.dtypes:
         return
@@ -152,7 +194,15 @@ def _cpu_refuses(check: Check, info: OpInfo, dtype: str) -> bool:
 
 
 class Report:
-    """The outcomes of a run, as a table and as lines."""
+    """The outcomes of a run, as a table and as lines.
+
+    Arguments:
+        device: where the elements are: a device or its name; None takes the default
+
+    Example:
+        >>> callable(tp.testing.device.Report)
+        True
+    """
 
     def __init__(self, device: str) -> None:
         self.device = device
@@ -255,6 +305,10 @@ class DeviceTests:
     """Tests of one device: a subclass whose name begins with Test names it.
 
     `checks`, `operators` and `device_wide` (tests of the device itself) may leave out.
+
+    Example:
+        >>> callable(tp.testing.device.DeviceTests)
+        True
     """
 
     device: ClassVar[Device]
@@ -312,7 +366,15 @@ _SET_UP: list[Device] = []
 
 
 def main(arguments: Sequence[str]) -> int:
-    """`python -m tensorpy.testing.device FILE [--compliance=TABLE.md] [options of pytest]`."""
+    """`python -m tensorpy.testing.device FILE [--compliance=TABLE.md] [options of pytest]`.
+
+    Arguments:
+        arguments: the command line's words; None takes sys.argv
+
+    Example:
+        >>> callable(tp.testing.device.main)
+        True
+    """
     rest = []
     for argument in arguments:
         if argument.startswith("--compliance="):

@@ -246,6 +246,21 @@ def opcheck(
 
     Gives "SUCCESS" per check. A failure is an OpCheckError that says how to mend it, or with `raise_exception` false
     stands in the result.
+
+    Arguments:
+        op: the operator, or its name
+        args: the arguments of a call
+        kwargs: the keyword arguments of a call
+        test_utils: which checks run; a name or several
+        raise_exception: whether a difference raises, instead of giving False
+
+    Example:
+        >>> @tp.library.custom_op("help_check::triple", mutates_args=())
+        ... def triple(x: tp.Tensor) -> tp.Tensor:
+        ...     return x * 3
+        >>> results = tp.library.opcheck(triple, (tp.ones(2),), test_utils="test_schema")
+        >>> results
+        {'test_schema': 'SUCCESS'}
     """
     overload = getattr(op, "_op", op)
     wanted = [test_utils] if isinstance(test_utils, str) else list(test_utils)

@@ -18,7 +18,15 @@ _given: dict[str, Any] = {}  # modules that programs registered
 
 
 def rename_privateuse1_backend(backend_name: str) -> None:
-    """Says which backend a program means: one that is loaded, or that an installed package names. Once a process."""
+    """Says which backend a program means: one that is loaded, or that an installed package names. Once a process.
+
+    Arguments:
+        backend_name: the name
+
+    Example:
+        >>> callable(tp.utils.backend_registration.rename_privateuse1_backend)
+        True
+    """
     global _chosen
     from tensorpy.backends._entry_points import find
 
@@ -46,7 +54,19 @@ def generate_methods_for_privateuse1_backend(
     unsupported_dtype: list[Any] | None = None,
 ) -> None:
     """`x.is_<name>`, `x.<name>()` of tensors and modules, which a backend has since it was loaded; also those of packed
-    sequences."""
+    sequences.
+
+    Arguments:
+        for_tensor: whether Tensor gets them
+        for_module: whether Module gets them
+        for_packed_sequence: whether PackedSequence gets them
+        for_storage: whether storages get them
+        unsupported_dtype: dtypes that are refused
+
+    Example:
+        >>> callable(tp.utils.backend_registration.generate_methods_for_privateuse1_backend)
+        True
+    """
     from tensorpy.backends._generated import add_names
     from tensorpy.nn.utils.rnn import PackedSequence
 

@@ -17,7 +17,24 @@ timer = _timeit.default_timer
 
 @dataclass(frozen=True)
 class TaskSpec:
-    """What is measured, and under which names it is shown."""
+    """What is measured, and under which names it is shown.
+
+    Arguments:
+        stmt: the statement that is timed
+        setup: a statement that runs first
+        global_setup: code that is compiled first, for C++
+        label: what is measured, for tables
+        sub_label: a part of it
+        description: the column in tables
+        env: the environment, for tables
+        num_threads: how many threads it ran on
+
+    Example:
+        >>> from tensorpy.utils.benchmark import Compare, Timer
+        >>> measured = Timer("x + 1", globals={"x": tp.ones(2)}).timeit(10)
+        >>> measured.median > 0
+        True
+    """
 
     stmt: str
     setup: str = "pass"
@@ -36,7 +53,19 @@ class TaskSpec:
 
 @dataclass
 class Measurement:
-    """The seconds of several runs of `number_per_run` calls each."""
+    """The seconds of several runs of `number_per_run` calls each.
+
+    Arguments:
+        raw_times: the seconds of each block
+        task_spec: what was measured
+        metadata: what else is known
+
+    Example:
+        >>> from tensorpy.utils.benchmark import Compare, Timer
+        >>> measured = Timer("x + 1", globals={"x": tp.ones(2)}).timeit(10)
+        >>> measured.median > 0
+        True
+    """
 
     number_per_run: int
     raw_times: list[float]
@@ -88,7 +117,27 @@ def _unit(seconds: float) -> tuple[str, float]:
 
 
 class Timer:
-    """A statement to be timed, with what is to run before it; `num_threads` threads for operators."""
+    """A statement to be timed, with what is to run before it; `num_threads` threads for operators.
+
+    Arguments:
+        stmt: the statement that is timed
+        setup: a statement that runs first
+        global_setup: code that is compiled first, for C++
+        timer: a clock
+        globals: the names that the statement sees
+        label: what is measured, for tables
+        sub_label: a part of it
+        description: the column in tables
+        env: the environment, for tables
+        num_threads: how many threads it ran on
+        language: the language
+
+    Example:
+        >>> from tensorpy.utils.benchmark import Compare, Timer
+        >>> measured = Timer("x + 1", globals={"x": tp.ones(2)}).timeit(10)
+        >>> measured.median > 0
+        True
+    """
 
     def __init__(
         self,
@@ -159,7 +208,17 @@ class Timer:
 
 
 class Compare:
-    """A table of measurements: a row for each sub_label, a column for each description."""
+    """A table of measurements: a row for each sub_label, a column for each description.
+
+    Arguments:
+        results: the measurements
+
+    Example:
+        >>> from tensorpy.utils.benchmark import Compare, Timer
+        >>> measured = Timer("x + 1", globals={"x": tp.ones(2)}).timeit(10)
+        >>> measured.median > 0
+        True
+    """
 
     def __init__(self, results: list[Measurement]) -> None:
         self._results = list(results)

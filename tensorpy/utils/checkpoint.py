@@ -36,7 +36,11 @@ class CheckpointError(RuntimeError):
 
 
 def noop_context_fn() -> tuple[Any, Any]:
-    """Nothing around the first run, and nothing around the second."""
+    """Nothing around the first run, and nothing around the second.
+
+    Example:
+        >>> first, second = tp.utils.checkpoint.noop_context_fn()
+    """
     return nullcontext(), nullcontext()
 
 
@@ -158,7 +162,12 @@ def _checkpoint_by_hooks(
 
 
 class CheckpointFunction(Function):
-    """A part as one operator, whose backward runs the part again."""
+    """A part as one operator, whose backward runs the part again.
+
+    Example:
+        >>> callable(tp.utils.checkpoint.CheckpointFunction)
+        True
+    """
 
     _takes_transforms = True
 
@@ -199,7 +208,22 @@ def checkpoint(
     """Calls a function without keeping what its backward needs: that is computed again then.
 
     use_reentrant=False is the way to take: it knows keyword arguments, autograd.grad, and needs no input with a
-    gradient. preserve_rng_state=False does not draw the same random numbers again."""
+    gradient. preserve_rng_state=False does not draw the same random numbers again.
+
+    Arguments:
+        function: the function to be wrapped
+        use_reentrant: whether the older way is taken, which needs an input that requires a gradient
+        context_fn: gives two contexts, for the first and the second run
+        determinism_check: 'default' compares shapes and dtypes of both runs, 'none' nothing
+        debug: whether a mismatch shows the calls of both runs
+        early_stop: whether the second run ends when it has what backward needs
+
+    Example:
+        >>> x = tp.ones(2, requires_grad=True)
+        >>> tp.utils.checkpoint.checkpoint(tp.exp, x, use_reentrant=False).sum().backward()
+        >>> x.grad
+        tensor([2.7183, 2.7183])
+    """
     keep_random = kwargs.pop("preserve_rng_state", True)
     if use_reentrant is None:
         warnings.warn(
@@ -222,7 +246,18 @@ def checkpoint(
 def checkpoint_sequential(
     functions: Any, segments: int, input: Any, use_reentrant: bool | None = None, **kwargs: Any
 ) -> Any:
-    """Calls modules one after the other, in segments that are checkpointed, all but the last."""
+    """Calls modules one after the other, in segments that are checkpointed, all but the last.
+
+    Arguments:
+        functions: the modules, in order, or a Sequential
+        input: the tensor
+        use_reentrant: whether the older way is taken, which needs an input that requires a gradient
+
+    Example:
+        >>> model = nn.Sequential(nn.Linear(2, 2), nn.ReLU())
+        >>> tp.utils.checkpoint.checkpoint_sequential(model, 2, tp.ones(1, 2), use_reentrant=False).shape
+        tensorpy.Size([1, 2])
+    """
     keep_random = kwargs.pop("preserve_rng_state", True)
     if kwargs:
         raise ValueError("Unexpected keyword arguments: " + ",".join(kwargs))
@@ -247,7 +282,12 @@ def checkpoint_sequential(
 
 
 class CheckpointPolicy(Enum):
-    """What becomes of an operator's result inside a checkpoint."""
+    """What becomes of an operator's result inside a checkpoint.
+
+    Example:
+        >>> tp.utils.checkpoint.CheckpointPolicy.MUST_SAVE.name
+        'MUST_SAVE'
+    """
 
     MUST_SAVE = 0
     PREFER_SAVE = 1
@@ -263,7 +303,15 @@ SAC_IGNORED_OPS = frozenset({"detach"})  # what autograd calls by itself, not al
 
 
 class SelectiveCheckpointContext:
-    """What a policy is told of a call: whether it is the second."""
+    """What a policy is told of a call: whether it is the second.
+
+    Arguments:
+        is_recompute: whether it is backward's second run
+
+    Example:
+        >>> tp.utils.checkpoint.SelectiveCheckpointContext(is_recompute=False).is_recompute
+        False
+    """
 
     def __init__(self, *, is_recompute: bool) -> None:
         self.is_recompute = is_recompute
@@ -310,7 +358,15 @@ class _Selective(TorchDispatchMode):
 
 def create_selective_checkpoint_contexts(policy_fn_or_list: Any, allow_cache_entry_mutation: bool = False) -> Any:
     """The two contexts of a checkpoint (`context_fn`) that keeps some results: those of a list of operators, or those
-    for which `policy(ctx, op, *args, **kwargs)` says so."""
+    for which `policy(ctx, op, *args, **kwargs)` says so.
+
+    Arguments:
+        policy_fn_or_list: a function of the operator, or the operators whose results are kept
+        allow_cache_entry_mutation: whether kept results may be written
+
+    Example:
+        >>> first, second = tp.utils.checkpoint.create_selective_checkpoint_contexts([tp.ops.aten.mm.default])
+    """
     if isinstance(policy_fn_or_list, list):
         for op in policy_fn_or_list:
             if not isinstance(op, _C.OpOverload):
@@ -346,30 +402,66 @@ def _set_while(name: str, value: Any) -> Iterator[None]:
 
 
 def set_checkpoint_early_stop(enable: bool) -> Any:
-    """Inside, computing again stops as soon as backward has what it needs, or never does so early."""
+    """Inside, computing again stops as soon as backward has what it needs, or never does so early.
+
+    Arguments:
+        enable: whether it is on
+
+    Example:
+        >>> with tp.utils.checkpoint.set_checkpoint_early_stop(False):
+        ...     pass
+    """
     return _set_while("early_stop", enable)
 
 
 def set_checkpoint_debug_enabled(enabled: bool | None) -> Any:
-    """Inside, `debug` of checkpoint() is taken as this; it changes nothing here."""
+    """Inside, `debug` of checkpoint() is taken as this; it changes nothing here.
+
+    Arguments:
+        enabled: whether it is on
+
+    Example:
+        >>> with tp.utils.checkpoint.set_checkpoint_debug_enabled(False):
+        ...     pass
+    """
     return _set_while("debug", enabled)
 
 
 def detach_variable(inputs: tuple[Any, ...]) -> tuple[Any, ...]:
-    """Tensors without their history, that require a gradient as they did."""
+    """Tensors without their history, that require a gradient as they did.
+
+    Arguments:
+        inputs: the inputs
+
+    Example:
+        >>> tp.utils.checkpoint.detach_variable((tp.ones(2, requires_grad=True),))[0].requires_grad
+        True
+    """
     if not isinstance(inputs, tuple):
         raise RuntimeError(f"detach_variable: a tuple of tensors is wanted, not a {type(inputs).__name__}")
     return tuple(_C._want_gradient(x.detach(), x.requires_grad) if isinstance(x, Tensor) else x for x in inputs)
 
 
 def check_backward_validity(inputs: Any) -> None:
-    """Warns where none of them requires a gradient."""
+    """Warns where none of them requires a gradient.
+
+    Arguments:
+        inputs: the inputs
+
+    Example:
+        >>> tp.utils.checkpoint.check_backward_validity([tp.ones(2, requires_grad=True)])
+    """
     if not any(isinstance(x, Tensor) and x.requires_grad for x in inputs):
         warnings.warn("None of the inputs have requires_grad=True. Gradients will be None", stacklevel=2)
 
 
 class DefaultDeviceType:
-    """The device type whose generator is kept where the arguments are on the CPU."""
+    """The device type whose generator is kept where the arguments are on the CPU.
+
+    Example:
+        >>> tp.utils.checkpoint.DefaultDeviceType.get_device_type() is not None
+        True
+    """
 
     _default_device_type = "cuda"
 
@@ -385,9 +477,23 @@ class DefaultDeviceType:
 
 
 def get_device_states(*args: Any) -> tuple[list[int], list[Tensor]]:
-    """The generators' states of the devices of tensors: there is one generator, which checkpoint() keeps itself."""
+    """The generators' states of the devices of tensors: there is one generator, which checkpoint() keeps itself.
+
+    Example:
+        >>> tp.utils.checkpoint.get_device_states(tp.ones(2))
+        ([], [])
+    """
     return [], []
 
 
 def set_device_states(devices: Any, states: Any, *, device_type: str | None = None) -> None:
-    """Sets them back: there are none."""
+    """Sets them back: there are none.
+
+    Arguments:
+        devices: the devices
+        states: the states, as get_device_states gives them
+        device_type: the type of device: 'cpu', 'opencl', ...
+
+    Example:
+        >>> tp.utils.checkpoint.set_device_states([], [])
+    """

@@ -25,7 +25,16 @@ load_inline = absent(__name__, "load_inline")
 
 
 def include_paths(device_type: str = "cpu", torch_include_dirs: bool = True) -> list[str]:
-    """Where PyTorch's headers for C++ are: there are none."""
+    """Where PyTorch's headers for C++ are: there are none.
+
+    Arguments:
+        device_type: the type of device: 'cpu', 'opencl', ...
+        torch_include_dirs: is taken, and changes nothing
+
+    Example:
+        >>> len(tp.utils.cpp_extension.include_paths()) > 0
+        False
+    """
     return []
 
 
@@ -33,11 +42,21 @@ library_paths = include_paths
 
 
 def is_ninja_available() -> bool:
-    """Whether the build tool is installed."""
+    """Whether the build tool is installed.
+
+    Example:
+        >>> isinstance(tp.utils.cpp_extension.is_ninja_available(), bool)
+        True
+    """
     return shutil.which("ninja") is not None
 
 
 def verify_ninja_availability() -> None:
-    """RuntimeError if it is not."""
+    """RuntimeError if it is not.
+
+    Example:
+        >>> callable(tp.utils.cpp_extension.verify_ninja_availability)
+        True
+    """
     if not is_ninja_available():
         raise RuntimeError("Ninja is required to load C++ extensions (pip install ninja to get it)")

@@ -11,5 +11,10 @@ __all__ = ["from_dlpack", "to_dlpack"]
 
 
 def to_dlpack(tensor: Tensor) -> Any:
-    """A capsule of the tensor's memory, to be taken over once."""
+    """A capsule of the tensor's memory, to be taken over once.
+
+    Example:
+        >>> tp.utils.dlpack.from_dlpack(tp.utils.dlpack.to_dlpack(tp.ones(2)))
+        tensor([1., 1.])
+    """
     return tensor.__dlpack__()

@@ -56,13 +56,26 @@ _loaded: dict[str, str] = {}  # what load() has loaded under a name
 
 
 def include_paths() -> list[str]:
-    """The folders to give the compiler (-I) for "tensorpy/library.h", and for the headers that are generated."""
+    """The folders to give the compiler (-I) for "tensorpy/library.h", and for the headers that are generated.
+
+    Example:
+        >>> len(tp.utils.extension.include_paths()) > 0
+        True
+    """
     generated = str(Path(backends.__file__).resolve().parents[1] / "include")
     return list(dict.fromkeys([backends.include(), generated]))
 
 
 def compile_flags(language: str = "c") -> list[str]:
-    """What builds a library from its sources in "c" or "c++", but the sources and `-o`."""
+    """What builds a library from its sources in "c" or "c++", but the sources and `-o`.
+
+    Arguments:
+        language: the language
+
+    Example:
+        >>> isinstance(tp.utils.extension.compile_flags(), list)
+        True
+    """
     link = ["-bundle", "-undefined", "dynamic_lookup"] if sys.platform == "darwin" else ["-shared"]
     return [*_FLAGS, *(_C_FLAGS if language == "c" else ()), *link, *(f"-I{path}" for path in include_paths())]
 
@@ -73,7 +86,16 @@ def _language(sources: Sequence[str | os.PathLike[str]]) -> str:
 
 
 def Extension(name: str, sources: Sequence[str], **kwargs: Any) -> Any:
-    """A setuptools Extension with tensorpy's headers and flags; arguments are setuptools.Extension's."""
+    """A setuptools Extension with tensorpy's headers and flags; arguments are setuptools.Extension's.
+
+    Arguments:
+        name: the name
+        sources: the C and C++ files
+
+    Example:
+        >>> callable(tp.utils.extension.Extension)
+        True
+    """
     from setuptools import Extension  # type: ignore[import-untyped]
 
     kwargs["include_dirs"] = [*kwargs.get("include_dirs", ()), *include_paths()]
@@ -91,6 +113,15 @@ def generate(
         Extension("myops._ops", [*generate("myops"), "kernels.c"], include_dirs=["build/generated"])
 
     docs/extending/operators_from_yaml.md says what else lies there. Mistakes in the YAML are all in one ValueError.
+
+    Arguments:
+        namespace: the namespace of its operators
+        yaml: the folder of its YAML
+        out: a tensor to write to, which is returned
+
+    Example:
+        >>> callable(tp.utils.extension.generate)
+        True
     """
     # In the tree the generator lies beside the package; another clone may be the one that is installed.
     beside = importlib.util.find_spec("codegen")
@@ -107,7 +138,12 @@ def generate(
 
 
 def load_installed(name: str) -> None:
-    """Loads the library that Extension(name, ...) built into a package: "myops._ops"."""
+    """Loads the library that Extension(name, ...) built into a package: "myops._ops".
+
+    Example:
+        >>> callable(tp.utils.extension.load_installed)
+        True
+    """
     package, _, leaf = name.rpartition(".")
     spec = importlib.util.find_spec(package) if package else None
     folders = list(spec.submodule_search_locations or []) if spec else sys.path
@@ -182,6 +218,19 @@ def load(
     """Compiles sources into a library, unless that has been done before, and loads it; gives its path.
 
     Loading another version under the same name takes the one before out, so a cell of a notebook may run again.
+
+    Arguments:
+        name: the name
+        sources: the C and C++ files
+        extra_cflags: further flags of the compiler
+        extra_ldflags: further flags of the linker
+        extra_include_paths: further folders of headers
+        build_directory: where it is built; None takes a folder of the user's cache
+        verbose: whether the commands are printed
+
+    Example:
+        >>> callable(tp.utils.extension.load)
+        True
     """
     given = [sources] if isinstance(sources, (str, os.PathLike)) else list(sources)
     paths = [Path(source).resolve() for source in given]
@@ -223,7 +272,18 @@ def _put(path: Path, text: str) -> None:
 
 
 def load_inline(name: str, source: str, *, language: str = "c", verbose: bool = False, **kwargs: Any) -> str:
-    """The same from the text of a file in "c" or "c++"; `#include "tensorpy/library.h"` may be left out."""
+    """The same from the text of a file in "c" or "c++"; `#include "tensorpy/library.h"` may be left out.
+
+    Arguments:
+        name: the name
+        source: the source
+        language: the language
+        verbose: whether the commands are printed
+
+    Example:
+        >>> callable(tp.utils.extension.load_inline)
+        True
+    """
     _check_name(name)
     if language not in ("c", "c++"):
         raise ValueError(f"load_inline: the language is 'c' or 'c++', not {language!r}")
@@ -248,6 +308,15 @@ def load_yaml(
     """The same for operators that are declared in YAML: the texts of native_functions.yaml and derivatives.yaml.
 
     `sources` have the kernels in C that the YAML names, if any; `#include "<namespace>_kernels.h"` declares them.
+
+    Arguments:
+        namespace: the namespace of its operators
+        sources: the C and C++ files
+        verbose: whether the commands are printed
+
+    Example:
+        >>> callable(tp.utils.extension.load_yaml)
+        True
     """
     _check_name(namespace)
     key = hashlib.sha256("\0".join([namespace, native_functions, derivatives]).encode()).hexdigest()[:24]

@@ -32,7 +32,16 @@ flop_registry: dict[Any, Callable[..., int]] = {}
 
 def register_flop_formula(targets: Any, get_raw: bool = False) -> Callable[[Callable[..., int]], Callable[..., int]]:
     """A decorator: the function says how many operations a call of these operators (`ops.aten.mm`) takes, from the
-    arguments with shapes in place of tensors, and `out_shape`; with `get_raw` from the tensors, and `out_val`."""
+    arguments with shapes in place of tensors, and `out_shape`; with `get_raw` from the tensors, and `out_val`.
+
+    Arguments:
+        targets: one or several operators
+
+    Example:
+        >>> @tp.utils.flop_counter.register_flop_formula(tp.ops.aten.sin)
+        ... def _(shape, *args, out_shape=None, **kwargs):
+        ...     return 10
+    """
 
     def register(formula: Callable[..., int]) -> Callable[..., int]:
         for target in targets if isinstance(targets, (list, tuple)) else [targets]:
@@ -161,7 +170,19 @@ class _Running:
 
 class FlopCounterMode:
     """Counts the operations of what runs inside, in total and by module; `depth` levels of them are printed at the end.
-    `custom_mapping` has formulas of further operators."""
+    `custom_mapping` has formulas of further operators.
+
+    Arguments:
+        mods: is taken; modules are found by themselves
+        display: whether the table is printed at the end
+
+    Example:
+        >>> from tensorpy.utils.flop_counter import FlopCounterMode
+        >>> with FlopCounterMode(display=False) as counter:
+        ...     y = tp.ones(2, 3) @ tp.ones(3, 4)
+        >>> counter.get_total_flops()
+        48
+    """
 
     def __init__(
         self,

@@ -19,13 +19,24 @@ __all__ = ["BackwardHook", "RemovableHandle", "unserializable_hook", "warn_if_ha
 
 
 def unserializable_hook(f: Callable[..., Any]) -> Callable[..., Any]:
-    """Marks a hook that pickle leaves out without a warning."""
+    """Marks a hook that pickle leaves out without a warning.
+
+    Arguments:
+        f: a path or a file object
+
+    Example:
+        >>> hook = tp.utils.hooks.unserializable_hook(lambda grad: grad)
+    """
     f.__torch_unserializable__ = True  # type: ignore[attr-defined]  # pyright: ignore[reportFunctionMemberAccess]
     return f
 
 
 def warn_if_has_hooks(tensor: Tensor) -> None:
-    """Warns where a tensor's hooks will not be pickled."""
+    """Warns where a tensor's hooks will not be pickled.
+
+    Example:
+        >>> tp.utils.hooks.warn_if_has_hooks(tp.ones(2))
+    """
     for hook in (getattr(tensor, "_backward_hooks", None) or {}).values():
         if not hasattr(hook, "__torch_unserializable__"):
             warnings.warn(f"backward hook {hook!r} on tensor will not be serialized", stacklevel=2)
@@ -68,7 +79,17 @@ def _tupled(value: Any) -> tuple[Any, ...]:
 
 
 class BackwardHook:
-    """The calls of one module's backward hooks for one call of its forward."""
+    """The calls of one module's backward hooks for one call of its forward.
+
+    Arguments:
+        module: the module
+        user_hooks: the hooks
+        user_pre_hooks: the hooks that run before
+
+    Example:
+        >>> tp.utils.hooks.BackwardHook(nn.ReLU(), [], []).__class__.__name__
+        'BackwardHook'
+    """
 
     def __init__(self, module: Any, user_hooks: Iterable[Any], user_pre_hooks: Iterable[Any]) -> None:
         self.module = module

@@ -14,7 +14,16 @@ __all__ = ["AutogradGraph", "graph"]
 
 
 class AutogradGraph:
-    """A picture of an autograd graph: notebooks show it, `save` writes it, `str` gives the SVG's text."""
+    """A picture of an autograd graph: notebooks show it, `save` writes it, `str` gives the SVG's text.
+
+    Arguments:
+        boxes: the boxes
+
+    Example:
+        >>> picture = tp.utils.viz.graph((tp.ones(2, requires_grad=True) * 2).sum())
+        >>> type(picture).__name__
+        'AutogradGraph'
+    """
 
     def __init__(self, boxes: list[_layers.Box]) -> None:
         self._boxes = boxes
@@ -70,6 +79,11 @@ def graph(tensors: _C.Tensor | Iterable[_C.Tensor], params: Any = None) -> Autog
 
     params: what to call the leaves: a Module, a dict, or (name, tensor) pairs such as named_parameters() gives.
     ValueError if a tensor has no graph, since nothing that it was made from requires a gradient.
+
+    Example:
+        >>> picture = tp.utils.viz.graph((tp.ones(2, requires_grad=True) * 2).sum())
+        >>> type(picture).__name__
+        'AutogradGraph'
     """
     given = [tensors] if isinstance(tensors, _C.Tensor) else list(tensors)
     if not all(tensor.requires_grad for tensor in given):

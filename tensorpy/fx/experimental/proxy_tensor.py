@@ -53,6 +53,13 @@ class Recorder:
 
     Tensors are known by their objects, which are kept; those that autograd makes of saved ones by their elements. Where
     the values of a storage depend on the inputs is noted by storage, since views are written too.
+
+    Arguments:
+        grad_modes: whether switches of autograd are recorded
+
+    Example:
+        >>> tp.fx.experimental.proxy_tensor.Recorder.__name__
+        'Recorder'
     """
 
     def __init__(self, grad_modes: bool = False) -> None:
@@ -230,6 +237,17 @@ def make_fx(
     it. Tensors that f has from elsewhere are its constants. With `pre_dispatch` the graph switches grad modes where f
     does (no_grad, and a backward without create_graph), so that a whole training step runs again; without, a replay
     records all of it for backward where its arguments require grad.
+
+    Arguments:
+        f: a path or a file object
+        decomposition_table: functions that stand for operators
+        tracing_mode: 'real', 'fake' or 'symbolic'
+
+    Example:
+        >>> from tensorpy.fx.experimental.proxy_tensor import make_fx
+        >>> module = make_fx(lambda x: x * 2)(tp.ones(2))
+        >>> module(tp.tensor([5.0]))
+        tensor([10.])
     """
     if decomposition_table:
         raise NotImplementedError("make_fx: decomposition_table: operators are recorded as they are")
@@ -243,4 +261,9 @@ def make_fx(
 
 
 def get_proxy_mode() -> None:
-    """The mode that traces symbolically: there is none."""
+    """The mode that traces symbolically: there is none.
+
+    Example:
+        >>> tp.fx.experimental.proxy_tensor.get_proxy_mode() is None
+        True
+    """

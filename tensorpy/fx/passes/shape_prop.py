@@ -13,7 +13,24 @@ __all__ = ["ShapeProp", "TensorMetadata"]
 
 
 class TensorMetadata(NamedTuple):
-    """What a tensor looks like."""
+    """What a tensor looks like.
+
+    Arguments:
+        shape: the sizes
+        dtype: the dtype; None takes the usual one
+        requires_grad: whether autograd records what is done with the tensor
+        stride: how far the window moves: one number for all dimensions, or one for each
+        memory_format: how the result lies in memory
+        is_quantized: whether it is quantised
+        qparams: how it is quantised
+
+    Example:
+        >>> from tensorpy.fx.passes.shape_prop import ShapeProp
+        >>> module = tp.fx.symbolic_trace(lambda x: x.sum(1))
+        >>> y = ShapeProp(module).propagate(tp.ones(2, 3))
+        >>> [node.meta["tensor_meta"].shape for node in module.graph.nodes][0]
+        tensorpy.Size([2, 3])
+    """
 
     shape: Any
     dtype: Any
@@ -33,7 +50,20 @@ def _extract_tensor_metadata(result: Tensor, include_contiguity: bool = True) ->
 
 
 class ShapeProp(Interpreter):
-    """`ShapeProp(gm).propagate(*args)` runs the graph; `node.meta["tensor_meta"]` and `node.meta["type"]` are set."""
+    """`ShapeProp(gm).propagate(*args)` runs the graph; `node.meta["tensor_meta"]` and `node.meta["type"]` are set.
+
+    Arguments:
+        module: the module
+        garbage_collect_values: whether values are dropped behind their last use
+        graph: the graph; None takes the module's
+
+    Example:
+        >>> from tensorpy.fx.passes.shape_prop import ShapeProp
+        >>> module = tp.fx.symbolic_trace(lambda x: x.sum(1))
+        >>> y = ShapeProp(module).propagate(tp.ones(2, 3))
+        >>> [node.meta["tensor_meta"].shape for node in module.graph.nodes][0]
+        tensorpy.Size([2, 3])
+    """
 
     def run_node(self, n: Node) -> Any:
         result = super().run_node(n)

@@ -17,12 +17,33 @@ ScoreMod = Callable[..., Any]  # (score, batch, head, query's place, key's place
 
 
 def noop_mask(batch: Tensor, head: Tensor, token_q: Tensor, token_kv: Tensor) -> Tensor:
-    """Hides nothing."""
+    """Hides nothing.
+
+    Arguments:
+        batch: the batch
+        head: the head
+        token_q: the query's place
+        token_kv: the key's place
+
+    Example:
+        >>> from tensorpy.nn.attention.flex_attention import create_mask, noop_mask
+        >>> create_mask(noop_mask, 1, 1, 1, 2)
+        tensor([[[[True, True]]]])
+    """
     return batch.new_ones((), dtype=tp.bool)
 
 
 def or_masks(*mask_mods: MaskMod) -> MaskMod:
-    """Shows what one of the masks shows."""
+    """Shows what one of the masks shows.
+
+    Example:
+        >>> from tensorpy.nn.attention.flex_attention import or_masks, create_mask
+        >>> both = or_masks(lambda b, h, q, k: q >= k, lambda b, h, q, k: q - k < 2)
+        >>> create_mask(both, 1, 1, 3, 3)[0, 0]
+        tensor([[True, True, True],
+                [True, True, True],
+                [True, True, True]])
+    """
     _check_functions(mask_mods)
 
     def shown(b: Any, h: Any, q: Any, kv: Any) -> Any:
@@ -35,7 +56,16 @@ def or_masks(*mask_mods: MaskMod) -> MaskMod:
 
 
 def and_masks(*mask_mods: MaskMod) -> MaskMod:
-    """Shows what all of the masks show."""
+    """Shows what all of the masks show.
+
+    Example:
+        >>> from tensorpy.nn.attention.flex_attention import and_masks, create_mask
+        >>> both = and_masks(lambda b, h, q, k: q >= k, lambda b, h, q, k: q - k < 2)
+        >>> create_mask(both, 1, 1, 3, 3)[0, 0]
+        tensor([[ True, False, False],
+                [ True,  True, False],
+                [False,  True,  True]])
+    """
     _check_functions(mask_mods)
 
     def shown(b: Any, h: Any, q: Any, kv: Any) -> Any:
@@ -61,14 +91,42 @@ def _over_places(function: Callable[..., Any], with_score: bool) -> Callable[...
 
 
 def create_mask(mod_fn: MaskMod, B: int | None, H: int | None, Q_LEN: int, KV_LEN: int, device: Any = None) -> Tensor:
-    """The mask as a tensor of truth values, (B, H, Q_LEN, KV_LEN); None stands for one batch, one head."""
+    """The mask as a tensor of truth values, (B, H, Q_LEN, KV_LEN); None stands for one batch, one head.
+
+    Arguments:
+        mod_fn: the function
+        B: how many batches there are; None for any
+        H: how many heads there are; None for any
+        Q_LEN: how many queries there are
+        KV_LEN: how many keys there are
+        device: where the elements are: a device or its name; None takes the default
+
+    Example:
+        >>> from tensorpy.nn.attention.flex_attention import create_mask
+        >>> create_mask(lambda b, h, q, k: q >= k, 1, 1, 2, 2)
+        tensor([[[[ True, False],
+                  [ True,  True]]]])
+    """
     places = [tp.arange(n, device=device) for n in (B or 1, H or 1, Q_LEN, KV_LEN)]
     mask: Tensor = _over_places(mod_fn, False)(*places)
     return mask.expand(*(place.numel() for place in places)).to(tp.bool)
 
 
 class BlockMask:
-    """Which queries see which keys: the function that says so, and its truth values."""
+    """Which queries see which keys: the function that says so, and its truth values.
+
+    Arguments:
+        mask: bool: which elements count
+        mask_mod: a function (batch, head, query, key) that says whether a query sees a key
+        block_size: how many queries and keys a block has
+        seq_lengths: how many queries and keys there are
+
+    Example:
+        >>> from tensorpy.nn.attention.flex_attention import create_block_mask
+        >>> mask = create_block_mask(lambda b, h, q, k: q >= k, None, None, 256, 256)
+        >>> mask.shape
+        (1, 1, 256, 256)
+    """
 
     def __init__(self, mask: Tensor, mask_mod: MaskMod, block_size: tuple[int, int], seq_lengths: tuple[int, int]):
         self.mask, self.mask_mod, self.BLOCK_SIZE, self.seq_lengths = mask, mask_mod, block_size, seq_lengths
@@ -113,7 +171,23 @@ def create_block_mask(
     _compile: bool = False,
     **blocks: Any,
 ) -> BlockMask:
-    """A mask for flex_attention of a function of batch, head, query's and key's place."""
+    """A mask for flex_attention of a function of batch, head, query's and key's place.
+
+    Arguments:
+        mask_mod: a function (batch, head, query, key) that says whether a query sees a key
+        B: how many batches there are; None for any
+        H: how many heads there are; None for any
+        Q_LEN: how many queries there are
+        KV_LEN: how many keys there are
+        device: where the elements are: a device or its name; None takes the default
+        BLOCK_SIZE: how many queries and keys a block has
+
+    Example:
+        >>> from tensorpy.nn.attention.flex_attention import create_block_mask
+        >>> mask = create_block_mask(lambda b, h, q, k: q >= k, None, None, 256, 256)
+        >>> mask.shape
+        (1, 1, 256, 256)
+    """
     size = (BLOCK_SIZE, BLOCK_SIZE) if isinstance(BLOCK_SIZE, int) else BLOCK_SIZE
     return BlockMask(create_mask(mask_mod, B, H, Q_LEN, KV_LEN, device), mask_mod, size, (Q_LEN, KV_LEN))
 
@@ -133,6 +207,21 @@ def flex_attention(
 
     enable_gqa: there are fewer heads of keys and values, each serves several of queries. return_lse: the logarithms of
     the sums of the exponentials too, (B, H, Q). A query that sees no key gets zeros.
+
+    Arguments:
+        query: the queries, (L, N, E)
+        key: the keys, (S, N, E)
+        value: the value
+        score_mod: a function (score, batch, head, query, key) that gives another score
+        block_mask: which blocks are computed
+        scale: the scale
+        kernel_options: is taken, and changes nothing here
+
+    Example:
+        >>> from tensorpy.nn.attention.flex_attention import flex_attention
+        >>> q = tp.ones(1, 2, 4, 8)
+        >>> flex_attention(q, q, q, score_mod=lambda score, b, h, i, j: score - (i - j).abs()).shape
+        tensorpy.Size([1, 2, 4, 8])
     """
     if enable_gqa:
         groups = query.shape[1] // key.shape[1]

@@ -27,14 +27,33 @@ def _entered(table: dict[int, Any], hook: Callable[..., Any]) -> RemovableHandle
 
 
 def register_module_forward_pre_hook(hook: Callable[..., Any]) -> RemovableHandle:
-    """Calls `hook(module, args)` before the forward of any module; what it returns replaces the arguments."""
+    """Calls `hook(module, args)` before the forward of any module; what it returns replaces the arguments.
+
+    Example:
+        >>> handle = nn.modules.module.register_module_forward_pre_hook(lambda module, args: print(type(module).__name__))
+        >>> y = nn.ReLU()(tp.ones(2))
+        ReLU
+        >>> handle.remove()
+    """
     return _entered(forward_pre, hook)
 
 
 def register_module_forward_hook(
     hook: Callable[..., Any], *, with_kwargs: bool = False, always_call: bool = False
 ) -> RemovableHandle:
-    """Calls `hook(module, args, output)` after the forward of any module; what it returns replaces the output."""
+    """Calls `hook(module, args, output)` after the forward of any module; what it returns replaces the output.
+
+    Arguments:
+        hook: the function
+        with_kwargs: whether the hook takes the keyword arguments too
+        always_call: whether the hook runs even where forward raised
+
+    Example:
+        >>> handle = nn.modules.module.register_module_forward_hook(lambda module, args, output: print(type(module).__name__))
+        >>> y = nn.ReLU()(tp.ones(2))
+        ReLU
+        >>> handle.remove()
+    """
     handle = RemovableHandle(forward, extra_dict=[forward_with_kwargs, forward_always])
     forward[handle.id] = hook
     if with_kwargs:
@@ -55,34 +74,67 @@ def _backward_kind(full: bool) -> None:
 
 
 def register_module_backward_hook(hook: Callable[..., Any]) -> RemovableHandle:
-    """An older form of register_module_full_backward_hook, which sees the gradients of the last operator only."""
+    """An older form of register_module_full_backward_hook, which sees the gradients of the last operator only.
+
+    Arguments:
+        hook: the function
+
+    Example:
+        >>> handle = nn.modules.module.register_module_backward_hook(lambda module, grad_input, grad_output: None)
+        >>> handle.remove()
+    """
     _backward_kind(False)
     return _entered(backward, hook)
 
 
 def register_module_full_backward_pre_hook(hook: Callable[..., Any]) -> RemovableHandle:
-    """Calls `hook(module, grad_output)` when the gradients of any module's outputs are there."""
+    """Calls `hook(module, grad_output)` when the gradients of any module's outputs are there.
+
+    Example:
+        >>> handle = nn.modules.module.register_module_full_backward_pre_hook(lambda module, grad_output: None)
+        >>> handle.remove()
+    """
     return _entered(backward_pre, hook)
 
 
 def register_module_full_backward_hook(hook: Callable[..., Any]) -> RemovableHandle:
-    """Calls `hook(module, grad_input, grad_output)` when the gradients of any module's inputs are there."""
+    """Calls `hook(module, grad_input, grad_output)` when the gradients of any module's inputs are there.
+
+    Example:
+        >>> handle = nn.modules.module.register_module_full_backward_hook(lambda module, grad_input, grad_output: None)
+        >>> handle.remove()
+    """
     _backward_kind(True)
     return _entered(backward, hook)
 
 
 def register_module_buffer_registration_hook(hook: Callable[..., Any]) -> RemovableHandle:
-    """Calls `hook(module, name, buffer)` when a buffer is added; what it returns is added instead."""
+    """Calls `hook(module, name, buffer)` when a buffer is added; what it returns is added instead.
+
+    Example:
+        >>> handle = nn.modules.module.register_module_buffer_registration_hook(lambda module, name, value: None)
+        >>> handle.remove()
+    """
     return _entered(buffer_registration, hook)
 
 
 def register_module_module_registration_hook(hook: Callable[..., Any]) -> RemovableHandle:
-    """Calls `hook(module, name, submodule)` when a module is added; what it returns is added instead."""
+    """Calls `hook(module, name, submodule)` when a module is added; what it returns is added instead.
+
+    Example:
+        >>> handle = nn.modules.module.register_module_module_registration_hook(lambda module, name, value: None)
+        >>> handle.remove()
+    """
     return _entered(module_registration, hook)
 
 
 def register_module_parameter_registration_hook(hook: Callable[..., Any]) -> RemovableHandle:
-    """Calls `hook(module, name, parameter)` when a parameter is added; what it returns is added instead."""
+    """Calls `hook(module, name, parameter)` when a parameter is added; what it returns is added instead.
+
+    Example:
+        >>> handle = nn.modules.module.register_module_parameter_registration_hook(lambda module, name, value: None)
+        >>> handle.remove()
+    """
     return _entered(parameter_registration, hook)
 
 

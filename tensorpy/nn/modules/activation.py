@@ -60,7 +60,17 @@ class _WithInplace(Module):
 
 
 class Threshold(_WithInplace):
-    """Elements above a threshold; `value` in place of the others."""
+    """Elements above a threshold; `value` in place of the others.
+
+    Arguments:
+        threshold: the bound
+        value: the value
+        inplace: whether the result is written to the input
+
+    Example:
+        >>> nn.Threshold(1.0, -1.0)(tp.tensor([0.5, 2.0]))
+        tensor([-1.,  2.])
+    """
 
     def __init__(self, threshold: float, value: float, inplace: bool = False) -> None:
         super().__init__(inplace)
@@ -74,14 +84,32 @@ class Threshold(_WithInplace):
 
 
 class ReLU(_WithInplace):
-    """The larger of zero and each element."""
+    """The larger of zero and each element.
+
+    Arguments:
+        inplace: whether the result is written to the input
+
+    Example:
+        >>> nn.ReLU()(tp.tensor([-2.0, 0.0, 3.0]))
+        tensor([0., 0., 3.])
+    """
 
     def forward(self, input: Tensor) -> Tensor:
         return F.relu(input, inplace=self.inplace)
 
 
 class RReLU(_WithInplace):
-    """Negative elements times a slope that is drawn from [lower, upper] while training."""
+    """Negative elements times a slope that is drawn from [lower, upper] while training.
+
+    Arguments:
+        lower: the lower bound of the slope
+        upper: whether the upper triangle is taken
+        inplace: whether the result is written to the input
+
+    Example:
+        >>> nn.RReLU().eval()(tp.tensor([-8.0, 3.0]))
+        tensor([-1.8333,  3.0000])
+    """
 
     def __init__(self, lower: float = 1.0 / 8, upper: float = 1.0 / 3, inplace: bool = False) -> None:
         super().__init__(inplace)
@@ -95,7 +123,19 @@ class RReLU(_WithInplace):
 
 
 class Hardtanh(_WithInplace):
-    """Each element clamped."""
+    """Each element clamped.
+
+    Arguments:
+        min_val: the smallest value
+        max_val: the largest value
+        inplace: whether the result is written to the input
+        min_value: an older name of min_val
+        max_value: an older name of max_val
+
+    Example:
+        >>> nn.Hardtanh()(tp.tensor([-2.0, 0.0, 3.0]))
+        tensor([-1.,  0.,  1.])
+    """
 
     def __init__(
         self,
@@ -119,7 +159,15 @@ class Hardtanh(_WithInplace):
 
 
 class ReLU6(Hardtanh):
-    """Each element clamped to [0, 6]."""
+    """Each element clamped to [0, 6].
+
+    Arguments:
+        inplace: whether the result is written to the input
+
+    Example:
+        >>> nn.ReLU6()(tp.tensor([-2.0, 0.0, 3.0]))
+        tensor([0., 0., 3.])
+    """
 
     def __init__(self, inplace: bool = False) -> None:
         super().__init__(0.0, 6.0, inplace)
@@ -129,14 +177,27 @@ class ReLU6(Hardtanh):
 
 
 class Sigmoid(Module):
-    """1 / (1 + exp(-x))."""
+    """1 / (1 + exp(-x)).
+
+    Example:
+        >>> nn.Sigmoid()(tp.tensor([-2.0, 0.0, 3.0]))
+        tensor([0.1192, 0.5000, 0.9526])
+    """
 
     def forward(self, input: Tensor) -> Tensor:
         return _C.sigmoid(input)
 
 
 class Hardsigmoid(Module):
-    """x / 6 + 1 / 2, clamped to [0, 1]."""
+    """x / 6 + 1 / 2, clamped to [0, 1].
+
+    Arguments:
+        inplace: whether the result is written to the input
+
+    Example:
+        >>> nn.Hardsigmoid()(tp.tensor([-2.0, 0.0, 3.0]))
+        tensor([0.1667, 0.5000, 1.0000])
+    """
 
     def __init__(self, inplace: bool = False) -> None:
         super().__init__()
@@ -147,28 +208,57 @@ class Hardsigmoid(Module):
 
 
 class Tanh(Module):
-    """The hyperbolic tangent."""
+    """The hyperbolic tangent.
+
+    Example:
+        >>> nn.Tanh()(tp.tensor([-2.0, 0.0, 3.0]))
+        tensor([-0.9640,  0.0000,  0.9951])
+    """
 
     def forward(self, input: Tensor) -> Tensor:
         return _C.tanh(input)
 
 
 class SiLU(_WithInplace):
-    """Each element times its sigmoid."""
+    """Each element times its sigmoid.
+
+    Arguments:
+        inplace: whether the result is written to the input
+
+    Example:
+        >>> nn.SiLU()(tp.tensor([-2.0, 0.0, 3.0]))
+        tensor([-0.2384,  0.0000,  2.8577])
+    """
 
     def forward(self, input: Tensor) -> Tensor:
         return F.silu(input, inplace=self.inplace)
 
 
 class Mish(_WithInplace):
-    """Each element times the tanh of its softplus."""
+    """Each element times the tanh of its softplus.
+
+    Arguments:
+        inplace: whether the result is written to the input
+
+    Example:
+        >>> nn.Mish()(tp.tensor([-2.0, 0.0, 3.0]))
+        tensor([-0.2525,  0.0000,  2.9865])
+    """
 
     def forward(self, input: Tensor) -> Tensor:
         return F.mish(input, inplace=self.inplace)
 
 
 class Hardswish(Module):
-    """Each element times its hardsigmoid."""
+    """Each element times its hardsigmoid.
+
+    Arguments:
+        inplace: whether the result is written to the input
+
+    Example:
+        >>> nn.Hardswish()(tp.tensor([-2.0, 0.0, 3.0]))
+        tensor([-0.3333,  0.0000,  3.0000])
+    """
 
     def __init__(self, inplace: bool = False) -> None:
         super().__init__()
@@ -179,7 +269,16 @@ class Hardswish(Module):
 
 
 class ELU(_WithInplace):
-    """Negative elements as alpha * (exp(x) - 1)."""
+    """Negative elements as alpha * (exp(x) - 1).
+
+    Arguments:
+        alpha: the number that shapes the function
+        inplace: whether the result is written to the input
+
+    Example:
+        >>> nn.ELU()(tp.tensor([-2.0, 0.0, 3.0]))
+        tensor([-0.8647,  0.0000,  3.0000])
+    """
 
     def __init__(self, alpha: float = 1.0, inplace: bool = False) -> None:
         super().__init__(inplace)
@@ -193,21 +292,46 @@ class ELU(_WithInplace):
 
 
 class CELU(ELU):
-    """The elu whose slope is continuous for every alpha."""
+    """The elu whose slope is continuous for every alpha.
+
+    Arguments:
+        alpha: the number that shapes the function
+        inplace: whether the result is written to the input
+
+    Example:
+        >>> nn.CELU()(tp.tensor([-2.0, 0.0, 3.0]))
+        tensor([-0.8647,  0.0000,  3.0000])
+    """
 
     def forward(self, input: Tensor) -> Tensor:
         return F.celu(input, self.alpha, self.inplace)
 
 
 class SELU(_WithInplace):
-    """The self-normalising elu."""
+    """The self-normalising elu.
+
+    Arguments:
+        inplace: whether the result is written to the input
+
+    Example:
+        >>> nn.SELU()(tp.tensor([-2.0, 0.0, 3.0]))
+        tensor([-1.5202,  0.0000,  3.1521])
+    """
 
     def forward(self, input: Tensor) -> Tensor:
         return F.selu(input, self.inplace)
 
 
 class GLU(Module):
-    """The first half of a dimension times the sigmoid of the second."""
+    """The first half of a dimension times the sigmoid of the second.
+
+    Arguments:
+        dim: the dimension; a negative one counts from the last
+
+    Example:
+        >>> nn.GLU()(tp.tensor([1.0, 2.0, 0.0, 0.0]))
+        tensor([0.5000, 1.0000])
+    """
 
     def __init__(self, dim: int = -1) -> None:
         super().__init__()
@@ -221,7 +345,15 @@ class GLU(Module):
 
 
 class GELU(Module):
-    """Each element times the normal distribution function at it."""
+    """Each element times the normal distribution function at it.
+
+    Arguments:
+        approximate: 'none' for the exact function, 'tanh' for the faster approximation
+
+    Example:
+        >>> nn.GELU()(tp.tensor([-2.0, 0.0, 3.0]))
+        tensor([-0.0455,  0.0000,  2.9960])
+    """
 
     def __init__(self, approximate: str = "none") -> None:
         super().__init__()
@@ -235,7 +367,12 @@ class GELU(Module):
 
 
 class Hardshrink(Module):
-    """Zero where the magnitude is at most lambd."""
+    """Zero where the magnitude is at most lambd.
+
+    Example:
+        >>> nn.Hardshrink()(tp.tensor([-2.0, 0.0, 3.0]))
+        tensor([-2.,  0.,  3.])
+    """
 
     def __init__(self, lambd: float = 0.5) -> None:
         super().__init__()
@@ -249,14 +386,28 @@ class Hardshrink(Module):
 
 
 class Softshrink(Hardshrink):
-    """Each element moved towards zero by lambd."""
+    """Each element moved towards zero by lambd.
+
+    Example:
+        >>> nn.Softshrink()(tp.tensor([-2.0, 0.0, 3.0]))
+        tensor([-1.5000,  0.0000,  2.5000])
+    """
 
     def forward(self, input: Tensor) -> Tensor:
         return F.softshrink(input, self.lambd)
 
 
 class LeakyReLU(_WithInplace):
-    """Negative elements times a slope."""
+    """Negative elements times a slope.
+
+    Arguments:
+        negative_slope: the slope below zero
+        inplace: whether the result is written to the input
+
+    Example:
+        >>> nn.LeakyReLU()(tp.tensor([-2.0, 0.0, 3.0]))
+        tensor([-0.0200,  0.0000,  3.0000])
+    """
 
     def __init__(self, negative_slope: float = 1e-2, inplace: bool = False) -> None:
         super().__init__(inplace)
@@ -270,14 +421,28 @@ class LeakyReLU(_WithInplace):
 
 
 class LogSigmoid(Module):
-    """The logarithm of the sigmoid."""
+    """The logarithm of the sigmoid.
+
+    Example:
+        >>> nn.LogSigmoid()(tp.tensor([-2.0, 0.0, 3.0]))
+        tensor([-2.1269, -0.6931, -0.0486])
+    """
 
     def forward(self, input: Tensor) -> Tensor:
         return F.logsigmoid(input)
 
 
 class Softplus(Module):
-    """log(1 + exp(beta * x)) / beta."""
+    """log(1 + exp(beta * x)) / beta.
+
+    Arguments:
+        beta: the number that shapes the function
+        threshold: the bound
+
+    Example:
+        >>> nn.Softplus()(tp.tensor([-2.0, 0.0, 3.0]))
+        tensor([0.1269, 0.6931, 3.0486])
+    """
 
     def __init__(self, beta: float = 1.0, threshold: float = 20.0) -> None:
         super().__init__()
@@ -291,7 +456,18 @@ class Softplus(Module):
 
 
 class PReLU(Module):
-    """Negative elements times a slope that is learnt, one for all channels or one for each."""
+    """Negative elements times a slope that is learnt, one for all channels or one for each.
+
+    Arguments:
+        num_parameters: 1, or a slope for each channel
+        init: the slope at first
+        device: where the elements are: a device or its name; None takes the default
+        dtype: the dtype of the parameter
+
+    Example:
+        >>> nn.PReLU()(tp.tensor([-2.0, 3.0]))
+        tensor([-0.5000,  3.0000], grad_fn=<PreluKernelBackward0>)
+    """
 
     weight: Tensor
 
@@ -313,14 +489,24 @@ class PReLU(Module):
 
 
 class Softsign(Module):
-    """x / (1 + |x|)."""
+    """x / (1 + |x|).
+
+    Example:
+        >>> nn.Softsign()(tp.tensor([-2.0, 0.0, 3.0]))
+        tensor([-0.6667,  0.0000,  0.7500])
+    """
 
     def forward(self, input: Tensor) -> Tensor:
         return F.softsign(input)
 
 
 class Tanhshrink(Module):
-    """x - tanh(x)."""
+    """x - tanh(x).
+
+    Example:
+        >>> nn.Tanhshrink()(tp.tensor([-2.0, 0.0, 3.0]))
+        tensor([-1.0360,  0.0000,  2.0049])
+    """
 
     def forward(self, input: Tensor) -> Tensor:
         return F.tanhshrink(input)
@@ -340,28 +526,57 @@ class _AlongDim(Module):
 
 
 class Softmin(_AlongDim):
-    """The softmax of the negated elements."""
+    """The softmax of the negated elements.
+
+    Arguments:
+        dim: the dimension; a negative one counts from the last
+
+    Example:
+        >>> nn.Softmin(dim=0)(tp.tensor([1.0, 2.0, 3.0]))
+        tensor([0.6652, 0.2447, 0.0900])
+    """
 
     def forward(self, input: Tensor) -> Tensor:
         return F.softmin(input, self.dim)
 
 
 class Softmax(_AlongDim):
-    """exp(x), divided by its sum along a dimension."""
+    """exp(x), divided by its sum along a dimension.
+
+    Arguments:
+        dim: the dimension; a negative one counts from the last
+
+    Example:
+        >>> nn.Softmax(dim=0)(tp.tensor([1.0, 2.0, 3.0]))
+        tensor([0.0900, 0.2447, 0.6652])
+    """
 
     def forward(self, input: Tensor) -> Tensor:
         return F.softmax(input, self.dim)
 
 
 class LogSoftmax(_AlongDim):
-    """The logarithm of the softmax."""
+    """The logarithm of the softmax.
+
+    Arguments:
+        dim: the dimension; a negative one counts from the last
+
+    Example:
+        >>> nn.LogSoftmax(dim=0)(tp.tensor([1.0, 2.0, 3.0]))
+        tensor([-2.4076, -1.4076, -0.4076])
+    """
 
     def forward(self, input: Tensor) -> Tensor:
         return F.log_softmax(input, self.dim)
 
 
 class Softmax2d(Module):
-    """The softmax over the channels at each place of an image."""
+    """The softmax over the channels at each place of an image.
+
+    Example:
+        >>> nn.Softmax2d()(tp.ones(1, 4, 2, 2))[0, :, 0, 0]
+        tensor([0.2500, 0.2500, 0.2500, 0.2500])
+    """
 
     def forward(self, input: Tensor) -> Tensor:
         if input.dim() not in (3, 4):
@@ -371,7 +586,27 @@ class Softmax2d(Module):
 
 class MultiheadAttention(Module):
     """Attention with several heads (Vaswani et al. 2017). The projections of query, key and value are one weight where
-    all have embed_dim features, else three."""
+    all have embed_dim features, else three.
+
+    Arguments:
+        num_heads: how many heads there are
+        dropout: the probability of a zero
+        bias: whether there is a bias
+        add_bias_kv: whether keys and values have a bias as one more element
+        add_zero_attn: whether a key of zeros is added
+        kdim: how many features keys have; None takes embed_dim
+        vdim: how many features values have; None takes embed_dim
+        batch_first: whether the batch is the first dimension, and the sequence the second
+        device: where the elements are: a device or its name; None takes the default
+        dtype: the dtype; None takes the usual one
+
+    Example:
+        >>> attention = nn.MultiheadAttention(8, num_heads=2, batch_first=True)
+        >>> x = tp.ones(3, 5, 8)
+        >>> output, weights = attention(x, x, x)
+        >>> output.shape, weights.shape
+        (tensorpy.Size([3, 5, 8]), tensorpy.Size([3, 5, 5]))
+    """
 
     in_proj_weight: Any
     in_proj_bias: Any

@@ -19,7 +19,22 @@ _ASMoutput = namedtuple("_ASMoutput", ["output", "loss"])
 
 
 class AdaptiveLogSoftmaxWithLoss(Module):
-    """The head scores the frequent classes and the clusters; each tail scores one cluster with fewer features."""
+    """The head scores the frequent classes and the clusters; each tail scores one cluster with fewer features.
+
+    Arguments:
+        in_features: how many features the input has
+        n_classes: how many classes there are
+        cutoffs: where the clusters of classes end, in order
+        div_value: how many times fewer features each further cluster has
+        head_bias: whether the head has a bias
+        device: where the elements are: a device or its name; None takes the default
+        dtype: the dtype; None takes the usual one
+
+    Example:
+        >>> output, loss = nn.AdaptiveLogSoftmaxWithLoss(8, 20, [5, 10])(tp.ones(3, 8), tp.tensor([1, 7, 15]))
+        >>> output.shape
+        tensorpy.Size([3])
+    """
 
     def __init__(
         self,

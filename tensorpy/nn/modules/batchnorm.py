@@ -122,28 +122,89 @@ def _expect_dims(input: Tensor, *dims: int) -> None:
 
 
 class BatchNorm1d(_BatchNorm):
-    """Batch normalisation of features (N, C) or signals (N, C, L)."""
+    """Batch normalisation of features (N, C) or signals (N, C, L).
+
+    Arguments:
+        num_features: C, how many channels or features there are
+        eps: a small number that keeps divisions in range
+        momentum: how much the new statistics weigh in the running ones; None for an average of all
+        affine: whether there are weights and biases to learn
+        track_running_stats: whether running statistics are kept, for evaluation
+        device: where the elements are: a device or its name; None takes the default
+        dtype: the dtype; None takes the usual one
+        bias: whether there is a bias
+
+    Example:
+        >>> nn.BatchNorm1d(4)(tp.randn(3, 4, 5)).shape
+        tensorpy.Size([3, 4, 5])
+    """
 
     def _check_input_dim(self, input: Tensor) -> None:
         _expect_dims(input, 2, 3)
 
 
 class BatchNorm2d(_BatchNorm):
-    """Batch normalisation of images (N, C, H, W)."""
+    """Batch normalisation of images (N, C, H, W).
+
+    Arguments:
+        num_features: C, how many channels or features there are
+        eps: a small number that keeps divisions in range
+        momentum: how much the new statistics weigh in the running ones; None for an average of all
+        affine: whether there are weights and biases to learn
+        track_running_stats: whether running statistics are kept, for evaluation
+        device: where the elements are: a device or its name; None takes the default
+        dtype: the dtype; None takes the usual one
+        bias: whether there is a bias
+
+    Example:
+        >>> nn.BatchNorm2d(4)(tp.randn(3, 4, 5, 5)).shape
+        tensorpy.Size([3, 4, 5, 5])
+    """
 
     def _check_input_dim(self, input: Tensor) -> None:
         _expect_dims(input, 4)
 
 
 class BatchNorm3d(_BatchNorm):
-    """Batch normalisation of volumes (N, C, D, H, W)."""
+    """Batch normalisation of volumes (N, C, D, H, W).
+
+    Arguments:
+        num_features: C, how many channels or features there are
+        eps: a small number that keeps divisions in range
+        momentum: how much the new statistics weigh in the running ones; None for an average of all
+        affine: whether there are weights and biases to learn
+        track_running_stats: whether running statistics are kept, for evaluation
+        device: where the elements are: a device or its name; None takes the default
+        dtype: the dtype; None takes the usual one
+        bias: whether there is a bias
+
+    Example:
+        >>> nn.BatchNorm3d(4)(tp.randn(3, 4, 2, 2, 2)).shape
+        tensorpy.Size([3, 4, 2, 2, 2])
+    """
 
     def _check_input_dim(self, input: Tensor) -> None:
         _expect_dims(input, 5)
 
 
 class SyncBatchNorm(_BatchNorm):
-    """Batch normalisation over the batches of all processes; there is one process, so it is BatchNorm of any shape."""
+    """Batch normalisation over the batches of all processes; there is one process, so it is BatchNorm of any shape.
+
+    Arguments:
+        num_features: C, how many channels or features there are
+        eps: a small number that keeps divisions in range
+        momentum: how much the new statistics weigh in the running ones; None for an average of all
+        affine: whether there are weights and biases to learn
+        track_running_stats: whether running statistics are kept, for evaluation
+        process_group: the processes that share statistics; there is one process here
+        device: where the elements are: a device or its name; None takes the default
+        dtype: the dtype; None takes the usual one
+        bias: whether there is a bias
+
+    Example:
+        >>> nn.SyncBatchNorm(4)(tp.randn(3, 4, 5, 5)).shape
+        tensorpy.Size([3, 4, 5, 5])
+    """
 
     def __init__(
         self,
@@ -231,18 +292,60 @@ class _LazyNormBase(LazyModuleMixin):
 
 
 class LazyBatchNorm1d(_LazyNormBase, BatchNorm1d):
-    """A BatchNorm1d whose num_features comes from its first input."""
+    """A BatchNorm1d whose num_features comes from its first input.
+
+    Arguments:
+        eps: a small number that keeps divisions in range
+        momentum: how much the new statistics weigh in the running ones; None for an average of all
+        affine: whether there are weights and biases to learn
+        track_running_stats: whether running statistics are kept, for evaluation
+        device: where the elements are: a device or its name; None takes the default
+        dtype: the dtype; None takes the usual one
+        bias: whether there is a bias
+
+    Example:
+        >>> nn.LazyBatchNorm1d()(tp.randn(3, 4, 5)).shape
+        tensorpy.Size([3, 4, 5])
+    """
 
     cls_to_become = BatchNorm1d
 
 
 class LazyBatchNorm2d(_LazyNormBase, BatchNorm2d):
-    """A BatchNorm2d whose num_features comes from its first input."""
+    """A BatchNorm2d whose num_features comes from its first input.
+
+    Arguments:
+        eps: a small number that keeps divisions in range
+        momentum: how much the new statistics weigh in the running ones; None for an average of all
+        affine: whether there are weights and biases to learn
+        track_running_stats: whether running statistics are kept, for evaluation
+        device: where the elements are: a device or its name; None takes the default
+        dtype: the dtype; None takes the usual one
+        bias: whether there is a bias
+
+    Example:
+        >>> nn.LazyBatchNorm2d()(tp.randn(3, 4, 5, 5)).shape
+        tensorpy.Size([3, 4, 5, 5])
+    """
 
     cls_to_become = BatchNorm2d
 
 
 class LazyBatchNorm3d(_LazyNormBase, BatchNorm3d):
-    """A BatchNorm3d whose num_features comes from its first input."""
+    """A BatchNorm3d whose num_features comes from its first input.
+
+    Arguments:
+        eps: a small number that keeps divisions in range
+        momentum: how much the new statistics weigh in the running ones; None for an average of all
+        affine: whether there are weights and biases to learn
+        track_running_stats: whether running statistics are kept, for evaluation
+        device: where the elements are: a device or its name; None takes the default
+        dtype: the dtype; None takes the usual one
+        bias: whether there is a bias
+
+    Example:
+        >>> nn.LazyBatchNorm3d()(tp.randn(3, 4, 2, 2, 2)).shape
+        tensorpy.Size([3, 4, 2, 2, 2])
+    """
 
     cls_to_become = BatchNorm3d

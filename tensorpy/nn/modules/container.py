@@ -17,7 +17,12 @@ __all__ = ["Container", "ModuleDict", "ModuleList", "ParameterDict", "ParameterL
 
 
 class Container(Module):
-    """An older base of modules that are given by name; Module does the same."""
+    """An older base of modules that are given by name; Module does the same.
+
+    Example:
+        >>> callable(nn.Container)
+        True
+    """
 
     def __init__(self, **kwargs: Any) -> None:
         super().__init__()
@@ -70,7 +75,13 @@ class _ModuleSequence(Module):
 
 
 class Sequential(_ModuleSequence):
-    """Modules of which each computes with what the one before returned; given one by one or as an OrderedDict."""
+    """Modules of which each computes with what the one before returned; given one by one or as an OrderedDict.
+
+    Example:
+        >>> model = nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 2))
+        >>> model(tp.ones(3, 4)).shape
+        tensorpy.Size([3, 2])
+    """
 
     def __init__(self, *args: Module | OrderedDict[str, Module]) -> None:
         super().__init__()
@@ -134,7 +145,13 @@ class Sequential(_ModuleSequence):
 
 
 class ModuleList(_ModuleSequence):
-    """A list of modules, whose parameters are found."""
+    """A list of modules, whose parameters are found.
+
+    Example:
+        >>> layers = nn.ModuleList([nn.Linear(2, 2) for _ in range(3)])
+        >>> len(layers), len(list(layers.parameters()))
+        (3, 6)
+    """
 
     def __init__(self, modules: Iterable[Any] | None = None) -> None:
         super().__init__()
@@ -184,7 +201,16 @@ class ModuleList(_ModuleSequence):
 
 
 class ModuleDict(Module):
-    """Modules by name, in the order in which they came."""
+    """Modules by name, in the order in which they came.
+
+    Arguments:
+        modules: the modules, or a dict of them
+
+    Example:
+        >>> layers = nn.ModuleDict({"a": nn.Linear(2, 3), "b": nn.ReLU()})
+        >>> list(layers.keys()), layers["a"](tp.ones(1, 2)).shape
+        (['a', 'b'], tensorpy.Size([1, 3]))
+    """
 
     def __init__(self, modules: Any = None) -> None:
         super().__init__()
@@ -267,7 +293,12 @@ def _line(key: Any, value: Any, kind: str) -> str:
 
 
 class ParameterList(Module):
-    """A list of parameters; tensors become parameters, other values stay what they are."""
+    """A list of parameters; tensors become parameters, other values stay what they are.
+
+    Example:
+        >>> len(nn.ParameterList([nn.Parameter(tp.ones(2)), tp.zeros(3)]))
+        2
+    """
 
     def __init__(self, values: Iterable[Any] | None = None) -> None:
         super().__init__()
@@ -320,7 +351,12 @@ class ParameterList(Module):
 
 
 class ParameterDict(Module):
-    """Parameters by name, in the order in which they came; tensors become parameters, other values stay."""
+    """Parameters by name, in the order in which they came; tensors become parameters, other values stay.
+
+    Example:
+        >>> nn.ParameterDict({"a": nn.Parameter(tp.ones(2))})["a"].requires_grad
+        True
+    """
 
     def __init__(self, parameters: Any = None) -> None:
         super().__init__()

@@ -169,19 +169,73 @@ class _Conv(_ConvNd):
 
 
 class Conv1d(_Conv):
-    """A convolution of signals (N, C, L)."""
+    """A convolution of signals (N, C, L).
+
+    Arguments:
+        in_channels: how many channels the input has
+        out_channels: how many channels the output has
+        kernel_size: the size of the window: one number for all dimensions, or one for each
+        stride: how far the window moves: one number for all dimensions, or one for each
+        padding: how many elements are added at both sides of each dimension
+        dilation: the distance between elements of the window
+        groups: how many groups the channels are in, each of which is on its own
+        bias: whether there is a bias
+        padding_mode: 'zeros', 'reflect', 'replicate' or 'circular': what the padding is made of
+        device: where the elements are: a device or its name; None takes the default
+        dtype: the dtype; None takes the usual one
+
+    Example:
+        >>> nn.Conv1d(4, 8, 3, padding=1)(tp.ones(2, 4, 10)).shape
+        tensorpy.Size([2, 8, 10])
+    """
 
     _dims = 1
 
 
 class Conv2d(_Conv):
-    """A convolution of images (N, C, H, W)."""
+    """A convolution of images (N, C, H, W).
+
+    Arguments:
+        in_channels: how many channels the input has
+        out_channels: how many channels the output has
+        kernel_size: the size of the window: one number for all dimensions, or one for each
+        stride: how far the window moves: one number for all dimensions, or one for each
+        padding: how many elements are added at both sides of each dimension
+        dilation: the distance between elements of the window
+        groups: how many groups the channels are in, each of which is on its own
+        bias: whether there is a bias
+        padding_mode: 'zeros', 'reflect', 'replicate' or 'circular': what the padding is made of
+        device: where the elements are: a device or its name; None takes the default
+        dtype: the dtype; None takes the usual one
+
+    Example:
+        >>> nn.Conv2d(4, 8, 3, padding=1)(tp.ones(2, 4, 10, 10)).shape
+        tensorpy.Size([2, 8, 10, 10])
+    """
 
     _dims = 2
 
 
 class Conv3d(_Conv):
-    """A convolution of volumes (N, C, D, H, W)."""
+    """A convolution of volumes (N, C, D, H, W).
+
+    Arguments:
+        in_channels: how many channels the input has
+        out_channels: how many channels the output has
+        kernel_size: the size of the window: one number for all dimensions, or one for each
+        stride: how far the window moves: one number for all dimensions, or one for each
+        padding: how many elements are added at both sides of each dimension
+        dilation: the distance between elements of the window
+        groups: how many groups the channels are in, each of which is on its own
+        bias: whether there is a bias
+        padding_mode: 'zeros', 'reflect', 'replicate' or 'circular': what the padding is made of
+        device: where the elements are: a device or its name; None takes the default
+        dtype: the dtype; None takes the usual one
+
+    Example:
+        >>> nn.Conv3d(4, 8, 3, padding=1)(tp.ones(2, 4, 5, 5, 5)).shape
+        tensorpy.Size([2, 8, 5, 5, 5])
+    """
 
     _dims = 3
 
@@ -252,19 +306,76 @@ class _ConvTransposeNd(_ConvNd):
 
 
 class ConvTranspose1d(_ConvTransposeNd):
-    """The transpose of a convolution of signals."""
+    """The transpose of a convolution of signals.
+
+    Arguments:
+        in_channels: how many channels the input has
+        out_channels: how many channels the output has
+        kernel_size: the size of the window: one number for all dimensions, or one for each
+        stride: how far the window moves: one number for all dimensions, or one for each
+        padding: how many elements are added at both sides of each dimension
+        output_padding: what is added to one side of each dimension of the output, to tell sizes apart
+        groups: how many groups the channels are in, each of which is on its own
+        bias: whether there is a bias
+        dilation: the distance between elements of the window
+        padding_mode: 'zeros', 'reflect', 'replicate' or 'circular': what the padding is made of
+        device: where the elements are: a device or its name; None takes the default
+        dtype: the dtype; None takes the usual one
+
+    Example:
+        >>> nn.ConvTranspose1d(4, 8, 2, stride=2)(tp.ones(2, 4, 10)).shape
+        tensorpy.Size([2, 8, 20])
+    """
 
     _dims = 1
 
 
 class ConvTranspose2d(_ConvTransposeNd):
-    """The transpose of a convolution of images."""
+    """The transpose of a convolution of images.
+
+    Arguments:
+        in_channels: how many channels the input has
+        out_channels: how many channels the output has
+        kernel_size: the size of the window: one number for all dimensions, or one for each
+        stride: how far the window moves: one number for all dimensions, or one for each
+        padding: how many elements are added at both sides of each dimension
+        output_padding: what is added to one side of each dimension of the output, to tell sizes apart
+        groups: how many groups the channels are in, each of which is on its own
+        bias: whether there is a bias
+        dilation: the distance between elements of the window
+        padding_mode: 'zeros', 'reflect', 'replicate' or 'circular': what the padding is made of
+        device: where the elements are: a device or its name; None takes the default
+        dtype: the dtype; None takes the usual one
+
+    Example:
+        >>> nn.ConvTranspose2d(4, 8, 2, stride=2)(tp.ones(2, 4, 10, 10)).shape
+        tensorpy.Size([2, 8, 20, 20])
+    """
 
     _dims = 2
 
 
 class ConvTranspose3d(_ConvTransposeNd):
-    """The transpose of a convolution of volumes."""
+    """The transpose of a convolution of volumes.
+
+    Arguments:
+        in_channels: how many channels the input has
+        out_channels: how many channels the output has
+        kernel_size: the size of the window: one number for all dimensions, or one for each
+        stride: how far the window moves: one number for all dimensions, or one for each
+        padding: how many elements are added at both sides of each dimension
+        output_padding: what is added to one side of each dimension of the output, to tell sizes apart
+        groups: how many groups the channels are in, each of which is on its own
+        bias: whether there is a bias
+        dilation: the distance between elements of the window
+        padding_mode: 'zeros', 'reflect', 'replicate' or 'circular': what the padding is made of
+        device: where the elements are: a device or its name; None takes the default
+        dtype: the dtype; None takes the usual one
+
+    Example:
+        >>> nn.ConvTranspose3d(4, 8, 2, stride=2)(tp.ones(2, 4, 5, 5, 5)).shape
+        tensorpy.Size([2, 8, 10, 10, 10])
+    """
 
     _dims = 3
 
@@ -318,36 +429,90 @@ class _LazyConvTranspose(_LazyConvXdMixin):
 
 
 class LazyConv1d(_LazyConv, Conv1d):
-    """A Conv1d whose in_channels comes from its first input."""
+    """A Conv1d whose in_channels comes from its first input.
+
+    Arguments:
+        out_channels: how many channels the output has
+        kernel_size: the size of the window: one number for all dimensions, or one for each
+
+    Example:
+        >>> nn.LazyConv1d(8, 3, padding=1)(tp.ones(2, 4, 10)).shape
+        tensorpy.Size([2, 8, 10])
+    """
 
     cls_to_become = Conv1d
 
 
 class LazyConv2d(_LazyConv, Conv2d):
-    """A Conv2d whose in_channels comes from its first input."""
+    """A Conv2d whose in_channels comes from its first input.
+
+    Arguments:
+        out_channels: how many channels the output has
+        kernel_size: the size of the window: one number for all dimensions, or one for each
+
+    Example:
+        >>> nn.LazyConv2d(8, 3, padding=1)(tp.ones(2, 4, 10, 10)).shape
+        tensorpy.Size([2, 8, 10, 10])
+    """
 
     cls_to_become = Conv2d
 
 
 class LazyConv3d(_LazyConv, Conv3d):
-    """A Conv3d whose in_channels comes from its first input."""
+    """A Conv3d whose in_channels comes from its first input.
+
+    Arguments:
+        out_channels: how many channels the output has
+        kernel_size: the size of the window: one number for all dimensions, or one for each
+
+    Example:
+        >>> nn.LazyConv3d(8, 3, padding=1)(tp.ones(2, 4, 5, 5, 5)).shape
+        tensorpy.Size([2, 8, 5, 5, 5])
+    """
 
     cls_to_become = Conv3d
 
 
 class LazyConvTranspose1d(_LazyConvTranspose, ConvTranspose1d):
-    """A ConvTranspose1d whose in_channels comes from its first input."""
+    """A ConvTranspose1d whose in_channels comes from its first input.
+
+    Arguments:
+        out_channels: how many channels the output has
+        kernel_size: the size of the window: one number for all dimensions, or one for each
+
+    Example:
+        >>> nn.LazyConvTranspose1d(8, 2, stride=2)(tp.ones(2, 4, 10)).shape
+        tensorpy.Size([2, 8, 20])
+    """
 
     cls_to_become = ConvTranspose1d
 
 
 class LazyConvTranspose2d(_LazyConvTranspose, ConvTranspose2d):
-    """A ConvTranspose2d whose in_channels comes from its first input."""
+    """A ConvTranspose2d whose in_channels comes from its first input.
+
+    Arguments:
+        out_channels: how many channels the output has
+        kernel_size: the size of the window: one number for all dimensions, or one for each
+
+    Example:
+        >>> nn.LazyConvTranspose2d(8, 2, stride=2)(tp.ones(2, 4, 10, 10)).shape
+        tensorpy.Size([2, 8, 20, 20])
+    """
 
     cls_to_become = ConvTranspose2d
 
 
 class LazyConvTranspose3d(_LazyConvTranspose, ConvTranspose3d):
-    """A ConvTranspose3d whose in_channels comes from its first input."""
+    """A ConvTranspose3d whose in_channels comes from its first input.
+
+    Arguments:
+        out_channels: how many channels the output has
+        kernel_size: the size of the window: one number for all dimensions, or one for each
+
+    Example:
+        >>> nn.LazyConvTranspose3d(8, 2, stride=2)(tp.ones(2, 4, 5, 5, 5)).shape
+        tensorpy.Size([2, 8, 10, 10, 10])
+    """
 
     cls_to_become = ConvTranspose3d

@@ -10,7 +10,17 @@ __all__ = ["CosineSimilarity", "PairwiseDistance"]
 
 
 class PairwiseDistance(Module):
-    """The norm of x1 - x2 along the last dimension."""
+    """The norm of x1 - x2 along the last dimension.
+
+    Arguments:
+        p: the order of the norm
+        eps: a small number that keeps divisions in range
+        keepdim: whether reduced dimensions stay, with size 1
+
+    Example:
+        >>> nn.PairwiseDistance()(tp.tensor([[0.0, 0.0]]), tp.tensor([[3.0, 4.0]]))
+        tensor([5.0000])
+    """
 
     def __init__(self, p: float = 2.0, eps: float = 1e-6, keepdim: bool = False) -> None:
         super().__init__()
@@ -21,7 +31,16 @@ class PairwiseDistance(Module):
 
 
 class CosineSimilarity(Module):
-    """The cosine of the angle between x1 and x2, along a dimension."""
+    """The cosine of the angle between x1 and x2, along a dimension.
+
+    Arguments:
+        dim: the dimension; a negative one counts from the last
+        eps: a small number that keeps divisions in range
+
+    Example:
+        >>> nn.CosineSimilarity()(tp.tensor([[1.0, 0.0]]), tp.tensor([[1.0, 1.0]]))
+        tensor([0.7071])
+    """
 
     def __init__(self, dim: int = 1, eps: float = 1e-8) -> None:
         super().__init__()

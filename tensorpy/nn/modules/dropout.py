@@ -28,38 +28,98 @@ class _DropoutNd(Module):
 
 
 class Dropout(_DropoutNd):
-    """Zeroes elements with probability p and scales the others by 1 / (1 - p), while training."""
+    """Zeroes elements with probability p and scales the others by 1 / (1 - p), while training.
+
+    Arguments:
+        p: the probability of a zero
+        inplace: whether the result is written to the input
+
+    Example:
+        >>> nn.Dropout(0.5).eval()(tp.ones(1, 2, 2))
+        tensor([[[1., 1.],
+                 [1., 1.]]])
+    """
 
     _function = staticmethod(F.dropout)
 
 
 class Dropout1d(_DropoutNd):
-    """Zeroes whole channels of signals."""
+    """Zeroes whole channels of signals.
+
+    Arguments:
+        p: the probability of a zero
+        inplace: whether the result is written to the input
+
+    Example:
+        >>> nn.Dropout1d(0.5).eval()(tp.ones(1, 2, 2))
+        tensor([[[1., 1.],
+                 [1., 1.]]])
+    """
 
     _function = staticmethod(F.dropout1d)
 
 
 class Dropout2d(_DropoutNd):
-    """Zeroes whole channels of images."""
+    """Zeroes whole channels of images.
+
+    Arguments:
+        p: the probability of a zero
+        inplace: whether the result is written to the input
+
+    Example:
+        >>> nn.Dropout2d(0.5).eval()(tp.ones(1, 2, 2))
+        tensor([[[1., 1.],
+                 [1., 1.]]])
+    """
 
     _function = staticmethod(F.dropout2d)
 
 
 class Dropout3d(_DropoutNd):
-    """Zeroes whole channels of volumes."""
+    """Zeroes whole channels of volumes.
+
+    Arguments:
+        p: the probability of a zero
+        inplace: whether the result is written to the input
+
+    Example:
+        >>> nn.Dropout3d(0.5).eval()(tp.ones(1, 2, 2))
+        tensor([[[1., 1.],
+                 [1., 1.]]])
+    """
 
     _function = staticmethod(F.dropout3d)
 
 
 class AlphaDropout(_DropoutNd):
-    """Dropout that keeps the mean and variance of self-normalising networks."""
+    """Dropout that keeps the mean and variance of self-normalising networks.
+
+    Arguments:
+        p: the probability of a zero
+        inplace: whether the result is written to the input
+
+    Example:
+        >>> nn.AlphaDropout(0.5).eval()(tp.ones(1, 2, 2))
+        tensor([[[1., 1.],
+                 [1., 1.]]])
+    """
 
     def forward(self, input: Tensor) -> Tensor:
         return F.alpha_dropout(input, self.p, self.training)
 
 
 class FeatureAlphaDropout(_DropoutNd):
-    """AlphaDropout of whole channels."""
+    """AlphaDropout of whole channels.
+
+    Arguments:
+        p: the probability of a zero
+        inplace: whether the result is written to the input
+
+    Example:
+        >>> nn.FeatureAlphaDropout(0.5).eval()(tp.ones(1, 2, 2))
+        tensor([[[1., 1.],
+                 [1., 1.]]])
+    """
 
     def forward(self, input: Tensor) -> Tensor:
         return F.feature_alpha_dropout(input, self.p, self.training)

@@ -11,7 +11,12 @@ __all__ = ["Flatten", "Unflatten"]
 
 
 class Flatten(Module):
-    """Dimensions start_dim to end_dim as one."""
+    """Dimensions start_dim to end_dim as one.
+
+    Example:
+        >>> nn.Flatten()(tp.ones(2, 3, 4)).shape
+        tensorpy.Size([2, 12])
+    """
 
     def __init__(self, start_dim: int = 1, end_dim: int = -1) -> None:
         super().__init__()
@@ -25,7 +30,16 @@ class Flatten(Module):
 
 
 class Unflatten(Module):
-    """One dimension as several."""
+    """One dimension as several.
+
+    Arguments:
+        dim: the dimension; a negative one counts from the last
+        unflattened_size: the sizes that take the dimension's place
+
+    Example:
+        >>> nn.Unflatten(1, (3, 4))(tp.ones(2, 12)).shape
+        tensorpy.Size([2, 3, 4])
+    """
 
     def __init__(self, dim: int, unflattened_size: Any) -> None:
         super().__init__()

@@ -12,7 +12,21 @@ __all__ = ["Fold", "Unfold"]
 
 
 class Fold(Module):
-    """Columns added up as the windows of an image."""
+    """Columns added up as the windows of an image.
+
+    Arguments:
+        output_size: the sizes of the output: one number for all dimensions, or one for each
+        kernel_size: the size of the window: one number for all dimensions, or one for each
+        dilation: the distance between elements of the window
+        padding: how many elements are added at both sides of each dimension
+        stride: how far the window moves: one number for all dimensions, or one for each
+
+    Example:
+        >>> nn.Fold((3, 3), 2)(tp.ones(1, 4, 4))
+        tensor([[[[1., 2., 1.],
+                  [2., 4., 2.],
+                  [1., 2., 1.]]]])
+    """
 
     def __init__(
         self, output_size: Any, kernel_size: Any, dilation: Any = 1, padding: Any = 0, stride: Any = 1
@@ -32,7 +46,18 @@ class Fold(Module):
 
 
 class Unfold(Module):
-    """The windows of an image as columns."""
+    """The windows of an image as columns.
+
+    Arguments:
+        kernel_size: the size of the window: one number for all dimensions, or one for each
+        dilation: the distance between elements of the window
+        padding: how many elements are added at both sides of each dimension
+        stride: how far the window moves: one number for all dimensions, or one for each
+
+    Example:
+        >>> nn.Unfold(2)(tp.ones(1, 1, 3, 3)).shape
+        tensorpy.Size([1, 4, 4])
+    """
 
     def __init__(self, kernel_size: Any, dilation: Any = 1, padding: Any = 0, stride: Any = 1) -> None:
         super().__init__()

@@ -86,19 +86,64 @@ class _InstanceNorm(_NormBase):
 
 
 class InstanceNorm1d(_InstanceNorm):
-    """Instance normalisation of signals."""
+    """Instance normalisation of signals.
+
+    Arguments:
+        num_features: C, how many channels or features there are
+        eps: a small number that keeps divisions in range
+        momentum: how much the new statistics weigh in the running ones; None for an average of all
+        affine: whether there are weights and biases to learn
+        track_running_stats: whether running statistics are kept, for evaluation
+        device: where the elements are: a device or its name; None takes the default
+        dtype: the dtype; None takes the usual one
+        bias: whether there is a bias
+
+    Example:
+        >>> nn.InstanceNorm1d(4)(tp.randn(3, 4, 5)).shape
+        tensorpy.Size([3, 4, 5])
+    """
 
     _dims = 1
 
 
 class InstanceNorm2d(_InstanceNorm):
-    """Instance normalisation of images."""
+    """Instance normalisation of images.
+
+    Arguments:
+        num_features: C, how many channels or features there are
+        eps: a small number that keeps divisions in range
+        momentum: how much the new statistics weigh in the running ones; None for an average of all
+        affine: whether there are weights and biases to learn
+        track_running_stats: whether running statistics are kept, for evaluation
+        device: where the elements are: a device or its name; None takes the default
+        dtype: the dtype; None takes the usual one
+        bias: whether there is a bias
+
+    Example:
+        >>> nn.InstanceNorm2d(4)(tp.randn(3, 4, 5, 5)).shape
+        tensorpy.Size([3, 4, 5, 5])
+    """
 
     _dims = 2
 
 
 class InstanceNorm3d(_InstanceNorm):
-    """Instance normalisation of volumes."""
+    """Instance normalisation of volumes.
+
+    Arguments:
+        num_features: C, how many channels or features there are
+        eps: a small number that keeps divisions in range
+        momentum: how much the new statistics weigh in the running ones; None for an average of all
+        affine: whether there are weights and biases to learn
+        track_running_stats: whether running statistics are kept, for evaluation
+        device: where the elements are: a device or its name; None takes the default
+        dtype: the dtype; None takes the usual one
+        bias: whether there is a bias
+
+    Example:
+        >>> nn.InstanceNorm3d(4)(tp.randn(3, 4, 2, 2, 2)).shape
+        tensorpy.Size([3, 4, 2, 2, 2])
+    """
 
     _dims = 3
 
@@ -124,18 +169,60 @@ class _LazyInstanceNorm(_LazyNormBase):
 
 
 class LazyInstanceNorm1d(_LazyInstanceNorm, InstanceNorm1d):
-    """An InstanceNorm1d whose num_features comes from its first input."""
+    """An InstanceNorm1d whose num_features comes from its first input.
+
+    Arguments:
+        eps: a small number that keeps divisions in range
+        momentum: how much the new statistics weigh in the running ones; None for an average of all
+        affine: whether there are weights and biases to learn
+        track_running_stats: whether running statistics are kept, for evaluation
+        device: where the elements are: a device or its name; None takes the default
+        dtype: the dtype; None takes the usual one
+        bias: whether there is a bias
+
+    Example:
+        >>> nn.LazyInstanceNorm1d()(tp.randn(3, 4, 5)).shape
+        tensorpy.Size([3, 4, 5])
+    """
 
     cls_to_become = InstanceNorm1d
 
 
 class LazyInstanceNorm2d(_LazyInstanceNorm, InstanceNorm2d):
-    """An InstanceNorm2d whose num_features comes from its first input."""
+    """An InstanceNorm2d whose num_features comes from its first input.
+
+    Arguments:
+        eps: a small number that keeps divisions in range
+        momentum: how much the new statistics weigh in the running ones; None for an average of all
+        affine: whether there are weights and biases to learn
+        track_running_stats: whether running statistics are kept, for evaluation
+        device: where the elements are: a device or its name; None takes the default
+        dtype: the dtype; None takes the usual one
+        bias: whether there is a bias
+
+    Example:
+        >>> nn.LazyInstanceNorm2d()(tp.randn(3, 4, 5, 5)).shape
+        tensorpy.Size([3, 4, 5, 5])
+    """
 
     cls_to_become = InstanceNorm2d
 
 
 class LazyInstanceNorm3d(_LazyInstanceNorm, InstanceNorm3d):
-    """An InstanceNorm3d whose num_features comes from its first input."""
+    """An InstanceNorm3d whose num_features comes from its first input.
+
+    Arguments:
+        eps: a small number that keeps divisions in range
+        momentum: how much the new statistics weigh in the running ones; None for an average of all
+        affine: whether there are weights and biases to learn
+        track_running_stats: whether running statistics are kept, for evaluation
+        device: where the elements are: a device or its name; None takes the default
+        dtype: the dtype; None takes the usual one
+        bias: whether there is a bias
+
+    Example:
+        >>> nn.LazyInstanceNorm3d()(tp.randn(3, 4, 2, 2, 2)).shape
+        tensorpy.Size([3, 4, 2, 2, 2])
+    """
 
     cls_to_become = InstanceNorm3d

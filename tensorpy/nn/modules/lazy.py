@@ -11,7 +11,12 @@ __all__ = ["LazyModuleMixin"]
 
 class LazyModuleMixin:
     """Beside a layer's class: its parameters wait, `initialize_parameters` gives them a shape before the first forward,
-    and the object is then of the class `cls_to_become`."""
+    and the object is then of the class `cls_to_become`.
+
+    Example:
+        >>> issubclass(nn.LazyLinear, nn.modules.lazy.LazyModuleMixin)
+        True
+    """
 
     cls_to_become: Any = None
 

@@ -18,7 +18,12 @@ __all__ = ["Bilinear", "Identity", "LazyLinear", "Linear"]
 
 
 class Identity(Module):
-    """Returns its input; takes and forgets any arguments."""
+    """Returns its input; takes and forgets any arguments.
+
+    Example:
+        >>> nn.Identity()(tp.tensor([1, 2]))
+        tensor([1, 2])
+    """
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__()
@@ -28,7 +33,20 @@ class Identity(Module):
 
 
 class Linear(Module):
-    """x @ weight.T + bias."""
+    """x @ weight.T + bias.
+
+    Arguments:
+        in_features: how many features the input has
+        out_features: how many features the output has
+        bias: whether there is a bias
+        device: where the elements are: a device or its name; None takes the default
+        dtype: the dtype; None takes the usual one
+
+    Example:
+        >>> layer = nn.Linear(2, 3)
+        >>> layer(tp.ones(5, 2)).shape, layer.weight.shape
+        (tensorpy.Size([5, 3]), tensorpy.Size([3, 2]))
+    """
 
     in_features: int
     out_features: int
@@ -66,7 +84,20 @@ class NonDynamicallyQuantizableLinear(Linear):
 
 
 class Bilinear(Module):
-    """x1 @ weight[k] @ x2 + bias[k], for each feature k."""
+    """x1 @ weight[k] @ x2 + bias[k], for each feature k.
+
+    Arguments:
+        in1_features: how many features the first input has
+        in2_features: how many features the second input has
+        out_features: how many features the output has
+        bias: whether there is a bias
+        device: where the elements are: a device or its name; None takes the default
+        dtype: the dtype; None takes the usual one
+
+    Example:
+        >>> nn.Bilinear(2, 3, 4)(tp.ones(5, 2), tp.ones(5, 3)).shape
+        tensorpy.Size([5, 4])
+    """
 
     weight: Tensor
     bias: Any
@@ -109,7 +140,19 @@ class Bilinear(Module):
 
 
 class LazyLinear(LazyModuleMixin, Linear):
-    """A Linear whose in_features is the last size of its first input."""
+    """A Linear whose in_features is the last size of its first input.
+
+    Arguments:
+        out_features: how many features the output has
+        bias: whether there is a bias
+        device: where the elements are: a device or its name; None takes the default
+        dtype: the dtype; None takes the usual one
+
+    Example:
+        >>> layer = nn.LazyLinear(3)
+        >>> layer(tp.ones(5, 2)).shape, layer.weight.shape
+        (tensorpy.Size([5, 3]), tensorpy.Size([3, 2]))
+    """
 
     cls_to_become = Linear
     weight: Any

@@ -66,35 +66,87 @@ class _WeightedLoss(_Loss):
 
 
 class L1Loss(_Loss):
-    """The absolute difference."""
+    """The absolute difference.
+
+    Arguments:
+        size_average: an older name of reduction: False is 'sum'
+        reduce: an older name of reduction: False is 'none'
+        reduction: 'mean', 'sum' or 'none': what becomes of the losses of the elements
+
+    Example:
+        >>> nn.L1Loss()(tp.tensor([1.0, 2.0]), tp.tensor([1.0, 4.0]))
+        tensor(1.)
+    """
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
         return F.l1_loss(input, target, reduction=self.reduction)
 
 
 class MSELoss(_Loss):
-    """The squared difference."""
+    """The squared difference.
+
+    Arguments:
+        size_average: an older name of reduction: False is 'sum'
+        reduce: an older name of reduction: False is 'none'
+        reduction: 'mean', 'sum' or 'none': what becomes of the losses of the elements
+
+    Example:
+        >>> nn.MSELoss()(tp.tensor([1.0, 2.0]), tp.tensor([1.0, 4.0]))
+        tensor(2.)
+    """
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
         return F.mse_loss(input, target, reduction=self.reduction)
 
 
 class SoftMarginLoss(_Loss):
-    """The logistic loss of scores whose targets are 1 or -1."""
+    """The logistic loss of scores whose targets are 1 or -1.
+
+    Arguments:
+        size_average: an older name of reduction: False is 'sum'
+        reduce: an older name of reduction: False is 'none'
+        reduction: 'mean', 'sum' or 'none': what becomes of the losses of the elements
+
+    Example:
+        >>> nn.SoftMarginLoss()(tp.tensor([0.5, 0.25]), tp.tensor([1.0, -1.0]))
+        tensor(0.6500)
+    """
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
         return F.soft_margin_loss(input, target, reduction=self.reduction)
 
 
 class MultiLabelMarginLoss(_Loss):
-    """The hinge loss of several classes of each element against all others."""
+    """The hinge loss of several classes of each element against all others.
+
+    Arguments:
+        size_average: an older name of reduction: False is 'sum'
+        reduce: an older name of reduction: False is 'none'
+        reduction: 'mean', 'sum' or 'none': what becomes of the losses of the elements
+
+    Example:
+        >>> nn.MultiLabelMarginLoss()(tp.tensor([[0.5, 0.25, 0.75]]), tp.tensor([[2, 0, -1]]))
+        tensor(0.4167)
+    """
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
         return F.multilabel_margin_loss(input, target, reduction=self.reduction)
 
 
 class NLLLoss(_WeightedLoss):
-    """The negative log-likelihood of class indices."""
+    """The negative log-likelihood of class indices.
+
+    Arguments:
+        weight: a weight for each class; None for ones
+        size_average: an older name of reduction: False is 'sum'
+        ignore_index: a class of target that counts for nothing
+        reduce: an older name of reduction: False is 'none'
+        reduction: 'mean', 'sum' or 'none': what becomes of the losses of the elements
+
+    Example:
+        >>> nn.NLLLoss()(tp.tensor([[0.5, 0.5], [0.25, 0.75]]).log(), tp.tensor([0, 1]))
+        tensor(0.4904)
+    """
 
     def __init__(
         self,
@@ -112,7 +164,19 @@ class NLLLoss(_WeightedLoss):
 
 
 class NLLLoss2d(NLLLoss):
-    """NLLLoss of images, by an older name."""
+    """NLLLoss of images, by an older name.
+
+    Arguments:
+        weight: a weight for each class; None for ones
+        size_average: an older name of reduction: False is 'sum'
+        ignore_index: a class of target that counts for nothing
+        reduce: an older name of reduction: False is 'none'
+        reduction: 'mean', 'sum' or 'none': what becomes of the losses of the elements
+
+    Example:
+        >>> nn.NLLLoss2d()(tp.randn(1, 3, 2, 2).log_softmax(1), tp.zeros(1, 2, 2, dtype=tp.int64)).shape
+        tensorpy.Size([])
+    """
 
     def __init__(
         self,
@@ -131,7 +195,20 @@ class NLLLoss2d(NLLLoss):
 
 
 class CrossEntropyLoss(_WeightedLoss):
-    """The cross entropy of unnormalised scores with class indices or class probabilities."""
+    """The cross entropy of unnormalised scores with class indices or class probabilities.
+
+    Arguments:
+        weight: a weight for each class; None for ones
+        size_average: an older name of reduction: False is 'sum'
+        ignore_index: a class of target that counts for nothing
+        reduce: an older name of reduction: False is 'none'
+        reduction: 'mean', 'sum' or 'none': what becomes of the losses of the elements
+        label_smoothing: from 0 to 1: how much of the target is spread over all classes
+
+    Example:
+        >>> nn.CrossEntropyLoss()(tp.tensor([[2.0, 0.0, 1.0]]), tp.tensor([0]))
+        tensor(0.4076)
+    """
 
     def __init__(
         self,
@@ -158,7 +235,20 @@ class CrossEntropyLoss(_WeightedLoss):
 
 @dataclass(frozen=True)
 class LinearCrossEntropyOptions:
-    """How LinearCrossEntropyLoss may save memory; taken, and of no effect."""
+    """How LinearCrossEntropyLoss may save memory; taken, and of no effect.
+
+    Arguments:
+        allow_retain_graph: whether backward may run twice
+        batch_chunk_size: how many rows are computed at once
+        chunking_method: how rows are put into parts
+        acc_policy: how parts are added up
+        acc_dtype: the dtype that they are added up in
+
+    Example:
+        >>> options = nn.LinearCrossEntropyOptions(batch_chunk_size=1)
+        >>> options.batch_chunk_size
+        1
+    """
 
     allow_retain_graph: bool = False
     batch_chunk_size: int | None = None
@@ -168,7 +258,25 @@ class LinearCrossEntropyOptions:
 
 
 class LinearCrossEntropyLoss(_WeightedLoss):
-    """A linear map and the cross entropy of its scores; out_features are dimensions after the classes."""
+    """A linear map and the cross entropy of its scores; out_features are dimensions after the classes.
+
+    Arguments:
+        in_features: how many features the input has
+        num_classes: how many classes there are
+        out_features: how many features the output has
+        bias: whether there is a bias
+        device: where the elements are: a device or its name; None takes the default
+        dtype: the dtype; None takes the usual one
+        reduction: 'mean', 'sum' or 'none': what becomes of the losses of the elements
+        weight: a weight for each class; None for ones
+        ignore_index: a class of target that counts for nothing
+        label_smoothing: from 0 to 1: how much of the target is spread over all classes
+        options: how the work is cut into parts
+
+    Example:
+        >>> nn.LinearCrossEntropyLoss(4, 3)(tp.ones(2, 4), tp.tensor([0, 2])).shape
+        tensorpy.Size([])
+    """
 
     def __init__(
         self,
@@ -218,14 +326,37 @@ class LinearCrossEntropyLoss(_WeightedLoss):
 
 
 class BCELoss(_WeightedLoss):
-    """The cross entropy of probabilities with targets in [0, 1]."""
+    """The cross entropy of probabilities with targets in [0, 1].
+
+    Arguments:
+        weight: a weight for each class; None for ones
+        size_average: an older name of reduction: False is 'sum'
+        reduce: an older name of reduction: False is 'none'
+        reduction: 'mean', 'sum' or 'none': what becomes of the losses of the elements
+
+    Example:
+        >>> nn.BCELoss()(tp.tensor([0.9, 0.2]), tp.tensor([1.0, 0.0]))
+        tensor(0.1643)
+    """
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
         return F.binary_cross_entropy(input, target, weight=self.weight, reduction=self.reduction)
 
 
 class BCEWithLogitsLoss(_Loss):
-    """The cross entropy of sigmoid(input) with targets in [0, 1]."""
+    """The cross entropy of sigmoid(input) with targets in [0, 1].
+
+    Arguments:
+        weight: a weight for each class; None for ones
+        size_average: an older name of reduction: False is 'sum'
+        reduce: an older name of reduction: False is 'none'
+        reduction: 'mean', 'sum' or 'none': what becomes of the losses of the elements
+        pos_weight: a weight of positive answers for each class
+
+    Example:
+        >>> nn.BCEWithLogitsLoss()(tp.tensor([2.0, -1.0]), tp.tensor([1.0, 0.0]))
+        tensor(0.2201)
+    """
 
     def __init__(
         self,
@@ -246,14 +377,38 @@ class BCEWithLogitsLoss(_Loss):
 
 
 class MultiLabelSoftMarginLoss(_WeightedLoss):
-    """The mean over the classes of the cross entropy of sigmoid(input) with targets 0 and 1."""
+    """The mean over the classes of the cross entropy of sigmoid(input) with targets 0 and 1.
+
+    Arguments:
+        weight: a weight for each class; None for ones
+        size_average: an older name of reduction: False is 'sum'
+        reduce: an older name of reduction: False is 'none'
+        reduction: 'mean', 'sum' or 'none': what becomes of the losses of the elements
+
+    Example:
+        >>> nn.MultiLabelSoftMarginLoss()(tp.tensor([[2.0, -1.0]]), tp.tensor([[1.0, 0.0]]))
+        tensor(0.2201)
+    """
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
         return F.multilabel_soft_margin_loss(input, target, weight=self.weight, reduction=self.reduction)
 
 
 class MultiMarginLoss(_WeightedLoss):
-    """The hinge loss of one class of each element against all others."""
+    """The hinge loss of one class of each element against all others.
+
+    Arguments:
+        p: 1 or 2: the exponent of the margins
+        margin: how far apart two scores have to be
+        weight: a weight for each class; None for ones
+        size_average: an older name of reduction: False is 'sum'
+        reduce: an older name of reduction: False is 'none'
+        reduction: 'mean', 'sum' or 'none': what becomes of the losses of the elements
+
+    Example:
+        >>> nn.MultiMarginLoss()(tp.tensor([[0.5, 0.75, 0.0]]), tp.tensor([0]))
+        tensor(0.5833)
+    """
 
     def __init__(
         self,
@@ -278,7 +433,20 @@ class MultiMarginLoss(_WeightedLoss):
 
 
 class PoissonNLLLoss(_Loss):
-    """The negative log-likelihood of counts under a Poisson distribution."""
+    """The negative log-likelihood of counts under a Poisson distribution.
+
+    Arguments:
+        log_input: whether the input is the logarithm of the rate
+        full: whether the constant term is added
+        size_average: an older name of reduction: False is 'sum'
+        eps: a small number that keeps divisions in range
+        reduce: an older name of reduction: False is 'none'
+        reduction: 'mean', 'sum' or 'none': what becomes of the losses of the elements
+
+    Example:
+        >>> nn.PoissonNLLLoss()(tp.tensor([0.0, 1.0]), tp.tensor([1.0, 2.0]))
+        tensor(0.8591)
+    """
 
     def __init__(
         self,
@@ -299,7 +467,17 @@ class PoissonNLLLoss(_Loss):
 
 
 class GaussianNLLLoss(_Loss):
-    """The negative log-likelihood under normal distributions of given means and variances."""
+    """The negative log-likelihood under normal distributions of given means and variances.
+
+    Arguments:
+        full: whether the constant term is added
+        eps: a small number that keeps divisions in range
+        reduction: 'mean', 'sum' or 'none': what becomes of the losses of the elements
+
+    Example:
+        >>> nn.GaussianNLLLoss()(tp.tensor([1.0]), tp.tensor([2.0]), tp.tensor([1.0]))
+        tensor(0.5000)
+    """
 
     def __init__(self, *, full: bool = False, eps: float = 1e-6, reduction: str = "mean") -> None:
         super().__init__(None, None, reduction)
@@ -310,7 +488,18 @@ class GaussianNLLLoss(_Loss):
 
 
 class KLDivLoss(_Loss):
-    """The Kullback-Leibler divergence; the input holds logarithms."""
+    """The Kullback-Leibler divergence; the input holds logarithms.
+
+    Arguments:
+        size_average: an older name of reduction: False is 'sum'
+        reduce: an older name of reduction: False is 'none'
+        reduction: 'mean', 'sum' or 'none': what becomes of the losses of the elements
+        log_target: whether the target is given as logarithms
+
+    Example:
+        >>> nn.KLDivLoss(reduction="batchmean")(tp.tensor([[0.5, 0.5]]).log(), tp.tensor([[0.25, 0.75]]))
+        tensor(0.1308)
+    """
 
     def __init__(
         self, size_average: Old = None, reduce: Old = None, reduction: str = "mean", log_target: bool = False
@@ -323,7 +512,18 @@ class KLDivLoss(_Loss):
 
 
 class HingeEmbeddingLoss(_Loss):
-    """The distance where the target is 1, what it lacks to a margin where it is -1."""
+    """The distance where the target is 1, what it lacks to a margin where it is -1.
+
+    Arguments:
+        margin: how far apart two scores have to be
+        size_average: an older name of reduction: False is 'sum'
+        reduce: an older name of reduction: False is 'none'
+        reduction: 'mean', 'sum' or 'none': what becomes of the losses of the elements
+
+    Example:
+        >>> nn.HingeEmbeddingLoss()(tp.tensor([0.5, 0.25]), tp.tensor([1.0, -1.0]))
+        tensor(0.6250)
+    """
 
     def __init__(
         self, margin: float = 1.0, size_average: Old = None, reduce: Old = None, reduction: str = "mean"
@@ -336,7 +536,18 @@ class HingeEmbeddingLoss(_Loss):
 
 
 class SmoothL1Loss(_Loss):
-    """The absolute difference, rounded off below beta."""
+    """The absolute difference, rounded off below beta.
+
+    Arguments:
+        size_average: an older name of reduction: False is 'sum'
+        reduce: an older name of reduction: False is 'none'
+        reduction: 'mean', 'sum' or 'none': what becomes of the losses of the elements
+        beta: the number that shapes the function
+
+    Example:
+        >>> nn.SmoothL1Loss()(tp.tensor([1.0, 2.0]), tp.tensor([1.0, 4.0]))
+        tensor(0.7500)
+    """
 
     def __init__(
         self, size_average: Old = None, reduce: Old = None, reduction: str = "mean", beta: float = 1.0
@@ -349,7 +560,15 @@ class SmoothL1Loss(_Loss):
 
 
 class HuberLoss(_Loss):
-    """The squared difference, linear above delta."""
+    """The squared difference, linear above delta.
+
+    Arguments:
+        reduction: 'mean', 'sum' or 'none': what becomes of the losses of the elements
+
+    Example:
+        >>> nn.HuberLoss()(tp.tensor([1.0, 2.0]), tp.tensor([1.0, 4.0]))
+        tensor(0.7500)
+    """
 
     def __init__(self, reduction: str = "mean", delta: float = 1.0) -> None:
         super().__init__(reduction=reduction)
@@ -370,21 +589,57 @@ class _PairLoss(_Loss):
 
 
 class CosineEmbeddingLoss(_PairLoss):
-    """1 - cos of the angle where the target is 1, cos above a margin where it is -1."""
+    """1 - cos of the angle where the target is 1, cos above a margin where it is -1.
+
+    Arguments:
+        margin: how far apart two scores have to be
+        size_average: an older name of reduction: False is 'sum'
+        reduce: an older name of reduction: False is 'none'
+        reduction: 'mean', 'sum' or 'none': what becomes of the losses of the elements
+
+    Example:
+        >>> nn.CosineEmbeddingLoss()(tp.tensor([[1.0, 0.0]]), tp.tensor([[1.0, 1.0]]), tp.tensor([1]))
+        tensor(0.2929)
+    """
 
     def forward(self, input1: Tensor, input2: Tensor, target: Tensor) -> Tensor:
         return F.cosine_embedding_loss(input1, input2, target, margin=self.margin, reduction=self.reduction)
 
 
 class MarginRankingLoss(_PairLoss):
-    """How far two scores are from the order that the target names."""
+    """How far two scores are from the order that the target names.
+
+    Arguments:
+        margin: how far apart two scores have to be
+        size_average: an older name of reduction: False is 'sum'
+        reduce: an older name of reduction: False is 'none'
+        reduction: 'mean', 'sum' or 'none': what becomes of the losses of the elements
+
+    Example:
+        >>> nn.MarginRankingLoss()(tp.tensor([1.0, 2.0]), tp.tensor([2.0, 1.0]), tp.tensor([1.0, 1.0]))
+        tensor(0.5000)
+    """
 
     def forward(self, input1: Tensor, input2: Tensor, target: Tensor) -> Tensor:
         return F.margin_ranking_loss(input1, input2, target, margin=self.margin, reduction=self.reduction)
 
 
 class TripletMarginLoss(_Loss):
-    """By how much less than a margin the positive is nearer to the anchor than the negative."""
+    """By how much less than a margin the positive is nearer to the anchor than the negative.
+
+    Arguments:
+        margin: how far apart two scores have to be
+        p: the order of the norm
+        eps: a small number that keeps divisions in range
+        swap: whether the negative is compared with the positive too, and the nearer counts
+        size_average: an older name of reduction: False is 'sum'
+        reduce: an older name of reduction: False is 'none'
+        reduction: 'mean', 'sum' or 'none': what becomes of the losses of the elements
+
+    Example:
+        >>> nn.TripletMarginLoss(margin=4.0)(tp.tensor([[0.0, 0.0]]), tp.tensor([[1.0, 0.0]]), tp.tensor([[0.0, 3.0]]))
+        tensor(2.)
+    """
 
     def __init__(
         self,
@@ -415,7 +670,18 @@ class TripletMarginLoss(_Loss):
 
 
 class TripletMarginWithDistanceLoss(_Loss):
-    """TripletMarginLoss with a distance of the caller's."""
+    """TripletMarginLoss with a distance of the caller's.
+
+    Arguments:
+        distance_function: a function of two tensors that gives distances; None takes the Euclidean one
+        margin: how far apart two scores have to be
+        swap: whether the negative is compared with the positive too, and the nearer counts
+        reduction: 'mean', 'sum' or 'none': what becomes of the losses of the elements
+
+    Example:
+        >>> nn.TripletMarginWithDistanceLoss(margin=4.0)(tp.tensor([[0.0, 0.0]]), tp.tensor([[1.0, 0.0]]), tp.tensor([[0.0, 3.0]]))
+        tensor(2.)
+    """
 
     def __init__(
         self,
@@ -446,7 +712,18 @@ class TripletMarginWithDistanceLoss(_Loss):
 
 
 class CTCLoss(_Loss):
-    """Connectionist temporal classification: a sequence against a shorter one, over all alignments (Graves 2006)."""
+    """Connectionist temporal classification: a sequence against a shorter one, over all alignments (Graves 2006).
+
+    Arguments:
+        blank: the class that stands for no label
+        reduction: 'mean', 'sum' or 'none': what becomes of the losses of the elements
+        zero_infinity: whether infinite losses and their gradients are zero
+
+    Example:
+        >>> log_probs = tp.randn(12, 2, 5).log_softmax(2)
+        >>> nn.CTCLoss()(log_probs, tp.tensor([[1, 2, 2], [3, 4, 1]]), tp.tensor([12, 12]), tp.tensor([3, 2])).shape
+        tensorpy.Size([])
+    """
 
     def __init__(self, blank: int = 0, reduction: str = "mean", zero_infinity: bool = False) -> None:
         super().__init__(reduction=reduction)

@@ -121,7 +121,18 @@ def _no_forward(self: Any, *input: Any) -> Any:
 
 class Module:
     """The base of every layer and network: subclass it, make parameters and modules in `__init__`, compute in
-    `forward`."""
+    `forward`.
+
+    Example:
+        >>> class Twice(nn.Module):
+        ...     def __init__(self):
+        ...         super().__init__()
+        ...         self.inner = nn.Linear(2, 2)
+        ...     def forward(self, x):
+        ...         return self.inner(self.inner(x))
+        >>> Twice()(tp.ones(3, 2)).shape
+        tensorpy.Size([3, 2])
+    """
 
     dump_patches = False
     training: bool

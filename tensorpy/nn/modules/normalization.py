@@ -16,7 +16,18 @@ __all__ = ["CrossMapLRN2d", "GroupNorm", "LayerNorm", "LocalResponseNorm", "RMSN
 
 
 class LocalResponseNorm(Module):
-    """Each element divided by a power of the mean square over neighbouring channels."""
+    """Each element divided by a power of the mean square over neighbouring channels.
+
+    Arguments:
+        size: how many neighbouring channels are summed over
+        alpha: the factor of the sum
+        beta: the exponent
+        k: the constant that is added
+
+    Example:
+        >>> nn.LocalResponseNorm(3)(tp.ones(1, 4, 2, 2)).shape
+        tensorpy.Size([1, 4, 2, 2])
+    """
 
     def __init__(self, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0) -> None:
         super().__init__()
@@ -31,7 +42,18 @@ class LocalResponseNorm(Module):
 
 class CrossMapLRN2d(LocalResponseNorm):
     """An older LocalResponseNorm of images: its windows reach (size - 1) // 2 channels to both sides, and the first
-    channel stays in all that follow."""
+    channel stays in all that follow.
+
+    Arguments:
+        size: how many neighbouring channels are summed over
+        alpha: the factor of the sum
+        beta: the exponent
+        k: the constant that is added
+
+    Example:
+        >>> nn.CrossMapLRN2d(3)(tp.ones(1, 4, 2, 2)).shape
+        tensorpy.Size([1, 4, 2, 2])
+    """
 
     def __init__(self, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1) -> None:
         super().__init__(size, alpha, beta, k)
@@ -70,7 +92,21 @@ def _shape_of(normalized_shape: Any) -> tuple[int, ...]:
 
 
 class LayerNorm(_Affine):
-    """The last dimensions brought to mean 0 and variance 1, then scaled and shifted."""
+    """The last dimensions brought to mean 0 and variance 1, then scaled and shifted.
+
+    Arguments:
+        normalized_shape: the sizes of the last dimensions, over which mean and variance are taken
+        eps: a small number that keeps divisions in range
+        elementwise_affine: whether there are weights and biases to learn, one for each element
+        bias: whether there is a bias
+        device: where the elements are: a device or its name; None takes the default
+        dtype: the dtype; None takes the usual one
+
+    Example:
+        >>> nn.LayerNorm(2)(tp.tensor([[1.0, 3.0], [0.0, 4.0]]))
+        tensor([[-1.0000,  1.0000],
+                [-1.0000,  1.0000]], grad_fn=<NativeLayerNormBackward0>)
+    """
 
     def __init__(
         self,
@@ -98,7 +134,21 @@ class LayerNorm(_Affine):
 
 
 class GroupNorm(_Affine):
-    """Groups of channels brought to mean 0 and variance 1, then scaled and shifted by channel."""
+    """Groups of channels brought to mean 0 and variance 1, then scaled and shifted by channel.
+
+    Arguments:
+        num_groups: how many groups the channels are in
+        num_channels: how many channels there are
+        eps: a small number that keeps divisions in range
+        affine: whether there are weights and biases to learn
+        device: where the elements are: a device or its name; None takes the default
+        dtype: the dtype; None takes the usual one
+        bias: whether there is a bias
+
+    Example:
+        >>> nn.GroupNorm(2, 4)(tp.randn(3, 4, 5)).shape
+        tensorpy.Size([3, 4, 5])
+    """
 
     def __init__(
         self,
@@ -128,7 +178,19 @@ class GroupNorm(_Affine):
 
 
 class RMSNorm(_Affine):
-    """The last dimensions divided by their root mean square, then scaled."""
+    """The last dimensions divided by their root mean square, then scaled.
+
+    Arguments:
+        normalized_shape: the sizes of the last dimensions, over which mean and variance are taken
+        eps: a small number that keeps divisions in range
+        elementwise_affine: whether there are weights and biases to learn, one for each element
+        device: where the elements are: a device or its name; None takes the default
+        dtype: the dtype; None takes the usual one
+
+    Example:
+        >>> nn.RMSNorm(2)(tp.tensor([[3.0, 4.0]]))
+        tensor([[0.8485, 1.1314]], grad_fn=<MulBackward0>)
+    """
 
     def __init__(
         self,

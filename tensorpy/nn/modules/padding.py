@@ -55,19 +55,43 @@ class _CircularPadNd(_PadNd):
 
 
 class CircularPad1d(_CircularPadNd):
-    """A border from the other end of the signal."""
+    """A border from the other end of the signal.
+
+    Arguments:
+        padding: how many elements are added at both sides of each dimension
+
+    Example:
+        >>> nn.CircularPad1d(1)(tp.tensor([[[1.0, 2.0, 3.0]]]))
+        tensor([[[3., 1., 2., 3., 1.]]])
+    """
 
     _dims = 1
 
 
 class CircularPad2d(_CircularPadNd):
-    """A border from the other end of the image."""
+    """A border from the other end of the image.
+
+    Arguments:
+        padding: how many elements are added at both sides of each dimension
+
+    Example:
+        >>> nn.CircularPad2d(1)(tp.ones(1, 1, 3, 3)).shape
+        tensorpy.Size([1, 1, 5, 5])
+    """
 
     _dims = 2
 
 
 class CircularPad3d(_CircularPadNd):
-    """A border from the other end of the volume."""
+    """A border from the other end of the volume.
+
+    Arguments:
+        padding: how many elements are added at both sides of each dimension
+
+    Example:
+        >>> nn.CircularPad3d(1)(tp.ones(1, 1, 3, 3, 3)).shape
+        tensorpy.Size([1, 1, 5, 5, 5])
+    """
 
     _dims = 3
 
@@ -85,19 +109,46 @@ class _ConstantPadNd(_PadNd):
 
 
 class ConstantPad1d(_ConstantPadNd):
-    """A border of one value around a signal."""
+    """A border of one value around a signal.
+
+    Arguments:
+        padding: how many elements are added at both sides of each dimension
+        value: the value
+
+    Example:
+        >>> nn.ConstantPad1d(1, 9.0)(tp.tensor([[[1.0, 2.0, 3.0]]]))
+        tensor([[[9., 1., 2., 3., 9.]]])
+    """
 
     _dims = 1
 
 
 class ConstantPad2d(_ConstantPadNd):
-    """A border of one value around an image."""
+    """A border of one value around an image.
+
+    Arguments:
+        padding: how many elements are added at both sides of each dimension
+        value: the value
+
+    Example:
+        >>> nn.ConstantPad2d(1, 9.0)(tp.ones(1, 1, 3, 3)).shape
+        tensorpy.Size([1, 1, 5, 5])
+    """
 
     _dims = 2
 
 
 class ConstantPad3d(_ConstantPadNd):
-    """A border of one value around a volume."""
+    """A border of one value around a volume.
+
+    Arguments:
+        padding: how many elements are added at both sides of each dimension
+        value: the value
+
+    Example:
+        >>> nn.ConstantPad3d(1, 9.0)(tp.ones(1, 1, 3, 3, 3)).shape
+        tensorpy.Size([1, 1, 5, 5, 5])
+    """
 
     _dims = 3
 
@@ -107,19 +158,43 @@ class _ReflectionPadNd(_PadNd):
 
 
 class ReflectionPad1d(_ReflectionPadNd):
-    """A border that mirrors the signal, its end not repeated."""
+    """A border that mirrors the signal, its end not repeated.
+
+    Arguments:
+        padding: how many elements are added at both sides of each dimension
+
+    Example:
+        >>> nn.ReflectionPad1d(1)(tp.tensor([[[1.0, 2.0, 3.0]]]))
+        tensor([[[2., 1., 2., 3., 2.]]])
+    """
 
     _dims = 1
 
 
 class ReflectionPad2d(_ReflectionPadNd):
-    """A border that mirrors the image, its edge not repeated."""
+    """A border that mirrors the image, its edge not repeated.
+
+    Arguments:
+        padding: how many elements are added at both sides of each dimension
+
+    Example:
+        >>> nn.ReflectionPad2d(1)(tp.ones(1, 1, 3, 3)).shape
+        tensorpy.Size([1, 1, 5, 5])
+    """
 
     _dims = 2
 
 
 class ReflectionPad3d(_ReflectionPadNd):
-    """A border that mirrors the volume, its face not repeated."""
+    """A border that mirrors the volume, its face not repeated.
+
+    Arguments:
+        padding: how many elements are added at both sides of each dimension
+
+    Example:
+        >>> nn.ReflectionPad3d(1)(tp.ones(1, 1, 3, 3, 3)).shape
+        tensorpy.Size([1, 1, 5, 5, 5])
+    """
 
     _dims = 3
 
@@ -129,25 +204,57 @@ class _ReplicationPadNd(_PadNd):
 
 
 class ReplicationPad1d(_ReplicationPadNd):
-    """A border that repeats the signal's end."""
+    """A border that repeats the signal's end.
+
+    Arguments:
+        padding: how many elements are added at both sides of each dimension
+
+    Example:
+        >>> nn.ReplicationPad1d(1)(tp.tensor([[[1.0, 2.0, 3.0]]]))
+        tensor([[[1., 1., 2., 3., 3.]]])
+    """
 
     _dims = 1
 
 
 class ReplicationPad2d(_ReplicationPadNd):
-    """A border that repeats the image's edge."""
+    """A border that repeats the image's edge.
+
+    Arguments:
+        padding: how many elements are added at both sides of each dimension
+
+    Example:
+        >>> nn.ReplicationPad2d(1)(tp.ones(1, 1, 3, 3)).shape
+        tensorpy.Size([1, 1, 5, 5])
+    """
 
     _dims = 2
 
 
 class ReplicationPad3d(_ReplicationPadNd):
-    """A border that repeats the volume's face."""
+    """A border that repeats the volume's face.
+
+    Arguments:
+        padding: how many elements are added at both sides of each dimension
+
+    Example:
+        >>> nn.ReplicationPad3d(1)(tp.ones(1, 1, 3, 3, 3)).shape
+        tensorpy.Size([1, 1, 5, 5, 5])
+    """
 
     _dims = 3
 
 
 class ZeroPad1d(ConstantPad1d):
-    """A border of zeros around a signal."""
+    """A border of zeros around a signal.
+
+    Arguments:
+        padding: how many elements are added at both sides of each dimension
+
+    Example:
+        >>> nn.ZeroPad1d(1)(tp.tensor([[[1.0, 2.0, 3.0]]]))
+        tensor([[[0., 1., 2., 3., 0.]]])
+    """
 
     def __init__(self, padding: Any) -> None:
         super().__init__(padding, 0.0)
@@ -156,7 +263,15 @@ class ZeroPad1d(ConstantPad1d):
 
 
 class ZeroPad2d(ConstantPad2d):
-    """A border of zeros around an image."""
+    """A border of zeros around an image.
+
+    Arguments:
+        padding: how many elements are added at both sides of each dimension
+
+    Example:
+        >>> nn.ZeroPad2d(1)(tp.ones(1, 1, 3, 3)).shape
+        tensorpy.Size([1, 1, 5, 5])
+    """
 
     def __init__(self, padding: Any) -> None:
         super().__init__(padding, 0.0)
@@ -165,7 +280,15 @@ class ZeroPad2d(ConstantPad2d):
 
 
 class ZeroPad3d(ConstantPad3d):
-    """A border of zeros around a volume."""
+    """A border of zeros around a volume.
+
+    Arguments:
+        padding: how many elements are added at both sides of each dimension
+
+    Example:
+        >>> nn.ZeroPad3d(1)(tp.ones(1, 1, 3, 3, 3)).shape
+        tensorpy.Size([1, 1, 5, 5, 5])
+    """
 
     def __init__(self, padding: Any) -> None:
         super().__init__(padding, 0.0)

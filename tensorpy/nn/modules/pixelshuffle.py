@@ -10,7 +10,15 @@ __all__ = ["ChannelShuffle", "PixelShuffle", "PixelUnshuffle"]
 
 
 class PixelShuffle(Module):
-    """Groups of channels as the pixels of a larger image."""
+    """Groups of channels as the pixels of a larger image.
+
+    Arguments:
+        upscale_factor: how many times larger height and width get
+
+    Example:
+        >>> nn.PixelShuffle(2)(tp.ones(1, 4, 2, 2)).shape
+        tensorpy.Size([1, 1, 4, 4])
+    """
 
     def __init__(self, upscale_factor: int) -> None:
         super().__init__()
@@ -24,7 +32,15 @@ class PixelShuffle(Module):
 
 
 class PixelUnshuffle(Module):
-    """Blocks of pixels as channels of a smaller image."""
+    """Blocks of pixels as channels of a smaller image.
+
+    Arguments:
+        downscale_factor: how many times smaller height and width get
+
+    Example:
+        >>> nn.PixelUnshuffle(2)(tp.ones(1, 1, 4, 4)).shape
+        tensorpy.Size([1, 4, 2, 2])
+    """
 
     def __init__(self, downscale_factor: int) -> None:
         super().__init__()
@@ -38,7 +54,12 @@ class PixelUnshuffle(Module):
 
 
 class ChannelShuffle(Module):
-    """The channels of several groups in turn."""
+    """The channels of several groups in turn.
+
+    Example:
+        >>> nn.ChannelShuffle(2)(tp.arange(4.0).view(1, 4, 1, 1)).flatten()
+        tensor([0., 2., 1., 3.])
+    """
 
     def __init__(self, groups: int) -> None:
         super().__init__()

@@ -72,19 +72,59 @@ class _MaxPoolNd(Module):
 
 
 class MaxPool1d(_MaxPoolNd):
-    """The largest element of each window of a signal."""
+    """The largest element of each window of a signal.
+
+    Arguments:
+        kernel_size: the size of the window: one number for all dimensions, or one for each
+        stride: how far the window moves: one number for all dimensions, or one for each
+        padding: how many elements are added at both sides of each dimension
+        dilation: the distance between elements of the window
+        return_indices: whether the places of the values come too, as max_unpool takes them
+        ceil_mode: whether a window that begins inside and ends outside of the input counts
+
+    Example:
+        >>> nn.MaxPool1d(2)(tp.tensor([[[1.0, 5.0, 3.0, 4.0]]]))
+        tensor([[[5., 4.]]])
+    """
 
     _function = staticmethod(F.max_pool1d)
 
 
 class MaxPool2d(_MaxPoolNd):
-    """The largest element of each window of an image."""
+    """The largest element of each window of an image.
+
+    Arguments:
+        kernel_size: the size of the window: one number for all dimensions, or one for each
+        stride: how far the window moves: one number for all dimensions, or one for each
+        padding: how many elements are added at both sides of each dimension
+        dilation: the distance between elements of the window
+        return_indices: whether the places of the values come too, as max_unpool takes them
+        ceil_mode: whether a window that begins inside and ends outside of the input counts
+
+    Example:
+        >>> nn.MaxPool2d(2)(tp.arange(16.0).view(1, 1, 4, 4))
+        tensor([[[[ 5.,  7.],
+                  [13., 15.]]]])
+    """
 
     _function = staticmethod(F.max_pool2d)
 
 
 class MaxPool3d(_MaxPoolNd):
-    """The largest element of each window of a volume."""
+    """The largest element of each window of a volume.
+
+    Arguments:
+        kernel_size: the size of the window: one number for all dimensions, or one for each
+        stride: how far the window moves: one number for all dimensions, or one for each
+        padding: how many elements are added at both sides of each dimension
+        dilation: the distance between elements of the window
+        return_indices: whether the places of the values come too, as max_unpool takes them
+        ceil_mode: whether a window that begins inside and ends outside of the input counts
+
+    Example:
+        >>> nn.MaxPool3d(2)(tp.ones(1, 3, 4, 4, 4)).shape
+        tensorpy.Size([1, 3, 2, 2, 2])
+    """
 
     _function = staticmethod(F.max_pool3d)
 
@@ -108,19 +148,52 @@ class _MaxUnpoolNd(Module):
 
 
 class MaxUnpool1d(_MaxUnpoolNd):
-    """The maxima of MaxPool1d back where they were, zero elsewhere."""
+    """The maxima of MaxPool1d back where they were, zero elsewhere.
+
+    Arguments:
+        kernel_size: the size of the window: one number for all dimensions, or one for each
+        stride: how far the window moves: one number for all dimensions, or one for each
+        padding: how many elements are added at both sides of each dimension
+
+    Example:
+        >>> y, at = nn.MaxPool1d(2, return_indices=True)(tp.tensor([[[1.0, 5.0, 3.0, 4.0]]]))
+        >>> nn.MaxUnpool1d(2)(y, at)
+        tensor([[[0., 5., 0., 4.]]])
+    """
 
     _dims = 1
 
 
 class MaxUnpool2d(_MaxUnpoolNd):
-    """The maxima of MaxPool2d back where they were, zero elsewhere."""
+    """The maxima of MaxPool2d back where they were, zero elsewhere.
+
+    Arguments:
+        kernel_size: the size of the window: one number for all dimensions, or one for each
+        stride: how far the window moves: one number for all dimensions, or one for each
+        padding: how many elements are added at both sides of each dimension
+
+    Example:
+        >>> y, at = nn.MaxPool2d(2, return_indices=True)(tp.ones(1, 3, 4, 4))
+        >>> nn.MaxUnpool2d(2)(y, at).shape
+        tensorpy.Size([1, 3, 4, 4])
+    """
 
     _dims = 2
 
 
 class MaxUnpool3d(_MaxUnpoolNd):
-    """The maxima of MaxPool3d back where they were, zero elsewhere."""
+    """The maxima of MaxPool3d back where they were, zero elsewhere.
+
+    Arguments:
+        kernel_size: the size of the window: one number for all dimensions, or one for each
+        stride: how far the window moves: one number for all dimensions, or one for each
+        padding: how many elements are added at both sides of each dimension
+
+    Example:
+        >>> y, at = nn.MaxPool3d(2, return_indices=True)(tp.ones(1, 3, 4, 4, 4))
+        >>> nn.MaxUnpool3d(2)(y, at).shape
+        tensorpy.Size([1, 3, 4, 4, 4])
+    """
 
     _dims = 3
 
@@ -134,7 +207,19 @@ class _AvgPoolNd(Module):
 
 
 class AvgPool1d(_AvgPoolNd):
-    """The mean of each window of a signal."""
+    """The mean of each window of a signal.
+
+    Arguments:
+        kernel_size: the size of the window: one number for all dimensions, or one for each
+        stride: how far the window moves: one number for all dimensions, or one for each
+        padding: how many elements are added at both sides of each dimension
+        ceil_mode: whether a window that begins inside and ends outside of the input counts
+        count_include_pad: whether padding counts in an average
+
+    Example:
+        >>> nn.AvgPool1d(2)(tp.tensor([[[1.0, 5.0, 3.0, 4.0]]]))
+        tensor([[[3.0000, 3.5000]]])
+    """
 
     def __init__(
         self,
@@ -155,7 +240,21 @@ class AvgPool1d(_AvgPoolNd):
 
 
 class AvgPool2d(_AvgPoolNd):
-    """The mean of each window of an image."""
+    """The mean of each window of an image.
+
+    Arguments:
+        kernel_size: the size of the window: one number for all dimensions, or one for each
+        stride: how far the window moves: one number for all dimensions, or one for each
+        padding: how many elements are added at both sides of each dimension
+        ceil_mode: whether a window that begins inside and ends outside of the input counts
+        count_include_pad: whether padding counts in an average
+        divisor_override: what sums are divided by instead of the size of the window
+
+    Example:
+        >>> nn.AvgPool2d(2)(tp.arange(16.0).view(1, 1, 4, 4))
+        tensor([[[[ 2.5000,  4.5000],
+                  [10.5000, 12.5000]]]])
+    """
 
     _function: Any = staticmethod(F.avg_pool2d)
 
@@ -186,7 +285,20 @@ class AvgPool2d(_AvgPoolNd):
 
 
 class AvgPool3d(AvgPool2d):
-    """The mean of each window of a volume."""
+    """The mean of each window of a volume.
+
+    Arguments:
+        kernel_size: the size of the window: one number for all dimensions, or one for each
+        stride: how far the window moves: one number for all dimensions, or one for each
+        padding: how many elements are added at both sides of each dimension
+        ceil_mode: whether a window that begins inside and ends outside of the input counts
+        count_include_pad: whether padding counts in an average
+        divisor_override: what sums are divided by instead of the size of the window
+
+    Example:
+        >>> nn.AvgPool3d(2)(tp.ones(1, 3, 4, 4, 4)).shape
+        tensorpy.Size([1, 3, 2, 2, 2])
+    """
 
     _function = staticmethod(F.avg_pool3d)
 
@@ -209,19 +321,52 @@ class _LPPoolNd(Module):
 
 
 class LPPool1d(_LPPoolNd):
-    """The norm of each window of a signal."""
+    """The norm of each window of a signal.
+
+    Arguments:
+        norm_type: which norm: 2 the Euclidean one
+        kernel_size: the size of the window: one number for all dimensions, or one for each
+        stride: how far the window moves: one number for all dimensions, or one for each
+        ceil_mode: whether a window that begins inside and ends outside of the input counts
+
+    Example:
+        >>> nn.LPPool1d(2, 2)(tp.tensor([[[3.0, 4.0, 0.0, 1.0]]]))
+        tensor([[[5., 1.]]])
+    """
 
     _function = staticmethod(F.lp_pool1d)
 
 
 class LPPool2d(_LPPoolNd):
-    """The norm of each window of an image."""
+    """The norm of each window of an image.
+
+    Arguments:
+        norm_type: which norm: 2 the Euclidean one
+        kernel_size: the size of the window: one number for all dimensions, or one for each
+        stride: how far the window moves: one number for all dimensions, or one for each
+        ceil_mode: whether a window that begins inside and ends outside of the input counts
+
+    Example:
+        >>> nn.LPPool2d(2, 2)(tp.ones(1, 3, 4, 4)).shape
+        tensorpy.Size([1, 3, 2, 2])
+    """
 
     _function = staticmethod(F.lp_pool2d)
 
 
 class LPPool3d(_LPPoolNd):
-    """The norm of each window of a volume."""
+    """The norm of each window of a volume.
+
+    Arguments:
+        norm_type: which norm: 2 the Euclidean one
+        kernel_size: the size of the window: one number for all dimensions, or one for each
+        stride: how far the window moves: one number for all dimensions, or one for each
+        ceil_mode: whether a window that begins inside and ends outside of the input counts
+
+    Example:
+        >>> nn.LPPool3d(2, 2)(tp.ones(1, 3, 4, 4, 4)).shape
+        tensorpy.Size([1, 3, 2, 2, 2])
+    """
 
     _function = staticmethod(F.lp_pool3d)
 
@@ -264,13 +409,35 @@ class _FractionalMaxPoolNd(Module):
 
 
 class FractionalMaxPool2d(_FractionalMaxPoolNd):
-    """Maxima of windows at random places of an image (Graham 2014)."""
+    """Maxima of windows at random places of an image (Graham 2014).
+
+    Arguments:
+        kernel_size: the size of the window: one number for all dimensions, or one for each
+        output_size: the sizes of the output: one number for all dimensions, or one for each
+        output_ratio: the output's sizes as parts of the input's; instead of output_size
+        return_indices: whether the places of the values come too, as max_unpool takes them
+
+    Example:
+        >>> nn.FractionalMaxPool2d(2, output_size=5)(tp.ones(1, 3, 8, 8)).shape
+        tensorpy.Size([1, 3, 5, 5])
+    """
 
     _dims = 2
 
 
 class FractionalMaxPool3d(_FractionalMaxPoolNd):
-    """Maxima of windows at random places of a volume (Graham 2014)."""
+    """Maxima of windows at random places of a volume (Graham 2014).
+
+    Arguments:
+        kernel_size: the size of the window: one number for all dimensions, or one for each
+        output_size: the sizes of the output: one number for all dimensions, or one for each
+        output_ratio: the output's sizes as parts of the input's; instead of output_size
+        return_indices: whether the places of the values come too, as max_unpool takes them
+
+    Example:
+        >>> nn.FractionalMaxPool3d(2, output_size=5)(tp.ones(1, 3, 8, 8, 8)).shape
+        tensorpy.Size([1, 3, 5, 5, 5])
+    """
 
     _dims = 3
 
@@ -293,19 +460,46 @@ class _AdaptiveMaxPoolNd(Module):
 
 
 class AdaptiveMaxPool1d(_AdaptiveMaxPoolNd):
-    """Maxima of windows that divide a signal into `output_size` parts."""
+    """Maxima of windows that divide a signal into `output_size` parts.
+
+    Arguments:
+        output_size: the sizes of the output: one number for all dimensions, or one for each
+        return_indices: whether the places of the values come too, as max_unpool takes them
+
+    Example:
+        >>> nn.AdaptiveMaxPool1d(2)(tp.ones(1, 3, 9)).shape
+        tensorpy.Size([1, 3, 2])
+    """
 
     _function = staticmethod(F.adaptive_max_pool1d)
 
 
 class AdaptiveMaxPool2d(_AdaptiveMaxPoolNd):
-    """Maxima of windows that divide an image into `output_size` parts."""
+    """Maxima of windows that divide an image into `output_size` parts.
+
+    Arguments:
+        output_size: the sizes of the output: one number for all dimensions, or one for each
+        return_indices: whether the places of the values come too, as max_unpool takes them
+
+    Example:
+        >>> nn.AdaptiveMaxPool2d((2, 3))(tp.ones(1, 3, 9, 9)).shape
+        tensorpy.Size([1, 3, 2, 3])
+    """
 
     _function = staticmethod(F.adaptive_max_pool2d)
 
 
 class AdaptiveMaxPool3d(_AdaptiveMaxPoolNd):
-    """Maxima of windows that divide a volume into `output_size` parts."""
+    """Maxima of windows that divide a volume into `output_size` parts.
+
+    Arguments:
+        output_size: the sizes of the output: one number for all dimensions, or one for each
+        return_indices: whether the places of the values come too, as max_unpool takes them
+
+    Example:
+        >>> nn.AdaptiveMaxPool3d(2)(tp.ones(1, 3, 5, 5, 5)).shape
+        tensorpy.Size([1, 3, 2, 2, 2])
+    """
 
     _function = staticmethod(F.adaptive_max_pool3d)
 
@@ -325,18 +519,33 @@ class _AdaptiveAvgPoolNd(Module):
 
 
 class AdaptiveAvgPool1d(_AdaptiveAvgPoolNd):
-    """Means of windows that divide a signal into `output_size` parts."""
+    """Means of windows that divide a signal into `output_size` parts.
+
+    Example:
+        >>> nn.AdaptiveAvgPool1d(2)(tp.ones(1, 3, 9)).shape
+        tensorpy.Size([1, 3, 2])
+    """
 
     _function = staticmethod(F.adaptive_avg_pool1d)
 
 
 class AdaptiveAvgPool2d(_AdaptiveAvgPoolNd):
-    """Means of windows that divide an image into `output_size` parts."""
+    """Means of windows that divide an image into `output_size` parts.
+
+    Example:
+        >>> nn.AdaptiveAvgPool2d((2, 3))(tp.ones(1, 3, 9, 9)).shape
+        tensorpy.Size([1, 3, 2, 3])
+    """
 
     _function = staticmethod(F.adaptive_avg_pool2d)
 
 
 class AdaptiveAvgPool3d(_AdaptiveAvgPoolNd):
-    """Means of windows that divide a volume into `output_size` parts."""
+    """Means of windows that divide a volume into `output_size` parts.
+
+    Example:
+        >>> nn.AdaptiveAvgPool3d(2)(tp.ones(1, 3, 5, 5, 5)).shape
+        tensorpy.Size([1, 3, 2, 2, 2])
+    """
 
     _function = staticmethod(F.adaptive_avg_pool3d)

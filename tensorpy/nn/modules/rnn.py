@@ -27,7 +27,26 @@ def apply_permutation(tensor: Tensor, permutation: Tensor, dim: int = 1) -> Tens
 
 class RNNBase(Module):
     """Layers of one kind over a sequence. The parameters are named weight_ih_l<k>, weight_hh_l<k>, bias_ih_l<k>,
-    bias_hh_l<k>, with projections weight_hr_l<k>, and with a suffix _reverse for the second direction."""
+    bias_hh_l<k>, with projections weight_hr_l<k>, and with a suffix _reverse for the second direction.
+
+    Arguments:
+        mode: 'RNN_TANH', 'RNN_RELU', 'LSTM' or 'GRU'
+        input_size: how many features each step of the input has
+        hidden_size: how many features the state has
+        num_layers: how many layers stand on each other
+        bias: whether there is a bias
+        batch_first: whether the batch is the first dimension, and the sequence the second
+        dropout: the probability of a zero between layers
+        bidirectional: whether a second pass goes over the sequence from its end
+        proj_size: how many features the state is projected to; 0 for none
+        device: where the elements are: a device or its name; None takes the default
+        dtype: the dtype; None takes the usual one
+
+    Example:
+        >>> output, h = nn.RNNBase("GRU", 3, 4)(tp.ones(5, 2, 3))
+        >>> output.shape
+        tensorpy.Size([5, 2, 4])
+    """
 
     def __init__(
         self,
@@ -227,7 +246,25 @@ class RNNBase(Module):
 
 
 class RNN(RNNBase):
-    """The simple recurrent network, with tanh or relu."""
+    """The simple recurrent network, with tanh or relu.
+
+    Arguments:
+        input_size: how many features each step of the input has
+        hidden_size: how many features the state has
+        num_layers: how many layers stand on each other
+        nonlinearity: the function, by name: 'relu', 'tanh', 'leaky_relu'
+        bias: whether there is a bias
+        batch_first: whether the batch is the first dimension, and the sequence the second
+        dropout: the probability of a zero between layers
+        bidirectional: whether a second pass goes over the sequence from its end
+        device: where the elements are: a device or its name; None takes the default
+        dtype: the dtype; None takes the usual one
+
+    Example:
+        >>> output, h = nn.RNN(3, 4, batch_first=True)(tp.ones(2, 5, 3))
+        >>> output.shape, h.shape
+        (tensorpy.Size([2, 5, 4]), tensorpy.Size([1, 2, 4]))
+    """
 
     def __init__(
         self,
@@ -261,7 +298,25 @@ class RNN(RNNBase):
 
 
 class LSTM(RNNBase):
-    """Long short-term memory; its state is (h, c)."""
+    """Long short-term memory; its state is (h, c).
+
+    Arguments:
+        input_size: how many features each step of the input has
+        hidden_size: how many features the state has
+        num_layers: how many layers stand on each other
+        bias: whether there is a bias
+        batch_first: whether the batch is the first dimension, and the sequence the second
+        dropout: the probability of a zero between layers
+        bidirectional: whether a second pass goes over the sequence from its end
+        proj_size: how many features the state is projected to; 0 for none
+        device: where the elements are: a device or its name; None takes the default
+        dtype: the dtype; None takes the usual one
+
+    Example:
+        >>> output, (h, c) = nn.LSTM(3, 4, num_layers=2, batch_first=True)(tp.ones(2, 5, 3))
+        >>> output.shape, h.shape
+        (tensorpy.Size([2, 5, 4]), tensorpy.Size([2, 2, 4]))
+    """
 
     def __init__(
         self,
@@ -298,7 +353,24 @@ class LSTM(RNNBase):
 
 
 class GRU(RNNBase):
-    """Gated recurrent units."""
+    """Gated recurrent units.
+
+    Arguments:
+        input_size: how many features each step of the input has
+        hidden_size: how many features the state has
+        num_layers: how many layers stand on each other
+        bias: whether there is a bias
+        batch_first: whether the batch is the first dimension, and the sequence the second
+        dropout: the probability of a zero between layers
+        bidirectional: whether a second pass goes over the sequence from its end
+        device: where the elements are: a device or its name; None takes the default
+        dtype: the dtype; None takes the usual one
+
+    Example:
+        >>> output, h = nn.GRU(3, 4, batch_first=True)(tp.ones(2, 5, 3))
+        >>> output.shape, h.shape
+        (tensorpy.Size([2, 5, 4]), tensorpy.Size([1, 2, 4]))
+    """
 
     def __init__(
         self,
@@ -321,7 +393,20 @@ class GRU(RNNBase):
 
 
 class RNNCellBase(Module):
-    """One step: weight_ih, weight_hh, bias_ih, bias_hh."""
+    """What the cells have in common: their weights and biases, and how they are drawn.
+
+    Arguments:
+        input_size: how many features each step of the input has
+        hidden_size: how many features the state has
+        bias: whether there is a bias
+        num_chunks: how many gates there are
+        device: where the elements are: a device or its name; None takes the default
+        dtype: the dtype; None takes the usual one
+
+    Example:
+        >>> nn.RNNCellBase(3, 4, bias=True, num_chunks=1).weight_ih.shape
+        tensorpy.Size([4, 3])
+    """
 
     bias_ih: Any
     bias_hh: Any
@@ -381,7 +466,20 @@ class RNNCellBase(Module):
 
 
 class RNNCell(RNNCellBase):
-    """One step of RNN."""
+    """One step of RNN.
+
+    Arguments:
+        input_size: how many features each step of the input has
+        hidden_size: how many features the state has
+        bias: whether there is a bias
+        nonlinearity: the function, by name: 'relu', 'tanh', 'leaky_relu'
+        device: where the elements are: a device or its name; None takes the default
+        dtype: the dtype; None takes the usual one
+
+    Example:
+        >>> nn.RNNCell(3, 4)(tp.ones(2, 3)).shape
+        tensorpy.Size([2, 4])
+    """
 
     def __init__(
         self,
@@ -403,7 +501,20 @@ class RNNCell(RNNCellBase):
 
 
 class LSTMCell(RNNCellBase):
-    """One step of LSTM; its state is (h, c)."""
+    """One step of LSTM; its state is (h, c).
+
+    Arguments:
+        input_size: how many features each step of the input has
+        hidden_size: how many features the state has
+        bias: whether there is a bias
+        device: where the elements are: a device or its name; None takes the default
+        dtype: the dtype; None takes the usual one
+
+    Example:
+        >>> h, c = nn.LSTMCell(3, 4)(tp.ones(2, 3))
+        >>> h.shape, c.shape
+        (tensorpy.Size([2, 4]), tensorpy.Size([2, 4]))
+    """
 
     def __init__(
         self, input_size: int, hidden_size: int, bias: bool = True, device: Any = None, dtype: Any = None
@@ -415,7 +526,19 @@ class LSTMCell(RNNCellBase):
 
 
 class GRUCell(RNNCellBase):
-    """One step of GRU."""
+    """One step of GRU.
+
+    Arguments:
+        input_size: how many features each step of the input has
+        hidden_size: how many features the state has
+        bias: whether there is a bias
+        device: where the elements are: a device or its name; None takes the default
+        dtype: the dtype; None takes the usual one
+
+    Example:
+        >>> nn.GRUCell(3, 4)(tp.ones(2, 3)).shape
+        tensorpy.Size([2, 4])
+    """
 
     def __init__(
         self, input_size: int, hidden_size: int, bias: bool = True, device: Any = None, dtype: Any = None

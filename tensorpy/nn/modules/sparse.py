@@ -44,7 +44,23 @@ class _Table(Module):
 
 
 class Embedding(_Table):
-    """Rows of a weight by index."""
+    """Rows of a weight by index.
+
+    Arguments:
+        num_embeddings: how many rows the table has
+        embedding_dim: how many features each row has
+        padding_idx: a row that stays as it is, zeros at first
+        max_norm: the largest norm of a row; longer ones are shortened in place
+        norm_type: which norm: 2 the Euclidean one
+        scale_grad_by_freq: whether gradients are divided by how often an index occurs
+        sparse: whether the gradient is sparse
+        device: where the elements are: a device or its name; None takes the default
+        dtype: the dtype; None takes the usual one
+
+    Example:
+        >>> nn.Embedding(10, 3)(tp.tensor([[1, 2], [4, 9]])).shape
+        tensorpy.Size([2, 2, 3])
+    """
 
     def __init__(
         self,
@@ -120,7 +136,25 @@ class Embedding(_Table):
 
 
 class EmbeddingBag(_Table):
-    """Sums, means or maxima of bags of rows."""
+    """Sums, means or maxima of bags of rows.
+
+    Arguments:
+        num_embeddings: how many rows the table has
+        embedding_dim: how many features each row has
+        max_norm: the largest norm of a row; longer ones are shortened in place
+        norm_type: which norm: 2 the Euclidean one
+        scale_grad_by_freq: whether gradients are divided by how often an index occurs
+        mode: 'sum', 'mean' or 'max'
+        sparse: whether the gradient is sparse
+        include_last_offset: whether offsets ends with the number of indices
+        padding_idx: a row that stays as it is, zeros at first
+        device: where the elements are: a device or its name; None takes the default
+        dtype: the dtype; None takes the usual one
+
+    Example:
+        >>> nn.EmbeddingBag(10, 3)(tp.tensor([[1, 2], [4, 9]])).shape
+        tensorpy.Size([2, 3])
+    """
 
     def __init__(
         self,

@@ -111,7 +111,25 @@ class _Layer(Module):
 
 
 class TransformerEncoderLayer(_Layer):
-    """Self-attention and two linear maps, each with a residual and a norm."""
+    """Self-attention and two linear maps, each with a residual and a norm.
+
+    Arguments:
+        d_model: how many features each element has
+        nhead: how many heads there are
+        dim_feedforward: how many features the inner layer has
+        dropout: the probability of a zero
+        activation: 'relu', 'gelu', or a function
+        layer_norm_eps: eps of the layer normalisations
+        batch_first: whether the batch is the first dimension, and the sequence the second
+        norm_first: whether normalisation comes before attention and feed-forward, not behind
+        bias: whether there is a bias
+        device: where the elements are: a device or its name; None takes the default
+        dtype: the dtype; None takes the usual one
+
+    Example:
+        >>> nn.TransformerEncoderLayer(8, 2, 16)(tp.ones(5, 2, 8)).shape
+        tensorpy.Size([5, 2, 8])
+    """
 
     def __init__(
         self,
@@ -158,7 +176,25 @@ class TransformerEncoderLayer(_Layer):
 
 
 class TransformerDecoderLayer(_Layer):
-    """Self-attention, attention to the encoder's output, and two linear maps."""
+    """Self-attention, attention to the encoder's output, and two linear maps.
+
+    Arguments:
+        d_model: how many features each element has
+        nhead: how many heads there are
+        dim_feedforward: how many features the inner layer has
+        dropout: the probability of a zero
+        activation: 'relu', 'gelu', or a function
+        layer_norm_eps: eps of the layer normalisations
+        batch_first: whether the batch is the first dimension, and the sequence the second
+        norm_first: whether normalisation comes before attention and feed-forward, not behind
+        bias: whether there is a bias
+        device: where the elements are: a device or its name; None takes the default
+        dtype: the dtype; None takes the usual one
+
+    Example:
+        >>> nn.TransformerDecoderLayer(8, 2, 16)(tp.ones(3, 2, 8), tp.ones(5, 2, 8)).shape
+        tensorpy.Size([3, 2, 8])
+    """
 
     def __init__(
         self,
@@ -237,7 +273,20 @@ def _why_no_nested(layer: Any) -> str:
 
 
 class TransformerEncoder(Module):
-    """A stack of encoder layers: copies of one."""
+    """A stack of encoder layers: copies of one.
+
+    Arguments:
+        encoder_layer: the layer, which is copied
+        num_layers: how many layers stand on each other
+        norm: a normalisation behind the last layer, or None
+        enable_nested_tensor: is taken, and changes nothing here
+        mask_check: is taken, and changes nothing here
+
+    Example:
+        >>> encoder = nn.TransformerEncoder(nn.TransformerEncoderLayer(8, 2, 16), num_layers=2)
+        >>> encoder(tp.ones(5, 2, 8)).shape
+        tensorpy.Size([5, 2, 8])
+    """
 
     def __init__(
         self,
@@ -275,7 +324,18 @@ class TransformerEncoder(Module):
 
 
 class TransformerDecoder(Module):
-    """A stack of decoder layers: copies of one."""
+    """A stack of decoder layers: copies of one.
+
+    Arguments:
+        decoder_layer: the layer, which is copied
+        num_layers: how many layers stand on each other
+        norm: a normalisation behind the last layer, or None
+
+    Example:
+        >>> decoder = nn.TransformerDecoder(nn.TransformerDecoderLayer(8, 2, 16), num_layers=2)
+        >>> decoder(tp.ones(3, 2, 8), tp.ones(5, 2, 8)).shape
+        tensorpy.Size([3, 2, 8])
+    """
 
     def __init__(self, decoder_layer: Module, num_layers: int, norm: Module | None = None) -> None:
         super().__init__()
@@ -312,7 +372,30 @@ class TransformerDecoder(Module):
 
 
 class Transformer(Module):
-    """An encoder and a decoder."""
+    """An encoder and a decoder.
+
+    Arguments:
+        d_model: how many features each element has
+        nhead: how many heads there are
+        num_encoder_layers: how many layers the encoder has
+        num_decoder_layers: how many layers the decoder has
+        dim_feedforward: how many features the inner layer has
+        dropout: the probability of a zero
+        activation: 'relu', 'gelu', or a function
+        custom_encoder: a module instead of the encoder
+        custom_decoder: a module instead of the decoder
+        layer_norm_eps: eps of the layer normalisations
+        batch_first: whether the batch is the first dimension, and the sequence the second
+        norm_first: whether normalisation comes before attention and feed-forward, not behind
+        bias: whether there is a bias
+        device: where the elements are: a device or its name; None takes the default
+        dtype: the dtype; None takes the usual one
+
+    Example:
+        >>> model = nn.Transformer(8, 2, 1, 1, dim_feedforward=16, batch_first=True)
+        >>> model(tp.ones(2, 5, 8), tp.ones(2, 3, 8)).shape
+        tensorpy.Size([2, 3, 8])
+    """
 
     def __init__(
         self,

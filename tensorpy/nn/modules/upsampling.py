@@ -12,7 +12,19 @@ __all__ = ["Upsample", "UpsamplingBilinear2d", "UpsamplingNearest2d"]
 
 
 class Upsample(Module):
-    """Resized to a size or by a factor."""
+    """Resized to a size or by a factor.
+
+    Arguments:
+        size: the sizes of the output; or scale_factor
+        scale_factor: how many times larger each dimension gets; instead of size
+        mode: 'nearest', 'linear', 'bilinear', 'bicubic' or 'trilinear'
+        align_corners: whether the centres of the corner elements, not their edges, are what input and output share
+        recompute_scale_factor: whether the scale is computed anew from the sizes
+
+    Example:
+        >>> nn.Upsample(scale_factor=2)(tp.tensor([[[1.0, 2.0]]]))
+        tensor([[[1., 1., 2., 2.]]])
+    """
 
     def __init__(
         self,
@@ -48,14 +60,32 @@ class Upsample(Module):
 
 
 class UpsamplingNearest2d(Upsample):
-    """An image resized by the nearest pixels."""
+    """An image resized by the nearest pixels.
+
+    Arguments:
+        size: the sizes of the output; or scale_factor
+        scale_factor: how many times larger each dimension gets; instead of size
+
+    Example:
+        >>> nn.UpsamplingNearest2d(scale_factor=2)(tp.ones(1, 1, 2, 2)).shape
+        tensorpy.Size([1, 1, 4, 4])
+    """
 
     def __init__(self, size: Any = None, scale_factor: Any = None) -> None:
         super().__init__(size, scale_factor, mode="nearest")
 
 
 class UpsamplingBilinear2d(Upsample):
-    """An image resized by interpolation, its corners kept."""
+    """An image resized by interpolation, its corners kept.
+
+    Arguments:
+        size: the sizes of the output; or scale_factor
+        scale_factor: how many times larger each dimension gets; instead of size
+
+    Example:
+        >>> nn.UpsamplingBilinear2d(scale_factor=2)(tp.ones(1, 1, 2, 2)).shape
+        tensorpy.Size([1, 1, 4, 4])
+    """
 
     def __init__(self, size: Any = None, scale_factor: Any = None) -> None:
         super().__init__(size, scale_factor, mode="bilinear", align_corners=True)

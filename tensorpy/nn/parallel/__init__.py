@@ -17,7 +17,18 @@ __all__ = ["DataParallel", "DistributedDataParallel", "gather", "parallel_apply"
 
 
 class DataParallel(Module):
-    """Calls the module, on the device that it is on."""
+    """Calls the module, on the device that it is on.
+
+    Arguments:
+        module: the module
+        device_ids: at most one device, where the module is
+        output_device: the device of the outputs; None takes that of the module
+        dim: the dimension; a negative one counts from the last
+
+    Example:
+        >>> nn.DataParallel(nn.Linear(2, 3))(tp.ones(4, 2)).shape
+        tensorpy.Size([4, 3])
+    """
 
     def __init__(self, module: Module, device_ids: Any = None, output_device: Any = None, dim: int = 0) -> None:
         super().__init__()
@@ -29,7 +40,23 @@ class DataParallel(Module):
 
 
 class DistributedDataParallel(Module):
-    """Calls the module; gradients need no averaging over a group of one process."""
+    """Calls the module; gradients need no averaging over a group of one process.
+
+    Arguments:
+        module: the module
+        device_ids: at most one device, where the module is
+        output_device: the device of the outputs; None takes that of the module
+        dim: the dimension; a negative one counts from the last
+        broadcast_buffers: is taken, there is one process
+        init_sync: is taken, there is one process
+        process_group: the processes that share statistics; there is one process here
+        bucket_cap_mb: is taken, there is one process
+        find_unused_parameters: is taken, there is one process
+
+    Example:
+        >>> nn.parallel.DistributedDataParallel.__name__
+        'DistributedDataParallel'
+    """
 
     def __init__(
         self,

@@ -22,7 +22,17 @@ def _is_named(value: Any) -> bool:
 
 
 def scatter(inputs: Any, target_gpus: Sequence[Any], dim: int = 0) -> Any:
-    """Parts of tensors along a dimension, one per device; what is no tensor goes to each."""
+    """Parts of tensors along a dimension, one per device; what is no tensor goes to each.
+
+    Arguments:
+        inputs: the inputs
+        target_gpus: the devices
+        dim: the dimension; a negative one counts from the last
+
+    Example:
+        >>> nn.parallel.scatter(tp.ones(2), ["cpu"])
+        [tensor([1., 1.])]
+    """
     count = len(target_gpus)
 
     def spread(value: Any) -> list[Any]:
@@ -48,7 +58,17 @@ def scatter_kwargs(inputs: Any, kwargs: Any, target_gpus: Sequence[Any], dim: in
 
 
 def gather(outputs: Any, target_device: Any, dim: int = 0) -> Any:
-    """The parts of results one after another, on one device."""
+    """The parts of results one after another, on one device.
+
+    Arguments:
+        outputs: the outputs
+        target_device: where they go
+        dim: the dimension; a negative one counts from the last
+
+    Example:
+        >>> nn.parallel.gather([tp.ones(1), tp.zeros(2)], "cpu")
+        tensor([1., 0., 0.])
+    """
     first, device = outputs[0], _device(target_device)
     if isinstance(first, Tensor):
         if all(part.dim() == 0 for part in outputs) and dim == 0:
@@ -66,7 +86,17 @@ def gather(outputs: Any, target_device: Any, dim: int = 0) -> Any:
 
 
 def replicate(network: Module, devices: Sequence[Any], detach: bool = False) -> list[Any]:
-    """A copy of a module per device, whose parameters are those of the module, moved there: gradients flow back."""
+    """A copy of a module per device, whose parameters are those of the module, moved there: gradients flow back.
+
+    Arguments:
+        network: the module
+        devices: the devices
+        detach: whether the copies have no history
+
+    Example:
+        >>> len(nn.parallel.replicate(nn.ReLU(), ["cpu"]))
+        1
+    """
     made = []
     for device in devices:
         copied = copy.copy(network)
@@ -94,7 +124,18 @@ def _replace(module: Module, copied: Module, device: Any, detach: bool, memo: di
 def parallel_apply(
     modules: Sequence[Module], inputs: Sequence[Any], kwargs_tup: Any = None, devices: Sequence[Any] | None = None
 ) -> list[Any]:
-    """Calls each module with its inputs."""
+    """Calls each module with its inputs.
+
+    Arguments:
+        modules: the modules
+        inputs: the inputs
+        kwargs_tup: the keyword arguments of each
+        devices: the devices
+
+    Example:
+        >>> nn.parallel.parallel_apply([nn.ReLU()], [(tp.tensor([-1.0, 2.0]),)])
+        [tensor([0., 2.])]
+    """
     if len(modules) != len(inputs):
         raise AssertionError(f"The number of modules {len(modules)} is not equal to the number of inputs {len(inputs)}")
     named = kwargs_tup or [{}] * len(modules)

@@ -13,7 +13,12 @@ from tensorpy.nn.modules.module import Module
 
 
 def parameters_to_vector(parameters: Iterable[Tensor]) -> Tensor:
-    """All elements of the parameters, one after the other."""
+    """All elements of the parameters, one after the other.
+
+    Example:
+        >>> nn.utils.parameters_to_vector(nn.Linear(2, 3).parameters()).shape
+        tensorpy.Size([9])
+    """
     flat = [p.reshape(-1) for p in parameters]
     if len({p.device for p in flat}) > 1:
         raise TypeError("Found two parameters on different devices, this is currently not supported.")
@@ -21,7 +26,18 @@ def parameters_to_vector(parameters: Iterable[Tensor]) -> Tensor:
 
 
 def vector_to_parameters(vec: Tensor, parameters: Iterable[Tensor]) -> None:
-    """Makes the parameters views of parts of a vector."""
+    """Makes the parameters views of parts of a vector.
+
+    Arguments:
+        vec: all elements in one dimension
+        parameters: a parameter or several
+
+    Example:
+        >>> x = nn.Parameter(tp.zeros(2))
+        >>> nn.utils.vector_to_parameters(tp.tensor([1.0, 2.0]), [x])
+        >>> x.tolist()
+        [1.0, 2.0]
+    """
     if not isinstance(vec, Tensor):
         raise TypeError(f"expected a Tensor, but got: {type(vec)}")
     begin = 0
@@ -31,7 +47,15 @@ def vector_to_parameters(vec: Tensor, parameters: Iterable[Tensor]) -> None:
 
 
 def skip_init(module_cls: Any, *args: Any, **kwargs: Any) -> Any:
-    """A module whose parameters have no starting values: made on the meta device, then given memory."""
+    """A module whose parameters have no starting values: made on the meta device, then given memory.
+
+    Arguments:
+        module_cls: the class of the module
+
+    Example:
+        >>> nn.utils.skip_init(nn.Linear, 2, 3).weight.shape
+        tensorpy.Size([3, 2])
+    """
     if not issubclass(module_cls, Module):
         raise RuntimeError(f"Expected a Module; got {module_cls}")
     if "device" not in inspect.signature(module_cls).parameters:
@@ -48,10 +72,30 @@ def _convert_weights(module: Any, memory_format: Any, dims: int) -> Any:
 
 
 def convert_conv2d_weight_memory_format(module: Any, memory_format: Any) -> Any:
-    """The weights of all Conv2d and ConvTranspose2d in a memory format."""
+    """The weights of all Conv2d and ConvTranspose2d in a memory format.
+
+    Arguments:
+        module: the module
+        memory_format: how the result lies in memory
+
+    Example:
+        >>> conv = nn.utils.convert_conv2d_weight_memory_format(nn.Conv2d(3, 4, 2), tp.channels_last)
+        >>> conv.weight.stride()
+        (12, 1, 6, 3)
+    """
     return _convert_weights(module, memory_format, 2)
 
 
 def convert_conv3d_weight_memory_format(module: Any, memory_format: Any) -> Any:
-    """The weights of all Conv3d and ConvTranspose3d in a memory format."""
+    """The weights of all Conv3d and ConvTranspose3d in a memory format.
+
+    Arguments:
+        module: the module
+        memory_format: how the result lies in memory
+
+    Example:
+        >>> conv = nn.utils.convert_conv3d_weight_memory_format(nn.Conv3d(3, 4, 2), tp.channels_last_3d)
+        >>> conv.weight.stride()
+        (24, 1, 12, 6, 3)
+    """
     return _convert_weights(module, memory_format, 3)

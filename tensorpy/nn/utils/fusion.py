@@ -22,7 +22,23 @@ def fuse_conv_bn_weights(
     bn_b: Tensor | None,
     transpose: bool = False,
 ) -> tuple[Parameter, Parameter]:
-    """Weight and bias of a convolution that does what one and a batch norm do together."""
+    """Weight and bias of a convolution that does what one and a batch norm do together.
+
+    Arguments:
+        conv_w: its weight
+        conv_b: its bias, or None
+        bn_rm: its running mean
+        bn_rv: its running variance
+        bn_eps: its eps
+        bn_w: its weight, or None
+        bn_b: its bias, or None
+        transpose: whether the convolution is a transposed one
+
+    Example:
+        >>> w, b = nn.utils.fuse_conv_bn_weights(tp.ones(4, 3, 2, 2), None, tp.zeros(4), tp.ones(4), 1e-5, None, None)
+        >>> w.shape, b.shape
+        (tensorpy.Size([4, 3, 2, 2]), tensorpy.Size([4]))
+    """
     bias = _C.zeros_like(bn_rm) if conv_b is None else conv_b
     scale = (bn_rv + bn_eps).rsqrt()
     scale = scale if bn_w is None else scale * bn_w
@@ -47,7 +63,19 @@ def _fused(layer: Any, bn: Any, transpose: bool) -> Any:
 
 
 def fuse_conv_bn_eval(conv: Any, bn: Any, transpose: bool = False) -> Any:
-    """A convolution that does what a convolution and a batch norm do together in evaluation."""
+    """A convolution that does what a convolution and a batch norm do together in evaluation.
+
+    Arguments:
+        conv: the convolution
+        bn: the batch normalisation
+        transpose: whether the convolution is a transposed one
+
+    Example:
+        >>> conv, bn = nn.Conv2d(3, 4, 2).eval(), nn.BatchNorm2d(4).eval()
+        >>> x = tp.ones(1, 3, 5, 5)
+        >>> tp.allclose(nn.utils.fuse_conv_bn_eval(conv, bn)(x), bn(conv(x)), atol=1e-5)
+        True
+    """
     return _fused(conv, bn, transpose)
 
 
@@ -60,12 +88,37 @@ def fuse_linear_bn_weights(
     bn_w: Tensor,
     bn_b: Tensor,
 ) -> tuple[Parameter, Parameter]:
-    """Weight and bias of a linear map that does what one and a batch norm do together."""
+    """Weight and bias of a linear map that does what one and a batch norm do together.
+
+    Arguments:
+        linear_w: its weight
+        linear_b: its bias, or None
+        bn_rm: its running mean
+        bn_rv: its running variance
+        bn_eps: its eps
+        bn_w: its weight, or None
+        bn_b: its bias, or None
+
+    Example:
+        >>> w, b = nn.utils.fuse_linear_bn_weights(tp.ones(4, 3), None, tp.zeros(4), tp.ones(4), 1e-5, tp.ones(4), tp.zeros(4))
+        >>> w.shape, b.shape
+        (tensorpy.Size([4, 3]), tensorpy.Size([4]))
+    """
     return fuse_conv_bn_weights(linear_w, linear_b, bn_rm, bn_rv, bn_eps, bn_w, bn_b)
 
 
 def fuse_linear_bn_eval(linear: Any, bn: Any) -> Any:
-    """A linear map that does what a linear map and a batch norm do together in evaluation."""
+    """A linear map that does what a linear map and a batch norm do together in evaluation.
+
+    Arguments:
+        bn: the batch normalisation
+
+    Example:
+        >>> linear, bn = nn.Linear(3, 4).eval(), nn.BatchNorm1d(4).eval()
+        >>> x = tp.ones(2, 3)
+        >>> tp.allclose(nn.utils.fuse_linear_bn_eval(linear, bn)(x), bn(linear(x)), atol=1e-5)
+        True
+    """
     if linear.out_features != bn.num_features and bn.num_features != 1:
         raise AssertionError(
             "To fuse, linear.out_features == bn.num_features or bn.num_features == 1; got "

@@ -30,7 +30,18 @@ class _WeightNorm(Module):
 
 
 def weight_norm(module: Any, name: str = "weight", dim: int = 0) -> Any:
-    """Has a weight computed from its norms along a dimension and its direction."""
+    """Has a weight computed from its norms along a dimension and its direction.
+
+    Arguments:
+        module: the module
+        name: the name of the parameter
+        dim: the dimension that is not summed over; None takes all
+
+    Example:
+        >>> layer = nn.utils.parametrizations.weight_norm(nn.Linear(3, 3))
+        >>> sorted(name for name, _ in layer.named_parameters())
+        ['bias', 'parametrizations.weight.original0', 'parametrizations.weight.original1']
+    """
     parts = _WeightNorm(dim)
     parametrize.register_parametrization(module, name, parts, unsafe=True)
 
@@ -94,7 +105,20 @@ def _matrix_of(module: Any, name: str) -> Tensor:
 def spectral_norm(
     module: Any, name: str = "weight", n_power_iterations: int = 1, eps: float = 1e-12, dim: int | None = None
 ) -> Any:
-    """Has a weight divided by its largest singular value, which is found by power iteration."""
+    """Has a weight divided by its largest singular value, which is found by power iteration.
+
+    Arguments:
+        module: the module
+        name: the name of the parameter
+        n_power_iterations: how many iterations each forward makes
+        eps: a small number that keeps divisions in range
+        dim: the dimension that is not summed over; None takes all
+
+    Example:
+        >>> layer = nn.utils.parametrizations.spectral_norm(nn.Linear(3, 3), n_power_iterations=20)
+        >>> tp.linalg.matrix_norm(layer.weight, 2).round(decimals=2)
+        tensor(1., grad_fn=<RoundBackward1>)
+    """
     weight = _matrix_of(module, name)
     made = _SpectralNorm(weight, n_power_iterations, _default_dim(module, dim), eps)
     return parametrize.register_parametrization(module, name, made)
@@ -168,7 +192,18 @@ def _cayley(skew: Tensor) -> Tensor:
 def orthogonal(
     module: Any, name: str = "weight", orthogonal_map: str | None = None, *, use_trivialization: bool = True
 ) -> Any:
-    """Has a weight with orthonormal rows or columns; orthogonal_map is "matrix_exp", "cayley" or "householder"."""
+    """Has a weight with orthonormal rows or columns; orthogonal_map is "matrix_exp", "cayley" or "householder".
+
+    Arguments:
+        module: the module
+        name: the name of the parameter
+        use_trivialization: whether the weight is moved to where the parametrisation is the identity
+
+    Example:
+        >>> layer = nn.utils.parametrizations.orthogonal(nn.Linear(3, 3))
+        >>> tp.allclose(layer.weight @ layer.weight.T, tp.eye(3), atol=1e-5)
+        True
+    """
     weight = _matrix_of(module, name)
     if weight.ndim < 2:
         raise ValueError(f"Expected a matrix or batch of matrices. Got a tensor of {weight.ndim} dimensions.")

@@ -32,7 +32,15 @@ _cache: dict[tuple[int, str], Any] = {}
 
 @contextmanager
 def cached() -> Any:
-    """Inside, each parametrised tensor is computed once."""
+    """Inside, each parametrised tensor is computed once.
+
+    Example:
+        >>> import tensorpy.nn.utils.parametrize as parametrize
+        >>> layer = nn.utils.parametrizations.weight_norm(nn.Linear(2, 2))
+        >>> with parametrize.cached():
+        ...     print(layer.weight is layer.weight)
+        True
+    """
     global _caching
     _caching += 1
     try:
@@ -52,7 +60,21 @@ def _add_tensor(module: Module, name: str, value: Tensor) -> None:
 
 class ParametrizationList(ModuleList):
     """The modules that compute one tensor, first to last, and what they start from: `original`, or `original0`,
-    `original1`, ... where the first gives several."""
+    `original1`, ... where the first gives several.
+
+    Arguments:
+        modules: the modules
+        unsafe: whether the checks of shapes and dtypes are left out
+
+    Example:
+        >>> import tensorpy.nn.utils.parametrize as parametrize
+        >>> class Positive(nn.Module):
+        ...     def forward(self, x):
+        ...         return x.exp()
+        >>> layer = parametrize.register_parametrization(nn.Linear(2, 2), "weight", Positive())
+        >>> type(layer.parametrizations["weight"]).__name__
+        'ParametrizationList'
+    """
 
     def __init__(self, modules: Any, original: Any, unsafe: bool = False) -> None:
         modules = list(modules)
@@ -174,7 +196,22 @@ def _own_class(module: Any, base: type) -> None:
 
 def register_parametrization(module: Any, tensor_name: str, parametrization: Module, *, unsafe: bool = False) -> Any:
     """Has a module compute one of its tensors: `parametrization(original)`. With a method `right_inverse` it also takes
-    values. unsafe=True lets it change shape and dtype."""
+    values. unsafe=True lets it change shape and dtype.
+
+    Arguments:
+        module: the module
+        tensor_name: the name of the parameter or buffer
+        unsafe: whether the checks of shapes and dtypes are left out
+
+    Example:
+        >>> import tensorpy.nn.utils.parametrize as parametrize
+        >>> class Positive(nn.Module):
+        ...     def forward(self, x):
+        ...         return x.exp()
+        >>> layer = parametrize.register_parametrization(nn.Linear(2, 2), "weight", Positive())
+        >>> bool((layer.weight > 0).all())
+        True
+    """
     parametrization.train(module.training)
     if is_parametrized(module, tensor_name):
         parts = module.parametrizations[tensor_name]
@@ -212,7 +249,21 @@ def register_parametrization(module: Any, tensor_name: str, parametrization: Mod
 
 
 def is_parametrized(module: Any, tensor_name: str | None = None) -> bool:
-    """Whether a module computes one of its tensors, or the one that is named."""
+    """Whether a module computes one of its tensors, or the one that is named.
+
+    Arguments:
+        module: the module
+        tensor_name: the name of the parameter or buffer
+
+    Example:
+        >>> import tensorpy.nn.utils.parametrize as parametrize
+        >>> class Positive(nn.Module):
+        ...     def forward(self, x):
+        ...         return x.exp()
+        >>> layer = parametrize.register_parametrization(nn.Linear(2, 2), "weight", Positive())
+        >>> parametrize.is_parametrized(layer, "weight")
+        True
+    """
     found = getattr(module, "parametrizations", None)
     if not isinstance(found, ModuleDict):
         return False
@@ -220,7 +271,22 @@ def is_parametrized(module: Any, tensor_name: str | None = None) -> bool:
 
 
 def remove_parametrizations(module: Any, tensor_name: str, leave_parametrized: bool = True) -> Any:
-    """Takes a parametrisation out: the tensor has the computed value, or with leave_parametrized=False the original."""
+    """Takes a parametrisation out: the tensor has the computed value, or with leave_parametrized=False the original.
+
+    Arguments:
+        module: the module
+        tensor_name: the name of the parameter or buffer
+
+    Example:
+        >>> import tensorpy.nn.utils.parametrize as parametrize
+        >>> class Positive(nn.Module):
+        ...     def forward(self, x):
+        ...         return x.exp()
+        >>> layer = parametrize.register_parametrization(nn.Linear(2, 2), "weight", Positive())
+        >>> layer = parametrize.remove_parametrizations(layer, "weight")
+        >>> parametrize.is_parametrized(layer)
+        False
+    """
     if not is_parametrized(module, tensor_name):
         raise ValueError(f"Module {module} does not have a parametrization on {tensor_name}")
     parts = module.parametrizations[tensor_name]
@@ -244,12 +310,35 @@ def remove_parametrizations(module: Any, tensor_name: str, leave_parametrized: b
 
 
 def type_before_parametrizations(module: Any) -> type:
-    """The class of a module, or what it was before it was parametrised."""
+    """The class of a module, or what it was before it was parametrised.
+
+    Example:
+        >>> import tensorpy.nn.utils.parametrize as parametrize
+        >>> class Positive(nn.Module):
+        ...     def forward(self, x):
+        ...         return x.exp()
+        >>> layer = parametrize.register_parametrization(nn.Linear(2, 2), "weight", Positive())
+        >>> parametrize.type_before_parametrizations(layer).__name__
+        'Linear'
+    """
     return type(module).__bases__[0] if is_parametrized(module) else type(module)
 
 
 def transfer_parametrizations_and_params(from_module: Any, to_module: Any, tensor_name: str | None = None) -> Any:
-    """Gives a module the parametrisations, and the originals, of another."""
+    """Gives a module the parametrisations, and the originals, of another.
+
+    Arguments:
+        from_module: the module that has them
+        to_module: the module that gets them
+        tensor_name: the name of the parameter or buffer
+
+    Example:
+        >>> import tensorpy.nn.utils.parametrize as parametrize
+        >>> layer = nn.utils.parametrizations.weight_norm(nn.Linear(2, 2))
+        >>> other = parametrize.transfer_parametrizations_and_params(layer, nn.Linear(2, 2))
+        >>> parametrize.is_parametrized(other)
+        True
+    """
     if not is_parametrized(from_module):
         return to_module
     names = [tensor_name] if tensor_name is not None else list(from_module.parametrizations)

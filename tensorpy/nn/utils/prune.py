@@ -14,7 +14,12 @@ from tensorpy._C import Tensor
 
 
 class BasePruningMethod(ABC):
-    """A way to choose what is pruned: subclass it, write `compute_mask`."""
+    """A way to choose what is pruned: subclass it, write `compute_mask`.
+
+    Example:
+        >>> issubclass(nn.utils.prune.L1Unstructured, nn.utils.prune.BasePruningMethod)
+        True
+    """
 
     _tensor_name: str
     PRUNING_TYPE = ""
@@ -69,7 +74,18 @@ class BasePruningMethod(ABC):
         return t * self.compute_mask(scores, default_mask=mask)
 
     def remove(self, module: Any) -> None:
-        """Makes the pruning lasting: the parameter has the pruned values."""
+        """Makes the pruning lasting: the parameter has the pruned values.
+
+        Arguments:
+            module: the module
+            name: the name of the parameter
+
+        Example:
+            >>> layer = nn.utils.prune.l1_unstructured(nn.Linear(2, 2), "weight", amount=0.5)
+            >>> layer = nn.utils.prune.remove(layer, "weight")
+            >>> (layer.weight == 0).sum()
+            tensor(2)
+        """
         name = self._tensor_name
         weight = self.apply_mask(module)
         delattr(module, name)
@@ -84,7 +100,15 @@ def _is_of(hook: Any, name: str) -> bool:
 
 
 class PruningContainer(BasePruningMethod):
-    """Several methods, one after the other."""
+    """Several methods, one after the other.
+
+    Example:
+        >>> layer = nn.Linear(2, 2)
+        >>> for _ in range(2):
+        ...     layer = nn.utils.prune.random_unstructured(layer, "weight", amount=1)
+        >>> layer.weight_mask.sum()
+        tensor(2.)
+    """
 
     def __init__(self, *args: Any) -> None:
         methods: Any = args[0] if len(args) == 1 and isinstance(args[0], Iterable) else args
@@ -135,7 +159,14 @@ class PruningContainer(BasePruningMethod):
 
 
 class Identity(BasePruningMethod):
-    """Prunes nothing, and makes the mask."""
+    """Prunes nothing, and makes the mask.
+
+    Example:
+        >>> layer = nn.utils.prune.identity(nn.Linear(2, 2), "weight")
+        >>> layer.weight_mask
+        tensor([[1., 1.],
+                [1., 1.]])
+    """
 
     PRUNING_TYPE = "unstructured"
 
@@ -178,7 +209,16 @@ class _Unstructured(BasePruningMethod):
 
 
 class RandomUnstructured(_Unstructured):
-    """Prunes elements at random."""
+    """Prunes elements at random.
+
+    Arguments:
+        amount: a fraction, from 0 to 1, or how many
+
+    Example:
+        >>> layer = nn.utils.prune.random_unstructured(nn.Linear(2, 2), "weight", amount=2)
+        >>> layer.weight_mask.sum()
+        tensor(2.)
+    """
 
     def compute_mask(self, t: Tensor, default_mask: Tensor) -> Tensor:
         count = _count(self.amount, t.numel())
@@ -190,7 +230,16 @@ class RandomUnstructured(_Unstructured):
 
 
 class L1Unstructured(_Unstructured):
-    """Prunes the elements of the smallest magnitude."""
+    """Prunes the elements of the smallest magnitude.
+
+    Arguments:
+        amount: a fraction, from 0 to 1, or how many
+
+    Example:
+        >>> layer = nn.utils.prune.l1_unstructured(nn.Linear(2, 2), "weight", amount=0.5)
+        >>> layer.weight_mask.sum()
+        tensor(2.)
+    """
 
     def compute_mask(self, t: Tensor, default_mask: Tensor) -> Tensor:
         count = _count(self.amount, t.numel())
@@ -228,14 +277,35 @@ class _Structured(BasePruningMethod):
 
 
 class RandomStructured(_Structured):
-    """Prunes whole slices at random."""
+    """Prunes whole slices at random.
+
+    Arguments:
+        amount: a fraction, from 0 to 1, or how many
+        dim: the dimension along which slices are taken
+
+    Example:
+        >>> layer = nn.utils.prune.random_structured(nn.Linear(2, 2), "weight", amount=1, dim=0)
+        >>> layer.weight_mask.sum()
+        tensor(2.)
+    """
 
     def _scores(self, t: Tensor) -> Tensor:
         return _C.rand(t.shape[self.dim])
 
 
 class LnStructured(_Structured):
-    """Prunes the slices of the smallest norm."""
+    """Prunes the slices of the smallest norm.
+
+    Arguments:
+        amount: a fraction, from 0 to 1, or how many
+        n: the order of the norm
+        dim: the dimension along which slices are taken
+
+    Example:
+        >>> layer = nn.utils.prune.ln_structured(nn.Linear(2, 2), "weight", amount=1, n=2, dim=0)
+        >>> layer.weight_mask.sum()
+        tensor(2.)
+    """
 
     def __init__(self, amount: float, n: Any, dim: int = -1) -> None:
         super().__init__(amount, dim)
@@ -247,7 +317,13 @@ class LnStructured(_Structured):
 
 
 class CustomFromMask(BasePruningMethod):
-    """Prunes where a mask is zero."""
+    """Prunes where a mask is zero.
+
+    Example:
+        >>> layer = nn.utils.prune.custom_from_mask(nn.Linear(2, 1), "weight", tp.tensor([[1.0, 0.0]]))
+        >>> layer.weight_mask
+        tensor([[1., 0.]])
+    """
 
     PRUNING_TYPE = "global"
 
@@ -259,25 +335,71 @@ class CustomFromMask(BasePruningMethod):
 
 
 def identity(module: Any, name: str) -> Any:
-    """Makes the mask, of ones, and prunes nothing."""
+    """Makes the mask, of ones, and prunes nothing.
+
+    Arguments:
+        module: the module
+        name: the name of the parameter
+
+    Example:
+        >>> layer = nn.utils.prune.identity(nn.Linear(2, 2), "weight")
+        >>> layer.weight_mask
+        tensor([[1., 1.],
+                [1., 1.]])
+    """
     Identity.apply(module, name)
     return module
 
 
 def random_unstructured(module: Any, name: str, amount: float) -> Any:
-    """Prunes a number, or a share, of elements at random."""
+    """Prunes a number, or a share, of elements at random.
+
+    Arguments:
+        module: the module
+        name: the name of the parameter
+        amount: a fraction, from 0 to 1, or how many
+
+    Example:
+        >>> layer = nn.utils.prune.random_unstructured(nn.Linear(2, 2), "weight", amount=2)
+        >>> layer.weight_mask.sum()
+        tensor(2.)
+    """
     RandomUnstructured.apply(module, name, amount)
     return module
 
 
 def l1_unstructured(module: Any, name: str, amount: float, importance_scores: Tensor | None = None) -> Any:
-    """Prunes a number, or a share, of the elements of the smallest magnitude."""
+    """Prunes a number, or a share, of the elements of the smallest magnitude.
+
+    Arguments:
+        module: the module
+        name: the name of the parameter
+        amount: a fraction, from 0 to 1, or how many
+        importance_scores: what is compared instead of the values, of their shape
+
+    Example:
+        >>> layer = nn.utils.prune.l1_unstructured(nn.Linear(2, 2), "weight", amount=0.5)
+        >>> layer.weight_mask.sum()
+        tensor(2.)
+    """
     L1Unstructured.apply(module, name, amount, importance_scores=importance_scores)
     return module
 
 
 def random_structured(module: Any, name: str, amount: float, dim: int) -> Any:
-    """Prunes a number, or a share, of slices at random."""
+    """Prunes a number, or a share, of slices at random.
+
+    Arguments:
+        module: the module
+        name: the name of the parameter
+        amount: a fraction, from 0 to 1, or how many
+        dim: the dimension along which slices are taken
+
+    Example:
+        >>> layer = nn.utils.prune.random_structured(nn.Linear(2, 2), "weight", amount=1, dim=0)
+        >>> layer.weight_mask.sum()
+        tensor(2.)
+    """
     RandomStructured.apply(module, name, amount, dim)
     return module
 
@@ -285,13 +407,38 @@ def random_structured(module: Any, name: str, amount: float, dim: int) -> Any:
 def ln_structured(
     module: Any, name: str, amount: float, n: Any, dim: int, importance_scores: Tensor | None = None
 ) -> Any:
-    """Prunes a number, or a share, of the slices of the smallest norm."""
+    """Prunes a number, or a share, of the slices of the smallest norm.
+
+    Arguments:
+        module: the module
+        name: the name of the parameter
+        amount: a fraction, from 0 to 1, or how many
+        n: the order of the norm
+        dim: the dimension along which slices are taken
+        importance_scores: what is compared instead of the values, of their shape
+
+    Example:
+        >>> layer = nn.utils.prune.ln_structured(nn.Linear(2, 2), "weight", amount=1, n=2, dim=0)
+        >>> layer.weight_mask.sum()
+        tensor(2.)
+    """
     LnStructured.apply(module, name, amount, n, dim, importance_scores=importance_scores)
     return module
 
 
 def custom_from_mask(module: Any, name: str, mask: Tensor) -> Any:
-    """Prunes where a mask is zero."""
+    """Prunes where a mask is zero.
+
+    Arguments:
+        module: the module
+        name: the name of the parameter
+        mask: bool: which elements count
+
+    Example:
+        >>> layer = nn.utils.prune.custom_from_mask(nn.Linear(2, 1), "weight", tp.tensor([[1.0, 0.0]]))
+        >>> layer.weight_mask
+        tensor([[1., 0.]])
+    """
     CustomFromMask.apply(module, name, mask)
     return module
 
@@ -299,7 +446,19 @@ def custom_from_mask(module: Any, name: str, mask: Tensor) -> Any:
 def global_unstructured(
     parameters: Any, pruning_method: Any, importance_scores: dict[Any, Tensor] | None = None, **kwargs: Any
 ) -> None:
-    """Prunes several tensors, pairs of a module and a name, as if they were one."""
+    """Prunes several tensors, pairs of a module and a name, as if they were one.
+
+    Arguments:
+        parameters: a parameter or several
+        pruning_method: the class of the method
+        importance_scores: what is compared instead of the values, of their shape
+
+    Example:
+        >>> a, b = nn.Linear(2, 2), nn.Linear(2, 2)
+        >>> nn.utils.prune.global_unstructured([(a, "weight"), (b, "weight")], nn.utils.prune.L1Unstructured, amount=4)
+        >>> (a.weight_mask.sum() + b.weight_mask.sum())
+        tensor(4.)
+    """
     pairs, scores = list(parameters), importance_scores or {}
     tensors: list[Any] = [scores.get(pair, getattr(*pair)) for pair in pairs]
     masks = [getattr(m, f"{n}_mask", None) for m, n in pairs]
@@ -329,5 +488,10 @@ def remove(module: Any, name: str) -> Any:
 
 
 def is_pruned(module: Any) -> bool:
-    """Whether a tensor of the module, or of one inside, is pruned."""
+    """Whether a tensor of the module, or of one inside, is pruned.
+
+    Example:
+        >>> nn.utils.prune.is_pruned(nn.Linear(2, 2))
+        False
+    """
     return any(isinstance(h, BasePruningMethod) for m in module.modules() for h in m._forward_pre_hooks.values())

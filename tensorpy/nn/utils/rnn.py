@@ -28,7 +28,12 @@ class PackedSequence_(NamedTuple):
 
 
 def invert_permutation(permutation: Tensor | None) -> Tensor | None:
-    """The permutation that undoes one."""
+    """The permutation that undoes one.
+
+    Example:
+        >>> nn.utils.rnn.invert_permutation(tp.tensor([2, 0, 1]))
+        tensor([1, 2, 0])
+    """
     if permutation is None:
         return None
     places = _C.arange(0, permutation.numel(), device=permutation.device)
@@ -37,7 +42,17 @@ def invert_permutation(permutation: Tensor | None) -> Tensor | None:
 
 class PackedSequence(PackedSequence_):
     """Rows of all sequences, step by step: step t has `batch_sizes[t]` rows. `sorted_indices` is the order in which the
-    sequences were taken."""
+    sequences were taken.
+
+    Arguments:
+        data: the data
+        unsorted_indices: the order that undoes sorted_indices
+
+    Example:
+        >>> packed = nn.utils.rnn.pack_padded_sequence(tp.tensor([[1, 2], [3, 0]]), tp.tensor([2, 1]), batch_first=True)
+        >>> packed.data, packed.batch_sizes
+        (tensor([1, 3, 2]), tensor([2, 1]))
+    """
 
     def __new__(
         cls,
@@ -123,7 +138,19 @@ class PackedSequence(PackedSequence_):
 def pack_padded_sequence(
     input: Tensor, lengths: Any, batch_first: bool = False, enforce_sorted: bool = True
 ) -> PackedSequence:
-    """Packs a padded batch. The lengths must fall unless enforce_sorted=False, which sorts."""
+    """Packs a padded batch. The lengths must fall unless enforce_sorted=False, which sorts.
+
+    Arguments:
+        input: the tensor
+        lengths: how long each sequence is
+        batch_first: whether the batch is the first dimension, and the sequence the second
+        enforce_sorted: whether the sequences must come with the longest first
+
+    Example:
+        >>> packed = nn.utils.rnn.pack_padded_sequence(tp.tensor([[1, 2], [3, 0]]), tp.tensor([2, 1]), batch_first=True)
+        >>> packed.data, packed.batch_sizes
+        (tensor([1, 3, 2]), tensor([2, 1]))
+    """
     if not isinstance(lengths, Tensor):
         lengths = _C.tensor(lengths, dtype=_C.int64)
     lengths = lengths.to(device="cpu", dtype=_C.int64)
@@ -159,7 +186,20 @@ def pack_padded_sequence(
 def pad_packed_sequence(
     sequence: PackedSequence, batch_first: bool = False, padding_value: float = 0.0, total_length: int | None = None
 ) -> tuple[Tensor, Tensor]:
-    """The padded batch of a packed one, and the lengths."""
+    """The padded batch of a packed one, and the lengths.
+
+    Arguments:
+        sequence: the packed sequence
+        batch_first: whether the batch is the first dimension, and the sequence the second
+        padding_value: the value of the padding
+        total_length: the length to pad to; None takes the longest
+
+    Example:
+        >>> packed = nn.utils.rnn.pack_sequence([tp.tensor([1, 2]), tp.tensor([3])])
+        >>> nn.utils.rnn.pad_packed_sequence(packed, batch_first=True)
+        (tensor([[1, 2],
+                [3, 0]]), tensor([2, 1]))
+    """
     sizes = sequence.batch_sizes.tolist()
     length = len(sizes)
     if total_length is not None:
@@ -188,7 +228,19 @@ def _filled(step: Tensor, rows: int, value: float) -> Tensor:
 def pad_sequence(
     sequences: Any, batch_first: bool = False, padding_value: float = 0.0, padding_side: str = "right"
 ) -> Tensor:
-    """Tensors of different lengths as one, with a value where they are too short."""
+    """Tensors of different lengths as one, with a value where they are too short.
+
+    Arguments:
+        sequences: tensors (L, *) of different lengths
+        batch_first: whether the batch is the first dimension, and the sequence the second
+        padding_value: the value of the padding
+        padding_side: 'right' or 'left': where the padding stands
+
+    Example:
+        >>> nn.utils.rnn.pad_sequence([tp.tensor([1, 2]), tp.tensor([3])], batch_first=True)
+        tensor([[1, 2],
+                [3, 0]])
+    """
     if isinstance(sequences, Tensor):
         sequences = sequences.unbind(0)
     if not isinstance(sequences, Iterable):
@@ -209,18 +261,45 @@ def pad_sequence(
 
 
 def unpad_sequence(padded_sequences: Tensor, lengths: Tensor, batch_first: bool = False) -> list[Tensor]:
-    """The tensors that pad_sequence padded."""
+    """The tensors that pad_sequence padded.
+
+    Arguments:
+        padded_sequences: the padded tensor
+        lengths: how long each sequence is
+        batch_first: whether the batch is the first dimension, and the sequence the second
+
+    Example:
+        >>> nn.utils.rnn.unpad_sequence(tp.tensor([[1, 2], [3, 0]]), tp.tensor([2, 1]), batch_first=True)
+        [tensor([1, 2]), tensor([3])]
+    """
     rows = padded_sequences if batch_first else padded_sequences.transpose(0, 1)
     return [row[: int(n)] for row, n in zip(rows.unbind(0), lengths, strict=True)]
 
 
 def pack_sequence(sequences: Sequence[Tensor], enforce_sorted: bool = True) -> PackedSequence:
-    """Packs tensors of different lengths."""
+    """Packs tensors of different lengths.
+
+    Arguments:
+        sequences: tensors (L, *) of different lengths
+        enforce_sorted: whether the sequences must come with the longest first
+
+    Example:
+        >>> nn.utils.rnn.pack_sequence([tp.tensor([1, 2]), tp.tensor([3])]).data
+        tensor([1, 3, 2])
+    """
     lengths = _C.tensor([s.shape[0] for s in sequences], dtype=_C.int64)
     return pack_padded_sequence(pad_sequence(list(sequences)), lengths, enforce_sorted=enforce_sorted)
 
 
 def unpack_sequence(packed_sequences: PackedSequence) -> list[Tensor]:
-    """The tensors that pack_sequence packed."""
+    """The tensors that pack_sequence packed.
+
+    Arguments:
+        packed_sequences: the packed sequence
+
+    Example:
+        >>> nn.utils.rnn.unpack_sequence(nn.utils.rnn.pack_sequence([tp.tensor([1, 2]), tp.tensor([3])]))
+        [tensor([1, 2]), tensor([3])]
+    """
     padded, lengths = pad_packed_sequence(packed_sequences, batch_first=True)
     return unpad_sequence(padded, lengths, batch_first=True)

@@ -61,7 +61,21 @@ class _VersionMark:
 def spectral_norm(
     module: Any, name: str = "weight", n_power_iterations: int = 1, eps: float = 1e-12, dim: int | None = None
 ) -> Any:
-    """Divides a weight by its largest singular value, before each call."""
+    """Divides a weight by its largest singular value, before each call.
+
+    Arguments:
+        module: the module
+        name: the name of the parameter
+        n_power_iterations: how many iterations each forward makes
+        eps: a small number that keeps divisions in range
+        dim: the dimension that is not summed over; None takes all
+
+    Example:
+        >>> layer = nn.utils.spectral_norm(nn.Linear(3, 3))
+        >>> y = layer(tp.ones(1, 3))
+        >>> type(nn.utils.remove_spectral_norm(layer)).__name__
+        'Linear'
+    """
     if _hook_of(module, name) is not None:
         raise RuntimeError(f"Cannot register two spectral_norm hooks on the same parameter {name}")
     weight = module._parameters[name]
@@ -83,7 +97,18 @@ def spectral_norm(
 
 
 def remove_spectral_norm(module: Any, name: str = "weight") -> Any:
-    """Puts the weight back as a parameter."""
+    """Puts the weight back as a parameter.
+
+    Arguments:
+        module: the module
+        name: the name of the parameter
+
+    Example:
+        >>> layer = nn.utils.spectral_norm(nn.Linear(3, 3))
+        >>> y = layer(tp.ones(1, 3))
+        >>> type(nn.utils.remove_spectral_norm(layer)).__name__
+        'Linear'
+    """
     found = _hook_of(module, name)
     if found is None:
         raise ValueError(f"spectral_norm of '{name}' not found in {module}")

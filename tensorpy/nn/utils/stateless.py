@@ -108,7 +108,20 @@ def functional_call(
     strict: bool = False,
 ) -> Any:
     """Calls a module with the given parameters and buffers, by path, in place of its own. One that is shared is
-    replaced everywhere unless tie_weights=False; strict=True wants all of them."""
+    replaced everywhere unless tie_weights=False; strict=True wants all of them.
+
+    Arguments:
+        module: the module
+        parameter_and_buffer_dicts: the tensors by name that stand for the module's own
+        args: the arguments by position
+        kwargs: the keyword arguments
+        strict: whether it is an error where an output does not depend on an input
+
+    Example:
+        >>> model = nn.Linear(2, 1, bias=False)
+        >>> nn.utils.stateless.functional_call(model, {"weight": tp.ones(1, 2)}, tp.ones(1, 2))
+        tensor([[2.]])
+    """
     dicts = parameter_and_buffer_dicts
     if isinstance(dicts, (list, tuple)):
         if any(not isinstance(d, dict) for d in dicts):

@@ -34,7 +34,19 @@ def _hook_of(module: Any, name: str) -> tuple[int, WeightNorm] | None:
 
 
 def weight_norm(module: Any, name: str = "weight", dim: int = 0) -> Any:
-    """Splits a weight into norm and direction, `name`_g and `name`_v."""
+    """Splits a weight into norm and direction, `name`_g and `name`_v.
+
+    Arguments:
+        module: the module
+        name: the name of the parameter
+        dim: the dimension that is not summed over; None takes all
+
+    Example:
+        >>> layer = nn.utils.weight_norm(nn.Linear(3, 3))
+        >>> y = layer(tp.ones(1, 3))
+        >>> type(nn.utils.remove_weight_norm(layer)).__name__
+        'Linear'
+    """
     warnings.warn(
         "`torch.nn.utils.weight_norm` is deprecated in favor of `torch.nn.utils.parametrizations.weight_norm`.",
         FutureWarning,
@@ -54,7 +66,18 @@ def weight_norm(module: Any, name: str = "weight", dim: int = 0) -> Any:
 
 
 def remove_weight_norm(module: Any, name: str = "weight") -> Any:
-    """Puts the weight back in the place of norm and direction."""
+    """Puts the weight back in the place of norm and direction.
+
+    Arguments:
+        module: the module
+        name: the name of the parameter
+
+    Example:
+        >>> layer = nn.utils.weight_norm(nn.Linear(3, 3))
+        >>> y = layer(tp.ones(1, 3))
+        >>> type(nn.utils.remove_weight_norm(layer)).__name__
+        'Linear'
+    """
     found = _hook_of(module, name)
     if found is None:
         raise ValueError(f"weight_norm of '{name}' not found in {module}")

@@ -45,7 +45,15 @@ def _listed_like(value: Any, items: list[Any]) -> Any:
 
 
 def default_convert(data: Any) -> Any:
-    """NumPy's arrays as tensors, inside of mappings and sequences too; anything else as it is."""
+    """NumPy's arrays as tensors, inside of mappings and sequences too; anything else as it is.
+
+    Arguments:
+        data: the data
+
+    Example:
+        >>> tp.utils.data.default_convert([tp.ones(1), "text"])
+        [tensor([1.]), 'text']
+    """
     if isinstance(data, Tensor) or isinstance(data, (str, bytes)):
         return data
     if _is_array(data):
@@ -59,7 +67,15 @@ def default_convert(data: Any) -> Any:
 
 
 def default_collate(batch: Any) -> Any:
-    """A list of samples as one: tensors and numbers stacked, mappings and sequences by their parts."""
+    """A list of samples as one: tensors and numbers stacked, mappings and sequences by their parts.
+
+    Arguments:
+        batch: the batch
+
+    Example:
+        >>> tp.utils.data.default_collate([(1, 2.0), (3, 4.0)])
+        [tensor([1, 3]), tensor([2., 4.], dtype=tensorpy.float64)]
+    """
     first = batch[0]
     if isinstance(first, Tensor):
         return _C.stack(list(batch), 0)

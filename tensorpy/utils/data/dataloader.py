@@ -45,6 +45,34 @@ class DataLoader:
     a batch; drop_last: without a smaller last batch; timeout: seconds to wait for a worker; worker_init_fn: called in
     each worker with its number; generator: draws the order and the workers' seeds; persistent_workers: workers stay for
     the next epoch; in_order=False: batches as they come.
+
+    Arguments:
+        dataset: the dataset
+        batch_size: how many items a batch has
+        shuffle: whether the order is drawn
+        sampler: the sampler
+        batch_sampler: gives lists of indices; instead of batch_size, shuffle, sampler and drop_last
+        num_workers: how many processes load; 0 loads here
+        collate_fn: makes a batch of items; None takes default_collate
+        pin_memory: whether the CPU's memory is pinned for copies to a device
+        drop_last: whether a last batch that is too small is left out
+        timeout: seconds that a batch may take; 0 for no limit
+        worker_init_fn: runs in each worker first, with its number
+        multiprocessing_context: how workers are started: a context or its name
+        generator: where the random numbers come from; None takes the default generator
+        prefetch_factor: how many batches each worker has ahead
+        persistent_workers: whether workers stay between epochs
+        pin_memory_device: is taken, and changes nothing here
+        in_order: whether batches come in order
+
+    Example:
+        >>> from tensorpy.utils.data import DataLoader, TensorDataset
+        >>> data = TensorDataset(tp.arange(5), tp.arange(5) * 10)
+        >>> for x, y in DataLoader(data, batch_size=2):
+        ...     print(x, y)
+        tensor([0, 1]) tensor([ 0, 10])
+        tensor([2, 3]) tensor([20, 30])
+        tensor([4]) tensor([40])
     """
 
     __class_getitem__: Any = classmethod(GenericAlias)  # DataLoader[int], for type checkers

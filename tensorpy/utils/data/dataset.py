@@ -27,7 +27,17 @@ T_co = TypeVar("T_co", covariant=True)
 
 class Dataset(Generic[T_co]):
     """Samples by index: a subclass has `__getitem__`, and mostly `__len__`. With `__getitems__` it may give several at
-    once."""
+    once.
+
+    Example:
+        >>> class Squares(tp.utils.data.Dataset):
+        ...     def __len__(self):
+        ...         return 3
+        ...     def __getitem__(self, i):
+        ...         return i * i
+        >>> [Squares()[i] for i in range(3)]
+        [0, 1, 4]
+    """
 
     def __getitem__(self, index: Any) -> T_co:
         raise NotImplementedError("Subclasses of Dataset should implement __getitem__.")
@@ -37,7 +47,16 @@ class Dataset(Generic[T_co]):
 
 
 class IterableDataset(Dataset[T_co]):
-    """Samples one after the other: a subclass has `__iter__`."""
+    """Samples one after the other: a subclass has `__iter__`.
+
+    Example:
+        >>> from tensorpy.utils.data import ChainDataset, IterableDataset
+        >>> class Count(IterableDataset):
+        ...     def __iter__(self):
+        ...         return iter(range(2))
+        >>> list(ChainDataset([Count(), Count()]))
+        [0, 1, 0, 1]
+    """
 
     def __iter__(self) -> Iterator[T_co]:
         raise NotImplementedError("Subclasses of IterableDataset should implement __iter__.")
@@ -47,7 +66,12 @@ class IterableDataset(Dataset[T_co]):
 
 
 class TensorDataset(Dataset[Any]):
-    """Tensors by their first index, as tuples."""
+    """Tensors by their first index, as tuples.
+
+    Example:
+        >>> tp.utils.data.TensorDataset(tp.tensor([1, 2]), tp.tensor([3, 4]))[0]
+        (tensor(1), tensor(3))
+    """
 
     def __init__(self, *tensors: Tensor) -> None:
         if any(t.shape[0] != tensors[0].shape[0] for t in tensors):
@@ -62,7 +86,14 @@ class TensorDataset(Dataset[Any]):
 
 
 class StackDataset(Dataset[Any]):
-    """Several datasets side by side: samples are tuples, or dictionaries if the datasets are named."""
+    """Several datasets side by side: samples are tuples, or dictionaries if the datasets are named.
+
+    Example:
+        >>> from tensorpy.utils.data import TensorDataset, StackDataset
+        >>> a, b = TensorDataset(tp.tensor([1, 2])), TensorDataset(tp.tensor([3, 4]))
+        >>> StackDataset(a, b)[0]
+        ((tensor(1),), (tensor(3),))
+    """
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         if args and kwargs:
@@ -85,7 +116,17 @@ class StackDataset(Dataset[Any]):
 
 
 class ConcatDataset(Dataset[Any]):
-    """Datasets one after the other."""
+    """Datasets one after the other.
+
+    Arguments:
+        datasets: the datasets
+
+    Example:
+        >>> from tensorpy.utils.data import TensorDataset, ConcatDataset
+        >>> a, b = TensorDataset(tp.tensor([1, 2])), TensorDataset(tp.tensor([3, 4]))
+        >>> len(ConcatDataset([a, b]))
+        4
+    """
 
     def __init__(self, datasets: Iterable[Any]) -> None:
         self.datasets = list(datasets)
@@ -108,7 +149,16 @@ class ConcatDataset(Dataset[Any]):
 
 
 class ChainDataset(IterableDataset[Any]):
-    """Iterable datasets one after the other."""
+    """Iterable datasets one after the other.
+
+    Example:
+        >>> from tensorpy.utils.data import ChainDataset, IterableDataset
+        >>> class Count(IterableDataset):
+        ...     def __iter__(self):
+        ...         return iter(range(2))
+        >>> list(ChainDataset([Count(), Count()]))
+        [0, 1, 0, 1]
+    """
 
     def __init__(self, datasets: Iterable[Any]) -> None:
         self.datasets = datasets
@@ -124,7 +174,16 @@ class ChainDataset(IterableDataset[Any]):
 
 
 class Subset(Dataset[T_co]):
-    """Some of a dataset's samples."""
+    """Some of a dataset's samples.
+
+    Arguments:
+        dataset: the dataset
+        indices: the indices
+
+    Example:
+        >>> list(tp.utils.data.Subset([10, 20, 30], [2, 0]))
+        [30, 10]
+    """
 
     def __init__(self, dataset: Any, indices: Sequence[int]) -> None:
         self.dataset, self.indices = dataset, indices
@@ -154,7 +213,18 @@ def collated(dataset: Any, indices: Sequence[int]) -> list[Tensor] | None:
 
 
 def random_split(dataset: Any, lengths: Sequence[float], generator: Generator | None = None) -> list[Subset[Any]]:
-    """Parts of a dataset at random, of given lengths, or of given shares that add up to one."""
+    """Parts of a dataset at random, of given lengths, or of given shares that add up to one.
+
+    Arguments:
+        dataset: the dataset
+        lengths: how long each sequence is
+        generator: where the random numbers come from; None takes the default generator
+
+    Example:
+        >>> a, b = tp.utils.data.random_split(range(10), [7, 3])
+        >>> len(a), len(b)
+        (7, 3)
+    """
     total = len(dataset)
     if math.isclose(sum(lengths), 1) and sum(lengths) <= 1:
         if any(not 0 <= share <= 1 for share in lengths):

@@ -24,14 +24,30 @@ T_co = TypeVar("T_co", covariant=True)
 
 
 class Sampler(Generic[T_co]):
-    """The base: a subclass has `__iter__`, and mostly `__len__`."""
+    """Gives the indices of a dataset in an order: a class of one's own has __iter__.
+
+    Example:
+        >>> class Backwards(tp.utils.data.Sampler):
+        ...     def __iter__(self):
+        ...         return iter([2, 1, 0])
+        >>> list(Backwards())
+        [2, 1, 0]
+    """
 
     def __iter__(self) -> Iterator[T_co]:
         raise NotImplementedError
 
 
 class SequentialSampler(Sampler[int]):
-    """All samples in their order."""
+    """All samples in their order.
+
+    Arguments:
+        data_source: the dataset
+
+    Example:
+        >>> list(tp.utils.data.SequentialSampler(range(4)))
+        [0, 1, 2, 3]
+    """
 
     def __init__(self, data_source: Sized) -> None:
         self.data_source = data_source
@@ -54,7 +70,18 @@ def _positive(name: str, value: Any) -> None:
 
 
 class RandomSampler(Sampler[int]):
-    """All samples in a random order, again and again up to num_samples; or drawn with replacement."""
+    """All samples in a random order, again and again up to num_samples; or drawn with replacement.
+
+    Arguments:
+        data_source: the dataset
+        replacement: whether one may be drawn again
+        num_samples: how many are drawn
+        generator: where the random numbers come from; None takes the default generator
+
+    Example:
+        >>> sorted(tp.utils.data.RandomSampler(range(4)))
+        [0, 1, 2, 3]
+    """
 
     def __init__(
         self,
@@ -90,7 +117,16 @@ class RandomSampler(Sampler[int]):
 
 
 class SubsetRandomSampler(Sampler[int]):
-    """Some samples in a random order."""
+    """Some samples in a random order.
+
+    Arguments:
+        indices: the indices
+        generator: where the random numbers come from; None takes the default generator
+
+    Example:
+        >>> sorted(tp.utils.data.SubsetRandomSampler([1, 3]))
+        [1, 3]
+    """
 
     def __init__(self, indices: Sequence[int], generator: Generator | None = None) -> None:
         self.indices, self.generator = indices, generator
@@ -104,7 +140,18 @@ class SubsetRandomSampler(Sampler[int]):
 
 
 class WeightedRandomSampler(Sampler[int]):
-    """Samples drawn by weights, which need not add up to one."""
+    """Samples drawn by weights, which need not add up to one.
+
+    Arguments:
+        weights: the weights
+        num_samples: how many are drawn
+        replacement: whether one may be drawn again
+        generator: where the random numbers come from; None takes the default generator
+
+    Example:
+        >>> list(tp.utils.data.WeightedRandomSampler([0.0, 1.0], 3))
+        [1, 1, 1]
+    """
 
     def __init__(
         self,
@@ -132,7 +179,18 @@ class WeightedRandomSampler(Sampler[int]):
 
 
 class BatchSampler(Sampler[list[int]]):
-    """Lists of batch_size of a sampler's indices."""
+    """Lists of batch_size of a sampler's indices.
+
+    Arguments:
+        sampler: the sampler
+        batch_size: how many items a batch has
+        drop_last: whether a last batch that is too small is left out
+
+    Example:
+        >>> from tensorpy.utils.data import BatchSampler, SequentialSampler
+        >>> list(BatchSampler(SequentialSampler(range(5)), batch_size=2, drop_last=False))
+        [[0, 1], [2, 3], [4]]
+    """
 
     def __init__(self, sampler: Iterable[int], batch_size: int, drop_last: bool) -> None:
         _positive("batch_size", batch_size)
@@ -154,7 +212,20 @@ class BatchSampler(Sampler[list[int]]):
 
 class DistributedSampler(Sampler[int]):
     """The part of one of several processes: every num_replicas-th sample. All have as many, some samples twice if
-    need be."""
+    need be.
+
+    Arguments:
+        dataset: the dataset
+        num_replicas: how many processes there are
+        rank: the number of this process
+        shuffle: whether the order is drawn
+        seed: the seed
+        drop_last: whether a last batch that is too small is left out
+
+    Example:
+        >>> list(tp.utils.data.DistributedSampler(range(4), num_replicas=2, rank=0, shuffle=False))
+        [0, 2]
+    """
 
     def __init__(
         self,

@@ -38,7 +38,12 @@ _info: WorkerInfo | None = None
 
 
 def get_worker_info() -> WorkerInfo | None:
-    """The worker that this process is, or None in the main process."""
+    """The worker that this process is, or None in the main process.
+
+    Example:
+        >>> tp.utils.data.get_worker_info() is None
+        True
+    """
     return _info
 
 

@@ -38,7 +38,12 @@ class _Functional:
 
 
 class IterDataPipe(_Functional, IterableDataset[Any]):
-    """A pipe of samples one after the other: a subclass has `__iter__`."""
+    """A pipe of samples one after the other: a subclass has `__iter__`.
+
+    Example:
+        >>> issubclass(tp.utils.data.IterDataPipe, tp.utils.data.Dataset)
+        True
+    """
 
     functions: ClassVar[dict[str, Callable[..., Any]]] = {}
 
@@ -47,11 +52,21 @@ class IterDataPipe(_Functional, IterableDataset[Any]):
 
 
 class DFIterDataPipe(IterDataPipe):
-    """A pipe of frames of columns."""
+    """A pipe of frames of columns.
+
+    Example:
+        >>> callable(tp.utils.data.DFIterDataPipe)
+        True
+    """
 
 
 class MapDataPipe(_Functional, Dataset[Any]):
-    """A pipe of samples by index: a subclass has `__getitem__` and mostly `__len__`."""
+    """A pipe of samples by index: a subclass has `__getitem__` and mostly `__len__`.
+
+    Example:
+        >>> issubclass(tp.utils.data.MapDataPipe, tp.utils.data.Dataset)
+        True
+    """
 
     functions: ClassVar[dict[str, Callable[..., Any]]] = {}
     __len__: Callable[[], int]
@@ -62,7 +77,15 @@ class MapDataPipe(_Functional, Dataset[Any]):
 
 
 class DataChunk(list):  # type: ignore[type-arg]
-    """A batch of samples, as a list."""
+    """A batch of samples, as a list.
+
+    Arguments:
+        items: the items
+
+    Example:
+        >>> list(tp.utils.data.DataChunk([1, 2]))
+        [1, 2]
+    """
 
     def __init__(self, items: Any) -> None:
         items = list(items)
@@ -79,7 +102,16 @@ class DataChunk(list):  # type: ignore[type-arg]
 
 
 def functional_datapipe(name: str, enable_df_api_tracing: bool = False) -> Callable[[Any], Any]:
-    """A decorator: the class of pipes becomes the method `name` of pipes of its kind."""
+    """A decorator: the class of pipes becomes the method `name` of pipes of its kind.
+
+    Arguments:
+        name: the name
+        enable_df_api_tracing: is taken, and changes nothing here
+
+    Example:
+        >>> callable(tp.utils.data.functional_datapipe)
+        True
+    """
 
     def decorator(cls: Any) -> Any:
         for base in (IterDataPipe, MapDataPipe):

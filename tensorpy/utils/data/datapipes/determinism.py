@@ -13,7 +13,12 @@ _guaranteed = False
 
 @contextmanager
 def guaranteed_datapipes_determinism() -> Iterator[None]:
-    """A context in which to make a pipe that is marked `non_deterministic` is a TypeError."""
+    """A context in which to make a pipe that is marked `non_deterministic` is a TypeError.
+
+    Example:
+        >>> with tp.utils.data.guaranteed_datapipes_determinism():
+        ...     pass
+    """
     global _guaranteed
     before, _guaranteed = _guaranteed, True
     try:
@@ -23,7 +28,15 @@ def guaranteed_datapipes_determinism() -> Iterator[None]:
 
 
 def non_deterministic(arg: Any) -> Any:
-    """A decorator of pipes whose order changes: always, or where a function of the arguments is true."""
+    """A decorator of pipes whose order changes: always, or where a function of the arguments is true.
+
+    Arguments:
+        arg: the argument
+
+    Example:
+        >>> callable(tp.utils.data.non_deterministic)
+        True
+    """
     if isinstance(arg, type):
         if not issubclass(arg, IterDataPipe):
             raise TypeError(
@@ -45,16 +58,37 @@ def _marked(cls: Any, changes: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def argument_validation(f: Callable[..., Any]) -> Callable[..., Any]:
-    """The function: what its arguments' types are, is for checkers to say."""
+    """The function: what its arguments' types are, is for checkers to say.
+
+    Arguments:
+        f: a path or a file object
+
+    Example:
+        >>> callable(tp.utils.data.argument_validation)
+        True
+    """
     return f
 
 
 def runtime_validation(f: Callable[..., Any]) -> Callable[..., Any]:
-    """The function: what types it gives, is for checkers to say."""
+    """The function: what types it gives, is for checkers to say.
+
+    Arguments:
+        f: a path or a file object
+
+    Example:
+        >>> callable(tp.utils.data.runtime_validation)
+        True
+    """
     return f
 
 
 @contextmanager
 def runtime_validation_disabled() -> Iterator[None]:
-    """A context without checks of types while a program runs: there are none."""
+    """A context without checks of types while a program runs: there are none.
+
+    Example:
+        >>> with tp.utils.data.runtime_validation_disabled():
+        ...     pass
+    """
     yield

@@ -333,6 +333,10 @@ if TYPE_CHECKING:
         Example:
             >>> tp.histogramdd(tp.tensor([[0.0], [1.0]]), bins=[2]).hist
             tensor([1., 1.])
+
+        Example:
+            >>> tp.histogramdd(tp.tensor([[0.0], [1.0]]), bins=[2]).hist
+            tensor([1., 1.])
         """
 
         hist: Tensor

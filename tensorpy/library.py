@@ -133,19 +133,6 @@ class Library:
         """Declares an operator, "scale(Tensor x, float by=2.0) -> Tensor"; gives its name.
 
         `tags` are tensorpy.Tag's, or their names.
-
-        Arguments:
-            qualname: the operator's name with its namespace: 'mine::op'
-            schema: the schema; None makes one of the annotations
-            lib: a Library that the registration lives with; None keeps it
-            tags: tags of the operator
-
-        Example:
-            >>> lib = tp.library.Library("help_define", "DEF")
-            >>> name = lib.define("triple(Tensor x) -> Tensor")
-            >>> lib.impl("triple", lambda x: x * 3, "CompositeImplicitAutograd")
-            >>> tp.ops.help_define.triple(tp.ones(2))
-            tensor([3., 3.])
         """
         if self.kind == "IMPL":
             raise RuntimeError(f"{self!r} registers kernels and declares nothing: open one with 'DEF' or 'FRAGMENT'")
@@ -170,19 +157,6 @@ class Library:
 
         A name without its overload means the one that has none. `with_keyset`: the kernel gets the call's key set
         first. `fallthrough_kernel` as the kernel passes the key by.
-
-        Arguments:
-            qualname: the operator's name with its namespace: 'mine::op'
-            types: the types that have __torch_function__
-            func: the kernel
-            lib: a Library that the registration lives with; None keeps it
-
-        Example:
-            >>> lib = tp.library.Library("help_impl", "DEF")
-            >>> name = lib.define("triple(Tensor x) -> Tensor")
-            >>> lib.impl("triple", lambda x: x * 3, "CompositeImplicitAutograd")
-            >>> tp.ops.help_impl.triple(tp.ones(2))
-            tensor([3., 3.])
         """
         key = dispatch_key or self.dispatch_key or "CompositeImplicitAutograd"
         name = op_name if isinstance(op_name, str) else op_name.__name__
@@ -278,7 +252,21 @@ def declared(name: str) -> None:
 
 def define(qualname: str, schema: str, *, lib: Library | None = None, tags: str | Iterable[str] = ()) -> None:
     """Declares "myops::scale" with a schema without a name: "(Tensor x, float by) -> Tensor". `tags`: as for
-    Library.define."""
+    Library.define.
+
+    Arguments:
+        qualname: the operator's name with its namespace: 'mine::op'
+        schema: the schema; None makes one of the annotations
+        lib: a Library that the registration lives with; None keeps it
+        tags: tags of the operator
+
+    Example:
+        >>> lib = tp.library.Library("help_define", "DEF")
+        >>> name = lib.define("triple(Tensor x) -> Tensor")
+        >>> lib.impl("triple", lambda x: x * 3, "CompositeImplicitAutograd")
+        >>> tp.ops.help_define.triple(tp.ones(2))
+        tensor([3., 3.])
+    """
     if "::" not in qualname:
         raise ValueError(f"define: the name is 'namespace::name', not {qualname!r}")
     if lib is not None and lib.ns != qualname.partition("::")[0]:
@@ -292,7 +280,21 @@ def define(qualname: str, schema: str, *, lib: Library | None = None, tags: str 
 def impl(
     qualname: str, types: str | Sequence[str], func: Callable[..., Any] | None = None, *, lib: Library | None = None
 ) -> Any:
-    """Registers a kernel for device types ("cpu", ["cpu", "opencl"], "default" for all); also a decorator."""
+    """Registers a kernel for device types ("cpu", ["cpu", "opencl"], "default" for all); also a decorator.
+
+    Arguments:
+        qualname: the operator's name with its namespace: 'mine::op'
+        types: the types that have __torch_function__
+        func: the kernel
+        lib: a Library that the registration lives with; None keeps it
+
+    Example:
+        >>> lib = tp.library.Library("help_impl", "DEF")
+        >>> name = lib.define("triple(Tensor x) -> Tensor")
+        >>> lib.impl("triple", lambda x: x * 3, "CompositeImplicitAutograd")
+        >>> tp.ops.help_impl.triple(tp.ones(2))
+        tensor([3., 3.])
+    """
 
     def register(fn: Callable[..., Any]) -> Callable[..., Any]:
         for key in _keys_of(types):
@@ -345,7 +347,24 @@ def register_kernel(
     *,
     lib: Library | None = None,
 ) -> Any:
-    """Gives an operator a kernel for device types; None: for all that have none of their own. Also a decorator."""
+    """Gives an operator a kernel for device types; None: for all that have none of their own. Also a decorator.
+
+    Arguments:
+        op: the operator, or its name
+        device_types: one or several types of device; None for all
+        func: the kernel
+        lib: a Library that the registration lives with; None keeps it
+
+    Example:
+        >>> @tp.library.custom_op("help_kernel::triple", mutates_args=(), device_types="meta")
+        ... def triple(x: tp.Tensor) -> tp.Tensor:
+        ...     return tp.empty_like(x)
+        >>> @tp.library.register_kernel("help_kernel::triple", "cpu")
+        ... def _(x):
+        ...     return x * 3
+        >>> triple(tp.ones(2))
+        tensor([3., 3.])
+    """
 
     def register(fn: Callable[..., Any]) -> Callable[..., Any]:
         for key in _keys_of(device_types):
@@ -356,7 +375,23 @@ def register_kernel(
 
 
 def register_fake(op: Any, func: Callable[..., Any] | None = None, /, *, lib: Library | None = None) -> Any:
-    """Gives an operator what it does on Meta: tensors of the right shape, without values. Also a decorator."""
+    """Gives an operator what it does on Meta: tensors of the right shape, without values. Also a decorator.
+
+    Arguments:
+        op: the operator, or its name
+        func: the kernel
+        lib: a Library that the registration lives with; None keeps it
+
+    Example:
+        >>> @tp.library.custom_op("help_fake::triple", mutates_args=())
+        ... def triple(x: tp.Tensor) -> tp.Tensor:
+        ...     return x * 3
+        >>> @tp.library.register_fake("help_fake::triple")
+        ... def _(x):
+        ...     return tp.empty_like(x)
+        >>> triple(tp.ones(2, device="meta")).shape
+        tensorpy.Size([2])
+    """
 
     def register(fn: Callable[..., Any]) -> Callable[..., Any]:
         _add(op, "Meta", fn, lib)
@@ -436,6 +471,20 @@ def register_autograd(
 
     `setup_context(ctx, inputs, output)` keeps what backward needs (ctx.save_for_backward, attributes); an operator with
     keyword-only arguments gets them as `keyword_only_inputs`.
+
+    Arguments:
+        op: the operator, or its name
+        lib: a Library that the registration lives with; None keeps it
+
+    Example:
+        >>> @tp.library.custom_op("help_grad::triple", mutates_args=())
+        ... def triple(x: tp.Tensor) -> tp.Tensor:
+        ...     return x * 3
+        >>> tp.library.register_autograd("help_grad::triple", lambda ctx, grad: grad * 3)
+        >>> x = tp.ones(2, requires_grad=True)
+        >>> triple(x).sum().backward()
+        >>> x.grad
+        tensor([3., 3.])
     """
     overload = _overload(op)
     if "!" in overload._schema:
@@ -453,7 +502,22 @@ def _overload(op: Any) -> Any:
 
 
 def register_autocast(op: Any, device_type: str, cast_inputs: Any, /, *, lib: Library | None = None) -> None:
-    """Under autocast on that device type, floating tensors are cast to `cast_inputs` before the operator runs."""
+    """Under autocast on that device type, floating tensors are cast to `cast_inputs` before the operator runs.
+
+    Arguments:
+        op: the operator, or its name
+        device_type: the type of device: 'cpu', 'opencl', ...
+        lib: a Library that the registration lives with; None keeps it
+
+    Example:
+        >>> @tp.library.custom_op("help_cast::triple", mutates_args=())
+        ... def triple(x: tp.Tensor) -> tp.Tensor:
+        ...     return x * 3
+        >>> tp.library.register_autocast("help_cast::triple", "cpu", tp.bfloat16)
+        >>> with tp.autocast("cpu"):
+        ...     print(triple(tp.ones(2)).dtype)
+        tensorpy.bfloat16
+    """
     overload = _overload(op)
     below = _C._KEYS["AutocastCPU"] - 1 | _C._KEYS["Trace"]
 
@@ -476,6 +540,16 @@ def register_torch_dispatch(
 
     `func(cls, operator, types, args, kwargs)` for a class of tensors, `func(mode, ...)` for a mode, goes before the
     class's own `__torch_dispatch__`. Also a decorator.
+
+    Arguments:
+        op: the operator, or its name
+        torch_dispatch_class: the class of tensors, or mode
+        func: the kernel
+        lib: a Library that the registration lives with; None keeps it
+
+    Example:
+        >>> callable(tp.library.register_torch_dispatch)
+        True
     """
     if not hasattr(torch_dispatch_class, "__torch_dispatch__"):
         raise TypeError(f"register_torch_dispatch: {torch_dispatch_class!r} has no __torch_dispatch__")
@@ -493,7 +567,23 @@ def register_torch_dispatch(
 def register_vmap(op: Any, func: Callable[..., Any] | None = None, /, *, lib: Library | None = None) -> Any:
     """Says how an operator is computed for a batch: `func(info, in_dims, *args)` gets the arguments with the dimensions
     that count the samples (None: shared), and returns the outputs and their out_dims. Without one vmap calls the
-    operator for each sample."""
+    operator for each sample.
+
+    Arguments:
+        op: the operator, or its name
+        func: the kernel
+        lib: a Library that the registration lives with; None keeps it
+
+    Example:
+        >>> @tp.library.custom_op("help_vmap::triple", mutates_args=())
+        ... def triple(x: tp.Tensor) -> tp.Tensor:
+        ...     return x * 3
+        >>> @tp.library.register_vmap("help_vmap::triple")
+        ... def _(info, in_dims, x):
+        ...     return triple(x), in_dims[0]
+        >>> tp.vmap(triple)(tp.ones(2))
+        tensor([3., 3.])
+    """
     from tensorpy.func.custom import batch_number, call_rule
 
     if func is None:
@@ -559,119 +649,29 @@ class CustomOpDef:
         return f"<CustomOpDef({self._name})>"
 
     def register_kernel(self, device_types: Any, fn: Callable[..., Any] | None = None, /) -> Any:
-        """A kernel for device types: see library.register_kernel.
-
-        Arguments:
-            op: the operator, or its name
-            device_types: one or several types of device; None for all
-            func: the kernel
-            lib: a Library that the registration lives with; None keeps it
-
-        Example:
-            >>> @tp.library.custom_op("help_kernel::triple", mutates_args=(), device_types="meta")
-            ... def triple(x: tp.Tensor) -> tp.Tensor:
-            ...     return tp.empty_like(x)
-            >>> @tp.library.register_kernel("help_kernel::triple", "cpu")
-            ... def _(x):
-            ...     return x * 3
-            >>> triple(tp.ones(2))
-            tensor([3., 3.])
-        """
+        """A kernel for device types: see library.register_kernel."""
         return register_kernel(self, device_types, fn)
 
     def register_fake(self, fn: Callable[..., Any], /) -> Any:
-        """What the operator does on Meta: see library.register_fake.
-
-        Arguments:
-            op: the operator, or its name
-            func: the kernel
-            lib: a Library that the registration lives with; None keeps it
-
-        Example:
-            >>> @tp.library.custom_op("help_fake::triple", mutates_args=())
-            ... def triple(x: tp.Tensor) -> tp.Tensor:
-            ...     return x * 3
-            >>> @tp.library.register_fake("help_fake::triple")
-            ... def _(x):
-            ...     return tp.empty_like(x)
-            >>> triple(tp.ones(2, device="meta")).shape
-            tensorpy.Size([2])
-        """
+        """What the operator does on Meta: see library.register_fake."""
         return register_fake(self, fn)
 
     def register_autograd(
         self, backward: Callable[..., Any], /, *, setup_context: Callable[..., Any] | None = None
     ) -> None:
-        """The operator's gradient: see library.register_autograd.
-
-        Arguments:
-            op: the operator, or its name
-            lib: a Library that the registration lives with; None keeps it
-
-        Example:
-            >>> @tp.library.custom_op("help_grad::triple", mutates_args=())
-            ... def triple(x: tp.Tensor) -> tp.Tensor:
-            ...     return x * 3
-            >>> tp.library.register_autograd("help_grad::triple", lambda ctx, grad: grad * 3)
-            >>> x = tp.ones(2, requires_grad=True)
-            >>> triple(x).sum().backward()
-            >>> x.grad
-            tensor([3., 3.])
-        """
+        """The operator's gradient: see library.register_autograd."""
         register_autograd(self, backward, setup_context=setup_context)
 
     def register_torch_dispatch(self, torch_dispatch_class: type, fn: Callable[..., Any] | None = None, /) -> Any:
-        """What the operator does for a class of tensors or a mode: see library.register_torch_dispatch.
-
-        Arguments:
-            op: the operator, or its name
-            torch_dispatch_class: the class of tensors, or mode
-            func: the kernel
-            lib: a Library that the registration lives with; None keeps it
-
-        Example:
-            >>> callable(tp.library.register_torch_dispatch)
-            True
-        """
+        """What the operator does for a class of tensors or a mode: see library.register_torch_dispatch."""
         return register_torch_dispatch(self, torch_dispatch_class, fn)
 
     def register_vmap(self, func: Callable[..., Any] | None = None, /) -> Any:
-        """How the operator is computed for a batch: see library.register_vmap.
-
-        Arguments:
-            op: the operator, or its name
-            func: the kernel
-            lib: a Library that the registration lives with; None keeps it
-
-        Example:
-            >>> @tp.library.custom_op("help_vmap::triple", mutates_args=())
-            ... def triple(x: tp.Tensor) -> tp.Tensor:
-            ...     return x * 3
-            >>> @tp.library.register_vmap("help_vmap::triple")
-            ... def _(info, in_dims, x):
-            ...     return triple(x), in_dims[0]
-            >>> tp.vmap(triple)(tp.ones(2))
-            tensor([3., 3.])
-        """
+        """How the operator is computed for a batch: see library.register_vmap."""
         return register_vmap(self, func)
 
     def register_autocast(self, device_type: str, cast_inputs: Any) -> None:
-        """What autocast does to its arguments: see library.register_autocast.
-
-        Arguments:
-            op: the operator, or its name
-            device_type: the type of device: 'cpu', 'opencl', ...
-            lib: a Library that the registration lives with; None keeps it
-
-        Example:
-            >>> @tp.library.custom_op("help_cast::triple", mutates_args=())
-            ... def triple(x: tp.Tensor) -> tp.Tensor:
-            ...     return x * 3
-            >>> tp.library.register_autocast("help_cast::triple", "cpu", tp.bfloat16)
-            >>> with tp.autocast("cpu"):
-            ...     print(triple(tp.ones(2)).dtype)
-            tensorpy.bfloat16
-        """
+        """What autocast does to its arguments: see library.register_autocast."""
         register_autocast(self, device_type, cast_inputs)
 
 

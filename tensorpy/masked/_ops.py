@@ -296,7 +296,8 @@ def logaddexp(
         other_mask: bool: which elements of the other tensor count
 
     Example:
-        >>> tp.masked.logaddexp(tp.tensor([0.0, 1.0]), tp.tensor([0.0, 1.0]), input_mask=tp.tensor([True, True]), other_mask=tp.tensor([True, True]))
+        >>> x, mask = tp.tensor([0.0, 1.0]), tp.tensor([True, True])
+        >>> tp.masked.logaddexp(x, x, input_mask=mask, other_mask=mask)
         tensor([0.6931, 1.6931])
     """
     first = _combine_input_and_mask("logaddexp", input, input_mask)

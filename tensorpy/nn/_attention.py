@@ -119,7 +119,9 @@ def multi_head_attention_forward(
 
     Example:
         >>> x, w, b = tp.ones(5, 2, 8), tp.ones(24, 8), tp.zeros(24)
-        >>> output, weights = F.multi_head_attention_forward(x, x, x, 8, 2, w, b, None, None, False, 0.0, tp.eye(8), tp.zeros(8))
+        >>> output, weights = F.multi_head_attention_forward(
+        ...     x, x, x, 8, 2, w, b, None, None, False, 0.0, tp.eye(8), tp.zeros(8)
+        ... )
         >>> output.shape, weights.shape
         (tensorpy.Size([5, 2, 8]), tensorpy.Size([2, 5, 5]))
     """

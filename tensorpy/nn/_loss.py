@@ -468,7 +468,8 @@ def triplet_margin_with_distance_loss(
         reduction: 'mean', 'sum' or 'none': what becomes of the losses of the elements
 
     Example:
-        >>> F.triplet_margin_with_distance_loss(tp.tensor([[0.0, 0.0]]), tp.tensor([[1.0, 0.0]]), tp.tensor([[0.0, 3.0]]), margin=4.0)
+        >>> anchor, near, far = tp.tensor([[0.0, 0.0]]), tp.tensor([[1.0, 0.0]]), tp.tensor([[0.0, 3.0]])
+        >>> F.triplet_margin_with_distance_loss(anchor, near, far, margin=4.0)
         tensor(2.)
     """
     how = reduction_of(reduction)

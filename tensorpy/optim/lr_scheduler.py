@@ -879,7 +879,8 @@ class ChainedScheduler(LRScheduler):
     Example:
         >>> from tensorpy.optim.lr_scheduler import ChainedScheduler, ConstantLR, ExponentialLR
         >>> optimizer = tp.optim.SGD([nn.Parameter(tp.ones(1))], lr=1.0)
-        >>> schedule = ChainedScheduler([ConstantLR(optimizer, factor=0.5, total_iters=2), ExponentialLR(optimizer, gamma=0.5)])
+        >>> parts = [ConstantLR(optimizer, factor=0.5, total_iters=2), ExponentialLR(optimizer, gamma=0.5)]
+        >>> schedule = ChainedScheduler(parts)
         >>> schedule.get_last_lr()
         [0.5]
     """

@@ -288,6 +288,17 @@ def load(
     storage; by default each goes to the device that it was saved from. weights_only: whether nothing but tensors, plain
     values and what `add_safe_globals` allows is made; False imports and calls whatever the file names. mmap: whether
     tensors stay in the file, which has to be given by path, until they are written to.
+
+    Arguments:
+        f: a path, or a file object that can be read and sought
+        map_location: where tensors go: a device, a dict or a function
+        pickle_module: is taken; other modules than pickle are refused
+        weights_only: whether only tensors and plain data are read
+
+    Example:
+        >>> tp.save({"weight": tp.ones(2)}, "model.pt")
+        >>> tp.load("model.pt")
+        {'weight': tensor([1., 1.])}
     """
     if weights_only is None:
         weights_only = pickle_module is None
@@ -351,19 +362,7 @@ class _Storages:
         self.account = Account(archive.size("data.pkl"), stored)
 
     def load(self, entry: Any) -> Any:
-        """What an entry ("storage", type, key, location, length) of the pickle stands for.
-
-        Arguments:
-            f: a path, or a file object that can be read and sought
-            map_location: where tensors go: a device, a dict or a function
-            pickle_module: is taken; other modules than pickle are refused
-            weights_only: whether only tensors and plain data are read
-
-        Example:
-            >>> tp.save({"weight": tp.ones(2)}, "model.pt")
-            >>> tp.load("model.pt")
-            {'weight': tensor([1., 1.])}
-        """
+        """What an entry ("storage", type, key, location, length) of the pickle stands for."""
         if not isinstance(entry, tuple) or len(entry) != 5 or entry[0] != "storage":
             raise pickle.UnpicklingError(f"the file speaks of {names.shown(entry)} where a storage should be")
         _, kind, key, location, count = entry

@@ -310,6 +310,8 @@ def sparse_csr_tensor(
     """A tensor of the layout sparse_csr: where each row begins, the column of each value, and the values.
 
     Arguments:
+        crow_indices: where each row begins, and the number of values
+        col_indices: the column of each value
         values: the values
         size: the sizes
         dtype: the dtype; None takes the usual one

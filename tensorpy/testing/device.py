@@ -59,8 +59,8 @@ class Refusal:
         dtypes: the dtypes that it has
 
     Example:
-        >>> tp.testing.device.Refusal(("fft_*",), "no transforms").covers
-        <bound method Refusal.covers of Refusal(operators=('fft_*',), reason='no transforms', dtypes=(), checks=(), message='')>
+        >>> tp.testing.device.Refusal(("fft_*",), "no transforms").reason
+        'no transforms'
     """
 
     operators: str

@@ -30,7 +30,9 @@ def register_module_forward_pre_hook(hook: Callable[..., Any]) -> RemovableHandl
     """Calls `hook(module, args)` before the forward of any module; what it returns replaces the arguments.
 
     Example:
-        >>> handle = nn.modules.module.register_module_forward_pre_hook(lambda module, args: print(type(module).__name__))
+        >>> def shown(module, args):
+        ...     print(type(module).__name__)
+        >>> handle = nn.modules.module.register_module_forward_pre_hook(shown)
         >>> y = nn.ReLU()(tp.ones(2))
         ReLU
         >>> handle.remove()
@@ -49,7 +51,9 @@ def register_module_forward_hook(
         always_call: whether the hook runs even where forward raised
 
     Example:
-        >>> handle = nn.modules.module.register_module_forward_hook(lambda module, args, output: print(type(module).__name__))
+        >>> def shown(module, args, output):
+        ...     print(type(module).__name__)
+        >>> handle = nn.modules.module.register_module_forward_hook(shown)
         >>> y = nn.ReLU()(tp.ones(2))
         ReLU
         >>> handle.remove()

@@ -679,7 +679,8 @@ class TripletMarginWithDistanceLoss(_Loss):
         reduction: 'mean', 'sum' or 'none': what becomes of the losses of the elements
 
     Example:
-        >>> nn.TripletMarginWithDistanceLoss(margin=4.0)(tp.tensor([[0.0, 0.0]]), tp.tensor([[1.0, 0.0]]), tp.tensor([[0.0, 3.0]]))
+        >>> anchor, near, far = tp.tensor([[0.0, 0.0]]), tp.tensor([[1.0, 0.0]]), tp.tensor([[0.0, 3.0]])
+        >>> nn.TripletMarginWithDistanceLoss(margin=4.0)(anchor, near, far)
         tensor(2.)
     """
 

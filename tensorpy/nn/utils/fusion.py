@@ -100,7 +100,8 @@ def fuse_linear_bn_weights(
         bn_b: its bias, or None
 
     Example:
-        >>> w, b = nn.utils.fuse_linear_bn_weights(tp.ones(4, 3), None, tp.zeros(4), tp.ones(4), 1e-5, tp.ones(4), tp.zeros(4))
+        >>> zero, one = tp.zeros(4), tp.ones(4)
+        >>> w, b = nn.utils.fuse_linear_bn_weights(tp.ones(4, 3), None, zero, one, 1e-5, one, zero)
         >>> w.shape, b.shape
         (tensorpy.Size([4, 3]), tensorpy.Size([4]))
     """

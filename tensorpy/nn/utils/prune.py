@@ -74,18 +74,7 @@ class BasePruningMethod(ABC):
         return t * self.compute_mask(scores, default_mask=mask)
 
     def remove(self, module: Any) -> None:
-        """Makes the pruning lasting: the parameter has the pruned values.
-
-        Arguments:
-            module: the module
-            name: the name of the parameter
-
-        Example:
-            >>> layer = nn.utils.prune.l1_unstructured(nn.Linear(2, 2), "weight", amount=0.5)
-            >>> layer = nn.utils.prune.remove(layer, "weight")
-            >>> (layer.weight == 0).sum()
-            tensor(2)
-        """
+        """Makes the pruning lasting: the parameter has the pruned values."""
         name = self._tensor_name
         weight = self.apply_mask(module)
         delattr(module, name)
@@ -478,7 +467,18 @@ def global_unstructured(
 
 
 def remove(module: Any, name: str) -> Any:
-    """Makes the pruning of a tensor lasting, and takes mask and hook out."""
+    """Makes the pruning of a tensor lasting, and takes mask and hook out.
+
+    Arguments:
+        module: the module
+        name: the name of the parameter
+
+    Example:
+        >>> layer = nn.utils.prune.l1_unstructured(nn.Linear(2, 2), "weight", amount=0.5)
+        >>> layer = nn.utils.prune.remove(layer, "weight")
+        >>> (layer.weight == 0).sum()
+        tensor(2)
+    """
     for key, hook in list(module._forward_pre_hooks.items()):
         if _is_of(hook, name):
             hook.remove(module)

@@ -1,7 +1,7 @@
 """What csrc/python binds by hand and no operator's entry speaks of: its signature and help (yaml/by_hand.yaml).
 
-An entry's name is that of the function, or `Tensor.<method>`; its signature is Python's, without the object of a
-method. Every parameter has its words in `arguments`.
+An entry's name is that of the function or type, or `Tensor.<method>`; its signature is Python's, without the object of
+a method. A type that nobody calls has none. Every parameter has its words in `arguments`.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ KEYS = ("name", "signature", "doc", "arguments", "returns", "raises", "example")
 @dataclass(frozen=True, slots=True)
 class ByHand:
     name: str
-    signature: str  # "(data, *, dtype=None)"
+    signature: str | None  # "(data, *, dtype=None)"
     doc: str
     arguments: RawMapping | None
     returns: str | None
@@ -38,6 +38,8 @@ class ByHand:
     @property
     def docstring(self) -> str:
         """As CPython takes it of a function in C."""
+        if self.signature is None:
+            return self.body
         given = self.signature[1:-1]
         inside = f"$self, {given or '/'}" if self.is_method else given
         return f"{self.name.rpartition('.')[2]}({inside})\n--\n\n{self.body}"
@@ -66,7 +68,7 @@ def _names(signature: str) -> list[str]:
 def _check(entry: ByHand, errors: ErrorCollector) -> None:
     given = entry.arguments.keys() if entry.arguments is not None else ()
     try:
-        names = _names(entry.signature)
+        names = _names(entry.signature or "()")
     except SyntaxError:
         fix = "write it as in Python: '(data, *, dtype=None)'"
         errors.add(entry.location, f"'{entry.signature}' of {entry.name} is no signature", fix)
@@ -95,8 +97,8 @@ def load_by_hand(source: Path, errors: ErrorCollector | None = None) -> tuple[By
             else:
                 given[key] = document.text(value, key)
         name, signature, doc = given["name"], given["signature"], given["doc"]
-        if name is None or signature is None or doc is None:
-            document.error(node, "an entry without 'name', 'signature' or 'doc'", "give all three")
+        if name is None or doc is None:
+            document.error(node, "an entry without 'name' or 'doc'", "give both")
             continue
         entry = ByHand(
             name, signature, doc, arguments, given["returns"], given["raises"], given["example"], document.at(node)

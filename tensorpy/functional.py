@@ -328,21 +328,18 @@ def unique_consecutive(
 if TYPE_CHECKING:
 
     class HistogramDD(NamedTuple):
-        """HistogramDD(hist, bin_edges)
-
-        Example:
-            >>> tp.histogramdd(tp.tensor([[0.0], [1.0]]), bins=[2]).hist
-            tensor([1., 1.])
-
-        Example:
-            >>> tp.histogramdd(tp.tensor([[0.0], [1.0]]), bins=[2]).hist
-            tensor([1., 1.])
-        """
+        """What histogramdd gives."""
 
         hist: Tensor
         bin_edges: tuple[Tensor, ...]
 else:  # `typing` would add a third to the time of `import tensorpy`
     HistogramDD = namedtuple("HistogramDD", ("hist", "bin_edges"))
+    HistogramDD.__doc__ = """HistogramDD(hist, bin_edges): what histogramdd gives.
+
+    Example:
+        >>> tp.histogramdd(tp.tensor([[0.0], [1.0]]), bins=[2]).hist
+        tensor([1., 1.])
+    """
 
 
 _CDIST_MODES = ("use_mm_for_euclid_dist_if_necessary", "use_mm_for_euclid_dist", "donot_use_mm_for_euclid_dist")

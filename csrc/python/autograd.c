@@ -3,6 +3,7 @@
  * A Node object owns its node; the node knows the object weakly, so that `t.grad_fn is t.grad_fn`. Hooks are Python
  * dicts that hang on the node (for a leaf: on its autograd state). */
 #include "python/autograd.h"
+#include "python/help.h"
 #include "python/overrides.h"
 #include "python/returns.h"
 #include "python/values.h"
@@ -885,7 +886,6 @@ static PyTypeObject node_type = {
     PyVarObject_HEAD_INIT(NULL, 0).tp_name = "tensorpy.autograd.Node",
     .tp_basicsize = sizeof(py_node),
     .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE,
-    .tp_doc = "A call that was recorded for backward.",
     .tp_dealloc = node_dealloc,
     .tp_repr = node_repr,
     .tp_call = node_call,
@@ -941,6 +941,7 @@ int tp_py_init_autograd(PyObject *m) {
         .free_packed = free_packed,
         .anomaly = show_anomaly,
     };
+    tp_py_help_type(&node_type);
     if (PyModule_AddType(m, &node_type) < 0 || tp_py_init_function(m) < 0) return -1;
     return tp_py_add_functions(m, NULL, (PyMethodDef *const[]){functions, NULL});
 }

@@ -1,5 +1,6 @@
 /* generator.c: the Generator object and the process's default generator. */
 #include "python/generator.h"
+#include "python/help.h"
 
 #include "python/python_key.h"
 #include "core/memory.h"
@@ -110,7 +111,6 @@ PyTypeObject tp_py_generator_type = {
     PyVarObject_HEAD_INIT(NULL, 0).tp_name = "tensorpy.Generator",
     .tp_basicsize = sizeof(tp_py_generator),
     .tp_flags = Py_TPFLAGS_DEFAULT,
-    .tp_doc = "Generator(device='cpu')\n--\n\nA source of random numbers: Philox 4x32-10, a seed and a position.",
     .tp_new = generator_new,
     .tp_dealloc = generator_dealloc,
     .tp_methods = methods,
@@ -153,6 +153,7 @@ static PyMethodDef functions[] = {
 
 int tp_py_init_generator(PyObject *m) {
     if (PyModule_AddFunctions(m, functions) < 0) return -1;
+    tp_py_help_type(&tp_py_generator_type);
     if (PyModule_AddType(m, &tp_py_generator_type) < 0) return -1;
     PyObject *standard = wrap_generator_steal(tp_generator_retain(tp_default_generator_borrow(TP_CPU)));
     return standard ? PyModule_AddObject(m, "default_generator", standard) : -1;

@@ -108,3 +108,9 @@ void tp_py_help_tables(const char *prefix, PyMethodDef *const *tables) {
             if (place >= 0) m->ml_doc = docstring(first_by_hand + place);
         }
 }
+
+void tp_py_help_type(PyTypeObject *type) {
+    const char *dot = strrchr(type->tp_name, '.');
+    int place = file ? place_of("", dot ? dot + 1 : type->tp_name) : -1;
+    if (place >= 0) type->tp_doc = docstring(first_by_hand + place);
+}

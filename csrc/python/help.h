@@ -15,3 +15,6 @@ void tp_py_help_open(void);
 
 /* The same for tables that are bound by hand; `prefix` is "" or "Tensor.". */
 void tp_py_help_tables(const char *prefix, PyMethodDef *const *tables);
+
+/* The same for a type, before it is ready. */
+void tp_py_help_type(PyTypeObject *type);

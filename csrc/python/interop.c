@@ -561,9 +561,7 @@ PyMethodDef tp_py_interop_methods[] = {
 static PyMethodDef functions[] = {
     {"from_numpy", py_from_numpy, METH_O, NULL},
     {"frombuffer", TP_PY_FASTCALL(py_frombuffer), NULL},
-    {"from_dlpack", TP_PY_FASTCALL(tp_py_dlpack_import),
-     "from_dlpack(ext_tensor, *, device=None, copy=None)\n--\n\nA tensor over the memory of a DLPack object or "
-     "capsule."},
+    {"from_dlpack", TP_PY_FASTCALL(tp_py_dlpack_import), NULL},
     {NULL, NULL, 0, NULL},
 };
 

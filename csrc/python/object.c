@@ -227,7 +227,6 @@ static Py_hash_t tensor_hash(PyObject *o) { return (Py_hash_t)((uintptr_t)o >> 4
 /* tensor.c adds attributes, methods and what the operators of Python do. */
 PyTypeObject tp_py_tensor_type = {
     PyVarObject_HEAD_INIT(NULL, 0).tp_name = "tensorpy.Tensor",
-    .tp_doc = "A strided array of one dtype on one device, with a gradient if it wants one.",
     .tp_basicsize = sizeof(tp_py_tensor),
     .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC,
     .tp_dealloc = tensor_dealloc,

@@ -5,6 +5,7 @@
 
 #include "python/modes.h"
 #include "python/parse.h"
+#include "python/returns.h"
 
 #include <stddef.h>
 
@@ -428,12 +429,9 @@ static PyMethodDef functions[] = {
     {"_pop_function_mode", pop_mode, METH_NOARGS, NULL},
     {"_function_modes", function_modes, METH_NOARGS, NULL},
     {"_set_functions_off", set_functions_off, METH_O, NULL},
-    {"_has_torch_function", has_torch_function, METH_O,
-     "_has_torch_function(relevant_args, /)\n--\n\nWhether a mode or one of the arguments asks to be asked."},
-    {"_has_torch_function_unary", has_torch_function_unary, METH_O,
-     "_has_torch_function_unary(arg, /)\n--\n\nhas_torch_function of one argument."},
-    {"_has_torch_function_variadic", (PyCFunction)(void (*)(void))has_torch_function_variadic, METH_FASTCALL,
-     "_has_torch_function_variadic(*args)\n--\n\nhas_torch_function of the arguments."},
+    {"_has_torch_function", has_torch_function, METH_O, NULL},
+    {"_has_torch_function_unary", has_torch_function_unary, METH_O, NULL},
+    {"_has_torch_function_variadic", (PyCFunction)(void (*)(void))has_torch_function_variadic, METH_FASTCALL, NULL},
     {"_handle_torch_function", handle, METH_VARARGS, NULL},
     {NULL, NULL, 0, NULL},
 };
@@ -441,6 +439,6 @@ static PyMethodDef functions[] = {
 int tp_py_init_overrides(PyObject *m) {
     if (!torch_function && !(torch_function = PyUnicode_InternFromString("__torch_function__"))) return -1;
     module_c = m;
-    if (PyType_Ready(&overridable_type) < 0 || PyModule_AddFunctions(m, functions) < 0) return -1;
+    if (PyType_Ready(&overridable_type) < 0 || tp_py_add_functions(m, NULL, (PyMethodDef *const[]){functions, NULL}) < 0) return -1;
     return PyModule_AddObjectRef(m, "_overridable", (PyObject *)&overridable_type);
 }

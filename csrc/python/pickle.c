@@ -4,6 +4,7 @@
  * out by itself which tensors share memory. */
 #include "python/methods.h"
 #include "conjugate/conjugate.h"
+#include "python/help.h"
 #include "python/overrides.h"
 #include "python/python_key.h"
 #include "python/storage.h"
@@ -181,7 +182,6 @@ static PyMappingMethods storage_mapping = {
     .mp_length = storage_length, .mp_subscript = storage_item, .mp_ass_subscript = storage_set_item};
 static PyTypeObject storage_type = {
     PyVarObject_HEAD_INIT(NULL, 0).tp_name = "tensorpy.UntypedStorage",
-    .tp_doc = "The block of memory that tensors are views of.",
     .tp_basicsize = sizeof(storage_object),
     .tp_flags = Py_TPFLAGS_DEFAULT,
     .tp_new = storage_new,
@@ -398,6 +398,7 @@ static PyMethodDef functions[] = {
 int tp_py_init_pickle(PyObject *m) {
     live_objects = PyDict_New();
     tp_py_storages = (tp_py_storage_class){storage_as_object, storage_of_object};
+    tp_py_help_type(&storage_type);
     if (!live_objects || PyModule_AddType(m, &storage_type) < 0) return -1;
     return PyModule_AddFunctions(m, functions);
 }

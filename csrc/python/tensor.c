@@ -332,6 +332,7 @@ static void fill_type(PyTypeObject *t) {
 
 int tp_py_init_tensor(PyObject *m) {
     fill_type(&tp_py_tensor_type);
+    tp_py_help_type(&tp_py_tensor_type);
     if (!tp_py_tensor_type.tp_methods || PyType_Ready(&tp_py_tensor_type) < 0) return -1;
     /* Programs give Tensor methods of their own and make tensors objects of their subclasses, as they can of a class
      * that is written in Python. */

@@ -1,5 +1,6 @@
 /* types.c: dtype, device, memory_format, layout and Size objects, and conversions of Python values. */
 #include "python/common.h"
+#include "python/help.h"
 #include "batched/batched.h"
 #include "core/memory.h"
 #include "Functions.h"
@@ -66,7 +67,6 @@ PyTypeObject tp_py_dtype_type = {
     PyVarObject_HEAD_INIT(NULL, 0).tp_name = "tensorpy.dtype",
     .tp_basicsize = sizeof(tp_py_dtype),
     .tp_flags = Py_TPFLAGS_DEFAULT,
-    .tp_doc = "The type of a tensor's elements.",
     .tp_repr = dtype_repr,
     .tp_getset = dtype_getset,
     .tp_methods = dtype_methods,
@@ -204,7 +204,6 @@ PyTypeObject tp_py_device_type = {
     PyVarObject_HEAD_INIT(NULL, 0).tp_name = "tensorpy.device",
     .tp_basicsize = sizeof(tp_py_device),
     .tp_flags = Py_TPFLAGS_DEFAULT,
-    .tp_doc = "device(type, index=None)\n--\n\nWhere a tensor's elements are. `with device(...):` makes tensors there.",
     .tp_new = device_new,
     .tp_repr = device_repr,
     .tp_str = device_str,
@@ -225,17 +224,16 @@ static PyObject *enum_reduce(PyObject *o, PyObject *unused) {
 }
 static PyMethodDef enum_methods[] = {{"__reduce__", enum_reduce, METH_NOARGS, NULL}, {NULL, NULL, 0, NULL}};
 
-#define ENUM_TYPE(variable, type_name, doc)                             \
+#define ENUM_TYPE(variable, type_name)                                  \
     PyTypeObject variable = {                                           \
         PyVarObject_HEAD_INIT(NULL, 0).tp_name = "tensorpy." type_name, \
         .tp_basicsize = sizeof(tp_py_enum),                             \
         .tp_flags = Py_TPFLAGS_DEFAULT,                                 \
-        .tp_doc = doc,                                                  \
         .tp_repr = enum_repr,                                           \
         .tp_methods = enum_methods,                                     \
     }
-ENUM_TYPE(tp_py_memory_format_type, "memory_format", "The order of a tensor's elements in memory.");
-ENUM_TYPE(tp_py_layout_type, "layout", "How a tensor is stored.");
+ENUM_TYPE(tp_py_memory_format_type, "memory_format");
+ENUM_TYPE(tp_py_layout_type, "layout");
 
 static const char *const memory_format_names[] = {"contiguous_format", "preserve_format", "channels_last",
                                                   "channels_last_3d"};
@@ -313,7 +311,6 @@ static PyMethodDef size_methods[] = {{"numel", size_numel, METH_NOARGS, "The pro
 PyTypeObject tp_py_size_type = {
     PyVarObject_HEAD_INIT(NULL, 0).tp_name = "tensorpy.Size",
     .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_TUPLE_SUBCLASS,
-    .tp_doc = "A tensor's sizes: a tuple of ints.",
     .tp_new = size_new,
     .tp_repr = size_repr,
     .tp_as_number = &size_number,
@@ -426,8 +423,10 @@ int tp_py_init_types(PyObject *m) {
     tp_py_size_type.tp_base = &PyTuple_Type;
     PyTypeObject *types[] = {&tp_py_dtype_type, &tp_py_device_type, &tp_py_memory_format_type, &tp_py_layout_type,
                              &tp_py_size_type};
-    for (int i = 0; i < TP_COUNTOF(types); i++)
+    for (int i = 0; i < TP_COUNTOF(types); i++) {
+        tp_py_help_type(types[i]);
         if (PyModule_AddType(m, types[i]) < 0) return -1;
+    }
     for (int d = 0; d < TP_NUM_DTYPES; d++) {
         dtype_objects[d] = PyObject_New(tp_py_dtype, &tp_py_dtype_type);
         if (!dtype_objects[d]) return -1;

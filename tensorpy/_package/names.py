@@ -72,31 +72,97 @@ _BY_MODULE = {
 }
 NAMES = {name: module for module, names in _BY_MODULE.items() for name in names.split()}
 
+_REFUSES = "Traceback (most recent call last):\n    ...\n    NotImplementedError: ..."
+_RAISES = _REFUSES.replace("NotImplementedError", "RuntimeError")
+
+
+def _shown(says: str, call: str, result: str) -> str:
+    """The help of a method: what it does, and a call with its result."""
+    return f"{says}\n\nExample:\n    >>> x = tp.tensor([[0.0, 5.0], [6.0, 0.0]])\n    >>> {call}\n    {result}"
+
+
 # Methods of Tensor that modules above tensorpy._tensor have: module -> name -> what the method does.
 METHODS = {
     "sparse._methods": {
-        "to_dense": "A dense tensor with the same elements.",
-        "to_sparse": "The elements that are not zero, and where they are: a tensor of a sparse layout.",
-        "to_sparse_coo": "The same by coordinates.",
-        "to_sparse_csr": "The same of a matrix row by row.",
-        "coalesce": "A sparse tensor with its indices in order and each once; values of one place are added.",
-        "is_coalesced": "Whether the indices of a sparse tensor are known to be so.",
+        "to_dense": _shown(
+            "A dense tensor with the same elements.",
+            "x.to_sparse().to_dense()",
+            "tensor([[0., 5.],\n            [6., 0.]])",
+        ),
+        "to_sparse": _shown(
+            "The elements that are not zero, and where they are: a tensor of a sparse layout.",
+            "x.to_sparse().values()",
+            "tensor([5., 6.])",
+        ),
+        "to_sparse_coo": _shown(
+            "The same by coordinates.",
+            "x.to_sparse_coo().indices()",
+            "tensor([[0, 1],\n            [1, 0]])",
+        ),
+        "to_sparse_csr": _shown(
+            "The same of a matrix row by row.",
+            "x.to_sparse_csr().crow_indices()",
+            "tensor([0, 1, 2])",
+        ),
+        "coalesce": _shown(
+            "A sparse tensor with its indices in order and each once; values of one place are added.",
+            "x.to_sparse().coalesce().is_coalesced()",
+            "True",
+        ),
+        "is_coalesced": _shown(
+            "Whether the indices of a sparse tensor are known to be so.",
+            "x.to_sparse().is_coalesced()",
+            "True",
+        ),
         "_coalesced_": "Says that they are, or are not.",
-        "indices": "A column per value of a coalesced sparse tensor: where it is.",
-        "values": "The values of a coalesced sparse tensor, differentiable.",
+        "indices": _shown(
+            "A column per value of a coalesced sparse tensor: where it is.",
+            "x.to_sparse().indices()",
+            "tensor([[0, 1],\n            [1, 0]])",
+        ),
+        "values": _shown(
+            "The values of a coalesced sparse tensor, differentiable.",
+            "x.to_sparse().values()",
+            "tensor([5., 6.])",
+        ),
         "_indices": "The indices of a sparse tensor as they are.",
         "_values": "The values of a sparse tensor as they are, out of reach of autograd.",
         "_nnz": "How many values a sparse tensor has.",
-        "sparse_dim": "How many dimensions have indices: none of a dense tensor.",
-        "dense_dim": "How many dimensions each value has: all of a dense tensor.",
-        "sparse_mask": "The elements at the places that a sparse tensor has values for.",
-        "crow_indices": "Where each row of a tensor of the layout sparse_csr begins, and the number of values.",
-        "col_indices": "The column of each value of a tensor of the layout sparse_csr.",
-        "sparse_resize_": "Another size of a sparse tensor, which its indices fit into.",
-        "smm": "A sparse matrix by a dense one, as a sparse one.",
+        "sparse_dim": _shown(
+            "How many dimensions have indices: none of a dense tensor.",
+            "x.to_sparse().sparse_dim()",
+            "2",
+        ),
+        "dense_dim": _shown(
+            "How many dimensions each value has: all of a dense tensor.",
+            "x.to_sparse().dense_dim()",
+            "0",
+        ),
+        "sparse_mask": _shown(
+            "The elements at the places that a sparse tensor has values for.",
+            "tp.ones(2, 2).sparse_mask(x.to_sparse()).values()",
+            "tensor([1., 1.])",
+        ),
+        "crow_indices": _shown(
+            "Where each row of a tensor of the layout sparse_csr begins, and the number of values.",
+            "x.to_sparse_csr().crow_indices()",
+            "tensor([0, 1, 2])",
+        ),
+        "col_indices": _shown(
+            "The column of each value of a tensor of the layout sparse_csr.",
+            "x.to_sparse_csr().col_indices()",
+            "tensor([1, 0])",
+        ),
+        "sparse_resize_": _shown("Another size of a sparse tensor, which its indices fit into.", "x.to_sparse().sparse_resize_((3, 3), 2, 0)", _REFUSES),
+        "smm": _shown(
+            "A sparse matrix by a dense one, as a sparse one.",
+            "x.to_sparse().smm(tp.eye(2)).to_dense()",
+            "tensor([[0., 5.],\n            [6., 0.]])",
+        ),
     },
     "_linalg_utils": {
-        name: f"Says which function of linalg stands for {name}." for name in ("eig", "lstsq", "solve", "symeig")
+        name: _shown(f"Says which function of linalg stands for {name}, and raises.", f"x.{name}(x)", _RAISES)
+        for name in ("eig", "lstsq", "solve", "symeig")
     },
 }
 

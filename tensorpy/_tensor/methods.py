@@ -101,6 +101,7 @@ class RemovableHandle:
         return lambda: self.hooks_dict
 
     def remove(self) -> None:
+        """Takes the hook out; a second call does nothing."""
         for hooks in (self.hooks_dict, *self.extra_dicts):
             hooks.pop(self.id, None)
 
@@ -518,14 +519,28 @@ def _of_storage(name: str) -> Any:
 
         return getattr(storage, name)(*args, **kwargs)
 
-    method.__name__ = name
+    method.__name__, method.__doc__ = name, _STORAGE_METHODS[name]
     return method
 
 
-_STORAGE_METHODS = (
-    "untyped", "tolist", "clone", "cpu", "copy_", "fill_", "element_size", "is_shared", "share_memory_", "__dlpack__",
-    "__dlpack_device__", "__sizeof__", "byteswap",
-)  # fmt: skip
+_STORAGE_METHODS = {
+    "untyped": "The storage itself.",
+    "tolist": "The bytes as numbers.",
+    "clone": "A storage with the same bytes.",
+    "cpu": "The storage, or a copy of it, on the CPU.",
+    "copy_": "Takes over another storage's bytes.",
+    "fill_": "Sets every byte.",
+    "element_size": "Bytes of an element: 1.",
+    "is_shared": "Whether other processes can see the memory.",
+    "share_memory_": "Moves the bytes to memory that processes share.",
+    "byteswap": "Turns the bytes of each element of a dtype around.",
+    "from_file": "The bytes of a file: UntypedStorage.from_file(filename, shared=False, nbytes=0).",
+    "__dlpack__": None,
+    "__dlpack_device__": None,
+    "__sizeof__": None,
+    "_new_shared": None,
+}
+_STATIC_STORAGE_METHODS = ("from_file", "_new_shared")
 
 
 def _array_function(self: Tensor, *arguments: Any) -> Any:
@@ -677,9 +692,9 @@ def _install() -> None:
     _C._set_type_attribute(Tensor, "_cdata", property(id))
     _C._set_type_attribute(Tensor, "_backward_hooks", property(_backward_hooks, fdel=_keep_backward_hooks))
     for name in _STORAGE_METHODS:
-        _C._set_type_attribute(_C.UntypedStorage, name, _of_storage(name))
-    for name in ("from_file", "_new_shared"):
-        _C._set_type_attribute(_C.UntypedStorage, name, staticmethod(_of_storage(name)))
+        method = _of_storage(name)
+        static = name in _STATIC_STORAGE_METHODS
+        _C._set_type_attribute(_C.UntypedStorage, name, staticmethod(method) if static else method)
     _C._set_type_attribute(_C.Node, "register_hook", _node_register_hook)
     _C._set_type_attribute(_C.Node, "register_prehook", _node_register_prehook)
 

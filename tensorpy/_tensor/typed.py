@@ -87,7 +87,17 @@ class TensorType(type):
 def _tensor_type(name: str, dtype: _dtype, missing: str | None = None) -> TensorType:
     space = {"dtype": dtype, "missing": missing, "is_cuda": missing == "CUDA", "layout": _C.strided}
     where = "tensorpy" if missing is None else f"tensorpy.{missing.lower()}"
-    doc = f"Tensors of {dtype}: for isinstance, and to make one of sizes or data."
+    doc = f"""Tensors of {dtype}: for isinstance, and to make one of sizes or data.
+
+    Arguments:
+        args: sizes, whose elements have no values; or a sequence, an array, a tensor or a storage
+        size: the sizes, by name
+        device: the CPU, or None
+
+    Example:
+        >>> tp.{name}([1, 0]).dtype, isinstance(tp.ones(1, dtype=tp.{str(dtype).rpartition(".")[2]}), tp.{name})
+        ({dtype}, True)
+    """
     return TensorType(name, (), {**space, "__module__": where, "__doc__": doc})
 
 

@@ -47,6 +47,7 @@ class autocast(ContextDecorator):
         self.cache_enabled = current_cache if cache_enabled is None else cache_enabled
 
     def clone(self) -> autocast:
+        """A context like this one, for another use."""
         return autocast(self.device_type, self.given_dtype, self.enabled, self.given_cache)
 
     def __enter__(self) -> autocast:

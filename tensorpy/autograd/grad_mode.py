@@ -102,6 +102,7 @@ class set_grad_enabled(ContextDecorator):
         return f"{type(self).__module__}.{type(self).__name__}(mode={self.mode})"
 
     def clone(self) -> set_grad_enabled:
+        """A context like this one, for another use."""
         return set_grad_enabled(self.mode)
 
     def __call__(self, function: F) -> F:
@@ -139,6 +140,7 @@ class inference_mode(ContextDecorator):
         self.previous: list[tuple[bool, bool]] = []
 
     def clone(self) -> inference_mode:
+        """A context like this one, for another use."""
         return inference_mode(self.mode)
 
     def __enter__(self) -> None:

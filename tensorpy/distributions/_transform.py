@@ -160,7 +160,7 @@ class _InverseTransform(Transform):
 
 
 class ComposeTransform(Transform):
-    """Transforms one after the other, the first of the list first.
+    """Transforms one after the other, the first of the list first. Called with x, it gives the image of x.
 
     Arguments:
         parts: the transforms, in order

@@ -11,7 +11,16 @@ __all__ = ["ConstraintRegistry", "biject_to", "transform_to"]
 
 
 class ConstraintRegistry:
-    """Factories of transforms by class of constraint; called with a constraint it gives the transform to it."""
+    """Factories of transforms by class of constraint; called with a constraint it gives the transform to it.
+
+    Arguments:
+        constraint: the constraint that the values of the transform meet
+
+    Example:
+        >>> positive = tp.distributions.constraints.positive
+        >>> tp.distributions.biject_to(positive)(tp.tensor([0.0]))
+        tensor([1.])
+    """
 
     def __init__(self) -> None:
         self._registry: dict[type, Callable[[Any], Any]] = {}

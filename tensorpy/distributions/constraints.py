@@ -66,7 +66,16 @@ class Constraint:
 
 
 class _Dependent(Constraint):
-    """A set that only an instance of the distribution knows."""
+    """A set that only an instance of the distribution knows.
+
+    Arguments:
+        is_discrete: whether the values are integers, where that is known
+        event_dim: how many dimensions make one event, where that is known
+
+    Example:
+        >>> tp.distributions.constraints.is_dependent(tp.distributions.constraints.dependent)
+        True
+    """
 
     def __init__(self, *, is_discrete: Any = NotImplemented, event_dim: Any = NotImplemented) -> None:
         self._is_discrete, self._event_dim = is_discrete, event_dim

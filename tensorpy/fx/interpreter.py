@@ -90,19 +90,24 @@ class Interpreter:
             raise RuntimeError(f"the graph takes a positional argument '{target}' that was not passed in") from None
 
     def get_attr(self, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """The attribute of the module that a node names."""
         return self.fetch_attr(target)
 
     def call_function(self, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Calls the function of a node."""
         return target(*args, **kwargs)
 
     def call_method(self, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Calls the method of a node on its first argument."""
         self_obj, *rest = args
         return getattr(self_obj, target)(*rest, **kwargs)
 
     def call_module(self, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Calls the submodule of a node."""
         return self.fetch_attr(target)(*args, **kwargs)
 
     def output(self, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """What the graph returns."""
         return args[0]
 
 
@@ -140,12 +145,15 @@ class Transformer(Interpreter):
         return Proxy(self.new_graph.placeholder(target, default_value=default), self.tracer)
 
     def get_attr(self, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """A node of the new graph for an attribute."""
         return self.tracer.create_proxy("get_attr", target, args, kwargs)
 
     def call_module(self, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """A node of the new graph for a submodule's call."""
         return self.tracer.create_proxy("call_module", target, args, kwargs)
 
     def call_function(self, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """A node of the new graph for a function's call."""
         return self.tracer.create_proxy("call_function", target, args, kwargs)
 
     def run_node(self, n: Node) -> Any:

@@ -5,6 +5,7 @@ Each max_ function has a form with indices, which its `return_indices` asks for.
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -48,6 +49,30 @@ __all__ = [
 OutputSize = int | Sequence[int | None]
 
 
+# A call of each function that is made here, after its name, and what comes of it: the examples of their help.
+_EXAMPLES = {
+    "max_pool1d": ("(tp.tensor([[[1.0, 5.0, 3.0, 4.0]]]), 2)", "tensor([[[5., 4.]]])"),
+    "max_pool2d": ("(tp.ones(1, 3, 6, 6), 2).shape", "tensorpy.Size([1, 3, 3, 3])"),
+    "max_pool3d": ("(tp.ones(1, 3, 6, 6, 6), 2).shape", "tensorpy.Size([1, 3, 3, 3, 3])"),
+    "fractional_max_pool2d": ("(tp.ones(1, 3, 8, 8), 2, output_size=5).shape", "tensorpy.Size([1, 3, 5, 5])"),
+    "fractional_max_pool3d": ("(tp.ones(1, 3, 8, 8, 8), 2, output_size=5).shape", "tensorpy.Size([1, 3, 5, 5, 5])"),
+    "adaptive_max_pool1d": ("(tp.tensor([[[1.0, 5.0, 3.0, 4.0]]]), 2)", "tensor([[[5., 4.]]])"),
+    "adaptive_max_pool2d": ("(tp.ones(1, 3, 7, 9), (2, 4)).shape", "tensorpy.Size([1, 3, 2, 4])"),
+    "adaptive_max_pool3d": ("(tp.ones(1, 3, 5, 7, 9), 2).shape", "tensorpy.Size([1, 3, 2, 2, 2])"),
+}
+
+
+def _name(name: str, pool: Callable[..., Any], with_indices: Callable[..., Any]) -> None:
+    """Their names, and examples that fit to them."""
+    call, result = _EXAMPLES[name]
+    for function, own in ((pool, name), (with_indices, f"{name}_with_indices")):
+        function.__name__ = own
+        if function.__doc__ is not None:  # python -OO has none
+            called = f"values, indices = F.{own}{call.removesuffix('.shape')}\n    >>> values"
+            shown = f"F.{own}{call}" if function is pool else called + (".shape" if call.endswith(".shape") else "")
+            function.__doc__ = f"{inspect.cleandoc(function.__doc__)}\n\nExample:\n    >>> {shown}\n    {result}"
+
+
 def _max_pool(name: str, dims: int) -> tuple[Callable[..., Any], Callable[..., Any]]:
     plain = getattr(ops, name)
     indexed = getattr(ops if dims == 1 else nn, f"{name}_with_indices")
@@ -61,7 +86,17 @@ def _max_pool(name: str, dims: int) -> tuple[Callable[..., Any], Callable[..., A
         ceil_mode: bool = False,
         return_indices: bool = True,
     ) -> tuple[Tensor, Tensor]:
-        """The largest element of each window, and its place in the plane."""
+        """The largest element of each window, and its place in the plane.
+
+        Arguments:
+            input: the tensor, with a batch or without: (N, C, ...) or (C, ...)
+            kernel_size: the size of the window: one number for all dimensions, or one for each
+            stride: how far the window moves; None takes kernel_size
+            padding: how many elements are added at both sides of each dimension
+            dilation: the distance between elements of the window
+            ceil_mode: whether a window that begins inside and ends outside of the input counts
+            return_indices: whether the places come too, as max_unpool takes them
+        """
         return indexed(input, kernel_size, _stride(stride), padding, dilation, ceil_mode)
 
     def pool(
@@ -73,11 +108,21 @@ def _max_pool(name: str, dims: int) -> tuple[Callable[..., Any], Callable[..., A
         ceil_mode: bool = False,
         return_indices: bool = False,
     ) -> Any:
-        """The largest element of each window; with `return_indices` also its place in the plane."""
+        """The largest element of each window; with `return_indices` also its place in the plane.
+
+        Arguments:
+            input: the tensor, with a batch or without: (N, C, ...) or (C, ...)
+            kernel_size: the size of the window: one number for all dimensions, or one for each
+            stride: how far the window moves; None takes kernel_size
+            padding: how many elements are added at both sides of each dimension
+            dilation: the distance between elements of the window
+            ceil_mode: whether a window that begins inside and ends outside of the input counts
+            return_indices: whether the places come too, as max_unpool takes them
+        """
         function = indexed if return_indices else plain
         return function(input, kernel_size, _stride(stride), padding, dilation, ceil_mode)
 
-    pool.__name__, with_indices.__name__ = name, f"{name}_with_indices"
+    _name(name, pool, with_indices)
     return pool, with_indices
 
 
@@ -382,7 +427,15 @@ def _fractional_max_pool(dims: int) -> tuple[Callable[..., Any], Callable[..., A
         return_indices: bool = False,
         _random_samples: Tensor | None = None,
     ) -> tuple[Tensor, Tensor]:
-        """The largest elements of windows at random places, and their places."""
+        """The largest elements of windows at random places, and their places.
+
+        Arguments:
+            input: the tensor, with a batch or without: (N, C, ...) or (C, ...)
+            kernel_size: the size of the window: one number for all dimensions, or one for each
+            output_size: the sizes of the output: one number for all dimensions, or one for each
+            output_ratio: the output's sizes as parts of the input's; instead of output_size
+            return_indices: whether the places come too, as max_unpool takes them
+        """
         return _fractional(input, kernel_size, output_size, output_ratio, _random_samples, dims)
 
     def pool(
@@ -393,12 +446,20 @@ def _fractional_max_pool(dims: int) -> tuple[Callable[..., Any], Callable[..., A
         return_indices: bool = False,
         _random_samples: Tensor | None = None,
     ) -> Any:
-        """The largest elements of windows at random places."""
+        """The largest elements of windows at random places.
+
+        Arguments:
+            input: the tensor, with a batch or without: (N, C, ...) or (C, ...)
+            kernel_size: the size of the window: one number for all dimensions, or one for each
+            output_size: the sizes of the output: one number for all dimensions, or one for each
+            output_ratio: the output's sizes as parts of the input's; instead of output_size
+            return_indices: whether the places come too, as max_unpool takes them
+        """
         both = _fractional(input, kernel_size, output_size, output_ratio, _random_samples, dims)
         return both if return_indices else both[0]
 
     name = f"fractional_max_pool{dims}d"
-    pool.__name__, with_indices.__name__ = name, f"{name}_with_indices"
+    _name(name, pool, with_indices)
     return pool, with_indices
 
 
@@ -465,15 +526,27 @@ def _adaptive_max_pool(name: str, dims: int) -> tuple[Callable[..., Any], Callab
     function = getattr(ops if dims == 1 else nn, name)
 
     def with_indices(input: Tensor, output_size: OutputSize, return_indices: bool = True) -> tuple[Tensor, Tensor]:
-        """The largest elements of windows that divide the input into `output_size` parts, and their places."""
+        """The largest elements of windows that divide the input into `output_size` parts, and their places.
+
+        Arguments:
+            input: the tensor, with a batch or without: (N, C, ...) or (C, ...)
+            output_size: the sizes of the output: one number for all dimensions, or one for each; None keeps one
+            return_indices: whether the places come too, as max_unpool takes them
+        """
         return function(input, _output_size(input, output_size, dims))
 
     def pool(input: Tensor, output_size: OutputSize, return_indices: bool = False) -> Any:
-        """The largest elements of windows that divide the input into `output_size` parts."""
+        """The largest elements of windows that divide the input into `output_size` parts.
+
+        Arguments:
+            input: the tensor, with a batch or without: (N, C, ...) or (C, ...)
+            output_size: the sizes of the output: one number for all dimensions, or one for each; None keeps one
+            return_indices: whether the places come too, as max_unpool takes them
+        """
         both = function(input, _output_size(input, output_size, dims))
         return both if return_indices else both[0]
 
-    pool.__name__, with_indices.__name__ = name, f"{name}_with_indices"
+    _name(name, pool, with_indices)
     return pool, with_indices
 
 

@@ -88,7 +88,18 @@ def dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool 
 
 def _feature_dropout(name: str, dims: int) -> Callable[..., Tensor]:
     def function(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
-        """Zeroes whole channels with probability p and scales the others by 1 / (1 - p), while training."""
+        """Zeroes whole channels with probability p and scales the others by 1 / (1 - p), while training.
+
+        Arguments:
+            input: the tensor, with a batch or without: (N, C, ...) or (C, ...)
+            p: the probability of a zero
+            training: whether the module is in training; False gives the input
+            inplace: whether the result is written to the input
+
+        Example:
+            >>> tp.equal(F.dropout2d(tp.ones(1, 2, 3, 3), 0.0), tp.ones(1, 2, 3, 3))
+            True
+        """
         _check_probability(p)
         if input.dim() not in (dims + 1, dims + 2):
             if dims == 1:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import math
 import warnings
 from collections.abc import Callable
@@ -389,6 +390,12 @@ def sparse_(tensor: Tensor, sparsity: float, std: float = 0.01, generator: Any =
     return tensor
 
 
+def _example(function: Callable[..., Tensor], name: str) -> str:
+    """The function's, by the older name."""
+    _, _, example = inspect.cleandoc(function.__doc__ or "").partition("Example:")
+    return "Example:" + example.replace(f"{name}_(", f"{name}(")
+
+
 def _older(function: Callable[..., Tensor]) -> Callable[..., Tensor]:
     """An older name, without the underscore."""
     name = function.__name__[:-1]
@@ -397,7 +404,8 @@ def _older(function: Callable[..., Tensor]) -> Callable[..., Tensor]:
         warnings.warn(f"`nn.init.{name}` is now deprecated in favor of `nn.init.{name}_`.", FutureWarning, stacklevel=2)
         return function(*args, **kwargs)
 
-    older.__name__, older.__doc__ = name, f"An older name of {name}_."
+    older.__name__ = name
+    older.__doc__ = f"An older name of {name}_, with the same arguments.\n\n{_example(function, name)}"
     return older
 
 

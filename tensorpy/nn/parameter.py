@@ -140,6 +140,7 @@ class UninitializedTensorMixin:
         raise RuntimeError(f"Can't access the shape of an uninitialized parameter or buffer. {_CALL_FIRST}")
 
     def share_memory_(self) -> Any:
+        """Raises: there is no memory to share yet."""
         raise RuntimeError(f"Can't share memory on an uninitialized parameter or buffer. {_CALL_FIRST}")
 
     @classmethod

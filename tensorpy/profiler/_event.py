@@ -26,6 +26,7 @@ class Interval:
     end: float
 
     def elapsed_us(self) -> float:
+        """How long it is, in microseconds."""
         return self.end - self.start
 
 

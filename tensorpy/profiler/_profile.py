@@ -323,6 +323,7 @@ class record_function(ContextDecorator):
         self._marks: list[tuple[int, int]] = []
 
     def clone(self) -> record_function:
+        """A context like this one, for another use."""
         return record_function(self.name, self.args)
 
     def __enter__(self) -> record_function:

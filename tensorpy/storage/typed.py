@@ -192,4 +192,10 @@ def of_one_dtype(name: str) -> type | None:
     if name == "Storage":
         return of_one_dtype("FloatStorage")
     dtype = _storage_type_to_dtype_map().get(name)
-    return None if dtype is None else _OfOneDtype(name, (), {"dtype": dtype, "__module__": "tensorpy"})
+    doc = f"""Memory as elements of {dtype}: a TypedStorage of that dtype, which takes the same arguments.
+
+    Example:
+        >>> tp.{name}([1, 0, 1]).size()
+        3
+    """
+    return None if dtype is None else _OfOneDtype(name, (), {"dtype": dtype, "__module__": "tensorpy", "__doc__": doc})

@@ -70,6 +70,7 @@ class Refusal:
     message: str = ""
 
     def covers(self, info: OpInfo, check: str, dtype: str, error: str) -> bool:
+        """Whether it stands for an operator in a dtype."""
         named = fnmatch.fnmatchcase(info.name, self.operators) or fnmatch.fnmatchcase(info.base, self.operators)
         there = (not self.dtypes or dtype in self.dtypes) and (not self.checks or check in self.checks)
         return named and there and self.message in error
@@ -115,6 +116,7 @@ class Device:
         return dataclasses.replace(info, tolerances={**info.tolerances, **wider}, dtypes=dtypes)
 
     def refusal(self, info: OpInfo, check: str, dtype: str, error: str) -> Refusal | None:
+        """The refusal that stands for an operator in a dtype, or None."""
         return next((r for r in self.refusals if r.covers(info, check, dtype, error)), None)
 
     def fallbacks(self) -> int:
@@ -209,6 +211,7 @@ class Report:
         self.outcomes: list[Outcome] = []
 
     def add(self, outcome: Outcome) -> None:
+        """Takes an outcome in."""
         self.outcomes.append(outcome)
 
     def table(self, row: Callable[[Outcome], str] = lambda o: o.family) -> list[list[str]]:
@@ -346,6 +349,7 @@ class DeviceTests:
             _SET_UP.append(device)
 
     def test_operator(self, check: Check, info: OpInfo, request: pytest.FixtureRequest) -> None:
+        """One operator in one dtype, against the CPU."""
         device = self.declared(request.config)
         outcomes = list(run_check(device, check, info))
         report = _Plugin.of(request.config).report(device.name)
@@ -358,6 +362,7 @@ class DeviceTests:
             pytest.skip(outcomes[0].reason)
 
     def test_device(self, device_check: device_checks.Run, request: pytest.FixtureRequest) -> None:
+        """What every device has: copies, streams, errors."""
         device = self.declared(request.config)
         device_check(device.name, device.dtypes)
 

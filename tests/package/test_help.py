@@ -118,7 +118,8 @@ def methods() -> Iterator[tuple[str, type, Callable[..., Any]]]:
         if inspect.isclass(value):
             for own, method in vars(value).items():
                 raw = method.__func__ if isinstance(method, (staticmethod, classmethod)) else method
-                if not own.startswith("_") and inspect.isroutine(raw):
+                is_field = own in getattr(value, "__annotations__", ())
+                if not own.startswith("_") and inspect.isroutine(raw) and callable(raw) and not is_field:
                     yield f"{name}.{own}", value, raw
 
 

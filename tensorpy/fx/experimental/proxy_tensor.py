@@ -80,6 +80,7 @@ class Recorder:
             self._depends.add(_tracer.memory(tensor))
 
     def depends(self, tensor: Tensor) -> bool:
+        """Whether a value comes of the traced inputs."""
         return _tracer.memory(tensor) in self._depends
 
     def node_of(self, tensor: Tensor) -> Node:

@@ -3,6 +3,7 @@
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
+comma := ,
 DEVICE ?= cpu
 MODEL ?= cnn
 TESTS ?= tests
@@ -50,17 +51,29 @@ help:
 	@echo "make torch-names  write docs/torch.md, the table of PyTorch's names"
 	@echo "make coverage  write docs/coverage.md: which of PyTorch's operators are here, and why the others are not"
 
+# Says what comes next, of how many steps, and how long it took from the first on: $(1) is the step, $(2) what it does.
+step = @test -e $(VENV)/began || date +%s >$(VENV)/began; \
+    printf '\n== step %s, at %d s: %s\n' '$(1)' $$(($$(date +%s) - $$(cat $(VENV)/began))) '$(2)'
+# pip, with what it fetches and installs, without what is there already.
+pip = $(BIN)/python -W ignore -m pip install --disable-pip-version-check --no-warn-script-location
+
 $(BIN)/python:
+	@printf '\n== step 1 of 4: an environment of its own in $(VENV)\n'
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install -q --upgrade pip
+	@date +%s >$(VENV)/began
+	$(pip) -q --upgrade pip
 
 # The editable install builds the C half; the stamp is renewed when the project's own description changes.
 $(VENV)/installed: pyproject.toml setup.py | $(BIN)/python
-	$(BIN)/python -m pip install -q "setuptools>=77" "ninja>=1.11" "PyYAML>=6.0"
-	@echo "compiling some six hundred files: two or three minutes"
+	$(call step,2 of 4,what building needs)
+	$(pip) "setuptools>=77" "ninja>=1.11" "PyYAML>=6.0"
+	$(call step,3 of 4,the C half)
 	$(BIN)/python setup.py native
-	PYTHONWARNINGS=ignore $(BIN)/python -m pip install -q --no-build-isolation -e ".[test]"
-	touch $@
+	$(call step,4 of 4,tensorpy itself$(comma) in place$(comma) with what its tests need)
+	$(pip) --no-build-isolation -e ".[test]"
+	@printf 'set up in %d s\n' $$(($$(date +%s) - $$(cat $(VENV)/began)))
+	@rm -f $(VENV)/began
+	@touch $@
 
 setup: $(VENV)/installed
 
@@ -165,10 +178,12 @@ docs: $(VENV)/docs native
 	@echo "build/docs/html/index.html"
 
 $(VENV)/demo: $(VENV)/installed
-	PYTHONWARNINGS=ignore $(BIN)/python -m pip install -q -e ".[demo]" --no-build-isolation
-	touch $@
+	@printf '\n== what the demo needs beside it\n'
+	$(pip) -e ".[demo]" --no-build-isolation
+	@touch $@
 
 demo: $(VENV)/demo driver
+	@printf '\n== the demo\n'
 	$(BIN)/python examples/digits.py --model $(MODEL) --device $(DEVICE) $(ARGS)
 
 # For glibc 2.28 and later, of the Python in .venv; wheels: of every CPython that is found (ARGS="--pythons ...").

@@ -14,6 +14,7 @@ import shlex
 import shutil
 import subprocess
 import sys
+import time
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -85,11 +86,32 @@ def build_native(targets: tuple[str, ...] = ()) -> Path:
     if options.machine != platform.machine():
         options = replace(options, build=ROOT / "build" / f"{mode}-{options.machine}")
     refuse(options)
+    began = time.monotonic()
     generate_into(options.build / "gen")
     module = write_ninja(options)
-    if subprocess.run([*ninja_command(), "-C", str(options.build), *targets]).returncode != 0:
+    first = not module.exists() and not targets
+    if first:
+        print(estimate((options.build / "build.ninja").read_text().count(": cc ")), flush=True)
+    status = {"NINJA_STATUS": "[%f/%t, %es] "} | os.environ
+    if subprocess.run([*ninja_command(), "-C", str(options.build), *targets], env=status).returncode != 0:
         sys.exit("tensorpy: the C build failed; the compiler's message is above")
+    if first:
+        print(f"tensorpy: compiled in {duration(time.monotonic() - began)}", flush=True)
     return module
+
+
+CPU_SECONDS = 0.4  # of a file, on a core of 2023
+
+
+def estimate(files: int) -> str:
+    """What a first build says before it begins."""
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    takes = duration(files * CPU_SECONDS / cores)
+    return f"tensorpy: compiling {files} files on {cores} cores, which takes about {takes} if they are idle"
+
+
+def duration(seconds: float) -> str:
+    return f"{seconds:.0f} s" if seconds < 100 else f"{seconds / 60:.1f} minutes"
 
 
 def install(built: Path, folder: Path) -> None:

@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import ast
 import keyword
+import textwrap
 from dataclasses import replace
 
 from .c_types import c_result
 from .catalog import Catalog
+from .help_text import body
 from .model import BaseType, ListType, OptionalType, Type, base_of
 from .python_api import (
     NUMBERS_AS_TENSORS,
@@ -106,10 +108,14 @@ def function_stub(function: PythonFunction, indent: str = "", static: bool = Fal
         return ""
     forms = [(s, spread) for s in function.signatures for spread in ([False, True] if s.varargs else [False])]
     mark = f"{indent}@staticmethod\n" * static + f"{indent}@overload\n" * (len(forms) > 1)
-    return "".join(
-        f"{mark}{indent}def {function.name}({_parameters(function, s, spread)}) -> {_result(s, named)}: ...\n"
-        for s, spread in forms
-    )
+    heads = [f"{mark}{indent}def {function.name}({_parameters(function, s, x)}) -> {_result(s, named)}:" for s, x in forms]
+    return f"{heads[0]}\n{_docstring(function, indent)}" + "".join(f"{head} ...\n" for head in heads[1:])
+
+
+def _docstring(function: PythonFunction, indent: str) -> str:
+    """Of the first overload, which editors show for all."""
+    text = textwrap.indent(body(function), f"{indent}    ").strip()
+    return f'{indent}    """{text}\n{indent}    """\n'
 
 
 def _defined(text: str) -> set[str]:

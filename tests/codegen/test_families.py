@@ -15,7 +15,7 @@ from codegen.emit_seen import Names
 
 YAML = Path(__file__, "../../../yaml").resolve()
 LISTS = (
-    r"Functions\.h|RegistrationDeclarations\.h|RegistrationMinimal\.h|reference\.md|_C\.pyi|python/Lists\.c|"
+    r"Functions\.h|RegistrationDeclarations\.h|RegistrationMinimal\.h|reference\.md|_C\.(?:pyi|help)|python/Lists\.c|"
     r"Pointwise(Table|OpenCL)\.[ch]|Reduction(Table|OpenCL)\.[ch]|cpu/Reductions\.c"
 )
 ADDED = {

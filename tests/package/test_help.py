@@ -116,9 +116,9 @@ def test_every_name_has_an_example() -> None:
 def methods() -> Iterator[tuple[str, type, Callable[..., Any]]]:
     for name, value in PUBLIC.items():
         if inspect.isclass(value):
-            for own, method in vars(value).items():
+            for own, method in list(vars(value).items()):
                 raw = method.__func__ if isinstance(method, (staticmethod, classmethod)) else method
-                is_field = own in getattr(value, "__annotations__", ())
+                is_field = own in vars(value).get("__annotations__", ())
                 if not own.startswith("_") and inspect.isroutine(raw) and callable(raw) and not is_field:
                     yield f"{name}.{own}", value, raw
 

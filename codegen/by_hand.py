@@ -75,7 +75,9 @@ def _check(entry: ByHand, errors: ErrorCollector) -> None:
         return
     for name in names:
         if name not in given:
-            errors.add(entry.location, f"'{name}' of {entry.name} has no words", f"say below 'arguments' what {name} is")
+            errors.add(
+                entry.location, f"'{name}' of {entry.name} has no words", f"say below 'arguments' what {name} is"
+            )
     for name in given:
         if name not in names:
             errors.add(entry.location, f"{entry.name} has no argument '{name}'", suggest(name, names, "take it out"))

@@ -108,7 +108,9 @@ def function_stub(function: PythonFunction, indent: str = "", static: bool = Fal
         return ""
     forms = [(s, spread) for s in function.signatures for spread in ([False, True] if s.varargs else [False])]
     mark = f"{indent}@staticmethod\n" * static + f"{indent}@overload\n" * (len(forms) > 1)
-    heads = [f"{mark}{indent}def {function.name}({_parameters(function, s, x)}) -> {_result(s, named)}:" for s, x in forms]
+    heads = [
+        f"{mark}{indent}def {function.name}({_parameters(function, s, x)}) -> {_result(s, named)}:" for s, x in forms
+    ]
     return f"{heads[0]}\n{_docstring(function, indent)}" + "".join(f"{head} ...\n" for head in heads[1:])
 
 

@@ -21,7 +21,7 @@ ARGUMENTS = {
     "abs": "the absolute values, float32 or float64",
     "accumulate": "whether values are added to what is there instead of replacing it",
     "adjoint": "whether the conjugate transpose of the matrix is solved for",
-    "align_corners": "whether the centres of the corner elements, not their outer edges, are what input and output share",
+    "align_corners": "whether input and output share the centres of their corner elements, not the outer edges",
     "align_to_window": "where the first frame begins, if frames are not centred",
     "alpha": "the number that the second operand is multiplied by first",
     "anchor": "what the others are compared with, (N, D)",

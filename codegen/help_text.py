@@ -92,9 +92,12 @@ def _result(op: Operator) -> str:
 
 
 def _dtypes(op: Operator) -> str | None:
-    expressions = (op.pointwise or op.reduction).expressions if op.pointwise or op.reduction else None
-    if expressions is None or len(expressions) == len(_CLASSES):
-        return "Any dtype." if expressions is not None else None
+    computed = op.pointwise or op.reduction
+    if computed is None:
+        return None
+    expressions = computed.expressions
+    if len(expressions) == len(_CLASSES):
+        return "Any dtype."
     names = [words for leaf, words in _CLASSES.items() if leaf in expressions]
     if "sint" in expressions and "uint" in expressions:
         names.remove("unsigned integers")
@@ -162,7 +165,9 @@ def help_of(function: PythonFunction) -> Help:
 def body(function: PythonFunction) -> str:
     """As text: all but the signature and the schemas."""
     told = help_of(function)
-    rows = [wrapped(f"{n} ({t})" + (f": {words}" if words else ""), "    ", "        ") for n, t, words in told.arguments]
+    rows = [
+        wrapped(f"{n} ({t})" + (f": {words}" if words else ""), "    ", "        ") for n, t, words in told.arguments
+    ]
     parts = [wrapped(told.doc), "Arguments:\n" + "\n".join(rows) if rows else "", wrapped(told.returns, "", "    ")]
     parts += [wrapped(told.raises, "", "    "), wrapped(told.facts)]
     parts.append(f"Example:\n{textwrap.indent(told.example, '    ')}" if told.example else "")

@@ -15,9 +15,9 @@ from tensorpy._package.absent import absent
 HASH_REGEX = re.compile(r"-([0-9a-f]{8,})\.")
 _folder: Path | None = None
 
-load = absent(__name__, "load")
-list = absent(__name__, "list")
-help = absent(__name__, "help")
+load: Any = absent(__name__, "load")
+list: Any = absent(__name__, "list")
+help: Any = absent(__name__, "help")
 
 
 def download_url_to_file(url: str, dst: str, hash_prefix: str | None = None, progress: bool = True) -> None:

@@ -60,6 +60,10 @@ def _where(depth: int = 2) -> str:
 class Registration:
     """A kernel that stands in the dispatcher until it is taken out."""
 
+    key: str
+    name: str
+    where: str
+
     def __init__(
         self, name: str, key: str, fn: Callable[..., Any] | None, with_keyset: bool, where: str, records: bool = False
     ) -> None:
@@ -107,6 +111,8 @@ class Library:
         tensor([3., 3.])
     """
 
+    dispatch_key: str
+    ns: str
     _owners: ClassVar[dict[str, Library]] = {}
 
     def __init__(self, ns: str, kind: str, dispatch_key: str = "") -> None:
@@ -626,6 +632,9 @@ class CustomOpDef:
         tensor([3., 3.])
     """
 
+    __name__: Any
+    __wrapped__: Callable[..., Any]
+
     def __init__(
         self,
         name: str,
@@ -735,6 +744,9 @@ class OpenCLKernel:
         >>> callable(tp.library.OpenCLKernel)
         True
     """
+
+    name: str
+    source: str
 
     def __init__(self, name: str, source: str) -> None:
         self.name, self.source = name, source

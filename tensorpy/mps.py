@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from tensorpy._package.absent import AbsentDevice, absent
 
 _none = AbsentDevice("MPS", RuntimeError)
@@ -10,7 +12,7 @@ is_available = _none.is_available
 device_count = _none.device_count
 manual_seed = _none.manual_seed
 seed = _none.seed
-Event = absent(__name__, "Event")
+Event: Any = absent(__name__, "Event")
 # Unlike their kin of CUDA these are errors in torch too.
 get_rng_state = _none.get_rng_state
 synchronize = _none.synchronize

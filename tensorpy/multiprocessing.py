@@ -27,6 +27,10 @@ else:
 class ProcessException(Exception):
     """A process that spawn started did not end well."""
 
+    error_index: int
+    error_pid: int | None
+    msg: str
+
     def __init__(self, msg: str, error_index: int, pid: int | None) -> None:
         super().__init__(msg)
         self.msg, self.error_index, self.error_pid = msg, error_index, pid
@@ -56,6 +60,10 @@ def _run(fn: Callable[..., Any], index: int, args: tuple[Any, ...], errors: Any)
 
 class ProcessContext:
     """Processes that were started together."""
+
+    errors: list[Any]
+    processes: list[Any]
+    running: dict[Any, Any]
 
     def __init__(self, processes: list[Any], errors: list[Any]) -> None:
         self.processes, self.errors = processes, errors

@@ -151,6 +151,8 @@ class device:
         ...         x = tp.ones(2, device="opencl")
     """
 
+    index: Any
+
     def __init__(self, device: Any) -> None:
         self.index = _index(device)
         self.previous: list[int] = []

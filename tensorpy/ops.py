@@ -107,7 +107,7 @@ class OpNamespace:
         return f"<OpNamespace '{self.__name__}'>"
 
 
-aten = OpNamespace("aten")
+aten: OpNamespace = OpNamespace("aten")
 
 
 def _forget(name: str) -> None:

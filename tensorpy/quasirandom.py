@@ -30,6 +30,13 @@ class SobolEngine:
                 [0.5000, 0.5000]])
     """
 
+    dimension: int
+    num_generated: int
+    quasi: Any
+    scramble: bool
+    seed: int | None
+    shift: Any
+    sobolstate: Any
     MAXBIT = 30
     MAXDIM = 21201
 

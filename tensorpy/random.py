@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from tensorpy import _C
 from tensorpy._C import Generator, Tensor, default_generator
 from tensorpy._package import proposing as _proposing
@@ -91,6 +93,8 @@ class fork_rng:
         >>> tp.equal(x, tp.rand(2))
         True
     """
+
+    state: Any
 
     def __init__(self, devices: object = None, enabled: bool = True, *, device_type: str | None = None) -> None:
         self.enabled = enabled

@@ -53,4 +53,4 @@ class TorchVersion(str):
     def __ne__(self, other: Any) -> bool:
         return not self == other
 
-    __hash__ = str.__hash__
+    __hash__: Any = str.__hash__

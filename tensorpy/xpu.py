@@ -42,8 +42,8 @@ default_generators: tuple[Any, ...] = ()
 
 current_stream = _none.current_stream
 stream = set_stream = _none.stream
-Stream = absent(__name__, "Stream")
-Event = absent(__name__, "Event")
+Stream: Any = absent(__name__, "Stream")
+Event: Any = absent(__name__, "Event")
 
 
 class device(AbsentContext):

@@ -57,6 +57,9 @@ class AbsentDevice:
     Seeds go nowhere, nothing is allocated, there is no generator's state to keep; what needs a device raises `error`.
     """
 
+    error: type[Exception]
+    name: str
+
     def __init__(self, name: str, error: type[Exception] = AssertionError) -> None:
         self.name, self.error = name, error
 

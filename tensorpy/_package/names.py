@@ -153,7 +153,11 @@ METHODS = {
             "x.to_sparse_csr().col_indices()",
             "tensor([1, 0])",
         ),
-        "sparse_resize_": _shown("Another size of a sparse tensor, which its indices fit into.", "x.to_sparse().sparse_resize_((3, 3), 2, 0)", _REFUSES),
+        "sparse_resize_": _shown(
+            "Another size of a sparse tensor, which its indices fit into.",
+            "x.to_sparse().sparse_resize_((3, 3), 2, 0)",
+            _REFUSES,
+        ),
         "smm": _shown(
             "A sparse matrix by a dense one, as a sparse one.",
             "x.to_sparse().smm(tp.eye(2)).to_dense()",

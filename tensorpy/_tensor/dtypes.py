@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from tensorpy import _C
 from tensorpy._C import dtype
 
@@ -56,6 +58,15 @@ class finfo:
         3.4028234663852886e+38
     """
 
+    bits: Any
+    dtype: Any
+    eps: Any
+    max: Any
+    min: Any
+    resolution: Any
+    smallest_normal: Any
+    tiny: Any
+
     def __init__(self, type: dtype | None = None) -> None:
         type = _C.get_default_dtype() if type is None else type
         if not isinstance(type, dtype) or not (type.is_floating_point or type.is_complex):
@@ -100,6 +111,10 @@ class iinfo:
         >>> tp.iinfo(tp.int8).max
         127
     """
+
+    bits: Any
+    dtype: Any
+    max: Any
 
     def __init__(self, type: dtype) -> None:
         if not isinstance(type, dtype) or type.is_floating_point or type.is_complex or type is _C.bool:

@@ -58,6 +58,7 @@ def _switch_off(how: int) -> int:
 
 
 class _Disable:
+    before: Any
     how: int
 
     def __enter__(self) -> None:

@@ -101,16 +101,16 @@ def _tensor_type(name: str, dtype: _dtype, missing: str | None = None) -> Tensor
     return TensorType(name, (), {**space, "__module__": where, "__doc__": doc})
 
 
-BFloat16Tensor = _tensor_type("BFloat16Tensor", _C.bfloat16)
-BoolTensor = _tensor_type("BoolTensor", _C.bool)
-ByteTensor = _tensor_type("ByteTensor", _C.uint8)
-CharTensor = _tensor_type("CharTensor", _C.int8)
-DoubleTensor = _tensor_type("DoubleTensor", _C.float64)
-FloatTensor = _tensor_type("FloatTensor", _C.float32)
-HalfTensor = _tensor_type("HalfTensor", _C.float16)
-IntTensor = _tensor_type("IntTensor", _C.int32)
-LongTensor = _tensor_type("LongTensor", _C.int64)
-ShortTensor = _tensor_type("ShortTensor", _C.int16)
+BFloat16Tensor: TensorType = _tensor_type("BFloat16Tensor", _C.bfloat16)
+BoolTensor: TensorType = _tensor_type("BoolTensor", _C.bool)
+ByteTensor: TensorType = _tensor_type("ByteTensor", _C.uint8)
+CharTensor: TensorType = _tensor_type("CharTensor", _C.int8)
+DoubleTensor: TensorType = _tensor_type("DoubleTensor", _C.float64)
+FloatTensor: TensorType = _tensor_type("FloatTensor", _C.float32)
+HalfTensor: TensorType = _tensor_type("HalfTensor", _C.float16)
+IntTensor: TensorType = _tensor_type("IntTensor", _C.int32)
+LongTensor: TensorType = _tensor_type("LongTensor", _C.int64)
+ShortTensor: TensorType = _tensor_type("ShortTensor", _C.int16)
 
 
 def named(name: str) -> TensorType | None:

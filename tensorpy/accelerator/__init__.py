@@ -91,6 +91,8 @@ def set_device_index(device: Any, /) -> None:
         devices.chosen[:] = [found.type]
 
 
+current_device_idx: Any
+set_device_idx: Any
 current_device_idx, set_device_idx = current_device_index, set_device_index  # older names
 
 

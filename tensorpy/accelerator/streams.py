@@ -92,6 +92,8 @@ class Stream:
         ...     stream = tp.Stream()
     """
 
+    device: Any
+    stream_id: int
     _type: ClassVar[str | None] = None
     _event: ClassVar[type[Event]] = Event
 

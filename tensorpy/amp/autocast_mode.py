@@ -30,6 +30,10 @@ class autocast(ContextDecorator):
         tensorpy.bfloat16
     """
 
+    cache_enabled: Any
+    dtype: Any
+    enabled: Any
+
     def __init__(
         self, device_type: str, dtype: _dtype | None = None, enabled: bool = True, cache_enabled: bool | None = None
     ) -> None:

@@ -20,6 +20,8 @@ class detect_anomaly:
         True
     """
 
+    previous: Any
+
     def __init__(self, check_nan: bool = True) -> None:
         self.check_nan = check_nan
         warnings.warn("Anomaly Detection has been enabled: calls are slower, use it for debugging only", stacklevel=2)
@@ -44,6 +46,8 @@ class set_detect_anomaly:
         ...     print(tp.is_anomaly_enabled())
         True
     """
+
+    previous: Any
 
     def __init__(self, mode: bool, check_nan: bool = True) -> None:
         self.previous = _C._get_anomaly()

@@ -211,6 +211,8 @@ def _is_fwd_grad_enabled() -> bool:
 class Recording:
     """Stands for the class of a Function while its forward() runs: without tangents, and its context is kept."""
 
+    with_setup: Any
+
     def __init__(self, cls: Any) -> None:
         self.cls = cls
         self.ctx: Any = None

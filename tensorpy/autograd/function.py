@@ -59,7 +59,7 @@ class Function(metaclass=FunctionMeta):
         """Computes the outputs."""
         raise NotImplementedError("You must implement the forward function for custom autograd.Function.")
 
-    setup_context = staticmethod(_no_setup_context)
+    setup_context: Any = staticmethod(_no_setup_context)
 
     @staticmethod
     def backward(*args: Any, **kwargs: Any) -> Any:

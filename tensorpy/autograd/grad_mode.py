@@ -93,6 +93,8 @@ class set_grad_enabled(ContextDecorator):
         False
     """
 
+    previous: Any
+
     def __init__(self, mode: bool) -> None:
         self.previous = _C.is_grad_enabled()
         self.mode = mode
@@ -128,6 +130,8 @@ class inference_mode(ContextDecorator):
         True
     """
 
+    mode: bool
+
     def __new__(cls, mode: Any = True) -> Any:
         self = super().__new__(cls)
         if callable(mode):
@@ -157,6 +161,7 @@ class inference_mode(ContextDecorator):
 class _Switch:
     """A switch that takes effect where it is made, and as a context goes back at its end."""
 
+    prev: Any
     mode = True  # what the class's switch is set to
 
     def __init__(self, mode: bool = True) -> None:

@@ -37,6 +37,9 @@ class saved_tensors_hooks:
         tensor([4.])
     """
 
+    hooks: Any
+    previous: Any
+
     def __init__(self, pack_hook: Callable[[Tensor], Any], unpack_hook: Callable[[Any], Tensor]) -> None:
         self.hooks = (pack_hook, unpack_hook)
 

@@ -31,7 +31,7 @@ class _Matmul:
         settings.set_float32_matmul_precision("high" if allow else "highest")
 
 
-matmul = _Matmul()
+matmul: Any = _Matmul()
 _attention = {"flash": True, "mem_efficient": True, "math": True, "cudnn": True}
 
 

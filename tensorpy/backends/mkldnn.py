@@ -12,10 +12,10 @@ def is_available() -> bool:
 
 
 # Switches without effect.
-enabled = True
-deterministic = False
-allow_tf32 = True
-fp32_precision = "none"
+enabled: bool = True
+deterministic: bool = False
+allow_tf32: bool = True
+fp32_precision: str = "none"
 
 
 def set_flags(

@@ -70,11 +70,11 @@ current_stream = _device.current_stream
 default_stream = _device.default_stream
 stream = _device.stream
 set_stream = _device.set_stream
-StreamContext = absent(__name__, "StreamContext")
-ExternalStream = absent(__name__, "ExternalStream")
-CUDAGraph = absent(__name__, "CUDAGraph")
-graph = absent(__name__, "graph")
-make_graphed_callables = absent(__name__, "make_graphed_callables")
+StreamContext: Any = absent(__name__, "StreamContext")
+ExternalStream: Any = absent(__name__, "ExternalStream")
+CUDAGraph: Any = absent(__name__, "CUDAGraph")
+graph: Any = absent(__name__, "graph")
+make_graphed_callables: Any = absent(__name__, "make_graphed_callables")
 
 
 class device(AbsentContext):
@@ -121,7 +121,11 @@ __all__ = ["OutOfMemoryError", "amp", "nvtx"]
 
 # ---- figures and switches of NVIDIA's own tools: there are none to ask ----
 
+has_half: Any
+has_magma: Any
 has_half, has_magma = True, False
+CudaError: Any
+DeferredCudaCallError: Any
 CudaError, DeferredCudaCallError = (
     type("CudaError", (RuntimeError,), {}),
     type("DeferredCudaCallError", (Exception,), {}),

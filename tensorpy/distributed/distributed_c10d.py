@@ -407,6 +407,12 @@ send_object_list = recv_object_list = _send
 class P2POp:
     """A message to or from another process, for batch_isend_irecv."""
 
+    group: Any
+    op: Any
+    peer: int | None
+    tag: int
+    tensor: Tensor
+
     def __init__(
         self, op: Any, tensor: Tensor, peer: int | None = None, group: Any = None, tag: int = 0,
         group_peer: int | None = None,

@@ -104,7 +104,7 @@ def _bytes(value: str | bytes) -> bytes:
 class Store:
     """What all stores can do; keys are strings, values bytes (a string is encoded)."""
 
-    timeout = _PATIENCE
+    timeout: Any = _PATIENCE
 
     def _ask(self, command: str, *parts: bytes, timeout: timedelta | None = None) -> list[bytes]:
         raise NotImplementedError(f"{type(self).__name__} is no store of its own")
@@ -257,6 +257,7 @@ class _FileTable(_Table):
 class FileStore(Store):
     """A store of the processes that name one file; who is the last to leave takes the file away."""
 
+    path: str
     _table: _FileTable | None = None
 
     def __init__(self, file_name: str, world_size: int = -1) -> None:
@@ -280,6 +281,9 @@ class FileStore(Store):
 class PrefixStore(Store):
     """Another store, whose keys get a prefix."""
 
+    prefix: str
+    underlying_store: Store
+
     def __init__(self, prefix: str, store: Store) -> None:
         self.prefix, self.underlying_store = prefix, store
 
@@ -290,7 +294,7 @@ class PrefixStore(Store):
         return self.underlying_store._ask(command, *parts, timeout=timeout)
 
     @property
-    def timeout(self) -> timedelta:  # type: ignore[override]
+    def timeout(self) -> timedelta:
         return self.underlying_store.timeout
 
     def set_timeout(self, timeout: timedelta) -> None:
@@ -377,6 +381,9 @@ def _listen(listener: socket.socket, table: _Table) -> None:
 
 class TCPStore(Store):
     """A store that the process with is_master=True keeps, and others reach at its host and port (0: any free one)."""
+
+    host: str
+    timeout: timedelta
 
     def __init__(
         self,

@@ -172,6 +172,8 @@ class ComposeTransform(Transform):
         tensor([1.0000, 7.3891])
     """
 
+    parts: Any
+
     def __init__(self, parts: Sequence[Any], cache_size: int = 0) -> None:
         super().__init__(cache_size)
         self.parts = [part.with_cache(cache_size) for part in parts] if cache_size else list(parts)
@@ -179,7 +181,7 @@ class ComposeTransform(Transform):
     def __eq__(self, other: object) -> bool:
         return isinstance(other, ComposeTransform) and self.parts == other.parts
 
-    __hash__ = Transform.__hash__
+    __hash__: Any = Transform.__hash__
 
     @property
     def domain(self) -> Any:
@@ -250,7 +252,7 @@ class ComposeTransform(Transform):
         return "ComposeTransform(\n    " + ",\n    ".join(repr(part) for part in self.parts) + "\n)"
 
 
-identity_transform = ComposeTransform([])
+identity_transform: ComposeTransform = ComposeTransform([])
 
 
 class IndependentTransform(Transform):
@@ -267,6 +269,8 @@ class IndependentTransform(Transform):
         >>> t.log_abs_det_jacobian(tp.ones(3), tp.ones(3).exp())
         tensor(3.)
     """
+
+    base_transform: Any
 
     def __init__(self, base_transform: Any, reinterpreted_batch_ndims: int, cache_size: int = 0) -> None:
         super().__init__(cache_size)

@@ -27,6 +27,7 @@ class Binomial(Distribution):
         (tensorpy.Size([1]), tensor([-0.9808]))
     """
 
+    total_count: Any
     arg_constraints: ClassVar[Any] = {
         "total_count": constraints.nonnegative_integer,
         "probs": constraints.unit_interval,

@@ -256,6 +256,8 @@ class _Interval(_Bounded):
         tensor([True, True, True])
     """
 
+    lower_bound: Any
+    upper_bound: Any
     _shown = ("lower_bound", "upper_bound")
 
     def __init__(self, lower_bound: Any, upper_bound: Any) -> None:
@@ -430,6 +432,9 @@ class _PositiveSemidefinite(_Symmetric):
 class _Parts(Constraint):
     """Constraints of the parts that a value has along one dimension."""
 
+    cseq: list[Any]
+    dim: int
+
     def __init__(self, cseq: Sequence[Any], dim: int = 0) -> None:
         self.cseq, self.dim = list(cseq), dim
 
@@ -455,6 +460,8 @@ class _Cat(_Parts):
         >>> constraints.cat([constraints.positive, constraints.real]).check(tp.tensor([1.0, -1.0]))
         tensor([True, True])
     """
+
+    lengths: Any
 
     def __init__(self, cseq: Sequence[Any], dim: int = 0, lengths: Sequence[int] | None = None) -> None:
         super().__init__(cseq, dim)

@@ -26,6 +26,7 @@ class Exponential(ExponentialFamily):
         (tensorpy.Size([1]), tensor([-1.3069]))
     """
 
+    rate: Any
     arg_constraints: ClassVar[Any] = {"rate": constraints.positive}
     support = constraints.nonnegative
     has_rsample = True

@@ -28,6 +28,8 @@ class FisherSnedecor(Distribution):
         (tensorpy.Size([1]), tensor([-1.2771]))
     """
 
+    df1: Any
+    df2: Any
     arg_constraints: ClassVar[Any] = {"df1": constraints.positive, "df2": constraints.positive}
     support = constraints.positive
     has_rsample = True

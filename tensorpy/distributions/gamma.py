@@ -28,6 +28,8 @@ class Gamma(ExponentialFamily):
         (tensorpy.Size([1]), tensor([0.0041]))
     """
 
+    concentration: Any
+    rate: Any
     arg_constraints: ClassVar[Any] = {"concentration": constraints.positive, "rate": constraints.positive}
     support = constraints.nonnegative
     has_rsample = True

@@ -30,6 +30,9 @@ class GeneralizedPareto(Distribution):
         (tensorpy.Size([1]), tensor([-1.2164]))
     """
 
+    concentration: Any
+    loc: Any
+    scale: Any
     arg_constraints: ClassVar[Any] = {
         "loc": constraints.real,
         "scale": constraints.positive,

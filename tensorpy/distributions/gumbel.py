@@ -28,6 +28,8 @@ class Gumbel(Distribution):
         (tensorpy.Size([3, 1]), tensor([-1.3679]))
     """
 
+    loc: Any
+    scale: Any
     arg_constraints: ClassVar[Any] = {"loc": constraints.real, "scale": constraints.positive}
     support = constraints.real
     has_rsample = True

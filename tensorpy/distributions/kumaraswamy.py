@@ -25,6 +25,8 @@ class Kumaraswamy(Distribution):
         (tensorpy.Size([1]), tensor([0.5232]))
     """
 
+    concentration0: Any
+    concentration1: Any
     arg_constraints: ClassVar[Any] = {"concentration1": constraints.positive, "concentration0": constraints.positive}
     support = constraints.unit_interval
     has_rsample = True

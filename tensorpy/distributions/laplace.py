@@ -27,6 +27,8 @@ class Laplace(Distribution):
         (tensorpy.Size([3, 1]), tensor([-1.6931]))
     """
 
+    loc: Any
+    scale: Any
     arg_constraints: ClassVar[Any] = {"loc": constraints.real, "scale": constraints.positive}
     support = constraints.real
     has_rsample = True

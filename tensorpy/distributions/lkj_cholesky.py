@@ -34,6 +34,8 @@ class LKJCholesky(Distribution):
         tensorpy.Size([3, 3])
     """
 
+    concentration: Any
+    dim: int
     arg_constraints: ClassVar[Any] = {"concentration": constraints.positive}
     support = constraints.corr_cholesky
 

@@ -31,6 +31,9 @@ class LowRankMultivariateNormal(Distribution):
         (tensorpy.Size([2]), tensor(-2.3872))
     """
 
+    cov_diag: Any
+    cov_factor: Any
+    loc: Any
     arg_constraints: ClassVar[Any] = {
         "loc": constraints.real_vector,
         "cov_factor": constraints.independent(constraints.real, 2),

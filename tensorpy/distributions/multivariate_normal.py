@@ -33,6 +33,7 @@ class MultivariateNormal(Distribution):
         (tensorpy.Size([2]), tensor(-1.8379))
     """
 
+    loc: Any
     arg_constraints: ClassVar[Any] = {
         "loc": constraints.real_vector,
         "covariance_matrix": constraints.positive_definite,

@@ -28,6 +28,7 @@ class NegativeBinomial(Distribution):
         (tensorpy.Size([1]), tensor([-1.8563]))
     """
 
+    total_count: Any
     arg_constraints: ClassVar[Any] = {
         "total_count": constraints.greater_than_eq(0),
         "probs": constraints.half_open_interval(0.0, 1.0),

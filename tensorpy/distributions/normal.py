@@ -28,6 +28,8 @@ class Normal(ExponentialFamily):
         (tensorpy.Size([3, 1]), tensor([-1.4189]))
     """
 
+    loc: Any
+    scale: Any
     arg_constraints: ClassVar[Any] = {"loc": constraints.real, "scale": constraints.positive}
     support = constraints.real
     has_rsample = True

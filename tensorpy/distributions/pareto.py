@@ -26,6 +26,8 @@ class Pareto(Distribution):
         (tensorpy.Size([1]), tensor([-1.3863]))
     """
 
+    alpha: Any
+    scale: Any
     arg_constraints: ClassVar[Any] = {"alpha": constraints.positive, "scale": constraints.positive}
     has_rsample = True
 

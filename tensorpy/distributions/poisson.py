@@ -26,6 +26,7 @@ class Poisson(ExponentialFamily):
         (tensorpy.Size([1]), tensor([-1.3069]))
     """
 
+    rate: Any
     arg_constraints: ClassVar[Any] = {"rate": constraints.nonnegative}
     support = constraints.nonnegative_integer
 

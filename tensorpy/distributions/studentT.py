@@ -28,6 +28,9 @@ class StudentT(Distribution):
         (tensorpy.Size([1]), tensor([-1.5763]))
     """
 
+    df: Any
+    loc: Any
+    scale: Any
     arg_constraints: ClassVar[Any] = {
         "df": constraints.positive,
         "loc": constraints.real,

@@ -57,6 +57,8 @@ class ReshapeTransform(Transform):
                 [2., 3.]])
     """
 
+    in_shape: Any
+    out_shape: Any
     bijective = True
 
     def __init__(self, in_shape: Any, out_shape: Any, cache_size: int = 0) -> None:
@@ -107,7 +109,7 @@ class _Plain(Transform):
     def __eq__(self, other: object) -> bool:
         return type(other) is type(self)
 
-    __hash__ = Transform.__hash__
+    __hash__: Any = Transform.__hash__
 
 
 class _Increasing(_Plain):
@@ -151,6 +153,7 @@ class PowerTransform(Transform):
         tensor([0.2500, 9.0000])
     """
 
+    exponent: Any
     domain = codomain = constraints.positive
     bijective = True
 
@@ -168,7 +171,7 @@ class PowerTransform(Transform):
     def __eq__(self, other: object) -> bool:
         return isinstance(other, PowerTransform) and bool(self.exponent.eq(other.exponent).all())
 
-    __hash__ = Transform.__hash__
+    __hash__: Any = Transform.__hash__
 
     def _call(self, x: Any) -> Any:
         return x.pow(self.exponent)
@@ -245,7 +248,7 @@ class TanhTransform(_Increasing):
         tensor([0.4621, 0.7616])
     """
 
-    codomain = constraints.interval(-1.0, 1.0)
+    codomain: Any = constraints.interval(-1.0, 1.0)
 
     def _call(self, x: Any) -> Any:
         return x.tanh()
@@ -293,6 +296,8 @@ class AffineTransform(Transform):
         tensor([2., 3.])
     """
 
+    loc: Any
+    scale: Any
     bijective = True
 
     def __init__(self, loc: Any, scale: Any, event_dim: int = 0, cache_size: int = 0) -> None:
@@ -321,7 +326,7 @@ class AffineTransform(Transform):
             and bool(_C.as_tensor(self.scale == other.scale).all())
         )
 
-    __hash__ = Transform.__hash__
+    __hash__: Any = Transform.__hash__
 
     @property
     def sign(self) -> Any:
@@ -421,7 +426,7 @@ class LowerCholeskyTransform(_Plain):
                 [0., 1.]])
     """
 
-    domain = constraints.independent(constraints.real, 2)
+    domain: Any = constraints.independent(constraints.real, 2)
     codomain = constraints.lower_cholesky
 
     def _call(self, x: Any) -> Any:
@@ -443,7 +448,7 @@ class PositiveDefiniteTransform(_Plain):
                 [0., 1.]])
     """
 
-    domain = constraints.independent(constraints.real, 2)
+    domain: Any = constraints.independent(constraints.real, 2)
     codomain = constraints.positive_definite
 
     def _call(self, x: Any) -> Any:
@@ -553,6 +558,8 @@ class CumulativeDistributionTransform(Transform):
 class _Parts(Transform):
     """Transforms of the parts that a tensor has along one dimension."""
 
+    transforms: Any
+
     def __init__(self, tseq: Sequence[Any], dim: int = 0, cache_size: int = 0) -> None:
         super().__init__(cache_size)
         self.transforms = [t.with_cache(cache_size) for t in tseq] if cache_size else list(tseq)
@@ -577,6 +584,8 @@ class CatTransform(_Parts):
         >>> CatTransform([AffineTransform(0.0, 2.0), ExpTransform()])(tp.tensor([1.0, 0.0]))
         tensor([2., 1.])
     """
+
+    lengths: Any
 
     def __init__(
         self, tseq: Sequence[Any], dim: int = 0, lengths: Sequence[int] | None = None, cache_size: int = 0

@@ -27,6 +27,8 @@ class Uniform(Distribution):
         (tensorpy.Size([3, 1]), tensor([-1.3863]))
     """
 
+    high: Any
+    low: Any
     has_rsample = True
 
     def _bounds(self) -> Any:

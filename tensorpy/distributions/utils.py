@@ -24,6 +24,8 @@ __all__ = [
 ]
 
 _operators: Any = _C
+standard_gamma: Any
+sample_dirichlet: Any
 standard_gamma, sample_dirichlet = _operators._standard_gamma, _operators._sample_dirichlet
 
 special: Any = _special  # its names are made when it is imported: checkers see none

@@ -27,6 +27,8 @@ class VonMises(Distribution):
         (tensorpy.Size([3, 1]), tensor([-1.5335]))
     """
 
+    concentration: Any
+    loc: Any
     arg_constraints: ClassVar[Any] = {"loc": constraints.real, "concentration": constraints.positive}
     support = constraints.real
 

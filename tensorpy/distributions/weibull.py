@@ -27,6 +27,8 @@ class Weibull(Distribution):
         (tensorpy.Size([1]), tensor([-2.6137]))
     """
 
+    concentration: Any
+    scale: Any
     arg_constraints: ClassVar[Any] = {"scale": constraints.positive, "concentration": constraints.positive}
     support = constraints.positive
     has_rsample = True

@@ -52,6 +52,7 @@ class Wishart(ExponentialFamily):
         tensorpy.Size([2, 2])
     """
 
+    df: Any
     support = constraints.positive_definite
     has_rsample = True
     _mean_carrier_measure = 0

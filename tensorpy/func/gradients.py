@@ -30,6 +30,10 @@ def _leaf(t: Tensor, levels: Levels) -> Tensor:
 class Inputs:
     """What is differentiated by: a tree of tensors, and the leaves of the graph that stand for them."""
 
+    leaves: Any
+    outer: Any
+    spec: Any
+
     def __init__(self, what: str, tree: Any) -> None:
         self.levels: Levels = _C._vmap_levels()
         given, self.spec = tree_flatten(tree)

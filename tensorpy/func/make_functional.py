@@ -21,6 +21,9 @@ def _values(tensors: Any, keep_graph: bool) -> Tensors:
 class FunctionalModuleWithBuffers(Module):
     """Called with (params, buffers, *args): the module with these in place of its own, by their order."""
 
+    buffer_names: tuple[Any, ...]
+    param_names: tuple[Any, ...]
+
     def __init__(self, stateless_model: Module, param_names: Sequence[str], buffer_names: Sequence[str]) -> None:
         super().__init__()
         self.stateless_model = stateless_model
@@ -40,6 +43,8 @@ class FunctionalModuleWithBuffers(Module):
 
 class FunctionalModule(Module):
     """Called with (params, *args): the module with these in place of its own parameters, by their order."""
+
+    param_names: tuple[Any, ...]
 
     def __init__(self, stateless_model: Module, param_names: Sequence[str]) -> None:
         super().__init__()

@@ -51,7 +51,7 @@ class _Open(threading.local):
         self.transforms: list[int | Forward | Sequence[Tensor]] = []
 
 
-opened = _Open()
+opened: Any = _Open()
 
 
 @contextmanager

@@ -210,6 +210,12 @@ class Tracer(TracerBase):
         ['placeholder', 'call_method', 'call_function', 'output']
     """
 
+    graph: Any
+    node_name_to_scope: Any
+    root: Any
+    root_module_name: Any
+    scope: Any
+
     def __init__(
         self,
         autowrap_modules: tuple[ModuleType, ...] = (math,),

@@ -80,6 +80,8 @@ class GraphModule(Module):
         tensor([1., 3.])
     """
 
+    training: Any
+
     def __new__(cls, *args: Any, **kwargs: Any) -> Any:
         """Makes an object of a class of its own, which has the graph's function as its `forward`."""
         shared = next(base for base in cls.__mro__ if "GraphModule.__new__" not in base.__qualname__)

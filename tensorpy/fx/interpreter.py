@@ -24,6 +24,10 @@ class Interpreter:
         tensor([1.])
     """
 
+    args_iter: Any
+    graph: Any
+    submodules: Any
+
     def __init__(self, module: Any, garbage_collect_values: bool = True, graph: Graph | None = None) -> None:
         self.module = module
         self.graph = graph or module.graph
@@ -132,6 +136,9 @@ class Transformer(Interpreter):
         >>> tp.fx.Transformer(module).transform()(tp.tensor([-1.0]))
         tensor([1.])
     """
+
+    new_graph: Any
+    tracer: Any
 
     def __init__(self, module: Any) -> None:
         super().__init__(module)

@@ -121,6 +121,11 @@ class Node:
         'placeholder'
     """
 
+    graph: Graph
+    name: Any
+    target: Any
+    type: Any
+
     def __init__(self, graph: Graph, name: str, op: str, target: Any, args: Any, kwargs: Any, type_expr: Any) -> None:
         if op not in KINDS:
             raise ValueError(f"a node is one of {', '.join(KINDS)}, not {op!r}")

@@ -40,6 +40,9 @@ class TraceError(ValueError):
 class Scope:
     """Which module's forward runs: its path and its class."""
 
+    module_path: str
+    module_type: Any
+
     def __init__(self, module_path: str, module_type: Any) -> None:
         self.module_path, self.module_type = module_path, module_type
 
@@ -164,6 +167,10 @@ class TracerBase:
 class GraphAppendingTracer(TracerBase):
     """For proxies of a graph that is built by hand."""
 
+    module_stack: Any
+    node_name_to_scope: Any
+    scope: Any
+
     def __init__(self, graph: Graph) -> None:
         self.graph = graph
         self.scope = Scope("", None)
@@ -218,6 +225,8 @@ class Proxy:
         >>> kinds
         {'Proxy'}
     """
+
+    tracer: Any
 
     def __init__(self, node: Node, tracer: TracerBase | None = None) -> None:
         self.node = node
@@ -279,6 +288,10 @@ class Proxy:
 class Attribute(Proxy):
     """An attribute of what a proxy stands for: a node where it is used, but a method where it is called."""
 
+    attr: str
+    root: Proxy
+    tracer: Any
+
     def __init__(self, root: Proxy, attr: str) -> None:
         self.root, self.attr, self.tracer = root, attr, root.tracer
         self._node: Node | None = None
@@ -296,6 +309,9 @@ class Attribute(Proxy):
 
 class ParameterProxy(Proxy):
     """Stands for a parameter, and answers what its shape says from the parameter itself."""
+
+    name: str
+    param: Tensor
 
     def __init__(self, tracer: TracerBase, node: Node, name: str, param: Tensor) -> None:
         super().__init__(node, tracer)

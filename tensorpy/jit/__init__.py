@@ -142,7 +142,7 @@ class ScriptModule(Module):
 
 
 RecursiveScriptModule = ScriptModule
-ScriptFunction = absent(__name__, "ScriptFunction")
+ScriptFunction: Any = absent(__name__, "ScriptFunction")
 
 
 class TracerWarning(Warning):

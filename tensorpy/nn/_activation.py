@@ -60,7 +60,15 @@ def _with_out(name: str, out: Tensor | None, *args: Any, **options: Any) -> Any:
     return function(*args, **options) if out is None else function(*args, **options, out=out)
 
 
+relu_: Any
+selu_: Any
+celu_: Any
+threshold_: Any
+rrelu_: Any
 relu_, selu_, celu_, threshold_, rrelu_ = ops.relu_, ops.selu_, ops.celu_, ops.threshold_, ops.rrelu_
+elu_: Any
+leaky_relu_: Any
+hardtanh_: Any
 elu_, leaky_relu_, hardtanh_ = nn.elu_, nn.leaky_relu_, nn.hardtanh_
 prelu = ops.prelu
 

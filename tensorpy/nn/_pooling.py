@@ -130,8 +130,14 @@ def _stride(stride: Size | None) -> Size:
     return [] if stride is None else stride
 
 
+max_pool1d: Callable[..., Any]
+max_pool1d_with_indices: Callable[..., Any]
 max_pool1d, max_pool1d_with_indices = _max_pool("max_pool1d", 1)
+max_pool2d: Callable[..., Any]
+max_pool2d_with_indices: Callable[..., Any]
 max_pool2d, max_pool2d_with_indices = _max_pool("max_pool2d", 2)
+max_pool3d: Callable[..., Any]
+max_pool3d_with_indices: Callable[..., Any]
 max_pool3d, max_pool3d_with_indices = _max_pool("max_pool3d", 3)
 
 
@@ -463,7 +469,11 @@ def _fractional_max_pool(dims: int) -> tuple[Callable[..., Any], Callable[..., A
     return pool, with_indices
 
 
+fractional_max_pool2d: Callable[..., Any]
+fractional_max_pool2d_with_indices: Callable[..., Any]
 fractional_max_pool2d, fractional_max_pool2d_with_indices = _fractional_max_pool(2)
+fractional_max_pool3d: Callable[..., Any]
+fractional_max_pool3d_with_indices: Callable[..., Any]
 fractional_max_pool3d, fractional_max_pool3d_with_indices = _fractional_max_pool(3)
 
 
@@ -550,6 +560,12 @@ def _adaptive_max_pool(name: str, dims: int) -> tuple[Callable[..., Any], Callab
     return pool, with_indices
 
 
+adaptive_max_pool1d: Callable[..., Any]
+adaptive_max_pool1d_with_indices: Callable[..., Any]
 adaptive_max_pool1d, adaptive_max_pool1d_with_indices = _adaptive_max_pool("adaptive_max_pool1d", 1)
+adaptive_max_pool2d: Callable[..., Any]
+adaptive_max_pool2d_with_indices: Callable[..., Any]
 adaptive_max_pool2d, adaptive_max_pool2d_with_indices = _adaptive_max_pool("adaptive_max_pool2d", 2)
+adaptive_max_pool3d: Callable[..., Any]
+adaptive_max_pool3d_with_indices: Callable[..., Any]
 adaptive_max_pool3d, adaptive_max_pool3d_with_indices = _adaptive_max_pool("adaptive_max_pool3d", 3)

@@ -27,6 +27,9 @@ __all__ = [
     "upsample_nearest",
 ]
 
+pixel_shuffle: Any
+pixel_unshuffle: Any
+channel_shuffle: Any
 pixel_shuffle, pixel_unshuffle, channel_shuffle = ops.pixel_shuffle, ops.pixel_unshuffle, ops.channel_shuffle
 
 

@@ -10,7 +10,7 @@ import sys
 import warnings
 from collections.abc import Callable, Sequence
 from types import FunctionType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from tensorpy._tensor.torch_function import (  # noqa: F401  (programs take them from here too)
     handle_torch_function,
@@ -36,17 +36,27 @@ if TYPE_CHECKING:
 # ---- linear maps and convolutions: the operators' own signatures ----
 
 linear = nn.linear
+conv1d: Any
+conv2d: Any
+conv3d: Any
 conv1d, conv2d, conv3d = ops.conv1d, ops.conv2d, ops.conv3d
+conv_transpose1d: Any
+conv_transpose2d: Any
+conv_transpose3d: Any
 conv_transpose1d, conv_transpose2d, conv_transpose3d = (
     ops.conv_transpose1d,
     ops.conv_transpose2d,
     ops.conv_transpose3d,
 )
+cosine_similarity: Any
+pairwise_distance: Any
 cosine_similarity, pairwise_distance = ops.cosine_similarity, ops.pairwise_distance
 scaled_dot_product_attention = nn.scaled_dot_product_attention
 native_channel_shuffle = ops.channel_shuffle
 
 
+bilinear: Any
+pdist: Any
 bilinear, pdist = ops.bilinear, ops.pdist
 
 
@@ -57,6 +67,9 @@ class _BroadcastingList:
         return None
 
 
+BroadcastingList1: Any
+BroadcastingList2: Any
+BroadcastingList3: Any
 BroadcastingList1, BroadcastingList2, BroadcastingList3 = (_BroadcastingList() for _ in range(3))
 
 
@@ -118,6 +131,9 @@ def _feature_dropout(name: str, dims: int) -> Callable[..., Tensor]:
     return function
 
 
+dropout1d: Callable[..., Tensor]
+dropout2d: Callable[..., Tensor]
+dropout3d: Callable[..., Tensor]
 dropout1d, dropout2d, dropout3d = (_feature_dropout(f"dropout{n}d", n) for n in (1, 2, 3))
 
 

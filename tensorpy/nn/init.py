@@ -410,8 +410,19 @@ def _older(function: Callable[..., Tensor]) -> Callable[..., Tensor]:
 
 
 torch_function.make_overridable(__name__, [name for name in __all__ if name.endswith("_")])
+uniform: Callable[..., Tensor]
+normal: Callable[..., Tensor]
+constant: Callable[..., Tensor]
 uniform, normal, constant = _older(uniform_), _older(normal_), _older(constant_)
+eye: Callable[..., Tensor]
+dirac: Callable[..., Tensor]
 eye, dirac = _older(eye_), _older(dirac_)
+xavier_uniform: Callable[..., Tensor]
+xavier_normal: Callable[..., Tensor]
 xavier_uniform, xavier_normal = _older(xavier_uniform_), _older(xavier_normal_)
+kaiming_uniform: Callable[..., Tensor]
+kaiming_normal: Callable[..., Tensor]
 kaiming_uniform, kaiming_normal = _older(kaiming_uniform_), _older(kaiming_normal_)
+orthogonal: Callable[..., Tensor]
+sparse: Callable[..., Tensor]
 orthogonal, sparse = _older(orthogonal_), _older(sparse_)

@@ -53,7 +53,7 @@ class Parameter(Tensor, metaclass=_ParameterMeta):
         True
     """
 
-    __torch_function__ = _C._disabled_torch_function_impl
+    __torch_function__: Any = _C._disabled_torch_function_impl
 
     def __new__(cls, data: Any = None, requires_grad: bool = True) -> Self:
         if data is None:
@@ -95,7 +95,7 @@ class Buffer(Tensor, metaclass=_BufferMeta):
         ['count']
     """
 
-    __torch_function__ = _C._disabled_torch_function_impl
+    __torch_function__: Any = _C._disabled_torch_function_impl
     persistent: bool
 
     def __new__(cls, data: Any = None, *, persistent: bool = True) -> Any:

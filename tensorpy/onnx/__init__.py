@@ -7,9 +7,9 @@ from typing import Any
 from tensorpy._package import parts as _parts
 from tensorpy._package.absent import absent
 
-export = absent(__name__, "export")
-dynamo_export = absent(__name__, "dynamo_export")
-ONNXProgram = absent(__name__, "ONNXProgram")
+export: Any = absent(__name__, "export")
+dynamo_export: Any = absent(__name__, "dynamo_export")
+ONNXProgram: Any = absent(__name__, "ONNXProgram")
 
 
 def register_custom_op_symbolic(

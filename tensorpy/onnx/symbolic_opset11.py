@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from tensorpy._package.absent import absent
 
-select = absent(__name__, "select")
-squeeze = absent(__name__, "squeeze")
-unsqueeze = absent(__name__, "unsqueeze")
+select: Any = absent(__name__, "select")
+squeeze: Any = absent(__name__, "squeeze")
+unsqueeze: Any = absent(__name__, "unsqueeze")

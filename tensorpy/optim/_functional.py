@@ -75,7 +75,7 @@ adam = _function(
     "amsgrad beta1 beta2 lr weight_decay eps maximize",
     f"{_SCALED} decoupled_weight_decay",
 )  # fmt: skip
-adamw = _function(
+adamw: Any = _function(
     AdamW, "adamw", f"{_MEANS} max_exp_avg_sqs=max_exp_avg_sq {_STEPS}",
     "amsgrad beta1 beta2 lr weight_decay eps maximize", _SCALED,
 )  # fmt: skip
@@ -83,37 +83,37 @@ sgd = _function(
     SGD, "sgd", "momentum_buffer_list=momentum_buffer", "weight_decay momentum lr dampening nesterov maximize",
     "has_sparse_grad foreach fused grad_scale found_inf",
 )  # fmt: skip
-adagrad = _function(
+adagrad: Any = _function(
     Adagrad, "adagrad", f"state_sums=sum {_STEPS}", "lr weight_decay lr_decay eps maximize",
     "fused grad_scale found_inf has_sparse_grad foreach differentiable has_complex",
 )  # fmt: skip
-adadelta = _function(
+adadelta: Any = _function(
     Adadelta, "adadelta", f"square_avgs=square_avg acc_deltas=acc_delta {_STEPS}", "lr rho eps weight_decay maximize",
     "capturable foreach differentiable has_complex",
 )  # fmt: skip
-adamax = _function(
+adamax: Any = _function(
     Adamax, "adamax", f"exp_avgs=exp_avg exp_infs=exp_inf {_STEPS}", "eps beta1 beta2 lr weight_decay",
     "foreach maximize differentiable capturable has_complex",
 )  # fmt: skip
-nadam = _function(
+nadam: Any = _function(
     NAdam, "nadam", f"{_MEANS} mu_products=mu_product {_STEPS}", "beta1 beta2 lr weight_decay momentum_decay eps",
     "decoupled_weight_decay foreach capturable differentiable has_complex maximize",
 )  # fmt: skip
-radam = _function(
+radam: Any = _function(
     RAdam, "radam", f"{_MEANS} {_STEPS}", "beta1 beta2 lr weight_decay eps",
     "decoupled_weight_decay foreach differentiable capturable has_complex maximize",
 )  # fmt: skip
-rmsprop = _function(
+rmsprop: Any = _function(
     RMSprop, "rmsprop",
     f"square_avgs=square_avg grad_avgs=grad_avg momentum_buffer_list=momentum_buffer {_STEPS}",
     "lr alpha eps weight_decay momentum centered",
     "foreach maximize differentiable capturable has_complex",
 )  # fmt: skip
-rprop = _function(
+rprop: Any = _function(
     Rprop, "rprop", f"prevs=prev step_sizes=step_size {_STEPS}", "step_size_min step_size_max etaminus etaplus",
     "foreach capturable maximize differentiable has_complex",
 )  # fmt: skip
-asgd = _function(
+asgd: Any = _function(
     ASGD, "asgd", f"axs=ax mus=mu etas=eta {_STEPS}", "lambd lr t0 alpha weight_decay",
     "foreach maximize differentiable capturable has_complex",
 )  # fmt: skip

@@ -60,6 +60,7 @@ class LRScheduler:
         True
     """
 
+    last_epoch: int
     _last_lr: list[Any]
     _get_lr_called_within_step = False  # schedules of programs look whether it is step() that asks for rates
     _is_initial = False  # and whether it is the first of all
@@ -248,6 +249,9 @@ class StepLR(LRScheduler):
         [0.5]
     """
 
+    gamma: float
+    step_size: int
+
     def __init__(self, optimizer: Optimizer, step_size: int, gamma: float = 0.1, last_epoch: int = -1) -> None:
         self.step_size, self.gamma = step_size, gamma
         super().__init__(optimizer, last_epoch)
@@ -276,6 +280,9 @@ class MultiStepLR(LRScheduler):
         >>> schedule.get_last_lr()
         [0.5]
     """
+
+    gamma: float
+    milestones: Any
 
     def __init__(
         self, optimizer: Optimizer, milestones: Iterable[int], gamma: float = 0.1, last_epoch: int = -1
@@ -311,6 +318,9 @@ class ConstantLR(LRScheduler):
         >>> schedule.get_last_lr()
         [1.0]
     """
+
+    factor: float
+    total_iters: int
 
     def __init__(
         self, optimizer: Optimizer, factor: float = 1.0 / 3, total_iters: int = 5, last_epoch: int = -1
@@ -351,6 +361,10 @@ class LinearLR(LRScheduler):
         >>> schedule.get_last_lr()
         [1.0]
     """
+
+    end_factor: float
+    start_factor: float
+    total_iters: int
 
     def __init__(
         self,
@@ -431,6 +445,9 @@ class PolynomialLR(LRScheduler):
         [0.0]
     """
 
+    power: float
+    total_iters: int
+
     def __init__(self, optimizer: Optimizer, total_iters: int = 5, power: float = 1.0, last_epoch: int = -1) -> None:
         self.total_iters, self.power = total_iters, power
         super().__init__(optimizer, last_epoch)
@@ -464,6 +481,9 @@ class CosineAnnealingLR(LRScheduler):
         >>> schedule.get_last_lr()
         [0.5]
     """
+
+    T_max: int
+    eta_min: float
 
     def __init__(self, optimizer: Optimizer, T_max: int, eta_min: float = 0.0, last_epoch: int = -1) -> None:
         self.T_max, self.eta_min = T_max, eta_min
@@ -507,6 +527,11 @@ class CosineAnnealingWarmRestarts(LRScheduler):
         >>> schedule.get_last_lr()
         [0.5]
     """
+
+    T_i: Any
+    T_mult: int
+    eta_min: float
+    last_epoch: int
 
     def __init__(
         self, optimizer: Optimizer, T_0: int, T_mult: int = 1, eta_min: float = 0.0, last_epoch: int = -1
@@ -606,6 +631,17 @@ class CyclicLR(LRScheduler):
         >>> schedule.get_last_lr()
         [0.5]
     """
+
+    base_lrs: Any
+    base_momentums: Any
+    gamma: float
+    max_lrs: Any
+    max_momentums: Any
+    mode: str
+    scale_mode: Any
+    step_ratio: Any
+    total_size: float
+    use_beta1: bool
 
     def __init__(
         self,
@@ -713,6 +749,8 @@ class OneCycleLR(LRScheduler):
     """
 
     # of each phase its end, and the group's settings at its begin and end
+    total_steps: int
+    use_beta1: bool
     _PHASE = ("end_step", "start_lr", "end_lr", "start_momentum", "end_momentum")
 
     def __init__(
@@ -822,6 +860,8 @@ class SequentialLR(LRScheduler):
         [0.5]
     """
 
+    last_epoch: int
+
     def __init__(
         self, optimizer: Optimizer, schedulers: list[Any], milestones: list[int], last_epoch: int = -1
     ) -> None:
@@ -884,6 +924,8 @@ class ChainedScheduler(LRScheduler):
         >>> schedule.get_last_lr()
         [0.5]
     """
+
+    optimizer: Any
 
     def __init__(self, schedulers: Sequence[Any], optimizer: Optimizer | None = None) -> None:
         if not schedulers:
@@ -949,6 +991,20 @@ class ReduceLROnPlateau(LRScheduler):
         >>> schedule.get_last_lr()
         [0.1]
     """
+
+    best: Any
+    cooldown: int
+    cooldown_counter: Any
+    default_min_lr: Any
+    eps: float
+    factor: float
+    last_epoch: int
+    min_lrs: Any
+    mode_worse: Any
+    num_bad_epochs: int
+    optimizer: Optimizer
+    patience: int
+    threshold: float
 
     def __init__(
         self,

@@ -140,6 +140,10 @@ class AveragedModel(Module):
         True
     """
 
+    avg_fn: Callable[..., Tensor] | None
+    module: Any
+    multi_avg_fn: Callable[..., None] | None
+    use_buffers: bool
     n_averaged: Any
 
     def __init__(
@@ -234,6 +238,8 @@ class SWALR(LRScheduler):
         >>> schedule.get_last_lr()
         [0.1]
     """
+
+    anneal_epochs: int
 
     def __init__(
         self,

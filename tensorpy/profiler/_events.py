@@ -21,6 +21,16 @@ class FunctionEventAvg:
         'FunctionEventAvg'
     """
 
+    count: int
+    cpu_memory_usage: int
+    cpu_time_total: float
+    device_memory_usage: int
+    device_time_total: float
+    self_cpu_memory_usage: int
+    self_cpu_time_total: float
+    self_device_memory_usage: int
+    self_device_time_total: float
+
     def __init__(self, key: str) -> None:
         self.key = key
         self.count = 0

@@ -164,6 +164,15 @@ class profile:
         True
     """
 
+    activities: Any
+    current_action: Any
+    on_trace_ready: Callable[[profile], Any] | None
+    profile_memory: bool
+    record_shapes: bool
+    schedule: Callable[[int], ProfilerAction] | None
+    step_num: int
+    with_stack: bool
+
     def __init__(
         self,
         *,
@@ -317,6 +326,9 @@ class record_function(ContextDecorator):
         >>> any(event.name == "part" for event in p.function_events)
         True
     """
+
+    args: str | None
+    name: str
 
     def __init__(self, name: str, args: str | None = None) -> None:
         self.name, self.args = name, args

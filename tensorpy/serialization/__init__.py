@@ -127,6 +127,8 @@ class safe_globals:
         1
     """
 
+    entries: Any
+
     def __init__(self, safe_globals: list[Any]) -> None:
         self.entries = _entries(safe_globals)
         self.before: dict[str, tuple[Any, Any]] = {}

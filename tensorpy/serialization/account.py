@@ -20,6 +20,9 @@ _PLAIN_INT = 1 << 60  # integers below have hashes that differ
 class Account:
     """What is left of a file's work (`work`) and of the bytes that may be made of its storages (`room`)."""
 
+    room: Any
+    work: Any
+
     def __init__(self, program: int, storages: int = 0) -> None:
         self.work, self.room = _PER_BYTE * program + _FREE, _COPIES * storages
         self.hashes: dict[int, tuple[Any, dict[int, int]]] = {}  # by a container's id: it, {hash: keys that have it}

@@ -36,6 +36,8 @@ class _Sink:
 class Writer:
     """Writes records one after the other, each aligned."""
 
+    zip: Any
+
     def __init__(self, file: Any, root: str) -> None:
         sink: Any = _Sink(file)
         self.zip = zipfile.ZipFile(sink, "w", zipfile.ZIP_STORED)
@@ -72,6 +74,9 @@ def is_archive(file: IO[bytes]) -> bool:
 
 class Reader:
     """The records of a file, by name. With `mapped` their memory is the file's, copied where it is written to."""
+
+    mapping: Any
+    places: Any
 
     def __init__(self, file: IO[bytes], mapped: bool = False) -> None:
         self.file = file

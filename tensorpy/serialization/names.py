@@ -36,6 +36,10 @@ class StorageType:
 class TypedStorage:
     """A storage and the dtype of its elements, as a file names it; `untyped` is None on the Meta device."""
 
+    account: Account
+    dtype: _C.dtype
+    untyped: Any
+
     def __init__(self, untyped: Any, dtype: _C.dtype, account: Account) -> None:
         self.untyped, self.dtype, self.account = untyped, dtype, account
 

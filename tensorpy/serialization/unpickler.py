@@ -45,6 +45,13 @@ class UnsafeGlobal(pickle.UnpicklingError):
 class Unpickler:
     """Runs one pickle. `persistent_load` gives the storage that an entry of the file speaks of."""
 
+    account: Any
+    calls: Any
+    classes: Any
+    data: bytes
+    persistent_load: Callable[[Any], Any]
+    position: Any
+
     def __init__(
         self, data: bytes, persistent_load: Callable[[Any], Any], start: int = 0, account: Account | None = None
     ) -> None:

@@ -49,9 +49,18 @@ def _typed(name: str, dtype: Any) -> Any:
     return type(name, (), {"__new__": make, "__module__": __name__, "dtype": dtype, "layout": _C.sparse_coo})
 
 
+FloatTensor: Any
+DoubleTensor: Any
 FloatTensor, DoubleTensor = _typed("FloatTensor", _C.float32), _typed("DoubleTensor", _C.float64)
+HalfTensor: Any
+BFloat16Tensor: Any
 HalfTensor, BFloat16Tensor = _typed("HalfTensor", _C.float16), _typed("BFloat16Tensor", _C.bfloat16)
+LongTensor: Any
+IntTensor: Any
 LongTensor, IntTensor = _typed("LongTensor", _C.int64), _typed("IntTensor", _C.int32)
+ShortTensor: Any
+CharTensor: Any
+ByteTensor: Any
 ShortTensor, CharTensor, ByteTensor = (
     _typed("ShortTensor", _C.int16), _typed("CharTensor", _C.int8), _typed("ByteTensor", _C.uint8),
 )  # fmt: skip

@@ -6,6 +6,7 @@ Operators in C are built by tensorpy.utils.extension.
 from __future__ import annotations
 
 import shutil
+from typing import Any
 
 from tensorpy._package.absent import absent, absent_class
 
@@ -16,12 +17,12 @@ __all__ = [
 
 CUDA_HOME = ROCM_HOME = CUDNN_HOME = None
 IS_HIP_EXTENSION = IS_WINDOWS = False
-BuildExtension = absent_class(__name__, "BuildExtension")
-CppExtension = absent(__name__, "CppExtension")
-CUDAExtension = absent(__name__, "CUDAExtension")
-SyclExtension = absent(__name__, "SyclExtension")
-load = absent(__name__, "load")
-load_inline = absent(__name__, "load_inline")
+BuildExtension: Any = absent_class(__name__, "BuildExtension")
+CppExtension: Any = absent(__name__, "CppExtension")
+CUDAExtension: Any = absent(__name__, "CUDAExtension")
+SyclExtension: Any = absent(__name__, "SyclExtension")
+load: Any = absent(__name__, "load")
+load_inline: Any = absent(__name__, "load_inline")
 
 
 def include_paths(device_type: str = "cpu", torch_include_dirs: bool = True) -> list[str]:

@@ -184,6 +184,10 @@ class FlopCounterMode:
         48
     """
 
+    depth: int
+    display: bool
+    flop_registry: Any
+
     def __init__(
         self,
         mods: Module | list[Module] | None = None,

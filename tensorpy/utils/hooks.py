@@ -91,6 +91,13 @@ class BackwardHook:
         'BackwardHook'
     """
 
+    input_places: Any
+    n_inputs: int
+    n_outputs: int
+    output_places: Any
+    user_hooks: list[Any]
+    user_pre_hooks: list[Any]
+
     def __init__(self, module: Any, user_hooks: Iterable[Any], user_pre_hooks: Iterable[Any]) -> None:
         self.module = module
         self.user_hooks, self.user_pre_hooks = list(user_hooks), list(user_pre_hooks)

@@ -62,6 +62,8 @@ class Recorder:
         'Recorder'
     """
 
+    graph: Any
+
     def __init__(self, grad_modes: bool = False) -> None:
         self.graph = Graph()
         self.grad_mode = _C.is_grad_enabled() if grad_modes else None  # as the graph has it; None: not recorded

@@ -128,6 +128,10 @@ class BlockMask:
         (1, 1, 256, 256)
     """
 
+    mask: Tensor
+    mask_mod: MaskMod
+    seq_lengths: tuple[int, int]
+
     def __init__(self, mask: Tensor, mask_mod: MaskMod, block_size: tuple[int, int], seq_lengths: tuple[int, int]):
         self.mask, self.mask_mod, self.BLOCK_SIZE, self.seq_lengths = mask, mask_mod, block_size, seq_lengths
 

@@ -72,6 +72,9 @@ class Threshold(_WithInplace):
         tensor([-1.,  2.])
     """
 
+    threshold: float
+    value: float
+
     def __init__(self, threshold: float, value: float, inplace: bool = False) -> None:
         super().__init__(inplace)
         self.threshold, self.value = threshold, value
@@ -111,6 +114,9 @@ class RReLU(_WithInplace):
         tensor([-1.8333,  3.0000])
     """
 
+    lower: float
+    upper: float
+
     def __init__(self, lower: float = 1.0 / 8, upper: float = 1.0 / 3, inplace: bool = False) -> None:
         super().__init__(inplace)
         self.lower, self.upper = lower, upper
@@ -136,6 +142,9 @@ class Hardtanh(_WithInplace):
         >>> nn.Hardtanh()(tp.tensor([-2.0, 0.0, 3.0]))
         tensor([-1.,  0.,  1.])
     """
+
+    max_val: Any
+    min_val: Any
 
     def __init__(
         self,
@@ -444,6 +453,9 @@ class Softplus(Module):
         tensor([0.1269, 0.6931, 3.0486])
     """
 
+    beta: float
+    threshold: float
+
     def __init__(self, beta: float = 1.0, threshold: float = 20.0) -> None:
         super().__init__()
         self.beta, self.threshold = beta, threshold
@@ -469,6 +481,8 @@ class PReLU(Module):
         tensor([-0.5000,  3.0000], grad_fn=<PreluKernelBackward0>)
     """
 
+    init: float
+    num_parameters: int
     weight: Tensor
 
     def __init__(self, num_parameters: int = 1, init: float = 0.25, device: Any = None, dtype: Any = None) -> None:
@@ -608,6 +622,13 @@ class MultiheadAttention(Module):
         (tensorpy.Size([3, 5, 8]), tensorpy.Size([3, 5, 5]))
     """
 
+    dropout: float
+    embed_dim: int
+    head_dim: Any
+    kdim: Any
+    num_heads: int
+    out_proj: Any
+    vdim: Any
     in_proj_weight: Any
     in_proj_bias: Any
     bias_k: Any

@@ -36,6 +36,17 @@ class AdaptiveLogSoftmaxWithLoss(Module):
         tensorpy.Size([3])
     """
 
+    cutoffs: Any
+    div_value: float
+    head: Any
+    head_bias: bool
+    head_size: Any
+    in_features: int
+    n_classes: int
+    n_clusters: Any
+    shortlist_size: Any
+    tail: Any
+
     def __init__(
         self,
         in_features: int,

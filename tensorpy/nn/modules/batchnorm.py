@@ -26,6 +26,11 @@ __all__ = [
 class _NormBase(Module):
     """Scale and shift, running mean and variance, the number of batches seen. Version 2 of the state has the latter."""
 
+    affine: bool
+    eps: float
+    momentum: float | None
+    num_features: int
+    track_running_stats: bool
     _version = 2
     running_mean: Any
     running_var: Any
@@ -252,6 +257,15 @@ class SyncBatchNorm(_BatchNorm):
 
 class _LazyNormBase(LazyModuleMixin):
     """A norm whose num_features is the number of channels of its first input."""
+
+    affine: bool
+    bias: Any
+    num_batches_tracked: Any
+    num_features: Any
+    running_mean: Any
+    running_var: Any
+    track_running_stats: bool
+    weight: Any
 
     def __init__(
         self: Any,

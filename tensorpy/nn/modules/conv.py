@@ -36,6 +36,14 @@ _PADDING_MODES = ("zeros", "reflect", "replicate", "circular")
 class _ConvNd(Module):
     """What all convolutions have: sizes, checks, parameters, repr. `_dims` is the number of spatial dimensions."""
 
+    dilation: Any
+    groups: int
+    in_channels: int
+    kernel_size: Any
+    out_channels: int
+    output_padding: Any
+    stride: Any
+    transposed: bool
     _dims: int
     weight: Tensor
     bias: Any
@@ -382,6 +390,9 @@ class ConvTranspose3d(_ConvTransposeNd):
 
 class _LazyConvXdMixin(LazyModuleMixin):
     """A convolution whose in_channels is the number of channels of its first input."""
+
+    bias: Any
+    weight: Any
 
     def __init__(self: Any, out_channels: int, kernel_size: Any, *args: Any, **kwargs: Any) -> None:
         given = {**dict(zip(self._argument_names, args, strict=False)), **kwargs}

@@ -22,6 +22,10 @@ class PairwiseDistance(Module):
         tensor([5.0000])
     """
 
+    eps: float
+    keepdim: bool
+    norm: float
+
     def __init__(self, p: float = 2.0, eps: float = 1e-6, keepdim: bool = False) -> None:
         super().__init__()
         self.norm, self.eps, self.keepdim = p, eps, keepdim
@@ -41,6 +45,9 @@ class CosineSimilarity(Module):
         >>> nn.CosineSimilarity()(tp.tensor([[1.0, 0.0]]), tp.tensor([[1.0, 1.0]]))
         tensor([0.7071])
     """
+
+    dim: int
+    eps: float
 
     def __init__(self, dim: int = 1, eps: float = 1e-8) -> None:
         super().__init__()

@@ -12,6 +12,8 @@ __all__ = ["AlphaDropout", "Dropout", "Dropout1d", "Dropout2d", "Dropout3d", "Fe
 
 
 class _DropoutNd(Module):
+    inplace: bool
+    p: float
     _function: Any
 
     def __init__(self, p: float = 0.5, inplace: bool = False) -> None:

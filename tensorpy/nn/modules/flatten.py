@@ -18,6 +18,9 @@ class Flatten(Module):
         tensorpy.Size([2, 12])
     """
 
+    end_dim: int
+    start_dim: int
+
     def __init__(self, start_dim: int = 1, end_dim: int = -1) -> None:
         super().__init__()
         self.start_dim, self.end_dim = start_dim, end_dim
@@ -40,6 +43,9 @@ class Unflatten(Module):
         >>> nn.Unflatten(1, (3, 4))(tp.ones(2, 12)).shape
         tensorpy.Size([2, 3, 4])
     """
+
+    dim: int
+    unflattened_size: Any
 
     def __init__(self, dim: int, unflattened_size: Any) -> None:
         super().__init__()

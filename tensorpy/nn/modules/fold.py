@@ -28,6 +28,12 @@ class Fold(Module):
                   [1., 2., 1.]]]])
     """
 
+    dilation: Any
+    kernel_size: Any
+    output_size: Any
+    padding: Any
+    stride: Any
+
     def __init__(
         self, output_size: Any, kernel_size: Any, dilation: Any = 1, padding: Any = 0, stride: Any = 1
     ) -> None:
@@ -58,6 +64,11 @@ class Unfold(Module):
         >>> nn.Unfold(2)(tp.ones(1, 1, 3, 3)).shape
         tensorpy.Size([1, 4, 4])
     """
+
+    dilation: Any
+    kernel_size: Any
+    padding: Any
+    stride: Any
 
     def __init__(self, kernel_size: Any, dilation: Any = 1, padding: Any = 0, stride: Any = 1) -> None:
         super().__init__()

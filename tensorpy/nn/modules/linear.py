@@ -99,6 +99,9 @@ class Bilinear(Module):
         tensorpy.Size([5, 4])
     """
 
+    in1_features: int
+    in2_features: int
+    out_features: int
     weight: Tensor
     bias: Any
 
@@ -154,6 +157,7 @@ class LazyLinear(LazyModuleMixin, Linear):
         (tensorpy.Size([5, 3]), tensorpy.Size([3, 2]))
     """
 
+    in_features: Any
     cls_to_become = Linear
     weight: Any
     bias: Any

@@ -210,6 +210,9 @@ class CrossEntropyLoss(_WeightedLoss):
         tensor(0.4076)
     """
 
+    ignore_index: int
+    label_smoothing: float
+
     def __init__(
         self,
         weight: Tensor | None = None,
@@ -277,6 +280,13 @@ class LinearCrossEntropyLoss(_WeightedLoss):
         >>> nn.LinearCrossEntropyLoss(4, 3)(tp.ones(2, 4), tp.tensor([0, 2])).shape
         tensorpy.Size([])
     """
+
+    ignore_index: int | None
+    label_smoothing: float
+    linear: Any
+    num_classes: int
+    options: LinearCrossEntropyOptions | None
+    out_features: tuple[int, ...]
 
     def __init__(
         self,
@@ -410,6 +420,8 @@ class MultiMarginLoss(_WeightedLoss):
         tensor(0.5833)
     """
 
+    margin: float
+
     def __init__(
         self,
         p: int = 1,
@@ -448,6 +460,10 @@ class PoissonNLLLoss(_Loss):
         tensor(0.8591)
     """
 
+    eps: float
+    full: bool
+    log_input: bool
+
     def __init__(
         self,
         log_input: bool = True,
@@ -478,6 +494,9 @@ class GaussianNLLLoss(_Loss):
         >>> nn.GaussianNLLLoss()(tp.tensor([1.0]), tp.tensor([2.0]), tp.tensor([1.0]))
         tensor(0.5000)
     """
+
+    eps: float
+    full: bool
 
     def __init__(self, *, full: bool = False, eps: float = 1e-6, reduction: str = "mean") -> None:
         super().__init__(None, None, reduction)
@@ -641,6 +660,11 @@ class TripletMarginLoss(_Loss):
         tensor(2.)
     """
 
+    eps: float
+    margin: float
+    p: float
+    swap: bool
+
     def __init__(
         self,
         margin: float = 1.0,
@@ -684,6 +708,9 @@ class TripletMarginWithDistanceLoss(_Loss):
         tensor(2.)
     """
 
+    margin: float
+    swap: bool
+
     def __init__(
         self,
         *,
@@ -725,6 +752,9 @@ class CTCLoss(_Loss):
         >>> nn.CTCLoss()(log_probs, tp.tensor([[1, 2, 2], [3, 4, 1]]), tp.tensor([12, 12]), tp.tensor([3, 2])).shape
         tensorpy.Size([])
     """
+
+    blank: int
+    zero_infinity: bool
 
     def __init__(self, blank: int = 0, reduction: str = "mean", zero_infinity: bool = False) -> None:
         super().__init__(reduction=reduction)

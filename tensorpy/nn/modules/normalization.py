@@ -29,6 +29,11 @@ class LocalResponseNorm(Module):
         tensorpy.Size([1, 4, 2, 2])
     """
 
+    alpha: float
+    beta: float
+    k: float
+    size: int
+
     def __init__(self, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0) -> None:
         super().__init__()
         self.size, self.alpha, self.beta, self.k = size, alpha, beta, k
@@ -108,6 +113,10 @@ class LayerNorm(_Affine):
                 [-1.0000,  1.0000]], grad_fn=<NativeLayerNormBackward0>)
     """
 
+    elementwise_affine: bool
+    eps: float
+    normalized_shape: Any
+
     def __init__(
         self,
         normalized_shape: Any,
@@ -150,6 +159,11 @@ class GroupNorm(_Affine):
         tensorpy.Size([3, 4, 5])
     """
 
+    affine: bool
+    eps: float
+    num_channels: int
+    num_groups: int
+
     def __init__(
         self,
         num_groups: int,
@@ -191,6 +205,10 @@ class RMSNorm(_Affine):
         >>> nn.RMSNorm(2)(tp.tensor([[3.0, 4.0]]))
         tensor([[0.8485, 1.1314]], grad_fn=<MulBackward0>)
     """
+
+    elementwise_affine: bool
+    eps: float | None
+    normalized_shape: Any
 
     def __init__(
         self,

@@ -31,6 +31,7 @@ __all__ = [
 class _PadNd(Module):
     """`_dims` spatial dimensions are padded, by pairs from the last one on."""
 
+    padding: Any
     _dims: int
     _mode: str
 
@@ -259,7 +260,7 @@ class ZeroPad1d(ConstantPad1d):
     def __init__(self, padding: Any) -> None:
         super().__init__(padding, 0.0)
 
-    extra_repr = _PadNd.extra_repr
+    extra_repr: Any = _PadNd.extra_repr
 
 
 class ZeroPad2d(ConstantPad2d):
@@ -276,7 +277,7 @@ class ZeroPad2d(ConstantPad2d):
     def __init__(self, padding: Any) -> None:
         super().__init__(padding, 0.0)
 
-    extra_repr = _PadNd.extra_repr
+    extra_repr: Any = _PadNd.extra_repr
 
 
 class ZeroPad3d(ConstantPad3d):
@@ -293,4 +294,4 @@ class ZeroPad3d(ConstantPad3d):
     def __init__(self, padding: Any) -> None:
         super().__init__(padding, 0.0)
 
-    extra_repr = _PadNd.extra_repr
+    extra_repr: Any = _PadNd.extra_repr

@@ -37,6 +37,12 @@ __all__ = [
 
 
 class _MaxPoolNd(Module):
+    ceil_mode: bool
+    dilation: Any
+    kernel_size: Any
+    padding: Any
+    return_indices: bool
+    stride: Any
     _function: Any
 
     def __init__(
@@ -130,6 +136,9 @@ class MaxPool3d(_MaxPoolNd):
 
 
 class _MaxUnpoolNd(Module):
+    kernel_size: Any
+    padding: Any
+    stride: Any
     _dims: int
 
     def __init__(self, kernel_size: Any, stride: Any = None, padding: Any = 0) -> None:
@@ -221,6 +230,12 @@ class AvgPool1d(_AvgPoolNd):
         tensor([[[3.0000, 3.5000]]])
     """
 
+    ceil_mode: bool
+    count_include_pad: bool
+    kernel_size: Any
+    padding: Any
+    stride: Any
+
     def __init__(
         self,
         kernel_size: Any,
@@ -256,6 +271,12 @@ class AvgPool2d(_AvgPoolNd):
                   [10.5000, 12.5000]]]])
     """
 
+    ceil_mode: bool
+    count_include_pad: bool
+    divisor_override: int | None
+    kernel_size: Any
+    padding: Any
+    stride: Any
     _function: Any = staticmethod(F.avg_pool2d)
 
     def __init__(
@@ -304,6 +325,10 @@ class AvgPool3d(AvgPool2d):
 
 
 class _LPPoolNd(Module):
+    ceil_mode: bool
+    kernel_size: Any
+    norm_type: float
+    stride: Any
     _function: Any
 
     def __init__(self, norm_type: float, kernel_size: Any, stride: Any = None, ceil_mode: bool = False) -> None:
@@ -375,6 +400,10 @@ class LPPool3d(_LPPoolNd):
 
 
 class _FractionalMaxPoolNd(Module):
+    kernel_size: Any
+    output_ratio: Any
+    output_size: Any
+    return_indices: bool
     _dims: int
 
     def __init__(
@@ -446,6 +475,8 @@ class FractionalMaxPool3d(_FractionalMaxPoolNd):
 
 
 class _AdaptiveMaxPoolNd(Module):
+    output_size: Any
+    return_indices: bool
     _function: Any
 
     def __init__(self, output_size: Any, return_indices: bool = False) -> None:

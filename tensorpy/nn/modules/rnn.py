@@ -48,6 +48,16 @@ class RNNBase(Module):
         tensorpy.Size([5, 2, 4])
     """
 
+    batch_first: bool
+    bias: bool
+    bidirectional: bool
+    dropout: float
+    hidden_size: int
+    input_size: int
+    mode: str
+    num_layers: int
+    proj_size: int
+
     def __init__(
         self,
         mode: str,
@@ -408,6 +418,11 @@ class RNNCellBase(Module):
         tensorpy.Size([4, 3])
     """
 
+    bias: bool
+    hidden_size: int
+    input_size: int
+    weight_hh: Any
+    weight_ih: Any
     bias_ih: Any
     bias_hh: Any
 

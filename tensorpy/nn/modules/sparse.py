@@ -62,6 +62,14 @@ class Embedding(_Table):
         tensorpy.Size([2, 2, 3])
     """
 
+    embedding_dim: int
+    max_norm: float | None
+    norm_type: float
+    num_embeddings: int
+    padding_idx: Any
+    scale_grad_by_freq: bool
+    sparse: bool
+
     def __init__(
         self,
         num_embeddings: int,
@@ -155,6 +163,15 @@ class EmbeddingBag(_Table):
         >>> nn.EmbeddingBag(10, 3)(tp.tensor([[1, 2], [4, 9]])).shape
         tensorpy.Size([2, 3])
     """
+
+    embedding_dim: int
+    include_last_offset: bool
+    max_norm: float | None
+    mode: str
+    norm_type: float
+    num_embeddings: int
+    padding_idx: Any
+    sparse: bool
 
     def __init__(
         self,

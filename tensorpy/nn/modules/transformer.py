@@ -59,6 +59,11 @@ def _clones(layer: Module, count: int) -> ModuleList:
 class _Layer(Module):
     """What both kinds of layers have: attention to themselves, two linear maps, norms before or after."""
 
+    activation: Any
+    dropout: Any
+    linear1: Any
+    linear2: Any
+
     def _make(
         self,
         attentions: tuple[str, ...],
@@ -288,6 +293,12 @@ class TransformerEncoder(Module):
         tensorpy.Size([5, 2, 8])
     """
 
+    enable_nested_tensor: bool
+    layers: Any
+    mask_check: bool
+    norm: Module | None
+    num_layers: int
+
     def __init__(
         self,
         encoder_layer: Module,
@@ -336,6 +347,10 @@ class TransformerDecoder(Module):
         >>> decoder(tp.ones(3, 2, 8), tp.ones(5, 2, 8)).shape
         tensorpy.Size([3, 2, 8])
     """
+
+    layers: Any
+    norm: Module | None
+    num_layers: int
 
     def __init__(self, decoder_layer: Module, num_layers: int, norm: Module | None = None) -> None:
         super().__init__()
@@ -396,6 +411,12 @@ class Transformer(Module):
         >>> model(tp.ones(2, 5, 8), tp.ones(2, 3, 8)).shape
         tensorpy.Size([2, 3, 8])
     """
+
+    batch_first: bool
+    d_model: int
+    decoder: Any
+    encoder: Any
+    nhead: int
 
     def __init__(
         self,

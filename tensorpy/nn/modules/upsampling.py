@@ -26,6 +26,10 @@ class Upsample(Module):
         tensor([[[1., 1., 2., 2.]]])
     """
 
+    align_corners: bool | None
+    mode: str
+    name: Any
+
     def __init__(
         self,
         size: Any = None,

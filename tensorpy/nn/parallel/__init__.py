@@ -30,6 +30,10 @@ class DataParallel(Module):
         tensorpy.Size([4, 3])
     """
 
+    dim: int
+    module: Module
+    output_device: Any
+
     def __init__(self, module: Module, device_ids: Any = None, output_device: Any = None, dim: int = 0) -> None:
         super().__init__()
         self.module, self.dim, self.output_device = module, dim, output_device
@@ -57,6 +61,12 @@ class DistributedDataParallel(Module):
         >>> nn.parallel.DistributedDataParallel.__name__
         'DistributedDataParallel'
     """
+
+    device_ids: Any
+    dim: int
+    find_unused_parameters: bool
+    module: Module
+    output_device: Any
 
     def __init__(
         self,

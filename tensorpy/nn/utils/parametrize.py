@@ -76,6 +76,9 @@ class ParametrizationList(ModuleList):
         'ParametrizationList'
     """
 
+    is_tensor: Any
+    ntensors: Any
+
     def __init__(self, modules: Any, original: Any, unsafe: bool = False) -> None:
         modules = list(modules)
         if not modules:

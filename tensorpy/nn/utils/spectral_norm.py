@@ -18,6 +18,11 @@ __all__ = ["SpectralNorm", "remove_spectral_norm", "spectral_norm"]
 class SpectralNorm:
     """The hook: the weight `name` from `name`_orig, with the singular vectors `name`_u and `name`_v."""
 
+    dim: int
+    eps: float
+    n_power_iterations: int
+    name: str
+
     def __init__(self, name: str = "weight", n_power_iterations: int = 1, dim: int = 0, eps: float = 1e-12) -> None:
         if n_power_iterations <= 0:
             raise ValueError(

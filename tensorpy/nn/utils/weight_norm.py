@@ -14,6 +14,9 @@ __all__ = ["WeightNorm", "remove_weight_norm", "weight_norm"]
 class WeightNorm:
     """The hook: the weight `name` from `name`_g and `name`_v."""
 
+    dim: Any
+    name: str
+
     def __init__(self, name: str, dim: int | None) -> None:
         self.name, self.dim = name, -1 if dim is None else dim
 

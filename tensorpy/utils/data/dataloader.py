@@ -75,6 +75,19 @@ class DataLoader:
         tensor([4]) tensor([40])
     """
 
+    batch_sampler: Any
+    batch_size: int | None
+    dataset: Any
+    drop_last: bool
+    generator: Any
+    in_order: bool
+    num_workers: int
+    pin_memory: bool
+    pin_memory_device: str
+    prefetch_factor: Any
+    sampler: Any
+    timeout: float
+    worker_init_fn: Any
     __class_getitem__: Any = classmethod(GenericAlias)  # DataLoader[int], for type checkers
 
     __initialized = False  # libraries that change a loader set it under the name that Python makes of it

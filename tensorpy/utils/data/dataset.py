@@ -128,6 +128,9 @@ class ConcatDataset(Dataset[Any]):
         4
     """
 
+    cumulative_sizes: list[Any]
+    datasets: list[Any]
+
     def __init__(self, datasets: Iterable[Any]) -> None:
         self.datasets = list(datasets)
         if not self.datasets:
@@ -184,6 +187,9 @@ class Subset(Dataset[T_co]):
         >>> list(tp.utils.data.Subset([10, 20, 30], [2, 0]))
         [30, 10]
     """
+
+    dataset: Any
+    indices: Sequence[int]
 
     def __init__(self, dataset: Any, indices: Sequence[int]) -> None:
         self.dataset, self.indices = dataset, indices

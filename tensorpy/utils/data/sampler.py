@@ -83,6 +83,9 @@ class RandomSampler(Sampler[int]):
         [0, 1, 2, 3]
     """
 
+    data_source: Sized
+    replacement: bool
+
     def __init__(
         self,
         data_source: Sized,
@@ -128,6 +131,9 @@ class SubsetRandomSampler(Sampler[int]):
         [1, 3]
     """
 
+    generator: Generator | None
+    indices: Sequence[int]
+
     def __init__(self, indices: Sequence[int], generator: Generator | None = None) -> None:
         self.indices, self.generator = indices, generator
 
@@ -152,6 +158,11 @@ class WeightedRandomSampler(Sampler[int]):
         >>> list(tp.utils.data.WeightedRandomSampler([0.0, 1.0], 3))
         [1, 1, 1]
     """
+
+    generator: Generator | None
+    num_samples: int
+    replacement: bool
+    weights: Any
 
     def __init__(
         self,
@@ -192,6 +203,10 @@ class BatchSampler(Sampler[list[int]]):
         [[0, 1], [2, 3], [4]]
     """
 
+    batch_size: int
+    drop_last: bool
+    sampler: Iterable[int]
+
     def __init__(self, sampler: Iterable[int], batch_size: int, drop_last: bool) -> None:
         _positive("batch_size", batch_size)
         if not isinstance(drop_last, bool):
@@ -226,6 +241,16 @@ class DistributedSampler(Sampler[int]):
         >>> list(tp.utils.data.DistributedSampler(range(4), num_replicas=2, rank=0, shuffle=False))
         [0, 2]
     """
+
+    dataset: Any
+    drop_last: bool
+    epoch: int
+    num_replicas: int | None
+    num_samples: Any
+    rank: int | None
+    seed: int
+    shuffle: bool
+    total_size: Any
 
     def __init__(
         self,

@@ -95,6 +95,12 @@ class Resume:
 class Fetcher:
     """Reads samples of a dataset and puts them together."""
 
+    batched: bool
+    collate: Any
+    dataset: Any
+    drop_last: bool
+    samples: Any
+
     def __init__(self, dataset: Any, iterable: bool, batched: bool, collate: Any, drop_last: bool) -> None:
         self.dataset, self.batched, self.collate, self.drop_last = dataset, batched, collate, drop_last
         self.samples = iter(dataset) if iterable else None

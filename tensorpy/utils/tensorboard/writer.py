@@ -21,6 +21,8 @@ __all__ = ["FileWriter", "SummaryWriter"]
 class FileWriter:
     """Appends events to a file in a folder."""
 
+    event_writer: Any
+
     def __init__(self, log_dir: Any, max_queue: int = 10, flush_secs: int = 120, filename_suffix: str = "") -> None:
         self._given = (str(log_dir), max_queue, flush_secs, filename_suffix)
         self.reopen()
@@ -70,6 +72,11 @@ class SummaryWriter:
 
     `purge_step`: a run that was broken off goes on here, and what is in the folder from this step on does not count.
     """
+
+    default_bins: Any
+    flush_secs: int
+    log_dir: str
+    max_queue: int
 
     def __init__(
         self,

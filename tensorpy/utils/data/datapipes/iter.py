@@ -32,6 +32,9 @@ __all__ = [
 class IterableWrapper(IterDataPipe):
     """The samples of an iterable, which is copied first unless deepcopy is False."""
 
+    deepcopy: bool
+    iterable: Any
+
     def __init__(self, iterable: Any, deepcopy: bool = True) -> None:
         self.iterable, self.deepcopy = iterable, deepcopy
 
@@ -204,6 +207,8 @@ class Shuffler(_Of):
 
 class Sampler(_Of):
     """What a sampler of the source gives."""
+
+    sampler: Any
 
     def __init__(
         self, datapipe: Any, sampler: Any = SequentialSampler, sampler_args: Any = None, sampler_kwargs: Any = None

@@ -16,6 +16,8 @@ __all__ = ["Batcher", "Concater", "Mapper", "SequenceWrapper", "Zipper"]
 class SequenceWrapper(MapDataPipe):
     """The samples of a sequence or a mapping, which is copied first unless deepcopy is False."""
 
+    sequence: Any
+
     def __init__(self, sequence: Any, deepcopy: bool = True) -> None:
         self.sequence = copy.deepcopy(sequence) if deepcopy else sequence
 

@@ -107,6 +107,18 @@ def test_examples_use_what_is_there(tool: str, python: Path, tmp_path: Path) -> 
     assert check(tool, python, tmp_path, names, flags, {"typeCheckingMode": "standard", **quiet}) == []
 
 
+def test_the_types_of_public_names_are_known(python: Path, tmp_path: Path) -> None:
+    """Of names that are exported; the rest has bases or aliases that a checker would have to infer."""
+    pytest.importorskip("pyright")
+    if not list(python.parents[1].glob("lib/python*/site-packages/tensorpy")):
+        pytest.skip("pyright looks for the py.typed of an installed package")
+    command = [sys.executable, "-m", "pyright", "--verifytypes", "tensorpy", "--ignoreexternal", "--outputjson"]
+    path = os.pathsep.join([str(python.parent), os.environ["PATH"]])
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, env={**os.environ, "PATH": path})
+    found = json.loads(done.stdout)["typeCompleteness"]
+    assert found["completenessScore"] >= 0.97, found["exportedSymbolCounts"]
+
+
 def test_the_programs_run(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     programs = runpy.run_path(str(TYPING / "programs.py"))
     losses = programs["train"]()

@@ -62,6 +62,8 @@ class _WithInplace(Module):
 class Threshold(_WithInplace):
     """Elements above a threshold; `value` in place of the others.
 
+    Input of any shape, output of the same.
+
     Arguments:
         threshold: the bound
         value: the value
@@ -89,6 +91,8 @@ class Threshold(_WithInplace):
 class ReLU(_WithInplace):
     """The larger of zero and each element.
 
+    Input of any shape, output of the same.
+
     Arguments:
         inplace: whether the result is written to the input
 
@@ -103,6 +107,8 @@ class ReLU(_WithInplace):
 
 class RReLU(_WithInplace):
     """Negative elements times a slope that is drawn from [lower, upper] while training.
+
+    Input of any shape, output of the same.
 
     Arguments:
         lower: the lower bound of the slope
@@ -130,6 +136,8 @@ class RReLU(_WithInplace):
 
 class Hardtanh(_WithInplace):
     """Each element clamped.
+
+    Input of any shape, output of the same.
 
     Arguments:
         min_val: the smallest value
@@ -170,6 +178,8 @@ class Hardtanh(_WithInplace):
 class ReLU6(Hardtanh):
     """Each element clamped to [0, 6].
 
+    Input of any shape, output of the same.
+
     Arguments:
         inplace: whether the result is written to the input
 
@@ -188,6 +198,8 @@ class ReLU6(Hardtanh):
 class Sigmoid(Module):
     """1 / (1 + exp(-x)).
 
+    Input of any shape, output of the same.
+
     Example:
         >>> nn.Sigmoid()(tp.tensor([-2.0, 0.0, 3.0]))
         tensor([0.1192, 0.5000, 0.9526])
@@ -199,6 +211,8 @@ class Sigmoid(Module):
 
 class Hardsigmoid(Module):
     """x / 6 + 1 / 2, clamped to [0, 1].
+
+    Input of any shape, output of the same.
 
     Arguments:
         inplace: whether the result is written to the input
@@ -219,6 +233,8 @@ class Hardsigmoid(Module):
 class Tanh(Module):
     """The hyperbolic tangent.
 
+    Input of any shape, output of the same.
+
     Example:
         >>> nn.Tanh()(tp.tensor([-2.0, 0.0, 3.0]))
         tensor([-0.9640,  0.0000,  0.9951])
@@ -230,6 +246,8 @@ class Tanh(Module):
 
 class SiLU(_WithInplace):
     """Each element times its sigmoid.
+
+    Input of any shape, output of the same.
 
     Arguments:
         inplace: whether the result is written to the input
@@ -246,6 +264,8 @@ class SiLU(_WithInplace):
 class Mish(_WithInplace):
     """Each element times the tanh of its softplus.
 
+    Input of any shape, output of the same.
+
     Arguments:
         inplace: whether the result is written to the input
 
@@ -260,6 +280,8 @@ class Mish(_WithInplace):
 
 class Hardswish(Module):
     """Each element times its hardsigmoid.
+
+    Input of any shape, output of the same.
 
     Arguments:
         inplace: whether the result is written to the input
@@ -279,6 +301,8 @@ class Hardswish(Module):
 
 class ELU(_WithInplace):
     """Negative elements as alpha * (exp(x) - 1).
+
+    Input of any shape, output of the same.
 
     Arguments:
         alpha: the number that shapes the function
@@ -303,6 +327,8 @@ class ELU(_WithInplace):
 class CELU(ELU):
     """The elu whose slope is continuous for every alpha.
 
+    Input of any shape, output of the same.
+
     Arguments:
         alpha: the number that shapes the function
         inplace: whether the result is written to the input
@@ -319,6 +345,8 @@ class CELU(ELU):
 class SELU(_WithInplace):
     """The self-normalising elu.
 
+    Input of any shape, output of the same.
+
     Arguments:
         inplace: whether the result is written to the input
 
@@ -333,6 +361,8 @@ class SELU(_WithInplace):
 
 class GLU(Module):
     """The first half of a dimension times the sigmoid of the second.
+
+    Input (..., 2 * n, ...) along dim, output with n there.
 
     Arguments:
         dim: the dimension; a negative one counts from the last
@@ -356,6 +386,8 @@ class GLU(Module):
 class GELU(Module):
     """Each element times the normal distribution function at it.
 
+    Input of any shape, output of the same.
+
     Arguments:
         approximate: 'none' for the exact function, 'tanh' for the faster approximation
 
@@ -378,6 +410,8 @@ class GELU(Module):
 class Hardshrink(Module):
     """Zero where the magnitude is at most lambd.
 
+    Input of any shape, output of the same.
+
     Example:
         >>> nn.Hardshrink()(tp.tensor([-2.0, 0.0, 3.0]))
         tensor([-2.,  0.,  3.])
@@ -397,6 +431,8 @@ class Hardshrink(Module):
 class Softshrink(Hardshrink):
     """Each element moved towards zero by lambd.
 
+    Input of any shape, output of the same.
+
     Example:
         >>> nn.Softshrink()(tp.tensor([-2.0, 0.0, 3.0]))
         tensor([-1.5000,  0.0000,  2.5000])
@@ -408,6 +444,8 @@ class Softshrink(Hardshrink):
 
 class LeakyReLU(_WithInplace):
     """Negative elements times a slope.
+
+    Input of any shape, output of the same.
 
     Arguments:
         negative_slope: the slope below zero
@@ -432,6 +470,8 @@ class LeakyReLU(_WithInplace):
 class LogSigmoid(Module):
     """The logarithm of the sigmoid.
 
+    Input of any shape, output of the same.
+
     Example:
         >>> nn.LogSigmoid()(tp.tensor([-2.0, 0.0, 3.0]))
         tensor([-2.1269, -0.6931, -0.0486])
@@ -443,6 +483,8 @@ class LogSigmoid(Module):
 
 class Softplus(Module):
     """log(1 + exp(beta * x)) / beta.
+
+    Input of any shape, output of the same.
 
     Arguments:
         beta: the number that shapes the function
@@ -469,6 +511,8 @@ class Softplus(Module):
 
 class PReLU(Module):
     """Negative elements times a slope that is learnt, one for all channels or one for each.
+
+    Input of any shape, output of the same.
 
     Arguments:
         num_parameters: 1, or a slope for each channel
@@ -505,6 +549,8 @@ class PReLU(Module):
 class Softsign(Module):
     """x / (1 + |x|).
 
+    Input of any shape, output of the same.
+
     Example:
         >>> nn.Softsign()(tp.tensor([-2.0, 0.0, 3.0]))
         tensor([-0.6667,  0.0000,  0.7500])
@@ -516,6 +562,8 @@ class Softsign(Module):
 
 class Tanhshrink(Module):
     """x - tanh(x).
+
+    Input of any shape, output of the same.
 
     Example:
         >>> nn.Tanhshrink()(tp.tensor([-2.0, 0.0, 3.0]))
@@ -542,6 +590,8 @@ class _AlongDim(Module):
 class Softmin(_AlongDim):
     """The softmax of the negated elements.
 
+    Input of any shape, output of the same.
+
     Arguments:
         dim: the dimension; a negative one counts from the last
 
@@ -557,6 +607,8 @@ class Softmin(_AlongDim):
 class Softmax(_AlongDim):
     """exp(x), divided by its sum along a dimension.
 
+    Input of any shape, output of the same.
+
     Arguments:
         dim: the dimension; a negative one counts from the last
 
@@ -571,6 +623,8 @@ class Softmax(_AlongDim):
 
 class LogSoftmax(_AlongDim):
     """The logarithm of the softmax.
+
+    Input of any shape, output of the same.
 
     Arguments:
         dim: the dimension; a negative one counts from the last
@@ -601,6 +655,9 @@ class Softmax2d(Module):
 class MultiheadAttention(Module):
     """Attention with several heads (Vaswani et al. 2017). The projections of query, key and value are one weight where
     all have embed_dim features, else three.
+
+    Queries (L, N, E), keys and values (S, N, E), with batch_first (N, L, E) and (N, S, E); output as the queries,
+    weights (N, L, S).
 
     Arguments:
         num_heads: how many heads there are

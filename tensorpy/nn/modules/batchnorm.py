@@ -129,6 +129,8 @@ def _expect_dims(input: Tensor, *dims: int) -> None:
 class BatchNorm1d(_BatchNorm):
     """Batch normalisation of features (N, C) or signals (N, C, L).
 
+    Input (N, C) or (N, C, L), output of the same shape; floats.
+
     Arguments:
         num_features: C, how many channels or features there are
         eps: a small number that keeps divisions in range
@@ -150,6 +152,8 @@ class BatchNorm1d(_BatchNorm):
 
 class BatchNorm2d(_BatchNorm):
     """Batch normalisation of images (N, C, H, W).
+
+    Input (N, C, H, W), output of the same shape; floats.
 
     Arguments:
         num_features: C, how many channels or features there are
@@ -173,6 +177,8 @@ class BatchNorm2d(_BatchNorm):
 class BatchNorm3d(_BatchNorm):
     """Batch normalisation of volumes (N, C, D, H, W).
 
+    Input (N, C, D, H, W), output of the same shape; floats.
+
     Arguments:
         num_features: C, how many channels or features there are
         eps: a small number that keeps divisions in range
@@ -194,6 +200,8 @@ class BatchNorm3d(_BatchNorm):
 
 class SyncBatchNorm(_BatchNorm):
     """Batch normalisation over the batches of all processes; there is one process, so it is BatchNorm of any shape.
+
+    Input (N, C, ...), output of the same shape; floats.
 
     Arguments:
         num_features: C, how many channels or features there are

@@ -179,6 +179,8 @@ class _Conv(_ConvNd):
 class Conv1d(_Conv):
     """A convolution of signals (N, C, L).
 
+    Input (N, C, L) or (C, L), output with out_channels for C; floats or complex numbers.
+
     Arguments:
         in_channels: how many channels the input has
         out_channels: how many channels the output has
@@ -203,6 +205,8 @@ class Conv1d(_Conv):
 class Conv2d(_Conv):
     """A convolution of images (N, C, H, W).
 
+    Input (N, C, H, W) or (C, H, W), output with out_channels for C; floats or complex numbers.
+
     Arguments:
         in_channels: how many channels the input has
         out_channels: how many channels the output has
@@ -226,6 +230,8 @@ class Conv2d(_Conv):
 
 class Conv3d(_Conv):
     """A convolution of volumes (N, C, D, H, W).
+
+    Input (N, C, D, H, W) or (C, D, H, W), output with out_channels for C; floats or complex numbers.
 
     Arguments:
         in_channels: how many channels the input has
@@ -316,6 +322,8 @@ class _ConvTransposeNd(_ConvNd):
 class ConvTranspose1d(_ConvTransposeNd):
     """The transpose of a convolution of signals.
 
+    Input (N, C, L) or (C, L), output with out_channels for C; floats or complex numbers.
+
     Arguments:
         in_channels: how many channels the input has
         out_channels: how many channels the output has
@@ -341,6 +349,8 @@ class ConvTranspose1d(_ConvTransposeNd):
 class ConvTranspose2d(_ConvTransposeNd):
     """The transpose of a convolution of images.
 
+    Input (N, C, H, W) or (C, H, W), output with out_channels for C; floats or complex numbers.
+
     Arguments:
         in_channels: how many channels the input has
         out_channels: how many channels the output has
@@ -365,6 +375,8 @@ class ConvTranspose2d(_ConvTransposeNd):
 
 class ConvTranspose3d(_ConvTransposeNd):
     """The transpose of a convolution of volumes.
+
+    Input (N, C, D, H, W) or (C, D, H, W), output with out_channels for C; floats or complex numbers.
 
     Arguments:
         in_channels: how many channels the input has
@@ -442,6 +454,8 @@ class _LazyConvTranspose(_LazyConvXdMixin):
 class LazyConv1d(_LazyConv, Conv1d):
     """A Conv1d whose in_channels comes from its first input.
 
+    Input (N, C, L) or (C, L), output with out_channels for C; floats or complex numbers.
+
     Arguments:
         out_channels: how many channels the output has
         kernel_size: the size of the window: one number for all dimensions, or one for each
@@ -456,6 +470,8 @@ class LazyConv1d(_LazyConv, Conv1d):
 
 class LazyConv2d(_LazyConv, Conv2d):
     """A Conv2d whose in_channels comes from its first input.
+
+    Input (N, C, H, W) or (C, H, W), output with out_channels for C; floats or complex numbers.
 
     Arguments:
         out_channels: how many channels the output has
@@ -472,6 +488,8 @@ class LazyConv2d(_LazyConv, Conv2d):
 class LazyConv3d(_LazyConv, Conv3d):
     """A Conv3d whose in_channels comes from its first input.
 
+    Input (N, C, D, H, W) or (C, D, H, W), output with out_channels for C; floats or complex numbers.
+
     Arguments:
         out_channels: how many channels the output has
         kernel_size: the size of the window: one number for all dimensions, or one for each
@@ -486,6 +504,8 @@ class LazyConv3d(_LazyConv, Conv3d):
 
 class LazyConvTranspose1d(_LazyConvTranspose, ConvTranspose1d):
     """A ConvTranspose1d whose in_channels comes from its first input.
+
+    Input (N, C, L) or (C, L), output with out_channels for C; floats or complex numbers.
 
     Arguments:
         out_channels: how many channels the output has
@@ -502,6 +522,8 @@ class LazyConvTranspose1d(_LazyConvTranspose, ConvTranspose1d):
 class LazyConvTranspose2d(_LazyConvTranspose, ConvTranspose2d):
     """A ConvTranspose2d whose in_channels comes from its first input.
 
+    Input (N, C, H, W) or (C, H, W), output with out_channels for C; floats or complex numbers.
+
     Arguments:
         out_channels: how many channels the output has
         kernel_size: the size of the window: one number for all dimensions, or one for each
@@ -516,6 +538,8 @@ class LazyConvTranspose2d(_LazyConvTranspose, ConvTranspose2d):
 
 class LazyConvTranspose3d(_LazyConvTranspose, ConvTranspose3d):
     """A ConvTranspose3d whose in_channels comes from its first input.
+
+    Input (N, C, D, H, W) or (C, D, H, W), output with out_channels for C; floats or complex numbers.
 
     Arguments:
         out_channels: how many channels the output has

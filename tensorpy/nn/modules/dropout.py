@@ -32,6 +32,8 @@ class _DropoutNd(Module):
 class Dropout(_DropoutNd):
     """Zeroes elements with probability p and scales the others by 1 / (1 - p), while training.
 
+    Input of any shape, output of the same.
+
     Arguments:
         p: the probability of a zero
         inplace: whether the result is written to the input
@@ -95,6 +97,8 @@ class Dropout3d(_DropoutNd):
 
 class AlphaDropout(_DropoutNd):
     """Dropout that keeps the mean and variance of self-normalising networks.
+
+    Input of any shape, output of the same.
 
     Arguments:
         p: the probability of a zero

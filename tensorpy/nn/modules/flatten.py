@@ -13,6 +13,8 @@ __all__ = ["Flatten", "Unflatten"]
 class Flatten(Module):
     """Dimensions start_dim to end_dim as one.
 
+    Input (*, d1, ..., dk, *), output (*, d1 * ... * dk, *).
+
     Example:
         >>> nn.Flatten()(tp.ones(2, 3, 4)).shape
         tensorpy.Size([2, 12])

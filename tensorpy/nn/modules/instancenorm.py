@@ -88,6 +88,8 @@ class _InstanceNorm(_NormBase):
 class InstanceNorm1d(_InstanceNorm):
     """Instance normalisation of signals.
 
+    Input (N, C, L) or (C, L), output of the same shape; floats.
+
     Arguments:
         num_features: C, how many channels or features there are
         eps: a small number that keeps divisions in range
@@ -109,6 +111,8 @@ class InstanceNorm1d(_InstanceNorm):
 class InstanceNorm2d(_InstanceNorm):
     """Instance normalisation of images.
 
+    Input (N, C, H, W) or (C, H, W), output of the same shape; floats.
+
     Arguments:
         num_features: C, how many channels or features there are
         eps: a small number that keeps divisions in range
@@ -129,6 +133,8 @@ class InstanceNorm2d(_InstanceNorm):
 
 class InstanceNorm3d(_InstanceNorm):
     """Instance normalisation of volumes.
+
+    Input (N, C, D, H, W) or (C, D, H, W), output of the same shape; floats.
 
     Arguments:
         num_features: C, how many channels or features there are

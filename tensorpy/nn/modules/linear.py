@@ -35,6 +35,8 @@ class Identity(Module):
 class Linear(Module):
     """x @ weight.T + bias.
 
+    Input (*, in_features), output (*, out_features), of the parameters' dtype.
+
     Arguments:
         in_features: how many features the input has
         out_features: how many features the output has
@@ -85,6 +87,8 @@ class NonDynamicallyQuantizableLinear(Linear):
 
 class Bilinear(Module):
     """x1 @ weight[k] @ x2 + bias[k], for each feature k.
+
+    Inputs (*, in1_features) and (*, in2_features), output (*, out_features).
 
     Arguments:
         in1_features: how many features the first input has
@@ -144,6 +148,8 @@ class Bilinear(Module):
 
 class LazyLinear(LazyModuleMixin, Linear):
     """A Linear whose in_features is the last size of its first input.
+
+    Input (*, in_features), output (*, out_features).
 
     Arguments:
         out_features: how many features the output has

@@ -68,6 +68,8 @@ class _WeightedLoss(_Loss):
 class L1Loss(_Loss):
     """The absolute difference.
 
+    Input and target of one shape.
+
     Arguments:
         size_average: an older name of reduction: False is 'sum'
         reduce: an older name of reduction: False is 'none'
@@ -84,6 +86,8 @@ class L1Loss(_Loss):
 
 class MSELoss(_Loss):
     """The squared difference.
+
+    Input and target of one shape.
 
     Arguments:
         size_average: an older name of reduction: False is 'sum'
@@ -135,6 +139,8 @@ class MultiLabelMarginLoss(_Loss):
 
 class NLLLoss(_WeightedLoss):
     """The negative log-likelihood of class indices.
+
+    Input of log-probabilities (N, C), (C,) or (N, C, d1, ...), target of int64 without C.
 
     Arguments:
         weight: a weight for each class; None for ones
@@ -196,6 +202,9 @@ class NLLLoss2d(NLLLoss):
 
 class CrossEntropyLoss(_WeightedLoss):
     """The cross entropy of unnormalised scores with class indices or class probabilities.
+
+    Input of scores (N, C), (C,) or (N, C, d1, ...), target of int64 without C, or probabilities of the input's
+    shape.
 
     Arguments:
         weight: a weight for each class; None for ones
@@ -338,6 +347,8 @@ class LinearCrossEntropyLoss(_WeightedLoss):
 class BCELoss(_WeightedLoss):
     """The cross entropy of probabilities with targets in [0, 1].
 
+    Input from 0 to 1 and target of one shape.
+
     Arguments:
         weight: a weight for each class; None for ones
         size_average: an older name of reduction: False is 'sum'
@@ -355,6 +366,8 @@ class BCELoss(_WeightedLoss):
 
 class BCEWithLogitsLoss(_Loss):
     """The cross entropy of sigmoid(input) with targets in [0, 1].
+
+    Input of scores and target of one shape.
 
     Arguments:
         weight: a weight for each class; None for ones
@@ -509,6 +522,8 @@ class GaussianNLLLoss(_Loss):
 class KLDivLoss(_Loss):
     """The Kullback-Leibler divergence; the input holds logarithms.
 
+    Input of log-probabilities and target of one shape.
+
     Arguments:
         size_average: an older name of reduction: False is 'sum'
         reduce: an older name of reduction: False is 'none'
@@ -557,6 +572,8 @@ class HingeEmbeddingLoss(_Loss):
 class SmoothL1Loss(_Loss):
     """The absolute difference, rounded off below beta.
 
+    Input and target of one shape.
+
     Arguments:
         size_average: an older name of reduction: False is 'sum'
         reduce: an older name of reduction: False is 'none'
@@ -580,6 +597,8 @@ class SmoothL1Loss(_Loss):
 
 class HuberLoss(_Loss):
     """The squared difference, linear above delta.
+
+    Input and target of one shape.
 
     Arguments:
         reduction: 'mean', 'sum' or 'none': what becomes of the losses of the elements

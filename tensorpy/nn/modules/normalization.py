@@ -18,6 +18,8 @@ __all__ = ["CrossMapLRN2d", "GroupNorm", "LayerNorm", "LocalResponseNorm", "RMSN
 class LocalResponseNorm(Module):
     """Each element divided by a power of the mean square over neighbouring channels.
 
+    Input (N, C, ...), output of the same shape; floats.
+
     Arguments:
         size: how many neighbouring channels are summed over
         alpha: the factor of the sum
@@ -99,6 +101,8 @@ def _shape_of(normalized_shape: Any) -> tuple[int, ...]:
 class LayerNorm(_Affine):
     """The last dimensions brought to mean 0 and variance 1, then scaled and shifted.
 
+    Input (*, normalized_shape), output of the same shape; floats.
+
     Arguments:
         normalized_shape: the sizes of the last dimensions, over which mean and variance are taken
         eps: a small number that keeps divisions in range
@@ -144,6 +148,8 @@ class LayerNorm(_Affine):
 
 class GroupNorm(_Affine):
     """Groups of channels brought to mean 0 and variance 1, then scaled and shifted by channel.
+
+    Input (N, C, ...), output of the same shape; floats.
 
     Arguments:
         num_groups: how many groups the channels are in
@@ -193,6 +199,8 @@ class GroupNorm(_Affine):
 
 class RMSNorm(_Affine):
     """The last dimensions divided by their root mean square, then scaled.
+
+    Input (*, normalized_shape), output of the same shape; floats.
 
     Arguments:
         normalized_shape: the sizes of the last dimensions, over which mean and variance are taken

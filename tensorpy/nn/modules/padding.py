@@ -58,6 +58,8 @@ class _CircularPadNd(_PadNd):
 class CircularPad1d(_CircularPadNd):
     """A border from the other end of the signal.
 
+    Input (N, C, L) or (C, L).
+
     Arguments:
         padding: how many elements are added at both sides of each dimension
 
@@ -72,6 +74,8 @@ class CircularPad1d(_CircularPadNd):
 class CircularPad2d(_CircularPadNd):
     """A border from the other end of the image.
 
+    Input (N, C, H, W) or (C, H, W).
+
     Arguments:
         padding: how many elements are added at both sides of each dimension
 
@@ -85,6 +89,8 @@ class CircularPad2d(_CircularPadNd):
 
 class CircularPad3d(_CircularPadNd):
     """A border from the other end of the volume.
+
+    Input (N, C, D, H, W) or (C, D, H, W).
 
     Arguments:
         padding: how many elements are added at both sides of each dimension
@@ -112,6 +118,8 @@ class _ConstantPadNd(_PadNd):
 class ConstantPad1d(_ConstantPadNd):
     """A border of one value around a signal.
 
+    Input (N, C, L) or (C, L).
+
     Arguments:
         padding: how many elements are added at both sides of each dimension
         value: the value
@@ -127,6 +135,8 @@ class ConstantPad1d(_ConstantPadNd):
 class ConstantPad2d(_ConstantPadNd):
     """A border of one value around an image.
 
+    Input (N, C, H, W) or (C, H, W).
+
     Arguments:
         padding: how many elements are added at both sides of each dimension
         value: the value
@@ -141,6 +151,8 @@ class ConstantPad2d(_ConstantPadNd):
 
 class ConstantPad3d(_ConstantPadNd):
     """A border of one value around a volume.
+
+    Input (N, C, D, H, W) or (C, D, H, W).
 
     Arguments:
         padding: how many elements are added at both sides of each dimension
@@ -161,6 +173,8 @@ class _ReflectionPadNd(_PadNd):
 class ReflectionPad1d(_ReflectionPadNd):
     """A border that mirrors the signal, its end not repeated.
 
+    Input (N, C, L) or (C, L).
+
     Arguments:
         padding: how many elements are added at both sides of each dimension
 
@@ -175,6 +189,8 @@ class ReflectionPad1d(_ReflectionPadNd):
 class ReflectionPad2d(_ReflectionPadNd):
     """A border that mirrors the image, its edge not repeated.
 
+    Input (N, C, H, W) or (C, H, W).
+
     Arguments:
         padding: how many elements are added at both sides of each dimension
 
@@ -188,6 +204,8 @@ class ReflectionPad2d(_ReflectionPadNd):
 
 class ReflectionPad3d(_ReflectionPadNd):
     """A border that mirrors the volume, its face not repeated.
+
+    Input (N, C, D, H, W) or (C, D, H, W).
 
     Arguments:
         padding: how many elements are added at both sides of each dimension
@@ -207,6 +225,8 @@ class _ReplicationPadNd(_PadNd):
 class ReplicationPad1d(_ReplicationPadNd):
     """A border that repeats the signal's end.
 
+    Input (N, C, L) or (C, L).
+
     Arguments:
         padding: how many elements are added at both sides of each dimension
 
@@ -220,6 +240,8 @@ class ReplicationPad1d(_ReplicationPadNd):
 
 class ReplicationPad2d(_ReplicationPadNd):
     """A border that repeats the image's edge.
+
+    Input (N, C, H, W) or (C, H, W).
 
     Arguments:
         padding: how many elements are added at both sides of each dimension
@@ -235,6 +257,8 @@ class ReplicationPad2d(_ReplicationPadNd):
 class ReplicationPad3d(_ReplicationPadNd):
     """A border that repeats the volume's face.
 
+    Input (N, C, D, H, W) or (C, D, H, W).
+
     Arguments:
         padding: how many elements are added at both sides of each dimension
 
@@ -248,6 +272,8 @@ class ReplicationPad3d(_ReplicationPadNd):
 
 class ZeroPad1d(ConstantPad1d):
     """A border of zeros around a signal.
+
+    Input (N, C, L) or (C, L).
 
     Arguments:
         padding: how many elements are added at both sides of each dimension
@@ -266,6 +292,8 @@ class ZeroPad1d(ConstantPad1d):
 class ZeroPad2d(ConstantPad2d):
     """A border of zeros around an image.
 
+    Input (N, C, H, W) or (C, H, W).
+
     Arguments:
         padding: how many elements are added at both sides of each dimension
 
@@ -282,6 +310,8 @@ class ZeroPad2d(ConstantPad2d):
 
 class ZeroPad3d(ConstantPad3d):
     """A border of zeros around a volume.
+
+    Input (N, C, D, H, W) or (C, D, H, W).
 
     Arguments:
         padding: how many elements are added at both sides of each dimension

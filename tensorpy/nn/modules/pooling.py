@@ -80,6 +80,8 @@ class _MaxPoolNd(Module):
 class MaxPool1d(_MaxPoolNd):
     """The largest element of each window of a signal.
 
+    Input (N, C, L) or (C, L); floats.
+
     Arguments:
         kernel_size: the size of the window: one number for all dimensions, or one for each
         stride: how far the window moves: one number for all dimensions, or one for each
@@ -98,6 +100,8 @@ class MaxPool1d(_MaxPoolNd):
 
 class MaxPool2d(_MaxPoolNd):
     """The largest element of each window of an image.
+
+    Input (N, C, H, W) or (C, H, W); floats.
 
     Arguments:
         kernel_size: the size of the window: one number for all dimensions, or one for each
@@ -118,6 +122,8 @@ class MaxPool2d(_MaxPoolNd):
 
 class MaxPool3d(_MaxPoolNd):
     """The largest element of each window of a volume.
+
+    Input (N, C, D, H, W) or (C, D, H, W); floats.
 
     Arguments:
         kernel_size: the size of the window: one number for all dimensions, or one for each
@@ -159,6 +165,8 @@ class _MaxUnpoolNd(Module):
 class MaxUnpool1d(_MaxUnpoolNd):
     """The maxima of MaxPool1d back where they were, zero elsewhere.
 
+    Input and indices (N, C, L) or (C, L), as MaxPool1d gives them.
+
     Arguments:
         kernel_size: the size of the window: one number for all dimensions, or one for each
         stride: how far the window moves: one number for all dimensions, or one for each
@@ -176,6 +184,8 @@ class MaxUnpool1d(_MaxUnpoolNd):
 class MaxUnpool2d(_MaxUnpoolNd):
     """The maxima of MaxPool2d back where they were, zero elsewhere.
 
+    Input and indices (N, C, H, W) or (C, H, W), as MaxPool2d gives them.
+
     Arguments:
         kernel_size: the size of the window: one number for all dimensions, or one for each
         stride: how far the window moves: one number for all dimensions, or one for each
@@ -192,6 +202,8 @@ class MaxUnpool2d(_MaxUnpoolNd):
 
 class MaxUnpool3d(_MaxUnpoolNd):
     """The maxima of MaxPool3d back where they were, zero elsewhere.
+
+    Input and indices (N, C, D, H, W) or (C, D, H, W), as MaxPool3d gives them.
 
     Arguments:
         kernel_size: the size of the window: one number for all dimensions, or one for each
@@ -217,6 +229,8 @@ class _AvgPoolNd(Module):
 
 class AvgPool1d(_AvgPoolNd):
     """The mean of each window of a signal.
+
+    Input (N, C, L) or (C, L); floats.
 
     Arguments:
         kernel_size: the size of the window: one number for all dimensions, or one for each
@@ -256,6 +270,8 @@ class AvgPool1d(_AvgPoolNd):
 
 class AvgPool2d(_AvgPoolNd):
     """The mean of each window of an image.
+
+    Input (N, C, H, W) or (C, H, W); floats.
 
     Arguments:
         kernel_size: the size of the window: one number for all dimensions, or one for each
@@ -308,6 +324,8 @@ class AvgPool2d(_AvgPoolNd):
 class AvgPool3d(AvgPool2d):
     """The mean of each window of a volume.
 
+    Input (N, C, D, H, W) or (C, D, H, W); floats.
+
     Arguments:
         kernel_size: the size of the window: one number for all dimensions, or one for each
         stride: how far the window moves: one number for all dimensions, or one for each
@@ -348,6 +366,8 @@ class _LPPoolNd(Module):
 class LPPool1d(_LPPoolNd):
     """The norm of each window of a signal.
 
+    Input (N, C, L) or (C, L); floats.
+
     Arguments:
         norm_type: which norm: 2 the Euclidean one
         kernel_size: the size of the window: one number for all dimensions, or one for each
@@ -365,6 +385,8 @@ class LPPool1d(_LPPoolNd):
 class LPPool2d(_LPPoolNd):
     """The norm of each window of an image.
 
+    Input (N, C, H, W) or (C, H, W); floats.
+
     Arguments:
         norm_type: which norm: 2 the Euclidean one
         kernel_size: the size of the window: one number for all dimensions, or one for each
@@ -381,6 +403,8 @@ class LPPool2d(_LPPoolNd):
 
 class LPPool3d(_LPPoolNd):
     """The norm of each window of a volume.
+
+    Input (N, C, D, H, W) or (C, D, H, W); floats.
 
     Arguments:
         norm_type: which norm: 2 the Euclidean one
@@ -440,6 +464,8 @@ class _FractionalMaxPoolNd(Module):
 class FractionalMaxPool2d(_FractionalMaxPoolNd):
     """Maxima of windows at random places of an image (Graham 2014).
 
+    Input (N, C, H, W) or (C, H, W); floats.
+
     Arguments:
         kernel_size: the size of the window: one number for all dimensions, or one for each
         output_size: the sizes of the output: one number for all dimensions, or one for each
@@ -456,6 +482,8 @@ class FractionalMaxPool2d(_FractionalMaxPoolNd):
 
 class FractionalMaxPool3d(_FractionalMaxPoolNd):
     """Maxima of windows at random places of a volume (Graham 2014).
+
+    Input (N, C, D, H, W) or (C, D, H, W); floats.
 
     Arguments:
         kernel_size: the size of the window: one number for all dimensions, or one for each
@@ -493,6 +521,8 @@ class _AdaptiveMaxPoolNd(Module):
 class AdaptiveMaxPool1d(_AdaptiveMaxPoolNd):
     """Maxima of windows that divide a signal into `output_size` parts.
 
+    Input (N, C, L) or (C, L); floats.
+
     Arguments:
         output_size: the sizes of the output: one number for all dimensions, or one for each
         return_indices: whether the places of the values come too, as max_unpool takes them
@@ -508,6 +538,8 @@ class AdaptiveMaxPool1d(_AdaptiveMaxPoolNd):
 class AdaptiveMaxPool2d(_AdaptiveMaxPoolNd):
     """Maxima of windows that divide an image into `output_size` parts.
 
+    Input (N, C, H, W) or (C, H, W); floats.
+
     Arguments:
         output_size: the sizes of the output: one number for all dimensions, or one for each
         return_indices: whether the places of the values come too, as max_unpool takes them
@@ -522,6 +554,8 @@ class AdaptiveMaxPool2d(_AdaptiveMaxPoolNd):
 
 class AdaptiveMaxPool3d(_AdaptiveMaxPoolNd):
     """Maxima of windows that divide a volume into `output_size` parts.
+
+    Input (N, C, D, H, W) or (C, D, H, W); floats.
 
     Arguments:
         output_size: the sizes of the output: one number for all dimensions, or one for each
@@ -552,6 +586,8 @@ class _AdaptiveAvgPoolNd(Module):
 class AdaptiveAvgPool1d(_AdaptiveAvgPoolNd):
     """Means of windows that divide a signal into `output_size` parts.
 
+    Input (N, C, L) or (C, L); floats.
+
     Example:
         >>> nn.AdaptiveAvgPool1d(2)(tp.ones(1, 3, 9)).shape
         tensorpy.Size([1, 3, 2])
@@ -563,6 +599,8 @@ class AdaptiveAvgPool1d(_AdaptiveAvgPoolNd):
 class AdaptiveAvgPool2d(_AdaptiveAvgPoolNd):
     """Means of windows that divide an image into `output_size` parts.
 
+    Input (N, C, H, W) or (C, H, W); floats.
+
     Example:
         >>> nn.AdaptiveAvgPool2d((2, 3))(tp.ones(1, 3, 9, 9)).shape
         tensorpy.Size([1, 3, 2, 3])
@@ -573,6 +611,8 @@ class AdaptiveAvgPool2d(_AdaptiveAvgPoolNd):
 
 class AdaptiveAvgPool3d(_AdaptiveAvgPoolNd):
     """Means of windows that divide a volume into `output_size` parts.
+
+    Input (N, C, D, H, W) or (C, D, H, W); floats.
 
     Example:
         >>> nn.AdaptiveAvgPool3d(2)(tp.ones(1, 3, 5, 5, 5)).shape

@@ -258,6 +258,9 @@ class RNNBase(Module):
 class RNN(RNNBase):
     """The simple recurrent network, with tanh or relu.
 
+    Input (L, N, H_in), (N, L, H_in) with batch_first, (L, H_in) or a PackedSequence; the state h is (layers *
+    directions, N, H).
+
     Arguments:
         input_size: how many features each step of the input has
         hidden_size: how many features the state has
@@ -309,6 +312,9 @@ class RNN(RNNBase):
 
 class LSTM(RNNBase):
     """Long short-term memory; its state is (h, c).
+
+    Input (L, N, H_in), (N, L, H_in) with batch_first, (L, H_in) or a PackedSequence; the state is (h, c), each
+    (layers * directions, N, H).
 
     Arguments:
         input_size: how many features each step of the input has
@@ -364,6 +370,9 @@ class LSTM(RNNBase):
 
 class GRU(RNNBase):
     """Gated recurrent units.
+
+    Input (L, N, H_in), (N, L, H_in) with batch_first, (L, H_in) or a PackedSequence; the state h is (layers *
+    directions, N, H).
 
     Arguments:
         input_size: how many features each step of the input has
@@ -483,6 +492,8 @@ class RNNCellBase(Module):
 class RNNCell(RNNCellBase):
     """One step of RNN.
 
+    Input (N, H_in) or (H_in,), state (N, H) or (H,).
+
     Arguments:
         input_size: how many features each step of the input has
         hidden_size: how many features the state has
@@ -518,6 +529,8 @@ class RNNCell(RNNCellBase):
 class LSTMCell(RNNCellBase):
     """One step of LSTM; its state is (h, c).
 
+    Input (N, H_in) or (H_in,), state (h, c), each (N, H) or (H,).
+
     Arguments:
         input_size: how many features each step of the input has
         hidden_size: how many features the state has
@@ -542,6 +555,8 @@ class LSTMCell(RNNCellBase):
 
 class GRUCell(RNNCellBase):
     """One step of GRU.
+
+    Input (N, H_in) or (H_in,), state (N, H) or (H,).
 
     Arguments:
         input_size: how many features each step of the input has

@@ -46,6 +46,8 @@ class _Table(Module):
 class Embedding(_Table):
     """Rows of a weight by index.
 
+    Input of int64 or int32 of any shape (*), output (*, embedding_dim).
+
     Arguments:
         num_embeddings: how many rows the table has
         embedding_dim: how many features each row has
@@ -145,6 +147,8 @@ class Embedding(_Table):
 
 class EmbeddingBag(_Table):
     """Sums, means or maxima of bags of rows.
+
+    Input of int64 or int32, (B, N), or (N,) with offsets (B,); output (B, embedding_dim).
 
     Arguments:
         num_embeddings: how many rows the table has

@@ -118,6 +118,8 @@ class _Layer(Module):
 class TransformerEncoderLayer(_Layer):
     """Self-attention and two linear maps, each with a residual and a norm.
 
+    src (S, N, E), with batch_first (N, S, E); output of the same shape.
+
     Arguments:
         d_model: how many features each element has
         nhead: how many heads there are
@@ -280,6 +282,8 @@ def _why_no_nested(layer: Any) -> str:
 class TransformerEncoder(Module):
     """A stack of encoder layers: copies of one.
 
+    src (S, N, E), with batch_first (N, S, E); output of the same shape.
+
     Arguments:
         encoder_layer: the layer, which is copied
         num_layers: how many layers stand on each other
@@ -388,6 +392,8 @@ class TransformerDecoder(Module):
 
 class Transformer(Module):
     """An encoder and a decoder.
+
+    src (S, N, E) and tgt (T, N, E), with batch_first (N, S, E) and (N, T, E); output as tgt.
 
     Arguments:
         d_model: how many features each element has

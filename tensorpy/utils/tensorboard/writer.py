@@ -19,7 +19,20 @@ __all__ = ["FileWriter", "SummaryWriter"]
 
 
 class FileWriter:
-    """Appends events to a file in a folder."""
+    """Appends events to a file in a folder.
+
+    Arguments:
+        log_dir: the folder
+        max_queue: how many events wait at most before they are written
+        flush_secs: how many seconds they wait at most
+        filename_suffix: the end of the files' names
+
+    Example:
+        >>> writer = tp.utils.tensorboard.FileWriter("log")
+        >>> writer.get_logdir()
+        'log'
+        >>> writer.close()
+    """
 
     event_writer: Any
 
@@ -29,6 +42,7 @@ class FileWriter:
         self._proto = importlib.import_module("tensorboard.compat.proto.event_pb2")
 
     def get_logdir(self) -> str:
+        """The folder."""
         return str(self.event_writer.get_logdir())
 
     def add_event(self, event: Any, step: int | None = None, walltime: float | None = None) -> None:
@@ -39,6 +53,7 @@ class FileWriter:
         self.event_writer.add_event(event)
 
     def add_summary(self, summary: Any, global_step: int | None = None, walltime: float | None = None) -> None:
+        """An event with a summary."""
         self.add_event(self._proto.Event(summary=summary), global_step, walltime)
 
     def add_graph(self, graph_profile: Any, walltime: float | None = None) -> None:
@@ -47,9 +62,11 @@ class FileWriter:
         self.add_event(self._proto.Event(graph_def=made.SerializeToString()), None, walltime)
 
     def flush(self) -> None:
+        """Writes what waits."""
         self.event_writer.flush()
 
     def close(self) -> None:
+        """Writes what waits and closes the file."""
         self.event_writer.close()
 
     def reopen(self) -> None:
@@ -70,7 +87,17 @@ def _figure_pixels(figure: Any, close: bool) -> Any:
 class SummaryWriter:
     """Logs to a folder, `runs/<time>_<host><comment>` unless one is named; TensorBoard shows what is in it.
 
-    `purge_step`: a run that was broken off goes on here, and what is in the folder from this step on does not count.
+    Arguments:
+        log_dir: the folder; None makes a name of the time and the host
+        comment: the end of that name
+        purge_step: a run that was broken off goes on here, and what is in the folder from this step on does not count
+        max_queue: how many events wait at most before they are written
+        flush_secs: how many seconds they wait at most
+        filename_suffix: the end of the files' names
+
+    Example:
+        >>> with tp.utils.tensorboard.SummaryWriter("log") as writer:
+        ...     writer.add_scalar("loss", 0.5, global_step=1)
     """
 
     default_bins: Any

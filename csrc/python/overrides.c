@@ -439,6 +439,8 @@ static PyMethodDef functions[] = {
 int tp_py_init_overrides(PyObject *m) {
     if (!torch_function && !(torch_function = PyUnicode_InternFromString("__torch_function__"))) return -1;
     module_c = m;
-    if (PyType_Ready(&overridable_type) < 0 || tp_py_add_functions(m, NULL, (PyMethodDef *const[]){functions, NULL}) < 0) return -1;
+    if (PyType_Ready(&overridable_type) < 0 ||
+        tp_py_add_functions(m, NULL, (PyMethodDef *const[]){functions, NULL}) < 0)
+        return -1;
     return PyModule_AddObjectRef(m, "_overridable", (PyObject *)&overridable_type);
 }

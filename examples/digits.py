@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterable
 from contextlib import nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import tensorpy as tp
 import tensorpy.nn.functional as F
@@ -66,7 +67,8 @@ class Cnn(nn.Module):
         x = F.relu(self.norm1(self.conv1(images)))
         x = F.relu(self.norm2(self.conv2(x)))
         x = F.max_pool2d(x, 2).flatten(1)
-        return self.scores(self.dropout(F.relu(self.hidden(x))))
+        scores: tp.Tensor = self.scores(self.dropout(F.relu(self.hidden(x))))
+        return scores
 
 
 MODELS: dict[str, Callable[[], nn.Module]] = {"mlp": Mlp, "cnn": Cnn}
@@ -146,7 +148,8 @@ def draw(result: Result, path: Path) -> None:
     shown = result.wrong[:12]
     columns = min(4, max(2, math.ceil(math.sqrt(len(shown)))))
     figure = plt.figure(figsize=(7 + 1.2 * columns, 4.2), layout="constrained")
-    left, right = figure.subfigures(1, 2, width_ratios=(5, 1.2 * columns))
+    parts: Any = figure.subfigures(1, 2, width_ratios=(5, 1.2 * columns))
+    left, right = parts
     epochs = range(1, len(result.losses) + 1)
     axes = left.subplots()
     axes.plot(epochs, result.losses, marker=".")

@@ -15,37 +15,37 @@ import tensorpy as torch
 from tensorpy import nn
 
 
-def truth(x):
+def truth(x: torch.Tensor) -> torch.Tensor:
     return torch.sin(3 * x) + 0.5 * x
 
 
 class GaussianProcess(nn.Module):
     """Mean zero, squared exponential covariance, independent noise. The hyperparameters are kept as logarithms."""
 
-    def __init__(self, x, y):
+    def __init__(self, x: torch.Tensor, y: torch.Tensor) -> None:
         super().__init__()
         self.x, self.y = x, y
         self.log_length = nn.Parameter(torch.tensor(0.0))
         self.log_scale = nn.Parameter(torch.tensor(0.0))
         self.log_noise = nn.Parameter(torch.tensor(0.0))
 
-    def covariance(self, a, b):
+    def covariance(self, a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
         distance = (a[:, None] - b[None, :]) / self.log_length.exp()
         return (2 * self.log_scale).exp() * torch.exp(-distance.square() / 2)
 
-    def factor(self):
+    def factor(self) -> tuple[torch.Tensor, torch.Tensor]:
         """The Cholesky factor of the points' covariance, and its inverse times y."""
         noise = (2 * self.log_noise).exp() + 1e-6
         identity = torch.eye(len(self.x), device=self.x.device)
         lower = torch.linalg.cholesky(self.covariance(self.x, self.x) + noise * identity)
         return lower, torch.cholesky_solve(self.y[:, None], lower)
 
-    def negative_log_likelihood(self):
+    def negative_log_likelihood(self) -> torch.Tensor:
         lower, weights = self.factor()
         fit = self.y @ weights[:, 0] / 2
         return fit + lower.diagonal().log().sum() + len(self.x) / 2 * math.log(2 * math.pi)
 
-    def forward(self, x):
+    def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         """Mean and standard deviation of the function at x."""
         lower, weights = self.factor()
         between = self.covariance(x, self.x)
@@ -54,7 +54,7 @@ class GaussianProcess(nn.Module):
         return (between @ weights)[:, 0], variance.clamp(min=0).sqrt()
 
 
-def draw(process, x, mean, deviation, path):
+def draw(process: GaussianProcess, x: torch.Tensor, mean: torch.Tensor, deviation: torch.Tensor, path: Path) -> None:
     import matplotlib
 
     matplotlib.use("Agg")
@@ -74,7 +74,7 @@ def draw(process, x, mean, deviation, path):
     figure.savefig(path, dpi=120)
 
 
-def main():
+def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--steps", type=int, default=300)
     parser.add_argument("--points", type=int, default=50)

@@ -21,28 +21,30 @@ CONTEXT, WIDTH, HEADS, LAYERS = 96, 128, 4, 4
 class Block(nn.Module):
     """Attention to what came before, then a network of its own for each position."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         super().__init__()
         self.norm1, self.norm2 = nn.LayerNorm(WIDTH), nn.LayerNorm(WIDTH)
         self.qkv = nn.Linear(WIDTH, 3 * WIDTH)
         self.proj = nn.Linear(WIDTH, WIDTH)
         self.mlp = nn.Sequential(nn.Linear(WIDTH, 4 * WIDTH), nn.GELU(), nn.Linear(4 * WIDTH, WIDTH))
 
-    def attention(self, x):
+    def attention(self, x: torch.Tensor) -> torch.Tensor:
         batch, time, _ = x.shape
         q, k, v = self.qkv(x).view(batch, time, 3, HEADS, WIDTH // HEADS).permute(2, 0, 3, 1, 4).unbind(0)
         y = F.scaled_dot_product_attention(q, k, v, is_causal=True)
-        return self.proj(y.transpose(1, 2).reshape(batch, time, WIDTH))
+        out: torch.Tensor = self.proj(y.transpose(1, 2).reshape(batch, time, WIDTH))
+        return out
 
-    def forward(self, x):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
         x = x + self.attention(self.norm1(x))
-        return x + self.mlp(self.norm2(x))
+        out: torch.Tensor = x + self.mlp(self.norm2(x))
+        return out
 
 
 class GPT(nn.Module):
     """Characters in, for each position the scores of the next one out."""
 
-    def __init__(self, characters):
+    def __init__(self, characters: int) -> None:
         super().__init__()
         self.token = nn.Embedding(characters, WIDTH)
         self.position = nn.Embedding(CONTEXT, WIDTH)
@@ -53,36 +55,37 @@ class GPT(nn.Module):
             if isinstance(module, (nn.Linear, nn.Embedding)):
                 nn.init.normal_(module.weight, std=0.02)
 
-    def forward(self, tokens):
+    def forward(self, tokens: torch.Tensor) -> torch.Tensor:
         position = torch.arange(tokens.shape[1], device=tokens.device)
-        return self.scores(self.norm(self.blocks(self.token(tokens) + self.position(position))))
+        scores: torch.Tensor = self.scores(self.norm(self.blocks(self.token(tokens) + self.position(position))))
+        return scores
 
     @torch.no_grad()
-    def generate(self, tokens, count, temperature=0.7):
+    def generate(self, tokens: torch.Tensor, count: int, temperature: float = 0.7) -> torch.Tensor:
         for _ in range(count):
             scores = self(tokens[:, -CONTEXT:])[:, -1] / temperature
             tokens = torch.cat((tokens, torch.multinomial(scores.softmax(-1), 1)), 1)
         return tokens
 
 
-def batch(data, size):
+def batch(data: torch.Tensor, size: int) -> tuple[torch.Tensor, torch.Tensor]:
     """Pieces of the text from random places, and the same one character further on."""
     starts = torch.randint(len(data) - CONTEXT, (size, 1), device=data.device)
     pieces = data[starts + torch.arange(CONTEXT + 1, device=data.device)]
     return pieces[:, :-1], pieces[:, 1:]
 
 
-def loss_of(model, data, size):
+def loss_of(model: GPT, data: torch.Tensor, size: int) -> torch.Tensor:
     tokens, following = batch(data, size)
     return F.cross_entropy(model(tokens).flatten(0, 1), following.flatten())
 
 
 @torch.no_grad()
-def held_out_loss(model, data):
+def held_out_loss(model: GPT, data: torch.Tensor) -> float:
     return sum(loss_of(model, data, 32).item() for _ in range(4)) / 4
 
 
-def main():
+def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--steps", type=int, default=1500)
     parser.add_argument("--batch", type=int, default=32)

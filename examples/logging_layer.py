@@ -1,20 +1,22 @@
 """A layer of one's own: prints each operator that is called, with its arguments' shapes. `with logged(): ...`"""
 
+from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import tensorpy as tp
 
 BELOW = tp._C._KEYS["Tracer"] - 1  # the keys under this layer
 
 
-def log(op, keys, *args, **kwargs):
+def log(op: Any, keys: int, *args: Any, **kwargs: Any) -> Any:
     result = op.redispatch(keys & BELOW, *args, **kwargs)
     print(f"{op.__name__}({', '.join(str(list(a.shape)) for a in args if isinstance(a, tp.Tensor))})")
     return result
 
 
 @contextmanager
-def logged():
+def logged() -> Iterator[None]:
     layer = tp.library.Library("_", "IMPL")
     layer.fallback(log, "Tracer", with_keyset=True)
     try:

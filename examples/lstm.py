@@ -15,9 +15,10 @@ import tensorpy.nn.functional as F
 from tensorpy import nn
 
 DELAY, WINDOW, CONTEXT, AHEAD = 17, 100, 300, 200
+State = tuple[torch.Tensor, torch.Tensor]
 
 
-def mackey_glass(count, fine=10):
+def mackey_glass(count: int, fine: int = 10) -> torch.Tensor:
     """The series at whole times, by Euler's method with `fine` steps between two of them; mean 0, deviation 1."""
     x = [1.2] * (DELAY * fine + 1)
     for _ in range((count + 200) * fine):
@@ -30,17 +31,17 @@ def mackey_glass(count, fine=10):
 class Forecast(nn.Module):
     """From the values so far the change to the next one, at each time."""
 
-    def __init__(self, width=64):
+    def __init__(self, width: int = 64) -> None:
         super().__init__()
         self.lstm = nn.LSTM(1, width, num_layers=2, batch_first=True)
         self.change = nn.Linear(width, 1)
 
-    def forward(self, x, state=None):
+    def forward(self, x: torch.Tensor, state: State | None = None) -> tuple[torch.Tensor, State]:
         y, state = self.lstm(x, state)
         return x + self.change(y), state
 
     @torch.no_grad()
-    def proceed(self, x, count):
+    def proceed(self, x: torch.Tensor, count: int) -> torch.Tensor:
         """Continues a series (batch, time, 1) by `count` values, each made from those before it."""
         following, state = self(x)
         found = [following[:, -1:]]
@@ -50,20 +51,20 @@ class Forecast(nn.Module):
         return torch.cat(found, 1)
 
 
-def batch(series, size):
+def batch(series: torch.Tensor, size: int) -> tuple[torch.Tensor, torch.Tensor]:
     starts = torch.randint(len(series) - WINDOW, (size, 1), device=series.device)
     pieces = series[starts + torch.arange(WINDOW + 1, device=series.device)].unsqueeze(-1)
     return pieces[:, :-1], pieces[:, 1:]
 
 
 @torch.no_grad()
-def error(model, series):
+def error(model: Forecast, series: torch.Tensor) -> float:
     """The root mean square error one step ahead."""
     x = series[None, :, None]
     return F.mse_loss(model(x[:, :-1])[0], x[:, 1:]).sqrt().item()
 
 
-def draw(losses, context, actual, forecast, path):
+def draw(losses: list[float], context: list[float], actual: list[float], forecast: list[float], path: Path) -> None:
     import matplotlib
 
     matplotlib.use("Agg")
@@ -82,7 +83,7 @@ def draw(losses, context, actual, forecast, path):
     figure.savefig(path, dpi=120)
 
 
-def main():
+def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--steps", type=int, default=1200)
     parser.add_argument("--batch", type=int, default=32)

@@ -19,7 +19,7 @@ GRAVITY, CART, POLE, HALF, FORCE, SECONDS = 9.8, 1.0, 0.1, 0.5, 10.0, 0.02
 CAP = 500  # steps, after which an episode has succeeded
 
 
-def move(state, action):
+def move(state: torch.Tensor, action: torch.Tensor) -> torch.Tensor:
     """One step of the carts (n, 4): place, speed, angle, angular speed. action: 0 pushes left, 1 right."""
     _, speed, angle, turning = state.unbind(1)
     force = FORCE * (2 * action - 1)
@@ -31,11 +31,11 @@ def move(state, action):
     return state + SECONDS * rates
 
 
-def play(policy, carts, device):
+def play(policy: nn.Module, carts: int, device: str) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
     """Runs episodes until all are over. Gives log probabilities and what was alive, both (time, n), and the states."""
     state = torch.rand(carts, 4, device=device) * 0.1 - 0.05
     alive = torch.ones(carts, device=device)
-    chosen, lived, states = [], [], []
+    chosen, lived, states = list[torch.Tensor](), list[torch.Tensor](), list[torch.Tensor]()
     for _ in range(CAP):
         choice = Categorical(logits=policy(state))
         action = choice.sample()
@@ -49,9 +49,9 @@ def play(policy, carts, device):
     return torch.stack(chosen), torch.stack(lived), torch.stack(states)
 
 
-def objective(chosen, alive, discount=0.99):
+def objective(chosen: torch.Tensor, alive: torch.Tensor, discount: float = 0.99) -> torch.Tensor:
     """Negative: the returns from each time on, less their mean over the carts still alive, weigh the choices."""
-    backwards, following = [], torch.zeros_like(alive[0])
+    backwards, following = list[torch.Tensor](), torch.zeros_like(alive[0])
     for reward in alive.flip(0):
         following = reward + discount * following
         backwards.append(following)
@@ -62,7 +62,7 @@ def objective(chosen, alive, discount=0.99):
     return -(chosen * advantage).sum() / alive.sum()
 
 
-def draw(lengths, states, path):
+def draw(lengths: list[list[float]], states: torch.Tensor, path: Path) -> None:
     import matplotlib
 
     matplotlib.use("Agg")
@@ -85,7 +85,7 @@ def draw(lengths, states, path):
     figure.savefig(path, dpi=120)
 
 
-def main():
+def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--steps", type=int, default=150, help="updates of the policy")
     parser.add_argument("--carts", type=int, default=16)
@@ -96,7 +96,7 @@ def main():
 
     policy = nn.Sequential(nn.Linear(4, 64), nn.Tanh(), nn.Linear(64, 2)).to(args.device)
     optimizer = torch.optim.Adam(policy.parameters(), lr=1e-2)
-    lengths = []
+    lengths: list[list[float]] = []
     progress = trange(args.steps, unit="update")
     for _ in progress:
         chosen, alive, _ = play(policy, args.carts, args.device)

@@ -22,7 +22,7 @@ CLASSES = 10
 class Block(nn.Module):
     """Two 3x3 convolutions beside a shortcut, which is a 1x1 convolution where the shape changes."""
 
-    def __init__(self, before, after, stride=1):
+    def __init__(self, before: int, after: int, stride: int = 1) -> None:
         super().__init__()
         self.conv1 = nn.Conv2d(before, after, 3, stride, padding=1, bias=False)
         self.norm1 = nn.BatchNorm2d(after)
@@ -32,7 +32,7 @@ class Block(nn.Module):
         if before != after or stride != 1:
             self.shortcut = nn.Sequential(nn.Conv2d(before, after, 1, stride, bias=False), nn.BatchNorm2d(after))
 
-    def forward(self, x):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
         y = F.relu(self.norm1(self.conv1(x)))
         return F.relu(self.norm2(self.conv2(y)) + self.shortcut(x))
 
@@ -40,7 +40,7 @@ class Block(nn.Module):
 class ResNet(nn.Sequential):
     """Four blocks, 8x8 to 4x4 pixels, 32 to 64 channels."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         super().__init__(
             nn.Conv2d(1, 32, 3, padding=1, bias=False),
             nn.BatchNorm2d(32),
@@ -55,7 +55,7 @@ class ResNet(nn.Sequential):
         )
 
 
-def disturb(images):
+def disturb(images: torch.Tensor) -> torch.Tensor:
     """Turns each image by up to some ten degrees and moves it by up to a pixel."""
     count = len(images)
     angle = (torch.rand(count) - 0.5) * 0.4
@@ -67,7 +67,7 @@ def disturb(images):
 
 
 @torch.no_grad()
-def test(model, images, labels):
+def test(model: nn.Module, images: torch.Tensor, labels: torch.Tensor) -> tuple[float, float, torch.Tensor]:
     """Loss, accuracy and guesses."""
     model.eval()
     scores = model(images)
@@ -76,7 +76,9 @@ def test(model, images, labels):
     return F.cross_entropy(scores, labels).item(), (guess == labels).float().mean().item(), guess
 
 
-def draw(losses, accuracies, labels, guess, path):
+def draw(
+    losses: list[float], accuracies: list[tuple[int, float]], labels: torch.Tensor, guess: torch.Tensor, path: Path
+) -> None:
     import matplotlib
 
     matplotlib.use("Agg")
@@ -100,7 +102,7 @@ def draw(losses, accuracies, labels, guess, path):
     figure.savefig(path, dpi=120)
 
 
-def main():
+def main() -> None:
     from sklearn.datasets import load_digits
 
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)

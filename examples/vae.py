@@ -21,7 +21,7 @@ PIXELS, HIDDEN, GRID = 64, 256, 12
 class VAE(nn.Module):
     """64 pixels - 2 means and 2 log variances - 64 pixels."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         super().__init__()
         self.encoder = nn.Sequential(
             nn.Linear(PIXELS, HIDDEN), nn.SiLU(), nn.Linear(HIDDEN, HIDDEN), nn.SiLU(), nn.Linear(HIDDEN, 4)
@@ -30,21 +30,22 @@ class VAE(nn.Module):
             nn.Linear(2, HIDDEN), nn.SiLU(), nn.Linear(HIDDEN, HIDDEN), nn.SiLU(), nn.Linear(HIDDEN, PIXELS)
         )
 
-    def forward(self, images):
+    def forward(self, images: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
         mean, log_variance = self.encoder(images).chunk(2, -1)
         latent = mean + torch.randn_like(mean) * (log_variance / 2).exp()
         return self.decoder(latent), mean, log_variance
 
 
-def loss_of(model, images):
+def loss_of(model: VAE, images: torch.Tensor) -> torch.Tensor:
     """The negative lower bound of the log likelihood, per image."""
     scores, mean, log_variance = model(images)
     fit = F.binary_cross_entropy_with_logits(scores, images, reduction="sum")
     divergence = (mean.square() + log_variance.exp() - 1 - log_variance).sum() / 2
-    return (fit + divergence) / len(images)
+    loss: torch.Tensor = (fit + divergence) / len(images)
+    return loss
 
 
-def draw(places, labels, plane, path):
+def draw(places: torch.Tensor, labels: torch.Tensor, plane: torch.Tensor, path: Path) -> None:
     import matplotlib
 
     matplotlib.use("Agg")
@@ -60,7 +61,7 @@ def draw(places, labels, plane, path):
     figure.savefig(path, dpi=120)
 
 
-def main():
+def main() -> None:
     from sklearn.datasets import load_digits
 
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, ClassVar
+from typing import Any, ClassVar, overload
 
 from tensorpy import _C, dispatch, ops
 from tensorpy._C import Tensor
@@ -684,6 +684,28 @@ class CustomOpDef:
         register_autocast(self, device_type, cast_inputs)
 
 
+@overload
+def custom_op(
+    name: str,
+    fn: Callable[..., Any],
+    /,
+    *,
+    mutates_args: str | Iterable[str],
+    device_types: str | Sequence[str] | None = None,
+    schema: str | None = None,
+    tags: str | Iterable[str] | None = None,
+) -> CustomOpDef: ...
+@overload
+def custom_op(
+    name: str,
+    fn: None = None,
+    /,
+    *,
+    mutates_args: str | Iterable[str],
+    device_types: str | Sequence[str] | None = None,
+    schema: str | None = None,
+    tags: str | Iterable[str] | None = None,
+) -> Callable[[Callable[..., Any]], CustomOpDef]: ...
 def custom_op(
     name: str,
     fn: Callable[..., Any] | None = None,
@@ -770,6 +792,14 @@ def opencl_kernel(name: str, source: str) -> OpenCLKernel:
     return OpenCLKernel(name, source)
 
 
+@overload
+def opencl_op(
+    name: str, fn: Callable[..., Any], /, *, mutates_args: str | Iterable[str], schema: str | None = None
+) -> CustomOpDef: ...
+@overload
+def opencl_op(
+    name: str, fn: None = None, /, *, mutates_args: str | Iterable[str], schema: str | None = None
+) -> Callable[[Callable[..., Any]], CustomOpDef]: ...
 def opencl_op(
     name: str, fn: Callable[..., Any] | None = None, /, *, mutates_args: str | Iterable[str], schema: str | None = None
 ) -> Any:
@@ -784,7 +814,11 @@ def opencl_op(
         schema: the schema; None makes one of the annotations
 
     Example:
-        >>> callable(tp.library.opencl_op)
-        True
+        >>> @tp.library.opencl_op("help_opencl::triple", mutates_args=())
+        ... def triple(x: tp.Tensor) -> tp.Tensor:
+        ...     return x * 3
+        >>> if tp.opencl.is_available():
+        ...     y = triple(tp.ones(2, device="opencl"))
     """
-    return custom_op(name, fn, mutates_args=mutates_args, device_types="opencl", schema=schema)
+    made: Any = custom_op  # either of its forms
+    return made(name, fn, mutates_args=mutates_args, device_types="opencl", schema=schema)

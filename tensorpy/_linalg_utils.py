@@ -57,8 +57,10 @@ def symeig(input: Tensor, eigenvectors: bool = False, upper: bool = True, *, out
         out: a tensor to write to, which is returned
 
     Example:
-        >>> callable(tp.symeig)
-        True
+        >>> tp.symeig(tp.eye(2))
+        Traceback (most recent call last):
+            ...
+        RuntimeError: ...
     """
     _gone("symeig", "eigh")
 
@@ -118,7 +120,9 @@ def eig(self: Tensor, eigenvectors: bool = False, *, e: Any = None, v: Any = Non
         v: is taken, and means nothing
 
     Example:
-        >>> callable(tp.eig)
-        True
+        >>> tp.eig(tp.eye(2))
+        Traceback (most recent call last):
+            ...
+        RuntimeError: ...
     """
     _gone("eig", "eig")

@@ -505,7 +505,7 @@ def include(*keys: str) -> Any:
     A backend is no such layer: the tensors say which one it is.
 
     Example:
-        >>> callable(tp.dispatch.include)
-        True
+        >>> with tp.dispatch.include("Tracer"):
+        ...     y = tp.ones(2)
     """
     return _sets(_bits(keys), 0)

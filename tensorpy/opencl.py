@@ -320,8 +320,8 @@ def cache_info() -> dict[str, int]:
     """Counters of the launch plans and of the kernels: hits, misses, what came from disk, what was built.
 
     Example:
-        >>> callable(tp.opencl.cache_info)
-        True
+        >>> if tp.opencl.is_available():
+        ...     info = tp.opencl.cache_info()
     """
     return dict(_cl.cache_stats())
 

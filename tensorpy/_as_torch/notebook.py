@@ -25,7 +25,6 @@ def load_ipython_extension(shell: Any) -> None:
         shell: IPython's shell
 
     Example:
-        >>> callable(tp.load_ipython_extension)
-        True
+        >>> get_ipython().run_line_magic("load_ext", "tensorpy")  # doctest: +SKIP
     """
     shell.register_magic_function(_magic, "line", "tensorpy")

@@ -42,8 +42,7 @@ def fallback_calls(device: str) -> int:
     """How many calls of a device's operators the CPU has computed so far, for want of a kernel.
 
     Example:
-        >>> callable(tp.backends.fallback_calls)
-        True
+        >>> calls = tp.backends.fallback_calls("mine")  # doctest: +SKIP
     """
     return sum(_C._host_calls(device).values())
 
@@ -52,8 +51,7 @@ def report(device: str) -> Report:
     """What a device computes itself, and what would take the most off the CPU: see Report.
 
     Example:
-        >>> callable(tp.backends.report)
-        True
+        >>> print(tp.backends.report("mine"))  # doctest: +SKIP
     """
     from tensorpy.backends._report import make
 

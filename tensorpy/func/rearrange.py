@@ -78,8 +78,8 @@ def rearrange(tensor: Tensor | list[Tensor] | tuple[Tensor, ...], pattern: str, 
     sizes of names that do not follow from the tensor's shape are given by name.
 
     Example:
-        >>> callable(tp.func.rearrange)
-        True
+        >>> tp.func.rearrange(tp.ones(2, 3), "a b -> b a").shape
+        tensorpy.Size([3, 2])
     """
     x = tensor if isinstance(tensor, Tensor) else _C.stack(list(tensor))
     left, arrow, right = pattern.partition("->")

@@ -182,8 +182,7 @@ def scaled_grouped_mm(
         use_fast_accum: is taken, and changes nothing here
 
     Example:
-        >>> callable(F.scaled_grouped_mm)
-        True
+        >>> y = F.scaled_grouped_mm(a, b, scale_a, recipe, scale_b, recipe, offs=ends)  # doctest: +SKIP
     """
     return ops._scaled_grouped_mm_v2(
         mat_a,

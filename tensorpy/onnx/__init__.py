@@ -24,8 +24,7 @@ def register_custom_op_symbolic(
         custom_opsets: further versions
 
     Example:
-        >>> callable(tp.onnx.register_custom_op_symbolic)
-        True
+        >>> tp.onnx.register_custom_op_symbolic("mine::op", symbolic, 17)  # doctest: +SKIP
     """
 
 

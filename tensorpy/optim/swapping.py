@@ -27,8 +27,9 @@ def swap_in_optimizer_params_and_state(
         swapin_optim_state: the state that it gets
 
     Example:
-        >>> callable(tp.optim.swap_in_optimizer_params_and_state)
-        True
+        >>> a, b = nn.Parameter(tp.ones(1)), nn.Parameter(tp.zeros(1))
+        >>> optimizer = tp.optim.SGD([a], lr=0.1)
+        >>> tp.optim.swap_in_optimizer_params_and_state(optimizer, [b], {})  # doctest: +SKIP
     """
     groups, state = optimizer.param_groups, optimizer.state
     given = list(swapin_parameters.values())

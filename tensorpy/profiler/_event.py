@@ -41,8 +41,8 @@ class Kernel:
         time_range: when it ran
 
     Example:
-        >>> callable(tp.profiler.Kernel)
-        True
+        >>> tp.profiler.Kernel.__name__
+        'Kernel'
     """
 
     name: str

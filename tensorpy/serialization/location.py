@@ -26,8 +26,7 @@ def register_package(priority: int, tagger: Tagger, deserializer: Callable[[Any,
         priority: a lower number goes first
 
     Example:
-        >>> callable(tp.serialization.register_package)
-        True
+        >>> tp.serialization.register_package(20, tag, restore)  # doctest: +SKIP
     """
     _packages.append((priority, tagger, deserializer))
     _packages.sort(key=lambda package: package[0])

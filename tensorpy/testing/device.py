@@ -88,8 +88,8 @@ class Device:
         missing: says why it is not here; None: it is
 
     Example:
-        >>> callable(tp.testing.device.Device)
-        True
+        >>> tp.testing.device.Device("cpu").type
+        'cpu'
     """
 
     name: str
@@ -377,8 +377,7 @@ def main(arguments: Sequence[str]) -> int:
         arguments: the command line's words; None takes sys.argv
 
     Example:
-        >>> callable(tp.testing.device.main)
-        True
+        >>> tp.testing.device.main(["my_device.py"])  # doctest: +SKIP
     """
     rest = []
     for argument in arguments:

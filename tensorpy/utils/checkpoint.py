@@ -165,7 +165,7 @@ class CheckpointFunction(Function):
     """A part as one operator, whose backward runs the part again.
 
     Example:
-        >>> callable(tp.utils.checkpoint.CheckpointFunction)
+        >>> issubclass(tp.utils.checkpoint.CheckpointFunction, tp.autograd.Function)
         True
     """
 

@@ -56,8 +56,7 @@ def verify_ninja_availability() -> None:
     """RuntimeError if it is not.
 
     Example:
-        >>> callable(tp.utils.cpp_extension.verify_ninja_availability)
-        True
+        >>> tp.utils.cpp_extension.verify_ninja_availability()
     """
     if not is_ninja_available():
         raise RuntimeError("Ninja is required to load C++ extensions (pip install ninja to get it)")

@@ -20,8 +20,8 @@ class Container(Module):
     """An older base of modules that are given by name; Module does the same.
 
     Example:
-        >>> callable(nn.Container)
-        True
+        >>> nn.Container(a=nn.ReLU()).a
+        ReLU()
     """
 
     def __init__(self, **kwargs: Any) -> None:

@@ -55,7 +55,7 @@ class DFIterDataPipe(IterDataPipe):
     """A pipe of frames of columns.
 
     Example:
-        >>> callable(tp.utils.data.DFIterDataPipe)
+        >>> issubclass(tp.utils.data.DFIterDataPipe, tp.utils.data.IterDataPipe)
         True
     """
 
@@ -109,8 +109,8 @@ def functional_datapipe(name: str, enable_df_api_tracing: bool = False) -> Calla
         enable_df_api_tracing: is taken, and changes nothing here
 
     Example:
-        >>> callable(tp.utils.data.functional_datapipe)
-        True
+        >>> @tp.utils.data.functional_datapipe("mine")  # doctest: +SKIP
+        ... class Pipe(tp.utils.data.IterDataPipe): ...
     """
 
     def decorator(cls: Any) -> Any:

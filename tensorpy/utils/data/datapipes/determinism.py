@@ -34,8 +34,8 @@ def non_deterministic(arg: Any) -> Any:
         arg: the argument
 
     Example:
-        >>> callable(tp.utils.data.non_deterministic)
-        True
+        >>> @tp.utils.data.non_deterministic  # doctest: +SKIP
+        ... class Pipe(tp.utils.data.IterDataPipe): ...
     """
     if isinstance(arg, type):
         if not issubclass(arg, IterDataPipe):
@@ -64,8 +64,11 @@ def argument_validation(f: Callable[..., Any]) -> Callable[..., Any]:
         f: a path or a file object
 
     Example:
-        >>> callable(tp.utils.data.argument_validation)
-        True
+        >>> @tp.utils.data.argument_validation
+        ... def double(x: int):
+        ...     return x * 2
+        >>> double(3)
+        6
     """
     return f
 
@@ -77,8 +80,9 @@ def runtime_validation(f: Callable[..., Any]) -> Callable[..., Any]:
         f: a path or a file object
 
     Example:
-        >>> callable(tp.utils.data.runtime_validation)
-        True
+        >>> @tp.utils.data.runtime_validation  # doctest: +SKIP
+        ... def __iter__(self):
+        ...     yield 1
     """
     return f
 

@@ -6,7 +6,6 @@
 
 #include <dlfcn.h>
 #include <fcntl.h>
-#include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -16,11 +15,14 @@ static const char *file;    /* NULL: no docstrings */
 static const char *offsets; /* of the docstrings, DIGITS hexadecimal digits each */
 static int first_by_hand;
 
-static const char *docstring(int i) {
-    char digits[DIGITS + 1] = {0};
-    memcpy(digits, offsets + i * DIGITS, DIGITS);
-    return file + strtoul(digits, NULL, 16);
+static size_t offset(const char *digits) {
+    size_t value = 0;
+    for (int i = 0; i < DIGITS; i++)
+        value = value * 16 + (size_t)(digits[i] <= '9' ? digits[i] - '0' : digits[i] - 'a' + 10);
+    return value;
 }
+
+static const char *docstring(int i) { return file + offset(offsets + i * DIGITS); }
 
 /* The file's path: the module's with another name behind the folder. */
 static bool path_of_file(char *path, size_t room) {
@@ -64,9 +66,7 @@ static bool is_own(const char *data, size_t size, int count) {
     int length = snprintf(head, sizeof head, "tensorpy help %s %*d\n", tp_py_help_digest, DIGITS, count);
     size_t body = (size_t)length + (size_t)count * DIGITS;
     if (size <= body || memcmp(data, head, (size_t)length) != 0 || data[size - 1] != 0) return false;
-    char digits[DIGITS + 1] = {0};
-    memcpy(digits, data + body - DIGITS, DIGITS);
-    return strtoul(digits, NULL, 16) < size;
+    return offset(data + body - DIGITS) < size;
 }
 
 void tp_py_help_open(void) {

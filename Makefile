@@ -61,16 +61,16 @@ $(BIN)/python:
 	@printf '\n== step 1 of 4: an environment of its own in $(VENV)\n'
 	$(PYTHON) -m venv $(VENV)
 	@date +%s >$(VENV)/began
-	$(pip) -q --upgrade pip
+	@$(pip) -q --upgrade pip
 
 # The editable install builds the C half; the stamp is renewed when the project's own description changes.
 $(VENV)/installed: pyproject.toml setup.py | $(BIN)/python
 	$(call step,2 of 4,what building needs)
-	$(pip) "setuptools>=77" "ninja>=1.11" "PyYAML>=6.0"
+	@$(pip) "setuptools>=77" "ninja>=1.11" "PyYAML>=6.0"
 	$(call step,3 of 4,the C half)
-	$(BIN)/python setup.py native
+	@$(BIN)/python setup.py native
 	$(call step,4 of 4,tensorpy itself$(comma) in place$(comma) with what its tests need)
-	$(pip) --no-build-isolation -e ".[test]"
+	@$(pip) --no-build-isolation -e ".[test]"
 	@printf 'set up in %d s\n' $$(($$(date +%s) - $$(cat $(VENV)/began)))
 	@rm -f $(VENV)/began
 	@touch $@
@@ -78,7 +78,7 @@ $(VENV)/installed: pyproject.toml setup.py | $(BIN)/python
 setup: $(VENV)/installed
 
 native: $(VENV)/installed
-	$(BIN)/python setup.py native
+	@$(BIN)/python setup.py native
 
 ctest: native
 	$(BIN)/python setup.py native ctests
@@ -179,7 +179,7 @@ docs: $(VENV)/docs native
 
 $(VENV)/demo: $(VENV)/installed
 	@printf '\n== what the demo needs beside it\n'
-	$(pip) -e ".[demo]" --no-build-isolation
+	@$(pip) -e ".[demo]" --no-build-isolation
 	@touch $@
 
 demo: $(VENV)/demo driver

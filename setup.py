@@ -118,7 +118,7 @@ def install(built: Path, folder: Path) -> None:
     """Copies the module, its docstrings, the stubs and the generated headers into the package; what may be loaded or
     mapped by a rename."""
     folder.mkdir(parents=True, exist_ok=True)
-    for source in (built.parent / "gen" / "_C.help", built):
+    for source in (generated(built) / "_C.help", built):
         fresh = folder / (source.name + ".new")
         shutil.copyfile(source, fresh)
         fresh.replace(folder / source.name)

@@ -37,8 +37,8 @@ class Forecast(nn.Module):
         self.change = nn.Linear(width, 1)
 
     def forward(self, x: torch.Tensor, state: State | None = None) -> tuple[torch.Tensor, State]:
-        y, state = self.lstm(x, state)
-        return x + self.change(y), state
+        y, after = self.lstm(x, state)
+        return x + self.change(y), after
 
     @torch.no_grad()
     def proceed(self, x: torch.Tensor, count: int) -> torch.Tensor:

@@ -7,7 +7,6 @@
 
 #include "core/dtype.h"
 #include "core/lock.h"
-#include "opencl/runtime/sound.h"
 
 #include <dlfcn.h>
 #include <pthread.h>
@@ -18,6 +17,7 @@
 
 tp_cl_functions tp_cl;
 bool tp_cl_profiling;
+int (*tp_cl_check_first)(tp_cl_device *d);
 
 static tp_cl_device devices[TP_CL_MAX_DEVICES];
 static int count;
@@ -211,7 +211,7 @@ static int start_device(tp_cl_device *d) {
     cl_int status;
     d->context = tp_cl.clCreateContext(NULL, 1, &d->id, NULL, NULL, &status);
     if (!d->context) return tp_cl_fail(status, "clCreateContext");
-    if (tp_cl_check_sound(d) < 0) {
+    if (tp_cl_check_first && tp_cl_check_first(d) < 0) {
         tp_cl.clReleaseContext(d->context);
         d->context = NULL;
         return -1;

@@ -30,12 +30,15 @@ typedef struct {
     size_t max_group, group; /* work-items in a group: the most, and what elementwise kernels take */
     bool is_host;            /* a CPU by its type */
     bool is_cpu;             /* and a work-item computes with vectors: kernels as for a CPU, else as for a GPU */
-    bool is_doubtful;        /* tried before the first use (sound.h) */
+    bool is_doubtful;        /* tried before the first use (sound.c) */
     bool has_fp64, has_fp16, has_subgroups;
 } tp_cl_device;
 
 extern tp_cl_functions tp_cl;
 extern bool tp_cl_profiling; /* queues note when commands start and end (profile.h) */
+/* Asked, where it is there (sound.c), of a device that has its context and no queue yet, under the lock ClRuntime; -1
+ * and the error set: the device is refused. */
+extern int (*tp_cl_check_first)(tp_cl_device *d);
 
 /* The device's lock: of kernel arguments and enqueueing. */
 TP_INLINE void tp_cl_lock(const tp_cl_device *d) { tp_lock((tp_lock_id)(TP_LOCK_ClDevice + d->index)); }

@@ -1,7 +1,11 @@
-/* sound.c: see sound.h. */
-#include "opencl/runtime/sound.h"
-
+/* sound.c: what a driver has to get right before a device is used at all.
+ *
+ * Mesa's llvmpipe (22.3) ends a kernel's loops after 65,535 turns in all, and says nothing: results over many elements
+ * are wrong there. A CPU device that computes as a GPU does (runtime.h) is therefore tried with one long loop before
+ * its first use; one that does not end it is refused, unless TENSORPY_OPENCL_DEVICE names it. What came out is kept
+ * with the programs (disk.h). runtime.c asks through tp_cl_check_first. */
 #include "opencl/runtime/program.h"
+#include "opencl/runtime/runtime.h"
 
 #include <stdlib.h>
 
@@ -70,7 +74,7 @@ static unsigned char known_of(tp_cl_device *d) {
     return known;
 }
 
-int tp_cl_check_sound(tp_cl_device *d) {
+static int check_sound(tp_cl_device *d) {
     if (!d->is_doubtful || known_of(d) != CUT_SHORT) return 0;
     return tp_fail(TP_RuntimeError,
                    "%s ends the loops of a kernel before their end, so results over many elements would be wrong "
@@ -79,3 +83,5 @@ int tp_cl_check_sound(tp_cl_device *d) {
                    "TENSORPY_OPENCL_DEVICE=llvmpipe, or another part of the device's name, takes it all the same",
                    d->name, d->index, d->driver, TURNS);
 }
+
+__attribute__((constructor)) static void install(void) { tp_cl_check_first = check_sound; }

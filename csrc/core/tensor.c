@@ -46,6 +46,11 @@ static inline void free_geometry(int64_t *sizes, int64_t ndim) {
     if (tp_unlikely(ndim > TP_INLINE_DIMS)) tp_free(sizes, geometry_bytes(ndim));
 }
 
+void tp_set_inference_mode(bool on) {
+    tp_tls.inference_mode = on;
+    tp_tls.new_flags = (uint16_t)(on ? tp_tls.new_flags | TP_FLAG_INFERENCE : tp_tls.new_flags & ~TP_FLAG_INFERENCE);
+}
+
 /* A tensor of 0 dimensions without storage, device and keys. */
 static inline tp_tensor *new_struct(tp_dtype dtype) {
     tp_tensor *t = tp_alloc_inline(sizeof *t);

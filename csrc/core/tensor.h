@@ -45,6 +45,9 @@ enum {
 };
 #define TP_DEPTH_SHIFT 13
 
+/* Inference mode of this thread, which its new tensors show. */
+void tp_set_inference_mode(bool on);
+
 /* A bit of a tensor's `refcount`: the tensor keeps its Python object alive as well (Note [Identity]). It is part of the
  * count so that who lets a reference go sees the bit and the count in one read. */
 #define TP_KEEPS_PYOBJ (INT32_C(1) << 30)

@@ -38,8 +38,7 @@ FUNCTION(set_inference_mode) {
     (void)self;
     int truth = PyObject_IsTrue(arg);
     if (truth < 0) return NULL;
-    tp_tls.inference_mode = truth;
-    tp_tls.new_flags = (uint16_t)(truth ? tp_tls.new_flags | TP_FLAG_INFERENCE : tp_tls.new_flags & ~TP_FLAG_INFERENCE);
+    tp_set_inference_mode(truth);
     Py_RETURN_NONE;
 }
 FUNCTION(get_default_dtype) {

@@ -143,13 +143,13 @@ static void test_new(void) {
     CHECK(has_geometry(t, TP_INTS(1, 2, 3, 4, 5, 6, 7), TP_INTS(5040, 2520, 840, 210, 42, 7, 1)));
     CHECK(t->storage->nbytes == 5040 * 8);
     tp_release(t);
-    tp_tls.inference_mode = true;
+    tp_set_inference_mode(true);
     t = tp_new_empty(TP_EMPTY_INTS, TP_INT64, TP_CPU);
     CHECK(t->flags == (TP_FLAG_CONTIGUOUS | TP_FLAG_INFERENCE) && t->numel == 1);
     tp_bump_version(t);
     CHECK_INT(tp_version(t), 0);
     tp_release(t);
-    tp_tls.inference_mode = false;
+    tp_set_inference_mode(false);
 }
 
 static void test_new_refused(void) {

@@ -1,12 +1,12 @@
 """A layer of one's own: prints each operator that is called, with its arguments' shapes. `with logged(): ...`"""
 
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from typing import Any
 
 import tensorpy as tp
 
-BELOW = tp._C._KEYS["Tracer"] - 1  # the keys under this layer
+BELOW = tp.dispatch.below("Tracer")  # the keys under this layer
 
 
 def log(op: Any, keys: int, *args: Any, **kwargs: Any) -> Any:
@@ -16,14 +16,14 @@ def log(op: Any, keys: int, *args: Any, **kwargs: Any) -> Any:
 
 
 @contextmanager
-def logged() -> Iterator[None]:
+def logged() -> Generator[None, None, None]:
     layer = tp.library.Library("_", "IMPL")
     layer.fallback(log, "Tracer", with_keyset=True)
     try:
         with tp.dispatch.include("Tracer"):
             yield
     finally:
-        layer._destroy()
+        layer._destroy()  # pyright: ignore[reportPrivateUsage]
 
 
 if __name__ == "__main__":

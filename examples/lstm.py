@@ -98,7 +98,7 @@ def main() -> None:
     optimizer = torch.optim.Adam(model.parameters(), lr=5e-3)
     schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, args.steps)
     before = error(model, held_out)
-    losses = []
+    losses: list[float] = []
     progress = trange(args.steps, unit="step")
     for _ in progress:
         x, following = batch(training, args.batch)

@@ -356,6 +356,25 @@ def keys(tensor: Tensor) -> list[str]:
     return [name for name, bit in sorted(_C._KEYS.items(), key=lambda item: -item[1]) if word & bit]
 
 
+def below(key: str) -> int:
+    """The keys under a layer, as a set: what its kernel, which takes the keys of a call first (`with_keyset`), passes on.
+
+    Arguments:
+        key: the layer's key, "Tracer"
+
+    Raises: ValueError for a name that is no key.
+
+    Example:
+        >>> def doubled(keys, x):
+        ...     return tp.ops.aten.neg.default.redispatch(keys & tp.dispatch.below("Tracer"), x) * 2
+        >>> tp.dispatch.below("Tracer") > tp.dispatch.below("AutogradCPU") > 0
+        True
+    """
+    if key not in _C._KEYS:
+        raise ValueError(f"there is no dispatch key {key!r}; tensorpy.dispatch.keys(tensor) shows those of a tensor")
+    return _C._KEYS[key] - 1 | _C._KEYS["Trace"]
+
+
 @dataclass(frozen=True)
 class Layer:
     """What a call does at one key: the kernel there, or why none of this layer runs.

@@ -43,7 +43,7 @@ __all__ = [
     "register_vmap",
 ]
 
-_BELOW_AUTOGRAD = _C._KEYS["AutogradOther"] - 1 | _C._KEYS["Trace"]
+_BELOW_AUTOGRAD = dispatch.below("AutogradOther")
 _COMPOSITE = "CompositeExplicitAutograd"
 _registered: dict[tuple[str, str], Registration] = {}  # the one at hand per operator and key
 _waiting: dict[str, list[Callable[[], None]]] = {}  # kernels of operators that are not declared yet
@@ -525,7 +525,7 @@ def register_autocast(op: Any, device_type: str, cast_inputs: Any, /, *, lib: Li
         tensorpy.bfloat16
     """
     overload = _overload(op)
-    below = _C._KEYS["AutocastCPU"] - 1 | _C._KEYS["Trace"]
+    below = dispatch.below("AutocastCPU")
 
     def cast(value: Any) -> Any:
         if isinstance(value, Tensor) and value.is_floating_point() and value.dtype != _C.float64:
@@ -594,7 +594,7 @@ def register_vmap(op: Any, func: Callable[..., Any] | None = None, /, *, lib: Li
     if func is None:
         return lambda given: register_vmap(op, given, lib=lib)
     overload = _overload(op)
-    below = _C._KEYS["Batched"] - 1 | _C._KEYS["Trace"]
+    below = dispatch.below("Batched")
 
     def kernel(keyset: int, *args: Any, **kwargs: Any) -> Any:
         if not batch_number(args):

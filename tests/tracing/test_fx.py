@@ -168,7 +168,7 @@ def test_each_backward_replays(info: OpInfo) -> None:
 
 
 def pass_on(op: Any, keys: int, *args: Any, **kwargs: Any) -> Any:
-    return op.redispatch(keys & (tp._C._KEYS["Tracer"] - 1), *args, **kwargs)
+    return op.redispatch(keys & tp.dispatch.below("Tracer"), *args, **kwargs)
 
 
 @over()

@@ -357,7 +357,7 @@ def keys(tensor: Tensor) -> list[str]:
 
 
 def below(key: str) -> int:
-    """The keys under a layer, as a set: what its kernel, which takes the keys of a call first (`with_keyset`), passes on.
+    """The keys under a layer, as a set: what its kernel, which is given the keys of a call (`with_keyset`), passes on.
 
     Arguments:
         key: the layer's key, "Tracer"

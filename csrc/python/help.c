@@ -1,7 +1,8 @@
 /* help.c: maps the file of docstrings that codegen/emit_help.py writes, _C.help.
  *
  * Nothing but help() and inspect.signature reads it, so that it costs an import one mmap. The map is never closed:
- * functions point into it. The file's head says whose it is; a file that is cut short is refused by the last offset. */
+ * functions point into it. The file's head says whose it is, its last byte ends the last docstring, and an offset that
+ * leads out of the file gives none. */
 #include "python/help.h"
 
 #include <dlfcn.h>
@@ -11,7 +12,8 @@
 #include <unistd.h>
 
 enum { DIGITS = 8 };
-static const char *file;    /* NULL: no docstrings */
+static const char *file; /* NULL: no docstrings */
+static size_t file_size;
 static const char *offsets; /* of the docstrings, DIGITS hexadecimal digits each */
 static int first_by_hand;
 
@@ -22,7 +24,10 @@ static size_t offset(const char *digits) {
     return value;
 }
 
-static const char *docstring(int i) { return file + offset(offsets + i * DIGITS); }
+static const char *docstring(int i) {
+    size_t at = offset(offsets + i * DIGITS);
+    return at < file_size ? file + at : NULL;
+}
 
 /* The file's path: the module's with another name behind the folder. */
 static bool path_of_file(char *path, size_t room) {
@@ -65,8 +70,7 @@ static bool is_own(const char *data, size_t size, int count) {
     char head[64];
     int length = snprintf(head, sizeof head, "tensorpy help %s %*d\n", tp_py_help_digest, DIGITS, count);
     size_t body = (size_t)length + (size_t)count * DIGITS;
-    if (size <= body || memcmp(data, head, (size_t)length) != 0 || data[size - 1] != 0) return false;
-    return offset(data + body - DIGITS) < size;
+    return size > body && memcmp(data, head, (size_t)length) == 0 && data[size - 1] == 0;
 }
 
 void tp_py_help_open(void) {
@@ -81,6 +85,7 @@ void tp_py_help_open(void) {
         return;
     }
     file = data;
+    file_size = size;
     offsets = strchr(data, '\n') + 1;
     int i = 0;
     for (PyMethodDef *const *table = tp_py_documented; *table; table++)

@@ -12,9 +12,12 @@ import enum
 import importlib
 import inspect
 import re
+import subprocess
+import sys
 import types
 import warnings
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -168,3 +171,40 @@ def test_examples(text: str, tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> 
         warnings.simplefilter("ignore")
         failed = doctest.DocTestRunner(Checker(), optionflags=FLAGS).run(test, out=said.append).failed
     assert failed == 0, "".join(said)
+
+
+SHOW = """
+import sys
+sys.path.insert(0, sys.argv[1])
+import tensorpy as tp
+assert tp.__file__.startswith(sys.argv[1]), tp.__file__
+shown = [getattr(tp._C, name).__doc__ for name in dir(tp._C)]
+shown += [getattr(tp.Tensor, name).__doc__ for name in dir(tp.Tensor)]
+assert tp.add(tp.ones(1), 1).item() == 2
+print(tp.Tensor.exp.__doc__ is not None)
+"""
+
+
+def test_a_damaged_file_of_docstrings_gives_none(tmp_path: Path) -> None:
+    """Cut short, of another build, with offsets that lead out of it, a folder, or not there: tensorpy works without."""
+    package, folder = Path(tp.__file__).parent, tmp_path / "tensorpy"
+    folder.mkdir()
+    for path in package.iterdir():
+        if path.name not in ("_C.help", "__pycache__"):
+            (folder / path.name).symlink_to(path)
+    whole = (package / "_C.help").read_bytes()
+    head = whole.index(b"\n") + 1
+    damaged = {
+        whole: True,
+        whole[: len(whole) // 2]: False,
+        whole[:head]: False,
+        b"": False,
+        whole[:-1]: False,
+        whole.replace(whole[14:18], b"0000", 1): False,
+        whole[:head] + b"ffffffff" * 20 + whole[head + 160 :]: True,
+        whole[:head] + b"~~~~zzzz" * 20 + whole[head + 160 :]: True,
+    }
+    for content, is_there in damaged.items():
+        (folder / "_C.help").write_bytes(content)
+        done = subprocess.run([sys.executable, "-c", SHOW, str(tmp_path)], capture_output=True, text=True, cwd=tmp_path)
+        assert done.stdout == f"{is_there}\n", (content[:80], done.stderr)

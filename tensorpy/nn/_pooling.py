@@ -49,22 +49,12 @@ __all__ = [
 OutputSize = int | Sequence[int | None]
 
 
-# A call of each function that is made here, after its name, and what comes of it: the examples of their help.
-_EXAMPLES = {
-    "max_pool1d": ("(tp.tensor([[[1.0, 5.0, 3.0, 4.0]]]), 2)", "tensor([[[5., 4.]]])"),
-    "max_pool2d": ("(tp.ones(1, 3, 6, 6), 2).shape", "tensorpy.Size([1, 3, 3, 3])"),
-    "max_pool3d": ("(tp.ones(1, 3, 6, 6, 6), 2).shape", "tensorpy.Size([1, 3, 3, 3, 3])"),
-    "fractional_max_pool2d": ("(tp.ones(1, 3, 8, 8), 2, output_size=5).shape", "tensorpy.Size([1, 3, 5, 5])"),
-    "fractional_max_pool3d": ("(tp.ones(1, 3, 8, 8, 8), 2, output_size=5).shape", "tensorpy.Size([1, 3, 5, 5, 5])"),
-    "adaptive_max_pool1d": ("(tp.tensor([[[1.0, 5.0, 3.0, 4.0]]]), 2)", "tensor([[[5., 4.]]])"),
-    "adaptive_max_pool2d": ("(tp.ones(1, 3, 7, 9), (2, 4)).shape", "tensorpy.Size([1, 3, 2, 4])"),
-    "adaptive_max_pool3d": ("(tp.ones(1, 3, 5, 7, 9), 2).shape", "tensorpy.Size([1, 3, 2, 2, 2])"),
-}
+Example = tuple[str, str]  # of a function that is made here: a call, after its name, and what comes of it
 
 
-def _name(name: str, pool: Callable[..., Any], with_indices: Callable[..., Any]) -> None:
-    """Their names, and examples that fit to them."""
-    call, result = _EXAMPLES[name]
+def _name(name: str, example: Example, pool: Callable[..., Any], with_indices: Callable[..., Any]) -> None:
+    """Their names, and the example of their help."""
+    call, result = example
     for function, own in ((pool, name), (with_indices, f"{name}_with_indices")):
         function.__name__ = own
         if function.__doc__ is not None:  # python -OO has none
@@ -73,7 +63,7 @@ def _name(name: str, pool: Callable[..., Any], with_indices: Callable[..., Any])
             function.__doc__ = f"{inspect.cleandoc(function.__doc__)}\n\nExample:\n    >>> {shown}\n    {result}"
 
 
-def _max_pool(name: str, dims: int) -> tuple[Callable[..., Any], Callable[..., Any]]:
+def _max_pool(name: str, dims: int, example: Example) -> tuple[Callable[..., Any], Callable[..., Any]]:
     plain = getattr(ops, name)
     indexed = getattr(ops if dims == 1 else nn, f"{name}_with_indices")
 
@@ -122,7 +112,7 @@ def _max_pool(name: str, dims: int) -> tuple[Callable[..., Any], Callable[..., A
         function = indexed if return_indices else plain
         return function(input, kernel_size, _stride(stride), padding, dilation, ceil_mode)
 
-    _name(name, pool, with_indices)
+    _name(name, example, pool, with_indices)
     return pool, with_indices
 
 
@@ -132,13 +122,19 @@ def _stride(stride: Size | None) -> Size:
 
 max_pool1d: Callable[..., Any]
 max_pool1d_with_indices: Callable[..., Any]
-max_pool1d, max_pool1d_with_indices = _max_pool("max_pool1d", 1)
+max_pool1d, max_pool1d_with_indices = _max_pool(
+    "max_pool1d", 1, ("(tp.tensor([[[1.0, 5.0, 3.0, 4.0]]]), 2)", "tensor([[[5., 4.]]])")
+)
 max_pool2d: Callable[..., Any]
 max_pool2d_with_indices: Callable[..., Any]
-max_pool2d, max_pool2d_with_indices = _max_pool("max_pool2d", 2)
+max_pool2d, max_pool2d_with_indices = _max_pool(
+    "max_pool2d", 2, ("(tp.ones(1, 3, 6, 6), 2).shape", "tensorpy.Size([1, 3, 3, 3])")
+)
 max_pool3d: Callable[..., Any]
 max_pool3d_with_indices: Callable[..., Any]
-max_pool3d, max_pool3d_with_indices = _max_pool("max_pool3d", 3)
+max_pool3d, max_pool3d_with_indices = _max_pool(
+    "max_pool3d", 3, ("(tp.ones(1, 3, 6, 6, 6), 2).shape", "tensorpy.Size([1, 3, 3, 3, 3])")
+)
 
 
 def avg_pool1d(
@@ -424,7 +420,7 @@ def _fractional(
     return pool(input, listed(kernel_size, dims), listed(output_size, dims), samples)
 
 
-def _fractional_max_pool(dims: int) -> tuple[Callable[..., Any], Callable[..., Any]]:
+def _fractional_max_pool(dims: int, example: Example) -> tuple[Callable[..., Any], Callable[..., Any]]:
     def with_indices(
         input: Tensor,
         kernel_size: Size,
@@ -465,16 +461,20 @@ def _fractional_max_pool(dims: int) -> tuple[Callable[..., Any], Callable[..., A
         return both if return_indices else both[0]
 
     name = f"fractional_max_pool{dims}d"
-    _name(name, pool, with_indices)
+    _name(name, example, pool, with_indices)
     return pool, with_indices
 
 
 fractional_max_pool2d: Callable[..., Any]
 fractional_max_pool2d_with_indices: Callable[..., Any]
-fractional_max_pool2d, fractional_max_pool2d_with_indices = _fractional_max_pool(2)
+fractional_max_pool2d, fractional_max_pool2d_with_indices = _fractional_max_pool(
+    2, ("(tp.ones(1, 3, 8, 8), 2, output_size=5).shape", "tensorpy.Size([1, 3, 5, 5])")
+)
 fractional_max_pool3d: Callable[..., Any]
 fractional_max_pool3d_with_indices: Callable[..., Any]
-fractional_max_pool3d, fractional_max_pool3d_with_indices = _fractional_max_pool(3)
+fractional_max_pool3d, fractional_max_pool3d_with_indices = _fractional_max_pool(
+    3, ("(tp.ones(1, 3, 8, 8, 8), 2, output_size=5).shape", "tensorpy.Size([1, 3, 5, 5, 5])")
+)
 
 
 # ---- to a given size ----
@@ -532,7 +532,7 @@ def adaptive_avg_pool3d(input: Tensor, output_size: OutputSize) -> Tensor:
     return nn.adaptive_avg_pool3d(input, _output_size(input, output_size, 3))
 
 
-def _adaptive_max_pool(name: str, dims: int) -> tuple[Callable[..., Any], Callable[..., Any]]:
+def _adaptive_max_pool(name: str, dims: int, example: Example) -> tuple[Callable[..., Any], Callable[..., Any]]:
     function = getattr(ops if dims == 1 else nn, name)
 
     def with_indices(input: Tensor, output_size: OutputSize, return_indices: bool = True) -> tuple[Tensor, Tensor]:
@@ -556,16 +556,22 @@ def _adaptive_max_pool(name: str, dims: int) -> tuple[Callable[..., Any], Callab
         both = function(input, _output_size(input, output_size, dims))
         return both if return_indices else both[0]
 
-    _name(name, pool, with_indices)
+    _name(name, example, pool, with_indices)
     return pool, with_indices
 
 
 adaptive_max_pool1d: Callable[..., Any]
 adaptive_max_pool1d_with_indices: Callable[..., Any]
-adaptive_max_pool1d, adaptive_max_pool1d_with_indices = _adaptive_max_pool("adaptive_max_pool1d", 1)
+adaptive_max_pool1d, adaptive_max_pool1d_with_indices = _adaptive_max_pool(
+    "adaptive_max_pool1d", 1, ("(tp.tensor([[[1.0, 5.0, 3.0, 4.0]]]), 2)", "tensor([[[5., 4.]]])")
+)
 adaptive_max_pool2d: Callable[..., Any]
 adaptive_max_pool2d_with_indices: Callable[..., Any]
-adaptive_max_pool2d, adaptive_max_pool2d_with_indices = _adaptive_max_pool("adaptive_max_pool2d", 2)
+adaptive_max_pool2d, adaptive_max_pool2d_with_indices = _adaptive_max_pool(
+    "adaptive_max_pool2d", 2, ("(tp.ones(1, 3, 7, 9), (2, 4)).shape", "tensorpy.Size([1, 3, 2, 4])")
+)
 adaptive_max_pool3d: Callable[..., Any]
 adaptive_max_pool3d_with_indices: Callable[..., Any]
-adaptive_max_pool3d, adaptive_max_pool3d_with_indices = _adaptive_max_pool("adaptive_max_pool3d", 3)
+adaptive_max_pool3d, adaptive_max_pool3d_with_indices = _adaptive_max_pool(
+    "adaptive_max_pool3d", 3, ("(tp.ones(1, 3, 5, 7, 9), 2).shape", "tensorpy.Size([1, 3, 2, 2, 2])")
+)

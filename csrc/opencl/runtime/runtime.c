@@ -106,8 +106,8 @@ static void describe(tp_cl_device *d, cl_platform_id platform, cl_device_id id) 
     d->has_subgroups = strstr(extensions, "cl_khr_subgroups") != NULL;
     const char *tuning = getenv("TENSORPY_OPENCL_TUNING"); /* for tests of the one kind on the other */
     d->is_doubtful = d->is_host && !d->is_cpu && !tuning;
-    if (tuning && strcmp(tuning, "gpu") == 0) d->is_cpu = false;
-    if (tuning && strcmp(tuning, "cpu") == 0) d->is_cpu = true;
+    if (tuning && strcmp(tuning, "gpu") == 0) d->is_cpu = d->is_host = false;
+    if (tuning && strcmp(tuning, "cpu") == 0) d->is_cpu = d->is_host = true;
     d->group = d->is_cpu ? 1024 : 256;
     while (d->group > d->max_group) d->group /= 2;
 }

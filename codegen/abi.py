@@ -217,7 +217,7 @@ class _Reader:
 
 def read_abi(headers: Path = HEADERS) -> Abi:
     """What the compiler (CC, or cc) makes of the headers in a folder."""
-    compiler = shlex.split(os.environ.get("CC", "cc"))[:1]
+    compiler = shlex.split(os.environ.get("CC", "cc"))
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         includes = (f'#include "tensorpy/{header}"\n' for header in [*public_headers(headers), GENERATED])

@@ -39,6 +39,8 @@ int __fxstat(int version, int file, struct stat *found);
 __attribute__((visibility("hidden"))) int fstat(int file, struct stat *found) {
     return __fxstat(STAT_VERSION, file, found);
 }
+int large_fstat(int file, struct stat *found) __asm__("fstat64") __attribute__((visibility("hidden")));
+int large_fstat(int file, struct stat *found) { return __fxstat(STAT_VERSION, file, found); }
 typedef void (*handler)(void);
 extern void *__dso_handle __attribute__((visibility("hidden")));
 int __register_atfork(handler prepare, handler parent, handler child, void *module);

@@ -16,6 +16,7 @@
 #include "dispatch/schema.h"
 #include "forward/rule.h"
 #include "prim/devices.h"
+#include "prim/host.h"
 #include "native/common/meta.h"
 #include "native/pointwise/pointwise.h"
 #include "native/reduction/reduction.h"
@@ -236,21 +237,6 @@ static int check_apart(const tp_op *op, const tp_value *args, tp_tensor *out, co
     return status;
 }
 
-/* Refuses an out= that shares a part of its memory with what is read. */
-static int check_whole(const tp_op *op, const tp_value *args) {
-    int status = 0;
-    for (int o = 0; o < op->info->nargs && status == 0; o++) {
-        if (!op->info->args[o].is_out || args[o].tag != TP_TENSOR) continue;
-        for (int i = 0; i < op->info->nargs && status == 0; i++) {
-            if (op->info->args[i].is_write) continue;
-            if (args[i].tag == TP_TENSOR) status = tp_check_out_whole(args[o].tensor, &args[i].tensor, 1);
-            if (args[i].tag == TP_TENSORS)
-                status = tp_check_out_whole(args[o].tensor, args[i].tensors.data, args[i].tensors.size);
-        }
-    }
-    return status;
-}
-
 static int copy_results(const tp_op *op, const tp_value *args, tp_value *made, const variant_kernel *k) {
     int n = 0, status = 0;
     for (int i = 0; i < op->info->nargs && status == 0; i++) {
@@ -274,7 +260,7 @@ static bool is_recorded_inplace(const tp_op *op, const tp_value *args) {
 static int run_from_functional(const tp_op *op, tp_keyset ks, tp_value *args, tp_value *results, void *context) {
     const variant_kernel *k = context;
     tp_value given[TP_MAX_ARGUMENTS], made[TP_MAX_RESULTS] = {{.tag = TP_NONE}};
-    if (check_targets(op, args) < 0 || check_whole(op, args) < 0) return -1;
+    if (check_targets(op, args) < 0 || tp_check_outs(op, args) < 0) return -1;
     arguments_for(k->of, op, args, given);
     int self = variant_of(op) == TP_VARIANT_INPLACE ? tp_argument_named(k->of, "self") : -1;
     tp_autoref *before = NULL; /* which its parts may save: self changes */

@@ -174,17 +174,24 @@ static int check_devices(const tp_op *op, const tp_value *args) {
     return tp_check_devices(tp_op_name(op, name), given, n);
 }
 
-/* An out= that is a part of what is read, or that a part of it, is refused here: on the host these are two tensors. */
-static int check_outs(const tp_op *op, const tp_value *args) {
-    for (int o = 0; o < op->info->nargs && !op->info->is_primitive; o++) {
+static int check_part(const tp_tensor *out, tp_tensor *const *read, int64_t n) {
+    for (int64_t i = 0; i < n; i++)
+        if (read[i] && tp_overlap_of(out, read[i]) == TP_OVERLAP_PARTIAL) return tp_check_no_overlap(out, read[i]);
+    return 0;
+}
+
+int tp_check_outs(const tp_op *op, const tp_value *args) {
+    int status = 0;
+    for (int o = 0; o < op->info->nargs && status == 0; o++) {
         if (!op->info->args[o].is_out || args[o].tag != TP_TENSOR || !args[o].tensor) continue;
-        for (int i = 0; i < op->info->nargs; i++) {
-            if (op->info->args[i].is_write || args[i].tag != TP_TENSOR || !args[i].tensor) continue;
-            if (tp_overlap_of(args[o].tensor, args[i].tensor) == TP_OVERLAP_PARTIAL)
-                return tp_check_no_overlap(args[o].tensor, args[i].tensor);
+        for (int i = 0; i < op->info->nargs && status == 0; i++) {
+            const tp_value *v = &args[i];
+            if (op->info->args[i].is_write) continue;
+            if (v->tag == TP_TENSOR) status = check_part(args[o].tensor, &v->tensor, 1);
+            if (v->tag == TP_TENSORS) status = check_part(args[o].tensor, v->tensors.data, v->tensors.size);
         }
     }
-    return 0;
+    return status;
 }
 
 static int call_on_host(mirrors *m, const tp_op *op, tp_keyset ks, const tp_value *args, tp_value *results,
@@ -212,7 +219,7 @@ static tp_device device_of(const tp_op *op, const tp_value *args, tp_device_type
 int tp_call_on_host(tp_device_type type, const tp_op *op, tp_keyset ks, const tp_value *args, tp_value *results) {
     int64_t n = count_tensors(op, args);
     if (!tp_kernel_at(op, TP_KEY_CPU) || op->info->nargs > MAX_ARGUMENTS) return tp_missing_kernel(op, ks, args);
-    if (check_devices(op, args) < 0 || check_outs(op, args) < 0) return -1;
+    if (check_devices(op, args) < 0 || (!op->info->is_primitive && tp_check_outs(op, args) < 0)) return -1;
     mirrors m = {.device = device_of(op, args, type),
                  .copy = op->info->is_primitive ? tp_copy_through_host : tp_copy_data};
     if (m.device.type < 0) return -1;

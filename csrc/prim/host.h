@@ -7,6 +7,9 @@
 #include "dispatch/op.h"
 
 int tp_call_on_host(tp_device_type type, const tp_op *op, tp_keyset ks, const tp_value *args, tp_value *results);
+/* Fails where an out= is a part of a tensor that is read, or that a part of it: asked before the arguments are copied
+ * apart, which would hide it. */
+int tp_check_outs(const tp_op *op, const tp_value *args);
 
 /* How often that stood in for a kernel of the device, by operator; who calls the above for that counts it, and is told
  * how often it was before. */

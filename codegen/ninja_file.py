@@ -209,15 +209,20 @@ def _release(root: Path) -> str:
     return found[1] if found else "unknown"
 
 
+def _include(options: Options) -> list[Path]:
+    return [options.root / "csrc", options.root / "csrc/include", options.build / "gen"]
+
+
+def _seen_from(options: Options, path: Path) -> str:
+    """A path from the build folder: a copy of the tree with its build folder has nothing to compile again."""
+    return os.path.relpath(path, options.build)
+
+
 def _units(options: Options) -> tuple[list[Unit], list[Unit]]:
     """The library's units, and those of the Python module."""
     library: list[Unit] = []
     module: list[Unit] = []
-    include = [
-        "-I" + str(options.root / "csrc"),
-        "-I" + str(options.root / "csrc/include"),
-        "-I" + str(options.build / "gen"),
-    ]
+    include = [f"-I{_seen_from(options, folder)}" for folder in _include(options)]
     python = ["-I" + options.python]
     version = options.suffix.strip(".").removesuffix(".so")
     csrc, gen = options.root / "csrc", options.build / "gen"
@@ -227,7 +232,7 @@ def _units(options: Options) -> tuple[list[Unit], list[Unit]]:
         stem = source.relative_to(gen if generated else csrc).with_suffix("")
         folder = stem.parts[0] if stem.parent.name else gen.name
         name = f"gen/{stem}" if generated else str(stem)
-        seen = [f"-I{gen}/seen/{stem}"]  # codegen/emit_seen.py
+        seen = [f"-I{_seen_from(options, gen)}/seen/{stem}"]  # codegen/emit_seen.py
         flags = [*([] if generated else seen), *include, f"-DTP_FOLDER_{folder}"]
         if folder == "outside":
             flags.append(f'-DTENSORPY_RELEASE="{_release(options.root)}"')
@@ -262,7 +267,7 @@ def write_ninja(options: Options) -> Path:
     library, module = _units(options)
     target = options.module
     lines = [
-        f"builddir = {_escape(options.build)}",
+        "builddir = .",
         f"cflags = {shlex.join(options.flags)}",
         "rule cc",
         f"  command = {options.compiler} -MMD -MF $out.d $cflags $flags -c $in -o $out",
@@ -283,17 +288,17 @@ def write_ninja(options: Options) -> Path:
         "",
     ]
     for unit in library + module:
-        lines.append(f"build {unit.object}: cc {_escape(unit.source)}")
+        lines.append(f"build {unit.object}: cc {_escape(_seen_from(options, unit.source))}")
         lines.append(f"  flags = {shlex.join(unit.flags)}")
     objects = " ".join(u.object for u in library)
     lines.append(f"build libtensorpy.a: ar {objects}")
     linked = f" | glibc-{options.glibc}/inline.o" if options.glibc else ""
     lines.append(f"build {target}: link {' '.join(u.object for u in library + module)}{linked}")
     tests = []
-    include = [options.root / "csrc", options.root / "csrc/include", options.build / "gen", options.root / "tests/c"]
+    include = [_seen_from(options, folder) for folder in [*_include(options), options.root / "tests/c"]]
     for source in sorted((options.root / "tests/c").glob("test_*.c")):
         tests.append(f"ctest/{source.stem}")
-        lines.append(f"build {tests[-1]}: program {_escape(source)} libtensorpy.a")
+        lines.append(f"build {tests[-1]}: program {_escape(_seen_from(options, source))} libtensorpy.a")
         lines.append(f"  flags = {shlex.join(f'-I{folder}' for folder in include)}")
     lines.append(f"build ctests: phony {' '.join(tests)}")
     lines.append(f"default {target}")

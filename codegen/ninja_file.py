@@ -15,12 +15,14 @@ import re
 import shlex
 import shutil
 import subprocess
+import sys
 import sysconfig
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
+from codegen import packed_relocations
 from codegen.old_glibc import write_libraries
 
 CAPABILITY_FLAGS = {
@@ -142,13 +144,21 @@ def link_flags(options: Options) -> list[str]:
     """
     if options.mode != "release":
         return []
-    relative = "-Wl,-z,pack-relative-relocs"
     version = platform.libc_ver()
     here = not options.glibc and options.machine == platform.machine()
     loads = here and version[0] == "glibc" and tuple(map(int, version[1].split("."))) >= (2, 36)
-    links = loads and _takes(options, "-shared", relative, "-Wl,--fatal-warnings")
     strip = [] if splits_symbols(options) else ["-s"]
-    return ["-Wl,--gc-sections", "-Wl,-O1", *strip, *([relative] if links else [])]
+    return ["-Wl,--gc-sections", "-Wl,-O1", *strip, *([packed_relocations.LINK] if loads and _packs(options) else [])]
+
+
+def _packs(options: Options) -> bool:
+    """Whether the linker writes pointers as bits."""
+    return _takes(options, "-shared", packed_relocations.LINK, "-Wl,--fatal-warnings")
+
+
+def _packs_for_old(options: Options) -> bool:
+    """Whether the module mends such pointers itself, for loaders of an older glibc."""
+    return options.mode == "release" and bool(options.glibc) and _packs(options)
 
 
 def _takes(options: Options, *flags: str) -> bool:
@@ -176,20 +186,26 @@ def splits_symbols(options: Options) -> bool:
 def _link(options: Options) -> str:
     """The command. A file of its own for the symbols is named in the module by name and checksum (.gnu_debuglink)."""
     libraries = [f"-L{options.libraries}"] if options.libraries else []
+    after = []
     if options.glibc:
-        libraries += write_libraries(options.build / f"glibc-{options.glibc}", options.compiler, options.glibc)
+        folder = options.build / f"glibc-{options.glibc}"
+        libraries += write_libraries(folder, options.compiler, options.glibc)
+        if _packs_for_old(options):
+            libraries += packed_relocations.write(folder, options.compiler)
+            after = [f"{shlex.join([sys.executable, packed_relocations.__file__])} $out"]
     link = (
         f"{options.compiler} $cflags {shlex.join(link_flags(options))} -shared -o $out @$out.rsp "
         f"{shlex.join(libraries)} -fopenmp -lm -lpthread -ldl"
     )
     objcopy = _objcopy(options)
     if not splits_symbols(options):
-        return link
+        return " && ".join([link, *after])
     return " && ".join(
         [
             link,
             f"{objcopy} --only-keep-debug --compress-debug-sections $out $out{SYMBOLS}",
             f"{objcopy} --strip-all --add-gnu-debuglink=$out{SYMBOLS} $out",
+            *after,
         ]
     )
 
@@ -293,6 +309,7 @@ def write_ninja(options: Options) -> Path:
     objects = " ".join(u.object for u in library)
     lines.append(f"build libtensorpy.a: ar {objects}")
     linked = f" | glibc-{options.glibc}/inline.o" if options.glibc else ""
+    linked += f" glibc-{options.glibc}/relocate.o" if _packs_for_old(options) else ""
     lines.append(f"build {target}: link {' '.join(u.object for u in library + module)}{linked}")
     tests = []
     include = [_seen_from(options, folder) for folder in [*_include(options), options.root / "tests/c"]]

@@ -85,13 +85,13 @@ static void trace_leave(tp_tracer *base, const tp_op *op, tp_key key, double sec
     PyGILState_Release(gil);
 }
 
-static __thread py_tracer tracer = {.base = {trace_enter, trace_leave}};
+static __thread py_tracer tracer; /* no pointers yet: the loader copies these before a wheel's are mended */
 
 /* Collects into a list, prints (True), or stops (None); what there was before, as arguments of _set_trace. */
 PyObject *tp_py_set_trace(PyObject *sink, bool primitives, int depth) {
     py_tracer before = tracer;
     tracer.events = PyList_Check(sink) ? Py_NewRef(sink) : NULL;
-    tracer.base.primitives = primitives;
+    tracer.base = (tp_tracer){trace_enter, trace_leave, .primitives = primitives};
     tracer.depth = depth;
     tp_tracer *previous = tp_set_tracer(sink == Py_None ? NULL : &tracer.base);
     PyObject *old = before.events ? before.events : Py_NewRef(previous ? Py_True : Py_None);

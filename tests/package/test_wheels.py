@@ -1,11 +1,15 @@
-"""What makes wheels: where a build is refused, and which versions of glibc's symbols a linked module needs."""
+"""What makes wheels: where a build is refused, which versions of glibc's symbols a linked module needs, and that a
+module mends its own pointers.
+"""
 
+import os
 import re
 import shutil
 import subprocess
 
 import pytest
 
+from codegen import packed_relocations
 from codegen.old_glibc import newer, symbols, write_libraries
 from codegen.platforms import Platform, why_not
 
@@ -85,3 +89,66 @@ def test_linked_module_needs_no_newer_glibc(tmp_path):
     listing = subprocess.run(["readelf", "--dyn-syms", "--wide", module], capture_output=True, text=True).stdout
     own = [tuple(map(int, version.split("."))) for version in re.findall(r"@GLIBC_([\d.]+)", listing)]
     assert bool(newer(module, "2.28")) == (max(own) > (2, 28))
+
+
+# Rows far enough apart for runs of bits and gaps between them; the pointers to functions cannot be written to.
+TABLES = """
+static int numbers[4] = {1, 2, 3, 4};
+static int one(void) { return 1; }
+static int two(void) { return 2; }
+typedef struct { long many[70]; int *number; int (*call)(void); } row;
+static row rows[40] = {[3] = {.number = numbers, .call = one}, [39] = {.number = numbers + 3, .call = two}};
+static int (*const functions[200])(void) = {one, two, one, [199] = two};
+static int *last = numbers + 3;
+static int seen;
+static volatile int at = 199;
+__attribute__((constructor)) static void look(void) { seen = *last; }
+int answer(void) {
+    return seen * 10000 + *rows[39].number * 1000 + rows[39].call() * 100 + rows[3].call() * 10 + functions[at]();
+}
+const void *table(void) { return functions; }
+"""
+
+
+def linked_with_packed_pointers(tmp_path, text):
+    flags = ["-shared", "-fPIC", "-O1"]
+    if not shutil.which("cc") or not shutil.which("readelf"):
+        pytest.skip("there is no compiler")
+    probe = ["cc", *flags, packed_relocations.LINK, "-Wl,--fatal-warnings", "-x", "c", os.devnull, "-o", os.devnull]
+    if subprocess.run(probe, capture_output=True).returncode != 0:
+        pytest.skip("the linker writes no packed relocations")
+    source, module = tmp_path / "tables.c", tmp_path / "tables.so"
+    source.write_text(text)
+    own = [*write_libraries(tmp_path / "glibc", "cc", "2.28"), *packed_relocations.write(tmp_path / "glibc", "cc")]
+    subprocess.run(["cc", *flags, source, "-o", module, *own], check=True)
+    return module
+
+
+def test_module_mends_its_own_pointers(tmp_path):
+    module = linked_with_packed_pointers(tmp_path, TABLES)
+    assert newer(module, "2.28") == ["GLIBC_ABI_DT_RELR"]
+    packed_relocations.hide(module)
+    assert newer(module, "2.28") == []
+    dynamic = subprocess.run(["readelf", "-dW", module], capture_output=True, text=True, check=True).stdout
+    assert "RELR" not in dynamic and "NULL" in dynamic
+    relocations = subprocess.run(["readelf", "-rW", module], capture_output=True, text=True, check=True).stdout
+    assert "R_X86_64_RELATIVE" not in relocations and "R_AARCH64_RELATIV" not in relocations
+    program = f"""
+import ctypes
+module = ctypes.CDLL({str(module)!r})
+module.table.restype = ctypes.c_void_p
+print(module.answer())
+for line in open("/proc/self/maps"):
+    begin, end = (int(word, 16) for word in line.split()[0].split("-"))
+    if begin <= module.table() < end:
+        print(line.split()[1])
+"""
+    done = subprocess.run(["python3", "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["44212", "r--p"]
+
+
+def test_pointers_in_variables_of_threads_are_refused(tmp_path):
+    text = TABLES + "_Thread_local int *mine = numbers; int *of_thread(void) { return mine; }"
+    module = linked_with_packed_pointers(tmp_path, text)
+    with pytest.raises(SystemExit, match="1 pointers in them"):
+        packed_relocations.hide(module)

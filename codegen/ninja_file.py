@@ -162,9 +162,10 @@ def _packs_for_old(options: Options) -> bool:
 
 
 def _takes(options: Options, *flags: str) -> bool:
-    """Whether the compiler makes a file with these flags."""
+    """Whether the compiler makes a file with these flags, and has nothing to say: a linker passes over some of them."""
     probe = [*shlex.split(options.compiler), *flags, "-x", "c", os.devnull, "-o", os.devnull]
-    return subprocess.run(probe, capture_output=True).returncode == 0
+    done = subprocess.run(probe, capture_output=True)
+    return done.returncode == 0 and not done.stderr
 
 
 def _glue(options: Options) -> list[str]:

@@ -115,7 +115,8 @@ def linked_with_packed_pointers(tmp_path, text):
     if not shutil.which("cc") or not shutil.which("readelf"):
         pytest.skip("there is no compiler")
     probe = ["cc", *flags, packed_relocations.LINK, "-Wl,--fatal-warnings", "-x", "c", os.devnull, "-o", os.devnull]
-    if subprocess.run(probe, capture_output=True).returncode != 0:
+    done = subprocess.run(probe, capture_output=True)
+    if done.returncode != 0 or done.stderr:
         pytest.skip("the linker writes no packed relocations")
     source, module = tmp_path / "tables.c", tmp_path / "tables.so"
     source.write_text(text)

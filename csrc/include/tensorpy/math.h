@@ -257,11 +257,13 @@ __attribute__((simd("notinbranch"), const)) float tp_vector_pow(float, float);
 #include "tensorpy/math_real.inc"
 #ifdef TP_OPENCL
 #define TP_STEP(a, b, c) TP_FMA(a, b, c)
+#define TP_FMA_ONCE(a, b, c) fma(a, b, c) /* with one rounding, however slow */
 #include "tensorpy/math_bessel.inc"
 #include "tensorpy/math_special.inc"
 #include "tensorpy/math_gamma.inc"
 #include "tensorpy/math_polynomial.inc"
 #undef TP_STEP
+#undef TP_FMA_ONCE
 #endif
 #undef TP_R
 #undef TP_T

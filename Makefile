@@ -63,19 +63,28 @@ $(BIN)/python:
 	@date +%s >$(VENV)/began
 	@$(pip) -q --upgrade pip
 
+# The packages that an extra of tensorpy's names; $(1): which. tensorpy itself is installed by then, and stays as it is.
+extra = $$($(BIN)/python -c 'from importlib.metadata import requires; \
+    print(*(r.split(";")[0].strip() for r in requires("tensorpy") if r.endswith("extra == \"$(1)\"")))')
+
 # The editable install builds the C half; the stamp is renewed when the project's own description changes.
 $(VENV)/installed: pyproject.toml setup.py | $(BIN)/python
 	$(call step,2 of 4,what building needs)
 	@$(pip) "setuptools>=77" "ninja>=1.11" "PyYAML>=6.0"
 	$(call step,3 of 4,the C half)
 	@$(BIN)/python setup.py native
-	$(call step,4 of 4,tensorpy itself$(comma) in place$(comma) with what its tests need)
-	@$(pip) --no-build-isolation -e ".[test]"
+	$(call step,4 of 4,tensorpy itself$(comma) in place)
+	@$(pip) --no-build-isolation -e .
 	@printf 'set up in %d s\n' $$(($$(date +%s) - $$(cat $(VENV)/began)))
 	@rm -f $(VENV)/began
 	@touch $@
 
-setup: $(VENV)/installed
+$(VENV)/tests: $(VENV)/installed
+	@printf '\n== what the tests need beside it\n'
+	@$(pip) $(call extra,test)
+	@touch $@
+
+setup: $(VENV)/tests
 
 native: $(VENV)/installed
 	@$(BIN)/python setup.py native
@@ -86,7 +95,7 @@ ctest: native
 	    case $$t in *.d) continue ;; esac; echo "$$t"; $$t || status=1; done; exit $$status
 
 # A finding names its call: `python tests/operators/differential.py --repeat=SEED:CALL` does it again.
-fuzz: driver
+fuzz: driver $(VENV)/tests
 	PYTHONPATH=. $(BIN)/python tests/operators/differential.py --seconds=$(SECONDS) --device=$(DEVICE) $(ARGS)
 
 # Says that packages are missing ($(1): what for, $(2): which), and installs them where that is allowed.
@@ -113,7 +122,7 @@ ifneq (,$(DRIVER))
 endif
 endif
 
-test: ctest driver
+test: ctest driver $(VENV)/tests
 	$(BIN)/python -m pytest -q $(TESTS) --device=$(DEVICE) $(ARGS)
 
 # What .ci/run takes a part of, whole.
@@ -126,7 +135,7 @@ $(VENV)/lint: pyproject.toml | $(BIN)/python
 	    types-PyYAML
 	touch $@
 
-lint: $(VENV)/lint native
+lint: $(VENV)/lint $(VENV)/tests native
 	$(BIN)/ruff check .
 	$(BIN)/mypy codegen
 	$(BIN)/mypy --explicit-package-bases tensorpy tests/typing docs/site
@@ -137,17 +146,17 @@ lint: $(VENV)/lint native
 format: $(VENV)/lint
 	git ls-files 'csrc/*.c' 'csrc/*.h' 'tests/c/*.c' 'tests/c/*.h' | xargs $(BIN)/clang-format -i
 
-support: native
+support: native $(VENV)/tests
 	$(BIN)/python -m tensorpy.testing.support docs/support.md
 
-accuracy: native
+accuracy: native $(VENV)/tests
 	$(BIN)/python -m tensorpy.testing.accuracy docs/accuracy_16bit.md
 
-torch-names: native
+torch-names: native $(VENV)/tests
 	$(BIN)/python -m tensorpy._as_torch.page docs/torch.md
 
 # PyTorch's entries are those of an installed torch; without one it says what to install.
-coverage: $(VENV)/installed
+coverage: $(VENV)/tests
 	$(BIN)/python -m codegen.coverage $(ARGS)
 
 bc: $(VENV)/installed
@@ -159,19 +168,19 @@ abi: $(VENV)/installed
 c-api: $(VENV)/installed
 	$(BIN)/python -m codegen.c_api
 
-bench: native
+bench: native $(VENV)/tests
 	$(BIN)/python -m pip install -q matplotlib threadpoolctl
 	$(BIN)/python -m benchmarks --device=$(DEVICE)
 
 $(VENV)/docs: $(VENV)/installed
-	PYTHONWARNINGS=ignore $(BIN)/python -m pip install -q -e ".[docs]" --no-build-isolation
+	@$(pip) -q $(call extra,docs)
 	touch $@
 
-pictures: native
+pictures: native $(VENV)/tests
 	$(BIN)/python -m docs.site.pictures docs/pictures
 
 # A warning is an error: a page outside the tree of contents, a link or name that leads nowhere.
-docs: $(VENV)/docs native
+docs: $(VENV)/docs $(VENV)/tests native
 	$(BIN)/python -m docs.site build/docs/source
 	$(BIN)/python -m sphinx -W --keep-going -q -j auto -c docs -b html build/docs/source build/docs/html
 	$(BIN)/python -m docs.site.links build/docs/html
@@ -179,7 +188,7 @@ docs: $(VENV)/docs native
 
 $(VENV)/demo: $(VENV)/installed
 	@printf '\n== what the demo needs beside it\n'
-	@$(pip) -e ".[demo]" --no-build-isolation
+	@$(pip) $(call extra,demo)
 	@touch $@
 
 demo: $(VENV)/demo driver
@@ -202,13 +211,13 @@ aarch64: $(VENV)/installed
 	    $(call install,cross compiler,gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user-static debootstrap)
 	$(BIN)/python tests/run_aarch64.py $(ARGS)
 
-sanitize: $(VENV)/installed
+sanitize: $(VENV)/tests
 	$(BIN)/python tests/run_sanitized.py $(ARGS)
 
 tsan: $(VENV)/installed
 	$(BIN)/python tests/run_tsan.py
 
-oclgrind: native
+oclgrind: native $(VENV)/tests
 	@command -v oclgrind >/dev/null || $(call install,oclgrind,oclgrind)
 	$(BIN)/python tests/run_oclgrind.py $(ARGS)
 

@@ -334,6 +334,8 @@ int tp_tensor_assign(tp_tensor *t, const tp_tensor *src) {
 
 /* ---- the end ---- */
 
+void tp_release_far(tp_tensor *t) { tp_release(t); }
+
 void tp_release_contended(tp_tensor *t) {
     int32_t count = atomic_load_explicit(&t->refcount, memory_order_acquire);
     do {

@@ -82,6 +82,7 @@ extern struct tp_core_hooks tp_core_hooks;
 
 void tp_tensor_free(tp_tensor *t);               /* called at the last release only */
 void tp_release_contended(tp_tensor *t) TP_COLD; /* tp_release where one exchange is not enough */
+void tp_release_far(tp_tensor *t);               /* tp_release, as a call */
 
 TP_INLINE tp_tensor *tp_retain(tp_tensor *t) {
     if (t) atomic_fetch_add_explicit(&t->refcount, 1, memory_order_relaxed);
@@ -96,7 +97,13 @@ TP_INLINE void tp_release(tp_tensor *t) {
                                                                   memory_order_acquire)))
         tp_release_contended(t);
 }
+#ifdef TP_FOLDER_ops /* thousands of scopes in generated glue: a call each is a tenth of its size and of its compiling */
+TP_INLINE void tp_release_scope(tp_tensor **t) {
+    if (*t) tp_release_far(*t);
+}
+#else
 TP_INLINE void tp_release_scope(tp_tensor **t) { tp_release(*t); }
+#endif
 #define tp_autoref TP_CLEANUP(tp_release_scope) tp_tensor
 
 /* A result of type Tensor[]: owned, released with tp_tensor_seq_free. */

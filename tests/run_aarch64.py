@@ -1,6 +1,6 @@
 """Cross-compiles the wheel for AArch64 and runs tests of it under qemu: the C tests, and a part of the operator table.
 
-    python tests/run_aarch64.py [--part=1/24] [--no-ctests] [pytest's arguments]
+    python tests/run_aarch64.py [--part=1/3] [--no-ctests] [pytest's arguments]
 
 The machine that it runs on is a Debian root folder in build/aarch64/root, fetched by debootstrap and unpacked, whose
 programs qemu's user mode runs one by one. A program there cannot start another one, so tests that do are left out.
@@ -90,7 +90,7 @@ def install(wheel: Path, site: Path) -> None:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--part", default="1/24", help="of the operator table")
+    parser.add_argument("--part", default="1/3", help="of the operator table")
     parser.add_argument("--no-ctests", action="store_true")
     options, given = parser.parse_known_args()
     say("the machine")

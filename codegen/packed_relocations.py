@@ -113,7 +113,8 @@ class Module:
         (self.dynamic,) = (s[2] for s in self.segments if s[0] == PT_DYNAMIC)
         self.tags: list[tuple[int, int]] = []
         while not self.tags or self.tags[-1][0] != DT_NULL:
-            self.tags.append(self.read("QQ", self.dynamic + 16 * len(self.tags)))
+            tag, value = self.read("QQ", self.dynamic + 16 * len(self.tags))
+            self.tags.append((tag, value))
 
     def read(self, form: str, at: int) -> tuple[int, ...]:
         return struct.unpack_from("<" + form, self.data, at)

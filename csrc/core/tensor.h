@@ -97,7 +97,7 @@ TP_INLINE void tp_release(tp_tensor *t) {
                                                                   memory_order_acquire)))
         tp_release_contended(t);
 }
-#ifdef TP_FOLDER_ops /* thousands of scopes in generated glue: a call each is a tenth of its size and of its compiling */
+#ifdef TP_FOLDER_ops /* generated glue has thousands of scopes: a call each is a tenth of its size and compiling */
 TP_INLINE void tp_release_scope(tp_tensor **t) {
     if (*t) tp_release_far(*t);
 }

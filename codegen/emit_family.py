@@ -17,6 +17,7 @@ from .emit_forward import emit_forward
 from .emit_functional import emit_functional
 from .emit_functions import YAML, Kernels, declaration, emit_entries, emit_numbers
 from .emit_inplace_or_view import emit_inplace_or_view
+from .emit_layouts import emit_layouts
 from .emit_nodes import emit_nodes
 from .emit_schema import emit_infos
 from .emit_variable_type import emit_variable_type
@@ -36,6 +37,7 @@ _HEAD = """#include "Primitives.h"
 #include "functionalize/rule.h"
 #include "prim/devices.h"
 #include "native/common/meta.h"
+#include "native/layout/layout.h"
 #include "native/pointwise/pointwise.h"
 #include "native/pointwise/pointwise_checks.h"
 #include "native/reduction/reduction.h"
@@ -71,6 +73,7 @@ def emit_family(name: str, catalog: Catalog, files: Mapping[str, str]) -> str:
         "what the operators are": emit_infos(catalog),
         "factories: the device argument picks the backend": emit_backend_select(catalog, kernels),
         "the batched layer": emit_batched(catalog, kernels),
+        "operators of layouts": emit_layouts(catalog, kernels),
         "the autocast layer": emit_autocast(catalog, kernels),
         "backward nodes": emit_nodes(catalog),
         "the autograd layer": emit_variable_type(catalog, kernels),

@@ -23,12 +23,14 @@ from .emit_backend import native_declarations
 from .emit_batching import rules_of
 from .emit_formula import operators_called
 from .emit_forward import emit_terms, forwards_of, roles_of
+from .emit_layouts import formula_of
 from .emit_library_nodes import OUTSIDE, emit_node
 from .emit_library_python import emit_ops_py, emit_ops_pyi, emit_reference_md, emit_test_py
 from .emit_pointwise_cpu import CAPABILITIES, emit_table, loops_text
 from .formula import Result, schema_variables, used
 from .formula_lower import Lowered
 from .keys import DEVICE_IDS, DEVICES
+from .layouts import layout_function, said
 from .library import with_gradient
 from .model import FunctionSchema
 from .out_dtype import takes_castable
@@ -396,6 +398,21 @@ def _batched(op: Operator, catalog: Catalog, parts: _Parts) -> None:
     parts.kernel("Batched", op, name, text)
 
 
+def _layout(op: Operator, catalog: Catalog, parts: _Parts) -> None:
+    """What the entry says of tensors that are not strided memory."""
+    text = said(op)
+    if text is None:
+        return
+    name, called = f"layout_{op.c}", layout_function(op)
+    body = [f"return {called}({_names(op)});"]
+    if called is None:
+        formula, location = formula_of(op, text), op.function.at("layouts")
+        unused = [f"(void){a.name_in_c};" for a in c_arguments(op.schema) if a.name not in used(formula, location)]
+        result = Result.of_schema(op.schema)
+        body = [*unused, *Lowered(schema_variables(op.schema), formula, result, catalog, location).lines]
+    parts.kernel("Layout", op, name, f"{_head(op, name, keyset=True)} {{\n{lines(['(void)ks;', *body])}}}\n")
+
+
 def _passed_by(op: Operator) -> str:
     tensors = [a for a in c_arguments(op.schema) if a.c.member in ("tensor", "tensors")]
     tests = [f"tensorpy_{'any_has' if a.c.member == 'tensors' else 'has'}_key({a.name_in_c}, b__)" for a in tensors]
@@ -487,6 +504,7 @@ def _library_c(catalog: Catalog, ns: str) -> str:
         _view(op, parts)
         _autocast(op, parts)
         _batched(op, catalog, parts)
+        _layout(op, catalog, parts)
     described, statements = _described(catalog)
     includes = [f'#include "{ns}_kernels.h"\n']
     includes += [f'#include "{ns}_pointwise.h"\n'] if catalog.pointwise() else []

@@ -159,6 +159,12 @@ def emit_return_types_stub(catalog: Catalog) -> str:
 MODULES = {
     "fft": "",
     "linalg": "\nclass LinAlgError(RuntimeError): ...\n",
+    "masked": "\nfrom tensorpy.masked._masks import _canonical_dim as _canonical_dim\n"
+    "from tensorpy.masked._masks import _combine_input_and_mask as _combine_input_and_mask\n"
+    "from tensorpy.masked._masks import _input_mask as _input_mask\n"
+    "from tensorpy.masked._masks import _output_mask as _output_mask\n"
+    "from tensorpy.masked._masks import _reduction_identity as _reduction_identity\n"
+    "from tensorpy.masked._masks import _where as _where\n",
     "special": "",
 }
 
@@ -167,12 +173,14 @@ def emit_module_stub(catalog: Catalog, module: str) -> str:
     """linalg.pyi and its kin: the operators of a module by their names there."""
     names = "Generator Number Size Tensor _Item _Size _device _dtype _layout layout memory_format return_types".split()
     functions = [
-        replace(f, name=f.name.removeprefix(f"{module}_")) for f in python_functions(catalog) if f.module == module
+        replace(f, name=f.name.removeprefix(f"{module}_"))
+        for f in python_functions(catalog)
+        if f.module == module and not f.name.startswith("_")
     ]
     return (
         IMPORTS
         + "".join(f"from tensorpy._C import {name}\n" for name in names)
-        + f"\n__all__ = {sorted(f.name for f in functions) + (['LinAlgError'] if MODULES[module] else [])!r}\n\n"
+        + f"\n__all__ = {sorted(f.name for f in functions) + (['LinAlgError'] if module == 'linalg' else [])!r}\n\n"
         + "".join(map(function_stub, functions))
         + MODULES[module]
     )

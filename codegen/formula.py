@@ -65,6 +65,7 @@ _MEMORY_FORMATS = {
     "channels_last": "TP_CHANNELS_LAST",
     "channels_last_3d": "TP_CHANNELS_LAST_3D",
 }
+_LAYOUTS = ("strided", "sparse_coo", "sparse_csr", "sparse_csc", "sparse_bsr", "sparse_bsc")
 _REDUCTIONS = {"Mean": 1, "Sum": 2}
 
 # What is known of a tensor without its elements: attribute or method -> the part of the tensor that it reads.
@@ -204,6 +205,8 @@ def literal_value(value: object) -> Value | None:
 def named_constant(name: str) -> Value | None:
     if name in _MEMORY_FORMATS:
         return Value("MemoryFormat", _MEMORY_FORMATS[name])
+    if name in _LAYOUTS:
+        return Value("Layout", f"TP_{name.upper()}")
     dtype = _DTYPE_ALIASES.get(name, name)
     if dtype in DTYPES:
         return Value("ScalarType", f"TP_{dtype.upper()}")
@@ -217,7 +220,7 @@ def default_value(text: str) -> Value | None:
     try:
         value = ast.literal_eval(text)
     except (ValueError, SyntaxError):
-        return Value("Layout", "TP_STRIDED") if text == "strided" else named_constant(text)
+        return named_constant(text)
     if isinstance(value, list):
         items = tuple(item for item in map(literal_value, value) if item is not None)
         return Value(f"{items[0].kind}[]" if items else "[]", items=items)

@@ -37,7 +37,7 @@ from .schema import SchemaError, parse_operator_name, parse_schema
 # libyaml where PyYAML has it. The base loader resolves no types, which is what we want and is fast.
 _Loader: Any = getattr(yaml, "CBaseLoader", yaml.BaseLoader)
 
-PYTHON_MODULES = ("nn", "linalg", "special", "fft", "sparse", "nested")
+PYTHON_MODULES = ("nn", "linalg", "special", "fft", "sparse", "nested", "masked")
 DEVICE_CHECKS = ("NoCheck", "ExactSame")
 OUT_DTYPES = ("same", "castable")
 ROUNDINGS = ("once", "each")
@@ -312,6 +312,7 @@ class _FunctionReader:
             "no_sample": d.text,
             "out_dtype": lambda node, key: d.choice(node, key, OUT_DTYPES),
             "batching": d.text,
+            "layouts": d.text,
             "inverse": d.text,
             "rounding": lambda node, key: d.choice(node, key, ROUNDINGS),
             "declines": d.words,

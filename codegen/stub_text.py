@@ -199,7 +199,7 @@ PRIVATE = """
     _forward_enable _forward_enabled _forward_levels _forward_open _forward_show _function_modes _functionalize
     _get_anomaly _get_deterministic_fill_uninitialized_memory _get_dispatch_sets _handle_torch_function
     _hangs_on_others _has_storage _has_torch_function _has_torch_function_unary _has_torch_function_variadic
-    _hook_saved _host_calls _is_batched _is_wrapper _library_methods _linalg _load_library _make_dual _mark_pending
+    _hook_saved _host_calls _is_batched _is_wrapper _library_methods _linalg _load_library _masked _make_dual _mark_pending
     _memory_stats _nn_module _op_overload _opencl _operator_info _operators _outside_devices _overridable _package
     _parsed_functions _pop_dispatch_mode _pop_function_mode _primal _primitives _profiler _program _programs
     _push_dispatch_mode _push_function_mode _queue_callback _rebuild_storage _rebuild_tensor _rebuild_wrapper
@@ -207,7 +207,7 @@ PRIVATE = """
     _set_deterministic_fill_uninitialized_memory _set_device _set_dispatch_off _set_dispatch_sets _set_functions_off
     _set_grad_enabled _set_inference_mode _set_installed_devices _set_nn_module _set_print_dispatcher
     _set_saved_hooks _set_tangent _set_trace _set_type_attribute _set_warn_always _settle _share_storage _signatures
-    _special _streams _synchronize _tag _tangent _tensor_hooks _tensor_keys _tensor_of_edge _tracer _transform
+    _sparse _special _streams _synchronize _tag _tangent _tensor_hooks _tensor_keys _tensor_of_edge _tracer _transform
     _unload_library _vmap_add _vmap_close _vmap_levels _vmap_open _vmap_remove _vmap_show _want_gradient
     _will_engine_execute_node _withdraw
 """.split()
@@ -243,13 +243,12 @@ READ_ONLY = {
 
 # Methods without arguments beside self, by what they give.
 PLAIN = {
-    "builtins.int": "dim ndimension numel nelement element_size data_ptr get_device storage_offset sparse_dim "
-    "dense_dim _nnz __len__ __int__ __index__ __hash__",
-    "builtins.bool": "is_complex is_floating_point is_signed is_inference is_shared is_coalesced _is_view __bool__",
+    "builtins.int": "dim ndimension numel nelement element_size data_ptr get_device storage_offset "
+    "__len__ __int__ __index__ __hash__",
+    "builtins.bool": "is_complex is_floating_point is_signed is_inference is_shared _is_view __bool__",
     "builtins.float": "__float__",
     "builtins.complex": "__complex__",
-    "Tensor": "detach_ coalesce indices values _indices _values crow_indices col_indices to_sparse_coo share_memory_ "
-    "__neg__ __pos__ __abs__ __invert__ __reversed__",
+    "Tensor": "detach_ to_sparse_coo share_memory_ __neg__ __pos__ __abs__ __invert__ __reversed__",
     "None": "retain_grad",
     "UntypedStorage": "untyped_storage",
     "TypedStorage": "storage _typed_storage",
@@ -356,16 +355,6 @@ TENSOR = """    requires_grad: builtins.bool
     def reinforce(self, reward: Any) -> None: ...
     def resize(self, *sizes: Any) -> Tensor: ...
     def resize_as(self, tensor: Tensor) -> Tensor: ...
-    def smm(self, mat: Tensor) -> Tensor: ...
-    def sparse_mask(self, mask: Tensor) -> Tensor: ...
-    def sparse_resize_(self, size: _Size, sparse_dim: builtins.int, dense_dim: builtins.int) -> Tensor: ...
-    def _coalesced_(self, coalesced: builtins.bool) -> Tensor: ...
-    def to_dense(self, dtype: _dtype | None = ..., *, masked_grad: builtins.bool | None = ...) -> Tensor: ...
-    def to_sparse(
-        self, sparse_dim: builtins.int | None = ..., *, layout: _layout | None = ..., blocksize: _Size | None = ...,
-        dense_dim: builtins.int | None = ...,
-    ) -> Tensor: ...
-    def to_sparse_csr(self, dense_dim: builtins.int | None = ...) -> Tensor: ...
     def as_subclass(self, cls: builtins.type[_T]) -> _T: ...
     @staticmethod
     def _make_subclass(kind: builtins.type[_T], data: Tensor, require_grad: builtins.bool = ...) -> _T: ...

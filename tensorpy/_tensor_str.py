@@ -303,6 +303,8 @@ def _tensor_repr(t: Tensor) -> str:
 
 
 def _repr(t: Tensor, name: str) -> str:
+    if t.layout is not _C.strided:
+        return _repr_of_parts(t)
     prefix = f"{name}("
     indent = len(prefix)
     suffixes = []
@@ -323,3 +325,44 @@ def _repr(t: Tensor, name: str) -> str:
         suffixes += [] if _dtype_is_plain(t) else [dtype]
         text = _elements(t.detach().as_subclass(Tensor), indent)
     return _append_suffixes(prefix + text, suffixes + _grad_suffix(t) + _tangent_suffix(t), indent)
+
+
+# ---- tensors of other layouts: their parts, then the size, how many values there are, and the layout ----
+
+_PARTS = {
+    _C.sparse_coo: ("indices",),
+    _C.sparse_csr: ("crow_indices", "col_indices"),
+    _C.sparse_bsr: ("crow_indices", "col_indices"),
+    _C.sparse_csc: ("ccol_indices", "row_indices"),
+    _C.sparse_bsc: ("ccol_indices", "row_indices"),
+}
+
+
+def parts_of(sparse: Any) -> tuple[Tensor, ...]:
+    """The parts, in the order of the layout: indices, and the values at the end; without history."""
+    return tuple(_C._layout_part(sparse.detach(), i) for i in range(2 if sparse.is_sparse else 3))
+
+
+def _part_text(name: str, tensor: Any, indent: int) -> str:
+    head = f"{name}=tensor("
+    if tensor.numel() == 0:
+        return f"{head}[], size={tuple(tensor.shape)})"
+    return f"{head}{_elements(tensor.detach(), indent + len(head))})"
+
+
+def _repr_of_parts(sparse: Tensor) -> str:
+    if sparse.device.type == "meta":
+        return f"tensor(..., device='meta', size={tuple(sparse.shape)}, nnz={sparse._nnz()}, layout={sparse.layout})"
+    *places, values = parts_of(sparse)
+    indent = len("tensor(")
+    names = (*_PARTS[sparse.layout], "values")
+    parts = [_part_text(name, part, indent) for name, part in zip(names, (*places, values), strict=True)]
+    suffixes = [f"device='{values.device}'"] if values.device.type != _C.get_default_device().type else []
+    suffixes += [f"size={tuple(sparse.shape)}", f"nnz={sparse._nnz()}"]
+    suffixes += [] if _dtype_is_plain(values) else [f"dtype={values.dtype}"]
+    suffixes += [f"layout={sparse.layout}", *_grad_suffix(sparse)]
+    body = "tensor(" + (",\n" + " " * indent).join(parts)
+    if sparse.is_sparse:  # the size stands in a line of its own
+        first, *suffixes = suffixes
+        body += ",\n" + " " * indent + first
+    return _append_suffixes(body, suffixes, indent)

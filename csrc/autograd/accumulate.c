@@ -22,14 +22,15 @@ static bool laid_out_as(const tp_tensor *grad, const tp_tensor *variable) {
 /* A first gradient becomes .grad itself if nothing else holds it. Where the leaf is dense it gets the leaf's strides,
  * so that an optimiser's steps run along memory. */
 static tp_tensor *first_grad(tp_tensor *grad, const tp_tensor *variable) {
-    bool by_host = (grad->keys | variable->keys) & TP_ANSWERED; /* classes have memory of their own, or none */
+    bool by_host = (grad->keys | variable->keys) & TP_NO_MEMORY;
     if (!by_host && !tp_grad_enabled() && tp_is_dense(variable) && !laid_out_as(grad, variable)) {
         tp_exclude_guard guard = tp_exclude((TP_AUTOGRAD_KEYS & ~TP_BIT(ForwardAD)) | TP_BIT(ADInplaceOrView));
         tp_autoref *own = tp_new_empty_like(variable, (tp_dtype)grad->dtype);
         return own && tp_copy_(own, grad, false) == 0 ? tp_take(own) : NULL;
     }
     bool ours = atomic_load_explicit(&grad->refcount, memory_order_relaxed) == 1 && !grad->base &&
-                atomic_load_explicit(&grad->storage->refcount, memory_order_relaxed) == 1 && tp_is_dense(grad);
+                atomic_load_explicit(&grad->storage->refcount, memory_order_relaxed) == 1 &&
+                (tp_is_dense(grad) || grad->keys & TP_LAYOUT_KEYS);
     if (tp_grad_enabled()) return ours ? tp_retain(grad) : tp_clone(grad, TP_NO_FORMAT);
     return ours ? tp_detached_dual(grad) : tp_clone(grad, TP_NO_FORMAT);
 }

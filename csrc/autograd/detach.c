@@ -1,6 +1,8 @@
 /* detach.c: tensors without their history. */
 #include "autograd/tangent.h"
 
+#include "core/layout.h"
+
 static int forget_tangents(tp_tensor *t) {
     for (int i = 0; i < tp_forward_count(); i++)
         if (tp_put_tangent(t, tp_forward_number(i), NULL) < 0) return -1;
@@ -33,5 +35,9 @@ int tp_put_data(tp_tensor *t, const tp_tensor *data) {
         return tp_fail(TP_RuntimeError,
                        "data set to a tensor that requires gradients must be floating point or complex dtype, not %s",
                        tp_dtype_names[data->dtype]);
+    if (tp_layout_of(t) != tp_layout_of(data))
+        return tp_fail(TP_RuntimeError,
+                       "set_data: incompatible tensor type: a tensor of the layout %s is not one of %s",
+                       tp_layouts[tp_layout_of(t)].name, tp_layouts[tp_layout_of(data)].name);
     return tp_tensor_assign(t, data);
 }

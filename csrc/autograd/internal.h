@@ -21,7 +21,7 @@ int tp_node_point_to(tp_node *n, int i, tp_tensor *t);
 
 /* A dense tensor takes a sparse one on its right only. */
 TP_INLINE bool tp_goes_second(const tp_tensor *a, const tp_tensor *b) {
-    return (a->keys & TP_ANSWERED) && !(b->keys & TP_ANSWERED);
+    return (a->keys & TP_NO_MEMORY) && !(b->keys & TP_NO_MEMORY);
 }
 /* a + b, in the order in which the two can be added. */
 TP_INLINE tp_tensor *tp_sum_of_grads(tp_tensor *a, tp_tensor *b) {

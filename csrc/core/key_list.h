@@ -32,6 +32,7 @@
     X(ADInplaceOrView)              \
     X(AutogradOther)                \
     TP_FORALL_BACKENDS(X, Autograd) \
+    X(Layout)                       \
     X(Profiler)                     \
     X(Tracer)                       \
     X(ForwardAD)                    \
@@ -50,6 +51,8 @@ typedef enum {
 
 /* The set of one key: TP_BIT(AutogradCPU). */
 #define TP_BIT(key) ((tp_keyset)1 << TP_KEY_##key)
+/* What a tensor of strided memory has and one of a layout has not: Note [Layouts] in layout.h. */
+#define TP_DENSE_KEYS (TP_BIT(Mkldnn) - 1)
 /* The keys below one, which a layer's redispatch is left with: `ks & TP_BELOW(Batched)`. The trace bit stays (Note
  * [Trace bit] in dispatch/key.h). */
 #define TP_BELOW(key) ((TP_BIT(key) - 1) | TP_BIT(Trace))

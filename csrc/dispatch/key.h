@@ -53,9 +53,15 @@ TP_INLINE tp_key tp_autocast_key(int type) { return (tp_key)(TP_KEY_AutocastCPU 
 /* Whether the tensor has no elements of its own: Note [Wrappers] in python/python_key.h. */
 TP_INLINE bool tp_is_wrapper(const tp_tensor *t) { return !(t->keys & (TP_BACKEND_KEYS | TP_LAYOUT_KEYS)); }
 
+/* Whether the tensor is strided memory of its device: no wrapper, and of no other layout (Note [Layouts] in
+ * core/layout.h). Whoever reads memory by hand above the kernels asks. */
+TP_INLINE bool tp_has_memory(const tp_tensor *t) { return t->keys & TP_BACKEND_KEYS; }
+
 /* Tensors with one of these keys are made by operators that their layer answers, never as plain memory: a class's, a
  * stand-in of func.functionalize. */
 #define TP_ANSWERED (TP_BIT(Python) | TP_BIT(Functionalize))
+/* These, and tensors of layouts: what is not just strided memory. */
+#define TP_NO_MEMORY (TP_ANSWERED | TP_LAYOUT_KEYS)
 
 /* Layers that pass a read of a tensor's elements on as it is, or only watch. */
 #define TP_PASSES_READS \

@@ -6,6 +6,8 @@
  *   2. for a dense backend that has the primitives it calls: Dense; for a backend or layout key, and for Undefined
  *      (a call without tensors) of an operator that takes none: CompositeExplicitAutogradNonFunctional, then
  *      CompositeExplicitAutograd;
+ *      A layout's key takes none of these: what may compute on memory is not reached with a tensor that has none
+ *      (Note [Layouts] in core/layout.h);
  *   3. CompositeImplicitAutograd, for the same, for Batched, and for an Autograd key; there only if the operator has no
  *      kernel of its own for the backend (that backend then wants the derivative formula, or none);
  *   4. for an Autograd key: the alias Autograd; for an Autocast key: the alias Autocast;
@@ -20,6 +22,7 @@
 #include "dispatch/op.h"
 
 #include "core/alloc.h"
+#include "core/layout.h"
 #include "core/lock.h"
 #include "dispatch/cell.h"
 
@@ -236,8 +239,10 @@ static int slots_behind(const tp_op *op, tp_key key, tp_key slots[4]) {
     if (!whole && (is_backend(key) || (key == TP_KEY_Undefined && !takes(op, TP_TENSOR) && !takes(op, TP_TENSORS)))) {
         if (TP_BACKEND_KEYS >> key & 1 && slot_of(op, TP_ALIAS_KEY(Dense)) && has_primitives(op, key))
             slots[n++] = TP_ALIAS_KEY(Dense);
-        slots[n++] = TP_ALIAS_KEY(CompositeExplicitAutogradNonFunctional);
-        slots[n++] = TP_ALIAS_KEY(CompositeExplicitAutograd);
+        if (!(TP_LAYOUT_KEYS >> key & 1)) {
+            slots[n++] = TP_ALIAS_KEY(CompositeExplicitAutogradNonFunctional);
+            slots[n++] = TP_ALIAS_KEY(CompositeExplicitAutograd);
+        }
         slots[n++] = TP_ALIAS_KEY(CompositeImplicitAutograd);
     }
     if (is_above_parts(key)) slots[n++] = TP_ALIAS_KEY(CompositeImplicitAutograd);
@@ -643,6 +648,18 @@ static void list_backends(const tp_op *op, tp_text *text) {
     if (!*comma) tp_text_add(text, "none");
 }
 
+/* A tensor of another layout among the arguments, or NULL. */
+static const tp_tensor *of_a_layout(const tp_op *op, const tp_value *args) {
+    for (int i = 0; i < op->info->nargs; i++) {
+        int64_t n = args[i].tag == TP_TENSORS ? args[i].tensors.size : args[i].tag == TP_TENSOR;
+        for (int64_t k = 0; k < n; k++) {
+            const tp_tensor *t = args[i].tag == TP_TENSORS ? args[i].tensors.data[k] : args[i].tensor;
+            if (t && t->keys & TP_LAYOUT_KEYS) return t;
+        }
+    }
+    return NULL;
+}
+
 int tp_missing_kernel(const tp_op *op, tp_keyset ks, const tp_value *args) {
     char name[128];
     tp_key key = tp_live_key(op, ks);
@@ -662,6 +679,13 @@ int tp_missing_kernel(const tp_op *op, tp_keyset ks, const tp_value *args) {
                        : tp_fail(TP_RuntimeError,
                                  "%s expects a non-empty TensorList: expected a non-empty list of Tensors, %s is empty",
                                  op->info->name, op->info->args[i].name);
+    const tp_tensor *other = TP_LAYOUT_KEYS >> key & 1 ? of_a_layout(op, args) : NULL;
+    if (other)
+        return tp_fail(
+            TP_NotImplementedError,
+            "%s: there is no kernel for tensors of the layout %s. Tensor.to_dense() gives a dense one, whose "
+            "operators all others are",
+            tp_op_name(op, name), tp_layouts[tp_layout_of(other)].name);
     describe_tensor_arguments(op, args, &arguments);
     list_backends(op, &backends);
     return tp_fail(TP_NotImplementedError,

@@ -67,7 +67,7 @@ static PyObject *generator_set_state(PyObject *o, PyObject *state) {
     if (tp_generator_serial(GENERATOR(o), GENERATOR(o)->device, &serial) < 0) return tp_py_raise();
     const int64_t size = serial ? serial->numel : TP_GENERATOR_STATE_BYTES;
     if (!t || t->device.type != TP_DEVICE_CPU || t->dtype != TP_UINT8 || t->numel != size || !tp_is_contiguous(t) ||
-        tp_is_wrapper(t))
+        !tp_has_memory(t))
         return PyErr_Format(
             PyExc_TypeError,
             "RNG state must be a torch.ByteTensor, as get_state() gives it: %lld contiguous uint8 on the CPU",

@@ -284,7 +284,7 @@ static int walk_chain(const key_items *k, tp_tensor *self, walk *w, tp_tensor **
 
 /* Whether one as_strided may stand for the chain: no layer would see the difference. */
 static bool may_restride(const tp_tensor *self) {
-    return !tp_tls.include && !(tp_grad_enabled() && tp_requires_grad(self));
+    return !tp_tls.include && tp_has_memory(self) && !(tp_grad_enabled() && tp_requires_grad(self));
 }
 
 /* as_strided takes no strides that lead back. NULL: it has to be the chain, or an exception is set. */
@@ -556,6 +556,11 @@ static int ass_subscript(PyObject *o, PyObject *key, PyObject *value) {
     if (value && (tp_py_asks(o) || tp_py_has_function(value))) return assign_asked(o, key, value);
     tp_tensor *t = tp_py_tensor_borrow(o);
     if (!value) return PyErr_SetString(PyExc_TypeError, "Tensor does not support deleting items"), -1;
+    if (tp_unlikely(t->keys & TP_LAYOUT_KEYS))
+        return PyErr_SetString(PyExc_NotImplementedError,
+                               "elements of a tensor that is not strided memory are not set by index; to_dense() gives "
+                               "one whose are"),
+               -1;
     if (key == Py_False) return 0;
     if (key == Py_True) {
         tp_autoref *whole = raise_null(tp_unsqueeze(t, 0));

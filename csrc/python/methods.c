@@ -2,6 +2,7 @@
 #include "python/methods.h"
 
 #include "conjugate/conjugate.h"
+#include "core/layout.h"
 #include "core/determinism.h"
 
 #include "Functions.h"
@@ -32,6 +33,10 @@ METHOD(is_signed) { return PyBool_FromLong(tp_is_signed_dtype((tp_dtype)TENSOR(s
 METHOD(data_ptr) {
     const tp_tensor *t = TENSOR(self);
     if (tp_check_unbatched(t, "data_ptr()") < 0 || tp_check_address(t->storage, "data_ptr()") < 0) return tp_py_raise();
+    if (tp_layout_of(t) != TP_STRIDED)
+        return PyErr_Format(PyExc_RuntimeError,
+                            "Cannot access data pointer of Tensor that doesn't have storage: its layout is %s",
+                            tp_layouts[tp_layout_of(t)].name);
     return PyLong_FromUnsignedLongLong(t->storage->data ? (uintptr_t)tp_data(t) : 0);
 }
 METHOD(get_device) { return PyLong_FromLong(TENSOR(self)->device.index); }
@@ -44,6 +49,9 @@ static PyObject *geometry(const tp_py_arguments *arguments, PyObject *self, PyOb
     const tp_tensor *t = TENSOR(self);
     int64_t dim;
     if (tp_py_take_arguments(arguments, args, nargs, kwnames, v) < 0) return NULL;
+    if (strides && tp_layout_of(t) != TP_STRIDED)
+        return PyErr_Format(PyExc_RuntimeError, "stride(): tensors of the layout %s do not have strides",
+                            tp_layouts[tp_layout_of(t)].name);
     if (!v[0] || v[0] == Py_None) return strides ? tp_py_ints_tuple(tp_strides(t)) : tp_py_size(tp_sizes(t));
     if (tp_py_take_int(arguments->function, "dim", v[0], &dim) < 0) return NULL;
     if (t->ndim == 0)

@@ -12,6 +12,7 @@
 #include "autograd/node.h"
 #include "batched/batched.h"
 #include "core/host.h"
+#include "core/layout.h"
 #include "core/parallel.h"
 
 #include <string.h>
@@ -308,9 +309,18 @@ static PyObject *rebuild_wrapper(PyObject *module TP_UNUSED, PyObject *args) {
     return made;
 }
 
+/* Tensors of other layouts are written, and copied, as their parts are. */
+static PyObject *of_layout(const char *function, PyObject *self) {
+    PyObject *module = PyImport_ImportModule("tensorpy.sparse._make");
+    PyObject *made = module ? PyObject_CallMethod(module, function, "O", self) : NULL;
+    Py_XDECREF(module);
+    return made;
+}
+
 PyObject *tp_py_tensor_reduce_ex(PyObject *self, PyObject *protocol) {
     if (tp_py_asks(self)) return tp_py_ask_method("__reduce_ex__", self, &protocol, 1, NULL);
     if (tp_check_unbatched(tp_py_tensor_borrow(self), "a pickle") < 0) return tp_py_raise();
+    if (tp_layout_of(tp_py_tensor_borrow(self)) != TP_STRIDED) return of_layout("reduced", self);
     bool wrapper = tp_is_wrapper(tp_py_tensor_borrow(self));
     PyObject *dict = ((tp_py_tensor *)self)->dict;
     PyObject *function = module_function(wrapper ? "_rebuild_wrapper" : "_rebuild_tensor");
@@ -372,7 +382,8 @@ PyObject *tp_py_tensor_deepcopy(PyObject *self, PyObject *memo) {
             "Only Tensors created explicitly by the user (graph leaves) support the deepcopy "
             "protocol at the moment. If you were attempting to deepcopy a module, this may be because of a value "
             "that was computed with gradients; detach() it first.");
-    PyObject *fresh = fresh_copy(self, memo);
+    bool strided = tp_layout_of(tp_py_tensor_borrow(self)) == TP_STRIDED;
+    PyObject *fresh = strided ? fresh_copy(self, memo) : of_layout("copied", self);
     PyObject *key = fresh ? PyLong_FromVoidPtr(self) : NULL;
     if (fresh && (!key || PyDict_SetItem(memo, key, fresh) < 0 || copy_belongings(self, fresh, memo) < 0))
         Py_CLEAR(fresh);

@@ -6,6 +6,7 @@
 #include "python/python_key.h"
 
 #include "autograd/node.h"
+#include "core/layout.h"
 #include "core/scalar_math.h"
 #include "dispatch/schema.h"
 #include "python/arguments.h"
@@ -55,7 +56,14 @@ static int remark(PyTypeObject *type, tp_tensor *t) {
 }
 
 int tp_py_refuse_wrapper(const tp_tensor *t, const char *what) {
-    if (tp_likely(!tp_is_wrapper(t))) return 0;
+    if (tp_likely(tp_has_memory(t))) return 0;
+    if (!tp_is_wrapper(t)) {
+        bool array = strcmp(what, "numpy()") == 0 || strcmp(what, "__dlpack__()") == 0;
+        PyErr_Format(array ? PyExc_TypeError : PyExc_RuntimeError,
+                     "%s: can't convert a tensor of the layout %s. Use Tensor.to_dense() first.", what,
+                     tp_layouts[tp_layout_of(t)].name);
+        return -1;
+    }
     PyErr_Format(PyExc_RuntimeError,
                  "%s: this tensor has no elements of its own, its class answers for it (__torch_dispatch__)", what);
     return -1;

@@ -381,7 +381,7 @@ static int fill_array(tp_tensor *result, int depth, PyObject *o, char *to) {
         if (from->sizes[i] != sizes.data[i]) return row_changed();
     tp_autoref *part = tp_new_alias(result, sizes, strides, to - (char *)result->storage->data);
     if (!part) return tp_py_check(-1);
-    if (from->device.type == TP_DEVICE_CPU && !tp_is_wrapper(from)) return tp_py_check(tp_copy_data(part, from));
+    if (from->device.type == TP_DEVICE_CPU && tp_has_memory(from)) return tp_py_check(tp_copy_data(part, from));
     return tp_py_check(tp_copy_(part, from, false));
 }
 

@@ -3,6 +3,7 @@
 
 #include "Functions.h"
 #include "autograd/node.h"
+#include "core/layout.h"
 #include "python/arguments.h"
 #include "python/autograd.h"
 #include "python/help.h"
@@ -145,7 +146,9 @@ NAMED_GETTER(grad, "grad") {
     Py_RETURN_NONE;
 }
 
-GETTER(layout, tp_py_layout_object(TP_STRIDED))
+GETTER(layout, tp_py_layout_object(tp_layout_of(t)))
+GETTER(is_sparse, PyBool_FromLong(tp_layout_of(t) == TP_SPARSE_COO))
+GETTER(is_sparse_csr, PyBool_FromLong(tp_layout_of(t) == TP_SPARSE_CSR))
 /* Whether the tensor's device is called as the closure says: "is_cuda". */
 static PyObject *get_is_on(PyObject *o, void *name) {
     if (tp_py_asks(o)) return tp_py_ask_get(name, o);
@@ -241,7 +244,7 @@ PyGetSetDef tp_py_tensor_getset[] = {
     {"shape", get_shape, NULL, "The sizes, as a tensorpy.Size.", NULL},
     {"dtype", get_dtype, NULL, "The element type.", NULL},
     {"device", get_device, NULL, "Where the elements are.", NULL},
-    {"layout", get_layout, NULL, "tensorpy.strided.", NULL},
+    {"layout", get_layout, NULL, "What the elements are kept as: tensorpy.strided, ...", NULL},
     {"ndim", get_ndim, NULL, "The number of dimensions.", NULL},
     {"itemsize", get_itemsize, NULL, "Bytes of one element.", NULL},
     {"nbytes", get_nbytes, NULL, "Bytes of all elements.", NULL},
@@ -264,8 +267,8 @@ PyGetSetDef tp_py_tensor_getset[] = {
     {"imag", get_imag, set_imag, "The imaginary part, a view.", NULL},
     {"is_meta", get_is_meta, NULL, "Whether the tensor is on the meta device.", NULL},
     {"is_cpu", get_is_cpu, NULL, "Whether the tensor is in host memory.", NULL},
-    {"is_sparse", get_false, NULL, NULL, "is_sparse"},
-    {"is_sparse_csr", get_false, NULL, NULL, "is_sparse_csr"},
+    {"is_sparse", get_is_sparse, NULL, "Whether the layout is sparse_coo.", NULL},
+    {"is_sparse_csr", get_is_sparse_csr, NULL, "Whether the layout is sparse_csr.", NULL},
     {"is_quantized", get_false, NULL, NULL, "is_quantized"},
     {"is_nested", get_false, NULL, NULL, "is_nested"},
     {"is_mkldnn", get_false, NULL, NULL, "is_mkldnn"},

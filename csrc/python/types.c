@@ -2,6 +2,7 @@
 #include "python/common.h"
 #include "python/help.h"
 #include "batched/batched.h"
+#include "core/layout.h"
 #include "core/memory.h"
 #include "Functions.h"
 #include "python/python_key.h"
@@ -237,10 +238,7 @@ ENUM_TYPE(tp_py_layout_type, "layout");
 
 static const char *const memory_format_names[] = {"contiguous_format", "preserve_format", "channels_last",
                                                   "channels_last_3d"};
-/* The first are tp_layout's; of the others there are objects of Python only (tensorpy/sparse/). */
-static const char *const layout_names[] = {"strided",    "sparse_coo", "sparse_csr",
-                                           "sparse_csc", "sparse_bsr", "sparse_bsc"};
-static tp_py_enum *memory_formats[4], *layouts[TP_COUNTOF(layout_names)];
+static tp_py_enum *memory_formats[4], *layouts[TP_NUM_LAYOUTS];
 
 PyObject *tp_py_memory_format_object(tp_memory_format f) { return Py_NewRef((PyObject *)memory_formats[f]); }
 PyObject *tp_py_layout_object(tp_layout l) { return Py_NewRef((PyObject *)layouts[l]); }
@@ -439,7 +437,7 @@ int tp_py_init_types(PyObject *m) {
     }
     for (int i = 0; i < 4; i++)
         if (add_enum(m, &tp_py_memory_format_type, i, memory_format_names[i], &memory_formats[i]) < 0) return -1;
-    for (int i = 0; i < TP_COUNTOF(layout_names); i++)
-        if (add_enum(m, &tp_py_layout_type, i, layout_names[i], &layouts[i]) < 0) return -1;
+    for (int i = 0; i < TP_NUM_LAYOUTS; i++)
+        if (add_enum(m, &tp_py_layout_type, i, tp_layouts[i].name, &layouts[i]) < 0) return -1;
     return 0;
 }

@@ -60,8 +60,8 @@ _BY_MODULE = {
     "random": "get_rng_state initial_seed manual_seed seed set_rng_state",
     "serialization": "load save",
     "sparse": """
-        _sparse_coo_tensor_unsafe dsmm hsmm hspmm smm sparse_compressed_tensor sparse_coo_tensor
-        sparse_csr_tensor spmm
+        _sparse_coo_tensor_unsafe dsmm hsmm sparse_bsc_tensor sparse_bsr_tensor sparse_compressed_tensor
+        sparse_coo_tensor sparse_csc_tensor sparse_csr_tensor spmm
     """,
     "storage": """
         BFloat16Storage BoolStorage ByteStorage CharStorage ComplexDoubleStorage ComplexFloatStorage
@@ -72,8 +72,7 @@ _BY_MODULE = {
 }
 NAMES = {name: module for module, names in _BY_MODULE.items() for name in names.split()}
 
-_REFUSES = "Traceback (most recent call last):\n    ...\n    NotImplementedError: ..."
-_RAISES = _REFUSES.replace("NotImplementedError", "RuntimeError")
+_RAISES = "Traceback (most recent call last):\n    ...\n    RuntimeError: ..."
 
 
 def _shown(says: str, call: str, result: str) -> str:
@@ -83,87 +82,6 @@ def _shown(says: str, call: str, result: str) -> str:
 
 # Methods of Tensor that modules above tensorpy._tensor have: module -> name -> what the method does.
 METHODS = {
-    "sparse._methods": {
-        "to_dense": _shown(
-            "A dense tensor with the same elements.",
-            "x.to_sparse().to_dense()",
-            "tensor([[0., 5.],\n            [6., 0.]])",
-        ),
-        "to_sparse": _shown(
-            "The elements that are not zero, and where they are: a tensor of a sparse layout.",
-            "x.to_sparse().values()",
-            "tensor([5., 6.])",
-        ),
-        "to_sparse_coo": _shown(
-            "The same by coordinates.",
-            "x.to_sparse_coo().indices()",
-            "tensor([[0, 1],\n            [1, 0]])",
-        ),
-        "to_sparse_csr": _shown(
-            "The same of a matrix row by row.",
-            "x.to_sparse_csr().crow_indices()",
-            "tensor([0, 1, 2])",
-        ),
-        "coalesce": _shown(
-            "A sparse tensor with its indices in order and each once; values of one place are added.",
-            "x.to_sparse().coalesce().is_coalesced()",
-            "True",
-        ),
-        "is_coalesced": _shown(
-            "Whether the indices of a sparse tensor are known to be so.",
-            "x.to_sparse().is_coalesced()",
-            "True",
-        ),
-        "_coalesced_": "Says that they are, or are not.",
-        "indices": _shown(
-            "A column per value of a coalesced sparse tensor: where it is.",
-            "x.to_sparse().indices()",
-            "tensor([[0, 1],\n            [1, 0]])",
-        ),
-        "values": _shown(
-            "The values of a coalesced sparse tensor, differentiable.",
-            "x.to_sparse().values()",
-            "tensor([5., 6.])",
-        ),
-        "_indices": "The indices of a sparse tensor as they are.",
-        "_values": "The values of a sparse tensor as they are, out of reach of autograd.",
-        "_nnz": "How many values a sparse tensor has.",
-        "sparse_dim": _shown(
-            "How many dimensions have indices: none of a dense tensor.",
-            "x.to_sparse().sparse_dim()",
-            "2",
-        ),
-        "dense_dim": _shown(
-            "How many dimensions each value has: all of a dense tensor.",
-            "x.to_sparse().dense_dim()",
-            "0",
-        ),
-        "sparse_mask": _shown(
-            "The elements at the places that a sparse tensor has values for.",
-            "tp.ones(2, 2).sparse_mask(x.to_sparse()).values()",
-            "tensor([1., 1.])",
-        ),
-        "crow_indices": _shown(
-            "Where each row of a tensor of the layout sparse_csr begins, and the number of values.",
-            "x.to_sparse_csr().crow_indices()",
-            "tensor([0, 1, 2])",
-        ),
-        "col_indices": _shown(
-            "The column of each value of a tensor of the layout sparse_csr.",
-            "x.to_sparse_csr().col_indices()",
-            "tensor([1, 0])",
-        ),
-        "sparse_resize_": _shown(
-            "Another size of a sparse tensor, which its indices fit into.",
-            "x.to_sparse().sparse_resize_((3, 3), 2, 0)",
-            _REFUSES,
-        ),
-        "smm": _shown(
-            "A sparse matrix by a dense one, as a sparse one.",
-            "x.to_sparse().smm(tp.eye(2)).to_dense()",
-            "tensor([[0., 5.],\n            [6., 0.]])",
-        ),
-    },
     "_linalg_utils": {
         name: _shown(f"Says which function of linalg stands for {name}, and raises.", f"x.{name}(x)", _RAISES)
         for name in ("eig", "lstsq", "solve", "symeig")

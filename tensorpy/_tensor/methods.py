@@ -640,6 +640,17 @@ def __rdiv__(self: Tensor, other: Any) -> Tensor:
     return self.reciprocal() * other
 
 
+def to_sparse_coo(self: Tensor) -> Tensor:
+    """The elements that are not zero, by coordinates.
+
+    Example:
+        >>> tp.tensor([[0.0, 5.0], [6.0, 0.0]]).to_sparse_coo().indices()
+        tensor([[0, 1],
+                [1, 0]])
+    """
+    return self.to_sparse()
+
+
 _METHODS = (
     resize,
     resize_as,
@@ -670,6 +681,7 @@ _METHODS = (
     storage,
     _typed_storage,
     __rdiv__,
+    to_sparse_coo,
 )
 
 

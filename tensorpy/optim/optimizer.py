@@ -481,7 +481,7 @@ class ListOptimizer(Optimizer):
         return loss
 
     def _update(self, group: Any, params: Any, grads: Any, states: Any) -> None:
-        if any(type(g) not in _PLAIN for g in grads):
+        if any(g.layout is not _C.strided for g in grads):
             params, grads, states = self._without_sparse(group, params, grads, states)
         if self.complex_as_real and any(p.is_complex() for p in params):
             params, grads = [_real(p) for p in params], [_real(g) for g in grads]

@@ -143,7 +143,7 @@ def get_layout(name: Any) -> Any:
 
 def rebuild_sparse_tensor(layout: Any, parts: Any) -> Any:
     """A sparse tensor of its parts, which are checked."""
-    from tensorpy.sparse._tensors import rebuild
+    from tensorpy.sparse._make import rebuild
 
     if not isinstance(layout, LAYOUT) or not isinstance(parts, tuple) or not 3 <= len(parts) <= 4:
         raise TypeError("a sparse tensor in the file has no layout or parts")

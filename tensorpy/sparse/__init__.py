@@ -3,9 +3,8 @@
     s = tensorpy.sparse_coo_tensor([[0, 1], [2, 0]], [3.0, 4.0], (2, 3))
     s @ dense, s + s, 2 * s, s.t(), s.to_dense(), tensorpy.sparse.sum(s, 0)
 
-Layouts are `sparse_coo` and, for matrices, `sparse_csr`. Kernels are composed of dense operators on indices and values
-(_operators.py), so they run on each device and are differentiable with respect to the values. What has no kernel is a
-NotImplementedError. Indices are always checked.
+The operators of sparse tensors are those of dense ones, with kernels for their layouts (`layouts:` of their entries).
+What has none is a NotImplementedError. Indices are always checked.
 """
 
 from __future__ import annotations
@@ -15,21 +14,15 @@ from typing import Any
 from tensorpy import _C
 from tensorpy._C import Tensor
 from tensorpy._package.absent import absent
-from tensorpy.sparse import _dimensions, _methods, _products
-from tensorpy.sparse._operators import dim_of, to_coo
-from tensorpy.sparse._patterns import Coo, keys_of
-from tensorpy.sparse._tensors import (  # noqa: F401  (what makes tensors)
-    _empty_coo,
+from tensorpy.sparse._make import (  # noqa: F401  (what makes tensors)
     _sparse_coo_tensor_unsafe,
-    coalesce,
-    coo,
-    is_sparse,
-    layout_of,
+    empty_coo,
+    sparse_bsc_tensor,
+    sparse_bsr_tensor,
     sparse_compressed_tensor,
     sparse_coo_tensor,
+    sparse_csc_tensor,
     sparse_csr_tensor,
-    sparse_of,
-    values_of,
 )
 
 __all__ = [
@@ -43,7 +36,7 @@ spsolve = solve = absent(__name__, "spsolve")
 def _typed(name: str, dtype: Any) -> Any:
     def make(cls: Any, *args: Any, device: Any = None) -> Any:
         if not args or isinstance(args[0], int):
-            return _empty_coo(args, dtype, device)
+            return empty_coo(args, dtype, device)
         return sparse_coo_tensor(*args, dtype=dtype, device=device)
 
     return type(name, (), {"__new__": make, "__module__": __name__, "dtype": dtype, "layout": _C.sparse_coo})
@@ -88,8 +81,8 @@ def spdiags(diagonals: Tensor, offsets: Tensor, shape: Any, layout: Any = None) 
     rows = columns - starts.unsqueeze(1)
     there = (rows >= 0) & (rows < shape[0]) & (columns < shape[1])
     indices = _C.stack([rows[there], columns[there]])
-    made = sparse_of(Coo(indices, tuple(shape), False), lines[there])
-    return made if layout is None else _methods.to_sparse(made, layout=layout)
+    made = _C._coo(indices, lines[there], tuple(shape), False)
+    return made if layout is None else made.to_sparse(layout=layout)
 
 
 # ---- functions ----
@@ -111,7 +104,7 @@ def mm(mat1: Any, mat2: Any, reduce: Any = None) -> Any:
     """
     if reduce not in (None, "sum"):
         raise NotImplementedError(f"sparse.mm: reduce={reduce!r}")
-    return _products.mm(mat1, mat2)
+    return _C.mm(mat1, mat2)
 
 
 def addmm(mat: Any, mat1: Any, mat2: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
@@ -122,7 +115,7 @@ def addmm(mat: Any, mat1: Any, mat2: Any, *, beta: Any = 1, alpha: Any = 1) -> A
         >>> tp.sparse.addmm(tp.ones(1, 2), a, tp.eye(2))
         tensor([[1., 3.]])
     """
-    return _products.addmm(mat, mat1, mat2, beta=beta, alpha=alpha)
+    return _C.addmm(mat, mat1, mat2, beta=beta, alpha=alpha)
 
 
 def sampled_addmm(input: Any, mat1: Any, mat2: Any, *, beta: Any = 1, alpha: Any = 1, out: Any = None) -> Any:
@@ -141,10 +134,8 @@ def sampled_addmm(input: Any, mat1: Any, mat2: Any, *, beta: Any = 1, alpha: Any
         >>> tp.sparse.sampled_addmm(pattern, tp.ones(2, 3), tp.ones(3, 2)).values()
         tensor([4., 4.])
     """
-    pattern, values = coo(input)
-    rows, columns = pattern.indices
-    products = (mat1.index_select(0, rows) * mat2.t().index_select(0, columns)).sum(1)
-    return sparse_of(input._pattern, values * beta + products * alpha)
+    made = _C._sparse.sparse_sampled_addmm(input, mat1, mat2, beta=beta, alpha=alpha)
+    return made if out is None else out.copy_(made)
 
 
 def sum(input: Any, dim: Any = None, dtype: Any = None) -> Any:
@@ -159,31 +150,7 @@ def sum(input: Any, dim: Any = None, dtype: Any = None) -> Any:
         >>> tp.sparse.sum(tp.tensor([[0.0, 5.0], [6.0, 1.0]]).to_sparse(), 1).to_dense()
         tensor([5., 7.])
     """
-    return _dimensions.sum(input, dim, dtype=dtype)
-
-
-def _groups(input: Any, dim: int, dtype: Any) -> tuple[Any, Tensor, int, Any]:
-    """The pattern, the values, the dimension, and which line along it each value is in (None: a dense dimension)."""
-    if not is_sparse(input):
-        raise RuntimeError(f"sparse.softmax: expected a sparse tensor, got the layout {layout_of((input,))}")
-    pattern, values = coo(coalesce(to_coo(input)))
-    values = values if dtype is None else values.to(dtype)
-    d = dim_of(dim, len(pattern.size))
-    if d >= pattern.sparse_dim:
-        return pattern, values, d - pattern.sparse_dim + 1, None
-    others = [i for i in range(pattern.sparse_dim) if i != d]
-    keys = keys_of(pattern.indices[others], tuple(pattern.size[i] for i in others))
-    return pattern, values, d, keys.unique(return_inverse=True)[1]
-
-
-def _shifted(values: Tensor, line: Tensor) -> tuple[Tensor, Tensor]:
-    """Values less the largest of their line, and the sums of the exponentials of these, line by line."""
-    count = int(line.max()) + 1 if line.numel() else 0
-    spread = line.reshape(-1, *(1,) * (values.dim() - 1)).expand(values.shape)
-    zeros = values.new_zeros((count, *values.shape[1:]))
-    largest = zeros.detach().scatter_reduce(0, spread, values.detach(), "amax", include_self=False)
-    values = values - largest.index_select(0, line)
-    return values, zeros.index_add(0, line, values.exp()).index_select(0, line)
+    return _C.sum(input, dtype=dtype) if dim is None else _C.sum(input, dim, dtype=dtype)
 
 
 def softmax(input: Any, dim: int, *, dtype: Any = None) -> Any:
@@ -198,11 +165,7 @@ def softmax(input: Any, dim: int, *, dtype: Any = None) -> Any:
         >>> tp.sparse.softmax(tp.tensor([[0.0, 1.0, 2.0]]).to_sparse(), 1).values()
         tensor([0.2689, 0.7311])
     """
-    pattern, values, d, line = _groups(input, dim, dtype)
-    if line is None:
-        return sparse_of(pattern, values.softmax(d))
-    shifted, sums = _shifted(values, line)
-    return sparse_of(pattern, shifted.exp() / sums)
+    return _C._sparse._sparse_softmax(input, dim, dtype)
 
 
 def log_softmax(input: Any, dim: int, *, dtype: Any = None) -> Any:
@@ -217,53 +180,18 @@ def log_softmax(input: Any, dim: int, *, dtype: Any = None) -> Any:
         >>> tp.sparse.log_softmax(tp.tensor([[0.0, 1.0, 2.0]]).to_sparse(), 1).values()
         tensor([-1.3133, -0.3133])
     """
-    pattern, values, d, line = _groups(input, dim, dtype)
-    if line is None:
-        return sparse_of(pattern, values.log_softmax(d))
-    shifted, sums = _shifted(values, line)
-    return sparse_of(pattern, shifted - sums.log())
+    return _C._sparse._sparse_log_softmax(input, dim, dtype)
 
 
 dsmm = spmm = mm
 hsmm = mm
 
 
-def smm(input: Any, mat: Any) -> Any:
-    """A sparse matrix by a dense one, as a sparse one.
-
-    Arguments:
-        input: the tensor
-        mat: the other matrix
-
-    Example:
-        >>> a = tp.tensor([[0.0, 2.0], [3.0, 0.0]]).to_sparse()
-        >>> tp.smm(a, tp.eye(2)).to_dense()
-        tensor([[0., 2.],
-                [3., 0.]])
-    """
-    return _methods.smm(input, mat)
-
-
-def hspmm(mat1: Any, mat2: Any) -> Any:
-    """The same with the rows of the result as values.
-
-    Arguments:
-        mat1: the first matrix
-        mat2: the second matrix
-
-    Example:
-        >>> a = tp.tensor([[0.0, 2.0], [3.0, 0.0]]).to_sparse()
-        >>> tp.hspmm(a, tp.eye(2)).to_dense()
-        tensor([[0., 2.],
-                [3., 0.]])
-    """
-    pattern, _ = coo(coalesce(mat1))
-    rows = pattern.indices[0].unique()
-    dense = _products.mm(mat1, mat2)
-    return sparse_of(Coo(rows.unsqueeze(0), tuple(dense.shape), True), dense.index_select(0, rows))
-
-
 # ---- checks ----
+
+
+def _is_sparse(value: Any) -> bool:
+    return isinstance(value, Tensor) and value.layout is not _C.strided
 
 
 class check_sparse_tensor_invariants:
@@ -319,11 +247,13 @@ def as_sparse_gradcheck(gradcheck: Any) -> Any:
         kwargs.pop("masked", None)
 
         def of_values(*values: Any) -> Any:
-            found = func(*(sparse_of(s._pattern, v) if is_sparse(s) else v for s, v in zip(given, values, strict=True)))
+            found = func(*(_C._layout_like(s, v) if _is_sparse(s) else v for s, v in zip(given, values, strict=True)))
             outs = found if isinstance(found, (tuple, list)) else (found,)
-            return tuple(values_of(o) if is_sparse(o) else o for o in outs)
+            return tuple(_C._layout_values(o) if _is_sparse(o) else o for o in outs)
 
-        flat = tuple(s._kept.detach().requires_grad_(s.requires_grad) if is_sparse(s) else s for s in given)
+        flat = tuple(
+            _C._layout_values(s.detach()).requires_grad_(s.requires_grad) if _is_sparse(s) else s for s in given
+        )
         return gradcheck(of_values, flat, **kwargs)
 
     return checked

@@ -7,9 +7,6 @@ from typing import Any
 from tensorpy import _C
 from tensorpy._C import Tensor
 from tensorpy.autograd.function import Function
-from tensorpy.sparse._operators import add
-from tensorpy.sparse._patterns import Coo
-from tensorpy.sparse._tensors import coalesce, plain, sparse_of, values_of
 
 
 class _Embedding(Function):
@@ -27,7 +24,7 @@ class _Embedding(Function):
         if ctx.padding_idx >= 0:
             counted = (rows != ctx.padding_idx).nonzero().squeeze(1)
             rows, values = rows.index_select(0, counted), values.index_select(0, counted)
-        return sparse_of(Coo(rows.unsqueeze(0), ctx.size, False), values), None, None
+        return _C._coo(rows.unsqueeze(0), values, ctx.size, False), None, None
 
 
 def embedding(weight: Tensor, index: Tensor, padding_idx: int, scale_grad_by_freq: bool) -> Tensor:
@@ -78,7 +75,7 @@ class _EmbeddingBag(Function):
             scale = 1 / _C.bincount(bag, minlength=grad.shape[0]).to(grad.dtype).index_select(0, bag)
         values = grad.index_select(0, bag)
         values = values if scale is None else values * scale.unsqueeze(1)
-        return sparse_of(Coo(rows.unsqueeze(0), ctx.size, False), values), to_each, None, None
+        return _C._coo(rows.unsqueeze(0), values, ctx.size, False), to_each, None, None
 
 
 def embedding_bag(
@@ -105,7 +102,7 @@ def sgd(p: Tensor, grad: Any, state: dict[str, Any], group: dict[str, Any]) -> N
             buffer = state["momentum_buffer"] = grad.detach().clone()
         else:
             buffer.mul_(momentum).add_(grad, alpha=1 - group["dampening"])
-        grad = add(grad, buffer, alpha=momentum) if group["nesterov"] else buffer
+        grad = _C.add(grad, buffer, alpha=momentum) if group["nesterov"] else buffer
     p.add_(grad, alpha=-float(group["lr"]))
 
 
@@ -115,23 +112,23 @@ def adagrad(p: Tensor, grad: Any, state: dict[str, Any], group: dict[str, Any]) 
         raise RuntimeError("weight_decay option is not compatible with sparse gradients")
     state["step"] += 1
     rate = float(group["lr"]) / (1 + (float(state["step"]) - 1) * group["lr_decay"])
-    grad = coalesce(grad)
-    pattern, values = grad._pattern, values_of(grad)
-    state["sum"].add_(plain(pattern, values * values))
+    grad = grad.coalesce()
+    values = grad._values()
+    state["sum"].add_(_C._layout_like(grad, values * values))
     spread = state["sum"].sparse_mask(grad)._values().sqrt() + group["eps"]
-    p.add_(plain(pattern, values / spread), alpha=-rate)
+    p.add_(_C._layout_like(grad, values / spread), alpha=-rate)
 
 
 def adam(p: Tensor, grad: Any, state: dict[str, Any], group: dict[str, Any]) -> None:
     """A step of Adam in the places that the gradient has values for; means elsewhere stay as they are."""
     state["step"] += 1
     step, (beta1, beta2) = float(state["step"]), map(float, group["betas"])
-    grad = coalesce(grad)
-    pattern, values = grad._pattern, values_of(grad)
+    grad = grad.coalesce()
+    values = grad._values()
     mean = state["exp_avg"].sparse_mask(grad)._values()
     square = state["exp_avg_sq"].sparse_mask(grad)._values()
     mean_change, square_change = (values - mean) * (1 - beta1), (values * values - square) * (1 - beta2)
-    state["exp_avg"].add_(plain(pattern, mean_change))
-    state["exp_avg_sq"].add_(plain(pattern, square_change))
+    state["exp_avg"].add_(_C._layout_like(grad, mean_change))
+    state["exp_avg_sq"].add_(_C._layout_like(grad, square_change))
     rate = float(group["lr"]) * (1 - beta2**step) ** 0.5 / (1 - beta1**step)
-    p.add_(plain(pattern, (mean + mean_change) / ((square + square_change).sqrt() + group["eps"])), alpha=-rate)
+    p.add_(_C._layout_like(grad, (mean + mean_change) / ((square + square_change).sqrt() + group["eps"])), alpha=-rate)

@@ -277,6 +277,52 @@ def layouts(info: OpInfo, dtype: str, device: str) -> None:
             one_layout(info, sample, layout, device)
 
 
+REFUSED = (RuntimeError, TypeError, ValueError, IndexError)  # what an operator without a kernel for a layout may raise
+
+
+@check("sparse", lambda info: info.op.tensor_arguments and not info.random and not info.unset, _main)
+def sparse(info: OpInfo, dtype: str, device: str) -> None:
+    """Sparse arguments, all of them, the first or the last, are refused, or give what dense ones give."""
+    for sample in info.some(dtype):
+        for layout, chosen in ((tp.sparse_coo, "all"), (tp.sparse_coo, "first"), (tp.sparse_coo, "last"),
+                               (tp.sparse_csr, "all")):  # fmt: skip
+            one_sparse(info, sample, layout, chosen, device)
+
+
+def one_sparse(info: OpInfo, sample: OpSample, layout: tp.layout, chosen: str, device: str) -> None:
+    function = function_of(info)
+    count = 0
+
+    def counted(a: Array, place: str) -> tp.Tensor:
+        nonlocal count
+        count += 1
+        return to_tensor(a, place)
+
+    args, kwargs = arguments(sample, device, info, counted)
+    wanted = {"all": range(count), "first": [0], "last": [count - 1]}[chosen]
+    number, made = -1, 0
+
+    def converted(a: Array, place: str) -> tp.Tensor:
+        nonlocal number, made
+        number += 1
+        plain = to_tensor(a, place)
+        if number not in wanted or not plain.ndim or (layout is tp.sparse_csr and plain.ndim != 2):
+            return plain
+        made += 1
+        return plain.to_sparse(layout=layout)
+
+    sparse_args, sparse_kwargs = arguments(sample, device, info, converted)
+    if not made:
+        return
+    try:
+        found = call(function, sparse_args, sparse_kwargs)
+    except REFUSED:
+        return
+    what = f"{info.name}{sample}, {layout} of {chosen}"
+    for a, b in zip(found, call(function, args, kwargs), strict=True):
+        check_same(info, a.to_dense() if isinstance(a, tp.Tensor) else a, b, what, exact=False)
+
+
 def one_layout(info: OpInfo, sample: OpSample, layout: Callable[[Array, str], tp.Tensor], device: str) -> None:
     function = function_of(info)
     inplace = function_of(info, inplace=True) if info.variant("inplace") else None

@@ -46,6 +46,8 @@ REFUSED = {
 LOOPS = {
     "_as_strided_backward": "",
     "_as_strided_part": "",
+    "_compressed": "",
+    "_coo": "",
     "_ctc_loss": "",
     "_ctc_loss_backward": "",
     "_embedding_bag": "",
@@ -55,6 +57,9 @@ LOOPS = {
     "_fill_mem_eff_dropout_mask_": "",
     "_grouped_mm": "",
     "_index_backward": "",
+    "_layout_like": "",
+    "_layout_part": "",
+    "_layout_values": "",
     "_linalg_solve_ex": "",
     "_philox_key_fold_in": "",
     "_philox_key_split": "",

@@ -158,6 +158,7 @@ RARE = (
     (tp.ones(2, 2), 0, 0),
     ([tp.tensor([0])], tp.ones(1)),
     (tp.ones(1), [1], [1]),
+    ([2, 2], 2, 0),
     (False, False, tp.float16, tp.bfloat16),
 )
 METHODS = [f for f in overrides.get_overridable_functions()[tp.Tensor] if getattr(f, "__name__", "") != "__get__"]

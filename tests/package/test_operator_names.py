@@ -33,6 +33,10 @@ LAYERS = (
 )
 
 IN_C = {
+    "core/layout.c": (
+        {"indices", "values", "crow_indices", "col_indices", "ccol_indices", "row_indices"},
+        "the names of the parts of sparse layouts, as PyTorch's methods are called that give them",
+    ),
     "autograd/view.c": ({"as_strided"}, "names the node of a view whose entry has no formula, as PyTorch's"),
     "batched/lines.c": ({"dim"}, "the name of an argument"),
     "forward/call.c": ({"storage_offset"}, "the name of an argument"),
@@ -53,7 +57,6 @@ IN_PYTHON = {
     "_tensor/numpy_functions.py": "NumPy's protocol names functions, not operators",
     "masked/_ops.py": "the family of torch.masked, which PyTorch defines in Python too",
     "nn/init.py": "gains of activations, by the names that callers pass",
-    "sparse/_operators.py": "the family of sparse tensors",
 }
 
 

@@ -78,8 +78,17 @@ typedef enum {
     TP_NO_FORMAT = -1
 } tp_memory_format;
 
-/* What a tensor's elements are kept as; TP_NO_LAYOUT is None of a `Layout?`. */
-typedef enum { TP_STRIDED, TP_SPARSE_COO, TP_NO_LAYOUT = -1 } tp_layout;
+/* What a tensor's elements are kept as; TP_NO_LAYOUT is None of a `Layout?`. The compressed ones since 1.7. */
+typedef enum {
+    TP_STRIDED,
+    TP_SPARSE_COO,
+    TP_SPARSE_CSR,
+    TP_SPARSE_CSC,
+    TP_SPARSE_BSR,
+    TP_SPARSE_BSC,
+    TP_NUM_LAYOUTS,
+    TP_NO_LAYOUT = -1
+} tp_layout;
 
 /* ---- devices ---- */
 
@@ -110,7 +119,7 @@ typedef struct {
 /* ---- dispatch keys ---- */
 
 /* X(name): the numbers by which libraries know dispatch keys. They are no priorities, which are tensorpy's own and may
- * change; new keys come at the end, as Conjugate and Negative did. */
+ * change; new keys come at the end, as Conjugate, Negative and Layout did. */
 #define TENSORPY_FORALL_KEYS(X) \
     X(CPU)                      \
     X(Meta)                     \
@@ -148,7 +157,8 @@ typedef struct {
     X(PythonMode)               \
     X(Trace)                    \
     X(Conjugate)                \
-    X(Negative)
+    X(Negative)                 \
+    X(Layout)
 
 /* TENSORPY_KEY_CPU and its kin. */
 typedef enum {

@@ -1,0 +1,58 @@
+/* layout.h: tensors that keep their elements in another way than as strided memory.
+ *
+ * Note [Layouts]
+ * A layout is described once, in the table `tp_layouts`: its name, its key, and the dense tensors that are its parts.
+ * A tensor of it has sizes, a dtype and a device as any other, and a storage without memory whose context holds the
+ * parts. Aliases of the tensor (`detach`) share the storage, so a write that gives it other parts is seen by all.
+ *   - Its key set has the layout's bit and no backend's: no kernel that computes on memory can be reached with it, and
+ *     whoever reads memory by hand asks tp_has_memory (dispatch/key.h).
+ *   - It also has the bit Layout, above autograd. There stand the operators of layouts that are made of operators on
+ *     parts (`layouts:` of an entry): autograd sees what they are made of, so only making a tensor of values, and
+ *     taking the values of one, have derivatives of their own. Operators without such a kernel go on to autograd, and
+ *     to the layout's key, where the kernels stand that work on the parts themselves.
+ * Parts that are indices are bytes that nobody trusts: they are checked when a tensor is made, and again by each dense
+ * operator that reads with them. */
+#pragma once
+
+#include "core/key_list.h"
+#include "core/tensor.h"
+
+#define TP_MAX_PARTS 4
+#define TP_MAX_FACTS 2
+
+typedef struct {
+    const char *name;   /* "sparse_coo" */
+    const char *spoken; /* as error messages of PyTorch call it: "Sparse" */
+    tp_key key;
+    uint8_t count;  /* of parts */
+    uint8_t values; /* the part that has the elements, and the tensor's dtype and device */
+    const char *parts[TP_MAX_PARTS];
+} tp_layout_info;
+
+/* By tp_layout; those without a key have no tensors. */
+extern const tp_layout_info tp_layouts[TP_NUM_LAYOUTS];
+
+/* What a tensor of a layout holds. It does not change once it is made: a tensor that is written gets other parts. */
+typedef struct {
+    _Atomic int32_t refcount;
+    tp_layout layout;
+    tp_tensor *part[TP_MAX_PARTS];
+    int64_t fact[TP_MAX_FACTS]; /* small numbers that the parts do not say (native/layout/) */
+} tp_parts;
+
+/* With references of its own to the parts; NULL after a failure. */
+tp_parts *tp_parts_new(tp_layout layout, tp_tensor *const *parts, const int64_t *facts);
+void tp_parts_release(tp_parts *p);
+TP_INLINE void tp_parts_release_scope(tp_parts **p) { tp_parts_release(*p); }
+#define tp_autoparts TP_CLEANUP(tp_parts_release_scope) tp_parts
+
+/* A new tensor of the sizes; `parts` is taken over, also after a failure. */
+tp_tensor *tp_new_of_parts_steal(tp_parts *parts, tp_ints sizes);
+/* New; NULL and the error set for a tensor of strided memory. */
+tp_parts *tp_parts_of(const tp_tensor *t);
+/* Gives t, and all of its aliases, other parts of its layout; `parts` is taken over, also after a failure. The caller
+ * holds the host lock. */
+int tp_put_parts_steal(tp_tensor *t, tp_parts *parts);
+
+/* TP_STRIDED for a tensor of strided memory. */
+tp_layout tp_layout_of(const tp_tensor *t);

@@ -1,0 +1,95 @@
+/* layout.c: tensors of layouts: their parts, their values for autograd, and writes to them. */
+#include "native/layout/layout.h"
+
+#include "NativeFunctions.h"
+#include "core/tls.h"
+#include "iter/iter.h"
+
+#include <string.h>
+
+/* _layout_part(Tensor self, int number) -> Tensor: as it is, without history. */
+tp_tensor *layout_part_of(tp_tensor *self, int64_t number) {
+    tp_autoparts *parts = tp_parts_of(self);
+    if (!parts) return NULL;
+    const tp_layout_info *info = &tp_layouts[parts->layout];
+    if (number < 0 || number >= info->count)
+        return tp_fail_null(TP_IndexError, "a tensor of the layout %s has no part %lld", info->name, (long long)number);
+    return tp_retain(parts->part[number]);
+}
+
+/* _layout_fact(Tensor self, int number) -> int */
+int layout_fact_of(tp_tensor *self, int64_t number, int64_t *result) {
+    tp_autoparts *parts = tp_parts_of(self);
+    if (!parts || number < 0 || number >= TP_MAX_FACTS) return parts ? tp_fail(TP_IndexError, "no such fact") : -1;
+    *result = parts->fact[number];
+    return 0;
+}
+
+/* _layout_values(Tensor self) -> Tensor: the same memory in a tensor of its own, which autograd may mark. */
+tp_tensor *layout_values_of(tp_tensor *self) {
+    tp_autoparts *parts = tp_parts_of(self);
+    if (!parts) return NULL;
+    tp_tensor *values = parts->part[tp_layouts[parts->layout].values];
+    return tp_new_alias(values, tp_sizes(values), tp_strides(values), values->byte_offset);
+}
+
+/* alias(Tensor(a) self) -> Tensor(a), detach(Tensor(a) self) -> Tensor(a): another tensor on the same storage. */
+tp_tensor *alias_of_layout(tp_tensor *self) { return tp_new_alias(self, tp_sizes(self), tp_strides(self), 0); }
+
+/* _layout_like(Tensor self, Tensor values) -> Tensor: self's pattern, and other values. */
+tp_tensor *layout_like_of(tp_tensor *self, tp_tensor *values) {
+    tp_autoparts *parts = tp_parts_of(self);
+    if (!parts) return NULL;
+    int place = tp_layouts[parts->layout].values;
+    tp_tensor *old = parts->part[place], *all[TP_MAX_PARTS];
+    if (!tp_same_sizes(old, values))
+        return tp_fail_null(TP_RuntimeError, "_layout_like: values of other sizes than the pattern's");
+    memcpy(all, parts->part, sizeof all);
+    tp_autoref *own = tp_new_alias(values, tp_sizes(values), tp_strides(values), values->byte_offset);
+    all[place] = own;
+    tp_parts *made = own ? tp_parts_new(parts->layout, all, parts->fact) : NULL;
+    return made ? tp_new_of_parts_steal(made, tp_sizes(self)) : NULL;
+}
+
+/* _same_pattern(Tensor self, Tensor other) -> bool: whether values of the one are values of the other. */
+int _same_pattern_composite(tp_tensor *self, tp_tensor *other, bool *result) {
+    *result = false;
+    if (tp_layout_of(self) != tp_layout_of(other) || !tp_same_sizes(self, other)) return 0;
+    tp_autoparts *a = tp_parts_of(self), *b = tp_parts_of(other);
+    if (!a || !b) return -1;
+    const tp_layout_info *info = &tp_layouts[a->layout];
+    if (!tp_same_sizes(a->part[info->values], b->part[info->values])) return 0;
+    *result = true;
+    for (int i = 0; *result && i < info->count; i++)
+        if (i != info->values && a->part[i] != b->part[i] && tp_equal(a->part[i], b->part[i], result) < 0) return -1;
+    return 0;
+}
+
+/* ---- writing ---- */
+
+static int put(tp_tensor *t, tp_tensor *made) {
+    tp_autoref *cast =
+        made->dtype == t->dtype ? tp_retain(made) : tp_to_dtype(made, (tp_dtype)t->dtype, false, false, TP_NO_FORMAT);
+    tp_parts *parts = cast ? tp_parts_of(cast) : NULL;
+    if (!parts || tp_put_parts_steal(t, parts) < 0) return -1;
+    if (tp_same_sizes(t, made)) return 0;
+    int64_t none[TP_MAX_DIMS] = {0};
+    return tp_tensor_set_geometry(t, tp_sizes(made), (tp_ints){none, made->ndim});
+}
+
+int tp_write_layout(tp_tensor *t, tp_tensor *made, const char *op) {
+    if (tp_layout_of(t) == TP_STRIDED && tp_layout_of(made) == TP_STRIDED) {
+        if (!tp_same_sizes(t, made) && tp_resize_(t, tp_sizes(made), TP_NO_FORMAT) < 0) return -1;
+        return tp_copy_(t, made, false);
+    }
+    if (tp_layout_of(t) != tp_layout_of(made))
+        return tp_fail(TP_RuntimeError, "%s: a tensor of the layout %s is not written with one of the layout %s", op,
+                       tp_layouts[tp_layout_of(t)].name, tp_layouts[tp_layout_of(made)].name);
+    if (tp_check_castable((tp_dtype)made->dtype, (tp_dtype)t->dtype) < 0) return -1;
+    if (!tp_tls.grad_disabled && (t->flags | made->flags) & TP_FLAG_REQUIRES_GRAD)
+        return tp_fail(TP_RuntimeError,
+                       "%s: a sparse tensor that requires grad is not changed in place; under no_grad it is", op);
+    if (tp_check_writable(t, op) < 0 || put(t, made) < 0) return -1;
+    tp_bump_version(t);
+    return 0;
+}

@@ -1,0 +1,44 @@
+/* layout.h: what the operators of layouts share (Note [Layouts] in core/layout.h).
+ *
+ * Note [Sparse kernels]
+ * A sparse tensor is a pattern, which says where elements are, and a dense tensor of the values there. Its operators
+ * take it apart by two operators that autograd knows, `_layout_values` and `_coo`, and compute with dense operators on
+ * indices and values; so they run on every device, a gradient with respect to a sparse tensor is sparse and has the
+ * same pattern, and each of its values is that of one value. */
+#pragma once
+
+#include "core/layout.h"
+
+/* Facts of a tensor of the layout sparse_coo. */
+enum { TP_FACT_COALESCED }; /* indices are in order, and each once */
+
+/* What an operator that writes does: t becomes `made`, in its own dtype. Other layouts than t's are refused; a dense t
+ * is written as dense tensors are. */
+int tp_write_layout(tp_tensor *t, tp_tensor *made, const char *op);
+
+/* A sparse tensor by coordinates. `indices` is sparse_dim x nnz, in int64; `values` is known to autograd. */
+typedef struct {
+    tp_tensor *indices, *values; /* owned */
+    int64_t sparse_dim;
+    bool coalesced;
+} tp_coo;
+
+/* Of a tensor of any sparse layout; -1 after a failure. */
+int tp_coo_of(tp_tensor *t, tp_coo *coo);
+void tp_coo_release(tp_coo *coo);
+#define tp_autocoo TP_CLEANUP(tp_coo_release) tp_coo
+
+/* A tensor of coordinates; `indices` and `values` are taken over, NULL after a failure before. */
+tp_tensor *tp_make_coo_steal(tp_tensor *indices, tp_tensor *values, tp_ints size, bool coalesced);
+/* `made` in the layout of `like`, where that is compressed and `made` a matrix; `made` is taken over. */
+tp_tensor *tp_as_layout_steal(const tp_tensor *like, tp_tensor *made);
+/* Whether t is sparse. */
+TP_INLINE bool tp_is_sparse(const tp_tensor *t) { return t->keys & (TP_BIT(Sparse) | TP_BIT(SparseCsr)); }
+
+/* Small steps that several families take. Each gives a new tensor. */
+tp_tensor *tp_row_of(tp_tensor *indices, int64_t row);      /* one row of indices */
+tp_tensor *tp_rows_of(tp_tensor *indices, tp_ints rows);    /* some rows, in the order given */
+tp_tensor *tp_where_true(tp_tensor *mask);                  /* the places of True, in one dimension */
+tp_tensor *tp_stacked(tp_tensor *first, tp_tensor *second); /* two rows as indices of a matrix */
+/* For each range of counts[i] numbers from first[i] on: i, and the number. */
+tp_tensor2 tp_ranges(tp_tensor *first, tp_tensor *counts);

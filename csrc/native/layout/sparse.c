@@ -1,0 +1,435 @@
+/* sparse.c: sparse tensors by coordinates: making, reading, merging and converting them (Note [Sparse kernels]). */
+#include "native/layout/layout.h"
+
+#include "NativeFunctions.h"
+#include "core/scalar.h"
+#include "native/common/host_ints.h"
+
+#include <string.h>
+
+/* ---- taking apart, and making ---- */
+
+static int64_t fact_of(const tp_tensor *t, int number) {
+    tp_autoparts *parts = tp_parts_of(t);
+    return parts ? parts->fact[number] : -1;
+}
+
+int tp_coo_of(tp_tensor *t, tp_coo *coo) {
+    *coo = (tp_coo){0};
+    tp_autoref *whole = tp__as_coo(t);
+    tp_autoparts *parts = whole ? tp_parts_of(whole) : NULL;
+    if (!parts) return -1;
+    coo->indices = tp_retain(parts->part[0]);
+    coo->sparse_dim = coo->indices->sizes[0];
+    coo->coalesced = parts->fact[TP_FACT_COALESCED];
+    coo->values = tp__layout_values(whole);
+    return coo->values ? 0 : -1;
+}
+
+void tp_coo_release(tp_coo *coo) {
+    tp_release(coo->indices);
+    tp_release(coo->values);
+}
+
+tp_tensor *tp_make_coo_steal(tp_tensor *indices, tp_tensor *values, tp_ints size, bool coalesced) {
+    tp_autoref *i = indices, *v = values;
+    return i && v ? tp__coo(i, v, size, coalesced) : NULL;
+}
+
+tp_tensor *tp_as_layout_steal(const tp_tensor *like, tp_tensor *made) {
+    tp_autoref *own = made;
+    tp_layout layout = tp_layout_of(like);
+    if (!own || layout == TP_SPARSE_COO || own->ndim != 2 || !tp_is_sparse(own)) return tp_take(own);
+    return tp_to_sparse(own, layout, TP_NO_INTS, TP_NO_INT);
+}
+
+/* _coo(Tensor indices, Tensor values, int[] size, bool coalesced) -> Tensor: what is given was checked. */
+tp_tensor *_coo_composite(tp_tensor *indices, tp_tensor *values, tp_ints size, bool coalesced) {
+    if (indices->ndim != 2 || indices->dtype != TP_INT64 || values->ndim < 1 || values->sizes[0] != indices->sizes[1] ||
+        indices->sizes[0] + values->ndim - 1 != size.size)
+        return tp_fail_null(TP_RuntimeError, "_coo: indices of (sparse_dim, nnz) in int64 and values of (nnz, ...)");
+    tp_autoref *own = tp_new_alias(values, tp_sizes(values), tp_strides(values), values->byte_offset);
+    tp_parts *parts = own ? tp_parts_new(TP_SPARSE_COO, (tp_tensor *[]){indices, own},
+                                         (int64_t[TP_MAX_FACTS]){[TP_FACT_COALESCED] = coalesced})
+                          : NULL;
+    return parts ? tp_new_of_parts_steal(parts, size) : NULL;
+}
+
+/* ---- small steps ---- */
+
+tp_tensor *tp_row_of(tp_tensor *indices, int64_t row) { return tp_select_int(indices, 0, row); }
+
+static tp_tensor *ints_like(const tp_tensor *like, tp_ints numbers) {
+    tp_autoref *host = tp_new_empty(TP_INTS(numbers.size), TP_INT64, TP_CPU);
+    if (!host) return NULL;
+    for (int64_t i = 0; i < numbers.size; i++) {
+        tp_autoref *place = tp_select_int(host, 0, i);
+        if (!place || tp_fill__Scalar(place, TP_SCALAR_I(numbers.data[i])) < 0) return NULL;
+    }
+    return tp_to_device(host, like->device, TP_INT64, false, false, TP_NO_FORMAT);
+}
+
+tp_tensor *tp_rows_of(tp_tensor *indices, tp_ints rows) {
+    tp_autoref *order = ints_like(indices, rows);
+    return order ? tp_index_select(indices, 0, order) : NULL;
+}
+
+tp_tensor *tp_where_true(tp_tensor *mask) {
+    tp_autoref *found = tp_nonzero(mask);
+    return found ? tp_select_int(found, 1, 0) : NULL;
+}
+
+tp_tensor *tp_stacked(tp_tensor *first, tp_tensor *second) {
+    return tp_stack((tp_tensors){(tp_tensor *[]){first, second}, 2}, 0);
+}
+
+tp_tensor2 tp_ranges(tp_tensor *first, tp_tensor *counts) {
+    tp_tensor2 none = {{NULL, NULL}};
+    tp_autoref *which = tp_repeat_interleave_Tensor(counts, TP_NO_INT);
+    tp_autoref *ends = which ? tp_cumsum(counts, 0, TP_NO_DTYPE) : NULL;
+    tp_autoref *starts = ends ? tp_sub_Tensor(ends, counts, TP_SCALAR_I(1)) : NULL;
+    tp_autoref *shift = starts ? tp_sub_Tensor(first, starts, TP_SCALAR_I(1)) : NULL;
+    tp_autoref *shifts = shift ? tp_index_select(shift, 0, which) : NULL;
+    tp_autoref *order = shifts ? tp_arange(TP_SCALAR_I(which->numel), TP_INT64, TP_STRIDED, which->device, -1) : NULL;
+    tp_tensor *number = order ? tp_add_Tensor(order, shifts, TP_SCALAR_I(1)) : NULL;
+    return number ? (tp_tensor2){{tp_take(which), number}} : none;
+}
+
+/* _coo_keys(Tensor indices, int[] size) -> Tensor: one number for each column of indices: its place in a dense tensor
+ * of these sizes. */
+tp_tensor *_coo_keys_composite(tp_tensor *indices, tp_ints size) {
+    if (size.size == 1) return tp_row_of(indices, 0);
+    int64_t strides[TP_MAX_DIMS];
+    tp_contiguous_strides(size, strides);
+    tp_autoref *weights = ints_like(indices, (tp_ints){strides, size.size});
+    tp_autoref *column = weights ? tp_unsqueeze(weights, 1) : NULL,
+               *terms = column ? tp_mul_Tensor(indices, column) : NULL;
+    return terms ? tp_sum_dim_IntList(terms, TP_INTS(0), false, TP_NO_DTYPE) : NULL;
+}
+
+/* _coo_columns(Tensor keys, int[] size) -> Tensor: the indices of such numbers. */
+tp_tensor *_coo_columns_composite(tp_tensor *keys, tp_ints size) {
+    if (size.size == 1) return tp_unsqueeze(keys, 0);
+    int64_t strides[TP_MAX_DIMS];
+    tp_contiguous_strides(size, strides);
+    tp_autoref *weights = ints_like(keys, (tp_ints){strides, size.size}), *sizes = ints_like(keys, size);
+    if (!weights || !sizes) return NULL;
+    tp_autoref *by = tp_unsqueeze(weights, 1), *of = tp_unsqueeze(sizes, 1);
+    tp_autoref *times = by && of ? tp_div_Tensor_mode(keys, by, "floor") : NULL;
+    return times ? tp_remainder_Tensor(times, of) : NULL;
+}
+
+static tp_ints sparse_sizes(const tp_tensor *t, const tp_coo *c) { return (tp_ints){t->sizes, c->sparse_dim}; }
+static tp_ints dense_sizes(const tp_tensor *t, const tp_coo *c) {
+    return (tp_ints){t->sizes + c->sparse_dim, t->ndim - c->sparse_dim};
+}
+
+static tp_tensor *keys_of(const tp_tensor *t, const tp_coo *c) { return tp__coo_keys(c->indices, sparse_sizes(t, c)); }
+
+/* [rows] and the dense sizes. */
+static tp_ints rows_and_dense(const tp_tensor *t, const tp_coo *c, int64_t rows, int64_t *room) {
+    tp_ints dense = dense_sizes(t, c);
+    room[0] = rows;
+    for (int64_t i = 0; i < dense.size; i++) room[i + 1] = dense.data[i];
+    return (tp_ints){room, dense.size + 1};
+}
+
+/* ---- merging ---- */
+
+/* Sums of bool are of uint8: 256 times True is True. */
+static tp_tensor *added_at(tp_tensor *values, tp_ints size, tp_tensor *places) {
+    bool is_bool = values->dtype == TP_BOOL;
+    tp_dtype dtype = is_bool ? TP_INT64 : (tp_dtype)values->dtype;
+    tp_autoref *work = is_bool ? tp_to_dtype(values, dtype, false, false, TP_NO_FORMAT) : tp_retain(values);
+    tp_autoref *zeros = work ? tp_zeros(size, dtype, TP_STRIDED, values->device, -1) : NULL;
+    tp_autoref *sums = zeros ? tp_index_add(zeros, 0, places, work, TP_SCALAR_I(1)) : NULL;
+    return sums && is_bool ? tp_to_dtype(sums, TP_BOOL, false, false, TP_NO_FORMAT) : tp_take(sums);
+}
+
+/* _coalesce(Tensor self) -> Tensor */
+tp_tensor *_coalesce_layout(tp_tensor *self) {
+    if (tp_layout_of(self) == TP_SPARSE_COO && fact_of(self, TP_FACT_COALESCED) == 1) return tp_retain(self);
+    tp_autocoo c = {0};
+    if (tp_coo_of(self, &c) < 0) return NULL;
+    tp_autoref *keys = keys_of(self, &c);
+    tp_tensor3 found = keys ? tp__unique2(keys, true, true, false) : (tp_tensor3){{NULL}};
+    tp_autoref *once = found.v[0], *places = found.v[1], *counts = found.v[2];
+    (void)counts;
+    if (!once) return NULL;
+    int64_t room[TP_MAX_DIMS + 1];
+    return tp_make_coo_steal(tp__coo_columns(once, sparse_sizes(self, &c)),
+                             added_at(c.values, rows_and_dense(self, &c, once->numel, room), places), tp_sizes(self),
+                             true);
+}
+
+static tp_tensor *expected(const char *what, const char *wanted, const tp_tensor *self) {
+    return tp_fail_null(TP_RuntimeError, "%s expected %s tensor layout but got %s", what, wanted,
+                        tp_layouts[tp_layout_of(self)].spoken);
+}
+#define COORDINATES "sparse coordinate"
+
+/* coalesce(Tensor(a) self) -> Tensor(a) */
+tp_tensor *coalesce_composite(tp_tensor *self) { return expected("coalesce", COORDINATES, self); }
+tp_tensor *coalesce_layout(tp_tensor *self) {
+    return tp_layout_of(self) == TP_SPARSE_COO ? tp__coalesce(self) : expected("coalesce", COORDINATES, self);
+}
+
+/* is_coalesced(Tensor self) -> bool */
+int is_coalesced_composite(tp_tensor *self, bool *result TP_UNUSED) {
+    expected("is_coalesced", COORDINATES, self);
+    return -1;
+}
+int is_coalesced_layout(tp_tensor *self, bool *result) {
+    if (tp_layout_of(self) != TP_SPARSE_COO) return is_coalesced_composite(self, result);
+    *result = fact_of(self, TP_FACT_COALESCED) == 1;
+    return 0;
+}
+
+/* _coalesced_(Tensor(a!) self, bool coalesced) -> Tensor(a!) */
+int _coalesced__composite(tp_tensor *self, bool coalesced) {
+    if (tp_layout_of(self) != TP_SPARSE_COO) return expected("_coalesced_", COORDINATES, self), -1;
+    tp_autoparts *parts = tp_parts_of(self);
+    tp_parts *made = parts ? tp_parts_new(parts->layout, parts->part, (int64_t[TP_MAX_FACTS]){coalesced}) : NULL;
+    return made ? tp_put_parts_steal(self, made) : -1;
+}
+
+/* _merged(Tensor self) -> Tensor: one value for each place; of rows one after another as they are. */
+tp_tensor *_merged_layout(tp_tensor *self) {
+    return tp_layout_of(self) == TP_SPARSE_COO ? tp__coalesce(self) : tp_retain(self);
+}
+
+/* ---- reading ---- */
+
+static tp_tensor *part_named(tp_tensor *self, const char *name, const char *wanted) {
+    const tp_layout_info *info = &tp_layouts[tp_layout_of(self)];
+    for (int i = 0; i < info->count; i++)
+        if (strcmp(info->parts[i], name) == 0) return tp__layout_part(self, i);
+    return expected(name, wanted, self);
+}
+
+static tp_tensor *merged_part(tp_tensor *self, const char *name) {
+    if (tp_layout_of(self) != TP_SPARSE_COO || fact_of(self, TP_FACT_COALESCED) == 1) return tp_retain(self);
+    return tp_fail_null(TP_RuntimeError, "Cannot get %s on an uncoalesced tensor, please call .coalesce() first", name);
+}
+
+/* indices(Tensor(a) self) -> Tensor(a) */
+tp_tensor *indices_composite(tp_tensor *self) { return expected("indices", COORDINATES, self); }
+tp_tensor *indices_layout(tp_tensor *self) {
+    if (tp_layout_of(self) != TP_SPARSE_COO) return expected("indices", COORDINATES, self);
+    tp_autoref *merged = merged_part(self, "indices");
+    return merged ? tp__layout_part(merged, 0) : NULL;
+}
+
+/* values(Tensor(a) self) -> Tensor(a): differentiable. */
+tp_tensor *values_composite(tp_tensor *self) { return expected("values", "sparse", self); }
+tp_tensor *values_layout(tp_tensor *self) {
+    tp_autoref *merged = merged_part(self, "values");
+    return merged ? tp__layout_values(merged) : NULL;
+}
+
+/* _indices(Tensor(a) self) -> Tensor(a), _values(Tensor(a) self) -> Tensor(a): as they are, without history. */
+tp_tensor *_indices_composite(tp_tensor *self) { return part_named(self, "indices", COORDINATES); }
+tp_tensor *_values_composite(tp_tensor *self) { return part_named(self, "values", "sparse"); }
+tp_tensor *crow_indices_composite(tp_tensor *self) { return part_named(self, "crow_indices", "sparse row compressed"); }
+tp_tensor *col_indices_composite(tp_tensor *self) { return part_named(self, "col_indices", "sparse row compressed"); }
+tp_tensor *ccol_indices_composite(tp_tensor *self) {
+    return part_named(self, "ccol_indices", "sparse column compressed");
+}
+tp_tensor *row_indices_composite(tp_tensor *self) {
+    return part_named(self, "row_indices", "sparse column compressed");
+}
+
+/* _nnz(Tensor self) -> int */
+int _nnz_composite(tp_tensor *self, int64_t *result) {
+    tp_autoref *values = tp_is_sparse(self) ? tp__values(self) : expected("_nnz", "sparse", self);
+    if (!values) return -1;
+    tp_autoparts *parts = tp_parts_of(self);
+    bool batched = parts && parts->layout != TP_SPARSE_COO;
+    *result = batched ? parts->part[1]->sizes[parts->part[1]->ndim - 1] : values->sizes[0];
+    return parts ? 0 : -1;
+}
+
+/* sparse_dim(Tensor self) -> int: 0 of a dense tensor. */
+int sparse_dim_composite(tp_tensor *self, int64_t *result) {
+    *result = 0;
+    if (!tp_is_sparse(self)) return 0;
+    tp_autoparts *parts = tp_parts_of(self);
+    if (!parts) return -1;
+    *result = parts->layout == TP_SPARSE_COO ? parts->part[0]->sizes[0] : 2;
+    return 0;
+}
+
+/* dense_dim(Tensor self) -> int: all of a dense tensor. */
+int dense_dim_composite(tp_tensor *self, int64_t *result) {
+    *result = self->ndim;
+    if (!tp_is_sparse(self)) return 0;
+    tp_autoparts *parts = tp_parts_of(self);
+    if (!parts) return -1;
+    int64_t rows = parts->part[0]->sizes[0];
+    *result = parts->layout == TP_SPARSE_COO ? self->ndim - rows : 0;
+    return 0;
+}
+
+/* ---- between layouts ---- */
+
+/* to_dense(Tensor self, ScalarType? dtype=None, *, bool? masked_grad=None) -> Tensor */
+tp_tensor *to_dense_composite(tp_tensor *self, tp_dtype dtype, tp_opt_bool masked_grad TP_UNUSED) {
+    return dtype < 0 ? tp_retain(self) : tp_to_dtype(self, dtype, false, false, TP_NO_FORMAT);
+}
+tp_tensor *to_dense_layout(tp_tensor *self, tp_dtype dtype, tp_opt_bool masked_grad TP_UNUSED) {
+    tp_autocoo c = {0};
+    if (tp_coo_of(self, &c) < 0) return NULL;
+    tp_autoref *keys = keys_of(self, &c);
+    tp_autoref *values = dtype < 0 ? tp_retain(c.values) : tp_to_dtype(c.values, dtype, false, false, TP_NO_FORMAT);
+    int64_t room[TP_MAX_DIMS + 1], places = tp_checked_numel(sparse_sizes(self, &c));
+    if (!keys || !values || places < 0) return NULL;
+    tp_autoref *flat = added_at(values, rows_and_dense(self, &c, places, room), keys);
+    return flat ? tp_reshape(flat, tp_sizes(self)) : NULL;
+}
+
+/* _layout_at(Tensor self, Tensor pattern) -> Tensor: the values of a tensor, of any layout, at the places of a pattern,
+ * in the shape of the pattern's values. */
+tp_tensor *_layout_at_composite(tp_tensor *self, tp_tensor *pattern) {
+    bool same = false;
+    if (tp_is_sparse(self) && tp__same_pattern(self, pattern, &same) < 0) return NULL;
+    if (same) return tp__layout_values(self);
+    tp_autoref *shape = tp__values(pattern);
+    tp_autocoo wanted = {0};
+    if (tp_coo_of(pattern, &wanted) < 0 || !shape) return NULL;
+    tp_autoref *keys = keys_of(pattern, &wanted);
+    if (!keys) return NULL;
+    int64_t room[TP_MAX_DIMS + 1];
+    tp_autoref *made = NULL;
+    if (!tp_is_sparse(self)) {
+        tp_autoref *wide = tp_expand(self, tp_sizes(pattern), false);
+        int64_t places = tp_checked_numel(sparse_sizes(pattern, &wanted));
+        tp_autoref *flat = wide ? tp_reshape(wide, rows_and_dense(pattern, &wanted, places, room)) : NULL;
+        made = flat ? tp_index_select(flat, 0, keys) : NULL;
+    } else {
+        tp_autoref *merged = tp__as_coo(self), *once = merged ? tp__coalesce(merged) : NULL;
+        tp_autocoo there = {0};
+        if (!once || tp_coo_of(once, &there) < 0) return NULL;
+        tp_autoref *have = keys_of(once, &there);
+        if (!have) return NULL;
+        if (have->numel == 0) return tp_zeros(tp_sizes(shape), (tp_dtype)self->dtype, TP_STRIDED, self->device, -1);
+        tp_autoref *found = tp_searchsorted_Tensor(have, keys, false, false, NULL, NULL);
+        tp_autoref *inside = found ? tp_clamp_max(found, TP_SCALAR_I(have->numel - 1)) : NULL;
+        tp_autoref *key = inside ? tp_index_select(have, 0, inside) : NULL, *hit = key ? tp_eq_Tensor(key, keys) : NULL;
+        int64_t ones[TP_MAX_DIMS + 1];
+        for (int i = 0; i <= TP_MAX_DIMS; i++) ones[i] = 1;
+        ones[0] = keys->numel;
+        tp_autoref *mask = hit ? tp_reshape(hit, (tp_ints){ones, there.values->ndim}) : NULL;
+        tp_autoref *values = mask ? tp_index_select(there.values, 0, inside) : NULL;
+        made = values ? tp_mul_Tensor(values, mask) : NULL;
+    }
+    return made ? tp_reshape(made, tp_sizes(shape)) : NULL;
+}
+
+/* Places that are not zero. */
+static tp_tensor *coo_of_dense(tp_tensor *self, int64_t sparse_dim) {
+    if (self->ndim == 0) return tp_fail_null(TP_NotImplementedError, "to_sparse: the tensor has no dimensions");
+    if (sparse_dim < 1 || sparse_dim > self->ndim)
+        return tp_fail_null(TP_RuntimeError, "to_sparse: sparse_dim is from 1 to %d, not %lld", self->ndim,
+                            (long long)sparse_dim);
+    tp_autoref *plain = tp_detach(self), *there = plain ? tp_ne_Scalar(plain, TP_SCALAR_I(0)) : NULL;
+    tp_autoref *lines =
+        !there || sparse_dim == self->ndim ? tp_retain(there) : tp_flatten_using_ints(there, sparse_dim, -1);
+    tp_autoref *some = !lines || sparse_dim == self->ndim ? tp_retain(lines) : tp_any_dim(lines, -1, false);
+    tp_autoref *places = some ? tp_nonzero(some) : NULL, *turned = places ? tp_t(places) : NULL;
+    tp_autoref *indices = turned ? tp_contiguous(turned, TP_CONTIGUOUS_FORMAT) : NULL;
+    int64_t room[TP_MAX_DIMS + 1] = {0};
+    tp_coo c = {indices, NULL, sparse_dim, true};
+    if (!indices) return NULL;
+    tp_autoref *none = tp_zeros(rows_and_dense(self, &c, indices->sizes[1], room), (tp_dtype)self->dtype, TP_STRIDED,
+                                self->device, -1);
+    tp_autoref *pattern = none ? tp__coo(indices, none, tp_sizes(self), true) : NULL;
+    tp_autoref *values = pattern ? tp__layout_at(self, pattern) : NULL;
+    return values ? tp__layout_like(pattern, values) : NULL;
+}
+
+/* to_sparse.sparse_dim(Tensor self, int sparse_dim) -> Tensor */
+tp_tensor *to_sparse_sparse_dim_composite(tp_tensor *self, int64_t sparse_dim) {
+    return coo_of_dense(self, sparse_dim);
+}
+tp_tensor *to_sparse_sparse_dim_layout(tp_tensor *self, int64_t sparse_dim) {
+    int64_t n;
+    if (tp_sparse_dim(self, &n) < 0) return NULL;
+    if (n == sparse_dim) return tp__as_coo(self);
+    return tp_fail_null(TP_RuntimeError, "to_sparse: a sparse tensor with %lld sparse dimensions keeps them",
+                        (long long)n);
+}
+
+/* to_sparse(Tensor self, *, Layout? layout=None, int[2]? blocksize=None, int? dense_dim=None) -> Tensor */
+static tp_tensor *converted(tp_tensor *coo, tp_layout layout, tp_ints blocksize, tp_opt_int dense_dim) {
+    if (layout < 0 || layout == TP_SPARSE_COO) return tp_retain(coo);
+    if (layout == TP_STRIDED) return tp_to_dense(coo, TP_NO_DTYPE, -1);
+    if (dense_dim.has && dense_dim.value != 0)
+        return tp_fail_null(TP_NotImplementedError, "to_sparse: dense_dim: values of compressed layouts are numbers");
+    return tp__coo_to_compressed(coo, layout, blocksize);
+}
+tp_tensor *to_sparse_composite(tp_tensor *self, tp_layout layout, tp_ints blocksize, tp_opt_int dense_dim) {
+    int64_t dense = dense_dim.has && (layout < 0 || layout == TP_SPARSE_COO) ? dense_dim.value : 0;
+    tp_autoref *coo = coo_of_dense(self, self->ndim - dense);
+    return coo ? converted(coo, layout, blocksize, dense ? TP_NO_INT : dense_dim) : NULL;
+}
+tp_tensor *to_sparse_layout(tp_tensor *self, tp_layout layout, tp_ints blocksize, tp_opt_int dense_dim) {
+    if (layout == tp_layout_of(self)) return tp_retain(self);
+    tp_autoref *coo = tp__as_coo(self);
+    return coo ? converted(coo, layout, blocksize, dense_dim) : NULL;
+}
+
+/* sparse_mask(Tensor self, Tensor mask) -> Tensor */
+tp_tensor *sparse_mask_composite(tp_tensor *self, tp_tensor *mask) {
+    if (!tp_is_sparse(mask)) return tp_fail_null(TP_RuntimeError, "sparse_mask: the mask is a sparse tensor");
+    if (!tp_same_sizes(self, mask)) {
+        tp_autotext a = {0}, b = {0};
+        tp_text_ints(&a, tp_sizes(self));
+        tp_text_ints(&b, tp_sizes(mask));
+        return tp_fail_null(TP_RuntimeError,
+                            "sparse_mask(): operands have incompatible sizes; self has size %s but mask has size %s",
+                            a.text, b.text);
+    }
+    tp_autoref *pattern = tp_detach(mask), *values = pattern ? tp__layout_at(self, pattern) : NULL;
+    return values ? tp__layout_like(pattern, values) : NULL;
+}
+
+/* ---- other sizes ---- */
+
+static int resize(tp_tensor *self, tp_ints size, int64_t sparse_dim, int64_t dense_dim, bool clear, const char *op) {
+    if (tp_layout_of(self) != TP_SPARSE_COO) return expected(op, COORDINATES, self), -1;
+    if (sparse_dim < 0 || dense_dim < 0 || sparse_dim + dense_dim != size.size)
+        return tp_fail(TP_RuntimeError,
+                       "%s: number of dimensions must be sparse_dim (%lld) + dense_dim (%lld), but got "
+                       "%lld",
+                       op, (long long)sparse_dim, (long long)dense_dim, (long long)size.size);
+    if (tp_checked_numel(size) < 0) return -1;
+    tp_autocoo c = {0};
+    if (tp_coo_of(self, &c) < 0) return -1;
+    bool keeps = !clear && c.values->sizes[0] > 0, same = sparse_dim == c.sparse_dim && size.size == self->ndim;
+    for (int64_t d = 0; keeps && same && d < size.size; d++)
+        same = d < sparse_dim ? size.data[d] >= self->sizes[d] : size.data[d] == self->sizes[d];
+    if (keeps && !same)
+        return tp_fail(TP_RuntimeError,
+                       "%s: a tensor with values keeps its numbers of dimensions and its dense sizes, "
+                       "and no sparse size gets smaller",
+                       op);
+    tp_coo shape = {NULL, NULL, sparse_dim, true};
+    tp_tensor whole = {.sizes = (int64_t *)size.data, .ndim = (uint8_t)size.size};
+    int64_t room[TP_MAX_DIMS + 1];
+    tp_autoref *made = keeps
+                           ? tp__coo(c.indices, c.values, size, c.coalesced)
+                           : tp_make_coo_steal(tp_zeros(TP_INTS(sparse_dim, 0), TP_INT64, TP_STRIDED, self->device, -1),
+                                               tp_zeros(rows_and_dense(&whole, &shape, 0, room), (tp_dtype)self->dtype,
+                                                        TP_STRIDED, self->device, -1),
+                                               size, true);
+    return made ? tp_write_layout(self, made, op) : -1;
+}
+
+/* sparse_resize_(Tensor(a!) self, int[] size, int sparse_dim, int dense_dim) -> Tensor(a!) */
+int sparse_resize__composite(tp_tensor *self, tp_ints size, int64_t sparse_dim, int64_t dense_dim) {
+    return resize(self, size, sparse_dim, dense_dim, false, "sparse_resize_");
+}
+/* sparse_resize_and_clear_(Tensor(a!) self, int[] size, int sparse_dim, int dense_dim) -> Tensor(a!) */
+int sparse_resize_and_clear__composite(tp_tensor *self, tp_ints size, int64_t sparse_dim, int64_t dense_dim) {
+    return resize(self, size, sparse_dim, dense_dim, true, "sparse_resize_and_clear_");
+}

@@ -1,0 +1,96 @@
+/* sparse_make.c: sparse tensors like others: copies, other dtypes and devices, zeros. */
+#include "native/layout/layout.h"
+
+#include "NativeFunctions.h"
+#include "core/scalar.h"
+
+/* The parts that say where elements are, each made by `each`, and the values given. */
+static tp_tensor *with_indices(tp_tensor *self, tp_tensor *(*each)(tp_tensor *, tp_device), tp_device device,
+                               tp_tensor *values) {
+    tp_autoparts *p = tp_parts_of(self);
+    if (!p || !values) return NULL;
+    tp_autoref *first = each(p->part[0], device);
+    if (!first) return NULL;
+    if (p->layout == TP_SPARSE_COO) return tp__coo(first, values, tp_sizes(self), p->fact[TP_FACT_COALESCED]);
+    tp_autoref *second = each(p->part[1], device);
+    return second ? tp__compressed(first, second, values, tp_sizes(self), p->layout) : NULL;
+}
+
+static tp_tensor *copied(tp_tensor *part, tp_device device TP_UNUSED) { return tp_clone(part, TP_NO_FORMAT); }
+static tp_tensor *moved(tp_tensor *part, tp_device device) {
+    return tp_to_device(part, device, (tp_dtype)part->dtype, false, false, TP_NO_FORMAT);
+}
+
+/* clone(Tensor self, *, MemoryFormat? memory_format=None) -> Tensor */
+tp_tensor *clone_layout(tp_tensor *self, tp_memory_format memory_format TP_UNUSED) {
+    tp_autoref *values = tp__layout_values(self), *own = values ? tp_clone(values, TP_NO_FORMAT) : NULL;
+    return own ? with_indices(self, copied, self->device, own) : NULL;
+}
+
+/* _to_copy(Tensor self, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, ...) -> Tensor */
+tp_tensor *_to_copy_layout(tp_tensor *self, tp_dtype dtype, tp_layout layout, tp_device device, tp_opt_bool pin_memory,
+                           bool non_blocking, tp_memory_format memory_format TP_UNUSED) {
+    tp_autoref *values = tp__layout_values(self);
+    tp_autoref *own =
+        values ? tp__to_copy(values, dtype, TP_NO_LAYOUT, device, pin_memory, non_blocking, TP_NO_FORMAT) : NULL;
+    tp_autoref *made =
+        own ? with_indices(self, tp_device_equal(own->device, self->device) ? copied : moved, own->device, own) : NULL;
+    if (!made || layout < 0 || layout == tp_layout_of(self)) return tp_take(made);
+    return tp_to_sparse(made, layout, TP_NO_INTS, TP_NO_INT);
+}
+
+/* ---- zeros ---- */
+
+static tp_device or_device(tp_device wanted, const tp_tensor *like) { return wanted.type < 0 ? like->device : wanted; }
+
+/* A tensor of coordinates with no values. */
+static tp_tensor *empty_coo(tp_ints size, int64_t sparse_dim, tp_dtype dtype, tp_device device) {
+    int64_t room[TP_MAX_DIMS + 1] = {0};
+    for (int64_t d = sparse_dim; d < size.size; d++) room[d - sparse_dim + 1] = size.data[d];
+    tp_ints shape = {room, size.size - sparse_dim + 1};
+    return tp_make_coo_steal(tp_zeros(TP_INTS(sparse_dim, 0), TP_INT64, TP_STRIDED, device, -1),
+                             tp_zeros(shape, dtype, TP_STRIDED, device, -1), size, true);
+}
+
+/* zeros_like(Tensor self, *, ScalarType? dtype=None, Layout? layout=None, ...) -> Tensor, and empty_like */
+tp_tensor *zeros_like_layout(tp_tensor *self, tp_dtype dtype, tp_layout layout, tp_device device,
+                             tp_opt_bool pin_memory, tp_memory_format memory_format TP_UNUSED) {
+    tp_dtype own = dtype < 0 ? (tp_dtype)self->dtype : dtype;
+    tp_device where = or_device(device, self);
+    if (layout == TP_STRIDED) return tp_zeros(tp_sizes(self), own, TP_STRIDED, where, pin_memory);
+    int64_t n;
+    if (tp_sparse_dim(self, &n) < 0) return NULL;
+    n = tp_layout_of(self) == TP_SPARSE_COO ? n : self->ndim;
+    return tp_as_layout_steal(self, empty_coo(tp_sizes(self), n, own, where));
+}
+
+/* new_zeros(Tensor self, SymInt[] size, *, ScalarType? dtype=None, ...) -> Tensor */
+tp_tensor *new_zeros_layout(tp_tensor *self, tp_ints size, tp_dtype dtype, tp_layout layout TP_UNUSED, tp_device device,
+                            tp_opt_bool pin_memory TP_UNUSED) {
+    return empty_coo(size, size.size, dtype < 0 ? (tp_dtype)self->dtype : dtype, or_device(device, self));
+}
+
+/* zero_(Tensor(a!) self) -> Tensor(a!) */
+int zero__layout(tp_tensor *self) {
+    tp_autoref *none = tp_zeros_like(self, TP_NO_DTYPE, TP_NO_LAYOUT, (tp_device){-1, -1}, -1, TP_NO_FORMAT);
+    return none ? tp_write_layout(self, none, "zero_") : -1;
+}
+
+/* copy_(Tensor(a!) self, Tensor src, bool non_blocking=False) -> Tensor(a!) */
+int copy__layout(tp_tensor *self, tp_tensor *src, bool non_blocking TP_UNUSED) {
+    if (!tp_is_sparse(self) || !tp_is_sparse(src))
+        return tp_fail(TP_RuntimeError,
+                       "copy_() between dense and sparse Tensors is not implemented! Found self type = %s and src type "
+                       "= %s",
+                       tp_layouts[tp_layout_of(self)].name, tp_layouts[tp_layout_of(src)].name);
+    tp_autoref *like = tp_to_sparse(src, tp_layout_of(self), TP_NO_INTS, TP_NO_INT),
+               *own = like ? tp_clone(like, TP_NO_FORMAT) : NULL;
+    tp_autoref *there = own ? tp_to_device(own, self->device, (tp_dtype)self->dtype, false, false, TP_NO_FORMAT) : NULL;
+    return there ? tp_write_layout(self, there, "copy_") : -1;
+}
+
+/* is_same_size(Tensor self, Tensor other) -> bool */
+int is_same_size_layout(tp_tensor *self, tp_tensor *other, bool *result) {
+    *result = tp_same_sizes(self, other);
+    return 0;
+}

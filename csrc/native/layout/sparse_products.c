@@ -1,0 +1,200 @@
+/* sparse_products.c: products of sparse matrices with dense ones and with each other. */
+#include "native/layout/layout.h"
+
+#include "NativeFunctions.h"
+#include "core/scalar.h"
+#include "iter/iter.h"
+
+/* A sparse matrix with these coordinates by a dense one. */
+static tp_tensor *product(tp_tensor *row, tp_tensor *column, tp_tensor *values, int64_t rows, tp_tensor *dense) {
+    tp_dtype dtype = tp_result_type((tp_operand[]){{values, NULL}, {dense, NULL}}, 2);
+    if (dtype == TP_NO_DTYPE || !row || !column) return NULL;
+    tp_autoref *other = tp_to_dtype(dense, dtype, false, false, TP_NO_FORMAT);
+    tp_autoref *own = other ? tp_to_dtype(values, dtype, false, false, TP_NO_FORMAT) : NULL;
+    tp_autoref *taken = own ? tp_index_select(other, 0, column) : NULL, *factor = taken ? tp_unsqueeze(own, 1) : NULL;
+    tp_autoref *parts = factor ? tp_mul_Tensor(taken, factor) : NULL;
+    tp_autoref *zeros = parts ? tp_zeros(TP_INTS(rows, dense->sizes[1]), dtype, TP_STRIDED, dense->device, -1) : NULL;
+    return zeros ? tp_index_add(zeros, 0, row, parts, TP_SCALAR_I(1)) : NULL;
+}
+
+/* Both sparse: each value of a row of `a` meets all of a row of `b`. */
+static tp_tensor *sparse_product(tp_tensor *a, tp_tensor *b) {
+    tp_autoref *first = tp__as_coo(a), *left = first ? tp__coalesce(first) : NULL, *second = tp__as_coo(b),
+               *right = second ? tp__coalesce(second) : NULL;
+    tp_autocoo mine = {0}, theirs = {0};
+    if (!left || !right || tp_coo_of(left, &mine) < 0 || tp_coo_of(right, &theirs) < 0) return NULL;
+    tp_autoref *line = tp_row_of(mine.indices, 1), *inner = line ? tp_contiguous(line, TP_CONTIGUOUS_FORMAT) : NULL;
+    tp_autoref *row = inner ? tp_row_of(theirs.indices, 0) : NULL,
+               *rows = row ? tp_contiguous(row, TP_CONTIGUOUS_FORMAT) : NULL;
+    tp_autoref *start = rows ? tp_searchsorted_Tensor(rows, inner, false, false, NULL, NULL) : NULL;
+    tp_autoref *end = start ? tp_searchsorted_Tensor(rows, inner, false, true, NULL, NULL) : NULL;
+    tp_autoref *counts = end ? tp_sub_Tensor(end, start, TP_SCALAR_I(1)) : NULL;
+    tp_tensor2 pairs = counts ? tp_ranges(start, counts) : (tp_tensor2){{NULL, NULL}};
+    tp_autoref *which = pairs.v[0], *source = pairs.v[1];
+    if (!which) return NULL;
+    tp_autoref *above = tp_row_of(mine.indices, 0), *below = tp_row_of(theirs.indices, 1);
+    tp_autoref *to = above ? tp_index_select(above, 0, which) : NULL,
+               *from = to && below ? tp_index_select(below, 0, source) : NULL;
+    tp_autoref *x = from ? tp_index_select(mine.values, 0, which) : NULL,
+               *y = x ? tp_index_select(theirs.values, 0, source) : NULL;
+    if (!y) return NULL;
+    tp_autoref *made =
+        tp_make_coo_steal(tp_stacked(to, from), tp_mul_Tensor(x, y), TP_INTS(a->sizes[0], b->sizes[1]), false);
+    return made ? tp__coalesce(made) : NULL;
+}
+
+static int check_matrices(const tp_tensor *a, const tp_tensor *b) {
+    if (a->ndim != 2 || b->ndim != 2)
+        return tp_fail(TP_RuntimeError, "mm: Expected two matrices, but the tensors are of %d and %d dimensions",
+                       a->ndim, b->ndim);
+    if (a->sizes[1] != b->sizes[0])
+        return tp_fail(TP_RuntimeError, "mat1 and mat2 shapes cannot be multiplied (%lldx%lld and %lldx%lld)",
+                       (long long)a->sizes[0], (long long)a->sizes[1], (long long)b->sizes[0], (long long)b->sizes[1]);
+    return 0;
+}
+
+/* mm(Tensor self, Tensor mat2) -> Tensor */
+tp_tensor *mm_layout(tp_tensor *self, tp_tensor *mat2) {
+    if (check_matrices(self, mat2) < 0) return NULL;
+    if (tp_is_sparse(self) && tp_is_sparse(mat2)) return tp_as_layout_steal(self, sparse_product(self, mat2));
+    tp_tensor *sparse = tp_is_sparse(self) ? self : mat2;
+    tp_autocoo c = {0};
+    if (tp_coo_of(sparse, &c) < 0) return NULL;
+    if (c.sparse_dim != 2)
+        return tp_fail_null(TP_RuntimeError, "mm: expected a sparse matrix of two sparse dimensions");
+    tp_autoref *rows = tp_row_of(c.indices, 0), *columns = tp_row_of(c.indices, 1);
+    if (sparse == self) return product(rows, columns, c.values, self->sizes[0], mat2);
+    tp_autoref *turned = tp_t(self);
+    tp_autoref *made = turned ? product(columns, rows, c.values, mat2->sizes[1], turned) : NULL;
+    return made ? tp_t(made) : NULL;
+}
+
+/* mv(Tensor self, Tensor vec) -> Tensor */
+tp_tensor *mv_layout(tp_tensor *self, tp_tensor *vec) {
+    if (self->ndim != 2 || vec->ndim != 1)
+        return tp_fail_null(TP_RuntimeError, "vector + matrix @ vector expected, got 1, %d, %d", self->ndim, vec->ndim);
+    tp_autoref *column = tp_unsqueeze(vec, 1), *made = column ? tp_mm(self, column) : NULL;
+    return made ? tp_squeeze_dim(made, 1) : NULL;
+}
+
+/* bmm(Tensor self, Tensor mat2) -> Tensor: rows of all matrices are numbered through. */
+tp_tensor *bmm_layout(tp_tensor *self, tp_tensor *mat2) {
+    if (!tp_is_sparse(self)) {
+        tp_autoref *a = tp_transpose_int(mat2, -2, -1), *b = a ? tp_transpose_int(self, -2, -1) : NULL;
+        tp_autoref *made = b ? bmm_layout(a, b) : NULL;
+        return made ? tp_transpose_int(made, -2, -1) : NULL;
+    }
+    int batch = self->ndim - 2;
+    bool fits = !tp_is_sparse(mat2) && self->ndim == mat2->ndim && batch >= 0;
+    for (int d = 0; fits && d < batch; d++) fits = self->sizes[d] == mat2->sizes[d];
+    if (!fits || self->sizes[batch + 1] != mat2->sizes[batch])
+        return tp_fail_null(TP_RuntimeError, "bmm: a sparse batch and a dense one, of matrices that fit each other");
+    int64_t count = 1, size[TP_MAX_DIMS], rows = self->sizes[batch], inner = self->sizes[batch + 1];
+    for (int d = 0; d < batch; d++) count *= size[d] = self->sizes[d];
+    tp_autocoo c = {0};
+    if (tp_coo_of(self, &c) < 0) return NULL;
+    if (c.sparse_dim != self->ndim)
+        return tp_fail_null(TP_RuntimeError, "bmm: expected a sparse tensor without dense dimensions");
+    tp_autoref *front = tp_narrow(c.indices, 0, 0, batch),
+               *number = front ? tp__coo_keys(front, (tp_ints){size, batch}) : NULL;
+    tp_autoref *row = number ? tp_row_of(c.indices, batch) : NULL,
+               *column = row ? tp_row_of(c.indices, batch + 1) : NULL;
+    tp_autoref *to = column ? tp_add_Tensor(row, number, TP_SCALAR_I(rows)) : NULL;
+    tp_autoref *from = to ? tp_add_Tensor(column, number, TP_SCALAR_I(inner)) : NULL;
+    tp_autoref *flat = from ? tp_reshape(mat2, TP_INTS(count * inner, mat2->sizes[batch + 1])) : NULL;
+    tp_autoref *made = flat ? product(to, from, c.values, count * rows, flat) : NULL;
+    size[batch] = rows, size[batch + 1] = mat2->sizes[batch + 1];
+    return made ? tp_reshape(made, (tp_ints){size, batch + 2}) : NULL;
+}
+
+/* matmul(Tensor self, Tensor other) -> Tensor */
+tp_tensor *matmul_layout(tp_tensor *self, tp_tensor *other) {
+    int a = self->ndim, b = other->ndim;
+    bool both = tp_is_sparse(self) && tp_is_sparse(other);
+    if (b == 1 && a == 2 && !tp_is_sparse(other)) return tp_mv(self, other);
+    if (a == 1 && b == 2 && !tp_is_sparse(self)) {
+        tp_autoref *row = tp_unsqueeze(self, 0), *made = row ? tp_mm(row, other) : NULL;
+        return made ? tp_squeeze_dim(made, 0) : NULL;
+    }
+    if (a == 2 && b == 2) return tp_mm(self, other);
+    if (a == b && a > 2 && !both) return tp_bmm(self, other);
+    if (a == 2 && b > 2 && !tp_is_sparse(other)) { /* one matrix by many: they stand beside each other */
+        int64_t size[TP_MAX_DIMS], n = 0;
+        size[n++] = self->sizes[0];
+        for (int d = 0; d < b; d++)
+            if (d != b - 2) size[n++] = other->sizes[d];
+        tp_autoref *front = tp_movedim_int(other, -2, 0),
+                   *wide = front ? tp_reshape(front, TP_INTS(other->sizes[b - 2], -1)) : NULL;
+        tp_autoref *made = wide ? tp_mm(self, wide) : NULL,
+                   *shaped = made ? tp_reshape(made, (tp_ints){size, n}) : NULL;
+        return shaped ? tp_movedim_int(shaped, 0, -2) : NULL;
+    }
+    if (b == 2 && a > 2 && !tp_is_sparse(self)) {
+        int64_t size[TP_MAX_DIMS];
+        for (int d = 0; d < a; d++) size[d] = self->sizes[d];
+        tp_autoref *flat = tp_reshape(self, TP_INTS(-1, size[a - 1])), *made = flat ? tp_mm(flat, other) : NULL;
+        size[a - 1] = other->sizes[1];
+        return made ? tp_reshape(made, (tp_ints){size, a}) : NULL;
+    }
+    return tp_fail_null(TP_NotImplementedError, "matmul: sparse tensors of %d and %d dimensions", a, b);
+}
+
+/* addmm(Tensor self, Tensor mat1, Tensor mat2, *, Scalar beta=1, Scalar alpha=1) -> Tensor */
+tp_tensor *addmm_layout(tp_tensor *self, tp_tensor *mat1, tp_tensor *mat2, const tp_scalar *beta,
+                        const tp_scalar *alpha) {
+    tp_autoref *made = tp_mm(mat1, mat2);
+    if (!made) return NULL;
+    if (tp_is_sparse(self) && !tp_is_sparse(made))
+        return tp_fail_null(TP_RuntimeError, "addmm: a sparse tensor is added to a sparse product only");
+    tp_autoref *more = tp_scalar_equals_int(beta, 1) ? tp_retain(self) : tp_mul_Scalar(self, beta);
+    return more ? tp_add_Tensor(more, made, alpha) : NULL;
+}
+
+/* _sparse_mm(Tensor sparse, Tensor dense) -> Tensor */
+tp_tensor *_sparse_mm_composite(tp_tensor *sparse, tp_tensor *dense) { return tp_mm(sparse, dense); }
+
+/* sparse_sampled_addmm(Tensor self, Tensor mat1, Tensor mat2, *, Scalar beta=1, Scalar alpha=1) -> Tensor: the product
+ * of two dense matrices at the places of a sparse one. */
+tp_tensor *sparse_sampled_addmm_composite(tp_tensor *self, tp_tensor *mat1, tp_tensor *mat2, const tp_scalar *beta,
+                                          const tp_scalar *alpha) {
+    if (!tp_is_sparse(self))
+        return tp_fail_null(TP_RuntimeError,
+                            "sampled_addmm: Expected self to have sparse csr layout, but got layout strided");
+    if (tp_is_sparse(mat1) || tp_is_sparse(mat2))
+        return tp_fail_null(TP_RuntimeError, "sampled_addmm: Expected mat1 and mat2 to have strided layout");
+    if (check_matrices(mat1, mat2) < 0) return NULL;
+    if (self->ndim != 2 || self->sizes[0] != mat1->sizes[0] || self->sizes[1] != mat2->sizes[1])
+        return tp_fail_null(TP_RuntimeError, "sampled_addmm: self.shape does not match the shape of mat1 @ mat2");
+    tp_autocoo c = {0};
+    if (tp_coo_of(self, &c) < 0) return NULL;
+    tp_autoref *rows = tp_row_of(c.indices, 0), *columns = tp_row_of(c.indices, 1), *turned = tp_t(mat2);
+    tp_autoref *left = rows ? tp_index_select(mat1, 0, rows) : NULL,
+               *right = columns && turned ? tp_index_select(turned, 0, columns) : NULL;
+    tp_autoref *each = left && right ? tp_mul_Tensor(left, right) : NULL;
+    tp_autoref *sums = each ? tp_sum_dim_IntList(each, TP_INTS(1), false, TP_NO_DTYPE) : NULL;
+    tp_autoref *values = sums ? tp__layout_values(self) : NULL;
+    tp_autoref *shaped = values ? tp_reshape(sums, tp_sizes(values)) : NULL;
+    tp_autoref *own = shaped ? tp_mul_Scalar(values, beta) : NULL;
+    tp_autoref *made = own ? tp_add_Tensor(own, shaped, alpha) : NULL;
+    return made ? tp__layout_like(self, made) : NULL;
+}
+
+/* hspmm(Tensor mat1, Tensor mat2) -> Tensor: a product whose rows are values. */
+tp_tensor *hspmm_composite(tp_tensor *mat1, tp_tensor *mat2) {
+    tp_autoref *merged = tp_coalesce(mat1);
+    tp_autocoo c = {0};
+    if (!merged || tp_coo_of(merged, &c) < 0) return NULL;
+    tp_autoref *row = tp_row_of(c.indices, 0);
+    tp_tensor3 found = row ? tp__unique2(row, true, false, false) : (tp_tensor3){{NULL}};
+    tp_autoref *rows = found.v[0], *inverse = found.v[1], *counts = found.v[2],
+               *dense = rows ? tp_mm(merged, mat2) : NULL;
+    (void)inverse, (void)counts;
+    if (!dense) return NULL;
+    return tp_make_coo_steal(tp_unsqueeze(rows, 0), tp_index_select(dense, 0, rows), tp_sizes(dense), true);
+}
+
+/* smm(Tensor self, Tensor mat2) -> Tensor */
+tp_tensor *smm_composite(tp_tensor *self, tp_tensor *mat2) {
+    tp_autoref *dense = tp_mm(self, mat2);
+    return dense ? tp_to_sparse_sparse_dim(dense, dense->ndim) : NULL;
+}

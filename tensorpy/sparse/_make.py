@@ -1,0 +1,368 @@
+"""What makes sparse tensors: of indices and values that are checked, of files, and as copies."""
+
+from __future__ import annotations
+
+import builtins
+from typing import Any
+
+from tensorpy import _C
+from tensorpy._C import Tensor
+from tensorpy._tensor_str import parts_of
+
+Size = tuple[int, ...]
+_BY_ROWS = (_C.sparse_csr, _C.sparse_bsr)
+_IN_BLOCKS = (_C.sparse_bsr, _C.sparse_bsc)
+COMPRESSED = (_C.sparse_csr, _C.sparse_csc, _C.sparse_bsr, _C.sparse_bsc)
+
+
+def _values(values: Any, dtype: Any, device: Any) -> Tensor:
+    if isinstance(values, Tensor):
+        return values.to(dtype=dtype, device=device) if dtype is not None or device is not None else values
+    return _C.tensor(values, dtype=dtype, device=device)
+
+
+def _index(indices: Any, device: Any) -> Tensor:
+    made = indices if isinstance(indices, Tensor) else _C.tensor(indices, dtype=_C.int64)
+    return made.detach().to(device=device, dtype=_C.int64)
+
+
+def sparse_coo_tensor(
+    indices: Any = None,
+    values: Any = None,
+    size: Any = None,
+    *more_sizes: int,
+    dtype: Any = None,
+    device: Any = None,
+    pin_memory: bool = False,
+    requires_grad: bool = False,
+    check_invariants: bool | None = None,
+    is_coalesced: bool | None = None,
+) -> Any:
+    """A tensor with `values` at the places that the columns of `indices` say, and zeros elsewhere. Without a size it is
+    as large as the indices need; with a size only, it is empty.
+
+    Arguments:
+        indices: the indices
+        values: the values
+        size: the sizes
+        dtype: the dtype; None takes the usual one
+        device: where the elements are: a device or its name; None takes the default
+        pin_memory: whether the CPU's memory is pinned for copies to a device
+        requires_grad: whether autograd records what is done with the tensor
+        check_invariants: whether the indices are checked; they are in any case
+        is_coalesced: whether the indices are known to be in order and each once
+
+    Example:
+        >>> tp.sparse_coo_tensor([[0, 1], [1, 0]], [5.0, 6.0], (2, 2)).to_dense()
+        tensor([[0., 5.],
+                [6., 0.]])
+    """
+    if values is None:
+        return empty_coo(size if indices is None else indices, dtype, device).requires_grad_(requires_grad)
+    kept = _values(values, dtype, device)
+    places = _index(indices, kept.device)
+    if places.dim() == 1 and not places.numel():
+        places = places.reshape(len(size) if size is not None else 1, 0)
+    if places.dim() != 2:
+        raise RuntimeError(f"indices must be sparse_dim x nnz, but got: {list(places.shape)}")
+    kept = kept.expand(places.shape[1]) if kept.dim() == 0 else kept
+    whole = _checked_size(places, kept, size)
+    ordered = _in_order(places, whole) if is_coalesced else False
+    made = _C._coo(places, kept.detach() if requires_grad else kept, whole, ordered)
+    return made.requires_grad_() if requires_grad else made
+
+
+def _checked_size(places: Tensor, kept: Tensor, size: Any) -> Size:
+    """The size, given or the least one, that the indices and values fit."""
+    if places.shape[1] != kept.shape[0]:
+        raise RuntimeError(
+            f"indices and values must have same nnz, but got nnz from indices: {places.shape[1]}, nnz from values: "
+            f"{kept.shape[0]}"
+        )
+    n = places.shape[0]
+    least = [int(m) + 1 for m in places.amax(1).tolist()] if places.shape[1] else [0] * n
+    if places.numel() and int(places.min()) < 0:
+        raise RuntimeError(f"found negative index {int(places.min())} among the indices")
+    whole = (*least, *kept.shape[1:]) if size is None else tuple(int(s) for s in size)
+    if len(whole) != n + kept.dim() - 1:
+        raise RuntimeError(
+            f"'len(size) == sparse_dim + dense_dim' is not satisfied: len(size) = {len(whole)}, sparse_dim = {n}, "
+            f"dense_dim = {kept.dim() - 1}"
+        )
+    for d, (needed, given) in enumerate(zip(least, whole, strict=False)):
+        if needed > given:
+            raise RuntimeError(
+                f"size is inconsistent with indices: for dim {d}, size is {given} but found index {needed - 1}"
+            )
+    if tuple(kept.shape[1:]) != whole[n:]:
+        raise RuntimeError(
+            f"values has incorrect size, expected [{kept.shape[0]}, {list(whole[n:])}], got {list(kept.shape)}"
+        )
+    return whole
+
+
+def _in_order(places: Tensor, size: Size) -> bool:
+    """What a caller says of the indices is looked at: operators rely on it."""
+    keys = _C._coo_keys(places, size[: places.shape[0]])
+    if not bool((keys[1:] > keys[:-1]).all()):
+        raise RuntimeError("is_coalesced: the indices are not in order, or not each once")
+    return True
+
+
+def empty_coo(size: Any, dtype: Any, device: Any) -> Any:
+    """A tensor of coordinates without values."""
+    size = tuple(int(s) for s in size)
+    kept = _C.zeros(0, dtype=dtype, device=device)
+    return _C._coo(_C.zeros((len(size), 0), dtype=_C.int64, device=kept.device), kept, size, True)
+
+
+_sparse_coo_tensor_unsafe = sparse_coo_tensor
+
+
+def sparse_compressed_tensor(
+    compressed_indices: Any,
+    plain_indices: Any,
+    values: Any,
+    size: Any = None,
+    *,
+    dtype: Any = None,
+    layout: Any = None,
+    device: Any = None,
+    pin_memory: bool = False,
+    requires_grad: bool = False,
+    check_invariants: bool | None = None,
+) -> Any:
+    """A sparse matrix, or a batch of them, of a compressed layout: sparse_csr, sparse_csc, sparse_bsr or sparse_bsc.
+
+    Arguments:
+        compressed_indices: where each row or column begins, and the number of values
+        plain_indices: the column or row of each value
+        values: the values: numbers, or blocks
+        size: the sizes
+        dtype: the dtype; None takes the usual one
+        layout: the layout
+        device: where the elements are: a device or its name; None takes the default
+        pin_memory: whether the CPU's memory is pinned for copies to a device
+        requires_grad: whether autograd records what is done with the tensor
+        check_invariants: whether the indices are checked; they are in any case
+
+    Example:
+        >>> tp.sparse_compressed_tensor([0, 1, 2], [1, 0], [5.0, 6.0], (2, 2), layout=tp.sparse_csr).to_dense()
+        tensor([[0., 5.],
+                [6., 0.]])
+    """
+    if layout not in COMPRESSED:
+        raise RuntimeError(f"sparse_compressed_tensor: expected a compressed layout, got {layout}")
+    kept = _values(values, dtype, device)
+    compressed, plain = (
+        (i if isinstance(i, Tensor) else _C.tensor(i, dtype=_C.int64)).detach().to(kept.device)
+        for i in (compressed_indices, plain_indices)
+    )
+    whole = _checked_matrix(compressed, plain, kept, size, layout)
+    made = _C._compressed(compressed, plain, kept.detach() if requires_grad else kept, whole, layout)
+    return made.requires_grad_() if requires_grad else made
+
+
+def _checked_matrix(compressed: Tensor, plain: Tensor, kept: Tensor, size: Any, layout: Any) -> Size:
+    """The size, given or the least one, that the parts fit."""
+    name = f"sparse_compressed_tensor: {layout}"
+    blocks = tuple(kept.shape[-2:]) if layout in _IN_BLOCKS else (1, 1)
+    inner = kept.dim() - (2 if layout in _IN_BLOCKS else 0)
+    if {compressed.dtype, plain.dtype} not in ({_C.int64}, {_C.int32}):
+        raise RuntimeError(f"{name}: indices are both of int32 or of int64, not {compressed.dtype} and {plain.dtype}")
+    if not compressed.dim() == plain.dim() == inner >= 1:
+        raise RuntimeError(
+            f"{name}: dimensions of the parts do not agree: {compressed.dim()}, {plain.dim()} and {kept.dim()}"
+        )
+    batch = tuple(plain.shape[:-1])
+    fits = tuple(compressed.shape[:-1]) == batch and tuple(kept.shape[:inner]) == tuple(plain.shape)
+    if compressed.shape[-1] < 1 or not fits or 0 in blocks:
+        raise RuntimeError(
+            f"{name}: borders of the size {tuple(compressed.shape)}, places of {tuple(plain.shape)}, values of "
+            f"{tuple(kept.shape)}"
+        )
+    lines, widest = compressed.shape[-1] - 1, int(plain.max()) + 1 if plain.numel() else 0
+    by_rows = layout in _BY_ROWS
+    least = (lines * blocks[0], widest * blocks[1]) if by_rows else (widest * blocks[0], lines * blocks[1])
+    whole = (*batch, *least) if size is None else tuple(int(s) for s in size)
+    line, place = (-2, -1) if by_rows else (-1, -2)
+    if len(whole) != len(batch) + 2 or whole[:-2] != batch or whole[line] != least[line]:
+        raise RuntimeError(
+            f"{name}: borders of the size {tuple(compressed.shape)} are not those of matrices of {whole}"
+        )
+    if whole[place] % blocks[place] or any(s < 0 for s in whole):
+        raise RuntimeError(f"{name}: a size of {whole} is not made of blocks of {blocks}")
+    wrong = (compressed[..., 0] != 0).any() | (compressed[..., -1] != plain.shape[-1]).any()
+    if bool(wrong | (compressed.diff() < 0).any()):
+        raise RuntimeError(f"{name}: borders go from 0 to the number of values, and do not fall")
+    if plain.numel() and (int(plain.min()) < 0 or least[place] > whole[place]):
+        raise RuntimeError(f"{name}: a place is not among {whole[place] // blocks[place]}")
+    return whole
+
+
+def sparse_csr_tensor(
+    crow_indices: Any,
+    col_indices: Any,
+    values: Any,
+    size: Any = None,
+    *,
+    dtype: Any = None,
+    device: Any = None,
+    pin_memory: bool = False,
+    requires_grad: bool = False,
+    check_invariants: bool | None = None,
+) -> Any:
+    """A tensor of the layout sparse_csr: where each row begins, the column of each value, and the values.
+
+    Arguments:
+        crow_indices: where each row begins, and the number of values
+        col_indices: the column of each value
+        values: the values
+        size: the sizes
+        dtype: the dtype; None takes the usual one
+        device: where the elements are: a device or its name; None takes the default
+        pin_memory: whether the CPU's memory is pinned for copies to a device
+        requires_grad: whether autograd records what is done with the tensor
+        check_invariants: whether the indices are checked; they are in any case
+
+    Example:
+        >>> tp.sparse_csr_tensor([0, 1, 2], [1, 0], [5.0, 6.0], (2, 2)).to_dense()
+        tensor([[0., 5.],
+                [6., 0.]])
+    """
+    layout = _C.sparse_csr
+    options = {"dtype": dtype, "device": device, "pin_memory": pin_memory, "requires_grad": requires_grad}
+    return sparse_compressed_tensor(crow_indices, col_indices, values, size, layout=layout, **options)
+
+
+def sparse_csc_tensor(
+    ccol_indices: Any,
+    row_indices: Any,
+    values: Any,
+    size: Any = None,
+    *,
+    dtype: Any = None,
+    device: Any = None,
+    pin_memory: bool = False,
+    requires_grad: bool = False,
+    check_invariants: bool | None = None,
+) -> Any:
+    """A tensor of the layout sparse_csc: where each column begins, the row of each value, and the values.
+
+    Arguments:
+        ccol_indices: where each column begins, and the number of values
+        row_indices: the row of each value
+        values: the values
+        size: the sizes
+        dtype: the dtype; None takes the usual one
+        device: where the elements are: a device or its name; None takes the default
+        pin_memory: whether the CPU's memory is pinned for copies to a device
+        requires_grad: whether autograd records what is done with the tensor
+        check_invariants: whether the indices are checked; they are in any case
+
+    Example:
+        >>> tp.sparse_csc_tensor([0, 1, 2], [1, 0], [6.0, 5.0], (2, 2)).to_dense()
+        tensor([[0., 5.],
+                [6., 0.]])
+    """
+    layout = _C.sparse_csc
+    options = {"dtype": dtype, "device": device, "pin_memory": pin_memory, "requires_grad": requires_grad}
+    return sparse_compressed_tensor(ccol_indices, row_indices, values, size, layout=layout, **options)
+
+
+def sparse_bsr_tensor(
+    crow_indices: Any,
+    col_indices: Any,
+    values: Any,
+    size: Any = None,
+    *,
+    dtype: Any = None,
+    device: Any = None,
+    pin_memory: bool = False,
+    requires_grad: bool = False,
+    check_invariants: bool | None = None,
+) -> Any:
+    """A tensor of the layout sparse_bsr: where each row of blocks begins, the column of each block, and the values.
+
+    Arguments:
+        crow_indices: where each row of blocks begins, and the number of values
+        col_indices: the column of each block
+        values: the values: blocks of them
+        size: the sizes
+        dtype: the dtype; None takes the usual one
+        device: where the elements are: a device or its name; None takes the default
+        pin_memory: whether the CPU's memory is pinned for copies to a device
+        requires_grad: whether autograd records what is done with the tensor
+        check_invariants: whether the indices are checked; they are in any case
+
+    Example:
+        >>> tp.sparse_bsr_tensor([0, 1, 2], [1, 0], [[[5.0]], [[6.0]]], (2, 2)).to_dense()
+        tensor([[0., 5.],
+                [6., 0.]])
+    """
+    layout = _C.sparse_bsr
+    options = {"dtype": dtype, "device": device, "pin_memory": pin_memory, "requires_grad": requires_grad}
+    return sparse_compressed_tensor(crow_indices, col_indices, values, size, layout=layout, **options)
+
+
+def sparse_bsc_tensor(
+    ccol_indices: Any,
+    row_indices: Any,
+    values: Any,
+    size: Any = None,
+    *,
+    dtype: Any = None,
+    device: Any = None,
+    pin_memory: bool = False,
+    requires_grad: bool = False,
+    check_invariants: bool | None = None,
+) -> Any:
+    """A tensor of the layout sparse_bsc: where each column of blocks begins, the row of each block, and the values.
+
+    Arguments:
+        ccol_indices: where each column of blocks begins, and the number of values
+        row_indices: the row of each block
+        values: the values: blocks of them
+        size: the sizes
+        dtype: the dtype; None takes the usual one
+        device: where the elements are: a device or its name; None takes the default
+        pin_memory: whether the CPU's memory is pinned for copies to a device
+        requires_grad: whether autograd records what is done with the tensor
+        check_invariants: whether the indices are checked; they are in any case
+
+    Example:
+        >>> tp.sparse_bsc_tensor([0, 1, 2], [1, 0], [[[6.0]], [[5.0]]], (2, 2)).to_dense()
+        tensor([[0., 5.],
+                [6., 0.]])
+    """
+    layout = _C.sparse_bsc
+    options = {"dtype": dtype, "device": device, "pin_memory": pin_memory, "requires_grad": requires_grad}
+    return sparse_compressed_tensor(ccol_indices, row_indices, values, size, layout=layout, **options)
+
+
+# ---- files and copies ----
+
+
+def reduced(sparse: Any) -> Any:
+    """What pickle writes of a sparse tensor."""
+    parts: Any = (*parts_of(sparse), _C.Size(sparse.shape))
+    if sparse.is_sparse:
+        parts = (*parts, sparse.is_coalesced())
+    return rebuild, (sparse.layout, parts, sparse.requires_grad)
+
+
+def copied(sparse: Any) -> Any:
+    """What deepcopy makes of a leaf."""
+    return sparse.detach().clone().requires_grad_(sparse.requires_grad)
+
+
+def rebuild(layout: Any, parts: Any, requires_grad: bool = False) -> Any:
+    """From a file: checked as what a program gives."""
+    if layout is _C.sparse_coo:
+        indices, values, size, *rest = parts
+        made = sparse_coo_tensor(indices, values, size, is_coalesced=builtins.bool(rest and rest[0]))
+    elif layout in COMPRESSED:
+        made = sparse_compressed_tensor(*parts, layout=layout)
+    else:
+        raise NotImplementedError(f"a file has a tensor of the layout {layout}")
+    return made.requires_grad_(builtins.bool(requires_grad))

@@ -191,7 +191,7 @@ def clear_autocast_cache() -> None: ...
 
 # What the package itself calls. Its types are its own affair, but a name that is not here is an error.
 PRIVATE = """
-    _ALIAS_KEYS _KEYS _LinAlgError _OpPacket _accumulate_hooks _apply_function _autocast_available _autocast_enter
+    _ALIAS_KEYS _Compiled _KEYS _LinAlgError _OpPacket _accumulate_hooks _apply_function _autocast_available _autocast_enter
     _autocast_get _autocast_leave _autocast_set _batch_number _bump_version _call_package _cpu_capability
     _current_device _current_graph_task_id _default_generator _define _deregister _detached_dual _determinism
     _device_count _disabled_torch_dispatch_impl _disabled_torch_function_impl _dispatch_modes _dispatch_rules
@@ -203,7 +203,7 @@ PRIVATE = """
     _memory_stats _nn_module _op_overload _opencl _operator_info _operators _outside_devices _overridable _package
     _parsed_functions _pop_dispatch_mode _pop_function_mode _primal _primitives _profiler _program _programs
     _push_dispatch_mode _push_function_mode _queue_callback _rebuild_storage _rebuild_tensor _rebuild_wrapper
-    _register _register_defaults _reset_peak_memory _resolve _run_backward _seed_all _set_anomaly _set_determinism
+    _register _register_defaults _reset_peak_memory _resolve _run_backward _seed_all _set_anomaly _set_compiling _set_determinism
     _set_deterministic_fill_uninitialized_memory _set_device _set_dispatch_off _set_dispatch_sets _set_functions_off
     _set_grad_enabled _set_inference_mode _set_installed_devices _set_nn_module _set_print_dispatcher
     _set_saved_hooks _set_tangent _set_trace _set_type_attribute _set_warn_always _settle _share_storage _signatures

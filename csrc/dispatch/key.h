@@ -40,7 +40,7 @@ TP_INLINE tp_keyset tp_effective_keys(tp_keyset ks) {
 
 /* What a primitive is entered with (Note [Primitives] in op.h): the backend of the tensor that it writes. */
 TP_INLINE tp_keyset tp_primitive_keys(const tp_tensor *t) {
-    return (t->keys & TP_BACKEND_KEYS) | (tp_unlikely(tp_tls.observe) ? TP_BIT(Trace) : 0);
+    return (t->keys & TP_BACKEND_KEYS) | tp_tls.observe;
 }
 
 const char *tp_key_name(tp_key key);   /* "AutogradCPU" */

@@ -148,7 +148,8 @@ typedef struct {
     X(PythonMode)               \
     X(Trace)                    \
     X(Conjugate)                \
-    X(Negative)
+    X(Negative)                 \
+    X(Deferred)
 
 /* TENSORPY_KEY_CPU and its kin. */
 typedef enum {

@@ -445,7 +445,11 @@ class Module:
         return self._apply(lambda t: t.share_memory_())
 
     def compile(self, *args: Any, **kwargs: Any) -> None:
-        """There is nothing to compile: calls stay as they are."""
+        """Compiles the calls of this module: its `forward`, with the arguments of tensorpy.compile."""
+        plain = self.__dict__.pop("_plain_forward", None) or self.forward
+        forward = tp.compile(plain, *args, **kwargs)
+        if forward is not plain:
+            self.__dict__.update(forward=forward, _plain_forward=plain)
 
     # ---- modes ----
 
@@ -911,7 +915,13 @@ class Module:
         return _IncompatibleKeys(missing, unexpected)
 
     def __getstate__(self) -> dict[str, Any]:
-        return self.__dict__.copy()
+        state = self.__dict__.copy()
+        if "_plain_forward" in state:  # what is compiled is no part of a module that is copied or saved
+            plain = state.pop("_plain_forward")
+            del state["forward"]
+            if getattr(plain, "__func__", None) is not type(self).forward:
+                state["forward"] = plain
+        return state
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)

@@ -1,0 +1,103 @@
+/* run.c: a flush: what is noted is run, in its order, and the storages get their contents. */
+#include "plan/region.h"
+
+#include "core/alloc.h"
+#include "core/tls.h"
+
+/* A storage's memory is there before the call that is the first to need it. */
+static int fill_storages(const tp_note *note) {
+    for (int i = 0; i < note->op->info->nargs; i++) {
+        tp_tensors list = tp_value_tensors(&note->args[i]);
+        for (int64_t k = 0; k < list.size; k++)
+            if (list.data[k] && tp_storage_fill(list.data[k]->storage) < 0) return -1;
+    }
+    return 0;
+}
+
+int tp_run_note(tp_note *note) {
+    tp_value no_results[1];
+    if (fill_storages(note) < 0) return -1;
+    return tp_call_kernel_at(note->op, TP_KEY_CPU, TP_BIT(CPU), note->args, no_results);
+}
+
+static bool is_held_elsewhere(const tp_plan_slot *slot) {
+    return atomic_load_explicit(&slot->storage->refcount, memory_order_acquire) > slot->uses + 1;
+}
+
+/* The slot's last note is done, or will never run. */
+static void close_slot(tp_plan_slot *slot, bool failed) {
+    tp_storage *s = slot->storage;
+    if (!s) return;
+    slot->storage = NULL;
+    s->later = failed && slot->born ? TP_LATER_FAILED : 0;
+    tp_storage_release(s);
+}
+
+static void finish_note(tp_notes *n, tp_note *note, bool failed) {
+    int64_t touched[64], count = 0;
+    for (int i = 0; i < note->op->info->nargs; i++) {
+        tp_tensors list = tp_value_tensors(&note->args[i]);
+        for (int64_t k = 0; k < list.size; k++)
+            if (list.data[k] && count < TP_COUNTOF(touched)) touched[count++] = list.data[k]->storage->slot;
+    }
+    tp_note_free(n, note);
+    for (int64_t i = 0; i < count; i++)
+        if (n->slots[touched[i]].storage && n->slots[touched[i]].uses == 0) close_slot(&n->slots[touched[i]], failed);
+}
+
+/* Storages that no note has written are memory without contents, as outside of regions. */
+static int finish_slots(tp_notes *n, int status) {
+    for (int64_t i = 0; i < n->nslots; i++) {
+        tp_plan_slot *slot = &n->slots[i];
+        if (!slot->storage) continue;
+        if (status == 0 && is_held_elsewhere(slot)) status = tp_storage_fill(slot->storage);
+        close_slot(slot, status < 0);
+    }
+    return status;
+}
+
+static int run_all(tp_notes *n) {
+    int status = 0;
+    for (int64_t i = 0; i < n->ncalls; i++) {
+        if (status == 0) status = tp_run_note(n->calls[i]);
+        finish_note(n, n->calls[i], status < 0);
+    }
+    status = finish_slots(n, status);
+    tp_free(n->calls, (size_t)n->call_room * sizeof *n->calls);
+    tp_free(n->slots, (size_t)n->slot_room * sizeof *n->slots);
+    return status;
+}
+
+static int refuse_break(tp_region *r, const char *why) {
+    char name[128];
+    r->options.whole = false; /* once: what follows looks at tensors to tell of the error */
+    return tp_fail(TP_RuntimeError, "compile(fullgraph=True): the function does not run as a whole: %s%s%s", why,
+                   r->current ? ", at " : "", r->current ? tp_op_name(r->current, name) : "");
+}
+
+static void report_break(tp_region *r, const char *why) {
+    r->report.flushes++;
+    if (r->report.why) return;
+    r->report.why = why;
+    if (r->current) tp_op_name(r->current, r->report.operator);
+}
+
+int tp_region_flush(tp_region *r, const char *why) {
+    if (!r->notes.nslots) return 0;
+    if (why && r->options.whole) return refuse_break(r, why);
+    if (tp_turn_take(&r->turn) < 0) return -1;
+    int status = 0;
+    if (r->notes.nslots) { /* still */
+        if (why) report_break(r, why);
+        tp_notes n = r->notes;
+        n.outer = r->running;
+        r->notes = (tp_notes){0};
+        r->bytes = 0;
+        r->running = &n;
+        tp_at_once_guard guard = tp_at_once();
+        status = run_all(&n);
+        r->running = n.outer;
+    }
+    tp_turn_pass(&r->turn);
+    return status;
+}

@@ -57,9 +57,10 @@ TP_INLINE bool tp_is_wrapper(const tp_tensor *t) { return !(t->keys & (TP_BACKEN
  * stand-in of func.functionalize. */
 #define TP_ANSWERED (TP_BIT(Python) | TP_BIT(Functionalize))
 
-/* Layers that pass a read of a tensor's elements on as it is, or only watch. */
+/* Layers that pass a read of a tensor's elements on as it is, or only watch; who reads asks tp_settle for Deferred. */
 #define TP_PASSES_READS \
-    (TP_BACKEND_KEYS | TP_AUTOGRAD_KEYS | TP_AUTOCAST_KEYS | TP_BIT(ADInplaceOrView) | TP_BIT(Profiler) | TP_BIT(Trace))
+    (TP_BACKEND_KEYS | TP_AUTOGRAD_KEYS | TP_AUTOCAST_KEYS | TP_BIT(ADInplaceOrView) | TP_BIT(Profiler) | \
+     TP_BIT(Trace) | TP_BIT(Deferred))
 /* Whether another layer would see it: a mode, a recorder, a batch, a wrapper's class, a layout. Elements are then had
  * by
  * `_local_scalar_dense` alone, the operator that reads, so that the layer answers or refuses; and who looks at elements

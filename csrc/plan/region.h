@@ -58,5 +58,13 @@ void tp_note_free(tp_notes *n, tp_note *note);
 /* run.c */
 /* Runs what is noted. `why`: for the report; NULL at the end of the function. */
 int tp_region_flush(tp_region *r, const char *why);
-/* Runs one note, or the `count` notes from it on that a group joins. */
+/* Runs one note. */
 int tp_run_note(tp_note *note);
+/* Whether somebody beside the notes has the storage. */
+TP_INLINE bool tp_slot_is_held(const tp_plan_slot *slot) {
+    return atomic_load_explicit(&slot->storage->refcount, memory_order_acquire) > slot->uses + 1;
+}
+
+/* fuse.c */
+/* Runs the note at a place of the list, together with the `count` - 1 after it that it can be joined with. */
+int tp_run_fused(tp_region *r, tp_notes *n, int64_t at, int64_t *count);

@@ -20,10 +20,6 @@ int tp_run_note(tp_note *note) {
     return tp_call_kernel_at(note->op, TP_KEY_CPU, TP_BIT(CPU), note->args, no_results);
 }
 
-static bool is_held_elsewhere(const tp_plan_slot *slot) {
-    return atomic_load_explicit(&slot->storage->refcount, memory_order_acquire) > slot->uses + 1;
-}
-
 /* The slot's last note is done, or will never run. */
 static void close_slot(tp_plan_slot *slot, bool failed) {
     tp_storage *s = slot->storage;
@@ -50,17 +46,19 @@ static int finish_slots(tp_notes *n, int status) {
     for (int64_t i = 0; i < n->nslots; i++) {
         tp_plan_slot *slot = &n->slots[i];
         if (!slot->storage) continue;
-        if (status == 0 && is_held_elsewhere(slot)) status = tp_storage_fill(slot->storage);
+        if (status == 0 && tp_slot_is_held(slot)) status = tp_storage_fill(slot->storage);
         close_slot(slot, status < 0);
     }
     return status;
 }
 
-static int run_all(tp_notes *n) {
+static int run_all(tp_region *r, tp_notes *n) {
     int status = 0;
-    for (int64_t i = 0; i < n->ncalls; i++) {
-        if (status == 0) status = tp_run_note(n->calls[i]);
-        finish_note(n, n->calls[i], status < 0);
+    for (int64_t i = 0, count; i < n->ncalls; i += count) {
+        count = 1;
+        if (status == 0 && r->options.fuses) status = tp_run_fused(r, n, i, &count);
+        else if (status == 0) status = tp_run_note(n->calls[i]);
+        for (int64_t k = 0; k < count; k++) finish_note(n, n->calls[i + k], status < 0);
     }
     status = finish_slots(n, status);
     tp_free(n->calls, (size_t)n->call_room * sizeof *n->calls);
@@ -95,7 +93,7 @@ int tp_region_flush(tp_region *r, const char *why) {
         r->bytes = 0;
         r->running = &n;
         tp_at_once_guard guard = tp_at_once();
-        status = run_all(&n);
+        status = run_all(r, &n);
         r->running = n.outer;
     }
     tp_turn_pass(&r->turn);

@@ -1,8 +1,7 @@
 """compile(): functions whose tensor operations are noted while Python runs, and run together.
 
 Python runs at every call, so whatever a function reads, prints or decides is right; nothing is guarded or assumed. What
-is noted and when it runs is in csrc/plan/plan.h. This module is the interface: what may be compiled, which words are
-taken, and modules that are compiled.
+is noted and when it runs is in csrc/plan/plan.h. This module is the interface: what may be compiled, which words are taken.
 """
 
 from __future__ import annotations
@@ -14,7 +13,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from tensorpy import _C
-from tensorpy.nn.modules.module import Module
 
 MODES = (None, "default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs")
 # The words that `backend` takes, and what becomes of the function: no region, a region, a region whose calls are fused.
@@ -96,7 +94,8 @@ def compile(
         return model
 
     how = Compiler(fuses, bool(fullgraph), smallest)
-    return OptimizedModule(model, how) if isinstance(model, Module) else how(model)
+    as_module = getattr(type(model), "_compiled_as", None)  # nn/modules/compiled.py
+    return as_module(model, how) if as_module else how(model)
 
 
 @dataclass(frozen=True)
@@ -116,57 +115,6 @@ class Compiler:
 def named(compiled: Any) -> Any:
     """With the name and documentation of the function that it calls."""
     return functools.update_wrapper(compiled, compiled._torchdynamo_orig_callable)
-
-
-class OptimizedModule(Module):
-    """A module whose calls are compiled; everything else is the module's own, which is `_orig_mod`."""
-
-    _own = frozenset({"_orig_mod", "forward", "_compiler", "__dict__"})
-
-    def __init__(self, mod: Module, compiler: Compiler) -> None:
-        super().__init__()
-        self._modules["_orig_mod"] = mod
-        object.__setattr__(self, "_compiler", compiler)
-        self._renew()
-
-    def _renew(self) -> None:
-        """Module.__call__ calls `forward` where an instance has one."""
-        self.__dict__["forward"] = self._compiler(self._modules["_orig_mod"].__call__)
-
-    def __getattr__(self, name: str) -> Any:
-        if name == "_orig_mod":
-            return self._modules["_orig_mod"]
-        return getattr(self._orig_mod, name)
-
-    def __setattr__(self, name: str, value: Any) -> None:
-        if name == "_orig_mod":
-            self._modules["_orig_mod"] = value
-            self._renew()
-        elif name == "training" and "_modules" in self.__dict__ and "_orig_mod" in self._modules:
-            self._orig_mod.training = value
-            self.__dict__["training"] = value
-        elif name in self._own or "_modules" not in self.__dict__ or "_orig_mod" not in self._modules:
-            super().__setattr__(name, value)
-        else:
-            setattr(self._orig_mod, name, value)
-
-    def __delattr__(self, name: str) -> None:
-        if name in self._own:
-            super().__delattr__(name)
-        else:
-            delattr(self._orig_mod, name)
-
-    def __dir__(self) -> list[str]:
-        return sorted({*super().__dir__(), *dir(self._orig_mod)})
-
-    def __getstate__(self) -> dict[str, Any]:
-        state = self.__dict__.copy()
-        state.pop("forward", None)
-        return state
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        super().__setstate__(state)
-        self._renew()
 
 
 __all__ = ["compile"]

@@ -5,8 +5,8 @@ from __future__ import annotations
 from types import SimpleNamespace
 
 from tensorpy._package.absent import absent
-from tensorpy._compile import OptimizedModule
 from tensorpy.compiler import allow_in_graph, assume_constant_result, disable, is_compiling, list_backends, reset
+from tensorpy.nn.modules.compiled import OptimizedModule
 
 config = SimpleNamespace(suppress_errors=False)  # takes any setting
 optimize = absent(__name__, "optimize")

@@ -222,7 +222,7 @@ int tp_run_fused(tp_region *r, tp_notes *n, int64_t at, int64_t *count) {
     *count = g.count;
     if (g.count < 2) {
         *count = 1;
-        return tp_run_note(n->calls[at]);
+        return tp_note_run(n->calls[at]);
     }
     int64_t ran;
     int status = run_group(&g, &ran);

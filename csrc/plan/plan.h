@@ -42,13 +42,10 @@ typedef struct {
     char operator[128];           /* the operator that asked for it; empty where it was none */
 } tp_region_report;
 
-/* Opens a region for this thread; inside of an open one nothing changes. -1 and the error set on failure. */
+/* Opens a region for this thread, which has none. -1 and the error set on failure. */
 int tp_region_enter(const tp_region_options *options);
-/* Runs what is noted and closes the region, or leaves the outer one's function as it is. -1 and the error set if a call
- * failed; the region is closed then, too. `report` may be NULL. */
+/* Runs what is noted and closes the region. -1 and the error set if a call failed; the region is closed then, too. */
 int tp_region_leave(tp_region_report *report);
-/* Whether the open region is an outer function's. */
-bool tp_region_is_inner(void);
 /* Runs what is noted in this thread's region, if one is open. */
 int tp_region_break(const char *why);
 /* Registers the fallback, and what core/storage.h asks. */

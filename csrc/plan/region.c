@@ -9,12 +9,7 @@
 static tp_region *open_regions; /* of all threads; with the host lock */
 
 int tp_region_enter(const tp_region_options *options) {
-    tp_region *r = tp_tls.region;
-    if (r) {
-        r->depth++;
-        return 0;
-    }
-    r = tp_alloc(sizeof *r);
+    tp_region *r = tp_alloc(sizeof *r);
     if (!r) return -1;
     memset(r, 0, sizeof *r);
     r->options = *options;
@@ -34,21 +29,16 @@ static void unlink_region(tp_region *r) {
 
 int tp_region_leave(tp_region_report *report) {
     tp_region *r = tp_tls.region;
-    if (r->depth) {
-        r->depth--;
-        return 0;
-    }
     int status = tp_region_flush(r, NULL);
     tp_tls.include &= ~TP_BIT(Deferred);
     tp_tls.observe &= ~TP_BIT(Deferred);
     tp_tls.region = NULL;
     unlink_region(r);
-    if (report) *report = r->report;
+    *report = r->report;
     tp_free(r, sizeof *r);
     return status;
 }
 
-bool tp_region_is_inner(void) { return tp_tls.region->depth > 0; }
 int tp_region_break(const char *why) { return tp_tls.region ? tp_region_flush(tp_tls.region, why) : 0; }
 
 /* ---- what core/storage.h asks ---- */

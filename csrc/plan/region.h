@@ -32,7 +32,6 @@ typedef struct tp_notes {
 
 struct tp_region {
     tp_region *next; /* in the list of open regions */
-    int64_t depth;   /* compiled functions inside of the first */
     tp_region_options options;
     tp_region_report report;
     tp_notes notes;
@@ -51,15 +50,17 @@ TP_INLINE bool tp_region_has(const tp_region *r, const tp_storage *s) {
     return s->slot < r->notes.nslots && r->notes.slots[s->slot].storage == s;
 }
 
-/* record.c */
+/* notes.c */
 int tp_notes_add_storage(tp_notes *n, tp_storage *s, bool born);
+/* Adds a call of a primitive, all of whose storages are the list's or nobody's. NULL and the error set on failure. */
+tp_note *tp_notes_add(tp_notes *n, const tp_op *op, const tp_value *args);
+int tp_note_run(tp_note *note);
+/* Frees a note, whose storages keep their slots. */
 void tp_note_free(tp_notes *n, tp_note *note);
 
 /* run.c */
 /* Runs what is noted. `why`: for the report; NULL at the end of the function. */
 int tp_region_flush(tp_region *r, const char *why);
-/* Runs one note. */
-int tp_run_note(tp_note *note);
 /* Whether somebody beside the notes has the storage. */
 TP_INLINE bool tp_slot_is_held(const tp_plan_slot *slot) {
     return atomic_load_explicit(&slot->storage->refcount, memory_order_acquire) > slot->uses + 1;

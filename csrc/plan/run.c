@@ -4,22 +4,6 @@
 #include "core/alloc.h"
 #include "core/tls.h"
 
-/* A storage's memory is there before the call that is the first to need it. */
-static int fill_storages(const tp_note *note) {
-    for (int i = 0; i < note->op->info->nargs; i++) {
-        tp_tensors list = tp_value_tensors(&note->args[i]);
-        for (int64_t k = 0; k < list.size; k++)
-            if (list.data[k] && tp_storage_fill(list.data[k]->storage) < 0) return -1;
-    }
-    return 0;
-}
-
-int tp_run_note(tp_note *note) {
-    tp_value no_results[1];
-    if (fill_storages(note) < 0) return -1;
-    return tp_call_kernel_at(note->op, TP_KEY_CPU, TP_BIT(CPU), note->args, no_results);
-}
-
 /* The slot's last note is done, or will never run. */
 static void close_slot(tp_plan_slot *slot, bool failed) {
     tp_storage *s = slot->storage;
@@ -57,7 +41,7 @@ static int run_all(tp_region *r, tp_notes *n) {
     for (int64_t i = 0, count; i < n->ncalls; i += count) {
         count = 1;
         if (status == 0 && r->options.fuses) status = tp_run_fused(r, n, i, &count);
-        else if (status == 0) status = tp_run_note(n->calls[i]);
+        else if (status == 0) status = tp_note_run(n->calls[i]);
         for (int64_t k = 0; k < count; k++) finish_note(n, n->calls[i + k], status < 0);
     }
     status = finish_slots(n, status);

@@ -20,8 +20,12 @@ typedef struct {
     PyObject *function, *dict, *weak;
     tp_region_options options;
     tp_region_report report; /* of the last call that opened a region */
+    int64_t largest;         /* argument of the last call, in bytes, */
+    int pause, skip;         /* how many calls then open no region, and how many of these are left */
     bool at_once;            /* disable(): inside of a region the function's calls are not noted */
 } compiled;
+
+#define MOST_SKIPPED 63
 
 #define COMPILED(o) ((compiled *)(o))
 
@@ -30,9 +34,8 @@ static bool switched_off; /* _set_compiling(False): the stance "force_eager", TE
 /* Closes the region; an exception of the function's stays the exception. Steals result. */
 static PyObject *close_region(compiled *c, PyObject *result) {
     PyObject *type = NULL, *value = NULL, *traceback = NULL;
-    bool inner = tp_region_is_inner();
     if (!result) PyErr_Fetch(&type, &value, &traceback);
-    int status = tp_region_leave(inner ? NULL : &c->report);
+    int status = tp_region_leave(&c->report);
     if (!result) {
         if (status < 0) {
             tp_error_clear();
@@ -46,6 +49,32 @@ static PyObject *close_region(compiled *c, PyObject *result) {
     return tp_py_raise();
 }
 
+/* The bytes of the largest tensor among the arguments. */
+static int64_t largest(PyObject *const *args, size_t n, PyObject *names) {
+    int64_t most = 0;
+    Py_ssize_t count = PyVectorcall_NARGS(n) + (names ? PyTuple_GET_SIZE(names) : 0);
+    for (Py_ssize_t i = 0; i < count; i++) {
+        if (!tp_py_is_tensor(args[i])) continue;
+        const tp_tensor *t = tp_py_tensor_borrow(args[i]);
+        int64_t bytes = t->numel * tp_itemsize((tp_dtype)t->dtype);
+        if (bytes > most) most = bytes;
+    }
+    return most;
+}
+
+/* A region in which nothing was worth waiting is opened less and less often while the arguments are as large: the
+ * function computes the same without one. */
+static bool is_quiet(compiled *c, PyObject *const *args, size_t n, PyObject *names) {
+    int64_t most = largest(args, n, names);
+    if (most != c->largest) c->pause = c->skip = 0;
+    c->largest = most;
+    return c->skip && c->skip--;
+}
+static void note_whether_quiet(compiled *c) {
+    c->pause = c->report.calls ? 0 : c->pause < MOST_SKIPPED ? 2 * c->pause + 1 : MOST_SKIPPED;
+    c->skip = c->pause;
+}
+
 static PyObject *call_at_once(compiled *c, PyObject *const *args, size_t n, PyObject *names) {
     if (tp_region_break("a function that is not compiled") < 0) return tp_py_raise();
     tp_at_once_guard guard = tp_at_once();
@@ -55,10 +84,13 @@ static PyObject *call_at_once(compiled *c, PyObject *const *args, size_t n, PyOb
 static PyObject *call(PyObject *o, PyObject *const *args, size_t n, PyObject *names) {
     compiled *c = COMPILED(o);
     if (c->at_once) return call_at_once(c, args, n, names);
-    if (switched_off || tp_tls.include & WATCHERS) return PyObject_Vectorcall(c->function, args, n, names);
+    /* Inside of another compiled function's region the calls are noted there. */
+    if (switched_off || tp_tls.region || tp_tls.include & WATCHERS || is_quiet(c, args, n, names))
+        return PyObject_Vectorcall(c->function, args, n, names);
     if (tp_region_enter(&c->options) < 0) return tp_py_raise();
     Py_INCREF(o);
     PyObject *result = close_region(c, PyObject_Vectorcall(c->function, args, n, names));
+    note_whether_quiet(c);
     Py_DECREF(o);
     return result;
 }

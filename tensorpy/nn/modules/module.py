@@ -17,6 +17,7 @@ from typing import Any, TypeVar
 import tensorpy as tp
 from tensorpy import _C
 from tensorpy._C import Tensor
+from tensorpy._compile import compile as compiled
 from tensorpy.autograd.grad_mode import no_grad
 from tensorpy.nn.modules import _hooks
 from tensorpy.nn.modules._hooks import (
@@ -134,6 +135,7 @@ class Module:
         tensorpy.Size([3, 2])
     """
 
+    _compiled_as: Any = None  # what compile() makes of a module: nn/modules/compiled.py
     dump_patches = False
     training: bool
     _version = 1
@@ -447,7 +449,7 @@ class Module:
     def compile(self, *args: Any, **kwargs: Any) -> None:
         """Compiles the calls of this module: its `forward`, with the arguments of tensorpy.compile."""
         plain = self.__dict__.pop("_plain_forward", None) or self.forward
-        forward = tp.compile(plain, *args, **kwargs)
+        forward = compiled(plain, *args, **kwargs)
         if forward is not plain:
             self.__dict__.update(forward=forward, _plain_forward=plain)
 

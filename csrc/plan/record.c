@@ -1,7 +1,7 @@
 /* record.c: the fallback of the key Deferred: which calls wait, and how they are noted (Note [Regions]). */
 #include "plan/region.h"
 
-#include "core/lock.h"
+#include "core/threads.h"
 #include "core/tls.h"
 
 #include <unistd.h>
@@ -73,19 +73,12 @@ static int settle_foreign(tp_tensor *t, bool written TP_UNUSED, void *region) {
     return s->later && !tp_region_has(region, s) ? tp_settle(s) : 0;
 }
 
-static bool has_other_threads(void) {
-    tp_lock(TP_LOCK_Threads);
-    bool others = tp_tls.next || tp_tls.previous;
-    tp_unlock(TP_LOCK_Threads);
-    return others;
-}
-
 /* 1: a tensor from outside is written, which another thread may read through another view of its storage, whose keys
  * say nothing of what is noted. */
 static int may_be_seen(tp_tensor *t, bool written, void *region) {
     const tp_region *r = region;
     if (!written || (tp_region_has(r, t->storage) && r->notes.slots[t->storage->slot].born)) return 0;
-    return has_other_threads();
+    return tp_thread_has_company();
 }
 
 /* A tensor of which nothing is pending any more is as all others. */

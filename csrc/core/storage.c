@@ -32,8 +32,7 @@ static inline tp_storage *new_head(tp_device device, size_t nbytes, size_t block
     s->resizable = true;
     s->readonly = false;
     atomic_init(&s->lent, false);
-    s->later = 0;
-    s->slot = 0;
+    s->later = 0; /* slot is read where this is not 0 */
     s->context = NULL;
     s->deleter = NULL;
     return s;
@@ -45,7 +44,8 @@ static void *device_allocate(tp_device device, size_t nbytes, void **context) {
     return ops ? ops->allocate(device, nbytes, context) : NULL;
 }
 
-static tp_storage *new_with_block(tp_device device, size_t nbytes) {
+/* By itself, so that the short path of small data needs few registers. */
+static tp_storage *__attribute__((noinline)) new_with_block(tp_device device, size_t nbytes) {
     tp_storage *s = new_head(device, nbytes, HEAD);
     if (!s || nbytes == 0 || device.type == TP_DEVICE_META) return s;
     s->resizable = !tp_is_opaque(s); /* there is no handle for a part of another's bytes */

@@ -23,7 +23,7 @@ static int reserve(void **items, int64_t count, int64_t *room, size_t size) {
 int tp_notes_add_storage(tp_notes *n, tp_storage *s, bool born) {
     if (reserve((void **)&n->slots, n->nslots, &n->slot_room, sizeof *n->slots) < 0) return -1;
     s->slot = (uint16_t)n->nslots;
-    s->later = born ? TP_LATER_WRITTEN : 0;
+    s->later = born ? TP_LATER_WRITTEN : TP_LATER_READ;
     n->slots[n->nslots++] = (tp_plan_slot){tp_storage_retain(s), 0, born};
     return 0;
 }
@@ -45,8 +45,7 @@ static size_t rounded(size_t bytes) { return (bytes + 15) & ~(size_t)15; }
 /* The same tensor, which nobody else changes, counted at its storage's slot. NULL and the error set on failure. */
 static tp_tensor *own_tensor(tp_notes *n, tp_tensor *t, bool written) {
     tp_storage *s = t->storage;
-    bool known = s->slot < n->nslots && n->slots[s->slot].storage == s;
-    if (!known && tp_notes_add_storage(n, s, false) < 0) return NULL;
+    if (!tp_notes_have(n, s) && tp_notes_add_storage(n, s, false) < 0) return NULL;
     tp_tensor *own = tp_still(t);
     if (!own) return NULL;
     n->slots[s->slot].uses++;

@@ -43,17 +43,13 @@ int tp_region_break(const char *why) { return tp_tls.region ? tp_region_flush(tp
 
 /* ---- what core/storage.h asks ---- */
 
-static bool is_among(const tp_notes *n, const tp_storage *s) {
-    return s->slot < n->nslots && n->slots[s->slot].storage == s;
-}
-
 static tp_region *region_of(const tp_storage *s, bool *runs) {
     for (tp_region *r = open_regions; r; r = r->next) {
         *runs = false;
-        if (is_among(&r->notes, s)) return r;
+        if (tp_notes_have(&r->notes, s)) return r;
         *runs = true;
         for (tp_notes *n = r->running; n; n = n->outer)
-            if (is_among(n, s)) return r;
+            if (tp_notes_have(n, s)) return r;
     }
     return NULL;
 }

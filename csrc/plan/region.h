@@ -45,9 +45,13 @@ struct tp_region {
 #define TP_MOST_NOTES 4096
 #define TP_MOST_SLOTS 60000 /* a slot's number has 16 bits */
 
+/* Whether the storage has a slot of the list's. */
+TP_INLINE bool tp_notes_have(const tp_notes *n, const tp_storage *s) {
+    return s->later && s->slot < n->nslots && n->slots[s->slot].storage == s;
+}
 /* Whether the storage is one of the region's. */
 TP_INLINE bool tp_region_has(const tp_region *r, const tp_storage *s) {
-    return s->slot < r->notes.nslots && r->notes.slots[s->slot].storage == s;
+    return tp_notes_have(&r->notes, s);
 }
 
 /* notes.c */

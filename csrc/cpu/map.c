@@ -211,4 +211,9 @@ static int into_short(const tp_pointwise *p, const tp_operand *inputs, const tp_
     return run_short(p, inputs, params, &c, out) == 0 ? 1 : -1;
 }
 
-const tp_map_shortcut map_shortcut_cpu = {make_short, into_short};
+static bool takes_short(const tp_pointwise *p, const tp_operand *inputs) {
+    short_call c;
+    return start_short(p, inputs, &c);
+}
+
+const tp_map_shortcut map_shortcut_cpu = {make_short, into_short, takes_short};

@@ -68,6 +68,8 @@ int tp_map_plan(tp_map_job *job, int64_t program, tp_tensors inputs, tp_scalars 
 typedef struct tp_map_shortcut {
     int (*make)(const tp_pointwise *p, const tp_operand *inputs, const tp_value *params, tp_tensor **out);
     int (*into)(const tp_pointwise *p, const tp_operand *inputs, const tp_value *params, tp_tensor *out);
+    /* Whether `make` would compute it, into a contiguous tensor: where map is to be seen, the result lies so, too. */
+    bool (*takes)(const tp_pointwise *p, const tp_operand *inputs);
 } tp_map_shortcut;
 
 /* Refuses a number that the dtype of the computation cannot hold, in whichever operator; small ones fit all. */

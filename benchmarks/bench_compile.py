@@ -1,4 +1,4 @@
-"""Compiled functions against the same functions: `python benchmarks/bench_compile.py`. One thread unless THREADS says more."""
+"""Compiled functions against the same functions: `python benchmarks/bench_compile.py`; one thread, or THREADS."""
 
 from __future__ import annotations
 

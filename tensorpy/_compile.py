@@ -1,7 +1,8 @@
 """compile(): functions whose tensor operations are noted while Python runs, and run together.
 
 Python runs at every call, so whatever a function reads, prints or decides is right; nothing is guarded or assumed. What
-is noted and when it runs is in csrc/plan/plan.h. This module is the interface: what may be compiled, which words are taken.
+is noted and when it runs is in csrc/plan/plan.h. This module is the interface: what may be compiled, and which words
+are taken.
 """
 
 from __future__ import annotations

@@ -41,8 +41,7 @@ def disable(fn: Any = None, recursive: bool = True, *, reason: str | None = None
     return named(_C._Compiled(fn, False, False, 0, True))
 
 
-STANCES = ("default", "eager_then_compile", "aot_eager_then_compile", "force_eager", "eager_on_recompile")
-STANCES += ("fail_on_recompile",)
+STANCES = "default eager_then_compile aot_eager_then_compile force_eager eager_on_recompile fail_on_recompile".split()
 
 
 class set_stance:

@@ -42,9 +42,9 @@ struct tp_storage {
     size_t block; /* bytes of the block that begins with this struct; small data lies in the same block */
     tp_device device;
     bool resizable;
-    bool readonly;                              /* memory that must not be written: see tp_check_writable */
-    _Atomic bool lent;                          /* its address is, or was, outside: see tp_storage_lend */
-    uint8_t later;                              /* Note [Pending memory] */
+    bool readonly;     /* memory that must not be written: see tp_check_writable */
+    _Atomic bool lent; /* its address is, or was, outside: see tp_storage_lend */
+    uint8_t later;     /* Note [Pending memory] */
     uint16_t slot;
     void *context;                              /* the device's, or the deleter's */
     void (*deleter)(void *context, void *data); /* for memory from outside; NULL otherwise */
@@ -59,9 +59,9 @@ enum {
 
 /* What csrc/plan/ does for storages; NULL until it is loaded. */
 struct tp_pending_hooks {
-    int (*settle)(tp_storage *s);                     /* runs what was noted about s */
-    int (*make)(tp_storage *s);                       /* takes a storage without memory into this thread's region */
-    int (*lend)(void);                                /* an address leaves a compiled function of this thread */
+    int (*settle)(tp_storage *s); /* runs what was noted about s */
+    int (*make)(tp_storage *s);   /* takes a storage without memory into this thread's region */
+    int (*lend)(void);            /* an address leaves a compiled function of this thread */
 };
 extern struct tp_pending_hooks tp_pending_hooks;
 

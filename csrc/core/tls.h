@@ -18,7 +18,7 @@
 
 typedef struct tp_thread_state {
     uint64_t include, exclude;
-    uint64_t observe; /* who wants to see primitives: the keys Trace and Deferred, or none */
+    uint64_t observe;   /* who wants to see primitives: the keys Trace and Deferred, or none */
     bool grad_disabled; /* inverted, so that zeroed state is the default */
     bool inference_mode;
     uint16_t new_flags; /* of tensors that the thread makes: TP_FLAG_INFERENCE, TP_FLAG_DEPTH */

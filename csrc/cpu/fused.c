@@ -15,7 +15,9 @@
 #include <string.h>
 
 #define BLOCK_BYTES 2048
-#define ROOM (TP_FUSED_CALLS + TP_FUSED_TENSORS + TP_MAP_INPUTS + 1) /* buffers of a thread: all values, and what is converted */
+#define ROOM                                                                                                          \
+    (TP_FUSED_CALLS + TP_FUSED_TENSORS + TP_MAP_INPUTS + 1) /* buffers of a thread: all values, and what is converted \
+                                                             */
 #define NO_BUFFER -1
 
 /* Where a value's elements are. */
@@ -28,7 +30,7 @@ typedef struct {
 
 typedef struct {
     tp_map_call map;
-    tp_loop_fn loop; /* of a copy: the conversion; NULL: bytes are copied */
+    tp_loop_fn loop;                    /* of a copy: the conversion; NULL: bytes are copied */
     tp_loop_fn cast[TP_MAP_INPUTS + 1]; /* of the result, then of the inputs; NULL: none */
     int scratch[TP_MAP_INPUTS + 1];
 } step;
@@ -234,8 +236,7 @@ int fused_map_cpu(int64_t program, tp_tensors inputs, tp_scalars numbers, tp_ten
     j.numel = shape->numel;
     j.nvalues = j.f->ninputs + j.f->ncalls;
     if (place_inputs(&j, inputs, shape) < 0) return -1;
-    for (int c = 0; c < j.f->ncalls; c++)
-        j.values[j.f->ninputs + c] = (place){.dtype = (tp_dtype)j.f->calls[c].dtype};
+    for (int c = 0; c < j.f->ncalls; c++) j.values[j.f->ninputs + c] = (place){.dtype = (tp_dtype)j.f->calls[c].dtype};
     for (int i = 0; i < j.f->noutputs; i++) j.values[j.f->outputs[i]].base = tp_data(out.data[i]);
     int64_t shift = 0;
     for (int c = 0; c < j.f->ncalls; c++) {

@@ -36,10 +36,11 @@ typedef struct {
 
 /* What became of a region. */
 typedef struct {
-    int64_t calls, groups, fused; /* primitives that were noted; groups of them that ran as one; how many were in these */
-    int64_t flushes;              /* before the end */
-    const char *why;              /* the reason of the first of them, or NULL */
-    char operator[128];           /* the operator that asked for it; empty where it was none */
+    int64_t calls, groups,
+        fused;          /* primitives that were noted; groups of them that ran as one; how many were in these */
+    int64_t flushes;    /* before the end */
+    const char *why;    /* the reason of the first of them, or NULL */
+    char operator[128]; /* the operator that asked for it; empty where it was none */
 } tp_region_report;
 
 /* Opens a region for this thread, which has none. -1 and the error set on failure. */

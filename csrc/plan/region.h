@@ -1,9 +1,9 @@
 /* region.h: what the files of csrc/plan/ share: an open region, its notes and its storages (Note [Regions]).
  *
- * A note is a call of a primitive with arguments of its own: aliases of the tensors, whose geometry nobody else changes,
- * and copies of numbers and lists. A storage that notes concern, or that was made without memory, has a slot, which
- * keeps it until the notes have run. `uses` counts the aliases of all notes, so a storage with more references than
- * these and the slot's own is one that somebody else still holds: it is live. */
+ * A note is a call of a primitive with arguments of its own: aliases of the tensors, whose geometry nobody else
+ * changes, and copies of numbers and lists. A storage that notes concern, or that was made without memory, has a slot,
+ * which keeps it until the notes have run. `uses` counts the aliases of all notes, so a storage with more references
+ * than these and the slot's own is one that somebody else still holds: it is live. */
 #pragma once
 
 #include "core/turn.h"
@@ -50,9 +50,7 @@ TP_INLINE bool tp_notes_have(const tp_notes *n, const tp_storage *s) {
     return s->later && s->slot < n->nslots && n->slots[s->slot].storage == s;
 }
 /* Whether the storage is one of the region's. */
-TP_INLINE bool tp_region_has(const tp_region *r, const tp_storage *s) {
-    return tp_notes_have(&r->notes, s);
-}
+TP_INLINE bool tp_region_has(const tp_region *r, const tp_storage *s) { return tp_notes_have(&r->notes, s); }
 
 /* notes.c */
 int tp_notes_add_storage(tp_notes *n, tp_storage *s, bool born);

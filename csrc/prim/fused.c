@@ -18,8 +18,8 @@ typedef struct kept {
 #define BUCKETS 1024
 #define PER_SEGMENT 1024
 #define SEGMENTS 1024
-static kept *buckets[BUCKETS];         /* written under the lock Operators, */
-static kept **segments[SEGMENTS];      /* this and its segments too, and read without: by number */
+static kept *buckets[BUCKETS];    /* written under the lock Operators, */
+static kept **segments[SEGMENTS]; /* this and its segments too, and read without: by number */
 static int64_t count;
 
 static size_t bytes_of(const tp_fused *f) { return offsetof(tp_fused, calls) + f->ncalls * sizeof *f->calls; }

@@ -12,9 +12,9 @@
 #define TP_FUSED_TENSORS 16 /* inputs and outputs */
 
 typedef struct {
-    int64_t program;           /* of map; -1: a copy of the only input */
-    int8_t compute;            /* tp_dtype */
-    int8_t dtype;              /* of the value */
+    int64_t program; /* of map; -1: a copy of the only input */
+    int8_t compute;  /* tp_dtype */
+    int8_t dtype;    /* of the value */
     uint8_t ninputs;
     uint8_t nnumbers;          /* of all of the program's numbers, in the order of the calls */
     int16_t in[TP_MAP_INPUTS]; /* values; -1: the next number */

@@ -1,4 +1,5 @@
-/* compile.c: the type of compiled functions: a call opens a region (plan/plan.h), calls the function, closes the region.
+/* compile.c: the type of compiled functions: a call opens a region (plan/plan.h), calls the function, closes the
+ * region.
  *
  * Everything of the interface but the call is Python (tensorpy/_compile.py), which also gives the object the name and
  * the documentation of its function. A region is not opened where somebody above wants to see or replace each call: a
@@ -15,8 +16,7 @@
 #define WATCHERS (TP_BIT(PythonMode) | TP_BIT(Tracer) | TP_BIT(Trace) | TP_BIT(Functionalize))
 
 typedef struct {
-    PyObject_HEAD
-    vectorcallfunc vectorcall;
+    PyObject_HEAD vectorcallfunc vectorcall;
     PyObject *function, *dict, *weak;
     tp_region_options options;
     tp_region_report report; /* of the last call that opened a region */

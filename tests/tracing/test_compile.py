@@ -1,4 +1,4 @@
-"""compile(): what it takes, what it gives, and that a compiled function is the function: side effects, errors, gradients."""
+"""compile(): what it takes and gives, and that a compiled function is the function: effects, errors, gradients."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ def test_stances() -> None:
     other(tp.ones(9))
     tp.compiler.set_stance("default")
     assert other._report()["calls"] == 0
-    with pytest.raises(RuntimeError, match="invalid torch.compile stance 'fast'"):
+    with pytest.raises(RuntimeError, match=r"invalid torch\.compile stance 'fast'"):
         tp.compiler.set_stance("fast")
 
 
@@ -191,8 +191,7 @@ def test_a_compiled_module() -> None:
     other = copy.deepcopy(compiled(Net()))
     other.first.weight.data.zero_()
     assert other(x).equal(other._orig_mod(x))
-    with pytest.raises(AttributeError):
-        fast.third
+    assert not hasattr(fast, "third")
 
 
 def test_a_module_compiles_its_own_calls() -> None:

@@ -60,8 +60,8 @@ def step_of(draw: random.Random) -> Step:
             case "inplace":
                 a.mul_(number)
             case "view":
-                views = [a.t() if a.ndim == 2 else a, a.reshape(-1), a[..., ::2] if a.ndim else a, a[:1] if a.ndim else a]
-                tensors.append(views[second % len(views)])
+                views = [a.t() if a.ndim == 2 else a, a.reshape(-1)] + ([a[..., ::2], a[:1]] if a.ndim else [a, a])
+                tensors.append(views[second % 4])
             case "cast":
                 tensors.append(a.to(dtype))
             case "where":

@@ -18,7 +18,7 @@ from tensorpy import _C
 MODES = (None, "default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs")
 # The words that `backend` takes, and what becomes of the function: no region, a region, a region whose calls are fused.
 BACKENDS = {"eager": None, "aot_eager": False, "inductor": True, "tensorpy": True}
-SMALLEST = 32 * 1024  # bytes of the largest tensor of a call that waits: below, noting costs more than it gains
+SMALLEST = 128 * 1024  # bytes of the largest tensor of a call that waits: below, noting costs more than it gains
 OPTIONS = {"smallest": SMALLEST}
 
 if os.environ.get("TENSORPY_COMPILE") == "0":

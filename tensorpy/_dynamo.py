@@ -1,14 +1,14 @@
-"""The names of torch's compiler below torch.compiler: settings that nobody reads, and functions given back."""
+"""The names of torch's compiler below torch.compiler: settings that nobody reads, and what changes nothing."""
 
 from __future__ import annotations
 
 from types import SimpleNamespace
 
 from tensorpy._package.absent import absent
-from tensorpy.compiler import allow_in_graph, assume_constant_result, disable, is_compiling, reset
+from tensorpy.compiler import allow_in_graph, assume_constant_result, disable, is_compiling, list_backends, reset
+from tensorpy.nn.modules.compiled import OptimizedModule
 
 config = SimpleNamespace(suppress_errors=False)  # takes any setting
-OptimizedModule = absent(__name__, "OptimizedModule")
 optimize = absent(__name__, "optimize")
 export = absent(__name__, "export")
 explain = absent(__name__, "explain")
@@ -16,7 +16,7 @@ eval_frame = SimpleNamespace(OptimizedModule=OptimizedModule)  # programs ask wh
 
 
 def graph_break(msg: str = "") -> None:
-    """Nothing: there is no graph to break."""
+    """Nothing: what is noted may run at any time."""
 
 
 def mark_dynamic(t: object, index: object, **options: object) -> None:
@@ -35,9 +35,5 @@ def maybe_mark_dynamic(t: object, index: object) -> None:
     """Nothing: every size may vary."""
 
 
-def list_backends(exclude_tags: object = ("debug", "experimental")) -> list[str]:
-    """The compilers that programs may name: there is none yet."""
-    return []
-
-
-__all__ = ["allow_in_graph", "assume_constant_result", "disable", "is_compiling", "reset"]
+__all__ = ["OptimizedModule", "allow_in_graph", "assume_constant_result", "disable", "is_compiling", "list_backends"]
+__all__ += ["reset"]

@@ -1,14 +1,14 @@
-"""torch.compiler's names: there is nothing to compile, so functions are given back and the answers are no."""
+"""torch.compiler's names. Python runs at every call of a compiled function, so most of them change nothing."""
 
 from __future__ import annotations
 
 import functools
-from contextlib import nullcontext
 from typing import Any
 
 from tensorpy import _C
 from tensorpy._C import Tensor
-from tensorpy._compile import compile
+from tensorpy._compile import BACKENDS, compile, named
+from tensorpy.nn.modules.module import Module
 
 
 def is_compiling() -> bool:
@@ -26,21 +26,64 @@ def is_exporting() -> bool:
     return False
 
 
-class _Nothing(nullcontext[None]):
-    """A context and a decorator that change nothing."""
+def disable(fn: Any = None, recursive: bool = True, *, reason: str | None = None) -> Any:
+    """The function with its calls run at once, also inside of a compiled function; without one, a decorator.
+
+    A module gets its `forward` so, and is given back.
+    """
+    if fn is None:
+        return functools.partial(disable, recursive=recursive, reason=reason)
+    if not callable(fn):
+        raise AssertionError(f"A callable function is expected, but {type(fn)} is provided.")
+    if isinstance(fn, Module):
+        fn.__dict__["forward"] = disable(fn.forward)
+        return fn
+    return named(_C._Compiled(fn, False, False, 0, True))
+
+
+STANCES = "default eager_then_compile aot_eager_then_compile force_eager eager_on_recompile fail_on_recompile".split()
+
+
+class set_stance:
+    """Says whether compiled functions are: from now on, in a with block, or while a function runs.
+
+    "force_eager" calls the functions themselves; nothing is ever compiled anew, so all other stances are "default".
+    """
+
+    def __init__(
+        self,
+        stance: str = "default",
+        *,
+        skip_guard_eval_unsafe: bool = False,
+        force_backend: Any = None,
+    ) -> None:
+        if stance not in STANCES:
+            raise RuntimeError(f"invalid torch.compile stance {stance!r}, expected one of {', '.join(STANCES)}")
+        if force_backend is not None and stance != "default":
+            raise RuntimeError("force_backend is only taken with the stance 'default'")
+        if force_backend not in (None, "eager", "inductor", "tensorpy"):
+            raise RuntimeError(f"force_backend: {force_backend!r} is no backend that all functions can be given")
+        self.on = stance != "force_eager" and force_backend != "eager"
+        self.before = _C._set_compiling(self.on)
+
+    def __enter__(self) -> None:
+        _C._set_compiling(self.on)
+
+    def __exit__(self, *error: Any) -> None:
+        _C._set_compiling(self.before)
 
     def __call__(self, fn: Any) -> Any:
-        return fn
+        _C._set_compiling(self.before)  # a decorator changes nothing until the function runs
 
+        @functools.wraps(fn)
+        def with_stance(*args: Any, **kwargs: Any) -> Any:
+            before = _C._set_compiling(self.on)
+            try:
+                return fn(*args, **kwargs)
+            finally:
+                _C._set_compiling(before)
 
-def disable(fn: Any = None, recursive: bool = True, *, reason: str | None = None) -> Any:
-    """The function itself; without one, a context and decorator that change nothing."""
-    return _Nothing() if fn is None else fn
-
-
-def set_stance(stance: str = "default", **options: Any) -> Any:
-    """A context that changes nothing."""
-    return _Nothing()
+        return with_stance
 
 
 def allow_in_graph(fn: Any) -> Any:
@@ -63,12 +106,12 @@ def cudagraph_mark_step_begin() -> None:
 
 
 def reset() -> None:
-    """Forgets what was compiled: nothing was."""
+    """Forgets what was compiled: nothing is kept from one call to the next."""
 
 
 def list_backends(exclude_tags: Any = ()) -> list[str]:
-    """The compilers there are: none."""
-    return []
+    """The names that compile() takes as its backend, but for those that fuse nothing."""
+    return [name for name, fuses in BACKENDS.items() if fuses]
 
 
 def _keep_all(guards: Any) -> list[bool]:

@@ -1,6 +1,8 @@
 /* determinism.c: the process's mode, and the sink of warnings. */
 #include "core/determinism.h"
 
+#include "core/tls.h"
+
 #include <stdatomic.h>
 #include <stdio.h>
 
@@ -33,5 +35,6 @@ int tp_warn(const char *format, ...) {
     va_start(args, format);
     vsnprintf(message, sizeof message, format, args);
     va_end(args);
+    tp_at_once_guard guard = tp_at_once();
     return warning_sink(message);
 }

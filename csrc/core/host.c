@@ -20,6 +20,7 @@ void tp_set_host_lock(tp_host_lock lock) { host = lock; }
 static tp_host_tables host_tables;
 void tp_set_host_tables(tp_host_tables tables) { host_tables = tables; }
 struct tp_tensor *tp_host_table(const char *name, int64_t rows) {
+    tp_at_once_guard guard = tp_at_once();
     if (host_tables) return host_tables(name, rows);
     return tp_fail_null(TP_RuntimeError, "nobody here has the table '%s'", name);
 }
@@ -111,6 +112,7 @@ static int64_t milliseconds(void) {
 
 /* A handler may call operators: it gets a thread's state as at the start, not that of the call that it comes into. */
 static int run_handlers(void) {
+    tp_at_once_guard guard = tp_at_once();
     uint64_t include = tp_tls.include, exclude = tp_tls.exclude;
     tp_saved_error before = tp_error_take();
     tp_tls.include = tp_tls.exclude = 0;

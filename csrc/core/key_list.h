@@ -24,6 +24,7 @@
     X(Quantized)                    \
     X(NestedTensor)                 \
     X(ZeroTensor)                   \
+    X(Deferred)                     \
     X(Python)                       \
     X(BackendSelect)                \
     X(Functionalize)                \

@@ -7,8 +7,11 @@
 #include "core/alloc.h"
 #include "core/error.h"
 #include "core/host.h"
+#include "core/tls.h"
 
 #include <string.h>
+
+struct tp_pending_hooks tp_pending_hooks;
 
 #define HEAD 64        /* the struct, padded so that inline data is aligned as every block is */
 #define INLINE_MAX 512 /* bytes of data that share the struct's block */
@@ -29,6 +32,7 @@ static inline tp_storage *new_head(tp_device device, size_t nbytes, size_t block
     s->resizable = true;
     s->readonly = false;
     atomic_init(&s->lent, false);
+    s->later = 0; /* slot is read where this is not 0 */
     s->context = NULL;
     s->deleter = NULL;
     return s;
@@ -40,14 +44,22 @@ static void *device_allocate(tp_device device, size_t nbytes, void **context) {
     return ops ? ops->allocate(device, nbytes, context) : NULL;
 }
 
-static tp_storage *new_with_block(tp_device device, size_t nbytes) {
+/* By itself, so that the short path of small data needs few registers. */
+static tp_storage *__attribute__((noinline)) new_with_block(tp_device device, size_t nbytes) {
     tp_storage *s = new_head(device, nbytes, HEAD);
     if (!s || nbytes == 0 || device.type == TP_DEVICE_META) return s;
     s->resizable = !tp_is_opaque(s); /* there is no handle for a part of another's bytes */
-    s->data = device_allocate(device, nbytes, &s->context);
-    if (s->data) return s;
+    bool later = tp_unlikely(tp_tls.later) && device.type == TP_DEVICE_CPU;
+    if (later && tp_pending_hooks.make(s) == 0) return s;
+    if (!later && (s->data = device_allocate(device, nbytes, &s->context))) return s;
     tp_free(s, HEAD);
     return NULL;
+}
+
+int tp_storage_fill(tp_storage *s) {
+    if (s->data || !s->nbytes || s->device.type != TP_DEVICE_CPU) return 0;
+    s->data = tp_alloc(s->nbytes);
+    return s->data ? 0 : -1;
 }
 
 tp_storage *tp_storage_new(tp_device device, size_t nbytes) {
@@ -76,7 +88,8 @@ tp_storage *tp_storage_from_blob(tp_device device, void *data, size_t nbytes, vo
     return s;
 }
 
-int tp_check_address(const tp_storage *s, const char *what) {
+int tp_check_address(tp_storage *s, const char *what) {
+    if (tp_settle(s) < 0 || (tp_unlikely(tp_tls.region) && tp_pending_hooks.lend() < 0)) return -1;
     return tp_likely(!tp_is_opaque(s))
                ? 0
                : tp_fail(TP_RuntimeError, "%s: a tensor on %s has no address: the device shows no memory", what,
@@ -132,12 +145,14 @@ static int grow_data(tp_storage *s, size_t nbytes) {
 int tp_storage_resize(tp_storage *s, size_t nbytes) {
     if (nbytes <= s->nbytes) return 0;
     if (!s->resizable) return tp_fail(TP_RuntimeError, "Trying to resize storage that is not resizable");
+    if (tp_settle(s) < 0) return -1;
     if (s->device.type != TP_DEVICE_META && grow_data(s, nbytes) < 0) return -1;
     s->nbytes = nbytes;
     return 0;
 }
 
 tp_storage *tp_storage_lend(tp_storage *s) {
+    if (tp_settle(s) < 0 || (tp_unlikely(tp_tls.region) && tp_pending_hooks.lend() < 0)) return NULL;
     s->resizable = false;
     atomic_store_explicit(&s->lent, true, memory_order_release);
     return tp_storage_retain(s);
@@ -162,6 +177,7 @@ int tp_storage_adopt(tp_storage *s, tp_storage *lender) {
                        s->nbytes, tp_device_type_name((tp_device_type)s->device.type), lender->nbytes,
                        tp_device_type_name((tp_device_type)lender->device.type));
     if (s == lender) return 0;
+    if (tp_settle(s) < 0 || tp_settle(lender) < 0) return -1;
     bool lent = atomic_load_explicit(&s->lent, memory_order_acquire);
     both_memories *both = lent ? tp_alloc(sizeof *both) : NULL;
     tp_storage *old = lent && !both ? NULL : new_head(s->device, s->nbytes, HEAD);

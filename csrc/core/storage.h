@@ -18,7 +18,15 @@
  * all of its bytes, contiguous, from the first on. It is made and copied whole, to and from the host as to and from
  * tensors of the device, where its backend converts. No geometry but that one is made over it, so
  * there are no views but aliases; the strides of its tensors follow from the sizes. Operators that others would make
- * of views and primitives the host computes whole (whole_keys in dispatch/op.c, outside/opaque.c). */
+ * of views and primitives the host computes whole (whole_keys in dispatch/op.c, outside/opaque.c).
+ *
+ * Note [Pending memory]
+ * Inside a compiled function (csrc/plan/) primitives are noted instead of run, and run together later. A storage that
+ * such a call concerns says so in `later`: its contents come later, its contents are still to be read, or what should
+ * have been its contents has failed. A larger storage that was made meanwhile has no memory at all until then, so
+ * nobody can read what is not there. Its tensors carry the key Deferred, which stands above everything that computes.
+ * What reads, lends or moves memory by hand asks tp_settle first, which runs what was noted. Outside of compiled
+ * functions no storage is pending. `slot` is the region's own number of the storage. */
 #pragma once
 
 #include "core/device.h"
@@ -34,11 +42,33 @@ struct tp_storage {
     size_t block; /* bytes of the block that begins with this struct; small data lies in the same block */
     tp_device device;
     bool resizable;
-    bool readonly;                              /* memory that must not be written: see tp_check_writable */
-    _Atomic bool lent;                          /* its address is, or was, outside: see tp_storage_lend */
+    bool readonly;     /* memory that must not be written: see tp_check_writable */
+    _Atomic bool lent; /* its address is, or was, outside: see tp_storage_lend */
+    uint8_t later;     /* Note [Pending memory] */
+    uint16_t slot;
     void *context;                              /* the device's, or the deleter's */
     void (*deleter)(void *context, void *data); /* for memory from outside; NULL otherwise */
 };
+
+/* Note [Pending memory]: what `later` says. */
+enum {
+    TP_LATER_WRITTEN = 1, /* its contents come later */
+    TP_LATER_READ = 2,    /* noted calls still read it */
+    TP_LATER_FAILED = 4,  /* its contents could not be computed */
+};
+
+/* What csrc/plan/ does for storages; NULL until it is loaded. */
+struct tp_pending_hooks {
+    int (*settle)(tp_storage *s); /* runs what was noted about s */
+    int (*make)(tp_storage *s);   /* takes a storage without memory into this thread's region */
+    int (*lend)(void);            /* an address leaves a compiled function of this thread */
+};
+extern struct tp_pending_hooks tp_pending_hooks;
+
+/* After it the memory is what the program so far says; -1 and the error set where that could not be computed. */
+TP_INLINE int tp_settle(tp_storage *s) { return tp_likely(!s->later) ? 0 : tp_pending_hooks.settle(s); }
+/* Gives a storage its memory, if it has none yet. */
+int tp_storage_fill(tp_storage *s);
 
 /* Note [Opaque tensors] */
 TP_INLINE bool tp_is_opaque(const tp_storage *s) { return tp_is_opaque_device(s->device); }
@@ -51,12 +81,13 @@ tp_storage *tp_storage_from_blob(tp_device device, void *data, size_t nbytes, vo
 /* The deleter that leaves the memory alone; what a NULL deleter stands for. */
 void tp_storage_keep_blob(void *context, void *data);
 /* RuntimeError of `what` ("data_ptr()") for a storage that shows no address. */
-int tp_check_address(const tp_storage *s, const char *what);
+int tp_check_address(tp_storage *s, const char *what);
 /* Grows to at least nbytes, keeping the content; used by resize_ and out=. Does nothing for a storage that is large
  * enough; after a failure it is as it was. */
 int tp_storage_resize(tp_storage *s, size_t nbytes);
 /* Retains s for an array, a buffer or a capsule that gets its address. The memory is not resized from then on, and
- * stays where it is for as long as s lives, even if s's tensors move to other memory. */
+ * stays where it is for as long as s lives, even if s's tensors move to other memory. NULL and the error set where the
+ * contents could not be computed (Note [Pending memory]). */
 tp_storage *tp_storage_lend(tp_storage *s);
 /* Copies s's content into lender's memory, which is its own from then on, for all its tensors: lender is kept. Both on
  * the CPU, lender at least as large; the caller has the host lock. Memory that was lent is kept, and no longer that of

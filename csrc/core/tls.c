@@ -6,6 +6,7 @@
 
 #include "core/lock.h"
 #include "core/small.h"
+#include "core/threads.h"
 
 #include <pthread.h>
 
@@ -15,7 +16,10 @@ static struct {
     tp_thread_state *first;
     int64_t ended_blocks, ended_bytes;
     uint64_t included; /* by tp_thread_include */
+    int callers;       /* threads that are no workers of tp_parallel_for */
 } registry;
+
+static __thread bool is_caller;
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static pthread_key_t exit_key;
@@ -58,6 +62,7 @@ static void thread_exit(void *state) {
     fold_counters(t);
     unlink_thread(t);
     t->registered = false;
+    registry.callers -= is_caller;
     for (int c = 0; c < TP_SIZE_CLASSES; c++) tp_set_free_room(t, c, 0);
     tp_unlock(TP_LOCK_Threads);
 }
@@ -71,6 +76,7 @@ static void after_fork_in_child(void) {
         fold_counters(t);
         unlink_thread(t);
     }
+    registry.callers = is_caller;
 }
 
 static void set_up(void) {
@@ -89,9 +95,18 @@ bool tp_thread_register(void) {
     registry.first = &tp_tls;
     tp_tls.registered = true;
     tp_tls.include |= registry.included;
+    is_caller = !tp_tls.in_parallel;
+    registry.callers += is_caller;
     tp_small_start(&tp_tls);
     tp_unlock(TP_LOCK_Threads);
     return true;
+}
+
+bool tp_thread_has_company(void) {
+    tp_lock(TP_LOCK_Threads);
+    bool others = registry.callers > is_caller;
+    tp_unlock(TP_LOCK_Threads);
+    return others;
 }
 
 void tp_thread_include(uint64_t keys, bool on) {

@@ -10,6 +10,7 @@
 
 #include "core/base.h"
 #include "core/error.h"
+#include "core/key_list.h"
 
 #include <stdatomic.h>
 
@@ -17,12 +18,13 @@
 
 typedef struct tp_thread_state {
     uint64_t include, exclude;
+    uint64_t observe;   /* who wants to see primitives: the keys Trace and Deferred, or none */
     bool grad_disabled; /* inverted, so that zeroed state is the default */
     bool inference_mode;
     uint16_t new_flags; /* of tensors that the thread makes: TP_FLAG_INFERENCE, TP_FLAG_DEPTH */
     bool anomaly_mode;
     bool anomaly_check_nan;
-    bool observe;                     /* a trace wants to see primitives */
+    bool later;                       /* storages get their memory later: Note [Pending memory] in storage.h */
     uint8_t functions_off;            /* python/overrides.c: whose __torch_function__ is not asked */
     uint8_t dispatch_off;             /* python/python_key.c: __torch_dispatch__ is not asked */
     int8_t scoped_type, scoped_index; /* device.h: this thread's default device, type + 1; 0: the process's */
@@ -49,11 +51,34 @@ typedef struct tp_thread_state {
     struct tp_autocast_state *autocast;
     struct tp_batch_state *batched;         /* the open vmaps, or NULL */
     struct tp_forward_state *forward;       /* the open levels of forward mode, or NULL */
+    struct tp_region *region;               /* the open compiled function, or NULL: csrc/plan/ */
     struct tp_functional_level *functional; /* the innermost open level of func.functionalize, or NULL */
 } tp_thread_state;
 _Static_assert(sizeof(tp_thread_state) <= 512, "static TLS is scarce");
 
 extern __thread tp_thread_state tp_tls __attribute__((tls_model("initial-exec")));
+
+/* Calls run at once and memory is there at once, also inside a compiled function (Note [Pending memory] in storage.h):
+ * for kernels, and for what may call anything.
+ *     tp_at_once_guard guard = tp_at_once();   as before at the end of the scope */
+typedef struct {
+    uint64_t include, observe;
+    bool later;
+} tp_deferral;
+TP_INLINE tp_deferral tp_at_once(void) {
+    tp_deferral old = {tp_tls.include, tp_tls.observe, tp_tls.later};
+    tp_tls.include &= ~TP_BIT(Deferred);
+    tp_tls.observe &= ~TP_BIT(Deferred);
+    tp_tls.later = false;
+    return old;
+}
+/* What else has been included meanwhile stays. */
+TP_INLINE void tp_defer_again(const tp_deferral *old) {
+    tp_tls.include |= old->include & TP_BIT(Deferred);
+    tp_tls.observe |= old->observe & TP_BIT(Deferred);
+    tp_tls.later = old->later;
+}
+#define tp_at_once_guard TP_CLEANUP(tp_defer_again) TP_UNUSED tp_deferral
 
 /* What a loop returns whose caller may have been stopped by a signal: -1 if an error is pending. */
 TP_INLINE int tp_status_of_thread(void) { return tp_unlikely(tp_tls.error_class != TP_NoError) ? -1 : 0; }

@@ -16,7 +16,8 @@ TP_INLINE int64_t grain_of(const tp_pointwise *p) { return TP_GRAIN >> p->grain_
 int map_cpu(int64_t program, tp_tensors inputs, tp_scalars numbers, tp_dtype compute, tp_tensor *out) {
     tp_map_job job;
     if (tp_map_plan(&job, program, inputs, numbers, compute, out) < 0) return -1;
-    return tp_iter_run(&job.it, job.p->loops[compute], job.params, grain_of(job.p));
+    const tp_pointwise *p = job.call.p;
+    return tp_iter_run(&job.it, p->loops[compute], job.call.params, grain_of(p));
 }
 
 /* ---- the shortcut ---- */
@@ -210,4 +211,9 @@ static int into_short(const tp_pointwise *p, const tp_operand *inputs, const tp_
     return run_short(p, inputs, params, &c, out) == 0 ? 1 : -1;
 }
 
-const tp_map_shortcut map_shortcut_cpu = {make_short, into_short};
+static bool takes_short(const tp_pointwise *p, const tp_operand *inputs) {
+    short_call c;
+    return start_short(p, inputs, &c);
+}
+
+const tp_map_shortcut map_shortcut_cpu = {make_short, into_short, takes_short};

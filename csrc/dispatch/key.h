@@ -39,9 +39,7 @@ TP_INLINE tp_keyset tp_effective_keys(tp_keyset ks) {
 }
 
 /* What a primitive is entered with (Note [Primitives] in op.h): the backend of the tensor that it writes. */
-TP_INLINE tp_keyset tp_primitive_keys(const tp_tensor *t) {
-    return (t->keys & TP_BACKEND_KEYS) | (tp_unlikely(tp_tls.observe) ? TP_BIT(Trace) : 0);
-}
+TP_INLINE tp_keyset tp_primitive_keys(const tp_tensor *t) { return (t->keys & TP_BACKEND_KEYS) | tp_tls.observe; }
 
 const char *tp_key_name(tp_key key);   /* "AutogradCPU" */
 tp_key tp_key_parse(const char *name); /* TP_KEY_Undefined for an unknown name, without an error */
@@ -63,9 +61,10 @@ TP_INLINE bool tp_has_memory(const tp_tensor *t) { return t->keys & TP_BACKEND_K
 /* These, and tensors of layouts: what is not just strided memory. */
 #define TP_NO_MEMORY (TP_ANSWERED | TP_LAYOUT_KEYS)
 
-/* Layers that pass a read of a tensor's elements on as it is, or only watch. */
-#define TP_PASSES_READS \
-    (TP_BACKEND_KEYS | TP_AUTOGRAD_KEYS | TP_AUTOCAST_KEYS | TP_BIT(ADInplaceOrView) | TP_BIT(Profiler) | TP_BIT(Trace))
+/* Layers that pass a read of a tensor's elements on as it is, or only watch; who reads asks tp_settle for Deferred. */
+#define TP_PASSES_READS                                                                                   \
+    (TP_BACKEND_KEYS | TP_AUTOGRAD_KEYS | TP_AUTOCAST_KEYS | TP_BIT(ADInplaceOrView) | TP_BIT(Profiler) | \
+     TP_BIT(Trace) | TP_BIT(Deferred))
 /* Whether another layer would see it: a mode, a recorder, a batch, a wrapper's class, a layout. Elements are then had
  * by
  * `_local_scalar_dense` alone, the operator that reads, so that the layer answers or refuses; and who looks at elements

@@ -198,6 +198,16 @@ static bool has_primitives(const tp_op *op, tp_key backend) {
     return true;
 }
 
+bool tp_can_wait(const tp_op *primitive) {
+    const tp_op_info *info = primitive->info;
+    if (info->nreturns) return false;
+    for (int i = 0; i < info->nargs; i++)
+        if (info->args[i].tag == TP_GENERATOR || info->args[i].tag == TP_STORAGE || info->args[i].tag == TP_STREAM ||
+            strcmp(info->args[i].name, "fault") == 0)
+            return false;
+    return true;
+}
+
 static tp_keyset whole_keys; /* of devices that show no memory, and their autograd keys */
 
 bool tp_gives_views(const tp_op *op) {
@@ -297,6 +307,7 @@ static void compute_entry(tp_op *op, tp_key key) {
     if (op->shortcuts) __atomic_store_n(&op->shortcuts[key], r ? r->r.shortcut : NULL, __ATOMIC_RELEASE);
     if (op->registrations) atomic_store(&op->registrations->cells[key], r && r->op ? cell : NULL);
     put_bit(&op->boxed_keys, bit, cell != NULL);
+    put_bit(&op->shared_keys, bit, TP_BACKEND_KEYS & bit && entry && !cell && r->r.key >= TP_NUM_KEYS);
     if (entry || is_backend(key) || key == TP_KEY_Undefined) __atomic_store_n(&op->table[key], entry, __ATOMIC_RELEASE);
     put_bit(&op->live, bit, !fallthrough);
 }

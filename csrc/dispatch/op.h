@@ -105,6 +105,8 @@ struct tp_op {
     tp_fn table[TP_NUM_KEYS]; /* the computed kernel per key; NULL: none */
     tp_keyset live;           /* keys that do something: the others are skipped */
     tp_keyset boxed_keys;     /* keys whose table entry is info->box: a boxed kernel lies behind it */
+    tp_keyset shared_keys;    /* backends whose entry is an unboxed kernel of an alias key: operators and primitives do
+                               * what it does, it reads and writes no memory itself */
     const tp_op_info *info;
     struct tp_op_registrations *registrations;
     tp_op *next;            /* in its hash bucket */
@@ -193,6 +195,9 @@ int tp_call_next_boxed(const tp_op *op, const void *declined, tp_keyset ks, cons
 tp_keyset tp_keys_of_values(const tp_value *args, int n);
 
 /* ---- looking ---- */
+/* Whether a primitive's call may wait: it has no results but what it is given to write, and all that can go wrong with
+ * values is checked by whoever calls it, so that no error of the user's comes later than its line. */
+bool tp_can_wait(const tp_op *primitive);
 /* Whether results are views of arguments, or only an argument's geometry changes. */
 bool tp_gives_views(const tp_op *op);
 /* The argument that the results are views of, or -1: the first whose type in the schema names an alias, where the

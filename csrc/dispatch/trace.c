@@ -39,7 +39,8 @@ tp_tracer *tp_set_tracer(tp_tracer *t) {
     }
     tp_tracer *old = current;
     current = t;
-    tp_tls.observe = t && t->primitives;
+    bool primitives = t && t->primitives;
+    tp_tls.observe = primitives ? tp_tls.observe | TP_BIT(Trace) : tp_tls.observe & ~TP_BIT(Trace);
     tp_tls.include = t ? tp_tls.include | TP_BIT(Trace) : tp_tls.include & ~TP_BIT(Trace);
     return old;
 }

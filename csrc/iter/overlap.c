@@ -39,7 +39,9 @@ static bool interleaved(const tp_tensor *a, const tp_tensor *b) {
 }
 
 static bool same_geometry(const tp_tensor *a, const tp_tensor *b) {
-    if (a->byte_offset != b->byte_offset || a->dtype != b->dtype || !tp_same_sizes(a, b)) return false;
+    if (a->byte_offset != b->byte_offset || a->dtype != b->dtype) return false;
+    if (a->numel == 1 && b->numel == 1) return true; /* however many dimensions the one element has */
+    if (!tp_same_sizes(a, b)) return false;
     for (int i = 0; i < a->ndim; i++)
         if (a->sizes[i] > 1 && a->strides[i] != b->strides[i]) return false;
     return true;

@@ -136,37 +136,46 @@ int tp_pointwise_refuse_params(const tp_pointwise *p, const tp_value *params, tp
 
 /* ---- plans ---- */
 
-static int check(const tp_map_job *job, tp_tensors inputs, tp_scalars numbers) {
-    const tp_pointwise *p = job->p;
+int tp_map_resolve(tp_map_call *call, int64_t program, const bool *absent, tp_scalars numbers, tp_dtype compute) {
+    int64_t choice = program >> 16;
+    const tp_pointwise *p = call->p = checked_at(program, compute);
+    if (!p) return -1;
     int64_t wanted = p->nparams;
-    for (int64_t i = 0; i < inputs.size; i++) wanted += !inputs.data[i];
-    if (inputs.size != p->ninputs) return fail_call("another number of inputs than the program has");
+    for (int i = 0; i < p->ninputs; i++) wanted += absent[i];
     if (numbers.size != wanted) return fail_call("another number of numbers than the program has");
+    call->result = tp_promotion_result((tp_promotion)p->promotion, compute);
+    const tp_scalar *next = numbers.data;
+    for (int i = 0; i < p->ninputs; i++) {
+        call->wanted[i] = input_dtype(p, i, compute);
+        if (absent[i]) tp_scalar_store(next++, call->wanted[i], &call->numbers[i]);
+    }
+    for (int i = 0; i < p->nparams; i++) {
+        int64_t n = p->nchoices == 1 ? 1 : choices_of(&p->params[i]);
+        call->params[i] = param_of(&p->params[i], n == 1 ? 0 : choice % n, next++);
+        choice = n == 1 ? choice : choice / n;
+    }
     return 0;
 }
 
 int tp_map_plan(tp_map_job *job, int64_t program, tp_tensors inputs, tp_scalars numbers, tp_dtype compute,
                 tp_tensor *out) {
-    int64_t choice = program >> 16;
-    const tp_pointwise *p = job->p = checked_at(program, compute);
-    if (!p || check(job, inputs, numbers) < 0) return -1;
+    const tp_pointwise *p = checked_at(program, compute);
+    bool absent[TP_MAP_INPUTS];
+    if (!p) return -1;
+    if (inputs.size != p->ninputs) return fail_call("another number of inputs than the program has");
     job->tensors[0] = out;
-    for (int i = 0; i < p->ninputs; i++) job->tensors[i + 1] = inputs.data[i];
-    if (tp_iter_plan(&job->it, job->tensors, 1, p->ninputs + 1, tp_sizes(out)) < 0) return -1;
-    job->it.loop_dtype[0] = tp_promotion_result((tp_promotion)p->promotion, compute);
-    const tp_scalar *next = numbers.data;
     for (int i = 0; i < p->ninputs; i++) {
-        tp_dtype wanted = input_dtype(p, i, compute);
-        job->it.loop_dtype[i + 1] = wanted;
-        if (inputs.data[i]) continue;
-        tp_scalar_store(next++, wanted, &job->numbers[i]);
-        job->it.data[i + 1] = (char *)&job->numbers[i];
-        job->it.dtype[i + 1] = wanted;
+        job->tensors[i + 1] = inputs.data[i];
+        absent[i] = !inputs.data[i];
     }
-    for (int i = 0; i < p->nparams; i++) {
-        int64_t n = p->nchoices == 1 ? 1 : choices_of(&p->params[i]);
-        job->params[i] = param_of(&p->params[i], n == 1 ? 0 : choice % n, next++);
-        choice = n == 1 ? choice : choice / n;
+    if (tp_map_resolve(&job->call, program, absent, numbers, compute) < 0) return -1;
+    if (tp_iter_plan(&job->it, job->tensors, 1, p->ninputs + 1, tp_sizes(out)) < 0) return -1;
+    job->it.loop_dtype[0] = job->call.result;
+    for (int i = 0; i < p->ninputs; i++) {
+        job->it.loop_dtype[i + 1] = job->call.wanted[i];
+        if (!absent[i]) continue;
+        job->it.data[i + 1] = (char *)&job->call.numbers[i];
+        job->it.dtype[i + 1] = job->call.wanted[i];
     }
     return 0;
 }

@@ -42,13 +42,21 @@ typedef union {
     tp_complex128 c;
 } tp_element;
 
-/* A call of map as a kernel wants it. */
+/* What the loops need of a call of map beside memory. */
 typedef struct {
     const tp_pointwise *p;
+    tp_dtype wanted[TP_MAP_INPUTS], result; /* what the loop reads and writes */
+    tp_element numbers[TP_MAP_INPUTS];      /* of inputs that are absent */
+    tp_value params[TP_MAP_PARAMS];         /* as they were given */
+} tp_map_call;
+/* `absent[i]`: input i is the next of the numbers, which stay where they are for as long as the call. */
+int tp_map_resolve(tp_map_call *call, int64_t program, const bool *absent, tp_scalars numbers, tp_dtype compute);
+
+/* A call of map as a kernel wants it. */
+typedef struct {
+    tp_map_call call;
     tp_iter it;                            /* out, then the inputs */
     tp_tensor *tensors[TP_MAP_INPUTS + 1]; /* borrowed; NULL: a number, which it.data points to */
-    tp_element numbers[TP_MAP_INPUTS];
-    tp_value params[TP_MAP_PARAMS]; /* as they were given */
 } tp_map_job;
 
 /* Fills in a job from the arguments of map, which it checks as far as memory is concerned. `job` stays where it is. */
@@ -60,6 +68,8 @@ int tp_map_plan(tp_map_job *job, int64_t program, tp_tensors inputs, tp_scalars 
 typedef struct tp_map_shortcut {
     int (*make)(const tp_pointwise *p, const tp_operand *inputs, const tp_value *params, tp_tensor **out);
     int (*into)(const tp_pointwise *p, const tp_operand *inputs, const tp_value *params, tp_tensor *out);
+    /* Whether `make` would compute it, into a contiguous tensor: where map is to be seen, the result lies so, too. */
+    bool (*takes)(const tp_pointwise *p, const tp_operand *inputs);
 } tp_map_shortcut;
 
 /* Refuses a number that the dtype of the computation cannot hold, in whichever operator; small ones fit all. */

@@ -3,6 +3,7 @@
 
 #include "Primitives.h"
 #include "core/memory.h"
+#include "core/tls.h"
 
 #include <string.h>
 
@@ -102,6 +103,8 @@ static int copy(tp_tensor *dst, tp_tensor *src, bool aided) {
         return tp_fail(TP_NotImplementedError, "Cannot copy out of meta tensor; no data!");
     if (dst->numel == 0) return 0;
     if (tp_likely(to_host && from_host)) return tp_prim_copy(src, dst);
+    if (tp_settle(dst->storage) < 0 || tp_settle(src->storage) < 0) return -1; /* bytes travel now */
+    tp_at_once_guard guard = tp_at_once();
     if (from_host) return copy_from_host(dst, src, aided);
     return to_host ? copy_to_host(dst, src, aided) : copy_between_devices(dst, src, aided);
 }
@@ -114,6 +117,7 @@ int tp_read_number(const tp_tensor *t, tp_scalar *number) {
     if (t->numel != 1)
         return tp_fail(TP_RuntimeError, "a Tensor with %lld elements cannot be converted to Scalar",
                        (long long)t->numel);
+    if (tp_settle(t->storage) < 0) return -1;
     const void *at = tp_data(t);
     if (t->device.type != TP_DEVICE_CPU) {
         const tp_device_ops *ops = tp_device_get_ops((tp_device_type)t->device.type);

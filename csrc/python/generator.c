@@ -72,6 +72,7 @@ static PyObject *generator_set_state(PyObject *o, PyObject *state) {
             PyExc_TypeError,
             "RNG state must be a torch.ByteTensor, as get_state() gives it: %lld contiguous uint8 on the CPU",
             (long long)size);
+    if (tp_py_check(tp_settle(t->storage)) < 0) return NULL;
     return tp_py_check(tp_generator_set_state(GENERATOR(o), tp_data(t), (size_t)size)) < 0 ? NULL : Py_NewRef(o);
 }
 static PyObject *generator_clone(PyObject *o, PyObject *unused) {

@@ -403,6 +403,10 @@ static int get_buffer(PyObject *o, Py_buffer *view, int flags) {
         e->geometry[t->ndim + i] = t->strides[i] * itemsize;
     }
     e->storage = tp_storage_lend(t->storage);
+    if (!e->storage) {
+        PyMem_Free(e);
+        return tp_py_raise(), -1;
+    }
     bool shaped = (flags & PyBUF_ND) == PyBUF_ND, strided = (flags & PyBUF_STRIDES) == PyBUF_STRIDES;
     *view = (Py_buffer){
         .buf = t->numel ? tp_data(t) : nothing,
@@ -532,7 +536,9 @@ static PyObject *get_array_interface(PyObject *o, void *unused) {
     }
     int64_t strides[TP_MAX_DIMS], itemsize = tp_itemsize((tp_dtype)t->dtype);
     for (int i = 0; i < t->ndim; i++) strides[i] = t->strides[i] * itemsize;
-    tp_storage_release(tp_storage_lend(t->storage)); /* the array keeps the tensor */
+    tp_storage *lent = tp_storage_lend(t->storage);
+    if (!lent) return tp_py_raise();
+    tp_storage_release(lent); /* the array keeps the tensor */
     return Py_BuildValue("{s:N,s:N,s:N,s:(KO),s:i}", "typestr", type_string((tp_dtype)t->dtype), "shape",
                          tp_py_ints_tuple(tp_sizes(t)), "strides", tp_py_ints_tuple((tp_ints){strides, t->ndim}),
                          "data", (unsigned long long)(uintptr_t)tp_data(t), t->storage->readonly ? Py_True : Py_False,

@@ -117,6 +117,10 @@ static PyObject *ship(tp_tensor *t, bool versioned, bool copied) {
         s->geometry[t->ndim + i] = t->sizes[i] < 2 ? 1 : t->strides[i];
     }
     s->storage = tp_storage_lend(t->storage);
+    if (!s->storage) {
+        PyMem_RawFree(s);
+        return tp_py_raise();
+    }
     dl_tensor tensor = {.data = tp_data(t),
                         .device = {DL_CPU, 0},
                         .ndim = t->ndim,

@@ -10,6 +10,7 @@
 #include "forward/forward.h"
 #include "functionalize/functionalize.h"
 #include "opencl/runtime/backend.h"
+#include "plan/plan.h"
 #include "python/autograd.h"
 #include "python/help.h"
 #include "python/methods.h"
@@ -88,7 +89,7 @@ static int load_operators(void) {
     tp_reduction_select(tp_cpu_capability());
     if (tp_register_generated() < 0) return -1;
     if (tp_cl_load() < 0 || tp_batch_load() < 0 || tp_conjugate_load() < 0 || tp_forward_load() < 0 ||
-        tp_functionalize_load() < 0)
+        tp_functionalize_load() < 0 || tp_plan_load() < 0)
         return -1;
     tp_compute_all_tables();
     return 0;
@@ -117,7 +118,7 @@ __attribute__((visibility("default"))) PyMODINIT_FUNC PyInit__C(void) {
         tp_py_init_ops,        tp_py_init_opencl,   tp_py_init_resolve,   tp_py_init_overrides,
         tp_py_init_python_key, tp_py_init_profiler, tp_py_init_tracer,    tp_py_init_batched,
         tp_py_init_stream,     tp_py_init_tables,   tp_py_init_forward,   tp_py_init_functionalize,
-        tp_py_init_nn_module,
+        tp_py_init_nn_module,  tp_py_init_compile,
     };
     static PyObject *loaded; /* operators and types are made once; a second import gets the same module */
     if (refuse_subinterpreters() < 0) return NULL;

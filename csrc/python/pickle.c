@@ -95,7 +95,8 @@ static tp_storage *storage_of(tp_device device, copier copy, const void *data, s
     return NULL;
 }
 
-static PyObject *bytes_of(const tp_storage *s) {
+static PyObject *bytes_of(tp_storage *s) {
+    if (tp_settle(s) < 0) return tp_py_raise();
     const tp_device_ops *ops = tp_device_get_ops((tp_device_type)s->device.type);
     PyObject *bytes = ops ? PyBytes_FromStringAndSize(NULL, (Py_ssize_t)s->nbytes) : tp_py_raise();
     if (!bytes || move(ops->copy_to_host, s->device, PyBytes_AS_STRING(bytes), s->data, s->nbytes) == 0) return bytes;
@@ -105,7 +106,8 @@ static PyObject *bytes_of(const tp_storage *s) {
 
 static PyObject *storage_deepcopy(PyObject *o, PyObject *memo) {
     (void)memo; /* copy.deepcopy remembers the result */
-    const tp_storage *s = STORAGE(o);
+    tp_storage *s = STORAGE(o);
+    if (tp_settle(s) < 0) return tp_py_raise();
     const tp_device_ops *ops = tp_device_get_ops((tp_device_type)s->device.type);
     return wrap_storage_steal(ops ? storage_of(s->device, ops->copy_inside, s->data, s->nbytes) : NULL);
 }

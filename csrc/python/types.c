@@ -353,6 +353,7 @@ static int tensor_to_scalar(tp_tensor *t, tp_scalar *out) {
     if (t->ndim != 0 || t->numel != 1 || t->device.type != TP_DEVICE_CPU) return 0;
     if (tp_check_unbatched(t, "a number") < 0) return tp_py_check(-1);
     if (tp_unlikely(tp_read_is_seen(t))) return tp_py_check(tp_item(t, out)) < 0 ? -1 : 1;
+    if (tp_settle(t->storage) < 0) return tp_py_check(-1);
     *out = tp_scalar_load(tp_data(t), (tp_dtype)t->dtype);
     return 1;
 }
@@ -394,6 +395,7 @@ int tp_py_to_int(PyObject *o, int64_t *out) {
         if (t->numel != 1 || tp_dtype_categories[t->dtype] > TP_SIGNED || t->device.type != TP_DEVICE_CPU) return 0;
         if (tp_check_unbatched(t, "an int") < 0) return tp_py_check(-1);
         tp_scalar s;
+        if (tp_settle(t->storage) < 0) return tp_py_check(-1);
         if (tp_likely(!tp_read_is_seen(t))) s = tp_scalar_load(tp_data(t), (tp_dtype)t->dtype);
         else if (tp_item(t, &s) < 0) return tp_py_check(-1);
         *out = tp_scalar_int(&s);

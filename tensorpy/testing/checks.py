@@ -667,4 +667,64 @@ def random(info: OpInfo, dtype: str, device: str) -> None:
     assert drew and differed, f"{info.name} never draws another number"
 
 
+# ---- inside of compiled functions ----
+
+COMPILED = {"aot_eager": "noted", "tensorpy": "fused"}
+
+
+def bits(t: tp.Tensor) -> list[int]:
+    """The bytes of the elements, in order."""
+    plain = tp.empty(t.numel(), dtype=t.dtype, device=t.device).copy_(t.detach().reshape(-1))
+    return plain.view(tp.uint8).tolist() if plain.numel() else []
+
+
+def _outcome(function: Callable[..., Any], args: list[Any], kwargs: dict[str, Any]) -> list[tp.Tensor] | Exception:
+    try:
+        return call(function, args, kwargs)
+    except Exception as error:
+        return error
+
+
+def _between_copies(function: Callable[..., Any]) -> Callable[..., Any]:
+    """What it takes has been computed just before, and what it gives is read just after."""
+
+    def run(*args: Any, **kwargs: Any) -> Any:
+        copies = [a.clone() if isinstance(a, tp.Tensor) else a for a in args]
+        result = function(*copies, **kwargs)
+        after = [t.clone() for t in each_argument(result if isinstance(result, (list, tuple)) else [result])]
+        return [*call(lambda: result, [], {}), *after, *each_argument(copies)]
+
+    return run
+
+
+def _same_outcome(info: OpInfo, got: Any, expected: Any, what: str) -> None:
+    if isinstance(expected, Exception) or isinstance(got, Exception):
+        assert type(got) is type(expected), f"{what}: {got!r}, expected {expected!r}"
+        assert str(got) == str(expected), f"{what}: {got}, expected {expected}"
+        return
+    assert len(got) == len(expected), f"{what}: {len(got)} results"
+    for g, e in zip(got, expected, strict=True):
+        check_same(info, g, e, what, strides=True)
+        assert g._version == e._version, f"{what}: version {g._version}, expected {e._version}"
+        assert info.unset or bits(g) == bits(e), f"{what}: other bits"
+
+
+@check("compiled")
+def compiled(info: OpInfo, dtype: str, device: str) -> None:
+    """A compiled function gives the same bits, strides, versions and errors, alone and between copies, in place too."""
+    functions = [function_of(info)] + ([function_of(info, inplace=True)] if info.variant("inplace") else [])
+    for sample in info.some(dtype) if dtype != info.main_dtype else info.samples(dtype):
+        for function in (f for plain in functions for f in (plain, _between_copies(plain))):
+            outcomes = {}
+            for backend in ("eager", *COMPILED):
+                ready = tp.compile(function, backend=backend, options={"smallest": 0})
+                args, kwargs = arguments(sample, device, info)
+                given = [a.clone() if isinstance(a, tp.Tensor) else a for a in args]
+                tp.manual_seed(7)
+                seed(kwargs)
+                outcomes[backend] = _outcome(ready, given, kwargs)
+            for backend, how in COMPILED.items():
+                _same_outcome(info, outcomes[backend], outcomes["eager"], f"{info.name}{sample}, {how}")
+
+
 __all__ = ["CHECKS", "LAYOUTS", "Check"]

@@ -600,17 +600,6 @@ def test_nn_is_imported_at_first_use() -> None:
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
-def test_compile_gives_what_it_gets() -> None:
-    m = nn.Linear(2, 2)
-    assert tp.compile(m, mode="max-autotune") is m and m.compile() is None
-
-    @tp.compile(fullgraph=True)
-    def double(x: tp.Tensor) -> tp.Tensor:
-        return x * 2
-
-    assert double(tp.ones(2)).tolist() == [2.0, 2.0]
-
-
 # ---- what C does for Module (csrc/python/nn_module.c) ----
 
 

@@ -32,6 +32,7 @@ MAY_KNOW = {
     "functionalize": KERNELS | {"batched"},  # its values are computed with the batches that were open outside
     "forward": KERNELS | {"autograd"},
     "autocast": KERNELS | {"autograd"},
+    "plan": KERNELS,
     "outside": {p.name for p in CSRC.iterdir()} - {"python"},
     "python": {p.name for p in CSRC.iterdir()},
 }

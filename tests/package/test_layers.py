@@ -25,8 +25,8 @@ PACKAGE = Path(__file__).resolve().parents[2] / "tensorpy"
 # The layers, the lowest first. A name stands for the module and for all below it that have no entry of their own.
 LAYERS = {
     "base: need nothing but the C half": """
-        _package _utils _prims_common version torch_version types utils._contextlib utils._foreach_utils utils._layers
-        utils._pytree utils.deterministic backends._entry_points nn.parameter _library.tags
+        _compile _package _utils _prims_common version torch_version types utils._contextlib utils._foreach_utils
+        utils._layers utils._pytree utils.deterministic backends._entry_points nn.parameter _library.tags
     """,
     "tensors: what tensors and storages can do": """
         _tensor _tensor_str _package.settings storage functional fft linalg special signal random quasirandom masked
@@ -38,7 +38,7 @@ LAYERS = {
     """,
     "modules: what has parameters": "nn func _functorch overrides",
     "programs: what is made of all of these": """
-        optim distributions fx serialization compiler _compile _dynamo ops backends._generated utils.data utils.viz
+        optim distributions fx serialization compiler _dynamo ops backends._generated utils.data utils.viz
     """,
     "tools: what looks at all of these, or stands for something else": """
         library _library testing backends utils jit onnx hub mps xpu __config__ _as_torch run

@@ -30,6 +30,7 @@ LAYERS = (
     "conjugate",
     "functionalize",
     "outside",
+    "plan",
 )
 
 IN_C = {

@@ -119,7 +119,7 @@ typedef struct {
 /* ---- dispatch keys ---- */
 
 /* X(name): the numbers by which libraries know dispatch keys. They are no priorities, which are tensorpy's own and may
- * change; new keys come at the end, as Conjugate, Negative and Layout did. */
+ * change; new keys come at the end, as Conjugate, Negative, Layout and Deferred did. */
 #define TENSORPY_FORALL_KEYS(X) \
     X(CPU)                      \
     X(Meta)                     \
@@ -158,7 +158,8 @@ typedef struct {
     X(Trace)                    \
     X(Conjugate)                \
     X(Negative)                 \
-    X(Layout)
+    X(Layout)                   \
+    X(Deferred)
 
 /* TENSORPY_KEY_CPU and its kin. */
 typedef enum {

@@ -84,10 +84,18 @@ static int start_general(general_call *g, const tp_pointwise *p, const tp_operan
     return g->ndim < 0 ? -1 : 0;
 }
 
+/* Whether a shortcut would have made the result, if nobody wanted to see map: the strides of dimensions of one element
+ * do not depend on who looks. */
+static bool has_shortcut(const general_call *g) {
+    if (tp_likely(!tp_tls.observe)) return false;
+    const tp_map_shortcut *s = tp_shortcut_at(&tp_prims[TP_PRIM_map], tp_backend_key(g->device.type));
+    return s && s->takes(g->p, g->inputs);
+}
+
 static tp_tensor *new_output(general_call *g) {
     int64_t strides[TP_MAX_DIMS];
     tp_ints sizes = {g->sizes, g->ndim};
-    if (tp_iter_output_strides(g->inputs, g->p->ninputs, sizes, strides))
+    if (has_shortcut(g) || tp_iter_output_strides(g->inputs, g->p->ninputs, sizes, strides))
         return tp_new_empty(sizes, g->result, g->device);
     return tp_new_empty_strided(sizes, (tp_ints){strides, g->ndim}, g->result, g->device);
 }

@@ -447,9 +447,9 @@ static int launch(variant *k, const tp_iter *it, tp_tensor *const *tensors, cons
 int map_opencl(int64_t program, tp_tensors inputs, tp_scalars numbers, tp_dtype compute, tp_tensor *out) {
     tp_map_job job;
     if (tp_map_plan(&job, program, inputs, numbers, compute, out) < 0) return -1;
-    variant k = {.op = job.p, .dtype = (uint8_t)tp_compute_dtype(compute)};
+    variant k = {.op = job.call.p, .dtype = (uint8_t)tp_compute_dtype(compute)};
     for (int i = 0; i < job.it.noperands; i++) k.loop[i] = (uint8_t)tp_compute_dtype(job.it.loop_dtype[i]);
-    return launch(&k, &job.it, job.tensors, job.params);
+    return launch(&k, &job.it, job.tensors, job.call.params);
 }
 
 int tp_cl_run_copy(const tp_iter *given, tp_tensor *const *tensors) {

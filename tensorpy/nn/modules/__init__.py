@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tensorpy.nn.modules import compiled as _compiled  # noqa: F401
 from tensorpy.nn.modules.activation import *  # noqa: F403
 from tensorpy.nn.modules.adaptive import *  # noqa: F403
 from tensorpy.nn.modules.batchnorm import *  # noqa: F403

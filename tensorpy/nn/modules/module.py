@@ -17,6 +17,7 @@ from typing import Any, TypeVar
 import tensorpy as tp
 from tensorpy import _C
 from tensorpy._C import Tensor
+from tensorpy._compile import compile as compiled
 from tensorpy.autograd.grad_mode import no_grad
 from tensorpy.nn.modules import _hooks
 from tensorpy.nn.modules._hooks import (
@@ -134,6 +135,7 @@ class Module:
         tensorpy.Size([3, 2])
     """
 
+    _compiled_as: Any = None  # what compile() makes of a module: nn/modules/compiled.py
     dump_patches = False
     training: bool
     _version = 1
@@ -445,7 +447,11 @@ class Module:
         return self._apply(lambda t: t.share_memory_())
 
     def compile(self, *args: Any, **kwargs: Any) -> None:
-        """There is nothing to compile: calls stay as they are."""
+        """Compiles the calls of this module: its `forward`, with the arguments of tensorpy.compile."""
+        plain = self.__dict__.pop("_plain_forward", None) or self.forward
+        forward = compiled(plain, *args, **kwargs)
+        if forward is not plain:
+            self.__dict__.update(forward=forward, _plain_forward=plain)
 
     # ---- modes ----
 
@@ -911,7 +917,13 @@ class Module:
         return _IncompatibleKeys(missing, unexpected)
 
     def __getstate__(self) -> dict[str, Any]:
-        return self.__dict__.copy()
+        state = self.__dict__.copy()
+        if "_plain_forward" in state:  # what is compiled is no part of a module that is copied or saved
+            plain = state.pop("_plain_forward")
+            del state["forward"]
+            if getattr(plain, "__func__", None) is not type(self).forward:
+                state["forward"] = plain
+        return state
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)

@@ -1,0 +1,253 @@
+/* fused.c: the primitive fused.map on the CPU: several calls of map in blocks that stay in the L1 cache.
+ *
+ * The space of the outputs is cut into blocks of 2 KB. Each block passes all calls, through the loops that map itself
+ * runs: a value that is no output lies in a buffer of the size of a block, which another value takes over when nothing
+ * reads it any more. An input that is broadcast is laid out for the block. Blocks are multiples of TP_BLOCK, so an
+ * element's bits are those of map (Note [Blocks]). */
+#include "PrimitiveKernels.h"
+#include "core/memory.h"
+#include "core/parallel.h"
+#include "core/tls.h"
+#include "cpu/run.h"
+#include "prim/fused.h"
+
+#include <stdalign.h>
+#include <string.h>
+
+#define BLOCK_BYTES 2048
+#define ROOM                                                                                                          \
+    (TP_FUSED_CALLS + TP_FUSED_TENSORS + TP_MAP_INPUTS + 1) /* buffers of a thread: all values, and what is converted \
+                                                             */
+#define NO_BUFFER -1
+
+/* Where a value's elements are. */
+typedef struct {
+    char *base; /* of memory, */
+    int buffer; /* or of a buffer */
+    tp_dtype dtype;
+    tp_fused_walk walk; /* of an input; its run is 0 where it lies as the outputs do */
+} place;
+
+typedef struct {
+    tp_map_call map;
+    tp_loop_fn loop;                    /* of a copy: the conversion; NULL: bytes are copied */
+    tp_loop_fn cast[TP_MAP_INPUTS + 1]; /* of the result, then of the inputs; NULL: none */
+    int scratch[TP_MAP_INPUTS + 1];
+} step;
+
+typedef struct {
+    const tp_fused *f;
+    int64_t numel, block;
+    int nvalues;
+    place values[TP_FUSED_TENSORS + TP_FUSED_CALLS];
+    step steps[TP_FUSED_CALLS];
+} job;
+
+static int fail(const char *what) { return tp_fail(TP_RuntimeError, "prim::fused.map: %s", what); }
+
+/* ---- buffers ---- */
+
+typedef struct {
+    bool taken[ROOM];
+} buffers;
+
+/* There is room for all. */
+static int take(buffers *b) {
+    for (int i = 0; i < ROOM; i++)
+        if (!b->taken[i]) {
+            b->taken[i] = true;
+            return i;
+        }
+    return NO_BUFFER;
+}
+
+/* The last call that reads each value. */
+static void find_last_uses(const tp_fused *f, int *last) {
+    for (int i = 0; i < f->ninputs + f->ncalls; i++) last[i] = -1;
+    for (int c = 0; c < f->ncalls; c++)
+        for (int i = 0; i < f->calls[c].ninputs; i++)
+            if (f->calls[c].in[i] >= 0) last[f->calls[c].in[i]] = c;
+}
+
+static int give_buffers(job *j) {
+    const tp_fused *f = j->f;
+    buffers b = {{false}};
+    int last[TP_FUSED_TENSORS + TP_FUSED_CALLS];
+    find_last_uses(f, last);
+    for (int i = 0; i < f->ninputs; i++) {
+        j->values[i].buffer = NO_BUFFER;
+        if (j->values[i].walk.run && j->values[i].walk.period > 1 && (j->values[i].buffer = take(&b)) < 0)
+            return fail("too many values at a time");
+    }
+    for (int c = 0; c < f->ncalls; c++) {
+        step *s = &j->steps[c];
+        place *made = &j->values[f->ninputs + c];
+        for (int i = 0; i <= f->calls[c].ninputs; i++)
+            if (s->cast[i] && (s->scratch[i] = take(&b)) < 0) return fail("too many values at a time");
+        made->buffer = NO_BUFFER;
+        if (!made->base && (made->buffer = take(&b)) < 0) return fail("too many values at a time");
+        for (int i = 0; i <= f->calls[c].ninputs; i++)
+            if (s->cast[i]) b.taken[s->scratch[i]] = false;
+        for (int i = 0; i < f->calls[c].ninputs; i++) {
+            int v = f->calls[c].in[i];
+            if (v >= f->ninputs && last[v] == c && j->values[v].buffer >= 0) b.taken[j->values[v].buffer] = false;
+        }
+        if (made->buffer >= 0 && last[f->ninputs + c] < 0) b.taken[made->buffer] = false;
+    }
+    return 0;
+}
+
+/* ---- a block ---- */
+
+typedef struct {
+    const job *j;
+    alignas(64) char room[ROOM][BLOCK_BYTES];
+} worker;
+
+/* Lays a broadcast input out for elements [begin, begin + n). */
+static void lay_out(const place *v, char *to, int64_t begin, int64_t n) {
+    int64_t size = tp_itemsize(v->dtype), run = v->walk.run, period = v->walk.period;
+    for (int64_t at = 0; at < n;) {
+        int64_t here = begin + at, element = here / run % period, inside = here % run;
+        if (run == 1) {
+            int64_t count = period - element < n - at ? period - element : n - at;
+            memcpy(to + at * size, v->base + element * size, (size_t)(count * size));
+            at += count;
+            continue;
+        }
+        int64_t count = run - inside < n - at ? run - inside : n - at;
+        for (int64_t i = 0; i < count; i++) memcpy(to + (at + i) * size, v->base + element * size, (size_t)size);
+        at += count;
+    }
+}
+
+/* Where a value's elements from `begin` on are, and how far apart. */
+static inline char *locate(worker *w, const place *v, int64_t begin, int64_t *stride) {
+    *stride = tp_itemsize(v->dtype);
+    if (v->buffer >= 0) return w->room[v->buffer];
+    if (v->walk.run) *stride = 0; /* one element for all */
+    return v->base + begin * *stride;
+}
+
+static inline void run_step(worker *w, int c, int64_t begin, int64_t n) {
+    const job *j = w->j;
+    const tp_fused_call *call = &j->f->calls[c];
+    const step *s = &j->steps[c];
+    const place *made = &j->values[j->f->ninputs + c];
+    char *data[TP_MAP_INPUTS + 1], *target;
+    int64_t strides[TP_MAP_INPUTS + 1], step_of_target;
+    target = data[0] = locate(w, made, begin, &strides[0]);
+    step_of_target = strides[0];
+    if (s->cast[0]) {
+        data[0] = w->room[s->scratch[0]];
+        strides[0] = tp_itemsize(s->map.result);
+    }
+    for (int i = 0; i < call->ninputs; i++) {
+        if (call->in[i] < 0) {
+            data[i + 1] = (char *)&s->map.numbers[i];
+            strides[i + 1] = 0;
+            continue;
+        }
+        const place *v = &j->values[call->in[i]];
+        data[i + 1] = locate(w, v, begin, &strides[i + 1]);
+        if (!s->cast[i + 1]) continue;
+        int64_t wide = tp_itemsize(s->map.wanted[i]);
+        char *const both[] = {w->room[s->scratch[i + 1]], data[i + 1]};
+        s->cast[i + 1](both, (const int64_t[]){wide, strides[i + 1]}, strides[i + 1] ? n : 1, NULL);
+        data[i + 1] = both[0];
+        strides[i + 1] = strides[i + 1] ? wide : 0;
+    }
+    if (s->loop) s->loop(data, strides, n, s->map.params);
+    else memmove(data[0], data[1], (size_t)(n * strides[0]));
+    if (!s->cast[0]) return;
+    char *const both[] = {target, data[0]};
+    s->cast[0](both, (const int64_t[]){step_of_target, strides[0]}, n, NULL);
+}
+
+static void run_blocks(int64_t first, int64_t end, void *context) {
+    const job *j = context;
+    worker w;
+    w.j = j;
+    for (int64_t block = first; block < end; block++) {
+        int64_t begin = block * j->block, n = j->numel - begin < j->block ? j->numel - begin : j->block;
+        for (int i = 0; i < j->f->ninputs; i++)
+            if (j->values[i].buffer >= 0) lay_out(&j->values[i], w.room[j->values[i].buffer], begin, n);
+        for (int c = 0; c < j->f->ncalls; c++) run_step(&w, c, begin, n);
+        if (tp_unlikely(tp_tls.error_class != TP_NoError)) return; /* a signal ended a recurrence */
+    }
+}
+
+/* ---- a call ---- */
+
+static int place_inputs(job *j, tp_tensors inputs, const tp_tensor *out) {
+    for (int i = 0; i < j->f->ninputs; i++) {
+        const tp_tensor *t = inputs.data[i];
+        place *v = &j->values[i];
+        *v = (place){.base = tp_data(t), .dtype = (tp_dtype)t->dtype};
+        if (!tp_fused_walk_of(t, out, &v->walk)) return fail("an input that lies in another way than the output");
+        if (v->walk.run == 1 && v->walk.period == out->numel) v->walk.run = 0;
+    }
+    return 0;
+}
+
+static int start_step(job *j, int c, tp_scalars numbers) {
+    const tp_fused_call *call = &j->f->calls[c];
+    step *s = &j->steps[c];
+    bool absent[TP_MAP_INPUTS] = {false};
+    tp_dtype made = (tp_dtype)call->dtype;
+    memset(s->cast, 0, sizeof s->cast);
+    if (call->program < 0) {
+        tp_dtype from = j->values[call->in[0]].dtype;
+        s->loop = from == made ? NULL : tp_cast_loop(from, made);
+        return 0;
+    }
+    for (int i = 0; i < call->ninputs; i++) absent[i] = call->in[i] < 0;
+    if (tp_map_resolve(&s->map, call->program, absent, numbers, (tp_dtype)call->compute) < 0) return -1;
+    s->loop = s->map.p->loops[call->compute];
+    if (s->map.result != made) s->cast[0] = tp_cast_loop(s->map.result, made);
+    for (int i = 0; i < call->ninputs; i++) {
+        if (absent[i] || j->values[call->in[i]].dtype == s->map.wanted[i]) continue;
+        s->cast[i + 1] = tp_cast_loop(j->values[call->in[i]].dtype, s->map.wanted[i]);
+    }
+    return 0;
+}
+
+/* The largest element that a buffer holds; blocks of smaller ones than 4 bytes are no longer. */
+static int64_t widest(const job *j) {
+    int64_t most = 1;
+    for (int i = 0; i < j->nvalues; i++) {
+        int64_t size = tp_itemsize(j->values[i].dtype);
+        if (size > most) most = size;
+    }
+    for (int c = 0; c < j->f->ncalls; c++) {
+        const tp_map_call *map = &j->steps[c].map;
+        for (int i = 0; j->f->calls[c].program >= 0 && i < j->f->calls[c].ninputs; i++)
+            if (tp_itemsize(map->wanted[i]) > most) most = tp_itemsize(map->wanted[i]);
+        if (j->f->calls[c].program >= 0 && tp_itemsize(map->result) > most) most = tp_itemsize(map->result);
+    }
+    return most < 4 ? 4 : most;
+}
+
+/* fused.map(int program, Tensor[] inputs, Scalar[] numbers, *, Tensor(a!)[] out) -> () */
+int fused_map_cpu(int64_t program, tp_tensors inputs, tp_scalars numbers, tp_tensors out) {
+    job j = {.f = tp_fused_at(program)};
+    if (!j.f || inputs.size != j.f->ninputs || out.size != j.f->noutputs) return fail("another program's arguments");
+    const tp_tensor *shape = out.data[0];
+    j.numel = shape->numel;
+    j.nvalues = j.f->ninputs + j.f->ncalls;
+    if (place_inputs(&j, inputs, shape) < 0) return -1;
+    for (int c = 0; c < j.f->ncalls; c++) j.values[j.f->ninputs + c] = (place){.dtype = (tp_dtype)j.f->calls[c].dtype};
+    for (int i = 0; i < j.f->noutputs; i++) j.values[j.f->outputs[i]].base = tp_data(out.data[i]);
+    int64_t shift = 0;
+    for (int c = 0; c < j.f->ncalls; c++) {
+        int64_t n = j.f->calls[c].nnumbers;
+        if (numbers.size < n) return fail("too few numbers");
+        if (start_step(&j, c, (tp_scalars){numbers.data, n}) < 0) return -1;
+        if (j.steps[c].loop && j.f->calls[c].program >= 0) shift += 1 + j.steps[c].map.p->grain_shift;
+        numbers = (tp_scalars){numbers.data + n, numbers.size - n};
+    }
+    if (give_buffers(&j) < 0) return -1;
+    j.block = BLOCK_BYTES / widest(&j);
+    int64_t blocks = (j.numel + j.block - 1) / j.block, grain = TP_GRAIN / j.block / (shift ? shift : 1);
+    return tp_parallel_unlocked(true, blocks, grain < 1 ? 1 : grain, run_blocks, &j);
+}

@@ -1,0 +1,232 @@
+/* fuse.c: which notes run as one: a run of calls of map and copy on the same elements becomes one call of fused.map.
+ *
+ * A group is a stretch of the list of notes, in its order. A note joins if its output lies as the group's outputs do,
+ * its inputs can be walked along with them, and no two of all these tensors, one of which is written, share memory in
+ * another way than element for element: then it does not matter that the group computes block by block. What a call
+ * gives is a value; a tensor that is written several times has the value of the last. A value that nobody needs behind
+ * the group, since its storage was made in the region and neither the program nor a later note holds it, never gets
+ * memory, and is not computed at all unless another value of the group is made of it. */
+#include "Primitives.h"
+#include "iter/iter.h"
+#include "plan/region.h"
+#include "prim/fused.h"
+
+#include <string.h>
+
+typedef struct {
+    tp_tensor *tensor; /* borrowed from a note */
+    int value;         /* what it holds now */
+    bool written;
+    int input; /* its number among the inputs; -1: it is written before it is read */
+} memory;
+
+typedef struct {
+    tp_notes *notes;
+    int64_t begin, count; /* of the notes */
+    const tp_tensor *shape;
+    memory mem[TP_FUSED_TENSORS];
+    int nmem, ninputs, nnumbers;
+    tp_fused_call calls[TP_FUSED_CALLS]; /* values are numbered: inputs as INPUT + i until the group is complete */
+    const tp_note *from[TP_FUSED_CALLS];
+} group;
+
+#define INPUT 1000
+#define MOST_NUMBERS 255
+
+static bool is_map(const tp_note *note) { return note->op == &tp_prims[TP_PRIM_map]; }
+static bool is_copy(const tp_note *note) { return note->op == &tp_prims[TP_PRIM_copy]; }
+
+/* map(int program, Tensor?[] inputs, Scalar[] numbers, ScalarType compute, *, Tensor(a!) out) */
+enum { MAP_PROGRAM, MAP_INPUTS, MAP_NUMBERS, MAP_COMPUTE, MAP_OUT };
+/* copy(Tensor src, *, Tensor(a!) out) */
+enum { COPY_SRC, COPY_OUT };
+
+static tp_tensor *output_of(const tp_note *note) { return note->args[is_map(note) ? MAP_OUT : COPY_OUT].tensor; }
+static tp_tensors inputs_of(const tp_note *note) {
+    return is_map(note) ? note->args[MAP_INPUTS].tensors : tp_value_tensors(&note->args[COPY_SRC]);
+}
+
+/* ---- whether a note joins ---- */
+
+static memory *memory_of(group *g, const tp_tensor *t) {
+    for (int i = 0; i < g->nmem; i++)
+        if (tp_overlap_of(g->mem[i].tensor, t) == TP_OVERLAP_EXACT) return &g->mem[i];
+    return NULL;
+}
+
+/* Whether t shares memory with the group's tensors only as it may: those that are written, or all if t is. */
+static bool is_apart(const group *g, const tp_tensor *t, bool written) {
+    for (int i = 0; i < g->nmem; i++) {
+        if (!written && !g->mem[i].written) continue;
+        tp_overlap how = tp_overlap_of(g->mem[i].tensor, t);
+        if (how != TP_OVERLAP_NONE && how != TP_OVERLAP_EXACT) return false;
+    }
+    return true;
+}
+
+static bool takes_shape(const group *g, const tp_tensor *out) {
+    tp_fused_walk walk;
+    if (!g->shape) return tp_is_dense(out);
+    return tp_same_sizes(g->shape, out) && tp_fused_walk_of(out, g->shape, &walk) && walk.run == 1 &&
+           walk.period == out->numel;
+}
+
+static bool takes_input(const group *g, const tp_note *note, const tp_tensor *t, const tp_tensor *out) {
+    const tp_tensor *shape = g->shape ? g->shape : out;
+    tp_fused_walk walk;
+    if (!tp_fused_walk_of(t, shape, &walk)) return false;
+    bool whole = walk.run == 1 && walk.period == shape->numel;
+    if (is_copy(note) && !whole) return false; /* bytes are moved where both lie alike, else converted */
+    return is_apart(g, t, false);
+}
+
+static bool can_join(group *g, const tp_note *note) {
+    if (!is_map(note) && !is_copy(note)) return false;
+    tp_tensor *out = output_of(note);
+    tp_tensors inputs = inputs_of(note);
+    if (g->count == TP_FUSED_CALLS || inputs.size > TP_MAP_INPUTS || !takes_shape(g, out)) return false;
+    if (is_map(note) && g->nnumbers + note->args[MAP_NUMBERS].scalars.size > MOST_NUMBERS) return false;
+    int fresh = !memory_of(g, out);
+    for (int64_t i = 0; i < inputs.size; i++) {
+        const tp_tensor *t = inputs.data[i];
+        if (!t) continue;
+        if (!takes_input(g, note, t, out)) return false;
+        tp_overlap how = tp_overlap_of(t, out);
+        if (how != TP_OVERLAP_NONE && how != TP_OVERLAP_EXACT) return false;
+        fresh += !memory_of(g, t);
+    }
+    return g->nmem + fresh <= TP_FUSED_TENSORS && is_apart(g, out, true);
+}
+
+static memory *add_memory(group *g, tp_tensor *t, int input) {
+    g->mem[g->nmem] = (memory){.tensor = t, .input = input};
+    return &g->mem[g->nmem++];
+}
+
+static void join(group *g, const tp_note *note) {
+    tp_tensors inputs = inputs_of(note);
+    tp_tensor *out = output_of(note);
+    tp_fused_call *call = &g->calls[g->count];
+    memset(call, 0, sizeof *call);
+    call->program = is_map(note) ? note->args[MAP_PROGRAM].i : -1;
+    call->compute = is_map(note) ? (int8_t)note->args[MAP_COMPUTE].i : 0;
+    call->dtype = (int8_t)out->dtype;
+    call->ninputs = (uint8_t)inputs.size;
+    call->nnumbers = is_map(note) ? (uint8_t)note->args[MAP_NUMBERS].scalars.size : 0;
+    g->nnumbers += call->nnumbers;
+    if (!g->shape) g->shape = out;
+    for (int64_t i = 0; i < inputs.size; i++) {
+        call->in[i] = -1;
+        if (!inputs.data[i]) continue;
+        memory *m = memory_of(g, inputs.data[i]);
+        if (!m) {
+            m = add_memory(g, inputs.data[i], g->ninputs);
+            m->value = INPUT + g->ninputs++;
+        }
+        call->in[i] = (int16_t)m->value;
+    }
+    memory *m = memory_of(g, out);
+    if (!m) m = add_memory(g, out, -1);
+    m->value = (int)g->count;
+    m->written = true;
+    g->from[g->count++] = note;
+}
+
+/* ---- what is needed behind the group ---- */
+
+static int64_t uses_in_group(const group *g, const tp_storage *s) {
+    int64_t n = 0;
+    for (int64_t c = 0; c < g->count; c++) {
+        tp_tensors inputs = inputs_of(g->from[c]);
+        for (int64_t i = 0; i < inputs.size; i++) n += inputs.data[i] && inputs.data[i]->storage == s;
+        n += output_of(g->from[c])->storage == s;
+    }
+    return n;
+}
+
+static bool is_needed(const group *g, const memory *m) {
+    const tp_plan_slot *slot = &g->notes->slots[m->tensor->storage->slot];
+    return !slot->born || tp_slot_is_held(slot) || slot->uses > uses_in_group(g, m->tensor->storage);
+}
+
+/* ---- the call ---- */
+
+/* Marks the calls whose values are needed, from the last to the first. */
+static void mark(const group *g, const bool *stored, bool *wanted) {
+    for (int64_t c = g->count - 1; c >= 0; c--) {
+        wanted[c] |= stored[c];
+        for (int i = 0; wanted[c] && i < g->calls[c].ninputs; i++)
+            if (g->calls[c].in[i] >= 0 && g->calls[c].in[i] < INPUT) wanted[g->calls[c].in[i]] = true;
+    }
+}
+
+static int call_fused(const tp_fused *f, tp_tensor **inputs, const tp_scalar *numbers, int64_t nnumbers,
+                      tp_tensor **outs) {
+    int64_t program = tp_fused_intern(f);
+    if (program < 0) return -1;
+    for (int i = 0; i < f->ninputs; i++)
+        if (tp_storage_fill(inputs[i]->storage) < 0) return -1;
+    for (int i = 0; i < f->noutputs; i++)
+        if (tp_storage_fill(outs[i]->storage) < 0) return -1;
+    return tp_prim_fused_map(program, (tp_tensors){inputs, f->ninputs}, (tp_scalars){numbers, nnumbers},
+                             (tp_tensors){outs, f->noutputs});
+}
+
+static int run_group(const group *g, int64_t *ran) {
+    tp_fused f;
+    tp_tensor *inputs[TP_FUSED_TENSORS], *outs[TP_FUSED_TENSORS];
+    tp_scalar numbers[MOST_NUMBERS];
+    bool stored[TP_FUSED_CALLS] = {false}, wanted[TP_FUSED_CALLS] = {false};
+    int value_of_call[TP_FUSED_CALLS], input_of[TP_FUSED_TENSORS];
+    int64_t nnumbers = 0;
+    memset(&f, 0, sizeof f);
+    for (int i = 0; i < g->nmem; i++)
+        if (g->mem[i].written && is_needed(g, &g->mem[i])) stored[g->mem[i].value] = true;
+    mark(g, stored, wanted);
+    /* Inputs that a needed call reads, in the order in which they came. */
+    bool read[TP_FUSED_TENSORS] = {false};
+    for (int64_t c = 0; c < g->count; c++)
+        for (int i = 0; wanted[c] && i < g->calls[c].ninputs; i++)
+            if (g->calls[c].in[i] >= INPUT) read[g->calls[c].in[i] - INPUT] = true;
+    for (int i = 0; i < g->nmem; i++)
+        if (g->mem[i].input >= 0 && read[g->mem[i].input]) {
+            input_of[g->mem[i].input] = f.ninputs;
+            inputs[f.ninputs++] = g->mem[i].tensor;
+        }
+    for (int64_t c = 0; c < g->count; c++) {
+        if (!wanted[c]) continue;
+        tp_fused_call *call = &f.calls[f.ncalls];
+        *call = g->calls[c];
+        for (int i = 0; i < call->ninputs; i++) {
+            int v = call->in[i];
+            if (v >= 0) call->in[i] = (int16_t)(v >= INPUT ? input_of[v - INPUT] : value_of_call[v]);
+        }
+        if (call->nnumbers)
+            memcpy(numbers + nnumbers, g->from[c]->args[MAP_NUMBERS].scalars.data, call->nnumbers * sizeof *numbers);
+        nnumbers += call->nnumbers;
+        value_of_call[c] = f.ninputs + f.ncalls++;
+    }
+    for (int i = 0; i < g->nmem; i++)
+        if (g->mem[i].written && stored[g->mem[i].value]) {
+            f.outputs[f.noutputs] = (int16_t)value_of_call[g->mem[i].value];
+            outs[f.noutputs++] = g->mem[i].tensor;
+        }
+    *ran = f.ncalls;
+    return f.noutputs ? call_fused(&f, inputs, numbers, nnumbers, outs) : 0;
+}
+
+int tp_run_fused(tp_region *r, tp_notes *n, int64_t at, int64_t *count) {
+    group g;
+    g = (group){.notes = n, .begin = at};
+    for (int64_t i = at; i < n->ncalls && can_join(&g, n->calls[i]); i++) join(&g, n->calls[i]);
+    *count = g.count;
+    if (g.count < 2) {
+        *count = 1;
+        return tp_note_run(n->calls[at]);
+    }
+    int64_t ran;
+    int status = run_group(&g, &ran);
+    r->report.groups++;
+    r->report.fused += g.count;
+    return status;
+}

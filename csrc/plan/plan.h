@@ -1,0 +1,53 @@
+/* plan.h: compiled functions: regions in which calls are noted and run together.
+ *
+ * Note [Regions]
+ * While a compiled function runs, its thread has a region open, and the key Deferred is in the thread's include set.
+ * The key stands above everything that computes and below views, versions and gradients, so Python runs as ever and an
+ * operator's call arrives here when all that remains is to compute it. There
+ *   - a call that is too small to be worth waiting runs at once, if nothing pending is among its tensors;
+ *   - an operator that is made of primitives (tp_op.shared_keys) runs its checks and makes its outputs, whose memory
+ *     comes later (Note [Pending memory] in core/storage.h); the primitives that it calls are noted;
+ *   - anything else (a kernel that reads and writes memory itself, another device, a function from outside) has what is
+ *     noted run first, as far as it may see it, and then runs at once.
+ * What is noted is run, in its order, when the function ends, when somebody needs a value or an address, and when there
+ * is too much of it: a flush. Only primitives that cannot fail because of values wait (tp_can_wait), so an error of the
+ * program's comes from the line that made it. Outside of regions no storage is pending.
+ *
+ * A region belongs to its thread. Another thread that meets a pending storage flushes the region that it is in: all of
+ * this happens with the host lock, and a region's turn is taken while its calls run, which may give that lock up. */
+#pragma once
+
+#if defined(TP_FOLDER_native) || defined(TP_FOLDER_cpu) || defined(TP_FOLDER_opencl) || defined(TP_FOLDER_iter)
+#error "kernels do not know who runs them"
+#endif
+
+#include "core/base.h"
+
+#include <stdbool.h>
+
+typedef struct tp_region tp_region;
+
+/* How a compiled function wants to be run. */
+typedef struct {
+    bool fuses;       /* calls are joined where that moves less memory */
+    bool whole;       /* a flush before the end is an error (fullgraph=True) */
+    int64_t smallest; /* bytes of the largest tensor of a call that is worth waiting */
+} tp_region_options;
+
+/* What became of a region. */
+typedef struct {
+    int64_t calls, groups,
+        fused;          /* primitives that were noted; groups of them that ran as one; how many were in these */
+    int64_t flushes;    /* before the end */
+    const char *why;    /* the reason of the first of them, or NULL */
+    char operator[128]; /* the operator that asked for it; empty where it was none */
+} tp_region_report;
+
+/* Opens a region for this thread, which has none. -1 and the error set on failure. */
+int tp_region_enter(const tp_region_options *options);
+/* Runs what is noted and closes the region. -1 and the error set if a call failed; the region is closed then, too. */
+int tp_region_leave(tp_region_report *report);
+/* Runs what is noted in this thread's region, if one is open. */
+int tp_region_break(const char *why);
+/* Registers the fallback, and what core/storage.h asks. */
+int tp_plan_load(void);

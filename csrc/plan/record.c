@@ -1,0 +1,137 @@
+/* record.c: the fallback of the key Deferred: which calls wait, and how they are noted (Note [Regions]). */
+#include "plan/region.h"
+
+#include "core/threads.h"
+#include "core/tls.h"
+
+#include <unistd.h>
+
+/* ---- noting ---- */
+
+static int64_t most_bytes(void) {
+    static int64_t most;
+    if (!most) {
+        long pages = sysconf(_SC_PHYS_PAGES), size = sysconf(_SC_PAGESIZE);
+        most = pages > 0 && size > 0 ? (int64_t)pages * size / 4 : INT64_C(1) << 30;
+    }
+    return most;
+}
+
+static int64_t nbytes_of(const tp_tensor *t) { return t->numel * tp_itemsize((tp_dtype)t->dtype); }
+
+static int note(tp_region *r, const tp_op *op, const tp_value *args) {
+    tp_notes *n = &r->notes;
+    if (!tp_notes_add(n, op, args)) return -1;
+    for (int i = 0; i < op->info->nargs; i++) {
+        if (!op->info->args[i].is_write) continue;
+        tp_tensors list = tp_value_tensors(&args[i]);
+        for (int64_t k = 0; k < list.size; k++) {
+            if (!list.data[k]) continue;
+            list.data[k]->keys |= TP_BIT(Deferred);
+            r->bytes += nbytes_of(list.data[k]);
+        }
+    }
+    r->report.calls++;
+    if (n->ncalls < TP_MOST_NOTES && n->nslots < TP_MOST_SLOTS && r->bytes < most_bytes()) return 0;
+    return tp_region_flush(r, "so much is noted that it has to run");
+}
+
+/* ---- which calls wait ---- */
+
+/* Calls `look` for each tensor of the arguments until one gives another result than 0, which is the result. */
+static int each_tensor(const tp_op *op, const tp_value *args, int (*look)(tp_tensor *t, bool written, void *context),
+                       void *context) {
+    for (int i = 0; i < op->info->nargs; i++) {
+        tp_tensors list = tp_value_tensors(&args[i]);
+        for (int64_t k = 0; k < list.size; k++) {
+            int found = list.data[k] ? look(list.data[k], op->info->args[i].is_write, context) : 0;
+            if (tp_unlikely(found)) return found;
+        }
+    }
+    return 0;
+}
+
+static bool is_in_the_way(const tp_tensor *t, bool written) {
+    return t->storage->later & (written ? (uint8_t)~0 : (uint8_t)~TP_LATER_READ);
+}
+
+/* 1: the tensor is worth waiting for, or has to be waited for. */
+static int wants_note(tp_tensor *t, bool written, void *region) {
+    const tp_region *r = region;
+    return nbytes_of(t) >= r->options.smallest || is_in_the_way(t, written);
+}
+
+/* What is noted of the tensor runs, where a call now would see that it has not. */
+static int settle_tensor(tp_tensor *t, bool written, void *unused TP_UNUSED) {
+    return is_in_the_way(t, written) ? tp_settle(t->storage) : 0;
+}
+static int settle_any(tp_tensor *t, bool written TP_UNUSED, void *unused TP_UNUSED) { return tp_settle(t->storage); }
+
+/* What another region, or nobody any more, has of it. */
+static int settle_foreign(tp_tensor *t, bool written TP_UNUSED, void *region) {
+    tp_storage *s = t->storage;
+    return s->later && !tp_region_has(region, s) ? tp_settle(s) : 0;
+}
+
+/* 1: a tensor from outside is written, which another thread may read through another view of its storage, whose keys
+ * say nothing of what is noted. */
+static int may_be_seen(tp_tensor *t, bool written, void *region) {
+    const tp_region *r = region;
+    if (!written || (tp_region_has(r, t->storage) && r->notes.slots[t->storage->slot].born)) return 0;
+    return tp_thread_has_company();
+}
+
+/* A tensor of which nothing is pending any more is as all others. */
+static int forget_key(tp_tensor *t, bool written TP_UNUSED, void *unused TP_UNUSED) {
+    if (!t->storage->later) t->keys &= ~TP_BIT(Deferred);
+    return 0;
+}
+
+static int run_now(const tp_op *op, tp_keyset below, const tp_value *args, tp_value *results) {
+    tp_at_once_guard guard = tp_at_once();
+    return tp_redispatch_boxed(op, below, args, results);
+}
+
+static int defer_primitive(tp_region *r, const tp_op *op, tp_keyset below, const tp_value *args, tp_value *results) {
+    if (each_tensor(op, args, settle_foreign, r) < 0) return -1;
+    if (tp_live_key(op, below) == TP_KEY_CPU && tp_can_wait(op) && !each_tensor(op, args, may_be_seen, r)) {
+        for (int i = 0; i < op->info->nreturns; i++) results[i].tag = TP_NONE;
+        return note(r, op, args);
+    }
+    if (each_tensor(op, args, settle_tensor, NULL) < 0) return -1;
+    return run_now(op, below, args, results);
+}
+
+/* Checks, shapes and outputs now; elements later. */
+static int run_noting(const tp_op *op, tp_keyset below, const tp_value *args, tp_value *results) {
+    bool later = tp_tls.later;
+    tp_tls.later = true;
+    int status = tp_redispatch_boxed(op, below, args, results);
+    tp_tls.later = later;
+    return status;
+}
+
+static int defer(const tp_op *op, tp_keyset ks, tp_value *args, tp_value *results, void *context TP_UNUSED) {
+    tp_keyset below = ks & TP_BELOW(Deferred);
+    tp_region *r = tp_tls.region;
+    if (!r || r->lent || !(tp_tls.include & TP_BIT(Deferred))) {
+        if (each_tensor(op, args, settle_any, NULL) < 0) return -1;
+        each_tensor(op, args, forget_key, NULL);
+        return run_now(op, below, args, results);
+    }
+    if (op->info->is_primitive) return defer_primitive(r, op, below, args, results);
+    r->current = op;
+    tp_key key = tp_live_key(op, below & ~TP_BIT(Trace));
+    bool shared = key == TP_KEY_CPU && op->shared_keys & TP_BIT(CPU);
+    if (shared && each_tensor(op, args, wants_note, r)) return run_noting(op, below, args, results);
+    if (shared) return run_now(op, below, args, results);
+    bool sees_arguments_only = key < TP_NUM_KEYS && TP_BACKEND_KEYS >> key & 1 && !tp_is_boxed_at(op, key);
+    if (sees_arguments_only ? each_tensor(op, args, settle_tensor, NULL) < 0
+                            : tp_region_flush(r, "an operator from outside runs") < 0)
+        return -1;
+    return run_now(op, below, args, results);
+}
+
+int tp_defer_load(void) {
+    return tp_register_fallback(TP_KEY_Deferred, defer, NULL, NULL, "plan/record.c") > 0 ? 0 : -1;
+}

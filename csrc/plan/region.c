@@ -1,0 +1,99 @@
+/* region.c: regions from their beginning to their end, and what others ask of pending storages. */
+#include "plan/region.h"
+
+#include "core/alloc.h"
+#include "core/tls.h"
+
+#include <string.h>
+
+static tp_region *open_regions; /* of all threads; with the host lock */
+
+int tp_region_enter(const tp_region_options *options) {
+    tp_region *r = tp_alloc(sizeof *r);
+    if (!r) return -1;
+    memset(r, 0, sizeof *r);
+    r->options = *options;
+    r->next = open_regions;
+    open_regions = r;
+    tp_tls.region = r;
+    tp_tls.include |= TP_BIT(Deferred);
+    tp_tls.observe |= TP_BIT(Deferred);
+    return 0;
+}
+
+static void unlink_region(tp_region *r) {
+    tp_region **at = &open_regions;
+    while (*at && *at != r) at = &(*at)->next;
+    if (*at) *at = r->next;
+}
+
+int tp_region_leave(tp_region_report *report) {
+    tp_region *r = tp_tls.region;
+    int status = tp_region_flush(r, NULL);
+    tp_tls.include &= ~TP_BIT(Deferred);
+    tp_tls.observe &= ~TP_BIT(Deferred);
+    tp_tls.region = NULL;
+    unlink_region(r);
+    *report = r->report;
+    tp_free(r, sizeof *r);
+    return status;
+}
+
+int tp_region_break(const char *why) { return tp_tls.region ? tp_region_flush(tp_tls.region, why) : 0; }
+
+/* ---- what core/storage.h asks ---- */
+
+static tp_region *region_of(const tp_storage *s, bool *runs) {
+    for (tp_region *r = open_regions; r; r = r->next) {
+        *runs = false;
+        if (tp_notes_have(&r->notes, s)) return r;
+        *runs = true;
+        for (tp_notes *n = r->running; n; n = n->outer)
+            if (tp_notes_have(n, s)) return r;
+    }
+    return NULL;
+}
+
+static int settle(tp_storage *s) {
+    while (s->later && s->later != TP_LATER_FAILED) {
+        bool runs;
+        tp_region *r = region_of(s, &runs);
+        if (!r) break;
+        if (!runs) {
+            if (tp_region_flush(r, r == tp_tls.region ? "memory is read or lent" : "another thread reads it") < 0)
+                return -1;
+            continue;
+        }
+        /* Another thread runs it: its turn is over when it is done. Nobody waits for himself. */
+        tp_notes *before = r->running;
+        if (tp_turn_take(&r->turn) < 0) return -1;
+        tp_turn_pass(&r->turn);
+        if (s->later && r->running == before) break;
+    }
+    if (!s->later || s->later == TP_LATER_READ) return 0;
+    return tp_fail(TP_RuntimeError, s->later & TP_LATER_FAILED
+                                        ? "a tensor has no values: the call that should have computed them in a "
+                                          "compiled function has failed"
+                                        : "a tensor is needed while it is being computed");
+}
+
+static int make(tp_storage *s) {
+    tp_region *r = tp_tls.region;
+    return tp_notes_add_storage(&r->notes, s, true);
+}
+
+static int lend(void) {
+    tp_region *r = tp_tls.region;
+    if (r->lent) return 0;
+    r->lent = true;
+    return tp_region_flush(r, "an address is lent");
+}
+
+int tp_defer_load(void);
+
+int tp_plan_load(void) {
+    tp_pending_hooks.settle = settle;
+    tp_pending_hooks.make = make;
+    tp_pending_hooks.lend = lend;
+    return tp_defer_load();
+}

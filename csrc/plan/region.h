@@ -1,0 +1,73 @@
+/* region.h: what the files of csrc/plan/ share: an open region, its notes and its storages (Note [Regions]).
+ *
+ * A note is a call of a primitive with arguments of its own: aliases of the tensors, whose geometry nobody else
+ * changes, and copies of numbers and lists. A storage that notes concern, or that was made without memory, has a slot,
+ * which keeps it until the notes have run. `uses` counts the aliases of all notes, so a storage with more references
+ * than these and the slot's own is one that somebody else still holds: it is live. */
+#pragma once
+
+#include "core/turn.h"
+#include "dispatch/op.h"
+#include "plan/plan.h"
+
+typedef struct {
+    const tp_op *op;
+    size_t size; /* of this block */
+    tp_value args[];
+} tp_note;
+
+typedef struct {
+    tp_storage *storage; /* owned */
+    int64_t uses;
+    bool born; /* made in the region: nobody has seen other contents of it */
+} tp_plan_slot;
+
+/* A list of notes: the one that grows, or one that runs. */
+typedef struct tp_notes {
+    tp_note **calls;
+    tp_plan_slot *slots;
+    int64_t ncalls, nslots, call_room, slot_room;
+    struct tp_notes *outer; /* of lists that run: the one that was running before */
+} tp_notes;
+
+struct tp_region {
+    tp_region *next; /* in the list of open regions */
+    tp_region_options options;
+    tp_region_report report;
+    tp_notes notes;
+    tp_notes *running;
+    tp_turn turn;         /* whose calls run */
+    int64_t bytes;        /* that the notes write */
+    bool lent;            /* an address has left: from then on everything runs at once */
+    const tp_op *current; /* the operator whose call is being looked at, for reports */
+};
+
+#define TP_MOST_NOTES 4096
+#define TP_MOST_SLOTS 60000 /* a slot's number has 16 bits */
+
+/* Whether the storage has a slot of the list's. */
+TP_INLINE bool tp_notes_have(const tp_notes *n, const tp_storage *s) {
+    return s->later && s->slot < n->nslots && n->slots[s->slot].storage == s;
+}
+/* Whether the storage is one of the region's. */
+TP_INLINE bool tp_region_has(const tp_region *r, const tp_storage *s) { return tp_notes_have(&r->notes, s); }
+
+/* notes.c */
+int tp_notes_add_storage(tp_notes *n, tp_storage *s, bool born);
+/* Adds a call of a primitive, all of whose storages are the list's or nobody's. NULL and the error set on failure. */
+tp_note *tp_notes_add(tp_notes *n, const tp_op *op, const tp_value *args);
+int tp_note_run(tp_note *note);
+/* Frees a note, whose storages keep their slots. */
+void tp_note_free(tp_notes *n, tp_note *note);
+
+/* run.c */
+/* Runs what is noted. `why`: for the report; NULL at the end of the function. */
+int tp_region_flush(tp_region *r, const char *why);
+/* Whether somebody beside the notes has the storage. */
+TP_INLINE bool tp_slot_is_held(const tp_plan_slot *slot) {
+    return atomic_load_explicit(&slot->storage->refcount, memory_order_acquire) > slot->uses + 1;
+}
+
+/* fuse.c */
+/* Runs the note at a place of the list, together with the `count` - 1 after it that it can be joined with. */
+int tp_run_fused(tp_region *r, tp_notes *n, int64_t at, int64_t *count);

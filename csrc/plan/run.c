@@ -1,0 +1,85 @@
+/* run.c: a flush: what is noted is run, in its order, and the storages get their contents. */
+#include "plan/region.h"
+
+#include "core/alloc.h"
+#include "core/tls.h"
+
+/* The slot's last note is done, or will never run. */
+static void close_slot(tp_plan_slot *slot, bool failed) {
+    tp_storage *s = slot->storage;
+    if (!s) return;
+    slot->storage = NULL;
+    s->later = failed && slot->born ? TP_LATER_FAILED : 0;
+    tp_storage_release(s);
+}
+
+static void finish_note(tp_notes *n, tp_note *note, bool failed) {
+    int64_t touched[64], count = 0;
+    for (int i = 0; i < note->op->info->nargs; i++) {
+        tp_tensors list = tp_value_tensors(&note->args[i]);
+        for (int64_t k = 0; k < list.size; k++)
+            if (list.data[k] && count < TP_COUNTOF(touched)) touched[count++] = list.data[k]->storage->slot;
+    }
+    tp_note_free(n, note);
+    for (int64_t i = 0; i < count; i++)
+        if (n->slots[touched[i]].storage && n->slots[touched[i]].uses == 0) close_slot(&n->slots[touched[i]], failed);
+}
+
+/* Storages that no note has written are memory without contents, as outside of regions. */
+static int finish_slots(tp_notes *n, int status) {
+    for (int64_t i = 0; i < n->nslots; i++) {
+        tp_plan_slot *slot = &n->slots[i];
+        if (!slot->storage) continue;
+        if (status == 0 && tp_slot_is_held(slot)) status = tp_storage_fill(slot->storage);
+        close_slot(slot, status < 0);
+    }
+    return status;
+}
+
+static int run_all(tp_region *r, tp_notes *n) {
+    int status = 0;
+    for (int64_t i = 0, count; i < n->ncalls; i += count) {
+        count = 1;
+        if (status == 0 && r->options.fuses) status = tp_run_fused(r, n, i, &count);
+        else if (status == 0) status = tp_note_run(n->calls[i]);
+        for (int64_t k = 0; k < count; k++) finish_note(n, n->calls[i + k], status < 0);
+    }
+    status = finish_slots(n, status);
+    tp_free(n->calls, (size_t)n->call_room * sizeof *n->calls);
+    tp_free(n->slots, (size_t)n->slot_room * sizeof *n->slots);
+    return status;
+}
+
+static int refuse_break(tp_region *r, const char *why) {
+    char name[128];
+    r->options.whole = false; /* once: what follows looks at tensors to tell of the error */
+    return tp_fail(TP_RuntimeError, "compile(fullgraph=True): the function does not run as a whole: %s%s%s", why,
+                   r->current ? ", at " : "", r->current ? tp_op_name(r->current, name) : "");
+}
+
+static void report_break(tp_region *r, const char *why) {
+    r->report.flushes++;
+    if (r->report.why) return;
+    r->report.why = why;
+    if (r->current) tp_op_name(r->current, r->report.operator);
+}
+
+int tp_region_flush(tp_region *r, const char *why) {
+    if (!r->notes.nslots) return 0;
+    if (why && r->options.whole) return refuse_break(r, why);
+    if (tp_turn_take(&r->turn) < 0) return -1;
+    int status = 0;
+    if (r->notes.nslots) { /* still */
+        if (why) report_break(r, why);
+        tp_notes n = r->notes;
+        n.outer = r->running;
+        r->notes = (tp_notes){0};
+        r->bytes = 0;
+        r->running = &n;
+        tp_at_once_guard guard = tp_at_once();
+        status = run_all(r, &n);
+        r->running = n.outer;
+    }
+    tp_turn_pass(&r->turn);
+    return status;
+}

@@ -1,0 +1,41 @@
+/* fused.h: the programs of the primitive fused.map: several calls of map, one after the other on the same elements.
+ *
+ * A program is a list of calls whose inputs are values: first those of the input tensors, then one for each call. A
+ * value of a call that is no output has no memory; it is rounded to its dtype, as memory of that dtype would. A program
+ * knows no sizes and no numbers, so all calls of one shape of code share one: it is kept for good, by its content, and
+ * its number is what fused.map takes. */
+#pragma once
+
+#include "prim/pointwise.h"
+
+#define TP_FUSED_CALLS 48   /* at most, */
+#define TP_FUSED_TENSORS 16 /* inputs and outputs */
+
+typedef struct {
+    int64_t program; /* of map; -1: a copy of the only input */
+    int8_t compute;  /* tp_dtype */
+    int8_t dtype;    /* of the value */
+    uint8_t ninputs;
+    uint8_t nnumbers;          /* of all of the program's numbers, in the order of the calls */
+    int16_t in[TP_MAP_INPUTS]; /* values; -1: the next number */
+} tp_fused_call;
+
+typedef struct {
+    uint8_t ninputs, noutputs, ncalls;
+    int16_t outputs[TP_FUSED_TENSORS]; /* the values that are written to the output tensors */
+    tp_fused_call calls[TP_FUSED_CALLS];
+} tp_fused;
+
+/* The number of a program with this content, whose unused bytes are 0; -1 and the error set where memory is out. */
+int64_t tp_fused_intern(const tp_fused *f);
+/* NULL for a number that is none's. */
+const tp_fused *tp_fused_at(int64_t number);
+
+/* How an input's element follows from the place in the space of the outputs: element (place / run) % period. Inputs are
+ * contiguous. */
+typedef struct {
+    int64_t run, period;
+} tp_fused_walk;
+/* The walk of an input over an output's sizes; false: it has none. An input that lies as the output does, without gaps,
+ * has the run 1 and the period of all elements. */
+bool tp_fused_walk_of(const tp_tensor *input, const tp_tensor *out, tp_fused_walk *walk);

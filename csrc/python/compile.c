@@ -1,0 +1,199 @@
+/* compile.c: the type of compiled functions: a call opens a region (plan/plan.h), calls the function, closes the
+ * region.
+ *
+ * Everything of the interface but the call is Python (tensorpy/_compile.py), which also gives the object the name and
+ * the documentation of its function. A region is not opened where somebody above wants to see or replace each call: a
+ * mode, a recorder, a trace. */
+#include "python/common.h"
+
+#include "core/tls.h"
+#include "dispatch/key.h"
+#include "plan/plan.h"
+
+#include <structmember.h>
+
+/* Who sees all calls of a thread. */
+#define WATCHERS (TP_BIT(PythonMode) | TP_BIT(Tracer) | TP_BIT(Trace) | TP_BIT(Functionalize))
+
+typedef struct {
+    PyObject_HEAD vectorcallfunc vectorcall;
+    PyObject *function, *dict, *weak;
+    tp_region_options options;
+    tp_region_report report; /* of the last call that opened a region */
+    int64_t largest;         /* argument of the last call, in bytes, */
+    int pause, skip;         /* how many calls then open no region, and how many of these are left */
+    bool at_once;            /* disable(): inside of a region the function's calls are not noted */
+} compiled;
+
+#define MOST_SKIPPED 63
+
+#define COMPILED(o) ((compiled *)(o))
+
+static bool switched_off; /* _set_compiling(False): the stance "force_eager", TENSORPY_COMPILE=0 */
+
+/* Closes the region; an exception of the function's stays the exception. Steals result. */
+static PyObject *close_region(compiled *c, PyObject *result) {
+    PyObject *type = NULL, *value = NULL, *traceback = NULL;
+    if (!result) PyErr_Fetch(&type, &value, &traceback);
+    int status = tp_region_leave(&c->report);
+    if (!result) {
+        if (status < 0) {
+            tp_error_clear();
+            PyErr_Clear();
+        }
+        PyErr_Restore(type, value, traceback);
+        return NULL;
+    }
+    if (status == 0) return result;
+    Py_DECREF(result);
+    return tp_py_raise();
+}
+
+/* The bytes of the largest tensor among the arguments. */
+static int64_t largest(PyObject *const *args, size_t n, PyObject *names) {
+    int64_t most = 0;
+    Py_ssize_t count = PyVectorcall_NARGS(n) + (names ? PyTuple_GET_SIZE(names) : 0);
+    for (Py_ssize_t i = 0; i < count; i++) {
+        if (!tp_py_is_tensor(args[i])) continue;
+        const tp_tensor *t = tp_py_tensor_borrow(args[i]);
+        int64_t bytes = t->numel * tp_itemsize((tp_dtype)t->dtype);
+        if (bytes > most) most = bytes;
+    }
+    return most;
+}
+
+/* A region in which nothing was worth waiting is opened less and less often while the arguments are as large: the
+ * function computes the same without one. */
+static bool is_quiet(compiled *c, PyObject *const *args, size_t n, PyObject *names) {
+    int64_t most = largest(args, n, names);
+    if (most != c->largest) c->pause = c->skip = 0;
+    c->largest = most;
+    return c->skip && c->skip--;
+}
+static void note_whether_quiet(compiled *c) {
+    c->pause = c->report.calls ? 0 : c->pause < MOST_SKIPPED ? 2 * c->pause + 1 : MOST_SKIPPED;
+    c->skip = c->pause;
+}
+
+static PyObject *call_at_once(compiled *c, PyObject *const *args, size_t n, PyObject *names) {
+    if (tp_region_break("a function that is not compiled") < 0) return tp_py_raise();
+    tp_at_once_guard guard = tp_at_once();
+    return PyObject_Vectorcall(c->function, args, n, names);
+}
+
+static PyObject *call(PyObject *o, PyObject *const *args, size_t n, PyObject *names) {
+    compiled *c = COMPILED(o);
+    if (c->at_once) return call_at_once(c, args, n, names);
+    /* Inside of another compiled function's region the calls are noted there. */
+    if (switched_off || tp_tls.region || tp_tls.include & WATCHERS || is_quiet(c, args, n, names))
+        return PyObject_Vectorcall(c->function, args, n, names);
+    if (tp_region_enter(&c->options) < 0) return tp_py_raise();
+    Py_INCREF(o);
+    PyObject *result = close_region(c, PyObject_Vectorcall(c->function, args, n, names));
+    note_whether_quiet(c);
+    Py_DECREF(o);
+    return result;
+}
+
+/* _Compiled(function, fuses, whole, smallest, at_once) */
+static PyObject *new_compiled(PyTypeObject *type, PyObject *args, PyObject *kwargs) {
+    PyObject *function;
+    int fuses, whole, at_once;
+    long long smallest;
+    if (kwargs && PyDict_GET_SIZE(kwargs)) return PyErr_Format(PyExc_TypeError, "_Compiled() takes no keywords");
+    if (!PyArg_ParseTuple(args, "OppLp", &function, &fuses, &whole, &smallest, &at_once)) return NULL;
+    compiled *c = COMPILED(type->tp_alloc(type, 0));
+    if (!c) return NULL;
+    c->vectorcall = call;
+    c->function = Py_NewRef(function);
+    c->options = (tp_region_options){.fuses = fuses, .whole = whole, .smallest = smallest};
+    c->at_once = at_once;
+    return (PyObject *)c;
+}
+
+static int traverse(PyObject *o, visitproc visit, void *arg) {
+    Py_VISIT(COMPILED(o)->function);
+    Py_VISIT(COMPILED(o)->dict);
+    return 0;
+}
+static int clear(PyObject *o) {
+    Py_CLEAR(COMPILED(o)->function);
+    Py_CLEAR(COMPILED(o)->dict);
+    return 0;
+}
+static void dealloc(PyObject *o) {
+    PyObject_GC_UnTrack(o);
+    if (COMPILED(o)->weak) PyObject_ClearWeakRefs(o);
+    clear(o);
+    Py_TYPE(o)->tp_free(o);
+}
+
+/* A compiled function in a class is a method. */
+static PyObject *bind(PyObject *o, PyObject *self, PyObject *type) {
+    (void)type;
+    return self && self != Py_None ? PyMethod_New(o, self) : Py_NewRef(o);
+}
+
+static PyObject *repr(PyObject *o) { return PyUnicode_FromFormat("<compiled %R>", COMPILED(o)->function); }
+
+/* _report(): of the last call that was not inside of another compiled function's. */
+static PyObject *report(PyObject *o, PyObject *unused) {
+    (void)unused;
+    const tp_region_report *r = &COMPILED(o)->report;
+    return Py_BuildValue("{s:L,s:L,s:L,s:L,s:z,s:s}", "calls", (long long)r->calls, "groups", (long long)r->groups,
+                         "fused", (long long)r->fused, "flushes", (long long)r->flushes, "why", r->why, "operator",
+                         r->operator);
+}
+
+static PyMethodDef methods[] = {
+    {"_report", report, METH_NOARGS, NULL},
+    {NULL, NULL, 0, NULL},
+};
+static PyMemberDef members[] = {
+    {"_torchdynamo_orig_callable", T_OBJECT, offsetof(compiled, function), READONLY, NULL},
+    {NULL, 0, 0, 0, NULL},
+};
+static PyGetSetDef properties[] = {
+    {"__dict__", PyObject_GenericGetDict, PyObject_GenericSetDict, NULL, NULL},
+    {NULL, NULL, NULL, NULL, NULL},
+};
+
+static PyTypeObject compiled_type = {
+    PyVarObject_HEAD_INIT(NULL, 0).tp_name = "tensorpy._C._Compiled",
+    .tp_basicsize = sizeof(compiled),
+    .tp_dealloc = dealloc,
+    .tp_vectorcall_offset = offsetof(compiled, vectorcall),
+    .tp_call = PyVectorcall_Call,
+    .tp_repr = repr,
+    .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_HAVE_VECTORCALL,
+    .tp_doc = "A function whose tensor operations are noted and run together.",
+    .tp_traverse = traverse,
+    .tp_clear = clear,
+    .tp_weaklistoffset = offsetof(compiled, weak),
+    .tp_methods = methods,
+    .tp_members = members,
+    .tp_getset = properties,
+    .tp_descr_get = bind,
+    .tp_dictoffset = offsetof(compiled, dict),
+    .tp_new = new_compiled,
+};
+
+/* _set_compiling(on) -> what was before */
+static PyObject *set_compiling(PyObject *self, PyObject *on) {
+    (void)self;
+    int wanted = PyObject_IsTrue(on);
+    if (wanted < 0) return NULL;
+    bool before = !switched_off;
+    switched_off = !wanted;
+    return PyBool_FromLong(before);
+}
+
+static PyMethodDef functions[] = {
+    {"_set_compiling", set_compiling, METH_O, NULL},
+    {NULL, NULL, 0, NULL},
+};
+
+int tp_py_init_compile(PyObject *m) {
+    if (PyType_Ready(&compiled_type) < 0 || PyModule_AddFunctions(m, functions) < 0) return -1;
+    return PyModule_AddObjectRef(m, "_Compiled", (PyObject *)&compiled_type);
+}

@@ -1,0 +1,356 @@
+"""compile(): what it takes and gives, and that a compiled function is the function: effects, errors, gradients."""
+
+from __future__ import annotations
+
+import copy
+import os
+import pickle
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+
+import tensorpy as tp
+from tensorpy import nn
+
+NOTED = {"smallest": 0}
+
+
+def compiled(function: Any, **how: Any) -> Any:
+    return tp.compile(function, options=NOTED, **how)
+
+
+# ---- words ----
+
+
+@pytest.mark.parametrize(
+    "how, error",
+    [
+        ({"mode": "fastest"}, r"Unrecognized mode=fastest"),
+        ({"backend": "nvfuser"}, r"Invalid backend: 'nvfuser'"),
+        ({"options": {"triton.cudagraphs": True}}, r"Unexpected optimization option triton.cudagraphs"),
+        ({"options": {"smallest": "1"}}, r"Unexpected type of attr smallest, got str"),
+        ({"mode": "default", "options": {}}, r"Either mode or options"),
+        ({"dynamic": 3}, r"dynamic has to be"),
+    ],
+)
+def test_unknown_words_are_refused(how: dict[str, Any], error: str) -> None:
+    with pytest.raises(RuntimeError, match=error):
+        tp.compile(lambda x: x, **how)
+    with pytest.raises(TypeError):
+        tp.compile(lambda x: x, inline=True)  # type: ignore[call-arg]
+    with pytest.raises(AssertionError, match="A callable function is expected"):
+        tp.compile(3)
+
+
+def test_a_callable_backend_says_that_nothing_is_traced() -> None:
+    with pytest.raises(NotImplementedError, match="make_fx"):
+        tp.compile(lambda x: x, backend=lambda graph, inputs: graph)
+
+
+@pytest.mark.parametrize("mode", [None, "default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs"])
+def test_modes(mode: str | None) -> None:
+    assert tp.compile(lambda x: x * 2, mode=mode, dynamic=True)(tp.ones(2)).tolist() == [2.0, 2.0]
+
+
+def test_what_is_given_back_as_it_is() -> None:
+    def function(x: tp.Tensor) -> tp.Tensor:
+        return x
+
+    assert tp.compile(function, disable=True) is tp.compile(function, backend="eager") is function
+    assert "tensorpy" in tp.compiler.list_backends() and "eager" not in tp.compiler.list_backends()
+
+
+def test_a_decorator_keeps_names() -> None:
+    @tp.compile(fullgraph=True)
+    def double(x: tp.Tensor) -> tp.Tensor:
+        """Twice x."""
+        return x * 2
+
+    assert (double.__name__, double.__doc__) == ("double", "Twice x.") and double.__wrapped__([1]) == [1, 1]
+    assert double(tp.ones(2)).tolist() == [2.0, 2.0] and not tp.compiler.is_compiling()
+    double.mark = 1
+    assert vars(double)["mark"] == 1
+
+
+def test_methods() -> None:
+    class Scale:
+        by = 3
+
+        @compiled
+        def __call__(self, x: tp.Tensor, *, plus: int = 0) -> tp.Tensor:
+            return x * self.by + plus
+
+        @staticmethod
+        @compiled
+        def twice(x: tp.Tensor) -> tp.Tensor:
+            return x + x
+
+    scale = Scale()
+    assert scale(tp.ones(2), plus=1).tolist() == [4.0, 4.0] and Scale.twice(tp.ones(1)).tolist() == [2.0]
+    assert compiled(scale.__call__)(tp.ones(1)).tolist() == [3.0]
+
+
+# ---- switches ----
+
+
+def test_stances() -> None:
+    double = compiled(lambda x: x * 2)
+    other = compiled(lambda x: x * 2)
+    with tp.compiler.set_stance("force_eager"):
+        double(tp.ones(9))
+    assert double._report()["calls"] == 0
+    double(tp.ones(9))
+    assert double._report()["calls"] == 1
+
+    @tp.compiler.set_stance("force_eager")
+    def inside() -> None:
+        other(tp.ones(9))
+
+    inside()
+    assert other._report()["calls"] == 0
+    tp.compiler.set_stance("force_eager")
+    other(tp.ones(9))
+    tp.compiler.set_stance("default")
+    assert other._report()["calls"] == 0
+    with pytest.raises(RuntimeError, match=r"invalid torch\.compile stance 'fast'"):
+        tp.compiler.set_stance("fast")
+
+
+def test_a_disabled_function_runs_at_once() -> None:
+    @tp.compiler.disable
+    def slow(x: tp.Tensor) -> float:
+        y = x + 1
+        return float(y.sum())
+
+    def function(x: tp.Tensor) -> tuple[tp.Tensor, float]:
+        y = x * 2
+        return y - 1, slow(y)
+
+    x = tp.arange(8.0)
+    assert str(compiled(function)(x)) == str(function(x))
+    with pytest.raises(RuntimeError, match=r"fullgraph=True.*a function that is not compiled"):
+        compiled(function, fullgraph=True)(x)
+    assert tp.compiler.disable()(slow)(x) == slow(x)
+    linear = nn.Linear(2, 2)
+    assert tp.compiler.disable(linear) is linear and linear(tp.ones(1, 2)).shape == (1, 2)
+
+
+def test_the_environment_switches_it_off() -> None:
+    code = "import tensorpy as tp; f = tp.compile(lambda x: x + 1, options={'smallest': 0}); f(tp.ones(4)); "
+    code += "print(f._report()['calls'])"
+    for value, calls in (("0", "0"), ("1", "1")):
+        done = subprocess.run(
+            [sys.executable, "-c", code], env={**os.environ, "TENSORPY_COMPILE": value}, capture_output=True, text=True
+        )
+        assert done.stdout.strip() == calls, done.stderr
+
+
+def test_fullgraph_says_what_breaks() -> None:
+    def branches(x: tp.Tensor) -> tp.Tensor:
+        return x * 2 if (x + 1).sum() > 0 else x
+
+    with pytest.raises(RuntimeError, match=r"compile\(fullgraph=True\).*memory is read or lent, at .*"):
+        compiled(branches, fullgraph=True)(tp.ones(3))
+    assert compiled(branches)(tp.ones(3)).tolist() == [2.0, 2.0, 2.0]
+    whole = compiled(lambda x: (x + 1).exp().sum(), fullgraph=True)
+    assert whole(tp.zeros(3)).item() == pytest.approx(3 * 2.718281828, rel=1e-5)
+
+
+# ---- modules ----
+
+
+class Net(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.first, self.second = nn.Linear(4, 8), nn.Linear(8, 2)
+        self.scale = 1.0
+
+    def forward(self, x: tp.Tensor) -> tp.Tensor:
+        return self.second(self.first(x).relu()) * self.scale
+
+
+def test_a_compiled_module() -> None:
+    net = Net()
+    fast = compiled(net)
+    x = tp.randn(3, 4)
+    assert isinstance(fast, tp._dynamo.OptimizedModule) and fast._orig_mod is net
+    assert fast(x).equal(net(x)) and list(fast.state_dict()) == ["_orig_mod." + k for k in net.state_dict()]
+    assert [id(p) for p in fast.parameters()] == [id(p) for p in net.parameters()]
+    fast.scale = 2.0
+    assert net.scale == 2.0 and fast(x).equal(net(x)) and "first" in dir(fast) and fast.first is net.first
+    assert not fast.eval().training and not net.training and net.train() is net
+    fast.load_state_dict({"_orig_mod." + k: v + 1 for k, v in net.state_dict().items()})
+    assert fast(x).equal(net(x))
+    seen = []
+    fast.register_forward_hook(lambda m, i, o: seen.append("outer"))
+    net.register_forward_hook(lambda m, i, o: seen.append("inner"))
+    fast(x)
+    assert seen == ["inner", "outer"]
+    other = copy.deepcopy(compiled(Net()))
+    other.first.weight.data.zero_()
+    assert other(x).equal(other._orig_mod(x))
+    assert not hasattr(fast, "third")
+
+
+def test_a_module_compiles_its_own_calls() -> None:
+    net, x = Net(), tp.randn(3, 4)
+    expected = net(x)
+    assert net.compile(options=NOTED) is None and net(x).equal(expected)
+    assert net.forward._report()["calls"] > 0
+    net.compile(options=NOTED, backend="aot_eager")
+    assert net(x).equal(expected)
+    twin = copy.deepcopy(net)
+    twin.second.bias.data.add_(1)
+    assert not twin(x).equal(expected) and "forward" not in vars(twin)
+    assert pickle.loads(pickle.dumps(net))(x).equal(expected) and net(x).equal(expected)
+
+
+def losses(steps: int, prepare: Any) -> tuple[list[float], Net]:
+    tp.manual_seed(3)
+    net = Net()
+    net.train()
+    optimizer = tp.optim.Adam(net.parameters(), lr=0.01)
+    model, found = prepare(net), []
+    for _ in range(steps):
+        x = tp.randn(16, 4)
+        optimizer.zero_grad()
+        loss = nn.functional.mse_loss(nn.functional.dropout(model(x), 0.1), x[:, :2])
+        loss.backward()
+        optimizer.step()
+        found.append(loss.item())
+    return found, net
+
+
+def test_training_gives_the_same_losses() -> None:
+    expected, net = losses(50, lambda m: m)
+    for backend in ("aot_eager", "tensorpy"):
+        got, twin = losses(50, lambda m, how=backend: compiled(m, backend=how))
+        assert got == expected
+        assert all(a.equal(b) for a, b in zip(net.parameters(), twin.parameters(), strict=True))
+
+
+def test_a_whole_step_as_one_function() -> None:
+    def train(wrap: Any) -> list[float]:
+        tp.manual_seed(3)
+        net = Net()
+        optimizer = tp.optim.SGD(net.parameters(), lr=0.1, momentum=0.9)
+
+        @wrap
+        def step(x: tp.Tensor) -> float:
+            optimizer.zero_grad()
+            loss = net(x).square().mean()
+            loss.backward()
+            optimizer.step()
+            return loss.item()
+
+        return [step(tp.randn(8, 4)) for _ in range(20)]
+
+    assert train(compiled) == train(lambda f: f)
+
+
+# ---- Python runs ----
+
+
+def test_python_runs_at_every_call(capsys: pytest.CaptureFixture[str]) -> None:
+    calls = []
+
+    def function(x: tp.Tensor, factor: float = 1.0) -> tp.Tensor:
+        calls.append(factor)
+        y = x * factor
+        print(y)
+        return y + len(calls)
+
+    fast = compiled(function)
+    assert [fast(tp.ones(2), f).tolist() for f in (1.0, 2.0, 3.0)] == [[2.0, 2.0], [4.0, 4.0], [6.0, 6.0]]
+    assert capsys.readouterr().out == "tensor([1., 1.])\ntensor([2., 2.])\ntensor([3., 3.])\n"
+
+
+def test_errors_come_from_their_line() -> None:
+    def function(x: tp.Tensor, index: tp.Tensor) -> tp.Tensor:
+        y = x * 2
+        try:
+            return y[index]
+        except IndexError:
+            return y - 1
+
+    x = tp.arange(300.0)
+    for index in (tp.tensor([1]), tp.tensor([300])):
+        assert compiled(function)(x, index).equal(function(x, index))
+    with pytest.raises(RuntimeError, match="must match"):
+        compiled(lambda x: (x + 1) + tp.ones(7))(x)
+
+
+def test_random_numbers_are_the_same() -> None:
+    def function(x: tp.Tensor) -> tp.Tensor:
+        return nn.functional.dropout(x * 2, 0.5) + tp.rand_like(x) + x.bernoulli(0.3)
+
+    x = tp.rand(400)
+    tp.manual_seed(1)
+    expected = function(x), tp.rand(2)
+    tp.manual_seed(1)
+    got = compiled(function)(x), tp.rand(2)
+    assert got[0].equal(expected[0]) and got[1].equal(expected[1])
+
+
+def test_what_is_written_before_and_after() -> None:
+    """Reads of what is written later in the program have the old contents, through views, in place and out=."""
+
+    def function(x: tp.Tensor) -> list[tp.Tensor]:
+        before = x + 1
+        view = x[::2]
+        x.mul_(3)
+        between = view * 1
+        view.zero_()
+        tp.add(before, 1, out=x)
+        other = tp.empty(0)
+        tp.sub(x, 1, out=other)
+        x.resize_(3, 2)
+        return [before, between, x, other, view]
+
+    for wrap in (compiled, lambda f: compiled(f, backend="aot_eager")):
+        a, b = tp.arange(400.0), tp.arange(400.0)
+        for got, expected in zip(wrap(function)(a), function(b), strict=True):
+            assert got.equal(expected) and got.stride() == expected.stride()
+
+
+def test_transforms_inside_and_outside() -> None:
+    def function(x: tp.Tensor) -> tp.Tensor:
+        return (x.sin() * x).sum()
+
+    x = tp.randn(300)
+    expected = tp.func.grad(function)(x)
+    assert compiled(tp.func.grad(function))(x).equal(expected) and tp.func.grad(compiled(function))(x).equal(expected)
+    batch = tp.randn(5, 300)
+    assert tp.vmap(compiled(function))(batch).equal(tp.vmap(function)(batch))
+    with tp.autocast("cpu", dtype=tp.bfloat16):
+        assert compiled(lambda a: a @ a.t())(batch).equal(batch @ batch.t())
+    with tp.no_grad():
+        assert not compiled(lambda a: a * 2)(batch.requires_grad_()).requires_grad
+
+
+def test_operators_from_outside_see_contents() -> None:
+    seen = []
+
+    @tp.library.custom_op("test_compile::look", mutates_args=())
+    def look(x: tp.Tensor) -> tp.Tensor:
+        seen.append(x.tolist())
+        return x * 2
+
+    def function(x: tp.Tensor) -> tp.Tensor:
+        return look(x + 1) + x
+
+    x = tp.arange(200.0)
+    assert compiled(function)(x).equal(function(x)) and seen[0] == seen[1]
+
+
+def test_other_devices_and_layouts() -> None:
+    def function(x: tp.Tensor) -> Any:
+        y = x * 2
+        return (y.to_sparse() * 3).to_dense(), y.to("meta"), tp.sparse.mm(y.to_sparse(), y.t())
+
+    x = tp.eye(20)
+    for got, expected in zip(compiled(function)(x), function(x), strict=True):
+        assert got.device == expected.device and got.shape == expected.shape
+        assert got.is_meta or got.equal(expected)

@@ -1,0 +1,123 @@
+"""Random programs, compiled and not: the same bits, versions, strides and gradients (a fixed seed here; `make fuzz`).
+
+A program is a list of steps over a few tensors: pointwise operators, views, writes in place, broadcasts, casts, copies,
+reductions, branches on values. It is a function of Python, so it may keep or drop what it computes.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+import tensorpy as tp
+from tensorpy.testing.checks import bits
+
+PROGRAMS = int(os.environ.get("TENSORPY_FUZZ_PROGRAMS", "150"))
+SHAPES = ((40, 33), (1, 33), (40, 1), (33,), (), (1320,), (4, 10, 33), (1, 10, 1))
+FLOATS = ("float32", "float64", "float16", "bfloat16")
+UNARY = ("exp", "tanh", "sigmoid", "neg", "abs", "relu", "square", "rsqrt", "sin", "log1p", "clone", "sign")
+BINARY = ("add", "sub", "mul", "div", "maximum", "minimum", "atan2", "lt", "eq")
+NUMBERS = ("mul", "add", "sub", "pow", "clamp_min", "fmod")
+
+Step = Callable[[list[tp.Tensor]], Any]
+
+
+def fits(a: tp.Tensor, b: tp.Tensor) -> bool:
+    """Whether b broadcasts to a's shape."""
+    try:
+        return tp.broadcast_shapes(a.shape, b.shape) == a.shape
+    except RuntimeError:
+        return False
+
+
+def step_of(draw: random.Random) -> Step:
+    kind = draw.choice(
+        "unary unary binary binary binary number number inplace inplace view cast where reduce drop branch out".split()
+    )
+    first, second, third = (draw.randrange(1 << 16) for _ in range(3))
+    name = draw.choice({"unary": UNARY, "binary": BINARY, "inplace": BINARY[:4]}.get(kind, NUMBERS))
+    number = draw.choice((0.5, 2, 3.0, 1, -1.5))
+    dtype = getattr(tp, draw.choice((*FLOATS, "int32", "bool")))
+
+    def pick(tensors: list[tp.Tensor], n: int) -> tp.Tensor:
+        return tensors[n % len(tensors)]
+
+    def step(tensors: list[tp.Tensor]) -> Any:
+        a, b, c = pick(tensors, first), pick(tensors, second), pick(tensors, third)
+        match kind:
+            case "unary":
+                tensors.append(getattr(tp, name)(a))
+            case "binary":
+                tensors.append(getattr(tp, name)(a, b))
+            case "number":
+                tensors.append(getattr(a, name)(number))
+            case "inplace" if fits(a, b):
+                getattr(a, name + "_")(b)
+            case "inplace":
+                a.mul_(number)
+            case "view":
+                views = [a.t() if a.ndim == 2 else a, a.reshape(-1)] + ([a[..., ::2], a[:1]] if a.ndim else [a, a])
+                tensors.append(views[second % 4])
+            case "cast":
+                tensors.append(a.to(dtype))
+            case "where":
+                tensors.append(tp.where(a > number, b, c))
+            case "reduce":
+                tensors.append([a.float().sum(), a.float().amax(-1) if a.ndim else a, a.float().mean(0, keepdim=True)
+                                if a.ndim else a][second % 3])
+            case "drop" if len(tensors) > 3:
+                del tensors[first % len(tensors)]
+            case "branch" if a.numel():
+                if a.reshape(-1)[0] > 0:
+                    tensors.append(a + 1)
+            case "out":
+                to = tp.empty_like(a)
+                tensors.append(tp.mul(a, number, out=to) if a.dtype.is_floating_point else to.zero_())
+        return None
+
+    return step
+
+
+def program_of(seed: int) -> tuple[Callable[..., Any], list[tp.Tensor]]:
+    draw = random.Random(seed)
+    steps = [step_of(draw) for _ in range(draw.randrange(3, 40))]
+    tp.manual_seed(seed)
+    given = []
+    for _ in range(draw.randrange(2, 6)):
+        dtype = getattr(tp, draw.choice(FLOATS[: draw.choice((1, 1, 2, 4))]))
+        given.append(tp.randn(draw.choice(SHAPES)).to(dtype))
+    keeps = draw.random()
+
+    def program(*tensors: tp.Tensor) -> Any:
+        own = list(tensors)
+        for i, step in enumerate(steps):
+            try:
+                step(own)
+            except (RuntimeError, TypeError, IndexError, ValueError) as error:
+                own.append(tp.tensor(float(len(str(error)) + i)))  # the same error at the same step
+        return own if keeps < 0.5 else own[-2:]
+
+    return program, given
+
+
+def outcome(function: Callable[..., Any], given: list[tp.Tensor]) -> list[Any]:
+    args = [g.clone() for g in given]
+    results = function(*args)
+    return [(r.dtype, tuple(r.shape), r.stride(), r._version, bits(r)) for r in [*results, *args]]
+
+
+@pytest.mark.parametrize("backend", ["aot_eager", "tensorpy"])
+@pytest.mark.parametrize("part", range(5))
+def test_random_programs(part: int, backend: str) -> None:
+    fused = 0
+    first = int(os.environ.get("TENSORPY_FUZZ_SEED", "0"))
+    for seed in range(first + part, first + PROGRAMS, 5):
+        program, given = program_of(seed)
+        compiled = tp.compile(program, backend=backend, options={"smallest": 0})
+        assert outcome(compiled, given) == outcome(program, given), f"program {seed}"
+        fused += compiled._report()["fused"]
+    assert (fused > PROGRAMS // 5) == (backend == "tensorpy")

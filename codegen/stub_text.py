@@ -195,7 +195,7 @@ PRIVATE = """
     _autocast_get _autocast_leave _autocast_set _batch_number _bump_version _call_package _cpu_capability
     _current_device _current_graph_task_id _default_generator _define _deregister _detached_dual _determinism
     _device_count _disabled_torch_dispatch_impl _disabled_torch_function_impl _dispatch_modes _dispatch_rules
-    _dispatch_table _draw_serially _empty_cache _fail_allocation_after _fft _forward_close _forward_done
+    _dispatch_table _distributed _draw_serially _empty_cache _fail_allocation_after _fft _forward_close _forward_done
     _forward_enable _forward_enabled _forward_levels _forward_open _forward_show _function_modes _functionalize
     _get_anomaly _get_deterministic_fill_uninitialized_memory _get_dispatch_sets _handle_torch_function
     _hangs_on_others _has_storage _has_torch_function _has_torch_function_unary _has_torch_function_variadic

@@ -117,7 +117,7 @@ __attribute__((visibility("default"))) PyMODINIT_FUNC PyInit__C(void) {
         tp_py_init_ops,        tp_py_init_opencl,   tp_py_init_resolve,   tp_py_init_overrides,
         tp_py_init_python_key, tp_py_init_profiler, tp_py_init_tracer,    tp_py_init_batched,
         tp_py_init_stream,     tp_py_init_tables,   tp_py_init_forward,   tp_py_init_functionalize,
-        tp_py_init_nn_module,
+        tp_py_init_nn_module,  tp_py_init_distributed,
     };
     static PyObject *loaded; /* operators and types are made once; a second import gets the same module */
     if (refuse_subinterpreters() < 0) return NULL;

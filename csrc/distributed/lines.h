@@ -6,6 +6,8 @@
 #include "distributed/engine.h"
 
 #define TP_LINE_MAX 4096
+#define TP_PMI_KEY 256 /* the longest words that PMI puts, with the byte behind them */
+#define TP_PMI_VALUE 1024
 
 typedef struct {
     int fd; /* -1: closed */

@@ -1,7 +1,7 @@
 /* server.c: see server.h.
  *
- * One thread, one poll over all connections; nothing in it waits for one of them. Invariant: ranks[r] has at most one
- * connection of each language, and `ended` is told once. */
+ * One thread, one poll over all connections; nothing in it waits for one of them. Invariant: a rank has at most one
+ * connection, and its end is told once. */
 #include "distributed/server.h"
 
 #include "core/error.h"
@@ -13,29 +13,26 @@
 #include <netdb.h>
 #include <poll.h>
 #include <pthread.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
-#define MOST_KEYS 64 /* of a process */
-#define MOST_KEY 256
-#define MOST_VALUE 1024
+#define MOST_KEYS 64       /* of a process */
+#define STOP_PATIENCE 2000 /* ms that the server goes on for those who have not left yet */
 
-typedef enum { UNKNOWN, PMI, WATCH, GONE } language;
+typedef enum { UNKNOWN, MEMBER, GONE } standing;
 
 typedef struct {
     tp_lines lines;
-    language speaks;
+    standing is;
     int rank;
     int64_t heard; /* when a line came last */
 } connection;
 
 typedef struct {
-    int pmi, watch; /* of connections; -1: none */
-    bool finalized; /* said so over PMI */
+    int at;         /* of connections; -1: none */
     bool leaving;   /* has no more to do, and waits for the others to say so */
     bool over;      /* has ended or left, and the others know */
     int keys;
@@ -52,30 +49,24 @@ static struct {
     bool running;
     int listener, wake[2];
     int size, waiting, count, room;
+    int64_t stops; /* ms; 0: not yet */
     member *members;
     connection **connections;
     entry *entries;
-    char token[128], mapping[TP_LINE_MAX / 2];
+    char token[128];
 } server;
-static _Atomic int64_t commands;
 
-int64_t tp_server_commands(void) { return atomic_load(&commands); }
+/* ---- what is told ---- */
 
-/* ---- the watch ---- */
+static connection *of_rank(int rank) {
+    int at = server.members[rank].at;
+    return at < 0 ? NULL : server.connections[at];
+}
+
 
 static void tell_all(int but, const char *line) {
     for (int r = 0; r < server.size; r++)
-        if (r != but && server.members[r].watch >= 0)
-            tp_lines_say(&server.connections[server.members[r].watch]->lines, "%s", line);
-}
-
-static void close_pmi(void) {
-    for (int i = 0; i < server.count; i++)
-        if (server.connections[i]->speaks == PMI) {
-            tp_lines_close(&server.connections[i]->lines);
-            server.connections[i]->speaks = GONE;
-            server.members[server.connections[i]->rank].pmi = -1;
-        }
+        if (r != but && of_rank(r)) tp_lines_say(&of_rank(r)->lines, "%s", line);
 }
 
 /* Who is about to leave hears whether all are, and so may end MPI together, or whether somebody has gone before. */
@@ -87,11 +78,9 @@ static void tell_leavers(void) {
     }
     if (leaving < server.size && !missing) return;
     for (int r = 0; r < server.size; r++)
-        if (server.members[r].leaving && server.members[r].watch >= 0)
-            tp_lines_say(&server.connections[server.members[r].watch]->lines, missing ? "stay" : "finish");
+        if (server.members[r].leaving && of_rank(r)) tp_lines_say(&of_rank(r)->lines, missing ? "stay" : "finish");
 }
 
-/* Those who still start would wait for it for ever: the end of their connections ends the start. */
 static void ended(int rank, const char *how) {
     char line[400];
     member *m = &server.members[rank];
@@ -99,48 +88,10 @@ static void ended(int rank, const char *how) {
     m->over = true;
     snprintf(line, sizeof line, "%s %d %s", how, rank, m->who[0] ? m->who : "? 0");
     tell_all(rank, line);
-    if (!m->finalized && !strcmp(how, "ended")) close_pmi();
     tell_leavers();
 }
 
-static void watch_says(connection *c, char *line) {
-    int asker, group, rank;
-    char rest[512];
-    if (!strcmp(line, "alive")) {
-        tp_lines_say(&c->lines, "alive");
-    } else if (!strcmp(line, "left")) {
-        ended(c->rank, "left");
-    } else if (!strcmp(line, "leaving")) {
-        server.members[c->rank].leaving = true;
-        tell_leavers();
-    } else if (sscanf(line, "where %d", &group) == 1) {
-        snprintf(rest, sizeof rest, "where %d %d", c->rank, group);
-        tell_all(c->rank, rest);
-    } else if (sscanf(line, "at %d %d %400[^\n]", &asker, &group, rest) == 3) {
-        rank = c->rank;
-        if (asker >= 0 && asker < server.size && server.members[asker].watch >= 0)
-            tp_lines_say(&server.connections[server.members[asker].watch]->lines, "at %d %d %s", rank, group, rest);
-    }
-}
-
-/* watch TOKEN RANK HOST PID */
-static bool join_watch(int at, const char *line) {
-    connection *c = server.connections[at];
-    char token[128], host[256];
-    int rank, pid;
-    if (sscanf(line, "watch %127s %d %255s %d", token, &rank, host, &pid) != 4) return false;
-    if (strcmp(token, server.token) || rank < 0 || rank >= server.size || server.members[rank].watch >= 0) return false;
-    c->speaks = WATCH;
-    c->rank = rank;
-    server.members[rank].watch = at;
-    snprintf(server.members[rank].who, sizeof server.members[rank].who, "%s %d", host, pid);
-    tp_lines_say(&c->lines, "alive");
-    for (int r = 0; r < server.size; r++) /* who came late hears who has gone */
-        if (server.members[r].over) tp_lines_say(&c->lines, "ended %d %s", r, server.members[r].who);
-    return true;
-}
-
-/* ---- PMI ---- */
+/* ---- what MPI libraries put and ask while they start (PMI-1) ---- */
 
 /* The word behind `name=` in a line of such pairs; false where there is none, or it does not fit. */
 static bool word(const char *line, const char *name, char *out, size_t room) {
@@ -168,7 +119,6 @@ static bool put(connection *c, const char *key, const char *value) {
 }
 
 static const char *look_up(const char *key) {
-    if (!strcmp(key, "PMI_process_mapping")) return server.mapping;
     for (entry *e = server.entries; e; e = e->next)
         if (!strcmp(e->key, key)) return e->value;
     return NULL;
@@ -178,79 +128,73 @@ static void enter_barrier(void) {
     if (++server.waiting < server.size) return;
     server.waiting = 0;
     for (int r = 0; r < server.size; r++)
-        if (server.members[r].pmi >= 0)
-            tp_lines_say(&server.connections[server.members[r].pmi]->lines, "cmd=barrier_out");
+        if (of_rank(r)) tp_lines_say(&of_rank(r)->lines, "pmi cmd=barrier_out");
 }
 
-/* False: this is no PMI. */
-static bool pmi_says(connection *c, const char *line) {
-    char command[32], key[MOST_KEY], value[MOST_VALUE];
+static void pmi_says(connection *c, const char *line) {
+    char command[32] = "", key[TP_PMI_KEY], value[TP_PMI_VALUE];
     tp_lines *to = &c->lines;
-    if (!word(line, "cmd", command, sizeof command)) return false;
-    atomic_fetch_add(&commands, 1);
-    if (!strcmp(command, "init")) {
-        tp_lines_say(to, "cmd=response_to_init pmi_version=1 pmi_subversion=1 rc=0");
-    } else if (!strcmp(command, "get_maxes")) {
-        tp_lines_say(to, "cmd=maxes kvsname_max=%d keylen_max=%d vallen_max=%d rc=0", 128, MOST_KEY, MOST_VALUE);
-    } else if (!strcmp(command, "get_appnum")) {
-        tp_lines_say(to, "cmd=appnum appnum=0 rc=0");
-    } else if (!strcmp(command, "get_universe_size")) {
-        tp_lines_say(to, "cmd=universe_size size=%d rc=0", server.size);
-    } else if (!strcmp(command, "get_my_kvsname")) {
-        tp_lines_say(to, "cmd=my_kvsname kvsname=%s rc=0", server.token);
-    } else if (!strcmp(command, "put")) {
+    word(line, "cmd", command, sizeof command);
+    if (!strcmp(command, "put")) {
         bool done = word(line, "key", key, sizeof key) && word(line, "value", value, sizeof value) && put(c, key, value);
-        tp_lines_say(to, "cmd=put_result rc=%d msg=%s", done ? 0 : -1, done ? "success" : "refused");
+        tp_lines_say(to, "pmi cmd=put_result rc=%d msg=%s", done ? 0 : -1, done ? "success" : "refused");
     } else if (!strcmp(command, "get")) {
         const char *found = word(line, "key", key, sizeof key) ? look_up(key) : NULL;
-        if (found) tp_lines_say(to, "cmd=get_result rc=0 msg=success value=%s", found);
-        else tp_lines_say(to, "cmd=get_result rc=-1 msg=key_not_found value=unknown");
+        if (found) tp_lines_say(to, "pmi cmd=get_result rc=0 msg=success value=%s", found);
+        else tp_lines_say(to, "pmi cmd=get_result rc=-1 msg=key_not_found value=unknown");
     } else if (!strcmp(command, "barrier_in")) {
         enter_barrier();
-    } else if (!strcmp(command, "finalize")) {
-        server.members[c->rank].finalized = true;
-        tp_lines_say(to, "cmd=finalize_ack rc=0");
-    } else if (!strcmp(command, "abort")) {
-        ended(c->rank, "ended");
-    } else {
-        tp_lines_say(to, "cmd=%s rc=-1 msg=unknown_command", command);
     }
-    return true;
-}
-
-/* cmd=initack pmiid=RANK */
-static bool join_pmi(int at, const char *line) {
-    connection *c = server.connections[at];
-    char text[32];
-    if (!server.mapping[0] || strncmp(line, "cmd=initack ", 12) || !word(line, "pmiid", text, sizeof text)) return false;
-    char *end;
-    long rank = strtol(text, &end, 10);
-    if (*end || rank < 0 || rank >= server.size || server.members[rank].pmi >= 0) return false;
-    c->speaks = PMI;
-    c->rank = (int)rank;
-    server.members[rank].pmi = at;
-    server.members[rank].finalized = false;
-    tp_lines_say(&c->lines, "cmd=initack rc=0");
-    tp_lines_say(&c->lines, "cmd=set size=%d", server.size);
-    tp_lines_say(&c->lines, "cmd=set rank=%ld", rank);
-    tp_lines_say(&c->lines, "cmd=set debug=0");
-    return true;
 }
 
 /* ---- connections ---- */
 
+static void member_says(connection *c, const char *line) {
+    int asker, group;
+    char rest[512];
+    if (!strcmp(line, "alive")) {
+        tp_lines_say(&c->lines, "alive");
+    } else if (!strncmp(line, "pmi ", 4)) {
+        pmi_says(c, line + 4);
+    } else if (!strcmp(line, "left")) {
+        ended(c->rank, "left");
+    } else if (!strcmp(line, "leaving")) {
+        server.members[c->rank].leaving = true;
+        tell_leavers();
+    } else if (sscanf(line, "where %d", &group) == 1) {
+        snprintf(rest, sizeof rest, "where %d %d", c->rank, group);
+        tell_all(c->rank, rest);
+    } else if (sscanf(line, "at %d %d %400[^\n]", &asker, &group, rest) == 3) {
+        if (asker >= 0 && asker < server.size && of_rank(asker))
+            tp_lines_say(&of_rank(asker)->lines, "at %d %d %s", c->rank, group, rest);
+    }
+}
+
+/* watch TOKEN RANK HOST PID */
+static bool join(int at, const char *line) {
+    connection *c = server.connections[at];
+    char token[128], host[256];
+    int rank, pid;
+    if (sscanf(line, "watch %127s %d %255s %d", token, &rank, host, &pid) != 4) return false;
+    if (strcmp(token, server.token) || rank < 0 || rank >= server.size || server.members[rank].at >= 0) return false;
+    c->is = MEMBER;
+    c->rank = rank;
+    server.members[rank].at = at;
+    snprintf(server.members[rank].who, sizeof server.members[rank].who, "%s %d", host, pid);
+    tp_lines_say(&c->lines, "alive");
+    for (int r = 0; r < server.size; r++) /* who came late hears who has gone */
+        if (server.members[r].over) tp_lines_say(&c->lines, "ended %d %s", r, server.members[r].who);
+    return true;
+}
+
 static void let_go(int at) {
     connection *c = server.connections[at];
     tp_lines_close(&c->lines);
-    language spoke = c->speaks;
-    c->speaks = GONE;
-    if (spoke == PMI) {
-        server.members[c->rank].pmi = -1;
-        if (!server.members[c->rank].finalized) ended(c->rank, "ended");
-    } else if (spoke == WATCH) {
-        ended(c->rank, "ended");
-        server.members[c->rank].watch = -1;
-    }
+    standing was = c->is;
+    c->is = GONE;
+    if (was != MEMBER) return;
+    server.members[c->rank].at = -1;
+    ended(c->rank, "ended");
 }
 
 static void hear(int at) {
@@ -259,13 +203,10 @@ static void hear(int at) {
         let_go(at);
         return;
     }
-    for (char *line; c->speaks != GONE && (line = tp_lines_next(&c->lines));) {
+    for (char *line; c->is != GONE && (line = tp_lines_next(&c->lines));) {
         c->heard = tp_now_ms();
-        bool known = true;
-        if (c->speaks == UNKNOWN) known = join_watch(at, line) || join_pmi(at, line);
-        else if (c->speaks == PMI) known = pmi_says(c, line);
-        else watch_says(c, line);
-        if (!known) let_go(at);
+        if (c->is == MEMBER) member_says(c, line);
+        else if (!join(at, line)) let_go(at);
     }
 }
 
@@ -273,7 +214,7 @@ static void welcome(void) {
     int fd = accept(server.listener, NULL, NULL);
     if (fd < 0) return;
     int at = 0;
-    while (at < server.count && server.connections[at]->speaks != GONE) at++;
+    while (at < server.count && server.connections[at]->is != GONE) at++;
     if (at == server.room) { /* more than the world can have: a stranger, or many */
         close(fd);
         return;
@@ -285,17 +226,24 @@ static void welcome(void) {
         }
         server.count++;
     }
-    *server.connections[at] = (connection){.speaks = UNKNOWN, .rank = -1, .heard = tp_now_ms()};
+    *server.connections[at] = (connection){.is = UNKNOWN, .rank = -1, .heard = tp_now_ms()};
     tp_lines_open(&server.connections[at]->lines, fd);
 }
 
 static void look_for_silence(int64_t now, int64_t slept) {
     for (int i = 0; i < server.count; i++) {
         connection *c = server.connections[i];
-        if (c->speaks != WATCH && c->speaks != UNKNOWN) continue;
+        if (c->is == GONE) continue;
         if (slept > 2 * TP_WATCH_BEAT) c->heard = now; /* it was this process that stood still */
         else if (now - c->heard > TP_WATCH_SILENCE) let_go(i);
     }
+}
+
+/* Who is still there may ask something of MPI's end. */
+static bool all_have_gone(void) {
+    for (int r = 0; r < server.size; r++)
+        if (server.members[r].at >= 0 && !server.members[r].over) return false;
+    return true;
 }
 
 static void *serve(void *unused TP_UNUSED) {
@@ -305,13 +253,17 @@ static void *serve(void *unused TP_UNUSED) {
         fds[1] = (struct pollfd){server.listener, POLLIN, 0};
         int n = server.count;
         for (int i = 0; i < n; i++) fds[i + 2] = (struct pollfd){server.connections[i]->lines.fd, POLLIN, 0};
-        poll(fds, (nfds_t)n + 2, 1000);
+        poll(fds, (nfds_t)n + 2, server.stops ? 20 : 1000);
         int64_t now = tp_now_ms();
-        if (fds[0].revents) break;
+        if (fds[0].revents) {
+            char word;
+            if (read(server.wake[0], &word, 1) == 1) server.stops = now + STOP_PATIENCE;
+        }
         for (int i = 0; i < n; i++)
             if (fds[i + 2].revents && server.connections[i]->lines.fd >= 0) hear(i);
         look_for_silence(now, now - before);
         if (fds[1].revents) welcome();
+        if (server.stops && (now >= server.stops || all_have_gone())) break;
         before = now;
     }
     free(fds);
@@ -369,21 +321,20 @@ static int listen_at(const char *address) {
     return port;
 }
 
-int tp_server_start(const char *address, int size, const char *token, const char *mapping) {
+int tp_server_start(const char *address, int size, const char *token) {
     static bool watching_forks;
     if (server.running) return tp_fail(TP_RuntimeError, "the server of this process is running already");
     memset(&server, 0, sizeof server);
     server.listener = server.wake[0] = server.wake[1] = -1;
-    if (size < 1 || strlen(token) >= sizeof server.token || strlen(mapping) >= sizeof server.mapping)
-        return tp_fail(TP_ValueError, "no world of %d processes with the name %s and the map %s", size, token, mapping);
+    if (size < 1 || strlen(token) >= sizeof server.token)
+        return tp_fail(TP_ValueError, "no world of %d processes with the name %s", size, token);
     server.size = size;
-    server.room = 2 * size + 64; /* strangers have some room, too */
+    server.room = size + 64; /* strangers have some room, too */
     server.members = calloc((size_t)size, sizeof *server.members);
     server.connections = calloc((size_t)server.room, sizeof *server.connections);
     if (!server.members || !server.connections) return free_all(), tp_fail_memory(server.room);
-    for (int r = 0; r < size; r++) server.members[r].pmi = server.members[r].watch = -1;
+    for (int r = 0; r < size; r++) server.members[r].at = -1;
     snprintf(server.token, sizeof server.token, "%s", token);
-    snprintf(server.mapping, sizeof server.mapping, "%s", mapping);
     int port = listen_at(address);
     if (port < 0 || pipe(server.wake) < 0) {
         if (port >= 0) tp_fail(TP_RuntimeError, "no pipe: %s", strerror(errno));

@@ -29,7 +29,9 @@ static void hear_line(char *line) {
     const tp_watch_events *events = watch.events;
     char who[300], said[420];
     int rank, group;
-    if (sscanf(line, "ended %d %299[^\n]", &rank, who) == 2) {
+    if (!strncmp(line, "pmi ", 4)) {
+        events->pmi(line + 4);
+    } else if (sscanf(line, "ended %d %299[^\n]", &rank, who) == 2) {
         events->gone(rank, who, false);
     } else if (sscanf(line, "left %d %299[^\n]", &rank, who) == 2) {
         events->gone(rank, who, true);

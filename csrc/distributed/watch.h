@@ -13,6 +13,8 @@ typedef struct {
     void (*where)(int group, char *out, size_t room);
     /* The answer of another process. */
     void (*at)(int rank, int group, const char *said);
+    /* The server's answer to what was said with "pmi " before it. */
+    void (*pmi)(const char *line);
     /* All are leaving, or somebody has gone before. */
     void (*leave)(bool all);
 } tp_watch_events;

@@ -5,7 +5,7 @@
 #include "core/host.h"
 #include "core/lock.h"
 #include "distributed/lines.h"
-#include "distributed/server.h"
+#include "distributed/pmi.h"
 #include "distributed/watch.h"
 
 #include <pthread.h>
@@ -72,6 +72,7 @@ static struct {
     pthread_t thread;
     _Atomic bool faulty;
     bool lost; /* the server */
+    bool busy; /* with an errand */
     _Atomic int leave; /* 1: all leave, 2: somebody has gone before */
     char fault[1200];
 } world = {.engine = &tp_mpi_engine, .wake = PTHREAD_COND_INITIALIZER};
@@ -133,8 +134,11 @@ static void split_who(const char *who, char *out, size_t room) {
     snprintf(out, room, "host %s, pid %d", host, pid);
 }
 
+/* All have done what they had to: whoever goes first is not missing. */
+static bool ends_together(void) { return atomic_load(&world.leave) == 1; }
+
 static void on_gone(int rank, const char *who, bool left) {
-    if (rank < 0 || rank >= world.size) return;
+    if (rank < 0 || rank >= world.size || ends_together()) return;
     char text[500], about[300];
     split_who(who, about, sizeof about);
     snprintf(text, sizeof text, "rank %d (%s) ended", rank, about);
@@ -148,16 +152,22 @@ static void on_gone(int rank, const char *who, bool left) {
     }
     if (!left) set_fault(text);
     unlock();
+    if (!left) tp_pmi_fail(true);
 }
 
 /* Rank 0 may leave as others do, and takes the server with it: then nobody watches any more. */
 static void on_lost(const char *why) {
     char text[200];
+    if (ends_together()) {
+        tp_pmi_fail(true);
+        return;
+    }
     snprintf(text, sizeof text, "rank 0, whose server watches the others, %s", why);
     lock();
     world.lost = true;
     if (!world.peers[0].left) set_fault(text);
     unlock();
+    tp_pmi_fail(true);
 }
 
 static void on_where(int number, char *out, size_t room) {
@@ -181,7 +191,7 @@ static void on_at(int rank, int number TP_UNUSED, const char *said) {
 
 static void on_leave(bool all) { atomic_store(&world.leave, all ? 1 : 2); }
 
-static const tp_watch_events events = {on_gone, on_lost, on_where, on_at, on_leave};
+static const tp_watch_events events = {on_gone, on_lost, on_where, on_at, tp_pmi_reply, on_leave};
 
 /* ---- what is under way ---- */
 
@@ -203,7 +213,7 @@ static void list(tp_work *w) {
 
 /* With the lock. An error of the engine is a fault, but for a message that is too long. */
 static void move(tp_work *w) {
-    if (atomic_load(&w->state) || atomic_load(&world.faulty)) return;
+    if (atomic_load(&w->state) || world.busy || atomic_load(&world.faulty)) return;
     int done = world.engine->test(w->requests, w->n, &w->arrival);
     if (done == 0) return;
     if (done < 0) {
@@ -247,6 +257,67 @@ static void *run_engine(void *unused TP_UNUSED) {
     return NULL;
 }
 
+/* ---- errands: calls of the engine that wait for other processes ---- */
+
+/* Nothing ends such a call if one of them never comes, so it has a thread of its own, which is left behind then: the
+ * world is over anyway. */
+typedef struct {
+    int (*run)(void *context);
+    void *context; /* malloc'd: it outlives the caller */
+    int status;
+    tp_saved_error error;
+    _Atomic bool done;
+} errand;
+
+static void *do_errand(void *given) {
+    errand *e = given;
+    e->status = e->run(e->context);
+    if (e->status < 0) e->error = tp_error_take();
+    atomic_store(&e->done, true);
+    return NULL;
+}
+
+static int end_of_errand(errand *e, const char *name, int64_t end) {
+    for (int64_t began = now_us(); !atomic_load(&e->done);) {
+        if (atomic_load(&world.faulty)) return tp_fail(TP_RuntimeError, "%s: %s", name, world.fault);
+        if (tp_now_ms() >= end) {
+            lock();
+            set_fault("not all processes came in time");
+            unlock();
+            return tp_fail(TP_RuntimeError, "%s: not all processes came in time", name);
+        }
+        if (tp_host_look() < 0) return -1;
+        sleep_us(now_us() - began < 100000 ? 50 : 1000);
+    }
+    if (e->status < 0) tp_error_restore_steal(&e->error);
+    return e->status;
+}
+
+/* Runs it; nothing else calls the engine meanwhile. An errand that is interrupted is the end of the world, too. */
+static int send_errand(int (*run)(void *), void *context, const char *name, double seconds) {
+    errand *e = calloc(1, sizeof *e);
+    pthread_t thread;
+    if (!e) return tp_fail_memory(sizeof *e);
+    *e = (errand){.run = run, .context = context};
+    lock();
+    world.busy = true;
+    unlock();
+    void *state = tp_host_lock_release();
+    int status = -1;
+    if (pthread_create(&thread, NULL, do_errand, e)) tp_fail(TP_RuntimeError, "%s: no thread", name);
+    else {
+        pthread_detach(thread);
+        status = end_of_errand(e, name, tp_now_ms() + (int64_t)(seconds * 1000));
+    }
+    lock();
+    if (atomic_load(&e->done)) world.busy = false;
+    else set_fault("the start of a group was interrupted");
+    unlock();
+    tp_host_lock_acquire(state);
+    if (atomic_load(&e->done)) free(e);
+    return status;
+}
+
 /* ---- the world ---- */
 
 int tp_world_load(const char *const *paths, int n) {
@@ -270,20 +341,32 @@ int tp_world_watch(const tp_world_start *w) {
     return tp_watch_start(w->address, w->port, w->token, w->rank, w->host, &events);
 }
 
+static int run_start(void *context) {
+    int *found = context;
+    return world.engine->start(&found[0], &found[1]);
+}
+
 static int start_engine(tp_world_start *w) {
-    int rank = -1, size = -1;
-    void *state = tp_host_lock_release();
-    int status = world.engine->start(&rank, &size);
-    tp_host_lock_acquire(state);
-    if (status < 0) {
-        if (atomic_load(&world.faulty)) return tp_fail(TP_RuntimeError, "%s while the world began", world.fault);
-        return -1;
-    }
+    int *found = malloc(2 * sizeof *found);
+    if (!found) return tp_fail_memory(sizeof *found);
+    if (send_errand(run_start, found, "init_process_group", w->seconds) < 0) return -1;
+    int rank = found[0], size = found[1];
+    free(found);
     if ((w->rank >= 0 && rank != w->rank) || (w->size >= 0 && size != w->size))
-        return tp_fail(TP_RuntimeError, "MPI has this as rank %d of %d, not %d of %d", rank, size, w->rank, w->size);
+        return tp_fail(TP_RuntimeError, "MPI has this process as rank %d of %d, not %d of %d", rank, size, w->rank, w->size);
     w->rank = world.rank = rank;
     w->size = size;
     return 0;
+}
+
+static void say_pmi(const char *line) {
+    char text[TP_LINE_MAX];
+    snprintf(text, sizeof text, "pmi %s", line);
+    tp_watch_say(text);
+}
+
+int tp_world_open_pmi(int size, const char *token, const char *mapping) {
+    return tp_pmi_open(size, token, mapping, say_pmi);
 }
 
 int tp_world_begin(tp_world_start *w) {
@@ -291,6 +374,7 @@ int tp_world_begin(tp_world_start *w) {
     if (atomic_load(&world.faulty))
         return tp_fail(TP_RuntimeError, "%s; another world needs another process", world.fault);
     atomic_store(&world.leave, 0);
+    tp_pmi_fail(false);
     world.lost = world.quit = false;
     if (w->size > 0 && allocate_peers(w->size) < 0) return -1;
     if (w->port && tp_world_watch(w) < 0) return -1;
@@ -333,6 +417,8 @@ static void forget_groups(bool free_them) {
     world.group_count = 0;
 }
 
+static int run_stop(void *context TP_UNUSED) { return world.engine->stop(); }
+
 /* Whether all others are leaving too, after at most so many ms. */
 static bool all_leave(int64_t patience) {
     int64_t end = tp_now_ms() + patience;
@@ -349,14 +435,16 @@ int tp_world_end(double seconds) {
     bool whole = !world.first && all_leave(end - tp_now_ms());
     end_thread();
     lock();
-    int status = 0;
     forget_groups(whole);
-    if (whole) status = world.engine->stop();
-    else set_fault("the world of processes is over, and not all of them ended it together");
+    if (!whole) set_fault("the world of processes is over, and not all of them ended it together");
     unlock();
+    tp_host_lock_acquire(state);
+    int status = whole ? send_errand(run_stop, NULL, "destroy_process_group", seconds) : 0;
+    state = tp_host_lock_release();
     tp_watch_say("left");
     tp_watch_stop();
     tp_host_lock_acquire(state);
+    tp_pmi_fail(true);
     world.started = false;
     tp_sweep();
     return status;
@@ -368,27 +456,43 @@ void tp_world_leave(void) {
 
 /* ---- groups ---- */
 
-int tp_world_group(const char *name, const int *ranks, int n) {
+typedef struct {
+    void *made;
+    int n;
+    char *name;
+    int ranks[];
+} plan;
+
+static int run_group(void *context) {
+    plan *p = context;
+    p->made = world.engine->group(p->ranks, p->n, p->name);
+    return p->made ? 0 : -1;
+}
+
+/* A group's own memory; the engine's part comes later. */
+static bool allocate_group(group *g, const char *name, const int *ranks, int n) {
+    *g = (group){.name = strdup(name), .ranks = malloc(sizeof(int) * (size_t)n), .n = n, .used = true};
+    if (g->name && g->ranks) return memcpy(g->ranks, ranks, sizeof(int) * (size_t)n), true;
+    free(g->name);
+    free(g->ranks);
+    return false;
+}
+
+int tp_world_group(const char *name, const int *ranks, int n, double seconds) {
+    group made;
     if (check_usable("new_group") < 0) return -1;
-    group made = {.name = strdup(name), .ranks = malloc(sizeof(int) * (size_t)n), .n = n, .used = true};
-    if (!made.name || !made.ranks) return free(made.name), free(made.ranks), tp_fail_memory(n);
-    memcpy(made.ranks, ranks, sizeof(int) * (size_t)n);
-    void *state = tp_host_lock_release();
+    plan *p = malloc(sizeof *p + sizeof(int) * (size_t)n);
+    if (!p || !allocate_group(&made, name, ranks, n)) return free(p), tp_fail_memory(n);
+    *p = (plan){.n = n, .name = made.name};
+    memcpy(p->ranks, ranks, sizeof(int) * (size_t)n);
+    if (send_errand(run_group, p, "new_group", seconds) < 0) return -1; /* the plan may still be used */
+    made.of_engine = p->made;
+    free(p);
     lock();
-    made.of_engine = world.engine->group(ranks, n, name);
-    group *grown = made.of_engine ? realloc(world.groups, sizeof(group) * (size_t)(world.group_count + 1)) : NULL;
-    int at = -1;
-    if (grown) {
-        world.groups = grown;
-        at = world.group_count++;
-        world.groups[at] = made;
-    }
+    group *grown = realloc(world.groups, sizeof(group) * (size_t)(world.group_count + 1));
+    if (grown) (world.groups = grown)[world.group_count++] = made;
     unlock();
-    tp_host_lock_acquire(state);
-    if (at >= 0) return at;
-    free(made.name);
-    free(made.ranks);
-    return made.of_engine ? tp_fail_memory(n) : -1;
+    return grown ? world.group_count - 1 : tp_fail_memory(n);
 }
 
 void tp_world_group_free(int number) {
@@ -478,6 +582,11 @@ tp_work *tp_work_begin(int number, const char *name, const tp_message *given, tp
     w->begun_at = now_us();
     void *state = w->nbytes > 65536 ? tp_host_lock_release() : NULL;
     lock();
+    while (world.busy && !atomic_load(&world.faulty)) { /* another thread makes a group */
+        unlock();
+        sleep_us(50);
+        lock();
+    }
     g = &world.groups[number];
     w->number = of_two ? -1 : g->begun++;
     if (!of_two) g->last = name;

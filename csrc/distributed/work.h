@@ -23,13 +23,16 @@ typedef struct {
     const char *address, *token, *host; /* of the server; who this machine is, for messages */
     int port;                           /* 0: no watch yet */
     int rank, size;
+    double seconds;
 } tp_world_start;
 
 /* Opens the first library of the list that is there; 1: none is. */
 int tp_world_load(const char *const *paths, int n);
 const char *tp_world_library(void); /* its version; "" before */
-/* Makes the world: joins the watch, then starts the engine. -1 with the error set. `rank` and `size` are filled in, and
- * compared where they are not -1. */
+/* Lets the engine start without a launcher: pmi.h. */
+int tp_world_open_pmi(int size, const char *token, const char *mapping);
+/* Makes the world: joins the watch, then starts the engine. -1 with the error set. `rank` and `size` are filled in
+ * where they are -1. */
 int tp_world_begin(tp_world_start *w);
 /* Joins the watch later, where a launcher started the engine. */
 int tp_world_watch(const tp_world_start *w);
@@ -41,7 +44,7 @@ void tp_world_leave(void);
 const char *tp_world_fault(void);
 
 /* A group of ranks of the world, in their order there; its number, or -1. All of them call this, with the same name. */
-int tp_world_group(const char *name, const int *ranks, int n);
+int tp_world_group(const char *name, const int *ranks, int n, double seconds);
 void tp_world_group_free(int group);
 bool tp_world_reduces(tp_dtype dtype, tp_reduce_op op);
 

@@ -4,6 +4,7 @@
 #include "python/common.h"
 
 #include "core/memory.h"
+#include "distributed/pmi.h"
 #include "distributed/server.h"
 #include "distributed/work.h"
 #include "python/returns.h"
@@ -41,10 +42,10 @@ FUNCTION(load) {
 FUNCTION(library) { return PyUnicode_FromString(tp_world_library()); }
 
 FUNCTION_OF(serve) {
-    const char *address, *token, *mapping;
+    const char *address, *token;
     int size;
-    if (!PyArg_ParseTuple(args, "siss", &address, &size, &token, &mapping)) return NULL;
-    int port = tp_server_start(address, size, token, mapping);
+    if (!PyArg_ParseTuple(args, "sis", &address, &size, &token)) return NULL;
+    int port = tp_server_start(address, size, token);
     return port < 0 ? raise_backend() : PyLong_FromLong(port);
 }
 
@@ -55,10 +56,21 @@ FUNCTION(serve_end) {
     Py_RETURN_NONE;
 }
 
-FUNCTION(commands) { return PyLong_FromLongLong(tp_server_commands()); }
+FUNCTION_OF(open_pmi) {
+    int size;
+    const char *token, *mapping;
+    if (!PyArg_ParseTuple(args, "iss", &size, &token, &mapping)) return NULL;
+    int fd = tp_world_open_pmi(size, token, mapping);
+    return fd < 0 ? raise_backend() : PyLong_FromLong(fd);
+}
+
+FUNCTION(pmi_lines) { return PyLong_FromLongLong(tp_pmi_lines()); }
 
 static int take_start(PyObject *args, tp_world_start *w) {
-    return PyArg_ParseTuple(args, "sissii", &w->address, &w->port, &w->token, &w->host, &w->rank, &w->size) ? 0 : -1;
+    return PyArg_ParseTuple(args, "sissiid", &w->address, &w->port, &w->token, &w->host, &w->rank, &w->size,
+                            &w->seconds)
+               ? 0
+               : -1;
 }
 
 FUNCTION_OF(begin_world) {
@@ -95,12 +107,13 @@ FUNCTION(fault) {
 FUNCTION_OF(new_group) {
     const char *name;
     PyObject *ranks;
-    if (!PyArg_ParseTuple(args, "sO!", &name, &PyTuple_Type, &ranks)) return NULL;
+    double seconds;
+    if (!PyArg_ParseTuple(args, "sO!d", &name, &PyTuple_Type, &ranks, &seconds)) return NULL;
     Py_ssize_t n = PyTuple_GET_SIZE(ranks);
     int *list = PyMem_New(int, n + 1);
     if (!list) return PyErr_NoMemory();
     for (Py_ssize_t i = 0; i < n; i++) list[i] = (int)PyLong_AsLong(PyTuple_GET_ITEM(ranks, i));
-    int made = PyErr_Occurred() ? -2 : tp_world_group(name, list, (int)n);
+    int made = PyErr_Occurred() ? -2 : tp_world_group(name, list, (int)n, seconds);
     PyMem_Free(list);
     if (made == -2) return NULL;
     return made < 0 ? raise_backend() : PyLong_FromLong(made);
@@ -258,7 +271,8 @@ static PyMethodDef functions[] = {
     {"library", library, METH_NOARGS, NULL},
     {"serve", serve, METH_VARARGS, NULL},
     {"serve_end", serve_end, METH_NOARGS, NULL},
-    {"commands", commands, METH_NOARGS, NULL},
+    {"open_pmi", open_pmi, METH_VARARGS, NULL},
+    {"pmi_lines", pmi_lines, METH_NOARGS, NULL},
     {"begin_world", begin_world, METH_VARARGS, NULL},
     {"watch", watch, METH_VARARGS, NULL},
     {"end_world", end_world, METH_O, NULL},

@@ -48,6 +48,7 @@ from tensorpy.distributed.groups import get_process_group_ranks as get_process_g
 from tensorpy.distributed.groups import get_rank as get_rank
 from tensorpy.distributed.groups import get_world_size as get_world_size
 from tensorpy.distributed.groups import group as group
+from tensorpy.distributed.messages import message
 from tensorpy.distributed.objects import all_gather_object as all_gather_object
 from tensorpy.distributed.objects import broadcast_object_list as broadcast_object_list
 from tensorpy.distributed.objects import gather_object as gather_object
@@ -230,9 +231,14 @@ def _join(name: str, method: str, rank: int, size: int, store: Any, seconds: flo
 
 
 def _everyone(name: str, rank: int, size: int, seconds: float, store: Any) -> ProcessGroup:
+    from tensorpy.distributed import world
+
     ranks = tuple(range(size))
-    number = _C._distributed.new_group("tensorpy/0", ranks)
-    return ProcessGroup(name, ranks, rank, number, "0", seconds, store)
+    number = _C._distributed.new_group(f"tensorpy/{_worlds}/0", ranks, seconds)
+    made = ProcessGroup(name, ranks, rank, number, "0", seconds, store)
+    message(made, "barrier", name="init_process_group")
+    world.hide_shared_memory()
+    return made
 
 
 def _join_launched(name: str, seconds: float) -> ProcessGroup:
@@ -350,7 +356,7 @@ def _some(
             f"new_group: {fault}" if fault else f"new_group: rank{'s' * (len(late) > 1)} {which} did not come in "
             f"{seconds:g} s"
         )  # fmt: skip
-    number = _C._distributed.new_group(f"tensorpy/{title}", chosen)
+    number = _C._distributed.new_group(f"tensorpy/{_worlds}/{title}", chosen, seconds)
     return ProcessGroup(name, chosen, place, number, str(number), seconds, store)
 
 

@@ -15,7 +15,7 @@ import site
 import socket
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import tensorpy as tp
@@ -146,10 +146,11 @@ def begin(store: Any, rank: int, size: int, seconds: float) -> None:
         store.set("server", said)
     else:
         said = _ask_for_server(store, rank, seconds)
-    address, port, token = said.split()
-    start = (address, int(port), token, socket.gethostname(), rank, size)
-    none = dict.fromkeys(("PMI_FD", "PMI_RANK", "PMI_SIZE", "PMI_SPAWNED", "PMIX_RANK", "PMIX_NAMESPACE"))
-    with _environment(PMI_PORT=f"{address}:{port}", PMI_ID=str(rank), **none):
+    address, port, token, shared = said.split()
+    start = (address, int(port), token, socket.gethostname(), rank, size, seconds)
+    fd = _engine.open_pmi(size, token, shared)
+    none = dict.fromkeys(("PMI_PORT", "PMI_ID", "PMI_SPAWNED", "PMIX_RANK", "PMIX_NAMESPACE"))
+    with _environment(PMI_FD=str(fd), PMI_RANK=str(rank), PMI_SIZE=str(size), **none):
         _engine.begin_world(*start)
     _note_exit()
 
@@ -162,7 +163,7 @@ def _serve(store: Any, size: int, seconds: float) -> str:
                                f"{seconds:g} s")  # fmt: skip
     machines = [text.decode() for text in store.multi_get([f"machine/{r}" for r in range(size)])]
     address, token = _address(machines, store), "tensorpy-" + secrets.token_hex(8)
-    return f"{address} {_engine.serve(address, size, token, mapping(machines))} {token}"
+    return f"{address} {_engine.serve(address, size, token)} {token} {mapping(machines)}"
 
 
 def _ask_for_server(store: Any, rank: int, seconds: float) -> str:
@@ -180,7 +181,7 @@ def _ask_for_server(store: Any, rank: int, seconds: float) -> str:
 def begin_launched() -> tuple[int, int]:
     """Makes the world that a launcher started; this process's rank, and how many there are."""
     _open()
-    rank, size = _engine.begin_world("", 0, "", socket.gethostname(), -1, -1)
+    rank, size = _engine.begin_world("", 0, "", socket.gethostname(), -1, -1, 300.0)
     _note_exit()
     return int(rank), int(size)
 
@@ -200,9 +201,9 @@ def watch_launched(number: int, rank: int, size: int) -> None:
     said = ""
     if rank == 0:
         address, token = _own_address(), "tensorpy-" + secrets.token_hex(8)
-        said = f"{address} {_engine.serve(address, size, token, '')} {token}"
+        said = f"{address} {_engine.serve(address, size, token)} {token}"
     address, port, token = share(number, rank, said).split()
-    _engine.watch(address, int(port), token, socket.gethostname(), rank, size)
+    _engine.watch(address, int(port), token, socket.gethostname(), rank, size, 0.0)
 
 
 def _own_address() -> str:
@@ -210,6 +211,22 @@ def _own_address() -> str:
         return socket.gethostbyname(socket.gethostname())
     except OSError:
         return "127.0.0.1"
+
+
+def hide_shared_memory() -> None:
+    """Takes away the names of the memory that an MPI library shares on this machine, once all have opened it.
+
+    The memory lives on with its processes; a name would stay for ever if they were killed.
+    """
+    names = set()
+    with suppress(OSError), open("/proc/self/maps") as maps:
+        for line in maps:
+            _, found, name = line.rstrip().partition("/dev/shm/mpich_shm_")
+            if found and "(deleted)" not in name:
+                names.add(found + name)
+    for name in names:
+        with suppress(OSError):  # another process of this machine was faster
+            os.unlink(name)
 
 
 # ---- the end ----

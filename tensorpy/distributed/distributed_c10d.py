@@ -62,6 +62,7 @@ from tensorpy.distributed.point_to_point import isend as isend
 from tensorpy.distributed.point_to_point import recv as recv
 from tensorpy.distributed.point_to_point import send as send
 from tensorpy.distributed.reduce_op import ReduceOp as ReduceOp
+from tensorpy.distributed.reduce_op import _make_nccl_premul_sum as _make_nccl_premul_sum
 from tensorpy.distributed.reduce_op import reduce_op as reduce_op
 from tensorpy.distributed.reduce_op import supports_complex as supports_complex
 from tensorpy.distributed.work import Work as Work

@@ -66,6 +66,8 @@ def _open() -> None:
             "several processes need a library of MPI with the standard ABI of MPI 5.0, and there is none: "
             f"`pip install mpich` brings one (looked for {looked}; TENSORPY_MPI_LIBRARY names another)"
         )
+    if (fault := _engine.fault()) is not None:
+        raise DistBackendError(f"init_process_group: {fault}; another world needs another process")
 
 
 # ---- machines ----
@@ -141,7 +143,7 @@ def begin(store: Any, rank: int, size: int, seconds: float) -> None:
         try:
             said = _serve(store, size, seconds)
         except Exception as error:
-            store.set("server", f"!{error}")
+            _tell_why(store, size, error)
             raise
         store.set("server", said)
     else:
@@ -166,6 +168,14 @@ def _serve(store: Any, size: int, seconds: float) -> str:
     return f"{address} {_engine.serve(address, size, token)} {token} {mapping(machines)}"
 
 
+def _tell_why(store: Any, size: int, error: Exception) -> None:
+    """The others hear why there is no world; this process may keep the store, and waits a moment for them."""
+    with suppress(DistStoreError, DistNetworkError):
+        here = [r for r in range(1, size) if store.check([f"machine/{r}"])]
+        store.set("server", f"!{error}")
+        absent(store, [f"told/{r}" for r in here], 2.0)
+
+
 def _ask_for_server(store: Any, rank: int, seconds: float) -> str:
     if absent(store, ["server"], seconds + 5):  # rank 0 names who is missing within the time
         raise DistNetworkError(f"init_process_group: rank 0 did not come to rank {rank} in {seconds:g} s")
@@ -174,6 +184,8 @@ def _ask_for_server(store: Any, rank: int, seconds: float) -> str:
     except DistStoreError as error:
         raise DistNetworkError(f"init_process_group: rank 0 has gone: {error}") from None
     if said.startswith("!"):
+        with suppress(DistStoreError, DistNetworkError):
+            store.set(f"told/{rank}", "")
         raise DistNetworkError(said[1:])
     return said
 

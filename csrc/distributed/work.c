@@ -661,7 +661,10 @@ static void name_the_late(const tp_work *w, char *out, size_t room) {
         lock();
         const group *g = &world.groups[w->group];
         all = true;
-        for (int i = 0; i < g->n; i++) all = all && (g->ranks[i] == world.rank || world.peers[g->ranks[i]].asked_number > -2);
+        for (int i = 0; i < g->n; i++) {
+            const peer *p = &world.peers[g->ranks[i]];
+            all = all && (g->ranks[i] == world.rank || p->asked_number > -2 || p->left || world.lost);
+        }
         unlock();
     }
     lock();
@@ -671,6 +674,7 @@ static void name_the_late(const tp_work *w, char *out, size_t room) {
         const peer *p = &world.peers[r];
         if (r == world.rank || (w->number < 0 && w->peer >= 0 && w->peer != r)) continue;
         piece[0] = 0;
+        if (p->asked_number == -2 && (p->left || world.lost)) continue; /* it has heard of the fault, and gone */
         if (p->asked_number == -2) snprintf(piece, sizeof piece, "; rank %d does not answer", r);
         else if (w->number < 0)
             snprintf(piece, sizeof piece, "; rank %d's last was %s #%lld", r, p->asked_name, (long long)p->asked_number);

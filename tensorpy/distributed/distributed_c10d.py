@@ -14,6 +14,7 @@ from typing import Any
 from tensorpy import _C
 from tensorpy.distributed import groups
 from tensorpy.distributed.collectives import (
+    absent,
     all_gather as all_gather,
     all_gather_into_tensor as all_gather_into_tensor,
     all_reduce as all_reduce,
@@ -344,7 +345,6 @@ def _some(
     world: ProcessGroup, name: str, chosen: tuple[int, ...], place: int, title: str, seconds: float
 ) -> ProcessGroup:
     """The members meet in the store first, as MPI's own wait for them has no end."""
-    from tensorpy.distributed.collectives import absent
     from tensorpy.distributed.stores import PrefixStore
 
     store = PrefixStore(f"group/{title}", world._store)

@@ -32,7 +32,8 @@ MAY_KNOW = {
     "functionalize": KERNELS | {"batched"},  # its values are computed with the batches that were open outside
     "forward": KERNELS | {"autograd"},
     "autocast": KERNELS | {"autograd"},
-    "outside": {p.name for p in CSRC.iterdir()} - {"python"},
+    "distributed": {"core"},
+    "outside": {p.name for p in CSRC.iterdir()} - {"python", "distributed"},
     "python": {p.name for p in CSRC.iterdir()},
 }
 

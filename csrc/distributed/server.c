@@ -20,7 +20,7 @@
 #include <unistd.h>
 
 #define MOST_KEYS 64       /* of a process */
-#define STOP_PATIENCE 2000 /* ms that the server goes on for those who have not left yet */
+#define STOP_PATIENCE 1000 /* ms that the server goes on for those who have not left yet */
 
 typedef enum { UNKNOWN, MEMBER, GONE } standing;
 

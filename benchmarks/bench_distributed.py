@@ -155,8 +155,12 @@ def killed(size: int, times: int) -> None:
                 process.join(60)
             when = float(Path(folder, "killed").read_text())
             late += [float(Path(folder, str(r)).read_text()) - when for r in range(size - 1)]
-    print(f"  a killed process is named on all {size - 1} others after {max(late) * 1e3:.0f} ms at most, "
-          f"{statistics.median(late) * 1e3:.0f} ms in the median, {times} of {times} kills (bar 1 s)", flush=True)  # fmt: skip
+    most, half = max(late) * 1e3, statistics.median(late) * 1e3
+    print(
+        f"  a killed process is named on all {size - 1} others after {most:.0f} ms at most, {half:.0f} ms in the median, "
+        f"{times} of {times} kills (bar 1 s)",
+        flush=True,
+    )
 
 
 def cases(device: str) -> list[Any]:

@@ -1,9 +1,9 @@
 /* engine.h: what carries messages between processes: a table of functions that an engine fills (mpi.c is one).
  *
- * Everything above an engine (work.c) begins messages and asks whether they are done; nothing waits inside an engine but
- * `start`, `group` and `stop`. All functions but `describe` are called under one lock, so an engine needs none of its own.
- * What an engine is given stays where it is until it says that the message is done. A function that can fail returns -1
- * or NULL with the error set (Note [Status] in core/base.h). */
+ * Everything above an engine (work.c) begins messages and asks whether they are done; nothing waits inside an engine
+ * but `start`, `group` and `stop`. All functions but `describe` are called under one lock, so an engine needs none of
+ * its own. What an engine is given stays where it is until it says that the message is done. A function that can fail
+ * returns -1 or NULL with the error set (Note [Status] in core/base.h). */
 #pragma once
 
 #if defined(TP_FOLDER_core) || defined(TP_FOLDER_dispatch) || defined(TP_FOLDER_iter) || defined(TP_FOLDER_prim) || \
@@ -13,17 +13,17 @@
 
 #include "core/dtype.h"
 
-#define TP_FORALL_MESSAGES(X)     \
-    X(all_reduce)                 \
-    X(reduce)                     \
-    X(broadcast)                  \
-    X(all_gather)                 \
-    X(gather)                     \
-    X(scatter)                    \
-    X(reduce_scatter)             \
-    X(all_to_all)                 \
-    X(barrier)                    \
-    X(send)                       \
+#define TP_FORALL_MESSAGES(X) \
+    X(all_reduce)             \
+    X(reduce)                 \
+    X(broadcast)              \
+    X(all_gather)             \
+    X(gather)                 \
+    X(scatter)                \
+    X(reduce_scatter)         \
+    X(all_to_all)             \
+    X(barrier)                \
+    X(send)                   \
     X(recv)
 
 typedef enum {
@@ -33,7 +33,16 @@ typedef enum {
         TP_NUM_MESSAGES
 } tp_message_kind;
 
-typedef enum { TP_OP_SUM, TP_OP_PRODUCT, TP_OP_MIN, TP_OP_MAX, TP_OP_BAND, TP_OP_BOR, TP_OP_BXOR, TP_NUM_OPS } tp_reduce_op;
+typedef enum {
+    TP_OP_SUM,
+    TP_OP_PRODUCT,
+    TP_OP_MIN,
+    TP_OP_MAX,
+    TP_OP_BAND,
+    TP_OP_BOR,
+    TP_OP_BXOR,
+    TP_NUM_OPS
+} tp_reduce_op;
 
 #define TP_ANY_SOURCE (-1)
 

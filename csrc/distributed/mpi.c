@@ -24,7 +24,14 @@ typedef void user_function(void *in, void *inout, count_t *n, handle *type);
 
 #define HANDLE(number) ((handle)(uintptr_t)(number))
 
-enum { MPI_OK = 0, ANY_SOURCE_OF_MPI = -1, SERIALIZED = 2048, MOST_ERROR = 512, MOST_VERSION = 8192, ERR_TRUNCATE = 15 };
+enum {
+    MPI_OK = 0,
+    ANY_SOURCE_OF_MPI = -1,
+    SERIALIZED = 2048,
+    MOST_ERROR = 512,
+    MOST_VERSION = 8192,
+    ERR_TRUNCATE = 15
+};
 #define OP_SUM HANDLE(0x21)
 #define OP_MIN HANDLE(0x22)
 #define OP_MAX HANDLE(0x23)
@@ -44,45 +51,45 @@ enum { MPI_OK = 0, ANY_SOURCE_OF_MPI = -1, SERIALIZED = 2048, MOST_ERROR = 512, 
 #define NO_STATUS ((status_t *)0)
 
 /* Name, arguments. */
-#define FORALL_FUNCTIONS(X)                                                                                            \
-    X(Get_library_version, (char *text, int *length))                                                                  \
-    X(Abi_get_version, (int *major, int *minor))                                                                       \
-    X(Error_string, (int code, char *text, int *length))                                                               \
-    X(Error_class, (int code, int *cls))                                                                               \
-    X(Info_create, (handle * info))                                                                                    \
-    X(Info_set, (handle info, const char *key, const char *value))                                                     \
-    X(Info_free, (handle * info))                                                                                      \
-    X(Session_init, (handle info, handle on_error, handle *session))                                                   \
-    X(Session_finalize, (handle * session))                                                                            \
-    X(Group_from_session_pset, (handle session, const char *name, handle *group))                                      \
-    X(Group_incl, (handle group, int n, const int *ranks, handle *made))                                               \
-    X(Group_rank, (handle group, int *rank))                                                                           \
-    X(Group_size, (handle group, int *size))                                                                           \
-    X(Group_free, (handle * group))                                                                                    \
-    X(Comm_create_from_group, (handle group, const char *tag, handle info, handle on_error, handle *comm))             \
-    X(Comm_free, (handle * comm))                                                                                      \
-    X(Op_create_c, (user_function * f, int commutes, handle *op))                                                      \
-    X(Op_free, (handle * op))                                                                                          \
-    X(Iallreduce_c, (const void *send, void *recv, count_t n, handle type, handle op, handle comm, handle *request))   \
-    X(Ireduce_c,                                                                                                       \
-      (const void *send, void *recv, count_t n, handle type, handle op, int root, handle comm, handle *request))       \
-    X(Ibcast_c, (void *buffer, count_t n, handle type, int root, handle comm, handle *request))                        \
-    X(Iallgather_c, (const void *send, count_t n, handle type, void *recv, count_t m, handle recv_type, handle comm,   \
-                     handle *request))                                                                                 \
-    X(Igather_c, (const void *send, count_t n, handle type, void *recv, count_t m, handle recv_type, int root,         \
-                  handle comm, handle *request))                                                                       \
-    X(Iscatter_c, (const void *send, count_t n, handle type, void *recv, count_t m, handle recv_type, int root,        \
-                   handle comm, handle *request))                                                                      \
-    X(Ireduce_scatter_block_c,                                                                                         \
-      (const void *send, void *recv, count_t n, handle type, handle op, handle comm, handle *request))                 \
-    X(Ialltoallv_c, (const void *send, const count_t *counts, const intptr_t *offsets, handle type, void *recv,        \
-                     const count_t *recv_counts, const intptr_t *recv_offsets, handle recv_type, handle comm,          \
-                     handle *request))                                                                                 \
-    X(Ibarrier, (handle comm, handle *request))                                                                        \
-    X(Isend_c, (const void *send, count_t n, handle type, int peer, int tag, handle comm, handle *request))            \
-    X(Irecv_c, (void *recv, count_t n, handle type, int peer, int tag, handle comm, handle *request))                  \
-    X(Test, (handle * request, int *done, status_t *status))                                                           \
-    X(Testall, (int n, handle *requests, int *done, status_t *statuses))                                               \
+#define FORALL_FUNCTIONS(X)                                                                                          \
+    X(Get_library_version, (char *text, int *length))                                                                \
+    X(Abi_get_version, (int *major, int *minor))                                                                     \
+    X(Error_string, (int code, char *text, int *length))                                                             \
+    X(Error_class, (int code, int *cls))                                                                             \
+    X(Info_create, (handle * info))                                                                                  \
+    X(Info_set, (handle info, const char *key, const char *value))                                                   \
+    X(Info_free, (handle * info))                                                                                    \
+    X(Session_init, (handle info, handle on_error, handle * session))                                                \
+    X(Session_finalize, (handle * session))                                                                          \
+    X(Group_from_session_pset, (handle session, const char *name, handle *group))                                    \
+    X(Group_incl, (handle group, int n, const int *ranks, handle *made))                                             \
+    X(Group_rank, (handle group, int *rank))                                                                         \
+    X(Group_size, (handle group, int *size))                                                                         \
+    X(Group_free, (handle * group))                                                                                  \
+    X(Comm_create_from_group, (handle group, const char *tag, handle info, handle on_error, handle *comm))           \
+    X(Comm_free, (handle * comm))                                                                                    \
+    X(Op_create_c, (user_function * f, int commutes, handle *op))                                                    \
+    X(Op_free, (handle * op))                                                                                        \
+    X(Iallreduce_c, (const void *send, void *recv, count_t n, handle type, handle op, handle comm, handle *request)) \
+    X(Ireduce_c,                                                                                                     \
+      (const void *send, void *recv, count_t n, handle type, handle op, int root, handle comm, handle *request))     \
+    X(Ibcast_c, (void *buffer, count_t n, handle type, int root, handle comm, handle *request))                      \
+    X(Iallgather_c, (const void *send, count_t n, handle type, void *recv, count_t m, handle recv_type, handle comm, \
+                     handle *request))                                                                               \
+    X(Igather_c, (const void *send, count_t n, handle type, void *recv, count_t m, handle recv_type, int root,       \
+                  handle comm, handle *request))                                                                     \
+    X(Iscatter_c, (const void *send, count_t n, handle type, void *recv, count_t m, handle recv_type, int root,      \
+                   handle comm, handle *request))                                                                    \
+    X(Ireduce_scatter_block_c,                                                                                       \
+      (const void *send, void *recv, count_t n, handle type, handle op, handle comm, handle *request))               \
+    X(Ialltoallv_c,                                                                                                  \
+      (const void *send, const count_t *counts, const intptr_t *offsets, handle type, void *recv,                    \
+       const count_t *recv_counts, const intptr_t *recv_offsets, handle recv_type, handle comm, handle *request))    \
+    X(Ibarrier, (handle comm, handle * request))                                                                     \
+    X(Isend_c, (const void *send, count_t n, handle type, int peer, int tag, handle comm, handle *request))          \
+    X(Irecv_c, (void *recv, count_t n, handle type, int peer, int tag, handle comm, handle *request))                \
+    X(Test, (handle * request, int *done, status_t *status))                                                         \
+    X(Testall, (int n, handle *requests, int *done, status_t *statuses))                                             \
     X(Get_count_c, (const status_t *status, handle type, count_t *n))
 
 static struct {
@@ -112,9 +119,9 @@ static int say(const char *what, int code) {
     mpi.Error_string(code, text, &length);
     return tp_fail(TP_RuntimeError, "%s: %s", what, text);
 }
-#define DO(call, what)                           \
-    do {                                         \
-        int code_ = mpi.call;                    \
+#define DO(call, what)                                \
+    do {                                              \
+        int code_ = mpi.call;                         \
         if (code_ != MPI_OK) return say(what, code_); \
     } while (0)
 

@@ -32,9 +32,9 @@ typedef struct {
 } connection;
 
 typedef struct {
-    int at;         /* of connections; -1: none */
-    bool leaving;   /* has no more to do, and waits for the others to say so */
-    bool over;      /* has ended or left, and the others know */
+    int at;       /* of connections; -1: none */
+    bool leaving; /* has no more to do, and waits for the others to say so */
+    bool over;    /* has ended or left, and the others know */
     int keys;
     char who[300]; /* "host pid" */
 } member;
@@ -62,7 +62,6 @@ static connection *of_rank(int rank) {
     int at = server.members[rank].at;
     return at < 0 ? NULL : server.connections[at];
 }
-
 
 static void tell_all(int but, const char *line) {
     for (int r = 0; r < server.size; r++)
@@ -136,7 +135,8 @@ static void pmi_says(connection *c, const char *line) {
     tp_lines *to = &c->lines;
     word(line, "cmd", command, sizeof command);
     if (!strcmp(command, "put")) {
-        bool done = word(line, "key", key, sizeof key) && word(line, "value", value, sizeof value) && put(c, key, value);
+        bool done =
+            word(line, "key", key, sizeof key) && word(line, "value", value, sizeof value) && put(c, key, value);
         tp_lines_say(to, "pmi cmd=put_result rc=%d msg=%s", done ? 0 : -1, done ? "success" : "refused");
     } else if (!strcmp(command, "get")) {
         const char *found = word(line, "key", key, sizeof key) ? look_up(key) : NULL;

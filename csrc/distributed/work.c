@@ -40,7 +40,7 @@ struct tp_work {
     const char *name;
     tp_request *requests, one;
     int n;
-    int64_t *counts; /* of all_to_all: a copy */
+    int64_t *counts;   /* of all_to_all: a copy */
     _Atomic int state; /* 0: under way, 1: done, -1: failed */
     tp_arrival arrival;
     int64_t begun_at;
@@ -71,8 +71,8 @@ static struct {
     pthread_cond_t wake;
     pthread_t thread;
     _Atomic bool faulty;
-    bool lost; /* the server */
-    bool busy; /* with an errand */
+    bool lost;         /* the server */
+    bool busy;         /* with an errand */
     _Atomic int leave; /* 1: all leave, 2: somebody has gone before */
     char fault[1200];
 } world = {.engine = &tp_mpi_engine, .wake = PTHREAD_COND_INITIALIZER};
@@ -120,7 +120,8 @@ static int check_usable(const char *name) {
     if (!world.started) return tp_fail(TP_RuntimeError, "%s: the world of processes has not begun, or is over", name);
     if (world.pid != getpid())
         return tp_fail(TP_RuntimeError,
-                       "%s: this process was forked after init_process_group; only its parent may send and receive", name);
+                       "%s: this process was forked after init_process_group; only its parent may send and receive",
+                       name);
     if (atomic_load(&world.faulty)) return tp_fail(TP_RuntimeError, "%s: %s", name, world.fault);
     return 0;
 }
@@ -353,7 +354,8 @@ static int start_engine(tp_world_start *w) {
     int rank = found[0], size = found[1];
     free(found);
     if ((w->rank >= 0 && rank != w->rank) || (w->size >= 0 && size != w->size))
-        return tp_fail(TP_RuntimeError, "MPI has this process as rank %d of %d, not %d of %d", rank, size, w->rank, w->size);
+        return tp_fail(TP_RuntimeError, "MPI has this process as rank %d of %d, not %d of %d", rank, size, w->rank,
+                       w->size);
     w->rank = world.rank = rank;
     w->size = size;
     return 0;
@@ -677,10 +679,13 @@ static void name_the_late(const tp_work *w, char *out, size_t room) {
         if (p->asked_number == -2 && (p->left || world.lost)) continue; /* it has heard of the fault, and gone */
         if (p->asked_number == -2) snprintf(piece, sizeof piece, "; rank %d does not answer", r);
         else if (w->number < 0)
-            snprintf(piece, sizeof piece, "; rank %d's last was %s #%lld", r, p->asked_name, (long long)p->asked_number);
+            snprintf(piece, sizeof piece, "; rank %d's last was %s #%lld", r, p->asked_name,
+                     (long long)p->asked_number);
         else if (p->asked_number < w->number)
-            snprintf(piece, sizeof piece, p->asked_number < 0 ? "; rank %d has not entered it, nor any other" :
-                     "; rank %d has not entered it, its last was %s #%lld", r, p->asked_name, (long long)p->asked_number);
+            snprintf(piece, sizeof piece,
+                     p->asked_number < 0 ? "; rank %d has not entered it, nor any other"
+                                         : "; rank %d has not entered it, its last was %s #%lld",
+                     r, p->asked_name, (long long)p->asked_number);
         add(out, room, piece);
     }
     unlock();

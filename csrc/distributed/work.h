@@ -1,17 +1,18 @@
 /* work.h: the world of this process, its groups, and messages that are under way.
  *
- * A message is begun in the caller's thread, so that the order within a group is the order of calls; whoever waits for it
- * moves it along, and a thread of the engine does so while nobody waits. A large message goes in pieces that are all
+ * A message is begun in the caller's thread, so that the order within a group is the order of calls; whoever waits for
+ * it moves it along, and a thread of the engine does so while nobody waits. A large message goes in pieces that are all
  * under way.
  *
  * Note [World's lock]
- * The leaf lock Messages guards the engine, the groups and the list of works. Who holds it calls the engine, and neither
- * an operator nor the host. Memory that a message uses is retained by its work, and let go by tp_work_free or tp_sweep,
- * which the owner of the host lock calls: the engine's thread frees nothing.
+ * The leaf lock Messages guards the engine, the groups and the list of works. Who holds it calls the engine, and
+ * neither an operator nor the host. Memory that a message uses is retained by its work, and let go by tp_work_free or
+ * tp_sweep, which the owner of the host lock calls: the engine's thread frees nothing.
  *
  * Note [Faults]
  * A process that has ended, a message that is late and an error of the engine are the end of the world: no function of
- * the engine is called any more, every work says why, and memory under way stays where it is until this process ends. */
+ * the engine is called any more, every work says why, and memory under way stays where it is until this process ends.
+ */
 #pragma once
 
 #include "core/storage.h"
@@ -54,8 +55,8 @@ tp_work *tp_work_begin(int group, const char *name, const tp_message *m, tp_stor
                        bool waits_at_once);
 /* 1: it is done; 0: not yet; -1: it failed, with the error set. */
 int tp_work_done(tp_work *w);
-/* Waits; TP_ERROR where it failed or so many seconds passed, which is a fault. Signals' handlers run meanwhile: one that
- * raises ends the wait, not the work. */
+/* Waits; TP_ERROR where it failed or so many seconds passed, which is a fault. Signals' handlers run meanwhile: one
+ * that raises ends the wait, not the work. */
 int tp_work_wait(tp_work *w, double seconds);
 tp_arrival tp_work_arrival(const tp_work *w);
 int64_t tp_work_number(const tp_work *w);

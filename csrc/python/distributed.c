@@ -50,10 +50,8 @@ FUNCTION_OF(serve) {
 }
 
 FUNCTION(serve_end) {
-    Py_BEGIN_ALLOW_THREADS
-    tp_server_stop();
-    Py_END_ALLOW_THREADS
-    Py_RETURN_NONE;
+    Py_BEGIN_ALLOW_THREADS tp_server_stop();
+    Py_END_ALLOW_THREADS Py_RETURN_NONE;
 }
 
 FUNCTION_OF(open_pmi) {
@@ -151,7 +149,8 @@ static const char *keep_name(PyObject *name) {
 static int take_tensor(PyObject *o, tp_tensor **t) {
     *t = NULL;
     if (o == Py_None) return 0;
-    if (!tp_py_is_tensor(o)) return PyErr_Format(PyExc_TypeError, "expected a tensor, not %.80s", Py_TYPE(o)->tp_name), -1;
+    if (!tp_py_is_tensor(o))
+        return PyErr_Format(PyExc_TypeError, "expected a tensor, not %.80s", Py_TYPE(o)->tp_name), -1;
     *t = tp_py_tensor_borrow(o);
     if ((*t)->device.type != TP_DEVICE_CPU || !tp_is_contiguous(*t))
         return PyErr_Format(PyExc_ValueError, "a message goes from and to contiguous memory of the host"), -1;
@@ -163,14 +162,15 @@ static int64_t *take_counts(PyObject *tuple, int64_t *out, Py_ssize_t most, int6
         PyErr_SetString(PyExc_TypeError, "counts are a tuple, one for each process");
         return NULL;
     }
-    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(tuple); i++) out[i] = PyLong_AsLongLong(PyTuple_GET_ITEM(tuple, i)) * item;
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(tuple); i++)
+        out[i] = PyLong_AsLongLong(PyTuple_GET_ITEM(tuple, i)) * item;
     return PyErr_Occurred() ? NULL : out;
 }
 
 static void *address_of(const tp_tensor *t) { return t ? tp_data(t) : NULL; }
 
-/* (group, kind, name, send, recv, count, op, peer, tag, counts): a count is of elements; counts is None, or what goes to
- * and comes from each process and where it begins, four tuples. */
+/* (group, kind, name, send, recv, count, op, peer, tag, counts): a count is of elements; counts is None, or what goes
+ * to and comes from each process and where it begins, four tuples. */
 enum { GROUP, KIND, NAME, SEND, RECV, COUNT, OP, PEER, TAG, COUNTS, NUM_ARGS };
 
 static tp_work *begin_work(PyObject *const *a, bool waits_at_once) {
@@ -208,8 +208,8 @@ static tp_work *begin_work(PyObject *const *a, bool waits_at_once) {
         m.recv_counts = counts + 2 * n;
         m.recv_offsets = counts + 3 * n;
     }
-    tp_work *w = tp_work_begin((int)number, name, &m, send ? send->storage : NULL, recv ? recv->storage : NULL,
-                               waits_at_once);
+    tp_work *w =
+        tp_work_begin((int)number, name, &m, send ? send->storage : NULL, recv ? recv->storage : NULL, waits_at_once);
     PyMem_Free(counts);
     if (!w) raise_backend();
     else if (recv) tp_bump_version(recv);
@@ -292,11 +292,11 @@ static PyMethodDef functions[] = {
 int tp_py_init_distributed(PyObject *m) {
     PyObject *kinds = PyDict_New();
     int status = kinds ? tp_py_add_submodule(m, "_distributed", functions) : -1;
-#define KIND_OF(name)                                                         \
-    if (status == 0) {                                                        \
-        PyObject *number = PyLong_FromLong(TP_MSG_##name);                    \
-        status = number ? PyDict_SetItemString(kinds, #name, number) : -1;    \
-        Py_XDECREF(number);                                                   \
+#define KIND_OF(name)                                                      \
+    if (status == 0) {                                                     \
+        PyObject *number = PyLong_FromLong(TP_MSG_##name);                 \
+        status = number ? PyDict_SetItemString(kinds, #name, number) : -1; \
+        Py_XDECREF(number);                                                \
     }
     TP_FORALL_MESSAGES(KIND_OF)
 #undef KIND_OF

@@ -19,7 +19,7 @@ from tensorpy.distributed.detail import compare
 from tensorpy.distributed.groups import ProcessGroup
 from tensorpy.distributed.messages import after, check, copy, flat_of, message, packed, room_for, spread
 from tensorpy.distributed.reduce_op import PremulSum, ReduceOp, number_of
-from tensorpy.distributed.work import Work, seconds_of
+from tensorpy.distributed.work import Work, Works, seconds_of
 
 
 def _done(async_op: bool, *outputs: Tensor) -> Work | None:
@@ -381,6 +381,55 @@ def scatter(
         found, "scatter", flat, buffer, count=buffer.numel(), peer=root, async_op=async_op, finish=back,
         outputs=(tensor,),
     )  # fmt: skip
+
+
+all_gather_single, reduce_scatter_single = all_gather_into_tensor, reduce_scatter_tensor  # newer names
+_all_gather_base, _reduce_scatter_base = all_gather_into_tensor, reduce_scatter_tensor  # older ones
+
+
+# ---- several at once ----
+
+
+def all_reduce_coalesced(
+    tensors: list[Tensor], op: Any = ReduceOp.SUM, group: Any = None, async_op: bool = False
+) -> Work | None:
+    """all_reduce of each tensor of a list, all of them under way together.
+
+    Arguments:
+        tensors: what goes in, and where the results come
+        op: how they become one
+        group: the processes; None takes all
+        async_op: gives a Work at once, whose wait() says when all are done
+    """
+    if groups.is_outside("all_reduce_coalesced", group):
+        return None
+    return _together([all_reduce(tensor, op, group, True) for tensor in tensors], async_op)
+
+
+def all_gather_coalesced(
+    output_tensor_lists: list[list[Tensor]], input_tensor_list: list[Tensor], group: Any = None, async_op: bool = False
+) -> Work | None:
+    """all_gather of each tensor of a list, all of them under way together.
+
+    Arguments:
+        output_tensor_lists: where they come: for each process a list as long as that of what goes
+        input_tensor_list: what this process gives
+        group: the processes; None takes all
+        async_op: gives a Work at once, whose wait() says when all are done
+    """
+    if groups.is_outside("all_gather_coalesced", group):
+        return None
+    columns = zip(*output_tensor_lists, strict=True)
+    pairs = zip(columns, input_tensor_list, strict=True)
+    return _together([all_gather(list(column), tensor, group, True) for column, tensor in pairs], async_op)
+
+
+def _together(begun: list[Work | None], async_op: bool) -> Work | None:
+    works = Works([work for work in begun if work is not None])
+    if async_op:
+        return works
+    works.wait()
+    return None
 
 
 # ---- exchanges ----

@@ -13,22 +13,26 @@ from typing import Any
 
 from tensorpy import _C
 from tensorpy.distributed import groups
-from tensorpy.distributed.collectives import (
-    absent,
-    all_gather as all_gather,
-    all_gather_into_tensor as all_gather_into_tensor,
-    all_reduce as all_reduce,
-    all_to_all as all_to_all,
-    all_to_all_single as all_to_all_single,
-    barrier as barrier,
-    broadcast as broadcast,
-    gather as gather,
-    monitored_barrier as monitored_barrier,
-    reduce as reduce,
-    reduce_scatter as reduce_scatter,
-    reduce_scatter_tensor as reduce_scatter_tensor,
-    scatter as scatter,
-)
+from tensorpy.distributed.collectives import _all_gather_base as _all_gather_base
+from tensorpy.distributed.collectives import _reduce_scatter_base as _reduce_scatter_base
+from tensorpy.distributed.collectives import absent
+from tensorpy.distributed.collectives import all_gather as all_gather
+from tensorpy.distributed.collectives import all_gather_coalesced as all_gather_coalesced
+from tensorpy.distributed.collectives import all_gather_into_tensor as all_gather_into_tensor
+from tensorpy.distributed.collectives import all_gather_single as all_gather_single
+from tensorpy.distributed.collectives import all_reduce as all_reduce
+from tensorpy.distributed.collectives import all_reduce_coalesced as all_reduce_coalesced
+from tensorpy.distributed.collectives import all_to_all as all_to_all
+from tensorpy.distributed.collectives import all_to_all_single as all_to_all_single
+from tensorpy.distributed.collectives import barrier as barrier
+from tensorpy.distributed.collectives import broadcast as broadcast
+from tensorpy.distributed.collectives import gather as gather
+from tensorpy.distributed.collectives import monitored_barrier as monitored_barrier
+from tensorpy.distributed.collectives import reduce as reduce
+from tensorpy.distributed.collectives import reduce_scatter as reduce_scatter
+from tensorpy.distributed.collectives import reduce_scatter_single as reduce_scatter_single
+from tensorpy.distributed.collectives import reduce_scatter_tensor as reduce_scatter_tensor
+from tensorpy.distributed.collectives import scatter as scatter
 from tensorpy.distributed.detail import DebugLevel as DebugLevel
 from tensorpy.distributed.detail import get_debug_level as get_debug_level
 from tensorpy.distributed.detail import set_debug_level as set_debug_level
@@ -293,14 +297,14 @@ def destroy_process_group(group: ProcessGroup | None = None) -> None:
 _names: dict[tuple[int, ...], int] = {}
 
 
-def _ranks_of(given: Any, world: ProcessGroup) -> tuple[int, ...]:
+def _ranks_of(given: Any, world: ProcessGroup, sort: bool) -> tuple[int, ...]:
     ranks = tuple(range(world.size())) if given is None else tuple(int(r) for r in given)
     if len(set(ranks)) != len(ranks):
         raise ValueError(f"new_group: a rank stands in {list(ranks)} twice")
     for rank in ranks:
         if not 0 <= rank < world.size():
             raise ValueError(f"new_group: there is no rank {rank} in a world of {world.size()} processes")
-    return tuple(sorted(ranks))
+    return tuple(sorted(ranks)) if sort else ranks
 
 
 def new_group(
@@ -311,6 +315,7 @@ def new_group(
     use_local_synchronization: bool = False,
     group_desc: str | None = None,
     device_id: Any = None,
+    sort_ranks: bool = True,
 ) -> Any:
     """A group of some of the world's processes; all of the world call this, in one order.
 
@@ -322,9 +327,10 @@ def new_group(
         use_local_synchronization: only those who are in the group call this
         group_desc: is taken
         device_id: is taken
+        sort_ranks: ranks in the group go by those in the world; else by the order in which they are given
     """
     world = groups.of(None)
-    chosen = _ranks_of(ranks, world)
+    chosen = _ranks_of(ranks, world, sort_ranks)
     seconds = seconds_of(timeout, world._seconds)
     name = _backend_of(backend) if backend else world._backend
     key = chosen if use_local_synchronization else ()
@@ -359,6 +365,14 @@ def _some(
         )  # fmt: skip
     number = _C._distributed.new_group(f"tensorpy/{_worlds}/{title}", chosen, seconds)
     return ProcessGroup(name, chosen, place, number, str(number), seconds, store)
+
+
+def _get_default_group() -> ProcessGroup:
+    return groups.of(None)
+
+
+def _get_default_store() -> Any:
+    return groups.of(None)._store
 
 
 def new_subgroups(
@@ -417,6 +431,7 @@ def split_group(
     timeout: Any = None,
     pg_options: Any = None,
     group_desc: str | None = None,
+    backend: str | None = None,
 ) -> Any:
     """This process's group of those that a group is split into; None in none of them.
 
@@ -426,6 +441,7 @@ def split_group(
         timeout: a timedelta; the world's if nothing is said
         pg_options: is taken
         group_desc: is taken
+        backend: gloo or mpi; the world's if nothing is said
     """
     if not split_ranks:
         raise ValueError("split_group: split_ranks says who is together")
@@ -434,5 +450,5 @@ def split_group(
     made = None
     for part in parts:
         if groups.get_rank() in part:
-            made = new_group(part, timeout, use_local_synchronization=True)
+            made = new_group(part, timeout, backend, use_local_synchronization=True)
     return made

@@ -31,9 +31,7 @@ def check(name: str, *tensors: Any) -> None:
 
 def is_plain(tensor: Tensor) -> bool:
     """Whether its memory is what goes or comes."""
-    return bool(
-        tensor.device.type == "cpu" and tensor.is_contiguous() and not tensor.is_conj() and not tensor.is_neg()
-    )
+    return bool(tensor.device.type == "cpu" and tensor.is_contiguous() and not tensor.is_conj() and not tensor.is_neg())
 
 
 def packed(tensor: Tensor) -> Tensor:

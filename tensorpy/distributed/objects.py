@@ -23,7 +23,8 @@ def _packed(obj: Any) -> Tensor:
 def _unpacked(data: Tensor, length: int) -> Any:
     import pickle
 
-    return pickle.loads(memoryview(data[:length]))
+    whole: Any = data[:length]  # lends its memory
+    return pickle.loads(memoryview(whole))
 
 
 def _lengths(data: list[Tensor]) -> Tensor:

@@ -44,9 +44,7 @@ def isend(
     return message(found, "send", buffer, None, name="isend", count=buffer.numel(), peer=peer, tag=tag, async_op=True)
 
 
-def send(
-    tensor: Tensor, dst: int | None = None, group: Any = None, tag: int = 0, group_dst: int | None = None
-) -> None:
+def send(tensor: Tensor, dst: int | None = None, group: Any = None, tag: int = 0, group_dst: int | None = None) -> None:
     """Sends a tensor: returns when it may be changed again.
 
     Arguments:
@@ -107,9 +105,7 @@ def irecv(
     return _receive("irecv", tensor, src, group, tag, group_src, True)[0]
 
 
-def recv(
-    tensor: Tensor, src: int | None = None, group: Any = None, tag: int = 0, group_src: int | None = None
-) -> int:
+def recv(tensor: Tensor, src: int | None = None, group: Any = None, tag: int = 0, group_src: int | None = None) -> int:
     """Receives a tensor; the rank in the world that sent it, -1 outside of the group.
 
     Arguments:

@@ -55,4 +55,6 @@ def store_of(method: str, rank: int, size: int, seconds: float) -> Any:
         keeps = rank == 0 and os.environ.get("TORCHELASTIC_USE_AGENT_STORE") != "True"
         host, port = os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"])
         return TCPStore(host, port, size, keeps, patience, wait_for_workers=False)
-    raise RuntimeError(f"init_process_group: no rendezvous is known for {method}: env://, tcp://host:port, file:///path")
+    raise RuntimeError(
+        f"init_process_group: no rendezvous is known for {method}: env://, tcp://host:port, file:///path"
+    )

@@ -2,8 +2,8 @@
 
 Without a launcher rank 0 runs a server (csrc/distributed/server.h), whose address goes through the store; every process
 joins its watch and starts MPI by it. Under mpirun, mpiexec or srun MPI starts by the launcher, and the server's address
-goes by MPI. The library is looked for in this order: TENSORPY_MPI_LIBRARY, where `pip install mpich` puts it, the loader's
-path.
+goes by MPI. The library is looked for in this order: TENSORPY_MPI_LIBRARY, where `pip install mpich` puts it, the
+loader's path.
 """
 
 from __future__ import annotations

@@ -28,9 +28,7 @@ def where(kind: str, folder: Path) -> str:
 
 
 def join(method: str, rank: int, size: int, seconds: float = SECONDS) -> None:
-    dist.init_process_group(
-        "gloo", init_method=method, rank=rank, world_size=size, timeout=timedelta(seconds=seconds)
-    )
+    dist.init_process_group("gloo", init_method=method, rank=rank, world_size=size, timeout=timedelta(seconds=seconds))
 
 
 def _rank(rank: int, fn: Callable[..., Any], size: int, method: str, args: tuple[Any, ...], answers: Any) -> None:

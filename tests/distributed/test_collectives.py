@@ -1,4 +1,4 @@
-"""What processes of a world send each other: every function, dtype, operation, group and kind of Work, at 2 and 4 ranks."""
+"""What processes of a world send each other: functions, dtypes, operations, groups, Work, at 2 and 4 ranks."""
 
 from __future__ import annotations
 
@@ -206,6 +206,13 @@ def works(rank: int, size: int) -> None:
     for i in reversed(range(20)):
         assert begun[i].wait() is True and begun[i].is_completed() and begun[i].is_success()
         assert many[i][0].item() == sum(i + r for r in range(size)) and begun[i].exception() is None
+    several = [tp.ones(2), tp.full((3,), float(rank))]
+    dist.all_reduce_coalesced(several)
+    assert several[0].tolist() == [size] * 2 and several[1][0].item() == size * (size - 1) / 2
+    lists = [[tp.zeros(1), tp.zeros(2)] for _ in range(size)]
+    together = dist.all_gather_coalesced(lists, [tp.full((1,), float(rank)), tp.full((2,), -1.0)], async_op=True)
+    assert together.wait() and together.is_completed()
+    assert [[t.tolist() for t in pair] for pair in lists] == [[[float(r)], [-1.0, -1.0]] for r in range(size)]
     work = dist.all_reduce(tp.ones(2), async_op=True)
     future = work.get_future().then(lambda f: f.value()[0] / size)
     assert future.wait().tolist() == [1.0, 1.0] and work.result()[0].tolist() == [float(size)] * 2
@@ -304,6 +311,13 @@ def groups(rank: int, size: int) -> None:
     assert x.item() == 4.0
     with pytest.raises(dist.DistBackendError, match="destroyed"):
         dist.all_reduce(x, group=mine)
+    turned = dist.new_group([1, 0], sort_ranks=False)
+    if rank < 2:
+        assert dist.get_rank(turned) == 1 - rank
+        dist.broadcast(y.fill_(rank), group=turned, group_src=0)
+        assert y.item() == 1
+    part = dist.split_group(split_ranks=[list(range(size // 2)), list(range(size // 2, size))])
+    assert dist.get_world_size(part) == size // 2
     for wrong in ([0, 0], [size], [-1]):
         with pytest.raises(ValueError):
             dist.new_group(wrong)
@@ -343,7 +357,10 @@ def compared(rank: int, size: int) -> None:
     for wrong, text in (
         (lambda: dist.all_reduce(tp.ones(rank + 1)), r"rank 1: all_reduce of tensorpy.float32\[2\] by SUM"),
         (lambda: dist.all_reduce(tp.ones(1)) if rank else dist.barrier(), "rank 0: barrier; rank 1: all_reduce"),
-        (lambda: dist.all_reduce(tp.ones(1, dtype=tp.float64 if rank else tp.float32)), "rank 1: all_reduce of .*float64"),
+        (
+            lambda: dist.all_reduce(tp.ones(1, dtype=tp.float64 if rank else tp.float32)),
+            "rank 1: all_reduce of .*float64",
+        ),
         (lambda: dist.broadcast(t, rank % 2), "with root 1"),
     ):
         with pytest.raises(dist.DistBackendError, match=text):

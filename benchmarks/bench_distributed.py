@@ -157,8 +157,8 @@ def killed(size: int, times: int) -> None:
             late += [float(Path(folder, str(r)).read_text()) - when for r in range(size - 1)]
     most, half = max(late) * 1e3, statistics.median(late) * 1e3
     print(
-        f"  a killed process is named on all {size - 1} others after {most:.0f} ms at most, {half:.0f} ms in the median, "
-        f"{times} of {times} kills (bar 1 s)",
+        f"  a killed process is named on all {size - 1} others after {most:.0f} ms at most, "
+        f"{half:.0f} ms in the median, {times} of {times} kills (bar 1 s)",
         flush=True,
     )
 

@@ -453,7 +453,11 @@ int tp_world_end(double seconds) {
 }
 
 void tp_world_leave(void) {
-    if (world.started && world.pid == getpid() && !atomic_load(&world.faulty)) tp_watch_say("left");
+    if (!world.started || world.pid != getpid()) return;
+    if (!atomic_load(&world.faulty)) tp_watch_say("left");
+    void *state = tp_host_lock_release();
+    end_thread(); /* an MPI library ends with its process, and must not be called meanwhile */
+    tp_host_lock_acquire(state);
 }
 
 /* ---- groups ---- */

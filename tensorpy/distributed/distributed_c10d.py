@@ -224,7 +224,7 @@ def _join(name: str, method: str, rank: int, size: int, store: Any, seconds: flo
             store = rendezvous.store_of(method, rank, size, seconds)
     elif size < 1 or not 0 <= rank < size:
         raise ValueError(f"init_process_group: a store comes with rank and world_size, not {rank} and {size}")
-    if size == 1:
+    if size == 1 or store is None:  # without a store there is one process
         return ProcessGroup(name, seconds=seconds, store=store)
     from tensorpy.distributed import world
     from tensorpy.distributed.stores import PrefixStore

@@ -232,8 +232,12 @@ def _join(name: str, method: str, rank: int, size: int, store: Any, seconds: flo
     _worlds += 1
     store.set_timeout(timedelta(seconds=seconds))
     inside = PrefixStore(f"world/{_worlds}", store)
-    world.begin(inside, rank, size, seconds)
-    return _everyone(name, rank, size, seconds, inside)
+    try:
+        world.begin(inside, rank, size, seconds)
+        return _everyone(name, rank, size, seconds, inside)
+    except BaseException:
+        world.hide_shared_memory()  # no other world begins in this process
+        raise
 
 
 def _everyone(name: str, rank: int, size: int, seconds: float, store: Any) -> ProcessGroup:

@@ -5,6 +5,7 @@ A run takes a seed that stays; `python tests/distributed/test_against_gloo.py SE
 
 from __future__ import annotations
 
+import importlib.util
 import random
 import sys
 import tempfile
@@ -19,6 +20,7 @@ from tensorpy import distributed as ours
 
 DTYPES = ["float32", "float64", "int32", "int64", "uint8", "int8", "float16", "bfloat16"]
 OPS = ["SUM", "PRODUCT", "MIN", "MAX", "BAND", "BOR", "BXOR"]
+LONG = 3000  # times as long as others are some messages
 KINDS = [
     "all_reduce", "reduce", "broadcast", "all_gather", "all_gather_into_tensor", "gather", "scatter", "reduce_scatter",
     "all_to_all_single", "isend",
@@ -47,12 +49,12 @@ def values(call: dict[str, Any], rank: int) -> list[int]:
     n = 1
     for length in call["shape"]:
         n *= length
-    return [numbers.randrange(0, 3) for _ in range(n * (20_000 if call["long"] else 1))]
+    return [numbers.randrange(0, 3) for _ in range(n)] * (LONG if call["long"] else 1)
 
 
 def perform(lib: Any, dist: Any, call: dict[str, Any], rank: int, size: int, group: Any) -> tuple[Any, list[Any]]:
     """Begins a message in one library: its Work, or None, and the tensors that come."""
-    shape = (*call["shape"][:-1], call["shape"][-1] * (20_000 if call["long"] else 1))
+    shape = (*call["shape"][:-1], call["shape"][-1] * (LONG if call["long"] else 1))
     dtype = getattr(lib, call["dtype"])
     mine = lib.tensor(values(call, rank), dtype=lib.int64).to(dtype).reshape(shape)
     op, root, options = getattr(dist.ReduceOp, call["op"]), call["root"] % size, {"async_op": call["async"]}
@@ -130,9 +132,10 @@ def compare(rank: int, size: int, method: str, seed: int, count: int) -> int:
 
 
 @needs_mpi
-@pytest.mark.parametrize(("size", "count"), [(3, 150)])
+@pytest.mark.parametrize(("size", "count"), [(2, 100)])
 def test_random_messages(size: int, count: int, tmp_path: Path) -> None:
-    pytest.importorskip("torch")
+    if importlib.util.find_spec("torch") is None:  # to import it here as well would take as long as the test
+        pytest.skip("torch is not installed")
     done = world(compare, size, where("file", tmp_path), where("gloo", tmp_path), 7, count)
     assert done == [count] * size
 

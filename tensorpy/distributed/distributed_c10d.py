@@ -236,7 +236,7 @@ def _join(name: str, method: str, rank: int, size: int, store: Any, seconds: flo
         world.begin(inside, rank, size, seconds)
         return _everyone(name, rank, size, seconds, inside)
     except BaseException:
-        world.hide_shared_memory()  # no other world begins in this process
+        world.give_up()
         raise
 
 

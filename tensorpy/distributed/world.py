@@ -14,7 +14,7 @@ import secrets
 import site
 import socket
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Any
 
@@ -251,7 +251,22 @@ def _note_exit() -> None:
     global _exit_is_noted
     if not _exit_is_noted:
         _exit_is_noted = True
-        atexit.register(_engine.leave_world)
+        _at_exit(_engine.leave_world)
+
+
+def _at_exit(do: Callable[[], Any]) -> None:
+    """Has something done when this process ends; one that multiprocessing started ends another way."""
+    atexit.register(do)
+    if "multiprocessing.util" in sys.modules:
+        from multiprocessing import util
+
+        util.Finalize(None, do, exitpriority=0)
+
+
+def give_up() -> None:
+    """No world began: what MPI is still doing leaves no names behind."""
+    hide_shared_memory()
+    _at_exit(hide_shared_memory)
 
 
 def end(seconds: float) -> None:

@@ -23,7 +23,7 @@ export RUSTICL_ENABLE := llvmpipe
 export TENSORPY_OPENCL_DEVICE := llvmpipe
 endif
 
-.PHONY: help setup native driver test test-all ctest fuzz lint format support accuracy torch-names coverage bench demo wheel wheels sdist aarch64 sanitize tsan oclgrind bc abi c-api docs pictures clean
+.PHONY: help setup native driver test test-all ctest fuzz lint format support accuracy torch-names coverage bench bench-distributed demo wheel wheels sdist aarch64 sanitize tsan oclgrind bc abi c-api docs pictures clean
 
 help:
 	@echo "make test      set up, build, run the whole suite (C and Python)"
@@ -33,6 +33,7 @@ help:
 	@echo "make native    rebuild the C half in place"
 	@echo "make lint      clang-format, ruff, mypy, pyright (the stubs too)"
 	@echo "make bench     compare with NumPy (and torch, if installed)"
+	@echo "make bench-distributed  messages between processes beside gloo's, if torch is installed"
 	@echo "make pictures  draw the pictures of docs/ anew"
 	@echo "make docs      build the site of docs/ and a reference of everything: build/docs/html/index.html"
 	@echo "make wheel     build a wheel for glibc 2.28 and later, and check it in an empty environment"
@@ -171,6 +172,10 @@ c-api: $(VENV)/installed
 bench: native $(VENV)/tests
 	$(BIN)/python -m pip install -q matplotlib threadpoolctl
 	$(BIN)/python -m benchmarks --device=$(DEVICE)
+
+bench-distributed: native
+	$(BIN)/python -m pip install -q "mpich>=5,<6"
+	$(BIN)/python -m benchmarks.bench_distributed $(ARGS)
 
 $(VENV)/docs: $(VENV)/installed
 	@$(pip) -q $(call extra,docs)

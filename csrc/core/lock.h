@@ -1,8 +1,8 @@
 /* lock.h: leaf locks, one of the two ways in which a thread waits for another (turn.h is the other).
  *
- * They guard a few words for a short time. All of them are listed here, in the order in which they may be held
- * together. While one is held, no operator is called and the host lock is not asked for, so a thread may wait for a
- * leaf lock with the host lock held. Debug builds assert both.
+ * They guard a few words for a short time (Messages: for as long as an engine moves a piece of a message). All of them
+ * are listed here, in the order in which they may be held together. While one is held, no operator is called and the
+ * host lock is not asked for, so a thread may wait for a leaf lock with the host lock held. Debug builds assert both.
  *
  * At a fork the locks that the child will use are taken in order, so that it finds what they guard consistent, and it
  * starts with fresh ones; those of a driver that does not work in a child are not waited for. */
@@ -23,6 +23,7 @@
     X(ClPrograms, 1, false)                /* the table of kernels */                        \
     X(ClDevice, TP_LOCK_PER_DEVICE, false) /* kernel arguments and enqueueing */             \
     X(ClPool, TP_LOCK_PER_DEVICE, false)   /* device memory */                               \
+    X(Messages, 1, false)                  /* the engine of messages, what is under way */   \
     X(Functional, 1, true)                 /* the stand-ins of a memory */                   \
     X(HostCalls, 1, true)                  /* counts of calls on the host */                 \
     X(Faults, 1, true)                     /* the numbers of faults */                       \

@@ -120,6 +120,7 @@ int tp_py_init_stream(PyObject *m);
 int tp_py_init_tables(PyObject *m);
 int tp_py_init_nn_module(PyObject *m);
 int tp_py_init_compile(PyObject *m);
+int tp_py_init_distributed(PyObject *m);
 int tp_py_init_functions(PyObject *m); /* generated */
 /* Methods and attributes that Tensor has beside the generated ones. */
 extern PyMethodDef tp_py_tensor_methods[], tp_py_interop_methods[], tp_py_autograd_methods[];

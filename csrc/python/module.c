@@ -111,14 +111,14 @@ static struct PyModuleDef definition = {
 PyMODINIT_FUNC PyInit__C(void);
 __attribute__((visibility("default"))) PyMODINIT_FUNC PyInit__C(void) {
     static int (*const parts[])(PyObject *) = {
-        tp_py_init_errors,     tp_py_init_types,    tp_py_init_generator, tp_py_init_object,
-        tp_py_init_tensor,     tp_py_init_context,  tp_py_init_functions, tp_py_init_return_types,
-        tp_py_init_new,        tp_py_init_interop,  tp_py_init_autograd,  tp_py_init_autocast,
-        tp_py_init_dispatch,   tp_py_init_library,  tp_py_init_program,   tp_py_init_pickle,
-        tp_py_init_ops,        tp_py_init_opencl,   tp_py_init_resolve,   tp_py_init_overrides,
-        tp_py_init_python_key, tp_py_init_profiler, tp_py_init_tracer,    tp_py_init_batched,
-        tp_py_init_stream,     tp_py_init_tables,   tp_py_init_forward,   tp_py_init_functionalize,
-        tp_py_init_nn_module,  tp_py_init_compile,
+        tp_py_init_errors,     tp_py_init_types,       tp_py_init_generator, tp_py_init_object,
+        tp_py_init_tensor,     tp_py_init_context,     tp_py_init_functions, tp_py_init_return_types,
+        tp_py_init_new,        tp_py_init_interop,     tp_py_init_autograd,  tp_py_init_autocast,
+        tp_py_init_dispatch,   tp_py_init_library,     tp_py_init_program,   tp_py_init_pickle,
+        tp_py_init_ops,        tp_py_init_opencl,      tp_py_init_resolve,   tp_py_init_overrides,
+        tp_py_init_python_key, tp_py_init_profiler,    tp_py_init_tracer,    tp_py_init_batched,
+        tp_py_init_stream,     tp_py_init_tables,      tp_py_init_forward,   tp_py_init_functionalize,
+        tp_py_init_nn_module,  tp_py_init_distributed, tp_py_init_compile,
     };
     static PyObject *loaded; /* operators and types are made once; a second import gets the same module */
     if (refuse_subinterpreters() < 0) return NULL;

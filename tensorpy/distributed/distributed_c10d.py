@@ -1,82 +1,90 @@
-"""Groups of processes, which have one process here: it is rank 0, and what all send to all is what it has.
+"""Groups of processes and what is sent in them, under PyTorch's names: how they are made and ended.
 
-Programs that are written for many processes run unchanged in one. A group of more cannot be made.
+init_process_group makes the world. One process needs nothing; several need a store to meet in, or mpirun, and a library
+of MPI (world.py). What is sent stands in collectives.py, point_to_point.py and objects.py.
 """
 
 from __future__ import annotations
 
 import os
-from enum import Enum
+from collections.abc import Iterable
+from datetime import timedelta
 from typing import Any
 
-from tensorpy._C import Tensor
+from tensorpy import _C
+from tensorpy.distributed import groups
+from tensorpy.distributed.collectives import _all_gather_base as _all_gather_base
+from tensorpy.distributed.collectives import _reduce_scatter_base as _reduce_scatter_base
+from tensorpy.distributed.collectives import absent
+from tensorpy.distributed.collectives import all_gather as all_gather
+from tensorpy.distributed.collectives import all_gather_coalesced as all_gather_coalesced
+from tensorpy.distributed.collectives import all_gather_into_tensor as all_gather_into_tensor
+from tensorpy.distributed.collectives import all_gather_single as all_gather_single
+from tensorpy.distributed.collectives import all_reduce as all_reduce
+from tensorpy.distributed.collectives import all_reduce_coalesced as all_reduce_coalesced
+from tensorpy.distributed.collectives import all_to_all as all_to_all
+from tensorpy.distributed.collectives import all_to_all_single as all_to_all_single
+from tensorpy.distributed.collectives import barrier as barrier
+from tensorpy.distributed.collectives import broadcast as broadcast
+from tensorpy.distributed.collectives import gather as gather
+from tensorpy.distributed.collectives import monitored_barrier as monitored_barrier
+from tensorpy.distributed.collectives import reduce as reduce
+from tensorpy.distributed.collectives import reduce_scatter as reduce_scatter
+from tensorpy.distributed.collectives import reduce_scatter_single as reduce_scatter_single
+from tensorpy.distributed.collectives import reduce_scatter_tensor as reduce_scatter_tensor
+from tensorpy.distributed.collectives import scatter as scatter
+from tensorpy.distributed.detail import DebugLevel as DebugLevel
+from tensorpy.distributed.detail import get_debug_level as get_debug_level
+from tensorpy.distributed.detail import set_debug_level as set_debug_level
+from tensorpy.distributed.detail import set_debug_level_from_env as set_debug_level_from_env
 from tensorpy.distributed.errors import DistBackendError as DistBackendError
 from tensorpy.distributed.errors import DistError as DistError
 from tensorpy.distributed.errors import DistNetworkError as DistNetworkError
 from tensorpy.distributed.errors import DistStoreError as DistStoreError
+from tensorpy.distributed.groups import Backend as Backend
+from tensorpy.distributed.groups import GroupMember as GroupMember
+from tensorpy.distributed.groups import ProcessGroup as ProcessGroup
+from tensorpy.distributed.groups import get_backend as get_backend
+from tensorpy.distributed.groups import get_backend_config as get_backend_config
+from tensorpy.distributed.groups import get_global_rank as get_global_rank
+from tensorpy.distributed.groups import get_group_rank as get_group_rank
+from tensorpy.distributed.groups import get_pg_count as get_pg_count
+from tensorpy.distributed.groups import get_process_group_ranks as get_process_group_ranks
+from tensorpy.distributed.groups import get_rank as get_rank
+from tensorpy.distributed.groups import get_world_size as get_world_size
+from tensorpy.distributed.groups import group as group
+from tensorpy.distributed.messages import message
+from tensorpy.distributed.objects import all_gather_object as all_gather_object
+from tensorpy.distributed.objects import broadcast_object_list as broadcast_object_list
+from tensorpy.distributed.objects import gather_object as gather_object
+from tensorpy.distributed.objects import recv_object_list as recv_object_list
+from tensorpy.distributed.objects import scatter_object_list as scatter_object_list
+from tensorpy.distributed.objects import send_object_list as send_object_list
+from tensorpy.distributed.point_to_point import P2POp as P2POp
+from tensorpy.distributed.point_to_point import batch_isend_irecv as batch_isend_irecv
+from tensorpy.distributed.point_to_point import irecv as irecv
+from tensorpy.distributed.point_to_point import isend as isend
+from tensorpy.distributed.point_to_point import recv as recv
+from tensorpy.distributed.point_to_point import send as send
+from tensorpy.distributed.reduce_op import ReduceOp as ReduceOp
+from tensorpy.distributed.reduce_op import _make_nccl_premul_sum as _make_nccl_premul_sum
+from tensorpy.distributed.reduce_op import reduce_op as reduce_op
+from tensorpy.distributed.reduce_op import supports_complex as supports_complex
+from tensorpy.distributed.work import Work as Work
+from tensorpy.distributed.work import seconds_of
+
+default_pg_timeout = timedelta(seconds=groups.DEFAULT_SECONDS)
+
+# What names of backends stand for: all of these are the engine that there is.
+_NAMES = ("gloo", "mpi")
+_LEAVING_SECONDS = 30.0
 
 
-class ReduceOp(Enum):
-    """How the processes' values become one; of one process's values, all of them give the value."""
-
-    SUM = 0
-    AVG = 1
-    PRODUCT = 2
-    MIN = 3
-    MAX = 4
-    BAND = 5
-    BOR = 6
-    BXOR = 7
-    PREMUL_SUM = 8
-
-
-setattr(ReduceOp, "RedOpType", ReduceOp)  # noqa: B010  (PyTorch's name of the type without a factor)
-
-
-class Backend(str):
-    """The name of what would carry messages between processes."""
-
-    GLOO, NCCL, MPI, UCC, UNDEFINED = "gloo", "nccl", "mpi", "ucc", "undefined"
-
-
-class ProcessGroup:
-    """A group of processes: this one."""
-
-    def __init__(self, backend: str) -> None:
-        self._backend = Backend(backend)
-
-    def rank(self) -> int:
-        """This process's place."""
-        return 0
-
-    def size(self) -> int:
-        """How many processes there are."""
-        return 1
-
-
-class Work:
-    """A message that was asked for with async_op: it is done."""
-
-    def wait(self, timeout: Any = None) -> bool:
-        """Waits for it."""
-        return True
-
-    def is_completed(self) -> bool:
-        """Whether it is done."""
-        return True
-
-
-class _Group:
-    """`group.WORLD`: the group that init_process_group made, None before."""
-
-    WORLD: ProcessGroup | None = None
-
-
-group = GroupMember = _Group
+# ---- questions ----
 
 
 def is_available() -> bool:
-    """Whether there are groups of processes: of one."""
+    """Whether there are groups of processes."""
     return True
 
 
@@ -90,14 +98,27 @@ def is_nccl_available() -> bool:
     return False
 
 
-def is_gloo_available() -> bool:
-    """Whether messages could go over Gloo."""
-    return False
-
-
 def is_mpi_available() -> bool:
-    """Whether messages could go over MPI."""
+    """Whether messages could go over MPI: whether its library is here."""
+    from tensorpy.distributed import world
+
+    try:
+        return world.is_here()
+    except DistBackendError:
+        return False
+
+
+def is_gloo_available() -> bool:
+    """Whether groups under the name gloo could be of several processes; messages go over MPI."""
+    return is_mpi_available()
+
+
+def is_ucc_available() -> bool:
+    """Whether there is a backend of this name: there is none."""
     return False
+
+
+is_xccl_available = is_ucc_available
 
 
 def is_torchelastic_launched() -> bool:
@@ -105,12 +126,45 @@ def is_torchelastic_launched() -> bool:
     return os.environ.get("TORCHELASTIC_RUN_ID") is not None
 
 
-def _from_environment(name: str, given: int) -> int:
-    if given >= 0:
-        return given
-    if name not in os.environ:
-        raise ValueError(f"init_process_group: {name} is neither given nor a variable of the environment")
-    return int(os.environ[name])
+def is_backend_available(backend: str) -> bool:
+    """Whether groups can be made with a backend: gloo and mpi are names of the one that there is.
+
+    Arguments:
+        backend: the name
+    """
+    return backend.lower() in _NAMES
+
+
+def get_default_backend_for_device(device: Any) -> str:
+    """The backend that PyTorch takes for a device type."""
+    return "nccl" if str(device).startswith("cuda") else "gloo"
+
+
+def get_node_local_rank(fallback_rank: int | None = None) -> int:
+    """This process's place on its machine, which a launcher says."""
+    for variable in ("LOCAL_RANK", "MPI_LOCALRANKID", "OMPI_COMM_WORLD_LOCAL_RANK", "SLURM_LOCALID"):
+        if variable in os.environ:
+            return int(os.environ[variable])
+    if fallback_rank is None:
+        raise RuntimeError("get_node_local_rank: LOCAL_RANK is not in the environment, and no fallback_rank is given")
+    return int(fallback_rank)
+
+
+# ---- the world ----
+
+_worlds = 0  # that this process began: a store may serve several
+
+
+def _backend_of(name: str | None) -> str:
+    """The name that get_backend() gives; ValueError for one that nothing here stands for."""
+    asked = (name or "gloo").lower()
+    for part in asked.split(","):
+        kind = part.rpartition(":")[2]
+        if kind not in _NAMES:
+            raise RuntimeError(
+                f"Distributed package doesn't have {kind.upper()} built in: backends are {', '.join(_NAMES)}"
+            )
+    return asked.rpartition(":")[2] if asked.startswith("cpu:") and "," not in asked else asked
 
 
 def init_process_group(
@@ -124,398 +178,281 @@ def init_process_group(
     pg_options: Any = None,
     device_id: Any = None,
 ) -> None:
-    """Makes the group of this process; rank and world_size come from the variables RANK and WORLD_SIZE if not given."""
+    """Makes this process one of a world; all of its processes call this.
+
+    Arguments:
+        backend: gloo or mpi, two names of the one that there is
+        init_method: where they meet: env:// (also for None), tcp://host:port, file:///path
+        timeout: a timedelta, after which a message is late: an error; 30 minutes if nothing is said
+        world_size: how many there are; the variable WORLD_SIZE, or a launcher's, if nothing is said
+        rank: which one this is; the variable RANK, or a launcher's, if nothing is said
+        store: where they meet, instead of init_method
+        group_name: is taken
+        pg_options: is taken
+        device_id: is taken
+    """
     if group.WORLD is not None:
         raise ValueError("trying to initialize the default process group twice!")
-    rank, world_size = _from_environment("RANK", rank), _from_environment("WORLD_SIZE", world_size)
-    if (rank, world_size) != (0, 1):
-        raise NotImplementedError(
-            f"init_process_group: rank {rank} of {world_size} processes; a group of tensorpy's is of one process"
-        )
-    group.WORLD = ProcessGroup((backend or "gloo").lower())
+    if store is not None and init_method is not None:
+        raise ValueError("init_process_group: either a store or an init_method, not both")
+    name, seconds = _backend_of(backend), seconds_of(timeout, groups.DEFAULT_SECONDS)
+    if "TORCH_DISTRIBUTED_DEBUG" in os.environ:
+        set_debug_level_from_env()
+    if store is None and init_method in (None, "env://") and rank < 0 and _launched():
+        made = _join_launched(name, seconds)
+    else:
+        made = _join(name, init_method or "env://", rank, world_size, store, seconds)
+    group.WORLD = made
+    groups.made[made.group_name] = made
+
+
+def _launched() -> bool:
+    if not any(n in os.environ for n in ("PMI_RANK", "PMIX_RANK", "OMPI_COMM_WORLD_RANK")):
+        return False
+    from tensorpy.distributed import world
+
+    return world.launched()
+
+
+def _join(name: str, method: str, rank: int, size: int, store: Any, seconds: float) -> ProcessGroup:
+    global _worlds
+    if store is None:
+        from tensorpy.distributed import rendezvous
+
+        rank, size = rendezvous.rank_and_size(method, rank, size)
+        if size > 1:
+            store = rendezvous.store_of(method, rank, size, seconds)
+    elif size < 1 or not 0 <= rank < size:
+        raise ValueError(f"init_process_group: a store comes with rank and world_size, not {rank} and {size}")
+    if size == 1 or store is None:  # without a store there is one process
+        return ProcessGroup(name, seconds=seconds, store=store)
+    from tensorpy.distributed import world
+    from tensorpy.distributed.stores import PrefixStore
+
+    _worlds += 1
+    store.set_timeout(timedelta(seconds=seconds))
+    inside = PrefixStore(f"world/{_worlds}", store)
+    try:
+        world.begin(inside, rank, size, seconds)
+        return _everyone(name, rank, size, seconds, inside)
+    except BaseException:
+        world.give_up()
+        raise
+
+
+def _everyone(name: str, rank: int, size: int, seconds: float, store: Any) -> ProcessGroup:
+    from tensorpy.distributed import world
+
+    ranks = tuple(range(size))
+    number = _C._distributed.new_group(f"tensorpy/{_worlds}/0", ranks, seconds)
+    made = ProcessGroup(name, ranks, rank, number, "0", seconds, store)
+    message(made, "barrier", name="init_process_group")
+    world.hide_shared_memory()
+    return made
+
+
+def _join_launched(name: str, seconds: float) -> ProcessGroup:
+    from tensorpy.distributed import world
+
+    if world.launched_size() == 1:
+        return ProcessGroup(name, seconds=seconds)
+    rank, size = world.begin_launched()
+    if size == 1:
+        world.end(0)
+        return ProcessGroup(name, seconds=seconds)
+    from tensorpy.distributed.stores import TCPStore
+
+    made = _everyone(name, rank, size, seconds, None)
+    world.watch_launched(made._number, rank, size)
+    patience = timedelta(seconds=seconds)
+    keeper = TCPStore(world._own_address(), 0, None, True, patience) if rank == 0 else None
+    said = world.share(made._number, rank, f"{keeper.host} {keeper.port}" if keeper else "")
+    host, port = said.split()
+    made._store = keeper or TCPStore(host, int(port), None, False, patience)
+    return made
 
 
 def destroy_process_group(group: ProcessGroup | None = None) -> None:
-    """Forgets the group."""
-    if _of(group) is _Group.WORLD:
-        _Group.WORLD = None
+    """Ends a group; the world, with all others, for None. Waits a while for the others to end it, too.
+
+    Arguments:
+        group: the group; None takes all
+    """
+    found = groups.of(group)
+    if found is not groups.group.WORLD:
+        groups.made.pop(found.group_name, None)
+        if found._number >= 0:
+            _C._distributed.free_group(found._number)
+            found._number = -1
+        return
+    groups.group.WORLD = None
+    groups.made.clear()
+    if not found._is_one():
+        from tensorpy.distributed import world
+
+        try:
+            world.end(min(found._seconds, _LEAVING_SECONDS))
+        finally:
+            found._store = None
 
 
-def new_group(ranks: Any = None, timeout: Any = None, backend: str | None = None, **options: Any) -> ProcessGroup:
-    """Another group of this process."""
-    world = _of(None)
-    if ranks is not None and list(ranks) != [0]:
-        raise ValueError(f"new_group: there is rank 0 only, got {list(ranks)}")
-    return ProcessGroup(backend or world._backend)
+# ---- groups of some ----
+
+_names: dict[tuple[int, ...], int] = {}
 
 
-def _of(group: ProcessGroup | None) -> ProcessGroup:
-    """The group that is meant: the default one for None."""
-    found = _Group.WORLD if group is None else group
-    if found is None:
-        raise ValueError("the default process group is not initialized: call init_process_group first")
-    return found
-
-
-def _check_rank(name: str, *ranks: int | None) -> None:
+def _ranks_of(given: Any, world: ProcessGroup, sort: bool) -> tuple[int, ...]:
+    ranks = tuple(range(world.size())) if given is None else tuple(int(r) for r in given)
+    if len(set(ranks)) != len(ranks):
+        raise ValueError(f"new_group: a rank stands in {list(ranks)} twice")
     for rank in ranks:
-        if rank not in (None, 0):
-            raise RuntimeError(f"{name}: there is rank 0 only, got {rank}")
-
-
-def _done(async_op: bool) -> Work | None:
-    return Work() if async_op else None
-
-
-def get_rank(group: ProcessGroup | None = None) -> int:
-    """This process's place in the group: 0."""
-    return _of(group).rank()
-
-
-def get_world_size(group: ProcessGroup | None = None) -> int:
-    """How many processes the group has: 1."""
-    return _of(group).size()
-
-
-def get_global_rank(group: ProcessGroup, group_rank: int) -> int:
-    """The place in the default group of a group's process: 0."""
-    _of(group)
-    if group_rank != 0:
-        raise ValueError(f"get_global_rank: there is rank 0 only, got {group_rank}")
-    return 0
-
-
-def get_group_rank(group: ProcessGroup, global_rank: int) -> int:
-    """The place in a group of the default group's process: 0."""
-    return get_global_rank(group, global_rank)
-
-
-def get_process_group_ranks(group: ProcessGroup | None = None) -> list[int]:
-    """The group's processes, by their places in the default group."""
-    _of(group)
-    return [0]
-
-
-def get_node_local_rank(fallback_rank: int | None = None) -> int:
-    """This process's place on its machine, which a launcher says."""
-    if "LOCAL_RANK" in os.environ:
-        return int(os.environ["LOCAL_RANK"])
-    if fallback_rank is None:
-        raise RuntimeError("get_node_local_rank: LOCAL_RANK is not in the environment, and no fallback_rank is given")
-    return int(fallback_rank)
-
-
-def is_backend_available(backend: str) -> bool:
-    """Whether groups can be made with a backend: one process needs none of them, gloo is a name."""
-    return backend.lower() == "gloo"
-
-
-def new_subgroups(group_size: int | None = None, group: ProcessGroup | None = None, **options: Any) -> Any:
-    """This process's group of `group_size` processes, and all of them: one of one process."""
-    _of(group)
-    if group_size not in (None, 1):
-        raise ValueError(f"new_subgroups: a group of 1 process has none of {group_size}")
-    made = new_group([0])
-    return made, [made]
-
-
-def get_backend(group: ProcessGroup | None = None) -> Backend:
-    """The name that init_process_group was given, "gloo" without one."""
-    return _of(group)._backend
-
-
-def barrier(group: Any = None, async_op: bool = False, device_ids: Any = None, timeout: Any = None) -> Work | None:
-    """Waits for the others: there are none."""
-    _of(group)
-    return _done(async_op)
-
-
-def monitored_barrier(group: Any = None, timeout: Any = None, wait_all_ranks: bool = False) -> None:
-    """Waits for the others: there are none."""
-    _of(group)
-
-
-def all_reduce(tensor: Tensor, op: Any = ReduceOp.SUM, group: Any = None, async_op: bool = False) -> Work | None:
-    """All processes' tensors become one, in each: the tensor stays as it is."""
-    _of(group)
-    return _done(async_op)
-
-
-def reduce(
-    tensor: Tensor,
-    dst: int | None = None,
-    op: Any = ReduceOp.SUM,
-    group: Any = None,
-    async_op: bool = False,
-    group_dst: int | None = None,
-) -> Work | None:
-    """All processes' tensors become one, in the process dst: the tensor stays as it is."""
-    _of(group)
-    _check_rank("reduce", dst, group_dst)
-    return _done(async_op)
-
-
-def broadcast(
-    tensor: Tensor, src: int | None = None, group: Any = None, async_op: bool = False, group_src: int | None = None
-) -> Work | None:
-    """All processes get the tensor of src: it stays as it is."""
-    _of(group)
-    _check_rank("broadcast", src, group_src)
-    return _done(async_op)
-
-
-def broadcast_object_list(
-    object_list: list[Any],
-    src: int | None = None,
-    group: Any = None,
-    device: Any = None,
-    group_src: int | None = None,
-) -> None:
-    """All processes get the objects of src: they stay as they are."""
-    _of(group)
-    _check_rank("broadcast_object_list", src, group_src)
-
-
-def _one(name: str, items: Any) -> Any:
-    if len(items) != 1:
-        raise ValueError(f"{name}: expected a list of one, for the one process, got {len(items)}")
-    return items[0]
-
-
-def _copy(target: Tensor, source: Tensor) -> None:
-    target.detach().copy_(source.detach())
-
-
-def all_gather(tensor_list: list[Tensor], tensor: Tensor, group: Any = None, async_op: bool = False) -> Work | None:
-    """The tensors of all processes, in each: a list of one."""
-    _of(group)
-    _copy(_one("all_gather", tensor_list), tensor)
-    return _done(async_op)
-
-
-def all_gather_into_tensor(
-    output_tensor: Tensor, input_tensor: Tensor, group: Any = None, async_op: bool = False
-) -> Work | None:
-    """The tensors of all processes after each other, in each: this one's."""
-    _of(group)
-    _copy(output_tensor, input_tensor.reshape(output_tensor.shape))
-    return _done(async_op)
-
-
-def all_gather_object(object_list: list[Any], obj: Any, group: Any = None) -> None:
-    """The objects of all processes, in each: a list of one."""
-    _of(group)
-    _one("all_gather_object", object_list)
-    object_list[0] = obj
-
-
-def gather(
-    tensor: Tensor,
-    gather_list: list[Tensor] | None = None,
-    dst: int | None = None,
-    group: Any = None,
-    async_op: bool = False,
-    group_dst: int | None = None,
-) -> Work | None:
-    """The tensors of all processes, in dst: a list of one."""
-    _of(group)
-    _check_rank("gather", dst, group_dst)
-    _copy(_one("gather", gather_list or []), tensor)
-    return _done(async_op)
-
-
-def gather_object(
-    obj: Any,
-    object_gather_list: list[Any] | None = None,
-    dst: int | None = None,
-    group: Any = None,
-    group_dst: int | None = None,
-) -> None:
-    """The objects of all processes, in dst: a list of one."""
-    _of(group)
-    _check_rank("gather_object", dst, group_dst)
-    _one("gather_object", object_gather_list or [])
-    if object_gather_list is not None:
-        object_gather_list[0] = obj
-
-
-def scatter(
-    tensor: Tensor,
-    scatter_list: list[Tensor] | None = None,
-    src: int | None = None,
-    group: Any = None,
-    async_op: bool = False,
-    group_src: int | None = None,
-) -> Work | None:
-    """Each process gets its tensor of src's list."""
-    _of(group)
-    _check_rank("scatter", src, group_src)
-    _copy(tensor, _one("scatter", scatter_list or []))
-    return _done(async_op)
-
-
-def reduce_scatter(
-    output: Tensor, input_list: list[Tensor], op: Any = ReduceOp.SUM, group: Any = None, async_op: bool = False
-) -> Work | None:
-    """Each process gets its tensor of the lists, made one."""
-    _of(group)
-    _copy(output, _one("reduce_scatter", input_list))
-    return _done(async_op)
-
-
-def reduce_scatter_tensor(
-    output: Tensor, input: Tensor, op: Any = ReduceOp.SUM, group: Any = None, async_op: bool = False
-) -> Work | None:
-    """Each process gets its part of the tensors, made one: the whole."""
-    _of(group)
-    _copy(output, input.reshape(output.shape))
-    return _done(async_op)
-
-
-def all_to_all(
-    output_tensor_list: list[Tensor], input_tensor_list: list[Tensor], group: Any = None, async_op: bool = False
-) -> Work | None:
-    """Each process gets its tensor of every process's list."""
-    _of(group)
-    _copy(_one("all_to_all", output_tensor_list), _one("all_to_all", input_tensor_list))
-    return _done(async_op)
-
-
-def all_to_all_single(
-    output: Tensor,
-    input: Tensor,
-    output_split_sizes: Any = None,
-    input_split_sizes: Any = None,
-    group: Any = None,
-    async_op: bool = False,
-) -> Work | None:
-    """Each process gets its part of every process's tensor: the whole."""
-    _of(group)
-    _copy(output, input)
-    return _done(async_op)
-
-
-def _send(tensor: Tensor, *args: Any, **options: Any) -> Any:
-    """A message to another process: there is none, an error."""
-    raise ValueError("there is no other process to send to or receive from")
-
-
-send = recv = isend = irecv = _send
-send_object_list = recv_object_list = _send
-
-
-class P2POp:
-    """A message to or from another process, for batch_isend_irecv."""
-
-    group: Any
-    op: Any
-    peer: int | None
-    tag: int
-    tensor: Tensor
-
-    def __init__(
-        self, op: Any, tensor: Tensor, peer: int | None = None, group: Any = None, tag: int = 0,
-        group_peer: int | None = None,
-    ) -> None:  # fmt: skip
-        if op not in (isend, irecv):
-            raise ValueError("a P2POp's op is distributed.isend or distributed.irecv")
-        self.op, self.tensor, self.peer, self.group, self.tag = op, tensor, peer, group, tag
-
-
-def batch_isend_irecv(p2p_op_list: list[P2POp]) -> list[Work]:
-    """Sends and receives several messages: there is no process to send to, so a list that is not empty is an error."""
-    _of(None)
-    for message in p2p_op_list:
-        message.op(message.tensor)
-    return []
-
-
-def scatter_object_list(
-    scatter_object_output_list: list[Any],
-    scatter_object_input_list: list[Any] | None = None,
-    src: int | None = None,
-    group: Any = None,
-    group_src: int | None = None,
-) -> None:
-    """Puts the one object of the input list into the output list."""
-    _of(group)
-    _check_rank("scatter_object_list", src, group_src)
-    scatter_object_output_list[0] = _one("scatter_object_input_list", scatter_object_input_list)
-
-
-def all_reduce_coalesced(
-    tensors: list[Tensor], op: Any = ReduceOp.SUM, group: Any = None, async_op: bool = False
+        if not 0 <= rank < world.size():
+            raise ValueError(f"new_group: there is no rank {rank} in a world of {world.size()} processes")
+    return tuple(sorted(ranks)) if sort else ranks
+
+
+def new_group(
+    ranks: Iterable[int] | None = None,
+    timeout: Any = None,
+    backend: str | None = None,
+    pg_options: Any = None,
+    use_local_synchronization: bool = False,
+    group_desc: str | None = None,
+    device_id: Any = None,
+    sort_ranks: bool = True,
 ) -> Any:
-    """Leaves each tensor as it is."""
-    _of(group)
-    return _done(async_op)
+    """A group of some of the world's processes; all of the world call this, in one order.
+
+    Arguments:
+        ranks: their ranks in the world; None takes all
+        timeout: a timedelta; the world's if nothing is said
+        backend: gloo or mpi; the world's if nothing is said
+        pg_options: is taken
+        use_local_synchronization: only those who are in the group call this
+        group_desc: is taken
+        device_id: is taken
+        sort_ranks: ranks in the group go by those in the world; else by the order in which they are given
+    """
+    world = groups.of(None)
+    chosen = _ranks_of(ranks, world, sort_ranks)
+    seconds = seconds_of(timeout, world._seconds)
+    name = _backend_of(backend) if backend else world._backend
+    key = chosen if use_local_synchronization else ()
+    _names[key] = _names.get(key, 0) + 1
+    title = f"{'-'.join(map(str, key))}#{_names[key]}" if key else str(_names[key])
+    if world.rank() not in chosen:
+        return groups.group.NON_GROUP_MEMBER
+    place = chosen.index(world.rank())
+    if len(chosen) == 1:
+        made = ProcessGroup(name, chosen, 0, -1, title, seconds)
+    else:
+        made = _some(world, name, chosen, place, title, seconds)
+    groups.made[title] = made
+    return made
 
 
-def all_gather_coalesced(
-    output_tensor_lists: list[list[Tensor]], input_tensor_list: list[Tensor], group: Any = None, async_op: bool = False
+def _some(
+    world: ProcessGroup, name: str, chosen: tuple[int, ...], place: int, title: str, seconds: float
+) -> ProcessGroup:
+    """The members meet in the store first, as MPI's own wait for them has no end."""
+    from tensorpy.distributed.stores import PrefixStore
+
+    store = PrefixStore(f"group/{title}", world._store)
+    store.set(f"here/{place}", "")
+    late = absent(store, [f"here/{i}" for i in range(len(chosen))], seconds)
+    if late:
+        fault = _C._distributed.fault()
+        which = ", ".join(str(chosen[i]) for i in late)
+        raise DistBackendError(
+            f"new_group: {fault}" if fault else f"new_group: rank{'s' * (len(late) > 1)} {which} did not come in "
+            f"{seconds:g} s"
+        )  # fmt: skip
+    number = _C._distributed.new_group(f"tensorpy/{_worlds}/{title}", chosen, seconds)
+    return ProcessGroup(name, chosen, place, number, str(number), seconds, store)
+
+
+def _get_default_group() -> ProcessGroup:
+    return groups.of(None)
+
+
+def _get_default_store() -> Any:
+    return groups.of(None)._store
+
+
+def new_subgroups(
+    group_size: int | None = None,
+    group: ProcessGroup | None = None,
+    timeout: Any = None,
+    backend: str | None = None,
+    pg_options: Any = None,
+    group_desc: str | None = None,
 ) -> Any:
-    """Copies each tensor to the one of its list."""
-    for outputs, tensor in zip(_one("output_tensor_lists", output_tensor_lists), input_tensor_list, strict=True):
-        _copy(outputs, tensor)
-    return _done(async_op)
+    """This process's group of `group_size` processes with neighbouring ranks, and all such groups.
+
+    Arguments:
+        group_size: how many processes each has; as many as this machine has, by LOCAL_WORLD_SIZE, if nothing is said
+        group: which processes; None takes all
+        timeout: a timedelta; the world's if nothing is said
+        backend: gloo or mpi; the world's if nothing is said
+        pg_options: is taken
+        group_desc: is taken
+    """
+    ranks = get_process_group_ranks(group)
+    size = group_size or int(os.environ.get("LOCAL_WORLD_SIZE", len(ranks)))
+    if size < 1 or len(ranks) % size:
+        raise ValueError(f"new_subgroups: {len(ranks)} process(es) are no groups of {size}")
+    parts = [ranks[i : i + size] for i in range(0, len(ranks), size)]
+    return new_subgroups_by_enumeration(parts, timeout, backend)
 
 
-class DebugLevel(Enum):
-    """How much is checked and told."""
+def new_subgroups_by_enumeration(
+    ranks_per_subgroup_list: list[list[int]],
+    timeout: Any = None,
+    backend: str | None = None,
+    pg_options: Any = None,
+    group_desc: str | None = None,
+) -> Any:
+    """This process's group of the ones that are listed, and all of them.
 
-    OFF = 0
-    INFO = 1
-    DETAIL = 2
-
-
-_debug_level = DebugLevel.OFF
-
-
-def get_debug_level() -> DebugLevel:
-    """What was set: it changes nothing."""
-    return _debug_level
-
-
-def set_debug_level(level: DebugLevel) -> None:
-    """Sets it."""
-    global _debug_level
-    _debug_level = level
-
-
-def set_debug_level_from_env() -> None:
-    """Sets it to what TORCH_DISTRIBUTED_DEBUG says."""
-    name = os.environ.get("TORCH_DISTRIBUTED_DEBUG", "OFF").upper()
-    if name not in DebugLevel.__members__:
-        raise RuntimeError(f"TORCH_DISTRIBUTED_DEBUG is one of {', '.join(DebugLevel.__members__)}, not {name}")
-    set_debug_level(DebugLevel[name])
+    Arguments:
+        ranks_per_subgroup_list: the ranks in the world of each group's processes
+        timeout: a timedelta; the world's if nothing is said
+        backend: gloo or mpi; the world's if nothing is said
+        pg_options: is taken
+        group_desc: is taken
+    """
+    flat = [rank for part in ranks_per_subgroup_list for rank in part]
+    if not flat or len(set(flat)) != len(flat):
+        raise ValueError("new_subgroups_by_enumeration: every rank stands in one group at most, and there is one")
+    made = [new_group(part, timeout, backend) for part in ranks_per_subgroup_list]
+    mine = next((g for g in made if g is not groups.group.NON_GROUP_MEMBER), groups.group.NON_GROUP_MEMBER)
+    return mine, made
 
 
-def is_ucc_available() -> bool:
-    """Whether there is a backend of this name: there is none."""
-    return False
+def split_group(
+    parent_pg: ProcessGroup | None = None,
+    split_ranks: list[list[int]] | None = None,
+    timeout: Any = None,
+    pg_options: Any = None,
+    group_desc: str | None = None,
+    backend: str | None = None,
+) -> Any:
+    """This process's group of those that a group is split into; None in none of them.
 
-
-is_xccl_available = is_ucc_available
-
-
-def get_pg_count() -> int:
-    """How many groups there are."""
-    return int(is_initialized())
-
-
-def get_backend_config(group: ProcessGroup | None = None) -> str:
-    """Which backend each device type has."""
-    return f"cpu:{get_backend(group)}"
-
-
-def get_default_backend_for_device(device: Any) -> str:
-    """The backend that PyTorch takes for a device type."""
-    return "nccl" if str(device).startswith("cuda") else "gloo"
-
-
-def supports_complex(reduceOp: ReduceOp) -> bool:
-    """Whether an operation is one of complex numbers."""
-    return reduceOp not in (ReduceOp.MAX, ReduceOp.MIN, ReduceOp.PRODUCT, ReduceOp.BAND, ReduceOp.BOR, ReduceOp.BXOR)
-
-
-reduce_op = ReduceOp
+    Arguments:
+        parent_pg: the group; None takes all
+        split_ranks: the ranks in it of each part's processes
+        timeout: a timedelta; the world's if nothing is said
+        pg_options: is taken
+        group_desc: is taken
+        backend: gloo or mpi; the world's if nothing is said
+    """
+    if not split_ranks:
+        raise ValueError("split_group: split_ranks says who is together")
+    ranks = get_process_group_ranks(parent_pg)
+    parts = [[ranks[r] for r in part] for part in split_ranks]
+    made = None
+    for part in parts:
+        if groups.get_rank() in part:
+            made = new_group(part, timeout, backend, use_local_synchronization=True)
+    return made

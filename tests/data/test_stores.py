@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import random
+import signal
 import socket
 import struct
 import threading
@@ -247,3 +249,58 @@ def test_a_lock_that_another_keeps(tmp_path: Path) -> None:
             store.set("a", "b")
     store.set("a", "b")
     assert store.get("a") == b"b"
+
+
+# ---- the same, from several processes ----
+
+
+def _count_on(port: int, times: int) -> None:
+    store = distributed.TCPStore("127.0.0.1", port, wait_for_workers=False)
+    for i in range(times):
+        store.add("counted", 1)
+        store.set(f"{os.getpid()}", str(i))
+        assert store.get(f"{os.getpid()}") == b"%d" % i  # its own answer, not another's
+
+
+def _interrupt_a_question(port: int) -> None:
+    store = distributed.TCPStore("127.0.0.1", port, wait_for_workers=False)
+    store.set("late", "")
+    signal.signal(signal.SIGALRM, signal.default_int_handler)
+    signal.setitimer(signal.ITIMER_REAL, 0.1)
+    with pytest.raises(KeyboardInterrupt):
+        store.get("never")
+    with pytest.raises(distributed.DistNetworkError, match="is broken"):
+        store.get("late")
+    again = distributed.TCPStore("127.0.0.1", port, wait_for_workers=False)
+    assert again.get("late") == b""
+
+
+def _die_within_a_message(port: int) -> None:
+    with socket.create_connection(("127.0.0.1", port), 60) as stranger:
+        stranger.sendall(message(b"set", b"1", b"/key", b"v" * 1000)[:500])
+        os.kill(os.getpid(), signal.SIGKILL)
+
+
+def _say_garbage(port: int) -> None:
+    numbers = random.Random(os.getpid())
+    for _ in range(40):
+        with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), 60) as stranger:
+            lengths = struct.pack(
+                "<I3Q", 3, numbers.randrange(9), 1 << numbers.randrange(64), numbers.randrange(1 << 40)
+            )
+            stranger.sendall(numbers.choice([lengths, numbers.randbytes(200), b"\xff" * 64]))
+
+
+def test_processes_that_fail_do_not_disturb_others() -> None:
+    """Interrupted questions, messages cut off by a kill, garbage: whoever asks beside them gets his own answers."""
+    store = distributed.TCPStore("127.0.0.1", 0, 1, True)
+    context = get_context("spawn")
+    good = [context.Process(target=_count_on, args=(store.port, 150)) for _ in range(2)]
+    bad = [context.Process(target=f, args=(store.port,)) for f in (_interrupt_a_question, _say_garbage)]
+    killed = context.Process(target=_die_within_a_message, args=(store.port,))
+    for process in (*good, *bad, killed):
+        process.start()
+    for process in (*good, *bad, killed):
+        process.join(60)
+    assert [p.exitcode for p in (*good, *bad)] == [0] * 4 and killed.exitcode == -signal.SIGKILL
+    assert store.get("counted") == b"300" and not store.check(["key"])

@@ -33,7 +33,8 @@ MAY_KNOW = {
     "forward": KERNELS | {"autograd"},
     "autocast": KERNELS | {"autograd"},
     "plan": KERNELS,
-    "outside": {p.name for p in CSRC.iterdir()} - {"python"},
+    "distributed": {"core"},
+    "outside": {p.name for p in CSRC.iterdir()} - {"python", "distributed"},
     "python": {p.name for p in CSRC.iterdir()},
 }
 

@@ -49,7 +49,8 @@ LAYERS = {
 LATE = {
     "numpy setuptools torch": "optional: where it is not installed all else works",
     "fcntl": "not on every system",
-    "code difflib gzip importlib importlib.metadata json socket traceback": "takes long to load, and few calls need it",
+    "multiprocessing": "only a process that it started needs it",
+    "code difflib gzip importlib importlib.metadata json pickle socket traceback": "long to load, for few calls",
     "functools weakref": "in what `import tensorpy` or a first `no_grad` loads, where each millisecond is counted",
 }
 

@@ -349,11 +349,6 @@ def test_processes_are_spawned(tmp_path):
     assert done.stdout == "[[1.0, 1.0], [2.0, 2.0]]\n2 True\n"
 
 
-def test_a_group_of_several_processes_is_an_error():
-    with pytest.raises(NotImplementedError, match="rank 1 of 2"):
-        tp.distributed.init_process_group("gloo", rank=1, world_size=2)
-
-
 def test_what_would_be_compiled_runs_as_it_is():
     def function(x):
         return x + 1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 from tensorpy import _C
@@ -199,7 +200,7 @@ class BatchNorm3d(_BatchNorm):
 
 
 class SyncBatchNorm(_BatchNorm):
-    """Batch normalisation over the batches of all processes; there is one process, so it is BatchNorm of any shape.
+    """Batch normalisation of any shape in one process; over the batches of several it is not there yet, and raises.
 
     Input (N, C, ...), output of the same shape; floats.
 
@@ -209,7 +210,7 @@ class SyncBatchNorm(_BatchNorm):
         momentum: how much the new statistics weigh in the running ones; None for an average of all
         affine: whether there are weights and biases to learn
         track_running_stats: whether running statistics are kept, for evaluation
-        process_group: the processes that share statistics; there is one process here
+        process_group: the processes that share statistics: one
         device: where the elements are: a device or its name; None takes the default
         dtype: the dtype; None takes the usual one
         bias: whether there is a bias
@@ -238,6 +239,11 @@ class SyncBatchNorm(_BatchNorm):
     def _check_input_dim(self, input: Tensor) -> None:
         if input.dim() < 2:
             raise ValueError(f"expected at least 2D input (got {input.dim()}D input)")
+        if self.training and "tensorpy.distributed" in sys.modules:  # else there is one process
+            from tensorpy import distributed
+
+            if distributed.is_initialized() and distributed.get_world_size(self.process_group) > 1:
+                raise NotImplementedError("SyncBatchNorm shares no statistics of several processes yet")
 
     @classmethod
     def convert_sync_batchnorm(cls, module: Any, process_group: Any = None) -> Any:

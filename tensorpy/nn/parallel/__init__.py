@@ -1,4 +1,4 @@
-"""Wrappers that spread a module over devices or processes: here one of either, so they call the module.
+"""Wrappers that spread a module over devices or processes: of one of either they call the module; several are refused.
 
 Programs and their state dictionaries (`module.weight`) stay as they are.
 """
@@ -44,18 +44,18 @@ class DataParallel(Module):
 
 
 class DistributedDataParallel(Module):
-    """Calls the module; gradients need no averaging over a group of one process.
+    """Calls the module; gradients need no averaging over a group of one process, and a group of several is refused.
 
     Arguments:
         module: the module
         device_ids: at most one device, where the module is
         output_device: the device of the outputs; None takes that of the module
         dim: the dimension; a negative one counts from the last
-        broadcast_buffers: is taken, there is one process
-        init_sync: is taken, there is one process
-        process_group: the processes that share statistics; there is one process here
-        bucket_cap_mb: is taken, there is one process
-        find_unused_parameters: is taken, there is one process
+        broadcast_buffers: is taken: there is one process
+        init_sync: is taken: there is one process
+        process_group: the processes that share gradients: one
+        bucket_cap_mb: is taken: there is one process
+        find_unused_parameters: is taken: there is one process
 
     Example:
         >>> nn.parallel.DistributedDataParallel.__name__
@@ -82,7 +82,11 @@ class DistributedDataParallel(Module):
         **options: Any,
     ) -> None:
         super().__init__()
-        _processes.get_rank(process_group)  # an error without a group
+        if _processes.get_world_size(process_group) > 1:  # an error without a group
+            raise NotImplementedError(
+                "DistributedDataParallel averages no gradients of several processes yet: average them after backward, "
+                "distributed.all_reduce(p.grad, distributed.ReduceOp.AVG) for each parameter p"
+            )
         if not any(p.requires_grad for p in module.parameters()):
             raise RuntimeError("DistributedDataParallel: no parameter of the module requires a gradient")
         self.module, self.dim, self.device_ids = module, dim, device_ids

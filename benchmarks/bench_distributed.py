@@ -1,0 +1,185 @@
+"""Messages between processes of one machine, beside torch's gloo: in one world, in turns, the median of rounds.
+
+    make bench-distributed ARGS="--ranks 2 4 --rounds 5"
+
+Each row is an all_reduce of float32 through the Python functions of both. The rows behind it: what is left to wait for
+after computing beside a message, what a process that waits costs, how long a world takes to begin, and how soon a
+killed process is named.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import signal
+import statistics
+import tempfile
+import time
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import tensorpy as tp
+from tensorpy import distributed as ours
+from tensorpy import multiprocessing as mp
+
+SIZES = [4, 64 << 10, 1 << 20, 25 << 20, 64 << 20]
+NAMES = {4: "4 B", 64 << 10: "64 KiB", 1 << 20: "1 MiB", 25 << 20: "25 MiB", 64 << 20: "64 MiB"}
+BARS = {4: 0.3, 64 << 10: 0.3, 1 << 20: 0.6, 25 << 20: 0.8, 64 << 20: 1.0}
+
+
+def repeats(nbytes: int) -> int:
+    return 200 if nbytes <= 4 else 50 if nbytes <= 65536 else 20 if nbytes <= 1 << 20 else 3
+
+
+def timed(dist: Any, t: Any, count: int, fence: Any) -> float:
+    """Seconds for each: all begin together."""
+    dist.all_reduce(t)
+    fence()
+    began = time.perf_counter()
+    for _ in range(count):
+        dist.all_reduce(t)
+    return (time.perf_counter() - began) / count
+
+
+def reductions(rank: int, size: int, theirs: Any, torch: Any, rounds: int, say: Any) -> None:
+    for nbytes in SIZES:
+        mine = tp.zeros(nbytes // 4)
+        yours = torch.zeros(nbytes // 4) if theirs else None
+        times: tuple[list[float], list[float]] = ([], [])
+        for _ in range(rounds):
+            times[0].append(timed(ours, mine, repeats(nbytes), ours.barrier))
+            if theirs:
+                times[1].append(timed(theirs, yours, repeats(nbytes), ours.barrier))
+        here = statistics.median(times[0])
+        text = f"all_reduce {NAMES[nbytes]:>7}  {here * 1e6:10.0f} us"
+        if theirs:
+            there = statistics.median(times[1])
+            text += f"  gloo {there * 1e6:10.0f} us  ratio {here / there:.2f} (bar {BARS[nbytes]}; "
+            text += f"best times {min(times[0]) / min(times[1]):.2f})"
+        say(text)
+
+
+def compute(seconds: float) -> None:
+    a = tp.ones(64, 64)
+    end = time.perf_counter() + seconds
+    while time.perf_counter() < end:
+        a @ a
+
+
+def overlap(rank: int, size: int, rounds: int, say: Any) -> None:
+    t, whole, left = tp.zeros(25 << 18), [], []
+    for _ in range(rounds):
+        ours.barrier()
+        began = time.perf_counter()
+        ours.all_reduce(t)
+        whole.append(time.perf_counter() - began)
+        ours.barrier()
+        work = ours.all_reduce(t, async_op=True)
+        compute(0.15)
+        began = time.perf_counter()
+        assert work is not None and work.wait()
+        left.append(time.perf_counter() - began)
+    a, b = statistics.median(whole), statistics.median(left)
+    say(f"25 MiB beside 150 ms of computing: {b * 1e3:.2f} ms left to wait, of {a * 1e3:.1f} ms ({b / a:.0%}, bar 5%)")
+
+
+def idle(rank: int, size: int, say: Any) -> None:
+    """Every process but rank 0 waits three seconds."""
+    ours.barrier()
+    if rank == 0:
+        time.sleep(3.2)
+        ours.barrier()
+        return
+    work = ours.barrier(async_op=True)
+    time.sleep(1.2)
+    before = time.process_time()
+    time.sleep(1.5)
+    used = (time.process_time() - before) / 1.5
+    assert work is not None
+    work.wait()
+    if rank == 1:
+        print(f"  a process that waits for longer than a second: {used:.1%} of a core (bar 5%)", flush=True)
+
+
+def work(rank: int, size: int, folder: str, rounds: int) -> None:
+    began = time.perf_counter()
+    ours.init_process_group(
+        init_method=f"file://{folder}/ours", rank=rank, world_size=size, timeout=timedelta(seconds=120)
+    )
+    start = time.perf_counter() - began
+
+    def say(text: str) -> None:
+        if rank == 0:
+            print("  " + text, flush=True)
+
+    try:
+        import torch
+        import torch.distributed as theirs
+
+        torch.set_num_threads(1)
+        theirs.init_process_group("gloo", init_method=f"file://{folder}/theirs", rank=rank, world_size=size)
+    except ImportError:
+        torch = theirs = None
+    reductions(rank, size, theirs, torch, rounds, say)
+    overlap(rank, size, rounds, say)
+    idle(rank, size, say)
+    say(f"a world begins in {start:.2f} s beyond imports, the wait for all processes included (bar 1 s)")
+    if theirs:
+        theirs.destroy_process_group()
+    ours.destroy_process_group()
+
+
+def lose(rank: int, size: int, folder: str, answers: str) -> None:
+    ours.init_process_group(init_method=f"file://{folder}/lose", rank=rank, world_size=size)
+    t = tp.zeros(1 << 20)
+    ours.all_reduce(t)
+    ours.barrier()
+    if rank == size - 1:
+        time.sleep(0.2)
+        Path(answers, "killed").write_text(repr(time.time()))
+        os.kill(os.getpid(), signal.SIGKILL)
+    try:
+        ours.all_reduce(t)
+    except ours.DistBackendError as error:
+        assert f"rank {size - 1} " in str(error)
+        Path(answers, str(rank)).write_text(repr(time.time()))
+
+
+def killed(size: int, times: int) -> None:
+    late = []
+    for _ in range(times):
+        with tempfile.TemporaryDirectory() as folder:
+            started = mp.spawn(lose, (size, folder, folder), size, join=False)
+            for process in started.processes:
+                process.join(60)
+            when = float(Path(folder, "killed").read_text())
+            late += [float(Path(folder, str(r)).read_text()) - when for r in range(size - 1)]
+    most, half = max(late) * 1e3, statistics.median(late) * 1e3
+    print(
+        f"  a killed process is named on all {size - 1} others after {most:.0f} ms at most, "
+        f"{half:.0f} ms in the median, {times} of {times} kills (bar 1 s)",
+        flush=True,
+    )
+
+
+def cases(device: str) -> list[Any]:
+    """Nothing for `make bench`, which is of one process."""
+    return []
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--ranks", type=int, nargs="+", default=[2, 4])
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--kills", type=int, default=3)
+    given = parser.parse_args()
+    for size in given.ranks:
+        print(f"{size} processes, {os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}", flush=True)
+        with tempfile.TemporaryDirectory() as folder:
+            mp.spawn(work, (size, folder, given.rounds), size)
+        killed(size, given.kills)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,149 @@
+"""Work: a message that was asked for with async_op, and its end.
+
+What is under way lives in C (csrc/distributed/work.h). What is left to do when it has come (copying into tensors that
+are not contiguous, an average's division) runs once, in whoever finds it done first.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any
+
+from tensorpy import _C
+from tensorpy.distributed.errors import DistBackendError
+from tensorpy.futures import Future
+
+
+def seconds_of(timeout: Any, otherwise: float) -> float:
+    """A timedelta, or a number of seconds; None or no time at all stands for `otherwise`."""
+    if timeout is None:
+        return otherwise
+    seconds = timeout.total_seconds() if isinstance(timeout, timedelta) else float(timeout)
+    return seconds if seconds > 0 else otherwise
+
+
+class Work:
+    """A message that was asked for with async_op; without anything under way it is done."""
+
+    def __init__(
+        self,
+        capsule: Any = None,
+        seconds: float = 0.0,
+        finish: Callable[[], None] | None = None,
+        outputs: Any = (),
+        ranks: tuple[int, ...] = (0,),
+        arrived: Callable[[tuple[int, int]], None] | None = None,
+    ) -> None:
+        self._capsule, self._seconds, self._finish, self._outputs = capsule, seconds, finish, outputs
+        self._ranks, self._arrived = ranks, arrived
+        self._lock = threading.Lock()
+        self._error: BaseException | None = None
+        self._future: Future[Any] | None = None
+
+    def _end(self) -> None:
+        """What is left to do once it is done."""
+        with self._lock:
+            if self._arrived is not None:
+                arrived, self._arrived = self._arrived, None
+                try:
+                    arrived(_C._distributed.arrival(self._capsule))
+                except DistBackendError as error:
+                    self._error = error
+            if self._finish is not None:
+                finish, self._finish = self._finish, None
+                finish()
+        if self._error is not None:
+            raise self._error
+
+    def wait(self, timeout: Any = None) -> bool:
+        """Waits for it; DistBackendError where it failed, or did not come in time."""
+        if self._capsule is not None:
+            try:
+                _C._distributed.wait(self._capsule, seconds_of(timeout, self._seconds))
+            except DistBackendError as error:
+                self._error = error
+                raise
+            self._end()
+        return True
+
+    def synchronize(self) -> None:
+        """The same as wait()."""
+        self.wait()
+
+    def is_completed(self) -> bool:
+        """Whether it is done, or has failed."""
+        if self._capsule is None or self._error is not None:
+            return True
+        try:
+            done = bool(_C._distributed.done(self._capsule))
+            if done:
+                self._end()
+        except DistBackendError as error:
+            self._error = error
+            return True
+        return done
+
+    def is_success(self) -> bool:
+        """Whether it is done, and did not fail."""
+        return self.is_completed() and self._error is None
+
+    def exception(self) -> BaseException | None:
+        """Why it failed; None if it did not, or not yet."""
+        self.is_completed()
+        return self._error
+
+    def result(self) -> list[Any]:
+        """The tensors that it wrote."""
+        if not self.is_completed():
+            raise RuntimeError("the work is not done yet: wait() waits for it")
+        return list(self._outputs)
+
+    def source_rank(self) -> int:
+        """Which rank of the group a message came from."""
+        if self._capsule is None:
+            return 0
+        if not self.is_completed():
+            raise RuntimeError("the message has not come yet: wait() waits for it")
+        return int(_C._distributed.arrival(self._capsule)[0])
+
+    def get_future(self) -> Future[Any]:
+        """A future of the tensors that it writes; a thread waits for it."""
+        if self._future is None:
+            future: Future[Any] = Future()
+            self._future = future
+
+            def complete() -> None:
+                try:
+                    self.wait()
+                except Exception as error:
+                    future.set_exception(error)
+                else:
+                    future.set_result(list(self._outputs))
+
+            if self.is_completed():
+                complete()
+            else:
+                threading.Thread(target=complete, name="tensorpy future of a work", daemon=True).start()
+        return self._future
+
+
+class Works(Work):
+    """Several works as one."""
+
+    def __init__(self, parts: list[Work]) -> None:
+        super().__init__(outputs=[t for part in parts for t in part._outputs])
+        self._parts = parts
+
+    def wait(self, timeout: Any = None) -> bool:
+        """Waits for all."""
+        for part in self._parts:
+            part.wait(timeout)
+        return True
+
+    def is_completed(self) -> bool:
+        """Whether all are done, or failed."""
+        done = [part.is_completed() for part in self._parts]
+        self._error = next((part._error for part in self._parts if part._error is not None), None)
+        return all(done)

@@ -88,7 +88,8 @@ def test_listings_are_files() -> None:
 
 def test_named_notes_exist() -> None:
     """A note that is referred to by name is written down somewhere."""
-    texts = {p: p.read_text() for p in (ROOT / "csrc").rglob("*.[ch]")}
+    files = [p for kind in ("*.[ch]", "*.inc") for p in (ROOT / "csrc").rglob(kind)]
+    texts = {p: p.read_text() for p in files}
     written = {name for text in texts.values() for name in re.findall(r"Note \[([^\]]+)\]\n", text)}
     for page, text in texts.items():
         for name in re.findall(r"Note \[([^\]\n]+)\]", re.sub(r"\s*\n\s*\*?\s*", " ", text)):

@@ -56,7 +56,7 @@ IN_PYTHON = {
     "_package/deprecated.py": "PyTorch's old signatures, which no schema has",
     "_package/nearby.py": "what a name that is not there may have meant",
     "_tensor/numpy_functions.py": "NumPy's protocol names functions, not operators",
-    "masked/_ops.py": "the family of torch.masked, which PyTorch defines in Python too",
+    "masked/_masks.py": "what PyTorch's package has beside the operators of masked elements, by their names",
     "nn/init.py": "gains of activations, by the names that callers pass",
 }
 

@@ -67,8 +67,13 @@ def step_of(draw: random.Random) -> Step:
             case "where":
                 tensors.append(tp.where(a > number, b, c))
             case "reduce":
-                tensors.append([a.float().sum(), a.float().amax(-1) if a.ndim else a, a.float().mean(0, keepdim=True)
-                                if a.ndim else a][second % 3])
+                tensors.append(
+                    [
+                        a.float().sum(),
+                        a.float().amax(-1) if a.ndim else a,
+                        a.float().mean(0, keepdim=True) if a.ndim else a,
+                    ][second % 3]
+                )
             case "drop" if len(tensors) > 3:
                 del tensors[first % len(tensors)]
             case "branch" if a.numel():

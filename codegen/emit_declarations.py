@@ -4,7 +4,8 @@ A line of the first two is the C function that a kernel is, and in a comment, as
 wants to know: whether a kernel for a key can be registered (`dispatch`), whether something serves every backend that
 has none (`default`) once it has certain primitives (`prims`), and how the kernel begins (`kernel`; tensorpy/library.h).
 The first file has every operator and primitive; the second what a backend brings: the primitives, and the operators
-that nothing serves by default.
+that nothing serves by default. Of the other operators, 0.3 MB less to install, `kernel` says only that one is boxed: else
+it is TENSORPY_KERNEL(result, name, (type, parameter), ...) of the declaration.
 """
 
 from __future__ import annotations
@@ -66,7 +67,9 @@ def kernel_head(schema: FunctionSchema, name: str) -> str | None:
 def _line(namespace: str, schema: FunctionSchema, **facts: object) -> str:
     name = f"{namespace}_{schema.name.c_name}"
     own = "my_" + name.removeprefix("aten_")
-    said = {"schema": f"{namespace}::{schema}", **facts, "kernel": kernel_head(schema, own) or "boxed"}
+    head = kernel_head(schema, own)
+    begins = {} if head and facts.get("default") == "True" and namespace == "aten" else {"kernel": head or "boxed"}
+    said = {"schema": f"{namespace}::{schema}", **facts, **begins}
     declaration = f"{c_result(schema).decl}{name}({parameters(schema)});".replace("struct tp_", "tp_")
     return f"{declaration} // {json.dumps(said)}\n"
 
@@ -98,7 +101,10 @@ def _file(name: str, what: str, *parts: Iterable[str]) -> str:
 
 
 def emit_registration_declarations(catalog: Catalog) -> str:
-    what = "Every primitive and operator as a backend sees it."
+    what = (
+        "Every primitive and operator as a backend sees it. Where a line has no `kernel`, that begins as the\n"
+        " * declaration says: TENSORPY_KERNEL(result, my_name, (type, parameter), ...)."
+    )
     return _file("REGISTRATION_DECLARATIONS", what, _primitives(catalog.primitives), _operators(catalog))
 
 

@@ -31,7 +31,17 @@ def headers() -> dict[str, str]:
 
 
 def lines(text: str) -> list[dict[str, Any]]:
-    return [json.loads(said) for said in re.findall(r"; // (\{.*\})$", text, re.M)]
+    found = re.findall(r"^(.*); // (\{.*\})$", text, re.M)
+    return [{"kernel": begins(declaration)} | json.loads(said) for declaration, said in found]
+
+
+def begins(declaration: str) -> str:
+    """How a kernel begins, as the declaration says."""
+    match = re.fullmatch(r"(.*?)(\w+)\((.*)\)", declaration)
+    assert match is not None, declaration
+    pairs = [re.fullmatch(r"(.*?)(\w+)", parameter) for parameter in match[3].split(", ")]
+    given = ", ".join(f"({p[1].strip()}, {p[2]})" for p in pairs if p is not None)
+    return f"TENSORPY_KERNEL({match[1].strip()}, my_{match[2].removeprefix('aten_')}, {given})"
 
 
 @pytest.mark.parametrize("name", NAMES)

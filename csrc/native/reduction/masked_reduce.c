@@ -37,8 +37,7 @@ static int identity_of(const char *reduction, tp_dtype dtype, tp_opt_float ord, 
     } else if (i < n && (tp_is_floating_dtype(dtype) || (tp_is_complex_dtype(dtype) && reduction[0] == 'l')))
         *value = *TP_SCALAR_F(highest ? INFINITY : -INFINITY);
     else if (i < n && tp_is_integral_dtype(dtype)) *value = extreme_int(dtype, highest);
-    else
-        return tp_fail(TP_NotImplementedError, "identity of %s on torch.%s input", reduction, tp_dtype_names[dtype]);
+    else return tp_fail(TP_NotImplementedError, "identity of %s on torch.%s input", reduction, tp_dtype_names[dtype]);
     return 0;
 }
 

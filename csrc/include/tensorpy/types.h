@@ -78,7 +78,7 @@ typedef enum {
     TP_NO_FORMAT = -1
 } tp_memory_format;
 
-/* What a tensor's elements are kept as; TP_NO_LAYOUT is None of a `Layout?`. The compressed ones since 1.7. */
+/* What a tensor's elements are kept as; TP_NO_LAYOUT is None of a `Layout?`. */
 typedef enum {
     TP_STRIDED,
     TP_SPARSE_COO,

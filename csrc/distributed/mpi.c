@@ -150,7 +150,7 @@ static int load_mpi(const char *path) {
     text[strcspn(text, "\n")] = 0;
     for (char *c = text; *c; c++)
         if (*c == '\t') *c = ' ';
-    snprintf(version_text, sizeof version_text, "%s", text);
+    snprintf(version_text, sizeof version_text, "%.255s", text);
     library = opened;
     return 0;
 }

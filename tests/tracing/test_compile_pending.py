@@ -11,7 +11,7 @@ import signal
 import threading
 import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -271,6 +271,15 @@ def test_an_exception_in_the_middle() -> None:
     assert a.equal(b) and kept[0].equal(kept[1]) and (a + 1).equal(b + 1)
 
 
+@pytest.fixture
+def interruptible() -> Iterator[None]:
+    """Ctrl-C raises, also where the tests run in the background, whose processes begin with the signal ignored."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("interruptible")
 def test_ctrl_c_in_the_middle() -> None:
     kept = []
 
@@ -285,6 +294,7 @@ def test_ctrl_c_in_the_middle() -> None:
     assert len(kept) == 1 and kept[0].equal(x * 2) and compiled(lambda a: a + 1)(x).equal(x + 1)
 
 
+@pytest.mark.usefixtures("interruptible")
 def test_ctrl_c_while_calls_run() -> None:
     """A handler raises while a group runs: the call ends with it, and tensors without contents say so."""
     kept = []

@@ -4,8 +4,8 @@ A line of the first two is the C function that a kernel is, and in a comment, as
 wants to know: whether a kernel for a key can be registered (`dispatch`), whether something serves every backend that
 has none (`default`) once it has certain primitives (`prims`), and how the kernel begins (`kernel`; tensorpy/library.h).
 The first file has every operator and primitive; the second what a backend brings: the primitives, and the operators
-that nothing serves by default. Of the other operators `kernel` says only that one is boxed, 0.3 MB less to install: else
-it is TENSORPY_KERNEL(result, name, (type, parameter), ...) of the declaration.
+that nothing serves by default. Of the other operators `kernel` says only that one is boxed (0.3 MB less to install);
+else it is TENSORPY_KERNEL(result, name, (type, parameter), ...) of the declaration.
 """
 
 from __future__ import annotations

@@ -13,6 +13,7 @@ MADE = {"PKG-INFO", "setup.cfg"}  # by setuptools
 
 # The generator and the build file, of the sources beside it; prints what would be compiled.
 PLAN = """
+import os
 import sys
 sys.path.insert(0, ".")
 from pathlib import Path
@@ -24,7 +25,7 @@ setup.generate_into(options.build / "gen")
 write_ninja(options)
 for line in (options.build / "build.ninja").read_text().splitlines():
     if line.startswith("build "):
-        print(line.replace(str(root), "ROOT").replace(sys.argv[1], "BUILD"))
+        print(line.replace(os.path.relpath(root, options.build), "ROOT").replace(sys.argv[1], "BUILD"))
 """
 
 

@@ -13,12 +13,18 @@ int tp_region_enter(const tp_region_options *options) {
     if (!r) return -1;
     memset(r, 0, sizeof *r);
     r->options = *options;
+    r->users = 1;
     r->next = open_regions;
     open_regions = r;
     tp_tls.region = r;
     tp_tls.include |= TP_BIT(Deferred);
     tp_tls.observe |= TP_BIT(Deferred);
     return 0;
+}
+
+/* Who waits for a region's turn gives the host lock up: the region's thread may have left it by then. */
+static void let_go(tp_region *r) {
+    if (--r->users == 0) tp_free(r, sizeof *r);
 }
 
 static void unlink_region(tp_region *r) {
@@ -35,7 +41,7 @@ int tp_region_leave(tp_region_report *report) {
     tp_tls.region = NULL;
     unlink_region(r);
     *report = r->report;
-    tp_free(r, sizeof *r);
+    let_go(r);
     return status;
 }
 
@@ -59,16 +65,20 @@ static int settle(tp_storage *s) {
         bool runs;
         tp_region *r = region_of(s, &runs);
         if (!r) break;
+        r->users++;
+        int status = 0;
+        bool stuck = false;
         if (!runs) {
-            if (tp_region_flush(r, r == tp_tls.region ? "memory is read or lent" : "another thread reads it") < 0)
-                return -1;
-            continue;
+            status = tp_region_flush(r, r == tp_tls.region ? "memory is read or lent" : "another thread reads it");
+        } else { /* Another thread runs it: its turn is over when it is done. Nobody waits for himself. */
+            tp_notes *before = r->running;
+            status = tp_turn_take(&r->turn);
+            if (status == 0) tp_turn_pass(&r->turn);
+            stuck = s->later && r->running == before;
         }
-        /* Another thread runs it: its turn is over when it is done. Nobody waits for himself. */
-        tp_notes *before = r->running;
-        if (tp_turn_take(&r->turn) < 0) return -1;
-        tp_turn_pass(&r->turn);
-        if (s->later && r->running == before) break;
+        let_go(r);
+        if (status < 0) return -1;
+        if (stuck) break;
     }
     if (!s->later || s->later == TP_LATER_READ) return 0;
     return tp_fail(TP_RuntimeError, s->later & TP_LATER_FAILED

@@ -32,6 +32,7 @@ typedef struct tp_notes {
 
 struct tp_region {
     tp_region *next; /* in the list of open regions */
+    int users;       /* its own thread, and those that wait for what it runs; with the host lock */
     tp_region_options options;
     tp_region_report report;
     tp_notes notes;

@@ -69,9 +69,10 @@ def _line(namespace: str, schema: FunctionSchema, **facts: object) -> str:
     own = "my_" + name.removeprefix("aten_")
     head = kernel_head(schema, own)
     begins = {} if head and facts.get("default") == "True" and namespace == "aten" else {"kernel": head or "boxed"}
+    facts = {name: value for name, value in facts.items() if value}
     said = {"schema": f"{namespace}::{schema}", **facts, **begins}
     declaration = f"{c_result(schema).decl}{name}({parameters(schema)});".replace("struct tp_", "tp_")
-    return f"{declaration} // {json.dumps(said)}\n"
+    return f"{declaration} // {json.dumps(said, separators=(',', ':'))}\n"
 
 
 def _operators(operators: Iterable[Operator]) -> Iterator[str]:

@@ -217,7 +217,8 @@ PROGRAM = """
     ):
         assert call(there).device.type == "bare" and tp.equal(call(there).cpu(), call(x))
     def on_host(name):
-        return any(e.key == "PrivateUse1" and e.kind == "fallback" for e in tp.dispatch.table(name))
+        kinds = {e.key: e.kind for e in tp.dispatch.table(name)}
+        return kinds.get("PrivateUse1") == "fallback" and "CPU" in kinds  # and no operator of layouts alone
     print(*(name for name in tp.dispatch.operators() if on_host(name)))
 """
 

@@ -96,6 +96,9 @@ for _name, (_reference, _dtypes) in REDUCTIONS.items():
         yield make(2, 3), 1, {"mask": make.array([True, False, True], "bool"), "keepdim": True}
         yield make(2, 3), [0, 1]
         yield make(4)
+        for dim in (0, 1, 2, -1, [0, 2]):
+            yield make(2, 3, 2), dim, {"keepdim": dim == 2}
+        yield make(3, 3), -1, {"mask": make.array([True, True, False], "bool")}
 
 
 for _name, _reference in {
@@ -109,6 +112,10 @@ for _name, _reference in {
         mask.values[:, 1] = True
         yield make.distinct(3, 4), 1, {"mask": mask}
         yield make.distinct(3, 4)
+        for dim in (0, 1, 2, -1, -2, -3):
+            yield make.distinct(2, 3, 4), dim
+        yield make.distinct(5), 0, {"mask": make.array([True, False, True, True, False], "bool")}
+        yield make.distinct(4)
 
 
 for _name, _reference in {"var": _var, "std": lambda *args, **kwargs: np.sqrt(_var(*args, **kwargs))}.items():
@@ -121,6 +128,9 @@ for _name, _reference in {"var": _var, "std": lambda *args, **kwargs: np.sqrt(_v
         yield make(3, 4), {"mask": mask}
         yield make(3, 4), 1, {"mask": mask, "correction": 0.5}
         yield make(3, 4), [0], False
+        for dim in (0, 1, 2, -1, [0, 2], [1, 2]):
+            yield make(3, 4, 3), dim, True
+        yield make(3, 4), [0, 1], {"mask": mask}
 
 
 @samples("masked_median", reference=lambda x, dim=-1, *, mask=None: np.nanquantile(
@@ -128,6 +138,10 @@ for _name, _reference in {"var": _var, "std": lambda *args, **kwargs: np.sqrt(_v
 def median(make: Make) -> Iterator[Any]:
     yield make.distinct(3, 5), 1, {"mask": make.array([True, False, True, True, False], "bool")}
     yield make.distinct(5, 3), 0
+    for dim in (0, 1, 2, -1, -2, -3):
+        yield make.distinct(3, 5, 3), dim
+    yield make.distinct(5)
+    yield make.distinct(7), 0, {"mask": make.array([True, True, False, True, False, False, True], "bool")}
 
 
 @samples("masked_norm", reference=_norm, dtypes=FLOATS, tolerances=CLOSE)
@@ -136,6 +150,9 @@ def norm(make: Make) -> Iterator[Any]:
     yield make(2, 3), 2.0, 1, {"mask": mask}
     yield make(2, 3), 3.0, [0], {"mask": mask, "keepdim": True}
     yield make(2, 3), {"mask": mask}
+    for ord in (1.0, 2.0, 3.0, np.inf):
+        yield make(2, 3), ord, [1]
+        yield make(2, 3, 2), ord, [0, 2]
 
 
 @samples("masked_logaddexp", reference=lambda x, y, *, input_mask=None, other_mask=None: np.logaddexp(
@@ -143,6 +160,9 @@ def norm(make: Make) -> Iterator[Any]:
 def logaddexp(make: Make) -> Iterator[Any]:
     yield make(2, 3), make(2, 3)
     yield make(4), make(4), {"input_mask": make.array([True, True, False, True], "bool")}
+    yield make(4), make(4), {"other_mask": make.array([True, True, False, True], "bool")}
+    for size in range(1, 8):
+        yield make(size, 2), make(size, 2)
 
 
 for _name, _reference in {
@@ -156,6 +176,10 @@ for _name, _reference in {
     def along(make: Make) -> Iterator[Any]:
         yield make(2, 3), 0
         yield make(2, 3), 1, {"mask": make.array([True, False, True], "bool")}
+        for dim in (0, 1, 2, -1, -2, -3):
+            yield make(2, 3, 2), dim
+        yield make(4), 0
+        yield make(3, 3), -1, {"mask": make.array([True, True, False], "bool")}
 
 
 # What is left out is minus infinity there, which no difference is taken of.
@@ -163,9 +187,16 @@ for _name, _reference in {
 def log_softmax(make: Make) -> Iterator[Any]:
     yield make(2, 3), 1
     yield make(2, 3), 0
+    for dim in (0, 1, 2, -1, -2, -3):
+        yield make(2, 3, 2), dim
+    yield make(4), 0
+    yield make(5), -1
 
 
 @samples("masked_normalize", reference=_normalize, dtypes=FLOATS, tolerances=CLOSE)
 def normalize(make: Make) -> Iterator[Any]:
     yield make(2, 3), 2.0, 1, {"mask": make.array([True, True, False], "bool")}
     yield make(2, 3), 1.0, 0
+    for ord in (1.0, 2.0, 3.0, np.inf):
+        yield make(2, 3, 2), ord, 1
+        yield make(3, 2), ord, -1

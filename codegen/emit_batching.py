@@ -6,11 +6,9 @@ A kernel there is one of the tree's C functions, or a formula; both are passed b
 from __future__ import annotations
 
 from .batching import Batching, batching_of
-from .c_types import c_arguments, c_result, call_arguments, parameters
-from .catalog import Catalog, Operator
-from .emit_functions import Kernels, keyset_expression, op_of
-from .formula import Result, schema_variables, used
-from .formula_lower import lower_function
+from .catalog import Catalog
+from .emit_formula import emit_at_key
+from .emit_functions import Kernels, kernel_at_key, op_of, passed_by
 from .text import c_string
 
 
@@ -29,44 +27,16 @@ def emit_rules(catalog: Catalog) -> str:
     return f"static const tp_batch_rule batching[OP_COUNT] = {{\n{''.join(rows)}}};\n" if rows else ""
 
 
-def _passed_by(op: Operator) -> str:
-    call = f"redispatch_{op.c}({call_arguments(op.schema, keyset='ks & TP_BELOW(Batched)')})"
-    return f"if (!(({keyset_expression(op)}) & TP_BIT(Batched))) return {call};"
-
-
-def _kernel(op: Operator, name: str) -> str:
-    return (
-        f"static {c_result(op.schema).decl}batched_{op.c}({parameters(op.schema, keyset=True)}) {{\n"
-        f"    {_passed_by(op)}\n"
-        f"    return {name}({call_arguments(op.schema)});\n}}\n"
-    )
-
-
-def _formula(op: Operator, text: str, catalog: Catalog) -> str:
-    location = op.function.at("batching")
-    names = used(text, location)
-    unused = [f"(void){a.name_in_c};" for a in c_arguments(op.schema) if a.name not in names]
-    return lower_function(
-        f"batched_{op.c}",
-        parameters(op.schema, keyset=True),
-        schema_variables(op.schema),
-        text,
-        Result.of_schema(op.schema),
-        catalog,
-        location,
-        prologue=[*unused, _passed_by(op)],
-    )
-
-
 def emit_batched(catalog: Catalog, kernels: Kernels) -> str:
     out = []
     for op in catalog:
         rule = batching_of(op, catalog)
         source = next((k.name for k in op.kernels if k.key == "Batched"), None)
         if source is not None:
-            out.append(_kernel(op, source))
+            out.append(kernel_at_key(op, "Batched", f"batched_{op.c}", source))
             kernels.add("Batched", op, f"batched_{op.c}", source)
         elif rule is not None and rule.formula is not None:
-            out.append(_formula(op, rule.formula, catalog))
+            first = passed_by(op, "Batched")
+            out.append(emit_at_key(op, "batching", rule.formula, catalog, f"batched_{op.c}", first))
             kernels.add("Batched", op, f"batched_{op.c}", "formula")
     return "".join(out)

@@ -18,6 +18,22 @@ def operators_called(op: Operator, catalog: Catalog) -> tuple[Operator, ...]:
     return Lowered(schema_variables(op.schema), origin.composite, result, catalog, origin.at("composite")).called
 
 
+def emit_at_key(op: Operator, field: str, text: str, catalog: Catalog, name: str, first: str) -> str:
+    """A static C function with a key set: the formula that the entry's `field` gives for a layer; `first` begins it."""
+    location = op.function.at(field)
+    names = used(text, location)
+    return lower_function(
+        name,
+        parameters(op.schema, keyset=True),
+        schema_variables(op.schema),
+        text,
+        Result.of_schema(op.schema),
+        catalog,
+        location,
+        prologue=[*(f"(void){a.name_in_c};" for a in c_arguments(op.schema) if a.name not in names), first],
+    )
+
+
 def emit_composite(op: Operator, catalog: Catalog) -> str:
     """`formula_<op>`, for an operator whose entry has `composite`."""
     origin = op.function.origin

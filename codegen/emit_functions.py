@@ -76,6 +76,21 @@ def keyset_expression(op: Operator) -> str:
     return " | ".join(parts)
 
 
+def passed_by(op: Operator, key: str) -> str:
+    """The statement of a kernel at a key for calls none of whose tensors has it: they go on below."""
+    call = f"redispatch_{op.c}({call_arguments(op.schema, keyset=f'ks & TP_BELOW({key})')})"
+    return f"if (!(({keyset_expression(op)}) & TP_BIT({key}))) return {call};"
+
+
+def kernel_at_key(op: Operator, key: str, name: str, called: str) -> str:
+    """A kernel at a key: a C function of the tree, which is passed by."""
+    return (
+        f"static {c_result(op.schema).decl}{name}({parameters(op.schema, keyset=True)}) {{\n"
+        f"    {passed_by(op, key)}\n"
+        f"    return {called}({call_arguments(op.schema)});\n}}\n"
+    )
+
+
 def declaration(op: Operator) -> str:
     return f"/* {op.schema} */\n{c_result(op.schema).decl}tp_{op.c}({parameters(op.schema)});\n"
 

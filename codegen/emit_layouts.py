@@ -7,9 +7,8 @@ from __future__ import annotations
 
 from .c_types import c_arguments, c_result, call_arguments, parameters
 from .catalog import Catalog, Operator
-from .emit_functions import Kernels, keyset_expression
-from .formula import Result, schema_variables, used
-from .formula_lower import lower_function
+from .emit_formula import emit_at_key
+from .emit_functions import Kernels, kernel_at_key, passed_by
 from .layouts import WORDS, layout_function, said
 
 
@@ -18,32 +17,10 @@ def formula_of(op: Operator, text: str) -> str:
     if text not in WORDS:
         return text
     first, *rest = op.schema.arguments
-    merged = f"_merged({first.name})" if text == "values" else first.name
+    source = f"_merged({first.name})" if text == "values" else first.name
     passed = [a.name if a in op.schema.positional else f"{a.name}={a.name}" for a in rest]
-    result = f"{op.schema.name.base}({', '.join([f'_layout_values({merged})', *passed])})"
-    return f"merged__ = {merged}\n_layout_like(merged__, {result.replace(merged, 'merged__', 1)})"
-
-
-def _passed_by(op: Operator) -> str:
-    """Who puts the key into a call of other tensors gets what they get without it."""
-    call = f"redispatch_{op.c}({call_arguments(op.schema, keyset='ks & TP_BELOW(Layout)')})"
-    return f"if (!(({keyset_expression(op)}) & TP_BIT(Layout))) return {call};"
-
-
-def _formula(op: Operator, text: str, catalog: Catalog) -> str:
-    location = op.function.at("layouts")
-    names = used(text, location)
-    unused = [a.name_in_c for a in c_arguments(op.schema) if a.name not in names]
-    return lower_function(
-        f"layout_{op.c}",
-        parameters(op.schema, keyset=True),
-        schema_variables(op.schema),
-        text,
-        Result.of_schema(op.schema),
-        catalog,
-        location,
-        prologue=[*(f"(void){name};" for name in unused), _passed_by(op)],
-    )
+    given = ", ".join(["_layout_values(merged__)", *passed])
+    return f"merged__ = {source}\n_layout_like(merged__, {op.schema.name.base}({given}))"
 
 
 def _writing(op: Operator, functional: Operator) -> str:
@@ -60,7 +37,7 @@ def _writing(op: Operator, functional: Operator) -> str:
     given = call_arguments(functional.schema, replaced={k: v for k, v in own.items() if k not in kept})
     return (
         f"static int layout_{op.c}({parameters(op.schema, keyset=True)}) {{\n"
-        f"    {_passed_by(op)}\n"
+        f"    {passed_by(op, 'Layout')}\n"
         f"    tp_autoref *made = {functional.call}({given});\n"
         f'    return made ? tp_write_layout({name}, made, "{op.schema.name}") : -1;\n}}\n'
     )
@@ -77,13 +54,10 @@ def _kernel(op: Operator, catalog: Catalog) -> tuple[str, str] | None:
         if len([a for a in c_arguments(op.schema) if a.argument.is_write]) != 1:
             return None
         return _writing(op, functional), "writing"
-    name = layout_function(op)
+    name, own = layout_function(op), f"layout_{op.c}"
     if name is not None:
-        return (
-            f"static {c_result(op.schema).decl}layout_{op.c}({parameters(op.schema, keyset=True)}) {{\n"
-            f"    {_passed_by(op)}\n    return {name}({call_arguments(op.schema)});\n}}\n"
-        ), name
-    return _formula(op, formula_of(op, text), catalog), "formula"
+        return kernel_at_key(op, "Layout", own, name), name
+    return emit_at_key(op, "layouts", formula_of(op, text), catalog, own, passed_by(op, "Layout")), "formula"
 
 
 def emit_layouts(catalog: Catalog, kernels: Kernels) -> str:

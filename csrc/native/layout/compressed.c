@@ -21,9 +21,7 @@ tp_tensor *_compressed_composite(tp_tensor *compressed, tp_tensor *plain, tp_ten
     for (int d = 0; fits && d < plain->ndim; d++) fits = values->sizes[d] == plain->sizes[d];
     if (!fits)
         return tp_fail_null(TP_RuntimeError, "_compressed: parts do not fit each other, or a layout that has none");
-    tp_autoref *own = tp_new_alias(values, tp_sizes(values), tp_strides(values), values->byte_offset);
-    tp_parts *parts = own ? tp_parts_new(layout, (tp_tensor *[]){compressed, plain, own}, NULL) : NULL;
-    return parts ? tp_new_of_parts_steal(parts, size) : NULL;
+    return tp_of_parts(layout, (tp_tensor *[]){compressed, plain, values}, NULL, size);
 }
 
 static tp_tensor *flat_longs(tp_tensor *t) {

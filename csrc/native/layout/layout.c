@@ -25,12 +25,24 @@ int layout_fact_of(tp_tensor *self, int64_t number, int64_t *result) {
     return 0;
 }
 
+static tp_tensor *unmarked(const tp_tensor *values) {
+    return tp_new_alias(values, tp_sizes(values), tp_strides(values), values->byte_offset);
+}
+
+tp_tensor *tp_of_parts(tp_layout layout, tp_tensor *const *parts, const int64_t *facts, tp_ints sizes) {
+    int count = tp_layouts[layout].count, place = tp_layouts[layout].values;
+    tp_tensor *all[TP_MAX_PARTS];
+    tp_autoref *own = unmarked(parts[place]);
+    for (int i = 0; i < count; i++) all[i] = i == place ? own : parts[i];
+    tp_parts *made = own ? tp_parts_new(layout, all, facts) : NULL;
+    return made ? tp_new_of_parts_steal(made, sizes) : NULL;
+}
+
 /* _layout_values(Tensor self) -> Tensor: the same memory in a tensor of its own, which autograd may mark. */
 tp_tensor *layout_values_of(tp_tensor *self) {
     tp_autoparts *parts = tp_parts_of(self);
     if (!parts) return NULL;
-    tp_tensor *values = parts->part[tp_layouts[parts->layout].values];
-    return tp_new_alias(values, tp_sizes(values), tp_strides(values), values->byte_offset);
+    return unmarked(parts->part[tp_layouts[parts->layout].values]);
 }
 
 /* alias(Tensor(a) self) -> Tensor(a), detach(Tensor(a) self) -> Tensor(a): another tensor on the same storage. */
@@ -41,14 +53,12 @@ tp_tensor *layout_like_of(tp_tensor *self, tp_tensor *values) {
     tp_autoparts *parts = tp_parts_of(self);
     if (!parts) return NULL;
     int place = tp_layouts[parts->layout].values;
-    tp_tensor *old = parts->part[place], *all[TP_MAX_PARTS];
-    if (!tp_same_sizes(old, values))
+    tp_tensor *all[TP_MAX_PARTS];
+    if (!tp_same_sizes(parts->part[place], values))
         return tp_fail_null(TP_RuntimeError, "_layout_like: values of other sizes than the pattern's");
     memcpy(all, parts->part, sizeof all);
-    tp_autoref *own = tp_new_alias(values, tp_sizes(values), tp_strides(values), values->byte_offset);
-    all[place] = own;
-    tp_parts *made = own ? tp_parts_new(parts->layout, all, parts->fact) : NULL;
-    return made ? tp_new_of_parts_steal(made, tp_sizes(self)) : NULL;
+    all[place] = values;
+    return tp_of_parts(parts->layout, all, parts->fact, tp_sizes(self));
 }
 
 /* _same_pattern(Tensor self, Tensor other) -> bool: whether values of the one are values of the other. */

@@ -12,6 +12,9 @@
 /* Facts of a tensor of the layout sparse_coo. */
 enum { TP_FACT_COALESCED }; /* indices are in order, and each once */
 
+/* A new tensor of the layout, of the parts; its values are another tensor on the same memory, without history. */
+tp_tensor *tp_of_parts(tp_layout layout, tp_tensor *const *parts, const int64_t *facts, tp_ints sizes);
+
 /* What an operator that writes does: t becomes `made`, in its own dtype. Other layouts than t's are refused; a dense t
  * is written as dense tensors are. */
 int tp_write_layout(tp_tensor *t, tp_tensor *made, const char *op);
@@ -34,6 +37,11 @@ tp_tensor *tp_make_coo_steal(tp_tensor *indices, tp_tensor *values, tp_ints size
 tp_tensor *tp_as_layout_steal(const tp_tensor *like, tp_tensor *made);
 /* Whether t is sparse. */
 TP_INLINE bool tp_is_sparse(const tp_tensor *t) { return t->keys & (TP_BIT(Sparse) | TP_BIT(SparseCsr)); }
+
+/* One number for each value: its place in a dense tensor of t's sparse sizes. New. */
+tp_tensor *tp_keys_of(const tp_tensor *t, const tp_coo *c);
+/* `rows` and t's dense sizes, in `room` for TP_MAX_DIMS + 1. */
+tp_ints tp_rows_and_dense(const tp_tensor *t, const tp_coo *c, int64_t rows, int64_t *room);
 
 /* Small steps that several families take. Each gives a new tensor. */
 tp_tensor *tp_row_of(tp_tensor *indices, int64_t row);      /* one row of indices */

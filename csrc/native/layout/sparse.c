@@ -3,7 +3,7 @@
 
 #include "NativeFunctions.h"
 #include "core/scalar.h"
-#include "native/common/host_ints.h"
+#include "prim/table.h"
 
 #include <string.h>
 
@@ -48,11 +48,8 @@ tp_tensor *_coo_composite(tp_tensor *indices, tp_tensor *values, tp_ints size, b
     if (indices->ndim != 2 || indices->dtype != TP_INT64 || values->ndim < 1 || values->sizes[0] != indices->sizes[1] ||
         indices->sizes[0] + values->ndim - 1 != size.size)
         return tp_fail_null(TP_RuntimeError, "_coo: indices of (sparse_dim, nnz) in int64 and values of (nnz, ...)");
-    tp_autoref *own = tp_new_alias(values, tp_sizes(values), tp_strides(values), values->byte_offset);
-    tp_parts *parts = own ? tp_parts_new(TP_SPARSE_COO, (tp_tensor *[]){indices, own},
-                                         (int64_t[TP_MAX_FACTS]){[TP_FACT_COALESCED] = coalesced})
-                          : NULL;
-    return parts ? tp_new_of_parts_steal(parts, size) : NULL;
+    return tp_of_parts(TP_SPARSE_COO, (tp_tensor *[]){indices, values},
+                       (int64_t[TP_MAX_FACTS]){[TP_FACT_COALESCED] = coalesced}, size);
 }
 
 /* ---- small steps ---- */
@@ -60,12 +57,10 @@ tp_tensor *_coo_composite(tp_tensor *indices, tp_tensor *values, tp_ints size, b
 tp_tensor *tp_row_of(tp_tensor *indices, int64_t row) { return tp_select_int(indices, 0, row); }
 
 static tp_tensor *ints_like(const tp_tensor *like, tp_ints numbers) {
-    tp_autoref *host = tp_new_empty(TP_INTS(numbers.size), TP_INT64, TP_CPU);
+    int64_t *values;
+    tp_autoref *host = tp_table_int64(TP_INTS(numbers.size), &values);
     if (!host) return NULL;
-    for (int64_t i = 0; i < numbers.size; i++) {
-        tp_autoref *place = tp_select_int(host, 0, i);
-        if (!place || tp_fill__Scalar(place, TP_SCALAR_I(numbers.data[i])) < 0) return NULL;
-    }
+    for (int64_t i = 0; i < numbers.size; i++) values[i] = numbers.data[i];
     return tp_to_device(host, like->device, TP_INT64, false, false, TP_NO_FORMAT);
 }
 
@@ -120,15 +115,11 @@ tp_tensor *_coo_columns_composite(tp_tensor *keys, tp_ints size) {
 }
 
 static tp_ints sparse_sizes(const tp_tensor *t, const tp_coo *c) { return (tp_ints){t->sizes, c->sparse_dim}; }
-static tp_ints dense_sizes(const tp_tensor *t, const tp_coo *c) {
-    return (tp_ints){t->sizes + c->sparse_dim, t->ndim - c->sparse_dim};
-}
 
-static tp_tensor *keys_of(const tp_tensor *t, const tp_coo *c) { return tp__coo_keys(c->indices, sparse_sizes(t, c)); }
+tp_tensor *tp_keys_of(const tp_tensor *t, const tp_coo *c) { return tp__coo_keys(c->indices, sparse_sizes(t, c)); }
 
-/* [rows] and the dense sizes. */
-static tp_ints rows_and_dense(const tp_tensor *t, const tp_coo *c, int64_t rows, int64_t *room) {
-    tp_ints dense = dense_sizes(t, c);
+tp_ints tp_rows_and_dense(const tp_tensor *t, const tp_coo *c, int64_t rows, int64_t *room) {
+    tp_ints dense = {t->sizes + c->sparse_dim, t->ndim - c->sparse_dim};
     room[0] = rows;
     for (int64_t i = 0; i < dense.size; i++) room[i + 1] = dense.data[i];
     return (tp_ints){room, dense.size + 1};
@@ -151,14 +142,14 @@ tp_tensor *_coalesce_layout(tp_tensor *self) {
     if (tp_layout_of(self) == TP_SPARSE_COO && fact_of(self, TP_FACT_COALESCED) == 1) return tp_retain(self);
     tp_autocoo c = {0};
     if (tp_coo_of(self, &c) < 0) return NULL;
-    tp_autoref *keys = keys_of(self, &c);
+    tp_autoref *keys = tp_keys_of(self, &c);
     tp_tensor3 found = keys ? tp__unique2(keys, true, true, false) : (tp_tensor3){{NULL}};
     tp_autoref *once = found.v[0], *places = found.v[1], *counts = found.v[2];
     (void)counts;
     if (!once) return NULL;
     int64_t room[TP_MAX_DIMS + 1];
     return tp_make_coo_steal(tp__coo_columns(once, sparse_sizes(self, &c)),
-                             added_at(c.values, rows_and_dense(self, &c, once->numel, room), places), tp_sizes(self),
+                             added_at(c.values, tp_rows_and_dense(self, &c, once->numel, room), places), tp_sizes(self),
                              true);
 }
 
@@ -279,11 +270,11 @@ tp_tensor *to_dense_composite(tp_tensor *self, tp_dtype dtype, tp_opt_bool maske
 tp_tensor *to_dense_layout(tp_tensor *self, tp_dtype dtype, tp_opt_bool masked_grad TP_UNUSED) {
     tp_autocoo c = {0};
     if (tp_coo_of(self, &c) < 0) return NULL;
-    tp_autoref *keys = keys_of(self, &c);
+    tp_autoref *keys = tp_keys_of(self, &c);
     tp_autoref *values = dtype < 0 ? tp_retain(c.values) : tp_to_dtype(c.values, dtype, false, false, TP_NO_FORMAT);
     int64_t room[TP_MAX_DIMS + 1], places = tp_checked_numel(sparse_sizes(self, &c));
     if (!keys || !values || places < 0) return NULL;
-    tp_autoref *flat = added_at(values, rows_and_dense(self, &c, places, room), keys);
+    tp_autoref *flat = added_at(values, tp_rows_and_dense(self, &c, places, room), keys);
     return flat ? tp_reshape(flat, tp_sizes(self)) : NULL;
 }
 
@@ -296,20 +287,20 @@ tp_tensor *_layout_at_composite(tp_tensor *self, tp_tensor *pattern) {
     tp_autoref *shape = tp__values(pattern);
     tp_autocoo wanted = {0};
     if (tp_coo_of(pattern, &wanted) < 0 || !shape) return NULL;
-    tp_autoref *keys = keys_of(pattern, &wanted);
+    tp_autoref *keys = tp_keys_of(pattern, &wanted);
     if (!keys) return NULL;
     int64_t room[TP_MAX_DIMS + 1];
     tp_autoref *made = NULL;
     if (!tp_is_sparse(self)) {
         tp_autoref *wide = tp_expand(self, tp_sizes(pattern), false);
         int64_t places = tp_checked_numel(sparse_sizes(pattern, &wanted));
-        tp_autoref *flat = wide ? tp_reshape(wide, rows_and_dense(pattern, &wanted, places, room)) : NULL;
+        tp_autoref *flat = wide ? tp_reshape(wide, tp_rows_and_dense(pattern, &wanted, places, room)) : NULL;
         made = flat ? tp_index_select(flat, 0, keys) : NULL;
     } else {
         tp_autoref *merged = tp__as_coo(self), *once = merged ? tp__coalesce(merged) : NULL;
         tp_autocoo there = {0};
         if (!once || tp_coo_of(once, &there) < 0) return NULL;
-        tp_autoref *have = keys_of(once, &there);
+        tp_autoref *have = tp_keys_of(once, &there);
         if (!have) return NULL;
         if (have->numel == 0) return tp_zeros(tp_sizes(shape), (tp_dtype)self->dtype, TP_STRIDED, self->device, -1);
         tp_autoref *found = tp_searchsorted_Tensor(have, keys, false, false, NULL, NULL);
@@ -340,7 +331,7 @@ static tp_tensor *coo_of_dense(tp_tensor *self, int64_t sparse_dim) {
     int64_t room[TP_MAX_DIMS + 1] = {0};
     tp_coo c = {indices, NULL, sparse_dim, true};
     if (!indices) return NULL;
-    tp_autoref *none = tp_zeros(rows_and_dense(self, &c, indices->sizes[1], room), (tp_dtype)self->dtype, TP_STRIDED,
+    tp_autoref *none = tp_zeros(tp_rows_and_dense(self, &c, indices->sizes[1], room), (tp_dtype)self->dtype, TP_STRIDED,
                                 self->device, -1);
     tp_autoref *pattern = none ? tp__coo(indices, none, tp_sizes(self), true) : NULL;
     tp_autoref *values = pattern ? tp__layout_at(self, pattern) : NULL;
@@ -419,8 +410,8 @@ static int resize(tp_tensor *self, tp_ints size, int64_t sparse_dim, int64_t den
     tp_autoref *made = keeps
                            ? tp__coo(c.indices, c.values, size, c.coalesced)
                            : tp_make_coo_steal(tp_zeros(TP_INTS(sparse_dim, 0), TP_INT64, TP_STRIDED, self->device, -1),
-                                               tp_zeros(rows_and_dense(&whole, &shape, 0, room), (tp_dtype)self->dtype,
-                                                        TP_STRIDED, self->device, -1),
+                                               tp_zeros(tp_rows_and_dense(&whole, &shape, 0, room),
+                                                        (tp_dtype)self->dtype, TP_STRIDED, self->device, -1),
                                                size, true);
     return made ? tp_write_layout(self, made, op) : -1;
 }

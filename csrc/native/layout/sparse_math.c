@@ -39,12 +39,11 @@ static tp_tensor *add_to_dense(tp_tensor *dense, tp_tensor *sparse, const tp_sca
     tp_dtype dtype = common_dtype(dense, sparse);
     tp_autocoo c = {0};
     if (dtype == TP_NO_DTYPE || tp_coo_of(sparse, &c) < 0) return NULL;
-    int64_t room[TP_MAX_DIMS + 1] = {1}, n = c.sparse_dim;
-    for (int64_t d = 0; d < n; d++) room[0] *= sparse->sizes[d];
-    for (int64_t d = n; d < sparse->ndim; d++) room[d - n + 1] = sparse->sizes[d];
-    tp_autoref *keys = tp__coo_keys(c.indices, (tp_ints){sparse->sizes, n});
+    int64_t room[TP_MAX_DIMS + 1], places = tp_checked_numel((tp_ints){sparse->sizes, c.sparse_dim});
+    if (places < 0) return NULL;
+    tp_autoref *keys = tp_keys_of(sparse, &c);
     tp_autoref *cast = keys ? tp_to_dtype(dense, dtype, false, false, TP_NO_FORMAT) : NULL;
-    tp_autoref *flat = cast ? tp_reshape(cast, (tp_ints){room, sparse->ndim - n + 1}) : NULL;
+    tp_autoref *flat = cast ? tp_reshape(cast, tp_rows_and_dense(sparse, &c, places, room)) : NULL;
     tp_autoref *values = flat ? scaled(c.values, alpha, dtype) : NULL;
     tp_autoref *sum = values ? tp_index_add(flat, 0, keys, values, TP_SCALAR_I(1)) : NULL;
     return sum ? tp_reshape(sum, tp_sizes(dense)) : NULL;
@@ -86,10 +85,7 @@ tp_tensor *add_layout(tp_tensor *self, tp_tensor *other, const tp_scalar *alpha)
 
 /* sub.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor */
 tp_tensor *sub_layout(tp_tensor *self, tp_tensor *other, const tp_scalar *alpha) {
-    tp_scalar minus = *alpha;
-    if (minus.kind == TP_SCALAR_FLOAT) minus.f = -minus.f;
-    else if (minus.kind == TP_SCALAR_COMPLEX) minus.c = -minus.c;
-    else minus = *TP_SCALAR_I(-tp_scalar_int(alpha));
+    tp_scalar minus = tp_scalar_neg(alpha);
     return tp_add_Tensor(self, other, &minus);
 }
 

@@ -1,10 +1,11 @@
-"""Which operators a sampled run takes: all of the families that changed, and a part of the rest that goes round.
+"""Which operators a sampled run takes: the families that changed, and a part of the rest that goes round.
 
 `pytest --part=2/3` takes the second third of the operators, `--part=auto/9` two ninths: the one that the commit at hand
 stands for, and the one of the day, so that each operator has its turn within nine days, whatever is committed. A family
 has changed if a file with its stem did in the hours before the commit at hand, or since TENSORPY_BASE; a change that
-goes through most families is one of the generator, or of a key that it reads, and counts as none. What is no operator's
-(the generator, the dispatcher, the layers) has its own tests, which always run.
+goes through most families is one of the generator, or of a key that it reads, and counts as none. Changed families hold
+few operators, as a rule, and all of these are taken; of more than an eighth of the table every second, third, ... is.
+What is no operator's (the generator, the dispatcher, the layers) has its own tests, which always run.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from tensorpy.testing.samples import TABLE
 
 ROOT = Path(__file__).resolve().parent.parent
 WINDOW = 4 * 3600  # seconds of commits that count as one change
+WHOLE = 8  # changed families that hold at most one operator in so many are taken whole
 
 
 def _git(*arguments: str) -> str:
@@ -51,7 +53,7 @@ def families_of(files: Iterable[str]) -> set[str]:
 
 @dataclass(frozen=True)
 class Part:
-    """The `numbers`, from 1, of `count` parts, and everything of `families`."""
+    """The `numbers`, from 1, of `count` parts, and every `step`-th operator of `families`."""
 
     numbers: frozenset[int]
     count: int
@@ -60,15 +62,24 @@ class Part:
 
     def takes(self, name: str) -> bool:
         """Of an operator's full name ("max.dim"), or of a function's of torch ("nn.functional.relu")."""
-        mine = zlib.crc32(name.encode()) % self.count + 1 in self.numbers
-        return mine or name.partition(".")[0] in self._changed or name.rpartition(".")[2] in self._changed
+        place, turn = divmod(zlib.crc32(name.encode()), self.count)
+        if turn + 1 in self.numbers:
+            return True
+        changed = name.partition(".")[0] in self._changed or name.rpartition(".")[2] in self._changed
+        return changed and place % self.step == min(self.numbers) % self.step
 
     @functools.cached_property
     def _changed(self) -> set[str]:
         return {info.name.partition(".")[0] for info in TABLE.values() if info.op.family in self.families}
 
+    @functools.cached_property
+    def step(self) -> int:
+        """One of how many operators is taken of the families that changed."""
+        return -(-WHOLE * sum(info.op.family in self.families for info in TABLE.values()) // len(TABLE)) or 1
+
     def __str__(self) -> str:
-        changed = f", and all of {', '.join(sorted(self.families))}" if self.families else ""
+        share = "all" if self.step == 1 else f"one in {self.step}"
+        changed = f", and {share} of {', '.join(sorted(self.families))}" if self.families else ""
         since = f" (changed since {self.since[:9]})" if self.families else ""
         numbers = " and ".join(map(str, sorted(self.numbers)))
         return f"part {numbers} of {self.count} of the operators{changed}{since}"

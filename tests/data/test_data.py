@@ -416,7 +416,9 @@ def test_no_process_stays_behind(sleep: float, size: int, end: str, signal_of: A
     _, errors = process.communicate(timeout=20)
     assert wait_for_end(workers), "a worker is still there"
     assert ("KeyboardInterrupt" in errors) == (signal_of == signal.SIGINT)
-    assert errors.count("Traceback") == (signal_of == signal.SIGINT)
+    # Python prints, and goes on, where the signal falls into a callback of the garbage collector's.
+    ignored = errors.count("Exception ignored in")
+    assert errors.count("Traceback") - ignored == (signal_of == signal.SIGINT)
 
 
 def test_pipes_are_made_of_pipes():

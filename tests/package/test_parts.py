@@ -32,6 +32,20 @@ def test_what_changed_is_in_every_part() -> None:
         assert "all of pool, scan, sort (changed since 012345678)" in str(part)
 
 
+def test_a_change_of_many_families_is_sampled() -> None:
+    """As many operators as an eighth of the table, about; other commits take the others."""
+    families = {info.op.family for info in TABLE.values()}
+    changed = frozenset(sorted(families)[::2])
+    of_changed = {name for name, info in TABLE.items() if info.op.family in changed}
+    taken: set[str] = set()
+    for number in range(1, 25):
+        part = Part(frozenset({number}), 24, changed, "0123456789abcdef")
+        mine = {name for name in of_changed if part.takes(name)}
+        assert len(mine) < len(TABLE) / 4 and f"one in {part.step} of" in str(part)
+        taken |= mine
+    assert taken == of_changed
+
+
 def test_the_day_has_its_turn(monkeypatch: pytest.MonkeyPatch) -> None:
     """Within as many days as there are parts every operator is taken, of one commit too."""
     taken: set[str] = set()

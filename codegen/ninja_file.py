@@ -71,6 +71,10 @@ LOOPS = {"release": ["-O2", "-ftree-vectorize"]}
 # size. The others of csrc/cpu have it where the CPU has vectors of AVX2 at least: their ends of loops are short rows.
 IN_FULL = ("moments", "norm_loops", "scan_loops", "softmax_loops")
 
+# Loops for other CPUs than this one's, in a build that stays here: right, but small and soon compiled. They are a third of
+# the build's time otherwise. A wheel has all loops in full, as a build with TENSORPY_CAPABILITIES=all has.
+SPARE = {"release": ["-Os", "-fno-tree-vectorize"]}
+
 # Flags for generated glue, which passes arguments on: more than -Os adds only size; no call was measured to be slower.
 # That of operators is a fifth of the build's time: -O1 takes a quarter less for it than -Os, for an eighth more bytes;
 # calls at a function's end stay jumps, equal ends of branches are joined.
@@ -224,6 +228,18 @@ def _capabilities(options: Options) -> list[str]:
     return list(CAPABILITY_FLAGS) if options.machine == "x86_64" else ["baseline"]
 
 
+def _spare_capabilities(options: Options) -> set[str]:
+    """Those whose loops the CPU that builds does not run. AVX2's never are: a build moves to older CPUs, in an image."""
+    stays = not options.glibc and options.machine == platform.machine() == "x86_64"
+    if not stays or os.environ.get("TENSORPY_CAPABILITIES") == "all":
+        return set()
+    try:
+        has = set(re.findall(r"\bavx2\b|\bavx512bw\b", Path("/proc/cpuinfo").read_text()))
+    except OSError:
+        return set()
+    return {"baseline" if "avx2" in has else "", "" if "avx512bw" in has else "avx512"} - {""}
+
+
 def _release(root: Path) -> str:
     """The version that pyproject.toml says."""
     path = root / "pyproject.toml"
@@ -249,6 +265,7 @@ def _units(options: Options) -> tuple[list[Unit], list[Unit]]:
     version = options.suffix.strip(".").removesuffix(".so")
     csrc, gen = options.root / "csrc", options.build / "gen"
     glue = _glue(options)
+    spare = _spare_capabilities(options)
     for source in sorted(csrc.rglob("*.c")) + sorted(gen.rglob("*.c")):
         generated = gen in source.parents
         stem = source.relative_to(gen if generated else csrc).with_suffix("")
@@ -271,9 +288,13 @@ def _units(options: Options) -> tuple[list[Unit], list[Unit]]:
             for capability in _capabilities(options):
                 extra = [*CAPABILITY_FLAGS[capability], f"-DTP_CAPABILITY={capability}"]
                 old = capability == "baseline" and len(_capabilities(options)) > 1
-                if generated or (old and source.stem not in IN_FULL):
+                kind = capability
+                if capability in spare and options.mode in SPARE:
+                    extra += SPARE[options.mode]
+                    kind += ".spare"
+                elif generated or (old and source.stem not in IN_FULL):
                     extra += LOOPS.get(options.mode, [])
-                library.append(Unit(source, f"obj/{name}.{capability}.o", tuple(flags + extra)))
+                library.append(Unit(source, f"obj/{name}.{kind}.o", tuple(flags + extra)))
         elif _WITH_THREADS.search(text):
             library.append(Unit(source, f"obj/{name}.o", (*flags, "-fopenmp")))
         else:

@@ -1,13 +1,16 @@
-/* fused.c: the primitive fused.map on the CPU: several calls of map in blocks that stay in the L1 cache.
+/* fused.c: the primitives fused.map and fused.reduce on the CPU: several calls of map in blocks that stay in the L1 cache.
  *
  * The space of the outputs is cut into blocks of 2 KB. Each block passes all calls, through the loops that map itself
  * runs: a value that is no output lies in a buffer of the size of a block, which another value takes over when nothing
- * reads it any more. An input that is broadcast is laid out for the block. Blocks are multiples of TP_BLOCK, so an
- * element's bits are those of map (Note [Blocks]). */
+ * reads it any more. An input that is broadcast is laid out for the block. An element's bits do not depend on where its
+ * block begins (Note [Blocks]), so they are those of map.
+ *
+ * fused.reduce makes one of the values as it is reduced, a leaf of the reduction at a time (reduction.h). */
 #include "PrimitiveKernels.h"
 #include "core/memory.h"
 #include "core/parallel.h"
 #include "core/tls.h"
+#include "cpu/kernels.h"
 #include "cpu/run.h"
 #include "prim/fused.h"
 
@@ -22,8 +25,9 @@
 
 /* Where a value's elements are. */
 typedef struct {
-    char *base; /* of memory, */
-    int buffer; /* or of a buffer */
+    char *base;   /* of memory, */
+    int buffer;   /* or of a buffer, */
+    bool is_made; /* or where a reduction wants them */
     tp_dtype dtype;
     tp_fused_walk walk; /* of an input; its run is 0 where it lies as the outputs do */
 } place;
@@ -85,7 +89,7 @@ static int give_buffers(job *j) {
         for (int i = 0; i <= f->calls[c].ninputs; i++)
             if (s->cast[i] && (s->scratch[i] = take(&b)) < 0) return fail("too many values at a time");
         made->buffer = NO_BUFFER;
-        if (!made->base && (made->buffer = take(&b)) < 0) return fail("too many values at a time");
+        if (!made->base && !made->is_made && (made->buffer = take(&b)) < 0) return fail("too many values at a time");
         for (int i = 0; i <= f->calls[c].ninputs; i++)
             if (s->cast[i]) b.taken[s->scratch[i]] = false;
         for (int i = 0; i < f->calls[c].ninputs; i++) {
@@ -100,8 +104,9 @@ static int give_buffers(job *j) {
 /* ---- a block ---- */
 
 typedef struct {
-    const job *j;
     alignas(64) char room[ROOM][BLOCK_BYTES];
+    const job *j;
+    char *made; /* where the block of the value goes that is reduced */
 } worker;
 
 /* Lays a broadcast input out for elements [begin, begin + n). */
@@ -125,6 +130,7 @@ static void lay_out(const place *v, char *to, int64_t begin, int64_t n) {
 static inline char *locate(worker *w, const place *v, int64_t begin, int64_t *stride) {
     *stride = tp_itemsize(v->dtype);
     if (v->buffer >= 0) return w->room[v->buffer];
+    if (v->is_made) return w->made;
     if (v->walk.run) *stride = 0; /* one element for all */
     return v->base + begin * *stride;
 }
@@ -164,15 +170,20 @@ static inline void run_step(worker *w, int c, int64_t begin, int64_t n) {
     s->cast[0](both, (const int64_t[]){step_of_target, strides[0]}, n, NULL);
 }
 
+static void run_block(worker *w, int64_t begin, int64_t n) {
+    const job *j = w->j;
+    for (int i = 0; i < j->f->ninputs; i++)
+        if (j->values[i].buffer >= 0) lay_out(&j->values[i], w->room[j->values[i].buffer], begin, n);
+    for (int c = 0; c < j->f->ncalls; c++) run_step(w, c, begin, n);
+}
+
 static void run_blocks(int64_t first, int64_t end, void *context) {
     const job *j = context;
     worker w;
     w.j = j;
     for (int64_t block = first; block < end; block++) {
-        int64_t begin = block * j->block, n = j->numel - begin < j->block ? j->numel - begin : j->block;
-        for (int i = 0; i < j->f->ninputs; i++)
-            if (j->values[i].buffer >= 0) lay_out(&j->values[i], w.room[j->values[i].buffer], begin, n);
-        for (int c = 0; c < j->f->ncalls; c++) run_step(&w, c, begin, n);
+        int64_t begin = block * j->block;
+        run_block(&w, begin, j->numel - begin < j->block ? j->numel - begin : j->block);
         if (tp_unlikely(tp_tls.error_class != TP_NoError)) return; /* a signal ended a recurrence */
     }
 }
@@ -228,26 +239,79 @@ static int64_t widest(const job *j) {
     return most < 4 ? 4 : most;
 }
 
-/* fused.map(int program, Tensor[] inputs, Scalar[] numbers, *, Tensor(a!)[] out) -> () */
-int fused_map_cpu(int64_t program, tp_tensors inputs, tp_scalars numbers, tp_tensors out) {
-    job j = {.f = tp_fused_at(program)};
-    if (!j.f || inputs.size != j.f->ninputs || out.size != j.f->noutputs) return fail("another program's arguments");
-    const tp_tensor *shape = out.data[0];
-    j.numel = shape->numel;
-    j.nvalues = j.f->ninputs + j.f->ncalls;
-    if (place_inputs(&j, inputs, shape) < 0) return -1;
-    for (int c = 0; c < j.f->ncalls; c++) j.values[j.f->ninputs + c] = (place){.dtype = (tp_dtype)j.f->calls[c].dtype};
-    for (int i = 0; i < j.f->noutputs; i++) j.values[j.f->outputs[i]].base = tp_data(out.data[i]);
-    int64_t shift = 0;
-    for (int c = 0; c < j.f->ncalls; c++) {
-        int64_t n = j.f->calls[c].nnumbers;
+/* `like` lies as the outputs do. How much a call costs, in units of a light one, goes to `shift`. */
+static int start(job *j, int64_t program, tp_tensors inputs, tp_scalars numbers, tp_tensors out, const tp_tensor *like,
+                 int made, int64_t *shift) {
+    *j = (job){.f = tp_fused_at(program), .numel = like->numel};
+    if (!j->f || inputs.size != j->f->ninputs || out.size != j->f->noutputs) return fail("another program's arguments");
+    j->nvalues = j->f->ninputs + j->f->ncalls;
+    if (place_inputs(j, inputs, like) < 0) return -1;
+    for (int c = 0; c < j->f->ncalls; c++)
+        j->values[j->f->ninputs + c] = (place){.dtype = (tp_dtype)j->f->calls[c].dtype};
+    for (int i = 0; i < j->f->noutputs; i++) j->values[j->f->outputs[i]].base = tp_data(out.data[i]);
+    if (made >= 0) j->values[made].is_made = true;
+    for (int c = 0; c < j->f->ncalls; c++) {
+        int64_t n = j->f->calls[c].nnumbers;
         if (numbers.size < n) return fail("too few numbers");
-        if (start_step(&j, c, (tp_scalars){numbers.data, n}) < 0) return -1;
-        if (j.steps[c].loop && j.f->calls[c].program >= 0) shift += 1 + j.steps[c].map.p->grain_shift;
+        if (start_step(j, c, (tp_scalars){numbers.data, n}) < 0) return -1;
+        if (j->steps[c].loop && j->f->calls[c].program >= 0) *shift += 1 + j->steps[c].map.p->grain_shift;
         numbers = (tp_scalars){numbers.data + n, numbers.size - n};
     }
-    if (give_buffers(&j) < 0) return -1;
-    j.block = BLOCK_BYTES / widest(&j);
+    j->block = BLOCK_BYTES / widest(j);
+    return give_buffers(j);
+}
+
+/* fused.map(int program, Tensor[] inputs, Scalar[] numbers, *, Tensor(a!)[] out) -> () */
+int fused_map_cpu(int64_t program, tp_tensors inputs, tp_scalars numbers, tp_tensors out) {
+    job j;
+    int64_t shift = 0;
+    if (start(&j, program, inputs, numbers, out, out.data[0], -1, &shift) < 0) return -1;
     int64_t blocks = (j.numel + j.block - 1) / j.block, grain = TP_GRAIN / j.block / (shift ? shift : 1);
     return tp_parallel_unlocked(true, blocks, grain < 1 ? 1 : grain, run_blocks, &j);
+}
+
+/* ---- into a reduction ---- */
+
+static void make(const void *context, void *state, char *to, int64_t first, int64_t n) {
+    const job *j = context;
+    worker *w = state;
+    w->j = j;
+    w->made = to;
+    int64_t item = tp_itemsize((tp_dtype)j->f->calls[j->f->ncalls - 1].dtype);
+    for (int64_t at = 0; at < n; at += j->block, w->made += j->block * item)
+        run_block(w, first + at, n - at < j->block ? n - at : j->block);
+}
+
+/* What is made lies in memory, too, which is read no more. */
+static void make_stored(const void *context, void *state, char *to, int64_t first, int64_t n) {
+    const job *j = context;
+    int last = j->nvalues - 1;
+    int64_t item = tp_itemsize(j->values[last].dtype);
+    make(context, state, to, first, n);
+    memcpy(to, j->values[last].base + first * item, (size_t)(n * item));
+}
+
+/* fused.reduce(int program, Tensor[] inputs, Scalar[] numbers, int fold, int reduction, ScalarType compute, Tensor x,
+ *              int[] dim, *, Tensor(a!) result, Tensor(b!)[] out) -> () */
+int fused_reduce_cpu(int64_t program, tp_tensors inputs, tp_scalars numbers, int64_t fold, int64_t reduction,
+                     tp_dtype compute, tp_tensor *x, tp_ints dim, tp_tensor *result, tp_tensors out) {
+    const tp_reduction *r = tp_reduction_row((tp_fold)fold, reduction, compute, x, result);
+    const tp_fused *f = tp_fused_at(program);
+    if (!r || !f) return r ? fail("no such program") : -1;
+    int last = f->ninputs + f->ncalls - 1, status;
+    bool is_stored = false;
+    for (int i = 0; i < f->noutputs; i++) is_stored |= f->outputs[i] == last;
+    job j;
+    int64_t shift = 0;
+    if (start(&j, program, inputs, numbers, out, x, is_stored ? -1 : last, &shift) < 0) return -1;
+    tp_reduce_source source = {sizeof(worker), out.size > 0, is_stored ? make_stored : make, &j};
+    if (tp_reduce_made(r, x, &source, dim, result, &status)) return status;
+    /* As it lies in memory. */
+    tp_autoref *values = is_stored ? tp_retain(x) : tp_new_empty(tp_sizes(x), (tp_dtype)x->dtype, x->device);
+    if (!values) return -1;
+    j.values[last].is_made = false;
+    j.values[last].base = tp_data(values);
+    int64_t blocks = (j.numel + j.block - 1) / j.block;
+    if (tp_parallel_unlocked(true, blocks, 1, run_blocks, &j) < 0) return -1;
+    return tp_reduce(r, values, dim, result, NULL);
 }

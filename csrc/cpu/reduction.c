@@ -10,13 +10,16 @@
  *
  * Leaves go onto a stack of tiles of accumulators in the manner of a binary counter. Where there are few outputs, the
  * leaves are dealt out in parts of a fixed size; the parts' tiles are kept and combined by the caller, in the same
- * manner. */
+ * manner.
+ *
+ * Where a source makes the elements, a leaf's are made into a buffer that is laid out as the leaf would be in memory. */
 #include "cpu/reduction.h"
 
 #include "core/alloc.h"
 #include "core/host.h"
 #include "core/parallel.h"
 #include "core/scalar_math.h"
+#include "core/tls.h"
 #include "cpu/run.h"
 #include "core/memory.h"
 #include "iter/dims.h"
@@ -57,6 +60,7 @@ typedef struct {
     int64_t look_leaves;          /* between two looks for signals */
     int64_t parts, part_leaves;
     char *partials; /* tile accumulators of each part, if there are several */
+    const tp_reduce_source *source; /* of the elements, or NULL; `in` only counts them, then */
 } plan;
 
 /* From the last dimension, so that among equal strides the last one stays first. Reduced dimensions are walked forward;
@@ -132,6 +136,8 @@ typedef struct {
     const plan *p;
     tp_loop_fn cast; /* NULL: the input is what the reduction reads */
     tp_loop_fn cast_out;
+    char *made;  /* a leaf's elements, if a source makes them, */
+    void *state; /* and its own */
     alignas(64) char block[BLOCK * sizeof(tp_complex128)];
 } worker;
 
@@ -184,6 +190,30 @@ static void fold_wide_rows(worker *w, char *acc, const char *in, int64_t rows) {
     if (rest) fold_rows(w, acc, n * rest, in + whole * p->widen * step, 0, 1, 0);
 }
 
+/* Makes n elements from an address on that would be the input's. */
+static char *make(worker *w, const char *in, char *to, int64_t n) {
+    const tp_reduce_source *source = w->p->source;
+    int64_t item = tp_itemsize(w->p->in_dtype);
+    source->make(source->context, w->state, to, (in - w->p->in) / item, n);
+    return to + n * item;
+}
+
+static void fold_made_runs(worker *w, char *acc, int64_t width, const char *in, int64_t length, int64_t index) {
+    for (int64_t run = 0; run < width; run++, in += w->p->kept.in[0]) {
+        make(w, in, w->made, length);
+        fold_runs(w, acc + run * w->p->r->size, 1, w->made, length, index);
+    }
+}
+
+static void fold_made_rows(worker *w, char *acc, int64_t width, const char *in, int64_t rows, int64_t index) {
+    int64_t step = w->p->reduced.in[0], row_bytes = width * tp_itemsize(w->p->in_dtype);
+    if (step == row_bytes) make(w, in, w->made, rows * width);
+    char *to = w->made;
+    for (int64_t row = 0; step != row_bytes && row < rows; row++) to = make(w, in + row * step, to, width);
+    if (w->p->widen > 1) fold_wide_rows(w, acc, w->made, rows);
+    else fold_rows(w, acc, width, w->made, row_bytes, rows, index);
+}
+
 static void fold_leaf(worker *w, char *acc, int64_t width, const char *in, int64_t leaf) {
     const plan *p = w->p;
     int64_t chunk = leaf % p->leaves_along, rest = leaf / p->leaves_along, begin = chunk * p->leaf;
@@ -194,7 +224,9 @@ static void fold_leaf(worker *w, char *acc, int64_t width, const char *in, int64
         in += rest % p->reduced.size[d] * p->reduced.in[d];
         rest /= p->reduced.size[d];
     }
-    if (p->rows && p->widen > 1) fold_wide_rows(w, acc, in, n);
+    if (p->source && p->rows) fold_made_rows(w, acc, width, in, n, index);
+    else if (p->source) fold_made_runs(w, acc, width, in, n, index);
+    else if (p->rows && p->widen > 1) fold_wide_rows(w, acc, in, n);
     else if (p->rows) fold_rows(w, acc, width, in, p->reduced.in[0], n, index);
     else fold_runs(w, acc, width, in, n, index);
 }
@@ -228,7 +260,9 @@ static int reduce_leaves(worker *w, char *stack, int64_t width, const char *in, 
         char *slot = stack + top++ * slot_bytes;
         p->r->init(slot, n);
         fold_leaf(w, slot, width, in, leaf);
-        bool last = leaf + 1 == end || (p->r->settled && p->r->settled(slot, n));
+        if (tp_unlikely(p->source && tp_tls.error_class != TP_NoError)) return -1;
+        bool settled = p->r->settled && !(p->source && p->source->whole) && p->r->settled(slot, n);
+        bool last = leaf + 1 == end || settled;
         top = merge_slots(p->r, stack, slot_bytes, n, top, leaf - begin + 1, last);
         if (last) return 0;
         if ((leaf - begin + 1) % p->look_leaves == 0 && tp_host_look() < 0) return -1;
@@ -279,6 +313,7 @@ static int64_t locate_tile(const plan *p, int64_t t, char **in, char **out) {
 static void start_worker(worker *w, const plan *p) {
     const tp_reduction *r = p->r;
     w->p = p;
+    w->made = NULL;
     w->cast = p->in_dtype == r->in ? NULL : tp_cast_loop(p->in_dtype, r->in);
     bool direct = p->out_dtype == r->out && (p->width == 1 || p->kept.out[0] == tp_itemsize(r->out));
     w->cast_out = direct ? NULL : tp_cast_loop(r->out, p->out_dtype);
@@ -295,6 +330,12 @@ static int run_tile(worker *w, char *stack, int64_t unit) {
     return 0;
 }
 
+/* Of the buffer for what a source makes of a leaf, in whole cache lines. */
+static size_t leaf_bytes(const plan *p) {
+    int64_t elements = at_most(p->leaf, p->reduced.size[0]) * (p->rows ? p->width : 1);
+    return (size_t)(elements * tp_itemsize(p->in_dtype) + 63) & ~(size_t)63;
+}
+
 static void run_units(int64_t begin, int64_t end, void *context) {
     const plan *p = context;
     worker w;
@@ -303,8 +344,13 @@ static void run_units(int64_t begin, int64_t end, void *context) {
     char *stack = bytes <= sizeof small ? small : tp_alloc(bytes);
     if (!stack) return;
     start_worker(&w, p);
-    for (int64_t unit = begin; unit < end && run_tile(&w, stack, unit) == 0; unit++) {
+    size_t room = p->source ? leaf_bytes(p) + p->source->state : 0;
+    if (!room || (w.made = tp_alloc(room))) {
+        w.state = room ? w.made + leaf_bytes(p) : NULL;
+        for (int64_t unit = begin; unit < end && run_tile(&w, stack, unit) == 0; unit++) {
+        }
     }
+    tp_free(w.made, room);
     if (stack != small) tp_free(stack, bytes);
 }
 
@@ -352,33 +398,61 @@ static int reduce_small_whole(const tp_reduction *r, const tp_tensor *self, tp_t
     return 0;
 }
 
+static void start_plan(plan *p, const tp_reduction *r, const tp_tensor *self, uint64_t mask, tp_tensor *out,
+                       const void *params, const tp_reduce_source *source) {
+    p->r = r;
+    p->params = params;
+    p->in = source ? (char *)p : tp_data(self);
+    p->out = tp_data(out);
+    p->in_dtype = (tp_dtype)self->dtype;
+    p->out_dtype = (tp_dtype)out->dtype;
+    p->kept.n = p->reduced.n = 0;
+    p->partials = NULL;
+    p->source = source;
+    split_dims(p, self, mask, out);
+    p->count = tp_dims_numel(&p->reduced);
+    if (p->count == 0) p->reduced = (tp_dims){.n = 1, .size = {1}}; /* cut as if there were one element, but no leaf */
+    widen_rows(p);
+    p->rows = prefers_rows(p);
+    if (!p->rows) p->widen = 1;
+    cut(p);
+}
+
+static uint64_t mask_of(tp_ints dim) {
+    uint64_t mask = 0;
+    for (int64_t i = 0; i < dim.size; i++) mask |= UINT64_C(1) << dim.data[i];
+    return mask;
+}
+
 static int __attribute__((noinline)) reduce_by_plan(const tp_reduction *r, const tp_tensor *self, uint64_t mask,
                                                     tp_tensor *out, const void *params) {
     plan p;
-    p.r = r;
-    p.params = params;
-    p.in = tp_data(self);
-    p.out = tp_data(out);
-    p.in_dtype = (tp_dtype)self->dtype;
-    p.out_dtype = (tp_dtype)out->dtype;
-    p.kept.n = p.reduced.n = 0;
-    p.partials = NULL;
-    split_dims(&p, self, mask, out);
-    p.count = tp_dims_numel(&p.reduced);
-    if (p.count == 0) p.reduced = (tp_dims){.n = 1, .size = {1}}; /* cut as if there were one element, without a leaf */
-    widen_rows(&p);
-    p.rows = prefers_rows(&p);
-    if (!p.rows) p.widen = 1;
-    cut(&p);
+    start_plan(&p, r, self, mask, out, params, NULL);
     return run_plan(&p);
 }
 
+static int refuse(const tp_tensor *self) {
+    return tp_fail(TP_NotImplementedError, "a reduction is not implemented for '%s'",
+                   tp_scalar_type_name((tp_dtype)self->dtype));
+}
+
 int tp_reduce(const tp_reduction *r, const tp_tensor *self, tp_ints dim, tp_tensor *out, const void *params) {
-    if (tp_unlikely(!r->init))
-        return tp_fail(TP_NotImplementedError, "a reduction is not implemented for '%s'",
-                       tp_scalar_type_name((tp_dtype)self->dtype));
+    if (tp_unlikely(!r->init)) return refuse(self);
     if (is_small_whole(r, self, out)) return reduce_small_whole(r, self, out, params);
-    uint64_t mask = 0;
-    for (int64_t i = 0; i < dim.size; i++) mask |= UINT64_C(1) << dim.data[i];
-    return reduce_by_plan(r, self, mask, out, params);
+    return reduce_by_plan(r, self, mask_of(dim), out, params);
+}
+
+bool tp_reduce_made(const tp_reduction *r, const tp_tensor *self, const tp_reduce_source *source, tp_ints dim,
+                    tp_tensor *out, int *status) {
+    plan p;
+    if (!r->init) {
+        *status = refuse(self);
+        return true;
+    }
+    start_plan(&p, r, self, mask_of(dim), out, NULL, source);
+    int64_t item = tp_itemsize(p.in_dtype);
+    bool in_order = p.rows ? p.kept.in[0] == item || p.kept.size[0] == 1 : p.reduced.in[0] == item;
+    if (!in_order || r->indexed || !p.leaves || !self->numel) return false;
+    *status = run_plan(&p);
+    return true;
 }

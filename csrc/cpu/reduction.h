@@ -9,9 +9,32 @@
 #pragma once
 
 #include "core/tensor.h"
+#include "prim/reduce.h"
 #include "tensorpy/expressions.h"
+
+#include <stddef.h>
 
 #define TP_REDUCE_LEAF 4096
 
 /* Reduces dimensions. `out` has the sizes that are left, with or without ones in the others' place, and any strides. */
 int tp_reduce(const tp_reduction *r, const tp_tensor *self, tp_ints dim, tp_tensor *out, const void *params);
+
+/* The kernels of a fold of x into out (cpu/reduce.c); `program` and `compute` are a program's. NULL and the error set
+ * where there is no such fold or program. */
+const tp_reduction *tp_reduction_row(tp_fold fold, int64_t program, tp_dtype compute, const tp_tensor *x,
+                                     const tp_tensor *out);
+
+/* Elements that are made as they are reduced, each once. */
+typedef struct {
+    size_t state; /* bytes of a thread's own, for `make`, which finds in them what the last call left */
+    bool whole;   /* all elements are to be made, whatever the result needs */
+    /* Makes the elements from `first` on, in the order of the tensor's elements. Sets the thread's error on failure. */
+    void (*make)(const void *context, void *state, char *to, int64_t first, int64_t n);
+    const void *context;
+} tp_reduce_source;
+
+/* The same of a contiguous tensor without memory, whose elements are the source's; the same bits as from memory. False
+ * where the source cannot give them in the order in which they are folded: nothing has been done then; else *status is
+ * the result. */
+bool tp_reduce_made(const tp_reduction *r, const tp_tensor *self, const tp_reduce_source *source, tp_ints dim,
+                    tp_tensor *out, int *status);

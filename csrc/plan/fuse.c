@@ -1,4 +1,5 @@
-/* fuse.c: which notes run as one: a run of calls of map and copy on the same elements becomes one call of fused.map.
+/* fuse.c: which notes run as one: a run of calls of map and copy on the same elements becomes one call of fused.map, or
+ * of fused.reduce where a reduction of the last of them follows.
  *
  * A group is a stretch of the list of notes, in its order. A note joins if its output lies as the group's outputs do,
  * its inputs can be walked along with them, and no two of all these tensors, one of which is written, share memory in
@@ -10,6 +11,7 @@
 #include "iter/iter.h"
 #include "plan/region.h"
 #include "prim/fused.h"
+#include "prim/reduce.h"
 
 #include <string.h>
 
@@ -28,6 +30,7 @@ typedef struct {
     int nmem, ninputs, nnumbers;
     tp_fused_call calls[TP_FUSED_CALLS]; /* values are numbered: inputs as INPUT + i until the group is complete */
     const tp_note *from[TP_FUSED_CALLS];
+    const tp_note *reduction; /* of the last call's value, or NULL */
 } group;
 
 #define INPUT 1000
@@ -132,6 +135,52 @@ static void join(group *g, const tp_note *note) {
     g->from[g->count++] = note;
 }
 
+/* ---- a reduction ---- */
+
+/* What a call of reduce.* is given, whatever the order of its arguments. */
+typedef struct {
+    tp_fold fold;
+    tp_tensor *x, *out;
+    tp_ints dim;
+    int64_t program;
+    tp_dtype compute;
+} fold_call;
+
+static bool is_fold(const tp_note *note, fold_call *call) {
+    static const struct {
+        int primitive;
+        tp_fold fold;
+    } folds[] = {{TP_PRIM_reduce_sum, TP_FOLD_SUM},       {TP_PRIM_reduce_mean, TP_FOLD_MEAN},
+                 {TP_PRIM_reduce_nansum, TP_FOLD_NANSUM}, {TP_PRIM_reduce_any, TP_FOLD_ANY},
+                 {TP_PRIM_reduce_all, TP_FOLD_ALL},       {TP_PRIM_reduce_count, TP_FOLD_COUNT},
+                 {TP_PRIM_reduce_max, TP_FOLD_MAX},       {TP_PRIM_reduce_min, TP_FOLD_MIN},
+                 {TP_PRIM_reduce_length, TP_FOLD_LENGTH}, {TP_PRIM_reduce_program, TP_FOLD_PROGRAM}};
+    const tp_value *a = note->args;
+    for (size_t i = 0; i < TP_COUNTOF(folds); i++) {
+        if (note->op != &tp_prims[folds[i].primitive]) continue;
+        if (folds[i].fold == TP_FOLD_PROGRAM)
+            *call = (fold_call){TP_FOLD_PROGRAM, a[1].tensor, a[4].tensor, a[2].ints, a[0].i, (tp_dtype)a[3].i};
+        else *call = (fold_call){folds[i].fold, a[0].tensor, a[2].tensor, a[1].ints, 0, TP_FLOAT32};
+        bool gives_places = note->op->info->nargs == 4 && a[3].tag == TP_TENSOR;
+        return call->out && !gives_places;
+    }
+    return false;
+}
+
+/* Takes the reduction that follows a group, if it is one of the last call's value: by other sizes, perhaps, but in the
+ * same order, and of more elements than a leaf, which is folded from memory without ado. */
+static void join_reduction(group *g, const tp_note *note) {
+    fold_call call;
+    if (!g->count || !is_fold(note, &call)) return;
+    const tp_tensor *x = call.x, *last = output_of(g->from[g->count - 1]);
+    bool same = x->storage == last->storage && x->byte_offset == last->byte_offset && x->dtype == last->dtype &&
+                x->numel == last->numel && tp_is_contiguous(x) && tp_is_contiguous(last);
+    if (!same || x->numel <= 4096 || tp_overlap_of(call.out, x) != TP_OVERLAP_NONE) return;
+    for (int i = 0; i < g->nmem; i++)
+        if (tp_overlap_of(g->mem[i].tensor, call.out) != TP_OVERLAP_NONE) return;
+    g->reduction = note;
+}
+
 /* ---- what is needed behind the group ---- */
 
 static int64_t uses_in_group(const group *g, const tp_storage *s) {
@@ -141,6 +190,8 @@ static int64_t uses_in_group(const group *g, const tp_storage *s) {
         for (int64_t i = 0; i < inputs.size; i++) n += inputs.data[i] && inputs.data[i]->storage == s;
         n += output_of(g->from[c])->storage == s;
     }
+    fold_call call;
+    if (g->reduction && is_fold(g->reduction, &call)) n += call.x->storage == s;
     return n;
 }
 
@@ -160,16 +211,18 @@ static void mark(const group *g, const bool *stored, bool *wanted) {
     }
 }
 
-static int call_fused(const tp_fused *f, tp_tensor **inputs, const tp_scalar *numbers, int64_t nnumbers,
-                      tp_tensor **outs) {
+static int call_fused(const group *g, const tp_fused *f, tp_tensors inputs, tp_scalars numbers, tp_tensors outs) {
     int64_t program = tp_fused_intern(f);
     if (program < 0) return -1;
-    for (int i = 0; i < f->ninputs; i++)
-        if (tp_storage_fill(inputs[i]->storage) < 0) return -1;
-    for (int i = 0; i < f->noutputs; i++)
-        if (tp_storage_fill(outs[i]->storage) < 0) return -1;
-    return tp_prim_fused_map(program, (tp_tensors){inputs, f->ninputs}, (tp_scalars){numbers, nnumbers},
-                             (tp_tensors){outs, f->noutputs});
+    for (int64_t i = 0; i < inputs.size; i++)
+        if (tp_storage_fill(inputs.data[i]->storage) < 0) return -1;
+    for (int64_t i = 0; i < outs.size; i++)
+        if (tp_storage_fill(outs.data[i]->storage) < 0) return -1;
+    fold_call call;
+    if (!g->reduction || !is_fold(g->reduction, &call)) return tp_prim_fused_map(program, inputs, numbers, outs);
+    if (tp_storage_fill(call.out->storage) < 0) return -1;
+    return tp_prim_fused_reduce(program, inputs, numbers, (int64_t)call.fold, call.program, call.compute, call.x,
+                                call.dim, call.out, outs);
 }
 
 static int run_group(const group *g, int64_t *ran) {
@@ -182,6 +235,7 @@ static int run_group(const group *g, int64_t *ran) {
     memset(&f, 0, sizeof f);
     for (int i = 0; i < g->nmem; i++)
         if (g->mem[i].written && is_needed(g, &g->mem[i])) stored[g->mem[i].value] = true;
+    if (g->reduction) wanted[g->count - 1] = true;
     mark(g, stored, wanted);
     /* Inputs that a needed call reads, in the order in which they came. */
     bool read[TP_FUSED_TENSORS] = {false};
@@ -212,21 +266,24 @@ static int run_group(const group *g, int64_t *ran) {
             outs[f.noutputs++] = g->mem[i].tensor;
         }
     *ran = f.ncalls;
-    return f.noutputs ? call_fused(&f, inputs, numbers, nnumbers, outs) : 0;
+    if (!f.noutputs && !g->reduction) return 0;
+    return call_fused(g, &f, (tp_tensors){inputs, f.ninputs}, (tp_scalars){numbers, nnumbers},
+                      (tp_tensors){outs, f.noutputs});
 }
 
 int tp_run_fused(tp_region *r, tp_notes *n, int64_t at, int64_t *count) {
     group g;
     g = (group){.notes = n, .begin = at};
     for (int64_t i = at; i < n->ncalls && can_join(&g, n->calls[i]); i++) join(&g, n->calls[i]);
-    *count = g.count;
-    if (g.count < 2) {
+    if (g.count && at + g.count < n->ncalls) join_reduction(&g, n->calls[at + g.count]);
+    *count = g.count + (g.reduction != NULL);
+    if (*count < 2) {
         *count = 1;
         return tp_note_run(n->calls[at]);
     }
     int64_t ran;
     int status = run_group(&g, &ran);
     r->report.groups++;
-    r->report.fused += g.count;
+    r->report.fused += *count;
     return status;
 }

@@ -11,6 +11,20 @@ TP_INLINE tp_dtype tp_length_dtype(const tp_tensor *x, tp_dtype out) {
     return tp_compute_dtype(tp_is_complex(x) ? tp_to_complex_dtype(out) : out);
 }
 
+/* The folds of reduce.*, for fused.reduce: of max and min the values alone. */
+typedef enum {
+    TP_FOLD_SUM,
+    TP_FOLD_MEAN,
+    TP_FOLD_NANSUM,
+    TP_FOLD_ANY,
+    TP_FOLD_ALL,
+    TP_FOLD_COUNT,
+    TP_FOLD_MAX,
+    TP_FOLD_MIN,
+    TP_FOLD_LENGTH,
+    TP_FOLD_PROGRAM,
+} tp_fold;
+
 /* Generated (ReductionTable.c), by number. */
 extern const tp_reduction_op *const tp_reduction_table[];
 extern const int64_t tp_reduction_count;

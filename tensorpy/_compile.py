@@ -18,8 +18,9 @@ from tensorpy import _C
 MODES = (None, "default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs")
 # The words that `backend` takes, and what becomes of the function: no region, a region, a region whose calls are fused.
 BACKENDS = {"eager": None, "aot_eager": False, "inductor": True, "tensorpy": True}
-SMALLEST = 128 * 1024  # bytes of the largest tensor of a call that waits: below, noting costs more than it gains
-OPTIONS = {"smallest": SMALLEST}
+# smallest: bytes of the largest tensor of a call that waits: below, noting costs more than it gains. tile: bytes of a
+# thread's part of a tile of rows: what fits the L2 cache beside what is computed from it.
+OPTIONS = {"smallest": 128 * 1024, "tile": 192 * 1024}
 
 if os.environ.get("TENSORPY_COMPILE") == "0":
     _C._set_compiling(False)
@@ -36,14 +37,15 @@ def _backend(backend: Any) -> str:
     return str(backend)
 
 
-def _smallest(options: dict[str, Any] | None) -> int:
-    for name in options or {}:
+def _sizes(options: dict[str, Any] | None) -> dict[str, int]:
+    for name, value in (options or {}).items():
         if name not in OPTIONS:
             raise RuntimeError(f"Unexpected optimization option {name}, known options are {list(OPTIONS)}")
-    smallest = (options or OPTIONS).get("smallest", SMALLEST)
-    if not isinstance(smallest, int) or isinstance(smallest, bool):
-        raise RuntimeError(f"Unexpected type of attr smallest, got {type(smallest).__name__}, expected int")
-    return smallest
+        if not isinstance(value, int) or isinstance(value, bool):
+            raise RuntimeError(f"Unexpected type of attr {name}, got {type(value).__name__}, expected int")
+        if not 0 <= value < 1 << 40:
+            raise RuntimeError(f"attr {name} is a number of bytes, got {value}")
+    return OPTIONS | (options or {})
 
 
 def _check_words(mode: Any, options: Any, dynamic: Any) -> None:
@@ -75,7 +77,8 @@ def compile(
         dynamic: for programs that say it: sizes may change at any call
         backend: "tensorpy" or "inductor" fuse calls, "aot_eager" only notes them, "eager" gives the function itself
         mode: "default", or the other names of PyTorch's, which are the same
-        options: "smallest": how many bytes a call's largest tensor has at least for the call to wait
+        options: "smallest": how many bytes a call's largest tensor has at least for the call to wait; "tile": bytes of
+            each thread's part of the rows that pass several calls before the next rows
         disable: whether the function is given back as it is
 
     Example:
@@ -90,11 +93,11 @@ def compile(
     if not callable(model):
         raise AssertionError(f"A callable function is expected, but {type(model)} is provided.")
     _check_words(mode, options, dynamic)
-    fuses, smallest = BACKENDS[_backend(backend)], _smallest(options)
+    fuses, sizes = BACKENDS[_backend(backend)], _sizes(options)
     if disable:
         return model
 
-    how = Compiler(fuses, bool(fullgraph), smallest)
+    how = Compiler(fuses, bool(fullgraph), sizes["smallest"], sizes["tile"])
     as_module = getattr(type(model), "_compiled_as", None)  # nn/modules/compiled.py
     return as_module(model, how) if as_module else how(model)
 
@@ -106,11 +109,12 @@ class Compiler:
     fuses: bool | None  # None: the function itself
     fullgraph: bool
     smallest: int
+    tile: int
 
     def __call__(self, function: Callable[..., Any]) -> Any:
         if self.fuses is None:
             return function
-        return named(_C._Compiled(function, self.fuses, self.fullgraph, self.smallest, False))
+        return named(_C._Compiled(function, self.fuses, self.fullgraph, self.smallest, self.tile, False))
 
 
 def named(compiled: Any) -> Any:

@@ -30,6 +30,7 @@ typedef struct {
     bool is_made; /* or where a reduction wants them */
     tp_dtype dtype;
     tp_fused_walk walk; /* of an input; its run is 0 where it lies as the outputs do */
+    bool in_lines;      /* a line has one element of it, or neighbours */
 } place;
 
 typedef struct {
@@ -41,7 +42,7 @@ typedef struct {
 
 typedef struct {
     const tp_fused *f;
-    int64_t numel, block;
+    int64_t numel, block, line; /* elements: no block crosses a multiple of `line` */
     int nvalues;
     place values[TP_FUSED_TENSORS + TP_FUSED_CALLS];
     step steps[TP_FUSED_CALLS];
@@ -80,8 +81,8 @@ static int give_buffers(job *j) {
     find_last_uses(f, last);
     for (int i = 0; i < f->ninputs; i++) {
         j->values[i].buffer = NO_BUFFER;
-        if (j->values[i].walk.run && j->values[i].walk.period > 1 && (j->values[i].buffer = take(&b)) < 0)
-            return fail("too many values at a time");
+        bool laid_out = j->values[i].walk.run && j->values[i].walk.period > 1 && !j->values[i].in_lines;
+        if (laid_out && (j->values[i].buffer = take(&b)) < 0) return fail("too many values at a time");
     }
     for (int c = 0; c < f->ncalls; c++) {
         step *s = &j->steps[c];
@@ -131,8 +132,11 @@ static inline char *locate(worker *w, const place *v, int64_t begin, int64_t *st
     *stride = tp_itemsize(v->dtype);
     if (v->buffer >= 0) return w->room[v->buffer];
     if (v->is_made) return w->made;
-    if (v->walk.run) *stride = 0; /* one element for all */
-    return v->base + begin * *stride;
+    if (!v->walk.run) return v->base + begin * *stride;
+    if (v->walk.run == 1 && v->walk.period > 1) return v->base + begin % v->walk.period * *stride;
+    char *at = v->base + begin / v->walk.run % v->walk.period * *stride;
+    *stride = 0; /* one element for all */
+    return at;
 }
 
 static inline void run_step(worker *w, int c, int64_t begin, int64_t n) {
@@ -177,15 +181,26 @@ static void run_block(worker *w, int64_t begin, int64_t n) {
     for (int c = 0; c < j->f->ncalls; c++) run_step(w, c, begin, n);
 }
 
+/* Elements [begin, end), in blocks; `made` moves along. */
+static void run_range(worker *w, int64_t begin, int64_t end) {
+    const job *j = w->j;
+    int64_t item = tp_itemsize(j->values[j->nvalues - 1].dtype);
+    while (begin < end && tp_likely(tp_tls.error_class == TP_NoError)) { /* a signal ends a recurrence */
+        int64_t n = j->line - begin % j->line;
+        if (n > j->block) n = j->block;
+        if (n > end - begin) n = end - begin;
+        run_block(w, begin, n);
+        if (w->made) w->made += n * item;
+        begin += n;
+    }
+}
+
 static void run_blocks(int64_t first, int64_t end, void *context) {
     const job *j = context;
     worker w;
     w.j = j;
-    for (int64_t block = first; block < end; block++) {
-        int64_t begin = block * j->block;
-        run_block(&w, begin, j->numel - begin < j->block ? j->numel - begin : j->block);
-        if (tp_unlikely(tp_tls.error_class != TP_NoError)) return; /* a signal ended a recurrence */
-    }
+    w.made = NULL;
+    run_range(&w, first * j->block, end * j->block < j->numel ? end * j->block : j->numel);
 }
 
 /* ---- a call ---- */
@@ -223,6 +238,29 @@ static int start_step(job *j, int c, tp_scalars numbers) {
     return 0;
 }
 
+#define SHORT_LINE 128
+
+/* Lines are the rows of inputs that are broadcast along or across them, if these are long: such inputs need not be laid
+ * out. */
+static void find_lines(job *j) {
+    j->line = 0;
+    for (int i = 0; i < j->f->ninputs; i++) {
+        tp_fused_walk walk = j->values[i].walk;
+        if (walk.run >= SHORT_LINE && walk.period > 1 && (!j->line || walk.run < j->line)) j->line = walk.run;
+    }
+    for (int i = 0; !j->line && i < j->f->ninputs; i++)
+        if (j->values[i].walk.run == 1 && j->values[i].walk.period >= SHORT_LINE) j->line = j->values[i].walk.period;
+    if (!j->line) {
+        j->line = j->numel + 1;
+        return;
+    }
+    for (int i = 0; i < j->f->ninputs; i++) {
+        tp_fused_walk walk = j->values[i].walk;
+        int64_t of = walk.run == 1 ? walk.period : walk.run;
+        j->values[i].in_lines = walk.run && of % j->line == 0;
+    }
+}
+
 /* The largest element that a buffer holds; blocks of smaller ones than 4 bytes are no longer. */
 static int64_t widest(const job *j) {
     int64_t most = 1;
@@ -258,6 +296,7 @@ static int start(job *j, int64_t program, tp_tensors inputs, tp_scalars numbers,
         numbers = (tp_scalars){numbers.data + n, numbers.size - n};
     }
     j->block = BLOCK_BYTES / widest(j);
+    find_lines(j);
     return give_buffers(j);
 }
 
@@ -273,13 +312,10 @@ int fused_map_cpu(int64_t program, tp_tensors inputs, tp_scalars numbers, tp_ten
 /* ---- into a reduction ---- */
 
 static void make(const void *context, void *state, char *to, int64_t first, int64_t n) {
-    const job *j = context;
     worker *w = state;
-    w->j = j;
+    w->j = context;
     w->made = to;
-    int64_t item = tp_itemsize((tp_dtype)j->f->calls[j->f->ncalls - 1].dtype);
-    for (int64_t at = 0; at < n; at += j->block, w->made += j->block * item)
-        run_block(w, first + at, n - at < j->block ? n - at : j->block);
+    run_range(w, first, first + n);
 }
 
 /* What is made lies in memory, too, which is read no more. */
@@ -291,10 +327,11 @@ static void make_stored(const void *context, void *state, char *to, int64_t firs
     memcpy(to, j->values[last].base + first * item, (size_t)(n * item));
 }
 
-/* fused.reduce(int program, Tensor[] inputs, Scalar[] numbers, int fold, int reduction, ScalarType compute, Tensor x,
- *              int[] dim, *, Tensor(a!) result, Tensor(b!)[] out) -> () */
+/* fused.reduce(int program, Tensor[] inputs, Scalar[] numbers, int fold, int reduction, ScalarType compute,
+ *              Tensor made, Tensor x, int[] dim, *, Tensor(a!) result, Tensor(b!)[] out) -> () */
 int fused_reduce_cpu(int64_t program, tp_tensors inputs, tp_scalars numbers, int64_t fold, int64_t reduction,
-                     tp_dtype compute, tp_tensor *x, tp_ints dim, tp_tensor *result, tp_tensors out) {
+                     tp_dtype compute, tp_tensor *made, tp_tensor *x, tp_ints dim, tp_tensor *result,
+                     tp_tensors out) {
     const tp_reduction *r = tp_reduction_row((tp_fold)fold, reduction, compute, x, result);
     const tp_fused *f = tp_fused_at(program);
     if (!r || !f) return r ? fail("no such program") : -1;
@@ -303,7 +340,7 @@ int fused_reduce_cpu(int64_t program, tp_tensors inputs, tp_scalars numbers, int
     for (int i = 0; i < f->noutputs; i++) is_stored |= f->outputs[i] == last;
     job j;
     int64_t shift = 0;
-    if (start(&j, program, inputs, numbers, out, x, is_stored ? -1 : last, &shift) < 0) return -1;
+    if (start(&j, program, inputs, numbers, out, made, is_stored ? -1 : last, &shift) < 0) return -1;
     tp_reduce_source source = {sizeof(worker), out.size > 0, is_stored ? make_stored : make, &j};
     if (tp_reduce_made(r, x, &source, dim, result, &status)) return status;
     /* As it lies in memory. */

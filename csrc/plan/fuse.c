@@ -221,8 +221,8 @@ static int call_fused(const group *g, const tp_fused *f, tp_tensors inputs, tp_s
     fold_call call;
     if (!g->reduction || !is_fold(g->reduction, &call)) return tp_prim_fused_map(program, inputs, numbers, outs);
     if (tp_storage_fill(call.out->storage) < 0) return -1;
-    return tp_prim_fused_reduce(program, inputs, numbers, (int64_t)call.fold, call.program, call.compute, call.x,
-                                call.dim, call.out, outs);
+    return tp_prim_fused_reduce(program, inputs, numbers, (int64_t)call.fold, call.program, call.compute,
+                                output_of(g->from[g->count - 1]), call.x, call.dim, call.out, outs);
 }
 
 static int run_group(const group *g, int64_t *ran) {

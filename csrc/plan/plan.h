@@ -31,7 +31,8 @@ typedef struct tp_region tp_region;
 typedef struct {
     bool fuses;       /* calls are joined where that moves less memory */
     bool whole;       /* a flush before the end is an error (fullgraph=True) */
-    int64_t smallest; /* bytes of the largest tensor of a call that is worth waiting */
+    int64_t smallest; /* bytes of the largest tensor of a call that is worth waiting, */
+    int64_t tile;     /* and of each thread's part of a tile of rows (tile.c) */
 } tp_region_options;
 
 /* What became of a region. */

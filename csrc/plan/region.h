@@ -72,3 +72,8 @@ TP_INLINE bool tp_slot_is_held(const tp_plan_slot *slot) {
 /* fuse.c */
 /* Runs the note at a place of the list, together with the `count` - 1 after it that it can be joined with. */
 int tp_run_fused(tp_region *r, tp_notes *n, int64_t at, int64_t *count);
+
+/* tile.c */
+/* Runs a stretch of notes from a place of the list on by tiles of rows. 1: there is none that it pays to cut, and
+ * nothing has been done; else 0, or -1 and the error set. */
+int tp_run_tiled(tp_region *r, tp_notes *n, int64_t at, int64_t *count);

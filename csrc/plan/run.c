@@ -36,11 +36,16 @@ static int finish_slots(tp_notes *n, int status) {
     return status;
 }
 
+static int run_joined(tp_region *r, tp_notes *n, int64_t at, int64_t *count) {
+    int status = tp_run_tiled(r, n, at, count);
+    return status == 1 ? tp_run_fused(r, n, at, count) : status;
+}
+
 static int run_all(tp_region *r, tp_notes *n) {
     int status = 0;
     for (int64_t i = 0, count; i < n->ncalls; i += count) {
         count = 1;
-        if (status == 0 && r->options.fuses) status = tp_run_fused(r, n, i, &count);
+        if (status == 0 && r->options.fuses) status = run_joined(r, n, i, &count);
         else if (status == 0) status = tp_note_run(n->calls[i]);
         for (int64_t k = 0; k < count; k++) finish_note(n, n->calls[i + k], status < 0);
     }

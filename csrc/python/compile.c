@@ -95,18 +95,18 @@ static PyObject *call(PyObject *o, PyObject *const *args, size_t n, PyObject *na
     return result;
 }
 
-/* _Compiled(function, fuses, whole, smallest, at_once) */
+/* _Compiled(function, fuses, whole, smallest, tile, at_once) */
 static PyObject *new_compiled(PyTypeObject *type, PyObject *args, PyObject *kwargs) {
     PyObject *function;
     int fuses, whole, at_once;
-    long long smallest;
+    long long smallest, tile;
     if (kwargs && PyDict_GET_SIZE(kwargs)) return PyErr_Format(PyExc_TypeError, "_Compiled() takes no keywords");
-    if (!PyArg_ParseTuple(args, "OppLp", &function, &fuses, &whole, &smallest, &at_once)) return NULL;
+    if (!PyArg_ParseTuple(args, "OppLLp", &function, &fuses, &whole, &smallest, &tile, &at_once)) return NULL;
     compiled *c = COMPILED(type->tp_alloc(type, 0));
     if (!c) return NULL;
     c->vectorcall = call;
     c->function = Py_NewRef(function);
-    c->options = (tp_region_options){.fuses = fuses, .whole = whole, .smallest = smallest};
+    c->options = (tp_region_options){.fuses = fuses, .whole = whole, .smallest = smallest, .tile = tile};
     c->at_once = at_once;
     return (PyObject *)c;
 }

@@ -1,7 +1,7 @@
 """Random programs, compiled and not: the same bits, versions, strides and gradients (a fixed seed here; `make fuzz`).
 
 A program is a list of steps over a few tensors: pointwise operators, views, writes in place, broadcasts, casts, copies,
-reductions, branches on values. It is a function of Python, so it may keep or drop what it computes.
+reductions, lines of softmax and norms, branches on values; rows pass in tiles of several sizes. It is a function of Python, so it may keep or drop what it computes.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def fits(a: tp.Tensor, b: tp.Tensor) -> bool:
 
 def step_of(draw: random.Random) -> Step:
     kind = draw.choice(
-        "unary unary binary binary binary number number inplace inplace view cast where reduce drop branch out".split()
+        "unary unary binary binary binary number number inplace inplace view cast where reduce line line drop branch out".split()
     )
     first, second, third = (draw.randrange(1 << 16) for _ in range(3))
     name = draw.choice({"unary": UNARY, "binary": BINARY, "inplace": BINARY[:4]}.get(kind, NUMBERS))
@@ -73,6 +73,17 @@ def step_of(draw: random.Random) -> Step:
                         a.float().amax(-1) if a.ndim else a,
                         a.float().mean(0, keepdim=True) if a.ndim else a,
                     ][second % 3]
+                )
+            case "line" if a.ndim and a.dtype.is_floating_point:
+                tensors.append(
+                    [
+                        tp.softmax(a, -1),
+                        a.log_softmax(-1),
+                        tp.nn.functional.layer_norm(a, a.shape[-1:]),
+                        a.amax(-1, keepdim=True),
+                        a.mean(-1, keepdim=True),
+                        a.sum(-1),
+                    ][second % 6]
                 )
             case "drop" if len(tensors) > 3:
                 del tensors[first % len(tensors)]
@@ -122,7 +133,8 @@ def test_random_programs(part: int, backend: str) -> None:
     first = int(os.environ.get("TENSORPY_FUZZ_SEED", "0"))
     for seed in range(first + part, first + PROGRAMS, 5):
         program, given = program_of(seed)
-        compiled = tp.compile(program, backend=backend, options={"smallest": 0})
+        tile = (192 * 1024, 2048, 0)[seed % 3]
+        compiled = tp.compile(program, backend=backend, options={"smallest": 0, "tile": tile})
         assert outcome(compiled, given) == outcome(program, given), f"program {seed}"
         fused += compiled._report()["fused"]
     assert (fused > PROGRAMS // 5) == (backend == "tensorpy")

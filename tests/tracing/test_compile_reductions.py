@@ -70,6 +70,14 @@ def test_what_is_made_once() -> None:
     assert same_bits(f, tp.randn(300, 400))
 
 
+def test_other_sizes() -> None:
+    """What is reduced may be a view of what was made, of which a row or a column was broadcast."""
+    x, row, column = tp.randn(80, 90), tp.randn(90), tp.randn(80, 1)
+    for view in ((-1,), (8, 10, 90), (40, 180), (7200, 1)):
+        assert same_bits(lambda x, r, c, view=view: ((x * r + c).view(view).sum(-1),), x, row, column)
+        assert same_bits(lambda x, r, c, view=view: (v := x * r + c, v.view(view).amax(0)), x, row, column)
+
+
 def test_one_call_is_enough() -> None:
     """A single pointwise call and its reduction run as one."""
     x, f = tp.randn(50_000), compiled(lambda x: x.exp().sum())

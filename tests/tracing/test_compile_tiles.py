@@ -1,0 +1,149 @@
+"""Rows that pass several calls in tiles: the bits, strides and gradients of calls that run one after the other."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+import tensorpy as tp
+import tensorpy.nn.functional as F
+from tensorpy.testing.checks import bits
+
+SHAPES = [(100, 64), (33, 70), (8, 20, 48), (2, 3, 40, 33), (80, 5, 12), (64, 4096), (40, 5000), (512, 1), (16, 64), (50, 2), (1000,)]
+
+
+def by_hand(x: tp.Tensor, y: tp.Tensor) -> Any:
+    e = (x - x.amax(-1, keepdim=True)).exp()
+    return e / e.sum(-1, keepdim=True)
+
+
+def keeps_all(x: tp.Tensor, y: tp.Tensor) -> Any:
+    a = x * 2
+    m = a.mean(-1)
+    b = a - m.unsqueeze(-1)
+    return a, m, b, b.square().sum(-1, keepdim=True)
+
+
+def in_place(x: tp.Tensor, y: tp.Tensor) -> Any:
+    a = x.clone()
+    a.sub_(a.amax(-1, keepdim=True)).exp_()
+    a.div_(a.sum(-1, keepdim=True))
+    s = a.sum(-1)
+    a.mul_(y)
+    return a, s, s + a.amax(-1)
+
+
+def into_a_view(x: tp.Tensor, y: tp.Tensor) -> Any:
+    whole = tp.zeros(2, *x.shape, dtype=x.dtype)
+    whole[1].copy_(x * y)
+    whole[0].add_(tp.softmax(whole[1] + x, -1))
+    return whole, whole[0].amin(-1)
+
+
+def rows_of_another_size(x: tp.Tensor, y: tp.Tensor) -> Any:
+    s = tp.softmax(x * y, -1) + 1
+    t = s.t().contiguous() if s.ndim == 2 else s
+    return s.amax(-1), tp.softmax(t * 2, -1) * t, s.sum(0), (s * y).sum()
+
+
+def across(x: tp.Tensor, y: tp.Tensor) -> Any:
+    """The sums of all rows are needed by each."""
+    a = tp.softmax(x, -1)
+    return tp.softmax(a / a.sum(0, keepdim=True) + y, -1) * a
+
+
+PROGRAMS: dict[str, Callable[[tp.Tensor, tp.Tensor], Any]] = {
+    "by hand": by_hand,
+    "rms": lambda x, y: x * tp.rsqrt((x * x).mean(-1, keepdim=True) + 1e-6) * y[..., :1, :] if x.ndim > 1 else x,
+    "masked": lambda x, y: tp.softmax(x * 0.1 + y, -1),
+    "log": lambda x, y: (x.log_softmax(-1) * y).sum(-1),
+    "norm": lambda x, y: F.gelu(F.layer_norm(x + y, x.shape[-1:])) * 2,
+    "weights": lambda x, y: F.layer_norm(x + y, x.shape[-2:], y.reshape(-1, *x.shape[-2:])[0] if x.ndim > 1 else y) * y
+    if x.ndim > 1
+    else x,
+    "two dimensions": lambda x, y: (x - (x + y).sum((-1, -2), keepdim=True)) * y if x.ndim > 1 else x,
+    "norms": lambda x, y: x / tp.linalg.vector_norm(x * y, dim=-1, keepdim=True) + tp.linalg.vector_norm(x, 1, -1, True),
+    "any": lambda x, y: ((x * y > 0.5).any(-1, keepdim=True), ((x + y) > -9).all(-1), (x - y).count_nonzero(-1)),
+    "middle": lambda x, y: tp.softmax(x * y, 0) + (x - y).sum(0, keepdim=True),
+    "keeps all": keeps_all,
+    "in place": in_place,
+    "view": into_a_view,
+    "other rows": rows_of_another_size,
+    "across": across,
+}
+
+
+def parts(result: Any) -> list[tuple[Any, ...]]:
+    results = result if isinstance(result, tuple) else (result,)
+    return [(r.dtype, tuple(r.shape), r.stride(), r._version, bits(r.detach())) for r in results]
+
+
+@pytest.fixture(autouse=True)
+def threads_as_before() -> Iterator[None]:
+    before = tp.get_num_threads()
+    yield
+    tp.set_num_threads(before)
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+@pytest.mark.parametrize("dtype", [tp.float32, tp.float64, tp.float16, tp.bfloat16], ids=str)
+def test_bits(name: str, dtype: tp.dtype) -> None:
+    program, tiled = PROGRAMS[name], 0
+    for number, shape in enumerate(SHAPES):
+        generator = tp.Generator().manual_seed(number)
+        x, y = (tp.randn(shape, generator=generator).to(dtype) for _ in range(2))
+        expected = parts(program(x, y))
+        for tile in (0, 3000, 40_000):
+            tp.set_num_threads(1 + number % 2)
+            compiled = tp.compile(program, options={"smallest": 0, "tile": tile})
+            assert parts(compiled(x, y)) == expected, (shape, tile)
+            tiled += compiled._report()["fused"]
+    assert tiled
+
+
+@pytest.mark.parametrize("name", [name for name in PROGRAMS if name != "in place"])
+def test_gradients(name: str) -> None:
+    """Their versions are not looked at: sums are made in place where nobody else has them, which a note may."""
+    program = PROGRAMS[name]
+
+    def step(x: tp.Tensor, y: tp.Tensor) -> Any:
+        result = program(x, y)
+        total = sum((r * r).sum() for r in (result if isinstance(result, tuple) else (result,)) if r.requires_grad)
+        return tp.autograd.grad(total, (x, y), allow_unused=True) if isinstance(total, tp.Tensor) else ()
+
+    for shape in SHAPES[:6]:
+        x, y = (tp.randn(shape, generator=tp.Generator().manual_seed(seed), requires_grad=True) for seed in (1, 2))
+        found = tp.compile(step, options={"smallest": 0, "tile": 3000})(x, y)
+        for one, other in zip(found, step(x, y), strict=True):
+            assert (one is None) == (other is None)
+            assert one is None or (bits(one) == bits(other) and one.stride() == other.stride())
+
+
+def test_a_tensor_that_passes_has_a_tile_of_memory() -> None:
+    x = tp.randn(4096, 1024)  # 16 MB
+    compiled = tp.compile(by_hand, options={"tile": 64 * 1024})
+    compiled(x, x)
+    tp._C._reset_peak_memory()
+    before = tp._C._memory_stats()["peak_bytes"]
+    result = compiled(x, x)
+    assert tp._C._memory_stats()["peak_bytes"] - before < 1.2 * result.nbytes
+
+
+def test_failing_allocations() -> None:
+    x = tp.randn(100, 64)
+    compiled = tp.compile(keeps_all, options={"smallest": 0, "tile": 0})
+    right, failed, reached = parts(keeps_all(x, x)), 0, True
+    for n in range(400):
+        tp._C._fail_allocation_after(n)
+        try:
+            assert parts(compiled(x, x)) == right
+        except MemoryError:
+            failed += 1
+        finally:
+            reached = not tp._C._fail_allocation_after(-1)
+        if not reached:
+            break
+    assert not reached and failed > 20
+    assert parts(compiled(x, x)) == right

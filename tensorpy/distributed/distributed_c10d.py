@@ -66,10 +66,12 @@ from tensorpy.distributed.point_to_point import irecv as irecv
 from tensorpy.distributed.point_to_point import isend as isend
 from tensorpy.distributed.point_to_point import recv as recv
 from tensorpy.distributed.point_to_point import send as send
+from tensorpy.distributed.coalesced import broadcast_coalesced as _broadcast_coalesced  # noqa: F401
 from tensorpy.distributed.reduce_op import ReduceOp as ReduceOp
 from tensorpy.distributed.reduce_op import _make_nccl_premul_sum as _make_nccl_premul_sum
 from tensorpy.distributed.reduce_op import reduce_op as reduce_op
 from tensorpy.distributed.reduce_op import supports_complex as supports_complex
+from tensorpy.distributed.reducer import GradBucket as GradBucket
 from tensorpy.distributed.work import Work as Work
 from tensorpy.distributed.work import seconds_of
 

@@ -254,7 +254,7 @@ def kinds(rank: int, size: int) -> None:
             self.images = nn.Parameter(tp.randn(2, 3, 2, 2).to(memory_format=tp.channels_last))
 
         def forward(self, x: tp.Tensor) -> tp.Tensor:
-            y = (x @ self.a.t() @ self.a).double() * self.b * self.c
+            y = (x @ self.a @ self.a.t()).double() * self.b * self.c
             return y.sum() + self.d.float().sum() * self.c + self.e.sum() + self.z.abs().sum() + (self.images**2).sum()
 
     for options in ({}, {"gradient_as_bucket_view": True}, {"static_graph": True}):
@@ -551,3 +551,50 @@ def test_a_module_outlives_its_wrapper() -> None:
         inner(tp.ones(1, 2)).sum().backward()
     finally:
         dist.destroy_process_group()
+
+
+# ---- SyncBatchNorm ----
+
+
+def synchronized(rank: int, size: int) -> None:
+    for shape in ((8, 3), (8, 3, 5), (8, 3, 4, 4)):
+        for dtype in (tp.float32, tp.float64, tp.bfloat16):
+            tp.manual_seed(4)
+            alone = {2: nn.BatchNorm1d, 3: nn.BatchNorm1d, 4: nn.BatchNorm2d}[len(shape)](3).to(dtype)
+            with tp.no_grad():
+                alone.weight.uniform_()
+                alone.bias.uniform_()
+            made = nn.SyncBatchNorm.convert_sync_batchnorm(nn.Sequential(copy.deepcopy(alone)))
+            assert isinstance(made[0], nn.SyncBatchNorm)
+            whole = tp.randn(*shape, generator=tp.Generator().manual_seed(7)).to(dtype)
+            weigh = tp.randn(*shape, generator=tp.Generator().manual_seed(8)).to(dtype)
+            cuts = [0, 3, 8] if size == 2 else [0, 1, 4, 4, 8]  # unlike parts, and an empty one
+            mine = slice(cuts[rank], cuts[rank + 1])
+            x, y = whole[mine].clone().requires_grad_(), whole.clone().requires_grad_()
+            out, expected = made(x), alone(y)
+            (out * weigh[mine]).sum().backward()
+            (expected * weigh).sum().backward()
+            for p in made.parameters():
+                dist.all_reduce(p.grad)
+            near = {"rtol": 2e-2, "atol": 5e-2} if dtype == tp.bfloat16 else {"rtol": 1e-5, "atol": 1e-5}
+            assert out.dtype == dtype and tp.allclose(out, expected[mine], **near)
+            assert tp.allclose(x.grad, y.grad[mine], **near)
+            assert tp.allclose(made[0].weight.grad, alone.weight.grad, **near)
+            assert tp.allclose(made[0].bias.grad, alone.bias.grad, **near)
+            assert tp.allclose(made[0].running_mean, alone.running_mean, **near)
+            assert tp.allclose(made[0].running_var, alone.running_var, **near)
+            made.eval()
+            alone.eval()
+            assert tp.allclose(made(x), alone(x), **near)
+    # inside of DistributedDataParallel, which then equals one process with the whole batch
+    base = nn.Sequential(nn.Linear(6, 8), nn.BatchNorm1d(8), nn.ReLU(), nn.Linear(8, 3))
+    dist.broadcast(base[0].weight.data, 0)
+    model = DDP(nn.SyncBatchNorm.convert_sync_batchnorm(copy.deepcopy(base)))
+    alone = copy.deepcopy(model.module)
+    alone[1] = nn.BatchNorm1d(8)
+    assert train(model, alone, rank, size) < 1e-5
+
+
+@pytest.mark.parametrize("size", [2, 4])
+def test_batch_norm_over_all_processes(size: int, tmp_path: Path) -> None:
+    world(synchronized, size, where("file", tmp_path))

@@ -115,7 +115,12 @@ def collect_all(futures: list[Future[Any]]) -> Future[list[Future[Any]]]:
     """
     whole: Future[list[Future[Any]]] = Future()
     left, lock = len(futures), threading.Lock()
-    whole._drive = lambda: [future._go() for future in futures]
+
+    def go() -> None:
+        for future in futures:
+            future._go()
+
+    whole._drive = go
 
     def count(_: Future[Any]) -> None:
         nonlocal left

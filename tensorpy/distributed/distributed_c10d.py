@@ -13,6 +13,8 @@ from typing import Any
 
 from tensorpy import _C
 from tensorpy.distributed import groups
+from tensorpy.distributed.buckets import GradBucket as GradBucket
+from tensorpy.distributed.coalesced import broadcast_coalesced as _broadcast_coalesced  # noqa: F401
 from tensorpy.distributed.collectives import _all_gather_base as _all_gather_base
 from tensorpy.distributed.collectives import _reduce_scatter_base as _reduce_scatter_base
 from tensorpy.distributed.collectives import absent
@@ -66,12 +68,10 @@ from tensorpy.distributed.point_to_point import irecv as irecv
 from tensorpy.distributed.point_to_point import isend as isend
 from tensorpy.distributed.point_to_point import recv as recv
 from tensorpy.distributed.point_to_point import send as send
-from tensorpy.distributed.coalesced import broadcast_coalesced as _broadcast_coalesced  # noqa: F401
 from tensorpy.distributed.reduce_op import ReduceOp as ReduceOp
 from tensorpy.distributed.reduce_op import _make_nccl_premul_sum as _make_nccl_premul_sum
 from tensorpy.distributed.reduce_op import reduce_op as reduce_op
 from tensorpy.distributed.reduce_op import supports_complex as supports_complex
-from tensorpy.distributed.reducer import GradBucket as GradBucket
 from tensorpy.distributed.work import Work as Work
 from tensorpy.distributed.work import seconds_of
 

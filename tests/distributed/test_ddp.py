@@ -161,7 +161,7 @@ def refused(rank: int, size: int) -> None:
     x = tp.ones(2, 4)
     model = DDP(Branches())
     model(x, "l")[0].sum().backward()
-    with pytest.raises(RuntimeError, match="Expected to have finished reduction.*right.weight, right.bias"):
+    with pytest.raises(RuntimeError, match=r"Expected to have finished reduction.*right\.weight, right\.bias"):
         model(x, "l")
     model(x, "lr")[0].sum().backward()  # and goes on
     assert all(alike(p.grad) for p in model.parameters())
@@ -174,7 +174,7 @@ def refused(rank: int, size: int) -> None:
     static = DDP(Branches(), static_graph=True)
     static(x, "l")[0].sum().backward()
     static(x, "l")[0].sum().backward()
-    with pytest.raises(RuntimeError, match="Your training graph has changed.*right"):
+    with pytest.raises(RuntimeError, match=r"Your training graph has changed.*right"):
         static(x, "lr")[0].sum().backward()
     with pytest.raises(RuntimeError, match="doesn't have any parameter that requires a gradient"):
         DDP(nn.ReLU())
@@ -220,9 +220,7 @@ def test_a_process_whose_module_differs_is_named(tmp_path: Path) -> None:
 def thousand(rank: int, size: int) -> str:
     """Replicas after 1,000 steps with other data in each process."""
     tp.manual_seed(0)
-    model = DDP(
-        nn.Sequential(nn.Linear(6, 20), nn.BatchNorm1d(20), nn.ReLU(), nn.Linear(20, 3)), bucket_cap_mb=0.0005
-    )
+    model = DDP(nn.Sequential(nn.Linear(6, 20), nn.BatchNorm1d(20), nn.ReLU(), nn.Linear(20, 3)), bucket_cap_mb=0.0005)
     optimizer = tp.optim.Adam(model.parameters(), lr=1e-3)
     for step in range(1000):
         x, y = batch(step * size + rank)
@@ -380,7 +378,7 @@ def joined(rank: int, size: int) -> list[float]:
             assert alike(flat(model)) and alike(model.module[1].running_mean)
             found.append(float(flat(model).sum()))
     model = DDP(nn.Linear(1, 1))
-    with pytest.raises(RuntimeError, match="exhausted all inputs|exhausted inputs"):
+    with pytest.raises(RuntimeError, match=r"exhausted all inputs|exhausted inputs"):
         with Join([model], throw_on_early_termination=True):
             for _ in range(1 + rank):
                 model(tp.ones(1, 1)).sum().backward()
@@ -518,7 +516,8 @@ def test_one_process() -> None:
         DDP(nn.Linear(1, 1))
     dist.init_process_group(rank=0, world_size=1, store=dist.HashStore())
     try:
-        for options in ({}, {"gradient_as_bucket_view": True}, {"find_unused_parameters": True}, {"static_graph": True}):
+        for option in (None, "gradient_as_bucket_view", "find_unused_parameters", "static_graph"):
+            options: dict[str, Any] = {option: True} if option else {}
             model, alone = DDP(net(), **options), net()
             for step in range(3):
                 x, y = batch(step)

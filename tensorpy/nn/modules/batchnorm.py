@@ -244,9 +244,7 @@ class SyncBatchNorm(_BatchNorm):
                 from tensorpy.nn.modules import _functions
 
                 group = groups.of(self.process_group)
-                return _functions.SyncBatchNorm.apply(  # type: ignore[no-any-return]
-                    input, self.weight, self.bias, mean, var, self.eps, factor, group
-                )
+                return _functions.SyncBatchNorm.apply(input, self.weight, self.bias, mean, var, self.eps, factor, group)
         return super()._normalize(input, mean, var, by_batch, factor)
 
     @classmethod

@@ -19,10 +19,11 @@ from tensorpy import _C
 from tensorpy import distributed as _processes  # this module is called distributed, too
 from tensorpy._C import Tensor
 from tensorpy.autograd import Function
-from tensorpy.distributed import groups, reducer
+from tensorpy.distributed import buckets, groups, reducer
 from tensorpy.distributed.algorithms.join import Join, Joinable, JoinHook
 from tensorpy.distributed.coalesced import MESSAGE_BYTES, broadcast_coalesced
 from tensorpy.nn.modules.module import Module
+from tensorpy.nn.parameter import is_lazy
 from tensorpy.utils._pytree import tree_flatten, tree_unflatten
 
 __all__ = ["DistributedDataParallel"]
@@ -37,7 +38,7 @@ class _BufferCommHookLocation(Enum):
 
 
 class _Sink(Function):
-    """Stands behind the outputs: all of them are passed in backward, those that the loss does not use without a value."""
+    """Stands behind the outputs: backward passes all of them, those that the loss does not use without a value."""
 
     @staticmethod
     def forward(ctx: Any, ddp: weakref.ref[DistributedDataParallel], *outputs: Any) -> tuple[Any, ...]:
@@ -203,8 +204,6 @@ class DistributedDataParallel(Module, Joinable):
         self.device_type = self.device.type
 
     def _build_reducer(self, check: bool) -> None:
-        from tensorpy.nn.parameter import is_lazy
-
         named: dict[int, tuple[str, Tensor, bool]] = {}
         for prefix, module in self.module.named_modules():
             sparse = bool(getattr(module, "sparse", False))
@@ -258,7 +257,7 @@ class DistributedDataParallel(Module, Joinable):
 
     def _give_all(self, source: int, buffers: bool) -> None:
         """All processes get one's parameters and, if they are to, buffers."""
-        states = [p for n, p in self.module.named_parameters() if n not in self.parameters_to_ignore]
+        states: list[Tensor] = [p for n, p in self.module.named_parameters() if n not in self.parameters_to_ignore]
         if buffers:
             states += self._named_buffers().values()
         with tp.no_grad():
@@ -379,7 +378,7 @@ class DistributedDataParallel(Module, Joinable):
         finally:
             self.require_backward_grad_sync = before
 
-    def register_comm_hook(self, state: Any, hook: Callable[[Any, reducer.GradBucket], Any]) -> None:
+    def register_comm_hook(self, state: Any, hook: Callable[[Any, buckets.GradBucket], Any]) -> None:
         """Has a function make buckets of gradients the same in all processes; it divides, too.
 
         Arguments:
@@ -492,7 +491,7 @@ def _caps(cap: float | None, several: list[float] | None) -> list[int]:
             raise ValueError("DistributedDataParallel: bucket_cap_mb or bucket_cap_mb_list, not both")
         return [int(c * _MIB) for c in several]
     if cap is None:
-        return [reducer.FIRST_BUCKET_BYTES, _BUCKET_MIB * _MIB]
+        return [buckets.FIRST_BUCKET_BYTES, _BUCKET_MIB * _MIB]
     if cap <= 0:
         raise ValueError(f"DistributedDataParallel: bucket_cap_mb is {cap}, and has to be more than 0")
     return [int(cap * _MIB)]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tensorpy._C import Tensor
-from tensorpy.distributed.reducer import GradBucket
+from tensorpy.distributed.buckets import GradBucket
 from tensorpy.futures import Future
 
 __all__ = ["noop_hook"]

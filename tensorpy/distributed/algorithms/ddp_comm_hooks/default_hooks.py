@@ -8,8 +8,8 @@ from typing import Any
 import tensorpy as tp
 from tensorpy._C import Tensor
 from tensorpy.distributed import groups
+from tensorpy.distributed.buckets import GradBucket
 from tensorpy.distributed.collectives import all_reduce
-from tensorpy.distributed.reducer import GradBucket
 from tensorpy.futures import Future
 
 __all__ = [

@@ -16,8 +16,8 @@ import tensorpy as tp
 from tensorpy._C import Tensor
 from tensorpy.distributed import groups
 from tensorpy.distributed.algorithms.ddp_comm_hooks.default_hooks import allreduce_hook
+from tensorpy.distributed.buckets import GradBucket
 from tensorpy.distributed.collectives import all_reduce
-from tensorpy.distributed.reducer import GradBucket
 from tensorpy.futures import Future
 
 __all__ = ["PowerSGDState", "batched_powerSGD_hook", "powerSGD_hook"]

@@ -143,14 +143,12 @@ class Reducer(_C._distributed.Reducer):  # type: ignore[misc]
 
     def _sum_sparse(self, p: Tensor, grad: Tensor | None) -> Tensor:
         """The mean of sparse gradients: all have all of the others' rows, and add them."""
-        if grad is None:
-            grad = tp.sparse_coo_tensor(
-                tp.zeros(1, 0, dtype=tp.int64), tp.zeros(0, *p.shape[1:], dtype=p.dtype), p.shape
-            )
-        if not grad.is_sparse:
-            raise RuntimeError(f"a gradient that was to be sparse, of {p.dtype}{list(p.shape)}, is dense")
-        grad = grad.coalesce()
-        indices, values = grad.indices(), grad.values() * self.factor
+        indices, values = tp.zeros(1, 0, dtype=tp.int64), tp.zeros(0, *p.shape[1:], dtype=p.dtype)
+        if grad is not None:
+            if not grad.is_sparse:
+                raise RuntimeError(f"a gradient that was to be sparse, of {p.dtype}{list(p.shape)}, is dense")
+            grad = grad.coalesce()
+            indices, values = grad.indices(), grad.values() * self.factor
         counts = [tp.zeros(1, dtype=tp.int64) for _ in range(self._group.size())]
         all_gather(counts, tp.tensor([indices.shape[1]]), self._group)
         most = max(int(n) for n in counts)

@@ -321,6 +321,8 @@ def rules(rank: int, size: int) -> None:
     part = net()
     named = [("0.weight", part[0].weight), ("0.bias", part[0].bias)]
     model = DDP(part, delay_all_reduce_named_params=named, param_to_hook_all_reduce=part[0].weight)
+    F.cross_entropy(model(tp.ones(2, 6) * (rank + 1)), tp.tensor([0, 1])).backward()
+    assert all(alike(p.grad) for p in part.parameters())
     # a group of some
     one = dist.new_group([0])
     if rank == 0:

@@ -55,7 +55,8 @@ class SyncBatchNorm(Function):
         of_input, of_weight, of_bias = ctx.needs_input_grad[:3]
         channels = input.shape[1]
         sums = _C.zeros(2, channels, dtype=mean.dtype, device=input.device)
-        grad_weight = grad_bias = None
+        grad_weight: Any = None
+        grad_bias: Any = None
         if input.numel():
             sum_dy, sum_dy_xmu, grad_weight, grad_bias = _C.batch_norm_backward_reduce(
                 grad, input, mean, invstd, weight, of_input, of_weight, of_bias
@@ -71,6 +72,14 @@ class SyncBatchNorm(Function):
                 grad_input = _C.batch_norm_backward_elemt(
                     grad, input, mean, invstd, weight, sums[0], sums[1], counts
                 ).to(input.dtype)
-        grad_weight = grad_weight.to(weight.dtype) if of_weight and grad_weight is not None else None
-        grad_bias = grad_bias.to(ctx.bias_dtype) if of_bias and grad_bias is not None else None
-        return grad_input, grad_weight, grad_bias, None, None, None, None, None
+        of_weight = weight is not None and of_weight and grad_weight is not None
+        return (
+            grad_input,
+            grad_weight.to(weight.dtype) if of_weight else None,
+            grad_bias.to(ctx.bias_dtype) if of_bias and grad_bias is not None else None,
+            None,
+            None,
+            None,
+            None,
+            None,
+        )

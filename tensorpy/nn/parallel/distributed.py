@@ -154,8 +154,8 @@ class DistributedDataParallel(Module, Joinable):
         if mixed_precision is not None:
             raise ValueError("DistributedDataParallel: mixed_precision is not there; autocast around forward is")
         self.process_group = _group_of(process_group, device_mesh)
-        self._delayed = list(delay_all_reduce_named_params or ())
-        self.parameters_to_ignore = set(getattr(module, "_ddp_params_and_buffers_to_ignore", ()))
+        self._delayed: list[tuple[str, Tensor]] = list(delay_all_reduce_named_params or ())
+        self.parameters_to_ignore: set[str] = set(getattr(module, "_ddp_params_and_buffers_to_ignore", ()))
         self.parameters_to_ignore.update(name for name, _ in self._delayed)
         self._module_parameters = [p for n, p in module.named_parameters() if n not in self.parameters_to_ignore]
         self._check_devices(device_ids, output_device)
@@ -239,12 +239,10 @@ class DistributedDataParallel(Module, Joinable):
         return [f"{n}: {t.dtype}{list(t.shape)}" for n, t in states.items() if n not in self.parameters_to_ignore]
 
     def _average_delayed(self, trigger: Tensor) -> None:
-        """Gradients that no bucket has: averaged together when the trigger's comes."""
+        """Gradients that no bucket has: averaged together at the end of a pass in which the trigger's comes."""
         parameters = [p for _, p in self._delayed]
 
-        def average(_: Tensor) -> None:
-            if not self.require_backward_grad_sync:
-                return
+        def average() -> None:
             there = [p.grad for p in parameters if p.grad is not None]
             if there:
                 flat = tp.cat([g.reshape(-1) for g in there])
@@ -253,7 +251,11 @@ class DistributedDataParallel(Module, Joinable):
                 for grad, part in zip(there, flat.split([g.numel() for g in there]), strict=True):
                     grad.copy_(part.reshape(grad.shape))
 
-        trigger.register_post_accumulate_grad_hook(average)
+        def ask(_: Tensor) -> None:
+            if self.require_backward_grad_sync and not self.process_group._is_one():
+                _C._queue_callback(average)
+
+        trigger.register_post_accumulate_grad_hook(ask)
 
     def _give_all(self, source: int, buffers: bool) -> None:
         """All processes get one's parameters and, if they are to, buffers."""

@@ -64,6 +64,12 @@ class Job:
 class Nodes:
     """The nodes of a job: which one this is, how many processes each has, and the store."""
 
+    keeps: bool
+    store: Any
+    number: int
+    counts: list[int]
+    first: int
+
     def __init__(self, job: Job) -> None:
         self.keeps = job.most == 1 or (job.node == 0 if job.node is not None else False)
         patience = timedelta(seconds=job.join_timeout)
@@ -156,6 +162,13 @@ def _die_with_parent() -> Callable[[], None] | None:
 
 class Worker:
     """One process, in a group of its own with what it starts."""
+
+    local: int
+    rank: int
+    error_file: Path
+    began: float
+    ended: float
+    process: subprocess.Popen[bytes]
 
     def __init__(self, job: Job, nodes: Nodes, local: int, attempt: int, folder: Path, shows: tuple[int, int]) -> None:
         self.local, self.rank = local, nodes.first + local

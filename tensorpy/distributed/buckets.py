@@ -48,6 +48,9 @@ class GradBucket:
 class Bucket:
     """Numbers of parameters, and where their gradients lie; sparse: one gradient that lies nowhere."""
 
+    numbers: tuple[int, ...]
+    sparse: bool
+
     def __init__(self, numbers: list[int], parameters: Sequence[Tensor], sparse: bool) -> None:
         self.numbers, self.sparse = tuple(numbers), sparse
         self.flat: Tensor | None = None

@@ -25,6 +25,16 @@ from tensorpy.futures import Future
 class Reducer(_C._distributed.Reducer):  # type: ignore[misc]
     """The gradients of parameters on their way to being the same in all processes of a group."""
 
+    # of the half in C
+    expects: bool
+    started: bool
+    watches: bool
+    is_static: bool
+    carries: bool
+    needs_buckets: bool
+    factor: float
+    rounds: int
+
     def __new__(
         cls, parameters: Sequence[Tensor], *args: Any, gradient_as_bucket_view: bool = False, **options: Any
     ) -> Any:

@@ -72,14 +72,9 @@ class SyncBatchNorm(Function):
                 grad_input = _C.batch_norm_backward_elemt(
                     grad, input, mean, invstd, weight, sums[0], sums[1], counts
                 ).to(input.dtype)
-        of_weight = weight is not None and of_weight and grad_weight is not None
-        return (
-            grad_input,
-            grad_weight.to(weight.dtype) if of_weight else None,
-            grad_bias.to(ctx.bias_dtype) if of_bias and grad_bias is not None else None,
-            None,
-            None,
-            None,
-            None,
-            None,
-        )
+        if not of_weight or weight is None or grad_weight is None:
+            grad_weight = None
+        else:
+            grad_weight = grad_weight.to(weight.dtype)
+        grad_bias = grad_bias.to(ctx.bias_dtype) if of_bias and grad_bias is not None else None
+        return (grad_input, grad_weight, grad_bias, *[None] * 5)

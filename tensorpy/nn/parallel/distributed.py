@@ -19,7 +19,8 @@ from tensorpy import _C
 from tensorpy import distributed as _processes  # this module is called distributed, too
 from tensorpy._C import Tensor
 from tensorpy.autograd import Function
-from tensorpy.distributed import buckets, groups, reducer
+from tensorpy.distributed import buckets, groups
+from tensorpy.distributed import reducer as _reducer
 from tensorpy.distributed.algorithms.join import Join, Joinable, JoinHook
 from tensorpy.distributed.coalesced import MESSAGE_BYTES, broadcast_coalesced
 from tensorpy.nn.modules.module import Module
@@ -118,9 +119,20 @@ class DistributedDataParallel(Module, Joinable):
         'DistributedDataParallel'
     """
 
+    device: Any
+    device_ids: list[Any] | None
+    device_type: str
     dim: int
     find_unused_parameters: bool
+    forward_sync_buffers: bool
+    gradient_as_bucket_view: bool
     module: Module
+    output_device: Any
+    process_group: groups.ProcessGroup
+    reducer: _reducer.Reducer
+    require_backward_grad_sync: bool
+    require_forward_param_sync: bool
+    static_graph: bool
 
     def __init__(
         self,
@@ -217,7 +229,7 @@ class DistributedDataParallel(Module, Joinable):
                 if p.requires_grad and full not in self.parameters_to_ignore:
                     named.setdefault(id(p), (full, p, sparse))
         chosen = list(named.values())
-        self.reducer = reducer.Reducer(
+        self.reducer = _reducer.Reducer(
             [p for _, p, _ in chosen],
             [name for name, _, _ in chosen],
             self.process_group,
@@ -227,7 +239,7 @@ class DistributedDataParallel(Module, Joinable):
             find_unused_parameters=self.find_unused_parameters,
         )
         if check:
-            reducer.verify(self.process_group, self.reducer.description() + self._buffer_lines())
+            _reducer.verify(self.process_group, self.reducer.description() + self._buffer_lines())
         weakref.finalize(self, self.reducer.remove_hooks).atexit = False
         if self.static_graph:
             self.reducer.set_static()

@@ -39,6 +39,21 @@ class PowerSGDState:
         batch_tensors_with_same_shape: is taken: all of a bucket travel together anyway
     """
 
+    process_group: Any
+    matrix_approximation_rank: int
+    start_powerSGD_iter: int
+    min_compression_rate: float
+    use_error_feedback: bool
+    warm_start: bool
+    orthogonalization_epsilon: float
+    compression_stats_logging_frequency: int
+    batch_tensors_with_same_shape: bool
+    rng: tp.Generator
+    iter: int
+    total_numel_before_compression: int
+    total_numel_after_compression: int
+    next_stats_report: int
+
     def __init__(
         self,
         process_group: Any,

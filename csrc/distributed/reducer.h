@@ -1,4 +1,5 @@
-/* reducer.h: sums over the processes of a group of many parts in few messages, which begin while parts are still missing.
+/* reducer.h: sums over the processes of a group of many parts in few messages, which begin while parts are still
+ * missing.
  *
  * Parts lie in buckets, which are flat tensors. A bucket is full when all of its parts are there; full buckets begin in
  * their order, as a message may only begin where all processes begin the same. Who has the parts writes them into the

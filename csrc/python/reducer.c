@@ -18,10 +18,11 @@
 #include <string.h>
 
 typedef struct {
-    tp_tensor *variable, *place; /* owned; the place is a view of the bucket, NULL where Python carries the bucket's parts */
-    tp_node *accumulator;        /* owned, so that its hook stays */
-    int fired, left;             /* how often the hook comes in a pass, and has still to come in this one */
-    bool used, unused;           /* it had a gradient in this pass; none will come in it */
+    tp_tensor *variable,
+        *place;           /* owned; the place is a view of the bucket, NULL where Python carries the bucket's parts */
+    tp_node *accumulator; /* owned, so that its hook stays */
+    int fired, left;      /* how often the hook comes in a pass, and has still to come in this one */
+    bool used, unused;    /* it had a gradient in this pass; none will come in it */
 } parameter;
 
 typedef struct reducer reducer;
@@ -419,13 +420,13 @@ static PyObject *get_order(PyObject *o, void *unused TP_UNUSED) {
     return tuple;
 }
 
-#define FLAG(name)                                                                                                  \
+#define FLAG(name)                                                                                                 \
     static PyObject *get_##name(PyObject *o, void *unused TP_UNUSED) { return PyBool_FromLong(REDUCER(o)->name); } \
-    static int set_##name(PyObject *o, PyObject *value, void *unused TP_UNUSED) {                                   \
-        int yes = value ? PyObject_IsTrue(value) : -1;                                                              \
-        if (yes >= 0) REDUCER(o)->name = yes;                                                                       \
-        else if (!value) PyErr_SetString(PyExc_TypeError, #name " stays");                                          \
-        return yes < 0 ? -1 : 0;                                                                                    \
+    static int set_##name(PyObject *o, PyObject *value, void *unused TP_UNUSED) {                                  \
+        int yes = value ? PyObject_IsTrue(value) : -1;                                                             \
+        if (yes >= 0) REDUCER(o)->name = yes;                                                                      \
+        else if (!value) PyErr_SetString(PyExc_TypeError, #name " stays");                                         \
+        return yes < 0 ? -1 : 0;                                                                                   \
     }
 FLAG(expects)
 FLAG(started)

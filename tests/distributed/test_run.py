@@ -28,7 +28,8 @@ dist.init_process_group()
 t = tp.tensor([float(dist.get_rank() + 1)])
 dist.all_reduce(t)
 names = ("RANK", "LOCAL_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", "GROUP_RANK", "TORCHELASTIC_RESTART_COUNT")
-print(t.item(), *(os.environ[n] for n in names), *sys.argv[1:], dist.is_torchelastic_launched())
+said = (t.item(), *(os.environ[n] for n in names), *sys.argv[1:], dist.is_torchelastic_launched())
+sys.stdout.write(" ".join(map(str, said)) + "\\n")  # at once: others write, too
 dist.destroy_process_group()
 """
 
@@ -116,7 +117,7 @@ def main():
         raise ValueError("no such file: data")
     if first:
         time.sleep(60)
-    print("fine", os.environ["RANK"])
+    sys.stdout.write("fine " + os.environ["RANK"] + "\\n")
 
 main()
 """
@@ -152,7 +153,7 @@ import signal, subprocess, sys, time
 subprocess.Popen([sys.executable, "-c", "import time; time.sleep(100)", __file__])
 if "deaf" in sys.argv[0]:
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
-print("ready", flush=True)
+sys.stdout.write("ready\\n")
 time.sleep(100)
 """
 
@@ -177,7 +178,11 @@ def test_signals_reach_the_processes(name: str, tmp_path: Path) -> None:
     assert not processes_of(tmp_path)
 
 
-SPEAKS = 'import os, sys\nprint("out", os.environ["RANK"])\nprint("err", os.environ["RANK"], file=sys.stderr)\n'
+SPEAKS = """
+import os, sys
+sys.stdout.write("out " + os.environ["RANK"] + "\\n")
+sys.stderr.write("err " + os.environ["RANK"] + "\\n")
+"""
 
 
 def test_output_goes_where_it_is_asked_to(tmp_path: Path) -> None:

@@ -84,6 +84,71 @@ def overlap(rank: int, size: int, rounds: int, say: Any) -> None:
     say(f"25 MiB beside 150 ms of computing: {b * 1e3:.2f} ms left to wait, of {a * 1e3:.1f} ms ({b / a:.0%}, bar 5%)")
 
 
+def network(lib: Any, width: int, layers: int) -> Any:
+    lib.manual_seed(0)
+    made = [m for _ in range(layers) for m in (lib.nn.Linear(width, width), lib.nn.ReLU())]
+    return lib.nn.Sequential(*made, lib.nn.Linear(width, 10))
+
+
+def stepper(lib: Any, model: Any, width: int, rows: int) -> Any:
+    optimizer = lib.optim.SGD(model.parameters(), lr=0.01)
+    x, y = lib.ones(rows, width), lib.zeros(rows, dtype=lib.int64)
+
+    def step() -> None:
+        optimizer.zero_grad()
+        lib.nn.functional.cross_entropy(model(x), y).backward()
+        optimizer.step()
+
+    return step
+
+
+def steps(run: Any, count: int) -> float:
+    run()
+    ours.barrier()
+    began = time.perf_counter()
+    for _ in range(count):
+        run()
+    return (time.perf_counter() - began) / count
+
+
+def training(rank: int, size: int, theirs: Any, torch: Any, rounds: int, say: Any) -> None:
+    """A step of DistributedDataParallel beside torch's, and beside one without messages."""
+    for width, layers, rows, count in ((64, 4, 32, 50), (512, 10, 64, 10), (1024, 8, 64, 5)):
+        for view in (False, True):
+            options: dict[str, Any] = {"gradient_as_bucket_view": view}
+            made = [tp.nn.parallel.DistributedDataParallel(network(tp, width, layers), **options)]
+            runs = [stepper(tp, network(tp, width, layers), width, rows), stepper(tp, made[0], width, rows)]
+            if theirs:
+                yours = torch.nn.parallel.DistributedDataParallel(network(torch, width, layers), **options)
+                runs += [stepper(torch, network(torch, width, layers), width, rows), stepper(torch, yours, width, rows)]
+            times: list[list[float]] = [[] for _ in runs]
+            for _ in range(rounds):
+                for each, run in zip(times, runs, strict=True):
+                    each.append(steps(run, count))
+            half = [statistics.median(each) * 1e3 for each in times]
+            nbytes = sum(p.nbytes for p in made[0].parameters()) / (1 << 20)
+            text = f"step of {nbytes:5.1f} MiB{', views' if view else '':7}: {half[1]:7.2f} ms ({half[0]:.2f} alone)"
+            if theirs:
+                text += f"  gloo {half[3]:7.2f} ms ({half[2]:.2f})  ratio {half[1] / half[3]:.2f} (bar 1.0)"
+            say(text)
+
+
+def wrapper(rounds: int) -> None:
+    """What DistributedDataParallel adds to a step in a world of one process."""
+    ours.init_process_group(rank=0, world_size=1, store=ours.HashStore())
+    for width, layers, rows, count in ((64, 4, 32, 200), (512, 10, 64, 20)):
+        alone = stepper(tp, network(tp, width, layers), width, rows)
+        model = tp.nn.parallel.DistributedDataParallel(network(tp, width, layers))
+        both = [alone, stepper(tp, model, width, rows)]
+        times: list[list[float]] = [[], []]
+        for _ in range(max(rounds, 7)):
+            for each, run in zip(times, both, strict=True):
+                each.append(steps(run, count))
+        a, b = (statistics.median(each) * 1e3 for each in times)
+        print(f"  one process: a step of {a:.3f} ms takes {b - a:+.3f} ms more (bar {0.03 * a + 0.3:.2f})", flush=True)
+    ours.destroy_process_group()
+
+
 def idle(rank: int, size: int, say: Any) -> None:
     """Every process but rank 0 waits three seconds."""
     ours.barrier()
@@ -123,6 +188,7 @@ def work(rank: int, size: int, folder: str, rounds: int) -> None:
         torch = theirs = None
     reductions(rank, size, theirs, torch, rounds, say)
     overlap(rank, size, rounds, say)
+    training(rank, size, theirs, torch, rounds, say)
     idle(rank, size, say)
     say(f"a world begins in {start:.2f} s beyond imports, the wait for all processes included (bar 1 s)")
     if theirs:
@@ -174,6 +240,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--kills", type=int, default=3)
     given = parser.parse_args()
+    wrapper(given.rounds)
     for size in given.ranks:
         print(f"{size} processes, {os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}", flush=True)
         with tempfile.TemporaryDirectory() as folder:

@@ -30,6 +30,13 @@ class Future(Generic[T]):
         self._value: Any = None
         self._error: BaseException | None = None
         self._callbacks: list[Callable[[Future[T]], Any]] = []
+        self._drive: Callable[[], Any] | None = None  # completes it, where nobody does so by himself
+
+    def _go(self) -> None:
+        """Completes it, if it is one that waits to be asked."""
+        drive, self._drive = self._drive, None
+        if drive is not None:
+            drive()
 
     def done(self) -> bool:
         """Whether there is a value or an exception."""
@@ -37,6 +44,7 @@ class Future(Generic[T]):
 
     def wait(self) -> T:
         """The value, when it is there; raises the exception."""
+        self._go()
         self._done.wait()
         return self.value()
 
@@ -80,6 +88,7 @@ class Future(Generic[T]):
     def then(self, callback: Callable[[Future[T]], Any]) -> Future[Any]:
         """The future of what a function makes of this one when it is complete."""
         after: Future[Any] = Future()
+        after._drive = self._go
 
         def run(me: Future[T]) -> None:
             try:
@@ -106,6 +115,12 @@ def collect_all(futures: list[Future[Any]]) -> Future[list[Future[Any]]]:
     """
     whole: Future[list[Future[Any]]] = Future()
     left, lock = len(futures), threading.Lock()
+
+    def go() -> None:
+        for future in futures:
+            future._go()
+
+    whole._drive = go
 
     def count(_: Future[Any]) -> None:
         nonlocal left

@@ -2,6 +2,7 @@
 
     python -m tensorpy.run [--device opencl] script.py argument ...
     python -m tensorpy.run [--device opencl] -m module argument ...
+    python -m tensorpy.run [--device opencl] torchrun --nproc-per-node 2 script.py argument ...
     python -m tensorpy.run -c "import torch; print(torch.ones(2))"
     python -m tensorpy.run < script.py
 
@@ -51,6 +52,12 @@ def _interact() -> None:
     code.interact(banner="torch means tensorpy here", local={"torch": tensorpy, "__name__": "__main__"}, exitmsg="")
 
 
+def _torchrun(arguments: list[str]) -> None:
+    from tensorpy.distributed import run
+
+    run.main(arguments)
+
+
 def _program(rest: list[str]) -> Callable[[], Any]:
     """What to run, with sys.argv and sys.path set as python sets them for it."""
     first = rest[0] if rest else "-"
@@ -65,6 +72,8 @@ def _program(rest: list[str]) -> Callable[[], Any]:
     sys.argv = rest or [""]
     if first == "-":
         return _interact if sys.stdin.isatty() else lambda: _run_text(sys.stdin.read(), "<stdin>")
+    if first == "torchrun" and not os.path.exists(first):
+        return lambda: _torchrun(rest[1:])
     if first.startswith("-"):
         _fail(f"unknown option {first}")
     if not os.path.exists(first):

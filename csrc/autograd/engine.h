@@ -22,6 +22,9 @@ int64_t tp_current_backward(void);
 /* Whether that run computes the gradient of a node's outputs, now, before or later. */
 bool tp_backward_will_reach(const tp_node *n);
 
+/* Which of n nodes, that the caller holds, a backward pass from the roots would come to. */
+int tp_find_reached(tp_tensors roots, tp_node *const *nodes, int n, bool *reached);
+
 /* The functions that the Python layer installs. A hook may put another gradient into a slot (releasing the old one);
  * each returns 0, or -1 with the error set. */
 typedef struct {

@@ -1,7 +1,7 @@
 /* distributed.c: what tensorpy.distributed (the Python package) asks of csrc/distributed: the world, its groups, works.
  *
  * A work is a capsule. The tensors that come here lie on the host and are contiguous: the package packs and unpacks. */
-#include "python/common.h"
+#include "python/distributed.h"
 
 #include "core/memory.h"
 #include "distributed/pmi.h"
@@ -12,8 +12,7 @@
 #define FUNCTION(name) static PyObject *name(PyObject *self TP_UNUSED, PyObject *arg TP_UNUSED)
 #define FUNCTION_OF(name) static PyObject *name(PyObject *self TP_UNUSED, PyObject *args)
 
-/* A failure of an engine, a process or a wait is a DistBackendError. */
-static PyObject *raise_backend(void) {
+PyObject *tp_py_raise_backend(void) {
     static PyObject *backend_error;
     if (tp_error_pending() != TP_RuntimeError) return tp_py_raise();
     if (!backend_error) {
@@ -36,7 +35,7 @@ FUNCTION(load) {
     for (Py_ssize_t i = 0; i < n; i++)
         if (!(paths[i] = PyUnicode_AsUTF8(PyTuple_GET_ITEM(arg, i)))) return NULL;
     int status = tp_world_load(paths, (int)n);
-    return status < 0 ? raise_backend() : PyBool_FromLong(status == 0);
+    return status < 0 ? tp_py_raise_backend() : PyBool_FromLong(status == 0);
 }
 
 FUNCTION(library) { return PyUnicode_FromString(tp_world_library()); }
@@ -46,7 +45,7 @@ FUNCTION_OF(serve) {
     int size;
     if (!PyArg_ParseTuple(args, "sis", &address, &size, &token)) return NULL;
     int port = tp_server_start(address, size, token);
-    return port < 0 ? raise_backend() : PyLong_FromLong(port);
+    return port < 0 ? tp_py_raise_backend() : PyLong_FromLong(port);
 }
 
 FUNCTION(serve_end) {
@@ -59,7 +58,7 @@ FUNCTION_OF(open_pmi) {
     const char *token, *mapping;
     if (!PyArg_ParseTuple(args, "iss", &size, &token, &mapping)) return NULL;
     int fd = tp_world_open_pmi(size, token, mapping);
-    return fd < 0 ? raise_backend() : PyLong_FromLong(fd);
+    return fd < 0 ? tp_py_raise_backend() : PyLong_FromLong(fd);
 }
 
 FUNCTION(pmi_lines) { return PyLong_FromLongLong(tp_pmi_lines()); }
@@ -74,20 +73,20 @@ static int take_start(PyObject *args, tp_world_start *w) {
 FUNCTION_OF(begin_world) {
     tp_world_start w;
     if (take_start(args, &w) < 0) return NULL;
-    return tp_world_begin(&w) < 0 ? raise_backend() : Py_BuildValue("ii", w.rank, w.size);
+    return tp_world_begin(&w) < 0 ? tp_py_raise_backend() : Py_BuildValue("ii", w.rank, w.size);
 }
 
 FUNCTION_OF(watch) {
     tp_world_start w;
     if (take_start(args, &w) < 0) return NULL;
-    if (tp_world_watch(&w) < 0) return raise_backend();
+    if (tp_world_watch(&w) < 0) return tp_py_raise_backend();
     Py_RETURN_NONE;
 }
 
 FUNCTION(end_world) {
     double seconds = PyFloat_AsDouble(arg);
     if (PyErr_Occurred()) return NULL;
-    if (tp_world_end(seconds) < 0) return raise_backend();
+    if (tp_world_end(seconds) < 0) return tp_py_raise_backend();
     Py_RETURN_NONE;
 }
 
@@ -114,7 +113,7 @@ FUNCTION_OF(new_group) {
     int made = PyErr_Occurred() ? -2 : tp_world_group(name, list, (int)n, seconds);
     PyMem_Free(list);
     if (made == -2) return NULL;
-    return made < 0 ? raise_backend() : PyLong_FromLong(made);
+    return made < 0 ? tp_py_raise_backend() : PyLong_FromLong(made);
 }
 
 FUNCTION(free_group) {
@@ -211,7 +210,7 @@ static tp_work *begin_work(PyObject *const *a, bool waits_at_once) {
     tp_work *w =
         tp_work_begin((int)number, name, &m, send ? send->storage : NULL, recv ? recv->storage : NULL, waits_at_once);
     PyMem_Free(counts);
-    if (!w) raise_backend();
+    if (!w) tp_py_raise_backend();
     else if (recv) tp_bump_version(recv);
     return w;
 }
@@ -237,7 +236,7 @@ static PyObject *run(PyObject *self TP_UNUSED, PyObject *const *args, Py_ssize_t
     if (!w) return NULL;
     int status = tp_work_wait(w, seconds);
     tp_arrival arrival = tp_work_arrival(w);
-    if (status < 0) raise_backend();
+    if (status < 0) tp_py_raise_backend();
     tp_work_free(w);
     return status < 0 ? NULL : Py_BuildValue("iL", arrival.source, (long long)arrival.bytes);
 }
@@ -246,7 +245,7 @@ FUNCTION(done) {
     tp_work *w = PyCapsule_GetPointer(arg, WORK);
     int state = w ? tp_work_done(w) : -2;
     if (state == -2) return NULL;
-    return state < 0 ? raise_backend() : PyBool_FromLong(state);
+    return state < 0 ? tp_py_raise_backend() : PyBool_FromLong(state);
 }
 
 FUNCTION_OF(wait_for) {
@@ -255,7 +254,7 @@ FUNCTION_OF(wait_for) {
     if (!PyArg_ParseTuple(args, "Od", &capsule, &seconds)) return NULL;
     tp_work *w = PyCapsule_GetPointer(capsule, WORK);
     if (!w) return NULL;
-    if (tp_work_wait(w, seconds) < 0) return raise_backend();
+    if (tp_work_wait(w, seconds) < 0) return tp_py_raise_backend();
     Py_RETURN_NONE;
 }
 
@@ -302,6 +301,7 @@ int tp_py_init_distributed(PyObject *m) {
 #undef KIND_OF
     PyObject *module = status == 0 ? PyObject_GetAttrString(m, "_distributed") : NULL;
     if (status == 0) status = module ? PyModule_AddObjectRef(module, "KINDS", kinds) : -1;
+    if (status == 0) status = tp_py_init_reducer(module);
     Py_XDECREF(module);
     Py_XDECREF(kinds);
     return status;

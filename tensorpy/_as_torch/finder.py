@@ -119,6 +119,12 @@ class _Loader(importlib.abc.Loader):
     def exec_module(self, module: ModuleType) -> None:
         module.__spec__ = self.spec  # importlib has set the second one
 
+    def get_code(self, name: str) -> CodeType | None:
+        """The module's code, for `python -m`."""
+        loader: Any = self.spec.loader if self.spec else None
+        code: CodeType | None = loader.get_code(self.spec.name) if self.spec and loader else None
+        return code
+
 
 class Finder(importlib.abc.MetaPathFinder):
     """Finds "torch.x" as "tensorpy.x"; of what torch has and tensorpy has not, a module without names."""
@@ -126,9 +132,12 @@ class Finder(importlib.abc.MetaPathFinder):
     def find_spec(self, name: str, path: Any, target: Any = None) -> importlib.machinery.ModuleSpec | None:
         if name != "torch" and not name.startswith("torch."):
             return None
-        module = self._module(name)
+        whole, _, last = name.rpartition(".")
+        module = self._module(whole if last == "__main__" else name)
         if module is None:
             return None
+        if last == "__main__":  # `python -m torch.x`, which takes every module of torch for a package
+            return importlib.machinery.ModuleSpec(name, _Loader(module), origin=getattr(module, "__file__", None))
         _watch(module, name)
         sys.modules.pop(name, None)  # from the loading just now (owners.py); the import would load what it names anew
         spec = importlib.machinery.ModuleSpec(name, _Loader(module), origin=getattr(module, "__file__", None))

@@ -11,7 +11,7 @@ from datetime import timedelta
 from typing import Any
 from urllib.parse import parse_qs, urlparse
 
-from tensorpy.distributed.stores import FileStore, TCPStore
+from tensorpy.distributed.stores import FileStore, PrefixStore, TCPStore
 
 
 def _number(name: str, given: int, query: dict[str, list[str]], variable: str, where: str) -> int:
@@ -52,9 +52,12 @@ def store_of(method: str, rank: int, size: int, seconds: float) -> Any:
         missing = [name for name in ("MASTER_ADDR", "MASTER_PORT") if name not in os.environ]
         if missing:
             raise ValueError(f"init_process_group: {' and '.join(missing)} are no variables of the environment")
-        keeps = rank == 0 and os.environ.get("TORCHELASTIC_USE_AGENT_STORE") != "True"
+        of_torchrun = os.environ.get("TORCHELASTIC_USE_AGENT_STORE") == "True"
         host, port = os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"])
-        return TCPStore(host, port, size, keeps, patience, wait_for_workers=False)
+        store = TCPStore(host, port, size, rank == 0 and not of_torchrun, patience, wait_for_workers=False)
+        if of_torchrun:  # an attempt finds nothing of the one before
+            return PrefixStore(f"attempt/{os.environ.get('TORCHELASTIC_RESTART_COUNT', '0')}", store)
+        return store
     raise RuntimeError(
         f"init_process_group: no rendezvous is known for {method}: env://, tcp://host:port, file:///path"
     )

@@ -7,7 +7,8 @@ are not contiguous, an average's division) runs once, in whoever finds it done f
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from datetime import timedelta
 from typing import Any
 
@@ -22,6 +23,26 @@ def seconds_of(timeout: Any, otherwise: float) -> float:
         return otherwise
     seconds = timeout.total_seconds() if isinstance(timeout, timedelta) else float(timeout)
     return seconds if seconds > 0 else otherwise
+
+
+class _Order(threading.local):
+    kept = False
+
+
+_order = _Order()
+
+
+@contextmanager
+def in_order() -> Iterator[None]:
+    """A context in which futures of works go on when they are waited for, and not before.
+
+    What a future begins when it goes on is then begun in the same order in all processes of a group, as it has to be.
+    """
+    before, _order.kept = _order.kept, True
+    try:
+        yield
+    finally:
+        _order.kept = before
 
 
 class Work:
@@ -109,7 +130,7 @@ class Work:
         return int(_C._distributed.arrival(self._capsule)[0])
 
     def get_future(self) -> Future[Any]:
-        """A future of the tensors that it writes; a thread waits for it."""
+        """A future of the tensors that it writes; a thread waits for it, or who waits for the future (in_order)."""
         if self._future is None:
             future: Future[Any] = Future()
             self._future = future
@@ -122,7 +143,9 @@ class Work:
                 else:
                     future.set_result(list(self._outputs))
 
-            if self.is_completed():
+            if _order.kept:
+                future._drive = complete
+            elif self.is_completed():
                 complete()
             else:
                 threading.Thread(target=complete, name="tensorpy future of a work", daemon=True).start()

@@ -31,6 +31,20 @@ def test_the_program_of_the_page(tmp_path: Path) -> None:
     assert done.stdout == expected + "\n", done.stderr
 
 
+@needs_mpi
+def test_the_training_program_of_the_page(tmp_path: Path) -> None:
+    page = (ROOT / "docs" / "distributed.md").read_text()
+    (program,) = re.findall(r"```python\n(# train\.py\n.*?)```", page, re.S)
+    (command,) = re.findall(r"^    python (-m tensorpy\S+ --nproc-per-node 2) train\.py$", page, re.M)
+    path = tmp_path / "train.py"
+    path.write_text(program)
+    done = subprocess.run(
+        [sys.executable, *command.split(), str(path)], capture_output=True, text=True, timeout=60, cwd=ROOT
+    )
+    said = re.findall(r"rank \d of 2: learned", done.stdout)  # two processes write: their lines may run into each other
+    assert sorted(said) == [f"rank {r} of 2: learned" for r in range(2)], done.stderr
+
+
 def checked(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
     variables = {k: v for k, v in os.environ.items() if k not in ("RANK", "WORLD_SIZE")}
     return subprocess.run(

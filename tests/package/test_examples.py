@@ -12,6 +12,8 @@ from pathlib import Path
 import pytest
 from opencl_programs import needs_device
 
+from tensorpy import distributed
+
 ROOT = Path(__file__).parents[2]
 EXAMPLES = ROOT / "examples"
 ENVIRONMENT = {k: v for k, v in os.environ.items() if k not in ("PYTHONPATH", "TENSORPY_TORCH_DEVICE")}
@@ -23,6 +25,7 @@ SHORT = {  # program -> its options, what it needs beside tensorpy
     "reinforce": (["--steps", "20"], ["tqdm", "matplotlib"]),
     "gaussian_process": (["--steps", "100"], ["tqdm", "matplotlib"]),
 }
+needs_mpi = pytest.mark.skipif(not distributed.is_mpi_available(), reason="no library of MPI: pip install mpich")
 
 
 def run(*arguments: str) -> str:
@@ -71,6 +74,19 @@ def test_a_program_for_pytorch(tmp_path: Path) -> None:
     assert not re.search(r"^(import|from) tensorpy", text, re.M)
     (tmp_path / "examples" / "gpt.py").write_text(text)
     learn("gpt", tmp_path, program=("-m", "tensorpy.run", str(tmp_path / "examples" / "gpt.py")))
+
+
+@needs_mpi
+def test_the_demo_in_several_processes() -> None:
+    """Each has a part of every batch, and the losses are those of one with the whole batch."""
+    pytest.importorskip("sklearn")
+    program, short = str(EXAMPLES / "digits_ddp.py"), ("--epochs", "3")
+    alone = re.findall(r"loss ([\d.]+)", run(program, *short))
+    for count in ("2", "4"):
+        launcher = ("-m", "tensorpy.distributed.run", "--nproc-per-node", count)
+        shared = re.findall(r"loss ([\d.]+)", run(*launcher, program, *short))
+        assert len(shared) == 3 and float(shared[2]) < 0.3
+        assert [float(x) for x in shared] == pytest.approx([float(x) for x in alone], abs=2e-5)
 
 
 def test_the_demo(tmp_path: Path) -> None:

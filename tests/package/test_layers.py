@@ -34,7 +34,8 @@ LAYERS = {
     """,
     "gradients: what is done to functions of tensors": """
         autograd func.custom func.functionalize func.gradients func.jacobians func.rearrange func.vmap _vmap_internals
-        amp cpu cuda profiler sparse _lobpcg utils._python_dispatch utils.checkpoint utils.hooks
+        amp cpu cuda distributed.algorithms distributed.reducer profiler sparse _lobpcg utils._python_dispatch
+        utils.checkpoint utils.hooks
     """,
     "modules: what has parameters": "nn func _functorch overrides",
     "programs: what is made of all of these": """

@@ -109,16 +109,11 @@ class _BatchNorm(_NormBase):
                 factor = 1.0 / float(self.num_batches_tracked)
         by_batch = self.training or (self.running_mean is None and self.running_var is None)
         tracked = not self.training or self.track_running_stats
-        return F.batch_norm(
-            input,
-            self.running_mean if tracked else None,
-            self.running_var if tracked else None,
-            self.weight,
-            self.bias,
-            by_batch,
-            factor,
-            self.eps,
-        )
+        mean, var = (self.running_mean, self.running_var) if tracked else (None, None)
+        return self._normalize(input, mean, var, by_batch, factor)
+
+    def _normalize(self, input: Tensor, mean: Any, var: Any, by_batch: bool, factor: float) -> Tensor:
+        return F.batch_norm(input, mean, var, self.weight, self.bias, by_batch, factor, self.eps)
 
 
 def _expect_dims(input: Tensor, *dims: int) -> None:
@@ -200,9 +195,9 @@ class BatchNorm3d(_BatchNorm):
 
 
 class SyncBatchNorm(_BatchNorm):
-    """Batch normalisation of any shape in one process; over the batches of several it is not there yet, and raises.
+    """Batch normalisation of any shape, while training by the statistics of the batches of all processes.
 
-    Input (N, C, ...), output of the same shape; floats.
+    Input (N, C, ...), output of the same shape; floats. A process may have an empty batch.
 
     Arguments:
         num_features: C, how many channels or features there are
@@ -210,7 +205,7 @@ class SyncBatchNorm(_BatchNorm):
         momentum: how much the new statistics weigh in the running ones; None for an average of all
         affine: whether there are weights and biases to learn
         track_running_stats: whether running statistics are kept, for evaluation
-        process_group: the processes that share statistics: one
+        process_group: the processes that share statistics; None takes all
         device: where the elements are: a device or its name; None takes the default
         dtype: the dtype; None takes the usual one
         bias: whether there is a bias
@@ -239,11 +234,18 @@ class SyncBatchNorm(_BatchNorm):
     def _check_input_dim(self, input: Tensor) -> None:
         if input.dim() < 2:
             raise ValueError(f"expected at least 2D input (got {input.dim()}D input)")
-        if self.training and "tensorpy.distributed" in sys.modules:  # else there is one process
+
+    def _normalize(self, input: Tensor, mean: Any, var: Any, by_batch: bool, factor: float) -> Tensor:
+        if by_batch and self.training and "tensorpy.distributed" in sys.modules:  # else there is one process
             from tensorpy import distributed
 
             if distributed.is_initialized() and distributed.get_world_size(self.process_group) > 1:
-                raise NotImplementedError("SyncBatchNorm shares no statistics of several processes yet")
+                from tensorpy.distributed import groups
+                from tensorpy.nn.modules import _functions
+
+                group = groups.of(self.process_group)
+                return _functions.SyncBatchNorm.apply(input, self.weight, self.bias, mean, var, self.eps, factor, group)
+        return super()._normalize(input, mean, var, by_batch, factor)
 
     @classmethod
     def convert_sync_batchnorm(cls, module: Any, process_group: Any = None) -> Any:

@@ -1,0 +1,1 @@
+"""What is done over many messages: join.py for unlike numbers of batches, ddp_comm_hooks for smaller gradients."""

@@ -1,0 +1,1 @@
+"""What programs that torchrun starts import from here: elastic.multiprocessing.errors.record."""

@@ -1,0 +1,331 @@
+"""Reducer: what DistributedDataParallel does with gradients: buckets of them are summed while backward goes on.
+
+The half in C (csrc/python/reducer.c) writes gradients into buckets as they come, and begins the plain ones. This half
+makes the buckets, carries those that a hook, another device or a sparse layout asks more of, and ends the round.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import tensorpy as tp
+from tensorpy import _C
+from tensorpy._C import Tensor
+from tensorpy.distributed.buckets import Bucket, GradBucket, assign, places_in
+from tensorpy.distributed.collectives import all_gather, all_gather_into_tensor, all_reduce, broadcast
+from tensorpy.distributed.groups import ProcessGroup
+from tensorpy.distributed.objects import all_gather_object
+from tensorpy.distributed.reduce_op import ReduceOp
+from tensorpy.distributed.work import Work, in_order
+from tensorpy.futures import Future
+
+
+class Reducer(_C._distributed.Reducer):  # type: ignore[misc]
+    """The gradients of parameters on their way to being the same in all processes of a group."""
+
+    # of the half in C
+    expects: bool
+    started: bool
+    watches: bool
+    is_static: bool
+    carries: bool
+    needs_buckets: bool
+    factor: float
+    rounds: int
+
+    def __new__(
+        cls, parameters: Sequence[Tensor], *args: Any, gradient_as_bucket_view: bool = False, **options: Any
+    ) -> Any:
+        group: ProcessGroup = args[1]
+        return super().__new__(cls, tuple(parameters), group._number, gradient_as_bucket_view)
+
+    def __init__(
+        self,
+        parameters: Sequence[Tensor],
+        names: Sequence[str],
+        group: ProcessGroup,
+        sparse: Sequence[bool],
+        caps: list[int],
+        *,
+        gradient_as_bucket_view: bool = False,
+        find_unused_parameters: bool = False,
+    ) -> None:
+        self._parameters, self._names, self._group = list(parameters), list(names), group
+        self._sparse, self._caps = list(sparse), caps
+        self._finds_unused, self._keeps_views = find_unused_parameters, gradient_as_bucket_view
+        self._hook: tuple[Any, Callable[[Any, GradBucket], Future[Any]]] | None = None
+        self._map: Tensor | None = None
+        self._map_work: Work | None = None
+        self._static_map: list[int] | None = None
+        self._is_laid_out_by_order = False
+        self.rounds = 0
+        self._on_host = all(p.device.type == "cpu" for p in parameters)
+        self._lay_out(range(len(parameters) - 1, -1, -1))
+        self._nodes, self._handles = [], []
+        for i in range(len(parameters)):
+            node, hook = self.node(i)
+            self._nodes.append(node)
+            self._handles.append(node.register_hook(hook))
+        self._settle_settings()
+
+    def remove_hooks(self) -> None:
+        """Gradients are none of its business any more."""
+        for handle in self._handles:
+            handle.remove()
+        self._handles.clear()
+        self._nodes.clear()
+
+    # ---- buckets ----
+
+    def _lay_out(self, order: Sequence[int]) -> None:
+        shares = assign(self._parameters, list(order), self._sparse, self._caps)
+        self._buckets = [Bucket(numbers, self._parameters, self._sparse[numbers[0]]) for numbers in shares]
+        self.lay_out(tuple((b.flat, b.numbers, tuple(b.places) or (None,) * len(b.numbers)) for b in self._buckets))
+
+    def _settle_settings(self) -> None:
+        one = self._group._is_one()
+        self.carries = self._hook is not None or (not one and (not self._on_host or any(self._sparse)))
+        self.needs_buckets = not one or self._hook is not None or self._keeps_views
+        self.factor = 1.0 if self._hook is not None else 1.0 / self._group.size()
+
+    def divide_by(self, count: int) -> None:
+        """How many processes have batches: by so many sums are divided."""
+        if self._hook is None:
+            self.factor = 1.0 / count
+
+    @property
+    def has_hook(self) -> bool:
+        """Whether a function of the user's carries buckets."""
+        return self._hook is not None
+
+    def set_hook(self, state: Any, hook: Callable[[Any, GradBucket], Future[Any]]) -> None:
+        """Has a function of the user's carry buckets."""
+        self._hook = (state, hook)
+        self._settle_settings()
+
+    def description(self) -> list[str]:
+        """What has to be alike in all processes, line by line."""
+        lines = [f"{len(self._parameters)} parameters that require a gradient"]
+        for name, p, sparse in zip(self._names, self._parameters, self._sparse, strict=True):
+            kind = "sparse gradients for " if sparse else ""
+            lines.append(f"{kind}{name}: {p.dtype}{list(p.shape)}")
+        lines.append(f"buckets of {', '.join(map(str, self._caps))} bytes")
+        lines.append(f"buckets of the parameters {[list(b.numbers) for b in self._buckets]}")
+        lines.append("find_unused_parameters" if self._finds_unused else "no find_unused_parameters")
+        return lines
+
+    def bucket_sizes(self) -> list[int]:
+        """How many bytes each bucket has."""
+        return [0 if b.flat is None else b.flat.nbytes for b in self._buckets]
+
+    # ---- a round ----
+
+    def prepare(self, outputs: tuple[Tensor, ...] | None) -> None:
+        """The next backward pass sums gradients."""
+        if self.expects and self.started:
+            self._refuse_unfinished()
+        self.begin(outputs)
+        for bucket in self._buckets:
+            bucket.carried = None
+        self._map = self._map_work = None
+
+    def _carry(self, b: int) -> None:
+        bucket = self._buckets[b]
+        if bucket.sparse:
+            p = self._parameters[bucket.numbers[0]]
+            p.grad = self._sum_sparse(p, p.grad)
+            return
+        assert bucket.flat is not None
+        bucket.carried = self._begin(b, bucket.flat, bucket.places)
+
+    def _begin(self, b: int, flat: Tensor, places: list[Tensor]) -> Any:
+        if self._hook is None:
+            return all_reduce(flat, group=self._group, async_op=True)
+        state, hook = self._hook
+        parameters = [self._parameters[i] for i in self._buckets[b].numbers]
+        with in_order(), tp.no_grad():
+            future = hook(state, GradBucket(b, flat, places, parameters, b == len(self._buckets) - 1))
+        if not isinstance(future, Future):
+            raise TypeError(f"a communication hook returns a Future, not {type(future).__name__}")
+        return future
+
+    def _sum_sparse(self, p: Tensor, grad: Tensor | None) -> Tensor:
+        """The mean of sparse gradients: all have all of the others' rows, and add them."""
+        indices, values = tp.zeros(1, 0, dtype=tp.int64), tp.zeros(0, *p.shape[1:], dtype=p.dtype)
+        if grad is not None:
+            if not grad.is_sparse:
+                raise RuntimeError(f"a gradient that was to be sparse, of {p.dtype}{list(p.shape)}, is dense")
+            grad = grad.coalesce()
+            indices, values = grad.indices(), grad.values() * self.factor
+        counts = [tp.zeros(1, dtype=tp.int64) for _ in range(self._group.size())]
+        all_gather(counts, tp.tensor([indices.shape[1]]), self._group)
+        most = max(int(n) for n in counts)
+        where = _gathered(indices.t(), counts, most, self._group)
+        what = _gathered(values, counts, most, self._group)
+        return tp.sparse_coo_tensor(where.t(), what, p.shape).coalesce()
+
+    def _all_begun(self) -> None:
+        """The last bucket is on its way: what is left is done when the pass is over."""
+        if self._has_map():
+            self._send_map(tp.tensor(self.was_used, dtype=tp.int32))
+        _C._queue_callback(self._finish)
+
+    def _has_map(self) -> bool:
+        """Whether processes tell each other who had gradients: of a static graph they know after the first pass."""
+        return bool(self._finds_unused and not self.is_static) or bool(self.watches)
+
+    def _send_map(self, used: Tensor) -> None:
+        self._map = used
+        self._map_work = all_reduce(used, ReduceOp.MAX, self._group, async_op=True)
+
+    def _await(self, b: int, flat: Tensor | None, carried: Any) -> None:
+        if carried is None:
+            self.wait(b, self._group._seconds)
+        elif isinstance(carried, Work):
+            carried.wait()
+        else:
+            with in_order(), tp.no_grad():
+                result = carried.wait()
+            result = result[0] if isinstance(result, (list, tuple)) and len(result) == 1 else result
+            if not isinstance(result, Tensor) or flat is None or result.numel() != flat.numel():
+                raise RuntimeError("a communication hook's future has one tensor, as large as the bucket")
+            if result is not flat:
+                flat.copy_(result.reshape(-1))
+
+    def _finish(self) -> None:
+        self.expects = self.started = False
+        for b, bucket in enumerate(self._buckets):
+            self._await(b, bucket.flat, bucket.carried)
+            bucket.carried = None
+            self.settle(self._used_anywhere(bucket.numbers))
+        self._end_round()
+
+    def _used_anywhere(self, numbers: tuple[int, ...]) -> tuple[int, ...]:
+        """Those that some process had a gradient for: others stay as they are."""
+        used: Any = self.was_used
+        if (self._map is None and self._static_map is None) or all(used[i] for i in numbers):
+            return numbers
+        used = self._static_map
+        if self._map is not None and self._map_work is not None:
+            self._map_work.wait()
+            used = self._map.tolist()
+        return tuple(i for i in numbers if used[i])
+
+    def _end_round(self) -> None:
+        if self._map_work is not None and self._map is not None:
+            self._map_work.wait()
+            self._static_map = self._map.tolist() if self.is_static else None
+        self._map = self._map_work = None
+        self.rounds += 1
+        if not self._is_laid_out_by_order and (self.is_static or not self._finds_unused):
+            self._is_laid_out_by_order = True
+            self._lay_out_by_order()
+
+    def _lay_out_by_order(self) -> None:
+        """Buckets in the order in which gradients came, in the group's first process."""
+        order = list(self.order)
+        seen = set(order)
+        order += [i for i in range(len(self._parameters) - 1, -1, -1) if i not in seen]
+        if not self._group._is_one():
+            said = tp.tensor(order, dtype=tp.int64)
+            broadcast(said, group=self._group, group_src=0)
+            order = said.tolist()
+        if assign(self._parameters, order, self._sparse, self._caps) != [list(b.numbers) for b in self._buckets]:
+            self._lay_out(order)
+
+    def shadow(self) -> None:
+        """A round of a process that has no more batches: it adds zeros."""
+        flats = [None if b.flat is None else tp.zeros_like(b.flat) for b in self._buckets]
+        carried: list[Any] = []
+        for b, (bucket, flat) in enumerate(zip(self._buckets, flats, strict=True)):
+            members = [self._parameters[i] for i in bucket.numbers]
+            if flat is None:
+                self._sum_sparse(members[0], None)
+            carried.append(None if flat is None else self._begin(b, flat, places_in(flat, members)))
+        if self._has_map():
+            self._send_map(tp.zeros(len(self._parameters), dtype=tp.int32))
+        for b, flat in enumerate(flats):
+            if flat is not None:
+                self._await(b, flat, carried[b])
+        self._end_round()
+
+    # ---- static graphs ----
+
+    def set_static(self) -> None:
+        """What a pass uses, and how often, is the same in each."""
+        self.watches = True
+
+    def end_watch(self) -> None:
+        """The first pass is over, and nothing was sent in it."""
+        if not self.watches or not self.expects:
+            return
+        self.is_static = True
+        for i in range(len(self._parameters)):
+            self.take(i)
+        self.watches = False
+
+    # ---- refusals ----
+
+    def _refuse_twice(self, i: int) -> None:
+        raise RuntimeError(
+            f"Expected to mark a variable ready only once: the gradient of {self._names[i]} came twice in one backward "
+            "pass. A parameter that is used outside of the module's forward, or by several checkpoints of one pass, "
+            "does that; where each pass does the same, static_graph=True is for it"
+        )
+
+    def _refuse_change(self, i: int) -> None:
+        raise RuntimeError(
+            f"Your training graph has changed in this iteration: {self._names[i]} had another number of gradients in "
+            "the first one, which static_graph=True rules out"
+        )
+
+    def _refuse_unfinished(self) -> None:
+        late = [name for name, there in zip(self._names, self.is_there, strict=True) if not there]
+        self.expects = self.started = False
+        if not late:
+            raise RuntimeError("the backward pass before this one did not end: its gradients are not averaged")
+        raise RuntimeError(
+            "Expected to have finished reduction in the prior iteration before starting a new one: the backward pass "
+            f"before this one gave no gradient to {', '.join(late)}. Where a pass need not reach every parameter, "
+            "find_unused_parameters=True is for it; and what forward returns has to take part in the loss"
+        )
+
+
+def _gathered(mine: Tensor, counts: list[Tensor], most: int, group: ProcessGroup) -> Tensor:
+    """Rows of all processes after each other, of which each has another number."""
+    padded = tp.zeros(most, *mine.shape[1:], dtype=mine.dtype)
+    padded[: mine.shape[0]] = mine
+    whole = tp.empty(most * group.size(), *mine.shape[1:], dtype=mine.dtype)
+    all_gather_into_tensor(whole, padded, group)
+    parts = [whole[r * most : r * most + int(n)] for r, n in enumerate(counts)]
+    return tp.cat(parts)
+
+
+def verify(group: ProcessGroup, lines: list[str]) -> None:
+    """RuntimeError in all processes where one of them is not as the others, which says what differs in which."""
+    if group._is_one():
+        return
+    digest = hashlib.sha256("\n".join(lines).encode()).digest()
+    all_of_them = tp.empty(32 * group.size(), dtype=tp.uint8)
+    all_gather_into_tensor(all_of_them, tp.tensor(list(digest), dtype=tp.uint8), group)
+    rows = all_of_them.reshape(group.size(), 32)
+    if bool((rows == rows[0]).all()):
+        return
+    said: list[Any] = [None] * group.size()
+    all_gather_object(said, lines, group)
+    differing = [r for r in range(1, group.size()) if said[r] != said[0]]
+    texts = [f"rank {group._ranks[r]} has {_first_difference(said[r], said[0])}" for r in differing]
+    raise RuntimeError(
+        "DistributedDataParallel: the module is not the same in all processes: "
+        + "; ".join(texts)
+        + f", in rank {group._ranks[0]}"
+    )
+
+
+def _first_difference(theirs: list[str], ours: list[str]) -> str:
+    for a, b in zip(theirs, ours, strict=False):
+        if a != b:
+            return f"{a}, not {b}"
+    return f"{len(theirs)} lines, not {len(ours)}"

@@ -93,25 +93,32 @@ tp_tensor2 tp_ranges(tp_tensor *first, tp_tensor *counts) {
 /* _coo_keys(Tensor indices, int[] size) -> Tensor: one number for each column of indices: its place in a dense tensor
  * of these sizes. */
 tp_tensor *_coo_keys_composite(tp_tensor *indices, tp_ints size) {
-    if (size.size == 1) return tp_row_of(indices, 0);
-    int64_t strides[TP_MAX_DIMS];
-    tp_contiguous_strides(size, strides);
-    tp_autoref *weights = ints_like(indices, (tp_ints){strides, size.size});
-    tp_autoref *column = weights ? tp_unsqueeze(weights, 1) : NULL,
-               *terms = column ? tp_mul_Tensor(indices, column) : NULL;
-    return terms ? tp_sum_dim_IntList(terms, TP_INTS(0), false, TP_NO_DTYPE) : NULL;
+    if (size.size == 0) return tp_zeros(TP_INTS(indices->sizes[1]), TP_INT64, TP_STRIDED, indices->device, -1);
+    tp_autoref *keys = tp_row_of(indices, 0);
+    for (int64_t d = 1; keys && d < size.size; d++) {
+        tp_autoref *row = tp_row_of(indices, d);
+        tp_tensor *next = row ? tp_add_Tensor(row, keys, TP_SCALAR_I(size.data[d])) : NULL;
+        tp_release(keys);
+        keys = next;
+    }
+    return tp_take(keys);
 }
 
 /* _coo_columns(Tensor keys, int[] size) -> Tensor: the indices of such numbers. */
 tp_tensor *_coo_columns_composite(tp_tensor *keys, tp_ints size) {
-    if (size.size == 1) return tp_unsqueeze(keys, 0);
-    int64_t strides[TP_MAX_DIMS];
-    tp_contiguous_strides(size, strides);
-    tp_autoref *weights = ints_like(keys, (tp_ints){strides, size.size}), *sizes = ints_like(keys, size);
-    if (!weights || !sizes) return NULL;
-    tp_autoref *by = tp_unsqueeze(weights, 1), *of = tp_unsqueeze(sizes, 1);
-    tp_autoref *times = by && of ? tp_div_Tensor_mode(keys, by, "floor") : NULL;
-    return times ? tp_remainder_Tensor(times, of) : NULL;
+    if (size.size == 0) return tp_zeros(TP_INTS(0, keys->numel), TP_INT64, TP_STRIDED, keys->device, -1);
+    tp_autoseq *rows = tp_tensor_seq_new(size.size);
+    tp_autoref *rest = tp_retain(keys);
+    for (int64_t d = size.size - 1; rows && d > 0; d--) {
+        const int64_t n = size.data[d] > 0 ? size.data[d] : 1;
+        tp_tensor *above = tp_div_Scalar_mode(rest, TP_SCALAR_I(n), "floor");
+        rows->items[d] = above ? tp_sub_Tensor(rest, above, TP_SCALAR_I(n)) : NULL;
+        tp_release(rest);
+        rest = above;
+        if (!rows->items[d]) return NULL;
+    }
+    if (rows) rows->items[0] = tp_take(rest);
+    return rows ? tp_stack((tp_tensors){rows->items, rows->size}, 0) : NULL;
 }
 
 static tp_ints sparse_sizes(const tp_tensor *t, const tp_coo *c) { return (tp_ints){t->sizes, c->sparse_dim}; }
@@ -137,20 +144,27 @@ static tp_tensor *added_at(tp_tensor *values, tp_ints size, tp_tensor *places) {
     return sums && is_bool ? tp_to_dtype(sums, TP_BOOL, false, false, TP_NO_FORMAT) : tp_take(sums);
 }
 
+/* The values of each place added up; those of a place follow each other in `order`, from its number in `begins` on. */
+static tp_tensor *added_in_order(tp_tensor *values, tp_tensor *begins, tp_tensor *order, tp_ints size) {
+    int64_t width = tp_checked_numel((tp_ints){size.data + 1, size.size - 1});
+    tp_autoref *flat = width < 0 ? NULL : tp_reshape(values, TP_INTS(values->sizes[0], width));
+    tp_autoref *sums = flat ? tp__csr_mm(begins, order, NULL, flat) : NULL;
+    return sums ? tp_reshape(sums, size) : NULL;
+}
+
 /* _coalesce(Tensor self) -> Tensor */
 tp_tensor *_coalesce_layout(tp_tensor *self) {
     if (tp_layout_of(self) == TP_SPARSE_COO && fact_of(self, TP_FACT_COALESCED) == 1) return tp_retain(self);
     tp_autocoo c = {0};
     if (tp_coo_of(self, &c) < 0) return NULL;
     tp_autoref *keys = tp_keys_of(self, &c);
-    tp_tensor3 found = keys ? tp__unique2(keys, true, true, false) : (tp_tensor3){{NULL}};
-    tp_autoref *once = found.v[0], *places = found.v[1], *counts = found.v[2];
-    (void)counts;
+    int64_t room[TP_MAX_DIMS + 1], places = tp_checked_numel(sparse_sizes(self, &c));
+    tp_tensor3 found = keys && places >= 0 ? tp__coo_order(keys, places) : (tp_tensor3){{NULL}};
+    tp_autoref *once = found.v[0], *begins = found.v[1], *order = found.v[2];
     if (!once) return NULL;
-    int64_t room[TP_MAX_DIMS + 1];
+    tp_ints size = tp_rows_and_dense(self, &c, once->numel, room);
     return tp_make_coo_steal(tp__coo_columns(once, sparse_sizes(self, &c)),
-                             added_at(c.values, tp_rows_and_dense(self, &c, once->numel, room), places), tp_sizes(self),
-                             true);
+                             added_in_order(c.values, begins, order, size), tp_sizes(self), true);
 }
 
 static tp_tensor *expected(const char *what, const char *wanted, const tp_tensor *self) {

@@ -36,13 +36,6 @@ tp_tensor *tp_make_coo_steal(tp_tensor *indices, tp_tensor *values, tp_ints size
     return i && v ? tp__coo(i, v, size, coalesced) : NULL;
 }
 
-tp_tensor *tp_as_layout_steal(const tp_tensor *like, tp_tensor *made) {
-    tp_autoref *own = made;
-    tp_layout layout = tp_layout_of(like);
-    if (!own || layout == TP_SPARSE_COO || own->ndim != 2 || !tp_is_sparse(own)) return tp_take(own);
-    return tp_to_sparse(own, layout, TP_NO_INTS, TP_NO_INT);
-}
-
 /* _coo(Tensor indices, Tensor values, int[] size, bool coalesced) -> Tensor: what is given was checked. */
 tp_tensor *_coo_composite(tp_tensor *indices, tp_tensor *values, tp_ints size, bool coalesced) {
     if (indices->ndim != 2 || indices->dtype != TP_INT64 || values->ndim < 1 || values->sizes[0] != indices->sizes[1] ||
@@ -270,8 +263,7 @@ int dense_dim_composite(tp_tensor *self, int64_t *result) {
     if (!tp_is_sparse(self)) return 0;
     tp_autoparts *parts = tp_parts_of(self);
     if (!parts) return -1;
-    int64_t rows = parts->part[0]->sizes[0];
-    *result = parts->layout == TP_SPARSE_COO ? self->ndim - rows : 0;
+    *result = parts->layout == TP_SPARSE_COO ? self->ndim - parts->part[0]->sizes[0] : tp_dense_dims_of_lines(parts);
     return 0;
 }
 
@@ -359,28 +351,43 @@ tp_tensor *to_sparse_sparse_dim_composite(tp_tensor *self, int64_t sparse_dim) {
 tp_tensor *to_sparse_sparse_dim_layout(tp_tensor *self, int64_t sparse_dim) {
     int64_t n;
     if (tp_sparse_dim(self, &n) < 0) return NULL;
-    if (n == sparse_dim) return tp__as_coo(self);
+    if (n == sparse_dim)
+        return tp_layout_of(self) == TP_SPARSE_COO ? tp_retain(self)
+                                                   : tp_to_sparse(self, TP_SPARSE_COO, TP_NO_INTS, TP_NO_INT);
     return tp_fail_null(TP_RuntimeError, "to_sparse: a sparse tensor with %lld sparse dimensions keeps them",
                         (long long)n);
 }
 
 /* to_sparse(Tensor self, *, Layout? layout=None, int[2]? blocksize=None, int? dense_dim=None) -> Tensor */
-static tp_tensor *converted(tp_tensor *coo, tp_layout layout, tp_ints blocksize, tp_opt_int dense_dim) {
+static tp_tensor *converted(tp_tensor *coo, tp_layout layout, tp_ints blocksize) {
     if (layout < 0 || layout == TP_SPARSE_COO) return tp_retain(coo);
     if (layout == TP_STRIDED) return tp_to_dense(coo, TP_NO_DTYPE, -1);
-    if (dense_dim.has && dense_dim.value != 0)
-        return tp_fail_null(TP_NotImplementedError, "to_sparse: dense_dim: values of compressed layouts are numbers");
     return tp__coo_to_compressed(coo, layout, blocksize);
 }
 tp_tensor *to_sparse_composite(tp_tensor *self, tp_layout layout, tp_ints blocksize, tp_opt_int dense_dim) {
-    int64_t dense = dense_dim.has && (layout < 0 || layout == TP_SPARSE_COO) ? dense_dim.value : 0;
+    const int64_t dense = dense_dim.has ? dense_dim.value : 0;
+    const bool lines = layout >= TP_SPARSE_CSR && layout <= TP_SPARSE_BSC;
+    if (lines && self->ndim < 2)
+        return tp_fail_null(TP_RuntimeError, "to_sparse: the layout %s is for matrices, not for %d dimensions",
+                            tp_layouts[layout].name, self->ndim);
+    if (lines && (dense < 0 || dense > self->ndim - 2))
+        return tp_fail_null(TP_RuntimeError,
+                            "dense_to_%s: dense_dim argument must be in [0,%d] range, but %lld is given",
+                            tp_layouts[layout].name, self->ndim - 2, (long long)dense);
     tp_autoref *coo = coo_of_dense(self, self->ndim - dense);
-    return coo ? converted(coo, layout, blocksize, dense ? TP_NO_INT : dense_dim) : NULL;
+    return coo ? converted(coo, layout, blocksize) : NULL;
 }
 tp_tensor *to_sparse_layout(tp_tensor *self, tp_layout layout, tp_ints blocksize, tp_opt_int dense_dim) {
     if (layout == tp_layout_of(self)) return tp_retain(self);
     tp_autoref *coo = tp__as_coo(self);
-    return coo ? converted(coo, layout, blocksize, dense_dim) : NULL;
+    int64_t dense = 0;
+    if (!coo || tp_dense_dim(coo, &dense) < 0) return NULL;
+    if (dense_dim.has && dense_dim.value != dense)
+        return tp_fail_null(TP_RuntimeError, "to_sparse: a sparse tensor with %lld dense dimensions keeps them",
+                            (long long)dense);
+    if (layout < 0 && tp_layout_of(self) != TP_SPARSE_COO) layout = TP_SPARSE_COO;
+    if (layout == TP_SPARSE_COO) return tp__coalesce(coo); /* a line's values may stand in any order */
+    return converted(coo, layout, blocksize);
 }
 
 /* sparse_mask(Tensor self, Tensor mask) -> Tensor */

@@ -5,7 +5,8 @@
     a name     a C function with the operator's arguments, in csrc/native/layout/
     a formula  over other operators
 
-The variants that write (`sin_`, `sin.out`) compute the functional one, and the tensor that they write becomes that.
+The variants that write (`sin_`, `sin.out`) compute the functional one, and the tensor that they write becomes that; or
+the one in place does what the entry's `inplace_layouts` says in the same words.
 """
 
 from __future__ import annotations

@@ -351,6 +351,7 @@ class NativeFunction:
     out_dtype: str | None = None  # see out_dtype.py
     batching: str | None = None  # see batching.py
     layouts: str | None = None  # of tensors that are not strided memory: see emit_layouts.py
+    inplace_layouts: str | None = None  # of the in-place variant, where it is not to compute the functional one
     inverse: str | None = None  # of a view: see functional.py
     rounding: str | None = None  # see rounding.py
     out_overlap: str | None = None  # "refused": an out= that shares memory with an input

@@ -25,6 +25,7 @@
 #include "cpu/recurrent.h"
 #include "cpu/sgemm.h"
 #include "cpu/softmax.h"
+#include "cpu/sparse.h"
 #include "prim/draw.h"
 #include "iter/iter.h"
 #include "cpu/reduction.h"
@@ -54,7 +55,8 @@
     X(scan)                       \
     X(sgemm)                      \
     X(softmax)                    \
-    X(sort)
+    X(sort)                       \
+    X(sparse)
 
 typedef const tp_loop_fn *tp_cast_kernels[TP_NUM_DTYPES]; /* [to][from] */
 

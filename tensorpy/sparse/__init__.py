@@ -94,7 +94,8 @@ def mm(mat1: Any, mat2: Any, reduce: Any = None) -> Any:
     Arguments:
         mat1: the first matrix
         mat2: the second matrix
-        reduce: an older name of reduction: False is 'none'
+        reduce: of a matrix of the layout sparse_csr by a dense one, what becomes of the products of an element: 'sum',
+            'mean', 'amax' or 'amin'; of none it is 0
 
     Example:
         >>> a = tp.tensor([[0.0, 2.0], [3.0, 0.0]]).to_sparse()
@@ -102,9 +103,7 @@ def mm(mat1: Any, mat2: Any, reduce: Any = None) -> Any:
         tensor([[0., 2.],
                 [3., 0.]])
     """
-    if reduce not in (None, "sum"):
-        raise NotImplementedError(f"sparse.mm: reduce={reduce!r}")
-    return _C.mm(mat1, mat2)
+    return _C.mm(mat1, mat2) if reduce is None else _C._sparse._sparse_mm(mat1, mat2, reduce)
 
 
 def addmm(mat: Any, mat1: Any, mat2: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:

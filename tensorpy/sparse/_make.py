@@ -166,11 +166,12 @@ def sparse_compressed_tensor(
 def _checked_matrix(compressed: Tensor, plain: Tensor, kept: Tensor, size: Any, layout: Any) -> Size:
     """The size, given or the least one, that the parts fit."""
     name = f"sparse_compressed_tensor: {layout}"
-    blocks = tuple(kept.shape[-2:]) if layout in _IN_BLOCKS else (1, 1)
-    inner = kept.dim() - (2 if layout in _IN_BLOCKS else 0)
+    inner, block_dims = plain.dim(), 2 if layout in _IN_BLOCKS else 0
+    blocks = tuple(kept.shape[inner : inner + 2]) if layout in _IN_BLOCKS else (1, 1)
+    dense = tuple(kept.shape[inner + block_dims :])
     if {compressed.dtype, plain.dtype} not in ({_C.int64}, {_C.int32}):
         raise RuntimeError(f"{name}: indices are both of int32 or of int64, not {compressed.dtype} and {plain.dtype}")
-    if not compressed.dim() == plain.dim() == inner >= 1:
+    if not compressed.dim() == inner >= 1 or kept.dim() < inner + block_dims:
         raise RuntimeError(
             f"{name}: dimensions of the parts do not agree: {compressed.dim()}, {plain.dim()} and {kept.dim()}"
         )
@@ -184,19 +185,21 @@ def _checked_matrix(compressed: Tensor, plain: Tensor, kept: Tensor, size: Any, 
     lines, widest = compressed.shape[-1] - 1, int(plain.max()) + 1 if plain.numel() else 0
     by_rows = layout in _BY_ROWS
     least = (lines * blocks[0], widest * blocks[1]) if by_rows else (widest * blocks[0], lines * blocks[1])
-    whole = (*batch, *least) if size is None else tuple(int(s) for s in size)
-    line, place = (-2, -1) if by_rows else (-1, -2)
-    if len(whole) != len(batch) + 2 or whole[:-2] != batch or whole[line] != least[line]:
+    whole = (*batch, *least, *dense) if size is None else tuple(int(s) for s in size)
+    matrix, tail = whole[len(batch) : len(batch) + 2], whole[len(batch) + 2 :]
+    line, place = (0, 1) if by_rows else (1, 0)
+    if len(matrix) != 2 or whole[: len(batch)] != batch or matrix[line] != least[line] or tail != dense:
         raise RuntimeError(
-            f"{name}: borders of the size {tuple(compressed.shape)} are not those of matrices of {whole}"
+            f"{name}: borders of the size {tuple(compressed.shape)} and values of {tuple(kept.shape)} are not those of "
+            f"matrices of {whole}"
         )
-    if whole[place] % blocks[place] or any(s < 0 for s in whole):
+    if matrix[place] % blocks[place] or any(s < 0 for s in whole):
         raise RuntimeError(f"{name}: a size of {whole} is not made of blocks of {blocks}")
     wrong = (compressed[..., 0] != 0).any() | (compressed[..., -1] != plain.shape[-1]).any()
     if bool(wrong | (compressed.diff() < 0).any()):
         raise RuntimeError(f"{name}: borders go from 0 to the number of values, and do not fall")
-    if plain.numel() and (int(plain.min()) < 0 or least[place] > whole[place]):
-        raise RuntimeError(f"{name}: a place is not among {whole[place] // blocks[place]}")
+    if plain.numel() and (int(plain.min()) < 0 or least[place] > matrix[place]):
+        raise RuntimeError(f"{name}: a place is not among {matrix[place] // blocks[place]}")
     return whole
 
 

@@ -88,6 +88,7 @@ static int put(tp_tensor *t, tp_tensor *made) {
 }
 
 int tp_write_layout(tp_tensor *t, tp_tensor *made, const char *op) {
+    if (tp_check_castable((tp_dtype)made->dtype, (tp_dtype)t->dtype) < 0) return -1;
     if (tp_layout_of(t) == TP_STRIDED && tp_layout_of(made) == TP_STRIDED) {
         if (!tp_same_sizes(t, made) && tp_resize_(t, tp_sizes(made), TP_NO_FORMAT) < 0) return -1;
         return tp_copy_(t, made, false);
@@ -95,7 +96,6 @@ int tp_write_layout(tp_tensor *t, tp_tensor *made, const char *op) {
     if (tp_layout_of(t) != tp_layout_of(made))
         return tp_fail(TP_RuntimeError, "%s: a tensor of the layout %s is not written with one of the layout %s", op,
                        tp_layouts[tp_layout_of(t)].name, tp_layouts[tp_layout_of(made)].name);
-    if (tp_check_castable((tp_dtype)made->dtype, (tp_dtype)t->dtype) < 0) return -1;
     if (!tp_tls.grad_disabled && (t->flags | made->flags) & TP_FLAG_REQUIRES_GRAD)
         return tp_fail(TP_RuntimeError,
                        "%s: a sparse tensor that requires grad is not changed in place; under no_grad it is", op);

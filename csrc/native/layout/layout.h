@@ -33,8 +33,13 @@ void tp_coo_release(tp_coo *coo);
 
 /* A tensor of coordinates; `indices` and `values` are taken over, NULL after a failure before. */
 tp_tensor *tp_make_coo_steal(tp_tensor *indices, tp_tensor *values, tp_ints size, bool coalesced);
-/* `made` in the layout of `like`, where that is compressed and `made` a matrix; `made` is taken over. */
+/* `made` in the layout of `like`, where that is compressed and `made` has rows and columns; `made` is taken over. */
 tp_tensor *tp_as_layout_steal(const tp_tensor *like, tp_tensor *made);
+/* How many dimensions the values of a compressed tensor have. */
+int tp_dense_dims_of_lines(const tp_parts *p);
+/* A compressed tensor with two dimensions exchanged, which has the same lines; NULL where they are not the matrices'.
+ */
+int tp_turned_lines(tp_tensor *t, int64_t a, int64_t b, tp_tensor **made);
 /* Whether t is sparse. */
 TP_INLINE bool tp_is_sparse(const tp_tensor *t) { return t->keys & (TP_BIT(Sparse) | TP_BIT(SparseCsr)); }
 

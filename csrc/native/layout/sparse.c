@@ -36,13 +36,6 @@ tp_tensor *tp_make_coo_steal(tp_tensor *indices, tp_tensor *values, tp_ints size
     return i && v ? tp__coo(i, v, size, coalesced) : NULL;
 }
 
-tp_tensor *tp_as_layout_steal(const tp_tensor *like, tp_tensor *made) {
-    tp_autoref *own = made;
-    tp_layout layout = tp_layout_of(like);
-    if (!own || layout == TP_SPARSE_COO || own->ndim != 2 || !tp_is_sparse(own)) return tp_take(own);
-    return tp_to_sparse(own, layout, TP_NO_INTS, TP_NO_INT);
-}
-
 /* _coo(Tensor indices, Tensor values, int[] size, bool coalesced) -> Tensor: what is given was checked. */
 tp_tensor *_coo_composite(tp_tensor *indices, tp_tensor *values, tp_ints size, bool coalesced) {
     if (indices->ndim != 2 || indices->dtype != TP_INT64 || values->ndim < 1 || values->sizes[0] != indices->sizes[1] ||
@@ -93,25 +86,32 @@ tp_tensor2 tp_ranges(tp_tensor *first, tp_tensor *counts) {
 /* _coo_keys(Tensor indices, int[] size) -> Tensor: one number for each column of indices: its place in a dense tensor
  * of these sizes. */
 tp_tensor *_coo_keys_composite(tp_tensor *indices, tp_ints size) {
-    if (size.size == 1) return tp_row_of(indices, 0);
-    int64_t strides[TP_MAX_DIMS];
-    tp_contiguous_strides(size, strides);
-    tp_autoref *weights = ints_like(indices, (tp_ints){strides, size.size});
-    tp_autoref *column = weights ? tp_unsqueeze(weights, 1) : NULL,
-               *terms = column ? tp_mul_Tensor(indices, column) : NULL;
-    return terms ? tp_sum_dim_IntList(terms, TP_INTS(0), false, TP_NO_DTYPE) : NULL;
+    if (size.size == 0) return tp_zeros(TP_INTS(indices->sizes[1]), TP_INT64, TP_STRIDED, indices->device, -1);
+    tp_autoref *keys = tp_row_of(indices, 0);
+    for (int64_t d = 1; keys && d < size.size; d++) {
+        tp_autoref *row = tp_row_of(indices, d);
+        tp_tensor *next = row ? tp_add_Tensor(row, keys, TP_SCALAR_I(size.data[d])) : NULL;
+        tp_release(keys);
+        keys = next;
+    }
+    return tp_take(keys);
 }
 
 /* _coo_columns(Tensor keys, int[] size) -> Tensor: the indices of such numbers. */
 tp_tensor *_coo_columns_composite(tp_tensor *keys, tp_ints size) {
-    if (size.size == 1) return tp_unsqueeze(keys, 0);
-    int64_t strides[TP_MAX_DIMS];
-    tp_contiguous_strides(size, strides);
-    tp_autoref *weights = ints_like(keys, (tp_ints){strides, size.size}), *sizes = ints_like(keys, size);
-    if (!weights || !sizes) return NULL;
-    tp_autoref *by = tp_unsqueeze(weights, 1), *of = tp_unsqueeze(sizes, 1);
-    tp_autoref *times = by && of ? tp_div_Tensor_mode(keys, by, "floor") : NULL;
-    return times ? tp_remainder_Tensor(times, of) : NULL;
+    if (size.size == 0) return tp_zeros(TP_INTS(0, keys->numel), TP_INT64, TP_STRIDED, keys->device, -1);
+    tp_autoseq *rows = tp_tensor_seq_new(size.size);
+    tp_autoref *rest = tp_retain(keys);
+    for (int64_t d = size.size - 1; rows && d > 0; d--) {
+        const int64_t n = size.data[d] > 0 ? size.data[d] : 1;
+        tp_tensor *above = tp_div_Scalar_mode(rest, TP_SCALAR_I(n), "floor");
+        rows->items[d] = above ? tp_sub_Tensor(rest, above, TP_SCALAR_I(n)) : NULL;
+        tp_release(rest);
+        rest = above;
+        if (!rows->items[d]) return NULL;
+    }
+    if (rows) rows->items[0] = tp_take(rest);
+    return rows ? tp_stack((tp_tensors){rows->items, rows->size}, 0) : NULL;
 }
 
 static tp_ints sparse_sizes(const tp_tensor *t, const tp_coo *c) { return (tp_ints){t->sizes, c->sparse_dim}; }
@@ -137,20 +137,27 @@ static tp_tensor *added_at(tp_tensor *values, tp_ints size, tp_tensor *places) {
     return sums && is_bool ? tp_to_dtype(sums, TP_BOOL, false, false, TP_NO_FORMAT) : tp_take(sums);
 }
 
+/* The values of each place added up; those of a place follow each other in `order`, from its number in `begins` on. */
+static tp_tensor *added_in_order(tp_tensor *values, tp_tensor *begins, tp_tensor *order, tp_ints size) {
+    int64_t width = tp_checked_numel((tp_ints){size.data + 1, size.size - 1});
+    tp_autoref *flat = width < 0 ? NULL : tp_reshape(values, TP_INTS(values->sizes[0], width));
+    tp_autoref *sums = flat ? tp__csr_mm(begins, order, NULL, flat) : NULL;
+    return sums ? tp_reshape(sums, size) : NULL;
+}
+
 /* _coalesce(Tensor self) -> Tensor */
 tp_tensor *_coalesce_layout(tp_tensor *self) {
     if (tp_layout_of(self) == TP_SPARSE_COO && fact_of(self, TP_FACT_COALESCED) == 1) return tp_retain(self);
     tp_autocoo c = {0};
     if (tp_coo_of(self, &c) < 0) return NULL;
     tp_autoref *keys = tp_keys_of(self, &c);
-    tp_tensor3 found = keys ? tp__unique2(keys, true, true, false) : (tp_tensor3){{NULL}};
-    tp_autoref *once = found.v[0], *places = found.v[1], *counts = found.v[2];
-    (void)counts;
+    int64_t room[TP_MAX_DIMS + 1], places = tp_checked_numel(sparse_sizes(self, &c));
+    tp_tensor3 found = keys && places >= 0 ? tp__coo_order(keys, places) : (tp_tensor3){{NULL}};
+    tp_autoref *once = found.v[0], *begins = found.v[1], *order = found.v[2];
     if (!once) return NULL;
-    int64_t room[TP_MAX_DIMS + 1];
+    tp_ints size = tp_rows_and_dense(self, &c, once->numel, room);
     return tp_make_coo_steal(tp__coo_columns(once, sparse_sizes(self, &c)),
-                             added_at(c.values, tp_rows_and_dense(self, &c, once->numel, room), places), tp_sizes(self),
-                             true);
+                             added_in_order(c.values, begins, order, size), tp_sizes(self), true);
 }
 
 static tp_tensor *expected(const char *what, const char *wanted, const tp_tensor *self) {
@@ -256,8 +263,7 @@ int dense_dim_composite(tp_tensor *self, int64_t *result) {
     if (!tp_is_sparse(self)) return 0;
     tp_autoparts *parts = tp_parts_of(self);
     if (!parts) return -1;
-    int64_t rows = parts->part[0]->sizes[0];
-    *result = parts->layout == TP_SPARSE_COO ? self->ndim - rows : 0;
+    *result = parts->layout == TP_SPARSE_COO ? self->ndim - parts->part[0]->sizes[0] : tp_dense_dims_of_lines(parts);
     return 0;
 }
 
@@ -345,28 +351,43 @@ tp_tensor *to_sparse_sparse_dim_composite(tp_tensor *self, int64_t sparse_dim) {
 tp_tensor *to_sparse_sparse_dim_layout(tp_tensor *self, int64_t sparse_dim) {
     int64_t n;
     if (tp_sparse_dim(self, &n) < 0) return NULL;
-    if (n == sparse_dim) return tp__as_coo(self);
+    if (n == sparse_dim)
+        return tp_layout_of(self) == TP_SPARSE_COO ? tp_retain(self)
+                                                   : tp_to_sparse(self, TP_SPARSE_COO, TP_NO_INTS, TP_NO_INT);
     return tp_fail_null(TP_RuntimeError, "to_sparse: a sparse tensor with %lld sparse dimensions keeps them",
                         (long long)n);
 }
 
 /* to_sparse(Tensor self, *, Layout? layout=None, int[2]? blocksize=None, int? dense_dim=None) -> Tensor */
-static tp_tensor *converted(tp_tensor *coo, tp_layout layout, tp_ints blocksize, tp_opt_int dense_dim) {
+static tp_tensor *converted(tp_tensor *coo, tp_layout layout, tp_ints blocksize) {
     if (layout < 0 || layout == TP_SPARSE_COO) return tp_retain(coo);
     if (layout == TP_STRIDED) return tp_to_dense(coo, TP_NO_DTYPE, -1);
-    if (dense_dim.has && dense_dim.value != 0)
-        return tp_fail_null(TP_NotImplementedError, "to_sparse: dense_dim: values of compressed layouts are numbers");
     return tp__coo_to_compressed(coo, layout, blocksize);
 }
 tp_tensor *to_sparse_composite(tp_tensor *self, tp_layout layout, tp_ints blocksize, tp_opt_int dense_dim) {
-    int64_t dense = dense_dim.has && (layout < 0 || layout == TP_SPARSE_COO) ? dense_dim.value : 0;
+    const int64_t dense = dense_dim.has ? dense_dim.value : 0;
+    const bool lines = layout >= TP_SPARSE_CSR && layout <= TP_SPARSE_BSC;
+    if (lines && self->ndim < 2)
+        return tp_fail_null(TP_RuntimeError, "to_sparse: the layout %s is for matrices, not for %d dimensions",
+                            tp_layouts[layout].name, self->ndim);
+    if (lines && (dense < 0 || dense > self->ndim - 2))
+        return tp_fail_null(TP_RuntimeError,
+                            "dense_to_%s: dense_dim argument must be in [0,%d] range, but %lld is given",
+                            tp_layouts[layout].name, self->ndim - 2, (long long)dense);
     tp_autoref *coo = coo_of_dense(self, self->ndim - dense);
-    return coo ? converted(coo, layout, blocksize, dense ? TP_NO_INT : dense_dim) : NULL;
+    return coo ? converted(coo, layout, blocksize) : NULL;
 }
 tp_tensor *to_sparse_layout(tp_tensor *self, tp_layout layout, tp_ints blocksize, tp_opt_int dense_dim) {
     if (layout == tp_layout_of(self)) return tp_retain(self);
     tp_autoref *coo = tp__as_coo(self);
-    return coo ? converted(coo, layout, blocksize, dense_dim) : NULL;
+    int64_t dense = 0;
+    if (!coo || tp_dense_dim(coo, &dense) < 0) return NULL;
+    if (dense_dim.has && dense_dim.value != dense)
+        return tp_fail_null(TP_RuntimeError, "to_sparse: a sparse tensor with %lld dense dimensions keeps them",
+                            (long long)dense);
+    if (layout < 0 && tp_layout_of(self) != TP_SPARSE_COO) layout = TP_SPARSE_COO;
+    if (layout == TP_SPARSE_COO) return tp__coalesce(coo); /* a line's values may stand in any order */
+    return converted(coo, layout, blocksize);
 }
 
 /* sparse_mask(Tensor self, Tensor mask) -> Tensor */

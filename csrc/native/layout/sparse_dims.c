@@ -66,6 +66,8 @@ tp_tensor *transpose_layout(tp_tensor *self, int64_t dim0, int64_t dim1) {
     int64_t order[TP_MAX_DIMS], a = tp_wrap_dim(dim0, self->ndim), b = a < 0 ? -1 : tp_wrap_dim(dim1, self->ndim);
     if (b < 0) return NULL;
     if (self->ndim == 0) return tp_retain(self);
+    tp_autoref *turned = NULL;
+    if (tp_turned_lines(self, a, b, &turned) < 0 || turned) return tp_take(turned);
     for (int64_t d = 0; d < self->ndim; d++) order[d] = d == a ? b : d == b ? a : d;
     return tp_permute(self, (tp_ints){order, self->ndim});
 }
@@ -168,7 +170,8 @@ tp_tensor *select_layout(tp_tensor *self, int64_t dim, int64_t index) {
         return found ? tp_sum_dim_IntList(found, TP_INTS(0), false, (tp_dtype)self->dtype) : NULL;
     }
     tp_autoref *rest = without_row(c.indices, d);
-    return selected(there, rest, &c, SIZES(s));
+    tp_tensor *made = selected(there, rest, &c, SIZES(s));
+    return d < c.sparse_dim - 2 ? tp_as_layout_steal(self, made) : made; /* of a batch: matrices are left */
 }
 
 /* slice.Tensor(Tensor(a) self, int dim=0, int? start=None, int? end=None, int step=1) -> Tensor(a) */

@@ -60,7 +60,11 @@ tp_tensor *zeros_like_layout(tp_tensor *self, tp_dtype dtype, tp_layout layout, 
     if (layout == TP_STRIDED) return tp_zeros(tp_sizes(self), own, TP_STRIDED, where, pin_memory);
     int64_t n;
     if (tp_sparse_dim(self, &n) < 0) return NULL;
-    n = tp_layout_of(self) == TP_SPARSE_COO ? n : self->ndim;
+    if (tp_layout_of(self) != TP_SPARSE_COO) {
+        int64_t dense;
+        if (tp_dense_dim(self, &dense) < 0) return NULL;
+        n = self->ndim - dense;
+    }
     return tp_as_layout_steal(self, empty_coo(tp_sizes(self), n, own, where));
 }
 

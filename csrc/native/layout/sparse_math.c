@@ -83,6 +83,40 @@ tp_tensor *add_layout(tp_tensor *self, tp_tensor *other, const tp_scalar *alpha)
     return tp_is_sparse(self) ? add_sparse(self, other, alpha) : add_to_dense(self, other, alpha);
 }
 
+/* A sparse tensor added to a dense one where it stands: what it has nothing for is not touched. 0 if it does not fit
+ * so (another dtype, rows that are not one after the other), 1 if it is done. */
+static int add_in_place(tp_tensor *dense, tp_tensor *sparse, const tp_scalar *alpha) {
+    if (!tp_same_sizes(dense, sparse)) return fail_sizes("add", dense, sparse);
+    tp_autocoo c = {0};
+    tp_dtype dtype = common_dtype(dense, sparse);
+    if (dtype == TP_NO_DTYPE || tp_coo_of(sparse, &c) < 0) return -1;
+    if (dtype != (tp_dtype)dense->dtype || c.sparse_dim == 0) return 0;
+    if (c.sparse_dim > 1 && !tp_is_contiguous(dense)) return 0;
+    int64_t room[TP_MAX_DIMS + 1], places = tp_checked_numel((tp_ints){sparse->sizes, c.sparse_dim});
+    tp_autoref *keys = places < 0 ? NULL : tp_keys_of(sparse, &c);
+    tp_autoref *values = keys ? scaled(c.values, alpha, dtype) : NULL;
+    tp_autoref *rows = !values             ? NULL
+                       : c.sparse_dim == 1 ? tp_retain(dense)
+                                           : tp_view(dense, tp_rows_and_dense(sparse, &c, places, room));
+    return rows && tp_index_add_(rows, 0, keys, values, TP_SCALAR_I(1)) == 0 ? 1 : -1;
+}
+
+/* add_.Tensor(Tensor(a!) self, Tensor other, *, Scalar alpha=1) -> Tensor(a!) */
+int add__layout(tp_tensor *self, tp_tensor *other, const tp_scalar *alpha) {
+    if (!tp_is_sparse(self) && tp_is_sparse(other)) {
+        int done = add_in_place(self, other, alpha);
+        if (done) return done < 0 ? -1 : 0;
+    }
+    tp_autoref *made = tp_add_Tensor(self, other, alpha);
+    return made ? tp_write_layout(self, made, "add_.Tensor") : -1;
+}
+
+/* sub_.Tensor(Tensor(a!) self, Tensor other, *, Scalar alpha=1) -> Tensor(a!) */
+int sub__layout(tp_tensor *self, tp_tensor *other, const tp_scalar *alpha) {
+    tp_scalar minus = tp_scalar_neg(alpha);
+    return add__layout(self, other, &minus);
+}
+
 /* sub.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor */
 tp_tensor *sub_layout(tp_tensor *self, tp_tensor *other, const tp_scalar *alpha) {
     tp_scalar minus = tp_scalar_neg(alpha);

@@ -5,16 +5,29 @@
 #include "core/scalar.h"
 #include "iter/iter.h"
 
+#include <string.h>
+
+/* Two tensors in their common dtype. */
+static int promote(tp_tensor *a, tp_tensor *b, tp_tensor **left, tp_tensor **right) {
+    tp_dtype dtype = tp_result_type((tp_operand[]){{a, NULL}, {b, NULL}}, 2);
+    *left = dtype == TP_NO_DTYPE ? NULL : tp_to_dtype(a, dtype, false, false, TP_NO_FORMAT);
+    *right = *left ? tp_to_dtype(b, dtype, false, false, TP_NO_FORMAT) : NULL;
+    return *right ? 0 : -1;
+}
+
 /* A sparse matrix with these coordinates by a dense one. */
 static tp_tensor *product(tp_tensor *row, tp_tensor *column, tp_tensor *values, int64_t rows, tp_tensor *dense) {
-    tp_dtype dtype = tp_result_type((tp_operand[]){{values, NULL}, {dense, NULL}}, 2);
-    if (dtype == TP_NO_DTYPE || !row || !column) return NULL;
-    tp_autoref *other = tp_to_dtype(dense, dtype, false, false, TP_NO_FORMAT);
-    tp_autoref *own = other ? tp_to_dtype(values, dtype, false, false, TP_NO_FORMAT) : NULL;
-    tp_autoref *taken = own ? tp_index_select(other, 0, column) : NULL, *factor = taken ? tp_unsqueeze(own, 1) : NULL;
-    tp_autoref *parts = factor ? tp_mul_Tensor(taken, factor) : NULL;
-    tp_autoref *zeros = parts ? tp_zeros(TP_INTS(rows, dense->sizes[1]), dtype, TP_STRIDED, dense->device, -1) : NULL;
-    return zeros ? tp_index_add(zeros, 0, row, parts, TP_SCALAR_I(1)) : NULL;
+    tp_autoref *own = NULL, *other = NULL;
+    if (!row || !column || promote(values, dense, &own, &other) < 0) return NULL;
+    return tp__coo_mm(row, column, own, other, rows);
+}
+
+/* A matrix of the layout sparse_csr, or one of sparse_csc turned round, by a dense one. */
+static tp_tensor *product_by_lines(tp_tensor *sparse, tp_tensor *dense) {
+    tp_autoparts *p = tp_parts_of(sparse);
+    tp_autoref *values = p ? tp__layout_values(sparse) : NULL, *own = NULL, *other = NULL;
+    if (!values || promote(values, dense, &own, &other) < 0) return NULL;
+    return tp__csr_mm(p->part[0], p->part[1], own, other);
 }
 
 /* Both sparse: each value of a row of `a` meets all of a row of `b`. */
@@ -58,6 +71,11 @@ tp_tensor *mm_layout(tp_tensor *self, tp_tensor *mat2) {
     if (check_matrices(self, mat2) < 0) return NULL;
     if (tp_is_sparse(self) && tp_is_sparse(mat2)) return tp_as_layout_steal(self, sparse_product(self, mat2));
     tp_tensor *sparse = tp_is_sparse(self) ? self : mat2;
+    if (tp_layout_of(self) == TP_SPARSE_CSR) return product_by_lines(self, mat2);
+    if (tp_layout_of(mat2) == TP_SPARSE_CSC) {
+        tp_autoref *turned = tp_t(self), *made = turned ? product_by_lines(mat2, turned) : NULL;
+        return made ? tp_t(made) : NULL;
+    }
     tp_autocoo c = {0};
     if (tp_coo_of(sparse, &c) < 0) return NULL;
     if (c.sparse_dim != 2)
@@ -153,6 +171,55 @@ tp_tensor *addmm_layout(tp_tensor *self, tp_tensor *mat1, tp_tensor *mat2, const
 /* _sparse_mm(Tensor sparse, Tensor dense) -> Tensor */
 tp_tensor *_sparse_mm_composite(tp_tensor *sparse, tp_tensor *dense) { return tp_mm(sparse, dense); }
 
+static int check_reduced(const tp_tensor *sparse, const tp_tensor *dense) {
+    if (tp_layout_of(sparse) != TP_SPARSE_CSR)
+        return tp_fail(TP_RuntimeError, "sparse_mm_reduce: expect self to have sparse csr layout, but got layout %s",
+                       tp_layouts[tp_layout_of(sparse)].name);
+    if (tp_is_sparse(dense)) return tp_fail(TP_RuntimeError, "sparse_mm_reduce: expect other to have strided layout");
+    return check_matrices(sparse, dense);
+}
+
+/* The largest, or smallest, product of each element, and 0 where there is none: one value and one number take part in
+ * it, and have its gradient. */
+static tp_tensor *extreme_product(tp_tensor *sparse, tp_tensor *dense, bool largest) {
+    tp_autoparts *p = tp_parts_of(sparse);
+    tp_autoref *values = p ? tp__layout_values(sparse) : NULL, *own = NULL, *other = NULL;
+    if (!values || promote(values, dense, &own, &other) < 0) return NULL;
+    if (!own->numel || !other->numel) return tp__csr_mm(p->part[0], p->part[1], own, other);
+    tp_autoref *plain = tp_detach(own), *flat = plain ? tp_detach(other) : NULL;
+    tp_autoref *at = flat ? tp__csr_extreme(p->part[0], p->part[1], plain, flat, largest) : NULL;
+    tp_autoref *inside = at ? tp_clamp_min(at, TP_SCALAR_I(0)) : NULL,
+               *line = inside ? tp_reshape(inside, TP_INTS(-1)) : NULL;
+    tp_autoref *columns = line ? tp_index_select(p->part[1], 0, line) : NULL;
+    tp_autoref *longs = columns ? tp_to_dtype(columns, TP_INT64, false, false, TP_NO_FORMAT) : NULL,
+               *where = longs ? tp_reshape(longs, tp_sizes(at)) : NULL;
+    tp_autoref *factor = where ? tp_index_select(own, 0, line) : NULL,
+               *factors = factor ? tp_reshape(factor, tp_sizes(at)) : NULL;
+    tp_autoref *numbers = factors ? tp_gather(other, 0, where, false) : NULL,
+               *products = numbers ? tp_mul_Tensor(factors, numbers) : NULL;
+    tp_autoref *none = products ? tp_lt_Scalar(at, TP_SCALAR_I(0)) : NULL;
+    return none ? tp_masked_fill_Scalar(products, none, TP_SCALAR_I(0)) : NULL;
+}
+
+static tp_tensor *mean_product(tp_tensor *sparse, tp_tensor *dense) {
+    tp_autoparts *p = tp_parts_of(sparse);
+    tp_autoref *counts = p ? tp_diff(p->part[0], 1, -1, NULL, NULL) : NULL,
+               *some = counts ? tp_clamp_min(counts, TP_SCALAR_I(1)) : NULL,
+               *column = some ? tp_unsqueeze(some, 1) : NULL, *sums = column ? tp_mm(sparse, dense) : NULL;
+    return sums ? tp_div_Tensor(sums, column) : NULL;
+}
+
+/* _sparse_mm.reduce(Tensor sparse, Tensor dense, str reduce) -> Tensor */
+tp_tensor *_sparse_mm_reduce_composite(tp_tensor *sparse, tp_tensor *dense, const char *reduce) {
+    if (check_reduced(sparse, dense) < 0) return NULL;
+    if (strcmp(reduce, "sum") == 0) return tp_mm(sparse, dense);
+    if (strcmp(reduce, "mean") == 0) return mean_product(sparse, dense);
+    if (strcmp(reduce, "amax") == 0) return extreme_product(sparse, dense, true);
+    if (strcmp(reduce, "amin") == 0) return extreme_product(sparse, dense, false);
+    return tp_fail_null(TP_RuntimeError, "reduce argument must be either sum, prod, mean, amax or amin, got %s",
+                        reduce);
+}
+
 /* sparse_sampled_addmm(Tensor self, Tensor mat1, Tensor mat2, *, Scalar beta=1, Scalar alpha=1) -> Tensor: the product
  * of two dense matrices at the places of a sparse one. */
 tp_tensor *sparse_sampled_addmm_composite(tp_tensor *self, tp_tensor *mat1, tp_tensor *mat2, const tp_scalar *beta,
@@ -168,10 +235,9 @@ tp_tensor *sparse_sampled_addmm_composite(tp_tensor *self, tp_tensor *mat1, tp_t
     tp_autocoo c = {0};
     if (tp_coo_of(self, &c) < 0) return NULL;
     tp_autoref *rows = tp_row_of(c.indices, 0), *columns = tp_row_of(c.indices, 1), *turned = tp_t(mat2);
-    tp_autoref *left = rows ? tp_index_select(mat1, 0, rows) : NULL,
-               *right = columns && turned ? tp_index_select(turned, 0, columns) : NULL;
-    tp_autoref *each = left && right ? tp_mul_Tensor(left, right) : NULL;
-    tp_autoref *sums = each ? tp_sum_dim_IntList(each, TP_INTS(1), false, TP_NO_DTYPE) : NULL;
+    tp_autoref *left = NULL, *right = NULL;
+    if (!rows || !columns || !turned || promote(mat1, turned, &left, &right) < 0) return NULL;
+    tp_autoref *sums = tp__coo_dot(rows, columns, left, right);
     tp_autoref *values = sums ? tp__layout_values(self) : NULL;
     tp_autoref *shaped = values ? tp_reshape(sums, tp_sizes(values)) : NULL;
     tp_autoref *own = shaped ? tp_mul_Scalar(values, beta) : NULL;

@@ -313,6 +313,7 @@ class _FunctionReader:
             "out_dtype": lambda node, key: d.choice(node, key, OUT_DTYPES),
             "batching": d.text,
             "layouts": d.text,
+            "quantized": d.text,
             "inverse": d.text,
             "rounding": lambda node, key: d.choice(node, key, ROUNDINGS),
             "declines": d.words,

@@ -194,16 +194,6 @@ int tp_write_quantized(tp_tensor *t, tp_tensor *made, const char *op) {
     return 0;
 }
 
-/* Numbers as integers that are read as t's are. */
-static tp_tensor *quantized_alike(tp_tensor *t, tp_tensor *numbers) {
-    tp_autoquantized q = {0};
-    if (tp_quantized_of(t, &q) < 0) return NULL;
-    tp_autoref *whole = tp_expand(numbers, tp_sizes(t), false);
-    if (!whole) return NULL;
-    return q.channels ? tp_quantize_per_channel(whole, q.scales, q.zero_points, q.axis, q.dtype)
-                      : tp_quantize_per_tensor(whole, q.scale, q.zero_point, q.dtype);
-}
-
 /* copy_(Tensor(a!) self, Tensor src, bool non_blocking=False) -> Tensor(a!) */
 int copy__quantized(tp_tensor *self, tp_tensor *src, bool non_blocking TP_UNUSED) {
     if (!tp_is_quantized(self))
@@ -213,7 +203,8 @@ int copy__quantized(tp_tensor *self, tp_tensor *src, bool non_blocking TP_UNUSED
         tp_autoref *whole = tp_same_sizes(self, src) ? tp_retain(src) : tp_expand(src, tp_sizes(self), false);
         return whole ? tp_write_quantized(self, whole, "copy_") : -1;
     }
-    tp_autoref *made = quantized_alike(self, src);
+    tp_autoref *numbers = tp_expand(src, tp_sizes(self), false);
+    tp_autoref *made = numbers ? tp__requantized(self, numbers) : NULL;
     return made ? tp_write_quantized(self, made, "copy_") : -1;
 }
 

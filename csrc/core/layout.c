@@ -7,13 +7,17 @@
 const tp_layout_info tp_layouts[TP_NUM_LAYOUTS] = {
     [TP_STRIDED] = {"strided", "Strided", TP_KEY_Undefined, 0, 0, false, {NULL}},
     [TP_SPARSE_COO] = {"sparse_coo", "Sparse", TP_KEY_Sparse, 2, 1, false, {"indices", "values"}},
-    [TP_SPARSE_CSR] = {"sparse_csr", "SparseCsr", TP_KEY_SparseCsr, 3, 2, false, {"crow_indices", "col_indices", "values"}},
-    [TP_SPARSE_CSC] = {"sparse_csc", "SparseCsc", TP_KEY_SparseCsr, 3, 2, false, {"ccol_indices", "row_indices", "values"}},
-    [TP_SPARSE_BSR] = {"sparse_bsr", "SparseBsr", TP_KEY_SparseCsr, 3, 2, false, {"crow_indices", "col_indices", "values"}},
-    [TP_SPARSE_BSC] = {"sparse_bsc", "SparseBsc", TP_KEY_SparseCsr, 3, 2, false, {"ccol_indices", "row_indices", "values"}},
+    [TP_SPARSE_CSR] =
+        {"sparse_csr", "SparseCsr", TP_KEY_SparseCsr, 3, 2, false, {"crow_indices", "col_indices", "values"}},
+    [TP_SPARSE_CSC] =
+        {"sparse_csc", "SparseCsc", TP_KEY_SparseCsr, 3, 2, false, {"ccol_indices", "row_indices", "values"}},
+    [TP_SPARSE_BSR] =
+        {"sparse_bsr", "SparseBsr", TP_KEY_SparseCsr, 3, 2, false, {"crow_indices", "col_indices", "values"}},
+    [TP_SPARSE_BSC] =
+        {"sparse_bsc", "SparseBsc", TP_KEY_SparseCsr, 3, 2, false, {"ccol_indices", "row_indices", "values"}},
     [TP_QUANTIZED] = {"quantized", "Quantized", TP_KEY_Quantized, 1, 0, true, {"integers"}},
-    [TP_QUANTIZED_CHANNELS] = {"quantized_channels", "Quantized", TP_KEY_Quantized, 3, 0, true,
-                               {"integers", "scales", "zero_points"}},
+    [TP_QUANTIZED_CHANNELS] =
+        {"quantized_channels", "Quantized", TP_KEY_Quantized, 3, 0, true, {"integers", "scales", "zero_points"}},
 };
 
 tp_parts *tp_parts_new(tp_layout layout, tp_tensor *const *parts, const int64_t *facts) {

@@ -53,7 +53,8 @@ void tp_parts_release(tp_parts *p);
 TP_INLINE void tp_parts_release_scope(tp_parts **p) { tp_parts_release(*p); }
 #define tp_autoparts TP_CLEANUP(tp_parts_release_scope) tp_parts
 
-/* A new tensor of the sizes, which are those of the integers where it is quantized; `parts` is taken over, also after a failure. */
+/* A new tensor of the sizes, which are those of the integers where it is quantized; `parts` is taken over, also after a
+ * failure. */
 tp_tensor *tp_new_of_parts_steal(tp_parts *parts, tp_ints sizes);
 /* New; NULL and the error set for a tensor of strided memory. */
 tp_parts *tp_parts_of(const tp_tensor *t);

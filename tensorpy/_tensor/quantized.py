@@ -9,7 +9,7 @@ from tensorpy import _C
 from tensorpy._C import Tensor
 
 
-class qscheme:  # noqa: N801
+class qscheme:
     """How the integers of a quantized tensor are read: per_tensor_affine and its kin.
 
     Example:

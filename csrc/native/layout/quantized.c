@@ -37,10 +37,10 @@ static int check_integers(const tp_tensor *integers, tp_dtype dtype) {
 }
 
 static int check_zero_point(const char *op, int64_t zero_point, range r) {
-    if (zero_point < r.low) return tp_fail(TP_RuntimeError, "%s zero_point %lld is below lower bound.", op,
-                                           (long long)zero_point);
-    if (zero_point > r.high) return tp_fail(TP_RuntimeError, "%s zero_point %lld is above upper bound.", op,
-                                            (long long)zero_point);
+    if (zero_point < r.low)
+        return tp_fail(TP_RuntimeError, "%s zero_point %lld is below lower bound.", op, (long long)zero_point);
+    if (zero_point > r.high)
+        return tp_fail(TP_RuntimeError, "%s zero_point %lld is above upper bound.", op, (long long)zero_point);
     return 0;
 }
 
@@ -62,8 +62,8 @@ tp_tensor *_quantized_composite(tp_tensor *integers, tp_dtype dtype, double scal
     if (check_integers(integers, dtype) < 0 || check_scale("_quantized", scale) < 0 ||
         check_zero_point("_quantized", zero_point, range_of(dtype)) < 0)
         return NULL;
-    int64_t facts[TP_MAX_FACTS] = {[TP_FACT_DTYPE] = dtype, [TP_FACT_SCALE] = bits_of(scale),
-                                   [TP_FACT_ZERO_POINT] = zero_point};
+    int64_t facts[TP_MAX_FACTS] = {
+        [TP_FACT_DTYPE] = dtype, [TP_FACT_SCALE] = bits_of(scale), [TP_FACT_ZERO_POINT] = zero_point};
     return tp_of_parts(TP_QUANTIZED, &integers, facts, tp_sizes(integers));
 }
 
@@ -80,8 +80,8 @@ static int check_axis(const tp_tensor *t, const tp_tensor *scales, int64_t axis)
 
 /* _quantized_channels(Tensor integers, ScalarType dtype, Tensor scales, Tensor zero_points, int axis) -> Tensor: the
  * values of scales and zero points were checked. */
-tp_tensor *_quantized_channels_composite(tp_tensor *integers, tp_dtype dtype, tp_tensor *scales,
-                                         tp_tensor *zero_points, int64_t axis) {
+tp_tensor *_quantized_channels_composite(tp_tensor *integers, tp_dtype dtype, tp_tensor *scales, tp_tensor *zero_points,
+                                         int64_t axis) {
     bool numbers = scales->dtype == TP_FLOAT32 && zero_points->dtype == TP_FLOAT32;
     if (!numbers && (scales->dtype != TP_FLOAT64 || zero_points->dtype != TP_INT64))
         return tp_fail_null(TP_RuntimeError, "_quantized_channels: scales in float64 and zero points in int64, or both "
@@ -220,6 +220,8 @@ tp_tensor *dequantize_self_explicit(tp_tensor *self) {
 /* _along(Tensor self, int axis, int ndim) -> Tensor: a number for each place along one of the dimensions. */
 tp_tensor *_along_composite(tp_tensor *self, int64_t axis, int64_t ndim) {
     int64_t sizes[TP_MAX_DIMS];
+    if (ndim < 0 || ndim > TP_MAX_DIMS)
+        return tp_fail_null(TP_RuntimeError, "_along: %lld dimensions", (long long)ndim);
     for (int64_t d = 0; d < ndim; d++) sizes[d] = d == axis ? self->numel : 1;
     return tp_reshape(self, (tp_ints){sizes, ndim});
 }
@@ -233,7 +235,8 @@ int _check_channels_composite(tp_tensor *scales, tp_tensor *zero_points, int64_t
     for (int64_t i = 0; i < by->numel; i++) {
         tp_autoref *scale = tp_select_int(by, 0, i), *zero_point = tp_select_int(at, 0, i);
         tp_scalar x, z;
-        if (!scale || !zero_point || tp__local_scalar_dense(scale, &x) < 0 || tp__local_scalar_dense(zero_point, &z) < 0)
+        if (!scale || !zero_point || tp__local_scalar_dense(scale, &x) < 0 ||
+            tp__local_scalar_dense(zero_point, &z) < 0)
             return -1;
         if (check_scale(op, x.f) < 0) return -1;
         if (!tp_is_floating(zero_points) && check_zero_point(op, z.i, (range){TP_UINT8, low, high}) < 0) return -1;
@@ -401,17 +404,17 @@ static void choose(float least, float most, int64_t low, int64_t high, double *s
         else least *= by, most *= by;
     }
     double from_least = (double)low - least / *scale, from_most = (double)high - most / *scale;
-    double error_least = fabs((double)low) - fabs(least / *scale), error_most = fabs((double)high) - fabs(most / *scale);
+    double error_least = fabs((double)low) - fabs(least / *scale),
+           error_most = fabs((double)high) - fabs(most / *scale);
     double chosen = error_least < error_most ? from_least : from_most;
-    *zero_point = chosen < (double)low ? low : chosen > (double)high ? high : (int64_t)nearbyint(chosen);
+    *zero_point = chosen<(double)low ? low : chosen>(double) high ? high : (int64_t)nearbyint(chosen);
 }
 
 /* quantize_per_tensor_dynamic(Tensor self, ScalarType dtype, bool reduce_range) -> Tensor */
 tp_tensor *quantize_per_tensor_dynamic_explicit(tp_tensor *self, tp_dtype dtype, bool reduce_range) {
     if (dtype == TP_FLOAT16) return tp_to_dtype(self, dtype, false, false, TP_NO_FORMAT);
     if (dtype != TP_QUINT8 && dtype != TP_QINT8)
-        return tp_fail_null(TP_RuntimeError, "dtype %s not supported",
-                            dtype < 0 ? "None" : tp_scalar_type_name(dtype));
+        return tp_fail_null(TP_RuntimeError, "dtype %s not supported", dtype < 0 ? "None" : tp_scalar_type_name(dtype));
     if (check_source(self, dtype) < 0) return NULL;
     tp_autoref *least = tp_min(self), *most = least ? tp_max(self) : NULL;
     tp_scalar from, to;

@@ -16,12 +16,12 @@ enum { TP_FACT_SCALE = 1, TP_FACT_ZERO_POINT = 2, TP_FACT_AXIS = 1 };
 /* How the integers of one tensor are read. */
 typedef struct {
     tp_dtype dtype;
-    bool channels;                    /* one scale for each place along `axis` */
-    double scale;                     /* of all, */
-    int64_t zero_point;               /* likewise */
-    int64_t axis;                     /* along which the next have a number for each place */
-    tp_tensor *scales, *zero_points;  /* owned: float64 and int64, or both float32 */
-    tp_tensor *integers;              /* owned */
+    bool channels;                   /* one scale for each place along `axis` */
+    double scale;                    /* of all, */
+    int64_t zero_point;              /* likewise */
+    int64_t axis;                    /* along which the next have a number for each place */
+    tp_tensor *scales, *zero_points; /* owned: float64 and int64, or both float32 */
+    tp_tensor *integers;             /* owned */
 } tp_quantized;
 
 /* -1 and the error set for a tensor that is not quantized. */

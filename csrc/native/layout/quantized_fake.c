@@ -32,8 +32,7 @@ static tp_tensor2 faked(tp_tensor *self, tp_tensor *scale, tp_tensor *zero_point
     tp_autoref *moved = kept ? tp_sub_Tensor(kept, at, TP_SCALAR_I(1)) : NULL;
     tp_autoref *integers = moved ? tp_to_dtype(moved, TP_FLOAT32, false, false, TP_NO_FORMAT) : NULL;
     tp_autoref *numbers = integers ? tp_mul_Tensor(integers, by) : NULL;
-    tp_autoref *output =
-        numbers ? tp_to_dtype(numbers, (tp_dtype)self->dtype, false, false, TP_NO_FORMAT) : NULL;
+    tp_autoref *output = numbers ? tp_to_dtype(numbers, (tp_dtype)self->dtype, false, false, TP_NO_FORMAT) : NULL;
     tp_tensor *mask = output ? between(steps, low, high) : NULL;
     return mask ? (tp_tensor2){{tp_take(output), mask}} : none;
 }
@@ -93,8 +92,9 @@ tp_tensor2 fake_quantize_per_channel_affine_cachemask_explicit(tp_tensor *self, 
     bool fits = axis >= 0 && axis < self->ndim && scale->ndim == 1 && zero_point->ndim == 1 &&
                 scale->numel == self->sizes[axis] && zero_point->numel == scale->numel;
     if (!fits) {
-        tp_fail(TP_RuntimeError, "fake_quantize_per_channel_affine: dimensions of scale and zero-point are not "
-                                 "consistent with input tensor: one of each for each place along the axis %lld",
+        tp_fail(TP_RuntimeError,
+                "fake_quantize_per_channel_affine: dimensions of scale and zero-point are not "
+                "consistent with input tensor: one of each for each place along the axis %lld",
                 (long long)axis);
         return none;
     }

@@ -81,9 +81,9 @@ tp_tensor *avg_pool2d_quantized(tp_tensor *self, tp_ints kernel_size, tp_ints st
                                 bool count_include_pad, tp_opt_int divisor_override) {
     tp_autoquantized q = {0};
     tp_autoref *steps = tp_quantized_of(self, &q) < 0 ? NULL : centered(&q);
-    tp_autoref *means = steps ? tp_avg_pool2d(steps, kernel_size, stride, padding, ceil_mode, count_include_pad,
-                                              divisor_override)
-                              : NULL;
+    tp_autoref *means =
+        steps ? tp_avg_pool2d(steps, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override)
+              : NULL;
     return rounded(&q, means);
 }
 

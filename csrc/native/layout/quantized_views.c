@@ -122,7 +122,8 @@ tp_tensor *clone_quantized(tp_tensor *self, tp_memory_format memory_format) {
 
 static int check_same_dtype(const tp_tensor *self, tp_dtype dtype) {
     if (dtype < 0 || dtype == self->dtype) return 0;
-    return tp_fail(TP_RuntimeError, "a tensor of %s has no other dtype: dequantize() gives float32, int_repr() integers",
+    return tp_fail(TP_RuntimeError,
+                   "a tensor of %s has no other dtype: dequantize() gives float32, int_repr() integers",
                    tp_dtype_names[self->dtype]);
 }
 
@@ -131,8 +132,7 @@ tp_tensor *empty_like_quantized(tp_tensor *self, tp_dtype dtype, tp_layout layou
                                 tp_opt_bool pin_memory, tp_memory_format memory_format) {
     if (check_same_dtype(self, dtype) < 0) return NULL;
     tp_autoref *integers = tp_memory_of(self);
-    tp_autoref *own =
-        integers ? tp_empty_like(integers, TP_NO_DTYPE, layout, device, pin_memory, memory_format) : NULL;
+    tp_autoref *own = integers ? tp_empty_like(integers, TP_NO_DTYPE, layout, device, pin_memory, memory_format) : NULL;
     return own ? tp__quantized_same(self, own) : NULL;
 }
 
@@ -141,8 +141,7 @@ tp_tensor *_to_copy_quantized(tp_tensor *self, tp_dtype dtype, tp_layout layout,
                               tp_opt_bool pin_memory, bool non_blocking, tp_memory_format memory_format) {
     tp_autoquantized q = {0};
     if (check_same_dtype(self, dtype) < 0 || tp_quantized_of(self, &q) < 0) return NULL;
-    tp_autoref *own =
-        tp__to_copy(q.integers, TP_NO_DTYPE, layout, device, pin_memory, non_blocking, memory_format);
+    tp_autoref *own = tp__to_copy(q.integers, TP_NO_DTYPE, layout, device, pin_memory, non_blocking, memory_format);
     if (!own || !q.channels) return own ? tp__quantized_like(self, own) : NULL;
     tp_autoref *scales = tp_to_device(q.scales, own->device, TP_FLOAT64, false, false, TP_NO_FORMAT);
     tp_autoref *zero_points =

@@ -104,7 +104,7 @@ def rebuild_of(integers: Any, dtype: Any, quantizer: Any) -> Tensor:
         raise RuntimeError("a quantized tensor has no scales, zero points or axis")
     if scales.dim() != 1 or scales.shape != zero_points.shape:
         raise RuntimeError("a quantized tensor has one scale and one zero point for each channel")
-    in_floats = scheme is per_channel_affine_float_qparams
+    in_floats = zero_points.is_floating_point()  # PyTorch's files call both schemes per_channel_affine
     by = scales.to(_C.float32 if in_floats else _C.float64)
     at = zero_points.to(_C.float32 if in_floats else _C.int64)
     limits = {_C.quint8: (0, 255), _C.qint8: (-128, 127), _C.qint32: (-(2**31), 2**31 - 1), _C.quint4x2: (0, 15)}

@@ -20,6 +20,17 @@ tp_tensor *view_quantized(tp_tensor *self, tp_ints size) {
     return view ? tp__quantized_same(self, view) : NULL;
 }
 
+/* What is left of channels when one is taken has one scale. */
+static tp_tensor *one_channel(const tp_quantized *q, tp_tensor *integers, tp_tensor *scale, tp_tensor *zero_point) {
+    tp_scalar by, at;
+    if (!scale || !zero_point || tp__local_scalar_dense(scale, &by) < 0 || tp__local_scalar_dense(zero_point, &at) < 0)
+        return NULL;
+    if (at.kind == TP_SCALAR_FLOAT)
+        return tp_fail_null(TP_RuntimeError,
+                            "one channel of a tensor with float zero points is no quantized tensor: dequantize()");
+    return tp__quantized(integers, q->dtype, by.f, at.i);
+}
+
 /* slice.Tensor(Tensor(a) self, int dim=0, SymInt? start=None, SymInt? end=None, SymInt step=1) -> Tensor(a) */
 tp_tensor *slice_quantized(tp_tensor *self, int64_t dim, tp_opt_int start, tp_opt_int end, int64_t step) {
     tp_autoquantized q = {0};
@@ -29,19 +40,10 @@ tp_tensor *slice_quantized(tp_tensor *self, int64_t dim, tp_opt_int start, tp_op
     if (!q.channels || tp_wrap_dim(dim, self->ndim) != q.axis) return tp__quantized_same(self, view);
     tp_autoref *scales = tp_slice_Tensor(q.scales, 0, start, end, step),
                *zero_points = tp_slice_Tensor(q.zero_points, 0, start, end, step);
-    return scales && zero_points ? tp__quantized_channels(view, q.dtype, scales, zero_points, q.axis) : NULL;
-}
-
-/* What is left of channels when one is taken has one scale. */
-static tp_tensor *one_channel(const tp_quantized *q, tp_tensor *integers, int64_t index) {
-    tp_autoref *scale = tp_select_int(q->scales, 0, index), *zero_point = tp_select_int(q->zero_points, 0, index);
-    tp_scalar by, at;
-    if (!scale || !zero_point || tp__local_scalar_dense(scale, &by) < 0 || tp__local_scalar_dense(zero_point, &at) < 0)
-        return NULL;
-    if (at.kind == TP_SCALAR_FLOAT)
-        return tp_fail_null(TP_RuntimeError, "select: one channel of a tensor with float zero points is no quantized "
-                                             "tensor");
-    return tp__quantized(integers, q->dtype, by.f, at.i);
+    if (!scales || !zero_points) return NULL;
+    return scales->numel == 1 && !tp_is_floating(zero_points)
+               ? one_channel(&q, view, scales, zero_points)
+               : tp__quantized_channels(view, q.dtype, scales, zero_points, q.axis);
 }
 
 /* select.int(Tensor(a) self, int dim, SymInt index) -> Tensor(a) */
@@ -52,7 +54,9 @@ tp_tensor *select_quantized(tp_tensor *self, int64_t dim, int64_t index) {
     if (!view) return NULL;
     if (!q.channels) return tp__quantized_like(self, view);
     int64_t at = tp_wrap_dim(dim, self->ndim);
-    return at == q.axis ? one_channel(&q, view, index) : with_axis(&q, view, q.axis - (at < q.axis));
+    if (at != q.axis) return with_axis(&q, view, q.axis - (at < q.axis));
+    tp_autoref *scale = tp_select_int(q.scales, 0, index), *zero_point = tp_select_int(q.zero_points, 0, index);
+    return one_channel(&q, view, scale, zero_point);
 }
 
 /* unbind.int(Tensor(a -> *) self, int dim=0) -> Tensor(a)[] */

@@ -76,7 +76,8 @@ n
 [q.view(6, 4), q.reshape(4, 6), q.flatten(), q[0].t(), q.unsqueeze(1), q[:1].squeeze(0), q[:1].squeeze()]
 [q.expand(2, 2, 3, 4), q.unfold(2, 2, 1), q.as_strided([2, 2], [12, 4], 1), q.diagonal(0, 0, 1)]
 [q.transpose(0, 2).contiguous(), q.transpose(0, 2).clone(), q.transpose(0, 2).stride()]
-[c[:, 1:], c[0], c[:, 1], c.unsqueeze(0), c.unsqueeze(3), c[:1].squeeze(0), c.view(2, 3, 2, 2), c[0, :, 1:2], c[:, :1].squeeze(1)]
+[c[:, 1:], c[0], c[:, 1], c.unsqueeze(0), c.unsqueeze(3), c[:1].squeeze(0), c.view(2, 3, 2, 2), c[0, :, 1:2]]
+c[:, :1].squeeze(1)
 [c.clone(), c.contiguous(), c.detach(), f.detach(), n.detach(), f.view(2, 3, 4)]
 [list(q), q.split(2, 1), q.chunk(2), q.unbind(1), list(c.unbind(0)), c.split(2, 1), q.split([1, 2], 1)]
 [q.flip(0), q.index_select(1, T.tensor([2, 0])), q[T.tensor([1, 0, 1])], q[q > 0.3], q.repeat(2, 1, 1)]

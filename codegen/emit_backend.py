@@ -16,7 +16,7 @@ from .emit_functions import YAML, Kernels, op_of
 from .emit_schema import boxed_frame, result_from_boxed
 from .emit_variable_type import layers_off
 from .errors import YamlError
-from .layouts import layout_function
+from .layouts import PLACES, layout_function
 from .model import Argument, FunctionSchema
 from .out_dtype import takes_castable
 from .rounding import prologue as rounding_prologue
@@ -415,7 +415,7 @@ def native_declarations(operators: Iterable[Operator]) -> dict[str, str]:
                     outs = [f"tp_tensor *out{i}" if n > 1 else "tp_tensor *out" for i in range(n)]
                     text = f"int {source.name}({_functional_parameters(op, trailing=outs)});\n"
                     found.setdefault(source.name, text)
-        if (name := layout_function(op)) is not None:
+        for name in filter(None, (layout_function(op, place) for place in PLACES)):
             text = f"/* {op.schema} */\n{c_result(op.schema).decl}{name}({parameters(op.schema)});\n"
             found.setdefault(name, text)
     return found

@@ -1,6 +1,5 @@
-"""The kernels at the key Layout: operators of tensors that are not strided memory (layouts.py says what an entry says).
-
-They stand above autograd, which records what they are made of.
+"""The kernels of tensors that are not strided memory (layouts.py says what an entry says): of sparse ones at the key
+Layout, above autograd, which records what they are made of; of quantized ones at their own key, below it.
 """
 
 from __future__ import annotations
@@ -9,21 +8,37 @@ from .c_types import c_arguments, c_result, call_arguments, parameters
 from .catalog import Catalog, Operator
 from .emit_formula import emit_at_key
 from .emit_functions import Kernels, kernel_at_key, passed_by
-from .layouts import WORDS, layout_function, said
+from .layouts import PLACES, SPARSE, Place, layout_function, said
 
 
 def formula_of(op: Operator, text: str) -> str:
     """The formula, which a word may stand for."""
-    if text not in WORDS:
+    if text == "moves":
+        return _moves(op)
+    if text not in SPARSE.words:
         return text
-    first, *rest = op.schema.arguments
+    first, *_ = op.schema.arguments
     source = f"_merged({first.name})" if text == "values" else first.name
-    passed = [a.name if a in op.schema.positional else f"{a.name}={a.name}" for a in rest]
-    given = ", ".join(["_layout_values(merged__)", *passed])
-    return f"merged__ = {source}\n_layout_like(merged__, {op.schema.name.base}({given}))"
+    return f"merged__ = {source}\n_layout_like(merged__, {_call(op, '_layout_values(merged__)')})"
 
 
-def _writing(op: Operator, functional: Operator) -> str:
+def _call(op: Operator, first: str) -> str:
+    """A call of the operator with another first argument."""
+    passed = [a.name if a in op.schema.positional else f"{a.name}={a.name}" for a in op.schema.arguments[1:]]
+    return f"{op.schema.name.base}({', '.join([first, *passed])})"
+
+
+def _moves(op: Operator) -> str:
+    """The first result is made of the integers; others say where they were."""
+    quantized = op.schema.arguments[0].name
+    call, n = _call(op, f"_layout_part({quantized}, 0)"), len(op.schema.returns)
+    if n == 1:
+        return f"_quantized_like({quantized}, {call})"
+    rest = [f"rest{i}__" for i in range(1, n)]
+    return f"moved__, {', '.join(rest)} = {call}\n(_quantized_like({quantized}, moved__), {', '.join(rest)})"
+
+
+def _writing(op: Operator, functional: Operator, place: Place) -> str:
     """The functional variant, and what is written becomes its result."""
     written = [a for a in c_arguments(op.schema) if a.argument.is_write]
     name = written[0].name_in_c
@@ -36,35 +51,37 @@ def _writing(op: Operator, functional: Operator) -> str:
     kept = {a.name for a in op.schema.arguments}
     given = call_arguments(functional.schema, replaced={k: v for k, v in own.items() if k not in kept})
     return (
-        f"static int layout_{op.c}({parameters(op.schema, keyset=True)}) {{\n"
-        f"    {passed_by(op, 'Layout')}\n"
+        f"static int {place.prefix}_{op.c}({parameters(op.schema, keyset=True)}) {{\n"
+        f"    {passed_by(op, place.key)}\n"
         f"    tp_autoref *made = {functional.call}({given});\n"
         f'    return made ? tp_write_layout({name}, made, "{op.schema.name}") : -1;\n}}\n'
     )
 
 
-def _kernel(op: Operator, catalog: Catalog) -> tuple[str, str] | None:
+def _kernel(op: Operator, place: Place, catalog: Catalog) -> tuple[str, str] | None:
     """The C text, and what it comes from."""
-    text = said(op)
+    text = said(op, place)
     if text is None:
         group = op.group.functional
         functional = catalog.by_name[str(group.name)] if group is not None and group is not op.function else None
-        if functional is None or said(functional) is None or c_result(op.schema).kind != "status":
+        if functional is None or said(functional, place) is None or c_result(op.schema).kind != "status":
             return None
         if len([a for a in c_arguments(op.schema) if a.argument.is_write]) != 1:
             return None
-        return _writing(op, functional), "writing"
-    name, own = layout_function(op), f"layout_{op.c}"
+        return _writing(op, functional, place), "writing"
+    name, own = layout_function(op, place), f"{place.prefix}_{op.c}"
     if name is not None:
-        return kernel_at_key(op, "Layout", own, name), name
-    return emit_at_key(op, "layouts", formula_of(op, text), catalog, own, passed_by(op, "Layout")), "formula"
+        return kernel_at_key(op, place.key, own, name), name
+    first = passed_by(op, place.key)
+    return emit_at_key(op, place.field, formula_of(op, text), catalog, own, first), "formula"
 
 
 def emit_layouts(catalog: Catalog, kernels: Kernels) -> str:
     out = []
     for op in catalog:
-        found = _kernel(op, catalog)
-        if found is not None:
-            out.append(found[0])
-            kernels.add("Layout", op, f"layout_{op.c}", found[1])
+        for place in PLACES:
+            found = _kernel(op, place, catalog)
+            if found is not None:
+                out.append(found[0])
+                kernels.add(place.key, op, f"{place.prefix}_{op.c}", found[1])
     return "".join(out)

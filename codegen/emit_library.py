@@ -30,7 +30,7 @@ from .emit_pointwise_cpu import CAPABILITIES, emit_table, loops_text
 from .formula import Result, schema_variables, used
 from .formula_lower import Lowered
 from .keys import DEVICE_IDS, DEVICES
-from .layouts import layout_function, said
+from .layouts import PLACES, Place, layout_function, said
 from .library import with_gradient
 from .model import FunctionSchema
 from .out_dtype import takes_castable
@@ -400,17 +400,21 @@ def _batched(op: Operator, catalog: Catalog, parts: _Parts) -> None:
 
 def _layout(op: Operator, catalog: Catalog, parts: _Parts) -> None:
     """What the entry says of tensors that are not strided memory."""
-    text = said(op)
-    if text is None:
-        return
-    name, called = f"layout_{op.c}", layout_function(op)
+    for place in PLACES:
+        text = said(op, place)
+        if text is not None:
+            _at_place(op, place, text, catalog, parts)
+
+
+def _at_place(op: Operator, place: Place, text: str, catalog: Catalog, parts: _Parts) -> None:
+    name, called = f"{place.prefix}_{op.c}", layout_function(op, place)
     body = [f"return {called}({_names(op)});"]
     if called is None:
-        formula, location = formula_of(op, text), op.function.at("layouts")
+        formula, location = formula_of(op, text), op.function.at(place.field)
         unused = [f"(void){a.name_in_c};" for a in c_arguments(op.schema) if a.name not in used(formula, location)]
         result = Result.of_schema(op.schema)
         body = [*unused, *Lowered(schema_variables(op.schema), formula, result, catalog, location).lines]
-    parts.kernel("Layout", op, name, f"{_head(op, name, keyset=True)} {{\n{lines(['(void)ks;', *body])}}}\n")
+    parts.kernel(place.key, op, name, f"{_head(op, name, keyset=True)} {{\n{lines(['(void)ks;', *body])}}}\n")
 
 
 def _passed_by(op: Operator) -> str:

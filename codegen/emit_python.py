@@ -74,8 +74,10 @@ def _default_value(type_: Type, default: str) -> str:
             return f"{{.tag = {c.tag}, .{c.member} = {value}}}"
 
 
-def _size(parameter: Parameter) -> int:
+def _size(parameter: Parameter, op: Operator) -> int:
     type_ = strip(parameter.type)
+    if type_ == BaseType("ScalarType"):
+        return int("quantized_dtypes" in op.function.tags)
     if not isinstance(type_, ListType):
         return 0
     if base_of(type_) == BaseType("Tensor"):
@@ -85,7 +87,7 @@ def _size(parameter: Parameter) -> int:
     return 255 if type_.size == 1 else type_.size
 
 
-def _parameter_row(parameter: Parameter, defaults: Tables) -> str:
+def _parameter_row(parameter: Parameter, op: Operator, defaults: Tables) -> str:
     flags = []
     if parameter.optional:
         flags.append("TP_PARAM_OPTIONAL")
@@ -102,7 +104,7 @@ def _parameter_row(parameter: Parameter, defaults: Tables) -> str:
     return (
         f"    {{{c_string(parameter.name)}, {c_string(python_type(parameter.type))}, {c.tag}, "
         f"{' | '.join(flags) or '0'}, "
-        f"{_size(parameter)}, {value}}},\n"
+        f"{_size(parameter, op)}, {value}}},\n"
     )
 
 
@@ -205,7 +207,7 @@ class _Family:
 
     def signature(self, s: Signature, function: str) -> str:
         """The initialiser of a tp_py_signature."""
-        rows = "".join(_parameter_row(p, self.defaults) for p in s.parameters)
+        rows = "".join(_parameter_row(p, s.op, self.defaults) for p in s.parameters)
         positional = sum(not p.keyword for p in s.parameters)
         numbers = str(function in NUMBERS_AS_TENSORS).lower()
         self_at = next((i for i, p in enumerate(s.parameters) if p.name == "self"), 0)

@@ -1,7 +1,9 @@
-"""What an operator does with tensors of another layout (Note [Layouts] in csrc/core/layout.h): the entry's `layouts`.
+"""What an operator does with tensors that are not strided memory (Note [Layouts] in csrc/core/layout.h): the entry's
+`layouts` says it of sparse ones, `quantized` of quantized ones.
 
     values     the operator on the values, one for each place: what gives 0 of 0, element by element
     each       the same on the values as they stand: a place may have several, whose results add up as they do
+    moves      of quantized tensors: the operator on the integers, which only moves or orders them
     a name     a C function with the operator's arguments, in csrc/native/layout/
     a formula  over other operators
 
@@ -12,19 +14,33 @@ the one in place does what the entry's `inplace_layouts` says in the same words.
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 
 from .catalog import Operator
 
-WORDS = ("values", "each")
+
+@dataclass(frozen=True)
+class Place:
+    """A field of an entry, the key that its kernels stand at, and how their C functions begin."""
+
+    field: str
+    key: str
+    prefix: str
+    words: tuple[str, ...]
 
 
-def said(op: Operator) -> str | None:
+SPARSE = Place("layouts", "Layout", "layout", ("values", "each"))
+QUANTIZED = Place("quantized", "Quantized", "quantized", ("moves",))
+PLACES = (SPARSE, QUANTIZED)
+
+
+def said(op: Operator, place: Place = SPARSE) -> str | None:
     """What the entry itself says."""
-    text = op.function.layouts
+    text: str | None = getattr(op.function, place.field)
     return None if text is None else text.strip()
 
 
-def layout_function(op: Operator) -> str | None:
+def layout_function(op: Operator, place: Place = SPARSE) -> str | None:
     """The C function, where the entry names one."""
-    text = said(op)
-    return text if text is not None and text not in WORDS and re.fullmatch(r"\w+", text) else None
+    text = said(op, place)
+    return text if text is not None and text not in place.words and re.fullmatch(r"\w+", text) else None

@@ -314,6 +314,7 @@ class _FunctionReader:
             "batching": d.text,
             "layouts": d.text,
             "inplace_layouts": d.text,
+            "quantized": d.text,
             "inverse": d.text,
             "rounding": lambda node, key: d.choice(node, key, ROUNDINGS),
             "declines": d.words,

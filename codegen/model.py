@@ -350,8 +350,9 @@ class NativeFunction:
     no_sample: str | None = None  # why it stands in no table of samples: what tests it
     out_dtype: str | None = None  # see out_dtype.py
     batching: str | None = None  # see batching.py
-    layouts: str | None = None  # of tensors that are not strided memory: see emit_layouts.py
+    layouts: str | None = None  # of sparse tensors: see layouts.py
     inplace_layouts: str | None = None  # of the in-place variant, where it is not to compute the functional one
+    quantized: str | None = None  # of quantized ones, likewise
     inverse: str | None = None  # of a view: see functional.py
     rounding: str | None = None  # see rounding.py
     out_overlap: str | None = None  # "refused": an out= that shares memory with an input

@@ -305,6 +305,8 @@ def _tensor_repr(t: Tensor) -> str:
 def _repr(t: Tensor, name: str) -> str:
     if t.layout is not _C.strided:
         return _repr_of_parts(t)
+    if t.is_quantized:
+        return _repr_of_quantized(t)
     prefix = f"{name}("
     indent = len(prefix)
     suffixes = []
@@ -325,6 +327,20 @@ def _repr(t: Tensor, name: str) -> str:
         suffixes += [] if _dtype_is_plain(t) else [dtype]
         text = _elements(t.detach().as_subclass(Tensor), indent)
     return _append_suffixes(prefix + text, suffixes + _grad_suffix(t) + _tangent_suffix(t), indent)
+
+
+def _repr_of_quantized(t: Tensor) -> str:
+    """The numbers that a tensor stands for, and how its integers are read."""
+    scheme, device = t.qscheme(), t.device.type
+    suffixes = [f"device='{t.device}'"] if device != _C.get_default_device().type else []
+    suffixes += [f"size={tuple(t.shape)}", f"dtype={t.dtype}", f"quantization_scheme={scheme}"]
+    if _C._qscheme(t) == 0:
+        suffixes += [f"scale={t.q_scale()}", f"zero_point={t.q_zero_point()}"]
+    else:
+        suffixes += [f"scale={t.q_per_channel_scales()}", f"zero_point={t.q_per_channel_zero_points()}"]
+        suffixes += [f"axis={t.q_per_channel_axis()}"]
+    text = "..." if device == "meta" else _elements(t.dequantize(), len("tensor(")) if t.numel() else "[]"
+    return _append_suffixes("tensor(" + text, suffixes, len("tensor("))
 
 
 # ---- tensors of other layouts: their parts, then the size, how many values there are, and the layout ----

@@ -7,19 +7,19 @@
 
 const uint8_t tp_dtype_sizes[TP_NUM_DTYPES] = {
 #define SIZE(id, name, ctype, category) sizeof(ctype),
-    TP_FORALL_DTYPES(SIZE)
+    TP_FORALL_DTYPES(SIZE) TP_FORALL_QUANTIZED_DTYPES(SIZE)
 #undef SIZE
 };
 
 const uint8_t tp_dtype_categories[TP_NUM_DTYPES] = {
 #define CATEGORY(id, name, ctype, category) TP_##category,
-    TP_FORALL_DTYPES(CATEGORY)
+    TP_FORALL_DTYPES(CATEGORY) TP_FORALL_QUANTIZED_DTYPES(CATEGORY)
 #undef CATEGORY
 };
 
 const char *const tp_dtype_names[TP_NUM_DTYPES] = {
 #define NAME(id, name, ctype, category) #name,
-    TP_FORALL_DTYPES(NAME)
+    TP_FORALL_DTYPES(NAME) TP_FORALL_QUANTIZED_DTYPES(NAME)
 #undef NAME
 };
 
@@ -52,6 +52,10 @@ const char *tp_scalar_type_name(tp_dtype d) {
         [TP_FLOAT8_E4M3FNUZ] = "Float8_e4m3fnuz",
         [TP_FLOAT8_E5M2FNUZ] = "Float8_e5m2fnuz",
         [TP_FLOAT8_E8M0FNU] = "Float8_e8m0fnu",
+        [TP_QUINT8] = "QUInt8",
+        [TP_QINT8] = "QInt8",
+        [TP_QINT32] = "QInt32",
+        [TP_QUINT4X2] = "QUInt4x2",
     };
     return names[d];
 }
@@ -72,6 +76,11 @@ tp_dtype tp_to_complex_dtype(tp_dtype d) {
 static bool is_wide_unsigned(tp_dtype d) { return tp_dtype_categories[d] == TP_UNSIGNED && d != TP_UINT8; }
 
 static tp_dtype fail_promotion(tp_dtype a, tp_dtype b) {
+    if (tp_is_quantized_dtype(a) || tp_is_quantized_dtype(b)) {
+        tp_fail(TP_RuntimeError, "Promotion for quantized dtypes is not supported, attempted to promote %s and %s",
+                tp_scalar_type_name(a), tp_scalar_type_name(b));
+        return TP_NO_DTYPE;
+    }
     bool small = tp_is_float8_dtype(a) || tp_is_float8_dtype(b);
     tp_fail(TP_RuntimeError, "Promotion for %s is not supported, attempted to promote %s and %s",
             small ? "Float8 Types" : "uint16, uint32, uint64 types", tp_scalar_type_name(a), tp_scalar_type_name(b));

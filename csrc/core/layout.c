@@ -5,12 +5,19 @@
 #include "core/host.h"
 
 const tp_layout_info tp_layouts[TP_NUM_LAYOUTS] = {
-    [TP_STRIDED] = {"strided", "Strided", TP_KEY_Undefined, 0, 0, {NULL}},
-    [TP_SPARSE_COO] = {"sparse_coo", "Sparse", TP_KEY_Sparse, 2, 1, {"indices", "values"}},
-    [TP_SPARSE_CSR] = {"sparse_csr", "SparseCsr", TP_KEY_SparseCsr, 3, 2, {"crow_indices", "col_indices", "values"}},
-    [TP_SPARSE_CSC] = {"sparse_csc", "SparseCsc", TP_KEY_SparseCsr, 3, 2, {"ccol_indices", "row_indices", "values"}},
-    [TP_SPARSE_BSR] = {"sparse_bsr", "SparseBsr", TP_KEY_SparseCsr, 3, 2, {"crow_indices", "col_indices", "values"}},
-    [TP_SPARSE_BSC] = {"sparse_bsc", "SparseBsc", TP_KEY_SparseCsr, 3, 2, {"ccol_indices", "row_indices", "values"}},
+    [TP_STRIDED] = {"strided", "Strided", TP_KEY_Undefined, 0, 0, false, {NULL}},
+    [TP_SPARSE_COO] = {"sparse_coo", "Sparse", TP_KEY_Sparse, 2, 1, false, {"indices", "values"}},
+    [TP_SPARSE_CSR] =
+        {"sparse_csr", "SparseCsr", TP_KEY_SparseCsr, 3, 2, false, {"crow_indices", "col_indices", "values"}},
+    [TP_SPARSE_CSC] =
+        {"sparse_csc", "SparseCsc", TP_KEY_SparseCsr, 3, 2, false, {"ccol_indices", "row_indices", "values"}},
+    [TP_SPARSE_BSR] =
+        {"sparse_bsr", "SparseBsr", TP_KEY_SparseCsr, 3, 2, false, {"crow_indices", "col_indices", "values"}},
+    [TP_SPARSE_BSC] =
+        {"sparse_bsc", "SparseBsc", TP_KEY_SparseCsr, 3, 2, false, {"ccol_indices", "row_indices", "values"}},
+    [TP_QUANTIZED] = {"quantized", "Quantized", TP_KEY_Quantized, 1, 0, true, {"integers"}},
+    [TP_QUANTIZED_CHANNELS] =
+        {"quantized_channels", "Quantized", TP_KEY_Quantized, 3, 0, true, {"integers", "scales", "zero_points"}},
 };
 
 tp_parts *tp_parts_new(tp_layout layout, tp_tensor *const *parts, const int64_t *facts) {
@@ -31,28 +38,37 @@ void tp_parts_release(tp_parts *p) {
 
 static void end_parts(void *context, void *data TP_UNUSED) { tp_parts_release(context); }
 
-/* Strides of 0: no code that looks for contiguous memory finds some. */
+/* Strides of 0 in what is sparse: no code that looks for contiguous memory finds some. */
 tp_tensor *tp_new_of_parts_steal(tp_parts *parts, tp_ints sizes) {
     const tp_layout_info *info = &tp_layouts[parts->layout];
     const tp_tensor *values = parts->part[info->values];
     static const int64_t none[TP_MAX_DIMS];
     tp_storage *storage = tp_storage_from_blob(values->device, NULL, 0, end_parts, parts);
     if (!storage) return tp_parts_release(parts), NULL;
-    tp_tensor *t = tp_new_on_storage(storage, sizes, (tp_ints){none, sizes.size}, 0, (tp_dtype)values->dtype);
+    tp_ints strides = info->quantized ? tp_strides(values) : (tp_ints){none, sizes.size};
+    tp_dtype dtype = info->quantized ? (tp_dtype)parts->fact[TP_FACT_DTYPE] : (tp_dtype)values->dtype;
+    tp_tensor *t = tp_new_on_storage(storage, sizes, strides, 0, dtype);
     tp_storage_release(storage);
     if (!t) return NULL;
-    t->flags &= (uint16_t)~TP_FLAG_CONTIGUOUS;
-    t->keys = (tp_device_keys[values->device.type] & ~TP_DENSE_KEYS) | (tp_keyset)1 << info->key | TP_BIT(Layout);
+    if (!info->quantized) t->flags &= (uint16_t)~TP_FLAG_CONTIGUOUS;
+    t->keys = (tp_device_keys[values->device.type] & ~TP_DENSE_KEYS) | (tp_keyset)1 << info->key |
+              (info->quantized ? 0 : TP_BIT(Layout));
     return t;
 }
 
-static bool has_parts(const tp_tensor *t) { return t->keys & TP_BIT(Layout); }
+static bool has_parts(const tp_tensor *t) { return t->keys & (TP_BIT(Layout) | TP_BIT(Quantized)); }
 
 tp_parts *tp_parts_of(const tp_tensor *t) {
-    if (!has_parts(t)) return tp_fail_null(TP_RuntimeError, "expected a tensor of a sparse layout, but got Strided");
+    if (!has_parts(t)) return tp_fail_null(TP_RuntimeError, "expected a tensor of another layout, but got Strided");
     tp_parts *p = __atomic_load_n(&t->storage->context, __ATOMIC_ACQUIRE);
     atomic_fetch_add_explicit(&p->refcount, 1, memory_order_relaxed);
     return p;
+}
+
+tp_tensor *tp_memory_of(tp_tensor *t) {
+    if (!tp_is_quantized(t)) return tp_retain(t);
+    tp_autoparts *parts = tp_parts_of(t);
+    return parts ? tp_retain(parts->part[tp_layouts[parts->layout].values]) : NULL;
 }
 
 static void release_parts(void *parts, size_t unused TP_UNUSED) { tp_parts_release(parts); }

@@ -10,6 +10,9 @@
  *     parts (`layouts:` of an entry): autograd sees what they are made of, so only making a tensor of values, and
  *     taking the values of one, have derivatives of their own. Operators without such a kernel go on to autograd, and
  *     to the layout's key, where the kernels stand that work on the parts themselves.
+ * A quantized tensor is another kind: its part of integers has the tensor's sizes and strides, so that views of it are
+ * views of that part, and to Python it is strided. It has no gradient, and not the bit Layout: its kernels stand at its
+ * own key, below autograd (`quantized:` of an entry). Its dtype is one that no memory has (TP_FORALL_QUANTIZED_DTYPES).
  * Parts that are indices are bytes that nobody trusts: they are checked when a tensor is made, and again by each dense
  * operator that reads with them. */
 #pragma once
@@ -18,7 +21,7 @@
 #include "core/tensor.h"
 
 #define TP_MAX_PARTS 4
-#define TP_MAX_FACTS 2
+#define TP_MAX_FACTS 3
 
 typedef struct {
     const char *name;   /* "sparse_coo" */
@@ -26,6 +29,7 @@ typedef struct {
     tp_key key;
     uint8_t count;  /* of parts */
     uint8_t values; /* the part that has the elements, and the tensor's dtype and device */
+    bool quantized; /* that part has the tensor's sizes and strides, and its dtype is a fact */
     const char *parts[TP_MAX_PARTS];
 } tp_layout_info;
 
@@ -40,19 +44,27 @@ typedef struct {
     int64_t fact[TP_MAX_FACTS]; /* small numbers that the parts do not say (native/layout/) */
 } tp_parts;
 
+/* Of both layouts of quantized tensors: the first of their facts, the tensor's dtype. */
+enum { TP_FACT_DTYPE };
+
 /* With references of its own to the parts; NULL after a failure. */
 tp_parts *tp_parts_new(tp_layout layout, tp_tensor *const *parts, const int64_t *facts);
 void tp_parts_release(tp_parts *p);
 TP_INLINE void tp_parts_release_scope(tp_parts **p) { tp_parts_release(*p); }
 #define tp_autoparts TP_CLEANUP(tp_parts_release_scope) tp_parts
 
-/* A new tensor of the sizes; `parts` is taken over, also after a failure. */
+/* A new tensor of the sizes, which are those of the integers where it is quantized; `parts` is taken over, also after a
+ * failure. */
 tp_tensor *tp_new_of_parts_steal(tp_parts *parts, tp_ints sizes);
 /* New; NULL and the error set for a tensor of strided memory. */
 tp_parts *tp_parts_of(const tp_tensor *t);
 /* Gives t, and all of its aliases, other parts of its layout; `parts` is taken over, also after a failure. The caller
  * holds the host lock. */
 int tp_put_parts_steal(tp_tensor *t, tp_parts *parts);
+
+TP_INLINE bool tp_is_quantized(const tp_tensor *t) { return t->keys & TP_BIT(Quantized); }
+/* The part of integers of a quantized tensor, new; t itself where it is none. */
+tp_tensor *tp_memory_of(tp_tensor *t);
 
 /* TP_STRIDED for a tensor of strided memory. */
 tp_layout tp_layout_of(const tp_tensor *t);

@@ -90,7 +90,8 @@ PyObject *tp_py_ints_tuple(tp_ints v);
 /* What dtypes, sizes and types of tensors are printed as parts of: "tensorpy", or "torch" where that is its name. */
 extern const char *tp_py_package;
 /* A dtype, a device, ... from an object that a user gave: 1 converted, 0 of another type, -1 raised. */
-int tp_py_to_dtype(PyObject *o, tp_dtype *out);
+int tp_py_to_dtype(PyObject *o, tp_dtype *out);       /* one that memory has; those of quantized tensors raise */
+int tp_py_to_any_dtype(PyObject *o, tp_dtype *out);   /* these too */
 int tp_py_to_device(PyObject *o, tp_device *out);     /* one that tensorpy drives */
 int tp_py_to_any_device(PyObject *o, tp_device *out); /* PyTorch's too: device.h */
 int tp_py_to_scalar(PyObject *o, tp_scalar *out);

@@ -251,7 +251,7 @@ static int two_dtypes(const tp_py_arguments *arguments, PyObject *const *args, P
     PyObject *v[2];
     if (tp_py_take_arguments(arguments, args, n, kwnames, v) < 0) return -1;
     for (int i = 0; i < 2; i++)
-        if (tp_py_to_dtype(v[i], &dtypes[i]) <= 0)
+        if (tp_py_to_any_dtype(v[i], &dtypes[i]) <= 0)
             return PyErr_Format(PyExc_TypeError, "%s(): argument '%s' must be a dtype, not %s", arguments->function,
                                 arguments->names[i], Py_TYPE(v[i])->tp_name),
                    -1;

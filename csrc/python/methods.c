@@ -26,12 +26,16 @@
 METHOD(dim) { return PyLong_FromLong(TENSOR(self)->ndim); }
 METHOD(numel) { return PyLong_FromLongLong(TENSOR(self)->numel); }
 METHOD(element_size) { return PyLong_FromLongLong(tp_itemsize((tp_dtype)TENSOR(self)->dtype)); }
-METHOD(storage_offset) { return PyLong_FromLongLong(tp_storage_offset(TENSOR(self))); }
+METHOD(storage_offset) {
+    tp_autoref *t = tp_memory_of(TENSOR(self));
+    return t ? PyLong_FromLongLong(tp_storage_offset(t)) : tp_py_raise();
+}
 METHOD(is_floating_point) { return PyBool_FromLong(tp_is_floating(TENSOR(self))); }
 METHOD(is_complex) { return PyBool_FromLong(tp_is_complex(TENSOR(self))); }
 METHOD(is_signed) { return PyBool_FromLong(tp_is_signed_dtype((tp_dtype)TENSOR(self)->dtype)); }
 METHOD(data_ptr) {
-    const tp_tensor *t = TENSOR(self);
+    tp_autoref *t = tp_memory_of(TENSOR(self));
+    if (!t) return tp_py_raise();
     if (tp_check_unbatched(t, "data_ptr()") < 0 || tp_check_address(t->storage, "data_ptr()") < 0) return tp_py_raise();
     if (tp_layout_of(t) != TP_STRIDED)
         return PyErr_Format(PyExc_RuntimeError,
@@ -49,7 +53,7 @@ static PyObject *geometry(const tp_py_arguments *arguments, PyObject *self, PyOb
     const tp_tensor *t = TENSOR(self);
     int64_t dim;
     if (tp_py_take_arguments(arguments, args, nargs, kwnames, v) < 0) return NULL;
-    if (strides && tp_layout_of(t) != TP_STRIDED)
+    if (strides && !tp_is_quantized(t) && tp_layout_of(t) != TP_STRIDED)
         return PyErr_Format(PyExc_RuntimeError, "stride(): tensors of the layout %s do not have strides",
                             tp_layouts[tp_layout_of(t)].name);
     if (!v[0] || v[0] == Py_None) return strides ? tp_py_ints_tuple(tp_strides(t)) : tp_py_size(tp_sizes(t));

@@ -295,7 +295,7 @@ int tp_py_convert(tp_py_args *a, const tp_py_param *p, PyObject *o, tp_value *ou
     case TP_SCALARS: return convert_scalars(a, o, out);
     case TP_DTYPE: {
         tp_dtype d;
-        ok = tp_py_to_dtype(o, &d);
+        ok = p->size ? tp_py_to_any_dtype(o, &d) : tp_py_to_dtype(o, &d);
         if (ok > 0) *out = (tp_value){.tag = TP_DTYPE, .i = d};
         return ok;
     }

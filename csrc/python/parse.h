@@ -26,7 +26,7 @@ typedef struct {
     uint8_t tag;      /* tp_tag to convert to */
     uint8_t flags;
     uint8_t size; /* int[2]: a single int is repeated; 0: any length, a single int is refused; 255: any length, int
-                     taken as [int] */
+                     taken as [int]. A dtype: whether it may be one of quantized tensors */
     const tp_value *value; /* the default, or NULL */
 } tp_py_param;
 

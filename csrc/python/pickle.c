@@ -200,8 +200,10 @@ PyObject *tp_py_tensor_storage(PyObject *self, PyObject *unused) {
     if (tp_check_unbatched(tp_py_tensor_borrow(self), "a storage") < 0) return tp_py_raise();
     (void)unused;
     if (tp_py_asks(self)) return tp_py_ask_method("untyped_storage", self, NULL, 0, NULL);
-    if (tp_py_refuse_wrapper(tp_py_tensor_borrow(self), "untyped_storage()") < 0) return NULL;
-    return wrap_storage_steal(tp_storage_retain(tp_py_tensor_borrow(self)->storage));
+    tp_autoref *t = tp_memory_of(tp_py_tensor_borrow(self));
+    if (!t) return tp_py_raise();
+    if (tp_py_refuse_wrapper(t, "untyped_storage()") < 0) return NULL;
+    return wrap_storage_steal(tp_storage_retain(t->storage));
 }
 
 static PyObject *storage_as_object(tp_storage *s) { return wrap_storage_steal(tp_storage_retain(s)); }
@@ -313,7 +315,8 @@ static PyObject *rebuild_wrapper(PyObject *module TP_UNUSED, PyObject *args) {
 
 /* Tensors of other layouts are written, and copied, as their parts are. */
 static PyObject *of_layout(const char *function, PyObject *self) {
-    PyObject *module = PyImport_ImportModule("tensorpy.sparse._make");
+    bool quantized = tp_is_quantized(tp_py_tensor_borrow(self));
+    PyObject *module = PyImport_ImportModule(quantized ? "tensorpy._tensor.quantized" : "tensorpy.sparse._make");
     PyObject *made = module ? PyObject_CallMethod(module, function, "O", self) : NULL;
     Py_XDECREF(module);
     return made;

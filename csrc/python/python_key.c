@@ -60,8 +60,8 @@ int tp_py_refuse_wrapper(const tp_tensor *t, const char *what) {
     if (!tp_is_wrapper(t)) {
         bool array = strcmp(what, "numpy()") == 0 || strcmp(what, "__dlpack__()") == 0;
         PyErr_Format(array ? PyExc_TypeError : PyExc_RuntimeError,
-                     "%s: can't convert a tensor of the layout %s. Use Tensor.to_dense() first.", what,
-                     tp_layouts[tp_layout_of(t)].name);
+                     "%s: can't convert a tensor of the layout %s. Use Tensor.%s() first.", what,
+                     tp_layouts[tp_layout_of(t)].name, tp_is_quantized(t) ? "dequantize" : "to_dense");
         return -1;
     }
     PyErr_Format(PyExc_RuntimeError,

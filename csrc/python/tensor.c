@@ -148,6 +148,7 @@ NAMED_GETTER(grad, "grad") {
 
 GETTER(layout, tp_py_layout_object(tp_layout_of(t)))
 GETTER(is_sparse, PyBool_FromLong(tp_layout_of(t) == TP_SPARSE_COO))
+GETTER(is_quantized, PyBool_FromLong(tp_is_quantized(t)))
 GETTER(is_sparse_csr, PyBool_FromLong(tp_layout_of(t) == TP_SPARSE_CSR))
 /* Whether the tensor's device is called as the closure says: "is_cuda". */
 static PyObject *get_is_on(PyObject *o, void *name) {
@@ -269,7 +270,7 @@ PyGetSetDef tp_py_tensor_getset[] = {
     {"is_cpu", get_is_cpu, NULL, "Whether the tensor is in host memory.", NULL},
     {"is_sparse", get_is_sparse, NULL, "Whether the layout is sparse_coo.", NULL},
     {"is_sparse_csr", get_is_sparse_csr, NULL, "Whether the layout is sparse_csr.", NULL},
-    {"is_quantized", get_false, NULL, NULL, "is_quantized"},
+    {"is_quantized", get_is_quantized, NULL, "Whether the elements are integers with a scale and a zero point.", NULL},
     {"is_nested", get_false, NULL, NULL, "is_nested"},
     {"is_mkldnn", get_false, NULL, NULL, "is_mkldnn"},
     /* Devices of torch's: a tensor is on one where OpenCL's devices are called so. */

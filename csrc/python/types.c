@@ -74,6 +74,18 @@ PyTypeObject tp_py_dtype_type = {
 };
 
 int tp_py_to_dtype(PyObject *o, tp_dtype *out) {
+    int found = tp_py_to_any_dtype(o, out);
+    if (tp_unlikely(found > 0 && tp_is_quantized_dtype(*out))) {
+        PyErr_Format(PyExc_RuntimeError,
+                     "%s is a dtype of quantized tensors, which quantize_per_tensor and its kin make; it is not taken "
+                     "here",
+                     tp_dtype_names[*out]);
+        return -1;
+    }
+    return found;
+}
+
+int tp_py_to_any_dtype(PyObject *o, tp_dtype *out) {
     if (Py_IS_TYPE(o, &tp_py_dtype_type)) *out = ((tp_py_dtype *)o)->dtype;
     else if (o == (PyObject *)&PyFloat_Type) *out = TP_FLOAT64;
     else if (o == (PyObject *)&PyLong_Type) *out = TP_INT64;
@@ -440,6 +452,7 @@ int tp_py_init_types(PyObject *m) {
     for (int i = 0; i < 4; i++)
         if (add_enum(m, &tp_py_memory_format_type, i, memory_format_names[i], &memory_formats[i]) < 0) return -1;
     for (int i = 0; i < TP_NUM_LAYOUTS; i++)
-        if (add_enum(m, &tp_py_layout_type, i, tp_layouts[i].name, &layouts[i]) < 0) return -1;
+        if (tp_layouts[i].quantized) layouts[i] = layouts[TP_STRIDED];
+        else if (add_enum(m, &tp_py_layout_type, i, tp_layouts[i].name, &layouts[i]) < 0) return -1;
     return 0;
 }

@@ -640,6 +640,18 @@ def __rdiv__(self: Tensor, other: Any) -> Tensor:
     return self.reciprocal() * other
 
 
+def qscheme(self: Tensor) -> Any:
+    """How the integers of a quantized tensor are read.
+
+    Example:
+        >>> tp.quantize_per_tensor(tp.ones(2), 0.5, 0, tp.quint8).qscheme()
+        tensorpy.per_tensor_affine
+    """
+    from tensorpy._tensor.quantized import scheme_of  # which programs without quantized tensors do without
+
+    return scheme_of(self)
+
+
 def to_sparse_coo(self: Tensor) -> Tensor:
     """The elements that are not zero, by coordinates.
 
@@ -681,6 +693,7 @@ _METHODS = (
     storage,
     _typed_storage,
     __rdiv__,
+    qscheme,
     to_sparse_coo,
 )
 

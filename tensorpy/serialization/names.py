@@ -15,6 +15,7 @@ from typing import Any
 from tensorpy import _C
 from tensorpy._C import Tensor
 from tensorpy._tensor.dtypes import STORAGES
+from tensorpy._tensor.quantized import INTEGERS, SCHEMES, rebuild_of
 from tensorpy._utils import _rebuild_tensor
 from tensorpy.backends._entry_points import device_of_a_file
 from tensorpy.nn.parameter import Parameter
@@ -154,6 +155,31 @@ def rebuild_sparse_tensor(layout: Any, parts: Any) -> Any:
     return rebuild(layout, (*parts[:count], size, *parts[count + 1 :]))
 
 
+def rebuild_quantized(
+    storage: Any, offset: Any, size: Any, stride: Any, quantizer: Any, requires_grad: Any, hooks: Any = None
+) -> Any:
+    """A quantized tensor over a storage of integers; how they are read is checked as what a program gives."""
+    dtype = getattr(storage, "dtype", None)
+    if dtype not in INTEGERS or not isinstance(quantizer, tuple) or not quantizer or type(offset) is not int:
+        raise TypeError("a quantized tensor in the file has no storage of a quantized dtype, or no quantizer")
+    sizes, strides = _ints(size, "size"), _ints(stride, "stride")
+    if dtype is _C.quint4x2:
+        integers = _nibbles(storage, offset, sizes)
+    else:
+        integers = _tensor(storage.untyped, INTEGERS[dtype], offset, sizes, strides, False, None)
+    return rebuild_of(integers, dtype, quantizer)
+
+
+def _nibbles(storage: Any, offset: int, sizes: tuple[int, ...]) -> Tensor:
+    """Integers of four bits, two in a byte."""
+    count = 1
+    for n in sizes:
+        count *= n
+    packed = _tensor(storage.untyped, _C.uint8, offset, ((count + 1) // 2,), (1,), False, None)
+    both = _C.stack([packed & 15, packed >> 4], 1).reshape(-1)
+    return both[:count].reshape(sizes)
+
+
 _MAKERS = (rebuild_tensor_v2, rebuild_tensor_v3, rebuild_meta_tensor, rebuild_parameter)
 
 # ---- plain values: what the constructor would take besides them, it does not get from a file ----
@@ -210,6 +236,17 @@ def _sparse(account: Account, layout: Any, parts: Any) -> Any:
     return rebuild_sparse_tensor(layout, parts)
 
 
+def _quantized(account: Account, storage: Any, *rest: Any) -> Any:
+    """A quantized tensor, whose integers may be unpacked, and whose scales are read."""
+    if isinstance(storage, TypedStorage) and storage.untyped is not None:
+        account.pay_bytes(2 * storage.untyped.nbytes())
+    quantizer = rest[3] if len(rest) > 3 and isinstance(rest[3], tuple) else ()
+    for part in quantizer:
+        if isinstance(part, Tensor):
+            account.pay_bytes(part.nbytes)
+    return rebuild_quantized(storage, *rest)
+
+
 def shown(value: Any) -> str:
     """A value of a file for a message: its text, or its type, for the text of a nested value may never end."""
     if type(value) is int and value.bit_length() <= 64:
@@ -225,7 +262,9 @@ def _of(value: Any, *kinds: type) -> Any:
 
 # ---- the tables ----
 
-STORAGE_TYPES = {dtype: StorageType(dtype) for dtype in STORAGES.values()}
+_QUANTIZED_STORAGES = {"QUInt8": _C.quint8, "QInt8": _C.qint8, "QInt32": _C.qint32, "QUInt4x2": _C.quint4x2}
+_TYPED = STORAGES | _QUANTIZED_STORAGES
+STORAGE_TYPES = {dtype: StorageType(dtype) for dtype in _TYPED.values()}
 _DTYPES = (
     *STORAGE_TYPES,
     _C.uint16,
@@ -247,6 +286,7 @@ FUNCTIONS: dict[tuple[str, str], Any] = {
     ("torch._utils", "_rebuild_parameter_with_state"): rebuild_parameter_with_state,
     ("torch._utils", "_rebuild_meta_tensor_no_storage"): rebuild_meta_tensor,
     ("torch._utils", "_rebuild_sparse_tensor"): rebuild_sparse_tensor,
+    ("torch._utils", "_rebuild_qtensor"): rebuild_quantized,
     ("torch._tensor", "_rebuild_from_type_v2"): rebuild_from_type,
     ("torch.serialization", "_get_layout"): get_layout,
 }
@@ -258,7 +298,8 @@ VALUES: dict[tuple[str, str], Any] = {
     ("torch.nn.parameter", "Parameter"): Parameter,
     ("torch.storage", "UntypedStorage"): UNTYPED,
     **{("torch", str(dtype).rpartition(".")[2]): dtype for dtype in _DTYPES},
-    **{("torch", f"{name}Storage"): STORAGE_TYPES[dtype] for name, dtype in STORAGES.items()},
+    **{("torch", scheme.name): scheme for scheme in SCHEMES},
+    **{("torch", f"{name}Storage"): STORAGE_TYPES[dtype] for name, dtype in _TYPED.items()},
 }
 # What a file may name of Python and PyTorch, to call it.
 PYTHON: dict[tuple[str, str], Any] = {
@@ -281,6 +322,7 @@ GUARDED: tuple[tuple[Any, Callable[..., Any]], ...] = (
     (_C.Size, _size),
     (_C.device, _device),
     (rebuild_sparse_tensor, _sparse),
+    (rebuild_quantized, _quantized),
 )
 TABLE = FUNCTIONS | VALUES | PYTHON
 NAMES = {id(value): name for name, value in (FUNCTIONS | VALUES).items()}

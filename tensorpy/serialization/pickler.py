@@ -9,6 +9,7 @@ from typing import Any
 
 from tensorpy import _C
 from tensorpy._C import Tensor
+from tensorpy._tensor.quantized import quantizer_of
 from tensorpy.serialization import names
 from tensorpy.serialization.location import location_tag
 
@@ -52,6 +53,8 @@ class Pickler(_Base):  # type: ignore[misc]
             return _C.Size, (tuple(obj),)
         if isinstance(obj, names.LAYOUT):
             return names.get_layout, (f"torch.{obj.__reduce__()}",)
+        if isinstance(obj, Tensor) and obj.is_quantized:
+            return names.rebuild_quantized, self._quantized(obj)
         if isinstance(obj, Tensor) and obj.layout is not _C.strided:
             reduced: Any = obj.__reduce_ex__(2)
             return names.rebuild_sparse_tensor, reduced[1][:2]
@@ -94,6 +97,16 @@ class Pickler(_Base):  # type: ignore[misc]
         if dtype is None:
             return names.rebuild_tensor_v3, (_Reference(storage, None), *place, hooks, plain.dtype, *metadata)
         return names.rebuild_tensor_v2, (_Reference(storage, dtype), *place, hooks, *metadata)
+
+    def _quantized(self, tensor: Tensor) -> Any:
+        """The integers as a storage of the tensor's dtype, and how they are read."""
+        dtype, plain = tensor.dtype, _C._layout_part(tensor, 0)
+        if dtype is _C.quint4x2:  # two in a byte
+            plain, strides = tensor.int_repr(), _C.empty(tensor.shape, device="meta").stride()
+        else:
+            strides = plain.stride()
+        place = plain.storage_offset(), tuple(tensor.shape), strides
+        return _Reference(plain.untyped_storage(), dtype), *place, quantizer_of(tensor), False, _no_hooks()
 
     def _first_dtype(self, tensor: Tensor) -> Any:
         """The tensor's dtype where the storage's type can tell it; None where the tensor itself has to."""

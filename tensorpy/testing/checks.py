@@ -289,38 +289,93 @@ def sparse(info: OpInfo, dtype: str, device: str) -> None:
             one_sparse(info, sample, layout, chosen, device)
 
 
-def one_sparse(info: OpInfo, sample: OpSample, layout: tp.layout, chosen: str, device: str) -> None:
-    function = function_of(info)
-    count = 0
+Converted = tuple[list[Any], dict[str, Any], int]
+
+
+def converted(
+    info: OpInfo, sample: OpSample, device: str, chosen: str, convert: Callable[[tp.Tensor], tp.Tensor]
+) -> Converted:
+    """The arguments, of which all tensors, the first or the last are what `convert` makes of them; how many were."""
+    tensors: list[tp.Tensor] = []
 
     def counted(a: Array, place: str) -> tp.Tensor:
-        nonlocal count
-        count += 1
-        return to_tensor(a, place)
+        tensors.append(to_tensor(a, place))
+        return tensors[-1]
 
-    args, kwargs = arguments(sample, device, info, counted)
-    wanted = {"all": range(count), "first": [0], "last": [count - 1]}[chosen]
+    arguments(sample, device, info, counted)
+    wanted = {"all": range(len(tensors)), "first": [0], "last": [len(tensors) - 1]}[chosen]
     number, made = -1, 0
 
-    def converted(a: Array, place: str) -> tp.Tensor:
+    def one(a: Array, place: str) -> tp.Tensor:
         nonlocal number, made
         number += 1
         plain = to_tensor(a, place)
-        if number not in wanted or not plain.ndim or (layout is tp.sparse_csr and plain.ndim != 2):
+        other = convert(plain) if number in wanted else plain
+        made += other is not plain
+        return other
+
+    args, kwargs = arguments(sample, device, info, one)
+    return args, kwargs, made
+
+
+def one_sparse(info: OpInfo, sample: OpSample, layout: tp.layout, chosen: str, device: str) -> None:
+    def convert(plain: tp.Tensor) -> tp.Tensor:
+        if not plain.ndim or (layout is tp.sparse_csr and plain.ndim != 2):
             return plain
-        made += 1
         return plain.to_sparse(layout=layout)
 
-    sparse_args, sparse_kwargs = arguments(sample, device, info, converted)
+    function = function_of(info)
+    sparse_args, sparse_kwargs, made = converted(info, sample, device, chosen, convert)
     if not made:
         return
     try:
         found = call(function, sparse_args, sparse_kwargs)
     except REFUSED:
         return
+    args, kwargs = arguments(sample, device, info)
     what = f"{info.name}{sample}, {layout} of {chosen}"
     for a, b in zip(found, call(function, args, kwargs), strict=True):
         check_same(info, a.to_dense() if isinstance(a, tp.Tensor) else a, b, what, exact=False)
+
+
+def _gives_tensors(info: OpInfo) -> bool:
+    """Not what a tensor is: the kind of its dtype, whether another is read as it is."""
+    tensors = all(str(r.type).startswith("Tensor") for r in info.op.schema.returns)
+    return tensors and not info.random and not info.unset
+
+
+@check("quantized", lambda info: info.op.tensor_arguments and _gives_tensors(info), _main)
+def quantized(info: OpInfo, dtype: str, device: str) -> None:
+    """Quantized arguments, all of them, the first or the last, are refused, or give what their numbers give."""
+    for sample in info.some(dtype) if dtype == "float32" else ():
+        for chosen in ("all", "first", "last"):
+            one_quantized(info, sample, chosen, device)
+
+
+def one_quantized(info: OpInfo, sample: OpSample, chosen: str, device: str) -> None:
+    def convert(plain: tp.Tensor) -> tp.Tensor:
+        return tp.quantize_per_tensor(plain, 0.125, 3, tp.qint8) if plain.dtype is tp.float32 else plain
+
+    function = function_of(info)
+    args, kwargs, made = converted(info, sample, device, chosen, convert)
+    if not made:
+        return
+    try:
+        found = call(function, args, kwargs)
+    except REFUSED:
+        return
+    plain_args, plain_kwargs, _ = converted(
+        info, sample, device, chosen, lambda plain: convert(plain).dequantize() if plain.dtype is tp.float32 else plain
+    )
+    for a, b in zip(found, call(function, plain_args, plain_kwargs), strict=True):
+        if not a.is_quantized:
+            check_same(info, a, b, f"{info.name}{sample}, quantized {chosen}", exact=False)
+            continue
+        step = a.q_scale()
+        least, most = (step * (limit - a.q_zero_point()) for limit in (-128, 127))
+        kept = b.nan_to_num(nan=most).clamp(least, most)
+        assert a.shape == b.shape, f"{info.name}{sample}: {tuple(a.shape)} of quantized tensors, {tuple(b.shape)}"
+        assert tp.allclose(a.dequantize(), kept.to(tp.float32), rtol=0, atol=step), f"{info.name}{sample}, {chosen}"
 
 
 def one_layout(info: OpInfo, sample: OpSample, layout: Callable[[Array, str], tp.Tensor], device: str) -> None:

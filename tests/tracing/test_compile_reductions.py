@@ -11,7 +11,17 @@ import pytest
 import tensorpy as tp
 from tensorpy.testing.checks import bits
 
-SHAPES = [(70000,), (30, 1000), (1000, 30), (3, 20000), (20000, 3), (20, 30, 40), (40, 1, 300), (4097, 2), (2, 5, 3, 7, 100)]
+SHAPES = [
+    (70000,),
+    (30, 1000),
+    (1000, 30),
+    (3, 20000),
+    (20000, 3),
+    (20, 30, 40),
+    (40, 1, 300),
+    (4097, 2),
+    (2, 5, 3, 7, 100),
+]
 FLOATS = [tp.float32, tp.float64, tp.float16, tp.bfloat16]
 Fold = Callable[[tp.Tensor, tuple[int, ...]], tp.Tensor]
 FOLDS: dict[str, tuple[Fold, list[tp.dtype]]] = {

@@ -52,7 +52,15 @@ __extension__ typedef double _Complex tp_complex128;
     X(FLOAT8_E5M2FNUZ, float8_e5m2fnuz, tp_e5m2fnuz, FLOATING) \
     X(FLOAT8_E8M0FNU, float8_e8m0fnu, tp_e8m0fnu, FLOATING)
 
-/* The only list of dtypes. */
+/* The dtypes of quantized tensors only, whose integers are a tensor of the C type (core/layout.h): no memory has them,
+ * so no kernel is reached with them. Since 1.8. */
+#define TP_FORALL_QUANTIZED_DTYPES(X)    \
+    X(QUINT8, quint8, uint8_t, UNSIGNED) \
+    X(QINT8, qint8, int8_t, SIGNED)      \
+    X(QINT32, qint32, int32_t, SIGNED)   \
+    X(QUINT4X2, quint4x2, uint8_t, UNSIGNED)
+
+/* The only list of dtypes that memory has. */
 #define TP_FORALL_DTYPES(X)      \
     TP_FORALL_COMPUTED_DTYPES(X) \
     TP_FORALL_STORED_DTYPES(X)
@@ -60,7 +68,7 @@ __extension__ typedef double _Complex tp_complex128;
 /* TP_FLOAT32 and its kin, in the order of the list. */
 typedef enum {
 #define TP_DTYPE_ENUM(id, name, ctype, category) TP_##id,
-    TP_FORALL_DTYPES(TP_DTYPE_ENUM)
+    TP_FORALL_DTYPES(TP_DTYPE_ENUM) TP_FORALL_QUANTIZED_DTYPES(TP_DTYPE_ENUM)
 #undef TP_DTYPE_ENUM
         TP_NUM_DTYPES,
     TP_NO_DTYPE = -1 /* None of a `ScalarType?` */
@@ -86,6 +94,8 @@ typedef enum {
     TP_SPARSE_CSC,
     TP_SPARSE_BSR,
     TP_SPARSE_BSC,
+    TP_QUANTIZED,          /* one scale for all elements; `strided` to Python, as the next. Since 1.8 */
+    TP_QUANTIZED_CHANNELS, /* a scale for each place along a dimension */
     TP_NUM_LAYOUTS,
     TP_NO_LAYOUT = -1
 } tp_layout;

@@ -1,5 +1,6 @@
 /* layout.c: tensors of layouts: their parts, their values for autograd, and writes to them. */
 #include "native/layout/layout.h"
+#include "native/layout/quantized.h"
 
 #include "NativeFunctions.h"
 #include "core/tls.h"
@@ -88,6 +89,7 @@ static int put(tp_tensor *t, tp_tensor *made) {
 }
 
 int tp_write_layout(tp_tensor *t, tp_tensor *made, const char *op) {
+    if (tp_is_quantized(t)) return tp_write_quantized(t, made, op);
     if (tp_check_castable((tp_dtype)made->dtype, (tp_dtype)t->dtype) < 0) return -1;
     if (tp_layout_of(t) == TP_STRIDED && tp_layout_of(made) == TP_STRIDED) {
         if (!tp_same_sizes(t, made) && tp_resize_(t, tp_sizes(made), TP_NO_FORMAT) < 0) return -1;

@@ -129,6 +129,10 @@ tp_tensor *_to_copy_composite(tp_tensor *self, tp_dtype dtype, tp_layout layout,
                               tp_opt_bool pin_memory, bool non_blocking, tp_memory_format memory_format) {
     if (check_layout(layout) < 0) return NULL;
     if (dtype == TP_NO_DTYPE) dtype = (tp_dtype)self->dtype;
+    if (tp_unlikely(tp_is_quantized_dtype(dtype)))
+        return tp_fail_null(TP_RuntimeError,
+                            "a tensor of %s becomes one of %s by quantize_per_tensor and its kin alone",
+                            tp_dtype_names[self->dtype], tp_dtype_names[dtype]);
     if (device.type < 0) device = self->device;
     bool pin = pin_memory == 1 || (non_blocking && device.type == TP_DEVICE_CPU && can_pin(self->device));
     tp_autoref *made =

@@ -1,0 +1,125 @@
+/* quantized_math.c: what is computed with quantized tensors: on centered integers, or on the numbers that they stand
+ * for, and rounded once (Note [Quantized kernels]). */
+#include "native/layout/quantized.h"
+
+#include "NativeFunctions.h"
+#include "core/scalar.h"
+#include "iter/iter.h"
+
+/* _requantized(Tensor self, Tensor numbers) -> Tensor: numbers as integers that are read as self's are. */
+tp_tensor *requantized_of(tp_tensor *self, tp_tensor *numbers) {
+    tp_autoquantized q = {0};
+    if (tp_quantized_of(self, &q) < 0) return NULL;
+    return q.channels ? tp_quantize_per_channel(numbers, q.scales, q.zero_points, q.axis, q.dtype)
+                      : tp_quantize_per_tensor(numbers, q.scale, q.zero_point, q.dtype);
+}
+
+/* ---- joining ---- */
+
+/* cat(Tensor[] tensors, int dim=0) -> Tensor: read as the first is. */
+tp_tensor *cat_quantized(tp_tensors tensors, int64_t dim) {
+    const tp_tensor *first = tensors.data[0];
+    tp_autoseq *numbers = tp_tensor_seq_new(tensors.size);
+    for (int64_t i = 0; numbers && i < tensors.size; i++) {
+        tp_tensor *t = tensors.data[i];
+        if (tp_layout_of(t) == TP_QUANTIZED_CHANNELS)
+            return tp_fail_null(TP_RuntimeError, "Only per-tensor quantization is supported in 'cat'!");
+        if (!tp_is_quantized(t) || t->dtype != first->dtype)
+            return tp_fail_null(TP_RuntimeError, "cat: tensors of %s and of %s", tp_dtype_names[first->dtype],
+                                tp_dtype_names[t->dtype]);
+        if (!(numbers->items[i] = tp_dequantize_self(t))) return NULL;
+    }
+    tp_autoref *all = numbers ? tp_cat(tp_tensor_seq_borrow(numbers), dim) : NULL;
+    return all ? tp__requantized(tensors.data[0], all) : NULL;
+}
+
+/* stack(Tensor[] tensors, int dim=0) -> Tensor */
+tp_tensor *stack_quantized(tp_tensors tensors, int64_t dim) {
+    const tp_tensor *first = tensors.data[0];
+    tp_autoseq *wider = tp_tensor_seq_new(tensors.size);
+    int64_t at = tp_wrap_dim(dim, first->ndim + 1);
+    if (at < 0) return NULL;
+    for (int64_t i = 0; wider && i < tensors.size; i++) {
+        if (!tp_same_sizes(first, tensors.data[i]))
+            return tp_fail_null(TP_RuntimeError, "stack expects each tensor to be equal size");
+        if (!(wider->items[i] = tp_unsqueeze(tensors.data[i], at))) return NULL;
+    }
+    return wider ? tp_cat(tp_tensor_seq_borrow(wider), at) : NULL;
+}
+
+/* split_with_sizes(Tensor(a -> *) self, SymInt[] split_sizes, int dim=0) -> Tensor(a)[] */
+tp_tensor_seq *split_with_sizes_quantized(tp_tensor *self, tp_ints split_sizes, int64_t dim) {
+    tp_autoref *integers = tp_memory_of(self);
+    tp_autoseq *whole = integers ? tp_split_with_sizes(integers, split_sizes, dim) : NULL; /* checks the sizes */
+    tp_autoseq *made = whole ? tp_tensor_seq_new(split_sizes.size) : NULL;
+    for (int64_t i = 0, start = 0; made && i < split_sizes.size; start += split_sizes.data[i++]) {
+        tp_opt_int from = {true, start}, to = {true, start + split_sizes.data[i]};
+        if (!(made->items[i] = tp_slice_Tensor(self, dim, from, to, 1))) return NULL;
+    }
+    tp_tensor_seq *result = made;
+    made = NULL;
+    return result;
+}
+
+/* ---- averages: of centered integers, whose sums are exact ---- */
+
+static tp_tensor *centered(const tp_quantized *q) {
+    if (q->channels) return tp_fail_null(TP_RuntimeError, "averages are of tensors that are quantized per tensor");
+    return tp__dequantize_affine(q->integers, 1, q->zero_point);
+}
+
+/* Means of centered integers, as integers again. */
+static tp_tensor *rounded(const tp_quantized *q, tp_tensor *means) {
+    if (!means) return NULL;
+    tp_autoref *like = tp_quantize_per_tensor(means, 1, q->zero_point, q->dtype);
+    tp_autoref *integers = like ? tp_memory_of(like) : NULL;
+    return integers ? tp__quantized(integers, q->dtype, q->scale, q->zero_point) : NULL;
+}
+
+/* avg_pool2d(Tensor self, int[2] kernel_size, ...) -> Tensor */
+tp_tensor *avg_pool2d_quantized(tp_tensor *self, tp_ints kernel_size, tp_ints stride, tp_ints padding, bool ceil_mode,
+                                bool count_include_pad, tp_opt_int divisor_override) {
+    tp_autoquantized q = {0};
+    tp_autoref *steps = tp_quantized_of(self, &q) < 0 ? NULL : centered(&q);
+    tp_autoref *means =
+        steps ? tp_avg_pool2d(steps, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override)
+              : NULL;
+    return rounded(&q, means);
+}
+
+/* _adaptive_avg_pool2d(Tensor self, SymInt[2] output_size) -> Tensor */
+tp_tensor *_adaptive_avg_pool2d_quantized(tp_tensor *self, tp_ints output_size) {
+    tp_autoquantized q = {0};
+    tp_autoref *steps = tp_quantized_of(self, &q) < 0 ? NULL : centered(&q);
+    tp_autoref *means = steps ? tp__adaptive_avg_pool2d(steps, output_size) : NULL;
+    return rounded(&q, means);
+}
+
+/* ---- results in a range that is known ---- */
+
+/* Numbers from low on, in as many integers as the dtype has: those of a sigmoid (0 to 1), of a tanh (-1 to 1). */
+static tp_tensor *in_range(const tp_tensor *self, tp_tensor *numbers, double width, bool both_signs) {
+    if (!numbers) return NULL;
+    int64_t bits = self->dtype == TP_QINT32 ? 32 : 8, steps = INT64_C(1) << bits;
+    bool is_signed = self->dtype == TP_QINT8 || self->dtype == TP_QINT32;
+    int64_t zero_point = (both_signs ? steps / 2 : 0) - (is_signed ? steps / 2 : 0);
+    return tp_quantize_per_tensor(numbers, width / (double)steps, zero_point, (tp_dtype)self->dtype);
+}
+
+/* sigmoid(Tensor self) -> Tensor */
+tp_tensor *sigmoid_quantized(tp_tensor *self) {
+    tp_autoref *x = tp_dequantize_self(self), *y = x ? tp_sigmoid(x) : NULL;
+    return in_range(self, y, 1, false);
+}
+
+/* hardsigmoid(Tensor self) -> Tensor */
+tp_tensor *hardsigmoid_quantized(tp_tensor *self) {
+    tp_autoref *x = tp_dequantize_self(self), *y = x ? tp_hardsigmoid(x) : NULL;
+    return in_range(self, y, 1, false);
+}
+
+/* tanh(Tensor self) -> Tensor */
+tp_tensor *tanh_quantized(tp_tensor *self) {
+    tp_autoref *x = tp_dequantize_self(self), *y = x ? tp_tanh(x) : NULL;
+    return in_range(self, y, 2, true);
+}

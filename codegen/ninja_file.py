@@ -71,8 +71,8 @@ LOOPS = {"release": ["-O2", "-ftree-vectorize"]}
 # size. The others of csrc/cpu have it where the CPU has vectors of AVX2 at least: their ends of loops are short rows.
 IN_FULL = ("moments", "norm_loops", "scan_loops", "softmax_loops")
 
-# Loops for other CPUs than this one's, in a build that stays here: right, but small and soon compiled. They are a third of
-# the build's time otherwise. A wheel has all loops in full, as a build with TENSORPY_CAPABILITIES=all has.
+# Loops for other CPUs than this one's, in a build that stays here: right, but small and soon compiled. They are a third
+# of the build's time otherwise. A wheel has all loops in full, as a build with TENSORPY_CAPABILITIES=all has.
 SPARE = {"release": ["-Os", "-fno-tree-vectorize"]}
 
 # Flags for generated glue, which passes arguments on: more than -Os adds only size; no call was measured to be slower.
@@ -229,7 +229,7 @@ def _capabilities(options: Options) -> list[str]:
 
 
 def _spare_capabilities(options: Options) -> set[str]:
-    """Those whose loops the CPU that builds does not run. AVX2's never are: a build moves to older CPUs, in an image."""
+    """Those whose loops the CPU that builds does not run; never AVX2: a build moves to older CPUs, in an image."""
     stays = not options.glibc and options.machine == platform.machine() == "x86_64"
     if not stays or os.environ.get("TENSORPY_CAPABILITIES") == "all":
         return set()

@@ -1,4 +1,5 @@
-/* fused.c: the primitives fused.map and fused.reduce on the CPU: several calls of map in blocks that stay in the L1 cache.
+/* fused.c: the primitives fused.map and fused.reduce on the CPU: several calls of map in blocks that stay in the L1
+ * cache.
  *
  * The space of the outputs is cut into blocks of 2 KB. Each block passes all calls, through the loops that map itself
  * runs: a value that is no output lies in a buffer of the size of a block, which another value takes over when nothing
@@ -330,8 +331,7 @@ static void make_stored(const void *context, void *state, char *to, int64_t firs
 /* fused.reduce(int program, Tensor[] inputs, Scalar[] numbers, int fold, int reduction, ScalarType compute,
  *              Tensor made, Tensor x, int[] dim, *, Tensor(a!) result, Tensor(b!)[] out) -> () */
 int fused_reduce_cpu(int64_t program, tp_tensors inputs, tp_scalars numbers, int64_t fold, int64_t reduction,
-                     tp_dtype compute, tp_tensor *made, tp_tensor *x, tp_ints dim, tp_tensor *result,
-                     tp_tensors out) {
+                     tp_dtype compute, tp_tensor *made, tp_tensor *x, tp_ints dim, tp_tensor *result, tp_tensors out) {
     const tp_reduction *r = tp_reduction_row((tp_fold)fold, reduction, compute, x, result);
     const tp_fused *f = tp_fused_at(program);
     if (!r || !f) return r ? fail("no such program") : -1;

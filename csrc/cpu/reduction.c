@@ -12,7 +12,8 @@
  * leaves are dealt out in parts of a fixed size; the parts' tiles are kept and combined by the caller, in the same
  * manner.
  *
- * Where a source makes the elements, a leaf's are made into a buffer that is laid out as the leaf would be in memory. */
+ * Where a source makes the elements, a leaf's are made into a buffer that is laid out as the leaf would be in memory.
+ */
 #include "cpu/reduction.h"
 
 #include "core/alloc.h"
@@ -59,7 +60,7 @@ typedef struct {
     int64_t leaves_along, leaves; /* leaves along the first reduced dimension, and in all */
     int64_t look_leaves;          /* between two looks for signals */
     int64_t parts, part_leaves;
-    char *partials; /* tile accumulators of each part, if there are several */
+    char *partials;                 /* tile accumulators of each part, if there are several */
     const tp_reduce_source *source; /* of the elements, or NULL; `in` only counts them, then */
 } plan;
 

@@ -1,11 +1,11 @@
 /* tile.c: stretches of notes that keep rows apart run on a few rows at a time, which stay in the L2 cache.
  *
- * softmax written by hand is a largest value, a difference, an exponential, a sum and a quotient: each of them reads and
- * writes a whole tensor, or each of them a tile of it. A stretch is notes that follow each other and have the same
+ * softmax written by hand is a largest value, a difference, an exponential, a sum and a quotient: each of them reads
+ * and writes a whole tensor, or each of them a tile of it. A stretch is notes that follow each other and have the same
  * leading dimensions, the rows, in all that they compute: maps, copies, folds and softmax of the last dimensions, norms
  * of rows. What broadcasts along the rows is passed whole. The stretch is noted once more, on tensors of one tile's
- * rows, and this list runs once for each tile, the tensors moved on; maps are joined in it as in any list. A tensor that
- * nobody needs behind the stretch has a tile's memory only.
+ * rows, and this list runs once for each tile, the tensors moved on; maps are joined in it as in any list. A tensor
+ * that nobody needs behind the stretch has a tile's memory only.
  *
  * An element's bits do not depend on how many rows there are: lines are folded in one piece (MOST_FOLDED), and a tile
  * has as many rows that the driver of reductions does not take another way for few of them (LEAST_ROWS). */

@@ -1,4 +1,4 @@
-"""What a build compiles in full: the loops of this machine's CPU, and AVX2's; all of them where it is to leave the machine."""
+"""What a build compiles in full: loops of this CPU, and AVX2's; all of them where it is to leave the machine."""
 
 from __future__ import annotations
 

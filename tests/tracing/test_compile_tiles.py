@@ -11,7 +11,8 @@ import tensorpy as tp
 import tensorpy.nn.functional as F
 from tensorpy.testing.checks import bits
 
-SHAPES = [(100, 64), (33, 70), (8, 20, 48), (2, 3, 40, 33), (80, 5, 12), (64, 4096), (40, 5000), (512, 1), (16, 64), (50, 2), (1000,)]
+SHAPES = [(100, 64), (33, 70), (8, 20, 48), (2, 3, 40, 33), (80, 5, 12), (64, 4096), (40, 5000), (512, 1), (16, 64)]
+SHAPES += [(50, 2), (1000,)]
 
 
 def by_hand(x: tp.Tensor, y: tp.Tensor) -> Any:
@@ -60,11 +61,11 @@ PROGRAMS: dict[str, Callable[[tp.Tensor, tp.Tensor], Any]] = {
     "masked": lambda x, y: tp.softmax(x * 0.1 + y, -1),
     "log": lambda x, y: (x.log_softmax(-1) * y).sum(-1),
     "norm": lambda x, y: F.gelu(F.layer_norm(x + y, x.shape[-1:])) * 2,
-    "weights": lambda x, y: F.layer_norm(x + y, x.shape[-2:], y.reshape(-1, *x.shape[-2:])[0] if x.ndim > 1 else y) * y
-    if x.ndim > 1
-    else x,
+    "weights": lambda x, y: (
+        F.layer_norm(x + y, x.shape[-2:], y.reshape(-1, *x.shape[-2:])[0] if x.ndim > 1 else y) * y if x.ndim > 1 else x
+    ),
     "two dimensions": lambda x, y: (x - (x + y).sum((-1, -2), keepdim=True)) * y if x.ndim > 1 else x,
-    "norms": lambda x, y: x / tp.linalg.vector_norm(x * y, dim=-1, keepdim=True) + tp.linalg.vector_norm(x, 1, -1, True),
+    "norms": lambda x, y: x / tp.linalg.vector_norm(x * y, 2, -1, True) + tp.linalg.vector_norm(x, 1, -1, True),
     "any": lambda x, y: ((x * y > 0.5).any(-1, keepdim=True), ((x + y) > -9).all(-1), (x - y).count_nonzero(-1)),
     "middle": lambda x, y: tp.softmax(x * y, 0) + (x - y).sum(0, keepdim=True),
     "keeps all": keeps_all,

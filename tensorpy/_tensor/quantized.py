@@ -12,6 +12,9 @@ from tensorpy._C import Tensor
 class qscheme:
     """How the integers of a quantized tensor are read: per_tensor_affine and its kin.
 
+    Arguments:
+        name: "per_tensor_affine", say
+
     Example:
         >>> tp.quantize_per_tensor(tp.ones(2), 0.5, 0, tp.quint8).qscheme()
         tensorpy.per_tensor_affine

@@ -9,7 +9,7 @@
 /* One letter per dtype in the order of TP_FORALL_DTYPES; '.' is no common type. Rows and columns in that order: what
  * torch.promote_types and torch.can_cast say. */
 static const char letters[] = "bBHIQchiqefdDzZy12345";
-static const char *const promotion[TP_NUM_DTYPES] = {
+static const char *const promotion[TP_QUINT8] = {
     "bB...chiqefdDzZy.....", "BB...hhiqefdDzZy.....", "..H......efdD........", "...I.....efdD........",
     "....Q....efdD........", "ch...chiqefdDzZy.....", "hh...hhiqefdDzZy.....", "ii...iiiqefdDzZy.....",
     "qq...qqqqefdDzZy.....", "eeeeeeeeeeddDzZy.....", "fffffffffdfdDzZz.....", "ddddddddddddDzZz.....",
@@ -17,7 +17,7 @@ static const char *const promotion[TP_NUM_DTYPES] = {
     "................1....", ".................2...", "..................3..", "...................4.",
     "....................5",
 };
-static const char *const castable[TP_NUM_DTYPES] = {
+static const char *const castable[TP_QUINT8] = {
     "111111111111111111111", "011111111111111111111", "011111111111111111111", "011111111111111111111",
     "011111111111111111111", "011111111111111111111", "011111111111111111111", "011111111111111111111",
     "011111111111111111111", "000000000111111111111", "000000000111111111111", "000000000111111111111",
@@ -50,8 +50,8 @@ static void test_properties(void) {
 }
 
 static void test_tables(void) {
-    for (int a = 0; a < TP_NUM_DTYPES; a++) {
-        for (int b = 0; b < TP_NUM_DTYPES; b++) {
+    for (int a = 0; a < TP_QUINT8; a++) {
+        for (int b = 0; b < TP_QUINT8; b++) {
             tp_dtype d = tp_promote_dtypes((tp_dtype)a, (tp_dtype)b);
             CHECK_INT(d == TP_NO_DTYPE ? '.' : letters[d], promotion[a][b]);
             if (d == TP_NO_DTYPE)
@@ -61,6 +61,18 @@ static void test_tables(void) {
             CHECK_INT(tp_can_cast((tp_dtype)a, (tp_dtype)b), castable[a][b] == '1');
         }
     }
+}
+
+/* Nothing is promoted with the dtypes of quantized tensors. */
+static void test_quantized(void) {
+    for (int q = TP_QUINT8; q < TP_NUM_DTYPES; q++)
+        for (int d = 0; d < TP_NUM_DTYPES; d++) {
+            if (d == q) continue;
+            CHECK_INT(tp_promote_dtypes((tp_dtype)q, (tp_dtype)d), TP_NO_DTYPE);
+            CHECK_ERROR(RuntimeError, "Promotion for quantized dtypes");
+            CHECK_INT(tp_promote_dtypes((tp_dtype)d, (tp_dtype)q), TP_NO_DTYPE);
+            CHECK_ERROR(RuntimeError, "Promotion for quantized dtypes");
+        }
 }
 
 /* Every code goes to float and back unchanged, but for the payloads of NaN. */
@@ -109,6 +121,7 @@ static void test_half(void) {
 int main(void) {
     test_properties();
     test_tables();
+    test_quantized();
     test_float8();
     test_half();
     return check_report();

@@ -93,7 +93,7 @@ static void test_fits(void) {
 }
 
 static void test_elements(void) {
-    for (int d = 0; d < TP_NUM_DTYPES; d++) {
+    for (int d = 0; d < TP_QUINT8; d++) { /* no memory has those of quantized tensors */
         char element[16] = {0};
         tp_scalar_store(TP_SCALAR_I(1), (tp_dtype)d, element);
         tp_scalar back = tp_scalar_load(element, (tp_dtype)d);

@@ -21,9 +21,15 @@ class qscheme:
     """
 
     __module__ = "tensorpy"
+    __slots__ = ("name",)
+    name: str
 
     def __init__(self, name: str) -> None:
-        self.name = name
+        object.__setattr__(self, "name", name)
+
+    def __setattr__(self, name: str, value: object) -> None:
+        """Files name these objects, which all of a process share."""
+        raise AttributeError(f"{self!r} cannot be changed")
 
     def __repr__(self) -> str:
         return f"{str(_C.quint8).rpartition('.')[0]}.{self.name}"

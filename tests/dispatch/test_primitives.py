@@ -63,7 +63,8 @@ def test_what_needs_values_is_refused_on_meta() -> None:
 # Where a backend has none, its memory functions and the host do it (csrc/prim/transfer.h); permutations are the host's,
 # and serial draws are made for its tensors alone.
 SERIAL = ("prim::serial.fill", "prim::serial.fill_of", "prim::serial.integers", "prim::serial.permutation")
-JOINED = {"prim::fused.map"}  # what calls of others are joined to: compiled functions call it, no operator
+# What calls of others are joined to: compiled functions call them, no operator.
+JOINED = {"prim::fused.map", "prim::fused.reduce"}
 EVERYWHERE = ("prim::copy", "prim::fill", "prim::permutation", *SERIAL)
 
 

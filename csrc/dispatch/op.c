@@ -693,10 +693,10 @@ int tp_missing_kernel(const tp_op *op, tp_keyset ks, const tp_value *args) {
     const tp_tensor *other = TP_LAYOUT_KEYS >> key & 1 ? of_a_layout(op, args) : NULL;
     if (other)
         return tp_fail(TP_NotImplementedError,
-                       "%s: there is no kernel for tensors of the layout %s. Tensor.%s() gives a dense one, whose "
+                       "%s: there is no kernel for tensors of the layout %s. %s gives a dense one, whose "
                        "operators all others are",
                        tp_op_name(op, name), tp_layouts[tp_layout_of(other)].name,
-                       tp_is_quantized(other) ? "dequantize" : "to_dense");
+                       tp_is_quantized(other) ? "Tensor.dequantize()" : "Tensor.to_dense()");
     describe_tensor_arguments(op, args, &arguments);
     list_backends(op, &backends);
     return tp_fail(TP_NotImplementedError,

@@ -12,10 +12,6 @@
 static bool by_rows(tp_layout layout) { return layout == TP_SPARSE_CSR || layout == TP_SPARSE_BSR; }
 static bool in_blocks(tp_layout layout) { return layout == TP_SPARSE_BSR || layout == TP_SPARSE_BSC; }
 
-int tp_dense_dims_of_lines(const tp_parts *p) {
-    return p->part[2]->ndim - p->part[1]->ndim - (in_blocks(p->layout) ? 2 : 0);
-}
-
 /* The sizes of a block; of numbers ones. */
 static void block_sizes(const tp_parts *p, int64_t blocks[2]) {
     const int first = p->part[1]->ndim;

@@ -1,9 +1,7 @@
-/* layout.c: tensors of layouts: their parts, their values for autograd, and writes to them. */
+/* layout.c: tensors of layouts: their parts, and their values for autograd. */
 #include "native/layout/layout.h"
-#include "native/layout/quantized.h"
 
 #include "NativeFunctions.h"
-#include "core/tls.h"
 #include "iter/iter.h"
 
 #include <string.h>
@@ -73,35 +71,5 @@ int _same_pattern_composite(tp_tensor *self, tp_tensor *other, bool *result) {
     *result = true;
     for (int i = 0; *result && i < info->count; i++)
         if (i != info->values && a->part[i] != b->part[i] && tp_equal(a->part[i], b->part[i], result) < 0) return -1;
-    return 0;
-}
-
-/* ---- writing ---- */
-
-static int put(tp_tensor *t, tp_tensor *made) {
-    tp_autoref *cast =
-        made->dtype == t->dtype ? tp_retain(made) : tp_to_dtype(made, (tp_dtype)t->dtype, false, false, TP_NO_FORMAT);
-    tp_parts *parts = cast ? tp_parts_of(cast) : NULL;
-    if (!parts || tp_put_parts_steal(t, parts) < 0) return -1;
-    if (tp_same_sizes(t, made)) return 0;
-    int64_t none[TP_MAX_DIMS] = {0};
-    return tp_tensor_set_geometry(t, tp_sizes(made), (tp_ints){none, made->ndim});
-}
-
-int tp_write_layout(tp_tensor *t, tp_tensor *made, const char *op) {
-    if (tp_is_quantized(t)) return tp_write_quantized(t, made, op);
-    if (tp_check_castable((tp_dtype)made->dtype, (tp_dtype)t->dtype) < 0) return -1;
-    if (tp_layout_of(t) == TP_STRIDED && tp_layout_of(made) == TP_STRIDED) {
-        if (!tp_same_sizes(t, made) && tp_resize_(t, tp_sizes(made), TP_NO_FORMAT) < 0) return -1;
-        return tp_copy_(t, made, false);
-    }
-    if (tp_layout_of(t) != tp_layout_of(made))
-        return tp_fail(TP_RuntimeError, "%s: a tensor of the layout %s is not written with one of the layout %s", op,
-                       tp_layouts[tp_layout_of(t)].name, tp_layouts[tp_layout_of(made)].name);
-    if (!tp_tls.grad_disabled && (t->flags | made->flags) & TP_FLAG_REQUIRES_GRAD)
-        return tp_fail(TP_RuntimeError,
-                       "%s: a sparse tensor that requires grad is not changed in place; under no_grad it is", op);
-    if (tp_check_writable(t, op) < 0 || put(t, made) < 0) return -1;
-    tp_bump_version(t);
     return 0;
 }

@@ -36,7 +36,10 @@ tp_tensor *tp_make_coo_steal(tp_tensor *indices, tp_tensor *values, tp_ints size
 /* `made` in the layout of `like`, where that is compressed and `made` has rows and columns; `made` is taken over. */
 tp_tensor *tp_as_layout_steal(const tp_tensor *like, tp_tensor *made);
 /* How many dimensions the values of a compressed tensor have. */
-int tp_dense_dims_of_lines(const tp_parts *p);
+TP_INLINE int tp_dense_dims_of_lines(const tp_parts *p) {
+    bool in_blocks = p->layout == TP_SPARSE_BSR || p->layout == TP_SPARSE_BSC;
+    return p->part[2]->ndim - p->part[1]->ndim - (in_blocks ? 2 : 0);
+}
 /* A compressed tensor with two dimensions exchanged, which has the same lines; NULL where they are not the matrices'.
  */
 int tp_turned_lines(tp_tensor *t, int64_t a, int64_t b, tp_tensor **made);

@@ -179,24 +179,6 @@ int equal_quantized(tp_tensor *self, tp_tensor *other, bool *result) {
 
 /* ---- writing ---- */
 
-int tp_write_quantized(tp_tensor *t, tp_tensor *made, const char *op) {
-    if (!tp_is_quantized(made) || t->dtype != made->dtype)
-        return tp_fail(TP_RuntimeError, "%s: a tensor of %s is not written with one of %s", op,
-                       tp_dtype_names[t->dtype], tp_dtype_names[made->dtype]);
-    if (!tp_same_sizes(t, made))
-        return tp_fail(TP_RuntimeError, "%s: a quantized tensor keeps its size where it is written", op);
-    tp_autoparts *own = tp_parts_of(t), *others = tp_parts_of(made);
-    if (!own || !others || tp_check_writable(t, op) < 0) return -1;
-    if (own->layout != others->layout)
-        return tp_fail(TP_RuntimeError, "%s: tensors that are quantized per tensor and per channel", op);
-    if (tp_copy_(own->part[0], others->part[0], false) < 0) return -1;
-    tp_tensor *parts[TP_MAX_PARTS] = {own->part[0], others->part[1], others->part[2]};
-    tp_parts *read = tp_parts_new(own->layout, parts, others->fact);
-    if (!read || tp_put_parts_steal(t, read) < 0) return -1;
-    tp_bump_version(t);
-    return 0;
-}
-
 /* copy_(Tensor(a!) self, Tensor src, bool non_blocking=False) -> Tensor(a!) */
 int copy__quantized(tp_tensor *self, tp_tensor *src, bool non_blocking TP_UNUSED) {
     if (!tp_is_quantized(self))

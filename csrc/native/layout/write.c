@@ -1,0 +1,52 @@
+/* write.c: what in-place and out= variants do to tensors of layouts: their parts become those of a result. */
+#include "NativeFunctions.h"
+#include "core/tls.h"
+#include "iter/iter.h"
+#include "native/layout/layout.h"
+#include "native/layout/quantized.h"
+
+int tp_write_quantized(tp_tensor *t, tp_tensor *made, const char *op) {
+    if (!tp_is_quantized(made) || t->dtype != made->dtype)
+        return tp_fail(TP_RuntimeError, "%s: a tensor of %s is not written with one of %s", op,
+                       tp_dtype_names[t->dtype], tp_dtype_names[made->dtype]);
+    if (!tp_same_sizes(t, made))
+        return tp_fail(TP_RuntimeError, "%s: a quantized tensor keeps its size where it is written", op);
+    tp_autoparts *own = tp_parts_of(t), *others = tp_parts_of(made);
+    if (!own || !others || tp_check_writable(t, op) < 0) return -1;
+    if (own->layout != others->layout)
+        return tp_fail(TP_RuntimeError, "%s: tensors that are quantized per tensor and per channel", op);
+    if (tp_copy_(own->part[0], others->part[0], false) < 0) return -1;
+    tp_tensor *parts[TP_MAX_PARTS] = {own->part[0], others->part[1], others->part[2]};
+    tp_parts *read = tp_parts_new(own->layout, parts, others->fact);
+    if (!read || tp_put_parts_steal(t, read) < 0) return -1;
+    tp_bump_version(t);
+    return 0;
+}
+
+static int put(tp_tensor *t, tp_tensor *made) {
+    tp_autoref *cast =
+        made->dtype == t->dtype ? tp_retain(made) : tp_to_dtype(made, (tp_dtype)t->dtype, false, false, TP_NO_FORMAT);
+    tp_parts *parts = cast ? tp_parts_of(cast) : NULL;
+    if (!parts || tp_put_parts_steal(t, parts) < 0) return -1;
+    if (tp_same_sizes(t, made)) return 0;
+    int64_t none[TP_MAX_DIMS] = {0};
+    return tp_tensor_set_geometry(t, tp_sizes(made), (tp_ints){none, made->ndim});
+}
+
+int tp_write_layout(tp_tensor *t, tp_tensor *made, const char *op) {
+    if (tp_is_quantized(t)) return tp_write_quantized(t, made, op);
+    if (tp_check_castable((tp_dtype)made->dtype, (tp_dtype)t->dtype) < 0) return -1;
+    if (tp_layout_of(t) == TP_STRIDED && tp_layout_of(made) == TP_STRIDED) {
+        if (!tp_same_sizes(t, made) && tp_resize_(t, tp_sizes(made), TP_NO_FORMAT) < 0) return -1;
+        return tp_copy_(t, made, false);
+    }
+    if (tp_layout_of(t) != tp_layout_of(made))
+        return tp_fail(TP_RuntimeError, "%s: a tensor of the layout %s is not written with one of the layout %s", op,
+                       tp_layouts[tp_layout_of(t)].name, tp_layouts[tp_layout_of(made)].name);
+    if (!tp_tls.grad_disabled && (t->flags | made->flags) & TP_FLAG_REQUIRES_GRAD)
+        return tp_fail(TP_RuntimeError,
+                       "%s: a sparse tensor that requires grad is not changed in place; under no_grad it is", op);
+    if (tp_check_writable(t, op) < 0 || put(t, made) < 0) return -1;
+    tp_bump_version(t);
+    return 0;
+}

@@ -237,7 +237,8 @@ def _spare_capabilities(options: Options) -> set[str]:
         has = set(re.findall(r"\bavx2\b|\bavx512bw\b", Path("/proc/cpuinfo").read_text()))
     except OSError:
         return set()
-    return {"baseline" if "avx2" in has else "", "" if "avx512bw" in has else "avx512"} - {""}
+    below = {"baseline"} if "avx2" in has else set()
+    return below if "avx512bw" in has else below | {"avx512"}
 
 
 def _release(root: Path) -> str:

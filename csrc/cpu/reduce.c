@@ -86,10 +86,10 @@ static void take_along(const tp_tensor *x, int64_t dim, const tp_tensor *places,
     }
 }
 
-static int extreme(const tp_reduction *values, const tp_reduction *places, tp_tensor *given, tp_ints dim,
-                   tp_tensor *out, tp_tensor *at) {
+static int extreme(tp_fold fold, const tp_reduction *places, tp_tensor *given, tp_ints dim, tp_tensor *out,
+                   tp_tensor *at) {
     tp_dtype compute = tp_compute_dtype((tp_dtype)given->dtype);
-    if (!at) return out ? tp_reduce(&values[compute], given, dim, out, NULL) : 0;
+    if (!at) return out ? reduce(fold, given, dim, out) : 0;
     tp_autoref *x = tp_still(given);
     if (!x) return -1;
     if (tp_reduce(&places[compute], x, dim, at, NULL) < 0) return -1;
@@ -99,9 +99,9 @@ static int extreme(const tp_reduction *values, const tp_reduction *places, tp_te
 
 /* max(Tensor x, int[] dim, *, Tensor(a!)? out, Tensor(b!)? at) -> () */
 int reduce_max_cpu(tp_tensor *x, tp_ints dim, tp_tensor *out, tp_tensor *at) {
-    return extreme(tp_cpu.extreme->largest, tp_cpu.extreme->largest_at, x, dim, out, at);
+    return extreme(TP_FOLD_MAX, tp_cpu.extreme->largest_at, x, dim, out, at);
 }
 
 int reduce_min_cpu(tp_tensor *x, tp_ints dim, tp_tensor *out, tp_tensor *at) {
-    return extreme(tp_cpu.extreme->smallest, tp_cpu.extreme->smallest_at, x, dim, out, at);
+    return extreme(TP_FOLD_MIN, tp_cpu.extreme->smallest_at, x, dim, out, at);
 }

@@ -14,8 +14,6 @@
 
 #include <stddef.h>
 
-#define TP_REDUCE_LEAF 4096
-
 /* Reduces dimensions. `out` has the sizes that are left, with or without ones in the others' place, and any strides. */
 int tp_reduce(const tp_reduction *r, const tp_tensor *self, tp_ints dim, tp_tensor *out, const void *params);
 

@@ -11,7 +11,6 @@
 #include "iter/iter.h"
 #include "plan/region.h"
 #include "prim/fused.h"
-#include "prim/reduce.h"
 
 #include <string.h>
 
@@ -30,7 +29,8 @@ typedef struct {
     int nmem, ninputs, nnumbers;
     tp_fused_call calls[TP_FUSED_CALLS]; /* values are numbered: inputs as INPUT + i until the group is complete */
     const tp_note *from[TP_FUSED_CALLS];
-    const tp_note *reduction; /* of the last call's value, or NULL */
+    bool reduces; /* the last call's value, by */
+    tp_fold_call reduction;
 } group;
 
 #define INPUT 1000
@@ -137,48 +137,17 @@ static void join(group *g, const tp_note *note) {
 
 /* ---- a reduction ---- */
 
-/* What a call of reduce.* is given, whatever the order of its arguments. */
-typedef struct {
-    tp_fold fold;
-    tp_tensor *x, *out;
-    tp_ints dim;
-    int64_t program;
-    tp_dtype compute;
-} fold_call;
-
-static bool is_fold(const tp_note *note, fold_call *call) {
-    static const struct {
-        int primitive;
-        tp_fold fold;
-    } folds[] = {{TP_PRIM_reduce_sum, TP_FOLD_SUM},       {TP_PRIM_reduce_mean, TP_FOLD_MEAN},
-                 {TP_PRIM_reduce_nansum, TP_FOLD_NANSUM}, {TP_PRIM_reduce_any, TP_FOLD_ANY},
-                 {TP_PRIM_reduce_all, TP_FOLD_ALL},       {TP_PRIM_reduce_count, TP_FOLD_COUNT},
-                 {TP_PRIM_reduce_max, TP_FOLD_MAX},       {TP_PRIM_reduce_min, TP_FOLD_MIN},
-                 {TP_PRIM_reduce_length, TP_FOLD_LENGTH}, {TP_PRIM_reduce_program, TP_FOLD_PROGRAM}};
-    const tp_value *a = note->args;
-    for (size_t i = 0; i < TP_COUNTOF(folds); i++) {
-        if (note->op != &tp_prims[folds[i].primitive]) continue;
-        if (folds[i].fold == TP_FOLD_PROGRAM)
-            *call = (fold_call){TP_FOLD_PROGRAM, a[1].tensor, a[4].tensor, a[2].ints, a[0].i, (tp_dtype)a[3].i};
-        else *call = (fold_call){folds[i].fold, a[0].tensor, a[2].tensor, a[1].ints, 0, TP_FLOAT32};
-        bool gives_places = note->op->info->nargs == 4 && a[3].tag == TP_TENSOR;
-        return call->out && !gives_places;
-    }
-    return false;
-}
-
 /* Takes the reduction that follows a group, if it is one of the last call's value: by other sizes, perhaps, but in the
  * same order, and of more elements than a leaf, which is folded from memory without ado. */
 static void join_reduction(group *g, const tp_note *note) {
-    fold_call call;
-    if (!g->count || !is_fold(note, &call)) return;
-    const tp_tensor *x = call.x, *last = output_of(g->from[g->count - 1]);
-    bool same = x->storage == last->storage && x->byte_offset == last->byte_offset && x->dtype == last->dtype &&
-                x->numel == last->numel && tp_is_contiguous(x) && tp_is_contiguous(last);
-    if (!same || x->numel <= 4096 || tp_overlap_of(call.out, x) != TP_OVERLAP_NONE) return;
+    tp_fold_call call;
+    if (!g->count || !tp_note_folds(note, &call) || !call.out || call.at) return;
+    if (!tp_same_elements(call.x, output_of(g->from[g->count - 1])) || call.x->numel <= TP_REDUCE_LEAF) return;
+    if (tp_overlap_of(call.out, call.x) != TP_OVERLAP_NONE) return;
     for (int i = 0; i < g->nmem; i++)
         if (tp_overlap_of(g->mem[i].tensor, call.out) != TP_OVERLAP_NONE) return;
-    g->reduction = note;
+    g->reduces = true;
+    g->reduction = call;
 }
 
 /* ---- what is needed behind the group ---- */
@@ -190,9 +159,7 @@ static int64_t uses_in_group(const group *g, const tp_storage *s) {
         for (int64_t i = 0; i < inputs.size; i++) n += inputs.data[i] && inputs.data[i]->storage == s;
         n += output_of(g->from[c])->storage == s;
     }
-    fold_call call;
-    if (g->reduction && is_fold(g->reduction, &call)) n += call.x->storage == s;
-    return n;
+    return n + (g->reduces && g->reduction.x->storage == s);
 }
 
 static bool is_needed(const group *g, const memory *m) {
@@ -218,11 +185,11 @@ static int call_fused(const group *g, const tp_fused *f, tp_tensors inputs, tp_s
         if (tp_storage_fill(inputs.data[i]->storage) < 0) return -1;
     for (int64_t i = 0; i < outs.size; i++)
         if (tp_storage_fill(outs.data[i]->storage) < 0) return -1;
-    fold_call call;
-    if (!g->reduction || !is_fold(g->reduction, &call)) return tp_prim_fused_map(program, inputs, numbers, outs);
-    if (tp_storage_fill(call.out->storage) < 0) return -1;
-    return tp_prim_fused_reduce(program, inputs, numbers, (int64_t)call.fold, call.program, call.compute,
-                                output_of(g->from[g->count - 1]), call.x, call.dim, call.out, outs);
+    if (!g->reduces) return tp_prim_fused_map(program, inputs, numbers, outs);
+    const tp_fold_call *call = &g->reduction;
+    if (tp_storage_fill(call->out->storage) < 0) return -1;
+    return tp_prim_fused_reduce(program, inputs, numbers, (int64_t)call->fold, call->program, call->compute,
+                                output_of(g->from[g->count - 1]), call->x, call->dim, call->out, outs);
 }
 
 static int run_group(const group *g, int64_t *ran) {
@@ -235,7 +202,7 @@ static int run_group(const group *g, int64_t *ran) {
     memset(&f, 0, sizeof f);
     for (int i = 0; i < g->nmem; i++)
         if (g->mem[i].written && is_needed(g, &g->mem[i])) stored[g->mem[i].value] = true;
-    if (g->reduction) wanted[g->count - 1] = true;
+    if (g->reduces) wanted[g->count - 1] = true;
     mark(g, stored, wanted);
     /* Inputs that a needed call reads, in the order in which they came. */
     bool read[TP_FUSED_TENSORS] = {false};
@@ -266,7 +233,7 @@ static int run_group(const group *g, int64_t *ran) {
             outs[f.noutputs++] = g->mem[i].tensor;
         }
     *ran = f.ncalls;
-    if (!f.noutputs && !g->reduction) return 0;
+    if (!f.noutputs && !g->reduces) return 0;
     return call_fused(g, &f, (tp_tensors){inputs, f.ninputs}, (tp_scalars){numbers, nnumbers},
                       (tp_tensors){outs, f.noutputs});
 }
@@ -276,7 +243,7 @@ int tp_run_fused(tp_region *r, tp_notes *n, int64_t at, int64_t *count) {
     g = (group){.notes = n, .begin = at};
     for (int64_t i = at; i < n->ncalls && can_join(&g, n->calls[i]); i++) join(&g, n->calls[i]);
     if (g.count && at + g.count < n->ncalls) join_reduction(&g, n->calls[at + g.count]);
-    *count = g.count + (g.reduction != NULL);
+    *count = g.count + g.reduces;
     if (*count < 2) {
         *count = 1;
         return tp_note_run(n->calls[at]);

@@ -1,4 +1,5 @@
 /* notes.c: notes and the storages that they concern (region.h): making one, running one, letting it go. */
+#include "Primitives.h"
 #include "plan/region.h"
 
 #include "core/alloc.h"
@@ -126,6 +127,36 @@ tp_note *tp_notes_add(tp_notes *n, const tp_op *op, const tp_value *args) {
     }
     n->calls[n->ncalls++] = made;
     return made;
+}
+
+/* ---- what a note is ---- */
+
+bool tp_note_folds(const tp_note *note, tp_fold_call *call) {
+    static const struct {
+        int primitive;
+        tp_fold fold;
+    } folds[] = {{TP_PRIM_reduce_sum, TP_FOLD_SUM},       {TP_PRIM_reduce_mean, TP_FOLD_MEAN},
+                 {TP_PRIM_reduce_nansum, TP_FOLD_NANSUM}, {TP_PRIM_reduce_any, TP_FOLD_ANY},
+                 {TP_PRIM_reduce_all, TP_FOLD_ALL},       {TP_PRIM_reduce_count, TP_FOLD_COUNT},
+                 {TP_PRIM_reduce_max, TP_FOLD_MAX},       {TP_PRIM_reduce_min, TP_FOLD_MIN},
+                 {TP_PRIM_reduce_length, TP_FOLD_LENGTH}, {TP_PRIM_reduce_program, TP_FOLD_PROGRAM}};
+    const tp_value *a = note->args;
+    for (size_t i = 0; i < TP_COUNTOF(folds); i++) {
+        if (note->op != &tp_prims[folds[i].primitive]) continue;
+        *call = (tp_fold_call){.fold = folds[i].fold};
+        if (call->fold == TP_FOLD_PROGRAM) {
+            call->program = a++->i; /* it comes first, and `compute` before the output */
+            call->compute = (tp_dtype)a[2].i;
+        }
+        call->x = a[0].tensor;
+        call->dim = a[1].ints;
+        const tp_value *out = &a[call->fold == TP_FOLD_PROGRAM ? 3 : 2];
+        if (out->tag == TP_TENSOR) call->out = out->tensor;
+        bool has_places = call->fold == TP_FOLD_MAX || call->fold == TP_FOLD_MIN;
+        if (has_places && a[3].tag == TP_TENSOR) call->at = a[3].tensor;
+        return true;
+    }
+    return false;
 }
 
 /* ---- running ---- */

@@ -9,6 +9,7 @@
 #include "core/turn.h"
 #include "dispatch/op.h"
 #include "plan/plan.h"
+#include "prim/reduce.h"
 
 typedef struct {
     const tp_op *op;
@@ -60,6 +61,22 @@ tp_note *tp_notes_add(tp_notes *n, const tp_op *op, const tp_value *args);
 int tp_note_run(tp_note *note);
 /* Frees a note, whose storages keep their slots. */
 void tp_note_free(tp_notes *n, tp_note *note);
+
+/* What a call of reduce.* is given, whatever the order of its arguments. */
+typedef struct {
+    tp_fold fold;
+    tp_tensor *x, *out, *at; /* borrowed; `at` gets places, NULL: none */
+    tp_ints dim;
+    int64_t program; /* and `compute`: of TP_FOLD_PROGRAM */
+    tp_dtype compute;
+} tp_fold_call;
+/* Whether the note is such a call. */
+bool tp_note_folds(const tp_note *note, tp_fold_call *call);
+/* Whether both are the same elements in the same order, by whatever sizes. */
+TP_INLINE bool tp_same_elements(const tp_tensor *a, const tp_tensor *b) {
+    return a->storage == b->storage && a->byte_offset == b->byte_offset && a->dtype == b->dtype &&
+           a->numel == b->numel && tp_is_contiguous(a) && tp_is_contiguous(b);
+}
 
 /* run.c */
 /* Runs what is noted. `why`: for the report; NULL at the end of the function. */

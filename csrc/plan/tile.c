@@ -7,8 +7,8 @@
  * rows, and this list runs once for each tile, the tensors moved on; maps are joined in it as in any list. A tensor
  * that nobody needs behind the stretch has a tile's memory only.
  *
- * An element's bits do not depend on how many rows there are: lines are folded in one piece (MOST_FOLDED), and a tile
- * has as many rows that the driver of reductions does not take another way for few of them (LEAST_ROWS). */
+ * An element's bits do not depend on how many rows there are: lines are folded in one piece (TP_REDUCE_LEAF), and a
+ * tile has as many rows that the driver of reductions does not take another way for few of them (LEAST_ROWS). */
 #include "Primitives.h"
 #include "core/alloc.h"
 #include "core/parallel.h"
@@ -22,7 +22,6 @@
 #define MOST_NOTES 64
 #define MOST_TENSORS 48
 #define LEAST_ROWS 16
-#define MOST_FOLDED 4096            /* elements of a line: a leaf */
 #define FEW_TILES 4                 /* of one thread: a tensor of fewer stays in the cache as it is */
 #define MOST_STEPS (MOST_NOTES * 8) /* tensors of all notes */
 
@@ -46,16 +45,6 @@ static family family_of(const tp_note *note) {
         family family;
     } known[] = {{TP_PRIM_map, {MAP, 0}},
                  {TP_PRIM_copy, {COPY, 0}},
-                 {TP_PRIM_reduce_sum, {FOLD, 1}},
-                 {TP_PRIM_reduce_mean, {FOLD, 1}},
-                 {TP_PRIM_reduce_nansum, {FOLD, 1}},
-                 {TP_PRIM_reduce_any, {FOLD, 1}},
-                 {TP_PRIM_reduce_all, {FOLD, 1}},
-                 {TP_PRIM_reduce_count, {FOLD, 1}},
-                 {TP_PRIM_reduce_max, {FOLD, 1}},
-                 {TP_PRIM_reduce_min, {FOLD, 1}},
-                 {TP_PRIM_reduce_length, {FOLD, 1}},
-                 {TP_PRIM_reduce_program, {FOLD, 2}},
                  {TP_PRIM_softmax_forward, {LINE, 1}},
                  {TP_PRIM_softmax_log, {LINE, 1}},
                  {TP_PRIM_softmax_backward, {LINE, 2}},
@@ -64,13 +53,16 @@ static family family_of(const tp_note *note) {
                  {TP_PRIM_norm_backward, {NORM, 5}}};
     for (size_t i = 0; i < TP_COUNTOF(known); i++)
         if (note->op == &tp_prims[known[i].primitive]) return known[i].family;
-    return (family){NO_ROWS, 0};
+    tp_fold_call call;
+    return tp_note_folds(note, &call) ? (family){FOLD, call.fold == TP_FOLD_PROGRAM ? 2 : 1} : (family){NO_ROWS, 0};
 }
 
 /* ---- which rows ---- */
 
+/* What a fold, a line or a norm reads. */
 static const tp_tensor *read_by(const tp_note *note) {
-    return note->args[note->op == &tp_prims[TP_PRIM_reduce_program] ? 1 : 0].tensor;
+    tp_fold_call call;
+    return tp_note_folds(note, &call) ? call.x : note->args[0].tensor;
 }
 
 /* The dimensions in front of those that a fold, a line or a norm goes along; false: these are not the last ones, or too
@@ -92,7 +84,7 @@ static bool lead_of(const tp_note *note, family f, lead *l) {
         tp_ints dims = note->args[f.number].ints;
         for (int64_t i = 0; i < dims.size; i++) mask |= UINT64_C(1) << dims.data[i];
         while (l->n > 0 && mask >> (l->n - 1) & 1) along *= x->sizes[--l->n];
-        if (mask & ((UINT64_C(1) << l->n) - 1) || along < 2 || along > MOST_FOLDED) return false;
+        if (mask & ((UINT64_C(1) << l->n) - 1) || along < 2 || along > TP_REDUCE_LEAF) return false;
     }
     l->rows = 1;
     for (int d = 0; d < l->n; d++) l->rows *= l->sizes[d] = x->sizes[d];
@@ -132,9 +124,7 @@ typedef struct {
 
 /* Exact, too, if the same elements are there by other sizes: (rows, 1) and (rows). */
 static tp_overlap overlap_of(const tp_tensor *a, const tp_tensor *b) {
-    bool same = a->storage == b->storage && a->byte_offset == b->byte_offset && a->dtype == b->dtype &&
-                a->numel == b->numel && tp_is_contiguous(a) && tp_is_contiguous(b);
-    return same ? TP_OVERLAP_EXACT : tp_overlap_of(a, b);
+    return tp_same_elements(a, b) ? TP_OVERLAP_EXACT : tp_overlap_of(a, b);
 }
 
 static cell *cell_of(stretch *s, const tp_tensor *t) {

@@ -11,6 +11,9 @@ TP_INLINE tp_dtype tp_length_dtype(const tp_tensor *x, tp_dtype out) {
     return tp_compute_dtype(tp_is_complex(x) ? tp_to_complex_dtype(out) : out);
 }
 
+/* How many elements are folded into one accumulator, before accumulators are put together. */
+#define TP_REDUCE_LEAF 4096
+
 /* The folds of reduce.*, for fused.reduce: of max and min the values alone. */
 typedef enum {
     TP_FOLD_SUM,

@@ -192,6 +192,14 @@ def _end(state: PowerSGDState, index: int, flat: Tensor, whole: Tensor | None) -
         state.q_memory_dict.clear()
 
 
+def _plain_at_first(state: PowerSGDState, bucket: GradBucket) -> Future[Tensor] | None:
+    """The plain mean, in the steps before gradients are approximated."""
+    if state.iter >= state.start_powerSGD_iter:
+        return None
+    state.maybe_increase_iter(bucket)
+    return allreduce_hook(state.process_group, bucket)
+
+
 def powerSGD_hook(state: PowerSGDState, bucket: GradBucket) -> Future[Tensor]:
     """The mean of gradients, each matrix of them approximated by one of low rank.
 
@@ -199,10 +207,9 @@ def powerSGD_hook(state: PowerSGDState, bucket: GradBucket) -> Future[Tensor]:
         state: the state
         bucket: the gradients
     """
+    if plain := _plain_at_first(state, bucket):
+        return plain
     flat, index = bucket.buffer(), bucket.index()
-    if state.iter < state.start_powerSGD_iter:
-        state.maybe_increase_iter(bucket)
-        return allreduce_hook(state.process_group, bucket)
     whole = _begin(state, index, flat)
     matrices, others = [], []
     for grad in bucket.gradients():
@@ -233,10 +240,9 @@ def batched_powerSGD_hook(state: PowerSGDState, bucket: GradBucket) -> Future[Te
         state: the state
         bucket: the gradients
     """
+    if plain := _plain_at_first(state, bucket):
+        return plain
     flat, index = bucket.buffer(), bucket.index()
-    if state.iter < state.start_powerSGD_iter:
-        state.maybe_increase_iter(bucket)
-        return allreduce_hook(state.process_group, bucket)
     side = math.isqrt(max(flat.numel() - 1, 0)) + 1
     state.total_numel_before_compression += flat.numel()
     state.total_numel_after_compression += 2 * side * state.matrix_approximation_rank

@@ -1,7 +1,8 @@
 """Options of the whole suite: `--device=NAME` runs the table's tests on a device of the tree (tests/devices.py).
 
 A device that is not there skips these tests by name, and the summary says so; under CI (the variable of that name)
-it fails them, so that a missing driver is not taken for success. `--part` takes a part of the operators (parts.py).
+it fails them, so that a missing driver is not taken for success. `--part` takes a part of the operators, `--files`
+one of the files (parts.py).
 
 A test that takes more than ten seconds is named while it runs. The rooms with short tests come first, so that a run
 shows soon that all is well; those that compile, or start processes, come last.
@@ -13,12 +14,13 @@ import gc
 import os
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 from devices import declared
-from parts import Part, part_of
+from parts import Files, Part, files_of, part_of
 
 from tensorpy.testing.device import Device
 
@@ -28,16 +30,26 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--dtypes", default="", help="only these dtypes of the table: float32,int64")
     parser.addoption("--part", default="", help="a part of the operators, and those that changed: 2/3, auto/9")
 
+    parser.addoption("--files", default="", help="a part of the files of tests, and those about what changed: auto/8")
+
 
 PART = pytest.StashKey[Part | None]()
+FILES = pytest.StashKey[Files | None]()
 
 
 def pytest_configure(config: pytest.Config) -> None:
     declared(config.getoption("--device")).set_up()
     try:
         config.stash[PART] = part_of(config.getoption("--part"))
+        config.stash[FILES] = files_of(config.getoption("--files"))
     except ValueError as error:
         raise pytest.UsageError(str(error)) from None
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    files = config.stash[FILES]
+    is_test = collection_path.name.startswith("test_") and collection_path.suffix == ".py"
+    return True if files is not None and is_test and not files.takes(collection_path) else None
 
 
 def _operator(item: pytest.Item) -> str | None:
@@ -53,6 +65,39 @@ def _place(item: pytest.Item) -> int:
     """Where its room stands; the rooms that are not named come at the end."""
     room = Path(item.nodeid).parts[1] if item.nodeid.startswith("tests/") else ""
     return ROOMS.index(room) if room in ROOMS else len(ROOMS)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Of a parameter `info` only what the part takes becomes tests: to make the others and deselect them is most of a
+    short run's time. Where nothing of it is taken all are made, and deselected.
+    """
+    part, parametrize = metafunc.config.stash[PART], metafunc.parametrize
+    if part is None:
+        return
+
+    def chosen(names: str | Sequence[str], values: Iterable[Any], *rest: Any, **given: Any) -> None:
+        words = [word.strip() for word in names.split(",")] if isinstance(names, str) else list(names)
+        every, ids = list(values), given.get("ids")
+        if "info" in words and every:
+            infos = [_one(value, words.index("info"), len(words)) for value in every]
+            taken = [i for i, info in enumerate(infos) if part.takes(info.name)]
+            if taken:
+                every = [every[i] for i in taken]
+                given["ids"] = ids if ids is None or callable(ids) else [list(ids)[i] for i in taken]
+        parametrize(names, every, *rest, **given)
+
+    metafunc.parametrize = chosen  # type: ignore[method-assign]
+
+
+MARKED = type(pytest.param())
+
+
+def _one(value: Any, place: int, words: int) -> Any:
+    """A parameter of a test, among several that are given as one value, with marks or without."""
+    if isinstance(value, MARKED):
+        return value.values[place]
+    return value[place] if words > 1 else value
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -113,8 +158,9 @@ def pytest_sessionstart(session: pytest.Session) -> None:
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
     """At the end, where a quiet run shows it too."""
-    if part := config.stash[PART]:
-        terminalreporter.write_line(str(part))
+    for part in (config.stash[PART], config.stash[FILES]):
+        if part:
+            terminalreporter.write_line(str(part))
 
 
 @pytest.fixture

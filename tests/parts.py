@@ -5,7 +5,8 @@ stands for, and the one of the day, so that each operator has its turn within ni
 has changed if a file with its stem did in the hours before the commit at hand, or since TENSORPY_BASE; a change that
 goes through most families is one of the generator, or of a key that it reads, and counts as none. Changed families hold
 few operators, as a rule, and all of these are taken; of more than an eighth of the table every second, third, ... is.
-What is no operator's (the generator, the dispatcher, the layers) has its own tests, which always run.
+What is no operator's (the generator, the dispatcher, the layers) has its own tests, which always run: `--files=auto/8`
+is for the rounds that are too slow for that, and takes parts of the files in the same way.
 """
 
 from __future__ import annotations
@@ -85,21 +86,75 @@ class Part:
         return f"part {numbers} of {self.count} of the operators{changed}{since}"
 
 
-def part_of(text: str) -> Part | None:
-    """`2/3`, `auto/9`; nothing for all of it, and where the history is not known."""
+@dataclass(frozen=True)
+class Files:
+    """The `numbers`, from 1, of `count` parts of the files of tests, and every `step`-th of those about what changed.
+
+    The table of operators is always taken: it has parts of its own.
+    """
+
+    numbers: frozenset[int]
+    count: int
+    changed: frozenset[str]  # stems of files
+
+    def takes(self, file: Path) -> bool:
+        place, turn = divmod(zlib.crc32(file.stem.encode()), self.count)
+        always = turn + 1 in self.numbers or file.stem == "test_table"
+        return always or (self._is_changed(file) and place % self.step == min(self.numbers) % self.step)
+
+    def _is_changed(self, file: Path) -> bool:
+        stem = file.stem.removeprefix("test_")
+        return any(stem == name or stem.startswith(name + "_") for name in self.changed)
+
+    @functools.cached_property
+    def step(self) -> int:
+        """One of how many is taken of the files about what changed."""
+        files = list((ROOT / "tests").rglob("test_*.py"))
+        return -(-WHOLE * sum(map(self._is_changed, files)) // len(files)) or 1
+
+    def __str__(self) -> str:
+        share = "those" if self.step == 1 else f"one in {self.step}"
+        numbers = " and ".join(map(str, sorted(self.numbers)))
+        return f"part {numbers} of {self.count} of the files of tests, and {share} of what changed"
+
+
+def _chosen(option: str, text: str) -> tuple[frozenset[int], int, str] | None:
+    """Which parts of how many, and what changes are counted from."""
     if not text:
         return None
     number, slash, count = text.partition("/")
     if not slash or not count.isdigit() or not (number == "auto" or number.isdigit()):
-        raise ValueError(f"--part is NUMBER/COUNT or auto/COUNT, not {text}")
+        raise ValueError(f"{option} is NUMBER/COUNT or auto/COUNT, not {text}")
     commit, base = _git("rev-parse", "HEAD"), _base()
     if number == "auto" and not (commit and base):
         return None
     days = int(time.time()) // (24 * 3600)
     turns = (int(commit, 16), days) if number == "auto" else (int(number) - 1,)
     if number != "auto" and not 1 <= int(number) <= int(count):
-        raise ValueError(f"there is no part {number} of {count}")
-    changed = families_of(_git("diff", "--name-only", base, "HEAD").splitlines() if base else [])
+        raise ValueError(f"{option}: there is no part {number} of {count}")
+    return frozenset(turn % int(count) + 1 for turn in turns), int(count), base
+
+
+def _changed_since(base: str) -> list[str]:
+    return _git("diff", "--name-only", base, "HEAD").splitlines() if base else []
+
+
+def part_of(text: str) -> Part | None:
+    """`2/3`, `auto/9`; nothing for all of it, and where the history is not known."""
+    found = _chosen("--part", text)
+    if found is None:
+        return None
+    numbers, count, base = found
+    changed = families_of(_changed_since(base))
     every = {info.op.family for info in TABLE.values()}
-    chosen = frozenset(turn % int(count) + 1 for turn in turns)
-    return Part(chosen, int(count), frozenset(changed if 2 * len(changed) <= len(every) else ()), base)
+    return Part(numbers, count, frozenset(changed if 2 * len(changed) <= len(every) else ()), base)
+
+
+def files_of(text: str) -> Files | None:
+    """As part_of, of files."""
+    found = _chosen("--files", text)
+    if found is None:
+        return None
+    numbers, count, base = found
+    stems = {Path(file).stem.removeprefix("test_") for file in _changed_since(base)}
+    return Files(numbers, count, frozenset(stems))

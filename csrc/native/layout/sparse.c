@@ -370,10 +370,11 @@ tp_tensor *to_sparse_composite(tp_tensor *self, tp_layout layout, tp_ints blocks
     if (lines && self->ndim < 2)
         return tp_fail_null(TP_RuntimeError, "to_sparse: the layout %s is for matrices, not for %d dimensions",
                             tp_layouts[layout].name, self->ndim);
-    if (lines && (dense < 0 || dense > self->ndim - 2))
+    const int most = lines ? self->ndim - 2 : self->ndim;
+    if (dense < 0 || dense > most)
         return tp_fail_null(TP_RuntimeError,
                             "dense_to_%s: dense_dim argument must be in [0,%d] range, but %lld is given",
-                            tp_layouts[layout].name, self->ndim - 2, (long long)dense);
+                            lines ? tp_layouts[layout].name : "sparse", most, (long long)dense);
     tp_autoref *coo = coo_of_dense(self, self->ndim - dense);
     return coo ? converted(coo, layout, blocksize) : NULL;
 }
@@ -409,7 +410,7 @@ tp_tensor *sparse_mask_composite(tp_tensor *self, tp_tensor *mask) {
 
 static int resize(tp_tensor *self, tp_ints size, int64_t sparse_dim, int64_t dense_dim, bool clear, const char *op) {
     if (tp_layout_of(self) != TP_SPARSE_COO) return expected(op, COORDINATES, self), -1;
-    if (sparse_dim < 0 || dense_dim < 0 || sparse_dim + dense_dim != size.size)
+    if (sparse_dim < 0 || dense_dim < 0 || sparse_dim > size.size || dense_dim != size.size - sparse_dim)
         return tp_fail(TP_RuntimeError,
                        "%s: number of dimensions must be sparse_dim (%lld) + dense_dim (%lld), but got "
                        "%lld",

@@ -10,7 +10,8 @@ MODULES = frozenset(
     """
     accelerator amp ao autograd backends codegen compiler cpu cuda dispatch distributed distributions fft func
     functional futures fx hub jit library linalg masked mps multiprocessing nn onnx opencl ops optim overrides profiler
-    quantization quasirandom random serialization signal sparse special storage testing torch_version types utils version xpu
+    quantization quasirandom random serialization signal sparse special storage testing torch_version types utils
+    version xpu
     """.split()
 )
 PRIVATE_MODULES = frozenset(

@@ -84,7 +84,7 @@ def _with_callable_args(made_of: Any, **kwargs: Any) -> _PartialWrapper:
 
 
 class ObserverBase(nn.Module, metaclass=ABCMeta):
-    """What observers are: `forward` looks at a tensor and returns it, `calculate_qparams` says a scale and a zero point.
+    """What observers are: `forward` looks at a tensor and returns it, `calculate_qparams` says scale and zero point.
 
     Arguments:
         dtype: the dtype of the integers

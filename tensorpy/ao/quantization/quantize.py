@@ -59,7 +59,7 @@ def _propagate(module: Any, said: dict[Any, Any], above: Any, name: str) -> None
 
 
 def propagate_qconfig_(module: Any, qconfig_dict: Any = None, prepare_custom_config_dict: Any = None) -> None:
-    """Gives each module of a model a qconfig: its own, else what is said of its name or type, else that of the one around it.
+    """Gives each module a qconfig: its own, else what is said of its name or type, else that of the module around it.
 
     Arguments:
         module: the model

@@ -62,7 +62,7 @@ def test_integers_are_torchs(sizes: tuple[int, int, int], channels: bool, torch:
 @pytest.mark.parametrize("sizes", SIZES, ids=str)
 @pytest.mark.parametrize("channels", [False, True])
 def test_dynamic_numbers_are_torchs(sizes: tuple[int, int, int], channels: bool, torch: Any) -> None:
-    m, k, n = sizes
+    m, k, _ = sizes
     for relu in (False, True):
         found = []
         for library in (torch, tp):
@@ -147,6 +147,7 @@ def test_what_is_refused() -> None:
     quantized, packed = tp.ops.quantized, tp.ops.quantized.linear_prepack(w, bias)
     panels, scales, zero_points, b, features = packed.arguments
     raw = x.int_repr()
+    along_columns = tp.quantize_per_channel(w.dequantize(), tp.ones(20), tp.zeros(20), 1, tp.qint8)
     refused = [
         lambda: quantized.linear(x[:, :19], packed, 1.0, 0),
         lambda: quantized.linear(x.dequantize(), packed, 1.0, 0),
@@ -159,7 +160,7 @@ def test_what_is_refused() -> None:
         lambda: quantized.linear_prepack(x, bias),
         lambda: quantized.linear_prepack(w, bias[1:]),
         lambda: quantized.linear_prepack(w.dequantize(), bias),
-        lambda: quantized.linear_prepack(tp.quantize_per_channel(w.dequantize(), tp.ones(20), tp.zeros(20), 1, tp.qint8)),
+        lambda: quantized.linear_prepack(along_columns),
         lambda: quantized.linear_dynamic(x.dequantize().to(tp.float64), packed),
         lambda: quantized.linear_dynamic(x, packed),
         lambda: tp._C._product_int8(raw, panels, scales, zero_points, b, 33, 1.0, 0, 1.0, 0, False, tp.uint8),

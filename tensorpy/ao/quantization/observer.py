@@ -53,7 +53,15 @@ _DTYPES = (
 
 
 class _PartialWrapper:
-    """What makes observers with some arguments given: those of `p`, and those that functions give when one is made."""
+    """What makes observers with some arguments given: those of `p`, and those that functions give when one is made.
+
+    Arguments:
+        p: makes one, with arguments of its own
+
+    Example:
+        >>> tp.ao.quantization.default_observer().quant_max, tp.ao.quantization.default_weight_observer().dtype
+        (127, tensorpy.qint8)
+    """
 
     def __init__(self, p: Any) -> None:
         self.p = p

@@ -26,7 +26,7 @@ class LinearPackedParamsBase:
         else:
             scales, zero_points = weight.q_per_channel_scales(), weight.q_per_channel_zero_points()
         integers = weight.int_repr()
-        self.arguments: Any = (
+        self.arguments = (
             _C._int8_panels(integers),
             scales.to(device=integers.device, dtype=_C.float32),
             zero_points.to(device=integers.device, dtype=_C.int32),
@@ -44,10 +44,21 @@ class LinearPackedParamsBase:
     def __deepcopy__(self, memo: Any) -> LinearPackedParamsBase:
         return self  # nobody changes it
 
-    def check(self, x: Tensor) -> None:
-        """Refuses an input of other columns than the weight has."""
+    def _check(self, x: Tensor) -> None:
         if x.dim() == 0 or x.shape[-1] != self.columns:
             raise RuntimeError(f"quantized::linear: the input has {tuple(x.shape)}, the weight {self.columns} columns")
+
+    def linear(self, x: Tensor, scale: float, zero_point: int, relu: bool) -> Tensor:
+        """The map of a quantized tensor."""
+        self._check(x)
+        panels, scales, zero_points, bias, features = self.arguments
+        return _C._quantized_linear(x, panels, scales, zero_points, bias, features, scale, zero_point, relu)
+
+    def linear_dynamic(self, x: Tensor, relu: bool, reduce_range: bool) -> Tensor:
+        """The map of numbers, which are quantized by their range."""
+        self._check(x)
+        panels, scales, zero_points, bias, features = self.arguments
+        return _C._quantized_linear_dynamic(x, panels, scales, zero_points, bias, features, relu, reduce_range)
 
 
 def linear_prepack(W: Tensor, B: Tensor | None = None) -> LinearPackedParamsBase:
@@ -76,23 +87,19 @@ def linear_unpack(W_prepack: Any) -> tuple[Tensor, Tensor | None]:
 
 def linear(X: Tensor, W_prepack: Any, Y_scale_i: float, Y_zero_point_i: int) -> Tensor:
     """x @ weight.T + bias of integers, with the scale and the zero point of the result."""
-    _packed(W_prepack).check(X)
-    return _C._quantized_linear(X, *W_prepack.arguments, Y_scale_i, Y_zero_point_i, False)
+    return _packed(W_prepack).linear(X, Y_scale_i, Y_zero_point_i, False)
 
 
 def linear_relu(X: Tensor, W_prepack: Any, Y_scale_i: float, Y_zero_point_i: int) -> Tensor:
     """The same, and nothing below 0."""
-    _packed(W_prepack).check(X)
-    return _C._quantized_linear(X, *W_prepack.arguments, Y_scale_i, Y_zero_point_i, True)
+    return _packed(W_prepack).linear(X, Y_scale_i, Y_zero_point_i, True)
 
 
 def linear_dynamic(X: Tensor, W_prepack: Any, reduce_range: bool = False) -> Tensor:
     """x @ weight.T + bias in float32, with integers for x that are chosen by its range."""
-    _packed(W_prepack).check(X)
-    return _C._quantized_linear_dynamic(X, *W_prepack.arguments, False, reduce_range)
+    return _packed(W_prepack).linear_dynamic(X, False, reduce_range)
 
 
 def linear_relu_dynamic(X: Tensor, W_prepack: Any, reduce_range: bool = False) -> Tensor:
     """The same, and nothing below 0."""
-    _packed(W_prepack).check(X)
-    return _C._quantized_linear_dynamic(X, *W_prepack.arguments, True, reduce_range)
+    return _packed(W_prepack).linear_dynamic(X, True, reduce_range)

@@ -7,6 +7,8 @@ import copy
 import io
 import pickle
 import re
+import subprocess
+import sys
 import warnings
 from typing import Any
 
@@ -381,6 +383,28 @@ def test_configurations(torch: Any) -> None:
         assert list(theirs.to_dict()) == list(ours.to_dict())
         assert len(theirs.object_type_qconfigs) == len(ours.object_type_qconfigs)
         assert tp.ao.quantization.QConfigMapping.from_dict(ours.to_dict()).to_dict() == ours.to_dict()
+
+
+PROGRAM = """
+import torch, torch.quantization
+from torch import nn
+from torch.ao import quantization as q
+from torch.ao.nn.quantized import Linear
+torch.backends.quantized.engine = "fbgemm"
+model = nn.Sequential(q.QuantStub(), nn.Linear(4, 3), q.DeQuantStub()).eval()
+model.qconfig = q.get_default_qconfig(torch.backends.quantized.engine)
+observed = torch.quantization.prepare(model)
+observed(torch.randn(8, 4))
+made = torch.quantization.convert(observed)
+print(made(torch.ones(2, 4)).shape, isinstance(made[1], Linear), Linear.__module__, torch.ops.quantized.linear.__name__)
+"""
+
+
+def test_a_program_for_torch_runs(tmp_path: Any) -> None:
+    (tmp_path / "program.py").write_text(PROGRAM)
+    command = [sys.executable, "-W", "ignore", "-m", "tensorpy.run", str(tmp_path / "program.py")]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.stdout == "torch.Size([2, 3]) True torch.ao.nn.quantized.modules.linear linear\n", done.stderr
 
 
 def test_names_are_torchs(torch: Any) -> None:

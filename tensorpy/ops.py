@@ -101,7 +101,8 @@ class OpNamespace:
         return packet
 
     def __dir__(self) -> list[str]:
-        return sorted({full.partition(".")[0] for full in self._names()})
+        own = (name for name in vars(self) if not name.startswith("_"))
+        return sorted({*(full.partition(".")[0] for full in self._names()), *own})
 
     def __repr__(self) -> str:
         return f"<OpNamespace '{self.__name__}'>"
@@ -126,11 +127,15 @@ def __getattr__(name: str) -> OpNamespace:
     if name.startswith("__"):
         raise AttributeError(f"module 'tensorpy.ops' has no attribute '{name}'")
     space = globals()[name] = OpNamespace(name)
+    if name == "quantized":  # loaded here: few programs quantize
+        from tensorpy.ao.nn.quantized import packed
+
+        vars(space).update((operator, getattr(packed, operator)) for operator in packed.__all__)
     return space
 
 
 def __dir__() -> list[str]:
-    return sorted({"aten", *(name.partition("::")[0] for name in _C._operators() if "::" in name)})
+    return sorted({"aten", "quantized", *(name.partition("::")[0] for name in _C._operators() if "::" in name)})
 
 
 loaded_libraries: set[str] = set()

@@ -22,6 +22,7 @@
 #include "cpu/optimizer.h"
 #include "cpu/panels.h"
 #include "cpu/pool.h"
+#include "cpu/product_int8.h"
 #include "cpu/recurrent.h"
 #include "cpu/sgemm.h"
 #include "cpu/softmax.h"
@@ -49,6 +50,7 @@
     X(order)                      \
     X(panels)                     \
     X(pool)                       \
+    X(product_int8)               \
     X(random)                     \
     X(recurrent)                  \
     X(reduce)                     \

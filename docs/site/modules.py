@@ -28,7 +28,7 @@ SECTIONS = {
         nn.modules.loss nn.modules.distance nn.modules.upsampling nn.modules.pixelshuffle nn.modules.fold
         nn.modules.flatten nn.modules.adaptive nn.modules.lazy nn.parameter nn.functional nn.init nn.attention
         nn.attention.flex_attention nn.grad nn.parallel nn.utils nn.utils.parametrize nn.utils.parametrizations
-        nn.utils.prune nn.utils.rnn nn.utils.stateless
+        nn.utils.prune nn.utils.rnn nn.utils.stateless ao.quantization ao.nn.quantized ao.nn.quantized.dynamic ao.nn.qat
     """,
     "Training": """
         optim optim.lr_scheduler optim.swa_utils amp utils.data utils.checkpoint utils.tensorboard distributions

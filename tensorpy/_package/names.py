@@ -8,9 +8,10 @@ the extension module has an operator of the same name, the function that is name
 # tensorpy.<name>
 MODULES = frozenset(
     """
-    accelerator amp autograd backends codegen compiler cpu cuda dispatch distributed distributions fft func
+    accelerator amp ao autograd backends codegen compiler cpu cuda dispatch distributed distributions fft func
     functional futures fx hub jit library linalg masked mps multiprocessing nn onnx opencl ops optim overrides profiler
-    quasirandom random serialization signal sparse special storage testing torch_version types utils version xpu
+    quantization quasirandom random serialization signal sparse special storage testing torch_version types utils
+    version xpu
     """.split()
 )
 PRIVATE_MODULES = frozenset(

@@ -67,6 +67,9 @@ if TYPE_CHECKING:  # what __getattr__ gives at first use
     from tensorpy.backends import mps as mps
     from tensorpy.backends import openmp as openmp
     from tensorpy.backends import opt_einsum as opt_einsum
+    from tensorpy.backends import quantized as quantized
 else:
     # The switches of libraries.
-    __getattr__ = _parts(__name__, ("cpu", "cuda", "cudnn", "mkl", "mkldnn", "mps", "openmp", "opt_einsum"))
+    __getattr__ = _parts(
+        __name__, ("cpu", "cuda", "cudnn", "mkl", "mkldnn", "mps", "openmp", "opt_einsum", "quantized")
+    )

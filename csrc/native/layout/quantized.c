@@ -390,10 +390,19 @@ tp_tensor *_empty_per_channel_affine_quantized_explicit(tp_ints size, tp_tensor 
 /* The least scale, below which products of integers lose what they say. */
 #define LEAST_SCALE 6.1e-5f
 
-/* The scale and the zero point by which integers from low to high stand for numbers from least to most, 0 among them
- * exactly. */
-static void choose(float least, float most, int64_t low, int64_t high, double *scale, int64_t *zero_point) {
+/* The ends of a range whose zero lies in the middle of the integers, where it has numbers of both signs. */
+static bool centre(float *least, float *most, int64_t low, int64_t high) {
+    if (*least >= 0 || *most <= 0) return false;
+    float up = (float)((high - low) / 2), down = -up - 1;
+    float step = fmaxf(fabsf(*least / down), fabsf(*most / up));
+    *least = step * down, *most = step * up;
+    return true;
+}
+
+void tp_choose_scale(float least, float most, int64_t low, int64_t high, tp_choice choice, double *scale,
+                     int64_t *zero_point) {
     least = fminf(least, 0), most = fmaxf(most, 0);
+    bool centred = choice.symmetric && centre(&least, &most, low, high);
     *scale = ((double)most - least) / (double)(high - low);
     if ((float)*scale == 0 || isinf(1 / (float)*scale)) *scale = 0.1;
     if (*scale < LEAST_SCALE) {
@@ -403,11 +412,25 @@ static void choose(float least, float most, int64_t low, int64_t high, double *s
         else if (most == 0) least = -LEAST_SCALE * (float)(high - low);
         else least *= by, most *= by;
     }
+    if (choice.narrow) *scale = (float)*scale;
     double from_least = (double)low - least / *scale, from_most = (double)high - most / *scale;
     double error_least = fabs((double)low) - fabs(least / *scale),
            error_most = fabs((double)high) - fabs(most / *scale);
     double chosen = error_least < error_most ? from_least : from_most;
+    if (centred) chosen = (double)(low + high) / 2;
     *zero_point = chosen<(double)low ? low : chosen>(double) high ? high : (int64_t)nearbyint(chosen);
+}
+
+int tp_range_scale(tp_tensor *self, int64_t low, int64_t high, double *scale, int64_t *zero_point) {
+    tp_tensor2 ends = tp_aminmax(self, TP_NO_INT, false);
+    tp_autoref *least = ends.v[0], *most = ends.v[1];
+    tp_scalar from, to;
+    if (!most || tp__local_scalar_dense(least, &from) < 0 || tp__local_scalar_dense(most, &to) < 0) return -1;
+    if (!isfinite(from.f) || !isfinite(to.f))
+        return tp_fail(TP_RuntimeError, "quantize_per_tensor_dynamic: numbers from %g to %g have no scale", from.f,
+                       to.f);
+    tp_choose_scale((float)from.f, (float)to.f, low, high, (tp_choice){0}, scale, zero_point);
+    return 0;
 }
 
 /* quantize_per_tensor_dynamic(Tensor self, ScalarType dtype, bool reduce_range) -> Tensor */
@@ -416,16 +439,10 @@ tp_tensor *quantize_per_tensor_dynamic_explicit(tp_tensor *self, tp_dtype dtype,
     if (dtype != TP_QUINT8 && dtype != TP_QINT8)
         return tp_fail_null(TP_RuntimeError, "dtype %s not supported", dtype < 0 ? "None" : tp_scalar_type_name(dtype));
     if (check_source(self, dtype) < 0) return NULL;
-    tp_autoref *least = tp_min(self), *most = least ? tp_max(self) : NULL;
-    tp_scalar from, to;
-    if (!most || tp__local_scalar_dense(least, &from) < 0 || tp__local_scalar_dense(most, &to) < 0) return NULL;
-    if (!isfinite(from.f) || !isfinite(to.f))
-        return tp_fail_null(TP_RuntimeError, "quantize_per_tensor_dynamic: numbers from %g to %g have no scale", from.f,
-                            to.f);
     range r = range_of(dtype);
     int shrink = reduce_range ? 2 : 1;
     double scale;
     int64_t zero_point;
-    choose((float)from.f, (float)to.f, r.low / shrink, r.high / shrink, &scale, &zero_point);
+    if (tp_range_scale(self, r.low / shrink, r.high / shrink, &scale, &zero_point) < 0) return NULL;
     return tp_quantize_per_tensor(self, scale, zero_point, dtype);
 }

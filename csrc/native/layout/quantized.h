@@ -31,3 +31,15 @@ void tp_quantized_release(tp_quantized *q);
 
 /* What an operator that writes does to a quantized tensor: its integers, and how they are read, become made's. */
 int tp_write_quantized(tp_tensor *t, tp_tensor *made, const char *op);
+
+typedef struct {
+    bool symmetric; /* where numbers have both signs, 0 is the middle integer */
+    bool narrow;    /* the zero point is that of the scale in float32 */
+} tp_choice;
+
+/* The scale and the zero point by which integers from low to high stand for numbers from least to most, 0 among them
+ * exactly. */
+void tp_choose_scale(float least, float most, int64_t low, int64_t high, tp_choice choice, double *scale,
+                     int64_t *zero_point);
+/* The same for the numbers of a tensor of float32, which has some. */
+int tp_range_scale(tp_tensor *self, int64_t low, int64_t high, double *scale, int64_t *zero_point);

@@ -1,0 +1,105 @@
+"""Weights that lie as products of integers read them, and the operators of `ops.quantized` on them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tensorpy import _C
+from tensorpy._C import Tensor
+from tensorpy._tensor.quantized import per_channel_affine, per_tensor_affine
+
+# What ops.quantized has: operators whose weights are objects, which no schema speaks of.
+__all__ = ["linear", "linear_dynamic", "linear_prepack", "linear_relu", "linear_relu_dynamic", "linear_unpack"]
+
+
+class LinearPackedParamsBase:
+    """A quantized weight with a bias, in panels for products of integers.
+
+    Pickled, it is the weight and the bias themselves.
+    """
+
+    def __init__(self, weight: Tensor, bias: Tensor | None) -> None:
+        self._weight, self._bias = weight, bias
+        self.features, self.columns = weight.shape
+        if weight.qscheme() is per_tensor_affine:
+            scales, zero_points = _C.tensor([weight.q_scale()]), _C.tensor([weight.q_zero_point()])
+        else:
+            scales, zero_points = weight.q_per_channel_scales(), weight.q_per_channel_zero_points()
+        integers = weight.int_repr()
+        self.arguments = (
+            _C._int8_panels(integers),
+            scales.to(device=integers.device, dtype=_C.float32),
+            zero_points.to(device=integers.device, dtype=_C.int32),
+            None if bias is None else bias.detach().to(_C.float32).contiguous(),
+            self.features,
+        )
+
+    def unpack(self) -> tuple[Tensor, Tensor | None]:
+        """The weight and the bias."""
+        return self._weight, self._bias
+
+    def __reduce__(self) -> Any:
+        return linear_prepack, (self._weight, self._bias)
+
+    def __deepcopy__(self, memo: Any) -> LinearPackedParamsBase:
+        return self  # nobody changes it
+
+    def _check(self, x: Tensor) -> None:
+        if x.dim() == 0 or x.shape[-1] != self.columns:
+            raise RuntimeError(f"quantized::linear: the input has {tuple(x.shape)}, the weight {self.columns} columns")
+
+    def linear(self, x: Tensor, scale: float, zero_point: int, relu: bool) -> Tensor:
+        """The map of a quantized tensor."""
+        self._check(x)
+        panels, scales, zero_points, bias, features = self.arguments
+        return _C._quantized_linear(x, panels, scales, zero_points, bias, features, scale, zero_point, relu)
+
+    def linear_dynamic(self, x: Tensor, relu: bool, reduce_range: bool) -> Tensor:
+        """The map of numbers, which are quantized by their range."""
+        self._check(x)
+        panels, scales, zero_points, bias, features = self.arguments
+        return _C._quantized_linear_dynamic(x, panels, scales, zero_points, bias, features, relu, reduce_range)
+
+
+def linear_prepack(W: Tensor, B: Tensor | None = None) -> LinearPackedParamsBase:
+    """A weight of qint8, [out_features, in_features], and a bias, laid out for linear and linear_dynamic."""
+    if not W.is_quantized or W.dtype != _C.qint8:
+        raise RuntimeError(f"quantized::linear_prepack: the weight is of qint8, not of {W.dtype}")
+    if W.dim() != 2:
+        raise RuntimeError("The weight tensor for quantized::linear_prepack (fbgemm) should be 2-dimensional.")
+    if W.qscheme() is not per_tensor_affine and (W.qscheme() is not per_channel_affine or W.q_per_channel_axis() != 0):
+        raise RuntimeError("quantized::linear_prepack: the weight has one scale, or one for each output")
+    if B is not None and (B.dim() != 1 or B.shape[0] != W.shape[0] or B.is_quantized):
+        raise RuntimeError(f"quantized::linear_prepack: bias should be a vector of {W.shape[0]} numbers")
+    return LinearPackedParamsBase(W, B)
+
+
+def _packed(W_prepack: Any) -> LinearPackedParamsBase:
+    if not isinstance(W_prepack, LinearPackedParamsBase):
+        raise RuntimeError(f"quantized::linear: a weight from linear_prepack, not {type(W_prepack).__name__}")
+    return W_prepack
+
+
+def linear_unpack(W_prepack: Any) -> tuple[Tensor, Tensor | None]:
+    """The weight and the bias that linear_prepack got."""
+    return _packed(W_prepack).unpack()
+
+
+def linear(X: Tensor, W_prepack: Any, Y_scale_i: float, Y_zero_point_i: int) -> Tensor:
+    """x @ weight.T + bias of integers, with the scale and the zero point of the result."""
+    return _packed(W_prepack).linear(X, Y_scale_i, Y_zero_point_i, False)
+
+
+def linear_relu(X: Tensor, W_prepack: Any, Y_scale_i: float, Y_zero_point_i: int) -> Tensor:
+    """The same, and nothing below 0."""
+    return _packed(W_prepack).linear(X, Y_scale_i, Y_zero_point_i, True)
+
+
+def linear_dynamic(X: Tensor, W_prepack: Any, reduce_range: bool = False) -> Tensor:
+    """x @ weight.T + bias in float32, with integers for x that are chosen by its range."""
+    return _packed(W_prepack).linear_dynamic(X, False, reduce_range)
+
+
+def linear_relu_dynamic(X: Tensor, W_prepack: Any, reduce_range: bool = False) -> Tensor:
+    """The same, and nothing below 0."""
+    return _packed(W_prepack).linear_dynamic(X, True, reduce_range)

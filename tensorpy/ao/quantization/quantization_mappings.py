@@ -1,0 +1,131 @@
+"""Which module a type of module becomes: when it is quantized, when it is trained with fake quantization."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+from tensorpy import nn
+from tensorpy.ao.nn import intrinsic as nni
+from tensorpy.ao.nn import qat as nnqat
+from tensorpy.ao.nn import quantized as nnq
+from tensorpy.ao.nn.intrinsic import qat as nniqat
+from tensorpy.ao.nn.intrinsic import quantized as nniq
+from tensorpy.ao.nn.intrinsic.quantized import dynamic as nniqd
+from tensorpy.ao.nn.quantized import dynamic as nnqd
+from tensorpy.ao.quantization.fake_quantize import (
+    default_fixed_qparams_range_0to1_fake_quant,
+    default_fixed_qparams_range_neg1to1_fake_quant,
+)
+from tensorpy.ao.quantization.stubs import DeQuantStub, QuantStub
+from tensorpy.ao.quantization.utils import get_combined_dict
+
+__all__ = [
+    "DEFAULT_DYNAMIC_QUANT_MODULE_MAPPINGS", "DEFAULT_MODULE_TO_ACT_POST_PROCESS", "DEFAULT_QAT_MODULE_MAPPINGS",
+    "DEFAULT_STATIC_QUANT_MODULE_MAPPINGS", "get_default_dynamic_quant_module_mappings",
+    "get_default_qat_module_mappings", "get_default_qconfig_propagation_list",
+    "get_default_static_quant_module_mappings", "get_dynamic_quant_module_class", "get_static_quant_module_class",
+]  # fmt: skip
+
+DEFAULT_STATIC_QUANT_MODULE_MAPPINGS: dict[Any, Any] = {
+    QuantStub: nnq.Quantize,
+    DeQuantStub: nnq.DeQuantize,
+    nn.Dropout: nnq.Dropout,
+    nn.Linear: nnq.Linear,
+    nni.LinearReLU: nniq.LinearReLU,
+    nniqat.LinearReLU: nniq.LinearReLU,
+    nnqat.Linear: nnq.Linear,
+}
+DEFAULT_QAT_MODULE_MAPPINGS: dict[Any, Any] = {nn.Linear: nnqat.Linear, nni.LinearReLU: nniqat.LinearReLU}
+DEFAULT_DYNAMIC_QUANT_MODULE_MAPPINGS: dict[Any, Any] = {nn.Linear: nnqd.Linear, nni.LinearReLU: nniqd.LinearReLU}
+DEFAULT_MODULE_TO_ACT_POST_PROCESS: dict[Any, Any] = {
+    nn.Hardsigmoid: default_fixed_qparams_range_0to1_fake_quant,
+    nn.Sigmoid: default_fixed_qparams_range_0to1_fake_quant,
+    nn.Softmax: default_fixed_qparams_range_0to1_fake_quant,
+    nn.Tanh: default_fixed_qparams_range_neg1to1_fake_quant,
+}
+
+
+def get_default_static_quant_module_mappings() -> dict[Any, Any]:
+    """What types of modules become when a model that was calibrated is converted.
+
+    Example:
+        >>> tp.ao.quantization.get_default_static_quant_module_mappings()[nn.Linear].__module__
+        'tensorpy.ao.nn.quantized.modules.linear'
+    """
+    return copy.copy(DEFAULT_STATIC_QUANT_MODULE_MAPPINGS)
+
+
+def get_default_qat_module_mappings() -> dict[Any, Any]:
+    """What types of modules become when a model is trained with fake quantization.
+
+    Example:
+        >>> tp.ao.quantization.get_default_qat_module_mappings()[nn.Linear].__module__
+        'tensorpy.ao.nn.qat.modules.linear'
+    """
+    return copy.copy(DEFAULT_QAT_MODULE_MAPPINGS)
+
+
+def get_default_dynamic_quant_module_mappings() -> dict[Any, Any]:
+    """What types of modules become whose input is quantized at each call.
+
+    Example:
+        >>> tp.ao.quantization.get_default_dynamic_quant_module_mappings()[nn.Linear].__module__
+        'tensorpy.ao.nn.quantized.dynamic.modules.linear'
+    """
+    return DEFAULT_DYNAMIC_QUANT_MODULE_MAPPINGS
+
+
+def get_default_qconfig_propagation_list() -> set[Any]:
+    """The types of modules that get an observer.
+
+    Example:
+        >>> nn.Linear in tp.ao.quantization.get_default_qconfig_propagation_list()
+        True
+    """
+    return {
+        *DEFAULT_STATIC_QUANT_MODULE_MAPPINGS,
+        *DEFAULT_QAT_MODULE_MAPPINGS,
+        *DEFAULT_DYNAMIC_QUANT_MODULE_MAPPINGS,
+        nn.Sequential,
+    }
+
+
+def _found(kinds: dict[Any, Any], kind: Any, more: Any) -> Any:
+    made = get_combined_dict(kinds, more or {}).get(kind)
+    if made is None:
+        raise AssertionError(f"Floating point module class {kind} does not have a corresponding quantized module class")
+    return made
+
+
+def get_static_quant_module_class(
+    float_module_class: Any, additional_static_quant_mapping: Any = None, is_reference: bool = False
+) -> Any:
+    """What one type of module becomes when a model that was calibrated is converted.
+
+    Arguments:
+        float_module_class: the type
+        additional_static_quant_mapping: what more types become
+        is_reference: False
+
+    Example:
+        >>> tp.ao.quantization.get_static_quant_module_class(nn.Linear) is tp.ao.nn.quantized.Linear
+        True
+    """
+    if is_reference:
+        raise NotImplementedError("reference modules, which compute in floating point, are not there")
+    return _found(DEFAULT_STATIC_QUANT_MODULE_MAPPINGS, float_module_class, additional_static_quant_mapping)
+
+
+def get_dynamic_quant_module_class(float_module_class: Any, additional_dynamic_quant_mapping: Any = None) -> Any:
+    """What one type of module becomes whose input is quantized at each call.
+
+    Arguments:
+        float_module_class: the type
+        additional_dynamic_quant_mapping: what more types become
+
+    Example:
+        >>> tp.ao.quantization.get_dynamic_quant_module_class(nn.Linear) is tp.ao.nn.quantized.dynamic.Linear
+        True
+    """
+    return _found(DEFAULT_DYNAMIC_QUANT_MODULE_MAPPINGS, float_module_class, additional_dynamic_quant_mapping)

@@ -7,7 +7,7 @@ from typing import Any
 
 from tensorpy import _C
 from tensorpy._C import Tensor
-from tensorpy._compile import BACKENDS, compile, named
+from tensorpy._compile import compile, list_backends, named
 from tensorpy.nn.modules.module import Module
 
 
@@ -106,12 +106,10 @@ def cudagraph_mark_step_begin() -> None:
 
 
 def reset() -> None:
-    """Forgets what was compiled: nothing is kept from one call to the next."""
+    """Forgets what backends of the program's have compiled; nothing else is kept from one call to the next."""
+    from tensorpy._dynamo.graphs import reset
 
-
-def list_backends(exclude_tags: Any = ()) -> list[str]:
-    """The names that compile() takes as its backend, but for those that fuse nothing."""
-    return [name for name, fuses in BACKENDS.items() if fuses]
+    reset()
 
 
 def _keep_all(guards: Any) -> list[bool]:
@@ -166,4 +164,4 @@ def load_cache_artifacts(serialized_artifacts: bytes) -> None:
     """Takes it: nothing comes of it."""
 
 
-__all__ = ["compile"]
+__all__ = ["compile", "list_backends"]

@@ -188,7 +188,25 @@ static PyObject *set_compiling(PyObject *self, PyObject *on) {
     return PyBool_FromLong(before);
 }
 
+/* _is_watched() -> whether compiled functions are called as they are written: switched off, or somebody above sees each
+ * call */
+static PyObject *is_watched(PyObject *self TP_UNUSED, PyObject *unused TP_UNUSED) {
+    return PyBool_FromLong(switched_off || tp_tls.include & WATCHERS);
+}
+
+/* _of_graphs(function, backend, ...) -> a GraphFunction of these; its module is loaded with the first one */
+static PyObject *of_graphs(PyObject *self TP_UNUSED, PyObject *args) {
+    PyObject *module = PyImport_ImportModule("tensorpy._dynamo.graphs");
+    PyObject *type = module ? PyObject_GetAttrString(module, "GraphFunction") : NULL;
+    PyObject *made = type ? PyObject_CallObject(type, args) : NULL;
+    Py_XDECREF(type);
+    Py_XDECREF(module);
+    return made;
+}
+
 static PyMethodDef functions[] = {
+    {"_of_graphs", of_graphs, METH_VARARGS, NULL},
+    {"_is_watched", is_watched, METH_NOARGS, NULL},
     {"_set_compiling", set_compiling, METH_O, NULL},
     {NULL, NULL, 0, NULL},
 };

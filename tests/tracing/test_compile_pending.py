@@ -44,7 +44,7 @@ def shown(value: Any) -> Any:
 
 # Addresses and numbers of objects; what has no contents; what waits for a terminal or another process.
 OTHERWISE = {"data_ptr", "__hash__", "__repr__", "__array_interface__", "_cdata", "__init__", "__new__", "__class__"}
-OTHERWISE |= {"share_memory_", "__dlpack__", "_typed_storage"}
+OTHERWISE |= {"share_memory_", "__dlpack__", "_typed_storage", "new"}
 
 
 def attempt(t: tp.Tensor, name: str, args: tuple[Any, ...]) -> Any:

@@ -13,6 +13,9 @@
  * is too much of it: a flush. Only primitives that cannot fail because of values wait (tp_can_wait), so an error of the
  * program's comes from the line that made it. Outside of regions no storage is pending.
  *
+ * Backward may come later, outside of the function: autograd nodes that are made in a region carry the number of its
+ * options, and a backward run that meets one is in a region of its own from its beginning to its end (engine.c).
+ *
  * A region belongs to its thread. Another thread that meets a pending storage flushes the region that it is in: all of
  * this happens with the host lock, and a region's turn is taken while its calls run, which may give that lock up. */
 #pragma once
@@ -22,6 +25,7 @@
 #endif
 
 #include "core/base.h"
+#include "core/key_list.h"
 
 #include <stdbool.h>
 
@@ -39,7 +43,7 @@ typedef struct tp_region tp_region;
     X(SINGLE, "calls run one by one")                                                \
     X(SMALL, "its tensors are too small to be worth waiting")                        \
     X(KERNEL, "it is not made of primitives that can wait")                          \
-    X(OUTSIDE, "its kernel may see more than its arguments")                                              \
+    X(OUTSIDE, "its kernel may see more than its arguments")                         \
     X(LENT, "an address has been lent")
 typedef enum {
 #define TP_PLAN_REASON(name, text) TP_PLAN_##name,
@@ -77,6 +81,10 @@ typedef struct {
     const char *why;    /* the reason of the first of them, or NULL */
     char operator[128]; /* the operator that asked for it; empty where it was none */
 } tp_region_report;
+
+/* Who sees all calls of a thread, and wants to replace some: a mode, a recorder, a trace. No region is opened then. */
+#define TP_PLAN_WATCHERS (TP_BIT(PythonMode) | TP_BIT(Tracer) | TP_BIT(Trace) | TP_BIT(Functionalize))
+extern bool tp_regions_off; /* none is opened */
 
 /* Opens a region for this thread, which has none. -1 and the error set on failure. */
 int tp_region_enter(const tp_region_options *options);

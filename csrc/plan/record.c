@@ -102,12 +102,29 @@ static int defer_primitive(tp_region *r, const tp_op *op, tp_keyset below, const
     return run_now(op, below, args, results);
 }
 
+static int is_on(tp_tensor *t, bool written TP_UNUSED, void *storage) { return t->storage == storage; }
+
+/* A result in memory that is no argument's is new. A larger one's slot says so since it was made; a small one has its
+ * memory, of which nobody has seen the contents either. */
+static void note_births(tp_region *r, const tp_op *op, const tp_value *args, const tp_value *results) {
+    for (int i = 0; i < op->info->nreturns; i++) {
+        tp_tensors list =
+            results[i].tag == TP_TENSOR_SEQ ? tp_tensor_seq_borrow(results[i].seq) : tp_value_tensors(&results[i]);
+        for (int64_t k = 0; k < list.size; k++) {
+            tp_storage *s = list.data[k] ? list.data[k]->storage : NULL;
+            if (!s || !tp_region_has(r, s) || r->notes.slots[s->slot].born) continue;
+            r->notes.slots[s->slot].born = !each_tensor(op, args, is_on, s);
+        }
+    }
+}
+
 /* Checks, shapes and outputs now; elements later. */
-static int run_noting(const tp_op *op, tp_keyset below, const tp_value *args, tp_value *results) {
+static int run_noting(tp_region *r, const tp_op *op, tp_keyset below, const tp_value *args, tp_value *results) {
     bool later = tp_tls.later;
     tp_tls.later = true;
     int status = tp_redispatch_boxed(op, below, args, results);
     tp_tls.later = later;
+    if (status == 0) note_births(r, op, args, results);
     return status;
 }
 
@@ -129,7 +146,7 @@ static int defer(const tp_op *op, tp_keyset ks, tp_value *args, tp_value *result
     r->current = op;
     tp_key key = tp_live_key(op, below & ~TP_BIT(Trace));
     bool shared = key == TP_KEY_CPU && op->shared_keys & TP_BIT(CPU);
-    if (shared && each_tensor(op, args, wants_note, r)) return run_noting(op, below, args, results);
+    if (shared && each_tensor(op, args, wants_note, r)) return run_noting(r, op, below, args, results);
     if (tp_unlikely(r->options.tell != NULL)) tell(r, op, key, shared);
     if (shared) return run_now(op, below, args, results);
     bool sees_arguments_only = key < TP_NUM_KEYS && TP_BACKEND_KEYS >> key & 1 && !tp_is_boxed_at(op, key);

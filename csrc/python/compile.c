@@ -12,9 +12,6 @@
 
 #include <structmember.h>
 
-/* Who sees all calls of a thread. */
-#define WATCHERS (TP_BIT(PythonMode) | TP_BIT(Tracer) | TP_BIT(Trace) | TP_BIT(Functionalize))
-
 typedef struct {
     PyObject_HEAD vectorcallfunc vectorcall;
     PyObject *function, *dict, *weak;
@@ -91,8 +88,6 @@ static void tell(void *list, const tp_plan_event *e) {
     PyErr_Restore(type, value, traceback);
 }
 
-static bool switched_off; /* _set_compiling(False): the stance "force_eager", TENSORPY_COMPILE=0 */
-
 /* Closes the region; an exception of the function's stays the exception. Steals result. */
 static PyObject *close_region(compiled *c, PyObject *result) {
     PyObject *type = NULL, *value = NULL, *traceback = NULL;
@@ -147,7 +142,8 @@ static PyObject *call(PyObject *o, PyObject *const *args, size_t n, PyObject *na
     compiled *c = COMPILED(o);
     if (c->at_once) return call_at_once(c, args, n, names);
     /* Inside of another compiled function's region the calls are noted there. */
-    if (switched_off || tp_tls.region || tp_tls.include & WATCHERS || (!c->told && is_quiet(c, args, n, names)))
+    if (tp_regions_off || tp_tls.region || tp_tls.include & TP_PLAN_WATCHERS ||
+        (!c->told && is_quiet(c, args, n, names)))
         return PyObject_Vectorcall(c->function, args, n, names);
     tp_region_options options = c->options;
     PyObject *told = Py_XNewRef(c->told);
@@ -269,15 +265,15 @@ static PyObject *set_compiling(PyObject *self, PyObject *on) {
     (void)self;
     int wanted = PyObject_IsTrue(on);
     if (wanted < 0) return NULL;
-    bool before = !switched_off;
-    switched_off = !wanted;
+    bool before = !tp_regions_off;
+    tp_regions_off = !wanted;
     return PyBool_FromLong(before);
 }
 
 /* _is_watched() -> whether compiled functions are called as they are written: switched off, or somebody above sees each
  * call */
 static PyObject *is_watched(PyObject *self TP_UNUSED, PyObject *unused TP_UNUSED) {
-    return PyBool_FromLong(switched_off || tp_tls.include & WATCHERS);
+    return PyBool_FromLong(tp_regions_off || tp_tls.include & TP_PLAN_WATCHERS);
 }
 
 /* _of_graphs(function, backend, ...) -> a GraphFunction of these; its module is loaded with the first one */

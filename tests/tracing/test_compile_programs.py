@@ -94,7 +94,7 @@ def losses(program: Callable[[], Any], wrap: Callable[[Any], Any], steps: int) -
 @pytest.mark.parametrize("program", [gpt, lstm, resnet, vae])
 def test_the_same_losses(program: Callable[[], Any]) -> None:
     expected = losses(program, lambda m: m, 50)
-    for how in ({"backend": "tensorpy"}, {"backend": "aot_eager"}):
-        options = {"smallest": 512, "tile": 4096}
-        got = losses(program, lambda m, how=how: tp.compile(m, options=options, **how), 50)
+    for backend in ("tensorpy", "aot_eager"):
+        how = {"backend": backend, "options": {"smallest": 512, "tile": 4096}}
+        got = losses(program, lambda m, how=how: tp.compile(m, **how), 50)
         assert all(a.equal(b) if isinstance(a, tp.Tensor) else a == b for a, b in zip(got, expected, strict=True))

@@ -54,7 +54,10 @@ class CompileCounterWithBackend(CompileCounter):
 
     def __call__(self, gm: Any, example_inputs: list[Any]) -> Callable[..., Any]:
         forward, backend = super().__call__(gm, example_inputs), lookup_backend(self.backend)
-        return backend(gm, example_inputs) if callable(backend) else forward
+        if isinstance(backend, str):
+            return forward
+        made: Callable[..., Any] = backend(gm, example_inputs)
+        return made
 
 
 __all__ = ["CompileCounter", "CompileCounterWithBackend", "EagerAndRecordGraphs"]

@@ -10,7 +10,7 @@ from __future__ import annotations
 import functools
 import os
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from tensorpy import _C
@@ -21,20 +21,71 @@ BACKENDS = {"eager": None, "aot_eager": False, "inductor": True, "tensorpy": Tru
 # smallest: bytes of the largest tensor of a call that waits: below, noting costs more than it gains. tile: bytes of a
 # thread's part of a tile of rows: what fits the L2 cache beside what is computed from it.
 OPTIONS = {"smallest": 128 * 1024, "tile": 192 * 1024}
+# Functions of graphs that the program named, and the tags of each.
+REGISTERED: dict[str, tuple[Callable[..., Any], frozenset[str]]] = {}
 
 if os.environ.get("TENSORPY_COMPILE") == "0":
     _C._set_compiling(False)
 
 
-def _backend(backend: Any) -> str:
+class TorchDynamoException(RuntimeError):
+    """What compiled functions raise of their own."""
+
+
+class InvalidBackend(TorchDynamoException):
+    """There is no backend of that name."""
+
+    def __init__(self, name: Any, known: list[str]) -> None:
+        super().__init__(f"Invalid backend: {name!r}, expected one of {', '.join(map(repr, known))} or a function")
+
+
+def register_backend(compiler_fn: Any = None, name: str | None = None, tags: Any = ()) -> Any:
+    """Gives a backend a name that compile() takes; without a function, a decorator that does it.
+
+    Arguments:
+        compiler_fn: called with a GraphModule and its inputs; gives a function of these inputs
+        name: the function's own, unless said
+        tags: words by which list_backends leaves backends out
+
+    Example:
+        >>> @tp._dynamo.register_backend
+        ... def as_it_is(graph, inputs):
+        ...     return graph.forward
+        >>> tp.compile(lambda x: x * 2, backend="as_it_is")(tp.ones(2))
+        tensor([2., 2.])
+    """
+    if compiler_fn is None:
+        return functools.partial(register_backend, name=name, tags=tags)
+    if not callable(compiler_fn):
+        raise AssertionError(f"A callable function is expected, but {type(compiler_fn)} is provided.")
+    name = name or compiler_fn.__name__
+    if name in BACKENDS or name in REGISTERED:
+        raise AssertionError(f"duplicate name: {name}")
+    REGISTERED[name] = compiler_fn, frozenset([tags] if isinstance(tags, str) else tags)
+    return compiler_fn
+
+
+def list_backends(exclude_tags: Any = ("debug", "experimental")) -> list[str]:
+    """The names that compile() takes as its backend; without those that fuse nothing, which are for debugging.
+
+    Example:
+        >>> "tensorpy" in tp._dynamo.list_backends(), "eager" in tp._dynamo.list_backends(exclude_tags=())
+        (True, True)
+    """
+    without = frozenset(exclude_tags or ())
+    own = [name for name, fuses in BACKENDS.items() if fuses or "debug" not in without]
+    return sorted([*own, *(name for name, (_, tags) in REGISTERED.items() if not tags & without)])
+
+
+def lookup_backend(backend: Any) -> Any:
+    """What a backend's name stands for: a function, or a name of tensorpy's own."""
     if callable(backend):
-        raise NotImplementedError(
-            "compile(backend=...) takes a name: a function of a graph is not called, since nothing is traced. "
-            "tensorpy.fx.make_fx makes the graph of a call"
-        )
-    if backend not in BACKENDS:
-        raise RuntimeError(f"Invalid backend: {backend!r}, expected one of {', '.join(map(repr, BACKENDS))}")
-    return str(backend)
+        return backend
+    if isinstance(backend, str) and backend in REGISTERED:
+        return REGISTERED[backend][0]
+    if not isinstance(backend, str) or backend not in BACKENDS:
+        raise InvalidBackend(backend, [*BACKENDS, *REGISTERED])
+    return backend
 
 
 def _sizes(options: dict[str, Any] | None) -> dict[str, int]:
@@ -75,7 +126,8 @@ def compile(
         model: the function, method or module; None makes a decorator
         fullgraph: whether a call that cannot be noted as a whole is an error
         dynamic: for programs that say it: sizes may change at any call
-        backend: "tensorpy" or "inductor" fuse calls, "aot_eager" only notes them, "eager" gives the function itself
+        backend: "tensorpy" or "inductor" fuse calls, "aot_eager" only notes them, "eager" gives the function itself; a
+            function is given graphs of the calls and their inputs, and gives what is called instead
         mode: "default", or the other names of PyTorch's, which are the same
         options: "smallest": how many bytes a call's largest tensor has at least for the call to wait; "tile": bytes of
             each thread's part of the rows that pass several calls before the next rows
@@ -93,11 +145,14 @@ def compile(
     if not callable(model):
         raise AssertionError(f"A callable function is expected, but {type(model)} is provided.")
     _check_words(mode, options, dynamic)
-    fuses, sizes = BACKENDS[_backend(backend)], _sizes(options)
+    backend = lookup_backend(backend)
+    how = _own_compiler(backend, fullgraph, options) if isinstance(backend, str) else Compiler(True, bool(fullgraph))
+    if not isinstance(backend, str):
+        words = {"mode": None if mode == "default" else mode, "options": options}
+        how = replace(how, backend=backend, words={name: word for name, word in words.items() if word})
     if disable:
         return model
 
-    how = Compiler(fuses, bool(fullgraph), sizes["smallest"], sizes["tile"])
     as_module = getattr(type(model), "_compiled_as", None)  # nn/modules/compiled.py
     return as_module(model, how) if as_module else how(model)
 
@@ -108,13 +163,28 @@ class Compiler:
 
     fuses: bool | None  # None: the function itself
     fullgraph: bool
-    smallest: int
-    tile: int
+    smallest: int = OPTIONS["smallest"]
+    tile: int = OPTIONS["tile"]
+    backend: Callable[..., Any] | None = None  # of the program's
+    words: Any = None  # that it is given
 
     def __call__(self, function: Callable[..., Any]) -> Any:
         if self.fuses is None:
             return function
+        if self.backend is not None:
+            return self._of_graphs(function)
         return named(_C._Compiled(function, self.fuses, self.fullgraph, self.smallest, self.tile, False))
+
+    def _of_graphs(self, function: Callable[..., Any]) -> Any:
+        """A graph's function runs outside of regions."""
+        follow = replace(self, fullgraph=False, backend=None)(function)
+        made = _C._of_graphs(function, self.backend, follow, self.fullgraph, self.words)
+        return functools.update_wrapper(_C._Compiled(made, False, False, 0, 0, True), function)
+
+
+def _own_compiler(backend: str, fullgraph: Any, options: Any) -> Compiler:
+    sizes = _sizes(options)
+    return Compiler(BACKENDS[backend], bool(fullgraph), sizes["smallest"], sizes["tile"])
 
 
 def named(compiled: Any) -> Any:

@@ -7,7 +7,7 @@ from typing import Any
 
 from tensorpy import _C
 from tensorpy._C import Tensor
-from tensorpy._compile import BACKENDS, compile, named
+from tensorpy._compile import compile, list_backends, named
 from tensorpy.nn.modules.module import Module
 
 
@@ -106,12 +106,32 @@ def cudagraph_mark_step_begin() -> None:
 
 
 def reset() -> None:
-    """Forgets what was compiled: nothing is kept from one call to the next."""
+    """Forgets what backends of the program's have compiled; nothing else is kept from one call to the next."""
+    from tensorpy._dynamo.graphs import reset
+
+    reset()
 
 
-def list_backends(exclude_tags: Any = ()) -> list[str]:
-    """The names that compile() takes as its backend, but for those that fuse nothing."""
-    return [name for name, fuses in BACKENDS.items() if fuses]
+def explain(fn: Any) -> Any:
+    """`explain(f)(*args)` calls f as compile() has it, and gives the call's plan: what ran together, and what did not.
+
+    Arguments:
+        fn: a function or module, compiled or not
+
+    Example:
+        >>> x = tp.ones(256, 256)
+        >>> print(tp.compiler.explain(lambda x: (x * 2 + 1).exp())(x))
+        3 calls -> 1 (1 group, 0 runs of tiles), 0 flushes before the end
+        intermediates: 512 KB never in memory, 0 bytes at a time
+        group 1  mul.Scalar, add.Scalar, exp  (256, 256) float32  moves 512 KB instead of 1.5 MB; nothing follows
+    """
+    from tensorpy._dynamo.plans import explained
+
+    compiled = fn if hasattr(fn, "_tell") else getattr(fn, "__dict__", {}).get("forward")
+    if not hasattr(compiled, "_tell"):
+        compiled = compile(fn)
+        compiled = compiled.__dict__["forward"] if isinstance(fn, Module) else compiled
+    return explained(compiled)
 
 
 def _keep_all(guards: Any) -> list[bool]:
@@ -166,4 +186,4 @@ def load_cache_artifacts(serialized_artifacts: bytes) -> None:
     """Takes it: nothing comes of it."""
 
 
-__all__ = ["compile"]
+__all__ = ["compile", "list_backends"]

@@ -29,8 +29,7 @@ static tp_tensor *first_grad(tp_tensor *grad, const tp_tensor *variable) {
         return own && tp_copy_(own, grad, false) == 0 ? tp_take(own) : NULL;
     }
     bool ours = atomic_load_explicit(&grad->refcount, memory_order_relaxed) == 1 && !grad->base &&
-                atomic_load_explicit(&grad->storage->refcount, memory_order_relaxed) == 1 &&
-                (tp_is_dense(grad) || grad->keys & TP_LAYOUT_KEYS);
+                tp_storage_is_sole(grad->storage) && (tp_is_dense(grad) || grad->keys & TP_LAYOUT_KEYS);
     if (tp_grad_enabled()) return ours ? tp_retain(grad) : tp_clone(grad, TP_NO_FORMAT);
     return ours ? tp_detached_dual(grad) : tp_clone(grad, TP_NO_FORMAT);
 }
@@ -91,10 +90,10 @@ tp_node *tp_accumulator(tp_tensor *leaf) {
     tp_lock(TP_LOCK_Autograd);
     tp_node *n = leaf->autograd->accumulator;
     if (!n || !retain_if_alive(n)) {
-        bool anomaly = tp_tls.anomaly_mode; /* a trace would run Python code under the lock */
-        tp_tls.anomaly_mode = false;
+        uint8_t before = tp_tls.new_nodes; /* a trace would run Python code under the lock; leaves are no one's plan */
+        tp_tls.new_nodes = 0;
         n = tp_node_new(&accumulate_type, 0);
-        tp_tls.anomaly_mode = anomaly;
+        tp_tls.new_nodes = before;
         if (n && tp_node_add_input(n, leaf) < 0) {
             tp_node_release(tp_take(n));
         } else if (n) {

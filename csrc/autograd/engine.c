@@ -38,6 +38,7 @@ typedef struct {
     capture *captures;
     int64_t ncaptures;
     bool restricted, retain_graph, create_graph;
+    bool planned; /* a region is open for it */
     int64_t number;
 } run;
 
@@ -273,8 +274,7 @@ static int fit_gradient(const tp_node *from, int index, const tp_input_meta *m, 
 }
 
 static bool only_ours(const tp_tensor *t) {
-    return atomic_load_explicit(&t->refcount, memory_order_relaxed) == 1 && !t->base &&
-           atomic_load_explicit(&t->storage->refcount, memory_order_relaxed) == 1;
+    return atomic_load_explicit(&t->refcount, memory_order_relaxed) == 1 && !t->base && tp_storage_is_sole(t->storage);
 }
 
 /* Adds a gradient (stolen) to a slot. */
@@ -372,7 +372,7 @@ static int apply_node(run *r, entry *e, tp_tensor **out) {
     for (uint32_t i = 0; i < n->ninputs; i++) any |= e->grads[i] != NULL;
     if (any && run_formula(n, e->grads, out) < 0) return -1;
     if (n->hooks && tp_autograd_host.after(n->hooks, out, (int)n->nedges, e->grads, (int)n->ninputs) < 0) return -1;
-    if (tp_unlikely(tp_tls.anomaly_mode) && tp_tls.anomaly_check_nan && check_nan(n, out) < 0) return -1;
+    if (tp_unlikely(tp_tls.new_nodes & TP_NODES_TRACED) && tp_tls.anomaly_check_nan && check_nan(n, out) < 0) return -1;
     if (!r->retain_graph && !tp_accumulator_variable_borrow(n)) { /* an accumulator is shared, and keeps nothing */
         n->type->release(n);
         n->released = true;
@@ -496,6 +496,29 @@ static int add_captures(run *r, tp_tensors inputs, tp_tensor **out, tp_node **ow
     return 0;
 }
 
+/* What a compiled function has made runs backward as the function has run: in a region of its own, unless one is open.
+ */
+static int open_region(run *r) {
+    for (int64_t i = 0; i < r->capacity && !tp_tls.region; i++) {
+        if (!r->table[i] || !r->table[i]->node->plan) continue;
+        int status = tp_pending_hooks.open(r->table[i]->node->plan);
+        r->planned = status == 1;
+        return status < 0 ? -1 : 0;
+    }
+    return 0;
+}
+
+/* The region's calls run in any case: what has come before an error stays, and the first error is told. */
+static int close_region(int status) {
+    tp_saved_error error = {0};
+    if (status < 0) error = tp_error_take();
+    int closed = tp_pending_hooks.close();
+    if (status == 0) return closed;
+    tp_error_clear();
+    tp_error_restore_steal(&error);
+    return -1;
+}
+
 static int run_graph(run *r, tp_tensors roots, tp_tensors root_grads) {
     tp_node *few[16], **nodes = few, **finished = NULL;
     int64_t nfinished = 0;
@@ -507,6 +530,7 @@ static int run_graph(run *r, tp_tensors roots, tp_tensors root_grads) {
     if (status == 0) status = count_dependencies(r, nodes, roots.size, &finished, &nfinished);
     if (status == 0) mark_needed(r, finished, nfinished);
     free(finished);
+    if (status == 0 && tp_unlikely(tp_has_planned_nodes)) status = open_region(r);
     for (int64_t i = 0; status == 0 && i < roots.size; i++) {
         entry *e = entry_of(r, nodes[i]);
         if (e->waiting == 0 && e->seen) {
@@ -536,6 +560,7 @@ int tp_backward(tp_tensors roots, tp_tensors root_grads, bool retain_graph, bool
     if (status == 0) status = run_graph(&r, roots, root_grads);
     current = outer;
     free_run(&r);
+    if (tp_unlikely(r.planned)) status = close_region(status);
     tp_tls.backward_depth--;
     tp_tls.grad_disabled = grad_was_disabled;
     for (int64_t i = 0; i < inputs.size; i++) {

@@ -5,6 +5,8 @@
 #include "autograd/node.h"
 #include "dispatch/key.h"
 
+extern bool tp_has_planned_nodes;
+
 /* Adds an input described by t; returns its number, or -1. */
 int tp_node_add_input(tp_node *n, const tp_tensor *t);
 /* An output whose gradient is kept; the tensor is known weakly and takes itself out when it goes. */

@@ -20,6 +20,14 @@ static size_t block_size(const tp_node_type *type, int nedges) {
     return edges_offset(type) + (size_t)nedges * sizeof(tp_edge);
 }
 
+bool tp_has_planned_nodes; /* some compiled function has made one */
+
+static TP_COLD void mark(tp_node *n, uint8_t how) {
+    if (how & TP_NODES_TRACED && tp_autograd_host.where) n->trace = tp_autograd_host.where();
+    n->plan = how / TP_NODES_PLANNED;
+    if (n->plan) tp_has_planned_nodes = true;
+}
+
 tp_node *tp_node_new(const tp_node_type *type, int nedges) {
     tp_node *n = tp_alloc(block_size(type, nedges));
     if (!n) return NULL;
@@ -30,7 +38,7 @@ tp_node *tp_node_new(const tp_node_type *type, int nedges) {
     n->edges = (tp_edge *)((char *)n + edges_offset(type));
     n->inputs = &n->first_input;
     n->sequence = atomic_fetch_add_explicit(&next_sequence, 1, memory_order_relaxed);
-    if (tp_unlikely(tp_tls.anomaly_mode) && tp_autograd_host.where) n->trace = tp_autograd_host.where();
+    if (tp_unlikely(tp_tls.new_nodes)) mark(n, tp_tls.new_nodes);
     return n;
 }
 

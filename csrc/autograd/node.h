@@ -76,6 +76,7 @@ typedef struct tp_node {
     void *pyobj;                    /* the Python object that stands for the node (weak) */
     char *trace;                    /* where the forward call was, under detect_anomaly */
     bool released;                  /* saved values are gone */
+    uint8_t plan;                   /* of a compiled function that made it: Note [Pending memory]; 0: none */
 } tp_node;
 
 typedef struct tp_autograd_meta {

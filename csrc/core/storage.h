@@ -59,9 +59,14 @@ enum {
 
 /* What csrc/plan/ does for storages; NULL until it is loaded. */
 struct tp_pending_hooks {
-    int (*settle)(tp_storage *s); /* runs what was noted about s */
-    int (*make)(tp_storage *s);   /* takes a storage without memory into this thread's region */
-    int (*lend)(void);            /* an address leaves a compiled function of this thread */
+    int (*settle)(tp_storage *s);         /* runs what was noted about s */
+    int (*make)(tp_storage *s);           /* takes a storage without memory into this thread's region */
+    int (*lend)(void);                    /* an address leaves a compiled function of this thread */
+    bool (*is_sole)(const tp_storage *s); /* beside what is noted, one reference is there */
+    /* A backward run of what a compiled function with these options has made: 1: a region is open; 0: none is wanted.
+     */
+    int (*open)(uint8_t options);
+    int (*close)(void); /* runs what is noted */
 };
 extern struct tp_pending_hooks tp_pending_hooks;
 
@@ -105,4 +110,9 @@ TP_INLINE void tp_storage_release(tp_storage *s) {
     if (atomic_load_explicit(&s->refcount, memory_order_acquire) == 1 ||
         atomic_fetch_sub_explicit(&s->refcount, 1, memory_order_acq_rel) == 1)
         tp_storage_free(s);
+}
+/* Whether the caller's reference is the only one. */
+TP_INLINE bool tp_storage_is_sole(const tp_storage *s) {
+    return atomic_load_explicit(&s->refcount, memory_order_acquire) == 1 ||
+           (tp_unlikely(s->later != 0) && tp_pending_hooks.is_sole(s));
 }

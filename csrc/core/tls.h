@@ -16,13 +16,17 @@
 
 #define TP_SIZE_CLASSES 20
 
+/* What autograd nodes get when they are made: a trace of where that was; the number of the options of the compiled
+ * function that made them, times TP_NODES_PLANNED. */
+enum { TP_NODES_TRACED = 1, TP_NODES_PLANNED = 2 };
+
 typedef struct tp_thread_state {
     uint64_t include, exclude;
     uint64_t observe;   /* who wants to see primitives: the keys Trace and Deferred, or none */
     bool grad_disabled; /* inverted, so that zeroed state is the default */
     bool inference_mode;
     uint16_t new_flags; /* of tensors that the thread makes: TP_FLAG_INFERENCE, TP_FLAG_DEPTH */
-    bool anomaly_mode;
+    uint8_t new_nodes;  /* of autograd: TP_NODES_TRACED, and by TP_NODES_PLANNED how the open compiled function runs */
     bool anomaly_check_nan;
     bool later;                       /* storages get their memory later: Note [Pending memory] in storage.h */
     uint8_t functions_off;            /* python/overrides.c: whose __torch_function__ is not asked */

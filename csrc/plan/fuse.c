@@ -83,22 +83,25 @@ static bool takes_input(const group *g, const tp_note *note, const tp_tensor *t,
     return is_apart(g, t, false);
 }
 
-static bool can_join(group *g, const tp_note *note) {
-    if (!is_map(note) && !is_copy(note)) return false;
+/* TP_PLAN_NONE: the note can join. */
+static tp_plan_reason why_not(group *g, const tp_note *note) {
+    if (!is_map(note) && !is_copy(note)) return TP_PLAN_WHOLE;
     tp_tensor *out = output_of(note);
     tp_tensors inputs = inputs_of(note);
-    if (g->count == TP_FUSED_CALLS || inputs.size > TP_MAP_INPUTS || !takes_shape(g, out)) return false;
-    if (is_map(note) && g->nnumbers + note->args[MAP_NUMBERS].scalars.size > MOST_NUMBERS) return false;
+    if (g->count == TP_FUSED_CALLS || inputs.size > TP_MAP_INPUTS) return TP_PLAN_FULL;
+    if (!takes_shape(g, out)) return TP_PLAN_SHAPE;
+    if (is_map(note) && g->nnumbers + note->args[MAP_NUMBERS].scalars.size > MOST_NUMBERS) return TP_PLAN_FULL;
     int fresh = !memory_of(g, out);
     for (int64_t i = 0; i < inputs.size; i++) {
         const tp_tensor *t = inputs.data[i];
         if (!t) continue;
-        if (!takes_input(g, note, t, out)) return false;
+        if (!takes_input(g, note, t, out)) return is_apart(g, t, false) ? TP_PLAN_LAYOUT : TP_PLAN_MEMORY;
         tp_overlap how = tp_overlap_of(t, out);
-        if (how != TP_OVERLAP_NONE && how != TP_OVERLAP_EXACT) return false;
+        if (how != TP_OVERLAP_NONE && how != TP_OVERLAP_EXACT) return TP_PLAN_MEMORY;
         fresh += !memory_of(g, t);
     }
-    return g->nmem + fresh <= TP_FUSED_TENSORS && is_apart(g, out, true);
+    if (g->nmem + fresh > TP_FUSED_TENSORS) return TP_PLAN_FULL;
+    return is_apart(g, out, true) ? TP_PLAN_NONE : TP_PLAN_MEMORY;
 }
 
 static memory *add_memory(group *g, tp_tensor *t, int input) {
@@ -192,7 +195,14 @@ static int call_fused(const group *g, const tp_fused *f, tp_tensors inputs, tp_s
                                 output_of(g->from[g->count - 1]), call->x, call->dim, call->out, outs);
 }
 
-static int run_group(const group *g, int64_t *ran) {
+static int64_t bytes_of_all(tp_tensors list) {
+    int64_t bytes = 0;
+    for (int64_t i = 0; i < list.size; i++) bytes += tp_bytes_of(list.data[i]);
+    return bytes;
+}
+
+/* `moved`: the bytes that it reads and writes. */
+static int run_group(const group *g, int64_t *moved) {
     tp_fused f;
     tp_tensor *inputs[TP_FUSED_TENSORS], *outs[TP_FUSED_TENSORS];
     tp_scalar numbers[MOST_NUMBERS];
@@ -232,7 +242,8 @@ static int run_group(const group *g, int64_t *ran) {
             f.outputs[f.noutputs] = (int16_t)value_of_call[g->mem[i].value];
             outs[f.noutputs++] = g->mem[i].tensor;
         }
-    *ran = f.ncalls;
+    *moved = bytes_of_all((tp_tensors){inputs, f.ninputs}) + bytes_of_all((tp_tensors){outs, f.noutputs});
+    if (g->reduces) *moved += tp_bytes_of(g->reduction.out);
     if (!f.noutputs && !g->reduces) return 0;
     return call_fused(g, &f, (tp_tensors){inputs, f.ninputs}, (tp_scalars){numbers, nnumbers},
                       (tp_tensors){outs, f.noutputs});
@@ -241,15 +252,18 @@ static int run_group(const group *g, int64_t *ran) {
 int tp_run_fused(tp_region *r, tp_notes *n, int64_t at, int64_t *count) {
     group g;
     g = (group){.notes = n, .begin = at};
-    for (int64_t i = at; i < n->ncalls && can_join(&g, n->calls[i]); i++) join(&g, n->calls[i]);
+    r->told.ends = TP_PLAN_NONE;
+    for (int64_t i = at; i < n->ncalls && !(r->told.ends = why_not(&g, n->calls[i])); i++) join(&g, n->calls[i]);
     if (g.count && at + g.count < n->ncalls) join_reduction(&g, n->calls[at + g.count]);
     *count = g.count + g.reduces;
     if (*count < 2) {
         *count = 1;
         return tp_note_run(n->calls[at]);
     }
-    int64_t ran;
-    int status = run_group(&g, &ran);
+    r->told.kind = TP_PLAN_GROUP;
+    tp_profile_mark mark = tp_mark_unit(n, at, *count, "group");
+    int status = run_group(&g, &r->told.moved);
+    tp_profile_leave(mark, status);
     r->report.groups++;
     r->report.fused += *count;
     return status;

@@ -113,6 +113,7 @@ tp_note *tp_notes_add(tp_notes *n, const tp_op *op, const tp_value *args) {
     tp_note *made = tp_alloc(size);
     if (!made) return NULL;
     made->op = op;
+    made->from = NULL;
     made->size = size;
     for (int i = 0; i < nargs; i++) made->args[i].tag = TP_NONE;
     char *room = (char *)made + head;

@@ -13,6 +13,9 @@
  * is too much of it: a flush. Only primitives that cannot fail because of values wait (tp_can_wait), so an error of the
  * program's comes from the line that made it. Outside of regions no storage is pending.
  *
+ * Backward may come later, outside of the function: autograd nodes that are made in a region carry the number of its
+ * options, and a backward run that meets one is in a region of its own from its beginning to its end (engine.c).
+ *
  * A region belongs to its thread. Another thread that meets a pending storage flushes the region that it is in: all of
  * this happens with the host lock, and a region's turn is taken while its calls run, which may give that lock up. */
 #pragma once
@@ -22,10 +25,43 @@
 #endif
 
 #include "core/base.h"
+#include "core/key_list.h"
 
 #include <stdbool.h>
 
 typedef struct tp_region tp_region;
+
+/* What is told of a region to who asks for it: how its calls ran. */
+#define TP_PLAN_REASONS(X)                                                           \
+    X(NONE, "")                                                                      \
+    X(LAST, "nothing follows")                                                       \
+    X(WHOLE, "the next call stays whole")                                            \
+    X(SHAPE, "the next call has other elements")                                     \
+    X(LAYOUT, "the next call reads a tensor that lies in another way")               \
+    X(MEMORY, "the next call shares memory in another way than element for element") \
+    X(FULL, "there is no room for another call")                                     \
+    X(SINGLE, "calls run one by one")                                                \
+    X(SMALL, "its tensors are too small to be worth waiting")                        \
+    X(KERNEL, "it is not made of primitives that can wait")                          \
+    X(OUTSIDE, "its kernel may see more than its arguments")                         \
+    X(LENT, "an address has been lent")
+typedef enum {
+#define TP_PLAN_REASON(name, text) TP_PLAN_##name,
+    TP_PLAN_REASONS(TP_PLAN_REASON)
+#undef TP_PLAN_REASON
+} tp_plan_reason;
+
+typedef enum { TP_PLAN_CALL, TP_PLAN_GROUP, TP_PLAN_TILES, TP_PLAN_AT_ONCE, TP_PLAN_FLUSH } tp_plan_kind;
+
+typedef struct {
+    tp_plan_kind kind;
+    const struct tp_op *const *operators; /* that made the calls, in their order */
+    int64_t count;
+    const struct tp_tensor *like; /* what the last call writes; NULL: not known */
+    int64_t moved, alone;         /* bytes that were read and written; that would have been, one by one */
+    int64_t unstored, peak;       /* of a flush: bytes of what never got memory; the most of what got it for a while */
+    const char *why; /* what ended the unit, kept the call from waiting or asked for the flush; NULL: the end */
+} tp_plan_event;
 
 /* How a compiled function wants to be run. */
 typedef struct {
@@ -33,6 +69,8 @@ typedef struct {
     bool whole;       /* a flush before the end is an error (fullgraph=True) */
     int64_t smallest; /* bytes of the largest tensor of a call that is worth waiting, */
     int64_t tile;     /* and of each thread's part of a tile of rows (tile.c) */
+    void (*tell)(void *context, const tp_plan_event *event); /* with the host lock; NULL: nobody asks */
+    void *context;
 } tp_region_options;
 
 /* What became of a region. */
@@ -43,6 +81,10 @@ typedef struct {
     const char *why;    /* the reason of the first of them, or NULL */
     char operator[128]; /* the operator that asked for it; empty where it was none */
 } tp_region_report;
+
+/* Who sees all calls of a thread, and wants to replace some: a mode, a recorder, a trace. No region is opened then. */
+#define TP_PLAN_WATCHERS (TP_BIT(PythonMode) | TP_BIT(Tracer) | TP_BIT(Trace) | TP_BIT(Functionalize))
+extern bool tp_regions_off; /* none is opened */
 
 /* Opens a region for this thread, which has none. -1 and the error set on failure. */
 int tp_region_enter(const tp_region_options *options);

@@ -17,18 +17,18 @@ static int64_t most_bytes(void) {
     return most;
 }
 
-static int64_t nbytes_of(const tp_tensor *t) { return t->numel * tp_itemsize((tp_dtype)t->dtype); }
-
 static int note(tp_region *r, const tp_op *op, const tp_value *args) {
     tp_notes *n = &r->notes;
-    if (!tp_notes_add(n, op, args)) return -1;
+    tp_note *made = tp_notes_add(n, op, args);
+    if (!made) return -1;
+    made->from = r->current;
     for (int i = 0; i < op->info->nargs; i++) {
         if (!op->info->args[i].is_write) continue;
         tp_tensors list = tp_value_tensors(&args[i]);
         for (int64_t k = 0; k < list.size; k++) {
             if (!list.data[k]) continue;
             list.data[k]->keys |= TP_BIT(Deferred);
-            r->bytes += nbytes_of(list.data[k]);
+            r->bytes += tp_bytes_of(list.data[k]);
         }
     }
     r->report.calls++;
@@ -58,7 +58,7 @@ static bool is_in_the_way(const tp_tensor *t, bool written) {
 /* 1: the tensor is worth waiting for, or has to be waited for. */
 static int wants_note(tp_tensor *t, bool written, void *region) {
     const tp_region *r = region;
-    return nbytes_of(t) >= r->options.smallest || is_in_the_way(t, written);
+    return tp_bytes_of(t) >= r->options.smallest || is_in_the_way(t, written);
 }
 
 /* What is noted of the tensor runs, where a call now would see that it has not. */
@@ -102,18 +102,41 @@ static int defer_primitive(tp_region *r, const tp_op *op, tp_keyset below, const
     return run_now(op, below, args, results);
 }
 
+static int is_on(tp_tensor *t, bool written TP_UNUSED, void *storage) { return t->storage == storage; }
+
+/* A result in memory that is no argument's is new. A larger one's slot says so since it was made; a small one has its
+ * memory, of which nobody has seen the contents either. */
+static void note_births(tp_region *r, const tp_op *op, const tp_value *args, const tp_value *results) {
+    for (int i = 0; i < op->info->nreturns; i++) {
+        tp_tensors list =
+            results[i].tag == TP_TENSOR_SEQ ? tp_tensor_seq_borrow(results[i].seq) : tp_value_tensors(&results[i]);
+        for (int64_t k = 0; k < list.size; k++) {
+            tp_storage *s = list.data[k] ? list.data[k]->storage : NULL;
+            if (!s || !tp_region_has(r, s) || r->notes.slots[s->slot].born) continue;
+            r->notes.slots[s->slot].born = !each_tensor(op, args, is_on, s);
+        }
+    }
+}
+
 /* Checks, shapes and outputs now; elements later. */
-static int run_noting(const tp_op *op, tp_keyset below, const tp_value *args, tp_value *results) {
+static int run_noting(tp_region *r, const tp_op *op, tp_keyset below, const tp_value *args, tp_value *results) {
     bool later = tp_tls.later;
     tp_tls.later = true;
     int status = tp_redispatch_boxed(op, below, args, results);
     tp_tls.later = later;
+    if (status == 0) note_births(r, op, args, results);
     return status;
+}
+
+static void tell(tp_region *r, const tp_op *op, tp_key key, bool shared) {
+    bool backend = key < TP_NUM_KEYS && TP_BACKEND_KEYS >> key & 1 && !tp_is_boxed_at(op, key);
+    tp_tell_at_once(r, op, shared ? TP_PLAN_SMALL : backend ? TP_PLAN_KERNEL : TP_PLAN_OUTSIDE);
 }
 
 static int defer(const tp_op *op, tp_keyset ks, tp_value *args, tp_value *results, void *context TP_UNUSED) {
     tp_keyset below = ks & TP_BELOW(Deferred);
     tp_region *r = tp_tls.region;
+    if (tp_unlikely(r && r->lent && r->options.tell) && !op->info->is_primitive) tp_tell_at_once(r, op, TP_PLAN_LENT);
     if (!r || r->lent || !(tp_tls.include & TP_BIT(Deferred))) {
         if (each_tensor(op, args, settle_any, NULL) < 0) return -1;
         each_tensor(op, args, forget_key, NULL);
@@ -123,7 +146,8 @@ static int defer(const tp_op *op, tp_keyset ks, tp_value *args, tp_value *result
     r->current = op;
     tp_key key = tp_live_key(op, below & ~TP_BIT(Trace));
     bool shared = key == TP_KEY_CPU && op->shared_keys & TP_BIT(CPU);
-    if (shared && each_tensor(op, args, wants_note, r)) return run_noting(op, below, args, results);
+    if (shared && each_tensor(op, args, wants_note, r)) return run_noting(r, op, below, args, results);
+    if (tp_unlikely(r->options.tell != NULL)) tell(r, op, key, shared);
     if (shared) return run_now(op, below, args, results);
     bool sees_arguments_only = key < TP_NUM_KEYS && TP_BACKEND_KEYS >> key & 1 && !tp_is_boxed_at(op, key);
     if (sees_arguments_only ? each_tensor(op, args, settle_tensor, NULL) < 0

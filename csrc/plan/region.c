@@ -7,6 +7,27 @@
 #include <string.h>
 
 static tp_region *open_regions; /* of all threads; with the host lock */
+bool tp_regions_off;
+
+/* Options by their numbers, from 1 on: what autograd's nodes are marked with. */
+#define MOST_OPTIONS (UINT8_MAX / TP_NODES_PLANNED)
+static tp_region_options numbered[MOST_OPTIONS + 1];
+static int count_of_numbers;
+
+/* 0: there is no number left. */
+static int number_of(const tp_region_options *o) {
+    for (int i = 1; i <= count_of_numbers; i++) {
+        const tp_region_options *known = &numbered[i];
+        if (known->fuses == o->fuses && known->smallest == o->smallest && known->tile == o->tile) return i;
+    }
+    if (count_of_numbers == MOST_OPTIONS) return 0;
+    numbered[++count_of_numbers] = (tp_region_options){.fuses = o->fuses, .smallest = o->smallest, .tile = o->tile};
+    return count_of_numbers;
+}
+
+static void mark_nodes(int number) {
+    tp_tls.new_nodes = (uint8_t)((tp_tls.new_nodes & TP_NODES_TRACED) | number * TP_NODES_PLANNED);
+}
 
 int tp_region_enter(const tp_region_options *options) {
     tp_region *r = tp_alloc(sizeof *r);
@@ -17,6 +38,7 @@ int tp_region_enter(const tp_region_options *options) {
     r->next = open_regions;
     open_regions = r;
     tp_tls.region = r;
+    mark_nodes(number_of(options));
     tp_tls.include |= TP_BIT(Deferred);
     tp_tls.observe |= TP_BIT(Deferred);
     return 0;
@@ -39,6 +61,7 @@ int tp_region_leave(tp_region_report *report) {
     tp_tls.include &= ~TP_BIT(Deferred);
     tp_tls.observe &= ~TP_BIT(Deferred);
     tp_tls.region = NULL;
+    mark_nodes(0);
     unlink_region(r);
     *report = r->report;
     let_go(r);
@@ -99,11 +122,30 @@ static int lend(void) {
     return tp_region_flush(r, "an address is lent");
 }
 
+static bool is_sole(const tp_storage *s) {
+    bool runs;
+    tp_region *r = region_of(s, &runs);
+    return r && !runs && atomic_load_explicit(&s->refcount, memory_order_acquire) == r->notes.slots[s->slot].uses + 2;
+}
+
+static int open_for_backward(uint8_t options) {
+    if (tp_regions_off || tp_tls.include & TP_PLAN_WATCHERS) return 0;
+    return tp_region_enter(&numbered[options]) < 0 ? -1 : 1;
+}
+
+static int close_after_backward(void) {
+    tp_region_report report;
+    return tp_region_leave(&report);
+}
+
 int tp_defer_load(void);
 
 int tp_plan_load(void) {
     tp_pending_hooks.settle = settle;
     tp_pending_hooks.make = make;
     tp_pending_hooks.lend = lend;
+    tp_pending_hooks.is_sole = is_sole;
+    tp_pending_hooks.open = open_for_backward;
+    tp_pending_hooks.close = close_after_backward;
     return tp_defer_load();
 }

@@ -8,12 +8,14 @@
 
 #include "core/turn.h"
 #include "dispatch/op.h"
+#include "dispatch/profiler.h"
 #include "plan/plan.h"
 #include "prim/reduce.h"
 
 typedef struct {
     const tp_op *op;
-    size_t size; /* of this block */
+    const tp_op *from; /* the operator that called it; NULL: none is known */
+    size_t size;       /* of this block */
     tp_value args[];
 } tp_note;
 
@@ -31,6 +33,14 @@ typedef struct tp_notes {
     struct tp_notes *outer; /* of lists that run: the one that was running before */
 } tp_notes;
 
+/* What is known of a unit while it runs, for who asks. */
+typedef struct {
+    int64_t moved; /* -1: as much as one by one */
+    tp_plan_kind kind;
+    tp_plan_reason ends;
+    int64_t unstored, peak;
+} tp_told;
+
 struct tp_region {
     tp_region *next; /* in the list of open regions */
     int users;       /* its own thread, and those that wait for what it runs; with the host lock */
@@ -42,6 +52,7 @@ struct tp_region {
     int64_t bytes;        /* that the notes write */
     bool lent;            /* an address has left: from then on everything runs at once */
     const tp_op *current; /* the operator whose call is being looked at, for reports */
+    tp_told told;         /* of what runs */
 };
 
 #define TP_MOST_NOTES 4096
@@ -85,6 +96,14 @@ int tp_region_flush(tp_region *r, const char *why);
 TP_INLINE bool tp_slot_is_held(const tp_plan_slot *slot) {
     return atomic_load_explicit(&slot->storage->refcount, memory_order_acquire) > slot->uses + 1;
 }
+
+/* explain.c: what is told where options.tell is set */
+void tp_tell_unit(tp_region *r, const tp_notes *n, int64_t at, int64_t count);
+void tp_tell_flush(tp_region *r, const char *why);
+void tp_tell_at_once(tp_region *r, const tp_op *op, tp_plan_reason why);
+int64_t tp_bytes_of(const tp_tensor *t);
+/* Opens a range of the profile that runs, if one does, for `count` notes that run as one. */
+tp_profile_mark tp_mark_unit(const tp_notes *n, int64_t at, int64_t count, const char *kind);
 
 /* fuse.c */
 /* Runs the note at a place of the list, together with the `count` - 1 after it that it can be joined with. */

@@ -5,15 +5,16 @@
 #include "core/tls.h"
 
 /* The slot's last note is done, or will never run. */
-static void close_slot(tp_plan_slot *slot, bool failed) {
+static void close_slot(tp_told *told, tp_plan_slot *slot, bool failed) {
     tp_storage *s = slot->storage;
     if (!s) return;
+    if (slot->born && !s->data && !tp_slot_is_held(slot)) told->unstored += (int64_t)s->nbytes;
     slot->storage = NULL;
     s->later = failed && slot->born ? TP_LATER_FAILED : 0;
     tp_storage_release(s);
 }
 
-static void finish_note(tp_notes *n, tp_note *note, bool failed) {
+static void finish_note(tp_told *told, tp_notes *n, tp_note *note, bool failed) {
     int64_t touched[64], count = 0;
     for (int i = 0; i < note->op->info->nargs; i++) {
         tp_tensors list = tp_value_tensors(&note->args[i]);
@@ -22,16 +23,17 @@ static void finish_note(tp_notes *n, tp_note *note, bool failed) {
     }
     tp_note_free(n, note);
     for (int64_t i = 0; i < count; i++)
-        if (n->slots[touched[i]].storage && n->slots[touched[i]].uses == 0) close_slot(&n->slots[touched[i]], failed);
+        if (n->slots[touched[i]].storage && n->slots[touched[i]].uses == 0)
+            close_slot(told, &n->slots[touched[i]], failed);
 }
 
 /* Storages that no note has written are memory without contents, as outside of regions. */
-static int finish_slots(tp_notes *n, int status) {
+static int finish_slots(tp_told *told, tp_notes *n, int status) {
     for (int64_t i = 0; i < n->nslots; i++) {
         tp_plan_slot *slot = &n->slots[i];
         if (!slot->storage) continue;
         if (status == 0 && tp_slot_is_held(slot)) status = tp_storage_fill(slot->storage);
-        close_slot(slot, status < 0);
+        close_slot(told, slot, status < 0);
     }
     return status;
 }
@@ -45,11 +47,13 @@ static int run_all(tp_region *r, tp_notes *n) {
     int status = 0;
     for (int64_t i = 0, count; i < n->ncalls; i += count) {
         count = 1;
+        r->told.moved = -1;
         if (status == 0 && r->options.fuses) status = run_joined(r, n, i, &count);
         else if (status == 0) status = tp_note_run(n->calls[i]);
-        for (int64_t k = 0; k < count; k++) finish_note(n, n->calls[i + k], status < 0);
+        if (tp_unlikely(r->options.tell != NULL) && status == 0) tp_tell_unit(r, n, i, count);
+        for (int64_t k = 0; k < count; k++) finish_note(&r->told, n, n->calls[i + k], status < 0);
     }
-    status = finish_slots(n, status);
+    status = finish_slots(&r->told, n, status);
     tp_free(n->calls, (size_t)n->call_room * sizeof *n->calls);
     tp_free(n->slots, (size_t)n->slot_room * sizeof *n->slots);
     return status;
@@ -79,10 +83,12 @@ int tp_region_flush(tp_region *r, const char *why) {
         tp_notes n = r->notes;
         n.outer = r->running;
         r->notes = (tp_notes){0};
+        r->told = (tp_told){0};
         r->bytes = 0;
         r->running = &n;
         tp_at_once_guard guard = tp_at_once();
         status = run_all(r, &n);
+        if (tp_unlikely(r->options.tell != NULL)) tp_tell_flush(r, why);
         r->running = n.outer;
     }
     tp_turn_pass(&r->turn);

@@ -337,6 +337,7 @@ static int note_tile(tile *t, const tp_note *note) {
         if (args[a].tag == TP_TENSORS) args[a].tensors.data = first;
     }
     tp_note *added = tp_notes_add(&t->notes, note->op, args);
+    if (added) added->from = note->from;
     for (int a = 0; added && a < nargs; a++) {
         tp_tensors from = tp_value_tensors(&note->args[a]), to = tp_value_tensors(&added->args[a]);
         for (int64_t k = 0; k < from.size; k++) {
@@ -415,9 +416,14 @@ static int run_stretch(tp_region *r, stretch *s, int64_t tiles) {
     t.notes.outer = r->running;
     r->running = &t.notes;
     for (int64_t i = 0; i < s->count && status == 0; i++) status = note_tile(&t, s->notes->calls[s->begin + i]);
+    int64_t bytes = 0;
+    for (int i = 0; i < s->ncells; i++) bytes += t.made[i] ? 0 : tp_bytes_of(s->cells[i].tensor);
     tp_region_report report = r->report;
     if (status == 0) status = run_tiles(r, &t, tiles);
     r->report = report;
+    r->told.kind = TP_PLAN_TILES;
+    r->told.moved = bytes;
+    r->told.ends = TP_PLAN_SHAPE;
     r->running = t.notes.outer;
     end(&t, before);
     return status;
@@ -434,5 +440,8 @@ int tp_run_tiled(tp_region *r, tp_notes *n, int64_t at, int64_t *count) {
     *count = s.count;
     r->report.groups++;
     r->report.fused += s.count;
-    return run_stretch(r, &s, tiles);
+    tp_profile_mark mark = tp_mark_unit(n, at, s.count, "tiles");
+    int status = run_stretch(r, &s, tiles);
+    tp_profile_leave(mark, status);
+    return status;
 }

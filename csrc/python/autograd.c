@@ -651,13 +651,15 @@ static PyObject *set_anomaly(PyObject *self, PyObject *args) {
     (void)self;
     int enabled, check_nan;
     if (!PyArg_ParseTuple(args, "pp", &enabled, &check_nan)) return NULL;
-    tp_tls.anomaly_mode = enabled;
+    tp_tls.new_nodes &= (uint8_t)~TP_NODES_TRACED;
+    if (enabled) tp_tls.new_nodes |= TP_NODES_TRACED;
     tp_tls.anomaly_check_nan = check_nan;
     Py_RETURN_NONE;
 }
 static PyObject *get_anomaly(PyObject *self, PyObject *unused) {
     (void)self, (void)unused;
-    return Py_BuildValue("NN", PyBool_FromLong(tp_tls.anomaly_mode), PyBool_FromLong(tp_tls.anomaly_check_nan));
+    return Py_BuildValue("NN", PyBool_FromLong(tp_tls.new_nodes & TP_NODES_TRACED),
+                         PyBool_FromLong(tp_tls.anomaly_check_nan));
 }
 
 /* ---- backward ---- */

@@ -12,12 +12,10 @@
 
 #include <structmember.h>
 
-/* Who sees all calls of a thread. */
-#define WATCHERS (TP_BIT(PythonMode) | TP_BIT(Tracer) | TP_BIT(Trace) | TP_BIT(Functionalize))
-
 typedef struct {
     PyObject_HEAD vectorcallfunc vectorcall;
     PyObject *function, *dict, *weak;
+    PyObject *told; /* the list that gets what becomes of the calls; NULL: nobody asks */
     tp_region_options options;
     tp_region_report report; /* of the last call that opened a region */
     int64_t largest;         /* argument of the last call, in bytes, */
@@ -29,7 +27,66 @@ typedef struct {
 
 #define COMPILED(o) ((compiled *)(o))
 
-static bool switched_off; /* _set_compiling(False): the stance "force_eager", TENSORPY_COMPILE=0 */
+/* ---- what is told ---- */
+
+/* The line of the program that runs: its innermost one outside of the package. */
+static PyObject *line_of_program(void) {
+    PyFrameObject *frame = (PyFrameObject *)Py_XNewRef((PyObject *)PyEval_GetFrame());
+    PyObject *line = NULL;
+    while (frame && !line) {
+        PyCodeObject *code = PyFrame_GetCode(frame);
+        PyObject *globals = PyFrame_GetGlobals(frame);
+        PyObject *name = globals ? PyDict_GetItemString(globals, "__name__") : NULL;
+        const char *text = name && PyUnicode_Check(name) ? PyUnicode_AsUTF8(name) : NULL;
+        if (!text || (strncmp(text, "tensorpy.", 9) != 0 && strcmp(text, "tensorpy") != 0))
+            line = PyUnicode_FromFormat("%U:%d", code->co_filename, PyFrame_GetLineNumber(frame));
+        PyFrameObject *back = PyFrame_GetBack(frame);
+        Py_XDECREF(globals);
+        Py_DECREF(code);
+        Py_DECREF(frame);
+        frame = back;
+        if (PyErr_Occurred()) break;
+    }
+    Py_XDECREF(frame);
+    return line || PyErr_Occurred() ? line : Py_NewRef(Py_None);
+}
+
+static PyObject *names_of(const tp_plan_event *e) {
+    char name[128];
+    PyObject *names = PyTuple_New(e->count);
+    for (int64_t i = 0; names && i < e->count; i++) {
+        PyObject *item = PyUnicode_FromString(tp_op_name(e->operators[i], name));
+        if (item) PyTuple_SET_ITEM(names, i, item);
+        else Py_CLEAR(names);
+    }
+    return names;
+}
+
+static PyObject *sizes_of(const tp_tensor *t) {
+    PyObject *sizes = t ? PyTuple_New(t->ndim) : Py_NewRef(Py_None);
+    for (int d = 0; t && sizes && d < t->ndim; d++) {
+        PyObject *item = PyLong_FromLongLong(t->sizes[d]);
+        if (item) PyTuple_SET_ITEM(sizes, d, item);
+        else Py_CLEAR(sizes);
+    }
+    return sizes;
+}
+
+/* Appends (kind, operators, sizes, dtype, moved, alone, unstored, peak, why, line) to the list. An event for which
+ * there is no memory goes untold. */
+static void tell(void *list, const tp_plan_event *e) {
+    static const char *const kinds[] = {"call", "group", "tiles", "at once", "flush"};
+    PyObject *type, *value, *traceback;
+    PyErr_Fetch(&type, &value, &traceback);
+    bool has_line = e->kind == TP_PLAN_AT_ONCE || (e->kind == TP_PLAN_FLUSH && e->why);
+    PyObject *row = Py_BuildValue("(sNNNLLLLzN)", kinds[e->kind], names_of(e), sizes_of(e->like),
+                                  e->like ? tp_py_dtype_object((tp_dtype)e->like->dtype) : Py_NewRef(Py_None),
+                                  (long long)e->moved, (long long)e->alone, (long long)e->unstored, (long long)e->peak,
+                                  e->why, has_line ? line_of_program() : Py_NewRef(Py_None));
+    if (!row || PyList_Append(list, row) < 0) PyErr_Clear();
+    Py_XDECREF(row);
+    PyErr_Restore(type, value, traceback);
+}
 
 /* Closes the region; an exception of the function's stays the exception. Steals result. */
 static PyObject *close_region(compiled *c, PyObject *result) {
@@ -85,12 +142,20 @@ static PyObject *call(PyObject *o, PyObject *const *args, size_t n, PyObject *na
     compiled *c = COMPILED(o);
     if (c->at_once) return call_at_once(c, args, n, names);
     /* Inside of another compiled function's region the calls are noted there. */
-    if (switched_off || tp_tls.region || tp_tls.include & WATCHERS || is_quiet(c, args, n, names))
+    if (tp_regions_off || tp_tls.region || tp_tls.include & TP_PLAN_WATCHERS ||
+        (!c->told && is_quiet(c, args, n, names)))
         return PyObject_Vectorcall(c->function, args, n, names);
-    if (tp_region_enter(&c->options) < 0) return tp_py_raise();
+    tp_region_options options = c->options;
+    PyObject *told = Py_XNewRef(c->told);
+    if (tp_unlikely(told != NULL)) options.tell = tell, options.context = told;
+    if (tp_region_enter(&options) < 0) {
+        Py_XDECREF(told);
+        return tp_py_raise();
+    }
     Py_INCREF(o);
     PyObject *result = close_region(c, PyObject_Vectorcall(c->function, args, n, names));
     note_whether_quiet(c);
+    Py_XDECREF(told);
     Py_DECREF(o);
     return result;
 }
@@ -114,11 +179,13 @@ static PyObject *new_compiled(PyTypeObject *type, PyObject *args, PyObject *kwar
 static int traverse(PyObject *o, visitproc visit, void *arg) {
     Py_VISIT(COMPILED(o)->function);
     Py_VISIT(COMPILED(o)->dict);
+    Py_VISIT(COMPILED(o)->told);
     return 0;
 }
 static int clear(PyObject *o) {
     Py_CLEAR(COMPILED(o)->function);
     Py_CLEAR(COMPILED(o)->dict);
+    Py_CLEAR(COMPILED(o)->told);
     return 0;
 }
 static void dealloc(PyObject *o) {
@@ -145,7 +212,22 @@ static PyObject *report(PyObject *o, PyObject *unused) {
                          r->operator);
 }
 
+/* _tell(list or None): where calls are told of from now on. */
+static PyObject *tell_to(PyObject *o, PyObject *list) {
+    if (list != Py_None && !PyList_Check(list)) return PyErr_Format(PyExc_TypeError, "_tell() takes a list or None");
+    Py_XSETREF(COMPILED(o)->told, list == Py_None ? NULL : Py_NewRef(list));
+    Py_RETURN_NONE;
+}
+
+/* plans() -> those of the calls that compiler.explain was asked about */
+static PyObject *plans(PyObject *o, PyObject *unused TP_UNUSED) {
+    PyObject *kept = COMPILED(o)->dict ? PyDict_GetItemString(COMPILED(o)->dict, "_plans") : NULL;
+    return kept ? PySequence_List(kept) : PyList_New(0);
+}
+
 static PyMethodDef methods[] = {
+    {"_tell", tell_to, METH_O, NULL},
+    {"plans", plans, METH_NOARGS, PyDoc_STR("The plans of the calls that compiler.explain was asked about.")},
     {"_report", report, METH_NOARGS, NULL},
     {NULL, NULL, 0, NULL},
 };
@@ -183,12 +265,30 @@ static PyObject *set_compiling(PyObject *self, PyObject *on) {
     (void)self;
     int wanted = PyObject_IsTrue(on);
     if (wanted < 0) return NULL;
-    bool before = !switched_off;
-    switched_off = !wanted;
+    bool before = !tp_regions_off;
+    tp_regions_off = !wanted;
     return PyBool_FromLong(before);
 }
 
+/* _is_watched() -> whether compiled functions are called as they are written: switched off, or somebody above sees each
+ * call */
+static PyObject *is_watched(PyObject *self TP_UNUSED, PyObject *unused TP_UNUSED) {
+    return PyBool_FromLong(tp_regions_off || tp_tls.include & TP_PLAN_WATCHERS);
+}
+
+/* _of_graphs(function, backend, ...) -> a GraphFunction of these; its module is loaded with the first one */
+static PyObject *of_graphs(PyObject *self TP_UNUSED, PyObject *args) {
+    PyObject *module = PyImport_ImportModule("tensorpy._dynamo.graphs");
+    PyObject *type = module ? PyObject_GetAttrString(module, "GraphFunction") : NULL;
+    PyObject *made = type ? PyObject_CallObject(type, args) : NULL;
+    Py_XDECREF(type);
+    Py_XDECREF(module);
+    return made;
+}
+
 static PyMethodDef functions[] = {
+    {"_of_graphs", of_graphs, METH_VARARGS, NULL},
+    {"_is_watched", is_watched, METH_NOARGS, NULL},
     {"_set_compiling", set_compiling, METH_O, NULL},
     {NULL, NULL, 0, NULL},
 };

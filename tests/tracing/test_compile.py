@@ -44,11 +44,6 @@ def test_unknown_words_are_refused(how: dict[str, Any], error: str) -> None:
         tp.compile(3)
 
 
-def test_a_callable_backend_says_that_nothing_is_traced() -> None:
-    with pytest.raises(NotImplementedError, match="make_fx"):
-        tp.compile(lambda x: x, backend=lambda graph, inputs: graph)
-
-
 @pytest.mark.parametrize("mode", [None, "default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs"])
 def test_modes(mode: str | None) -> None:
     assert tp.compile(lambda x: x * 2, mode=mode, dynamic=True)(tp.ones(2)).tolist() == [2.0, 2.0]

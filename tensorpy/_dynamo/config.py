@@ -1,0 +1,59 @@
+"""Settings of functions that are compiled by a backend of the program's; any other may be set, and nobody reads it."""
+
+from __future__ import annotations
+
+import sys
+from contextlib import ContextDecorator
+from types import ModuleType
+from typing import Any
+
+recompile_limit = 8  # graphs of one function: a call that needs another one runs as it is written
+suppress_errors = False  # a function whose backend fails runs as it is written
+
+_UNSET = object()
+
+
+class patch(ContextDecorator):
+    """Settings for a while: in a with block, or while a function runs.
+
+    Example:
+        >>> with tp._dynamo.config.patch(recompile_limit=2):
+        ...     tp._dynamo.config.recompile_limit
+        2
+    """
+
+    def __init__(self, settings: Any = None, value: Any = None, **more: Any) -> None:
+        given = {settings: value} if isinstance(settings, str) else dict(settings or {})
+        self.settings = given | more
+        self._before: list[dict[str, Any]] = []
+
+    def __enter__(self) -> None:
+        config = sys.modules[__name__]
+        self._before.append({name: getattr(config, name, _UNSET) for name in self.settings})
+        for name, value in self.settings.items():
+            setattr(config, name, value)
+
+    def __exit__(self, *error: Any) -> None:
+        config = sys.modules[__name__]
+        for name, value in self._before.pop().items():
+            if value is _UNSET:
+                delattr(config, name)
+            else:
+                setattr(config, name, value)
+
+
+class _Config(ModuleType):
+    """A setting of two names is one."""
+
+    @property
+    def cache_size_limit(self) -> int:
+        return int(self.recompile_limit)
+
+    @cache_size_limit.setter
+    def cache_size_limit(self, limit: int) -> None:
+        self.__dict__["recompile_limit"] = limit
+
+
+sys.modules[__name__].__class__ = _Config
+
+__all__ = ["patch", "recompile_limit", "suppress_errors"]

@@ -1,0 +1,352 @@
+"""Functions that a backend of the program's compiles: `compile(f, backend=my)`.
+
+`my(graph_module, example_inputs)` is called with the operators that a call of f made (make_fx), and what it gives is
+called with tensors from then on: for arguments of the same kind, while the surroundings of f are as they were
+(surroundings.py). Its inputs are the tensors among the arguments, and then those that f has from elsewhere.
+
+The call that is recorded is f's own. Where it cannot be a graph (it asks for a value, it changes Python's state, it
+runs backward) it simply goes on, and its result is the call's: the function *follows* its program from then on. Where
+it can, what it has written is put back, and random numbers too, and the backend's function is called the first time.
+"""
+
+from __future__ import annotations
+
+import inspect
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+from tensorpy import _C
+from tensorpy._C import Tensor
+from tensorpy.amp import get_autocast_dtype, is_autocast_enabled
+from tensorpy.fx.experimental.proxy_tensor import Recorder, _tracer
+from tensorpy.fx.graph_module import GraphModule
+from tensorpy.fx.node import Node, overload
+from tensorpy.nn import Module
+from tensorpy.random import get_rng_state, set_rng_state
+from tensorpy.utils._pytree import tree_flatten, tree_unflatten
+
+from . import config
+from .exc import BackendCompilerFailed, FailOnRecompileLimitHit, Unsupported
+from .surroundings import _PLAIN, Place, Surroundings
+from .utils import counters
+
+_SCALARS = (*_PLAIN, _C.dtype, _C.device, _C.layout, _C.memory_format)
+
+
+# ---- the recording ----
+
+
+_STATISTICS = ("running_mean", "running_var")  # written by batch norms, whose schemas do not say it
+
+
+def _tensors(values: Any) -> list[Tensor]:
+    return [leaf for leaf in tree_flatten(list(values))[0] if isinstance(leaf, Tensor)]
+
+
+class GraphRecorder(Recorder):
+    """Records a call until it turns out to be no graph; keeps what the call writes from outside.
+
+    Arguments:
+        surroundings: where tensors come from that are no arguments
+
+    Example:
+        >>> tp._dynamo.graphs.GraphRecorder.__name__
+        'GraphRecorder'
+    """
+
+    def __init__(self, surroundings: Surroundings) -> None:
+        super().__init__(grad_modes=True)
+        self.surroundings = surroundings
+        self.why: str | None = None  # this is no graph
+        self.lifted: list[tuple[Place, Tensor]] = []
+        self.written: dict[int, tuple[Any, Any]] = {}  # storages from outside, and copies of them
+        self._made: set[int] = set()
+
+    def refuse(self, why: str) -> None:
+        self.why = self.why or why
+
+    def depends(self, tensor: Tensor) -> bool:
+        return super().depends(tensor) or id(tensor) in self.surroundings.tensors
+
+    def reads(self, tensor: Tensor, what: str) -> None:
+        if self.depends(tensor):
+            self.refuse(f"{what} asks for the values of a tensor")
+
+    def _constant(self, value: Any) -> Node:
+        place = self.surroundings.tensors.get(id(value)) if isinstance(value, Tensor) else None
+        if place is None:
+            if isinstance(value, _C.Generator):
+                self.refuse("a generator of random numbers is given")
+            return super()._constant(value)
+        before = next((n for n in self.graph.nodes if n.op != "placeholder"), None)
+        with self.graph.inserting_before(before or self.graph._root):
+            node = self.graph.placeholder(place.key if isinstance(place.key, str) else "outer")
+            node.target = node.name
+        self.know(value, node, depends=True)
+        self.lifted.append((place, value))
+        return node
+
+    def enter(self, name: str, args: tuple[Any, ...]) -> Any:
+        if self.why is None and _C._current_graph_task_id() != -1:
+            self.refuse("backward runs inside")
+        if self.why is not None:
+            return None
+        token = super().enter(name, args)
+        outside = [t for t in _tensors(args) if _tracer.memory(t) not in self._made]
+        if outside:
+            self._keep_written(name, args)
+        return token, [(t, t._version) for t in outside if _tracer.memory(t) not in self.written]
+
+    def leave(self, token: Any, results: list[Any]) -> None:
+        if self.why is not None:
+            return
+        inner, outside = token
+        if any(t._version != version for t, version in outside):
+            self.refuse("a tensor from outside has changed")
+        super().leave(inner, results)
+        self._made |= set(map(_tracer.memory, _tensors(results))) - set(map(_tracer.memory, _tensors(inner[2])))
+
+    def _keep_written(self, name: str, args: tuple[Any, ...]) -> None:
+        op = overload(name)
+        wants_grad = _C.is_grad_enabled() and any(t.requires_grad for t in _tensors(args))
+        for row, value in zip(_tracer.arguments(op.__name__), args, strict=True):
+            if not row[3] and row[0] not in _STATISTICS:
+                continue
+            for tensor in _tensors([value]):
+                if _tracer.memory(tensor) in self._made:
+                    continue
+                if (row[3] and wants_grad) or "inplace_view" in op.tags or not tensor.is_cpu:
+                    self.refuse(f"{name} changes a tensor from outside")
+                elif _tracer.memory(tensor) not in self.written:
+                    storage = tensor.untyped_storage()
+                    self.written[_tracer.memory(tensor)] = storage, storage.clone()
+
+    def put_back(self) -> None:
+        """Memory from outside as it was before the call."""
+        for storage, copy in self.written.values():
+            storage.copy_(copy)
+
+
+# ---- a graph ----
+
+
+def _kind(leaf: Any, first: dict[int, int], place: int) -> Any:
+    if isinstance(leaf, Tensor):
+        same = first.setdefault(id(leaf), place)
+        about = leaf.dtype, leaf.shape, leaf.stride() if leaf.layout is _C.strided else leaf.layout, leaf.device
+        return type(leaf), *about, leaf.requires_grad, same
+    if isinstance(leaf, float):
+        return float, leaf.hex()  # 0.0 is not -0.0
+    return (type(leaf), leaf) if isinstance(leaf, _SCALARS) else (id(leaf),)
+
+
+def _kinds(leaves: list[Any]) -> list[Any]:
+    """What a graph depends on of the arguments."""
+    first: dict[int, int] = {}
+    return [_kind(leaf, first, place) for place, leaf in enumerate(leaves)]
+
+
+def _modes() -> tuple[Any, ...]:
+    autocast = is_autocast_enabled("cpu"), get_autocast_dtype("cpu")
+    return _C.is_grad_enabled(), _C.is_inference_mode_enabled(), _C.get_default_dtype(), *autocast
+
+
+class Entry:
+    """One call that was recorded: a graph and what the backend made of it, or why there is none."""
+
+    function: Callable[..., Any]
+
+    def __init__(self, key: tuple[Any, ...], leaves: list[Any], roots: list[Any]) -> None:
+        self.key = key
+        self.others = [leaf for leaf in leaves if not isinstance(leaf, (Tensor, *_SCALARS))]
+        self.surroundings = Surroundings([*roots, *self.others])
+        self.why: str | None = "it sees too much" if self.surroundings.is_too_large() else None
+        self.lifted: list[tuple[Place, Any]] = []
+
+    def fits(self, key: tuple[Any, ...]) -> bool:
+        if key != self.key or (self.why is None and self.surroundings.changed()):
+            return False
+        now = [place.read() for place, _ in self.lifted]
+        return _kinds(now) == [kind for _, kind in self.lifted]
+
+    def inputs(self, leaves: list[Any]) -> list[Tensor]:
+        return [leaf for leaf in leaves if isinstance(leaf, Tensor)] + [place.read() for place, _ in self.lifted]
+
+    def record(self, f: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], leaves: list[Any]) -> Any:
+        """Calls f; its result. `graph` is there afterwards, or `why` not."""
+        recorder = GraphRecorder(self.surroundings)
+        names = iter(_names_of_leaves(f, args, kwargs))
+        for leaf in leaves:
+            name = next(names)
+            if isinstance(leaf, Tensor):
+                node = recorder.graph.placeholder(name)
+                node.target = node.name
+                recorder.know(leaf, node, depends=True)
+        random = get_rng_state()
+        before = _tracer.set(recorder)
+        try:
+            result = f(*args, **kwargs)
+        finally:
+            _tracer.set(before)
+        self._finish(recorder, result, leaves)
+        if self.why is None:
+            recorder.put_back()
+            set_rng_state(random)
+        return result
+
+    def _finish(self, recorder: GraphRecorder, result: Any, leaves: list[Any]) -> None:
+        recorder.follow_grad_mode(_C.is_grad_enabled())
+        outputs, self.out_spec = tree_flatten(result)
+        given = {id(leaf): place for place, leaf in enumerate(leaves) if isinstance(leaf, Tensor)}
+        self.outputs: list[tuple[str, Any]] = []  # "made": of the graph's; "given": of the leaves'; "plain": itself
+        made: list[Node] = []
+        for leaf in outputs:
+            if isinstance(leaf, Tensor) and id(leaf) not in given:
+                self.outputs.append(("made", len(made)))
+                made.append(recorder.node_of(leaf))
+            elif isinstance(leaf, Tensor):
+                self.outputs.append(("given", given[id(leaf)]))
+            elif isinstance(leaf, _SCALARS):
+                self.outputs.append(("plain", leaf))
+            else:
+                recorder.refuse(f"it returns an object of class {type(leaf).__name__}")
+        changed = self.surroundings.changed(tensors=True)
+        if changed:
+            recorder.refuse(f"it changes {changed}")
+        self.why = recorder.why
+        if self.why is not None:
+            return
+        recorder.graph.output(tuple(made))
+        self.lifted = [(place, kind) for (place, _), kind in zip(recorder.lifted, _kinds_of(recorder), strict=True)]
+        self.graph = GraphModule(recorder.constants, recorder.graph)
+
+    def call(self, leaves: list[Any]) -> Any:
+        made = self.function(*self.inputs(leaves))
+        made = [made] if isinstance(made, Tensor) else made
+        found = {"made": made, "given": leaves}
+        return tree_unflatten([w if kind == "plain" else found[kind][w] for kind, w in self.outputs], self.out_spec)
+
+
+def _kinds_of(recorder: GraphRecorder) -> list[Any]:
+    return _kinds([tensor for _, tensor in recorder.lifted])
+
+
+def _names_of_leaves(f: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[str]:
+    """A name for each leaf of the arguments: its parameter's, with a number where that holds several."""
+    owner = getattr(f, "__self__", None)
+    try:
+        bound = inspect.signature(owner.forward if isinstance(owner, Module) else f).bind(*args).arguments
+        flat = {id(value): name for name, value in bound.items()}
+    except (TypeError, ValueError):
+        flat = {}
+    names = []
+    for i, (name, value) in enumerate([*((None, a) for a in args), *kwargs.items()]):
+        stem = name or flat.get(id(value), f"arg{i}")
+        count = len(tree_flatten(value)[0])
+        names += [stem] if count == 1 else [f"{stem}_{k}" for k in range(count)]
+    return names
+
+
+# ---- a function ----
+
+
+class GraphFunction:
+    """A function of which a backend compiles graphs, one for each kind of arguments.
+
+    Arguments:
+        function: of tensors
+        backend: called with a GraphModule and its inputs, and `options` by name; gives a function of these inputs
+        follow: the same function, compiled by following
+        fullgraph: whether a call that is no graph is an error
+        options: what the backend is given by name
+
+    Example:
+        >>> def backend(graph, inputs):
+        ...     print(graph.code.strip().splitlines()[0])
+        ...     return graph.forward
+        >>> tp.compile(lambda x: x * 2, backend=backend)(tp.ones(2))
+        def forward(self, x):
+        tensor([2., 2.])
+    """
+
+    def __init__(
+        self,
+        function: Callable[..., Any],
+        backend: Callable[..., Any],
+        follow: Callable[..., Any],
+        fullgraph: bool,
+        options: dict[str, Any],
+    ) -> None:
+        self.function, self.backend, self.follow = function, backend, follow
+        self.fullgraph, self.options = fullgraph, options
+        self.entries: list[Entry] = []
+        self.generation = _generation
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if _C._is_watched():
+            return self.function(*args, **kwargs)
+        if self.generation != _generation:
+            self.entries, self.generation = [], _generation
+        leaves, spec = tree_flatten((args, kwargs))
+        key = _kinds(leaves), spec, _modes()
+        for i, entry in enumerate(self.entries):
+            if entry.fits(key):
+                if i:
+                    self.entries.insert(0, self.entries.pop(i))
+                return self._call(entry, args, kwargs, leaves)
+        if len(self.entries) >= config.recompile_limit:
+            return self._give_up(args, kwargs)
+        entry = Entry(key, leaves, [self.function])
+        result = entry.record(self.function, args, kwargs, leaves) if entry.why is None else None
+        if entry.why is not None and self.fullgraph:
+            raise Unsupported(f"compile(fullgraph=True): the function is no graph: {entry.why}")
+        self.entries.insert(0, entry)
+        counters["frames"]["total"] += 1
+        if entry.why is not None:
+            counters["graph_break"][entry.why] += 1
+            return result if hasattr(entry, "outputs") else self.follow(*args, **kwargs)
+        self._compile(entry, leaves)
+        return self._call(entry, args, kwargs, leaves)
+
+    def _compile(self, entry: Entry, leaves: list[Any]) -> None:
+        inputs = entry.inputs(leaves)
+        try:
+            made = self.backend(entry.graph, inputs, **self.options)
+            if not callable(made):
+                raise AssertionError("the backend did not return a callable")
+        except Exception as error:
+            if not config.suppress_errors:
+                self.entries.remove(entry)
+                raise BackendCompilerFailed(self.backend, error) from error
+            entry.why = f"its backend raised {type(error).__name__}: {error}"
+            return
+        entry.function = made
+        counters["frames"]["ok"] += 1
+        counters["stats"]["unique_graphs"] += 1
+
+    def _call(self, entry: Entry, args: tuple[Any, ...], kwargs: dict[str, Any], leaves: list[Any]) -> Any:
+        return entry.call(leaves) if entry.why is None else self.follow(*args, **kwargs)
+
+    def _give_up(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        name = getattr(self.function, "__qualname__", type(self.function).__name__)
+        changed = next((c for e in self.entries if (c := e.surroundings.changed())), None)
+        said = f"{name} has {len(self.entries)} graphs, as many as recompile_limit allows" + (
+            f"; the last one does not fit since this changed: {changed}" if changed else ""
+        )
+        if self.fullgraph:
+            raise FailOnRecompileLimitHit(said)
+        warnings.warn(f"{said}. Other calls run as they are written", stacklevel=3)
+        return self.follow(*args, **kwargs)
+
+
+_generation = 0
+
+
+def reset() -> None:
+    """All functions forget their graphs."""
+    global _generation
+    _generation += 1
+
+
+__all__ = ["GraphFunction", "GraphRecorder", "reset"]

@@ -1,0 +1,281 @@
+"""Backward of what compiled functions made: in a region of its own, and to the bit what it is without."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+import tensorpy as tp
+from tensorpy import nn
+from tensorpy.nn import functional as F
+from tensorpy.utils.checkpoint import checkpoint
+
+BACKENDS = ("aot_eager", "tensorpy")
+
+
+def compiled(function: Any, **how: Any) -> Any:
+    return tp.compile(function, options={"smallest": 0}, **how)
+
+
+class Block(nn.Module):
+    """Attention and a small network, as transformers have them."""
+
+    def __init__(self, width: int = 16) -> None:
+        super().__init__()
+        self.norm, self.other = nn.LayerNorm(width), nn.LayerNorm(width)
+        self.qkv, self.out = nn.Linear(width, 3 * width), nn.Linear(width, width)
+        self.up, self.down = nn.Linear(width, 2 * width), nn.Linear(2 * width, width)
+
+    def forward(self, x: tp.Tensor) -> tp.Tensor:
+        q, k, v = self.qkv(self.norm(x)).chunk(3, -1)
+        x = x + self.out(F.dropout((q @ k.mT * 0.25).softmax(-1), 0.1, self.training) @ v)
+        return x + self.down(F.gelu(self.up(self.other(x))))
+
+
+def block() -> Block:
+    tp.manual_seed(3)
+    return Block()
+
+
+def gradients(module: nn.Module) -> list[Any]:
+    return [(p.grad.clone(), p.grad.stride()) if p.grad is not None else None for p in module.parameters()]
+
+
+def same(a: list[Any], b: list[Any]) -> bool:
+    return len(a) == len(b) and all(
+        (x is y is None) or (x[0].equal(y[0]) and x[1] == y[1]) for x, y in zip(a, b, strict=True)
+    )
+
+
+def both(run: Callable[[Callable[[Any], Any]], Any]) -> None:
+    """What a program gives with its model compiled is what it gives without."""
+    expected = run(lambda model: model)
+    for backend in BACKENDS:
+        got = run(lambda model, how=backend: compiled(model, backend=how))
+        assert str(got) == str(expected)
+        for a, b in zip(got, expected, strict=True):
+            assert not isinstance(a, list) or not a or not isinstance(a[0], tuple) or same(a, b)
+
+
+def test_it_runs_in_a_region_of_its_own() -> None:
+    def names(function: Any) -> list[str]:
+        x = tp.randn(50, 50, requires_grad=True)
+        y = function(x).sum()
+        with tp.profiler.profile() as profile:
+            y.backward()
+        return [e.name for e in profile.events() if e.name.startswith("group of")]
+
+    def function(x: tp.Tensor) -> tp.Tensor:
+        return (x.tanh() * 2 + 1).exp() * x
+
+    assert not names(function) and not names(compiled(function, backend="aot_eager")) and names(compiled(function))
+    fast = compiled(function)
+    y = fast(tp.randn(50, 50, requires_grad=True)).sum()
+    with tp.compiler.set_stance("force_eager"), tp.profiler.profile() as profile:
+        y.backward()
+    assert not [e for e in profile.events() if e.name.startswith("group of")]
+    assert not names(function)
+
+
+@pytest.mark.parametrize("optimizer", ["SGD", "Adam"])
+def test_training_with_an_unchanged_loop(optimizer: str) -> None:
+    def run(wrap: Any) -> Any:
+        net = block()
+        model = wrap(net)
+        step = getattr(tp.optim, optimizer)(net.parameters(), lr=0.01)
+        losses = []
+        for _ in range(50):
+            x = tp.randn(2, 5, 16)
+            step.zero_grad()
+            loss = F.mse_loss(model(x), x.roll(1, 1))
+            loss.backward()
+            nn.utils.clip_grad_norm_(net.parameters(), 1.0)
+            step.step()
+            losses.append(loss.item())
+        return losses, gradients(net), [(p.detach().clone(), p.stride()) for p in net.parameters()]
+
+    both(run)
+
+
+def test_gradients_add_up_over_calls() -> None:
+    def run(wrap: Any) -> Any:
+        net = block()
+        model = wrap(net)
+        for _ in range(3):
+            model(tp.randn(2, 5, 16)).square().mean().backward()
+        return [gradients(net)]
+
+    both(run)
+
+
+def test_hooks_see_values() -> None:
+    def run(wrap: Any) -> Any:
+        net, seen = block(), []
+        net.up.weight.register_hook(lambda g: (seen.append(g.sum().item()), g * 2)[1])
+        net.down.bias.register_post_accumulate_grad_hook(lambda p: seen.append(p.grad.tolist()))
+        net.qkv.register_full_backward_hook(lambda m, gi, go: seen.append(go[0].numpy().copy().tolist()))
+        out = wrap(net)(tp.randn(2, 5, 16, requires_grad=True))
+        out.register_hook(lambda g: seen.append(g.abs().max().item()))
+        out.grad_fn.register_hook(lambda gi, go: seen.append(len(gi)))
+        out.exp().sum().backward()
+        return seen, gradients(net)
+
+    both(run)
+
+
+def test_graphs_that_are_kept_and_made() -> None:
+    def run(wrap: Any) -> Any:
+        net = block()
+        x = tp.randn(2, 5, 16, requires_grad=True)
+        loss = wrap(net)(x).tanh().sum()
+        loss.backward(retain_graph=True)
+        first = gradients(net)
+        loss.backward(retain_graph=True)
+        (gx,) = tp.autograd.grad(loss, x, create_graph=True)
+        gx.square().sum().backward()
+        some = tp.autograd.grad(wrap(net)(x).sum(), [x, net.up.weight, x], allow_unused=True)
+        return first, gradients(net), [(g.clone(), g.stride()) for g in (gx.detach(), *some, x.grad)]
+
+    both(run)
+
+
+def test_checkpoints() -> None:
+    def run(wrap: Any) -> Any:
+        net = block()
+        model = wrap(net)
+        x = tp.randn(2, 5, 16, requires_grad=True)
+        for reentrant in (False, True):
+            checkpoint(model, x, use_reentrant=reentrant).square().sum().backward()
+        wrap(lambda x: checkpoint(net, x, use_reentrant=False))(x).square().sum().backward()
+        return gradients(net), [(x.grad, x.grad.stride())]
+
+    both(run)
+
+
+def test_anomaly_mode_names_the_function() -> None:
+    x = tp.zeros(40, requires_grad=True)
+    for wrap in (lambda f: f, compiled):
+        with pytest.warns(UserWarning), tp.autograd.detect_anomaly():
+            y = wrap(lambda x: (x * 0 / x).sqrt())(x).sum()
+            with pytest.raises(RuntimeError, match="Function 'SqrtBackward0' returned nan values"):
+                y.backward()
+
+
+@pytest.mark.parametrize("error", [ValueError, KeyboardInterrupt])
+def test_an_error_in_the_middle(error: type[BaseException]) -> None:
+    def run(wrap: Any) -> Any:
+        net = block()
+
+        def fail(g: tp.Tensor) -> None:
+            raise error("here")
+
+        out = wrap(net)(tp.randn(2, 5, 16))
+        handle = net.qkv.weight.register_hook(fail)
+        with pytest.raises(error, match="here"):
+            out.square().sum().backward()
+        handle.remove()
+        left = gradients(net)
+        net.zero_grad()
+        wrap(net)(tp.ones(2, 5, 16)).sum().backward()
+        return left, gradients(net)
+
+    both(run)
+
+
+def test_a_second_backward_is_refused() -> None:
+    out = compiled(lambda x: x.exp() * x)(tp.randn(50, requires_grad=True)).sum()
+    out.backward()
+    with pytest.raises(RuntimeError, match="backward through the graph a second time"):
+        out.backward()
+
+
+def test_changes_in_place_are_noticed() -> None:
+    x = tp.randn(50, requires_grad=True)
+    y = compiled(lambda x: x.exp())(x)
+    loss = (y * y).sum()
+    y.detach().add_(1)
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        loss.backward()
+    assert x.grad is None
+
+
+def test_whole_steps_and_other_functions() -> None:
+    def run(wrap: Any) -> Any:
+        class Twice(tp.autograd.Function):
+            @staticmethod
+            def forward(ctx: Any, x: tp.Tensor) -> tp.Tensor:
+                ctx.save_for_backward(x)
+                return x * x
+
+            @staticmethod
+            def backward(ctx: Any, grad: tp.Tensor) -> tp.Tensor:
+                (x,) = ctx.saved_tensors
+                return grad * 2 * x + grad.sum().item() * 0
+
+        net = block()
+        x = tp.randn(2, 5, 16, requires_grad=True)
+
+        def step(x: tp.Tensor) -> tp.Tensor:
+            loss = Twice.apply(net(x)).mean()
+            loss.backward()
+            return loss
+
+        losses = [wrap(step)(x).item(), wrap(lambda x: Twice.apply(net(x)).mean())(x).item()]
+        wrap(lambda x: Twice.apply(net(x.mul(2).mT.contiguous().mT)).mean())(x).backward()
+        return losses, gradients(net), [(x.grad, x.grad.stride())]
+
+    both(run)
+
+
+@pytest.mark.parametrize("dtype", [tp.float64, tp.bfloat16, tp.float16])
+def test_dtypes_and_autocast(dtype: tp.dtype) -> None:
+    def run(wrap: Any) -> Any:
+        net, other = block().to(dtype), block()
+        wrap(net)(tp.randn(2, 5, 16, dtype=dtype)).float().sum().backward()
+        with tp.autocast("cpu", dtype=tp.bfloat16):
+            loss = wrap(other)(tp.randn(2, 5, 16)).square().sum()
+        loss.backward()
+        return gradients(net), gradients(other)
+
+    both(run)
+
+
+def test_from_threads() -> None:
+    def run(wrap: Any) -> list[Any]:
+        nets = [block() for _ in range(3)]
+        x = tp.randn(2, 5, 16)
+
+        def work(net: nn.Module) -> None:
+            model = wrap(net.eval())
+            for _ in range(10):
+                model(x).square().sum().backward()
+
+        threads = [threading.Thread(target=work, args=(net,)) for net in nets]
+        for t in threads:
+            t.start()
+        for t in threads:
+            t.join()
+        return [gradients(net) for net in nets]
+
+    both(run)
+
+
+def test_another_thread_reads_what_is_not_computed_yet() -> None:
+    seen: list[Any] = []
+    net = block()
+
+    def look(g: tp.Tensor) -> None:
+        thread = threading.Thread(target=lambda: seen.append((g.sum().item(), net.down.bias.grad.tolist())))
+        thread.start()
+        thread.join()
+
+    for wrap in (lambda m: m, compiled):
+        net.zero_grad()
+        handle = net.norm.weight.register_hook(look)
+        tp.manual_seed(4)
+        wrap(net)(tp.randn(2, 5, 16)).square().sum().backward()
+        handle.remove()
+    assert len(seen) == 2 and seen[0] == seen[1]

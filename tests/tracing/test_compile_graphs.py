@@ -1,0 +1,327 @@
+"""compile(backend=function): graphs of calls, one for each kind of arguments, and never a stale one."""
+
+from __future__ import annotations
+
+import copy
+import threading
+import types
+from typing import Any
+
+import pytest
+
+import tensorpy as tp
+from tensorpy import nn
+from tensorpy._dynamo import config, exc
+from tensorpy._dynamo.testing import CompileCounter, CompileCounterWithBackend
+
+FACTOR = tp.full((3,), 2.0)
+SHIFT = 1.0
+SETTINGS = types.ModuleType("settings_of_test")
+SETTINGS.scale = 3.0  # type: ignore[attr-defined]
+
+
+def graphs_of(function: Any, *calls: tuple[Any, ...], **how: Any) -> CompileCounter:
+    """Calls it both ways, and says what the backend was given."""
+    counter = CompileCounter()
+    compiled = tp.compile(function, backend=counter, **how)
+    for args in calls:
+        got, expected = compiled(*copy.deepcopy(args)), function(*copy.deepcopy(args))
+        assert str(got) == str(expected)
+    return counter
+
+
+# ---- graphs ----
+
+
+def test_a_backend_is_given_a_graph_and_its_inputs() -> None:
+    given: list[Any] = []
+
+    def backend(graph: Any, inputs: list[Any], **words: Any) -> Any:
+        given.append((graph, inputs, words))
+        return lambda *now: [out * 10 for out in graph(*now)]
+
+    @tp.compile(backend=backend, options={"level": 3})
+    def function(x: tp.Tensor, *, by: float = 2.0) -> dict[str, Any]:
+        """Doc."""
+        return {"made": x * by + FACTOR, "given": x, "plain": by}
+
+    x = tp.ones(3)
+    result = function(x)
+    graph, inputs, words = given[0]
+    assert isinstance(graph, tp.fx.GraphModule) and words == {"options": {"level": 3}}
+    assert inputs[0] is x and inputs[1] is FACTOR and len(inputs) == 2
+    assert [n.name for n in graph.graph.nodes if n.op == "placeholder"] == ["x", "factor"]
+    assert result["made"].tolist() == [40.0] * 3 and result["given"] is x and result["plain"] == 2.0
+    assert (function.__name__, function.__doc__) == ("function", "Doc.")
+
+
+def test_one_graph_for_each_kind_of_arguments() -> None:
+    def function(x: tp.Tensor, y: Any) -> tp.Tensor:
+        return x * y
+
+    x = tp.ones(3)
+    assert graphs_of(function, (x, 2), (x + 1, 2), (x, 2)).frame_count == 1
+    for other in [(tp.ones(4), 2), (x.double(), 2), (x, 3), (x, 2.0), (x, x), (tp.ones(6)[::2], 2), (x[None], 2)]:
+        assert graphs_of(function, (x, 2), other, (x, 2), other).frame_count == 2
+    assert graphs_of(function, (x, 0.0), (x, -0.0)).frame_count == 2
+    assert graphs_of(function, (x, x), (x, x.clone())).frame_count == 2
+    counter = CompileCounter()
+    compiled = tp.compile(function, backend=counter)
+    compiled(x, 2)
+    with tp.no_grad():
+        compiled(x, 2)
+    compiled(tp.ones(3, requires_grad=True), 2).sum().backward()
+    assert counter.frame_count == 3
+
+
+def test_surroundings_are_seen() -> None:
+    global FACTOR, SHIFT
+    by = [1.0]
+
+    class Scale:
+        plus = 1.0
+
+        def __init__(self) -> None:
+            self.times = 2.0
+
+        def run(self, x: tp.Tensor) -> tp.Tensor:
+            return helper(x) * self.times + self.plus
+
+    def helper(x: tp.Tensor) -> tp.Tensor:
+        return (x * FACTOR + SHIFT) * by[0] + SETTINGS.scale
+
+    scale, counter = Scale(), CompileCounter()
+    compiled = tp.compile(scale.run, backend=counter)
+    x, before = tp.ones(3), (FACTOR, SHIFT)
+
+    def same(graphs: int) -> None:
+        assert compiled(x).equal(scale.run(x)) and counter.frame_count == graphs
+
+    try:
+        same(1)
+        FACTOR = tp.full((3,), 5.0)  # another tensor of the same kind is an input like the first
+        same(1)
+        SHIFT = 2.0
+        same(2)
+        by[0] = 3.0
+        same(3)
+        by.append(1.0)
+        same(4)
+        scale.times = 5.0
+        same(5)
+        Scale.plus = 4.0
+        same(6)
+        SETTINGS.scale = 7.0  # type: ignore[attr-defined]
+        same(7)
+        FACTOR = tp.full((1,), 5.0)
+        same(8)
+        with pytest.warns(UserWarning, match="recompile_limit.*'times'"):
+            scale.times = 6.0
+            same(8)
+    finally:
+        FACTOR, SHIFT = before
+
+
+def test_training_and_evaluation() -> None:
+    def net() -> nn.Sequential:
+        tp.manual_seed(0)
+        return nn.Sequential(nn.Linear(4, 8), nn.BatchNorm1d(8), nn.ReLU(), nn.Dropout(0.5), nn.Linear(8, 2))
+
+    def train(model: Any, of: nn.Module) -> list[float]:
+        tp.manual_seed(1)
+        optimizer, losses = tp.optim.Adam(of.parameters(), lr=0.01), []
+        for _ in range(20):
+            optimizer.zero_grad()
+            loss = model(tp.randn(16, 4)).square().sum()
+            loss.backward()
+            optimizer.step()
+            losses.append(loss.item())
+        return losses
+
+    plain, other, counter = net(), net(), CompileCounter()
+    compiled = tp.compile(other, backend=counter, fullgraph=True)
+    assert train(compiled, other) == train(plain, plain) and counter.frame_count == 1
+    assert all(a.equal(b) for a, b in zip(plain.state_dict().values(), other.state_dict().values(), strict=True))
+    assert counter.graphs[0].graph.find_nodes(op="placeholder")[0].name == "input_1"
+    x = tp.ones(2, 4)
+    assert compiled.eval()(x).equal(plain.eval()(x)) and counter.frame_count == 2
+    other[0].weight = nn.Parameter(other[0].weight.detach() + 1)
+    assert compiled(x).equal(other(x)) and not compiled(x).equal(plain(x)) and counter.frame_count == 2
+
+
+def test_the_recorded_call_leaves_nothing_behind() -> None:
+    def function(x: tp.Tensor) -> tp.Tensor:
+        x[1:].add_(1)
+        x.mul_(2)
+        return x + tp.rand(3)
+
+    counter = CompileCounter()
+    compiled = tp.compile(function, backend=counter)
+    a, b = tp.arange(3.0), tp.arange(3.0)
+    for _ in range(3):
+        tp.manual_seed(3)
+        got = compiled(a), tp.rand(1)
+        tp.manual_seed(3)
+        expected = function(b), tp.rand(1)
+        assert got[0].equal(expected[0]) and got[1].equal(expected[1]) and a.equal(b)
+    assert counter.frame_count == 1
+
+
+# ---- what is no graph ----
+
+
+def branches(x: tp.Tensor) -> tp.Tensor:
+    return x * 2 if x.sum() > 0 else x - 1
+
+
+def test_a_function_that_is_no_graph_is_followed() -> None:
+    seen: list[Any] = []
+    weight = nn.Parameter(tp.ones(3))
+
+    def appends(x: tp.Tensor) -> tp.Tensor:
+        seen.append(1)
+        return x * len(seen)
+
+    def learns(x: tp.Tensor) -> tp.Tensor:
+        weight.grad = None
+        (weight * x).sum().backward()
+        return weight.grad
+
+    def holds(x: tp.Tensor) -> Any:
+        return types.SimpleNamespace(x=x + 1)
+
+    def turns(x: tp.Tensor) -> tp.Tensor:
+        x.t_()
+        return x + 1
+
+    def grows(x: tp.Tensor) -> tp.Tensor:
+        return x.mul_(weight)
+
+    x = tp.ones(3)
+    for function, why in [
+        (branches, r"item\(\) asks"),
+        (appends, "it changes a list"),
+        (learns, "backward runs inside"),
+        (holds, "an object of class SimpleNamespace"),
+        (turns, "changes a tensor from outside"),
+        (grows, "changes a tensor from outside"),
+    ]:
+        seen.clear()
+        counter = CompileCounter()
+        compiled = tp.compile(function, backend=counter)
+        got = [str(compiled(x.clone())) for _ in range(3)]
+        seen.clear()
+        assert got == [str(function(x.clone())) for _ in range(3)] and counter.frame_count == 0
+        with pytest.raises(exc.Unsupported, match=why):
+            tp.compile(function, backend=counter, fullgraph=True)(x.clone())
+    assert str(tp.compile(branches, backend=CompileCounter())(-x)) == str(branches(-x))
+
+
+def test_errors_are_the_functions_own() -> None:
+    def function(x: tp.Tensor, index: int) -> tp.Tensor:
+        return x[index] + 1
+
+    compiled = tp.compile(function, backend=CompileCounter())
+    for _ in range(2):
+        with pytest.raises(IndexError):
+            compiled(tp.ones(3), 5)
+        assert compiled(tp.ones(3), 1).item() == 2.0
+
+
+def test_errors_of_backends() -> None:
+    def raises(graph: Any, inputs: Any) -> Any:
+        raise ValueError("no")
+
+    x = tp.ones(3)
+    with pytest.raises(exc.BackendCompilerFailed, match=r"backend='raises' raised:\nValueError: no") as told:
+        tp.compile(lambda x: x * 2, backend=raises)(x)
+    assert isinstance(told.value, RuntimeError) and isinstance(told.value.inner_exception, ValueError)
+    with pytest.raises(exc.BackendCompilerFailed, match="did not return a callable"):
+        tp.compile(lambda x: x * 2, backend=lambda graph, inputs: 3)(x)
+    with config.patch(suppress_errors=True):
+        assert tp.compile(lambda x: x * 2, backend=raises)(x).tolist() == [2.0] * 3
+    assert not config.suppress_errors
+
+
+def test_so_many_graphs_and_no_more() -> None:
+    counter = CompileCounter()
+    compiled = tp.compile(lambda x: x + 1, backend=counter)
+    with config.patch("recompile_limit", 2), pytest.warns(UserWarning, match="2 graphs, as many as recompile_limit"):
+        assert config.cache_size_limit == 2
+        for n in range(1, 5):
+            assert compiled(tp.ones(n)).tolist() == [2.0] * n
+    assert counter.frame_count == 2
+    with config.patch(cache_size_limit=1), pytest.raises(exc.FailOnRecompileLimitHit):
+        whole = tp.compile(lambda x: x + 1, backend=counter, fullgraph=True)
+        whole(tp.ones(1)), whole(tp.ones(2))
+    counter.clear()
+    tp.compiler.reset()
+    compiled(tp.ones(1))
+    assert counter.frame_count == 1
+
+
+# ---- beside all else ----
+
+
+def test_inside_and_outside_of_others() -> None:
+    counter = CompileCounter()
+    inner = tp.compile(lambda x: x.sin() * 2, backend=counter)
+    x = tp.randn(300)
+
+    def outer(x: tp.Tensor) -> tp.Tensor:
+        return inner(x + 1) - x
+
+    expected = (x + 1).sin() * 2 - x
+    assert tp.compile(outer, options={"smallest": 0})(x).equal(expected) and counter.frame_count == 1
+    assert tp.compile(outer, backend=counter)(x).equal(expected) and counter.frame_count == 2
+    assert tp.vmap(inner)(x.view(3, 100)).equal((x.sin() * 2).view(3, 100))
+    assert tp.func.grad(lambda x: inner(x).sum())(x).equal(tp.func.grad(lambda x: (x.sin() * 2).sum())(x))
+    with tp.compiler.set_stance("force_eager"):
+        before = counter.frame_count
+        tp.compile(lambda x: x, backend=counter)(x)
+        assert counter.frame_count == before
+
+
+def test_from_threads() -> None:
+    compiled = tp.compile(lambda x, y: x * y + FACTOR, backend=CompileCounter())
+    wrong: list[Any] = []
+
+    def work(k: int) -> None:
+        for i in range(50):
+            x = tp.full((3,), float(k * i))
+            if not compiled(x, k).equal(x * k + FACTOR):
+                wrong.append((k, i))
+
+    threads = [threading.Thread(target=work, args=(k,)) for k in range(4)]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    assert not wrong
+
+
+# ---- names ----
+
+
+def test_names_of_backends() -> None:
+    @tp._dynamo.register_backend(name="of_this_test", tags=("debug",))
+    def backend(graph: Any, inputs: list[Any]) -> Any:
+        return lambda *now: [out + 1 for out in graph(*now)]
+
+    assert "of_this_test" in tp._dynamo.list_backends(None)
+    assert "of_this_test" not in tp.compiler.list_backends() and "tensorpy" in tp.compiler.list_backends()
+    assert tp.compile(lambda x: x * 2, backend="of_this_test")(tp.ones(1)).item() == 3.0
+    assert tp._dynamo.optimize("of_this_test")(lambda x: x * 2)(tp.ones(1)).item() == 3.0
+    with pytest.raises(AssertionError, match="duplicate name"):
+        tp._dynamo.register_backend(backend, name="of_this_test")
+    counter = CompileCounterWithBackend("of_this_test")
+    assert tp.compile(lambda x: x * 2, backend=counter)(tp.ones(1)).item() == 3.0 and counter.op_count == 1
+    with pytest.raises(exc.InvalidBackend, match=r"Invalid backend: 'nvfuser', expected one of .*'of_this_test'"):
+        tp.compile(lambda x: x, backend="nvfuser")
+
+
+def test_what_would_be_a_graph() -> None:
+    whole = tp._dynamo.explain(lambda x: (x * 2).sin())(tp.ones(2))
+    assert (whole.graph_count, whole.graph_break_count, whole.op_count) == (1, 0, 2)
+    broken = tp._dynamo.explain(branches)(tp.ones(2))
+    assert (broken.graph_count, broken.graph_break_count) == (0, 1) and "Break Reason 1: item()" in str(broken)

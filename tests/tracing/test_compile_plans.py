@@ -1,0 +1,115 @@
+"""compiler.explain and f.plans(): what a plan says is what ran."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+import tensorpy as tp
+from tensorpy import nn
+
+EXPLAIN = tp.compiler.explain
+KB = 1024
+
+
+def explain(function: Any, *args: Any, **how: Any) -> Any:
+    return EXPLAIN(tp.compile(function, options={"smallest": 0}, **how))(*args)
+
+
+def test_a_group_and_what_it_moves() -> None:
+    x, y = tp.ones(64, 64), tp.ones(64)
+    plan = explain(lambda x, y: (x * 2 + y).exp(), x, y)
+    (unit,) = plan.units
+    assert (unit.kind, unit.operators) == ("group", ("mul.Scalar", "add.Tensor", "exp"))
+    assert (unit.shape, unit.dtype) == ((64, 64), tp.float32)
+    whole, row = 64 * 64 * 4, 64 * 4
+    assert (unit.moved, unit.alone) == (2 * whole + row, 6 * whole + row)
+    assert plan.unstored == 2 * whole and plan.peak == 0 and plan.breaks == [] and len(plan.flushes) == 1
+    assert plan.calls == 3 and plan.groups == [unit] and unit.ends == "nothing follows"
+    assert "moves 32.2 KB instead of 96.2 KB" in str(plan)
+
+
+@pytest.mark.parametrize(
+    "function, ends",
+    [
+        (lambda x: (x + 1) @ x, "the next call stays whole"),
+        (lambda x: (x + 1).cumsum(0), "the next call stays whole"),
+        (lambda x: (x + 1)[1:] * 2, "the next call has other elements"),
+        (lambda x: (x + 1) * x.t(), "the next call reads a tensor that lies in another way"),
+        (lambda x: (x.add_(1), x + x.t())[1], "the next call shares memory in another way"),
+    ],
+)
+def test_why_the_next_call_is_not_in_it(function: Any, ends: str) -> None:
+    assert explain(function, tp.ones(32, 32)).units[0].ends.startswith(ends)
+
+
+def test_the_line_that_asks_for_a_value() -> None:
+    def function(x: tp.Tensor) -> tp.Tensor:
+        y = x * 2
+        if y.sum() > 0:
+            y = y + 1
+        return y
+
+    (early,) = explain(function, tp.ones(30)).breaks
+    first = function.__code__.co_firstlineno
+    assert (early.why, early.operator) == ("memory is read or lent", "_local_scalar_dense")
+    assert early.line == f"{__file__}:{first + 2}"
+
+
+def test_calls_that_do_not_wait() -> None:
+    @tp.library.custom_op("test_compile_plans::look", mutates_args=())
+    def look(x: tp.Tensor) -> tp.Tensor:
+        return x.clone()
+
+    def function(x: tp.Tensor) -> tp.Tensor:
+        y = x * 2
+        return look(y) + 1
+
+    (seen,) = explain(function, tp.eye(30)).at_once
+    assert seen.operator == "test_compile_plans::look" and "more than its arguments" in seen.why
+    assert seen.line == f"{__file__}:{function.__code__.co_firstlineno + 2}"
+    small = EXPLAIN(tp.compile(function))(tp.ones(30))
+    assert small.calls == 0 and "too small" in small.at_once[0].why
+    assert "too small" in str(small)
+
+
+def test_tiles_and_one_by_one() -> None:
+    def function(x: tp.Tensor) -> tp.Tensor:
+        e = (x - x.amax(-1, keepdim=True)).exp()
+        return e / e.sum(-1, keepdim=True)
+
+    x = tp.randn(2048, 1024)
+    (unit,) = explain(function, x).units
+    assert unit.kind == "tiles" and len(unit.operators) == 5
+    plan = explain(function, x, backend="aot_eager")
+    assert [u.ends for u in plan.units] == ["calls run one by one"] * 5 and plan.unstored == 0
+    assert plan.peak >= 2 * x.numel() * 4
+
+
+def test_modules_and_what_is_kept() -> None:
+    net, x = nn.Sequential(nn.Linear(64, 64), nn.GELU(), nn.LayerNorm(64)), tp.randn(64, 64)
+    fast = tp.compile(net, options={"smallest": 0})
+    plan = EXPLAIN(fast)(x)
+    assert plan.calls >= 3 and fast.forward.plans() == [plan]
+    EXPLAIN(fast)(x)
+    EXPLAIN(fast)(x[:7])
+    fast(x[:5])
+    assert len(fast.forward.plans()) == 2
+    assert tp.compile(lambda x: x).plans() == [] and "calls ->" in str(EXPLAIN(net)(x))
+
+
+def test_errors_pass_and_nothing_is_told_afterwards() -> None:
+    fast = tp.compile(lambda x: (x + 1) + tp.ones(7), options={"smallest": 0})
+    with pytest.raises(RuntimeError, match="must match"):
+        EXPLAIN(fast)(tp.ones(3))
+    assert fast.plans() == [] and fast(tp.ones(7)).tolist() == [3.0] * 7
+    with pytest.raises(TypeError, match="takes a list"):
+        fast._tell(3)
+
+
+def test_profiles_show_groups() -> None:
+    fast = tp.compile(lambda x: (x * 2 + 1).exp(), options={"smallest": 0})
+    with tp.profiler.profile() as profile:
+        fast(tp.ones(100))
+    assert "group of 3 calls: mul.Scalar, add.Scalar, exp" in [e.name for e in profile.events()]

@@ -65,6 +65,8 @@ class DeviceMesh:
         backend_override: for each dimension a backend and its options; None takes the world's
     """
 
+    _groups: list[ProcessGroup] | None  # of its dimensions, empty outside of it; None: it has none
+
     def __init__(
         self,
         device_type: str,
@@ -93,7 +95,7 @@ class DeviceMesh:
         self._mesh_dim_names: Names | None = tuple(names) if names else None
         self._root = root
         self._flattened: dict[str, DeviceMesh] = {}
-        self._groups: list[ProcessGroup] | None = None  # of its dimensions; empty outside of it
+        self._groups = None
         if root is not None:
             self._rank = root._rank
 
@@ -153,7 +155,8 @@ class DeviceMesh:
         mine = next((part for part in self._layout.meshes(self._ranks) if self._rank in part), None)
         if mine is None:
             return None
-        place, found = mine.index(self._rank), []
+        place = mine.index(self._rank)
+        found: list[int] = []
         for size in reversed(self.shape):
             found.insert(0, place % size)
             place //= size
@@ -262,9 +265,7 @@ class DeviceMesh:
             made += source._groups[number : number + 1] if source._groups else []
         layout = Layout(tuple(axes))
         if not layout.is_sorted():
-            raise KeyError(
-                f"Invalid mesh_dim_names {names} specified. Mesh dim indices should be in ascending order."
-            )
+            raise KeyError(f"Invalid mesh_dim_names {names} specified. Mesh dim indices should be in ascending order.")
         if not layout.is_apart():
             raise RuntimeError(f"Slicing overlapping dim_names {names} is not allowed.")
         return self._derived(axes, names, None if self._groups is None else made)
@@ -449,9 +450,7 @@ def init_device_mesh(
     """
     shape, names = tuple(mesh_shape), tuple(mesh_dim_names or ())
     if len(set(names)) != len(names):
-        raise RuntimeError(
-            f"Each mesh_dim_name must be unique. Found repeated mesh_dim_name in mesh_dim_names {names}"
-        )
+        raise RuntimeError(f"Each mesh_dim_name must be unique. Found repeated mesh_dim_name in mesh_dim_names {names}")
     if mesh_dim_names is not None and len(shape) != len(names):
         raise RuntimeError(
             "mesh_shape and mesh_dim_names should have same length! "

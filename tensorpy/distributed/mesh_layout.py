@@ -55,7 +55,8 @@ class Axis:
 
     def split(self, sizes: Sequence[int]) -> list[Axis] | None:
         """Axes of these sizes that walk as it does; None where there are none."""
-        left, made = list(self.pairs), []
+        left = list(self.pairs)
+        made: list[Axis] = []
         for wanted in reversed(sizes):
             taken: list[Pair] = []
             while wanted > 1:

@@ -61,7 +61,7 @@ def explore(make: Any) -> list[Any]:
             for chosen in itertools.combinations(names, count):
                 say(lambda mesh=mesh, chosen=chosen: mesh[chosen]._flatten("_" + "".join(chosen)))
                 say(lambda mesh=mesh, chosen=chosen: mesh["_" + "".join(chosen)])
-                say(lambda mesh=mesh, chosen=chosen: mesh["_" + "".join(chosen), names[-1]])
+                say(lambda mesh=mesh, chosen=chosen, last=names[-1]: mesh["_" + "".join(chosen), last])
         say(lambda mesh=mesh, names=names: mesh[names[0]]._flatten(names[-1]))
         for _ in range(6):
             dim = rng.randrange(len(shape))

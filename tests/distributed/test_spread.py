@@ -1,4 +1,4 @@
-"""What is spread over processes or left to each of them: states of optimizers, steps on their own, dtypes of gradients."""
+"""What is spread over processes or left to each: states of optimizers, steps on their own, dtypes of gradients."""
 
 from __future__ import annotations
 
@@ -63,9 +63,7 @@ def spread(rank: int, size: int) -> None:
         for views in (False, True):
             plain, zero = DDP(net()), DDP(net())
             whole = kind(groups_of(plain.module), **settings)
-            parts = ZeroRedundancyOptimizer(
-                groups_of(zero.module), kind, parameters_as_bucket_view=views, **settings
-            )
+            parts = ZeroRedundancyOptimizer(groups_of(zero.module), kind, parameters_as_bucket_view=views, **settings)
             with pytest.raises(RuntimeError, match="has not been consolidated on this rank"):
                 parts.state_dict()
             schedules = [tp.optim.lr_scheduler.StepLR(o, 2) for o in (whole, parts)]
@@ -234,7 +232,8 @@ def test_steps_of_their_own_between_averages(tmp_path: Path) -> None:
 
 
 def mixed(rank: int, size: int) -> None:
-    for dtype, reduced in ((tp.bfloat16, None), (tp.float16, tp.float32), (tp.bfloat16, tp.float16), (None, tp.float16)):
+    half, bfloat = tp.float16, tp.bfloat16
+    for dtype, reduced in ((bfloat, None), (half, tp.float32), (bfloat, half), (None, half)):
         model, alone = DDP(net(), mixed_precision=_MixedPrecision(dtype, reduced)), net()
         names = [type(m).__name__ for m in model.modules()]
         x, y = batch(0)

@@ -39,10 +39,12 @@ LAYERS = {
     """,
     "modules: what has parameters": "nn func _functorch overrides",
     "programs: what is made of all of these": """
-        optim distributed.optim distributions fx serialization compiler _dynamo ops backends._generated utils.data utils.viz
+        optim distributed.optim distributions fx serialization compiler _dynamo ops backends._generated utils.data
+        utils.viz
     """,
     "tools: what looks at all of these, or stands for something else": """
-        library _library testing backends utils jit onnx hub mps xpu __config__ _as_torch run
+        library _library distributed._functional_operators distributed._functional_collectives testing backends utils
+        jit onnx hub mps xpu __config__ _as_torch run
     """,
 }
 

@@ -21,12 +21,7 @@ class PostLocalSGDOptimizer(Optimizer):
 
     def __init__(self, optim: Optimizer, averager: ModelAverager) -> None:
         self.optim, self.averager = optim, averager
-        self.param_groups = optim.param_groups
-
-    @property
-    def state(self) -> Any:
-        """The optimizer's states."""
-        return self.optim.state
+        self.param_groups, self.state = optim.param_groups, optim.state
 
     def __repr__(self) -> str:
         return repr(self.optim)
@@ -42,11 +37,9 @@ class PostLocalSGDOptimizer(Optimizer):
             state_dict: what state_dict() gave
         """
         self.optim.load_state_dict(state_dict)
-        self.param_groups = self.optim.param_groups
+        self.param_groups, self.state = self.optim.param_groups, self.optim.state
         if "step" not in state_dict:
-            warnings.warn(
-                "PostLocalSGDOptimizer: the state has no count of steps (step): it begins at 0", stacklevel=2
-            )
+            warnings.warn("PostLocalSGDOptimizer: the state has no count of steps (step): it begins at 0", stacklevel=2)
         self.averager.step = state_dict.get("step", 0)
 
     def step(self, closure: Any = None) -> Any:

@@ -72,6 +72,7 @@ static struct {
     pthread_t thread;
     _Atomic bool faulty;
     bool lost;         /* the server */
+    bool watched;      /* there is a watch that answers */
     bool busy;         /* with an errand */
     _Atomic int leave; /* 1: all leave, 2: somebody has gone before */
     char fault[1200];
@@ -258,6 +259,41 @@ static void *run_engine(void *unused TP_UNUSED) {
     return NULL;
 }
 
+/* ---- questions ---- */
+
+/* Appends to a text that ends where the room does. */
+static void add(char *out, size_t room, const char *text) {
+    size_t n = strlen(out);
+    snprintf(out + n, room - n, "%s", text);
+}
+
+/* Whether a process is in a group of this number; all are in -1. */
+static bool is_meant(int number, int rank) {
+    if (number < 0) return true;
+    const group *g = &world.groups[number];
+    for (int i = 0; i < g->n; i++)
+        if (g->ranks[i] == rank) return true;
+    return false;
+}
+
+/* Asks the others where they are in a group, and gives them a while to say so. Without the lock. */
+static void ask_where(int number) {
+    bool all = false;
+    lock();
+    for (int r = 0; r < world.size; r++) world.peers[r].asked_number = -2;
+    unlock();
+    tp_watch_ask(number);
+    for (int64_t end = tp_now_ms() + WHERE_PATIENCE; !all && tp_now_ms() < end; sleep_us(1000)) {
+        lock();
+        all = true;
+        for (int r = 0; r < world.size; r++) {
+            const peer *p = &world.peers[r];
+            all = all && (r == world.rank || p->asked_number > -2 || p->left || world.lost || !is_meant(number, r));
+        }
+        unlock();
+    }
+}
+
 /* ---- errands: calls of the engine that wait for other processes ---- */
 
 /* Nothing ends such a call if one of them never comes, so it has a thread of its own, which is left behind then: the
@@ -278,15 +314,30 @@ static void *do_errand(void *given) {
     return NULL;
 }
 
+/* What they were to do with each other is late: names those that do not answer, where there is a watch. */
+static void fail_errand(const char *name) {
+    char text[800] = "not all processes came in time", piece[64];
+    if (world.watched) {
+        ask_where(-1);
+        lock();
+        for (int r = 0; r < world.size; r++) {
+            const peer *p = &world.peers[r];
+            if (r == world.rank || p->left || world.lost || p->asked_number > -2) continue;
+            snprintf(piece, sizeof piece, "; rank %d does not answer", r);
+            add(text, sizeof text, piece);
+        }
+        unlock();
+    }
+    lock();
+    set_fault(text);
+    unlock();
+    tp_fail(TP_RuntimeError, "%s: %s", name, world.fault);
+}
+
 static int end_of_errand(errand *e, const char *name, int64_t end) {
     for (int64_t began = now_us(); !atomic_load(&e->done);) {
         if (atomic_load(&world.faulty)) return tp_fail(TP_RuntimeError, "%s: %s", name, world.fault);
-        if (tp_now_ms() >= end) {
-            lock();
-            set_fault("not all processes came in time");
-            unlock();
-            return tp_fail(TP_RuntimeError, "%s: not all processes came in time", name);
-        }
+        if (tp_now_ms() >= end) return fail_errand(name), -1;
         if (tp_host_look() < 0) return -1;
         sleep_us(now_us() - began < 100000 ? 50 : 1000);
     }
@@ -339,7 +390,9 @@ static int allocate_peers(int size) {
 }
 
 int tp_world_watch(const tp_world_start *w) {
-    return tp_watch_start(w->address, w->port, w->token, w->rank, w->host, &events);
+    int status = tp_watch_start(w->address, w->port, w->token, w->rank, w->host, &events);
+    world.watched = status == 0;
+    return status;
 }
 
 static int run_start(void *context) {
@@ -379,6 +432,8 @@ int tp_world_begin(tp_world_start *w) {
     tp_pmi_fail(false);
     world.lost = world.quit = false;
     if (w->size > 0 && allocate_peers(w->size) < 0) return -1;
+    world.watched = false;
+    world.rank = w->rank;
     if (w->port && tp_world_watch(w) < 0) return -1;
     if (start_engine(w) < 0 || (!w->port && allocate_peers(w->size) < 0)) {
         tp_saved_error why = tp_error_take();
@@ -649,30 +704,10 @@ int tp_work_done(tp_work *w) {
     return state < 0 ? fail_of(w) : state;
 }
 
-/* Appends to a text that ends where the room does. */
-static void add(char *out, size_t room, const char *text) {
-    size_t n = strlen(out);
-    snprintf(out + n, room - n, "%s", text);
-}
-
 /* Which ranks are not where this one is, in words: it asks all of them. Without the lock. */
 static void name_the_late(const tp_work *w, char *out, size_t room) {
     char piece[200];
-    bool all = false;
-    lock();
-    for (int r = 0; r < world.size; r++) world.peers[r].asked_number = -2;
-    unlock();
-    tp_watch_ask(w->group);
-    for (int64_t end = tp_now_ms() + WHERE_PATIENCE; !all && tp_now_ms() < end; sleep_us(1000)) {
-        lock();
-        const group *g = &world.groups[w->group];
-        all = true;
-        for (int i = 0; i < g->n; i++) {
-            const peer *p = &world.peers[g->ranks[i]];
-            all = all && (g->ranks[i] == world.rank || p->asked_number > -2 || p->left || world.lost);
-        }
-        unlock();
-    }
+    ask_where(w->group);
     lock();
     const group *g = &world.groups[w->group];
     for (int i = 0; i < g->n; i++) {

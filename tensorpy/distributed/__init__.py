@@ -12,6 +12,8 @@ from tensorpy.distributed.distributed_c10d import *  # noqa: F403
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:  # what __getattr__ gives at first use
+    from tensorpy.distributed.device_mesh import DeviceMesh as DeviceMesh
+    from tensorpy.distributed.device_mesh import init_device_mesh as init_device_mesh
     from tensorpy.distributed.stores import FileStore as FileStore
     from tensorpy.distributed.stores import HashStore as HashStore
     from tensorpy.distributed.stores import PrefixStore as PrefixStore
@@ -20,9 +22,13 @@ if TYPE_CHECKING:  # what __getattr__ gives at first use
 else:
 
     def __getattr__(name: str) -> Any:
-        """The stores are imported at first use: they need sockets and threads."""
+        """The stores and meshes are imported at first use: stores need sockets and threads."""
         if name in ("Store", "FileStore", "HashStore", "PrefixStore", "TCPStore"):
             from tensorpy.distributed import stores
 
             return getattr(stores, name)
+        if name in ("DeviceMesh", "init_device_mesh"):
+            from tensorpy.distributed import device_mesh
+
+            return getattr(device_mesh, name)
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

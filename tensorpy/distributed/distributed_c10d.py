@@ -370,7 +370,7 @@ def _some(
             f"{seconds:g} s"
         )  # fmt: skip
     number = _C._distributed.new_group(f"tensorpy/{_worlds}/{title}", chosen, seconds)
-    return ProcessGroup(name, chosen, place, number, str(number), seconds, store)
+    return ProcessGroup(name, chosen, place, number, title, seconds, store)
 
 
 def _get_default_group() -> ProcessGroup:

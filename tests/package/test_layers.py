@@ -39,11 +39,13 @@ LAYERS = {
     """,
     "modules: what has parameters": "nn func _functorch overrides",
     "programs: what is made of all of these": """
-        ao optim distributions fx serialization compiler _dynamo ops backends._generated quantization utils.data
+        ao optim distributed.optim distributions fx serialization compiler _dynamo ops backends._generated quantization
+        utils.data
         utils.viz
     """,
     "tools: what looks at all of these, or stands for something else": """
-        library _library testing backends utils jit onnx hub mps xpu __config__ _as_torch run
+        library _library distributed._functional_operators distributed._functional_collectives testing backends utils
+        jit onnx hub mps xpu __config__ _as_torch run
     """,
 }
 

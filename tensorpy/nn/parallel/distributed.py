@@ -24,6 +24,8 @@ from tensorpy.distributed import reducer as _reducer
 from tensorpy.distributed.algorithms.join import Join, Joinable, JoinHook
 from tensorpy.distributed.coalesced import MESSAGE_BYTES, broadcast_coalesced
 from tensorpy.nn.modules.module import Module
+from tensorpy.nn.parallel import mixed
+from tensorpy.nn.parallel.mixed import _MixedPrecision as _MixedPrecision
 from tensorpy.nn.parameter import is_lazy
 from tensorpy.utils._pytree import tree_flatten, tree_unflatten
 
@@ -107,7 +109,7 @@ class DistributedDataParallel(Module, Joinable):
         delay_all_reduce_named_params: names and parameters whose gradients are averaged when that of
             param_to_hook_all_reduce comes
         param_to_hook_all_reduce: the parameter
-        mixed_precision: is not there: autocast is
+        mixed_precision: a _MixedPrecision: the dtypes that forward computes and gradients travel in
         device_mesh: the processes, as a mesh of one dimension
         skip_all_reduce_unused_params: is taken
         bucket_cap_mb_list: MiB of the first messages, and of all others
@@ -163,8 +165,6 @@ class DistributedDataParallel(Module, Joinable):
             raise ValueError(
                 "delay_all_reduce_named_params and param_to_hook_all_reduce need to be set at the same time."
             )
-        if mixed_precision is not None:
-            raise ValueError("DistributedDataParallel: mixed_precision is not there; autocast around forward is")
         self.process_group = _group_of(process_group, device_mesh)
         self._delayed: list[tuple[str, Tensor]] = list(delay_all_reduce_named_params or ())
         self.parameters_to_ignore: set[str] = set(getattr(module, "_ddp_params_and_buffers_to_ignore", ()))
@@ -180,12 +180,15 @@ class DistributedDataParallel(Module, Joinable):
         self._divide_by_initial_world_size = True
         self._buffer_hook: tuple[Any, Callable[..., Any], _BufferCommHookLocation] | None = None
         self.broadcast_bucket_size = MESSAGE_BYTES
+        self.mixed_precision: _MixedPrecision | None = mixed_precision
         self._caps = _caps(bucket_cap_mb, bucket_cap_mb_list)
         self._build_reducer(check=init_sync)
         if init_sync:
             self._give_all(0, broadcast or forward_sync_buffers is not None)
         if self._delayed:
             self._average_delayed(param_to_hook_all_reduce)
+        if mixed_precision is not None:
+            mixed.cast_buffers(mixed_precision, self._named_buffers())
 
     # ---- how it is made ----
 
@@ -243,6 +246,8 @@ class DistributedDataParallel(Module, Joinable):
         weakref.finalize(self, self.reducer.remove_hooks).atexit = False
         if self.static_graph:
             self.reducer.set_static()
+        if self.mixed_precision is not None:
+            self.register_comm_hook(self.process_group, mixed.hook(self.mixed_precision))
 
     def _buffer_lines(self) -> list[str]:
         """Parameters that want no gradient and buffers have to be alike, too."""
@@ -294,7 +299,10 @@ class DistributedDataParallel(Module, Joinable):
     def forward(self, *inputs: Any, **kwargs: Any) -> Any:
         inputs, kwargs = self._before(inputs, kwargs)
         with self._inside_ddp_forward():
-            output = self.module(*inputs, **kwargs)
+            if self.mixed_precision is None:
+                output = self.module(*inputs, **kwargs)
+            else:
+                output = mixed.call(self.mixed_precision, self.module, self.parameters_to_ignore, inputs, kwargs)
         return self._after(output)
 
     @contextmanager
@@ -317,6 +325,8 @@ class DistributedDataParallel(Module, Joinable):
             device = self.device
             leaves, spec = tree_flatten((inputs, kwargs))
             inputs, kwargs = tree_unflatten([x.to(device) if isinstance(x, Tensor) else x for x in leaves], spec)
+        if self.mixed_precision is not None:
+            inputs, kwargs = mixed.cast_inputs(self.mixed_precision, inputs, kwargs)
         return inputs, kwargs
 
     def _after(self, output: Any) -> Any:

@@ -47,6 +47,21 @@ def _compressed(dtype: Any, group: Any, bucket: GradBucket) -> Future[Tensor]:
     return _average(group, buffer.to(dtype, copy=True)).then(widen)
 
 
+def compressed_hook(dtype: Any) -> Hook:
+    """A hook that gives the mean of gradients that travel in a dtype.
+
+    Arguments:
+        dtype: the dtype
+    """
+
+    def carry(process_group: Any, bucket: GradBucket) -> Future[Tensor]:
+        if bucket.buffer().dtype == dtype:
+            return allreduce_hook(process_group, bucket)
+        return _compressed(dtype, process_group, bucket)
+
+    return carry
+
+
 def fp16_compress_hook(process_group: Any, bucket: GradBucket) -> Future[Tensor]:
     """The mean of gradients that travel as float16, half as many bytes.
 

@@ -1,0 +1,1 @@
+"""Averages of the parameters of processes that train on their own for some steps."""

@@ -1,0 +1,297 @@
+"""Collectives as operators: values, waits, gradients, Meta, traces, compiled functions, at 1, 2 and 4 ranks."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from ranks import needs_mpi, where, world
+
+import tensorpy as tp
+from tensorpy import distributed as dist
+from tensorpy.distributed import ReduceOp
+from tensorpy.distributed import _functional_collectives as funcol
+from tensorpy.distributed import _functional_operators as operators
+from tensorpy.distributed.device_mesh import init_device_mesh
+from tensorpy.fx.experimental.proxy_tensor import make_fx
+
+OPS = tp.ops._c10d_functional
+
+
+def mine(rank: int, *shape: int, dtype: Any = tp.float32) -> Any:
+    return tp.randint(-4, 5, shape, generator=tp.Generator().manual_seed(rank)).to(dtype)
+
+
+def plain(t: Any) -> Any:
+    return funcol.wait_tensor(t)
+
+
+# ---- values ----
+
+
+def values(rank: int, size: int) -> None:
+    g = dist.group.WORLD
+    for dtype in (tp.float32, tp.bfloat16, tp.int64):
+        x = mine(rank, 2 * size, 3, dtype=dtype)
+        before = x.clone()
+        everyone = [mine(r, 2 * size, 3, dtype=dtype) for r in range(size)]
+        for name, op in operators.OPERATIONS.items():
+            expected = x.clone()
+            if name.startswith("b") and dtype.is_floating_point:
+                with pytest.raises(RuntimeError, match="is no operation of"):
+                    funcol.all_reduce(x, name, g)
+                continue
+            dist.all_reduce(expected, op)
+            made = funcol.all_reduce(x, name.upper(), g)
+            assert isinstance(made, funcol.AsyncCollectiveTensor) and made.dtype == dtype and made.shape == x.shape
+            assert tp.equal(plain(made), expected), (dtype, name)
+            part = plain(funcol.reduce_scatter_tensor(x, name, 0, g))
+            assert tp.equal(part, expected[2 * rank : 2 * rank + 2]), (dtype, name)
+        assert tp.equal(plain(funcol.broadcast(x, size - 1, g)), everyone[-1])
+        for dim in (0, 1, -1, -2):
+            assert tp.equal(plain(funcol.all_gather_tensor(x, dim, g)), tp.cat(everyone, dim))
+        wide = x.reshape(3, 2 * size)
+        total = sum(e.reshape(3, 2 * size) for e in everyone)
+        assert tp.equal(plain(funcol.reduce_scatter_tensor(wide, "sum", 1, g)), total[:, 2 * rank : 2 * rank + 2])
+        swapped = plain(funcol.all_to_all_single(x, None, None, g))
+        assert tp.equal(swapped, tp.cat([e[2 * rank : 2 * rank + 2] for e in everyone]))
+        inputs = [0] * size
+        inputs[(rank + 1) % size] = 2 * size
+        outputs = [0] * size
+        outputs[(rank - 1) % size] = 2 * size
+        assert tp.equal(plain(funcol.all_to_all_single(x, outputs, inputs, g)), everyone[rank - 1])
+        order = [(r + 1) % size for r in range(size)]
+        assert tp.equal(plain(funcol.permute_tensor(x, order, g)), everyone[rank - 1])
+        assert tp.equal(x, before)  # nothing was written
+    # several at once, and in place
+    xs = [mine(rank, 2 * size), mine(rank + 9, 3, size)]
+    expected = [t.clone() for t in xs]
+    for t in expected:
+        dist.all_reduce(t)
+    for made, t in zip(funcol.all_reduce_coalesced(xs, "sum", g), expected, strict=True):
+        assert tp.equal(plain(made), t)
+    for made, t in zip(funcol.all_gather_into_tensor_coalesced(xs, g), xs, strict=True):
+        assert tp.equal(plain(made).chunk(size)[rank], t)
+    parts = funcol.reduce_scatter_tensor_coalesced(xs, "sum", [0, 1], g)
+    assert tp.equal(plain(parts[0]), expected[0].chunk(size)[rank])
+    assert tp.equal(plain(parts[1]), expected[1].chunk(size, 1)[rank])
+    x = xs[0].clone()
+    assert OPS.all_reduce_(x, "sum", "0") is x and tp.equal(OPS.wait_tensor(x), expected[0])
+    x = mine(rank, 3)
+    assert OPS.broadcast_(x, 0, "0") is x and tp.equal(OPS.wait_tensor(x), mine(0, 3))
+    out = tp.empty(2 * size * size)
+    assert OPS.all_gather_into_tensor_out(xs[0], size, "0", out=out) is out
+    assert tp.equal(OPS.wait_tensor(out).chunk(size)[rank], xs[0])
+    out = tp.empty(2)
+    OPS.reduce_scatter_tensor_out(xs[0], "sum", size, "0", out=out)
+    assert tp.equal(OPS.wait_tensor(out), expected[0].chunk(size)[rank])
+    empty = plain(funcol.all_reduce(tp.empty(0, 3), "sum", g))
+    assert empty.shape == (0, 3)
+
+
+def waits(rank: int, size: int) -> None:
+    g = dist.group.WORLD
+    large = tp.full((1 << 20,), float(rank + 1))
+    total = size * (size + 1) / 2
+    # an operator waits, once; a caller may write what went
+    made = funcol.all_reduce(large, "sum", g)
+    gathered = funcol.all_gather_tensor(large, 0, g)
+    parts = funcol.reduce_scatter_tensor(large, "sum", 0, g)
+    large.fill_(-1)
+    assert not made.completed and made.numel() == 1 << 20
+    assert float((made * 2).max()) == 2 * total == float((made * 2).min()) and made.completed
+    assert [gathered.trigger_wait()[r << 20].item() for r in range(size)] == [r + 1 for r in range(size)]
+    assert float(parts.min()) == total == float(parts.max())
+    assert funcol.all_reduce(tp.ones(2), "sum", g).tolist() == [size] * 2
+    assert funcol.all_reduce(tp.ones(()), "sum", g).item() == size
+    assert str(funcol.all_reduce(tp.ones(1), "sum", g)) == f"AsyncCollectiveTensor(tensor([{size}.]))"
+    # one that went on is waited for where another collective takes it
+    twice = funcol.all_reduce(funcol.all_reduce(tp.ones(3), "sum", g), "sum", g)
+    assert plain(twice).tolist() == [size * size] * 3
+    # nobody waits: memory is let go once the message is done
+    for _ in range(50):
+        funcol.all_reduce(tp.ones(1000), "sum", g)
+    dist.barrier()
+    plain(funcol.all_reduce(tp.ones(1), "sum", g))
+    plain(funcol.all_reduce(tp.ones(1), "sum", g))
+    assert len(operators._under_way) <= 2
+
+
+def gradients(rank: int, size: int) -> None:
+    g, rows = dist.group.WORLD, 2 * size
+    weights = [mine(r + 50, rows, 3, dtype=tp.float64) for r in range(size)]
+    splits = {r: [(r + c) % 2 + 1 for c in range(size)] for r in range(size)}  # what r gives to c
+
+    def given(r: int) -> Any:
+        return mine(r, rows, 3, dtype=tp.float64)
+
+    def check(f: Any, whole: Any) -> None:
+        """The sum over all processes of what f gives, weighed, has the gradient that one process computes."""
+        x = given(rank).requires_grad_()
+        out = f(x)
+        assert type(out) is tp.Tensor and out.requires_grad
+        (out * weights[rank][: out.shape[0]]).sum().backward()
+        alone = [given(r).requires_grad_() for r in range(size)]
+        outs = whole(alone)
+        sum((o * w[: o.shape[0]]).sum() for o, w in zip(outs, weights, strict=True)).backward()
+        assert tp.allclose(out, outs[rank]) and tp.allclose(x.grad, alone[rank].grad), f
+
+    check(lambda x: funcol.all_reduce(x * x, "sum", g), lambda a: [sum(t * t for t in a)] * size)
+    check(
+        lambda x: funcol.reduce_scatter_tensor_autograd(x * x, "sum", 0, g),
+        lambda a: sum(t * t for t in a).chunk(size),
+    )
+    check(
+        lambda x: funcol.all_gather_tensor_autograd(x[:2] * x[:2], 0, g),
+        lambda a: [tp.cat([t[:2] * t[:2] for t in a])] * size,
+    )
+    check(
+        lambda x: funcol.all_to_all_single_autograd(
+            (x * x)[: sum(splits[rank])], [splits[r][rank] for r in range(size)], splits[rank], g
+        ),
+        lambda a: [
+            tp.cat([(t * t)[: sum(splits[r])].split(splits[r])[c] for r, t in enumerate(a)]) for c in range(size)
+        ],
+    )
+    check(
+        lambda x: tp.cat(funcol.all_reduce_coalesced([x[:2] * 2, x[2:] * x[2:]], "sum", g)),
+        lambda a: [tp.cat([sum(t[:2] * 2 for t in a), sum(t[2:] * t[2:] for t in a)])] * size,
+    )
+    for call in (
+        lambda x: funcol.all_reduce(x, "max", g),
+        lambda x: funcol.reduce_scatter_tensor(x, "avg", 0, g),
+    ):
+        with pytest.raises(RuntimeError, match="backward only supports 'sum' reduction"):
+            call(given(rank).requires_grad_()).sum().backward()
+        dist.barrier()
+
+
+def programs(rank: int, size: int) -> None:
+    g = dist.group.WORLD
+
+    def layer(x: Any, w: Any) -> Any:
+        """A product whose columns lie in all processes: gathered, and its gradient scattered."""
+        y = funcol.all_gather_tensor(x @ w, 1, g).relu() + 1
+        z = funcol.all_reduce(y * (rank + 1), "sum", g)
+        return z * 2 + funcol.reduce_scatter_tensor(y, "sum", 0, g).sum()
+
+    x, w = tp.randn(2 * size, 4, generator=tp.Generator().manual_seed(0)), mine(rank, 4, 3)
+    expected = layer(x, w)
+    module = make_fx(layer)(x, w)
+    names = [str(n.target) for n in module.graph.nodes if "c10d" in str(n.target)]
+    assert [n.split(".")[1] for n in names] == [
+        "all_gather_into_tensor", "wait_tensor", "all_reduce", "wait_tensor", "reduce_scatter_tensor", "wait_tensor",
+    ]  # fmt: skip
+    assert tp.equal(module(x, w), expected)
+    other = mine(rank + 7, 4, 3)
+    assert tp.equal(module(x, other), layer(x, other))
+    # what is noted before a message is computed before it goes
+    compiled = tp.compile(layer)
+    for _ in range(3):
+        assert tp.allclose(compiled(x, w), expected, rtol=1e-6)
+    v, u = w.clone().requires_grad_(), w.clone().requires_grad_()
+    compiled(x, v).sum().backward()
+    layer(x, u).sum().backward()
+    assert tp.allclose(v.grad, u.grad, rtol=1e-6)
+    with tp.profiler.profile() as seen:
+        plain(funcol.all_reduce(x, "sum", g))
+    said = {e.key for e in seen.key_averages()}
+    assert {"_c10d_functional::all_reduce", "_c10d_functional::wait_tensor"} <= said, said
+    # groups: of some, by name, of a mesh
+    pair, _ = dist.new_subgroups(2)
+    mesh = init_device_mesh("cpu", (size // 2, 2), mesh_dim_names=("a", "b"))
+    neighbours = sum(range(rank // 2 * 2, rank // 2 * 2 + 2))
+    ranks = [rank // 2 * 2, rank // 2 * 2 + 1]
+    for group in (pair, pair.group_name, mesh["b"], (mesh, 1), ranks, [ranks]):
+        assert funcol.all_reduce(tp.tensor([rank]), "sum", group).tolist() == [neighbours]
+    with pytest.raises(AssertionError, match="Only 1D mesh"):
+        funcol.all_reduce(x, "sum", mesh)
+    dist.destroy_process_group(pair)
+    with pytest.raises(RuntimeError, match="Could not resolve the process group"):
+        funcol.all_reduce(x, "sum", pair.group_name)
+
+
+@needs_mpi
+@pytest.mark.parametrize("size", [2, 4])
+@pytest.mark.parametrize("part", [values, waits, gradients, programs])
+def test_processes(part: Any, size: int, tmp_path: Path) -> None:
+    world(part, size, where("file", tmp_path))
+
+
+# ---- one process, and none ----
+
+
+@pytest.fixture
+def alone() -> Any:
+    dist.init_process_group(rank=0, world_size=1)
+    yield dist.group.WORLD
+    dist.destroy_process_group()
+
+
+def test_a_world_of_one(alone: Any) -> None:
+    x = mine(0, 4, 2)
+    for op in operators.OPERATIONS:
+        assert tp.equal(plain(funcol.all_reduce(x, op, alone)), x)
+    for made in (
+        funcol.all_gather_tensor(x, 1, alone), funcol.reduce_scatter_tensor(x, "sum", 1, alone),
+        funcol.broadcast(x, 0, alone), funcol.all_to_all_single(x, [4], [4], alone),
+        funcol.permute_tensor(x, [0], alone),
+    ):  # fmt: skip
+        assert tp.equal(plain(made), x) and plain(made).data_ptr() != x.data_ptr()
+
+
+def test_what_cannot_be_sent(alone: Any) -> None:
+    x = tp.ones(3)
+    for call, error in (
+        (lambda: funcol.all_reduce(x, "mean", alone), ValueError),
+        (lambda: funcol.all_reduce(x, "premul_sum", alone), ValueError),
+        (lambda: OPS.all_reduce(x, "sum", "nobody"), RuntimeError),
+        (lambda: OPS.all_gather_into_tensor(x, 2, "0"), ValueError),
+        (lambda: OPS.reduce_scatter_tensor(x, "sum", 2, "0"), ValueError),
+        (lambda: OPS.reduce_scatter_tensor(x, "sum", 0, "0"), ValueError),
+        (lambda: OPS.reduce_scatter_tensor(tp.ones(()), "sum", 1, "0"), ValueError),
+        (lambda: OPS.all_to_all_single(x, [-3], [3], "0"), ValueError),
+        (lambda: OPS.all_to_all_single(x, [2], [3], "0"), ValueError),
+        (lambda: OPS.all_to_all_single(x, [1, 2], [3], "0"), ValueError),
+        (lambda: funcol.all_to_all_single(x, [3], None, alone), AssertionError),
+        (lambda: funcol.permute_tensor(x, [1], alone), ValueError),
+        (lambda: funcol.all_reduce(x, "sum", [0, 1]), ValueError),
+        (lambda: funcol.all_reduce(x, "sum", None), ValueError),
+    ):
+        with pytest.raises(error):
+            call()
+
+
+def test_meta_has_shapes_without_a_world() -> None:
+    x = tp.empty(4, 3, dtype=tp.float16, device="meta")
+    for made, shape in (
+        (OPS.all_reduce(x, "sum", "0"), (4, 3)),
+        (OPS.broadcast(x, 0, "0"), (4, 3)),
+        (OPS.all_gather_into_tensor(x, 8, "0"), (32, 3)),
+        (OPS.all_gather_into_tensor(x[0, 0], 8, "0"), (8,)),
+        (OPS.reduce_scatter_tensor(x, "sum", 2, "0"), (2, 3)),
+        (OPS.all_to_all_single(x, [5, 2], [1, 3], "0"), (7, 3)),
+        (OPS.wait_tensor(x), (4, 3)),
+        (OPS.all_reduce_coalesced([x], "sum", "0")[0], (4, 3)),
+        (OPS.all_gather_into_tensor_coalesced([x], 2, "0")[0], (8, 3)),
+        (OPS.reduce_scatter_tensor_coalesced([x], "sum", 4, "0")[0], (1, 3)),
+        (tp.ops._c10d_functional_autograd.all_gather_into_tensor(x, 2, "0"), (8, 3)),
+    ):
+        assert made.shape == shape and made.dtype == tp.float16 and made.device.type == "meta"
+    with pytest.raises(ValueError, match="is not 3 parts of one size"):
+        OPS.reduce_scatter_tensor(x, "sum", 3, "0")
+
+
+def test_schemas_are_those_of_pytorch() -> None:
+    torch: Any = pytest.importorskip("torch")
+    pytest.importorskip("torch.distributed._functional_collectives")
+
+    for namespace in ("_c10d_functional", "_c10d_functional_autograd"):
+        ours = [n for n in tp._C._operators() if n.startswith(namespace + "::")]
+        assert ours
+        for name in ours:
+            schema = str(getattr(getattr(tp.ops, namespace), name.split("::")[1]).default._schema)
+            theirs = str(getattr(getattr(torch.ops, namespace), name.split("::")[1]).default._schema)
+            assert schema == theirs.replace("Any group_name", "str group_name"), name
+    assert ReduceOp.SUM in operators.OPERATIONS.values()

@@ -1,0 +1,154 @@
+"""Random faults: a process of a world that trains is killed or stopped somewhere; the others end, in time, and say who.
+
+A run takes a seed that stays; `python tests/distributed/test_random_faults.py SEED COUNT RANKS` takes others, and more.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import random
+import re
+import signal
+import sys
+import tempfile
+import time
+from multiprocessing.connection import Connection
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from ranks import join, needs_mpi
+from test_faults import nothing_shared
+
+import tensorpy as tp
+from tensorpy import distributed as dist
+from tensorpy import nn
+from tensorpy.nn.parallel import DistributedDataParallel as DDP
+
+PHASES = ["start", "forward", "backward", "checkpoint", "exit"]
+STEPS = 60  # more than a process makes while it is about to be struck
+SECONDS = 4.0  # after which a message is late
+SPARE = 6.0  # for a machine with other work, and for processes to end
+
+
+class Fault(NamedTuple):
+    phase: str
+    step: int
+    victim: int
+    frozen: bool
+    delay: float  # seconds into the phase
+
+
+def draw(numbers: random.Random, ranks: int) -> Fault:
+    return Fault(
+        numbers.choice(PHASES), numbers.randrange(3), numbers.randrange(ranks), numbers.random() < 0.3,
+        numbers.choice([0.0, numbers.random() * 0.003, numbers.random() * 0.05]),
+    )  # fmt: skip
+
+
+def train(rank: int, ranks: int, folder: str, said: Connection) -> None:
+    """Some steps; tells which phase begins."""
+    said.send(("start", 0))
+    join(f"file://{folder}/store", rank, ranks, SECONDS)
+    model = DDP(nn.Sequential(nn.Linear(64, 256), nn.BatchNorm1d(256), nn.Linear(256, 8)), bucket_cap_mb=0.02)
+    optimizer = tp.optim.SGD(model.parameters(), lr=0.01)
+    for step in range(STEPS):
+        said.send(("forward", step))
+        loss = model(tp.ones(16, 64)).square().sum()
+        said.send(("backward", step))
+        loss.backward()
+        optimizer.step()
+        optimizer.zero_grad()
+        said.send(("checkpoint", step))
+        if rank == 0:
+            tp.save(model.state_dict(), Path(folder, "checkpoint.pt"))
+        dist.barrier()
+    said.send(("exit", 0))
+    dist.destroy_process_group()
+
+
+def member(rank: int, ranks: int, folder: str, said: Connection) -> None:
+    try:
+        train(rank, ranks, folder, said)
+        said.send(("done", ""))
+    except Exception as error:
+        said.send(("error", f"{type(error).__name__}: {error}"))
+
+
+def strike(fault: Fault, process: Any, said: Connection) -> float:
+    """Kills or stops the victim once it is where the fault says; when that was."""
+    wanted = (fault.phase, 0 if fault.phase in ("start", "exit") else fault.step)
+    while said.recv() != wanted:
+        pass
+    time.sleep(fault.delay)
+    os.kill(process.pid, signal.SIGSTOP if fault.frozen else signal.SIGKILL)
+    return time.monotonic()
+
+
+def last_word(said: Connection, end: float) -> tuple[str, str]:
+    """How a process ended: done, error and its text, late."""
+    while said.poll(max(end - time.monotonic(), 0)):
+        try:
+            kind, text = said.recv()
+        except EOFError:
+            return "gone", ""
+        if kind in ("done", "error"):
+            return kind, text
+    return "late", ""
+
+
+def expected(fault: Fault, kind: str, text: str) -> bool:
+    """Whether a survivor ended as it should."""
+    who = rf"rank {fault.victim}\b"
+    if fault.phase == "exit":  # it had done all that the others wait for, or it had not
+        return kind == "done" or bool(re.search(who, text))
+    if fault.phase == "start":
+        return kind == "error" and bool(re.search(who, text))
+    return kind == "error" and bool(re.search(rf"DistBackendError: \w+ #\d+ of group \d+: .*{who}", text, re.S))
+
+
+def suffer(fault: Fault, ranks: int) -> list[str]:
+    """What was wrong with the world that has this fault: nothing, if all is well."""
+    context = multiprocessing.get_context("spawn")
+    wrong: list[str] = []
+    with tempfile.TemporaryDirectory() as folder:
+        ends = [context.Pipe(duplex=False) for _ in range(ranks)]
+        processes = [context.Process(target=member, args=(r, ranks, folder, ends[r][1])) for r in range(ranks)]
+        for process in processes:
+            process.start()
+        for _, mine in ends:
+            mine.close()
+        try:
+            struck = strike(fault, processes[fault.victim], ends[fault.victim][0])
+            for rank in set(range(ranks)) - {fault.victim}:
+                kind, text = last_word(ends[rank][0], struck + SECONDS + SPARE)
+                if not expected(fault, kind, text):
+                    wrong.append(f"rank {rank} of {fault}: {kind} {text}")
+            for rank in set(range(ranks)) - {fault.victim}:
+                processes[rank].join(SPARE)
+                if processes[rank].exitcode != 0:
+                    wrong.append(f"rank {rank} of {fault} ended with {processes[rank].exitcode}")
+        finally:
+            for process in processes:
+                process.kill()
+                process.join()
+        if not nothing_shared():
+            wrong.append(f"shared memory was left by {fault}")
+    return wrong
+
+
+def run(seed: int, count: int, ranks: int) -> list[str]:
+    numbers = random.Random(seed)
+    return [text for _ in range(count) for text in suffer(draw(numbers, ranks), ranks)]
+
+
+@needs_mpi
+def test_random_faults() -> None:
+    assert run(seed=2, count=8, ranks=3) == []
+
+
+if __name__ == "__main__":
+    given = [int(a) for a in sys.argv[1:]]
+    found = run(*given)
+    print("\n".join(found) or f"all others of {given[1]} worlds of {given[2]} ended as they should")
+    sys.exit(bool(found))

@@ -5,7 +5,7 @@
 #include "autograd/node.h"
 #include "dispatch/key.h"
 
-extern bool tp_has_planned_nodes;
+extern atomic_bool tp_has_planned_nodes;
 
 /* Adds an input described by t; returns its number, or -1. */
 int tp_node_add_input(tp_node *n, const tp_tensor *t);

@@ -20,12 +20,12 @@ static size_t block_size(const tp_node_type *type, int nedges) {
     return edges_offset(type) + (size_t)nedges * sizeof(tp_edge);
 }
 
-bool tp_has_planned_nodes; /* some compiled function has made one */
+atomic_bool tp_has_planned_nodes; /* some compiled function has made one */
 
 static TP_COLD void mark(tp_node *n, uint8_t how) {
     if (how & TP_NODES_TRACED && tp_autograd_host.where) n->trace = tp_autograd_host.where();
     n->plan = how / TP_NODES_PLANNED;
-    if (n->plan) tp_has_planned_nodes = true;
+    if (n->plan) atomic_store_explicit(&tp_has_planned_nodes, true, memory_order_relaxed);
 }
 
 tp_node *tp_node_new(const tp_node_type *type, int nedges) {

@@ -55,11 +55,11 @@ class FakeQuantizeBase(nn.Module, metaclass=ABCMeta):
         self.register_buffer("observer_enabled", _C.tensor([1], dtype=_C.uint8))
 
     @abstractmethod
-    def forward(self, x: Any) -> Any:
+    def forward(self, x: Any, /) -> Any:
         """Watches a tensor and quantizes it."""
 
     @abstractmethod
-    def calculate_qparams(self, **kwargs: Any) -> Any:
+    def calculate_qparams(self) -> Any:
         """The scale and the zero point."""
 
     def enable_fake_quant(self, enabled: bool = True) -> None:
@@ -129,7 +129,7 @@ class FakeQuantize(FakeQuantizeBase):
             raise AssertionError(f"fake quantization is per tensor or per channel, not {self.qscheme}")
         self.is_per_channel = is_per_channel(self.qscheme)
 
-    def calculate_qparams(self) -> tuple[Tensor, Tensor]:  # type: ignore[override]
+    def calculate_qparams(self) -> tuple[Tensor, Tensor]:
         """The observer's scale and zero point."""
         return self.activation_post_process.calculate_qparams()
 
@@ -160,7 +160,7 @@ class FakeQuantize(FakeQuantizeBase):
             f"scale={self.scale}, zero_point={self.zero_point}"
         )
 
-    def _load_from_state_dict(
+    def _load_from_state_dict(  # pyright: ignore[reportIncompatibleMethodOverride]
         self, state_dict: Any, prefix: str, local_metadata: Any, strict: bool, missing_keys: Any, *rest: Any
     ) -> None:
         for name in ("scale", "zero_point"):  # made as large as what is loaded
@@ -191,7 +191,7 @@ class FixedQParamsFakeQuantize(FakeQuantize):
         if not is_per_tensor(self.qscheme):
             raise AssertionError(f"{type(self).__name__} is per tensor, not {self.qscheme}")
 
-    def calculate_qparams(self) -> tuple[Tensor, Tensor]:  # type: ignore[override]
+    def calculate_qparams(self) -> tuple[Tensor, Tensor]:
         """The scale and the zero point."""
         return self.scale, self.zero_point
 

@@ -109,11 +109,11 @@ class ObserverBase(nn.Module, metaclass=ABCMeta):
         self.is_dynamic = is_dynamic
 
     @abstractmethod
-    def forward(self, x: Any) -> Any:
+    def forward(self, x: Any, /) -> Any:
         """Looks at a tensor and returns it."""
 
     @abstractmethod
-    def calculate_qparams(self, **kwargs: Any) -> Any:
+    def calculate_qparams(self) -> Any:
         """The scale and the zero point."""
 
     @classmethod
@@ -177,7 +177,9 @@ class UniformQuantizationObserverBase(ObserverBase):
             quant_min, quant_max, self.has_customized_qrange, dtype, reduce_range
         )
 
-    def _load_from_state_dict(self, state_dict: Any, prefix: str, local_metadata: Any, *rest: Any) -> None:
+    def _load_from_state_dict(  # pyright: ignore[reportIncompatibleMethodOverride]
+        self, state_dict: Any, prefix: str, local_metadata: Any, *rest: Any
+    ) -> None:
         if local_metadata.get("version") in (None, 1):  # had no eps
             state_dict[prefix + "eps"] = _C.tensor([_EPS])
         super()._load_from_state_dict(state_dict, prefix, local_metadata, *rest)
@@ -269,7 +271,7 @@ class MinMaxObserver(UniformQuantizationObserverBase):
             self.max_val.copy_(_C.maximum(most, self.max_val))
         return x_orig
 
-    def calculate_qparams(self) -> tuple[Tensor, Tensor]:  # type: ignore[override]
+    def calculate_qparams(self) -> tuple[Tensor, Tensor]:
         """The scale and the zero point for what was observed."""
         return self._calculate_qparams(self.min_val, self.max_val)
 
@@ -404,7 +406,7 @@ class PerChannelMinMaxObserver(UniformQuantizationObserverBase):
         self._keep(least, most)
         return x_orig
 
-    def calculate_qparams(self) -> tuple[Tensor, Tensor]:  # type: ignore[override]
+    def calculate_qparams(self) -> tuple[Tensor, Tensor]:
         """The scales and the zero points for what was observed."""
         return self._calculate_qparams(self.min_val, self.max_val)
 
@@ -412,7 +414,7 @@ class PerChannelMinMaxObserver(UniformQuantizationObserverBase):
         """What `repr` shows between the parentheses."""
         return f"min_val={self.min_val}, max_val={self.max_val}"
 
-    def _load_from_state_dict(
+    def _load_from_state_dict(  # pyright: ignore[reportIncompatibleMethodOverride]
         self, state_dict: Any, prefix: str, local_metadata: Any, strict: bool, missing_keys: Any, *rest: Any
     ) -> None:
         for name in ("min_val", "max_val"):  # made as large as what is loaded
@@ -630,7 +632,7 @@ class HistogramObserver(UniformQuantizationObserverBase):
         self._keep(counted + (self.histogram if same else self._moved(least, most)), least, most)
         return x_orig
 
-    def calculate_qparams(self) -> tuple[Tensor, Tensor]:  # type: ignore[override]
+    def calculate_qparams(self) -> tuple[Tensor, Tensor]:
         """The scale and the zero point of the range that loses least."""
         if not check_min_max_valid(self.min_val, self.max_val):
             device = self.min_val.device
@@ -697,7 +699,7 @@ class FixedQParamsObserver(ObserverBase):
         """Returns the tensor."""
         return X
 
-    def calculate_qparams(self) -> tuple[Tensor, Tensor]:  # type: ignore[override]
+    def calculate_qparams(self) -> tuple[Tensor, Tensor]:
         """The scale and the zero point."""
         return self.scale, self.zero_point
 
@@ -826,8 +828,8 @@ def get_observer_state_dict(mod: Any) -> Any:
         OrderedDict()
     """
     whole = mod.state_dict()
-    found = OrderedDict((name, value) for name, value in whole.items() if "activation_post_process" in name)
-    found._metadata = whole._metadata  # type: ignore[attr-defined]
+    found: Any = OrderedDict((name, value) for name, value in whole.items() if "activation_post_process" in name)
+    found._metadata = whole._metadata
     return found
 
 

@@ -42,7 +42,7 @@ class LinearPackedParams(nn.Module):
         destination[prefix + "dtype"] = self.dtype
         destination[prefix + "_packed_params"] = self._weight_bias()
 
-    def _load_from_state_dict(
+    def _load_from_state_dict(  # pyright: ignore[reportIncompatibleMethodOverride]
         self, state_dict: Any, prefix: str, local_metadata: Any, strict: bool, *rest: Any
     ) -> None:
         version = local_metadata.get("version")
@@ -110,7 +110,7 @@ class Linear(WeightedQuantizedModule):
         destination[prefix + "scale"] = _C.tensor(self.scale)
         destination[prefix + "zero_point"] = _C.tensor(self.zero_point)
 
-    def _load_from_state_dict(
+    def _load_from_state_dict(  # pyright: ignore[reportIncompatibleMethodOverride]
         self, state_dict: Any, prefix: str, local_metadata: Any, strict: bool, *rest: Any
     ) -> None:
         self.scale = float(state_dict.pop(prefix + "scale"))

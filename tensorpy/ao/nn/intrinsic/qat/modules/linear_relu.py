@@ -20,6 +20,6 @@ class LinearReLU(qat.Linear):
         """The map, by the weight as it would be after quantization."""
         return F.relu(super().forward(input))
 
-    def to_float(self) -> nni.LinearReLU:  # type: ignore[override]
+    def to_float(self) -> nni.LinearReLU:  # type: ignore[override]  # pyright: ignore[reportIncompatibleMethodOverride]
         """A linear map and a ReLU without fake quantization."""
         return nni.LinearReLU(super().to_float(), nn.ReLU())

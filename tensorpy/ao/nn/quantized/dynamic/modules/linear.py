@@ -48,7 +48,9 @@ class Linear(quantized.Linear):
         shown = f"in_features={self.in_features}, out_features={self.out_features}, dtype={self._packed_params.dtype}"
         return f"{shown}, qscheme={self.weight().qscheme()}"
 
-    def _load_from_state_dict(self, state_dict: Any, prefix: str, local_metadata: Any, *rest: Any) -> None:
+    def _load_from_state_dict(  # pyright: ignore[reportIncompatibleMethodOverride]
+        self, state_dict: Any, prefix: str, local_metadata: Any, *rest: Any
+    ) -> None:
         self.version = local_metadata.get("version")
         super()._load_from_state_dict(state_dict, prefix, local_metadata, *rest)
 

@@ -530,7 +530,8 @@ static int run_graph(run *r, tp_tensors roots, tp_tensors root_grads) {
     if (status == 0) status = count_dependencies(r, nodes, roots.size, &finished, &nfinished);
     if (status == 0) mark_needed(r, finished, nfinished);
     free(finished);
-    if (status == 0 && tp_unlikely(atomic_load_explicit(&tp_has_planned_nodes, memory_order_relaxed))) status = open_region(r);
+    if (status == 0 && tp_unlikely(atomic_load_explicit(&tp_has_planned_nodes, memory_order_relaxed)))
+        status = open_region(r);
     for (int64_t i = 0; status == 0 && i < roots.size; i++) {
         entry *e = entry_of(r, nodes[i]);
         if (e->waiting == 0 && e->seen) {

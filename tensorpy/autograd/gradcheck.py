@@ -16,6 +16,7 @@ from tensorpy import _C
 from tensorpy._C import Tensor
 from tensorpy._utils import unravel
 from tensorpy.autograd.grad_mode import no_grad
+from tensorpy.autograd.gradcheck_sparse import over_values
 from tensorpy.autograd.jacobians import (
     _as_tuple,
     _differentiable_outputs,
@@ -90,7 +91,7 @@ def _numeric(
     return rows
 
 
-def _analytic(outputs: list[Tensor], inputs: list[Tensor], masked: bool) -> list[list[list[Any]]]:
+def _analytic(outputs: list[Tensor], inputs: list[Tensor]) -> list[list[list[Any]]]:
     """For each input, for each real direction of the outputs: the gradient that backward gives, element by element."""
     result: list[list[list[Any]]] = [[] for _ in inputs]
     for output in outputs:
@@ -252,7 +253,7 @@ def gradcheck(
         check_batched_grad: whether gradients of batches are tried
         check_backward_ad: whether backward is checked
         fast_mode: whether one random direction is compared, instead of every element
-        masked: whether only the elements of sparse tensors are compared
+        masked: whether only the elements that sparse tensors store are moved; else the zeros beside them move too
 
     Example:
         >>> tp.autograd.gradcheck(tp.sin, tp.rand(3, dtype=tp.float64, requires_grad=True))
@@ -262,11 +263,12 @@ def gradcheck(
         raise ValueError("gradcheck: check_backward_ad or check_forward_ad has to be True")
     if check_batched_forward_grad and not check_forward_ad:
         raise ValueError("gradcheck: check_batched_forward_grad=True needs check_forward_ad=True")
+    func, inputs = over_values(func, inputs, masked)
     try:
         if check_forward_ad:
             _forward_check(func, inputs, eps, atol, rtol, check_batched_forward_grad)
         if check_backward_ad:
-            _gradcheck(func, inputs, eps, atol, rtol, nondet_tol, check_undefined_grad, masked, fast_mode)
+            _gradcheck(func, inputs, eps, atol, rtol, nondet_tol, check_undefined_grad, fast_mode)
     except GradcheckError:
         if raise_exception:
             raise
@@ -302,7 +304,6 @@ def _gradcheck(
     rtol: float,
     nondet_tol: float,
     undefined: bool,
-    masked: bool,
     fast: bool,
 ) -> None:
     values, chosen = _checked_inputs(inputs)
@@ -320,7 +321,7 @@ def _gradcheck(
         found = _tensors(func(*values))
         return tuple(found[place] for place in recorded) if recorded else tuple(found)
 
-    if fast and recorded and not masked:
+    if fast and recorded:
         problem = _fast_mismatch(differentiable, values, chosen, eps, atol, rtol)
         if problem is None:
             _check_repeatable(differentiable, values, chosen, nondet_tol)
@@ -336,8 +337,8 @@ def _gradcheck(
         return
     wanted = [values[i] for i in chosen]
     places = _output_directions(outputs)
-    analytic = _analytic(outputs, wanted, masked)
-    again = _analytic(outputs, wanted, masked)
+    analytic = _analytic(outputs, wanted)
+    again = _analytic(outputs, wanted)
     elements = [n for o in outputs for n in _numbers(o)]
     least = [atol + _noise(n, eps) for n in elements]
     for k, i in enumerate(chosen):
@@ -409,17 +410,19 @@ def gradgradcheck(
         check_batched_grad: whether gradients of batches are tried
         check_rev_over_rev: whether backward of backward is checked
         fast_mode: whether one random direction is compared, instead of every element
-        masked: whether only the elements of sparse tensors are compared
+        masked: whether only the elements that sparse tensors store are moved; else the zeros beside them move too
 
     Example:
         >>> tp.autograd.gradgradcheck(tp.sin, tp.rand(3, dtype=tp.float64, requires_grad=True))
         True
     """
+    func, inputs = over_values(func, inputs, masked)
     values, chosen = _checked_inputs(inputs)
     if grad_outputs is None:
         seeds = tuple(_seed_like(o) for o in _differentiable(func(*values)))
     else:
-        seeds = (grad_outputs,) if isinstance(grad_outputs, Tensor) else tuple(grad_outputs)
+        given = (grad_outputs,) if isinstance(grad_outputs, Tensor) else tuple(grad_outputs)
+        seeds = tuple(g if g.layout is _C.strided else g.to_dense() for g in given)
     if not seeds:
         return True
 
@@ -448,7 +451,6 @@ def gradgradcheck(
         check_forward_ad=check_fwd_over_rev,
         check_backward_ad=check_rev_over_rev,
         fast_mode=fast_mode,
-        masked=masked,
     )
 
 

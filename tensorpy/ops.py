@@ -128,9 +128,10 @@ def __getattr__(name: str) -> OpNamespace:
         raise AttributeError(f"module 'tensorpy.ops' has no attribute '{name}'")
     space = globals()[name] = OpNamespace(name)
     if name == "quantized":  # loaded here: few programs quantize
-        from tensorpy.ao.nn.quantized import packed
+        from tensorpy.ao.nn.quantized import arithmetic, packed, packed_conv
 
-        vars(space).update((operator, getattr(packed, operator)) for operator in packed.__all__)
+        for module in (arithmetic, packed, packed_conv):
+            vars(space).update((operator, getattr(module, operator)) for operator in module.__all__)
     return space
 
 

@@ -68,10 +68,10 @@ static tp_tensor *centered(const tp_quantized *q) {
     return tp__dequantize_affine(q->integers, 1, q->zero_point);
 }
 
-/* Means of centered integers, as integers again. */
+/* Means of centered integers, as integers again: those nearest to the means of the integers themselves. */
 static tp_tensor *rounded(const tp_quantized *q, tp_tensor *means) {
-    if (!means) return NULL;
-    tp_autoref *like = tp_quantize_per_tensor(means, 1, q->zero_point, q->dtype);
+    tp_autoref *moved = means ? tp_add_Scalar(means, TP_SCALAR_I(q->zero_point), TP_SCALAR_I(1)) : NULL;
+    tp_autoref *like = moved ? tp_quantize_per_tensor(moved, 1, 0, q->dtype) : NULL;
     tp_autoref *integers = like ? tp_memory_of(like) : NULL;
     return integers ? tp__quantized(integers, q->dtype, q->scale, q->zero_point) : NULL;
 }

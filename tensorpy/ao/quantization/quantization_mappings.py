@@ -31,12 +31,30 @@ DEFAULT_STATIC_QUANT_MODULE_MAPPINGS: dict[Any, Any] = {
     QuantStub: nnq.Quantize,
     DeQuantStub: nnq.DeQuantize,
     nn.Dropout: nnq.Dropout,
-    nn.Linear: nnq.Linear,
-    nni.LinearReLU: nniq.LinearReLU,
-    nniqat.LinearReLU: nniq.LinearReLU,
-    nnqat.Linear: nnq.Linear,
+    nnq.FloatFunctional: nnq.QFunctional,
+    **dict.fromkeys((nn.Linear, nnqat.Linear), nnq.Linear),
+    **dict.fromkeys((nni.LinearReLU, nniqat.LinearReLU), nniq.LinearReLU),
+    **dict.fromkeys((nn.Conv1d, nnqat.Conv1d, nniqat.ConvBn1d), nnq.Conv1d),
+    **dict.fromkeys((nn.Conv2d, nnqat.Conv2d, nniqat.ConvBn2d), nnq.Conv2d),
+    **dict.fromkeys((nn.Conv3d, nnqat.Conv3d, nniqat.ConvBn3d), nnq.Conv3d),
+    **dict.fromkeys((nni.ConvReLU1d, nniqat.ConvReLU1d, nniqat.ConvBnReLU1d), nniq.ConvReLU1d),
+    **dict.fromkeys((nni.ConvReLU2d, nniqat.ConvReLU2d, nniqat.ConvBnReLU2d), nniq.ConvReLU2d),
+    **dict.fromkeys((nni.ConvReLU3d, nniqat.ConvReLU3d, nniqat.ConvBnReLU3d), nniq.ConvReLU3d),
 }
-DEFAULT_QAT_MODULE_MAPPINGS: dict[Any, Any] = {nn.Linear: nnqat.Linear, nni.LinearReLU: nniqat.LinearReLU}
+DEFAULT_QAT_MODULE_MAPPINGS: dict[Any, Any] = {
+    nn.Conv2d: nnqat.Conv2d,
+    nn.Conv3d: nnqat.Conv3d,
+    nn.Linear: nnqat.Linear,
+    nni.ConvBn1d: nniqat.ConvBn1d,
+    nni.ConvBn2d: nniqat.ConvBn2d,
+    nni.ConvBn3d: nniqat.ConvBn3d,
+    nni.ConvBnReLU1d: nniqat.ConvBnReLU1d,
+    nni.ConvBnReLU2d: nniqat.ConvBnReLU2d,
+    nni.ConvBnReLU3d: nniqat.ConvBnReLU3d,
+    nni.ConvReLU2d: nniqat.ConvReLU2d,
+    nni.ConvReLU3d: nniqat.ConvReLU3d,
+    nni.LinearReLU: nniqat.LinearReLU,
+}
 DEFAULT_DYNAMIC_QUANT_MODULE_MAPPINGS: dict[Any, Any] = {nn.Linear: nnqd.Linear, nni.LinearReLU: nniqd.LinearReLU}
 DEFAULT_MODULE_TO_ACT_POST_PROCESS: dict[Any, Any] = {
     nn.Hardsigmoid: default_fixed_qparams_range_0to1_fake_quant,

@@ -8,6 +8,7 @@ from typing import Any
 
 from tensorpy import _C, nn
 from tensorpy.ao.nn.intrinsic import _FusedModule
+from tensorpy.ao.nn.quantized import FloatFunctional
 from tensorpy.ao.quantization.fake_quantize import FakeQuantizeBase
 from tensorpy.ao.quantization.observer import ObserverBase
 from tensorpy.ao.quantization.qconfig import (
@@ -110,7 +111,10 @@ def _add_observers(module: Any, kinds: Any, whole: Any, device: Any, custom: dic
         kind = type(child)
         if kind is nn.Dropout:
             continue
-        if isinstance(child, _FusedModule) or kind in whole:
+        if kind is FloatFunctional:
+            if getattr(child, "qconfig", None) is not None:
+                child.activation_post_process = child.qconfig.activation()
+        elif isinstance(child, _FusedModule) or kind in whole:
             _observe(child, device)
         elif child.training and kind in DEFAULT_MODULE_TO_ACT_POST_PROCESS:
             _observe(child, device, DEFAULT_MODULE_TO_ACT_POST_PROCESS[kind])

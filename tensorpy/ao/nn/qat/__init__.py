@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from tensorpy.ao.nn.qat.modules.conv import Conv1d, Conv2d, Conv3d
 from tensorpy.ao.nn.qat.modules.linear import Linear
 
-__all__ = ["Linear"]
+__all__ = [
+    "Conv1d", "Conv2d", "Conv3d", "Linear",
+]  # fmt: skip

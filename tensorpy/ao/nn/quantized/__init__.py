@@ -3,6 +3,20 @@
 from __future__ import annotations
 
 from tensorpy.ao.nn.quantized import dynamic
-from tensorpy.ao.nn.quantized.modules import DeQuantize, Dropout, Linear, Quantize
+from tensorpy.ao.nn.quantized.modules import (
+    Conv1d,
+    Conv2d,
+    Conv3d,
+    DeQuantize,
+    Dropout,
+    FloatFunctional,
+    FXFloatFunctional,
+    Linear,
+    QFunctional,
+    Quantize,
+)
 
-__all__ = ["DeQuantize", "Dropout", "Linear", "Quantize", "dynamic"]
+__all__ = [
+    "Conv1d", "Conv2d", "Conv3d", "DeQuantize", "Dropout", "FXFloatFunctional", "FloatFunctional", "Linear",
+    "QFunctional", "Quantize", "dynamic",
+]  # fmt: skip

@@ -6,9 +6,14 @@ from typing import Any
 
 from tensorpy import _C, nn
 from tensorpy._C import Tensor
+from tensorpy.ao.nn.quantized.modules.conv import Conv1d, Conv2d, Conv3d
+from tensorpy.ao.nn.quantized.modules.functional_modules import FloatFunctional, FXFloatFunctional, QFunctional
 from tensorpy.ao.nn.quantized.modules.linear import Linear
 
-__all__ = ["DeQuantize", "Dropout", "Linear", "Quantize"]
+__all__ = [
+    "Conv1d", "Conv2d", "Conv3d", "DeQuantize", "Dropout", "FXFloatFunctional", "FloatFunctional", "Linear",
+    "QFunctional", "Quantize",
+]  # fmt: skip
 
 
 class Quantize(nn.Module):

@@ -5,8 +5,8 @@ stands for, and the one of the day, so that each operator has its turn within ni
 has changed if a file with its stem did in the hours before the commit at hand, or since TENSORPY_BASE; a change that
 goes through most families is one of the generator, or of a key that it reads, and counts as none. Changed families hold
 few operators, as a rule, and all of these are taken; of more than an eighth of the table every second, third, ... is.
-What is no operator's (the generator, the dispatcher, the layers) has its own tests, which always run: `--files=auto/8`
-is for the rounds that are too slow for that, and takes parts of the files in the same way.
+What is no operator's (the generator, the dispatcher, the layers) has tests of its own: `--files=auto/8` takes parts of
+the files in the same way.
 """
 
 from __future__ import annotations

@@ -150,6 +150,24 @@ def part_of(text: str) -> Part | None:
     return Part(numbers, count, frozenset(changed if 2 * len(changed) <= len(every) else ()), base)
 
 
+_CHOSEN = """
+NAMES = {names!r}
+
+
+def pytest_collection_modifyitems(items):
+    infos = [(item, getattr(item, "callspec", None) and item.callspec.params.get("info")) for item in items]
+    items[:] = [item for item, info in infos if info is None or info.name in NAMES]
+"""
+
+
+def hand_on(text: str, folder: Path) -> float:
+    """Has pytest in another folder take the operators that `--part=text` takes here; their share of all."""
+    part = part_of(text)
+    names = {name for name in TABLE if part is None or part.takes(name)}
+    (folder / "conftest.py").write_text(_CHOSEN.format(names=names))
+    return len(names) / len(TABLE)
+
+
 def files_of(text: str) -> Files | None:
     """As part_of, of files."""
     found = _chosen("--files", text)

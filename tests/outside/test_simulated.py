@@ -11,11 +11,10 @@ import textwrap
 from pathlib import Path
 
 import pytest
-from parts import part_of
+from parts import hand_on
 
 import tensorpy as tp
 from tensorpy.backends import _entry_points
-from tensorpy.testing.samples import TABLE
 from tensorpy.utils import extension
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -43,23 +42,9 @@ def run(project: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-# The operators of a part of the table (parts.py), for pytest in the project's folder.
-CHOSEN = """
-NAMES = {names!r}
-
-
-def pytest_collection_modifyitems(items):
-    infos = [(item, getattr(item, "callspec", None) and item.callspec.params.get("info")) for item in items]
-    items[:] = [item for item, info in infos if info is None or info.name in NAMES]
-"""
-
-
 def test_the_whole_table_and_no_host_call(project: Path, request: pytest.FixtureRequest) -> None:
     """Its own tests, of which the table of operators is most; the host computes nothing for it. `--part` is heard."""
-    part = part_of(request.config.getoption("--part"))
-    if part is not None:
-        names = {name for name in TABLE if part.takes(name)}
-        (project / "conftest.py").write_text(CHOSEN.format(names=names))
+    hand_on(request.config.getoption("--part"), project)
     done = run(project, "-m", "tensorpy.testing.device", "test_simulated.py")
     assert done.returncode == 0, done.stdout[-5000:]
     assert re.search(r"^compliance of simulated: 9\d\.\d % of \d{4,} checks$", done.stdout, re.M), done.stdout[-5000:]

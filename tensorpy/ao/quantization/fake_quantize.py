@@ -99,6 +99,14 @@ class FakeQuantize(FakeQuantizeBase):
         tensor([ 0.0000,  0.4000, 51.0000])
     """
 
+    activation_post_process: Any
+    quant_min: Any
+    quant_max: Any
+    is_dynamic: Any
+    dtype: Any
+    qscheme: Any
+    ch_axis: Any
+    is_per_channel: bool
     scale: Tensor
     zero_point: Tensor
 
@@ -210,6 +218,8 @@ class FusedMovingAvgObsFakeQuantize(FakeQuantize):
         tensor([ 0.0000,  0.4000, 51.0000])
     """
 
+    is_symmetric_quant: bool
+
     def __init__(
         self,
         observer: Any = MovingAverageMinMaxObserver,
@@ -300,37 +310,41 @@ _BYTES = {"quant_min": 0, "quant_max": 255, "dtype": _C.quint8}
 _ALL = {"observer": MovingAverageMinMaxObserver}
 _EACH = {"observer": MovingAveragePerChannelMinMaxObserver}
 
-default_fake_quant = FakeQuantize.with_args(**_ALL, **_BYTES, qscheme=per_tensor_affine, reduce_range=True)
-default_weight_fake_quant = FakeQuantize.with_args(**_ALL, **_WEIGHT, qscheme=per_tensor_symmetric, reduce_range=False)
-default_dynamic_fake_quant = FakeQuantize.with_args(**_ALL, **_BYTES, is_dynamic=True, averaging_constant=1)
-default_fixed_qparams_range_neg1to1_fake_quant = FixedQParamsFakeQuantize.with_args(
+default_fake_quant: Any = FakeQuantize.with_args(**_ALL, **_BYTES, qscheme=per_tensor_affine, reduce_range=True)
+default_weight_fake_quant: Any = FakeQuantize.with_args(
+    **_ALL, **_WEIGHT, qscheme=per_tensor_symmetric, reduce_range=False
+)
+default_dynamic_fake_quant: Any = FakeQuantize.with_args(**_ALL, **_BYTES, is_dynamic=True, averaging_constant=1)
+default_fixed_qparams_range_neg1to1_fake_quant: Any = FixedQParamsFakeQuantize.with_args(
     observer=default_fixed_qparams_range_neg1to1_observer
 )
-default_fixed_qparams_range_0to1_fake_quant = FixedQParamsFakeQuantize.with_args(
+default_fixed_qparams_range_0to1_fake_quant: Any = FixedQParamsFakeQuantize.with_args(
     observer=default_fixed_qparams_range_0to1_observer
 )
-default_symmetric_fixed_qparams_fake_quant = default_fixed_qparams_range_neg1to1_fake_quant
-default_affine_fixed_qparams_fake_quant = default_fixed_qparams_range_0to1_fake_quant
-default_per_channel_weight_fake_quant = FakeQuantize.with_args(
+default_symmetric_fixed_qparams_fake_quant: Any = default_fixed_qparams_range_neg1to1_fake_quant
+default_affine_fixed_qparams_fake_quant: Any = default_fixed_qparams_range_0to1_fake_quant
+default_per_channel_weight_fake_quant: Any = FakeQuantize.with_args(
     **_EACH, **_WEIGHT, qscheme=per_channel_symmetric, reduce_range=False, ch_axis=0
 )
-default_embedding_fake_quant = FakeQuantize.with_args(
+default_embedding_fake_quant: Any = FakeQuantize.with_args(
     **_EACH, **_BYTES, qscheme=per_channel_affine_float_qparams, ch_axis=0, averaging_constant=1
 )
-default_embedding_fake_quant_4bit = FakeQuantize.with_args(
+default_embedding_fake_quant_4bit: Any = FakeQuantize.with_args(
     **_EACH, qscheme=per_channel_affine_float_qparams, ch_axis=0, dtype=_C.quint4x2, averaging_constant=1
 )
-default_histogram_fake_quant = FakeQuantize.with_args(
+default_histogram_fake_quant: Any = FakeQuantize.with_args(
     observer=HistogramObserver, **_BYTES, qscheme=per_tensor_affine, reduce_range=True
 )
-default_fused_act_fake_quant = FusedMovingAvgObsFakeQuantize.with_args(**_ALL, **_BYTES)
-default_fused_wt_fake_quant = FusedMovingAvgObsFakeQuantize.with_args(**_ALL, **_WEIGHT, qscheme=per_tensor_symmetric)
-default_fused_per_channel_wt_fake_quant = FusedMovingAvgObsFakeQuantize.with_args(
+default_fused_act_fake_quant: Any = FusedMovingAvgObsFakeQuantize.with_args(**_ALL, **_BYTES)
+default_fused_wt_fake_quant: Any = FusedMovingAvgObsFakeQuantize.with_args(
+    **_ALL, **_WEIGHT, qscheme=per_tensor_symmetric
+)
+default_fused_per_channel_wt_fake_quant: Any = FusedMovingAvgObsFakeQuantize.with_args(
     **_EACH, **_WEIGHT, qscheme=per_channel_symmetric
 )
-fused_wt_fake_quant_range_neg_127_to_127 = FusedMovingAvgObsFakeQuantize.with_args(
+fused_wt_fake_quant_range_neg_127_to_127: Any = FusedMovingAvgObsFakeQuantize.with_args(
     **_ALL, **_EVEN, qscheme=per_tensor_symmetric
 )
-fused_per_channel_wt_fake_quant_range_neg_127_to_127 = FusedMovingAvgObsFakeQuantize.with_args(
+fused_per_channel_wt_fake_quant_range_neg_127_to_127: Any = FusedMovingAvgObsFakeQuantize.with_args(
     **_EACH, **_EVEN, qscheme=per_channel_symmetric
 )

@@ -145,6 +145,10 @@ class UniformQuantizationObserverBase(ObserverBase):
         127
     """
 
+    has_customized_qrange: bool
+    quant_min: int
+    quant_max: int
+
     _version = 3
     eps: Tensor
 
@@ -511,6 +515,7 @@ class HistogramObserver(UniformQuantizationObserverBase):
         tensor([2., 2., 2., 2., 2., 2., 2., 2.])
     """
 
+    dst_nbins: int
     histogram: Tensor
     min_val: Tensor
     max_val: Tensor
@@ -674,6 +679,9 @@ class FixedQParamsObserver(ObserverBase):
         (tensor([0.5000]), tensor([3], dtype=tensorpy.int32))
     """
 
+    quant_min: int
+    quant_max: int
+    qscheme: Any
     scale: Tensor
     zero_point: Tensor
 
@@ -733,6 +741,11 @@ class PlaceholderObserver(_Blind):
         >>> tp.ao.quantization.PlaceholderObserver(tp.float16)
         PlaceholderObserver(dtype=tensorpy.float16, is_dynamic=False)
     """
+
+    qscheme: Any
+    quant_min: int | None
+    quant_max: int | None
+    eps: float
 
     def __init__(
         self,
@@ -856,33 +869,35 @@ def load_observer_state_dict(mod: Any, obs_dict: Any) -> None:
 
 # ---- the ones that configurations name ----
 
-default_observer = MinMaxObserver.with_args(quant_min=0, quant_max=127)
-default_placeholder_observer = PlaceholderObserver
-default_debug_observer = RecordingObserver
-default_weight_observer = MinMaxObserver.with_args(dtype=_C.qint8, qscheme=per_tensor_symmetric)
-weight_observer_range_neg_127_to_127 = MinMaxObserver.with_args(
+default_observer: Any = MinMaxObserver.with_args(quant_min=0, quant_max=127)
+default_placeholder_observer: Any = PlaceholderObserver
+default_debug_observer: Any = RecordingObserver
+default_weight_observer: Any = MinMaxObserver.with_args(dtype=_C.qint8, qscheme=per_tensor_symmetric)
+weight_observer_range_neg_127_to_127: Any = MinMaxObserver.with_args(
     dtype=_C.qint8, qscheme=per_tensor_symmetric, quant_min=-127, quant_max=127, eps=2**-12
 )
-default_histogram_observer = HistogramObserver.with_args(quant_min=0, quant_max=127)
-default_per_channel_weight_observer = PerChannelMinMaxObserver.with_args(dtype=_C.qint8, qscheme=per_channel_symmetric)
-per_channel_weight_observer_range_neg_127_to_127 = PerChannelMinMaxObserver.with_args(
+default_histogram_observer: Any = HistogramObserver.with_args(quant_min=0, quant_max=127)
+default_per_channel_weight_observer: Any = PerChannelMinMaxObserver.with_args(
+    dtype=_C.qint8, qscheme=per_channel_symmetric
+)
+per_channel_weight_observer_range_neg_127_to_127: Any = PerChannelMinMaxObserver.with_args(
     dtype=_C.qint8, qscheme=per_channel_symmetric, quant_min=-127, quant_max=127, eps=2**-12
 )
-default_dynamic_quant_observer = PlaceholderObserver.with_args(
+default_dynamic_quant_observer: Any = PlaceholderObserver.with_args(
     dtype=_C.quint8, quant_min=0, quant_max=255, is_dynamic=True
 )
-default_float_qparams_observer = PerChannelMinMaxObserver.with_args(
+default_float_qparams_observer: Any = PerChannelMinMaxObserver.with_args(
     dtype=_C.quint8, qscheme=per_channel_affine_float_qparams, ch_axis=0
 )
-default_float_qparams_observer_4bit = PerChannelMinMaxObserver.with_args(
+default_float_qparams_observer_4bit: Any = PerChannelMinMaxObserver.with_args(
     dtype=_C.quint4x2, qscheme=per_channel_affine_float_qparams, ch_axis=0
 )
-default_fixed_qparams_range_neg1to1_observer = FixedQParamsObserver.with_args(
+default_fixed_qparams_range_neg1to1_observer: Any = FixedQParamsObserver.with_args(
     scale=2.0 / 256.0, zero_point=128, dtype=_C.quint8, quant_min=0, quant_max=255
 )
-default_fixed_qparams_range_0to1_observer = FixedQParamsObserver.with_args(
+default_fixed_qparams_range_0to1_observer: Any = FixedQParamsObserver.with_args(
     scale=1.0 / 256.0, zero_point=0, dtype=_C.quint8, quant_min=0, quant_max=255
 )
-default_symmetric_fixed_qparams_observer = default_fixed_qparams_range_neg1to1_observer
-default_affine_fixed_qparams_observer = default_fixed_qparams_range_0to1_observer
-default_reuse_input_observer = ReuseInputObserver
+default_symmetric_fixed_qparams_observer: Any = default_fixed_qparams_range_neg1to1_observer
+default_affine_fixed_qparams_observer: Any = default_fixed_qparams_range_0to1_observer
+default_reuse_input_observer: Any = ReuseInputObserver

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections import namedtuple
-from typing import Any
+from typing import Any, NamedTuple
 
 from tensorpy import _C, nn
 from tensorpy.ao.quantization.fake_quantize import (
@@ -57,7 +56,12 @@ __all__ = [
 ]  # fmt: skip
 
 
-class QConfig(namedtuple("QConfig", ["activation", "weight"])):
+class _QConfig(NamedTuple):
+    activation: Any
+    weight: Any
+
+
+class QConfig(_QConfig):
     """How a layer is quantized: what makes the observer of its output, and that of its weight.
 
     Arguments:
@@ -81,42 +85,42 @@ class QConfig(namedtuple("QConfig", ["activation", "weight"])):
 
 QConfigAny = QConfig | None
 
-default_qconfig = QConfig(default_observer, default_weight_observer)
-default_debug_qconfig = QConfig(default_debug_observer, default_weight_observer)
-default_per_channel_qconfig = QConfig(default_observer, default_per_channel_weight_observer)
-default_dynamic_qconfig = QConfig(default_dynamic_quant_observer, default_weight_observer)
-float16_dynamic_qconfig = QConfig(
+default_qconfig: Any = QConfig(default_observer, default_weight_observer)
+default_debug_qconfig: Any = QConfig(default_debug_observer, default_weight_observer)
+default_per_channel_qconfig: Any = QConfig(default_observer, default_per_channel_weight_observer)
+default_dynamic_qconfig: Any = QConfig(default_dynamic_quant_observer, default_weight_observer)
+float16_dynamic_qconfig: Any = QConfig(
     PlaceholderObserver.with_args(dtype=_C.float16, is_dynamic=True), PlaceholderObserver.with_args(dtype=_C.float16)
 )
-float16_static_qconfig = QConfig(
+float16_static_qconfig: Any = QConfig(
     PlaceholderObserver.with_args(dtype=_C.float16), PlaceholderObserver.with_args(dtype=_C.float16)
 )
-per_channel_dynamic_qconfig = QConfig(default_dynamic_quant_observer, default_per_channel_weight_observer)
-float_qparams_weight_only_qconfig = QConfig(default_placeholder_observer, default_float_qparams_observer)
-float_qparams_weight_only_qconfig_4bit = QConfig(default_placeholder_observer, default_float_qparams_observer_4bit)
-default_qat_qconfig = QConfig(default_fake_quant, default_weight_fake_quant)
-default_dynamic_qat_qconfig = QConfig(default_dynamic_fake_quant, default_weight_fake_quant)
-default_weight_only_qconfig = QConfig(nn.Identity, default_weight_fake_quant)
-default_activation_only_qconfig = QConfig(default_fake_quant, nn.Identity)
-default_qat_qconfig_v2 = QConfig(default_fused_act_fake_quant, default_fused_wt_fake_quant)
-default_reuse_input_qconfig = QConfig(default_reuse_input_observer, NoopObserver)
-default_symmetric_qnnpack_qconfig = QConfig(
+per_channel_dynamic_qconfig: Any = QConfig(default_dynamic_quant_observer, default_per_channel_weight_observer)
+float_qparams_weight_only_qconfig: Any = QConfig(default_placeholder_observer, default_float_qparams_observer)
+float_qparams_weight_only_qconfig_4bit: Any = QConfig(default_placeholder_observer, default_float_qparams_observer_4bit)
+default_qat_qconfig: Any = QConfig(default_fake_quant, default_weight_fake_quant)
+default_dynamic_qat_qconfig: Any = QConfig(default_dynamic_fake_quant, default_weight_fake_quant)
+default_weight_only_qconfig: Any = QConfig(nn.Identity, default_weight_fake_quant)
+default_activation_only_qconfig: Any = QConfig(default_fake_quant, nn.Identity)
+default_qat_qconfig_v2: Any = QConfig(default_fused_act_fake_quant, default_fused_wt_fake_quant)
+default_reuse_input_qconfig: Any = QConfig(default_reuse_input_observer, NoopObserver)
+default_symmetric_qnnpack_qconfig: Any = QConfig(
     HistogramObserver.with_args(dtype=_C.qint8, reduce_range=False, eps=2**-12), weight_observer_range_neg_127_to_127
 )
-default_per_channel_symmetric_qnnpack_qconfig = QConfig(
+default_per_channel_symmetric_qnnpack_qconfig: Any = QConfig(
     HistogramObserver.with_args(dtype=_C.qint8, reduce_range=False, eps=2**-12),
     per_channel_weight_observer_range_neg_127_to_127,
 )
-default_embedding_qat_qconfig = QConfig(NoopObserver.with_args(dtype=_C.float32), default_embedding_fake_quant)
-default_embedding_qat_qconfig_4bit = QConfig(
+default_embedding_qat_qconfig: Any = QConfig(NoopObserver.with_args(dtype=_C.float32), default_embedding_fake_quant)
+default_embedding_qat_qconfig_4bit: Any = QConfig(
     NoopObserver.with_args(dtype=_C.float32), default_embedding_fake_quant_4bit
 )
-default_quint8_weight_qconfig = QConfig(HistogramObserver, MinMaxObserver)
+default_quint8_weight_qconfig: Any = QConfig(HistogramObserver, MinMaxObserver)
 _signed = FusedMovingAvgObsFakeQuantize.with_args(
     observer=MovingAverageMinMaxObserver, quant_min=-128, quant_max=127, dtype=_C.qint8, reduce_range=False, eps=2**-12
 )
-default_symmetric_qnnpack_qat_qconfig = QConfig(_signed, fused_wt_fake_quant_range_neg_127_to_127)
-default_per_channel_symmetric_qnnpack_qat_qconfig = QConfig(
+default_symmetric_qnnpack_qat_qconfig: Any = QConfig(_signed, fused_wt_fake_quant_range_neg_127_to_127)
+default_per_channel_symmetric_qnnpack_qat_qconfig: Any = QConfig(
     _signed, fused_per_channel_wt_fake_quant_range_neg_127_to_127
 )
 

@@ -19,6 +19,9 @@ class PostLocalSGDOptimizer(Optimizer):
         averager: what averages parameters, such as PeriodicModelAverager
     """
 
+    optim: Any
+    averager: Any
+
     def __init__(self, optim: Optimizer, averager: ModelAverager) -> None:
         self.optim, self.averager = optim, averager
         self.param_groups, self.state = optim.param_groups, optim.state

@@ -62,6 +62,10 @@ class ZeroRedundancyOptimizer(Optimizer, Joinable):
         defaults: the optimizer's settings
     """
 
+    process_group: Any
+    world_size: int
+    rank: int
+
     def __init__(
         self,
         params: Any,

@@ -18,6 +18,10 @@ class LinearPackedParamsBase:
     Pickled, it is the weight and the bias themselves.
     """
 
+    features: int
+    columns: int
+    arguments: Any
+
     def __init__(self, weight: Tensor, bias: Tensor | None) -> None:
         self._weight, self._bias = weight, bias
         self.features, self.columns = weight.shape

@@ -24,6 +24,15 @@ class ConvPackedParamsBase:
     Pickled, it is the weight, the bias and these numbers.
     """
 
+    stride: Any
+    padding: Any
+    dilation: Any
+    groups: int
+    window: Any
+    features: int
+    channels: int
+    panels: Any
+
     def __init__(
         self,
         weight: Tensor,

@@ -27,6 +27,10 @@ class PostLocalSGDState:
         post_local_gradient_allreduce: whether later gradients are averaged at all
     """
 
+    process_group: Any
+    subgroup: Any
+    iter: int
+
     def __init__(
         self,
         process_group: Any,

@@ -20,6 +20,8 @@ class ModelAverager(ABC):
         process_group: the processes; None takes all
     """
 
+    process_group: Any
+
     def __init__(self, process_group: Any = None) -> None:
         self.process_group = groups.of(None) if process_group is None else process_group
         self.step = 0
@@ -50,6 +52,9 @@ class PeriodicModelAverager(ModelAverager):
         warmup_steps: how many steps are before the first one
         process_group: the processes; None takes all
     """
+
+    warmup_steps: int
+    period: int
 
     def __init__(self, period: int, warmup_steps: int = 0, process_group: Any = None) -> None:
         super().__init__(process_group)

@@ -22,6 +22,7 @@ def sizes_of(conv: Any) -> tuple[Any, ...]:
 class _FakeQuantized:
     """What convolutions with a fake-quantized weight have, beside one of nn's."""
 
+    weight_fake_quant: Any
     _FLOAT_MODULE: Any
     weight: Any
     bias: Any

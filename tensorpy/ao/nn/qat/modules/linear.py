@@ -29,6 +29,7 @@ class Linear(nn.Linear):
         tensorpy.Size([5, 3])
     """
 
+    weight_fake_quant: Any
     _FLOAT_MODULE: Any = (nn.Linear,)
 
     def __init__(

@@ -21,6 +21,17 @@ _PADDING_MODES = ("zeros", "reflect", "replicate", "circular")
 class _ConvNd(WeightedQuantizedModule):
     """What quantized convolutions have. `_dims` is the number of spatial dimensions."""
 
+    in_channels: int
+    out_channels: int
+    kernel_size: Any
+    stride: Any
+    padding: Any
+    dilation: Any
+    groups: int
+    transposed: bool
+    output_padding: Any
+    scale: float
+    zero_point: int
     _dims: int
     _FLOAT_MODULE: Any
     _packed_params: packed_conv.ConvPackedParamsBase

@@ -82,6 +82,10 @@ class QFunctional(nn.Module):
         tensor([2., 2.])
     """
 
+    scale: float
+    zero_point: int
+    activation_post_process: Any
+
     def __init__(self) -> None:
         super().__init__()
         self.scale, self.zero_point = 1.0, 0

@@ -16,6 +16,8 @@ __all__ = ["Linear", "LinearPackedParams"]
 class LinearPackedParams(nn.Module):
     """A quantized weight and a bias, which a state dict has as they are."""
 
+    dtype: Any
+
     _version = 3
     _packed_params: packed.LinearPackedParamsBase
 
@@ -72,6 +74,11 @@ class Linear(WeightedQuantizedModule):
         >>> layer(tp.quantize_per_tensor(tp.ones(5, 2), 0.5, 0, tp.quint8)).shape
         tensorpy.Size([5, 3])
     """
+
+    in_features: int
+    out_features: int
+    scale: float
+    zero_point: int
 
     _version = 3
     _FLOAT_MODULE: Any = (nn.Linear,)

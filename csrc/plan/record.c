@@ -128,11 +128,6 @@ static int run_noting(tp_region *r, const tp_op *op, tp_keyset below, const tp_v
     return status;
 }
 
-static void tell(tp_region *r, const tp_op *op, tp_key key, bool shared) {
-    bool backend = key < TP_NUM_KEYS && TP_BACKEND_KEYS >> key & 1 && !tp_is_boxed_at(op, key);
-    tp_tell_at_once(r, op, shared ? TP_PLAN_SMALL : backend ? TP_PLAN_KERNEL : TP_PLAN_OUTSIDE);
-}
-
 static int defer(const tp_op *op, tp_keyset ks, tp_value *args, tp_value *results, void *context TP_UNUSED) {
     tp_keyset below = ks & TP_BELOW(Deferred);
     tp_region *r = tp_tls.region;
@@ -147,9 +142,10 @@ static int defer(const tp_op *op, tp_keyset ks, tp_value *args, tp_value *result
     tp_key key = tp_live_key(op, below & ~TP_BIT(Trace));
     bool shared = key == TP_KEY_CPU && op->shared_keys & TP_BIT(CPU);
     if (shared && each_tensor(op, args, wants_note, r)) return run_noting(r, op, below, args, results);
-    if (tp_unlikely(r->options.tell != NULL)) tell(r, op, key, shared);
-    if (shared) return run_now(op, below, args, results);
     bool sees_arguments_only = key < TP_NUM_KEYS && TP_BACKEND_KEYS >> key & 1 && !tp_is_boxed_at(op, key);
+    if (tp_unlikely(r->options.tell != NULL))
+        tp_tell_at_once(r, op, shared ? TP_PLAN_SMALL : sees_arguments_only ? TP_PLAN_KERNEL : TP_PLAN_OUTSIDE);
+    if (shared) return run_now(op, below, args, results);
     if (sees_arguments_only ? each_tensor(op, args, settle_tensor, NULL) < 0
                             : tp_region_flush(r, "an operator from outside runs") < 0)
         return -1;

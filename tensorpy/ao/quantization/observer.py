@@ -223,7 +223,26 @@ class UniformQuantizationObserverBase(ObserverBase):
 # ---- the range of everything ----
 
 
-class MinMaxObserver(UniformQuantizationObserverBase):
+class _RangeObserver(UniformQuantizationObserverBase):
+    """Keeps the least and the greatest number, of all or of each channel."""
+
+    min_val: Tensor
+    max_val: Tensor
+
+    def calculate_qparams(self) -> tuple[Tensor, Tensor]:
+        """The scale and the zero point for what was observed."""
+        return self._calculate_qparams(self.min_val, self.max_val)
+
+    def _towards(self, least: Tensor, most: Tensor, part: float) -> tuple[Tensor, Tensor]:
+        """What was kept, moved a part of the way to these."""
+        return self.min_val + part * (least - self.min_val), self.max_val + part * (most - self.max_val)
+
+    def extra_repr(self) -> str:
+        """What `repr` shows between the parentheses."""
+        return f"min_val={self.min_val}, max_val={self.max_val}"
+
+
+class MinMaxObserver(_RangeObserver):
     """Keeps the least and the greatest number of all that passed.
 
     Arguments:
@@ -242,9 +261,6 @@ class MinMaxObserver(UniformQuantizationObserverBase):
         >>> observer.calculate_qparams()
         (tensor([0.2000]), tensor([0], dtype=tensorpy.int32))
     """
-
-    min_val: Tensor
-    max_val: Tensor
 
     def __init__(
         self,
@@ -274,14 +290,6 @@ class MinMaxObserver(UniformQuantizationObserverBase):
             self.min_val.copy_(_C.minimum(least, self.min_val))
             self.max_val.copy_(_C.maximum(most, self.max_val))
         return x_orig
-
-    def calculate_qparams(self) -> tuple[Tensor, Tensor]:
-        """The scale and the zero point for what was observed."""
-        return self._calculate_qparams(self.min_val, self.max_val)
-
-    def extra_repr(self) -> str:
-        """What `repr` shows between the parentheses."""
-        return f"min_val={self.min_val}, max_val={self.max_val}"
 
     def reset_min_max_vals(self) -> None:
         """Forgets what was observed."""
@@ -332,8 +340,7 @@ class MovingAverageMinMaxObserver(MinMaxObserver):
             return x_orig
         least, most = _C.aminmax(x_orig.detach().to(self.min_val.dtype))
         if self.min_val.item() != _INF or self.max_val.item() != -_INF:
-            least = self.min_val + self.averaging_constant * (least - self.min_val)
-            most = self.max_val + self.averaging_constant * (most - self.max_val)
+            least, most = self._towards(least, most, self.averaging_constant)
         self.min_val.copy_(least)
         self.max_val.copy_(most)
         return x_orig
@@ -342,7 +349,7 @@ class MovingAverageMinMaxObserver(MinMaxObserver):
 # ---- the ranges of channels ----
 
 
-class PerChannelMinMaxObserver(UniformQuantizationObserverBase):
+class PerChannelMinMaxObserver(_RangeObserver):
     """Keeps the least and the greatest number of each channel.
 
     Arguments:
@@ -362,9 +369,6 @@ class PerChannelMinMaxObserver(UniformQuantizationObserverBase):
         >>> observer.calculate_qparams()[0]
         tensor([0.2000, 0.4000])
     """
-
-    min_val: Tensor
-    max_val: Tensor
 
     def __init__(
         self,
@@ -406,17 +410,13 @@ class PerChannelMinMaxObserver(UniformQuantizationObserverBase):
             return x_orig
         least, most = self._ends(x_orig)
         if self.min_val.numel() and self.max_val.numel():
-            least, most = _C.minimum(least, self.min_val), _C.maximum(most, self.max_val)
+            least, most = self._joined(least, most)
         self._keep(least, most)
         return x_orig
 
-    def calculate_qparams(self) -> tuple[Tensor, Tensor]:
-        """The scales and the zero points for what was observed."""
-        return self._calculate_qparams(self.min_val, self.max_val)
-
-    def extra_repr(self) -> str:
-        """What `repr` shows between the parentheses."""
-        return f"min_val={self.min_val}, max_val={self.max_val}"
+    def _joined(self, least: Tensor, most: Tensor) -> tuple[Tensor, Tensor]:
+        """What is kept of these and of what was kept before."""
+        return _C.minimum(least, self.min_val), _C.maximum(most, self.max_val)
 
     def _load_from_state_dict(  # pyright: ignore[reportIncompatibleMethodOverride]
         self, state_dict: Any, prefix: str, local_metadata: Any, strict: bool, missing_keys: Any, *rest: Any
@@ -474,16 +474,8 @@ class MovingAveragePerChannelMinMaxObserver(PerChannelMinMaxObserver):
         )
         self.averaging_constant = averaging_constant
 
-    def forward(self, x_orig: Tensor) -> Tensor:
-        """Looks at a tensor and returns it."""
-        if x_orig.numel() == 0:
-            return x_orig
-        least, most = self._ends(x_orig)
-        if self.min_val.numel() and self.max_val.numel():
-            least = self.min_val + self.averaging_constant * (least - self.min_val)
-            most = self.max_val + self.averaging_constant * (most - self.max_val)
-        self._keep(least, most)
-        return x_orig
+    def _joined(self, least: Tensor, most: Tensor) -> tuple[Tensor, Tensor]:
+        return self._towards(least, most, self.averaging_constant)
 
 
 # ---- the range that loses least ----
@@ -494,7 +486,7 @@ def _rounded(x: float) -> float:
     return ctypes.c_float(x).value
 
 
-class HistogramObserver(UniformQuantizationObserverBase):
+class HistogramObserver(_RangeObserver):
     """Counts numbers in bins, and chooses the range whose integers have the least squared error.
 
     Arguments:
@@ -517,8 +509,6 @@ class HistogramObserver(UniformQuantizationObserverBase):
 
     dst_nbins: int
     histogram: Tensor
-    min_val: Tensor
-    max_val: Tensor
 
     def __init__(
         self,
@@ -653,10 +643,6 @@ class HistogramObserver(UniformQuantizationObserverBase):
             if value is not None:
                 getattr(self, name).resize_(value.shape)
         super()._load_from_state_dict(state_dict, prefix, local_metadata, *rest)
-
-    def extra_repr(self) -> str:
-        """What `repr` shows between the parentheses."""
-        return f"min_val={self.min_val}, max_val={self.max_val}"
 
 
 # ---- those that do not look ----

@@ -34,6 +34,11 @@ class _ShadowSteps(JoinHook):
         self.zero.step()
 
 
+def _settings_of(group: Group) -> Group:
+    """A group without its parameters."""
+    return {key: value for key, value in group.items() if key not in ("params", "param_names")}
+
+
 def _chosen(params: Any) -> list[Any]:
     """The parameters or groups as a list; an error where they are none."""
     if isinstance(params, Tensor):
@@ -116,8 +121,7 @@ class ZeroRedundancyOptimizer(Optimizer, Joinable):
 
     def _mine(self, group: Group) -> Group:
         """A group as this process's optimizer has it."""
-        settings = {key: value for key, value in group.items() if key not in ("params", "param_names")}
-        return {**settings, "params": self._part(group["params"], self.rank)}
+        return {**_settings_of(group), "params": self._part(group["params"], self.rank)}
 
     def _parameters(self, rank: int) -> list[Tensor]:
         return [p for group in self.param_groups for p in self._part(group["params"], rank)]
@@ -150,7 +154,7 @@ class ZeroRedundancyOptimizer(Optimizer, Joinable):
         """The part's optimizer; who changes a setting does so in the groups of all parameters."""
         assert self.optim is not None
         for whole, part in zip(self.param_groups, self.optim.param_groups, strict=True):
-            part.update({k: v for k, v in whole.items() if k not in ("params", "param_names")})
+            part.update(_settings_of(whole))
         yield self.optim
         self._take_settings()
 
@@ -263,8 +267,7 @@ class ZeroRedundancyOptimizer(Optimizer, Joinable):
         begin, parts = 0, []
         for whole, part in zip(saved, self.optim.param_groups, strict=True):
             count = len(part["params"])
-            settings = {k: v for k, v in whole.items() if k not in ("params", "param_names")}
-            parts.append({**settings, "params": list(range(begin, begin + count))})
+            parts.append({**_settings_of(whole), "params": list(range(begin, begin + count))})
             begin += count
         self.optim.load_state_dict({"state": state, "param_groups": parts})
         self._whole = None

@@ -2,9 +2,5 @@
 
 from __future__ import annotations
 
-from tensorpy.ao.nn.qat.modules.conv import Conv1d, Conv2d, Conv3d
-from tensorpy.ao.nn.qat.modules.linear import Linear
-
-__all__ = [
-    "Conv1d", "Conv2d", "Conv3d", "Linear",
-]  # fmt: skip
+from tensorpy.ao.nn.qat.modules import *  # noqa: F403
+from tensorpy.ao.nn.qat.modules import __all__ as __all__

@@ -12,7 +12,53 @@ from tensorpy._tensor.quantized import per_channel_affine, per_tensor_affine
 __all__ = ["linear", "linear_dynamic", "linear_prepack", "linear_relu", "linear_relu_dynamic", "linear_unpack"]
 
 
-class LinearPackedParamsBase:
+class PackedParamsBase:
+    """A quantized weight with a bias, laid out for products of integers."""
+
+    def __init__(self, weight: Tensor, bias: Tensor | None) -> None:
+        self._weight, self._bias = weight, bias
+
+    def unpack(self) -> tuple[Tensor, Tensor | None]:
+        """The weight and the bias."""
+        return self._weight, self._bias
+
+    def __deepcopy__(self, memo: Any) -> Any:
+        return self  # nobody changes it
+
+    def _numbers(self) -> tuple[Tensor, Tensor, Tensor | None]:
+        """Scales, zero points and bias as prim::product.int8 takes them."""
+        weight, bias = self._weight, self._bias
+        if weight.qscheme() is per_tensor_affine:
+            scales, zero_points = _C.tensor([weight.q_scale()]), _C.tensor([weight.q_zero_point()])
+        else:
+            scales, zero_points = weight.q_per_channel_scales(), weight.q_per_channel_zero_points()
+        return (
+            scales.to(device=weight.device, dtype=_C.float32),
+            zero_points.to(device=weight.device, dtype=_C.int32),
+            None if bias is None else bias.detach().to(_C.float32).contiguous(),
+        )
+
+
+def check_dtype(name: str, weight: Tensor) -> None:
+    """That a weight can be laid out."""
+    if not weight.is_quantized or weight.dtype != _C.qint8:
+        raise RuntimeError(f"{name}: the weight is of qint8, not of {weight.dtype}")
+
+
+def check_scales(name: str, weight: Tensor) -> None:
+    """That a weight has one scale, or one for each output."""
+    scheme = weight.qscheme()
+    if scheme is not per_tensor_affine and (scheme is not per_channel_affine or weight.q_per_channel_axis() != 0):
+        raise RuntimeError(f"{name}: the weight has one scale, or one for each output")
+
+
+def check_bias(name: str, weight: Tensor, bias: Tensor | None) -> None:
+    """That a bias has a number for each output."""
+    if bias is not None and (bias.dim() != 1 or bias.shape[0] != weight.shape[0] or bias.is_quantized):
+        raise RuntimeError(f"{name}: bias should be a vector of {weight.shape[0]} numbers")
+
+
+class LinearPackedParamsBase(PackedParamsBase):
     """A quantized weight with a bias, in panels for products of integers.
 
     Pickled, it is the weight and the bias themselves.
@@ -23,30 +69,12 @@ class LinearPackedParamsBase:
     arguments: Any
 
     def __init__(self, weight: Tensor, bias: Tensor | None) -> None:
-        self._weight, self._bias = weight, bias
+        super().__init__(weight, bias)
         self.features, self.columns = weight.shape
-        if weight.qscheme() is per_tensor_affine:
-            scales, zero_points = _C.tensor([weight.q_scale()]), _C.tensor([weight.q_zero_point()])
-        else:
-            scales, zero_points = weight.q_per_channel_scales(), weight.q_per_channel_zero_points()
-        integers = weight.int_repr()
-        self.arguments = (
-            _C._int8_panels(integers),
-            scales.to(device=integers.device, dtype=_C.float32),
-            zero_points.to(device=integers.device, dtype=_C.int32),
-            None if bias is None else bias.detach().to(_C.float32).contiguous(),
-            self.features,
-        )
-
-    def unpack(self) -> tuple[Tensor, Tensor | None]:
-        """The weight and the bias."""
-        return self._weight, self._bias
+        self.arguments = (_C._int8_panels(weight.int_repr()), *self._numbers(), self.features)
 
     def __reduce__(self) -> Any:
         return linear_prepack, (self._weight, self._bias)
-
-    def __deepcopy__(self, memo: Any) -> LinearPackedParamsBase:
-        return self  # nobody changes it
 
     def _check(self, x: Tensor) -> None:
         if x.dim() == 0 or x.shape[-1] != self.columns:
@@ -67,14 +95,12 @@ class LinearPackedParamsBase:
 
 def linear_prepack(W: Tensor, B: Tensor | None = None) -> LinearPackedParamsBase:
     """A weight of qint8, [out_features, in_features], and a bias, laid out for linear and linear_dynamic."""
-    if not W.is_quantized or W.dtype != _C.qint8:
-        raise RuntimeError(f"quantized::linear_prepack: the weight is of qint8, not of {W.dtype}")
+    name = "quantized::linear_prepack"
+    check_dtype(name, W)
     if W.dim() != 2:
         raise RuntimeError("The weight tensor for quantized::linear_prepack (fbgemm) should be 2-dimensional.")
-    if W.qscheme() is not per_tensor_affine and (W.qscheme() is not per_channel_affine or W.q_per_channel_axis() != 0):
-        raise RuntimeError("quantized::linear_prepack: the weight has one scale, or one for each output")
-    if B is not None and (B.dim() != 1 or B.shape[0] != W.shape[0] or B.is_quantized):
-        raise RuntimeError(f"quantized::linear_prepack: bias should be a vector of {W.shape[0]} numbers")
+    check_scales(name, W)
+    check_bias(name, W, B)
     return LinearPackedParamsBase(W, B)
 
 

@@ -8,7 +8,8 @@ from typing import Any
 
 from tensorpy import _C
 from tensorpy._C import Tensor
-from tensorpy._tensor.quantized import per_channel_affine, per_tensor_affine
+from tensorpy._tensor.quantized import per_tensor_affine
+from tensorpy.ao.nn.quantized.packed import PackedParamsBase, check_bias, check_dtype, check_scales
 
 __all__ = [
     f"conv{n}d{what}"
@@ -18,7 +19,7 @@ __all__ = [
 ]
 
 
-class ConvPackedParamsBase:
+class ConvPackedParamsBase(PackedParamsBase):
     """A quantized weight [out, in / groups, *window] with a bias, in panels for each group, and how its window moves.
 
     Pickled, it is the weight, the bias and these numbers.
@@ -42,46 +43,32 @@ class ConvPackedParamsBase:
         dilation: Sequence[int],
         groups: int,
     ) -> None:
-        self._weight, self._bias = weight, bias
+        super().__init__(weight, bias)
         self.stride, self.padding, self.dilation = tuple(stride), tuple(padding), tuple(dilation)
         self.groups, self.window = groups, tuple(weight.shape[2:])
-        if weight.qscheme() is per_tensor_affine:
-            scales, zero_points = _C.tensor([weight.q_scale()]), _C.tensor([weight.q_zero_point()])
-        else:
-            scales, zero_points = weight.q_per_channel_scales(), weight.q_per_channel_zero_points()
-        integers = weight.int_repr()
-        scales = scales.to(device=integers.device, dtype=_C.float32)
-        zero_points = zero_points.to(device=integers.device, dtype=_C.int32)
-        bias = None if bias is None else bias.detach().to(_C.float32).contiguous()
+        scales, zero_points, numbers = self._numbers()
         features = weight.shape[0] // groups
         self.features, self.channels = features, weight.shape[1] * groups
         # The input's channels are the last of a window: they lie beside each other in its memory.
-        rows = integers.movedim(1, -1).reshape(groups, features, -1)
+        rows = weight.int_repr().movedim(1, -1).reshape(groups, features, -1)
         each = scales.numel() > 1
 
-        def of(numbers: Tensor, group: int) -> Tensor:
-            return numbers[group * features : (group + 1) * features]
+        def of(every: Tensor, group: int) -> Tensor:
+            return every[group * features : (group + 1) * features]
 
         self.panels = [
             (
                 _C._int8_panels(rows[g]),
                 of(scales, g) if each else scales,
                 of(zero_points, g) if each else zero_points,
-                None if bias is None else of(bias, g),
+                None if numbers is None else of(numbers, g),
             )
             for g in range(groups)
         ]
 
-    def unpack(self) -> tuple[Tensor, Tensor | None]:
-        """The weight and the bias."""
-        return self._weight, self._bias
-
     def __reduce__(self) -> Any:
         arguments = self._weight, self._bias, self.stride, self.padding, self.dilation, self.groups
         return ConvPackedParamsBase, arguments
-
-    def __deepcopy__(self, memo: Any) -> ConvPackedParamsBase:
-        return self  # nobody changes it
 
     def _windows(self, x: Tensor, zero_point: int) -> Tensor:
         """[N, *places, *window, channels] of [N, channels, *sizes]: a view of the integers and their border."""
@@ -140,21 +127,16 @@ def _prepack(
     groups: int,
 ) -> ConvPackedParamsBase:
     name = f"quantized::conv{n}d_prepack"
-    if not weight.is_quantized or weight.dtype != _C.qint8:
-        raise RuntimeError(f"{name}: the weight is of qint8, not of {weight.dtype}")
+    check_dtype(name, weight)
     if weight.dim() != n + 2 or 0 in weight.shape:
         raise RuntimeError(f"{name}: the weight has {n + 2} dimensions, none of 0, not {tuple(weight.shape)}")
-    if weight.qscheme() is not per_tensor_affine and (
-        weight.qscheme() is not per_channel_affine or weight.q_per_channel_axis() != 0
-    ):
-        raise RuntimeError(f"{name}: the weight has one scale, or one for each output")
+    check_scales(name, weight)
     for what, given, least in (("stride", stride, 1), ("padding", padding, 0), ("dilation", dilation, 1)):
         if len(given) != n or any(number < least for number in given):
             raise RuntimeError(f"{name}: {what} is {n} numbers from {least} on, not {list(given)}")
     if groups < 1 or weight.shape[0] % groups:
         raise RuntimeError(f"{name}: {weight.shape[0]} outputs are not {groups} groups")
-    if bias is not None and (bias.dim() != 1 or bias.shape[0] != weight.shape[0] or bias.is_quantized):
-        raise RuntimeError(f"{name}: bias should be a vector of {weight.shape[0]} numbers")
+    check_bias(name, weight, bias)
     return ConvPackedParamsBase(weight, bias, stride, padding, dilation, groups)
 
 

@@ -2,9 +2,5 @@
 
 from __future__ import annotations
 
-from tensorpy.ao.nn.intrinsic.quantized.modules.conv_relu import ConvReLU1d, ConvReLU2d, ConvReLU3d
-from tensorpy.ao.nn.intrinsic.quantized.modules.linear_relu import LinearReLU
-
-__all__ = [
-    "ConvReLU1d", "ConvReLU2d", "ConvReLU3d", "LinearReLU",
-]  # fmt: skip
+from tensorpy.ao.nn.intrinsic.quantized.modules import *  # noqa: F403
+from tensorpy.ao.nn.intrinsic.quantized.modules import __all__ as __all__

@@ -27,7 +27,8 @@ class _FakeQuantized:
     weight: Any
     bias: Any
 
-    def _take_qconfig(self, qconfig: Any) -> None:
+    def __init__(self, *arguments: Any, qconfig: Any = None, **more: Any) -> None:
+        super().__init__(*arguments, **more)
         if not qconfig:
             raise AssertionError("qconfig must be provided for QAT module")
         self.qconfig = qconfig
@@ -80,10 +81,6 @@ class Conv1d(_FakeQuantized, nn.Conv1d):
 
     _FLOAT_MODULE: Any = (nn.Conv1d, nni.ConvReLU1d)
 
-    def __init__(self, *arguments: Any, qconfig: Any = None, **more: Any) -> None:
-        super().__init__(*arguments, **more)
-        self._take_qconfig(qconfig)
-
 
 class Conv2d(_FakeQuantized, nn.Conv2d):
     """A convolution of images whose weight is fake-quantized at each call.
@@ -101,10 +98,6 @@ class Conv2d(_FakeQuantized, nn.Conv2d):
 
     _FLOAT_MODULE: Any = (nn.Conv2d, nni.ConvReLU2d)
 
-    def __init__(self, *arguments: Any, qconfig: Any = None, **more: Any) -> None:
-        super().__init__(*arguments, **more)
-        self._take_qconfig(qconfig)
-
 
 class Conv3d(_FakeQuantized, nn.Conv3d):
     """A convolution of volumes whose weight is fake-quantized at each call.
@@ -121,7 +114,3 @@ class Conv3d(_FakeQuantized, nn.Conv3d):
     """
 
     _FLOAT_MODULE: Any = (nn.Conv3d, nni.ConvReLU3d)
-
-    def __init__(self, *arguments: Any, qconfig: Any = None, **more: Any) -> None:
-        super().__init__(*arguments, **more)
-        self._take_qconfig(qconfig)

@@ -8,7 +8,7 @@ from tensorpy import _C, nn
 from tensorpy._C import Tensor
 from tensorpy.ao.nn import intrinsic as nni
 from tensorpy.ao.nn.quantized import packed_conv
-from tensorpy.ao.nn.quantized.modules.utils import WeightedQuantizedModule, _quantize_weight
+from tensorpy.ao.nn.quantized.modules.utils import WeightedQuantizedModule, _quantize_weight, load_range, save_range
 from tensorpy.nn import functional as F
 from tensorpy.nn.modules.utils import _ntuple, _reverse_repeat_tuple
 from tensorpy.nn.utils.fusion import fuse_conv_bn_weights
@@ -110,15 +110,13 @@ class _ConvNd(WeightedQuantizedModule):
     def _save_to_state_dict(self, destination: Any, prefix: str, keep_vars: bool) -> None:
         super()._save_to_state_dict(destination, prefix, keep_vars)
         destination[prefix + "weight"], destination[prefix + "bias"] = self._packed_params.unpack()
-        destination[prefix + "scale"] = _C.tensor(self.scale)
-        destination[prefix + "zero_point"] = _C.tensor(self.zero_point)
+        save_range(self, destination, prefix)
 
     def _load_from_state_dict(  # pyright: ignore[reportIncompatibleMethodOverride]
         self, state_dict: Any, prefix: str, local_metadata: Any, strict: bool, *rest: Any
     ) -> None:
         self.set_weight_bias(state_dict.pop(prefix + "weight"), state_dict.pop(prefix + "bias"))
-        self.scale = float(state_dict.pop(prefix + "scale"))
-        self.zero_point = int(state_dict.pop(prefix + "zero_point"))
+        load_range(self, state_dict, prefix)
         super()._load_from_state_dict(state_dict, prefix, local_metadata, False, *rest)
 
     @classmethod

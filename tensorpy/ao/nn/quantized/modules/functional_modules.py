@@ -8,6 +8,7 @@ from typing import Any
 from tensorpy import _C, nn
 from tensorpy._C import Tensor
 from tensorpy.ao.nn.quantized import arithmetic
+from tensorpy.ao.nn.quantized.modules.utils import load_range, save_range
 from tensorpy.nn import functional as F
 
 __all__ = ["FXFloatFunctional", "FloatFunctional", "QFunctional"]
@@ -93,14 +94,12 @@ class QFunctional(nn.Module):
 
     def _save_to_state_dict(self, destination: Any, prefix: str, keep_vars: bool) -> None:
         super()._save_to_state_dict(destination, prefix, keep_vars)
-        destination[prefix + "scale"] = _C.tensor(self.scale)
-        destination[prefix + "zero_point"] = _C.tensor(self.zero_point)
+        save_range(self, destination, prefix)
 
     def _load_from_state_dict(  # pyright: ignore[reportIncompatibleMethodOverride]
         self, state_dict: Any, prefix: str, local_metadata: Any, strict: bool, *rest: Any
     ) -> None:
-        self.scale = float(state_dict.pop(prefix + "scale"))
-        self.zero_point = int(state_dict.pop(prefix + "zero_point"))
+        load_range(self, state_dict, prefix)
         super()._load_from_state_dict(state_dict, prefix, local_metadata, False, *rest)
 
     def _get_name(self) -> str:

@@ -8,7 +8,7 @@ from tensorpy import _C, nn
 from tensorpy._C import Tensor
 from tensorpy.ao.nn import intrinsic as nni
 from tensorpy.ao.nn.quantized import packed
-from tensorpy.ao.nn.quantized.modules.utils import WeightedQuantizedModule, _quantize_weight
+from tensorpy.ao.nn.quantized.modules.utils import WeightedQuantizedModule, _quantize_weight, load_range, save_range
 
 __all__ = ["Linear", "LinearPackedParams"]
 
@@ -114,14 +114,12 @@ class Linear(WeightedQuantizedModule):
 
     def _save_to_state_dict(self, destination: Any, prefix: str, keep_vars: bool) -> None:
         super()._save_to_state_dict(destination, prefix, keep_vars)
-        destination[prefix + "scale"] = _C.tensor(self.scale)
-        destination[prefix + "zero_point"] = _C.tensor(self.zero_point)
+        save_range(self, destination, prefix)
 
     def _load_from_state_dict(  # pyright: ignore[reportIncompatibleMethodOverride]
         self, state_dict: Any, prefix: str, local_metadata: Any, strict: bool, *rest: Any
     ) -> None:
-        self.scale = float(state_dict.pop(prefix + "scale"))
-        self.zero_point = int(state_dict.pop(prefix + "zero_point"))
+        load_range(self, state_dict, prefix)
         if local_metadata.get("version") in (None, 1):
             for name in ("weight", "bias"):
                 state_dict[f"{prefix}_packed_params.{name}"] = state_dict.pop(prefix + name)

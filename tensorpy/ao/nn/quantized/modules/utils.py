@@ -26,6 +26,18 @@ class WeightedQuantizedModule(Module, metaclass=ABCMeta):
         """Of a module that computes the same in floating point."""
 
 
+def save_range(module: Any, destination: Any, prefix: str) -> None:
+    """The scale and the zero point of a module's results, in a state."""
+    destination[prefix + "scale"] = _C.tensor(module.scale)
+    destination[prefix + "zero_point"] = _C.tensor(module.zero_point)
+
+
+def load_range(module: Any, state_dict: Any, prefix: str) -> None:
+    """Takes them out of a state."""
+    module.scale = float(state_dict.pop(prefix + "scale"))
+    module.zero_point = int(state_dict.pop(prefix + "zero_point"))
+
+
 def _clamped(qweight: Tensor, observer: Any, scale: Tensor, zero_point: Tensor) -> Tensor:
     """A weight whose integers are those that the observer uses."""
     low, high = {_C.qint8: (-128, 127), _C.quint8: (0, 255)}.get(qweight.dtype, (None, None))

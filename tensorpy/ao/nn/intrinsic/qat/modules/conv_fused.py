@@ -27,7 +27,10 @@ class _ConvBn:
 
     _BATCH_NORM: Any
 
-    def _take_bn(self, eps: float, momentum: float, freeze_bn: bool) -> None:
+    def __init__(
+        self, *arguments: Any, eps: float = 1e-5, momentum: float = 0.1, freeze_bn: bool = False, **more: Any
+    ) -> None:
+        super().__init__(*arguments, **more)
         layer: Any = self
         layer.bn = self._BATCH_NORM(layer.out_channels, eps, momentum, True, True)
         layer._modules["weight_fake_quant"] = layer._modules.pop("weight_fake_quant")  # behind it, in states
@@ -94,12 +97,6 @@ class ConvBn1d(_ConvBn, qat.Conv1d):
     _FLOAT_MODULE: Any = (nni.ConvBn1d,)
     _BATCH_NORM = nn.BatchNorm1d
 
-    def __init__(
-        self, *arguments: Any, eps: float = 1e-5, momentum: float = 0.1, freeze_bn: bool = False, **more: Any
-    ) -> None:
-        super().__init__(*arguments, **more)
-        self._take_bn(eps, momentum, freeze_bn)
-
 
 class ConvBn2d(_ConvBn, qat.Conv2d):
     """A convolution of images and a batch norm, whose weight is fake-quantized."""
@@ -107,24 +104,12 @@ class ConvBn2d(_ConvBn, qat.Conv2d):
     _FLOAT_MODULE: Any = (nni.ConvBn2d,)
     _BATCH_NORM = nn.BatchNorm2d
 
-    def __init__(
-        self, *arguments: Any, eps: float = 1e-5, momentum: float = 0.1, freeze_bn: bool = False, **more: Any
-    ) -> None:
-        super().__init__(*arguments, **more)
-        self._take_bn(eps, momentum, freeze_bn)
-
 
 class ConvBn3d(_ConvBn, qat.Conv3d):
     """A convolution of volumes and a batch norm, whose weight is fake-quantized."""
 
     _FLOAT_MODULE: Any = (nni.ConvBn3d,)
     _BATCH_NORM = nn.BatchNorm3d
-
-    def __init__(
-        self, *arguments: Any, eps: float = 1e-5, momentum: float = 0.1, freeze_bn: bool = False, **more: Any
-    ) -> None:
-        super().__init__(*arguments, **more)
-        self._take_bn(eps, momentum, freeze_bn)
 
 
 class _ReLU:

@@ -116,7 +116,7 @@ def duration(seconds: float) -> str:
 
 
 def install(built: Path, folder: Path) -> None:
-    """Copies the module, its docstrings, the stubs and the generated headers into the package; what may be loaded or
+    """Copies the module, its docstrings, the stubs and the generated header into the package; what may be loaded or
     mapped by a rename."""
     folder.mkdir(parents=True, exist_ok=True)
     for source in (generated(built) / "_C.help", built):
@@ -126,8 +126,8 @@ def install(built: Path, folder: Path) -> None:
     install_stubs(built, folder)
     headers = folder / "include" / "tensorpy"
     headers.mkdir(parents=True, exist_ok=True)
-    for name in ("RegistrationDeclarations.h", "RegistrationMinimal.h"):
-        shutil.copyfile(generated(built) / name, headers / name)
+    (headers / "RegistrationDeclarations.h").unlink(missing_ok=True)  # `python -m tensorpy.codegen --file` writes it
+    shutil.copyfile(generated(built) / "RegistrationMinimal.h", headers / "RegistrationMinimal.h")
 
 
 def generated(built: Path) -> Path:

@@ -1,6 +1,7 @@
 """`python -m codegen --yaml yaml --out build/gen`: the YAML in, C files and Python artefacts out.
 
-A file is written only if its text changed, so that the build recompiles only what it must.
+A file is written only if its text changed, so that the build recompiles only what it must. `--file` writes one of them:
+`python -m tensorpy.codegen --file RegistrationDeclarations.h` makes that header of the YAML that is installed.
 """
 
 from __future__ import annotations
@@ -43,7 +44,8 @@ from .out_dtype import check_out_dtypes
 from .sources import check_sources, files_of_kernels
 
 POINTWISE_SHARDS = 24
-CSRC = Path(__file__).resolve().parent.parent / "csrc"  # not there where only the generator is installed
+ABOVE = Path(__file__).resolve().parent.parent  # the tree, or the installed package
+CSRC = ABOVE / "csrc"  # not there where only the generator is installed
 
 EMITTERS: Mapping[str, Callable[[Catalog], str]] = {
     "Functions.h": emit_functions_h,
@@ -126,6 +128,16 @@ def write_changed(folder: Path, files: Mapping[str, str]) -> int:
     return changed
 
 
+def write_file(name: str, yaml: Path, out: Path) -> int:
+    """One of the files that need nothing but the YAML, into a folder."""
+    with every_formula(load_catalog(yaml)) as checked:
+        text = EMITTERS[name](checked)
+    (out / name).parent.mkdir(parents=True, exist_ok=True)
+    (out / name).write_text(text)
+    print(f"codegen: wrote {out / name}")
+    return 0
+
+
 def library_files(namespace: str, yaml: Path) -> dict[str, str]:
     """The files of a library from outside."""
     return generate_library(load_library(yaml, namespace), namespace)
@@ -141,20 +153,25 @@ def write_library(namespace: str, yaml: Path, out: Path) -> int:
 def main() -> int:
     parser = argparse.ArgumentParser(prog="codegen", description=__doc__)
     parser.add_argument("--library", metavar="NAMESPACE", help="the YAML is a project's own: a library from outside")
-    parser.add_argument("--yaml", type=Path, default=Path("yaml"), help="folder of native_functions/ and the others")
-    parser.add_argument("--out", type=Path, default=Path("build/gen"), help="folder to write to")
+    parser.add_argument("--file", metavar="NAME", choices=EMITTERS, help=f"only this one: {', '.join(EMITTERS)}")
+    parser.add_argument("--yaml", type=Path, help="folder of native_functions/ and the others")
+    parser.add_argument("--out", type=Path, help="folder to write to; build/gen, or with --file the current one")
     args = parser.parse_args()
+    out = args.out or Path("." if args.file else "build/gen")
+    yaml = args.yaml or (Path("yaml") if args.library else ABOVE / "yaml")
     try:
+        if args.file is not None:
+            return write_file(args.file, yaml, out)
         if args.library is not None:
-            return write_library(args.library, args.yaml, args.out)
-        catalog = load_catalog(args.yaml)
+            return write_library(args.library, yaml, out)
+        catalog = load_catalog(yaml)
         if CSRC.is_dir():
             check_sources(catalog, CSRC)
         files = generate(catalog)
     except (YamlError, YamlErrors) as error:
         print(error, file=sys.stderr)
         return 1
-    changed = write_changed(args.out, files)
+    changed = write_changed(out, files)
     print(f"codegen: {len(files)} files, {changed} changed")
     return 0
 

@@ -67,6 +67,9 @@ SELDOM_FOLDERS = ("batched", "conjugate", "distributed", "functionalize", "openc
 
 # Loops that take whole blocks: vectors, but no unrolled ends of loops, which are a third of the size and little time.
 LOOPS = {"release": ["-O2", "-ftree-vectorize"]}
+# Where the compiler knows it: what is left after the last whole vector is taken one by one, not by another vector loop
+# of half the width, which would be a fifth of the size.
+LOOPS_PLAIN_ENDS = ["--param=vect-epilogues-nomask=0"]
 # Files whose sums stand in small arrays, which only -O3 takes apart into registers: half the time for a tenth of the
 # size. The others of csrc/cpu have it where the CPU has vectors of AVX2 at least: their ends of loops are short rows.
 IN_FULL = ("moments", "norm_loops", "scan_loops", "softmax_loops")
@@ -77,9 +80,9 @@ SPARE = {"release": ["-Os", "-fno-tree-vectorize"]}
 
 # Flags for generated glue, which passes arguments on: more than -Os adds only size; no call was measured to be slower.
 # That of operators is a fifth of the build's time: -O1 takes a quarter less for it than -Os, for an eighth more bytes;
-# calls at a function's end stay jumps, equal ends of branches are joined.
-GLUE = {"release": ["-Os"]}
-GLUE_OPS = {"release": ["-O1", "-foptimize-sibling-calls", "-fcaller-saves", "-fcrossjumping"]}
+# calls at a function's end stay jumps, equal ends of branches are joined. Under the sanitizers -O0 halves the build.
+GLUE = {"release": ["-Os"], "asan": ["-O0"]}
+GLUE_OPS = {**GLUE, "release": ["-O1", "-foptimize-sibling-calls", "-fcaller-saves", "-fcrossjumping"]}
 # Where the compiler knows it: arguments that are handed on over the stack are moved by 8 bytes, as they were written. A
 # load of 16 has to wait until both halves have left the store buffer, 15 ns of `t[2, 3]`.
 GLUE_TUNED = ["-mtune-ctrl=^sse_unaligned_load_optimal,^sse_unaligned_store_optimal"]
@@ -90,7 +93,7 @@ SYMBOLS = ".debug"  # after the module's name
 MODES = {
     "release": ["-O3", "-g1", "-fno-asynchronous-unwind-tables", "-ffunction-sections", "-fdata-sections"],
     "debug": ["-O1", "-g", "-DTENSORPY_DEBUG"],
-    "tsan": ["-O1", "-g", "-DTENSORPY_DEBUG", "-fsanitize=thread"],
+    "tsan": ["-O0", "-g1", "-DTENSORPY_DEBUG", "-fsanitize=thread"],  # for a few C tests: what compiles fast
     "asan": [
         "-O1",
         "-g",
@@ -177,9 +180,14 @@ def _takes(options: Options, *flags: str) -> bool:
 
 def _glue(options: Options) -> dict[str, list[str]]:
     """Flags by folder."""
-    tuned = GLUE_TUNED if options.mode in GLUE and _takes(options, "-c", "-Werror", *GLUE_TUNED) else []
+    tuned = GLUE_TUNED if options.mode == "release" and _takes(options, "-c", "-Werror", *GLUE_TUNED) else []
     flags = {folder: GLUE_OPS if folder == "ops" else GLUE for folder in GLUE_FOLDERS}
     return {folder: [*modes.get(options.mode, []), *tuned] for folder, modes in flags.items()}
+
+
+def _loops(options: Options) -> list[str]:
+    plain_ends = LOOPS_PLAIN_ENDS if options.mode == "release" and _takes(options, "-c", *LOOPS_PLAIN_ENDS) else []
+    return [*LOOPS.get(options.mode, []), *plain_ends]
 
 
 def _objcopy(options: Options) -> str | None:
@@ -266,6 +274,7 @@ def _units(options: Options) -> tuple[list[Unit], list[Unit]]:
     version = options.suffix.strip(".").removesuffix(".so")
     csrc, gen = options.root / "csrc", options.build / "gen"
     glue = _glue(options)
+    loops = _loops(options)
     spare = _spare_capabilities(options)
     for source in sorted(csrc.rglob("*.c")) + sorted(gen.rglob("*.c")):
         generated = gen in source.parents
@@ -294,7 +303,7 @@ def _units(options: Options) -> tuple[list[Unit], list[Unit]]:
                     extra += SPARE[options.mode]
                     kind += ".spare"
                 elif generated or (old and source.stem not in IN_FULL):
-                    extra += LOOPS.get(options.mode, [])
+                    extra += loops
                 library.append(Unit(source, f"obj/{name}.{kind}.o", tuple(flags + extra)))
         elif _WITH_THREADS.search(text):
             library.append(Unit(source, f"obj/{name}.o", (*flags, "-fopenmp")))

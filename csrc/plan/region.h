@@ -30,7 +30,8 @@ typedef struct tp_notes {
     tp_note **calls;
     tp_plan_slot *slots;
     int64_t ncalls, nslots, call_room, slot_room;
-    struct tp_notes *outer; /* of lists that run: the one that was running before */
+    const tp_note *now;     /* of lists that run: the first note of the unit that does, */
+    struct tp_notes *outer; /* and the list that was running before */
 } tp_notes;
 
 /* What is known of a unit while it runs, for who asks. */

@@ -48,9 +48,11 @@ static int run_all(tp_region *r, tp_notes *n) {
     for (int64_t i = 0, count; i < n->ncalls; i += count) {
         count = 1;
         r->told.moved = -1;
+        n->now = n->calls[i];
         if (status == 0 && r->options.fuses) status = run_joined(r, n, i, &count);
         else if (status == 0) status = tp_note_run(n->calls[i]);
         if (tp_unlikely(r->options.tell != NULL) && status == 0) tp_tell_unit(r, n, i, count);
+        n->now = NULL;
         for (int64_t k = 0; k < count; k++) finish_note(&r->told, n, n->calls[i + k], status < 0);
     }
     status = finish_slots(&r->told, n, status);

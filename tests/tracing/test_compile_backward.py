@@ -279,3 +279,39 @@ def test_another_thread_reads_what_is_not_computed_yet() -> None:
         wrap(net)(tp.randn(2, 5, 16)).square().sum().backward()
         handle.remove()
     assert len(seen) == 2 and seen[0] == seen[1]
+
+
+NOT_HERE = (tp.optim.Optimizer, tp.optim.LBFGS, tp.optim.SparseAdam, tp.optim.Muon)  # of other gradients or a closure
+OPTIMIZERS = [
+    name
+    for name, kind in vars(tp.optim).items()
+    if isinstance(kind, type) and issubclass(kind, tp.optim.Optimizer) and kind not in NOT_HERE
+]
+
+
+@pytest.mark.parametrize("name", OPTIMIZERS)
+@pytest.mark.parametrize("how", [{}, {"foreach": True}, {"foreach": False}])
+def test_whole_steps(name: str, how: dict[str, bool]) -> None:
+    """Kernels of optimizers read their counters while what was noted before them runs."""
+    kind = getattr(tp.optim, name)
+    x, y = tp.rand(8, 6), tp.randint(0, 4, (8,))
+
+    def weights(wrap: Callable[[Any], Any]) -> list[tp.Tensor]:
+        tp.manual_seed(1)
+        model = nn.Sequential(nn.Linear(6, 5), nn.ReLU(), nn.Linear(5, 4))
+        optimizer = kind(model.parameters(), **how)
+
+        def step() -> Any:
+            optimizer.zero_grad()
+            loss = F.cross_entropy(model(x), y)
+            loss.backward()
+            optimizer.step()
+            return loss
+
+        run = wrap(step)
+        losses = [run().detach() for _ in range(4)]
+        return [*losses, *(p.detach() for p in model.parameters())]
+
+    for backend in BACKENDS:
+        got = weights(lambda step, chosen=backend: compiled(step, backend=chosen))
+        assert all(a.equal(b) for a, b in zip(got, weights(lambda step: step), strict=True))

@@ -1,8 +1,8 @@
 """compile(): functions whose tensor operations are noted while Python runs, and run together.
 
 Python runs at every call, so whatever a function reads, prints or decides is right; nothing is guarded or assumed. What
-is noted and when it runs is in csrc/plan/plan.h. This module is the interface: what may be compiled, and which words
-are taken.
+is noted and when it runs is in csrc/plan/plan.h. mode="reduce-overhead" is the exception: Note [Replay] in
+csrc/plan/tape.h. This module is the interface: what may be compiled, and which words are taken.
 """
 
 from __future__ import annotations
@@ -37,6 +37,10 @@ class InvalidBackend(TorchDynamoException):
 
     def __init__(self, name: Any, known: list[str]) -> None:
         super().__init__(f"Invalid backend: {name!r}, expected one of {', '.join(map(repr, known))} or a function")
+
+
+class ReplayError(RuntimeError):
+    """A function compiled with mode="reduce-overhead" has done something else than what is replayed of it."""
 
 
 def register_backend(compiler_fn: Any = None, name: str | None = None, tags: Any = ()) -> Any:
@@ -128,7 +132,8 @@ def compile(
         dynamic: for programs that say it: sizes may change at any call
         backend: "tensorpy" or "inductor" fuse calls, "aot_eager" only notes them, "eager" gives the function itself; a
             function is given graphs of the calls and their inputs, and gives what is called instead
-        mode: "default", or the other names of PyTorch's, which are the same
+        mode: "reduce-overhead": calls that three calls have shown are done again without Python, and compared now and
+            then; what changes has to be an argument. "default" and the others: every call is followed
         options: "smallest": how many bytes a call's largest tensor has at least for the call to wait; "tile": bytes of
             each thread's part of the rows that pass several calls before the next rows
         disable: whether the function is given back as it is
@@ -146,8 +151,10 @@ def compile(
         raise AssertionError(f"A callable function is expected, but {type(model)} is provided.")
     _check_words(mode, options, dynamic)
     backend = lookup_backend(backend)
-    how = _own_compiler(backend, fullgraph, options) if isinstance(backend, str) else Compiler(True, bool(fullgraph))
-    if not isinstance(backend, str):
+    if isinstance(backend, str):
+        how = _own_compiler(backend, fullgraph, options, mode)
+    else:
+        how = Compiler(True, bool(fullgraph))
         words = {"mode": None if mode == "default" else mode, "options": options}
         how = replace(how, backend=backend, words={name: word for name, word in words.items() if word})
     if disable:
@@ -167,13 +174,15 @@ class Compiler:
     tile: int = OPTIONS["tile"]
     backend: Callable[..., Any] | None = None  # of the program's
     words: Any = None  # that it is given
+    replays: bool = False
 
     def __call__(self, function: Callable[..., Any]) -> Any:
         if self.fuses is None:
             return function
         if self.backend is not None:
             return self._of_graphs(function)
-        return named(_C._Compiled(function, self.fuses, self.fullgraph, self.smallest, self.tile, False))
+        how = (self.fuses, self.fullgraph, self.smallest, self.tile, False, self.replays)
+        return named(_C._Compiled(function, *how))
 
     def _of_graphs(self, function: Callable[..., Any]) -> Any:
         """A graph's function runs outside of regions."""
@@ -182,9 +191,10 @@ class Compiler:
         return functools.update_wrapper(_C._Compiled(made, False, False, 0, 0, True), function)
 
 
-def _own_compiler(backend: str, fullgraph: Any, options: Any) -> Compiler:
+def _own_compiler(backend: str, fullgraph: Any, options: Any, mode: Any) -> Compiler:
     sizes = _sizes(options)
-    return Compiler(BACKENDS[backend], bool(fullgraph), sizes["smallest"], sizes["tile"])
+    how = Compiler(BACKENDS[backend], bool(fullgraph), sizes["smallest"], sizes["tile"])
+    return replace(how, replays=mode == "reduce-overhead" and bool(how.fuses))
 
 
 def named(compiled: Any) -> Any:

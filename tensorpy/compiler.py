@@ -7,7 +7,7 @@ from typing import Any
 
 from tensorpy import _C
 from tensorpy._C import Tensor
-from tensorpy._compile import compile, list_backends, named
+from tensorpy._compile import ReplayError, compile, list_backends, named
 from tensorpy.nn.modules.module import Module
 
 
@@ -186,4 +186,4 @@ def load_cache_artifacts(serialized_artifacts: bytes) -> None:
     """Takes it: nothing comes of it."""
 
 
-__all__ = ["compile", "list_backends"]
+__all__ = ["ReplayError", "compile", "list_backends"]

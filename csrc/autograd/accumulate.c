@@ -34,7 +34,7 @@ static tp_tensor *first_grad(tp_tensor *grad, const tp_tensor *variable) {
     return ours ? tp_detached_dual(grad) : tp_clone(grad, TP_NO_FORMAT);
 }
 
-/* In the accumulator's turn. Who sets .grad meanwhile takes no turn: the sum is added to, or replaces, what was there
+/* 0: in place; 1: .grad is another tensor. In the accumulator's turn. Who sets .grad meanwhile takes no turn: the sum is added to, or replaces, what was there
  * at the beginning. */
 static int add_to_grad(tp_tensor *variable, tp_tensor *grad) {
     tp_autoref *old = tp_grad(variable);
@@ -42,7 +42,7 @@ static int add_to_grad(tp_tensor *variable, tp_tensor *grad) {
     tp_tensor *sum = old ? tp_sum_of_grads(old, grad) : first_grad(grad, variable);
     if (!sum) return -1;
     tp_put_grad_steal(variable, sum);
-    return 0;
+    return 1;
 }
 
 static int accumulate_apply(tp_node *n, tp_tensor *const *grads, tp_tensor **out) {
@@ -52,8 +52,10 @@ static int accumulate_apply(tp_node *n, tp_tensor *const *grads, tp_tensor **out
     if (tp_turn_take(&self->adding) < 0) return -1;
     int status = add_to_grad(self->variable, grads[0]);
     tp_turn_pass(&self->adding);
+    if (tp_unlikely(tp_autograd_host.arrived != NULL) && status >= 0)
+        tp_autograd_host.arrived(self->variable, status == 0);
     struct tp_py_hooks *hooks = self->variable->autograd->hooks;
-    return status == 0 && hooks ? tp_autograd_host.accumulated(hooks, self->variable) : status;
+    return status < 0 ? -1 : hooks ? tp_autograd_host.accumulated(hooks, self->variable) : 0;
 }
 
 static void accumulate_release(tp_node *n) { (void)n; }

@@ -71,6 +71,7 @@ typedef struct {
     int64_t tile;     /* and of each thread's part of a tile of rows (tile.c) */
     void (*tell)(void *context, const tp_plan_event *event); /* with the host lock; NULL: nobody asks */
     void *context;
+    struct tp_tape *tape; /* what the calls are written down in: every one waits (plan/tape.h); NULL: they are not */
 } tp_region_options;
 
 /* What became of a region. */
@@ -92,5 +93,7 @@ int tp_region_enter(const tp_region_options *options);
 int tp_region_leave(tp_region_report *report);
 /* Runs what is noted in this thread's region, if one is open. */
 int tp_region_break(const char *why);
+/* The calls of this thread's region, if one is open, cannot be replayed. */
+void tp_region_spoil(const char *why);
 /* Registers the fallback, and what core/storage.h asks. */
 int tp_plan_load(void);

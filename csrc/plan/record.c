@@ -1,5 +1,6 @@
 /* record.c: the fallback of the key Deferred: which calls wait, and how they are noted (Note [Regions]). */
 #include "plan/region.h"
+#include "plan/tape_parts.h"
 
 #include "core/threads.h"
 #include "core/tls.h"
@@ -87,18 +88,36 @@ static int forget_key(tp_tensor *t, bool written TP_UNUSED, void *unused TP_UNUS
     return 0;
 }
 
+static int settle_each(tp_region *r, const tp_op *op, const tp_value *args,
+                       int (*look)(tp_tensor *t, bool written, void *region)) {
+    r->settles = true;
+    int status = each_tensor(op, args, look, r);
+    r->settles = false;
+    return status < 0 ? -1 : 0;
+}
+
 static int run_now(const tp_op *op, tp_keyset below, const tp_value *args, tp_value *results) {
     tp_at_once_guard guard = tp_at_once();
     return tp_redispatch_boxed(op, below, args, results);
 }
 
+/* The same for an operator of the region's, which its tape writes down. */
+static int run_whole(tp_region *r, const tp_op *op, tp_keyset below, const tp_value *args, tp_value *results) {
+    tp_tape *tape = r->options.tape;
+    if (tp_unlikely(tape != NULL)) tp_tape_call(tape, op, below, args);
+    int status = run_now(op, below, args, results);
+    if (tp_unlikely(tape != NULL) && status == 0) tp_tape_gave(tape, op, args, results);
+    return status;
+}
+
 static int defer_primitive(tp_region *r, const tp_op *op, tp_keyset below, const tp_value *args, tp_value *results) {
-    if (each_tensor(op, args, settle_foreign, r) < 0) return -1;
+    if (tp_unlikely(r->options.tape != NULL)) tp_tape_call(r->options.tape, op, 0, args);
+    if (settle_each(r, op, args, settle_foreign) < 0) return -1;
     if (tp_live_key(op, below) == TP_KEY_CPU && tp_can_wait(op) && !each_tensor(op, args, may_be_seen, r)) {
         for (int i = 0; i < op->info->nreturns; i++) results[i].tag = TP_NONE;
         return note(r, op, args);
     }
-    if (each_tensor(op, args, settle_tensor, NULL) < 0) return -1;
+    if (settle_each(r, op, args, settle_tensor) < 0) return -1;
     return run_now(op, below, args, results);
 }
 
@@ -141,15 +160,17 @@ static int defer(const tp_op *op, tp_keyset ks, tp_value *args, tp_value *result
     r->current = op;
     tp_key key = tp_live_key(op, below & ~TP_BIT(Trace));
     bool shared = key == TP_KEY_CPU && op->shared_keys & TP_BIT(CPU);
-    if (shared && each_tensor(op, args, wants_note, r)) return run_noting(r, op, below, args, results);
+    if (shared && (tp_unlikely(r->options.tape != NULL) || each_tensor(op, args, wants_note, r)))
+        return run_noting(r, op, below, args, results);
     bool sees_arguments_only = key < TP_NUM_KEYS && TP_BACKEND_KEYS >> key & 1 && !tp_is_boxed_at(op, key);
     if (tp_unlikely(r->options.tell != NULL))
         tp_tell_at_once(r, op, shared ? TP_PLAN_SMALL : sees_arguments_only ? TP_PLAN_KERNEL : TP_PLAN_OUTSIDE);
     if (shared) return run_now(op, below, args, results);
-    if (sees_arguments_only ? each_tensor(op, args, settle_tensor, NULL) < 0
+    if (!sees_arguments_only) tp_region_spoil("an operator from outside runs");
+    if (sees_arguments_only ? settle_each(r, op, args, settle_tensor) < 0
                             : tp_region_flush(r, "an operator from outside runs") < 0)
         return -1;
-    return run_now(op, below, args, results);
+    return run_whole(r, op, below, args, results);
 }
 
 int tp_defer_load(void) {

@@ -1,5 +1,6 @@
 /* region.c: regions from their beginning to their end, and what others ask of pending storages. */
 #include "plan/region.h"
+#include "plan/tape_parts.h"
 
 #include "core/alloc.h"
 #include "core/tls.h"
@@ -68,6 +69,11 @@ int tp_region_leave(tp_region_report *report) {
     return status;
 }
 
+void tp_region_spoil(const char *why) {
+    if (tp_unlikely(tp_tls.region != NULL) && tp_tls.region->options.tape)
+        tp_tape_spoil(tp_tls.region->options.tape, why);
+}
+
 int tp_region_break(const char *why) { return tp_tls.region ? tp_region_flush(tp_tls.region, why) : 0; }
 
 /* ---- what core/storage.h asks ---- */
@@ -95,6 +101,7 @@ static bool is_argument(const tp_notes *n, const tp_storage *s) {
 }
 
 static int settle(tp_storage *s) {
+    if (tp_tls.include & TP_BIT(Deferred) && !tp_tls.region->settles) tp_region_spoil("a value is read");
     while (s->later && s->later != TP_LATER_FAILED) {
         bool runs;
         tp_region *r = region_of(s, &runs);
@@ -131,13 +138,16 @@ static int lend(void) {
     tp_region *r = tp_tls.region;
     if (r->lent) return 0;
     r->lent = true;
+    tp_region_spoil("an address is lent");
     return tp_region_flush(r, "an address is lent");
 }
 
 static bool is_sole(const tp_storage *s) {
     bool runs;
-    tp_region *r = region_of(s, &runs);
-    return r && !runs && atomic_load_explicit(&s->refcount, memory_order_acquire) == r->notes.slots[s->slot].uses + 2;
+    const tp_region *r = region_of(s, &runs);
+    if (!r || runs) return false;
+    bool taped = r->options.tape && tp_tape_has(r->options.tape, s);
+    return atomic_load_explicit(&s->refcount, memory_order_acquire) == r->notes.slots[s->slot].uses + 2 + taped;
 }
 
 static int open_for_backward(uint8_t options) {

@@ -52,6 +52,7 @@ struct tp_region {
     tp_turn turn;         /* whose calls run */
     int64_t bytes;        /* that the notes write */
     bool lent;            /* an address has left: from then on everything runs at once */
+    bool settles;         /* what a call at once needs is run: nobody reads it to decide something */
     const tp_op *current; /* the operator whose call is being looked at, for reports */
     tp_told told;         /* of what runs */
 };

@@ -117,7 +117,7 @@ int tp_read_number(const tp_tensor *t, tp_scalar *number) {
     if (t->numel != 1)
         return tp_fail(TP_RuntimeError, "a Tensor with %lld elements cannot be converted to Scalar",
                        (long long)t->numel);
-    if (tp_settle(t->storage) < 0) return -1;
+    if (tp_settle_to_read(t->storage) < 0) return -1;
     const void *at = tp_data(t);
     if (t->device.type != TP_DEVICE_CPU) {
         const tp_device_ops *ops = tp_device_get_ops((tp_device_type)t->device.type);

@@ -9,6 +9,7 @@
 #include "python/values.h"
 
 #include "autograd/engine.h"
+#include "plan/plan.h"
 
 #include <stddef.h>
 #include <string.h>
@@ -361,6 +362,7 @@ static PyObject *callables(PyObject *dict) { return dict ? PyDict_Values(dict) :
 static int run_tensor_hooks(PyObject *all, tp_tensor **grads, int count) {
     PyObject *items = all ? PyDict_Items(all) : PyList_New(0); /* a hook may add others */
     if (!items) return -1;
+    if (PyList_GET_SIZE(items)) tp_region_spoil("a hook of a tensor runs");
     for (Py_ssize_t k = 0; k < PyList_GET_SIZE(items); k++) {
         long nr = PyLong_AsLong(PyTuple_GET_ITEM(PyList_GET_ITEM(items, k), 0));
         PyObject *list = callables(PyTuple_GET_ITEM(PyList_GET_ITEM(items, k), 1));
@@ -386,6 +388,7 @@ static int hooks_before(tp_py_hooks *hooks, tp_tensor **grads, int count, bool r
     PyGILState_STATE gil = PyGILState_Ensure();
     int status = run_tensor_hooks(hooks->tensor, grads, count);
     PyObject *list = status == 0 ? callables(runs ? hooks->before : NULL) : NULL;
+    if (list && PyList_GET_SIZE(list)) tp_region_spoil("a hook of a node runs");
     for (Py_ssize_t i = 0; list && i < PyList_GET_SIZE(list); i++) {
         PyObject *tuple = grads_tuple(grads, count), *hook = PyList_GET_ITEM(list, i);
         PyObject *result = tuple ? PyObject_CallOneArg(hook, tuple) : NULL;
@@ -402,6 +405,7 @@ static int hooks_before(tp_py_hooks *hooks, tp_tensor **grads, int count, bool r
 
 static int hooks_after(tp_py_hooks *hooks, tp_tensor **out, int nout, tp_tensor **grads, int ngrads) {
     if (!hooks->after) return 0;
+    tp_region_spoil("a hook of a node runs");
     PyGILState_STATE gil = PyGILState_Ensure();
     PyObject *list = callables(hooks->after);
     for (Py_ssize_t i = 0; list && i < PyList_GET_SIZE(list); i++) {
@@ -422,6 +426,7 @@ static int hooks_after(tp_py_hooks *hooks, tp_tensor **out, int nout, tp_tensor 
 
 static int hooks_accumulated(tp_py_hooks *hooks, tp_tensor *leaf) {
     if (!hooks->accumulated) return 0;
+    tp_region_spoil("a hook of a gradient runs");
     PyGILState_STATE gil = PyGILState_Ensure();
     PyObject *list = callables(hooks->accumulated), *object = list ? tp_py_wrap(leaf) : NULL;
     for (Py_ssize_t i = 0; object && list && i < PyList_GET_SIZE(list); i++) {

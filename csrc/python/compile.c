@@ -9,6 +9,7 @@
 #include "core/tls.h"
 #include "dispatch/key.h"
 #include "plan/plan.h"
+#include "python/replay.h"
 
 #include <structmember.h>
 
@@ -21,6 +22,7 @@ typedef struct {
     int64_t largest;         /* argument of the last call, in bytes, */
     int pause, skip;         /* how many calls then open no region, and how many of these are left */
     bool at_once;            /* disable(): inside of a region the function's calls are not noted */
+    tp_py_replays *replays;  /* mode="reduce-overhead"; NULL: every call is followed */
 } compiled;
 
 #define MOST_SKIPPED 63
@@ -138,41 +140,60 @@ static PyObject *call_at_once(compiled *c, PyObject *const *args, size_t n, PyOb
     return PyObject_Vectorcall(c->function, args, n, names);
 }
 
+static PyObject *follow(compiled *c, tp_region_options *options, PyObject *const *args, size_t n, PyObject *names) {
+    if (tp_region_enter(options) < 0) return tp_py_raise();
+    PyObject *result = close_region(c, PyObject_Vectorcall(c->function, args, n, names));
+    note_whether_quiet(c);
+    return result;
+}
+
+static PyObject *follow_written(compiled *c, PyObject *const *args, size_t n, PyObject *names) {
+    tp_region_options options = c->options;
+    options.tape = tp_py_replay_begin(c->replays, args, n, names);
+    PyObject *result = follow(c, &options, args, n, names);
+    return options.tape ? tp_py_replay_end(c->replays, options.tape, result) : result;
+}
+
+static PyObject *follow_told(compiled *c, PyObject *const *args, size_t n, PyObject *names) {
+    tp_region_options options = c->options;
+    PyObject *told = Py_XNewRef(c->told);
+    if (tp_unlikely(told != NULL)) options.tell = tell, options.context = told;
+    PyObject *result = follow(c, &options, args, n, names);
+    Py_XDECREF(told);
+    return result;
+}
+
 static PyObject *call(PyObject *o, PyObject *const *args, size_t n, PyObject *names) {
     compiled *c = COMPILED(o);
     if (c->at_once) return call_at_once(c, args, n, names);
     /* Inside of another compiled function's region the calls are noted there. */
-    if (tp_regions_off || tp_tls.region || tp_tls.include & TP_PLAN_WATCHERS ||
-        (!c->told && is_quiet(c, args, n, names)))
+    if (tp_regions_off || tp_tls.region || tp_tls.include & TP_PLAN_WATCHERS)
         return PyObject_Vectorcall(c->function, args, n, names);
-    tp_region_options options = c->options;
-    PyObject *told = Py_XNewRef(c->told);
-    if (tp_unlikely(told != NULL)) options.tell = tell, options.context = told;
-    if (tp_region_enter(&options) < 0) {
-        Py_XDECREF(told);
-        return tp_py_raise();
-    }
+    bool replays = c->replays && !c->told;
+    PyObject *result;
+    if (replays && tp_py_replay(c->replays, args, n, names, &result)) return result;
+    if (!replays && !c->told && is_quiet(c, args, n, names)) return PyObject_Vectorcall(c->function, args, n, names);
     Py_INCREF(o);
-    PyObject *result = close_region(c, PyObject_Vectorcall(c->function, args, n, names));
-    note_whether_quiet(c);
-    Py_XDECREF(told);
+    result = replays ? follow_written(c, args, n, names) : follow_told(c, args, n, names);
     Py_DECREF(o);
     return result;
 }
 
-/* _Compiled(function, fuses, whole, smallest, tile, at_once) */
+/* _Compiled(function, fuses, whole, smallest, tile, at_once, replays=False) */
 static PyObject *new_compiled(PyTypeObject *type, PyObject *args, PyObject *kwargs) {
     PyObject *function;
-    int fuses, whole, at_once;
+    int fuses, whole, at_once, replays = 0;
     long long smallest, tile;
     if (kwargs && PyDict_GET_SIZE(kwargs)) return PyErr_Format(PyExc_TypeError, "_Compiled() takes no keywords");
-    if (!PyArg_ParseTuple(args, "OppLLp", &function, &fuses, &whole, &smallest, &tile, &at_once)) return NULL;
+    if (!PyArg_ParseTuple(args, "OppLLp|p", &function, &fuses, &whole, &smallest, &tile, &at_once, &replays))
+        return NULL;
     compiled *c = COMPILED(type->tp_alloc(type, 0));
     if (!c) return NULL;
     c->vectorcall = call;
     c->function = Py_NewRef(function);
     c->options = (tp_region_options){.fuses = fuses, .whole = whole, .smallest = smallest, .tile = tile};
     c->at_once = at_once;
+    if (replays && !(c->replays = tp_py_replays_new())) Py_CLEAR(c);
     return (PyObject *)c;
 }
 
@@ -180,12 +201,15 @@ static int traverse(PyObject *o, visitproc visit, void *arg) {
     Py_VISIT(COMPILED(o)->function);
     Py_VISIT(COMPILED(o)->dict);
     Py_VISIT(COMPILED(o)->told);
-    return 0;
+    return tp_py_replays_traverse(COMPILED(o)->replays, visit, arg);
 }
 static int clear(PyObject *o) {
     Py_CLEAR(COMPILED(o)->function);
     Py_CLEAR(COMPILED(o)->dict);
     Py_CLEAR(COMPILED(o)->told);
+    tp_py_replays *replays = COMPILED(o)->replays;
+    COMPILED(o)->replays = NULL;
+    tp_py_replays_free(replays);
     return 0;
 }
 static void dealloc(PyObject *o) {
@@ -212,6 +236,11 @@ static PyObject *report(PyObject *o, PyObject *unused) {
                          r->operator);
 }
 
+/* _replays(): {"replayed", "written": calls, "why": what was last against it}; None without the mode */
+static PyObject *replays(PyObject *o, PyObject *unused TP_UNUSED) {
+    return COMPILED(o)->replays ? tp_py_replays_report(COMPILED(o)->replays) : Py_NewRef(Py_None);
+}
+
 /* _tell(list or None): where calls are told of from now on. */
 static PyObject *tell_to(PyObject *o, PyObject *list) {
     if (list != Py_None && !PyList_Check(list)) return PyErr_Format(PyExc_TypeError, "_tell() takes a list or None");
@@ -229,6 +258,7 @@ static PyMethodDef methods[] = {
     {"_tell", tell_to, METH_O, NULL},
     {"plans", plans, METH_NOARGS, PyDoc_STR("The plans of the calls that compiler.explain was asked about.")},
     {"_report", report, METH_NOARGS, NULL},
+    {"_replays", replays, METH_NOARGS, NULL},
     {NULL, NULL, 0, NULL},
 };
 static PyMemberDef members[] = {
@@ -294,6 +324,7 @@ static PyMethodDef functions[] = {
 };
 
 int tp_py_init_compile(PyObject *m) {
-    if (PyType_Ready(&compiled_type) < 0 || PyModule_AddFunctions(m, functions) < 0) return -1;
+    if (PyType_Ready(&compiled_type) < 0 || PyModule_AddFunctions(m, functions) < 0 || tp_py_init_replay(m) < 0)
+        return -1;
     return PyModule_AddObjectRef(m, "_Compiled", (PyObject *)&compiled_type);
 }

@@ -1,5 +1,6 @@
 /* methods.c: the methods of Tensor that no operator stands behind: sizes, conversions, printing. */
 #include "python/methods.h"
+#include "prim/transfer.h"
 
 #include "conjugate/conjugate.h"
 #include "core/layout.h"
@@ -241,7 +242,7 @@ METHOD(tolist) {
     tp_autoref *solved = tp_is_pending(t) ? tp_resolved(t) : tp_retain(t);
     if (!solved) return tp_py_raise();
     t = solved;
-    if (tp_py_check(tp_settle(t->storage)) < 0) return NULL;
+    if (tp_py_check(tp_settle_to_read(t->storage)) < 0) return NULL;
     if (t->device.type == TP_DEVICE_CPU) return to_list(t, 0, tp_data(t));
     tp_autoref *plain = tp_detached_alias(t);
     tp_autoref *host = plain ? tp_to_device(plain, TP_CPU, (tp_dtype)t->dtype, false, false, TP_NO_FORMAT) : NULL;

@@ -3,6 +3,7 @@
  * A storage has one Python object as long as that lives, so that a pickle or a deepcopy, which remember objects, finds
  * out by itself which tensors share memory. */
 #include "python/methods.h"
+#include "prim/transfer.h"
 #include "conjugate/conjugate.h"
 #include "python/help.h"
 #include "python/overrides.h"
@@ -96,7 +97,7 @@ static tp_storage *storage_of(tp_device device, copier copy, const void *data, s
 }
 
 static PyObject *bytes_of(tp_storage *s) {
-    if (tp_settle(s) < 0) return tp_py_raise();
+    if (tp_settle_to_read(s) < 0) return tp_py_raise();
     const tp_device_ops *ops = tp_device_get_ops((tp_device_type)s->device.type);
     PyObject *bytes = ops ? PyBytes_FromStringAndSize(NULL, (Py_ssize_t)s->nbytes) : tp_py_raise();
     if (!bytes || move(ops->copy_to_host, s->device, PyBytes_AS_STRING(bytes), s->data, s->nbytes) == 0) return bytes;
@@ -107,7 +108,7 @@ static PyObject *bytes_of(tp_storage *s) {
 static PyObject *storage_deepcopy(PyObject *o, PyObject *memo) {
     (void)memo; /* copy.deepcopy remembers the result */
     tp_storage *s = STORAGE(o);
-    if (tp_settle(s) < 0) return tp_py_raise();
+    if (tp_settle_to_read(s) < 0) return tp_py_raise();
     const tp_device_ops *ops = tp_device_get_ops((tp_device_type)s->device.type);
     return wrap_storage_steal(ops ? storage_of(s->device, ops->copy_inside, s->data, s->nbytes) : NULL);
 }

@@ -1,5 +1,6 @@
 /* types.c: dtype, device, memory_format, layout and Size objects, and conversions of Python values. */
 #include "python/common.h"
+#include "prim/transfer.h"
 #include "python/help.h"
 #include "batched/batched.h"
 #include "core/layout.h"
@@ -365,7 +366,7 @@ static int tensor_to_scalar(tp_tensor *t, tp_scalar *out) {
     if (t->ndim != 0 || t->numel != 1 || t->device.type != TP_DEVICE_CPU) return 0;
     if (tp_check_unbatched(t, "a number") < 0) return tp_py_check(-1);
     if (tp_unlikely(tp_read_is_seen(t))) return tp_py_check(tp_item(t, out)) < 0 ? -1 : 1;
-    if (tp_settle(t->storage) < 0) return tp_py_check(-1);
+    if (tp_settle_to_read(t->storage) < 0) return tp_py_check(-1);
     *out = tp_scalar_load(tp_data(t), (tp_dtype)t->dtype);
     return 1;
 }
@@ -407,7 +408,7 @@ int tp_py_to_int(PyObject *o, int64_t *out) {
         if (t->numel != 1 || tp_dtype_categories[t->dtype] > TP_SIGNED || t->device.type != TP_DEVICE_CPU) return 0;
         if (tp_check_unbatched(t, "an int") < 0) return tp_py_check(-1);
         tp_scalar s;
-        if (tp_settle(t->storage) < 0) return tp_py_check(-1);
+        if (tp_settle_to_read(t->storage) < 0) return tp_py_check(-1);
         if (tp_likely(!tp_read_is_seen(t))) s = tp_scalar_load(tp_data(t), (tp_dtype)t->dtype);
         else if (tp_item(t, &s) < 0) return tp_py_check(-1);
         *out = tp_scalar_int(&s);

@@ -68,6 +68,8 @@ def _with_hooks(step: Callable[..., Any]) -> Callable[..., Any]:
 
     @functools.wraps(step)
     def hooked(self: Any, *args: Any, **kwargs: Any) -> Any:
+        own = self._optimizer_step_pre_hooks or self._optimizer_step_post_hooks
+        _C._met_optimizer(self, bool(own or _global_pre_hooks or _global_post_hooks))
         for hook in (*_global_pre_hooks.values(), *self._optimizer_step_pre_hooks.values()):
             changed = hook(self, args, kwargs)
             if changed is None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -116,3 +118,20 @@ def test_calls_of_primitives_are_seen() -> None:
     with tp.dispatch.trace(primitives=True) as trace:
         x.cumsum(0)
     assert list(called_by_dense_kernels(trace)) == [("cumsum", "prim::scan.sum")]
+
+
+def test_what_primitives_write_in_its_place() -> None:
+    """A tape takes what is written, and given by keyword, for a result, except what is named so in csrc/plan/tape.c."""
+    tree = Path(__file__).resolve().parents[2]
+    by_keyword = re.findall(r"^- func: [^*]*\*, (.*)\) ->", (tree / "yaml/primitives.yaml").read_text(), re.M)
+    written = {name for text in by_keyword for name in re.findall(r"Tensor\(\w!\)[?\[\]]* (\w+)", text)}
+    source = (tree / "csrc/plan/tape.c").read_text()
+    found = re.search(r"read_too\[\] = \{(.*?)\}", source)
+    assert found is not None
+    in_place = set(re.findall(r'"(\w+)"', found[1]))
+    results = "at bag info log_alpha mean order out pivots rank result rstd s saved size tau u values vectors vh"
+    gradients = "to_bias to_grid to_hidden to_input to_weight"
+    assert written == in_place | {
+        *results.split(),
+        *gradients.split(),
+    }  # a new name: does the primitive read what is there?

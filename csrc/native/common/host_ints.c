@@ -4,6 +4,7 @@
 #include "Functions.h"
 #include "dispatch/key.h"
 #include "prim/table.h"
+#include "prim/transfer.h"
 
 static tp_tensor *asked_one_by_one(tp_tensor *t) {
     int64_t *values;
@@ -19,6 +20,7 @@ static tp_tensor *asked_one_by_one(tp_tensor *t) {
 
 tp_tensor *tp_host_ints(tp_tensor *t) {
     if (tp_unlikely(tp_read_is_seen(t))) return asked_one_by_one(t);
+    if (tp_settle_to_read(t->storage) < 0) return NULL;
     tp_autoref *here = tp_to_device(t, TP_CPU, TP_INT64, false, false, TP_NO_FORMAT);
     return here ? tp_contiguous(here, TP_CONTIGUOUS_FORMAT) : NULL;
 }

@@ -285,6 +285,7 @@ class Module:
         raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
 
     def __setattr__(self, name: str, value: Any) -> None:
+        _C._module_changed()
         own = self.__dict__
         parameters = own.get("_parameters")
         if isinstance(value, Parameter):
@@ -336,6 +337,7 @@ class Module:
             own.get("_non_persistent_buffers_set", set()).discard(name)
 
     def __delattr__(self, name: str) -> None:
+        _C._module_changed()
         for table in (self._parameters, self._buffers, self._modules):
             if name in table:
                 del table[name]
@@ -351,6 +353,7 @@ class Module:
 
     def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Any:
         """Replaces every parameter, gradient and buffer by what a function makes of it."""
+        _C._module_changed()
         if recurse:
             for module in self.children():
                 module._apply(fn)

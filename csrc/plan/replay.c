@@ -1,0 +1,262 @@
+/* replay.c: closing a tape and running it (Note [Replay] in tape.h). */
+#include "plan/tape_parts.h"
+
+#include "core/alloc.h"
+#include "core/tls.h"
+
+#include <string.h>
+
+/* ---- closing ---- */
+
+static int note_users(tp_tape *t) {
+    for (int64_t i = 0; i < t->notes.ncalls; i++) {
+        const tp_note *note = t->notes.calls[i];
+        for (int k = 0; k < note->op->info->nargs; k++) {
+            tp_tensors list = tp_value_tensors(&note->args[k]);
+            for (int64_t j = 0; j < list.size; j++) {
+                if (!list.data[j]) continue;
+                tape_slot *slot = &t->slots[list.data[j]->storage->slot];
+                if (tp_tape_reserve((void **)&slot->users, slot->nusers, &slot->user_room, sizeof *slot->users) < 0)
+                    return -1;
+                slot->users[slot->nusers++] = list.data[j];
+            }
+        }
+    }
+    return 0;
+}
+
+static bool needs_memory(const tape_slot *slot) { return slot->born && !slot->made && !slot->is_result; }
+
+/* A place of the tape's memory, which is another slot's until that is dead. */
+typedef struct {
+    size_t offset, size;
+    int64_t until; /* the last call that uses it */
+} chunk;
+
+/* Offsets by first fit in the order of the calls. */
+static int lay_out(tp_tape *t, size_t *offsets) {
+    int64_t room = t->notes.nslots + 1, count = 0;
+    chunk *places = tp_alloc((size_t)room * sizeof *places);
+    if (!places) return -1;
+    for (int64_t i = 0; i < t->notes.nslots; i++) {
+        const tape_slot *slot = &t->slots[i];
+        if (!needs_memory(slot)) continue;
+        size_t size = (t->notes.slots[i].storage->nbytes + TP_ALIGNMENT - 1) & ~(size_t)(TP_ALIGNMENT - 1);
+        int64_t k = 0;
+        while (k < count && (places[k].until >= slot->first || places[k].size != size)) k++;
+        if (k == count) {
+            places[count++] = (chunk){t->memory_size, size, 0};
+            t->memory_size += size;
+        }
+        places[k].until = slot->last;
+        offsets[i] = places[k].offset;
+    }
+    tp_free(places, (size_t)room * sizeof *places);
+    return 0;
+}
+
+static int give_memory(tp_tape *t) {
+    size_t bytes = (size_t)(t->notes.nslots + 1) * sizeof(size_t), *offsets = tp_alloc(bytes);
+    int status = offsets ? lay_out(t, offsets) : -1;
+    if (status == 0 && t->memory_size && !(t->memory = tp_alloc(t->memory_size))) status = -1;
+    for (int64_t i = 0; i < t->notes.nslots && status == 0; i++) {
+        tp_storage *s = t->notes.slots[i].storage;
+        if (!needs_memory(&t->slots[i]) || !s->nbytes) continue;
+        s->data = (char *)t->memory + offsets[i];
+        s->deleter = tp_storage_keep_blob;
+    }
+    tp_free(offsets, bytes);
+    if (status < 0) t->memory_size = 0;
+    return status;
+}
+
+static bool moves(const tape_slot *slot) { return !needs_memory(slot); }
+
+static int give_bindings(tp_tape *t) {
+    size_t n = (size_t)t->notes.nslots + 1;
+    t->bound = tp_alloc(n * sizeof *t->bound);
+    t->shifts = tp_alloc(n * sizeof *t->shifts);
+    t->moving = tp_alloc(n * sizeof *t->moving);
+    if (!t->bound || !t->shifts || !t->moving) return -1;
+    memset(t->bound, 0, n * sizeof *t->bound);
+    memset(t->shifts, 0, n * sizeof *t->shifts);
+    for (int64_t i = 0; i < t->notes.nslots; i++) {
+        const tape_slot *slot = &t->slots[i];
+        if (!slot->born && !slot->is_argument) t->bound[i] = slot->actual;
+        if (moves(slot)) t->moving[t->nmoving++] = (int32_t)i;
+    }
+    return 0;
+}
+
+static bool stays(const tp_tape *t, const tape_argument *a) {
+    const tape_slot *slot = &t->slots[a->slot];
+    for (int64_t k = 0; k < slot->nusers; k++) {
+        int64_t low, high;
+        tp_tape_extent(slot->users[k], &low, &high);
+        if (low < a->low || high > a->high) return true;
+    }
+    return false;
+}
+
+static const char *cannot_close(const tp_tape *t) {
+    for (int64_t i = 0; i < t->nresults; i++)
+        if (!t->slots[t->results[i].like->storage->slot].born) return "it gives a tensor that was there before";
+    return NULL;
+}
+
+bool tp_tape_close(tp_tape *t) {
+    const char *why = t->why ? t->why : cannot_close(t);
+    if (!why && (note_users(t) < 0 || give_memory(t) < 0 || give_bindings(t) < 0)) {
+        tp_error_clear();
+        why = tp_tape_no_memory;
+    }
+    for (int64_t i = 0; i < t->notes.nslots && !why; i++) {
+        tape_slot *slot = &t->slots[i];
+        slot->version = tp_storage_version(slot->actual) - (slot->born ? 0 : slot->version);
+        t->notes.slots[i].storage->later = 0;
+        if (!slot->born && !slot->is_argument) continue;
+        tp_storage_release(slot->actual);
+        slot->actual = NULL;
+    }
+    for (int64_t i = 0; i < t->narguments && !why; i++)
+        t->slots[t->arguments[i].slot].stays |= stays(t, &t->arguments[i]);
+    if (why) tp_tape_spoil(t, why);
+    t->closed = !why;
+    return t->closed;
+}
+
+/* ---- running ---- */
+
+/* The slot's tensors lie in the storage, which others keep, until they are back. */
+static void move_users(tape_slot *slot, tp_storage *to, int64_t shift) {
+    for (int64_t k = 0; k < slot->nusers; k++) {
+        slot->users[k]->storage = to;
+        slot->users[k]->byte_offset += shift;
+    }
+}
+
+/* 1: the arguments do not lie as they did. */
+static int bind_arguments(tp_tape *t, tp_tensor *const *arguments) {
+    for (int64_t i = 0; i < t->narguments; i++) {
+        const tape_argument *a = &t->arguments[i];
+        tp_storage *s = arguments[i]->storage;
+        int64_t shift = arguments[i]->byte_offset - a->byte_offset;
+        if (tp_settle(s) < 0) return -1;
+        if (t->bound[a->slot] ? t->bound[a->slot] != s || t->shifts[a->slot] != shift
+                              : t->slots[a->slot].stays && shift)
+            return 1;
+        t->bound[a->slot] = s;
+        t->shifts[a->slot] = shift;
+    }
+    for (int64_t i = 0; i < t->narguments; i++) /* two that were apart are apart */
+        for (int64_t k = 0; k < i; k++)
+            if (t->arguments[i].slot != t->arguments[k].slot && arguments[i]->storage == arguments[k]->storage)
+                return 1;
+    return 0;
+}
+
+static int bind_results(tp_tape *t) {
+    for (int64_t i = 0; i < t->nmoving; i++) {
+        int32_t at = t->moving[i];
+        const tape_slot *slot = &t->slots[at];
+        if (!slot->born || slot->made) continue;
+        t->bound[at] = tp_storage_new((tp_device){TP_DEVICE_CPU, -1}, t->notes.slots[at].storage->nbytes);
+        if (!t->bound[at]) return -1;
+    }
+    return 0;
+}
+
+/* What an operator has given is where the next calls look for it. */
+static void bind_made(tp_tape *t, const tape_call *call, const tp_op *op, tp_value *results) {
+    int64_t at = call->made;
+    for (int i = 0; i < op->info->nreturns; i++) {
+        tp_value *v = &results[i];
+        tp_tensors list = v->tag == TP_TENSOR_SEQ ? tp_tensor_seq_borrow(v->seq) : tp_value_tensors(v);
+        for (int64_t k = 0; k < list.size; k++) {
+            if (!list.data[k] || at >= call->made + call->nmade) continue;
+            int32_t slot = t->made[at++];
+            if (!t->slots[slot].made || t->bound[slot]) continue;
+            t->bound[slot] = tp_storage_retain(list.data[k]->storage);
+            move_users(&t->slots[slot], t->bound[slot], 0);
+        }
+        tp_value_release(v);
+    }
+}
+
+#define MOST_RETURNS 16
+
+static int run_calls(tp_tape *t) {
+    tp_value results[MOST_RETURNS];
+    for (int64_t i = 0; i < t->notes.ncalls; i++) {
+        tp_note *note = t->notes.calls[i];
+        const tape_call *call = &t->calls[i];
+        int status = call->below ? tp_redispatch_boxed(note->op, call->below, note->args, results)
+                                 : tp_call_kernel_at(note->op, TP_KEY_CPU, TP_BIT(CPU), note->args, results);
+        if (tp_unlikely(status < 0)) return -1;
+        if (call->below) bind_made(t, call, note->op, results);
+    }
+    return 0;
+}
+
+static void raise_version(const tape_slot *slot, tp_storage *s) {
+    if (!slot->version) return;
+    if (slot->born) atomic_store_explicit(&s->version, slot->version, memory_order_relaxed);
+    else atomic_fetch_add_explicit(&s->version, slot->version, memory_order_relaxed);
+}
+
+static int make_results(const tp_tape *t, tp_tensor **results) {
+    for (int64_t i = 0; i < t->nresults; i++) {
+        const tp_tensor *like = t->results[i].like;
+        tp_storage *s = t->bound[like->storage->slot];
+        results[i] = tp_new_on_storage(s, tp_sizes(like), tp_strides(like), like->byte_offset, (tp_dtype)like->dtype);
+        if (results[i]) continue;
+        while (i--) tp_release(results[i]);
+        return -1;
+    }
+    return 0;
+}
+
+static int run_bound(tp_tape *t, tp_tensor **results) {
+    for (int64_t i = 0; i < t->nmoving; i++) {
+        int32_t at = t->moving[i];
+        if (t->bound[at]) move_users(&t->slots[at], t->bound[at], t->shifts[at]);
+    }
+    int status = run_calls(t);
+    for (int64_t i = 0; i < t->nmoving; i++) {
+        int32_t at = t->moving[i];
+        if (!t->bound[at]) continue;
+        move_users(&t->slots[at], t->notes.slots[at].storage, -t->shifts[at]);
+        if (status == 0) raise_version(&t->slots[at], t->bound[at]);
+    }
+    return status == 0 ? make_results(t, results) : -1;
+}
+
+/* What was bound for one run; what was there before stays. */
+static void unbind(tp_tape *t) {
+    for (int64_t i = 0; i < t->nmoving; i++) {
+        int32_t at = t->moving[i];
+        const tape_slot *slot = &t->slots[at];
+        if (!slot->born && !slot->is_argument) continue;
+        if (slot->born) tp_storage_release(t->bound[at]);
+        t->bound[at] = NULL;
+        t->shifts[at] = 0;
+    }
+}
+
+int tp_tape_run(tp_tape *t, tp_tensor *const *arguments, tp_tensor **results) {
+    if (t->runs) return 1;
+    t->runs = true;
+    tp_at_once_guard guard = tp_at_once();
+    int status = bind_arguments(t, arguments);
+    if (status == 0) status = bind_results(t);
+    if (status == 0) status = run_bound(t, results);
+    unbind(t);
+    t->runs = false;
+    return status;
+}
+
+/* ---- numbers ---- */
+
+void tp_tape_set_number(tp_tape *t, const tp_tape_number *place, double value) {
+    *tp_tape_float_at(&t->notes.calls[place->call]->args[place->argument], place->place) = value;
+}

@@ -1,0 +1,74 @@
+/* tape_parts.h: what a tape consists of, for tape.c, which writes and compares it, and replay.c, which runs it. */
+#pragma once
+
+#include "plan/region.h"
+#include "plan/tape.h"
+
+typedef struct {
+    tp_storage *actual;  /* that it stood for when it was written; owned, until the tape is closed or spoiled */
+    uint32_t version;    /* at first; of a closed tape: by how much it rises, or of one that is made, what it is */
+    int64_t first, last; /* calls that use it; -1: none */
+    int64_t results;     /* that lie in it */
+    bool is_argument, is_result;
+    bool made;         /* an operator has given it */
+    bool reads_first;  /* the first call reads it */
+    bool born;         /* the call makes it */
+    tp_tensor **users; /* of a closed tape: the tensors of its calls that lie in it */
+    int64_t nusers, user_room;
+    bool stays; /* of an argument's: calls reach more of its storage than the argument does */
+} tape_slot;
+
+typedef struct {
+    tp_keyset below;     /* of an operator that runs at once; of a primitive: 0 */
+    int32_t made, nmade; /* what it gives: slots, from a place of `made` on */
+} tape_call;
+
+typedef struct {
+    int32_t slot;
+    int64_t byte_offset;
+    int64_t low, high; /* bytes of its storage that it reaches */
+} tape_argument;
+
+typedef struct {
+    tp_tensor *like; /* over the slot's place; owned */
+} tape_result;
+
+struct tp_tape {
+    tp_notes notes; /* the calls, over places: storages that stand for slots, and are number `slot` of them */
+    tape_call *calls;
+    tape_slot *slots;
+    tape_argument *arguments;
+    tape_result *results;
+    int32_t *made;
+    int64_t call_room, slot_room, narguments, argument_room, nresults, result_room, nmade, made_room;
+    int32_t *buckets; /* slots by the address of their storage, plus 1 */
+    int64_t nbuckets;
+    int64_t bytes;   /* of all storages */
+    const char *why; /* it cannot be run; NULL: it can */
+    bool closed, runs;
+    /* Of a closed tape, while it runs: the storage that each slot stands for (of what was there before: always), by how
+     * much an argument's tensors lie elsewhere, and the slots whose tensors move, arguments and what was there first.
+     */
+    tp_storage **bound;
+    int64_t *shifts, nmoving;
+    int32_t *moving;
+    void *memory; /* of what a closed tape makes for itself */
+    size_t memory_size;
+};
+
+/* The bytes of its storage that a tensor reaches: from `low` up to `high`. */
+void tp_tape_extent(const tp_tensor *t, int64_t *low, int64_t *high);
+/* The number at a place of an argument, where it is a float; NULL: it is something else. */
+double *tp_tape_float_at(const tp_value *v, int64_t place);
+TP_INLINE uint32_t tp_storage_version(const tp_storage *s) {
+    return atomic_load_explicit(&s->version, memory_order_relaxed);
+}
+int tp_tape_reserve(void **items, int64_t count, int64_t *room, size_t size);
+/* Whether the tape keeps the storage. */
+bool tp_tape_has(const tp_tape *t, const tp_storage *s);
+
+/* ---- for record.c ---- */
+/* A call that is about to be noted or run: a primitive (`below` 0), or an operator that runs at once. */
+void tp_tape_call(tp_tape *t, const tp_op *op, tp_keyset below, const tp_value *args);
+/* What the operator has given, which was written down last. */
+void tp_tape_gave(tp_tape *t, const tp_op *op, const tp_value *args, const tp_value *results);

@@ -1,0 +1,347 @@
+/* learning.c: calls are written down, and compared with the call before, until one may be replayed (replay.c). */
+#include "python/replay_parts.h"
+
+#include "autograd/node.h"
+#include "core/tls.h"
+#include "dispatch/key.h"
+
+#include <string.h>
+
+__thread tp_py_replays *tp_py_writing;
+static int count_writing; /* threads that write a call down */
+
+/* ---- writing a call down ---- */
+
+void tp_py_end_writing(tp_py_replays *r) {
+    if (tp_py_writing == r && !--count_writing) tp_autograd_host.arrived = NULL;
+    tp_py_writing = NULL;
+    tp_py_facts_clear(&r->arguments);
+    tp_py_tensors_clear(&r->given);
+    Py_CLEAR(r->met);
+    for (Py_ssize_t i = 0; i < r->nleaves; i++) tp_release(r->leaves[i]);
+    r->nleaves = 0;
+    PyMem_Free(r->starts_none);
+    r->starts_none = NULL;
+    r->current = NULL;
+}
+
+static void note_leaf(tp_tensor *t, bool in_place) {
+    tp_py_replays *r = tp_py_writing; /* NULL: another thread's gradient */
+    for (Py_ssize_t i = 0; r && i < r->nleaves; i++)
+        if (r->leaves[i] == t) {
+            r->added[i] &= in_place;
+            return;
+        }
+    if (!r) return;
+    if (r->nleaves == r->leaf_room) {
+        Py_ssize_t room = r->leaf_room ? 2 * r->leaf_room : 16;
+        tp_tensor **leaves = PyMem_Realloc(r->leaves, (size_t)room * sizeof *leaves);
+        if (leaves) r->leaves = leaves;
+        bool *added = leaves ? PyMem_Realloc(r->added, (size_t)room * sizeof *added) : NULL;
+        if (added) r->added = added;
+        if (!leaves || !added) {
+            tp_region_spoil(tp_tape_no_memory);
+            return;
+        }
+        r->leaf_room = room;
+    }
+    r->added[r->nleaves] = in_place;
+    r->leaves[r->nleaves++] = tp_retain(t);
+}
+
+static int remember_starts(tp_py_replays *r, const variant *v) {
+    r->starts_none = PyMem_Calloc((size_t)v->nleaves + 1, sizeof *r->starts_none);
+    if (!r->starts_none) return -1;
+    for (Py_ssize_t i = 0; i < v->nleaves; i++) {
+        tp_autoref *grad = tp_grad(v->leaves[i].tensor);
+        r->starts_none[i] = !grad;
+    }
+    return 0;
+}
+
+/* Positional arguments, then those by name, whose names are facts too. */
+static int note_arguments(tp_py_replays *r, PyObject *const *args, size_t n, PyObject *names) {
+    Py_ssize_t nargs = PyVectorcall_NARGS(n), nnames = names ? PyTuple_GET_SIZE(names) : 0;
+    for (Py_ssize_t i = 0; i < nargs + nnames; i++) {
+        if (i >= nargs && !tp_py_facts_add(&r->arguments, TP_FACT_CONSTANT, PyTuple_GET_ITEM(names, i - nargs)))
+            return -1;
+        if (tp_py_facts_note(&r->arguments, &r->given, args[i]) < 0) return -1;
+    }
+    return 0;
+}
+
+struct tp_tape *tp_py_replay_begin(tp_py_replays *r, PyObject *const *args, size_t n, PyObject *names) {
+    if (tp_py_writing || tp_tls.include & TP_BIT(Profiler)) return NULL;
+    variant *v = tp_py_find_variant(r, &r->given, args, n, names);
+    if (!v && (PyErr_Occurred() || (r->given.count = 0, note_arguments(r, args, n, names)) < 0 ||
+               !(v = tp_py_new_variant(r))))
+        goto fail;
+    if (v->failures >= MOST_FAILURES) goto fail;
+    tp_tape *tape = tp_tape_new();
+    if (!tape || remember_starts(r, v) < 0) goto fail;
+    for (Py_ssize_t i = 0; i < r->given.count; i++)
+        if (tp_tape_argument(tape, r->given.items[i]) < 0) {
+            tp_tape_free(tape);
+            goto fail;
+        }
+    r->current = v;
+    r->audits = tp_py_is_audit(v);
+    r->modules = tp_py_modules_version;
+    r->met = PyList_New(0);
+    if (!r->met) {
+        tp_tape_free(tape);
+        goto fail;
+    }
+    tp_py_writing = r;
+    if (!count_writing++) tp_autograd_host.arrived = note_leaf;
+    return tape;
+fail: /* the call goes on as if nothing had been asked */
+    PyErr_Clear();
+    tp_error_clear();
+    tp_py_end_writing(r);
+    return NULL;
+}
+
+/* ---- what a call leaves behind ---- */
+
+/* A result of the function, and its parts. The tensors so far: `objects`. */
+static int note_result(tp_py_replays *r, variant *v, tp_tape *tape, PyObject *o, PyObject *objects) {
+    if (tp_py_is_tensor(o)) {
+        for (Py_ssize_t i = 0; i < r->given.count; i++)
+            if (r->given.objects[i] == o) {
+                tp_py_fact *known = tp_py_facts_add(&v->results, TP_FACT_TENSOR, o);
+                if (known) known->size = -1 - i;
+                return known ? 0 : -1;
+            }
+        Py_ssize_t number = 0;
+        while (number < PyList_GET_SIZE(objects) && PyList_GET_ITEM(objects, number) != o) number++;
+        tp_py_fact *known = tp_py_facts_add(&v->results, TP_FACT_TENSOR, (PyObject *)Py_TYPE(o));
+        if (!known) return -1;
+        known->size = number;
+        if (number < PyList_GET_SIZE(objects)) return 0;
+        const tp_tensor *t = tp_py_tensor_borrow(o);
+        tp_node *fn = t->autograd ? t->autograd->grad_fn : NULL;
+        if (Py_TYPE(o) != &tp_py_tensor_type) tp_tape_spoil(tape, "it gives a tensor of another class");
+        if (tp_requires_grad(t) && (!fn || !fn->released))
+            tp_tape_spoil(tape, "it gives a tensor whose gradient is still to be computed");
+        tp_node **nodes = PyMem_Realloc(v->nodes, sizeof *nodes * (size_t)(number + 1));
+        if (!nodes) return (void)PyErr_NoMemory(), -1;
+        v->nodes = nodes;
+        v->nodes[v->nnodes++] = tp_requires_grad(t) ? tp_node_retain(fn) : NULL;
+        if (PyList_Append(objects, o) < 0) return -1;
+        return tp_py_check(tp_tape_result(tape, t));
+    }
+    if (tp_py_is_constant(o)) return tp_py_facts_add(&v->results, TP_FACT_CONSTANT, o) ? 0 : -1;
+    if (!tp_py_is_container(o)) {
+        tp_tape_spoil(tape, "it gives an object that cannot be made again");
+        return 0;
+    }
+    tp_py_fact *made = tp_py_facts_add(&v->results, TP_FACT_CONTAINER, (PyObject *)Py_TYPE(o));
+    if (!made) return -1;
+    made->size = PyObject_Size(o);
+    PyObject *key, *value;
+    Py_ssize_t at = 0;
+    if (PyDict_CheckExact(o)) {
+        while (PyDict_Next(o, &at, &key, &value))
+            if (note_result(r, v, tape, key, objects) < 0 || note_result(r, v, tape, value, objects) < 0) return -1;
+        return 0;
+    }
+    for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(o); i++)
+        if (note_result(r, v, tape, PySequence_Fast_GET_ITEM(o, i), objects) < 0) return -1;
+    return 0;
+}
+
+static int note_leaves(tp_py_replays *r, variant *v, const variant *before, tp_tape *tape) {
+    v->leaves = PyMem_Calloc((size_t)r->nleaves + 1, sizeof *v->leaves);
+    if (!v->leaves) return (void)PyErr_NoMemory(), -1;
+    Py_ssize_t results = v->nnodes;
+    for (Py_ssize_t i = 0; i < r->nleaves; i++) {
+        leaf *l = &v->leaves[v->nleaves++];
+        *l = (leaf){.tensor = tp_retain(r->leaves[i]), .result = -1};
+        bool known = i < before->nleaves && before->leaves[i].tensor == r->leaves[i];
+        l->starts_none = !known || r->starts_none[i];
+        tp_autoref *grad = tp_grad(l->tensor);
+        if (r->added[i] && grad) l->kept = tp_storage_retain(grad->storage);
+        else if (r->added[i]) tp_tape_spoil(tape, "a gradient is added to and then taken away");
+        else if (grad) {
+            if (tp_requires_grad(grad)) tp_tape_spoil(tape, "gradients have gradients");
+            l->result = results++;
+            if (tp_py_check(tp_tape_result(tape, grad)) < 0) return -1;
+        }
+    }
+    v->nresults = results;
+    return 0;
+}
+
+static int note_settings(variant *v, PyObject *met) {
+    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(met); i++) {
+        PyObject *groups = PyObject_GetAttrString(PyList_GET_ITEM(met, i), "param_groups");
+        for (Py_ssize_t k = 0; groups && PyList_Check(groups) && k < PyList_GET_SIZE(groups); k++) {
+            PyObject *group = PyList_GET_ITEM(groups, k), *key, *value;
+            Py_ssize_t at = 0;
+            while (PyDict_Check(group) && PyDict_Next(group, &at, &key, &value)) {
+                if (PyList_CheckExact(value)) continue; /* parameters and their names */
+                setting *more = PyMem_Realloc(v->settings, sizeof *more * (size_t)(v->nsettings + 1));
+                if (!more) {
+                    Py_DECREF(groups);
+                    return (void)PyErr_NoMemory(), -1;
+                }
+                v->settings = more;
+                more[v->nsettings++] = (setting){Py_NewRef(group), Py_NewRef(key), Py_NewRef(value)};
+            }
+        }
+        if (!groups) return -1;
+        Py_DECREF(groups);
+    }
+    return 0;
+}
+
+/* ---- comparing with the call before ---- */
+
+static bool same_leaves(const variant *a, const variant *b) {
+    if (a->nleaves != b->nleaves) return false;
+    for (Py_ssize_t i = 0; i < a->nleaves; i++) {
+        const leaf *x = &a->leaves[i], *y = &b->leaves[i];
+        if (x->tensor != y->tensor || x->kept != y->kept || x->result != y->result) return false;
+    }
+    return true;
+}
+
+static bool same_nodes(const variant *a, const variant *b) {
+    if (a->nnodes != b->nnodes) return false;
+    for (Py_ssize_t i = 0; i < a->nnodes; i++)
+        if (!a->nodes[i] != !b->nodes[i]) return false;
+    return true;
+}
+
+/* The numbers that differ become inputs, where the settings changed in the same way. */
+static bool bind_numbers(variant *now, const variant *before, const tp_tape_number *numbers, int count) {
+    if (now->nsettings != before->nsettings) return count == 0;
+    input *inputs = PyMem_Malloc(sizeof *inputs * (size_t)(before->ninputs + count + 1));
+    if (!inputs) return false;
+    Py_ssize_t n = before->ninputs;
+    if (n) memcpy(inputs, before->inputs, sizeof *inputs * (size_t)n);
+    for (int i = 0; i < count; i++) {
+        const tp_tape_number *d = &numbers[i];
+        Py_ssize_t at = -1;
+        int sign = 0;
+        for (Py_ssize_t k = 0; k < now->nsettings && at < 0; k++) {
+            PyObject *a = before->settings[k].value, *b = now->settings[k].value;
+            if (!PyFloat_CheckExact(a) || !PyFloat_CheckExact(b)) continue;
+            double was = PyFloat_AS_DOUBLE(a), is = PyFloat_AS_DOUBLE(b);
+            sign = was == d->before && is == d->now ? 1 : was == -d->before && is == -d->now ? -1 : 0;
+            if (sign) at = k;
+        }
+        bool known = false;
+        for (Py_ssize_t k = 0; k < before->ninputs; k++)
+            known |= inputs[k].place.call == d->call && inputs[k].place.argument == d->argument &&
+                     inputs[k].place.place == d->place;
+        if (at < 0) {
+            PyMem_Free(inputs);
+            return false;
+        }
+        if (!known) inputs[n++] = (input){*d, at, sign};
+    }
+    PyMem_Free(now->inputs);
+    now->inputs = inputs;
+    now->ninputs = n;
+    return true;
+}
+
+static bool went_as_before(variant *now, const variant *before, char *what, size_t size) {
+    tp_tape_number numbers[MOST_NUMBERS];
+    int count = 0;
+    if (!tp_tape_follows(now->tape, before->tape, numbers, MOST_NUMBERS, &count, what, size)) return false;
+    const char *difference = !tp_py_facts_same(&now->results, &before->results) ? "it gives something else"
+                             : !same_nodes(now, before)                         ? "it gives something else"
+                             : !same_leaves(now, before)                        ? "other gradients are computed"
+                             : !bind_numbers(now, before, numbers, count)
+                                 ? "a number of a call is another one than before, and no setting of an optimizer"
+                                 : NULL;
+    if (difference) snprintf(what, size, "%s", difference);
+    return !difference;
+}
+
+static PyObject *refuse(const char *what) {
+    PyObject *module = PyImport_ImportModule("tensorpy.compiler");
+    PyObject *type = module ? PyObject_GetAttrString(module, "ReplayError") : NULL;
+    if (type)
+        PyErr_Format(type,
+                     "compile(mode=\"reduce-overhead\"): the function does something else than what is replayed: %s. "
+                     "What changes has to be an argument of the function; mode=\"default\" follows every call",
+                     what);
+    Py_XDECREF(type);
+    Py_XDECREF(module);
+    return NULL;
+}
+
+static int describe(tp_py_replays *r, variant *now, tp_tape *tape, PyObject *result) {
+    PyObject *objects = PyList_New(0);
+    int status = objects ? note_result(r, now, tape, result, objects) : -1;
+    Py_XDECREF(objects);
+    if (status == 0) status = note_leaves(r, now, r->current, tape);
+    return status == 0 ? note_settings(now, r->met) : -1;
+}
+
+/* What the call was is what the next one is compared with. */
+static void take(variant *v, variant *now) {
+    tp_py_forget_call(v);
+    PyMem_Free(v->inputs);
+    v->results = now->results;
+    v->settings = now->settings, v->nsettings = now->nsettings;
+    v->leaves = now->leaves, v->nleaves = now->nleaves;
+    v->nodes = now->nodes, v->nnodes = now->nnodes;
+    v->inputs = now->inputs, v->ninputs = now->ninputs;
+    v->nresults = now->nresults;
+    v->tape = now->tape;
+}
+
+/* Why the call cannot be replayed, as far as it alone tells; NULL: nothing is against it. */
+static const char *against(tp_py_replays *r, variant *now, PyObject *result) {
+    if (!result) return "it has raised";
+    if (describe(r, now, now->tape, result) < 0) {
+        PyErr_Clear();
+        return tp_tape_no_memory;
+    }
+    if (r->modules != tp_py_modules_version) return "an attribute of a module is set";
+    return tp_tape_spoiled(now->tape);
+}
+
+/* Compares, and decides what becomes of the variant; whether the call may be the one before, again. */
+static bool learn(tp_py_replays *r, variant *v, variant *now, PyObject *result) {
+    char what[sizeof r->why] = "";
+    const char *why = against(r, now, result);
+    bool first = !v->tape;
+    bool alike = !why && !first && went_as_before(now, v, what, sizeof what);
+    if (!why && alike) why = tp_tape_outlived(now->tape);
+    alike = alike && !why;
+    v->alike = alike ? v->alike + 1 : 0;
+    v->failures = alike || (first && !why) ? 0 : v->failures + 1;
+    bool ready = alike && v->alike >= 2, was_ready = v->ready;
+    if (ready && !tp_tape_close(now->tape)) {
+        why = tp_tape_spoiled(now->tape);
+        v->failures = MOST_FAILURES;
+        ready = false;
+    }
+    if (why || *what || ready) snprintf(r->why, sizeof r->why, "%s", why ? why : what);
+    if (why) tp_py_forget_call(now), tp_py_forget_call(v);
+    else take(v, now);
+    v->ready = ready;
+    v->modules = tp_py_modules_version;
+    v->calls = was_ready && ready ? v->calls + 1 : 4; /* three were written down */
+    return alike || why == tp_tape_no_memory;
+}
+
+PyObject *tp_py_replay_end(tp_py_replays *r, struct tp_tape *tape, PyObject *result) {
+    PyObject *type = NULL, *value = NULL, *traceback = NULL;
+    if (!result) PyErr_Fetch(&type, &value, &traceback);
+    variant now = {.tape = tape};
+    bool audits = r->audits && result;
+    r->written++;
+    bool alike = learn(r, r->current, &now, result);
+    tp_py_end_writing(r);
+    if (!result) PyErr_Restore(type, value, traceback);
+    if (!audits || alike) return result;
+    Py_DECREF(result);
+    return refuse(r->why);
+}

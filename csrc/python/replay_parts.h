@@ -1,0 +1,90 @@
+/* replay_parts.h: what replay.c, which replays calls, and learning.c, which learns them, share. */
+#pragma once
+
+#include "python/facts.h"
+#include "python/replay.h"
+
+#include "autograd/engine.h"
+#include "plan/tape.h"
+
+enum {
+    MOST_VARIANTS = 8,  /* of a function: the oldest goes */
+    MOST_FAILURES = 8,  /* comparisons in a row, after which a variant is only followed */
+    MOST_NUMBERS = 64,  /* that may differ between two calls */
+    AUDIT_EVERY = 1024, /* calls; before that at 8, 16, 32, ... */
+};
+
+typedef struct {
+    uint64_t include, exclude;
+    bool grad_disabled, inference_mode;
+    tp_dtype autocast, standard;
+    uint8_t functions_off;
+} tp_py_call_modes;
+
+/* A setting of an optimizer's group. */
+typedef struct {
+    PyObject *group, *key, *value; /* owned */
+} setting;
+
+/* A number of a tape that is a setting, or its negative. */
+typedef struct {
+    tp_tape_number place;
+    Py_ssize_t setting;
+    int sign;
+} input;
+
+typedef struct {
+    tp_tensor *tensor; /* owned */
+    tp_storage *kept;  /* where the gradient lies that is added to; owned; NULL: the call makes it */
+    bool starts_none;
+    Py_ssize_t result; /* the number of the tape's result that becomes the gradient; -1: None is left */
+} leaf;
+
+typedef struct {
+    tp_py_facts arguments, results;
+    tp_py_call_modes modes;
+    int64_t modules;
+    setting *settings;
+    leaf *leaves;
+    input *inputs;
+    tp_node **nodes; /* of results, that have been run; owned; NULL: none */
+    Py_ssize_t nsettings, nleaves, ninputs, nnodes, nresults;
+    tp_tape *tape; /* of the last call that was written down */
+    bool ready;    /* it is closed */
+    int alike;     /* calls that went one way so far */
+    int failures;  /* comparisons in a row that did not */
+    int64_t calls; /* since it is ready */
+} variant;
+
+struct tp_py_replays {
+    variant *variants[MOST_VARIANTS]; /* the last used first */
+    int64_t replayed, written;
+    char why[256];
+    /* while a call is written down: */
+    variant *current;
+    tp_py_facts arguments;
+    tp_py_tensors given;
+    PyObject *met;      /* optimizers */
+    tp_tensor **leaves; /* that gradients have arrived at; owned */
+    bool *added;        /* in place */
+    Py_ssize_t nleaves, leaf_room;
+    bool audits;
+    int64_t modules;
+    bool *starts_none; /* of the current variant's leaves */
+};
+
+/* learning.c's: whose call this thread writes down; NULL: none. */
+extern __thread tp_py_replays *tp_py_writing;
+/* Raised whenever an attribute of a module is set. */
+extern int64_t tp_py_modules_version;
+
+tp_py_call_modes tp_py_modes_now(void);
+/* The variant that the arguments and modes fit, moved to the front; NULL: none, or raised. */
+variant *tp_py_find_variant(tp_py_replays *r, tp_py_tensors *given, PyObject *const *args, size_t n, PyObject *names);
+/* Puts one for the arguments that `r` has noted to the front; NULL raised. */
+variant *tp_py_new_variant(tp_py_replays *r);
+/* What was learned of the last call; the arguments stay. */
+void tp_py_forget_call(variant *v);
+/* Whether a call of the variant's is to be compared, and nothing that is looked at has changed. */
+bool tp_py_is_audit(variant *v);
+void tp_py_end_writing(tp_py_replays *r);

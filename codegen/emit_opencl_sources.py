@@ -2,7 +2,7 @@
 
 Comments, blank lines and indentation are left out, since the driver parses the text at run time. The math helpers,
 which take longer to parse than most kernels, are in the library once: which files include them is noted, and program.c
-puts them in front of these.
+puts them in front of these. Two thirds of them are special functions, which are left out with TP_ELEMENTARY defined.
 """
 
 from __future__ import annotations
@@ -14,6 +14,8 @@ from .text import banner, c_string
 
 _INCLUDE = re.compile(r'^#include "((?:tensorpy|prim)/[\w.]+)"$', re.M)
 _MATH = '#include "tensorpy/math.h"\n'
+_SPECIAL = ("math_special.inc", "math_gamma.inc", "math_bessel.inc", "math_polynomial.inc")
+_FUNCTION = re.compile(r"^TP_(?:FN|SLOW) \w+ TP_M\((\w+)\)", re.M)
 _COMMENT = re.compile(r"/\*.*?\*/", re.S)
 
 
@@ -23,12 +25,22 @@ def flatten(path: Path, csrc: Path) -> str:
     def there(name: str) -> Path:
         return csrc / "include" / name if name.startswith("tensorpy/") else csrc / name
 
+    def included(name: str) -> str:
+        content = flatten(there(name), csrc)
+        return f"#ifndef TP_ELEMENTARY\n{content}#endif\n" if there(name).name in _SPECIAL else content
+
     text = path.read_text().replace(_MATH, "") if path.suffix == ".cl" else path.read_text()
-    return _INCLUDE.sub(lambda m: flatten(there(m.group(1)), csrc), text)
+    return _INCLUDE.sub(lambda m: included(m.group(1)), text)
 
 
 def _strip(text: str) -> list[str]:
     return [line.strip() for line in _COMMENT.sub("", text).splitlines() if line.strip()]
+
+
+def special_functions(csrc: Path) -> list[str]:
+    """The names of the helpers that programs with TP_ELEMENTARY are without: lgamma for tp_lgamma_f32."""
+    texts = [(csrc / "include" / "tensorpy" / name).read_text() for name in _SPECIAL]
+    return sorted({name for text in texts for name in _FUNCTION.findall(text)})
 
 
 def emit(csrc: Path) -> dict[str, str]:
@@ -52,6 +64,9 @@ def emit(csrc: Path) -> dict[str, str]:
         "    for (size_t i = 0; i < sizeof sources / sizeof sources[0]; i++)\n"
         "        if (strcmp(sources[i].name, name) == 0) return sources[i].text;\n"
         "    return NULL;\n}\n"
+        "const char *const tp_cl_special_functions[] = {\n"
+        + "".join(f"    {c_string(name)},\n" for name in special_functions(csrc))
+        + "    NULL,\n};\n"
         "bool tp_cl_source_includes_math(const char *name) {\n"
         "    for (size_t i = 0; i < sizeof sources / sizeof sources[0]; i++)\n"
         "        if (strcmp(sources[i].name, name) == 0) return sources[i].math;\n"

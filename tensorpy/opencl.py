@@ -319,6 +319,9 @@ def memory_summary(device: Any = None) -> str:
 def cache_info() -> dict[str, int]:
     """Counters of the launch plans and of the kernels: hits, misses, what came from disk, what was built.
 
+    `built_with_header` counts tensorpy's own programs that PoCL had to build a second time, with the header of all
+    functions of OpenCL C, since one was not declared without it.
+
     Example:
         >>> if tp.opencl.is_available():
         ...     info = tp.opencl.cache_info()

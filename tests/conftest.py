@@ -22,6 +22,7 @@ import pytest
 from devices import declared
 from parts import Files, Part, files_of, part_of
 
+import tensorpy as tp
 from tensorpy.testing.device import Device
 
 
@@ -177,3 +178,11 @@ def device(declaration: Device) -> str:
     if reason:
         pytest.skip(reason)
     return declaration.name
+
+
+@pytest.fixture(scope="session", autouse=True)
+def declarations_are_complete() -> Iterator[None]:
+    """built_ins.cl declares what the kernels that were built call, so that none was built a second time."""
+    yield
+    if tp.opencl.cache_info()["built_with_header"] > 0:
+        pytest.fail("built_ins.cl lacks a function that a kernel of the tree calls: its compiler's error is above")

@@ -191,9 +191,10 @@ FUNCTION(get_checks_wait) { return PyBool_FromLong(tp_cl_checks_wait()); }
 FUNCTION(cache_stats) {
     tp_cl_program_stats p = tp_cl_programs();
     tp_cl_plan_stats l = tp_cl_plans();
-    return Py_BuildValue("{s:L,s:L,s:L,s:L,s:L,s:L}", "plan_hits", (long long)l.hits, "plan_misses",
+    return Py_BuildValue("{s:L,s:L,s:L,s:L,s:L,s:L,s:L}", "plan_hits", (long long)l.hits, "plan_misses",
                          (long long)l.misses, "kernel_hits", (long long)p.hits, "kernel_misses", (long long)p.misses,
-                         "from_disk", (long long)p.from_disk, "built", (long long)p.built);
+                         "from_disk", (long long)p.from_disk, "built", (long long)p.built, "built_with_header",
+                         (long long)p.with_header);
 }
 
 FUNCTION(set_fallback) {

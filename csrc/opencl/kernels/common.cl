@@ -67,13 +67,16 @@ static inline uint store_c32(float2 x) { return (uint)store_f16(x.x) | (uint)sto
 #else
 #define WIDEST float
 #endif
-/* In front of a loop whose turns are independent of each other: a CPU device's compiler makes vectors of them. */
+/* In front of a loop whose turns are independent of each other: a CPU device's compiler makes vectors of them. And of one
+ * with few turns, as over what is left of vectors: it stays as it is, which takes the compiler half the time. */
 #ifdef TP_CPU_DEVICE
 #define OVER_VECTORS _Pragma("clang loop vectorize(assume_safety)")
 #define ONE_BY_ONE _Pragma("clang loop vectorize(disable)")
+#define FEW_TURNS _Pragma("clang loop vectorize(disable) unroll(disable)")
 #else
 #define OVER_VECTORS
 #define ONE_BY_ONE
+#define FEW_TURNS
 #endif
 /* A negative float goes through long, so that -1.0 is the largest value; what is too large gives 0, as on the CPU. */
 static inline ulong to_ulong(WIDEST v) {

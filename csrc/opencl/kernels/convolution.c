@@ -191,7 +191,7 @@ static int run_panels(const product *p, const tp_tensor *read, const tp_tensor *
     tp_cl_pass_tensor(&c, packed);
     pass_bias(&c, bias, made);
     tp_cl_pass_tensor(&c, made);
-    return tp_cl_run(&c, g->groups * panels * g->batch * g->part[2] * g->made[0] * g->made[1], 4);
+    return tp_cl_run(&c, g->groups * panels * g->batch * g->part[2] * g->made[0] * g->made[1], 1);
 }
 
 static int run_single(const product *p, const tp_tensor *read, const tp_tensor *weight, const tp_tensor *bias,
@@ -279,7 +279,7 @@ static int run_single_weight(product *p, const tp_tensor *out, const tp_tensor *
     tp_cl_pass_tensor(&c, out);
     tp_cl_pass_tensor(&c, from);
     tp_cl_pass_tensor(&c, sums);
-    if (tp_cl_run(&c, made->numel * g->parts, 4) < 0) return -1;
+    if (tp_cl_run(&c, made->numel * g->parts, 1) < 0) return -1;
     return g->parts > 1 ? join_parts(p, sums, made) : 0;
 }
 

@@ -116,8 +116,10 @@ __kernel void pad(geometry g, __global const T *read, long ro, __global T *padde
     bool inside = y >= 0 && y < g.read[1] && z >= 0 && z < g.read[0];
     index begin = inside ? g.low[2] : g.padded[2], end = inside ? g.low[2] + g.read[2] : g.padded[2];
     if (inside) read += ro + ((plane * g.read[0] + z) * g.read[1] + y) * g.read[2];
+    FEW_TURNS
     for (index x = 0; x < begin; x++) padded[x] = 0;
     for (index x = begin; x < end; x++) padded[x] = read[x - begin];
+    FEW_TURNS
     for (index x = end; x < g.padded[2]; x++) padded[x] = 0;
 }
 

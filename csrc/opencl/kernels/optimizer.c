@@ -95,7 +95,7 @@ static int run_one(tp_cl_device *d, const step_call *call, int64_t i, const numb
     pass_number(&c, found, param);
     tp_cl_pass_long(&c, param->numel);
     int each = each_on(d);
-    return tp_cl_run(&c, (param->numel + each - 1) / each, d->is_cpu ? 4 : 64);
+    return tp_cl_run(&c, (param->numel + each - 1) / each, d->is_cpu ? 1 : 64);
 }
 
 static int run_step(step_call *call) {

@@ -69,7 +69,7 @@ static int run(const tp_pool_plan *p, pooling what, tp_tensor *in, tp_tensor *ou
     tp_cl_pass_tensor(&c, out);
     if (index) tp_cl_pass_tensor(&c, index);
     if (what == MAX_BACKWARD && d->is_cpu) return tp_cl_run(&c, planes, 16);
-    if (by_two && d->is_cpu) return tp_cl_run(&c, planes * ((p->out[1] + BAND - 1) / BAND), 4);
+    if (by_two && d->is_cpu) return tp_cl_run(&c, planes * ((p->out[1] + BAND - 1) / BAND), 1);
     return tp_cl_run(&c, d->is_cpu ? rows : made->numel, d->is_cpu ? 16 : 64);
 }
 

@@ -154,6 +154,7 @@ static inline void row_by_two(__global const T *in, __global T *out, __global lo
         vstore8(below ? c : a, 0, out + x);
         vstore8(convert_long8(place) + start + 2 * x, 0, at + x);
     }
+    FEW_TURNS
 #endif
     for (; x < last; x++) {
         T a = in[2 * x], b = in[2 * x + 1], c = in[width + 2 * x], d = in[width + 2 * x + 1];

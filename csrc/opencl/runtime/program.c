@@ -132,6 +132,24 @@ void tp_cl_settle_programs(bool ends) {
 
 /* ---- building ---- */
 
+/* PoCL's compiler reads a header of all functions of OpenCL C, 900 KB, in front of each program, which takes it five
+ * times as long as most programs of the tree. This is the header's include guard; built_ins.cl stands in its place. */
+#define WITHOUT_HEADER " -D_OPENCL_H_ -DTP_BUILT_INS"
+
+static bool does_without_header(const tp_cl_device *d, const char *source) {
+    const char *own = tp_cl_source("built_ins.cl");
+    return strcmp(d->platform_name, "Portable Computing Language") == 0 && strncmp(source, own, strlen(own)) == 0;
+}
+
+static cl_int compile(tp_cl_device *d, cl_program p, const char *source) {
+    if (does_without_header(d, source)) {
+        const char *options = d->is_cpu ? CPU_OPTIONS WITHOUT_HEADER : OPTIONS WITHOUT_HEADER;
+        if (tp_cl.clBuildProgram(p, 1, &d->id, options, NULL, NULL) == CL_SUCCESS) return CL_SUCCESS;
+        count_one(&stats.with_header); /* of another release, or built_ins.cl lacks something */
+    }
+    return tp_cl.clBuildProgram(p, 1, &d->id, options_of(d), NULL, NULL);
+}
+
 static cl_program build(tp_cl_device *d, const char *key, const char *source) {
     cl_int status;
     double begun = tp_cl_now();
@@ -140,7 +158,7 @@ static cl_program build(tp_cl_device *d, const char *key, const char *source) {
     if (p) return count_one(&stats.from_disk), p;
     p = tp_cl.clCreateProgramWithSource(d->context, 1, &source, NULL, &status);
     if (!p) return tp_cl_fail(status, "clCreateProgramWithSource"), NULL;
-    status = tp_cl.clBuildProgram(p, 1, &d->id, options_of(d), NULL, NULL);
+    status = compile(d, p, source);
     if (status != CL_SUCCESS) {
         fail_build(d, p, status, key);
         tp_cl.clReleaseProgram(p);
@@ -231,10 +249,22 @@ static bool calls_math(const char *text) {
     return false;
 }
 
+/* Whether it calls one of the special functions, which are two thirds of the math helpers. */
+static bool calls_special(const char *text) {
+    for (const char *c = text; (c = strstr(c, "tp_")); c += 3)
+        for (const char *const *name = tp_cl_special_functions; *name; name++) {
+            size_t length = strlen(*name);
+            if (strncmp(c + 3, *name, length) == 0 && c[3 + length] == '_') return true;
+        }
+    return false;
+}
+
 void tp_cl_add_source(tp_text *s, const char *definitions, const char *text, const char *file) {
+    const char *content = file ? tp_cl_source(file) : "";
     bool math = calls_math(definitions) || calls_math(text) || (file && tp_cl_source_includes_math(file));
-    tp_text_add(s, "%s%s%s%s%s", definitions, tp_cl_source(math ? "math.h" : "types.cl"), tp_cl_source("common.cl"),
-                text, file ? tp_cl_source(file) : "");
+    bool special = math && (calls_special(definitions) || calls_special(text) || calls_special(content));
+    tp_text_add(s, "%s%s%s%s%s%s%s", tp_cl_source("built_ins.cl"), special ? "" : "#define TP_ELEMENTARY\n",
+                definitions, tp_cl_source(math ? "math.h" : "types.cl"), tp_cl_source("common.cl"), text, content);
 }
 
 static void write_file_source(tp_text *source, const void *context) {

@@ -11,8 +11,10 @@
 const char *tp_cl_source(const char *name);
 /* Whether it includes tensorpy/math.h, which is not in its text. */
 bool tp_cl_source_includes_math(const char *name);
-/* A program's source: definitions, the math helpers if these, `text` or `file` want them (they take longer to read than
- * most kernels) or else the names of types, common.cl, `text`, and `file` if not NULL. */
+/* The names of special functions, as "lgamma" of tp_lgamma_f32, with a NULL behind the last. */
+extern const char *const tp_cl_special_functions[];
+/* A program's source: built_ins.cl, definitions, the math helpers if these, `text` or `file` want them (they take
+ * longer to read than most kernels) or else the names of types, common.cl, `text`, and `file` if not NULL. */
 void tp_cl_add_source(tp_text *s, const char *definitions, const char *text, const char *file);
 
 /* A kernel, and the arguments that it has, which the driver keeps from launch to launch: one that is the same as last
@@ -45,5 +47,6 @@ void tp_cl_settle_programs(bool ends);
 
 typedef struct {
     int64_t hits, misses, from_disk, built;
+    int64_t with_header; /* of PoCL's: those for which the declarations of built_ins.cl did not do */
 } tp_cl_program_stats;
 tp_cl_program_stats tp_cl_programs(void);

@@ -87,7 +87,7 @@ static void write_source(tp_text *s, const void *context) {
     const char *type = t->dtype == TP_FLOAT64 ? "double" : "float", *y = t->arguments > 1 ? ", y[i + k]" : "";
     char other[64] = "";
     if (t->arguments > 1) snprintf(other, sizeof other, ", vload%d(0, y + i)", t->width);
-    tp_text_add(s, "%s", tp_cl_source("types.cl"));
+    tp_text_add(s, "%s%s", tp_cl_source("built_ins.cl"), tp_cl_source("types.cl"));
     tp_text_add(s,
                 "__kernel void trial(__global const %s *x, long xo, __global const %s *y, long yo, __global %s *out, "
                 "long oo, __global %s *alone, long ao) {\n    long i = get_global_id(0) * %d;\n"

@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 #ifdef __linux__
 #include <sys/prctl.h>
 #endif
@@ -124,6 +125,8 @@ static void free_work(tp_work *w) {
     free(w);
 }
 
+static bool is_of_two(const tp_message *m) { return m->kind == TP_MSG_send || m->kind == TP_MSG_recv; }
+
 /* How many elements go in a piece, and how many pieces there are: of what may be cut anywhere. */
 static int pieces_of(const tp_message *m, int64_t *each) {
     bool elements = m->kind == TP_MSG_all_reduce || m->kind == TP_MSG_reduce;
@@ -169,17 +172,28 @@ static tp_work *new_work(const tp_message *given, int n, int64_t *each, tp_messa
     return w;
 }
 
+/* Whether a message can begin; where the world is over, the error says which one it would have been. */
+static int check_group(int number, const char *name, const tp_message *m) {
+    bool known = number >= 0 && number < tp_world.group_count && tp_world.groups[number].used;
+    if (known && tp_world.started && tp_world.pid == getpid() && atomic_load(&tp_world.faulty)) {
+        const tp_group *g = &tp_world.groups[number];
+        tp_work would = {.name = name, .group = number, .peer = -1, .number = g->begun};
+        if (is_of_two(m)) would.number = -1, would.peer = m->peer >= 0 ? g->ranks[m->peer] : -1;
+        return fail_of(&would);
+    }
+    if (tp_world_check(name) < 0) return -1;
+    return known ? 0 : tp_fail(TP_RuntimeError, "%s: the group was destroyed", name);
+}
+
 tp_work *tp_work_begin(int number, const char *name, const tp_message *given, tp_storage *send, tp_storage *recv,
                        bool waits_at_once) {
     int64_t each = 0;
     tp_message m;
-    if (tp_world_check(name) < 0) return NULL;
-    if (number < 0 || number >= tp_world.group_count || !tp_world.groups[number].used)
-        return tp_fail_null(TP_RuntimeError, "%s: the group was destroyed", name);
+    if (check_group(number, name, given) < 0) return NULL;
     tp_group *g = &tp_world.groups[number];
     tp_work *w = new_work(given, g->n, &each, &m);
     if (!w) return NULL;
-    bool of_two = m.kind == TP_MSG_send || m.kind == TP_MSG_recv;
+    bool of_two = is_of_two(&m);
     w->group = number;
     w->name = name;
     w->peer = of_two && m.peer >= 0 ? g->ranks[m.peer] : -1;

@@ -4,9 +4,11 @@
 #include "python/distributed.h"
 
 #include "core/memory.h"
+#include "distributed/groups.h"
 #include "distributed/pmi.h"
 #include "distributed/server.h"
 #include "distributed/work.h"
+#include "distributed/world.h"
 #include "python/returns.h"
 
 #define FUNCTION(name) static PyObject *name(PyObject *self TP_UNUSED, PyObject *arg TP_UNUSED)

@@ -75,17 +75,28 @@ const tp_py_function *tp_py_overload(const tp_op *op) {
     return d ? &d->function : NULL;
 }
 
+/* A written argument as a result: a tensor, or a list of them. */
+static int give_back(const tp_value *v, tp_value *result) {
+    if (v->tag == TP_TENSOR) *result = (tp_value){.tag = TP_TENSOR, .tensor = tp_retain(v->tensor)};
+    if (v->tag == TP_TENSORS) {
+        tp_tensor_seq *seq = tp_tensor_seq_of(v->tensors);
+        if (!seq) return -1;
+        *result = (tp_value){.tag = TP_TENSOR_SEQ, .seq = seq};
+    }
+    return 0;
+}
+
 /* A result that is an argument which was written is left out by kernels (op.h): it is filled in, in the order of the
  * arguments that are written. */
-static void fill_in_written(const tp_op_info *info, const tp_value *args, tp_value *results) {
+static int fill_in_written(const tp_op_info *info, const tp_value *args, tp_value *results) {
     int at = 0;
     for (int i = 0; i < info->nreturns; i++) {
         if (!info->returns[i].is_write) continue;
         while (at < info->nargs && !tp_py_is_given_back(info, at)) at++;
-        if (at < info->nargs && results[i].tag == TP_NONE && args[at].tag == TP_TENSOR)
-            results[i] = (tp_value){.tag = TP_TENSOR, .tensor = tp_retain(args[at].tensor)};
+        if (at < info->nargs && results[i].tag == TP_NONE && give_back(&args[at], &results[i]) < 0) return -1;
         at++;
     }
+    return 0;
 }
 
 /* The boxed call of what was parsed, below the layers that `ks` leaves out, or from the top. */
@@ -93,7 +104,7 @@ static PyObject *call_boxed(const tp_op *op, const tp_keyset *ks, const tp_py_ar
     tp_value results[TP_MAX_RESULTS];
     for (int i = 0; i < op->info->nreturns; i++) results[i] = (tp_value){.tag = TP_NONE};
     int status = ks ? tp_redispatch_boxed(op, *ks, a->values, results) : tp_call_boxed(op, a->values, results);
-    if (status == 0) fill_in_written(op->info, a->values, results);
+    if (status == 0) status = fill_in_written(op->info, a->values, results);
     return status < 0 ? tp_py_raise() : tp_py_from_results_steal(op, results);
 }
 

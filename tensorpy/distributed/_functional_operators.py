@@ -15,6 +15,7 @@ import tensorpy as tp
 from tensorpy._C import Tensor
 from tensorpy.distributed import collectives, groups
 from tensorpy.distributed.groups import ProcessGroup
+from tensorpy.distributed.point_to_point import irecv, isend
 from tensorpy.distributed.reduce_op import ReduceOp
 from tensorpy.distributed.work import Work
 from tensorpy.library import Library, register_autograd, register_fake
@@ -151,6 +152,29 @@ def _all_to_all(input: Tensor, output_split_sizes: list[int], input_split_sizes:
     return out
 
 
+def _all_reduce_list_(inputs: list[Tensor], reduce_op: str, group_name: str) -> None:
+    for tensor in inputs:
+        _all_reduce_(tensor, reduce_op, group_name)
+
+
+# What is sent to one process has no result: a tensor without elements stands for its message, until somebody waits.
+
+
+def _ticket(tensor: Tensor) -> Tensor:
+    return tensor.new_empty(1)[:0]  # it has an address of its own
+
+
+def _isend(tensor: Tensor, dst: int, tag: int, group_name: str) -> Tensor:
+    found, made = group_of(group_name), _ticket(tensor)
+    _note(made, isend(_given(tensor, found), group=found, tag=tag, group_dst=dst))
+    return made
+
+
+def _irecv(tensor: Tensor, src: int, tag: int, group_name: str) -> Tensor:
+    _note(tensor, irecv(tensor, group=group_of(group_name), tag=tag, group_src=src))
+    return tensor.detach()
+
+
 def _wait_tensor(tensor: Tensor) -> Tensor:
     _wait(tensor)
     return tensor.detach()
@@ -239,6 +263,12 @@ def _declare_all() -> None:
         lambda ts, *_: [_alike(t) for t in ts],
         _all_reduce_grad,
     )
+    _declare(
+        "all_reduce_coalesced_(Tensor[](a!) inputs, str reduce_op, str group_name) -> Tensor[](a!)",
+        _all_reduce_list_, lambda *_: None,
+    )  # fmt: skip
+    _declare("isend(Tensor tensor, int dst, int tag, str group_name) -> Tensor", _isend, lambda t, *_: _ticket(t))
+    _declare("irecv(Tensor tensor, int src, int tag, str group_name) -> Tensor", _irecv, _alike)
     _declare("broadcast(Tensor input, int src, str group_name) -> Tensor", _broadcast, _alike)
     _declare("broadcast_(Tensor(a!) input, int src, str group_name) -> Tensor(a!)", _broadcast_, lambda t, *_: t)
     for library in (_library, _older):

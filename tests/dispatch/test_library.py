@@ -225,6 +225,15 @@ def test_versions_of_what_is_written() -> None:
         saved.sum().backward()
 
 
+def test_a_list_that_is_written_is_given_back(lib: library.Library) -> None:
+    lib.define("grow_(Tensor[](a!) xs, int by) -> Tensor[](a!)")
+    lib.impl("grow_", lambda xs, by: [x.add_(by) for x in xs], "CompositeExplicitAutograd")
+    given = [tp.ones(2), tp.zeros(3)]
+    made = tp.ops.testlib.grow_(given, 4)
+    assert len(made) == 2 and all(a is b for a, b in zip(made, given, strict=True))
+    assert given[0].tolist() == [5, 5]
+
+
 def test_kernels_per_device(lib: library.Library) -> None:
     lib.define("which(Tensor x) -> Tensor")
     lib.impl("which", lambda x: x + 1, "CPU")

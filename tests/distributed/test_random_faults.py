@@ -23,6 +23,7 @@ from test_faults import nothing_shared
 import tensorpy as tp
 from tensorpy import distributed as dist
 from tensorpy import nn
+from tensorpy.distributed import checkpoint
 from tensorpy.nn.parallel import DistributedDataParallel as DDP
 
 PHASES = ["start", "forward", "backward", "checkpoint", "exit"]
@@ -46,11 +47,15 @@ def draw(numbers: random.Random, ranks: int) -> Fault:
     )  # fmt: skip
 
 
+def model_of() -> nn.Sequential:
+    return nn.Sequential(nn.Linear(64, 256), nn.BatchNorm1d(256), nn.Linear(256, 8))
+
+
 def train(rank: int, ranks: int, folder: str, said: Connection) -> None:
     """Some steps; tells which phase begins."""
     said.send(("start", 0))
     join(f"file://{folder}/store", rank, ranks, SECONDS)
-    model = DDP(nn.Sequential(nn.Linear(64, 256), nn.BatchNorm1d(256), nn.Linear(256, 8)), bucket_cap_mb=0.02)
+    model = DDP(model_of(), bucket_cap_mb=0.02)
     optimizer = tp.optim.SGD(model.parameters(), lr=0.01)
     for step in range(STEPS):
         said.send(("forward", step))
@@ -60,9 +65,7 @@ def train(rank: int, ranks: int, folder: str, said: Connection) -> None:
         optimizer.step()
         optimizer.zero_grad()
         said.send(("checkpoint", step))
-        if rank == 0:
-            tp.save(model.state_dict(), Path(folder, "checkpoint.pt"))
-        dist.barrier()
+        checkpoint.save({"model": model.module, "step": step}, checkpoint_id=Path(folder, "checkpoint"))
     said.send(("exit", 0))
     dist.destroy_process_group()
 
@@ -78,8 +81,8 @@ def member(rank: int, ranks: int, folder: str, said: Connection) -> None:
 def strike(fault: Fault, process: Any, said: Connection) -> float:
     """Kills or stops the victim once it is where the fault says; when that was."""
     wanted = (fault.phase, 0 if fault.phase in ("start", "exit") else fault.step)
-    while said.recv() != wanted:
-        pass
+    while (came := said.recv()) != wanted:
+        assert came[0] not in ("done", "error"), f"rank {fault.victim} ended before {fault}: {came}"
     time.sleep(fault.delay)
     os.kill(process.pid, signal.SIGSTOP if fault.frozen else signal.SIGKILL)
     return time.monotonic()
@@ -107,6 +110,16 @@ def expected(fault: Fault, kind: str, text: str) -> bool:
     return kind == "error" and bool(re.search(rf"DistBackendError: \w+ #\d+ of group \d+: .*{who}", text, re.S))
 
 
+def is_whole(folder: str, fault: Fault) -> bool:
+    """Whether the checkpoint that was left, if any was made, is one of one step."""
+    place = Path(folder, "checkpoint")
+    if not (place / ".metadata").exists():
+        return fault.phase == "start" or fault.step == 0
+    state = {"model": model_of(), "step": -1}
+    checkpoint.load(state, checkpoint_id=place, no_dist=True)
+    return state["step"] == int(state["model"][1].num_batches_tracked) - 1 >= 0  # type: ignore[index]
+
+
 def suffer(fault: Fault, ranks: int) -> list[str]:
     """What was wrong with the world that has this fault: nothing, if all is well."""
     context = multiprocessing.get_context("spawn")
@@ -132,6 +145,8 @@ def suffer(fault: Fault, ranks: int) -> list[str]:
             for process in processes:
                 process.kill()
                 process.join()
+        if not is_whole(folder, fault):
+            wrong.append(f"the checkpoint is not whole after {fault}")
         if not nothing_shared():
             wrong.append(f"shared memory was left by {fault}")
     return wrong

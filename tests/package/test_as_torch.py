@@ -185,13 +185,13 @@ def test_an_import_that_nothing_catches_gives_a_name_that_raises_when_used() -> 
     program = (
         "from torch.distributed.fsdp import FullyShardedDataParallel as FSDP, ShardingStrategy\n"
         "from torch.distributed.fsdp.wrap import wrap\n"
-        "import torch.distributed.checkpoint as dcp\n"
+        "import torch.distributed.rpc as rpc\n"
         "from torch._inductor.utils import anything\n"
         "print(isinstance(3, FSDP), issubclass(type('Mine', (FSDP,), {}), FSDP))\n"
         "for use in (lambda: FSDP(3).forward(), lambda: wrap(3), lambda: anything()):\n"
         "    try: use()\n"
         "    except NotImplementedError as error: print(error)\n"
-        "try: dcp.load\n"
+        "try: rpc.init_rpc\n"
         "except AttributeError as error: print(str(error)[:58])\n"
     )
     assert output(program).splitlines() == [
@@ -199,7 +199,7 @@ def test_an_import_that_nothing_catches_gives_a_name_that_raises_when_used() -> 
         "torch.distributed.fsdp.FullyShardedDataParallel is a name only: tensorpy does not have what it stands for",
         "torch.distributed.fsdp.wrap.wrap is a name only: tensorpy does not have what it stands for",
         "torch._inductor.utils.anything is a name only: tensorpy does not have what it stands for",
-        "module 'torch.distributed.checkpoint' has no attribute 'load': "[:58],
+        "module 'torch.distributed.rpc' has no attribute 'init_rpc': "[:58],
     ]
 
 

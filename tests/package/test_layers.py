@@ -39,8 +39,8 @@ LAYERS = {
     """,
     "modules: what has parameters": "nn func _functorch overrides",
     "programs: what is made of all of these": """
-        ao optim distributed.optim distributions fx serialization compiler _dynamo ops backends._generated quantization
-        utils.data utils.viz
+        ao optim distributed.checkpoint distributed.optim distributions fx serialization compiler _dynamo ops
+        backends._generated quantization utils.data utils.viz
     """,
     "tools: what looks at all of these, or stands for something else": """
         library _library distributed._functional_operators distributed._functional_collectives testing backends utils

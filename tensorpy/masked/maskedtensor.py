@@ -5,8 +5,8 @@
       [  1.0000,       --]
     )
 
-Operators run on the data (Note [Wrappers] in csrc/python/python_key.h): those that compute element by element keep the mask,
-which several arguments share; those that move elements move the mask's too; reductions are those of tensorpy.masked.
+Operators run on the data (Note [Wrappers] in csrc/python/python_key.h): those that compute element by element keep the
+mask, which several arguments share; those that move elements move the mask's too; reductions are those of masked.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ __all__ = ["MaskedTensor", "as_masked_tensor", "is_masked_tensor", "masked_tenso
 _LAYOUTS = (_C.strided, _C.sparse_coo, _C.sparse_csr)
 _DTYPES = (_C.float16, _C.float32, _C.float64, _C.bool, _C.int8, _C.int16, _C.int32, _C.int64)
 
-# Functions of tensorpy.masked that calls come to: one element of many (whose mask is whether any of them counts), and one
-# for each.
+# Functions of tensorpy.masked that calls come to: one element of many, whose mask is whether any of them counts, and
+# one for each.
 _REDUCTIONS = ("sum", "mean", "amin", "amax", "argmin", "argmax", "prod", "norm", "var", "std", "logsumexp", "median")
 _SCANS = ("softmax", "log_softmax", "softmin", "cumsum", "cumprod")
 _OF_MASKED = frozenset(name for name in dir(_C._masked) if name.startswith("masked_")) - {"masked_logaddexp"}
@@ -38,6 +38,9 @@ _LIKE = frozenset("empty_like full_like ones_like rand_like randn_like zeros_lik
 
 def is_masked_tensor(obj: Any, /) -> bool:
     """Whether it is a MaskedTensor.
+
+    Arguments:
+        obj: any object
 
     Example:
         >>> tp.masked.is_masked_tensor(tp.ones(2))
@@ -159,6 +162,14 @@ class MaskedTensor(Tensor):
         data: the elements, dense or of the layouts sparse_coo and sparse_csr
         mask: of bool, with the data's size and layout
         requires_grad: whether a gradient is wanted
+
+    Example:
+        >>> import warnings
+        >>> warnings.simplefilter("ignore")
+        >>> tp.masked.MaskedTensor(tp.tensor([1, 2]), tp.tensor([True, False])) + 1
+        MaskedTensor(
+          [2,       --]
+        )
     """
 
     _masked_data: Tensor
@@ -371,9 +382,8 @@ def _reduced(name: str, masked: Any, *args: Any, **kwargs: Any) -> Any:
     at = 1 if name == "norm" else 0
     dim = args[at] if len(args) > at else kwargs.get("dim")
     result = _masked(name)(data, *args, mask=mask, **kwargs)
-    keepdim = bool(
-        kwargs.get("keepdim", args[at + 1] if len(args) > at + 1 and name != "var" and name != "std" else False)
-    )
+    spread = name in ("var", "std")  # a number stands between
+    keepdim = bool(kwargs.get("keepdim", args[at + 1] if len(args) > at + 1 and not spread else False))
     if name == "median" and dim is None:
         dim = -1
     there = mask.any() if dim is None or dim == () else mask.any(dim, keepdim)
@@ -520,8 +530,9 @@ _RULES: dict[str, Callable[..., Any]] = {
     **dict.fromkeys(_MOVES, _moved),
     **dict.fromkeys(_MOVES_BACK, _moved_back),
     **dict.fromkeys(_LIKE, _kept),
-    "view": _viewed, "_unsafe_view": _viewed, "_reshape_alias": _viewed, "clone": _kept, "detach": _kept, "_to_copy": _copied, "where": _chosen, "copy_": _written,
-    "_local_scalar_dense": _read, "is_same_size": _asked, "is_pinned": _asked, "sum": _summed,
+    "view": _viewed, "_unsafe_view": _viewed, "_reshape_alias": _viewed, "clone": _kept, "detach": _kept,
+    "_to_copy": _copied, "where": _chosen, "copy_": _written, "_local_scalar_dense": _read, "sum": _summed,
+    "is_same_size": _asked, "is_pinned": _asked,
 }  # fmt: skip
 
 

@@ -2,11 +2,11 @@
 
     python differential_sparse.py [--seed=N] [--calls=N | --seconds=N] [--repeat=SEED:CALL] [NAME...]
 
-A call begins as a sample of the table. Some elements of its tensors become zeros, and some of the tensors, the first most
-of all, tensors of a layout: coordinates with dense dimensions, in disorder and more than once, or lines, or blocks. Where
-PyTorch takes it, tensorpy takes it too and gives the same layout, dtype, shape and elements; where both refuse, the class
-of the error is the same. What PyTorch refuses may be computed here, in which case test_table.py's check `sparse` compares
-it with what dense tensors give.
+A call begins as a sample of the table. Some elements of its tensors become zeros, and some of the tensors, the first
+most of all, tensors of a layout: coordinates with dense dimensions, in disorder and more than once, or lines, or
+blocks. Where PyTorch takes it, tensorpy takes it too and gives the same layout, dtype, shape and elements; where both
+refuse, the class of the error is the same. What PyTorch refuses may be computed here, in which case test_table.py's
+check `sparse` compares it with what dense tensors give.
 """
 
 from __future__ import annotations

@@ -15,7 +15,8 @@ PARTS = (
     "m.dtype", "m.shape", "m.dim()", "m.numel()", "len(m)", "m.layout", "s.layout", "c.layout", "m.is_contiguous()",
     "m.requires_grad", "s.is_sparse_coo()", "s.is_sparse", "m.is_sparse", "c.is_sparse_csr()", "s.get_data()",
     "s.get_mask()", "t.masked.is_masked_tensor(m)", "t.masked.is_masked_tensor(d)", "one.to_tensor(-9.0)",
-    "t.masked.masked_tensor(t.tensor(3.0), t.tensor(False))", "t.masked.masked_tensor(t.tensor(3), t.tensor(True)).item()",
+    "t.masked.masked_tensor(t.tensor(3.0), t.tensor(False))",
+    "t.masked.masked_tensor(t.tensor(3), t.tensor(True)).item()",
     "t.masked.masked_tensor(t.tensor([1000000.5, 2.0]), t.tensor([True, False]))", "t.masked.as_masked_tensor(d, k)",
 )  # fmt: skip
 ELEMENTS = (
@@ -94,7 +95,8 @@ def test_gradients_are_pytorchs(expression: str) -> None:
 def test_gradients_of_data_do_not_see_what_is_left_out() -> None:
     """As masked.sum's and its kin's, which compute with plain tensors."""
     for function in (
-        lambda x: x.exp().sum(), lambda x: x.mean(0).sum(), lambda x: x.amax(1).sum(), lambda x: x.softmax(1)[:, :2].sum(),
+        lambda x: x.exp().sum(), lambda x: x.mean(0).sum(), lambda x: x.amax(1).sum(),
+        lambda x: x.softmax(1)[:, :2].sum(),
         lambda x: x.logsumexp(1).sum(), lambda x: x.var(1).sum(), lambda x: x[tp.tensor([0, 0, 1])].square().sum(),
         lambda x: x.expand(2, 2, 3).sum(), lambda x: x.to_sparse_csr().sum(), lambda x: x.norm(),
     ):  # fmt: skip

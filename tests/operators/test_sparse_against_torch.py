@@ -154,10 +154,10 @@ def dense(value: Any) -> Any:
 
 
 def is_sound(value: Any) -> bool:
-    """Whether a result's parts fit each other: sums of lines without values have no line in PyTorch, or too many values."""
+    """Whether a result's parts fit each other: sums of lines without values have too many values in PyTorch."""
     if not isinstance(value, torch.Tensor) or value.layout is torch.strided or value.is_sparse:
         return True
-    borders, places, values = parts_of(value)
+    _, places, values = parts_of(value)
     return values.shape[: places.dim()] == places.shape and 0 not in value.shape
 
 

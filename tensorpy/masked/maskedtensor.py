@@ -135,7 +135,7 @@ def _masks_match(given: list[MaskedTensor]) -> bool:
     for other in given[1:]:
         first, second = given[0]._masked_mask, other._masked_mask
         if first.layout is _C.strided and second.layout is _C.strided and first.shape != second.shape:
-            first, second = _C.broadcast_tensors(first, second)
+            first, second = _C.broadcast_tensors([first, second])
         if not _same_mask(first, second):
             return False
     return True
@@ -229,7 +229,7 @@ class MaskedTensor(Tensor):
         return self.get_data().masked_fill(~self.get_mask(), value)
 
     @property
-    def layout(self) -> Any:  # type: ignore[override]
+    def layout(self) -> Any:
         """That of the data."""
         return self._masked_data.layout
 
@@ -242,7 +242,7 @@ class MaskedTensor(Tensor):
         return self.layout is _C.sparse_csr
 
     @property
-    def is_sparse(self) -> bool:  # type: ignore[override]
+    def is_sparse(self) -> bool:
         """Whether the data is sparse."""
         return self.is_sparse_coo() or self.is_sparse_csr()
 
@@ -260,7 +260,7 @@ class MaskedTensor(Tensor):
     @classmethod
     def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
-        name = (resolve_name(func) or getattr(func, "__name__", "")).rpartition(".")[2]
+        name = str(resolve_name(func) or getattr(func, "__name__", "")).rpartition(".")[2]
         rule = _FUNCTIONS.get(name, _called if name in _OF_MASKED else None)
         if rule is not None and args and isinstance(args[0], MaskedTensor):
             return rule(name, *args, **kwargs)
@@ -485,7 +485,7 @@ def _chosen(func: Any, args: Any, kwargs: Any) -> Any:
     """where: masks are chosen as elements are; a plain tensor's elements all count."""
     condition, *rest = args
     there = [m._masked_mask if isinstance(m, MaskedTensor) else _C.tensor(True) for m in rest]
-    mask = _C.where(_data(condition), *there)
+    mask: Any = _C.where(_data(condition), *there)
     mask = mask & condition._masked_mask if isinstance(condition, MaskedTensor) else mask
     data = func(*map(_data, args))
     return MaskedTensor._of(data, mask.expand(data.shape))

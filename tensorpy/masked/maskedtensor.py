@@ -237,7 +237,7 @@ class MaskedTensor(Tensor):
         """Whether the data has coordinates."""
         return self.layout is _C.sparse_coo
 
-    def is_sparse_csr(self) -> bool:  # type: ignore[override]
+    def is_sparse_csr(self) -> bool:  # type: ignore[override]  # pyright: ignore[reportIncompatibleMethodOverride]
         """Whether the data is in rows."""
         return self.layout is _C.sparse_csr
 

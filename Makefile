@@ -98,6 +98,7 @@ ctest: native
 # A finding names its call: `python tests/operators/differential.py --repeat=SEED:CALL` does it again.
 fuzz: driver $(VENV)/tests
 	PYTHONPATH=. $(BIN)/python tests/operators/differential.py --seconds=$(SECONDS) --device=$(DEVICE) $(ARGS)
+	PYTHONPATH=. $(BIN)/python tests/operators/differential_sparse.py --seconds=$(SECONDS)
 
 # Says that packages are missing ($(1): what for, $(2): which), and installs them where that is allowed.
 install = { echo "no $(1): missing $(2)"; \

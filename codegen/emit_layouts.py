@@ -4,6 +4,8 @@ Layout, above autograd, which records what they are made of; of quantized ones a
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from .c_types import c_arguments, c_result, call_arguments, parameters
 from .catalog import Catalog, Operator
 from .emit_formula import emit_at_key
@@ -18,13 +20,15 @@ def formula_of(op: Operator, text: str) -> str:
     if text not in SPARSE.words:
         return text
     first, *_ = op.schema.arguments
-    source = f"_merged({first.name})" if text == "values" else first.name
-    return f"merged__ = {source}\n_layout_like(merged__, {_call(op, '_layout_values(merged__)')})"
+    left_out = ("layout",) if text == "lines" else ()
+    source = {"values": f"_merged({first.name})", "lines": f"_in_lines({first.name}, layout)"}.get(text, first.name)
+    return f"merged__ = {source}\n_layout_like(merged__, {_call(op, '_layout_values(merged__)', left_out)})"
 
 
-def _call(op: Operator, first: str) -> str:
+def _call(op: Operator, first: str, left_out: Sequence[str] = ()) -> str:
     """A call of the operator with another first argument."""
-    passed = [a.name if a in op.schema.positional else f"{a.name}={a.name}" for a in op.schema.arguments[1:]]
+    kept = [a for a in op.schema.arguments[1:] if a.name not in left_out]
+    passed = [a.name if a in op.schema.positional else f"{a.name}={a.name}" for a in kept]
     return f"{op.schema.name.base}({', '.join([first, *passed])})"
 
 

@@ -3,6 +3,8 @@
 
     values     the operator on the values, one for each place: what gives 0 of 0, element by element
     each       the same on the values as they stand: a place may have several, whose results add up as they do
+    lines      the same where values follow each other in lines; coordinates are refused (what makes tensors of a
+               size: `ones_like`)
     moves      of quantized tensors: the operator on the integers, which only moves or orders them
     a name     a C function with the operator's arguments, in csrc/native/layout/
     a formula  over other operators
@@ -29,7 +31,7 @@ class Place:
     words: tuple[str, ...]
 
 
-SPARSE = Place("layouts", "Layout", "layout", ("values", "each"))
+SPARSE = Place("layouts", "Layout", "layout", ("values", "each", "lines"))
 QUANTIZED = Place("quantized", "Quantized", "quantized", ("moves",))
 PLACES = (SPARSE, QUANTIZED)
 

@@ -16,12 +16,14 @@ from tensorpy.masked._masks import (
     _reduction_identity,
     _where,
 )
+from tensorpy.masked.maskedtensor import MaskedTensor, as_masked_tensor, is_masked_tensor, masked_tensor
 
 _PREFIX = "masked_"
 _OPERATORS = [name.removeprefix(_PREFIX) for name in dir(_C._masked) if name.startswith(_PREFIX)]
 globals().update({name: getattr(_C._masked, _PREFIX + name) for name in _OPERATORS})
 
 __all__ = [
+    "MaskedTensor", "as_masked_tensor", "is_masked_tensor", "masked_tensor",
     "_canonical_dim", "_combine_input_and_mask", "_input_mask", "_output_mask", "_reduction_identity", "_where",
     *_OPERATORS,
 ]  # fmt: skip

@@ -72,7 +72,9 @@ def spdiags(diagonals: Tensor, offsets: Tensor, shape: Any, layout: Any = None) 
                 [0., 2.]])
     """
     lines = diagonals if diagonals.dim() == 2 else diagonals.unsqueeze(0)
-    starts = offsets.reshape(-1).to(_C.int64)
+    if lines.dim() != 2 or offsets.dim() > 1 or offsets.dtype is not _C.int64 or len(shape) != 2:
+        raise RuntimeError("spdiags(): a list or rows of diagonals, offsets of int64, and two sizes")
+    starts = offsets.reshape(-1)
     if starts.unique().numel() != starts.numel():
         raise RuntimeError("spdiags(): each diagonal's offset stands once")
     if lines.shape[0] != starts.shape[0]:
@@ -149,7 +151,7 @@ def sum(input: Any, dim: Any = None, dtype: Any = None) -> Any:
         >>> tp.sparse.sum(tp.tensor([[0.0, 5.0], [6.0, 1.0]]).to_sparse(), 1).to_dense()
         tensor([5., 7.])
     """
-    return _C.sum(input, dtype=dtype) if dim is None else _C.sum(input, dim, dtype=dtype)
+    return _C.sum(input, dtype=dtype) if dim is None else _C.sum(input, dim, dtype=dtype or input.dtype)
 
 
 def softmax(input: Any, dim: int, *, dtype: Any = None) -> Any:

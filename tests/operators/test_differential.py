@@ -13,11 +13,11 @@ from opencl_programs import ROOT, needs_device
 pytest.importorskip("torch")
 
 
-def compare(tmp_path: Path, *options: str) -> None:
+def compare(tmp_path: Path, *options: str, program: str = "differential.py") -> None:
     """The program in a process of its own; what it was at when it died is in its journal."""
     journal = tmp_path / "journal"
     done = subprocess.run(
-        [sys.executable, str(ROOT / "tests/operators/differential.py"), f"--journal={journal}", *options],
+        [sys.executable, str(ROOT / "tests/operators" / program), f"--journal={journal}", *options],
         env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
         capture_output=True,
         text=True,
@@ -30,6 +30,11 @@ def compare(tmp_path: Path, *options: str) -> None:
 @pytest.mark.parametrize("seed", [0, 2, 3, 4])
 def test_as_in_pytorch(seed: int, tmp_path: Path) -> None:
     compare(tmp_path, f"--seed={seed}", "--calls=4000")
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+def test_sparse_tensors_as_in_pytorch(seed: int, tmp_path: Path) -> None:
+    compare(tmp_path, f"--seed={seed}", "--calls=2000", program="differential_sparse.py")
 
 
 @needs_device

@@ -29,7 +29,7 @@ LAYERS = {
         utils._layers utils._pytree utils.deterministic backends._entry_points nn.parameter _library.tags
     """,
     "tensors: what tensors and storages can do": """
-        _tensor _tensor_str _package.settings storage functional fft linalg special signal random quasirandom masked
+        _tensor _tensor_str _package.settings storage functional fft linalg special signal random quasirandom
         _VF _linalg_utils _lowrank accelerator opencl multiprocessing futures distributed dispatch utils.dlpack
     """,
     "gradients: what is done to functions of tensors": """
@@ -37,7 +37,7 @@ LAYERS = {
         amp cpu cuda distributed.algorithms distributed.reducer profiler sparse _lobpcg utils._python_dispatch
         utils.checkpoint utils.hooks
     """,
-    "modules: what has parameters": "nn func _functorch overrides",
+    "modules: what has parameters": "nn func _functorch overrides masked",
     "programs: what is made of all of these": """
         ao optim distributed.checkpoint distributed.optim distributions fx serialization compiler _dynamo ops
         backends._generated quantization utils.data utils.viz

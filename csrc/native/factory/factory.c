@@ -3,6 +3,7 @@
 #include "iter/iter.h"
 #include "native/common/pin.h"
 #include "native/factory/range.h"
+#include "native/layout/layout.h"
 #include "native/common/unset.h"
 
 #include <math.h>
@@ -26,7 +27,7 @@ static tp_tensor *pinned_in_format(const char *op, tp_ints size, tp_dtype dtype,
 
 tp_tensor *empty_memory_format(tp_ints size, tp_dtype dtype, tp_layout layout, tp_device device, tp_opt_bool pin_memory,
                                tp_memory_format memory_format) {
-    if (check_layout("empty", layout) < 0) return NULL;
+    if (layout >= TP_SPARSE_COO) return tp_empty_of_layout(size, layout, or_default(dtype), device_or_default(device));
     if (memory_format == TP_PRESERVE_FORMAT)
         return tp_fail_null(TP_RuntimeError, "empty: memory_format preserve_format needs a tensor to preserve it from");
     if (tp_unlikely(pin_memory == 1))
@@ -77,7 +78,7 @@ tp_tensor *empty_like_composite(tp_tensor *self, tp_dtype dtype, tp_layout layou
     if (device.type < 0) device = self->device;
     if (memory_format != TP_NO_FORMAT && memory_format != TP_PRESERVE_FORMAT)
         return tp_empty_memory_format(tp_sizes(self), dtype, layout, device, pin_memory, memory_format);
-    if (tp_is_contiguous(self))
+    if (tp_is_contiguous(self) || layout >= TP_SPARSE_COO)
         return tp_empty_memory_format(tp_sizes(self), dtype, layout, device, pin_memory, TP_NO_FORMAT);
     int64_t strides[TP_MAX_DIMS];
     tp_dense_strides(tp_sizes(self), tp_strides(self), strides);

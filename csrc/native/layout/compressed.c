@@ -12,8 +12,7 @@
 static bool by_rows(tp_layout layout) { return layout == TP_SPARSE_CSR || layout == TP_SPARSE_BSR; }
 static bool in_blocks(tp_layout layout) { return layout == TP_SPARSE_BSR || layout == TP_SPARSE_BSC; }
 
-/* The sizes of a block; of numbers ones. */
-static void block_sizes(const tp_parts *p, int64_t blocks[2]) {
+void tp_block_sizes(const tp_parts *p, int64_t blocks[2]) {
     const int first = p->part[1]->ndim;
     for (int i = 0; i < 2; i++) blocks[i] = in_blocks(p->layout) ? p->part[2]->sizes[first + i] : 1;
 }
@@ -88,7 +87,7 @@ tp_tensor *_as_coo_layout(tp_tensor *self) {
     if (p->layout == TP_SPARSE_COO) return tp_retain(self);
     int64_t blocks[2], shape[TP_MAX_DIMS] = {-1};
     const int dense = tp_dense_dims_of_lines(p);
-    block_sizes(p, blocks);
+    tp_block_sizes(p, blocks);
     for (int d = 0; d < dense; d++) shape[d + 1] = self->sizes[self->ndim - dense + d];
     if (p->part[2]->numel == 0) shape[0] = p->part[1]->numel * blocks[0] * blocks[1];
     tp_autoref *indices = indices_of(self, p, blocks), *all = indices ? tp__layout_values(self) : NULL;
@@ -242,7 +241,10 @@ tp_tensor *tp_as_layout_steal(const tp_tensor *like, tp_tensor *made) {
     int64_t blocks[2], n = 0;
     if (!p || tp_sparse_dim(own, &n) < 0) return NULL;
     if (tp_layout_of(own) != TP_SPARSE_COO || n < 2) return tp_take(own);
-    block_sizes(p, blocks);
+    tp_block_sizes(p, blocks);
+    const int matrix = (int)n - 2;
+    for (int i = 0; i < 2; i++)
+        if (own->sizes[matrix + i] % blocks[i]) blocks[i] = 1; /* a product has sizes of its own */
     return tp_to_sparse(own, p->layout, in_blocks(p->layout) ? (tp_ints){blocks, 2} : TP_NO_INTS, TP_NO_INT);
 }
 

@@ -35,11 +35,15 @@ void tp_coo_release(tp_coo *coo);
 tp_tensor *tp_make_coo_steal(tp_tensor *indices, tp_tensor *values, tp_ints size, bool coalesced);
 /* `made` in the layout of `like`, where that is compressed and `made` has rows and columns; `made` is taken over. */
 tp_tensor *tp_as_layout_steal(const tp_tensor *like, tp_tensor *made);
+/* A tensor without values, of zeros; NULL and the error set of a layout in blocks, whose size nobody said. */
+tp_tensor *tp_empty_of_layout(tp_ints size, tp_layout layout, tp_dtype dtype, tp_device device);
 /* How many dimensions the values of a compressed tensor have. */
 TP_INLINE int tp_dense_dims_of_lines(const tp_parts *p) {
     bool in_blocks = p->layout == TP_SPARSE_BSR || p->layout == TP_SPARSE_BSC;
     return p->part[2]->ndim - p->part[1]->ndim - (in_blocks ? 2 : 0);
 }
+/* The sizes of a block of a compressed tensor; of numbers ones. */
+void tp_block_sizes(const tp_parts *p, int64_t blocks[2]);
 /* A compressed tensor with two dimensions exchanged, which has the same lines; NULL where they are not the matrices'.
  */
 int tp_turned_lines(tp_tensor *t, int64_t a, int64_t b, tp_tensor **made);

@@ -315,19 +315,30 @@ tp_tensor *_layout_at_composite(tp_tensor *self, tp_tensor *pattern) {
         int64_t ones[TP_MAX_DIMS + 1];
         for (int i = 0; i <= TP_MAX_DIMS; i++) ones[i] = 1;
         ones[0] = keys->numel;
-        tp_autoref *mask = hit ? tp_reshape(hit, (tp_ints){ones, there.values->ndim}) : NULL;
+        tp_autoref *miss = hit ? tp_logical_not(hit) : NULL,
+                   *mask = miss ? tp_reshape(miss, (tp_ints){ones, there.values->ndim}) : NULL;
         tp_autoref *values = mask ? tp_index_select(there.values, 0, inside) : NULL;
-        made = values ? tp_mul_Tensor(values, mask) : NULL;
+        made = values ? tp_masked_fill_Scalar(values, mask, TP_SCALAR_I(0)) : NULL;
     }
     return made ? tp_reshape(made, tp_sizes(shape)) : NULL;
 }
 
+/* A tensor without dimensions: its only place, if it is not zero. */
+static tp_tensor *coo_of_number(tp_tensor *self) {
+    tp_autoref *plain = tp_detach(self), *line = tp_reshape(self, TP_INTS(1)),
+               *there = plain && line ? tp_ne_Scalar(plain, TP_SCALAR_I(0)) : NULL,
+               *mask = there ? tp_reshape(there, TP_INTS(1)) : NULL, *places = mask ? tp_where_true(mask) : NULL;
+    if (!places) return NULL;
+    return tp_make_coo_steal(tp_zeros(TP_INTS(0, places->numel), TP_INT64, TP_STRIDED, self->device, -1),
+                             tp_index_select(line, 0, places), TP_EMPTY_INTS, true);
+}
+
 /* Places that are not zero. */
 static tp_tensor *coo_of_dense(tp_tensor *self, int64_t sparse_dim) {
-    if (self->ndim == 0) return tp_fail_null(TP_NotImplementedError, "to_sparse: the tensor has no dimensions");
-    if (sparse_dim < 1 || sparse_dim > self->ndim)
+    if (sparse_dim < (self->ndim > 0) || sparse_dim > self->ndim)
         return tp_fail_null(TP_RuntimeError, "to_sparse: sparse_dim is from 1 to %d, not %lld", self->ndim,
                             (long long)sparse_dim);
+    if (self->ndim == 0) return coo_of_number(self);
     tp_autoref *plain = tp_detach(self), *there = plain ? tp_ne_Scalar(plain, TP_SCALAR_I(0)) : NULL;
     tp_autoref *lines =
         !there || sparse_dim == self->ndim ? tp_retain(there) : tp_flatten_using_ints(there, sparse_dim, -1);

@@ -218,6 +218,8 @@ tp_tensor *narrow_layout(tp_tensor *self, int64_t dim, int64_t start, int64_t le
 tp_tensor *index_select_layout(tp_tensor *self, int64_t dim, tp_tensor *index) {
     tp_autocoo c = {0};
     int64_t d = tp_wrap_dim(dim, self->ndim);
+    if (tp_is_sparse(index) || index->ndim > 1)
+        return tp_fail_null(TP_IndexError, "index_select(): Index is expected to be a dense vector");
     if (d < 0 || tp_coo_of(self, &c) < 0) return NULL;
     sizes s = sizes_of(self);
     s.data[d] = index->numel;
@@ -225,7 +227,6 @@ tp_tensor *index_select_layout(tp_tensor *self, int64_t dim, tp_tensor *index) {
         return tp_as_layout_steal(self, tp_make_coo_steal(tp_retain(c.indices),
                                                           tp_index_select(c.values, in_values(&c, d), index), SIZES(s),
                                                           c.coalesced));
-    if (index->ndim > 1) return tp_fail_null(TP_IndexError, "index_select(): Index is expected to be a vector");
     tp_autoref *all = tp_arange(TP_SCALAR_I(self->sizes[d]), TP_INT64, TP_STRIDED, index->device, -1);
     tp_autoref *asked = all ? tp_index_select(all, 0, index) : NULL; /* refuses what is out of range */
     tp_autoref *row = asked ? tp_row_of(c.indices, d) : NULL,
@@ -259,6 +260,41 @@ tp_tensor *index_layout(tp_tensor *self, tp_tensors indices) {
     tp_autoref *below = size ? tp_lt_Scalar(longs, TP_SCALAR_I(0)) : NULL;
     tp_autoref *places = below ? tp_where_self(below, size, longs) : NULL; /* negative ones count from the end */
     return places ? tp_index_select(self, dim, places) : NULL;
+}
+
+/* embedding(Tensor weight, Tensor indices, ...) -> Tensor: rows of a sparse table, which a list of numbers names. */
+tp_tensor *embedding_layout(tp_tensor *weight, tp_tensor *indices, int64_t padding_idx TP_UNUSED,
+                            bool scale_grad_by_freq TP_UNUSED, bool sparse TP_UNUSED) {
+    if (weight->ndim != 2 || indices->ndim != 1 || tp_is_sparse(indices))
+        return tp_fail_null(TP_NotImplementedError, "embedding: of a sparse table only a list of rows is taken");
+    return tp_index_select(weight, 0, indices);
+}
+
+/* view_as_real(Tensor(a) self) -> Tensor(a), view_as_complex(Tensor(a) self) -> Tensor(a): the parts of a number are a
+ * dense dimension. */
+static tp_tensor *with_values_steal(tp_tensor *self, tp_tensor *values, tp_ints size) {
+    tp_autoref *own = values;
+    tp_autoparts *p = own ? tp_parts_of(self) : NULL;
+    if (!p) return NULL;
+    if (p->layout == TP_SPARSE_COO) return tp__coo(p->part[0], own, size, p->fact[TP_FACT_COALESCED]);
+    return tp__compressed(p->part[0], p->part[1], own, size, p->layout);
+}
+tp_tensor *view_as_real_layout(tp_tensor *self) {
+    sizes s = sizes_of(self);
+    insert(&s, self->ndim, 2);
+    tp_autoref *values = tp__layout_values(self);
+    return values ? with_values_steal(self, tp_view_as_real(values), SIZES(s)) : NULL;
+}
+tp_tensor *view_as_complex_layout(tp_tensor *self) {
+    int64_t dense;
+    if (tp_dense_dim(self, &dense) < 0) return NULL;
+    if (dense == 0 || self->sizes[self->ndim - 1] != 2)
+        return tp_fail_null(TP_RuntimeError,
+                            "view_as_complex: the last dimension of a sparse tensor is dense, of size 2");
+    sizes s = sizes_of(self);
+    take_out(&s, self->ndim - 1);
+    tp_autoref *values = tp__layout_values(self);
+    return values ? with_values_steal(self, tp_view_as_complex(values), SIZES(s)) : NULL;
 }
 
 /* unbind.int(Tensor(a -> *) self, int dim=0) -> Tensor(a)[] */
@@ -391,9 +427,21 @@ static tp_tensor *reshaped_steal(tp_tensor *made, tp_ints size) {
     return own ? tp_reshape(own, size) : NULL;
 }
 
+/* Whether it is one matrix in lines of numbers: sums that keep dimensions are as well. */
+static bool is_lines(const tp_tensor *t) {
+    return t->ndim == 2 && (tp_layout_of(t) == TP_SPARSE_CSR || tp_layout_of(t) == TP_SPARSE_CSC);
+}
+
+/* A matrix with one element, which is stored. */
+static tp_tensor *one_value(tp_tensor *like, tp_tensor *number) {
+    return tp_as_layout_steal(like, tp_make_coo_steal(tp_zeros(TP_INTS(2, 1), TP_INT64, TP_STRIDED, like->device, -1),
+                                                      reshaped_steal(number, TP_INTS(1)), TP_INTS(1, 1), true));
+}
+
 /* sum.dim_IntList(Tensor self, int[1]? dim, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor */
 tp_tensor *sum_dim_layout(tp_tensor *self, tp_ints dim, bool keepdim, tp_dtype dtype) {
     bool out[TP_MAX_DIMS] = {0};
+    const bool lines = is_lines(self);
     int64_t gone = 0, dense[TP_MAX_DIMS], kept[TP_MAX_DIMS], ndense = 0, nkept = 0, taken = 0;
     for (int64_t i = 0; i < dim.size; i++) {
         int64_t d = tp_wrap_dim(dim.data[i], self->ndim);
@@ -406,8 +454,10 @@ tp_tensor *sum_dim_layout(tp_tensor *self, tp_ints dim, bool keepdim, tp_dtype d
     if (gone == 0 || gone == self->ndim) {
         for (int d = 0; d < self->ndim; d++) dense[d] = 1;
         tp_tensor *whole = tp_sum(self, dtype);
+        if (keepdim && lines) return one_value(self, whole);
         return keepdim ? reshaped_steal(whole, (tp_ints){dense, self->ndim}) : whole;
     }
+    if (dtype < 0 && (self->dtype == TP_BOOL || tp_is_integral_dtype((tp_dtype)self->dtype))) dtype = TP_INT64;
     tp_autocoo c = {0};
     if (tp_coo_of(self, &c) < 0) return NULL;
     sizes s = {.count = 0}, full = sizes_of(self);
@@ -435,5 +485,5 @@ tp_tensor *sum_dim_layout(tp_tensor *self, tp_ints dim, bool keepdim, tp_dtype d
         tp_release(made);
         made = next;
     }
-    return tp_take(made);
+    return keepdim && lines ? tp_as_layout_steal(self, tp_take(made)) : tp_take(made);
 }

@@ -52,7 +52,28 @@ static tp_tensor *empty_coo(tp_ints size, int64_t sparse_dim, tp_dtype dtype, tp
                              tp_zeros(shape, dtype, TP_STRIDED, device, -1), size, true);
 }
 
-/* zeros_like(Tensor self, *, ScalarType? dtype=None, Layout? layout=None, ...) -> Tensor, and empty_like */
+tp_tensor *tp_empty_of_layout(tp_ints size, tp_layout layout, tp_dtype dtype, tp_device device) {
+    const bool rows = layout == TP_SPARSE_CSR;
+    if (tp_checked_numel(size) < 0) return NULL;
+    if (layout == TP_SPARSE_COO) return empty_coo(size, size.size, dtype, device);
+    if (!rows && layout != TP_SPARSE_CSC)
+        return tp_fail_null(TP_RuntimeError, "empty: a tensor of the layout %s is not made of its size alone",
+                            tp_layouts[layout].name);
+    if (size.size < 2)
+        return tp_fail_null(TP_RuntimeError, "empty: the layout %s is for matrices, not for %lld dimensions",
+                            tp_layouts[layout].name, (long long)size.size);
+    int64_t shape[TP_MAX_DIMS], batch = size.size - 2;
+    for (int64_t d = 0; d < batch; d++) shape[d] = size.data[d];
+    shape[batch] = size.data[batch + (rows ? 0 : 1)] + 1;
+    tp_ints sizes = {shape, batch + 1};
+    tp_autoref *begins = tp_zeros(sizes, TP_INT64, TP_STRIDED, device, -1);
+    shape[batch] = 0;
+    tp_autoref *places = begins ? tp_zeros(sizes, TP_INT64, TP_STRIDED, device, -1) : NULL,
+               *values = places ? tp_zeros(sizes, dtype, TP_STRIDED, device, -1) : NULL;
+    return values ? tp__compressed(begins, places, values, size, layout) : NULL;
+}
+
+/* zeros_like(Tensor self, *, ScalarType? dtype=None, Layout? layout=None, ...) -> Tensor */
 tp_tensor *zeros_like_layout(tp_tensor *self, tp_dtype dtype, tp_layout layout, tp_device device,
                              tp_opt_bool pin_memory, tp_memory_format memory_format TP_UNUSED) {
     tp_dtype own = dtype < 0 ? (tp_dtype)self->dtype : dtype;
@@ -65,13 +86,45 @@ tp_tensor *zeros_like_layout(tp_tensor *self, tp_dtype dtype, tp_layout layout, 
         if (tp_dense_dim(self, &dense) < 0) return NULL;
         n = self->ndim - dense;
     }
-    return tp_as_layout_steal(self, empty_coo(tp_sizes(self), n, own, where));
+    tp_tensor *none = empty_coo(tp_sizes(self), n, own, where);
+    if (layout < 0 || layout == tp_layout_of(self)) return tp_as_layout_steal(self, none);
+    tp_autoref *made = none;
+    tp_autoparts *p = made ? tp_parts_of(self) : NULL;
+    int64_t blocks[2];
+    bool in_blocks = tp_layout_of(self) == TP_SPARSE_BSR || tp_layout_of(self) == TP_SPARSE_BSC;
+    if (!p || layout == TP_SPARSE_COO) return tp_take(made);
+    if (in_blocks) tp_block_sizes(p, blocks);
+    return tp_to_sparse(made, layout, in_blocks ? (tp_ints){blocks, 2} : TP_NO_INTS, TP_NO_INT);
 }
 
-/* new_zeros(Tensor self, SymInt[] size, *, ScalarType? dtype=None, ...) -> Tensor */
-tp_tensor *new_zeros_layout(tp_tensor *self, tp_ints size, tp_dtype dtype, tp_layout layout TP_UNUSED, tp_device device,
-                            tp_opt_bool pin_memory TP_UNUSED) {
-    return empty_coo(size, size.size, dtype < 0 ? (tp_dtype)self->dtype : dtype, or_device(device, self));
+/* empty_like(Tensor self, *, ScalarType? dtype=None, Layout? layout=None, ...) -> Tensor: in lines with self's pattern.
+ */
+tp_tensor *empty_like_layout(tp_tensor *self, tp_dtype dtype, tp_layout layout, tp_device device,
+                             tp_opt_bool pin_memory, tp_memory_format memory_format) {
+    if (tp_layout_of(self) == TP_SPARSE_COO || (layout >= 0 && layout != tp_layout_of(self)))
+        return zeros_like_layout(self, dtype, layout, device, pin_memory, memory_format);
+    tp_device where = or_device(device, self);
+    tp_autoref *plain = tp__values(self),
+               *values = plain ? tp_empty_like(plain, dtype, TP_NO_LAYOUT, where, pin_memory, TP_NO_FORMAT) : NULL;
+    return values ? with_indices(self, tp_device_equal(where, self->device) ? copied : moved, where, values) : NULL;
+}
+
+/* _in_lines(Tensor self, Layout? layout=None) -> Tensor */
+tp_tensor *_in_lines_layout(tp_tensor *self, tp_layout layout) {
+    if (tp_layout_of(self) != TP_SPARSE_COO && (layout < 0 || layout == tp_layout_of(self))) return tp_retain(self);
+    return tp_fail_null(TP_NotImplementedError,
+                        "there is no kernel that makes a tensor of the layout %s like one of the layout %s, whose "
+                        "places without values would be zeros. Tensor.to_dense() gives a dense one",
+                        tp_layouts[layout < 0 ? TP_SPARSE_COO : layout].name, tp_layouts[tp_layout_of(self)].name);
+}
+
+/* new_zeros(Tensor self, SymInt[] size, *, ScalarType? dtype=None, ...) -> Tensor, and new_empty */
+tp_tensor *new_zeros_layout(tp_tensor *self, tp_ints size, tp_dtype dtype, tp_layout layout, tp_device device,
+                            tp_opt_bool pin_memory) {
+    tp_dtype own = dtype < 0 ? (tp_dtype)self->dtype : dtype;
+    tp_layout wanted = layout < 0 ? tp_layout_of(self) : layout;
+    if (wanted == TP_STRIDED) return tp_zeros(size, own, TP_STRIDED, or_device(device, self), pin_memory);
+    return tp_empty_of_layout(size, wanted, own, or_device(device, self));
 }
 
 /* zero_(Tensor(a!) self) -> Tensor(a!) */
@@ -91,6 +144,27 @@ int copy__layout(tp_tensor *self, tp_tensor *src, bool non_blocking TP_UNUSED) {
                *own = like ? tp_clone(like, TP_NO_FORMAT) : NULL;
     tp_autoref *there = own ? tp_to_device(own, self->device, (tp_dtype)self->dtype, false, false, TP_NO_FORMAT) : NULL;
     return there ? tp_write_layout(self, there, "copy_") : -1;
+}
+
+/* fill_.Scalar(Tensor(a!) self, Scalar value) -> Tensor(a!), fill_.Tensor(Tensor(a!) self, Tensor value) -> Tensor(a!):
+ * of values in lines, which keep their places. */
+static int write_values_steal(tp_tensor *self, tp_tensor *values, const char *op) {
+    tp_autoref *own = values, *made = own ? tp__layout_like(self, own) : NULL;
+    return made ? tp_write_layout(self, made, op) : -1;
+}
+int fill__Scalar_layout(tp_tensor *self, const tp_scalar *value) {
+    tp_autoref *lines = tp__in_lines(self, TP_NO_LAYOUT), *values = lines ? tp__layout_values(lines) : NULL;
+    return values ? write_values_steal(self, tp_fill_Scalar(values, value), "fill_") : -1;
+}
+int fill__Tensor_layout(tp_tensor *self, tp_tensor *value) {
+    tp_autoref *lines = tp__in_lines(self, TP_NO_LAYOUT), *values = lines ? tp__layout_values(lines) : NULL;
+    return values ? write_values_steal(self, tp_fill_Tensor(values, value), "fill_") : -1;
+}
+
+/* is_pinned(Tensor self, Device? device=None) -> bool */
+int is_pinned_layout(tp_tensor *self, tp_device device, bool *result) {
+    tp_autoref *values = tp__values(self);
+    return values ? tp_is_pinned(values, device, result) : -1;
 }
 
 /* is_same_size(Tensor self, Tensor other) -> bool */

@@ -78,6 +78,11 @@ static tp_tensor *add_sparse(tp_tensor *self, tp_tensor *other, const tp_scalar 
 
 /* add.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor */
 tp_tensor *add_layout(tp_tensor *self, tp_tensor *other, const tp_scalar *alpha) {
+    bool in_lines = self->keys & TP_BIT(SparseCsr);
+    if (in_lines && !tp_is_sparse(other) && tp_same_sizes(self, other)) {
+        tp_autoref *more = tp_mul_Scalar(other, alpha);
+        return more ? tp_add_Tensor(more, self, TP_SCALAR_I(1)) : NULL;
+    }
     if (!tp_is_sparse(other) || (is_number(self) && !is_number(other)))
         return tp_fail_null(TP_RuntimeError, "add(sparse, dense) is not supported. Use add(dense, sparse) instead.");
     return tp_is_sparse(self) ? add_sparse(self, other, alpha) : add_to_dense(self, other, alpha);
@@ -151,6 +156,24 @@ static tp_tensor *mul_sparse(tp_tensor *self, tp_tensor *other) {
     return tp_as_layout_steal(self, right ? like_steal(pattern, tp_mul_Tensor(left, right)) : NULL);
 }
 
+/* A sparse tensor of a larger size, whose values are repeated. */
+static tp_tensor *expanded(tp_tensor *self, tp_ints size) {
+    tp_autoref *made = tp__as_coo(self);
+    for (int64_t d = self->ndim; made && d < size.size; d++) {
+        tp_tensor *next = tp_unsqueeze(made, 0);
+        tp_release(made);
+        made = next;
+    }
+    for (int64_t d = 0; made && d < size.size; d++) {
+        if (made->sizes[d] == size.data[d]) continue;
+        tp_autoref *places = tp_zeros(TP_INTS(size.data[d]), TP_INT64, TP_STRIDED, self->device, -1);
+        tp_tensor *next = places ? tp_index_select(made, d, places) : NULL;
+        tp_release(made);
+        made = next;
+    }
+    return tp_take(made);
+}
+
 /* mul.Tensor(Tensor self, Tensor other) -> Tensor */
 tp_tensor *mul_layout(tp_tensor *self, tp_tensor *other) {
     if (!tp_is_sparse(self)) {
@@ -165,11 +188,8 @@ tp_tensor *mul_layout(tp_tensor *self, tp_tensor *other) {
     int n = tp_broadcast_sizes(tp_sizes(self), tp_sizes(other), wide);
     if (n < 0) return NULL;
     if (!tp_ints_equal(tp_sizes(self), (tp_ints){wide, n})) {
-        tp_autotext own = {0}, whole = {0};
-        tp_text_ints(&own, tp_sizes(self));
-        tp_text_ints(&whole, (tp_ints){wide, n});
-        return tp_fail_null(TP_RuntimeError, "mul: a sparse tensor of the size %s is not expanded to %s", own.text,
-                            whole.text);
+        tp_autoref *whole = expanded(self, (tp_ints){wide, n});
+        return whole ? tp_mul_Tensor(whole, other) : NULL;
     }
     tp_autoref *there = tp__layout_at(other, self);
     return there ? like_steal(self, tp_mul_Tensor(values, there)) : NULL;
@@ -207,8 +227,15 @@ static tp_tensor *merged_values(tp_tensor *self) {
 
 /* linalg_vector_norm(Tensor self, Scalar ord=2, int[1]? dim=None, bool keepdim=False, ...) -> Tensor */
 tp_tensor *linalg_vector_norm_layout(tp_tensor *self, const tp_scalar *ord, tp_ints dim, bool keepdim, tp_dtype dtype) {
-    if (dim.size > 0 || keepdim)
-        return tp_fail_null(TP_NotImplementedError, "norm: a sparse tensor has it over all of its dimensions only");
+    bool seen[TP_MAX_DIMS] = {0};
+    int64_t whole = dim.size > 0 ? 0 : self->ndim;
+    for (int64_t i = 0; i < dim.size; i++) {
+        int64_t d = tp_wrap_dim(dim.data[i], self->ndim);
+        if (d < 0) return NULL;
+        whole += !seen[d], seen[d] = true;
+    }
+    if (whole != self->ndim || keepdim)
+        return tp_fail_null(TP_RuntimeError, "norm: a sparse tensor has it over all of its dimensions only");
     tp_autoref *values = merged_values(self);
     return values ? tp_linalg_vector_norm(values, ord, TP_NO_INTS, false, dtype) : NULL;
 }
@@ -295,4 +322,13 @@ tp_tensor *_sparse_softmax_int_composite(tp_tensor *self, int64_t dim, tp_dtype 
 /* _sparse_log_softmax.int(Tensor self, int dim, ScalarType? dtype=None) -> Tensor */
 tp_tensor *_sparse_log_softmax_int_composite(tp_tensor *self, int64_t dim, tp_dtype dtype) {
     return softmax_of(self, dim, dtype, true);
+}
+
+/* threshold_backward(Tensor grad_output, Tensor self, Scalar threshold) -> Tensor: at the places of the gradient. */
+tp_tensor *threshold_backward_layout(tp_tensor *grad_output, tp_tensor *self, const tp_scalar *threshold) {
+    if (!tp_is_sparse(grad_output) || !tp_same_sizes(grad_output, self))
+        return tp_fail_null(TP_RuntimeError, "threshold_backward: a sparse gradient, of the size of a sparse tensor");
+    tp_autoref *merged = tp__merged(grad_output), *values = merged ? tp__layout_values(merged) : NULL,
+               *there = values ? tp__layout_at(self, merged) : NULL;
+    return there ? like_steal(merged, tp_threshold_backward(values, there, threshold)) : NULL;
 }

@@ -69,7 +69,12 @@ static int check_matrices(const tp_tensor *a, const tp_tensor *b) {
 /* mm(Tensor self, Tensor mat2) -> Tensor */
 tp_tensor *mm_layout(tp_tensor *self, tp_tensor *mat2) {
     if (check_matrices(self, mat2) < 0) return NULL;
-    if (tp_is_sparse(self) && tp_is_sparse(mat2)) return tp_as_layout_steal(self, sparse_product(self, mat2));
+    if (tp_is_sparse(self) && tp_is_sparse(mat2)) {
+        tp_tensor *made = sparse_product(self, mat2);
+        if (tp_layout_of(self) != TP_SPARSE_CSC) return tp_as_layout_steal(self, made);
+        tp_autoref *own = made; /* in rows, as of all that are in lines */
+        return own ? tp_to_sparse(own, TP_SPARSE_CSR, TP_NO_INTS, TP_NO_INT) : NULL;
+    }
     tp_tensor *sparse = tp_is_sparse(self) ? self : mat2;
     if (tp_layout_of(self) == TP_SPARSE_CSR) return product_by_lines(self, mat2);
     if (tp_layout_of(mat2) == TP_SPARSE_CSC) {
@@ -129,12 +134,16 @@ tp_tensor *bmm_layout(tp_tensor *self, tp_tensor *mat2) {
 tp_tensor *matmul_layout(tp_tensor *self, tp_tensor *other) {
     int a = self->ndim, b = other->ndim;
     bool both = tp_is_sparse(self) && tp_is_sparse(other);
-    if (b == 1 && a == 2 && !tp_is_sparse(other)) return tp_mv(self, other);
-    if (a == 1 && b == 2 && !tp_is_sparse(self)) {
+    if (b == 1 && a == 2) return tp_mv(self, other);
+    if (a == 1 && b == 2) {
         tp_autoref *row = tp_unsqueeze(self, 0), *made = row ? tp_mm(row, other) : NULL;
         return made ? tp_squeeze_dim(made, 0) : NULL;
     }
     if (a == 2 && b == 2) return tp_mm(self, other);
+    if (a > 2 && b == 1 && !tp_is_sparse(self)) {
+        tp_autoref *column = tp_unsqueeze(other, 1), *made = column ? tp_matmul(self, column) : NULL;
+        return made ? tp_squeeze_dim(made, -1) : NULL;
+    }
     if (a == b && a > 2 && !both) return tp_bmm(self, other);
     if (a == 2 && b > 2 && !tp_is_sparse(other)) { /* one matrix by many: they stand beside each other */
         int64_t size[TP_MAX_DIMS], n = 0;

@@ -183,10 +183,8 @@ static void bind_made(tp_tape *t, const tape_call *call, const tp_op *op, tp_val
     }
 }
 
-#define MOST_RETURNS 16
-
 static int run_calls(tp_tape *t) {
-    tp_value results[MOST_RETURNS];
+    tp_value results[TP_TAPE_RETURNS];
     for (int64_t i = 0; i < t->notes.ncalls; i++) {
         tp_note *note = t->notes.calls[i];
         const tape_call *call = &t->calls[i];

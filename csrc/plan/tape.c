@@ -195,6 +195,7 @@ static const char *why_not(const tp_op *op, const tp_value *args) {
         return "a value is read, or a shape depends on one";
     for (const char *const *tag = op->info->tags; tag && *tag; tag++)
         if (strcmp(*tag, "nondeterministic_seeded") == 0) return "random numbers are drawn";
+    if (op->info->nreturns > TP_TAPE_RETURNS) return "an operator gives very many results";
     for (int i = 0; i < op->info->nargs; i++) {
         if (args[i].tag == TP_GENERATOR || args[i].tag == TP_STORAGE || args[i].tag == TP_STREAM)
             return "an operator takes a generator, a storage or a stream";

@@ -23,6 +23,8 @@ typedef struct {
     int32_t made, nmade; /* what it gives: slots, from a place of `made` on */
 } tape_call;
 
+#define TP_TAPE_RETURNS 16 /* of an operator, at most */
+
 typedef struct {
     int32_t slot;
     int64_t byte_offset;

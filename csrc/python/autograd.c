@@ -4,6 +4,7 @@
  * dicts that hang on the node (for a leaf: on its autograd state). */
 #include "python/autograd.h"
 #include "python/help.h"
+#include "python/replay.h"
 #include "python/overrides.h"
 #include "python/returns.h"
 #include "python/values.h"
@@ -832,6 +833,7 @@ TP_PY_FAST_METHOD(requires_grad_, "requires_grad_") {
     int value = total ? PyObject_IsTrue(args[0]) : 1;
     if (total > 1) return PyErr_Format(PyExc_TypeError, "requires_grad_() takes one argument, requires_grad=True");
     if (value < 0 || refuse_in_transform("requires_grad_") < 0) return NULL;
+    tp_py_parameter_changes(self);
     return tp_py_check(tp_set_requires_grad(tp_py_tensor_borrow(self), value)) < 0 ? NULL : Py_NewRef(self);
 }
 

@@ -73,7 +73,12 @@ void tp_py_tensors_begin(tp_py_tensors *t) {
     t->room = TP_FEW_TENSORS;
 }
 
+void tp_py_tensors_empty(tp_py_tensors *t) {
+    while (t->count) Py_DECREF(t->objects[--t->count]);
+}
+
 void tp_py_tensors_clear(tp_py_tensors *t) {
+    tp_py_tensors_empty(t);
     if (t->items != t->few) PyMem_Free(t->items);
     if (t->objects != t->few_objects) PyMem_Free(t->objects);
     tp_py_tensors_begin(t);
@@ -96,7 +101,7 @@ static int add_tensor(tp_py_tensors *t, PyObject *o) {
         t->room = room;
     }
     t->items[t->count] = tp_py_tensor_borrow(o);
-    t->objects[t->count++] = o;
+    t->objects[t->count++] = Py_NewRef(o);
     return 0;
 }
 

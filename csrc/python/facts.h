@@ -25,8 +25,8 @@ typedef struct {
 
 /* The tensors of a call's arguments, in the order of the facts. */
 typedef struct {
-    tp_tensor **items; /* borrowed; the first ones lie in `few` */
-    PyObject **objects;
+    tp_tensor **items; /* the first ones lie in `few` */
+    PyObject **objects; /* theirs; owned */
     Py_ssize_t count, room;
     tp_tensor *few[TP_FEW_TENSORS];
     PyObject *few_objects[TP_FEW_TENSORS];
@@ -36,7 +36,8 @@ void tp_py_facts_clear(tp_py_facts *f);
 /* With a reference to the object; NULL raised. */
 tp_py_fact *tp_py_facts_add(tp_py_facts *f, tp_py_fact_kind kind, PyObject *object);
 void tp_py_tensors_begin(tp_py_tensors *t);
-void tp_py_tensors_clear(tp_py_tensors *t);
+void tp_py_tensors_empty(tp_py_tensors *t);
+void tp_py_tensors_clear(tp_py_tensors *t); /* its memory, too */
 /* None, a bool, an int, a float or a str. */
 bool tp_py_is_constant(PyObject *o);
 /* The same object, or such a constant of the same class and value; a float by its bits. */

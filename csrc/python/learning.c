@@ -71,31 +71,24 @@ static int note_arguments(tp_py_replays *r, PyObject *const *args, size_t n, PyO
 }
 
 struct tp_tape *tp_py_replay_begin(tp_py_replays *r, PyObject *const *args, size_t n, PyObject *names) {
-    if (tp_py_writing || tp_tls.include & TP_BIT(Profiler)) return NULL;
+    if (tp_py_writing || r->current || tp_py_is_seen() || r->written > r->replayed + MOST_IN_VAIN) return NULL;
     variant *v = tp_py_find_variant(r, &r->given, args, n, names);
-    if (!v && (PyErr_Occurred() || (r->given.count = 0, note_arguments(r, args, n, names)) < 0 ||
-               !(v = tp_py_new_variant(r))))
-        goto fail;
-    if (v->failures >= MOST_FAILURES) goto fail;
-    tp_tape *tape = tp_tape_new();
-    if (!tape || remember_starts(r, v) < 0) goto fail;
+    tp_tape *tape = NULL;
+    if (!v) tp_py_tensors_empty(&r->given);
+    if (!v && (PyErr_Occurred() || note_arguments(r, args, n, names) < 0 || !(v = tp_py_new_variant(r)))) goto fail;
+    if (v->failures >= MOST_FAILURES || v->running) goto fail;
+    if (!(tape = tp_tape_new()) || remember_starts(r, v) < 0) goto fail;
     for (Py_ssize_t i = 0; i < r->given.count; i++)
-        if (tp_tape_argument(tape, r->given.items[i]) < 0) {
-            tp_tape_free(tape);
-            goto fail;
-        }
+        if (tp_tape_argument(tape, r->given.items[i]) < 0) goto fail;
     r->current = v;
     r->audits = tp_py_is_audit(v);
     r->modules = tp_py_modules_version;
-    r->met = PyList_New(0);
-    if (!r->met) {
-        tp_tape_free(tape);
-        goto fail;
-    }
+    if (!(r->met = PyList_New(0))) goto fail;
     tp_py_writing = r;
     if (!count_writing++) tp_autograd_host.arrived = note_leaf;
     return tape;
 fail: /* the call goes on as if nothing had been asked */
+    tp_tape_free(tape);
     PyErr_Clear();
     tp_error_clear();
     tp_py_end_writing(r);
@@ -137,18 +130,19 @@ static int note_result(tp_py_replays *r, variant *v, tp_tape *tape, PyObject *o,
         return 0;
     }
     tp_py_fact *made = tp_py_facts_add(&v->results, TP_FACT_CONTAINER, (PyObject *)Py_TYPE(o));
-    if (!made) return -1;
+    if (!made || Py_EnterRecursiveCall(" in a result of a compiled function")) return -1;
     made->size = PyObject_Size(o);
+    int status = 0;
     PyObject *key, *value;
     Py_ssize_t at = 0;
-    if (PyDict_CheckExact(o)) {
-        while (PyDict_Next(o, &at, &key, &value))
-            if (note_result(r, v, tape, key, objects) < 0 || note_result(r, v, tape, value, objects) < 0) return -1;
-        return 0;
-    }
-    for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(o); i++)
-        if (note_result(r, v, tape, PySequence_Fast_GET_ITEM(o, i), objects) < 0) return -1;
-    return 0;
+    if (PyDict_CheckExact(o))
+        while (status == 0 && PyDict_Next(o, &at, &key, &value))
+            status = note_result(r, v, tape, key, objects) < 0 ? -1 : note_result(r, v, tape, value, objects);
+    else
+        for (Py_ssize_t i = 0; status == 0 && i < PySequence_Fast_GET_SIZE(o); i++)
+            status = note_result(r, v, tape, PySequence_Fast_GET_ITEM(o, i), objects);
+    Py_LeaveRecursiveCall();
+    return status;
 }
 
 static int note_leaves(tp_py_replays *r, variant *v, const variant *before, tp_tape *tape) {

@@ -26,6 +26,10 @@ tp_py_call_modes tp_py_modes_now(void) {
     m.autocast = tp_autocast_dtype(TP_DEVICE_CPU);
     m.standard = tp_default_dtype();
     m.functions_off = tp_tls.functions_off;
+    m.checks_nan = tp_tls.anomaly_check_nan;
+    m.traces_nodes = tp_tls.new_nodes & TP_NODES_TRACED;
+    m.device_type = tp_tls.scoped_type;
+    m.device_index = tp_tls.scoped_index;
     return m;
 }
 
@@ -114,7 +118,7 @@ int tp_py_replays_traverse(tp_py_replays *r, visitproc visit, void *arg) {
 /* 1, 0, or -1 raised. */
 static int fits(const variant *v, tp_py_tensors *given, PyObject *const *args, size_t n, PyObject *names) {
     Py_ssize_t at = 0, nargs = PyVectorcall_NARGS(n), nnames = names ? PyTuple_GET_SIZE(names) : 0;
-    given->count = 0;
+    tp_py_tensors_empty(given);
     for (Py_ssize_t i = 0; i < nargs + nnames; i++) {
         if (i >= nargs) {
             if (at == v->arguments.count) return 0;
@@ -149,6 +153,10 @@ variant *tp_py_new_variant(tp_py_replays *r) {
     v->modes = tp_py_modes_now();
     v->arguments = r->arguments;
     r->arguments = (tp_py_facts){0};
+    if (r->variants[MOST_VARIANTS - 1] && r->variants[MOST_VARIANTS - 1]->running) {
+        free_variant(v);
+        return PyErr_SetString(PyExc_RuntimeError, "another thread runs the oldest"), NULL;
+    }
     free_variant(r->variants[MOST_VARIANTS - 1]);
     memmove(r->variants + 1, r->variants, sizeof *r->variants * (MOST_VARIANTS - 1));
     return r->variants[0] = v;
@@ -252,7 +260,10 @@ static PyObject *give(const variant *v, const tp_py_tensors *given, tp_tensor **
     return result;
 }
 
+bool tp_py_is_seen(void) { return tp_tls.include & TP_BIT(Profiler) || tp_tls.asked || tp_tls.saved_hooks; }
+
 bool tp_py_replay(tp_py_replays *r, PyObject *const *args, size_t n, PyObject *names, PyObject **result) {
+    if (tp_unlikely(tp_py_is_seen())) return false;
     tp_py_tensors given;
     tp_py_tensors_begin(&given);
     variant *v = tp_py_find_variant(r, &given, args, n, names);
@@ -265,7 +276,9 @@ bool tp_py_replay(tp_py_replays *r, PyObject *const *args, size_t n, PyObject *n
     if (v->ready && !is_audited(v) && fits_else(v)) {
         Py_ssize_t nmade = v->nresults;
         tp_tensor *made[nmade + 1];
+        v->running++; /* kernels may give the host lock up */
         int status = tp_tape_run(v->tape, given.items, made);
+        v->running--;
         if (status == 0) {
             r->replayed++;
             v->calls++;
@@ -283,6 +296,8 @@ PyObject *tp_py_replays_report(const tp_py_replays *r) {
     return Py_BuildValue("{s:L,s:L,s:s}", "replayed", (long long)r->replayed, "written", (long long)r->written, "why",
                          r->why);
 }
+
+void tp_py_parameter_changes(PyObject *tensor) { tp_py_modules_version += Py_TYPE(tensor) != &tp_py_tensor_type; }
 
 /* _module_changed(): an attribute of a module has been set. */
 static PyObject *module_changed(PyObject *self TP_UNUSED, PyObject *unused TP_UNUSED) {

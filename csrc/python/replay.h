@@ -24,4 +24,8 @@ PyObject *tp_py_replay_end(tp_py_replays *r, struct tp_tape *tape, PyObject *res
 /* {"replayed": ..., "written": ..., "why": ...} */
 PyObject *tp_py_replays_report(const tp_py_replays *r);
 
+/* A tensor gets other memory, or says whether it wants a gradient: if it is of a class of its own, a parameter, it is
+ * compared again what it is used for. */
+void tp_py_parameter_changes(PyObject *tensor);
+
 int tp_py_init_replay(PyObject *m);

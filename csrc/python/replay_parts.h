@@ -10,6 +10,7 @@
 enum {
     MOST_VARIANTS = 8,  /* of a function: the oldest goes */
     MOST_FAILURES = 8,  /* comparisons in a row, after which a variant is only followed */
+    MOST_IN_VAIN = 64,  /* calls that are written down, beside those that are replayed, before a function is given up */
     MOST_NUMBERS = 64,  /* that may differ between two calls */
     AUDIT_EVERY = 1024, /* calls; before that at 8, 16, 32, ... */
 };
@@ -18,7 +19,9 @@ typedef struct {
     uint64_t include, exclude;
     bool grad_disabled, inference_mode;
     tp_dtype autocast, standard;
-    uint8_t functions_off;
+    uint8_t functions_off, traces_nodes;
+    bool checks_nan;
+    int8_t device_type, device_index;
 } tp_py_call_modes;
 
 /* A setting of an optimizer's group. */
@@ -54,6 +57,7 @@ typedef struct {
     int alike;     /* calls that went one way so far */
     int failures;  /* comparisons in a row that did not */
     int64_t calls; /* since it is ready */
+    int running;   /* replays of it that threads are in */
 } variant;
 
 struct tp_py_replays {
@@ -79,6 +83,8 @@ extern __thread tp_py_replays *tp_py_writing;
 extern int64_t tp_py_modules_version;
 
 tp_py_call_modes tp_py_modes_now(void);
+/* Whether somebody wants to see or change each call: a profile, a mode, hooks of saved tensors. */
+bool tp_py_is_seen(void);
 /* The variant that the arguments and modes fit, moved to the front; NULL: none, or raised. */
 variant *tp_py_find_variant(tp_py_replays *r, tp_py_tensors *given, PyObject *const *args, size_t n, PyObject *names);
 /* Puts one for the arguments that `r` has noted to the front; NULL raised. */

@@ -1,4 +1,5 @@
 /* tensor.c: the Tensor type: its attributes, how it is made and walked, and the tables of its methods. */
+#include "python/replay.h"
 #include "python/common.h"
 
 #include "Functions.h"
@@ -167,6 +168,7 @@ SETTER(requires_grad) {
     if (!value) return PyErr_SetString(PyExc_RuntimeError, "requires_grad must be a bool: it cannot be deleted"), -1;
     if (!PyBool_Check(value))
         return PyErr_Format(PyExc_RuntimeError, "requires_grad must be a bool, not %s", Py_TYPE(value)->tp_name), -1;
+    tp_py_parameter_changes(o);
     return tp_py_check(tp_set_requires_grad(TENSOR(o), value == Py_True));
 }
 
@@ -194,6 +196,7 @@ SETTER(grad) {
 }
 
 SETTER(data) {
+    tp_py_parameter_changes(o);
     if (!value)
         return PyErr_SetString(PyExc_RuntimeError, "Deleting tensor data is not allowed. Delete tensor instead!"), -1;
     if (!tp_py_is_tensor(value))

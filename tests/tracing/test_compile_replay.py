@@ -295,6 +295,71 @@ def test_weights_that_are_loaded_or_changed_in_place() -> None:
     assert fast(x).equal(model(x)) and count(fast) > 3
 
 
+def test_parameters_that_change() -> None:
+    model = network()
+    optimizer = tp.optim.SGD(model.parameters(), 0.1)
+
+    def step(x: tp.Tensor, y: tp.Tensor) -> tp.Tensor:
+        optimizer.zero_grad()
+        loss = F.cross_entropy(model(x), y)
+        loss.backward()
+        optimizer.step()
+        return loss.detach()
+
+    fast = replayed(step)
+    for i in range(12):
+        fast(*batch(i))
+    assert count(fast) > 3
+    frozen = model[0].weight.clone()
+    model[0].weight.requires_grad_(False)
+    for i in range(3):
+        fast(*batch(i))
+    assert model[0].weight.equal(frozen) and model[0].weight.grad is None
+    model[0].weight.requires_grad = True
+    model[3].weight.data = tp.zeros(4, 8)
+    fast(*batch(0))
+    assert not model[0].weight.equal(frozen) or model[3].weight.abs().sum() > 0
+
+
+def test_who_sees_each_call() -> None:
+    """Hooks of saved tensors, modes and profiles see the calls of the function itself."""
+    fast = replayed(lambda x: (x * 2).exp().sum())
+    x = tp.ones(3)
+    for _ in range(12):
+        fast(x)
+    replays = count(fast)
+    assert replays > 3
+    w = tp.ones(3, requires_grad=True)
+    step = replayed(lambda x: (w * x).exp().sum().backward())
+    for _ in range(12):
+        step(x)
+    packed = []
+    with tp.autograd.graph.saved_tensors_hooks(lambda t: packed.append(1) or t, lambda t: t):
+        step(x)
+    assert packed
+    seen = []
+
+    class Mode(tp.overrides.TorchFunctionMode):
+        def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+            seen.append(func)
+            return func(*args, **(kwargs or {}))
+
+    with Mode():
+        fast(x)
+    assert seen
+    with tp.profiler.profile() as profile:
+        fast(x)
+    assert any("exp" in event.key for event in profile.key_averages()) and count(fast) == replays
+
+
+def test_objects_that_are_new_each_time_are_given_up() -> None:
+    ran = []
+    fast = replayed(lambda x, o: ran.append(1) or x + 1)
+    for _ in range(200):
+        fast(tp.ones(2), object())
+    assert len(ran) == 200 and fast._replays()["written"] <= 65
+
+
 # ---- what is refused ----
 
 ONE = tp.ones(())
@@ -312,6 +377,7 @@ REFUSED: dict[str, tuple[Callable[[Any], Callable[[tp.Tensor], Any]], str]] = {
     "a graph that lives on": (lambda kept: lambda x: (x.requires_grad_() * 2).exp(), "still to be computed"),
     "a view of an argument": (lambda kept: lambda x: x[1:], "was there before|not computed"),
     "an object": (lambda kept: lambda x: {1, 2, 3}, "object"),
+    "another class of tensor": (lambda kept: lambda x: nn.Parameter(x * 2), "another class|computed"),
     "other calls each time": (lambda kept: lambda x: kept.append(0) or x * len(kept), "another|number"),
     "a new constant each time": (lambda kept: lambda x: x + tp.tensor([1.0, 2.0, 3.0]), "another one"),
     "a sparse tensor": (lambda kept: lambda x: x.to_sparse().to_dense(), "layout|shape|value"),

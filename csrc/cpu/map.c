@@ -12,12 +12,25 @@
 
 TP_INLINE int64_t grain_of(const tp_pointwise *p) { return TP_GRAIN >> p->grain_shift; }
 
+TP_INLINE bool same_shape(const tp_tensor *a, const tp_tensor *b) {
+    if (a->ndim != b->ndim) return false;
+    for (int i = 0; i < a->ndim; i++)
+        if (a->sizes[i] != b->sizes[i]) return false;
+    return true;
+}
+
 /* map(int program, Tensor?[] inputs, Scalar[] numbers, ScalarType compute, *, Tensor(a!) out) -> () */
 int map_cpu(int64_t program, tp_tensors inputs, tp_scalars numbers, tp_dtype compute, tp_tensor *out) {
     tp_map_job job;
-    if (tp_map_plan(&job, program, inputs, numbers, compute, out) < 0) return -1;
+    char *data[TP_MAP_INPUTS + 1];
+    int64_t strides[TP_MAP_INPUTS + 1];
+    if (tp_map_begin(&job, program, inputs, numbers, compute, out) < 0) return -1;
     const tp_pointwise *p = job.call.p;
-    return tp_iter_run(&job.it, p->loops[compute], job.call.params, grain_of(p));
+    if (out->numel < grain_of(p) && tp_map_lies_flat(&job, data, strides)) {
+        p->loops[compute](data, strides, out->numel, job.call.params);
+        return tp_status_of_thread(); /* a signal ended a recurrence */
+    }
+    return tp_map_finish(&job) < 0 ? -1 : tp_iter_run(&job.it, p->loops[compute], job.call.params, grain_of(p));
 }
 
 /* ---- the shortcut ---- */
@@ -50,13 +63,6 @@ TP_INLINE bool keeps_dtype(tp_promotion promotion, tp_dtype d) {
 TP_INLINE const tp_tensor *larger(const tp_tensor *a, const tp_tensor *b) {
     if (!a || b->ndim > a->ndim) return b;
     return b->ndim == a->ndim && b->numel > a->numel ? b : a;
-}
-
-TP_INLINE bool same_shape(const tp_tensor *a, const tp_tensor *b) {
-    if (a->ndim != b->ndim) return false;
-    for (int i = 0; i < a->ndim; i++)
-        if (a->sizes[i] != b->sizes[i]) return false;
-    return true;
 }
 
 /* Whether the tensors are of the kind that the shortcut takes; finds dtype and shape. */

@@ -31,10 +31,12 @@ typedef struct {
     const tp_note *from[TP_FUSED_CALLS];
     bool reduces; /* the last call's value, by */
     tp_fold_call reduction;
+    tp_notes *into; /* the call is noted there instead of made; NULL */
 } group;
 
 #define INPUT 1000
 #define MOST_NUMBERS 255
+#define LEAST_JOINED (64 << 10) /* bytes: smaller ones stay in the cache between two calls */
 
 static bool is_map(const tp_note *note) { return note->op == &tp_prims[TP_PRIM_map]; }
 static bool is_copy(const tp_note *note) { return note->op == &tp_prims[TP_PRIM_copy]; }
@@ -181,9 +183,33 @@ static void mark(const group *g, const bool *stored, bool *wanted) {
     }
 }
 
+/* The call as a note. */
+static int note_fused(const group *g, int64_t program, tp_tensors inputs, tp_scalars numbers, tp_tensors outs) {
+    const tp_fold_call *call = &g->reduction;
+    tp_tensor *last = output_of(g->from[g->count - 1]);
+    const tp_value map[] = {{.tag = TP_INT, .i = program},
+                            {.tag = TP_TENSORS, .tensors = inputs},
+                            {.tag = TP_SCALARS, .scalars = numbers},
+                            {.tag = TP_TENSORS, .tensors = outs}};
+    const tp_value reduce[] = {map[0],
+                               map[1],
+                               map[2],
+                               {.tag = TP_INT, .i = (int64_t)call->fold},
+                               {.tag = TP_INT, .i = call->program},
+                               {.tag = TP_DTYPE, .i = call->compute},
+                               {.tag = TP_TENSOR, .tensor = last},
+                               {.tag = TP_TENSOR, .tensor = call->x},
+                               {.tag = TP_INTS_, .ints = call->dim},
+                               {.tag = TP_TENSOR, .tensor = call->out},
+                               map[3]};
+    int primitive = g->reduces ? TP_PRIM_fused_reduce : TP_PRIM_fused_map;
+    return tp_notes_add(g->into, &tp_prims[primitive], g->reduces ? reduce : map) ? 0 : -1;
+}
+
 static int call_fused(const group *g, const tp_fused *f, tp_tensors inputs, tp_scalars numbers, tp_tensors outs) {
     int64_t program = tp_fused_intern(f);
     if (program < 0) return -1;
+    if (g->into) return note_fused(g, program, inputs, numbers, outs);
     for (int64_t i = 0; i < inputs.size; i++)
         if (tp_storage_fill(inputs.data[i]->storage) < 0) return -1;
     for (int64_t i = 0; i < outs.size; i++)
@@ -267,4 +293,19 @@ int tp_run_fused(tp_region *r, tp_notes *n, int64_t at, int64_t *count) {
     r->report.groups++;
     r->report.fused += *count;
     return status;
+}
+
+int64_t tp_join_notes(tp_notes *n, int64_t at, int64_t end, const bool *alone, int64_t *count) {
+    *count = 1;
+    const tp_note *first = n->calls[at];
+    if ((!is_map(first) && !is_copy(first)) || tp_bytes_of(output_of(first)) < LEAST_JOINED) return TP_NOT_JOINED;
+    group g;
+    g = (group){.notes = n, .begin = at, .into = n};
+    for (int64_t i = at; i < end && !alone[i] && !why_not(&g, n->calls[i]); i++) join(&g, n->calls[i]);
+    if (g.count && at + g.count < end && !alone[at + g.count]) join_reduction(&g, n->calls[at + g.count]);
+    *count = g.count + g.reduces;
+    if (*count < 2) return *count = 1, TP_NOT_JOINED;
+    int64_t place = n->ncalls, moved;
+    if (run_group(&g, &moved) < 0) return TP_JOIN_FAILED;
+    return n->ncalls > place ? place : TP_JOINED_TO_NOTHING;
 }

@@ -111,6 +111,11 @@ tp_profile_mark tp_mark_unit(const tp_notes *n, int64_t at, int64_t count, const
 /* Runs the note at a place of the list, together with the `count` - 1 after it that it can be joined with. */
 int tp_run_fused(tp_region *r, tp_notes *n, int64_t at, int64_t *count);
 
+/* Adds to the list, at its end, one note for that at a place and those after it, up to `end`, that it can be joined
+ * with, but for those that are to stay alone. The note's place, or one of these. */
+enum { TP_NOT_JOINED = -1, TP_JOIN_FAILED = -2, TP_JOINED_TO_NOTHING = -3 };
+int64_t tp_join_notes(tp_notes *n, int64_t at, int64_t end, const bool *alone, int64_t *count);
+
 /* tile.c */
 /* Runs a stretch of notes from a place of the list on by tiles of rows. 1: there is none that it pays to cut, and
  * nothing has been done; else 0, or -1 and the error set. */

@@ -1,4 +1,5 @@
 /* replay.c: closing a tape and running it (Note [Replay] in tape.h). */
+#include "Primitives.h"
 #include "plan/tape_parts.h"
 
 #include "core/alloc.h"
@@ -8,19 +9,69 @@
 
 /* ---- closing ---- */
 
-static int note_users(tp_tape *t) {
-    for (int64_t i = 0; i < t->notes.ncalls; i++) {
-        const tp_note *note = t->notes.calls[i];
-        for (int k = 0; k < note->op->info->nargs; k++) {
-            tp_tensors list = tp_value_tensors(&note->args[k]);
-            for (int64_t j = 0; j < list.size; j++) {
-                if (!list.data[j]) continue;
-                tape_slot *slot = &t->slots[list.data[j]->storage->slot];
-                if (tp_tape_reserve((void **)&slot->users, slot->nusers, &slot->user_room, sizeof *slot->users) < 0)
-                    return -1;
-                slot->users[slot->nusers++] = list.data[j];
-            }
+static int note_users(tp_tape *t, const tp_note *note) {
+    for (int k = 0; k < note->op->info->nargs; k++) {
+        tp_tensors list = tp_value_tensors(&note->args[k]);
+        for (int64_t j = 0; j < list.size; j++) {
+            if (!list.data[j]) continue;
+            tape_slot *slot = &t->slots[list.data[j]->storage->slot];
+            if (tp_tape_reserve((void **)&slot->users, slot->nusers, &slot->user_room, sizeof *slot->users) < 0)
+                return -1;
+            slot->users[slot->nusers++] = list.data[j];
         }
+    }
+    return 0;
+}
+
+/* A group computes block by block: what one of its calls needs has its place from the first to the last of them. */
+static void stretch_lives(tp_tape *t, int64_t at, int64_t count) {
+    for (int64_t i = 0; i < t->notes.nslots; i++) {
+        tape_slot *slot = &t->slots[i];
+        if (slot->first >= at && slot->first < at + count) slot->first = at;
+        if (slot->last >= at && slot->last < at + count) slot->last = at + count - 1;
+    }
+}
+
+#define MOST_FLAT 8192 /* elements: no threads are wanted, and less than a signal waits for */
+
+/* What a map of few elements is called with, made once. 0 without one: it is called as others are. */
+static int make_flat(const tp_note *note, tape_step *step) {
+    const tp_value *a = note->args; /* map(int program, Tensor?[] inputs, Scalar[] numbers, ScalarType compute, out) */
+    if (note->op != &tp_prims[TP_PRIM_map] || a[4].tensor->numel > MOST_FLAT) return 0;
+    if (!tp_shortcut_at(note->op, TP_KEY_CPU)) return 0; /* another kernel has been registered */
+    tp_map_job *job = tp_alloc(sizeof *job);
+    if (!job) return -1;
+    char *data[TP_MAP_INPUTS + 1];
+    int64_t strides[TP_MAP_INPUTS + 1];
+    if (tp_map_begin(job, a[0].i, a[1].tensors, a[2].scalars, (tp_dtype)a[3].i, a[4].tensor) < 0) tp_error_clear();
+    else if (job->call.p->loops[a[3].i] && tp_map_lies_flat(job, data, strides)) return step->flat = job, 0;
+    tp_free(job, sizeof *job);
+    return 0;
+}
+
+static int run_flat(const tape_step *step) {
+    char *data[TP_MAP_INPUTS + 1];
+    int64_t strides[TP_MAP_INPUTS + 1];
+    tp_map_lies_flat(step->flat, data, strides);
+    step->flat->call.p->loops[step->note->args[3].i](data, strides, step->flat->tensors[0]->numel,
+                                                     step->flat->call.params);
+    return tp_status_of_thread();
+}
+
+/* The steps of the tape: maps that follow each other become one, but for those whose numbers are inputs. */
+static int lay_steps(tp_tape *t, const bool *alone) {
+    for (int64_t i = 0; i < t->notes.nslots; i++) t->notes.slots[i].born = t->slots[i].born;
+    for (int64_t i = 0, count; i < t->ncalls; i += count) {
+        bool at_once = t->calls[i].below;
+        int64_t joined = at_once ? (count = 1, TP_NOT_JOINED) : tp_join_notes(&t->notes, i, t->ncalls, alone, &count);
+        if (joined == TP_JOIN_FAILED) return -1;
+        if (count > 1) stretch_lives(t, i, count);
+        if (joined == TP_JOINED_TO_NOTHING) continue;
+        tp_note *note = t->notes.calls[joined == TP_NOT_JOINED ? i : joined];
+        if (tp_tape_reserve((void **)&t->steps, t->nsteps, &t->step_room, sizeof *t->steps) < 0) return -1;
+        tape_step *step = &t->steps[t->nsteps++];
+        *step = (tape_step){.note = note, .call = at_once ? &t->calls[i] : NULL};
+        if (note_users(t, note) < 0 || (!at_once && !alone[i] && make_flat(note, step) < 0)) return -1;
     }
     return 0;
 }
@@ -98,15 +149,28 @@ static bool stays(const tp_tape *t, const tape_argument *a) {
     return false;
 }
 
+/* Whether a call writes to what the function has not made. */
+static bool writes_there(const tp_tape *t) {
+    for (int64_t i = 0; i < t->nsteps; i++) {
+        const tp_note *note = t->steps[i].note;
+        for (int k = 0; k < note->op->info->nargs; k++) {
+            tp_tensors list = tp_value_tensors(&note->args[k]);
+            for (int64_t j = 0; j < list.size && note->op->info->args[k].is_write; j++)
+                if (list.data[j] && !t->slots[list.data[j]->storage->slot].born) return true;
+        }
+    }
+    return false;
+}
+
 static const char *cannot_close(const tp_tape *t) {
     for (int64_t i = 0; i < t->nresults; i++)
         if (!t->slots[t->results[i].like->storage->slot].born) return "it gives a tensor that was there before";
     return NULL;
 }
 
-bool tp_tape_close(tp_tape *t) {
+bool tp_tape_close(tp_tape *t, const bool *alone) {
     const char *why = t->why ? t->why : cannot_close(t);
-    if (!why && (note_users(t) < 0 || give_memory(t) < 0 || give_bindings(t) < 0)) {
+    if (!why && (lay_steps(t, alone) < 0 || give_memory(t) < 0 || give_bindings(t) < 0)) {
         tp_error_clear();
         why = tp_tape_no_memory;
     }
@@ -118,6 +182,7 @@ bool tp_tape_close(tp_tape *t) {
         tp_storage_release(slot->actual);
         slot->actual = NULL;
     }
+    t->writes = !why && writes_there(t);
     for (int64_t i = 0; i < t->narguments && !why; i++)
         t->slots[t->arguments[i].slot].stays |= stays(t, &t->arguments[i]);
     if (why) tp_tape_spoil(t, why);
@@ -135,6 +200,18 @@ static void move_users(tape_slot *slot, tp_storage *to, int64_t shift) {
     }
 }
 
+/* What was apart is apart: two arguments, and one and what was there before. */
+static bool are_apart(const tp_tape *t, tp_tensor *const *arguments) {
+    for (int64_t i = 0; i < t->narguments; i++) {
+        const tp_storage *s = arguments[i]->storage;
+        for (int64_t k = 0; k < i; k++)
+            if (t->arguments[i].slot != t->arguments[k].slot && s == arguments[k]->storage) return false;
+        for (int64_t k = 0; t->writes && k < t->nmoving; k++)
+            if (!t->slots[t->moving[k]].is_argument && t->bound[t->moving[k]] == s) return false;
+    }
+    return true;
+}
+
 /* 1: the arguments do not lie as they did. */
 static int bind_arguments(tp_tape *t, tp_tensor *const *arguments) {
     for (int64_t i = 0; i < t->narguments; i++) {
@@ -148,11 +225,7 @@ static int bind_arguments(tp_tape *t, tp_tensor *const *arguments) {
         t->bound[a->slot] = s;
         t->shifts[a->slot] = shift;
     }
-    for (int64_t i = 0; i < t->narguments; i++) /* two that were apart are apart */
-        for (int64_t k = 0; k < i; k++)
-            if (t->arguments[i].slot != t->arguments[k].slot && arguments[i]->storage == arguments[k]->storage)
-                return 1;
-    return 0;
+    return are_apart(t, arguments) ? 0 : 1;
 }
 
 static int bind_results(tp_tape *t) {
@@ -185,13 +258,14 @@ static void bind_made(tp_tape *t, const tape_call *call, const tp_op *op, tp_val
 
 static int run_calls(tp_tape *t) {
     tp_value results[TP_TAPE_RETURNS];
-    for (int64_t i = 0; i < t->notes.ncalls; i++) {
-        tp_note *note = t->notes.calls[i];
-        const tape_call *call = &t->calls[i];
-        int status = call->below ? tp_redispatch_boxed(note->op, call->below, note->args, results)
-                                 : tp_call_kernel_at(note->op, TP_KEY_CPU, TP_BIT(CPU), note->args, results);
+    for (int64_t i = 0; i < t->nsteps; i++) {
+        tp_note *note = t->steps[i].note;
+        const tape_call *call = t->steps[i].call;
+        int status = t->steps[i].flat ? run_flat(&t->steps[i])
+                     : call           ? tp_redispatch_boxed(note->op, call->below, note->args, results)
+                                      : tp_call_kernel_at(note->op, TP_KEY_CPU, TP_BIT(CPU), note->args, results);
         if (tp_unlikely(status < 0)) return -1;
-        if (call->below) bind_made(t, call, note->op, results);
+        if (call) bind_made(t, call, note->op, results);
     }
     return 0;
 }

@@ -9,8 +9,7 @@
 
 const char tp_tape_no_memory[] = "there is no memory to write it down";
 
-#define MOST_BYTES (INT64_C(64) << 20)   /* that the call makes: what it keeps while it is written down, and after */
-#define MOST_JOINED (INT64_C(256) << 10) /* of a map: larger ones gain more by being joined than by being replayed */
+#define MOST_BYTES (INT64_C(64) << 20) /* that the call makes: what it keeps while it is written down, and after */
 
 int tp_tape_reserve(void **items, int64_t count, int64_t *room, size_t size) {
     if (count < *room) return 0;
@@ -60,6 +59,8 @@ void tp_tape_free(tp_tape *t) {
     tp_free(t->bound, n * sizeof *t->bound);
     tp_free(t->shifts, n * sizeof *t->shifts);
     tp_free(t->moving, n * sizeof *t->moving);
+    for (int64_t i = 0; i < t->nsteps; i++) tp_free(t->steps[i].flat, sizeof *t->steps[i].flat);
+    tp_free(t->steps, (size_t)t->step_room * sizeof *t->steps);
     tp_free(t->memory, t->memory_size);
     tp_free(t, sizeof *t);
 }
@@ -73,7 +74,7 @@ void tp_tape_spoil(tp_tape *t, const char *why) {
 }
 
 const char *tp_tape_spoiled(const tp_tape *t) { return t->why; }
-int64_t tp_tape_calls(const tp_tape *t) { return t->notes.ncalls; }
+int64_t tp_tape_calls(const tp_tape *t) { return t->ncalls; }
 
 /* ---- slots ---- */
 
@@ -205,8 +206,6 @@ static const char *why_not(const tp_op *op, const tp_value *args) {
             if (!t) continue;
             if (t->keys & (TP_NO_MEMORY | TP_PENDING_MATH) || !(t->keys & TP_BIT(CPU)))
                 return "a tensor is of another layout or device";
-            bool maps = op->info->is_primitive && op->info->args[i].is_write && strcmp(op->info->name, "map") == 0;
-            if (maps && tp_bytes_of(t) > MOST_JOINED) return "its tensors are large: joining them gains more";
         }
     }
     return NULL;
@@ -233,7 +232,8 @@ void tp_tape_call(tp_tape *t, const tp_op *op, tp_keyset below, const tp_value *
         return;
     }
     int64_t at = t->notes.ncalls - 1;
-    t->calls[at] = (tape_call){.below = below, .made = t->nmade};
+    t->calls[at] = (tape_call){.below = below, .made = (int32_t)t->nmade};
+    t->ncalls = at + 1;
     look_at_slots(t, t->notes.calls[at], at);
     if (t->bytes > MOST_BYTES || t->notes.ncalls >= TP_MOST_NOTES || t->notes.nslots >= TP_MOST_SLOTS)
         tp_tape_spoil(t, "it makes so much that it is better followed");
@@ -474,13 +474,12 @@ static bool same_results(const tp_tape *t, const tp_tape *before) {
 bool tp_tape_follows(tp_tape *t, const tp_tape *before, tp_tape_number *numbers, int room, int *differing, char *what,
                      size_t size) {
     differences d = {numbers, room, 0};
-    int64_t ncalls = t->notes.ncalls < before->notes.ncalls ? t->notes.ncalls : before->notes.ncalls;
+    int64_t ncalls = t->ncalls < before->ncalls ? t->ncalls : before->ncalls;
     for (int64_t i = 0; i < ncalls; i++)
         if (!same_call(t, before, i, &d, what, size)) return false;
     bool alike = false;
-    if (t->notes.ncalls != before->notes.ncalls)
-        snprintf(what, size, "%lld calls were made, and %lld before", (long long)t->notes.ncalls,
-                 (long long)before->notes.ncalls);
+    if (t->ncalls != before->ncalls)
+        snprintf(what, size, "%lld calls were made, and %lld before", (long long)t->ncalls, (long long)before->ncalls);
     else if (t->notes.nslots != before->notes.nslots || !same_arguments(t, before) || !same_results(t, before))
         snprintf(what, size, "other tensors were given or came back");
     else alike = same_slots(t, before, what, size);

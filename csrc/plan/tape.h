@@ -57,8 +57,9 @@ bool tp_tape_follows(tp_tape *t, const tp_tape *before, tp_tape_number *numbers,
 /* Of a tape that follows another: why it cannot be replayed, since a tensor that it has made, and that is no result,
  * lives on; NULL. */
 const char *tp_tape_outlived(const tp_tape *t);
-/* Releases what is kept for comparing, and lays out memory. False, and it is spoiled: it cannot be run. */
-bool tp_tape_close(tp_tape *t);
+/* Releases what is kept for comparing, joins calls, and lays out memory. `alone`, one for each call: it stays as it is,
+ * since its numbers are set. False, and it is spoiled: it cannot be run. */
+bool tp_tape_close(tp_tape *t, const bool *alone);
 int64_t tp_tape_calls(const tp_tape *t);
 
 /* ---- running a closed tape ---- */

@@ -3,6 +3,7 @@
 
 #include "plan/region.h"
 #include "plan/tape.h"
+#include "prim/pointwise.h"
 
 typedef struct {
     tp_storage *actual;  /* that it stood for when it was written; owned, until the tape is closed or spoiled */
@@ -25,6 +26,13 @@ typedef struct {
 
 #define TP_TAPE_RETURNS 16 /* of an operator, at most */
 
+/* What is run: a call, or one that several are joined to. */
+typedef struct {
+    tp_note *note;         /* of the tape's list */
+    const tape_call *call; /* where it gives something: of an operator that runs at once; else NULL */
+    tp_map_job *flat;      /* of a map of few elements, whose loop is called on the memory as it is; owned; else NULL */
+} tape_step;
+
 typedef struct {
     int32_t slot;
     int64_t byte_offset;
@@ -36,8 +44,11 @@ typedef struct {
 } tape_result;
 
 struct tp_tape {
-    tp_notes notes; /* the calls, over places: storages that stand for slots, and are number `slot` of them */
-    tape_call *calls;
+    tp_notes notes;   /* the calls, over places: storages that stand for slots, and are number `slot` of them */
+    tape_call *calls; /* behind the last one that was written down, the list has notes that others are joined to */
+    int64_t ncalls;
+    tape_step *steps; /* of a closed tape */
+    int64_t nsteps, step_room;
     tape_slot *slots;
     tape_argument *arguments;
     tape_result *results;
@@ -45,9 +56,9 @@ struct tp_tape {
     int64_t call_room, slot_room, narguments, argument_room, nresults, result_room, nmade, made_room;
     int32_t *buckets; /* slots by the address of their storage, plus 1 */
     int64_t nbuckets;
-    int64_t bytes;   /* of all storages */
-    const char *why; /* it cannot be run; NULL: it can */
-    bool closed, runs;
+    int64_t bytes;             /* of all storages */
+    const char *why;           /* it cannot be run; NULL: it can */
+    bool closed, runs, writes; /* writes: to what was there before, or to arguments */
     /* Of a closed tape, while it runs: the storage that each slot stands for (of what was there before: always), by how
      * much an argument's tensors lie elsewhere, and the slots whose tensors move, arguments and what was there first.
      */

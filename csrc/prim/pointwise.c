@@ -1,6 +1,7 @@
 /* pointwise.c: see pointwise.h. A program's number has the operator's in its low 16 bits; above them are the choices of
  * its parameters, one after another in mixed radix: 0 for None (or a word that no expression knows), 1 and up. */
 #include "prim/pointwise.h"
+#include "core/memory.h"
 
 #include "core/lock.h"
 
@@ -157,8 +158,8 @@ int tp_map_resolve(tp_map_call *call, int64_t program, const bool *absent, tp_sc
     return 0;
 }
 
-int tp_map_plan(tp_map_job *job, int64_t program, tp_tensors inputs, tp_scalars numbers, tp_dtype compute,
-                tp_tensor *out) {
+int tp_map_begin(tp_map_job *job, int64_t program, tp_tensors inputs, tp_scalars numbers, tp_dtype compute,
+                 tp_tensor *out) {
     const tp_pointwise *p = checked_at(program, compute);
     bool absent[TP_MAP_INPUTS];
     if (!p) return -1;
@@ -168,14 +169,39 @@ int tp_map_plan(tp_map_job *job, int64_t program, tp_tensors inputs, tp_scalars 
         job->tensors[i + 1] = inputs.data[i];
         absent[i] = !inputs.data[i];
     }
-    if (tp_map_resolve(&job->call, program, absent, numbers, compute) < 0) return -1;
-    if (tp_iter_plan(&job->it, job->tensors, 1, p->ninputs + 1, tp_sizes(out)) < 0) return -1;
+    return tp_map_resolve(&job->call, program, absent, numbers, compute);
+}
+
+int tp_map_finish(tp_map_job *job) {
+    int n = job->call.p->ninputs;
+    if (tp_iter_plan(&job->it, job->tensors, 1, n + 1, tp_sizes(job->tensors[0])) < 0) return -1;
     job->it.loop_dtype[0] = job->call.result;
-    for (int i = 0; i < p->ninputs; i++) {
+    for (int i = 0; i < n; i++) {
         job->it.loop_dtype[i + 1] = job->call.wanted[i];
-        if (!absent[i]) continue;
+        if (job->tensors[i + 1]) continue;
         job->it.data[i + 1] = (char *)&job->call.numbers[i];
         job->it.dtype[i + 1] = job->call.wanted[i];
     }
     return 0;
+}
+
+int tp_map_plan(tp_map_job *job, int64_t program, tp_tensors inputs, tp_scalars numbers, tp_dtype compute,
+                tp_tensor *out) {
+    return tp_map_begin(job, program, inputs, numbers, compute, out) < 0 ? -1 : tp_map_finish(job);
+}
+
+bool tp_map_lies_flat(const tp_map_job *job, char **data, int64_t *strides) {
+    const tp_tensor *out = job->tensors[0];
+    if (!tp_is_contiguous(out) || (tp_dtype)out->dtype != job->call.result) return false;
+    data[0] = tp_data(out);
+    strides[0] = tp_itemsize(job->call.result);
+    for (int i = 0; i < job->call.p->ninputs; i++) {
+        const tp_tensor *t = job->tensors[i + 1];
+        data[i + 1] = t ? tp_data(t) : (char *)&job->call.numbers[i];
+        strides[i + 1] = t && t->numel != 1 ? tp_itemsize((tp_dtype)t->dtype) : 0;
+        if (!t) continue;
+        if (!tp_is_contiguous(t) || (tp_dtype)t->dtype != job->call.wanted[i]) return false;
+        if (t->numel != 1 && !tp_same_sizes(t, out)) return false;
+    }
+    return true;
 }

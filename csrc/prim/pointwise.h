@@ -59,7 +59,14 @@ typedef struct {
     tp_tensor *tensors[TP_MAP_INPUTS + 1]; /* borrowed; NULL: a number, which it.data points to */
 } tp_map_job;
 
-/* Fills in a job from the arguments of map, which it checks as far as memory is concerned. `job` stays where it is. */
+/* Fills in a job from the arguments of map, which it checks as far as memory is concerned. `job` stays where it is. In
+ * two steps, for who may do without `it`: the call and the tensors, then the plan. */
+int tp_map_begin(tp_map_job *job, int64_t program, tp_tensors inputs, tp_scalars numbers, tp_dtype compute,
+                 tp_tensor *out);
+int tp_map_finish(tp_map_job *job);
+/* Points a loop at a job's tensors, after the first step: false where they are not of its dtypes, or not contiguous and
+ * of one shape but for numbers. For devices whose memory the host sees. */
+bool tp_map_lies_flat(const tp_map_job *job, char **data, int64_t *strides);
 int tp_map_plan(tp_map_job *job, int64_t program, tp_tensors inputs, tp_scalars numbers, tp_dtype compute,
                 tp_tensor *out);
 

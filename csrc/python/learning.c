@@ -301,6 +301,16 @@ static const char *against(tp_py_replays *r, variant *now, PyObject *result) {
     return tp_tape_spoiled(now->tape);
 }
 
+/* Calls whose numbers are inputs stay alone. */
+static bool close_tape(const variant *v) {
+    bool *alone = PyMem_Calloc((size_t)tp_tape_calls(v->tape) + 1, sizeof *alone);
+    if (!alone) return tp_tape_spoil(v->tape, tp_tape_no_memory), false;
+    for (Py_ssize_t i = 0; i < v->ninputs; i++) alone[v->inputs[i].place.call] = true;
+    bool closed = tp_tape_close(v->tape, alone);
+    PyMem_Free(alone);
+    return closed;
+}
+
 /* Compares, and decides what becomes of the variant; whether the call may be the one before, again. */
 static bool learn(tp_py_replays *r, variant *v, variant *now, PyObject *result) {
     char what[sizeof r->why] = "";
@@ -312,7 +322,7 @@ static bool learn(tp_py_replays *r, variant *v, variant *now, PyObject *result) 
     v->alike = alike ? v->alike + 1 : 0;
     v->failures = alike || (first && !why) ? 0 : v->failures + 1;
     bool ready = alike && v->alike >= 2, was_ready = v->ready;
-    if (ready && !tp_tape_close(now->tape)) {
+    if (ready && !close_tape(now)) {
         why = tp_tape_spoiled(now->tape);
         v->failures = MOST_FAILURES;
         ready = false;

@@ -104,9 +104,9 @@ static int run_now(const tp_op *op, tp_keyset below, const tp_value *args, tp_va
 /* The same for an operator of the region's, which its tape writes down. */
 static int run_whole(tp_region *r, const tp_op *op, tp_keyset below, const tp_value *args, tp_value *results) {
     tp_tape *tape = r->options.tape;
-    if (tp_unlikely(tape != NULL)) tp_tape_call(tape, op, below, args);
+    bool written = tp_unlikely(tape != NULL) && tp_tape_call(tape, op, below, args);
     int status = run_now(op, below, args, results);
-    if (tp_unlikely(tape != NULL) && status == 0) tp_tape_gave(tape, op, args, results);
+    if (tp_unlikely(written) && status == 0) tp_tape_gave(tape, op, args, results);
     return status;
 }
 

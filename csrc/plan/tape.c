@@ -136,6 +136,7 @@ static tp_tensor *over_place(tp_tape *t, const tp_tensor *of) {
     int64_t slot = slot_of(t, of->storage);
     tp_tensor *own = slot < 0 ? NULL : tp_still(of);
     if (!own) return NULL;
+    t->slots[slot].is_number |= (of->flags & TP_FLAG_WRAPPED_NUMBER) != 0;
     tp_storage_release(own->storage);
     own->storage = tp_storage_retain(t->notes.slots[slot].storage);
     own->keys &= ~TP_BIT(Deferred);
@@ -211,16 +212,34 @@ static const char *why_not(const tp_op *op, const tp_value *args) {
     return NULL;
 }
 
-void tp_tape_call(tp_tape *t, const tp_op *op, tp_keyset below, const tp_value *args) {
-    if (t->why) return;
-    const char *why = why_not(op, args);
-    if (why) {
-        tp_tape_spoil(t, why);
-        return;
+static void spoil_at(tp_tape *t, const tp_op *op, const char *why) {
+    char name[128];
+    snprintf(t->text, sizeof t->text, "%s: %s", tp_op_name(op, name), why);
+    tp_tape_spoil(t, t->text);
+}
+
+/* Whether all tensors are Meta: a shape is looked at, and nothing computed. */
+static bool is_of_meta(const tp_value *values, int count) {
+    int64_t tensors = 0;
+    for (int i = 0; i < count; i++) {
+        const tp_value *v = &values[i];
+        tp_tensors list = v->tag == TP_TENSOR_SEQ ? tp_tensor_seq_borrow(v->seq) : tp_value_tensors(v);
+        for (int64_t k = 0; k < list.size; k++) {
+            if (!list.data[k]) continue;
+            if (list.data[k]->device.type != TP_DEVICE_META) return false;
+            tensors++;
+        }
     }
+    return tensors > 0;
+}
+
+bool tp_tape_call(tp_tape *t, const tp_op *op, tp_keyset below, const tp_value *args) {
+    if (t->why || is_of_meta(args, op->info->nargs)) return false;
+    const char *why = why_not(op, args);
+    if (why) return spoil_at(t, op, why), false;
     int nargs = op->info->nargs;
     tp_value own[nargs + 1];
-    for (int i = 0; i < nargs; i++) own[i].tag = TP_NONE;
+    memset(own, 0, sizeof own); /* TP_NONE */
     int status = 0;
     for (int i = 0; status == 0 && i < nargs; i++) status = copy_argument(t, &args[i], &own[i]);
     if (status == 0) status = tp_tape_reserve((void **)&t->calls, t->notes.ncalls, &t->call_room, sizeof *t->calls);
@@ -229,7 +248,7 @@ void tp_tape_call(tp_tape *t, const tp_op *op, tp_keyset below, const tp_value *
     if (status < 0) {
         tp_error_clear(); /* the call itself goes on */
         tp_tape_spoil(t, tp_tape_no_memory);
-        return;
+        return false;
     }
     int64_t at = t->notes.ncalls - 1;
     t->calls[at] = (tape_call){.below = below, .made = (int32_t)t->nmade};
@@ -237,6 +256,7 @@ void tp_tape_call(tp_tape *t, const tp_op *op, tp_keyset below, const tp_value *
     look_at_slots(t, t->notes.calls[at], at);
     if (t->bytes > MOST_BYTES || t->notes.ncalls >= TP_MOST_NOTES || t->notes.nslots >= TP_MOST_SLOTS)
         tp_tape_spoil(t, "it makes so much that it is better followed");
+    return !t->why;
 }
 
 static int write_result(tp_tape *t, const tp_tensor *result) {
@@ -282,19 +302,24 @@ static bool leaves_geometry(const tp_tape *t, const tp_op *op, const tp_value *a
 }
 
 void tp_tape_gave(tp_tape *t, const tp_op *op, const tp_value *args, const tp_value *results) {
-    if (!t->why && !leaves_geometry(t, op, args)) tp_tape_spoil(t, "an operator gives a tensor another size or memory");
+    if (is_of_meta(results, op->info->nreturns)) { /* a factory's: it is as if it had not been called */
+        tp_note_free(&t->notes, t->notes.calls[t->ncalls - 1]);
+        t->notes.ncalls = --t->ncalls;
+        return;
+    }
+    if (!t->why && !leaves_geometry(t, op, args)) spoil_at(t, op, "an operator gives a tensor another size or memory");
     for (int i = 0; i < op->info->nreturns && !t->why; i++) {
         const tp_value *v = &results[i];
         if (v->tag == TP_NONE) continue;
         if (v->tag != TP_TENSOR && v->tag != TP_TENSOR_SEQ) {
-            tp_tape_spoil(t, "a value is read");
+            spoil_at(t, op, "a value is read");
             return;
         }
         tp_tensors list = v->tag == TP_TENSOR_SEQ ? tp_tensor_seq_borrow(v->seq) : tp_value_tensors(v);
         for (int64_t k = 0; k < list.size && !t->why; k++) {
             bool plain = !list.data[k] || list.data[k]->keys & TP_BIT(CPU);
             if (!plain || (list.data[k] && list.data[k]->keys & TP_NO_MEMORY))
-                tp_tape_spoil(t, "a tensor is of another layout or device");
+                spoil_at(t, op, "a tensor is of another layout or device");
             else if (list.data[k] && write_result(t, list.data[k]) < 0)
                 tp_error_clear(), tp_tape_spoil(t, tp_tape_no_memory);
         }
@@ -433,13 +458,20 @@ static bool same_call(const tp_tape *t, const tp_tape *before, int64_t i, differ
     return true;
 }
 
+/* Whether both are the same Python number, which each call makes a tensor of. */
+static bool are_one_number(const tape_slot *a, const tape_slot *b) {
+    const tp_storage *s = a->actual, *other = b->actual;
+    return a->is_number && b->is_number && s && other && s->nbytes == other->nbytes && s->data && other->data &&
+           memcmp(s->data, other->data, s->nbytes) == 0;
+}
+
 /* Tells what was there before from what the call has made. */
 static bool same_slots(tp_tape *t, const tp_tape *before, char *what, size_t size) {
     char name[128];
     for (int64_t i = 0; i < t->notes.nslots; i++) {
         tape_slot *slot = &t->slots[i];
         const tape_slot *was = &before->slots[i];
-        bool moved = slot->actual != was->actual;
+        bool moved = slot->actual != was->actual && !are_one_number(slot, was);
         slot->born = !slot->is_argument && (slot->made || moved);
         bool ends_alike = slot->is_argument == was->is_argument && slot->is_result == was->is_result;
         if (!ends_alike || t->notes.slots[i].storage->nbytes != before->notes.slots[i].storage->nbytes)

@@ -11,6 +11,7 @@ typedef struct {
     int64_t first, last; /* calls that use it; -1: none */
     int64_t results;     /* that lie in it */
     bool is_argument, is_result;
+    bool is_number;    /* a Python number stands in it */
     bool made;         /* an operator has given it */
     bool reads_first;  /* the first call reads it */
     bool born;         /* the call makes it */
@@ -58,6 +59,7 @@ struct tp_tape {
     int64_t nbuckets;
     int64_t bytes;             /* of all storages */
     const char *why;           /* it cannot be run; NULL: it can */
+    char text[192];            /* where `why` says more than a word */
     bool closed, runs, writes; /* writes: to what was there before, or to arguments */
     /* Of a closed tape, while it runs: the storage that each slot stands for (of what was there before: always), by how
      * much an argument's tensors lie elsewhere, and the slots whose tensors move, arguments and what was there first.
@@ -81,7 +83,8 @@ int tp_tape_reserve(void **items, int64_t count, int64_t *room, size_t size);
 bool tp_tape_has(const tp_tape *t, const tp_storage *s);
 
 /* ---- for record.c ---- */
-/* A call that is about to be noted or run: a primitive (`below` 0), or an operator that runs at once. */
-void tp_tape_call(tp_tape *t, const tp_op *op, tp_keyset below, const tp_value *args);
+/* A call that is about to be noted or run: a primitive (`below` 0), or an operator that runs at once. Whether it is
+ * written down. */
+bool tp_tape_call(tp_tape *t, const tp_op *op, tp_keyset below, const tp_value *args);
 /* What the operator has given, which was written down last. */
 void tp_tape_gave(tp_tape *t, const tp_op *op, const tp_value *args, const tp_value *results);

@@ -35,9 +35,9 @@ def fits(a: tp.Tensor, b: tp.Tensor) -> bool:
         return False
 
 
-def step_of(draw: random.Random) -> Step:
+def step_of(draw: random.Random, branches: bool) -> Step:
     kinds = "unary unary binary binary binary number number inplace inplace view cast where"
-    kind = draw.choice(f"{kinds} reduce line line drop branch out".split())
+    kind = draw.choice(f"{kinds} reduce line line drop {'branch' if branches else 'cast'} out".split())
     first, second, third = (draw.randrange(1 << 16) for _ in range(3))
     name = draw.choice({"unary": UNARY, "binary": BINARY, "inplace": BINARY[:4]}.get(kind, NUMBERS))
     number = draw.choice((0.5, 2, 3.0, 1, -1.5))
@@ -98,9 +98,10 @@ def step_of(draw: random.Random) -> Step:
     return step
 
 
-def program_of(seed: int) -> tuple[Callable[..., Any], list[tp.Tensor]]:
+def program_of(seed: int, replays: bool = False) -> tuple[Callable[..., Any], list[tp.Tensor]]:
+    """`replays`: it takes no branches, and gives tensors of its own."""
     draw = random.Random(seed)
-    steps = [step_of(draw) for _ in range(draw.randrange(3, 40))]
+    steps = [step_of(draw, branches=not replays) for _ in range(draw.randrange(3, 40))]
     tp.manual_seed(seed)
     given = []
     for _ in range(draw.randrange(2, 6)):
@@ -114,8 +115,11 @@ def program_of(seed: int) -> tuple[Callable[..., Any], list[tp.Tensor]]:
             try:
                 step(own)
             except (RuntimeError, TypeError, IndexError, ValueError) as error:
+                if replays:
+                    raise
                 own.append(tp.tensor(float(len(str(error)) + i)))  # the same error at the same step
-        return own if keeps < 0.5 else own[-2:]
+        kept = own if keeps < 0.5 else own[-2:]
+        return [t.clone() for t in kept] if replays else kept
 
     return program, given
 
@@ -138,3 +142,23 @@ def test_random_programs(part: int, backend: str) -> None:
         assert outcome(compiled, given) == outcome(program, given), f"program {seed}"
         fused += compiled._report()["fused"]
     assert (fused > PROGRAMS // 5) == (backend == "tensorpy")
+
+
+@pytest.mark.parametrize("part", range(5))
+def test_random_replays(part: int) -> None:
+    """With other elements at each call, and from slices of a larger tensor."""
+    replayed = 0
+    first = int(os.environ.get("TENSORPY_FUZZ_SEED", "0"))
+    for seed in range(first + part, first + PROGRAMS, 5):
+        program, given = program_of(seed, replays=True)
+        compiled = tp.compile(program, mode="reduce-overhead")
+        try:
+            outcome(program, given)
+        except (RuntimeError, TypeError, IndexError, ValueError):
+            continue
+        for call in range(9):
+            tp.manual_seed(1000 * seed + call)
+            drawn = [tp.randn(2, *g.shape).to(g.dtype)[call % 2] for g in given]
+            assert outcome(compiled, drawn) == outcome(program, drawn), f"program {seed}, call {call}"
+        replayed += compiled._replays()["replayed"]
+    assert replayed > PROGRAMS // 5

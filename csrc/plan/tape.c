@@ -116,7 +116,6 @@ static int add_slot(tp_tape *t, tp_storage *s) {
     if (status < 0) return -1;
     t->slots[n->nslots - 1] =
         (tape_slot){.actual = tp_storage_retain(s), .version = tp_storage_version(s), .first = -1};
-    t->bytes += (int64_t)s->nbytes;
     return 0;
 }
 
@@ -185,8 +184,11 @@ static void look_at_slots(tp_tape *t, const tp_note *note, int64_t at) {
             for (int64_t k = 0; k < list.size && is_output(a) == writes; k++) {
                 if (!list.data[k]) continue;
                 tape_slot *slot = &t->slots[list.data[k]->storage->slot];
-                if (slot->first < 0) slot->reads_first = !writes && !slot->made;
-                if (slot->first < 0) slot->first = at;
+                if (slot->first < 0) {
+                    slot->reads_first = !writes && !slot->made;
+                    slot->first = at;
+                    if (writes) t->bytes += (int64_t)list.data[k]->storage->nbytes;
+                }
                 slot->last = at;
             }
         }
@@ -265,6 +267,7 @@ static int write_result(tp_tape *t, const tp_tensor *result) {
     if (t->notes.nslots > before)
         t->slots[slot] = (tape_slot){
             .actual = t->slots[slot].actual, .made = true, .first = t->notes.ncalls - 1, .last = t->notes.ncalls - 1};
+    if (t->notes.nslots > before) t->bytes += (int64_t)result->storage->nbytes;
     t->made[t->nmade++] = (int32_t)slot;
     return 0;
 }

@@ -117,10 +117,11 @@ static int note_result(tp_py_replays *r, variant *v, tp_tape *tape, PyObject *o,
         if (Py_TYPE(o) != &tp_py_tensor_type) tp_tape_spoil(tape, "it gives a tensor of another class");
         if (tp_requires_grad(t) && (!fn || !fn->released))
             tp_tape_spoil(tape, "it gives a tensor whose gradient is still to be computed");
-        tp_node **nodes = PyMem_Realloc(v->nodes, sizeof *nodes * (size_t)(number + 1));
+        tp_edge *nodes = PyMem_Realloc(v->nodes, sizeof *nodes * (size_t)(number + 1));
         if (!nodes) return (void)PyErr_NoMemory(), -1;
         v->nodes = nodes;
-        v->nodes[v->nnodes++] = tp_requires_grad(t) ? tp_node_retain(fn) : NULL;
+        bool wants = tp_requires_grad(t);
+        v->nodes[v->nnodes++] = (tp_edge){wants ? tp_node_retain(fn) : NULL, wants ? t->autograd->output_nr : 0};
         if (PyList_Append(objects, o) < 0) return -1;
         return tp_py_check(tp_tape_result(tape, t));
     }
@@ -204,7 +205,7 @@ static bool same_leaves(const variant *a, const variant *b) {
 static bool same_nodes(const variant *a, const variant *b) {
     if (a->nnodes != b->nnodes) return false;
     for (Py_ssize_t i = 0; i < a->nnodes; i++)
-        if (!a->nodes[i] != !b->nodes[i]) return false;
+        if (!a->nodes[i].node != !b->nodes[i].node) return false;
     return true;
 }
 

@@ -57,7 +57,7 @@ static void clear_leaves(variant *v) {
 }
 
 static void clear_nodes(variant *v) {
-    for (Py_ssize_t i = 0; i < v->nnodes; i++) tp_node_release(v->nodes[i]);
+    for (Py_ssize_t i = 0; i < v->nnodes; i++) tp_node_release(v->nodes[i].node);
     PyMem_Free(v->nodes);
     v->nodes = NULL;
     v->nnodes = 0;
@@ -227,11 +227,11 @@ static PyObject *build(const tp_py_facts *f, Py_ssize_t *at, const tp_py_tensors
 }
 
 /* The gradient's graph has been run in the call: it is the one of the call that was written down, and refuses. */
-static int give_node(tp_tensor *t, tp_node *node, uint32_t nr) {
+static int give_node(tp_tensor *t, const tp_edge *edge) {
     tp_autograd_meta *m = tp_autograd_meta_ensure(t);
     if (!m) return -1;
-    m->grad_fn = tp_node_retain(node);
-    m->output_nr = nr;
+    m->grad_fn = tp_node_retain(edge->node);
+    m->output_nr = edge->input_nr;
     t->flags |= TP_FLAG_REQUIRES_GRAD;
     return 0;
 }
@@ -249,8 +249,7 @@ static PyObject *give(const variant *v, const tp_py_tensors *given, tp_tensor **
     Py_ssize_t count = 0, at = 0;
     put_grads(v, made);
     for (; count < v->nnodes; count++) { /* the tape's first results are those that the function gives */
-        tp_node *node = v->nodes[count];
-        if (node && give_node(made[count], node, 0) < 0) break;
+        if (v->nodes[count].node && give_node(made[count], &v->nodes[count]) < 0) break;
         objects[count] = tp_py_wrap(made[count]);
         if (!objects[count]) break;
     }
@@ -273,7 +272,7 @@ bool tp_py_replay(tp_py_replays *r, PyObject *const *args, size_t n, PyObject *n
         tp_py_tensors_clear(&given);
         return PyErr_Occurred() != NULL;
     }
-    if (v->ready && !is_audited(v) && fits_else(v)) {
+    if (v->ready && v != r->current && !is_audited(v) && fits_else(v)) {
         Py_ssize_t nmade = v->nresults;
         tp_tensor *made[nmade + 1];
         v->running++; /* kernels may give the host lock up */

@@ -50,7 +50,7 @@ typedef struct {
     setting *settings;
     leaf *leaves;
     input *inputs;
-    tp_node **nodes; /* of results, that have been run; owned; NULL: none */
+    tp_edge *nodes; /* of results, that have been run; owned; NULL: none */
     Py_ssize_t nsettings, nleaves, ninputs, nnodes, nresults;
     tp_tape *tape; /* of the last call that was written down */
     bool ready;    /* it is closed */

@@ -559,3 +559,15 @@ def test_in_other_functions_and_backends() -> None:
     with tp.no_grad():
         for i in range(10):
             assert model(batch(i)[0]).equal(model._orig_mod(batch(i)[0]))
+
+
+def test_large_weights_are_no_hindrance() -> None:
+    weight = tp.zeros(3000, 7000)  # 84 MB
+    fast = replayed(lambda x: x @ weight)
+    for _ in range(6):
+        fast(tp.ones(1, 3000))
+    assert count(fast) == 3
+    made = replayed(lambda n: tp.zeros(n).sum() * 1)
+    for _ in range(6):
+        made(20_000_000)
+    assert count(made) == 0 and "so much" in why(made)

@@ -124,3 +124,9 @@ def test_files_form_no_circle() -> None:
         TopologicalSorter(below).prepare()
     except CycleError as error:
         pytest.fail("these call each other: " + " -> ".join(str(Path(p).relative_to(OBJECTS)) for p in error.args[1]))
+
+
+def test_files_of_tests_have_names_of_their_own() -> None:
+    """pytest imports them by name, so that two of one name are not collected together."""
+    names = [path.name for path in (ROOT / "tests").rglob("test_*.py")]
+    assert len(names) == len(set(names))

@@ -166,7 +166,7 @@ static int defer(const tp_op *op, tp_keyset ks, tp_value *args, tp_value *result
     if (tp_unlikely(r->options.tell != NULL))
         tp_tell_at_once(r, op, shared ? TP_PLAN_SMALL : sees_arguments_only ? TP_PLAN_KERNEL : TP_PLAN_OUTSIDE);
     if (shared) return run_now(op, below, args, results);
-    if (!sees_arguments_only) tp_region_spoil("an operator from outside runs");
+    if (!sees_arguments_only && r->options.tape) tp_tape_spoil(r->options.tape, "an operator from outside runs");
     if (sees_arguments_only ? settle_each(r, op, args, settle_tensor) < 0
                             : tp_region_flush(r, "an operator from outside runs") < 0)
         return -1;

@@ -7,7 +7,6 @@
 
 #include <string.h>
 
-__thread tp_py_replays *tp_py_writing;
 static int count_writing; /* threads that write a call down */
 
 /* ---- writing a call down ---- */

@@ -15,6 +15,7 @@
 /* ---- what else a call depends on ---- */
 
 int64_t tp_py_modules_version;
+__thread tp_py_replays *tp_py_writing;
 
 tp_py_call_modes tp_py_modes_now(void) {
     tp_py_call_modes m;

@@ -77,7 +77,7 @@ struct tp_py_replays {
     bool *starts_none; /* of the current variant's leaves */
 };
 
-/* learning.c's: whose call this thread writes down; NULL: none. */
+/* Whose call this thread writes down (learning.c); NULL: none. */
 extern __thread tp_py_replays *tp_py_writing;
 /* Raised whenever an attribute of a module is set. */
 extern int64_t tp_py_modules_version;

@@ -25,7 +25,9 @@ def run_examples(name: str, text: str) -> None:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda p: p.name)
-def test_examples(page: Path) -> None:
+def test_examples(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)  # some write files
+
     def unless_opencl(example: re.Match[str]) -> str:
         return "\n" * example[0].count("\n") if 'device="opencl"' in example[0] else example[0]
 

@@ -144,7 +144,8 @@ static bool does_without_header(const tp_cl_device *d, const char *source) {
 static cl_int compile(tp_cl_device *d, cl_program p, const char *source) {
     if (does_without_header(d, source)) {
         const char *options = d->is_cpu ? CPU_OPTIONS WITHOUT_HEADER : OPTIONS WITHOUT_HEADER;
-        if (tp_cl.clBuildProgram(p, 1, &d->id, options, NULL, NULL) == CL_SUCCESS) return CL_SUCCESS;
+        cl_int status = tp_cl.clBuildProgram(p, 1, &d->id, options, NULL, NULL);
+        if (status != CL_BUILD_PROGRAM_FAILURE) return status;
         count_one(&stats.with_header); /* of another release, or built_ins.cl lacks something */
     }
     return tp_cl.clBuildProgram(p, 1, &d->id, options_of(d), NULL, NULL);

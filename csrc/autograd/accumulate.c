@@ -34,8 +34,8 @@ static tp_tensor *first_grad(tp_tensor *grad, const tp_tensor *variable) {
     return ours ? tp_detached_dual(grad) : tp_clone(grad, TP_NO_FORMAT);
 }
 
-/* 0: in place; 1: .grad is another tensor. In the accumulator's turn. Who sets .grad meanwhile takes no turn: the sum is added to, or replaces, what was there
- * at the beginning. */
+/* 0: in place; 1: .grad is another tensor. In the accumulator's turn. Who sets .grad meanwhile takes no turn: the sum
+ * is added to, or replaces, what was there at the beginning. */
 static int add_to_grad(tp_tensor *variable, tp_tensor *grad) {
     tp_autoref *old = tp_grad(variable);
     if (old && !tp_grad_enabled() && !tp_goes_second(old, grad)) return tp_add__Tensor(old, grad, TP_SCALAR_I(1));

@@ -32,7 +32,7 @@ typedef struct {
     int (*before)(struct tp_py_hooks *hooks, tp_tensor **grads, int count, bool runs);
     int (*after)(struct tp_py_hooks *hooks, tp_tensor **out, int nout, tp_tensor **grads, int ngrads);
     int (*accumulated)(struct tp_py_hooks *hooks, tp_tensor *leaf); /* the leaf's .grad has been added to */
-    void (*arrived)(tp_tensor *leaf, bool in_place); /* the same, of every leaf; NULL: nobody asks */
+    void (*arrived)(tp_tensor *leaf, bool in_place);                /* the same, of every leaf; NULL: nobody asks */
     void (*free_hooks)(struct tp_py_hooks *hooks);
     void (*forget_node)(void *pyobj); /* the node behind a Python object goes */
     char *(*where)(void);             /* the Python traceback, for anomaly mode; malloc'd */

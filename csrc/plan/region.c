@@ -101,7 +101,8 @@ static bool is_argument(const tp_notes *n, const tp_storage *s) {
 }
 
 static int settle(tp_storage *s) {
-    if (tp_tls.include & TP_BIT(Deferred) && !tp_tls.region->settles) tp_region_spoil("a value is read");
+    const tp_region *own = tp_tls.region; /* NULL: somebody has included the key */
+    if (own && tp_tls.include & TP_BIT(Deferred) && !own->settles) tp_region_spoil("a value is read");
     while (s->later && s->later != TP_LATER_FAILED) {
         bool runs;
         tp_region *r = region_of(s, &runs);

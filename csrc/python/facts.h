@@ -25,7 +25,7 @@ typedef struct {
 
 /* The tensors of a call's arguments, in the order of the facts. */
 typedef struct {
-    tp_tensor **items; /* the first ones lie in `few` */
+    tp_tensor **items;  /* the first ones lie in `few` */
     PyObject **objects; /* theirs; owned */
     Py_ssize_t count, room;
     tp_tensor *few[TP_FEW_TENSORS];

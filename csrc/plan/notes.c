@@ -6,12 +6,9 @@
 
 #include <string.h>
 
-static int64_t grown(int64_t room, int64_t least) { return room * 2 > least ? room * 2 : least; }
-
-/* Room for one more of a list's items. */
-static int reserve(void **items, int64_t count, int64_t *room, size_t size) {
+int tp_plan_reserve(void **items, int64_t count, int64_t *room, size_t size) {
     if (tp_likely(count < *room)) return 0;
-    int64_t more = grown(*room, 32);
+    int64_t more = *room ? 2 * *room : 32;
     void *fresh = tp_alloc((size_t)more * size);
     if (!fresh) return -1;
     if (count) memcpy(fresh, *items, (size_t)count * size);
@@ -22,7 +19,7 @@ static int reserve(void **items, int64_t count, int64_t *room, size_t size) {
 }
 
 int tp_notes_add_storage(tp_notes *n, tp_storage *s, bool born) {
-    if (reserve((void **)&n->slots, n->nslots, &n->slot_room, sizeof *n->slots) < 0) return -1;
+    if (tp_plan_reserve((void **)&n->slots, n->nslots, &n->slot_room, sizeof *n->slots) < 0) return -1;
     s->slot = (uint16_t)n->nslots;
     s->later = born ? TP_LATER_WRITTEN : TP_LATER_READ;
     n->slots[n->nslots++] = (tp_plan_slot){tp_storage_retain(s), 0, born};
@@ -109,7 +106,7 @@ tp_note *tp_notes_add(tp_notes *n, const tp_op *op, const tp_value *args) {
     int nargs = op->info->nargs;
     size_t head = rounded(sizeof(tp_note) + (size_t)nargs * sizeof(tp_value)), size = head;
     for (int i = 0; i < nargs; i++) size += rounded(bytes_of_list(&args[i]));
-    if (reserve((void **)&n->calls, n->ncalls, &n->call_room, sizeof *n->calls) < 0) return NULL;
+    if (tp_plan_reserve((void **)&n->calls, n->ncalls, &n->call_room, sizeof *n->calls) < 0) return NULL;
     tp_note *made = tp_alloc(size);
     if (!made) return NULL;
     made->op = op;

@@ -67,7 +67,14 @@ TP_INLINE bool tp_notes_have(const tp_notes *n, const tp_storage *s) {
 /* Whether the storage is one of the region's. */
 TP_INLINE bool tp_region_has(const tp_region *r, const tp_storage *s) { return tp_notes_have(&r->notes, s); }
 
+/* The tensors of a result; none for another kind of value. */
+TP_INLINE tp_tensors tp_result_tensors(const tp_value *v) {
+    return v->tag == TP_TENSOR_SEQ ? tp_tensor_seq_borrow(v->seq) : tp_value_tensors(v);
+}
+
 /* notes.c */
+/* Room for one more of a list's items. -1 and the error set on failure. */
+int tp_plan_reserve(void **items, int64_t count, int64_t *room, size_t size);
 int tp_notes_add_storage(tp_notes *n, tp_storage *s, bool born);
 /* Adds a call of a primitive, all of whose storages are the list's or nobody's. NULL and the error set on failure. */
 tp_note *tp_notes_add(tp_notes *n, const tp_op *op, const tp_value *args);

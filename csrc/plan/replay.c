@@ -15,7 +15,7 @@ static int note_users(tp_tape *t, const tp_note *note) {
         for (int64_t j = 0; j < list.size; j++) {
             if (!list.data[j]) continue;
             tape_slot *slot = &t->slots[list.data[j]->storage->slot];
-            if (tp_tape_reserve((void **)&slot->users, slot->nusers, &slot->user_room, sizeof *slot->users) < 0)
+            if (tp_plan_reserve((void **)&slot->users, slot->nusers, &slot->user_room, sizeof *slot->users) < 0)
                 return -1;
             slot->users[slot->nusers++] = list.data[j];
         }
@@ -68,7 +68,7 @@ static int lay_steps(tp_tape *t, const bool *alone) {
         if (count > 1) stretch_lives(t, i, count);
         if (joined == TP_JOINED_TO_NOTHING) continue;
         tp_note *note = t->notes.calls[joined == TP_NOT_JOINED ? i : joined];
-        if (tp_tape_reserve((void **)&t->steps, t->nsteps, &t->step_room, sizeof *t->steps) < 0) return -1;
+        if (tp_plan_reserve((void **)&t->steps, t->nsteps, &t->step_room, sizeof *t->steps) < 0) return -1;
         tape_step *step = &t->steps[t->nsteps++];
         *step = (tape_step){.note = note, .call = at_once ? &t->calls[i] : NULL};
         if (note_users(t, note) < 0 || (!at_once && !alone[i] && make_flat(note, step) < 0)) return -1;
@@ -121,8 +121,6 @@ static int give_memory(tp_tape *t) {
     return status;
 }
 
-static bool moves(const tape_slot *slot) { return !needs_memory(slot); }
-
 static int give_bindings(tp_tape *t) {
     size_t n = (size_t)t->notes.nslots + 1;
     t->bound = tp_alloc(n * sizeof *t->bound);
@@ -134,7 +132,7 @@ static int give_bindings(tp_tape *t) {
     for (int64_t i = 0; i < t->notes.nslots; i++) {
         const tape_slot *slot = &t->slots[i];
         if (!slot->born && !slot->is_argument) t->bound[i] = slot->actual;
-        if (moves(slot)) t->moving[t->nmoving++] = (int32_t)i;
+        if (!needs_memory(slot)) t->moving[t->nmoving++] = (int32_t)i;
     }
     return 0;
 }
@@ -186,8 +184,7 @@ bool tp_tape_close(tp_tape *t, const bool *alone) {
     for (int64_t i = 0; i < t->narguments && !why; i++)
         t->slots[t->arguments[i].slot].stays |= stays(t, &t->arguments[i]);
     if (why) tp_tape_spoil(t, why);
-    t->closed = !why;
-    return t->closed;
+    return !why;
 }
 
 /* ---- running ---- */
@@ -244,7 +241,7 @@ static void bind_made(tp_tape *t, const tape_call *call, const tp_op *op, tp_val
     int64_t at = call->made;
     for (int i = 0; i < op->info->nreturns; i++) {
         tp_value *v = &results[i];
-        tp_tensors list = v->tag == TP_TENSOR_SEQ ? tp_tensor_seq_borrow(v->seq) : tp_value_tensors(v);
+        tp_tensors list = tp_result_tensors(v);
         for (int64_t k = 0; k < list.size; k++) {
             if (!list.data[k] || at >= call->made + call->nmade) continue;
             int32_t slot = t->made[at++];

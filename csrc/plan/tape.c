@@ -11,18 +11,6 @@ const char tp_tape_no_memory[] = "there is no memory to write it down";
 
 #define MOST_BYTES (INT64_C(64) << 20) /* that the call makes: what it keeps while it is written down, and after */
 
-int tp_tape_reserve(void **items, int64_t count, int64_t *room, size_t size) {
-    if (count < *room) return 0;
-    int64_t more = *room ? 2 * *room : 32;
-    void *fresh = tp_alloc((size_t)more * size);
-    if (!fresh) return -1;
-    if (count) memcpy(fresh, *items, (size_t)count * size);
-    tp_free(*items, (size_t)*room * size);
-    *items = fresh;
-    *room = more;
-    return 0;
-}
-
 tp_tape *tp_tape_new(void) {
     tp_tape *t = tp_alloc(sizeof *t);
     if (t) memset(t, 0, sizeof *t);
@@ -107,7 +95,7 @@ bool tp_tape_has(const tp_tape *t, const tp_storage *s) {
 
 static int add_slot(tp_tape *t, tp_storage *s) {
     tp_notes *n = &t->notes;
-    if (tp_tape_reserve((void **)&t->slots, n->nslots, &t->slot_room, sizeof *t->slots) < 0) return -1;
+    if (tp_plan_reserve((void **)&t->slots, n->nslots, &t->slot_room, sizeof *t->slots) < 0) return -1;
     tp_storage *place = tp_storage_new(s->device, 0);
     if (!place) return -1;
     place->nbytes = s->nbytes;
@@ -225,7 +213,7 @@ static bool is_of_meta(const tp_value *values, int count) {
     int64_t tensors = 0;
     for (int i = 0; i < count; i++) {
         const tp_value *v = &values[i];
-        tp_tensors list = v->tag == TP_TENSOR_SEQ ? tp_tensor_seq_borrow(v->seq) : tp_value_tensors(v);
+        tp_tensors list = tp_result_tensors(v);
         for (int64_t k = 0; k < list.size; k++) {
             if (!list.data[k]) continue;
             if (list.data[k]->device.type != TP_DEVICE_META) return false;
@@ -244,7 +232,7 @@ bool tp_tape_call(tp_tape *t, const tp_op *op, tp_keyset below, const tp_value *
     memset(own, 0, sizeof own); /* TP_NONE */
     int status = 0;
     for (int i = 0; status == 0 && i < nargs; i++) status = copy_argument(t, &args[i], &own[i]);
-    if (status == 0) status = tp_tape_reserve((void **)&t->calls, t->notes.ncalls, &t->call_room, sizeof *t->calls);
+    if (status == 0) status = tp_plan_reserve((void **)&t->calls, t->notes.ncalls, &t->call_room, sizeof *t->calls);
     if (status == 0 && !tp_notes_add(&t->notes, op, own)) status = -1;
     free_copies(own, nargs);
     if (status < 0) {
@@ -263,7 +251,7 @@ bool tp_tape_call(tp_tape *t, const tp_op *op, tp_keyset below, const tp_value *
 
 static int write_result(tp_tape *t, const tp_tensor *result) {
     int64_t before = t->notes.nslots, slot = slot_of(t, result->storage);
-    if (slot < 0 || tp_tape_reserve((void **)&t->made, t->nmade, &t->made_room, sizeof *t->made) < 0) return -1;
+    if (slot < 0 || tp_plan_reserve((void **)&t->made, t->nmade, &t->made_room, sizeof *t->made) < 0) return -1;
     if (t->notes.nslots > before)
         t->slots[slot] = (tape_slot){
             .actual = t->slots[slot].actual, .made = true, .first = t->notes.ncalls - 1, .last = t->notes.ncalls - 1};
@@ -318,7 +306,7 @@ void tp_tape_gave(tp_tape *t, const tp_op *op, const tp_value *args, const tp_va
             spoil_at(t, op, "a value is read");
             return;
         }
-        tp_tensors list = v->tag == TP_TENSOR_SEQ ? tp_tensor_seq_borrow(v->seq) : tp_value_tensors(v);
+        tp_tensors list = tp_result_tensors(v);
         for (int64_t k = 0; k < list.size && !t->why; k++) {
             bool plain = !list.data[k] || list.data[k]->keys & TP_BIT(CPU);
             if (!plain || (list.data[k] && list.data[k]->keys & TP_NO_MEMORY))
@@ -332,7 +320,7 @@ void tp_tape_gave(tp_tape *t, const tp_op *op, const tp_value *args, const tp_va
 
 int tp_tape_argument(tp_tape *t, const tp_tensor *argument) {
     int64_t slot = slot_of(t, argument->storage);
-    if (slot < 0 || tp_tape_reserve((void **)&t->arguments, t->narguments, &t->argument_room, sizeof *t->arguments) < 0)
+    if (slot < 0 || tp_plan_reserve((void **)&t->arguments, t->narguments, &t->argument_room, sizeof *t->arguments) < 0)
         return -1;
     t->slots[slot].is_argument = true;
     tape_argument *a = &t->arguments[t->narguments++];
@@ -347,7 +335,7 @@ int tp_tape_result(tp_tape *t, const tp_tensor *result) {
         tp_tape_spoil(t, "a result was not computed by its calls");
         return 0;
     }
-    if (tp_tape_reserve((void **)&t->results, t->nresults, &t->result_room, sizeof *t->results) < 0) return -1;
+    if (tp_plan_reserve((void **)&t->results, t->nresults, &t->result_room, sizeof *t->results) < 0) return -1;
     tp_tensor *like = over_place(t, result);
     if (!like) return -1;
     tape_slot *slot = &t->slots[like->storage->slot];

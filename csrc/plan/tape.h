@@ -10,9 +10,9 @@
  *
  * What depends on values is refused when it is written down: a value that is read, a shape that depends on one, random
  * numbers of an operator that draws by itself, an address that leaves. Random numbers by counter are numbers that
- * differ from call to call, and so are refused by the comparison. Numbers that differ may be inputs, if the program
- * says so (tp_tape_bind). Sizes and strides, requires_grad and modes are compared before a tape is run: who runs it
- * knows what they depend on (python/replay.c).
+ * differ from call to call, and so are refused by the comparison. Numbers that differ may be inputs, if the
+ * program says so (tp_tape_set_number). Sizes and strides, requires_grad and modes are compared before a tape is run:
+ * who runs it knows what they depend on (python/replay.c).
  *
  * Running binds the arguments' memory, gives each result memory of its own, and calls kernel after kernel. Memory that
  * a call makes for itself belongs to the tape; what is dead lends its place to what comes later. Versions rise as they

@@ -57,10 +57,10 @@ struct tp_tape {
     int64_t call_room, slot_room, narguments, argument_room, nresults, result_room, nmade, made_room;
     int32_t *buckets; /* slots by the address of their storage, plus 1 */
     int64_t nbuckets;
-    int64_t bytes;             /* of what it makes, as far as that is known */
-    const char *why;           /* it cannot be run; NULL: it can */
-    char text[192];            /* where `why` says more than a word */
-    bool closed, runs, writes; /* writes: to what was there before, or to arguments */
+    int64_t bytes;     /* of what it makes, as far as that is known */
+    const char *why;   /* it cannot be run; NULL: it can */
+    char text[192];    /* where `why` says more than a word */
+    bool runs, writes; /* writes: to what was there before, or to arguments */
     /* Of a closed tape, while it runs: the storage that each slot stands for (of what was there before: always), by how
      * much an argument's tensors lie elsewhere, and the slots whose tensors move, arguments and what was there first.
      */
@@ -78,7 +78,6 @@ double *tp_tape_float_at(const tp_value *v, int64_t place);
 TP_INLINE uint32_t tp_storage_version(const tp_storage *s) {
     return atomic_load_explicit(&s->version, memory_order_relaxed);
 }
-int tp_tape_reserve(void **items, int64_t count, int64_t *room, size_t size);
 /* Whether the tape keeps the storage. */
 bool tp_tape_has(const tp_tape *t, const tp_storage *s);
 

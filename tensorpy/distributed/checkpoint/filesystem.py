@@ -58,14 +58,6 @@ def _done(value: Any) -> Future[Any]:
     return made
 
 
-def _can_be_made(checkpoint_id: str | os.PathLike[str]) -> bool:
-    if isinstance(checkpoint_id, Path):
-        return True
-    return "://" not in str(checkpoint_id) and any(
-        p.exists() and os.access(p, os.W_OK) for p in Path(checkpoint_id).absolute().parents
-    )
-
-
 # ---- writing ----
 
 
@@ -102,7 +94,31 @@ def _sync_folder(path: Path) -> None:
             os.close(folder)
 
 
-class FileSystemWriter(BlockingAsyncStager, StorageWriter):
+class _Folder:
+    """What a writer and a reader know of a checkpoint's folder."""
+
+    path: Any
+
+    @property
+    def checkpoint_id(self) -> str | os.PathLike[str]:
+        """The folder."""
+        return self.path
+
+    @classmethod
+    def validate_checkpoint_id(cls, checkpoint_id: str | os.PathLike[str]) -> bool:
+        """Whether this is a path whose folder is there, or may be made.
+
+        Arguments:
+            checkpoint_id: where a checkpoint is, or is to go
+        """
+        if isinstance(checkpoint_id, Path):
+            return True
+        return "://" not in str(checkpoint_id) and any(
+            p.exists() and os.access(p, os.W_OK) for p in Path(checkpoint_id).absolute().parents
+        )
+
+
+class FileSystemWriter(_Folder, BlockingAsyncStager, StorageWriter):
     """Writes checkpoints into a folder, which is made where it is missing.
 
     Arguments:
@@ -120,8 +136,6 @@ class FileSystemWriter(BlockingAsyncStager, StorageWriter):
         >>> list(found.state_dict_metadata)
         ['x']
     """
-
-    path: Any
 
     def __init__(
         self,
@@ -142,20 +156,6 @@ class FileSystemWriter(BlockingAsyncStager, StorageWriter):
         self.rank: int | None = None  # of a checkpoint that has a `.metadata` for each rank
         self.save_id = str(uuid.uuid4())
         self._older: set[str] = set()
-
-    @property
-    def checkpoint_id(self) -> str | os.PathLike[str]:
-        """The folder."""
-        return self.path
-
-    @classmethod
-    def validate_checkpoint_id(cls, checkpoint_id: str | os.PathLike[str]) -> bool:
-        """Whether this is a path whose folder may be made.
-
-        Arguments:
-            checkpoint_id: where a checkpoint is to go
-        """
-        return _can_be_made(checkpoint_id)
 
     def reset(self, checkpoint_id: str | os.PathLike[str] | None = None) -> None:
         """Another checkpoint begins.
@@ -331,7 +331,7 @@ def _box_of(tensor: Any, item: ReadItem) -> Tensor:
     return tensor
 
 
-class FileSystemReader(StorageReader):
+class FileSystemReader(_Folder, StorageReader):
     """Reads checkpoints from a folder. What is no tensor is read as `tensorpy.load` reads with weights_only=True.
 
     Arguments:
@@ -344,26 +344,10 @@ class FileSystemReader(StorageReader):
         tensorpy.Size([2])
     """
 
-    path: Any
-
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = Path(path)
         self.storage_data: dict[Any, _StorageInfo] = {}
         self.load_id = str(uuid.uuid4())
-
-    @property
-    def checkpoint_id(self) -> str | os.PathLike[str]:
-        """The folder."""
-        return self.path
-
-    @classmethod
-    def validate_checkpoint_id(cls, checkpoint_id: str | os.PathLike[str]) -> bool:
-        """Whether this is a path.
-
-        Arguments:
-            checkpoint_id: where a checkpoint is
-        """
-        return _can_be_made(checkpoint_id)
 
     def reset(self, checkpoint_id: str | os.PathLike[str] | None = None) -> None:
         """Another checkpoint is read.

@@ -11,6 +11,7 @@
 #include "plan/plan.h"
 #include "python/replay.h"
 
+#include <frameobject.h>
 #include <structmember.h>
 
 typedef struct {
@@ -37,7 +38,7 @@ static PyObject *line_of_program(void) {
     PyObject *line = NULL;
     while (frame && !line) {
         PyCodeObject *code = PyFrame_GetCode(frame);
-        PyObject *globals = PyFrame_GetGlobals(frame);
+        PyObject *globals = PyObject_GetAttrString((PyObject *)frame, "f_globals");
         PyObject *name = globals ? PyDict_GetItemString(globals, "__name__") : NULL;
         const char *text = name && PyUnicode_Check(name) ? PyUnicode_AsUTF8(name) : NULL;
         if (!text || (strncmp(text, "tensorpy.", 9) != 0 && strcmp(text, "tensorpy") != 0))

@@ -57,6 +57,11 @@ _HALF_DTYPES = ("float16", "bfloat16")
 _UNSIGNED_OF_SIZE = {d.size: d.suffix for d in COMPUTE_DTYPES if d.leaf == "uint"}
 
 
+def of_capability(stem: str, capability: str) -> str:
+    """What a stem is called where it is compiled for a capability; a build may leave out AVX-512's."""
+    return f"TP_AVX512({stem})" if capability == "avx512" else f"{stem}_{capability}"
+
+
 def _used(blocks: Sequence[Block]) -> frozenset[str]:
     """The arguments and flags that the blocks mention, flags by their C name."""
     names: set[str] = set()
@@ -492,7 +497,7 @@ def emit_table(
     source.append(guard)
     for op in own:
         source.append(
-            f"extern const tp_loop_fn {op.c_name}_loops_avx2[TP_NUM_DTYPES], {op.c_name}_loops_avx512[TP_NUM_DTYPES];"
+            f"extern const tp_loop_fn {op.c_name}_loops_avx2[TP_NUM_DTYPES], TP_AVX512({op.c_name}_loops)[TP_NUM_DTYPES];"
         )
     source += ["#endif", ""]
     programs = Programs()
@@ -543,7 +548,7 @@ def emit_table(
         guard,
     ]
     for op in every:
-        loops = ", ".join(f"{serving[op.c_name]}_loops_{c}" for c in CAPABILITIES)
+        loops = ", ".join(of_capability(f"{serving[op.c_name]}_loops", c) for c in CAPABILITIES)
         source.append(f"    {{&tp_pointwise_{op.c_name}, {{{loops}}}}},")
     source.append("#else")
     for op in every:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from .emit_pointwise_cpu import CAPABILITIES
+from .emit_pointwise_cpu import CAPABILITIES, of_capability
 from .reduction import ReductionOp
 from .scalar_ir import Block, Kind
 from .scalar_lower import DtypeInfo, Lowering
@@ -100,7 +100,7 @@ def emit_table(
         source.append(f"extern const tp_reduction {op.c_name}_reduction_baseline[TP_NUM_DTYPES];")
     source.append("#ifdef TP_HAVE_X86_CAPABILITIES")
     for op in ops:
-        rows = ", ".join(f"{op.c_name}_reduction_{c}[TP_NUM_DTYPES]" for c in CAPABILITIES[1:])
+        rows = ", ".join(f"{of_capability(f'{op.c_name}_reduction', c)}[TP_NUM_DTYPES]" for c in CAPABILITIES[1:])
         source.append(f"extern const tp_reduction {rows};")
     source += ["#endif", ""]
     programs = Programs()
@@ -129,7 +129,7 @@ def emit_table(
         for c in CAPABILITIES[1:]:
             source.append(
                 f"    if (capability == TP_CAPABILITY_{c.upper()}) tp_reduction_{op.c_name}.kernels = "
-                f"{op.c_name}_reduction_{c};"
+                f"{of_capability(f'{op.c_name}_reduction', c)};"
             )
     source += ["#endif", "}"]
     return {f"{stem}.h": "\n".join(header) + "\n", f"{stem}.c": "\n".join(source) + "\n"}

@@ -74,9 +74,9 @@ LOOPS_PLAIN_ENDS = ["--param=vect-epilogues-nomask=0"]
 # size. The others of csrc/cpu have it where the CPU has vectors of AVX2 at least: their ends of loops are short rows.
 IN_FULL = ("moments", "norm_loops", "scan_loops", "softmax_loops")
 
-# Loops for other CPUs than this one's, in a build that stays here: right, but small and soon compiled. They are a third
-# of the build's time otherwise. A wheel has all loops in full, as a build with TENSORPY_CAPABILITIES=all has.
-SPARE = {"release": ["-Os", "-fno-tree-vectorize"]}
+# Loops for older CPUs than this one, in a build that stays here: right, but small and soon compiled. Loops for newer ones
+# are left out there: such a CPU runs AVX2's in full. A wheel has all, as a build with TENSORPY_CAPABILITIES=all has.
+SPARE = {"release": ["-O1"]}
 
 # Flags for generated glue, which passes arguments on: more than -Os adds only size; no call was measured to be slower.
 # That of operators is a fifth of the build's time: -O1 takes a quarter less for it than -Os, for an eighth more bytes;
@@ -229,24 +229,32 @@ def _link(options: Options) -> str:
 
 
 _PER_CAPABILITY = re.compile(r"^[^/\n]*\bTP_CAP\(", re.M)  # it defines what is named after the capability
+_NAMES_AVX512 = re.compile(r"\bTP_(AVX512\(|WITHOUT_AVX512\b)")  # it is another file where there are no such loops
 _WITH_THREADS = re.compile(r"^#include <omp\.h>", re.M)
 
 
-def _capabilities(options: Options) -> list[str]:
-    return list(CAPABILITY_FLAGS) if options.machine == "x86_64" else ["baseline"]
+@dataclass(frozen=True)
+class Capabilities:
+    """What loops are compiled for: in full, or spare, which is small and soon compiled."""
+
+    compiled: tuple[str, ...]
+    spare: frozenset[str] = frozenset()
 
 
-def _spare_capabilities(options: Options) -> set[str]:
-    """Those whose loops the CPU that builds does not run; never AVX2: a build moves to older CPUs, in an image."""
-    stays = not options.glibc and options.machine == platform.machine() == "x86_64"
+def capabilities(options: Options) -> Capabilities:
+    """A build that stays here has loops of the CPU that builds, and of older ones, to which an image may move it."""
+    if options.machine != "x86_64":
+        return Capabilities(("baseline",))
+    every = tuple(CAPABILITY_FLAGS)
+    stays = not options.glibc and platform.machine() == "x86_64"
     if not stays or os.environ.get("TENSORPY_CAPABILITIES") == "all":
-        return set()
+        return Capabilities(every)
     try:
         has = set(re.findall(r"\bavx2\b|\bavx512bw\b", Path("/proc/cpuinfo").read_text()))
     except OSError:
-        return set()
-    below = {"baseline"} if "avx2" in has else set()
-    return below if "avx512bw" in has else below | {"avx512"}
+        return Capabilities(every)
+    spare = frozenset({"baseline"}) if "avx2" in has else frozenset()
+    return Capabilities(every if "avx512bw" in has else every[:2], spare)
 
 
 def _release(root: Path) -> str:
@@ -275,7 +283,8 @@ def _units(options: Options) -> tuple[list[Unit], list[Unit]]:
     csrc, gen = options.root / "csrc", options.build / "gen"
     glue = _glue(options)
     loops = _loops(options)
-    spare = _spare_capabilities(options)
+    for_cpus = capabilities(options)
+    without_avx512 = options.machine == "x86_64" and "avx512" not in for_cpus.compiled
     for source in sorted(csrc.rglob("*.c")) + sorted(gen.rglob("*.c")):
         generated = gen in source.parents
         stem = source.relative_to(gen if generated else csrc).with_suffix("")
@@ -295,16 +304,18 @@ def _units(options: Options) -> tuple[list[Unit], list[Unit]]:
         if folder == "python":
             module.append(Unit(source, f"obj/{version}/{name}.o", tuple(flags + python)))
         elif folder == "cpu" and _PER_CAPABILITY.search(text):
-            for capability in _capabilities(options):
+            for capability in for_cpus.compiled:
                 extra = [*CAPABILITY_FLAGS[capability], f"-DTP_CAPABILITY={capability}"]
-                old = capability == "baseline" and len(_capabilities(options)) > 1
+                old = capability == "baseline" and len(for_cpus.compiled) > 1
                 kind = capability
-                if capability in spare and options.mode in SPARE:
+                if capability in for_cpus.spare and options.mode in SPARE:
                     extra += SPARE[options.mode]
                     kind += ".spare"
                 elif generated or (old and source.stem not in IN_FULL):
                     extra += loops
                 library.append(Unit(source, f"obj/{name}.{kind}.o", tuple(flags + extra)))
+        elif without_avx512 and _NAMES_AVX512.search(text):
+            library.append(Unit(source, f"obj/{name}.without_avx512.o", (*flags, "-DTP_WITHOUT_AVX512")))
         elif _WITH_THREADS.search(text):
             library.append(Unit(source, f"obj/{name}.o", (*flags, "-fopenmp")))
         else:

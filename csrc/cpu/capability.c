@@ -23,9 +23,11 @@ static tp_capability detect(void) {
     if (!__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("fma") || !__builtin_cpu_supports("bmi") ||
         !__builtin_cpu_supports("bmi2"))
         return TP_CAPABILITY_BASELINE;
+#ifndef TP_WITHOUT_AVX512
     if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&
         __builtin_cpu_supports("avx512vl"))
         return TP_CAPABILITY_AVX512;
+#endif
     return TP_CAPABILITY_AVX2;
 #else
     return TP_CAPABILITY_BASELINE;

@@ -249,7 +249,7 @@ def test_table(load) -> None:
     files = emit_table(catalog.reductions())
     assert "extern tp_reduction_op tp_reduction_fold;" in files["ReductionTable.h"]
     assert ".promotion = TP_REDUCE_SUM," in files["ReductionTable.c"]
-    assert "tp_reduction_fold.kernels = fold_reduction_avx512;" in files["ReductionTable.c"]
+    assert "tp_reduction_fold.kernels = TP_AVX512(fold_reduction);" in files["ReductionTable.c"]
     kernels = Kernels()
     text = emit_kernels(catalog, kernels)
     assert text.count("tp_reduction_new(&tp_reduction_fold, self, dim, keepdim, TP_NO_DTYPE)") == 1

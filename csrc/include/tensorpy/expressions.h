@@ -21,6 +21,13 @@ typedef enum { TP_CAPABILITY_BASELINE, TP_CAPABILITY_AVX2, TP_CAPABILITY_AVX512,
 #define TP_HAVE_X86_CAPABILITIES 1 /* the avx2 and avx512 objects are part of the build */
 #endif
 
+/* What AVX-512 CPUs run. A build that stays on a CPU without AVX-512 leaves these objects out, and names AVX2's. */
+#ifdef TP_WITHOUT_AVX512
+#define TP_AVX512(stem) stem##_avx2
+#else
+#define TP_AVX512(stem) stem##_avx512
+#endif
+
 #ifdef TP_CAPABILITY
 #define TP_CAP_PASTE(stem, capability) stem##_##capability
 #define TP_CAP_EXPAND(stem, capability) TP_CAP_PASTE(stem, capability)

@@ -496,9 +496,8 @@ def emit_table(
         source.append(f"extern const tp_loop_fn {op.c_name}_loops_baseline[TP_NUM_DTYPES];")
     source.append(guard)
     for op in own:
-        source.append(
-            f"extern const tp_loop_fn {op.c_name}_loops_avx2[TP_NUM_DTYPES], TP_AVX512({op.c_name}_loops)[TP_NUM_DTYPES];"
-        )
+        names = ", ".join(f"{of_capability(f'{op.c_name}_loops', c)}[TP_NUM_DTYPES]" for c in CAPABILITIES[1:])
+        source.append(f"extern const tp_loop_fn {names};")
     source += ["#endif", ""]
     programs = Programs()
     rows = {op.c_name: _programs(op, programs) for op in every}

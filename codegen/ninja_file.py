@@ -74,8 +74,8 @@ LOOPS_PLAIN_ENDS = ["--param=vect-epilogues-nomask=0"]
 # size. The others of csrc/cpu have it where the CPU has vectors of AVX2 at least: their ends of loops are short rows.
 IN_FULL = ("moments", "norm_loops", "scan_loops", "softmax_loops")
 
-# Loops for older CPUs than this one, in a build that stays here: right, but small and soon compiled. Loops for newer ones
-# are left out there: such a CPU runs AVX2's in full. A wheel has all, as a build with TENSORPY_CAPABILITIES=all has.
+# Loops for older CPUs than this one, in a build that stays here: right, but soon compiled. Loops for newer ones are
+# left out there: such a CPU runs AVX2's in full. A wheel has all, as a build with TENSORPY_CAPABILITIES=all has.
 SPARE = {"release": ["-O1"]}
 
 # Flags for generated glue, which passes arguments on: more than -Os adds only size; no call was measured to be slower.

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import functools
-from typing import Any
+import os
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
 
 from tensorpy import _C
 from tensorpy._C import Tensor
 from tensorpy._compile import ReplayError, compile, list_backends, named
 from tensorpy.nn.modules.module import Module
+
+if TYPE_CHECKING:
+    from tensorpy._saved_plan import SavedPlan
 
 
 def is_compiling() -> bool:
@@ -134,6 +139,55 @@ def explain(fn: Any) -> Any:
     return explained(compiled)
 
 
+def save_plan(fn: Callable[..., Any], args: Sequence[Tensor], path: str | os.PathLike[str]) -> None:
+    """Writes what `fn(*args)` computes to a file, which `load_plan` and C programs without Python run.
+
+    The function is called three times without gradients. Only its arguments may change from run to run: weights and all
+    else that it reads are part of the file, and a value that it reads, a random number, a write to what it has not made
+    are refused. The file is written whole or not at all. csrc/include/tensorpy/plan.h runs it from C.
+
+    Arguments:
+        fn: a function or module of tensors of the CPU that gives a tensor, or a tuple or list of them
+        args: contiguous tensors, whose dtypes and sizes are those of each run
+        path: the file
+
+    Raises:
+        RuntimeError: `fn` cannot be saved, and why
+        TypeError: an argument or result is not a tensor
+
+    Example:
+        >>> model = tp.nn.Sequential(tp.nn.Linear(4, 8), tp.nn.ReLU(), tp.nn.Linear(8, 2))
+        >>> x = tp.rand(3, 4)
+        >>> tp.compiler.save_plan(model, (x,), "model.plan")
+        >>> bool((tp.compiler.load_plan("model.plan")(x) == model(x)).all())
+        True
+    """
+    from tensorpy._saved_plan import save
+
+    save(fn, tuple(args), path)
+
+
+def load_plan(path: str | os.PathLike[str]) -> SavedPlan:
+    """A function of tensors that runs what `save_plan` has written.
+
+    A damaged file is refused; a plan is a program, so run those that you trust. Results have no gradients.
+
+    Arguments:
+        path: the file
+
+    Raises:
+        RuntimeError: the file is damaged, or calls what this build lacks
+
+    Example:
+        >>> tp.compiler.save_plan(lambda x: x * 2 + 1, (tp.ones(3),), "line.plan")
+        >>> tp.compiler.load_plan("line.plan")(tp.arange(3.0))
+        tensor([1., 3., 5.])
+    """
+    from tensorpy._saved_plan import SavedPlan
+
+    return SavedPlan(path)
+
+
 def _keep_all(guards: Any) -> list[bool]:
     """A filter of what compiled code checks: there is none, so nothing is left out."""
     return [True for _ in guards]
@@ -186,4 +240,4 @@ def load_cache_artifacts(serialized_artifacts: bytes) -> None:
     """Takes it: nothing comes of it."""
 
 
-__all__ = ["ReplayError", "compile", "list_backends"]
+__all__ = ["ReplayError", "compile", "list_backends", "load_plan", "save_plan"]

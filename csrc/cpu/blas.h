@@ -35,5 +35,7 @@ typedef struct {
 const tp_blas *tp_blas_get(void);
 /* A function of the library, which tp_blas_get has opened; NULL if it has none of the name. */
 void *tp_blas_symbol(const char *name);
+/* What is used where no library is found, which is an error else; it stays. */
+void tp_blas_set_stand_in(const tp_blas *plain);
 /* `locate` gives a malloc'd path, or NULL if there is none; -1 with the error set ends the attempt. */
 void tp_blas_set_locator(int (*locate)(char **path));

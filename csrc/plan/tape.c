@@ -393,8 +393,9 @@ static bool differs_by_numbers(const tp_value *a, const tp_value *b, int64_t cal
         const tp_scalar *y = a->tag == TP_SCALARS ? &b->scalars.data[k] : b->scalar;
         if (scalars && same_scalar(x, y)) continue;
         const double *p = tp_tape_float_at(a, k), *q = tp_tape_float_at(b, k);
+        if (p && q && memcmp(p, q, sizeof *p) == 0) continue;
         if (!p || !q || d->count == d->room) return false;
-        if (memcmp(p, q, sizeof *p) != 0) d->numbers[d->count++] = (tp_tape_number){call, argument, (int)k, *q, *p};
+        d->numbers[d->count++] = (tp_tape_number){call, argument, (int)k, *q, *p};
     }
     return true;
 }
@@ -467,7 +468,7 @@ static bool same_slots(tp_tape *t, const tp_tape *before, char *what, size_t siz
         bool ends_alike = slot->is_argument == was->is_argument && slot->is_result == was->is_result;
         if (!ends_alike || t->notes.slots[i].storage->nbytes != before->notes.slots[i].storage->nbytes)
             snprintf(what, size, "a tensor is used in another way");
-        else if (slot->born && slot->reads_first)
+        else if (slot->born && slot->reads_first && t->notes.slots[i].storage->nbytes)
             snprintf(what, size, "a tensor that call %lld, %s, reads is another one than before",
                      (long long)slot->first, tp_op_name(t->notes.calls[slot->first]->op, name));
         else continue;

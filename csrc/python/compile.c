@@ -10,6 +10,7 @@
 #include "dispatch/key.h"
 #include "plan/plan.h"
 #include "python/replay.h"
+#include "python/saved.h"
 
 #include <frameobject.h>
 #include <structmember.h>
@@ -325,7 +326,8 @@ static PyMethodDef functions[] = {
 };
 
 int tp_py_init_compile(PyObject *m) {
-    if (PyType_Ready(&compiled_type) < 0 || PyModule_AddFunctions(m, functions) < 0 || tp_py_init_replay(m) < 0)
+    if (PyType_Ready(&compiled_type) < 0 || PyModule_AddFunctions(m, functions) < 0 || tp_py_init_replay(m) < 0 ||
+        tp_py_init_saved(m) < 0)
         return -1;
     return PyModule_AddObjectRef(m, "_Compiled", (PyObject *)&compiled_type);
 }

@@ -163,9 +163,7 @@ def test_versions_compare_by_their_numbers() -> None:
 
 
 def test_what_is_missing_is_said_once_at_the_end() -> None:
-    done = run(
-        "-c", "import torch\nprint(hasattr(torch, 'vmap'), hasattr(torch, 'saddmm'), hasattr(torch, 'rubbish'))"
-    )
+    done = run("-c", "import torch\nprint(hasattr(torch, 'vmap'), hasattr(torch, 'saddmm'), hasattr(torch, 'rubbish'))")
     assert done.stdout.strip() == "True False False", done.stderr
     assert done.stderr.splitlines() == [
         "tensorpy: names of torch that were asked for and are not there:",
@@ -175,9 +173,7 @@ def test_what_is_missing_is_said_once_at_the_end() -> None:
 
 def test_an_attribute_that_is_missing_is_an_error_with_the_nearest() -> None:
     done = run("-c", "import torch\ntorch.saddmm")
-    assert (
-        "AttributeError: module 'torch' has no attribute 'saddmm': PyTorch has it, tensorpy does not" in done.stderr
-    )
+    assert "AttributeError: module 'torch' has no attribute 'saddmm': PyTorch has it, tensorpy does not" in done.stderr
     assert "the nearest that is there is 'addmm'" in done.stderr
 
 

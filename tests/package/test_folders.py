@@ -34,7 +34,8 @@ MAY_KNOW = {
     "autocast": KERNELS | {"autograd"},
     "plan": KERNELS,
     "distributed": {"core"},
-    "outside": {p.name for p in CSRC.iterdir()} - {"python", "distributed"},
+    "embed": KERNELS | {"plan", "cpu"},
+    "outside": {p.name for p in CSRC.iterdir()} - {"python", "distributed", "embed"},
     "python": {p.name for p in CSRC.iterdir()},
 }
 

@@ -1,0 +1,66 @@
+"""Saved plans: what a function computes, in a file that C programs run too (tensorpy.compiler.save_plan)."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from tensorpy import _C
+from tensorpy._C import Tensor
+from tensorpy.autograd.grad_mode import no_grad
+
+
+def _write(path: str | os.PathLike[str], data: bytes) -> None:
+    """The whole file, or the one that was there."""
+    target = Path(path)
+    descriptor, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(data)
+        os.chmod(name, 0o666 & ~_umask())
+        os.replace(name, target)
+    except BaseException:
+        os.unlink(name)
+        raise
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask
+
+
+def save(fn: Callable[..., Any], args: tuple[Tensor, ...], path: str | os.PathLike[str]) -> None:
+    """See tensorpy.compiler.save_plan."""
+    with no_grad():
+        fn(*args)  # what it makes once, at its first call, is there before it is written down
+        data = _C._save_plan(fn, args)
+    _write(path, data)
+
+
+class SavedPlan:
+    """A function of tensors that was saved: `plan(*inputs)` gives a tensor, or a tuple where there are several.
+
+    Attributes:
+        inputs: sizes and dtype of each input
+        outputs: sizes and dtype of each output
+    """
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self._plan = _C._load_plan(Path(path).read_bytes())
+        self.inputs, self.outputs = _C._plan_ends(self._plan)
+
+    def __call__(self, *inputs: Tensor) -> Tensor | tuple[Tensor, ...]:
+        """The outputs; the inputs are contiguous tensors of the CPU, of the sizes and dtypes of `self.inputs`."""
+        outputs = tuple(_C.empty(sizes, dtype=dtype) for sizes, dtype in self.outputs)
+        _C._run_plan(self._plan, tuple(x.contiguous() for x in inputs), outputs)
+        return outputs[0] if len(outputs) == 1 else outputs
+
+    def __repr__(self) -> str:
+        def shown(ends: list[tuple[tuple[int, ...], Any]]) -> str:
+            return ", ".join(f"{str(dtype).removeprefix('tensorpy.')}{list(sizes)}" for sizes, dtype in ends)
+
+        return f"SavedPlan({shown(self.inputs)} -> {shown(self.outputs)})"

@@ -1,0 +1,319 @@
+"""Saved plans: the same bits as the function, here and in a C program; what cannot be saved is refused, and why."""
+
+from __future__ import annotations
+
+import os
+import random
+import shutil
+import struct
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import tensorpy as tp
+from tensorpy import _C, nn
+from tensorpy.nn import functional as F
+
+ROOT = Path(__file__).parents[2]
+LIBRARY = ROOT / "build" / os.environ.get("TENSORPY_BUILD", "release") / "libtensorpy.a"
+
+
+def saved(function: Callable[..., Any], *args: tp.Tensor, path: Path) -> Any:
+    tp.compiler.save_plan(function, args, path / "a.plan")
+    return tp.compiler.load_plan(path / "a.plan")
+
+
+def same(a: Any, b: Any) -> bool:
+    """Bits, sizes and dtypes, of tensors and of tuples of them."""
+    if not isinstance(a, tp.Tensor):
+        return len(a) == len(b) and all(same(x, y) for x, y in zip(a, b, strict=True))
+    a, b = a.detach().contiguous(), b.detach().contiguous()
+    return (
+        a.shape == b.shape
+        and a.dtype == b.dtype
+        and bytes(a.untyped_storage())[: a.nbytes] == bytes(b.untyped_storage())[: b.nbytes]
+    )
+
+
+class Attention(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = nn.TransformerEncoderLayer(8, 2, 16, batch_first=True)
+        self.places = nn.Embedding(10, 8)
+
+    def forward(self, x: tp.Tensor, at: tp.Tensor) -> tp.Tensor:
+        result: tp.Tensor = self.layer(x + self.places(at))
+        return result
+
+
+def recurrent() -> Callable[..., Any]:
+    lstm = nn.LSTM(3, 5, 2)
+    return lambda x: (lstm(x)[0], *lstm(x)[1])
+
+
+PROGRAMS: dict[str, tuple[Callable[[], Callable[..., Any]], Callable[[], tuple[tp.Tensor, ...]]]] = {
+    "mlp": (lambda: nn.Sequential(nn.Linear(4, 8), nn.GELU(), nn.Linear(8, 2)), lambda: (tp.rand(3, 4),)),
+    "convolution": (
+        lambda: nn.Sequential(nn.Conv2d(2, 4, 3), nn.BatchNorm2d(4), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten()).eval(),
+        lambda: (tp.rand(2, 2, 8, 8),),
+    ),
+    "attention": (lambda: Attention().eval(), lambda: (tp.rand(2, 5, 8), tp.randint(10, (2, 5)))),
+    "recurrent": (recurrent, lambda: (tp.rand(4, 2, 3),)),
+    "views": (lambda: lambda x: ((x + 1).t(), (x * 2)[1:, ::2], x.flip(0)), lambda: (tp.rand(4, 6),)),
+    "one result twice": (lambda: lambda x: [x * 2, (x * 2).sum()], lambda: (tp.rand(3),)),
+    "integers": (lambda: lambda i, j: (i * j, i.sort()[0], (i > j).any()), lambda: (tp.arange(6), tp.arange(1, 7))),
+    "halves": (lambda: lambda x: (x.softmax(0), x.cumsum(0)), lambda: (tp.rand(5).to(tp.bfloat16),)),
+    "complex": (lambda: lambda x: (x * 2j + 1).abs() + x.real, lambda: (tp.rand(3, dtype=tp.complex64),)),
+    "nothing": (lambda: lambda x: (x + 1).sum(0), lambda: (tp.rand(0, 3),)),
+    "one number": (lambda: lambda x: x * 3, lambda: (tp.tensor(2.5),)),
+    "words": (
+        lambda: lambda x: F.gelu(x, approximate="tanh") + tp.div(x, 0.3, rounding_mode="floor"),
+        lambda: (tp.rand(9),),
+    ),
+    "clamped": (lambda: lambda x: (x.clamp(max=0.5), x.clamp(0.1), x.round(decimals=1)), lambda: (tp.rand(9),)),
+    "reductions": (
+        lambda: lambda x: (x.amax(1), x.std(0), x.argmin(), x.prod(1), x.logsumexp(0)),
+        lambda: (tp.rand(3, 4),),
+    ),
+    "in place": (lambda: lambda x: x.clone().mul_(2).add_(1), lambda: (tp.rand(3, 4),)),
+    "constants": (lambda: (lambda w: lambda x: x @ w + tp.arange(4.0))(tp.rand(4, 4)), lambda: (tp.rand(4, 4),)),
+}
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_the_same_bits(name: str, tmp_path: Path) -> None:
+    """Of the arguments that it was saved with, and of others."""
+    make, arguments = PROGRAMS[name]
+    tp.manual_seed(1)
+    function, args = make(), arguments()
+    plan = saved(function, *args, path=tmp_path)
+    with tp.no_grad():
+        for given in (args, arguments(), arguments()):
+            want = function(*given)
+            assert same(plan(*given), want if isinstance(want, tp.Tensor) or len(want) > 1 else want[0]), name
+    assert len(plan.inputs) == len(args) and plan.inputs[0] == (args[0].shape, args[0].dtype)
+
+
+def test_gradients_are_results_too(tmp_path: Path) -> None:
+    """A function that runs backward inside of it is a plan as any other."""
+
+    def slope(x: tp.Tensor, w: tp.Tensor) -> tuple[tp.Tensor, tp.Tensor]:
+        with tp.enable_grad():
+            w = w.detach().requires_grad_()
+            loss = F.mse_loss(F.softmax(x @ w, 1), tp.zeros(len(x), 3))
+            return loss.detach(), tp.autograd.grad(loss, w)[0]
+
+    x, w = tp.rand(5, 4), tp.rand(4, 3)
+    plan = saved(slope, x, w, path=tmp_path)
+    assert same(plan(x + 1, w * 2), slope(x + 1, w * 2))
+
+
+def averaging(x: tp.Tensor, norm: nn.Module = nn.BatchNorm1d(3)) -> tp.Tensor:  # noqa: B008
+    result: tp.Tensor = norm(x.expand(4, 3))
+    return result
+
+
+def counting() -> Callable[..., Any]:
+    calls: list[int] = []
+
+    def function(x: tp.Tensor) -> tp.Tensor:
+        calls.append(1)
+        return x * len(calls)
+
+    return function
+
+
+REFUSED: dict[str, tuple[Callable[[], Callable[..., Any]], str]] = {
+    "a value that is read": (lambda: lambda x: x * x.sum().item(), "a value is read"),
+    "random numbers": (lambda: lambda x: x + tp.rand(3), "random|another one"),
+    "a mask of dropout": (lambda: lambda x: F.dropout(x), "random|another one"),
+    "running averages": (lambda: averaging, "another one|not made"),
+    "a write to an argument": (lambda: lambda x: x.add_(1) * 1, "not made"),
+    "an argument as it came": (lambda: lambda x: x, "was there before|not computed"),
+    "another way each time": (counting, "another one"),
+    "a shape that depends on values": (lambda: lambda x: x.nonzero() * 1, "value is read|depends on one"),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_cannot_be_saved(name: str, tmp_path: Path) -> None:
+    make, why = REFUSED[name]
+    with pytest.raises(RuntimeError, match=f"save_plan.*{why}"):
+        saved(make(), tp.rand(3), path=tmp_path)
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_module_in_training_says_what_to_do(tmp_path: Path) -> None:
+    with pytest.raises(RuntimeError, match="eval mode"):
+        saved(nn.BatchNorm2d(2), tp.rand(1, 2, 3, 3), path=tmp_path)
+
+
+def test_arguments_and_results_of_other_kinds(tmp_path: Path) -> None:
+    with pytest.raises(TypeError, match="argument 1 of the function must be a Tensor, not int"):
+        tp.compiler.save_plan(lambda x, n: x * n, (tp.rand(2), 3), tmp_path / "a")  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="must give a Tensor, or a tuple or list of them, not dict"):
+        saved(lambda x: {"a": x * 2}, tp.rand(2), path=tmp_path)
+    with pytest.raises(RuntimeError, match="not contiguous"):
+        saved(lambda x: x * 2, tp.rand(2, 3).t(), path=tmp_path)
+    with pytest.raises(RuntimeError, match="share their memory"):
+        x = tp.rand(4)
+        saved(lambda a, b: a + b, x[:2], x[2:], path=tmp_path)
+    with pytest.raises(ZeroDivisionError):
+        saved(lambda x: 1 / 0, tp.rand(2), path=tmp_path)
+    plan = saved(lambda x: x * 2, tp.rand(2), path=tmp_path)
+    for wrong in (tp.rand(3), tp.rand(2, dtype=tp.float64), tp.rand(1, 2)):
+        with pytest.raises(RuntimeError, match="of the dtypes and sizes that it was saved with"):
+            plan(wrong)
+    with pytest.raises(TypeError, match="1 inputs was given 2"):
+        plan(tp.rand(2), tp.rand(2))
+    assert repr(plan) == "SavedPlan(float32[2] -> float32[2])"
+
+
+def test_a_part_of_a_tensor(tmp_path: Path) -> None:
+    """An argument may lie anywhere in its memory."""
+    x = tp.arange(12.0).reshape(4, 3)
+    plan = saved(lambda a: a * 2, x[1:3], path=tmp_path)
+    assert same(plan(x[2:]), x[2:] * 2) and same(plan(x[:2]), x[:2] * 2)
+
+
+# ---- files ----
+
+
+def checksum(data: bytes) -> int:
+    """FNV-1a."""
+    h = 0xCBF29CE484222325
+    for byte in data:
+        h = (h ^ byte) * 0x100000001B3 & 0xFFFFFFFFFFFFFFFF
+    return h
+
+
+def test_damaged_files(tmp_path: Path) -> None:
+    saved(lambda x: x * 2 + x.sum(), tp.rand(3), path=tmp_path)
+    whole = (tmp_path / "a.plan").read_bytes()
+    for data in (b"", b"tpplan", whole[:-1], whole + b"\0", whole[:40], whole[:100] + b"!" + whole[101:]):
+        with pytest.raises(RuntimeError, match="damaged, or is no saved plan"):
+            _C._load_plan(data)
+    with pytest.raises(FileNotFoundError):
+        tp.compiler.load_plan(tmp_path / "missing")
+
+
+def test_wrong_words_with_a_right_checksum(tmp_path: Path) -> None:
+    """Counts, slots, dtypes, sizes, tags and names: each is looked at before it is believed."""
+    saved(nn.Sequential(nn.Linear(2, 3), nn.Softmax(1)), tp.rand(2, 2), path=tmp_path)
+    whole = (tmp_path / "a.plan").read_bytes()
+    words = [0, 1, -1, 2, 7, 1 << 16, 1 << 31, 1 << 62, -(1 << 63)]
+    refused = 0
+    for seed in range(300):
+        r = random.Random(seed)
+        data = bytearray(whole)
+        for _ in range(r.randint(1, 3)):
+            at = r.randrange(24, len(data) - 8) & ~7
+            data[at : at + 8] = struct.pack("<q", r.choice(words))
+        data[16:24] = struct.pack("<Q", checksum(bytes(data[24:])))
+        try:
+            _C._load_plan(bytes(data))
+        except (RuntimeError, MemoryError):
+            refused += 1
+    assert refused > 100
+
+
+def test_a_file_of_another_build(tmp_path: Path) -> None:
+    saved(lambda x: x.exp(), tp.rand(3), path=tmp_path)
+    whole = (tmp_path / "a.plan").read_bytes()
+    for old, new, what in ((b"prim::map", b"prim::mop", "calls prim::mop"), (b"exp\0", b"exq\0", "computes exq")):
+        assert old in whole
+        data = bytearray(whole.replace(old, new))
+        data[16:24] = struct.pack("<Q", checksum(bytes(data[24:])))
+        with pytest.raises(RuntimeError, match=f"{what}, which is not in this build"):
+            _C._load_plan(bytes(data))
+
+
+def test_a_file_is_written_whole_or_not_at_all(tmp_path: Path) -> None:
+    plan = saved(lambda x: x * 2, tp.rand(3), path=tmp_path)
+    (tmp_path / "a.plan").write_bytes(b"old")
+    with pytest.raises(RuntimeError):
+        saved(lambda x: x * x.sum().item(), tp.rand(3), path=tmp_path)
+    assert (tmp_path / "a.plan").read_bytes() == b"old" and len(list(tmp_path.iterdir())) == 1
+    with pytest.raises(FileNotFoundError):
+        tp.compiler.save_plan(lambda x: x * 2, (tp.rand(3),), tmp_path / "no" / "a.plan")
+    assert plan(tp.ones(3)).tolist() == [2.0] * 3
+
+
+def test_nothing_is_kept(tmp_path: Path) -> None:
+    model, x = nn.Linear(64, 64), tp.rand(64, 64)
+    plan = saved(model, x, path=tmp_path)
+
+    def often() -> int:
+        for _ in range(50):
+            plan(x)
+            _C._load_plan((tmp_path / "a.plan").read_bytes())
+        return int(_C._memory_stats()["bytes"]) if "allocated" in _C._memory_stats() else 0
+
+    often()
+    assert often() == often()
+
+
+def test_failing_allocations(tmp_path: Path) -> None:
+    """Each in turn: a MemoryError, and the next attempt is as if it had not been."""
+    model, x = nn.Sequential(nn.Linear(4, 4), nn.ReLU()), tp.rand(2, 4)
+    plan = saved(model, x, path=tmp_path)
+    data = (tmp_path / "a.plan").read_bytes()
+    want = model(x).tolist()
+    for what in (lambda: _C._save_plan(model, (x,)), lambda: _C._load_plan(data), lambda: plan(x)):
+        failed = 0
+        for count in range(400):
+            _C._fail_allocation_after(count)
+            try:
+                with tp.no_grad():
+                    what()
+                break
+            except (MemoryError, RuntimeError):
+                failed += 1
+            finally:
+                _C._fail_allocation_after(-1)
+        assert 0 < failed < 400
+        assert plan(x).tolist() == want
+
+
+# ---- C ----
+
+
+@pytest.mark.skipif(not LIBRARY.exists() or not shutil.which("cc"), reason="python setup.py native libtensorpy.a")
+@pytest.mark.skipif(LIBRARY.parent.name != "release", reason="the library is one of the sanitizers'")
+def test_a_c_program_reads_a_digit(tmp_path: Path) -> None:
+    pytest.importorskip("sklearn")
+    folder = ROOT / "examples" / "plan_in_c"
+    command = [sys.executable, str(folder / "save.py"), "--epochs", "1", "--out", str(tmp_path)]
+    subprocess.run(command, check=True, capture_output=True, timeout=300)
+    program = str(tmp_path / "digit")
+    words = [
+        "cc",
+        "-std=c11",
+        "-Wall",
+        "-Wextra",
+        "-Wpedantic",
+        "-Werror",
+        "-O2",
+        "-I",
+        str(ROOT / "csrc/include"),
+        str(folder / "digit.c"),
+    ]
+    words += [str(LIBRARY), "-fopenmp", "-Wl,--gc-sections", "-lm", "-lpthread", "-ldl", "-o", program]
+    subprocess.run(words, check=True, capture_output=True, timeout=300)
+    image = (tmp_path / "image.txt").read_text()
+    plan = tp.compiler.load_plan(tmp_path / "digits.plan")
+    pixels = tp.tensor([float(n) for n in image.split()]).reshape(1, 1, 8, 8) / 16
+
+    def said(name: str, text: str) -> tuple[int, str]:
+        done = subprocess.run([program, str(tmp_path / name)], input=text, capture_output=True, text=True, timeout=60)
+        return done.returncode, done.stdout + done.stderr
+
+    code, text = said("digits.plan", image)
+    assert code == 0 and text.splitlines()[-1] == f"this is a {int(plan(pixels).argmax())}"  # type: ignore[union-attr]
+    assert said("digits.plan", "1 2 3") == (1, "digit: an image is 64 numbers from 0 to 16\n")
+    (tmp_path / "cut.plan").write_bytes((tmp_path / "digits.plan").read_bytes()[:5000])
+    assert "damaged" in said("cut.plan", image)[1] and "No such file" in said("none.plan", image)[1]

@@ -45,6 +45,18 @@ def test_the_training_program_of_the_page(tmp_path: Path) -> None:
     assert sorted(said) == [f"rank {r} of 2: learned" for r in range(2)], done.stderr
 
 
+@needs_mpi
+def test_the_tensor_in_parts_of_the_page(tmp_path: Path) -> None:
+    page = (ROOT / "docs" / "distributed.md").read_text()
+    (program,) = re.findall(r"```python\n(# parts\.py\n.*?)```", page, re.S)
+    (expected,) = re.findall(r"the first prints `(.*?)`, and both `True`", page)
+    path = tmp_path / "parts.py"
+    path.write_text(program)
+    command = ("-m", "tensorpy.distributed.run", "--nproc-per-node", "2")
+    done = subprocess.run([sys.executable, *command, str(path)], capture_output=True, text=True, timeout=60, cwd=ROOT)
+    assert expected in done.stdout and done.stdout.count("True") == 2, done.stdout + done.stderr
+
+
 def checked(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
     variables = {k: v for k, v in os.environ.items() if k not in ("RANK", "WORLD_SIZE")}
     return subprocess.run(

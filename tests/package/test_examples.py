@@ -89,6 +89,22 @@ def test_the_demo_in_several_processes() -> None:
         assert [float(x) for x in shared] == pytest.approx([float(x) for x in alone], abs=2e-5)
 
 
+@needs_mpi
+def test_a_gpt_that_no_process_has_whole(tmp_path: Path) -> None:
+    """Two processes have the losses of one; what four wrote two go on with."""
+    pytest.importorskip("tqdm")
+    program, parts = str(EXAMPLES / "gpt_fully_shard.py"), str(tmp_path / "parts")
+
+    def losses(count: int, *args: str) -> list[float]:
+        launcher = ("-m", "tensorpy.distributed.run", "--nproc-per-node", str(count)) if count > 1 else ()
+        return [float(x) for x in re.findall(r"loss ([\d.]+)", run(*launcher, program, *args))]
+
+    alone = losses(1, "--steps", "4")
+    assert len(alone) == 4 and alone[3] < alone[0]
+    assert losses(4, "--steps", "2", "--save", parts) == pytest.approx(alone[:2], abs=2e-3)
+    assert losses(2, "--steps", "4", "--load", parts) == pytest.approx(alone[2:], abs=2e-3)
+
+
 def test_the_demo(tmp_path: Path) -> None:
     for module in ("tqdm", "sklearn", "matplotlib"):
         pytest.importorskip(module)

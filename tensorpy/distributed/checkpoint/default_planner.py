@@ -37,13 +37,29 @@ from tensorpy.nn import Parameter
 # ---- saving ----
 
 
-def _write_item(key: str, value: Any) -> WriteItem:
+def _boxes_of(value: Tensor) -> list[ChunkStorageMetadata]:
+    """What a rank has of a tensor: tensors that are one of many processes say it themselves, by PyTorch's protocol."""
+    own = getattr(value, "__create_chunk_list__", None)
+    if own is None:
+        return [ChunkStorageMetadata(offsets=Size([0] * value.dim()), sizes=value.size())]
+    return [box for box in own() if math.prod(box.sizes) or not value.numel()]
+
+
+def _part_of(value: Any, index: MetadataIndex) -> Any:
+    """The elements of a box."""
+    own = getattr(value, "__get_tensor_shard__", None)
+    return value if own is None else own(index)
+
+
+def _write_items(key: str, value: Any) -> Iterator[WriteItem]:
     if not isinstance(value, Tensor):
-        return WriteItem(MetadataIndex(key), WriteItemType.BYTE_IO)
-    begin = Size([0] * value.dim())
-    box = ChunkStorageMetadata(offsets=begin, sizes=value.size())
-    data = TensorWriteData(box, TensorProperties.create_from_tensor(value), value.size())
-    return WriteItem(MetadataIndex(key, begin), WriteItemType.TENSOR, tensor_data=data)
+        yield WriteItem(MetadataIndex(key), WriteItemType.BYTE_IO)
+        return
+    kind = WriteItemType.SHARD if hasattr(value, "__create_chunk_list__") else WriteItemType.TENSOR
+    for box in _boxes_of(value):
+        properties = TensorProperties.create_from_tensor(_part_of(value, MetadataIndex(key, box.offsets)))
+        data = TensorWriteData(box, properties, value.size())
+        yield WriteItem(MetadataIndex(key, box.offsets), kind, tensor_data=data)
 
 
 def create_default_local_save_plan(state_dict: dict[str, Any], is_coordinator: bool) -> SavePlan:
@@ -53,7 +69,7 @@ def create_default_local_save_plan(state_dict: dict[str, Any], is_coordinator: b
         state_dict: its values, by their long keys
         is_coordinator: is taken: all ranks say what they have
     """
-    return SavePlan([_write_item(key, value) for key, value in state_dict.items()])
+    return SavePlan([item for key, value in state_dict.items() for item in _write_items(key, value)])
 
 
 def _without_copies(plans: list[SavePlan], lowest: bool) -> list[SavePlan]:
@@ -211,7 +227,7 @@ class DefaultSavePlanner(SavePlanner):
         Arguments:
             index: the name
         """
-        return self.state_dict[index.fqn]
+        return _part_of(self.state_dict[index.fqn], index)
 
     def transform_object(self, write_item: WriteItem, object: Any) -> Any:
         """What is written of it: for planners that change it.
@@ -230,26 +246,30 @@ class DefaultSavePlanner(SavePlanner):
 # ---- loading ----
 
 
+def _apart(begins: list[int], box: ChunkStorageMetadata) -> Size:
+    """Where an element lies in a box."""
+    return Size([b - o for b, o in zip(begins, box.offsets, strict=True)])
+
+
 def _boxes(key: str, entry: TensorStorageMetadata, value: Tensor) -> Iterator[ReadItem]:
     """What has to be read of a tensor's boxes to fill another of its shape; ValueError where something is missing."""
-    begin = Size([0] * value.dim())
-    whole = ChunkStorageMetadata(begin, value.size())
-    found = 0
-    for place, box in enumerate(entry.chunks):
-        shared = _meet(box, whole) if value.numel() else (list(begin), list(value.size()))
-        if shared is None:
-            continue
-        begins, lengths = shared
-        found += math.prod(lengths)
-        there = Size([b - o for b, o in zip(begins, box.offsets, strict=True)])
-        yield ReadItem(
-            LoadItemType.TENSOR, MetadataIndex(key, begin), Size(begins),
-            MetadataIndex(key, box.offsets, place), there, Size(lengths),
-        )  # fmt: skip
-        if not value.numel():
-            return
-    if found < value.numel():
-        raise ValueError(f"{key!r} has only {found} of its {value.numel()} elements in the checkpoint")
+    for mine in _boxes_of(value):
+        count = math.prod(mine.sizes)
+        found = 0
+        for place, box in enumerate(entry.chunks):
+            shared = _meet(box, mine) if count else (list(mine.offsets), list(mine.sizes))
+            if shared is None:
+                continue
+            begins, lengths = shared
+            found += math.prod(lengths)
+            yield ReadItem(
+                LoadItemType.TENSOR, MetadataIndex(key, mine.offsets), _apart(begins, mine),
+                MetadataIndex(key, box.offsets, place), _apart(begins, box), Size(lengths),
+            )  # fmt: skip
+            if not count:
+                return
+        if found < count:
+            raise ValueError(f"{key!r} has only {found} of its {count} elements in the checkpoint")
 
 
 def _read_items(key: str, entry: Any, value: Any) -> Iterator[ReadItem]:
@@ -295,7 +315,7 @@ def _on_the_host(value: Any) -> Any:
     """A tensor with memory in the place of one on the Meta device."""
     if not isinstance(value, Tensor) or value.device.type != "meta":
         return value
-    made = tp.empty(value.shape, dtype=value.dtype, device="cpu")
+    made = tp.empty_like(value, device="cpu", requires_grad=False)
     return Parameter(made, value.requires_grad) if isinstance(value, Parameter) else made
 
 
@@ -398,7 +418,7 @@ class DefaultLoadPlanner(LoadPlanner):
         Arguments:
             index: the name
         """
-        return self.state_dict[index.fqn]
+        return _part_of(self.state_dict[index.fqn], index)
 
     def transform_tensor(self, read_item: ReadItem, tensor: Tensor) -> Tensor:
         """The part of it that is written: for planners that change it.

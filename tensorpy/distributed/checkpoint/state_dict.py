@@ -15,6 +15,8 @@ import tensorpy as tp
 from tensorpy import distributed as dist
 from tensorpy import nn
 from tensorpy._C import Tensor
+from tensorpy.distributed.fsdp import FSDPModule
+from tensorpy.distributed.tensor import DTensor, distribute_tensor
 from tensorpy.nn.modules.compiled import OptimizedModule
 from tensorpy.nn.parallel import DistributedDataParallel
 from tensorpy.optim import Optimizer
@@ -93,7 +95,10 @@ def _short(model: nn.Module, long: str) -> str:
 
 
 def _names(model: nn.Module) -> dict[int, list[str]]:
-    """By the identity of a parameter: all its names."""
+    """By the identity of a parameter: all its names. Optimizers have the parts of what fully_shard cut."""
+    for module in model.modules():
+        if isinstance(module, FSDPModule):
+            module.reshard()
     found: dict[int, list[str]] = {}
     for name, parameter in model.named_parameters(remove_duplicate=False):
         found.setdefault(id(parameter), []).append(_short(model, name))
@@ -119,7 +124,24 @@ def _mapped(value: Any, change: Any) -> Any:
     return value
 
 
+def _whole(tensor: Any) -> Any:
+    """All of a tensor that is one of many processes."""
+    if not isinstance(tensor, DTensor):
+        return tensor
+    with tp.no_grad():
+        return tensor.full_tensor()
+
+
+def _cut_as(value: Any, like: Any) -> Any:
+    """A whole tensor as the one it is for is distributed."""
+    if not isinstance(like, DTensor) or not isinstance(value, Tensor) or isinstance(value, DTensor):
+        return value
+    return distribute_tensor(value.detach(), like.device_mesh, like.placements, src_data_rank=None)
+
+
 def _given(state_dict: dict[str, Any], options: StateDictOptions) -> dict[str, Any]:
+    if options.full_state_dict:
+        state_dict = _mapped(state_dict, _whole)
     if options.cpu_offload:
         if options.full_state_dict and _is_left_out():
             return {}
@@ -222,8 +244,10 @@ def _into_model(model: nn.Module, state_dict: dict[Any, Any], options: StateDict
         given = _from_rank0(given)
     elif not given and options.strict and not options.ignore_frozen_params:
         raise RuntimeError("The option indicates that model state_dict is required to load, but it is empty.")
-    long = {_short(model, name): name for name in model.state_dict(keep_vars=True)}
+    targets = model.state_dict(keep_vars=True)
+    long = {_short(model, name): name for name in targets}
     named = {long.get(name, name): value for name, value in given.items()}
+    named = {name: _cut_as(value, targets.get(name)) for name, value in named.items()}
     empty = any(t.device.type == "meta" for t in [*model.parameters(), *model.buffers()])
     return model.load_state_dict(named, strict=options.strict, assign=empty and options.full_state_dict)
 
@@ -406,7 +430,8 @@ def _part_of(
             made.update({key: value for key, value in group_of.get(name, {}).items() if key != "params"})
             if name in given["state"]:
                 if parameter.requires_grad:
-                    state[name] = given["state"][name]
+                    known = optimizer.state.get(parameter, {})
+                    state[name] = {k: _cut_as(v, known.get(k)) for k, v in given["state"][name].items()}
             elif parameter.requires_grad and strict and given["state"]:
                 raise RuntimeError(
                     f"Missing optimizer state for parameter '{name}' in checkpoint. The parameter requires gradients "

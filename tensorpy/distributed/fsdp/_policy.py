@@ -1,0 +1,39 @@
+"""How fully_shard computes and sends: dtypes, and where parts lie."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True)
+class MixedPrecisionPolicy:
+    """The dtypes that modules compute and gradients travel in; parts and the optimizer's steps keep theirs.
+
+    Arguments:
+        param_dtype: parameters are sent and computed with in this; None: as they are
+        reduce_dtype: gradients are sent in this; None: as they come
+        output_dtype: what forward returns is made this; None: stays
+        cast_forward_inputs: whether floating inputs are made param_dtype
+    """
+
+    param_dtype: Any = None
+    reduce_dtype: Any = None
+    output_dtype: Any = None
+    cast_forward_inputs: bool = True
+
+
+@dataclass
+class OffloadPolicy:
+    """Parts lie where the mesh says."""
+
+
+@dataclass
+class CPUOffloadPolicy(OffloadPolicy):
+    """Parts lie on the host: fully_shard refuses it, as meshes are of hosts.
+
+    Arguments:
+        pin_memory: whether the memory is pinned
+    """
+
+    pin_memory: bool = True

@@ -60,7 +60,8 @@ class _ToLocal(Function):
     @staticmethod
     def backward(ctx: Any, *grads: Any) -> Any:
         spec = ctx.spec
-        return DTensor(grads[0], Spec(spec.mesh, ctx.of, spec.shape, spec.stride, grads[0].dtype)), None
+        steps = _steps(grads[0], spec.shape)
+        return DTensor(grads[0], Spec(spec.mesh, ctx.of, spec.shape, steps, grads[0].dtype)), None
 
 
 class _Redistribute(Function):
@@ -259,13 +260,25 @@ class DTensor(Tensor):
         return whole.to_local(grad_placements=grad_placements)
 
 
+def _calls_of(name: str, values: list[Any]) -> list[list[Any]]:
+    """The tensors that meet in a call: of operators over lists, those at one place."""
+    lists = [value for value in values if isinstance(value, (list, tuple))]
+    if name.startswith("_foreach_"):
+        rest = [value for value in values if isinstance(value, Tensor)]
+        return [[*several, *rest] for several in zip(*lists, strict=False)]
+    return [[*values, *[each for several in lists for each in several]]]
+
+
 def _check_mixture(func: Any, args: Any, kwargs: Any) -> None:
-    for value in (*args, *kwargs.values()):
-        for each in value if isinstance(value, (list, tuple)) else (value,):
+    name = str(getattr(func, "__name__", func))
+    for values in _calls_of(name, [*args, *kwargs.values()]):
+        if not any(isinstance(value, DTensor) for value in values):
+            continue
+        for each in values:
             if isinstance(each, Tensor) and not isinstance(each, DTensor) and each.ndim:
                 raise RuntimeError(
-                    f"{getattr(func, '__name__', func)} got mixed Tensor and DTensor, need to convert all Tensor to "
-                    f"DTensor before calling distributed operators! The tensor is {each.dtype}{list(each.shape)}."
+                    f"{name} got mixed Tensor and DTensor, need to convert all Tensor to DTensor before calling "
+                    f"distributed operators! The tensor is {each.dtype}{list(each.shape)}."
                 )
 
 

@@ -6,6 +6,7 @@ of the whole results are those that the operator has on Meta. All processes choo
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -30,6 +31,21 @@ _SHAPES = ("size", "input_sizes")
 # ---- arguments ----
 
 
+@functools.cache
+def _names(func: Any) -> tuple[tuple[str, ...], tuple[str, ...], str]:
+    """The arguments of an operator, those that it writes, and its name without the mark of one that writes."""
+    found = get_alias_info(func).args
+    base = func._opname
+    plain = base[:-1] if base.endswith("_") and not base.endswith("__") else base
+    return tuple(a.name for a in found), tuple(a.name for a in found if a.is_write), plain
+
+
+def _tensors_of(value: Any) -> list[Any]:
+    if isinstance(value, Tensor):
+        return [value]
+    return [each for each in value if isinstance(each, Tensor)] if isinstance(value, (list, tuple)) else []
+
+
 class _Arguments:
     """The arguments of a call: by name, and those that are tensors in order.
 
@@ -41,41 +57,67 @@ class _Arguments:
 
     def __init__(self, func: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> None:
         self.func = func
-        names = [each.name for each in get_alias_info(func).args]
-        self.given = {**dict(zip(names, args, strict=False)), **kwargs}
+        self.given = {**dict(zip(_names(func)[0], args, strict=False)), **kwargs}
         self.by_place = len(args)
-        self.tensors: list[Any] = [leaf for leaf in tree_flatten(self.given)[0] if isinstance(leaf, Tensor)]
+        self.tensors: list[Any] = [leaf for value in self.given.values() for leaf in _tensors_of(value)]
         whole = next(t for t in self.tensors if _is_distributed(t))
         self.mesh = whole._spec.mesh
         self.specs = [self._spec(tensor) for tensor in self.tensors]
 
     def _spec(self, tensor: Any) -> Spec:
         if _is_distributed(tensor):
-            if tensor._spec.mesh != self.mesh:
+            spec: Spec = tensor._spec
+            if spec.mesh is not self.mesh and spec.mesh != self.mesh:
                 raise RuntimeError(
-                    f"{self.func}: all tensors lie on one mesh, and these on {self.mesh} and {tensor._spec.mesh}"
+                    f"{self.func}: all tensors lie on one mesh, and these on {self.mesh} and {spec.mesh}"
                 )
-            return tensor._spec
+            return spec
         everywhere = (_R,) * self.mesh.ndim  # a constant of a formula, or a number
         return Spec(self.mesh, everywhere, tuple(tensor.shape), tuple(tensor.stride()), tensor.dtype)
 
     def written(self) -> list[int]:
         """Which of `tensors` the operator writes."""
-        writes = [each.name for each in get_alias_info(self.func).args if each.is_write]
-        found = [leaf for name in writes for leaf in tree_flatten(self.given.get(name))[0]]
+        found = [leaf for name in _names(self.func)[1] for leaf in _tensors_of(self.given.get(name))]
         return [i for i, t in enumerate(self.tensors) if any(t is each for each in found)]
 
-    def run(self, tensors: Sequence[Any], changed: dict[str, Any], call: Any = None) -> Any:
+    def key(self) -> Any:
+        """What the placements of results depend on; None where that is nothing that could be looked up."""
+        specs = iter(self.specs)
+        found: list[Any] = [self.func, self.by_place, tp.get_default_dtype()]
+        for name, value in self.given.items():
+            if isinstance(value, Tensor):
+                found.append((name, next(specs)))
+            elif isinstance(value, (list, tuple)):
+                several = tuple(next(specs) if isinstance(each, Tensor) else (type(each), each) for each in value)
+                found.append((name, several))
+            else:
+                found.append((name, type(value), value))
+        made = tuple(found)
+        try:
+            hash(made)
+        except TypeError:
+            return None
+        return made
+
+    def run(self, tensors: Sequence[Any], changed: dict[str, Any]) -> Any:
         """Calls the operator on other tensors."""
         given = {**self.filled(tensors), **changed}
         by_place = list(given.values())[: self.by_place]
         by_name = dict(list(given.items())[self.by_place :])
-        return (call or self.func)(*by_place, **by_name)
+        return self.func(*by_place, **by_name)
 
     def filled(self, tensors: Sequence[Any]) -> dict[str, Any]:
         """The arguments with other tensors."""
         rest = iter(tensors)
-        return tree_map(lambda leaf: next(rest) if isinstance(leaf, Tensor) else leaf, self.given)
+
+        def other(value: Any) -> Any:
+            if isinstance(value, Tensor):
+                return next(rest)
+            if isinstance(value, (list, tuple)):
+                return [next(rest) if isinstance(each, Tensor) else each for each in value]
+            return value
+
+        return {name: other(value) for name, value in self.given.items()}
 
 
 def _is_distributed(value: Any) -> bool:
@@ -146,84 +188,7 @@ def _check_view(func: Any, source: Placements, way: Way) -> None:
             )
 
 
-# ---- running ----
-
-
-class _Plan:
-    """The ways of a call for all dimensions of its mesh.
-
-    Arguments:
-        given: the arguments
-        rule: the operator's rule
-    """
-
-    def __init__(self, given: _Arguments, rule: Rule) -> None:
-        self.given = given
-        func, mesh = given.func, given.mesh
-        views = is_view(func) or func._opname == "_unsafe_view"
-        in_place = given.written()
-        metas, self.out = _on_meta(given, views and not in_place)
-        self.outs = [leaf for leaf in tree_flatten(self.out)[0] if isinstance(leaf, Tensor)]
-        call = Call(func, given.filled(metas), metas, self.outs, known={"views": self.outs})
-        self.ways: list[Way] = []
-        for mesh_dim in range(mesh.ndim):
-            source = tuple(spec.placements[mesh_dim] for spec in given.specs)
-            call.count = mesh.shape[mesh_dim]
-            call.known["others"] = _counts_of_others(given.specs, mesh_dim)
-            way = _choose(call, rule, source, in_place)
-            if way is None:
-                raise RuntimeError(
-                    f"{func}: writes to a tensor of the placements {given.specs[in_place[0]].placements}, which the "
-                    "result would not have"
-                )
-            if views and "size" in given.given:
-                _check_view(func, source, way)
-            self.ways.append(way)
-
-    def placements_in(self, place: int) -> Placements:
-        """Those of an argument."""
-        return tuple(way.ins[place] for way in self.ways)
-
-    def placements_out(self, place: int) -> Placements:
-        """Those of a result."""
-        return tuple(way.outs[place] for way in self.ways)
-
-    def _shapes(self) -> dict[str, Any]:
-        names = [name for name in _SHAPES if name in self.given.given]
-        if not names or not self.outs:
-            return {}
-        local, _ = box(self.outs[0].shape, self.given.mesh, self.placements_out(0))
-        return {names[0]: list(local)}
-
-    def _other(self) -> Callable[..., Any] | None:
-        return next((way.local for way in self.ways if way.local is not None), None)
-
-    def _part(self, locals_: Sequence[Tensor]) -> Part:
-        mesh, given = self.given.mesh, self.given
-
-        def begin(name: str, dim: int) -> int:
-            place = next(i for i, t in enumerate(given.tensors) if t is given.given[name])
-            return box(given.specs[place].shape, mesh, self.placements_in(place))[1][dim]
-
-        def total(tensor: Tensor) -> Tensor:
-            for mesh_dim, way in enumerate(self.ways):
-                if way.local is not None:
-                    tensor = ops.wait_tensor(ops.all_reduce(tensor, "sum", mesh.get_group(mesh_dim).group_name))
-            return tensor
-
-        return Part(given.filled(locals_), begin, total)
-
-    def run(self) -> Any:
-        """Runs the operator on the parts; what is returned holds tensors of them."""
-        given = self.given
-        locals_ = [
-            redistribute_local(_local(tensor), spec, self.placements_in(i))
-            for i, (tensor, spec) in enumerate(zip(given.tensors, given.specs, strict=True))
-        ]
-        other = self._other()
-        if other is not None:
-            return other(self._part(locals_))
-        return given.run(locals_, self._shapes())
+# ---- plans ----
 
 
 def _counts_of_others(specs: Sequence[Spec], mesh_dim: int) -> dict[int, int]:
@@ -236,20 +201,109 @@ def _counts_of_others(specs: Sequence[Spec], mesh_dim: int) -> dict[int, int]:
     return found
 
 
-def _wrapped(plan: _Plan, results: Any, make: Callable[[Tensor, Spec], Any]) -> Any:
-    """The results as distributed tensors."""
-    place = iter(range(len(plan.outs)))
-    metas = iter(plan.outs)
+def _ways(given: _Arguments, rule: Rule, metas: list[Tensor], outs: list[Tensor]) -> list[Way]:
+    """That of each dimension of the mesh."""
+    func, mesh, in_place = given.func, given.mesh, given.written()
+    is_view = _is_view(func)
+    call = Call(func, given.filled(metas), metas, outs, known={"views": outs})
+    found: list[Way] = []
+    for mesh_dim in range(mesh.ndim):
+        source = tuple(spec.placements[mesh_dim] for spec in given.specs)
+        call.count = mesh.shape[mesh_dim]
+        call.known["others"] = _counts_of_others(given.specs, mesh_dim)
+        way = _choose(call, rule, source, in_place)
+        if way is None:
+            raise RuntimeError(
+                f"{func}: writes to a tensor of the placements {given.specs[in_place[0]].placements}, which the result "
+                "would not have"
+            )
+        if is_view and "size" in given.given:
+            _check_view(func, source, way)
+        found.append(way)
+    return found
 
-    def wrap(leaf: Any) -> Any:
-        if not isinstance(leaf, Tensor):
-            return leaf
-        meta, i = next(metas), next(place)
-        placements = plan.placements_out(i)
-        spec = Spec(plan.given.mesh, placements, tuple(meta.shape), tuple(meta.stride()), meta.dtype)
-        return make(leaf, spec)
 
-    return tree_map(wrap, results)
+def _is_view(func: Any) -> bool:
+    return is_view(func) or func._opname == "_unsafe_view"
+
+
+class _Plan:
+    """What a call does, for all calls with the same placements, shapes and arguments.
+
+    Arguments:
+        given: the arguments
+        rule: the operator's rule
+    """
+
+    def __init__(self, given: _Arguments, rule: Rule) -> None:
+        metas, out = _on_meta(given, _is_view(given.func) and not given.written())
+        outs = [leaf for leaf in tree_flatten(out)[0] if isinstance(leaf, Tensor)]
+        self.ways = _ways(given, rule, metas, outs)
+        self.ins: list[Placements] = [tuple(way.ins[i] for way in self.ways) for i in range(len(metas))]
+        self.outs = [
+            Spec(given.mesh, tuple(way.outs[i] for way in self.ways), tuple(o.shape), tuple(o.stride()), o.dtype)
+            for i, o in enumerate(outs)
+        ]
+        self.other = next((way.local for way in self.ways if way.local is not None), None)
+        self.is_outside = given.mesh.get_coordinate() is None  # then there is nothing to compute
+        self.changed: dict[str, Any] = {}
+        for name in _SHAPES:
+            if name in given.given and self.outs:
+                self.changed[name] = list(box(self.outs[0].shape, given.mesh, self.outs[0].placements)[0])
+                break
+
+    def run(self, given: _Arguments, make: Callable[[Tensor, Spec], Any]) -> Any:
+        """Brings parts to their placements, and runs the operator on them."""
+        locals_ = [
+            redistribute_local(_local(tensor), spec, to)
+            for tensor, spec, to in zip(given.tensors, given.specs, self.ins, strict=True)
+        ]
+        out = given.run(locals_, self.changed) if self.other is None else self.other(self._part(given, locals_))
+        if isinstance(out, Tensor):
+            return make(out, self.outs[0])
+        specs = iter(self.outs)
+        return tree_map(lambda leaf: make(leaf, next(specs)) if isinstance(leaf, Tensor) else leaf, out)
+
+    def _part(self, given: _Arguments, locals_: Sequence[Tensor]) -> Part:
+        mesh = given.mesh
+
+        def begin(name: str, dim: int) -> int:
+            place = next(i for i, t in enumerate(given.tensors) if t is given.given[name])
+            return box(given.specs[place].shape, mesh, self.ins[place])[1][dim]
+
+        def total(tensor: Tensor) -> Tensor:
+            for mesh_dim, way in enumerate(self.ways):
+                if way.local is not None:
+                    tensor = ops.wait_tensor(ops.all_reduce(tensor, "sum", mesh.get_group(mesh_dim).group_name))
+            return tensor
+
+        return Part(given.filled(locals_), begin, total)
+
+
+_MOST_PLANS = 4096
+
+
+def _plan_of(given: _Arguments) -> _Plan:
+    """Plans are kept by their mesh: they name its groups."""
+    plans: dict[Any, _Plan] = given.mesh.__dict__.setdefault("_plans", {})
+    key = given.key()
+    plan = None if key is None else plans.get(key)
+    if plan is None:
+        rule = rule_of(given.func, _names(given.func)[2])
+        if rule is None:
+            raise NotImplementedError(
+                f"Operator {given.func} does not have a sharding strategy registered: it works on whole tensors, those "
+                "of redistribute() and to_local(), or of full_tensor()"
+            )
+        plan = _Plan(given, rule)
+        if key is not None:
+            if len(plans) >= _MOST_PLANS:
+                plans.clear()
+            plans[key] = plan
+    return plan
+
+
+# ---- calls ----
 
 
 def _number(given: _Arguments) -> Any:
@@ -274,20 +328,9 @@ def dispatch(func: Any, args: Sequence[Any], kwargs: dict[str, Any], make: Calla
         drawn = _random.draw(func, given.given, given.tensors, given.specs, make)
         if drawn is not None:
             return drawn
-    base = func._opname
-    name = base[:-1] if base.endswith("_") and not base.endswith("__") else base
-    rule = rule_of(func, name)
-    if rule is None:
-        raise NotImplementedError(
-            f"Operator {func} does not have a sharding strategy registered: it works on whole tensors, those of "
-            "redistribute() and to_local(), or of full_tensor()"
-        )
-    plan = _Plan(given, rule)
-    if plan.given.mesh.get_coordinate() is None:
-        return _wrapped(plan, tree_map(_empty_part, plan.out), make)
-    return return_and_correct_aliasing(func, args, kwargs, _wrapped(plan, plan.run(), make))
-
-
-def _empty_part(leaf: Any) -> Any:
-    """What a process outside of the mesh has."""
-    return tp.empty(0, dtype=leaf.dtype) if isinstance(leaf, Tensor) else leaf
+    plan = _plan_of(given)
+    if plan.is_outside:
+        made = [make(tp.empty(0, dtype=spec.dtype), spec) for spec in plan.outs]
+        return made[0] if len(made) == 1 else made
+    out = plan.run(given, make)
+    return return_and_correct_aliasing(func, args, kwargs, out) if _names(func)[1] else out

@@ -30,6 +30,12 @@ class Spec:
     stride: tuple[int, ...]
     dtype: Any
 
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_hash", hash((self.placements, self.shape, self.stride, self.dtype)))
+
+    def __hash__(self) -> int:
+        return self._hash  # type: ignore[attr-defined]  # pyright: ignore
+
     def size_before(self, dim: int, mesh_dim: int) -> int:
         """The size that this process has of a dimension when all mesh dimensions before one have cut it."""
         return box(self.shape, self.mesh, self.placements[:mesh_dim])[0][dim]

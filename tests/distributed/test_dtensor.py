@@ -362,6 +362,16 @@ def small_things(rank: int, size: int) -> None:
     one = nn.Parameter(distribute_tensor(tp.ones(1), mesh, [Shard(0)]))  # a part of it is empty
     assert one.placements == (one * 2 + one).placements == (Shard(0),)
     assert (one * 2 + one).full_tensor().tolist() == [3.0] and (one + tp.tensor(1.0)).placements == (Shard(0),)
+    cut = x.sum(0, keepdim=True).to(tp.int64)  # parts of a sum are not cut to integers
+    assert cut.full_tensor().tolist() == [[6, 9]] and (x * 0.5).sum().to(tp.int32).item() == 7
+    for rows, how in itertools.product((1, 2, 3), ("mean", "sum", "none")):
+        scores = tp.linspace(-1, 1, 5 * rows).reshape(rows, 5).requires_grad_()
+        mine = distribute_tensor(scores.detach(), mesh, [Shard(0)]).requires_grad_()
+        loss = F.cross_entropy(mine, distribute_tensor(tp.arange(rows), mesh, [Shard(0)]), reduction=how)
+        whole = F.cross_entropy(scores, tp.arange(rows), reduction=how)
+        loss.sum().backward()
+        whole.sum().backward()
+        assert tp.allclose(loss.full_tensor(), whole) and tp.allclose(mine.grad.full_tensor(), scores.grad)
     copied = copy.deepcopy(nn.Parameter(x))
     assert (
         isinstance(copied, nn.Parameter) and isinstance(copied, DTensor) and tp.equal(copied.to_local(), x.to_local())

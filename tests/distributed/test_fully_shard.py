@@ -31,6 +31,7 @@ from tensorpy.distributed.fsdp import (
     register_fsdp_forward_method,
 )
 from tensorpy.distributed.tensor import DTensor, Replicate, Shard
+from tensorpy.utils.checkpoint import checkpoint as recomputed
 
 
 class Block(nn.Module):
@@ -249,6 +250,61 @@ def step_on_parts_resharded(model: Any, made: Any, step: int, rank: int, size: i
     return [loss.item(), total.item()]
 
 
+def same_gradients(sharded: Any, plain: Any, what: Any) -> None:
+    for (name, mine), other in zip(sharded.named_parameters(), plain.parameters(), strict=True):
+        assert (mine.grad is None) == (other.grad is None), (what, name)
+        if other.grad is not None:
+            assert tp.allclose(mine.grad.full_tensor(), other.grad, atol=1e-5), (what, name)
+
+
+def through_checkpoints(model: Any, words: Any, reentrant: bool) -> Any:
+    x = model.table(words)
+    for block in model.blocks:
+        x = recomputed(block, x, use_reentrant=reentrant)
+    return model.last(x) * (1 + model.shift)
+
+
+def passes(rank: int, size: int) -> None:
+    """Frozen parameters, several forwards, checkpoints, a graph that is kept, units that a pass leaves out."""
+    words, targets = batch(0)
+    mine = words.chunk(size)[rank], targets.chunk(size)[rank]
+    block = [f"blocks.0.{n}.{kind}" for n in ("norm", "up", "down") for kind in ("weight", "bias")]
+    for frozen in (["blocks.1.up.weight"], ["table.weight"], block):
+        plain, model = plain_net(), plain_net()
+        for name, parameter in [*plain.named_parameters(), *model.named_parameters()]:
+            parameter.requires_grad_(name not in frozen)
+        for each in model.blocks:
+            fully_shard(each)
+        fully_shard(model)
+        for _ in range(2):
+            loss_of(plain, words, targets).backward()
+            loss_of(model, *mine).backward()
+        same_gradients(model, plain, frozen)
+    plain, model = plain_net(), sharded_net()
+    (loss_of(plain, words, targets) + 2 * loss_of(plain, words.flip(1), targets)).backward()
+    (loss_of(model, *mine) + 2 * loss_of(model, mine[0].flip(1), mine[1])).backward()
+    same_gradients(model, plain, "two forwards")
+    for reentrant in (False, True):
+        plain, model = plain_net(), sharded_net()
+        model.score = lambda w, model=model, reentrant=reentrant: through_checkpoints(model, w, reentrant)
+        register_fsdp_forward_method(model, "score")
+        out = through_checkpoints(plain, words, reentrant)
+        F.cross_entropy(out.reshape(-1, 11), targets.reshape(-1)).backward()
+        F.cross_entropy(model.score(mine[0]).reshape(-1, 11), mine[1].reshape(-1)).backward()
+        same_gradients(model, plain, reentrant)
+    plain, model = plain_net(), sharded_net()
+    for loss in (loss_of(plain, words, targets), loss_of(model, *mine)):
+        loss.backward(retain_graph=True)
+        loss.backward()
+    same_gradients(model, plain, "twice")
+    plain, model = plain_net(), sharded_net()
+    model.score = lambda w: model.blocks[0](model.table(w))
+    register_fsdp_forward_method(model, "score")
+    F.cross_entropy(plain.blocks[0](plain.table(words)).reshape(-1, 7), targets.reshape(-1) % 7).backward()
+    F.cross_entropy(model.score(mine[0]).reshape(-1, 7), mine[1].reshape(-1) % 7).backward()
+    same_gradients(model, plain, "some units")
+
+
 def dtypes(rank: int, size: int) -> None:
     policy = MixedPrecisionPolicy(param_dtype=tp.bfloat16, reduce_dtype=tp.float32, output_dtype=tp.float32)
     seen: list[Any] = []
@@ -326,6 +382,7 @@ def read_by_others(rank: int, size: int, folder: str, expected: list[float]) -> 
 def with_two(rank: int, size: int) -> None:
     training(rank, size, (size,))
     units(rank, size)
+    passes(rank, size)
     dtypes(rank, size)
 
 

@@ -139,7 +139,8 @@ def styles(rank: int, size: int) -> None:
         output_layouts=(Replicate(), None), desired_output_layouts=(Shard(1), None),
     ))  # fmt: skip
     assert both(tp.ones(2, size), tp.ones(1))[0].shape == (2 * size, 1)
-    one = parallelize_module(nn.ReLU(), mesh, PrepareModuleOutput(output_layouts=Shard(0), desired_output_layouts=Replicate()))  # fmt: skip
+    leaving = PrepareModuleOutput(output_layouts=Shard(0), desired_output_layouts=Replicate())
+    one = parallelize_module(nn.ReLU(), mesh, leaving)
     assert one(tp.ones(2, 2)).shape == (2 * size, 2)
     wide = dist.init_device_mesh("cpu", (1, size))
     for error, match, call in (
@@ -148,7 +149,7 @@ def styles(rank: int, size: int) -> None:
         (ValueError, "one dimension", lambda: parallelize_module(nn.ReLU(), wide, RowwiseParallel())),
         (ValueError, "same length", lambda: pair(tp.ones(2))),
         (ValueError, "to be a Tensor", lambda: parallelize_module(nn.ReLU(), mesh, SequenceParallel())("x")),
-        (AssertionError, "same length", lambda: PrepareModuleInput(input_layouts=(Shard(0),), desired_input_layouts=(Shard(0), None))),
+        (AssertionError, "same length", lambda: PrepareModuleInput(input_layouts=None, desired_input_layouts=())),
     ):  # fmt: skip
         with pytest.raises(error, match=match):
             call()

@@ -420,15 +420,22 @@ def _made(
     return DTensor(local, Spec(mesh, found, shape, rows(shape), local.dtype), requires_grad=requires_grad)
 
 
-def zeros(
-    *size: Any,
-    requires_grad: bool = False,
-    dtype: Any = None,
-    layout: Any = tp.strided,
-    device_mesh: DeviceMesh | None = None,
-    placements: Sequence[Placement] | None = None,
-) -> DTensor:
-    """A distributed tensor of zeros.
+def _factory(make: Callable[..., Tensor], what: str, draws: bool = False) -> Callable[..., DTensor]:
+    """The factory of distributed tensors beside one of whole ones."""
+
+    def made(
+        *size: Any,
+        requires_grad: bool = False,
+        dtype: Any = None,
+        layout: Any = tp.strided,
+        device_mesh: DeviceMesh | None = None,
+        placements: Sequence[Placement] | None = None,
+    ) -> DTensor:
+        options = {"dtype": dtype, "layout": layout, "requires_grad": requires_grad}
+        return _made(make, size, options, device_mesh, placements, draws)
+
+    made.__name__ = made.__qualname__ = make.__name__
+    made.__doc__ = f"""A distributed tensor of {what}.
 
     Arguments:
         size: the whole's shape
@@ -438,52 +445,14 @@ def zeros(
         device_mesh: the processes
         placements: what they have, for each dimension of the mesh
     """
-    options = {"dtype": dtype, "layout": layout, "requires_grad": requires_grad}
-    return _made(tp.zeros, size, options, device_mesh, placements)
+    return made
 
 
-def ones(
-    *size: Any,
-    requires_grad: bool = False,
-    dtype: Any = None,
-    layout: Any = tp.strided,
-    device_mesh: DeviceMesh | None = None,
-    placements: Sequence[Placement] | None = None,
-) -> DTensor:
-    """A distributed tensor of ones.
-
-    Arguments:
-        size: the whole's shape
-        requires_grad: whether gradients are wanted
-        dtype: of its elements
-        layout: strided
-        device_mesh: the processes
-        placements: what they have, for each dimension of the mesh
-    """
-    options = {"dtype": dtype, "layout": layout, "requires_grad": requires_grad}
-    return _made(tp.ones, size, options, device_mesh, placements)
-
-
-def empty(
-    *size: Any,
-    requires_grad: bool = False,
-    dtype: Any = None,
-    layout: Any = tp.strided,
-    device_mesh: DeviceMesh | None = None,
-    placements: Sequence[Placement] | None = None,
-) -> DTensor:
-    """A distributed tensor of any numbers.
-
-    Arguments:
-        size: the whole's shape
-        requires_grad: whether gradients are wanted
-        dtype: of its elements
-        layout: strided
-        device_mesh: the processes
-        placements: what they have, for each dimension of the mesh
-    """
-    options = {"dtype": dtype, "layout": layout, "requires_grad": requires_grad}
-    return _made(tp.empty, size, options, device_mesh, placements)
+zeros: Callable[..., DTensor] = _factory(tp.zeros, "zeros")
+ones: Callable[..., DTensor] = _factory(tp.ones, "ones")
+empty: Callable[..., DTensor] = _factory(tp.empty, "any numbers")
+rand: Callable[..., DTensor] = _factory(tp.rand, "numbers from [0, 1): those that tensorpy.rand draws", True)
+randn: Callable[..., DTensor] = _factory(tp.randn, "normal numbers: those that tensorpy.randn draws", True)
 
 
 def full(
@@ -511,47 +480,3 @@ def full(
     return _made(
         lambda shape, **kwargs: tp.full(shape, fill_value, **kwargs), (size,), options, device_mesh, placements
     )
-
-
-def rand(
-    *size: Any,
-    requires_grad: bool = False,
-    dtype: Any = None,
-    layout: Any = tp.strided,
-    device_mesh: DeviceMesh | None = None,
-    placements: Sequence[Placement] | None = None,
-) -> DTensor:
-    """A distributed tensor of numbers from [0, 1): those that tensorpy.rand draws.
-
-    Arguments:
-        size: the whole's shape
-        requires_grad: whether gradients are wanted
-        dtype: of its elements
-        layout: strided
-        device_mesh: the processes
-        placements: what they have, for each dimension of the mesh
-    """
-    options = {"dtype": dtype, "layout": layout, "requires_grad": requires_grad}
-    return _made(tp.rand, size, options, device_mesh, placements, draws=True)
-
-
-def randn(
-    *size: Any,
-    requires_grad: bool = False,
-    dtype: Any = None,
-    layout: Any = tp.strided,
-    device_mesh: DeviceMesh | None = None,
-    placements: Sequence[Placement] | None = None,
-) -> DTensor:
-    """A distributed tensor of normal numbers: those that tensorpy.randn draws.
-
-    Arguments:
-        size: the whole's shape
-        requires_grad: whether gradients are wanted
-        dtype: of its elements
-        layout: strided
-        device_mesh: the processes
-        placements: what they have, for each dimension of the mesh
-    """
-    options = {"dtype": dtype, "layout": layout, "requires_grad": requires_grad}
-    return _made(tp.randn, size, options, device_mesh, placements, draws=True)

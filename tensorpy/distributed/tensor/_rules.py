@@ -110,9 +110,11 @@ def _aligned(call: Call, dim: int) -> tuple[Placement, ...]:
 
 
 def _is_plain_sum(call: Call) -> bool:
-    """Whether no number is added that each process would add."""
-    others = call.func._overloadname
-    return not (call.name in ("add", "sub", "rsub") and others.startswith("Scalar"))
+    """Whether no number is added that each process would add, and none is cut to an integer."""
+    if call.name in ("add", "sub", "rsub") and call.func._overloadname.startswith("Scalar"):
+        return False
+    kinds = [t.is_floating_point() or t.is_complex() for t in (*call.outs, *call.ins)]
+    return (kinds[0] or not any(kinds)) and all(t.dtype != tp.bool for t in (*call.outs, *call.ins))
 
 
 def _linear(call: Call) -> Iterator[Way]:

@@ -15,6 +15,7 @@ from __future__ import annotations
 import argparse
 import os
 from pathlib import Path
+from typing import Any
 
 from gpt import GPT, ROOT, batch
 
@@ -25,6 +26,7 @@ from tensorpy import nn
 from tensorpy.distributed import checkpoint
 from tensorpy.distributed.checkpoint.state_dict import get_state_dict, set_state_dict
 from tensorpy.distributed.fsdp import fully_shard
+from tensorpy.distributed.tensor import DTensor
 
 BATCH = 8  # of all processes together
 
@@ -74,7 +76,7 @@ def main() -> None:
     first = 0
     if args.load:
         of_model, of_optimizer = get_state_dict(model, optimizer)
-        state = {"model": of_model, "optimizer": of_optimizer, "step": 0}
+        state: dict[str, Any] = {"model": of_model, "optimizer": of_optimizer, "step": 0}
         checkpoint.load(state, checkpoint_id=args.load)
         set_state_dict(model, optimizer, model_state_dict=state["model"], optim_state_dict=state["optimizer"])
         first = state["step"]
@@ -92,10 +94,9 @@ def main() -> None:
             print(f"step {step + 1}: loss {mean.item():.3f}")
     if args.save:
         of_model, of_optimizer = get_state_dict(model, optimizer)
-        state = {"model": of_model, "optimizer": of_optimizer, "step": args.steps}
-        checkpoint.save(state, checkpoint_id=args.save)
+        checkpoint.save({"model": of_model, "optimizer": of_optimizer, "step": args.steps}, checkpoint_id=args.save)
     if rank == 0:
-        mine = sum(p.to_local().numel() for p in model.parameters())
+        mine = sum(p.to_local().numel() for p in model.parameters() if isinstance(p, DTensor))
         print(f"rank 0 of {size} has {mine} of {sum(p.numel() for p in model.parameters())} parameters")
     dist.destroy_process_group()
 

@@ -75,7 +75,7 @@ from tensorpy.distributed.reduce_op import supports_complex as supports_complex
 from tensorpy.distributed.work import Work as Work
 from tensorpy.distributed.work import seconds_of
 
-default_pg_timeout = timedelta(seconds=groups.DEFAULT_SECONDS)
+default_pg_timeout: timedelta = timedelta(seconds=groups.DEFAULT_SECONDS)
 
 # What names of backends stand for: all of these are the engine that there is.
 _NAMES = ("gloo", "mpi")

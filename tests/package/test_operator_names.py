@@ -53,6 +53,7 @@ IN_C = {
     "prim/program.c": ({"mul", "div"}, "steps of scalar programs, which are no operators"),
 }
 IN_PYTHON = {
+    "distributed/tensor/_rules.py": "families of which no tag or alias says how elements meet: products, lines, losses",
     "_package/deprecated.py": "PyTorch's old signatures, which no schema has",
     "_package/nearby.py": "what a name that is not there may have meant",
     "_tensor/numpy_functions.py": "NumPy's protocol names functions, not operators",

@@ -37,6 +37,13 @@ def _tried(step: Callable[..., Any], *args: Any) -> Any:
 class Ranks:
     """The ranks of a group, one of which (the coordinator) makes their results fit."""
 
+    group: Any
+    use_dist: bool
+    coordinator_rank: int
+    rank: int
+    size: int
+    is_coordinator: bool
+
     def __init__(self, group: Any, use_dist: bool, coordinator_rank: int = 0) -> None:
         self.group, self.use_dist, self.coordinator_rank = group, use_dist, coordinator_rank
         self.rank = dist.get_rank(group) if use_dist else 0

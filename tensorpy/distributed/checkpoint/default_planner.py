@@ -160,6 +160,10 @@ class DefaultSavePlanner(SavePlanner):
         enable_plan_caching: is taken: plans are made anew
     """
 
+    flatten_state_dict: bool
+    dedup_save_to_lowest_rank: bool
+    is_coordinator: bool
+
     def __init__(
         self,
         flatten_state_dict: bool = True,
@@ -327,6 +331,10 @@ class DefaultLoadPlanner(LoadPlanner):
         flatten_sharded_tensors: is taken
         allow_partial_load: whether keys that the checkpoint lacks stay as they are; False: an error
     """
+
+    flatten_state_dict: bool
+    allow_partial_load: bool
+    is_coordinator: bool
 
     def __init__(
         self,

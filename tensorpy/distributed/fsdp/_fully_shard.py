@@ -55,19 +55,26 @@ class _Unit:
         reshards: whether parameters go behind forward; None: but for the root's
     """
 
+    modules: list[weakref.ref[Module]]
+    group: Group
+    policy: MixedPrecisionPolicy
+    reshards: bool | None
+    root: _Unit | None
+    before: list[_Unit] | None  # prefetched in forward, in backward; None: by the order of forward
+    behind: list[_Unit] | None
+    units: list[_Unit]  # of the root
+    order: list[_Unit]
+    _ran: int
+    _is_in_backward: bool
+
     def __init__(
         self, modules: list[Module], group: Group, policy: MixedPrecisionPolicy, reshards: bool | None
     ) -> None:
         self.modules = [weakref.ref(module) for module in modules]
         self.group, self.policy, self.reshards = group, policy, reshards
-        self.root: _Unit | None = None
-        self.before: list[_Unit] | None = None  # prefetched in forward, in backward; None: by the order of forward
-        self.behind: list[_Unit] | None = None
-        self._ran = 0
-        # of the root
-        self.units: list[_Unit] = [self]
-        self.order: list[_Unit] = []
-        self._is_in_backward = self._is_last = False
+        self.root = self.before = self.behind = None
+        self.units, self.order = [self], []
+        self._ran, self._is_in_backward = 0, False
         group.on_ready = self.in_backward
 
     def _leads(self, module: Any) -> None:
@@ -181,6 +188,8 @@ class UnshardHandle:
         group: the parameters that are under way
     """
 
+    _group: Group | None
+
     def __init__(self, group: Group | None = None) -> None:
         self._group = group
 
@@ -206,7 +215,7 @@ class FSDPModule:
 
     def _apply(self, *args: Any, **kwargs: Any) -> Any:
         self.reshard()
-        made = super()._apply(*args, **kwargs)  # type: ignore[misc]  # pyright: ignore
+        made: Any = super()._apply(*args, **kwargs)  # type: ignore[misc]  # pyright: ignore
         for parameter in self._fsdp_unit.group.parameters:
             parameter.look()
         return made

@@ -37,6 +37,13 @@ class Sharded:
         policy: the dtypes
     """
 
+    owners: Owners
+    dim: int
+    policy: MixedPrecisionPolicy
+    part: Any
+    whole: Any
+    rows: int
+
     def __init__(
         self, parameter: Parameter, owners: Owners, dim: int, mesh: DeviceMesh, policy: MixedPrecisionPolicy
     ) -> None:
@@ -46,8 +53,8 @@ class Sharded:
         spec = Spec(mesh, placements, tuple(whole.shape), tuple(whole.stride()), whole.dtype)
         part = cut(whole, mesh, placements)
         made = DTensor(part.clone() if part is whole else part, spec, requires_grad=parameter.requires_grad)
-        self.part: Any = Parameter(made, parameter.requires_grad)
-        self.whole: Any = None
+        self.part = Parameter(made, parameter.requires_grad)
+        self.whole = None
         size, count = whole.shape[dim], mesh.shape[-1]
         self.rows = -(-size // count)  # of each process, but for the last ones
         self.show(self.part)
@@ -130,6 +137,10 @@ class Sharded:
 class _Sum:
     """Gradients under way."""
 
+    several: list[Sharded]
+    out: Tensor
+    work: Any
+
     def __init__(self, several: list[Sharded], out: Tensor, work: Any) -> None:
         self.several, self.out, self.work = several, out, work
 
@@ -143,18 +154,31 @@ class Group:
         policy: the dtypes
     """
 
+    parameters: list[Sharded]
+    mesh: DeviceMesh
+    policy: MixedPrecisionPolicy
+    group: Any
+    count: int
+    replicas: Any
+    is_whole: bool
+    syncs: bool
+    sums_replicas: bool
+    reshards_after_backward: bool
+    factor: float | None
+    on_ready: Callable[[], None]
+
     def __init__(self, parameters: list[Sharded], mesh: DeviceMesh, policy: MixedPrecisionPolicy) -> None:
         self.parameters, self.mesh, self.policy = parameters, mesh, policy
         self.group, self.count = mesh.get_group(mesh.ndim - 1), mesh.shape[-1]
         self.replicas = mesh.get_group(0) if mesh.ndim == 2 else None
         self.is_whole = False
         self.syncs = self.sums_replicas = self.reshards_after_backward = True
-        self.factor: float | None = None
+        self.factor = None
         self._gathers: list[tuple[list[Sharded], Tensor, Any]] | None = None
         self._ready: set[int] = set()
         self._sums: list[_Sum] = []
         self._partial: dict[int, Tensor] = {}
-        self.on_ready: Callable[[], None] = lambda: None
+        self.on_ready = lambda: None
 
     # ---- whole and parts ----
 

@@ -15,7 +15,7 @@ from tensorpy._C import Tensor
 from tensorpy.distributed._functional_operators import ops
 from tensorpy.distributed.tensor import _random
 from tensorpy.distributed.tensor._redistribute import redistribute_local
-from tensorpy.distributed.tensor._rules import Call, Part, Rule, Way, has_tag, is_view, rule_of
+from tensorpy.distributed.tensor._rules import VIEWS, Call, Part, Rule, Way, has_tag, rule_of
 from tensorpy.distributed.tensor._spec import Placements, Spec, box
 from tensorpy.distributed.tensor.placement_types import Partial, Placement, Replicate, Shard
 from tensorpy.utils._python_dispatch import get_alias_info, return_and_correct_aliasing
@@ -204,7 +204,6 @@ def _counts_of_others(specs: Sequence[Spec], mesh_dim: int) -> dict[int, int]:
 def _ways(given: _Arguments, rule: Rule, metas: list[Tensor], outs: list[Tensor]) -> list[Way]:
     """That of each dimension of the mesh."""
     func, mesh, in_place = given.func, given.mesh, given.written()
-    is_view = _is_view(func)
     call = Call(func, given.filled(metas), metas, outs, known={"views": outs})
     found: list[Way] = []
     for mesh_dim in range(mesh.ndim):
@@ -217,14 +216,10 @@ def _ways(given: _Arguments, rule: Rule, metas: list[Tensor], outs: list[Tensor]
                 f"{func}: writes to a tensor of the placements {given.specs[in_place[0]].placements}, which the result "
                 "would not have"
             )
-        if is_view and "size" in given.given:
+        if rule is VIEWS and "size" in given.given:
             _check_view(func, source, way)
         found.append(way)
     return found
-
-
-def _is_view(func: Any) -> bool:
-    return is_view(func) or func._opname == "_unsafe_view"
 
 
 class _Plan:
@@ -236,7 +231,7 @@ class _Plan:
     """
 
     def __init__(self, given: _Arguments, rule: Rule) -> None:
-        metas, out = _on_meta(given, _is_view(given.func) and not given.written())
+        metas, out = _on_meta(given, rule is VIEWS)
         outs = [leaf for leaf in tree_flatten(out)[0] if isinstance(leaf, Tensor)]
         self.ways = _ways(given, rule, metas, outs)
         self.ins: list[Placements] = [tuple(way.ins[i] for way in self.ways) for i in range(len(metas))]
@@ -306,10 +301,11 @@ def _plan_of(given: _Arguments) -> _Plan:
 # ---- calls ----
 
 
-def _number(given: _Arguments) -> Any:
-    """A number is read from the whole, which all processes have then."""
-    (spec,) = given.specs
-    return given.run([redistribute_local(_local(given.tensors[0]), spec, (_R,) * given.mesh.ndim)], {})
+def _read(given: _Arguments) -> Any:
+    """What is no tensor is read from whole tensors, which all processes have then."""
+    everywhere = (_R,) * given.mesh.ndim
+    pairs = zip(given.tensors, given.specs, strict=True)
+    return given.run([redistribute_local(_local(tensor), spec, everywhere) for tensor, spec in pairs], {})
 
 
 def dispatch(func: Any, args: Sequence[Any], kwargs: dict[str, Any], make: Callable[[Tensor, Spec], DTensor]) -> Any:
@@ -322,8 +318,8 @@ def dispatch(func: Any, args: Sequence[Any], kwargs: dict[str, Any], make: Calla
         make: makes a distributed tensor of a part and what is known of it
     """
     given = _Arguments(func, args, kwargs)
-    if func._opname == "_local_scalar_dense":
-        return _number(given)
+    if has_tag(func, "data_dependent_output"):
+        return _read(given)
     if has_tag(func, "nondeterministic_seeded"):
         drawn = _random.draw(func, given.given, given.tensors, given.specs, make)
         if drawn is not None:

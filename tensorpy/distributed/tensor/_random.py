@@ -15,6 +15,7 @@ from tensorpy.distributed import collectives
 from tensorpy.distributed.device_mesh import DeviceMesh
 from tensorpy.distributed.tensor._spec import Placements, Spec, box
 from tensorpy.distributed.tensor.placement_types import Partial, Replicate
+from tensorpy.utils._python_dispatch import get_alias_info
 
 
 def agree(mesh: DeviceMesh) -> None:
@@ -50,7 +51,7 @@ def _without_partial(placements: Placements) -> Placements:
 
 
 def _drop(func: Any, given: dict[str, Any], tensor: Any, spec: Spec, make: Callable[[Tensor, Spec], Any]) -> Any:
-    """Dropout: what is kept is drawn for the whole tensor, and scales this process's part."""
+    """Dropout, which returns what is kept, too: that is drawn for the whole tensor, and scales this process's part."""
     rest = list(given.values())[1:]
     scale, kept = func(tp.ones(spec.shape, dtype=spec.dtype, device=tensor._local_tensor.device), *rest)
     local = tensor._local_tensor * cut(scale, spec.mesh, spec.placements)
@@ -77,7 +78,7 @@ def draw(
     if any(isinstance(p, Partial) for p in spec.placements) and not name.endswith("_like"):
         raise RuntimeError(f"{func}: numbers are drawn for elements, not for parts of sums: {spec.placements}")
     agree(spec.mesh)
-    if name == "native_dropout":
+    if len(get_alias_info(func).outs) == 2:
         return _drop(func, given, tensor, spec, make)
     if name.endswith("_"):
         whole = func(_whole_like(spec, tensor), **rest)

@@ -412,6 +412,7 @@ def _mean_losses(call: Call) -> Iterator[Way]:
 # ---- all of them ----
 
 Rule = Callable[[Call], Iterator[Way]]
+VIEWS: Rule = _views
 
 _FAMILIES: dict[Rule, Sequence[str]] = {
     _elements: (*_COPIES, "contiguous"),

@@ -62,6 +62,10 @@ class _Cut(ParallelStyle):
         use_local_output: whether it goes out as this process's part
     """
 
+    input_layouts: tuple[Placement, ...]
+    output_layouts: tuple[Placement, ...]
+    use_local_output: bool
+
     def __init__(self, input_layouts: Placement, output_layouts: Placement, use_local_output: bool) -> None:
         self.input_layouts, self.output_layouts = (input_layouts,), (output_layouts,)
         self.use_local_output = use_local_output
@@ -149,6 +153,9 @@ class SequenceParallel(ParallelStyle):
         use_local_output: whether it goes out as this process's part
     """
 
+    sequence_sharding: tuple[Shard, ...]
+    use_local_output: bool
+
     def __init__(self, *, sequence_dim: int = 1, use_local_output: bool = False) -> None:
         self.sequence_sharding = (Shard(sequence_dim),)
         self.use_local_output = use_local_output
@@ -177,6 +184,12 @@ class PrepareModuleInput(ParallelStyle):
         desired_input_kwarg_layouts: what the module gets
         use_local_output: whether it gets this process's parts
     """
+
+    input_layouts: tuple[Any, ...]
+    desired_input_layouts: tuple[Any, ...]
+    input_kwarg_layouts: dict[str, Placement]
+    desired_input_kwarg_layouts: dict[str, Placement]
+    use_local_output: bool
 
     def __init__(
         self,
@@ -228,6 +241,10 @@ class PrepareModuleOutput(ParallelStyle):
         use_local_output: whether it goes out as this process's parts
     """
 
+    output_layouts: tuple[Any, ...]
+    desired_output_layouts: tuple[Any, ...]
+    use_local_output: bool
+
     def __init__(
         self,
         *,
@@ -268,6 +285,9 @@ class PrepareModuleInputOutput(ParallelStyle):
         desired_output_layouts: what goes out
         use_local_output: whether it goes out as this process's parts
     """
+
+    prepare_module_input: PrepareModuleInput
+    prepare_module_output: PrepareModuleOutput
 
     def __init__(
         self,

@@ -203,10 +203,10 @@ def test_an_import_that_nothing_catches_gives_a_name_that_raises_when_used() -> 
 def test_an_import_that_the_program_catches_is_an_error() -> None:
     program = (
         "import importlib.util\n"
-        "for line in ('from torch.distributed.fsdp import FullyShardedDataParallel', 'import torch.distributed.fsdp',\n"
+        "for line in ('from torch.distributed.fsdp import FullyShardedDataParallel', 'import torch.distributed.rpc',\n"
         "             'from torch.nn import Nonsense', 'import torch.nonsense'):\n"
         "    exec(f'try: {line}\\nexcept ImportError: print(True)\\nelse: print(False)')\n"
-        "print(importlib.util.find_spec('torch.distributed.fsdp'), importlib.util.find_spec('torch.nn') is not None)\n"
+        "print(importlib.util.find_spec('torch.distributed.rpc'), importlib.util.find_spec('torch.nn') is not None)\n"
     )
     assert output(program).split() == ["True"] * 4 + ["None", "True"]
     assert "ImportError" in run("-c", "from torch.nn import Nonsense").stderr

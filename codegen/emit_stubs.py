@@ -12,7 +12,7 @@ from dataclasses import replace
 
 from .c_types import c_result
 from .catalog import Catalog
-from .help_text import body
+from .help_text import body, summary
 from .model import BaseType, ListType, OptionalType, Type, base_of
 from .python_api import (
     NUMBERS_AS_TENSORS,
@@ -115,9 +115,14 @@ def function_stub(function: PythonFunction, indent: str = "", static: bool = Fal
 
 
 def _docstring(function: PythonFunction, indent: str) -> str:
-    """Of the first overload, which editors show for all."""
-    text = textwrap.indent(body(function), f"{indent}    ").strip()
-    return f'{indent}    """{text}\n{indent}    """\n'
+    """Of the first overload, which editors show for all. Of private names, and of what writes to its tensor, which has
+    the arguments and the example of the function without a line under its name, it is what they do: help() says more.
+    """
+    short = function.name.endswith("_") or function.name.startswith("_")
+    text = textwrap.indent(summary(function) if short else body(function), f"{indent}    ").strip()
+    if not text:
+        return f"{indent}    ...\n"
+    return f'{indent}    """{text}"""\n' if short else f'{indent}    """{text}\n{indent}    """\n'
 
 
 def _defined(text: str) -> set[str]:

@@ -174,6 +174,11 @@ def body(function: PythonFunction) -> str:
     return "\n\n".join(filter(None, parts))
 
 
+def summary(function: PythonFunction) -> str:
+    """What it does, and nothing else of it."""
+    return wrapped(help_of(function).doc)
+
+
 def markdown(function: PythonFunction, escaped: Callable[[str], str] = str) -> str:
     """The same for pages."""
     told = help_of(function)

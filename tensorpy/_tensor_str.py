@@ -325,7 +325,8 @@ def _repr(t: Tensor, name: str) -> str:
     else:
         suffixes += [size] if _options.edgeitems == 0 else []
         suffixes += [] if _dtype_is_plain(t) else [dtype]
-        text = _elements(t.detach().as_subclass(Tensor), indent)
+        plain = t.detach().as_subclass(Tensor)
+        text = _elements(plain.clone() if t._is_zerotensor() else plain, indent)
     return _append_suffixes(prefix + text, suffixes + _grad_suffix(t) + _tangent_suffix(t), indent)
 
 

@@ -100,7 +100,7 @@ CONSTANTS = frozenset("e inf nan newaxis pi".split())
 PRIVATE_OPERATORS = tuple(
     """
     _foreach_ _fused_ _amp_ _conj _neg_view _standard_gamma _sample_dirichlet _dirichlet_grad _embedding_bag _ctc_loss
-    _scaled_mm _scaled_grouped_mm _grouped_mm _sobol_engine _philox _make_per_ _empty_affine_quantized
+    _scaled_mm _scaled_grouped_mm _grouped_mm _sobol_engine _philox _make_per_ _empty_affine_quantized _efficientzerotensor
     _empty_per_channel_affine _fake_quantize_ _thnn_fused _scaled_dot_product _flash_attention
     _efficient_attention _fill_mem_eff _copy_from _add_batch_dim _remove_batch_dim _test_ _foobar
     """.split()

@@ -316,8 +316,10 @@ static PyObject *rebuild_wrapper(PyObject *module TP_UNUSED, PyObject *args) {
 
 /* Tensors of other layouts are written, and copied, as their parts are. */
 static PyObject *of_layout(const char *function, PyObject *self) {
-    bool quantized = tp_is_quantized(tp_py_tensor_borrow(self));
-    PyObject *module = PyImport_ImportModule(quantized ? "tensorpy._tensor.quantized" : "tensorpy.sparse._make");
+    const tp_tensor *t = tp_py_tensor_borrow(self);
+    PyObject *module = PyImport_ImportModule(tp_is_quantized(t) ? "tensorpy._tensor.quantized"
+                                             : tp_is_nested(t)  ? "tensorpy.nested._tensors"
+                                                                : "tensorpy.sparse._make");
     PyObject *made = module ? PyObject_CallMethod(module, function, "O", self) : NULL;
     Py_XDECREF(module);
     return made;

@@ -9,7 +9,7 @@ the extension module has an operator of the same name, the function that is name
 MODULES = frozenset(
     """
     accelerator amp ao autograd backends codegen compiler cpu cuda dispatch distributed distributions fft func
-    functional futures fx hub jit library linalg masked mps multiprocessing nn onnx opencl ops optim overrides profiler
+    functional futures fx hub jit library linalg masked mps multiprocessing nested nn onnx opencl ops optim overrides profiler
     quantization quasirandom random serialization signal sparse special storage testing torch_version types utils
     version xpu
     """.split()

@@ -304,7 +304,7 @@ def _tensor_repr(t: Tensor) -> str:
 
 def _repr(t: Tensor, name: str) -> str:
     if t.is_nested:
-        from tensorpy.nested._tensors import text  # which programs without nested tensors do without
+        from tensorpy._tensor.nested import text  # which programs without nested tensors do without
 
         return text(t, _grad_suffix(t))
     if t.layout is not _C.strided:

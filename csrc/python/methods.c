@@ -53,7 +53,7 @@ METHOD(is_inference) { return PyBool_FromLong(TENSOR(self)->flags & TP_FLAG_INFE
 
 /* The sizes of a nested tensor, or one; a `dim` that is stolen, or NULL for all. */
 PyObject *tp_py_nested_size_steal(PyObject *self, PyObject *dim) {
-    PyObject *module = PyImport_ImportModule("tensorpy.nested._tensors");
+    PyObject *module = PyImport_ImportModule("tensorpy._tensor.nested");
     PyObject *made = module ? PyObject_CallMethod(module, "size_of", dim ? "OO" : "O", self, dim) : NULL;
     Py_XDECREF(module);
     Py_XDECREF(dim);

@@ -318,7 +318,7 @@ static PyObject *rebuild_wrapper(PyObject *module TP_UNUSED, PyObject *args) {
 static PyObject *of_layout(const char *function, PyObject *self) {
     const tp_tensor *t = tp_py_tensor_borrow(self);
     PyObject *module = PyImport_ImportModule(tp_is_quantized(t) ? "tensorpy._tensor.quantized"
-                                             : tp_is_nested(t)  ? "tensorpy.nested._tensors"
+                                             : tp_is_nested(t)  ? "tensorpy._tensor.nested"
                                                                 : "tensorpy.sparse._make");
     PyObject *made = module ? PyObject_CallMethod(module, function, "O", self) : NULL;
     Py_XDECREF(module);

@@ -656,9 +656,9 @@ def _of_jagged(name: str) -> Any:
     def get(self: Tensor) -> Any:
         if self.layout is not _C.jagged:
             raise AttributeError(f"'Tensor' object has no attribute '{name}': its layout is not jagged")
-        from tensorpy.nested import _tensors  # which programs without nested tensors do without
+        from tensorpy._tensor import nested  # which programs without nested tensors do without
 
-        return lambda: getattr(_tensors, f"{name}_of")(self)
+        return lambda: getattr(nested, f"{name}_of")(self)
 
     return property(get, doc=f"A function that gives the {name} of a nested tensor of the layout jagged.")
 

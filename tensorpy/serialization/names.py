@@ -108,6 +108,15 @@ class JaggedTensor:
     """What files of PyTorch call the class of jagged nested tensors."""
 
 
+class DimRange:
+    """What PyTorch's compiler notes of a dimension that differs; nothing is kept of it."""
+
+
+def dim_range() -> DimRange:
+    """A note of PyTorch's compiler."""
+    return DimRange()
+
+
 def rebuild_from_type(make: Any, cls: Any, args: Any, state: Any) -> Any:
     """A tensor of a subclass, or one that has attributes."""
     if make is rebuild_jagged and cls is JaggedTensor:  # whose attributes are its parts once more
@@ -331,6 +340,7 @@ FUNCTIONS: dict[tuple[str, str], Any] = {
     ("torch._utils", "_rebuild_qtensor"): rebuild_quantized,
     ("torch._utils", "_rebuild_nested_tensor"): rebuild_nested,
     ("torch.nested._internal.nested_tensor", "_rebuild_njt"): rebuild_jagged,
+    ("torch._dynamo.decorators", "_DimRange"): dim_range,
     ("torch._tensor", "_rebuild_from_type_v2"): rebuild_from_type,
     ("torch.serialization", "_get_layout"): get_layout,
 }

@@ -103,7 +103,7 @@ def nested_tensor_from_jagged(
     if offsets is None:
         if lengths is None:
             raise RuntimeError("nested_tensor_from_jagged(): At least one of offsets or lengths is required.")
-        offsets, lengths = tp.nn.functional.pad(lengths.cumsum(0), (1, 0)), None
+        offsets, lengths = tp.cat([lengths.new_zeros(1), lengths.cumsum(0)]), None
     ragged = 1 if jagged_dim is None else jagged_dim
     return _C._nested_make(values, offsets, lengths, None, ragged, True)
 

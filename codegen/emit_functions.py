@@ -88,10 +88,7 @@ def kernel_at_key(op: Operator, key: str, name: str, called: str) -> str:
     if not called:
         below = call_arguments(op.schema, keyset=f"ks & TP_BELOW({key})")
         return f"{head}    return redispatch_{op.c}({below});\n}}\n"
-    return (
-        f"{head}    {passed_by(op, key)}\n"
-        f"    return {called}({call_arguments(op.schema)});\n}}\n"
-    )
+    return f"{head}    {passed_by(op, key)}\n    return {called}({call_arguments(op.schema)});\n}}\n"
 
 
 def declaration(op: Operator) -> str:

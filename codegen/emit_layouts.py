@@ -68,7 +68,12 @@ def _kernel(op: Operator, place: Place, catalog: Catalog) -> tuple[str, str] | N
     if text is None:
         group = op.group.functional
         functional = catalog.by_name[str(group.name)] if group is not None and group is not op.function else None
-        if place is NESTED or functional is None or said(functional, place) is None or c_result(op.schema).kind != "status":
+        if (
+            place is NESTED
+            or functional is None
+            or said(functional, place) is None
+            or c_result(op.schema).kind != "status"
+        ):
             return None
         if len([a for a in c_arguments(op.schema) if a.argument.is_write]) != 1:
             return None

@@ -1,6 +1,6 @@
 """What an operator does with tensors that are not strided memory (Note [Layouts] in csrc/core/layout.h): the entry's
-`layouts` says it of sparse ones, `quantized` of quantized ones, `nested` of nested ones, whose other operators are called
-on all values or on each piece (csrc/nested/fallback.c).
+`layouts` says it of sparse ones, `quantized` of quantized ones, `nested` of nested ones, whose other operators are
+called on all values or on each piece (csrc/nested/fallback.c).
 
     values     the operator on the values, one for each place: what gives 0 of 0, element by element
     each       the same on the values as they stand: a place may have several, whose results add up as they do

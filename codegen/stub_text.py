@@ -254,7 +254,7 @@ PLAIN = {
     "None": "retain_grad",
     "UntypedStorage": "untyped_storage",
     "TypedStorage": "storage _typed_storage",
-    "Any": "tolist qscheme",
+    "Any": "tolist qscheme offsets lengths",
     "tuple[builtins.int, builtins.int]": "__dlpack_device__",
     "Iterator[Tensor]": "__iter__",
 }

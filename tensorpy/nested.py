@@ -109,11 +109,12 @@ def nested_tensor_from_jagged(
 
 
 def narrow(tensor: Tensor, dim: int, start: Any, length: Any, layout: Any = None) -> Tensor:
-    """A nested tensor of parts of a dense one's rows, along dimension 1: `start` and `length` are numbers or a tensor of
-    one for each row.
+    """A nested tensor of parts of a dense one's rows, along dimension 1: `start` and `length` are numbers or a tensor
+    of one for each row.
 
     Example:
-        >>> tp.nested.narrow(tp.arange(6).view(2, 3), 1, tp.tensor([0, 1]), tp.tensor([1, 2]), layout=tp.jagged).unbind()
+        >>> starts, lengths = tp.tensor([0, 1]), tp.tensor([1, 2])
+        >>> tp.nested.narrow(tp.arange(6).view(2, 3), 1, starts, lengths, layout=tp.jagged).unbind()
         (tensor([0]), tensor([4, 5]))
     """
     count = len(tensor)

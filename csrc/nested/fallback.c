@@ -6,6 +6,7 @@
 #include "native/layout/nested.h"
 #include "nested/nested.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -42,8 +43,9 @@ static bool gives_tensors(const tp_op *op) {
 
 static int refuse(const call *c, const char *why) {
     char name[128];
-    return tp_fail(TP_NotImplementedError, "%s of a nested tensor: %s. unbind() gives its tensors, to_padded_tensor() a "
-                                           "dense one",
+    return tp_fail(TP_NotImplementedError,
+                   "%s of a nested tensor: %s. unbind() gives its tensors, to_padded_tensor() a "
+                   "dense one",
                    tp_op_name(c->op, name), why);
 }
 
@@ -156,10 +158,23 @@ static int shift(call *c, int64_t *dim, about *a) {
     return 0;
 }
 
-static bool names_dims(const char *name) { return strncmp(name, "dim", 3) == 0; }
-static bool names_sizes(const char *name) {
-    return strcmp(name, "size") == 0 || strcmp(name, "shape") == 0 || strcmp(name, "sizes") == 0 ||
-           strcmp(name, "repeats") == 0;
+static bool is_among(const char *name, const char *const *names) {
+    while (*names && strcmp(name, *names) != 0) names++;
+    return *names;
+}
+
+/* Names of arguments that are dimensions: also those that begin so. */
+static bool names_dims(const char *name) {
+    static const char *const others[] = {"start_dim", "end_dim", "source", "destination", NULL};
+    return strncmp(name, "dim", 3) == 0 || strncmp(name, "axis", 4) == 0 || is_among(name, others);
+}
+
+/* Lists of sizes: of a shape, or `SymInt[]` in the place of dimensions. */
+static bool names_sizes(const tp_op *op, const char *name) {
+    static const char *const sizes[] = {"size", "shape", "sizes", "repeats", NULL};
+    char typed[64];
+    snprintf(typed, sizeof typed, "SymInt[] %s", name);
+    return is_among(name, sizes) || (names_dims(name) && strstr(op->info->schema, typed));
 }
 
 static int shift_dims(call *c, about *a) {
@@ -170,7 +185,7 @@ static int shift_dims(call *c, about *a) {
             a->reduces = true;
             a->keeps = v->tag == TP_BOOL_ && v->b;
         }
-        if (v->tag == TP_INTS_ && names_sizes(name)) return refuse(c, "sizes are not those of one piece");
+        if (v->tag == TP_INTS_ && names_sizes(c->op, name)) return refuse(c, "sizes are not those of one piece");
         if (!names_dims(name)) continue;
         if (v->tag == TP_INT && shift(c, &v->i, a) < 0) return -1;
         if (v->tag != TP_INTS_ || v->ints.size < 0) continue;
@@ -194,7 +209,8 @@ static tp_tensor *flat_of(call *c, tp_tensor *t, int64_t piece TP_UNUSED) {
 
 static tp_tensor *piece_of(call *c, tp_tensor *t, int64_t piece) {
     if (tp_is_nested(t)) return tp_select_int(t, 0, piece);
-    if (t->ndim != c->like->ndim || t->ndim == 0 || (t->sizes[0] != 1 && t->sizes[0] != c->n.count)) return tp_retain(t);
+    if (t->ndim != c->like->ndim || t->ndim == 0 || (t->sizes[0] != 1 && t->sizes[0] != c->n.count))
+        return tp_retain(t);
     return tp_select_int(t, 0, t->sizes[0] == 1 ? 0 : piece);
 }
 

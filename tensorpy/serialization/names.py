@@ -285,7 +285,9 @@ def _nested(account: Account, *parts: Any) -> Any:
     size = 0
     if len(parts) == 4 and all(type(t) is Tensor for t in parts):
         table = parts[1].detach()
-        size = sum(max(0, n) for n in table.prod(1).tolist()) if table.ndim == 2 and not table.is_floating_point() else 0
+        size = (
+            sum(max(0, n) for n in table.prod(1).tolist()) if table.ndim == 2 and not table.is_floating_point() else 0
+        )
         account.pay_bytes(size * parts[0].itemsize + 3 * table.nbytes)
     return rebuild_nested(*parts)
 

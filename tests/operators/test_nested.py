@@ -134,7 +134,10 @@ BOTH: dict[str, Callable[[Any, Any], Any]] = {
 STRIDED: dict[str, Callable[[Any, Any], Any]] = {
     "values": lambda t, x: x.values(),
     "tables": lambda t, x: (x._nested_tensor_size(), x._nested_tensor_strides(), x._nested_tensor_storage_offsets()),
-    "tables transposed": lambda t, x: (x.transpose(1, 2)._nested_tensor_size(), x.transpose(1, 2)._nested_tensor_strides()),
+    "tables transposed": lambda t, x: (
+        x.transpose(1, 2)._nested_tensor_size(),
+        x.transpose(1, 2)._nested_tensor_strides(),
+    ),
     "matmul": lambda t, x: x @ x.transpose(1, 2),
     "bmm": lambda t, x: t.bmm(x.transpose(1, 2), x),
     "cat pieces": lambda t, x: t.cat([x, x]),
@@ -189,11 +192,12 @@ JAGGED: dict[str, Callable[[Any, Any], Any]] = {
     "from lengths": lambda t, x: t.nested.nested_tensor_from_jagged(t.ones(5, 2), lengths=t.tensor([4, 1])).offsets(),
     "no offsets": lambda t, x: t.nested.nested_tensor_from_jagged(t.ones(5, 2)),
     "jagged_dim": lambda t, x: t.nested.nested_tensor_from_jagged(t.ones(2, 5), t.tensor([0, 2, 5]), jagged_dim=2),
-    "narrow rows": lambda t, x: t.nested.narrow(
-        t.arange(12.0).view(3, 4), 1, t.tensor([0, 1, 2]), t.tensor([2, 3, 1]), layout=t.jagged
-    )
-    + 1,
-    "masked_select": lambda t, x: t.nested.masked_select(t.arange(6.0).view(2, 3), t.tensor([[1, 0, 1], [0, 0, 1]]) > 0),
+    "narrow rows": lambda t, x: (
+        t.nested.narrow(t.arange(12.0).view(3, 4), 1, t.tensor([0, 1, 2]), t.tensor([2, 3, 1]), layout=t.jagged) + 1
+    ),
+    "masked_select": lambda t, x: t.nested.masked_select(
+        t.arange(6.0).view(2, 3), t.tensor([[1, 0, 1], [0, 0, 1]]) > 0
+    ),
     "as rows": lambda t, x: t.nested.as_nested_tensor(t.ones(2, 3), layout=t.jagged),
     "gradient ragged": lambda t, x: gradients(t, x, lambda n: n.exp().sum(1) ** 2),
     "gradient mean": lambda t, x: gradients(t, x, lambda n: (n * n).mean(-1)),
@@ -223,7 +227,9 @@ MORE = {
     *("iterate", "gradient norm", "gradient transposed", "gradient ragged", "attention", "slice", "unbind"),
     *("narrow", "matmul of each", "row of each"),
 }
-CASES = [("strided", n, c) for n, c in (BOTH | STRIDED).items()] + [("jagged", n, c) for n, c in (BOTH | JAGGED).items()]
+CASES = [("strided", n, c) for n, c in (BOTH | STRIDED).items()] + [
+    ("jagged", n, c) for n, c in (BOTH | JAGGED).items()
+]
 
 
 @needs_torch
@@ -322,6 +328,32 @@ def test_files_and_copies(layout: str, way: str) -> None:
         assert pickle.loads(pickle.dumps(any_sizes)).equal(any_sizes)
 
 
+def test_parts_written_later() -> None:
+    """A table of sizes that was changed is refused, as offsets are."""
+    for change in (lambda s: s.fill_(2**40), lambda s: s.resize_(1, 1), lambda s: s.neg_(), lambda s: s.resize_(2, 70)):
+        n = tp.nested.nested_tensor([tp.ones(1, 2), tp.ones(2, 3)])
+        change(tp._C._layout_part(n, 3))
+        for use in (
+            lambda n: n.unbind(),
+            lambda n: n + 1,
+            lambda n: n.to_padded_tensor(0.0),
+            repr,
+            lambda n: n.softmax(-1),
+        ):
+            with pytest.raises(RuntimeError):
+                use(n)
+
+
+def test_contiguous() -> None:
+    for layout in (tp.strided, tp.jagged):
+        n = tp.nested.nested_tensor([tp.arange(6.0).view(2, 3), tp.ones(4, 3)], layout=layout).transpose(1, 2)
+        assert not n.is_contiguous() and n.contiguous().is_contiguous() and n.contiguous().equal(n)
+        file = io.BytesIO()
+        tp.save(n, file)
+        file.seek(0)
+        assert tp.load(file).equal(n)
+
+
 @needs_torch
 @pytest.mark.parametrize("layout", ["strided", "jagged"])
 def test_files_with_torch(layout: str) -> None:
@@ -385,6 +417,8 @@ def test_offsets_written_later() -> None:
         lambda n: n[5],
         lambda n: n.matmul(tp.nested.nested_tensor([tp.ones(3, 2)] * 3)),
         lambda n: n.median(),
+        lambda n: n.tile((1, 1, 2)),
+        lambda n: n.flatten(0, 1),
         lambda n: n.uniform_(),
         lambda n: n.to_sparse(),
         lambda n: tp.ones(2).copy_(n),

@@ -113,7 +113,13 @@ def test_no_memory_is_read() -> None:
     z = zeros(tp, 1 << 20, 1 << 20, dtype=tp.float64)  # 8 TB, had it memory
     assert z._is_zerotensor() and (z.t() * 2)[5]._is_zerotensor() and z[3, :2].clone().tolist() == [0, 0]
     assert z[7, 9].item() == 0 and not bool(z[0, 0]) and z.data_ptr() == 0
-    for refused in (lambda: z.numpy(), lambda: z[0, :2].tolist(), lambda: z.untyped_storage(), lambda: z.__dlpack__(), lambda: memoryview(z)):
+    for refused in (
+        lambda: z.numpy(),
+        lambda: z[0, :2].tolist(),
+        lambda: z.untyped_storage(),
+        lambda: z.__dlpack__(),
+        lambda: memoryview(z),
+    ):
         with pytest.raises((RuntimeError, BufferError, TypeError)):
             refused()
     assert repr(z[0, :2]) == "tensor([0., 0.], dtype=tensorpy.float64)"

@@ -29,6 +29,7 @@ LAYERS = (
     "batched",
     "conjugate",
     "functionalize",
+    "nested",
     "outside",
     "plan",
 )

@@ -1,4 +1,5 @@
-/* nested.c: nested tensors: making them, taking them apart, and what stands beside their values (Note [Nested kernels]). */
+/* nested.c: nested tensors: making them, taking them apart, and what stands beside their values (Note [Nested
+ * kernels]). */
 #include "native/layout/nested.h"
 
 #include "NativeFunctions.h"
@@ -18,8 +19,7 @@ void tp_nested_release(tp_nested *n) {
     tp_release(n->values);
     tp_release(n->offsets);
     tp_release(n->lengths);
-    int64_t columns = n->shapes ? n->shapes->sizes[1] : 0;
-    if (n->sizes) tp_free(n->sizes, bytes_of(n->count * columns));
+    if (n->sizes) tp_free(n->sizes, bytes_of(n->count * n->columns));
     tp_release(n->shapes);
     if (n->from) tp_free(n->from, bytes_of(n->count));
     if (n->length) tp_free(n->length, bytes_of(n->count));
@@ -64,7 +64,8 @@ static int check_places(tp_nested *n) {
 
 static int read_shapes(tp_nested *n) {
     if (!n->shapes) return 0;
-    int64_t columns = n->shapes->sizes[1];
+    int64_t columns = n->columns = n->shapes->sizes[1];
+    if (columns < 0 || columns >= TP_MAX_DIMS) return n->columns = 0, fail_pattern();
     if (!(n->sizes = tp_alloc(bytes_of(n->count * columns)))) return -1;
     if (read_ints(n->shapes, n->count * columns, n->sizes) < 0) return -1;
     for (int64_t i = 0; i < n->count; i++)
@@ -94,10 +95,11 @@ int tp_nested_of(tp_tensor *t, tp_nested *n) {
     n->ragged = parts->fact[TP_FACT_RAGGED];
     n->jagged = parts->layout == TP_JAGGED;
     n->count = t->sizes[0];
-    return read_pattern(n);
+    if (read_pattern(n) < 0) return -1;
+    return tp_piece_dims(n) + 1 == t->ndim ? 0 : fail_pattern();
 }
 
-int64_t tp_piece_dims(const tp_nested *n) { return n->shapes ? n->shapes->sizes[1] : n->values->ndim; }
+int64_t tp_piece_dims(const tp_nested *n) { return n->shapes ? n->columns : n->values->ndim; }
 
 tp_ints tp_piece_sizes(const tp_nested *n, int64_t i, int64_t *room) {
     int64_t dims = tp_piece_dims(n);
@@ -114,13 +116,11 @@ static tp_tensor *in_shape(const tp_nested *n, int64_t i, tp_tensor *piece) {
 tp_tensor_seq *tp_pieces(const tp_nested *n) {
     int64_t along = n->ragged - 1;
     tp_autoseq *made = tp_tensor_seq_new(n->count);
-    tp_autoseq *split = made && n->whole && n->count
-                            ? tp_split_with_sizes(n->values, (tp_ints){n->length, n->count}, along)
-                            : NULL;
+    tp_autoseq *split =
+        made && n->whole && n->count ? tp_split_with_sizes(n->values, (tp_ints){n->length, n->count}, along) : NULL;
     if (!made || (!split && tp_error_pending())) return NULL;
     for (int64_t i = 0; i < n->count; i++) {
-        tp_autoref *piece =
-            split ? tp_retain(split->items[i]) : tp_narrow(n->values, along, n->from[i], n->length[i]);
+        tp_autoref *piece = split ? tp_retain(split->items[i]) : tp_narrow(n->values, along, n->from[i], n->length[i]);
         if (!piece || !(made->items[i] = in_shape(n, i, piece))) return NULL;
     }
     return tp_take(made);
@@ -131,7 +131,6 @@ tp_tensor_seq *tp_pieces(const tp_nested *n) {
 static void largest_sizes(const tp_nested *n, int64_t *sizes) {
     int64_t dims = tp_piece_dims(n), room[TP_MAX_DIMS];
     sizes[0] = n->count;
-    if (!n->count) tp_piece_sizes(n, 0, room);
     for (int64_t d = 0; d < dims; d++) sizes[d + 1] = n->shapes || d == n->ragged - 1 ? 0 : n->values->sizes[d];
     for (int64_t i = 0; i < n->count; i++) {
         tp_piece_sizes(n, i, room);
@@ -325,8 +324,7 @@ static bool same_places(const tp_nested *a, const tp_nested *b) {
         a->values->sizes[along] != b->values->sizes[along])
         return false;
     if (memcmp(a->from, b->from, bytes) != 0 || memcmp(a->length, b->length, bytes) != 0) return false;
-    return !a->shapes || (a->shapes->sizes[1] == b->shapes->sizes[1] &&
-                          memcmp(a->sizes, b->sizes, bytes * (size_t)a->shapes->sizes[1]) == 0);
+    return !a->shapes || (a->columns == b->columns && memcmp(a->sizes, b->sizes, bytes * (size_t)a->columns) == 0);
 }
 
 static tp_tensor *nested_beside(const tp_nested *n, tp_tensor *t, bool sum) {
@@ -413,7 +411,8 @@ tp_tensor *_nested_view_from_buffer_composite(tp_tensor *self, tp_tensor *nested
     if (self->ndim != 1 || nested_size->ndim != 2 || !tp_same_sizes(nested_size, nested_strides) ||
         offsets->ndim != 1 || offsets->numel != nested_size->sizes[0])
         return tp_fail_null(TP_RuntimeError, "a buffer of one dimension, tables of sizes and strides, and offsets");
-    tp_autoref *sizes = tp_host_ints(nested_size), *strides = tp_host_ints(nested_strides), *from = tp_host_ints(offsets);
+    tp_autoref *sizes = tp_host_ints(nested_size), *strides = tp_host_ints(nested_strides),
+               *from = tp_host_ints(offsets);
     const int64_t *size = sizes ? tp_table_values(sizes) : NULL, *stride = strides ? tp_table_values(strides) : NULL,
                   *at = from ? tp_table_values(from) : NULL;
     if (!size || !stride || !at) return NULL;

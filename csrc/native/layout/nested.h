@@ -20,6 +20,7 @@ typedef struct {
     int64_t count;                         /* of pieces */
     int64_t *from, *length;                /* owned: where each piece lies along the values, checked */
     int64_t *sizes;                        /* owned: the rows of `shapes`, checked; NULL without */
+    int64_t columns;                       /* of them */
     bool whole;                            /* the pieces are the values, one after the other */
     bool jagged;
 } tp_nested;

@@ -121,8 +121,11 @@ tp_tensor *to_padded_nested(tp_tensor *self, double padding, tp_ints output_size
     if (n.count == 0)
         return tp_fail_null(TP_RuntimeError, "to_padded_tensor: at least one constituent tensor should have non-zero "
                                              "numel");
+    bool whole_numbers = !tp_is_floating(self) && !tp_is_complex(self);
+    if (whole_numbers && !(padding > -0x1p62 && padding < 0x1p62))
+        return tp_fail_null(TP_RuntimeError, "to_padded_tensor: a padding that is no whole number");
     tp_autoseq *pieces = tp_pieces(&n), *made = pieces ? tp_tensor_seq_new(n.count) : NULL;
-    tp_scalar number = tp_is_floating(self) || tp_is_complex(self) ? *TP_SCALAR_F(padding) : *TP_SCALAR_I((int64_t)padding);
+    tp_scalar number = whole_numbers ? *TP_SCALAR_I((int64_t)padding) : *TP_SCALAR_F(padding);
     for (int64_t i = 0; made && i < n.count; i++)
         if (!(made->items[i] = padded_piece(pieces->items[i], (tp_ints){sizes + 1, self->ndim - 1}, &number)))
             return NULL;

@@ -31,8 +31,8 @@ tp_tensor_seq *unbind_nested(tp_tensor *self, int64_t dim) {
     int64_t at = tp_wrap_dim(dim, self->ndim);
     if (at < 0) return NULL;
     if (at)
-        return tp_fail(TP_RuntimeError, "NestedTensor can only be unbound along dimension 0 got dimension %lld instead.",
-                       (long long)at),
+        return tp_fail(TP_RuntimeError,
+                       "NestedTensor can only be unbound along dimension 0 got dimension %lld instead.", (long long)at),
                NULL;
     return tp_nested_of(self, &n) < 0 ? NULL : tp_pieces(&n);
 }
@@ -54,8 +54,7 @@ tp_tensor *select_nested(tp_tensor *self, int64_t dim, int64_t index) {
     int64_t at = tp_wrap_dim(dim, self->ndim);
     if (at < 0 || tp_nested_of(self, &n) < 0) return NULL;
     if (at == 0) return one_piece(&n, index);
-    if (n.shapes || at == n.ragged)
-        return of_each(&n, select_piece, (int64_t[]){at - 1, index}, !n.shapes);
+    if (n.shapes || at == n.ragged) return of_each(&n, select_piece, (int64_t[]){at - 1, index}, !n.shapes);
     return tp_nested_with_steal(&n, tp_select_int(n.values, at - 1, index), n.ragged - (at < n.ragged));
 }
 
@@ -207,7 +206,10 @@ tp_tensor *values_nested(tp_tensor *self) {
     return tp_nested_of(self, &n) < 0 ? NULL : tp_nested_flat_of(&n);
 }
 
-static bool is_contiguous(const tp_nested *n) { return n->whole && n->ragged == 1 && tp_is_contiguous(n->values); }
+/* A strided one has its pieces one after the other. */
+static bool is_contiguous(const tp_nested *n) {
+    return n->whole && (n->ragged == 1 || n->jagged) && tp_is_contiguous(n->values);
+}
 
 /* sym_is_contiguous(Tensor self, MemoryFormat memory_format=contiguous_format) -> SymBool */
 int is_contiguous_nested(tp_tensor *self, tp_memory_format memory_format TP_UNUSED, bool *result) {
@@ -222,9 +224,12 @@ tp_tensor *contiguous_nested(tp_tensor *self, tp_memory_format memory_format TP_
     tp_autonested n = {0};
     if (tp_nested_of(self, &n) < 0) return NULL;
     if (is_contiguous(&n)) return tp_retain(self);
-    if (n.whole) return tp_nested_with_steal(&n, tp_contiguous(n.values, TP_CONTIGUOUS_FORMAT), n.ragged);
-    tp_autoseq *pieces = tp_pieces(&n);
-    return pieces ? tp_nested_of_results(&n, tp_tensor_seq_borrow(pieces)) : NULL;
+    if (n.whole && (n.ragged == 1 || n.jagged))
+        return tp_nested_with_steal(&n, tp_contiguous(n.values, TP_CONTIGUOUS_FORMAT), n.ragged);
+    tp_autoseq *pieces = n.count ? tp_pieces(&n) : NULL;
+    if (!pieces) return n.count ? NULL : tp_nested_none(&n);
+    return n.jagged ? tp_nested_of_results(&n, tp_tensor_seq_borrow(pieces))
+                    : tp__nested_from_list(tp_tensor_seq_borrow(pieces), false);
 }
 
 /* _to_copy(Tensor self, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, ...) -> Tensor */
@@ -232,8 +237,7 @@ tp_tensor *_to_copy_nested(tp_tensor *self, tp_dtype dtype, tp_layout layout TP_
                            tp_opt_bool pin_memory, bool non_blocking, tp_memory_format memory_format TP_UNUSED) {
     tp_autonested n = {0};
     if (tp_nested_of(self, &n) < 0) return NULL;
-    tp_autoref *values =
-        tp__to_copy(n.values, dtype, TP_NO_LAYOUT, device, pin_memory, non_blocking, TP_NO_FORMAT);
+    tp_autoref *values = tp__to_copy(n.values, dtype, TP_NO_LAYOUT, device, pin_memory, non_blocking, TP_NO_FORMAT);
     if (!values) return NULL;
     tp_autoref *offsets = tp_to_device(n.offsets, values->device, TP_INT64, false, false, TP_NO_FORMAT);
     tp_autoref *lengths =

@@ -121,10 +121,10 @@ tp_tensor *dot_zerotensor(tp_tensor *self, tp_tensor *other) {
 /* clone(Tensor self, *, MemoryFormat? memory_format=None) -> Tensor: elements of its own. */
 tp_tensor *clone_zerotensor(tp_tensor *self, tp_memory_format memory_format) {
     bool kept = (memory_format == TP_NO_FORMAT || memory_format == TP_PRESERVE_FORMAT) && tp_is_dense(self);
-    tp_autoref *own = kept ? tp_empty_strided(tp_sizes(self), tp_strides(self), (tp_dtype)self->dtype, TP_STRIDED,
-                                              self->device, -1)
-                           : tp_empty_memory_format(tp_sizes(self), (tp_dtype)self->dtype, TP_STRIDED, self->device, -1,
-                                                    kept ? TP_NO_FORMAT : memory_format);
+    tp_autoref *own =
+        kept ? tp_empty_strided(tp_sizes(self), tp_strides(self), (tp_dtype)self->dtype, TP_STRIDED, self->device, -1)
+             : tp_empty_memory_format(tp_sizes(self), (tp_dtype)self->dtype, TP_STRIDED, self->device, -1,
+                                      kept ? TP_NO_FORMAT : memory_format);
     return own && tp_zero_(own) == 0 ? tp_take(own) : NULL;
 }
 
@@ -139,6 +139,7 @@ int copy__zerotensor(tp_tensor *self, tp_tensor *src TP_UNUSED, bool non_blockin
     if (ndim != self->ndim) return tp_fail(TP_RuntimeError, "copy_: the source has more dimensions");
     for (int d = 0; d < ndim; d++)
         if (shape[d] != self->sizes[d])
-            return tp_fail(TP_RuntimeError, "copy_: the source's sizes do not broadcast to those of the tensor written");
+            return tp_fail(TP_RuntimeError,
+                           "copy_: the source's sizes do not broadcast to those of the tensor written");
     return tp_zero_(self);
 }

@@ -96,7 +96,7 @@ typedef enum {
     TP_SPARSE_BSC,
     TP_QUANTIZED,          /* one scale for all elements; `strided` to Python, as the next. Since 1.8 */
     TP_QUANTIZED_CHANNELS, /* a scale for each place along a dimension */
-    TP_NESTED,             /* tensors of several sizes one after the other; `strided` to Python. Since 1.9 */
+    TP_NESTED,             /* tensors of several sizes one after the other; `strided` to Python. Since 1.10 */
     TP_JAGGED,             /* the same, as `layout=tensorpy.jagged` shows it */
     TP_NUM_LAYOUTS,
     TP_NO_LAYOUT = -1

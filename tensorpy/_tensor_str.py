@@ -304,9 +304,9 @@ def _tensor_repr(t: Tensor) -> str:
 
 def _repr(t: Tensor, name: str) -> str:
     if t.is_nested:
-        from tensorpy._tensor.nested import text  # which programs without nested tensors do without
+        from tensorpy._tensor.nested import text as of_nested  # which programs without nested tensors do without
 
-        return text(t, _grad_suffix(t))
+        return of_nested(t, _grad_suffix(t))
     if t.layout is not _C.strided:
         return _repr_of_parts(t)
     if t.is_quantized:

@@ -46,6 +46,14 @@ def nested_tensor(
 ) -> Tensor:
     """A nested tensor of copies of tensors, or of what `tensor` takes; without history.
 
+    Arguments:
+        tensor_list: a list or tuple of tensors, or of nested sequences of numbers
+        dtype: of the result; by default the tensors'
+        device: of the result, likewise
+        layout: `strided` (the default) or `jagged`
+        requires_grad: whether a gradient is wanted of it
+        pin_memory: whether its values lie in pinned memory
+
     Example:
         >>> tp.nested.nested_tensor([tp.tensor([1, 2]), tp.tensor([3])]).to_padded_tensor(0)
         tensor([[1, 2],
@@ -63,6 +71,12 @@ def nested_tensor(
 
 def as_nested_tensor(ts: Any, dtype: Any = None, device: Any = None, layout: Any = None) -> Tensor:
     """A nested tensor of tensors, or of a dense one's rows, that is differentiated.
+
+    Arguments:
+        ts: tensors, a dense tensor, or a nested one
+        dtype: of the result; by default the tensors'
+        device: of the result, likewise
+        layout: `strided` (the default) or `jagged`
 
     Example:
         >>> x = tp.ones(2, requires_grad=True)
@@ -95,6 +109,14 @@ def nested_tensor_from_jagged(
     """A view of values that lie one piece after the other: piece i begins at offsets[i], and has lengths[i] or ends
     where the next begins.
 
+    Arguments:
+        values: all pieces along one dimension
+        offsets: where each begins, and where the last ends; by default the lengths added up
+        lengths: how long each is
+        jagged_dim: the dimension of the result whose sizes differ, 1 by default
+        min_seqlen: the least length, for PyTorch's kernels; not used
+        max_seqlen: the largest, likewise
+
     Example:
         >>> n = tp.nested.nested_tensor_from_jagged(tp.arange(5), tp.tensor([0, 2, 5]))
         >>> n.unbind()
@@ -111,6 +133,13 @@ def nested_tensor_from_jagged(
 def narrow(tensor: Tensor, dim: int, start: Any, length: Any, layout: Any = None) -> Tensor:
     """A nested tensor of parts of a dense one's rows, along dimension 1: `start` and `length` are numbers or a tensor
     of one for each row.
+
+    Arguments:
+        tensor: a dense tensor
+        dim: 1 in the layout jagged
+        start: where each part begins
+        length: how long each is
+        layout: `strided` (the default) or `jagged`
 
     Example:
         >>> starts, lengths = tp.tensor([0, 1]), tp.tensor([1, 2])
@@ -137,6 +166,10 @@ def narrow(tensor: Tensor, dim: int, start: Any, length: Any, layout: Any = None
 def masked_select(tensor: Tensor, mask: Tensor) -> Tensor:
     """A jagged nested tensor of what a mask selects of each row.
 
+    Arguments:
+        tensor: a dense tensor
+        mask: of bool, which broadcasts to it
+
     Example:
         >>> tp.nested.masked_select(tp.arange(4).view(2, 2), tp.tensor([[True, False], [True, True]])).unbind()
         (tensor([0]), tensor([2, 3]))
@@ -149,6 +182,12 @@ def masked_select(tensor: Tensor, mask: Tensor) -> Tensor:
 
 def to_padded_tensor(input: Tensor, padding: float, output_size: Any = None, out: Any = None) -> Tensor:
     """A dense tensor of a nested one's pieces, with `padding` where a piece ends before the largest.
+
+    Arguments:
+        input: a nested tensor
+        padding: the number that fills
+        output_size: of the result, where the largest piece is not to say it
+        out: a tensor that becomes the result
 
     Example:
         >>> n = tp.nested.nested_tensor([tp.tensor([1.0, 2.0]), tp.tensor([3.0])])

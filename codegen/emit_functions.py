@@ -83,12 +83,12 @@ def passed_by(op: Operator, key: str) -> str:
 
 
 def kernel_at_key(op: Operator, key: str, name: str, called: str) -> str:
-    """A kernel at a key: a C function of the tree, which is passed by."""
-    return (
-        f"static {c_result(op.schema).decl}{name}({parameters(op.schema, keyset=True)}) {{\n"
-        f"    {passed_by(op, key)}\n"
-        f"    return {called}({call_arguments(op.schema)});\n}}\n"
-    )
+    """A kernel at a key: a C function of the tree, which is passed by; or with none, what is below."""
+    head = f"static {c_result(op.schema).decl}{name}({parameters(op.schema, keyset=True)}) {{\n"
+    if not called:
+        below = call_arguments(op.schema, keyset=f"ks & TP_BELOW({key})")
+        return f"{head}    return redispatch_{op.c}({below});\n}}\n"
+    return f"{head}    {passed_by(op, key)}\n    return {called}({call_arguments(op.schema)});\n}}\n"
 
 
 def declaration(op: Operator) -> str:

@@ -10,7 +10,7 @@ from .c_types import c_arguments, c_result, call_arguments, parameters
 from .catalog import Catalog, Operator
 from .emit_formula import emit_at_key
 from .emit_functions import Kernels, kernel_at_key, passed_by
-from .layouts import PLACES, SPARSE, Place, layout_function, said
+from .layouts import NESTED, PLACES, SPARSE, Place, layout_function, said
 
 
 def formula_of(op: Operator, text: str) -> str:
@@ -68,12 +68,19 @@ def _kernel(op: Operator, place: Place, catalog: Catalog) -> tuple[str, str] | N
     if text is None:
         group = op.group.functional
         functional = catalog.by_name[str(group.name)] if group is not None and group is not op.function else None
-        if functional is None or said(functional, place) is None or c_result(op.schema).kind != "status":
+        if (
+            place is NESTED
+            or functional is None
+            or said(functional, place) is None
+            or c_result(op.schema).kind != "status"
+        ):
             return None
         if len([a for a in c_arguments(op.schema) if a.argument.is_write]) != 1:
             return None
         return _writing(op, functional, place), "writing"
     name, own = layout_function(op, place), f"{place.prefix}_{op.c}"
+    if text == "through":
+        return kernel_at_key(op, place.key, own, ""), "through"
     if name is not None:
         return kernel_at_key(op, place.key, own, name), name
     first = passed_by(op, place.key)

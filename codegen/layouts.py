@@ -1,10 +1,12 @@
 """What an operator does with tensors that are not strided memory (Note [Layouts] in csrc/core/layout.h): the entry's
-`layouts` says it of sparse ones, `quantized` of quantized ones.
+`layouts` says it of sparse ones, `quantized` of quantized ones, `nested` of nested ones, whose other operators are
+called on all values or on each piece (csrc/nested/fallback.c).
 
     values     the operator on the values, one for each place: what gives 0 of 0, element by element
     each       the same on the values as they stand: a place may have several, whose results add up as they do
     lines      the same where values follow each other in lines; coordinates are refused (what makes tensors of a
                size: `ones_like`)
+    through    of nested tensors: what the operator is made of knows them
     moves      of quantized tensors: the operator on the integers, which only moves or orders them
     a name     a C function with the operator's arguments, in csrc/native/layout/
     a formula  over other operators
@@ -33,7 +35,8 @@ class Place:
 
 SPARSE = Place("layouts", "Layout", "layout", ("values", "each", "lines"))
 QUANTIZED = Place("quantized", "Quantized", "quantized", ("moves",))
-PLACES = (SPARSE, QUANTIZED)
+NESTED = Place("nested", "LayoutNested", "nested", ("through",))
+PLACES = (SPARSE, QUANTIZED, NESTED)
 
 
 def said(op: Operator, place: Place = SPARSE) -> str | None:

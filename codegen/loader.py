@@ -315,6 +315,7 @@ class _FunctionReader:
             "layouts": d.text,
             "inplace_layouts": d.text,
             "quantized": d.text,
+            "nested": d.text,
             "inverse": d.text,
             "rounding": lambda node, key: d.choice(node, key, ROUNDINGS),
             "declines": d.words,

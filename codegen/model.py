@@ -353,6 +353,7 @@ class NativeFunction:
     layouts: str | None = None  # of sparse tensors: see layouts.py
     inplace_layouts: str | None = None  # of the in-place variant, where it is not to compute the functional one
     quantized: str | None = None  # of quantized ones, likewise
+    nested: str | None = None  # of nested ones
     inverse: str | None = None  # of a view: see functional.py
     rounding: str | None = None  # see rounding.py
     out_overlap: str | None = None  # "refused": an out= that shares memory with an input

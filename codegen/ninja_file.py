@@ -63,7 +63,7 @@ CALM = {"release": ["-O2"]}
 CALM_FOLDERS = ("native", "python")
 # Those of code that is seldom on it, or that a device's launch outweighs.
 SELDOM = {"release": ["-Os"]}
-SELDOM_FOLDERS = ("batched", "conjugate", "distributed", "functionalize", "opencl", "outside")
+SELDOM_FOLDERS = ("batched", "conjugate", "distributed", "functionalize", "nested", "opencl", "outside")
 
 # Loops that take whole blocks: vectors, but no unrolled ends of loops, which are a third of the size and little time.
 LOOPS = {"release": ["-O2", "-ftree-vectorize"]}

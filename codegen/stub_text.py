@@ -220,7 +220,7 @@ DTYPES = (
     "long chalf cfloat cdouble"
 ).split()
 FORMATS = "contiguous_format preserve_format channels_last channels_last_3d".split()
-LAYOUTS = "strided sparse_coo sparse_csr sparse_csc sparse_bsr sparse_bsc".split()
+LAYOUTS = "strided sparse_coo sparse_csr sparse_csc sparse_bsr sparse_bsc jagged".split()
 
 # Attributes of a tensor that cannot be set, and their types; those of TENSOR can.
 READ_ONLY = {
@@ -254,7 +254,7 @@ PLAIN = {
     "None": "retain_grad",
     "UntypedStorage": "untyped_storage",
     "TypedStorage": "storage _typed_storage",
-    "Any": "tolist qscheme",
+    "Any": "tolist qscheme offsets lengths",
     "tuple[builtins.int, builtins.int]": "__dlpack_device__",
     "Iterator[Tensor]": "__iter__",
 }

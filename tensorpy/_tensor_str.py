@@ -303,6 +303,10 @@ def _tensor_repr(t: Tensor) -> str:
 
 
 def _repr(t: Tensor, name: str) -> str:
+    if t.is_nested:
+        from tensorpy._tensor.nested import text as of_nested  # which programs without nested tensors do without
+
+        return of_nested(t, _grad_suffix(t))
     if t.layout is not _C.strided:
         return _repr_of_parts(t)
     if t.is_quantized:
@@ -325,7 +329,8 @@ def _repr(t: Tensor, name: str) -> str:
     else:
         suffixes += [size] if _options.edgeitems == 0 else []
         suffixes += [] if _dtype_is_plain(t) else [dtype]
-        text = _elements(t.detach().as_subclass(Tensor), indent)
+        plain = t.detach().as_subclass(Tensor)
+        text = _elements(plain.clone() if t._is_zerotensor() else plain, indent)
     return _append_suffixes(prefix + text, suffixes + _grad_suffix(t) + _tangent_suffix(t), indent)
 
 

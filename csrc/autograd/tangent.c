@@ -143,7 +143,12 @@ tp_tensor *tp_fit_tangent(const tp_tensor *t, tp_tensor *tangent) {
     return laid_out_as(t, fit);
 }
 
-int tp_put_tangent(tp_tensor *t, uint32_t number, tp_tensor *tangent) { return put(t, number, tangent); }
+/* A tangent may be written later: one of zeros without memory gets some. */
+int tp_put_tangent(tp_tensor *t, uint32_t number, tp_tensor *tangent) {
+    if (!tangent || !(tangent->keys & TP_BIT(ZeroTensor))) return put(t, number, tangent);
+    tp_autoref *own = tp_clone(tangent, TP_NO_FORMAT);
+    return own ? put(t, number, own) : -1;
+}
 
 static tp_tensor *zeros_as(const tp_tensor *t, tp_tensor *kind) {
     tp_autoref *zeros =

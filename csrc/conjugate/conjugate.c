@@ -3,6 +3,7 @@
 
 #include "Functions.h"
 #include "core/alloc.h"
+#include "core/scalar.h"
 #include "dispatch/op.h"
 
 #include <string.h>
@@ -25,9 +26,17 @@ static int take_again(tp_tensor *plain, tp_keyset pending) {
 tp_tensor *tp_resolved(tp_tensor *t) {
     tp_exclude_guard guard = tp_exclude(SEEN);
     tp_autoref *plain = plain_of(t);
+    if (tp_is_zero_tensor(t)) return tp_take(plain);
     tp_autoref *copy = !plain ? NULL : t->keys & TP_BIT(Conjugate) ? tp_conj_physical(plain) : tp_neg(plain);
     bool both = (t->keys & TP_PENDING_MATH) == TP_PENDING_MATH;
     return copy && !(both && tp_neg_(copy) < 0) ? tp_take(copy) : NULL;
+}
+
+/* One zero in all places. */
+static tp_tensor *one_zero(tp_tensor *t) {
+    tp_exclude_guard guard = tp_exclude(SEEN);
+    tp_autoref *zero = tp_zeros((tp_ints){NULL, 0}, (tp_dtype)t->dtype, TP_STRIDED, t->device, -1);
+    return zero ? tp_expand(zero, tp_sizes(t), false) : NULL;
 }
 
 /* ---- a call ---- */
@@ -41,6 +50,7 @@ typedef struct {
 typedef struct {
     stand_in *made;
     int64_t count;
+    tp_keyset replaced; /* the keys of what needs one */
 } stand_ins;
 
 /* One tensor twice among the arguments is one stand-in. */
@@ -50,7 +60,11 @@ static tp_tensor *stand_in_for(stand_ins *s, tp_tensor *t, bool written) {
             s->made[i].written |= written;
             return s->made[i].copy;
         }
-    tp_tensor *copy = tp_resolved(t);
+    bool zero = s->replaced & TP_BIT(ZeroTensor);
+    if (zero && written)
+        return tp_fail_null(TP_RuntimeError, "ZeroTensors are immutable. Please use the materialized zero tensor "
+                                             "obtained using .clone() if you want a mutable tensor.");
+    tp_tensor *copy = zero ? one_zero(t) : tp_resolved(t);
     if (copy) s->made[s->count++] = (stand_in){t, copy, written};
     return copy;
 }
@@ -71,7 +85,7 @@ static int64_t count_tensors(const tp_op *op, const tp_value *args) {
 }
 
 static int replace_tensor(stand_ins *s, tp_tensor **t, bool written) {
-    if (!*t || !tp_is_pending(*t)) return 0;
+    if (!*t || !((*t)->keys & s->replaced)) return 0;
     *t = stand_in_for(s, *t, written);
     return *t ? 0 : -1;
 }
@@ -105,21 +119,47 @@ static int with_stand_ins(const tp_op *op, tp_keyset below, const tp_value *args
     return status;
 }
 
-static int fall_back(const tp_op *op, tp_keyset ks, tp_value *args, tp_value *results, void *context TP_UNUSED) {
-    tp_keyset below = ks & TP_BELOW(Conjugate);
-    if (tp_gives_views(op)) return tp_redispatch_boxed(op, below, args, results);
+static int fall_back(const tp_op *op, tp_keyset below, tp_value *args, tp_value *results, tp_keyset replaced) {
     int64_t n = count_tensors(op, args);
     size_t bytes = (size_t)n * (sizeof(stand_in) + sizeof(tp_tensor *));
-    stand_ins s = {tp_alloc(bytes), 0};
+    stand_ins s = {tp_alloc(bytes), 0, replaced};
     int status = s.made ? with_stand_ins(op, below, args, results, &s, (tp_tensor **)(s.made + n)) : -1;
     for (int64_t i = 0; i < s.count; i++) tp_release(s.made[i].copy);
     tp_free(s.made, bytes);
     return status;
 }
 
+static int compute_pending(const tp_op *op, tp_keyset ks, tp_value *args, tp_value *results, void *context TP_UNUSED) {
+    tp_keyset below = ks & TP_BELOW(Conjugate);
+    return tp_gives_views(op) ? tp_redispatch_boxed(op, below, args, results)
+                              : fall_back(op, below, args, results, TP_PENDING_MATH);
+}
+
+/* The backends of zero tensors among the arguments, which their keys do not have. */
+static tp_keyset backends_of(const tp_op *op, const tp_value *args) {
+    tp_keyset found = 0;
+    for (int i = 0; i < op->info->nargs; i++) {
+        tp_tensors list = args[i].tag == TP_TENSOR    ? (tp_tensors){&args[i].tensor, 1}
+                          : args[i].tag == TP_TENSORS ? args[i].tensors
+                                                      : (tp_tensors){NULL, 0};
+        for (int64_t k = 0; k < list.size; k++)
+            if (list.data[k] && tp_is_zero_tensor(list.data[k]))
+                found |= (tp_keyset)1 << tp_backend_key(list.data[k]->device.type);
+    }
+    return found;
+}
+
+static int compute_zeros(const tp_op *op, tp_keyset ks, tp_value *args, tp_value *results, void *context TP_UNUSED) {
+    tp_keyset below = (ks & TP_BELOW(ZeroTensor)) | backends_of(op, args);
+    return tp_gives_views(op) ? tp_redispatch_boxed(op, below, args, results)
+                              : fall_back(op, below, args, results, TP_BIT(ZeroTensor));
+}
+
 int tp_conjugate_load(void) {
-    return tp_register_fallback(TP_KEY_Negative, fall_back, NULL, NULL, "conjugate/conjugate.c") > 0 &&
-                   tp_register_fallback(TP_KEY_Conjugate, fall_back, NULL, NULL, "conjugate/conjugate.c") > 0
+    static const char file[] = "conjugate/conjugate.c";
+    return tp_register_fallback(TP_KEY_Negative, compute_pending, NULL, NULL, file) > 0 &&
+                   tp_register_fallback(TP_KEY_Conjugate, compute_pending, NULL, NULL, file) > 0 &&
+                   tp_register_fallback(TP_KEY_ZeroTensor, compute_zeros, NULL, NULL, file) > 0
                ? 0
                : -1;
 }

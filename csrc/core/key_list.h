@@ -34,6 +34,7 @@
     X(AutogradOther)                \
     TP_FORALL_BACKENDS(X, Autograd) \
     X(Layout)                       \
+    X(LayoutNested)                 \
     X(Profiler)                     \
     X(Tracer)                       \
     X(ForwardAD)                    \

@@ -18,6 +18,8 @@ const tp_layout_info tp_layouts[TP_NUM_LAYOUTS] = {
     [TP_QUANTIZED] = {"quantized", "Quantized", TP_KEY_Quantized, 1, 0, true, {"integers"}},
     [TP_QUANTIZED_CHANNELS] =
         {"quantized_channels", "Quantized", TP_KEY_Quantized, 3, 0, true, {"integers", "scales", "zero_points"}},
+    [TP_NESTED] = {"nested", "Nested", TP_KEY_NestedTensor, 4, 0, false, {"values", "offsets", "lengths", "shapes"}},
+    [TP_JAGGED] = {"jagged", "Jagged", TP_KEY_NestedTensor, 4, 0, false, {"values", "offsets", "lengths", "shapes"}},
 };
 
 tp_parts *tp_parts_new(tp_layout layout, tp_tensor *const *parts, const int64_t *facts) {
@@ -52,11 +54,15 @@ tp_tensor *tp_new_of_parts_steal(tp_parts *parts, tp_ints sizes) {
     if (!t) return NULL;
     if (!info->quantized) t->flags &= (uint16_t)~TP_FLAG_CONTIGUOUS;
     t->keys = (tp_device_keys[values->device.type] & ~TP_DENSE_KEYS) | (tp_keyset)1 << info->key |
-              (info->quantized ? 0 : TP_BIT(Layout));
+              (info->quantized                    ? 0
+               : info->key == TP_KEY_NestedTensor ? TP_BIT(LayoutNested)
+                                                  : TP_BIT(Layout));
     return t;
 }
 
-static bool has_parts(const tp_tensor *t) { return t->keys & (TP_BIT(Layout) | TP_BIT(Quantized)); }
+static bool has_parts(const tp_tensor *t) {
+    return t->keys & (TP_BIT(Layout) | TP_BIT(Quantized) | TP_BIT(NestedTensor));
+}
 
 tp_parts *tp_parts_of(const tp_tensor *t) {
     if (!has_parts(t)) return tp_fail_null(TP_RuntimeError, "expected a tensor of another layout, but got Strided");

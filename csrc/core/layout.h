@@ -13,6 +13,11 @@
  * A quantized tensor is another kind: its part of integers has the tensor's sizes and strides, so that views of it are
  * views of that part, and to Python it is strided. It has no gradient, and not the bit Layout: its kernels stand at its
  * own key, below autograd (`quantized:` of an entry). Its dtype is one that no memory has (TP_FORALL_QUANTIZED_DTYPES).
+ * A nested tensor is a third kind: several tensors of one dtype, whose sizes differ. Its values are all of theirs, one
+ * after the other along the dimension that differs (`ragged`), its offsets where each begins; `lengths` say how long
+ * each is where that is not up to the next, and `shapes` what sizes the pieces have where more than one dimension
+ * differs. It has the bit LayoutNested, above autograd as Layout is (Note [Nested kernels] in native/layout/nested.h).
+ * The size that it shows in C of the dimension that differs is the largest.
  * Parts that are indices are bytes that nobody trusts: they are checked when a tensor is made, and again by each dense
  * operator that reads with them. */
 #pragma once
@@ -63,6 +68,7 @@ tp_parts *tp_parts_of(const tp_tensor *t);
 int tp_put_parts_steal(tp_tensor *t, tp_parts *parts);
 
 TP_INLINE bool tp_is_quantized(const tp_tensor *t) { return t->keys & TP_BIT(Quantized); }
+TP_INLINE bool tp_is_nested(const tp_tensor *t) { return t->keys & TP_BIT(NestedTensor); }
 /* The part of integers of a quantized tensor, new; t itself where it is none. */
 tp_tensor *tp_memory_of(tp_tensor *t);
 

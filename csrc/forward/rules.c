@@ -32,7 +32,9 @@ static tp_tensor *zeros_of(tp_tensor *t) {
 }
 
 static tp_tensor *tangent_or_zeros(tp_tensor *t, tp_tensor *tangent) {
-    return tangent || !t ? tp_retain(tangent) : zeros_of(t);
+    if (tangent || !t) return tp_retain(tangent);
+    if (t->keys & TP_NO_MEMORY || !tp_has_memory(t)) return zeros_of(t);
+    return tp__efficientzerotensor(tp_sizes(t), (tp_dtype)t->dtype, TP_STRIDED, t->device, -1);
 }
 
 /* Tangents in the place of argument i; of an argument that is written, a copy of it. */
@@ -43,7 +45,9 @@ static int give_tangents(given *g, const tp_forward_call *c, int i) {
     bool written = c->op->info->args[i].is_write;
     for (int64_t k = 0; k < list.size; k++) {
         bool copied = written && tangents[k];
-        tp_tensor *t = copied ? tp_clone(tangents[k], TP_NO_FORMAT) : tangent_or_zeros(list.data[k], tangents[k]);
+        tp_tensor *t = copied                    ? tp_clone(tangents[k], TP_NO_FORMAT)
+                       : written && list.data[k] ? zeros_of(list.data[k])
+                                                 : tangent_or_zeros(list.data[k], tangents[k]);
         if (list.data[k] && !t) return -1;
         g->owned[g->n++] = t;
     }

@@ -556,7 +556,7 @@ static int ass_subscript(PyObject *o, PyObject *key, PyObject *value) {
     if (value && (tp_py_asks(o) || tp_py_has_function(value))) return assign_asked(o, key, value);
     tp_tensor *t = tp_py_tensor_borrow(o);
     if (!value) return PyErr_SetString(PyExc_TypeError, "Tensor does not support deleting items"), -1;
-    if (tp_unlikely(t->keys & TP_LAYOUT_KEYS))
+    if (tp_unlikely(t->keys & TP_LAYOUT_KEYS & ~TP_BIT(ZeroTensor)))
         return PyErr_SetString(PyExc_NotImplementedError,
                                "elements of a tensor that is not strided memory are not set by index; to_dense() gives "
                                "one whose are"),

@@ -25,7 +25,11 @@
 /* ---- sizes and the like ---- */
 
 METHOD(dim) { return PyLong_FromLong(TENSOR(self)->ndim); }
-METHOD(numel) { return PyLong_FromLongLong(TENSOR(self)->numel); }
+METHOD(numel) {
+    int64_t n = TENSOR(self)->numel;
+    if (tp_unlikely(tp_is_nested(TENSOR(self))) && tp_numel(TENSOR(self), &n) < 0) return tp_py_raise();
+    return PyLong_FromLongLong(n);
+}
 METHOD(element_size) { return PyLong_FromLongLong(tp_itemsize((tp_dtype)TENSOR(self)->dtype)); }
 METHOD(storage_offset) {
     tp_autoref *t = tp_memory_of(TENSOR(self));
@@ -47,6 +51,15 @@ METHOD(data_ptr) {
 METHOD(get_device) { return PyLong_FromLong(TENSOR(self)->device.index); }
 METHOD(is_inference) { return PyBool_FromLong(TENSOR(self)->flags & TP_FLAG_INFERENCE); }
 
+/* The sizes of a nested tensor, or one; a `dim` that is stolen, or NULL for all. */
+PyObject *tp_py_nested_size_steal(PyObject *self, PyObject *dim) {
+    PyObject *module = PyImport_ImportModule("tensorpy._tensor.nested");
+    PyObject *made = module ? PyObject_CallMethod(module, "size_of", dim ? "OO" : "O", self, dim) : NULL;
+    Py_XDECREF(module);
+    Py_XDECREF(dim);
+    return made;
+}
+
 /* size(dim=None) and stride(dim=None): all as a tuple, or one. */
 static PyObject *geometry(const tp_py_arguments *arguments, PyObject *self, PyObject *const *args, Py_ssize_t nargs,
                           PyObject *kwnames, bool strides) {
@@ -57,12 +70,15 @@ static PyObject *geometry(const tp_py_arguments *arguments, PyObject *self, PyOb
     if (strides && !tp_is_quantized(t) && tp_layout_of(t) != TP_STRIDED)
         return PyErr_Format(PyExc_RuntimeError, "stride(): tensors of the layout %s do not have strides",
                             tp_layouts[tp_layout_of(t)].name);
-    if (!v[0] || v[0] == Py_None) return strides ? tp_py_ints_tuple(tp_strides(t)) : tp_py_size(tp_sizes(t));
+    bool all = !v[0] || v[0] == Py_None;
+    if (all && tp_unlikely(tp_is_nested(t))) return tp_py_nested_size_steal(self, NULL);
+    if (all) return strides ? tp_py_ints_tuple(tp_strides(t)) : tp_py_size(tp_sizes(t));
     if (tp_py_take_int(arguments->function, "dim", v[0], &dim) < 0) return NULL;
     if (t->ndim == 0)
         return PyErr_Format(PyExc_IndexError, "Dimension specified as %lld but tensor has no dimensions",
                             (long long)dim);
     dim = tp_wrap_dim(dim, t->ndim);
+    if (dim >= 0 && tp_unlikely(tp_is_nested(t))) return tp_py_nested_size_steal(self, PyLong_FromLongLong(dim));
     return dim < 0 ? tp_py_raise() : PyLong_FromLongLong(strides ? t->strides[dim] : t->sizes[dim]);
 }
 static const char *const dim_names[] = {"dim", NULL};
@@ -96,7 +112,10 @@ FAST_METHOD(is_contiguous) {
         return NULL;
     if (format == TP_PRESERVE_FORMAT)
         return PyErr_Format(PyExc_RuntimeError, "preserve memory format is unsupported by the is_contiguous operator");
-    return PyBool_FromLong(tp_is_contiguous_in(TENSOR(self), format));
+    bool answer = tp_is_contiguous_in(TENSOR(self), format);
+    if (tp_unlikely(tp_is_nested(TENSOR(self))) && tp_sym_is_contiguous(TENSOR(self), format, &answer) < 0)
+        return tp_py_raise();
+    return PyBool_FromLong(answer);
 }
 
 /* ---- other dtypes and devices ---- */

@@ -10,6 +10,8 @@ PyObject *tp_py_tensor_index(PyObject *o);
 PyObject *tp_py_tensor_repr(PyObject *o);
 PyObject *tp_py_tensor_iter(PyObject *o); /* tp_iter: over the first dimension */
 
+PyObject *tp_py_nested_size_steal(PyObject *self, PyObject *dim);
+
 /* ---- pickle.c ---- */
 PyObject *tp_py_tensor_reduce_ex(PyObject *self, PyObject *protocol);
 PyObject *tp_py_tensor_deepcopy(PyObject *self, PyObject *memo);

@@ -9,6 +9,7 @@
 #include "dispatch/generated.h"
 #include "forward/forward.h"
 #include "functionalize/functionalize.h"
+#include "nested/nested.h"
 #include "opencl/runtime/backend.h"
 #include "plan/plan.h"
 #include "python/autograd.h"
@@ -88,8 +89,8 @@ static int load_operators(void) {
     tp_pointwise_select(tp_cpu_capability());
     tp_reduction_select(tp_cpu_capability());
     if (tp_register_generated() < 0) return -1;
-    if (tp_cl_load() < 0 || tp_batch_load() < 0 || tp_conjugate_load() < 0 || tp_forward_load() < 0 ||
-        tp_functionalize_load() < 0 || tp_plan_load() < 0)
+    if (tp_cl_load() < 0 || tp_batch_load() < 0 || tp_conjugate_load() < 0 || tp_nested_load() < 0 ||
+        tp_forward_load() < 0 || tp_functionalize_load() < 0 || tp_plan_load() < 0)
         return -1;
     tp_compute_all_tables();
     return 0;

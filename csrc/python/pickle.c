@@ -316,8 +316,10 @@ static PyObject *rebuild_wrapper(PyObject *module TP_UNUSED, PyObject *args) {
 
 /* Tensors of other layouts are written, and copied, as their parts are. */
 static PyObject *of_layout(const char *function, PyObject *self) {
-    bool quantized = tp_is_quantized(tp_py_tensor_borrow(self));
-    PyObject *module = PyImport_ImportModule(quantized ? "tensorpy._tensor.quantized" : "tensorpy.sparse._make");
+    const tp_tensor *t = tp_py_tensor_borrow(self);
+    PyObject *module = PyImport_ImportModule(tp_is_quantized(t) ? "tensorpy._tensor.quantized"
+                                             : tp_is_nested(t)  ? "tensorpy._tensor.nested"
+                                                                : "tensorpy.sparse._make");
     PyObject *made = module ? PyObject_CallMethod(module, function, "O", self) : NULL;
     Py_XDECREF(module);
     return made;
@@ -326,6 +328,8 @@ static PyObject *of_layout(const char *function, PyObject *self) {
 PyObject *tp_py_tensor_reduce_ex(PyObject *self, PyObject *protocol) {
     if (tp_py_asks(self)) return tp_py_ask_method("__reduce_ex__", self, &protocol, 1, NULL);
     if (tp_check_unbatched(tp_py_tensor_borrow(self), "a pickle") < 0) return tp_py_raise();
+    if (tp_py_tensor_borrow(self)->keys & TP_BIT(ZeroTensor))
+        return PyErr_Format(PyExc_RuntimeError, "a ZeroTensor is not serializable: clone() gives one with elements");
     if (tp_layout_of(tp_py_tensor_borrow(self)) != TP_STRIDED) return of_layout("reduced", self);
     bool wrapper = tp_is_wrapper(tp_py_tensor_borrow(self));
     PyObject *dict = ((tp_py_tensor *)self)->dict;
@@ -389,7 +393,10 @@ PyObject *tp_py_tensor_deepcopy(PyObject *self, PyObject *memo) {
             "protocol at the moment. If you were attempting to deepcopy a module, this may be because of a value "
             "that was computed with gradients; detach() it first.");
     bool strided = tp_layout_of(tp_py_tensor_borrow(self)) == TP_STRIDED;
-    PyObject *fresh = strided ? fresh_copy(self, memo) : of_layout("copied", self);
+    bool zero = tp_py_tensor_borrow(self)->keys & TP_BIT(ZeroTensor);
+    PyObject *fresh = zero      ? PyObject_CallMethod(self, "clone", NULL)
+                      : strided ? fresh_copy(self, memo)
+                                : of_layout("copied", self);
     PyObject *key = fresh ? PyLong_FromVoidPtr(self) : NULL;
     if (fresh && (!key || PyDict_SetItem(memo, key, fresh) < 0 || copy_belongings(self, fresh, memo) < 0))
         Py_CLEAR(fresh);

@@ -58,6 +58,11 @@ static int remark(PyTypeObject *type, tp_tensor *t) {
 int tp_py_refuse_wrapper(const tp_tensor *t, const char *what) {
     if (tp_likely(tp_has_memory(t))) return 0;
     if (!tp_is_wrapper(t)) {
+        if (t->keys & TP_BIT(ZeroTensor)) {
+            PyErr_Format(PyExc_RuntimeError,
+                         "%s: Cannot convert a ZeroTensor, which has no memory. clone() gives one with zeros", what);
+            return -1;
+        }
         bool array = strcmp(what, "numpy()") == 0 || strcmp(what, "__dlpack__()") == 0;
         PyErr_Format(array ? PyExc_TypeError : PyExc_RuntimeError,
                      "%s: can't convert a tensor of the layout %s. Use Tensor.%s() first.", what,

@@ -108,7 +108,7 @@ static PyObject *tensor_new(PyTypeObject *type, PyObject *args, PyObject *kwargs
     }                                                                   \
     static int set_##name##_itself(PyObject *o, PyObject *value)
 
-GETTER(shape, tp_py_size(tp_sizes(t)))
+GETTER(shape, tp_unlikely(tp_is_nested(t)) ? tp_py_nested_size_steal(o, NULL) : tp_py_size(tp_sizes(t)))
 GETTER(dtype, tp_py_dtype_object((tp_dtype)t->dtype))
 GETTER(device, tp_py_device_object(t->device))
 GETTER(ndim, PyLong_FromLong(t->ndim))
@@ -149,6 +149,7 @@ NAMED_GETTER(grad, "grad") {
 
 GETTER(layout, tp_py_layout_object(tp_layout_of(t)))
 GETTER(is_sparse, PyBool_FromLong(tp_layout_of(t) == TP_SPARSE_COO))
+GETTER(is_nested, PyBool_FromLong(tp_is_nested(t)))
 GETTER(is_quantized, PyBool_FromLong(tp_is_quantized(t)))
 GETTER(is_sparse_csr, PyBool_FromLong(tp_layout_of(t) == TP_SPARSE_CSR))
 /* Whether the tensor's device is called as the closure says: "is_cuda". */
@@ -274,7 +275,7 @@ PyGetSetDef tp_py_tensor_getset[] = {
     {"is_sparse", get_is_sparse, NULL, "Whether the layout is sparse_coo.", NULL},
     {"is_sparse_csr", get_is_sparse_csr, NULL, "Whether the layout is sparse_csr.", NULL},
     {"is_quantized", get_is_quantized, NULL, "Whether the elements are integers with a scale and a zero point.", NULL},
-    {"is_nested", get_false, NULL, NULL, "is_nested"},
+    {"is_nested", get_is_nested, NULL, "Whether these are tensors of several sizes.", NULL},
     {"is_mkldnn", get_false, NULL, NULL, "is_mkldnn"},
     /* Devices of torch's: a tensor is on one where OpenCL's devices are called so. */
     {"is_cuda", get_is_on, NULL, NULL, "is_cuda"},

@@ -453,7 +453,7 @@ int tp_py_init_types(PyObject *m) {
     for (int i = 0; i < 4; i++)
         if (add_enum(m, &tp_py_memory_format_type, i, memory_format_names[i], &memory_formats[i]) < 0) return -1;
     for (int i = 0; i < TP_NUM_LAYOUTS; i++)
-        if (tp_layouts[i].quantized) layouts[i] = layouts[TP_STRIDED];
+        if (tp_layouts[i].quantized || i == TP_NESTED) layouts[i] = layouts[TP_STRIDED];
         else if (add_enum(m, &tp_py_layout_type, i, tp_layouts[i].name, &layouts[i]) < 0) return -1;
     return 0;
 }

@@ -9,9 +9,9 @@ the extension module has an operator of the same name, the function that is name
 MODULES = frozenset(
     """
     accelerator amp ao autograd backends codegen compiler cpu cuda dispatch distributed distributions fft func
-    functional futures fx hub jit library linalg masked mps multiprocessing nn onnx opencl ops optim overrides profiler
-    quantization quasirandom random serialization signal sparse special storage testing torch_version types utils
-    version xpu
+    functional futures fx hub jit library linalg masked mps multiprocessing nested nn onnx opencl ops optim
+    overrides profiler quantization quasirandom random serialization signal sparse special storage testing
+    torch_version types utils version xpu
     """.split()
 )
 PRIVATE_MODULES = frozenset(
@@ -101,6 +101,7 @@ PRIVATE_OPERATORS = tuple(
     """
     _foreach_ _fused_ _amp_ _conj _neg_view _standard_gamma _sample_dirichlet _dirichlet_grad _embedding_bag _ctc_loss
     _scaled_mm _scaled_grouped_mm _grouped_mm _sobol_engine _philox _make_per_ _empty_affine_quantized
+    _efficientzerotensor
     _empty_per_channel_affine _fake_quantize_ _thnn_fused _scaled_dot_product _flash_attention
     _efficient_attention _fill_mem_eff _copy_from _add_batch_dim _remove_batch_dim _test_ _foobar
     """.split()

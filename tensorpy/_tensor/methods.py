@@ -652,6 +652,17 @@ def qscheme(self: Tensor) -> Any:
     return scheme_of(self)
 
 
+def _of_jagged(name: str) -> Any:
+    def get(self: Tensor) -> Any:
+        if self.layout is not _C.jagged:
+            raise AttributeError(f"'Tensor' object has no attribute '{name}': its layout is not jagged")
+        from tensorpy._tensor import nested  # which programs without nested tensors do without
+
+        return lambda: getattr(nested, f"{name}_of")(self)
+
+    return property(get, doc=f"A function that gives the {name} of a nested tensor of the layout jagged.")
+
+
 def to_sparse_coo(self: Tensor) -> Tensor:
     """The elements that are not zero, by coordinates.
 
@@ -718,6 +729,8 @@ def _install() -> None:
         _C._set_type_attribute(Tensor, f"__{old}__", _by_older_name(f"__{old}__", f"__{new}__"))
     # PyTorch's address of the C tensor, which libraries take for an identity.
     _C._set_type_attribute(Tensor, "_cdata", property(id))
+    for name in ("offsets", "lengths"):
+        _C._set_type_attribute(Tensor, name, _of_jagged(name))
     _C._set_type_attribute(Tensor, "_backward_hooks", property(_backward_hooks, fdel=_keep_backward_hooks))
     for name in _STORAGE_METHODS:
         method = _of_storage(name)

@@ -104,8 +104,23 @@ def rebuild_parameter_with_state(data: Any, requires_grad: Any, hooks: Any, stat
     return _with_state(rebuild_parameter(data, requires_grad, hooks), state)
 
 
+class JaggedTensor:
+    """What files of PyTorch call the class of jagged nested tensors."""
+
+
+class DimRange:
+    """What PyTorch's compiler notes of a dimension that differs; nothing is kept of it."""
+
+
+def dim_range() -> DimRange:
+    """A note of PyTorch's compiler."""
+    return DimRange()
+
+
 def rebuild_from_type(make: Any, cls: Any, args: Any, state: Any) -> Any:
     """A tensor of a subclass, or one that has attributes."""
+    if make is rebuild_jagged and cls is JaggedTensor:  # whose attributes are its parts once more
+        return make(*_of(args, tuple))
     if all(make is not each for each in _MAKERS) or not isinstance(cls, type) or not issubclass(cls, Tensor):
         raise TypeError("a tensor's class in the file is none, or made by a function that makes no tensors")
     made = make(*_of(args, tuple))
@@ -153,6 +168,24 @@ def rebuild_sparse_tensor(layout: Any, parts: Any) -> Any:
         raise TypeError("a sparse tensor's indices or values in the file are no tensors")
     size = _ints(tuple(_of(parts[count], tuple, list, _C.Size)), "size")
     return rebuild(layout, (*parts[:count], size, *parts[count + 1 :]))
+
+
+def rebuild_nested(buffer: Any, sizes: Any, strides: Any, offsets: Any) -> Any:
+    """A nested tensor of pieces of a buffer, whose places are checked."""
+    if any(type(t) is not Tensor for t in (buffer, sizes, strides, offsets)):
+        raise TypeError("a nested tensor's parts in the file are no tensors")
+    return _C._nested_view_from_buffer(buffer, sizes, strides, offsets)
+
+
+def rebuild_jagged(parts: Any) -> Any:
+    """A jagged nested tensor of its parts, which are checked."""
+    if type(parts) is not dict or any(type(parts.get(n)) is not Tensor for n in ("values", "offsets")):
+        raise TypeError("a nested tensor in the file has no values or offsets")
+    lengths, ragged = parts.get("lengths"), parts.get("_ragged_idx", 1)
+    if not (lengths is None or type(lengths) is Tensor) or type(ragged) is not int or not 0 < ragged < 64:
+        raise TypeError("a nested tensor's lengths or dimension in the file are none")
+    made = _C._nested_make(parts["values"].detach(), parts["offsets"], lengths, None, ragged, True)
+    return made.requires_grad_(parts.get("requires_grad") is True)
 
 
 def rebuild_quantized(
@@ -247,6 +280,26 @@ def _quantized(account: Account, storage: Any, *rest: Any) -> Any:
     return rebuild_quantized(storage, *rest)
 
 
+def _nested(account: Account, *parts: Any) -> Any:
+    """A nested tensor, whose tables are read, and whose pieces may be seen often."""
+    size = 0
+    if len(parts) == 4 and all(type(t) is Tensor for t in parts):
+        table = parts[1].detach()
+        size = (
+            sum(max(0, n) for n in table.prod(1).tolist()) if table.ndim == 2 and not table.is_floating_point() else 0
+        )
+        account.pay_bytes(size * parts[0].itemsize + 3 * table.nbytes)
+    return rebuild_nested(*parts)
+
+
+def _jagged(account: Account, parts: Any) -> Any:
+    """The same by its offsets."""
+    for part in _of(parts, dict).values():
+        if isinstance(part, Tensor):
+            account.pay_bytes(part.nbytes)
+    return rebuild_jagged(parts)
+
+
 def shown(value: Any) -> str:
     """A value of a file for a message: its text, or its type, for the text of a nested value may never end."""
     if type(value) is int and value.bit_length() <= 64:
@@ -287,12 +340,16 @@ FUNCTIONS: dict[tuple[str, str], Any] = {
     ("torch._utils", "_rebuild_meta_tensor_no_storage"): rebuild_meta_tensor,
     ("torch._utils", "_rebuild_sparse_tensor"): rebuild_sparse_tensor,
     ("torch._utils", "_rebuild_qtensor"): rebuild_quantized,
+    ("torch._utils", "_rebuild_nested_tensor"): rebuild_nested,
+    ("torch.nested._internal.nested_tensor", "_rebuild_njt"): rebuild_jagged,
+    ("torch._dynamo.decorators", "_DimRange"): dim_range,
     ("torch._tensor", "_rebuild_from_type_v2"): rebuild_from_type,
     ("torch.serialization", "_get_layout"): get_layout,
 }
 # What a file only speaks of.
 VALUES: dict[tuple[str, str], Any] = {
     ("torch", "Tensor"): Tensor,
+    ("torch.nested._internal.nested_tensor", "NestedTensor"): JaggedTensor,
     ("torch", "Size"): _C.Size,
     ("torch", "device"): _C.device,
     ("torch.nn.parameter", "Parameter"): Parameter,
@@ -323,6 +380,8 @@ GUARDED: tuple[tuple[Any, Callable[..., Any]], ...] = (
     (_C.device, _device),
     (rebuild_sparse_tensor, _sparse),
     (rebuild_quantized, _quantized),
+    (rebuild_nested, _nested),
+    (rebuild_jagged, _jagged),
 )
 TABLE = FUNCTIONS | VALUES | PYTHON
 NAMES = {id(value): name for name, value in (FUNCTIONS | VALUES).items()}

@@ -55,6 +55,8 @@ class Pickler(_Base):  # type: ignore[misc]
             return names.get_layout, (f"torch.{obj.__reduce__()}",)
         if isinstance(obj, Tensor) and obj.is_quantized:
             return names.rebuild_quantized, self._quantized(obj)
+        if isinstance(obj, Tensor) and obj.is_nested:
+            return self._nested(obj)
         if isinstance(obj, Tensor) and obj.layout is not _C.strided:
             reduced: Any = obj.__reduce_ex__(2)
             return names.rebuild_sparse_tensor, reduced[1][:2]
@@ -81,6 +83,16 @@ class Pickler(_Base):  # type: ignore[misc]
         if type(tensor) is Tensor and not attributes:
             return make, arguments
         return names.rebuild_from_type, (make, type(tensor), arguments, attributes)
+
+    def _nested(self, tensor: Any) -> Any:
+        plain = tensor.detach()
+        if plain.layout is _C.strided:
+            plain = plain.contiguous()
+            tables = plain._nested_tensor_size(), plain._nested_tensor_strides(), plain._nested_tensor_storage_offsets()
+            return names.rebuild_nested, (plain.values(), *tables)
+        *parts, _, ragged, _, grad = tensor.__reduce_ex__(2)[1]
+        kinds = dict(zip(("values", "offsets", "lengths"), parts, strict=True))
+        return names.rebuild_jagged, ({**kinds, "_ragged_idx": ragged, "requires_grad": grad},)
 
     def _plain(self, tensor: Tensor) -> Any:
         if tensor.device.type == "meta":

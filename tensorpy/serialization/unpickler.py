@@ -164,6 +164,8 @@ class Unpickler:
         target = self.stack[-1]
         if type(target) is OrderedDict:
             names.set_attributes(target, OrderedDict, state)
+        elif type(target) is names.DimRange:
+            return
         elif id(type(target)) not in self.classes:
             raise pickle.UnpicklingError(
                 f"Weights only load failed: the file changes a {type(target).__name__}; a class that may be given its "

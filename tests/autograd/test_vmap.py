@@ -48,6 +48,7 @@ LOOPS = {
     "_as_strided_part": "",
     "_compressed": "",
     "_coo": "",
+    "_nested_make": "",
     "_coo_dot": "",
     "_coo_mm": "",
     "_csr_extreme": "",

@@ -28,6 +28,7 @@ MAY_KNOW = {
     "opencl": KERNELS,
     "autograd": KERNELS,
     "conjugate": KERNELS,
+    "nested": KERNELS | {"native"},  # what takes nested tensors apart
     "batched": KERNELS,
     "functionalize": KERNELS | {"batched"},  # its values are computed with the batches that were open outside
     "forward": KERNELS | {"autograd"},

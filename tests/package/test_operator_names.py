@@ -29,6 +29,7 @@ LAYERS = (
     "batched",
     "conjugate",
     "functionalize",
+    "nested",
     "outside",
     "plan",
 )
@@ -41,6 +42,7 @@ IN_C = {
     "autograd/view.c": ({"as_strided"}, "names the node of a view whose entry has no formula, as PyTorch's"),
     "batched/lines.c": ({"dim"}, "the name of an argument"),
     "forward/call.c": ({"storage_offset"}, "the name of an argument"),
+    "nested/fallback.c": ({"dim", "size"}, "the names of arguments"),
     "functionalize/fallback.c": ({"storage_offset"}, "the name of an argument"),
     "functionalize/geometry.c": ({"resize_", "set_"}, "their own kernels at the key, which say what they refuse"),
     "functionalize/step.c": ({"view"}, "what an inverse calls the part that was written"),

@@ -96,6 +96,8 @@ typedef enum {
     TP_SPARSE_BSC,
     TP_QUANTIZED,          /* one scale for all elements; `strided` to Python, as the next. Since 1.8 */
     TP_QUANTIZED_CHANNELS, /* a scale for each place along a dimension */
+    TP_NESTED,             /* tensors of several sizes one after the other; `strided` to Python. Since 1.10 */
+    TP_JAGGED,             /* the same, as `layout=tensorpy.jagged` shows it */
     TP_NUM_LAYOUTS,
     TP_NO_LAYOUT = -1
 } tp_layout;
@@ -129,7 +131,7 @@ typedef struct {
 /* ---- dispatch keys ---- */
 
 /* X(name): the numbers by which libraries know dispatch keys. They are no priorities, which are tensorpy's own and may
- * change; new keys come at the end, as Conjugate, Negative, Layout and Deferred did. */
+ * change; new keys come at the end, as Conjugate, Negative, Layout, Deferred and LayoutNested did. */
 #define TENSORPY_FORALL_KEYS(X) \
     X(CPU)                      \
     X(Meta)                     \
@@ -169,7 +171,8 @@ typedef struct {
     X(Conjugate)                \
     X(Negative)                 \
     X(Layout)                   \
-    X(Deferred)
+    X(Deferred)                 \
+    X(LayoutNested)
 
 /* TENSORPY_KEY_CPU and its kin. */
 typedef enum {

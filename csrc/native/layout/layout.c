@@ -13,6 +13,8 @@ tp_tensor *layout_part_of(tp_tensor *self, int64_t number) {
     const tp_layout_info *info = &tp_layouts[parts->layout];
     if (number < 0 || number >= info->count)
         return tp_fail_null(TP_IndexError, "a tensor of the layout %s has no part %lld", info->name, (long long)number);
+    if (!parts->part[number])
+        return tp_fail_null(TP_RuntimeError, "this tensor of the layout %s has no %s", info->name, info->parts[number]);
     return tp_retain(parts->part[number]);
 }
 
@@ -70,6 +72,9 @@ int _same_pattern_composite(tp_tensor *self, tp_tensor *other, bool *result) {
     if (!tp_same_sizes(a->part[info->values], b->part[info->values])) return 0;
     *result = true;
     for (int i = 0; *result && i < info->count; i++)
-        if (i != info->values && a->part[i] != b->part[i] && tp_equal(a->part[i], b->part[i], result) < 0) return -1;
+        if (i != info->values && a->part[i] != b->part[i]) {
+            *result = a->part[i] && b->part[i];
+            if (*result && tp_equal(a->part[i], b->part[i], result) < 0) return -1;
+        }
     return 0;
 }

@@ -1,0 +1,309 @@
+/* fallback.c: operators of nested tensors whose entries say nothing: called on all values, or on each piece. */
+#include "Functions.h"
+#include "core/tls.h"
+#include "dispatch/op.h"
+#include "dispatch/value.h"
+#include "native/layout/nested.h"
+#include "nested/nested.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define MAX_ARGUMENTS 32
+
+/* A call, and what it is given instead of its arguments. */
+typedef struct {
+    const tp_op *op;
+    const tp_value *args;
+    tp_value given[MAX_ARGUMENTS];
+    int64_t dims[MAX_ARGUMENTS][TP_MAX_DIMS]; /* lists of dimensions, of pieces */
+    tp_tensor *like;                          /* the first nested tensor; borrowed */
+    tp_nested n;                              /* it, taken apart */
+    tp_tensor **owned;                        /* tensors given, and their lists */
+    int64_t nowned;
+} call;
+
+static void end_call(call *c) {
+    for (int64_t i = 0; i < c->nowned; i++) tp_release(c->owned[i]);
+    free(c->owned);
+    tp_nested_release(&c->n);
+}
+
+static bool has_tag(const tp_op *op, const char *wanted) {
+    for (const char *const *tag = op->info->tags; *tag; tag++)
+        if (strcmp(*tag, wanted) == 0) return true;
+    return false;
+}
+
+static bool gives_tensors(const tp_op *op) {
+    const char *results = strstr(op->info->schema, ") -> ");
+    return results && strstr(results, "Tensor");
+}
+
+static int refuse(const call *c, const char *why) {
+    char name[128];
+    return tp_fail(TP_NotImplementedError,
+                   "%s of a nested tensor: %s. unbind() gives its tensors, to_padded_tensor() a "
+                   "dense one",
+                   tp_op_name(c->op, name), why);
+}
+
+static void let_go(call *c) {
+    for (int64_t i = 0; i < c->nowned; i++) tp_release(tp_take(c->owned[i]));
+    c->nowned = 0;
+}
+
+/* Gives each tensor of the arguments what `stand_in` makes of it (new; NULL after a failure). */
+static int give(call *c, tp_tensor *(*stand_in)(call *c, tp_tensor *t, int64_t piece), int64_t piece) {
+    let_go(c);
+    for (int i = 0; i < c->op->info->nargs; i++) {
+        tp_tensors list = tp_value_tensors(&c->args[i]);
+        tp_tensor *const *first = c->owned + c->nowned;
+        for (int64_t k = 0; k < list.size; k++) {
+            tp_tensor *t = list.data[k] ? stand_in(c, list.data[k], piece) : NULL;
+            if (list.data[k] && !t) return -1;
+            c->owned[c->nowned++] = t;
+        }
+        if (c->args[i].tag == TP_TENSORS) c->given[i].tensors = (tp_tensors){first, list.size};
+        else if (c->args[i].tag == TP_TENSOR) c->given[i].tensor = *first;
+    }
+    return 0;
+}
+
+static int begin(call *c, const tp_op *op, const tp_value *args) {
+    int64_t count = 0;
+    c->op = op;
+    c->args = args;
+    if (op->info->nargs > MAX_ARGUMENTS) return refuse(c, "it has too many arguments");
+    memcpy(c->given, args, (size_t)op->info->nargs * sizeof *args);
+    for (int i = 0; i < op->info->nargs; i++) {
+        tp_tensors list = tp_value_tensors(&args[i]);
+        count += list.size > 0 ? list.size : 0;
+        for (int64_t k = 0; !c->like && k < list.size; k++)
+            if (list.data[k] && tp_is_nested(list.data[k])) c->like = list.data[k];
+    }
+    c->owned = calloc((size_t)count + 1, sizeof *c->owned);
+    if (!c->owned) return tp_fail_memory(count * (int64_t)sizeof *c->owned);
+    return c->like ? tp_nested_of(c->like, &c->n) : tp_fail(TP_RuntimeError, "%s: no nested tensor", op->info->name);
+}
+
+static void release_results(const tp_op *op, tp_value *results) {
+    for (int i = 0; i < op->info->nreturns; i++) {
+        tp_value_release(&results[i]);
+        results[i].tag = TP_NONE;
+    }
+}
+
+/* ---- on all values ---- */
+
+static tp_tensor *values_beside(call *c, tp_tensor *t, int64_t piece TP_UNUSED) {
+    return t == c->like ? tp_retain(c->n.values) : tp_beside(&c->n, t, false);
+}
+
+/* Results that are values become nested; `ragged`: their differing dimension. */
+static int wrap_values(const call *c, tp_value *results, int64_t ragged) {
+    for (int i = 0; i < c->op->info->nreturns; i++) {
+        if (results[i].tag != TP_TENSOR || !results[i].tensor) continue;
+        results[i].tensor = tp_nested_with_steal(&c->n, results[i].tensor, ragged);
+        if (!results[i].tensor) return results[i].tag = TP_NONE, release_results(c->op, results), -1;
+    }
+    return 0;
+}
+
+/* What is written are the values where they are; autograd is not told of it. */
+static int write_values(call *c, tp_value *results) {
+    for (int i = 0; i < c->op->info->nargs; i++) {
+        tp_tensor *t = c->args[i].tag == TP_TENSOR ? c->args[i].tensor : NULL;
+        bool written = c->op->info->args[i].is_write;
+        if (written && t != c->like) return refuse(c, "only its first nested tensor is written");
+        if (t && !tp_tls.grad_disabled && t->flags & TP_FLAG_REQUIRES_GRAD)
+            return tp_fail(TP_RuntimeError,
+                           "%s: a nested tensor that requires grad is not changed in place; under no_grad it is",
+                           c->op->info->name);
+    }
+    if (give(c, values_beside, 0) < 0 || tp_call_boxed(c->op, c->given, results) < 0) return -1;
+    release_results(c->op, results);
+    tp_bump_version(c->like);
+    return 0;
+}
+
+static int on_values(call *c, tp_value *results) {
+    if (give(c, values_beside, 0) < 0 || tp_call_boxed(c->op, c->given, results) < 0) return -1;
+    return wrap_values(c, results, c->n.ragged);
+}
+
+/* ---- dimensions ---- */
+
+/* What dimensions a call is about. */
+typedef struct {
+    bool some;       /* it names dimensions */
+    bool all;        /* it reduces all, since it names none */
+    bool keeps;      /* reduced ones are kept with the size 1 */
+    bool reduces;    /* it reduces those that it names */
+    uint64_t ragged; /* the differing one is among them */
+    int64_t before;  /* how many before the differing one are reduced */
+} about;
+
+static int shift(call *c, int64_t *dim, about *a) {
+    int64_t at = tp_wrap_dim(*dim, c->like->ndim);
+    if (at < 0) return -1;
+    if (at == 0)
+        return tp_fail(TP_RuntimeError, "%s(): not supported for NestedTensor on dim=0, which counts its tensors",
+                       c->op->info->name);
+    a->some = true;
+    a->ragged |= at == c->n.ragged || (c->n.shapes != NULL);
+    a->before += at < c->n.ragged;
+    *dim = at - 1;
+    return 0;
+}
+
+static bool is_among(const char *name, const char *const *names) {
+    while (*names && strcmp(name, *names) != 0) names++;
+    return *names;
+}
+
+/* Names of arguments that are dimensions: also those that begin so. */
+static bool names_dims(const char *name) {
+    static const char *const others[] = {"start_dim", "end_dim", "source", "destination", NULL};
+    return strncmp(name, "dim", 3) == 0 || strncmp(name, "axis", 4) == 0 || is_among(name, others);
+}
+
+/* Lists of sizes: of a shape, or `SymInt[]` in the place of dimensions. */
+static bool names_sizes(const tp_op *op, const char *name) {
+    static const char *const sizes[] = {"size", "shape", "sizes", "repeats", NULL};
+    char typed[64];
+    snprintf(typed, sizeof typed, "SymInt[] %s", name);
+    return is_among(name, sizes) || (names_dims(name) && strstr(op->info->schema, typed));
+}
+
+static int shift_dims(call *c, about *a) {
+    for (int i = 0; i < c->op->info->nargs; i++) {
+        const char *name = c->op->info->args[i].name;
+        tp_value *v = &c->given[i];
+        if (strcmp(name, "keepdim") == 0) {
+            a->reduces = true;
+            a->keeps = v->tag == TP_BOOL_ && v->b;
+        }
+        if (v->tag == TP_INTS_ && names_sizes(c->op, name)) return refuse(c, "sizes are not those of one piece");
+        if (!names_dims(name)) continue;
+        if (v->tag == TP_INT && shift(c, &v->i, a) < 0) return -1;
+        if (v->tag != TP_INTS_ || v->ints.size < 0) continue;
+        if (v->ints.size > TP_MAX_DIMS) return refuse(c, "too many dimensions");
+        for (int64_t k = 0; k < v->ints.size; k++) {
+            c->dims[i][k] = v->ints.data[k];
+            if (shift(c, &c->dims[i][k], a) < 0) return -1;
+        }
+        v->ints.data = c->dims[i];
+    }
+    a->all = a->reduces && !a->some;
+    return 0;
+}
+
+static tp_tensor *flat_of(call *c, tp_tensor *t, int64_t piece TP_UNUSED) {
+    if (t == c->like) return tp_nested_flat_of(&c->n);
+    return tp_is_nested(t) ? (refuse(c, "of several"), NULL) : tp_retain(t);
+}
+
+/* ---- on each piece ---- */
+
+static tp_tensor *piece_of(call *c, tp_tensor *t, int64_t piece) {
+    if (tp_is_nested(t)) return tp_select_int(t, 0, piece);
+    if (t->ndim != c->like->ndim || t->ndim == 0 || (t->sizes[0] != 1 && t->sizes[0] != c->n.count))
+        return tp_retain(t);
+    return tp_select_int(t, 0, t->sizes[0] == 1 ? 0 : piece);
+}
+
+static tp_tensor *joined(const call *c, tp_tensor *const *parts, bool stack) {
+    for (int64_t i = 0; i < c->n.count; i++)
+        if (!parts[i]) return tp_fail_null(TP_RuntimeError, "%s gives no tensor for some pieces", c->op->info->name);
+    tp_tensors list = {parts, c->n.count};
+    return stack ? tp_stack(list, 0) : tp_nested_of_results(&c->n, list);
+}
+
+static int join_list(const call *c, const tp_value *all, int i, tp_tensor **parts, tp_value *result) {
+    int n = c->op->info->nreturns;
+    for (int64_t b = 0; b < c->n.count; b++)
+        if (all[b * n + i].seq->size != all[i].seq->size) return refuse(c, "its pieces give lists of several lengths");
+    tp_autoseq *made = tp_tensor_seq_new(all[i].seq->size);
+    for (int64_t k = 0; made && k < made->size; k++) {
+        for (int64_t b = 0; b < c->n.count; b++) parts[b] = all[b * n + i].seq->items[k];
+        if (!(made->items[k] = joined(c, parts, false))) return -1;
+    }
+    *result = (tp_value){.tag = TP_TENSOR_SEQ, .seq = made};
+    return tp_take(made) ? 0 : -1;
+}
+
+static int join(const call *c, const tp_value *all, tp_tensor **parts, bool stack, tp_value *results) {
+    int n = c->op->info->nreturns, status = 0;
+    for (int i = 0; i < n && status == 0; i++) {
+        if (all[i].tag == TP_TENSOR_SEQ) status = join_list(c, all, i, parts, &results[i]);
+        else if (all[i].tag == TP_TENSOR) {
+            if (!all[i].tensor) {
+                results[i] = all[i];
+                continue;
+            }
+            for (int64_t b = 0; b < c->n.count; b++) parts[b] = all[b * n + i].tensor;
+            bool lost = !stack && parts[0]->ndim == 0 && c->like->ndim > 1;
+            if (lost) return refuse(c, "it gives a number of each piece");
+            results[i] = (tp_value){.tag = TP_TENSOR, .tensor = joined(c, parts, stack)};
+            status = results[i].tensor ? 0 : -1;
+        } else status = refuse(c, "it gives no tensors");
+        if (status < 0) results[i].tag = TP_NONE;
+    }
+    if (status < 0) release_results(c->op, results);
+    return status;
+}
+
+static int on_pieces(call *c, bool stack, tp_value *results) {
+    int n = c->op->info->nreturns;
+    if (c->n.count == 0) return refuse(c, "it has no pieces");
+    tp_value *all = calloc((size_t)(c->n.count * n) + 1, sizeof *all);
+    tp_tensor **parts = calloc((size_t)c->n.count, sizeof *parts);
+    int status = all && parts ? 0 : tp_fail_memory(c->n.count * (int64_t)sizeof *all);
+    for (int64_t b = 0; status == 0 && b < c->n.count; b++) {
+        status = give(c, piece_of, b);
+        if (status == 0) status = tp_call_boxed(c->op, c->given, all + b * n);
+    }
+    if (status == 0) status = join(c, all, parts, stack, results);
+    for (int64_t i = 0; all && i < c->n.count * n; i++) tp_value_release(&all[i]);
+    free(all);
+    free(parts);
+    return status;
+}
+
+static bool has_one_tensor(const call *c) {
+    int64_t count = 0;
+    for (int i = 0; i < c->op->info->nargs; i++)
+        count += c->args[i].tag == TP_TENSORS ? 2 : c->args[i].tag == TP_TENSOR && c->args[i].tensor;
+    return count == 1;
+}
+
+static int choose(call *c, tp_value *results) {
+    bool writes = false;
+    about a = {0};
+    for (int i = 0; i < c->op->info->nargs; i++) writes |= c->op->info->args[i].is_write;
+    if (has_tag(c->op, "pointwise")) return writes ? write_values(c, results) : on_values(c, results);
+    if (writes) return refuse(c, "it is not written by this operator");
+    if (shift_dims(c, &a) < 0) return -1;
+    if (a.all && a.keeps) return refuse(c, "a reduction of all dimensions keeps none");
+    if (a.all) return give(c, flat_of, 0) < 0 ? -1 : tp_call_boxed(c->op, c->given, results);
+    if (a.reduces && !a.ragged && has_one_tensor(c)) {
+        if (give(c, values_beside, 0) < 0 || tp_call_boxed(c->op, c->given, results) < 0) return -1;
+        return wrap_values(c, results, c->n.ragged - (a.keeps ? 0 : a.before));
+    }
+    return on_pieces(c, a.reduces && a.ragged && !c->n.shapes, results);
+}
+
+static int fall_back(const tp_op *op, tp_keyset ks, tp_value *args, tp_value *results, void *context TP_UNUSED) {
+    if (!gives_tensors(op) || tp_has_kernel(op, TP_KEY_NestedTensor))
+        return tp_redispatch_boxed(op, ks & TP_BELOW(LayoutNested), args, results);
+    call c = {0};
+    int status = begin(&c, op, args) < 0 ? -1 : choose(&c, results);
+    end_call(&c);
+    return status;
+}
+
+int tp_nested_load(void) {
+    return tp_register_fallback(TP_KEY_LayoutNested, fall_back, NULL, NULL, "nested/fallback.c") > 0 ? 0 : -1;
+}

@@ -6,6 +6,7 @@
 #include "opencl/runtime/custom.h"
 #include "opencl/runtime/fallback.h"
 #include "opencl/runtime/fault.h"
+#include "opencl/runtime/later.h"
 #include "opencl/runtime/memory.h"
 #include "opencl/runtime/pinned.h"
 #include "opencl/runtime/plan.h"
@@ -186,6 +187,22 @@ FUNCTION(set_checks_wait) {
 
 FUNCTION(get_checks_wait) { return PyBool_FromLong(tp_cl_checks_wait()); }
 
+/* ---- kernels of compiled functions ---- */
+
+FUNCTION(set_builds_wait) {
+    int wait = PyObject_IsTrue(arg);
+    if (wait < 0) return NULL;
+    tp_cl_set_builds_wait(wait);
+    Py_RETURN_NONE;
+}
+
+FUNCTION(get_builds_wait) { return PyBool_FromLong(tp_cl_builds_wait()); }
+
+FUNCTION(await_builds) {
+    tp_cl_await_builds(false);
+    Py_RETURN_NONE;
+}
+
 /* ---- caches, the fallback ---- */
 
 FUNCTION(cache_stats) {
@@ -230,6 +247,9 @@ static PyMethodDef functions[] = {
     {"cache_stats", cache_stats, METH_NOARGS, NULL},
     {"set_checks_wait", set_checks_wait, METH_O, NULL},
     {"get_checks_wait", get_checks_wait, METH_NOARGS, NULL},
+    {"set_builds_wait", set_builds_wait, METH_O, NULL},
+    {"get_builds_wait", get_builds_wait, METH_NOARGS, NULL},
+    {"await_builds", await_builds, METH_NOARGS, NULL},
     {"call", call, METH_O, NULL},
     {"set_fallback", set_fallback, METH_O, NULL},
     {"get_fallback", get_fallback, METH_NOARGS, NULL},

@@ -28,10 +28,10 @@
 /* All that a kernel's text depends on. */
 typedef struct {
     int64_t program;
-    uint16_t ones;                    /* a bit for each input that is one element for all */
+    uint16_t ones, next;              /* a bit for each input that is one element for all or a row, or neighbours */
     uint8_t ndim, small, rows;        /* as tp_cl_layout's */
     uint8_t stored[TP_FUSED_TENSORS]; /* inputs' dtypes */
-    uint8_t rest[3];
+    uint8_t rest[1];
 } variant;
 _Static_assert(sizeof(variant) == 32, "variants are compared as bytes");
 
@@ -95,11 +95,11 @@ static void set_layout(const tp_fused *f, const variant *k, tp_cl_layout *l, uin
     int nout = f->noutputs;
     for (int i = 0; i < nout; i++) {
         stored[i] = (uint8_t)f->calls[f->outputs[i] - f->ninputs].dtype;
-        class[i] = TP_CL_ELEMENTS;
+        class[i] = k->rows && k->ndim ? TP_CL_NEXT : TP_CL_ELEMENTS; /* without gaps */
     }
     for (int i = 0; i < f->ninputs; i++) {
         stored[nout + i] = k->stored[i];
-        class[nout + i] = k->ones >> i & 1 ? TP_CL_ONE : TP_CL_ELEMENTS;
+        class[nout + i] = k->ones >> i & 1 ? TP_CL_ONE : k->next >> i & 1 ? TP_CL_NEXT : TP_CL_ELEMENTS;
     }
     *l = (tp_cl_layout){nout + f->ninputs, nout, k->ndim, k->small, k->rows, stored, class};
 }
@@ -361,8 +361,8 @@ static tp_cl_built *build(tp_cl_later *later) {
     source *c = malloc(sizeof *c);
     if (!c) return tp_fail_memory((int64_t)sizeof *c), NULL;
     set_source(c, u);
-    tp_text_add(&key, "fused %lld dims %d%s%s ones %d", (long long)k->program, k->ndim, k->small ? " small" : "",
-                k->rows ? " rows" : "", k->ones);
+    tp_text_add(&key, "fused %lld dims %d%s%s ones %d next %d", (long long)k->program, k->ndim,
+                k->small ? " small" : "", k->rows ? " rows" : "", k->ones, k->next);
     for (int i = 0; i < c->f->ninputs; i++) tp_text_add(&key, " %d", k->stored[i]);
     tp_cl_built *kernel = key.text ? tp_cl_kernel(u->device, key.text, "run", write_source, c) : NULL;
     free(c);
@@ -484,7 +484,10 @@ static void set_variant(job *j, const tp_cl_device *d, int64_t program) {
     for (int i = 0; i < j->f->ninputs; i++) {
         int operand = j->f->noutputs + i;
         j->k.stored[i] = (uint8_t)j->tensors[operand]->dtype;
-        if (flat && (!j->ndim || j->strides[operand][0] == 0)) j->k.ones |= (uint16_t)(1u << i);
+        bool one = !j->ndim || j->strides[operand][0] == 0, by_rows = !flat && j->k.rows;
+        if (one && (flat || by_rows)) j->k.ones |= (uint16_t)(1u << i);
+        else if (by_rows && j->strides[operand][0] == tp_itemsize((tp_dtype)j->tensors[operand]->dtype))
+            j->k.next |= (uint16_t)(1u << i);
     }
 }
 

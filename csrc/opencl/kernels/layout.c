@@ -59,15 +59,18 @@ void tp_cl_add_head(tp_text *s, const tp_cl_layout *l) {
     for (int i = l->noutputs; i < l->n; i++) {
         const char *type = tp_cl_storage((tp_dtype)l->stored[i]);
         if (l->class[i] == TP_CL_ONE)
-            tp_text_add(s, "    const %s one%d = *(__global %s *)(m%d + o%d);\n", type, i, type, i, i);
+            tp_text_add(s, "    const %s one%d = *(__global %s *)(m%d + %s%d);\n", type, i, type, i,
+                        l->ndim ? "base" : "o", i);
     }
 }
 
 void tp_cl_add_loop(tp_text *s, const tp_cl_layout *l, const char *how, const char *loop, const char *at) {
     tp_text_add(s, "%s\n    for (%s) {\n    const index i = %s;\n", how, loop, at);
     for (int i = 0; l->ndim && i < l->n; i++)
-        if (l->class[i] != TP_CL_NUMBER)
+        if (l->class[i] == TP_CL_ELEMENTS)
             tp_text_add(s, "    const long a%d = base%d + (long)i * g.strides[%d];\n", i, i, i * l->ndim);
+        else if (l->class[i] == TP_CL_NEXT)
+            tp_text_add(s, "    const long a%d = base%d + (long)i * %d;\n", i, i, (int)tp_itemsize((tp_dtype)l->stored[i]));
 }
 
 void tp_cl_add_place(tp_text *s, const tp_cl_layout *l, int i) {

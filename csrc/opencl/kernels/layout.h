@@ -9,7 +9,9 @@
 
 #define TP_CL_PLAN_DIMS 12
 
-typedef enum { TP_CL_ELEMENTS, TP_CL_ONE, TP_CL_NUMBER } tp_cl_operand_class;
+/* ONE: one element for all, or, where a work-item walks along rows, for a row; NEXT: neighbours in a row, which loops
+ * over vectors want to know. */
+typedef enum { TP_CL_ELEMENTS, TP_CL_ONE, TP_CL_NUMBER, TP_CL_NEXT } tp_cl_operand_class;
 
 typedef struct {
     int n, noutputs, ndim;        /* operands, outputs first; ndim 0: flat */

@@ -11,6 +11,7 @@
 #include "opencl/runtime/pinned.h"
 #include "opencl/runtime/plan.h"
 #include "opencl/runtime/program.h"
+#include "prim/transfer.h"
 #include "python/returns.h"
 
 #define FUNCTION(name) static PyObject *name(PyObject *self TP_UNUSED, PyObject *arg TP_UNUSED)
@@ -69,7 +70,9 @@ static PyObject *run_source(PyObject *self TP_UNUSED, PyObject *args) {
         return PyErr_Format(PyExc_ValueError, "an OpenCL kernel has at most %d arguments", MOST_ARGUMENTS);
     for (Py_ssize_t i = 0; i < n; i++) {
         if (take_argument(PyTuple_GET_ITEM(given, i), &values[i]) < 0) return NULL;
-        if (!on && values[i].tag == TP_TENSOR) on = values[i].tensor;
+        if (values[i].tag != TP_TENSOR) continue;
+        if (!on) on = values[i].tensor;
+        if (tp_py_check(tp_settle_to_read(values[i].tensor->storage)) < 0) return NULL;
     }
     if (!on) return PyErr_Format(PyExc_TypeError, "the OpenCL kernel %s was given no tensor", name);
     if (tp_py_check(tp_cl_run_source(name, source, on, items, group, values, (int)n)) < 0) return NULL;

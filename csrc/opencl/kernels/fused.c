@@ -30,8 +30,8 @@ typedef struct {
     int64_t program;
     uint16_t ones, next;              /* a bit for each input that is one element for all or a row, or neighbours */
     uint8_t ndim, small, rows;        /* as tp_cl_layout's */
+    uint8_t blocks;                   /* rows are whole blocks */
     uint8_t stored[TP_FUSED_TENSORS]; /* inputs' dtypes */
-    uint8_t rest[1];
 } variant;
 _Static_assert(sizeof(variant) == 32, "variants are compared as bytes");
 
@@ -384,8 +384,16 @@ static uint64_t hash_of(const tp_cl_device *d, const variant *k) {
     return h;
 }
 
-/* Whether the device can have the kernel, and with which lanes. Blocks begin where rows do, and rows are longer or
- * shorter where a call runs alone: what depends on an element's neighbours would differ in its last bits. */
+/* Whether the elements of a block are those that the call has in a block by itself, where its operands are one row: all
+ * that depends on an element's neighbours has the same bits only so. */
+static bool keeps_blocks(const variant *k, const tp_fused_call *call, int ninputs) {
+    if (!k->ndim) return true;
+    for (int i = 0; i < call->ninputs; i++)
+        if (call->in[i] >= 0 && call->in[i] < ninputs && !(k->next >> call->in[i] & 1)) return false;
+    return k->blocks;
+}
+
+/* Whether the device can have the kernel, and with which lanes. */
 static bool look_at_calls(unit *u, const tp_fused *f) {
     bool whole = u->device->has_fp64;
     for (int i = 0; i < f->ncalls; i++) {
@@ -394,7 +402,8 @@ static bool look_at_calls(unit *u, const tp_fused *f) {
         u->lanes[i] = (uint8_t)(u->variant.rows && e.built_in ? tp_cl_expression_lanes(u->device, &e, result_of(call))
                                                               : TP_CL_ANY_LANES);
         manner m = manner_of(&e, u->variant.rows, u->lanes[i]);
-        if (u->variant.ndim && (m == IN_QUICK_FORM || (m == IN_VECTORS && u->lanes[i] != TP_CL_ANY_LANES))) return false;
+        bool asks_neighbours = m == IN_QUICK_FORM || (m == IN_VECTORS && u->lanes[i] != TP_CL_ANY_LANES);
+        if (asks_neighbours && !keeps_blocks(&u->variant, call, f->ninputs)) return false;
         if (whole) continue;
         bool doubles = call->dtype == TP_FLOAT64 || call->dtype == TP_COMPLEX128 || result_of(call) == TP_FLOAT64;
         for (int k = 0; k < call->ninputs; k++) doubles |= wanted_of(call, k) == TP_FLOAT64;
@@ -481,6 +490,7 @@ static void set_variant(job *j, const tp_cl_device *d, int64_t program) {
     for (int i = 0; flat && j->ndim && i < j->n; i++)
         flat = j->strides[i][0] == 0 || j->strides[i][0] == tp_itemsize((tp_dtype)j->tensors[i]->dtype);
     if (flat) j->k.ndim = 0;
+    j->k.blocks = j->k.ndim && j->shape[0] % BLOCK == 0;
     for (int i = 0; i < j->f->ninputs; i++) {
         int operand = j->f->noutputs + i;
         j->k.stored[i] = (uint8_t)j->tensors[operand]->dtype;

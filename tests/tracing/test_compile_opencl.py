@@ -269,7 +269,7 @@ def test_streams_and_kernels_of_ones_own() -> None:
 
     def function(x: tp.Tensor) -> tp.Tensor:
         y = x + 1
-        tp._C._opencl.run_source("twice", source, (300,), (), (y, 300))
+        tp.library.opencl_kernel("twice", source)[300](y, 300)
         stream = tp.Stream(device="opencl")
         stream.wait_stream(tp.accelerator.current_stream("opencl"))
         with stream:

@@ -77,7 +77,9 @@ CHAINS: dict[str, Function] = {
 }
 
 
-@pytest.mark.parametrize("dtype", [d for d in ("float32", "float64", "float16", "bfloat16") if d in dtypes_of("opencl")])
+@pytest.mark.parametrize(
+    "dtype", [d for d in ("float32", "float64", "float16", "bfloat16") if d in dtypes_of("opencl")]
+)
 @pytest.mark.parametrize("chain", CHAINS)
 def test_chains(chain: str, dtype: str) -> None:
     for n in (7, 1000):

@@ -191,7 +191,8 @@ static void add_plain(tp_text *s, const source *c, int call) {
     char result[16];
     snprintf(result, sizeof result, "r%d", call);
     if (of->program < 0 && dtype_of(c, of->in[0]) == (tp_dtype)of->dtype) { /* bits that are only moved */
-        tp_text_add(s, "    const %s v%d = v%d;\n", tp_cl_storage((tp_dtype)of->dtype), c->f->ninputs + call, of->in[0]);
+        tp_text_add(s, "    const %s v%d = v%d;\n", tp_cl_storage((tp_dtype)of->dtype), c->f->ninputs + call,
+                    of->in[0]);
         return;
     }
     tp_text_add(s, "    const %s %s = ", tp_cl_type(result_of(of)), result);
@@ -482,10 +483,8 @@ static void set_geometry(job *j) {
 }
 
 static void set_variant(job *j, const tp_cl_device *d, int64_t program) {
-    j->k = (variant){.program = program,
-                     .small = j->tensors[0]->numel <= INT32_MAX,
-                     .rows = d->is_cpu,
-                     .ndim = (uint8_t)j->ndim};
+    j->k = (variant){
+        .program = program, .small = j->tensors[0]->numel <= INT32_MAX, .rows = d->is_cpu, .ndim = (uint8_t)j->ndim};
     bool flat = j->ndim <= 1;
     for (int i = 0; flat && j->ndim && i < j->n; i++)
         flat = j->strides[i][0] == 0 || j->strides[i][0] == tp_itemsize((tp_dtype)j->tensors[i]->dtype);

@@ -70,7 +70,8 @@ void tp_cl_add_loop(tp_text *s, const tp_cl_layout *l, const char *how, const ch
         if (l->class[i] == TP_CL_ELEMENTS)
             tp_text_add(s, "    const long a%d = base%d + (long)i * g.strides[%d];\n", i, i, i * l->ndim);
         else if (l->class[i] == TP_CL_NEXT)
-            tp_text_add(s, "    const long a%d = base%d + (long)i * %d;\n", i, i, (int)tp_itemsize((tp_dtype)l->stored[i]));
+            tp_text_add(s, "    const long a%d = base%d + (long)i * %d;\n", i, i,
+                        (int)tp_itemsize((tp_dtype)l->stored[i]));
 }
 
 void tp_cl_add_place(tp_text *s, const tp_cl_layout *l, int i) {

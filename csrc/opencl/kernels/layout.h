@@ -14,8 +14,8 @@
 typedef enum { TP_CL_ELEMENTS, TP_CL_ONE, TP_CL_NUMBER, TP_CL_NEXT } tp_cl_operand_class;
 
 typedef struct {
-    int n, noutputs, ndim;        /* operands, outputs first; ndim 0: flat */
-    bool small, rows;             /* positions fit 32 bits; a work-item walks along a row */
+    int n, noutputs, ndim;         /* operands, outputs first; ndim 0: flat */
+    bool small, rows;              /* positions fit 32 bits; a work-item walks along a row */
     const uint8_t *stored, *class; /* by operand: its dtype in memory, and its tp_cl_operand_class */
 } tp_cl_layout;
 

@@ -17,7 +17,8 @@ typedef struct tp_cl_later {
 
 /* Asks for a kernel, which stays asked for; `l` lives for good. With the host lock. */
 void tp_cl_build_later(tp_cl_later *l);
-/* Whether tp_cl_build_later waits. The first value is TENSORPY_OPENCL_FUSED_KERNELS's: "background" (the default), "wait". */
+/* Whether tp_cl_build_later waits. The first value is TENSORPY_OPENCL_FUSED_KERNELS's: "background" (the default),
+ * "wait". */
 bool tp_cl_builds_wait(void);
 void tp_cl_set_builds_wait(bool wait);
 /* Waits until nothing is being built. `ends`: what has not been begun is left. */

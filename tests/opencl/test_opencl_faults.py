@@ -246,7 +246,8 @@ def test_a_kernel_of_a_compiled_function_that_fails(call: str, groups: int, fake
         print(error_of(lambda: fast(a)))
         print(all(fast(a).tolist() == expected for _ in range(3)), fast._report()["groups"])
     """
-    error, rest = faulty(program, TENSORPY_OPENCL_FUSED_KERNELS="wait", **fake).splitlines()
+    how = {"TENSORPY_OPENCL_FUSED_KERNELS": "wait", "TENSORPY_OPENCL_CACHE": ""}
+    error, rest = faulty(program, **how, **fake).splitlines()
     assert rest == f"True {groups}" and ("CL_OUT_OF_HOST_MEMORY" in error if groups else error == "none")
 
 

@@ -1,8 +1,12 @@
-"""Compiled functions against the same functions: `python benchmarks/bench_compile.py`; one thread, or THREADS."""
+"""Compiled functions against the same functions: `python benchmarks/bench_compile.py`; one thread, or THREADS.
+
+Then the same on OpenCL, where there is a device, with a kernel written by hand beside it.
+"""
 
 from __future__ import annotations
 
 import os
+import statistics
 import time
 from collections.abc import Callable
 from typing import Any
@@ -33,6 +37,11 @@ def adam(p: Any, g: Any, m: Any, v: Any) -> Any:
     m.mul_(0.9).add_(g * 0.1)
     v.mul_(0.999).add_(g * g * 0.001)
     p.sub_(m / (1 - 0.9) / ((v / (1 - 0.999)).sqrt() + 1e-8) * 1e-3)
+
+
+def softmax(x: Any) -> Any:
+    e = (x - x.amax(-1, keepdim=True)).exp()
+    return e / e.sum(-1, keepdim=True)
 
 
 def best(function: Callable[..., Any], args: tuple[Any, ...], loops: int) -> float:
@@ -73,6 +82,52 @@ def measure(
     print(f"{name:24} eager {eager * 1e3:9.4f} ms  compiled {fast * 1e3:9.4f} ms  {fast / eager:5.2f} (bar {bar})")
 
 
+FIVE = tp.library.opencl_kernel(
+    "five",
+    """__kernel void five(__global const float *a, long a0, __global const float *b, long b0, __global float *out,
+                              long out0, long n) {
+    const long i = get_global_id(0);
+    if (i < n) out[out0 + i] = ((a[a0 + i] + b[b0 + i]) * a[a0 + i] - b[b0 + i]) * 0.5f + a[a0 + i];
+}""",
+)
+
+
+def by_hand(a: Any, b: Any) -> Any:
+    """`five` as one kernel."""
+    out = tp.empty_like(a)
+    FIVE[a.numel()](a, b, out, a.numel())
+    return out
+
+
+def measure_on_opencl(
+    name: str, function: Callable[..., Any], args: tuple[Any, ...], bar: float, other: Callable[..., Any] | None = None
+) -> None:
+    """Medians of wall times; the kernels are there."""
+    compiled = other or tp.compile(function)
+    times: dict[Callable[..., Any], list[float]] = {function: [], compiled: []}
+    for round_ in range(3 + int(os.environ.get("ROUNDS", "9"))):
+        for each, taken in times.items():
+            begin = time.perf_counter()
+            each(*args)
+            tp.opencl.synchronize()
+            if round_ >= 3:
+                taken.append(time.perf_counter() - begin)
+    eager, fast = statistics.median(times[function]), statistics.median(times[compiled])
+    print(f"{name:24} eager {eager * 1e3:9.4f} ms  compiled {fast * 1e3:9.4f} ms  {fast / eager:5.2f} (bar {bar})")
+
+
+def on_opencl() -> None:
+    tp.opencl.fused_kernels = "wait"
+    print(tp.opencl.get_device_name())
+    for n in (1, 16):
+        a, b = tp.randn(n * 1024 * 1024).to("opencl"), tp.randn(n * 1024 * 1024).to("opencl")
+        for function, bar in ((five, 0.3), (cheap, 0.4), (dear, 0.6), (distance, 0.75)):
+            measure_on_opencl(f"{function.__name__}, {n}M", function, (a, b), bar)
+        measure_on_opencl(f"five by hand, {n}M", by_hand, (a, b), 1.1, tp.compile(five))
+    measure_on_opencl("softmax, 16384x1024", softmax, (tp.randn(16384, 1024).to("opencl"),), 0.6)
+    measure_on_opencl("adam as formulas, 4M", adam, tuple(tp.rand(N // 4).to("opencl") for _ in range(4)), 0.45)
+
+
 def main() -> None:
     a, b = tp.randn(N), tp.randn(N)
     for function, bar in ((five, 0.35), (cheap, 0.55), (dear, 0.55), (distance, 0.45)):
@@ -92,3 +147,5 @@ def main() -> None:
 
 if __name__ == "__main__":
     main()
+    if tp.opencl.is_available():
+        on_opencl()

@@ -439,6 +439,8 @@ class _Module(types.ModuleType):
     `tensorpy.opencl.fallback`: "error", "warn" (once per operator) or "allow".
     `tensorpy.opencl.check_indices`: "deferred" (an index out of range is raised where the host waits) or "sync" (in the
     call that is at fault, which waits for it).
+    `tensorpy.opencl.fused_kernels`: "background" (the calls of a compiled function run one by one until the kernel that
+    computes them together is built, by a thread of its own) or "wait" (for it).
     """
 
     @property
@@ -461,7 +463,18 @@ class _Module(types.ModuleType):
             raise ValueError(f"tensorpy.opencl.check_indices is 'deferred' or 'sync', not {mode!r}")
         _cl.set_checks_wait(mode == "sync")
 
+    @property
+    def fused_kernels(self) -> str:
+        return "wait" if _cl.get_builds_wait() else "background"
+
+    @fused_kernels.setter
+    def fused_kernels(self, mode: str) -> None:
+        if mode not in ("background", "wait"):
+            raise ValueError(f"tensorpy.opencl.fused_kernels is 'background' or 'wait', not {mode!r}")
+        _cl.set_builds_wait(mode == "wait")
+
 
 sys.modules[__name__].__class__ = _Module
 fallback: str  # properties of the module
 check_indices: str
+fused_kernels: str

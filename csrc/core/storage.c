@@ -49,7 +49,7 @@ static tp_storage *__attribute__((noinline)) new_with_block(tp_device device, si
     tp_storage *s = new_head(device, nbytes, HEAD);
     if (!s || nbytes == 0 || device.type == TP_DEVICE_META) return s;
     s->resizable = !tp_is_opaque(s); /* there is no handle for a part of another's bytes */
-    bool later = tp_unlikely(tp_tls.later) && device.type == TP_DEVICE_CPU;
+    bool later = tp_unlikely(tp_tls.later) && tp_tls.later == device.type + 1;
     if (later && tp_pending_hooks.make(s) == 0) return s;
     if (!later && (s->data = device_allocate(device, nbytes, &s->context))) return s;
     tp_free(s, HEAD);
@@ -57,8 +57,8 @@ static tp_storage *__attribute__((noinline)) new_with_block(tp_device device, si
 }
 
 int tp_storage_fill(tp_storage *s) {
-    if (s->data || !s->nbytes || s->device.type != TP_DEVICE_CPU) return 0;
-    s->data = tp_alloc(s->nbytes);
+    if (s->data || !s->nbytes || s->device.type == TP_DEVICE_META) return 0;
+    s->data = device_allocate(s->device, s->nbytes, &s->context);
     return s->data ? 0 : -1;
 }
 

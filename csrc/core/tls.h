@@ -28,7 +28,7 @@ typedef struct tp_thread_state {
     uint16_t new_flags; /* of tensors that the thread makes: TP_FLAG_INFERENCE, TP_FLAG_DEPTH */
     uint8_t new_nodes;  /* of autograd: TP_NODES_TRACED, and by TP_NODES_PLANNED how the open compiled function runs */
     bool anomaly_check_nan;
-    bool later;                       /* storages get their memory later: Note [Pending memory] in storage.h */
+    uint8_t later;                    /* whose storages get memory later, type + 1: Note [Pending memory], storage.h */
     uint8_t functions_off;            /* python/overrides.c: whose __torch_function__ is not asked */
     uint8_t dispatch_off;             /* python/python_key.c: __torch_dispatch__ is not asked */
     int8_t scoped_type, scoped_index; /* device.h: this thread's default device, type + 1; 0: the process's */
@@ -67,13 +67,13 @@ extern __thread tp_thread_state tp_tls __attribute__((tls_model("initial-exec"))
  *     tp_at_once_guard guard = tp_at_once();   as before at the end of the scope */
 typedef struct {
     uint64_t include, observe;
-    bool later;
+    uint8_t later;
 } tp_deferral;
 TP_INLINE tp_deferral tp_at_once(void) {
     tp_deferral old = {tp_tls.include, tp_tls.observe, tp_tls.later};
     tp_tls.include &= ~TP_BIT(Deferred);
     tp_tls.observe &= ~TP_BIT(Deferred);
-    tp_tls.later = false;
+    tp_tls.later = 0;
     return old;
 }
 /* What else has been included meanwhile stays. */

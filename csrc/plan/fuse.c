@@ -46,6 +46,11 @@ enum { MAP_PROGRAM, MAP_INPUTS, MAP_NUMBERS, MAP_COMPUTE, MAP_OUT };
 /* copy(Tensor src, *, Tensor(a!) out) */
 enum { COPY_SRC, COPY_OUT };
 
+bool tp_backend_joins(tp_key key) {
+    const tp_op *map = &tp_prims[TP_PRIM_fused_map];
+    return key < TP_NUM_KEYS && TP_BACKEND_KEYS >> key & 1 && tp_has_kernel(map, key) && !tp_is_boxed_at(map, key);
+}
+
 static tp_tensor *output_of(const tp_note *note) { return note->args[is_map(note) ? MAP_OUT : COPY_OUT].tensor; }
 static tp_tensors inputs_of(const tp_note *note) {
     return is_map(note) ? note->args[MAP_INPUTS].tensors : tp_value_tensors(&note->args[COPY_SRC]);
@@ -88,6 +93,7 @@ static bool takes_input(const group *g, const tp_note *note, const tp_tensor *t,
 /* TP_PLAN_NONE: the note can join. */
 static tp_plan_reason why_not(group *g, const tp_note *note) {
     if (!is_map(note) && !is_copy(note)) return TP_PLAN_WHOLE;
+    if (g->shape && !tp_device_equal(g->shape->device, output_of(note)->device)) return TP_PLAN_DEVICE;
     tp_tensor *out = output_of(note);
     tp_tensors inputs = inputs_of(note);
     if (g->count == TP_FUSED_CALLS || inputs.size > TP_MAP_INPUTS) return TP_PLAN_FULL;
@@ -147,6 +153,7 @@ static void join(group *g, const tp_note *note) {
 static void join_reduction(group *g, const tp_note *note) {
     tp_fold_call call;
     if (!g->count || !tp_note_folds(note, &call) || !call.out || call.at) return;
+    if (!tp_has_kernel(&tp_prims[TP_PRIM_fused_reduce], note->key)) return;
     if (!tp_same_elements(call.x, output_of(g->from[g->count - 1])) || call.x->numel <= TP_REDUCE_LEAF) return;
     if (tp_overlap_of(call.out, call.x) != TP_OVERLAP_NONE) return;
     for (int i = 0; i < g->nmem; i++)
@@ -203,7 +210,7 @@ static int note_fused(const group *g, int64_t program, tp_tensors inputs, tp_sca
                                {.tag = TP_TENSOR, .tensor = call->out},
                                map[3]};
     int primitive = g->reduces ? TP_PRIM_fused_reduce : TP_PRIM_fused_map;
-    return tp_notes_add(g->into, &tp_prims[primitive], g->reduces ? reduce : map) ? 0 : -1;
+    return tp_notes_add(g->into, &tp_prims[primitive], g->from[0]->key, g->reduces ? reduce : map) ? 0 : -1;
 }
 
 static int call_fused(const group *g, const tp_fused *f, tp_tensors inputs, tp_scalars numbers, tp_tensors outs) {
@@ -275,21 +282,31 @@ static int run_group(const group *g, int64_t *moved) {
                       (tp_tensors){outs, f.noutputs});
 }
 
+static int run_alone(tp_region *r, tp_notes *n, int64_t at, int64_t *count) {
+    if (at < n->declined) r->told.ends = TP_PLAN_DECLINED;
+    *count = 1;
+    return tp_note_run(n->calls[at]);
+}
+
 int tp_run_fused(tp_region *r, tp_notes *n, int64_t at, int64_t *count) {
     group g;
+    if (at < n->declined) return run_alone(r, n, at, count);
     g = (group){.notes = n, .begin = at};
     r->told.ends = TP_PLAN_NONE;
     for (int64_t i = at; i < n->ncalls && !(r->told.ends = why_not(&g, n->calls[i])); i++) join(&g, n->calls[i]);
     if (g.count && at + g.count < n->ncalls) join_reduction(&g, n->calls[at + g.count]);
     *count = g.count + g.reduces;
-    if (*count < 2) {
-        *count = 1;
-        return tp_note_run(n->calls[at]);
-    }
-    r->told.kind = TP_PLAN_GROUP;
+    if (*count < 2) return run_alone(r, n, at, count);
     tp_profile_mark mark = tp_mark_unit(n, at, *count, "group");
     int status = run_group(&g, &r->told.moved);
-    tp_profile_leave(mark, status);
+    bool declined = status < 0 && tp_take_decline();
+    tp_profile_leave(mark, declined ? 0 : status);
+    if (declined) {
+        n->declined = at + *count;
+        r->told.moved = -1;
+        return run_alone(r, n, at, count);
+    }
+    r->told.kind = TP_PLAN_GROUP;
     r->report.groups++;
     r->report.fused += *count;
     return status;

@@ -102,7 +102,7 @@ static int own_argument(tp_notes *n, const tp_value *given, bool written, tp_val
     return 0;
 }
 
-tp_note *tp_notes_add(tp_notes *n, const tp_op *op, const tp_value *args) {
+tp_note *tp_notes_add(tp_notes *n, const tp_op *op, tp_key key, const tp_value *args) {
     int nargs = op->info->nargs;
     size_t head = rounded(sizeof(tp_note) + (size_t)nargs * sizeof(tp_value)), size = head;
     for (int i = 0; i < nargs; i++) size += rounded(bytes_of_list(&args[i]));
@@ -111,6 +111,7 @@ tp_note *tp_notes_add(tp_notes *n, const tp_op *op, const tp_value *args) {
     if (!made) return NULL;
     made->op = op;
     made->from = NULL;
+    made->key = key;
     made->size = size;
     for (int i = 0; i < nargs; i++) made->args[i].tag = TP_NONE;
     char *room = (char *)made + head;
@@ -172,5 +173,5 @@ static int fill_storages(const tp_note *note) {
 int tp_note_run(tp_note *note) {
     tp_value no_results[1];
     if (fill_storages(note) < 0) return -1;
-    return tp_call_kernel_at(note->op, TP_KEY_CPU, TP_BIT(CPU), note->args, no_results);
+    return tp_call_kernel_at(note->op, note->key, (tp_keyset)1 << note->key, note->args, no_results);
 }

@@ -40,6 +40,8 @@ typedef struct tp_region tp_region;
     X(LAYOUT, "the next call reads a tensor that lies in another way")               \
     X(MEMORY, "the next call shares memory in another way than element for element") \
     X(FULL, "there is no room for another call")                                     \
+    X(DEVICE, "the next call is on another device")                                  \
+    X(DECLINED, "the device has no kernel for the calls together yet")               \
     X(SINGLE, "calls run one by one")                                                \
     X(SMALL, "its tensors are too small to be worth waiting")                        \
     X(KERNEL, "it is not made of primitives that can wait")                          \

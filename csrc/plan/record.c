@@ -18,9 +18,9 @@ static int64_t most_bytes(void) {
     return most;
 }
 
-static int note(tp_region *r, const tp_op *op, const tp_value *args) {
+static int note(tp_region *r, const tp_op *op, tp_key key, const tp_value *args) {
     tp_notes *n = &r->notes;
-    tp_note *made = tp_notes_add(n, op, args);
+    tp_note *made = tp_notes_add(n, op, key, args);
     if (!made) return -1;
     made->from = r->current;
     for (int i = 0; i < op->info->nargs; i++) {
@@ -113,9 +113,10 @@ static int run_whole(tp_region *r, const tp_op *op, tp_keyset below, const tp_va
 static int defer_primitive(tp_region *r, const tp_op *op, tp_keyset below, const tp_value *args, tp_value *results) {
     if (tp_unlikely(r->options.tape != NULL)) tp_tape_call(r->options.tape, op, 0, args);
     if (settle_each(r, op, args, settle_foreign) < 0) return -1;
-    if (tp_live_key(op, below) == TP_KEY_CPU && tp_can_wait(op) && !each_tensor(op, args, may_be_seen, r)) {
+    tp_key key = tp_live_key(op, below);
+    if (tp_backend_joins(key) && tp_can_wait(op) && !each_tensor(op, args, may_be_seen, r)) {
         for (int i = 0; i < op->info->nreturns; i++) results[i].tag = TP_NONE;
-        return note(r, op, args);
+        return note(r, op, key, args);
     }
     if (settle_each(r, op, args, settle_tensor) < 0) return -1;
     return run_now(op, below, args, results);
@@ -136,10 +137,11 @@ static void note_births(tp_region *r, const tp_op *op, const tp_value *args, con
     }
 }
 
-/* Checks, shapes and outputs now; elements later. */
-static int run_noting(tp_region *r, const tp_op *op, tp_keyset below, const tp_value *args, tp_value *results) {
-    bool later = tp_tls.later;
-    tp_tls.later = true;
+/* Checks, shapes and outputs now; elements later. `key`: of the backend, whose storages wait. */
+static int run_noting(tp_region *r, const tp_op *op, tp_key key, tp_keyset below, const tp_value *args,
+                      tp_value *results) {
+    uint8_t later = tp_tls.later;
+    tp_tls.later = (uint8_t)(key - TP_KEY_CPU + 1);
     int status = tp_redispatch_boxed(op, below, args, results);
     tp_tls.later = later;
     if (status == 0) note_births(r, op, args, results);
@@ -158,9 +160,9 @@ static int defer(const tp_op *op, tp_keyset ks, tp_value *args, tp_value *result
     if (op->info->is_primitive) return defer_primitive(r, op, below, args, results);
     r->current = op;
     tp_key key = tp_live_key(op, below & ~TP_BIT(Trace));
-    bool shared = key == TP_KEY_CPU && op->shared_keys & TP_BIT(CPU);
+    bool shared = tp_backend_joins(key) && op->shared_keys >> key & 1;
     if (shared && (tp_unlikely(r->options.tape != NULL) || each_tensor(op, args, wants_note, r)))
-        return run_noting(r, op, below, args, results);
+        return run_noting(r, op, key, below, args, results);
     bool sees_arguments_only = key < TP_NUM_KEYS && TP_BACKEND_KEYS >> key & 1 && !tp_is_boxed_at(op, key);
     if (tp_unlikely(r->options.tell != NULL))
         tp_tell_at_once(r, op, shared ? TP_PLAN_SMALL : sees_arguments_only ? TP_PLAN_KERNEL : TP_PLAN_OUTSIDE);

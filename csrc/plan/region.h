@@ -15,6 +15,7 @@
 typedef struct {
     const tp_op *op;
     const tp_op *from; /* the operator that called it; NULL: none is known */
+    tp_key key;        /* of the backend that runs it */
     size_t size;       /* of this block */
     tp_value args[];
 } tp_note;
@@ -32,6 +33,7 @@ typedef struct tp_notes {
     int64_t ncalls, nslots, call_room, slot_room;
     const tp_note *now;     /* of lists that run: the first note of the unit that does, */
     struct tp_notes *outer; /* and the list that was running before */
+    int64_t declined;       /* notes before this place run one by one: the backend cannot join them yet */
 } tp_notes;
 
 /* What is known of a unit while it runs, for who asks. */
@@ -77,7 +79,7 @@ TP_INLINE tp_tensors tp_result_tensors(const tp_value *v) {
 int tp_plan_reserve(void **items, int64_t count, int64_t *room, size_t size);
 int tp_notes_add_storage(tp_notes *n, tp_storage *s, bool born);
 /* Adds a call of a primitive, all of whose storages are the list's or nobody's. NULL and the error set on failure. */
-tp_note *tp_notes_add(tp_notes *n, const tp_op *op, const tp_value *args);
+tp_note *tp_notes_add(tp_notes *n, const tp_op *op, tp_key key, const tp_value *args);
 int tp_note_run(tp_note *note);
 /* Frees a note, whose storages keep their slots. */
 void tp_note_free(tp_notes *n, tp_note *note);
@@ -115,6 +117,8 @@ int64_t tp_bytes_of(const tp_tensor *t);
 tp_profile_mark tp_mark_unit(const tp_notes *n, int64_t at, int64_t count, const char *kind);
 
 /* fuse.c */
+/* Whether a backend joins calls: calls of others do not wait. */
+bool tp_backend_joins(tp_key key);
 /* Runs the note at a place of the list, together with the `count` - 1 after it that it can be joined with. */
 int tp_run_fused(tp_region *r, tp_notes *n, int64_t at, int64_t *count);
 

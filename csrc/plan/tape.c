@@ -233,7 +233,7 @@ bool tp_tape_call(tp_tape *t, const tp_op *op, tp_keyset below, const tp_value *
     int status = 0;
     for (int i = 0; status == 0 && i < nargs; i++) status = copy_argument(t, &args[i], &own[i]);
     if (status == 0) status = tp_plan_reserve((void **)&t->calls, t->notes.ncalls, &t->call_room, sizeof *t->calls);
-    if (status == 0 && !tp_notes_add(&t->notes, op, own)) status = -1;
+    if (status == 0 && !tp_notes_add(&t->notes, op, TP_KEY_CPU, own)) status = -1;
     free_copies(own, nargs);
     if (status < 0) {
         tp_error_clear(); /* the call itself goes on */

@@ -39,6 +39,7 @@ typedef struct {
     int number; /* of the argument that names dimensions, or holds the words of a norm's walk */
 } family;
 
+/* Only a backend that begins calls at once, which its shortcut says, gains by many small ones. */
 static family family_of(const tp_note *note) {
     static const struct {
         int primitive;
@@ -51,6 +52,7 @@ static family family_of(const tp_note *note) {
                  {TP_PRIM_softmax_log_backward, {LINE, 2}},
                  {TP_PRIM_norm_forward, {NORM, 3}},
                  {TP_PRIM_norm_backward, {NORM, 5}}};
+    if (!tp_shortcut_at(&tp_prims[TP_PRIM_map], note->key)) return (family){NO_ROWS, 0};
     for (size_t i = 0; i < TP_COUNTOF(known); i++)
         if (note->op == &tp_prims[known[i].primitive]) return known[i].family;
     tp_fold_call call;
@@ -336,7 +338,7 @@ static int note_tile(tile *t, const tp_note *note) {
         if (args[a].tag == TP_TENSOR) args[a].tensor = *first;
         if (args[a].tag == TP_TENSORS) args[a].tensors.data = first;
     }
-    tp_note *added = tp_notes_add(&t->notes, note->op, args);
+    tp_note *added = tp_notes_add(&t->notes, note->op, note->key, args);
     if (added) added->from = note->from;
     for (int a = 0; added && a < nargs; a++) {
         tp_tensors from = tp_value_tensors(&note->args[a]), to = tp_value_tensors(&added->args[a]);

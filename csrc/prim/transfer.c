@@ -88,10 +88,7 @@ static int copy_bytes_inside(tp_tensor *dst, const tp_tensor *src) {
 
 /* Between tensors of which none is on the host. */
 static int copy_between_devices(tp_tensor *dst, tp_tensor *src, bool aided) {
-    if (tp_device_equal(dst->device, src->device)) {
-        if (aided && has(TP_PRIM_copy, dst->device)) return tp_prim_copy(src, dst);
-        if (tp_laid_out_alike(dst, src)) return copy_bytes_inside(dst, src);
-    }
+    if (tp_device_equal(dst->device, src->device) && tp_laid_out_alike(dst, src)) return copy_bytes_inside(dst, src);
     tp_autoref *whole = compact(src, aided), *mirror = whole ? mirror_on_host(whole) : NULL;
     return mirror ? copy_from_host(dst, mirror, aided) : -1;
 }
@@ -103,6 +100,8 @@ static int copy(tp_tensor *dst, tp_tensor *src, bool aided) {
         return tp_fail(TP_NotImplementedError, "Cannot copy out of meta tensor; no data!");
     if (dst->numel == 0) return 0;
     if (tp_likely(to_host && from_host)) return tp_prim_copy(src, dst);
+    if (aided && tp_device_equal(dst->device, src->device) && has(TP_PRIM_copy, dst->device))
+        return tp_prim_copy(src, dst);
     if (tp_settle(dst->storage) < 0 || tp_settle(src->storage) < 0) return -1; /* bytes travel now */
     tp_at_once_guard guard = tp_at_once();
     if (from_host) return copy_from_host(dst, src, aided);

@@ -6,10 +6,12 @@
 #include "opencl/runtime/custom.h"
 #include "opencl/runtime/fallback.h"
 #include "opencl/runtime/fault.h"
+#include "opencl/runtime/later.h"
 #include "opencl/runtime/memory.h"
 #include "opencl/runtime/pinned.h"
 #include "opencl/runtime/plan.h"
 #include "opencl/runtime/program.h"
+#include "prim/transfer.h"
 #include "python/returns.h"
 
 #define FUNCTION(name) static PyObject *name(PyObject *self TP_UNUSED, PyObject *arg TP_UNUSED)
@@ -68,7 +70,9 @@ static PyObject *run_source(PyObject *self TP_UNUSED, PyObject *args) {
         return PyErr_Format(PyExc_ValueError, "an OpenCL kernel has at most %d arguments", MOST_ARGUMENTS);
     for (Py_ssize_t i = 0; i < n; i++) {
         if (take_argument(PyTuple_GET_ITEM(given, i), &values[i]) < 0) return NULL;
-        if (!on && values[i].tag == TP_TENSOR) on = values[i].tensor;
+        if (values[i].tag != TP_TENSOR) continue;
+        if (!on) on = values[i].tensor;
+        if (tp_py_check(tp_settle_to_read(values[i].tensor->storage)) < 0) return NULL;
     }
     if (!on) return PyErr_Format(PyExc_TypeError, "the OpenCL kernel %s was given no tensor", name);
     if (tp_py_check(tp_cl_run_source(name, source, on, items, group, values, (int)n)) < 0) return NULL;
@@ -186,6 +190,22 @@ FUNCTION(set_checks_wait) {
 
 FUNCTION(get_checks_wait) { return PyBool_FromLong(tp_cl_checks_wait()); }
 
+/* ---- kernels of compiled functions ---- */
+
+FUNCTION(set_builds_wait) {
+    int wait = PyObject_IsTrue(arg);
+    if (wait < 0) return NULL;
+    tp_cl_set_builds_wait(wait);
+    Py_RETURN_NONE;
+}
+
+FUNCTION(get_builds_wait) { return PyBool_FromLong(tp_cl_builds_wait()); }
+
+FUNCTION(await_builds) {
+    tp_cl_await_builds(false);
+    Py_RETURN_NONE;
+}
+
 /* ---- caches, the fallback ---- */
 
 FUNCTION(cache_stats) {
@@ -230,6 +250,9 @@ static PyMethodDef functions[] = {
     {"cache_stats", cache_stats, METH_NOARGS, NULL},
     {"set_checks_wait", set_checks_wait, METH_O, NULL},
     {"get_checks_wait", get_checks_wait, METH_NOARGS, NULL},
+    {"set_builds_wait", set_builds_wait, METH_O, NULL},
+    {"get_builds_wait", get_builds_wait, METH_NOARGS, NULL},
+    {"await_builds", await_builds, METH_NOARGS, NULL},
     {"call", call, METH_O, NULL},
     {"set_fallback", set_fallback, METH_O, NULL},
     {"get_fallback", get_fallback, METH_NOARGS, NULL},

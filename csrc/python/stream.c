@@ -5,6 +5,7 @@
 #include "core/stream.h"
 
 #include "core/generator.h"
+#include "plan/plan.h"
 #include "python/generator.h"
 #include "python/returns.h"
 
@@ -61,12 +62,14 @@ FUNCTION(stream_current) {
     return s ? number_or_raise(s->current(d)) : NULL;
 }
 
-/* (device, stream): a negative one is the current one. */
+/* (device, stream): a negative one is the current one. What a compiled function has noted comes before what happens to
+ * streams. */
 static const tp_stream_ops *stream_of(PyObject *args, tp_device *d, int64_t *stream) {
     PyObject *device;
     long long number;
     if (!PyArg_ParseTuple(args, "OL", &device, &number)) return NULL;
     const tp_stream_ops *s = streams_of(device, d);
+    if (s && tp_region_break("a stream is named") < 0) return tp_py_raise(), NULL;
     *stream = s && number < 0 ? s->current(*d) : number;
     return s && *stream < 0 ? (tp_py_raise(), NULL) : s;
 }

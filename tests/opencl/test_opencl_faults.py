@@ -232,6 +232,25 @@ def test_a_binary_that_the_driver_does_not_take(call: str, fake: dict[str, str],
     assert faulty(program, **home) == "[2.5, 2.5, 2.5] 1"
 
 
+@needs_device
+@pytest.mark.parametrize("call, groups", [("clBuildProgram", 0), ("clEnqueueNDRangeKernel", 1)])
+def test_a_kernel_of_a_compiled_function_that_fails(call: str, groups: int, fake: dict[str, str]) -> None:
+    """Where none can be built the calls run one by one, for good; a launch that fails is the call's error."""
+    program = f"""
+        a = tp.ones(100_000, device="opencl")
+        function = lambda a: (a * 2 + 1) * a
+        expected = function(a).tolist()
+        fast = tp.compile(function)
+        {"fast(a)" if groups else ""}
+        fake.fail_call(b"{call}", 1, 1, -6)
+        print(error_of(lambda: fast(a)))
+        print(all(fast(a).tolist() == expected for _ in range(3)), fast._report()["groups"])
+    """
+    how = {"TENSORPY_OPENCL_FUSED_KERNELS": "wait", "TENSORPY_OPENCL_CACHE": ""}
+    error, rest = faulty(program, **how, **fake).splitlines()
+    assert rest == f"True {groups}" and ("CL_OUT_OF_HOST_MEMORY" in error if groups else error == "none")
+
+
 # ---- devices ----
 
 

@@ -37,7 +37,9 @@ static int copy_async(tp_tensor *self, tp_tensor *src) {
     if (self->dtype != src->dtype || !tp_is_contiguous(self) || !tp_is_contiguous(src)) return 0;
     if (!tp_same_sizes(self, src)) return 0;
     const tp_device_ops *ops = tp_device_find_ops((tp_device_type)there->device.type);
-    return ops && ops->copy_async ? ops->copy_async(self, src) : 0;
+    if (!ops || !ops->copy_async) return 0;
+    if (tp_settle(self->storage) < 0 || tp_settle(src->storage) < 0) return -1; /* bytes travel now */
+    return ops->copy_async(self, src);
 }
 
 /* copy_(Tensor(a!) self, Tensor src, bool non_blocking=False) -> Tensor(a!) */
@@ -181,5 +183,5 @@ int record_stream_composite(tp_tensor *self, tp_stream s) {
     if (!ops->streams)
         return tp_fail(TP_NotImplementedError, "the device %s has no streams",
                        tp_device_type_name((tp_device_type)d.type));
-    return ops->streams->use(self, s.id);
+    return tp_settle(self->storage) < 0 ? -1 : ops->streams->use(self, s.id);
 }

@@ -3,7 +3,11 @@
  *
  * Invariant: a call finds the overload that it would find in the whole header. So a function has all its overloads of
  * scalars that a call of the tree could be converted to; of vectors, which are not converted, it has those that are
- * called. Attributes are the header's. */
+ * called. Attributes are the header's.
+ *
+ * A product and a sum keep their two roundings in every program, so that calls have the same bits in a kernel of their
+ * own and in one with others (fused.c); what is to be one rounding says fma. */
+#pragma OPENCL FP_CONTRACT OFF
 #ifdef TP_BUILT_INS
 #ifdef cl_khr_fp64
 #pragma OPENCL EXTENSION cl_khr_fp64 : enable

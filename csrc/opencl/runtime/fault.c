@@ -3,6 +3,7 @@
 
 #include "core/host.h"
 #include "core/lock.h"
+#include "opencl/runtime/later.h"
 #include "opencl/runtime/program.h"
 
 #include <stdio.h>
@@ -122,6 +123,7 @@ int tp_cl_finish(tp_cl_device *d) {
 }
 
 void tp_cl_shut_down(void) {
+    tp_cl_await_builds(true);
     for (int i = 0; i < TP_CL_MAX_DEVICES; i++) {
         tp_cl_device *d = tp_cl_started(i) ? tp_cl_get(i) : NULL;
         if (!d) continue;

@@ -13,7 +13,7 @@ from tensorpy._compile import ReplayError, compile, list_backends, named
 from tensorpy.nn.modules.module import Module
 
 if TYPE_CHECKING:
-    from tensorpy._saved_plan import SavedPlan
+    from tensorpy._dynamo.saved import SavedPlan
 
 
 def is_compiling() -> bool:
@@ -162,7 +162,7 @@ def save_plan(fn: Callable[..., Any], args: Sequence[Tensor], path: str | os.Pat
         >>> bool((tp.compiler.load_plan("model.plan")(x) == model(x)).all())
         True
     """
-    from tensorpy._saved_plan import save
+    from tensorpy._dynamo.saved import save
 
     save(fn, tuple(args), path)
 
@@ -183,7 +183,7 @@ def load_plan(path: str | os.PathLike[str]) -> SavedPlan:
         >>> tp.compiler.load_plan("line.plan")(tp.arange(3.0))
         tensor([1., 3., 5.])
     """
-    from tensorpy._saved_plan import SavedPlan
+    from tensorpy._dynamo.saved import SavedPlan
 
     return SavedPlan(path)
 

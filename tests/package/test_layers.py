@@ -39,11 +39,12 @@ LAYERS = {
     """,
     "modules: what has parameters": "nn func _functorch overrides masked",
     "programs: what is made of all of these": """
-        ao optim distributed.checkpoint distributed.optim distributions fx serialization compiler _dynamo ops
+        ao optim distributed.optim distributions fx serialization compiler _dynamo ops
         backends._generated quantization utils.data utils.viz
     """,
     "tools: what looks at all of these, or stands for something else": """
-        library _library distributed._functional_operators distributed._functional_collectives testing backends utils
+        library _library distributed._functional_operators distributed._functional_collectives distributed.checkpoint
+        distributed.fsdp distributed.tensor testing backends utils
         jit onnx hub mps xpu __config__ _as_torch run
     """,
 }

@@ -22,7 +22,7 @@ from .schema import parse_schema
 
 NAMESPACE = "prim"
 BACKENDS = ("CPU", "OpenCL")
-KEYS = ("func", "backends", "shortcuts", "stored", "doc")
+KEYS = ("func", "backends", "shortcuts", "declines", "stored", "doc")
 STORED = ("all", "complex32")  # which dtypes that are formats of memory only a kernel takes
 
 
@@ -31,6 +31,7 @@ class Primitive:
     schema: FunctionSchema
     backends: tuple[str, ...]
     shortcuts: tuple[str, ...]  # of the backends, those that give one beside the kernel
+    declines: tuple[str, ...]  # those whose kernel may decline: who calls it asks (tp_take_decline)
     stored: str | None  # of STORED; None: neither complex32 nor the 8-bit floats
     doc: str
     location: Location = field(compare=False)
@@ -66,6 +67,7 @@ class _Reader:
         schema: FunctionSchema | None = None
         backends: Sequence[str] = BACKENDS
         shortcuts: Sequence[str] = ()
+        declines: Sequence[str] = ()
         stored: str | None = None
         doc: str | None = None
         for key, key_node, value in d.mapping(node, "a primitive", "write '- func: name(...) -> ()'"):
@@ -76,6 +78,8 @@ class _Reader:
                 backends = self._backends(value, key)
             elif key == "shortcuts":
                 shortcuts = self._backends(value, key)
+            elif key == "declines":
+                declines = self._backends(value, key)
             elif key == "stored":
                 stored = d.text(value, key)
                 if stored not in STORED:
@@ -87,10 +91,11 @@ class _Reader:
         if schema is None or doc is None:
             d.error(node, "a primitive without 'func' or 'doc'", "give its schema, and say in 'doc' what it promises")
             return None
-        for word in shortcuts:
-            if word not in backends:
-                d.error(node, f"'shortcuts' has '{word}', which has no kernel", f"add {word} to 'backends'")
-        return Primitive(schema, tuple(backends), tuple(shortcuts), stored, doc, d.at(node))
+        for key, words in (("shortcuts", shortcuts), ("declines", declines)):
+            for word in words:
+                if word not in backends:
+                    d.error(node, f"'{key}' has '{word}', which has no kernel", f"add {word} to 'backends'")
+        return Primitive(schema, tuple(backends), tuple(shortcuts), tuple(declines), stored, doc, d.at(node))
 
     def _backends(self, value: yaml.Node, key: str) -> Sequence[str]:
         words = self.document.words(value, key)

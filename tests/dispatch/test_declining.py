@@ -16,7 +16,9 @@ FLASH = "_scaled_dot_product_flash_attention_for_cpu"
 
 def declining() -> set[str]:
     """The C functions that the entries allow to decline."""
-    return {k.name for op in load_catalog(ROOT / "yaml") for k in op.kernels if k.declines}
+    catalog = load_catalog(ROOT / "yaml")
+    primitives = {p.kernel(key) for p in catalog.primitives for key in p.declines}
+    return primitives | {k.name for op in catalog for k in op.kernels if k.declines}
 
 
 def functions_of(text: str) -> dict[str, str]:

@@ -295,8 +295,18 @@ static int choose(call *c, tp_value *results) {
     return on_pieces(c, a.reduces && a.ragged && !c->n.shapes, results);
 }
 
+/* Not so where somebody includes the key for a scope. */
+static bool takes_nested(const tp_op *op, const tp_value *args) {
+    for (int i = 0; i < op->info->nargs; i++) {
+        tp_tensors list = tp_value_tensors(&args[i]);
+        for (int64_t k = 0; k < list.size; k++)
+            if (list.data[k] && tp_is_nested(list.data[k])) return true;
+    }
+    return false;
+}
+
 static int fall_back(const tp_op *op, tp_keyset ks, tp_value *args, tp_value *results, void *context TP_UNUSED) {
-    if (!gives_tensors(op) || tp_has_kernel(op, TP_KEY_NestedTensor))
+    if (!gives_tensors(op) || tp_has_kernel(op, TP_KEY_NestedTensor) || !takes_nested(op, args))
         return tp_redispatch_boxed(op, ks & TP_BELOW(LayoutNested), args, results);
     call c = {0};
     int status = begin(&c, op, args) < 0 ? -1 : choose(&c, results);

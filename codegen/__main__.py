@@ -1,7 +1,8 @@
 """`python -m codegen --yaml yaml --out build/gen`: the YAML in, C files and Python artefacts out.
 
 A file is written only if its text changed, so that the build recompiles only what it must. `--file` writes one of them:
-`python -m tensorpy.codegen --file RegistrationDeclarations.h` makes that header of the YAML that is installed.
+`python -m tensorpy.codegen --file RegistrationDeclarations.h` makes that header of the YAML that is installed. `--only`
+makes a small library of a build's objects, for C programs that run saved plans (only.py).
 """
 
 from __future__ import annotations
@@ -40,6 +41,7 @@ from .emit_stubs import MODULES, emit_module_stub, emit_return_types_stub, emit_
 from .errors import YamlError, YamlErrors
 from .functional import check_inverses
 from .library import load_library
+from .only import OnlyError, write_only
 from .out_dtype import check_out_dtypes
 from .sources import check_sources, files_of_kernels
 
@@ -154,10 +156,14 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="codegen", description=__doc__)
     parser.add_argument("--library", metavar="NAMESPACE", help="the YAML is a project's own: a library from outside")
     parser.add_argument("--file", metavar="NAME", choices=EMITTERS, help=f"only this one: {', '.join(EMITTERS)}")
+    parser.add_argument(
+        "--only", metavar="PLAN", type=Path, nargs="+", help="libtensorpy_only.a, with what these saved plans call"
+    )
+    parser.add_argument("--build", type=Path, default=Path("build/release"), help="with --only: whose objects it takes")
     parser.add_argument("--yaml", type=Path, help="folder of native_functions/ and the others")
     parser.add_argument("--out", type=Path, help="folder to write to; build/gen, or with --file the current one")
     args = parser.parse_args()
-    out = args.out or Path("." if args.file else "build/gen")
+    out = args.out or Path("." if args.file else "build/only" if args.only else "build/gen")
     yaml = args.yaml or (Path("yaml") if args.library else ABOVE / "yaml")
     try:
         if args.file is not None:
@@ -165,10 +171,13 @@ def main() -> int:
         if args.library is not None:
             return write_library(args.library, yaml, out)
         catalog = load_catalog(yaml)
+        if args.only is not None:
+            print(f"codegen: wrote {write_only(args.only, catalog, CSRC, args.build, out)}")
+            return 0
         if CSRC.is_dir():
             check_sources(catalog, CSRC)
         files = generate(catalog)
-    except (YamlError, YamlErrors) as error:
+    except (YamlError, YamlErrors, OnlyError) as error:
         print(error, file=sys.stderr)
         return 1
     changed = write_changed(out, files)

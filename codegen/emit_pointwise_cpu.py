@@ -17,7 +17,7 @@ Invariants of the loops:
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence, Set
+from collections.abc import Collection, Iterator, Mapping, Sequence, Set
 from dataclasses import replace
 from zlib import crc32
 
@@ -472,12 +472,25 @@ def _chunks(ops: Sequence[PointwiseOp], size: int) -> Iterator[list[str]]:
         yield words[at : at + size]
 
 
+def _with_needed(every: Sequence[PointwiseOp], only: Collection[str] | None) -> list[PointwiseOp]:
+    """Those of the names, and their cases."""
+    needed = [op for op in every if only is None or op.name in only]
+    cases = {case.op.c_name for op in needed for case in op.cases}
+    return [op for op in every if op in needed or op.c_name in cases]
+
+
 def emit_table(
-    ops: Sequence[PointwiseOp], stem: str = "PointwiseTable", *, types: str = "prim/pointwise.h"
+    ops: Sequence[PointwiseOp],
+    stem: str = "PointwiseTable",
+    *,
+    types: str = "prim/pointwise.h",
+    only: Collection[str] | None = None,
 ) -> dict[str, str]:
-    """PointwiseTable.c and .h: one tp_pointwise per operator, and the choice of loops for this CPU."""
+    """PointwiseTable.c and .h: one tp_pointwise per operator, and the choice of loops for this CPU. `only`: for the
+    operators of these names, by loops that are there for all of them.
+    """
     guard = "#ifdef TP_HAVE_X86_CAPABILITIES"
-    every = with_cases(ops)
+    every = _with_needed(with_cases(ops), only)
     header = [
         FIRST_LINE,
         "#pragma once",
@@ -491,12 +504,12 @@ def emit_table(
     ]
     source = [FIRST_LINE, f'#include "{stem}.h"', ""]
     serving = loops_of(ops)
-    own = [op for op in every if serving[op.c_name] == op.c_name]
-    for op in own:
-        source.append(f"extern const tp_loop_fn {op.c_name}_loops_baseline[TP_NUM_DTYPES];")
+    own = list(dict.fromkeys(serving[op.c_name] for op in every))
+    for name in own:
+        source.append(f"extern const tp_loop_fn {name}_loops_baseline[TP_NUM_DTYPES];")
     source.append(guard)
-    for op in own:
-        names = ", ".join(f"{of_capability(f'{op.c_name}_loops', c)}[TP_NUM_DTYPES]" for c in CAPABILITIES[1:])
+    for name in own:
+        names = ", ".join(f"{of_capability(f'{name}_loops', c)}[TP_NUM_DTYPES]" for c in CAPABILITIES[1:])
         source.append(f"extern const tp_loop_fn {names};")
     source += ["#endif", ""]
     programs = Programs()

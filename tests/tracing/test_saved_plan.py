@@ -282,28 +282,32 @@ def test_failing_allocations(tmp_path: Path) -> None:
 # ---- C ----
 
 
-@pytest.mark.skipif(not LIBRARY.exists() or not shutil.which("cc"), reason="python setup.py native libtensorpy.a")
-@pytest.mark.skipif(LIBRARY.parent.name != "release", reason="the library is one of the sanitizers'")
+def compiled(source: Path, library: Path, program: Path) -> str:
+    """The program of a C file, with what it takes of a library."""
+    words = ["cc", "-std=c11", "-Wall", "-Wextra", "-Wpedantic", "-Werror", "-O2", "-s", f"-I{ROOT / 'csrc/include'}"]
+    words += [str(source), str(library), "-fopenmp", "-Wl,--gc-sections", "-lm", "-lpthread", "-ldl", "-o"]
+    subprocess.run([*words, str(program)], check=True, capture_output=True, timeout=300)
+    return str(program)
+
+
+def made_small(plan: Path, out: Path) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "codegen", "--only", str(plan), "--out", str(out)]
+    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=300)
+
+
+needs_library = pytest.mark.skipif(
+    LIBRARY.parent.name != "release" or not LIBRARY.exists() or not shutil.which("cc"),
+    reason="python setup.py native libtensorpy.a",
+)
+
+
+@needs_library
 def test_a_c_program_reads_a_digit(tmp_path: Path) -> None:
     pytest.importorskip("sklearn")
     folder = ROOT / "examples" / "plan_in_c"
     command = [sys.executable, str(folder / "save.py"), "--epochs", "1", "--out", str(tmp_path)]
     subprocess.run(command, check=True, capture_output=True, timeout=300)
-    program = str(tmp_path / "digit")
-    words = [
-        "cc",
-        "-std=c11",
-        "-Wall",
-        "-Wextra",
-        "-Wpedantic",
-        "-Werror",
-        "-O2",
-        "-I",
-        str(ROOT / "csrc/include"),
-        str(folder / "digit.c"),
-    ]
-    words += [str(LIBRARY), "-fopenmp", "-Wl,--gc-sections", "-lm", "-lpthread", "-ldl", "-o", program]
-    subprocess.run(words, check=True, capture_output=True, timeout=300)
+    program = compiled(folder / "digit.c", LIBRARY, tmp_path / "digit")
     image = (tmp_path / "image.txt").read_text()
     plan = tp.compiler.load_plan(tmp_path / "digits.plan")
     pixels = tp.tensor([float(n) for n in image.split()]).reshape(1, 1, 8, 8) / 16
@@ -317,3 +321,22 @@ def test_a_c_program_reads_a_digit(tmp_path: Path) -> None:
     assert said("digits.plan", "1 2 3") == (1, "digit: an image is 64 numbers from 0 to 16\n")
     (tmp_path / "cut.plan").write_bytes((tmp_path / "digits.plan").read_bytes()[:5000])
     assert "damaged" in said("cut.plan", image)[1] and "No such file" in said("none.plan", image)[1]
+
+    done = made_small(tmp_path / "digits.plan", tmp_path / "only")
+    assert done.returncode == 0, done.stderr
+    program = compiled(folder / "digit.c", tmp_path / "only" / "libtensorpy_only.a", tmp_path / "small")
+    assert said("digits.plan", image) == (code, text) and Path(program).stat().st_size < 2**20
+    saved(lambda x: x.exp(), tp.rand(64), path=tmp_path)
+    assert said("a.plan", image) == (1, "digit: a saved plan computes exp, which is not in this build\n")
+
+
+@needs_library
+def test_a_small_library_of_other_files(tmp_path: Path) -> None:
+    (tmp_path / "names").write_text("prim::map\nexp  # a program\nadd.Tensor\n")
+    assert made_small(tmp_path / "names", tmp_path / "only").returncode == 0
+    (tmp_path / "names").write_text("prim::mop\n")
+    assert "there is no 'mop'" in made_small(tmp_path / "names", tmp_path / "only").stderr
+    assert "cannot be read" in made_small(tmp_path / "none", tmp_path / "only").stderr
+    saved(lambda x: x * 2, tp.rand(3), path=tmp_path)
+    (tmp_path / "cut").write_bytes((tmp_path / "a.plan").read_bytes()[:200])
+    assert "neither a saved plan" in made_small(tmp_path / "cut", tmp_path / "only").stderr

@@ -3,6 +3,8 @@
 
 #include "core/alloc.h"
 #include "core/memory.h"
+#include "core/tls.h"
+#include "dispatch/key.h"
 #include "plan/plan.h"
 #include "plan/saved.h"
 
@@ -107,6 +109,8 @@ static PyObject *save(tp_tape *tape, const tp_tape *before, tp_tensor *const *gi
 static PyObject *save_plan(PyObject *self TP_UNUSED, PyObject *given) {
     PyObject *function, *args;
     if (!PyArg_ParseTuple(given, "OO!", &function, &PyTuple_Type, &args)) return NULL;
+    if (tp_tls.region)
+        return PyErr_Format(PyExc_RuntimeError, "save_plan(): not inside of a compiled function, whose calls wait");
     tp_tensor **tensors = tensors_of(args);
     if (!tensors) return NULL;
     PyObject *first = NULL, *second = NULL, *bytes = NULL;
@@ -170,14 +174,14 @@ static PyObject *plan_ends(PyObject *self TP_UNUSED, PyObject *capsule) {
     return both;
 }
 
+/* Whether the tensor is memory of the CPU that lies as the plan wants it, computed by then. */
 static int check_lies(const tp_tensor *t, const tp_saved_tensor *like) {
-    bool fits =
-        t->device.type == TP_DEVICE_CPU && t->dtype == like->dtype && t->ndim == like->ndim && tp_is_contiguous(t);
+    bool plain = t->keys & TP_BIT(CPU) && !(t->keys & (TP_NO_MEMORY | TP_PENDING_MATH));
+    bool fits = plain && t->dtype == like->dtype && t->ndim == like->ndim && tp_is_contiguous(t);
     for (int64_t d = 0; fits && d < like->ndim; d++) fits = t->sizes[d] == like->sizes[d];
-    if (fits) return 0;
-    PyErr_SetString(PyExc_RuntimeError,
-                    "a saved plan takes contiguous tensors of the CPU of the dtypes and sizes that it "
-                    "was saved with");
+    if (fits) return tp_py_check(tp_settle(t->storage));
+    PyErr_SetString(PyExc_RuntimeError, "a saved plan takes contiguous tensors of the CPU of the dtypes and sizes that "
+                                        "it was saved with");
     return -1;
 }
 
@@ -195,8 +199,7 @@ static PyObject *run_plan(PyObject *self TP_UNUSED, PyObject *given) {
     const void *from[s->narguments + 1];
     void *to[s->nresults + 1];
     for (int64_t i = 0; i < s->narguments && status == 0; i++)
-        if ((status = check_lies(in[i], &s->arguments[i])) == 0 && !(from[i] = tp_data(in[i])) && in[i]->numel)
-            status = -1;
+        if ((status = check_lies(in[i], &s->arguments[i])) == 0) from[i] = tp_data(in[i]);
     for (int64_t i = 0; i < s->nresults && status == 0; i++)
         if ((status = check_lies(out[i], &s->results[i])) == 0) to[i] = tp_data(out[i]);
     if (status == 0 && (status = tp_saved_tape_run(s, from, to)) < 0) tp_py_raise();

@@ -56,7 +56,7 @@ class SavedPlan:
     def __call__(self, *inputs: Tensor) -> Tensor | tuple[Tensor, ...]:
         """The outputs; the inputs are contiguous tensors of the CPU, of the sizes and dtypes of `self.inputs`."""
         outputs = tuple(_C.empty(sizes, dtype=dtype) for sizes, dtype in self.outputs)
-        _C._run_plan(self._plan, tuple(x.contiguous() for x in inputs), outputs)
+        _C._run_plan(self._plan, tuple(x.resolve_conj().resolve_neg().contiguous() for x in inputs), outputs)
         return outputs[0] if len(outputs) == 1 else outputs
 
     def __repr__(self) -> str:

@@ -180,6 +180,24 @@ def test_a_part_of_a_tensor(tmp_path: Path) -> None:
     assert same(plan(x[2:]), x[2:] * 2) and same(plan(x[:2]), x[:2] * 2)
 
 
+def test_tensors_that_are_no_memory(tmp_path: Path) -> None:
+    """Layouts, what is pending, and what is only to be read otherwise."""
+    x = tp.eye(3)
+    plan = saved(lambda a: a * 2, x, path=tmp_path)
+    for other in (x.to_sparse(), x.to_sparse_csr(), tp._efficientzerotensor((3, 3)), x.to("meta")):
+        with pytest.raises((RuntimeError, NotImplementedError)):
+            plan(other)
+        with pytest.raises((RuntimeError, NotImplementedError)):
+            tp.compiler.save_plan(lambda a: a * 2, (other,), tmp_path / "b.plan")
+    late = tp.compile(lambda a: plan(a * 3 + 1), options={"smallest": 0})
+    assert same(late(x), (x * 3 + 1) * 2)
+    c = tp.rand(3, dtype=tp.complex64)
+    plan = saved(lambda a: a * 2, c, path=tmp_path)
+    assert same(plan(c.conj()), c.conj().resolve_conj() * 2)
+    with pytest.raises(RuntimeError, match="inside of a compiled function"):
+        tp.compile(lambda a: tp.compiler.save_plan(lambda b: b * 2, (a,), tmp_path / "b.plan"))(x)
+
+
 # ---- files ----
 
 

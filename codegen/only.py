@@ -142,8 +142,8 @@ def read_needs(paths: Sequence[Path], catalog: Catalog) -> Needs:
 # ---- the tables ----
 
 
-def tables(needs: Needs, families: Iterable[str], catalog: Catalog, csrc: Path) -> dict[str, str]:
-    """File name -> text of what stands in the place of the whole tables."""
+def tables(needs: Needs, catalog: Catalog, csrc: Path) -> dict[str, str]:
+    """File name -> text of what stands in the place of the generated tables."""
     wanted = needs.primitives | set(ALWAYS)
     primitives = [
         replace(
@@ -155,14 +155,14 @@ def tables(needs: Needs, families: Iterable[str], catalog: Catalog, csrc: Path) 
     ]
     files = {"Primitives.c": emit_primitives_c(primitives, files_of_kernels(catalog, csrc))}
     files |= emit_table(catalog.pointwise(), only=needs.programs)
-    files |= emit_reduction_table([op for op in catalog.reductions() if op.name in needs.programs])
+    return files | emit_reduction_table([op for op in catalog.reductions() if op.name in needs.programs])
+
+
+def choice_of_kernels(families: Iterable[str], csrc: Path) -> str:
+    """cpu/select.c with these families alone."""
     rows = " ".join(f"X({name})" for name in sorted(families))
-    files["select.c"] = (
-        '#include "cpu/kernels.h"\n'
-        f"#undef TP_FORALL_CPU_FAMILIES\n#define TP_FORALL_CPU_FAMILIES(X) {rows}\n"
-        + (csrc / "cpu" / "select.c").read_text()
-    )
-    return files
+    head = f'#include "cpu/kernels.h"\n#undef TP_FORALL_CPU_FAMILIES\n#define TP_FORALL_CPU_FAMILIES(X) {rows}\n'
+    return head + (csrc / "cpu" / "select.c").read_text()
 
 
 # ---- the objects ----
@@ -241,8 +241,8 @@ def compile_tables(files: dict[str, str], build: Path, out: Path) -> list[Path]:
         if not name.endswith(".c"):
             continue
         command = commands["cpu/select.c" if name == "select.c" else f"gen/{name}"]
-        made.append(out / f"{Path(name).stem}.o")
-        words = [*command, f"-I{out.resolve()}", "-c", str((out / name).resolve()), "-o", str(made[-1].resolve())]
+        made.append((out / f"{Path(name).stem}.o").resolve())
+        words = [*command, f"-I{out.resolve()}", "-c", str((out / name).resolve()), "-o", str(made[-1])]
         subprocess.run(words, cwd=build, check=True)
     return made
 
@@ -253,9 +253,9 @@ def write_only(paths: Sequence[Path], catalog: Catalog, csrc: Path, build: Path,
         raise OnlyError("a small library is made in a clone, of the sources and a build's objects")
     needs = read_needs(paths, catalog)
     objects, roots = Objects(build.resolve()), [f"tp_plan_{name}" for name in ROOTS]
-    objects.add(compile_tables({"Primitives.c": tables(needs, (), catalog, csrc)["Primitives.c"]}, build, out))
-    called = families(objects, roots, csrc)
-    objects.add([path.resolve() for path in compile_tables(tables(needs, called, catalog, csrc), build, out)])
+    objects.add(compile_tables(tables(needs, catalog, csrc), build, out))
+    chosen = choice_of_kernels(families(objects, roots, csrc), csrc)
+    objects.add(compile_tables({"select.c": chosen}, build, out))
     joined, library = out / "only.o", out / "libtensorpy_only.a"
     kept = [word for name in roots for word in ("-u", name)]
     reached = map(str, sorted(objects.reached(roots)))

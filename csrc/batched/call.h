@@ -3,6 +3,7 @@
 
 #include "batched/batched.h"
 #include "batched/rule.h"
+#include "dispatch/exchange.h"
 
 #define TP_BATCH_ARGUMENTS 64 /* of any operator */
 #define TP_BATCH_INT_LISTS 4  /* that have roles, of one operator */
@@ -30,6 +31,3 @@ int tp_batch_loop(tp_batch_call *c, tp_value *results, bool repeat);
 
 /* What is physical becomes batched; releases all results after an error. */
 int tp_batch_wrap_results(const tp_batch_call *c, tp_value *results);
-TP_INLINE void tp_batch_release_results(const tp_op *op, tp_value *results) {
-    for (int i = 0; i < op->info->nreturns; i++) tp_value_release(&results[i]);
-}

@@ -122,12 +122,6 @@ static int run(tp_batch_call *c, tp_value *results) {
     }
 }
 
-static int64_t count_tensors(const tp_op *op, const tp_value *args) {
-    int64_t n = 0;
-    for (int i = 0; i < op->info->nargs; i++) n += tp_value_tensors(&args[i]).size;
-    return n;
-}
-
 static bool any_batched(const tp_op *op, const tp_value *args) {
     return tp_keys_of_values(args, op->info->nargs) & TP_BIT(Batched);
 }
@@ -161,7 +155,7 @@ static int with_scope(const tp_op *op, const tp_value *args, tp_value *results, 
     TP_CLEANUP(free_call)
     tp_batch_call c = {.op = op, .rule = op->info->batching, .args = args, .scope.visible = -1, .whole_keepdim = -1};
     if (enter(&c.scope, op, args) < 0) return -1;
-    int64_t n = count_tensors(op, args);
+    int64_t n = tp_count_tensors(args, op->info->nargs);
     if (!(c.owned = calloc((size_t)n + 1, sizeof *c.owned))) return tp_fail_memory(n * (int64_t)sizeof *c.owned);
     if (c.rule && c.rule->random) return run_random(&c, results, batched);
     return check_writes(&c) < 0 ? -1 : run(&c, results);

@@ -254,7 +254,7 @@ static int split_results(const tp_batch_call *c, tp_value *results) {
         memcpy(sizes + 2, t->sizes + 1, sizeof(int64_t) * (size_t)(t->ndim - 1));
         results[i].tensor = tp_reshape(t, (tp_ints){sizes, t->ndim + 1});
         tp_release(t);
-        if (!results[i].tensor) return results[i].tag = TP_NONE, tp_batch_release_results(c->op, results), -1;
+        if (!results[i].tensor) return results[i].tag = TP_NONE, tp_release_values(results, c->op->info->nreturns), -1;
     }
     return tp_batch_wrap_results(c, results);
 }
@@ -328,6 +328,6 @@ int tp_batch_wrap_results(const tp_batch_call *c, tp_value *results) {
         for (int64_t k = 0; results[i].tag == TP_TENSOR_SEQ && status == 0 && k < results[i].seq->size; k++)
             status = wrap_one(c, &results[i].seq->items[k]);
     }
-    if (status < 0) tp_batch_release_results(c->op, results);
+    if (status < 0) tp_release_values(results, c->op->info->nreturns);
     return status;
 }

@@ -11,10 +11,17 @@
 /* How often the operator is called: of no samples one of zeros says what shape their results would have. */
 static int64_t count_calls(const tp_batch_call *c) { return c->scope.size ? c->scope.size : 1; }
 
-static tp_tensor *sample(const tp_batch_call *c, tp_tensor *t, int64_t b) {
+typedef struct {
+    const tp_batch_call *call;
+    int64_t b;
+} one_sample;
+
+static tp_tensor *sample(void *context, tp_tensor *t) {
+    const one_sample *s = context;
+    const tp_batch_call *c = s->call;
     if (!tp_batch_has(&c->scope, t)) return tp_retain(t);
     if (c->scope.size == 0) return tp_zeros(tp_sizes(t), (tp_dtype)t->dtype, TP_NO_LAYOUT, t->device, -1);
-    return tp_select_int(tp_batch_inner_borrow(t), 0, b);
+    return tp_select_int(tp_batch_inner_borrow(t), 0, s->b);
 }
 
 static void let_go(tp_batch_call *c) {
@@ -24,18 +31,7 @@ static void let_go(tp_batch_call *c) {
 
 static int give_sample(tp_batch_call *c, int64_t b) {
     memcpy(c->given, c->args, sizeof(tp_value) * c->op->info->nargs);
-    for (int i = 0; i < c->op->info->nargs; i++) {
-        tp_tensors list = tp_value_tensors(&c->args[i]);
-        tp_tensor *const *first = c->owned + c->nowned;
-        for (int64_t k = 0; k < list.size; k++) {
-            tp_tensor *t = list.data[k] ? sample(c, list.data[k], b) : NULL;
-            if (list.data[k] && !t) return -1;
-            c->owned[c->nowned++] = t;
-        }
-        if (c->args[i].tag == TP_TENSORS) c->given[i].tensors = (tp_tensors){first, list.size};
-        else if (c->args[i].tag == TP_TENSOR) c->given[i].tensor = *first;
-    }
-    return 0;
+    return tp_exchange_tensors(c->op, c->args, c->given, c->owned, &c->nowned, sample, &(one_sample){c, b});
 }
 
 /* ---- together again ---- */
@@ -73,7 +69,7 @@ static int gather(const tp_batch_call *c, const tp_value *all, tp_tensor **parts
         else if (all[i].tag != TP_NONE) status = tp_fail(TP_RuntimeError, "vmap: %s gives a number", c->op->info->name);
         if (status < 0) results[i].tag = TP_NONE;
     }
-    if (status < 0) tp_batch_release_results(c->op, results);
+    if (status < 0) tp_release_values(results, c->op->info->nreturns);
     return status;
 }
 

@@ -32,7 +32,7 @@ static int take_tangents(tp_tangent_list *l, tp_tensors list, int at) {
 static int gather(tp_tangent_list *l, const tp_op *op, const tp_value *args, uint32_t number) {
     *l = (tp_tangent_list){.number = number};
     for (int i = 0; i < TP_FORWARD_ARGUMENTS; i++)
-        l->first[i + 1] = l->first[i] + (i < op->info->nargs ? tp_count_tensors(&args[i], 1) : 0);
+        l->first[i + 1] = l->first[i] + (i < op->info->nargs ? (int)tp_count_tensors(&args[i], 1) : 0);
     int n = l->first[TP_FORWARD_ARGUMENTS];
     if (!(l->all = calloc((size_t)n + 1, sizeof *l->all))) return tp_fail_memory(n * (int64_t)sizeof *l->all);
     for (int i = 0; i < op->info->nargs; i++)
@@ -122,7 +122,7 @@ typedef struct {
 
 static int differentiate_new(call *c, tp_tangent_list *l, const tp_value *results) {
     tp_forward_call f = {c->op, c->args, results, l};
-    int n = tp_count_tensors(results, c->op->info->nreturns);
+    int n = (int)tp_count_tensors(results, c->op->info->nreturns);
     bool smooth = false;
     for (int i = 0; i < c->op->info->nreturns; i++) {
         tp_tensors list = tp_tensors_in(&results[i]);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "autograd/tangent.h"
+#include "dispatch/exchange.h"
 #include "forward/rule.h"
 
 #define TP_FORWARD_ARGUMENTS 64 /* of any operator; a term's `uses` has a bit for each */
@@ -22,12 +23,6 @@ typedef struct {
     const tp_tangent_list *tangents;
 } tp_forward_call;
 
-/* The tensors of an argument; none for another kind of value. */
-TP_INLINE tp_tensors tp_tensors_in(const tp_value *v) {
-    if (v->tag == TP_TENSORS) return v->tensors;
-    if (v->tag == TP_TENSOR_SEQ) return tp_tensor_seq_borrow(v->seq);
-    return v->tag == TP_TENSOR ? (tp_tensors){&v->tensor, 1} : (tp_tensors){NULL, 0};
-}
 /* The tangents of argument i, as many as it has tensors. */
 TP_INLINE tp_tensor **tp_tangents_in(const tp_tangent_list *l, int i) { return l->all + l->first[i]; }
 bool tp_has_tangent(const tp_tangent_list *l, int i);
@@ -41,6 +36,3 @@ int tp_forward_twice(const tp_forward_call *c, tp_tensor **out);
 /* ---- values.c ---- */
 /* NotImplementedError: op has no forward formula. */
 int tp_fail_no_forward(const tp_op *op) TP_COLD;
-
-int tp_count_tensors(const tp_value *values, int n);
-void tp_release_values(tp_value *values, int n);

@@ -21,7 +21,7 @@ static void free_given(given *g) {
 #define tp_autogiven TP_CLEANUP(free_given) given
 
 static int begin(given *g, const tp_forward_call *c) {
-    int n = tp_count_tensors(c->args, c->op->info->nargs);
+    int n = (int)tp_count_tensors(c->args, c->op->info->nargs);
     memcpy(g->args, c->args, sizeof(tp_value) * c->op->info->nargs);
     g->owned = calloc((size_t)n + 1, sizeof *g->owned);
     return g->owned ? 0 : tp_fail_memory(n * (int64_t)sizeof *g->owned);

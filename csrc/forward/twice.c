@@ -133,7 +133,7 @@ int tp_forward_twice(const tp_forward_call *c, tp_tensor **out) {
         return -1;
     tp_tls.grad_disabled = false;
     if (make_leaves(c, &p) < 0 || tp_call_boxed(c->op, p.args, p.results) < 0) return -1;
-    int most = tp_count_tensors(p.results, p.nresults);
+    int most = (int)tp_count_tensors(p.results, p.nresults);
     if (!(p.roots = zeroed(most, sizeof *p.roots)) || !(p.cotangents = zeroed(most, sizeof *p.cotangents)) ||
         !(p.moved = zeroed(most, sizeof *p.moved)) || !(p.gradients = zeroed(p.nby, sizeof *p.gradients)))
         return -1;

@@ -2,19 +2,6 @@
 #include "core/error.h"
 #include "forward/internal.h"
 
-int tp_count_tensors(const tp_value *values, int n) {
-    int count = 0;
-    for (int i = 0; i < n; i++) {
-        tp_tensors list = tp_tensors_in(&values[i]);
-        count += list.size > 0 ? (int)list.size : 0;
-    }
-    return count;
-}
-
-void tp_release_values(tp_value *values, int n) {
-    for (int i = 0; i < n; i++) tp_value_release(&values[i]);
-}
-
 bool tp_has_tangent(const tp_tangent_list *l, int i) {
     for (int k = l->first[i]; k < l->first[i + 1]; k++)
         if (l->all[k]) return true;

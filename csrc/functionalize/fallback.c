@@ -2,6 +2,7 @@
 #include "Functions.h"
 #include "batched/batched.h"
 #include "core/alloc.h"
+#include "dispatch/exchange.h"
 #include "dispatch/schema.h"
 #include "functionalize/internal.h"
 
@@ -64,15 +65,6 @@ typedef struct {
     int64_t n;
 } call;
 
-static int64_t count_tensors(const tp_op *op, const tp_value *args) {
-    int64_t n = 0;
-    for (int i = 0; i < op->info->nargs; i++) {
-        tp_tensors list = tp_value_tensors(&args[i]);
-        n += list.size > 0 ? list.size : 0;
-    }
-    return n;
-}
-
 static int refuse_left(const tp_op *op) {
     char name[128];
     return tp_fail(TP_RuntimeError,
@@ -81,7 +73,8 @@ static int refuse_left(const tp_op *op) {
 }
 
 /* What stands for a tensor below. New. */
-static tp_tensor *value_of(call *c, tp_tensor *t) {
+static tp_tensor *value_of(void *context, tp_tensor *t) {
+    const call *c = context;
     if (!tp_is_functional(t)) return tp_retain(t);
     if (tp_functional_is_of(t, c->level->number)) return tp_stand_in_value(t);
     if (tp_functional_level_of(tp_stand_in_of(t)->memory->level)) return tp_retain(t);
@@ -91,17 +84,7 @@ static tp_tensor *value_of(call *c, tp_tensor *t) {
 
 static int take_values(call *c) {
     memcpy(c->args, c->given, (size_t)c->op->info->nargs * sizeof *c->args);
-    for (int i = 0; i < c->op->info->nargs; i++) {
-        tp_tensors list = tp_value_tensors(&c->given[i]);
-        tp_tensor **first = &c->owned[c->n];
-        for (int64_t k = 0; k < list.size; k++, c->n++) {
-            c->owned[c->n] = NULL;
-            if (list.data[k] && !(c->owned[c->n] = value_of(c, list.data[k]))) return c->n++, -1;
-        }
-        if (c->args[i].tag == TP_TENSOR) c->args[i].tensor = *first;
-        else if (c->args[i].tag == TP_TENSORS && list.size > 0) c->args[i].tensors.data = first;
-    }
-    return 0;
+    return tp_exchange_tensors(c->op, c->given, c->args, c->owned, &c->n, value_of, c);
 }
 
 /* ---- results ---- */
@@ -120,11 +103,9 @@ static int wrap_results(tp_value *results, int n) {
         for (int64_t k = 0; status == 0 && results[i].tag == TP_TENSOR_SEQ && k < results[i].seq->size; k++)
             status = wrap_in_place(&results[i].seq->items[k]);
     }
-    for (int i = 0; status < 0 && i < n; i++) {
+    for (int i = 0; status < 0 && i < n; i++)
         if (results[i].tag == TP_TENSOR && !results[i].tensor) results[i].tag = TP_NONE;
-        tp_value_release(&results[i]);
-        results[i].tag = TP_NONE;
-    }
+    if (status < 0) tp_release_values(results, n);
     return status;
 }
 
@@ -312,13 +293,6 @@ static int assign_all(const call *c, const tp_argument *a, const tp_value *given
     return 0;
 }
 
-static void release_results(tp_value *results, int n) {
-    for (int i = 0; i < n; i++) {
-        tp_value_release(&results[i]);
-        results[i].tag = TP_NONE;
-    }
-}
-
 /* What a factory makes is as what it would have been written to. */
 static tp_value option_of(const tp_argument *a, const tp_tensor *like) {
     if (like && strcmp(a->name, "dtype") == 0) return (tp_value){.tag = TP_DTYPE, .i = like->dtype};
@@ -354,10 +328,10 @@ static int by_functional(call *c, const tp_op *other, tp_value *results) {
     }
     if (status == 0) {
         memcpy(results, made, (size_t)own * sizeof *made);
-        release_results(made + own, nmade - own);
+        tp_release_values(made + own, nmade - own);
         return wrap_results(results, own);
     }
-    release_results(made, nmade);
+    tp_release_values(made, nmade);
     return -1;
 }
 
@@ -393,9 +367,9 @@ static int by_copies(call *c, tp_value *results) {
         if (copy_targets(c) < 0 || tp_call_boxed(c->op, c->args, results) < 0) return -1;
         status = assign_copies(c);
     }
-    release_results(results + own, n - own);
+    tp_release_values(results + own, n - own);
     if (status == 0) return wrap_results(results, own);
-    release_results(results, own);
+    tp_release_values(results, own);
     return -1;
 }
 
@@ -497,7 +471,7 @@ static int fall_back(const tp_op *op, tp_keyset ks, tp_value *args, tp_value *re
     tp_key backend = tp_backend_key(device_of(op, args).type);
     if (is_composite(op, backend)) return tp_call_kernel_at(op, backend, ks & TP_BELOW(Functionalize), args, results);
     if (level->bare) return run_bare(op, level, args, results);
-    int64_t n = count_tensors(op, args);
+    int64_t n = tp_count_tensors(args, op->info->nargs);
     size_t bytes = (size_t)(n + 1) * sizeof(tp_tensor *);
     tp_value room[op->info->nargs + 1];
     call c = {op, level, args, room, tp_alloc(bytes), 0};

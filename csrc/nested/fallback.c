@@ -1,8 +1,8 @@
 /* fallback.c: operators of nested tensors whose entries say nothing: called on all values, or on each piece. */
 #include "Functions.h"
 #include "core/tls.h"
+#include "dispatch/exchange.h"
 #include "dispatch/op.h"
-#include "dispatch/value.h"
 #include "native/layout/nested.h"
 #include "nested/nested.h"
 
@@ -22,6 +22,7 @@ typedef struct {
     tp_nested n;                              /* it, taken apart */
     tp_tensor **owned;                        /* tensors given, and their lists */
     int64_t nowned;
+    int64_t piece; /* that the operator is called on, where it is called on each */
 } call;
 
 static void end_call(call *c) {
@@ -54,50 +55,27 @@ static void let_go(call *c) {
     c->nowned = 0;
 }
 
-/* Gives each tensor of the arguments what `stand_in` makes of it (new; NULL after a failure). */
-static int give(call *c, tp_tensor *(*stand_in)(call *c, tp_tensor *t, int64_t piece), int64_t piece) {
+/* Gives each tensor of the arguments what `stand_in` makes of it. */
+static int give(call *c, tp_exchange_fn stand_in) {
     let_go(c);
-    for (int i = 0; i < c->op->info->nargs; i++) {
-        tp_tensors list = tp_value_tensors(&c->args[i]);
-        tp_tensor *const *first = c->owned + c->nowned;
-        for (int64_t k = 0; k < list.size; k++) {
-            tp_tensor *t = list.data[k] ? stand_in(c, list.data[k], piece) : NULL;
-            if (list.data[k] && !t) return -1;
-            c->owned[c->nowned++] = t;
-        }
-        if (c->args[i].tag == TP_TENSORS) c->given[i].tensors = (tp_tensors){first, list.size};
-        else if (c->args[i].tag == TP_TENSOR) c->given[i].tensor = *first;
-    }
-    return 0;
+    return tp_exchange_tensors(c->op, c->args, c->given, c->owned, &c->nowned, stand_in, c);
 }
 
-static int begin(call *c, const tp_op *op, const tp_value *args) {
-    int64_t count = 0;
+static int begin(call *c, const tp_op *op, const tp_value *args, tp_tensor *like) {
+    int64_t count = tp_count_tensors(args, op->info->nargs);
     c->op = op;
     c->args = args;
+    c->like = like;
     if (op->info->nargs > MAX_ARGUMENTS) return refuse(c, "it has too many arguments");
     memcpy(c->given, args, (size_t)op->info->nargs * sizeof *args);
-    for (int i = 0; i < op->info->nargs; i++) {
-        tp_tensors list = tp_value_tensors(&args[i]);
-        count += list.size > 0 ? list.size : 0;
-        for (int64_t k = 0; !c->like && k < list.size; k++)
-            if (list.data[k] && tp_is_nested(list.data[k])) c->like = list.data[k];
-    }
     c->owned = calloc((size_t)count + 1, sizeof *c->owned);
-    if (!c->owned) return tp_fail_memory(count * (int64_t)sizeof *c->owned);
-    return c->like ? tp_nested_of(c->like, &c->n) : tp_fail(TP_RuntimeError, "%s: no nested tensor", op->info->name);
-}
-
-static void release_results(const tp_op *op, tp_value *results) {
-    for (int i = 0; i < op->info->nreturns; i++) {
-        tp_value_release(&results[i]);
-        results[i].tag = TP_NONE;
-    }
+    return c->owned ? tp_nested_of(like, &c->n) : tp_fail_memory(count * (int64_t)sizeof *c->owned);
 }
 
 /* ---- on all values ---- */
 
-static tp_tensor *values_beside(call *c, tp_tensor *t, int64_t piece TP_UNUSED) {
+static tp_tensor *values_beside(void *context, tp_tensor *t) {
+    call *c = context;
     return t == c->like ? tp_retain(c->n.values) : tp_beside(&c->n, t, false);
 }
 
@@ -106,7 +84,7 @@ static int wrap_values(const call *c, tp_value *results, int64_t ragged) {
     for (int i = 0; i < c->op->info->nreturns; i++) {
         if (results[i].tag != TP_TENSOR || !results[i].tensor) continue;
         results[i].tensor = tp_nested_with_steal(&c->n, results[i].tensor, ragged);
-        if (!results[i].tensor) return results[i].tag = TP_NONE, release_results(c->op, results), -1;
+        if (!results[i].tensor) return results[i].tag = TP_NONE, tp_release_values(results, c->op->info->nreturns), -1;
     }
     return 0;
 }
@@ -122,14 +100,14 @@ static int write_values(call *c, tp_value *results) {
                            "%s: a nested tensor that requires grad is not changed in place; under no_grad it is",
                            c->op->info->name);
     }
-    if (give(c, values_beside, 0) < 0 || tp_call_boxed(c->op, c->given, results) < 0) return -1;
-    release_results(c->op, results);
+    if (give(c, values_beside) < 0 || tp_call_boxed(c->op, c->given, results) < 0) return -1;
+    tp_release_values(results, c->op->info->nreturns);
     tp_bump_version(c->like);
     return 0;
 }
 
 static int on_values(call *c, tp_value *results) {
-    if (give(c, values_beside, 0) < 0 || tp_call_boxed(c->op, c->given, results) < 0) return -1;
+    if (give(c, values_beside) < 0 || tp_call_boxed(c->op, c->given, results) < 0) return -1;
     return wrap_values(c, results, c->n.ragged);
 }
 
@@ -200,18 +178,20 @@ static int shift_dims(call *c, about *a) {
     return 0;
 }
 
-static tp_tensor *flat_of(call *c, tp_tensor *t, int64_t piece TP_UNUSED) {
+static tp_tensor *flat_of(void *context, tp_tensor *t) {
+    call *c = context;
     if (t == c->like) return tp_nested_flat_of(&c->n);
     return tp_is_nested(t) ? (refuse(c, "of several"), NULL) : tp_retain(t);
 }
 
 /* ---- on each piece ---- */
 
-static tp_tensor *piece_of(call *c, tp_tensor *t, int64_t piece) {
-    if (tp_is_nested(t)) return tp_select_int(t, 0, piece);
+static tp_tensor *piece_of(void *context, tp_tensor *t) {
+    const call *c = context;
+    if (tp_is_nested(t)) return tp_select_int(t, 0, c->piece);
     if (t->ndim != c->like->ndim || t->ndim == 0 || (t->sizes[0] != 1 && t->sizes[0] != c->n.count))
         return tp_retain(t);
-    return tp_select_int(t, 0, t->sizes[0] == 1 ? 0 : piece);
+    return tp_select_int(t, 0, t->sizes[0] == 1 ? 0 : c->piece);
 }
 
 static tp_tensor *joined(const call *c, tp_tensor *const *parts, bool stack) {
@@ -251,7 +231,7 @@ static int join(const call *c, const tp_value *all, tp_tensor **parts, bool stac
         } else status = refuse(c, "it gives no tensors");
         if (status < 0) results[i].tag = TP_NONE;
     }
-    if (status < 0) release_results(c->op, results);
+    if (status < 0) tp_release_values(results, c->op->info->nreturns);
     return status;
 }
 
@@ -262,7 +242,8 @@ static int on_pieces(call *c, bool stack, tp_value *results) {
     tp_tensor **parts = calloc((size_t)c->n.count, sizeof *parts);
     int status = all && parts ? 0 : tp_fail_memory(c->n.count * (int64_t)sizeof *all);
     for (int64_t b = 0; status == 0 && b < c->n.count; b++) {
-        status = give(c, piece_of, b);
+        c->piece = b;
+        status = give(c, piece_of);
         if (status == 0) status = tp_call_boxed(c->op, c->given, all + b * n);
     }
     if (status == 0) status = join(c, all, parts, stack, results);
@@ -287,29 +268,30 @@ static int choose(call *c, tp_value *results) {
     if (writes) return refuse(c, "it is not written by this operator");
     if (shift_dims(c, &a) < 0) return -1;
     if (a.all && a.keeps) return refuse(c, "a reduction of all dimensions keeps none");
-    if (a.all) return give(c, flat_of, 0) < 0 ? -1 : tp_call_boxed(c->op, c->given, results);
+    if (a.all) return give(c, flat_of) < 0 ? -1 : tp_call_boxed(c->op, c->given, results);
     if (a.reduces && !a.ragged && has_one_tensor(c)) {
-        if (give(c, values_beside, 0) < 0 || tp_call_boxed(c->op, c->given, results) < 0) return -1;
+        if (give(c, values_beside) < 0 || tp_call_boxed(c->op, c->given, results) < 0) return -1;
         return wrap_values(c, results, c->n.ragged - (a.keeps ? 0 : a.before));
     }
     return on_pieces(c, a.reduces && a.ragged && !c->n.shapes, results);
 }
 
-/* Not so where somebody includes the key for a scope. */
-static bool takes_nested(const tp_op *op, const tp_value *args) {
+/* NULL: none, where somebody includes the key for a scope. */
+static tp_tensor *first_nested(const tp_op *op, const tp_value *args) {
     for (int i = 0; i < op->info->nargs; i++) {
         tp_tensors list = tp_value_tensors(&args[i]);
         for (int64_t k = 0; k < list.size; k++)
-            if (list.data[k] && tp_is_nested(list.data[k])) return true;
+            if (list.data[k] && tp_is_nested(list.data[k])) return list.data[k];
     }
-    return false;
+    return NULL;
 }
 
 static int fall_back(const tp_op *op, tp_keyset ks, tp_value *args, tp_value *results, void *context TP_UNUSED) {
-    if (!gives_tensors(op) || tp_has_kernel(op, TP_KEY_NestedTensor) || !takes_nested(op, args))
+    tp_tensor *like = first_nested(op, args);
+    if (!like || !gives_tensors(op) || tp_has_kernel(op, TP_KEY_NestedTensor))
         return tp_redispatch_boxed(op, ks & TP_BELOW(LayoutNested), args, results);
     call c = {0};
-    int status = begin(&c, op, args) < 0 ? -1 : choose(&c, results);
+    int status = begin(&c, op, args, like) < 0 ? -1 : choose(&c, results);
     end_call(&c);
     return status;
 }

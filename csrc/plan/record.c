@@ -128,7 +128,7 @@ static int is_on(tp_tensor *t, bool written TP_UNUSED, void *storage) { return t
  * memory, of which nobody has seen the contents either. */
 static void note_births(tp_region *r, const tp_op *op, const tp_value *args, const tp_value *results) {
     for (int i = 0; i < op->info->nreturns; i++) {
-        tp_tensors list = tp_result_tensors(&results[i]);
+        tp_tensors list = tp_tensors_in(&results[i]);
         for (int64_t k = 0; k < list.size; k++) {
             tp_storage *s = list.data[k] ? list.data[k]->storage : NULL;
             if (!s || !tp_region_has(r, s) || r->notes.slots[s->slot].born) continue;

@@ -7,6 +7,7 @@
 #pragma once
 
 #include "core/turn.h"
+#include "dispatch/exchange.h"
 #include "dispatch/op.h"
 #include "dispatch/profiler.h"
 #include "plan/plan.h"
@@ -68,11 +69,6 @@ TP_INLINE bool tp_notes_have(const tp_notes *n, const tp_storage *s) {
 }
 /* Whether the storage is one of the region's. */
 TP_INLINE bool tp_region_has(const tp_region *r, const tp_storage *s) { return tp_notes_have(&r->notes, s); }
-
-/* The tensors of a result; none for another kind of value. */
-TP_INLINE tp_tensors tp_result_tensors(const tp_value *v) {
-    return v->tag == TP_TENSOR_SEQ ? tp_tensor_seq_borrow(v->seq) : tp_value_tensors(v);
-}
 
 /* notes.c */
 /* Room for one more of a list's items. -1 and the error set on failure. */

@@ -241,7 +241,7 @@ static void bind_made(tp_tape *t, const tape_call *call, const tp_op *op, tp_val
     int64_t at = call->made;
     for (int i = 0; i < op->info->nreturns; i++) {
         tp_value *v = &results[i];
-        tp_tensors list = tp_result_tensors(v);
+        tp_tensors list = tp_tensors_in(v);
         for (int64_t k = 0; k < list.size; k++) {
             if (!list.data[k] || at >= call->made + call->nmade) continue;
             int32_t slot = t->made[at++];

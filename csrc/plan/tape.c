@@ -213,7 +213,7 @@ static bool is_of_meta(const tp_value *values, int count) {
     int64_t tensors = 0;
     for (int i = 0; i < count; i++) {
         const tp_value *v = &values[i];
-        tp_tensors list = tp_result_tensors(v);
+        tp_tensors list = tp_tensors_in(v);
         for (int64_t k = 0; k < list.size; k++) {
             if (!list.data[k]) continue;
             if (list.data[k]->device.type != TP_DEVICE_META) return false;
@@ -306,7 +306,7 @@ void tp_tape_gave(tp_tape *t, const tp_op *op, const tp_value *args, const tp_va
             spoil_at(t, op, "a value is read");
             return;
         }
-        tp_tensors list = tp_result_tensors(v);
+        tp_tensors list = tp_tensors_in(v);
         for (int64_t k = 0; k < list.size && !t->why; k++) {
             bool plain = !list.data[k] || list.data[k]->keys & TP_BIT(CPU);
             if (!plain || (list.data[k] && list.data[k]->keys & TP_NO_MEMORY))

@@ -92,11 +92,10 @@ static void tell(void *list, const tp_plan_event *e) {
     PyErr_Restore(type, value, traceback);
 }
 
-/* Closes the region; an exception of the function's stays the exception. Steals result. */
-static PyObject *close_region(compiled *c, PyObject *result) {
+PyObject *tp_py_close_region(tp_region_report *report, PyObject *result) {
     PyObject *type = NULL, *value = NULL, *traceback = NULL;
     if (!result) PyErr_Fetch(&type, &value, &traceback);
-    int status = tp_region_leave(&c->report);
+    int status = tp_region_leave(report);
     if (!result) {
         if (status < 0) {
             tp_error_clear();
@@ -144,7 +143,7 @@ static PyObject *call_at_once(compiled *c, PyObject *const *args, size_t n, PyOb
 
 static PyObject *follow(compiled *c, tp_region_options *options, PyObject *const *args, size_t n, PyObject *names) {
     if (tp_region_enter(options) < 0) return tp_py_raise();
-    PyObject *result = close_region(c, PyObject_Vectorcall(c->function, args, n, names));
+    PyObject *result = tp_py_close_region(&c->report, PyObject_Vectorcall(c->function, args, n, names));
     note_whether_quiet(c);
     return result;
 }

@@ -5,7 +5,6 @@
 #include "core/memory.h"
 #include "core/tls.h"
 #include "dispatch/key.h"
-#include "plan/plan.h"
 #include "plan/saved.h"
 
 /* ---- writing down ---- */
@@ -55,19 +54,7 @@ static PyObject *call_written(PyObject *function, PyObject *args, tp_tape *tape)
     tp_region_options options = {.fuses = true, .tape = tape};
     tp_region_report report;
     if (tp_region_enter(&options) < 0) return tp_py_raise();
-    PyObject *result = PyObject_Call(function, args, NULL);
-    PyObject *type, *value, *traceback;
-    PyErr_Fetch(&type, &value, &traceback);
-    int status = tp_region_leave(&report);
-    if (!result) {
-        tp_error_clear();
-        PyErr_Clear();
-        PyErr_Restore(type, value, traceback);
-        return NULL;
-    }
-    if (status == 0) return result;
-    Py_DECREF(result);
-    return tp_py_raise();
+    return tp_py_close_region(&report, PyObject_Call(function, args, NULL));
 }
 
 /* The tape of a call; NULL raised. `result` keeps what it has made. */

@@ -103,10 +103,14 @@ def whole_steps(count: int, optimizer: Any, parts: int = 1) -> tuple[Any, Any, l
     return model, made, losses
 
 
-def step_on_parts(model: Any, made: Any, step: int, rank: int, size: int) -> list[float]:
+def step_on_parts(model: Any, made: Any, step: int, rank: int, size: int, reshards: bool = False) -> list[float]:
+    """`reshards`: of a model that keeps whole parameters behind backward."""
     words, targets = (t.chunk(size)[rank] for t in batch(step))
     loss = loss_of(model, words, targets)
     loss.backward()
+    for each in model.modules() if reshards else ():
+        if isinstance(each, FSDPModule):
+            each.reshard()
     loss = loss.detach()
     dist.all_reduce(loss, dist.ReduceOp.AVG)
     total = nn.utils.clip_grad_norm_(model.parameters(), 0.4).full_tensor()
@@ -198,7 +202,7 @@ def units(rank: int, size: int) -> None:
         assert not isinstance(second.up.weight, DTensor)
         handle.wait()
         assert not isinstance(model.table.weight, DTensor)
-        found = step_on_parts_resharded(model, made, step, rank, size)
+        found = step_on_parts(model, made, step, rank, size, reshards=True)
     plain, _, expected = whole_steps(2, SGD)
     assert found == pytest.approx(expected[-2:], rel=1e-4)
     close(model, plain)
@@ -223,7 +227,7 @@ def units(rank: int, size: int) -> None:
     with pytest.raises(IndexError):
         model(tp.full((1, 1), 99))
     model.reset_iter_state()
-    step_on_parts_resharded(model, made, 3, rank, size)
+    step_on_parts(model, made, 3, rank, size, reshards=True)
     # some parameters stay as they are; two modules are one unit
     layers = nn.Sequential(nn.Linear(3, 3), nn.Linear(3, 3), nn.Linear(3, 1))
     kept = layers[2].weight
@@ -232,22 +236,6 @@ def units(rank: int, size: int) -> None:
     assert pair[0] is layers[0] and layers[2].weight is kept
     layers(tp.ones(2, 3)).sum().backward()
     assert type(kept.grad) is tp.Tensor and isinstance(layers[0].weight.grad, DTensor)
-
-
-def step_on_parts_resharded(model: Any, made: Any, step: int, rank: int, size: int) -> list[float]:
-    """A step of a model that keeps whole parameters behind backward."""
-    words, targets = (t.chunk(size)[rank] for t in batch(step))
-    loss = loss_of(model, words, targets)
-    loss.backward()
-    for each in model.modules():
-        if isinstance(each, FSDPModule):
-            each.reshard()
-    loss = loss.detach()
-    dist.all_reduce(loss, dist.ReduceOp.AVG)
-    total = nn.utils.clip_grad_norm_(model.parameters(), 0.4).full_tensor()
-    made.step()
-    made.zero_grad()
-    return [loss.item(), total.item()]
 
 
 def same_gradients(sharded: Any, plain: Any, what: Any) -> None:

@@ -62,12 +62,20 @@ class _Cut(ParallelStyle):
         use_local_output: whether it goes out as this process's part
     """
 
+    comes: Placement  # if nothing is said
+    goes: Placement
     input_layouts: tuple[Placement, ...]
     output_layouts: tuple[Placement, ...]
     use_local_output: bool
 
-    def __init__(self, input_layouts: Placement, output_layouts: Placement, use_local_output: bool) -> None:
-        self.input_layouts, self.output_layouts = (input_layouts,), (output_layouts,)
+    def __init__(
+        self,
+        *,
+        input_layouts: Placement | None = None,
+        output_layouts: Placement | None = None,
+        use_local_output: bool = True,
+    ) -> None:
+        self.input_layouts, self.output_layouts = (input_layouts or self.comes,), (output_layouts or self.goes,)
         self.use_local_output = use_local_output
 
     @abstractmethod
@@ -107,14 +115,8 @@ class ColwiseParallel(_Cut):
         use_local_output: whether it goes out as this process's part
     """
 
-    def __init__(
-        self,
-        *,
-        input_layouts: Placement | None = None,
-        output_layouts: Placement | None = None,
-        use_local_output: bool = True,
-    ) -> None:
-        super().__init__(input_layouts or Replicate(), output_layouts or Shard(-1), use_local_output)
+    comes: Placement = Replicate()
+    goes: Placement = Shard(-1)
 
     def _placements(self, module: Module) -> tuple[dict[str, Placement], Placement]:
         dim = 0 if isinstance(module, Linear) else 1
@@ -130,14 +132,8 @@ class RowwiseParallel(_Cut):
         use_local_output: whether it goes out as this process's part
     """
 
-    def __init__(
-        self,
-        *,
-        input_layouts: Placement | None = None,
-        output_layouts: Placement | None = None,
-        use_local_output: bool = True,
-    ) -> None:
-        super().__init__(input_layouts or Shard(-1), output_layouts or Replicate(), use_local_output)
+    comes: Placement = Shard(-1)
+    goes: Placement = Replicate()
 
     def _placements(self, module: Module) -> tuple[dict[str, Placement], Placement]:
         if isinstance(module, Linear):

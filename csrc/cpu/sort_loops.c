@@ -11,49 +11,51 @@
 #define MANY 4096                   /* words from which on larger digits pay */
 #define RANKED 64                   /* words that are sorted by rank */
 
-/* Up to how many words lie side by side; beyond that radix is as fast. */
-#if defined(__AVX512F__) && defined(__AVX512DQ__)
+/* Up to how many words lie side by side; beyond that the other ways are as fast. */
+#if defined(__AVX2__)
 #include <immintrin.h>
 #define BY_VECTORS
 #define SHORT_32 32
 #define SHORT_64 32
-#elif defined(__AVX2__)
-#define SHORT_32 TP_SORT_SHORT
-#define SHORT_64 256
 #else
 #define SHORT_32 512
 #define SHORT_64 64
 #endif
 
+#if defined(__AVX2__) && !(defined(__AVX512F__) && defined(__AVX512DQ__))
+/* The lanes of a vector of eight whose bit is set, and then the others, a byte each: for every set of bits. */
+#define BELOW(set, lane) __builtin_popcount((set) & ((1 << (lane)) - 1))
+#define RANK(set, lane) ((set) >> (lane) & 1 ? BELOW(set, lane) : BELOW(set, 8) + (lane) - BELOW(set, lane))
+#define LANE(set, lane) ((uint64_t)(lane) << 8 * (RANK(set, lane)))
+#define ORDER(set)                                                                                           \
+    LANE(set, 0) | LANE(set, 1) | LANE(set, 2) | LANE(set, 3) | LANE(set, 4) | LANE(set, 5) | LANE(set, 6) | \
+        LANE(set, 7)
+#define ORDERS_4(set) ORDER(set), ORDER((set) + 1), ORDER((set) + 2), ORDER((set) + 3)
+#define ORDERS_16(set) ORDERS_4(set), ORDERS_4((set) + 4), ORDERS_4((set) + 8), ORDERS_4((set) + 12)
+#define ORDERS_64(set) ORDERS_16(set), ORDERS_16((set) + 16), ORDERS_16((set) + 32), ORDERS_16((set) + 48)
+static const uint64_t lane_orders[256] = {ORDERS_64(0), ORDERS_64(64), ORDERS_64(128), ORDERS_64(192)};
+#endif
+
 #define NAME(x) x##_32
 #define WORD int32_t
 #define UNSIGNED uint32_t
+#define WORD_BITS 32
 #define SHORT SHORT_32
 #define MOST INT32_MAX
-#define FORM(name) name##_epi32
-#define LANE_MASK __mmask16
-#define LANE_NUMBERS _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15)
-#define IS_BELOW(a, b) _mm512_cmplt_epi32_mask(a, b)
 #include "cpu/sort_words.h"
 #undef NAME
 #undef WORD
 #undef UNSIGNED
+#undef WORD_BITS
 #undef SHORT
 #undef MOST
-#undef FORM
-#undef LANE_MASK
-#undef LANE_NUMBERS
-#undef IS_BELOW
 
 #define NAME(x) x##_64
 #define WORD int64_t
 #define UNSIGNED uint64_t
+#define WORD_BITS 64
 #define SHORT SHORT_64
 #define MOST INT64_MAX
-#define FORM(name) name##_epi64
-#define LANE_MASK __mmask8
-#define LANE_NUMBERS _mm512_setr_epi64(0, 1, 2, 3, 4, 5, 6, 7)
-#define IS_BELOW(a, b) _mm512_cmplt_epi64_mask(a, b)
 #include "cpu/sort_words.h"
 
 /* ---- elements as words ---- */

@@ -1,12 +1,11 @@
-/* sort_words.h: lines of signed integers in order; included once per WORD, with UNSIGNED and NAME.
+/* sort_words.h: lines of signed integers in order; included once per WORD of WORD_BITS, with UNSIGNED and NAME.
  *
  * Short lines that are many lie side by side, so that a vector holds words of as many lines, and go through Batcher's
  * merge exchange (Knuth, The Art of Computer Programming 3, 5.2.2, algorithm M), whose exchanges do not depend on the
- * words. Other lines are parted by vectors where there are those of AVX-512 (sort_vectors.h); elsewhere a short line is
+ * words. Other lines are parted by vectors where there are those of AVX2 (sort_vectors.h); elsewhere a short line is
  * sorted by rank, the rest by radix. Equal words are the same, so none of this has to be stable. */
 
 #define SIDE_BY_SIDE ((int64_t)(TP_SORT_ROW / sizeof(WORD)))
-#define BITS (8 * (int)sizeof(WORD))
 
 static inline void NAME(exchange)(WORD *restrict low, WORD *restrict high, int64_t n) {
     for (int64_t i = 0; i < n; i++) {
@@ -54,7 +53,7 @@ static void NAME(sort_side_by_side)(WORD *lines, WORD *rows, int64_t n, int64_t 
     NAME(to_lines)(lines, rows, n, count);
 }
 
-#define DIGIT(word) (((UNSIGNED)(word) ^ (UNSIGNED)1 << (BITS - 1)) >> shift & (digits - 1))
+#define DIGIT(word) (((UNSIGNED)(word) ^ (UNSIGNED)1 << (WORD_BITS - 1)) >> shift & (digits - 1))
 static int NAME(spread)(WORD *restrict to, const WORD *restrict from, int64_t n, int shift, int64_t digits,
                         int64_t *place) {
     for (int64_t begin = 0; begin < n; begin += PER_LOOK) {
@@ -72,7 +71,7 @@ static int NAME(sort_by_radix)(WORD *line, WORD *spare, int64_t n, int low) {
     int digit_bits = n < MANY ? 8 : 11;
     int64_t place[2048], digits = (int64_t)1 << digit_bits;
     for (int64_t i = 0; i < n; i++) differ |= (UNSIGNED)(line[i] ^ line[0]);
-    for (int shift = low; shift < BITS; shift += digit_bits) {
+    for (int shift = low; shift < WORD_BITS; shift += digit_bits) {
         int64_t sum = 0;
         if (!(differ >> shift & (UNSIGNED)(digits - 1))) continue;
         memset(place, 0, (size_t)digits * sizeof *place);
@@ -92,9 +91,10 @@ static int NAME(sort_by_radix)(WORD *line, WORD *spare, int64_t n, int low) {
 }
 
 #ifdef BY_VECTORS
+#include "cpu/sort_lanes.h"
 #include "cpu/sort_vectors.h"
 static int NAME(sort_line)(WORD *line, WORD *spare, int64_t n, int low) {
-    return NAME(sort_by_parts)(line, spare, n, low, 2 * (64 - __builtin_clzll((uint64_t)n)));
+    return NAME(sort_by_parts)(line, spare, n, line + n, low, 2 * (64 - __builtin_clzll((uint64_t)n)));
 }
 #else
 static void NAME(sort_by_rank)(WORD *line, WORD *spare, int64_t n) {
@@ -131,5 +131,4 @@ static int NAME(sort_lines)(WORD *lines, WORD *spare, int64_t n, int64_t count, 
 }
 
 #undef SIDE_BY_SIDE
-#undef BITS
 #undef DIGIT

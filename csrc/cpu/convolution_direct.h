@@ -224,57 +224,64 @@ static void direct_pack(direct_job *d, const float *weight, bool turned) {
                                          : weight[(o * in + c) * taps + t];
 }
 
-#define STRETCH 256 /* terms in a row: the error of a longer sum grows with its length */
+#define STRETCH 128 /* terms in a row: the error of a longer sum grows with its length */
+#define BAND 64     /* output channels that use what the L1 cache has of the image */
 
-/* n spots of m channels, both known where this is called, so that the sums stay in registers for a stretch of input
- * channels; the stretches' sums are added up. */
-TP_INLINE void direct_sums(const direct_job *d, const float *in, const float *w, const float *bias, int64_t spot,
-                           float *out, int64_t step, const int m, const int n) {
+/* n spots of m channels in each of `blocks`, m and n known where this is called, so that the sums stay in registers for
+ * a stretch of input channels. The stretches' sums are added up; a stretch is summed for all blocks before the next,
+ * since the L1 cache holds what it reads of the image. */
+TP_INLINE void direct_sums(const direct_job *d, const float *in, const float *w, const float *bias, int64_t blocks,
+                           int64_t spot, float *out, int64_t step, const int m, const int n) {
     const float *at[MOST_VECTORS];
-    lanes sum[CHANNELS][MOST_VECTORS], total[CHANNELS][MOST_VECTORS];
+    lanes total[BAND / CHANNELS][CHANNELS * GROUP];
     const int64_t all = d->base.plan->in_channels, stretch = d->taps < STRETCH ? STRETCH / d->taps : 1;
     UNROLL for (int v = 0; v < n; v++) at[v] = in + d->from[spot + v];
-    UNROLL for (int o = 0; o < m; o++) UNROLL for (int v = 0; v < n; v++) total[o][v] = sum[o][v] = (lanes){0};
-    for (int64_t c = 0, first = 0; c < all;) {
-        const int64_t end = all - c < stretch ? all : c + stretch;
-        for (; c < end; c++, first += d->channel)
-            for (int64_t t = 0; t < d->taps; t++, w += CHANNELS) {
-                lanes x[MOST_VECTORS];
-                UNROLL for (int v = 0; v < n; v++) x[v] = load(at[v] + first + d->tap[t]);
-                UNROLL for (int o = 0; o < m; o++) {
-                    lanes one = all_lanes(w[o]);
-                    UNROLL for (int v = 0; v < n; v++) sum[o][v] = multiply_add(one, x[v], sum[o][v]);
+    for (int64_t begin = 0, end; begin < all; begin = end) {
+        end = all - begin < stretch ? all : begin + stretch;
+        for (int64_t b = 0; b < blocks; b++) {
+            lanes sum[CHANNELS][MOST_VECTORS];
+            const float *one_w = w + (b * all + begin) * d->taps * CHANNELS;
+            UNROLL for (int o = 0; o < m; o++) UNROLL for (int v = 0; v < n; v++) sum[o][v] = (lanes){0};
+            for (int64_t c = begin, first = begin * d->channel; c < end; c++, first += d->channel)
+                for (int64_t t = 0; t < d->taps; t++, one_w += CHANNELS) {
+                    lanes x[MOST_VECTORS];
+                    UNROLL for (int v = 0; v < n; v++) x[v] = load(at[v] + first + d->tap[t]);
+                    UNROLL for (int o = 0; o < m; o++) {
+                        lanes one = all_lanes(one_w[o]);
+                        UNROLL for (int v = 0; v < n; v++) sum[o][v] = multiply_add(one, x[v], sum[o][v]);
+                    }
                 }
+            if (begin > 0)
+                UNROLL for (int o = 0; o < m; o++) UNROLL for (int v = 0; v < n; v++) sum[o][v] += total[b][o * n + v];
+            if (end < all) {
+                UNROLL for (int o = 0; o < m; o++) UNROLL for (int v = 0; v < n; v++) total[b][o * n + v] = sum[o][v];
+                continue;
             }
-        if (all <= stretch) break;
-        UNROLL for (int o = 0; o < m; o++) UNROLL for (int v = 0; v < n; v++) {
-            total[o][v] += sum[o][v];
-            sum[o][v] = (lanes){0};
+            float *to = out + b * CHANNELS * step;
+            UNROLL for (int o = 0; o < m; o++) UNROLL for (int v = 0; v < n; v++)
+                store(to + o * step + d->to[spot + v], sum[o][v] + all_lanes(bias[b * CHANNELS + o]));
         }
     }
-    if (all > stretch) UNROLL for (int o = 0; o < m; o++) UNROLL for (int v = 0; v < n; v++) sum[o][v] = total[o][v];
-    UNROLL for (int o = 0; o < m; o++) UNROLL for (int v = 0; v < n; v++)
-        store(out + o * step + d->to[spot + v], sum[o][v] + all_lanes(bias[o]));
 }
 
-/* The first `spots` of a piece in m channels, `most` at a time. */
-TP_INLINE void direct_channels(const direct_job *d, const float *in, const float *w, const float *bias, int64_t spots,
-                               float *out, int64_t step, const int m, const int most) {
+/* The first `spots` of a piece in m channels of each of `blocks`, `most` at a time. */
+TP_INLINE void direct_channels(const direct_job *d, const float *in, const float *w, const float *bias, int64_t blocks,
+                               int64_t spots, float *out, int64_t step, const int m, const int most) {
     int64_t s = 0;
-    for (; s + most <= spots; s += most) direct_sums(d, in, w, bias, s, out, step, m, most);
-    if (most > 4 && s + 4 <= spots) direct_sums(d, in, w, bias, s, out, step, m, 4), s += 4;
-    if (most > 2 && s + 2 <= spots) direct_sums(d, in, w, bias, s, out, step, m, 2), s += 2;
-    for (; s < spots; s++) direct_sums(d, in, w, bias, s, out, step, m, 1);
+    for (; s + most <= spots; s += most) direct_sums(d, in, w, bias, blocks, s, out, step, m, most);
+    if (most > 4 && s + 4 <= spots) direct_sums(d, in, w, bias, blocks, s, out, step, m, 4), s += 4;
+    if (most > 2 && s + 2 <= spots) direct_sums(d, in, w, bias, blocks, s, out, step, m, 2), s += 2;
+    for (; s < spots; s++) direct_sums(d, in, w, bias, blocks, s, out, step, m, 1);
 }
 
-/* `left` channels, at most CHANNELS. */
-static void direct_block(const direct_job *d, const float *in, const float *w, const float *biases, int64_t left,
-                         int64_t spots, float *out, int64_t step) {
-    float bias[CHANNELS] = {0};
-    for (int64_t i = 0; biases && i < left && i < CHANNELS; i++) bias[i] = biases[i];
-    if (left == 1) direct_channels(d, in, w, bias, spots, out, step, 1, MOST_VECTORS);
-    else if (left <= CHANNELS / 2) direct_channels(d, in, w, bias, spots, out, step, CHANNELS / 2, HALF_VECTORS);
-    else direct_channels(d, in, w, bias, spots, out, step, CHANNELS, GROUP);
+/* `count` channels: whole blocks, at most BAND, or fewer than a block. */
+static void direct_band(const direct_job *d, const float *in, const float *w, const float *biases, int64_t count,
+                        int64_t spots, float *out, int64_t step) {
+    float bias[BAND] = {0};
+    if (biases) memcpy(bias, biases, (size_t)count * sizeof *bias);
+    if (count == 1) direct_channels(d, in, w, bias, 1, spots, out, step, 1, MOST_VECTORS);
+    else if (count <= CHANNELS / 2) direct_channels(d, in, w, bias, 1, spots, out, step, CHANNELS / 2, HALF_VECTORS);
+    else direct_channels(d, in, w, bias, (count + CHANNELS - 1) / CHANNELS, spots, out, step, CHANNELS, GROUP);
 }
 
 /* Some rows of one channel, out of sums that lie as spots do. */
@@ -295,22 +302,23 @@ static void direct_piece(const direct_job *d, const float *in, float *sums, int6
             room = d->spots * LANES;
     float *out = (float *)output_of(&d->base, d->base.out, image, group) + piece * d->rows * p->out[2];
     if (bias) bias += group * p->out_channels;
-    for (int64_t o = 0; o < p->out_channels; o += CHANNELS, w += CHANNELS * d->base.window) {
-        int64_t left = p->out_channels - o < CHANNELS ? p->out_channels - o : CHANNELS;
+    for (int64_t o = 0, count; o < p->out_channels; o += count, w += count * d->base.window) {
+        const int64_t left = p->out_channels - o;
+        count = left >= BAND ? BAND : left >= CHANNELS ? left / CHANNELS * CHANNELS : left;
         float *to = out + o * d->base.pixels;
-        if (d->by_rows && (left == 1 || left == CHANNELS || left == CHANNELS / 2)) {
-            direct_block(d, in, w, bias ? bias + o : NULL, left, spots, to, d->base.pixels);
+        if (d->by_rows && (count == 1 || count == CHANNELS / 2 || count % CHANNELS == 0)) {
+            direct_band(d, in, w, bias ? bias + o : NULL, count, spots, to, d->base.pixels);
             continue;
         }
-        direct_block(d, in, w, bias ? bias + o : NULL, left, spots, sums, room);
-        for (int64_t i = 0; i < left; i++) copy_rows(d, sums + i * room, rows, to + i * d->base.pixels);
+        direct_band(d, in, w, bias ? bias + o : NULL, count, spots, sums, room);
+        for (int64_t i = 0; i < count; i++) copy_rows(d, sums + i * room, rows, to + i * d->base.pixels);
     }
 }
 
 static void run_direct(int64_t begin, int64_t end, void *context) {
     const direct_job *d = context;
     const tp_conv_plan *p = d->base.plan;
-    int64_t split = p->in_channels * d->channel, behind = d->spots * LANES, sums = CHANNELS * d->spots * LANES;
+    int64_t split = p->in_channels * d->channel, behind = d->spots * LANES, sums = BAND * d->spots * LANES;
     size_t size = (size_t)(split + behind + sums) * sizeof(float);
     float *memory = tp_alloc(size);
     if (!memory) return;

@@ -10,7 +10,9 @@
 
 #include <pthread.h>
 
-__thread tp_thread_state tp_tls __attribute__((tls_model("initial-exec")));
+/* The first operator of a thread meets Deferred: what compiled functions of others have noted while they were alone
+ * runs before it (plan/record.c). */
+__thread tp_thread_state tp_tls __attribute__((tls_model("initial-exec"))) = {.include = TP_BIT(Deferred)};
 
 static struct {
     tp_thread_state *first;

@@ -75,7 +75,7 @@ static int settle_foreign(tp_tensor *t, bool written TP_UNUSED, void *region) {
 }
 
 /* 1: a tensor from outside is written, which another thread may read through another view of its storage, whose keys
- * say nothing of what is noted. */
+ * say nothing of what is noted. A thread that comes later has it run first (begin_thread). */
 static int may_be_seen(tp_tensor *t, bool written, void *region) {
     const tp_region *r = region;
     if (!written || (tp_region_has(r, t->storage) && r->notes.slots[t->storage->slot].born)) return 0;
@@ -148,10 +148,19 @@ static int run_noting(tp_region *r, const tp_op *op, tp_key key, tp_keyset below
     return status;
 }
 
+/* This thread's first operator: others may have written to tensors from outside, since they had no company. They have
+ * from here on. */
+static int begin_thread(void) {
+    tp_thread_register();
+    tp_tls.include &= ~TP_BIT(Deferred);
+    return tp_regions_settle();
+}
+
 static int defer(const tp_op *op, tp_keyset ks, tp_value *args, tp_value *results, void *context TP_UNUSED) {
     tp_keyset below = ks & TP_BELOW(Deferred);
     tp_region *r = tp_tls.region;
     if (tp_unlikely(r && r->lent && r->options.tell) && !op->info->is_primitive) tp_tell_at_once(r, op, TP_PLAN_LENT);
+    if (tp_unlikely(!r && tp_tls.include & TP_BIT(Deferred)) && begin_thread() < 0) return -1;
     if (!r || r->lent || !(tp_tls.include & TP_BIT(Deferred))) {
         if (each_tensor(op, args, settle_any, NULL) < 0) return -1;
         each_tensor(op, args, forget_key, NULL);

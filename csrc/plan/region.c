@@ -89,6 +89,26 @@ static tp_region *region_of(const tp_storage *s, bool *runs) {
     return NULL;
 }
 
+static tp_region *busy_region(void) {
+    tp_region *r = open_regions;
+    while (r && (r == tp_tls.region || (!r->notes.nslots && !r->running))) r = r->next;
+    return r;
+}
+
+int tp_regions_settle(void) {
+    for (tp_region *r; (r = busy_region());) {
+        r->users++;
+        int status = tp_region_flush(r, r->options.whole ? NULL : "another thread begins");
+        if (status == 0 && r->running && (status = tp_turn_take(&r->turn)) == 0) {
+            r->running = NULL; /* if there still is any: its thread did not live on after a fork */
+            tp_turn_pass(&r->turn);
+        }
+        let_go(r);
+        if (status < 0) return -1;
+    }
+    return 0;
+}
+
 /* Whether the call that runs was given the storage: what the notes before it have written is there. */
 static bool is_argument(const tp_notes *n, const tp_storage *s) {
     const tp_note *now = n->now;

@@ -16,7 +16,7 @@ int tp_copy_through_host(tp_tensor *dst, const tp_tensor *src);
 /* tp_settle, by who is about to decide something by a tensor's elements: a compiled function is told, since it would
  * decide otherwise by others (csrc/plan/tape.h). */
 TP_INLINE int tp_settle_to_read(tp_storage *s) {
-    return tp_likely(!(tp_tls.include & TP_BIT(Deferred))) ? tp_settle(s) : tp_pending_hooks.settle(s);
+    return tp_likely(!tp_tls.region) ? tp_settle(s) : tp_pending_hooks.settle(s);
 }
 /* The element of a tensor that has one, of any device but Meta. */
 int tp_read_number(const tp_tensor *t, tp_scalar *number);

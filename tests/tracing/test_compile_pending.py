@@ -197,6 +197,34 @@ def test_writes_to_what_other_threads_hold() -> None:
     assert found == [float(N)]
 
 
+FIRST_READS: dict[str, Callable[[tp.Tensor], float]] = {
+    "an operator": lambda view: view.sum().item(),
+    "an element": lambda view: view[N - 1].item() * N,
+    "its array": lambda view: float(view.numpy().sum()),
+    "its list": lambda view: sum(view.tolist()),
+    "its buffer": lambda view: float(np.frombuffer(memoryview(view), np.float32).sum()),
+    "a copy": lambda view: float(np.asarray(copy.copy(view).clone()).sum()),
+    "an operator on another, then on it": lambda view: (tp.ones(3).add(1), view.sum().item())[1],
+}
+
+
+@pytest.mark.parametrize(("first", "whole"), [*((first, False) for first in FIRST_READS), ("an operator", True)])
+def test_writes_to_what_a_new_thread_reads_first(first: str, whole: bool) -> None:
+    x, z = tp.zeros(N), tp.zeros(N)
+    views = [x[:], z[:]]
+    found: list[float] = []
+
+    def function() -> None:
+        x.add_(1)
+        z.add_(2)
+        thread = threading.Thread(target=lambda: found.extend(FIRST_READS[first](view) for view in views))
+        thread.start()
+        thread.join()
+
+    tp.compile(function, fullgraph=whole)()
+    assert found == [N, 2.0 * N]
+
+
 def test_a_fork_inside() -> None:
     def function(x: tp.Tensor) -> tuple[tp.Tensor, int]:
         y = x * 2

@@ -318,7 +318,8 @@ static void direct_piece(const direct_job *d, const float *in, float *sums, int6
 static void run_direct(int64_t begin, int64_t end, void *context) {
     const direct_job *d = context;
     const tp_conv_plan *p = d->base.plan;
-    int64_t split = p->in_channels * d->channel, behind = d->spots * LANES, sums = BAND * d->spots * LANES;
+    int64_t split = p->in_channels * d->channel, behind = d->spots * LANES;
+    int64_t most = p->out_channels < BAND ? p->out_channels + CHANNELS - 1 : BAND, sums = most * d->spots * LANES;
     size_t size = (size_t)(split + behind + sums) * sizeof(float);
     float *memory = tp_alloc(size);
     if (!memory) return;

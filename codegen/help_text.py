@@ -145,6 +145,12 @@ class Help:
     example: str
 
 
+def _said(function: PythonFunction) -> str:
+    """What it does; a gradient's function is named after what it is the gradient of."""
+    of, _, rest = function.name.rpartition("_backward")
+    return function.doc or (f"The gradients of {of}." if of and not rest else "")
+
+
 def help_of(function: PythonFunction) -> Help:
     told, op = function.told, function.signatures[0].op
     returns = told.returns if told.returns and op.kind != "inplace" else _result(op)
@@ -153,7 +159,7 @@ def help_of(function: PythonFunction) -> Help:
         return _as_called(text, function)
 
     return Help(
-        called(function.doc or ""),
+        called(_said(function)),
         tuple((name, types, called(meaning)) for name, types, meaning in parameters(function)),
         called(f"Returns: {returns.rstrip('.')}."),
         called(f"Raises: {told.raises}") if told.raises else "",

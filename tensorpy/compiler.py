@@ -17,17 +17,32 @@ if TYPE_CHECKING:
 
 
 def is_compiling() -> bool:
-    """Whether this is being compiled: never."""
+    """Whether this is being compiled: never.
+
+    Example:
+        >>> tp.compiler.is_compiling()
+        False
+    """
     return False
 
 
 def is_dynamo_compiling() -> bool:
-    """Whether this is being compiled: never."""
+    """Whether this is being compiled: never.
+
+    Example:
+        >>> tp.compiler.is_dynamo_compiling()
+        False
+    """
     return False
 
 
 def is_exporting() -> bool:
-    """Whether this is being exported: never."""
+    """Whether this is being exported: never.
+
+    Example:
+        >>> tp.compiler.is_exporting()
+        False
+    """
     return False
 
 
@@ -35,6 +50,18 @@ def disable(fn: Any = None, recursive: bool = True, *, reason: str | None = None
     """The function with its calls run at once, also inside of a compiled function; without one, a decorator.
 
     A module gets its `forward` so, and is given back.
+
+    Arguments:
+        fn: the function or module
+        recursive: is taken
+        reason: is taken
+
+    Example:
+        >>> @tp.compiler.disable
+        ... def shown(x):
+        ...     return x * 2
+        >>> tp.compile(lambda x: shown(x) + 1)(tp.ones(1))
+        tensor([3.])
     """
     if fn is None:
         return functools.partial(disable, recursive=recursive, reason=reason)
@@ -53,6 +80,16 @@ class set_stance:
     """Says whether compiled functions are: from now on, in a with block, or while a function runs.
 
     "force_eager" calls the functions themselves; nothing is ever compiled anew, so all other stances are "default".
+
+    Arguments:
+        stance: 'default' or 'force_eager'; others are 'default'
+        skip_guard_eval_unsafe: is taken
+        force_backend: is taken
+
+    Example:
+        >>> with tp.compiler.set_stance("force_eager"):
+        ...     tp.compile(tp.sin)(tp.zeros(1))
+        tensor([0.])
     """
 
     def __init__(
@@ -92,26 +129,58 @@ class set_stance:
 
 
 def allow_in_graph(fn: Any) -> Any:
-    """The function itself."""
+    """The function itself.
+
+    Arguments:
+        fn: the function
+
+    Example:
+        >>> tp.compiler.allow_in_graph(abs)(-1)
+        1
+    """
     return fn
 
 
 def assume_constant_result(fn: Any) -> Any:
-    """The function itself."""
+    """The function itself.
+
+    Arguments:
+        fn: the function
+
+    Example:
+        >>> tp.compiler.assume_constant_result(abs)(-1)
+        1
+    """
     return fn
 
 
 def substitute_in_graph(original_fn: Any, **options: Any) -> Any:
-    """A decorator that gives the function itself."""
+    """A decorator that gives the function itself.
+
+    Arguments:
+        original_fn: is taken
+
+    Example:
+        >>> tp.compiler.substitute_in_graph(max)(abs)(-1)
+        1
+    """
     return lambda fn: fn
 
 
 def cudagraph_mark_step_begin() -> None:
-    """Nothing: there are no recorded graphs."""
+    """Nothing: there are no recorded graphs.
+
+    Example:
+        >>> tp.compiler.cudagraph_mark_step_begin()
+    """
 
 
 def reset() -> None:
-    """Forgets what backends of the program's have compiled; nothing else is kept from one call to the next."""
+    """Forgets what backends of the program's have compiled; nothing else is kept from one call to the next.
+
+    Example:
+        >>> tp.compiler.reset()
+    """
     from tensorpy._dynamo.graphs import reset
 
     reset()
@@ -189,7 +258,15 @@ def load_plan(path: str | os.PathLike[str]) -> SavedPlan:
 
 
 def _keep_all(guards: Any) -> list[bool]:
-    """A filter of what compiled code checks: there is none, so nothing is left out."""
+    """A filter of what compiled code checks: there is none, so nothing is left out.
+
+    Arguments:
+        guards: the checks
+
+    Example:
+        >>> tp.compiler.keep_portable_guards_unsafe([1, 2])
+        [True, True]
+    """
     return [True for _ in guards]
 
 
@@ -200,23 +277,52 @@ _backend = "inductor"
 
 
 def get_default_backend() -> str:
-    """The name that was set: it changes nothing."""
+    """The name that was set: it changes nothing.
+
+    Example:
+        >>> tp.compiler.get_default_backend()
+        'inductor'
+    """
     return _backend
 
 
 def set_default_backend(backend: Any) -> None:
-    """Sets it."""
+    """Sets it.
+
+    Arguments:
+        backend: its name
+
+    Example:
+        >>> tp.compiler.set_default_backend("inductor")
+    """
     global _backend
     _backend = backend
 
 
 def nested_compile_region(fn: Any = None, **options: Any) -> Any:
-    """The function itself."""
+    """The function itself.
+
+    Arguments:
+        fn: the function; None gives a decorator
+
+    Example:
+        >>> tp.compiler.nested_compile_region(abs)(-1)
+        1
+    """
     return fn if fn is not None else lambda fn: fn
 
 
 def wrap_numpy(fn: Any) -> Any:
-    """A function of NumPy arrays as one of tensors."""
+    """A function of NumPy arrays as one of tensors.
+
+    Arguments:
+        fn: the function
+
+    Example:
+        >>> import numpy
+        >>> tp.compiler.wrap_numpy(numpy.sin)(tp.zeros(1))
+        tensor([0.])
+    """
     from tensorpy.utils._pytree import tree_map
 
     def array(leaf: Any) -> Any:
@@ -233,11 +339,22 @@ def wrap_numpy(fn: Any) -> Any:
 
 
 def save_cache_artifacts() -> None:
-    """What was compiled, as bytes: nothing was."""
+    """What was compiled, as bytes: nothing was.
+
+    Example:
+        >>> tp.compiler.save_cache_artifacts()
+    """
 
 
 def load_cache_artifacts(serialized_artifacts: bytes) -> None:
-    """Takes it: nothing comes of it."""
+    """Takes it: nothing comes of it.
+
+    Arguments:
+        serialized_artifacts: the bytes
+
+    Example:
+        >>> tp.compiler.load_cache_artifacts(b"")
+    """
 
 
 __all__ = ["ReplayError", "compile", "list_backends", "load_plan", "save_plan"]

@@ -323,7 +323,7 @@ static PyMethodDef functions[] = {
     {"_set_inference_mode", set_inference_mode, METH_O, NULL},
     {"get_default_dtype", get_default_dtype, METH_NOARGS, NULL},
     {"set_default_dtype", set_default_dtype, METH_O,
-     "set_default_dtype(d, /)\n--\n\nSets the dtype that Python floats become."},
+     "set_default_dtype(d, /)\n--\n\nSets the dtype that Python floats become to d."},
     {"_device_count", device_count, METH_O, NULL},
     {"_current_device", current_device, METH_O, NULL},
     {"_set_device", set_device, METH_O, NULL},

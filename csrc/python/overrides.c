@@ -341,6 +341,11 @@ static int overridable_setattr(PyObject *o, PyObject *name, PyObject *value) {
 }
 static PyObject *overridable_repr(PyObject *o) { return PyObject_Repr(FUNCTION(o)); }
 static PyObject *get_wrapped(PyObject *o, void *unused TP_UNUSED) { return Py_NewRef(FUNCTION(o)); }
+/* help() reads it past overridable_getattr, as object.__getattribute__ does. */
+static PyObject *get_doc(PyObject *o, void *unused TP_UNUSED) { return PyObject_GetAttrString(FUNCTION(o), "__doc__"); }
+static int set_doc(PyObject *o, PyObject *text, void *unused TP_UNUSED) {
+    return PyObject_SetAttrString(FUNCTION(o), "__doc__", text);
+}
 static PyObject *overridable_reduce(PyObject *o, PyObject *unused TP_UNUSED) {
     return PyObject_GetAttrString(FUNCTION(o), "__qualname__");
 }
@@ -348,6 +353,7 @@ static PyObject *overridable_same(PyObject *o, PyObject *memo TP_UNUSED) { retur
 
 static PyGetSetDef overridable_getset[] = {
     {"__wrapped__", get_wrapped, NULL, "The function itself.", NULL},
+    {"__doc__", get_doc, set_doc, NULL, NULL},
     {NULL, NULL, NULL, NULL, NULL},
 };
 static PyMethodDef overridable_methods[] = {
@@ -361,7 +367,6 @@ static PyTypeObject overridable_type = {
     PyVarObject_HEAD_INIT(NULL, 0).tp_name = "tensorpy._C._overridable",
     .tp_basicsize = sizeof(overridable),
     .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_HAVE_VECTORCALL | Py_TPFLAGS_METHOD_DESCRIPTOR,
-    .tp_doc = "A Python function that __torch_function__ is asked about before it runs.",
     .tp_new = overridable_new,
     .tp_dealloc = overridable_dealloc,
     .tp_traverse = overridable_traverse,

@@ -11,6 +11,8 @@ from types import ModuleType
 from typing import Any
 
 import tensorpy
+from tensorpy import _C
+from tensorpy._as_torch.names import modules
 from tensorpy._package.absent import Absent, AbsentClass
 from tensorpy._package.names import NAMES
 
@@ -55,19 +57,27 @@ def _full(module: str) -> str:
 
 
 def _names_of(module: ModuleType, public: str) -> list[str]:
-    """`__all__`, or what is defined in the module itself or in a private one of its folder."""
+    """`__all__`, or what is defined in the module itself; and what comes from modules without pages that PyTorch's
+    module of that name has, too."""
     if public == "tensorpy":
         return [name for name in NAMES if not name.startswith("_")]
     listed = getattr(module, "__all__", None)
-    if listed is not None:
-        return [name for name in dict.fromkeys(listed) if not name.startswith("_")]
-    return [n for n, v in vars(module).items() if not n.startswith("_") and _is_own(v, module)]
+    known = modules().get(f"torch.{public}", frozenset[str]())
+    own = [n for n, v in vars(module).items() if _is_own(v, public)]
+    there = [n for n in own if n in known or (listed is None and _is_within(vars(module)[n], module))]
+    return [name for name in dict.fromkeys((*(listed or ()), *there)) if not name.startswith("_")]
 
 
-def _is_own(value: object, module: ModuleType) -> bool:
+def _is_within(value: object, module: ModuleType) -> bool:
     home = getattr(value, "__module__", None) or ""
-    is_a_thing = inspect.isclass(value) or inspect.isroutine(value)
-    return is_a_thing and (home == module.__name__ or home.startswith(f"{module.__name__}._"))
+    return home == module.__name__ or home.startswith(f"{module.__name__}._")
+
+
+def _is_own(value: object, public: str) -> bool:
+    home = (getattr(value, "__module__", None) or "").removeprefix("tensorpy.")
+    is_a_thing = inspect.isclass(value) or inspect.isroutine(value) or isinstance(value, _C._overridable)
+    pages = [page for listed in SECTIONS.values() for page in listed.split() if f"{home}.".startswith(f"{page}.")]
+    return is_a_thing and max(pages, key=len, default="") == public
 
 
 def _shown(annotation: Any) -> str:

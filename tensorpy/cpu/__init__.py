@@ -9,35 +9,77 @@ from tensorpy.cpu import amp
 
 
 def is_available() -> bool:
-    """Whether there is a CPU."""
+    """Whether there is a CPU.
+
+    Example:
+        >>> tp.cpu.is_available()
+        True
+    """
     return True
 
 
 def is_initialized() -> bool:
-    """Whether it is ready."""
+    """Whether it is ready.
+
+    Example:
+        >>> tp.cpu.is_initialized()
+        True
+    """
     return True
 
 
 def device_count() -> int:
-    """How many there are: one, of all cores."""
+    """How many there are: one, of all cores.
+
+    Example:
+        >>> tp.cpu.device_count()
+        1
+    """
     return 1
 
 
 def current_device() -> str:
-    """The current device: "cpu"."""
+    """The current device: "cpu".
+
+    Example:
+        >>> tp.cpu.current_device()
+        'cpu'
+    """
     return "cpu"
 
 
 def set_device(device: Any) -> None:
-    """Nothing: there is one device."""
+    """Nothing: there is one device.
+
+    Arguments:
+        device: is taken
+
+    Example:
+        >>> tp.cpu.set_device("cpu")
+    """
 
 
 def synchronize(device: Any = None) -> None:
-    """Nothing: calls are done when they return."""
+    """Nothing: calls are done when they return.
+
+    Arguments:
+        device: is taken
+
+    Example:
+        >>> tp.cpu.synchronize()
+    """
 
 
 def stream(stream: Any) -> nullcontext[None]:
-    """A context that changes nothing: calls are done in order."""
+    """A context that changes nothing: calls are done in order.
+
+    Arguments:
+        stream: is taken
+
+    Example:
+        >>> with tp.cpu.stream(None):
+        ...     pass
+    """
     return nullcontext()
 
 

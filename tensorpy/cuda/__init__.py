@@ -78,20 +78,41 @@ make_graphed_callables: Any = absent(__name__, "make_graphed_callables")
 
 
 class device(AbsentContext):
-    """A context in which a device is the current one; `device(-1)` and None change nothing."""
+    """A context in which a device is the current one; `device(-1)` and None change nothing.
+
+    Arguments:
+        device: a device, its number, or None
+
+    Example:
+        >>> with tp.cuda.device(-1):
+        ...     pass
+    """
 
     kind = _device
 
 
 class device_of(device):
-    """A context in which a tensor's device is the current one; a tensor elsewhere changes nothing."""
+    """A context in which a tensor's device is the current one; a tensor elsewhere changes nothing.
+
+    Arguments:
+        obj: a tensor
+
+    Example:
+        >>> with tp.cuda.device_of(tp.ones(1)):
+        ...     pass
+    """
 
     def __init__(self, obj: Any) -> None:
         super().__init__(obj.device.index if obj.is_cuda else -1)
 
 
 def is_current_stream_capturing() -> bool:
-    """Whether calls are being recorded into a graph: there is none."""
+    """Whether calls are being recorded into a graph: there is none.
+
+    Example:
+        >>> tp.cuda.is_current_stream_capturing()
+        False
+    """
     return False
 
 
@@ -133,7 +154,17 @@ CudaError, DeferredCudaCallError = (
 
 
 def _unknown(device: Any = None) -> int:
-    """A figure that NVIDIA's management library would know: an error."""
+    """A figure that NVIDIA's management library would know: an error.
+
+    Arguments:
+        device: is taken
+
+    Example:
+        >>> tp.cuda.utilization()
+        Traceback (most recent call last):
+            ...
+        AssertionError: tensorpy is not built with CUDA: there is no such device
+    """
     raise _device.needed()
 
 
@@ -142,17 +173,35 @@ current_blas_handle = cudart = list_gpu_processes = get_per_process_memory_fract
 
 
 def get_allocator_backend() -> str:
-    """Which allocator there is: the one of its own."""
+    """Which allocator there is: the one of its own.
+
+    Example:
+        >>> tp.cuda.get_allocator_backend()
+        'native'
+    """
     return "native"
 
 
 def memory_snapshot(mempool_id: Any = None) -> list[Any]:
-    """The allocator's segments: none are told."""
+    """The allocator's segments: none are told.
+
+    Arguments:
+        mempool_id: is taken
+
+    Example:
+        >>> tp.cuda.memory_snapshot()
+        []
+    """
     return []
 
 
 def get_gencode_flags() -> str:
-    """The compiler's flags for the generations that kernels are built for: none."""
+    """The compiler's flags for the generations that kernels are built for: none.
+
+    Example:
+        >>> tp.cuda.get_gencode_flags()
+        ''
+    """
     return ""
 
 
@@ -160,12 +209,24 @@ _sync_debug = 0
 
 
 def get_sync_debug_mode() -> int:
-    """What was set: calls that wait for a device are not told of."""
+    """What was set: calls that wait for a device are not told of.
+
+    Example:
+        >>> tp.cuda.get_sync_debug_mode()
+        0
+    """
     return _sync_debug
 
 
 def set_sync_debug_mode(debug_mode: int | str) -> None:
-    """Sets it: 0, 1, 2, or "default", "warn", "error"."""
+    """Sets it: 0, 1, 2, or "default", "warn", "error".
+
+    Arguments:
+        debug_mode: what is kept, and changes nothing
+
+    Example:
+        >>> tp.cuda.set_sync_debug_mode("default")
+    """
     global _sync_debug
     names = {"default": 0, "warn": 1, "error": 2}
     if isinstance(debug_mode, str) and debug_mode not in names:

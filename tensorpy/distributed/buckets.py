@@ -14,7 +14,20 @@ FIRST_BUCKET_BYTES = 1 << 20
 
 
 class GradBucket:
-    """Gradients that go in one message: what a communication hook gets."""
+    """Gradients that go in one message: what a communication hook gets.
+
+    Arguments:
+        index: which bucket it is
+        flat: the gradients in one row
+        places: a view of it for each parameter
+        parameters: whose gradients these are
+        is_last: whether no other bucket follows in this backward
+
+    Example:
+        >>> bucket = tp.distributed.GradBucket(0, tp.ones(2), [], [], True)  # DistributedDataParallel makes them
+        >>> bucket.buffer(), bucket.is_last()
+        (tensor([1., 1.]), True)
+    """
 
     def __init__(self, index: int, flat: Tensor, places: list[Tensor], parameters: list[Tensor], is_last: bool) -> None:
         self._index, self._flat, self._places = index, flat, places

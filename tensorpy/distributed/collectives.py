@@ -83,6 +83,12 @@ def all_reduce(tensor: Tensor, op: Any = ReduceOp.SUM, group: Any = None, async_
         op: how they become one
         group: the processes; None takes all
         async_op: gives a Work at once, whose wait() says when it is done
+
+    Example:
+        >>> x = tp.tensor([1.0, 2.0])  # in a world of one process: of two that have the same it is [2., 4.]
+        >>> tp.distributed.all_reduce(x)
+        >>> x
+        tensor([1., 2.])
     """
     if groups.is_outside("all_reduce", group):
         return None
@@ -119,6 +125,12 @@ def reduce(
         group: the processes; None takes all
         async_op: gives a Work at once, whose wait() says when it is done
         group_dst: the process, by its rank in the group
+
+    Example:
+        >>> x = tp.ones(2)
+        >>> tp.distributed.reduce(x, dst=0)
+        >>> x
+        tensor([1., 1.])
     """
     if groups.is_outside("reduce", group):
         return None
@@ -155,6 +167,12 @@ def reduce_scatter(
         op: how they become one
         group: the processes; None takes all
         async_op: gives a Work at once, whose wait() says when it is done
+
+    Example:
+        >>> found = tp.zeros(2)
+        >>> tp.distributed.reduce_scatter(found, [tp.ones(2)])
+        >>> found
+        tensor([1., 1.])
     """
     if groups.is_outside("reduce_scatter", group):
         return None
@@ -177,6 +195,12 @@ def reduce_scatter_tensor(
         op: how they become one
         group: the processes; None takes all
         async_op: gives a Work at once, whose wait() says when it is done
+
+    Example:
+        >>> found = tp.zeros(2)
+        >>> tp.distributed.reduce_scatter_tensor(found, tp.ones(2))
+        >>> found
+        tensor([1., 1.])
     """
     if groups.is_outside("reduce_scatter_tensor", group):
         return None
@@ -228,6 +252,12 @@ def broadcast(
         group: the processes; None takes all
         async_op: gives a Work at once, whose wait() says when it is done
         group_src: the process, by its rank in the group
+
+    Example:
+        >>> x = tp.ones(2)
+        >>> tp.distributed.broadcast(x, src=0)
+        >>> x
+        tensor([1., 1.])
     """
     if groups.is_outside("broadcast", group):
         return None
@@ -253,6 +283,12 @@ def all_gather(tensor_list: list[Tensor], tensor: Tensor, group: Any = None, asy
         tensor: what this process gives
         group: the processes; None takes all
         async_op: gives a Work at once, whose wait() says when it is done
+
+    Example:
+        >>> found = [tp.zeros(2)]  # in a world of one process
+        >>> tp.distributed.all_gather(found, tp.ones(2))
+        >>> found
+        [tensor([1., 1.])]
     """
     if groups.is_outside("all_gather", group):
         return None
@@ -279,6 +315,12 @@ def all_gather_into_tensor(
         input_tensor: what this process gives
         group: the processes; None takes all
         async_op: gives a Work at once, whose wait() says when it is done
+
+    Example:
+        >>> found = tp.zeros(2)
+        >>> tp.distributed.all_gather_into_tensor(found, tp.ones(2))
+        >>> found
+        tensor([1., 1.])
     """
     name = "all_gather_into_tensor"
     if groups.is_outside(name, group):
@@ -315,6 +357,12 @@ def gather(
         group: the processes; None takes all
         async_op: gives a Work at once, whose wait() says when it is done
         group_dst: the process, by its rank in the group
+
+    Example:
+        >>> found = [tp.zeros(2)]
+        >>> tp.distributed.gather(tp.ones(2), found)
+        >>> found
+        [tensor([1., 1.])]
     """
     if groups.is_outside("gather", group):
         return None
@@ -357,6 +405,12 @@ def scatter(
         group: the processes; None takes all
         async_op: gives a Work at once, whose wait() says when it is done
         group_src: the process, by its rank in the group
+
+    Example:
+        >>> found = tp.zeros(2)
+        >>> tp.distributed.scatter(found, [tp.ones(2)], src=0)
+        >>> found
+        tensor([1., 1.])
     """
     if groups.is_outside("scatter", group):
         return None
@@ -400,6 +454,9 @@ def all_reduce_coalesced(
         op: how they become one
         group: the processes; None takes all
         async_op: gives a Work at once, whose wait() says when all are done
+
+    Example:
+        >>> tp.distributed.all_reduce_coalesced([tp.ones(1), tp.ones(2)])
     """
     if groups.is_outside("all_reduce_coalesced", group):
         return None
@@ -416,6 +473,12 @@ def all_gather_coalesced(
         input_tensor_list: what this process gives
         group: the processes; None takes all
         async_op: gives a Work at once, whose wait() says when all are done
+
+    Example:
+        >>> found = [[tp.zeros(1), tp.zeros(2)]]
+        >>> tp.distributed.all_gather_coalesced(found, [tp.ones(1), tp.ones(2)])
+        >>> found
+        [[tensor([1.]), tensor([1., 1.])]]
     """
     if groups.is_outside("all_gather_coalesced", group):
         return None
@@ -445,6 +508,12 @@ def all_to_all(
         input_tensor_list: a tensor for each process; they may be of several sizes
         group: the processes; None takes all
         async_op: gives a Work at once, whose wait() says when it is done
+
+    Example:
+        >>> found = [tp.zeros(2)]
+        >>> tp.distributed.all_to_all(found, [tp.ones(2)])
+        >>> found
+        [tensor([1., 1.])]
     """
     if groups.is_outside("all_to_all", group):
         return None
@@ -484,6 +553,12 @@ def all_to_all_single(
         input_split_sizes: the same of what goes
         group: the processes; None takes all
         async_op: gives a Work at once, whose wait() says when it is done
+
+    Example:
+        >>> found = tp.zeros(2)
+        >>> tp.distributed.all_to_all_single(found, tp.ones(2))
+        >>> found
+        tensor([1., 1.])
     """
     name = "all_to_all_single"
     if groups.is_outside(name, group):
@@ -539,7 +614,17 @@ def _exchange(
 
 
 def barrier(group: Any = None, async_op: bool = False, device_ids: Any = None, timeout: Any = None) -> Work | None:
-    """Waits for the others of the group."""
+    """Waits for the others of the group.
+
+    Arguments:
+        group: the processes; None takes all
+        async_op: gives a Work at once, whose wait() says when it is done
+        device_ids: is taken
+        timeout: a timedelta; None takes the group's
+
+    Example:
+        >>> tp.distributed.barrier()
+    """
     if groups.is_outside("barrier", group):
         return None
     found = groups.of(group)
@@ -556,6 +641,9 @@ def monitored_barrier(group: Any = None, timeout: Any = None, wait_all_ranks: bo
         group: the processes; None takes all
         timeout: a timedelta; None takes the group's
         wait_all_ranks: names all who did not come, not the first alone
+
+    Example:
+        >>> tp.distributed.monitored_barrier()
     """
     if groups.is_outside("monitored_barrier", group):
         return

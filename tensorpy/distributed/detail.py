@@ -15,7 +15,12 @@ from tensorpy.distributed.groups import ProcessGroup
 
 
 class DebugLevel(Enum):
-    """How much is checked and told."""
+    """How much is checked and told.
+
+    Example:
+        >>> tp.distributed.DebugLevel.OFF.name
+        'OFF'
+    """
 
     OFF = 0
     INFO = 1
@@ -26,18 +31,34 @@ _debug_level = DebugLevel.OFF
 
 
 def get_debug_level() -> DebugLevel:
-    """What was set: with DETAIL, processes compare each message before it begins."""
+    """What was set: with DETAIL, processes compare each message before it begins.
+
+    Example:
+        >>> tp.distributed.get_debug_level().name
+        'OFF'
+    """
     return _debug_level
 
 
 def set_debug_level(level: DebugLevel) -> None:
-    """Sets it."""
+    """Sets it.
+
+    Arguments:
+        level: the level
+
+    Example:
+        >>> tp.distributed.set_debug_level(tp.distributed.DebugLevel.OFF)
+    """
     global _debug_level
     _debug_level = level
 
 
 def set_debug_level_from_env() -> None:
-    """Sets it to what TORCH_DISTRIBUTED_DEBUG says."""
+    """Sets it to what TORCH_DISTRIBUTED_DEBUG says.
+
+    Example:
+        >>> tp.distributed.set_debug_level_from_env()
+    """
     name = os.environ.get("TORCH_DISTRIBUTED_DEBUG", "OFF").upper()
     if name not in DebugLevel.__members__:
         raise RuntimeError(f"TORCH_DISTRIBUTED_DEBUG is one of {', '.join(DebugLevel.__members__)}, not {name}")

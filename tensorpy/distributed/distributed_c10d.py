@@ -86,22 +86,42 @@ _LEAVING_SECONDS = 30.0
 
 
 def is_available() -> bool:
-    """Whether there are groups of processes."""
+    """Whether there are groups of processes.
+
+    Example:
+        >>> tp.distributed.is_available()
+        True
+    """
     return True
 
 
 def is_initialized() -> bool:
-    """Whether init_process_group was called."""
+    """Whether init_process_group was called.
+
+    Example:
+        >>> tp.distributed.is_initialized()  # in a world
+        True
+    """
     return group.WORLD is not None
 
 
 def is_nccl_available() -> bool:
-    """Whether messages could go over NCCL."""
+    """Whether messages could go over NCCL.
+
+    Example:
+        >>> tp.distributed.is_nccl_available()
+        False
+    """
     return False
 
 
 def is_mpi_available() -> bool:
-    """Whether messages could go over MPI: whether its library is here."""
+    """Whether messages could go over MPI: whether its library is here.
+
+    Example:
+        >>> isinstance(tp.distributed.is_mpi_available(), bool)
+        True
+    """
     from tensorpy.distributed import world
 
     try:
@@ -111,12 +131,22 @@ def is_mpi_available() -> bool:
 
 
 def is_gloo_available() -> bool:
-    """Whether groups under the name gloo could be of several processes; messages go over MPI."""
+    """Whether groups under the name gloo could be of several processes; messages go over MPI.
+
+    Example:
+        >>> isinstance(tp.distributed.is_gloo_available(), bool)
+        True
+    """
     return is_mpi_available()
 
 
 def is_ucc_available() -> bool:
-    """Whether there is a backend of this name: there is none."""
+    """Whether there is a backend of this name: there is none.
+
+    Example:
+        >>> tp.distributed.is_ucc_available()
+        False
+    """
     return False
 
 
@@ -124,7 +154,12 @@ is_xccl_available = is_ucc_available
 
 
 def is_torchelastic_launched() -> bool:
-    """Whether torchrun started this process."""
+    """Whether torchrun started this process.
+
+    Example:
+        >>> tp.distributed.is_torchelastic_launched()
+        False
+    """
     return os.environ.get("TORCHELASTIC_RUN_ID") is not None
 
 
@@ -133,17 +168,37 @@ def is_backend_available(backend: str) -> bool:
 
     Arguments:
         backend: the name
+
+    Example:
+        >>> tp.distributed.is_backend_available("nccl")
+        False
     """
     return backend.lower() in _NAMES
 
 
 def get_default_backend_for_device(device: Any) -> str:
-    """The backend that PyTorch takes for a device type."""
+    """The backend that PyTorch takes for a device type.
+
+    Arguments:
+        device: a device, or its type
+
+    Example:
+        >>> tp.distributed.get_default_backend_for_device("cpu")
+        'gloo'
+    """
     return "nccl" if str(device).startswith("cuda") else "gloo"
 
 
 def get_node_local_rank(fallback_rank: int | None = None) -> int:
-    """This process's place on its machine, which a launcher says."""
+    """This process's place on its machine, which a launcher says.
+
+    Arguments:
+        fallback_rank: what it is where no launcher says it
+
+    Example:
+        >>> tp.distributed.get_node_local_rank(0)
+        0
+    """
     for variable in ("LOCAL_RANK", "MPI_LOCALRANKID", "OMPI_COMM_WORLD_LOCAL_RANK", "SLURM_LOCALID"):
         if variable in os.environ:
             return int(os.environ[variable])
@@ -192,6 +247,13 @@ def init_process_group(
         group_name: is taken
         pg_options: is taken
         device_id: is taken
+
+    Example:
+        >>> store = tp.distributed.HashStore()  # a world of one process, without a launcher
+        >>> tp.distributed.init_process_group(store=store, rank=0, world_size=1)
+        >>> tp.distributed.get_world_size()
+        1
+        >>> tp.distributed.destroy_process_group()
     """
     if group.WORLD is not None:
         raise ValueError("trying to initialize the default process group twice!")
@@ -279,6 +341,13 @@ def destroy_process_group(group: ProcessGroup | None = None) -> None:
 
     Arguments:
         group: the group; None takes all
+
+    Example:
+        >>> store = tp.distributed.HashStore()
+        >>> tp.distributed.init_process_group(store=store, rank=0, world_size=1)
+        >>> tp.distributed.destroy_process_group()
+        >>> tp.distributed.is_initialized()
+        False
     """
     found = groups.of(group)
     if found is not groups.group.WORLD:
@@ -334,6 +403,10 @@ def new_group(
         group_desc: is taken
         device_id: is taken
         sort_ranks: ranks in the group go by those in the world; else by the order in which they are given
+
+    Example:
+        >>> group = tp.distributed.new_group([0])
+        >>> tp.distributed.all_reduce(tp.ones(2), group=group)
     """
     world = groups.of(None)
     chosen = _ranks_of(ranks, world, sort_ranks)
@@ -398,6 +471,11 @@ def new_subgroups(
         backend: gloo or mpi; the world's if nothing is said
         pg_options: is taken
         group_desc: is taken
+
+    Example:
+        >>> mine, all_groups = tp.distributed.new_subgroups(1)
+        >>> len(all_groups)
+        1
     """
     ranks = get_process_group_ranks(group)
     size = group_size or int(os.environ.get("LOCAL_WORLD_SIZE", len(ranks)))
@@ -422,6 +500,11 @@ def new_subgroups_by_enumeration(
         backend: gloo or mpi; the world's if nothing is said
         pg_options: is taken
         group_desc: is taken
+
+    Example:
+        >>> mine, all_groups = tp.distributed.new_subgroups_by_enumeration([[0]])
+        >>> mine.size()
+        1
     """
     flat = [rank for part in ranks_per_subgroup_list for rank in part]
     if not flat or len(set(flat)) != len(flat):
@@ -448,6 +531,10 @@ def split_group(
         pg_options: is taken
         group_desc: is taken
         backend: gloo or mpi; the world's if nothing is said
+
+    Example:
+        >>> tp.distributed.split_group(split_ranks=[[0]]).size()
+        1
     """
     if not split_ranks:
         raise ValueError("split_group: split_ranks says who is together")

@@ -13,13 +13,36 @@ DEFAULT_SECONDS = 1800.0
 
 
 class Backend(str):
-    """The name of what would carry messages between processes."""
+    """The name of what would carry messages between processes.
+
+    Example:
+        >>> tp.distributed.Backend("MPI")
+        'mpi'
+    """
 
     GLOO, NCCL, MPI, UCC, UNDEFINED = "gloo", "nccl", "mpi", "ucc", "undefined"
 
+    def __new__(cls, name: str) -> Backend:
+        return super().__new__(cls, name.lower())
+
 
 class ProcessGroup:
-    """A group of processes: their ranks in the world, and this one's rank among them."""
+    """A group of processes: their ranks in the world, and this one's rank among them.
+
+    Arguments:
+        backend: the name that it was made with
+        ranks: its processes, by their ranks in the world
+        rank: this process's rank in it
+        number: its number in the engine
+        name: its name
+        seconds: after how long a message is late
+        store: what its processes share
+
+    Example:
+        >>> group = tp.distributed.new_group([0])  # what makes them
+        >>> group.rank(), group.size()
+        (0, 1)
+    """
 
     group_name: str
 
@@ -62,7 +85,12 @@ class _NonMember:
 
 
 class _Group:
-    """`group.WORLD`: the group that init_process_group made, None before."""
+    """`group.WORLD`: the group that init_process_group made, None before.
+
+    Example:
+        >>> tp.distributed.GroupMember.WORLD.size()  # in a world of one process
+        1
+    """
 
     WORLD: ProcessGroup | None = None
     NON_GROUP_MEMBER: Any = _NonMember()
@@ -113,17 +141,42 @@ def place(name: str, found: ProcessGroup, rank: int | None, group_rank: int | No
 
 
 def get_rank(group: ProcessGroup | None = None) -> int:
-    """This process's place in the group; -1 outside of it."""
+    """This process's place in the group; -1 outside of it.
+
+    Arguments:
+        group: the processes; None takes all
+
+    Example:
+        >>> tp.distributed.get_rank()
+        0
+    """
     return -1 if group is _Group.NON_GROUP_MEMBER else of(group).rank()
 
 
 def get_world_size(group: ProcessGroup | None = None) -> int:
-    """How many processes the group has; -1 outside of it."""
+    """How many processes the group has; -1 outside of it.
+
+    Arguments:
+        group: the processes; None takes all
+
+    Example:
+        >>> tp.distributed.get_world_size()
+        1
+    """
     return -1 if group is _Group.NON_GROUP_MEMBER else of(group).size()
 
 
 def get_global_rank(group: ProcessGroup, group_rank: int) -> int:
-    """The place in the default group of a group's process."""
+    """The place in the default group of a group's process.
+
+    Arguments:
+        group: the group
+        group_rank: the place in it
+
+    Example:
+        >>> tp.distributed.get_global_rank(tp.distributed.new_group([0]), 0)
+        0
+    """
     found = of(group)
     if not 0 <= group_rank < found.size():
         raise ValueError(f"get_global_rank: there is no rank {group_rank} in a group of {found.size()}")
@@ -131,7 +184,16 @@ def get_global_rank(group: ProcessGroup, group_rank: int) -> int:
 
 
 def get_group_rank(group: ProcessGroup, global_rank: int) -> int:
-    """The place in a group of the default group's process."""
+    """The place in a group of the default group's process.
+
+    Arguments:
+        group: the group
+        global_rank: the place in the default group
+
+    Example:
+        >>> tp.distributed.get_group_rank(tp.distributed.new_group([0]), 0)
+        0
+    """
     found = of(group)
     if global_rank not in found._ranks:
         raise ValueError(f"get_group_rank: global rank {global_rank} is not part of group {found.group_name}")
@@ -139,20 +201,49 @@ def get_group_rank(group: ProcessGroup, global_rank: int) -> int:
 
 
 def get_process_group_ranks(group: ProcessGroup | None = None) -> list[int]:
-    """The group's processes, by their places in the default group."""
+    """The group's processes, by their places in the default group.
+
+    Arguments:
+        group: the processes; None takes all
+
+    Example:
+        >>> tp.distributed.get_process_group_ranks()
+        [0]
+    """
     return list(of(group)._ranks)
 
 
 def get_backend(group: ProcessGroup | None = None) -> Backend:
-    """The name that init_process_group was given, "gloo" without one."""
+    """The name that init_process_group was given, "gloo" without one.
+
+    Arguments:
+        group: the processes; None takes all
+
+    Example:
+        >>> tp.distributed.get_backend()
+        'gloo'
+    """
     return of(group)._backend
 
 
 def get_backend_config(group: ProcessGroup | None = None) -> str:
-    """Which backend each device type has."""
+    """Which backend each device type has.
+
+    Arguments:
+        group: the processes; None takes all
+
+    Example:
+        >>> tp.distributed.get_backend_config()
+        'cpu:gloo...'
+    """
     return f"cpu:{get_backend(group)}"
 
 
 def get_pg_count() -> int:
-    """How many groups there are."""
+    """How many groups there are.
+
+    Example:
+        >>> tp.distributed.get_pg_count() > 0
+        True
+    """
     return len(made)

@@ -50,6 +50,12 @@ def broadcast_object_list(
         group: the processes; None takes all
         device: is taken: objects go over the host's memory
         group_src: the process, by its rank in the group
+
+    Example:
+        >>> found = ["a", 1]
+        >>> tp.distributed.broadcast_object_list(found, src=0)
+        >>> found
+        ['a', 1]
     """
     if groups.is_outside("broadcast_object_list", group):
         return
@@ -85,6 +91,12 @@ def all_gather_object(object_list: list[Any], obj: Any, group: Any = None) -> No
         object_list: where they come, as long as the group is large
         obj: what this process gives
         group: the processes; None takes all
+
+    Example:
+        >>> found = [None]  # in a world of one process
+        >>> tp.distributed.all_gather_object(found, {"loss": 0.5})
+        >>> found
+        [{'loss': 0.5}]
     """
     if groups.is_outside("all_gather_object", group):
         return
@@ -117,6 +129,12 @@ def gather_object(
         dst: the process, by its rank in the world; 0 if nothing is said
         group: the processes; None takes all
         group_dst: the process, by its rank in the group
+
+    Example:
+        >>> found = [None]
+        >>> tp.distributed.gather_object("a", found, dst=0)
+        >>> found
+        ['a']
     """
     if groups.is_outside("gather_object", group):
         return
@@ -153,6 +171,12 @@ def scatter_object_list(
         src: the process, by its rank in the world; 0 if nothing is said
         group: the processes; None takes all
         group_src: the process, by its rank in the group
+
+    Example:
+        >>> found = [None]
+        >>> tp.distributed.scatter_object_list(found, ["a"], src=0)
+        >>> found
+        ['a']
     """
     if groups.is_outside("scatter_object_list", group):
         return
@@ -193,6 +217,9 @@ def send_object_list(
         device: is taken: objects go over the host's memory
         group_dst: the process, by its rank in the group
         use_batch: is taken
+
+    Example:
+        >>> tp.distributed.send_object_list(["a"], dst=1)  # doctest: +SKIP
     """
     data = [_packed(obj) for obj in object_list]
     send(_lengths(data), dst, group, 0, group_dst)
@@ -216,6 +243,11 @@ def recv_object_list(
         device: is taken: objects go over the host's memory
         group_src: the process, by its rank in the group
         use_batch: is taken
+
+    Example:
+        >>> found = [None]
+        >>> tp.distributed.recv_object_list(found, src=1)  # doctest: +SKIP
+        1
     """
     lengths = tp.zeros(len(object_list), dtype=tp.int64)
     source = recv(lengths, src, group, 0, group_src)

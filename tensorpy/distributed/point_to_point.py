@@ -34,6 +34,9 @@ def isend(
         group: the processes; None takes all
         tag: a recv with the same tag gets it
         group_dst: the process, by its rank in the group
+
+    Example:
+        >>> work = tp.distributed.isend(tp.ones(2), dst=1)  # doctest: +SKIP
     """
     if groups.is_outside("isend", group):
         return None
@@ -53,6 +56,9 @@ def send(tensor: Tensor, dst: int | None = None, group: Any = None, tag: int = 0
         group: the processes; None takes all
         tag: a recv with the same tag gets it
         group_dst: the process, by its rank in the group
+
+    Example:
+        >>> tp.distributed.send(tp.ones(2), dst=1)  # doctest: +SKIP
     """
     if groups.is_outside("send", group):
         return
@@ -99,6 +105,9 @@ def irecv(
         group: the processes; None takes all
         tag: that of the send
         group_src: the process, by its rank in the group
+
+    Example:
+        >>> work = tp.distributed.irecv(tp.zeros(2), src=1)  # doctest: +SKIP
     """
     if groups.is_outside("irecv", group):
         return None
@@ -114,6 +123,10 @@ def recv(tensor: Tensor, src: int | None = None, group: Any = None, tag: int = 0
         group: the processes; None takes all
         tag: that of the send
         group_src: the process, by its rank in the group
+
+    Example:
+        >>> tp.distributed.recv(tp.zeros(2), src=1)  # doctest: +SKIP
+        1
     """
     if groups.is_outside("recv", group):
         return -1
@@ -121,7 +134,21 @@ def recv(tensor: Tensor, src: int | None = None, group: Any = None, tag: int = 0
 
 
 class P2POp:
-    """A message to or from another process, for batch_isend_irecv."""
+    """A message to or from another process, for batch_isend_irecv.
+
+    Arguments:
+        op: isend or irecv
+        tensor: what goes, or where it comes
+        peer: the other process, by its rank in the world
+        group: the processes; None takes all
+        tag: a receive gets what was sent with its tag
+        group_peer: the other process, by its rank in the group
+
+    Example:
+        >>> message = tp.distributed.P2POp(tp.distributed.isend, tp.ones(2), 0)
+        >>> message.peer
+        0
+    """
 
     group: Any
     op: Any
@@ -144,6 +171,12 @@ def batch_isend_irecv(p2p_op_list: list[P2POp]) -> list[Work]:
 
     Arguments:
         p2p_op_list: what is sent and received, all in one group
+
+    Example:
+        >>> x, to = tp.zeros(2), tp.distributed  # in a world of two processes, each with the other's rank
+        >>> sent, received = to.P2POp(to.isend, tp.ones(2), rank), to.P2POp(to.irecv, x, rank)  # doctest: +SKIP
+        >>> for work in to.batch_isend_irecv([sent, received]):  # doctest: +SKIP
+        ...     work.wait()
     """
     groups.of(None)
     if not all(isinstance(message, P2POp) for message in p2p_op_list):

@@ -9,7 +9,14 @@ from tensorpy import _C
 
 
 class ReduceOp(Enum):
-    """How the processes' values become one; of one process's values, all of them give the value."""
+    """How the processes' values become one; of one process's values, all of them give the value.
+
+    Example:
+        >>> x = tp.ones(2)
+        >>> tp.distributed.all_reduce(x, tp.distributed.ReduceOp.MAX)
+        >>> x
+        tensor([1., 1.])
+    """
 
     SUM = 0
     AVG = 1
@@ -51,7 +58,15 @@ def _make_nccl_premul_sum(factor: Any) -> PremulSum:
 
 
 def supports_complex(reduceOp: ReduceOp) -> bool:
-    """Whether an operation is one of complex numbers."""
+    """Whether an operation is one of complex numbers.
+
+    Arguments:
+        reduceOp: the operation
+
+    Example:
+        >>> tp.distributed.supports_complex(tp.distributed.ReduceOp.MAX)
+        False
+    """
     return reduceOp not in (ReduceOp.MAX, ReduceOp.MIN, ReduceOp.PRODUCT, ReduceOp.BAND, ReduceOp.BOR, ReduceOp.BXOR)
 
 

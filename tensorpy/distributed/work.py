@@ -46,7 +46,21 @@ def in_order() -> Iterator[None]:
 
 
 class Work:
-    """A message that was asked for with async_op; without anything under way it is done."""
+    """A message that was asked for with async_op; without anything under way it is done.
+
+    Arguments:
+        capsule: the engine's request; None where it is done
+        seconds: after how long it is late
+        finish: what is done when it has ended
+        outputs: what get_future() and result() give
+        ranks: the processes
+        arrived: is told who sent it
+
+    Example:
+        >>> work = tp.distributed.all_reduce(tp.ones(2), async_op=True)
+        >>> work.wait(), work.is_completed()
+        (True, True)
+    """
 
     def __init__(
         self,

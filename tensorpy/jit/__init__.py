@@ -15,7 +15,20 @@ from tensorpy.nn import Module
 
 
 def script(obj: Any, optimize: None = None, _frames_up: int = 0, _rcb: Any = None, example_inputs: Any = None) -> Any:
-    """The function, class or module itself. A module whose parameters wait for their shapes is refused."""
+    """The function, class or module itself. A module whose parameters wait for their shapes is refused.
+
+    Arguments:
+        obj: a function, class or module
+        optimize: is taken
+        example_inputs: is taken
+
+    Example:
+        >>> @tp.jit.script
+        ... def double(x: tp.Tensor) -> tp.Tensor:
+        ...     return x * 2
+        >>> double(tp.ones(2))
+        tensor([2., 2.])
+    """
     for name, child in obj.named_modules() if hasattr(obj, "named_modules") else ():
         if getattr(child, "has_uninitialized_params", bool)():
             where = f" in {name!r}" if name else ""
@@ -24,17 +37,44 @@ def script(obj: Any, optimize: None = None, _frames_up: int = 0, _rcb: Any = Non
 
 
 def trace(func: Any, example_inputs: Any = None, *args: Any, **options: Any) -> Any:
-    """The function or module itself; the inputs are not looked at."""
+    """The function or module itself; the inputs are not looked at.
+
+    Arguments:
+        func: a function or module
+        example_inputs: is taken
+
+    Example:
+        >>> tp.jit.trace(tp.sin, tp.ones(2))(tp.zeros(1))
+        tensor([0.])
+    """
     return func
 
 
 def trace_module(mod: Any, inputs: Any = None, *args: Any, **options: Any) -> Any:
-    """The module itself; the inputs are not looked at."""
+    """The module itself; the inputs are not looked at.
+
+    Arguments:
+        mod: a module
+        inputs: is taken
+
+    Example:
+        >>> layer = nn.ReLU()
+        >>> tp.jit.trace_module(layer, {"forward": tp.ones(2)}) is layer
+        True
+    """
     return mod
 
 
 def script_if_tracing(fn: Any) -> Any:
-    """The function itself."""
+    """The function itself.
+
+    Arguments:
+        fn: the function
+
+    Example:
+        >>> tp.jit.script_if_tracing(abs)(-1)
+        1
+    """
     return fn
 
 
@@ -42,7 +82,16 @@ _script_if_tracing = script_if_tracing
 
 
 def isinstance(obj: Any, target_type: Any) -> bool:
-    """Whether a value is of a type, or of a container's type with parameters, `List[int]`, whose items it has then."""
+    """Whether a value is of a type, or of a container's type with parameters, `List[int]`, whose items it has then.
+
+    Arguments:
+        obj: the value
+        target_type: the type
+
+    Example:
+        >>> tp.jit.isinstance([1, 2], list[int]), tp.jit.isinstance([1, "a"], list[int])
+        (True, False)
+    """
     origin = typing.get_origin(target_type)
     if target_type is Any:
         return True
@@ -66,22 +115,54 @@ def script_method(fn: Any) -> Any:
 
 
 def export(fn: Any) -> Any:
-    """The method itself."""
+    """The method itself.
+
+    Arguments:
+        fn: the method
+
+    Example:
+        >>> tp.jit.export(abs)(-1)
+        1
+    """
     return fn
 
 
 def unused(fn: Any) -> Any:
-    """The method itself."""
+    """The method itself.
+
+    Arguments:
+        fn: the method
+
+    Example:
+        >>> tp.jit.unused(abs)(-1)
+        1
+    """
     return fn
 
 
 def ignore(drop: Any = False, **options: Any) -> Any:
-    """The method itself, or a decorator that gives it."""
+    """The method itself, or a decorator that gives it.
+
+    Arguments:
+        drop: the method, or what is taken and changes nothing
+
+    Example:
+        >>> tp.jit.ignore(abs)(-1)
+        1
+    """
     return drop if callable(drop) else lambda fn: fn
 
 
 def interface(obj: Any) -> Any:
-    """The class itself."""
+    """The class itself.
+
+    Arguments:
+        obj: the class
+
+    Example:
+        >>> tp.jit.interface(int)("1")
+        1
+    """
     return obj
 
 
@@ -96,17 +177,46 @@ def _overload(func: Any) -> Any:
 def freeze(
     mod: Any, preserved_attrs: Any = None, optimize_numerics: bool = True, preserve_parameters: bool = False
 ) -> Any:
-    """The module itself."""
+    """The module itself.
+
+    Arguments:
+        mod: the module
+        preserved_attrs: is taken
+        optimize_numerics: is taken
+        preserve_parameters: is taken
+
+    Example:
+        >>> tp.jit.freeze(tp.jit.script(nn.ReLU().eval()))
+        ReLU()
+    """
     return mod
 
 
 def optimize_for_inference(mod: Any, other_methods: Any = None) -> Any:
-    """The module itself."""
+    """The module itself.
+
+    Arguments:
+        mod: the module
+        other_methods: is taken
+
+    Example:
+        >>> tp.jit.optimize_for_inference(nn.ReLU().eval())
+        ReLU()
+    """
     return mod
 
 
 def annotate(the_type: Any, the_value: Any) -> Any:
-    """The value."""
+    """The value.
+
+    Arguments:
+        the_type: is taken
+        the_value: the value
+
+    Example:
+        >>> tp.jit.annotate(list[int], [])
+        []
+    """
     return the_value
 
 
@@ -121,24 +231,57 @@ def is_tracing() -> bool:
 
 
 def fork(func: Any, *args: Any, **kwargs: Any) -> Any:
-    """What the function gives; it runs at once."""
+    """What the function gives; it runs at once.
+
+    Arguments:
+        func: the function, whose arguments follow
+
+    Example:
+        >>> tp.jit.wait(tp.jit.fork(abs, -1))
+        1
+    """
     return func(*args, **kwargs)
 
 
 def wait(future: Any) -> Any:
-    """What `fork` gave."""
+    """What `fork` gave.
+
+    Arguments:
+        future: what fork gave
+
+    Example:
+        >>> tp.jit.wait(tp.jit.fork(abs, -1))
+        1
+    """
     return future
 
 
 class Attribute(NamedTuple):
-    """A value and the type it is meant to have."""
+    """A value and the type it is meant to have.
+
+    Arguments:
+        value: the value
+        type: the type
+
+    Example:
+        >>> tp.jit.Attribute([], list[int]).value
+        []
+    """
 
     value: Any
     type: Any
 
 
 class ScriptModule(Module):
-    """A module like any other."""
+    """A module like any other.
+
+    Example:
+        >>> class Twice(tp.jit.ScriptModule):
+        ...     def forward(self, x):
+        ...         return 2 * x
+        >>> Twice()(1)
+        2
+    """
 
 
 RecursiveScriptModule = ScriptModule
@@ -154,14 +297,32 @@ class Error(RuntimeError):
 
 
 def save(m: Any, f: Any, _extra_files: Any = None) -> None:
-    """Writes a module, its class by name, to a file."""
+    """Writes a module, its class by name, to a file.
+
+    Arguments:
+        m: the module
+        f: a path, or an open file
+
+    Example:
+        >>> tp.jit.save(nn.ReLU(), "relu.pt")
+    """
     from tensorpy import serialization
 
     serialization.save(m, f)
 
 
 def load(f: Any, map_location: Any = None, _extra_files: Any = None, _restore_shapes: bool = False) -> Any:
-    """The module that `save` wrote. Like every pickle, such a file can run code: read only those that you trust."""
+    """The module that `save` wrote. Like every pickle, such a file can run code: read only those that you trust.
+
+    Arguments:
+        f: a path, or an open file
+        map_location: where its tensors go, as in tp.load
+
+    Example:
+        >>> tp.jit.save(nn.ReLU(), "relu.pt")
+        >>> tp.jit.load("relu.pt")
+        ReLU()
+    """
     from tensorpy import serialization
 
     return serialization.load(f, map_location=map_location, weights_only=False)

@@ -39,7 +39,9 @@ def _typed(name: str, dtype: Any) -> Any:
             return empty_coo(args, dtype, device)
         return sparse_coo_tensor(*args, dtype=dtype, device=device)
 
-    return type(name, (), {"__new__": make, "__module__": __name__, "dtype": dtype, "layout": _C.sparse_coo})
+    doc = f"A sparse tensor of {dtype}: of sizes, or of what sparse_coo_tensor takes."
+    about = {"__module__": __name__, "__doc__": doc, "dtype": dtype, "layout": _C.sparse_coo}
+    return type(name, (), {"__new__": make, **about})
 
 
 FloatTensor: Any

@@ -11,6 +11,7 @@ import doctest
 import enum
 import importlib
 import inspect
+import pydoc
 import re
 import subprocess
 import sys
@@ -90,7 +91,9 @@ def parameters(value: Any) -> list[str]:
 
 
 def unnamed(value: Any, text: str) -> list[str]:
-    return [name for name in parameters(value) if not re.search(rf"\b{re.escape(name.rstrip('_'))}_?\b", text)]
+    """Parameters that the text does not name, and those that it names with nothing but their types."""
+    bare = re.findall(r"^    (\w+) \([^)]*\)$", text, re.MULTILINE)
+    return bare + [name for name in parameters(value) if not re.search(rf"\b{re.escape(name.rstrip('_'))}_?\b", text)]
 
 
 def first_sentence(text: str) -> str:
@@ -108,6 +111,20 @@ def test_every_name_says_what_it_is() -> None:
     check(dict(silent), "a first sentence")
 
 
+def test_help_shows_it() -> None:
+    """help() looks past what a type does for its attributes, where inspect.getdoc does not."""
+
+    def letters(text: str) -> str:
+        return re.sub(r"[\s|]", "", text)
+
+    hidden = {
+        name: ""
+        for name, value in PUBLIC.items()
+        if letters(first_sentence(text_of(value))) not in letters(pydoc.plain(pydoc.render_doc(value)))
+    }
+    check(dict(hidden), "a sentence that help() shows")
+
+
 def test_every_parameter_is_told() -> None:
     check({n: missing for n, v in PUBLIC.items() if (missing := unnamed(v, text_of(v)))}, "words on these parameters")
 
@@ -117,9 +134,9 @@ def test_every_name_has_an_example() -> None:
 
 
 def test_few_examples_are_only_shown() -> None:
-    """Those of calls that compile, load another's library, or change the process for good."""
+    """Those of calls that compile, load another's library, need another process, or change the process for good."""
     shown = {name: "" for name, value in PUBLIC.items() if "doctest: +SKIP" in text_of(value)}
-    assert len(shown) <= 26, sorted(shown)
+    assert len(shown) <= 33, sorted(shown)
 
 
 def methods() -> Iterator[tuple[str, type, Callable[..., Any]]]:
@@ -130,6 +147,13 @@ def methods() -> Iterator[tuple[str, type, Callable[..., Any]]]:
                 is_field = own in vars(value).get("__annotations__", ())
                 if not own.startswith("_") and inspect.isroutine(raw) and callable(raw) and not is_field:
                     yield f"{name}.{own}", value, raw
+
+
+def test_functions_of_the_package_that_it_does_not_export_say_what_they_do() -> None:
+    """Gradients' functions and their kin: dir() has them, and so an editor does."""
+    found = {name: value for name in dir(tp) if not name.startswith("_") and is_asked(value := getattr(tp, name))}
+    check({n: "" for n, v in found.items() if re.match("$|Arguments:", text_of(v))}, "a first sentence")
+    check({n: missing for n, v in found.items() if (missing := unnamed(v, text_of(v)))}, "words on these")
 
 
 def test_every_method_says_what_it_does() -> None:
@@ -159,6 +183,19 @@ class Checker(doctest.OutputChecker):
 EXAMPLES = {text: name for name, value in reversed(PUBLIC.items()) if ">>> " in (text := text_of(value))}
 
 
+@contextlib.contextmanager
+def world_of_one(text: str) -> Iterator[None]:
+    """What examples of messages stand in, but for those that begin or end a world."""
+    if not EXAMPLES[text].startswith("distributed.") or "init_process_group(" in text:
+        yield
+        return
+    tp.distributed.init_process_group(store=tp.distributed.HashStore(), rank=0, world_size=1)
+    try:
+        yield
+    finally:
+        tp.distributed.destroy_process_group()
+
+
 @pytest.mark.parametrize("text", EXAMPLES, ids=EXAMPLES.values())
 def test_examples(text: str, tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
@@ -167,7 +204,7 @@ def test_examples(text: str, tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> 
     assert test.examples
     tp.manual_seed(0)
     said: list[str] = []
-    with warnings.catch_warnings():
+    with warnings.catch_warnings(), world_of_one(text):
         warnings.simplefilter("ignore")
         failed = doctest.DocTestRunner(Checker(), optionflags=FLAGS).run(test, out=said.append).failed
     assert failed == 0, "".join(said)

@@ -50,8 +50,9 @@ __all__ = [
 
 # The last three keep what tensorpy/math.h promises of NaN, infinities and rounding, and let its loops be vectors.
 _FLAGS = ["-O3", "-fPIC", "-fvisibility=hidden", "-fno-math-errno", "-fno-trapping-math", "-ffp-contract=off"]
-# A call of a function that no header declares would be found missing only when the library is loaded. C++ refuses it.
-_C_FLAGS = ["-Werror=implicit-function-declaration"]
+# A call of a function that no header declares would be found missing only when the library is loaded, and a status that
+# is returned for a tensor (tp_fail for tp_fail_null) crashes. C++ refuses both.
+_C_FLAGS = ["-Werror=implicit-function-declaration", "-Werror=int-conversion"]
 _loaded: dict[str, str] = {}  # what load() has loaded under a name
 
 

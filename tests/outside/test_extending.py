@@ -255,6 +255,12 @@ def test_a_call_of_what_is_not_declared_is_an_error_of_the_compiler(cache: Path)
         extension.load_inline("misspelt", source)
 
 
+def test_a_status_for_a_tensor_is_an_error_of_the_compiler(cache: Path) -> None:
+    source = TWICE.replace("NAMESPACE", "status") + "tp_tensor *f(void) { return tp_decline(); }"
+    with pytest.raises(RuntimeError, match=r"returning .int. from a function with return type"):
+        extension.load_inline("status", source)
+
+
 def test_too_many_devices_for_streams() -> None:
     """Each thread has a current stream of each device, in memory that is scarce."""
     members = "stream_new stream_query stream_synchronize event_record event_release event_query event_synchronize "

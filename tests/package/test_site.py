@@ -21,6 +21,7 @@ TREE = re.compile(r"^```\{toctree\}\n(.*?)^```$", re.M | re.S)
 
 @pytest.fixture(scope="module")
 def sources(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    pytest.importorskip("tensorboard", reason="the reference has utils.tensorboard, which needs it")
     folder = tmp_path_factory.mktemp("site")
     write_sources(folder)
     return {p.relative_to(folder).as_posix(): p.read_text() for p in folder.rglob("*.md")}

@@ -20,6 +20,7 @@ from tensorpy import _C, dispatch, ops
 from tensorpy._C import Tensor
 from tensorpy._library.schema import infer_schema
 from tensorpy._library.tags import Tag
+from tensorpy._package import proposing as _proposing
 from tensorpy.autograd.function import Function
 from tensorpy.testing.opcheck import OpCheckError, opcheck
 
@@ -822,3 +823,8 @@ def opencl_op(
     """
     made: Any = custom_op  # either of its forms
     return made(name, fn, mutates_args=mutates_args, device_types="opencl", schema=schema)
+
+
+TYPE_CHECKING = False
+if not TYPE_CHECKING:
+    __getattr__ = _proposing("library", globals())

@@ -7,6 +7,8 @@ stands for a name that is not there.
 
 from __future__ import annotations
 
+import sys
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable
@@ -14,14 +16,15 @@ if TYPE_CHECKING:
 
 
 def parts(package: str, names: Collection[str]) -> Callable[[str], Any]:
-    """A package's `__getattr__` by which modules of it, the `names`, are imported at first use."""
+    """A package's `__getattr__` by which modules of it, the `names`, are imported at first use; proposes for others."""
 
     def __getattr__(name: str) -> Any:
         if name in names:
             import importlib
 
             return importlib.import_module(f"{package}.{name}")
-        raise AttributeError(f"module '{package}' has no attribute '{name}'")
+        there = [*names, *vars(sys.modules[package])]
+        return proposing(package.removeprefix("tensorpy."), there)(name)
 
     return __getattr__
 

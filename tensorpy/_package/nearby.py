@@ -55,6 +55,7 @@ MEANT = {
         "relu": "nn.functional.relu", "softmax": "nn.functional.softmax", "gelu": "nn.functional.gelu",
         "cross_entropy": "nn.functional.cross_entropy", "one_hot": "nn.functional.one_hot",
     },
+    "distributions": {"Gaussian": "distributions.Normal", "MultivariateGaussian": "distributions.MultivariateNormal"},
     "optim": {"Momentum": "optim.SGD", "Nesterov": "optim.SGD", "StepLR": "optim.lr_scheduler.StepLR"},
 }  # fmt: skip
 

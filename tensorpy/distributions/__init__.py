@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tensorpy._package import proposing as _proposing
 from tensorpy.distributions import constraints, transforms
 from tensorpy.distributions.bernoulli import Bernoulli
 from tensorpy.distributions.beta import Beta
@@ -141,3 +142,7 @@ __all__ = [
     "transform_to",
     "transforms",
 ]
+
+TYPE_CHECKING = False
+if not TYPE_CHECKING:
+    __getattr__ = _proposing("distributions", globals())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tensorpy._package import proposing as _proposing
 from tensorpy.func.batch_norm import replace_all_batch_norm_modules_
 from tensorpy.func.functionalize import functionalize
 from tensorpy.func.gradients import grad, grad_and_value, linearize, vjp
@@ -27,3 +28,7 @@ __all__ = [
     "vjp",
     "vmap",
 ]
+
+TYPE_CHECKING = False
+if not TYPE_CHECKING:
+    __getattr__ = _proposing("func", globals())

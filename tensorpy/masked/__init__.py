@@ -8,6 +8,7 @@ infinity of amin) or what computing with it gives (NaN of a mean).
 from __future__ import annotations
 
 from tensorpy import _C
+from tensorpy._package import proposing as _proposing
 from tensorpy.masked._masks import (
     _canonical_dim,
     _combine_input_and_mask,
@@ -27,3 +28,7 @@ __all__ = [
     "_canonical_dim", "_combine_input_and_mask", "_input_mask", "_output_mask", "_reduction_identity", "_where",
     *_OPERATORS,
 ]  # fmt: skip
+
+TYPE_CHECKING = False
+if not TYPE_CHECKING:
+    __getattr__ = _proposing("masked", globals())

@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from types import FunctionType
 from typing import TYPE_CHECKING, Any
 
+from tensorpy._package import proposing as _proposing
 from tensorpy._tensor.torch_function import (  # noqa: F401  (programs take them from here too)
     handle_torch_function,
     has_torch_function,
@@ -328,3 +329,6 @@ def _make_overridable() -> None:
 
 
 _make_overridable()
+
+if not TYPE_CHECKING:
+    __getattr__ = _proposing("nn.functional", globals())

@@ -10,6 +10,7 @@ from typing import Any
 
 from tensorpy import _C
 from tensorpy._C import Tensor
+from tensorpy._package import proposing as _proposing
 from tensorpy._tensor import torch_function
 from tensorpy.autograd.grad_mode import no_grad
 
@@ -426,3 +427,7 @@ kaiming_uniform, kaiming_normal = _older(kaiming_uniform_), _older(kaiming_norma
 orthogonal: Callable[..., Tensor]
 sparse: Callable[..., Tensor]
 orthogonal, sparse = _older(orthogonal_), _older(sparse_)
+
+TYPE_CHECKING = False
+if not TYPE_CHECKING:
+    __getattr__ = _proposing("nn.init", globals())

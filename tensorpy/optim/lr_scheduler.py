@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from tensorpy._C import Tensor
+from tensorpy._package import proposing as _proposing
 from tensorpy.optim.optimizer import Optimizer, number
 
 __all__ = [
@@ -1076,3 +1077,8 @@ class ReduceLROnPlateau(LRScheduler):
 
     def get_lr(self) -> list[Any]:
         return self._rates()
+
+
+TYPE_CHECKING = False
+if not TYPE_CHECKING:
+    __getattr__ = _proposing("optim.lr_scheduler", globals())

@@ -10,6 +10,7 @@ The recorder is in C, under the dispatch key Profiler (csrc/dispatch/profiler.h)
 
 from __future__ import annotations
 
+from tensorpy._package import proposing as _proposing
 from tensorpy.profiler._event import FunctionEvent, Interval, Kernel
 from tensorpy.profiler._events import EventList, FunctionEventAvg
 from tensorpy.profiler._profile import (
@@ -48,3 +49,7 @@ __all__ = [
     "supported_activities",
     "tensorboard_trace_handler",
 ]
+
+TYPE_CHECKING = False
+if not TYPE_CHECKING:
+    __getattr__ = _proposing("profiler", globals())

@@ -13,6 +13,7 @@ from typing import Any
 
 from tensorpy import _C
 from tensorpy._C import Tensor
+from tensorpy._package import proposing as _proposing
 from tensorpy._package.absent import absent
 from tensorpy.sparse._make import (  # noqa: F401  (what makes tensors)
     _sparse_coo_tensor_unsafe,
@@ -260,3 +261,8 @@ def as_sparse_gradcheck(gradcheck: Any) -> Any:
         return gradcheck(of_values, flat, **kwargs)
 
     return checked
+
+
+TYPE_CHECKING = False
+if not TYPE_CHECKING:
+    __getattr__ = _proposing("sparse", globals())

@@ -409,12 +409,27 @@ MEANT = [
     ("nn", "Liner", "Linear"),
     ("nn", "relu", "functional.relu"),
     ("optim", "SDG", "SGD"),
+    ("optim.lr_scheduler", "StepLr", "StepLR"),
+    ("nn.functional", "crossentropy", "cross_entropy"),
+    ("nn.init", "kaiming_norm_", "kaiming_normal_"),
+    ("nn.utils", "spectralnorm", "spectral_norm"),
+    ("utils", "dta", "data"),
+    ("utils.data", "Dataloader", "DataLoader"),
+    ("distributions", "Gaussian", "Normal"),
+    ("fft", "ftt", "fft"),
+    ("special", "erfinvv", "erfinv"),
+    ("autograd", "gradcheckk", "gradcheck"),
+    ("func", "jacrevv", "jacrev"),
+    ("sparse", "mmm", "mm"),
+    ("library", "customop", "custom_op"),
+    ("profiler", "profil", "profile"),
+    ("masked", "masked_tensr", "masked_tensor"),
 ]
 
 
 @pytest.mark.parametrize(("module", "name", "meant"), MEANT)
 def test_a_name_that_is_not_there_names_what_has_its_meaning(module: str, name: str, meant: str) -> None:
-    asked = getattr(tp, module) if module else tp
+    asked = operator.attrgetter(module)(tp) if module else tp
     with pytest.raises(AttributeError, match=f"no attribute '{name}'; the nearest that is there is '{meant}'$"):
         getattr(asked, name)
 

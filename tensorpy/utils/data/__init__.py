@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tensorpy._package import proposing as _proposing
 from tensorpy.utils.data.collate import default_collate, default_convert
 from tensorpy.utils.data.dataloader import DataLoader
 from tensorpy.utils.data.datapipes.datapipe import (
@@ -72,3 +73,7 @@ __all__ = [
     "runtime_validation",
     "runtime_validation_disabled",
 ]
+
+TYPE_CHECKING = False
+if not TYPE_CHECKING:
+    __getattr__ = _proposing("utils.data", __all__)

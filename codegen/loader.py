@@ -433,7 +433,7 @@ class _FunctionReader:
             elif name == "promotion" and value not in PROMOTIONS:
                 fix = suggest(value, PROMOTIONS, f"use one of {', '.join(PROMOTIONS)}")
                 errors.add(raw.at(name), f"unknown promotion '{value}'", fix)
-        if not any(name in CLASS_KEYS for name in raw):
+        if not any(name in CLASS_KEYS or name not in valid for name in raw):  # a misspelt one is told already
             fix = f"give it for at least one of {', '.join(reversed(tuple(CLASS_KEYS)))}"
             errors.add(raw.location, "'pointwise' has no expression", fix)
         return raw

@@ -160,6 +160,7 @@ FUNCTIONS = [
     # pointwise, reduction, composite
     (F + "  pointwise: x + 1\n", 2, "'pointwise' is text, not a mapping", "below 'pointwise:'"),
     (F + "  pointwise:\n    all: x\n    flaot: x\n", 4, "unknown key 'flaot' in 'pointwise'", "'float'"),
+    (F + "  pointwise:\n    flaot: x\n", 3, "unknown key 'flaot' in 'pointwise'", "'float'"),
     (F + "  pointwise:\n    promotion: default\n", 3, "'pointwise' has no expression", "at least one of all"),
     (F + "  pointwise:\n    promotion: int_to_flaot\n    all: x\n", 3, "unknown promotion", "'int_to_float'"),
     (F + "  pointwise:\n    all: x\n    operands: self\n", 4, "'operands' is not a mapping", "operands: {"),

@@ -4,12 +4,15 @@ module mends its own pointers.
 
 import os
 import re
+import runpy
 import shutil
 import subprocess
+from pathlib import Path
 
 import pytest
 
 from codegen import packed_relocations
+from codegen.__main__ import generate, load_catalog
 from codegen.old_glibc import newer, symbols, write_libraries
 from codegen.platforms import Platform, why_not
 
@@ -153,3 +156,15 @@ def test_pointers_in_variables_of_threads_are_refused(tmp_path):
     module = linked_with_packed_pointers(tmp_path, text)
     with pytest.raises(SystemExit, match="1 pointers in them"):
         packed_relocations.hide(module)
+
+
+def test_an_installed_entry_says_all_but_what_help_says(tmp_path: Path) -> None:
+    """A project's generator reads it: everything but the texts of help() comes out of it, from the same lines."""
+    root = Path(__file__).resolve().parents[2]
+    said = runpy.run_path(str(root / "setup.py"), run_name="setup")["SAID_FOR_HELP"]
+    shutil.copytree(root / "yaml", tmp_path / "yaml")
+    for path in (tmp_path / "yaml" / "native_functions").glob("*.yaml"):
+        path.write_text(said.sub(lambda text: "\n" * text[0].count("\n"), path.read_text()))
+    whole, installed = (generate(load_catalog(folder / "yaml")) for folder in (root, tmp_path))
+    other = {name for name in whole if whole[name] != installed[name]}
+    assert {name for name in other if not name.endswith(".pyi")} == {"reference.md", "_C.help"}

@@ -116,7 +116,7 @@ def given(sample: OpSample, library: Any, wide: bool) -> tuple[list[Any], dict[s
 
 def torch_function(info: OpInfo) -> Callable[..., Any] | None:
     """PyTorch's operator of the same schema."""
-    import torch
+    import torch  # pyright: ignore[reportMissingImports]
 
     base, _, overload = str(info.op.schema.name).partition(".")
     packet = getattr(torch.ops.aten, base, None)
@@ -330,7 +330,7 @@ def published(text: str) -> dict[str, dict[tuple[str, str], float]]:
 
 def main(arguments: Sequence[str]) -> int:
     """Measures, and writes the page to the file that is named; without one, prints what is beyond PyTorch's."""
-    import torch
+    import torch  # pyright: ignore[reportMissingImports]
 
     rows = []
     for info, dtype, errors in measured():

@@ -257,12 +257,40 @@ def test_messages_begin_as_pytorchs(call: str) -> None:
         "F.dropout2d(t.ones(3), 0.0)",
         "t.addcmul(t.ones(1, dtype=t.cfloat), 1j, t.ones(1), t.ones(1))",
         "t.linalg.lu_factor(t.ones(2, 2), pivot=False)",
+        "t.tril_indices(2, 2, dtype=t.float32)",
+        "t.triu_indices(2, 2, dtype=t.float32)",
+        "t.tensor(1 + 2j).H.item()",
+        "t.broadcast_shapes(1.5)",
         "F.max_unpool3d(t.ones(1, 3, 1, 1, 1), t.zeros(1, 3, 1, 1, 1, dtype=t.int64), [1, 1])",
         "F.max_unpool2d(t.ones(1, 1, 2, 2), t.zeros(1, 1, 2, 2, dtype=t.int64), (2,), stride=2)",
     ],
 )
 def test_edges_of_arguments(call: str) -> None:
     compare(call, 60)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        "t.norm(t.ones(2), 1j)",
+        "t.linalg.vector_norm(t.ones(2), 1j)",
+        "t.dist(t.ones(2), t.ones(2), 1j)",
+        "t.std(t.ones(2), correction=1j)",
+        "t.var_mean(t.ones(2), correction=1j)",
+        "F.rrelu(t.ones(2), 1j)",
+    ],
+)
+def test_a_complex_number_is_no_real_one(call: str) -> None:
+    """Its imaginary part is not dropped."""
+    compare(call, 50)
+
+
+def test_ends_beyond_the_dtype_are_refused() -> None:
+    for call in ("t.arange(0, 2**63)", "t.arange(2**63, 2**63 + 2)", "t.arange(0, 5, 2**63)"):
+        compare(call, 50)
+    assert tp.arange(2**63, 2**63 + 2, dtype=tp.uint64).tolist() == [2**63, 2**63 + 1]
+    with pytest.raises(RuntimeError, match="overflow"):
+        tp.arange(0, 2**63, dtype=tp.uint64)
 
 
 def test_one_unknown_size_is_inferred() -> None:

@@ -128,6 +128,9 @@ def broadcast_shapes(*shapes: Sequence[int] | int) -> _C.Size:
         >>> tp.broadcast_shapes((3, 1), (2,))
         tensorpy.Size([3, 2])
     """
+    for shape in shapes:
+        if not (is_whole(shape) or isinstance(shape, (tuple, list))):
+            raise RuntimeError(f"Input shapes should be of type ints, a tuple of ints, or a list of ints, got {shape}")
     blanks = [_C.empty(shape if is_whole(shape) else tuple(shape), device="meta") for shape in shapes]
     return broadcast_tensors(*blanks)[0].shape if blanks else _C.Size()
 

@@ -66,12 +66,14 @@ static PyObject *generator_set_state(PyObject *o, PyObject *state) {
     tp_tensor *serial;
     if (tp_generator_serial(GENERATOR(o), GENERATOR(o)->device, &serial) < 0) return tp_py_raise();
     const int64_t size = serial ? serial->numel : TP_GENERATOR_STATE_BYTES;
-    if (!t || t->device.type != TP_DEVICE_CPU || t->dtype != TP_UINT8 || t->numel != size || !tp_is_contiguous(t) ||
-        !tp_has_memory(t))
+    if (!t || t->device.type != TP_DEVICE_CPU || t->dtype != TP_UINT8 || !tp_is_contiguous(t) || !tp_has_memory(t))
         return PyErr_Format(
             PyExc_TypeError,
             "RNG state must be a torch.ByteTensor, as get_state() gives it: %lld contiguous uint8 on the CPU",
             (long long)size);
+    if (t->numel != size)
+        return PyErr_Format(PyExc_RuntimeError, "RNG state is wrong size: expected %lld bytes, got %lld",
+                            (long long)size, (long long)t->numel);
     if (tp_py_check(tp_settle(t->storage)) < 0) return NULL;
     return tp_py_check(tp_generator_set_state(GENERATOR(o), tp_data(t), (size_t)size)) < 0 ? NULL : Py_NewRef(o);
 }

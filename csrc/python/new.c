@@ -8,6 +8,7 @@
 #include "python/overrides.h"
 #include "python/returns.h"
 #include "python/sequence.h"
+#include "python/storage.h"
 
 #include "Functions.h"
 #include "autograd/node.h"
@@ -51,12 +52,21 @@ static tp_tensor *copied_if_traced_steal(tp_tensor *t) {
     return inside ? raise_null(tp_functional_wrap(constant)) : tp_take(constant);
 }
 
+/* A storage's bytes are elements of the dtype. */
+static tp_tensor *elements_of(tp_storage *bytes, tp_dtype dtype) {
+    if (dtype == TP_NO_DTYPE) dtype = tp_default_dtype();
+    const int64_t n = (int64_t)bytes->nbytes / tp_itemsize(dtype);
+    return raise_null(tp_new_on_storage(bytes, TP_INTS(n), TP_INTS(1), 0, dtype));
+}
+
 tp_tensor *tp_py_tensor_from_data(PyObject *data, tp_dtype dtype, tp_device device) {
     if (device.type < 0) device = tp_default_device();
     if (tp_py_is_tensor(data))
         return convert_steal(raise_null(tp_detached_alias(tp_py_tensor_borrow(data))), dtype, device, true);
     if (tp_py_is_ndarray(data))
         return copied_if_traced_steal(convert_steal(tp_py_alias_ndarray(data, false), dtype, device, true));
+    tp_storage *bytes = PyList_CheckExact(data) ? NULL : tp_py_storages.borrow(data);
+    if (bytes) return convert_steal(elements_of(bytes, dtype), dtype, device, true);
     if (!tp_py_is_plain_number(data) && !tp_py_is_sequence(data) && !tp_py_is_text(data) &&
         !tp_py_is_numpy_scalar(data) && has_attribute(data, "__dlpack__"))
         return convert_steal(tp_py_from_dlpack(data, Py_None, Py_None), dtype, device, true);

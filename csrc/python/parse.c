@@ -621,7 +621,8 @@ TP_COLD static PyObject *call_of_kind(const tp_py_function *f, const tp_py_signa
 TP_COLD static PyObject *call_of_old_form(const tp_py_function *f, PyObject *self, PyObject *const *args,
                                           Py_ssize_t nargs, PyObject *kwnames) {
     bool number_first = false;
-    for (Py_ssize_t i = 0; i < 2 && i < nargs; i++) number_first |= PyFloat_Check(args[i]) || PyLong_Check(args[i]);
+    for (Py_ssize_t i = 0; i < 2 && i < nargs; i++)
+        number_first |= PyFloat_Check(args[i]) || PyLong_Check(args[i]) || PyComplex_Check(args[i]);
     if (!number_first) return NULL;
     PyObject *module = PyImport_ImportModule("tensorpy._package.deprecated"),
              *all = PyTuple_New(nargs + (self != NULL)), *named = PyDict_New(), *result = NULL;

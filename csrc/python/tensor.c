@@ -206,9 +206,15 @@ SETTER(data) {
     return tp_py_check(tp_put_data(TENSOR(o), TENSOR(value)));
 }
 
+static int cannot_delete(const char *name) {
+    PyErr_Format(PyExc_RuntimeError, "Tensor.%s cannot be deleted", name);
+    return -1;
+}
+
 #define SETTER_VIEW(name, view)                                       \
     SETTER(name) {                                                    \
-        PyObject *part = value ? get_##name(o, NULL) : NULL;          \
+        if (!value) return cannot_delete(#name);                      \
+        PyObject *part = get_##name(o, NULL);                         \
         if (!part) return -1;                                         \
         PyObject *done = PyObject_CallMethod(part, view, "O", value); \
         Py_DECREF(part);                                              \

@@ -531,6 +531,7 @@ _STORAGE_METHODS = {
     "cpu": "The storage, or a copy of it, on the CPU.",
     "copy_": "Takes over another storage's bytes.",
     "fill_": "Sets every byte.",
+    "resize_": "Gives it memory for more bytes, for all its tensors; those that it has stay.",
     "element_size": "Bytes of an element: 1.",
     "is_shared": "Whether other processes can see the memory.",
     "share_memory_": "Moves the bytes to memory that processes share.",

@@ -32,6 +32,11 @@ def _tuple_of(values: Any, name: str, what: str) -> tuple[tuple[Tensor, ...], bo
     return given, is_tuple
 
 
+def _unknown_strategy(name: str, given: Any) -> AssertionError:
+    """PyTorch asserts, so programs expect that class."""
+    return AssertionError(f'Expected {name} to be either "forward-mode" or "reverse-mode", got {given!r}.')
+
+
 class _Call:
     """The function and its inputs; both forms of each."""
 
@@ -48,10 +53,15 @@ class _Call:
         self.what, self.func, self.create_graph, self.second = what, func, create_graph, second
         given, is_tuple = _tuple_of(inputs, "inputs", what)
         self.single = not is_tuple
-        self.inputs = given if create_graph else tuple(x.detach() for x in given)
+        self.inputs = tuple(self._tracked(x) for x in given) if create_graph else tuple(x.detach() for x in given)
         self.single_output = True
         if strict:
             self._check_strict()
+
+    @staticmethod
+    def _tracked(x: Tensor) -> Tensor:
+        """An input that a graph leads to: what the caller gave, or where no gradient of that is wanted, its like."""
+        return x.view_as(x) if x.requires_grad else x.detach().requires_grad_()
 
     def __call__(self, *inputs: Tensor) -> tuple[Tensor, ...]:
         values, is_tuple = _tuple_of(self.func(*inputs), "outputs of the user-provided function", self.what)
@@ -153,6 +163,7 @@ class _Call:
         return self.direction(v, self.inputs, self.single, "the input to the user-provided function is")
 
 
+@enable_grad()
 def vjp(
     func: Callable[..., Any], inputs: Any, v: Any = None, create_graph: bool = False, strict: bool = False
 ) -> tuple[Any, Any]:
@@ -161,7 +172,7 @@ def vjp(
     Arguments:
         func: the function
         inputs: the inputs
-        v: is taken, and means nothing
+        v: what the rows are weighted by, of the outputs' shapes; 1 where the only output is one number
         create_graph: whether derivatives of the result can be taken
         strict: whether it is an error where an output does not depend on an input
 
@@ -176,6 +187,7 @@ def vjp(
     return call.of_outputs(outputs), call.of_inputs(gradients)
 
 
+@enable_grad()
 def jvp(
     func: Callable[..., Any], inputs: Any, v: Any = None, create_graph: bool = False, strict: bool = False
 ) -> tuple[Any, Any]:
@@ -184,7 +196,7 @@ def jvp(
     Arguments:
         func: the function
         inputs: the inputs
-        v: is taken, and means nothing
+        v: the direction, of the inputs' shapes; 1 where the only input is one number
         create_graph: whether derivatives of the result can be taken
         strict: whether it is an error where an output does not depend on an input
 
@@ -198,6 +210,7 @@ def jvp(
     return call.of_outputs(outputs), call.of_outputs(tangents)
 
 
+@enable_grad()
 def jacobian(
     func: Callable[..., Any],
     inputs: Any,
@@ -222,7 +235,7 @@ def jacobian(
                 [0., 4.]])
     """
     if strategy not in STRATEGIES:
-        raise ValueError(f"jacobian: strategy is one of {STRATEGIES}, got {strategy!r}")
+        raise _unknown_strategy("strategy", strategy)
     if strict and (vectorize or strategy == "forward-mode"):
         raise RuntimeError(
             "torch.autograd.functional.jacobian: `strict=True` and `vectorized=True` are not supported together, nor "
@@ -235,6 +248,7 @@ def jacobian(
     return by_output[0] if call.single_output else by_output
 
 
+@enable_grad()
 def hessian(
     func: Callable[..., Any],
     inputs: Any,
@@ -259,7 +273,7 @@ def hessian(
                 [ 0., 12.]])
     """
     if outer_jacobian_strategy not in STRATEGIES:
-        raise ValueError(f"hessian: outer_jacobian_strategy is one of {STRATEGIES}, got {outer_jacobian_strategy!r}")
+        raise _unknown_strategy("outer_jacobian_strategy", outer_jacobian_strategy)
     if strict and vectorize:
         raise RuntimeError(
             "torch.autograd.functional.hessian: `strict=True` and `vectorized=True` are not supported together."
@@ -271,6 +285,7 @@ def hessian(
     return call.of_inputs(tuple(call.of_inputs(row) for row in rows))
 
 
+@enable_grad()
 def vhp(
     func: Callable[..., Any], inputs: Any, v: Any = None, create_graph: bool = False, strict: bool = False
 ) -> tuple[Any, Any]:
@@ -279,7 +294,7 @@ def vhp(
     Arguments:
         func: the function
         inputs: the inputs
-        v: is taken, and means nothing
+        v: what the rows are weighted by, of the inputs' shapes; 1 where the only input is one number
         create_graph: whether derivatives of the result can be taken
         strict: whether it is an error where an output does not depend on an input
 
@@ -295,6 +310,7 @@ def vhp(
     return call.of_outputs(call(*call.inputs)), call.of_inputs(product)
 
 
+@enable_grad()
 def hvp(
     func: Callable[..., Any], inputs: Any, v: Any = None, create_graph: bool = False, strict: bool = False
 ) -> tuple[Any, Any]:
@@ -303,7 +319,7 @@ def hvp(
     Arguments:
         func: the function
         inputs: the inputs
-        v: is taken, and means nothing
+        v: the direction, of the inputs' shapes; 1 where the only input is one number
         create_graph: whether derivatives of the result can be taken
         strict: whether it is an error where an output does not depend on an input
 

@@ -291,6 +291,9 @@ def lp_pool3d(
 # ---- maxima back where they were ----
 
 
+_AXES = {1: "one element (width)", 2: "two elements (height, width)", 3: "three elements (depth, height, width)"}
+
+
 def _unpool(
     input: Tensor,
     indices: Tensor,
@@ -303,6 +306,12 @@ def _unpool(
     kernel = listed(kernel_size, dims)
     step, border = listed(kernel if stride is None else stride, dims), listed(padding, dims)
     spatial = input.shape[-dims:]
+    for name, numbers in (("output_size", kernel), ("stride", step), ("padding", border)):
+        if len(numbers) != dims:
+            raise RuntimeError(
+                f"There should be exactly {_AXES[dims]} in {name}, but got {len(numbers)} elements: a number, or one "
+                "for each"
+            )
     sizes = [(n - 1) * s - 2 * p + k for n, s, p, k in zip(spatial, step, border, kernel, strict=True)]
     if output_size is not None:
         wanted = list(output_size)[-dims:]

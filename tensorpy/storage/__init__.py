@@ -24,6 +24,7 @@ from tensorpy.storage.methods import (  # noqa: F401
     cpu,
     element_size,
     fill_,
+    resize_,
     tolist,
     untyped,
 )

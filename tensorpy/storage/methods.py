@@ -76,6 +76,13 @@ def __sizeof__(self: Any) -> int:
     return object.__sizeof__(self) + int(self.nbytes())
 
 
+def resize_(self: Any, size: int) -> None:
+    """Gives it memory for more bytes, for all its tensors; those that it has stay."""
+    if size < self.nbytes():
+        raise RuntimeError(f"resize_: a storage only grows, and this one has {self.nbytes()} bytes, not {size}")
+    bytes_of(self).resize_(size)
+
+
 def fill_(self: Any, value: int) -> Any:
     """Sets every byte."""
     bytes_of(self).fill_(value)

@@ -2,13 +2,42 @@
 
 from __future__ import annotations
 
+import sys
 from functools import cache
 from typing import Any
 
 from tensorpy import _C
 from tensorpy._C import Tensor
 from tensorpy._tensor.dtypes import STORAGES
-from tensorpy.storage.methods import bytes_of
+from tensorpy.storage.methods import bytes_of, byteswap
+
+
+def _unfit(kind: type[Exception], why: str) -> Exception:
+    return kind(f"TypedStorage received an invalid combination of arguments: {why}")
+
+
+def _check_wrapped(content: tuple[Any, ...], storage: Any, dtype: _C.dtype | None, device: Any) -> None:
+    """What is shown has its memory, so neither elements nor a device go with it, and a dtype has to."""
+    if content:
+        raise _unfit(RuntimeError, "No positional arguments should be given when using 'wrap_storage'")
+    if dtype is None:
+        raise _unfit(RuntimeError, "Argument 'dtype' must be specified with 'wrap_storage'")
+    if device is not None:
+        raise _unfit(RuntimeError, "Argument 'device' should not be specified when 'wrap_storage' is given")
+    if not isinstance(storage, _C.UntypedStorage):
+        raise _unfit(TypeError, f"Argument 'wrap_storage' must be UntypedStorage, not {type(storage)}")
+
+
+def _filled(content: tuple[Any, ...], dtype: _C.dtype, device: Any) -> Any:
+    """Memory of the given elements, or of so many."""
+    if len(content) > 1:
+        raise _unfit(RuntimeError, f"Too many positional arguments: {len(content)}, where there is one at most")
+    given = content[0] if content else 0
+    if isinstance(given, Tensor):
+        raise _unfit(TypeError, f"Argument type not recognized: {type(given)}; Tensor.storage() gives its memory")
+    elements = given if isinstance(given, (int, str)) else list(given)
+    row = _C.empty(given, dtype=dtype) if isinstance(given, int) else _C.tensor(elements, dtype=dtype)
+    return row.to(device=device or "cpu").untyped_storage()
 
 
 class TypedStorage:
@@ -26,26 +55,22 @@ class TypedStorage:
     """
 
     __module__ = "tensorpy.storage"  # where PyTorch has the class, which messages and programs name
-    is_cuda = False
+    is_cuda = is_hpu = is_sparse = False
 
     def __init__(
         self,
-        content: Any = 0,
-        *,
+        *content: Any,
         wrap_storage: Any = None,
         dtype: _C.dtype | None = None,
         device: Any = None,
         _internal: bool = False,
     ) -> None:
+        if dtype is not None and not isinstance(dtype, _C.dtype):
+            raise _unfit(TypeError, f"Argument 'dtype' must be torch.dtype, not {type(dtype)}")
+        if wrap_storage is not None:
+            _check_wrapped(content, wrap_storage, dtype, device)
         self.dtype: _C.dtype = dtype or _C.get_default_dtype()
-        if wrap_storage is None:
-            row = (
-                _C.empty(content, dtype=self.dtype)
-                if isinstance(content, int)
-                else _C.tensor(list(content), dtype=self.dtype)
-            )
-            wrap_storage = row.to(device=device or "cpu").untyped_storage()
-        self._untyped_storage: _C.UntypedStorage = wrap_storage
+        self._untyped_storage: _C.UntypedStorage = wrap_storage or _filled(content, self.dtype, device)
 
     @property
     def _row(self) -> Tensor:
@@ -82,7 +107,12 @@ class TypedStorage:
 
     def tolist(self) -> list[Any]:
         """The elements as numbers."""
+        self._check_values()
         return list(self._row.tolist())
+
+    def _check_values(self) -> None:
+        if self.device.type == "meta":
+            raise NotImplementedError("Not available for 'meta' device type")
 
     def __iter__(self) -> Any:
         return iter(self.tolist())
@@ -90,15 +120,30 @@ class TypedStorage:
     def __getitem__(self, index: Any) -> Any:
         if isinstance(index, slice):
             raise RuntimeError("slices are only supported in UntypedStorage.__getitem__: tolist() gives all elements")
+        if not isinstance(index, int):
+            raise RuntimeError(f"can't index a {type(self)} with {type(index)}")
+        self._check_values()
         return self._row[index].item()
 
     def __setitem__(self, index: Any, value: Any) -> None:
+        if not isinstance(index, (int, slice)):
+            raise RuntimeError(f"can't index a {type(self)} with {type(index)}")
+        if isinstance(value, TypedStorage):
+            raise RuntimeError(f"cannot set item with value type {type(value)}; copy_() takes a storage")
         self._row[index] = value
 
     def fill_(self, value: Any) -> TypedStorage:
         """Sets every element."""
-        self._row.fill_(value)
+        self[:] = value
         return self
+
+    def resize_(self, size: int) -> None:
+        """Gives it memory for so many elements; those that it has stay."""
+        self._untyped_storage.resize_(size * self.element_size())
+
+    def get_device(self) -> int:
+        """The number of the device; -1 on the CPU."""
+        return self._row.get_device()
 
     def copy_(self, source: Any, non_blocking: bool = False) -> TypedStorage:
         """Takes over another storage's elements."""
@@ -119,6 +164,8 @@ class TypedStorage:
 
     def share_memory_(self) -> TypedStorage:
         """Moves it to memory that processes share."""
+        if self.device.type != "cpu":
+            raise RuntimeError(f"share_memory_: only available on CPU, not on {self.device}")
         self._untyped_storage.share_memory_()
         return self
 
@@ -161,7 +208,11 @@ def _cast(name: str, dtype: _C.dtype) -> Any:
 
 _CONVERSIONS = {"char": "int8", "byte": "uint8", "complex_double": "complex128", "complex_float": "complex64"}
 
-for _name in ("double float half bfloat16 long int short bool".split()) + list(_CONVERSIONS):
+_PLAIN = (
+    "double float half bfloat16 long int short bool float8_e5m2 float8_e4m3fn float8_e5m2fnuz float8_e4m3fnuz".split()
+)
+
+for _name in [*_PLAIN, *_CONVERSIONS]:
     setattr(TypedStorage, _name, _cast(_name, getattr(_C, _CONVERSIONS.get(_name, _name))))
 
 
@@ -179,8 +230,29 @@ class _OfOneDtype(type):
 
     dtype: _C.dtype
 
-    def __call__(cls, *arguments: Any, **options: Any) -> TypedStorage:
-        return TypedStorage(*arguments, dtype=cls.dtype, **options)
+    def __call__(cls, *content: Any, wrap_storage: Any = None, **options: Any) -> TypedStorage:
+        for name in ("device", "dtype"):
+            if name in options:
+                raise _unfit(RuntimeError, f"'{name}' cannot be specified: {cls.__name__} has its own")
+        return TypedStorage(*content, wrap_storage=wrap_storage, dtype=cls.dtype, **options)
+
+    def from_buffer(cls, buffer: Any, byte_order: str | None = None, count: int = -1, offset: int = 0) -> TypedStorage:
+        """The elements of a buffer from an offset in bytes on, copied; `byte_order` is that of the buffer."""
+        data, size = memoryview(buffer).cast("B"), cls.dtype.itemsize
+        if byte_order not in ("big", "little", "native") and (byte_order is not None or size > 1):
+            raise ValueError(f"invalid byte_order {byte_order!r} (expected 'big', 'little', or 'native')")
+        if not 0 <= offset <= len(data):
+            raise ValueError(f"offset must be non-negative and no greater than buffer length ({len(data)}): {offset}")
+        if count < 0 and (len(data) - offset) % size:
+            raise ValueError(f"buffer size ({len(data) - offset}) must be a multiple of element size ({size})")
+        count = (len(data) - offset) // size if count < 0 else count
+        if count * size > len(data) - offset:
+            raise ValueError(f"buffer has only {len(data) - offset} bytes after offset {offset}, not {count} elements")
+        stored = _C.tensor(list(data[offset : offset + count * size]), dtype=_C.uint8).untyped_storage()
+        if byte_order not in ("native", sys.byteorder, None):
+            byteswap(stored, cls.dtype)
+        made = cls(wrap_storage=stored)
+        return cls([bool(byte) for byte in stored.tolist()]) if cls.dtype is _C.bool else made
 
     def __instancecheck__(cls, instance: Any) -> bool:
         return isinstance(instance, TypedStorage) and instance.dtype is cls.dtype

@@ -67,6 +67,18 @@ def test_create_graph() -> None:
     assert not functional.jvp(lambda x: x**3, x, v)[1].requires_grad
 
 
+@pytest.mark.parametrize("name", ["jacobian", "hessian", "vjp", "jvp", "vhp", "hvp"])
+@pytest.mark.parametrize("wanted", [False, True])
+def test_create_graph_under_no_grad(name: str, wanted: bool) -> None:
+    """What is asked for is recorded, whatever the caller's mode, and whether the inputs require gradients or not."""
+    x, v = two(tp)
+    x.requires_grad_(wanted)
+    program = (lambda x: x**3) if name in ("jacobian", "vjp", "jvp") else (lambda x: (x**3).sum())
+    with tp.no_grad():
+        found = getattr(functional, name)(program, x, *[v] * (name not in ("jacobian", "hessian")), create_graph=True)
+    assert all(t.requires_grad for t in tree_leaves(found))
+
+
 def test_structure() -> None:
     """What comes has the form of the outputs, and in it that of the inputs."""
     _, spec = tree_flatten(functional.jacobian(several, two(tp)))
@@ -87,7 +99,7 @@ def test_refusals() -> None:
         functional.vjp(lambda x: x, x)
     with pytest.raises(RuntimeError, match="v has invalid size: should be"):
         functional.jvp(lambda x: x, x, x[:2])
-    with pytest.raises(ValueError, match="strategy"):
+    with pytest.raises(AssertionError, match="strategy"):
         functional.jacobian(lambda x: x, x, strategy="sideways")
     with pytest.raises(TypeError, match="The inputs given to jacobian must be either a Tensor or a tuple"):
         functional.jacobian(lambda x: x, [x])

@@ -242,3 +242,101 @@ MESSAGES = [
 @pytest.mark.parametrize("call", MESSAGES)
 def test_messages_begin_as_pytorchs(call: str) -> None:
     compare(call, 45)
+
+
+# ---- arguments at the edge of what is taken ----
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        "t.cholesky_inverse(t.tensor([[2.0, 0.0], [1.0, 0.0]]))",
+        "t.cholesky_inverse(t.stack([t.eye(2), t.zeros(2, 2)]))",
+        "t.cholesky_inverse(t.empty(0, 0))",
+        "F.feature_alpha_dropout(t.ones(3), 0.5)",
+        "F.dropout2d(t.ones(3), 0.0)",
+        "t.addcmul(t.ones(1, dtype=t.cfloat), 1j, t.ones(1), t.ones(1))",
+        "t.linalg.lu_factor(t.ones(2, 2), pivot=False)",
+        "t.tril_indices(2, 2, dtype=t.float32)",
+        "t.triu_indices(2, 2, dtype=t.float32)",
+        "t.tensor(1 + 2j).H.item()",
+        "t.broadcast_shapes(1.5)",
+        "F.max_unpool3d(t.ones(1, 3, 1, 1, 1), t.zeros(1, 3, 1, 1, 1, dtype=t.int64), [1, 1])",
+        "F.max_unpool2d(t.ones(1, 1, 2, 2), t.zeros(1, 1, 2, 2, dtype=t.int64), (2,), stride=2)",
+    ],
+)
+def test_edges_of_arguments(call: str) -> None:
+    compare(call, 60)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        "t.norm(t.ones(2), 1j)",
+        "t.linalg.vector_norm(t.ones(2), 1j)",
+        "t.dist(t.ones(2), t.ones(2), 1j)",
+        "t.std(t.ones(2), correction=1j)",
+        "t.var_mean(t.ones(2), correction=1j)",
+        "F.rrelu(t.ones(2), 1j)",
+    ],
+)
+def test_a_complex_number_is_no_real_one(call: str) -> None:
+    """Its imaginary part is not dropped."""
+    compare(call, 50)
+
+
+def test_ends_beyond_the_dtype_are_refused() -> None:
+    for call in ("t.arange(0, 2**63)", "t.arange(2**63, 2**63 + 2)", "t.arange(0, 5, 2**63)"):
+        compare(call, 50)
+    assert tp.arange(2**63, 2**63 + 2, dtype=tp.uint64).tolist() == [2**63, 2**63 + 1]
+    with pytest.raises(RuntimeError, match="overflow"):
+        tp.arange(0, 2**63, dtype=tp.uint64)
+
+
+def test_one_unknown_size_is_inferred() -> None:
+    with pytest.raises(RuntimeError, match="only one dimension can be inferred"):
+        tp.ones(4).unflatten(0, (-1, -1))
+
+
+def test_a_generators_state_of_another_size() -> None:
+    with pytest.raises(RuntimeError, match="RNG state is wrong size"):
+        tp.set_rng_state(tp.zeros(10, dtype=tp.uint8))
+    with pytest.raises(TypeError, match="RNG state must be"):
+        tp.set_rng_state(tp.zeros(10))
+
+
+@pytest.mark.parametrize("name", ["real", "imag"])
+def test_parts_of_a_tensor_cannot_be_deleted(name: str) -> None:
+    with pytest.raises(RuntimeError, match=f"Tensor.{name} cannot be deleted"):
+        delattr(tp.ones(2, dtype=tp.complex64), name)
+
+
+def test_a_condition_of_bytes_is_said_to_be_old() -> None:
+    tp.set_warn_always(True)
+    try:
+        with pytest.warns(UserWarning, match="where received a uint8 condition tensor"):
+            chosen = tp.where(tp.tensor([1, 0], dtype=tp.uint8), tp.ones(2), tp.zeros(2))
+    finally:
+        tp.set_warn_always(False)
+    assert chosen.tolist() == [1, 0]
+
+
+@pytest.mark.parametrize("dim", [0, 1, 2, -1])
+@pytest.mark.parametrize("function", ["unique", "unique_consecutive"])
+def test_distinct_slices_have_pytorchs_strides(function: str, dim: int) -> None:
+    compare(f"t.{function}(t.arange(30.0).reshape(2, 3, 5) % 3, dim={dim}).stride()")
+    compare(f"t.{function}(t.arange(30.0).reshape(2, 3, 5) % 3, dim={dim})", 10**6)
+
+
+@pytest.mark.parametrize("n", [1, 2, 3])
+def test_a_convolution_of_no_channels_gives_none(n: int) -> None:
+    torch = pytest.importorskip("torch")
+    found = []
+    for t in (tp, torch):
+        x = t.ones(2, 0, *[5] * n, requires_grad=True)
+        w, b = t.ones(8, 0, *[2] * n, requires_grad=True), t.ones(8, requires_grad=True)
+        y = getattr(t.nn.functional, f"conv{n}d")(x, w, b, stride=2)
+        y.sum().backward()
+        found.append((tuple(y.shape), tuple(x.grad.shape), tuple(w.grad.shape), b.grad.tolist()))
+    assert found[0] == found[1]
+    compare(f"F.conv_transpose{n}d(t.ones(2, 0, *[5] * {n}), t.ones(0, 8, *[2] * {n}))")

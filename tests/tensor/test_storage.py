@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 import tempfile
+from collections.abc import Callable
 from multiprocessing.reduction import ForkingPickler
 from pathlib import Path
 from typing import Any
@@ -387,6 +388,67 @@ def test_storages_of_a_dtype_by_name() -> None:
     assert storages._storage_type_to_dtype_map() == {name: dtype for dtype, name in names.items()}
     for name in names.values():
         assert getattr(tp, name).dtype is storages._storage_type_to_dtype_map()[name]
+
+
+@pytest.mark.parametrize(
+    ("call", "kind", "words"),
+    [
+        (lambda s: tp.FloatStorage(device="cpu"), RuntimeError, "'device' cannot be specified"),
+        (lambda s: tp.FloatStorage(dtype=tp.float32), RuntimeError, "'dtype' cannot be specified"),
+        (lambda s: tp.FloatStorage(size=3), TypeError, "got an unexpected keyword"),
+        (lambda s: tp.FloatStorage(0, 0), RuntimeError, "Too many positional arguments"),
+        (lambda s: tp.FloatStorage("string"), TypeError, "invalid data type"),
+        (lambda s: tp.FloatStorage(tp.tensor([])), TypeError, "Argument type not recognized"),
+        (lambda s: tp.FloatStorage(0, wrap_storage=s.untyped()), RuntimeError, "No positional arguments"),
+        (lambda s: tp.FloatStorage(wrap_storage=s), TypeError, "must be UntypedStorage"),
+        (lambda s: tp.TypedStorage(wrap_storage=s.untyped()), RuntimeError, "Argument 'dtype' must be specified"),
+        (lambda s: tp.TypedStorage(dtype=0), TypeError, "Argument 'dtype' must be torch.dtype"),
+        (
+            lambda s: tp.TypedStorage(wrap_storage=s.untyped(), dtype=tp.float32, device="cpu"),
+            RuntimeError,
+            "Argument 'device' should not be specified",
+        ),
+        (lambda s: s.fill_(s), RuntimeError, "cannot set item"),
+        (lambda s: s["a"], RuntimeError, "can't index a"),
+        (lambda s: s.untyped().resize_(2), RuntimeError, "a storage only grows"),
+        (lambda s: tp.TypedStorage(3, device="meta")[0], NotImplementedError, "Not available for 'meta'"),
+        (lambda s: tp.TypedStorage(3, device="meta").tolist(), NotImplementedError, "Not available for 'meta'"),
+        (lambda s: tp.TypedStorage(3, device="meta").share_memory_(), RuntimeError, "only available on CPU"),
+        (lambda s: tp.FloatStorage.from_buffer(bytearray(7), "native"), ValueError, "must be a multiple of element"),
+        (lambda s: tp.FloatStorage.from_buffer(bytearray(8)), ValueError, "invalid byte_order"),
+        (lambda s: tp.FloatStorage.from_buffer(bytearray(8), "big", 3), ValueError, "buffer has only 8 bytes"),
+        (lambda s: tp.FloatStorage.from_buffer(bytearray(8), "big", 0, 9), ValueError, "offset must be non-negative"),
+    ],
+)
+def test_what_storages_refuse(call: Callable[[tp.TypedStorage], object], kind: type[Exception], words: str) -> None:
+    with pytest.raises(kind, match=words):
+        call(tp.FloatStorage([1, 2, 3]))
+
+
+def test_storages_of_a_buffer() -> None:
+    shorts = tp.ShortStorage.from_buffer(bytearray([1, 2, 3, 4]), "big")
+    assert shorts.tolist() == [258, 772] and isinstance(shorts, tp.ShortStorage)
+    assert tp.IntStorage.from_buffer(bytearray([1, 2, 3, 4]), "little")[0] == 67305985
+    assert tp.FloatStorage.from_buffer(bytearray([9, 0x40, 0x10, 0, 0]), "big", 1, 1).tolist() == [2.25]
+    assert tp.BoolStorage.from_buffer(bytearray([0, 1, 2]), "big").tolist() == [False, True, True]
+    assert tp.ByteStorage.from_buffer(b"ab").tolist() == [97, 98]
+
+
+def test_storages_grow_and_are_filled_in_parts() -> None:
+    for device in ("cpu", "meta"):
+        storage = tp.TypedStorage([1, 2], device=device, dtype=tp.int32)
+        storage.resize_(10)
+        assert storage.size() == 10 and storage.get_device() == tp.empty(0, device=device).get_device()
+    numbers = tp.LongStorage(6)
+    numbers[:] = 0
+    numbers[2:4] = 5
+    assert numbers.tolist() == [0, 0, 5, 5, 0, 0] and numbers.float8_e5m2().dtype is tp.float8_e5m2
+
+
+def test_a_tensor_of_a_storage_has_its_elements() -> None:
+    x = tp.tensor([1.5, -2.0], dtype=tp.float64)
+    assert tp.tensor(x.untyped_storage(), dtype=tp.float64).tolist() == [1.5, -2.0]
+    assert tp.tensor(x.float().untyped_storage()).tolist() == [1.5, -2.0]
 
 
 def test_a_tensor_of_a_file(tmp_path: Path) -> None:

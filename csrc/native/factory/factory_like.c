@@ -109,8 +109,8 @@ static tp_tensor *triangle_indices(int64_t row, int64_t col, int64_t offset, boo
                             (long long)col);
     if (dtype == TP_NO_DTYPE) dtype = TP_INT64;
     if (dtype != TP_INT64 && dtype != TP_INT32)
-        return tp_fail_null(TP_RuntimeError, "\"%s\" not implemented for '%s'", lower ? "tril_indices" : "triu_indices",
-                            tp_dtype_names[dtype]);
+        return tp_fail_null(TP_NotImplementedError, "\"%s\" not implemented for '%s'",
+                            lower ? "tril_indices" : "triu_indices", tp_scalar_type_name(dtype));
     offset = tp_max_int(-row, tp_min_int(col, offset));
     __int128 count = lower ? lower_count(row, col, offset) : (__int128)row * col - lower_count(row, col, offset - 1);
     if (count > INT64_MAX / 16)

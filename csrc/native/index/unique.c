@@ -13,7 +13,7 @@ static const tp_tensor3 failed = {{NULL, NULL, NULL}};
 
 /* The distinct items of `from` along dimension 0, in order or as neighbours; what is not asked for is empty. */
 static tp_tensor3 distinct(const char *op, tp_tensor *from, bool sorted, bool return_inverse, bool return_counts,
-                           tp_ints inverse_shape, tp_tensor **chosen) {
+                           tp_ints inverse_shape) {
     tp_autoref *flat = tp_reshape(from, TP_INTS(-1)), *wide = flat ? tp_comparable(op, flat, 0) : NULL,
                *rows = wide ? tp_reshape(wide, tp_sizes(from)) : NULL,
                *none = rows ? tp_new_empty(TP_INTS(0), TP_INT64, from->device) : NULL;
@@ -25,7 +25,6 @@ static tp_tensor3 distinct(const char *op, tp_tensor *from, bool sorted, bool re
     tp_autoref *values = tp_index_select(from, 0, firsts);
     tp_autoref *shaped = !values ? NULL : return_inverse ? tp_reshape(inverse, inverse_shape) : tp_retain(none);
     if (!shaped) return failed;
-    if (chosen) *chosen = tp_retain(firsts);
     return (tp_tensor3){{tp_take(values), tp_take(shaped), tp_retain(return_counts ? counts : none)}};
 }
 
@@ -43,7 +42,7 @@ tp_tensor3 _unique2_dense(tp_tensor *given, bool sorted TP_UNUSED, bool return_i
     tp_autoref *self = tp_still(given);
     if (!self || refuse_complex("unique", self) < 0) return failed;
     tp_autoref *line = tp_reshape(self, TP_INTS(-1));
-    return line ? distinct("unique", line, true, return_inverse, return_counts, tp_sizes(self), NULL) : failed;
+    return line ? distinct("unique", line, true, return_inverse, return_counts, tp_sizes(self)) : failed;
 }
 /* _unique(Tensor self, bool sorted=True, bool return_inverse=False) -> (Tensor, Tensor) */
 tp_tensor2 _unique_dense(tp_tensor *self, bool sorted, bool return_inverse) {
@@ -75,13 +74,11 @@ static tp_tensor3 distinct_slices(const char *op, tp_tensor *given, int64_t dim,
     }
     tp_autoref *whole = self->ndim ? tp_retain(self) : tp_reshape(self, TP_INTS(1)),
                *moved = whole ? tp_movedim_int(whole, d, 0) : NULL;
-    tp_tensor *places = NULL;
-    tp_tensor3 out = moved ? distinct(op, moved, sorted, return_inverse, return_counts,
-                                      TP_INTS(tp_size_at(tp_sizes(whole), d)), &places)
-                           : failed;
-    tp_autoref *chosen = places, *firsts = out.v[0], *inverse = out.v[1], *counts = out.v[2];
-    if (!firsts) return failed;
-    tp_autoref *values = tp_index_select(whole, d, chosen);
+    tp_tensor3 out =
+        moved ? distinct(op, moved, sorted, return_inverse, return_counts, TP_INTS(tp_size_at(tp_sizes(whole), d)))
+              : failed;
+    tp_autoref *slices = out.v[0], *inverse = out.v[1], *counts = out.v[2];
+    tp_autoref *values = slices ? tp_movedim_int(slices, 0, d) : NULL;
     return values ? (tp_tensor3){{tp_take(values), tp_take(inverse), tp_take(counts)}} : failed;
 }
 /* unique_dim(Tensor self, int dim, bool sorted=True, bool return_inverse=False, bool return_counts=False) -> (Tensor,
@@ -105,7 +102,7 @@ tp_tensor3 unique_consecutive_dense(tp_tensor *given, bool return_inverse, bool 
     tp_autoref *self = tp_still(given);
     if (!self || refuse_complex("unique", self) < 0) return failed;
     tp_autoref *flat = tp_reshape(self, TP_INTS(-1));
-    return flat ? distinct("unique", flat, false, return_inverse, return_counts, tp_sizes(self), NULL) : failed;
+    return flat ? distinct("unique", flat, false, return_inverse, return_counts, tp_sizes(self)) : failed;
 }
 
 /* ---- isin ---- */

@@ -231,7 +231,8 @@ tp_tensor3 linalg_lu_factor_ex_dense(tp_tensor *given, bool pivot, bool check) {
     tp_autoref *A = tp_still(given);
     if (!A) return none;
     if (tp_check_matrix("linalg.lu_factor", "A", A, false) < 0) return none;
-    if (!pivot) return tp_fail(TP_RuntimeError, "linalg.lu_factor: LU without pivoting is not implemented"), none;
+    if (!pivot)
+        return tp_fail(TP_RuntimeError, "linalg.lu_factor: LU without pivoting is not implemented on the CPU"), none;
     int64_t k = tp_rows(A) < tp_columns(A) ? tp_rows(A) : tp_columns(A);
     tp_autoref *LU = tp_copy_columns(A, tp_batch_sizes(A, 2));
     tp_autoref *pivots = LU ? tp_new_vectors(tp_batch_sizes(A, 2), k, TP_INT32, A->device) : NULL;

@@ -79,7 +79,7 @@ static int check_operands(const tp_tensor *input, const tp_tensor *weight, const
     if (__builtin_mul_overflow(weight->sizes[1], s->groups, &product))
         return tp_fail(TP_RuntimeError, "convolution: groups=%lld is too large", (long long)s->groups);
     int64_t channels = s->transposed ? weight->sizes[0] : product;
-    if (!s->transposed && weight->sizes[0] < s->groups)
+    if (weight->sizes[0] < s->groups)
         return tp_fail(TP_RuntimeError,
                        "Given groups=%lld, expected weight to be at least %lld at dimension 0, but got %lld instead",
                        (long long)s->groups, (long long)s->groups, (long long)weight->sizes[0]);
@@ -118,10 +118,10 @@ static TP_COLD int fail_room(const tp_tensor *input, const tp_tensor *weight, co
                    padded.text, kernel.text);
 }
 
-/* The sizes of the result, into `sizes` (input->ndim of them). */
+/* The sizes of the result, into `sizes` (input->ndim of them). Of no channels come no channels, as in PyTorch. */
 static int output_sizes(const tp_tensor *input, const tp_tensor *weight, const settings *s, int64_t *sizes) {
     sizes[0] = input->sizes[0];
-    sizes[1] = s->transposed ? weight->sizes[1] * s->groups : weight->sizes[0];
+    sizes[1] = s->transposed ? weight->sizes[1] * s->groups : input->sizes[1] ? weight->sizes[0] : 0;
     for (int i = 2; i < input->ndim; i++) {
         if (weight->sizes[i] > INT32_MAX || input->sizes[i] > INT32_MAX)
             return tp_fail(TP_RuntimeError, "convolution: sizes of 2**31 are too large");
@@ -217,8 +217,13 @@ tp_tensor *convolution_dense(tp_tensor *input, tp_tensor *weight, tp_tensor *bia
 
 static bool wanted(tp_bools mask, int i) { return mask.size > i && mask.data[i]; }
 
-/* The bias's: a sum over all but the channels. */
-static tp_tensor *bias_gradient(tp_tensor *grad) {
+/* The bias's: a sum over all but the channels; zeros where it went into no output. */
+static tp_tensor *bias_gradient(tp_tensor *grad, const tp_tensor *weight, const settings *s) {
+    const int64_t channels = s->transposed ? weight->sizes[1] * s->groups : weight->sizes[0];
+    if (grad->sizes[1] != channels) {
+        tp_autoref *none = tp_new_empty(TP_INTS(channels), (tp_dtype)grad->dtype, grad->device);
+        return none && tp_fill_data(none, TP_SCALAR_I(0)) == 0 ? tp_take(none) : NULL;
+    }
     int64_t dims[TP_MAX_DIMS], n = 0;
     for (int i = 0; i < grad->ndim; i++)
         if (i != 1) dims[n++] = i;
@@ -291,7 +296,7 @@ tp_tensor3 convolution_backward_dense(tp_tensor *grad_output, tp_tensor *input, 
     if (check_gradient(grad_output, input, weight, &s) < 0) return r;
     if (wanted(output_mask, 0)) r.v[0] = input_gradient(grad_output, input, weight, &s);
     if (wanted(output_mask, 1)) r.v[1] = weight_gradient(grad_output, input, weight, &s);
-    if (wanted(output_mask, 2)) r.v[2] = bias_gradient(grad_output);
+    if (wanted(output_mask, 2)) r.v[2] = bias_gradient(grad_output, weight, &s);
     return all_or_none(r, output_mask);
 }
 

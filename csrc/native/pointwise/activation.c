@@ -63,6 +63,7 @@ int log_sigmoid_forward_output_composite(tp_tensor *self, tp_tensor *output, tp_
 /* ---- rrelu: negative elements times slopes that are drawn, or their mean ---- */
 
 static int read_slopes(const tp_scalar *lower, const tp_scalar *upper, double *low, double *high) {
+    if (tp_scalar_check_fits(lower, TP_FLOAT64) < 0 || tp_scalar_check_fits(upper, TP_FLOAT64) < 0) return -1;
     *low = tp_scalar_double(lower);
     *high = tp_scalar_double(upper);
     if (!isfinite(*low) || !isfinite(*high))

@@ -11,17 +11,17 @@
 
 typedef enum { FEATURE = 1, SCALED = 2 } kind; /* FEATURE: by channels; SCALED: alpha dropout */
 
-static int check_dropout(const tp_tensor *input, double p, int k) {
+static int check_dropout(double p) {
     if (!(p >= 0 && p <= 1))
         return tp_fail(TP_RuntimeError, "dropout probability has to be between 0 and 1, but got %g", p);
-    if (k == FEATURE && input->ndim < 2)
-        return tp_fail(TP_RuntimeError,
-                       "Feature dropout requires at least 2 dimensions in the input (a batch and a channel)");
     return 0;
 }
 
 static tp_tensor *noise_for(tp_tensor *input, double p, int k) {
     int64_t sizes[TP_MAX_DIMS];
+    if (k == FEATURE && input->ndim < 2)
+        return tp_fail_null(TP_RuntimeError,
+                            "Feature dropout requires at least 2 dimensions in the input (a batch and a channel)");
     for (int i = 0; i < input->ndim; i++) sizes[i] = k & FEATURE && i > 1 ? 1 : input->sizes[i];
     tp_autoref *noise = tp_empty_memory_format((tp_ints){sizes, input->ndim}, (tp_dtype)input->dtype, TP_NO_LAYOUT,
                                                input->device, -1, TP_NO_FORMAT);
@@ -43,7 +43,7 @@ static tp_tensor *factor_for(tp_tensor *input, double p, int k, tp_tensor **shif
 }
 
 static tp_tensor *drop(tp_tensor *input, double p, bool train, int k) {
-    if (check_dropout(input, p, k) < 0) return NULL;
+    if (check_dropout(p) < 0) return NULL;
     if (p == 0 || !train || input->numel == 0) return tp_retain(input);
     if (p == 1) return tp_mul_Scalar(input, TP_SCALAR_I(0));
     tp_tensor *summand = NULL;
@@ -53,7 +53,7 @@ static tp_tensor *drop(tp_tensor *input, double p, bool train, int k) {
 }
 
 static int drop_inplace(tp_tensor *self, double p, bool train, int k) {
-    if (check_dropout(self, p, k) < 0) return -1;
+    if (check_dropout(p) < 0) return -1;
     if (p == 0 || !train || self->numel == 0) return 0;
     if (p == 1) return tp_mul__Scalar(self, TP_SCALAR_I(0));
     tp_tensor *summand = NULL;

@@ -3,6 +3,7 @@
 #include "native/pointwise/pointwise_checks.h"
 
 #include "Functions.h"
+#include "core/determinism.h"
 #include "native/common/checks.h"
 
 #include <string.h>
@@ -188,7 +189,10 @@ int tp_check_choices(const tp_pointwise *p, const tp_operand *inputs) {
     return check_number(p, number, (tp_dtype)t->dtype);
 }
 
-int tp_refuse_condition(const tp_tensor *condition) {
+/* Of bytes the condition is taken, as masks once were, and otherwise none but of booleans. */
+int tp_odd_condition(const tp_tensor *condition) {
+    if (condition->dtype == TP_UINT8)
+        return tp_warn_once("where received a uint8 condition tensor. This behavior is deprecated: give a boolean one");
     return tp_fail(TP_RuntimeError, "where expected condition to be a boolean tensor, but got a tensor with dtype %s",
                    tp_scalar_type_name((tp_dtype)condition->dtype));
 }

@@ -51,12 +51,12 @@ int tp_check_approximation(const tp_pointwise *p, const tp_operand *inputs, cons
 /* clamp: bounds that the tensor's dtype can hold, unless the number decides what is computed in. */
 int tp_check_bounds(const tp_pointwise *p, const tp_operand *inputs, const tp_value *params);
 /* where: the condition's dtype, and a number that the other's dtype can hold. */
-int tp_refuse_condition(const tp_tensor *condition);
+int tp_odd_condition(const tp_tensor *condition);
 int tp_check_choices(const tp_pointwise *p, const tp_operand *inputs);
 TP_INLINE int tp_check_condition(const tp_pointwise *p, const tp_operand *inputs, const tp_value *params) {
     (void)params;
     const tp_tensor *t = inputs[0].tensor;
-    if (tp_unlikely(t && t->dtype != TP_BOOL && t->dtype != TP_UINT8)) return tp_refuse_condition(t);
+    if (tp_unlikely(t && t->dtype != TP_BOOL)) return tp_odd_condition(t);
     return inputs[1].number || inputs[2].number ? tp_check_choices(p, inputs) : 0;
 }
 /* Integer division needs divisors other than zero: RuntimeError "ZeroDivisionError". */

@@ -33,6 +33,7 @@ static tp_tensor *variance(const char *op, tp_tensor *self, tp_ints dim, const t
                            bool root) {
     uint64_t mask;
     int64_t room[TP_MAX_DIMS];
+    if (correction && tp_scalar_check_fits(correction, TP_FLOAT64) < 0) return NULL;
     tp_autoref *out = variance_empty(self, dim, keepdim, &mask);
     if (!out || out->numel == 0) return tp_take(out);
     if (warn_of_freedom(op, self, out, correction) < 0) return NULL;
@@ -158,6 +159,8 @@ static tp_tensor *norm_of_magnitudes(tp_tensor *a, double p, tp_ints dim, bool k
  *   -> Tensor */
 tp_tensor *linalg_vector_norm_dense(tp_tensor *self, const tp_scalar *ord, tp_ints dim, bool keepdim, tp_dtype dtype) {
     uint64_t mask;
+    if (ord->kind == TP_SCALAR_COMPLEX)
+        return tp_fail_null(TP_RuntimeError, "linalg.vector_norm: Expected a non-complex scalar as the order of norm.");
     double p = tp_scalar_double(ord);
     tp_autoref *out = norm_empty(self, p, dim, keepdim, dtype, &mask);
     if (!out) return NULL;

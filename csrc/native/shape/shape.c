@@ -62,6 +62,8 @@ tp_tensor *unflatten_int_composite(tp_tensor *self, int64_t dim, tp_ints sizes) 
     int64_t whole = tp_size_at(tp_sizes(self), d);
     for (int64_t i = 0; i < d; i++) out[n++] = self->sizes[i];
     for (int64_t i = 0; i < sizes.size; i++) {
+        if (sizes.data[i] == -1 && unknown >= 0)
+            return tp_fail_null(TP_RuntimeError, "unflatten: only one dimension can be inferred");
         if (sizes.data[i] == -1) unknown = n;
         else if (__builtin_mul_overflow(known, sizes.data[i], &known))
             return tp_fail_null(TP_RuntimeError, "unflatten: the product of sizes does not fit 64 bits");

@@ -287,6 +287,8 @@ tp_tensor *adjoint_composite(tp_tensor *self) {
 }
 
 tp_tensor *matrix_H_composite(tp_tensor *self) {
+    if (self->ndim == 0)
+        return tp_warn_once("Tensor.H is deprecated on 0-D tensors: conj() gives the same") < 0 ? NULL : tp_conj(self);
     if (self->ndim != 2)
         return tp_fail_null(TP_RuntimeError, "tensor.H is only supported on matrices (2-D tensors). Got %d-D tensor.",
                             self->ndim);

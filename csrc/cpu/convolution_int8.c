@@ -1,8 +1,8 @@
 /* convolution_int8.c: convolutions of bytes: the windows of widened lines of an image are the rows of a product.
  *
  * A piece of the work is a band of lines of one plane of the result. The lines of the image that its windows reach are
- * put into one block, as bytes or widened, with zeros for what is outside; a window's rows are runs of that block, so that no window is
- * written out. Bands depend on the number of threads; sums are exact, and do not. */
+ * put into one block, as bytes or widened, with zeros for what is outside; a window's rows are runs of that block, so
+ * that no window is written out. Bands depend on the number of threads; sums are exact, and do not. */
 #include "cpu/product_int8.h"
 
 #include "PrimitiveKernels.h"
@@ -15,7 +15,7 @@
 
 #define ALIASED 512 /* bytes: places so far apart share sets of the L1 cache, which costs a tenth */
 #define SHIFT 64
-#define SPARE 64 /* zeros behind a block: numbers without a weight are read there */
+#define SPARE 64       /* zeros behind a block: numbers without a weight are read there */
 #define ROOM (1 << 18) /* bytes that a block has at most, where a line's windows fit: it stays in the L2 cache */
 
 typedef struct {
@@ -32,7 +32,6 @@ typedef struct {
     bool apart;                     /* a group is one channel */
 } job;
 
-
 /* Lines of the image that `lines` lines of windows reach. */
 static int64_t reach(const job *j, int64_t lines) {
     return (lines - 1) * j->stride[1] + (j->window[1] - 1) * j->dilation[1] + 1;
@@ -46,10 +45,8 @@ static size_t block_bytes(const job *j) {
 /* ---- a block ---- */
 
 static void take_numbers(const job *j, const uint8_t *from, int64_t n, char *to) {
-    if (j->to.bytes)
-        memcpy(to, from, (size_t)n);
-    else
-        tp_cpu.product_int8->widen(from, j->to.is_signed, n, (int32_t)j->to.zero_point, (int16_t *)to);
+    if (j->to.bytes) memcpy(to, from, (size_t)n);
+    else tp_cpu.product_int8->widen(from, j->to.is_signed, n, (int32_t)j->to.zero_point, (int16_t *)to);
 }
 
 static void take_places(const job *j, const uint8_t *from, int64_t places, char *to) {
@@ -97,15 +94,18 @@ static void find_pieces(const job *j, int64_t lines, int64_t *offsets) {
 /* ---- its products ---- */
 
 /* A panel's columns, of one group or of channels that are groups, with all lines of a block. */
-static void run_panel(const job *j, int64_t p, const char *block, const int64_t *offsets, int64_t row,
-                      int64_t lines) {
+static void run_panel(const job *j, int64_t p, const char *block, const int64_t *offsets, int64_t row, int64_t lines) {
     int64_t all = j->apart ? j->to.n : j->features, in_group = (all + TP_INT8_COLUMNS - 1) / TP_INT8_COLUMNS;
     int64_t group = p / in_group, from = p % in_group * TP_INT8_COLUMNS;
     int64_t n = all - from < TP_INT8_COLUMNS ? all - from : TP_INT8_COLUMNS;
     int64_t quads = (j->numbers + 3) / 4;
     const int8_t *panel = j->panels + p * j->pieces * TP_INT8_COLUMNS * (j->apart ? 1 : 4 * quads);
-    const tp_int8_rows rows = {block + (j->apart ? from : group * j->each) * j->item, j->stride[2] * j->pixel,
-                               offsets, j->pieces, quads, j->numbers};
+    const tp_int8_rows rows = {block + (j->apart ? from : group * j->each) * j->item,
+                               j->stride[2] * j->pixel,
+                               offsets,
+                               j->pieces,
+                               quads,
+                               j->numbers};
     const tp_int8_lines a = {rows, j->out[2], lines, j->stride[1] * j->columns * j->pixel};
     tp_int8_panel(&j->to, &a, panel, j->apart, row, group * all + from, n);
 }
@@ -144,8 +144,8 @@ int convolution_int8_cpu(tp_tensor *x, tp_tensor *panels, tp_tensor *scales, tp_
                          tp_ints window, tp_ints stride, tp_ints padding, tp_ints dilation, int64_t groups,
                          double scale, int64_t zero_point, double out_scale, int64_t out_zero_point, bool relu,
                          tp_tensor *out) {
-    job j = {.to = tp_int8_result_of(scales, zero_points, bias, scale, zero_point, out_scale, out_zero_point, relu,
-                                     out),
+    job j = {.to =
+                 tp_int8_result_of(scales, zero_points, bias, scale, zero_point, out_scale, out_zero_point, relu, out),
              .x = tp_data(x),
              .panels = tp_data(panels),
              .channels = x->sizes[4],

@@ -13,7 +13,7 @@
 
 /* Bytes of a cache line. Rows that are an even number of them apart share sets of the cache: a tenth slower. */
 #define LINE 64
-#define BLOCK 96 /* rows that are widened at once: they stay in the L2 cache while the panels go by */
+#define BLOCK 96  /* rows that are widened at once: they stay in the L2 cache while the panels go by */
 #define QUADS 128 /* of a panel at once */
 
 typedef struct {
@@ -66,12 +66,9 @@ static void add_products(const tp_int8_lines *a, const tp_int8_rows *rows, const
         for (int64_t left = a->count, n; left; left -= n, some.at += n * a->rows.apart, sums += n * TP_INT8_COLUMNS) {
             int64_t groups = (left + kernels->rows - 1) / kernels->rows;
             n = (left + groups - 1) / groups; /* of equal size: the last would be slow, were it short */
-            if (kind == EACH)
-                kernels->multiply_each(&some, n, panel, sums);
-            else if (kind == BYTES)
-                kernels->multiply_bytes(&some, n, panel, sums);
-            else
-                kernels->multiply(&some, n, panel, more, sums);
+            if (kind == EACH) kernels->multiply_each(&some, n, panel, sums);
+            else if (kind == BYTES) kernels->multiply_bytes(&some, n, panel, sums);
+            else kernels->multiply(&some, n, panel, more, sums);
         }
     }
 }
@@ -100,8 +97,7 @@ static void multiply_lines(const tp_int8_lines *a, const int8_t *panel, enum kin
 static void start_sums(const tp_int8_result *to, const tp_int8_rows *a, const int8_t *panel, tp_int8_columns *c) {
     int32_t sums[TP_INT8_COLUMNS];
     tp_cpu.product_int8->weights(panel, a->pieces * a->quads, sums);
-    for (int i = 0; i < TP_INT8_COLUMNS; i++)
-        c->start[i] = (int32_t)(0 - (uint32_t)sums[i] * (uint32_t)to->zero_point);
+    for (int i = 0; i < TP_INT8_COLUMNS; i++) c->start[i] = (int32_t)(0 - (uint32_t)sums[i] * (uint32_t)to->zero_point);
 }
 
 void tp_int8_panel(const tp_int8_result *to, const tp_int8_lines *a, const int8_t *panel, bool each, int64_t row,
@@ -165,10 +161,8 @@ static void take_rows(const job *j, int64_t first, int64_t count, char *rows) {
     int64_t size = j->k * (j->to.bytes ? 1 : 2);
     for (int64_t r = 0; r < count; r++, rows += j->pitch) {
         const uint8_t *from = j->a + (first + r) * j->k;
-        if (j->to.bytes)
-            memcpy(rows, from, (size_t)size);
-        else
-            tp_cpu.product_int8->widen(from, j->is_signed, j->k, (int32_t)j->to.zero_point, (int16_t *)rows);
+        if (j->to.bytes) memcpy(rows, from, (size_t)size);
+        else tp_cpu.product_int8->widen(from, j->is_signed, j->k, (int32_t)j->to.zero_point, (int16_t *)rows);
         memset(rows + size, 0, (size_t)(j->pitch - size));
     }
 }
@@ -212,8 +206,8 @@ static int run_few(job *j, bool is_long, int64_t grain) {
 int product_int8_cpu(tp_tensor *a, tp_tensor *panels, tp_tensor *scales, tp_tensor *zero_points, tp_tensor *bias,
                      double scale, int64_t zero_point, double out_scale, int64_t out_zero_point, bool relu,
                      tp_tensor *out) {
-    job j = {.to = tp_int8_result_of(scales, zero_points, bias, scale, zero_point, out_scale, out_zero_point, relu,
-                                     out),
+    job j = {.to =
+                 tp_int8_result_of(scales, zero_points, bias, scale, zero_point, out_scale, out_zero_point, relu, out),
              .a = tp_data(a),
              .panels = tp_data(panels),
              .is_signed = a->dtype == TP_INT8,

@@ -6,8 +6,8 @@
 #define TP_INT8_COLUMNS 16 /* of a panel */
 
 /* Rows that begin `apart` from each other. Each is `pieces` runs of quads of numbers, which begin `offsets` behind its
- * own; all in bytes. `numbers` of a run have weights, the others meet zeros. The numbers are of 16 bits, less their zero
- * point, or the bytes themselves. */
+ * own; all in bytes. `numbers` of a run have weights, the others meet zeros. The numbers are of 16 bits, less their
+ * zero point, or the bytes themselves. */
 typedef struct {
     const char *at;
     int64_t apart;
@@ -19,7 +19,7 @@ typedef struct {
 typedef struct {
     float shift[TP_INT8_COLUMNS], factor[TP_INT8_COLUMNS];
     int32_t zero_points[TP_INT8_COLUMNS];
-    bool centred; /* the weights' zero points are 0 */
+    bool centred;                   /* the weights' zero points are 0 */
     int32_t start[TP_INT8_COLUMNS]; /* of sums of bytes: what their zero point adds */
 } tp_int8_columns;
 

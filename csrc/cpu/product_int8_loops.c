@@ -1,8 +1,8 @@
 /* product_int8_loops.c: products of bytes, compiled once per capability; all give the same bits.
  *
- * Bytes of both signs multiplied and added in pairs do not fit into 16 bits, unless one of them is from 0 to 127. Rows of
- * others are widened once, a panel while it is read: pairs of 16-bit numbers are multiplied and added in 32 bits. Either
- * is exact; sums wrap around as int32 does. */
+ * Bytes of both signs multiplied and added in pairs do not fit into 16 bits, unless one of them is from 0 to 127. Rows
+ * of others are widened once, a panel while it is read: pairs of 16-bit numbers are multiplied and added in 32 bits.
+ * Either is exact; sums wrap around as int32 does. */
 #include "cpu/product_int8.h"
 
 #include "cpu/kernels.h"
@@ -67,8 +67,7 @@ typedef __m256i lanes;
 #endif
 
 #ifdef VECTORS
-#define EACH_SUM                     \
-    UNROLL for (int r = 0; r < rows; r++) UNROLL for (int v = 0; v < VECTORS; v++)
+#define EACH_SUM UNROLL for (int r = 0; r < rows; r++) UNROLL for (int v = 0; v < VECTORS; v++)
 #define SUM_AT(r, v) (sums + (r) * TP_INT8_COLUMNS + (v) * (TP_INT8_COLUMNS / VECTORS))
 
 /* Four bytes of a row, for all columns. */
@@ -88,8 +87,8 @@ TP_INLINE void multiply_wide(const tp_int8_rows *a, const int8_t *panel, bool mo
         const char *at = a->at + a->offsets[p];
         for (int64_t i = 0; i < 2 * a->quads; i++, pair = other(pair, turn)) {
             lanes x[VECTORS];
-            UNROLL for (int v = 0; v < VECTORS; v++)
-                x[v] = widened(load(panel + i / 2 * 4 * TP_INT8_COLUMNS + v * (int)sizeof(lanes)), pair);
+            UNROLL for (int v = 0; v < VECTORS; v++) x[v] =
+                widened(load(panel + i / 2 * 4 * TP_INT8_COLUMNS + v * (int)sizeof(lanes)), pair);
             UNROLL for (int r = 0; r < rows; r++) {
                 lanes one = broadcast(at + r * apart + 4 * i);
                 UNROLL for (int v = 0; v < VECTORS; v++) sum[r][v] = add(sum[r][v], pairs_of(one, x[v]));
@@ -111,8 +110,8 @@ TP_INLINE void multiply_plain(const tp_int8_rows *a, const int8_t *panel, int32_
             UNROLL for (int v = 0; v < VECTORS; v++) x[v] = load(panel + v * (int)sizeof(lanes));
             UNROLL for (int r = 0; r < rows; r++) {
                 lanes one = broadcast(at + r * apart + 4 * i);
-                UNROLL for (int v = 0; v < VECTORS; v++)
-                    sum[r][v] = add(sum[r][v], pairs_of(ones, pairs_of_bytes(one, x[v])));
+                UNROLL for (int v = 0; v < VECTORS; v++) sum[r][v] =
+                    add(sum[r][v], pairs_of(ones, pairs_of_bytes(one, x[v])));
             }
         }
     }
@@ -121,20 +120,20 @@ TP_INLINE void multiply_plain(const tp_int8_rows *a, const int8_t *panel, int32_
 
 /* Calls with a number of rows that the compiler knows, as many as are kept in registers. */
 #if ROWS > 6
-#define BY_ROWS(call)                        \
-    tp_int8_rows some = *a;                  \
-    if (rows == ROWS) {                      \
-        call(ROWS);                          \
-        return;                              \
-    }                                        \
-    if (rows > 6) {                          \
-        call(6);                             \
+#define BY_ROWS(call)                           \
+    tp_int8_rows some = *a;                     \
+    if (rows == ROWS) {                         \
+        call(ROWS);                             \
+        return;                                 \
+    }                                           \
+    if (rows > 6) {                             \
+        call(6);                                \
         rows -= 6, sums += 6 * TP_INT8_COLUMNS; \
-        some.at += 6 * some.apart;           \
-    }                                        \
+        some.at += 6 * some.apart;              \
+    }                                           \
     FEW_ROWS(call)
 #else
-#define BY_ROWS(call)              \
+#define BY_ROWS(call)             \
     const tp_int8_rows some = *a; \
     FEW_ROWS(call)
 #endif
@@ -152,7 +151,7 @@ TP_INLINE void multiply_plain(const tp_int8_rows *a, const int8_t *panel, int32_
 static void multiply(const tp_int8_rows *a, int64_t rows, const int8_t *panel, bool more, int32_t *sums) {
     BY_ROWS(WIDE)
 }
-static void multiply_bytes(const tp_int8_rows *a, int64_t rows, const int8_t *panel, int32_t *sums) { BY_ROWS(PLAIN) }
+static void multiply_bytes(const tp_int8_rows *a, int64_t rows, const int8_t *panel, int32_t *sums){BY_ROWS(PLAIN)}
 #else
 #define ROWS 4
 #define multiply_bytes NULL
@@ -212,10 +211,8 @@ static void to_bytes(const int32_t *sums, const tp_int8_columns *c, int32_t zero
             x = x < most ? x : most;
             row[i] = (uint8_t)((int32_t)((x + WHOLE) - WHOLE) + zero_point);
         }
-        if (n == TP_INT8_COLUMNS)
-            __builtin_memcpy(out, row, sizeof row);
-        else
-            __builtin_memcpy(out, row, (size_t)n);
+        if (n == TP_INT8_COLUMNS) __builtin_memcpy(out, row, sizeof row);
+        else __builtin_memcpy(out, row, (size_t)n);
     }
 }
 
@@ -227,12 +224,10 @@ static void to_floats(const int32_t *sums, const tp_int8_columns *c, float least
             float x = fmaf((float)sums[i], c->factor[i], c->shift[i]);
             row[i] = x < least ? least : x;
         }
-        if (n == TP_INT8_COLUMNS)
-            __builtin_memcpy(out, row, sizeof row);
-        else
-            __builtin_memcpy(out, row, (size_t)n * sizeof *out);
+        if (n == TP_INT8_COLUMNS) __builtin_memcpy(out, row, sizeof row);
+        else __builtin_memcpy(out, row, (size_t)n * sizeof *out);
     }
 }
 
-const tp_product_int8_kernels TP_CAP(tp_product_int8) = {ROWS,    widen,  multiply, multiply_bytes, multiply_each,
-                                                         weights, largest, centre,  to_bytes,       to_floats};
+const tp_product_int8_kernels TP_CAP(tp_product_int8) = {ROWS,    widen,   multiply, multiply_bytes, multiply_each,
+                                                         weights, largest, centre,   to_bytes,       to_floats};

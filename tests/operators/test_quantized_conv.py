@@ -149,7 +149,9 @@ def test_sums_are_exact_on_every_capability(capability: str) -> None:
 
 def test_threads_and_signed_bytes_give_the_same_integers() -> None:
     x = tp.quantize_per_tensor(tp.rand(3, 6, 31, 17), 1 / 250, 128, tp.quint8)
-    packed = Q.conv2d_prepack(tp.quantize_per_tensor(tp.randn(9, 6, 3, 3), 0.03, 0, tp.qint8), None, [1] * 2, [1] * 2, [1] * 2, 1)
+    packed = Q.conv2d_prepack(
+        tp.quantize_per_tensor(tp.randn(9, 6, 3, 3), 0.03, 0, tp.qint8), None, [1] * 2, [1] * 2, [1] * 2, 1
+    )
     before, found = tp.get_num_threads(), []
     for threads in (1, 2, 5):
         tp.set_num_threads(threads)

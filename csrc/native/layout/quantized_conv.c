@@ -30,9 +30,8 @@ static int find_places(const tp_tensor *x, const settings *s, int64_t *places) {
         int64_t reach = s->dilation.data[d] * (s->window.data[d] - 1) + 1;
         int64_t room = x->sizes[d + 1] + 2 * s->padding.data[d] - reach;
         if (room < 0)
-            return tp_fail(TP_RuntimeError,
-                           OP ": a window of %lld is larger than an input of %lld with its padding", (long long)reach,
-                           (long long)(room + reach));
+            return tp_fail(TP_RuntimeError, OP ": a window of %lld is larger than an input of %lld with its padding",
+                           (long long)reach, (long long)(room + reach));
         places[d] = room / s->stride.data[d] + 1;
         reached *= (double)(d < 2 ? reach : (places[2] - 1) * s->stride.data[2] + reach);
     }
@@ -43,7 +42,7 @@ static int find_places(const tp_tensor *x, const settings *s, int64_t *places) {
 static int check_panels(const tp_tensor *x, const tp_tensor *panels, const settings *s, int64_t features) {
     int64_t groups = s->groups, each = x->sizes[4] / groups;
     bool apart = panels->ndim == 5 && panels->sizes[4] == 1;
-    int64_t line = apart                                          ? s->window.data[2]
+    int64_t line = apart                                     ? s->window.data[2]
                    : groups == 1 && s->dilation.data[2] == 1 ? (s->window.data[2] * each + 3) / 4
                                                              : s->window.data[2] * ((each + 3) / 4);
     double runs = (double)s->window.data[0] * (double)s->window.data[1] * (double)line;
@@ -61,8 +60,8 @@ static int check_panels(const tp_tensor *x, const tp_tensor *panels, const setti
  * out_zero_point, bool relu) -> Tensor */
 tp_tensor *_convolution_int8_dense(tp_tensor *self, tp_tensor *panels, tp_tensor *scales, tp_tensor *zero_points,
                                    tp_tensor *bias, tp_ints window, tp_ints stride, tp_ints padding, tp_ints dilation,
-                                   int64_t groups, int64_t features, double scale, int64_t zero_point,
-                                   double out_scale, int64_t out_zero_point, bool relu) {
+                                   int64_t groups, int64_t features, double scale, int64_t zero_point, double out_scale,
+                                   int64_t out_zero_point, bool relu) {
     const settings s = {window, stride, padding, dilation, groups};
     int64_t places[3];
     if (self->ndim != 5 || (self->dtype != TP_UINT8 && self->dtype != TP_INT8))

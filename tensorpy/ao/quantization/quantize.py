@@ -233,7 +233,8 @@ def swap_module(
 def _convert(module: Any, mapping: Any, custom: Any, precomputed: bool) -> None:
     made = {}
     for name, child in module.named_children():
-        if not isinstance(child, _FusedModule) and type(child) not in custom:
+        whole = isinstance(child, _FusedModule) or type(child) in custom or type(child) in mapping
+        if not whole:  # parts of what is swapped are that one's
             _convert(child, mapping, custom, precomputed)
         made[name] = swap_module(child, mapping, custom, precomputed)
     module._modules.update(made)
@@ -306,12 +307,12 @@ def quantize(model: Any, run_fn: Any, run_args: Any, mapping: Any = None, inplac
 def quantize_dynamic(
     model: Any, qconfig_spec: Any = None, dtype: Any = _C.qint8, mapping: Any = None, inplace: bool = False
 ) -> Any:
-    """A model whose linear maps have weights of integers, and quantize their input by its range at each call.
+    """A model whose linear maps and recurrent layers have weights of integers, and quantize their input at each call.
 
     Arguments:
         model: the model
         qconfig_spec: the types or names of the modules, as a set, or a dict of them with configurations; None takes
-            nn.Linear
+            nn.Linear, nn.LSTM, nn.GRU and the cells
         dtype: qint8
         mapping: what types of modules become; None takes the usual ones
         inplace: whether the model itself is changed
@@ -324,7 +325,8 @@ def quantize_dynamic(
     if not isinstance(qconfig_spec, dict):
         if dtype != _C.qint8:
             raise ValueError(f"the weights of dynamic modules are of qint8 here, not of {dtype}")
-        kinds = {nn.Linear} if qconfig_spec is None else qconfig_spec
+        usual = {nn.Linear, nn.LSTM, nn.GRU, nn.LSTMCell, nn.RNNCell, nn.GRUCell}
+        kinds = usual if qconfig_spec is None else qconfig_spec
         qconfig_spec = dict.fromkeys(kinds, default_dynamic_qconfig)
     model = (model if inplace else copy.deepcopy(model)).eval()
     propagate_qconfig_(model, qconfig_spec)

@@ -4,19 +4,38 @@ from __future__ import annotations
 
 from tensorpy.ao.nn.quantized import dynamic
 from tensorpy.ao.nn.quantized.modules import (
+    ELU,
+    BatchNorm2d,
+    BatchNorm3d,
     Conv1d,
     Conv2d,
     Conv3d,
+    ConvTranspose1d,
+    ConvTranspose2d,
+    ConvTranspose3d,
     DeQuantize,
     Dropout,
     FloatFunctional,
     FXFloatFunctional,
+    GroupNorm,
+    Hardswish,
+    InstanceNorm1d,
+    InstanceNorm2d,
+    InstanceNorm3d,
+    LayerNorm,
+    LeakyReLU,
     Linear,
+    PReLU,
     QFunctional,
     Quantize,
+    ReLU6,
+    Sigmoid,
+    Softmax,
 )
 
 __all__ = [
-    "Conv1d", "Conv2d", "Conv3d", "DeQuantize", "Dropout", "FXFloatFunctional", "FloatFunctional", "Linear",
-    "QFunctional", "Quantize", "dynamic",
+    "ELU", "BatchNorm2d", "BatchNorm3d", "Conv1d", "Conv2d", "Conv3d", "ConvTranspose1d", "ConvTranspose2d",
+    "ConvTranspose3d", "DeQuantize", "Dropout", "FXFloatFunctional", "FloatFunctional", "GroupNorm", "Hardswish",
+    "InstanceNorm1d", "InstanceNorm2d", "InstanceNorm3d", "LayerNorm", "LeakyReLU", "Linear", "PReLU",
+    "QFunctional", "Quantize", "ReLU6", "Sigmoid", "Softmax", "dynamic",
 ]  # fmt: skip

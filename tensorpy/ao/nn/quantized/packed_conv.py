@@ -68,6 +68,9 @@ class ConvPackedParamsBase(PackedParamsBase):
         arguments = self._weight, self._bias, self.stride, self.padding, self.dilation, self.groups
         return ConvPackedParamsBase, arguments
 
+    def _spread(self, integers: Tensor, zero_point: int) -> Tensor:
+        return integers  # a transposed convolution's lie apart
+
     def __call__(self, x: Tensor, scale: float, zero_point: int, relu: bool) -> Tensor:
         """The convolution of a quantized tensor."""
         n = len(self.window)
@@ -76,12 +79,10 @@ class ConvPackedParamsBase(PackedParamsBase):
             raise RuntimeError(f"{name}: the input is one of quint8 that is quantized per tensor, not of {x.dtype}")
         if x.dim() != n + 2 or x.shape[1] != self.channels:
             raise RuntimeError(f"{name}: the input has {tuple(x.shape)}, the weight is of {self.channels} channels")
-        integers = x.int_repr().movedim(1, -1)
+        integers = self._spread(x.int_repr(), x.q_zero_point()).movedim(1, -1)
         for _ in range(3 - n):
             integers = integers.unsqueeze(1)
-        made = _C._convolution_int8(
-            integers, *self.arguments, x.q_scale(), x.q_zero_point(), scale, zero_point, relu
-        )
+        made = _C._convolution_int8(integers, *self.arguments, x.q_scale(), x.q_zero_point(), scale, zero_point, relu)
         for _ in range(3 - n):
             made = made.squeeze(1)
         return _C._make_per_tensor_quantized_tensor(made.movedim(-1, 1), scale, zero_point)

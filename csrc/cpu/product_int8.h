@@ -35,7 +35,7 @@ typedef struct {
     /* The sums of numbers of 16 bits where each column has its own, beside each other, with [pieces][TP_INT8_COLUMNS].
      */
     void (*multiply_each)(const tp_int8_rows *a, int64_t rows, const int8_t *panel, int32_t *sums);
-    /* The sum of each column of a panel. */
+    /* The sum of each column of a panel, for what multiply_bytes gives. */
     void (*weights)(const int8_t *panel, int64_t quads, int32_t *sums);
     uint8_t (*largest)(const uint8_t *from, int64_t n);
     /* Sums of products with integers that are read from the columns' zero points on. */

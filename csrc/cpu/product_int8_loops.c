@@ -30,14 +30,6 @@ static uint8_t largest(const uint8_t *from, int64_t n) {
     return most;
 }
 
-static void weights(const int8_t *panel, int64_t quads, int32_t *sums) {
-    uint32_t sum[TP_INT8_COLUMNS] = {0};
-    for (int64_t i = 0; i < quads; i++, panel += 4 * TP_INT8_COLUMNS)
-        for (int c = 0; c < TP_INT8_COLUMNS; c++)
-            sum[c] += (uint32_t)(panel[4 * c] + panel[4 * c + 1] + panel[4 * c + 2] + panel[4 * c + 3]);
-    __builtin_memcpy(sums, sum, sizeof sum);
-}
-
 #if defined(__AVX512BW__)
 typedef __m512i lanes;
 #define VECTORS 1
@@ -118,6 +110,16 @@ TP_INLINE void multiply_plain(const tp_int8_rows *a, const int8_t *panel, int32_
     EACH_SUM store(SUM_AT(r, v), sum[r][v]);
 }
 
+static void weights(const int8_t *panel, int64_t quads, int32_t *sums) {
+    const lanes ones = all(0x00010001), bytes = all(0x01010101);
+    lanes sum[VECTORS];
+    UNROLL for (int v = 0; v < VECTORS; v++) sum[v] = all(0);
+    for (int64_t i = 0; i < quads; i++, panel += 4 * TP_INT8_COLUMNS)
+        UNROLL for (int v = 0; v < VECTORS; v++) sum[v] =
+            add(sum[v], pairs_of(ones, pairs_of_bytes(bytes, load(panel + v * (int)sizeof(lanes)))));
+    UNROLL for (int v = 0; v < VECTORS; v++) store(SUM_AT(0, v), sum[v]);
+}
+
 /* Calls with a number of rows that the compiler knows, as many as are kept in registers. */
 #if ROWS > 6
 #define BY_ROWS(call)                           \
@@ -155,6 +157,7 @@ static void multiply_bytes(const tp_int8_rows *a, int64_t rows, const int8_t *pa
 #else
 #define ROWS 4
 #define multiply_bytes NULL
+#define weights NULL
 static void multiply(const tp_int8_rows *a, int64_t rows, const int8_t *panel, bool more, int32_t *sums) {
     for (int64_t r = 0; r < rows; r++, sums += TP_INT8_COLUMNS) {
         uint32_t sum[TP_INT8_COLUMNS] = {0};

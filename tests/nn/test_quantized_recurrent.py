@@ -152,9 +152,9 @@ def network(library: Any) -> Any:
     """A network of what has a quantized module, with weights that are the same in both libraries."""
     nn_, q = library.nn, library.ao.quantization
     net = nn_.Sequential(
-        q.QuantStub(), nn_.Conv2d(2, 6, 3), nn_.BatchNorm2d(6), nn_.Hardswish(), nn_.GroupNorm(2, 6), nn_.LeakyReLU(0.1),
-        nn_.ConvTranspose2d(6, 4, 2, 2), nn_.InstanceNorm2d(4, affine=True), nn_.ELU(), nn_.ReLU6(), nn_.LayerNorm(8),
-        q.DeQuantStub(),
+        q.QuantStub(), nn_.Conv2d(2, 6, 3), nn_.BatchNorm2d(6), nn_.Hardswish(), nn_.GroupNorm(2, 6),
+        nn_.LeakyReLU(0.1), nn_.ConvTranspose2d(6, 4, 2, 2), nn_.InstanceNorm2d(4, affine=True), nn_.ELU(), nn_.ReLU6(),
+        nn_.LayerNorm(8), q.DeQuantStub(),
     )  # fmt: skip
     draw = np.random.default_rng(0)
     for p in net.parameters():

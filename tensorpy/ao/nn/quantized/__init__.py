@@ -15,6 +15,9 @@ from tensorpy.ao.nn.quantized.modules import (
     ConvTranspose3d,
     DeQuantize,
     Dropout,
+    Embedding,
+    EmbeddingBag,
+    EmbeddingPackedParams,
     FloatFunctional,
     FXFloatFunctional,
     GroupNorm,
@@ -35,7 +38,8 @@ from tensorpy.ao.nn.quantized.modules import (
 
 __all__ = [
     "ELU", "BatchNorm2d", "BatchNorm3d", "Conv1d", "Conv2d", "Conv3d", "ConvTranspose1d", "ConvTranspose2d",
-    "ConvTranspose3d", "DeQuantize", "Dropout", "FXFloatFunctional", "FloatFunctional", "GroupNorm", "Hardswish",
-    "InstanceNorm1d", "InstanceNorm2d", "InstanceNorm3d", "LayerNorm", "LeakyReLU", "Linear", "PReLU",
-    "QFunctional", "Quantize", "ReLU6", "Sigmoid", "Softmax", "dynamic",
+    "ConvTranspose3d", "DeQuantize", "Dropout", "Embedding", "EmbeddingBag", "EmbeddingPackedParams",
+    "FXFloatFunctional", "FloatFunctional", "GroupNorm", "Hardswish", "InstanceNorm1d", "InstanceNorm2d",
+    "InstanceNorm3d", "LayerNorm", "LeakyReLU", "Linear", "PReLU", "QFunctional", "Quantize", "ReLU6", "Sigmoid",
+    "Softmax", "dynamic",
 ]  # fmt: skip

@@ -82,7 +82,8 @@ class ConvPackedParamsBase(PackedParamsBase):
         integers = self._spread(x.int_repr(), x.q_zero_point()).movedim(1, -1)
         for _ in range(3 - n):
             integers = integers.unsqueeze(1)
-        made = _C._convolution_int8(integers, *self.arguments, x.q_scale(), x.q_zero_point(), scale, zero_point, relu)
+        arguments: Any = (integers, *self.arguments, x.q_scale(), x.q_zero_point(), scale, zero_point, relu)
+        made = _C._convolution_int8(*arguments)
         for _ in range(3 - n):
             made = made.squeeze(1)
         return _C._make_per_tensor_quantized_tensor(made.movedim(-1, 1), scale, zero_point)

@@ -1,4 +1,4 @@
-"""Transposed convolutions of integers: convolutions of an input whose elements lie apart, with the weight turned round."""
+"""Transposed convolutions of integers: convolutions of an input whose elements lie apart, by the weight turned."""
 
 from __future__ import annotations
 
@@ -55,12 +55,14 @@ class ConvTransposePackedParams(ConvPackedParamsBase):
 
     def _spread(self, integers: Tensor, zero_point: int) -> Tensor:
         """The integers with as many zeros between them as the stride has steps, and at the border."""
-        moves, border = self.given, []
+        moves = self.given
+        border: list[int] = []
         places = [(n - 1) * s + 1 for n, s in zip(integers.shape[2:], moves["stride"], strict=True)]
         if min(integers.shape[2:]) < 1:
             raise RuntimeError(f"quantized::conv_transpose: an input without elements, {tuple(integers.shape)}")
         apart = _C.full([*integers.shape[:2], *places], zero_point, dtype=integers.dtype, device=integers.device)
-        apart[(..., *(slice(None, None, s) for s in moves["stride"]))] = integers
+        at: Any = (Ellipsis, *(slice(None, None, s) for s in moves["stride"]))
+        apart[at] = integers
         for w, p, more, d in zip(self.window, *list(moves.values())[1:], strict=True):
             border[:0] = [d * (w - 1) - p, d * (w - 1) - p + more]
         return _C.constant_pad_nd(apart, border, zero_point)
@@ -138,7 +140,7 @@ def conv_transpose3d_prepack(
 
 
 def conv_transpose3d(qx: Tensor, packed_weight: Any, output_scale: float, output_zero_point: int) -> Tensor:
-    """The transposed convolution of quint8 [N, channels, depth, height, width], with the result's scale and zero point."""
+    """The transposed convolution of quint8 [N, channels, depth, height, width], with the scale given."""
     return _packed(3, packed_weight)(qx, output_scale, output_zero_point, False)
 
 

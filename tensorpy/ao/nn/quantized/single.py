@@ -32,8 +32,8 @@ def _read(qx: Tensor, numbers: Tensor, scale: float, zero_point: int) -> Tensor:
 
 
 def _batch_norm(
-    name: str, dims: Sequence[int], qx: Any, weight: Any, bias: Any, mean: Tensor, var: Tensor, eps: float,
-    scale: float, zero_point: int, relu: bool = False,
+    name: str, dims: Sequence[int], relu: bool, qx: Any, weight: Any, bias: Any, mean: Any, var: Any, eps: float,
+    scale: Any, zero_point: Any,
 ) -> Tensor:  # fmt: skip
     """Integers less their zero point, by a factor and with a shift for each channel, both in steps of the result."""
     _numbers(name, qx)
@@ -57,7 +57,9 @@ def batch_norm(
     output_zero_point: int,
 ) -> Tensor:  # fmt: skip
     """(x - mean) / sqrt(var + eps) * weight + bias for each channel, of [N, C, ...]."""
-    return _batch_norm("batch_norm", (2, 3, 4, 5), qx, weight, bias, mean, var, eps, output_scale, output_zero_point)
+    return _batch_norm(
+        "batch_norm", (2, 3, 4, 5), False, qx, weight, bias, mean, var, eps, output_scale, output_zero_point
+    )
 
 
 def batch_norm_relu(
@@ -66,37 +68,37 @@ def batch_norm_relu(
 ) -> Tensor:  # fmt: skip
     """The same, and nothing below 0."""
     rest = (weight, bias, mean, var, eps, output_scale, output_zero_point)
-    return _batch_norm("batch_norm_relu", (4, 5), qx, *rest, True)
+    return _batch_norm("batch_norm_relu", (4, 5), True, qx, *rest)
 
 
 def batch_norm1d(qx: Tensor, *rest: Any, **named: Any) -> Tensor:
     """batch_norm of [N, C] or [N, C, width]."""
-    return _batch_norm("batch_norm1d", (2, 3), qx, *rest, **_named(named))
+    return _batch_norm("batch_norm1d", (2, 3), False, qx, *rest, **_named(named))
 
 
 def batch_norm1d_relu(qx: Tensor, *rest: Any, **named: Any) -> Tensor:
     """The same, and nothing below 0."""
-    return _batch_norm("batch_norm1d_relu", (2, 3), qx, *rest, **_named(named), relu=True)
+    return _batch_norm("batch_norm1d_relu", (2, 3), True, qx, *rest, **_named(named))
 
 
 def batch_norm2d(qx: Tensor, *rest: Any, **named: Any) -> Tensor:
     """batch_norm of [N, C, height, width]."""
-    return _batch_norm("batch_norm2d", (4,), qx, *rest, **_named(named))
+    return _batch_norm("batch_norm2d", (4,), False, qx, *rest, **_named(named))
 
 
 def batch_norm2d_relu(qx: Tensor, *rest: Any, **named: Any) -> Tensor:
     """The same, and nothing below 0."""
-    return _batch_norm("batch_norm2d_relu", (4,), qx, *rest, **_named(named), relu=True)
+    return _batch_norm("batch_norm2d_relu", (4,), True, qx, *rest, **_named(named))
 
 
 def batch_norm3d(qx: Tensor, *rest: Any, **named: Any) -> Tensor:
     """batch_norm of [N, C, depth, height, width]."""
-    return _batch_norm("batch_norm3d", (5,), qx, *rest, **_named(named))
+    return _batch_norm("batch_norm3d", (5,), False, qx, *rest, **_named(named))
 
 
 def batch_norm3d_relu(qx: Tensor, *rest: Any, **named: Any) -> Tensor:
     """The same, and nothing below 0."""
-    return _batch_norm("batch_norm3d_relu", (5,), qx, *rest, **_named(named), relu=True)
+    return _batch_norm("batch_norm3d_relu", (5,), True, qx, *rest, **_named(named))
 
 
 def _named(given: dict[str, Any]) -> dict[str, Any]:

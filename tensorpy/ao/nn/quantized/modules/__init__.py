@@ -15,6 +15,7 @@ from tensorpy.ao.nn.quantized.modules.conv import (
     ConvTranspose2d,
     ConvTranspose3d,
 )
+from tensorpy.ao.nn.quantized.modules.embedding_ops import Embedding, EmbeddingBag, EmbeddingPackedParams
 from tensorpy.ao.nn.quantized.modules.functional_modules import FloatFunctional, FXFloatFunctional, QFunctional
 from tensorpy.ao.nn.quantized.modules.linear import Linear
 from tensorpy.ao.nn.quantized.modules.normalization import (
@@ -29,9 +30,10 @@ from tensorpy.ao.nn.quantized.modules.normalization import (
 
 __all__ = [
     "ELU", "BatchNorm2d", "BatchNorm3d", "Conv1d", "Conv2d", "Conv3d", "ConvTranspose1d", "ConvTranspose2d",
-    "ConvTranspose3d", "DeQuantize", "Dropout", "FXFloatFunctional", "FloatFunctional", "GroupNorm", "Hardswish",
-    "InstanceNorm1d", "InstanceNorm2d", "InstanceNorm3d", "LayerNorm", "LeakyReLU", "Linear", "PReLU",
-    "QFunctional", "Quantize", "ReLU6", "Sigmoid", "Softmax",
+    "ConvTranspose3d", "DeQuantize", "Dropout", "Embedding", "EmbeddingBag", "EmbeddingPackedParams",
+    "FXFloatFunctional", "FloatFunctional", "GroupNorm", "Hardswish", "InstanceNorm1d", "InstanceNorm2d",
+    "InstanceNorm3d", "LayerNorm", "LeakyReLU", "Linear", "PReLU", "QFunctional", "Quantize", "ReLU6", "Sigmoid",
+    "Softmax",
 ]  # fmt: skip
 
 

@@ -23,7 +23,7 @@ class _Ranged(nn.Module):
     @classmethod
     def from_reference(cls, mod: Any, scale: Any, zero_point: Any) -> Any:
         """Of a module that computes the same in floating point."""
-        return cls(float(scale), int(zero_point), *(getattr(mod, name) for name in cls._kept))  # type: ignore[call-arg]
+        return cls(float(scale), int(zero_point), *(getattr(mod, name) for name in cls._kept))
 
     @classmethod
     def from_float(cls, mod: Any, use_precomputed_fake_quant: bool = False) -> Any:

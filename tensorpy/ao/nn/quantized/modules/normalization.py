@@ -65,8 +65,8 @@ class BatchNorm2d(nn.BatchNorm2d):
     def forward(self, input: Tensor) -> Tensor:
         """The norm of a quantized tensor."""
         return single._batch_norm(
-            "batch_norm2d", (4,), input, self.weight, self.bias, self.running_mean, self.running_var, self.eps,
-            self.scale, self.zero_point, self._relu,
+            "batch_norm2d", (4,), self._relu, input, self.weight, self.bias, self.running_mean, self.running_var,
+            self.eps, self.scale, self.zero_point,
         )  # fmt: skip
 
     @classmethod
@@ -105,8 +105,8 @@ class BatchNorm3d(nn.BatchNorm3d):
     def forward(self, input: Tensor) -> Tensor:
         """The norm of a quantized tensor."""
         return single._batch_norm(
-            "batch_norm3d", (5,), input, self.weight, self.bias, self.running_mean, self.running_var, self.eps,
-            self.scale, self.zero_point, self._relu,
+            "batch_norm3d", (5,), self._relu, input, self.weight, self.bias, self.running_mean, self.running_var,
+            self.eps, self.scale, self.zero_point,
         )  # fmt: skip
 
     @classmethod

@@ -429,8 +429,10 @@ class LSTMCell(RNNCellBase):
     """nn.LSTMCell with weights of integers.
 
     Arguments:
-        args: input_size, hidden_size, bias
-        kwargs: likewise, and dtype
+        input_size: how many features the input has
+        hidden_size: how many features the state has
+        bias: whether there is a bias
+        dtype: qint8
 
     Example:
         >>> h, c = tp.ao.nn.quantized.dynamic.LSTMCell(2, 3)(tp.ones(5, 2))
@@ -438,8 +440,8 @@ class LSTMCell(RNNCellBase):
         (tensorpy.Size([5, 3]), tensorpy.Size([5, 3]))
     """
 
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, num_chunks=4, **kwargs)
+    def __init__(self, input_size: int, hidden_size: int, bias: bool = True, dtype: Any = _C.qint8) -> None:
+        super().__init__(input_size, hidden_size, bias, 4, dtype)
 
     def forward(self, input: Tensor, hx: tuple[Tensor, Tensor] | None = None) -> State:
         """The next state (h, c)."""

@@ -70,6 +70,9 @@ class Hardswish(_Ranged):
         tensor([3, 7], dtype=tensorpy.uint8)
     """
 
+    scale: Tensor
+    zero_point: Tensor
+
     def __init__(self, scale: float, zero_point: int, device: Any = None, dtype: Any = None) -> None:
         super().__init__()
         add_range(self, scale, zero_point, device)
@@ -94,6 +97,10 @@ class ELU(_Ranged):
     """
 
     _kept = ("alpha",)
+
+    scale: float
+    zero_point: int
+    alpha: float
 
     def __init__(self, scale: float, zero_point: int, alpha: float = 1.0) -> None:
         super().__init__()
@@ -124,6 +131,11 @@ class LeakyReLU(_Ranged):
         >>> layer(tp.quantize_per_tensor(tp.tensor([-8.0, 7.0]), 1.0, 10, tp.quint8)).int_repr()
         tensor([ 6, 17], dtype=tensorpy.uint8)
     """
+
+    negative_slope: float
+    inplace: bool
+    scale: Tensor
+    zero_point: Tensor
 
     _kept = ("negative_slope", "inplace")
 
@@ -157,6 +169,9 @@ class Sigmoid(_Ranged):
         tensor([128], dtype=tensorpy.uint8)
     """
 
+    output_scale: float
+    output_zero_point: int
+
     def __init__(self, output_scale: float, output_zero_point: int) -> None:
         super().__init__()
         self.output_scale, self.output_zero_point = output_scale, output_zero_point
@@ -179,6 +194,9 @@ class Softmax(nn.Softmax):
         >>> layer(tp.quantize_per_tensor(tp.tensor([1.0, 1.0]), 1.0, 10, tp.quint8)).int_repr()
         tensor([128, 128], dtype=tensorpy.uint8)
     """
+
+    scale: float
+    zero_point: int
 
     def __init__(self, dim: int | None = None, scale: float = 1.0, zero_point: int = 0) -> None:
         super().__init__(dim)
@@ -217,6 +235,11 @@ class PReLU(_Ranged):
         >>> layer(tp.quantize_per_tensor(tp.tensor([-8.0, 7.0]), 1.0, 10, tp.quint8)).int_repr()
         tensor([ 6, 17], dtype=tensorpy.uint8)
     """
+
+    num_parameters: int
+    scale: float
+    zero_point: int
+    weight: Tensor
 
     def __init__(self, output_scale: float, output_zero_point: int, num_parameters: int = 1) -> None:
         super().__init__()

@@ -32,6 +32,8 @@ class EmbeddingPackedParams(nn.Module):
         tensorpy.Size([2, 3])
     """
 
+    dtype: Any
+
     _version = 1
     _packed_weight: packed_embedding.EmbeddingPackedParamsBase
 
@@ -85,6 +87,11 @@ class Embedding(nn.Module):
         >>> tp.ao.nn.quantized.Embedding(10, 3)(tp.tensor([1, 2])).shape
         tensorpy.Size([2, 3])
     """
+
+    num_embeddings: int
+    embedding_dim: int
+    dtype: Any
+    _packed_params: EmbeddingPackedParams
 
     _version = 1
     _FLOAT_MODULE: Any = nn.Embedding
@@ -165,6 +172,10 @@ class EmbeddingBag(Embedding):
         >>> tp.ao.nn.quantized.EmbeddingBag(10, 3)(tp.tensor([1, 2, 3]), tp.tensor([0, 2])).shape
         tensorpy.Size([2, 3])
     """
+
+    mode: str
+    pruned_weights: bool
+    include_last_offset: bool
 
     _FLOAT_MODULE = nn.EmbeddingBag
 

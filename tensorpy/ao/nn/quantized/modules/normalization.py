@@ -51,6 +51,8 @@ class BatchNorm2d(nn.BatchNorm2d):
         tensor([1, 1], dtype=tensorpy.uint8)
     """
 
+    scale: Tensor
+    zero_point: Tensor
     _relu = False
 
     def __init__(
@@ -91,6 +93,8 @@ class BatchNorm3d(nn.BatchNorm3d):
         tensor([1, 1], dtype=tensorpy.uint8)
     """
 
+    scale: Tensor
+    zero_point: Tensor
     _relu = False
 
     def __init__(
@@ -123,8 +127,8 @@ class LayerNorm(nn.LayerNorm):
 
     Arguments:
         normalized_shape: the sizes of the last dimensions, which are normalized together
-        weight: the factors, in numbers
-        bias: what is added, in numbers
+        weight: the factors, a parameter
+        bias: what is added, likewise
         scale: the scale of the result
         zero_point: its zero point
         eps: added to the variance
@@ -133,10 +137,16 @@ class LayerNorm(nn.LayerNorm):
         dtype: their dtype
 
     Example:
-        >>> layer = tp.ao.nn.quantized.LayerNorm(2, tp.ones(2), tp.zeros(2), 0.5, 10)
+        >>> weight, bias = nn.Parameter(tp.ones(2)), nn.Parameter(tp.zeros(2))
+        >>> layer = tp.ao.nn.quantized.LayerNorm(2, weight, bias, 0.5, 10)
         >>> layer(tp.quantize_per_tensor(tp.tensor([[0.0, 2.0]]), 0.5, 0, tp.quint8)).int_repr()
         tensor([[ 8, 12]], dtype=tensorpy.uint8)
     """
+
+    weight: Any
+    bias: Any
+    scale: Tensor
+    zero_point: Tensor
 
     def __init__(
         self, normalized_shape: Any, weight: Any, bias: Any, scale: float, zero_point: int, eps: float = 1e-5,
@@ -167,8 +177,8 @@ class GroupNorm(nn.GroupNorm):
     Arguments:
         num_groups: how many groups the channels are in
         num_channels: how many channels there are
-        weight: the factors, in numbers
-        bias: what is added, in numbers
+        weight: the factors, a parameter
+        bias: what is added, likewise
         scale: the scale of the result
         zero_point: its zero point
         eps: added to the variance
@@ -177,10 +187,16 @@ class GroupNorm(nn.GroupNorm):
         dtype: their dtype
 
     Example:
-        >>> layer = tp.ao.nn.quantized.GroupNorm(1, 2, tp.ones(2), tp.zeros(2), 0.5, 10)
+        >>> weight, bias = nn.Parameter(tp.ones(2)), nn.Parameter(tp.zeros(2))
+        >>> layer = tp.ao.nn.quantized.GroupNorm(1, 2, weight, bias, 0.5, 10)
         >>> layer(tp.quantize_per_tensor(tp.tensor([[0.0, 2.0]]), 0.5, 0, tp.quint8)).int_repr()
         tensor([[ 8, 12]], dtype=tensorpy.uint8)
     """
+
+    weight: Any
+    bias: Any
+    scale: Tensor
+    zero_point: Tensor
 
     def __init__(
         self, num_groups: int, num_channels: int, weight: Any, bias: Any, scale: float, zero_point: int,
@@ -208,8 +224,8 @@ class InstanceNorm1d(nn.InstanceNorm1d):
 
     Arguments:
         num_features: how many channels there are
-        weight: the factors, in numbers
-        bias: what is added, in numbers
+        weight: the factors, a parameter
+        bias: what is added, likewise
         scale: the scale of the result
         zero_point: its zero point
         eps: added to the variance
@@ -220,11 +236,17 @@ class InstanceNorm1d(nn.InstanceNorm1d):
         dtype: their dtype
 
     Example:
-        >>> layer = tp.ao.nn.quantized.InstanceNorm1d(1, tp.ones(1), tp.zeros(1), 0.5, 10)
+        >>> weight, bias = nn.Parameter(tp.ones(1)), nn.Parameter(tp.zeros(1))
+        >>> layer = tp.ao.nn.quantized.InstanceNorm1d(1, weight, bias, 0.5, 10)
         >>> x = tp.tensor([0.0, 2.0]).reshape(1, 1, 2)
         >>> layer(tp.quantize_per_tensor(x, 0.5, 0, tp.quint8)).int_repr().flatten()
         tensor([ 8, 12], dtype=tensorpy.uint8)
     """
+
+    weight: Any
+    bias: Any
+    scale: Tensor
+    zero_point: Tensor
 
     def __init__(
         self, num_features: int, weight: Any, bias: Any, scale: float, zero_point: int, eps: float = 1e-5,
@@ -253,8 +275,8 @@ class InstanceNorm2d(nn.InstanceNorm2d):
 
     Arguments:
         num_features: how many channels there are
-        weight: the factors, in numbers
-        bias: what is added, in numbers
+        weight: the factors, a parameter
+        bias: what is added, likewise
         scale: the scale of the result
         zero_point: its zero point
         eps: added to the variance
@@ -265,11 +287,17 @@ class InstanceNorm2d(nn.InstanceNorm2d):
         dtype: their dtype
 
     Example:
-        >>> layer = tp.ao.nn.quantized.InstanceNorm2d(1, tp.ones(1), tp.zeros(1), 0.5, 10)
+        >>> weight, bias = nn.Parameter(tp.ones(1)), nn.Parameter(tp.zeros(1))
+        >>> layer = tp.ao.nn.quantized.InstanceNorm2d(1, weight, bias, 0.5, 10)
         >>> x = tp.tensor([0.0, 2.0]).reshape(1, 1, 2, 1)
         >>> layer(tp.quantize_per_tensor(x, 0.5, 0, tp.quint8)).int_repr().flatten()
         tensor([ 8, 12], dtype=tensorpy.uint8)
     """
+
+    weight: Any
+    bias: Any
+    scale: Tensor
+    zero_point: Tensor
 
     def __init__(
         self, num_features: int, weight: Any, bias: Any, scale: float, zero_point: int, eps: float = 1e-5,
@@ -298,8 +326,8 @@ class InstanceNorm3d(nn.InstanceNorm3d):
 
     Arguments:
         num_features: how many channels there are
-        weight: the factors, in numbers
-        bias: what is added, in numbers
+        weight: the factors, a parameter
+        bias: what is added, likewise
         scale: the scale of the result
         zero_point: its zero point
         eps: added to the variance
@@ -310,11 +338,17 @@ class InstanceNorm3d(nn.InstanceNorm3d):
         dtype: their dtype
 
     Example:
-        >>> layer = tp.ao.nn.quantized.InstanceNorm3d(1, tp.ones(1), tp.zeros(1), 0.5, 10)
+        >>> weight, bias = nn.Parameter(tp.ones(1)), nn.Parameter(tp.zeros(1))
+        >>> layer = tp.ao.nn.quantized.InstanceNorm3d(1, weight, bias, 0.5, 10)
         >>> x = tp.tensor([0.0, 2.0]).reshape(1, 1, 2, 1, 1)
         >>> layer(tp.quantize_per_tensor(x, 0.5, 0, tp.quint8)).int_repr().flatten()
         tensor([ 8, 12], dtype=tensorpy.uint8)
     """
+
+    weight: Any
+    bias: Any
+    scale: Tensor
+    zero_point: Tensor
 
     def __init__(
         self, num_features: int, weight: Any, bias: Any, scale: float, zero_point: int, eps: float = 1e-5,

@@ -64,6 +64,14 @@ class PackedParameter(nn.Module):
     """The weights of one direction of one layer: those of the input and of the state.
 
     A state dict has them as (weight, bias, weight, bias).
+
+    Arguments:
+        param: the two, from linear_prepack
+
+    Example:
+        >>> pair = [tp.ops.quantized.linear_prepack(tp.quantize_per_tensor(tp.ones(4, 2), 1.0, 0, tp.qint8))] * 2
+        >>> len(tp.ao.nn.quantized.dynamic.PackedParameter(tuple(pair)).state_dict()["param"])
+        4
     """
 
     param: tuple[packed.LinearPackedParamsBase, packed.LinearPackedParamsBase]
@@ -106,6 +114,16 @@ class RNNBase(nn.Module):
         >>> tp.ao.nn.quantized.dynamic.RNNBase("GRU", 2, 3)(tp.ones(4, 1, 2))[0].shape
         tensorpy.Size([4, 1, 3])
     """
+
+    mode: str
+    input_size: int
+    hidden_size: int
+    num_layers: int
+    bias: bool
+    batch_first: bool
+    dropout: float
+    bidirectional: bool
+    dtype: Any
 
     _FLOAT_MODULE: Any = nn.RNNBase
     _version = 2
@@ -315,6 +333,11 @@ class RNNCellBase(nn.Module):
         DynamicQuantizedRNNCellBase(2, 3)
     """
 
+    input_size: int
+    hidden_size: int
+    bias: bool
+    weight_dtype: Any
+
     _version = 1
     _packed_weight_ih: packed.LinearPackedParamsBase
     _packed_weight_hh: packed.LinearPackedParamsBase
@@ -411,6 +434,8 @@ class RNNCell(RNNCellBase):
         >>> tp.ao.nn.quantized.dynamic.RNNCell(2, 3)(tp.ones(5, 2)).shape
         tensorpy.Size([5, 3])
     """
+
+    nonlinearity: str
 
     def __init__(
         self, input_size: int, hidden_size: int, bias: bool = True, nonlinearity: str = "tanh", dtype: Any = _C.qint8

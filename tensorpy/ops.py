@@ -128,9 +128,16 @@ def __getattr__(name: str) -> OpNamespace:
         raise AttributeError(f"module 'tensorpy.ops' has no attribute '{name}'")
     space = globals()[name] = OpNamespace(name)
     if name == "quantized":  # loaded here: few programs quantize
-        from tensorpy.ao.nn.quantized import arithmetic, packed, packed_conv
+        from tensorpy.ao.nn.quantized import (
+            arithmetic,
+            packed,
+            packed_conv,
+            packed_conv_transpose,
+            packed_embedding,
+            single,
+        )
 
-        for module in (arithmetic, packed, packed_conv):
+        for module in (arithmetic, packed, packed_conv, packed_conv_transpose, packed_embedding, single):
             vars(space).update((operator, getattr(module, operator)) for operator in module.__all__)
     return space
 

@@ -9,146 +9,214 @@
 #include "core/memory.h"
 
 #include <math.h>
+#include <string.h>
 
-#define BLOCK 96 /* rows that are widened at once: they stay in the L2 cache while the panels go by */
+/* Bytes of a cache line. Rows that are an even number of them apart share sets of the cache: a tenth slower. */
+#define LINE 64
+#define BLOCK 96  /* rows that are widened at once: they stay in the L2 cache while the panels go by */
+#define QUADS 128 /* of a panel at once */
 
 typedef struct {
+    tp_int8_result to;
     const uint8_t *a;
     const int8_t *panels;
-    const float *scales, *bias;
-    const int32_t *zero_points;
-    char *out;
-    bool is_signed, narrow, relu;
-    bool channels; /* each column has its scale and zero point */
-    int64_t m, k, n, pairs, zero_point, out_zero_point;
-    float scale, out_scale;
-    int16_t *wide; /* all rows, if there are few; */
-    int32_t *totals;
+    bool is_signed;
+    int64_t m, k, quads;
+    int64_t pitch; /* bytes from one row to the next, as products take them */
+    char *rows;    /* all, if there are few */
 } job;
 
-/* What the sums of one panel become numbers by. */
-typedef struct {
-    float shift[TP_INT8_COLUMNS], factor[TP_INT8_COLUMNS];
-    int32_t zero_points[TP_INT8_COLUMNS];
-    bool centred; /* the weights' zero points are 0 */
-} columns;
+/* ---- what becomes of the sums ---- */
 
-static columns columns_of(const job *j, int64_t first, int64_t n) {
-    columns c = {.centred = true};
+static tp_int8_columns columns_of(const tp_int8_result *to, int64_t first, int64_t n) {
+    tp_int8_columns c = {.centred = true};
     for (int64_t i = 0; i < n; i++) {
-        int64_t at = j->channels ? first + i : 0;
-        float step = j->scale * j->scales[at], bias = j->bias ? j->bias[first + i] : 0;
-        c.factor[i] = j->narrow ? step / j->out_scale : step;
-        c.shift[i] = !j->narrow ? bias : j->channels ? bias / step : bias * (1 / step);
-        c.zero_points[i] = j->zero_points[at];
+        int64_t at = to->channels ? first + i : 0;
+        float step = to->scale * to->scales[at], bias = to->bias ? to->bias[first + i] : 0;
+        c.factor[i] = to->narrow ? step / to->out_scale : step;
+        c.shift[i] = !to->narrow ? bias : to->channels ? bias / step : bias * (1 / step);
+        c.zero_points[i] = to->zero_points[at];
         c.centred = c.centred && c.zero_points[i] == 0;
     }
     return c;
 }
 
-/* Sums of products with integers that are read from a zero point on. */
-static void centre(int32_t *sums, const columns *c, int32_t total) {
-    for (int i = 0; i < TP_INT8_COLUMNS; i++)
-        sums[i] = (int32_t)((uint32_t)sums[i] - (uint32_t)c->zero_points[i] * (uint32_t)total);
-}
-
-static void write_row(const job *j, const int32_t *sums, const columns *c, int64_t row, int64_t first, int64_t n) {
-    int64_t at = row * j->n + first;
-    if (!j->narrow) {
-        tp_cpu.product_int8->to_floats(sums, c->shift, c->factor, j->relu ? 0 : -INFINITY, n, (float *)j->out + at);
+static void write_rows(const tp_int8_result *to, const int32_t *sums, const tp_int8_columns *c, int64_t rows,
+                       int64_t row, int64_t first, int64_t n) {
+    int64_t at = row * to->n + first;
+    if (!to->narrow) {
+        tp_cpu.product_int8->to_floats(sums, c, to->relu ? 0 : -INFINITY, rows, n, (float *)to->out + at, to->n);
         return;
     }
-    int32_t low = j->is_signed ? INT8_MIN : 0, high = j->is_signed ? INT8_MAX : UINT8_MAX,
-            zero = (int32_t)j->out_zero_point;
-    tp_cpu.product_int8->to_bytes(sums, c->shift, c->factor, zero, j->relu && zero > low ? zero : low, high, n,
-                                  (uint8_t *)j->out + at);
+    int32_t low = to->is_signed ? INT8_MIN : 0, high = to->is_signed ? INT8_MAX : UINT8_MAX,
+            zero = (int32_t)to->out_zero_point;
+    tp_cpu.product_int8->to_bytes(sums, c, zero, to->relu && zero > low ? zero : low, high, rows, n,
+                                  (uint8_t *)to->out + at, to->n);
 }
 
-/* Rows first .. first + count with one panel. */
-static void run_panel(const job *j, int64_t panel, const int16_t *wide, const int32_t *totals, int64_t first,
-                      int64_t count) {
-    int64_t from = panel * TP_INT8_COLUMNS, n = j->n - from < TP_INT8_COLUMNS ? j->n - from : TP_INT8_COLUMNS;
-    const columns c = columns_of(j, from, n);
-    int32_t sums[TP_INT8_ROWS * TP_INT8_COLUMNS];
-    for (int64_t r = 0, group = tp_cpu.product_int8->rows; r < count; r += group) {
-        int64_t rows = count - r < group ? count - r : group;
-        tp_cpu.product_int8->multiply(wide + r * 2 * j->pairs, 2 * j->pairs, rows, j->pairs,
-                                      j->panels + panel * j->pairs * 2 * TP_INT8_COLUMNS, sums);
-        for (int64_t i = 0; i < rows; i++) {
-            if (!c.centred) centre(sums + i * TP_INT8_COLUMNS, &c, totals[r + i]);
-            write_row(j, sums + i * TP_INT8_COLUMNS, &c, first + r + i, from, n);
+enum kind { WIDE, BYTES, EACH }; /* what rows are, and whether columns have numbers of their own */
+
+/* The sums of lines with some pieces of a panel, or some quads of one, which stay in the L1 cache beside six rows. */
+static void add_products(const tp_int8_lines *a, const tp_int8_rows *rows, const int8_t *panel, enum kind kind,
+                         bool more, int32_t *sums) {
+    const tp_product_int8_kernels *kernels = tp_cpu.product_int8;
+    for (int64_t i = 0; i < a->lines; i++) {
+        tp_int8_rows some = *rows;
+        some.at += i * a->line;
+        for (int64_t left = a->count, n; left; left -= n, some.at += n * a->rows.apart, sums += n * TP_INT8_COLUMNS) {
+            int64_t groups = (left + kernels->rows - 1) / kernels->rows;
+            n = (left + groups - 1) / groups; /* of equal size: the last would be slow, were it short */
+            if (kind == EACH) kernels->multiply_each(&some, n, panel, sums);
+            else if (kind == BYTES) kernels->multiply_bytes(&some, n, panel, sums);
+            else kernels->multiply(&some, n, panel, more, sums);
         }
     }
 }
 
-static int64_t panels_of(const job *j) { return (j->n + TP_INT8_COLUMNS - 1) / TP_INT8_COLUMNS; }
-
-static void widen(const job *j, int64_t first, int64_t count, int16_t *wide, int32_t *totals) {
-    for (int64_t r = 0; r < count; r++)
-        totals[r] = tp_cpu.product_int8->widen(j->a + (first + r) * j->k, j->is_signed, j->k, (int32_t)j->zero_point,
-                                               wide + r * 2 * j->pairs);
+static void multiply_lines(const tp_int8_lines *a, const int8_t *panel, enum kind kind, int32_t *sums) {
+    const tp_int8_rows *whole = &a->rows;
+    if (kind == EACH) {
+        add_products(a, whole, panel, EACH, false, sums);
+        return;
+    }
+    int64_t pieces = whole->quads < QUADS ? QUADS / whole->quads : 1;
+    int64_t quads = whole->quads < QUADS ? whole->quads : QUADS, size = kind == BYTES ? 4 : 8;
+    for (int64_t p = 0; p < whole->pieces; p += pieces)
+        for (int64_t q = 0; q < whole->quads; q += quads) {
+            tp_int8_rows some = *whole;
+            some.at += size * q;
+            some.offsets += p;
+            some.pieces = whole->pieces - p < pieces ? whole->pieces - p : pieces;
+            some.quads = whole->quads - q < quads ? whole->quads - q : quads;
+            add_products(a, &some, panel, kind, p || q, sums);
+            panel += some.pieces * some.quads * 4 * TP_INT8_COLUMNS;
+        }
 }
 
-/* Room for as many rows: their numbers, then their totals. NULL and the error set: there is none. */
-static int16_t *room_for(const job *j, int64_t rows, size_t *bytes, int32_t **totals) {
-    size_t wide = (size_t)(rows * 2 * j->pairs) * sizeof(int16_t);
-    *bytes = wide + (size_t)rows * sizeof(int32_t);
-    int16_t *room = tp_alloc(*bytes);
-    *totals = room ? (int32_t *)((char *)room + wide) : NULL;
-    return room;
+/* What a zero point adds to every sum of bytes. */
+static void start_sums(const tp_int8_result *to, const tp_int8_rows *a, const int8_t *panel, tp_int8_columns *c) {
+    int32_t sums[TP_INT8_COLUMNS];
+    tp_cpu.product_int8->weights(panel, a->pieces * a->quads, sums);
+    for (int i = 0; i < TP_INT8_COLUMNS; i++) c->start[i] = (int32_t)(0 - (uint32_t)sums[i] * (uint32_t)to->zero_point);
+}
+
+void tp_int8_panel(const tp_int8_result *to, const tp_int8_lines *a, const int8_t *panel, bool each, int64_t row,
+                   int64_t first, int64_t n) {
+    const enum kind kind = each ? EACH : to->bytes ? BYTES : WIDE;
+    tp_int8_columns c = columns_of(to, first, n);
+    if (kind == BYTES) start_sums(to, &a->rows, panel, &c);
+    int64_t width = a->count < BLOCK ? a->count : BLOCK, height = BLOCK / width;
+    int32_t sums[BLOCK * TP_INT8_COLUMNS];
+    for (int64_t y = 0; y < a->lines; y += height)
+        for (int64_t x = 0; x < a->count; x += width) {
+            tp_int8_lines some = *a;
+            some.rows.at += y * a->line + x * a->rows.apart;
+            some.count = a->count - x < width ? a->count - x : width;
+            some.lines = a->lines - y < height ? a->lines - y : height;
+            for (int64_t i = 0; kind == BYTES && i < some.count * some.lines; i++)
+                memcpy(sums + i * TP_INT8_COLUMNS, c.start, sizeof c.start);
+            multiply_lines(&some, panel, kind, sums);
+            for (int64_t i = 0; i < some.lines; i++, some.rows.at += a->line) {
+                int32_t *made = sums + i * some.count * TP_INT8_COLUMNS;
+                if (kind == WIDE && !c.centred) tp_cpu.product_int8->centre(&some.rows, some.count, &c, made);
+                write_rows(to, made, &c, some.count, row + (y + i) * a->count + x, first, n);
+            }
+        }
+}
+
+tp_int8_result tp_int8_result_of(tp_tensor *scales, tp_tensor *zero_points, tp_tensor *bias, double scale,
+                                 int64_t zero_point, double out_scale, int64_t out_zero_point, bool relu,
+                                 tp_tensor *out) {
+    return (tp_int8_result){.scales = tp_data(scales),
+                            .bias = bias ? tp_data(bias) : NULL,
+                            .zero_points = tp_data(zero_points),
+                            .out = tp_data(out),
+                            .is_signed = out->dtype == TP_INT8,
+                            .narrow = out->dtype != TP_FLOAT32,
+                            .relu = relu,
+                            .channels = scales->numel > 1,
+                            .n = out->sizes[out->ndim - 1],
+                            .zero_point = zero_point,
+                            .out_zero_point = out_zero_point,
+                            .scale = (float)scale,
+                            .out_scale = (float)out_scale};
+}
+
+bool tp_int8_stays_bytes(const tp_tensor *x, const tp_tensor *zero_points, int64_t rows) {
+    const int32_t *zeros = tp_data(zero_points);
+    const tp_product_int8_kernels *kernels = tp_cpu.product_int8;
+    if (!kernels->multiply_bytes || x->dtype != TP_UINT8 || rows < 2 * kernels->rows) return false;
+    for (int64_t i = 0; i < zero_points->numel; i++)
+        if (zeros[i]) return false;
+    return kernels->largest(tp_data(x), x->numel) <= INT8_MAX;
+}
+
+/* ---- rows of a matrix ---- */
+
+static int64_t panels_of(const job *j) { return (j->to.n + TP_INT8_COLUMNS - 1) / TP_INT8_COLUMNS; }
+
+static size_t room_for(const job *j, int64_t rows) { return (size_t)(rows * j->pitch); }
+
+static void take_rows(const job *j, int64_t first, int64_t count, char *rows) {
+    int64_t size = j->k * (j->to.bytes ? 1 : 2);
+    for (int64_t r = 0; r < count; r++, rows += j->pitch) {
+        const uint8_t *from = j->a + (first + r) * j->k;
+        if (j->to.bytes) memcpy(rows, from, (size_t)size);
+        else tp_cpu.product_int8->widen(from, j->is_signed, j->k, (int32_t)j->to.zero_point, (int16_t *)rows);
+        memset(rows + size, 0, (size_t)(j->pitch - size));
+    }
+}
+
+static void run_panel(const job *j, int64_t panel, const char *rows, int64_t first, int64_t count) {
+    static const int64_t none = 0;
+    int64_t from = panel * TP_INT8_COLUMNS, n = j->to.n - from < TP_INT8_COLUMNS ? j->to.n - from : TP_INT8_COLUMNS;
+    const tp_int8_lines lines = {{rows, j->pitch, &none, 1, j->quads, j->k}, count, 1, 0};
+    tp_int8_panel(&j->to, &lines, j->panels + panel * j->quads * 4 * TP_INT8_COLUMNS, false, first, from, n);
 }
 
 /* ---- over threads: by panels where there are few rows, else by rows ---- */
 
 static void run_columns(int64_t begin, int64_t end, void *context) {
     const job *j = context;
-    for (int64_t p = begin; p < end; p++) run_panel(j, p, j->wide, j->totals, 0, j->m);
+    for (int64_t p = begin; p < end; p++) run_panel(j, p, j->rows, 0, j->m);
 }
 
 static void run_rows(int64_t begin, int64_t end, void *context) {
     const job *j = context;
-    size_t bytes;
-    int32_t *totals;
-    int16_t *wide = room_for(j, BLOCK, &bytes, &totals);
-    for (int64_t b = begin; wide && b < end; b++) {
+    size_t bytes = room_for(j, BLOCK);
+    char *rows = tp_alloc(bytes);
+    for (int64_t b = begin; rows && b < end; b++) {
         int64_t first = b * BLOCK, count = j->m - first < BLOCK ? j->m - first : BLOCK;
-        widen(j, first, count, wide, totals);
-        for (int64_t p = 0; p < panels_of(j); p++) run_panel(j, p, wide, totals, first, count);
+        take_rows(j, first, count, rows);
+        for (int64_t p = 0; p < panels_of(j); p++) run_panel(j, p, rows, first, count);
     }
-    tp_free(wide, bytes);
+    tp_free(rows, bytes);
 }
 
 static int run_few(job *j, bool is_long, int64_t grain) {
-    size_t bytes;
-    j->wide = room_for(j, j->m, &bytes, &j->totals);
-    if (!j->wide) return -1;
-    widen(j, 0, j->m, j->wide, j->totals);
+    size_t bytes = room_for(j, j->m);
+    j->rows = tp_alloc(bytes);
+    if (!j->rows) return -1;
+    take_rows(j, 0, j->m, j->rows);
     int status = tp_parallel_unlocked(is_long, panels_of(j), grain, run_columns, j);
-    tp_free(j->wide, bytes);
+    tp_free(j->rows, bytes);
     return status;
 }
 
 int product_int8_cpu(tp_tensor *a, tp_tensor *panels, tp_tensor *scales, tp_tensor *zero_points, tp_tensor *bias,
                      double scale, int64_t zero_point, double out_scale, int64_t out_zero_point, bool relu,
                      tp_tensor *out) {
-    job j = {.a = tp_data(a),
+    job j = {.to =
+                 tp_int8_result_of(scales, zero_points, bias, scale, zero_point, out_scale, out_zero_point, relu, out),
+             .a = tp_data(a),
              .panels = tp_data(panels),
-             .scales = tp_data(scales),
-             .bias = bias ? tp_data(bias) : NULL,
-             .zero_points = tp_data(zero_points),
-             .out = tp_data(out),
              .is_signed = a->dtype == TP_INT8,
-             .narrow = out->dtype != TP_FLOAT32,
-             .relu = relu,
-             .channels = scales->numel > 1,
              .m = a->sizes[0],
              .k = a->sizes[1],
-             .n = out->sizes[1],
-             .pairs = (a->sizes[1] + 1) / 2,
-             .zero_point = zero_point,
-             .out_zero_point = out_zero_point,
-             .scale = (float)scale,
-             .out_scale = (float)out_scale};
+             .quads = (a->sizes[1] + 3) / 4};
+    j.to.bytes = tp_int8_stays_bytes(a, zero_points, j.m);
+    j.pitch = (j.quads * (j.to.bytes ? 4 : 8) + LINE - 1) / LINE * LINE;
+    if (j.pitch / LINE % 2 == 0) j.pitch += LINE;
     int64_t panel_work = 1 + j.m * j.k, few = 1 << 18;
     bool is_long = panel_work * panels_of(&j) > 1 << 16;
     if (j.m <= 2 * BLOCK) return run_few(&j, is_long, 1 + few / panel_work / 4);

@@ -1,21 +1,77 @@
 /* product_int8.h: products of bytes whose sums are exact, in int32. */
 #pragma once
 
-#include "core/base.h"
+#include "core/tensor.h"
 
 #define TP_INT8_COLUMNS 16 /* of a panel */
-#define TP_INT8_ROWS 12    /* at most, that a panel is multiplied with at once */
+
+/* Rows that begin `apart` from each other. Each is `pieces` runs of quads of numbers, which begin `offsets` behind its
+ * own; all in bytes. `numbers` of a run have weights, the others meet zeros. The numbers are of 16 bits, less their
+ * zero point, or the bytes themselves. */
+typedef struct {
+    const char *at;
+    int64_t apart;
+    const int64_t *offsets;
+    int64_t pieces, quads, numbers;
+} tp_int8_rows;
+
+/* What the sums of one panel become numbers by. */
+typedef struct {
+    float shift[TP_INT8_COLUMNS], factor[TP_INT8_COLUMNS];
+    int32_t zero_points[TP_INT8_COLUMNS];
+    bool centred;                   /* the weights' zero points are 0 */
+    int32_t start[TP_INT8_COLUMNS]; /* of sums of bytes: what their zero point adds */
+} tp_int8_columns;
 
 typedef struct {
-    int64_t rows; /* that `multiply` is quickest with */
-    /* Integers less a zero point, one after another; a last one without a second gets 0. Gives their sum. */
-    int32_t (*widen)(const void *from, bool is_signed, int64_t n, int32_t zero_point, int16_t *to);
-    /* sums[rows][TP_INT8_COLUMNS] of rows of pairs, lda apart, with a panel [pairs][TP_INT8_COLUMNS][2]. */
-    void (*multiply)(const int16_t *a, int64_t lda, int64_t rows, int64_t pairs, const int8_t *panel, int32_t *sums);
-    /* (sums + shift) * factor as the nearest integers, from low to high after `zero_point` is added: for each column.
+    int64_t rows; /* that `multiply` takes at most at once */
+    /* Integers less a zero point, one after another. */
+    void (*widen)(const void *from, bool is_signed, int64_t n, int32_t zero_point, int16_t *to);
+    /* sums[rows][TP_INT8_COLUMNS] of rows with a panel [pieces][quads][TP_INT8_COLUMNS][4]; `more`: added to them. */
+    void (*multiply)(const tp_int8_rows *a, int64_t rows, const int8_t *panel, bool more, int32_t *sums);
+    /* The same of bytes up to 127, with which sums of two products fit into 16 bits, added to the sums; NULL: there is
+     * nothing quicker than `multiply`. */
+    void (*multiply_bytes)(const tp_int8_rows *a, int64_t rows, const int8_t *panel, int32_t *sums);
+    /* The sums of numbers of 16 bits where each column has its own, beside each other, with [pieces][TP_INT8_COLUMNS].
      */
-    void (*to_bytes)(const int32_t *sums, const float *shift, const float *factor, int32_t zero_point, int32_t low,
-                     int32_t high, int64_t n, uint8_t *out);
-    /* sums * factor + shift, rounded once, nothing below `least`. */
-    void (*to_floats)(const int32_t *sums, const float *shift, const float *factor, float least, int64_t n, float *out);
+    void (*multiply_each)(const tp_int8_rows *a, int64_t rows, const int8_t *panel, int32_t *sums);
+    /* The sum of each column of a panel, for what multiply_bytes gives. */
+    void (*weights)(const int8_t *panel, int64_t quads, int32_t *sums);
+    uint8_t (*largest)(const uint8_t *from, int64_t n);
+    /* Sums of products with integers that are read from the columns' zero points on. */
+    void (*centre)(const tp_int8_rows *a, int64_t rows, const tp_int8_columns *c, int32_t *sums);
+    /* (sums + shift) * factor as the nearest integers, from low to high after `zero_point` is added: n columns of rows
+     * that lie `step` apart. */
+    void (*to_bytes)(const int32_t *sums, const tp_int8_columns *c, int32_t zero_point, int32_t low, int32_t high,
+                     int64_t rows, int64_t n, uint8_t *out, int64_t step);
+    /* sums * factor + shift, rounded once, nothing below `least`; as to_bytes. */
+    void (*to_floats)(const int32_t *sums, const tp_int8_columns *c, float least, int64_t rows, int64_t n, float *out,
+                      int64_t step);
 } tp_product_int8_kernels;
+
+/* What becomes of the sums, and where it is written: [rows, n] numbers. */
+typedef struct {
+    const float *scales, *bias;
+    const int32_t *zero_points;
+    char *out;
+    bool is_signed, narrow, relu;
+    bool bytes;    /* rows are bytes up to 127, and the weights' zero points 0 */
+    bool channels; /* each column has its scale and zero point */
+    int64_t n, zero_point, out_zero_point;
+    float scale, out_scale;
+} tp_int8_result;
+
+tp_int8_result tp_int8_result_of(tp_tensor *scales, tp_tensor *zero_points, tp_tensor *bias, double scale,
+                                 int64_t zero_point, double out_scale, int64_t out_zero_point, bool relu,
+                                 tp_tensor *out);
+/* Whether rows may stay the bytes that they are, which is quicker, if their number is worth it. */
+bool tp_int8_stays_bytes(const tp_tensor *x, const tp_tensor *zero_points, int64_t rows);
+/* Lines of rows, which begin `line` from each other, with one panel, whose columns are first .. first + n of the
+ * result; they become its rows from `row` on. `each`: as multiply_each. */
+typedef struct {
+    tp_int8_rows rows; /* of the first line */
+    int64_t count;     /* rows of a line */
+    int64_t lines, line;
+} tp_int8_lines;
+void tp_int8_panel(const tp_int8_result *to, const tp_int8_lines *a, const int8_t *panel, bool each, int64_t row,
+                   int64_t first, int64_t n);

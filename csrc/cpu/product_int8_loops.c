@@ -1,7 +1,8 @@
 /* product_int8_loops.c: products of bytes, compiled once per capability; all give the same bits.
  *
- * Bytes of both signs multiplied and added in pairs do not fit into 16 bits, so rows are widened once, a panel while it
- * is read: pairs of 16-bit numbers are multiplied and added in 32 bits, exactly. Sums wrap around as int32 does. */
+ * Bytes of both signs multiplied and added in pairs do not fit into 16 bits, unless one of them is from 0 to 127. Rows
+ * of others are widened once, a panel while it is read: pairs of 16-bit numbers are multiplied and added in 32 bits.
+ * Either is exact; sums wrap around as int32 does. */
 #include "cpu/product_int8.h"
 
 #include "cpu/kernels.h"
@@ -12,104 +13,224 @@
 #endif
 
 #define UNROLL _Pragma("GCC unroll 16")
+#define VECTORISED _Pragma("GCC unroll 1") /* gcc would take 16 elements one by one */
 
-static int32_t widen(const void *from, bool is_signed, int64_t n, int32_t zero_point, int16_t *to) {
+static void widen(const void *from, bool is_signed, int64_t n, int32_t zero_point, int16_t *to) {
     const uint8_t *plain = from;
     const int8_t *both = from;
-    int32_t sum = 0;
     if (is_signed)
-        for (int64_t i = 0; i < n; i++) sum += to[i] = (int16_t)(both[i] - zero_point);
+        for (int64_t i = 0; i < n; i++) to[i] = (int16_t)(both[i] - zero_point);
     else
-        for (int64_t i = 0; i < n; i++) sum += to[i] = (int16_t)(plain[i] - zero_point);
-    if (n % 2) to[n] = 0;
-    return sum;
+        for (int64_t i = 0; i < n; i++) to[i] = (int16_t)(plain[i] - zero_point);
+}
+
+static uint8_t largest(const uint8_t *from, int64_t n) {
+    uint8_t most = 0;
+    for (int64_t i = 0; i < n; i++) most = from[i] > most ? from[i] : most;
+    return most;
 }
 
 #if defined(__AVX512BW__)
 typedef __m512i lanes;
 #define VECTORS 1
 #define ROWS 12
-#define load_panel(p, v) _mm512_cvtepi8_epi16(_mm256_loadu_si256((const void *)(p)))
-#define all_pairs(x) _mm512_set1_epi32(x)
-#define add_products(sum, a, b) _mm512_add_epi32(sum, _mm512_madd_epi16(a, b))
+#define load(p) _mm512_loadu_si512(p)
 #define store(p, x) _mm512_storeu_si512(p, x)
-#define no_sum() _mm512_setzero_si512()
+#define all(x) _mm512_set1_epi32(x)
+#define add(a, b) _mm512_add_epi32(a, b)
+#define pairs_of(a, b) _mm512_madd_epi16(a, b)
+#define pairs_of_bytes(a, b) _mm512_maddubs_epi16(a, b)
+#define other(a, b) _mm512_xor_si512(a, b)
+#define in_each(x) _mm512_broadcast_i32x4(x)
+#define widened(x, pair) _mm512_srai_epi16(_mm512_shuffle_epi8(x, pair), 8)
 #elif defined(__AVX2__)
 typedef __m256i lanes;
 #define VECTORS 2
 #define ROWS 6
-#define load_panel(p, v) _mm256_cvtepi8_epi16(_mm_loadu_si128((const void *)((p) + 16 * (v))))
-#define all_pairs(x) _mm256_set1_epi32(x)
-#define add_products(sum, a, b) _mm256_add_epi32(sum, _mm256_madd_epi16(a, b))
+#define load(p) _mm256_loadu_si256((const void *)(p))
 #define store(p, x) _mm256_storeu_si256((void *)(p), x)
-#define no_sum() _mm256_setzero_si256()
+#define all(x) _mm256_set1_epi32(x)
+#define add(a, b) _mm256_add_epi32(a, b)
+#define pairs_of(a, b) _mm256_madd_epi16(a, b)
+#define pairs_of_bytes(a, b) _mm256_maddubs_epi16(a, b)
+#define other(a, b) _mm256_xor_si256(a, b)
+#define in_each(x) _mm256_broadcastsi128_si256(x)
+#define widened(x, pair) _mm256_srai_epi16(_mm256_shuffle_epi8(x, pair), 8)
 #endif
 
 #ifdef VECTORS
-/* `rows` is known where this is called. */
-TP_INLINE void multiply_rows(const int16_t *a, int64_t lda, int64_t pairs, const int8_t *panel, int32_t *sums,
-                             const int rows) {
-    lanes sum[ROWS][VECTORS];
-    UNROLL for (int r = 0; r < rows; r++) UNROLL for (int v = 0; v < VECTORS; v++) sum[r][v] = no_sum();
-    for (int64_t i = 0; i < pairs; i++, panel += 2 * TP_INT8_COLUMNS) {
-        lanes x[VECTORS];
-        UNROLL for (int v = 0; v < VECTORS; v++) x[v] = load_panel(panel, v);
-        UNROLL for (int r = 0; r < rows; r++) {
-            int32_t pair;
-            __builtin_memcpy(&pair, a + r * lda + 2 * i, sizeof pair);
-            lanes one = all_pairs(pair);
-            UNROLL for (int v = 0; v < VECTORS; v++) sum[r][v] = add_products(sum[r][v], one, x[v]);
-        }
-    }
-    UNROLL for (int r = 0; r < rows; r++) UNROLL for (int v = 0; v < VECTORS; v++)
-        store(sums + r * TP_INT8_COLUMNS + v * (TP_INT8_COLUMNS / VECTORS), sum[r][v]);
+#define EACH_SUM UNROLL for (int r = 0; r < rows; r++) UNROLL for (int v = 0; v < VECTORS; v++)
+#define SUM_AT(r, v) (sums + (r) * TP_INT8_COLUMNS + (v) * (TP_INT8_COLUMNS / VECTORS))
+
+/* Four bytes of a row, for all columns. */
+TP_INLINE lanes broadcast(const char *at) {
+    int32_t numbers;
+    __builtin_memcpy(&numbers, at, sizeof numbers);
+    return all(numbers);
 }
 
-static void multiply(const int16_t *a, int64_t lda, int64_t rows, int64_t pairs, const int8_t *panel, int32_t *sums) {
-    for (; rows >= ROWS; rows -= ROWS, a += ROWS * lda, sums += ROWS * TP_INT8_COLUMNS)
-        multiply_rows(a, lda, pairs, panel, sums, ROWS);
-    for (; rows >= 4; rows -= 4, a += 4 * lda, sums += 4 * TP_INT8_COLUMNS)
-        multiply_rows(a, lda, pairs, panel, sums, 4);
-    for (; rows >= 2; rows -= 2, a += 2 * lda, sums += 2 * TP_INT8_COLUMNS)
-        multiply_rows(a, lda, pairs, panel, sums, 2);
-    if (rows) multiply_rows(a, lda, pairs, panel, sums, 1);
+/* `rows` is known where this is called. A quad of weights is widened as two pairs, one after the other. */
+TP_INLINE void multiply_wide(const tp_int8_rows *a, const int8_t *panel, bool more, int32_t *sums, const int rows) {
+    const lanes turn = all(0x02000200); /* from the bytes (-, 0, -, 1) of a quad to (-, 2, -, 3), and back */
+    lanes sum[ROWS][VECTORS], pair = in_each(_mm_setr_epi32(0x01800080, 0x05800480, 0x09800880, 0x0d800c80));
+    EACH_SUM sum[r][v] = more ? load(SUM_AT(r, v)) : all(0);
+    const int64_t apart = a->apart;
+    for (int64_t p = 0; p < a->pieces; p++, panel += a->quads * 4 * TP_INT8_COLUMNS) {
+        const char *at = a->at + a->offsets[p];
+        for (int64_t i = 0; i < 2 * a->quads; i++, pair = other(pair, turn)) {
+            lanes x[VECTORS];
+            UNROLL for (int v = 0; v < VECTORS; v++) x[v] =
+                widened(load(panel + i / 2 * 4 * TP_INT8_COLUMNS + v * (int)sizeof(lanes)), pair);
+            UNROLL for (int r = 0; r < rows; r++) {
+                lanes one = broadcast(at + r * apart + 4 * i);
+                UNROLL for (int v = 0; v < VECTORS; v++) sum[r][v] = add(sum[r][v], pairs_of(one, x[v]));
+            }
+        }
+    }
+    EACH_SUM store(SUM_AT(r, v), sum[r][v]);
 }
+
+TP_INLINE void multiply_plain(const tp_int8_rows *a, const int8_t *panel, int32_t *sums, const int rows) {
+    const lanes ones = all(0x00010001);
+    lanes sum[ROWS][VECTORS];
+    EACH_SUM sum[r][v] = load(SUM_AT(r, v));
+    const int64_t apart = a->apart;
+    for (int64_t p = 0; p < a->pieces; p++) {
+        const char *at = a->at + a->offsets[p];
+        for (int64_t i = 0; i < a->quads; i++, panel += 4 * TP_INT8_COLUMNS) {
+            lanes x[VECTORS];
+            UNROLL for (int v = 0; v < VECTORS; v++) x[v] = load(panel + v * (int)sizeof(lanes));
+            UNROLL for (int r = 0; r < rows; r++) {
+                lanes one = broadcast(at + r * apart + 4 * i);
+                UNROLL for (int v = 0; v < VECTORS; v++) sum[r][v] =
+                    add(sum[r][v], pairs_of(ones, pairs_of_bytes(one, x[v])));
+            }
+        }
+    }
+    EACH_SUM store(SUM_AT(r, v), sum[r][v]);
+}
+
+static void weights(const int8_t *panel, int64_t quads, int32_t *sums) {
+    const lanes ones = all(0x00010001), bytes = all(0x01010101);
+    lanes sum[VECTORS];
+    UNROLL for (int v = 0; v < VECTORS; v++) sum[v] = all(0);
+    for (int64_t i = 0; i < quads; i++, panel += 4 * TP_INT8_COLUMNS)
+        UNROLL for (int v = 0; v < VECTORS; v++) sum[v] =
+            add(sum[v], pairs_of(ones, pairs_of_bytes(bytes, load(panel + v * (int)sizeof(lanes)))));
+    UNROLL for (int v = 0; v < VECTORS; v++) store(SUM_AT(0, v), sum[v]);
+}
+
+/* Calls with a number of rows that the compiler knows, as many as are kept in registers. */
+#if ROWS > 6
+#define BY_ROWS(call)                           \
+    tp_int8_rows some = *a;                     \
+    if (rows == ROWS) {                         \
+        call(ROWS);                             \
+        return;                                 \
+    }                                           \
+    if (rows > 6) {                             \
+        call(6);                                \
+        rows -= 6, sums += 6 * TP_INT8_COLUMNS; \
+        some.at += 6 * some.apart;              \
+    }                                           \
+    FEW_ROWS(call)
+#else
+#define BY_ROWS(call)             \
+    const tp_int8_rows some = *a; \
+    FEW_ROWS(call)
+#endif
+#define FEW_ROWS(call)      \
+    switch (rows) {         \
+    case 6: call(6); break; \
+    case 5: call(5); break; \
+    case 4: call(4); break; \
+    case 3: call(3); break; \
+    case 2: call(2); break; \
+    default: call(1);       \
+    }
+#define WIDE(n) multiply_wide(&some, panel, more, sums, n)
+#define PLAIN(n) multiply_plain(&some, panel, sums, n)
+static void multiply(const tp_int8_rows *a, int64_t rows, const int8_t *panel, bool more, int32_t *sums) {
+    BY_ROWS(WIDE)
+}
+static void multiply_bytes(const tp_int8_rows *a, int64_t rows, const int8_t *panel, int32_t *sums){BY_ROWS(PLAIN)}
 #else
 #define ROWS 4
-static void multiply(const int16_t *a, int64_t lda, int64_t rows, int64_t pairs, const int8_t *panel, int32_t *sums) {
-    for (int64_t r = 0; r < rows; r++, a += lda, sums += TP_INT8_COLUMNS) {
+#define multiply_bytes NULL
+#define weights NULL
+static void multiply(const tp_int8_rows *a, int64_t rows, const int8_t *panel, bool more, int32_t *sums) {
+    for (int64_t r = 0; r < rows; r++, sums += TP_INT8_COLUMNS) {
         uint32_t sum[TP_INT8_COLUMNS] = {0};
-        for (int64_t i = 0; i < pairs; i++)
-            for (int c = 0; c < TP_INT8_COLUMNS; c++) {
-                const int8_t *b = panel + 2 * (i * TP_INT8_COLUMNS + c);
-                sum[c] += (uint32_t)(a[2 * i] * b[0] + a[2 * i + 1] * b[1]);
-            }
-        for (int c = 0; c < TP_INT8_COLUMNS; c++) sums[c] = (int32_t)sum[c];
+        if (more) __builtin_memcpy(sum, sums, sizeof sum);
+        const int8_t *b = panel;
+        for (int64_t p = 0; p < a->pieces; p++) {
+            const int16_t *at = (const int16_t *)(a->at + r * a->apart + a->offsets[p]);
+            for (int64_t i = 0; i < a->quads; i++, at += 4)
+                for (int c = 0; c < TP_INT8_COLUMNS; c++, b += 4)
+                    sum[c] += (uint32_t)(at[0] * b[0] + at[1] * b[1] + at[2] * b[2] + at[3] * b[3]);
+        }
+        __builtin_memcpy(sums, sum, sizeof sum);
     }
 }
 #endif
+
+static void multiply_each(const tp_int8_rows *a, int64_t rows, const int8_t *panel, int32_t *sums) {
+    for (int64_t r = 0; r < rows; r++, sums += TP_INT8_COLUMNS) {
+        uint32_t sum[TP_INT8_COLUMNS] = {0};
+        for (int64_t p = 0; p < a->pieces; p++) {
+            const int16_t *at = (const int16_t *)(a->at + r * a->apart + a->offsets[p]);
+            const int8_t *b = panel + p * TP_INT8_COLUMNS;
+            UNROLL for (int c = 0; c < TP_INT8_COLUMNS; c++) sum[c] += (uint32_t)(at[c] * b[c]);
+        }
+        __builtin_memcpy(sums, sum, sizeof sum);
+    }
+}
+
+static void centre(const tp_int8_rows *a, int64_t rows, const tp_int8_columns *columns, int32_t *sums) {
+    for (int64_t r = 0; r < rows; r++, sums += TP_INT8_COLUMNS) {
+        uint32_t total = 0;
+        for (int64_t p = 0; p < a->pieces; p++) {
+            const int16_t *at = (const int16_t *)(a->at + r * a->apart + a->offsets[p]);
+            for (int64_t i = 0; i < a->numbers; i++) total += (uint32_t)at[i];
+        }
+        for (int c = 0; c < TP_INT8_COLUMNS; c++)
+            sums[c] = (int32_t)((uint32_t)sums[c] - (uint32_t)columns->zero_points[c] * total);
+    }
+}
 
 /* The nearest integer, the even one of two, of a number that fits into 22 bits: adding 1.5 * 2**23 leaves no fraction.
  */
 #define WHOLE 12582912.0f
 
-static void to_bytes(const int32_t *sums, const float *shift, const float *factor, int32_t zero_point, int32_t low,
-                     int32_t high, int64_t n, uint8_t *out) {
+/* All columns of a panel are computed, n are kept: what is written beside them may be the next row. */
+static void to_bytes(const int32_t *sums, const tp_int8_columns *c, int32_t zero_point, int32_t low, int32_t high,
+                     int64_t rows, int64_t n, uint8_t *out, int64_t step) {
     const float least = (float)(low - zero_point), most = (float)(high - zero_point);
-    for (int64_t i = 0; i < n; i++) {
-        float x = ((float)sums[i] + shift[i]) * factor[i];
-        x = x > least ? x : least;
-        x = x < most ? x : most;
-        out[i] = (uint8_t)((int32_t)((x + WHOLE) - WHOLE) + zero_point);
+    for (int64_t r = 0; r < rows; r++, sums += TP_INT8_COLUMNS, out += step) {
+        uint8_t row[TP_INT8_COLUMNS];
+        VECTORISED for (int i = 0; i < TP_INT8_COLUMNS; i++) {
+            float x = ((float)sums[i] + c->shift[i]) * c->factor[i];
+            x = x > least ? x : least;
+            x = x < most ? x : most;
+            row[i] = (uint8_t)((int32_t)((x + WHOLE) - WHOLE) + zero_point);
+        }
+        if (n == TP_INT8_COLUMNS) __builtin_memcpy(out, row, sizeof row);
+        else __builtin_memcpy(out, row, (size_t)n);
     }
 }
 
-static void to_floats(const int32_t *sums, const float *shift, const float *factor, float least, int64_t n,
-                      float *out) {
-    for (int64_t i = 0; i < n; i++) {
-        float x = fmaf((float)sums[i], factor[i], shift[i]);
-        out[i] = x < least ? least : x;
+static void to_floats(const int32_t *sums, const tp_int8_columns *c, float least, int64_t rows, int64_t n, float *out,
+                      int64_t step) {
+    for (int64_t r = 0; r < rows; r++, sums += TP_INT8_COLUMNS, out += step) {
+        float row[TP_INT8_COLUMNS];
+        VECTORISED for (int i = 0; i < TP_INT8_COLUMNS; i++) {
+            float x = fmaf((float)sums[i], c->factor[i], c->shift[i]);
+            row[i] = x < least ? least : x;
+        }
+        if (n == TP_INT8_COLUMNS) __builtin_memcpy(out, row, sizeof row);
+        else __builtin_memcpy(out, row, (size_t)n * sizeof *out);
     }
 }
 
-const tp_product_int8_kernels TP_CAP(tp_product_int8) = {ROWS, widen, multiply, to_bytes, to_floats};
+const tp_product_int8_kernels TP_CAP(tp_product_int8) = {ROWS,    widen,   multiply, multiply_bytes, multiply_each,
+                                                         weights, largest, centre,   to_bytes,       to_floats};

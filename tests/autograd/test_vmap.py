@@ -79,6 +79,7 @@ LOOPS = {
     "_philox_normal_": "",
     "_philox_uniform": "",
     "_philox_uniform_": "",
+    "_convolution_int8": "",
     "_product_int8": "",
     "_quantized": "",
     "_quantized_channels": "",

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import copy
 import io
+import os
 import pickle
+import subprocess
+import sys
 from random import Random
 from typing import Any
 
@@ -86,6 +89,117 @@ def test_a_convolution_is_pytorchs(torch: Any, seed: int) -> None:
     ours, theirs = case.run(tp, Q), case.run(torch, torch.ops.quantized)
     assert ours.int_repr().tolist() == theirs.int_repr().tolist()
     assert ours.shape == tuple(theirs.shape)
+
+
+SHAPES = [
+    # channels, features, groups, window, stride, dilation, size: runs of a window joined or not, of whole quads or not
+    (3, 17, 1, (7, 7), 2, 1, 20),
+    (5, 4, 1, (3, 3), 1, 2, 9),
+    (37, 37, 37, (3, 3), 1, 1, 9),
+    (16, 16, 16, (3, 5), 2, 2, 12),
+    (6, 6, 6, (1, 1), 1, 1, 5),
+    (128, 20, 1, (3, 3), 2, 1, 9),
+    (512, 18, 2, (3, 3), 1, 1, 7),
+    (8, 3, 1, (1, 1), 1, 1, 130),
+    (2, 16, 1, (29, 29), 1, 1, 40),
+]
+PROGRAM = """
+import sys; sys.path.insert(0, sys.argv[1])
+from test_quantized_conv import *
+for top in (127, 255):
+    for shape in SHAPES:
+        for zero in (0, 3):
+            check_sums(shape, top, zero)
+print("exact")
+"""
+
+
+def check_sums(shape: Any, top: int, zero: int) -> None:
+    """Integers against sums in int64, whichever way they are multiplied."""
+    channels, features, groups, window, stride, dilation, size = shape
+    numbers = np.random.default_rng(channels)
+    x = numbers.integers(0, top + 1, (2, channels, size, size + 1)).astype("uint8")
+    w = numbers.integers(-128, 128, (features, channels // groups, *window)).astype("int8")
+    padding = [dilation * (n // 2) for n in window]
+    q = tp._make_per_tensor_quantized_tensor(tp.from_numpy(x), 0.5, 9)
+    packed = Q.conv2d_prepack(
+        tp._make_per_tensor_quantized_tensor(tp.from_numpy(w), 0.25, zero), None, [stride] * 2, padding, [dilation] * 2,
+        groups,
+    )  # fmt: skip
+    sums = tp.nn.functional.conv2d(
+        tp.from_numpy(x.astype("float64") - 9), tp.from_numpy(w.astype("float64") - zero), None, stride, padding,
+        dilation, groups,
+    )  # fmt: skip
+    scale = float(sums.abs().max()) * 0.125 / 200
+    exact = (sums.float() * float(np.float32(0.125) / np.float32(scale))).round().add(30).clamp(0, 255)
+    found = Q.conv2d(q, packed, scale, 30)
+    assert found.int_repr().equal(exact.to(tp.uint8)), (shape, top, zero)
+    with_channels_last = q.int_repr().contiguous(memory_format=tp.channels_last)
+    again = Q.conv2d(tp._make_per_tensor_quantized_tensor(with_channels_last, 0.5, 9), packed, scale, 30)
+    assert again.equal(found)
+
+
+@pytest.mark.parametrize("capability", ["baseline", "avx2", "avx512"])
+def test_sums_are_exact_on_every_capability(capability: str) -> None:
+    environment = {**os.environ, "TENSORPY_CPU_CAPABILITY": capability}
+    command = [sys.executable, "-W", "ignore", "-c", PROGRAM, os.path.dirname(__file__)]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True)
+    assert done.stdout == "exact\n", done.stderr
+
+
+def test_threads_and_signed_bytes_give_the_same_integers() -> None:
+    x = tp.quantize_per_tensor(tp.rand(3, 6, 31, 17), 1 / 250, 128, tp.quint8)
+    packed = Q.conv2d_prepack(
+        tp.quantize_per_tensor(tp.randn(9, 6, 3, 3), 0.03, 0, tp.qint8), None, [1] * 2, [1] * 2, [1] * 2, 1
+    )
+    before, found = tp.get_num_threads(), []
+    for threads in (1, 2, 5):
+        tp.set_num_threads(threads)
+        found.append(Q.conv2d(x, packed, 0.1, 100))
+    tp.set_num_threads(before)
+    assert found[1].equal(found[0]) and found[2].equal(found[0])
+    integers = x.int_repr().movedim(1, -1).unsqueeze(1)
+    signed = (integers.to(tp.int16) - 128).to(tp.int8)
+    plain = tp._C._convolution_int8(integers, *packed.arguments, x.q_scale(), 128, 0.1, 100, False)
+    moved = tp._C._convolution_int8(signed, *packed.arguments, x.q_scale(), 0, 0.1, -28, False)
+    assert (moved.to(tp.int16) + 128).equal(plain.to(tp.int16))
+
+
+def test_arguments_that_do_not_fit_are_refused() -> None:
+    x = tp.zeros(1, 1, 5, 5, 4, dtype=tp.uint8)
+    packed = Q.conv2d_prepack(weight(6, 4, 3, 3), tp.ones(6), [1] * 2, [1] * 2, [1] * 2, 1)
+    rest = (1.0, 0, 1.0, 0, False)
+    assert tp._C._convolution_int8(x, *packed.arguments, *rest).shape == (1, 1, 5, 5, 6)
+    huge, three = 2**31 - 1, (1, 1, 1)
+    changes = {
+        0: [packed.arguments[0][:, :, 1:], packed.arguments[0].to(tp.int16), packed.arguments[0][0]],
+        1: [tp.ones(5), tp.ones(6, dtype=tp.float64)],
+        2: [tp.zeros(2, dtype=tp.int32)],
+        3: [tp.ones(5)],
+        4: [(1, 3, 4), (1, 3), (0, 3, 3), (1, 9, 9)],
+        5: [(1, 0, 1), (1, 1, huge + 1), (1, 1)],
+        6: [(0, -1, 0), (0, 1), (0, 1, huge + 1)],
+        7: [(1, 0, 1), (1, huge, 1), (1, 1)],
+        8: [0, 3, 4, -1],
+        9: [0, -6, 7, 40],
+    }
+    for at, values in changes.items():
+        for value in values:
+            arguments = list(packed.arguments)
+            arguments[at] = value
+            with pytest.raises(RuntimeError):
+                tp._C._convolution_int8(x, *arguments, *rest)
+    for wrong in (x[0], x.to(tp.int32), x[..., :2], x[..., :0]):
+        with pytest.raises(RuntimeError):
+            tp._C._convolution_int8(wrong, *packed.arguments, *rest)
+    for wrong_rest in ((1.0, 0, 0.0, 0, False), (1.0, 0, float("nan"), 0, False), (1.0, 0, 1.0, 256, False)):
+        with pytest.raises(RuntimeError):
+            tp._C._convolution_int8(x, *packed.arguments, *wrong_rest)
+    far = list(packed.arguments)
+    far[5], far[6], far[7] = three, (0, huge, huge), (1, huge - 9, huge - 9)
+    with pytest.raises(RuntimeError, match="memory"):
+        tp._C._convolution_int8(x, *far, *rest)
+    assert tp._C._convolution_int8(x[:0], *packed.arguments, *rest).shape == (0, 1, 5, 5, 6)
 
 
 def weight(*sizes: int) -> tp.Tensor:

@@ -43,3 +43,10 @@ void tp_choose_scale(float least, float most, int64_t low, int64_t high, tp_choi
                      int64_t *zero_point);
 /* The same for the numbers of a tensor of float32, which has some. */
 int tp_range_scale(tp_tensor *self, int64_t low, int64_t high, double *scale, int64_t *zero_point);
+
+/* What products of bytes take beside them: scales in float32 and zero points in int32, one or as many as features, and
+ * a bias or NULL. */
+int tp_check_int8_numbers(const char *op, const tp_tensor *scales, const tp_tensor *zero_points, const tp_tensor *bias,
+                          int64_t features);
+/* The scale and the zero point of a result of bytes. */
+int tp_check_int8_range(const char *op, tp_dtype dtype, double scale, int64_t zero_point);

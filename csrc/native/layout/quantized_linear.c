@@ -14,30 +14,44 @@
 
 static int check_weight(const tp_tensor *a, const tp_tensor *panels, int64_t features) {
     bool is_panels =
-        panels->dtype == TP_INT8 && panels->ndim == 4 && panels->sizes[2] == PANEL && panels->sizes[3] == 2;
+        panels->dtype == TP_INT8 && panels->ndim == 4 && panels->sizes[2] == PANEL && panels->sizes[3] == 4;
     if (!is_panels || features < 1 || panels->sizes[0] != (features + PANEL - 1) / PANEL)
         return tp_fail(TP_RuntimeError, OP ": the weight lies in no panels of %lld features", (long long)features);
     if (a->ndim != 2 || (a->dtype != TP_UINT8 && a->dtype != TP_INT8))
         return tp_fail(TP_RuntimeError, OP ": the input is a matrix of bytes");
-    if (a->sizes[1] > 0 && (a->sizes[1] + 1) / 2 == panels->sizes[1]) return 0;
+    if (a->sizes[1] > 0 && (a->sizes[1] + 3) / 4 == panels->sizes[1]) return 0;
     return tp_fail(TP_RuntimeError, OP ": the input has %lld columns, the weight about %lld", (long long)a->sizes[1],
-                   (long long)(2 * panels->sizes[1]));
+                   (long long)(4 * panels->sizes[1]));
 }
 
-static int check_numbers(const tp_tensor *t, tp_dtype dtype, int64_t features, bool one, const char *name) {
+static int check_numbers(const char *op, const tp_tensor *t, tp_dtype dtype, int64_t features, bool one,
+                         const char *name) {
     if (t->dtype == dtype && t->ndim == 1 && (t->numel == features || (one && t->numel == 1))) return 0;
-    return tp_fail(TP_RuntimeError, OP ": %s are %lld numbers of %s", name, (long long)features, tp_dtype_names[dtype]);
+    return tp_fail(TP_RuntimeError, "%s: %s are %lld numbers of %s", op, name, (long long)features,
+                   tp_dtype_names[dtype]);
+}
+
+int tp_check_int8_numbers(const char *op, const tp_tensor *scales, const tp_tensor *zero_points, const tp_tensor *bias,
+                          int64_t features) {
+    if (check_numbers(op, scales, TP_FLOAT32, features, true, "scales") < 0 ||
+        check_numbers(op, zero_points, TP_INT32, scales->numel, false, "zero points") < 0)
+        return -1;
+    return bias ? check_numbers(op, bias, TP_FLOAT32, features, false, "the bias") : 0;
+}
+
+int tp_check_int8_range(const char *op, tp_dtype dtype, double scale, int64_t zero_point) {
+    int64_t low = dtype == TP_INT8 ? INT8_MIN : 0, high = dtype == TP_INT8 ? INT8_MAX : UINT8_MAX;
+    if (!isfinite((float)scale) || (float)scale == 0)
+        return tp_fail(TP_RuntimeError, "%s: the scale %g is no finite number other than 0", op, scale);
+    if (zero_point >= low && zero_point <= high) return 0;
+    return tp_fail(TP_RuntimeError, "%s: the zero point %lld is not from %lld to %lld", op, (long long)zero_point,
+                   (long long)low, (long long)high);
 }
 
 static int check_out(const tp_tensor *a, tp_dtype dtype, double scale, int64_t zero_point) {
-    int64_t low = dtype == TP_INT8 ? INT8_MIN : 0, high = dtype == TP_INT8 ? INT8_MAX : UINT8_MAX;
     if (dtype == TP_FLOAT32) return 0;
     if (dtype != a->dtype) return tp_fail(TP_RuntimeError, OP ": a result of %s", tp_dtype_names[dtype]);
-    if (!isfinite((float)scale) || (float)scale == 0)
-        return tp_fail(TP_RuntimeError, OP ": the scale %g is no finite number other than 0", scale);
-    if (zero_point >= low && zero_point <= high) return 0;
-    return tp_fail(TP_RuntimeError, OP ": the zero point %lld is not from %lld to %lld", (long long)zero_point,
-                   (long long)low, (long long)high);
+    return tp_check_int8_range(OP, dtype, scale, zero_point);
 }
 
 /* _product_int8(Tensor self, Tensor panels, Tensor scales, Tensor zero_points, Tensor? bias, int features, float scale,
@@ -46,9 +60,7 @@ tp_tensor *_product_int8_dense(tp_tensor *self, tp_tensor *panels, tp_tensor *sc
                                tp_tensor *bias, int64_t features, double scale, int64_t zero_point, double out_scale,
                                int64_t out_zero_point, bool relu, tp_dtype dtype) {
     if (check_weight(self, panels, features) < 0 || check_out(self, dtype, out_scale, out_zero_point) < 0 ||
-        check_numbers(scales, TP_FLOAT32, features, true, "scales") < 0 ||
-        check_numbers(zero_points, TP_INT32, scales->numel, false, "zero points") < 0 ||
-        (bias && check_numbers(bias, TP_FLOAT32, features, false, "the bias") < 0))
+        tp_check_int8_numbers(OP, scales, zero_points, bias, features) < 0)
         return NULL;
     tp_autoref *a = tp_contiguous(self, TP_CONTIGUOUS_FORMAT), *p = tp_contiguous(panels, TP_CONTIGUOUS_FORMAT);
     tp_autoref *s = tp_contiguous(scales, TP_CONTIGUOUS_FORMAT), *z = tp_contiguous(zero_points, TP_CONTIGUOUS_FORMAT);

@@ -30,7 +30,26 @@ __all__ = [
 DEFAULT_STATIC_QUANT_MODULE_MAPPINGS: dict[Any, Any] = {
     QuantStub: nnq.Quantize,
     DeQuantStub: nnq.DeQuantize,
+    nn.BatchNorm2d: nnq.BatchNorm2d,
+    nn.BatchNorm3d: nnq.BatchNorm3d,
+    nni.BNReLU2d: nniq.BNReLU2d,
+    nni.BNReLU3d: nniq.BNReLU3d,
     nn.Dropout: nnq.Dropout,
+    nn.ConvTranspose1d: nnq.ConvTranspose1d,
+    nn.ConvTranspose2d: nnq.ConvTranspose2d,
+    nn.ConvTranspose3d: nnq.ConvTranspose3d,
+    nn.ELU: nnq.ELU,
+    nn.Embedding: nnq.Embedding,
+    nn.EmbeddingBag: nnq.EmbeddingBag,
+    nn.GroupNorm: nnq.GroupNorm,
+    nn.Hardswish: nnq.Hardswish,
+    nn.InstanceNorm1d: nnq.InstanceNorm1d,
+    nn.InstanceNorm2d: nnq.InstanceNorm2d,
+    nn.InstanceNorm3d: nnq.InstanceNorm3d,
+    nn.LayerNorm: nnq.LayerNorm,
+    nn.LeakyReLU: nnq.LeakyReLU,
+    nn.PReLU: nnq.PReLU,
+    nn.ReLU6: nnq.ReLU6,
     nnq.FloatFunctional: nnq.QFunctional,
     **dict.fromkeys((nn.Linear, nnqat.Linear), nnq.Linear),
     **dict.fromkeys((nni.LinearReLU, nniqat.LinearReLU), nniq.LinearReLU),
@@ -55,7 +74,17 @@ DEFAULT_QAT_MODULE_MAPPINGS: dict[Any, Any] = {
     nni.ConvReLU3d: nniqat.ConvReLU3d,
     nni.LinearReLU: nniqat.LinearReLU,
 }
-DEFAULT_DYNAMIC_QUANT_MODULE_MAPPINGS: dict[Any, Any] = {nn.Linear: nnqd.Linear, nni.LinearReLU: nniqd.LinearReLU}
+DEFAULT_DYNAMIC_QUANT_MODULE_MAPPINGS: dict[Any, Any] = {
+    nn.Linear: nnqd.Linear,
+    nni.LinearReLU: nniqd.LinearReLU,
+    nn.LSTM: nnqd.LSTM,
+    nn.GRU: nnqd.GRU,
+    nn.LSTMCell: nnqd.LSTMCell,
+    nn.GRUCell: nnqd.GRUCell,
+    nn.RNNCell: nnqd.RNNCell,
+    nn.Embedding: nnq.Embedding,
+    nn.EmbeddingBag: nnq.EmbeddingBag,
+}
 DEFAULT_MODULE_TO_ACT_POST_PROCESS: dict[Any, Any] = {
     nn.Hardsigmoid: default_fixed_qparams_range_0to1_fake_quant,
     nn.Sigmoid: default_fixed_qparams_range_0to1_fake_quant,
@@ -104,7 +133,6 @@ def get_default_qconfig_propagation_list() -> set[Any]:
     return {
         *DEFAULT_STATIC_QUANT_MODULE_MAPPINGS,
         *DEFAULT_QAT_MODULE_MAPPINGS,
-        *DEFAULT_DYNAMIC_QUANT_MODULE_MAPPINGS,
         nn.Sequential,
     }
 

@@ -16,6 +16,8 @@ from tensorpy.ao.quantization.qconfig import (
     _assert_valid_qconfig,
     _on_device_of,
     default_dynamic_qconfig,
+    float_qparams_weight_only_qconfig,
+    float_qparams_weight_only_qconfig_4bit,
 )
 from tensorpy.ao.quantization.quantization_mappings import (
     DEFAULT_MODULE_TO_ACT_POST_PROCESS,
@@ -233,7 +235,8 @@ def swap_module(
 def _convert(module: Any, mapping: Any, custom: Any, precomputed: bool) -> None:
     made = {}
     for name, child in module.named_children():
-        if not isinstance(child, _FusedModule) and type(child) not in custom:
+        whole = isinstance(child, _FusedModule) or type(child) in custom or type(child) in mapping
+        if not whole:  # parts of what is swapped are that one's
             _convert(child, mapping, custom, precomputed)
         made[name] = swap_module(child, mapping, custom, precomputed)
     module._modules.update(made)
@@ -303,16 +306,24 @@ def quantize(model: Any, run_fn: Any, run_args: Any, mapping: Any = None, inplac
     return convert(model, mapping, inplace=True)
 
 
+_TABLES = (nn.Embedding, nn.EmbeddingBag)
+_DYNAMIC: dict[Any, Any] = {  # what is quantized, if nothing is said, and how
+    _C.qint8: ((nn.Linear, nn.LSTM, nn.GRU, nn.LSTMCell, nn.RNNCell, nn.GRUCell), default_dynamic_qconfig),
+    _C.quint8: (_TABLES, float_qparams_weight_only_qconfig),
+    _C.quint4x2: (_TABLES, float_qparams_weight_only_qconfig_4bit),
+}
+
+
 def quantize_dynamic(
     model: Any, qconfig_spec: Any = None, dtype: Any = _C.qint8, mapping: Any = None, inplace: bool = False
 ) -> Any:
-    """A model whose linear maps have weights of integers, and quantize their input by its range at each call.
+    """A model whose linear maps and recurrent layers have weights of integers, and quantize their input at each call.
 
     Arguments:
         model: the model
         qconfig_spec: the types or names of the modules, as a set, or a dict of them with configurations; None takes
-            nn.Linear
-        dtype: qint8
+            nn.Linear, nn.LSTM, nn.GRU and the cells
+        dtype: qint8, or quint8 or quint4x2 for tables, which are nn.Embedding and nn.EmbeddingBag
         mapping: what types of modules become; None takes the usual ones
         inplace: whether the model itself is changed
 
@@ -322,10 +333,10 @@ def quantize_dynamic(
         DynamicQuantizedLinear(in_features=2, out_features=2, dtype=tensorpy.qint8, qscheme=tensorpy.per_tensor_affine)
     """
     if not isinstance(qconfig_spec, dict):
-        if dtype != _C.qint8:
-            raise ValueError(f"the weights of dynamic modules are of qint8 here, not of {dtype}")
-        kinds = {nn.Linear} if qconfig_spec is None else qconfig_spec
-        qconfig_spec = dict.fromkeys(kinds, default_dynamic_qconfig)
+        if dtype not in _DYNAMIC:
+            raise ValueError(f"the weights of dynamic modules are of qint8, quint8 or quint4x2 here, not of {dtype}")
+        usual, qconfig = _DYNAMIC[dtype]
+        qconfig_spec = dict.fromkeys(usual if qconfig_spec is None else qconfig_spec, qconfig)
     model = (model if inplace else copy.deepcopy(model)).eval()
     propagate_qconfig_(model, qconfig_spec)
     return convert(model, mapping or get_default_dynamic_quant_module_mappings(), inplace=True)

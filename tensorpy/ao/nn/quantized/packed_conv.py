@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import prod
 from typing import Any
 
 from tensorpy import _C
@@ -19,6 +18,17 @@ __all__ = [
 ]
 
 
+def _panels(weight: Tensor, groups: int, joined: bool, centred: bool) -> Tensor:
+    """The integers [out, in / groups, *window] as prim::convolution.int8 takes them."""
+    rows = weight.movedim(1, -1)  # channels lie beside each other in an input's memory
+    if groups == weight.shape[0] and rows.shape[-1] == 1 and centred:
+        rows = _C.constant_pad_nd(rows.reshape(groups, -1), [0, 0, 0, -groups % 16])
+        return rows.reshape(-1, 16, rows.shape[1]).transpose(1, 2)[None, ..., None].contiguous()
+    rows = rows.flatten(-2) if joined else rows  # a window's line is one run
+    rows = _C.constant_pad_nd(rows, [0, -rows.shape[-1] % 4]).reshape(groups, weight.shape[0] // groups, -1)
+    return _C.stack([_C._int8_panels(each) for each in rows])
+
+
 class ConvPackedParamsBase(PackedParamsBase):
     """A quantized weight [out, in / groups, *window] with a bias, in panels for each group, and how its window moves.
 
@@ -32,7 +42,7 @@ class ConvPackedParamsBase(PackedParamsBase):
     window: Any
     features: int
     channels: int
-    panels: Any
+    arguments: Any
 
     def __init__(
         self,
@@ -46,52 +56,20 @@ class ConvPackedParamsBase(PackedParamsBase):
         super().__init__(weight, bias)
         self.stride, self.padding, self.dilation = tuple(stride), tuple(padding), tuple(dilation)
         self.groups, self.window = groups, tuple(weight.shape[2:])
+        self.features, self.channels = weight.shape[0], weight.shape[1] * groups
         scales, zero_points, numbers = self._numbers()
-        features = weight.shape[0] // groups
-        self.features, self.channels = features, weight.shape[1] * groups
-        # The input's channels are the last of a window: they lie beside each other in its memory.
-        rows = weight.int_repr().movedim(1, -1).reshape(groups, features, -1)
-        each = scales.numel() > 1
-
-        def of(every: Tensor, group: int) -> Tensor:
-            return every[group * features : (group + 1) * features]
-
-        self.panels = [
-            (
-                _C._int8_panels(rows[g]),
-                of(scales, g) if each else scales,
-                of(zero_points, g) if each else zero_points,
-                None if numbers is None else of(numbers, g),
-            )
-            for g in range(groups)
-        ]
+        joined = groups == 1 and self.dilation[-1] == 1
+        panels = _panels(weight.int_repr(), groups, joined, not zero_points.any())
+        moves = zip((self.window, self.stride, self.padding, self.dilation), (1, 1, 0, 1), strict=True)
+        each = [(plain,) * (3 - len(numbers)) + numbers for numbers, plain in moves]
+        self.arguments = (panels, scales, zero_points, numbers, *each, groups, self.features)
 
     def __reduce__(self) -> Any:
         arguments = self._weight, self._bias, self.stride, self.padding, self.dilation, self.groups
         return ConvPackedParamsBase, arguments
 
-    def _windows(self, x: Tensor, zero_point: int) -> Tensor:
-        """[N, *places, *window, channels] of [N, channels, *sizes]: a view of the integers and their border."""
-        n = len(self.window)
-        if any(self.padding):
-            x = _C.constant_pad_nd(x, [p for p in reversed(self.padding) for _ in range(2)], zero_point)
-        x = x.movedim(1, -1).contiguous()
-        sizes = x.shape[1:-1]
-        reach = [d * (w - 1) + 1 for d, w in zip(self.dilation, self.window, strict=True)]
-        places = [(size - r) // s + 1 for size, r, s in zip(sizes, reach, self.stride, strict=True)]
-        if any(size < r for size, r in zip(sizes, reach, strict=True)):
-            raise RuntimeError(
-                f"quantized::conv{n}d: a window of {tuple(reach)} is larger than an input of {tuple(sizes)} with its "
-                "padding"
-            )
-        steps = x.stride()
-        strides = [
-            steps[0],
-            *(a * b for a, b in zip(steps[1:-1], self.stride, strict=True)),
-            *(a * b for a, b in zip(steps[1:-1], self.dilation, strict=True)),
-            steps[-1],
-        ]
-        return x.as_strided([x.shape[0], *places, *self.window, x.shape[-1]], strides)
+    def _spread(self, integers: Tensor, zero_point: int) -> Tensor:
+        return integers  # a transposed convolution's lie apart
 
     def __call__(self, x: Tensor, scale: float, zero_point: int, relu: bool) -> Tensor:
         """The convolution of a quantized tensor."""
@@ -101,20 +79,14 @@ class ConvPackedParamsBase(PackedParamsBase):
             raise RuntimeError(f"{name}: the input is one of quint8 that is quantized per tensor, not of {x.dtype}")
         if x.dim() != n + 2 or x.shape[1] != self.channels:
             raise RuntimeError(f"{name}: the input has {tuple(x.shape)}, the weight is of {self.channels} channels")
-        windows = self._windows(x.int_repr(), x.q_zero_point())
-        places, width = windows.shape[: n + 1], self.channels // self.groups
-        made = []
-        for g, (panels, scales, zero_points, bias) in enumerate(self.panels):
-            rows = windows[..., g * width : (g + 1) * width].reshape(prod(places), -1)
-            made.append(
-                _C._product_int8(
-                    rows, panels, scales, zero_points, bias, self.features, x.q_scale(), x.q_zero_point(), scale,
-                    zero_point, relu, _C.uint8,
-                )
-            )  # fmt: skip
-        integers = made[0] if len(made) == 1 else _C.cat(made, 1)
-        integers = integers.reshape(*places, self.features * self.groups).movedim(-1, 1)
-        return _C._make_per_tensor_quantized_tensor(integers, scale, zero_point)
+        integers = self._spread(x.int_repr(), x.q_zero_point()).movedim(1, -1)
+        for _ in range(3 - n):
+            integers = integers.unsqueeze(1)
+        arguments: Any = (integers, *self.arguments, x.q_scale(), x.q_zero_point(), scale, zero_point, relu)
+        made = _C._convolution_int8(*arguments)
+        for _ in range(3 - n):
+            made = made.squeeze(1)
+        return _C._make_per_tensor_quantized_tensor(made.movedim(-1, 1), scale, zero_point)
 
 
 def _prepack(

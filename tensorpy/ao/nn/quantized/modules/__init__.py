@@ -6,13 +6,34 @@ from typing import Any
 
 from tensorpy import _C, nn
 from tensorpy._C import Tensor
-from tensorpy.ao.nn.quantized.modules.conv import Conv1d, Conv2d, Conv3d
+from tensorpy.ao.nn.quantized.modules.activation import ELU, Hardswish, LeakyReLU, PReLU, ReLU6, Sigmoid, Softmax
+from tensorpy.ao.nn.quantized.modules.conv import (
+    Conv1d,
+    Conv2d,
+    Conv3d,
+    ConvTranspose1d,
+    ConvTranspose2d,
+    ConvTranspose3d,
+)
+from tensorpy.ao.nn.quantized.modules.embedding_ops import Embedding, EmbeddingBag, EmbeddingPackedParams
 from tensorpy.ao.nn.quantized.modules.functional_modules import FloatFunctional, FXFloatFunctional, QFunctional
 from tensorpy.ao.nn.quantized.modules.linear import Linear
+from tensorpy.ao.nn.quantized.modules.normalization import (
+    BatchNorm2d,
+    BatchNorm3d,
+    GroupNorm,
+    InstanceNorm1d,
+    InstanceNorm2d,
+    InstanceNorm3d,
+    LayerNorm,
+)
 
 __all__ = [
-    "Conv1d", "Conv2d", "Conv3d", "DeQuantize", "Dropout", "FXFloatFunctional", "FloatFunctional", "Linear",
-    "QFunctional", "Quantize",
+    "ELU", "BatchNorm2d", "BatchNorm3d", "Conv1d", "Conv2d", "Conv3d", "ConvTranspose1d", "ConvTranspose2d",
+    "ConvTranspose3d", "DeQuantize", "Dropout", "Embedding", "EmbeddingBag", "EmbeddingPackedParams",
+    "FXFloatFunctional", "FloatFunctional", "GroupNorm", "Hardswish", "InstanceNorm1d", "InstanceNorm2d",
+    "InstanceNorm3d", "LayerNorm", "LeakyReLU", "Linear", "PReLU", "QFunctional", "Quantize", "ReLU6", "Sigmoid",
+    "Softmax",
 ]  # fmt: skip
 
 

@@ -6,15 +6,17 @@ from typing import Any
 
 from tensorpy import _C, nn
 from tensorpy._C import Tensor
+from tensorpy._tensor.quantized import per_tensor_affine, per_tensor_symmetric
 from tensorpy.ao.nn import intrinsic as nni
-from tensorpy.ao.nn.quantized import packed_conv
+from tensorpy.ao.nn.quantized import packed_conv, packed_conv_transpose
 from tensorpy.ao.nn.quantized.modules.utils import WeightedQuantizedModule, _quantize_weight, load_range, save_range
 from tensorpy.nn import functional as F
 from tensorpy.nn.modules.utils import _ntuple, _reverse_repeat_tuple
 from tensorpy.nn.utils.fusion import fuse_conv_bn_weights
 
-__all__ = ["Conv1d", "Conv2d", "Conv3d"]
+__all__ = ["Conv1d", "Conv2d", "Conv3d", "ConvTranspose1d", "ConvTranspose2d", "ConvTranspose3d"]
 
+_ONE_SCALE = (per_tensor_affine, per_tensor_symmetric)
 _PADDING_MODES = ("zeros", "reflect", "replicate", "circular")
 
 
@@ -60,10 +62,13 @@ class _ConvNd(WeightedQuantizedModule):
         self.kernel_size, self.stride, self.padding = sized(kernel_size), sized(stride), sized(padding)
         self.dilation, self.groups, self.padding_mode = sized(dilation), groups, padding_mode
         self.transposed, self.output_padding = False, sized(0)
-        integers = _C.zeros(out_channels, in_channels // groups, *self.kernel_size, dtype=_C.int8, device=device)
+        integers = _C.zeros(self._sizes(), dtype=_C.int8, device=device)
         weight = _C._make_per_tensor_quantized_tensor(integers, 1.0, 0)
         self.set_weight_bias(weight, _C.zeros(out_channels, device=device) if bias else None)
         self.scale, self.zero_point = 1.0, 0
+
+    def _sizes(self) -> tuple[int, ...]:
+        return (self.out_channels, self.in_channels // self.groups, *self.kernel_size)
 
     def set_weight_bias(self, w: Tensor, b: Tensor | None) -> None:
         """Takes a quantized weight and a bias."""
@@ -146,6 +151,8 @@ class _ConvNd(WeightedQuantizedModule):
                 names = [kind.__name__ for kind in cls._FLOAT_MODULE]
                 raise AssertionError(f"{cls.__name__}.from_float is of {names} with a qconfig, not of {type(mod)}")
             conv = mod[0] if isinstance(mod, nni._FusedModule) else mod
+            if issubclass(cls, _ConvTransposeNd) and mod.qconfig.weight().qscheme not in _ONE_SCALE:
+                raise AssertionError(f"Per channel weight observer is not supported for {cls.__name__}.")
             weight, bias, weight_watching = conv.weight, conv.bias, mod.qconfig.weight()
         if not use_precomputed_fake_quant:
             weight_watching(weight)
@@ -243,3 +250,136 @@ class Conv3d(_ConvNd):
 
     _dims = 3
     _FLOAT_MODULE = (nn.Conv3d, nni.ConvReLU3d)
+
+
+class _ConvTransposeNd(_ConvNd):
+    """What quantized transposed convolutions have."""
+
+    def __init__(
+        self,
+        in_channels: int,
+        out_channels: int,
+        kernel_size: Any,
+        stride: Any = 1,
+        padding: Any = 0,
+        output_padding: Any = 0,
+        groups: int = 1,
+        bias: bool = True,
+        dilation: Any = 1,
+        padding_mode: str = "zeros",
+        device: Any = None,
+        dtype: Any = None,
+    ) -> None:
+        if padding_mode != "zeros":
+            raise ValueError(f'Only "zeros" padding mode is supported for {type(self).__name__}')
+        self._more = _ntuple(self._dims)(output_padding)
+        super().__init__(
+            in_channels, out_channels, kernel_size, stride, padding, dilation, groups, bias, device=device, dtype=dtype
+        )
+        self.transposed, self.output_padding = True, self._more
+
+    def _sizes(self) -> tuple[int, ...]:
+        return (self.in_channels, self.out_channels // self.groups, *self.kernel_size)
+
+    def set_weight_bias(self, w: Tensor, b: Tensor | None) -> None:
+        """Takes a quantized weight and a bias."""
+        self._packed_params = packed_conv_transpose._prepack(
+            self._dims, w, b, self.stride, self.padding, self._more, self.dilation, self.groups
+        )
+
+    def _get_name(self) -> str:
+        return f"QuantizedConvTranspose{self._dims}d"
+
+    def extra_repr(self) -> str:
+        """What `repr` shows between the parentheses."""
+        more = f", output_padding={self.output_padding}" if any(self.output_padding) else ""
+        return super().extra_repr() + more
+
+    @classmethod
+    def _of(cls, conv: Any) -> Any:
+        """One of the sizes of a transposed convolution."""
+        return cls(
+            conv.in_channels, conv.out_channels, conv.kernel_size, conv.stride, conv.padding, conv.output_padding,
+            conv.groups, conv.bias is not None, conv.dilation, conv.padding_mode,
+        )  # fmt: skip
+
+
+class ConvTranspose1d(_ConvTransposeNd):
+    """A transposed convolution of quantized signals (N, C, L), computed with integers.
+
+    Arguments:
+        in_channels: how many channels the input has
+        out_channels: how many channels the output has
+        kernel_size: the size of the window
+        stride: how far the window moves in the output
+        padding: how many elements of the output are cut off at both sides
+        output_padding: how many elements are added at the end
+        groups: how many groups the channels are in
+        bias: whether there is a bias
+        dilation: the distance between elements of the window
+        padding_mode: 'zeros'
+        device: where the weight is
+        dtype: not read
+
+    Example:
+        >>> layer = tp.ao.nn.quantized.ConvTranspose1d(2, 3, 3, stride=2)
+        >>> layer(tp.quantize_per_tensor(tp.ones(1, 2, 8), 0.5, 0, tp.quint8)).shape
+        tensorpy.Size([1, 3, 17])
+    """
+
+    _dims = 1
+    _FLOAT_MODULE = (nn.ConvTranspose1d,)
+
+
+class ConvTranspose2d(_ConvTransposeNd):
+    """A transposed convolution of quantized images (N, C, H, W), computed with integers.
+
+    Arguments:
+        in_channels: how many channels the input has
+        out_channels: how many channels the output has
+        kernel_size: the size of the window
+        stride: how far the window moves in the output
+        padding: how many elements of the output are cut off at both sides
+        output_padding: how many elements are added at the end
+        groups: how many groups the channels are in
+        bias: whether there is a bias
+        dilation: the distance between elements of the window
+        padding_mode: 'zeros'
+        device: where the weight is
+        dtype: not read
+
+    Example:
+        >>> layer = tp.ao.nn.quantized.ConvTranspose2d(2, 3, 3, stride=2)
+        >>> layer(tp.quantize_per_tensor(tp.ones(1, 2, 8, 8), 0.5, 0, tp.quint8)).shape
+        tensorpy.Size([1, 3, 17, 17])
+    """
+
+    _dims = 2
+    _FLOAT_MODULE = (nn.ConvTranspose2d,)
+
+
+class ConvTranspose3d(_ConvTransposeNd):
+    """A transposed convolution of quantized volumes (N, C, D, H, W), computed with integers.
+
+    Arguments:
+        in_channels: how many channels the input has
+        out_channels: how many channels the output has
+        kernel_size: the size of the window
+        stride: how far the window moves in the output
+        padding: how many elements of the output are cut off at both sides
+        output_padding: how many elements are added at the end
+        groups: how many groups the channels are in
+        bias: whether there is a bias
+        dilation: the distance between elements of the window
+        padding_mode: 'zeros'
+        device: where the weight is
+        dtype: not read
+
+    Example:
+        >>> layer = tp.ao.nn.quantized.ConvTranspose3d(2, 3, 3, stride=2)
+        >>> layer(tp.quantize_per_tensor(tp.ones(1, 2, 4, 4, 4), 0.5, 0, tp.quint8)).shape
+        tensorpy.Size([1, 3, 9, 9, 9])
+    """
+
+    _dims = 3
+    _FLOAT_MODULE = (nn.ConvTranspose3d,)

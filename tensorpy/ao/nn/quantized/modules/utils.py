@@ -26,6 +26,12 @@ class WeightedQuantizedModule(Module, metaclass=ABCMeta):
         """Of a module that computes the same in floating point."""
 
 
+def add_range(module: Any, scale: float, zero_point: int, device: Any) -> None:
+    """The scale and the zero point of a module's results, as buffers."""
+    module.register_buffer("scale", _C.tensor(float(scale), device=device))
+    module.register_buffer("zero_point", _C.tensor(int(zero_point), device=device))
+
+
 def save_range(module: Any, destination: Any, prefix: str) -> None:
     """The scale and the zero point of a module's results, in a state."""
     destination[prefix + "scale"] = _C.tensor(module.scale)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from tensorpy.ao.nn.intrinsic.quantized.modules.bn_relu import BNReLU2d, BNReLU3d
 from tensorpy.ao.nn.intrinsic.quantized.modules.conv_relu import ConvReLU1d, ConvReLU2d, ConvReLU3d
 from tensorpy.ao.nn.intrinsic.quantized.modules.linear_relu import LinearReLU
 
 __all__ = [
-    "ConvReLU1d", "ConvReLU2d", "ConvReLU3d", "LinearReLU",
+    "BNReLU2d", "BNReLU3d", "ConvReLU1d", "ConvReLU2d", "ConvReLU3d", "LinearReLU",
 ]  # fmt: skip

@@ -3,5 +3,17 @@
 from __future__ import annotations
 
 from tensorpy.ao.nn.quantized.dynamic.modules.linear import Linear
+from tensorpy.ao.nn.quantized.dynamic.modules.rnn import (
+    GRU,
+    LSTM,
+    GRUCell,
+    LSTMCell,
+    PackedParameter,
+    RNNBase,
+    RNNCell,
+    RNNCellBase,
+)
 
-__all__ = ["Linear"]
+__all__ = [
+    "GRU", "LSTM", "GRUCell", "LSTMCell", "Linear", "PackedParameter", "RNNBase", "RNNCell", "RNNCellBase",
+]  # fmt: skip

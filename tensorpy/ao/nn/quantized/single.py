@@ -1,0 +1,185 @@
+"""Norms and activations of a quantized tensor: operators of `ops.quantized`, whose results have a scale given."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import isfinite
+from typing import Any
+
+from tensorpy import _C
+from tensorpy._C import Tensor
+from tensorpy.nn import functional as F
+
+__all__ = [
+    "batch_norm", "batch_norm1d", "batch_norm1d_relu", "batch_norm2d", "batch_norm2d_relu", "batch_norm3d",
+    "batch_norm3d_relu", "batch_norm_relu", "celu", "elu", "group_norm", "hardswish", "instance_norm", "layer_norm",
+    "leaky_relu", "prelu", "relu6", "sigmoid", "softmax",
+]  # fmt: skip
+
+
+def _numbers(name: str, qx: Any) -> Tensor:
+    if not isinstance(qx, Tensor) or qx.dtype not in (_C.quint8, _C.qint8):
+        found = getattr(qx, "dtype", type(qx).__name__)
+        raise RuntimeError(f"quantized::{name}: the input is one of quint8 or qint8, not of {found}")
+    return qx.dequantize()
+
+
+def _read(qx: Tensor, numbers: Tensor, scale: float, zero_point: int) -> Tensor:
+    return _C.quantize_per_tensor(numbers, float(scale), int(zero_point), qx.dtype)
+
+
+# ---- norms ----
+
+
+def _batch_norm(
+    name: str, dims: Sequence[int], relu: bool, qx: Any, weight: Any, bias: Any, mean: Any, var: Any, eps: float,
+    scale: Any, zero_point: Any,
+) -> Tensor:  # fmt: skip
+    """Integers less their zero point, by a factor and with a shift for each channel, both in steps of the result."""
+    _numbers(name, qx)
+    if qx.dim() not in dims or any(
+        part.shape != qx.shape[1:2] for part in (mean, var, weight, bias) if part is not None
+    ):
+        raise RuntimeError(f"quantized::{name}: statistics of {tuple(mean.shape)} for an input of {tuple(qx.shape)}")
+    scale, zero_point, sizes = float(scale), int(zero_point), (-1,) + (1,) * (qx.dim() - 2)
+    if not isfinite(scale) or scale == 0:
+        raise RuntimeError(f"quantized::{name}: the scale {scale} is no finite number other than 0")
+    factor = (var + eps).sqrt().reciprocal() * (1.0 if weight is None else weight)
+    shift = ((0.0 if bias is None else bias) - mean * factor) / scale
+    steps = qx.int_repr().to(_C.float32) - qx.q_zero_point()
+    steps = steps * (factor * (qx.q_scale() / scale)).detach().reshape(sizes) + shift.detach().reshape(sizes)
+    made = _C.quantize_per_tensor(steps.relu() if relu else steps, 1.0, zero_point, qx.dtype)
+    return _C._make_per_tensor_quantized_tensor(made.int_repr(), scale, zero_point)
+
+
+def batch_norm(
+    qx: Tensor, weight: Any, bias: Any, mean: Tensor, var: Tensor, eps: float, output_scale: float,
+    output_zero_point: int,
+) -> Tensor:  # fmt: skip
+    """(x - mean) / sqrt(var + eps) * weight + bias for each channel, of [N, C, ...]."""
+    return _batch_norm(
+        "batch_norm", (2, 3, 4, 5), False, qx, weight, bias, mean, var, eps, output_scale, output_zero_point
+    )
+
+
+def batch_norm_relu(
+    qx: Tensor, weight: Any, bias: Any, mean: Tensor, var: Tensor, eps: float, output_scale: float,
+    output_zero_point: int,
+) -> Tensor:  # fmt: skip
+    """The same, and nothing below 0."""
+    rest = (weight, bias, mean, var, eps, output_scale, output_zero_point)
+    return _batch_norm("batch_norm_relu", (4, 5), True, qx, *rest)
+
+
+def batch_norm1d(qx: Tensor, *rest: Any, **named: Any) -> Tensor:
+    """batch_norm of [N, C] or [N, C, width]."""
+    return _batch_norm("batch_norm1d", (2, 3), False, qx, *rest, **_named(named))
+
+
+def batch_norm1d_relu(qx: Tensor, *rest: Any, **named: Any) -> Tensor:
+    """The same, and nothing below 0."""
+    return _batch_norm("batch_norm1d_relu", (2, 3), True, qx, *rest, **_named(named))
+
+
+def batch_norm2d(qx: Tensor, *rest: Any, **named: Any) -> Tensor:
+    """batch_norm of [N, C, height, width]."""
+    return _batch_norm("batch_norm2d", (4,), False, qx, *rest, **_named(named))
+
+
+def batch_norm2d_relu(qx: Tensor, *rest: Any, **named: Any) -> Tensor:
+    """The same, and nothing below 0."""
+    return _batch_norm("batch_norm2d_relu", (4,), True, qx, *rest, **_named(named))
+
+
+def batch_norm3d(qx: Tensor, *rest: Any, **named: Any) -> Tensor:
+    """batch_norm of [N, C, depth, height, width]."""
+    return _batch_norm("batch_norm3d", (5,), False, qx, *rest, **_named(named))
+
+
+def batch_norm3d_relu(qx: Tensor, *rest: Any, **named: Any) -> Tensor:
+    """The same, and nothing below 0."""
+    return _batch_norm("batch_norm3d_relu", (5,), True, qx, *rest, **_named(named))
+
+
+def _named(given: dict[str, Any]) -> dict[str, Any]:
+    return {name.removeprefix("output_"): value for name, value in given.items()}
+
+
+def layer_norm(
+    input: Tensor, normalized_shape: Sequence[int], weight: Any, bias: Any, eps: float, output_scale: float,
+    output_zero_point: int,
+) -> Tensor:  # fmt: skip
+    """F.layer_norm of the numbers, quantized again."""
+    made = F.layer_norm(_numbers("layer_norm", input), list(normalized_shape), weight, bias, eps)
+    return _read(input, made.detach(), output_scale, output_zero_point)
+
+
+def group_norm(
+    input: Tensor, num_groups: int, weight: Any, bias: Any, eps: float, output_scale: float, output_zero_point: int
+) -> Tensor:
+    """F.group_norm of the numbers, quantized again."""
+    made = F.group_norm(_numbers("group_norm", input), num_groups, weight, bias, eps)
+    return _read(input, made.detach(), output_scale, output_zero_point)
+
+
+def instance_norm(
+    input: Tensor, weight: Any, bias: Any, eps: float, output_scale: float, output_zero_point: int
+) -> Tensor:
+    """Each channel of each example normalized, quantized again."""
+    numbers = _numbers("instance_norm", input)
+    if numbers.dim() < 3:
+        raise RuntimeError(f"quantized::instance_norm: an input of three dimensions at least, not {numbers.dim()}")
+    made = F.group_norm(numbers, numbers.shape[1], weight, bias, eps)
+    return _read(input, made.detach(), output_scale, output_zero_point)
+
+
+# ---- activations ----
+
+
+def leaky_relu(qx: Tensor, negative_slope: float, inplace: bool, output_scale: float, output_zero_point: int) -> Tensor:
+    """F.leaky_relu of the numbers, quantized again."""
+    return _read(qx, F.leaky_relu(_numbers("leaky_relu", qx), negative_slope), output_scale, output_zero_point)
+
+
+def prelu(qx: Tensor, weight: Tensor, output_scale: float, output_zero_point: int) -> Tensor:
+    """F.prelu of the numbers, whose slopes are quantized as well, quantized again."""
+    slopes = weight.dequantize() if weight.is_quantized else weight
+    return _read(qx, F.prelu(_numbers("prelu", qx), slopes), output_scale, output_zero_point)
+
+
+def elu(
+    self: Tensor, output_scale: float, output_zero_point: int, alpha: float = 1, scale: float = 1,
+    input_scale: float = 1,
+) -> Tensor:  # fmt: skip
+    """F.elu of the numbers, quantized again; what is below 0 is read by input_scale, and all is multiplied by scale."""
+    numbers = _numbers("elu", self)
+    made = _C.where(numbers <= 0, ((numbers * input_scale).exp() - 1) * (alpha * scale), numbers * scale)
+    return _read(self, made, output_scale, output_zero_point)
+
+
+def celu(self: Tensor, output_scale: float, output_zero_point: int, alpha: float = 1) -> Tensor:
+    """F.celu of the numbers, quantized again."""
+    if alpha == 0:
+        raise RuntimeError("ZeroDivisionError: alpha cannot be 0 for CELU")
+    return elu(self, output_scale, output_zero_point, alpha, 1, 1 / alpha)
+
+
+def hardswish(input: Tensor, output_scale: float, output_zero_point: int) -> Tensor:
+    """F.hardswish of the numbers, quantized again."""
+    return _read(input, F.hardswish(_numbers("hardswish", input)), output_scale, output_zero_point)
+
+
+def sigmoid(qx: Tensor, output_scale: float, output_zero_point: int) -> Tensor:
+    """The sigmoid of the numbers, quantized again."""
+    return _read(qx, _numbers("sigmoid", qx).sigmoid(), output_scale, output_zero_point)
+
+
+def softmax(qx: Tensor, dim: int, output_scale: float, output_zero_point: int) -> Tensor:
+    """The softmax of the numbers along a dimension, quantized again."""
+    return _read(qx, _numbers("softmax", qx).softmax(dim), output_scale, output_zero_point)
+
+
+def relu6(qx: Tensor, inplace: bool = False) -> Tensor:
+    """Numbers from 0 to 6, quantized as they were."""
+    _numbers("relu6", qx)
+    return qx.clamp_(0, 6) if inplace else qx.clamp(0, 6)

@@ -60,6 +60,7 @@ enum {
 /* What csrc/plan/ does for storages; NULL until it is loaded. */
 struct tp_pending_hooks {
     int (*settle)(tp_storage *s);         /* runs what was noted about s */
+    int (*settle_all)(void);              /* runs what other threads have noted */
     int (*make)(tp_storage *s);           /* takes a storage without memory into this thread's region */
     int (*lend)(void);                    /* an address leaves a compiled function of this thread */
     bool (*is_sole)(const tp_storage *s); /* beside what is noted, one reference is there */

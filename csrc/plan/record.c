@@ -153,7 +153,7 @@ static int run_noting(tp_region *r, const tp_op *op, tp_key key, tp_keyset below
 static int begin_thread(void) {
     tp_thread_register();
     tp_tls.include &= ~TP_BIT(Deferred);
-    return tp_regions_settle();
+    return tp_pending_hooks.settle_all();
 }
 
 static int defer(const tp_op *op, tp_keyset ks, tp_value *args, tp_value *results, void *context TP_UNUSED) {

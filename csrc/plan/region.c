@@ -95,7 +95,7 @@ static tp_region *busy_region(void) {
     return r;
 }
 
-int tp_regions_settle(void) {
+static int settle_all(void) {
     for (tp_region *r; (r = busy_region());) {
         r->users++;
         int status = tp_region_flush(r, r->options.whole ? NULL : "another thread begins");
@@ -185,6 +185,7 @@ int tp_defer_load(void);
 
 int tp_plan_load(void) {
     tp_pending_hooks.settle = settle;
+    tp_pending_hooks.settle_all = settle_all;
     tp_pending_hooks.make = make;
     tp_pending_hooks.lend = lend;
     tp_pending_hooks.is_sole = is_sole;

@@ -104,10 +104,6 @@ TP_INLINE bool tp_slot_is_held(const tp_plan_slot *slot) {
     return atomic_load_explicit(&slot->storage->refcount, memory_order_acquire) > slot->uses + 1;
 }
 
-/* region.c */
-/* Runs what is noted in all other threads' regions, or waits for it. -1 and the error set on failure. */
-int tp_regions_settle(void);
-
 /* explain.c: what is told where options.tell is set */
 void tp_tell_unit(tp_region *r, const tp_notes *n, int64_t at, int64_t count);
 void tp_tell_flush(tp_region *r, const char *why);

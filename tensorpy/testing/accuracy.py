@@ -19,6 +19,7 @@ import warnings
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -116,7 +117,7 @@ def given(sample: OpSample, library: Any, wide: bool) -> tuple[list[Any], dict[s
 
 def torch_function(info: OpInfo) -> Callable[..., Any] | None:
     """PyTorch's operator of the same schema."""
-    import torch  # pyright: ignore[reportMissingImports]
+    torch: Any = import_module("torch")
 
     base, _, overload = str(info.op.schema.name).partition(".")
     packet = getattr(torch.ops.aten, base, None)
@@ -330,7 +331,7 @@ def published(text: str) -> dict[str, dict[tuple[str, str], float]]:
 
 def main(arguments: Sequence[str]) -> int:
     """Measures, and writes the page to the file that is named; without one, prints what is beyond PyTorch's."""
-    import torch  # pyright: ignore[reportMissingImports]
+    torch: Any = import_module("torch")
 
     rows = []
     for info, dtype, errors in measured():

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import isfinite
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tensorpy import _C
 from tensorpy._C import Tensor
 from tensorpy.nn import functional as F
+
+if TYPE_CHECKING:
+    Scale = float | Tensor  # the modules' are tensors
+    Place = int | Tensor
 
 __all__ = [
     "batch_norm", "batch_norm1d", "batch_norm1d_relu", "batch_norm2d", "batch_norm2d_relu", "batch_norm3d",
@@ -24,7 +28,7 @@ def _numbers(name: str, qx: Any) -> Tensor:
     return qx.dequantize()
 
 
-def _read(qx: Tensor, numbers: Tensor, scale: float, zero_point: int) -> Tensor:
+def _read(qx: Tensor, numbers: Tensor, scale: Scale, zero_point: Place) -> Tensor:
     return _C.quantize_per_tensor(numbers, float(scale), int(zero_point), qx.dtype)
 
 
@@ -53,8 +57,8 @@ def _batch_norm(
 
 
 def batch_norm(
-    qx: Tensor, weight: Any, bias: Any, mean: Tensor, var: Tensor, eps: float, output_scale: float,
-    output_zero_point: int,
+    qx: Tensor, weight: Any, bias: Any, mean: Tensor, var: Tensor, eps: float, output_scale: Scale,
+    output_zero_point: Place,
 ) -> Tensor:  # fmt: skip
     """(x - mean) / sqrt(var + eps) * weight + bias for each channel, of [N, C, ...]."""
     return _batch_norm(
@@ -63,8 +67,8 @@ def batch_norm(
 
 
 def batch_norm_relu(
-    qx: Tensor, weight: Any, bias: Any, mean: Tensor, var: Tensor, eps: float, output_scale: float,
-    output_zero_point: int,
+    qx: Tensor, weight: Any, bias: Any, mean: Tensor, var: Tensor, eps: float, output_scale: Scale,
+    output_zero_point: Place,
 ) -> Tensor:  # fmt: skip
     """The same, and nothing below 0."""
     rest = (weight, bias, mean, var, eps, output_scale, output_zero_point)
@@ -106,8 +110,8 @@ def _named(given: dict[str, Any]) -> dict[str, Any]:
 
 
 def layer_norm(
-    input: Tensor, normalized_shape: Sequence[int], weight: Any, bias: Any, eps: float, output_scale: float,
-    output_zero_point: int,
+    input: Tensor, normalized_shape: Sequence[int], weight: Any, bias: Any, eps: float, output_scale: Scale,
+    output_zero_point: Place,
 ) -> Tensor:  # fmt: skip
     """F.layer_norm of the numbers, quantized again."""
     made = F.layer_norm(_numbers("layer_norm", input), list(normalized_shape), weight, bias, eps)
@@ -115,7 +119,7 @@ def layer_norm(
 
 
 def group_norm(
-    input: Tensor, num_groups: int, weight: Any, bias: Any, eps: float, output_scale: float, output_zero_point: int
+    input: Tensor, num_groups: int, weight: Any, bias: Any, eps: float, output_scale: Scale, output_zero_point: Place
 ) -> Tensor:
     """F.group_norm of the numbers, quantized again."""
     made = F.group_norm(_numbers("group_norm", input), num_groups, weight, bias, eps)
@@ -123,7 +127,7 @@ def group_norm(
 
 
 def instance_norm(
-    input: Tensor, weight: Any, bias: Any, eps: float, output_scale: float, output_zero_point: int
+    input: Tensor, weight: Any, bias: Any, eps: float, output_scale: Scale, output_zero_point: Place
 ) -> Tensor:
     """Each channel of each example normalized, quantized again."""
     numbers = _numbers("instance_norm", input)
@@ -136,19 +140,21 @@ def instance_norm(
 # ---- activations ----
 
 
-def leaky_relu(qx: Tensor, negative_slope: float, inplace: bool, output_scale: float, output_zero_point: int) -> Tensor:
+def leaky_relu(
+    qx: Tensor, negative_slope: float, inplace: bool, output_scale: Scale, output_zero_point: Place
+) -> Tensor:
     """F.leaky_relu of the numbers, quantized again."""
     return _read(qx, F.leaky_relu(_numbers("leaky_relu", qx), negative_slope), output_scale, output_zero_point)
 
 
-def prelu(qx: Tensor, weight: Tensor, output_scale: float, output_zero_point: int) -> Tensor:
+def prelu(qx: Tensor, weight: Tensor, output_scale: Scale, output_zero_point: Place) -> Tensor:
     """F.prelu of the numbers, whose slopes are quantized as well, quantized again."""
     slopes = weight.dequantize() if weight.is_quantized else weight
     return _read(qx, F.prelu(_numbers("prelu", qx), slopes), output_scale, output_zero_point)
 
 
 def elu(
-    self: Tensor, output_scale: float, output_zero_point: int, alpha: float = 1, scale: float = 1,
+    self: Tensor, output_scale: Scale, output_zero_point: Place, alpha: float = 1, scale: float = 1,
     input_scale: float = 1,
 ) -> Tensor:  # fmt: skip
     """F.elu of the numbers, quantized again; what is below 0 is read by input_scale, and all is multiplied by scale."""
@@ -157,24 +163,24 @@ def elu(
     return _read(self, made, output_scale, output_zero_point)
 
 
-def celu(self: Tensor, output_scale: float, output_zero_point: int, alpha: float = 1) -> Tensor:
+def celu(self: Tensor, output_scale: Scale, output_zero_point: Place, alpha: float = 1) -> Tensor:
     """F.celu of the numbers, quantized again."""
     if alpha == 0:
         raise RuntimeError("ZeroDivisionError: alpha cannot be 0 for CELU")
     return elu(self, output_scale, output_zero_point, alpha, 1, 1 / alpha)
 
 
-def hardswish(input: Tensor, output_scale: float, output_zero_point: int) -> Tensor:
+def hardswish(input: Tensor, output_scale: Scale, output_zero_point: Place) -> Tensor:
     """F.hardswish of the numbers, quantized again."""
     return _read(input, F.hardswish(_numbers("hardswish", input)), output_scale, output_zero_point)
 
 
-def sigmoid(qx: Tensor, output_scale: float, output_zero_point: int) -> Tensor:
+def sigmoid(qx: Tensor, output_scale: Scale, output_zero_point: Place) -> Tensor:
     """The sigmoid of the numbers, quantized again."""
     return _read(qx, _numbers("sigmoid", qx).sigmoid(), output_scale, output_zero_point)
 
 
-def softmax(qx: Tensor, dim: int, output_scale: float, output_zero_point: int) -> Tensor:
+def softmax(qx: Tensor, dim: int, output_scale: Scale, output_zero_point: Place) -> Tensor:
     """The softmax of the numbers along a dimension, quantized again."""
     return _read(qx, _numbers("softmax", qx).softmax(dim), output_scale, output_zero_point)
 

@@ -154,6 +154,8 @@ class Calls(Context):
         if name in ("float", "int", "bool"):
             v = args[0]
             if v.kind == "Scalar":
+                if name != "bool":  # an imaginary part would be dropped
+                    self.check(f"tp_scalar_check_fits({v.c}, {'TP_FLOAT64' if name == 'float' else 'TP_INT64'}) < 0")
                 return Value(name, f"tp_scalar_{'double' if name == 'float' else name}({v.c})")
             return Value(name, f"({v.c} != 0)" if name == "bool" else f"({DECLARATIONS[name].strip()}){v.c}")
         if name in ("sqrt", "exp", "log"):

@@ -122,6 +122,9 @@ SPACES(logspace, BASE_PARAM, BASE_PASS)
  * device=None, bool? pin_memory=None) -> Tensor */
 tp_tensor *range_step_composite(const tp_scalar *start, const tp_scalar *end, const tp_scalar *step, tp_dtype dtype,
                                 tp_layout layout, tp_device device, tp_opt_bool pin_memory) {
+    if (tp_scalar_check_fits(start, TP_FLOAT64) < 0 || tp_scalar_check_fits(end, TP_FLOAT64) < 0 ||
+        tp_scalar_check_fits(step, TP_FLOAT64) < 0)
+        return NULL;
     double first = tp_scalar_double(start), last = tp_scalar_double(end), each = tp_scalar_double(step);
     if (each == 0) return tp_fail_null(TP_RuntimeError, "step must be nonzero");
     if (!isfinite(first) || !isfinite(last))

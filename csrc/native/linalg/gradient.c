@@ -8,8 +8,14 @@
 
 typedef struct {
     double distance;
-    tp_tensor *places; /* borrowed; NULL: `distance` apart */
+    const tp_scalar *by; /* NULL, or a complex distance, by which the slopes at a distance of 1 are divided */
+    tp_tensor *places;   /* borrowed; NULL: `distance` apart */
 } spacing;
+
+static spacing number_apart(const tp_scalar *number) {
+    if (number->kind == TP_SCALAR_COMPLEX) return (spacing){1, number, NULL};
+    return (spacing){tp_scalar_double(number), NULL, NULL};
+}
 
 /* a x + b y + c z, with numbers for weights; z may be NULL. */
 static tp_tensor *weighed(tp_tensor *x, double a, tp_tensor *y, double b, tp_tensor *z, double c) {
@@ -121,8 +127,10 @@ static tp_tensor_seq *along(tp_tensor *self, tp_ints dims, const spacing *spacin
     if (check_dims(self, dims, order, wrapped) < 0) return NULL;
     tp_autoseq *out = tp_tensor_seq_new(dims.size);
     for (int64_t i = 0; out && i < dims.size; i++) {
-        out->items[i] = spacings[i].places ? unevenly(self, wrapped[i], spacings[i].places, order)
-                                           : evenly(self, wrapped[i], spacings[i].distance, order);
+        tp_autoref *slopes = spacings[i].places ? unevenly(self, wrapped[i], spacings[i].places, order)
+                                                : evenly(self, wrapped[i], spacings[i].distance, order);
+        if (!slopes) return NULL;
+        out->items[i] = spacings[i].by ? tp_div_Scalar(slopes, spacings[i].by) : tp_retain(slopes);
         if (!out->items[i]) return NULL;
     }
     return tp_take(out);
@@ -144,16 +152,15 @@ static int check_count(int64_t spacings, int64_t dims) {
         (long long)spacings, (long long)dims);
 }
 
-static tp_tensor_seq *with_number(tp_tensor *self, double distance, tp_ints dims, int64_t order) {
+static tp_tensor_seq *with_number(tp_tensor *self, const tp_scalar *distance, tp_ints dims, int64_t order) {
     spacing s[TP_MAX_DIMS];
-    for (int i = 0; i < TP_MAX_DIMS; i++) s[i] = (spacing){distance, NULL};
+    for (int i = 0; i < TP_MAX_DIMS; i++) s[i] = number_apart(distance);
     return along(self, dims, s, order);
 }
 static tp_tensor_seq *with_numbers(tp_tensor *self, tp_scalars distances, tp_ints dims, int64_t order) {
     spacing s[TP_MAX_DIMS];
     if (check_count(distances.size, dims.size) < 0) return NULL;
-    for (int64_t i = 0; i < dims.size && i < TP_MAX_DIMS; i++)
-        s[i] = (spacing){tp_scalar_double(&distances.data[i]), NULL};
+    for (int64_t i = 0; i < dims.size && i < TP_MAX_DIMS; i++) s[i] = number_apart(&distances.data[i]);
     return along(self, dims, s, order);
 }
 static tp_tensor_seq *with_tensors(tp_tensor *self, tp_tensors places, tp_ints dims, int64_t order) {
@@ -166,7 +173,7 @@ static tp_tensor_seq *with_tensors(tp_tensor *self, tp_tensors places, tp_ints d
                                 "torch.gradient expected each tensor to be on the same device, but got devices %s and "
                                 "%s!",
                                 tp_device_print(self->device, here), tp_device_print(places.data[i]->device, there));
-        s[i] = (spacing){0, places.data[i]};
+        s[i] = (spacing){0, NULL, places.data[i]};
     }
     return along(self, dims, s, order);
 }
@@ -174,13 +181,13 @@ static tp_tensor_seq *with_tensors(tp_tensor *self, tp_tensors places, tp_ints d
 /* gradient.scalarint(Tensor self, *, Scalar? spacing=None, int? dim=None, int edge_order=1) -> Tensor[] */
 tp_tensor_seq *gradient_scalarint_composite(tp_tensor *self, const tp_scalar *distance, tp_opt_int dim, int64_t order) {
     int64_t room[TP_MAX_DIMS];
-    return with_number(self, distance ? tp_scalar_double(distance) : 1, dims_of(self, dim, room), order);
+    return with_number(self, distance ? distance : TP_SCALAR_I(1), dims_of(self, dim, room), order);
 }
 tp_tensor_seq *gradient_scalararray_composite(tp_tensor *self, const tp_scalar *distance, tp_ints dim, int64_t order) {
-    return with_number(self, tp_scalar_double(distance), dim, order);
+    return with_number(self, distance, dim, order);
 }
 tp_tensor_seq *gradient_array_composite(tp_tensor *self, tp_ints dim, int64_t order) {
-    return with_number(self, 1, dim, order);
+    return with_number(self, TP_SCALAR_I(1), dim, order);
 }
 tp_tensor_seq *gradient_scalarrayint_composite(tp_tensor *self, tp_scalars distances, tp_opt_int dim, int64_t order) {
     int64_t room[TP_MAX_DIMS];

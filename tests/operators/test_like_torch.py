@@ -285,6 +285,15 @@ def test_a_complex_number_is_no_real_one(call: str) -> None:
     compare(call, 50)
 
 
+@pytest.mark.parametrize("call", [
+    "t.gradient(t.tensor([1e6, 1e6 + 0.5, 1e6 + 1.75]), spacing=0.1)", "t.gradient(t.ones(4), spacing=0)",
+    "t.gradient(t.tensor([1.0, 2, 4, 9]), spacing=1j, edge_order=2)", "t.gradient(t.tensor([1, 2, 4, 9]), spacing=2)",
+    "t.arange(NAN, dtype=t.int64)", "t.arange(0, 5, 1e300, dtype=t.int64)", "t.arange(0, 5, 0.5, dtype=t.int64)",
+])  # fmt: skip
+def test_differences_and_steps(call: str) -> None:
+    compare(call, 50)
+
+
 def test_ends_beyond_the_dtype_are_refused() -> None:
     for call in ("t.arange(0, 2**63)", "t.arange(2**63, 2**63 + 2)", "t.arange(0, 5, 2**63)"):
         compare(call, 50)

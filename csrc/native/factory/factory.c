@@ -120,18 +120,19 @@ static __int128 whole_of(const tp_scalar *s) {
 /* How many numbers there are; -1 with the error set. Whole numbers are counted exactly. */
 static int64_t arange_count(const tp_scalar *start, const tp_scalar *end, const tp_scalar *step, tp_dtype dtype) {
     bool are_whole = is_whole(start) && is_whole(end) && is_whole(step);
-    if (dtype == TP_INT64 && !are_whole && tp_scalar_int(step) == 0)
-        return tp_fail(TP_ValueError, "step must be nonzero");
-    if (dtype == TP_INT64 && !are_whole)
-        return arange_count(TP_SCALAR_I(tp_scalar_int(start)), TP_SCALAR_I(tp_scalar_int(end)),
-                            TP_SCALAR_I(tp_scalar_int(step)), dtype);
     const tp_dtype held = !are_whole ? TP_FLOAT64 : dtype == TP_UINT64 ? TP_UINT64 : TP_INT64;
     if (tp_scalar_check_fits(start, held) < 0 || tp_scalar_check_fits(end, held) < 0 ||
         tp_scalar_check_fits(step, are_whole ? TP_INT64 : held) < 0)
         return -1;
     double from = tp_scalar_double(start), to = tp_scalar_double(end), by = tp_scalar_double(step);
-    if (by == 0 || isnan(by)) return tp_fail(TP_RuntimeError, "step must be nonzero");
     if (!isfinite(from) || !isfinite(to)) return tp_fail(TP_RuntimeError, "unsupported range: %g -> %g", from, to);
+    if (dtype == TP_INT64 && !are_whole && tp_scalar_check_fits(step, TP_INT64) < 0) return -1;
+    if (dtype == TP_INT64 && !are_whole && tp_scalar_int(step) == 0)
+        return tp_fail(TP_ValueError, "step must be nonzero");
+    if (dtype == TP_INT64 && !are_whole)
+        return arange_count(TP_SCALAR_I(tp_scalar_int(start)), TP_SCALAR_I(tp_scalar_int(end)),
+                            TP_SCALAR_I(tp_scalar_int(step)), dtype);
+    if (by == 0 || isnan(by)) return tp_fail(TP_RuntimeError, "step must be nonzero");
     if ((by > 0 && to < from) || (by < 0 && to > from))
         return tp_fail(TP_RuntimeError, "upper bound and lower bound inconsistent with step sign");
     if (is_whole(start) && is_whole(end) && is_whole(step)) {

@@ -7,45 +7,41 @@
 #include "iter/iter.h"
 
 typedef struct {
-    double distance;
-    const tp_scalar *by; /* NULL, or a complex distance, by which the slopes at a distance of 1 are divided */
-    tp_tensor *places;   /* borrowed; NULL: `distance` apart */
+    const tp_scalar *distance;
+    tp_tensor *places; /* borrowed; NULL: `distance` apart */
 } spacing;
 
-static spacing number_apart(const tp_scalar *number) {
-    if (number->kind == TP_SCALAR_COMPLEX) return (spacing){1, number, NULL};
-    return (spacing){tp_scalar_double(number), NULL, NULL};
-}
-
-/* a x + b y + c z, with numbers for weights; z may be NULL. */
+/* a x + b y + c z, with numbers for weights. */
 static tp_tensor *weighed(tp_tensor *x, double a, tp_tensor *y, double b, tp_tensor *z, double c) {
     tp_autoref *p = tp_mul_Scalar(x, TP_SCALAR_F(a)), *q = p ? tp_mul_Scalar(y, TP_SCALAR_F(b)) : NULL,
-               *sum = q ? tp_add_Tensor(p, q, TP_SCALAR_I(1)) : NULL;
-    if (!z || !sum) return tp_take(sum);
-    tp_autoref *r = tp_mul_Scalar(z, TP_SCALAR_F(c));
+               *sum = q ? tp_add_Tensor(p, q, TP_SCALAR_I(1)) : NULL,
+               *r = sum ? tp_mul_Scalar(z, TP_SCALAR_F(c)) : NULL;
     return r ? tp_add_Tensor(sum, r, TP_SCALAR_I(1)) : NULL;
 }
 
-/* An end of places that are one distance apart; `sign` is -1 at the far one. */
-static tp_tensor *even_end(tp_tensor *self, int64_t dim, double distance, int64_t order, int sign) {
+/* An end of places that are 1 apart; `sign` is -1 at the far one. */
+static tp_tensor *even_end(tp_tensor *self, int64_t dim, int64_t order, int sign) {
     int64_t n = self->sizes[dim], first = sign > 0 ? 0 : n - 1;
     tp_autoref *x = tp_narrow(self, dim, first, 1), *y = x ? tp_narrow(self, dim, first + sign, 1) : NULL,
                *z = y && order == 2 ? tp_narrow(self, dim, first + 2 * sign, 1) : NULL;
-    double h = sign * distance;
     if (!y || (order == 2 && !z)) return NULL;
-    return order == 1 ? weighed(x, -1 / h, y, 1 / h, NULL, 0) : weighed(x, -1.5 / h, y, 2 / h, z, -0.5 / h);
+    if (order == 2) return weighed(x, -1.5 * sign, y, 2 * sign, z, -0.5 * sign);
+    return sign > 0 ? tp_sub_Tensor(y, x, TP_SCALAR_I(1)) : tp_sub_Tensor(x, y, TP_SCALAR_I(1));
 }
 
-static tp_tensor *evenly(tp_tensor *self, int64_t dim, double distance, int64_t order) {
+/* Differences come before they are divided, since those of neighbours that are near to each other are exact. */
+static tp_tensor *evenly(tp_tensor *self, int64_t dim, const tp_scalar *distance, int64_t order) {
     int64_t n = self->sizes[dim];
     tp_autoseq *parts = tp_tensor_seq_new(3);
     tp_autoref *after = parts ? tp_narrow(self, dim, 2 < n ? 2 : n, n > 2 ? n - 2 : 0) : NULL,
-               *before = after ? tp_narrow(self, dim, 0, n > 2 ? n - 2 : 0) : NULL;
-    if (!before) return NULL;
-    parts->items[0] = even_end(self, dim, distance, order, 1);
-    parts->items[1] = parts->items[0] ? weighed(after, 0.5 / distance, before, -0.5 / distance, NULL, 0) : NULL;
-    parts->items[2] = parts->items[1] ? even_end(self, dim, distance, order, -1) : NULL;
-    return parts->items[2] ? tp_cat(tp_tensor_seq_borrow(parts), dim) : NULL;
+               *before = after ? tp_narrow(self, dim, 0, n > 2 ? n - 2 : 0) : NULL,
+               *both = before ? tp_sub_Tensor(after, before, TP_SCALAR_I(1)) : NULL;
+    if (!both) return NULL;
+    parts->items[0] = even_end(self, dim, order, 1);
+    parts->items[1] = parts->items[0] ? tp_mul_Scalar(both, TP_SCALAR_F(0.5)) : NULL;
+    parts->items[2] = parts->items[1] ? even_end(self, dim, order, -1) : NULL;
+    tp_autoref *slopes = parts->items[2] ? tp_cat(tp_tensor_seq_borrow(parts), dim) : NULL;
+    return slopes ? tp_div_Scalar(slopes, distance) : NULL;
 }
 
 /* The slope at place `at` (0, 1, 2) of the parabola through three neighbours, with steps d and e between them. */
@@ -127,10 +123,8 @@ static tp_tensor_seq *along(tp_tensor *self, tp_ints dims, const spacing *spacin
     if (check_dims(self, dims, order, wrapped) < 0) return NULL;
     tp_autoseq *out = tp_tensor_seq_new(dims.size);
     for (int64_t i = 0; out && i < dims.size; i++) {
-        tp_autoref *slopes = spacings[i].places ? unevenly(self, wrapped[i], spacings[i].places, order)
-                                                : evenly(self, wrapped[i], spacings[i].distance, order);
-        if (!slopes) return NULL;
-        out->items[i] = spacings[i].by ? tp_div_Scalar(slopes, spacings[i].by) : tp_retain(slopes);
+        out->items[i] = spacings[i].places ? unevenly(self, wrapped[i], spacings[i].places, order)
+                                           : evenly(self, wrapped[i], spacings[i].distance, order);
         if (!out->items[i]) return NULL;
     }
     return tp_take(out);
@@ -154,13 +148,13 @@ static int check_count(int64_t spacings, int64_t dims) {
 
 static tp_tensor_seq *with_number(tp_tensor *self, const tp_scalar *distance, tp_ints dims, int64_t order) {
     spacing s[TP_MAX_DIMS];
-    for (int i = 0; i < TP_MAX_DIMS; i++) s[i] = number_apart(distance);
+    for (int i = 0; i < TP_MAX_DIMS; i++) s[i] = (spacing){distance, NULL};
     return along(self, dims, s, order);
 }
 static tp_tensor_seq *with_numbers(tp_tensor *self, tp_scalars distances, tp_ints dims, int64_t order) {
     spacing s[TP_MAX_DIMS];
     if (check_count(distances.size, dims.size) < 0) return NULL;
-    for (int64_t i = 0; i < dims.size && i < TP_MAX_DIMS; i++) s[i] = number_apart(&distances.data[i]);
+    for (int64_t i = 0; i < dims.size && i < TP_MAX_DIMS; i++) s[i] = (spacing){&distances.data[i], NULL};
     return along(self, dims, s, order);
 }
 static tp_tensor_seq *with_tensors(tp_tensor *self, tp_tensors places, tp_ints dims, int64_t order) {
@@ -173,7 +167,7 @@ static tp_tensor_seq *with_tensors(tp_tensor *self, tp_tensors places, tp_ints d
                                 "torch.gradient expected each tensor to be on the same device, but got devices %s and "
                                 "%s!",
                                 tp_device_print(self->device, here), tp_device_print(places.data[i]->device, there));
-        s[i] = (spacing){0, NULL, places.data[i]};
+        s[i] = (spacing){NULL, places.data[i]};
     }
     return along(self, dims, s, order);
 }

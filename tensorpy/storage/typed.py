@@ -266,6 +266,9 @@ def of_one_dtype(name: str) -> type | None:
     dtype = _storage_type_to_dtype_map().get(name)
     doc = f"""Memory as elements of {dtype}: a TypedStorage of that dtype, which takes the same arguments.
 
+    Arguments:
+        wrap_storage: an untyped storage to be shown, instead of elements or their number
+
     Example:
         >>> tp.{name}([1, 0, 1]).size()
         3

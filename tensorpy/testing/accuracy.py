@@ -9,6 +9,7 @@ Elements that the 16-bit dtype cannot hold (float16 ends at 65504) do not count.
 are compared nowhere here.
 """
 
+# pyright: reportMissingImports=false
 from __future__ import annotations
 
 import math
@@ -19,7 +20,6 @@ import warnings
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -117,7 +117,7 @@ def given(sample: OpSample, library: Any, wide: bool) -> tuple[list[Any], dict[s
 
 def torch_function(info: OpInfo) -> Callable[..., Any] | None:
     """PyTorch's operator of the same schema."""
-    torch: Any = import_module("torch")
+    import torch
 
     base, _, overload = str(info.op.schema.name).partition(".")
     packet = getattr(torch.ops.aten, base, None)
@@ -331,7 +331,7 @@ def published(text: str) -> dict[str, dict[tuple[str, str], float]]:
 
 def main(arguments: Sequence[str]) -> int:
     """Measures, and writes the page to the file that is named; without one, prints what is beyond PyTorch's."""
-    torch: Any = import_module("torch")
+    import torch
 
     rows = []
     for info, dtype, errors in measured():

@@ -122,20 +122,20 @@ static int64_t arange_count(const tp_scalar *start, const tp_scalar *end, const 
     bool are_whole = is_whole(start) && is_whole(end) && is_whole(step);
     const tp_dtype held = !are_whole ? TP_FLOAT64 : dtype == TP_UINT64 ? TP_UINT64 : TP_INT64;
     if (tp_scalar_check_fits(start, held) < 0 || tp_scalar_check_fits(end, held) < 0 ||
-        tp_scalar_check_fits(step, are_whole ? TP_INT64 : held) < 0)
+        tp_scalar_check_fits(step, are_whole ? TP_INT64 : TP_FLOAT64) < 0)
         return -1;
     double from = tp_scalar_double(start), to = tp_scalar_double(end), by = tp_scalar_double(step);
     if (!isfinite(from) || !isfinite(to)) return tp_fail(TP_RuntimeError, "unsupported range: %g -> %g", from, to);
-    if (dtype == TP_INT64 && !are_whole && tp_scalar_check_fits(step, TP_INT64) < 0) return -1;
-    if (dtype == TP_INT64 && !are_whole && tp_scalar_int(step) == 0)
-        return tp_fail(TP_ValueError, "step must be nonzero");
-    if (dtype == TP_INT64 && !are_whole)
+    if (dtype == TP_INT64 && !are_whole) {
+        if (tp_scalar_check_fits(step, TP_INT64) < 0) return -1;
+        if (tp_scalar_int(step) == 0) return tp_fail(TP_ValueError, "step must be nonzero");
         return arange_count(TP_SCALAR_I(tp_scalar_int(start)), TP_SCALAR_I(tp_scalar_int(end)),
                             TP_SCALAR_I(tp_scalar_int(step)), dtype);
+    }
     if (by == 0 || isnan(by)) return tp_fail(TP_RuntimeError, "step must be nonzero");
     if ((by > 0 && to < from) || (by < 0 && to > from))
         return tp_fail(TP_RuntimeError, "upper bound and lower bound inconsistent with step sign");
-    if (is_whole(start) && is_whole(end) && is_whole(step)) {
+    if (are_whole) {
         __int128 span = whole_of(end) - whole_of(start), stride = tp_scalar_int(step);
         span = (span + stride - (stride > 0 ? 1 : -1)) / stride;
         if (span > INT64_MAX)

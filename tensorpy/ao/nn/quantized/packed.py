@@ -52,10 +52,10 @@ def check_scales(name: str, weight: Tensor) -> None:
         raise RuntimeError(f"{name}: the weight has one scale, or one for each output")
 
 
-def check_bias(name: str, weight: Tensor, bias: Tensor | None) -> None:
+def check_bias(name: str, features: int, bias: Tensor | None) -> None:
     """That a bias has a number for each output."""
-    if bias is not None and (bias.dim() != 1 or bias.shape[0] != weight.shape[0] or bias.is_quantized):
-        raise RuntimeError(f"{name}: bias should be a vector of {weight.shape[0]} numbers")
+    if bias is not None and (bias.dim() != 1 or bias.shape[0] != features or bias.is_quantized):
+        raise RuntimeError(f"{name}: bias should be a vector of {features} numbers")
 
 
 class LinearPackedParamsBase(PackedParamsBase):
@@ -100,7 +100,7 @@ def linear_prepack(W: Tensor, B: Tensor | None = None) -> LinearPackedParamsBase
     if W.dim() != 2:
         raise RuntimeError("The weight tensor for quantized::linear_prepack (fbgemm) should be 2-dimensional.")
     check_scales(name, W)
-    check_bias(name, W, B)
+    check_bias(name, W.shape[0], B)
     return LinearPackedParamsBase(W, B)
 
 

@@ -89,6 +89,22 @@ class ConvPackedParamsBase(PackedParamsBase):
         return _C._make_per_tensor_quantized_tensor(made.movedim(-1, 1), scale, zero_point)
 
 
+def check_weight(name: str, n: int, weight: Tensor) -> None:
+    """That a weight is one of integers for windows of n dimensions."""
+    check_dtype(name, weight)
+    if weight.dim() != n + 2 or 0 in weight.shape:
+        raise RuntimeError(f"{name}: the weight has {n + 2} dimensions, none of 0, not {tuple(weight.shape)}")
+
+
+def check_moves(name: str, n: int, stride: Any, padding: Any, dilation: Any, **more: Any) -> None:
+    """That there is a number for each dimension, from 1 on for stride and dilation, from 0 on for the others."""
+    moves = {"stride": stride, "padding": padding, "dilation": dilation, **more}
+    for what, given in moves.items():
+        least = int(what in ("stride", "dilation"))
+        if len(given) != n or any(number < least for number in given):
+            raise RuntimeError(f"{name}: {what} is {n} numbers from {least} on, not {list(given)}")
+
+
 def _prepack(
     n: int,
     weight: Tensor,
@@ -99,16 +115,12 @@ def _prepack(
     groups: int,
 ) -> ConvPackedParamsBase:
     name = f"quantized::conv{n}d_prepack"
-    check_dtype(name, weight)
-    if weight.dim() != n + 2 or 0 in weight.shape:
-        raise RuntimeError(f"{name}: the weight has {n + 2} dimensions, none of 0, not {tuple(weight.shape)}")
+    check_weight(name, n, weight)
     check_scales(name, weight)
-    for what, given, least in (("stride", stride, 1), ("padding", padding, 0), ("dilation", dilation, 1)):
-        if len(given) != n or any(number < least for number in given):
-            raise RuntimeError(f"{name}: {what} is {n} numbers from {least} on, not {list(given)}")
+    check_moves(name, n, stride, padding, dilation)
     if groups < 1 or weight.shape[0] % groups:
         raise RuntimeError(f"{name}: {weight.shape[0]} outputs are not {groups} groups")
-    check_bias(name, weight, bias)
+    check_bias(name, weight.shape[0], bias)
     return ConvPackedParamsBase(weight, bias, stride, padding, dilation, groups)
 
 

@@ -8,8 +8,8 @@ from typing import Any
 from tensorpy import _C
 from tensorpy._C import Tensor
 from tensorpy._tensor.quantized import per_tensor_affine
-from tensorpy.ao.nn.quantized.packed import check_bias, check_dtype
-from tensorpy.ao.nn.quantized.packed_conv import ConvPackedParamsBase
+from tensorpy.ao.nn.quantized.packed import check_bias
+from tensorpy.ao.nn.quantized.packed_conv import ConvPackedParamsBase, check_moves, check_weight
 
 __all__ = [
     f"conv_transpose{n}d{what}"
@@ -73,20 +73,15 @@ def _prepack(
     output_padding: Sequence[int], dilation: Sequence[int], groups: int,
 ) -> ConvTransposePackedParams:  # fmt: skip
     name = f"quantized::conv_transpose{n}d_prepack"
-    check_dtype(name, weight)
-    if weight.dim() != n + 2 or 0 in weight.shape:
-        raise RuntimeError(f"{name}: the weight has {n + 2} dimensions, none of 0, not {tuple(weight.shape)}")
+    check_weight(name, n, weight)
     if weight.qscheme() is not per_tensor_affine:
         raise RuntimeError(f"{name}: the weight has one scale")
-    lists = (("stride", stride, 1), ("padding", padding, 0), ("dilation", dilation, 1))
-    for what, given, least in (*lists, ("output_padding", output_padding, 0)):
-        if len(given) != n or any(number < least for number in given):
-            raise RuntimeError(f"{name}: {what} is {n} numbers from {least} on, not {list(given)}")
+    check_moves(name, n, stride, padding, dilation, output_padding=output_padding)
     if any(more >= max(s, d) for more, s, d in zip(output_padding, stride, dilation, strict=True)):
         raise RuntimeError(f"{name}: output padding must be smaller than either stride or dilation")
     if groups < 1 or weight.shape[0] % groups:
         raise RuntimeError(f"{name}: {weight.shape[0]} inputs are not {groups} groups")
-    check_bias(name, _turned(weight, groups), bias)
+    check_bias(name, weight.shape[1] * groups, bias)
     return ConvTransposePackedParams(weight, bias, stride, padding, output_padding, dilation, groups)
 
 
@@ -176,7 +171,8 @@ def conv_transpose2d_groups(packed_weights: Any) -> int:
 
 def conv_transpose2d_transpose(packed_weights: Any) -> int:
     """1: the convolution is a transposed one."""
-    return int(bool(_packed(2, packed_weights).given))
+    _packed(2, packed_weights)
+    return 1
 
 
 def conv_transpose3d_stride(packed_weights: Any) -> list[int]:
@@ -206,4 +202,5 @@ def conv_transpose3d_groups(packed_weights: Any) -> int:
 
 def conv_transpose3d_transpose(packed_weights: Any) -> int:
     """1: the convolution is a transposed one."""
-    return int(bool(_packed(3, packed_weights).given))
+    _packed(3, packed_weights)
+    return 1

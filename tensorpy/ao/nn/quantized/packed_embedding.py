@@ -157,7 +157,7 @@ def _rows(name: str, table: Any, count: int, indices: Tensor) -> Tensor:
 
 
 def _sums(
-    name: str, table: Any, count: int, indices: Tensor, offsets: Tensor | None, mode: int, weights: Tensor | None,
+    name: str, table: Any, count: int, indices: Tensor, offsets: Tensor | None, weights: Tensor | None,
     mapping: Tensor | None, last: bool,
 ) -> Tensor:  # fmt: skip
     """Sums over bags, whichever mode is asked for, as PyTorch's operators compute."""
@@ -203,7 +203,7 @@ def embedding_bag_byte(
 ) -> Tensor:  # fmt: skip
     """Sums of rows of a table of quint8, bag by bag."""
     table = _table("embedding_bag_byte", weight, 8)
-    rest = (mode, per_sample_weights, compressed_indices_mapping if pruned_weights else None, include_last_offset)
+    rest = (per_sample_weights, compressed_indices_mapping if pruned_weights else None, include_last_offset)
     return _sums("embedding_bag_byte", table.rows, len(table.scales), indices, offsets, *rest)
 
 
@@ -214,7 +214,7 @@ def embedding_bag_4bit(
 ) -> Tensor:  # fmt: skip
     """Sums of rows of a table of quint4x2, bag by bag."""
     table = _table("embedding_bag_4bit", weight, 4)
-    rest = (mode, per_sample_weights, compressed_indices_mapping if pruned_weights else None, include_last_offset)
+    rest = (per_sample_weights, compressed_indices_mapping if pruned_weights else None, include_last_offset)
     return _sums("embedding_bag_4bit", table.rows, len(table.scales), indices, offsets, *rest)
 
 
@@ -225,7 +225,7 @@ def embedding_bag_byte_rowwise_offsets(
 ) -> Tensor:  # fmt: skip
     """embedding_bag_byte of what embedding_bag_byte_prepack gives."""
     _byte_parts(weight)
-    rest = (mode, per_sample_weights, compressed_indices_mapping if pruned_weights else None, include_last_offset)
+    rest = (per_sample_weights, compressed_indices_mapping if pruned_weights else None, include_last_offset)
     name = "embedding_bag_byte_rowwise_offsets"
     return _sums(
         name, lambda at: embedding_bag_byte_unpack(weight.index_select(0, at)), len(weight), indices, offsets, *rest
@@ -239,7 +239,7 @@ def embedding_bag_4bit_rowwise_offsets(
 ) -> Tensor:  # fmt: skip
     """embedding_bag_4bit of what embedding_bag_4bit_prepack gives."""
     _nibble_parts(weight)
-    rest = (mode, per_sample_weights, compressed_indices_mapping if pruned_weights else None, include_last_offset)
+    rest = (per_sample_weights, compressed_indices_mapping if pruned_weights else None, include_last_offset)
     name = "embedding_bag_4bit_rowwise_offsets"
     return _sums(
         name, lambda at: embedding_bag_4bit_unpack(weight.index_select(0, at)), len(weight), indices, offsets, *rest

@@ -181,7 +181,7 @@ class Sigmoid(_Ranged):
         return single.sigmoid(input, self.output_scale, self.output_zero_point)
 
 
-class Softmax(nn.Softmax):
+class Softmax(_Ranged, nn.Softmax):
     """nn.Softmax of quantized tensors.
 
     Arguments:
@@ -207,18 +207,10 @@ class Softmax(nn.Softmax):
         dim = self.dim if self.dim is not None else 0 if input.dim() in (0, 1, 3) else 1
         return single.softmax(input, dim, self.scale, self.zero_point)
 
-    def _get_name(self) -> str:
-        return "QuantizedSoftmax"
-
     @classmethod
     def from_reference(cls, mod: Any, scale: Any, zero_point: Any) -> Any:
         """Of a module that computes the same in floating point."""
         return cls(mod.dim, float(scale), int(zero_point))
-
-    @classmethod
-    def from_float(cls, mod: Any, use_precomputed_fake_quant: bool = False) -> Any:
-        """Of a module that was observed."""
-        return cls.from_reference(mod, *mod.activation_post_process.calculate_qparams())
 
 
 class PReLU(_Ranged):

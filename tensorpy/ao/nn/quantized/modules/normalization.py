@@ -9,6 +9,8 @@ from tensorpy._C import Tensor
 from tensorpy.ao.nn import intrinsic as nni
 from tensorpy.ao.nn.quantized import single
 from tensorpy.ao.nn.quantized.modules.utils import add_range
+from tensorpy.nn.modules.batchnorm import _BatchNorm
+from tensorpy.nn.modules.instancenorm import _InstanceNorm
 
 __all__ = [
     "BatchNorm2d", "BatchNorm3d", "GroupNorm", "InstanceNorm1d", "InstanceNorm2d", "InstanceNorm3d", "LayerNorm",
@@ -24,18 +26,43 @@ def _range_of(mod: Any) -> tuple[float, int]:
 # ---- over a batch ----
 
 
-def _batch_norm_of(cls: Any, mod: Any) -> Any:
-    """Of a batch norm that was observed, alone or with what follows it."""
-    scale, zero_point = _range_of(mod)
-    mod = mod[0] if isinstance(mod, nni._FusedModule) else mod
-    made = cls(mod.num_features, mod.eps)
-    made.weight, made.bias = mod.weight, mod.bias
-    made.running_mean, made.running_var = mod.running_mean, mod.running_var
-    made.scale, made.zero_point = _C.tensor(scale), _C.tensor(zero_point)
-    return made
+class _Batch(_BatchNorm):
+    """What quantized batch norms have. `_dims` is the number of spatial dimensions."""
+
+    scale: Tensor
+    zero_point: Tensor
+    _dims: int
+    _relu = False
+
+    def __init__(
+        self, num_features: int, eps: float = 1e-5, momentum: float = 0.1, device: Any = None, dtype: Any = None
+    ) -> None:
+        super().__init__(num_features, eps, momentum, True, True, device=device, dtype=dtype)
+        add_range(self, 1.0, 0, device)
+
+    def _get_name(self) -> str:
+        return f"QuantizedBatchNorm{self._dims}d"
+
+    def forward(self, input: Tensor) -> Tensor:
+        """The norm of a quantized tensor."""
+        return single._batch_norm(
+            f"batch_norm{self._dims}d", (self._dims + 2,), self._relu, input, self.weight, self.bias,
+            self.running_mean, self.running_var, self.eps, self.scale, self.zero_point,
+        )  # fmt: skip
+
+    @classmethod
+    def from_float(cls, mod: Any, use_precomputed_fake_quant: bool = False) -> Any:
+        """Of a batch norm that was observed, alone or with what follows it."""
+        scale, zero_point = _range_of(mod)
+        mod = mod[0] if isinstance(mod, nni._FusedModule) else mod
+        made = cls(mod.num_features, mod.eps)
+        made.weight, made.bias = mod.weight, mod.bias
+        made.running_mean, made.running_var = mod.running_mean, mod.running_var
+        made.scale, made.zero_point = _C.tensor(scale), _C.tensor(zero_point)
+        return made
 
 
-class BatchNorm2d(nn.BatchNorm2d):
+class BatchNorm2d(_Batch, nn.BatchNorm2d):
     """nn.BatchNorm2d of quantized images, by the statistics that it has.
 
     Arguments:
@@ -51,33 +78,10 @@ class BatchNorm2d(nn.BatchNorm2d):
         tensor([1, 1], dtype=tensorpy.uint8)
     """
 
-    scale: Tensor
-    zero_point: Tensor
-    _relu = False
-
-    def __init__(
-        self, num_features: int, eps: float = 1e-5, momentum: float = 0.1, device: Any = None, dtype: Any = None
-    ) -> None:
-        super().__init__(num_features, eps, momentum, True, True, device=device, dtype=dtype)
-        add_range(self, 1.0, 0, device)
-
-    def _get_name(self) -> str:
-        return "QuantizedBatchNorm2d"
-
-    def forward(self, input: Tensor) -> Tensor:
-        """The norm of a quantized tensor."""
-        return single._batch_norm(
-            "batch_norm2d", (4,), self._relu, input, self.weight, self.bias, self.running_mean, self.running_var,
-            self.eps, self.scale, self.zero_point,
-        )  # fmt: skip
-
-    @classmethod
-    def from_float(cls, mod: Any, use_precomputed_fake_quant: bool = False) -> Any:
-        """Of a batch norm that was observed."""
-        return _batch_norm_of(cls, mod)
+    _dims = 2
 
 
-class BatchNorm3d(nn.BatchNorm3d):
+class BatchNorm3d(_Batch, nn.BatchNorm3d):
     """nn.BatchNorm3d of quantized volumes, by the statistics that it has.
 
     Arguments:
@@ -93,30 +97,7 @@ class BatchNorm3d(nn.BatchNorm3d):
         tensor([1, 1], dtype=tensorpy.uint8)
     """
 
-    scale: Tensor
-    zero_point: Tensor
-    _relu = False
-
-    def __init__(
-        self, num_features: int, eps: float = 1e-5, momentum: float = 0.1, device: Any = None, dtype: Any = None
-    ) -> None:
-        super().__init__(num_features, eps, momentum, True, True, device=device, dtype=dtype)
-        add_range(self, 1.0, 0, device)
-
-    def _get_name(self) -> str:
-        return "QuantizedBatchNorm3d"
-
-    def forward(self, input: Tensor) -> Tensor:
-        """The norm of a quantized tensor."""
-        return single._batch_norm(
-            "batch_norm3d", (5,), self._relu, input, self.weight, self.bias, self.running_mean, self.running_var,
-            self.eps, self.scale, self.zero_point,
-        )  # fmt: skip
-
-    @classmethod
-    def from_float(cls, mod: Any, use_precomputed_fake_quant: bool = False) -> Any:
-        """Of a batch norm that was observed."""
-        return _batch_norm_of(cls, mod)
+    _dims = 3
 
 
 # ---- over an example ----
@@ -219,7 +200,37 @@ class GroupNorm(nn.GroupNorm):
         return cls(mod.num_groups, mod.num_channels, mod.weight, mod.bias, *_range_of(mod), mod.eps, mod.affine)
 
 
-class InstanceNorm1d(nn.InstanceNorm1d):
+class _Instance(_InstanceNorm):
+    """What quantized instance norms have."""
+
+    weight: Any
+    bias: Any
+    scale: Tensor
+    zero_point: Tensor
+
+    def __init__(
+        self, num_features: int, weight: Any, bias: Any, scale: float, zero_point: int, eps: float = 1e-5,
+        momentum: float = 0.1, affine: bool = False, track_running_stats: bool = False, device: Any = None,
+        dtype: Any = None,
+    ) -> None:  # fmt: skip
+        super().__init__(num_features, eps, momentum, affine, track_running_stats, device=device, dtype=dtype)
+        self.weight, self.bias = weight, bias
+        add_range(self, scale, zero_point, device)
+
+    def _get_name(self) -> str:
+        return "QuantizedInstanceNorm"
+
+    def forward(self, input: Tensor) -> Tensor:
+        """The norm of a quantized tensor."""
+        return single.instance_norm(input, self.weight, self.bias, self.eps, self.scale, self.zero_point)
+
+    @classmethod
+    def from_float(cls, mod: Any, use_precomputed_fake_quant: bool = False) -> Any:
+        """Of a norm that was observed."""
+        return cls(mod.num_features, mod.weight, mod.bias, *_range_of(mod), mod.eps, affine=mod.affine)
+
+
+class InstanceNorm1d(_Instance, nn.InstanceNorm1d):
     """nn.InstanceNorm1d of quantized signals.
 
     Arguments:
@@ -243,34 +254,8 @@ class InstanceNorm1d(nn.InstanceNorm1d):
         tensor([ 8, 12], dtype=tensorpy.uint8)
     """
 
-    weight: Any
-    bias: Any
-    scale: Tensor
-    zero_point: Tensor
 
-    def __init__(
-        self, num_features: int, weight: Any, bias: Any, scale: float, zero_point: int, eps: float = 1e-5,
-        momentum: float = 0.1, affine: bool = False, track_running_stats: bool = False, device: Any = None,
-        dtype: Any = None,
-    ) -> None:  # fmt: skip
-        super().__init__(num_features, eps, momentum, affine, track_running_stats, device=device, dtype=dtype)
-        self.weight, self.bias = weight, bias
-        add_range(self, scale, zero_point, device)
-
-    def _get_name(self) -> str:
-        return "QuantizedInstanceNorm"
-
-    def forward(self, input: Tensor) -> Tensor:
-        """The norm of a quantized tensor."""
-        return single.instance_norm(input, self.weight, self.bias, self.eps, self.scale, self.zero_point)
-
-    @classmethod
-    def from_float(cls, mod: Any, use_precomputed_fake_quant: bool = False) -> Any:
-        """Of a norm that was observed."""
-        return cls(mod.num_features, mod.weight, mod.bias, *_range_of(mod), mod.eps, affine=mod.affine)
-
-
-class InstanceNorm2d(nn.InstanceNorm2d):
+class InstanceNorm2d(_Instance, nn.InstanceNorm2d):
     """nn.InstanceNorm2d of quantized images.
 
     Arguments:
@@ -294,34 +279,8 @@ class InstanceNorm2d(nn.InstanceNorm2d):
         tensor([ 8, 12], dtype=tensorpy.uint8)
     """
 
-    weight: Any
-    bias: Any
-    scale: Tensor
-    zero_point: Tensor
 
-    def __init__(
-        self, num_features: int, weight: Any, bias: Any, scale: float, zero_point: int, eps: float = 1e-5,
-        momentum: float = 0.1, affine: bool = False, track_running_stats: bool = False, device: Any = None,
-        dtype: Any = None,
-    ) -> None:  # fmt: skip
-        super().__init__(num_features, eps, momentum, affine, track_running_stats, device=device, dtype=dtype)
-        self.weight, self.bias = weight, bias
-        add_range(self, scale, zero_point, device)
-
-    def _get_name(self) -> str:
-        return "QuantizedInstanceNorm"
-
-    def forward(self, input: Tensor) -> Tensor:
-        """The norm of a quantized tensor."""
-        return single.instance_norm(input, self.weight, self.bias, self.eps, self.scale, self.zero_point)
-
-    @classmethod
-    def from_float(cls, mod: Any, use_precomputed_fake_quant: bool = False) -> Any:
-        """Of a norm that was observed."""
-        return cls(mod.num_features, mod.weight, mod.bias, *_range_of(mod), mod.eps, affine=mod.affine)
-
-
-class InstanceNorm3d(nn.InstanceNorm3d):
+class InstanceNorm3d(_Instance, nn.InstanceNorm3d):
     """nn.InstanceNorm3d of quantized volumes.
 
     Arguments:
@@ -344,29 +303,3 @@ class InstanceNorm3d(nn.InstanceNorm3d):
         >>> layer(tp.quantize_per_tensor(x, 0.5, 0, tp.quint8)).int_repr().flatten()
         tensor([ 8, 12], dtype=tensorpy.uint8)
     """
-
-    weight: Any
-    bias: Any
-    scale: Tensor
-    zero_point: Tensor
-
-    def __init__(
-        self, num_features: int, weight: Any, bias: Any, scale: float, zero_point: int, eps: float = 1e-5,
-        momentum: float = 0.1, affine: bool = False, track_running_stats: bool = False, device: Any = None,
-        dtype: Any = None,
-    ) -> None:  # fmt: skip
-        super().__init__(num_features, eps, momentum, affine, track_running_stats, device=device, dtype=dtype)
-        self.weight, self.bias = weight, bias
-        add_range(self, scale, zero_point, device)
-
-    def _get_name(self) -> str:
-        return "QuantizedInstanceNorm"
-
-    def forward(self, input: Tensor) -> Tensor:
-        """The norm of a quantized tensor."""
-        return single.instance_norm(input, self.weight, self.bias, self.eps, self.scale, self.zero_point)
-
-    @classmethod
-    def from_float(cls, mod: Any, use_precomputed_fake_quant: bool = False) -> Any:
-        """Of a norm that was observed."""
-        return cls(mod.num_features, mod.weight, mod.bias, *_range_of(mod), mod.eps, affine=mod.affine)

@@ -40,6 +40,16 @@ def _random(gates: int, inputs: int, dtype: Any, bias: bool = True) -> packed.Li
     return packed.linear_prepack(weight, _C.randn(gates) if bias else None)
 
 
+def _instead(
+    name: str, before: packed.LinearPackedParamsBase, weight: Tensor, bias: Any
+) -> packed.LinearPackedParamsBase:
+    """What a state has in the place of a weight."""
+    after = packed.linear_prepack(weight, bias)
+    if (before.features, before.columns) != (after.features, after.columns):
+        raise RuntimeError(f"{name}: a weight of another size")
+    return after
+
+
 def _observed(mod: Any) -> Callable[[Any, Any], packed.LinearPackedParamsBase]:
     """What makes integers of a module's weights, as its qconfig says."""
     if not hasattr(mod, "qconfig"):
@@ -88,11 +98,8 @@ class PackedParameter(nn.Module):
         self, state_dict: Any, prefix: str, local_metadata: Any, strict: bool, *rest: Any
     ) -> None:
         w_ih, b_ih, w_hh, b_hh = state_dict.pop(prefix + "param")
-        made = packed.linear_prepack(w_ih, b_ih), packed.linear_prepack(w_hh, b_hh)
-        for before, after in zip(self.param, made, strict=True):
-            if (before.features, before.columns) != (after.features, after.columns):
-                raise RuntimeError(f"{prefix}param: weights of other sizes")
-        self.param = made
+        name = prefix + "param"
+        self.param = (_instead(name, self.param[0], w_ih, b_ih), _instead(name, self.param[1], w_hh, b_hh))
         super()._load_from_state_dict(state_dict, prefix, local_metadata, False, *rest)
 
 
@@ -394,15 +401,11 @@ class RNNCellBase(nn.Module):
     def _load_from_state_dict(  # pyright: ignore[reportIncompatibleMethodOverride]
         self, state_dict: Any, prefix: str, local_metadata: Any, strict: bool, *rest: Any
     ) -> None:
-        made = []
-        for name, before in (
-            ("_packed_weight_ih", self._packed_weight_ih),
-            ("_packed_weight_hh", self._packed_weight_hh),
-        ):
-            after = packed.linear_prepack(*state_dict.pop(prefix + name))
-            if (before.features, before.columns) != (after.features, after.columns):
-                raise RuntimeError(f"{prefix}{name}: a weight of another size")
-            made.append(after)
+        by_input, by_state = prefix + "_packed_weight_ih", prefix + "_packed_weight_hh"
+        made = (
+            _instead(by_input, self._packed_weight_ih, *state_dict.pop(by_input)),
+            _instead(by_state, self._packed_weight_hh, *state_dict.pop(by_state)),
+        )
         self._packed_weight_ih, self._packed_weight_hh = made
         super()._load_from_state_dict(state_dict, prefix, local_metadata, False, *rest)
 

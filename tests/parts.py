@@ -4,7 +4,7 @@
 stands for, and the one of the day, so that each operator has its turn within nine days, whatever is committed. A family
 has changed if a file with its stem did in the hours before the commit at hand, or since TENSORPY_BASE; a change that
 goes through most families is one of the generator, or of a key that it reads, and counts as none. Changed families hold
-few operators, as a rule, and all of these are taken; of more than an eighth of the table every second, third, ... is.
+few operators, as a rule, and all of these are taken; of more than a sixteenth of the table every second, third, ... is.
 What is no operator's (the generator, the dispatcher, the layers) has tests of its own: `--files=auto/8` takes parts of
 the files in the same way.
 """
@@ -25,7 +25,7 @@ from tensorpy.testing.samples import TABLE
 
 ROOT = Path(__file__).resolve().parent.parent
 WINDOW = 4 * 3600  # seconds of commits that count as one change
-WHOLE = 8  # changed families that hold at most one operator in so many are taken whole
+WHOLE = 16  # changed families that hold at most one operator in so many are taken whole
 
 
 def _git(*arguments: str) -> str:

@@ -1,7 +1,10 @@
-"""Derivatives of functions of tensors in PyTorch's older form: vjp, jvp, jacobian, hessian, vhp, hvp by tensorpy.func.
+"""Derivatives of functions of tensors in PyTorch's older form: vjp, jvp, jacobian, hessian, vhp, hvp by the graph.
 
 `inputs` is a tensor or a tuple of them, and what is taken by them has that form. With `create_graph` what comes can be
-differentiated by the inputs; with `strict` it is an error that an output does not depend on an input.
+differentiated by the inputs; with `strict` it is an error that an output does not depend on an input. The function runs
+as in any program, in no transform of `tensorpy.func`: Functions whose forward() fills in its context, hooks and values
+that are asked for work as there. A product with the Jacobian goes backward twice, since the gradients are linear in
+what the outputs are weighted by; strategy="forward-mode" goes forward.
 """
 
 from __future__ import annotations
@@ -12,8 +15,8 @@ from typing import Any
 from tensorpy import _C
 from tensorpy._C import Tensor
 from tensorpy.autograd.grad_mode import enable_grad
-from tensorpy.func import gradients as backward_transforms
 from tensorpy.func import jacobians as jacobian_transforms
+from tensorpy.func.vmap import vmap
 
 STRATEGIES = ("reverse-mode", "forward-mode")
 
@@ -37,6 +40,21 @@ def _unknown_strategy(name: str, given: Any) -> AssertionError:
     return AssertionError(f'Expected {name} to be either "forward-mode" or "reverse-mode", got {given!r}.')
 
 
+# What is wrong in strict mode: with a gradient that is absent, and with one that no graph leads to.
+_FIRST = (
+    "The output of the user-provided function is independent of input {k}.",
+    "While computing the hessian, found that the jacobian of the user-provided function with respect to input {k} is "
+    "independent of the input: a linear function, for one, has no second derivative.",
+)
+_SECOND = (
+    "The output of the user-provided function is independent of input {k}.",
+    "The jacobian of the user-provided function is independent of input {k}.",
+)
+_WEIGHTED = (_FIRST[0], "The gradient with respect to input {k} is independent of the inputs.")
+_ALONG = ("The gradients are independent of what output {k} is weighted by.", _SECOND[1])
+_HESSIAN = (_SECOND[1], "The hessian of the user-provided function is independent of input {k}.")
+
+
 class _Call:
     """The function and its inputs; both forms of each."""
 
@@ -47,78 +65,90 @@ class _Call:
         inputs: Any,
         create_graph: bool,
         strict: bool,
-        second: bool = False,
     ) -> None:
-        """`second`: the derivative asked for is a second one."""
-        self.what, self.func, self.create_graph, self.second = what, func, create_graph, second
+        self.what, self.func, self.create_graph, self.strict = what, func, create_graph, strict
         given, is_tuple = _tuple_of(inputs, "inputs", what)
         self.single = not is_tuple
-        self.inputs = tuple(self._tracked(x) for x in given) if create_graph else tuple(x.detach() for x in given)
+        self.inputs = tuple(self._tracked(x, create_graph) for x in given)
         self.single_output = True
-        if strict:
-            self._check_strict()
 
     @staticmethod
-    def _tracked(x: Tensor) -> Tensor:
-        """An input that a graph leads to: what the caller gave, or where no gradient of that is wanted, its like."""
-        return x.view_as(x) if x.requires_grad else x.detach().requires_grad_()
+    def _tracked(x: Tensor, create_graph: bool) -> Tensor:
+        """An input that gradients are taken by: what the caller gave where its graph goes on, a leaf otherwise."""
+        return x.view_as(x) if create_graph and x.requires_grad else x.detach().requires_grad_()
 
     def __call__(self, *inputs: Tensor) -> tuple[Tensor, ...]:
         values, is_tuple = _tuple_of(self.func(*inputs), "outputs of the user-provided function", self.what)
         self.single_output = not is_tuple
+        for i, o in enumerate(values if self.strict else ()):
+            if not o.requires_grad:
+                raise RuntimeError(
+                    f"Output {i} of the user-provided function does not require gradients. "
+                    "In strict mode each output is computed from the inputs by differentiable operators."
+                )
         return values
 
-    def _check_strict(self) -> None:
-        """Every output depends on every input, and with a graph or a second derivative so does every gradient."""
-        again = self.create_graph or self.second
-        with enable_grad():
-            leaves = tuple(x.detach().requires_grad_() for x in self.inputs)
-            for i, o in enumerate(self(*leaves)):
-                if not o.requires_grad:
-                    raise RuntimeError(
-                        f"Output {i} of the user-provided function does not require gradients. "
-                        "In strict mode each output is computed from the inputs by differentiable operators."
-                    )
-                found = _C._run_backward((o,), (_C.ones_like(o),), True, again, leaves, False)
-                for k, g in enumerate(found):
-                    self._check_first(i, k, g)
-                if self.second and self.create_graph:
-                    self._check_second(leaves, found)
+    def gradients(
+        self, outputs: Any, along: Any, create: bool, words: tuple[str, str], by: Any = None
+    ) -> tuple[Tensor, ...]:
+        """The gradients of outputs weighted by `along`, by the inputs or `by`: zeros where there is none. With `strict`
+        none may be absent, and where a graph is made each has to be of it.
 
-    def _check_first(self, i: int, k: int, g: Tensor | None) -> None:
-        if g is None:
-            output = f"Output {i}" if self.what == "jacobian" else "The output"
-            raise RuntimeError(
-                f"{output} of the user-provided function is independent of input {k}. "
-                "This is not allowed in strict mode."
-            )
-        if self.second and not g.requires_grad:
-            raise RuntimeError(
-                "While computing the hessian, found that the jacobian of the user-provided function with respect to "
-                f"input {k} is independent of the input. This is not allowed in strict mode: a linear function, for "
-                "one, has no second derivative."
-            )
-        if self.create_graph and not g.requires_grad:
-            raise RuntimeError(
-                f"The jacobian of the user-provided function is independent of input {k}. "
-                "This is not allowed in strict mode when create_graph=True."
-            )
+        words: what is wrong with one that is absent, and with one that no graph leads to; "{k}" is its number.
+        """
+        by = self.inputs if by is None else by
+        pairs = [(o, g) for o, g in zip(outputs, along, strict=True) if o.requires_grad]
+        roots, given = zip(*pairs, strict=True) if pairs else ((), ())
+        found = _C._run_backward(roots, given, True, create, by, False) if roots else (None,) * len(by)
+        for k, g in enumerate(found if self.strict else ()):
+            if g is None:
+                raise RuntimeError(f"{words[0].format(k=k)} This is not allowed in strict mode.")
+            if create and not g.requires_grad:
+                raise RuntimeError(f"{words[1].format(k=k)} This is not allowed in strict mode when create_graph=True.")
+        return tuple(_C.zeros_like(x) if g is None else g for g, x in zip(found, by, strict=True))
 
-    def _check_second(self, leaves: tuple[Tensor, ...], gradients: tuple[Tensor, ...]) -> None:
-        total = sum((g.sum() for g in gradients), _C.zeros(()))
-        for k, h in enumerate(_C._run_backward((total,), (_C.ones_like(total),), True, True, leaves, False)):
-            if h is None:
+    def gradient_of_number(self) -> tuple[Tensor, tuple[Tensor, ...]]:
+        """The function's one number, and its gradient, which can be differentiated."""
+        value = self._checked_number(*self.inputs)
+        return value, self.gradients((value,), (_C.ones_like(value),), True, _FIRST)
+
+    def products(self, outputs: Any, v: tuple[Tensor, ...], words: tuple[str, str]) -> tuple[Tensor, ...]:
+        """The Jacobian of outputs times v: the derivative along v of the gradients by their weights, whatever these."""
+        weights = tuple(_C.zeros_like(o).requires_grad_() for o in outputs)
+        back = self.gradients(outputs, weights, True, _WEIGHTED)
+        return self.gradients(back, v, self.create_graph, words, weights)
+
+    def rows(self, outputs: tuple[Tensor, ...], vectorize: bool) -> tuple[tuple[Tensor, ...], ...]:
+        """For each output and input, of shape (*output, *input), the derivatives of one by the other."""
+        found: list[tuple[Tensor, ...]] = []
+        for i, o in enumerate(outputs):
+            if o.is_complex() and not vectorize:
                 raise RuntimeError(
-                    f"The jacobian of the user-provided function is independent of input {k}. "
-                    "This is not allowed in strict mode."
+                    "grad can be implicitly created only for real scalar outputs but got "
+                    f"{o.dtype}: {self.what} takes derivatives of real numbers; view_as_real() gives these"
                 )
-            if not h.requires_grad:
-                raise RuntimeError(
-                    f"The hessian of the user-provided function is independent of input {k}. "
-                    "This is not allowed in strict mode when create_graph=True."
-                )
+            found.append(self._rows_of(i, o, vectorize))
+        return tuple(found)
+
+    def _rows_of(self, i: int, o: Tensor, vectorize: bool) -> tuple[Tensor, ...]:
+        words = (f"Output {i} of the user-provided function is independent of input {{k}}.", _SECOND[1])
+        if not o.requires_grad or o.numel() == 0:
+            return tuple(_C.zeros((*o.shape, *x.shape), dtype=x.dtype, device=x.device) for x in self.inputs)
+        basis = _C.eye(o.numel(), dtype=o.dtype, device=o.device).view((o.numel(), *o.shape))
+
+        def row(g: Tensor) -> tuple[Tensor, ...]:
+            return self.gradients((o,), (g,), self.create_graph, words)
+
+        if vectorize:
+            stacked = vmap(row)(basis)
+        else:
+            stacked = tuple(_C.stack(list(g)) for g in zip(*map(row, basis.unbind()), strict=True))
+        return tuple(g.reshape((*o.shape, *x.shape)) for g, x in zip(stacked, self.inputs, strict=True))
 
     def one_number(self, *inputs: Tensor) -> Tensor:
+        return self._checked_number(*inputs).reshape(())
+
+    def _checked_number(self, *inputs: Tensor) -> Tensor:
         outputs = self(*inputs)
         if not self.single_output:
             raise RuntimeError(f"The function given to {self.what} should return a single Tensor")
@@ -126,7 +156,7 @@ class _Call:
             raise RuntimeError(
                 f"The Tensor returned by the function given to {self.what} should contain a single element"
             )
-        return outputs[0].reshape(())
+        return outputs[0]
 
     def of_outputs(self, values: Any) -> Any:
         values = self._cut(tuple(values))
@@ -182,16 +212,16 @@ def vjp(
         tensor([2., 4.])
     """
     call = _Call("vjp", func, inputs, create_graph, strict)
-    outputs, back = backward_transforms.vjp(call, *call.inputs)
-    gradients = back(call.direction(v, outputs, call.single_output, "the user-provided function returns"))
-    return call.of_outputs(outputs), call.of_inputs(gradients)
+    outputs = call(*call.inputs)
+    along = call.direction(v, outputs, call.single_output, "the user-provided function returns")
+    return call.of_outputs(outputs), call.of_inputs(call.gradients(outputs, along, create_graph, _SECOND))
 
 
 @enable_grad()
 def jvp(
     func: Callable[..., Any], inputs: Any, v: Any = None, create_graph: bool = False, strict: bool = False
 ) -> tuple[Any, Any]:
-    """The outputs, and the Jacobian times the vector v: a tangent of each output, by forward mode.
+    """The outputs, and the Jacobian times the vector v: a tangent of each output.
 
     Arguments:
         func: the function
@@ -206,8 +236,8 @@ def jvp(
         tensor([2., 4.])
     """
     call = _Call("jvp", func, inputs, create_graph, strict)
-    outputs, tangents = jacobian_transforms.jvp(call, call.inputs, call.along_inputs(v))
-    return call.of_outputs(outputs), call.of_outputs(tangents)
+    along, outputs = call.along_inputs(v), call(*call.inputs)
+    return call.of_outputs(outputs), call.of_outputs(call.products(outputs, along, _ALONG))
 
 
 @enable_grad()
@@ -219,8 +249,9 @@ def jacobian(
     vectorize: bool = False,
     strategy: str = "reverse-mode",
 ) -> Any:
-    """The derivatives of each element of the outputs by each of the inputs: of shape (*output, *input). All rows (or
-    columns, with strategy="forward-mode") are computed at once, whether `vectorize` asks for it or not.
+    """The derivatives of each element of the outputs by each of the inputs: of shape (*output, *input). The function
+    runs once; then one row after the other is taken, all at once with `vectorize`, or with strategy="forward-mode" all
+    columns at once.
 
     Arguments:
         func: the function
@@ -242,8 +273,10 @@ def jacobian(
             'is `strict=True` with strategy="forward-mode": that takes one gradient after the other.'
         )
     call = _Call("jacobian", func, inputs, create_graph, strict)
-    transform = jacobian_transforms.jacrev if strategy == "reverse-mode" else jacobian_transforms.jacfwd
-    rows = transform(call, argnums=tuple(range(len(call.inputs))))(*call.inputs)
+    if strategy == "reverse-mode":
+        rows = call.rows(call(*call.inputs), vectorize)
+    else:
+        rows = jacobian_transforms.jacfwd(call, argnums=tuple(range(len(call.inputs))))(*call.inputs)
     by_output = tuple(call.of_inputs(row) for row in rows)
     return by_output[0] if call.single_output else by_output
 
@@ -278,10 +311,13 @@ def hessian(
         raise RuntimeError(
             "torch.autograd.functional.hessian: `strict=True` and `vectorized=True` are not supported together."
         )
-    call = _Call("hessian", func, inputs, create_graph, strict, second=True)
-    places = tuple(range(len(call.inputs)))
-    outer = jacobian_transforms.jacrev if outer_jacobian_strategy == "reverse-mode" else jacobian_transforms.jacfwd
-    rows = outer(jacobian_transforms.jacrev(call.one_number, argnums=places), argnums=places)(*call.inputs)
+    call = _Call("hessian", func, inputs, create_graph, strict)
+    if outer_jacobian_strategy == "reverse-mode":
+        rows = call.rows(call.gradient_of_number()[1], vectorize)
+    else:
+        places = tuple(range(len(call.inputs)))
+        inner = jacobian_transforms.jacrev(call.one_number, argnums=places)
+        rows = jacobian_transforms.jacfwd(inner, argnums=places)(*call.inputs)
     return call.of_inputs(tuple(call.of_inputs(row) for row in rows))
 
 
@@ -303,18 +339,17 @@ def vhp(
         >>> product
         tensor([ 6., 12.])
     """
-    call = _Call("vhp", func, inputs, create_graph, strict, second=True)
-    gradient = backward_transforms.grad(call.one_number, argnums=tuple(range(len(call.inputs))))
-    _, back = backward_transforms.vjp(gradient, *call.inputs)
-    product = back(call.along_inputs(v))
-    return call.of_outputs(call(*call.inputs)), call.of_inputs(product)
+    call = _Call("vhp", func, inputs, create_graph, strict)
+    along = call.along_inputs(v)
+    value, gradient = call.gradient_of_number()
+    return call.of_outputs((value,)), call.of_inputs(call.gradients(gradient, along, create_graph, _HESSIAN))
 
 
 @enable_grad()
 def hvp(
     func: Callable[..., Any], inputs: Any, v: Any = None, create_graph: bool = False, strict: bool = False
 ) -> tuple[Any, Any]:
-    """The output, and the Hessian times the vector v: forward over reverse.
+    """The output, and the Hessian times the vector v; vhp takes one way backward less.
 
     Arguments:
         func: the function
@@ -328,10 +363,10 @@ def hvp(
         >>> product
         tensor([ 6., 12.])
     """
-    call = _Call("hvp", func, inputs, create_graph, strict, second=True)
-    gradient = backward_transforms.grad(call.one_number, argnums=tuple(range(len(call.inputs))))
-    _, product = jacobian_transforms.jvp(gradient, call.inputs, call.along_inputs(v))
-    return call.of_outputs(call(*call.inputs)), call.of_inputs(product)
+    call = _Call("hvp", func, inputs, create_graph, strict)
+    along = call.along_inputs(v)
+    value, gradient = call.gradient_of_number()
+    return call.of_outputs((value,)), call.of_inputs(call.products(gradient, along, _HESSIAN))
 
 
 __all__ = ["hessian", "hvp", "jacobian", "jvp", "vhp", "vjp"]

@@ -229,17 +229,17 @@ class _OneHot(Constraint):
 
 
 class _Bounded(Constraint):
-    """Numbers between bounds, of which an absent one is None; which bound belongs to the set, subclasses say."""
+    """Numbers between the bounds that a subclass has, as attributes; it says which of them belong to the set."""
 
-    lower_bound: Any = None
-    upper_bound: Any = None
+    lower_bound: Any
+    upper_bound: Any
     _closed = (True, True)
 
     def check(self, value: Any) -> Tensor:
         inside = value == value if not self.is_discrete else value % 1 == 0
-        if self.lower_bound is not None:
+        if hasattr(self, "lower_bound"):
             inside = inside & (self.lower_bound <= value if self._closed[0] else self.lower_bound < value)
-        if self.upper_bound is not None:
+        if hasattr(self, "upper_bound"):
             inside = inside & (value <= self.upper_bound if self._closed[1] else value < self.upper_bound)
         return inside
 
@@ -256,8 +256,6 @@ class _Interval(_Bounded):
         tensor([True, True, True])
     """
 
-    lower_bound: Any
-    upper_bound: Any
     _shown = ("lower_bound", "upper_bound")
 
     def __init__(self, lower_bound: Any, upper_bound: Any) -> None:

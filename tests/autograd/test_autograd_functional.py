@@ -136,3 +136,48 @@ def test_strict(which: str, function: Any, graph: bool, words: str) -> None:
     with pytest.raises(RuntimeError, match=words):
         getattr(functional, which)(function, x, *v, create_graph=graph, strict=True)
     getattr(functional, which)(function, x, *v, create_graph=graph)
+
+
+class Cube(tp.autograd.Function):
+    """Fills in its context in forward() and asks for a value, which no transform of tensorpy.func allows."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Any) -> Any:
+        ctx.save_for_backward(x)
+        assert x.sum().item() == x.sum().item()
+        return x * x * x
+
+    @staticmethod
+    def backward(ctx: Any, g: Any) -> Any:
+        (x,) = ctx.saved_tensors
+        return 3 * g * x * x
+
+
+@pytest.mark.parametrize("vectorize", [False, True])
+def test_the_function_runs_in_no_transform(vectorize: bool) -> None:
+    """A Function of the older form, a hook, a value that is asked for; strict or not, the function runs once."""
+    x = tp.tensor([1.0, 2.0])
+    seen: list[Any] = []
+
+    def function(a: Any) -> Any:
+        seen.append(a)
+        a.register_hook(lambda g: None)
+        return Cube.apply(a)
+
+    def number(a: Any) -> Any:
+        return function(a).sum().reshape(1)
+
+    v = tp.tensor([1.0, -1.0])
+    assert tp.equal(functional.jacobian(function, x, vectorize=vectorize), tp.diag(3 * x * x))
+    assert tp.equal(functional.hessian(number, x, vectorize=vectorize), tp.diag(6 * x))
+    for name in ("vjp", "jvp"):
+        assert tp.equal(getattr(functional, name)(function, x, v, strict=True)[1], 3 * x * x * v), name
+    for name in ("vhp", "hvp"):
+        value, product = getattr(functional, name)(number, x, v, strict=True)
+        assert value.shape == (1,) and tp.equal(product, 6 * x * v), name
+    assert len(seen) == 6
+
+
+def test_complex_outputs_are_refused_row_by_row() -> None:
+    with pytest.raises(RuntimeError, match="real scalar outputs but got"):
+        functional.jacobian(lambda a: a * 1j, tp.ones(2))

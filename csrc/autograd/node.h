@@ -123,8 +123,10 @@ int tp_node_skip_output(tp_node *n);
 int tp_save(tp_saved *s, tp_tensor *t); /* t may be NULL */
 int tp_save_output(tp_saved *s, tp_tensor *t, int output_nr);
 /* A new reference; NULL without an error for an absent tensor. RuntimeError if it was changed in place since, or let
- * go. */
+ * go. An output has its history where the backward is recorded; the second has it always, since code that is not ours
+ * may record what it computes from it in a backward that nothing else records. */
 tp_tensor *tp_saved_get(const tp_saved *s, tp_node *owner);
+tp_tensor *tp_saved_get_whole(const tp_saved *s, tp_node *owner);
 void tp_saved_free(tp_saved *s);
 typedef struct {
     int64_t size;

@@ -81,7 +81,6 @@ static int changed(const tp_saved *s, const tp_node *owner) {
 
 /* An output comes back with its history, for double backward. */
 static tp_tensor *with_history(const tp_saved *s, tp_tensor *t, tp_node *owner) {
-    if (!s->is_output || !tp_grad_enabled()) return tp_retain(t);
     tp_autoref *alias = tp_detached_alias(t);
     tp_autograd_meta *m = alias ? tp_autograd_meta_ensure(alias) : NULL;
     if (!m) return NULL;
@@ -92,17 +91,21 @@ static tp_tensor *with_history(const tp_saved *s, tp_tensor *t, tp_node *owner) 
     return tp_take(alias);
 }
 
-tp_tensor *tp_saved_get(const tp_saved *s, tp_node *owner) {
+static tp_tensor *unpacked(const tp_saved *s, tp_node *owner, bool whole) {
     if (owner->released) return released(owner), NULL;
     if (tp_unlikely(s->packed != NULL)) {
         tp_saved copy = *s; /* a hook may run another backward, which lets go of what `s` points to */
-        tp_autoref *unpacked = tp_autograd_host.unpack(copy.packed);
-        return unpacked ? with_history(&copy, unpacked, owner) : NULL;
+        tp_autoref *given = tp_autograd_host.unpack(copy.packed);
+        if (!given) return NULL;
+        return whole && copy.is_output ? with_history(&copy, given, owner) : tp_take(given);
     }
     if (!s->tensor) return NULL;
     if (tp_version(s->tensor) != s->version) return changed(s, owner), NULL;
-    return with_history(s, s->tensor, owner);
+    return whole && s->is_output ? with_history(s, s->tensor, owner) : tp_retain(s->tensor);
 }
+
+tp_tensor *tp_saved_get(const tp_saved *s, tp_node *owner) { return unpacked(s, owner, tp_grad_enabled()); }
+tp_tensor *tp_saved_get_whole(const tp_saved *s, tp_node *owner) { return unpacked(s, owner, true); }
 
 int tp_saved_hook(tp_saved *s, tp_node *owner) {
     if (owner->released) return released(owner);

@@ -45,7 +45,12 @@ bool tp_view_gained_grad(const tp_tensor *view) {
     return view->base->flags & TP_FLAG_REQUIRES_GRAD && (tp_is_floating(view) || tp_is_complex(view));
 }
 
-bool tp_is_leaf(const tp_tensor *t) { return !tp_requires_grad(t) || !(t->autograd && t->autograd->grad_fn); }
+/* A view whose base was recorded since has a grad_fn as soon as someone asks for it, so it is no leaf before that. */
+bool tp_is_leaf(const tp_tensor *t) {
+    if (!tp_requires_grad(t)) return true;
+    if (t->autograd && t->autograd->grad_fn) return false;
+    return !t->base || t->flags & TP_FLAG_VIEW_NO_GRAD || !base_was_recorded(t);
+}
 
 int tp_set_requires_grad(tp_tensor *t, bool value) {
     if (value == tp_requires_grad(t)) return 0;

@@ -108,5 +108,5 @@ tp_tensor *tp_record_saved(tp_record *node, int i) {
     if (i < 0 || i >= r->saved->size)
         return tp_fail_null(TP_IndexError, "%s: there is no saved tensor %d, but %lld", node->type->name, i,
                             (long long)r->saved->size);
-    return tp_saved_get(&r->saved->items[i], node);
+    return tp_saved_get_whole(&r->saved->items[i], node);
 }

@@ -117,7 +117,7 @@ static int saved_place(const char *names, const char *name) {
 static PyObject *saved_value(tp_node *n, int place) {
     const tp_saved *saved = (const tp_saved *)(n + 1);
     if (place < n->type->nsaved) {
-        tp_tensor *t = tp_saved_get(&saved[place], n);
+        tp_tensor *t = tp_saved_get_whole(&saved[place], n);
         if (t) return tp_py_wrap_steal(t);
         return tp_error_pending() ? tp_py_raise() : Py_NewRef(Py_None);
     }

@@ -277,21 +277,15 @@ static PyObject *finish_outputs(const marked *m, function_node *fn, PyObject *co
     return tuple;
 }
 
-/* Where among the arguments or outputs a saved object came out: an output that was wrapped anew is saved as what the
- * caller got. */
-static tp_tensor *saved_tensor(PyObject *o, PyObject *result, PyObject *outputs) {
-    if (!PyTuple_Check(result)) return tp_py_tensor_borrow(o == result && tp_py_is_tensor(outputs) ? outputs : o);
-    return tp_py_tensor_borrow(o);
-}
-
-static int save_tensors(function_ctx *ctx, function_node *fn, PyObject *result, PyObject *outputs) {
+/* An input that forward() returned as it is, is saved as the input that it is. */
+static int save_tensors(function_ctx *ctx, function_node *fn) {
     PyObject *list = tp_take(ctx->saved);
     Py_ssize_t n = list ? PyTuple_GET_SIZE(list) : 0;
     fn->saved = tp_saved_list_new(n);
     int status = fn->saved ? 0 : -1;
     for (Py_ssize_t i = 0; status == 0 && i < n; i++) {
         PyObject *o = PyTuple_GET_ITEM(list, i);
-        tp_tensor *t = o == Py_None ? NULL : saved_tensor(o, result, outputs);
+        tp_tensor *t = o == Py_None ? NULL : tp_py_tensor_borrow(o);
         bool output = t && t->autograd && t->autograd->grad_fn == &fn->base;
         status = output ? tp_save_output(&fn->saved->items[i], t, (int)t->autograd->output_nr)
                         : tp_save(&fn->saved->items[i], t);
@@ -363,7 +357,7 @@ static PyObject *apply_function(PyObject *self, PyObject *const *args, Py_ssize_
     marked m = {tp_take(ctx->dirty), tp_take(ctx->non_differentiable), /* forward() has handed ctx on, maybe */
                 with_setup ? Py_XNewRef(ctx->saved) : NULL, with_setup ? Py_XNewRef(ctx->saved_for_forward) : NULL};
     if (result) outputs = finish_outputs(&m, fn, args, nargs, result);
-    if (outputs && fn && save_tensors(ctx, fn, result, outputs) < 0) Py_CLEAR(outputs);
+    if (outputs && fn && save_tensors(ctx, fn) < 0) Py_CLEAR(outputs);
     Py_XDECREF(m.dirty);
     Py_XDECREF(m.non_differentiable);
     Py_XDECREF(m.saved);
@@ -449,7 +443,7 @@ static PyObject *get_saved(tp_node *n, int64_t i) {
     tp_saved_list *list = NODE(n)->saved;
     tp_saved gone = {0};
     tp_error_clear();
-    tp_tensor *t = tp_saved_get(list && i < list->size ? &list->items[i] : &gone, n);
+    tp_tensor *t = tp_saved_get_whole(list && i < list->size ? &list->items[i] : &gone, n);
     return t ? tp_py_wrap_steal(t) : tp_error_pending() ? tp_py_raise() : Py_NewRef(Py_None);
 }
 

@@ -227,3 +227,34 @@ def test_assigning_grad():
     x.grad = tp.ones(2, dtype=tp.float64)
     (x * 2).sum().backward()
     assert x.grad.tolist() == [3.0, 3.0]
+
+
+VIEWS = {
+    "itself": lambda b: b,
+    "b[..., :]": lambda b: b[..., :],
+    "b[0:1]": lambda b: b[0:1],
+    "b[0]": lambda b: b[0],
+    "b[None]": lambda b: b[None],
+    "view": lambda b: b.view(2, 1),
+    "view_as": lambda b: b.view_as(b),
+    "t": lambda b: b.t(),
+    "narrow": lambda b: b.narrow(0, 1, 1),
+    "unfold": lambda b: b.unfold(0, 1, 1),
+}
+
+
+@pytest.mark.parametrize("view", VIEWS)
+@pytest.mark.parametrize("asked", [(), ("is_leaf",), ("requires_grad",), ("grad_fn",)])
+def test_a_view_of_a_base_that_was_recorded_is_no_leaf(view, asked):
+    """Whatever was asked of the view before it is written to, and nothing."""
+    d = tp.ones(3, dtype=tp.float64, requires_grad=True)
+    matrix = tp.zeros(3, 3, dtype=tp.float64)
+    diagonal, above = matrix.diagonal(), matrix.diagonal(1)
+    part = VIEWS[view](above)
+    diagonal.copy_(d)
+    for name in asked:
+        getattr(part, name)
+    part.add_(d[0])
+    assert not part.is_leaf and part.requires_grad
+    matrix.sum().backward()
+    assert d.grad.tolist() == [1 + part.numel(), 1, 1]

@@ -491,3 +491,57 @@ def test_what_is_in_use_is_not_collected() -> None:
         del kept
         gc.collect()
         gc.collect()
+
+
+RESULTS = {
+    "new": lambda x, p: x * p,
+    "a view": lambda x, p: (x * p).view(2),
+    "detached": lambda x, p: (x * p).detach(),
+    "written": lambda x, p: tp.zeros(2, dtype=x.dtype).copy_(x),
+    "a view of an argument": lambda x, p: x.view(2),
+}
+
+
+@pytest.mark.parametrize("result", RESULTS)
+@pytest.mark.parametrize("wanted", [True, False])
+def test_a_saved_output_has_its_history_in_every_backward(result, wanted):
+    """One that is recorded and one that is not: a backward may differentiate what it computes itself from an output."""
+    seen = []
+
+    class Saves(Function):
+        @staticmethod
+        def forward(ctx, x, p):
+            y = RESULTS[result](x, p)
+            ctx.save_for_backward(y, x, p)
+            return y
+
+        @staticmethod
+        def backward(ctx, g):
+            y, x, p = ctx.saved_tensors
+            seen.append((y.requires_grad, y.is_leaf, type(y.grad_fn).__name__, x.requires_grad, p.requires_grad))
+            with tp.enable_grad():
+                (slope,) = grad((y * y).sum(), y)
+            assert tp.equal(slope, 2 * y)
+            return g, g
+
+    x, p = t(1.0, 2.0).detach().requires_grad_(wanted), t(3.0, 4.0)
+    Saves.apply(x, p).sum().backward()
+    grad(Saves.apply(x, p).sum(), p, create_graph=True)
+    assert seen == [(True, False, "SavesBackward", wanted, True)] * 2
+
+
+def test_an_input_that_is_returned_is_saved_as_an_input():
+    class Same(Function):
+        @staticmethod
+        def forward(ctx, x, p):
+            ctx.save_for_backward(x)
+            return x
+
+        @staticmethod
+        def backward(ctx, g):
+            (x,) = ctx.saved_tensors
+            assert x.is_leaf and x.requires_grad is wanted
+            return g, None
+
+    for wanted in (True, False):
+        Same.apply(tp.ones(2).requires_grad_(wanted), tp.ones(2).requires_grad_()).sum().backward()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from parts import ROOT, Files, Part, _chosen
+from parts import ROOT, WHOLE, Files, Part, _chosen
 
 from tensorpy.testing.samples import TABLE
 
@@ -29,7 +29,7 @@ def test_what_changed_is_taken() -> None:
 def test_much_that_changed_is_sampled() -> None:
     every = frozenset(file.stem.removeprefix("test_") for file in FILES)
     files = Files(frozenset({1}), 8, every)
-    assert files.step == 8 and sum(map(files.takes, FILES)) < len(FILES) / 3
+    assert files.step == WHOLE and sum(map(files.takes, FILES)) < len(FILES) / 3
 
 
 @pytest.mark.parametrize("text", ["3", "0/4", "5/4", "auto/", "a/4", "1/x"])

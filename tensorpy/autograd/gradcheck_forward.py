@@ -19,9 +19,16 @@ def _directions(t: Tensor) -> Iterator[Tensor]:
             yield flat.reshape(t.shape)
 
 
+def _fresh(v: Any) -> Any:
+    """A leaf of its own where a tensor wants a gradient, which inside of a vmap is no word of the user's."""
+    if not isinstance(v, Tensor):
+        return v
+    return _C._want_gradient(v.detach()) if v.requires_grad else v.detach()
+
+
 def _tangents(func: Callable[..., Any], values: Sequence[Any], which: int, along: Tensor, tensors: Any) -> list[Tensor]:
     """The tangents of the outputs, where one input moves."""
-    given = [v.detach().requires_grad_(v.requires_grad) if isinstance(v, Tensor) else v for v in values]
+    given = [_fresh(v) for v in values]
     number = _C._forward_open()
     try:
         given[which] = make(given[which], along, number)

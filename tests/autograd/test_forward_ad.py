@@ -572,3 +572,32 @@ def test_gradcheck_compares_batched_tangents_of_what_wants_gradients() -> None:
 
     with pytest.raises(RuntimeError):
         tp.autograd.gradcheck(Wrong.apply, (x,), check_forward_ad=True, check_batched_forward_grad=True)
+
+
+def test_gradcheck_of_one_direction_is_quick_and_sees_a_wrong_tangent() -> None:
+    calls = []
+
+    def product(x: Any, y: Any) -> Any:
+        calls.append(0)
+        return x.mul_(y) if x._is_view() or not x.is_leaf else x.clone().mul_(y)
+
+    x, y = (tp.rand(20, 30, dtype=tp.float64, requires_grad=True) for _ in range(2))
+    options: Any = {"check_forward_ad": True, "check_backward_ad": False, "check_batched_forward_grad": True}
+    assert gradcheck(lambda x, y: product(x.clone(), y), (x, y), fast_mode=True, **options)
+    assert len(calls) < 20
+
+    class Wrong(_Written):
+        @staticmethod
+        def forward(x: Any) -> Any:
+            return x * 2
+
+        @staticmethod
+        def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
+            pass
+
+        @staticmethod
+        def jvp(ctx: Any, tangent: Any) -> Any:
+            return tangent * 2.1
+
+    with pytest.raises(RuntimeError, match="Jacobian mismatch of forward mode"):
+        gradcheck(Wrong.apply, (tp.rand(3, dtype=tp.float64, requires_grad=True),), fast_mode=True, check_forward_ad=True)

@@ -514,3 +514,58 @@ def test_modules_are_made_for_an_ensemble_with_and_without_buffers() -> None:
     assert stored[:2] == ("running_mean", "running_var") and buffers[0].shape == (4, 2)
     params, state = [w[0] for w in weights], [b[0] for b in buffers]
     assert function(params, state, (tp.ones(5, 2),)).shape == (5, 2)
+
+
+# ---- the names under which PyTorch's own tests look at transforms ----
+
+
+def test_transforms_and_their_tensors_are_told_by_places() -> None:
+    from tensorpy._functorch import interpreter
+
+    x = tp.arange(24.0).reshape(2, 3, 4)
+    seen: list[Any] = []
+
+    def look(t: Any) -> Any:
+        seen.append((interpreter.maybe_get_level(t), interpreter.current_level(), tuple(t.shape)))
+        return t.sum()
+
+    assert interpreter.maybe_current_level() is None and interpreter.maybe_get_level(x) == -1
+    vmap(lambda t: vmap(look)(t))(x)
+    func.grad(lambda t: vmap(look)(t).sum())(x)
+    assert seen == [(2, 2, (4,)), (2, 2, (3, 4))]
+    level = interpreter._vmap_increment_nesting(2, "error")
+    held = interpreter._add_batch_dim(x, 0, level)
+    assert held.shape == (3, 4) and interpreter.maybe_get_bdim(held) == 0 and interpreter.is_batchedtensor(held)
+    assert tp.equal(interpreter._remove_batch_dim(held + 1, level, 2, 1), (x + 1).movedim(0, 1))
+    assert interpreter.get_unwrapped(held).shape == (2, 3, 4) and not interpreter.is_gradtrackingtensor(held)
+    assert interpreter._vmap_decrement_nesting() == level and interpreter.get_dynamic_layer_stack_depth() == 0
+    for wrong in (interpreter._vmap_decrement_nesting, interpreter.current_level, lambda: interpreter.get_unwrapped(x)):
+        with pytest.raises(RuntimeError):
+            wrong()
+    with pytest.raises(RuntimeError, match="no vmap"):
+        interpreter._add_batch_dim(x, 0, 1)
+
+
+def test_dimensions_go_into_others_and_come_out() -> None:
+    from tensorpy._functorch.interpreter import reshape_dim_into, reshape_dim_outof
+
+    x = tp.arange(24).reshape(2, 3, 4)
+    joined = reshape_dim_into(0, -1, x)
+    assert joined.shape == (3, 8) and joined[1].tolist() == [*range(4, 8), *range(16, 20)]
+    assert tp.equal(reshape_dim_outof(-1, 2, joined), x.movedim(0, 1))
+    for wrong in (lambda: reshape_dim_into(3, 0, x), lambda: reshape_dim_into(0, 2, x)):
+        with pytest.raises(IndexError):
+            wrong()
+    for size in (3, 0, -1):
+        with pytest.raises(RuntimeError, match="equal parts"):
+            reshape_dim_outof(0, size, x)
+
+
+def test_a_vmap_without_an_end_tells_where_batches_are() -> None:
+    from tensorpy._functorch.vmap import restore_vmap
+
+    x = tp.arange(6.0).reshape(2, 3)
+    (both, alone), dims = restore_vmap(lambda a, b: (a["x"] + b, b), ({"x": 1}, None), 3, "error")({"x": x}, tp.ones(2))
+    assert dims == (0, None) and tp.equal(both, x.T + 1) and alone.tolist() == [1, 1]
+    with pytest.raises(ValueError, match="does not fit"):
+        restore_vmap(tp.sin, (0, 0), 2, "error")(x)

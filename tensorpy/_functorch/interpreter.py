@@ -1,9 +1,8 @@
-"""torch._C._functorch: the transforms that a thread is inside of, by their places, and the tensors that belong to them."""
+"""torch._C._functorch: the transforms that a thread is inside of, by their places, and the tensors of each."""
 
 from __future__ import annotations
 
 import math
-from typing import Any
 
 from tensorpy import _C
 from tensorpy._C import Tensor

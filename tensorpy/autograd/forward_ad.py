@@ -287,8 +287,8 @@ def _put(cls: Any, ctx: Any, args: Any, outputs: Any, tangents: list[Tensor | No
             written = next((k for k, a in enumerate(args) if value is a), None)
             if written is not None and tangents[written] is not None and t is not tangents[written]:
                 raise RuntimeError(
-                    "An inplace custom Function is not modifying the forward mode gradients inplace. If forward changes "
-                    f"an input in place, jvp changes its tangent in place and returns that: {cls.__name__}"
+                    "An inplace custom Function is not modifying the forward mode gradients inplace. If forward "
+                    f"changes an input in place, jvp changes its tangent in place and returns that: {cls.__name__}"
                 )
             viewed = not _C._transform(0) and value._is_view() and any(value._base is _root(a) for a in args)
             if viewed and written is None and t is not None and not t._is_view():

@@ -1,4 +1,4 @@
-"""torch.utils.weak: weak references and dictionaries whose keys are compared as objects, so that tensors can be keys."""
+"""torch.utils.weak: weak references and dictionaries whose keys are compared as objects: tensors may be keys."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class WeakIdRef(weakref.ref):  # type: ignore[type-arg]
     __slots__ = ("_id",)
 
     def __init__(self, key: Any, callback: Any = None) -> None:
-        super().__init__(key, callback)
+        super().__init__(key, callback)  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
         self._id = self._number(key)
 
     @staticmethod
@@ -103,7 +103,7 @@ class WeakIdKeyDictionary(weakref.WeakKeyDictionary[Any, Any]):
         """The value of a key, or another."""
         return self.data.get(self.ref_type(key), default)
 
-    def pop(self, key: Any, *args: Any) -> Any:
+    def pop(self, key: Any, *args: Any) -> Any:  # pyright: ignore[reportIncompatibleMethodOverride]
         """Takes an entry out, and gives its value."""
         self._dirty_len = True
         return self.data.pop(self.ref_type(key), *args)
@@ -112,7 +112,7 @@ class WeakIdKeyDictionary(weakref.WeakKeyDictionary[Any, Any]):
         """The value of a key, which is put there if there is none."""
         return self.data.setdefault(self.ref_type(key, self._remove), default)
 
-    def update(self, dict: Any = None, /, **kwargs: Any) -> None:  # type: ignore[override]
+    def update(self, dict: Any = None, /, **kwargs: Any) -> None:
         """Takes over the entries of another dictionary, or pairs."""
         given = {} if dict is None else dict
         pairs = given.items() if hasattr(given, "items") else type({})(given).items()

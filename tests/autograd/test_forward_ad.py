@@ -600,4 +600,6 @@ def test_gradcheck_of_one_direction_is_quick_and_sees_a_wrong_tangent() -> None:
             return tangent * 2.1
 
     with pytest.raises(RuntimeError, match="Jacobian mismatch of forward mode"):
-        gradcheck(Wrong.apply, (tp.rand(3, dtype=tp.float64, requires_grad=True),), fast_mode=True, check_forward_ad=True)
+        gradcheck(
+            Wrong.apply, (tp.rand(3, dtype=tp.float64, requires_grad=True),), fast_mode=True, check_forward_ad=True
+        )

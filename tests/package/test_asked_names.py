@@ -146,7 +146,7 @@ def test_a_state_is_loaded_by_swaps(ways: Any) -> None:
     layer.weight = weight = Doubles(tp.zeros(1, 2))
     layer.load_state_dict({"weight": tp.ones(1, 2)})
     assert layer.weight is weight and weight.tolist() == [[2, 2]]
-    with pytest.raises(RuntimeError, match="While swapping the parameter.*module_load returned one of self or other"):
+    with pytest.raises(RuntimeError, match=r"While swapping the parameter.*module_load returned one of self or other"):
         layer.load_state_dict({"weight": tp.ones(1, 2)}, assign=True)
 
 

@@ -41,7 +41,7 @@ def test_a_dictionary_of_tensors_forgets_those_that_have_gone() -> None:
             gc.collect()
     del key
     gc.collect()
-    assert len(notes) == 1 and list(notes.keys())[0] is kept and [r() for r in notes.keyrefs()][0] is kept
+    assert len(notes) == 1 and next(notes.keys()) is kept and next(r() for r in notes.keyrefs()) is kept
 
 
 def test_a_dictionary_is_copied_joined_and_compared_by_the_objects() -> None:

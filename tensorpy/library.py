@@ -645,7 +645,7 @@ class CustomOpDef:
         tags: tuple[str, ...] = (Tag.pt2_compliant_tag.value,),
     ) -> None:
         self._name = _declare(f"{name}{schema}", where, True, tags)
-        self._op = _C._op_overload(self._name)
+        self._op = self._opoverload = _C._op_overload(self._name)
         self._init_fn = fn
         self.__name__, self.__doc__, self.__wrapped__ = fn.__name__, fn.__doc__, fn
         for key in _keys_of(device_types):

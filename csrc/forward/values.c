@@ -10,8 +10,9 @@ bool tp_has_tangent(const tp_tangent_list *l, int i) {
 
 int tp_fail_no_forward(const tp_op *op) {
     char name[128];
-    return tp_fail(TP_NotImplementedError,
-                   "Trying to use forward AD with %s, which has no forward formula: none is derived from its schema, "
-                   "and no gradient of it is registered that could be differentiated",
-                   tp_op_name(op, name));
+    return tp_fail(
+        TP_NotImplementedError,
+        "Trying to use forward AD with %s that does not support it: no forward formula is derived from its schema, "
+        "and no gradient of it is registered that could be differentiated",
+        tp_op_name(op, name));
 }

@@ -7,6 +7,7 @@
 
 #include "Functions.h"
 #include "autograd/internal.h"
+#include "autograd/level.h"
 
 #include <stddef.h>
 #include <string.h>
@@ -350,10 +351,11 @@ static PyObject *apply_function(PyObject *self, PyObject *const *args, Py_ssize_
                 tp_py_check(tp_node_set_edge(&fn->base, (int)i, tp_py_tensor_borrow(args[i]))) < 0)
                 goto done;
     }
-    bool was_disabled = tp_tls.grad_disabled;
+    bool was_disabled = tp_tls.grad_disabled, had_tangents = tp_forward_enable(false);
     tp_tls.grad_disabled = true;
     result = call_forward(cls, ctx_object, with_setup, args, nargs);
     tp_tls.grad_disabled = was_disabled;
+    tp_forward_enable(had_tangents);
     marked m = {tp_take(ctx->dirty), tp_take(ctx->non_differentiable), /* forward() has handed ctx on, maybe */
                 with_setup ? Py_XNewRef(ctx->saved) : NULL, with_setup ? Py_XNewRef(ctx->saved_for_forward) : NULL};
     if (result) outputs = finish_outputs(&m, fn, args, nargs, result);

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 import weakref
+from types import ModuleType
 from typing import Any
 
 import tensorpy
@@ -102,6 +104,31 @@ class _ExcludeDispatchKeyGuard:
             _C._autocast_set(name, *state)
 
 
+class _Interpreter(ModuleType):
+    """tensorpy._functorch.interpreter, which is loaded at its first use."""
+
+    def __getattr__(self, name: str) -> Any:
+        from tensorpy._functorch import interpreter
+
+        return getattr(interpreter, name)
+
+
+class _FallbackWarnings:
+    """Whether programs want to hear of operators that vmap runs sample by sample: there are none."""
+
+    shown = False
+
+    @classmethod
+    def display(cls, enabled: bool) -> None:
+        """Says so."""
+        cls.shown = bool(enabled)
+
+    @classmethod
+    def are_displayed(cls) -> bool:
+        """What was said."""
+        return cls.shown
+
+
 class AbsentDtype:
     """A dtype of PyTorch's that tensorpy does not have: a name to compare with, which no tensor has."""
 
@@ -128,6 +155,8 @@ _NAMES = {
     "DispatchKeySet": DispatchKeySet,
     "_ExcludeDispatchKeyGuard": _ExcludeDispatchKeyGuard,
     "_WeakTensorRef": _WeakTensorRef,
+    "_debug_only_are_vmap_fallback_warnings_enabled": _FallbackWarnings.are_displayed,
+    "_debug_only_display_vmap_fallback_warnings": _FallbackWarnings.display,
     "_log_api_usage_once": _nothing,
     "_jit_set_profiling_executor": _no,
     "_jit_set_profiling_mode": _no,
@@ -161,4 +190,6 @@ def install() -> None:
     for name, value in _NAMES.items():
         if not hasattr(_C, name):
             setattr(_C, name, value)
+    setattr(_C, "_functorch", _Interpreter("torch._C._functorch"))  # noqa: B010
+    sys.modules["torch._C._functorch"] = sys.modules["tensorpy._C._functorch"] = vars(_C)["_functorch"]
     setattr(_C._nn, "_parse_to", _parse_to)  # noqa: B010

@@ -18,3 +18,8 @@ def _slice_argnums(args: tuple[Any, ...], argnums: Any, as_tuple: bool = True) -
     """The arguments that argnums names; of an int a tuple of one unless as_tuple is False."""
     _, found = chosen("_slice_argnums", args, argnums)
     return (found,) if isinstance(argnums, int) and as_tuple else found
+
+
+def _as_tuple(value: Any) -> tuple[Any, ...]:
+    """A tuple as it is, and another value as one of one."""
+    return value if isinstance(value, tuple) else (value,)

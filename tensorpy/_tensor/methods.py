@@ -35,6 +35,20 @@ def refuse_backward_in_transform() -> None:
         )
 
 
+def module_load(self: Tensor, other: Tensor, assign: bool = False) -> Tensor:
+    """What a module that is loaded with swaps puts in place of this tensor, of the state's `other`: a new object.
+
+    Arguments:
+        other: the tensor of the state
+        assign: whether load_state_dict() was told to assign
+
+    Example:
+        >>> tp.zeros(2).module_load(tp.ones(2))
+        tensor([1., 1.])
+    """
+    return other.detach() if assign else self.copy_(other).detach()
+
+
 def backward(
     self: Tensor,
     gradient: Tensor | None = None,
@@ -684,6 +698,7 @@ _METHODS = (
     cuda,
     xpu,
     resize_as_,
+    module_load,
     backward,
     register_hook,
     register_post_accumulate_grad_hook,

@@ -284,13 +284,19 @@ def _put(cls: Any, ctx: Any, args: Any, outputs: Any, tangents: list[Tensor | No
             got = type(t).__name__
             raise RuntimeError(f"expected Variable or None (got {got}) for grad output {place}: {cls.__name__}.jvp()")
         if isinstance(value, Tensor) and (value.is_floating_point() or value.is_complex()):
+            written = next((k for k, a in enumerate(args) if value is a), None)
+            if written is not None and tangents[written] is not None and t is not tangents[written]:
+                raise RuntimeError(
+                    "An inplace custom Function is not modifying the forward mode gradients inplace. If forward "
+                    f"changes an input in place, jvp changes its tangent in place and returns that: {cls.__name__}"
+                )
             viewed = not _C._transform(0) and value._is_view() and any(value._base is _root(a) for a in args)
-            if viewed and t is not None and not t._is_view():
+            if viewed and written is None and t is not None and not t._is_view():
                 raise RuntimeError(
                     "A custom Function's forward is returning a view (or an input as-is) but the jvp is not returning "
                     f"a view: {cls.__name__}"
                 )
-            _C._set_tangent(value, t, number, any(value is a for a in args))
+            _C._set_tangent(value, t, number, written is not None)
 
 
 __all__ = [

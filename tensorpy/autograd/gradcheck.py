@@ -266,7 +266,7 @@ def gradcheck(
     func, inputs = over_values(func, inputs, masked)
     try:
         if check_forward_ad:
-            _forward_check(func, inputs, eps, atol, rtol, check_batched_forward_grad)
+            _forward_check(func, inputs, eps, atol, rtol, check_batched_forward_grad, fast_mode)
         if check_backward_ad:
             _gradcheck(func, inputs, eps, atol, rtol, nondet_tol, check_undefined_grad, fast_mode)
     except GradcheckError:
@@ -276,11 +276,19 @@ def gradcheck(
     return True
 
 
-def _forward_check(func: Callable[..., Any], inputs: Any, eps: float, atol: float, rtol: float, batched: bool) -> None:
-    from tensorpy.autograd.gradcheck_forward import batched_mismatch, forward_mismatch
+def _forward_check(
+    func: Callable[..., Any], inputs: Any, eps: float, atol: float, rtol: float, batched: bool, fast: bool
+) -> None:
+    from tensorpy.autograd.gradcheck_forward import batched_mismatch, directions, forward_mismatch
 
     values, chosen = _checked_inputs(inputs)
     outputs = _tensors(func(*values))
+    agree = fast and all(_fast_forward_agrees(func, values, i, outputs, eps, atol, rtol) for i in chosen)
+    if agree:
+        for i in chosen if batched else ():
+            along = [_direction(values[i].detach(), i + k) for k in (17, 18)]
+            _raise_batched(i, batched_mismatch(func, values, i, along, _tensors, atol))
+        return
     least = [atol + _noise(n, eps) for o in outputs for n in _numbers(o)]
 
     def close(got: complex, expected: complex, place: int) -> bool:
@@ -291,9 +299,35 @@ def _forward_check(func: Callable[..., Any], inputs: Any, eps: float, atol: floa
         problem = forward_mismatch(func, values, i, numeric, _tensors, _numbers, close)
         if problem:
             raise GradcheckError(f"Jacobian mismatch of forward mode with respect to input {i}: {problem}")
-        problem = batched_mismatch(func, values, i, _tensors, atol) if batched else None
-        if problem:
-            raise GradcheckError(f"While considering batched tangents of input {i}: {problem}")
+        if batched:
+            _raise_batched(i, batched_mismatch(func, values, i, list(directions(values[i].detach())), _tensors, atol))
+
+
+def _raise_batched(number: int, problem: str | None) -> None:
+    if problem:
+        raise GradcheckError(f"While considering batched tangents of input {number}: {problem}")
+
+
+def _fast_forward_agrees(
+    func: Callable[..., Any],
+    values: Sequence[Any],
+    which: int,
+    outputs: list[Tensor],
+    eps: float,
+    atol: float,
+    rtol: float,
+) -> bool:
+    """Whether the tangents along one direction of an input are the differences."""
+    from tensorpy.autograd.gradcheck_forward import tangents
+
+    along = _direction(values[which].detach(), which + 17)
+    noise = _noise(max((float(o.detach().abs().max()) for o in outputs if o.numel()), default=0.0), eps)
+    least = atol * max(float(along.abs().sum()), 1.0) + noise
+    moved = _moved(func, values, which, along, eps)
+    return all(
+        bool(_C.allclose(t.detach(), n, rtol, least, equal_nan=True))
+        for t, n in zip(tangents(func, values, which, along, _tensors), moved, strict=True)
+    )
 
 
 def _gradcheck(

@@ -10,7 +10,7 @@ from tensorpy._C import Tensor
 from tensorpy.autograd.forward_ad import make, tangent_of
 
 
-def _directions(t: Tensor) -> Iterator[Tensor]:
+def directions(t: Tensor) -> Iterator[Tensor]:
     """Element by element, real then imaginary."""
     for element in range(t.numel()):
         for step in (1, 1j) if t.is_complex() else (1,):
@@ -19,9 +19,19 @@ def _directions(t: Tensor) -> Iterator[Tensor]:
             yield flat.reshape(t.shape)
 
 
-def _tangents(func: Callable[..., Any], values: Sequence[Any], which: int, along: Tensor, tensors: Any) -> list[Tensor]:
+def _fresh(v: Any) -> Any:
+    """A leaf of its own where a tensor wants a gradient, which inside of a vmap is no word of the user's."""
+    if not isinstance(v, Tensor):
+        return v
+    return _C._want_gradient(v.detach()) if v.requires_grad else v.detach()
+
+
+def tangents(func: Callable[..., Any], values: Sequence[Any], which: int, along: Tensor, tensors: Any) -> list[Tensor]:
     """The tangents of the outputs, where one input moves."""
-    given = [v.detach().requires_grad_(v.requires_grad) if isinstance(v, Tensor) else v for v in values]
+    return _moved([_fresh(v) for v in values], func, which, along, tensors)
+
+
+def _moved(given: list[Any], func: Callable[..., Any], which: int, along: Tensor, tensors: Any) -> list[Tensor]:
     number = _C._forward_open()
     try:
         given[which] = make(given[which], along, number)
@@ -42,26 +52,39 @@ def forward_mismatch(
     close: Callable[[complex, complex, int], bool],
 ) -> str | None:
     """None, or the first place where a tangent is not the derivative along its direction."""
-    for row, along in enumerate(_directions(values[which].detach())):
-        moved = [n for t in _tangents(func, values, which, along, tensors) for n in numbers(t)]
+    for row, along in enumerate(directions(values[which].detach())):
+        moved = [n for t in tangents(func, values, which, along, tensors) for n in numbers(t)]
         for place, (got, expected) in enumerate(zip(moved, numeric[row], strict=True)):
             if not close(got, expected, place):
                 return f"output element {place} along direction {row}: forward {got!r}, numerical {expected!r}"
     return None
 
 
+def _repeated(v: Any, count: int) -> Any:
+    return v.expand(count, *v.shape) if isinstance(v, Tensor) else v
+
+
 def batched_mismatch(
-    func: Callable[..., Any], values: Sequence[Any], which: int, tensors: Callable[[Any], list[Tensor]], atol: float
+    func: Callable[..., Any],
+    values: Sequence[Any],
+    which: int,
+    rows: list[Tensor],
+    tensors: Callable[[Any], list[Tensor]],
+    atol: float,
 ) -> str | None:
-    """None, or where tangents of all directions at once, under vmap, are not those of one direction at a time."""
+    """None, or where tangents of several directions at once, under vmap, are not those of one direction at a time."""
     from tensorpy.func.vmap import vmap
 
-    rows = list(_directions(values[which].detach()))
     if not rows:
         return None
-    together = vmap(lambda along: tuple(_tangents(func, values, which, along, tensors)))(_C.stack(rows))
+    # Each input is batched, so that a function may write to one what hangs on another's tangent.
+    whole = [_repeated(_fresh(v), len(rows)) for v in values]
+    mapped = tuple(0 if isinstance(v, Tensor) else None for v in whole)
+    together = vmap(lambda along, *given: tuple(_moved(list(given), func, which, along, tensors)), (0, *mapped))(
+        _C.stack(rows), *whole
+    )
     for row, along in enumerate(rows):
-        for i, (got, alone) in enumerate(zip(together, _tangents(func, values, which, along, tensors), strict=True)):
+        for i, (got, alone) in enumerate(zip(together, tangents(func, values, which, along, tensors), strict=True)):
             if not _C.allclose(got[row], alone, atol=atol, equal_nan=True):
                 return f"output {i} along direction {row}: {got[row].tolist()} under vmap, {alone.tolist()} alone"
     return None

@@ -24,6 +24,8 @@ from tensorpy.utils._pytree import TreeSpec, tree_flatten, tree_leaves, tree_unf
 
 def _leaf(t: Tensor, levels: Levels) -> Tensor:
     whole = physical(t, levels)
+    if whole.is_inference():
+        whole = whole.clone()
     return _C.alias(whole) if whole.requires_grad else _C._want_gradient(_C._detached_dual(whole))
 
 
@@ -53,8 +55,9 @@ class Inputs:
         return self.outer and _C._hangs_on_others(tuple(outputs), (*self.leaves, *more))
 
     def settled(self, outputs: Sequence[Tensor]) -> bool:
-        """The same once the function is done: from now on no other transform's gradient is by these leaves."""
-        hangs = self.hangs_on_others(outputs)
+        """Whether they hang on others, once the function is done: from now on no other transform's gradient is by
+        these leaves."""
+        hangs = _C._hangs_on_others(tuple(outputs), tuple(self.leaves))
         _C._settle(tuple(self.leaves))
         return hangs
 
@@ -179,7 +182,7 @@ def grad_and_value(
                     "you wanted to use the vjp or jacrev APIs instead?"
                 )
             whole = physical(output, inputs.levels)
-            again = inputs.settled([whole])
+            again = inputs.settled([whole]) and inputs.outer
         found = inputs.gradients([whole], [_C.ones_like(whole)], False, again)
         with set_grad_enabled(inputs.outer):
             gradient = tree_unflatten([batched(g, inputs.levels) for g in found], inputs.spec)
@@ -259,6 +262,16 @@ def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
 # ---- forward, by a gradient of the gradient ----
 
 
+def _check_like(place: int, tangent: Any, primal: Tensor) -> None:
+    for what in ("shape", "device", "dtype"):
+        given, wanted = getattr(tangent, what, None), getattr(primal, what)
+        if given != wanted:
+            raise RuntimeError(
+                f"{what.capitalize()} {given} of the tangent at {place} in flattened pytree doesn't match the {what} "
+                f"{wanted} of the primal"
+            )
+
+
 def linearize(func: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[..., Any]]:
     """The outputs of `func`, and the function that takes tangents of the arguments to tangents of the outputs.
 
@@ -285,7 +298,11 @@ def linearize(func: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[..
     def jvp_fn(*tangents: Any) -> Any:
         given, spec = tree_flatten(tangents)
         if spec != inputs.spec:
-            raise RuntimeError(f"{what}: the tangents have the structure {spec}, the arguments {inputs.spec}")
+            raise RuntimeError(
+                f"{what}: expected the tangents to have the same argspec as the primals: {spec}, not {inputs.spec}"
+            )
+        for place, (t, leaf) in enumerate(zip(given, inputs.leaves, strict=True)):
+            _check_like(place, t, batched(leaf, inputs.levels))
         rows = [(b, physical(t, inputs.levels)) for b, t in zip(back, given, strict=True) if b.requires_grad]
         create = _C.is_grad_enabled() and (again or any(_wants_gradient(t) for t in given))
         found: Sequence[Tensor | None] = [None] * len(cotangents)

@@ -97,7 +97,7 @@ def functional_init(
             raise RuntimeError("functional_init: the module has buffers; call functional_init_with_buffers")
 
         def of_parameters(weights: Any, inputs: Any) -> Any:
-            return function(weights, (), *inputs)
+            return function(weights, (), inputs)
 
         return params, of_parameters, names
 
@@ -120,6 +120,10 @@ def functional_init_with_buffers(
         function, params, buffers = make_functional_with_buffers(models[0])
         if count is not None:
             _, params, buffers = combine_state_for_ensemble(models)
-        return params, buffers, function, function.param_names, function.buffer_names
+
+        def of_state(weights: Any, state: Any, inputs: Any) -> Any:
+            return function(weights, state, *inputs)
+
+        return params, buffers, of_state, function.param_names, function.buffer_names
 
     return made

@@ -58,11 +58,16 @@ opened: Any = _Open()
 def transforming(of: int | Forward | Sequence[Tensor] = ()) -> Iterator[None]:
     """The function of a transform runs: what it says about the gradient of a tensor (requires_grad_) is an error."""
     differentiates = not isinstance(of, int)
+    inference = differentiates and _C.is_inference_mode_enabled()
     _C._transform(1, differentiates)
     opened.transforms.append(of)
+    if inference:
+        _C._set_inference_mode(False)  # what is differentiated keeps a history, whatever the caller wants of its own
     try:
         yield
     finally:
+        if inference:
+            _C._set_inference_mode(True)
         opened.transforms.pop()
         _C._transform(-1, differentiates)
 

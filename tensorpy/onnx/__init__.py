@@ -28,6 +28,18 @@ def register_custom_op_symbolic(
     """
 
 
+def unregister_custom_op_symbolic(symbolic_name: str, opset_version: int) -> None:
+    """Takes back what register_custom_op_symbolic() said: nothing was.
+
+    Arguments:
+        symbolic_name: the operator's name
+        opset_version: the version
+
+    Example:
+        >>> tp.onnx.unregister_custom_op_symbolic("mine::op", 17)
+    """
+
+
 def is_in_onnx_export() -> bool:
     """Whether a model is being written: never.
 

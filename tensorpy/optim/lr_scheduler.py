@@ -37,12 +37,22 @@ __all__ = [
 ]
 
 
+EPOCH_DEPRECATION_WARNING = (
+    "The epoch parameter in `scheduler.step()` was not necessary and is being deprecated where possible. "
+    "Please use `scheduler.step()`: the scheduler counts the epochs itself"
+)
+
+
 def _put(group: dict[str, Any], name: str, value: Any) -> None:
     """A setting that is a tensor is changed in place."""
     if isinstance(group[name], Tensor):
         group[name].fill_(number(value))
     else:
         group[name] = value
+
+
+def _function(method: Any) -> Any:
+    return getattr(method, "__func__", method)
 
 
 def _own(value: Any) -> Any:
@@ -82,6 +92,7 @@ class LRScheduler:
     def _initial_step(self) -> None:
         self._step_count = 0
         self._is_initial = True
+        self.optimizer._scheduled_step = _function(self.optimizer.step)
         try:
             self.step()
         finally:
@@ -111,7 +122,15 @@ class LRScheduler:
 
     def step(self, epoch: int | None = None) -> None:
         """Goes on to the next epoch."""
-        if self._step_count == 1 and not getattr(self.optimizer, "_opt_called", False):
+        step = _function(self.optimizer.step)
+        if self._step_count == 1 and getattr(self.optimizer, "_scheduled_step", step) is not step:
+            warnings.warn(
+                "Seems like `optimizer.step()` has been overridden after learning rate scheduler initialization, so no "
+                "one sees whether it is called before `lr_scheduler.step()` (how-to-adjust-learning-rate in PyTorch's "
+                "pages shows the order)",
+                stacklevel=2,
+            )
+        elif self._step_count == 1 and not getattr(self.optimizer, "_opt_called", False):
             warnings.warn(
                 "Detected call of `lr_scheduler.step()` before `optimizer.step()`: the first value of the schedule is "
                 "skipped (how-to-adjust-learning-rate in PyTorch's pages shows the order)",
@@ -119,11 +138,7 @@ class LRScheduler:
             )
         self._step_count += 1
         if epoch is not None:
-            warnings.warn(
-                "The epoch parameter in `scheduler.step()` was not necessary and is being deprecated where possible. "
-                "Please use `scheduler.step()`: the scheduler counts the epochs itself",
-                stacklevel=2,
-            )
+            warnings.warn(EPOCH_DEPRECATION_WARNING, stacklevel=2)
         self._update_lr(epoch)
 
     def _update_lr(self, epoch: int | None = None) -> None:

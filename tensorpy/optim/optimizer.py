@@ -124,6 +124,7 @@ class Optimizer:
 
     state: dict[Any, Any]
     param_groups: list[dict[str, Any]]
+    _scheduled_step: Any  # the function of step() when a schedule was made for it
     _optimizer_step_pre_hooks: dict[int, Any]
     _optimizer_step_post_hooks: dict[int, Any]
     _optimizer_state_dict_pre_hooks: dict[int, Any]

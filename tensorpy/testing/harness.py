@@ -95,7 +95,10 @@ def function_of(info: OpInfo, inplace: bool = False) -> Callable[..., Any]:
     if op.function.python_module:
         module = getattr(tp._C, "_" + op.function.python_module)
         name = name if hasattr(module, name) else name.removeprefix(op.function.python_module + "_")
-    found = getattr(module if op.function.is_function else tp.Tensor, name)
+    if op.function.variants:
+        found = getattr(module if op.function.is_function else tp.Tensor, name)
+    else:  # `ops_only`
+        found = getattr(tp.ops.aten, name)
     if not callable(found):  # a property
         return lambda t: found.__get__(t)
     if not info.random:

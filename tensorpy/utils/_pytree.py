@@ -103,6 +103,26 @@ def is_namedtuple_instance(obj: Any) -> bool:
     return is_namedtuple_class(type(obj))
 
 
+def is_structseq_class(cls: Any) -> bool:
+    """Whether a type is one of C's named tuples, as time.struct_time is."""
+    return (
+        isinstance(cls, type)
+        and cls.__bases__ == (tuple,)
+        and not cls.__flags__ & 1 << 10  # no class derives from it
+        and all(isinstance(getattr(cls, name, None), int) for name in ("n_sequence_fields", "n_fields"))
+    )
+
+
+def is_structseq(obj: Any) -> bool:
+    """Whether a value is one of C's named tuples, or a type of them."""
+    return is_structseq_class(obj if isinstance(obj, type) else type(obj))
+
+
+def is_structseq_instance(obj: Any) -> bool:
+    """Whether a value is one of C's named tuples."""
+    return is_structseq_class(type(obj))
+
+
 def _is_namedtuple(cls: type[Any]) -> bool:
     return issubclass(cls, tuple) and hasattr(cls, "_fields")
 

@@ -487,3 +487,119 @@ def test_memory_comes_back() -> None:
         once()
     gc.collect()
     assert _C._memory_stats()["live_blocks"] == before
+
+
+class _Written(tp.autograd.Function):
+    @staticmethod
+    def forward(x: Any) -> Any:
+        return x.mul_(2)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
+        ctx.mark_dirty(inputs[0])
+
+    @staticmethod
+    def backward(ctx: Any, grad: Any) -> Any:
+        return 2 * grad
+
+    @staticmethod
+    def jvp(ctx: Any, tangent: Any) -> Any:
+        return tangent.mul_(2)
+
+
+class _WrittenAside(_Written):
+    @staticmethod
+    def jvp(ctx: Any, tangent: Any) -> Any:
+        return tangent * 2
+
+
+def test_a_function_that_writes_its_argument_writes_the_tangent() -> None:
+    with fw.dual_level():
+        dual = fw.make_dual(tp.tensor([3.0]), tp.tensor([5.0]))
+        assert _Written.apply(dual) is dual and dual.item() == 6
+        assert fw.unpack_dual(dual).tangent.item() == 10
+        with pytest.raises(RuntimeError, match="not modifying the forward mode gradients inplace"):
+            _WrittenAside.apply(fw.make_dual(tp.tensor([3.0]), tp.tensor([5.0])))
+    value, tangent = tp.func.jvp(lambda x: _Written.apply(x.clone()), (tp.tensor([3.0]),), (tp.tensor([5.0]),))
+    assert (value.item(), tangent.item()) == (6, 10)
+
+
+def test_a_functions_forward_computes_no_tangents() -> None:
+    seen = []
+
+    class Looks(tp.autograd.Function):
+        @staticmethod
+        def forward(ctx: Any, x: Any) -> Any:
+            seen.append(fw._is_fwd_grad_enabled())
+            _, along = tp.func.jvp(tp.cos, (x,), (tp.ones_like(x),))
+            return -along
+
+        @staticmethod
+        def backward(ctx: Any, grad: Any) -> Any:
+            raise AssertionError
+
+    x = tp.tensor(0.5, requires_grad=True)
+    tp.testing.assert_close(Looks.apply(x), x.sin())
+    assert seen == [False] and fw._is_fwd_grad_enabled()
+
+
+def test_gradcheck_compares_batched_tangents_of_what_wants_gradients() -> None:
+    x = tp.tensor([0.5, 1.5], dtype=tp.float64, requires_grad=True)
+    z = tp.tensor([0.5 + 1j], dtype=tp.complex128, requires_grad=True)
+    for f, given in ((tp.exp, (x,)), (tp.mul, (x, z)), (lambda x: x.clone().mul_(2), (z,))):
+        assert tp.autograd.gradcheck(f, given, check_forward_ad=True, check_batched_forward_grad=True)
+
+    class Wrong(tp.autograd.Function):
+        @staticmethod
+        def forward(x: Any) -> Any:
+            return x * 2
+
+        @staticmethod
+        def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
+            pass
+
+        @staticmethod
+        def backward(ctx: Any, grad: Any) -> Any:
+            return grad * 2
+
+        @staticmethod
+        def jvp(ctx: Any, tangent: Any) -> Any:
+            return tangent * 2
+
+        @staticmethod
+        def vmap(info: Any, in_dims: Any, x: Any) -> Any:
+            return x * 3, 0
+
+    with pytest.raises(RuntimeError):
+        tp.autograd.gradcheck(Wrong.apply, (x,), check_forward_ad=True, check_batched_forward_grad=True)
+
+
+def test_gradcheck_of_one_direction_is_quick_and_sees_a_wrong_tangent() -> None:
+    calls = []
+
+    def product(x: Any, y: Any) -> Any:
+        calls.append(0)
+        return x.mul_(y) if x._is_view() or not x.is_leaf else x.clone().mul_(y)
+
+    x, y = (tp.rand(20, 30, dtype=tp.float64, requires_grad=True) for _ in range(2))
+    options: Any = {"check_forward_ad": True, "check_backward_ad": False, "check_batched_forward_grad": True}
+    assert gradcheck(lambda x, y: product(x.clone(), y), (x, y), fast_mode=True, **options)
+    assert len(calls) < 20
+
+    class Wrong(_Written):
+        @staticmethod
+        def forward(x: Any) -> Any:
+            return x * 2
+
+        @staticmethod
+        def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
+            pass
+
+        @staticmethod
+        def jvp(ctx: Any, tangent: Any) -> Any:
+            return tangent * 2.1
+
+    with pytest.raises(RuntimeError, match="Jacobian mismatch of forward mode"):
+        gradcheck(
+            Wrong.apply, (tp.rand(3, dtype=tp.float64, requires_grad=True),), fast_mode=True, check_forward_ad=True
+        )

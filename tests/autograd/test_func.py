@@ -448,3 +448,124 @@ def test_forward_mode_of_a_product_in_nested_maps() -> None:
     for i, x in enumerate(xs):
         for j, y in enumerate(ys):
             tp.testing.assert_close(kernel[i, j], jacobian(x) @ jacobian(y).t())
+
+
+# ---- what the modes around and inside of a transform mean to it ----
+
+
+def test_a_transform_differentiates_inside_of_inference_mode() -> None:
+    x = tp.tensor([1.0, -2.0, 3.0])
+    with tp.inference_mode():
+        assert tp.func.jvp(lambda x: (x**2).sum(), (x,), (tp.ones(3),))[1].item() == 4
+        assert tp.func.grad(lambda x: (x**2).sum())(x).tolist() == [2, -4, 6]
+        assert tp.func.grad(tp.func.grad(lambda x: x**3))(tp.tensor(2.0)).item() == 12
+        hessian = tp.func.jacrev(tp.func.grad(lambda x: (x**3).sum()))(x)
+        assert tp.equal(hessian, tp.diag(6 * x)) and tp.is_inference_mode_enabled()
+
+        def constant_inside(x: Any) -> Any:
+            with tp.inference_mode():
+                held = x**2
+            return (x - held).sum()
+
+        assert tp.func.grad(constant_inside)(x).tolist() == [1, 1, 1]
+        assert not tp.is_grad_enabled()
+
+
+def test_what_vjp_gives_under_no_grad_has_a_gradient_where_the_pull_is_called_with_one() -> None:
+    x = tp.tensor(3.0, requires_grad=True)
+    with tp.no_grad():
+        value, pull = tp.func.vjp(lambda x: x**2, x)
+    (pulled,) = pull(tp.tensor(1.0))
+    assert not value.requires_grad and pulled.requires_grad
+    assert tp.autograd.grad(pulled, x)[0].item() == 2
+
+
+def test_a_linear_map_refuses_tangents_of_another_form() -> None:
+    x = tp.ones(3, 1)
+    _, push = tp.func.linearize(tp.sin, x)
+    for tangents, what in (
+        ((x, x), "to have the same argspec as the primals"),
+        ((x[None],), "in flattened pytree doesn't match the shape"),
+        ((x.double(),), "in flattened pytree doesn't match the dtype"),
+        ((x.to("meta"),), "in flattened pytree doesn't match the device"),
+    ):
+        with pytest.raises(RuntimeError, match=what):
+            push(*tangents)
+
+
+@pytest.mark.parametrize("name", ["jacobian", "hessian", "vjp", "jvp", "hvp", "vhp"])
+def test_autograd_functional_would_cut_a_transforms_gradient(name: str) -> None:
+    def called(x: Any) -> Any:
+        more = (x,) if name in ("jvp", "hvp", "vhp") else ()
+        return getattr(tp.autograd.functional, name)(lambda x: x.sin().sum(), x, *more)
+
+    for transform in (tp.func.grad, tp.vmap):
+        with pytest.raises(RuntimeError, match=r"torch\.autograd\.functional"):
+            transform(called)(tp.ones(3))
+
+
+def test_modules_are_made_for_an_ensemble_with_and_without_buffers() -> None:
+    from tensorpy._functorch.make_functional import functional_init, functional_init_with_buffers
+
+    weights, function, names = functional_init(tp.nn.Linear, (4,))(2, 3)
+    assert [w.shape[0] for w in weights] == [4, 4] and names == ("weight", "bias")
+    assert tp.vmap(function)(weights, (tp.ones(4, 5, 2),)).shape == (4, 5, 3)
+    weights, buffers, function, _, stored = functional_init_with_buffers(tp.nn.BatchNorm1d, (4,))(2, momentum=None)
+    assert stored[:2] == ("running_mean", "running_var") and buffers[0].shape == (4, 2)
+    params, state = [w[0] for w in weights], [b[0] for b in buffers]
+    assert function(params, state, (tp.ones(5, 2),)).shape == (5, 2)
+
+
+# ---- the names under which PyTorch's own tests look at transforms ----
+
+
+def test_transforms_and_their_tensors_are_told_by_places() -> None:
+    from tensorpy._functorch import interpreter
+
+    x = tp.arange(24.0).reshape(2, 3, 4)
+    seen: list[Any] = []
+
+    def look(t: Any) -> Any:
+        seen.append((interpreter.maybe_get_level(t), interpreter.current_level(), tuple(t.shape)))
+        return t.sum()
+
+    assert interpreter.maybe_current_level() is None and interpreter.maybe_get_level(x) == -1
+    vmap(lambda t: vmap(look)(t))(x)
+    func.grad(lambda t: vmap(look)(t).sum())(x)
+    assert seen == [(2, 2, (4,)), (2, 2, (3, 4))]
+    level = interpreter._vmap_increment_nesting(2, "error")
+    held = interpreter._add_batch_dim(x, 0, level)
+    assert held.shape == (3, 4) and interpreter.maybe_get_bdim(held) == 0 and interpreter.is_batchedtensor(held)
+    assert tp.equal(interpreter._remove_batch_dim(held + 1, level, 2, 1), (x + 1).movedim(0, 1))
+    assert interpreter.get_unwrapped(held).shape == (2, 3, 4) and not interpreter.is_gradtrackingtensor(held)
+    assert interpreter._vmap_decrement_nesting() == level and interpreter.get_dynamic_layer_stack_depth() == 0
+    for wrong in (interpreter._vmap_decrement_nesting, interpreter.current_level, lambda: interpreter.get_unwrapped(x)):
+        with pytest.raises(RuntimeError):
+            wrong()
+    with pytest.raises(RuntimeError, match="no vmap"):
+        interpreter._add_batch_dim(x, 0, 1)
+
+
+def test_dimensions_go_into_others_and_come_out() -> None:
+    from tensorpy._functorch.interpreter import reshape_dim_into, reshape_dim_outof
+
+    x = tp.arange(24).reshape(2, 3, 4)
+    joined = reshape_dim_into(0, -1, x)
+    assert joined.shape == (3, 8) and joined[1].tolist() == [*range(4, 8), *range(16, 20)]
+    assert tp.equal(reshape_dim_outof(-1, 2, joined), x.movedim(0, 1))
+    for wrong in (lambda: reshape_dim_into(3, 0, x), lambda: reshape_dim_into(0, 2, x)):
+        with pytest.raises(IndexError):
+            wrong()
+    for size in (3, 0, -1):
+        with pytest.raises(RuntimeError, match="equal parts"):
+            reshape_dim_outof(0, size, x)
+
+
+def test_a_vmap_without_an_end_tells_where_batches_are() -> None:
+    from tensorpy._functorch.vmap import restore_vmap
+
+    x = tp.arange(6.0).reshape(2, 3)
+    (both, alone), dims = restore_vmap(lambda a, b: (a["x"] + b, b), ({"x": 1}, None), 3, "error")({"x": x}, tp.ones(2))
+    assert dims == (0, None) and tp.equal(both, x.T + 1) and alone.tolist() == [1, 1]
+    with pytest.raises(ValueError, match="does not fit"):
+        restore_vmap(tp.sin, (0, 0), 2, "error")(x)

@@ -7,6 +7,8 @@ import importlib
 import inspect
 import io
 import pickle
+import types
+import warnings
 from typing import Any
 
 import numpy as np
@@ -542,3 +544,23 @@ def test_settings_stand_in_the_signature(name: str) -> None:
     optimizer.load_state_dict(old)
     filled = {n: v for n, v in optimizer.param_groups[0].items() if n != "params"}
     assert {**filled, "max_eval": None} == {**said, **made, "lr": 0.5, "max_eval": None}
+
+
+def test_a_step_that_was_overridden_is_told_of_at_the_first_step_of_a_schedule() -> None:
+    layer = tp.nn.Linear(2, 2)
+    optimizer = tp.optim.SGD(layer.parameters(), lr=0.1)
+    schedule = tp.optim.lr_scheduler.StepLR(optimizer, 3)
+    own = optimizer.step
+    optimizer.step = types.MethodType(lambda self, *args, **kwargs: own(*args, **kwargs), optimizer)
+    optimizer.step()
+    with pytest.warns(UserWarning, match=r"`optimizer.step\(\)` has been overridden.*how-to-adjust-learning-rate"):
+        schedule.step()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        schedule.step()
+        copied = copy.deepcopy(schedule)
+        copied.optimizer.step()
+        copied.step()
+    with pytest.warns(UserWarning) as raised:
+        schedule.step(7)
+    assert str(raised[0].message) == tp.optim.lr_scheduler.EPOCH_DEPRECATION_WARNING

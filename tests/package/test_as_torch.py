@@ -376,6 +376,20 @@ def test_private_names_that_libraries_use() -> None:
     assert told.splitlines() == ["(device(type='cpu'), torch.float64) False False False", "False True", "zero"]
 
 
+def test_the_names_that_pytorchs_tests_of_transforms_import() -> None:
+    told = output(
+        "import torch, torch._C._functorch as functorch\n"
+        "from torch._C._functorch import reshape_dim_into\n"
+        "from torch._functorch.eager_transforms import _as_tuple\n"
+        "from torch._functorch.vmap import restore_vmap\n"
+        "print(_as_tuple(1), _as_tuple((1,)), reshape_dim_into(0, 0, torch.ones(2, 3)).shape)\n"
+        "functorch._set_vmap_fallback_enabled(False)\ntorch._C._debug_only_display_vmap_fallback_warnings(True)\n"
+        "print(torch._C._functorch._is_vmap_fallback_enabled(),\n"
+        "      torch._C._debug_only_are_vmap_fallback_warnings_enabled(), functorch.is_batchedtensor(torch.ones(1)))"
+    )
+    assert told.splitlines() == ["(1,) (1,) torch.Size([6])", "False True False"]
+
+
 def test_tensors_are_no_arrays_of_numpy() -> None:
     told = output(
         "import torch, numpy\nx = torch.ones(2)\nprint(hasattr(x, '__array_interface__'), numpy.asarray(x) + 1)"

@@ -5,6 +5,8 @@ from __future__ import annotations
 import functools
 import importlib
 import io
+import weakref
+from collections.abc import Iterator
 from datetime import timedelta
 from typing import Any
 
@@ -99,6 +101,53 @@ def test_tensors_change_places() -> None:
     assert b.tolist() == [1, 1] and b.requires_grad and b.grad.tolist() == [5, 5] and b.note == "a"
     with pytest.raises(RuntimeError, match="two classes"):
         tp.utils.swap_tensors(a, tp.ones(1))
+
+
+@pytest.fixture
+def ways() -> Iterator[Any]:
+    yield tp.__future__
+    tp.__future__.set_swap_module_params_on_conversion(False)
+    tp.__future__.set_overwrite_module_params_on_conversion(False)
+
+
+def test_a_module_that_is_converted_swaps_or_overwrites_its_parameters(ways: Any) -> None:
+    layer = tp.nn.Linear(2, 3)
+    weight = layer.weight
+    weight.grad = tp.ones(3, 2)
+    grad = weight.grad
+    ways.set_swap_module_params_on_conversion(True)
+    layer.double()
+    assert layer.weight is weight and weight.grad is grad and grad.dtype == weight.dtype == tp.float64
+    layer.to("meta")
+    assert layer.weight is weight and weight.is_meta and weight.requires_grad and isinstance(weight, tp.nn.Parameter)
+    held = weakref.ref(layer.bias)
+    with pytest.raises(RuntimeError, match=r"_apply\(\): Couldn't swap Linear.bias") as raised:
+        layer.float()
+    assert "weakref" in str(raised.value.__cause__) and held() is layer.bias
+    ways.set_swap_module_params_on_conversion(False)
+    ways.set_overwrite_module_params_on_conversion(True)
+    other = tp.nn.Linear(2, 3)
+    weight = other.weight
+    assert other.double().weight is not weight and other.weight.dtype == tp.float64
+
+
+def test_a_state_is_loaded_by_swaps(ways: Any) -> None:
+    class Doubles(tp.nn.Parameter):
+        def module_load(self, other: Any, assign: bool = False) -> Any:
+            return other if assign else Doubles(other * 2)
+
+    ways.set_swap_module_params_on_conversion(True)
+    layer = tp.nn.Linear(2, 1, bias=False)
+    weight = layer.weight
+    layer.load_state_dict({"weight": tp.full((1, 2), 3.0)})
+    assert layer.weight is weight and weight.tolist() == [[3, 3]] and weight.requires_grad
+    layer.load_state_dict({"weight": tp.full((1, 2), 4.0, dtype=tp.float64)}, assign=True)
+    assert layer.weight is weight and weight.dtype == tp.float64
+    layer.weight = weight = Doubles(tp.zeros(1, 2))
+    layer.load_state_dict({"weight": tp.ones(1, 2)})
+    assert layer.weight is weight and weight.tolist() == [[2, 2]]
+    with pytest.raises(RuntimeError, match=r"While swapping the parameter.*module_load returned one of self or other"):
+        layer.load_state_dict({"weight": tp.ones(1, 2)}, assign=True)
 
 
 # ---- checkpoints ----

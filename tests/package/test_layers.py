@@ -25,8 +25,9 @@ PACKAGE = Path(__file__).resolve().parents[2] / "tensorpy"
 # The layers, the lowest first. A name stands for the module and for all below it that have no entry of their own.
 LAYERS = {
     "base: need nothing but the C half": """
-        _compile _package _utils _prims_common version torch_version types utils._contextlib utils._foreach_utils
-        utils._layers utils._pytree utils.deterministic backends._entry_points nn.parameter _library.tags
+        __future__ _compile _package _utils _prims_common version torch_version types utils._contextlib
+        utils._foreach_utils utils._layers utils._pytree utils.deterministic backends._entry_points nn.parameter
+        _library.tags
     """,
     "tensors: what tensors and storages can do": """
         _tensor _tensor_str _package.settings storage functional fft linalg special signal random quasirandom
@@ -35,7 +36,7 @@ LAYERS = {
     "gradients: what is done to functions of tensors": """
         autograd func.custom func.functionalize func.gradients func.jacobians func.rearrange func.vmap _vmap_internals
         amp cpu cuda distributed.algorithms distributed.reducer profiler sparse nested _lobpcg utils._python_dispatch
-        utils.checkpoint utils.hooks
+        utils._swap utils.checkpoint utils.hooks
     """,
     "modules: what has parameters": "nn func _functorch overrides masked",
     "programs: what is made of all of these": """
@@ -282,7 +283,7 @@ OURS = {"dispatch": "tp.dispatch", "opencl": "tp.opencl", "run": "python -m tens
 def test_the_root_has_pythons_names_of_pytorch_only() -> None:
     """A module of our own lies in the package that it belongs to, but for three that users import."""
     theirs = {m.split(".")[1] for m in names.modules() if m.startswith("torch.")} | set(
-        "_VF __config__ _compile _dynamo _linalg_utils _lobpcg _lowrank _prims_common _tensor_str _utils "
+        "_VF __config__ __future__ _compile _dynamo _linalg_utils _lobpcg _lowrank _prims_common _tensor_str _utils "
         "_vmap_internals".split()
     )
     here = {p.stem for p in PACKAGE.glob("*.py")} - {"__init__"}

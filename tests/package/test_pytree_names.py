@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections import OrderedDict, namedtuple
 from typing import Any
 
@@ -67,3 +68,15 @@ def test_specs_are_written_and_compared_as_torchs() -> None:
             given, next(specs)
         )
     assert ours.tree_all_only(int, lambda n: n > 0, [1, "a"]) and not ours.tree_any_only(int, lambda n: n > 1, [1])
+
+
+def test_cs_named_tuples_are_told_from_others() -> None:
+    class Derived(tuple):
+        n_fields = n_sequence_fields = 0
+        __slots__ = ()
+
+    values = tp.max(tp.ones(2, 2), 0)
+    for value, is_one in ((values, True), (time.gmtime(0), True), ((1,), False), (namedtuple("P", "x")(1), False)):
+        assert _pytree.is_structseq(value) == _pytree.is_structseq(type(value)) == is_one
+        assert _pytree.is_structseq_instance(value) == is_one and not _pytree.is_structseq_instance(type(value))
+    assert not _pytree.is_structseq_class(Derived) and not _pytree.is_structseq_class(values)

@@ -16,6 +16,7 @@ from typing import Any, TypeVar
 
 import tensorpy as tp
 from tensorpy import _C
+from tensorpy.__future__ import get_overwrite_module_params_on_conversion, get_swap_module_params_on_conversion
 from tensorpy._C import Tensor
 from tensorpy._compile import compile as compiled
 from tensorpy.autograd.grad_mode import no_grad
@@ -31,6 +32,7 @@ from tensorpy.nn.modules._hooks import (
     register_module_parameter_registration_hook,
 )
 from tensorpy.nn.parameter import Buffer, Parameter, is_lazy
+from tensorpy.utils._swap import swap_tensors
 from tensorpy.utils.hooks import BackwardHook, RemovableHandle
 
 __all__ = [
@@ -359,7 +361,7 @@ class Module:
                 module._apply(fn)
         for name, param in self._parameters.items():
             if param is not None:
-                self._parameters[name] = _applied(param, fn)
+                self._parameters[name] = _applied(param, fn, f"{self._get_name()}.{name}")
         for name, buffer in self._buffers.items():
             if buffer is not None and is_lazy(buffer):
                 buffer.data = fn(buffer).data
@@ -865,13 +867,17 @@ class Module:
             with no_grad():
                 self._put(name, target, given, assign)
         except Exception as error:
+            doing = "swapping" if get_swap_module_params_on_conversion() else "copying"
             return (
-                f'While copying the parameter named "{key}", whose dimensions in the model are {target.size()} and '
+                f'While {doing} the parameter named "{key}", whose dimensions in the model are {target.size()} and '
                 f"whose dimensions in the checkpoint are {given.size()}, an exception occurred : {error.args}."
             )
         return None
 
     def _put(self, name: str, target: Any, given: Any, assign: bool) -> None:
+        if get_swap_module_params_on_conversion():
+            self._swap(target, given, assign)
+            return
         if not assign:
             target.copy_(given)
             return
@@ -880,6 +886,19 @@ class Module:
         elif isinstance(target, Parameter):
             given.requires_grad_(target.requires_grad)
         setattr(self, name, given)
+
+    def _swap(self, target: Any, given: Any, assign: bool) -> None:
+        made = target.module_load(given, assign=assign)
+        if made is target or made is given:
+            raise RuntimeError(
+                "module_load returned one of self or other, please .detach() the result if returning one of the inputs "
+                "in module_load"
+            )
+        if isinstance(target, Parameter) and not isinstance(made, Parameter):
+            made = Parameter(made, requires_grad=target.requires_grad)
+        elif isinstance(target, Parameter):
+            made.requires_grad_(target.requires_grad)
+        swap_tensors(target, made)
 
     def load_state_dict(self, state_dict: Mapping[str, Any], strict: bool = True, assign: bool = False) -> Any:
         """Copies the tensors of a state_dict into this module's, or with assign puts them in their place; with strict,
@@ -974,12 +993,38 @@ def _quicken(cls: type[Module]) -> None:
 _quicken(Module)
 
 
-def _applied(param: Any, fn: Callable[[Tensor], Tensor]) -> Any:
-    """A parameter and its gradient after a function: the same object where it stays on its device."""
+def _swapped(old: Any, new: Any, name: str) -> Any:
+    """The object of the one with what the other has."""
+    try:
+        swap_tensors(old, new)
+    except Exception as error:
+        raise RuntimeError(f"_apply(): Couldn't swap {name}") from error
+    return old
+
+
+def _applied_by_swaps(param: Any, made: Tensor, fn: Callable[[Tensor], Tensor], name: str) -> Any:
+    grad, param.grad = param.grad, None
+    try:
+        _swapped(param, Parameter(made, requires_grad=param.requires_grad), name)
+    except RuntimeError:
+        param.grad = grad
+        raise
+    if grad is not None:
+        with no_grad():
+            changed = fn(grad)
+        param.grad = _swapped(grad, changed.requires_grad_(grad.requires_grad), f"{name}.grad")
+    return param
+
+
+def _applied(param: Any, fn: Callable[[Tensor], Tensor], name: str) -> Any:
+    """A parameter and its gradient after a function: the same object where it stays on its device, or as
+    tensorpy.__future__ says."""
     with no_grad():
         made = fn(param)
+    if get_swap_module_params_on_conversion() and not is_lazy(param):
+        return _applied_by_swaps(param, made, fn, name)
     grad = param.grad
-    same = made.device.type == param.device.type
+    same = made.device.type == param.device.type and not get_overwrite_module_params_on_conversion()
     if is_lazy(param) or same:
         param.data = made.data
         result = param

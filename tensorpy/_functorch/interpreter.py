@@ -1,0 +1,153 @@
+"""torch._C._functorch: the transforms that a thread is inside of, by their places, and the tensors of each."""
+
+from __future__ import annotations
+
+import math
+
+from tensorpy import _C
+from tensorpy._C import Tensor
+from tensorpy.func.vmap import opened, transformed
+
+
+class _Switches:
+    fallback = True  # no operator runs sample by sample here, so there is nothing that this turns off
+    warns = False
+
+
+def _is_vmap_fallback_enabled() -> bool:
+    return _Switches.fallback
+
+
+def _set_vmap_fallback_enabled(enabled: bool) -> None:
+    _Switches.fallback = bool(enabled)
+
+
+def _is_vmap_fallback_warning_enabled() -> bool:
+    return _Switches.warns
+
+
+def _set_vmap_fallback_warning_enabled(enabled: bool) -> None:
+    _Switches.warns = bool(enabled)
+
+
+# ---- places ----
+
+
+def get_dynamic_layer_stack_depth() -> int:
+    """How many transforms the thread is inside of."""
+    return len(opened.transforms)
+
+
+def maybe_current_level() -> int | None:
+    """The place of the innermost, or None outside of all."""
+    return len(opened.transforms) or None
+
+
+def current_level() -> int:
+    """The place of the innermost."""
+    if not opened.transforms:
+        raise RuntimeError("current_level(): the thread is inside of no transform")
+    return len(opened.transforms)
+
+
+def _vmap_increment_nesting(batch_size: int, randomness: str) -> int:
+    opened.transforms.append(_C._vmap_open(batch_size, randomness))
+    _C._transform(1, False)
+    return len(opened.transforms)
+
+
+def _vmap_decrement_nesting() -> int:
+    if not opened.transforms or not isinstance(opened.transforms[-1], int):
+        raise RuntimeError("_vmap_decrement_nesting(): the innermost transform is no vmap")
+    _C._vmap_close(opened.transforms.pop())
+    _C._transform(-1, False)
+    return len(opened.transforms) + 1
+
+
+def _number(level: int) -> int:
+    number = opened.transforms[level - 1] if 0 < level <= len(opened.transforms) else None
+    if not isinstance(number, int):
+        raise RuntimeError(f"the transform at level {level} is no vmap")
+    return number
+
+
+def _size(number: int) -> int:
+    return next(size for found, size, _ in _C._vmap_levels() if found == number)
+
+
+# ---- tensors ----
+
+
+def _add_batch_dim(t: Tensor, dim: int, level: int) -> Tensor:
+    return _C._vmap_add(t, dim, _number(level))
+
+
+def _remove_batch_dim(t: Tensor, level: int, batch_size: int, out_dim: int) -> Tensor:
+    return _C._vmap_remove(t, _number(level), batch_size).movedim(0, out_dim)
+
+
+def is_batchedtensor(t: Tensor) -> bool:
+    """Whether a vmap has mapped a tensor."""
+    return _C._is_batched(t)
+
+
+def is_gradtrackingtensor(t: Tensor) -> bool:
+    """Whether the innermost transform that a tensor belongs to differentiates."""
+    found = transformed(t)
+    return found is not None and found[1] == "grad"
+
+
+def is_functorch_wrapped_tensor(t: Tensor) -> bool:
+    """Whether a tensor belongs to any transform."""
+    return transformed(t) is not None
+
+
+def maybe_get_level(t: Tensor) -> int:
+    """The place of the innermost transform that a tensor belongs to; -1 for none."""
+    found = transformed(t)
+    return -1 if found is None else found[0]
+
+
+def maybe_get_bdim(t: Tensor) -> int:
+    """Where the batch of a tensor is; -1 for a tensor without."""
+    return 0 if _C._is_batched(t) else -1
+
+
+def get_unwrapped(t: Tensor) -> Tensor:
+    """A tensor without its innermost transform."""
+    if _C._is_batched(t):
+        number = _C._batch_number(t)
+        return _C._vmap_remove(t, number, _size(number))
+    found = transformed(t)
+    if found is None:
+        raise RuntimeError("get_unwrapped(): the tensor belongs to no transform")
+    return found[2]
+
+
+# ---- shapes ----
+
+
+def _wrapped(dim: int, count: int) -> int:
+    if not -count <= dim < count:
+        raise IndexError(f"Dimension out of range (expected to be in range of [{-count}, {count - 1}], but got {dim})")
+    return dim % count
+
+
+def reshape_dim_into(src: int, dst: int, x: Tensor) -> Tensor:
+    """Without dimension src, whose indices are in front of those of dimension dst of what is left."""
+    src, dst = _wrapped(src, x.dim()), _wrapped(dst, x.dim() - 1)
+    shape = list(x.shape)
+    size = shape.pop(src)
+    shape[dst] *= size
+    return x.movedim(src, dst).reshape(shape)
+
+
+def reshape_dim_outof(src: int, size1: int, x: Tensor) -> Tensor:
+    """With dimension src as two, the first of them of the size size1."""
+    src = _wrapped(src, x.dim())
+    shape = list(x.shape)
+    if size1 <= 0 or shape[src] % size1:
+        raise RuntimeError(f"reshape_dim_outof(): {shape[src]} elements are not {size1} equal parts")
+    shape[src : src + 1] = [size1, shape[src] // size1]
+    assert math.prod(shape) == x.numel()
+    return x.reshape(shape)

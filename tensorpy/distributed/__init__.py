@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from tensorpy.distributed.distributed_c10d import *  # noqa: F403
+from tensorpy.distributed.distributed_c10d import _rank_not_in_group as _rank_not_in_group
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:  # what __getattr__ gives at first use

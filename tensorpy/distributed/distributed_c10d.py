@@ -68,6 +68,15 @@ from tensorpy.distributed.point_to_point import irecv as irecv
 from tensorpy.distributed.point_to_point import isend as isend
 from tensorpy.distributed.point_to_point import recv as recv
 from tensorpy.distributed.point_to_point import send as send
+from tensorpy.distributed.process_group import AllreduceCoalescedOptions as AllreduceCoalescedOptions
+from tensorpy.distributed.process_group import AllreduceOptions as AllreduceOptions
+from tensorpy.distributed.process_group import AllToAllOptions as AllToAllOptions
+from tensorpy.distributed.process_group import BarrierOptions as BarrierOptions
+from tensorpy.distributed.process_group import BroadcastOptions as BroadcastOptions
+from tensorpy.distributed.process_group import GatherOptions as GatherOptions
+from tensorpy.distributed.process_group import ReduceOptions as ReduceOptions
+from tensorpy.distributed.process_group import ReduceScatterOptions as ReduceScatterOptions
+from tensorpy.distributed.process_group import ScatterOptions as ScatterOptions
 from tensorpy.distributed.reduce_op import ReduceOp as ReduceOp
 from tensorpy.distributed.reduce_op import _make_nccl_premul_sum as _make_nccl_premul_sum
 from tensorpy.distributed.reduce_op import reduce_op as reduce_op
@@ -349,6 +358,8 @@ def destroy_process_group(group: ProcessGroup | None = None) -> None:
         >>> tp.distributed.is_initialized()
         False
     """
+    if group is groups.group.NON_GROUP_MEMBER:
+        return
     found = groups.of(group)
     if found is not groups.group.WORLD:
         groups.made.pop(found.group_name, None)
@@ -444,6 +455,10 @@ def _some(
         )  # fmt: skip
     number = _C._distributed.new_group(f"tensorpy/{_worlds}/{title}", chosen, seconds)
     return ProcessGroup(name, chosen, place, number, title, seconds, store)
+
+
+def _rank_not_in_group(group: Any) -> bool:
+    return group is groups.group.NON_GROUP_MEMBER
 
 
 def _get_default_group() -> ProcessGroup:

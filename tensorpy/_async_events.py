@@ -14,9 +14,9 @@ recording: list[list[Event]] = []
 
 
 class Event:
-    """From when to when something was under way, and with which tensors; times are nanoseconds, and an end of 0 is open."""
+    """From when to when something was under way, and with which tensors; nanoseconds, and an end of 0 is open."""
 
-    __slots__ = ("begin", "dtypes", "end", "name", "shapes", "thread")
+    __slots__ = ("begin", "dtypes", "end", "name", "shapes")
 
     def __init__(self, name: str, tensors: tuple[Any, ...]) -> None:
         self.name, self.end = name, 0

@@ -12,7 +12,7 @@ from time import monotonic, sleep
 from typing import Any
 
 import tensorpy as tp
-from tensorpy import _async_events, _C
+from tensorpy import _C, _async_events
 from tensorpy._async_events import Event
 from tensorpy._C import Tensor
 from tensorpy.distributed import groups

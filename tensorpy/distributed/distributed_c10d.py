@@ -290,11 +290,14 @@ def _launched() -> bool:
 def _join(name: str, method: str, rank: int, size: int, store: Any, seconds: float) -> ProcessGroup:
     global _worlds
     if store is None:
-        from tensorpy.distributed import rendezvous
+        from tensorpy.distributed import meeting
 
-        rank, size = rendezvous.rank_and_size(method, rank, size)
-        if size > 1:
-            store = rendezvous.store_of(method, rank, size, seconds)
+        if meeting.is_registered(method):
+            store, rank, size = next(meeting.rendezvous(method, rank, size, timeout=timedelta(seconds=seconds)))
+        else:
+            rank, size = meeting.rank_and_size(method, rank, size)
+        if size > 1 and store is None:
+            store = meeting.store_of(method, rank, size, seconds)
     elif size < 1 or not 0 <= rank < size:
         raise ValueError(f"init_process_group: a store comes with rank and world_size, not {rank} and {size}")
     if size == 1 or store is None:  # without a store there is one process

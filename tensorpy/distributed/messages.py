@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import tensorpy as tp
-from tensorpy import _async_events, _C
+from tensorpy import _C, _async_events
 from tensorpy._C import Tensor
 from tensorpy.distributed.groups import ProcessGroup
 from tensorpy.distributed.work import Work

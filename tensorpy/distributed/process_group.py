@@ -1,4 +1,4 @@
-"""The methods of a ProcessGroup that send: the functions of collectives.py with PyTorch's lists of one tensor and options.
+"""The methods of a ProcessGroup that send: what collectives.py has, with PyTorch's options and lists of one tensor.
 
 They give a Work at once. Ranks are those of the group.
 """
@@ -140,7 +140,8 @@ def _sole(name: str, tensors: Any) -> Tensor:
         return tensors
     if len(tensors) != 1:
         raise ValueError(f"ProcessGroup.{name}: a list has one tensor, not {len(tensors)}")
-    return tensors[0]  # type: ignore[no-any-return]
+    only: Tensor = tensors[0]
+    return only
 
 
 def _row(name: str, lists: Any, beside: Any) -> Any:
@@ -177,9 +178,7 @@ class _Methods:
         tensor = _sole("reduce", tensors)
         return self._begun(said, collectives.reduce(tensor, None, said.reduceOp, self, True, said.rootRank))
 
-    def allgather(
-        self: Any, output_tensors: Any, input_tensors: Any, timeout: Any = None, *, opts: Any = None
-    ) -> Work:
+    def allgather(self: Any, output_tensors: Any, input_tensors: Any, timeout: Any = None, *, opts: Any = None) -> Work:
         """all_gather of a tensor, or of a list of one into a list of one list."""
         said = _options(AllgatherOptions, opts, timeout)
         row, tensor = _row("allgather", output_tensors, input_tensors), _sole("allgather", input_tensors)

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
 import tensorpy as tp
-from tensorpy import _async_events, _C
+from tensorpy import _C, _async_events
 from tensorpy._C import Tensor
 from tensorpy.distributed.buckets import Bucket, GradBucket, assign, places_in
 from tensorpy.distributed.collectives import all_gather_into_tensor, all_reduce, broadcast
@@ -315,10 +315,10 @@ class Reducer(_C._distributed.Reducer):  # type: ignore[misc]
             "`find_unused_parameters=True` is for it; else it may be outputs"
         )
         self.refuse(
-            "Expected to have finished reduction in the prior iteration before starting a new one: some parameters got "
-            f"no gradient. {advice} that the loss leaves out: all `forward` function outputs participate in calculating "
-            f"loss. Parameters which did not receive grad for rank {rank}: {names}. Parameter indices which did not "
-            f"receive grad for rank {rank}: {' '.join(map(str, late))}"
+            "Expected to have finished reduction in the prior iteration before starting a new one: some parameters "
+            f"got no gradient. {advice} that the loss leaves out: all `forward` function outputs participate in "
+            f"calculating loss. Parameters which did not receive grad for rank {rank}: {names}. Parameter indices "
+            f"which did not receive grad for rank {rank}: {' '.join(map(str, late))}"
         )
 
 

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from datetime import timedelta
 from typing import Any
 
-from tensorpy import _async_events, _C
+from tensorpy import _C, _async_events
 from tensorpy.distributed.errors import DistBackendError
 from tensorpy.futures import Future
 

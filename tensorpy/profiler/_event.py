@@ -1,4 +1,7 @@
-"""One event of a profile: a call, a backward node, a range or a message, and the kernels that it ran. Times are microseconds."""
+"""One event of a profile: a call, a backward node, a range or a message, and the kernels that it ran.
+
+Times are microseconds.
+"""
 
 from __future__ import annotations
 

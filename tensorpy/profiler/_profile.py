@@ -12,7 +12,7 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
-from tensorpy import _async_events, _C
+from tensorpy import _C, _async_events
 from tensorpy.profiler import _chrome, _events, _flame
 from tensorpy.profiler._events import EventList
 from tensorpy.utils._contextlib import ContextDecorator

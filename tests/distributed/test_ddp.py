@@ -679,7 +679,7 @@ def profiled(rank: int, size: int) -> None:
             for step in range(3):
                 model(batch(step)[0]).sum().backward()
         sums = [e for e in p.events() if e.name == "gloo:all_reduce" and e.is_async and e.input_dtypes == ["float32"]]
-        each = [b for b in model.reducer.bucket_sizes()]
+        each = model.reducer.bucket_sizes()
         assert len(sums) >= 3 * len(each) and all(e.cpu_time > 0 for e in sums)
         assert sorted(e.input_shapes[0][0] * 4 for e in sums[-len(each) :]) == sorted(each)
         searches = [e for e in p.events() if e.name == "search_unused_parameters"]

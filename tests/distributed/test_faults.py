@@ -276,7 +276,7 @@ def test_a_world_of_one_opens_no_library() -> None:
         ("dist.init_process_group('nccl', rank=0, world_size=2, store=dist.HashStore())", "doesn't have NCCL built in"),
         ("dist.init_process_group('gloo', rank=2, world_size=2, init_method='file:///tmp/x')", "no rank 2 in a world"),
         ("dist.init_process_group('gloo', rank=0, world_size=2)", "MASTER_ADDR and MASTER_PORT"),
-        ("dist.init_process_group('gloo', rank=0, world_size=2, init_method='what://x')", "no rendezvous is known"),
+        ("dist.init_process_group('gloo', rank=0, world_size=2, init_method='what://x')", "No rendezvous handler"),
         ("dist.init_process_group('gloo', init_method='env://', store=dist.HashStore())", "not both"),
         ("dist.init_process_group('gloo', init_method='tcp://127.0.0.1:1?rank=0')", "WORLD_SIZE"),
     ],

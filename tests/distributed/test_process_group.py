@@ -191,7 +191,7 @@ def refusals(rank: int, size: int) -> None:
     dist.barrier()
     dist.destroy_process_group(group)  # nothing in who is not in it
     if rank == 0:
-        with pytest.raises(RuntimeError, match="Ranks? 1.* failed to pass monitoredBarrier"):
+        with pytest.raises(RuntimeError, match=r"Ranks? 1.* failed to pass monitoredBarrier"):
             dist.monitored_barrier(timeout=timedelta(seconds=2))
     elif rank > 1:
         said = f"Rank {rank} successfully reached monitoredBarrier, but received errors"

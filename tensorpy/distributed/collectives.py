@@ -12,9 +12,10 @@ from time import monotonic, sleep
 from typing import Any
 
 import tensorpy as tp
-from tensorpy import _C, _async_events
-from tensorpy._async_events import Event
+from tensorpy import _C
 from tensorpy._C import Tensor
+from tensorpy._package import async_events
+from tensorpy._package.async_events import Event
 from tensorpy.distributed import groups
 from tensorpy.distributed.detail import compare
 from tensorpy.distributed.groups import ProcessGroup
@@ -123,7 +124,7 @@ def _sum_sparse(name: str, found: ProcessGroup, tensor: Tensor, op: Any) -> None
         raise RuntimeError(f"{name}: of sparse tensors there are sums alone, ReduceOp.SUM")
     event = begin_event(found, "sparse_all_reduce", [tensor])
     tensor.detach().copy_(sum_of_all(found, name, tensor))
-    _async_events.end(event)
+    async_events.end(event)
 
 
 def reduce(

@@ -10,8 +10,9 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import tensorpy as tp
-from tensorpy import _C, _async_events
+from tensorpy import _C
 from tensorpy._C import Tensor
+from tensorpy._package import async_events
 from tensorpy.distributed.groups import ProcessGroup
 from tensorpy.distributed.work import Work
 
@@ -77,11 +78,11 @@ def after(*steps: Callable[[], None] | None) -> Callable[[], None] | None:
     return run
 
 
-def begin_event(found: ProcessGroup, kind: str, tensors: Sequence[Tensor], peer: int = 0) -> _async_events.Event | None:
+def begin_event(found: ProcessGroup, kind: str, tensors: Sequence[Tensor], peer: int = 0) -> async_events.Event | None:
     """What a profile that records has of a message."""
-    if not _async_events.recording:
+    if not async_events.recording:
         return None
-    return _async_events.begin(f"{found._backend}:{'recvAnySource' if kind == 'recv' and peer < 0 else kind}", *tensors)
+    return async_events.begin(f"{found._backend}:{'recvAnySource' if kind == 'recv' and peer < 0 else kind}", *tensors)
 
 
 def message(
@@ -110,7 +111,7 @@ def message(
     if async_op:
         return Work(_C._distributed.begin(*given), seconds, finish, outputs, found._ranks, arrived, event)
     came = _C._distributed.run(*given, seconds)
-    _async_events.end(event)
+    async_events.end(event)
     if arrived is not None:
         arrived(came)
     if finish is not None:

@@ -32,6 +32,11 @@ class _Rooted(_Options):
 class AllreduceOptions(_Options):
     """What ProcessGroup.allreduce takes.
 
+    Arguments:
+        timeout: a timedelta, after which the message is late; None takes the group's
+        asyncOp: is taken
+        reduceOp: how values become one
+
     Example:
         >>> tp.distributed.distributed_c10d.AllreduceOptions().reduceOp.name
         'SUM'
@@ -43,6 +48,11 @@ class AllreduceOptions(_Options):
 class AllreduceCoalescedOptions(AllreduceOptions):
     """What ProcessGroup.allreduce_coalesced takes.
 
+    Arguments:
+        timeout: a timedelta, after which the message is late; None takes the group's
+        asyncOp: is taken
+        reduceOp: how values become one
+
     Example:
         >>> tp.distributed.distributed_c10d.AllreduceCoalescedOptions().reduceOp.name
         'SUM'
@@ -51,6 +61,11 @@ class AllreduceCoalescedOptions(AllreduceOptions):
 
 class ReduceScatterOptions(AllreduceOptions):
     """What ProcessGroup.reduce_scatter takes.
+
+    Arguments:
+        timeout: a timedelta, after which the message is late; None takes the group's
+        asyncOp: is taken
+        reduceOp: how values become one
 
     Example:
         >>> tp.distributed.distributed_c10d.ReduceScatterOptions().reduceOp.name
@@ -61,6 +76,12 @@ class ReduceScatterOptions(AllreduceOptions):
 class BroadcastOptions(_Rooted):
     """What ProcessGroup.broadcast takes.
 
+    Arguments:
+        timeout: a timedelta, after which the message is late; None takes the group's
+        asyncOp: is taken
+        rootRank: from which process, or to which, by its rank in the group
+        rootTensor: is taken
+
     Example:
         >>> tp.distributed.distributed_c10d.BroadcastOptions().rootRank
         0
@@ -70,6 +91,13 @@ class BroadcastOptions(_Rooted):
 @dataclass
 class ReduceOptions(_Rooted):
     """What ProcessGroup.reduce takes.
+
+    Arguments:
+        timeout: a timedelta, after which the message is late; None takes the group's
+        asyncOp: is taken
+        rootRank: from which process, or to which, by its rank in the group
+        rootTensor: is taken
+        reduceOp: how values become one
 
     Example:
         >>> tp.distributed.distributed_c10d.ReduceOptions().rootRank
@@ -82,6 +110,12 @@ class ReduceOptions(_Rooted):
 class GatherOptions(_Rooted):
     """What ProcessGroup.gather takes.
 
+    Arguments:
+        timeout: a timedelta, after which the message is late; None takes the group's
+        asyncOp: is taken
+        rootRank: from which process, or to which, by its rank in the group
+        rootTensor: is taken
+
     Example:
         >>> tp.distributed.distributed_c10d.GatherOptions().rootRank
         0
@@ -90,6 +124,12 @@ class GatherOptions(_Rooted):
 
 class ScatterOptions(_Rooted):
     """What ProcessGroup.scatter takes.
+
+    Arguments:
+        timeout: a timedelta, after which the message is late; None takes the group's
+        asyncOp: is taken
+        rootRank: from which process, or to which, by its rank in the group
+        rootTensor: is taken
 
     Example:
         >>> tp.distributed.distributed_c10d.ScatterOptions().rootRank
@@ -104,6 +144,10 @@ class AllgatherOptions(_Options):
 class AllToAllOptions(_Options):
     """What ProcessGroup.alltoall takes.
 
+    Arguments:
+        timeout: a timedelta, after which the message is late; None takes the group's
+        asyncOp: is taken
+
     Example:
         >>> tp.distributed.distributed_c10d.AllToAllOptions().asyncOp
         True
@@ -113,6 +157,12 @@ class AllToAllOptions(_Options):
 @dataclass
 class BarrierOptions(_Options):
     """What ProcessGroup.barrier takes.
+
+    Arguments:
+        timeout: a timedelta, after which the message is late; None takes the group's
+        asyncOp: is taken
+        device_ids: is taken
+        device: is taken
 
     Example:
         >>> tp.distributed.distributed_c10d.BarrierOptions().device_ids

@@ -11,8 +11,9 @@ from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
 import tensorpy as tp
-from tensorpy import _C, _async_events
+from tensorpy import _C
 from tensorpy._C import Tensor
+from tensorpy._package import async_events
 from tensorpy.distributed.buckets import Bucket, GradBucket, assign, places_in
 from tensorpy.distributed.collectives import all_gather_into_tensor, all_reduce, broadcast
 from tensorpy.distributed.groups import ProcessGroup
@@ -59,7 +60,7 @@ class Reducer(_C._distributed.Reducer):  # type: ignore[misc]
         self._sparse, self._caps = list(sparse), caps
         self._finds_unused, self._keeps_views = find_unused_parameters, gradient_as_bucket_view
         self._hook: tuple[Any, Callable[[Any, GradBucket], Future[Any]]] | None = None
-        self._events: dict[int, _async_events.Event | None] = {}
+        self._events: dict[int, async_events.Event | None] = {}
         self._map: Tensor | None = None
         self._map_work: Work | None = None
         self._static_map: list[int] | None = None
@@ -132,7 +133,7 @@ class Reducer(_C._distributed.Reducer):  # type: ignore[misc]
         """The next backward pass sums gradients."""
         if self.expects and self.started:
             self._refuse_unfinished()
-        self.tells = bool(_async_events.recording)
+        self.tells = bool(async_events.recording)
         if outputs is None:
             self.begin(None)
         else:
@@ -197,7 +198,7 @@ class Reducer(_C._distributed.Reducer):  # type: ignore[misc]
     def _await(self, b: int, flat: Tensor | None, carried: Any) -> None:
         if carried is None:
             self.wait(b, self._group._seconds)
-            _async_events.end(self._events.pop(b, None))
+            async_events.end(self._events.pop(b, None))
         elif isinstance(carried, Work):
             carried.wait()
         else:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tensorpy as tp
+from tensorpy import _C
 from tensorpy._C import Tensor
 from tensorpy.distributed.groups import ProcessGroup
 from tensorpy.distributed.messages import message, packed
@@ -41,4 +42,7 @@ def sum_of_all(found: ProcessGroup, name: str, mine: Tensor) -> Tensor:
         raise RuntimeError(f"{name}: the sparse tensors of all processes are of one shape, and so are their indices'")
     counts = [int(n) for n in kinds[:, 2]]
     where, what = _rows(found, indices.t(), counts), _rows(found, values, counts)
-    return tp.sparse_coo_tensor(where.t(), what, mine.shape).coalesce()
+    bounds = tp.tensor(mine.shape[: mine.sparse_dim()], dtype=tp.int64)
+    if bool(((where < 0) | (where >= bounds)).any()):
+        raise RuntimeError(f"{name}: an index that came from another process is outside of {list(mine.shape)}")
+    return _C._coo(where.t(), what, tuple(mine.shape), False).coalesce()

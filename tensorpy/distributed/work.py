@@ -12,7 +12,8 @@ from contextlib import contextmanager
 from datetime import timedelta
 from typing import Any
 
-from tensorpy import _C, _async_events
+from tensorpy import _C
+from tensorpy._package import async_events
 from tensorpy.distributed.errors import DistBackendError
 from tensorpy.futures import Future
 
@@ -71,7 +72,7 @@ class Work:
         outputs: Any = (),
         ranks: tuple[int, ...] = (0,),
         arrived: Callable[[tuple[int, int]], None] | None = None,
-        event: _async_events.Event | None = None,
+        event: async_events.Event | None = None,
     ) -> None:
         self._capsule, self._seconds, self._finish, self._outputs = capsule, seconds, finish, outputs
         self._ranks, self._arrived, self._event = ranks, arrived, event
@@ -81,7 +82,7 @@ class Work:
 
     def _end(self) -> None:
         """What is left to do once it is done."""
-        _async_events.end(self._event)
+        async_events.end(self._event)
         with self._lock:
             if self._arrived is not None:
                 arrived, self._arrived = self._arrived, None
@@ -174,7 +175,7 @@ class Work:
 class Works(Work):
     """Several works as one."""
 
-    def __init__(self, parts: list[Work], event: _async_events.Event | None = None) -> None:
+    def __init__(self, parts: list[Work], event: async_events.Event | None = None) -> None:
         super().__init__(outputs=[t for part in parts for t in part._outputs], event=event)
         self._parts = parts
 
@@ -182,7 +183,7 @@ class Works(Work):
         """Waits for all."""
         for part in self._parts:
             part.wait(timeout)
-        _async_events.end(self._event)
+        async_events.end(self._event)
         return True
 
     def is_completed(self) -> bool:
@@ -190,5 +191,5 @@ class Works(Work):
         done = [part.is_completed() for part in self._parts]
         self._error = next((part._error for part in self._parts if part._error is not None), None)
         if all(done):
-            _async_events.end(self._event)
+            async_events.end(self._event)
         return all(done)

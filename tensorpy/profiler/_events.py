@@ -5,7 +5,7 @@ from __future__ import annotations
 from html import escape
 from typing import Any
 
-from tensorpy._async_events import Event as Message
+from tensorpy._package.async_events import Event as Message
 from tensorpy.profiler._chrome import write as _write_chrome
 from tensorpy.profiler._event import MESSAGE, OPERATOR, RANGE, FunctionEvent, Interval, Kernel
 from tensorpy.profiler._flame import svg

@@ -12,7 +12,8 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
-from tensorpy import _C, _async_events
+from tensorpy import _C
+from tensorpy._package import async_events
 from tensorpy.profiler import _chrome, _events, _flame
 from tensorpy.profiler._events import EventList
 from tensorpy.utils._contextlib import ContextDecorator
@@ -124,8 +125,8 @@ class _Recording:
         if devices:
             _profiler.start_devices()
         self._profile = _profiler.start(shapes, memory, stack)
-        self._shapes, self._messages = shapes, list[_async_events.Event]()
-        _async_events.recording.append(self._messages)
+        self._shapes, self._messages = shapes, list[async_events.Event]()
+        async_events.recording.append(self._messages)
         self._before = threading.getprofile()
         threading.setprofile(self._joined)
 
@@ -137,7 +138,7 @@ class _Recording:
     def stop(self) -> EventList:
         now = _profiler.now()
         _profiler.stop(self._profile)
-        _async_events.recording[:] = [each for each in _async_events.recording if each is not self._messages]
+        async_events.recording[:] = [each for each in async_events.recording if each is not self._messages]
         if threading.getprofile() == self._joined:
             threading.setprofile(self._before)
         kernels = _profiler.stop_devices() if self._devices else []

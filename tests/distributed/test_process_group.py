@@ -12,6 +12,7 @@ from ranks import needs_mpi, where, world
 
 import tensorpy as tp
 from tensorpy import distributed as dist
+from tensorpy._package import async_events
 from tensorpy.distributed import ReduceOp
 from tensorpy.distributed import distributed_c10d as c10d
 
@@ -164,7 +165,7 @@ def profiled(rank: int, size: int) -> None:
     (event,) = (e for e in outer.events() if e.is_async)
     assert event.input_shapes == []
     dist.barrier()
-    assert not tp._async_events.recording
+    assert not async_events.recording
 
 
 @pytest.mark.parametrize("size", [2, 4])

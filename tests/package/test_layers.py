@@ -25,7 +25,7 @@ PACKAGE = Path(__file__).resolve().parents[2] / "tensorpy"
 # The layers, the lowest first. A name stands for the module and for all below it that have no entry of their own.
 LAYERS = {
     "base: need nothing but the C half": """
-        _async_events _compile _package _utils _prims_common version torch_version types utils._contextlib
+        _compile _package _utils _prims_common version torch_version types utils._contextlib
         utils._foreach_utils utils._layers utils._pytree utils.deterministic backends._entry_points nn.parameter
         _library.tags
     """,

@@ -472,14 +472,10 @@ static PyGetSetDef getset[] = {
 };
 
 static PyMethodDef methods[] = {
-    {"node", reducer_node, METH_O, NULL},
-    {"lay_out", reducer_lay_out, METH_O, NULL},
-    {"begin", reducer_begin, METH_O, NULL},
-    {"take", reducer_take, METH_O, NULL},
-    {"forget", reducer_forget, METH_NOARGS, NULL},
-    {"wait", reducer_wait, METH_VARARGS, NULL},
-    {"settle", reducer_settle, METH_O, NULL},
-    {NULL, NULL, 0, NULL},
+    {"node", reducer_node, METH_O, NULL},          {"lay_out", reducer_lay_out, METH_O, NULL},
+    {"begin", reducer_begin, METH_O, NULL},        {"take", reducer_take, METH_O, NULL},
+    {"forget", reducer_forget, METH_NOARGS, NULL}, {"wait", reducer_wait, METH_VARARGS, NULL},
+    {"settle", reducer_settle, METH_O, NULL},      {NULL, NULL, 0, NULL},
 };
 
 static PyTypeObject reducer_type = {

@@ -176,11 +176,11 @@ class BarrierOptions(_Options):
 _Kind = TypeVar("_Kind", bound=_Options)
 
 
-def _options(kind: type[_Kind], opts: Any, timeout: Any = None, **said: Any) -> _Kind:
+def _options(kind: type[_Kind], opts: Any, timeout: Any = None, **said: Any) -> Any:
     """The options: given, also in the place of the first value, or made of values."""
     for given in (opts, timeout, *said.values()):
         if isinstance(given, _Options):
-            return given  # type: ignore[return-value]
+            return given
     return kind(timeout=timeout, **{name: value for name, value in said.items() if value is not None})
 
 
@@ -305,15 +305,18 @@ class _Methods:
 
     def send(self: Any, tensors: Any, dstRank: int, tag: int = 0) -> Work:
         """Sends a tensor, or that of a list of one."""
-        return point_to_point.isend(_sole("send", tensors), None, self, tag, dstRank)  # type: ignore[return-value]
+        work: Any = point_to_point.isend(_sole("send", tensors), None, self, tag, dstRank)
+        return work
 
     def recv(self: Any, tensors: Any, srcRank: int, tag: int = 0) -> Work:
         """Receives a tensor, or that of a list of one."""
-        return point_to_point.irecv(_sole("recv", tensors), None, self, tag, srcRank)  # type: ignore[return-value]
+        work: Any = point_to_point.irecv(_sole("recv", tensors), None, self, tag, srcRank)
+        return work
 
     def recv_anysource(self: Any, tensors: Any, tag: int = 0) -> Work:
         """Receives from whoever sends first."""
-        return point_to_point.irecv(_sole("recv", tensors), None, self, tag)  # type: ignore[return-value]
+        work: Any = point_to_point.irecv(_sole("recv", tensors), None, self, tag)
+        return work
 
     def _begun(self: Any, said: _Options, work: Work | None) -> Work:
         assert work is not None

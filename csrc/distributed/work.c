@@ -293,7 +293,7 @@ static void name_the_late(const tp_work *w, char *out, size_t room) {
 static int fail_late(tp_work *w, double seconds) {
     char what[200], text[800];
     describe(w, what, sizeof what);
-    snprintf(text, sizeof text, "timed out after %.3g s", seconds);
+    snprintf(text, sizeof text, "Timed out after %.3g s", seconds);
     name_the_late(w, text, sizeof text);
     tp_world_lock();
     move(w);

@@ -22,7 +22,7 @@ typedef struct {
         *place;           /* owned; the place is a view of the bucket, NULL where Python carries the bucket's parts */
     tp_node *accumulator; /* owned, so that its hook stays */
     int fired, left;      /* how often the hook comes in a pass, and has still to come in this one */
-    bool used, unused;    /* it had a gradient in this pass; none will come in it */
+    bool used, unused;    /* it had a gradient since the last sum; none will come in this pass */
 } parameter;
 
 typedef struct reducer reducer;
@@ -47,6 +47,7 @@ struct reducer {
     bool keeps_views;   /* gradients become their places in the buckets */
     bool carries;       /* Python begins the buckets */
     bool needs_buckets; /* false: one process, and nothing to do */
+    bool tells;         /* Python hears of buckets that begin: a profile records */
 };
 
 #define REDUCER(o) ((reducer *)(o))
@@ -86,6 +87,7 @@ static int call(reducer *r, const char *method, int number) {
 
 static int begin_bucket(reducer *r, int b) {
     if (r->carries) return call(r, "_carry", b);
+    if (r->tells && r->needs_buckets && r->group >= 0 && call(r, "_tell", b) < 0) return -1;
     if (!r->needs_buckets || r->group < 0 || tp_reducer_send(r->rounds, b, r->group) == 0) return 0;
     tp_py_raise_backend();
     return -1;
@@ -114,9 +116,9 @@ static int take_unused(reducer *r) {
 
 static int on_gradient(reducer *r, int i) {
     parameter *p = &r->all[i];
-    if (!r->expects) return 0;
     tp_autoref *grad = tp_grad(p->variable);
-    p->used |= grad != NULL;
+    p->used |= grad != NULL; /* also of a pass that sums nothing: the next sum has what it left */
+    if (!r->expects) return 0;
     if (r->watches) {
         if (!p->fired++) note_order(r, i);
         return 0;
@@ -330,7 +332,7 @@ static PyObject *reducer_begin(PyObject *o, PyObject *outputs) {
     r->arrived = 0;
     for (int i = 0; i < r->count; i++) {
         parameter *p = &r->all[i];
-        p->used = p->unused = false;
+        p->unused = false;
         p->left = p->fired;
         if (r->watches) p->fired = 0;
         else if (r->is_static) p->unused = p->fired == 0;
@@ -338,6 +340,12 @@ static PyObject *reducer_begin(PyObject *o, PyObject *outputs) {
     if (outputs != Py_None && (!PyTuple_Check(outputs) || find_unused(r, outputs) < 0))
         return PyErr_Occurred() ? NULL : PyErr_Format(PyExc_TypeError, "begin: a tuple of tensors");
     r->expects = true;
+    Py_RETURN_NONE;
+}
+
+/* forget(): the round is over, and no parameter was used since. */
+static PyObject *reducer_forget(PyObject *o, PyObject *unused TP_UNUSED) {
+    for (int i = 0; i < REDUCER(o)->count; i++) REDUCER(o)->all[i].used = false;
     Py_RETURN_NONE;
 }
 
@@ -434,6 +442,7 @@ FLAG(watches)
 FLAG(is_static)
 FLAG(carries)
 FLAG(needs_buckets)
+FLAG(tells)
 
 static PyObject *get_factor(PyObject *o, void *unused TP_UNUSED) { return PyFloat_FromDouble(REDUCER(o)->factor); }
 static int set_factor(PyObject *o, PyObject *value, void *unused TP_UNUSED) {
@@ -452,6 +461,7 @@ static PyGetSetDef getset[] = {
     DEFINED(is_static),
     DEFINED(carries),
     DEFINED(needs_buckets),
+    DEFINED(tells),
     DEFINED(factor),
     ASKED(was_used),
     ASKED(is_there),
@@ -462,13 +472,10 @@ static PyGetSetDef getset[] = {
 };
 
 static PyMethodDef methods[] = {
-    {"node", reducer_node, METH_O, NULL},
-    {"lay_out", reducer_lay_out, METH_O, NULL},
-    {"begin", reducer_begin, METH_O, NULL},
-    {"take", reducer_take, METH_O, NULL},
-    {"wait", reducer_wait, METH_VARARGS, NULL},
-    {"settle", reducer_settle, METH_O, NULL},
-    {NULL, NULL, 0, NULL},
+    {"node", reducer_node, METH_O, NULL},          {"lay_out", reducer_lay_out, METH_O, NULL},
+    {"begin", reducer_begin, METH_O, NULL},        {"take", reducer_take, METH_O, NULL},
+    {"forget", reducer_forget, METH_NOARGS, NULL}, {"wait", reducer_wait, METH_VARARGS, NULL},
+    {"settle", reducer_settle, METH_O, NULL},      {NULL, NULL, 0, NULL},
 };
 
 static PyTypeObject reducer_type = {

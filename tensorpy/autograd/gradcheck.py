@@ -15,7 +15,6 @@ from typing import Any
 from tensorpy import _C
 from tensorpy._C import Tensor
 from tensorpy._utils import unravel
-from tensorpy.autograd.grad_mode import no_grad
 from tensorpy.autograd.gradcheck_sparse import over_values
 from tensorpy.autograd.jacobians import (
     _as_tuple,
@@ -84,8 +83,7 @@ def _numeric(
             columns = []
             for sign in (1, -1):
                 place.fill_(original + sign * step)
-                with no_grad():
-                    columns.append([n for o in _tensors(function(*values))[:atleast] for n in _numbers(o)])
+                columns.append([n for o in _tensors(function(*values))[:atleast] for n in _numbers(o)])
             place.fill_(original)
             rows.append([(a - b) / (2 * eps) for a, b in zip(*columns, strict=True)])
     return rows
@@ -174,8 +172,7 @@ def _moved(func: Callable[..., Any], values: Sequence[Any], which: int, along: T
     try:
         for sign in (1, -1):
             memory.copy_(before + along * (sign * eps))
-            with no_grad():
-                ends.append([o.detach().clone() for o in _tensors(func(*values))])
+            ends.append([o.detach().clone() for o in _tensors(func(*values))])
     finally:
         memory.copy_(before)
     return [(a - b) / (2 * eps) for a, b in zip(*ends, strict=True)]

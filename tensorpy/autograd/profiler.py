@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 from tensorpy import profiler as _profiler
@@ -18,12 +19,18 @@ class profile:
 
     Arguments:
         enabled: whether it is on
+        use_cuda: is taken: there is no such device
         use_device: the type of device that is timed too
         record_shapes: whether shapes are recorded
         with_flops: whether operations are counted
         profile_memory: whether memory is recorded
         with_stack: whether the callers are recorded
         with_modules: whether modules are recorded
+        use_kineto: is taken
+        use_cpu: whether calls of operators are recorded
+        experimental_config: is taken
+        acc_events: whether the events of all uses are kept
+        custom_trace_id_callback: is taken
 
     Example:
         >>> with tp.autograd.profiler.profile() as p:
@@ -36,20 +43,29 @@ class profile:
         self,
         enabled: bool = True,
         *,
+        use_cuda: bool = False,
         use_device: str | None = None,
         record_shapes: bool = False,
         with_flops: bool = False,
         profile_memory: bool = False,
         with_stack: bool = False,
         with_modules: bool = False,
+        use_kineto: bool = False,
+        use_cpu: bool = True,
+        experimental_config: Any = None,
+        acc_events: bool = False,
+        custom_trace_id_callback: Any = None,
     ) -> None:
-        self.enabled = enabled
+        self.enabled = enabled and use_cpu
+        if use_cuda:
+            warnings.warn("profile: there is no CUDA, and nothing of it is timed", stacklevel=2)
         self._inner = _profiler.profile(
             record_shapes=record_shapes,
             with_flops=with_flops,
             profile_memory=profile_memory,
             with_stack=with_stack,
             with_modules=with_modules,
+            acc_events=acc_events,
         )
 
     def __enter__(self) -> profile:

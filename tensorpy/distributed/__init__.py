@@ -9,11 +9,14 @@ from __future__ import annotations
 from typing import Any
 
 from tensorpy.distributed.distributed_c10d import *  # noqa: F403
+from tensorpy.distributed.distributed_c10d import _rank_not_in_group as _rank_not_in_group
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:  # what __getattr__ gives at first use
     from tensorpy.distributed.device_mesh import DeviceMesh as DeviceMesh
     from tensorpy.distributed.device_mesh import init_device_mesh as init_device_mesh
+    from tensorpy.distributed.meeting import register_rendezvous_handler as register_rendezvous_handler
+    from tensorpy.distributed.meeting import rendezvous as rendezvous
     from tensorpy.distributed.stores import FileStore as FileStore
     from tensorpy.distributed.stores import HashStore as HashStore
     from tensorpy.distributed.stores import PrefixStore as PrefixStore
@@ -27,6 +30,10 @@ else:
             from tensorpy.distributed import stores
 
             return getattr(stores, name)
+        if name in ("rendezvous", "register_rendezvous_handler"):
+            from tensorpy.distributed import meeting
+
+            return getattr(meeting, name)
         if name in ("DeviceMesh", "init_device_mesh"):
             from tensorpy.distributed import device_mesh
 

@@ -14,11 +14,14 @@ from typing import Any
 import tensorpy as tp
 from tensorpy import _C
 from tensorpy._C import Tensor
+from tensorpy._package import async_events
+from tensorpy._package.async_events import Event
 from tensorpy.distributed import groups
 from tensorpy.distributed.detail import compare
 from tensorpy.distributed.groups import ProcessGroup
-from tensorpy.distributed.messages import after, check, copy, flat_of, message, packed, room_for, spread
+from tensorpy.distributed.messages import after, begin_event, check, copy, flat_of, message, packed, room_for, spread
 from tensorpy.distributed.reduce_op import PremulSum, ReduceOp, number_of
+from tensorpy.distributed.sparse import sum_of_all
 from tensorpy.distributed.work import Work, Works, seconds_of
 
 
@@ -92,20 +95,36 @@ def all_reduce(tensor: Tensor, op: Any = ReduceOp.SUM, group: Any = None, async_
     """
     if groups.is_outside("all_reduce", group):
         return None
-    found = groups.of(group)
+    return _all_reduce("all_reduce", groups.of(group), tensor, op, async_op)
+
+
+def _all_reduce(
+    name: str, found: ProcessGroup, tensor: Tensor, op: Any, async_op: bool, profiled: bool = True
+) -> Work | None:
     if found._is_one():
         return _done(async_op, tensor)
-    check("all_reduce", tensor)
-    number = number_of("all_reduce", op, tensor)
-    _check_average("all_reduce", op, tensor)
-    compare(found, "all_reduce", tensor, op)
+    if isinstance(tensor, Tensor) and tensor.layout is tp.sparse_coo:
+        _sum_sparse(name, found, tensor, op)
+        return _done(async_op, tensor)
+    check(name, tensor)
+    number = number_of(name, op, tensor)
+    _check_average(name, op, tensor)
+    compare(found, name, tensor, op)
     buffer = _weighed(op, tensor)
     back = None if buffer is tensor else lambda: copy(tensor, buffer)
     finish = after(_divided(op, found.size(), buffer), back)
     return message(
         found, "all_reduce", None, buffer, count=buffer.numel(), op=number, async_op=async_op, finish=finish,
-        outputs=(tensor,),
+        outputs=(tensor,), profiled=profiled,
     )  # fmt: skip
+
+
+def _sum_sparse(name: str, found: ProcessGroup, tensor: Tensor, op: Any) -> None:
+    if op is not ReduceOp.SUM:
+        raise RuntimeError(f"{name}: of sparse tensors there are sums alone, ReduceOp.SUM")
+    event = begin_event(found, "sparse_all_reduce", [tensor])
+    tensor.detach().copy_(sum_of_all(found, name, tensor))
+    async_events.end(event)
 
 
 def reduce(
@@ -292,16 +311,21 @@ def all_gather(tensor_list: list[Tensor], tensor: Tensor, group: Any = None, asy
     """
     if groups.is_outside("all_gather", group):
         return None
-    found = groups.of(group)
+    return _all_gather("all_gather", groups.of(group), tensor_list, tensor, async_op)
+
+
+def _all_gather(
+    name: str, found: ProcessGroup, tensor_list: list[Tensor], tensor: Tensor, async_op: bool, profiled: bool = True
+) -> Work | None:
     if found._is_one():
-        copy(one("all_gather", tensor_list), tensor)
+        copy(one(name, tensor_list), tensor)
         return _done(async_op, *tensor_list)
-    _alike("all_gather", tensor_list, found, tensor)
-    compare(found, "all_gather", tensor)
+    _alike(name, tensor_list, found, tensor)
+    compare(found, name, tensor)
     flat = tp.empty(found.size() * tensor.numel(), dtype=tensor.dtype)
     return message(
-        found, "all_gather", packed(tensor), flat, count=tensor.numel(), async_op=async_op,
-        finish=lambda: spread(flat, tensor_list), outputs=tensor_list,
+        found, "all_gather", packed(tensor), flat, name=name, count=tensor.numel(), async_op=async_op,
+        finish=lambda: spread(flat, tensor_list), outputs=tensor_list, profiled=profiled,
     )  # fmt: skip
 
 
@@ -460,7 +484,9 @@ def all_reduce_coalesced(
     """
     if groups.is_outside("all_reduce_coalesced", group):
         return None
-    return _together([all_reduce(tensor, op, group, True) for tensor in tensors], async_op)
+    found, name = groups.of(group), "all_reduce"
+    event = begin_event(found, "all_reduce", tensors)
+    return _together([_all_reduce(name, found, tensor, op, True, False) for tensor in tensors], async_op, event)
 
 
 def all_gather_coalesced(
@@ -482,13 +508,21 @@ def all_gather_coalesced(
     """
     if groups.is_outside("all_gather_coalesced", group):
         return None
+    found, name = groups.of(group), "all_gather"
+    event = begin_event(found, "all_gather", input_tensor_list)
     columns = zip(*output_tensor_lists, strict=True)
     pairs = zip(columns, input_tensor_list, strict=True)
-    return _together([all_gather(list(column), tensor, group, True) for column, tensor in pairs], async_op)
+    begun = [_all_gather(name, found, list(column), tensor, True, False) for column, tensor in pairs]
+    return _together(begun, async_op, event)
 
 
-def _together(begun: list[Work | None], async_op: bool) -> Work | None:
-    works = Works([work for work in begun if work is not None])
+def together(begun: list[Work | None], event: Event | None = None) -> Work:
+    """Several works as one."""
+    return Works([work for work in begun if work is not None], event)
+
+
+def _together(begun: list[Work | None], async_op: bool, event: Event | None) -> Work | None:
+    works = together(begun, event)
     if async_op:
         return works
     works.wait()
@@ -658,8 +692,11 @@ def monitored_barrier(group: Any = None, timeout: Any = None, wait_all_ranks: bo
         # rank 0 answers within the time; who comes first has waited for the same time
         said = store._ask("get", store._key(f"{prefix}/said"), timeout=timedelta(seconds=2 * seconds + 5))[0].decode()
         if said:
-            raise RuntimeError(f"[Rank {found.rank()}]: {said}")
+            where = f"[Rank {found.rank()}]: Rank {found.rank()} successfully reached monitoredBarrier, but"
+            raise RuntimeError(f"{where} received errors while waiting for send/recv from rank 0: {said}")
         return
+    if isinstance(timeout, timedelta) and not timeout:
+        raise RuntimeError("[Rank 0]: Rank 0 timed out in monitoredBarrier after 0 ms")
     missing = absent(store, [f"{prefix}/{r}" for r in range(1, size)], seconds)
     late = [found._ranks[i + 1] for i in missing]
     if not wait_all_ranks:

@@ -68,6 +68,15 @@ from tensorpy.distributed.point_to_point import irecv as irecv
 from tensorpy.distributed.point_to_point import isend as isend
 from tensorpy.distributed.point_to_point import recv as recv
 from tensorpy.distributed.point_to_point import send as send
+from tensorpy.distributed.process_group import AllreduceCoalescedOptions as AllreduceCoalescedOptions
+from tensorpy.distributed.process_group import AllreduceOptions as AllreduceOptions
+from tensorpy.distributed.process_group import AllToAllOptions as AllToAllOptions
+from tensorpy.distributed.process_group import BarrierOptions as BarrierOptions
+from tensorpy.distributed.process_group import BroadcastOptions as BroadcastOptions
+from tensorpy.distributed.process_group import GatherOptions as GatherOptions
+from tensorpy.distributed.process_group import ReduceOptions as ReduceOptions
+from tensorpy.distributed.process_group import ReduceScatterOptions as ReduceScatterOptions
+from tensorpy.distributed.process_group import ScatterOptions as ScatterOptions
 from tensorpy.distributed.reduce_op import ReduceOp as ReduceOp
 from tensorpy.distributed.reduce_op import _make_nccl_premul_sum as _make_nccl_premul_sum
 from tensorpy.distributed.reduce_op import reduce_op as reduce_op
@@ -281,11 +290,14 @@ def _launched() -> bool:
 def _join(name: str, method: str, rank: int, size: int, store: Any, seconds: float) -> ProcessGroup:
     global _worlds
     if store is None:
-        from tensorpy.distributed import rendezvous
+        from tensorpy.distributed import meeting
 
-        rank, size = rendezvous.rank_and_size(method, rank, size)
-        if size > 1:
-            store = rendezvous.store_of(method, rank, size, seconds)
+        if meeting.is_registered(method):
+            store, rank, size = next(meeting.rendezvous(method, rank, size, timeout=timedelta(seconds=seconds)))
+        else:
+            rank, size = meeting.rank_and_size(method, rank, size)
+        if size > 1 and store is None:
+            store = meeting.store_of(method, rank, size, seconds)
     elif size < 1 or not 0 <= rank < size:
         raise ValueError(f"init_process_group: a store comes with rank and world_size, not {rank} and {size}")
     if size == 1 or store is None:  # without a store there is one process
@@ -349,6 +361,8 @@ def destroy_process_group(group: ProcessGroup | None = None) -> None:
         >>> tp.distributed.is_initialized()
         False
     """
+    if group is groups.group.NON_GROUP_MEMBER:
+        return
     found = groups.of(group)
     if found is not groups.group.WORLD:
         groups.made.pop(found.group_name, None)
@@ -444,6 +458,10 @@ def _some(
         )  # fmt: skip
     number = _C._distributed.new_group(f"tensorpy/{_worlds}/{title}", chosen, seconds)
     return ProcessGroup(name, chosen, place, number, title, seconds, store)
+
+
+def _rank_not_in_group(group: Any) -> bool:
+    return group is groups.group.NON_GROUP_MEMBER
 
 
 def _get_default_group() -> ProcessGroup:

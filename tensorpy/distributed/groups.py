@@ -23,6 +23,8 @@ class Backend(str):
     GLOO, NCCL, MPI, UCC, UNDEFINED = "gloo", "nccl", "mpi", "ucc", "undefined"
 
     def __new__(cls, name: str) -> Backend:
+        if not isinstance(name, str):
+            raise ValueError(f"Backend name must be a string, but got: {name!r}")
         return super().__new__(cls, name.lower())
 
 
@@ -107,7 +109,7 @@ def of(given: Any) -> ProcessGroup:
     if found is None:
         raise ValueError("the default process group is not initialized: call init_process_group first")
     if found is _Group.NON_GROUP_MEMBER:
-        raise ValueError("this process is not in the group that was given")
+        raise ValueError("Invalid process group specified: this process is not in it")
     if not isinstance(found, ProcessGroup):
         raise TypeError(f"expected a ProcessGroup, not {type(found).__name__}")
     return found

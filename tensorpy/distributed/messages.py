@@ -12,6 +12,7 @@ from typing import Any
 import tensorpy as tp
 from tensorpy import _C
 from tensorpy._C import Tensor
+from tensorpy._package import async_events
 from tensorpy.distributed.groups import ProcessGroup
 from tensorpy.distributed.work import Work
 
@@ -77,6 +78,13 @@ def after(*steps: Callable[[], None] | None) -> Callable[[], None] | None:
     return run
 
 
+def begin_event(found: ProcessGroup, kind: str, tensors: Sequence[Tensor], peer: int = 0) -> async_events.Event | None:
+    """What a profile that records has of a message."""
+    if not async_events.recording:
+        return None
+    return async_events.begin(f"{found._backend}:{'recvAnySource' if kind == 'recv' and peer < 0 else kind}", *tensors)
+
+
 def message(
     found: ProcessGroup,
     kind: str,
@@ -94,13 +102,16 @@ def message(
     outputs: Sequence[Tensor] = (),
     arrived: Callable[[tuple[int, int]], None] | None = None,
     seconds: float | None = None,
+    profiled: bool = True,
 ) -> Work | None:
-    """Begins a message; waits for it, or gives it as a Work."""
+    """Begins a message; waits for it, or gives it as a Work. One that is not profiled is a part of another event."""
     seconds = found._seconds if seconds is None else seconds
     given = (found._number, KINDS[kind], name or kind, send, recv, count, op, peer, tag, counts)
+    event = begin_event(found, kind, [t for t in (send, recv) if t is not None][:1], peer) if profiled else None
     if async_op:
-        return Work(_C._distributed.begin(*given), seconds, finish, outputs, found._ranks, arrived)
+        return Work(_C._distributed.begin(*given), seconds, finish, outputs, found._ranks, arrived, event)
     came = _C._distributed.run(*given, seconds)
+    async_events.end(event)
     if arrived is not None:
         arrived(came)
     if finish is not None:

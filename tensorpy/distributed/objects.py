@@ -183,7 +183,7 @@ def scatter_object_list(
     found = groups.of(group)
     root = groups.place("scatter_object_list", found, src, group_src, 0)
     if not scatter_object_output_list:
-        raise ValueError("scatter_object_list: the output list has room for one object at least")
+        raise ValueError("Expected argument scatter_object_output_list to be a list of size at least 1.")
     if found._is_one():
         scatter_object_output_list[0] = one("scatter_object_input_list", scatter_object_input_list)
         return

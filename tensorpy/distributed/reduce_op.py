@@ -78,6 +78,8 @@ def number_of(name: str, op: Any, tensor: Any) -> int:
         raise ValueError(f"{name}: PREMUL_SUM needs a factor: distributed._make_nccl_premul_sum(factor)")
     if op not in _NUMBERS:
         raise TypeError(f"{name}: op is one of distributed.ReduceOp, not {op!r}")
+    if tensor.is_complex() and not supports_complex(op):
+        raise ValueError(f"{name} does not support {op} on complex tensors")
     number = _NUMBERS[op]
     if not _C._distributed.reduces(tensor.dtype, number):
         raise RuntimeError(f"{name}: ReduceOp.{op.name} is no operation of {tensor.dtype}")

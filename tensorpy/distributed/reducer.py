@@ -8,16 +8,19 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NoReturn
 
 import tensorpy as tp
 from tensorpy import _C
 from tensorpy._C import Tensor
+from tensorpy._package import async_events
 from tensorpy.distributed.buckets import Bucket, GradBucket, assign, places_in
-from tensorpy.distributed.collectives import all_gather, all_gather_into_tensor, all_reduce, broadcast
+from tensorpy.distributed.collectives import all_gather_into_tensor, all_reduce, broadcast
 from tensorpy.distributed.groups import ProcessGroup
+from tensorpy.distributed.messages import begin_event
 from tensorpy.distributed.objects import all_gather_object
 from tensorpy.distributed.reduce_op import ReduceOp
+from tensorpy.distributed.sparse import sum_of_all
 from tensorpy.distributed.work import Work, in_order
 from tensorpy.futures import Future
 
@@ -32,6 +35,7 @@ class Reducer(_C._distributed.Reducer):  # type: ignore[misc]
     is_static: bool
     carries: bool
     needs_buckets: bool
+    tells: bool
     factor: float
     rounds: int
 
@@ -56,11 +60,14 @@ class Reducer(_C._distributed.Reducer):  # type: ignore[misc]
         self._sparse, self._caps = list(sparse), caps
         self._finds_unused, self._keeps_views = find_unused_parameters, gradient_as_bucket_view
         self._hook: tuple[Any, Callable[[Any, GradBucket], Future[Any]]] | None = None
+        self._events: dict[int, async_events.Event | None] = {}
         self._map: Tensor | None = None
         self._map_work: Work | None = None
         self._static_map: list[int] | None = None
         self._is_laid_out_by_order = False
         self.rounds = 0
+        self.error = ""
+        self.has_rebuilt_buckets = False
         self._on_host = all(p.device.type == "cpu" for p in parameters)
         self._lay_out(range(len(parameters) - 1, -1, -1))
         self._nodes, self._handles = [], []
@@ -126,7 +133,13 @@ class Reducer(_C._distributed.Reducer):  # type: ignore[misc]
         """The next backward pass sums gradients."""
         if self.expects and self.started:
             self._refuse_unfinished()
-        self.begin(outputs)
+        self.tells = bool(async_events.recording)
+        if outputs is None:
+            self.begin(None)
+        else:
+            mark = _C._profiler.enter("search_unused_parameters")
+            self.begin(outputs)
+            _C._profiler.leave(*mark)
         for bucket in self._buckets:
             bucket.carried = None
         self._map = self._map_work = None
@@ -139,6 +152,12 @@ class Reducer(_C._distributed.Reducer):  # type: ignore[misc]
             return
         assert bucket.flat is not None
         bucket.carried = self._begin(b, bucket.flat, bucket.places)
+
+    def _tell(self, b: int) -> None:
+        """A plain bucket begins while a profile records."""
+        flat = self._buckets[b].flat
+        assert flat is not None
+        self._events[b] = begin_event(self._group, "all_reduce", [flat])
 
     def _begin(self, b: int, flat: Tensor, places: list[Tensor]) -> Any:
         if self._hook is None:
@@ -159,12 +178,8 @@ class Reducer(_C._distributed.Reducer):  # type: ignore[misc]
                 raise RuntimeError(f"a gradient that was to be sparse, of {p.dtype}{list(p.shape)}, is dense")
             grad = grad.coalesce()
             indices, values = grad.indices(), grad.values() * self.factor
-        counts = [tp.zeros(1, dtype=tp.int64) for _ in range(self._group.size())]
-        all_gather(counts, tp.tensor([indices.shape[1]]), self._group)
-        most = max(int(n) for n in counts)
-        where = _gathered(indices.t(), counts, most, self._group)
-        what = _gathered(values, counts, most, self._group)
-        return tp.sparse_coo_tensor(where.t(), what, p.shape).coalesce()
+        mine = tp.sparse_coo_tensor(indices, values, p.shape, is_coalesced=True)
+        return sum_of_all(self._group, "DistributedDataParallel", mine)
 
     def _all_begun(self) -> None:
         """The last bucket is on its way: what is left is done when the pass is over."""
@@ -183,6 +198,7 @@ class Reducer(_C._distributed.Reducer):  # type: ignore[misc]
     def _await(self, b: int, flat: Tensor | None, carried: Any) -> None:
         if carried is None:
             self.wait(b, self._group._seconds)
+            async_events.end(self._events.pop(b, None))
         elif isinstance(carried, Work):
             carried.wait()
         else:
@@ -219,8 +235,9 @@ class Reducer(_C._distributed.Reducer):  # type: ignore[misc]
             self._static_map = self._map.tolist() if self.is_static else None
         self._map = self._map_work = None
         self.rounds += 1
+        self.forget()
         if not self._is_laid_out_by_order and (self.is_static or not self._finds_unused):
-            self._is_laid_out_by_order = True
+            self._is_laid_out_by_order = self.has_rebuilt_buckets = True
             self._lay_out_by_order()
 
     def _lay_out_by_order(self) -> None:
@@ -268,39 +285,42 @@ class Reducer(_C._distributed.Reducer):  # type: ignore[misc]
 
     # ---- refusals ----
 
+    def refuse(self, text: str, kind: type[Exception] = RuntimeError) -> NoReturn:
+        """Raises an error, which `error` keeps for who asks later what went wrong."""
+        self.error = text
+        raise kind(text)
+
     def _refuse_twice(self, i: int) -> None:
-        raise RuntimeError(
+        self.refuse(
             f"Expected to mark a variable ready only once: the gradient of {self._names[i]} came twice in one backward "
             "pass. A parameter that is used outside of the module's forward, or by several checkpoints of one pass, "
             "does that; where each pass does the same, static_graph=True is for it"
         )
 
     def _refuse_change(self, i: int) -> None:
-        raise RuntimeError(
+        self.refuse(
             f"Your training graph has changed in this iteration: {self._names[i]} had another number of gradients in "
             "the first one, which static_graph=True rules out"
         )
 
     def _refuse_unfinished(self) -> None:
-        late = [name for name, there in zip(self._names, self.is_there, strict=True) if not there]
+        late = [i for i, there in enumerate(self.is_there) if not there]
         self.expects = self.started = False
         if not late:
-            raise RuntimeError("the backward pass before this one did not end: its gradients are not averaged")
-        raise RuntimeError(
-            "Expected to have finished reduction in the prior iteration before starting a new one: the backward pass "
-            f"before this one gave no gradient to {', '.join(late)}. Where a pass need not reach every parameter, "
-            "find_unused_parameters=True is for it; and what forward returns has to take part in the loss"
+            self.refuse("the backward pass before this one did not end: its gradients are not averaged")
+        rank, names = self._group.rank(), ", ".join(self._names[i] for i in late)
+        advice = (
+            "Since `find_unused_parameters=True` is enabled, it is outputs"
+            if self._finds_unused
+            else "Where a pass need not reach every parameter, passing the keyword argument "
+            "`find_unused_parameters=True` is for it; else it may be outputs"
         )
-
-
-def _gathered(mine: Tensor, counts: list[Tensor], most: int, group: ProcessGroup) -> Tensor:
-    """Rows of all processes after each other, of which each has another number."""
-    padded = tp.zeros(most, *mine.shape[1:], dtype=mine.dtype)
-    padded[: mine.shape[0]] = mine
-    whole = tp.empty(most * group.size(), *mine.shape[1:], dtype=mine.dtype)
-    all_gather_into_tensor(whole, padded, group)
-    parts = [whole[r * most : r * most + int(n)] for r, n in enumerate(counts)]
-    return tp.cat(parts)
+        self.refuse(
+            "Expected to have finished reduction in the prior iteration before starting a new one: some parameters "
+            f"got no gradient. {advice} that the loss leaves out: all `forward` function outputs participate in "
+            f"calculating loss. Parameters which did not receive grad for rank {rank}: {names}. Parameter indices "
+            f"which did not receive grad for rank {rank}: {' '.join(map(str, late))}"
+        )
 
 
 def verify(group: ProcessGroup, lines: list[str]) -> None:

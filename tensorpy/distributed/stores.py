@@ -15,6 +15,7 @@ import socket
 import struct
 import threading
 import time
+import weakref
 from collections.abc import Callable, Sequence
 from datetime import timedelta
 from typing import Any, ClassVar
@@ -107,7 +108,7 @@ class Store:
     timeout: Any = _PATIENCE
 
     def _ask(self, command: str, *parts: bytes, timeout: timedelta | None = None) -> list[bytes]:
-        raise NotImplementedError(f"{type(self).__name__} is no store of its own")
+        raise NotImplementedError(f"Not implemented. {type(self).__name__} has no {command} of its own")
 
     def _key(self, key: str | bytes) -> bytes:
         return b"/" + _bytes(key)
@@ -154,7 +155,39 @@ class Store:
         self._ask("set", *(part for pair in pairs for part in pair))
 
     def has_extended_api(self) -> bool:
-        return True
+        """Whether there are append, multi_get and multi_set."""
+        return type(self)._ask is not Store._ask
+
+    def clone(self) -> Store:
+        """Another way to the same keys, for another thread."""
+        return self
+
+
+def _by_methods(store: Store, command: str, parts: Sequence[bytes], timeout: timedelta | None) -> list[bytes]:
+    """The same of a store that somebody else has written, by its methods."""
+    names = [part.decode()[1:] for part in parts]  # without what _key puts before them
+    if command == "set":
+        if len(parts) == 2:
+            store.set(names[0], parts[1])
+        else:
+            store.multi_set(names[::2], list(parts[1::2]))
+    elif command == "get":
+        return [store.get(names[0])] if len(parts) == 1 else store.multi_get(names)
+    elif command == "add":
+        return [b"%d" % store.add(names[0], int(parts[1]))]
+    elif command == "check":
+        return [b"1"] if store.check(names) else []
+    elif command == "wait":
+        store.wait(names, *([] if timeout is None else [timeout]))
+    elif command == "delete":
+        return [b"1"] if store.delete_key(names[0]) else []
+    elif command == "count":
+        return [b"%d" % store.num_keys()]
+    elif command == "compare_set":
+        return [store.compare_set(names[0], parts[1].decode(), parts[2].decode())]
+    else:
+        store.append(names[0], parts[1])
+    return []
 
 
 class HashStore(Store):
@@ -291,7 +324,18 @@ class PrefixStore(Store):
         return self.underlying_store._key(_bytes(self.prefix) + b"/" + _bytes(key))
 
     def _ask(self, command: str, *parts: bytes, timeout: timedelta | None = None) -> list[bytes]:
-        return self.underlying_store._ask(command, *parts, timeout=timeout)
+        below = self.underlying_store
+        if isinstance(below, PrefixStore) or type(below)._ask is not Store._ask:
+            return below._ask(command, *parts, timeout=timeout)
+        return _by_methods(below, command, parts, timeout)
+
+    def has_extended_api(self) -> bool:
+        """Whether the other store has append, multi_get and multi_set."""
+        return self.underlying_store.has_extended_api()
+
+    def clone(self) -> Store:
+        """Another way to the same keys, for another thread."""
+        return PrefixStore(self.prefix, self.underlying_store.clone())
 
     @property
     def timeout(self) -> timedelta:
@@ -379,6 +423,29 @@ def _listen(listener: socket.socket, table: _Table) -> None:
         threading.Thread(target=_serve, args=(connection, table), daemon=True).start()
 
 
+class _Server:
+    """What answers at a port of this process, as long as a store has it."""
+
+    def __init__(self, host: str, port: int, fd: int | None) -> None:
+        try:
+            self.listener = socket.create_server((host, port)) if fd is None else socket.socket(fileno=fd)
+        except OSError as error:
+            raise DistNetworkError(
+                f"The server socket has failed to listen on any local network address: {host}:{port}: {error}"
+            ) from None
+        self.port: int = self.listener.getsockname()[1]
+        threading.Thread(target=_listen, args=(self.listener, _Table()), daemon=True).start()
+
+    def __del__(self) -> None:
+        if (listener := getattr(self, "listener", None)) is not None:
+            with contextlib.suppress(OSError):
+                listener.shutdown(socket.SHUT_RDWR)  # which wakes the thread that accepts
+            listener.close()
+
+
+_shared: weakref.WeakValueDictionary[int, _Server] = weakref.WeakValueDictionary()  # by port, those with multi_tenant
+
+
 class TCPStore(Store):
     """A store that the process with is_master=True keeps, and others reach at its host and port (0: any free one)."""
 
@@ -397,12 +464,13 @@ class TCPStore(Store):
         master_listen_fd: int | None = None,
         use_libuv: bool = True,
     ) -> None:
-        self.host, self.timeout, self._listener = host_name, timeout, None
+        self.host, self.timeout, self._server = host_name, timeout, None
         if is_master:
-            fd = master_listen_fd
-            self._listener = socket.create_server((host_name, port)) if fd is None else socket.socket(fileno=fd)
-            port = self._listener.getsockname()[1]
-            threading.Thread(target=_listen, args=(self._listener, _Table()), daemon=True).start()
+            self._server = _shared.get(port) if multi_tenant else None
+            self._server = self._server or _Server(host_name, port, master_listen_fd)
+            port = self._server.port
+            if multi_tenant:
+                _shared[port] = self._server
         self.port = port
         self._lock = threading.Lock()
         self._broken: str | None = None
@@ -410,6 +478,10 @@ class TCPStore(Store):
         here = int(self._ask("add", b"init/", b"1")[0])
         if wait_for_workers and world_size is not None:
             self._wait_for(world_size, here)
+
+    def clone(self) -> Store:
+        """Another connection to the same store, for another thread."""
+        return TCPStore(self.host, self.port, None, False, self.timeout, wait_for_workers=False)
 
     def _connect(self) -> socket.socket:
         end = time.monotonic() + self.timeout.total_seconds()
@@ -452,9 +524,5 @@ class TCPStore(Store):
         return answer[1:]
 
     def __del__(self) -> None:
-        if (listener := getattr(self, "_listener", None)) is not None:
-            with contextlib.suppress(OSError):
-                listener.shutdown(socket.SHUT_RDWR)  # which wakes the thread that accepts
-            listener.close()
         if (connection := getattr(self, "_connection", None)) is not None:
             connection.close()

@@ -13,6 +13,7 @@ from datetime import timedelta
 from typing import Any
 
 from tensorpy import _C
+from tensorpy._package import async_events
 from tensorpy.distributed.errors import DistBackendError
 from tensorpy.futures import Future
 
@@ -55,6 +56,7 @@ class Work:
         outputs: what get_future() and result() give
         ranks: the processes
         arrived: is told who sent it
+        event: what a profile that records has of it
 
     Example:
         >>> work = tp.distributed.all_reduce(tp.ones(2), async_op=True)
@@ -70,15 +72,17 @@ class Work:
         outputs: Any = (),
         ranks: tuple[int, ...] = (0,),
         arrived: Callable[[tuple[int, int]], None] | None = None,
+        event: async_events.Event | None = None,
     ) -> None:
         self._capsule, self._seconds, self._finish, self._outputs = capsule, seconds, finish, outputs
-        self._ranks, self._arrived = ranks, arrived
+        self._ranks, self._arrived, self._event = ranks, arrived, event
         self._lock = threading.Lock()
         self._error: BaseException | None = None
         self._future: Future[Any] | None = None
 
     def _end(self) -> None:
         """What is left to do once it is done."""
+        async_events.end(self._event)
         with self._lock:
             if self._arrived is not None:
                 arrived, self._arrived = self._arrived, None
@@ -143,6 +147,8 @@ class Work:
             raise RuntimeError("the message has not come yet: wait() waits for it")
         return int(_C._distributed.arrival(self._capsule)[0])
 
+    _source_rank = source_rank
+
     def get_future(self) -> Future[Any]:
         """A future of the tensors that it writes; a thread waits for it, or who waits for the future (in_order)."""
         if self._future is None:
@@ -169,18 +175,21 @@ class Work:
 class Works(Work):
     """Several works as one."""
 
-    def __init__(self, parts: list[Work]) -> None:
-        super().__init__(outputs=[t for part in parts for t in part._outputs])
+    def __init__(self, parts: list[Work], event: async_events.Event | None = None) -> None:
+        super().__init__(outputs=[t for part in parts for t in part._outputs], event=event)
         self._parts = parts
 
     def wait(self, timeout: Any = None) -> bool:
         """Waits for all."""
         for part in self._parts:
             part.wait(timeout)
+        async_events.end(self._event)
         return True
 
     def is_completed(self) -> bool:
         """Whether all are done, or failed."""
         done = [part.is_completed() for part in self._parts]
         self._error = next((part._error for part in self._parts if part._error is not None), None)
+        if all(done):
+            async_events.end(self._event)
         return all(done)

@@ -38,6 +38,13 @@ def _arrow(kind: str, number: int, start: dict[str, Any], end: dict[str, Any]) -
         yield {"ph": phase, "id": number, "cat": kind, "name": kind, **place, **ends}
 
 
+def _under_way(event: FunctionEvent, pid: int) -> Iterator[dict[str, Any]]:
+    """A message: others may be under way at the same time."""
+    for phase, at in (("b", event.time_range.start), ("e", event.time_range.end)):
+        yield {"ph": phase, "cat": "message", "id": event.id, "name": event.name, "pid": pid, "tid": 0, "ts": at,
+               "args": _arguments(event)}  # fmt: skip
+
+
 def _name(pid: Any, tid: Any, what: str, name: str) -> dict[str, Any]:
     return {"ph": "M", "name": what, "pid": pid, "tid": tid, "args": {"name": name}}
 
@@ -49,6 +56,9 @@ def trace(events: Iterable[FunctionEvent]) -> list[dict[str, Any]]:
     forward: dict[int, dict[str, Any]] = {}
     threads, devices = set(), set()
     for event in events:
+        if event.is_async:
+            made += _under_way(event, pid)
+            continue
         threads.add(event.thread)
         whole = {"ph": "X", "cat": _CATEGORY[event.kind], "name": event.name, "pid": pid, "tid": event.thread}
         at = {**whole, "ts": event.time_range.start, "dur": event.cpu_time_total, "args": _arguments(event)}

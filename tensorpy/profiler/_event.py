@@ -1,4 +1,7 @@
-"""One event of a profile: a call, a backward node or a range, and the kernels that it ran. Times are microseconds."""
+"""One event of a profile: a call, a backward node, a range or a message, and the kernels that it ran.
+
+Times are microseconds.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 OPERATOR, BACKWARD, RANGE = range(3)  # tp_profiled_kind
+MESSAGE = 3  # of distributed
 
 
 @dataclass(frozen=True)
@@ -57,7 +61,7 @@ class Kernel:
 
 @dataclass(eq=False)
 class FunctionEvent:
-    """One call of an operator, one backward node, or one range that record_function named.
+    """One call of an operator, one backward node, one range that record_function named, or one message.
 
     Arguments:
         id: the number of the event
@@ -78,6 +82,7 @@ class FunctionEvent:
         cpu_children: the events that ran in it
         kernels: the kernels on a device
         count: how many calls it stands for
+        is_async: whether it ends elsewhere than it began, as messages do: it is in no other event
 
     Example:
         >>> with tp.autograd.profiler.profile() as p:
@@ -104,6 +109,7 @@ class FunctionEvent:
     cpu_children: list[FunctionEvent] = field(default_factory=list)
     kernels: list[Kernel] = field(default_factory=list)
     count: int = 1
+    is_async: bool = False
 
     @property
     def key(self) -> str:
@@ -119,6 +125,8 @@ class FunctionEvent:
 
     @property
     def self_cpu_time_total(self) -> float:
+        if self.is_async:  # the CPU does other things meanwhile
+            return 0.0
         return self.cpu_time_total - sum(child.cpu_time_total for child in self.cpu_children)
 
     @property

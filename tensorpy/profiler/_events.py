@@ -5,8 +5,9 @@ from __future__ import annotations
 from html import escape
 from typing import Any
 
+from tensorpy._package.async_events import Event as Message
 from tensorpy.profiler._chrome import write as _write_chrome
-from tensorpy.profiler._event import OPERATOR, RANGE, FunctionEvent, Interval, Kernel
+from tensorpy.profiler._event import MESSAGE, OPERATOR, RANGE, FunctionEvent, Interval, Kernel
 from tensorpy.profiler._flame import svg
 from tensorpy.profiler._table import table as _table
 
@@ -192,7 +193,21 @@ def _add_kernel(row: tuple[Any, ...], placed: dict[tuple[int, int], FunctionEven
     return made
 
 
-def read(threads: list[tuple[int, int, list[tuple[Any, ...]]]], kernels: list[tuple[Any, ...]], now: int) -> EventList:
+def of_message(message: Message, shapes: bool, now: int) -> FunctionEvent:
+    """The event of a message; it is no part of the call that began it."""
+    when = Interval(message.begin / 1e3, (message.end or now) / 1e3)
+    event = FunctionEvent(0, message.name, "", MESSAGE, 0, when, -1, "", False, 0, 0, is_async=True)
+    if shapes:
+        event.input_shapes, event.input_dtypes = message.shapes, message.dtypes
+    return event
+
+
+def read(
+    threads: list[tuple[int, int, list[tuple[Any, ...]]]],
+    kernels: list[tuple[Any, ...]],
+    messages: list[FunctionEvent],
+    now: int,
+) -> EventList:
     """Events of all threads in the order of their beginnings. What was still open when the profile ended, ends now."""
     placed: dict[tuple[int, int], FunctionEvent] = {}
     for number, _, rows in threads:
@@ -202,7 +217,7 @@ def read(threads: list[tuple[int, int, list[tuple[Any, ...]]]], kernels: list[tu
             if event.cpu_parent is not None:
                 event.cpu_parent.cpu_children.append(event)
     outside = [_add_kernel(row, placed) for row in kernels]
-    events = sorted([*placed.values(), *(e for e in outside if e)], key=lambda e: e.time_range.start)
+    events = sorted([*placed.values(), *(e for e in outside if e), *messages], key=lambda e: e.time_range.start)
     for i, event in enumerate(events):
         event.id = i
     return EventList(events)

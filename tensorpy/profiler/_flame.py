@@ -45,7 +45,7 @@ def svg(events: Iterable[FunctionEvent]) -> str:
     scale = WIDTH / max(max(e.time_range.end for e in found) - first, 1e-9)
     boxes, top = [], 0
     for thread in sorted({e.thread for e in found}):
-        boxes.append(f'<text x="0" y="{top + 12}">thread {thread}</text>')
+        boxes.append(f'<text x="0" y="{top + 12}">{f"thread {thread}" if thread else "messages"}</text>')
         rows = 0
         for event in (e for e in found if e.thread == thread):
             depth = 1 + sum(1 for _ in event.ancestors)

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from tensorpy import _C
+from tensorpy._package import async_events
 from tensorpy.profiler import _chrome, _events, _flame
 from tensorpy.profiler._events import EventList
 from tensorpy.utils._contextlib import ContextDecorator
@@ -124,6 +125,8 @@ class _Recording:
         if devices:
             _profiler.start_devices()
         self._profile = _profiler.start(shapes, memory, stack)
+        self._shapes, self._messages = shapes, list[async_events.Event]()
+        async_events.recording.append(self._messages)
         self._before = threading.getprofile()
         threading.setprofile(self._joined)
 
@@ -135,10 +138,12 @@ class _Recording:
     def stop(self) -> EventList:
         now = _profiler.now()
         _profiler.stop(self._profile)
+        async_events.recording[:] = [each for each in async_events.recording if each is not self._messages]
         if threading.getprofile() == self._joined:
             threading.setprofile(self._before)
         kernels = _profiler.stop_devices() if self._devices else []
-        return _events.read(_profiler.events(self._profile), kernels, now)
+        messages = [_events.of_message(message, self._shapes, now) for message in self._messages]
+        return _events.read(_profiler.events(self._profile), kernels, messages, now)
 
 
 class profile:

@@ -9,6 +9,7 @@ import signal
 import socket
 import struct
 import threading
+import time
 from datetime import timedelta
 from multiprocessing import get_context
 from pathlib import Path
@@ -304,3 +305,134 @@ def test_processes_that_fail_do_not_disturb_others() -> None:
         process.join(60)
     assert [p.exitcode for p in (*good, *bad)] == [0] * 4 and killed.exitcode == -signal.SIGKILL
     assert store.get("counted") == b"300" and not store.check(["key"])
+
+
+class Mine(distributed.Store):
+    """A store that a program wrote, with the methods that a world needs."""
+
+    def __init__(self) -> None:
+        self.below = distributed.HashStore()
+
+    def set(self, key: str, value: str | bytes) -> None:
+        assert isinstance(key, str) and isinstance(value, bytes)
+        self.below.set(key, value)
+
+    def get(self, key: str) -> bytes:
+        return self.below.get(key)
+
+    def add(self, key: str, amount: int) -> int:
+        return self.below.add(key, amount)
+
+    def check(self, keys: Any) -> bool:
+        return self.below.check(keys)
+
+    def wait(self, keys: Any, timeout: Any = None) -> None:
+        self.below.wait(keys, timeout)
+
+    def delete_key(self, key: str) -> bool:
+        return self.below.delete_key(key)
+
+    def num_keys(self) -> int:
+        return self.below.num_keys()
+
+    def compare_set(self, key: str, expected_value: str, desired_value: str) -> bytes:
+        return self.below.compare_set(key, expected_value, desired_value)
+
+
+def test_stores_of_programs() -> None:
+    mine = Mine()
+    store = distributed.PrefixStore("a", distributed.PrefixStore("b", mine))
+    store.set("key", "value")
+    assert mine.below.get("b/a/key") == b"value" == store.get("key")
+    assert store.add("count", 2) == 2 and store.check(["key", "count"]) and not store.check(["none"])
+    assert store.compare_set("key", "value", "other") == b"other" and store.num_keys() == 2
+    store.wait(["key"])
+    with pytest.raises(distributed.DistStoreError, match="wait timeout"):
+        store.wait(["none"], timedelta(seconds=0.05))
+    assert store.delete_key("key") and not store.delete_key("key")
+    for one in (mine, store):
+        assert not one.has_extended_api()
+        for asks in (lambda s: s.append("k", "v"), lambda s: s.multi_get(["k", "l"])):
+            with pytest.raises(RuntimeError, match="Not implemented"):
+                asks(one)
+        with pytest.raises(RuntimeError, match="Not implemented"):
+            one.multi_set(["k", "l"], ["v", "w"])
+    assert distributed.HashStore().has_extended_api()
+    distributed.init_process_group(store=mine, rank=0, world_size=1)
+    distributed.destroy_process_group()
+
+
+def test_clones(tmp_path: Path) -> None:
+    for store in (
+        distributed.HashStore(),
+        distributed.FileStore(str(tmp_path / "store"), 1),
+        distributed.TCPStore("127.0.0.1", 0, 1, True),
+    ):
+        for each in (store, distributed.PrefixStore("p", store)):
+            again = each.clone()
+            found: list[bytes] = []
+            waits = threading.Thread(target=lambda a=again, f=found: f.append(a.get("key")))
+            waits.start()
+            time.sleep(0.05)
+            each.set("key", "value")  # while the clone waits
+            waits.join(30)
+            assert found == [b"value"]
+
+
+def test_ports_in_use() -> None:
+    first = distributed.TCPStore("127.0.0.1", 0, 1, True, multi_tenant=True)
+    with pytest.raises(distributed.DistNetworkError, match=r"^The server socket has failed to listen on any local"):
+        distributed.TCPStore("127.0.0.1", first.port, 1, True)
+    second = distributed.TCPStore("127.0.0.1", first.port, 1, True, multi_tenant=True)
+    first.set("key", "value")
+    port = first.port
+    del first
+    assert second.get("key") == b"value"  # the port stays as long as one has it
+    del second
+    assert distributed.TCPStore("127.0.0.1", port, 1, True).port == port
+
+
+def test_rendezvous(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    from tensorpy.distributed import register_rendezvous_handler, rendezvous
+
+    for name in ("RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT"):
+        monkeypatch.delenv(name, raising=False)
+    first, rank, size = next(rendezvous(f"file://{tmp_path}/here?world_size=2&rank=0"))
+    second = next(rendezvous(f"file://{tmp_path}/here", 1, 2))
+    first.set("key", "value")
+    assert (rank, size) == (0, 2) and second[1:] == (1, 2) and second[0].get("key") == b"value"
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    store, *_ = next(rendezvous(f"tcp://127.0.0.1:{port}?rank=0&world_size=1", timeout=timedelta(seconds=0.2)))
+    with pytest.raises(distributed.DistStoreError, match="timeout after 200ms"):
+        store.get("none")
+    for url, said in (
+        ("tcp://127.0.0.1?rank=0&world_size=1", "tcp:// rendezvous: port number missing"),
+        ("tcp://127.0.0.1:1?world_size=1", "rank parameter missing"),
+        ("tcp://127.0.0.1:1?rank=0", "world size parameter missing"),
+        ("file://?rank=0&world_size=1", "path missing"),
+        ("file:///x?world_size=1", "rank parameter missing"),
+        ("env://", "environment variable RANK expected, but not set"),
+        ("env://?rank=0", "environment variable WORLD_SIZE expected"),
+        ("env://?rank=0&world_size=1", "environment variable MASTER_ADDR expected"),
+    ):
+        with pytest.raises(ValueError, match=said):
+            next(rendezvous(url))
+    with pytest.raises(RuntimeError, match=r"^No rendezvous handler for what://"):
+        rendezvous("what://x")
+    with pytest.raises(AssertionError, match="node-specific"):
+        rendezvous("file:///x?rank=1&world_size=2", 1, 2)
+    asked = []
+
+    def handler(url: str, **options: Any) -> Any:
+        asked.append((url, options["timeout"]))
+        yield distributed.HashStore(), 0, 1
+
+    register_rendezvous_handler("ours", handler)
+    with pytest.raises(RuntimeError, match="already registered"):
+        register_rendezvous_handler("ours", handler)
+    with pytest.raises(RuntimeError, match="already registered"):
+        register_rendezvous_handler("tcp", handler)
+    distributed.init_process_group(init_method="ours://place", rank=0, world_size=1, timeout=timedelta(seconds=7))
+    distributed.destroy_process_group()
+    assert asked == [("ours://place?rank=0&world_size=1", timedelta(seconds=7))]

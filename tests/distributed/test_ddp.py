@@ -599,3 +599,126 @@ def synchronized(rank: int, size: int) -> None:
 @pytest.mark.parametrize("size", [2, 4])
 def test_batch_norm_over_all_processes(size: int, tmp_path: Path) -> None:
     world(synchronized, size, where("file", tmp_path))
+
+
+class Turns(nn.Module):
+    """Each process uses one of its branches, another one in each pass."""
+
+    def __init__(self, size: int) -> None:
+        super().__init__()
+        self.branches = nn.ModuleList([nn.Linear(1, 1) for _ in range(2 * size)])
+        self.passes = 0
+
+    def forward(self, x: tp.Tensor, rank: int) -> tp.Tensor:
+        self.passes += 1
+        branch: tp.Tensor = self.branches[2 * rank + (self.passes - 1) % 2](x)
+        return branch
+
+
+def unused_after_no_sync(rank: int, size: int) -> None:
+    """What a pass under no_sync used is averaged by the pass behind it, which uses something else."""
+    for views in (False, True):
+        tp.manual_seed(1)
+        model = DDP(Turns(size), find_unused_parameters=True, gradient_as_bucket_view=views)
+        for rounds in range(2):
+            with model.no_sync():
+                model(tp.full((1,), rank + 1.0), rank).sum().backward()
+            model(tp.full((1,), 2.0 * (rank + 1)), rank).sum().backward()
+            for r in range(size):
+                for turn in range(2):
+                    grad = model.module.branches[2 * r + turn].weight.grad
+                    assert grad.item() == (r + 1.0) * (turn + 1) / size, (views, rounds, r, turn)
+            model.zero_grad()
+        model(tp.ones(1), rank).sum().backward()  # what nobody used since keeps what it had
+        assert all(model.module.branches[2 * r + 1].weight.grad is None for r in range(size))
+
+
+@pytest.mark.parametrize("size", [2, 4])
+def test_unused_after_no_sync(size: int, tmp_path: Path) -> None:
+    world(unused_after_no_sync, size, where("tcp", tmp_path))
+
+
+def late_static_graph(rank: int, size: int) -> None:
+    model = DDP(nn.Linear(2, 2))
+    model(tp.ones(1, 2)).sum().backward()
+    with pytest.raises(RuntimeError, match="should be called before training loop starts"):
+        model._set_static_graph()
+    assert "before training loop" in model._get_ddp_logging_data()["error"]
+
+
+def test_late_static_graph(tmp_path: Path) -> None:
+    world(late_static_graph, 2, where("tcp", tmp_path))
+
+
+def divisors(rank: int, size: int) -> None:
+    """join(divide_by_initial_world_size=False) says by how many sums are divided in its context, and nowhere else."""
+    model = DDP(nn.Linear(2, 2, bias=False))
+    x, weight = tp.full((1, 2), 6.0), model.module.weight
+    for initial, rows in ((False, 2 + rank), (True, 1 + rank), (False, 1)):
+        with model.join(divide_by_initial_world_size=initial):
+            for i in range(rows):
+                model.zero_grad()
+                model(x).sum().backward()
+                there = size if i < rows - rank else size - i + rows - rank - 1
+                expected = 6.0 * there / size if initial else 6.0
+                assert tp.allclose(weight.grad, tp.full((2, 2), expected)), (initial, i)
+    model.zero_grad()
+    model(x).sum().backward()
+    assert weight.grad.unique().tolist() == [6.0]
+
+
+@pytest.mark.parametrize("size", [2, 4])
+def test_divisors(size: int, tmp_path: Path) -> None:
+    world(divisors, size, where("tcp", tmp_path))
+
+
+def profiled(rank: int, size: int) -> None:
+    for options in ({}, {"find_unused_parameters": True}, {"bucket_cap_mb": 0.001}):
+        model = DDP(net(), **options)
+        with tp.profiler.profile(record_shapes=True) as p:
+            for step in range(3):
+                model(batch(step)[0]).sum().backward()
+        sums = [e for e in p.events() if e.name == "gloo:all_reduce" and e.is_async and e.input_dtypes == ["float32"]]
+        each = model.reducer.bucket_sizes()
+        assert len(sums) >= 3 * len(each) and all(e.cpu_time > 0 for e in sums)
+        assert sorted(e.input_shapes[0][0] * 4 for e in sums[-len(each) :]) == sorted(each)
+        searches = [e for e in p.events() if e.name == "search_unused_parameters"]
+        assert len(searches) == 3 * ("find_unused_parameters" in options)
+        model(batch(0)[0]).sum().backward()  # nothing is noted without a profile
+        assert not model.reducer._events
+
+
+def test_buckets_in_profiles(tmp_path: Path) -> None:
+    world(profiled, 2, where("tcp", tmp_path))
+
+
+def noted_errors(rank: int, size: int) -> None:
+    class Two(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.left, self.right = nn.Linear(2, 2), nn.Linear(2, 2, bias=False)
+
+        def forward(self, x: tp.Tensor) -> tp.Tensor:
+            found: tp.Tensor = self.left(x)
+            return found
+
+    for finds, advice in ((False, "passing the keyword argument `find_unused_parameters=True`"), (True, "is enabled")):
+        model = DDP(Two(), find_unused_parameters=finds)
+        assert "has_error" not in model._get_ddp_logging_data()
+        if finds:
+            model(tp.ones(1, 2))  # and no backward pass
+            model.reducer.started = True
+        else:
+            model(tp.ones(1, 2)).sum().backward()
+        with pytest.raises(RuntimeError, match="did not receive grad for rank") as caught:
+            model(tp.ones(1, 2))
+        assert advice in str(caught.value) and model._get_ddp_logging_data()["error"] == str(caught.value)
+        if not finds:
+            assert str(caught.value).endswith(f"for rank {rank}: 2")
+    with pytest.raises(TypeError, match="must be callable"):
+        model.register_comm_hook(None, 3)  # type: ignore[arg-type]
+    assert "must be callable" in model._get_ddp_logging_data()["error"]
+
+
+def test_noted_errors(tmp_path: Path) -> None:
+    world(noted_errors, 2, where("tcp", tmp_path))

@@ -123,6 +123,7 @@ class DistributedDataParallel(Module, Joinable):
 
     device: Any
     device_ids: list[Any] | None
+    device_mesh: Any
     device_type: str
     dim: int
     find_unused_parameters: bool
@@ -165,7 +166,7 @@ class DistributedDataParallel(Module, Joinable):
             raise ValueError(
                 "delay_all_reduce_named_params and param_to_hook_all_reduce need to be set at the same time."
             )
-        self.process_group = _group_of(process_group, device_mesh)
+        self.process_group, self.device_mesh = _group_of(process_group, device_mesh), device_mesh
         self._delayed: list[tuple[str, Tensor]] = list(delay_all_reduce_named_params or ())
         self.parameters_to_ignore: set[str] = set(getattr(module, "_ddp_params_and_buffers_to_ignore", ()))
         self.parameters_to_ignore.update(name for name, _ in self._delayed)
@@ -314,9 +315,11 @@ class DistributedDataParallel(Module, Joinable):
 
     def _before(self, inputs: Any, kwargs: Any) -> Any:
         work = Join.notify_join_context(self)
+        count = self.process_group.size()
         if work is not None and not self._divide_by_initial_world_size:
             work.wait()
-            self.reducer.divide_by(int(work.result()[0].item()))
+            count = int(work.result()[0].item())
+        self.reducer.divide_by(count)
         if self._gives_buffers_before():
             self._give_buffers()
         if self._join_config.enable:
@@ -410,16 +413,18 @@ class DistributedDataParallel(Module, Joinable):
             hook: takes the state and a GradBucket, and returns a Future of one tensor, as large as the bucket's buffer
         """
         if not callable(hook):
-            raise TypeError("Communication hook must be callable.")
+            self.reducer.refuse("Communication hook must be callable.", TypeError)
         if self.reducer.has_hook:
-            raise RuntimeError("register_comm_hook or register_builtin_comm_hook can only be called once.")
+            self.reducer.refuse("register_comm_hook or register_builtin_comm_hook can only be called once.")
         if self.reducer.rounds:
-            raise RuntimeError("register_comm_hook: it is for before the first backward pass")
+            self.reducer.refuse("register_comm_hook: it is for before the first backward pass")
         self.reducer.set_hook(state, hook)
 
     def _set_static_graph(self) -> None:
         """The same as static_graph=True."""
         if not self.static_graph:
+            if self.reducer.rounds or self.reducer.expects:
+                self.reducer.refuse("_set_static_graph() should be called before training loop starts")
             self.static_graph = True
             self.reducer.set_static()
 
@@ -439,6 +444,8 @@ class DistributedDataParallel(Module, Joinable):
             "broadcast_buffers": self.forward_sync_buffers,
             "static_graph": self.static_graph,
             "iteration": self.reducer.rounds,
+            "has_rebuilt_buckets": self.reducer.has_rebuilt_buckets,
+            **({"has_error": True, "error": self.reducer.error} if self.reducer.error else {}),
         }
 
     @staticmethod

@@ -48,7 +48,7 @@ tp_tensor *empty_permuted_composite(tp_ints size, tp_ints physical_layout, OPTIO
     if (size.size != physical_layout.size)
         return tp_fail_null(
             TP_RuntimeError,
-            "Number of dimensions in the tensor input does not match the length of the physical layout; i.e. "
+            "Number of dimensions in size does not match the length of the physical_layout; i.e. "
             "len(size) = %lld is not equal to len(physical_layout) = %lld",
             (long long)size.size, (long long)physical_layout.size);
     if (tp_checked_numel(size) < 0) return NULL;

@@ -440,8 +440,15 @@ static int most_of(tp_tensor *counts, int *most) {
     *most = isfinite(value) ? (int)value : 0; /* of a NaN all is NaN anyway */
     return 0;
 }
+static tp_tensor *exp_of_reduced(tp_tensor *self) {
+    tp_dtype dtype = (tp_dtype)self->dtype;
+    tp_autoref *wide = tp_to_dtype(self, tp_compute_dtype(dtype), false, false, TP_NO_FORMAT);
+    tp_autoref *result = wide ? tp_linalg_matrix_exp(wide) : NULL;
+    return result ? tp_to_dtype(result, dtype, false, false, TP_NO_FORMAT) : NULL;
+}
 /* linalg_matrix_exp(Tensor self) -> Tensor */
 tp_tensor *linalg_matrix_exp_composite(tp_tensor *self) {
+    if (tp_is_reduced_dtype((tp_dtype)self->dtype)) return exp_of_reduced(self);
     if (tp_check_matrix("linalg.matrix_exp", "A", self, true) < 0) return NULL;
     if (self->numel == 0) return tp_clone(self, TP_NO_FORMAT);
     if (tp_rows(self) == 1) return tp_exp(self);

@@ -104,9 +104,8 @@ static __int128 lower_count(int64_t row, int64_t col, __int128 offset) {
 }
 
 static tp_tensor *triangle_indices(int64_t row, int64_t col, int64_t offset, bool lower, OPTIONS) {
-    if (row < 0 || col < 0)
-        return tp_fail_null(TP_RuntimeError, "row and col must be non-negative, got %lld and %lld", (long long)row,
-                            (long long)col);
+    if (row < 0) return tp_fail_null(TP_RuntimeError, "row must be non-negative, got %lld", (long long)row);
+    if (col < 0) return tp_fail_null(TP_RuntimeError, "col must be non-negative, got %lld", (long long)col);
     if (dtype == TP_NO_DTYPE) dtype = TP_INT64;
     if (dtype != TP_INT64 && dtype != TP_INT32)
         return tp_fail_null(TP_NotImplementedError, "\"%s\" not implemented for '%s'",

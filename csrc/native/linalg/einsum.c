@@ -67,10 +67,11 @@ static int read_subscripts(const char *equation, const char **at, const char *wh
         if (n == LABELS) return tp_fail(TP_RuntimeError, "einsum(): more than %d subscripts for %s", LABELS, whose);
         if (*p == '.') {
             if (dots)
-                return tp_fail(TP_RuntimeError, "einsum(): found '.' for %s but an ellipsis (...) was already found",
-                               whose);
+                return tp_fail(TP_RuntimeError, "einsum(): found '.' for %s %s was already found", whose,
+                               is_output ? "but an ellipsis (...)" : "for which an ellipsis");
             if (p[1] != '.' || p[2] != '.')
-                return tp_fail(TP_RuntimeError, "einsum(): found '.' for %s that is not part of any ellipsis", whose);
+                return tp_fail(TP_RuntimeError, "einsum(): found '.' for %s that is not part of any ellipsis (...)",
+                               whose);
             p += 2;
             dots = true;
             labels[n++] = DOTS;

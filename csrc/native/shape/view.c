@@ -285,33 +285,35 @@ tp_tensor *numpy_T_composite(tp_tensor *self) {
     return tp_permute(self, (tp_ints){dims, self->ndim});
 }
 
-tp_tensor *mT_composite(tp_tensor *self) {
+/* The transpose of the last two dimensions; a number stays as it is, with a warning, as in PyTorch. */
+static tp_tensor *transposed_matrices(tp_tensor *self, const char *name) {
+    if (self->ndim == 0)
+        return tp_warn_once("tensor.mT, tensor.mH and tensor.adjoint() of a tensor without dimensions are deprecated") <
+                       0
+                   ? NULL
+                   : alias_composite(self);
     if (self->ndim < 2)
         return tp_fail_null(TP_RuntimeError,
-                            "tensor.mT is only supported on matrices or batches of matrices. Got %d-D tensor.",
+                            "tensor.%s is only supported on matrices or batches of matrices. Got %d-D tensor.", name,
                             self->ndim);
     return tp_transpose_int(self, -2, -1);
 }
-
-tp_tensor *mH_composite(tp_tensor *self) {
-    tp_autoref *swapped = mT_composite(self);
+static tp_tensor *conjugate_transposed(tp_tensor *self, const char *name) {
+    tp_autoref *swapped = transposed_matrices(self, name);
     return swapped ? tp_conj(swapped) : NULL;
 }
 
-tp_tensor *adjoint_composite(tp_tensor *self) {
-    if (self->ndim < 2)
-        return tp_fail_null(TP_RuntimeError,
-                            "tensor.adjoint() is only supported on matrices or batches of matrices. Got %d-D tensor.",
-                            self->ndim);
-    return mH_composite(self);
-}
+tp_tensor *mT_composite(tp_tensor *self) { return transposed_matrices(self, "mT"); }
+tp_tensor *mH_composite(tp_tensor *self) { return conjugate_transposed(self, "mH"); }
+tp_tensor *adjoint_composite(tp_tensor *self) { return conjugate_transposed(self, "adjoint()"); }
 
 tp_tensor *matrix_H_composite(tp_tensor *self) {
     if (self->ndim == 0)
         return tp_warn_once("Tensor.H is deprecated on 0-D tensors: conj() gives the same") < 0 ? NULL : tp_conj(self);
     if (self->ndim != 2)
-        return tp_fail_null(TP_RuntimeError, "tensor.H is only supported on matrices (2-D tensors). Got %d-D tensor.",
-                            self->ndim);
+        return tp_fail_null(TP_RuntimeError, "tensor.H is only supported on matrices (2-D tensors). Got %d-D tensor.%s",
+                            self->ndim,
+                            self->ndim > 2 ? " For batches of matrices, consider using tensor.mH" : "");
     return mH_composite(self);
 }
 
@@ -365,11 +367,12 @@ tp_tensor *view_as_complex_composite(tp_tensor *self) {
     int last = self->ndim - 1;
     int64_t strides[TP_MAX_DIMS];
     if (self->dtype != TP_FLOAT16 && self->dtype != TP_FLOAT32 && self->dtype != TP_FLOAT64)
-        return tp_fail_null(
-            TP_RuntimeError,
-            "view_as_complex is only supported for floating point tensors of float16, float32 or float64, but got %s",
-            tp_dtype_names[self->dtype]);
-    if (self->ndim == 0 || self->sizes[last] != 2)
+        return tp_fail_null(TP_RuntimeError,
+                            "view_as_complex is only supported for half, float and double tensors, but got a tensor of "
+                            "scalar type: %s",
+                            tp_scalar_type_name((tp_dtype)self->dtype));
+    if (self->ndim == 0) return tp_fail_null(TP_RuntimeError, "Input tensor must have one or more dimensions");
+    if (self->sizes[last] != 2)
         return tp_fail_null(TP_RuntimeError, "Tensor must have a last dimension of size 2");
     if (self->strides[last] != 1)
         return tp_fail_null(TP_RuntimeError, "Tensor must have a last dimension with stride 1");

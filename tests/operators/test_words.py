@@ -109,6 +109,8 @@ CALLS = [
     ("torch.mm(torch.eye(2), torch.eye(2).double())", "m1 and m2 to have the same dtype, but got: float != double"),
     ("torch.dot(torch.ones(2), torch.ones(3))", "number of elements, but got 2 and 3 elements respectively"),
     ("torch.einsum('... ...', torch.ones(2))", "found '.' for operand 0 for which an ellipsis was already found"),
+    ("torch.einsum(',', torch.ones(2))", "fewer operands were provided than specified in the equation"),
+    ("torch.einsum('', torch.ones(2), torch.ones(2))", "more operands were provided than specified in the equation"),
     ("torch.einsum('a->..', torch.ones(2))", "for output that is not part of any ellipsis \\(...\\)"),
     ("torch.gradient(torch.ones(3, 3), spacing=[1.0, 2.0, 3.0])", "'self.dim\\(\\) = 2', since dim argument was not given"),
     ("torch.cov(torch.ones(2, 3), fweights=torch.ones(2, 3).long())", "expected fweights to have one or fewer dimensions"),

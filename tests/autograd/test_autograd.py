@@ -441,7 +441,9 @@ def test_a_generator_under_a_grad_mode_hears_its_caller() -> None:
     assert seen == [(5, False), ("thrown", False), ("end", False)] and tp.is_grad_enabled()
 
 
-@pytest.mark.parametrize(("first", "slope"), [(0, [0, 0, 0, 0]), (4, [1, 2, 1, 1]), (7, [0, 0, 1, 1]), (20, [0, 0, 0, 0])])
+@pytest.mark.parametrize(
+    ("first", "slope"), [(0, [0, 0, 0, 0]), (4, [1, 2, 1, 1]), (7, [0, 0, 1, 1]), (20, [0, 0, 0, 0])]
+)
 def test_a_strided_view_may_reach_beyond_its_source(first: int, slope: list[int]) -> None:
     """The source is a part of its storage, which the view reads from: what lies outside of the source has no slope."""
     for library in [tp] if torch is None else [tp, torch]:

@@ -21,12 +21,18 @@ int tp_resize_out(tp_tensor *out, tp_ints sizes, tp_ints strides) {
 
 const char *tp_c_type_name(tp_dtype d) {
     static const char *const names[TP_NUM_DTYPES] = {
-        [TP_BOOL] = "bool",          [TP_UINT8] = "unsigned char",
-        [TP_INT8] = "signed char",   [TP_INT16] = "short int",
-        [TP_INT32] = "int",          [TP_INT64] = "long int",
-        [TP_FLOAT16] = "c10::Half",  [TP_BFLOAT16] = "c10::BFloat16",
-        [TP_FLOAT32] = "float",      [TP_FLOAT64] = "double",
-        [TP_COMPLEX64] = "c10::complex<float>", [TP_COMPLEX128] = "c10::complex<double>",
+        [TP_BOOL] = "bool",
+        [TP_UINT8] = "unsigned char",
+        [TP_INT8] = "signed char",
+        [TP_INT16] = "short int",
+        [TP_INT32] = "int",
+        [TP_INT64] = "long int",
+        [TP_FLOAT16] = "c10::Half",
+        [TP_BFLOAT16] = "c10::BFloat16",
+        [TP_FLOAT32] = "float",
+        [TP_FLOAT64] = "double",
+        [TP_COMPLEX64] = "c10::complex<float>",
+        [TP_COMPLEX128] = "c10::complex<double>",
         [TP_COMPLEX32] = "c10::complex<c10::Half>",
     };
     return names[d] ? names[d] : tp_dtype_names[d];

@@ -46,11 +46,10 @@ tp_tensor *empty_permuted_composite(tp_ints size, tp_ints physical_layout, OPTIO
     int64_t strides[TP_MAX_DIMS], step = 1;
     bool seen[TP_MAX_DIMS] = {0};
     if (size.size != physical_layout.size)
-        return tp_fail_null(
-            TP_RuntimeError,
-            "Number of dimensions in size does not match the length of the physical_layout; i.e. "
-            "len(size) = %lld is not equal to len(physical_layout) = %lld",
-            (long long)size.size, (long long)physical_layout.size);
+        return tp_fail_null(TP_RuntimeError,
+                            "Number of dimensions in size does not match the length of the physical_layout; i.e. "
+                            "len(size) = %lld is not equal to len(physical_layout) = %lld",
+                            (long long)size.size, (long long)physical_layout.size);
     if (tp_checked_numel(size) < 0) return NULL;
     for (int64_t i = size.size - 1; i >= 0; i--) {
         int64_t d = physical_layout.data[i];

@@ -344,7 +344,11 @@ tp_tensor4 linalg_lstsq_dense(tp_tensor *given, tp_tensor *given_b, tp_opt_float
         return none;
     if (b->ndim == 0) return tp_fail(TP_RuntimeError, "%s: other must have at least 1 dimension", op), none;
     if (self->ndim < b->ndim || self->ndim - b->ndim > 1)
-        return tp_fail(TP_RuntimeError, "torch.%s: input.dim() must be greater or equal to other.dim() and (input.dim() - other.dim()) <= 1", op), none;
+        return tp_fail(
+                   TP_RuntimeError,
+                   "torch.%s: input.dim() must be greater or equal to other.dim() and (input.dim() - other.dim()) <= 1",
+                   op),
+               none;
     bool vector = tp_is_vector_side(self, b);
     tp_autoref *side = vector ? tp_unsqueeze(b, -1) : tp_retain(b);
     int64_t m = tp_rows(self), n = tp_columns(self), k = least(self), most = m > n ? m : n;

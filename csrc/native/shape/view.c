@@ -312,8 +312,7 @@ tp_tensor *matrix_H_composite(tp_tensor *self) {
         return tp_warn_once("Tensor.H is deprecated on 0-D tensors: conj() gives the same") < 0 ? NULL : tp_conj(self);
     if (self->ndim != 2)
         return tp_fail_null(TP_RuntimeError, "tensor.H is only supported on matrices (2-D tensors). Got %d-D tensor.%s",
-                            self->ndim,
-                            self->ndim > 2 ? " For batches of matrices, consider using tensor.mH" : "");
+                            self->ndim, self->ndim > 2 ? " For batches of matrices, consider using tensor.mH" : "");
     return mH_composite(self);
 }
 
@@ -372,8 +371,7 @@ tp_tensor *view_as_complex_composite(tp_tensor *self) {
                             "scalar type: %s",
                             tp_scalar_type_name((tp_dtype)self->dtype));
     if (self->ndim == 0) return tp_fail_null(TP_RuntimeError, "Input tensor must have one or more dimensions");
-    if (self->sizes[last] != 2)
-        return tp_fail_null(TP_RuntimeError, "Tensor must have a last dimension of size 2");
+    if (self->sizes[last] != 2) return tp_fail_null(TP_RuntimeError, "Tensor must have a last dimension of size 2");
     if (self->strides[last] != 1)
         return tp_fail_null(TP_RuntimeError, "Tensor must have a last dimension with stride 1");
     for (int i = 0; i < last; i++) {

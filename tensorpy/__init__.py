@@ -43,7 +43,7 @@ from tensorpy._package.names import METHODS as _METHODS  # noqa: E402
 from tensorpy._package.names import MODULES as _MODULES  # noqa: E402
 from tensorpy._package.names import NAMES as _NAMES  # noqa: E402
 from tensorpy._package.names import PRIVATE_MODULES as _PRIVATE_MODULES  # noqa: E402
-from tensorpy._package.names import PRIVATE_OPERATORS as _PRIVATE_OPERATORS  # noqa: E402
+from tensorpy._package.names import private_operators as _private_operators  # noqa: E402
 
 for _name in globals().keys() & (_NAMES.keys() | _MODULES):
     if not isinstance(globals()[_name], type(_sys)):
@@ -83,7 +83,7 @@ def __getattr__(name: str) -> object:
             raise AttributeError(f"module 'tensorpy' has no part '{name}': only an installed one has") from None
     elif name in _NAMES:
         value = getattr(importlib.import_module(f"tensorpy.{_NAMES[name]}"), name)
-    elif name.startswith(_PRIVATE_OPERATORS) and hasattr(_C, name):
+    elif name.startswith("_") and hasattr(_C, name) and name in _private_operators():
         return getattr(_C, name)
     else:
         raise AttributeError(f"module 'tensorpy' has no attribute '{name}'{_nearest(name)}")

@@ -230,6 +230,9 @@ def atleast_3d(*tensors: object) -> Tensor | tuple[Tensor, ...]:
     return _at_least("atleast_3d", tensors)
 
 
+_segment_reduce = _C.segment_reduce  # the name under which PyTorch has it as well
+
+
 def chain_matmul(*matrices: object, out: Tensor | None = None) -> Tensor:
     """The product of matrices, in the order that takes the fewest steps; see linalg.multi_dot.
 

@@ -23,7 +23,7 @@ from typing import Any
 import tensorpy
 from tensorpy import _C
 from tensorpy._C import Tensor
-from tensorpy._package.names import PRIVATE_OPERATORS
+from tensorpy._package.names import private_operators
 from tensorpy._tensor.torch_function import (
     DisableTorchFunction,
     DisableTorchFunctionSubclass,
@@ -255,8 +255,8 @@ def _tables() -> tuple[dict[Any, list[Any]], dict[Any, str], set[Any]]:
                 here.append(function)
             else:
                 ignored.add(function)
-    for name in dir(_C):  # operators that PyTorch has under names of its own
-        if name.startswith(PRIVATE_OPERATORS) and isinstance(function := getattr(_C, name), types.BuiltinFunctionType):
+    for name in sorted(private_operators()):
+        if isinstance(function := getattr(_C, name), types.BuiltinFunctionType):
             names.setdefault(function, f"tensorpy.{name}")
     methods = overridable.setdefault(Tensor, [])
     for name, value in sorted(Tensor.__dict__.items()):

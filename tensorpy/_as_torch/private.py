@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
 import weakref
 from types import ModuleType
@@ -129,6 +130,10 @@ class _FallbackWarnings:
         return cls.shown
 
 
+class _DisableFuncTorch(contextlib.nullcontext):  # type: ignore[type-arg]
+    """A scope for what is done to plain tensors while a transform runs: it sees none but its own."""
+
+
 class AbsentDtype:
     """A dtype of PyTorch's that tensorpy does not have: a name to compare with, which no tensor has."""
 
@@ -154,6 +159,7 @@ _NAMES = {
     "DispatchKey": _Key(),
     "DispatchKeySet": DispatchKeySet,
     "_ExcludeDispatchKeyGuard": _ExcludeDispatchKeyGuard,
+    "_DisableFuncTorch": _DisableFuncTorch,
     "_WeakTensorRef": _WeakTensorRef,
     "_debug_only_are_vmap_fallback_warnings_enabled": _FallbackWarnings.are_displayed,
     "_debug_only_display_vmap_fallback_warnings": _FallbackWarnings.display,

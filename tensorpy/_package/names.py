@@ -5,6 +5,8 @@ it, and codegen/emit_package_stub.py writes `__init__.pyi` from it, by which edi
 the extension module has an operator of the same name, the function that is named here stands before it.
 """
 
+from functools import cache
+
 # tensorpy.<name>
 MODULES = frozenset(
     """
@@ -59,7 +61,7 @@ _BY_MODULE = {
     "functional": """
         atleast_1d atleast_2d atleast_3d block_diag broadcast_shapes broadcast_tensors cartesian_prod cdist
         chain_matmul einsum histogramdd lu meshgrid nonzero norm numel stft tensordot unique
-        unique_consecutive unravel_index
+        unique_consecutive unravel_index _segment_reduce
     """,
     "futures": "Future",
     "random": "get_rng_state initial_seed manual_seed seed set_rng_state",
@@ -96,13 +98,11 @@ METHODS = {
 # numbers and None, which `__init__.py` has at once
 CONSTANTS = frozenset("e inf nan newaxis pi".split())
 
-# How the operators begin that PyTorch has in its package under private names.
-PRIVATE_OPERATORS = tuple(
-    """
-    _foreach_ _fused_ _amp_ _conj _neg_view _standard_gamma _sample_dirichlet _dirichlet_grad _embedding_bag _ctc_loss
-    _scaled_mm _scaled_grouped_mm _grouped_mm _sobol_engine _philox _make_per_ _empty_affine_quantized
-    _efficientzerotensor
-    _empty_per_channel_affine _fake_quantize_ _thnn_fused _scaled_dot_product _flash_attention
-    _efficient_attention _fill_mem_eff _copy_from _add_batch_dim _remove_batch_dim _test_ _foobar
-    """.split()
-)
+
+@cache
+def private_operators() -> frozenset[str]:
+    """The operators whose names begin with "_": PyTorch has them in its package, where no list of names shows them."""
+    from tensorpy import _C
+
+    names = {full.partition(".")[0] for full in _C._operators()}
+    return frozenset(name for name in names if name.startswith("_") and hasattr(_C, name))

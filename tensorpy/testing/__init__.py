@@ -124,8 +124,8 @@ def make_tensor(
     noncontiguous = noncontiguous and math.prod(sizes) > 1
     drawn = (*sizes[:-1], 2 * sizes[-1]) if noncontiguous else sizes
     if dtype.is_complex:
-        part = _C.float32 if dtype == _C.complex64 else _C.float64
-        result = _C.view_as_complex(_C.empty((*drawn, 2), dtype=part).uniform_(low, high))
+        part = _C.float64 if dtype == _C.complex128 else _C.float32
+        result = _C.view_as_complex(_C.empty((*drawn, 2), dtype=part).uniform_(low, high)).to(dtype)
     elif floating:
         result = _C.empty(drawn, dtype=_C.float64).uniform_(low, high).to(dtype)
     else:

@@ -8,6 +8,7 @@ from tensorpy.utils._swap import swap_tensors as swap_tensors
 TYPE_CHECKING = False
 _PARTS = (
     "_layers",
+    "_mode_utils",
     "_python_dispatch",
     "_pytree",
     "backend_registration",
@@ -26,6 +27,7 @@ _PARTS = (
 
 if TYPE_CHECKING:  # what __getattr__ gives at first use
     from tensorpy.utils import _layers as _layers
+    from tensorpy.utils import _mode_utils as _mode_utils
     from tensorpy.utils import _python_dispatch as _python_dispatch
     from tensorpy.utils import _pytree as _pytree
     from tensorpy.utils import backend_registration as backend_registration

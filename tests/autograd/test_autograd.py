@@ -14,6 +14,11 @@ import tensorpy as tp
 from tensorpy.autograd import backward, grad
 from tensorpy.autograd.graph import saved_tensors_hooks
 
+try:
+    import torch
+except ImportError:
+    torch = None  # type: ignore[assignment]
+
 
 def t(*values):
     return tp.tensor(list(values), dtype=tp.float64, requires_grad=True)
@@ -434,3 +439,50 @@ def test_a_generator_under_a_grad_mode_hears_its_caller() -> None:
     assert (next(generator), generator.send(5), generator.throw(KeyError)) == (1, 2, 3) and tp.is_grad_enabled()
     generator.close()
     assert seen == [(5, False), ("thrown", False), ("end", False)] and tp.is_grad_enabled()
+
+
+@pytest.mark.parametrize(
+    ("first", "slope"), [(0, [0, 0, 0, 0]), (4, [1, 2, 1, 1]), (7, [0, 0, 1, 1]), (20, [0, 0, 0, 0])]
+)
+def test_a_strided_view_may_reach_beyond_its_source(first: int, slope: list[int]) -> None:
+    """The source is a part of its storage, which the view reads from: what lies outside of the source has no slope."""
+    for library in [tp] if torch is None else [tp, torch]:
+        x = library.arange(30.0)[5:9].requires_grad_()
+        view = x.as_strided((2, 3), (2, 1), first)
+        assert view[0].tolist() == [first, first + 1, first + 2]
+        view.sum().backward()
+        assert x.grad.tolist() == slope
+
+
+def test_a_strided_view_beyond_its_source_is_differentiated_twice() -> None:
+    x = tp.arange(30.0, dtype=tp.float64)[5:9].requires_grad_()
+    assert tp.autograd.gradcheck(lambda x: x.clone().as_strided((2, 2), (2, 1), 0), (x,))
+    view = x.as_strided((2, 3), (2, 1), 4)
+    (slope,) = grad((view**3).sum(), x, create_graph=True)
+    slope.sum().backward()
+    assert x.grad.tolist() == [6 * 5, 2 * 6 * 6, 6 * 7, 6 * 8]
+
+
+@pytest.mark.parametrize("name", ["hstack", "vstack", "addmv", "clamp", "sort", "softmax", "outer", "matmul"])
+def test_an_out_tensor_is_no_place_for_a_gradient(name: str) -> None:
+    """Nothing would record what is written: composites say so as operators with a formula of their own do."""
+    calls: dict[str, Any] = {
+        "hstack": ((lambda x: [x, x]), ()),
+        "vstack": ((lambda x: [x, x]), ()),
+        "addmv": ((lambda x: x), (tp.eye(2), tp.ones(2))),
+        "clamp": ((lambda x: x), (0, 1)),
+        "sort": ((lambda x: x), ()),
+        "softmax": ((lambda x: x), (0,)),
+        "outer": ((lambda x: x), (tp.ones(2),)),
+        "matmul": ((lambda x: x), (tp.eye(2),)),
+    }
+    given, rest = calls[name]
+    f = getattr(tp, name)
+    made = f(given(tp.ones(2)), *rest)
+    plain = tp.utils._pytree.tree_map(tp.empty_like, made)
+    wanting = tp.utils._pytree.tree_map(lambda r: r.clone().requires_grad_() if r.is_floating_point() else r, made)
+    for x, out in ((tp.ones(2, requires_grad=True), plain), (tp.ones(2), wanting)):
+        with pytest.raises(RuntimeError, match="don't support automatic differentiation"):
+            f(given(x), *rest, out=out)
+        with tp.no_grad():
+            f(given(x), *rest, out=out)

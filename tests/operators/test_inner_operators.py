@@ -643,6 +643,12 @@ def test_backward_of_products(one: tuple[int, ...], other: tuple[int, ...]) -> N
         assert tp.ops.aten.linear_backward(a, grad, weight, [False] * 3) == (None, None, None)
 
 
+@pytest.mark.parametrize("dtype", [tp.bool, tp.int64, tp.float16])
+def test_the_slope_of_a_dropout_is_floating(dtype: tp.dtype) -> None:
+    slope = tp.ops.aten.native_dropout_backward(tp.ones(3, dtype=dtype), tp.tensor([True, False, True]), 1.5)
+    assert slope.tolist() == [1.5, 0, 1.5] and slope.dtype == (dtype if dtype.is_floating_point else tp.float32)
+
+
 def test_steps_that_only_other_backends_have() -> None:
     """torch's CPU has no kernels for these."""
     whole = x(tp, 4, 3)

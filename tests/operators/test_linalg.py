@@ -361,3 +361,18 @@ def test_pivots_without_dimensions() -> None:
             tp.lu_unpack(tp.zeros(rows, 3, 2), tp.tensor(1, dtype=tp.int32))
     with pytest.raises(RuntimeError, match="no dimension"):
         tp.ops.aten._lu_permutation(tp.tensor(1, dtype=tp.int32), 3)
+
+
+@pytest.mark.parametrize("dtype", [tp.float16, tp.bfloat16])
+def test_matrix_exp_of_16_bits_is_that_of_32_rounded_once(dtype: tp.dtype) -> None:
+    a = draw(3, 3).to(dtype)
+    assert tp.equal(tp.matrix_exp(a), tp.matrix_exp(a.float()).to(dtype))
+    x = a.clone().requires_grad_()
+    tp.matrix_exp(x).sum().backward()
+    assert x.grad.dtype == dtype
+
+
+def test_conjugate_transposes_of_numbers() -> None:
+    x = tp.tensor(2 + 1j)
+    with pytest.warns(UserWarning, match="without dimensions"):
+        assert (x.mT.item(), x.mH.item(), x.adjoint().item()) == (2 + 1j, 2 - 1j, 2 - 1j)

@@ -395,3 +395,21 @@ def test_tensors_are_no_arrays_of_numpy() -> None:
         "import torch, numpy\nx = torch.ones(2)\nprint(hasattr(x, '__array_interface__'), numpy.asarray(x) + 1)"
     )
     assert told == "False [2. 2.]"
+
+
+def test_operators_of_private_names() -> None:
+    told = output(
+        "import torch\n"
+        "print(torch._softmax(torch.zeros(2), 0, False).tolist(), torch._segment_reduce is torch.segment_reduce)\n"
+        "print(torch._weight_norm.__name__, hasattr(torch, '_foreach_zero'), hasattr(torch, '_foreach_zero_'))\n"
+        "print(hasattr(torch, '_operators'), hasattr(torch, '_no_such_name'))\n"
+        "with torch.utils._mode_utils.no_dispatch(), torch._C._DisableFuncTorch():\n    print(torch.ones(1).item())\n"
+        "print(torch.utils._mode_utils.all_same_mode([1, 1]), torch.utils._mode_utils.all_same_mode([1, 2]))"
+    )
+    assert told.splitlines() == [
+        "[0.5, 0.5] True",
+        "_weight_norm False True",
+        "False False",
+        "1.0",
+        "True False",
+    ]

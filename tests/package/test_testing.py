@@ -72,7 +72,9 @@ def test_options():
         assert_close(tp.ones(1), tp.zeros(1), msg=lambda m: "before: " + m)
 
 
-@pytest.mark.parametrize("dtype", [tp.float32, tp.bfloat16, tp.complex64, tp.int16, tp.uint8, tp.bool])
+@pytest.mark.parametrize(
+    "dtype", [tp.float32, tp.bfloat16, tp.complex64, tp.complex32, tp.complex128, tp.int16, tp.uint8, tp.bool]
+)
 def test_make_tensor(dtype):
     t = make_tensor(3, 4, dtype=dtype)
     assert t.shape == (3, 4) and t.dtype == dtype

@@ -19,15 +19,40 @@ int tp_resize_out(tp_tensor *out, tp_ints sizes, tp_ints strides) {
     return tp_tensor_resize(out, sizes, strides);
 }
 
+const char *tp_c_type_name(tp_dtype d) {
+    static const char *const names[TP_NUM_DTYPES] = {
+        [TP_BOOL] = "bool",
+        [TP_UINT8] = "unsigned char",
+        [TP_INT8] = "signed char",
+        [TP_INT16] = "short int",
+        [TP_INT32] = "int",
+        [TP_INT64] = "long int",
+        [TP_FLOAT16] = "c10::Half",
+        [TP_BFLOAT16] = "c10::BFloat16",
+        [TP_FLOAT32] = "float",
+        [TP_FLOAT64] = "double",
+        [TP_COMPLEX64] = "c10::complex<float>",
+        [TP_COMPLEX128] = "c10::complex<double>",
+        [TP_COMPLEX32] = "c10::complex<c10::Half>",
+    };
+    return names[d] ? names[d] : tp_dtype_names[d];
+}
+
 int tp_check_given_dtype(const tp_tensor *given, tp_variant variant, tp_dtype dtype) {
-    if (variant != TP_VARIANT_OUT) return tp_check_castable(dtype, (tp_dtype)given->dtype);
-    if ((tp_dtype)given->dtype == dtype) return 0;
+    tp_dtype own = (tp_dtype)given->dtype;
+    const char *wanted = tp_scalar_type_name(dtype), *found = tp_scalar_type_name(own);
+    if (variant == TP_VARIANT_OUT_CAST && !tp_can_cast(dtype, own))
+        return tp_fail(TP_RuntimeError,
+                       "Expected result to be safely castable from %s dtype, but got result with dtype %s: result type "
+                       "%s can't be cast to the desired output type %s",
+                       wanted, found, wanted, found);
+    if (variant != TP_VARIANT_OUT) return tp_check_castable(dtype, own);
+    if (own == dtype) return 0;
     return tp_fail(
         TP_RuntimeError,
         "Expected out tensor to have dtype %s, but got %s instead. Expected object of scalar type %s but got "
         "scalar type %s for argument 'out': the operation's result requires dtype %s",
-        tp_dtype_names[dtype], tp_dtype_names[given->dtype], tp_scalar_type_name(dtype),
-        tp_scalar_type_name((tp_dtype)given->dtype), tp_scalar_type_name(dtype));
+        tp_c_type_name(dtype), tp_c_type_name(own), wanted, found, wanted);
 }
 
 int tp_check_given(const tp_tensor *given, tp_variant variant, tp_dtype dtype, tp_device device) {

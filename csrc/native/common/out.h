@@ -12,3 +12,5 @@ int tp_resize_out(tp_tensor *out, tp_ints sizes, tp_ints strides);
 /* Whether a result of `dtype` may be written to `given`; the shape is not looked at. */
 int tp_check_given(const tp_tensor *given, tp_variant variant, tp_dtype dtype, tp_device device);
 int tp_check_given_dtype(const tp_tensor *given, tp_variant variant, tp_dtype dtype);
+/* What PyTorch's messages call the C type of an element: "long int". */
+const char *tp_c_type_name(tp_dtype d);

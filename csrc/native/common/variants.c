@@ -15,7 +15,15 @@ static int copy_below_layers(tp_tensor *self, tp_tensor *made) {
     return tp_copy_(self, made, false);
 }
 
+static int TP_COLD fail_no_gradient(void) {
+    return tp_fail(TP_RuntimeError, "functions with out=... arguments don't support automatic differentiation, but one "
+                                    "of the arguments requires grad.");
+}
+
+/* The copy is not recorded: a result with a history would lose it, an `out` that wants a gradient get none. */
 static int check_out(const tp_tensor *out, const tp_tensor *made, tp_variant variant) {
+    if (tp_unlikely((out->flags | made->flags) & TP_FLAG_REQUIRES_GRAD) && !tp_tls.grad_disabled)
+        return fail_no_gradient();
     return tp_check_given(out, variant, (tp_dtype)made->dtype, made->device);
 }
 

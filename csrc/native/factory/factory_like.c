@@ -46,11 +46,10 @@ tp_tensor *empty_permuted_composite(tp_ints size, tp_ints physical_layout, OPTIO
     int64_t strides[TP_MAX_DIMS], step = 1;
     bool seen[TP_MAX_DIMS] = {0};
     if (size.size != physical_layout.size)
-        return tp_fail_null(
-            TP_RuntimeError,
-            "Number of dimensions in the tensor input does not match the length of the physical layout; i.e. "
-            "len(size) = %lld is not equal to len(physical_layout) = %lld",
-            (long long)size.size, (long long)physical_layout.size);
+        return tp_fail_null(TP_RuntimeError,
+                            "Number of dimensions in size does not match the length of the physical_layout; i.e. "
+                            "len(size) = %lld is not equal to len(physical_layout) = %lld",
+                            (long long)size.size, (long long)physical_layout.size);
     if (tp_checked_numel(size) < 0) return NULL;
     for (int64_t i = size.size - 1; i >= 0; i--) {
         int64_t d = physical_layout.data[i];
@@ -104,9 +103,8 @@ static __int128 lower_count(int64_t row, int64_t col, __int128 offset) {
 }
 
 static tp_tensor *triangle_indices(int64_t row, int64_t col, int64_t offset, bool lower, OPTIONS) {
-    if (row < 0 || col < 0)
-        return tp_fail_null(TP_RuntimeError, "row and col must be non-negative, got %lld and %lld", (long long)row,
-                            (long long)col);
+    if (row < 0) return tp_fail_null(TP_RuntimeError, "row must be non-negative, got %lld", (long long)row);
+    if (col < 0) return tp_fail_null(TP_RuntimeError, "col must be non-negative, got %lld", (long long)col);
     if (dtype == TP_NO_DTYPE) dtype = TP_INT64;
     if (dtype != TP_INT64 && dtype != TP_INT32)
         return tp_fail_null(TP_NotImplementedError, "\"%s\" not implemented for '%s'",

@@ -140,6 +140,11 @@ int copy__layout(tp_tensor *self, tp_tensor *src, bool non_blocking TP_UNUSED) {
                        "copy_() between dense and sparse Tensors is not implemented! Found self type = %s and src type "
                        "= %s",
                        tp_layouts[tp_layout_of(self)].name, tp_layouts[tp_layout_of(src)].name);
+    if (self->ndim != src->ndim && self->numel > 0)
+        return tp_fail(TP_RuntimeError,
+                       "copy_: changing the number of dimensions (from %d to %d) on a non-empty sparse tensor is not "
+                       "supported",
+                       self->ndim, src->ndim);
     tp_autoref *like = tp_to_sparse(src, tp_layout_of(self), TP_NO_INTS, TP_NO_INT),
                *own = like ? tp_clone(like, TP_NO_FORMAT) : NULL;
     tp_autoref *there = own ? tp_to_device(own, self->device, (tp_dtype)self->dtype, false, false, TP_NO_FORMAT) : NULL;

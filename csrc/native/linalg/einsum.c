@@ -67,10 +67,11 @@ static int read_subscripts(const char *equation, const char **at, const char *wh
         if (n == LABELS) return tp_fail(TP_RuntimeError, "einsum(): more than %d subscripts for %s", LABELS, whose);
         if (*p == '.') {
             if (dots)
-                return tp_fail(TP_RuntimeError, "einsum(): found '.' for %s but an ellipsis (...) was already found",
-                               whose);
+                return tp_fail(TP_RuntimeError, "einsum(): found '.' for %s %s was already found", whose,
+                               is_output ? "but an ellipsis (...)" : "for which an ellipsis");
             if (p[1] != '.' || p[2] != '.')
-                return tp_fail(TP_RuntimeError, "einsum(): found '.' for %s that is not part of any ellipsis", whose);
+                return tp_fail(TP_RuntimeError, "einsum(): found '.' for %s that is not part of any ellipsis%s", whose,
+                               is_output ? " (...)" : "");
             p += 2;
             dots = true;
             labels[n++] = DOTS;
@@ -159,21 +160,30 @@ static int explicit_output(sum_job *j, const char *equation, const char *at) {
     return n < 0 ? -1 : 0;
 }
 
-static int read_equation(sum_job *j, const char *equation, tp_tensors tensors) {
-    const char *at = equation;
+/* Reads the operands' subscripts, and with `j` gives each dimension its label; *at is behind them. */
+static int read_operands(sum_job *j, const char *equation, const char **at, tp_tensors tensors) {
     int labels[LABELS];
     for (int64_t i = 0;; i++) {
         char whose[40];
         snprintf(whose, sizeof whose, "operand %lld", (long long)i);
         if (i == tensors.size)
             return tp_fail(TP_RuntimeError, "einsum(): fewer operands were provided than specified in the equation");
-        int n = read_subscripts(equation, &at, whose, false, labels);
-        if (n < 0 || label_operand(j, i, tensors.data[i], labels, n) < 0) return -1;
-        if (*at != ',') break;
-        at++;
-    }
-    if (j->n < tensors.size)
+        int n = read_subscripts(equation, at, whose, false, labels);
+        if (n < 0 || (j && label_operand(j, i, tensors.data[i], labels, n) < 0)) return -1;
+        if (**at == ',') {
+            ++*at;
+            continue;
+        }
+        if (i + 1 == tensors.size) return 0;
         return tp_fail(TP_RuntimeError, "einsum(): more operands were provided than specified in the equation");
+    }
+}
+
+static int read_equation(sum_job *j, const char *equation, tp_tensors tensors) {
+    const char *at = equation;
+    if (read_operands(NULL, equation, &at, tensors) < 0) return -1; /* before any operand is looked at */
+    at = equation;
+    if (read_operands(j, equation, &at, tensors) < 0) return -1;
     if (*at) {
         if (explicit_output(j, equation, at + 2) < 0) return -1;
     } else { /* the ellipsis, then every letter that occurs once */

@@ -137,8 +137,13 @@ static tp_ints dims_of(const tp_tensor *self, tp_opt_int dim, int64_t *room) {
     return (tp_ints){room, self->ndim};
 }
 
-static int check_count(int64_t spacings, int64_t dims) {
+static int check_count(int64_t spacings, int64_t dims, bool all) {
     if (spacings == dims) return 0;
+    if (all)
+        return tp_fail(TP_RuntimeError,
+                       "torch.gradient expected spacing to be unspecified, a scalar, or a list of length equal to "
+                       "'self.dim() = %lld', since dim argument was not given, but got a list of length %lld",
+                       (long long)dims, (long long)spacings);
     return tp_fail(
         TP_RuntimeError,
         "torch.gradient expected spacing to be unspecified, a scalar or it's spacing and dim arguments to have the "
@@ -151,15 +156,15 @@ static tp_tensor_seq *with_number(tp_tensor *self, const tp_scalar *distance, tp
     for (int i = 0; i < TP_MAX_DIMS; i++) s[i] = (spacing){distance, NULL};
     return along(self, dims, s, order);
 }
-static tp_tensor_seq *with_numbers(tp_tensor *self, tp_scalars distances, tp_ints dims, int64_t order) {
+static tp_tensor_seq *with_numbers(tp_tensor *self, tp_scalars distances, tp_ints dims, bool all, int64_t order) {
     spacing s[TP_MAX_DIMS];
-    if (check_count(distances.size, dims.size) < 0) return NULL;
+    if (check_count(distances.size, dims.size, all) < 0) return NULL;
     for (int64_t i = 0; i < dims.size && i < TP_MAX_DIMS; i++) s[i] = (spacing){&distances.data[i], NULL};
     return along(self, dims, s, order);
 }
-static tp_tensor_seq *with_tensors(tp_tensor *self, tp_tensors places, tp_ints dims, int64_t order) {
+static tp_tensor_seq *with_tensors(tp_tensor *self, tp_tensors places, tp_ints dims, bool all, int64_t order) {
     spacing s[TP_MAX_DIMS];
-    if (check_count(places.size, dims.size) < 0) return NULL;
+    if (check_count(places.size, dims.size, all) < 0) return NULL;
     char here[40], there[40];
     for (int64_t i = 0; i < dims.size && i < TP_MAX_DIMS; i++) {
         if (!tp_device_equal(places.data[i]->device, self->device))
@@ -185,15 +190,15 @@ tp_tensor_seq *gradient_array_composite(tp_tensor *self, tp_ints dim, int64_t or
 }
 tp_tensor_seq *gradient_scalarrayint_composite(tp_tensor *self, tp_scalars distances, tp_opt_int dim, int64_t order) {
     int64_t room[TP_MAX_DIMS];
-    return with_numbers(self, distances, dims_of(self, dim, room), order);
+    return with_numbers(self, distances, dims_of(self, dim, room), !dim.has, order);
 }
 tp_tensor_seq *gradient_scalarrayarray_composite(tp_tensor *self, tp_scalars distances, tp_ints dim, int64_t order) {
-    return with_numbers(self, distances, dim, order);
+    return with_numbers(self, distances, dim, false, order);
 }
 tp_tensor_seq *gradient_tensorarrayint_composite(tp_tensor *self, tp_tensors places, tp_opt_int dim, int64_t order) {
     int64_t room[TP_MAX_DIMS];
-    return with_tensors(self, places, dims_of(self, dim, room), order);
+    return with_tensors(self, places, dims_of(self, dim, room), !dim.has, order);
 }
 tp_tensor_seq *gradient_tensorarray_composite(tp_tensor *self, tp_tensors places, tp_ints dim, int64_t order) {
-    return with_tensors(self, places, dim, order);
+    return with_tensors(self, places, dim, false, order);
 }

@@ -167,6 +167,16 @@ tp_tensor2 linalg_cholesky_ex_dense(tp_tensor *given, bool upper, bool check) {
 /* cholesky_solve(Tensor self, Tensor input2, bool upper=False) -> Tensor; its gradient takes the factor for any matrix,
  * with both triangles, as PyTorch's does. */
 tp_tensor *cholesky_solve_composite(tp_tensor *self, tp_tensor *input2, bool upper) {
+    static const char few[] = "cholesky_solve: %s should have at least 2 dimensions, but has %d dimensions instead";
+    if (self->ndim < 2) return tp_fail_null(TP_RuntimeError, few, "b", self->ndim);
+    if (input2->ndim < 2) return tp_fail_null(TP_RuntimeError, few, "u", input2->ndim);
+    if (tp_check_matrix("cholesky_solve", "A", input2, true) < 0) return NULL;
+    if (tp_rows(self) != tp_rows(input2))
+        return tp_fail_null(TP_RuntimeError,
+                            "Incompatible matrix sizes for cholesky_solve: each A matrix is %lld by %lld but each b "
+                            "matrix is %lld by %lld",
+                            (long long)tp_rows(input2), (long long)tp_rows(input2), (long long)tp_rows(self),
+                            (long long)tp_columns(self));
     return tp__cholesky_solve(self, input2, upper);
 }
 

@@ -5,6 +5,7 @@
 #include "iter/iter.h"
 #include "native/linalg/linalg.h"
 #include "native/common/variants.h"
+#include "native/common/out.h"
 #include "prim/transfer.h"
 
 #include <float.h>
@@ -343,7 +344,11 @@ tp_tensor4 linalg_lstsq_dense(tp_tensor *given, tp_tensor *given_b, tp_opt_float
         return none;
     if (b->ndim == 0) return tp_fail(TP_RuntimeError, "%s: other must have at least 1 dimension", op), none;
     if (self->ndim < b->ndim || self->ndim - b->ndim > 1)
-        return tp_fail(TP_RuntimeError, "%s: input has as many dimensions as other, or one more", op), none;
+        return tp_fail(
+                   TP_RuntimeError,
+                   "torch.%s: input.dim() must be greater or equal to other.dim() and (input.dim() - other.dim()) <= 1",
+                   op),
+               none;
     bool vector = tp_is_vector_side(self, b);
     tp_autoref *side = vector ? tp_unsqueeze(b, -1) : tp_retain(b);
     int64_t m = tp_rows(self), n = tp_columns(self), k = least(self), most = m > n ? m : n;
@@ -440,8 +445,15 @@ static int most_of(tp_tensor *counts, int *most) {
     *most = isfinite(value) ? (int)value : 0; /* of a NaN all is NaN anyway */
     return 0;
 }
+static tp_tensor *exp_of_reduced(tp_tensor *self) {
+    tp_dtype dtype = (tp_dtype)self->dtype;
+    tp_autoref *wide = tp_to_dtype(self, tp_compute_dtype(dtype), false, false, TP_NO_FORMAT);
+    tp_autoref *result = wide ? tp_linalg_matrix_exp(wide) : NULL;
+    return result ? tp_to_dtype(result, dtype, false, false, TP_NO_FORMAT) : NULL;
+}
 /* linalg_matrix_exp(Tensor self) -> Tensor */
 tp_tensor *linalg_matrix_exp_composite(tp_tensor *self) {
+    if (tp_is_reduced_dtype((tp_dtype)self->dtype)) return exp_of_reduced(self);
     if (tp_check_matrix("linalg.matrix_exp", "A", self, true) < 0) return NULL;
     if (self->numel == 0) return tp_clone(self, TP_NO_FORMAT);
     if (tp_rows(self) == 1) return tp_exp(self);
@@ -489,12 +501,16 @@ static int check_chain(tp_tensors list) {
     for (int64_t i = 0; i < list.size; i++) {
         int ndim = list.data[i]->ndim;
         bool end = i == 0 || i == list.size - 1;
-        if (ndim != 2 && !(end && ndim == 1))
-            return tp_fail(TP_RuntimeError, "multi_dot(): the %s tensor must be %s but got %dD",
-                           i == 0 ? "first"
-                           : end  ? "last"
-                                  : "inner",
-                           end ? "1D or 2D" : "2D", ndim);
+        if (ndim != 2 && !end)
+            return tp_fail(TP_RuntimeError, "multi_dot(): tensor %lld must be 2D but got %dD", (long long)i, ndim);
+        if (ndim != 2 && ndim != 1)
+            return tp_fail(TP_RuntimeError, "multi_dot(): the %s tensor must be 1D or 2D but got %dD",
+                           i == 0 ? "first" : "last", ndim);
+        tp_dtype first = (tp_dtype)list.data[0]->dtype, other = (tp_dtype)list.data[i]->dtype;
+        if (first != other)
+            return tp_fail(TP_RuntimeError,
+                           "multi_dot(): all tensors must have be the same dtype but tensor 0 is %s and tensor %lld %s",
+                           tp_c_type_name(first), (long long)i, tp_c_type_name(other));
     }
     return 0;
 }

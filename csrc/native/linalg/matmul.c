@@ -2,6 +2,7 @@
 #include "Functions.h"
 #include "NativeFunctions.h"
 #include "native/common/checks.h"
+#include "native/common/out.h"
 #include "Primitives.h"
 #include "core/scalar_math.h"
 #include "prim/transfer.h"
@@ -19,7 +20,7 @@ static int fail_sizes(const char *what, const tp_tensor *a, const tp_tensor *b) 
 static int check_same_dtype(const char *names, const tp_tensor *a, const tp_tensor *b) {
     if (a->dtype == b->dtype) return 0;
     return tp_fail(TP_RuntimeError, "expected %s to have the same dtype, but got: %s != %s", names,
-                   tp_dtype_names[a->dtype], tp_dtype_names[b->dtype]);
+                   tp_c_type_name((tp_dtype)a->dtype), tp_c_type_name((tp_dtype)b->dtype));
 }
 
 static int check_addend_dtype(const tp_tensor *self, const tp_tensor *mat2) {
@@ -39,7 +40,7 @@ static int check_matrices(const char *op, const char *first, const tp_tensor *a,
     if (a->sizes[1] != b->sizes[0])
         return tp_fail(TP_RuntimeError, "%s: mat1 and mat2 shapes cannot be multiplied (%lldx%lld and %lldx%lld)", op,
                        (long long)a->sizes[0], (long long)a->sizes[1], (long long)b->sizes[0], (long long)b->sizes[1]);
-    return check_same_dtype("mat1 and mat2", a, b);
+    return check_same_dtype("m1 and m2", a, b);
 }
 
 static tp_tensor *as_float(tp_tensor *t) { return tp_to_dtype(t, TP_FLOAT32, false, false, TP_NO_FORMAT); }
@@ -224,8 +225,9 @@ static int check_dot(const char *op, const tp_tensor *self, const tp_tensor *oth
     if (self->numel != other->numel)
         return tp_fail(TP_RuntimeError,
                        "inconsistent tensor size, expected tensor [%lld] and src [%lld] to have the same number of "
-                       "elements",
-                       (long long)self->numel, (long long)other->numel);
+                       "elements, but got %lld and %lld elements respectively",
+                       (long long)self->numel, (long long)other->numel, (long long)self->numel,
+                       (long long)other->numel);
     return 0;
 }
 
@@ -408,7 +410,7 @@ tp_tensor *linear_composite(tp_tensor *input, tp_tensor *weight, tp_tensor *bias
     if (weight->ndim < 1 || weight->ndim > 2)
         return tp_fail_null(TP_RuntimeError, "linear: weight must have one or two dimensions, got %d", weight->ndim);
     tp_autoref *w = weight->ndim == 2 ? tp_t(weight) : tp_retain(weight);
-    if (!w || check_same_dtype("mat1 and mat2", input, weight) < 0 ||
+    if (!w || check_same_dtype("m1 and m2", input, weight) < 0 ||
         tp_check_dtype("linear", "bias", bias, (tp_dtype)input->dtype) < 0)
         return NULL;
     if (input->ndim == 2 && bias && weight->ndim == 2) return tp_addmm(bias, input, w, TP_SCALAR_I(1), TP_SCALAR_I(1));

@@ -114,9 +114,16 @@ static tp_dtype norm_dtype(const tp_tensor *self, tp_dtype dtype) {
         return TP_NO_DTYPE;
     }
     if (dtype == TP_NO_DTYPE) return (tp_dtype)self->dtype;
-    if (tp_is_complex_dtype(dtype) == tp_is_complex(self) &&
-        (tp_is_complex_dtype(dtype) || tp_is_floating_dtype(dtype)) && tp_can_cast((tp_dtype)self->dtype, dtype))
-        return dtype;
+    const char *name = tp_scalar_type_name(dtype);
+    if (!tp_is_complex_dtype(dtype) && !tp_is_floating_dtype(dtype))
+        return tp_fail(TP_RuntimeError, "linalg.vector_norm: dtype should be floating point or complex, but got %s",
+                       name),
+               TP_NO_DTYPE;
+    if (tp_is_complex_dtype(dtype) != tp_is_complex(self))
+        return tp_fail(TP_RuntimeError, "linalg.vector_norm: dtype should be %s for %s inputs, but got %s",
+                       tp_is_complex(self) ? "complex" : "real", tp_is_complex(self) ? "complex" : "real", name),
+               TP_NO_DTYPE;
+    if (tp_promote_dtypes((tp_dtype)self->dtype, dtype) == dtype) return dtype;
     tp_fail(TP_RuntimeError,
             "linalg.vector_norm: the dtype of the input (%s) should be convertible without narrowing to the "
             "specified dtype (%s)",

@@ -78,6 +78,8 @@ tp_tensor *op_take_composite(tp_tensor *self, tp_tensor *index) {
     if (index->dtype != TP_INT64)
         return tp_fail_null(TP_RuntimeError, "take(): Expected a long tensor for index, but got %s",
                             tp_dtype_names[index->dtype]);
+    if (flat->numel == 0 && row->numel > 0)
+        return tp_fail_null(TP_IndexError, "take(): tried to take from an empty tensor");
     tp_autoref *places = from_end(row, flat->numel), *out = places ? tp_index_select(flat, 0, places) : NULL;
     return out ? tp_view(out, tp_sizes(index)) : NULL;
 }

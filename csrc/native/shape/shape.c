@@ -14,6 +14,7 @@
 #include "native/common/host_ints.h"
 #include "prim/table.h"
 
+#include <stdio.h>
 #include <string.h>
 
 typedef struct {
@@ -379,36 +380,39 @@ tp_tensor *unfold_backward_composite(tp_tensor *grad_in, tp_ints input_sizes, in
 
 /* ---- another dtype ---- */
 
-/* Distances in elements of `from` bytes, in elements of `to` bytes; false where they do not come out. */
-static bool rescale(int64_t *v, int64_t n, int64_t from, int64_t to) {
-    for (int64_t i = 0; i < n; i++) {
-        if (v[i] * from % to) return false;
-        v[i] = v[i] * from / to;
+static int TP_COLD fail_larger(const tp_tensor *self, tp_dtype dtype, const char *what, int64_t value) {
+    return tp_fail(TP_RuntimeError,
+                   "self.%s must be divisible by %d to view %s as %s (different element sizes), but got %lld", what,
+                   (int)(tp_itemsize(dtype) / tp_itemsize((tp_dtype)self->dtype)),
+                   tp_scalar_type_name((tp_dtype)self->dtype), tp_scalar_type_name(dtype), (long long)value);
+}
+/* The geometry of self in elements of another size; -1 where it does not come out. */
+static int rescale(const tp_tensor *self, geometry *g, tp_dtype dtype) {
+    int64_t from = tp_itemsize((tp_dtype)self->dtype), to = tp_itemsize(dtype);
+    const char *own = tp_scalar_type_name((tp_dtype)self->dtype), *wanted = tp_scalar_type_name(dtype);
+    int last = self->ndim - 1;
+    if (last < 0)
+        return tp_fail(TP_RuntimeError, "self.dim() cannot be 0 to view %s as %s (different element sizes)", own,
+                       wanted);
+    if (self->strides[last] != 1)
+        return tp_fail(TP_RuntimeError,
+                       "self.stride(-1) must be 1 to view %s as %s (different element sizes), but got %lld", own,
+                       wanted, (long long)self->strides[last]);
+    if (self->sizes[last] * from % to) return fail_larger(self, dtype, "size(-1)", self->sizes[last]);
+    if (self->byte_offset % to) return fail_larger(self, dtype, "storage_offset()", tp_storage_offset(self));
+    for (int i = 0; i < last; i++) {
+        char what[32];
+        snprintf(what, sizeof what, "stride(%d)", i);
+        if (self->strides[i] * from % to) return fail_larger(self, dtype, what, self->strides[i]);
+        g->strides[i] = self->strides[i] * from / to;
     }
-    return true;
+    g->sizes[last] = self->sizes[last] * from / to;
+    return 0;
 }
 /* view.dtype(Tensor(a) self, ScalarType dtype) -> Tensor(a) */
 tp_tensor *view_dtype_composite(tp_tensor *self, tp_dtype dtype) {
-    int64_t from = tp_itemsize((tp_dtype)self->dtype), to = tp_itemsize(dtype);
     geometry g = geometry_of(self);
-    if (from != to) {
-        int last = self->ndim - 1;
-        const char *direction = from > to ? "smaller" : "larger";
-        if (self->ndim == 0)
-            return tp_fail_null(TP_RuntimeError, "self.dim() cannot be 0 to view %s as %s (different element sizes)",
-                                tp_dtype_names[self->dtype], tp_dtype_names[dtype]);
-        if (self->strides[last] != 1)
-            return tp_fail_null(TP_RuntimeError,
-                                "self.stride(-1) must be 1 to view %s as %s (different element sizes), but got %lld",
-                                tp_dtype_names[self->dtype], tp_dtype_names[dtype], (long long)self->strides[last]);
-        if (self->sizes[last] * from % to || self->byte_offset % to || !rescale(g.strides, last, from, to))
-            return tp_fail_null(
-                TP_RuntimeError,
-                "self.size(-1), the strides and the storage offset must be divisible by %lld to view %s as %s "
-                "(a %s element)",
-                (long long)(to > from ? to / from : 1), tp_dtype_names[self->dtype], tp_dtype_names[dtype], direction);
-        g.sizes[last] = self->sizes[last] * from / to;
-    }
+    if (tp_itemsize((tp_dtype)self->dtype) != tp_itemsize(dtype) && rescale(self, &g, dtype) < 0) return NULL;
     if (dtype != self->dtype && tp_is_pending(self))
         return tp_fail_null(
             TP_RuntimeError,

@@ -20,11 +20,13 @@ tp_tensor *detach_composite(tp_tensor *self) { return alias_composite(self); }
 
 /* ---- as_strided ---- */
 
+static int TP_COLD fail_lengths(tp_ints size, tp_ints stride) {
+    return tp_fail(TP_RuntimeError, "as_strided: mismatch in length of strides and shape: %lld sizes and %lld strides",
+                   (long long)size.size, (long long)stride.size);
+}
+
 static int TP_COLD check_strided(const tp_tensor *self, tp_ints size, tp_ints stride, int64_t offset) {
-    if (size.size != stride.size)
-        return tp_fail(TP_RuntimeError,
-                       "as_strided: mismatch in length of strides and shape: %lld sizes and %lld strides",
-                       (long long)size.size, (long long)stride.size);
+    if (size.size != stride.size) return fail_lengths(size, stride);
     for (int64_t i = 0; i < stride.size; i++) {
         if (stride.data[i] >= 0) continue;
         tp_autotext text = {0};
@@ -82,13 +84,34 @@ static int share_among_places(tp_tensor *flat, const tp_tensor *base) {
     return divisor ? tp_div__Tensor(flat, divisor) : -1;
 }
 
-/* Whether a view of the base at an offset in elements stays within its memory. */
-static int check_part(const tp_tensor *base, tp_ints size, tp_ints stride, int64_t offset) {
-    int64_t bytes;
-    if (__builtin_mul_overflow(offset, tp_itemsize((tp_dtype)base->dtype), &bytes) ||
-        __builtin_add_overflow(bytes, base->byte_offset, &bytes))
+/* The elements that a geometry reaches from an offset on, widened into [*low, *high]. */
+static int widen(tp_ints size, tp_ints stride, int64_t offset, int64_t *low, int64_t *high) {
+    int64_t first, last;
+    if (tp_strided_extent(size, stride, &first, &last) < 0) return -1;
+    if (__builtin_add_overflow(first, offset, &first) || __builtin_add_overflow(last, offset, &last))
         return tp_fail(TP_RuntimeError, "as_strided: storage offset %lld is too large", (long long)offset);
-    return tp_check_in_storage(size, stride, bytes, (tp_dtype)base->dtype, base->storage->nbytes);
+    if (first < *low) *low = first;
+    if (last > *high) *high = last;
+    return 0;
+}
+
+/* A tensor laid out as the base, in memory that holds the view as well: a view may begin before its base, whose own
+ * memory begins further on, and end behind it. `offset` counts elements from the base's first. */
+static tp_tensor *base_and_view(tp_ints base_size, tp_ints base_stride, tp_ints size, tp_ints stride, int64_t offset,
+                                const tp_tensor *like) {
+    tp_dtype dtype = (tp_dtype)like->dtype;
+    int64_t item = tp_itemsize(dtype), bytes, low = 0, high = 0, room;
+    tp_autoref *base = tp_new_empty_strided(base_size, base_stride, dtype, like->device);
+    if (!base) return NULL;
+    if (!__builtin_mul_overflow(offset, item, &bytes) && !__builtin_add_overflow(bytes, base->byte_offset, &bytes) &&
+        tp_lies_in_storage(size, stride, bytes, dtype, base->storage->nbytes))
+        return tp_take(base);
+    if (size.size != stride.size) return fail_lengths(size, stride), NULL;
+    if (widen(base_size, base_stride, 0, &low, &high) < 0 || widen(size, stride, offset, &low, &high) < 0) return NULL;
+    if (__builtin_sub_overflow(high, low, &room) || room == INT64_MAX)
+        return tp_fail(TP_RuntimeError, "as_strided: storage offset %lld is too large", (long long)offset), NULL;
+    tp_autoref *memory = tp_new_empty(TP_INTS(room + 1), dtype, like->device);
+    return memory ? tp_new_alias(memory, base_size, base_stride, -low * item) : NULL;
 }
 
 /* All elements that a tensor's storage has room for. */
@@ -100,11 +123,9 @@ static tp_tensor *memory_of(const tp_tensor *t) {
 /* The gradient lives in memory laid out as the base's, counted from the base's first element. */
 tp_tensor *_as_strided_backward_composite(tp_tensor *grad, tp_ints base_size, tp_ints base_stride, tp_ints size,
                                           tp_ints stride, int64_t offset) {
-    tp_autoref *base = tp_new_empty_strided(base_size, base_stride, (tp_dtype)grad->dtype, grad->device);
-    if (!base) return NULL;
-    tp_autoref *flat = memory_of(base);
+    tp_autoref *base = base_and_view(base_size, base_stride, size, stride, offset, grad);
+    tp_autoref *flat = base ? memory_of(base) : NULL;
     if (!flat || tp_zero_(flat) < 0) return NULL;
-    if (check_part(base, size, stride, offset) < 0) return NULL;
     if (overlaps_itself(size, stride)) {
         if (add_overlapping(flat, grad, size, stride, tp_storage_offset(base) + offset) < 0) return NULL;
     } else {
@@ -118,12 +139,11 @@ tp_tensor *_as_strided_backward_composite(tp_tensor *grad, tp_ints base_size, tp
 /* The view's elements of a tensor laid out as the base: what differentiates _as_strided_backward. */
 tp_tensor *_as_strided_part_composite(tp_tensor *whole, tp_ints base_size, tp_ints base_stride, tp_ints size,
                                       tp_ints stride, int64_t offset) {
-    tp_autoref *base = tp_new_empty_strided(base_size, base_stride, (tp_dtype)whole->dtype, whole->device);
-    if (!base || check_part(base, size, stride, offset) < 0) return NULL;
+    tp_autoref *base = base_and_view(base_size, base_stride, size, stride, offset, whole);
+    tp_autoref *flat = base ? memory_of(base) : NULL;
+    if (!flat || tp_zero_(flat) < 0) return NULL;
     if (overlaps_itself(base_size, base_stride)) {
-        tp_autoref *flat = memory_of(base);
-        if (!flat || tp_zero_(flat) < 0 ||
-            add_overlapping(flat, whole, base_size, base_stride, tp_storage_offset(base)) < 0 ||
+        if (add_overlapping(flat, whole, base_size, base_stride, tp_storage_offset(base)) < 0 ||
             share_among_places(flat, base) < 0)
             return NULL;
     } else if (tp_copy_(base, whole, false) < 0) {
@@ -265,33 +285,34 @@ tp_tensor *numpy_T_composite(tp_tensor *self) {
     return tp_permute(self, (tp_ints){dims, self->ndim});
 }
 
-tp_tensor *mT_composite(tp_tensor *self) {
+/* The transpose of the last two dimensions; a number stays as it is, with a warning, as in PyTorch. */
+static tp_tensor *transposed_matrices(tp_tensor *self, const char *name) {
+    if (self->ndim == 0)
+        return tp_warn_once("tensor.mT, tensor.mH and tensor.adjoint() of a tensor without dimensions are deprecated") <
+                       0
+                   ? NULL
+                   : alias_composite(self);
     if (self->ndim < 2)
         return tp_fail_null(TP_RuntimeError,
-                            "tensor.mT is only supported on matrices or batches of matrices. Got %d-D tensor.",
+                            "tensor.%s is only supported on matrices or batches of matrices. Got %d-D tensor.", name,
                             self->ndim);
     return tp_transpose_int(self, -2, -1);
 }
-
-tp_tensor *mH_composite(tp_tensor *self) {
-    tp_autoref *swapped = mT_composite(self);
+static tp_tensor *conjugate_transposed(tp_tensor *self, const char *name) {
+    tp_autoref *swapped = transposed_matrices(self, name);
     return swapped ? tp_conj(swapped) : NULL;
 }
 
-tp_tensor *adjoint_composite(tp_tensor *self) {
-    if (self->ndim < 2)
-        return tp_fail_null(TP_RuntimeError,
-                            "tensor.adjoint() is only supported on matrices or batches of matrices. Got %d-D tensor.",
-                            self->ndim);
-    return mH_composite(self);
-}
+tp_tensor *mT_composite(tp_tensor *self) { return transposed_matrices(self, "mT"); }
+tp_tensor *mH_composite(tp_tensor *self) { return conjugate_transposed(self, "mH"); }
+tp_tensor *adjoint_composite(tp_tensor *self) { return conjugate_transposed(self, "adjoint()"); }
 
 tp_tensor *matrix_H_composite(tp_tensor *self) {
     if (self->ndim == 0)
         return tp_warn_once("Tensor.H is deprecated on 0-D tensors: conj() gives the same") < 0 ? NULL : tp_conj(self);
     if (self->ndim != 2)
-        return tp_fail_null(TP_RuntimeError, "tensor.H is only supported on matrices (2-D tensors). Got %d-D tensor.",
-                            self->ndim);
+        return tp_fail_null(TP_RuntimeError, "tensor.H is only supported on matrices (2-D tensors). Got %d-D tensor.%s",
+                            self->ndim, self->ndim > 2 ? " For batches of matrices, consider using tensor.mH" : "");
     return mH_composite(self);
 }
 
@@ -345,12 +366,12 @@ tp_tensor *view_as_complex_composite(tp_tensor *self) {
     int last = self->ndim - 1;
     int64_t strides[TP_MAX_DIMS];
     if (self->dtype != TP_FLOAT16 && self->dtype != TP_FLOAT32 && self->dtype != TP_FLOAT64)
-        return tp_fail_null(
-            TP_RuntimeError,
-            "view_as_complex is only supported for floating point tensors of float16, float32 or float64, but got %s",
-            tp_dtype_names[self->dtype]);
-    if (self->ndim == 0 || self->sizes[last] != 2)
-        return tp_fail_null(TP_RuntimeError, "Tensor must have a last dimension of size 2");
+        return tp_fail_null(TP_RuntimeError,
+                            "view_as_complex is only supported for half, float and double tensors, but got a tensor of "
+                            "scalar type: %s",
+                            tp_scalar_type_name((tp_dtype)self->dtype));
+    if (self->ndim == 0) return tp_fail_null(TP_RuntimeError, "Input tensor must have one or more dimensions");
+    if (self->sizes[last] != 2) return tp_fail_null(TP_RuntimeError, "Tensor must have a last dimension of size 2");
     if (self->strides[last] != 1)
         return tp_fail_null(TP_RuntimeError, "Tensor must have a last dimension with stride 1");
     for (int i = 0; i < last; i++) {

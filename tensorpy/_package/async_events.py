@@ -17,6 +17,11 @@ class Event:
     """From when to when something was under way, and with which tensors; nanoseconds, and an end of 0 is open."""
 
     __slots__ = ("begin", "dtypes", "end", "name", "shapes")
+    name: str
+    begin: int
+    end: int
+    shapes: list[list[int]]
+    dtypes: list[str]
 
     def __init__(self, name: str, tensors: tuple[Any, ...]) -> None:
         self.name, self.end = name, 0

@@ -98,7 +98,7 @@ def function_of(info: OpInfo, inplace: bool = False) -> Callable[..., Any]:
     if op.function.variants:
         found = getattr(module if op.function.is_function else tp.Tensor, name)
     else:  # `ops_only`
-        found = getattr(tp.ops.aten, name)
+        found = getattr(getattr(tp.ops.aten, name), str(op.schema.name).partition(".")[2] or "default")
     if not callable(found):  # a property
         return lambda t: found.__get__(t)
     if not info.random:

@@ -213,7 +213,9 @@ def _from_functional(op: Operator, catalog: Catalog) -> str:
     wanted = [a.name for a in functional.func.arguments]
     names = {a.name: a.name_in_c for a in c_arguments(op.schema)}
     nothing = {"dtype": "out->dtype", "layout": "TP_STRIDED", "device": "out->device", "pin_memory": "-1"}
-    args = ", ".join(names.get(name, nothing.get(name, "")) for name in wanted)
+    kept = op.is_implicit and op.kind == "inplace"
+    given = {**names, "self": "before"} if kept else names
+    args = ", ".join(given.get(name, nothing.get(name, "")) for name in wanted)
     result = c_result(functional.func)
     outs = [names.get(name, name) for name in _output_names(op.schema)]
     recorded = "_recorded" if op.is_implicit else ""
@@ -222,6 +224,10 @@ def _from_functional(op: Operator, catalog: Catalog) -> str:
     apart = op.kind == "out" and op.function.origin.out_overlap is not None
     checks = _overlap_checks(outs, functional.func.arguments) if apart else []
     body = "" if op.kind == "inplace" or apart else _whole_checks(op, outs)
+    if kept:
+        read = [a.name_in_c for a in c_arguments(op.schema) if a.c.member == "tensor"]
+        body += f"    tp_tensor *const read[] = {{{', '.join(read)}}};\n"
+        body += f"    tp_autoref *before = tp_unwritten({names['self']}, read, {len(read)});\n    if (!before) return -1;\n"
     if result.kind == "tensor":
         body += f"    tp_autoref *made = tp_{functional.name.c_name}({args});\n"
         if checks:

@@ -8,6 +8,7 @@ import pytest
 
 import tensorpy as tp
 from tensorpy.autograd import gradcheck, gradgradcheck
+from tensorpy.testing import assert_close
 from tensorpy.testing.harness import arguments, call, fresh, function_of, inputs_of, over
 from tensorpy.testing.samples import OpInfo
 
@@ -39,3 +40,27 @@ def test_gradient(info: OpInfo, order: int, device: str) -> None:
                     gradgradcheck(f, inputs, atol=1e-4)
             except (RuntimeError, NotImplementedError) as e:
                 pytest.fail(f"{info.name}{sample}, derivative {order}: {e}")
+
+
+@over(lambda info: info.differentiable and info.variant("inplace") is not None and not info.random)
+def test_in_place_has_the_gradient_of_the_functional_variant(info: OpInfo, device: str) -> None:
+    """Whatever the variant computes by and saves: what it writes over is kept where the gradient needs it."""
+    inplace, functional = function_of(info, inplace=True), function_of(info)
+    for sample in info.samples("float64", 4) if "float64" in info.dtypes else ():
+        args, kwargs = arguments(sample, device, info)
+        inputs, fill = inputs_of(info, args, kwargs)
+        found = []
+        for function in (functional, inplace):
+            leaves = [t.detach().clone().requires_grad_() for t in inputs]
+            given, named = fill([t.clone() for t in leaves])
+            if not isinstance(given[0], tp.Tensor):
+                return
+            results = call(function, given, named)
+            if any(r.shape != given[0].shape or r.dtype != given[0].dtype for r in results):
+                break  # no result that fits in place
+            total = sum((r * tp.arange(1.0, r.numel() + 1).view(r.shape)).sum() for r in results)
+            if not total.requires_grad:
+                break
+            found.append(tp.autograd.grad(total, leaves, materialize_grads=True))
+        for a, b in zip(*found, strict=True) if len(found) == 2 else ():
+            assert_close(b, a, msg=f"{info.name}{sample}", equal_nan=True)

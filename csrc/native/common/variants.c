@@ -74,6 +74,13 @@ int tp_copy_into_self_recorded(tp_tensor *self, tp_tensor *made) {
     return check_fits_self(self, made) < 0 ? -1 : tp_copy_(self, made, false);
 }
 
+tp_tensor *tp_unwritten(tp_tensor *self, tp_tensor *const *read, int n) {
+    bool recorded = false;
+    for (int i = 0; i < n && !recorded; i++)
+        recorded = read[i] && (read[i]->flags | (read[i]->base ? read[i]->base->flags : 0)) & TP_FLAG_REQUIRES_GRAD;
+    return recorded && !tp_tls.grad_disabled ? tp_clone(self, TP_NO_FORMAT) : tp_retain(self);
+}
+
 static int into_out_list(tp_tensors outs, const tp_tensor_seq *made, tp_variant variant) {
     if (outs.size != made->size)
         return tp_fail(TP_RuntimeError, "expected an out= list of %lld tensors, got %lld", (long long)made->size,

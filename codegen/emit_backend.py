@@ -227,7 +227,9 @@ def _from_functional(op: Operator, catalog: Catalog) -> str:
     if kept:
         read = [a.name_in_c for a in c_arguments(op.schema) if a.c.member == "tensor"]
         body += f"    tp_tensor *const read[] = {{{', '.join(read)}}};\n"
-        body += f"    tp_autoref *before = tp_unwritten({names['self']}, read, {len(read)});\n    if (!before) return -1;\n"
+        body += (
+            f"    tp_autoref *before = tp_unwritten({names['self']}, read, {len(read)});\n    if (!before) return -1;\n"
+        )
     if result.kind == "tensor":
         body += f"    tp_autoref *made = tp_{functional.name.c_name}({args});\n"
         if checks:

@@ -19,8 +19,8 @@ int tp_check_out_apart_of(const tp_tensor *out, tp_tensors read);
 int tp_copy_into_self(tp_tensor *self, tp_tensor *made);
 /* The same for an operator that is differentiated by its parts: the copy goes through the layers and is one of them. */
 int tp_copy_into_self_recorded(tp_tensor *self, tp_tensor *made);
-/* What such an operator computes from: self, or where its parts are recorded for one of the n tensors, a copy, since they
- * may save it and self changes. NULLs are skipped. New. */
+/* What such an operator computes from: self, or where its parts are recorded for one of the n tensors, a copy, since
+ * they may save it and self changes. NULLs are skipped. New. */
 tp_tensor *tp_unwritten(tp_tensor *self, tp_tensor *const *read, int n);
 /* For a list of outputs: as many as were made. */
 int tp_copy_into_out_list(tp_tensors outs, const tp_tensor_seq *made);

@@ -240,3 +240,33 @@ def test_float32_functions_at_the_ends(name, length):
         finite = np.isfinite(wanted)
         spacing = np.maximum(np.spacing(np.abs(wanted[finite])), 2.0**-149)
         assert (np.abs(found[finite] - exact[finite]) <= 4 * spacing).all()
+
+
+DIVISIONS = {
+    "remainder": tp.remainder,
+    "fmod": tp.fmod,
+    "floor_divide": tp.floor_divide,
+    "div, floor": lambda a, b: tp.div(a, b, rounding_mode="floor"),
+    "div, trunc": lambda a, b: tp.div(a, b, rounding_mode="trunc"),
+    "remainder_": lambda a, b: a.clone().remainder_(b),
+}
+
+
+@pytest.mark.parametrize("name", DIVISIONS)
+@pytest.mark.parametrize("dtype", [tp.uint8, tp.int8, tp.int16, tp.int32, tp.int64])
+def test_a_divisor_is_zero_in_the_dtype_that_is_computed_in(name, dtype):
+    """A number, or a tensor of no dimension, loses its high bits beside a narrower dtype."""
+    values, bits = tp.tensor([5, 7], dtype=dtype), 8 * dtype.itemsize
+    for divisor in (0, 1 << bits, 3 << bits) if bits < 62 else (0,):
+        for given in (divisor, tp.tensor(divisor)):
+            with pytest.raises(RuntimeError, match="ZeroDivisionError"):
+                DIVISIONS[name](values, given)
+    if bits < 62:
+        assert DIVISIONS[name](values, (1 << bits) + 2).tolist() == DIVISIONS[name](values, 2).tolist()
+
+
+def test_an_exponent_is_of_the_dtype_that_is_computed_in():
+    for dtype, exponent in ((tp.uint8, 256), (tp.int8, 128), (tp.int16, 1 << 15), (tp.int32, 1 << 31)):
+        with pytest.raises(RuntimeError, match="cannot be converted to type"):
+            tp.tensor([5], dtype=dtype) ** exponent
+    assert (tp.tensor([True]) ** 300).tolist() == [1]

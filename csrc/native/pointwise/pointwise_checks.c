@@ -206,16 +206,27 @@ static int any_true_steal(tp_tensor *mask) {
     return found;
 }
 
-static int any_equal(const tp_operand *o, int64_t value) {
-    if (o->number) return tp_scalar_equals_int(o->number, value);
-    return any_true_steal(tp_eq_Scalar(o->tensor, TP_SCALAR_I(value)));
+/* The integers that a number or a tensor of no dimension is computed in beside another operand. */
+static tp_dtype decided_by(const tp_operand *o) {
+    return o->tensor && o->tensor->dtype != TP_BOOL ? (tp_dtype)o->tensor->dtype : TP_INT64;
+}
+
+/* 256 is zero beside bytes. */
+static int is_zero_divisor(const tp_operand *dividend, const tp_operand *divisor) {
+    tp_dtype dtype = decided_by(dividend);
+    if (divisor->number) return tp_scalar_uint(divisor->number) << (64 - 8 * tp_itemsize(dtype)) == 0;
+    bool joins = divisor->tensor->ndim == 0 && dividend->tensor && dividend->tensor->ndim > 0 &&
+                 tp_itemsize(dtype) < tp_itemsize((tp_dtype)divisor->tensor->dtype);
+    tp_autoref *held = joins ? tp_to_dtype(divisor->tensor, dtype, false, false, TP_NO_FORMAT) : NULL;
+    if (joins && !held) return -1;
+    return any_true_steal(tp_eq_Scalar(held ? held : divisor->tensor, TP_SCALAR_I(0)));
 }
 
 int tp_check_nonzero_divisor(const tp_pointwise *p, const tp_operand *inputs, const tp_value *params) {
     (void)params;
     if (!computes_in_integers(inputs) || on_meta(inputs, 2)) return 0;
     if (inputs[0].tensor && inputs[0].tensor->numel == 0) return 0;
-    int zero = any_equal(&inputs[1], 0);
+    int zero = is_zero_divisor(&inputs[0], &inputs[1]);
     if (zero <= 0) return zero;
     return tp_fail(TP_RuntimeError, "ZeroDivisionError: %s: an integer is divided by zero", p->name);
 }
@@ -234,9 +245,8 @@ static int any_negative(const tp_operand *o) {
 }
 
 int tp_check_nonnegative_exponent(const tp_pointwise *p, const tp_operand *inputs, const tp_value *params) {
-    (void)p, (void)params;
-    bool refused =
-        inputs[1].number && computes_in_integers(inputs); /* a tensor of exponents gives 0, 1 or -1, as in PyTorch */
-    if (!refused || any_negative(&inputs[1]) == 0) return 0;
+    (void)params;
+    if (!inputs[1].number || !computes_in_integers(inputs)) return 0; /* a tensor of them gives 0, 1 or -1 below zero */
+    if (any_negative(&inputs[1]) == 0) return check_number(p, inputs[1].number, decided_by(&inputs[0]));
     return tp_fail(TP_RuntimeError, "Integers to negative integer powers are not allowed.");
 }

@@ -156,7 +156,12 @@ static int to_number(PyObject *o, tp_scalar *out) {
     return tp_py_to_int(o, &out->i);
 }
 
+/* An int of any size that a double can hold. */
 static int to_double(PyObject *o, double *out) {
+    if (PyLong_CheckExact(o)) {
+        *out = PyLong_AsDouble(o);
+        return *out == -1.0 && PyErr_Occurred() ? -1 : 1;
+    }
     tp_scalar s;
     int ok = to_number(o, &s);
     if (ok <= 0 || s.kind == TP_SCALAR_COMPLEX) return ok < 0 ? -1 : 0;

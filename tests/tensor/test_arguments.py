@@ -209,3 +209,13 @@ def test_a_size_that_has_to_be_given_is_not_none() -> None:
 
 def test_tensor_stands_for_the_default_type() -> None:
     assert tp.ones(2, dtype=tp.int64).type(tp.Tensor).dtype == tp.float32
+
+
+def test_an_int_for_a_float_may_be_of_any_size_that_a_double_holds():
+    x = tp.ones(3)
+    assert tp.allclose(x, x + 1, rtol=2**64) and tp.allclose(x, x + 1, atol=10**300)
+    assert tp.nn.functional.layer_norm(x, [3], eps=2**64).tolist() == [0.0] * 3
+    with pytest.raises(OverflowError):
+        tp.allclose(x, x, rtol=10**400)
+    with pytest.raises(OverflowError, match="too large for 64 bits"):
+        x + 2**64

@@ -83,7 +83,7 @@ class Nodes:
     def _open(self, job: Job, patience: timedelta) -> Any:
         """The store, which the first keeps who can."""
         if not self.keeps and job.node is None and _is_here(job.host):
-            with suppress(OSError):
+            with suppress(OSError, DistNetworkError):
                 store = TCPStore(job.host, job.port, None, True, patience, wait_for_workers=False)
                 self.keeps = True
                 return store

@@ -543,25 +543,25 @@ def test_a_functions_forward_computes_no_tangents() -> None:
     assert seen == [False] and fw._is_fwd_grad_enabled()
 
 
+class _Doubled(_Written):
+    """Twice its argument; subclasses say what they take for the derivatives."""
+
+    @staticmethod
+    def forward(x: Any) -> Any:
+        return x * 2
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
+        pass
+
+
 def test_gradcheck_compares_batched_tangents_of_what_wants_gradients() -> None:
     x = tp.tensor([0.5, 1.5], dtype=tp.float64, requires_grad=True)
     z = tp.tensor([0.5 + 1j], dtype=tp.complex128, requires_grad=True)
     for f, given in ((tp.exp, (x,)), (tp.mul, (x, z)), (lambda x: x.clone().mul_(2), (z,))):
         assert tp.autograd.gradcheck(f, given, check_forward_ad=True, check_batched_forward_grad=True)
 
-    class Wrong(tp.autograd.Function):
-        @staticmethod
-        def forward(x: Any) -> Any:
-            return x * 2
-
-        @staticmethod
-        def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
-            pass
-
-        @staticmethod
-        def backward(ctx: Any, grad: Any) -> Any:
-            return grad * 2
-
+    class Wrong(_Doubled):
         @staticmethod
         def jvp(ctx: Any, tangent: Any) -> Any:
             return tangent * 2
@@ -586,15 +586,7 @@ def test_gradcheck_of_one_direction_is_quick_and_sees_a_wrong_tangent() -> None:
     assert gradcheck(lambda x, y: product(x.clone(), y), (x, y), fast_mode=True, **options)
     assert len(calls) < 20
 
-    class Wrong(_Written):
-        @staticmethod
-        def forward(x: Any) -> Any:
-            return x * 2
-
-        @staticmethod
-        def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
-            pass
-
+    class Wrong(_Doubled):
         @staticmethod
         def jvp(ctx: Any, tangent: Any) -> Any:
             return tangent * 2.1

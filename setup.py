@@ -55,7 +55,7 @@ def generate_into(out: Path) -> None:
     try:
         catalog = load_catalog(ROOT / "yaml")
         check_sources(catalog, ROOT / "csrc")
-        files = generate(catalog)
+        files = generate(catalog, fork=True)
     except (YamlError, YamlErrors) as error:
         sys.exit(str(error))
     write_changed(out, files)

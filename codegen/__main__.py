@@ -11,9 +11,10 @@ import argparse
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
-from . import emit_opencl_sources, emit_reduction_cpu, emit_seen, scalar_program
+from . import beside, emit_opencl_sources, emit_reduction_cpu, emit_seen, scalar_program
 from .autograd_nodes import check_gradients_given
 from .by_hand import load_by_hand
 from .catalog import Catalog, build_catalog, every_formula
@@ -83,20 +84,33 @@ def load_catalog(folder: Path) -> Catalog:
     return catalog
 
 
-def generate(catalog: Catalog) -> dict[str, str]:
-    """File name -> text."""
+def generate(catalog: Catalog, *, fork: bool = False) -> dict[str, str]:
+    """File name -> text. `fork`: a second process writes a half of it, where there is a core for it."""
     with every_formula(catalog) as checked:
-        return _generate(checked)
+        if not (fork and beside.can_fork()):
+            return _others(checked) | _families(checked)
+        families = beside.begin(partial(_checked_families, catalog))
+        return _others(checked) | families()
 
 
-def _generate(catalog: Catalog) -> dict[str, str]:
+def _checked_families(catalog: Catalog) -> dict[str, str]:
+    """Mistakes are raised: the list of the process that waits is another's."""
+    with every_formula(catalog) as checked:
+        return _families(checked)
+
+
+def _families(catalog: Catalog) -> dict[str, str]:
+    """What each family's operators are compiled as; half of the work."""
+    written_in = files_of_kernels(catalog, CSRC)
+    return {f"ops/{name}.c": emit_family(name, family, written_in) for name, family in catalog.families().items()}
+
+
+def _others(catalog: Catalog) -> dict[str, str]:
     written_in = files_of_kernels(catalog, CSRC)
     files = {name: emitter(catalog) for name, emitter in EMITTERS.items()}
     files |= {f"{module}.pyi": emit_module_stub(catalog, module) for module in MODULES}
     functions = python_families(catalog)
-    for name, family in catalog.families().items():
-        files[f"ops/{name}.c"] = emit_family(name, family, written_in)
-        files[f"python/of_{name}.c"] = emit_python_family(name, functions[name])
+    files |= {f"python/of_{name}.c": emit_python_family(name, functions[name]) for name in catalog.families()}
     files["Primitives.h"] = emit_primitives_h(catalog.primitives)
     files["PrimitiveKernels.h"] = emit_primitive_kernels_h(catalog.primitives)
     files["Primitives.c"] = emit_primitives_c(catalog.primitives, written_in)
@@ -176,7 +190,7 @@ def main() -> int:
             return 0
         if CSRC.is_dir():
             check_sources(catalog, CSRC)
-        files = generate(catalog)
+        files = generate(catalog, fork=True)
     except (YamlError, YamlErrors, OnlyError) as error:
         print(error, file=sys.stderr)
         return 1

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
 
 from .model import Argument, BaseType, FunctionSchema, ListType, OptionalType, Type, base_of
 
@@ -74,6 +75,7 @@ class NoCType(Exception):
     """A type of the grammar that no operator of tensorpy uses (Dimname, QScheme, ...)."""
 
 
+@cache
 def c_type(type_: Type) -> CType:
     try:
         match type_:
@@ -126,6 +128,7 @@ class CResult:
                 return f"{name} < 0"
 
 
+@cache
 def c_result(schema: FunctionSchema) -> CResult:
     returns = schema.returns
     if all(r.is_write for r in returns):
@@ -197,6 +200,7 @@ _RESERVED = C_KEYWORDS | frozenset(
 )
 
 
+@cache
 def c_arguments(schema: FunctionSchema) -> tuple[CArgument, ...]:
     return tuple(
         CArgument(a.name, a.name + "_" if a.name in _RESERVED else a.name, a.type, a) for a in schema.arguments

@@ -117,7 +117,7 @@ class Operator:
         return tuple(a.name for a in self.schema.arguments if c_type(a.type).member in ("tensor", "tensors"))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Catalog:
     """All operators, or those of one family (`families`); `by_name` always has all.
 
@@ -130,6 +130,7 @@ class Catalog:
     primitives: tuple[Primitive, ...] = ()
     by_hand: tuple[ByHand, ...] = ()
     mistakes: ErrorCollector | None = None
+    called: dict[str, tuple[Operator, ...]] = field(default_factory=dict)  # kept by emit_formula.operators_called
 
     def __iter__(self) -> Iterator[Operator]:
         return iter(self.operators)

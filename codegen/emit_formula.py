@@ -12,10 +12,15 @@ from .tag_rules import prologue
 
 
 def operators_called(op: Operator, catalog: Catalog) -> tuple[Operator, ...]:
-    origin = op.function.origin
-    assert origin.composite is not None
-    result = Result.of_schema(op.schema)
-    return Lowered(schema_variables(op.schema), origin.composite, result, catalog, origin.at("composite")).called
+    """Those that the formula of a composite dispatches to."""
+    name = str(op.schema.name)
+    if name not in catalog.called:
+        origin = op.function.origin
+        assert origin.composite is not None
+        variables, result = schema_variables(op.schema), Result.of_schema(op.schema)
+        lowered = Lowered(variables, origin.composite, result, catalog, origin.at("composite"))
+        catalog.called[name] = lowered.called
+    return catalog.called[name]
 
 
 def emit_at_key(op: Operator, field: str, text: str, catalog: Catalog, name: str, first: str) -> str:

@@ -8,8 +8,8 @@ A source includes "Functions.h" as if it had everything; it is compiled with its
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from functools import cached_property
+from collections.abc import Iterable, Iterator
+from functools import cache, cached_property
 from pathlib import Path
 
 from .catalog import Catalog
@@ -22,22 +22,29 @@ _MACRO = re.compile(r"^[ \t]*#[ \t]*define[ \t]+\w+\(([^)]*)\)((?:.*\\\n)*.*)", 
 _PASTED = re.compile(r"\w+(?:\s*##\s*\w+)+")
 
 
+@cache
+def _words(text: str) -> frozenset[str]:
+    return frozenset(re.findall(r"\w+", text))
+
+
+@cache
+def _patterns(text: str) -> frozenset[str]:
+    """What its macros paste together, as regular expressions: a parameter is a group."""
+    found = set()
+    for parameters, body in _MACRO.findall(text):
+        given = {p.strip() for p in parameters.split(",")}
+        for pasted in _PASTED.findall(body):
+            parts = re.split(r"\s*##\s*", pasted)
+            found.add("".join(r"(\w+)" if part in given else re.escape(part) for part in parts))
+    return frozenset(found)
+
+
 class Names:
-    """The words of a text, with those that its macros paste together: `tp_##op` is `tp_` and a word of the text."""
+    """The words of texts, with those that their macros paste together: `tp_##op` is `tp_` and a word of the texts."""
 
-    def __init__(self, text: str) -> None:
-        self.text = text
-        self.words = set(re.findall(r"\w+", text))
-
-    @cached_property
-    def patterns(self) -> list[re.Pattern[str]]:
-        found = set()
-        for parameters, body in _MACRO.findall(self.text):
-            given = {p.strip() for p in parameters.split(",")}
-            for pasted in _PASTED.findall(body):
-                parts = re.split(r"\s*##\s*", pasted)
-                found.add("".join(r"(\w+)" if part in given else re.escape(part) for part in parts))
-        return [re.compile(pattern) for pattern in sorted(found)]
+    def __init__(self, *texts: str) -> None:
+        self.words = frozenset[str]().union(*map(_words, texts))
+        self.patterns = [re.compile(p) for p in sorted(frozenset[str]().union(*map(_patterns, texts)))]
 
     @cached_property
     def _pasted(self) -> re.Pattern[str]:
@@ -51,6 +58,10 @@ class Names:
             match is not None and all(part in self for part in match.groups())
             for match in (pattern.fullmatch(name) for pattern in self.patterns)
         )
+
+    def among(self, names: Iterable[str]) -> set[str]:
+        """Those of the names that the texts have."""
+        return {n for n in names if n in self} if self.patterns else set(self.words.intersection(names))
 
 
 class _Texts:
@@ -66,7 +77,7 @@ class _Texts:
             self.headers[name] = path.read_text() if path.exists() else ""
         return self.headers[name]
 
-    def whole(self, text: str) -> str:
+    def whole(self, text: str) -> list[str]:
         seen: dict[str, str] = {}
         waiting = _INCLUDE.findall(text)
         while waiting:
@@ -74,7 +85,7 @@ class _Texts:
             if name not in seen:
                 seen[name] = self.header(name)
                 waiting += _INCLUDE.findall(seen[name])
-        return "\n".join([text, *seen.values()])
+        return [text, *seen.values()]
 
 
 def sources(csrc: Path) -> Iterator[tuple[str, str]]:
@@ -91,7 +102,8 @@ def emit(catalog: Catalog, csrc: Path) -> dict[str, str]:
     natives = native_declarations(catalog)
     files = {}
     for name, text in sources(csrc):
-        names = Names(texts.whole(text))
-        files[f"seen/{name}/Functions.h"] = functions_h(d for n, d in operators.items() if n in names)
-        files[f"seen/{name}/NativeFunctions.h"] = native_functions_h(d for n, d in natives.items() if n in names)
+        names = Names(*texts.whole(text))
+        called, written = names.among(operators), names.among(natives)
+        files[f"seen/{name}/Functions.h"] = functions_h(d for n, d in operators.items() if n in called)
+        files[f"seen/{name}/NativeFunctions.h"] = native_functions_h(d for n, d in natives.items() if n in written)
     return files

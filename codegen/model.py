@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Literal, TypeAlias
 
 from .errors import Location
@@ -173,9 +174,12 @@ class OperatorName:
         return f"{self.unqualified}.{self.overload}" if self.overload else self.unqualified
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class FunctionSchema:
-    """Arguments in the order of the call: positional, keyword-only, out."""
+    """Arguments in the order of the call: positional, keyword-only, out.
+
+    What the emitters ask of one again and again is kept, its hash too.
+    """
 
     name: OperatorName
     positional: tuple[Argument, ...]
@@ -183,11 +187,18 @@ class FunctionSchema:
     out: tuple[Argument, ...]
     returns: tuple[Return, ...]
 
-    @property
+    def __hash__(self) -> int:
+        return self._hash
+
+    @cached_property
+    def _hash(self) -> int:
+        return hash((self.name, self.arguments, self.returns))
+
+    @cached_property
     def arguments(self) -> tuple[Argument, ...]:
         return self.positional + self.kwarg_only + self.out
 
-    @property
+    @cached_property
     def kind(self) -> Kind:
         if any(a.name.startswith("_scratch_") for a in self.out):
             return "scratch"
@@ -200,7 +211,7 @@ class FunctionSchema:
     def argument(self, name: str) -> Argument | None:
         return next((a for a in self.arguments if a.name == name), None)
 
-    @property
+    @cached_property
     def is_factory(self) -> bool:
         """Takes all of dtype, layout, device and pin_memory by keyword."""
         return {a.name for a in self.kwarg_only}.issuperset(TENSOR_OPTIONS)

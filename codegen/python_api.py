@@ -9,6 +9,7 @@ from __future__ import annotations
 import keyword
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 
 from .c_types import c_arguments, c_result
 from .catalog import Catalog, Operator
@@ -242,6 +243,7 @@ def _functions_of(
     return PythonFunction(name, module, method, tuple(sorted(signatures, key=_rank)), own)
 
 
+@lru_cache(maxsize=2)
 def python_functions(catalog: Catalog) -> tuple[PythonFunction, ...]:
     """All module functions, then all methods, in YAML order."""
     functions: dict[tuple[str, str], list[Operator]] = {}

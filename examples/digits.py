@@ -178,7 +178,7 @@ def main() -> None:
     parser.add_argument("--autocast", action="store_true", help="train in bfloat16 where that is safe")
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--seeds", type=int, default=1, help="train with seeds 0 to n-1 and report all")
-    parser.add_argument("--epochs", type=int, default=25)
+    parser.add_argument("--epochs", type=int, default=40)
     parser.add_argument("--batch", type=int, default=64)
     parser.add_argument("--picture", type=Path, default=Path("digits.png"))
     args = parser.parse_args()

@@ -45,8 +45,14 @@ SECTIONS = {
         opencl accelerator backends library ops utils.extension utils.cpp_extension utils.backend_registration
         cpu cuda mps xpu
     """,
+    "Many processes": """
+        distributed distributed.device_mesh distributed.tensor distributed.tensor.parallel distributed.fsdp
+        distributed.checkpoint distributed.checkpoint.state_dict distributed.optim distributed.algorithms.join
+        distributed.algorithms.model_averaging.averagers distributed.algorithms.ddp_comm_hooks.default_hooks
+        distributed.algorithms.ddp_comm_hooks.powerSGD_hook
+    """,
     "Files and processes": """
-        serialization storage multiprocessing distributed futures utils.dlpack hub onnx jit compiler types utils.hooks
+        serialization storage multiprocessing futures utils.dlpack hub onnx jit compiler types utils.hooks
         version torch_version
     """,
 }

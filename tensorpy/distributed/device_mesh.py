@@ -63,6 +63,11 @@ class DeviceMesh:
         mesh: an array of ranks of the world
         mesh_dim_names: a name for each dimension
         backend_override: for each dimension a backend and its options; None takes the world's
+
+    Example:
+        >>> mesh = tp.distributed.DeviceMesh("cpu", [[0]], mesh_dim_names=("replicas", "parts"))
+        >>> mesh["parts"].size(), mesh.get_local_rank("replicas")
+        (1, 0)
     """
 
     _groups: list[ProcessGroup] | None  # of its dimensions, empty outside of it; None: it has none
@@ -447,6 +452,11 @@ def init_device_mesh(
         mesh_shape: how many processes each dimension has
         mesh_dim_names: a name for each dimension
         backend_override: backends of some dimensions, by their names or numbers
+
+    Example:
+        >>> mesh = tp.distributed.init_device_mesh("cpu", (1, 1), mesh_dim_names=("replicas", "parts"))
+        >>> mesh.shape, mesh.mesh_dim_names
+        ((1, 1), ('replicas', 'parts'))
     """
     shape, names = tuple(mesh_shape), tuple(mesh_dim_names or ())
     if len(set(names)) != len(names):

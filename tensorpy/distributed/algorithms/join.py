@@ -19,7 +19,15 @@ MANY = 1000  # batches that a process may have more than another before it is to
 
 
 class JoinHook:
-    """What a process does that has no more batches."""
+    """What a process does that has no more batches.
+
+    Example:
+        >>> from tensorpy.distributed.algorithms.join import JoinHook
+        >>> class Shadow(JoinHook):
+        ...     def main_hook(self):
+        ...         tp.distributed.all_reduce(tp.zeros(1))  # what the others still sum
+        >>> Shadow().main_hook()
+    """
 
     def main_hook(self) -> None:
         """Takes part in what the others send for one batch."""
@@ -44,7 +52,14 @@ class _JoinConfig(NamedTuple):
 
 
 class Joinable(ABC):
-    """What sends for each batch, and can do without batches of its own."""
+    """What sends for each batch, and can do without batches of its own.
+
+    Example:
+        >>> from tensorpy.distributed.algorithms.join import Joinable
+        >>> from tensorpy.nn.parallel import DistributedDataParallel
+        >>> isinstance(DistributedDataParallel(nn.Linear(1, 1)), Joinable)
+        True
+    """
 
     @abstractmethod
     def __init__(self) -> None:
@@ -78,6 +93,14 @@ class Join:
         enable: False: the context does nothing
         throw_on_early_termination: all processes raise as soon as one has no more batches
         kwargs: go to the hooks of all
+
+    Example:
+        >>> from tensorpy.distributed.algorithms.join import Join
+        >>> from tensorpy.nn.parallel import DistributedDataParallel
+        >>> net = DistributedDataParallel(nn.Linear(1, 1))
+        >>> with Join([net]):  # each process may have another number of batches
+        ...     for batch in [tp.ones(2, 1), tp.ones(2, 1)]:
+        ...         net(batch).sum().backward()
     """
 
     def __init__(

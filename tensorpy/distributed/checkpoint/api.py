@@ -19,6 +19,14 @@ class CheckpointException(BaseException):
     Arguments:
         msg: the step
         failures: the error of each rank that failed, and where it was raised
+
+    Example:
+        >>> from tensorpy.distributed import checkpoint
+        >>> try:
+        ...     checkpoint.load({"x": tp.zeros(2)}, checkpoint_id="nowhere")
+        ... except checkpoint.CheckpointException as error:
+        ...     print(sorted(error.failures))  # by the rank
+        [0]
     """
 
     def __init__(self, msg: str, failures: dict[int, WRAPPED_EXCEPTION]) -> None:

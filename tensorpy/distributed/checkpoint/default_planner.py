@@ -158,6 +158,12 @@ class DefaultSavePlanner(SavePlanner):
         dedup_replicated_tensors: is taken: they are always written once
         dedup_save_to_lowest_rank: whether the lowest rank that has something writes it
         enable_plan_caching: is taken: plans are made anew
+
+    Example:
+        >>> from tensorpy.distributed import checkpoint
+        >>> metadata = checkpoint.save({"x": tp.ones(2)}, checkpoint_id="saved", planner=checkpoint.DefaultSavePlanner())
+        >>> sorted(metadata.state_dict_metadata)
+        ['x']
     """
 
     flatten_state_dict: bool
@@ -330,6 +336,14 @@ class DefaultLoadPlanner(LoadPlanner):
         flatten_state_dict: whether dictionaries in dictionaries are taken apart
         flatten_sharded_tensors: is taken
         allow_partial_load: whether keys that the checkpoint lacks stay as they are; False: an error
+
+    Example:
+        >>> from tensorpy.distributed import checkpoint
+        >>> _ = checkpoint.save({"x": tp.ones(2)}, checkpoint_id="saved")
+        >>> state = {"x": tp.zeros(2), "new": tp.zeros(1)}
+        >>> checkpoint.load(state, checkpoint_id="saved", planner=checkpoint.DefaultLoadPlanner(allow_partial_load=True))
+        >>> state
+        {'x': tensor([1., 1.]), 'new': tensor([0.])}
     """
 
     flatten_state_dict: bool

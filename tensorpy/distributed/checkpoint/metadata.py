@@ -24,6 +24,12 @@ class ChunkStorageMetadata:
     Arguments:
         offsets: its first element
         sizes: its shape
+
+    Example:
+        >>> from tensorpy.distributed import checkpoint
+        >>> metadata = checkpoint.save({"x": tp.ones(2)}, checkpoint_id="saved")
+        >>> [(c.offsets, c.sizes) for c in metadata.state_dict_metadata["x"].chunks]
+        [(tensorpy.Size([0]), tensorpy.Size([2]))]
     """
 
     offsets: Size
@@ -95,6 +101,13 @@ class TensorStorageMetadata:
         properties: its dtype, and what else was known
         size: its shape
         chunks: its boxes
+
+    Example:
+        >>> from tensorpy.distributed import checkpoint
+        >>> metadata = checkpoint.save({"x": tp.ones(2)}, checkpoint_id="saved")
+        >>> told = metadata.state_dict_metadata["x"]
+        >>> isinstance(told, checkpoint.TensorStorageMetadata), told.size
+        (True, tensorpy.Size([2]))
     """
 
     properties: TensorProperties
@@ -104,7 +117,14 @@ class TensorStorageMetadata:
 
 @dataclass
 class BytesStorageMetadata:
-    """What is no tensor: an object that was saved."""
+    """What is no tensor: an object that was saved.
+
+    Example:
+        >>> from tensorpy.distributed import checkpoint
+        >>> metadata = checkpoint.save({"step": 3}, checkpoint_id="saved")
+        >>> metadata.state_dict_metadata["step"]
+        BytesStorageMetadata()
+    """
 
 
 @dataclass
@@ -134,6 +154,12 @@ class Metadata:
         storage_data: by MetadataIndex, where it lies
         storage_meta: which checkpoint this is
         version: of the format
+
+    Example:
+        >>> from tensorpy.distributed import checkpoint
+        >>> metadata = checkpoint.save({"x": tp.ones(2), "step": 3}, checkpoint_id="saved")
+        >>> isinstance(metadata, checkpoint.Metadata), sorted(metadata.state_dict_metadata)
+        (True, ['step', 'x'])
     """
 
     state_dict_metadata: dict[str, TensorStorageMetadata | BytesStorageMetadata]

@@ -73,6 +73,16 @@ class WriteItem:
         type: what it is
         bytes_io_data: of an object
         tensor_data: of a tensor
+
+    Example:
+        >>> from tensorpy.distributed import checkpoint
+        >>> class Telling(checkpoint.DefaultSavePlanner):
+        ...     def create_local_plan(self):
+        ...         plan = super().create_local_plan()
+        ...         print([(item.index.fqn, item.tensor_storage_size()) for item in plan.items])
+        ...         return plan
+        >>> _ = checkpoint.save({"x": tp.ones(2)}, checkpoint_id="saved", planner=Telling())
+        [('x', 8)]
     """
 
     index: MetadataIndex
@@ -98,6 +108,17 @@ class ReadItem:
         storage_index: where it comes from
         storage_offsets: its first element there
         lengths: its shape
+
+    Example:
+        >>> from tensorpy.distributed import checkpoint
+        >>> _ = checkpoint.save({"x": tp.ones(2)}, checkpoint_id="saved")
+        >>> class Telling(checkpoint.DefaultLoadPlanner):
+        ...     def create_local_plan(self):
+        ...         plan = super().create_local_plan()
+        ...         print([(item.dest_index.fqn, item.lengths) for item in plan.items])
+        ...         return plan
+        >>> checkpoint.load({"x": tp.zeros(2)}, checkpoint_id="saved", planner=Telling())
+        [('x', tensorpy.Size([2]))]
     """
 
     type: LoadItemType
@@ -117,6 +138,16 @@ class SavePlan:
         storage_data: what the storage adds
         planner_data: what the planner adds
         usable: False where the plan of the time before is meant
+
+    Example:
+        >>> from tensorpy.distributed import checkpoint
+        >>> class Counting(checkpoint.DefaultSavePlanner):
+        ...     def create_local_plan(self):
+        ...         plan = super().create_local_plan()
+        ...         print(len(plan.items), "to write")
+        ...         return plan
+        >>> _ = checkpoint.save({"x": tp.ones(2), "y": tp.ones(1)}, checkpoint_id="saved", planner=Counting())
+        2 to write
     """
 
     items: list[WriteItem]
@@ -133,6 +164,17 @@ class LoadPlan:
         items: the parts
         storage_data: what the storage adds
         planner_data: what the planner adds
+
+    Example:
+        >>> from tensorpy.distributed import checkpoint
+        >>> class Counting(checkpoint.DefaultLoadPlanner):
+        ...     def create_local_plan(self):
+        ...         plan = super().create_local_plan()
+        ...         print(len(plan.items), "to read")
+        ...         return plan
+        >>> _ = checkpoint.save({"x": tp.ones(2), "y": tp.ones(1)}, checkpoint_id="saved")
+        >>> checkpoint.load({"x": tp.zeros(2)}, checkpoint_id="saved", planner=Counting())
+        1 to read
     """
 
     items: list[ReadItem]
@@ -141,7 +183,15 @@ class LoadPlan:
 
 
 class SavePlanner(abc.ABC):
-    """Makes the plans of one `save`, and finds what they name. Its methods are called in the order of this class."""
+    """Makes the plans of one `save`, and finds what they name. Its methods are called in the order of this class.
+
+    Example:
+        >>> from tensorpy.distributed import checkpoint
+        >>> class Halved(checkpoint.DefaultSavePlanner):  # which is a SavePlanner
+        ...     def transform_object(self, write_item, object):
+        ...         return super().transform_object(write_item, object)
+        >>> _ = checkpoint.save({"x": tp.ones(2)}, checkpoint_id="saved", planner=Halved())
+    """
 
     @abc.abstractmethod
     def set_up_planner(
@@ -185,7 +235,17 @@ class SavePlanner(abc.ABC):
 
 
 class LoadPlanner(abc.ABC):
-    """Makes the plans of one `load`, and says where what is read goes."""
+    """Makes the plans of one `load`, and says where what is read goes.
+
+    Example:
+        >>> from tensorpy.distributed import checkpoint
+        >>> _ = checkpoint.save({"x": tp.ones(2)}, checkpoint_id="saved")
+        >>> class Telling(checkpoint.DefaultLoadPlanner):  # which is a LoadPlanner
+        ...     def commit_tensor(self, read_item, tensor):
+        ...         print("read", read_item.dest_index.fqn)
+        >>> checkpoint.load({"x": tp.zeros(2)}, checkpoint_id="saved", planner=Telling())
+        read x
+    """
 
     @abc.abstractmethod
     def set_up_planner(

@@ -44,6 +44,12 @@ class StateDictOptions:
         broadcast_from_rank0: whether rank 0 alone is given what is set, and sends it to the others
         flatten_optimizer_state_dict: whether an optimizer's state is one dictionary of long names
         dsd_fqn_modifiers: is taken
+
+    Example:
+        >>> from tensorpy.distributed.checkpoint.state_dict import StateDictOptions, get_model_state_dict
+        >>> options = StateDictOptions(full_state_dict=True, cpu_offload=True)
+        >>> sorted(get_model_state_dict(nn.Linear(1, 1), options=options))
+        ['bias', 'weight']
     """
 
     full_state_dict: bool = False

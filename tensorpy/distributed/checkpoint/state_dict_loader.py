@@ -118,6 +118,14 @@ def load_state_dict(
         coordinator_rank: the rank that makes the plans fit
         no_dist: whether this process loads for itself
         planner: other plans
+
+    Example:
+        >>> from tensorpy.distributed import checkpoint
+        >>> _ = checkpoint.save({"x": tp.ones(2)}, checkpoint_id="saved")
+        >>> state = {"x": tp.zeros(2)}
+        >>> checkpoint.load_state_dict(state, checkpoint.FileSystemReader("saved"))
+        >>> state
+        {'x': tensor([1., 1.])}
     """
     warnings.warn(
         "`load_state_dict` is deprecated and will be removed in future versions. Please use `load` instead.",

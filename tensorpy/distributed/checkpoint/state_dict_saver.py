@@ -155,6 +155,12 @@ def save_state_dict(
         coordinator_rank: the rank that makes the plans fit
         no_dist: whether this process saves for itself
         planner: other plans
+
+    Example:
+        >>> from tensorpy.distributed import checkpoint
+        >>> metadata = checkpoint.save_state_dict({"x": tp.ones(2)}, checkpoint.FileSystemWriter("saved"))
+        >>> sorted(metadata.state_dict_metadata)
+        ['x']
     """
     warnings.warn(
         "`save_state_dict` is deprecated and will be removed in future versions. Please use `save` instead.",

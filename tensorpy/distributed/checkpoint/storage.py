@@ -28,7 +28,15 @@ class WriteResult:
 
 
 class StorageWriter(abc.ABC):
-    """Writes a checkpoint. Its methods are called in the order of this class."""
+    """Writes a checkpoint. Its methods are called in the order of this class.
+
+    Example:
+        >>> from tensorpy.distributed import checkpoint
+        >>> writer = checkpoint.FileSystemWriter("saved")  # a StorageWriter of files
+        >>> _ = checkpoint.save({"x": tp.ones(2)}, storage_writer=writer)
+        >>> isinstance(writer, checkpoint.StorageWriter)
+        True
+    """
 
     @abc.abstractmethod
     def reset(self, checkpoint_id: str | os.PathLike[str] | None = None) -> None:
@@ -95,7 +103,15 @@ class StorageWriter(abc.ABC):
 
 
 class StorageReader(abc.ABC):
-    """Reads a checkpoint. Its methods are called in the order of this class."""
+    """Reads a checkpoint. Its methods are called in the order of this class.
+
+    Example:
+        >>> from tensorpy.distributed import checkpoint
+        >>> _ = checkpoint.save({"x": tp.ones(2)}, checkpoint_id="saved")
+        >>> reader = checkpoint.FileSystemReader("saved")  # a StorageReader of files
+        >>> sorted(reader.read_metadata().state_dict_metadata)
+        ['x']
+    """
 
     @abc.abstractmethod
     def reset(self, checkpoint_id: str | os.PathLike[str] | None = None) -> None:

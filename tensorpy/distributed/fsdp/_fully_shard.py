@@ -186,6 +186,13 @@ class UnshardHandle:
 
     Arguments:
         group: the parameters that are under way
+
+    Example:
+        >>> net = tp.distributed.fsdp.fully_shard(nn.Linear(2, 2))
+        >>> handle = net.unshard(async_op=True)
+        >>> handle.wait()
+        >>> net.weight.shape
+        tensorpy.Size([2, 2])
     """
 
     _group: Group | None
@@ -205,7 +212,14 @@ def _no_copy(*_: Any) -> NoReturn:
 
 
 class FSDPModule:
-    """What a module has after fully_shard."""
+    """What a module has after fully_shard.
+
+    Example:
+        >>> net = tp.distributed.fsdp.fully_shard(nn.Linear(2, 2))
+        >>> net.set_requires_gradient_sync(False)  # gradients of several batches are summed once
+        >>> type(net).__name__, isinstance(net, tp.distributed.fsdp.FSDPModule)
+        ('FSDPLinear', True)
+    """
 
     _fsdp_unit: _Unit
 
@@ -468,6 +482,15 @@ def register_fsdp_forward_method(module: Module, method_name: str) -> None:
     Arguments:
         module: the module; nothing happens where fully_shard was not called on it
         method_name: the method's name
+
+    Example:
+        >>> class Net(nn.Linear):
+        ...     def score(self, x):
+        ...         return self(x).sum()
+        >>> net = tp.distributed.fsdp.fully_shard(Net(2, 2))
+        >>> tp.distributed.fsdp.register_fsdp_forward_method(net, "score")
+        >>> net.score(tp.ones(1, 2)).shape
+        tensorpy.Size([])
     """
     if not isinstance(module, FSDPModule):
         return

@@ -15,6 +15,12 @@ class MixedPrecisionPolicy:
         reduce_dtype: gradients are sent in this; None: as they come
         output_dtype: what forward returns is made this; None: stays
         cast_forward_inputs: whether floating inputs are made param_dtype
+
+    Example:
+        >>> policy = tp.distributed.fsdp.MixedPrecisionPolicy(param_dtype=tp.bfloat16)
+        >>> net = tp.distributed.fsdp.fully_shard(nn.Linear(2, 2), mp_policy=policy)
+        >>> net.weight.dtype, net(tp.ones(1, 2)).dtype
+        (tensorpy.float32, tensorpy.bfloat16)
     """
 
     param_dtype: Any = None
@@ -25,7 +31,13 @@ class MixedPrecisionPolicy:
 
 @dataclass
 class OffloadPolicy:
-    """Parts lie where the mesh says."""
+    """Parts lie where the mesh says.
+
+    Example:
+        >>> net = tp.distributed.fsdp.fully_shard(nn.Linear(2, 2), offload_policy=tp.distributed.fsdp.OffloadPolicy())
+        >>> isinstance(net, tp.distributed.fsdp.FSDPModule)
+        True
+    """
 
 
 @dataclass
@@ -34,6 +46,10 @@ class CPUOffloadPolicy(OffloadPolicy):
 
     Arguments:
         pin_memory: whether the memory is pinned
+
+    Example:
+        >>> tp.distributed.fsdp.CPUOffloadPolicy().pin_memory
+        True
     """
 
     pin_memory: bool = True

@@ -17,6 +17,15 @@ class PostLocalSGDOptimizer(Optimizer):
     Arguments:
         optim: the optimizer
         averager: what averages parameters, such as PeriodicModelAverager
+
+    Example:
+        >>> from tensorpy.distributed.algorithms.model_averaging.averagers import PeriodicModelAverager
+        >>> from tensorpy.distributed.optim import PostLocalSGDOptimizer
+        >>> net = nn.Linear(1, 1)
+        >>> averager = PeriodicModelAverager(period=4, warmup_steps=100)
+        >>> optimizer = PostLocalSGDOptimizer(tp.optim.SGD(net.parameters(), lr=0.1), averager)
+        >>> net(tp.ones(1)).sum().backward()
+        >>> optimizer.step()
     """
 
     optim: Any

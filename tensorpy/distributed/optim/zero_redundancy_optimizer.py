@@ -65,6 +65,13 @@ class ZeroRedundancyOptimizer(Optimizer, Joinable):
         parameters_as_bucket_view: a part's parameters lie after each other in memory, and go in one message
         overlap_with_ddp: is refused: steps begin when all gradients are there
         defaults: the optimizer's settings
+
+    Example:
+        >>> from tensorpy.distributed.optim import ZeroRedundancyOptimizer
+        >>> net = nn.Linear(1, 1)
+        >>> optimizer = ZeroRedundancyOptimizer(net.parameters(), optimizer_class=tp.optim.Adam, lr=0.01)
+        >>> net(tp.ones(1)).sum().backward()
+        >>> optimizer.step()
     """
 
     process_group: Any

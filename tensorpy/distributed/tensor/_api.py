@@ -84,6 +84,13 @@ class DTensor(Tensor):
         local_tensor: this process's part
         spec: mesh, placements, and the whole's shape
         requires_grad: whether gradients are wanted
+
+    Example:
+        >>> from tensorpy.distributed.tensor import DTensor, Shard
+        >>> mesh = tp.distributed.init_device_mesh("cpu", (1,))
+        >>> x = DTensor.from_local(tp.ones(2), mesh, [Shard(0)])
+        >>> (x + 1).full_tensor()
+        tensor([2., 2.])
     """
 
     _local_tensor: Tensor
@@ -370,6 +377,13 @@ def distribute_module(
             replicated
         input_fn: changes the inputs of the module's forward, given it, them and the mesh
         output_fn: changes what forward returned, given the module, that and the mesh
+
+    Example:
+        >>> from tensorpy.distributed.tensor import distribute_module
+        >>> mesh = tp.distributed.init_device_mesh("cpu", (1,))
+        >>> net = distribute_module(nn.Linear(2, 3), mesh)  # every parameter is whole in each process
+        >>> net.weight.placements
+        (Replicate(),)
     """
     mesh = _mesh_of(device_mesh)
     for name, each in module.named_modules():
@@ -444,6 +458,12 @@ def _factory(make: Callable[..., Tensor], what: str, draws: bool = False) -> Cal
         layout: strided
         device_mesh: the processes
         placements: what they have, for each dimension of the mesh
+
+    Example:
+        >>> from tensorpy.distributed.tensor import Shard, {make.__name__}
+        >>> mesh = tp.distributed.init_device_mesh("cpu", (1,))
+        >>> {make.__name__}(4, 2, device_mesh=mesh, placements=[Shard(0)]).to_local().shape  # a part of 4 rows
+        tensorpy.Size([4, 2])
     """
     return made
 
@@ -475,6 +495,12 @@ def full(
         layout: strided
         device_mesh: the processes
         placements: what they have, for each dimension of the mesh
+
+    Example:
+        >>> from tensorpy.distributed.tensor import Shard, full
+        >>> mesh = tp.distributed.init_device_mesh("cpu", (1,))
+        >>> full((2,), 7.0, device_mesh=mesh, placements=[Shard(0)]).to_local()
+        tensor([7., 7.])
     """
     options = {"dtype": dtype, "layout": layout, "requires_grad": requires_grad}
     return _made(

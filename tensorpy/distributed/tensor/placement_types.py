@@ -20,7 +20,13 @@ def part_sizes(size: int, parts: int) -> list[int]:
 
 
 class Placement:
-    """What the processes of one dimension of a mesh have of a tensor: Shard, Replicate or Partial."""
+    """What the processes of one dimension of a mesh have of a tensor: Shard, Replicate or Partial.
+
+    Example:
+        >>> from tensorpy.distributed.tensor import Partial, Replicate, Shard
+        >>> [p.is_shard(0) for p in (Shard(0), Shard(1), Replicate(), Partial())]
+        [True, False, False, False]
+    """
 
     def is_shard(self, dim: int | None = None) -> bool:
         """Whether each has a part.

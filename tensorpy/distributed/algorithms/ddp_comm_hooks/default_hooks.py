@@ -33,6 +33,14 @@ def allreduce_hook(process_group: Any, bucket: GradBucket) -> Future[Tensor]:
     Arguments:
         process_group: the processes; None takes all
         bucket: the gradients
+
+    Example:
+        >>> from tensorpy.distributed.algorithms.ddp_comm_hooks.default_hooks import allreduce_hook
+        >>> net = nn.parallel.DistributedDataParallel(nn.Linear(1, 1))
+        >>> net.register_comm_hook(None, allreduce_hook)
+        >>> net(tp.ones(2, 1)).sum().backward()
+        >>> net.module.weight.grad
+        tensor([[2.]])
     """
     return _average(process_group, bucket.buffer())
 
@@ -68,6 +76,14 @@ def fp16_compress_hook(process_group: Any, bucket: GradBucket) -> Future[Tensor]
     Arguments:
         process_group: the processes; None takes all
         bucket: the gradients
+
+    Example:
+        >>> from tensorpy.distributed.algorithms.ddp_comm_hooks.default_hooks import fp16_compress_hook
+        >>> net = nn.parallel.DistributedDataParallel(nn.Linear(1, 1))
+        >>> net.register_comm_hook(None, fp16_compress_hook)
+        >>> net(tp.ones(2, 1)).sum().backward()
+        >>> net.module.weight.grad
+        tensor([[2.]])
     """
     return _compressed(tp.float16, process_group, bucket)
 
@@ -78,6 +94,14 @@ def bf16_compress_hook(process_group: Any, bucket: GradBucket) -> Future[Tensor]
     Arguments:
         process_group: the processes; None takes all
         bucket: the gradients
+
+    Example:
+        >>> from tensorpy.distributed.algorithms.ddp_comm_hooks.default_hooks import bf16_compress_hook
+        >>> net = nn.parallel.DistributedDataParallel(nn.Linear(1, 1))
+        >>> net.register_comm_hook(None, bf16_compress_hook)
+        >>> net(tp.ones(2, 1)).sum().backward()
+        >>> net.module.weight.grad
+        tensor([[2.]])
     """
     return _compressed(tp.bfloat16, process_group, bucket)
 
@@ -101,6 +125,14 @@ def fp16_compress_wrapper(hook: Hook) -> Hook:
 
     Arguments:
         hook: the hook that carries them
+
+    Example:
+        >>> from tensorpy.distributed.algorithms.ddp_comm_hooks.default_hooks import fp16_compress_wrapper, allreduce_hook
+        >>> net = nn.parallel.DistributedDataParallel(nn.Linear(1, 1))
+        >>> net.register_comm_hook(None, fp16_compress_wrapper(allreduce_hook))
+        >>> net(tp.ones(2, 1)).sum().backward()
+        >>> net.module.weight.grad
+        tensor([[2.]])
     """
     return _wrapped(tp.float16, hook)
 
@@ -110,5 +142,13 @@ def bf16_compress_wrapper(hook: Hook) -> Hook:
 
     Arguments:
         hook: the hook that carries them
+
+    Example:
+        >>> from tensorpy.distributed.algorithms.ddp_comm_hooks.default_hooks import bf16_compress_wrapper, allreduce_hook
+        >>> net = nn.parallel.DistributedDataParallel(nn.Linear(1, 1))
+        >>> net.register_comm_hook(None, bf16_compress_wrapper(allreduce_hook))
+        >>> net(tp.ones(2, 1)).sum().backward()
+        >>> net.module.weight.grad
+        tensor([[2.]])
     """
     return _wrapped(tp.bfloat16, hook)

@@ -37,6 +37,14 @@ class PowerSGDState:
         random_seed: of the first matrices, the same in all processes
         compression_stats_logging_frequency: is taken
         batch_tensors_with_same_shape: is taken: all of a bucket travel together anyway
+
+    Example:
+        >>> from tensorpy.distributed.algorithms.ddp_comm_hooks.powerSGD_hook import PowerSGDState, powerSGD_hook
+        >>> net = nn.parallel.DistributedDataParallel(nn.Linear(8, 8))
+        >>> net.register_comm_hook(PowerSGDState(None, matrix_approximation_rank=1, start_powerSGD_iter=2), powerSGD_hook)
+        >>> net(tp.ones(2, 8)).sum().backward()
+        >>> net.module.weight.grad.shape
+        tensorpy.Size([8, 8])
     """
 
     process_group: Any
@@ -206,6 +214,14 @@ def powerSGD_hook(state: PowerSGDState, bucket: GradBucket) -> Future[Tensor]:
     Arguments:
         state: the state
         bucket: the gradients
+
+    Example:
+        >>> from tensorpy.distributed.algorithms.ddp_comm_hooks.powerSGD_hook import PowerSGDState, powerSGD_hook
+        >>> net = nn.parallel.DistributedDataParallel(nn.Linear(8, 8))
+        >>> net.register_comm_hook(PowerSGDState(None, matrix_approximation_rank=1, start_powerSGD_iter=2), powerSGD_hook)
+        >>> net(tp.ones(2, 8)).sum().backward()
+        >>> net.module.weight.grad.shape
+        tensorpy.Size([8, 8])
     """
     if plain := _plain_at_first(state, bucket):
         return plain
@@ -239,6 +255,14 @@ def batched_powerSGD_hook(state: PowerSGDState, bucket: GradBucket) -> Future[Te
     Arguments:
         state: the state
         bucket: the gradients
+
+    Example:
+        >>> from tensorpy.distributed.algorithms.ddp_comm_hooks.powerSGD_hook import PowerSGDState, batched_powerSGD_hook
+        >>> net = nn.parallel.DistributedDataParallel(nn.Linear(8, 8))
+        >>> net.register_comm_hook(PowerSGDState(None, matrix_approximation_rank=1, start_powerSGD_iter=2), batched_powerSGD_hook)
+        >>> net(tp.ones(2, 8)).sum().backward()
+        >>> net.module.weight.grad.shape
+        tensorpy.Size([8, 8])
     """
     if plain := _plain_at_first(state, bucket):
         return plain

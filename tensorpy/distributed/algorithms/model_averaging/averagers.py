@@ -18,6 +18,14 @@ class ModelAverager(ABC):
 
     Arguments:
         process_group: the processes; None takes all
+
+    Example:
+        >>> from tensorpy.distributed.algorithms.model_averaging.averagers import ModelAverager
+        >>> class Always(ModelAverager):
+        ...     def average_parameters(self, params):
+        ...         for p in params:
+        ...             tp.distributed.all_reduce(p.data, tp.distributed.ReduceOp.AVG)
+        >>> Always().average_parameters(nn.Linear(1, 1).parameters())
     """
 
     process_group: Any
@@ -51,6 +59,13 @@ class PeriodicModelAverager(ModelAverager):
         period: how many steps are between two means
         warmup_steps: how many steps are before the first one
         process_group: the processes; None takes all
+
+    Example:
+        >>> from tensorpy.distributed.algorithms.model_averaging.averagers import PeriodicModelAverager
+        >>> averager = PeriodicModelAverager(period=4, warmup_steps=100)
+        >>> averager.average_parameters(nn.Linear(1, 1).parameters())  # after each step: it counts them
+        >>> averager.step
+        1
     """
 
     warmup_steps: int

@@ -25,6 +25,14 @@ def parallelize_module(
         device_mesh: the processes, of one dimension; those of the mesh whose context this is in, if nothing is said
         parallelize_plan: a style for the module, or styles by names of submodules; `*` stands for any part of a name
         src_data_rank: whose parameters they are, by its rank in the mesh; None: each process cuts its own
+
+    Example:
+        >>> from tensorpy.distributed.tensor.parallel import ColwiseParallel, RowwiseParallel, parallelize_module
+        >>> mesh = tp.distributed.init_device_mesh("cpu", (1,))
+        >>> net = nn.Sequential(nn.Linear(2, 8), nn.ReLU(), nn.Linear(8, 2))
+        >>> net = parallelize_module(net, mesh, {"0": ColwiseParallel(), "2": RowwiseParallel()})
+        >>> net(tp.ones(1, 2)).shape
+        tensorpy.Size([1, 2])
     """
     mesh = _mesh_resources.get_current_mesh() if device_mesh is None else device_mesh
     if mesh.ndim != 1:

@@ -45,7 +45,13 @@ def _several(layouts: Any) -> tuple[Any, ...]:
 
 
 class ParallelStyle(ABC):
-    """How a module is cut: `_apply` does it."""
+    """How a module is cut: `_apply` does it.
+
+    Example:
+        >>> from tensorpy.distributed.tensor.parallel import ColwiseParallel, ParallelStyle
+        >>> isinstance(ColwiseParallel(), ParallelStyle)
+        True
+    """
 
     src_data_rank: int | None = 0
 
@@ -113,6 +119,13 @@ class ColwiseParallel(_Cut):
         input_layouts: what comes in: Replicate if nothing is said
         output_layouts: what goes out: Shard(-1) if nothing is said
         use_local_output: whether it goes out as this process's part
+
+    Example:
+        >>> from tensorpy.distributed.tensor.parallel import ColwiseParallel, parallelize_module
+        >>> mesh = tp.distributed.init_device_mesh("cpu", (1,))
+        >>> net = parallelize_module(nn.Sequential(nn.Linear(2, 4)), mesh, {"0": ColwiseParallel()})
+        >>> net[0].weight.placements, net(tp.ones(1, 2)).shape
+        ((Shard(dim=0),), tensorpy.Size([1, 4]))
     """
 
     comes: Placement = Replicate()
@@ -130,6 +143,13 @@ class RowwiseParallel(_Cut):
         input_layouts: what comes in: Shard(-1) if nothing is said
         output_layouts: what goes out: Replicate if nothing is said
         use_local_output: whether it goes out as this process's part
+
+    Example:
+        >>> from tensorpy.distributed.tensor.parallel import RowwiseParallel, parallelize_module
+        >>> mesh = tp.distributed.init_device_mesh("cpu", (1,))
+        >>> net = parallelize_module(nn.Sequential(nn.Linear(4, 2)), mesh, {"0": RowwiseParallel()})
+        >>> net[0].weight.placements, net[0].bias.placements
+        ((Shard(dim=1),), (Replicate(),))
     """
 
     comes: Placement = Shard(-1)
@@ -147,6 +167,13 @@ class SequenceParallel(ParallelStyle):
     Arguments:
         sequence_dim: the dimension of the places
         use_local_output: whether it goes out as this process's part
+
+    Example:
+        >>> from tensorpy.distributed.tensor.parallel import SequenceParallel, parallelize_module
+        >>> mesh = tp.distributed.init_device_mesh("cpu", (1,))
+        >>> net = parallelize_module(nn.Sequential(nn.LayerNorm(4)), mesh, {"0": SequenceParallel()})
+        >>> net(tp.ones(1, 3, 4)).placements
+        (Shard(dim=1),)
     """
 
     sequence_sharding: tuple[Shard, ...]
@@ -179,6 +206,14 @@ class PrepareModuleInput(ParallelStyle):
         input_kwarg_layouts: of arguments by name
         desired_input_kwarg_layouts: what the module gets
         use_local_output: whether it gets this process's parts
+
+    Example:
+        >>> from tensorpy.distributed.tensor import Replicate, Shard
+        >>> from tensorpy.distributed.tensor.parallel import PrepareModuleInput, parallelize_module
+        >>> mesh = tp.distributed.init_device_mesh("cpu", (1,))
+        >>> style = PrepareModuleInput(input_layouts=Shard(0), desired_input_layouts=Replicate())
+        >>> parallelize_module(nn.Identity(), mesh, style)(tp.ones(2)).placements
+        (Replicate(),)
     """
 
     input_layouts: tuple[Any, ...]
@@ -235,6 +270,14 @@ class PrepareModuleOutput(ParallelStyle):
         output_layouts: of each result, None of those that stay
         desired_output_layouts: what goes out
         use_local_output: whether it goes out as this process's parts
+
+    Example:
+        >>> from tensorpy.distributed.tensor import Replicate, Shard
+        >>> from tensorpy.distributed.tensor.parallel import PrepareModuleOutput, parallelize_module
+        >>> mesh = tp.distributed.init_device_mesh("cpu", (1,))
+        >>> style = PrepareModuleOutput(output_layouts=Shard(0), desired_output_layouts=Replicate())
+        >>> parallelize_module(nn.Identity(), mesh, style)(tp.ones(2))
+        tensor([1., 1.])
     """
 
     output_layouts: tuple[Any, ...]
@@ -269,7 +312,7 @@ class PrepareModuleOutput(ParallelStyle):
 
 
 class PrepareModuleInputOutput(ParallelStyle):
-    """Both: what comes in and what goes out.
+    """What comes into a module and what it returns become distributed tensors.
 
     Arguments:
         input_layouts: of each argument by place, None of those that stay
@@ -280,6 +323,15 @@ class PrepareModuleInputOutput(ParallelStyle):
         output_layouts: of each result, None of those that stay
         desired_output_layouts: what goes out
         use_local_output: whether it goes out as this process's parts
+
+    Example:
+        >>> from tensorpy.distributed.tensor import Replicate, Shard
+        >>> from tensorpy.distributed.tensor.parallel import PrepareModuleInputOutput, parallelize_module
+        >>> mesh = tp.distributed.init_device_mesh("cpu", (1,))
+        >>> style = PrepareModuleInputOutput(input_layouts=Shard(0), desired_input_layouts=Replicate(),
+        ...                                  output_layouts=Replicate(), desired_output_layouts=Shard(0))
+        >>> parallelize_module(nn.Identity(), mesh, style)(tp.ones(2))
+        tensor([1., 1.])
     """
 
     prepare_module_input: PrepareModuleInput

@@ -13,6 +13,12 @@ from tensorpy.distributions.utils import sample_dirichlet
 __all__ = ["Dirichlet"]
 
 
+def _Dirichlet_backward(x: Any, concentration: Any, grad_output: Any) -> Any:
+    """The gradient of a draw `x` by the concentration, times that of the draw."""
+    total = concentration.sum(-1, True).expand_as(concentration)
+    return tp._dirichlet_grad(x, concentration, total) * (grad_output - (x * grad_output).sum(-1, True))
+
+
 class Dirichlet(ExponentialFamily):
     """Probabilities with density proportional to prod x_i^(c_i - 1) for c = `concentration`; implicit gradients.
 

@@ -85,7 +85,8 @@ class LRScheduler:
                 group.setdefault("initial_lr", _own(group["lr"]))
             elif "initial_lr" not in group:
                 raise KeyError(
-                    f"param 'initial_lr' is not specified in param_groups[{i}] when resuming scheduler with last_epoch >= 0"
+                    f"param 'initial_lr' is not specified in param_groups[{i}] when resuming scheduler with "
+                    "last_epoch >= 0"
                 )
         self.base_lrs: list[Any] = [_own(group["initial_lr"]) for group in optimizer.param_groups]
         self.last_epoch = last_epoch

@@ -78,8 +78,8 @@ def is_archive(file: IO[bytes]) -> bool:
 
 
 class Reader:
-    """The records of a file, by name. With `mapped` their memory is the file's, copied where it is written to unless the
-    options say that what is written goes to the file."""
+    """The records of a file, by name. With `mapped` their memory is the file's, copied where it is written to, or
+    written to the file, as the options say."""
 
     mapping: Any
     places: Any

@@ -408,4 +408,4 @@ GUARDED: tuple[tuple[Any, Callable[..., Any]], ...] = (
 )
 TABLE = FUNCTIONS | VALUES | PYTHON
 NAMES = {id(value): name for name, value in (FUNCTIONS | VALUES).items()}
-_utils._rebuild_sparse_tensor = rebuild_sparse_tensor  # where PyTorch has it
+setattr(_utils, "_rebuild_sparse_tensor", rebuild_sparse_tensor)  # noqa: B010  # where PyTorch has it

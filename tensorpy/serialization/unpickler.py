@@ -37,10 +37,10 @@ class UnsafeGlobal(pickle.UnpicklingError):
     def __init__(self, name: str, why: str | None = None) -> None:
         super().__init__(
             why
-            or f"Weights only load failed. Unsupported global: GLOBAL {name} was not an allowed global by default: it "
-            f"is none of those that files may name. If you trust it, allow it with `tensorpy.serialization.add_safe_globals([{name}])` or, for a "
-            f"while, with the `tensorpy.serialization.safe_globals([{name}])` context manager. With weights_only=False "
-            "anything that the file names is imported and called, so do that only with a file that you trust."
+            or f"Weights only load failed. Unsupported global: GLOBAL {name} was not an allowed global by default. If "
+            f"you trust it, allow it with `tensorpy.serialization.add_safe_globals([{name}])` or, for a while, with "
+            f"the `tensorpy.serialization.safe_globals([{name}])` context manager. With weights_only=False anything "
+            "that the file names is imported and called, so do that only with a file that you trust."
         )
         self.name = name
 

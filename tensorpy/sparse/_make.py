@@ -199,7 +199,9 @@ def _checked_matrix(compressed: Tensor, plain: Tensor, kept: Tensor, size: Any, 
     for end, n in (("0", 0), ("-1", plain.shape[-1])):
         if bool((compressed[..., int(end)] != n).any()):
             counted = "0" if end == "0" else "nnz"
-            raise RuntimeError(f"`{border}[..., {end}] == {counted}` is not satisfied. {name}: borders go from 0 to {n}")
+            raise RuntimeError(
+                f"`{border}[..., {end}] == {counted}` is not satisfied. {name}: borders go from 0 to {n}"
+            )
     if bool((compressed.diff() < 0).any()):
         raise RuntimeError(f"{name}: borders go from 0 to the number of values, and do not fall")
     if plain.numel() and (int(plain.min()) < 0 or least[place] > matrix[place]):

@@ -254,7 +254,7 @@ static int fill_masked(tp_tensor *self, tp_tensors indices, tp_tensor *values) {
     int64_t sizes[TP_MAX_DIMS];
     tp_tensor *mask = values->numel == 1 ? only_mask(self, indices, &dim) : NULL;
     if (!mask || tp_overlaps_itself(self)) return 0; /* memory of several elements is put one at a time */
-    if (mask->dtype != TP_BOOL) /* as in PyTorch, where bytes are masks of several values only */
+    if (mask->dtype != TP_BOOL)                      /* as in PyTorch, where bytes are masks of several values only */
         return tp_fail(TP_RuntimeError, "masked_fill_ only supports boolean masks, but got mask with dtype %s",
                        tp_scalar_type_name((tp_dtype)mask->dtype));
     int rest = self->ndim - dim - mask->ndim;

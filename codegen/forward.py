@@ -25,8 +25,6 @@ from .errors import YamlError
 from .formula import kind_of, parse, used
 from .model import DerivativeEntry, Formula, FunctionSchema, is_tensor_like
 
-ZEROS = "zeros_like(grad)"  # as the whole of a gradient: nothing depends on the argument
-
 
 @dataclass(frozen=True)
 class Term:
@@ -49,9 +47,15 @@ class Forward:
     other: Operator | None = None
 
 
+def _is_zero(formula: Formula) -> bool:
+    """Whether a gradient is zero: it is linear in that of the results, and reads nothing but shapes."""
+    raises = any(isinstance(s, ast.Raise) for s in parse(formula.text, formula.location))
+    return not raises and not _values_used(formula)
+
+
 def _smooth(entry: DerivativeEntry) -> tuple[Formula, ...]:
     """The gradients that are not zero."""
-    return tuple(f for f in entry.formulas if not f.non_differentiable and f.text.strip() != ZEROS)
+    return tuple(f for f in entry.formulas if not f.non_differentiable and not _is_zero(f))
 
 
 class _WithoutLikes(ast.NodeTransformer):

@@ -6,6 +6,7 @@ A tensor that is sent to another process is in memory that both see: see tensorp
 from __future__ import annotations
 
 import multiprocessing
+import signal
 from collections.abc import Callable
 from multiprocessing.connection import wait
 from typing import Any
@@ -30,10 +31,14 @@ class ProcessException(Exception):
     error_index: int
     error_pid: int | None
     msg: str
+    pid: int | None
 
     def __init__(self, msg: str, error_index: int, pid: int | None) -> None:
         super().__init__(msg)
-        self.msg, self.error_index, self.error_pid = msg, error_index, pid
+        self.msg, self.error_index, self.error_pid, self.pid = msg, error_index, pid, pid
+
+    def __reduce__(self) -> Any:
+        return type(self), (self.msg, self.error_index, self.pid)
 
 
 class ProcessRaisedException(ProcessException):
@@ -43,9 +48,14 @@ class ProcessRaisedException(ProcessException):
 class ProcessExitedException(ProcessException):
     """It ended with a code, or by a signal."""
 
-    def __init__(self, msg: str, error_index: int, pid: int | None, exit_code: int | None) -> None:
-        super().__init__(msg, error_index, pid)
-        self.exit_code = exit_code
+    def __init__(
+        self, msg: str, error_index: int, error_pid: int | None, exit_code: int | None, signal_name: str | None = None
+    ) -> None:
+        super().__init__(msg, error_index, error_pid)
+        self.exit_code, self.signal_name = exit_code, signal_name
+
+    def __reduce__(self) -> Any:
+        return type(self), (self.msg, self.error_index, self.pid, self.exit_code, self.signal_name)
 
 
 def _run(fn: Callable[..., Any], index: int, args: tuple[Any, ...], errors: Any) -> None:
@@ -75,10 +85,11 @@ class ProcessContext:
 
     def join(self, timeout: float | None = None, grace_period: float | None = None) -> bool:
         """Waits for one of them to end; True when all have. If one failed the others are ended, and it raises."""
-        wait([process.sentinel for process in self.running.values()], timeout)
+        ended = wait([process.sentinel for process in self.running.values()], timeout)
         for index, process in list(self.running.items()):
-            if process.exitcode is None:
+            if process.sentinel not in ended:
                 continue
+            process.join()  # its sentinel tells of the end before the system has its exit code
             del self.running[index]
             if process.exitcode != 0:
                 self._fail(index, process, grace_period)
@@ -92,8 +103,10 @@ class ProcessContext:
         if not self.errors[index].empty():
             text = f"\n\n-- Process {index} raised:\n{self.errors[index].get()}"
             raise ProcessRaisedException(text, index, process.pid)
-        text = f"process {index} ended with exit code {process.exitcode}"
-        raise ProcessExitedException(text, index, process.pid, process.exitcode)
+        code = process.exitcode
+        name = signal.Signals(-code).name if -code in set(signal.Signals) else None
+        text = f"process {index} terminated with " + (f"signal {name}" if name else f"exit code {code}")
+        raise ProcessExitedException(text, index, process.pid, code, name)
 
 
 def start_processes(

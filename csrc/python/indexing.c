@@ -10,6 +10,7 @@
 #include "Functions.h"
 #include "autograd/node.h"
 #include "batched/batched.h"
+#include "iter/iter.h"
 
 #include <float.h>
 #include <math.h>
@@ -507,6 +508,7 @@ static int assign_masked(tp_tensor *view, const walk *w, PyObject *value) {
     tp_scalar s;
     tp_tensor *mask = w->nlist == 1 ? w->list[0] : NULL;
     if (!mask || mask->dtype != TP_BOOL || mask->ndim > view->ndim || tp_py_is_tensor(value)) return 0;
+    if (tp_overlaps_itself(view)) return 0;
     for (int i = 0; i < mask->ndim; i++)
         if (mask->sizes[i] != view->sizes[i]) return 0;
     int ok = assigned_number(value, view, &s), category = tp_dtype_categories[view->dtype];

@@ -353,6 +353,27 @@ static PyObject *deepcopy(PyObject *o, PyObject *memo) {
     return result;
 }
 
+/* Attributes that a subclass has in __slots__. */
+static int copy_slots(PyObject *self, PyObject *fresh, PyObject *memo) {
+    PyObject *copyreg = PyImport_ImportModule("copyreg");
+    PyObject *names = copyreg ? PyObject_CallMethod(copyreg, "_slotnames", "O", Py_TYPE(self)) : NULL;
+    int status = names ? 0 : -1;
+    for (Py_ssize_t i = 0; status == 0 && i < PyList_GET_SIZE(names); i++) {
+        PyObject *name = PyList_GET_ITEM(names, i), *value = PyObject_GetAttr(self, name);
+        if (!value) { /* a slot that nothing was put into */
+            PyErr_Clear();
+            continue;
+        }
+        PyObject *copied = deepcopy(value, memo);
+        status = copied ? PyObject_SetAttr(fresh, name, copied) : -1;
+        Py_XDECREF(copied);
+        Py_DECREF(value);
+    }
+    Py_XDECREF(names);
+    Py_XDECREF(copyreg);
+    return status;
+}
+
 /* What hangs on the tensor: its attributes and its gradient. */
 static int copy_belongings(PyObject *self, PyObject *fresh, PyObject *memo) {
     PyObject *dict = ((tp_py_tensor *)self)->dict;
@@ -363,6 +384,7 @@ static int copy_belongings(PyObject *self, PyObject *fresh, PyObject *memo) {
         Py_XDECREF(own);
         Py_XDECREF(copied);
     }
+    if (status == 0 && Py_TYPE(self) == Py_TYPE(fresh)) status = copy_slots(self, fresh, memo);
     tp_tensor *own_grad = status < 0 ? NULL : tp_grad(tp_py_tensor_borrow(self));
     if (!own_grad) return status;
     PyObject *grad = tp_py_wrap_steal(own_grad), *copied = grad ? deepcopy(grad, memo) : NULL;

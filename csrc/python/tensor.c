@@ -234,6 +234,18 @@ static PyObject *get_dict(PyObject *o, void *unused) {
     return Py_XNewRef(self->dict);
 }
 
+static int set_dict(PyObject *o, PyObject *value, void *unused) {
+    (void)unused;
+    if (!value || !PyDict_Check(value)) {
+        PyErr_SetString(PyExc_TypeError, "__dict__ must be set to a dictionary");
+        return -1;
+    }
+    Py_INCREF(value);
+    Py_XSETREF(((tp_py_tensor *)o)->dict, value);
+    if (!PyObject_GC_IsTracked(o)) PyObject_GC_Track(o);
+    return 0;
+}
+
 /* Setting an attribute makes the dictionary, and from then on the collector has to know the object; it knows every
  * object of a subclass, which `t.__class__ = Sub` makes of one that it may not know. */
 static int tensor_setattro(PyObject *o, PyObject *name, PyObject *value) {
@@ -293,7 +305,7 @@ PyGetSetDef tp_py_tensor_getset[] = {
     {"is_xla", get_is_on, NULL, NULL, "is_xla"},
     {"is_xpu", get_is_on, NULL, NULL, "is_xpu"},
     {"names", get_names, NULL, "A None for each dimension.", NULL},
-    {"__dict__", get_dict, NULL, NULL, NULL},
+    {"__dict__", get_dict, set_dict, NULL, NULL},
     {NULL, NULL, NULL, NULL, NULL},
 };
 

@@ -5,12 +5,19 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 import tensorpy as tp
+from tensorpy import _C
 from tensorpy.distributions import constraints
 from tensorpy.distributions.distribution import SHAPELESS
 from tensorpy.distributions.exp_family import ExponentialFamily
 from tensorpy.distributions.utils import sample_dirichlet
 
 __all__ = ["Dirichlet"]
+
+
+def _Dirichlet_backward(x: Any, concentration: Any, grad_output: Any) -> Any:
+    """The gradient of a draw `x` by the concentration, times that of the draw."""
+    total = concentration.sum(-1, True).expand_as(concentration)
+    return _C._dirichlet_grad(x, concentration, total) * (grad_output - (x * grad_output).sum(-1, True))
 
 
 class Dirichlet(ExponentialFamily):

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 import tensorpy as tp
+from tensorpy.autograd import grad
 from tensorpy.distributions._matrices import solve_lower
 from tensorpy.distributions.bernoulli import Bernoulli
 from tensorpy.distributions.beta import Beta
@@ -16,6 +17,7 @@ from tensorpy.distributions.cauchy import Cauchy
 from tensorpy.distributions.continuous_bernoulli import ContinuousBernoulli
 from tensorpy.distributions.dirichlet import Dirichlet
 from tensorpy.distributions.distribution import Distribution
+from tensorpy.distributions.exp_family import ExponentialFamily
 from tensorpy.distributions.exponential import Exponential
 from tensorpy.distributions.gamma import Gamma
 from tensorpy.distributions.geometric import Geometric
@@ -89,6 +91,24 @@ def kl_divergence(p: Distribution, q: Distribution) -> Any:
             f"No KL(p || q) is implemented for p type {pair[0].__name__} and q type {pair[1].__name__}"
         )
     return function(p, q)
+
+
+@register_kl(ExponentialFamily, ExponentialFamily)
+def _kl_expfamily_expfamily(p: Any, q: Any) -> Any:
+    """The Bregman divergence of the log normalizer, for two of one family (Nielsen & Nock 2010)."""
+    if type(p) is not type(q):
+        raise NotImplementedError(
+            f"No KL(p || q) is implemented for p type {type(p).__name__} and q type {type(q).__name__}"
+        )
+    with tp.enable_grad():
+        of_p = [parameter.detach().requires_grad_() for parameter in p._natural_params]
+        normalizer = p._log_normalizer(*of_p)
+        gradients = grad(normalizer.sum(), of_p, create_graph=True)
+    result = q._log_normalizer(*q._natural_params) - normalizer
+    for a, b, gradient in zip(of_p, q._natural_params, gradients, strict=True):
+        product = (b - a) * gradient
+        result = result - sum_rightmost(product, len(q.event_shape))
+    return result
 
 
 def _infinite_like(x: Any) -> Any:

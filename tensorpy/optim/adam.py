@@ -15,13 +15,14 @@ from tensorpy.optim.optimizer import (
     check_ways,
     chosen,
     counted,
+    counter,
     decayed,
+    differentiated,
     kept,
     listed,
     number,
     one_number,
     shrink,
-    zero_step,
 )
 
 __all__ = ["Adam", "AdamW", "Adamax", "NAdam", "RAdam", "SparseAdam"]
@@ -49,7 +50,7 @@ class _AdamBase(ListOptimizer):
                 raise ValueError(f"{name} as a Tensor is not supported for capturable=False and foreach=True")
 
     def start(self, p: Tensor, group: dict[str, Any]) -> State:
-        return {"step": zero_step(), "exp_avg": _C.zeros_like(p), self.second: _C.zeros_like(p)}
+        return {"step": counter(), "exp_avg": _C.zeros_like(p), self.second: _C.zeros_like(p)}
 
     def _average(
         self, grads: Sequence[Tensor], states: Sequence[State], beta1: float, beta2: float
@@ -119,6 +120,10 @@ class Adam(_AdamBase):
         self, group: dict[str, Any], params: Sequence[Tensor], grads: Sequence[Tensor], states: Sequence[State]
     ) -> None:
         rate, eps, decay = number(group["lr"]), group["eps"], group["weight_decay"]
+        if differentiated(group["lr"], decay, *group["betas"]):
+            for item in zip(params, grads, states, strict=True):
+                self._differentiated(group, *item)
+            return
         beta1, beta2 = map(number, group["betas"])
         if group["decoupled_weight_decay"]:
             shrink(params, rate * decay)
@@ -134,6 +139,22 @@ class Adam(_AdamBase):
         _C._foreach_mul_(spreads, [(1 - beta2**step) ** -0.5 for step in steps])
         _C._foreach_add_(spreads, eps)
         _C._foreach_addcdiv_(params, kept(means), spreads, [-rate / (1 - beta1**step) for step in steps])
+
+    def _differentiated(self, group: dict[str, Any], p: Tensor, grad: Tensor, state: State) -> None:
+        """The same for one parameter, by operators that record the settings too."""
+        rate, decay, (beta1, beta2) = group["lr"], group["weight_decay"], group["betas"]
+        if group["decoupled_weight_decay"]:
+            p.mul_(1 - rate * decay)
+        else:
+            (grad,) = decayed([p], [grad], decay)
+        (step,) = counted([state])
+        mean, square = state["exp_avg"], state["exp_avg_sq"]
+        mean.copy_(beta1 * mean.clone() + (1 - beta1) * grad)
+        square.copy_(beta2 * square.clone() + (1 - beta2) * grad * grad)
+        if group["amsgrad"]:
+            square = state["max_exp_avg_sq"].copy_(_C.maximum(state["max_exp_avg_sq"].clone(), square.clone()))
+        spread = (square.clone() / (1 - beta2**step)).sqrt() + group["eps"]
+        p.sub_(rate / (1 - beta1**step) * mean.clone() / spread)
 
     def fused_update(
         self, group: dict[str, Any], params: Sequence[Tensor], grads: Sequence[Tensor], states: Sequence[State]
@@ -276,6 +297,15 @@ class Adamax(_AdamBase):
         _C._foreach_addcdiv_(params, kept(means), kept(largest), [-rate / (1 - beta1**step) for step in steps])
 
 
+def _add_quotients(
+    params: Sequence[Tensor], tops: Sequence[Tensor], bottoms: Sequence[Tensor], by: Sequence[Any]
+) -> None:
+    """Adds quotients times factors, whose gradients are recorded where they are tensors."""
+    if differentiated(*by):
+        tops, by = [top * factor for top, factor in zip(tops, by, strict=True)], [1.0] * len(by)
+    _C._foreach_addcdiv_(params, tops, bottoms, by)
+
+
 class NAdam(_AdamBase):
     """Adam with Nesterov's momentum (Dozat 2016).
 
@@ -303,6 +333,8 @@ class NAdam(_AdamBase):
         True
     """
 
+    counters = ("step", "mu_product")
+
     def __init__(
         self,
         params: ParamsT,
@@ -323,7 +355,7 @@ class NAdam(_AdamBase):
         super().__init__(params, chosen(locals()))
 
     def start(self, p: Tensor, group: dict[str, Any]) -> State:
-        return {"step": zero_step(), "mu_product": _C.tensor(1.0), **super().start(p, group)}
+        return {"step": counter(), "mu_product": counter(1.0), **super().start(p, group)}
 
     def update(
         self, group: dict[str, Any], params: Sequence[Tensor], grads: Sequence[Tensor], states: Sequence[State]
@@ -340,16 +372,16 @@ class NAdam(_AdamBase):
 
         now, following = [momentum_at(s) for s in steps], [momentum_at(s + 1) for s in steps]
         _C._foreach_mul_(listed(states, "mu_product"), now)
-        products = [number(product) for product in listed(states, "mu_product")]
+        products = [p if differentiated(p) else number(p) for p in listed(states, "mu_product")]
         means, squares = self._average(grads, states, beta1, beta2)
         spreads: Sequence[Tensor] = _C._foreach_div(squares, [1 - beta2**step for step in steps])
         _C._foreach_sqrt_(spreads)
         spreads = kept(spreads)
         _C._foreach_add_(spreads, group["eps"])
         by = [-rate * (1 - mu) / (1 - product) for mu, product in zip(now, products, strict=True)]
-        _C._foreach_addcdiv_(params, grads, spreads, by)
+        _add_quotients(params, grads, spreads, by)
         by = [-rate * mu / (1 - product * mu) for mu, product in zip(following, products, strict=True)]
-        _C._foreach_addcdiv_(params, kept(means), spreads, by)
+        _add_quotients(params, kept(means), spreads, by)
 
 
 class RAdam(_AdamBase):

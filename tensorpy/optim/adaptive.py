@@ -16,13 +16,13 @@ from tensorpy.optim.optimizer import (
     check_ways,
     chosen,
     counted,
+    counter,
     decayed,
     kept,
     listed,
     number,
     one_number,
     shrink,
-    zero_step,
 )
 
 __all__ = ["Adadelta", "Adafactor", "Adagrad", "RMSprop", "Rprop"]
@@ -81,7 +81,7 @@ class Adagrad(ListOptimizer):
 
     def start(self, p: Tensor, group: dict[str, Any]) -> State:
         value = group["initial_accumulator_value"]
-        return {"step": zero_step(), "sum": _C.full_like(p, complex(value, value) if p.is_complex() else value)}
+        return {"step": counter(), "sum": _C.full_like(p, complex(value, value) if p.is_complex() else value)}
 
     def share_memory(self) -> None:
         """Moves the sums to memory that processes share."""
@@ -168,7 +168,7 @@ class Adadelta(ListOptimizer):
         super().__init__(params, chosen(locals()))
 
     def start(self, p: Tensor, group: dict[str, Any]) -> State:
-        return {"step": zero_step(), "square_avg": _C.zeros_like(p), "acc_delta": _C.zeros_like(p)}
+        return {"step": counter(), "square_avg": _C.zeros_like(p), "acc_delta": _C.zeros_like(p)}
 
     def update(
         self, group: dict[str, Any], params: Sequence[Tensor], grads: Sequence[Tensor], states: Sequence[State]
@@ -240,7 +240,7 @@ class RMSprop(ListOptimizer):
         super().__init__(params, chosen(locals()))
 
     def start(self, p: Tensor, group: dict[str, Any]) -> State:
-        state = {"step": zero_step(), "square_avg": _C.zeros_like(p)}
+        state = {"step": counter(), "square_avg": _C.zeros_like(p)}
         if group["momentum"] > 0:
             state["momentum_buffer"] = _C.zeros_like(p)
         if group["centered"]:
@@ -314,7 +314,7 @@ class Rprop(ListOptimizer):
     def start(self, p: Tensor, group: dict[str, Any]) -> State:
         rate = number(group["lr"])
         first = _C.full_like(p, complex(rate, rate) if p.is_complex() else rate)
-        return {"step": zero_step(), "prev": _C.zeros_like(p), "step_size": first}
+        return {"step": counter(), "prev": _C.zeros_like(p), "step_size": first}
 
     def update(
         self, group: dict[str, Any], params: Sequence[Tensor], grads: Sequence[Tensor], states: Sequence[State]
@@ -382,9 +382,9 @@ class Adafactor(ListOptimizer):
         if p.is_complex():
             raise RuntimeError("Adafactor does not support complex parameters")
         if p.dim() <= 1:
-            return {"step": zero_step(), "variance": _C.zeros_like(p)}
+            return {"step": counter(), "variance": _C.zeros_like(p)}
         rows, columns = (*p.shape[:-1], 1), (*p.shape[:-2], 1, p.shape[-1])
-        return {"step": zero_step(), "row_var": p.new_zeros(rows), "col_var": p.new_zeros(columns)}
+        return {"step": counter(), "row_var": p.new_zeros(rows), "col_var": p.new_zeros(columns)}
 
     def update(
         self, group: dict[str, Any], params: Sequence[Tensor], grads: Sequence[Tensor], states: Sequence[State]

@@ -15,11 +15,11 @@ from tensorpy.optim.optimizer import (
     check,
     chosen,
     counted,
+    counter,
     decayed,
     listed,
     number,
     one_number,
-    zero_step,
 )
 
 __all__ = ["ASGD", "Muon"]
@@ -51,6 +51,8 @@ class ASGD(ListOptimizer):
         True
     """
 
+    counters = ("step", "eta", "mu")
+
     def __init__(
         self,
         params: ParamsT,
@@ -69,8 +71,8 @@ class ASGD(ListOptimizer):
         super().__init__(params, chosen(locals()))
 
     def start(self, p: Tensor, group: dict[str, Any]) -> State:
-        rate = _C.tensor(float(number(group["lr"])))
-        return {"step": zero_step(), "eta": rate, "mu": _C.tensor(1.0), "ax": _C.zeros_like(p)}
+        rate = counter(float(number(group["lr"])))
+        return {"step": counter(), "eta": rate, "mu": counter(1.0), "ax": _C.zeros_like(p)}
 
     def update(
         self, group: dict[str, Any], params: Sequence[Tensor], grads: Sequence[Tensor], states: Sequence[State]

@@ -84,7 +84,10 @@ class LRScheduler:
             if last_epoch == -1:
                 group.setdefault("initial_lr", _own(group["lr"]))
             elif "initial_lr" not in group:
-                raise KeyError(f"param 'initial_lr' is not specified in param_groups[{i}] when resuming an optimizer")
+                raise KeyError(
+                    f"param 'initial_lr' is not specified in param_groups[{i}] when resuming scheduler with "
+                    "last_epoch >= 0"
+                )
         self.base_lrs: list[Any] = [_own(group["initial_lr"]) for group in optimizer.param_groups]
         self.last_epoch = last_epoch
         self._initial_step()
@@ -236,6 +239,17 @@ class MultiplicativeLR(_ByFunction):
         >>> schedule.get_last_lr()
         [0.5]
     """
+
+    def __init__(
+        self,
+        optimizer: Optimizer,
+        lr_lambda: Callable[[int], float] | list[Callable[[int], float]],
+        last_epoch: int = -1,
+    ) -> None:
+        for given in lr_lambda if isinstance(lr_lambda, (list, tuple)) else [lr_lambda]:
+            if not callable(given):
+                raise TypeError(f"lr_lambda should be a function, but got {type(given).__name__}")
+        super().__init__(optimizer, lr_lambda, last_epoch)
 
     def get_lr(self) -> list[Any]:
         if self._is_initial:
@@ -601,12 +615,12 @@ def _for_groups(optimizer: Optimizer, name: str, value: Any) -> list[Any]:
     """One value for each group."""
     groups = len(optimizer.param_groups)
     if not isinstance(value, (list, tuple)):
-        return [value] * groups
+        return [_own(value) for _ in range(groups)]
     if len(value) != groups:
         raise ValueError(
             f"{name} must have the same length as optimizer.param_groups: expected {groups}, got {len(value)}"
         )
-    return list(value)
+    return list(map(_own, value))
 
 
 def _put_momentum(group: dict[str, Any], value: float) -> None:
@@ -831,10 +845,19 @@ class OneCycleLR(LRScheduler):
                     group["max_momentum"], group["base_momentum"] = high, low
         super().__init__(optimizer, last_epoch)
 
-    def _between(self, start: float, end: float, share: float) -> float:
-        if self._anneal_func_type == "linear":
-            return (end - start) * share + start
-        return end + (start - end) / 2.0 * (math.cos(math.pi * share) + 1)
+    @staticmethod
+    def _annealing_cos(start: float, end: float, pct: float) -> float:
+        return end + (start - end) / 2.0 * (math.cos(math.pi * pct) + 1)
+
+    @staticmethod
+    def _annealing_linear(start: float, end: float, pct: float) -> float:
+        return (end - start) * pct + start
+
+    def _anneal_func(self, start: float, end: float, pct: float) -> float:
+        kind = getattr(self, "_anneal_func_type", None)
+        if kind is None:  # states of older files have the function itself
+            return vars(self)["anneal_func"](start, end, pct)
+        return self._annealing_linear(start, end, pct) if kind == "linear" else self._annealing_cos(start, end, pct)
 
     def get_lr(self) -> list[Any]:
         step = self.last_epoch
@@ -847,9 +870,9 @@ class OneCycleLR(LRScheduler):
                 end, from_lr, to_lr, from_momentum, to_momentum = (phase[key] for key in self._PHASE)
                 if step <= end or i == len(self._schedule_phases) - 1:
                     share = (step - begin) / (end - begin)
-                    rates.append(self._between(group[from_lr], group[to_lr], share))
+                    rates.append(self._anneal_func(group[from_lr], group[to_lr], share))
                     if self.cycle_momentum:
-                        _put_momentum(group, self._between(group[from_momentum], group[to_momentum], share))
+                        _put_momentum(group, self._anneal_func(group[from_momentum], group[to_momentum], share))
                     break
                 begin = end
         return rates
@@ -1073,7 +1096,15 @@ class ReduceLROnPlateau(LRScheduler):
         self._last_lr = self._rates()
 
     def _reduce_lr(self, epoch: int) -> None:  # libraries override it
-        for group, least in zip(self.optimizer.param_groups, self.min_lrs, strict=True):
+        groups = self.optimizer.param_groups
+        if len(groups) != len(self.min_lrs):
+            if self.default_min_lr is None:
+                raise RuntimeError(
+                    f"The number of param groups in the optimizer, {len(groups)}, is another than that of min_lrs, "
+                    f"{len(self.min_lrs)}: append to min_lrs what a new group may not fall below"
+                )
+            self.min_lrs = [self.default_min_lr] * len(groups)
+        for group, least in zip(groups, self.min_lrs, strict=True):
             old = float(group["lr"])
             new = max(old * self.factor, least)
             if old - new > self.eps:

@@ -428,8 +428,15 @@ def counted(states: Sequence[State]) -> list[float]:
     return [number(step) for step in steps]
 
 
+def differentiated(*settings: Any) -> bool:
+    """Whether a gradient by one of the settings is asked for."""
+    return _C.is_grad_enabled() and any(isinstance(s, Tensor) and s.requires_grad for s in settings)
+
+
 def decayed(params: Sequence[Tensor], grads: Sequence[Tensor], weight_decay: Any) -> Sequence[Tensor]:
     """The gradients with that of a square penalty on the parameters."""
+    if differentiated(weight_decay):
+        return [grad.addcmul(p.clone(), weight_decay) for p, grad in zip(params, grads, strict=True)]
     if not weight_decay:
         return grads
     return _C._foreach_add(grads, params, alpha=number(weight_decay))
@@ -445,6 +452,14 @@ class ListOptimizer(Optimizer):
     """A subclass says what a parameter's state is at first, and how a list of parameters is updated."""
 
     complex_as_real = True  # complex tensors reach `update` as real ones with a last dimension of 2
+    counters: tuple[str, ...] = ("step",)  # of a state, that older files have as numbers
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        super().__setstate__(state)
+        for held in self.state.values():
+            for name in self.counters:
+                if isinstance(held, dict) and isinstance(held.get(name), (int, float)):
+                    held[name] = counter(float(held[name]))
 
     def start(self, p: Tensor, group: dict[str, Any]) -> State:
         """A parameter's first state."""
@@ -579,6 +594,6 @@ def check_ways(foreach: bool | None, fused: bool | None, differentiable: bool) -
         raise RuntimeError("`fused` and `foreach` cannot be `True` together.")
 
 
-def zero_step() -> Tensor:
-    """No step yet."""
-    return _C.tensor(0.0)
+def counter(value: float = 0.0) -> Tensor:
+    """A number of a parameter's state, such as how many steps there were: never of 16 bits, which count to 2048."""
+    return _C.tensor(value, dtype=_C.float64 if _C.get_default_dtype() is _C.float64 else _C.float32)

@@ -15,6 +15,8 @@ from tensorpy.optim.optimizer import (
     check_ways,
     chosen,
     decayed,
+    differentiated,
+    kept,
     listed,
     number,
     one_number,
@@ -79,7 +81,7 @@ class SGD(ListOptimizer):
     def update(
         self, group: dict[str, Any], params: Sequence[Tensor], grads: Sequence[Tensor], states: Sequence[State]
     ) -> None:
-        rate, momentum = number(group["lr"]), group["momentum"]
+        rate, momentum = group["lr"], group["momentum"]
         grads = decayed(params, grads, group["weight_decay"])
         if momentum:
             moving = [i for i, state in enumerate(states) if state["momentum_buffer"] is not None]
@@ -92,7 +94,11 @@ class SGD(ListOptimizer):
                     state["momentum_buffer"] = grad.detach().clone()
             velocities = listed(states, "momentum_buffer")
             grads = _C._foreach_add(grads, velocities, alpha=momentum) if group["nesterov"] else velocities
-        _C._foreach_add_(params, grads, alpha=-rate)
+        if differentiated(rate):
+            for p, grad in zip(params, kept(grads), strict=True):
+                p.addcmul_(grad, rate, value=-1)
+        else:
+            _C._foreach_add_(params, grads, alpha=-number(rate))
 
     def sparse_update(self, group: dict[str, Any], p: Tensor, grad: Any, state: State) -> None:
         from tensorpy.sparse import _gradients

@@ -14,6 +14,7 @@ import os
 import pickle
 from collections.abc import Callable
 from contextlib import nullcontext
+from mmap import MAP_SHARED
 from pathlib import PurePath
 from typing import IO, Any, TypeAlias
 
@@ -31,7 +32,7 @@ from tensorpy.serialization.location import (
     restorer,
 )
 from tensorpy.serialization.options import *  # noqa: F403
-from tensorpy.serialization.options import LoadEndianness, get_default_load_endianness
+from tensorpy.serialization.options import LoadEndianness, get_default_load_endianness, get_default_mmap_options
 from tensorpy.serialization.pickler import dump
 from tensorpy.serialization.unpickler import Unpickler, allowed, unsafe_globals
 
@@ -222,6 +223,20 @@ class _open_zipfile_writer:
         self.opened.__exit__(*error)
 
 
+class _open_zipfile_reader:
+    """The records of a file that is read, by path or as an object."""
+
+    def __init__(self, name_or_buffer: Any) -> None:
+        path = isinstance(name_or_buffer, (str, os.PathLike))
+        self.opened: Any = open(name_or_buffer, "rb") if path else nullcontext(name_or_buffer)
+
+    def __enter__(self) -> Reader:
+        return Reader(self.opened.__enter__())
+
+    def __exit__(self, *error: Any) -> None:
+        self.opened.__exit__(*error)
+
+
 # ---- storages ----
 
 
@@ -306,12 +321,16 @@ def load(
     if weights_only and pickle_module is not None:
         raise RuntimeError("Can not safely load weights when explicit pickle_module is specified")
     if isinstance(f, (str, os.PathLike)):
-        with open(f, "rb") as file:
+        shared = mmap and get_default_mmap_options() == MAP_SHARED
+        with open(f, "r+b" if shared else "rb") as file:
             return _load(file, map_location, None if weights_only else pickle_module or pickle, mmap, pickle_load_args)
     if mmap:
         raise ValueError("f must be a file path in order to use the mmap argument")
     if not all(hasattr(f, name) for name in ("seek", "tell", "read")):
-        raise AttributeError(f"{type(f).__name__!r} object cannot be read: load() takes a path, or a file with `seek`")
+        raise AttributeError(
+            f"{type(f).__name__!r} object cannot be read. You can only torch.load from a file that is seekable. Please "
+            "pre-load the data into a buffer like io.BytesIO and try to load from it instead."
+        )
     return _load(f, map_location, None if weights_only else pickle_module or pickle, False, pickle_load_args)
 
 
@@ -328,7 +347,9 @@ def _load(file: Any, map_location: Any, module: Any, mapped: bool | None, argume
     is_big = order == b"big" or (order is None and get_default_load_endianness() is LoadEndianness.BIG)
     program, storages = archive.read("data.pkl"), _Storages(archive, restore, is_big)
     if module is None:
-        return Unpickler(program, storages.load, account=storages.account).load()
+        machine = Unpickler(program, storages.load, account=storages.account)
+        machine.encoding = arguments.get("encoding", "utf-8")
+        return machine.load()
     return _trusting(module, program, storages.load, arguments)
 
 
@@ -345,10 +366,10 @@ def _load_other(file: Any, restore: Restore, module: Any, mapped: bool | None, a
         raise pickle.UnpicklingError(f"the file is {what}")
     if mapped:
         raise RuntimeError(
-            "mmap can only be used with a file that was saved as an archive, the format since PyTorch 1.6"
+            "mmap can only be used with files saved with `torch.save(_use_new_zipfile_serialization=True)`: as archives"
         )
     run = None if module is None else lambda program, load: _trusting(module, program, load, arguments)
-    obj, end = legacy.read(data, restore, run)
+    obj, end = legacy.read(data, restore, run, arguments.get("encoding", "utf-8"))
     file.seek(start + end)
     return obj
 
@@ -382,7 +403,7 @@ class _Storages:
             if self.is_big:
                 storage.byteswap(_C.uint8 if untyped else kind.dtype)
             self.made[key] = self.restore(storage, location)
-        return self.made[key] if untyped else names.TypedStorage(self.made[key], kind.dtype, self.account)
+        return self.made[key] if untyped else names.typed(self.made[key], kind.dtype)
 
 
 def _trusting(module: Any, program: bytes, persistent_load: Callable[[Any], Any], arguments: dict[str, Any]) -> Any:
@@ -397,7 +418,7 @@ def _trusting(module: Any, program: bytes, persistent_load: Callable[[Any], Any]
         def persistent_load(self, pid: Any) -> Any:
             return persistent_load(pid)
 
-    return Trusting(io.BytesIO(program), **arguments).load()
+    return Trusting(io.BytesIO(program), **{"encoding": "utf-8", **arguments}).load()
 
 
 def _counterpart(module: str, name: str) -> str:

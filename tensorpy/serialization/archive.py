@@ -15,6 +15,7 @@ import zipfile
 from typing import IO, Any
 
 from tensorpy import _C
+from tensorpy.serialization.options import get_default_mmap_options
 
 ALIGNMENT = 64
 _LOCAL = struct.Struct("<4s5H3I2H")  # the header before a record
@@ -60,6 +61,10 @@ class Writer:
         with self.zip.open(entry, "w", force_zip64=bool(wide)) as place:
             place.write(data)
 
+    def write_record(self, name: str, data: Any, size: int) -> None:
+        """PyTorch's name for it: the first bytes of the data."""
+        self.record(name, memoryview(data.encode() if isinstance(data, str) else data).cast("B")[:size])
+
 
 # ---- reading ----
 
@@ -73,7 +78,8 @@ def is_archive(file: IO[bytes]) -> bool:
 
 
 class Reader:
-    """The records of a file, by name. With `mapped` their memory is the file's, copied where it is written to."""
+    """The records of a file, by name. With `mapped` their memory is the file's, copied where it is written to, or
+    written to the file, as the options say."""
 
     mapping: Any
     places: Any
@@ -87,7 +93,9 @@ class Reader:
             raise
         except Exception as error:
             raise _broken(f"failed finding central directory ({error})") from None
-        self.mapping = _mmap.mmap(file.fileno(), 0, access=_mmap.ACCESS_COPY) if mapped else None
+        shared = get_default_mmap_options() == _mmap.MAP_SHARED
+        access = _mmap.ACCESS_WRITE if shared else _mmap.ACCESS_COPY
+        self.mapping = _mmap.mmap(file.fileno(), 0, access=access) if mapped else None
 
     def _find(self, entries: list[zipfile.ZipInfo]) -> dict[str, tuple[int, int]]:
         """Where each record begins, and its length."""
@@ -127,6 +135,20 @@ class Reader:
         if name not in self.places:
             raise _broken(f"file not found: {name!r}")
         return self.places[name][1]
+
+    # PyTorch's names
+
+    def has_record(self, name: str) -> bool:
+        return name in self
+
+    def get_all_records(self) -> list[str]:
+        return sorted(self.places, key=self.get_record_offset)
+
+    def get_record_offset(self, name: str) -> int:
+        return self.places[name][0]
+
+    def get_record(self, name: str) -> bytes:
+        return self.read(name)
 
     def read(self, name: str) -> bytes:
         size, (start, _) = self.size(name), self.places[name]

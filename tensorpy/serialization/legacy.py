@@ -2,7 +2,8 @@
 
 The pickles are a number that marks the format, its version, facts about the machine, the object, and the keys of its
 storages in the order in which they follow: the number of their elements in eight bytes, then these. Who reads the
-object meets its storages before their bytes, so they are made empty and filled at the end. What an archive promises
+object meets its storages before their bytes, so it is looked through for their sizes first, without a call: a storage
+has its bytes when something is made of it and checked. What an archive promises
 holds here too: nothing is called that was not allowed, and nothing larger than the file is made.
 """
 
@@ -21,7 +22,7 @@ from tensorpy.serialization import names
 from tensorpy.serialization.account import Account
 from tensorpy.serialization.location import Restore
 from tensorpy.serialization.pickler import Pickler
-from tensorpy.serialization.unpickler import Unpickler
+from tensorpy.serialization.unpickler import Unpickler, persistent_entries
 
 MAGIC, VERSION = 0x1950A86A20F9469CFC6C, 1001
 _START = pickle.dumps(MAGIC, protocol=2)
@@ -78,11 +79,14 @@ class _Storages:
         self.left, self.restore, self.trusted = room, restore, trusted
         self.account = Account(program, room)
         self.made: dict[str, tuple[Any, Any, int]] = {}  # as read, as restored, the size of an element
+        self.contents: dict[str, memoryview] = {}  # of storages whose bytes were found
 
     def load(self, entry: Any) -> Any:
         """What ("storage", type, key, location, length, view) stands for, or ("module", class, file, its text)."""
         if self.trusted and isinstance(entry, tuple) and len(entry) == 4 and entry[0] == "module":
             return entry[1]
+        if isinstance(entry, tuple):  # strings of Python 2 may have been left as bytes
+            entry = tuple(e.decode("ascii", "replace") if type(e) is bytes else e for e in entry)
         if not isinstance(entry, tuple) or len(entry) != 6 or entry[0] != "storage":
             raise _damaged(f"it speaks of {names.shown(entry)} where a storage should be")
         _, kind, key, location, count, view = entry
@@ -97,22 +101,47 @@ class _Storages:
                 raise _damaged(f"it has no {count} elements of storage {key}")
             self.left -= count * itemsize
             empty = _C.empty(count * itemsize, dtype=_C.uint8).untyped_storage()
+            if content := self.contents.get(key):
+                self._copy(empty, content)
             self.made[key] = empty, self.restore(empty, location), itemsize
         restored = self.made[key][1]
-        return restored if untyped else names.TypedStorage(restored, kind.dtype, self.account)
+        return restored if untyped else names.typed(restored, kind.dtype)
+
+    @staticmethod
+    def _copy(storage: Any, content: memoryview) -> None:
+        if len(content) == storage.nbytes():  # else the file is damaged, which fill() tells
+            room: Any = bytes_tensor(storage)
+            memoryview(room)[:] = content
+
+    def find(self, data: bytes, place: int, keys: list[Any], program: bytes) -> None:
+        """Notes where the bytes of each storage are, by the sizes of elements that the object speaks of."""
+        sizes: dict[Any, int] = {}
+        for entry in persistent_entries(program):
+            if isinstance(entry, tuple) and len(entry) == 6 and type(entry[2]) in (str, bytes):
+                key = entry[2].decode("ascii", "replace") if type(entry[2]) is bytes else entry[2]
+                dtype = getattr(entry[1], "dtype", _C.uint8)
+                sizes.setdefault(key, dtype.itemsize if isinstance(dtype, _C.dtype) else 1)
+        for key in keys:
+            if type(key) is not str or key not in sizes or len(data) < place + 8:
+                return
+            start = place + 8
+            place = start + struct.unpack_from("<q", data, place)[0] * sizes[key]
+            if not start <= place <= len(data):
+                return
+            self.contents[key] = memoryview(data)[start:place]
 
     def fill(self, data: bytes, place: int, key: Any) -> int:
-        """The bytes of a storage, from this place of the file on; where they end."""
+        """The bytes of a storage, from this place of the file on, unless it has them; where they end."""
         if type(key) is not str or key not in self.made or len(data) < place + 8:
             raise _damaged(f"the bytes of storage {names.shown(key)} are not to be found")
         empty, restored, itemsize = self.made.pop(key)
         start, size = place + 8, struct.unpack_from("<q", data, place)[0] * itemsize
         if size != empty.nbytes() or len(data) < start + size:
             raise _damaged(f"storage {key} has {empty.nbytes()} bytes, {min(size, len(data) - start)} are in the file")
-        if size:
-            content: Any = bytes_tensor(empty)
-            memoryview(content)[:] = data[start : start + size]
-        if restored is not None and restored is not empty:
+        if size and len(self.contents.get(key, b"")) == size:
+            return start + size
+        self._copy(empty, memoryview(data)[start : start + size])
+        if size and restored is not None and restored is not empty:
             bytes_tensor(restored).copy_(bytes_tensor(empty))
         return start + size
 
@@ -133,26 +162,29 @@ def _no_storage(entry: Any) -> Any:
     raise _damaged(f"it speaks of {names.shown(entry)} outside of the object")
 
 
-def read(data: bytes, restore: Restore, run: Run | None) -> tuple[Any, int]:
-    """The object in a file's bytes, and where it ends. `run` runs its pickle; None: what may be called is limited."""
+def read(data: bytes, restore: Restore, run: Run | None, encoding: str = "utf-8") -> tuple[Any, int]:
+    """The object in a file's bytes, and where it ends. `run` runs its pickle; None: what may be called is limited, and
+    strings that Python 2 wrote are of an encoding."""
     ends = [0]
     for _ in range(5):
         ends.append(_end(data, ends[-1]))
-    version, machine = (Unpickler(data, _no_storage, start).load() for start in ends[1:3])
+    version, written_on = (Unpickler(data, _no_storage, start).load() for start in ends[1:3])
     if type(version) is not int or version != VERSION:
         raise RuntimeError(f"Invalid protocol version: {names.shown(version)}")
-    if not isinstance(machine, dict) or not machine.get("little_endian", True):
+    if not isinstance(written_on, dict) or not written_on.get("little_endian", True):
         raise RuntimeError("the file was written on a big-endian machine, which is not read")
     keys = Unpickler(data, _no_storage, ends[4]).load()
     if not isinstance(keys, list):
         raise _damaged("it has no list of storages")
     storages = _Storages(ends[4] - ends[3], len(data) - ends[5], restore, run is not None)
     program = data[ends[3] : ends[4]]
-    obj = (
-        Unpickler(program, storages.load, account=storages.account).load()
-        if run is None
-        else run(program, storages.load)
-    )
+    storages.find(data, ends[5], keys, program)
+    if run is None:
+        machine = Unpickler(program, storages.load, account=storages.account)
+        machine.encoding = encoding
+        obj = machine.load()
+    else:
+        obj = run(program, storages.load)
     place = ends[5]
     for key in keys:
         place = storages.fill(data, place, key)

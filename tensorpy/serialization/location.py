@@ -87,7 +87,8 @@ def _to(storage: Any, device: _C.device) -> Any:
         return bytes_tensor(storage).to(device=device).untyped_storage()
     except (RuntimeError, AssertionError) as error:
         raise RuntimeError(
-            f"Attempting to deserialize object on {device}, which is not there ({error}). Use "
+            f"Attempting to deserialize object on a {device.type.upper()} device, {device}, which is not there "
+            f"({error}). Use "
             "map_location=tensorpy.device('cpu') to map your storages to the CPU."
         ) from None
 

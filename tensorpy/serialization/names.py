@@ -8,11 +8,12 @@ an attribute that a file names. A test calls each name with wild values.
 from __future__ import annotations
 
 import codecs
+import copyreg
 from collections import Counter, OrderedDict
 from collections.abc import Callable
 from typing import Any
 
-from tensorpy import _C
+from tensorpy import _C, _utils
 from tensorpy._C import Tensor
 from tensorpy._tensor.dtypes import STORAGES
 from tensorpy._tensor.quantized import INTEGERS, SCHEMES, rebuild_of
@@ -20,6 +21,7 @@ from tensorpy._utils import _rebuild_tensor
 from tensorpy.backends._entry_points import device_of_a_file
 from tensorpy.nn.parameter import Parameter
 from tensorpy.serialization.account import Account
+from tensorpy.storage.typed import TypedStorage
 
 UNTYPED: Any = _C.UntypedStorage
 LAYOUT = type(_C.strided)
@@ -34,18 +36,18 @@ class StorageType:
         self.dtype = dtype
 
 
-class TypedStorage:
-    """A storage and the dtype of its elements, as a file names it; `untyped` is None on the Meta device."""
+class MetaStorage:
+    """A storage on the Meta device, as a file names it: the dtype of its elements, and no memory."""
 
-    account: Account
-    dtype: _C.dtype
-    untyped: Any
+    _untyped_storage = None
 
-    def __init__(self, untyped: Any, dtype: _C.dtype, account: Account) -> None:
-        self.untyped, self.dtype, self.account = untyped, dtype, account
+    def __init__(self, dtype: _C.dtype) -> None:
+        self.dtype = dtype
 
-    def __repr__(self) -> str:
-        return f"<TypedStorage of {self.dtype}>"
+
+def typed(untyped: Any, dtype: _C.dtype) -> Any:
+    """A storage with the dtype of its elements; `untyped` is None on the Meta device."""
+    return MetaStorage(dtype) if untyped is None else TypedStorage(wrap_storage=untyped, dtype=dtype)
 
 
 # ---- what a file calls to make tensors ----
@@ -64,7 +66,7 @@ def _pending(metadata: Any) -> int:
 
 
 def _tensor(storage: Any, dtype: Any, offset: Any, size: Any, stride: Any, requires_grad: Any, metadata: Any) -> Tensor:
-    untyped = storage.untyped if isinstance(storage, TypedStorage) else storage
+    untyped = storage._untyped_storage if isinstance(storage, (TypedStorage, MetaStorage)) else storage
     if not isinstance(untyped, (UNTYPED, type(None))) or not isinstance(dtype, _C.dtype) or type(offset) is not int:
         raise TypeError("a tensor in the file has no storage, dtype or offset")
     device = _META if untyped is None else untyped.device
@@ -130,11 +132,32 @@ def rebuild_from_type(make: Any, cls: Any, args: Any, state: Any) -> Any:
 
 
 def _with_state(tensor: Any, state: Any) -> Any:
+    if type(tensor) not in (Tensor, Parameter) and hasattr(tensor, "__setstate__"):  # of a class that files may name
+        tensor.__setstate__(state)
+        return tensor
     attributes, slots = state if isinstance(state, tuple) and len(state) == 2 else (state, None)
-    if slots or not isinstance(attributes, (dict, type(None))):
+    if not isinstance(attributes, (dict, type(None))):
         raise TypeError("a tensor's attributes in the file are no dictionary")
     set_attributes(tensor, Tensor, attributes or {})
+    set_slots(tensor, slots)
     return tensor
+
+
+def set_slots(target: Any, values: Any) -> None:
+    """What a file's object has in its class's __slots__, and in no other attribute."""
+    if values is None:
+        return
+    declared = slots_of(type(target))
+    for name, value in _of(values, dict).items():
+        if type(name) is not str or name not in declared:
+            raise TypeError(f"the file gives a {type(target).__name__} a slot that it does not have")
+        setattr(target, name, value)
+
+
+def slots_of(cls: type) -> list[str]:
+    """The names in the __slots__ of a class and its bases."""
+    find: Any = getattr(copyreg, "_slotnames")  # noqa: B009
+    return list(find(cls))
 
 
 def set_attributes(target: Any, cls: type, attributes: Any) -> None:
@@ -199,7 +222,7 @@ def rebuild_quantized(
     if dtype is _C.quint4x2:
         integers = _nibbles(storage, offset, sizes)
     else:
-        integers = _tensor(storage.untyped, INTEGERS[dtype], offset, sizes, strides, False, None)
+        integers = _tensor(storage, INTEGERS[dtype], offset, sizes, strides, False, None)
     return rebuild_of(integers, dtype, quantizer)
 
 
@@ -208,7 +231,7 @@ def _nibbles(storage: Any, offset: int, sizes: tuple[int, ...]) -> Tensor:
     count = 1
     for n in sizes:
         count *= n
-    packed = _tensor(storage.untyped, _C.uint8, offset, ((count + 1) // 2,), (1,), False, None)
+    packed = _tensor(storage, _C.uint8, offset, ((count + 1) // 2,), (1,), False, None)
     both = _C.stack([packed & 15, packed >> 4], 1).reshape(-1)
     return both[:count].reshape(sizes)
 
@@ -271,8 +294,8 @@ def _sparse(account: Account, layout: Any, parts: Any) -> Any:
 
 def _quantized(account: Account, storage: Any, *rest: Any) -> Any:
     """A quantized tensor, whose integers may be unpacked, and whose scales are read."""
-    if isinstance(storage, TypedStorage) and storage.untyped is not None:
-        account.pay_bytes(2 * storage.untyped.nbytes())
+    if isinstance(storage, TypedStorage):
+        account.pay_bytes(2 * storage.nbytes())
     quantizer = rest[3] if len(rest) > 3 and isinstance(rest[3], tuple) else ()
     for part in quantizer:
         if isinstance(part, Tensor):
@@ -385,3 +408,4 @@ GUARDED: tuple[tuple[Any, Callable[..., Any]], ...] = (
 )
 TABLE = FUNCTIONS | VALUES | PYTHON
 NAMES = {id(value): name for name, value in (FUNCTIONS | VALUES).items()}
+setattr(_utils, "_rebuild_sparse_tensor", rebuild_sparse_tensor)  # noqa: B010  # where PyTorch has it

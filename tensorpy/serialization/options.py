@@ -36,6 +36,7 @@ class LoadEndianness(Enum):
 
 _endianness: LoadEndianness | None = None
 _crc32 = True
+_mapped: int = mmap.MAP_PRIVATE
 
 
 def get_default_load_endianness() -> LoadEndianness | None:
@@ -85,16 +86,16 @@ def set_crc32_options(compute_crc32: bool) -> None:
 
 
 def get_default_mmap_options() -> int:
-    """How `load(mmap=True)` maps a file: what is written to it stays in memory.
+    """How `load(mmap=True)` maps a file: with mmap.MAP_PRIVATE what is written to it stays in memory.
 
     Example:
         >>> value = tp.serialization.get_default_mmap_options()
     """
-    return mmap.MAP_PRIVATE
+    return _mapped
 
 
 class set_default_mmap_options:
-    """Sets it, or as a context for its length: MAP_PRIVATE is what there is.
+    """Sets it, or as a context for its length: with MAP_SHARED what is written to a tensor is written to its file.
 
     Arguments:
         flags: MAP_PRIVATE or MAP_SHARED of mmap
@@ -106,14 +107,20 @@ class set_default_mmap_options:
     """
 
     def __init__(self, flags: int) -> None:
-        if flags != mmap.MAP_PRIVATE:
-            raise ValueError(f"files are mapped with mmap.MAP_PRIVATE ({int(mmap.MAP_PRIVATE)}), not with {flags}")
+        global _mapped
+        if flags not in (mmap.MAP_PRIVATE, mmap.MAP_SHARED):
+            raise ValueError(
+                "Invalid argument in function set_default_mmap_options, expected mmap.MAP_PRIVATE or mmap.MAP_SHARED, "
+                f"but got {flags}"
+            )
+        self.before, _mapped = _mapped, flags
 
     def __enter__(self) -> None:
         pass
 
     def __exit__(self, *unused: object) -> None:
-        pass
+        global _mapped
+        _mapped = self.before
 
 
 def check_module_version_greater_or_equal(

@@ -12,6 +12,7 @@ from tensorpy._C import Tensor
 from tensorpy._tensor.quantized import quantizer_of
 from tensorpy.serialization import names
 from tensorpy.serialization.location import location_tag
+from tensorpy.storage.typed import TypedStorage
 
 
 class _Reference:
@@ -23,6 +24,18 @@ class _Reference:
 
 def _no_hooks() -> OrderedDict[Any, Any]:
     return OrderedDict()
+
+
+_NO_GETSTATE = getattr(object, "__getstate__", None)
+
+
+def _state(tensor: Tensor) -> Any:
+    """What hangs on a tensor: its attributes, with slots (attributes, slots), or what its class makes of it."""
+    own: Any = getattr(type(tensor), "__getstate__", None)
+    if own is not _NO_GETSTATE:
+        return own(tensor)
+    slots = {name: getattr(tensor, name) for name in names.slots_of(type(tensor)) if hasattr(tensor, name)}
+    return (tensor.__dict__, slots) if slots else tensor.__dict__
 
 
 _Base: Any = getattr(pickle, "_Pickler")  # noqa: B009
@@ -39,6 +52,8 @@ class Pickler(_Base):  # type: ignore[misc]
     def persistent_id(self, obj: Any) -> Any:
         if isinstance(obj, names.UNTYPED):
             obj = _Reference(obj, None)
+        elif isinstance(obj, TypedStorage):
+            obj = _Reference(obj.untyped(), obj.dtype if obj.dtype in names.STORAGE_TYPES else None)
         if not isinstance(obj, _Reference):
             return None
         storage = obj.storage
@@ -73,7 +88,7 @@ class Pickler(_Base):  # type: ignore[misc]
         self.memoize(obj)
 
     def _tensor(self, tensor: Tensor) -> Any:
-        attributes = tensor.__dict__
+        attributes = _state(tensor)
         if type(tensor) is names.Parameter:
             data = tensor.data, tensor.requires_grad, _no_hooks()
             if attributes:
@@ -98,6 +113,8 @@ class Pickler(_Base):  # type: ignore[misc]
         if tensor.device.type == "meta":
             size, stride = tuple(tensor.shape), tensor.stride()
             return names.rebuild_meta_tensor, (tensor.dtype, size, stride, tensor.requires_grad)
+        if tensor._is_zerotensor():
+            raise RuntimeError("ZeroTensor is not serializable: clone() gives a tensor with elements")
         plain = tensor.detach()
         if any(s < 0 for s in plain.stride()):  # from NumPy; PyTorch would refuse the file
             plain = plain.clone(memory_format=_C.contiguous_format)

@@ -13,6 +13,7 @@ import pickle
 import struct
 from collections import OrderedDict
 from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
 from typing import Any
 
@@ -20,6 +21,7 @@ from tensorpy.serialization import names
 from tensorpy.serialization.account import Account
 
 _OLD_MODULES = {"__builtin__": "builtins", "copy_reg": "copyreg"}
+_BLOCKED = ("sys", "os", "posix", "nt")  # which no file needs, though a user should add a function of theirs
 _MARK = object()
 _MALFORMED = (
     IndexError, KeyError, TypeError, ValueError, AttributeError, OverflowError, RecursionError, struct.error,
@@ -32,12 +34,13 @@ allowed: dict[str, tuple[Any, Any]] = {}
 class UnsafeGlobal(pickle.UnpicklingError):
     """A file names what it may not."""
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, why: str | None = None) -> None:
         super().__init__(
-            f"Weights only load failed. Unsupported global: GLOBAL {name} is none of those that files may name by "
-            f"default. If you trust it, allow it with `tensorpy.serialization.add_safe_globals([{name}])` or, for a "
-            f"while, with the `tensorpy.serialization.safe_globals([{name}])` context manager. With weights_only=False "
-            "anything that the file names is imported and called, so do that only with a file that you trust."
+            why
+            or f"Weights only load failed. Unsupported global: GLOBAL {name} was not an allowed global by default. If "
+            f"you trust it, allow it with `tensorpy.serialization.add_safe_globals([{name}])` or, for a while, with "
+            f"the `tensorpy.serialization.safe_globals([{name}])` context manager. With weights_only=False anything "
+            "that the file names is imported and called, so do that only with a file that you trust."
         )
         self.name = name
 
@@ -49,6 +52,7 @@ class Unpickler:
     calls: Any
     classes: Any
     data: bytes
+    encoding = "utf-8"  # of strings that Python 2 wrote
     persistent_load: Callable[[Any], Any]
     position: Any
 
@@ -133,6 +137,11 @@ class Unpickler:
         full = name if module == "builtins" else f"{module}.{name}"
         if (module, name) in names.TABLE:
             self.push(names.TABLE[module, name])
+        elif full in allowed and module.partition(".")[0] in _BLOCKED:
+            raise UnsafeGlobal(
+                full,
+                f"Weights only load failed. Trying to load unsupported GLOBAL {full} whose module {module} is blocked.",
+            )
         elif full in allowed:
             self.push(allowed[full][0])
         else:
@@ -174,7 +183,10 @@ class Unpickler:
         elif hasattr(target, "__setstate__"):
             target.__setstate__(state)
         else:
-            target.__dict__.update(names._of(state, dict))
+            attributes, slots = state if type(state) is tuple and len(state) == 2 else (state, None)
+            if attributes is not None:
+                target.__dict__.update(names._of(attributes, dict))
+            names.set_slots(target, slots)
 
     def set_items(self, pairs: list[Any]) -> None:
         target = self.top(dict)
@@ -199,6 +211,11 @@ class Unpickler:
 
     def text(self, form: str) -> None:
         self.push(self.take(self.number(form)).decode("utf-8", "surrogatepass"))
+
+    def string(self, form: str) -> None:
+        """A string of Python 2, which is bytes: as text, or with the encoding "bytes" as it is."""
+        data = self.take(self.number(form))
+        self.push(data if self.encoding == "bytes" else data.decode(self.encoding))
 
     def load_persistent(self) -> None:
         entry = self.pop()
@@ -233,6 +250,8 @@ _STEPS: dict[bytes, Callable[[Unpickler], object]] = {
     pickle.LONG4: lambda u: u.push(_integer(u.take(u.number("<i")))),
     pickle.BINFLOAT: lambda u: u.push(u.number(">d")),
     pickle.SHORT_BINUNICODE: lambda u: u.text("<B"),
+    pickle.SHORT_BINSTRING: lambda u: u.string("<B"),
+    pickle.BINSTRING: lambda u: u.string("<i"),
     pickle.BINUNICODE: lambda u: u.text("<I"),
     pickle.BINUNICODE8: lambda u: u.text("<Q"),
     pickle.SHORT_BINBYTES: lambda u: u.push(u.take(u.number("<B"))),
@@ -311,3 +330,18 @@ def unsafe_globals(data: bytes) -> list[str]:
         if not machine.found:  # else the loader ends at the first of the names, and sees no damage
             raise
     return list(machine.found)
+
+
+def persistent_entries(data: bytes) -> list[Any]:
+    """What a pickle asks of `persistent_load`, as far as it can be read without a call."""
+    found: list[Any] = []
+
+    def note(entry: Any) -> _Stand:
+        found.append(entry)
+        return _Stand()
+
+    machine = _Names(data)
+    machine.persistent_load = note
+    with suppress(pickle.UnpicklingError):
+        machine.load()
+    return found

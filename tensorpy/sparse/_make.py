@@ -195,8 +195,14 @@ def _checked_matrix(compressed: Tensor, plain: Tensor, kept: Tensor, size: Any, 
         )
     if matrix[place] % blocks[place] or any(s < 0 for s in whole):
         raise RuntimeError(f"{name}: a size of {whole} is not made of blocks of {blocks}")
-    wrong = (compressed[..., 0] != 0).any() | (compressed[..., -1] != plain.shape[-1]).any()
-    if bool(wrong | (compressed.diff() < 0).any()):
+    border = "crow_indices" if by_rows else "ccol_indices"
+    for end, n in (("0", 0), ("-1", plain.shape[-1])):
+        if bool((compressed[..., int(end)] != n).any()):
+            counted = "0" if end == "0" else "nnz"
+            raise RuntimeError(
+                f"`{border}[..., {end}] == {counted}` is not satisfied. {name}: borders go from 0 to {n}"
+            )
+    if bool((compressed.diff() < 0).any()):
         raise RuntimeError(f"{name}: borders go from 0 to the number of values, and do not fall")
     if plain.numel() and (int(plain.min()) < 0 or least[place] > matrix[place]):
         raise RuntimeError(f"{name}: a place is not among {matrix[place] // blocks[place]}")

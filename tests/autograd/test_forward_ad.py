@@ -595,3 +595,12 @@ def test_gradcheck_of_one_direction_is_quick_and_sees_a_wrong_tangent() -> None:
         gradcheck(
             Wrong.apply, (tp.rand(3, dtype=tp.float64, requires_grad=True),), fast_mode=True, check_forward_ad=True
         )
+
+
+@pytest.mark.parametrize("draw", [tp.bernoulli, tp.poisson, lambda x: tp.binomial(x, tp.tensor(0.5)).add(x * 0)])
+def test_a_draw_does_not_follow_what_it_is_drawn_by(draw: Callable[..., Any]) -> None:
+    """A gradient that reads nothing but shapes is zero, and so is the tangent: it is no draw by the tangent."""
+    for _ in range(20):
+        with fw.dual_level():
+            drawn = fw.unpack_dual(draw(fw.make_dual(tp.ones(3), tp.ones(3))))
+        assert drawn.tangent.tolist() == [0, 0, 0]

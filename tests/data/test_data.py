@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import pickle
 import signal
 import subprocess
 import sys
@@ -529,3 +530,27 @@ def test_seeds_of_numpy_are_those_of_torch() -> None:
 
     for seed, number in ((0, 0), (5, 1), (2**40 + 3, 7), (2**63 - 1, 100)):
         assert _generate_state(seed, number) == torch.utils.data._utils.worker._generate_state(seed, number)
+
+
+def test_what_ended_a_process_can_be_sent_on() -> None:
+    from tensorpy.multiprocessing import ProcessExitedException, ProcessRaisedException
+
+    raised = pickle.loads(pickle.dumps(ProcessRaisedException("why", 1, 20)))
+    assert (raised.msg, raised.error_index, raised.error_pid, raised.pid) == ("why", 1, 20, 20)
+    ended = pickle.loads(pickle.dumps(ProcessExitedException("why", 1, 20, -6, "SIGABRT")))
+    assert (ended.error_index, ended.exit_code, ended.signal_name) == (1, -6, "SIGABRT")
+
+
+def _end(index: int, how: str) -> None:
+    if index == 0:
+        os.kill(os.getpid(), signal.SIGABRT) if how == "signal" else sys.exit(7)
+    time.sleep(5)
+
+
+@pytest.mark.parametrize("how, words", [("signal", "signal SIGABRT"), ("code", "exit code 7")])
+def test_how_a_process_ended_is_said(how: str, words: str) -> None:
+    from tensorpy import multiprocessing
+
+    with pytest.raises(multiprocessing.ProcessExitedException, match=f"process 0 terminated with {words}") as error:
+        multiprocessing.start_processes(_end, args=(how,), nprocs=2, start_method="fork")
+    assert error.value.signal_name == ("SIGABRT" if how == "signal" else None)

@@ -579,3 +579,105 @@ def test_damaged_files_load_or_raise(protocol: int, tmp_path: Path) -> None:
         except ValueError as error:
             assert "Unknown endianness" in str(error)  # PyTorch's class for a damaged record of the order
     assert outcomes["loaded"] > 50 and outcomes["RuntimeError"] > 50 and outcomes["UnpicklingError"] > 50
+
+
+# ---- storages of a dtype, what subclasses have, records ----
+
+
+@pytest.mark.parametrize("weights_only", [True, False])
+@pytest.mark.parametrize("archive", [True, False])
+def test_storages_of_a_dtype_come_back_as_such(archive: bool, weights_only: bool) -> None:
+    x = tp.arange(4.0)
+    kept = {"x": x, "two": (x.storage(), x[2:].storage()), "raw": x.untyped_storage()}
+    loaded = again(kept, weights_only=weights_only) if archive else tp.load(
+        file_of(kept, _use_new_zipfile_serialization=False), weights_only=weights_only
+    )  # fmt: skip
+    assert all(
+        type(s) is tp.TypedStorage and s.dtype is tp.float32 and s.tolist() == [0, 1, 2, 3] for s in loaded["two"]
+    )
+    assert len({s._cdata for s in loaded["two"]}) == 1
+    loaded["two"][0].fill_(7)
+    assert loaded["x"].tolist() == [7] * 4 and loaded["raw"].nbytes() == 16
+
+
+class Slotted(tp.Tensor):
+    __slots__ = ("inner",)
+
+
+class Stated(tp.Tensor):
+    def __getstate__(self) -> Any:
+        return "mine", self.inner, self.__dict__
+
+    def __setstate__(self, state: Any) -> None:
+        word, self.inner, self.__dict__ = state
+        assert word == "mine"
+
+
+@pytest.mark.parametrize("cls", [Slotted, Stated])
+@pytest.mark.parametrize("weights_only", [True, False])
+def test_what_a_subclass_has_in_slots_or_makes_of_its_state(cls: Any, weights_only: bool) -> None:
+    t = tp.ones(2).as_subclass(cls)
+    t.inner, t.word = tp.zeros(3), "foo"
+    with safe_globals([cls]):
+        loaded = again(t, weights_only=weights_only)
+    assert type(loaded) is cls and loaded.word == "foo" and loaded.inner.tolist() == [0, 0, 0]
+
+
+def test_a_copy_has_the_slots() -> None:
+    import copy
+
+    t = tp.ones(2).as_subclass(Slotted)
+    assert not hasattr(copy.deepcopy(t), "inner")
+    t.inner = [tp.zeros(1)]
+    copied = copy.deepcopy(t)
+    assert copied.inner[0].tolist() == [0] and copied.inner[0] is not t.inner[0]
+
+
+class WithSlots:
+    __slots__ = ("a", "b")
+
+
+def test_slots_of_an_object_that_a_file_may_name() -> None:
+    kept = WithSlots()
+    kept.a = 3
+    file = file_of(kept)
+    with safe_globals([WithSlots]):
+        loaded = tp.load(file)
+        assert loaded.a == 3 and not hasattr(loaded, "b")
+    program = file.getvalue().replace(b"\x01\x00\x00\x00a", b"\x01\x00\x00\x00c")  # no slot of this name
+    with safe_globals([WithSlots]), pytest.raises(pickle.UnpicklingError):
+        tp.load(io.BytesIO(program))
+
+
+def test_no_word_of_the_user_lets_a_file_name_the_system() -> None:
+    class Evil:
+        def __reduce__(self) -> Any:
+            return os.system, ("true",)
+
+    with safe_globals([os.system]), pytest.raises(pickle.UnpicklingError, match=r"posix\.system whose module posix"):
+        tp.load(file_of(Evil()))
+
+
+def test_records_by_the_names_of_pytorch(tmp_path: Path) -> None:
+    for place in (io.BytesIO(), str(tmp_path / "a.pt")):
+        with tp.serialization._open_zipfile_writer(place) as archive:
+            archive.write_record("a/b", b"12345", 3)
+        if isinstance(place, io.BytesIO):
+            place.seek(0)
+        with tp.serialization._open_zipfile_reader(place) as reader:
+            assert reader.get_all_records() == ["a/b"] and reader.has_record("a/b") and not reader.has_record("b")
+            assert reader.get_record("a/b") == b"123" and reader.get_record_offset("a/b") % 64 == 0
+
+
+def test_what_is_written_to_a_mapped_tensor_goes_to_the_file_if_asked(tmp_path: Path) -> None:
+    import mmap
+
+    path = tmp_path / "a.pt"
+    tp.save(tp.ones(300), path)
+    for flags, after in ((mmap.MAP_PRIVATE, 1), (mmap.MAP_SHARED, 5)):
+        with tp.serialization.set_default_mmap_options(flags):
+            assert tp.serialization.get_default_mmap_options() == flags
+            tp.load(path, mmap=True).fill_(5)
+        assert tp.load(path)[0] == after
+    with pytest.raises(ValueError, match=r"expected mmap\.MAP_PRIVATE or"):
+        tp.serialization.set_default_mmap_options(1 << 20)

@@ -148,8 +148,13 @@ def test_the_check_sees_what_the_loader_sees(program: bytes) -> None:
     assert get_unsafe_globals_in_checkpoint(file) == ["os.system"]
     with pytest.raises(pickle.UnpicklingError, match=r"os\.system"):
         tp.load(file)
-    with safe_globals([(os.system, "os.system")]):
-        assert get_unsafe_globals_in_checkpoint(archive(b"\x80\x04" + named(("os", "system")) + b".", RECORDS)) == []
+    file.seek(0)
+    with safe_globals([(os.system, "os.system")]):  # which no user's word allows
+        assert get_unsafe_globals_in_checkpoint(file) == ["os.system"]
+        with pytest.raises(pickle.UnpicklingError, match=r"os\.system whose module os is blocked"):
+            tp.load(file)
+    with safe_globals([(abs, "home.made")]):
+        assert get_unsafe_globals_in_checkpoint(archive(b"\x80\x04" + named(("home", "made")) + b".", RECORDS)) == []
 
 
 def test_the_check_wants_an_archive() -> None:

@@ -131,3 +131,28 @@ def test_damaged_files_load_or_raise(protocol: int) -> None:
         except (RuntimeError, pickle.UnpicklingError, EOFError) as error:
             outcomes[type(error).__name__] += 1
     assert outcomes["loaded"] > 50 and outcomes["UnpicklingError"] > 50
+
+
+@pytest.mark.parametrize("weights_only", [True, False])
+def test_indices_of_a_sparse_tensor_are_there_when_they_are_checked(weights_only: bool) -> None:
+    x = tp.eye(3)
+    for kept in (x.to_sparse(), x.to_sparse_csr(), x.to_sparse_csc(), x.to_sparse_bsr((1, 1)), x.to_sparse_bsc((1, 1))):
+        assert tp.equal(tp.load(old_file(kept), weights_only=weights_only).to_dense(), x)
+
+    class Spoofed:
+        def __reduce__(self) -> Any:
+            parts = tp.tensor([[0, 7], [1, 1]]), tp.ones(2), tp.Size([3, 3])
+            return tp._utils._rebuild_sparse_tensor, (tp.sparse_coo, parts)
+
+    with pytest.raises((RuntimeError, pickle.UnpicklingError), match="size is inconsistent with indices"):
+        tp.load(old_file(Spoofed()), weights_only=weights_only)
+
+
+@pytest.mark.parametrize("weights_only", [True, False])
+def test_strings_of_python_2(weights_only: bool) -> None:
+    file = old_file(["word", tp.ones(1)])
+    data = file.getvalue().replace(b"X\x04\x00\x00\x00word", b"U\x04\xc3\xa4\xc3\xb6")
+    assert tp.load(io.BytesIO(data), weights_only=weights_only)[0] == "äö"
+    assert tp.load(io.BytesIO(data), weights_only=weights_only, encoding="latin1")[0] == "Ã¤Ã¶"
+    loaded = tp.load(io.BytesIO(data), weights_only=weights_only, encoding="bytes")
+    assert loaded[0] == "äö".encode() and loaded[1].tolist() == [1]

@@ -564,3 +564,103 @@ def test_a_step_that_was_overridden_is_told_of_at_the_first_step_of_a_schedule()
     with pytest.warns(UserWarning) as raised:
         schedule.step(7)
     assert str(raised[0].message) == tp.optim.lr_scheduler.EPOCH_DEPRECATION_WARNING
+
+
+# ---- settings that are tensors ----
+
+
+@pytest.mark.parametrize("decoupled", [False, True])
+@pytest.mark.parametrize("amsgrad", [False, True])
+def test_the_gradient_by_the_settings_of_adam(decoupled: bool, amsgrad: bool) -> None:
+    tp.manual_seed(0)
+    start, slope = tp.rand(4, dtype=tp.float64), tp.rand(4, dtype=tp.float64)
+
+    def two_steps(lr: Any, beta1: Any, beta2: Any, decay: Any) -> Any:
+        x = start.clone().requires_grad_()
+        y = x.clone()
+        settings = {"lr": lr, "betas": (beta1, beta2), "weight_decay": decay, "amsgrad": amsgrad}
+        optimizer = optim.Adam([y], **settings, decoupled_weight_decay=decoupled, differentiable=True)
+        for factor in (1.0, -0.5):
+            y.grad = slope * factor
+            optimizer.step()
+        return y
+
+    settings = [tp.tensor(v, dtype=tp.float64, requires_grad=True) for v in (0.1, 0.8, 0.95, 0.3)]
+    assert tp.autograd.gradcheck(two_steps, settings)
+    plain = optim.Adam  # the same numbers as with settings that are numbers
+    x = start.clone().requires_grad_()
+    optimizer = plain([x], 0.1, (0.8, 0.95), weight_decay=0.3, amsgrad=amsgrad, decoupled_weight_decay=decoupled)
+    for factor in (1.0, -0.5):
+        x.grad = slope * factor
+        optimizer.step()
+    tp.testing.assert_close(two_steps(*settings).detach(), x.detach())
+
+
+def test_the_gradient_by_the_settings_of_sgd() -> None:
+    def step(lr: Any, decay: Any) -> Any:
+        x = tp.tensor([1.0, -2.0], dtype=tp.float64, requires_grad=True).clone()
+        optimizer = optim.SGD([x], lr=lr, weight_decay=decay, differentiable=True)
+        for _ in range(2):
+            x.grad = tp.ones_like(x) * 3
+            optimizer.step()
+        return x
+
+    assert tp.autograd.gradcheck(step, [tp.tensor(v, dtype=tp.float64, requires_grad=True) for v in (0.1, 0.3)])
+
+
+def test_counts_of_steps_have_more_than_16_bits_and_may_be_numbers_in_a_file() -> None:
+    tp.set_default_dtype(tp.float16)
+    try:
+        for name in ("ASGD", "Adadelta", "Adagrad", "Adam", "AdamW", "Adamax", "NAdam", "RAdam", "RMSprop", "Rprop"):
+            x = nn.Parameter(tp.ones(2))
+            optimizer = getattr(optim, name)([x], lr=0.1)
+            x.grad = tp.ones(2)
+            optimizer.step()
+            saved = copy.deepcopy(optimizer.state_dict())
+            for held in saved["state"].values():
+                for key in optimizer.counters:
+                    assert held[key].dtype is tp.float32, (name, key)
+                    held[key] = held[key].item()
+            optimizer.load_state_dict(saved)
+            optimizer.step()
+            assert all(isinstance(optimizer.state[x][key], tp.Tensor) for key in optimizer.counters)
+    finally:
+        tp.set_default_dtype(tp.float32)
+
+
+def test_schedules_keep_their_own_copy_of_a_setting_that_is_a_tensor() -> None:
+    highest, last = tp.tensor(0.2), tp.tensor(0.05)
+    optimizer = optim.SGD([nn.Parameter(tp.ones(1))], lr=tp.tensor(0.1), momentum=0.9)
+    optim.lr_scheduler.OneCycleLR(optimizer, max_lr=highest, total_steps=10)
+    optim.swa_utils.SWALR(optimizer, last)
+    highest.mul_(5)
+    last.mul_(5)
+    assert optimizer.param_groups[0]["max_lr"] == 0.2 and optimizer.param_groups[0]["swa_lr"] == 0.05
+
+
+def test_a_plateau_meets_a_group_that_was_added() -> None:
+    for least, works in ((0.0, True), ([0.0], False)):
+        optimizer = optim.SGD([nn.Parameter(tp.ones(1))], lr=1.0)
+        schedule = optim.lr_scheduler.ReduceLROnPlateau(optimizer, patience=0, min_lr=least)
+        optimizer.add_param_group({"params": [nn.Parameter(tp.ones(1))], "lr": 0.5})
+        schedule.step(1.0)
+        if works:
+            schedule.step(2.0)
+            assert [group["lr"] for group in optimizer.param_groups] == pytest.approx([0.1, 0.05])
+        else:
+            with pytest.raises(RuntimeError, match="The number of param groups in the"):
+                schedule.step(2.0)
+
+
+def test_schedules_of_older_files_and_wrong_functions() -> None:
+    optimizer = optim.SGD([nn.Parameter(tp.ones(1))], lr=1.0, momentum=0.9)
+    schedule = optim.lr_scheduler.OneCycleLR(optimizer, max_lr=25, total_steps=10)
+    state = schedule.state_dict()
+    del schedule._anneal_func_type
+    del state["_anneal_func_type"]
+    schedule.load_state_dict({**state, "anneal_func": optim.lr_scheduler.OneCycleLR._annealing_cos})
+    optimizer.step()
+    schedule.step()
+    assert optimizer.param_groups[0]["lr"] == pytest.approx(13)
+    with pytest.raises(TypeError, match="lr_lambda should be a function"):
+        optim.lr_scheduler.MultiplicativeLR(optimizer, [0.95])  # type: ignore[list-item]

@@ -302,3 +302,11 @@ def test_masks_of_any_bytes(dtype: tp.dtype) -> None:
     assert odd.sum().item() == plain.sum().item() == np.count_nonzero(octets)
     with pytest.raises(RuntimeError, match="Number of elements of source"):
         tp.zeros_like(t).masked_scatter_(odd, t[:5])
+
+
+def test_a_mask_writes_a_number_into_memory_of_several_elements() -> None:
+    for write in (lambda t: t.__setitem__(t == 0, 3.0), lambda t: t.index_put_((t == 0,), tp.tensor(3.0))):
+        t = tp.tensor(0.0).expand(2)
+        with pytest.warns(UserWarning, match="on expanded tensors is deprecated"):
+            write(t)
+        assert t.tolist() == [3, 3]

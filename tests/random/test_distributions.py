@@ -610,3 +610,40 @@ def test_beta_against_a_continuous_bernoulli() -> None:
     tp.manual_seed(0)
     draws = p.sample((200000,))
     assert abs(tp.distributions.kl_divergence(p, q) - (p.log_prob(draws) - q.log_prob(draws)).mean()) < 5e-3
+
+
+@pytest.mark.parametrize("name, of_p, of_q", [
+    ("Normal", (0.0, 1.0), (1.0, 2.0)), ("Gamma", (1.0, 2.0), (2.0, 1.5)), ("Bernoulli", (0.2,), (0.7,)),
+    ("Dirichlet", (tp.tensor([1.0, 2.0]),), (tp.tensor([2.0, 2.5]),)), ("Exponential", (1.0,), (3.0,)),
+])  # fmt: skip
+def test_the_divergence_within_a_family_is_that_of_its_log_normalizer(name: str, of_p: Any, of_q: Any) -> None:
+    from tensorpy.distributions.kl import _kl_expfamily_expfamily
+
+    p, q = getattr(D, name)(*of_p), getattr(D, name)(*of_q)
+    tp.testing.assert_close(_kl_expfamily_expfamily(p, q).detach(), D.kl_divergence(p, q))
+
+    class Own(D.ExponentialFamily):
+        support = p.support
+        arg_constraints: Any = {}  # noqa: RUF012
+        _natural_params = property(lambda self: self.inner._natural_params)
+
+        def __init__(self, inner: Any) -> None:
+            self.inner = inner
+            super().__init__(inner.batch_shape, inner.event_shape)
+
+        def _log_normalizer(self, *parameters: Any) -> Any:
+            return self.inner._log_normalizer(*parameters)
+
+    tp.testing.assert_close(D.kl_divergence(Own(p), Own(q)).detach(), D.kl_divergence(p, q))
+    with pytest.raises(NotImplementedError):
+        D.kl_divergence(Own(p), q)
+
+
+def test_the_gradient_of_a_dirichlet_draw() -> None:
+    from tensorpy.distributions.dirichlet import _Dirichlet_backward
+
+    tp.manual_seed(0)
+    concentration = tp.tensor([[1.0, 2.0, 3.0]], dtype=tp.float64, requires_grad=True)
+    draw, weight = D.Dirichlet(concentration).rsample(), tp.tensor([[1.0, -2.0, 0.5]], dtype=tp.float64)
+    (draw * weight).sum().backward()
+    tp.testing.assert_close(_Dirichlet_backward(draw.detach(), concentration.detach(), weight), concentration.grad)

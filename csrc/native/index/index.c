@@ -253,8 +253,8 @@ static int fill_masked(tp_tensor *self, tp_tensors indices, tp_tensor *values) {
     int dim = 0;
     int64_t sizes[TP_MAX_DIMS];
     tp_tensor *mask = values->numel == 1 ? only_mask(self, indices, &dim) : NULL;
-    if (!mask) return 0;
-    if (mask->dtype != TP_BOOL) /* as in PyTorch, where bytes are masks of several values only */
+    if (!mask || tp_overlaps_itself(self)) return 0; /* memory of several elements is put one at a time */
+    if (mask->dtype != TP_BOOL)                      /* as in PyTorch, where bytes are masks of several values only */
         return tp_fail(TP_RuntimeError, "masked_fill_ only supports boolean masks, but got mask with dtype %s",
                        tp_scalar_type_name((tp_dtype)mask->dtype));
     int rest = self->ndim - dim - mask->ndim;
@@ -264,7 +264,7 @@ static int fill_masked(tp_tensor *self, tp_tensors indices, tp_tensor *values) {
     tp_autoref *wide = here ? tp_reshape(here, (tp_ints){sizes, mask->ndim + rest}) : NULL;
     tp_autoref *one = wide ? tp_reshape(values, TP_EMPTY_INTS) : NULL;
     tp_autoref *typed = one ? tp_to_device(one, self->device, (tp_dtype)self->dtype, false, false, TP_NO_FORMAT) : NULL;
-    if (!typed || tp_check_internal_overlap(self) < 0) return -1;
+    if (!typed) return -1;
     return tp_masked_fill__Tensor(self, wide, typed) == 0 ? 1 : -1;
 }
 

@@ -541,8 +541,8 @@ static PyObject *get_array_interface(PyObject *o, void *unused) {
     tp_storage_release(lent); /* the array keeps the tensor */
     return Py_BuildValue("{s:N,s:N,s:N,s:(KO),s:i}", "typestr", type_string((tp_dtype)t->dtype), "shape",
                          tp_py_ints_tuple(tp_sizes(t)), "strides", tp_py_ints_tuple((tp_ints){strides, t->ndim}),
-                         "data", (unsigned long long)(uintptr_t)tp_data(t), t->storage->writes == TP_WRITES_FAIL ? Py_True : Py_False,
-                         "version", 3);
+                         "data", (unsigned long long)(uintptr_t)tp_data(t),
+                         t->storage->writes == TP_WRITES_FAIL ? Py_True : Py_False, "version", 3);
 }
 
 static PyGetSetDef attributes[] = {

@@ -128,11 +128,11 @@ static PyObject *ship(tp_tensor *t, bool versioned, bool copied) {
                         .shape = s->geometry,
                         .strides = s->geometry + t->ndim};
     if (versioned)
-        s->versioned =
-            (dl_managed_versioned){.version = {1, 0},
-                                   .deleter = delete_versioned,
-                                   .flags = (copied ? DL_IS_COPIED : 0) | (t->storage->writes == TP_WRITES_FAIL ? DL_READ_ONLY : 0),
-                                   .tensor = tensor};
+        s->versioned = (dl_managed_versioned){.version = {1, 0},
+                                              .deleter = delete_versioned,
+                                              .flags = (copied ? DL_IS_COPIED : 0) |
+                                                       (t->storage->writes == TP_WRITES_FAIL ? DL_READ_ONLY : 0),
+                                              .tensor = tensor};
     else s->plain = (dl_managed){.tensor = tensor, .deleter = delete_plain};
     PyObject *capsule = PyCapsule_New(s, versioned ? "dltensor_versioned" : "dltensor", capsule_destructor);
     if (!capsule) free_shipment(s);

@@ -106,9 +106,9 @@ tp_tensor *clone_dense(tp_tensor *self, tp_memory_format memory_format) {
 tp_tensor *_lazy_clone_composite(tp_tensor *self) {
     if (tp_is_pending(self) || !tp_storage_can_share(self->storage)) return tp_clone(self, TP_NO_FORMAT);
     tp_storage *storage = tp_storage_share(self->storage);
-    tp_tensor *made = storage ? tp_new_on_storage(storage, tp_sizes(self), tp_strides(self), self->byte_offset,
-                                                  (tp_dtype)self->dtype)
-                              : NULL;
+    tp_tensor *made =
+        storage ? tp_new_on_storage(storage, tp_sizes(self), tp_strides(self), self->byte_offset, (tp_dtype)self->dtype)
+                : NULL;
     tp_storage_release(storage);
     return made;
 }

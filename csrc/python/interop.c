@@ -128,10 +128,11 @@ bool tp_py_numpy_scalar(PyObject *o, tp_dtype *dtype, tp_scalar *value) {
 
 int tp_py_warn_readonly(const char *what) {
     char text[256];
-    snprintf(text, sizeof text,
-             "The given %s is not writable, and neither is the tensor over its memory: operators that write to it are "
-             "refused. Copy it first to change it.",
-             what);
+    snprintf(
+        text, sizeof text,
+        "The given %s is not writable, and the tensor over it shows non-writable memory: operators that write to it "
+        "are refused. Copy it first to change it.",
+        what);
     return PyErr_WarnEx(PyExc_UserWarning, text, 1);
 }
 

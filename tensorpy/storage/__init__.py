@@ -11,6 +11,7 @@ from typing import Any
 from tensorpy._C import UntypedStorage
 from tensorpy.storage.files import storage_from_file as from_file  # noqa: F401
 from tensorpy.storage.methods import (  # noqa: F401
+    __copy__,
     __dlpack__,
     __dlpack_device__,
     __sizeof__,

@@ -562,6 +562,49 @@ def test_old_types_take_storages() -> None:
         t.storage()[:1]
 
 
+def test_storages_without_values() -> None:
+    for storage in (tp.UntypedStorage(3, device="meta"), tp.FloatStorage(3), tp.UntypedStorage(0, device="meta")):
+        if storage.device.type == "cpu":
+            storage = tp.TypedStorage([1, 2, 3], dtype=tp.int16, device="meta")
+        for call in (lambda s: s[0], lambda s: s.tolist()):
+            with pytest.raises(NotImplementedError, match="Not available"):
+                call(storage)
+        with pytest.raises(NotImplementedError, match="Cannot copy out"):
+            storage.cpu()
+    meta = tp.TypedStorage([1, 2], dtype=tp.float32, device="meta")
+    for share in (meta._share_fd_cpu_, meta._share_filename_cpu_):
+        with pytest.raises(RuntimeError, match="only available on CPU"):
+            share()
+    with pytest.raises(NotImplementedError, match="Cannot copy out"):
+        tp.FloatStorage([1, 2]).copy_(meta)
+
+
+def test_a_storage_of_a_dtype_makes_tensors_of_that_alone() -> None:
+    storage = tp.tensor([1.5, 2.5]).storage()
+    made = tp.tensor(storage, dtype=tp.float32)
+    made[0] = 9
+    assert made.tolist() == [9, 2.5] and storage.tolist() == [1.5, 2.5] == tp.tensor(storage).tolist()
+    for dtype in (tp.float64, tp.int32, tp.bool):
+        with pytest.raises(RuntimeError, match="Expected a Storage of type"):
+            tp.tensor(storage, dtype=dtype)
+    assert tp.ones(1, dtype=tp.int16).storage_type() is tp.ShortStorage and storage._dtype is tp.FloatStorage._dtype
+    assert tp.ones(2).set_(storage).storage()._cdata == storage._cdata
+
+
+def test_storages_of_quantized_dtypes_hold_integers() -> None:
+    storage = tp.QInt8Storage([1, -2, 3])
+    storage[1] = -5
+    assert storage.tolist() == [1, -5, 3] and storage.element_size() == 1 and isinstance(storage, tp.QInt8Storage)
+    assert tp.QInt32Storage(4).nbytes() == 16 and tp.QUInt8Storage([255]).tolist() == [255]
+
+
+def test_a_typed_storage_of_a_file(tmp_path: Path) -> None:
+    path = str(tmp_path / "numbers")
+    first, second = (tp.FloatStorage.from_file(path, True, 10) for _ in range(2))
+    first[3] = 2.5
+    assert second.tolist() == [0, 0, 0, 2.5, 0, 0, 0, 0, 0, 0]
+
+
 # ---- late copies ----
 
 

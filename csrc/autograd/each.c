@@ -12,7 +12,6 @@
 #include "prim/transfer.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #define MAX_ARGS 8
 
@@ -30,8 +29,7 @@ typedef struct {
 
 /* An empty list is one of tensors and one of numbers; where both are taken, PyTorch speaks of numbers. */
 static bool may_be_numbers(const each_call *c, int i) {
-    return i == 1 && c->args[i].tensors.size == 0 && strcmp(c->op->info->overload, "List") == 0 &&
-           (c->nargs < 3 || c->args[2].tag != TP_TENSORS);
+    return i == 1 && c->args[i].tensors.size == 0 && (c->nargs < 3 || c->args[2].tag != TP_TENSORS);
 }
 
 static int count_places(each_call *c) {

@@ -183,6 +183,11 @@ def _boxed_entry(op: Operator) -> str:
     )
 
 
+def _empty_list(op: Operator) -> str | None:
+    """The class that tells the dispatcher the words for a list without tensors: an operator over lists has its own."""
+    return op.function.origin.empty_list or ("IndexError" if op.function.origin.each else None)
+
+
 def emit_infos(catalog: Catalog) -> str:
     """`infos`, in the order of `ops`."""
     arguments = Tables("const tp_argument ", "arguments")
@@ -204,7 +209,7 @@ def emit_infos(catalog: Catalog) -> str:
             f"        .args = {arguments.name(argument_rows(schema))}, .nargs = {len(schema.arguments)},\n"
             f"        .returns = {arguments.name(return_rows(schema))}, .nreturns = {len(schema.returns)},\n"
             f"        .signature = &tp_signature_{signature_code(schema)}, .box = (tp_fn)box_{op.c},\n"
-            f"        {f'.empty_list = TP_{empty}, ' if (empty := op.function.origin.empty_list) else ''}"
+            f"        {f'.empty_list = TP_{empty}, ' if (empty := _empty_list(op)) else ''}"
             f".prims = {prims.name(f'    {needed}, NULL,' if needed else '')},"
             f" .batching = {f'&batching[OP_{op.c}]' if op.c in batched else 'NULL'},"
             f" .forward = {f'&forward_rules[OP_{op.c}]' if op.c in tangents else 'NULL'},"

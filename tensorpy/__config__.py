@@ -24,6 +24,11 @@ def show() -> str:
     )
 
 
+def _cxx_flags() -> str:
+    """The flags of the C++ compiler: there is none."""
+    return ""
+
+
 def parallel_info() -> str:
     """How many threads a call may use."""
     return f"tensorpy.get_num_threads() : {_C.get_num_threads()}\nOpenMP\n"

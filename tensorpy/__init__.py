@@ -98,7 +98,7 @@ def _public() -> list[str]:
     """
     from tensorpy._as_torch import names
 
-    there = {*dir(_C), *_NAMES, *_CONSTANTS}
+    there = {*(globals().keys() & set(dir(_C))), *_NAMES, *_CONSTANTS}
     known = {*names.modules()["torch"], *_NAMES, *_CONSTANTS}
     return sorted(name for name in there & known if not name.startswith("_"))
 

@@ -27,12 +27,19 @@ typedef struct {
 
 /* ---- the lists ---- */
 
+/* An empty list is one of tensors and one of numbers; where both are taken, PyTorch speaks of numbers. */
+static bool may_be_numbers(const each_call *c, int i) {
+    return i == 1 && c->args[i].tensors.size == 0 && (c->nargs < 3 || c->args[2].tag != TP_TENSORS);
+}
+
 static int count_places(each_call *c) {
     c->places = -1;
     for (int i = 0; i < c->nargs; i++) {
         if (c->args[i].tag != TP_TENSORS) continue;
         int64_t n = c->args[i].tensors.size;
         if (n == 0 && c->places < 0) return tp_fail(TP_RuntimeError, "Tensor list must have at least one tensor.");
+        if (c->places > 0 && may_be_numbers(c, i))
+            return tp_fail(TP_RuntimeError, "Tensor list must have same number of elements as scalar list.");
         if (c->places >= 0 && n != c->places)
             return tp_fail(TP_RuntimeError, "Tensor lists must have the same number of tensors, got %lld and %lld",
                            (long long)c->places, (long long)n);
@@ -55,6 +62,7 @@ static int check_numbers(const each_call *c, const tp_tensor *t) {
                        tp_device_print(t->device, device));
     if (t->ndim != 1)
         return tp_fail(TP_RuntimeError, "Expected packed scalar Tensor to be of dimension 1. Got %d instead.", t->ndim);
+    if (!tp_is_contiguous(t)) return tp_fail(TP_RuntimeError, "Expected scalars to be contiguous.");
     if (t->numel != c->places)
         return tp_fail(TP_RuntimeError,
                        "Expected length of scalars to match input of length %lld but got %lld instead.",

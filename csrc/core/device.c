@@ -109,7 +109,10 @@ bool tp_device_has_double(tp_device d) {
 static const tp_device_ops *fail_foreign(int type) {
     const char *name = foreign_names[type - TP_NUM_DEVICES];
     bool asserts = strcmp(name, "cuda") == 0 || strcmp(name, "xpu") == 0;
-    return tp_fail_null(asserts ? TP_AssertionError : TP_RuntimeError, "tensorpy drives no %s device%s", name,
+    const char *words = !asserts         ? ""
+                        : name[0] == 'c' ? "Torch not compiled with CUDA enabled: "
+                                         : "Torch not compiled with XPU enabled: ";
+    return tp_fail_null(asserts ? TP_AssertionError : TP_RuntimeError, "%stensorpy drives no %s device%s", words, name,
                         registered[TP_DEVICE_OPENCL]
                             ? ": a GPU is one of opencl's (tensorpy.run --device opencl lets a program call it so)"
                             : "");

@@ -30,7 +30,7 @@ static inline tp_storage *new_head(tp_device device, size_t nbytes, size_t block
     s->block = block;
     s->device = device;
     s->resizable = true;
-    s->readonly = false;
+    s->writes = TP_WRITES_GO;
     atomic_init(&s->lent, false);
     s->later = 0; /* slot is read where this is not 0 */
     s->context = NULL;
@@ -90,6 +90,7 @@ tp_storage *tp_storage_from_blob(tp_device device, void *data, size_t nbytes, vo
 
 int tp_check_address(tp_storage *s, const char *what) {
     if (tp_settle(s) < 0 || (tp_unlikely(tp_tls.region) && tp_pending_hooks.lend() < 0)) return -1;
+    if (tp_unlikely(s->writes == TP_WRITES_COPY) && tp_storage_own(s) < 0) return -1;
     return tp_likely(!tp_is_opaque(s))
                ? 0
                : tp_fail(TP_RuntimeError, "%s: a tensor on %s has no address: the device shows no memory", what,
@@ -138,6 +139,8 @@ static int grow_data(tp_storage *s, size_t nbytes) {
     park_data_steal(s, old);
     s->data = data;
     s->context = context;
+    s->deleter = NULL;
+    s->writes = TP_WRITES_GO;
     s->resizable = !tp_is_opaque(s);
     return 0;
 }
@@ -153,6 +156,7 @@ int tp_storage_resize(tp_storage *s, size_t nbytes) {
 
 tp_storage *tp_storage_lend(tp_storage *s) {
     if (tp_settle(s) < 0 || (tp_unlikely(tp_tls.region) && tp_pending_hooks.lend() < 0)) return NULL;
+    if (tp_unlikely(s->writes == TP_WRITES_COPY) && tp_storage_own(s) < 0) return NULL;
     s->resizable = false;
     atomic_store_explicit(&s->lent, true, memory_order_release);
     return tp_storage_retain(s);
@@ -197,7 +201,56 @@ int tp_storage_adopt(tp_storage *s, tp_storage *lender) {
         s->deleter = release_lender;
     }
     s->data = lender->data;
+    s->writes = TP_WRITES_GO;
     s->resizable = false;
+    return 0;
+}
+
+/* ---- Note [Late copies] ---- */
+
+/* The last that shared keeps the owner. Memory that was adopted has a lender too, but is never resized. */
+static bool has_owner(const tp_storage *s) { return s->deleter == release_lender && s->resizable; }
+
+bool tp_storage_can_share(const tp_storage *s) {
+    bool plain = s->writes != TP_WRITES_FAIL && (!s->deleter || has_owner(s));
+    return plain && (s->data || !s->nbytes) && !s->later && !tp_tls.region && s->device.type == TP_DEVICE_CPU &&
+           !atomic_load_explicit(&s->lent, memory_order_acquire);
+}
+
+static void share_memory_of(tp_storage *s, tp_storage *owner) {
+    s->data = owner->data;
+    s->context = tp_storage_retain(owner);
+    s->deleter = release_lender;
+    s->writes = TP_WRITES_COPY;
+}
+
+/* The memory of s in a storage of its own. Data in the struct's block is copied: others may read that block still. */
+static tp_storage *owner_of(tp_storage *s) {
+    if (has_owner(s)) return tp_storage_retain(s->context);
+    bool is_inline = s->data == inline_data(s);
+    tp_storage *owner = is_inline ? tp_storage_new(s->device, s->nbytes) : new_head(s->device, s->nbytes, HEAD);
+    if (!owner) return NULL;
+    if (is_inline) memcpy(owner->data, s->data, s->nbytes);
+    else move_data(s, owner);
+    return owner;
+}
+
+tp_storage *tp_storage_share(tp_storage *s) {
+    tp_storage *clone = new_head(s->device, s->nbytes, HEAD), *owner = clone ? owner_of(s) : NULL;
+    if (!owner) {
+        if (clone) tp_free_inline(clone, clone->block);
+        return NULL;
+    }
+    share_memory_of(clone, owner);
+    if (has_owner(s)) s->writes = TP_WRITES_COPY;
+    else share_memory_of(s, owner);
+    tp_storage_release(owner);
+    return clone;
+}
+
+int tp_storage_own(tp_storage *s) {
+    if (s->nbytes && !tp_storage_is_sole(s->context)) return grow_data(s, s->nbytes);
+    s->writes = TP_WRITES_GO; /* it keeps the owner, whose memory is its alone */
     return 0;
 }
 

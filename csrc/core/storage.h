@@ -5,8 +5,9 @@
  * as long as the last of them. What belongs to the memory stands here and not in a tensor:
  *   - the version: every in-place operator on any view raises it and leaves its name as the writer, and autograd
  *     compares it with the version that it saw when it saved a tensor;
- *   - `readonly`: memory that a read-only array, buffer or mapped file lent. Every generated wrapper of a kernel that
- *     writes asks tp_check_writable before anything is computed;
+ *   - `writes`: whether it may be written to. Memory that a read-only array, buffer or mapped file lent may not; a late
+ *     copy is made first. Every generated wrapper of a kernel that writes asks tp_check_writable before anything is
+ *     computed;
  *   - how it ends: `deleter` for memory from outside, else `context` says to the device's allocator what to free.
  * Bytes are not trusted: a bool's may be anything (dtype.h). Only what computes on a device, copies, or lends memory
  * out reads `data`; native/ does not even see core/memory.h. A geometry that came from outside is checked against
@@ -19,6 +20,12 @@
  * tensors of the device, where its backend converts. No geometry but that one is made over it, so
  * there are no views but aliases; the strides of its tensors follow from the sizes. Operators that others would make
  * of views and primitives the host computes whole (whole_keys in dispatch/op.c, outside/opaque.c).
+ *
+ * Note [Late copies]
+ * A lazy clone and its source share their memory until one of the two is written to, or shows its address to somebody
+ * who may write there. Until then both say TP_WRITES_COPY, and their `context` is a third storage, which no tensor has:
+ * it owns what they share. tp_storage_own ends that for one of them: with a copy, or, if the others are gone, without.
+ * Only memory of the CPU that has not been lent is shared so; of other memory a lazy clone is a clone.
  *
  * Note [Pending memory]
  * Inside a compiled function (csrc/plan/) primitives are noted instead of run, and run together later. A storage that
@@ -42,12 +49,19 @@ struct tp_storage {
     size_t block; /* bytes of the block that begins with this struct; small data lies in the same block */
     tp_device device;
     bool resizable;
-    bool readonly;     /* memory that must not be written: see tp_check_writable */
+    uint8_t writes;    /* TP_WRITES_...: see tp_check_writable */
     _Atomic bool lent; /* its address is, or was, outside: see tp_storage_lend */
     uint8_t later;     /* Note [Pending memory] */
     uint16_t slot;
     void *context;                              /* the device's, or the deleter's */
     void (*deleter)(void *context, void *data); /* for memory from outside; NULL otherwise */
+};
+
+/* What a write to the memory does. */
+enum {
+    TP_WRITES_GO = 0,
+    TP_WRITES_FAIL, /* the memory is read-only */
+    TP_WRITES_COPY, /* Note [Late copies] */
 };
 
 /* Note [Pending memory]: what `later` says. */
@@ -86,8 +100,14 @@ tp_storage *tp_storage_from_blob(tp_device device, void *data, size_t nbytes, vo
                                  void *context);
 /* The deleter that leaves the memory alone; what a NULL deleter stands for. */
 void tp_storage_keep_blob(void *context, void *data);
+/* Note [Late copies]: whether s can share its memory with a lazy clone, and the storage of such a clone. */
+bool tp_storage_can_share(const tp_storage *s);
+tp_storage *tp_storage_share(tp_storage *s);
+/* Memory of its own for a storage that says TP_WRITES_COPY; the caller has the host lock. After a failure it is as it
+ * was. */
+int tp_storage_own(tp_storage *s);
 /* RuntimeError of `what` ("data_ptr()") for a storage that shows no address. */
-int tp_check_address(tp_storage *s, const char *what);
+int tp_check_address(tp_storage *s, const char *what); /* ends a late copy */
 /* Grows to at least nbytes, keeping the content; used by resize_ and out=. Does nothing for a storage that is large
  * enough; after a failure it is as it was. */
 int tp_storage_resize(tp_storage *s, size_t nbytes);
@@ -112,8 +132,9 @@ TP_INLINE void tp_storage_release(tp_storage *s) {
         atomic_fetch_sub_explicit(&s->refcount, 1, memory_order_acq_rel) == 1)
         tp_storage_free(s);
 }
-/* Whether the caller's reference is the only one. */
+/* Whether the caller's reference is the only one to the memory. */
 TP_INLINE bool tp_storage_is_sole(const tp_storage *s) {
-    return atomic_load_explicit(&s->refcount, memory_order_acquire) == 1 ||
-           (tp_unlikely(s->later != 0) && tp_pending_hooks.is_sole(s));
+    return (atomic_load_explicit(&s->refcount, memory_order_acquire) == 1 ||
+            (tp_unlikely(s->later != 0) && tp_pending_hooks.is_sole(s))) &&
+           tp_likely(s->writes == TP_WRITES_GO);
 }

@@ -376,7 +376,8 @@ void tp_tensor_seq_free(tp_tensor_seq *s) {
     tp_free(s, seq_bytes(s->size));
 }
 
-int tp_refuse_write(const tp_tensor *t, const char *op) {
+int tp_make_writable(const tp_tensor *t, const char *op) {
+    if (t->storage->writes == TP_WRITES_COPY) return tp_storage_own(t->storage);
     tp_autotext text = {0};
     tp_text_tensor(&text, t);
     return tp_fail(TP_RuntimeError,

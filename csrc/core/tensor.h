@@ -146,10 +146,11 @@ TP_INLINE void tp_bump_version(tp_tensor *t) {
         atomic_fetch_add_explicit(&t->storage->version, 1, memory_order_relaxed);
 }
 /* Every operator that writes to a tensor it is given asks this before anything is computed: memory from outside may be
- * mapped without the right to write, where a store ends the process. */
-int tp_refuse_write(const tp_tensor *t, const char *op) TP_COLD;
+ * mapped without the right to write, where a store ends the process, and a late copy has to be made (Note [Late
+ * copies]). */
+int tp_make_writable(const tp_tensor *t, const char *op) TP_COLD;
 TP_INLINE int tp_check_writable(const tp_tensor *t, const char *op) {
-    return tp_unlikely(t->storage->readonly) ? tp_refuse_write(t, op) : 0;
+    return tp_unlikely(t->storage->writes != TP_WRITES_GO) ? tp_make_writable(t, op) : 0;
 }
 bool tp_is_contiguous_in(const tp_tensor *t, tp_memory_format format);
 /* Every element has an address of its own and none is skipped (any order of dimensions, but strides are positive), so

@@ -687,6 +687,8 @@ int tp_missing_kernel(const tp_op *op, tp_keyset ks, const tp_value *args) {
                    : op->info->empty_list == TP_ValueError
                        ? tp_fail(TP_ValueError, "torch.%s(): expected a non-empty list of Tensors, %s is empty",
                                  op->info->name, op->info->args[i].name)
+                   : op->info->empty_list == TP_IndexError
+                       ? tp_fail(TP_RuntimeError, "Tensor list must have at least one tensor.")
                        : tp_fail(TP_RuntimeError,
                                  "%s expects a non-empty TensorList: expected a non-empty list of Tensors, %s is empty",
                                  op->info->name, op->info->args[i].name);

@@ -209,6 +209,15 @@ static bool are_apart(const tp_tape *t, tp_tensor *const *arguments) {
     return true;
 }
 
+/* What was there before the calls is written to without their wrappers, which would refuse or copy first. */
+static bool may_be_written(const tp_tape *t) {
+    for (int64_t k = 0; t->writes && k < t->nmoving; k++) {
+        const tp_storage *s = t->bound[t->moving[k]];
+        if (s && s->writes != TP_WRITES_GO) return false;
+    }
+    return true;
+}
+
 /* 1: the arguments do not lie as they did. */
 static int bind_arguments(tp_tape *t, tp_tensor *const *arguments) {
     for (int64_t i = 0; i < t->narguments; i++) {
@@ -222,7 +231,7 @@ static int bind_arguments(tp_tape *t, tp_tensor *const *arguments) {
         t->bound[a->slot] = s;
         t->shifts[a->slot] = shift;
     }
-    return are_apart(t, arguments) ? 0 : 1;
+    return are_apart(t, arguments) && may_be_written(t) ? 0 : 1;
 }
 
 static int bind_results(tp_tape *t) {

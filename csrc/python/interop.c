@@ -128,10 +128,11 @@ bool tp_py_numpy_scalar(PyObject *o, tp_dtype *dtype, tp_scalar *value) {
 
 int tp_py_warn_readonly(const char *what) {
     char text[256];
-    snprintf(text, sizeof text,
-             "The given %s is not writable, and neither is the tensor over its memory: operators that write to it are "
-             "refused. Copy it first to change it.",
-             what);
+    snprintf(
+        text, sizeof text,
+        "The given %s is not writable, and the tensor over it shows non-writable memory: operators that write to it "
+        "are refused. Copy it first to change it.",
+        what);
     return PyErr_WarnEx(PyExc_UserWarning, text, 1);
 }
 
@@ -170,7 +171,7 @@ static int element_strides(const Py_buffer *view, int64_t *sizes, int64_t *strid
 static tp_tensor *on_blob(char *start, int64_t nbytes, Py_buffer *view, tp_ints sizes, tp_ints strides, int64_t offset,
                           tp_dtype dtype) {
     tp_storage *storage = tp_storage_from_blob(TP_CPU, start, (size_t)nbytes, release_buffer, view);
-    if (storage) storage->readonly = view->readonly;
+    if (storage && view->readonly) storage->writes = TP_WRITES_FAIL;
     tp_tensor *t = storage ? tp_new_on_storage(storage, sizes, strides, offset, dtype) : NULL;
     if (!t) {
         if (storage) storage->deleter = tp_storage_keep_blob;
@@ -375,7 +376,7 @@ static int check_layout(const tp_tensor *t, int flags) {
     else if ((flags & PyBUF_ANY_CONTIGUOUS) == PyBUF_ANY_CONTIGUOUS) ok = row_major || column_major;
     else if ((flags & PyBUF_STRIDES) != PyBUF_STRIDES) ok = row_major;
     if (!ok) PyErr_SetString(PyExc_BufferError, "the tensor is not contiguous in the order that the consumer needs");
-    else if (flags & PyBUF_WRITABLE && t->storage->readonly) {
+    else if (flags & PyBUF_WRITABLE && t->storage->writes == TP_WRITES_FAIL) {
         PyErr_SetString(PyExc_BufferError, "the tensor's memory is read-only");
         ok = false;
     }
@@ -413,7 +414,7 @@ static int get_buffer(PyObject *o, Py_buffer *view, int flags) {
         .obj = Py_NewRef(o),
         .len = t->numel * itemsize,
         .itemsize = itemsize,
-        .readonly = t->storage->readonly,
+        .readonly = t->storage->writes == TP_WRITES_FAIL,
         .ndim = shaped ? t->ndim : 1,
         .format = flags & PyBUF_FORMAT ? (char *)formats[t->dtype] : NULL,
         .shape = shaped ? e->geometry : NULL,
@@ -541,8 +542,8 @@ static PyObject *get_array_interface(PyObject *o, void *unused) {
     tp_storage_release(lent); /* the array keeps the tensor */
     return Py_BuildValue("{s:N,s:N,s:N,s:(KO),s:i}", "typestr", type_string((tp_dtype)t->dtype), "shape",
                          tp_py_ints_tuple(tp_sizes(t)), "strides", tp_py_ints_tuple((tp_ints){strides, t->ndim}),
-                         "data", (unsigned long long)(uintptr_t)tp_data(t), t->storage->readonly ? Py_True : Py_False,
-                         "version", 3);
+                         "data", (unsigned long long)(uintptr_t)tp_data(t),
+                         t->storage->writes == TP_WRITES_FAIL ? Py_True : Py_False, "version", 3);
 }
 
 static PyGetSetDef attributes[] = {

@@ -128,11 +128,11 @@ static PyObject *ship(tp_tensor *t, bool versioned, bool copied) {
                         .shape = s->geometry,
                         .strides = s->geometry + t->ndim};
     if (versioned)
-        s->versioned =
-            (dl_managed_versioned){.version = {1, 0},
-                                   .deleter = delete_versioned,
-                                   .flags = (copied ? DL_IS_COPIED : 0) | (t->storage->readonly ? DL_READ_ONLY : 0),
-                                   .tensor = tensor};
+        s->versioned = (dl_managed_versioned){.version = {1, 0},
+                                              .deleter = delete_versioned,
+                                              .flags = (copied ? DL_IS_COPIED : 0) |
+                                                       (t->storage->writes == TP_WRITES_FAIL ? DL_READ_ONLY : 0),
+                                              .tensor = tensor};
     else s->plain = (dl_managed){.tensor = tensor, .deleter = delete_plain};
     PyObject *capsule = PyCapsule_New(s, versioned ? "dltensor_versioned" : "dltensor", capsule_destructor);
     if (!capsule) free_shipment(s);
@@ -181,7 +181,7 @@ PyObject *tp_py_dlpack_export(PyObject *self, PyObject *const *args, Py_ssize_t 
         return PyErr_Format(PyExc_AssertionError, "stream should be None on cpu.");
     tp_autoref *copied = copy ? tp_clone(t, TP_NO_FORMAT) : NULL;
     if (copy && !copied) return tp_py_raise();
-    if (!copied && t->storage->readonly && major < 1)
+    if (!copied && t->storage->writes == TP_WRITES_FAIL && major < 1)
         return PyErr_Format(PyExc_BufferError,
                             "__dlpack__(): read-only memory needs a consumer of DLPack 1.0 or later, or copy=True");
     return ship(copied ? copied : t, major >= 1, copy);

@@ -59,6 +59,31 @@ static tp_tensor *elements_of(tp_storage *bytes, tp_dtype dtype) {
     return raise_null(tp_new_on_storage(bytes, TP_INTS(n), TP_INTS(1), 0, dtype));
 }
 
+/* tensorpy.storage.TypedStorage: what it holds are elements of its own dtype, and of no other. */
+static bool is_typed_storage(PyObject *data) {
+    return !PyTuple_CheckExact(data) && !PyList_CheckExact(data) && tp_py_is_sequence(data) &&
+           has_attribute(data, "_typed_storage");
+}
+static tp_tensor *elements_of_typed(PyObject *data, tp_dtype dtype) {
+    PyObject *own_dtype = PyObject_GetAttrString(data, "dtype");
+    PyObject *untyped = own_dtype ? PyObject_GetAttrString(data, "_untyped_storage") : NULL;
+    tp_storage *bytes = untyped ? tp_py_storages.borrow(untyped) : NULL;
+    tp_dtype own;
+    tp_tensor *t = NULL;
+    if (!bytes || tp_py_to_dtype(own_dtype, &own) <= 0) {
+        if (!PyErr_Occurred()) PyErr_SetString(PyExc_TypeError, "tensor(): the storage has no memory, or no dtype");
+    } else if (dtype != TP_NO_DTYPE && dtype != own) {
+        PyErr_Format(PyExc_RuntimeError,
+                     "Expected a Storage of type %s or an UntypedStorage, but got type %s for argument 1 'storage'",
+                     tp_scalar_type_name(dtype), tp_scalar_type_name(own));
+    } else {
+        t = elements_of(bytes, own);
+    }
+    Py_XDECREF(untyped);
+    Py_XDECREF(own_dtype);
+    return t;
+}
+
 tp_tensor *tp_py_tensor_from_data(PyObject *data, tp_dtype dtype, tp_device device) {
     if (device.type < 0) device = tp_default_device();
     if (tp_py_is_tensor(data))
@@ -67,6 +92,7 @@ tp_tensor *tp_py_tensor_from_data(PyObject *data, tp_dtype dtype, tp_device devi
         return copied_if_traced_steal(convert_steal(tp_py_alias_ndarray(data, false), dtype, device, true));
     tp_storage *bytes = PyList_CheckExact(data) ? NULL : tp_py_storages.borrow(data);
     if (bytes) return convert_steal(elements_of(bytes, dtype), dtype, device, true);
+    if (is_typed_storage(data)) return convert_steal(elements_of_typed(data, dtype), dtype, device, true);
     if (!tp_py_is_plain_number(data) && !tp_py_is_sequence(data) && !tp_py_is_text(data) &&
         !tp_py_is_numpy_scalar(data) && has_attribute(data, "__dlpack__"))
         return convert_steal(tp_py_from_dlpack(data, Py_None, Py_None), dtype, device, true);

@@ -14,6 +14,7 @@
 #include "batched/batched.h"
 #include "core/host.h"
 #include "core/layout.h"
+#include "core/memory.h"
 #include "core/parallel.h"
 
 #include <string.h>
@@ -433,7 +434,25 @@ static PyObject *has_storage(PyObject *self, PyObject *arg) {
     return PyBool_FromLong(!tp_is_opaque(tp_py_tensor_borrow(arg)->storage));
 }
 
+/* _is_cow_tensor(t): whether its memory is another's too until it is written to. */
+static PyObject *is_cow_tensor(PyObject *self, PyObject *arg) {
+    (void)self;
+    if (!tp_py_is_tensor(arg)) return PyErr_Format(PyExc_TypeError, "_is_cow_tensor() takes a Tensor");
+    return PyBool_FromLong(tp_py_tensor_borrow(arg)->storage->writes == TP_WRITES_COPY);
+}
+
+/* _data_address(t): the address of the first element, to look at: what lies there is not to be written to. */
+static PyObject *data_address(PyObject *self, PyObject *arg) {
+    (void)self;
+    if (!tp_py_is_tensor(arg)) return PyErr_Format(PyExc_TypeError, "_data_address() takes a Tensor");
+    tp_autoref *t = tp_memory_of(tp_py_tensor_borrow(arg));
+    if (!t || tp_settle(t->storage) < 0) return tp_py_raise();
+    return PyLong_FromVoidPtr(t->storage->data && !tp_is_opaque(t->storage) ? tp_data(t) : NULL);
+}
+
 static PyMethodDef functions[] = {
+    {"_data_address", data_address, METH_O, NULL},
+    {"_is_cow_tensor", is_cow_tensor, METH_O, NULL},
     {"_has_storage", has_storage, METH_O, NULL},
     {"_rebuild_storage", rebuild_storage, METH_VARARGS, NULL},
     {"_rebuild_wrapper", rebuild_wrapper, METH_VARARGS, NULL},

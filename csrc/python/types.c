@@ -35,7 +35,9 @@ static PyObject *dtype_reduce(PyObject *o, PyObject *unused) {
     }
 DTYPE_GETTER(is_floating_point, PyBool_FromLong(tp_is_floating_dtype(d)))
 DTYPE_GETTER(is_complex, PyBool_FromLong(tp_is_complex_dtype(d)))
-DTYPE_GETTER(is_signed, PyBool_FromLong(tp_is_signed_dtype(d)))
+DTYPE_GETTER(is_signed, tp_is_quantized_dtype(d)
+                            ? PyErr_Format(PyExc_RuntimeError, "is_signed is not supported for quantized dtypes")
+                            : PyBool_FromLong(tp_is_signed_dtype(d)))
 DTYPE_GETTER(itemsize, PyLong_FromLongLong(tp_itemsize(d)))
 DTYPE_GETTER(name, PyUnicode_FromString(tp_dtype_names[d]))
 

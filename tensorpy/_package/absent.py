@@ -65,7 +65,7 @@ class AbsentDevice:
 
     def needed(self) -> Exception:
         """The error of a call that needs a device."""
-        return self.error(f"tensorpy is not built with {self.name}: there is no such device")
+        return self.error(f"Torch not compiled with {self.name} enabled: tensorpy has no such device")
 
     def is_available(self) -> bool:
         """Whether there is a device: there is none."""

@@ -29,6 +29,10 @@ _BY_MODULE = {
     "_linalg_utils": "eig lstsq matrix_rank solve symeig",
     "_lobpcg": "lobpcg",
     "_lowrank": "pca_lowrank svd_lowrank",
+    "_package.checks": """
+        _check _check_index _check_is_size _check_not_implemented _check_tensor_all _check_tensor_all_with
+        _check_type _check_value _check_with
+    """,
     "_package.settings": """
         OutOfMemoryError _assert are_deterministic_algorithms_enabled compiled_with_cxx11_abi
         get_autocast_cpu_dtype get_autocast_gpu_dtype get_deterministic_debug_mode get_device_module
@@ -47,7 +51,7 @@ _BY_MODULE = {
     "_tensor.torch_function": "DisableTorchFunction DisableTorchFunctionSubclass",
     "_tensor.typed": """
         BFloat16Tensor BoolTensor ByteTensor CharTensor DoubleTensor FloatTensor HalfTensor IntTensor
-        LongTensor ShortTensor
+        LongTensor ShortTensor _tensor_classes
     """,
     "_tensor_str": "get_printoptions printoptions set_printoptions",
     "accelerator.streams": "Event Stream",
@@ -72,7 +76,8 @@ _BY_MODULE = {
     """,
     "storage": """
         BFloat16Storage BoolStorage ByteStorage CharStorage ComplexDoubleStorage ComplexFloatStorage
-        DoubleStorage FloatStorage HalfStorage IntStorage LongStorage ShortStorage Storage TypedStorage
+        DoubleStorage FloatStorage HalfStorage IntStorage LongStorage QInt32Storage QInt8Storage QUInt4x2Storage
+        QUInt8Storage ShortStorage Storage TypedStorage
     """,
     "storage.files": "from_file",
     "utils.backend_registration": "_register_device_module",

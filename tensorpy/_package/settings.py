@@ -49,6 +49,9 @@ def set_float32_matmul_precision(precision: str) -> None:
         _precision = precision
 
 
+_warns_only = False
+
+
 def use_deterministic_algorithms(mode: bool, *, warn_only: bool = False) -> None:
     """Whether operators must give the same bits from run to run: one that cannot (tagged `nondeterministic_bitwise`)
     raises RuntimeError, or warns under `warn_only`. The CPU's kernels always do.
@@ -63,6 +66,12 @@ def use_deterministic_algorithms(mode: bool, *, warn_only: bool = False) -> None
         raise TypeError(
             f"_set_deterministic_algorithms(): argument 'mode' (position 1) must be bool, not {type(mode).__name__}"
         )
+    if not isinstance(warn_only, bool):
+        raise TypeError(
+            f"_set_deterministic_algorithms(): argument 'warn_only' must be bool, not {type(warn_only).__name__}"
+        )
+    global _warns_only
+    _warns_only = warn_only
     _C._set_determinism((1 if warn_only else 2) if mode else 0)
 
 
@@ -83,7 +92,7 @@ def is_deterministic_algorithms_warn_only_enabled() -> bool:
         >>> tp.is_deterministic_algorithms_warn_only_enabled()
         False
     """
-    return _C._determinism() == 1
+    return _warns_only
 
 
 def get_deterministic_debug_mode() -> int:
@@ -130,7 +139,8 @@ def set_default_tensor_type(t: Any, /) -> None:
     if not isinstance(chosen, typed.TensorType):
         raise TypeError(f"set_default_tensor_type: expected a type of tensors or its name, not {t!r}")
     if chosen.missing is not None or (isinstance(t, str) and ".cuda." in t):
-        raise TypeError(f"type {t} not available: there is no such device")
+        missing = chosen.missing or "CUDA"
+        raise TypeError(f"type {t} not available: Torch not compiled with {missing} enabled")
     if not chosen.dtype.is_floating_point:
         raise TypeError("only floating-point types are supported as the default type")
     _C.set_default_dtype(chosen.dtype)

@@ -329,13 +329,17 @@ def new_tensor(
 def _map_in_place(self: Tensor, others: Sequence[Tensor], function: Callable[..., Any], name: str) -> Tensor:
     if self.device.type != "cpu":
         raise TypeError(f"{name}() is only implemented on CPU tensors")
+    if not callable(function):
+        raise TypeError(f"{name}(): '{function.__class__.__name__}' object is not callable")
     for other in others:
         if not isinstance(other, Tensor) or other.dtype != self.dtype:
             raise TypeError(f"{name}(): expected a tensor of dtype {self.dtype} beside self")
-    if self.requires_grad:
+    if any(t.requires_grad for t in (self, *others)):
         raise RuntimeError(f"Can't call {name}() on Variable that requires grad. Use var.detach().{name}() instead.")
     rows = [t.expand(self.shape).reshape(-1).tolist() for t in (self, *others)]
     made = [function(*elements) for elements in zip(*rows, strict=True)]
+    if any(isinstance(element, str) for element in made):
+        raise TypeError(f"{name}(): the function has to return numbers, not str")
     return self.copy_(_C.tensor(made, dtype=self.dtype).reshape(self.shape))
 
 
@@ -447,7 +451,7 @@ def xpu(self: Tensor, device: Any = None, non_blocking: bool = False, memory_for
             ...
         AssertionError: ...
     """
-    raise AssertionError("tensorpy is not built with XPU: there is no such device")
+    raise AssertionError("Torch not compiled with XPU enabled: tensorpy has no such device")
 
 
 def resize_as_(self: Tensor, other: Tensor, *, memory_format: Any = None) -> Tensor:
@@ -521,6 +525,22 @@ def storage(self: Tensor) -> Any:
     return TypedStorage(wrap_storage=self.untyped_storage(), dtype=self.dtype)
 
 
+def storage_type(self: Tensor) -> Any:
+    """The type of storages of the tensor's dtype.
+
+    Example:
+        >>> tp.ones(2).storage_type() is tp.FloatStorage
+        True
+    """
+    from tensorpy.storage import _dtype_to_storage_type_map, of_one_dtype
+
+    return of_one_dtype(_dtype_to_storage_type_map()[self.dtype])
+
+
+def _fix_weakref(self: Tensor) -> None:
+    """Nothing: a tensor that a weak reference gave is alive as any other."""
+
+
 def _typed_storage(self: Tensor) -> Any:
     """The same as `storage`."""
     return storage(self)
@@ -554,6 +574,7 @@ _STORAGE_METHODS = {
     "__dlpack__": None,
     "__dlpack_device__": None,
     "__sizeof__": None,
+    "__copy__": None,
     "_new_shared": None,
 }
 _STATIC_STORAGE_METHODS = ("from_file", "_new_shared")
@@ -713,6 +734,8 @@ _METHODS = (
     map_,
     map2_,
     _is_view,
+    _fix_weakref,
+    storage_type,
     dim_order,
     share_memory_,
     is_shared,

@@ -70,6 +70,13 @@ class TensorType(type):
     missing: str | None
     is_sparse = False
 
+    def __new__(cls, name: str, bases: tuple[type, ...], space: dict[str, Any]) -> TensorType:
+        """A type that is made here; another type of tensors is no base."""
+        if bases:
+            package = str(_C.float32).rpartition(".")[0]
+            raise TypeError(f"type '{package}.{bases[0].__name__}' is not an acceptable base type")
+        return super().__new__(cls, name, bases, space)
+
     def __instancecheck__(cls, instance: object) -> bool:
         return (
             cls.missing is None
@@ -80,12 +87,18 @@ class TensorType(type):
 
     def __call__(cls, *args: Any, size: Any = None, device: Any = None) -> Tensor:
         if cls.missing is not None:
-            raise TypeError(f"type {cls.__qualname__} not available: tensorpy is not built with {cls.missing}")
+            raise TypeError(f"type {cls.__qualname__} not available: Torch not compiled with {cls.missing} enabled")
         return build(cls.__name__, cls.dtype, _C.device("cpu"), args, size, device)
 
 
 def _tensor_type(name: str, dtype: _dtype, missing: str | None = None) -> TensorType:
-    space = {"dtype": dtype, "missing": missing, "is_cuda": missing == "CUDA", "layout": _C.strided}
+    space = {
+        "dtype": dtype,
+        "missing": missing,
+        "is_cuda": missing == "CUDA",
+        "layout": _C.strided,
+        "is_xpu": missing == "XPU",
+    }
     where = "tensorpy" if missing is None else f"tensorpy.{missing.lower()}"
     doc = f"""Tensors of {dtype}: for isinstance, and to make one of sizes or data.
 
@@ -111,6 +124,9 @@ HalfTensor: TensorType = _tensor_type("HalfTensor", _C.float16)
 IntTensor: TensorType = _tensor_type("IntTensor", _C.int32)
 LongTensor: TensorType = _tensor_type("LongTensor", _C.int64)
 ShortTensor: TensorType = _tensor_type("ShortTensor", _C.int16)
+
+
+_tensor_classes = {kind for kind in vars().copy().values() if isinstance(kind, TensorType)}
 
 
 def named(name: str) -> TensorType | None:

@@ -163,7 +163,7 @@ def _unknown(device: Any = None) -> int:
         >>> tp.cuda.utilization()
         Traceback (most recent call last):
             ...
-        AssertionError: tensorpy is not built with CUDA: there is no such device
+        AssertionError: Torch not compiled with CUDA enabled: tensorpy has no such device
     """
     raise _device.needed()
 

@@ -14,8 +14,15 @@ def bytes_of(storage: Any) -> Tensor:
     return bytes_tensor(storage)
 
 
+def check_values(storage: Any) -> None:
+    """NotImplementedError on the device of tensors without values."""
+    if storage.device.type == "meta":
+        raise NotImplementedError("Not available for 'meta' device type")
+
+
 def _item(storage: Any, index: Any) -> Any:
     """storage[3] is a number, storage[2:5] a storage of the same memory."""
+    check_values(storage)
     row: Any = bytes_of(storage)
     if not isinstance(index, slice):
         return int(row[index])
@@ -42,6 +49,7 @@ def untyped(self: Any) -> Any:
 
 def tolist(self: Any) -> list[int]:
     """The bytes as numbers."""
+    check_values(self)
     return [int(byte) for byte in bytes_of(self).tolist()]
 
 
@@ -50,13 +58,26 @@ def clone(self: Any) -> Any:
     return bytes_of(self).clone().untyped_storage()
 
 
+def _check_readable(storage: Any) -> None:
+    if storage.device.type == "meta":
+        raise NotImplementedError("Cannot copy out of meta tensor; no data!")
+
+
+def __copy__(self: Any) -> Any:
+    """What copy.copy makes of it: a storage with the same bytes."""
+    return clone(self)
+
+
 def cpu(self: Any) -> Any:
     """The storage, or a copy of it, on the CPU."""
+    _check_readable(self)
     return self if self.device.type == "cpu" else bytes_of(self).cpu().untyped_storage()
 
 
 def copy_(self: Any, source: Any, non_blocking: bool = False) -> Any:
     """Takes over another storage's bytes."""
+    if self.device.type != "meta":
+        _check_readable(source)
     bytes_of(self).copy_(bytes_of(source))
     return self
 

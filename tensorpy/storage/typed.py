@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import os
 import sys
+from copy import deepcopy
 from functools import cache
 from typing import Any
 
 from tensorpy import _C
 from tensorpy._C import Tensor
 from tensorpy._tensor.dtypes import STORAGES
-from tensorpy.storage.methods import bytes_of, byteswap
+from tensorpy.storage.files import storage_from_file
+from tensorpy.storage.methods import bytes_of, byteswap, check_values
+
+# What an element of a quantized tensor is in memory, for want of a scale.
+_WHOLE = {_C.quint8: _C.uint8, _C.qint8: _C.int8, _C.qint32: _C.int32, _C.quint4x2: _C.uint8}
+_QUANTIZED = {"QUInt8": _C.quint8, "QInt8": _C.qint8, "QInt32": _C.qint32, "QUInt4x2": _C.quint4x2}
 
 
 def _unfit(kind: type[Exception], why: str) -> Exception:
@@ -35,7 +42,9 @@ def _filled(content: tuple[Any, ...], dtype: _C.dtype, device: Any) -> Any:
     given = content[0] if content else 0
     if isinstance(given, Tensor):
         raise _unfit(TypeError, f"Argument type not recognized: {type(given)}; Tensor.storage() gives its memory")
-    elements = given if isinstance(given, (int, str)) else list(given)
+    if isinstance(given, str):
+        raise TypeError(f"invalid data type '{type(given).__name__}': elements are numbers")
+    elements, dtype = given if isinstance(given, int) else list(given), _WHOLE.get(dtype, dtype)
     row = _C.empty(given, dtype=dtype) if isinstance(given, int) else _C.tensor(elements, dtype=dtype)
     return row.to(device=device or "cpu").untyped_storage()
 
@@ -74,7 +83,15 @@ class TypedStorage:
 
     @property
     def _row(self) -> Tensor:
-        return bytes_of(self._untyped_storage).view(self.dtype)
+        return bytes_of(self._untyped_storage).view(_WHOLE.get(self.dtype, self.dtype))
+
+    @property
+    def _dtype(self) -> _C.dtype:
+        return self.dtype
+
+    @property
+    def _cdata(self) -> int:
+        return int(self._untyped_storage.data_ptr())
 
     @property
     def device(self) -> _C.device:
@@ -111,12 +128,8 @@ class TypedStorage:
 
     def tolist(self) -> list[Any]:
         """The elements as numbers."""
-        self._check_values()
+        check_values(self)
         return list(self._row.tolist())
-
-    def _check_values(self) -> None:
-        if self.device.type == "meta":
-            raise NotImplementedError("Not available for 'meta' device type")
 
     def __iter__(self) -> Any:
         return iter(self.tolist())
@@ -126,7 +139,7 @@ class TypedStorage:
             raise RuntimeError("slices are only supported in UntypedStorage.__getitem__: tolist() gives all elements")
         if not isinstance(index, int):
             raise RuntimeError(f"can't index a {type(self)} with {type(index)}")
-        self._check_values()
+        check_values(self)
         return self._row[index].item()
 
     def __setitem__(self, index: Any, value: Any) -> None:
@@ -151,6 +164,8 @@ class TypedStorage:
 
     def copy_(self, source: Any, non_blocking: bool = False) -> TypedStorage:
         """Takes over another storage's elements."""
+        if source.device.type == "meta" and self.device.type != "meta":
+            raise NotImplementedError("Cannot copy out of meta tensor; no data!")
         self._row.copy_(source._row)
         return self
 
@@ -173,8 +188,25 @@ class TypedStorage:
         self._untyped_storage.share_memory_()
         return self
 
+    def _share_fd_cpu_(self, *args: Any, **options: Any) -> Any:
+        self.share_memory_()
+        return self._untyped_storage
+
+    _share_filename_cpu_ = _share_fd_cpu_
+
+    def _write_file(self, file: Any, is_real_file: bool, save_size: bool, element_size: int) -> None:
+        """Writes the elements, behind their number if that is wanted, to an open file."""
+        if self.device.type == "meta":
+            raise NotImplementedError("Cannot copy out of meta tensor; no data!")
+        if save_size:
+            file.write(self.size().to_bytes(8, sys.byteorder))
+        file.write(bytes(self._untyped_storage.tolist()))
+
     def _typed_storage(self) -> TypedStorage:
         return self
+
+    def _deepcopy(self, memo: dict[int, Any]) -> TypedStorage:
+        return deepcopy(self, memo)
 
     def __sizeof__(self) -> int:
         return object.__sizeof__(self) + self.nbytes()
@@ -192,6 +224,15 @@ class TypedStorage:
     def pickle_storage_type(self) -> str:
         """The name that files have for the type."""
         return _dtype_to_storage_type_map()[self.dtype]
+
+    # What PyTorch's own code calls, where the public name warns.
+    _resize_, _size, _element_size, _data_ptr, _nbytes = resize_, size, element_size, data_ptr, nbytes
+    _is_shared, _share_memory_, _pickle_storage_type, _setitem = (
+        is_shared,
+        share_memory_,
+        pickle_storage_type,
+        __setitem__,
+    )
 
     def __repr__(self) -> str:
         kind = f"{type(self).__module__}.{type(self).__name__}"
@@ -222,7 +263,7 @@ for _name in [*_PLAIN, *_CONVERSIONS]:
 
 def _dtype_to_storage_type_map() -> dict[_C.dtype, str]:
     """The names of the types of storages, by dtype."""
-    return {dtype: f"{name}Storage" for name, dtype in STORAGES.items()}
+    return {dtype: f"{name}Storage" for name, dtype in {**STORAGES, **_QUANTIZED}.items()}
 
 
 def _storage_type_to_dtype_map() -> dict[str, _C.dtype]:
@@ -239,6 +280,14 @@ class _OfOneDtype(type):
             if name in options:
                 raise _unfit(RuntimeError, f"'{name}' cannot be specified: {cls.__name__} has its own")
         return TypedStorage(*content, wrap_storage=wrap_storage, dtype=cls.dtype, **options)
+
+    @property
+    def _dtype(cls) -> _C.dtype:
+        return cls.dtype
+
+    def from_file(cls, filename: str | os.PathLike[str], shared: bool = False, size: int = 0) -> TypedStorage:
+        """The first `size` elements of a file; with `shared` what is written reaches it."""
+        return cls(wrap_storage=storage_from_file(filename, shared, size * cls.dtype.itemsize))
 
     def from_buffer(cls, buffer: Any, byte_order: str | None = None, count: int = -1, offset: int = 0) -> TypedStorage:
         """The elements of a buffer from an offset in bytes on, copied; `byte_order` is that of the buffer."""

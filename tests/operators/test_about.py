@@ -170,3 +170,34 @@ def test_tangents() -> None:
         copied = tp.ops.aten._make_dual_copy(x, x * 2, 0)
         assert copied.data_ptr() != x.data_ptr() and tp.ops.aten._unpack_dual(copied, 0)[1].tolist() == [2.0] * 3
         assert tp.ops.aten._unpack_dual(tp.ops.aten._fw_primal_copy(copied, 0), 0)[1] is None
+
+
+def test_memory_that_elements_share() -> None:
+    for t in (tp, torch):
+        shared = t.ones(1, 3).expand(4, 3)
+        unknown = t.ones(2, 1, 10)[::2].as_strided((2, 1, 5), (10, 0, 2))
+        assert [t._debug_has_internal_overlap(x) for x in (t.ones(3, 3), shared, unknown)] == [0, 1, 2]
+
+
+def test_questions_that_have_no_answer() -> None:
+    for t in (tp, torch):
+        for dtype in (t.quint8, t.qint8, t.qint32):
+            with pytest.raises(RuntimeError, match="not supported for quantized"):
+                _ = dtype.is_signed
+        pieces = t.nested.nested_tensor([t.ones(2, 4), t.ones(3, 4)])
+        for one, other in ((pieces, t.ones(2, 4)), (t.ones(2, 4), pieces)):
+            with pytest.raises(RuntimeError, match="Expected both self and other to be nested tensors"):
+                one.is_same_size(other)
+
+
+def test_functions_of_elements_return_numbers() -> None:
+    for t in (tp, torch):
+        x, y = t.ones(3), t.ones(3, requires_grad=True)
+        with pytest.raises(TypeError):
+            x.apply_(lambda _: "words")
+        with pytest.raises(TypeError, match="not callable"):
+            x.map_(t.ones(3), "words")
+        with pytest.raises(RuntimeError, match="requires grad"):
+            x.map2_(t.ones(3), y, lambda a, b, c: a)
+        with pytest.raises(TypeError, match="not an acceptable base type"):
+            type("Own", (t.FloatTensor,), {})

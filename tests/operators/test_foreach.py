@@ -235,3 +235,39 @@ def test_layers_above_are_met():
     assert [tuple(x.shape) for x in batched] == [(4, 2), (4, 3)]
     meta = tp._foreach_exp([x.to("meta") for x in given])
     assert [tuple(m.shape) for m in meta] == [tuple(x.shape) for x in given]
+
+
+EMPTY = {
+    "no tensor": [
+        "t._foreach_add([], 1)",
+        "t._foreach_add([], [])",
+        "t._foreach_neg([])",
+        "t._foreach_norm([])",
+        "t._foreach_addcmul([], [], [])",
+        "t._foreach_copy_([], [])",
+        "t._foreach_zero_([])",
+    ],
+    "numbers": [
+        "t._foreach_add([t.ones(1)], [])",
+        "t._foreach_addcmul([t.ones(1)] * 2, [t.ones(1)] * 2, [t.ones(1)] * 2, t.ones(2, 2)[:, 1])",
+        "t._foreach_addcmul([t.ones(1)] * 3, [t.ones(1)] * 3, [t.ones(1)] * 3, t.ones(2, 2)[:, 1])",
+    ],
+    "complex": [
+        "t._foreach_clamp_max([t.ones(1)], 1j)",
+        "t._foreach_minimum([t.ones(1)], [1j])",
+        "t.clamp_min(t.tensor([1j]), 1)",
+        "t.clamp(t.tensor([1j]), 1, 2)",
+        "t._foreach_maximum([t.ones(10, dtype=t.complex64)], [t.ones(11, dtype=t.complex64)])",
+        "t._foreach_pow([t.ones(10, dtype=t.bool)], [t.ones(11, dtype=t.bool)])",
+    ],
+}
+
+
+@pytest.mark.parametrize("call", [call for calls in EMPTY.values() for call in calls])
+def test_refusals_are_torchs(call: str) -> None:
+    torch, told = pytest.importorskip("torch"), []
+    for t in (tp, torch):
+        with pytest.raises(Exception) as refused:
+            eval(call, {"t": t})
+        told.append((refused.type, str(refused.value).splitlines()[0]))
+    assert told[0] == told[1]

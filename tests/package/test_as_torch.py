@@ -223,6 +223,16 @@ def test_dtypes_that_are_not_there_can_be_compared() -> None:
     )
 
 
+def test_all_names_at_once() -> None:
+    program = "from torch import *\nprint(ones(2).tolist(), FloatTensor([1]).dtype is float32)"
+    assert output(program) == "[1.0, 1.0] True"
+
+
+def test_dtypes_that_are_names_only_are_dtypes() -> None:
+    program = "import torch\nprint(isinstance(torch.quint2x4, torch.dtype), torch.quint2x4 == torch.quint4x2)"
+    assert output(program) == "True False"
+
+
 # ---- processes that are started ----
 
 CHILDREN = """

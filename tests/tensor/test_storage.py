@@ -560,3 +560,149 @@ def test_old_types_take_storages() -> None:
         tp.DoubleTensor(t.storage())
     with pytest.raises(RuntimeError, match="slices are only supported in UntypedStorage"):
         t.storage()[:1]
+
+
+def test_storages_without_values() -> None:
+    for storage in (tp.UntypedStorage(3, device="meta"), tp.FloatStorage(3), tp.UntypedStorage(0, device="meta")):
+        if storage.device.type == "cpu":
+            storage = tp.TypedStorage([1, 2, 3], dtype=tp.int16, device="meta")
+        for call in (lambda s: s[0], lambda s: s.tolist()):
+            with pytest.raises(NotImplementedError, match="Not available"):
+                call(storage)
+        with pytest.raises(NotImplementedError, match="Cannot copy out"):
+            storage.cpu()
+    meta = tp.TypedStorage([1, 2], dtype=tp.float32, device="meta")
+    for share in (meta._share_fd_cpu_, meta._share_filename_cpu_):
+        with pytest.raises(RuntimeError, match="only available on CPU"):
+            share()
+    with pytest.raises(NotImplementedError, match="Cannot copy out"):
+        tp.FloatStorage([1, 2]).copy_(meta)
+
+
+def test_a_storage_of_a_dtype_makes_tensors_of_that_alone() -> None:
+    storage = tp.tensor([1.5, 2.5]).storage()
+    made = tp.tensor(storage, dtype=tp.float32)
+    made[0] = 9
+    assert made.tolist() == [9, 2.5] and storage.tolist() == [1.5, 2.5] == tp.tensor(storage).tolist()
+    for dtype in (tp.float64, tp.int32, tp.bool):
+        with pytest.raises(RuntimeError, match="Expected a Storage of type"):
+            tp.tensor(storage, dtype=dtype)
+    assert tp.ones(1, dtype=tp.int16).storage_type() is tp.ShortStorage and storage._dtype is tp.FloatStorage._dtype
+    assert tp.ones(2).set_(storage).storage()._cdata == storage._cdata
+
+
+def test_storages_of_quantized_dtypes_hold_integers() -> None:
+    storage = tp.QInt8Storage([1, -2, 3])
+    storage[1] = -5
+    assert storage.tolist() == [1, -5, 3] and storage.element_size() == 1 and isinstance(storage, tp.QInt8Storage)
+    assert tp.QInt32Storage(4).nbytes() == 16 and tp.QUInt8Storage([255]).tolist() == [255]
+
+
+def test_a_typed_storage_of_a_file(tmp_path: Path) -> None:
+    path = str(tmp_path / "numbers")
+    first, second = (tp.FloatStorage.from_file(path, True, 10) for _ in range(2))
+    first[3] = 2.5
+    assert second.tolist() == [0, 0, 0, 2.5, 0, 0, 0, 0, 0, 0]
+
+
+# ---- late copies ----
+
+
+def _is_late(*tensors: tp.Tensor) -> list[bool]:
+    return [tp._C._is_cow_tensor(t) for t in tensors]
+
+
+@pytest.mark.parametrize("count", [3, 1000, 100000])  # beside the storage, in a block of its own, a large one
+def test_a_lazy_clone_copies_when_one_is_written_to(count: int) -> None:
+    source = tp.arange(count).float()
+    before, address = source.tolist(), tp._C._data_address(source)
+    clone, other = source._lazy_clone(), tp._lazy_clone(source)
+    assert _is_late(source, clone, other) == [True] * 3
+    (clone + other).sum()
+    assert _is_late(source, clone, other) == [True] * 3 and clone.equal(other)
+    clone.view(-1)[0] = 7
+    assert _is_late(source, clone, other) == [True, False, True]
+    assert clone[0] == 7 and source.tolist() == before == other.tolist()
+    source.mul_(2)
+    address = tp._C._data_address(other)
+    other.zero_()  # the last one takes the memory over
+    assert _is_late(source, other) == [False, False] and tp._C._data_address(other) == address
+    again = other._lazy_clone()
+    again.resize_(count + 5)
+    assert _is_late(other, again) == [True, False] and again[:count].equal(other)
+
+
+@pytest.mark.parametrize(
+    "write",
+    [
+        lambda t: t.add_(1),
+        lambda t: tp.add(t.clone(), 1, out=t),
+        lambda t: t[1:].mul_(3),
+        lambda t: t.data.fill_(5),
+        lambda t: t.random_(5, 9),
+        lambda t: t.apply_(lambda v: v + 1),
+        lambda t: t.numpy().fill(9),
+        lambda t: t.__array__().fill(9),
+        lambda t: memoryview(t).__setitem__(0, 9.0),
+        lambda t: tp.from_dlpack(t).fill_(9),
+        lambda t: t.untyped_storage().fill_(1),
+        lambda t: t.untyped_storage().__setitem__(0, 1),
+        lambda t: t.share_memory_().fill_(9),
+        lambda t: tp._foreach_add_([t], 1),
+        lambda t: t.set_(t.untyped_storage(), 0, (3,), (1,)).neg_(),
+        lambda t: tp.nn.init.ones_(t.requires_grad_()).requires_grad_(False),
+        lambda t: t.set_(tp.zeros(300)),
+    ],
+)
+def test_no_write_reaches_the_other(write: Callable[[tp.Tensor], object]) -> None:
+    for writes_clone in (True, False):
+        source = tp.arange(300).float() + 1
+        before = source.tolist()
+        clone = source._lazy_clone()
+        first, second = (clone, source) if writes_clone else (source, clone)
+        write(first)
+        assert second.tolist() == before != first.tolist()
+
+
+def test_an_address_ends_a_late_copy() -> None:
+    source = tp.ones(200)
+    clone = source._lazy_clone()
+    assert clone.data_ptr() != tp._C._data_address(source) and _is_late(source, clone) == [True, False]
+    clone = source._lazy_clone()
+    assert clone.untyped_storage().data_ptr() != tp._C._data_address(source)
+    lent = tp.ones(200)
+    lent.numpy()  # who has the address may write at any time
+    assert _is_late(lent._lazy_clone(), lent) == [False, False]
+
+
+def test_gradients_of_late_copies() -> None:
+    x = tp.rand(50, requires_grad=True)
+    y = x._lazy_clone()
+    (y * y).sum().backward()
+    assert x.grad is not None and x.grad.equal(2 * x)
+    grad, w = tp.ones(50), tp.rand(50, requires_grad=True)
+    late = grad._lazy_clone()
+    (w.relu() + w + w.neg()).backward(late)
+    (w * 2).backward(late)
+    assert grad.equal(tp.ones(50)) and late.equal(grad) and w.grad is not None and w.grad.equal(tp.full((50,), 3.0))
+
+
+@pytest.mark.parametrize("count", [3, 100000])
+def test_compiled_calls_make_late_copies_too(count: int) -> None:
+    @tp.compile
+    def step(t: tp.Tensor) -> tp.Tensor:
+        t.mul_(2).add_(1)
+        return t.sum()
+
+    for _ in range(8):  # a call is replayed after some
+        source = tp.ones(count)
+        clone = source._lazy_clone()
+        step(clone)
+        assert source.equal(tp.ones(count)) and clone.equal(tp.full((count,), 3.0))
+
+
+def test_other_memory_is_cloned_at_once() -> None:
+    with pytest.raises(NotImplementedError, match="layout sparse_coo"):
+        tp._lazy_clone(tp.eye(3).to_sparse())
+    meta = tp.ones(3, device="meta")._lazy_clone()
+    assert meta.shape == (3,) and not tp.ones(0)._lazy_clone().numel()

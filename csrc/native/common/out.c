@@ -10,7 +10,8 @@ static int warn_of_sizes(const tp_tensor *out, tp_ints sizes) {
     tp_text_ints(&wanted, sizes);
     return tp_warn(
         "An output with one or more elements was resized since it had shape %s, which does not match the required "
-        "output shape %s. Give out= a tensor of that shape, or one without elements: out.resize_(0).",
+        "output shape %s. This behavior is deprecated, and in a future PyTorch release outputs will not be resized "
+        "unless they have zero elements. Give out= a tensor of that shape, or one without elements: out.resize_(0).",
         had.text ? had.text : "", wanted.text ? wanted.text : "");
 }
 

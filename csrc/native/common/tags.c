@@ -8,7 +8,9 @@ int tp_check_determinism(const char *op) {
     switch (tp_determinism()) {
     case TP_DETERMINISM_OFF: return 0;
     case TP_DETERMINISM_WARN:
-        return tp_warn("%s does not have a deterministic implementation; its last bits may differ from run to run", op);
+        return tp_warn("%s does not have a deterministic implementation, but you set "
+                       "'use_deterministic_algorithms(True, warn_only=True)': its last bits may differ from run to run",
+                       op);
     default:
         return tp_fail(TP_RuntimeError,
                        "%s does not have a deterministic implementation, but you set "

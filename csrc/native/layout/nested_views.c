@@ -283,7 +283,8 @@ int is_same_size_nested(tp_tensor *self, tp_tensor *other, bool *result) {
     tp_autonested a = {0}, b = {0};
     int64_t one[TP_MAX_DIMS], two[TP_MAX_DIMS];
     *result = false;
-    if (!tp_is_nested(self) || !tp_is_nested(other)) return 0;
+    if (!tp_is_nested(self) || !tp_is_nested(other))
+        return tp_fail(TP_RuntimeError, "is_same_size: Expected both self and other to be nested tensors.");
     if (tp_nested_of(self, &a) < 0 || tp_nested_of(other, &b) < 0) return -1;
     *result = a.count == b.count && self->ndim == other->ndim;
     for (int64_t i = 0; *result && i < a.count; i++) {
@@ -297,6 +298,8 @@ int is_same_size_nested(tp_tensor *self, tp_tensor *other, bool *result) {
 /* equal(Tensor self, Tensor other) -> bool */
 int equal_nested(tp_tensor *self, tp_tensor *other, bool *result) {
     tp_autonested a = {0}, b = {0};
+    *result = false;
+    if (!tp_is_nested(self) || !tp_is_nested(other)) return 0;
     if (is_same_size_nested(self, other, result) < 0) return -1;
     if (!*result) return 0;
     if (tp_nested_of(self, &a) < 0 || tp_nested_of(other, &b) < 0) return -1;

@@ -70,10 +70,10 @@ static int check_operands(const tp_tensor *input, const tp_tensor *weight, const
     }
     if (input->dtype != weight->dtype)
         return tp_fail(TP_RuntimeError, "Input type (%s) and weight type (%s) should be the same",
-                       tp_dtype_names[input->dtype], tp_dtype_names[weight->dtype]);
+                       tp_scalar_type_name((tp_dtype)input->dtype), tp_scalar_type_name((tp_dtype)weight->dtype));
     if (bias && bias->dtype != input->dtype)
         return tp_fail(TP_RuntimeError, "Input type (%s) and bias type (%s) should be the same",
-                       tp_dtype_names[input->dtype], tp_dtype_names[bias->dtype]);
+                       tp_scalar_type_name((tp_dtype)input->dtype), tp_scalar_type_name((tp_dtype)bias->dtype));
     if (input->dtype == TP_BOOL) return tp_fail(TP_NotImplementedError, "convolution is not implemented for bool");
     int64_t product;
     if (__builtin_mul_overflow(weight->sizes[1], s->groups, &product))

@@ -79,9 +79,9 @@ static int start_general(general_call *g, const tp_pointwise *p, const tp_operan
         g->inputs[i] = inputs[i];
         g->copies[i] = NULL;
     }
-    if (find_device(g) < 0 || find_dtypes(g) < 0) return -1;
+    if (find_device(g) < 0) return -1;
     g->ndim = tp_iter_broadcast(g->inputs, p->ninputs, g->sizes);
-    return g->ndim < 0 ? -1 : 0;
+    return g->ndim < 0 ? -1 : find_dtypes(g);
 }
 
 /* Whether a shortcut would have made the result, if nobody wanted to see map: the strides of dimensions of one element

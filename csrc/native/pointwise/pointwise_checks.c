@@ -176,6 +176,8 @@ static int check_number(const tp_pointwise *p, const tp_scalar *number, tp_dtype
 int tp_check_bounds(const tp_pointwise *p, const tp_operand *inputs, const tp_value *params) {
     (void)params;
     int status = 0;
+    for (int i = 0; i < p->ninputs; i++)
+        if (is_complex(&inputs[i])) return tp_fail(TP_NotImplementedError, "clamp is not supported for complex types");
     for (int i = 1; status == 0 && i < p->ninputs; i++)
         if (inputs[i].number) status = check_number(p, inputs[i].number, (tp_dtype)inputs[0].tensor->dtype);
     return status;

@@ -102,6 +102,17 @@ tp_tensor *clone_dense(tp_tensor *self, tp_memory_format memory_format) {
     return made && tp_copy_data(made, self) == 0 ? tp_take(made) : NULL;
 }
 
+/* _lazy_clone(Tensor self) -> Tensor */
+tp_tensor *_lazy_clone_composite(tp_tensor *self) {
+    if (tp_is_pending(self) || !tp_storage_can_share(self->storage)) return tp_clone(self, TP_NO_FORMAT);
+    tp_storage *storage = tp_storage_share(self->storage);
+    tp_tensor *made =
+        storage ? tp_new_on_storage(storage, tp_sizes(self), tp_strides(self), self->byte_offset, (tp_dtype)self->dtype)
+                : NULL;
+    tp_storage_release(storage);
+    return made;
+}
+
 static int check_layout(tp_layout layout) {
     if (layout == TP_NO_LAYOUT || layout == TP_STRIDED) return 0;
     return tp_fail(TP_RuntimeError, "to(options) doesn't support converting to a different layout");

@@ -328,8 +328,8 @@ def load(
         raise ValueError("f must be a file path in order to use the mmap argument")
     if not all(hasattr(f, name) for name in ("seek", "tell", "read")):
         raise AttributeError(
-            f"{type(f).__name__!r} object cannot be read. You can only torch.load from a file that is seekable. Please "
-            "pre-load the data into a buffer like io.BytesIO and try to load from it instead."
+            f"{type(f).__name__!r} object cannot be read. You can only torch.load from a file that is seekable: give a "
+            "path, or its bytes in an io.BytesIO"
         )
     return _load(f, map_location, None if weights_only else pickle_module or pickle, False, pickle_load_args)
 

@@ -6,7 +6,7 @@ import os
 import sys
 from copy import deepcopy
 from functools import cache
-from typing import Any
+from typing import Any, cast
 
 from tensorpy import _C
 from tensorpy._C import Tensor
@@ -88,10 +88,6 @@ class TypedStorage:
     @property
     def _dtype(self) -> _C.dtype:
         return self.dtype
-
-    @property
-    def _cdata(self) -> int:
-        return int(self._untyped_storage.data_ptr())
 
     @property
     def device(self) -> _C.device:
@@ -200,7 +196,7 @@ class TypedStorage:
             raise NotImplementedError("Cannot copy out of meta tensor; no data!")
         if save_size:
             file.write(self.size().to_bytes(8, sys.byteorder))
-        file.write(bytes(self._untyped_storage.tolist()))
+        file.write(memoryview(cast(Any, bytes_of(self._untyped_storage))))
 
     def _typed_storage(self) -> TypedStorage:
         return self

@@ -17,7 +17,7 @@ MODULES = frozenset(
     """.split()
 )
 PRIVATE_MODULES = frozenset(
-    "_VF __config__ __future__ _dynamo _functorch _linalg_utils _prims_common _utils _vmap_internals".split()
+    "_VF __config__ __future__ _dynamo _functorch _linalg_utils _ops _prims_common _utils _vmap_internals".split()
 )
 
 # module -> what the package has of it

@@ -10,6 +10,7 @@ from typing import Any
 
 import tensorpy
 from tensorpy import _C
+from tensorpy._library.function_schema import FunctionSchema, parse_schema
 from tensorpy._package.absent import absent_class
 
 
@@ -176,6 +177,8 @@ _NAMES = {
     "_get_tracing_state": _nothing,
     "_are_functorch_transforms_active": lambda: bool(_C._vmap_levels()),
     "_infer_size": _infer_size,
+    "parse_schema": parse_schema,
+    "FunctionSchema": FunctionSchema,
     "_is_tracing": _no,
     "_set_math_sdp_allow_fp16_bf16_reduction": _nothing,
     "_set_throw_on_mutable_data_ptr": _nothing,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import sys
 import weakref
 from types import ModuleType
@@ -177,7 +178,7 @@ _NAMES = {
     "_get_tracing_state": _nothing,
     "_are_functorch_transforms_active": lambda: bool(_C._vmap_levels()),
     "_infer_size": _infer_size,
-    "parse_schema": parse_schema,
+    "parse_schema": functools.partial(parse_schema, space=""),
     "FunctionSchema": FunctionSchema,
     "_is_tracing": _no,
     "_set_math_sdp_allow_fp16_bf16_reduction": _nothing,

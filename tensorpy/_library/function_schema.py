@@ -119,12 +119,14 @@ def _is_part(one: str, other: str) -> bool:
 class FunctionSchema(str):
     """The text of a schema, "add.Tensor(Tensor self, ...) -> Tensor"; its parts are attributes."""
 
+    space: str = ""  # of the name, where the text has none
+
     @cached_property
     def _head(self) -> tuple[str, str]:
         match = re.fullmatch(r"\s*((?:\w+::)?\w+)(?:\.(\w+))?", self.partition("(")[0])
         if match is None or " -> " not in self:
             raise RuntimeError(f"{str(self)!r} is no schema: it is name.overload(arguments) -> results")
-        return match[1], match[2] or ""
+        return self.space + match[1], match[2] or ""
 
     @property
     def name(self) -> str:
@@ -192,8 +194,10 @@ def _may_follow(old: Argument, new: Argument) -> bool:
 
 
 @cache
-def parse_schema(text: str) -> FunctionSchema:
-    """A schema of its text; RuntimeError if it is none."""
+def parse_schema(text: str, space: str = "aten::") -> FunctionSchema:
+    """A schema of its text; RuntimeError if it is none. `space` goes in front of a name without a namespace."""
     schema = FunctionSchema(text.strip())
+    if "::" not in schema.partition("(")[0]:
+        schema.space = space
     assert schema.name and schema.arguments is not None and schema.returns is not None
     return schema

@@ -11,7 +11,7 @@ from tensorpy._library.function_schema import parse_schema
 def test_the_parts_of_an_operators_schema() -> None:
     op = tp.ops.aten.add.out
     schema = op._schema
-    assert (schema.name, schema.overload_name, schema.is_mutable) == ("add", "out", True)
+    assert (schema.name, schema.overload_name, schema.is_mutable) == ("aten::add", "out", True)
     assert [a.name for a in schema.arguments] == ["self", "other", "alpha", "out"]
     alpha, out = schema.arguments[2:]
     assert (alpha.type, alpha.default_value, alpha.kwarg_only, alpha.is_out) == ("number", 1, True, False)

@@ -47,8 +47,8 @@ def _signature_of(name: str, schema: str) -> inspect.Signature:
     for stem, kind, only_keyword, _, has_default, default in _C._tracer.arguments(name):
         place = inspect.Parameter.KEYWORD_ONLY if only_keyword else inspect.Parameter.POSITIONAL_OR_KEYWORD
         given = default if has_default else inspect.Parameter.empty
-        stem = {"self": "input", "from": "from_"}.get(stem, stem)
-        parameters.append(inspect.Parameter(stem, place, default=given, annotation=_kind(kind)))
+        named = {"self": "input", "from": "from_"}.get(stem) or str(stem)
+        parameters.append(inspect.Parameter(named, place, default=given, annotation=_kind(kind)))
     result = schema.rpartition(" -> ")[2]
     return inspect.Signature(parameters, return_annotation=_kind(result) if result[0] != "(" else tuple)
 

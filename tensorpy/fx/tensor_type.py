@@ -19,7 +19,8 @@ class TensorType:
     def __eq__(self, other: object) -> bool:
         return isinstance(other, TensorType) and list(self.__args__) == list(other.__args__)
 
-    __hash__ = None  # type: ignore[assignment]
+    def __hash__(self) -> int:
+        return hash(tuple(self.__args__))
 
     def __class_getitem__(cls, *args: Any) -> TensorType:
         return TensorType(tuple(args[0] if len(args) == 1 and isinstance(args[0], tuple) else args))

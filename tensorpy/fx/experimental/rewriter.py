@@ -38,8 +38,8 @@ class AST_Rewriter(ast.NodeTransformer):
         free = fn.__code__.co_freevars
         cells = {"_tensorpy_assert": CellType(tensorpy._assert), "_tensorpy_annotate": CellType(annotate)}
         cells.update(zip(free, fn.__closure__ or (), strict=True))
-        outer = ast.parse(f"def outer({', '.join(cells)}):\n    pass").body[0]
-        outer.body = [self.visit(function), ast.parse(f"return {function.name}").body[0]]  # type: ignore[attr-defined]
+        outer: Any = ast.parse(f"def outer({', '.join(cells)}):\n    pass").body[0]
+        outer.body = [self.visit(function), ast.parse(f"return {function.name}").body[0]]
         module = ast.fix_missing_locations(ast.Module([outer], []))
         space: dict[str, Any] = dict(fn.__globals__)  # the source's defaults are computed, and not used
         exec(compile(module, fn.__code__.co_filename, "exec"), space)

@@ -13,7 +13,8 @@ its name. Without a registered derivative it runs, and what it gives to backward
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, ClassVar, overload
 
 from tensorpy import _C, dispatch, ops
@@ -255,6 +256,16 @@ def declared(name: str) -> None:
     """Gives an operator that is declared now the kernels that have waited for it."""
     for register in _waiting.pop(name, ()):
         register()
+
+
+@contextmanager
+def _scoped_library(*args: Any, **kwargs: Any) -> Iterator[Library]:
+    """A library for as long as it lasts."""
+    library = Library(*args, **kwargs)
+    try:
+        yield library
+    finally:
+        library._destroy()
 
 
 def define(qualname: str, schema: str, *, lib: Library | None = None, tags: str | Iterable[str] = ()) -> None:

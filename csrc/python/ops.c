@@ -135,14 +135,6 @@ static PyObject *overload_reduce(PyObject *o, PyObject *unused) {
     return find ? Py_BuildValue("N(s)", find, tp_op_name(((py_overload *)o)->op, name)) : NULL;
 }
 
-static PyMethodDef methods[] = {
-    {"redispatch", TP_PY_FASTCALL(redispatch), "Calls the kernel that a key set leads to: redispatch(keys, *args)."},
-    {"__reduce__", overload_reduce, METH_NOARGS, "Operators pickle by their names."},
-    {NULL, NULL, 0, NULL},
-};
-
-/* ---- the object ---- */
-
 /* "myops" and "scale" of "myops::scale"; "aten" of the YAML's. */
 static const char *split_name(const tp_op_info *info, char *space) {
     const char *colons = strstr(info->name, "::");
@@ -151,6 +143,23 @@ static const char *split_name(const tp_op_info *info, char *space) {
     space[n] = 0;
     return colons ? colons + 2 : info->name;
 }
+
+/* "aten::add.Tensor" */
+static PyObject *overload_full_name(PyObject *o, PyObject *unused TP_UNUSED) {
+    const tp_op_info *info = ((py_overload *)o)->op->info;
+    char space[128];
+    const char *name = split_name(info, space);
+    return PyUnicode_FromFormat(info->overload[0] ? "%s::%s.%s" : "%s::%s", space, name, info->overload);
+}
+
+static PyMethodDef methods[] = {
+    {"name", overload_full_name, METH_NOARGS, "\"aten::add.Tensor\"."},
+    {"redispatch", TP_PY_FASTCALL(redispatch), "Calls the kernel that a key set leads to: redispatch(keys, *args)."},
+    {"__reduce__", overload_reduce, METH_NOARGS, "Operators pickle by their names."},
+    {NULL, NULL, 0, NULL},
+};
+
+/* ---- the object ---- */
 
 static PyObject *overload_repr(PyObject *o) {
     const tp_op_info *info = ((py_overload *)o)->op->info;
@@ -166,10 +175,18 @@ static PyObject *overload_repr(PyObject *o) {
         const tp_op_info *info = ((py_overload *)o)->op->info;    \
         return expression;                                        \
     }
-OVERLOAD_GETTER(schema, PyUnicode_FromString(info->schema))
 OVERLOAD_GETTER(name, PyUnicode_FromFormat(info->overload[0] ? "%s.%s" : "%s", info->name, info->overload))
 OVERLOAD_GETTER(opname, PyUnicode_FromString(info->name))
 OVERLOAD_GETTER(overload, PyUnicode_FromString(info->overload[0] ? info->overload : "default"))
+
+/* A text whose parts are attributes (tensorpy/_library/function_schema.py). */
+static PyObject *overload_schema(PyObject *o, void *unused TP_UNUSED) {
+    PyObject *module = PyImport_ImportModule("tensorpy._library.function_schema");
+    const char *text = ((py_overload *)o)->op->info->schema;
+    PyObject *made = module ? PyObject_CallMethod(module, "parse_schema", "s", text) : NULL;
+    Py_XDECREF(module);
+    return made;
+}
 
 /* "tensorpy._ops.aten": tools compare and print it, as they do a function's. */
 static PyObject *overload_module(PyObject *o, void *unused TP_UNUSED) {

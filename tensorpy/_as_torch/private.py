@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import sys
 import weakref
 from types import ModuleType
@@ -10,6 +11,7 @@ from typing import Any
 
 import tensorpy
 from tensorpy import _C
+from tensorpy._library.function_schema import FunctionSchema, parse_schema
 from tensorpy._package.absent import absent_class
 
 
@@ -181,6 +183,8 @@ _NAMES = {
     "_get_tracing_state": _nothing,
     "_are_functorch_transforms_active": lambda: bool(_C._vmap_levels()),
     "_infer_size": _infer_size,
+    "parse_schema": functools.partial(parse_schema, space=""),
+    "FunctionSchema": FunctionSchema,
     "_is_tracing": _no,
     "_set_math_sdp_allow_fp16_bf16_reduction": _nothing,
     "_set_throw_on_mutable_data_ptr": _nothing,

@@ -17,7 +17,10 @@ MODULES = frozenset(
     """.split()
 )
 PRIVATE_MODULES = frozenset(
-    "_VF __config__ __future__ _dynamo _functorch _linalg_utils _prims_common _utils _vmap_internals".split()
+    """
+    _VF __config__ __future__ _dynamo _functorch _higher_order_ops _linalg_utils _ops _prims_common _utils
+    _vmap_internals
+    """.split()
 )
 
 # module -> what the package has of it
@@ -25,6 +28,7 @@ _BY_MODULE = {
     "_as_torch": "as_torch",
     "_as_torch.notebook": "load_ipython_extension",
     "_compile": "compile",
+    "_higher_order_ops.cond": "cond",
     "_library.tags": "Tag",
     "_linalg_utils": "eig lstsq matrix_rank solve symeig",
     "_lobpcg": "lobpcg",

@@ -32,7 +32,7 @@ MEANT = {
         "jacobian": "func.jacrev", "jacrev": "func.jacrev", "jacfwd": "func.jacfwd", "hessian": "func.hessian",
         "norml1": "linalg.vector_norm", "norml2": "linalg.vector_norm", "l1_norm": "linalg.vector_norm",
         "l2_norm": "linalg.vector_norm", "inv": "linalg.inv", "solve_triangular": "linalg.solve_triangular",
-        "eigh": "linalg.eigh", "eigvals": "linalg.eigvals", "eigvalsh": "linalg.eigvalsh", "cond": "linalg.cond",
+        "eigh": "linalg.eigh", "eigvals": "linalg.eigvals", "eigvalsh": "linalg.eigvalsh",
         "rfft": "fft.rfft", "irfft": "fft.irfft", "ifft": "fft.ifft", "fftfreq": "fft.fftfreq",
         "random_normal": "randn", "permutation": "randperm", "choice": "multinomial",
         "set_seed": "manual_seed", "set_random_seed": "manual_seed", "erfcx": "special.erfcx",

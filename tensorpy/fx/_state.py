@@ -132,6 +132,8 @@ def encode(graph: Graph) -> dict[str, Any]:
     state = {"version": 1, "nodes": nodes, "specs": specs, "static": static}
     types = {n.name: n.type for n in graph.nodes if n.type is not None}
     wrapped = [n.name for n in graph.nodes if n.meta.get("is_wrapped")]
+    if graph.in_names is not None:
+        state["in_names"] = graph.in_names
     return state | ({"types": types} if types else {}) | ({"wrapped": wrapped} if wrapped else {})
 
 
@@ -157,5 +159,9 @@ def decode(state: Any) -> Graph:
     for name, kind in state.get("types", {}).items():
         nodes[name].type = kind
     graph.in_spec, graph.out_spec = (_decode_spec(spec) for spec in state["specs"])
+    names = state.get("in_names")
+    if names is not None and not all(map(_is_name, names)):
+        raise TypeError("a saved graph has a parameter that is no name")
+    graph.in_names = names
     graph.static_inputs = {place: _decode_value(value, {}) for place, value in state["static"]}
     return graph

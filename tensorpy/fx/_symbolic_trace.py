@@ -344,8 +344,7 @@ class Tracer(TracerBase):
                 )
             concrete_args = dict(zip(names, concrete_args, strict=True))
         concrete = concrete_args or {}
-        flat = [leaf for name in names if name in concrete for leaf in _pytree.tree_leaves(concrete[name])]
-        nested = any(isinstance(leaf, PHBase) for leaf in flat)
+        nested = not all(_pytree.tree_structure(concrete[name]).is_leaf() for name in names if name in concrete)
         annotations = getattr(root_fn, "__annotations__", {})
         made: dict[str, Any] = {}
         for name in names:
@@ -355,6 +354,7 @@ class Tracer(TracerBase):
         stars = [self._proxy_placeholder(star, None, _MISSING) for star in starred]
         if nested:
             _, self.graph.in_spec = _pytree.tree_flatten((tuple(concrete.get(name, PH) for name in names), {}))
+            self.graph.in_names = list(names)
         if not keywords and not stars:
             return fn, args
         extra = [s for s, star in zip(stars, starred, strict=True) if not star.startswith("**")]
@@ -370,7 +370,10 @@ class Tracer(TracerBase):
             nonlocal count
             count += 1
             if isinstance(leaf, PHBase):
-                return self._proxy_placeholder(f"{name}_{count}", None, _MISSING)
+                made = self._proxy_placeholder(f"{name}_{count}", None, _MISSING)
+                for key, known in vars(leaf).items():
+                    setattr(made.node, key, known)
+                return made
             out = self._proxy_placeholder(f"{name}_{count}", None, _MISSING if nested else default)
             if isinstance(leaf, (bool, int, float, str)):
                 message = f"{name} has been specialized to have value {leaf} but got another value"

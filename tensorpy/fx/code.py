@@ -13,7 +13,9 @@ from typing import TYPE_CHECKING, Any
 
 import tensorpy
 from tensorpy import _C
+from tensorpy.fx import _pytree as fx_pytree
 from tensorpy.fx.node import Node, OpOverload, at_path, container_text, target_name
+from tensorpy.utils import _pytree
 from tensorpy.utils._pytree import TreeSpec
 
 if TYPE_CHECKING:
@@ -54,11 +56,14 @@ class PythonCode:
 
     src: str
     globals: dict[str, Any]
+    _lineno_map: dict[int, int | None] | None = None  # of lines of the function to places of nodes, if one was made
+    _prologue_start: int = 0
 
 
 def _standard_globals() -> dict[str, Any]:
     plain = {"inf": math.inf, "nan": math.nan, "NoneType": type(None)}
-    return {**plain, "tensorpy": tensorpy, "torch": tensorpy, "device": _C.device}
+    trees = {"fx_pytree": fx_pytree, "pytree": _pytree}
+    return {**plain, **trees, "tensorpy": tensorpy, "torch": tensorpy, "device": _C.device}
 
 
 # ---- constants ----
@@ -240,6 +245,10 @@ class CodeGen:
         if graph.in_spec is None:
             return self.gen_fn_def(parameters, annotation)
         unpacked = "".join(f"{n.name}, " for n in graph.nodes if n.op == "placeholder")
+        if graph.in_names is not None:
+            given = "".join(f"{name}, " for name in graph.in_names)
+            taken = f"fx_pytree.tree_flatten_spec((({given}), {{}}), self._in_spec)"
+            return f"{self.gen_fn_def(graph.in_names, annotation)}\n    {unpacked or '_ '}= {taken}"
         return f"def forward(self, *args, **kwargs){annotation}:\n    {unpacked or '_ '}= self._take(args, kwargs)"
 
     def _gen_python_code(self, graph: Graph, root_module: str, namespace: Namespace) -> PythonCode:

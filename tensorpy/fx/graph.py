@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import warnings
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -45,7 +46,13 @@ class Graph:
         self.owning_module = owning_module
         self.in_spec: TreeSpec | None = None
         self.out_spec: TreeSpec | None = None
+        self.in_names: list[str] | None = None  # of the parameters, where these are trees; None: *args, **kwargs
         self.static_inputs: dict[int, Any] = {}  # leaves of in_spec that are no placeholders, by their places
+
+    def _nested_as(self, other: Graph) -> None:
+        """Arguments and results are nested as another graph's."""
+        self.in_spec, self.out_spec, self.in_names = other.in_spec, other.out_spec, other.in_names
+        self.static_inputs = dict(other.static_inputs)
 
     # ---- nodes ----
 
@@ -70,11 +77,10 @@ class Graph:
         """A node at the place of insertion: the end, or what inserting_before and inserting_after say."""
         unique = self._graph_namespace.create_name(name or name_of_target(target))
         made = Node(self, unique, op, target, (), {}, type_expr)
-        for given in _nodes_in((args or (), kwargs or {})):
-            if given.graph is not self:
-                raise ValueError(f"the argument {given} of {made.name} is a node of another graph")
         made._set(tuple(args or ()), dict(kwargs or {}))
         self._insert_before.prepend(made)
+        for hook in getattr(self.owning_module, "_create_node_hooks", ()):
+            hook(made)
         return made
 
     def _target_to_str(self, target: Any) -> str:
@@ -88,6 +94,7 @@ class Graph:
 
     def get_attr(self, qualified_name: str, type_expr: Any = None) -> Node:
         """A parameter, buffer or constant of the module."""
+        self._warn_unless_there("get_attr", qualified_name)
         return self.create_node("get_attr", qualified_name, type_expr=type_expr)
 
     def call_function(
@@ -118,7 +125,20 @@ class Graph:
         type_expr: Any = None,
     ) -> Node:
         """A call of a module inside the module."""
+        self._warn_unless_there("call_module", module_name)
         return self.create_node("call_module", module_name, args, kwargs, type_expr=type_expr)
+
+    def _warn_unless_there(self, kind: str, path: str) -> None:
+        module = self.owning_module
+        for part in path.split(".") if module is not None else ():
+            if not hasattr(module, part):
+                warnings.warn(
+                    f"Attempted to insert a {kind} Node with no underlying reference in the owning GraphModule! "
+                    f"GraphModule.add_submodule or nn.Module.register_buffer put something at {path!r}",
+                    stacklevel=3,
+                )
+                return
+            module = getattr(module, part)
 
     def output(self, result: Any, type_expr: Any = None) -> Node:
         """What the graph gives: the last node."""
@@ -149,7 +169,7 @@ class Graph:
     def __deepcopy__(self, memo: Any = None) -> Graph:
         made = Graph(tracer_cls=self._tracer_cls, tracer_extras=self._tracer_extras)
         made._codegen = self._codegen
-        made.in_spec, made.out_spec, made.static_inputs = self.in_spec, self.out_spec, dict(self.static_inputs)
+        made._nested_as(self)
         copied: dict[Node, Node] = {}
         for node in self.nodes:
             copied[node] = made.node_copy(node, copied.__getitem__)
@@ -178,12 +198,16 @@ class Graph:
     def erase_node(self, to_erase: Node) -> None:
         """Takes a node out that nothing uses."""
         if to_erase.users:
-            users = ", ".join(map(str, to_erase.users))
-            raise RuntimeError(f"{to_erase} cannot be erased: it still has users in the graph: {users} use it")
+            raise RuntimeError(
+                f"Tried to erase Node {to_erase} but it still had {len(to_erase.users)} users in the graph: "
+                f"{list(to_erase.users)}: it cannot be erased"
+            )
         if to_erase.graph is not self or to_erase._erased:
             raise RuntimeError(f"{to_erase} is not of this graph")
         if self._insert_before is to_erase:
             self._insert_before = to_erase.next
+        for hook in getattr(self.owning_module, "_erase_node_hooks", ()):
+            hook(to_erase)
         to_erase._set((), {})
         to_erase._unlink()
         to_erase._erased = True
@@ -210,8 +234,16 @@ class Graph:
             if node.graph is not self or node.name in names:
                 raise RuntimeError(f"{node} is of another graph, or its name is another node's")
             for given in _nodes_in((node.args, node.kwargs)):
+                if given.graph is not self:
+                    raise RuntimeError(
+                        f"Argument '{given}' of Node '{node}' does not belong to this Graph, "
+                        "but was used as an argument!"
+                    )
                 if given not in seen:
-                    raise RuntimeError(f"{node} takes {given}, which does not come before it")
+                    raise RuntimeError(
+                        f"Argument '{given}' of Node '{node}' was used before it has been defined! Each node stands "
+                        "behind what it takes"
+                    )
                 if node not in given.users:
                     raise RuntimeError(f"{node} takes {given}, which does not know of it")
             if node.op in ("get_attr", "call_module") and self.owning_module is not None:

@@ -6,7 +6,10 @@ import functools
 import itertools
 import linecache
 import weakref
+from collections.abc import Iterator
+from contextlib import contextmanager
 from copy import copy, deepcopy
+from pathlib import Path
 from typing import Any
 
 from tensorpy import _C
@@ -15,11 +18,13 @@ from tensorpy.fx._state import decode, encode
 from tensorpy.fx.code import PythonCode
 from tensorpy.fx.graph import Graph, attribute_of
 from tensorpy.nn import Module, Parameter
+from tensorpy.serialization import save
 from tensorpy.utils._pytree import tree_flatten, tree_unflatten
 
 __all__ = ["GraphModule", "rebuild", "reduce_graph_module"]
 
 _USER_PRESERVED_ATTRIBUTES_KEY = "_user_preserved_attributes"  # of a graph's module: attributes that copies keep
+_OWN = ("_graph", "_code", "_create_node_hooks", "_erase_node_hooks", "_replace_hooks")
 _numbers = itertools.count()
 
 
@@ -92,6 +97,9 @@ class GraphModule(Module):
         super().__init__()
         self.__class__.__name__ = class_name
         self.meta: dict[str, Any] = {}
+        self._create_node_hooks: list[Any] = []
+        self._erase_node_hooks: list[Any] = []
+        self._replace_hooks: list[Any] = []
         if isinstance(root, Module):
             self.training = root.training
             meta = getattr(root, "meta", {})
@@ -151,6 +159,46 @@ class GraphModule(Module):
     def _give(self, leaves: list[Any]) -> Any:
         assert self._graph.out_spec is not None
         return tree_unflatten(leaves, self._graph.out_spec)
+
+    @property
+    def _in_spec(self) -> Any:
+        return self._graph.in_spec
+
+    @property
+    def _out_spec(self) -> Any:
+        return self._graph.out_spec
+
+    # ---- hooks ----
+
+    def _register_create_node_hook(self, f: Any) -> None:
+        """From here on calls f with each node that is made in the graph."""
+        self._create_node_hooks.append(f)
+
+    def _unregister_create_node_hook(self, f: Any) -> None:
+        self._create_node_hooks.remove(f)
+
+    def _register_erase_node_hook(self, f: Any) -> None:
+        """From here on calls f with each node that is taken out of the graph."""
+        self._erase_node_hooks.append(f)
+
+    def _unregister_erase_node_hook(self, f: Any) -> None:
+        self._erase_node_hooks.remove(f)
+
+    def _register_replace_node_hook(self, f: Any) -> None:
+        """From here on calls f(old=, new=, user=) where a user of a node gets another; `new` is a name."""
+        self._replace_hooks.append(f)
+
+    def _unregister_replace_node_hook(self, f: Any) -> None:
+        self._replace_hooks.remove(f)
+
+    @contextmanager
+    def _set_replace_hook(self, f: Any) -> Iterator[None]:
+        """The same, as long as it lasts."""
+        self._register_replace_node_hook(f)
+        try:
+            yield
+        finally:
+            self._unregister_replace_node_hook(f)
 
     # ---- submodules ----
 
@@ -219,11 +267,42 @@ class GraphModule(Module):
 
     def __deepcopy__(self, memo: Any) -> GraphModule:
         root = Module()
-        root.__dict__ = deepcopy({k: v for k, v in self.__dict__.items() if k not in ("_graph", "_code")}, memo)
+        root.__dict__ = deepcopy({k: v for k, v in self.__dict__.items() if k not in _OWN}, memo)
         made = GraphModule(root, deepcopy(self._graph, memo), type(self).__name__)
         self._add_rest(made, root.__dict__)
         memo[id(self)] = made
         return made
+
+    def _replicate_for_data_parallel(self) -> GraphModule:
+        made = copy(self)
+        made._is_replica = True
+        return made
+
+    def to_folder(self, folder: Any, module_name: str = "FxModule") -> None:
+        """Writes a package: the class as Python, and beside it what it holds."""
+        path = Path(folder)
+        path.mkdir(exist_ok=True)
+        save(self.state_dict(), path / "state_dict.pt")
+        parts = []
+        for name, child in self.named_children():
+            save(child, path / f"{name}.pt")
+            parts.append(f'self.{name} = tensorpy.load(HERE / "{name}.pt", weights_only=False)')
+        for name, value in {**self._buffers, **self._parameters}.items():
+            made = f"tensorpy.empty({list(value.shape)}, dtype={value.dtype})" if value is not None else "None"
+            kind = "register_buffer" if name in self._buffers else "register_parameter"
+            made = f"tensorpy.nn.Parameter({made})" if kind == "register_parameter" and value is not None else made
+            parts.append(f'self.{kind}("{name}", {made})')
+        lines = "".join(f"        {part}\n" for part in parts)
+        body = "".join(f"    {line}\n" if line else "\n" for line in self._code.strip("\n").split("\n"))
+        names = "".join(_import_of(name, value) for name, value in self._graph.python_code("self").globals.items())
+        text = (
+            "from pathlib import Path\n\nimport tensorpy\n"
+            f"{names}\nHERE = Path(__file__).parent\n\n\n"
+            f"class {module_name}(tensorpy.nn.Module):\n    def __init__(self):\n        super().__init__()\n{lines}"
+            f'        self.load_state_dict(tensorpy.load(HERE / "state_dict.pt"))\n\n{body}'
+        )
+        (path / "module.py").write_text(text)
+        (path / "__init__.py").write_text("from .module import *\n")
 
     def __copy__(self) -> GraphModule:
         made = GraphModule(self, copy(self.graph), type(self).__name__)
@@ -280,9 +359,24 @@ def _readable(module: GraphModule, name: str) -> str:
     return text
 
 
+def _import_of(name: str, value: Any) -> str:
+    """The line of a module that gives a global of a graph's code its value."""
+    if isinstance(value, (str, float)):
+        return f"{name} = {value!r}\n" if isinstance(value, str) else f'{name} = float("{value}")\n'
+    if isinstance(value, type(itertools)) or value is type(None):
+        return f"import {value.__name__} as {name}\n" if value is not type(None) else f"{name} = type(None)\n"
+    home, called = (
+        getattr(value, "__module__", None),
+        getattr(value, "__qualname__", None) or getattr(value, "_name", ""),
+    )
+    if not home or not called or not called.isidentifier():
+        raise RuntimeError(f"to_folder: the code names {value!r}, which is not of a module")
+    return f"from {home} import {called} as {name}\n"
+
+
 def _own_attributes(module: GraphModule) -> dict[str, Any]:
     """What a program put on a module."""
-    skipped = {*Module().__dict__, "_graph", "_code"}
+    skipped = {*Module().__dict__, *_OWN}
     return {name: value for name, value in module.__dict__.items() if name not in skipped and value != {}}
 
 

@@ -8,6 +8,7 @@ from tensorpy.fx.graph import NO_DEFAULT, Graph, attribute_of
 from tensorpy.fx.graph_module import GraphModule
 from tensorpy.fx.node import Node, map_aggregate, map_arg
 from tensorpy.fx.proxy import GraphAppendingTracer, Proxy
+from tensorpy.fx.traceback import set_current_meta
 
 
 class Interpreter:
@@ -46,21 +47,22 @@ class Interpreter:
         for node in self.graph.nodes:
             if node not in self.env:
                 self.env[node] = self.run_node(node)
+            if self.garbage_collect_values:
+                for given in node.all_input_nodes:
+                    if last[given] is node:
+                        self.env.pop(given, None)
             if node.op == "output":
                 value = self.env[node]
                 if not enable_io_processing:
                     return value
                 return self.module._give(value) if self.graph.out_spec else self.graph.process_outputs(value)
-            if self.garbage_collect_values:
-                for given in node.all_input_nodes:
-                    if last[given] is node:
-                        self.env.pop(given, None)
         return None
 
     def run_node(self, n: Node) -> Any:
         """The value of a node."""
         args, kwargs = self.fetch_args_kwargs_from_env(n)
-        return getattr(self, n.op)(n.target, args, kwargs)
+        with set_current_meta(n):
+            return getattr(self, n.op)(n.target, args, kwargs)
 
     def fetch_attr(self, target: str) -> Any:
         """A parameter, buffer, constant or module of the module."""
@@ -91,7 +93,9 @@ class Interpreter:
         except StopIteration:
             if args:
                 return args[0]
-            raise RuntimeError(f"the graph takes a positional argument '{target}' that was not passed in") from None
+            raise RuntimeError(
+                f"Expected positional argument for parameter {target}, but one was not passed in!"
+            ) from None
 
     def get_attr(self, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """The attribute of the module that a node names."""
@@ -176,8 +180,6 @@ class Transformer(Interpreter):
         """The module of the new graph."""
         result = self.run(enable_io_processing=False)
         if result is not None:
-            old = self.module.graph
-            self.new_graph.in_spec, self.new_graph.out_spec = old.in_spec, old.out_spec
-            self.new_graph.static_inputs = dict(old.static_inputs)
+            self.new_graph._nested_as(self.module.graph)
             self.new_graph.output(map_aggregate(result, lambda leaf: leaf.node if isinstance(leaf, Proxy) else leaf))
         return GraphModule(self.module, self.new_graph)

@@ -11,14 +11,19 @@ import tensorpy
 from tensorpy import _C, ops
 from tensorpy._package.settings import _assert
 from tensorpy.fx.immutable_collections import immutable_dict, immutable_list
+from tensorpy.fx.operator_schemas import normalize_function, normalize_module
 
 if TYPE_CHECKING:
     from tensorpy.fx.graph import Graph
 
 Target = Callable[..., Any] | str  # what a node calls: a function, or the name of a method, module or attribute
 Argument = Any  # a node, a constant, or a container of them
-KINDS = ("placeholder", "get_attr", "call_function", "call_method", "call_module", "output")
 OpOverload: Any = _C.OpOverload
+base_types = (
+    str, int, float, bool, complex, _C.dtype, _C.Tensor, _C.device, type(_C.preserve_format), type(_C.strided),
+    OpOverload,
+)  # fmt: skip
+KINDS = ("placeholder", "get_attr", "call_function", "call_method", "call_module", "output")
 _overloads: dict[str, Any] = {}
 
 
@@ -113,7 +118,7 @@ class Node:
         target: what is wanted, of the input's shape
         args: the arguments by position
         kwargs: the keyword arguments
-        type_expr: the type of the result, if it is known
+        return_type: the type of the result, if it is known
 
     Example:
         >>> module = tp.fx.symbolic_trace(lambda x: x.relu() + 1)
@@ -126,12 +131,16 @@ class Node:
     target: Any
     type: Any
 
-    def __init__(self, graph: Graph, name: str, op: str, target: Any, args: Any, kwargs: Any, type_expr: Any) -> None:
+    def __init__(
+        self, graph: Graph, name: str, op: str, target: Any, args: Any, kwargs: Any, return_type: Any = None
+    ) -> None:
         if op not in KINDS:
             raise ValueError(f"a node is one of {', '.join(KINDS)}, not {op!r}")
+        if op == "call_function" and not callable(target):
+            raise ValueError(f"Node {name}: the target {target!r} of a call_function has to be a Callable")
         if not name.isidentifier() or keyword.iskeyword(name):
             raise ValueError(f"{name!r} is no name of a node")
-        self.graph, self.name, self.op, self.target, self.type = graph, name, op, target, type_expr
+        self.graph, self.name, self.op, self.target, self.type = graph, name, op, target, return_type
         self.users: dict[Node, None] = {}
         self.meta: dict[str, Any] = {}
         self._args: tuple[Any, ...] = ()
@@ -236,6 +245,9 @@ class Node:
         if propagate_meta:
             replace_with.meta.update(self.meta)
         changed = [user for user in self.users if delete_user_cb(user)]
+        for hook in getattr(self.graph.owning_module, "_replace_hooks", ()):
+            for user in changed:
+                hook(old=self, new=replace_with.name, user=user)
         for user in changed:
             user.replace_input_with(self, replace_with)
         return changed
@@ -296,8 +308,6 @@ class Node:
         normalize_to_only_use_kwargs: bool = False,
     ) -> Any:
         """The node's arguments by the signature of what it calls: (args, kwargs); None if that has none."""
-        from tensorpy.fx.operator_schemas import normalize_function, normalize_module
-
         only = normalize_to_only_use_kwargs
         if self.op == "call_function":
             return normalize_function(self.target, self.args, self.kwargs, arg_types, kwarg_types, only)
@@ -369,6 +379,20 @@ def type_name(kind: Any) -> str:
         name = f"{kind.__module__}.{kind.__qualname__}".removeprefix("builtins.")
         return next((p for p in (f"tensorpy.{kind.__name__}",) if at_path(p) is kind), name)
     return repr(kind)
+
+
+def _type_repr(obj: Any) -> str:
+    """A type as a message names it: of builtins the name alone."""
+    if isinstance(obj, type) and not isinstance(obj, type(list[int])):
+        return obj.__qualname__ if obj.__module__ == "builtins" else f"{obj.__module__}.{obj.__qualname__}"
+    return "..." if obj is ... else getattr(obj, "__name__", repr(obj))
+
+
+def _get_qualified_name(func: Any) -> str:
+    """The path of a function."""
+    if getattr(func, "__module__", None) == "_operator":
+        return f"_operator.{func.__name__}"
+    return target_name(func)
 
 
 def container_text(argument: Any, text: Callable[[Any], str], key: Callable[[Any], str]) -> str | None:

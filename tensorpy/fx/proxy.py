@@ -19,6 +19,8 @@ from tensorpy.functional import einsum
 from tensorpy.fx.code import BINARY
 from tensorpy.fx.graph import Graph
 from tensorpy.fx.node import Node, map_aggregate
+from tensorpy.fx.operator_schemas import check_for_mutable_operation
+from tensorpy.fx.traceback import mark
 from tensorpy.overrides import is_tensor_method_or_property
 
 __all__ = [
@@ -81,11 +83,14 @@ class TracerBase:
         self, kind: str, target: Any, args: Any, kwargs: Any, name: str | None = None, type_expr: Any = None
     ) -> Node:
         """A node at the end of the graph, which knows which modules were being called."""
+        if kind == "call_function" and self.check_mutable_operations:
+            check_for_mutable_operation(target, args, kwargs)
         node = self.graph.create_node(kind, target, args, kwargs, name, type_expr)
         if getattr(self, "scope", None) is not None:
             self.node_name_to_scope[node.name] = (self.scope.module_path, self.scope.module_type)
         if getattr(self, "module_stack", None):
             node.meta["nn_module_stack"] = dict(self.module_stack)
+        mark(node)
         return node
 
     def proxy(self, node: Node) -> Proxy:
@@ -143,7 +148,10 @@ class TracerBase:
         found: list[Node] = []
         map_aggregate(key, lambda leaf: found.append(leaf) if isinstance(leaf, Node) else None)
         if found:
-            raise RuntimeError(f"keys of a dictionary among the arguments cannot depend on the inputs, as {key} does")
+            raise RuntimeError(
+                "Keys for dictionaries used as an argument cannot contain a Node, which depends on the inputs. "
+                f"Got: {key}"
+            )
         return key
 
     # ---- what has no node: subclasses may answer ----

@@ -57,14 +57,14 @@ class _Matcher:
         if not self.anchors:
             raise ValueError("a pattern gives what it computes: its output takes no node")
 
-    def find(self) -> list[dict[Node, Node]]:
+    def find(self, overlapping: bool = False) -> list[dict[Node, Node]]:
         """Which node each of the pattern's is, for each place."""
         found: list[dict[Node, Node]] = []
         taken: set[Node] = set()
         for start in self.graph.nodes:
             for places in self._from(0, start, {}):
                 inside = [g for p, g in places.items() if p.op != "placeholder"]
-                if taken.isdisjoint(inside) and self._is_closed(places):
+                if (overlapping or taken.isdisjoint(inside)) and self._is_closed(places):
                     taken.update(inside)
                     found.append(places)
                     break

@@ -139,7 +139,9 @@ def _defaultdict(children: Iterable[Any], context: Any) -> Any:
 
 _NAMEDTUPLE = NodeDef(tuple, lambda t: (list(t), type(t)), _make_namedtuple)
 register_pytree_node(list, lambda x: (list(x), None), lambda children, _: list(children))
-register_pytree_node(tuple, lambda x: (list(x), None), lambda children, _: tuple(children))
+register_pytree_node(
+    tuple, lambda x: (list(x), None), lambda children, _: tuple(children), serialized_type_name="torch.Size"
+)
 register_pytree_node(_C.Size, lambda x: (list(x), None), lambda children, _: tuple(children))  # of any leaves
 register_pytree_node(
     dict, lambda d: (list(d.values()), list(d)), lambda children, keys: dict(zip(keys, children, strict=True))
@@ -364,12 +366,15 @@ def tree_map_(
 def tree_map_only(
     kind: Any, func: Callable[[Any], Any], tree: PyTree, is_leaf: Callable[[PyTree], bool] | None = None
 ) -> PyTree:
-    """tree_map over the leaves of a type, or of one of a tuple of types; others stay."""
-    return tree_map(lambda leaf: func(leaf) if isinstance(leaf, kind) else leaf, tree, is_leaf=is_leaf)
+    """tree_map over the leaves of a type, of one of a tuple of types, or for which a function is true; others stay."""
+    return tree_map(map_only(kind)(func), tree, is_leaf=is_leaf)
 
 
 def map_only(kind: Any, /) -> Callable[[Callable[[Any], Any]], Callable[[Any], Any]]:
-    """Decorates a function of one value: what is not of the type, or of one of the types, stays as it is."""
+    """Decorates a function of one value: what is not of the type, or of one of the types, stays as it is. A function in
+    the place of a type says which values are changed."""
+    if callable(kind) and not isinstance(kind, type):
+        return lambda func: lambda value: func(value) if kind(value) else value
 
     def decorated(func: Callable[[Any], Any]) -> Callable[[Any], Any]:
         return lambda value: func(value) if isinstance(value, kind) else value
@@ -581,6 +586,29 @@ def _register_pytree_node(cls: type[Any], flatten_fn: FlattenFunc, unflatten_fn:
     """register_pytree_node as it was called first; a class that is registered stays as it is."""
     if cls not in SUPPORTED_NODES:
         register_pytree_node(cls, flatten_fn, unflatten_fn, **options)
+
+
+def register_constant(cls: type[Any]) -> None:
+    """Makes a class a container of nothing, whose value is a part of the tree's shape: it has to have == and a hash."""
+    equal: Any = cls.__eq__
+    if equal is object.__eq__ or cls.__hash__ is None:
+        raise TypeError(f"register_constant({cls}): the class has no __eq__ or no __hash__ of its own")
+    _constants.add(cls)
+    register_pytree_node(cls, lambda value: ([], _Constant(value)), lambda _, context: context.value)
+
+
+class _Constant(NamedTuple):
+    """What a tree spec knows of a value that is no leaf."""
+
+    value: Any
+
+
+_constants: set[type[Any]] = set()
+
+
+def is_constant_class(cls: type[Any]) -> bool:
+    """Whether a class was given to register_constant."""
+    return cls in _constants
 
 
 def register_dataclass(

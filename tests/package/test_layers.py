@@ -27,7 +27,7 @@ LAYERS = {
     "base: need nothing but the C half": """
         __future__ _compile _package _utils _prims_common version torch_version types utils._contextlib
         utils._foreach_utils utils._layers utils._pytree utils.deterministic backends._entry_points nn.parameter
-        _library.tags
+        _library.function_schema _library.tags
     """,
     "tensors: what tensors and storages can do": """
         _tensor _tensor_str _package.settings storage functional fft linalg special signal random quasirandom
@@ -40,7 +40,8 @@ LAYERS = {
     """,
     "modules: what has parameters": "nn func _functorch overrides masked",
     "programs: what is made of all of these": """
-        ao optim distributed.optim distributions fx serialization compiler _dynamo ops
+        ao optim distributed.optim distributions fx serialization compiler _dynamo ops _ops
+        _higher_order_ops
         backends._generated quantization utils.data utils.viz
     """,
     "tools: what looks at all of these, or stands for something else": """
@@ -283,8 +284,8 @@ OURS = {"dispatch": "tp.dispatch", "opencl": "tp.opencl", "run": "python -m tens
 def test_the_root_has_pythons_names_of_pytorch_only() -> None:
     """A module of our own lies in the package that it belongs to, but for three that users import."""
     theirs = {m.split(".")[1] for m in names.modules() if m.startswith("torch.")} | set(
-        "_VF __config__ __future__ _compile _dynamo _linalg_utils _lobpcg _lowrank _prims_common _tensor_str _utils "
-        "_vmap_internals".split()
+        "_VF __config__ __future__ _compile _dynamo _higher_order_ops _linalg_utils _lobpcg _lowrank _ops "
+        "_prims_common _tensor_str _utils _vmap_internals".split()
     )
     here = {p.stem for p in PACKAGE.glob("*.py")} - {"__init__"}
     assert here - theirs - {"ops"} == OURS.keys()

@@ -89,7 +89,7 @@ def test_graphs_by_hand_are_those_of_pytorch(name: str) -> None:
         (lambda x: range(x), TypeError, "integer"),
         (lambda x: x.foo(object()), NotImplementedError, "argument of type"),
         (lambda x: operator.setitem(x, 0, 1), TypeError, "item assignment"),
-        (lambda x: x.foo({x: 1}), RuntimeError, "keys of a dictionary"),
+        (lambda x: x.foo({x: 1}), RuntimeError, "Keys for dictionaries"),
     ],
 )
 def test_what_cannot_be_traced(program: Any, error: Any, says: str) -> None:

@@ -20,6 +20,7 @@ from tensorpy.fx.code import is_written
 from tensorpy.fx.graph import Graph
 from tensorpy.fx.graph_module import GraphModule
 from tensorpy.fx.node import Node, overload
+from tensorpy.fx.traceback import mark
 from tensorpy.nn import Parameter
 from tensorpy.utils._pytree import TreeSpec, tree_flatten
 
@@ -155,7 +156,9 @@ class Recorder:
                 args.append(value)
             elif not positional[i] and kept[i]:
                 kwargs[name] = value
-        return self.graph.create_node("call_function", op, tuple(args), kwargs, op._opname)
+        node = self.graph.create_node("call_function", op, tuple(args), kwargs, op._opname)
+        mark(node)
+        return node
 
     def follow_grad_mode(self, enabled: bool) -> None:
         """Whether calls are recorded for backward from here on."""

@@ -1,1 +1,1 @@
-"""What walks over graphs and says something of them."""
+"""What walks over graphs: says something of them, divides them, changes them."""

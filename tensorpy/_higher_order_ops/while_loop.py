@@ -12,7 +12,7 @@ __all__ = ["while_loop"]
 
 
 def while_loop(cond_fn: Callable[..., Any], body_fn: Callable[..., Any], carried_inputs: Any) -> Any:
-    """What is carried behind the last `body_fn(*carried)`: it runs as long as `cond_fn(*carried)` is true.
+    """What is carried after the last `body_fn(*carried)`: it runs as long as `cond_fn(*carried)` is true.
 
     The body gives what it takes: as many values, nested alike, tensors of the same shapes and dtypes.
     """

@@ -191,7 +191,7 @@ class TypedStorage:
     _share_filename_cpu_ = _share_fd_cpu_
 
     def _write_file(self, file: Any, is_real_file: bool, save_size: bool, element_size: int) -> None:
-        """Writes the elements, behind their number if that is wanted, to an open file."""
+        """Writes the elements to an open file, after their number if that is wanted."""
         if self.device.type == "meta":
             raise NotImplementedError("Cannot copy out of meta tensor; no data!")
         if save_size:

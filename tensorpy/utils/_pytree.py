@@ -139,10 +139,13 @@ def _defaultdict(children: Iterable[Any], context: Any) -> Any:
 
 _NAMEDTUPLE = NodeDef(tuple, lambda t: (list(t), type(t)), _make_namedtuple)
 register_pytree_node(list, lambda x: (list(x), None), lambda children, _: list(children))
+register_pytree_node(tuple, lambda x: (list(x), None), lambda children, _: tuple(children))
 register_pytree_node(
-    tuple, lambda x: (list(x), None), lambda children, _: tuple(children), serialized_type_name="torch.Size"
+    _C.Size,
+    lambda x: (list(x), None),
+    lambda children, _: tuple(children),  # of any leaves
+    serialized_type_name="torch.Size",
 )
-register_pytree_node(_C.Size, lambda x: (list(x), None), lambda children, _: tuple(children))  # of any leaves
 register_pytree_node(
     dict, lambda d: (list(d.values()), list(d)), lambda children, keys: dict(zip(keys, children, strict=True))
 )

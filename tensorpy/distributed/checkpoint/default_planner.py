@@ -161,7 +161,8 @@ class DefaultSavePlanner(SavePlanner):
 
     Example:
         >>> from tensorpy.distributed import checkpoint
-        >>> metadata = checkpoint.save({"x": tp.ones(2)}, checkpoint_id="saved", planner=checkpoint.DefaultSavePlanner())
+        >>> planner = checkpoint.DefaultSavePlanner()
+        >>> metadata = checkpoint.save({"x": tp.ones(2)}, checkpoint_id="saved", planner=planner)
         >>> sorted(metadata.state_dict_metadata)
         ['x']
     """
@@ -341,7 +342,8 @@ class DefaultLoadPlanner(LoadPlanner):
         >>> from tensorpy.distributed import checkpoint
         >>> _ = checkpoint.save({"x": tp.ones(2)}, checkpoint_id="saved")
         >>> state = {"x": tp.zeros(2), "new": tp.zeros(1)}
-        >>> checkpoint.load(state, checkpoint_id="saved", planner=checkpoint.DefaultLoadPlanner(allow_partial_load=True))
+        >>> planner = checkpoint.DefaultLoadPlanner(allow_partial_load=True)
+        >>> checkpoint.load(state, checkpoint_id="saved", planner=planner)
         >>> state
         {'x': tensor([1., 1.]), 'new': tensor([0.])}
     """

@@ -127,9 +127,9 @@ def fp16_compress_wrapper(hook: Hook) -> Hook:
         hook: the hook that carries them
 
     Example:
-        >>> from tensorpy.distributed.algorithms.ddp_comm_hooks.default_hooks import fp16_compress_wrapper, allreduce_hook
+        >>> from tensorpy.distributed.algorithms.ddp_comm_hooks import default_hooks
         >>> net = nn.parallel.DistributedDataParallel(nn.Linear(1, 1))
-        >>> net.register_comm_hook(None, fp16_compress_wrapper(allreduce_hook))
+        >>> net.register_comm_hook(None, default_hooks.fp16_compress_wrapper(default_hooks.allreduce_hook))
         >>> net(tp.ones(2, 1)).sum().backward()
         >>> net.module.weight.grad
         tensor([[2.]])
@@ -144,9 +144,9 @@ def bf16_compress_wrapper(hook: Hook) -> Hook:
         hook: the hook that carries them
 
     Example:
-        >>> from tensorpy.distributed.algorithms.ddp_comm_hooks.default_hooks import bf16_compress_wrapper, allreduce_hook
+        >>> from tensorpy.distributed.algorithms.ddp_comm_hooks import default_hooks
         >>> net = nn.parallel.DistributedDataParallel(nn.Linear(1, 1))
-        >>> net.register_comm_hook(None, bf16_compress_wrapper(allreduce_hook))
+        >>> net.register_comm_hook(None, default_hooks.bf16_compress_wrapper(default_hooks.allreduce_hook))
         >>> net(tp.ones(2, 1)).sum().backward()
         >>> net.module.weight.grad
         tensor([[2.]])

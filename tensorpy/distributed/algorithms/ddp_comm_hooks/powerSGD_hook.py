@@ -39,9 +39,10 @@ class PowerSGDState:
         batch_tensors_with_same_shape: is taken: all of a bucket travel together anyway
 
     Example:
-        >>> from tensorpy.distributed.algorithms.ddp_comm_hooks.powerSGD_hook import PowerSGDState, powerSGD_hook
+        >>> from tensorpy.distributed.algorithms.ddp_comm_hooks import powerSGD_hook as power
         >>> net = nn.parallel.DistributedDataParallel(nn.Linear(8, 8))
-        >>> net.register_comm_hook(PowerSGDState(None, matrix_approximation_rank=1, start_powerSGD_iter=2), powerSGD_hook)
+        >>> state = power.PowerSGDState(None, matrix_approximation_rank=1, start_powerSGD_iter=2)
+        >>> net.register_comm_hook(state, power.powerSGD_hook)
         >>> net(tp.ones(2, 8)).sum().backward()
         >>> net.module.weight.grad.shape
         tensorpy.Size([8, 8])
@@ -216,9 +217,10 @@ def powerSGD_hook(state: PowerSGDState, bucket: GradBucket) -> Future[Tensor]:
         bucket: the gradients
 
     Example:
-        >>> from tensorpy.distributed.algorithms.ddp_comm_hooks.powerSGD_hook import PowerSGDState, powerSGD_hook
+        >>> from tensorpy.distributed.algorithms.ddp_comm_hooks import powerSGD_hook as power
         >>> net = nn.parallel.DistributedDataParallel(nn.Linear(8, 8))
-        >>> net.register_comm_hook(PowerSGDState(None, matrix_approximation_rank=1, start_powerSGD_iter=2), powerSGD_hook)
+        >>> state = power.PowerSGDState(None, matrix_approximation_rank=1, start_powerSGD_iter=2)
+        >>> net.register_comm_hook(state, power.powerSGD_hook)
         >>> net(tp.ones(2, 8)).sum().backward()
         >>> net.module.weight.grad.shape
         tensorpy.Size([8, 8])
@@ -257,9 +259,10 @@ def batched_powerSGD_hook(state: PowerSGDState, bucket: GradBucket) -> Future[Te
         bucket: the gradients
 
     Example:
-        >>> from tensorpy.distributed.algorithms.ddp_comm_hooks.powerSGD_hook import PowerSGDState, batched_powerSGD_hook
+        >>> from tensorpy.distributed.algorithms.ddp_comm_hooks import powerSGD_hook as power
         >>> net = nn.parallel.DistributedDataParallel(nn.Linear(8, 8))
-        >>> net.register_comm_hook(PowerSGDState(None, matrix_approximation_rank=1, start_powerSGD_iter=2), batched_powerSGD_hook)
+        >>> state = power.PowerSGDState(None, matrix_approximation_rank=1, start_powerSGD_iter=2)
+        >>> net.register_comm_hook(state, power.batched_powerSGD_hook)
         >>> net(tp.ones(2, 8)).sum().backward()
         >>> net.module.weight.grad.shape
         tensorpy.Size([8, 8])

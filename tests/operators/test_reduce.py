@@ -97,7 +97,7 @@ def test_names_of_results():
     values, places = tp.empty(0), tp.empty(0, dtype=tp.int64)
     r = tp.max(tp.tensor([[1.0, 3.0], [2.0, 0.0]]), 1, out=[values, places])
     assert r.values is values and r.indices is places
-    pair = tp.ops.var_mean(tp.tensor([1.0, 3.0]), 0, out=(values, tp.empty(0)))
+    pair = tp.ops.aten.var_mean.correction_out(tp.tensor([1.0, 3.0]), [0], out0=values, out1=tp.empty(0))
     assert type(pair) is tuple and pair[0] is values
 
 

@@ -121,6 +121,7 @@ class UntypedStorage:
     @staticmethod
     def _new_shared(size: builtins.int, *, device: _DeviceLike = ...) -> UntypedStorage: ...
     def _adopt(self, other: UntypedStorage, /) -> None: ...
+    def __copy__(self) -> UntypedStorage: ...
     def __deepcopy__(self, memo: dict[builtins.int, Any]) -> UntypedStorage: ...
 
 class FunctionCtx:
@@ -150,6 +151,7 @@ class OpOverload:
     def _opname(self) -> str: ...
     @property
     def _overloadname(self) -> str: ...
+    def name(self) -> str: ...
     def redispatch(self, keys: Any, *args: Any, **kwargs: Any) -> Any: ...
     def __call__(self, *args: Any, **kwargs: Any) -> Any: ...
 
@@ -194,24 +196,24 @@ def clear_autocast_cache() -> None: ...
 PRIVATE = """
     _ALIAS_KEYS _Compiled _KEYS _LinAlgError _OpPacket _accumulate_hooks _apply_function _autocast_available
     _autocast_enter _autocast_get _autocast_leave _autocast_set _batch_number _bump_version _call_package
-    _cpu_capability _current_device _current_graph_task_id _default_generator _define _deregister _detached_dual
-    _determinism _device_count _disabled_torch_dispatch_impl _disabled_torch_function_impl _dispatch_modes
-    _dispatch_rules _dispatch_table _distributed _draw_serially _empty_cache _fail_allocation_after _fft
+    _cpu_capability _current_device _current_graph_task_id _data_address _default_generator _define _deregister
+    _detached_dual _determinism _device_count _disabled_torch_dispatch_impl _disabled_torch_function_impl
+    _dispatch_modes _dispatch_rules _dispatch_table _distributed _draw_serially _empty_cache _fail_allocation_after _fft
     _forward_close _forward_done _forward_enable _forward_enabled _forward_levels _forward_open _forward_show
     _function_modes _functionalize _get_anomaly _get_deterministic_fill_uninitialized_memory _get_dispatch_sets
     _handle_torch_function _hangs_on_others _has_storage _has_torch_function _has_torch_function_unary
-    _has_torch_function_variadic _hook_saved _host_calls _is_batched _is_watched _is_wrapper _library_methods
-    _linalg _load_library _load_plan _make_dual _mark_pending _masked _memory_stats _met_optimizer _module_changed
-    _nn_module _of_graphs _op_overload _opencl _operator_info _operators _outside_devices _overridable _package
-    _parsed_functions _pop_dispatch_mode _pop_function_mode _plan_ends _primal _primitives _profiler _program
-    _programs _push_dispatch_mode _push_function_mode _queue_callback _rebuild_storage _rebuild_tensor
-    _rebuild_wrapper _register _register_defaults _reset_peak_memory _resolve _run_backward _run_plan _save_plan
-    _seed_all _set_anomaly _set_compiling _set_determinism _set_deterministic_fill_uninitialized_memory _set_device
-    _set_dispatch_off _set_dispatch_sets _set_functions_off _set_grad_enabled _set_inference_mode
-    _set_installed_devices _set_nn_module _set_print_dispatcher _set_saved_hooks _set_tangent _set_trace
-    _set_type_attribute _set_warn_always _settle _share_storage _signatures _sparse _special _streams _synchronize
-    _tag _tangent _tensor_hooks _tensor_keys _tensor_of_edge _tracer _transform _unload_library _vmap_add
-    _vmap_close _vmap_levels _vmap_open _vmap_remove _vmap_show _want_gradient _will_engine_execute_node _withdraw
+    _has_torch_function_variadic _hook_saved _host_calls _is_batched _is_cow_tensor _is_watched _is_wrapper
+    _library_methods _linalg _load_library _load_plan _make_dual _mark_pending _masked _memory_stats _met_optimizer
+    _module_changed _nn_module _of_graphs _op_overload _opencl _operator_info _operators _outside_devices _overridable
+    _package _parsed_functions _pop_dispatch_mode _pop_function_mode _plan_ends _primal _primitives _profiler _program
+    _programs _push_dispatch_mode _push_function_mode _queue_callback _rebuild_storage _rebuild_tensor _rebuild_wrapper
+    _register _register_defaults _reset_peak_memory _resolve _run_backward _run_plan _save_plan _seed_all _set_anomaly
+    _set_compiling _set_determinism _set_deterministic_fill_uninitialized_memory _set_device _set_dispatch_off
+    _set_dispatch_sets _set_functions_off _set_grad_enabled _set_inference_mode _set_installed_devices _set_nn_module
+    _set_print_dispatcher _set_saved_hooks _set_tangent _set_trace _set_type_attribute _set_warn_always _settle
+    _share_storage _signatures _sparse _special _streams _synchronize _tag _tangent _tensor_hooks _tensor_keys
+    _tensor_of_edge _tracer _transform _unload_library _vmap_add _vmap_close _vmap_levels _vmap_open _vmap_remove
+    _vmap_show _want_gradient _will_engine_execute_node _withdraw
 """.split()
 
 DTYPES = (
@@ -377,6 +379,8 @@ TENSOR = """    requires_grad: builtins.bool
     def __setitem__(self, index: _Index, value: _Value) -> None: ...
     def __contains__(self, key: object) -> builtins.bool: ...
     def __deepcopy__(self, memo: dict[builtins.int, Any]) -> Tensor: ...
+    def storage_type(self) -> Any: ...
+    def _fix_weakref(self) -> None: ...
     def __array__(self, dtype: Any = ..., *, copy: builtins.bool | None = ...) -> Any: ...
     def __dlpack__(
         self, *, stream: Any = ..., max_version: tuple[builtins.int, builtins.int] | None = ...,

@@ -48,6 +48,9 @@ class ProcessRaisedException(ProcessException):
 class ProcessExitedException(ProcessException):
     """It ended with a code, or by a signal."""
 
+    exit_code: int | None
+    signal_name: str | None
+
     def __init__(
         self, msg: str, error_index: int, error_pid: int | None, exit_code: int | None, signal_name: str | None = None
     ) -> None:

@@ -461,7 +461,8 @@ def scatter(
     )  # fmt: skip
 
 
-all_gather_single, reduce_scatter_single = all_gather_into_tensor, reduce_scatter_tensor  # newer names
+all_gather_single: Callable[..., Any] = all_gather_into_tensor  # newer names
+reduce_scatter_single: Callable[..., Any] = reduce_scatter_tensor
 _all_gather_base, _reduce_scatter_base = all_gather_into_tensor, reduce_scatter_tensor  # older ones
 
 

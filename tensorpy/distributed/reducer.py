@@ -28,6 +28,9 @@ from tensorpy.futures import Future
 class Reducer(_C._distributed.Reducer):  # type: ignore[misc]
     """The gradients of parameters on their way to being the same in all processes of a group."""
 
+    error: str
+    has_rebuilt_buckets: bool
+
     # of the half in C
     expects: bool
     started: bool

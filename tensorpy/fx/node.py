@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 Target = Callable[..., Any] | str  # what a node calls: a function, or the name of a method, module or attribute
 Argument = Any  # a node, a constant, or a container of them
 OpOverload: Any = _C.OpOverload
-base_types = (
+base_types: tuple[Any, ...] = (
     str, int, float, bool, complex, _C.dtype, _C.Tensor, _C.device, type(_C.preserve_format), type(_C.strided),
     OpOverload,
 )  # fmt: skip

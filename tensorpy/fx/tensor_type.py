@@ -41,7 +41,7 @@ class _DynType:
         return "Dyn"
 
 
-Dyn = _DynType()
+Dyn: _DynType = _DynType()
 
 
 def _each(first: Any, second: Any, agrees: Any) -> bool:

@@ -333,7 +333,7 @@ class NAdam(_AdamBase):
         True
     """
 
-    counters = ("step", "mu_product")
+    counters: tuple[str, ...] = ("step", "mu_product")
 
     def __init__(
         self,

@@ -51,7 +51,7 @@ class ASGD(ListOptimizer):
         True
     """
 
-    counters = ("step", "eta", "mu")
+    counters: tuple[str, ...] = ("step", "eta", "mu")
 
     def __init__(
         self,

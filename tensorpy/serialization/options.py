@@ -106,6 +106,8 @@ class set_default_mmap_options:
         ...     pass
     """
 
+    before: int
+
     def __init__(self, flags: int) -> None:
         global _mapped
         if flags not in (mmap.MAP_PRIVATE, mmap.MAP_SHARED):

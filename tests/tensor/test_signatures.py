@@ -227,7 +227,7 @@ TREE = ast.parse((Path(tp.__file__).parent / "_C.pyi").read_text())
 UNSEEN = {
     "__array_function__", "__array_interface__", "__array_priority__", "__array_wrap__", "__del__", "__delitem__",
     "__dict__", "__div__", "__idiv__", "__long__", "__nonzero__", "__rdiv__", "__setstate__", "__torch_dispatch__",
-    "__module__", "__weakref__", "__annotations__", "how",
+    "__module__", "__weakref__", "__annotations__", "__slotnames__", "how",
 }  # fmt: skip
 
 

@@ -137,6 +137,12 @@ class FileSystemWriter(_Folder, BlockingAsyncStager, StorageWriter):
         ['x']
     """
 
+    path: Any
+    single_file_per_rank: bool
+    sync_files: bool
+    thread_count: int
+    save_id: str
+
     def __init__(
         self,
         path: str | os.PathLike[str],
@@ -343,6 +349,9 @@ class FileSystemReader(_Folder, StorageReader):
         >>> checkpoint.FileSystemReader("checkpoint").read_metadata().state_dict_metadata["x"].size
         tensorpy.Size([2])
     """
+
+    path: Any
+    load_id: str
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = Path(path)

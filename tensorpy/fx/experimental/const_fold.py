@@ -22,6 +22,9 @@ _NAME = "_FX_CONST_FOLDED_ATTRS"
 class FoldedGraphModule(GraphModule):
     """A graph module that has the constant part in a module of its own, which runs before the first call."""
 
+    const_subgraph_module: Any
+    has_folding_been_run: bool
+
     def __init__(
         self,
         root: Module,

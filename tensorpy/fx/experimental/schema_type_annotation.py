@@ -15,6 +15,9 @@ __all__ = ["AnnotateTypesWithSchema"]
 class AnnotateTypesWithSchema(Transformer):
     """`AnnotateTypesWithSchema(module).transform()`: calls, of functions and modules, and attributes have types."""
 
+    annotate_functionals: bool
+    annotate_modules: bool
+
     def __init__(
         self, module: Any, annotate_functionals: bool = True, annotate_modules: bool = True,
         annotate_get_attrs: bool = True,

@@ -18,6 +18,10 @@ __all__ = ["Partition", "split_module"]
 class Partition:
     """One part: its name, its nodes, and what goes in and out."""
 
+    name: str
+    submod_name: str
+    graph: Graph
+
     def __init__(self, name: str, submod_name: str) -> None:
         self.name, self.submod_name = name, submod_name
         self.nodes: list[Node] = []

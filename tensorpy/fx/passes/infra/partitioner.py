@@ -43,6 +43,11 @@ class CapabilityBasedPartitioner:
     `allows_single_node_partition`, or its name is among `allowed_single_node_partition_ops`.
     """
 
+    graph_module: Any
+    operator_support: OperatorSupportBase
+    non_compute_ops: list[str]
+    allowed_single_node_partition_ops: list[str]
+
     def __init__(
         self,
         graph_module: Any,

@@ -15,7 +15,7 @@ from tensorpy.nn import Module
 
 __all__ = ["PassManager", "inplace_wrapper", "pass_result_wrapper", "this_before_that_pass_constraint"]
 
-logger = logging.getLogger(__name__)
+logger: logging.Logger = logging.getLogger(__name__)
 
 
 def _name_of(function: Any) -> str:
@@ -76,6 +76,8 @@ def _in_order(passes: list[Any], constraints: list[Any]) -> list[Any]:
 
 class PassManager:
     """`PassManager(passes)(module)` runs the passes one after another, `steps` times or until none changes anything."""
+
+    steps: int
 
     def __init__(
         self,

@@ -30,6 +30,14 @@ class SubgraphMatcher:
     `ignore_literals` lets constants differ.
     """
 
+    match_output: bool
+    match_placeholder: bool
+    remove_overlapping_matches: bool
+    ignore_literals: bool
+    pattern_placeholder_nodes: list[Node]
+    pattern_returning_nodes: list[Node]
+    pattern_anchors: list[Node]
+
     def __init__(
         self,
         pattern: Graph,

@@ -28,6 +28,8 @@ def _split_to_graph_and_name_node_map(gm: Any) -> tuple[Any, dict[str, Node]]:
 class SubgraphMatcherWithNameNodeMap(SubgraphMatcher):
     """`match` gives the nodes of these names in `name_node_map`."""
 
+    name_node_map: dict[str, Any]
+
     def __init__(
         self,
         pattern_gm: Any,

@@ -27,6 +27,8 @@ class CSEPass(PassBase):
     that writes what it has computed.
     """
 
+    banned_ops: set[Any]
+
     def __init__(self, banned_ops: set[Any] | None = None) -> None:
         self.banned_ops = banned_ops or set()
 

@@ -145,7 +145,7 @@ class AbsentDtype:
         self.name = name
 
     @property  # type: ignore[misc]
-    def __class__(self) -> Any:
+    def __class__(self) -> Any:  # pyright: ignore[reportIncompatibleMethodOverride]
         """What isinstance() asks: tables of dtypes check that each of them is one."""
         return _C.dtype
 

@@ -58,7 +58,7 @@ def clone(self: Any) -> Any:
     return bytes_of(self).clone().untyped_storage()
 
 
-def _check_readable(storage: Any) -> None:
+def check_readable(storage: Any) -> None:
     if storage.device.type == "meta":
         raise NotImplementedError("Cannot copy out of meta tensor; no data!")
 
@@ -70,14 +70,14 @@ def __copy__(self: Any) -> Any:
 
 def cpu(self: Any) -> Any:
     """The storage, or a copy of it, on the CPU."""
-    _check_readable(self)
+    check_readable(self)
     return self if self.device.type == "cpu" else bytes_of(self).cpu().untyped_storage()
 
 
 def copy_(self: Any, source: Any, non_blocking: bool = False) -> Any:
     """Takes over another storage's bytes."""
     if self.device.type != "meta":
-        _check_readable(source)
+        check_readable(source)
     bytes_of(self).copy_(bytes_of(source))
     return self
 

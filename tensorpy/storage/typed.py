@@ -11,11 +11,10 @@ from typing import Any, cast
 from tensorpy import _C
 from tensorpy._C import Tensor
 from tensorpy._tensor.dtypes import STORAGES
+from tensorpy._tensor.quantized import INTEGERS
 from tensorpy.storage.files import storage_from_file
-from tensorpy.storage.methods import bytes_of, byteswap, check_values
+from tensorpy.storage.methods import bytes_of, byteswap, check_readable, check_values
 
-# What an element of a quantized tensor is in memory, for want of a scale.
-_WHOLE = {_C.quint8: _C.uint8, _C.qint8: _C.int8, _C.qint32: _C.int32, _C.quint4x2: _C.uint8}
 _QUANTIZED = {"QUInt8": _C.quint8, "QInt8": _C.qint8, "QInt32": _C.qint32, "QUInt4x2": _C.quint4x2}
 
 
@@ -44,7 +43,7 @@ def _filled(content: tuple[Any, ...], dtype: _C.dtype, device: Any) -> Any:
         raise _unfit(TypeError, f"Argument type not recognized: {type(given)}; Tensor.storage() gives its memory")
     if isinstance(given, str):
         raise TypeError(f"invalid data type '{type(given).__name__}': elements are numbers")
-    elements, dtype = given if isinstance(given, int) else list(given), _WHOLE.get(dtype, dtype)
+    elements, dtype = given if isinstance(given, int) else list(given), INTEGERS.get(dtype, dtype)
     row = _C.empty(given, dtype=dtype) if isinstance(given, int) else _C.tensor(elements, dtype=dtype)
     return row.to(device=device or "cpu").untyped_storage()
 
@@ -83,7 +82,7 @@ class TypedStorage:
 
     @property
     def _row(self) -> Tensor:
-        return bytes_of(self._untyped_storage).view(_WHOLE.get(self.dtype, self.dtype))
+        return bytes_of(self._untyped_storage).view(INTEGERS.get(self.dtype, self.dtype))
 
     @property
     def _dtype(self) -> _C.dtype:
@@ -160,8 +159,8 @@ class TypedStorage:
 
     def copy_(self, source: Any, non_blocking: bool = False) -> TypedStorage:
         """Takes over another storage's elements."""
-        if source.device.type == "meta" and self.device.type != "meta":
-            raise NotImplementedError("Cannot copy out of meta tensor; no data!")
+        if self.device.type != "meta":
+            check_readable(source)
         self._row.copy_(source._row)
         return self
 
@@ -192,8 +191,7 @@ class TypedStorage:
 
     def _write_file(self, file: Any, is_real_file: bool, save_size: bool, element_size: int) -> None:
         """Writes the elements to an open file, after their number if that is wanted."""
-        if self.device.type == "meta":
-            raise NotImplementedError("Cannot copy out of meta tensor; no data!")
+        check_readable(self)
         if save_size:
             file.write(self.size().to_bytes(8, sys.byteorder))
         file.write(memoryview(cast(Any, bytes_of(self._untyped_storage))))

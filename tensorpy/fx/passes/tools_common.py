@@ -51,7 +51,7 @@ def is_node_output_tensor(node: Node) -> bool:
 
 
 def _sorted(nodes: list[Node]) -> list[Node]:
-    """Each node behind what it takes; otherwise in the order that they have."""
+    """Each node after what it takes; otherwise in the order that they have."""
     place = {node: i for i, node in enumerate(nodes)}
     missing = {node: sum(given in place for given in node.all_input_nodes) for node in nodes}
     ready = [place[node] for node in nodes if not missing[node]]
@@ -70,7 +70,7 @@ def _sorted(nodes: list[Node]) -> list[Node]:
 
 
 def legalize_graph(gm: Any) -> Any:
-    """Puts the nodes of a graph module into an order in which each stands behind what it takes."""
+    """Puts the nodes of a graph module into an order in which each stands after what it takes."""
     made = Graph(tracer_cls=gm.graph._tracer_cls)
     values: dict[Node, Node] = {}
     for node in _sorted(list(gm.graph.nodes)):

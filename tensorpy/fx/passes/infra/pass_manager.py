@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 from tensorpy.fx.passes.infra.pass_base import PassResult
-from tensorpy.fx.passes.pass_manager import _validate_pass_schedule_constraint
+from tensorpy.fx.passes.pass_manager import _validate_pass_schedule_constraint, this_before_that_pass_constraint
 from tensorpy.nn import Module
 
 __all__ = ["PassManager", "inplace_wrapper", "pass_result_wrapper", "this_before_that_pass_constraint"]
@@ -40,15 +40,6 @@ def pass_result_wrapper(fn: Callable[..., Any]) -> Any:
 
 
 inplace_wrapper = pass_result_wrapper
-
-
-def this_before_that_pass_constraint(this: Callable[..., Any], that: Callable[..., Any]) -> Callable[..., bool]:
-    """A constraint: `this` runs before `that`."""
-
-    def agrees(a: Callable[..., Any], b: Callable[..., Any]) -> bool:
-        return not (a == that and b == this)
-
-    return agrees
 
 
 def _in_order(passes: list[Any], constraints: list[Any]) -> list[Any]:

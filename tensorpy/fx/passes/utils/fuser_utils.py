@@ -22,7 +22,7 @@ __all__ = [
 
 
 def topo_sort(nodes: list[Node]) -> list[Node]:
-    """The nodes with each behind what it takes of the others."""
+    """The nodes with each after what it takes of the others."""
     try:
         return _sorted(nodes)
     except RuntimeError:

@@ -18,8 +18,16 @@ TP_FN tp_f32 tp_two_to_f32(tp_i32 n) { return TP_FROM_BITS_f32((tp_u32)(n + 127)
 
 /* x * 2**n in two steps, so that results may be subnormal or overflow. */
 TP_FN tp_f32 tp_scale_f32(tp_f32 x, tp_i32 n) {
-    const tp_i32 part = n >> 1;
-    return x * tp_two_to_f32(part) * tp_two_to_f32(n - part);
+    const tp_u32 exponents = (tp_u32)(n + 254), half = exponents >> 1; /* the two factors', which are biased by 127 each */
+    return x * TP_FROM_BITS_f32(half << 23) * TP_FROM_BITS_f32((exponents - half) << 23);
+}
+
+/* x between low < 0 and high > 0: as integers, for which every CPU has a minimum, while one of floats that says what a
+ * NaN becomes takes four instructions more. A NaN becomes one of the ends. */
+TP_FN tp_f32 tp_clamp_f32(tp_f32 x, tp_f32 low, tp_f32 high) {
+    const tp_i32 at_most = (tp_i32)TP_BITS_f32(high), bits = (tp_i32)TP_BITS_f32(x);
+    const tp_u32 at_least = TP_BITS_f32(low), below = (tp_u32)(bits < at_most ? bits : at_most);
+    return TP_FROM_BITS_f32(below < at_least ? below : at_least); /* negative floats grow with their bits, downwards */
 }
 
 /* exp(r) for |r| <= log(2) / 2 */
@@ -52,14 +60,12 @@ TP_FN tp_f32 tp_exp_times_f32(tp_f32 x, tp_i32 k) {
     return tp_scale_f32(tp_exp_reduced_f32(r), (tp_i32)(TP_BITS_f32(shifted) - TP_BITS_f32(TP_ROUNDER_f32)) + k);
 }
 TP_FN tp_f32 tp_exp_f32(tp_f32 x) {
-    const tp_f32 c = x < -104.0f ? -104.0f : x;
-    return tp_exp_times_f32(c > 89.0f ? 89.0f : c, 0);
+    const tp_f32 value = tp_exp_times_f32(tp_clamp_f32(x, -104.0f, 89.0f), 0);
+    return x == x ? value : x;
 }
 
 TP_FN tp_f32 tp_exp2_f32(tp_f32 x) {
-    tp_f32 c = x < -151.0f ? -151.0f : x;
-    c = c > 129.0f ? 129.0f : c;
-    const tp_f32 shifted = c + TP_ROUNDER_f32;
+    const tp_f32 c = tp_clamp_f32(x, -151.0f, 129.0f), shifted = c + TP_ROUNDER_f32;
     const tp_f32 r = c - (shifted - TP_ROUNDER_f32); /* exact */
     tp_f32 p = 0x1.417834p-13f;
     p = TP_FMA(p, r, 0x1.5f0f76p-10f);
@@ -68,12 +74,12 @@ TP_FN tp_f32 tp_exp2_f32(tp_f32 x) {
     p = TP_FMA(p, r, 0x1.ebfbdcp-3f);
     p = TP_FMA(p, r, 0x1.62e430p-1f);
     p = TP_FMA(p, r, 1.0f);
-    return tp_scale_f32(p, (tp_i32)(TP_BITS_f32(shifted) - TP_BITS_f32(TP_ROUNDER_f32)));
+    p = tp_scale_f32(p, (tp_i32)(TP_BITS_f32(shifted) - TP_BITS_f32(TP_ROUNDER_f32)));
+    return x == x ? p : x;
 }
 
 TP_FN tp_f32 tp_expm1_f32(tp_f32 x) {
-    tp_f32 c = x < -18.0f ? -18.0f : x; /* -1 from there on */
-    c = c > 89.0f ? 89.0f : c;
+    const tp_f32 c = tp_clamp_f32(x, -18.0f, 89.0f); /* -1 from there on */
     const tp_f32 shifted = TP_FMA(c, TP_LOG2E_f32, TP_ROUNDER_f32);
     const tp_f32 n = shifted - TP_ROUNDER_f32;
     const tp_f32 r = TP_FMA(n, -TP_LN2_LO_f32, TP_FMA(n, -TP_LN2_HI_f32, c));
@@ -81,7 +87,8 @@ TP_FN tp_f32 tp_expm1_f32(tp_f32 x) {
     const tp_i32 k = (tp_i32)(TP_BITS_f32(shifted) - TP_BITS_f32(TP_ROUNDER_f32)) - 1;
     const tp_f32 half_power = tp_two_to_f32(k); /* 2**(n-1), since 2**128 is no float */
     const tp_f32 sum = TP_FMA(p, half_power, half_power - 0.5f);
-    return n == 0.0f ? TP_COPYSIGN_f32(p, x) : sum + sum; /* -0 too */
+    const tp_f32 value = n == 0.0f ? TP_COPYSIGN_f32(p, x) : sum + sum; /* -0 too */
+    return x == x ? value : x;
 }
 
 /* (exp(2x) - 1) / (exp(2x) + 1) */

@@ -16,6 +16,7 @@
 #define ALIASED 512 /* bytes: places so far apart share sets of the L1 cache, which costs a tenth */
 #define SHIFT 64
 #define SPARE 64       /* zeros behind a block: numbers without a weight are read there */
+#define NEAR (1 << 14) /* bytes of lines that stay in the L1 cache while the panels go by */
 #define ROOM (1 << 18) /* bytes that a block has at most, where a line's windows fit: it stays in the L2 cache */
 
 typedef struct {
@@ -107,14 +108,19 @@ static void run_panel(const job *j, int64_t p, const char *block, const int64_t 
                                quads,
                                j->numbers};
     const tp_int8_lines a = {rows, j->out[2], lines, j->stride[1] * j->columns * j->pixel};
-    tp_int8_panel(&j->to, &a, panel, j->apart, row, group * all + from, n);
+    tp_int8_panel(&j->to, &a, panel, p, j->apart, row, group * all + from, n);
+}
+
+static int64_t panels_of(const job *j) {
+    return j->apart ? (j->to.n + TP_INT8_COLUMNS - 1) / TP_INT8_COLUMNS
+                    : j->groups * ((j->features + TP_INT8_COLUMNS - 1) / TP_INT8_COLUMNS);
 }
 
 static void run_bands(int64_t begin, int64_t end, void *context) {
     const job *j = context;
     size_t bytes = block_bytes(j), list = (size_t)j->pieces * sizeof(int64_t);
-    int64_t panels = j->apart ? (j->to.n + TP_INT8_COLUMNS - 1) / TP_INT8_COLUMNS
-                              : j->groups * ((j->features + TP_INT8_COLUMNS - 1) / TP_INT8_COLUMNS);
+    int64_t panels = panels_of(j), fit = NEAR / (j->stride[1] * j->columns * j->pixel);
+    int64_t at_once = fit < 1 ? 1 : fit;
     int64_t *offsets = tp_alloc(list);
     char *block = offsets ? tp_alloc(bytes) : NULL;
     for (int64_t b = begin; block && b < end; b++) {
@@ -123,7 +129,11 @@ static void run_bands(int64_t begin, int64_t end, void *context) {
         int64_t row = ((image * j->out[0] + plane) * j->out[1] + line) * j->out[2];
         take_block(j, image, plane, line, lines, block);
         find_pieces(j, lines, offsets);
-        for (int64_t p = 0; p < panels; p++) run_panel(j, p, block, offsets, row, lines);
+        for (int64_t y = 0, n; y < lines; y += n) {
+            n = lines - y < at_once ? lines - y : at_once;
+            const char *from = block + y * j->stride[1] * j->columns * j->pixel;
+            for (int64_t p = 0; p < panels; p++) run_panel(j, p, from, offsets, row + y * j->out[2], n);
+        }
     }
     tp_free(block, bytes);
     tp_free(offsets, list);
@@ -157,7 +167,7 @@ int convolution_int8_cpu(tp_tensor *x, tp_tensor *panels, tp_tensor *scales, tp_
         j.in[d] = x->sizes[d + 1], j.out[d] = out->sizes[d + 1], j.window[d] = window.data[d];
         j.stride[d] = stride.data[d], j.padding[d] = padding.data[d], j.dilation[d] = dilation.data[d];
     }
-    j.to.bytes = !j.apart && tp_int8_stays_bytes(x, zero_points, out->numel / out->sizes[4]);
+    if (!j.apart) tp_int8_stay_bytes(&j.to, x, zero_points, out->numel / out->sizes[4]);
     j.item = j.to.bytes ? 1 : 2;
     j.pixel = j.channels * j.item;
     /* A line of a window is one run, but where places must be moved apart. */
@@ -169,5 +179,8 @@ int convolution_int8_cpu(tp_tensor *x, tp_tensor *panels, tp_tensor *scales, tp_
     divide(&j, x->sizes[0] * j.out[0]);
     int64_t work = 1 + j.band * j.out[2] * j.pieces * j.numbers * (out->sizes[4] + TP_INT8_COLUMNS), few = 1 << 18;
     int64_t bands = x->sizes[0] * j.out[0] * j.bands;
-    return tp_parallel_unlocked((double)work * (double)bands > 1 << 16, bands, 1 + few / work, run_bands, &j);
+    if (tp_int8_make_starts(&j.to, j.panels, panels_of(&j), j.pieces * ((j.numbers + 3) / 4)) < 0) return -1;
+    int status = tp_parallel_unlocked((double)work * (double)bands > 1 << 16, bands, 1 + few / work, run_bands, &j);
+    tp_int8_free_starts(&j.to);
+    return status;
 }

@@ -57,30 +57,32 @@ static void write_rows(const tp_int8_result *to, const int32_t *sums, const tp_i
 enum kind { WIDE, BYTES, EACH }; /* what rows are, and whether columns have numbers of their own */
 
 /* The sums of lines with some pieces of a panel, or some quads of one, which stay in the L1 cache beside six rows. */
-static void add_products(const tp_int8_lines *a, const tp_int8_rows *rows, const int8_t *panel, enum kind kind,
-                         bool more, int32_t *sums) {
+static void add_products(const tp_int8_bytes *bytes, const tp_int8_lines *a, const tp_int8_rows *rows,
+                         const int8_t *panel, enum kind kind, bool more, int32_t *sums) {
     const tp_product_int8_kernels *kernels = tp_cpu.product_int8;
     for (int64_t i = 0; i < a->lines; i++) {
         tp_int8_rows some = *rows;
         some.at += i * a->line;
         for (int64_t left = a->count, n; left; left -= n, some.at += n * a->rows.apart, sums += n * TP_INT8_COLUMNS) {
-            int64_t groups = (left + kernels->rows - 1) / kernels->rows;
+            int64_t most = kind == BYTES ? bytes->rows : kernels->rows, groups = (left + most - 1) / most;
             n = (left + groups - 1) / groups; /* of equal size: the last would be slow, were it short */
             if (kind == EACH) kernels->multiply_each(&some, n, panel, sums);
-            else if (kind == BYTES) kernels->multiply_bytes(&some, n, panel, sums);
+            else if (kind == BYTES) bytes->multiply(&some, n, panel, sums);
             else kernels->multiply(&some, n, panel, more, sums);
         }
     }
 }
 
-static void multiply_lines(const tp_int8_lines *a, const int8_t *panel, enum kind kind, int32_t *sums) {
+static void multiply_lines(const tp_int8_bytes *bytes, const tp_int8_lines *a, const int8_t *panel, enum kind kind,
+                           int32_t *sums) {
     const tp_int8_rows *whole = &a->rows;
     if (kind == EACH) {
-        add_products(a, whole, panel, EACH, false, sums);
+        add_products(bytes, a, whole, panel, EACH, false, sums);
         return;
     }
-    int64_t pieces = whole->quads < QUADS ? QUADS / whole->quads : 1;
-    int64_t quads = whole->quads < QUADS ? whole->quads : QUADS, size = kind == BYTES ? 4 : 8;
+    const int64_t most = kind == BYTES ? bytes->quads : QUADS, size = kind == BYTES ? 4 : 8;
+    int64_t pieces = whole->quads < most ? most / whole->quads : 1;
+    int64_t quads = whole->quads < most ? whole->quads : most;
     for (int64_t p = 0; p < whole->pieces; p += pieces)
         for (int64_t q = 0; q < whole->quads; q += quads) {
             tp_int8_rows some = *whole;
@@ -88,23 +90,29 @@ static void multiply_lines(const tp_int8_lines *a, const int8_t *panel, enum kin
             some.offsets += p;
             some.pieces = whole->pieces - p < pieces ? whole->pieces - p : pieces;
             some.quads = whole->quads - q < quads ? whole->quads - q : quads;
-            add_products(a, &some, panel, kind, p || q, sums);
+            add_products(bytes, a, &some, panel, kind, p || q, sums);
             panel += some.pieces * some.quads * 4 * TP_INT8_COLUMNS;
         }
 }
 
-/* What a zero point adds to every sum of bytes. */
-static void start_sums(const tp_int8_result *to, const tp_int8_rows *a, const int8_t *panel, tp_int8_columns *c) {
-    int32_t sums[TP_INT8_COLUMNS];
-    tp_cpu.product_int8->weights(panel, a->pieces * a->quads, sums);
-    for (int i = 0; i < TP_INT8_COLUMNS; i++) c->start[i] = (int32_t)(0 - (uint32_t)sums[i] * (uint32_t)to->zero_point);
+int tp_int8_make_starts(tp_int8_result *to, const int8_t *panels, int64_t count, int64_t quads) {
+    if (!to->bytes) return 0;
+    to->starts_count = count * TP_INT8_COLUMNS;
+    to->starts = tp_alloc((size_t)to->starts_count * sizeof *to->starts);
+    if (!to->starts) return -1;
+    for (int64_t p = 0; p < count; p++)
+        tp_cpu.product_int8->weights(panels + p * quads * 4 * TP_INT8_COLUMNS, quads, to->starts + p * TP_INT8_COLUMNS);
+    for (int64_t i = 0; i < to->starts_count; i++)
+        to->starts[i] = (int32_t)(0 - (uint32_t)to->starts[i] * (uint32_t)to->zero_point);
+    return 0;
 }
 
-void tp_int8_panel(const tp_int8_result *to, const tp_int8_lines *a, const int8_t *panel, bool each, int64_t row,
-                   int64_t first, int64_t n) {
+void tp_int8_free_starts(tp_int8_result *to) { tp_free(to->starts, (size_t)to->starts_count * sizeof *to->starts); }
+
+void tp_int8_panel(const tp_int8_result *to, const tp_int8_lines *a, const int8_t *panel, int64_t number, bool each,
+                   int64_t row, int64_t first, int64_t n) {
     const enum kind kind = each ? EACH : to->bytes ? BYTES : WIDE;
     tp_int8_columns c = columns_of(to, first, n);
-    if (kind == BYTES) start_sums(to, &a->rows, panel, &c);
     int64_t width = a->count < BLOCK ? a->count : BLOCK, height = BLOCK / width;
     int32_t sums[BLOCK * TP_INT8_COLUMNS];
     for (int64_t y = 0; y < a->lines; y += height)
@@ -114,8 +122,8 @@ void tp_int8_panel(const tp_int8_result *to, const tp_int8_lines *a, const int8_
             some.count = a->count - x < width ? a->count - x : width;
             some.lines = a->lines - y < height ? a->lines - y : height;
             for (int64_t i = 0; kind == BYTES && i < some.count * some.lines; i++)
-                memcpy(sums + i * TP_INT8_COLUMNS, c.start, sizeof c.start);
-            multiply_lines(&some, panel, kind, sums);
+                memcpy(sums + i * TP_INT8_COLUMNS, to->starts + number * TP_INT8_COLUMNS, sizeof c.zero_points);
+            multiply_lines(to->bytes, &some, panel, kind, sums);
             for (int64_t i = 0; i < some.lines; i++, some.rows.at += a->line) {
                 int32_t *made = sums + i * some.count * TP_INT8_COLUMNS;
                 if (kind == WIDE && !c.centred) tp_cpu.product_int8->centre(&some.rows, some.count, &c, made);
@@ -142,13 +150,16 @@ tp_int8_result tp_int8_result_of(tp_tensor *scales, tp_tensor *zero_points, tp_t
                             .out_scale = (float)out_scale};
 }
 
-bool tp_int8_stays_bytes(const tp_tensor *x, const tp_tensor *zero_points, int64_t rows) {
+void tp_int8_stay_bytes(tp_int8_result *to, const tp_tensor *x, const tp_tensor *zero_points, int64_t rows) {
     const int32_t *zeros = tp_data(zero_points);
     const tp_product_int8_kernels *kernels = tp_cpu.product_int8;
-    if (!kernels->multiply_bytes || x->dtype != TP_UINT8 || rows < 2 * kernels->rows) return false;
+    const tp_int8_bytes *bytes = kernels->bytes();
+    if (!bytes || x->dtype != TP_UINT8) return;
     for (int64_t i = 0; i < zero_points->numel; i++)
-        if (zeros[i]) return false;
-    return kernels->largest(tp_data(x), x->numel) <= INT8_MAX;
+        if (zeros[i]) return;
+    bool any = bytes->largest == UINT8_MAX;
+    if (any || (rows >= 2 * kernels->rows && kernels->largest(tp_data(x), x->numel) <= bytes->largest))
+        to->bytes = bytes;
 }
 
 /* ---- rows of a matrix ---- */
@@ -171,7 +182,7 @@ static void run_panel(const job *j, int64_t panel, const char *rows, int64_t fir
     static const int64_t none = 0;
     int64_t from = panel * TP_INT8_COLUMNS, n = j->to.n - from < TP_INT8_COLUMNS ? j->to.n - from : TP_INT8_COLUMNS;
     const tp_int8_lines lines = {{rows, j->pitch, &none, 1, j->quads, j->k}, count, 1, 0};
-    tp_int8_panel(&j->to, &lines, j->panels + panel * j->quads * 4 * TP_INT8_COLUMNS, false, first, from, n);
+    tp_int8_panel(&j->to, &lines, j->panels + panel * j->quads * 4 * TP_INT8_COLUMNS, panel, false, first, from, n);
 }
 
 /* ---- over threads: by panels where there are few rows, else by rows ---- */
@@ -214,12 +225,15 @@ int product_int8_cpu(tp_tensor *a, tp_tensor *panels, tp_tensor *scales, tp_tens
              .m = a->sizes[0],
              .k = a->sizes[1],
              .quads = (a->sizes[1] + 3) / 4};
-    j.to.bytes = tp_int8_stays_bytes(a, zero_points, j.m);
+    tp_int8_stay_bytes(&j.to, a, zero_points, j.m);
+    if (tp_int8_make_starts(&j.to, j.panels, panels_of(&j), j.quads) < 0) return -1;
     j.pitch = (j.quads * (j.to.bytes ? 4 : 8) + LINE - 1) / LINE * LINE;
     if (j.pitch / LINE % 2 == 0) j.pitch += LINE;
     int64_t panel_work = 1 + j.m * j.k, few = 1 << 18;
     bool is_long = panel_work * panels_of(&j) > 1 << 16;
-    if (j.m <= 2 * BLOCK) return run_few(&j, is_long, 1 + few / panel_work / 4);
-    return tp_parallel_unlocked(is_long, (j.m + BLOCK - 1) / BLOCK, 1 + few / (BLOCK * j.k * panels_of(&j)), run_rows,
-                                &j);
+    int status = j.m <= 2 * BLOCK ? run_few(&j, is_long, 1 + few / panel_work / 4)
+                                  : tp_parallel_unlocked(is_long, (j.m + BLOCK - 1) / BLOCK,
+                                                         1 + few / (BLOCK * j.k * panels_of(&j)), run_rows, &j);
+    tp_int8_free_starts(&j.to);
+    return status;
 }

@@ -19,9 +19,17 @@ typedef struct {
 typedef struct {
     float shift[TP_INT8_COLUMNS], factor[TP_INT8_COLUMNS];
     int32_t zero_points[TP_INT8_COLUMNS];
-    bool centred;                   /* the weights' zero points are 0 */
-    int32_t start[TP_INT8_COLUMNS]; /* of sums of bytes: what their zero point adds */
+    bool centred; /* the weights' zero points are 0 */
 } tp_int8_columns;
+
+/* Products of rows of bytes, which are added to the sums. Each kind has its bounds. */
+typedef struct {
+    int64_t rows, quads; /* that are best at once */
+    int largest;         /* a byte of a row */
+    void (*multiply)(const tp_int8_rows *a, int64_t rows, const int8_t *panel, int32_t *sums);
+} tp_int8_bytes;
+/* That of CPUs with AVX-512 and more, or NULL. */
+const tp_int8_bytes *tp_int8_dots(void);
 
 typedef struct {
     int64_t rows; /* that `multiply` takes at most at once */
@@ -29,13 +37,12 @@ typedef struct {
     void (*widen)(const void *from, bool is_signed, int64_t n, int32_t zero_point, int16_t *to);
     /* sums[rows][TP_INT8_COLUMNS] of rows with a panel [pieces][quads][TP_INT8_COLUMNS][4]; `more`: added to them. */
     void (*multiply)(const tp_int8_rows *a, int64_t rows, const int8_t *panel, bool more, int32_t *sums);
-    /* The same of bytes up to 127, with which sums of two products fit into 16 bits, added to the sums; NULL: there is
-     * nothing quicker than `multiply`. */
-    void (*multiply_bytes)(const tp_int8_rows *a, int64_t rows, const int8_t *panel, int32_t *sums);
+    /* The same of bytes; NULL: there is nothing quicker than `multiply`. */
+    const tp_int8_bytes *(*bytes)(void);
     /* The sums of numbers of 16 bits where each column has its own, beside each other, with [pieces][TP_INT8_COLUMNS].
      */
     void (*multiply_each)(const tp_int8_rows *a, int64_t rows, const int8_t *panel, int32_t *sums);
-    /* The sum of each column of a panel, for what multiply_bytes gives. */
+    /* The sum of each column of a panel, for products of bytes. */
     void (*weights)(const int8_t *panel, int64_t quads, int32_t *sums);
     uint8_t (*largest)(const uint8_t *from, int64_t n);
     /* Sums of products with integers that are read from the columns' zero points on. */
@@ -55,7 +62,9 @@ typedef struct {
     const int32_t *zero_points;
     char *out;
     bool is_signed, narrow, relu;
-    bool bytes;    /* rows are bytes up to 127, and the weights' zero points 0 */
+    const tp_int8_bytes *bytes; /* rows are bytes, and the weights' zero points 0; or NULL */
+    int32_t *starts;            /* of sums of bytes: what their zero point adds to each column of every panel */
+    int64_t starts_count;
     bool channels; /* each column has its scale and zero point */
     int64_t n, zero_point, out_zero_point;
     float scale, out_scale;
@@ -64,14 +73,18 @@ typedef struct {
 tp_int8_result tp_int8_result_of(tp_tensor *scales, tp_tensor *zero_points, tp_tensor *bias, double scale,
                                  int64_t zero_point, double out_scale, int64_t out_zero_point, bool relu,
                                  tp_tensor *out);
-/* Whether rows may stay the bytes that they are, which is quicker, if their number is worth it. */
-bool tp_int8_stays_bytes(const tp_tensor *x, const tp_tensor *zero_points, int64_t rows);
-/* Lines of rows, which begin `line` from each other, with one panel, whose columns are first .. first + n of the
- * result; they become its rows from `row` on. `each`: as multiply_each. */
+/* Sets `bytes` where rows may stay the bytes that they are, which is quicker, if their number is worth it. */
+void tp_int8_stay_bytes(tp_int8_result *to, const tp_tensor *x, const tp_tensor *zero_points, int64_t rows);
+/* Makes the starts of that many panels, of so many quads each, if rows are bytes; -1 with an error set if memory ran
+ * out. */
+int tp_int8_make_starts(tp_int8_result *to, const int8_t *panels, int64_t count, int64_t quads);
+void tp_int8_free_starts(tp_int8_result *to);
+/* Lines of rows, which begin `line` from each other, with one panel, the `number`-th, whose columns are
+ * first .. first + n of the result; they become its rows from `row` on. `each`: as multiply_each. */
 typedef struct {
     tp_int8_rows rows; /* of the first line */
     int64_t count;     /* rows of a line */
     int64_t lines, line;
 } tp_int8_lines;
-void tp_int8_panel(const tp_int8_result *to, const tp_int8_lines *a, const int8_t *panel, bool each, int64_t row,
-                   int64_t first, int64_t n);
+void tp_int8_panel(const tp_int8_result *to, const tp_int8_lines *a, const int8_t *panel, int64_t number, bool each,
+                   int64_t row, int64_t first, int64_t n);

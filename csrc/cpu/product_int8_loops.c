@@ -153,10 +153,21 @@ static void weights(const int8_t *panel, int64_t quads, int32_t *sums) {
 static void multiply(const tp_int8_rows *a, int64_t rows, const int8_t *panel, bool more, int32_t *sums) {
     BY_ROWS(WIDE)
 }
-static void multiply_bytes(const tp_int8_rows *a, int64_t rows, const int8_t *panel, int32_t *sums){BY_ROWS(PLAIN)}
+static void multiply_bytes(const tp_int8_rows *a, int64_t rows, const int8_t *panel, int32_t *sums) { BY_ROWS(PLAIN) }
+
+/* Sums of two products with bytes up to 127 fit into 16 bits. */
+static const tp_int8_bytes plain_bytes = {ROWS, 128, INT8_MAX, multiply_bytes};
+#if defined(__AVX512BW__)
+static const tp_int8_bytes *bytes(void) {
+    const tp_int8_bytes *dots = tp_int8_dots();
+    return dots ? dots : &plain_bytes;
+}
+#else
+static const tp_int8_bytes *bytes(void) { return &plain_bytes; }
+#endif
 #else
 #define ROWS 4
-#define multiply_bytes NULL
+static const tp_int8_bytes *bytes(void) { return NULL; }
 #define weights NULL
 static void multiply(const tp_int8_rows *a, int64_t rows, const int8_t *panel, bool more, int32_t *sums) {
     for (int64_t r = 0; r < rows; r++, sums += TP_INT8_COLUMNS) {
@@ -207,13 +218,15 @@ static void to_bytes(const int32_t *sums, const tp_int8_columns *c, int32_t zero
                      int64_t rows, int64_t n, uint8_t *out, int64_t step) {
     const float least = (float)(low - zero_point), most = (float)(high - zero_point);
     for (int64_t r = 0; r < rows; r++, sums += TP_INT8_COLUMNS, out += step) {
+        int32_t whole[TP_INT8_COLUMNS]; /* in a loop of their own, since one that makes bytes has short vectors */
         uint8_t row[TP_INT8_COLUMNS];
         VECTORISED for (int i = 0; i < TP_INT8_COLUMNS; i++) {
             float x = ((float)sums[i] + c->shift[i]) * c->factor[i];
             x = x > least ? x : least;
             x = x < most ? x : most;
-            row[i] = (uint8_t)((int32_t)((x + WHOLE) - WHOLE) + zero_point);
+            whole[i] = (int32_t)((x + WHOLE) - WHOLE) + zero_point;
         }
+        VECTORISED for (int i = 0; i < TP_INT8_COLUMNS; i++) row[i] = (uint8_t)whole[i];
         if (n == TP_INT8_COLUMNS) __builtin_memcpy(out, row, sizeof row);
         else __builtin_memcpy(out, row, (size_t)n);
     }
@@ -232,5 +245,5 @@ static void to_floats(const int32_t *sums, const tp_int8_columns *c, float least
     }
 }
 
-const tp_product_int8_kernels TP_CAP(tp_product_int8) = {ROWS,    widen,   multiply, multiply_bytes, multiply_each,
-                                                         weights, largest, centre,   to_bytes,       to_floats};
+const tp_product_int8_kernels TP_CAP(tp_product_int8) = {ROWS,    widen,   multiply, bytes,    multiply_each,
+                                                         weights, largest, centre,   to_bytes, to_floats};

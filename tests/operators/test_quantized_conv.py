@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from test_quantized_linear import CAPABILITIES
 
 import tensorpy as tp
 from tensorpy.ao.nn.quantized.packed_conv import ConvPackedParamsBase
@@ -139,9 +140,9 @@ def check_sums(shape: Any, top: int, zero: int) -> None:
     assert again.equal(found)
 
 
-@pytest.mark.parametrize("capability", ["baseline", "avx2", "avx512"])
-def test_sums_are_exact_on_every_capability(capability: str) -> None:
-    environment = {**os.environ, "TENSORPY_CPU_CAPABILITY": capability}
+@pytest.mark.parametrize(("capability", "products"), CAPABILITIES)
+def test_sums_are_exact_on_every_capability(capability: str, products: str) -> None:
+    environment = {**os.environ, "TENSORPY_CPU_CAPABILITY": capability, "TENSORPY_CPU_INT8": products}
     command = [sys.executable, "-W", "ignore", "-c", PROGRAM, os.path.dirname(__file__)]
     done = subprocess.run(command, env=environment, capture_output=True, text=True)
     assert done.stdout == "exact\n", done.stderr

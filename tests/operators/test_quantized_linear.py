@@ -15,7 +15,9 @@ import tensorpy as tp
 from tensorpy.testing import assert_close
 
 pytestmark = pytest.mark.filterwarnings("ignore")
-SIZES = [(1, 16, 16), (3, 17, 5), (1, 1, 1), (13, 33, 40), (64, 100, 33), (200, 65, 48), (300, 31, 17)]
+SIZES = [(1, 16, 16), (3, 17, 5), (1, 1, 1), (13, 33, 40), (64, 100, 33), (200, 65, 48), (300, 31, 17), (83, 2100, 20)]
+# And what products of bytes use; the highest that the CPU has stands for those above.
+CAPABILITIES = [("baseline", ""), ("avx2", ""), ("avx512", "avx512"), ("avx512", "vnni"), ("avx512", "amx")]
 
 
 @pytest.fixture
@@ -106,8 +108,8 @@ print(tp.ops.quantized.linear(tp.quantize_per_tensor(tp.full((2, 3000), 255.0), 
 def test_all_capabilities_give_exact_sums_and_equal_bits() -> None:
     """Of bytes whose products do not fit into 16 bits in pairs, too."""
     said = set()
-    for capability in ("baseline", "avx2", "avx512"):
-        environment = {**os.environ, "TENSORPY_CPU_CAPABILITY": capability}
+    for capability, products in CAPABILITIES:
+        environment = {**os.environ, "TENSORPY_CPU_CAPABILITY": capability, "TENSORPY_CPU_INT8": products}
         command = [sys.executable, "-W", "ignore", "-c", PROGRAM, os.path.dirname(__file__)]
         done = subprocess.run(command, env=environment, capture_output=True, text=True)
         assert done.returncode == 0, done.stderr

@@ -101,6 +101,9 @@ def _pointwise(op: Operator, catalog: Catalog) -> str:
     if op.pointwise.check is not None:
         check = f"tp_check_{op.pointwise.check}({table}, inputs, {passed})"
         body += f"    if ({check} < 0) return {c_result(op.schema).failed};\n"
+    if op.pointwise.expanded is not None and op.kind == "inplace":
+        call = f"tp_expanded_{op.pointwise.expanded}({call_arguments(op.schema)})"
+        body += f"    if (tp_unlikely(tp_overlaps_itself(self))) return {call};\n"
     if op.pointwise.cases:
         table = f"tp_pointwise_case_of({table}, inputs)"
     if op.kind == "functional":

@@ -27,6 +27,7 @@ from .emit_layouts import formula_of
 from .emit_library_nodes import OUTSIDE, emit_node
 from .emit_library_python import emit_ops_py, emit_ops_pyi, emit_reference_md, emit_test_py
 from .emit_pointwise_cpu import CAPABILITIES, emit_table, loops_text
+from .errors import YamlError
 from .formula import Result, schema_variables, used
 from .formula_lower import Lowered
 from .keys import DEVICE_IDS, DEVICES
@@ -268,6 +269,9 @@ def _kernel(op: Operator, source: KernelSource, catalog: Catalog, parts: _Parts)
     match source.kind:
         case "pointwise":
             assert op.pointwise is not None
+            if op.pointwise.expanded is not None:
+                what = f"{name}: 'expanded' is for this tree's operators"
+                raise YamlError(op.pointwise.location, what, "leave it out: an expanded tensor is refused")
             table, check = f"&tp_pointwise_{op.pointwise.c_name}", op.pointwise.check
             call = f"pointwise(m, {name}, {table})"
             if check is not None:

@@ -416,7 +416,7 @@ class _FunctionReader:
         if raw is None:
             return None
         errors = self.document.errors
-        valid = ("promotion", "operands", "cost", "check", "cases", "float8", *CLASS_KEYS)
+        valid = ("promotion", "operands", "cost", "check", "expanded", "cases", "float8", *CLASS_KEYS)
         for name, value in raw.items():
             if name not in valid:
                 fix = suggest(name, valid, f"use one of {', '.join(valid)}")

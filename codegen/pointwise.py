@@ -5,6 +5,7 @@
       float8: true                   # optional; the 8-bit floats are taken too, by way of float32
       operands: {other: operand}     # optional; a Scalar argument that is an input, or an input's own dtype
       check: nonzero_divisor         # optional; tp_check_<name> of native/pointwise/pointwise_checks.c, called first
+      expanded: fill                 # optional; tp_expanded_<name> there, which writes expanded tensors in place
       cost: 3                        # optional; the grain of a parallel loop is TP_GRAIN >> cost
       real: self + alpha * other     # one expression per dtype class; the most specific class
                                      # wins, and `none` takes a class out
@@ -92,6 +93,7 @@ class PointwiseOp:
     given_cost: int | None = None
     check: str | None = None
     cases: tuple[Case, ...] = ()
+    expanded: str | None = None
     float8: bool = False  # takes the 8-bit floats too, by way of float32
 
     @cached_property
@@ -181,12 +183,12 @@ def _names(inputs: tuple[Input, ...], params: tuple[Param, ...], leaf: LeafClass
     return names
 
 
-def _check(raw: RawMapping) -> str | None:
-    """Conditions on the values of arguments: a C function has this name after its prefix."""
-    name = raw.text("check")
+def _function(raw: RawMapping, key: str) -> str | None:
+    """What a C function has as its name after a prefix: the `check` of values, what is done with `expanded` tensors."""
+    name = raw.text(key)
     if name is not None and not (name.isascii() and name.isidentifier()):
-        what = f"the check '{name}' is no name of a C function"
-        raise YamlError(raw.at("check"), what, "use letters, digits and underscores")
+        what = f"the {key} '{name}' is no name of a C function"
+        raise YamlError(raw.at(key), what, "use letters, digits and underscores")
     return name
 
 
@@ -250,7 +252,7 @@ def with_cases(ops: Sequence[PointwiseOp]) -> list[PointwiseOp]:
 
 
 def parse_pointwise(raw: RawMapping, schema: FunctionSchema, location: Location) -> PointwiseOp:
-    keys = ("promotion", "operands", "cost", "check", "cases", "float8", *CLASS_KEYS)
+    keys = ("promotion", "operands", "cost", "check", "expanded", "cases", "float8", *CLASS_KEYS)
     for key in raw.keys():
         if key not in keys:
             fix = suggest(key, keys, f"use one of {', '.join(keys)}")
@@ -278,7 +280,8 @@ def parse_pointwise(raw: RawMapping, schema: FunctionSchema, location: Location)
         expressions,
         location,
         None if cost is None else int(cost),
-        _check(raw),
+        _function(raw, "check"),
+        expanded=_function(raw, "expanded"),
         float8=float8 is not None,
     )
     return replace(op, cases=_cases(op, raw))

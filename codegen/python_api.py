@@ -223,7 +223,7 @@ def _rank(signature: Signature) -> tuple[int, ...]:
 
 def _out_of(op: Operator, outs: dict[str, Operator]) -> Operator | None:
     """The out= variant that a function shares its name with: sin's, but not sin_'s, which writes to its argument."""
-    out = outs.get(op.schema.signature()) if op.kind == "functional" else None
+    out = outs.get(op.schema.signature()) if op.kind in ("functional", "mutable") else None
     return out if out is not None and out.schema.name.base == op.schema.name.base else None
 
 

@@ -114,7 +114,7 @@ static PyObject *ship(tp_tensor *t, bool versioned, bool copied) {
     if (!s) return PyErr_NoMemory();
     for (int i = 0; i < t->ndim; i++) {
         s->geometry[i] = t->sizes[i];
-        s->geometry[t->ndim + i] = t->sizes[i] < 2 ? 1 : t->strides[i];
+        s->geometry[t->ndim + i] = t->strides[i];
     }
     s->storage = tp_storage_lend(t->storage);
     if (!s->storage) {

@@ -104,7 +104,18 @@ static tp_tensor *xor_st(const tp_scalar *a, tp_tensor *b) { return tp_bitwise_x
 BINARY(nb_add, add_tt, add_ts, add_st, "add", "add")
 BINARY(nb_subtract, sub_tt, sub_ts, sub_st, "sub", "__rsub__")
 BINARY(nb_multiply, tp_mul_Tensor, tp_mul_Scalar, mul_st, "mul", "mul")
-BINARY(nb_true_divide, tp_div_Tensor, tp_div_Scalar, div_st, "div", "__rtruediv__")
+BINARY(divide, tp_div_Tensor, tp_div_Scalar, div_st, "div", "__rtruediv__")
+/* An array of NumPy's leaves the quotient to the tensor, and multiplies by its reciprocal itself, as in PyTorch. */
+static PyObject *nb_true_divide(PyObject *a, PyObject *b) {
+    PyObject *made = divide(a, b);
+    if (tp_likely(made != Py_NotImplemented) || tp_py_is_tensor(a) || !PyObject_HasAttrString(a, "__array__"))
+        return made;
+    Py_DECREF(made);
+    PyObject *share = tp_py_like_steal(b, tp_py_wrap_steal(tp_reciprocal(tp_py_tensor_borrow(b))));
+    made = share ? PyNumber_Multiply(share, a) : NULL;
+    Py_XDECREF(share);
+    return made;
+}
 BINARY(nb_floor_divide, tp_floor_divide, tp_floor_divide_Scalar, floor_divide_st, "__floordiv__", "__rfloordiv__")
 BINARY(nb_remainder, tp_remainder_Tensor, tp_remainder_Scalar, tp_remainder_Scalar_Tensor, "remainder", "__rmod__")
 BINARY(nb_and, tp_bitwise_and_Tensor, tp_bitwise_and_Scalar, and_st, "__and__", "bitwise_and")

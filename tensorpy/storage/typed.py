@@ -6,6 +6,7 @@ import os
 import sys
 from copy import deepcopy
 from functools import cache
+from operator import index
 from typing import Any, cast
 
 from tensorpy import _C
@@ -39,6 +40,8 @@ def _filled(content: tuple[Any, ...], dtype: _C.dtype, device: Any) -> Any:
     if len(content) > 1:
         raise _unfit(RuntimeError, f"Too many positional arguments: {len(content)}, where there is one at most")
     given = content[0] if content else 0
+    if hasattr(type(given), "__index__") and not isinstance(given, Tensor):
+        given = index(given)
     if isinstance(given, Tensor):
         raise _unfit(TypeError, f"Argument type not recognized: {type(given)}; Tensor.storage() gives its memory")
     if isinstance(given, str):

@@ -2,12 +2,38 @@
 
 from __future__ import annotations
 
+from enum import IntEnum
 from typing import Any
 
 from tensorpy import from_dlpack
 from tensorpy._C import Tensor
 
-__all__ = ["from_dlpack", "to_dlpack"]
+__all__ = ["DLDeviceType", "from_dlpack", "to_dlpack"]
+
+
+class DLDeviceType(IntEnum):
+    """What DLPack's header numbers devices by: the first number that `__dlpack_device__` gives.
+
+    Example:
+        >>> tp.utils.dlpack.DLDeviceType(tp.ones(2).__dlpack_device__()[0]).name
+        'kDLCPU'
+    """
+
+    kDLCPU = 1
+    kDLCUDA = 2
+    kDLCUDAHost = 3
+    kDLOpenCL = 4
+    kDLVulkan = 7
+    kDLMetal = 8
+    kDLVPI = 9
+    kDLROCM = 10
+    kDLROCMHost = 11
+    kDLExtDev = 12
+    kDLCUDAManaged = 13
+    kDLOneAPI = 14
+    kDLWebGPU = 15
+    kDLHexagon = 16
+    kDLMAIA = 17
 
 
 def to_dlpack(tensor: Tensor) -> Any:

@@ -7,6 +7,7 @@ import sys
 import warnings
 from typing import Any
 
+import numpy as np
 import pytest
 
 import tensorpy as tp
@@ -19,7 +20,7 @@ def outcome(t: Any, call: str, length: int = 40) -> Any:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
-            result = eval(call, {"t": t, "F": t.nn.functional, "NAN": NAN})
+            result = eval(call, {"t": t, "F": t.nn.functional, "NAN": NAN, "numpy": np})
         except Exception as error:
             name = type(error).__name__.removeprefix("_")
             return name, str(error)[:length]
@@ -349,3 +350,95 @@ def test_a_convolution_of_no_channels_gives_none(n: int) -> None:
         found.append((tuple(y.shape), tuple(x.grad.shape), tuple(w.grad.shape), b.grad.tolist()))
     assert found[0] == found[1]
     compare(f"F.conv_transpose{n}d(t.ones(2, 0, *[5] * {n}), t.ones(0, 8, *[2] * {n}))")
+
+
+# ---- expanded tensors ----
+
+
+@pytest.mark.parametrize("value", ["5.0", "t.tensor(5.0)"])
+@pytest.mark.parametrize("mask", ["t.tensor([True, False, True])", "t.tensor([[False], [True], [False]])"])
+def test_masked_fill_of_an_expanded_tensor_fills_its_memory(mask: str, value: str) -> None:
+    for shape in ("t.zeros(3, 1).expand(3, 3)", "t.zeros(3).expand(2, 3, 3)", "t.arange(3.0).expand(3, 3).t()"):
+        compare(f"(x := {shape}, x.masked_fill_({mask}, {value}), x._base)", 60)
+    with pytest.warns(UserWarning, match="masked_fill_ on expanded tensors is deprecated"):
+        tp.zeros(1).expand(2).masked_fill_(tp.tensor([False, True]), 1)
+
+
+def test_masked_fill_of_an_expanded_tensor_has_a_gradient_for_its_value() -> None:
+    value = tp.tensor(2.0, requires_grad=True)
+    memory = tp.zeros(3, 1)
+    with pytest.warns(UserWarning, match="expanded tensors"):
+        memory.expand(3, 3).masked_fill_(tp.tensor([[False, True, True], [False] * 3, [True] * 3]), value)
+    memory.sum().backward()
+    assert memory.tolist() == [[2], [0], [2]] and value.grad is not None and value.grad.item() == 2
+
+
+# ---- numbers that do not fit, dtypes that do not ----
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32"])
+@pytest.mark.parametrize("value", ["65519.99", "65520", "-1e30", "1e39", "2**24 + 1"])
+def test_fills_of_16_bit_floats_become_infinite(dtype: str, value: str) -> None:
+    for call in ("t.full((1,), {v}, dtype=t.{d})", "t.ones(1, dtype=t.{d}).fill_({v})",
+                 "t.full_like(t.ones(1, dtype=t.{d}), {v})", "t.scalar_tensor({v}, dtype=t.{d})"):  # fmt: skip
+        compare(call.format(v=value, d=dtype), 20)
+
+
+@pytest.mark.parametrize("dtype", ["bool", "int64", "float32", "complex64"])
+def test_native_dropout_needs_a_dtype_for_its_scale(dtype: str) -> None:
+    for train in (True, False, None):
+        compare(f"t.native_dropout(t.ones(3, dtype=t.{dtype}), 0.0, {train})", 60)
+
+
+@pytest.mark.parametrize("function", ["fftfreq", "rfftfreq"])
+def test_frequencies_are_no_whole_numbers(function: str) -> None:
+    for dtype in ("int64", "bool", "float64", "complex64"):
+        compare(f"t.fft.{function}(5, dtype=t.{dtype})", 60)
+
+
+# ---- powers of two ----
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
+def test_ldexp_by_whole_numbers_leaves_its_dtype_only_with_the_result(dtype: str) -> None:
+    with np.errstate(all="ignore"):
+        x = np.ldexp(np.linspace(1, 2, 64).astype(dtype), np.arange(-320, 320, 10))
+    most = {"float16": 60, "float32": 300, "float64": 2200}[dtype]
+    for power in range(-most, most, most // 15):
+        made = tp.ldexp(tp.from_numpy(x), tp.tensor([power]))
+        with np.errstate(all="ignore"):
+            np.testing.assert_array_equal(made.numpy(), np.ldexp(x, power))
+    assert made.dtype == getattr(tp, dtype)
+    compare(f"t.ldexp(t.tensor(1.5, dtype=t.{dtype}), t.tensor([1, 2]))")
+
+
+# ---- segments ----
+
+
+@pytest.mark.parametrize("reduce", ["max", "min", "sum", "mean", "prod"])
+def test_gradients_of_segments_with_nan(reduce: str) -> None:
+    def slopes(t: Any) -> Any:
+        x = t.tensor([[1, 1], [NAN, 1], [3, NAN], [4, 1], [3, 2], [4, 3]], requires_grad=True)
+        t.segment_reduce(x, reduce, lengths=t.tensor([1, 2, 3, 0]), axis=0, initial=1).sum().backward()
+        return x.grad.numpy()
+
+    torch = pytest.importorskip("torch")
+    np.testing.assert_allclose(slopes(tp), slopes(torch))
+
+
+def test_tensors_of_nothing_are_joined_along_any_dimension() -> None:
+    compare("t.cat([t.ones(0), t.ones(0)], 1)")
+    compare("t.cat([t.ones(0), t.ones(2, 3)], 2)")
+
+
+@pytest.mark.parametrize("left", ["numpy.array([1.0, 2.0, 4.0])", "numpy.float64(3)", "None", "'a'"])
+def test_quotients_of_arrays_and_tensors(left: str) -> None:
+    compare(f"{left} / t.tensor([2.0, 1.0, 4.0])", 28)
+
+
+def test_functions_that_write_an_argument_take_out_too() -> None:
+    x, out = tp.randn(2, 3, 4), [tp.empty(0) for _ in range(3)]
+    mean, var = tp.zeros(3), tp.ones(3)
+    made = tp._native_batch_norm_legit(x, None, None, mean, var, True, 0.1, 1e-5, out=out)
+    assert all(a is b for a, b in zip(made, out, strict=True)) and mean.count_nonzero() == 3
+    tp.testing.assert_close(out[0], tp.nn.functional.batch_norm(x, None, None, training=True))

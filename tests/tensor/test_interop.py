@@ -164,6 +164,12 @@ def test_dlpack(versioned: bool) -> None:
     assert kept.tolist() == [4, 3, 2, 1, 0]
 
 
+def test_dlpack_keeps_strides() -> None:
+    for t in (tp.ones(16)[::3][:1], tp.ones(3, 4).t(), tp.ones(2, 3).expand(4, 2, 3), tp.ones(0, 3)):
+        assert tp.from_dlpack(t).stride() == t.stride()
+    assert tp.utils.dlpack.DLDeviceType(tp.ones(1).__dlpack_device__()[0]).name == "kDLCPU"
+
+
 def test_dlpack_copy_and_readonly() -> None:
     t = tp.tensor([1, 2])
     assert tp.from_dlpack(t, copy=True).data_ptr() != t.data_ptr()

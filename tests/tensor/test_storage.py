@@ -382,6 +382,7 @@ def test_storages_of_a_dtype_by_name() -> None:
     typed = tp.arange(3.0).storage()
     assert isinstance(typed, tp.FloatStorage) and not isinstance(typed, tp.ByteStorage)
     assert tp.FloatStorage([1, 2]).tolist() == [1.0, 2.0] and tp.FloatStorage.dtype is tp.float32
+    assert len(tp.FloatStorage(np.int8(3))) == 3
     assert len(tp.ByteStorage(3)) == 3 and tp.TypedStorage([1, 2], dtype=tp.int32).dtype is tp.int32
     assert typed.pickle_storage_type() == "FloatStorage" and typed.type().endswith(".FloatStorage")
     names = storages._dtype_to_storage_type_map()

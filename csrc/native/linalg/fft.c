@@ -233,6 +233,9 @@ tp_tensor *fft_ifftshift_composite(tp_tensor *self, tp_ints dim) { return shifte
 
 static tp_tensor *frequencies(int64_t n, double d, bool half, tp_dtype dtype, tp_device device) {
     if (dtype == TP_NO_DTYPE) dtype = tp_default_dtype();
+    if (!tp_is_floating_dtype(dtype) && !tp_is_complex_dtype(dtype))
+        return tp_fail_null(TP_RuntimeError, "%s requires a floating point or complex dtype",
+                            half ? "rfftfreq" : "fftfreq");
     int64_t positive = half ? n / 2 + 1 : n / 2 + n % 2;
     tp_autoref *first = tp_arange(&(tp_scalar){.kind = TP_SCALAR_INT, .i = positive}, dtype, TP_STRIDED, device, -1);
     tp_autoref *second =

@@ -37,6 +37,8 @@ int tp_check_real_rounding(const tp_pointwise *p, const tp_operand *inputs, cons
 int tp_check_nonnegative_order(const tp_pointwise *p, const tp_operand *inputs, const tp_value *params);
 /* masked_fill: a boolean mask. */
 int tp_check_mask(const tp_pointwise *p, const tp_operand *inputs, const tp_value *params);
+/* masked_fill_ of an expanded tensor: its memory is filled where the mask is true for one of its elements. */
+int tp_expanded_fill(tp_tensor *self, tp_tensor *mask, const tp_scalar *value);
 /* addcdiv: no quotient of two integers. */
 int tp_check_true_quotient(const tp_pointwise *p, const tp_operand *inputs, const tp_value *params);
 /* softshrink: a bound that is not below zero. */

@@ -175,6 +175,10 @@ tp_tensor2 native_dropout_dense(tp_tensor *input, double p, tp_opt_bool train) {
         if (!same || tp_fill__Scalar(mask, TP_SCALAR_B(true)) < 0) return failed;
         return (tp_tensor2){{tp_take(same), tp_take(mask)}};
     }
+    if (!tp_is_floating(input) && !tp_is_complex(input)) /* 1 / (1 - p) is no number of such a dtype */
+        return tp_fail(TP_RuntimeError, "result type Float can't be cast to the desired output type %s",
+                       tp_scalar_type_name((tp_dtype)input->dtype)),
+               failed;
     if (tp_bernoulli__float(mask, 1 - p, NULL) < 0) return failed;
     tp_autoref *out = tp_native_dropout_backward(input, mask, p == 1 ? 0 : 1 / (1 - p));
     return out ? (tp_tensor2){{tp_take(out), tp_take(mask)}} : failed;

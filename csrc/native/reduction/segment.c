@@ -1,5 +1,6 @@
 /* segment.c: reductions of segments that follow each other along a dimension, by their lengths or where they begin.
- * Each element learns its segment, and scatter_reduce does the rest: its gradient is this operator's too. */
+ * Each element learns its segment, and scatter_reduce does the rest. The gradient goes by the same way, but for NaNs,
+ * which are the extremes of their segments. */
 #include "NativeFunctions.h"
 #include "core/scalar_math.h"
 #include "iter/iter.h"

@@ -62,7 +62,9 @@ int copy__dense(tp_tensor *self, tp_tensor *src, bool non_blocking) {
 /* An element that is there more than once gets the value more than once, as in PyTorch.
  * fill_.Scalar(Tensor(a!) self, Scalar value) -> Tensor(a!) */
 int fill__Scalar_dense(tp_tensor *self, const tp_scalar *value) {
-    if (tp_scalar_check_fits(value, (tp_dtype)self->dtype) < 0) return -1;
+    /* What is too large for 16 bits is an infinity, as it is where tensors are made of numbers. */
+    bool narrow = tp_is_floating(self) && tp_itemsize((tp_dtype)self->dtype) == 2;
+    if (tp_scalar_check_fits(value, narrow ? TP_FLOAT64 : (tp_dtype)self->dtype) < 0) return -1;
     return tp_fill_data(self, value);
 }
 

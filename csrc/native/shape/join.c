@@ -35,7 +35,7 @@ static tp_tensor *cat_empty(tp_tensors tensors, int64_t *dim) {
     int64_t sizes[TP_MAX_DIMS];
     if (first->ndim == 0)
         return tp_fail_null(TP_RuntimeError, "zero-dimensional tensor (at position 0) cannot be concatenated");
-    *dim = tp_wrap_dim(*dim, first->ndim);
+    *dim = is_skipped(first) ? 0 : tp_wrap_dim(*dim, first->ndim); /* where all are skipped, any dimension is one */
     if (*dim < 0) return NULL;
     memcpy(sizes, first->sizes, first->ndim * sizeof *sizes);
     sizes[*dim] = 0;

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, cast
 
 from tensorpy import _C
 from tensorpy._C import Tensor
@@ -194,8 +194,10 @@ class FakeTensorMode(TorchDispatchMode):
         """A leaf, and a Parameter where t is one."""
         made: Any = FakeTensor(self, elem, device, constant)
         if isinstance(t, Parameter):
-            return Parameter(made, t.requires_grad)  # type: ignore[return-value]
-        return made.requires_grad_() if t.requires_grad else made  # type: ignore[no-any-return]
+            made = Parameter(made, t.requires_grad)
+        elif t.requires_grad:
+            made.requires_grad_()
+        return cast(FakeTensor, made)
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = dict(kwargs or {})

@@ -10,6 +10,7 @@ from tensorpy.testing.opcheck import _is_same
 from tensorpy.utils._python_dispatch import TorchDispatchMode
 from tensorpy.utils._pytree import tree_flatten
 
+
 class SchemaCheckMode(TorchDispatchMode):
     """In its scope an operator that does not do what its schema says is a RuntimeError.
 

@@ -267,7 +267,17 @@ def _append_suffixes(text: str, suffixes: Sequence[str], indent: int) -> str:
 
 
 def tensor_repr(t: Tensor) -> str:
-    """The text of repr(t)."""
+    """The text of repr(t). Modes are not asked about what is read of a tensor that has elements."""
+    if not _C._dispatch_modes() or _C._is_wrapper(t):
+        return _repr_of(t)
+    before = _C._set_dispatch_off(True)
+    try:
+        return _repr_of(t)
+    finally:
+        _C._set_dispatch_off(before)
+
+
+def _repr_of(t: Tensor) -> str:
     transforms = sys.modules.get("tensorpy.func.vmap")
     if transforms and transforms.opened.transforms:
         return _transformed(t, transforms, len(transforms.opened.transforms))

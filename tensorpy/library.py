@@ -145,7 +145,7 @@ class Library:
         if self.kind == "IMPL":
             raise RuntimeError(f"{self!r} registers kernels and declares nothing: open one with 'DEF' or 'FRAGMENT'")
         full = f"{self.ns}::{schema.partition('(')[0].strip()}"
-        if full not in self._operators and full in _C._operators():
+        if full in _C._operators():
             place = _places.get(full, "a library in C")
             raise RuntimeError(f"{full} is declared already, at {place}; {self!r} declares it again, at {_where()}")
         name = _declare(f"{self.ns}::{schema.strip()}", _where(), False, _names_of_tags(tags))

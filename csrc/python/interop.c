@@ -257,7 +257,7 @@ static PyObject *py_from_numpy(PyObject *module, PyObject *array) {
     (void)module;
     if (!tp_py_is_ndarray(array))
         return PyErr_Format(PyExc_TypeError, "expected np.ndarray (got %s)", Py_TYPE(array)->tp_name);
-    tp_tensor *t = tp_py_alias_ndarray(array, true);
+    tp_tensor *t = tp_py_lift_steal(tp_py_alias_ndarray(array, true));
     return t ? tp_py_wrap_steal(t) : NULL;
 }
 

@@ -6,6 +6,7 @@
 #include "python/interop.h"
 #include "python/methods.h"
 #include "python/overrides.h"
+#include "python/python_key.h"
 #include "python/returns.h"
 #include "python/sequence.h"
 #include "python/storage.h"
@@ -37,8 +38,8 @@ static bool has_attribute(PyObject *o, const char *name) {
 
 /* An object of another library that shares its memory, as a tensor over it; NULL without an exception if it cannot. */
 static tp_tensor *shared_memory(PyObject *o) {
-    if (tp_py_is_ndarray(o)) return tp_py_alias_ndarray(o, true);
-    if (has_attribute(o, "__dlpack__")) return tp_py_from_dlpack(o, Py_None, Py_None);
+    if (tp_py_is_ndarray(o)) return tp_py_lift_steal(tp_py_alias_ndarray(o, true));
+    if (has_attribute(o, "__dlpack__")) return tp_py_lift_steal(tp_py_from_dlpack(o, Py_None, Py_None));
     return NULL;
 }
 
@@ -84,7 +85,7 @@ static tp_tensor *elements_of_typed(PyObject *data, tp_dtype dtype) {
     return t;
 }
 
-tp_tensor *tp_py_tensor_from_data(PyObject *data, tp_dtype dtype, tp_device device) {
+static tp_tensor *made_of_data(PyObject *data, tp_dtype dtype, tp_device device) {
     if (device.type < 0) device = tp_default_device();
     if (tp_py_is_tensor(data))
         return convert_steal(raise_null(tp_detached_alias(tp_py_tensor_borrow(data))), dtype, device, true);
@@ -98,6 +99,15 @@ tp_tensor *tp_py_tensor_from_data(PyObject *data, tp_dtype dtype, tp_device devi
         return convert_steal(tp_py_from_dlpack(data, Py_None, Py_None), dtype, device, true);
     tp_tensor *t = tp_py_from_sequence(data, dtype);
     return copied_if_traced_steal(t && device.type != TP_DEVICE_CPU ? convert_steal(t, dtype, device, false) : t);
+}
+
+/* A mode sees one step: what is made of the data. */
+tp_tensor *tp_py_tensor_from_data(PyObject *data, tp_dtype dtype, tp_device device) {
+    if (tp_likely(!tp_py_has_dispatch_mode()) || tp_py_is_tensor(data)) return made_of_data(data, dtype, device);
+    tp_tls.dispatch_off = true;
+    tp_tensor *t = made_of_data(data, dtype, device);
+    tp_tls.dispatch_off = false;
+    return tp_py_lift_steal(t);
 }
 
 /* ---- functions ---- */

@@ -220,14 +220,15 @@ static PyObject *overload_str(PyObject *o) {
     return PyUnicode_FromFormat("%s.%s.%s", space, name, info->overload[0] ? info->overload : "default");
 }
 
-static PyObject *overload_tags(PyObject *o, void *unused) {
-    (void)unused;
-    PyObject *list = PyList_New(0);
+/* Members of tensorpy.Tag (tensorpy/_library/tags.py). */
+static PyObject *overload_tags(PyObject *o, void *unused TP_UNUSED) {
+    PyObject *module = PyImport_ImportModule("tensorpy._library.tags"), *list = module ? PyList_New(0) : NULL;
     for (const char *const *tag = ((py_overload *)o)->op->info->tags; list && *tag; tag++) {
-        PyObject *text = PyUnicode_FromString(*tag);
-        if (!text || PyList_Append(list, text) < 0) Py_CLEAR(list);
-        Py_XDECREF(text);
+        PyObject *member = PyObject_CallMethod(module, "Tag", "s", *tag);
+        if (!member || PyList_Append(list, member) < 0) Py_CLEAR(list);
+        Py_XDECREF(member);
     }
+    Py_XDECREF(module);
     return list;
 }
 

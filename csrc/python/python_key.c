@@ -299,6 +299,20 @@ static int python_layer(const tp_op *op, tp_keyset ks, tp_value *args, tp_value 
     return status == 0 ? go_below(op, ks, args, results, stack) : status < 0 ? -1 : 0;
 }
 
+/* ---- data of a program ---- */
+
+bool tp_py_has_dispatch_mode(void) { return (tp_tls.include & TP_BIT(Python)) && !tp_tls.dispatch_off; }
+
+/* No layer but this one has anything to do for a tensor that nobody has seen. */
+tp_tensor *tp_py_lift_steal(tp_tensor *t) {
+    tp_autoref *fresh = t;
+    if (!t || tp_likely(!tp_py_has_dispatch_mode())) return tp_take(fresh);
+    tp_value arg = {.tag = TP_TENSOR, .tensor = fresh}, result = {0};
+    int status = answer(tp_find_op_qualified("lift_fresh"), &arg, &result, BELOW_AUTOGRAD);
+    if (status < 0) return NULL;
+    return status ? result.tensor : tp_take(fresh);
+}
+
 /* ---- wrappers ---- */
 
 static int read_sizes(const char *name, PyObject *o, int64_t *out) {
@@ -430,6 +444,10 @@ static PyObject *is_wrapper(PyObject *module TP_UNUSED, PyObject *o) {
     return PyBool_FromLong(tp_py_is_tensor(o) && tp_is_wrapper(tp_py_tensor_borrow(o)));
 }
 
+static PyObject *is_wrapped_number(PyObject *module TP_UNUSED, PyObject *o) {
+    return PyBool_FromLong(tp_py_is_tensor(o) && (tp_py_tensor_borrow(o)->flags & TP_FLAG_WRAPPED_NUMBER));
+}
+
 static PyObject *share(PyObject *module TP_UNUSED, PyObject *args) {
     PyObject *from, *view;
     if (!PyArg_ParseTuple(args, "O!O!", &tp_py_tensor_type, &from, &tp_py_tensor_type, &view)) return NULL;
@@ -444,6 +462,7 @@ static PyMethodDef functions[] = {
     {"_dispatch_modes", dispatch_modes, METH_VARARGS, NULL},
     {"_set_dispatch_off", set_dispatch_off, METH_O, NULL},
     {"_is_wrapper", is_wrapper, METH_O, NULL},
+    {"_is_wrapped_number", is_wrapped_number, METH_O, NULL},
     {"_share_storage", share, METH_VARARGS, NULL},
     {"_disabled_torch_dispatch_impl", disabled, METH_VARARGS,
      "_disabled_torch_dispatch_impl(func, types, args=(), kwargs=None, /)\n--\n\nAs __torch_dispatch__ of a class: it "

@@ -14,5 +14,11 @@
 /* 0, or -1 raised: `what` needs the elements. */
 int tp_py_refuse_wrapper(const tp_tensor *t, const char *what);
 
+/* Whether this thread's modes are asked about operators. */
+bool tp_py_has_dispatch_mode(void);
+/* A tensor (stolen; NULL stays NULL) that was just made of a program's data, as the thread's modes want it: they are
+ * asked about `lift_fresh`. NULL with the exception set. */
+tp_tensor *tp_py_lift_steal(tp_tensor *t);
+
 PyObject *tp_py_make_wrapper(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames);
 int tp_py_init_python_key(PyObject *m);

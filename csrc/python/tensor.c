@@ -66,7 +66,9 @@ static PyObject *tensor_new(PyTypeObject *type, PyObject *args, PyObject *kwargs
     if (only && tp_py_is_tensor(only)) return tp_py_wrap_as_steal(type, tp_alias(tp_py_tensor_borrow(only)));
     if (only && !PyLong_Check(only)) {
         tp_tensor *t = tp_py_tensor_from_data(only, tp_default_dtype(), TP_CPU);
-        return t ? tp_py_wrap_as_steal(type, t) : NULL;
+        if (!t || tp_likely(!t->pyobj)) return t ? tp_py_wrap_as_steal(type, t) : NULL;
+        tp_autoref *answered = t; /* a mode's answer is an object already */
+        return type == &tp_py_tensor_type ? tp_py_wrap(answered) : tp_py_wrap_as_steal(type, tp_alias(answered));
     }
     int64_t sizes[TP_MAX_DIMS];
     if (n > TP_MAX_DIMS) return PyErr_Format(PyExc_ValueError, "Tensor() takes at most %d sizes", TP_MAX_DIMS);

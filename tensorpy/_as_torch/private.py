@@ -6,11 +6,12 @@ import contextlib
 import functools
 import sys
 import weakref
+from enum import IntEnum
 from types import ModuleType
 from typing import Any
 
 import tensorpy
-from tensorpy import _C
+from tensorpy import _C, backends
 from tensorpy._library.function_schema import FunctionSchema, parse_schema
 from tensorpy._package.absent import absent_class
 
@@ -159,6 +160,38 @@ _DTYPES = (
     "jagged"
 ).split()
 
+
+
+class _TorchFunctionState(IntEnum):
+    """Whose `__torch_function__` this thread asks."""
+
+    ENABLED = 0
+    SUBCLASSES_DISABLED = 1
+    ALL_DISABLED = 2
+
+
+def _get_torch_function_state() -> _TorchFunctionState:
+    before = _C._set_functions_off(0)
+    _C._set_functions_off(before)
+    return _TorchFunctionState(before)
+
+
+def _set_torch_function_state(state: _TorchFunctionState) -> None:
+    _C._set_functions_off(int(state))
+
+
+def _dispatch_keys(tensor: Any) -> DispatchKeySet:
+    """The keys that a tensor carries."""
+    from tensorpy import dispatch
+
+    return DispatchKeySet(dispatch.keys(tensor))
+
+
+def _is_alias_of(self: Any, other: Any) -> bool:
+    """Whether two tensors are of one storage."""
+    return self.untyped_storage() is other.untyped_storage()
+
+
 # Programs name them in hints, and ask whether a number is one.
 _CLASSES = ("PyTorchFileReader", "PyTorchFileWriter", "SymInt", "SymFloat", "SymBool")
 
@@ -180,6 +213,18 @@ _NAMES = {
     "_jit_set_texpr_fuser_enabled": _nothing,
     "_jit_set_nvfuser_enabled": _no,
     "_jit_set_nvfuser_guard_mode": _no,
+    "_TorchFunctionState": _TorchFunctionState,
+    "_get_torch_function_state": _get_torch_function_state,
+    "_set_torch_function_state": _set_torch_function_state,
+    "_len_torch_function_stack": lambda: len(_C._function_modes()),
+    "_get_function_stack_at": lambda level: _C._function_modes()[level],
+    "_push_on_torch_function_stack": _C._push_function_mode,
+    "_pop_torch_function_stack": _C._pop_function_mode,
+    "_len_torch_dispatch_stack": lambda: len(_C._dispatch_modes()),
+    "_get_dispatch_stack_at": lambda level: _C._dispatch_modes()[level],
+    "_dispatch_keys": _dispatch_keys,
+    "_is_alias_of": _is_alias_of,
+    "_get_cpu_capability": backends.cpu.get_cpu_capability,
     "_get_tracing_state": _nothing,
     "_are_functorch_transforms_active": lambda: bool(_C._vmap_levels()),
     "_infer_size": _infer_size,

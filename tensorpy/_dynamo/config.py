@@ -8,6 +8,7 @@ from types import ModuleType
 from typing import Any
 
 recompile_limit = 8  # graphs of one function: a call that needs another one runs as it is written
+compiled_autograd = False  # backward is never compiled as a graph of its own
 suppress_errors = False  # a function whose backend fails runs as it is written
 
 _UNSET = object()

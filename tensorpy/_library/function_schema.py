@@ -117,9 +117,20 @@ def _is_part(one: str, other: str) -> bool:
 
 
 class FunctionSchema(str):
-    """The text of a schema, "add.Tensor(Tensor self, ...) -> Tensor"; its parts are attributes."""
+    """The text of a schema, "add.Tensor(Tensor self, ...) -> Tensor"; its parts are attributes.
+
+    str() of it has the namespace in front: "aten::add.Tensor(Tensor self, ...) -> Tensor".
+    """
 
     space: str = ""  # of the name, where the text has none
+
+    def __str__(self) -> str:
+        return self.space + str.__str__(self)
+
+    __repr__ = __str__
+
+    def __format__(self, format_spec: str) -> str:
+        return format(str(self), format_spec)
 
     @cached_property
     def _head(self) -> tuple[str, str]:

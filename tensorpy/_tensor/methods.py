@@ -156,6 +156,19 @@ def _backward_hooks(self: Tensor) -> Any:
     return (_C._tensor_hooks(self) or None) if self.requires_grad else None
 
 
+def _set_backward_hooks(self: Tensor, hooks: Any) -> None:
+    """Takes these hooks by their numbers in place of all that are there; None: none."""
+    if hooks is not None and not isinstance(hooks, dict):
+        raise TypeError(f"_backward_hooks must be a dict or None, not {hooks.__class__.__name__}")
+    if self.requires_grad:
+        own = _C._tensor_hooks(self)
+        given = dict(hooks or {})
+        own.clear()
+        own.update(given)
+    elif hooks:
+        raise RuntimeError("cannot register a hook on a tensor that doesn't require gradient")
+
+
 def _keep_backward_hooks(self: Tensor) -> None:
     raise RuntimeError("Deletion of _backwards_hooks not allowed!")
 
@@ -770,7 +783,8 @@ def _install() -> None:
     _C._set_type_attribute(Tensor, "_cdata", property(id))
     for name in ("offsets", "lengths"):
         _C._set_type_attribute(Tensor, name, _of_jagged(name))
-    _C._set_type_attribute(Tensor, "_backward_hooks", property(_backward_hooks, fdel=_keep_backward_hooks))
+    hooks = property(_backward_hooks, _set_backward_hooks, _keep_backward_hooks)
+    _C._set_type_attribute(Tensor, "_backward_hooks", hooks)
     for name in _STORAGE_METHODS:
         method = _of_storage(name)
         static = name in _STATIC_STORAGE_METHODS

@@ -6,6 +6,14 @@ from contextlib import nullcontext
 from typing import Any
 
 from tensorpy.cpu import amp
+from tensorpy.cpu._facts import _init_amx as _init_amx
+from tensorpy.cpu._facts import _is_amx_fp16_supported as _is_amx_fp16_supported
+from tensorpy.cpu._facts import _is_amx_tile_supported as _is_amx_tile_supported
+from tensorpy.cpu._facts import _is_avx2_supported as _is_avx2_supported
+from tensorpy.cpu._facts import _is_avx512_bf16_supported as _is_avx512_bf16_supported
+from tensorpy.cpu._facts import _is_avx512_supported as _is_avx512_supported
+from tensorpy.cpu._facts import _is_vnni_supported as _is_vnni_supported
+from tensorpy.cpu._facts import get_capabilities as get_capabilities
 
 
 def is_available() -> bool:
@@ -83,4 +91,4 @@ def stream(stream: Any) -> nullcontext[None]:
     return nullcontext()
 
 
-__all__ = ["amp"]
+__all__ = ["amp", "get_capabilities"]

@@ -45,7 +45,8 @@ LAYERS = {
         backends._generated quantization utils.data utils.viz
     """,
     "tools: what looks at all of these, or stands for something else": """
-        library _library distributed._functional_operators distributed._functional_collectives distributed.checkpoint
+        library _library _subclasses distributed._functional_operators distributed._functional_collectives
+        distributed.checkpoint
         distributed.fsdp distributed.tensor testing backends utils
         jit onnx hub mps xpu __config__ _as_torch run
     """,

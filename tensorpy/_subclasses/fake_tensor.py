@@ -1,0 +1,339 @@
+"""Tensors without elements that say they are on a device: what a program would compute, without its memory and work.
+
+    with FakeTensorMode():
+        model = tensorpy.nn.Linear(100_000, 100_000)
+        print(model(tensorpy.randn(5, 100_000)).shape, model.weight.device)
+
+A fake tensor is one of the Meta device that remembers another. Operators run on Meta; this module finds the device of
+their results, and names what cannot be known without elements.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from typing import Any, cast
+
+from tensorpy import _C
+from tensorpy._C import Tensor
+from tensorpy.nn.parameter import Parameter
+from tensorpy.utils._python_dispatch import TorchDispatchMode, _disable_current_modes, no_dispatch
+from tensorpy.utils._pytree import tree_flatten, tree_map, tree_unflatten
+from tensorpy.utils.weak import WeakIdKeyDictionary
+
+_META = _C.device("meta")
+
+
+class DataDependentOutputException(RuntimeError):
+    """A result that depends on elements: `func` is the operator."""
+
+    def __init__(self, func: Any) -> None:
+        super().__init__(str(func))
+        self.func = func
+
+
+class DynamicOutputShapeException(DataDependentOutputException):
+    """A shape that depends on elements."""
+
+
+class UnsupportedOperatorException(DataDependentOutputException):
+    """An operator that cannot run on the Meta device."""
+
+
+class UnsupportedFakeTensorException(RuntimeError):
+    """A tensor that no fake one stands for."""
+
+
+class FakeTensorDeviceMismatchError(RuntimeError):
+    """Operands of several devices."""
+
+
+class FakeTensor(Tensor):
+    """A tensor of a FakeTensorMode: sizes, strides, a dtype, a device, gradients, views, versions, and no elements.
+
+    `fake_device` is the device, `fake_mode` the mode; `constant` has the elements of what was made of a number.
+    """
+
+    fake_device: Any
+    fake_mode: FakeTensorMode
+    constant: Tensor | None
+    __torch_function__ = _C._disabled_torch_function_impl
+
+    @staticmethod
+    def __new__(
+        cls, fake_mode: FakeTensorMode, elem: Tensor, device: Any, constant: Tensor | None = None, **unused: Any
+    ) -> FakeTensor:
+        if elem.device.type != "meta":
+            raise AssertionError(f"FakeTensor(): elem is a tensor of the device 'meta', not {elem.device.type!r}")
+        with no_dispatch():
+            made: FakeTensor = Tensor._make_subclass(cls, elem, elem.requires_grad)
+        made.fake_mode, made.fake_device, made.constant = fake_mode, _C.device(device), constant
+        return made
+
+    @staticmethod
+    def from_tensor(t: Tensor, fake_mode: FakeTensorMode) -> FakeTensor:
+        """The mode's tensor that stands for one with elements."""
+        return fake_mode.from_tensor(t)
+
+    @property
+    def device(self) -> Any:
+        """The device that it says it is on."""
+        return vars(self).get("fake_device", _META)
+
+    @property
+    def is_cpu(self) -> bool:
+        """Whether its device is the CPU."""
+        return bool(self.device.type == "cpu")
+
+    @property
+    def is_meta(self) -> bool:
+        """Whether its device is Meta."""
+        return bool(self.device.type == "meta")
+
+    @classmethod
+    def __torch_dispatch__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        mode = next(leaf.fake_mode for leaf in tree_flatten((args, kwargs))[0] if isinstance(leaf, FakeTensor))
+        with mode:
+            return func(*args, **(kwargs or {}))
+
+    def tolist(self) -> Any:
+        """The elements of a constant; other tensors have none."""
+        if self.constant is None:
+            raise DataDependentOutputException(_C._op_overload("_local_scalar_dense"))
+        with no_dispatch():
+            return self.constant.tolist()
+
+    def __repr__(self, *, tensor_contents: Any = None) -> str:
+        words = ["..."] if self.device.type == "cpu" else ["...", f"device='{self.device}'"]
+        words.append(f"size={tuple(self.shape)}")
+        if self.dtype != _C.get_default_dtype():
+            words.append(f"dtype={self.dtype}")
+        if self.grad_fn is not None:
+            words.append(f"grad_fn=<{self.grad_fn.name()}>")
+        elif self.requires_grad:
+            words.append("requires_grad=True")
+        text = f"FakeTensor({', '.join(words)})"
+        return f"Parameter({text})" if isinstance(self, Parameter) else text
+
+    def __deepcopy__(self, memo: Any) -> Any:
+        with no_dispatch():
+            elem = _meta_of(self)
+        made = memo[id(self)] = self.fake_mode._standing_for(elem, self, self.device, self.constant)
+        return made
+
+
+def _meta_of(t: Tensor) -> Tensor:
+    """A new Meta tensor of the same sizes, strides and offset, which writes nothing of t's."""
+    base = t.untyped_storage().nbytes() // max(t.element_size(), 1)
+    flat = _C.empty(max(base, t.storage_offset()), dtype=t.dtype, device=_META)
+    return flat.as_strided(t.size(), t.stride(), t.storage_offset())
+
+
+class FakeTensorMode(TorchDispatchMode):
+    """In its scope operators give fake tensors, and take these alone.
+
+    Results that depend on elements are a DataDependentOutputException, shapes that do a DynamicOutputShapeException.
+    Sizes are numbers: a `shape_env` is taken, and no size is a symbol.
+
+    Arguments:
+        allow_fallback_kernels: is taken: operators without a Meta kernel are an error
+        allow_non_fake_inputs: whether operators take tensors with elements beside fake ones, and stand-ins of these
+        shape_env: is taken
+        static_shapes: is taken: sizes are numbers
+
+    Example:
+        >>> from tensorpy._subclasses import FakeTensorMode
+        >>> with FakeTensorMode():
+        ...     x = tp.ones(1_000_000, 1_000_000)
+        >>> x.sum(0).shape
+        tensorpy.Size([1000000])
+    """
+
+    def __init__(
+        self,
+        *,
+        allow_fallback_kernels: bool = True,
+        allow_non_fake_inputs: bool = False,
+        shape_env: Any = None,
+        static_shapes: bool | None = None,
+        export: bool = False,
+    ) -> None:
+        super().__init__()
+        self.allow_fallback_kernels, self.allow_non_fake_inputs = allow_fallback_kernels, allow_non_fake_inputs
+        self.shape_env, self.static_shapes, self.export = shape_env, static_shapes is not False, export
+        self._known: Any = WeakIdKeyDictionary()  # what stands for tensors with elements
+        self._constants: Any = WeakIdKeyDictionary()  # fake tensors that have a constant; no two share memory
+
+    def __enter__(self) -> FakeTensorMode:
+        super().__enter__()
+        return self
+
+    def is_our_fake(self, t: Any) -> bool:
+        """Whether it is a fake tensor of this mode."""
+        return isinstance(t, FakeTensor) and t.fake_mode is self
+
+    def from_tensor(self, tensor: Tensor, *, static_shapes: bool | None = None, **unused: Any) -> FakeTensor:
+        """What stands for a tensor with elements: of its sizes, strides, dtype and device; the same each time."""
+        if isinstance(tensor, FakeTensor):
+            if tensor.fake_mode is not self:
+                raise AssertionError("from_tensor(): the fake tensor is of another FakeTensorMode")
+            return tensor
+        if tensor.layout is not _C.strided or tensor.is_quantized:
+            raise UnsupportedFakeTensorException(f"no fake tensor stands for one of the layout {tensor.layout}")
+        with _disable_current_modes():
+            made = self._known.get(tensor)
+            if made is None:
+                with no_dispatch():
+                    elem = _meta_of(tensor.detach())
+                made = self._known[tensor] = self._standing_for(elem, tensor, tensor.device)
+                if tensor.is_leaf and tensor.grad is not None:
+                    made.grad = self.from_tensor(tensor.grad)
+        return made
+
+    def _standing_for(self, elem: Tensor, t: Tensor, device: Any, constant: Tensor | None = None) -> FakeTensor:
+        """A leaf, and a Parameter where t is one."""
+        made: Any = FakeTensor(self, elem, device, constant)
+        if isinstance(t, Parameter):
+            made = Parameter(made, t.requires_grad)
+        elif t.requires_grad:
+            made.requires_grad_()
+        return cast(FakeTensor, made)
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        kwargs = dict(kwargs or {})
+        if func._opname == "lift_fresh":
+            return self._constant(args[0])
+        leaves, spec = tree_flatten((args, kwargs))
+        if not any(isinstance(leaf, FakeTensor) for leaf in leaves) and _asks_a_plain_tensor(func, leaves):
+            with no_dispatch():
+                return func(*args, **kwargs)  # printing, reading: nothing that stands for anything is made
+        leaves = [self._taken(func, leaf, args, kwargs) for leaf in leaves]
+        if func._opname == "_local_scalar_dense" and leaves[0].constant is not None:
+            with no_dispatch():
+                return func(leaves[0].constant)
+        fakes = [leaf for leaf in leaves if isinstance(leaf, FakeTensor)]
+        device = _device_of(func, fakes, kwargs)
+        args, kwargs = tree_unflatten(leaves, spec)
+        if _takes_device(func):
+            kwargs["device"] = _META
+        known = self._computed(func, fakes, leaves, spec)
+        if func._schema.is_mutable and known is None:
+            self._forget_constants(fakes)
+        made = self._wrapped(_run(func, args, kwargs), device)
+        if isinstance(known, Tensor) and made.constant is None and known.numel() <= 1:
+            self._keep_constant(made, known)
+        return made
+
+    def _computed(self, func: Any, fakes: list[FakeTensor], leaves: list[Any], spec: Any) -> Any:
+        """What an operator gives for constants alone, as an optimizer's number of steps is; None where it cannot tell.
+
+        A view is no constant: what is written through it would not be seen.
+        """
+        if not fakes or any(t.constant is None for t in fakes) or "nondeterministic_seeded" in func.tags:
+            return None
+        schema = func._schema
+        if len(schema.returns) != 1 or (schema.returns[0].alias_info is not None and not schema.is_mutable):
+            return None
+        plain = [leaf.constant if isinstance(leaf, FakeTensor) else leaf for leaf in leaves]
+        args, kwargs = tree_unflatten(plain, spec)
+        with no_dispatch():
+            return func(*args, **kwargs)
+
+    def _keep_constant(self, t: FakeTensor, constant: Tensor) -> None:
+        t.constant = constant
+        self._constants[t] = None
+
+    def _forget_constants(self, written: list[FakeTensor]) -> None:
+        """Those of the memory that an operator may write."""
+        memory = [t.untyped_storage() for t in written]
+        for t in list(self._constants):
+            if any(t.untyped_storage() is storage for storage in memory):
+                t.constant = None
+                del self._constants[t]
+
+    def _constant(self, fresh: Any) -> Any:
+        if isinstance(fresh, FakeTensor):
+            return fresh
+        with no_dispatch():
+            elem = _meta_of(fresh)
+        made = FakeTensor(self, elem, fresh.device)
+        if fresh.numel() <= 1:
+            self._keep_constant(made, fresh)
+        return made
+
+    def _taken(self, func: Any, leaf: Any, args: Any, kwargs: Any) -> Any:
+        if not isinstance(leaf, Tensor):
+            return leaf
+        if isinstance(leaf, FakeTensor):
+            if leaf.fake_mode is not self:
+                raise AssertionError("Mixing fake modes NYI: the fake tensor is of another FakeTensorMode")
+            return leaf
+        if self.allow_non_fake_inputs or _C._is_wrapped_number(leaf):
+            return self.from_tensor(leaf)
+        raise AssertionError(
+            "Please convert all Tensors to FakeTensors first or instantiate FakeTensorMode with "
+            f"'allow_non_fake_inputs'. Found a {type(leaf).__name__} of the sizes {tuple(leaf.shape)} in {func}"
+        )
+
+    def _wrapped(self, made: Any, device: Any) -> Any:
+        def wrapped(t: Any) -> Any:
+            return FakeTensor(self, t, device) if isinstance(t, Tensor) and not isinstance(t, FakeTensor) else t
+
+        return tree_map(wrapped, made)
+
+
+def _asks_a_plain_tensor(func: Any, leaves: Any) -> bool:
+    """Whether a tensor with elements is read, which gives no tensor."""
+    return "data_dependent_output" in func.tags and any(isinstance(leaf, Tensor) for leaf in leaves)
+
+
+def _run(func: Any, args: Any, kwargs: Any) -> Any:
+    try:
+        with no_dispatch():
+            return func(*args, **kwargs)
+    except NotImplementedError as error:
+        if "dynamic_output_shape" in func.tags:
+            raise DynamicOutputShapeException(func) from None
+        if "data_dependent_output" in func.tags:
+            raise DataDependentOutputException(func) from None
+        raise UnsupportedOperatorException(func) from error
+
+
+def _takes_device(func: Any) -> bool:
+    return any(argument.name == "device" for argument in func._schema.arguments)
+
+
+def _device_of(func: Any, fakes: list[FakeTensor], kwargs: dict[str, Any]) -> Any:
+    """Where the results are: what the call says, else where its tensors are; scalars on the CPU go with others."""
+    if kwargs.get("device") is not None:
+        return _C.device(kwargs["device"])
+    if not fakes:
+        return _C.get_default_device()
+    written = [a.name for a in func._schema.arguments if a.is_write]
+    found = next((t.device for t in fakes if t.dim() or t.device.type != "cpu"), fakes[0].device)
+    if written or func._opname.startswith(("index", "_to_copy", "copy")):
+        return fakes[0].device
+    for t in fakes:
+        if t.device != found and (t.dim() or t.device.type != "cpu"):
+            raise FakeTensorDeviceMismatchError(
+                f"{func}: Expected all tensors to be on the same device, but found at least two devices, {found} and "
+                f"{t.device}!"
+            )
+    return found
+
+
+@contextlib.contextmanager
+def unset_fake_temporarily() -> Iterator[FakeTensorMode | None]:
+    """All modes off for a scope; gives the fake one of them."""
+    with _disable_current_modes() as modes:
+        yield next((mode for mode in modes if isinstance(mode, FakeTensorMode)), None)
+
+
+def is_fake(x: object) -> bool:
+    """Whether it is a fake tensor."""
+    return isinstance(x, FakeTensor)
+
+
+def maybe_get_fake_mode(t: object) -> FakeTensorMode | None:
+    """The mode of a fake tensor; None for others."""
+    return t.fake_mode if isinstance(t, FakeTensor) else None

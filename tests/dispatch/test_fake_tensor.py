@@ -1,0 +1,152 @@
+"""FakeTensorMode: what a program would compute, without elements; SchemaCheckMode: what operators write and share."""
+
+from __future__ import annotations
+
+import copy
+
+import numpy as np
+import pytest
+
+import tensorpy as tp
+from tensorpy import nn
+from tensorpy._subclasses import DataDependentOutputException, DynamicOutputShapeException, FakeTensor, FakeTensorMode
+from tensorpy._subclasses.fake_tensor import FakeTensorDeviceMismatchError
+from tensorpy._subclasses.schema_check_mode import SchemaCheckMode
+from tensorpy.nn import functional as F
+from tensorpy.utils._python_dispatch import TorchDispatchMode
+
+
+def test_a_training_step_without_elements() -> None:
+    with FakeTensorMode():
+        net = nn.Sequential(nn.Linear(40_000, 80_000), nn.GELU(), nn.LayerNorm(80_000), nn.Linear(80_000, 2))
+        optimizer = tp.optim.AdamW(net.parameters())
+        loss = tp.ones(())
+        for _ in range(2):
+            optimizer.zero_grad()
+            loss = F.mse_loss(net(tp.ones(5, 40_000)), tp.zeros(5, 2))
+            loss.backward()
+            nn.utils.clip_grad_norm_(net.parameters(), 1.0)
+            optimizer.step()
+    assert all(isinstance(p, nn.Parameter) and isinstance(p.grad, FakeTensor) for p in net.parameters())
+    assert loss.device == tp.device("cpu") and loss.is_cpu and not loss.is_meta and loss.grad_fn is not None
+    twin = copy.deepcopy(net)
+    assert [p.shape for p in twin.parameters()] == [p.shape for p in net.parameters()]
+    assert isinstance(loss + 1, FakeTensor)  # outside of the mode, too
+
+
+def test_what_programs_make_of_data_is_fake() -> None:
+    with FakeTensorMode() as mode:
+        made = [tp.tensor([1.0, 2]), tp.as_tensor([1]), tp.from_numpy(np.ones(2)), tp.tensor(np.zeros((4, 4)))]
+        made += [tp.Tensor([1, 2]), tp.asarray([1]), tp.ones(2).new_tensor([1.0])]
+        assert all(mode.is_our_fake(t) for t in made)
+        x = tp.ones(3)
+        x[0] = 2
+        x[1:] += 1
+        assert (1.0 / x).shape == (3,) and tp.where(x > 0, 1.0, x).dtype == tp.float32
+
+
+def test_constants_are_known_until_others_may_have_written_them() -> None:
+    with FakeTensorMode():
+        a = tp.tensor(3.0)
+        a += 1
+        assert a.item() == 4.0 and (tp.tensor(2) * 2).item() == 4
+        a.detach().add_(1)
+        with pytest.raises(DataDependentOutputException):
+            a.item()
+        b = tp.tensor(3.0)
+        b.add_(tp.ones(()))
+        with pytest.raises(DataDependentOutputException):
+            b.item()
+
+
+def test_what_depends_on_elements_is_named() -> None:
+    with FakeTensorMode() as mode:
+        x = tp.ones(2)
+        for call in (x.nonzero, lambda: tp.unique(x), lambda: x[x > 0]):
+            with pytest.raises(DynamicOutputShapeException, match="aten"):
+                call()
+        with pytest.raises(DataDependentOutputException):
+            bool(x.sum())
+        with pytest.raises(FakeTensorDeviceMismatchError):
+            tp.add(x, tp.ones(2, device="meta"))
+        real = mode.from_tensor(tp.ones(2, 3).t())
+        assert real.stride() == (1, 3)
+    plain = tp.ones(3)
+    with mode, pytest.raises(AssertionError, match="Please convert all Tensors"):
+        tp.add(plain, 1)
+    with mode:
+        assert repr(plain) == "tensor([1., 1., 1.])" and repr(x) == "FakeTensor(..., size=(2,))"
+        assert mode.from_tensor(plain) is mode.from_tensor(plain)
+    with FakeTensorMode(allow_non_fake_inputs=True):
+        assert isinstance(plain + 1, FakeTensor)
+    with FakeTensorMode(), pytest.raises(AssertionError, match="another FakeTensorMode"):
+        tp.add(x, 1)
+
+
+def test_a_mode_sees_one_operator_where_data_become_a_tensor() -> None:
+    class Seen(TorchDispatchMode):
+        def __init__(self) -> None:
+            super().__init__()
+            self.names: list[str] = []
+
+        def __torch_dispatch__(self, func, types, args=(), kwargs=None):  # type: ignore[no-untyped-def]
+            self.names.append(str(func))
+            return func(*args, **(kwargs or {}))
+
+    with Seen() as mode:
+        x = tp.tensor([1, 2], dtype=tp.float64)
+        y = tp.from_numpy(np.ones(2))
+    assert mode.names == ["aten.lift_fresh.default"] * 2
+    assert type(x) is tp.Tensor and x.tolist() == [1.0, 2.0] and y.tolist() == [1.0, 1.0]
+
+
+def test_what_operators_write_and_share_is_seen() -> None:
+    x = tp.rand(3, 3)
+    with SchemaCheckMode() as check:
+        x.relu().sin()
+        x.sinh_()
+        x.add_(x)
+        x.t()
+    assert check.ops == ["aten::relu", "aten::sin", "aten::sinh_", "aten::add_", "aten::t"]
+    assert check.mutated == [("aten::sinh_", "input"), ("aten::add_", "input"), ("aten::add_", "other")]
+    assert check.aliasing[0] == ("aten::sinh_", "input", "output_0") and len(check.aliasing) == 4
+
+
+def test_an_operator_that_does_not_do_what_it_says() -> None:
+    lib = tp.library.Library("testschemacheck", "DEF")
+    try:
+        lib.define("writes(Tensor x) -> Tensor")
+        lib.define("shares(Tensor x) -> Tensor")
+        lib.impl("writes", lambda x: x.mul_(2) * 3, "CPU")
+        lib.impl("shares", lambda x: x.view(-1), "CPU")
+        space = tp.ops.testschemacheck
+        with SchemaCheckMode(), pytest.raises(RuntimeError, match="Argument x is not defined as mutable"):
+            space.writes(tp.ones(2))
+        with SchemaCheckMode(), pytest.raises(RuntimeError, match="not defined to alias output"):
+            space.shares(tp.ones(2))
+    finally:
+        lib._destroy()
+
+
+def test_hooks_are_set_by_their_numbers() -> None:
+    x = tp.ones(2, requires_grad=True)
+    x._backward_hooks = {1: lambda grad: grad * 2}
+    x.sum().backward()
+    assert x.grad is not None and x.grad.tolist() == [2.0, 2.0]
+    x._backward_hooks = None
+    assert x._backward_hooks is None
+    with pytest.raises(TypeError, match="dict"):
+        x._backward_hooks = 3
+
+
+def test_schemas_and_tags_as_programs_print_them() -> None:
+    schema = tp.ops.aten.add.Tensor._schema
+    assert str(schema) == f"{schema}" == "aten::add.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor"
+    assert all(isinstance(tag, tp.Tag) for tag in tp.ops.aten.add.Tensor.tags)
+
+
+def test_what_the_cpu_is() -> None:
+    facts = tp.cpu.get_capabilities()
+    assert facts["num_logical_cores"] >= facts["num_physical_cores"] >= 1 and facts["architecture"]
+    assert tp.cpu._is_avx2_supported() is bool(facts.get("avx2") and facts.get("fma3"))
+    assert isinstance(tp.cpu._is_avx512_supported(), bool)

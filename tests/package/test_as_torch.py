@@ -222,6 +222,23 @@ print(rpc.is_available(), autograd.is_available())
     assert output(program) == "False False"
 
 
+def test_the_test_case_of_libraries_compares_what_containers_hold() -> None:
+    program = """
+import torch
+from torch.testing._internal.common_utils import TestCase
+case = TestCase()
+state = {"dtype": torch.float32, "name": "adam", "lr": [0.1, 1], "p": torch.ones(2)}
+case.assertEqual(state, {**state, "lr": [0.1 + 1e-12, 1], "p": torch.ones(2) + 1e-8})
+changes = {"dtype": torch.float64}, {"name": "sgd"}, {"lr": [0.2, 1]}, {"lr": [0.1]}, {"p": torch.zeros(2)}, {"q": 1}
+for changed in changes:
+    try:
+        case.assertEqual(state, {**state, **changed})
+    except AssertionError:
+        print("differs")
+"""
+    assert output(program).split() == ["differs"] * 6
+
+
 def test_marks_for_a_compiler_leave_a_method_as_it_was() -> None:
     program = """
 from torch._jit_internal import _copy_to_script_wrapper

@@ -88,6 +88,21 @@ def _missing(module: str, name: str, own: AttributeError, frame: FrameType) -> A
     )
 
 
+def _part(module: str, name: str) -> ModuleType | None:
+    """A module that PyTorch loads with the one it is part of, and tensorpy when it is asked for."""
+    whole = f"{module}.{name}"
+    if whole not in names.modules():
+        return None
+    own = "tensorpy" + whole[len("torch") :]
+    try:
+        importlib.import_module(own)
+    except ModuleNotFoundError as error:
+        if error.name is None or not own.startswith(error.name):
+            raise
+        return None
+    return importlib.import_module(whole)
+
+
 def _watch(module: ModuleType, name: str) -> None:
     """Has a module of tensorpy's say so when a name of torch's is asked for that it does not have."""
     own: Callable[[str], Any] | None = module.__dict__.get("__getattr__")
@@ -100,7 +115,8 @@ def _watch(module: ModuleType, name: str) -> None:
                 return own(attribute)
             raise AttributeError(f"module '{name}' has no attribute '{attribute}'", name=attribute, obj=module)
         except AttributeError as error:
-            return _missing(name, attribute, error, sys._getframe(1))
+            part = _part(name, attribute)
+            return _missing(name, attribute, error, sys._getframe(1)) if part is None else part
 
     vars(__getattr__)["watches"] = name
     setattr(module, "__getattr__", __getattr__)  # noqa: B010
@@ -160,4 +176,6 @@ class Finder(importlib.abc.MetaPathFinder):
             return None
         module = ModuleType(name, "A module of PyTorch's that tensorpy does not have: its names raise.")
         module.__path__ = []
+        if names.has(name, "is_available") and listed:
+            setattr(module, "is_available", lambda: False)  # noqa: B010
         return module

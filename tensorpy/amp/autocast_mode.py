@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 __all__ = ["autocast", "custom_bwd", "custom_fwd", "is_autocast_available"]
 
+_DTYPES = (_C.bfloat16, _C.float16, _C.float32)
+
 
 class autocast(ContextDecorator):
     """Runs operators in a lower precision where that is safe; a context manager and a decorator.
@@ -48,6 +50,10 @@ class autocast(ContextDecorator):
         self.previous: list[tuple[bool, _dtype, bool]] = []
         _, current_dtype, current_cache = _C._autocast_get(device_type)
         self.dtype = current_dtype if dtype is None else dtype
+        self.known_dtype = self.dtype if self.dtype in _DTYPES else current_dtype
+        if self.enabled and self.dtype is not self.known_dtype:
+            warnings.warn(f"there is no autocast to {self.dtype}, only to 16-bit floats: it does nothing", stacklevel=2)
+            self.enabled = False
         self.cache_enabled = current_cache if cache_enabled is None else cache_enabled
 
     def clone(self) -> autocast:
@@ -56,7 +62,7 @@ class autocast(ContextDecorator):
 
     def __enter__(self) -> autocast:
         self.previous.append(_C._autocast_get(self.device_type))
-        _C._autocast_set(self.device_type, self.enabled, self.dtype, self.cache_enabled)
+        _C._autocast_set(self.device_type, self.enabled, self.known_dtype, self.cache_enabled)
         _C._autocast_enter()
         return self
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from typing import Any
 
 import pytest
 
@@ -101,8 +102,7 @@ def test_decorator_and_threads() -> None:
 
 def test_bad_arguments() -> None:
     with pytest.raises(RuntimeError, match="bfloat16, float16 or float32"):
-        with tp.autocast("cpu", dtype=tp.int64):
-            pass
+        tp.set_autocast_dtype("cpu", tp.int64)
     with pytest.raises(ValueError, match="device_type"):
         tp.autocast(3)
     with pytest.raises(RuntimeError):
@@ -233,3 +233,12 @@ def test_what_is_banned_says_so() -> None:
         tp.nn.functional.binary_cross_entropy(p, p)
     with tp.autocast("opencl"), tp.autocast("opencl", enabled=False):
         assert tp.nn.functional.binary_cross_entropy(p, p).item() == pytest.approx(0.6931472)
+
+
+@pytest.mark.parametrize("dtype", [tp.int64, tp.float64, tp.complex64])
+def test_a_dtype_that_autocast_does_not_know_switches_it_off(dtype: Any) -> None:
+    with pytest.warns(UserWarning, match="no autocast to"):
+        region = tp.autocast("cpu", dtype=dtype)
+    with region:
+        assert not tp.is_autocast_enabled("cpu")
+        assert (tp.ones(2, 2) @ tp.ones(2, 2)).dtype == tp.float32

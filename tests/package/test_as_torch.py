@@ -213,6 +213,51 @@ def test_an_import_that_the_program_catches_is_an_error() -> None:
     assert "ModuleNotFoundError" in run("-c", "import torch.nonsense").stderr
 
 
+def test_parts_that_are_not_there_say_so_when_they_are_asked() -> None:
+    program = """
+import torch.distributed.rpc as rpc
+from torch.distributed import autograd
+print(rpc.is_available(), autograd.is_available())
+"""
+    assert output(program) == "False False"
+
+
+def test_the_test_case_of_libraries_compares_what_containers_hold() -> None:
+    program = """
+import torch
+from torch.testing._internal.common_utils import TestCase
+case = TestCase()
+state = {"dtype": torch.float32, "name": "adam", "lr": [0.1, 1], "p": torch.ones(2)}
+case.assertEqual(state, {**state, "lr": [0.1 + 1e-12, 1], "p": torch.ones(2) + 1e-8})
+changes = {"dtype": torch.float64}, {"name": "sgd"}, {"lr": [0.2, 1]}, {"lr": [0.1]}, {"p": torch.zeros(2)}, {"q": 1}
+for changed in changes:
+    try:
+        case.assertEqual(state, {**state, **changed})
+    except AssertionError:
+        print("differs")
+"""
+    assert output(program).split() == ["differs"] * 6
+
+
+def test_marks_for_a_compiler_leave_a_method_as_it_was() -> None:
+    program = """
+from torch._jit_internal import _copy_to_script_wrapper
+print(_copy_to_script_wrapper(len) is len)
+"""
+    assert output(program) == "True"
+
+
+def test_parts_are_attributes_before_they_are_imported() -> None:
+    program = """
+import torch
+import torch.distributed
+print(torch.distributed.fsdp.FSDPModule.__name__, hasattr(torch.distributed, "no_such_part"))
+import torch.distributed._composable.fsdp as first, torch.distributed._tensor as tensor
+print(first.FSDPModule is torch.distributed.fsdp.FSDPModule, tensor.DTensor is torch.distributed.tensor.DTensor)
+"""
+    assert output(program) == "FSDPModule False\nTrue True"
+
+
 def test_dtypes_that_are_not_there_can_be_compared() -> None:
     assert (
         output(

@@ -46,9 +46,8 @@ LAYERS = {
     """,
     "tools: what looks at all of these, or stands for something else": """
         library _library _subclasses distributed._functional_operators distributed._functional_collectives
-        distributed.checkpoint
-        distributed.fsdp distributed.tensor testing backends utils
-        jit onnx hub mps xpu __config__ _as_torch run
+        distributed.checkpoint distributed._composable distributed.fsdp distributed._tensor distributed.tensor
+        testing backends utils jit _jit_internal onnx hub mps xpu __config__ _as_torch run
     """,
 }
 
@@ -286,7 +285,7 @@ def test_the_root_has_pythons_names_of_pytorch_only() -> None:
     """A module of our own lies in the package that it belongs to, but for three that users import."""
     theirs = {m.split(".")[1] for m in names.modules() if m.startswith("torch.")} | set(
         "_VF __config__ __future__ _compile _dynamo _higher_order_ops _linalg_utils _lobpcg _lowrank _ops "
-        "_prims_common _tensor_str _utils _vmap_internals".split()
+        "_jit_internal _prims_common _tensor_str _utils _vmap_internals".split()
     )
     here = {p.stem for p in PACKAGE.glob("*.py")} - {"__init__"}
     assert here - theirs - {"ops"} == OURS.keys()

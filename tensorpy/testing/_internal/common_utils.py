@@ -28,8 +28,18 @@ class TestCase(unittest.TestCase):
         **options: Any,
     ) -> None:
         x, y = first, second
-        if isinstance(x, (Tensor, list, tuple, dict)) or isinstance(y, Tensor):
-            known = {"equal_nan": True, "check_device": False, "check_dtype": options.get("exact_dtype", True)}
+        each = {"atol": atol, "rtol": rtol, **options}
+        if isinstance(x, dict) and isinstance(y, dict):
+            super().assertEqual(x.keys(), y.keys(), msg)
+            for key in x:
+                self.assertEqual(x[key], y[key], msg, **each)
+        elif isinstance(x, (list, tuple)) and isinstance(y, (list, tuple)):
+            super().assertEqual(len(x), len(y), msg)
+            for a, b in zip(x, y, strict=True):
+                self.assertEqual(a, b, msg, **each)
+        elif isinstance(x, (Tensor, float, complex)) or isinstance(y, (Tensor, float, complex)):
+            exact = isinstance(x, Tensor) and options.get("exact_dtype", True)
+            known = {"equal_nan": True, "check_device": False, "check_dtype": exact}
             x, y = (v if not isinstance(o, Tensor) or isinstance(v, Tensor) else as_tensor(v, dtype=o.dtype)
                     for v, o in ((x, y), (y, x)))  # fmt: skip
             if (atol is None) != (rtol is None):

@@ -101,5 +101,5 @@ def _is_amx_fp16_supported() -> bool:
 
 
 def _init_amx() -> bool:
-    """Whether the process may use tiles: no kernel of tensorpy's does, and it asks the system for none."""
-    return False
+    """Whether products may use tiles; the first that does asks the system for them."""
+    return _has("amx_int8")

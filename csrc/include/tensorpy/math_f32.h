@@ -19,8 +19,8 @@ TP_FN tp_f32 tp_two_to_f32(tp_i32 n) { return TP_FROM_BITS_f32((tp_u32)(n + 127)
 /* x * 2**n in two steps, so that results may be subnormal or overflow. */
 TP_FN tp_f32 tp_scale_f32(tp_f32 x, tp_i32 n) {
     const tp_u32 exponents = (tp_u32)(n + 254),
-                 half = exponents >> 1; /* the two factors', which are biased by 127 each */
-    return x * TP_FROM_BITS_f32(half << 23) * TP_FROM_BITS_f32((exponents - half) << 23);
+                 first = exponents >> 1; /* the two factors', which are biased by 127 each */
+    return x * TP_FROM_BITS_f32(first << 23) * TP_FROM_BITS_f32((exponents - first) << 23);
 }
 
 /* x between low < 0 and high > 0: as integers, for which every CPU has a minimum, while one of floats that says what a

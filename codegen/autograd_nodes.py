@@ -111,8 +111,12 @@ class Node:
 
     @property
     def shown(self) -> str:
-        """What Python sees: PyTorch adds a number as a tensor, so `t + 2` is of the node of `t + t`."""
+        """What Python sees: PyTorch adds a number as a tensor, so `t + 2` is of the node of `t + t`. The node of a
+        view's copy has the view's name.
+        """
         name = self.schema.name
+        if "view_copy" in self.entry.function.tags:
+            return self.name.replace("Copy", "", 1) + "_copy"
         return camel_case(name.base) + "0" if str(name) in NUMBERS_AS_TENSORS else self.name
 
     @cached_property
@@ -134,9 +138,16 @@ class Node:
     @cached_property
     def kept(self) -> tuple[Kept, ...]:
         found: list[Kept] = []
+        shows = used(self.entry.shows, self.entry.location) if self.entry.shows else {}
+        if unknown := shows.keys() - {a.name for a in c_arguments(self.schema)}:
+            what = f"'shows' of {self.schema.name} names no argument: {', '.join(sorted(unknown))}"
+            raise YamlError(self.entry.location, what, "name arguments, or parts of them such as self.shape")
 
         def keep(names: Sequence[str], field: str, kind: str, output: int = -1) -> None:
             own = {i: use for i, uses in enumerate(self.uses) if (use := joined(uses, names)) is not None}
+            if (shown := joined(shows, names)) is not None:
+                for i in range(len(self.formulas)):
+                    own.setdefault(i, Use()).merge(shown)
             if not own:
                 return
             use = Use()

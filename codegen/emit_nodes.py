@@ -5,7 +5,7 @@ formula, and its tp_node_type.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from .autograd_nodes import LIST_COPIES, Kept, Node, joined, nodes_of, wants
@@ -296,26 +296,39 @@ def _emit_release(node: Node) -> str:
     return "".join(out)
 
 
-_PART_NAMES = {
-    "sizes": ("sym_sizes", "Jl"),
-    "strides": ("sym_strides", "Jl"),
-    "offset": ("sym_storage_offset", "J"),
+_READ_NAMES = {  # what is read of a part -> its part, name and C value
+    "sizes": ("sizes", "sym_sizes", "tp_box_Jl({})"),
+    "numel": ("sizes", "sym_numel", "tp_box_J(tp_ints_numel({}))"),
+    "dim": ("sizes", "dim", "tp_box_J({}.size)"),
+    "size": ("sizes", "sym_argsize_", ""),
+    "strides": ("strides", "sym_strides", "tp_box_Jl({})"),
+    "offset": ("offset", "sym_storage_offset", "tp_box_J({})"),
 }
+
+
+def _numbers_of_tensor(k: Kept) -> Iterator[tuple[str, str]]:
+    for read, at in sorted(k.use.read):
+        part, name, c = _READ_NAMES.get(read, ("", "", ""))
+        if part and part in k.parts():
+            which = at.replace("-", "minus_") if read == "size" else "_opt" if k.kind == "Tensor?" else ""
+            field = f"node->{k.field}_{part}"
+            if read == "size":
+                last = at.removeprefix("-")  # of all that there are, from the end
+                here = f"{field}.size < {last} ? 1 : {field}.data[{field}.size - {last}]"
+                c = f"tp_box_J({here if at != last else f'tp_size_at({field}, {at})'})"
+            yield f"{k.name}_{name}{which}", c.format(field)
 
 
 def _numbers(node: Node) -> list[tuple[str, str]]:
     """What Python sees beside the tensors, under PyTorch's names: (name, the boxed value in C). As there, dtypes and
     devices are not shown.
     """
-    found = []
+    found: list[tuple[str, str]] = []
     codes = {a.name: a.c.code for a in c_arguments(node.schema)}
     for k in node.kept:
         c = f"node->{k.field}"
         if k.is_tensor:
-            for part in k.parts():
-                if part in _PART_NAMES:
-                    name, code = _PART_NAMES[part]
-                    found.append((f"{k.name}_{name}", f"tp_box_{code}({c}_{part})"))
+            found += _numbers_of_tensor(k)
         elif k.bare_kind == "Scalar":
             given = f"{c}_defined ? &{c} : NULL" if k.kind == "Scalar?" else f"&{c}"
             found.append((k.name, f"tp_box_S({given})"))

@@ -290,21 +290,34 @@ def parse(text: str, location: Location) -> list[ast.stmt]:
 
 @dataclass(slots=True)
 class Use:
-    """How a formula uses a variable: all of it, or parts, constant indices, lengths along a dimension."""
+    """How a formula uses a variable: all of it, or parts, constant indices, lengths along a dimension.
+
+    `read` has what is read of the parts: ("sizes", ""), or of its sizes alone ("numel", "") or one ("size", "-1").
+    """
 
     whole: bool = False
     parts: set[str] = field(default_factory=set)
     indices: set[int] = field(default_factory=set)
     sizes_along: set[str] = field(default_factory=set)
+    read: set[tuple[str, str]] = field(default_factory=set)
 
     def merge(self, other: Use) -> None:
         self.whole |= other.whole
         self.parts |= other.parts
         self.indices |= other.indices
         self.sizes_along |= other.sizes_along
+        self.read |= other.read
 
 
 _NOWHERE = Location("<formula>", 0)
+
+
+def _read_by(method: str, arguments: list[ast.expr]) -> tuple[str, str]:
+    """What a method reads of a part."""
+    if method in ("numel", "dim"):
+        return method, ""
+    found = ast.unparse(arguments[0]) if method == "size" and arguments else ""
+    return ("size", found) if found.lstrip("-").isdecimal() else (METHODS[method], "")
 
 
 def used(text: str, location: Location = _NOWHERE) -> dict[str, Use]:
@@ -328,11 +341,13 @@ def used(text: str, location: Location = _NOWHERE) -> dict[str, Use]:
                 return
             case ast.Call(func=ast.Attribute(value=ast.Name(id=name), attr=attr), args=args) if attr in METHODS:
                 of(name).parts.add(METHODS[attr])
+                of(name).read.add(_read_by(attr, args))
                 for argument in args:
                     visit(argument)
                 return
             case ast.Attribute(value=ast.Name(id=name), attr=attr) if attr in ATTRIBUTES:
                 of(name).parts.add(ATTRIBUTES[attr])
+                of(name).read.add((ATTRIBUTES[attr], ""))
                 return
             case ast.Compare(left=ast.Name(id=name), ops=[ast.Is() | ast.IsNot()]):
                 of(name).parts.add("defined")

@@ -488,7 +488,7 @@ class _DerivativeReader:
         dispatch: yaml.Node | None = None
         rounding: str | None = None
         differentiability: tuple[bool | str, ...] | None = None
-        named = False
+        named, shows = False, ""
         for key, key_node, value in d.mapping(node, "an entry", "write '- name: schema' and a formula per argument"):
             if key == "name":
                 named = True
@@ -501,6 +501,8 @@ class _DerivativeReader:
                 rounding = d.choice(value, key, ROUNDINGS)
             elif key == "output_differentiability":
                 differentiability = self.differentiability(value, key)
+            elif key == "shows":
+                shows = d.text(value, key) or ""
             else:
                 formulas.append((key, key_node, value))
         if not named and isinstance(node, yaml.MappingNode):
@@ -529,7 +531,7 @@ class _DerivativeReader:
                 else:
                     per_key.append(KeyedFormulas(key, *found))
         return DerivativeEntry(
-            schema, function, backward, forward, differentiability, tuple(per_key), rounding, d.at(name_node)
+            schema, function, backward, forward, differentiability, tuple(per_key), rounding, d.at(name_node), shows
         )
 
     def formulas(

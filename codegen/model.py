@@ -493,6 +493,7 @@ class DerivativeEntry:
     per_key: tuple[KeyedFormulas, ...] = ()
     rounding: str | None = None  # see rounding.py
     location: Location = field(default=Location("", 0), compare=False)
+    shows: str = ""  # what the node keeps to be seen from Python alone: arguments, parts of them
     key: str = "Default"  # of one of `per_key` as an entry of its own: its autograd key
 
     def for_key(self, key: str) -> tuple[Formula, ...]:

@@ -73,6 +73,7 @@ static void accumulate_end(tp_node *n) {
 
 static const tp_node_type accumulate_type = {
     .name = "AccumulateGrad",
+    .of_engine = true,
     .op = "accumulate",
     .size = sizeof(accumulate_grad),
     .apply = accumulate_apply,

@@ -45,6 +45,7 @@ typedef struct {
 
 typedef struct {
     const char *name; /* "AddBackward0" */
+    bool of_engine;   /* not of an operator: name() says where it is from, as programs compare it */
     const char *op;   /* "add.Tensor" */
     size_t size;      /* of the struct */
     /* The gradients of the edges: grads has one entry per input (borrowed, NULL if none arrived), out one per edge

@@ -213,6 +213,7 @@ static void copy_slices_free_copies(tp_node *n) {
 
 static const tp_node_type copy_slices_type = {
     .name = "CopySlices",
+    .of_engine = true,
     .op = "copy_slices",
     .size = sizeof(copy_slices_node),
     .apply = copy_slices_apply,
@@ -274,6 +275,7 @@ static int missing_formula_apply(tp_node *n, tp_tensor *const *grads, tp_tensor 
 }
 static const tp_node_type missing_formula_type = {
     .name = "NotImplemented",
+    .of_engine = true,
     .op = "not implemented",
     .size = sizeof(missing_formula_node),
     .apply = missing_formula_apply,

@@ -76,7 +76,8 @@ static void node_dealloc(PyObject *o) {
 
 static PyObject *node_name(PyObject *o, PyObject *unused) {
     (void)unused;
-    return PyUnicode_FromString(NODE(o)->type->name);
+    const tp_node_type *type = NODE(o)->type;
+    return PyUnicode_FromFormat("%s%s", type->of_engine ? "torch::autograd::" : "", type->name);
 }
 static PyObject *node_repr(PyObject *o) { return PyUnicode_FromFormat("<%s object at %p>", NODE(o)->type->name, o); }
 

@@ -9,7 +9,7 @@ from typing import Any
 from tensorpy._C import Tensor
 from tensorpy.func.stateless import stack_module_state
 from tensorpy.nn.modules.module import Module
-from tensorpy.nn.utils.stateless import functional_call
+from tensorpy.nn.utils.stateless import _functional_call
 
 Tensors = tuple[Tensor, ...]
 
@@ -38,7 +38,7 @@ class FunctionalModuleWithBuffers(Module):
 
     def forward(self, params: Any, buffers: Any, *args: Any, **kwargs: Any) -> Any:
         state = dict(zip(self.param_names, params, strict=True)) | dict(zip(self.buffer_names, buffers, strict=True))
-        return functional_call(self.stateless_model, state, args, kwargs)
+        return _functional_call(self.stateless_model, state, args, kwargs)
 
 
 class FunctionalModule(Module):
@@ -58,7 +58,7 @@ class FunctionalModule(Module):
         return cls(own, list(params)), _values(params.values(), not disable_autograd_tracking)
 
     def forward(self, params: Any, *args: Any, **kwargs: Any) -> Any:
-        return functional_call(self.stateless_model, dict(zip(self.param_names, params, strict=True)), args, kwargs)
+        return _functional_call(self.stateless_model, dict(zip(self.param_names, params, strict=True)), args, kwargs)
 
 
 def make_functional(model: Module, disable_autograd_tracking: bool = False) -> Any:

@@ -7,9 +7,39 @@ from typing import Any
 
 from tensorpy import _C
 from tensorpy._C import Tensor
-from tensorpy.nn.utils.stateless import functional_call
+from tensorpy.nn.utils.stateless import _functional_call
 
 __all__ = ["functional_call", "stack_module_state"]
+
+
+def functional_call(
+    module: Any,
+    parameter_and_buffer_dicts: Any,
+    args: Any = None,
+    kwargs: dict[str, Any] | None = None,
+    *,
+    tie_weights: bool = True,
+    strict: bool = False,
+) -> Any:
+    """Calls a module with the given parameters and buffers, by path, in place of its own.
+
+    Arguments:
+        module: the module
+        parameter_and_buffer_dicts: the tensors by name that stand for the module's own, in a dictionary or several;
+            what the call assigns in their places is in a single one afterwards
+        args: the arguments by position
+        kwargs: the keyword arguments
+        tie_weights: whether a parameter that is shared is replaced everywhere
+        strict: whether all of the module's parameters and buffers have to be given, and no others
+
+    Raises ValueError where names of one shared tensor are given tensors that differ, RuntimeError for what strict asks.
+
+    Example:
+        >>> model = nn.Linear(2, 1, bias=False)
+        >>> tp.func.functional_call(model, {"weight": tp.ones(1, 2)}, tp.ones(1, 2))
+        tensor([[2.]])
+    """
+    return _functional_call(module, parameter_and_buffer_dicts, args, kwargs, tie_weights=tie_weights, strict=strict)
 
 
 def _stacked(what: str, tensors: list[Tensor]) -> Tensor:

@@ -196,7 +196,7 @@ def test_nodes():
     mul = y.grad_fn.next_functions[0][0]
     assert mul.name().startswith("MulBackward")
     leaf = mul.next_functions[0][0]
-    assert leaf.name() == "AccumulateGrad" and leaf.variable is x and leaf.next_functions == ()
+    assert leaf.name() == "torch::autograd::AccumulateGrad" and leaf.variable is x and leaf.next_functions == ()
     with pytest.raises(AttributeError):
         mul.variable  # noqa: B018
     assert x.is_leaf and not y.is_leaf and x.grad_fn is None

@@ -125,6 +125,9 @@ NUMBERS = [
     "t.nn.functional.hardtanh(x, -2.0, 2.0)", "t.nn.functional.pad(x, (1, 2))", "t.addcmul(x, x, x, value=2)",
     "t.nn.functional.avg_pool2d(x[None], 2)", "t.nn.functional.layer_norm(x, (4,))", "x.logit(1e-3)",
     "t.nn.functional.softplus(x)", "x.masked_fill(x > 1, 2.0)", "x.var(0, correction=0)", "x.amax(0)", "x.sort()[0]",
+    "x.split((3, 1), 1)[0]", "x.expand(2, 3, 4)", "x[None].squeeze(0)", "x[None, None].squeeze((0, 1))", "x.mean()",
+    "x.mean(0)", "t.nn.functional.embedding(t.tensor([1]), x)", "t.nn.functional.unfold(x[None, None], 2)",
+    "t.nn.functional.conv1d(x, x[:, :3, None], x[:, 0])",
 ]  # fmt: skip
 
 
@@ -142,6 +145,21 @@ def test_saved_numbers_are_pytorchs(call: str) -> None:
     ours, theirs = numbers(tp, call), numbers(torch, call)
     assert ours == theirs
     assert {name: type(v) for name, v in ours.items()} == {name: type(v) for name, v in theirs.items()}
+
+
+NAMES = {
+    "copy of a view": lambda t, x: t.view_copy(x, (2,)), "elu": lambda t, x: t.nn.functional.elu(x),
+    "change of a view": lambda t, x: (x * 1).index_fill_(0, t.tensor([0]), 1), "no formula": lambda t, x: x // 2,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_names_of_nodes_are_pytorchs(name: str) -> None:
+    torch = pytest.importorskip("torch")
+    ours, theirs = (NAMES[name](t, t.tensor([1.0, 4.0], requires_grad=True)).grad_fn for t in (tp, torch))
+    assert ours.name() == theirs.name() and type(ours).__name__ == type(theirs).__name__
+    ours, theirs = (node.next_functions[0][0] for node in (ours, theirs))
+    assert ours.name() == theirs.name() and type(ours).__name__ == type(theirs).__name__
 
 
 def test_saved_numbers_outlive_backward() -> None:

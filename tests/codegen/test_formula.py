@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from codegen.autograd_nodes import check_gradients_given
+from codegen.autograd_nodes import check_gradients_given, nodes_of
 from codegen.catalog import Catalog, build_catalog, every_formula
 from codegen.emit_formula import emit_composite
 from codegen.emit_functions import Kernels
@@ -450,6 +450,16 @@ def test_a_pointwise_operator_has_a_gradient_or_says_why_not() -> None:
     assert [e.what for e in caught.value.errors] == [
         "silent computes floats and has neither a derivative nor 'no_gradient'"
     ]
+
+
+def test_a_node_keeps_what_its_entry_shows() -> None:
+    entry = "\n- name: shift(Tensor self, int by, bool round=False) -> Tensor\n  self: grad\n  shows: "
+    shift = "- func: shift(Tensor self, int by, bool round=False) -> Tensor\n  dispatch: {Dense: shift_dense}\n"
+    (node,) = nodes_of(catalog_of(shift, entry + "by, self.shape\n"))
+    assert [(k.name, k.saves_tensor) for k in node.kept] == [("self", False), ("by", False)]
+    (node,) = nodes_of(catalog_of(shift, entry + "way\n"))
+    with pytest.raises(YamlError, match="'shows' of shift names no argument: way"):
+        _ = node.kept
 
 
 def test_a_derivative_that_no_call_would_use_is_refused() -> None:

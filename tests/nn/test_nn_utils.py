@@ -270,6 +270,63 @@ def reparametrizing(t: Any) -> Any:
     return [*told, m.weight is own]
 
 
+class Counts:
+    """A forward that assigns a buffer, and reads a plain attribute."""
+
+    @staticmethod
+    def of(t: Any) -> Any:
+        class Module(t.nn.Module):
+            def __init__(self) -> None:
+                super().__init__()
+                self.count, self.plain, self.number = t.nn.Buffer(t.zeros(1)), t.ones(1), 1.0
+                self.inner = t.nn.Linear(1, 1)
+                self.inner.outer = self
+
+            def forward(self, x: Any) -> Any:
+                self.count = self.count + 1
+                return x * self.plain + getattr(self, "extra", 0)
+
+        return Module()
+
+
+@scenario
+def functional_call_of_what_is_no_parameter(t: Any) -> Any:
+    m, call, x = Counts.of(t), t.func.functional_call, t.ones(1)
+    given = {"count": t.full((1,), 5.0), "plain": t.full((1,), 2.0), "extra": t.full((1,), 0.5)}
+    told = [call(m, given, x, tie_weights=False), given["count"], m.count, m.plain, hasattr(m, "extra")]
+    told += [call(m, {"inner.outer.plain": t.zeros(1)}, x, tie_weights=False), m.plain]
+    for wrong in ({"number": x}, {"nope.weight": x}, {"plain": 1.0}):
+        told.append(type(raised(lambda wrong=wrong: call(m, wrong, x, tie_weights=False))).__name__)
+    return told
+
+
+@scenario
+def functional_call_with_shared_parameters(t: Any) -> Any:
+    m = t.nn.Module()
+    m.one = m.two = t.nn.Parameter(t.ones(1))
+    m.forward = lambda x: (x * m.one + m.two, [n for n, _ in m.named_parameters(remove_duplicate=False)])
+    call = t.func.functional_call
+    return [
+        call(m, {"one": t.zeros(1)}, t.ones(1), strict=True),
+        call(m, {"one": t.zeros(1)}, t.ones(1), tie_weights=False),
+        str(raised(lambda: call(m, {"one": t.zeros(1)}, t.ones(1), tie_weights=False, strict=True))).split("\n")[-1],
+        str(raised(lambda: call(m, {"one": t.zeros(1), "two": t.ones(1)}, t.ones(1)))).split(",")[0],
+    ]
+
+
+def raised(call: Any) -> BaseException | None:
+    try:
+        call()
+    except Exception as error:
+        return error
+    return None
+
+
+def test_the_older_functional_call_warns() -> None:
+    with pytest.warns(FutureWarning, match=r"Please use `torch\.func\.functional_call`"):
+        tp.nn.utils.stateless.functional_call(tp.nn.Linear(1, 1), {}, tp.ones(1, 1))
+
+
 @pytest.mark.parametrize("tell", scenario, ids=lambda s: s.__name__)
 def test_scenario(tell: Any) -> None:
     compare(tell)

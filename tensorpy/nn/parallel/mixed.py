@@ -13,7 +13,7 @@ from typing import Any
 from tensorpy._C import Tensor
 from tensorpy.distributed.algorithms.ddp_comm_hooks.default_hooks import allreduce_hook, compressed_hook
 from tensorpy.nn.modules.module import Module
-from tensorpy.nn.utils.stateless import functional_call
+from tensorpy.nn.utils.stateless import _functional_call
 from tensorpy.utils._pytree import tree_map
 
 
@@ -64,7 +64,7 @@ def call(precision: _MixedPrecision, module: Module, ignored: set[str], inputs: 
     if dtype is None:
         return module(*inputs, **kwargs)
     named = {n: p for n, p in module.named_parameters() if n not in ignored and p.is_floating_point()}
-    return functional_call(module, {n: p.to(dtype) for n, p in named.items()}, inputs, kwargs)
+    return _functional_call(module, {n: p.to(dtype) for n, p in named.items()}, inputs, kwargs)
 
 
 def hook(precision: _MixedPrecision) -> Callable[..., Any]:

@@ -9,7 +9,7 @@ from typing import Any
 from tensorpy._C import Tensor
 from tensorpy.nn.modules.module import Module
 from tensorpy.nn.utils._expanded_weights import ExpandedWeight
-from tensorpy.nn.utils.stateless import functional_call
+from tensorpy.nn.utils.stateless import _functional_call
 from tensorpy.utils._pytree import tree_leaves
 
 __all__ = ["call_for_per_sample_grads"]
@@ -78,6 +78,6 @@ def call_for_per_sample_grads(
     def call(*args: Any, **kwargs: Any) -> Any:
         size = _batch_size((args, kwargs), batch_first) if batch_size is None else batch_size
         weights = {name: expanded(name, weight, size) for name, weight in module.named_parameters()}
-        return functional_call(module, weights, args, kwargs)
+        return _functional_call(module, weights, args, kwargs)
 
     return call

@@ -309,9 +309,9 @@ def _device_of(func: Any, fakes: list[FakeTensor], kwargs: dict[str, Any]) -> An
         return _C.device(kwargs["device"])
     if not fakes:
         return _C.get_default_device()
-    written = [a.name for a in func._schema.arguments if a.is_write]
+    written = any(a.is_write for a in func._schema.arguments)
     found = next((t.device for t in fakes if t.dim() or t.device.type != "cpu"), fakes[0].device)
-    if written or func._opname.startswith(("index", "_to_copy", "copy")):
+    if written or "Tensor?[]" in func._schema:  # such a list has indices, which may lie on the CPU
         return fakes[0].device
     for t in fakes:
         if t.device != found and (t.dim() or t.device.type != "cpu"):

@@ -58,6 +58,7 @@ IN_PYTHON = {
     "distributed/tensor/_rules.py": "families of which no tag or alias says how elements meet: products, lines, losses",
     "_package/deprecated.py": "PyTorch's old signatures, which no schema has",
     "_package/nearby.py": "what a name that is not there may have meant",
+    "_subclasses/fake_tensor.py": "the two operators between numbers and tensors, by which constants are followed",
     "_tensor/numpy_functions.py": "NumPy's protocol names functions, not operators",
     "masked/_masks.py": "what PyTorch's package has beside the operators of masked elements, by their names",
     "masked/maskedtensor.py": "a class's own rules, by the functions and operators that it answers for",

@@ -80,6 +80,7 @@ TWICE = {
     "prod",
     "prod.dim_int",
     "scatter_reduce.two",
+    "segment_reduce",
 }
 
 

@@ -135,6 +135,7 @@ static void run_bands(int64_t begin, int64_t end, void *context) {
             for (int64_t p = 0; p < panels; p++) run_panel(j, p, from, offsets, row + y * j->out[2], n);
         }
     }
+    tp_int8_done(&j->to);
     tp_free(block, bytes);
     tp_free(offsets, list);
 }

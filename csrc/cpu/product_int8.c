@@ -23,6 +23,7 @@ typedef struct {
     bool is_signed;
     int64_t m, k, quads;
     int64_t pitch; /* bytes from one row to the next, as products take them */
+    int64_t block; /* rows that all panels meet before the next */
     char *rows;    /* all, if there are few */
 } job;
 
@@ -105,6 +106,10 @@ int tp_int8_make_starts(tp_int8_result *to, const int8_t *panels, int64_t count,
     for (int64_t i = 0; i < to->starts_count; i++)
         to->starts[i] = (int32_t)(0 - (uint32_t)to->starts[i] * (uint32_t)to->zero_point);
     return 0;
+}
+
+void tp_int8_done(const tp_int8_result *to) {
+    if (to->bytes && to->bytes->done) to->bytes->done();
 }
 
 void tp_int8_free_starts(tp_int8_result *to) { tp_free(to->starts, (size_t)to->starts_count * sizeof *to->starts); }
@@ -190,17 +195,19 @@ static void run_panel(const job *j, int64_t panel, const char *rows, int64_t fir
 static void run_columns(int64_t begin, int64_t end, void *context) {
     const job *j = context;
     for (int64_t p = begin; p < end; p++) run_panel(j, p, j->rows, 0, j->m);
+    tp_int8_done(&j->to);
 }
 
 static void run_rows(int64_t begin, int64_t end, void *context) {
     const job *j = context;
-    size_t bytes = room_for(j, BLOCK);
+    size_t bytes = room_for(j, j->block);
     char *rows = tp_alloc(bytes);
     for (int64_t b = begin; rows && b < end; b++) {
-        int64_t first = b * BLOCK, count = j->m - first < BLOCK ? j->m - first : BLOCK;
+        int64_t first = b * j->block, count = j->m - first < j->block ? j->m - first : j->block;
         take_rows(j, first, count, rows);
         for (int64_t p = 0; p < panels_of(j); p++) run_panel(j, p, rows, first, count);
     }
+    tp_int8_done(&j->to);
     tp_free(rows, bytes);
 }
 
@@ -212,6 +219,12 @@ static int run_few(job *j, bool is_long, int64_t grain) {
     int status = tp_parallel_unlocked(is_long, panels_of(j), grain, run_columns, j);
     tp_free(j->rows, bytes);
     return status;
+}
+
+/* Two tiles' rows, if they stay near; where they are too long for it, as many as there is room for. */
+static int64_t block_of(const job *j) {
+    const int64_t few = 32, near = j->to.bytes ? j->to.bytes->near : 0;
+    return few * j->pitch <= near ? few : BLOCK;
 }
 
 int product_int8_cpu(tp_tensor *a, tp_tensor *panels, tp_tensor *scales, tp_tensor *zero_points, tp_tensor *bias,
@@ -231,9 +244,11 @@ int product_int8_cpu(tp_tensor *a, tp_tensor *panels, tp_tensor *scales, tp_tens
     if (j.pitch / LINE % 2 == 0) j.pitch += LINE;
     int64_t panel_work = 1 + j.m * j.k, few = 1 << 18;
     bool is_long = panel_work * panels_of(&j) > 1 << 16;
-    int status = j.m <= 2 * BLOCK ? run_few(&j, is_long, 1 + few / panel_work / 4)
-                                  : tp_parallel_unlocked(is_long, (j.m + BLOCK - 1) / BLOCK,
-                                                         1 + few / (BLOCK * j.k * panels_of(&j)), run_rows, &j);
+    j.block = block_of(&j);
+    int64_t blocks = (j.m + j.block - 1) / j.block, block_work = j.block * j.k * panels_of(&j);
+    int status = j.m <= (j.block < BLOCK ? j.block : 2 * BLOCK)
+                     ? run_few(&j, is_long, 1 + few / panel_work / 4)
+                     : tp_parallel_unlocked(is_long, blocks, 1 + few / block_work, run_rows, &j);
     tp_int8_free_starts(&j.to);
     return status;
 }

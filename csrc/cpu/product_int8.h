@@ -25,8 +25,10 @@ typedef struct {
 /* Products of rows of bytes, which are added to the sums. Each kind has its bounds. */
 typedef struct {
     int64_t rows, quads; /* that are best at once */
+    int64_t near;        /* bytes of rows that should stay in the L1 cache while the panels go by; 0: no need */
     int largest;         /* a byte of a row */
     void (*multiply)(const tp_int8_rows *a, int64_t rows, const int8_t *panel, int32_t *sums);
+    void (*done)(void); /* after a thread's last product, before anyone else's code; or NULL */
 } tp_int8_bytes;
 /* That of CPUs with AVX-512 and more, or NULL. */
 const tp_int8_bytes *tp_int8_dots(void);
@@ -79,6 +81,8 @@ void tp_int8_stay_bytes(tp_int8_result *to, const tp_tensor *x, const tp_tensor 
  * out. */
 int tp_int8_make_starts(tp_int8_result *to, const int8_t *panels, int64_t count, int64_t quads);
 void tp_int8_free_starts(tp_int8_result *to);
+/* A thread has worked off its panels. */
+void tp_int8_done(const tp_int8_result *to);
 /* Lines of rows, which begin `line` from each other, with one panel, the `number`-th, whose columns are
  * first .. first + n of the result; they become its rows from `row` on. `each`: as multiply_each. */
 typedef struct {

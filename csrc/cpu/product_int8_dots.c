@@ -2,8 +2,8 @@
  * (VNNI), and products of tiles (AMX). Both take any byte and are exact: the bits are those of product_int8_loops.c.
  *
  * A quad of a panel is what VNNI takes at once, and sixteen of them, as they lie, are a tile of AMX. The tiles' shape
- * is a thread's state, of which the system asks that a process ask for it; no other is kept while a product runs, and
- * none afterwards, since other libraries of the process have shapes of their own. */
+ * is a thread's state, for which a process asks the system once; a thread keeps it until it is done with its part of a
+ * product and no longer, since other libraries of the process have shapes of their own. */
 #include "cpu/product_int8.h"
 
 #include "tensorpy/expressions.h"
@@ -72,8 +72,13 @@ typedef struct {
 /* gcc's functions of tiles do not say which memory they read: what was written before must be there. */
 #define WRITTEN(p) __asm__ volatile("" ::"r"(p) : "memory")
 
+/* The shape that this thread's tiles have, as a number; 0: none. */
+static _Thread_local int64_t shape;
+
 /* Tiles 0 to 3 are sums, 4 and 5 rows of a, the second those of the last tile, 6 the panel's quads. */
 static AMX void shape_tiles(int64_t rows, int64_t quads) {
+    if (shape == rows * (TILE + 1) + quads) return;
+    shape = rows * (TILE + 1) + quads;
     shapes s = {.palette = 1};
     int64_t tiles = (rows + TILE - 1) / TILE, last = rows - (tiles - 1) * TILE;
     for (int64_t t = 0; t < tiles; t++) {
@@ -119,14 +124,14 @@ static inline AMX __attribute__((always_inline)) void tiles(const tp_int8_rows *
 }
 
 static AMX void multiply_tiles(const tp_int8_rows *a, int64_t rows, const int8_t *panel, int32_t *sums) {
-    int64_t whole = a->quads / TILE, left = a->quads % TILE, shaped = 0;
+    int64_t whole = a->quads / TILE, left = a->quads % TILE;
     for (int part = 0; part < 2; part++) {
         int64_t quads = part ? left : TILE, times = part ? left > 0 : whole, from = part ? whole * TILE : 0;
         tp_int8_rows some = *a;
         int32_t *to = sums;
         for (int64_t rest = rows, n; times && rest; rest -= n, some.at += n * some.apart, to += n * TP_INT8_COLUMNS) {
             n = rest < GROUP ? rest : GROUP;
-            if (shaped != n * TILE + quads) shape_tiles(n, quads), shaped = n * TILE + quads;
+            shape_tiles(n, quads);
             switch ((n + TILE - 1) / TILE) {
             case 1: tiles(&some, panel, to, from, times, 1); break;
             case 2: tiles(&some, panel, to, from, times, 2); break;
@@ -135,12 +140,17 @@ static AMX void multiply_tiles(const tp_int8_rows *a, int64_t rows, const int8_t
             }
         }
     }
-    _tile_release();
+}
+
+static AMX void release_tiles(void) {
+    if (shape) _tile_release();
+    shape = 0;
 }
 
 /* ---- which of them ---- */
 
-static const tp_int8_bytes vnni = {12, 128, UINT8_MAX, multiply_dots}, amx = {GROUP, 512, UINT8_MAX, multiply_tiles};
+static const tp_int8_bytes vnni = {12, 128, 0, UINT8_MAX, multiply_dots, NULL};
+static const tp_int8_bytes amx = {GROUP, 512, 40 << 10, UINT8_MAX, multiply_tiles, release_tiles};
 
 /* Whether the system lets this process use the tiles' numbers: asked once for all its threads. */
 static bool may_use_tiles(void) {

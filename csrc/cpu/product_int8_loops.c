@@ -156,7 +156,7 @@ static void multiply(const tp_int8_rows *a, int64_t rows, const int8_t *panel, b
 static void multiply_bytes(const tp_int8_rows *a, int64_t rows, const int8_t *panel, int32_t *sums) { BY_ROWS(PLAIN) }
 
 /* Sums of two products with bytes up to 127 fit into 16 bits. */
-static const tp_int8_bytes plain_bytes = {ROWS, 128, INT8_MAX, multiply_bytes};
+static const tp_int8_bytes plain_bytes = {ROWS, 128, 0, INT8_MAX, multiply_bytes, NULL};
 #if defined(__AVX512BW__)
 static const tp_int8_bytes *bytes(void) {
     const tp_int8_bytes *dots = tp_int8_dots();

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,15 @@ import pytest
 import tensorpy as tp
 
 torch = pytest.importorskip("torch")
+pytestmark = pytest.mark.filterwarnings("ignore:TF32")
 FORMATS = ("float8_e4m3fn", "float8_e5m2", "float8_e4m3fnuz", "float8_e5m2fnuz", "float8_e8m0fnu")
+
+
+@pytest.fixture(autouse=True)
+def own_kernels() -> Iterator[None]:
+    """PyTorch's own: those of oneDNN, on CPUs with AMX, take fewer dtypes and round in other places."""
+    with torch.backends.mkldnn.flags(enabled=False):
+        yield
 
 
 def matrices(module: Any, a: str, b: str, shape: tuple[int, int, int] = (16, 32, 16)) -> tuple[Any, Any]:

@@ -144,6 +144,15 @@ tp_tensor *_segment_reduce_backward_composite(tp_tensor *grad, tp_tensor *output
                                               const tp_scalar *initial) {
     const segment_kind *kind = kind_of(reduce);
     if (!kind) return NULL;
+    const tp_dtype dtype = (tp_dtype)data->dtype, wide = tp_compute_dtype(dtype);
+    if (wide != dtype && (lengths || offsets)) { /* 16 bits: the result is made again, since it was rounded */
+        tp_autoref *x = tp_to_dtype(data, wide, false, false, TP_NO_FORMAT),
+                   *slope = x ? tp_to_dtype(grad, wide, false, false, TP_NO_FORMAT) : NULL,
+                   *y = slope ? tp_segment_reduce(x, reduce, lengths, NULL, offsets, axis, true, initial) : NULL,
+                   *made = y ? _segment_reduce_backward_composite(slope, y, x, reduce, lengths, offsets, axis, initial)
+                             : NULL;
+        return made ? tp_to_dtype(made, dtype, false, false, TP_NO_FORMAT) : NULL;
+    }
     if (!lengths && !offsets)
         return tp_fail_null(TP_RuntimeError,
                             "segment_reduce(): Either lengths or offsets must be provided to segment_reduce_backward");

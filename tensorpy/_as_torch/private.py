@@ -161,7 +161,6 @@ _DTYPES = (
 ).split()
 
 
-
 class _TorchFunctionState(IntEnum):
     """Whose `__torch_function__` this thread asks."""
 

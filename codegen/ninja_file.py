@@ -186,7 +186,7 @@ def _takes(options: Options, *flags: str) -> bool:
 
 def _glue(options: Options) -> dict[str, list[str]]:
     """Flags by folder."""
-    tuned = GLUE_TUNED if options.mode == "release" and _takes(options, "-c", "-Werror", *GLUE_TUNED) else []
+    tuned = _release_flags(options, GLUE_TUNED)
     flags = {**{folder: GLUE_OPS if folder == "ops" else GLUE for folder in GLUE_FOLDERS}, "long": GLUE}
     return {folder: [*modes.get(options.mode, []), *tuned] for folder, modes in flags.items()}
 

@@ -168,13 +168,11 @@ static const tp_int8_bytes *choose(void) {
 }
 
 const tp_int8_bytes *tp_int8_dots(void) {
-    static _Atomic(const tp_int8_bytes *) chosen;
-    static atomic_bool known;
-    if (!atomic_load_explicit(&known, memory_order_acquire)) {
-        atomic_store_explicit(&chosen, choose(), memory_order_relaxed); /* every thread finds the same */
-        atomic_store_explicit(&known, true, memory_order_release);
-    }
-    return atomic_load_explicit(&chosen, memory_order_relaxed);
+    static const tp_int8_bytes unknown;
+    static _Atomic(const tp_int8_bytes *) chosen = &unknown; /* every thread that finds this finds the same answer */
+    const tp_int8_bytes *found = atomic_load_explicit(&chosen, memory_order_relaxed);
+    if (found == &unknown) atomic_store_explicit(&chosen, found = choose(), memory_order_relaxed);
+    return found;
 }
 
 #else

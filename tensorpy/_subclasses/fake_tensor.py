@@ -207,7 +207,7 @@ class FakeTensorMode(TorchDispatchMode):
         if not any(isinstance(leaf, FakeTensor) for leaf in leaves) and _asks_a_plain_tensor(func, leaves):
             with no_dispatch():
                 return func(*args, **kwargs)  # printing, reading: nothing that stands for anything is made
-        leaves = [self._taken(func, leaf, args, kwargs) for leaf in leaves]
+        leaves = [self._taken(func, leaf) for leaf in leaves]
         if func._opname == "_local_scalar_dense" and leaves[0].constant is not None:
             with no_dispatch():
                 return func(leaves[0].constant)
@@ -261,7 +261,7 @@ class FakeTensorMode(TorchDispatchMode):
             self._keep_constant(made, fresh)
         return made
 
-    def _taken(self, func: Any, leaf: Any, args: Any, kwargs: Any) -> Any:
+    def _taken(self, func: Any, leaf: Any) -> Any:
         if not isinstance(leaf, Tensor):
             return leaf
         if isinstance(leaf, FakeTensor):

@@ -1,7 +1,7 @@
 """Builds tensorpy: runs the generator, writes build.ninja, runs ninja.
 
 TENSORPY_BUILD picks release (the default), debug or asan; TENSORPY_WERROR=1 makes warnings errors; CC the compiler;
-TENSORPY_CFLAGS adds flags; TENSORPY_CAPABILITIES=all makes the loops for other CPUs as fast as this one's. For
+TENSORPY_CFLAGS adds flags; TENSORPY_CAPABILITIES=all compiles the loops of all CPUs, as a wheel has them. For
 modules that go to other machines (codegen/wheels.py): TENSORPY_GLIBC is the oldest
 glibc that they are to run on, TENSORPY_LIBRARIES a folder to look for libraries in, TENSORPY_PYTHON_INCLUDE where
 another machine's Python.h is.

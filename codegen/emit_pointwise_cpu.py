@@ -58,8 +58,8 @@ _UNSIGNED_OF_SIZE = {d.size: d.suffix for d in COMPUTE_DTYPES if d.leaf == "uint
 
 
 def of_capability(stem: str, capability: str) -> str:
-    """What a stem is called where it is compiled for a capability; a build may leave out AVX-512's."""
-    return f"TP_AVX512({stem})" if capability == "avx512" else f"{stem}_{capability}"
+    """What a stem is called where it is compiled for a capability; a build may leave out all but AVX2's."""
+    return f"{stem}_avx2" if capability == "avx2" else f"TP_{capability.upper()}({stem})"
 
 
 def _used(blocks: Sequence[Block]) -> frozenset[str]:
@@ -506,7 +506,7 @@ def emit_table(
     serving = loops_of(ops)
     own = list(dict.fromkeys(serving[op.c_name] for op in every))
     for name in own:
-        source.append(f"extern const tp_loop_fn {name}_loops_baseline[TP_NUM_DTYPES];")
+        source.append(f"extern const tp_loop_fn {of_capability(f'{name}_loops', 'baseline')}[TP_NUM_DTYPES];")
     source.append(guard)
     for name in own:
         names = ", ".join(f"{of_capability(f'{name}_loops', c)}[TP_NUM_DTYPES]" for c in CAPABILITIES[1:])
@@ -537,7 +537,7 @@ def emit_table(
             f"    .nchoices = {_choices(op)},",
             f"    .params = {f'{op.c_name}_params' if op.params else 'NULL'},",
             f"    .programs = {op.c_name}_programs,",
-            f"    .loops = {serving[op.c_name]}_loops_baseline,",
+            f"    .loops = {of_capability(f'{serving[op.c_name]}_loops', 'baseline')},",
         ]
         if op.cases:
             cases = ", ".join(f"{{&tp_pointwise_{c.op.c_name}, {c.value}, {c.input}}}" for c in op.cases)
@@ -564,7 +564,9 @@ def emit_table(
         source.append(f"    {{&tp_pointwise_{op.c_name}, {{{loops}}}}},")
     source.append("#else")
     for op in every:
-        source.append(f"    {{&tp_pointwise_{op.c_name}, {{{serving[op.c_name]}_loops_baseline}}}},")
+        source.append(
+            f"    {{&tp_pointwise_{op.c_name}, {{{of_capability(f'{serving[op.c_name]}_loops', 'baseline')}}}}},"
+        )
     source += [
         "#endif",
         "};",

@@ -63,7 +63,7 @@ def _keys(primitive: Primitive) -> str:
 def _box_entry(p: Primitive, result: CResult) -> str:
     return (
         f"static {result.decl}box_{p.c}({parameters(p.schema)}) {{\n{boxed_frame(p.schema)}"
-        f"    if (tp_call_boxed_kernel(&tp_prims[TP_PRIM_{p.c}], {_keys(p)}, args, results) < 0) "
+        f"    if (tp_redispatch_boxed(&tp_prims[TP_PRIM_{p.c}], {_keys(p)}, args, results) < 0) "
         f"return {result.failed};\n" + result_from_boxed(result) + "}\n"
     )
 

@@ -97,7 +97,9 @@ def emit_table(
     ]
     source = [FIRST_LINE, f'#include "{stem}.h"', ""]
     for op in ops:
-        source.append(f"extern const tp_reduction {op.c_name}_reduction_baseline[TP_NUM_DTYPES];")
+        source.append(
+            f"extern const tp_reduction {of_capability(f'{op.c_name}_reduction', 'baseline')}[TP_NUM_DTYPES];"
+        )
     source.append("#ifdef TP_HAVE_X86_CAPABILITIES")
     for op in ops:
         rows = ", ".join(f"{of_capability(f'{op.c_name}_reduction', c)}[TP_NUM_DTYPES]" for c in CAPABILITIES[1:])
@@ -117,7 +119,7 @@ def emit_table(
             f"    .promotion = TP_REDUCE_{op.promotion.upper()},",
             f"    .dtypes = {mask},",
             f"    .programs = {op.c_name}_programs,",
-            f"    .kernels = {op.c_name}_reduction_baseline,",
+            f"    .kernels = {of_capability(f'{op.c_name}_reduction', 'baseline')},",
             "};",
         ]
     source += ["", "const tp_reduction_op *const tp_reduction_table[] = {"]

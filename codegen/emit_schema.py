@@ -133,17 +133,16 @@ def _adaptors(op: Operator) -> str:
     result, code, arguments = c_result(op.schema), signature_code(op.schema), c_arguments(op.schema)
     call = "" if arguments else "    (void)args;\n"
     call += unbox_call(op.schema, function_type(op.schema), ["ks"])
-    packed = "".join(f"    tp_put_{a.c.code}(&args[{i}], a{i});\n" for i, a in enumerate(arguments))
     count = _result_count(op)
     room = f"    tp_value results[{count}];\n    tp_put_none(results, {count});\n" if result.kind != "values" else ""
+    codes = "_".join(a.c.code for a in arguments)
+    given = ", ".join(["op", "ks", "results", f'"{codes}"', *(f"a{i}" for i in range(len(arguments)))])
     return (
         f"static int call_{code}(tp_fn kernel, tp_keyset ks, const tp_value *args, tp_value *results) {{\n{call}}}\n"
         f"const tp_signature tp_signature_{code} = {{call_{code}}};\n"
         f"{_box_head(op)} {{\n"
-        f"    tp_value args[{len(arguments) or 1}];\n"
-        f"{packed or '    tp_put_none(args, 1);'}"
         f"{room}"
-        f"    if (tp_call_boxed_kernel(op, ks, args, results) < 0) return {result.failed};\n"
+        f"    if (tp_box_and_call({given}) < 0) return {result.failed};\n"
         f"{result_from_boxed(result)}}}\n\n"
     )
 

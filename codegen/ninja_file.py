@@ -58,10 +58,12 @@ COMMON = [
     "-Werror=implicit-function-declaration",
 ]
 
-# Flags for what decides and hands on: the loops and the way of a call are elsewhere.
-CALM = {"release": ["-O2"]}
+# Flags for code that decides and passes arguments on: the loops are elsewhere. No call was measured to be slower than
+# with -O2, which takes half as long again; calls at a function's end stay jumps, equal ends of branches are joined.
+CALM = {"release": ["-O1", "-foptimize-sibling-calls", "-fcaller-saves", "-fcrossjumping"]}
 CALM_FOLDERS = ("native", "python")
-# Those of code that is seldom on it, or that a device's launch outweighs.
+# Those of folders whose code is seldom on a call's way, or that a device's launch outweighs: small in a wheel, and soon
+# compiled in a build that stays here.
 SELDOM = {"release": ["-Os"]}
 SELDOM_FOLDERS = ("batched", "conjugate", "distributed", "functionalize", "nested", "opencl", "outside")
 
@@ -76,16 +78,19 @@ LOOPS_WHOLE_BLOCKS = ["-fvect-cost-model=very-cheap"]
 # Files whose sums stand in small arrays, which only -O3 takes apart into registers: half the time for a tenth of the
 # size. The others of csrc/cpu have it where the CPU has vectors of AVX2 at least: their ends of loops are short rows.
 IN_FULL = ("moments", "norm_loops", "scan_loops", "softmax_loops")
+# Those that it makes no faster on any CPU, but twice as large.
+WITHOUT_FULL = ("cast",)
 
-# Loops for older CPUs than this one, in a build that stays here: right, but soon compiled. Loops for newer ones are
-# left out there: such a CPU runs AVX2's in full. A wheel has all, as a build with TENSORPY_CAPABILITIES=all has.
+# A build that stays here has AVX2's loops in full, and AVX-512's if this CPU has them: an image may move it to another.
+# Loops for CPUs without AVX2 are left out unless this is one. A wheel has all, as a build with
+# TENSORPY_CAPABILITIES=all has; with =baseline the oldest are there to be tested: right, but soon compiled.
 SPARE = {"release": ["-O1"]}
 
 # Flags for generated glue, which passes arguments on: more than -Os adds only size; no call was measured to be slower.
-# That of operators is a fifth of the build's time: -O1 takes a quarter less for it than -Os, for an eighth more bytes;
-# calls at a function's end stay jumps, equal ends of branches are joined. Under the sanitizers -O0 halves the build.
+# That of operators is a fifth of the build's time: -O1 takes a quarter less for it than -Os, for an eighth more bytes.
+# Under the sanitizers -O0 halves the build.
 GLUE = {"release": ["-Os"], "asan": ["-O0"]}
-GLUE_OPS = {**GLUE, "release": ["-O1", "-foptimize-sibling-calls", "-fcaller-saves", "-fcrossjumping"]}
+GLUE_OPS = {**GLUE, **CALM}
 # A wheel is built once and is to be small: -Os, but for families whose calls are short, which take a twentieth longer
 # with it (`add` of one element 162 and 173 ns).
 SHORT_CALLS = ("activation", "copy", "factory", "index", "join", "matmul", "pointwise", "reduce", "shape", "view")
@@ -187,7 +192,7 @@ def _takes(options: Options, *flags: str) -> bool:
 def _glue(options: Options) -> dict[str, list[str]]:
     """Flags by folder."""
     tuned = _release_flags(options, GLUE_TUNED)
-    flags = {**{folder: GLUE_OPS if folder == "ops" else GLUE for folder in GLUE_FOLDERS}, "long": GLUE}
+    flags = {"gen": GLUE_OPS, "ops": GLUE_OPS, "python": GLUE, "long": GLUE}
     return {folder: [*modes.get(options.mode, []), *tuned] for folder, modes in flags.items()}
 
 
@@ -239,7 +244,7 @@ def _link(options: Options) -> str:
 
 
 _PER_CAPABILITY = re.compile(r"^[^/\n]*\bTP_CAP\(", re.M)  # it defines what is named after the capability
-_NAMES_AVX512 = re.compile(r"\bTP_(AVX512\(|WITHOUT_AVX512\b)")  # it is another file where there are no such loops
+_NAMES_LEVELS = re.compile(r"\bTP_(AVX512|BASELINE|WITHOUT_\w+)\b")  # it is another file where loops are left out
 _WITH_THREADS = re.compile(r"^#include <omp\.h>", re.M)
 
 
@@ -257,14 +262,17 @@ def capabilities(options: Options) -> Capabilities:
         return Capabilities(("baseline",))
     every = tuple(CAPABILITY_FLAGS)
     stays = not options.glibc and platform.machine() == "x86_64"
-    if not stays or os.environ.get("TENSORPY_CAPABILITIES") == "all":
+    asked = os.environ.get("TENSORPY_CAPABILITIES", "")
+    if not stays or asked == "all":
         return Capabilities(every)
     try:
         has = set(re.findall(r"\bavx2\b|\bavx512bw\b", Path("/proc/cpuinfo").read_text()))
     except OSError:
         return Capabilities(every)
-    spare = frozenset({"baseline"}) if "avx2" in has else frozenset()
-    return Capabilities(every if "avx512bw" in has else every[:2], spare)
+    newest = ("avx512",) if "avx512bw" in has else ()
+    if "avx2" in has and asked != "baseline":
+        return Capabilities(("avx2", *newest))
+    return Capabilities(("baseline", "avx2", *newest), frozenset({"baseline"} if "avx2" in has else ()))
 
 
 def _release(root: Path) -> str:
@@ -294,7 +302,7 @@ def _units(options: Options) -> tuple[list[Unit], list[Unit]]:
     glue = _glue(options)
     loops, whole_blocks = _loops(options), _release_flags(options, LOOPS_WHOLE_BLOCKS)
     for_cpus = capabilities(options)
-    without_avx512 = options.machine == "x86_64" and "avx512" not in for_cpus.compiled
+    left_out = [c for c in CAPABILITY_FLAGS if options.machine == "x86_64" and c not in for_cpus.compiled]
     for source in sorted(csrc.rglob("*.c")) + sorted(gen.rglob("*.c")):
         generated = gen in source.parents
         stem = source.relative_to(gen if generated else csrc).with_suffix("")
@@ -305,12 +313,12 @@ def _units(options: Options) -> tuple[list[Unit], list[Unit]]:
         if folder == "outside":
             flags.append(f'-DTENSORPY_RELEASE="{_release(options.root)}"')
         if generated and folder in GLUE_FOLDERS:
-            is_long = folder == "ops" and options.glibc and not source.stem.startswith(SHORT_CALLS)
+            is_long = folder != "python" and options.glibc and not source.stem.startswith(SHORT_CALLS)
             flags += ["-fwrapv", *glue["long" if is_long else folder]]  # a formula's sum of two huge sizes is no size
         elif folder in CALM_FOLDERS:
             flags += CALM.get(options.mode, [])
         elif folder in SELDOM_FOLDERS:
-            flags += SELDOM.get(options.mode, [])
+            flags += (SELDOM if options.glibc else CALM).get(options.mode, [])
         text = source.read_text()
         if folder == "python":
             module.append(Unit(source, f"obj/{version}/{name}.o", tuple(flags + python)))
@@ -324,9 +332,12 @@ def _units(options: Options) -> tuple[list[Unit], list[Unit]]:
                     kind += ".spare"
                 elif generated or (old and source.stem not in IN_FULL):
                     extra += loops + (whole_blocks if old else [])
+                elif source.stem in WITHOUT_FULL:
+                    extra += LOOPS.get(options.mode, [])
                 library.append(Unit(source, f"obj/{name}.{kind}.o", tuple(flags + extra)))
-        elif without_avx512 and _NAMES_AVX512.search(text):
-            library.append(Unit(source, f"obj/{name}.without_avx512.o", (*flags, "-DTP_WITHOUT_AVX512")))
+        elif left_out and _NAMES_LEVELS.search(text):
+            flags += [f"-DTP_WITHOUT_{capability.upper()}" for capability in left_out]
+            library.append(Unit(source, f"obj/{name}.without_{'_'.join(left_out)}.o", tuple(flags)))
         elif _WITH_THREADS.search(text):
             library.append(Unit(source, f"obj/{name}.o", (*flags, "-fopenmp")))
         else:

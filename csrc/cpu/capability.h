@@ -10,5 +10,7 @@
  * clamped). Found at the first call. */
 tp_capability tp_cpu_capability(void);
 const char *tp_capability_name(tp_capability c); /* "baseline" */
+/* Why this CPU cannot run the loops of this build; NULL: it can. */
+const char *tp_capability_refusal(void);
 /* What was wrong with TENSORPY_CPU_CAPABILITY, for the Python layer to warn with at import; NULL if nothing. */
 const char *tp_capability_warning(void);

@@ -1,9 +1,9 @@
 /* select.c: the choice among the compiled capabilities of the hand-written kernels. */
 #include "cpu/kernels.h"
 
-#define DECLARE_BASELINE(family) extern const tp_##family##_kernels tp_##family##_baseline;
+#define DECLARE_BASELINE(family) extern const tp_##family##_kernels TP_BASELINE(tp_##family);
 TP_FORALL_CPU_FAMILIES(DECLARE_BASELINE)
-#define USE_BASELINE(family) .family = &tp_##family##_baseline,
+#define USE_BASELINE(family) .family = &TP_BASELINE(tp_##family),
 static const tp_cpu_kernels baseline = {TP_FORALL_CPU_FAMILIES(USE_BASELINE)};
 
 #ifdef TP_HAVE_X86_CAPABILITIES

@@ -2,7 +2,7 @@
  *
  * tp_put_<code>(v, x) and tp_box_<code>(x) borrow; the first leaves the bytes that the type does not use.
  * tp_unbox_<code>(v) reads, None as that type's none. tp_result_<code> stores a C result as new boxed results;
- * tp_slot_<code> is where a by-pointer result goes. */
+ * tp_slot_<code> is where a by-pointer result goes. tp_box_and_call takes them by a list of such codes. */
 #pragma once
 
 #if defined(TP_FOLDER_core) || defined(TP_FOLDER_iter) || defined(TP_FOLDER_native) || defined(TP_FOLDER_cpu)
@@ -109,3 +109,8 @@ TP_INLINE int64_t tp_unbox_J_value(const tp_value *v) { return v->i; }
 TP_INLINE double tp_unbox_F_value(const tp_value *v) { return v->f; }
 TP_INLINE bool tp_unbox_B_value(const tp_value *v) { return v->b; }
 TP_INLINE tp_scalar tp_unbox_S_value(const tp_value *v) { return v->number; }
+
+/* Packs the arguments after `codes`, which names the type of each ("T_J_Bo"), and calls the boxed kernel at `ks`. The
+ * results have room for what the operator returns. What a `tp_op_info.box` does: a call that is a hundred times as
+ * long, so that one loop packs for all signatures. */
+int tp_box_and_call(const tp_op *op, tp_keyset ks, tp_value *results, const char *codes, ...);

@@ -598,10 +598,6 @@ int tp_call_next_boxed(const tp_op *op, const void *declined, tp_keyset ks, cons
     return call_after(op, NULL, declined, ks, args, results);
 }
 
-int tp_call_boxed_kernel(const tp_op *op, tp_keyset ks, tp_value *args, tp_value *results) {
-    return tp_redispatch_boxed(op, ks, args, results);
-}
-
 /* The tensor by which a primitive is entered; NULL and the error set if the others are not beside it. */
 static const tp_tensor *guide_of(const tp_op *op, const tp_value *args) {
     const tp_value *v = &args[op->info->guide];

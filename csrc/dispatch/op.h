@@ -78,6 +78,8 @@ typedef enum {
 #define TP_TAG_DATA_DEPENDENT_OUTPUT (1u << 2)
 #define TP_TAG_NEEDS_CONTIGUOUS_STRIDES (1u << 3)
 
+#define TP_MOST_ARGUMENTS 64 /* of any operator */
+
 /* What the YAML says of an operator: constant. */
 typedef struct {
     const char *name;     /* "add" */
@@ -89,7 +91,7 @@ typedef struct {
     uint16_t nargs, nreturns;
     uint32_t tag_bits;
     const tp_signature *signature;         /* NULL for a custom operator: boxed only */
-    tp_fn box;                             /* unboxed entry that packs its arguments and calls tp_call_boxed_kernel */
+    tp_fn box;                             /* unboxed entry that packs its arguments: tp_box_and_call */
     tp_op *const *prims;                   /* the primitives that its Dense kernel calls, NULL-terminated; NULL: none */
     bool is_primitive;                     /* Note [Primitives] */
     uint8_t guide;                         /* of a primitive: the argument whose backend runs it */
@@ -182,8 +184,6 @@ int tp_missing_kernel(const tp_op *op, tp_keyset ks, const tp_value *args) TP_CO
 /* Calls op with boxed arguments from the top (computes the key set), or with a key set given. */
 int tp_call_boxed(const tp_op *op, const tp_value *args, tp_value *results);
 int tp_redispatch_boxed(const tp_op *op, tp_keyset ks, const tp_value *args, tp_value *results);
-/* What `op->box` calls after packing. */
-int tp_call_boxed_kernel(const tp_op *op, tp_keyset ks, tp_value *args, tp_value *results);
 /* The kernel at `key`, boxed or not, given the set `ks`: for layers that pass on another set than the rest below them.
  */
 int tp_call_kernel_at(const tp_op *op, tp_key key, tp_keyset ks, const tp_value *args, tp_value *results);

@@ -22,6 +22,8 @@ struct tp_plan {
 static int load_once(void) {
     static bool loaded;
     if (loaded) return 0;
+    const char *refusal = tp_capability_refusal();
+    if (refusal) return tp_fail(TP_RuntimeError, "%s", refusal);
     tp_embed_products();
     tp_pointwise_select(tp_cpu_capability());
     tp_reduction_select(tp_cpu_capability());

@@ -14,8 +14,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MOST_ARGUMENTS 64 /* of any operator */
-
 /* ---- a kernel in Python ---- */
 
 typedef struct {
@@ -75,10 +73,10 @@ static int run_kernel(const tp_op *op, tp_keyset ks, tp_value *args, tp_value *r
     const py_kernel *k = context;
     if (k->records && !tp_is_recorded(op, args)) return tp_redispatch_boxed(op, ks & TP_BELOW_AUTOGRAD, args, results);
     PyGILState_STATE gil = PyGILState_Ensure();
-    PyObject *vector[MOST_ARGUMENTS + 3] = {NULL}, *names = NULL, *returned = NULL;
+    PyObject *vector[TP_MOST_ARGUMENTS + 3] = {NULL}, *names = NULL, *returned = NULL;
     int n = collect(op, ks, args, k, vector, &names), status = -1;
     if (n >= 0) returned = PyObject_Vectorcall(k->callable, vector, (size_t)n, names);
-    for (int i = 0; i < MOST_ARGUMENTS + 2 && vector[i]; i++) Py_DECREF(vector[i]);
+    for (int i = 0; i < TP_MOST_ARGUMENTS + 2 && vector[i]; i++) Py_DECREF(vector[i]);
     Py_XDECREF(names);
     if (!returned) tp_py_error_to_core();
     else status = tp_py_to_results(op, returned, k->where, results);

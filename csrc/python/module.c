@@ -96,8 +96,9 @@ static int load_operators(void) {
     return 0;
 }
 
-static int warn_of_capability(void) {
-    const char *text = tp_capability_warning();
+static int look_at_the_cpu(void) {
+    const char *refusal = tp_capability_refusal(), *text = tp_capability_warning();
+    if (refusal) return PyErr_SetString(PyExc_ImportError, refusal), -1;
     return text ? PyErr_WarnEx(PyExc_UserWarning, text, 1) : 0;
 }
 
@@ -124,7 +125,7 @@ __attribute__((visibility("default"))) PyMODINIT_FUNC PyInit__C(void) {
     static PyObject *loaded; /* operators and types are made once; a second import gets the same module */
     if (refuse_subinterpreters() < 0) return NULL;
     if (loaded) return Py_NewRef(loaded);
-    if (warn_of_capability() < 0) return NULL;
+    if (look_at_the_cpu() < 0) return NULL;
     if (load_operators() < 0) return tp_py_raise();
     tp_py_help_open();
     PyObject *m = PyModule_Create(&definition);

@@ -14,8 +14,8 @@ ROOT = Path(__file__).resolve().parents[2]
 EVERY = Capabilities(("baseline", "avx2", "avx512"))
 CPUS = {
     "sse4_2": Capabilities(("baseline", "avx2")),
-    "sse4_2 avx2": Capabilities(("baseline", "avx2"), frozenset({"baseline"})),
-    "avx2 avx512f avx512bw": Capabilities(EVERY.compiled, frozenset({"baseline"})),
+    "sse4_2 avx2": Capabilities(("avx2",)),
+    "avx2 avx512f avx512bw": Capabilities(("avx2", "avx512")),
 }
 
 
@@ -40,6 +40,10 @@ def test_loops_of_other_cpus(flags: str, monkeypatch: pytest.MonkeyPatch) -> Non
     assert ninja_file.capabilities(replace(options, glibc="2.28")) == EVERY
     monkeypatch.setenv("TENSORPY_CAPABILITIES", "all")
     assert ninja_file.capabilities(options) == EVERY
+    monkeypatch.setenv("TENSORPY_CAPABILITIES", "baseline")
+    here = CPUS[flags].compiled
+    asked = Capabilities(("baseline", *here), frozenset({"baseline"})) if "baseline" not in here else CPUS[flags]
+    assert ninja_file.capabilities(options) == asked
 
 
 def test_other_flags_are_another_object(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -47,7 +51,8 @@ def test_other_flags_are_another_object(monkeypatch: pytest.MonkeyPatch) -> None
     options = Options(root=ROOT, build=ROOT / "build" / "release")
     if options.machine != "x86_64":
         pytest.skip("there is one capability here")
-    monkeypatch.setattr(ninja_file, "capabilities", lambda options: CPUS["sse4_2 avx2"])
+    here_only = Capabilities(("baseline", "avx2"), frozenset({"baseline"}))
+    monkeypatch.setattr(ninja_file, "capabilities", lambda options: here_only)
     here = {unit.object: unit for unit in ninja_file._units(options)[0]}
     monkeypatch.setattr(ninja_file, "capabilities", lambda options: EVERY)
     every = {unit.object: unit for unit in ninja_file._units(options)[0]}

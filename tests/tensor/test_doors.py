@@ -402,7 +402,12 @@ def test_a_capability_that_is_none_is_said_to_be() -> None:
         return done.stderr
 
     assert "TENSORPY_CPU_CAPABILITY is 'avx1024', which is none of baseline, avx2 and avx512" in said("avx1024")
-    assert said("") == said("baseline") == ""
+    assert said("") == ""
+    lowest = said("baseline")
+    assert (
+        not lowest
+        or "which this build has no loops (TENSORPY_CAPABILITIES=baseline compiles them); using avx2" in lowest
+    )
 
 
 # ---- everything that is written by hand ----

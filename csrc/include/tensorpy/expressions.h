@@ -18,14 +18,20 @@ extern "C" {
 typedef enum { TP_CAPABILITY_BASELINE, TP_CAPABILITY_AVX2, TP_CAPABILITY_AVX512, TP_NUM_CAPABILITIES } tp_capability;
 
 #if defined(__x86_64__)
-#define TP_HAVE_X86_CAPABILITIES 1 /* the avx2 and avx512 objects are part of the build */
+#define TP_HAVE_X86_CAPABILITIES 1 /* the avx2 objects are part of the build */
 #endif
 
-/* What AVX-512 CPUs run. A build that stays on a CPU without AVX-512 leaves these objects out, and names AVX2's. */
+/* What AVX-512 CPUs run, and what CPUs without AVX2 do. A build that stays on its machine leaves out the objects that
+ * this CPU does not need, and names AVX2's. */
 #ifdef TP_WITHOUT_AVX512
 #define TP_AVX512(stem) stem##_avx2
 #else
 #define TP_AVX512(stem) stem##_avx512
+#endif
+#ifdef TP_WITHOUT_BASELINE
+#define TP_BASELINE(stem) stem##_avx2
+#else
+#define TP_BASELINE(stem) stem##_baseline
 #endif
 
 #ifdef TP_CAPABILITY

@@ -235,6 +235,15 @@ class FusedMovingAvgObsFakeQuantize(FakeQuantize):
         self.register_buffer("observer_enabled", _C.tensor([1], dtype=_C.int64))
         self.is_symmetric_quant = is_symmetric(self.activation_post_process.qscheme)
 
+    def extra_repr(self) -> str:
+        """What `repr` shows between the parentheses."""
+        watching = self.activation_post_process
+        return (
+            f"fake_quant_enabled={self.fake_quant_enabled}, observer_enabled={self.observer_enabled}, "
+            f"scale={self.scale}, zero_point={self.zero_point}, dtype={self.dtype}, quant_min={watching.quant_min}, "
+            f"quant_max={watching.quant_max}, qscheme={self.qscheme}, reduce_range={watching.reduce_range}"
+        )
+
     def forward(self, X: Tensor) -> Tensor:
         """Watches a tensor and quantizes it, as the switches say."""
         watching = self.activation_post_process

@@ -19,6 +19,7 @@ from tensorpy.ao.quantization.fake_quantize import (
 )
 from tensorpy.ao.quantization.stubs import DeQuantStub, QuantStub
 from tensorpy.ao.quantization.utils import get_combined_dict
+from tensorpy.nn.modules.linear import NonDynamicallyQuantizableLinear
 
 __all__ = [
     "DEFAULT_DYNAMIC_QUANT_MODULE_MAPPINGS", "DEFAULT_MODULE_TO_ACT_POST_PROCESS", "DEFAULT_QAT_MODULE_MAPPINGS",
@@ -51,7 +52,8 @@ DEFAULT_STATIC_QUANT_MODULE_MAPPINGS: dict[Any, Any] = {
     nn.PReLU: nnq.PReLU,
     nn.ReLU6: nnq.ReLU6,
     nnq.FloatFunctional: nnq.QFunctional,
-    **dict.fromkeys((nn.Linear, nnqat.Linear), nnq.Linear),
+    **dict.fromkeys((nn.Linear, NonDynamicallyQuantizableLinear, nnqat.Linear), nnq.Linear),
+    nniqat.LinearBn1d: nnq.Linear,
     **dict.fromkeys((nni.LinearReLU, nniqat.LinearReLU), nniq.LinearReLU),
     **dict.fromkeys((nn.Conv1d, nnqat.Conv1d, nniqat.ConvBn1d), nnq.Conv1d),
     **dict.fromkeys((nn.Conv2d, nnqat.Conv2d, nniqat.ConvBn2d), nnq.Conv2d),
@@ -72,10 +74,13 @@ DEFAULT_QAT_MODULE_MAPPINGS: dict[Any, Any] = {
     nni.ConvBnReLU3d: nniqat.ConvBnReLU3d,
     nni.ConvReLU2d: nniqat.ConvReLU2d,
     nni.ConvReLU3d: nniqat.ConvReLU3d,
+    nni.LinearBn1d: nniqat.LinearBn1d,
     nni.LinearReLU: nniqat.LinearReLU,
+    NonDynamicallyQuantizableLinear: nnqat.Linear,
 }
 DEFAULT_DYNAMIC_QUANT_MODULE_MAPPINGS: dict[Any, Any] = {
     nn.Linear: nnqd.Linear,
+    NonDynamicallyQuantizableLinear: nnqd.Linear,
     nni.LinearReLU: nniqd.LinearReLU,
     nn.LSTM: nnqd.LSTM,
     nn.GRU: nnqd.GRU,

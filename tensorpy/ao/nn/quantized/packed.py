@@ -6,7 +6,7 @@ from typing import Any
 
 from tensorpy import _C
 from tensorpy._C import Tensor
-from tensorpy._tensor.quantized import per_channel_affine, per_tensor_affine
+from tensorpy._tensor.quantized import _choose_qparams_per_tensor, per_channel_affine, per_tensor_affine
 
 # What ops.quantized has: operators whose weights are objects, which no schema speaks of.
 __all__ = ["linear", "linear_dynamic", "linear_prepack", "linear_relu", "linear_relu_dynamic", "linear_unpack"]
@@ -91,6 +91,12 @@ class LinearPackedParamsBase(PackedParamsBase):
         self._check(x)
         panels, scales, zero_points, bias, features = self.arguments
         return _C._quantized_linear_dynamic(x, panels, scales, zero_points, bias, features, relu, reduce_range)
+
+
+def quantized_by_range(x: Tensor, reduce_range: bool) -> Tensor:
+    """Numbers as quint8 whose scale and zero point are chosen by the range of all; of half the integers or of all."""
+    scale, zero_point = _choose_qparams_per_tensor(x, reduce_range)
+    return _C.quantize_per_tensor(x, scale, zero_point, _C.quint8)
 
 
 def linear_prepack(W: Tensor, B: Tensor | None = None) -> LinearPackedParamsBase:

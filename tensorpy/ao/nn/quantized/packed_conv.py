@@ -8,13 +8,13 @@ from typing import Any
 from tensorpy import _C
 from tensorpy._C import Tensor
 from tensorpy._tensor.quantized import per_tensor_affine
-from tensorpy.ao.nn.quantized.packed import PackedParamsBase, check_bias, check_dtype, check_scales
+from tensorpy.ao.nn.quantized.packed import PackedParamsBase, check_bias, check_dtype, check_scales, quantized_by_range
 
 __all__ = [
     f"conv{n}d{what}"
     for n in (1, 2, 3)
-    for what in ("", "_relu", "_prepack", "_unpack", "_stride", "_padding", "_dilation", "_groups")
-    if n > 1 or what in ("", "_relu", "_prepack", "_unpack")
+    for what in ("", "_relu", "_dynamic", "_prepack", "_unpack", "_stride", "_padding", "_dilation", "_groups")
+    if n > 1 or what in ("", "_relu", "_dynamic", "_prepack", "_unpack")
 ]
 
 
@@ -87,6 +87,12 @@ class ConvPackedParamsBase(PackedParamsBase):
         for _ in range(3 - n):
             made = made.squeeze(1)
         return _C._make_per_tensor_quantized_tensor(made.movedim(-1, 1), scale, zero_point)
+
+    def dynamic(self, x: Tensor, reduce_range: bool) -> Tensor:
+        """The convolution of numbers, which are quantized by their range. As in PyTorch the result is rounded to the
+        input's scale and zero point, and cut off where that range ends."""
+        given = quantized_by_range(x, reduce_range)
+        return self(given, given.q_scale(), given.q_zero_point(), False).dequantize()
 
 
 def check_weight(name: str, n: int, weight: Tensor) -> None:
@@ -179,6 +185,21 @@ def conv3d(qx: Tensor, packed_weight: Any, output_scale: float, output_zero_poin
 def conv3d_relu(qx: Tensor, packed_weight: Any, output_scale: float, output_zero_point: int) -> Tensor:
     """The same, and nothing below 0."""
     return _packed(3, packed_weight)(qx, output_scale, output_zero_point, True)
+
+
+def conv1d_dynamic(qx: Tensor, packed_weight: Any, reduce_range: bool = False) -> Tensor:
+    """The convolution of float32 [N, channels, width], with integers that are chosen by its range."""
+    return _packed(1, packed_weight).dynamic(qx, reduce_range)
+
+
+def conv2d_dynamic(qx: Tensor, packed_weight: Any, reduce_range: bool = False) -> Tensor:
+    """The convolution of float32 [N, channels, height, width], with integers that are chosen by its range."""
+    return _packed(2, packed_weight).dynamic(qx, reduce_range)
+
+
+def conv3d_dynamic(qx: Tensor, packed_weight: Any, reduce_range: bool = False) -> Tensor:
+    """The convolution of float32 [N, channels, depth, height, width], with integers that are chosen by its range."""
+    return _packed(3, packed_weight).dynamic(qx, reduce_range)
 
 
 def conv1d_unpack(packed_weights: Any) -> tuple[Tensor, Tensor | None]:

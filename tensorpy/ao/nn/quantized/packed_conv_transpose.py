@@ -15,9 +15,10 @@ __all__ = [
     f"conv_transpose{n}d{what}"
     for n in (1, 2, 3)
     for what in (
-        "", "_prepack", "_unpack", "_stride", "_padding", "_output_padding", "_dilation", "_groups", "_transpose"
+        "", "_dynamic", "_prepack", "_unpack", "_stride", "_padding", "_output_padding", "_dilation", "_groups",
+        "_transpose",
     )
-    if n > 1 or what in ("", "_prepack", "_unpack")
+    if n > 1 or what in ("", "_dynamic", "_prepack", "_unpack")
 ]  # fmt: skip
 
 
@@ -103,6 +104,21 @@ def conv_transpose1d_prepack(
 def conv_transpose1d(qx: Tensor, packed_weight: Any, output_scale: float, output_zero_point: int) -> Tensor:
     """The transposed convolution of quint8 [N, channels, width], with the result's scale and zero point."""
     return _packed(1, packed_weight)(qx, output_scale, output_zero_point, False)
+
+
+def conv_transpose1d_dynamic(qx: Tensor, packed_weight: Any, reduce_range: bool = False) -> Tensor:
+    """The transposed convolution of float32 [N, channels, width], with integers that are chosen by its range."""
+    return _packed(1, packed_weight).dynamic(qx, reduce_range)
+
+
+def conv_transpose2d_dynamic(qx: Tensor, packed_weight: Any, reduce_range: bool = False) -> Tensor:
+    """The transposed convolution of float32 [N, channels, height, width], with integers chosen by its range."""
+    return _packed(2, packed_weight).dynamic(qx, reduce_range)
+
+
+def conv_transpose3d_dynamic(qx: Tensor, packed_weight: Any, reduce_range: bool = False) -> Tensor:
+    """The transposed convolution of float32 [N, channels, depth, height, width], with integers chosen by its range."""
+    return _packed(3, packed_weight).dynamic(qx, reduce_range)
 
 
 def conv_transpose1d_unpack(packed_weights: Any) -> tuple[Tensor, Tensor | None]:

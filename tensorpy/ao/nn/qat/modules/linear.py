@@ -8,6 +8,7 @@ from tensorpy import nn
 from tensorpy._C import Tensor
 from tensorpy.ao.nn import intrinsic as nni
 from tensorpy.nn import functional as F
+from tensorpy.nn.modules.linear import NonDynamicallyQuantizableLinear
 
 __all__ = ["Linear"]
 
@@ -30,7 +31,7 @@ class Linear(nn.Linear):
     """
 
     weight_fake_quant: Any
-    _FLOAT_MODULE: Any = (nn.Linear,)
+    _FLOAT_MODULE: Any = (nn.Linear, NonDynamicallyQuantizableLinear)
 
     def __init__(
         self,

@@ -5,6 +5,12 @@ from __future__ import annotations
 from tensorpy.ao.nn.quantized.dynamic.modules import (
     GRU,
     LSTM,
+    Conv1d,
+    Conv2d,
+    Conv3d,
+    ConvTranspose1d,
+    ConvTranspose2d,
+    ConvTranspose3d,
     GRUCell,
     Linear,
     LSTMCell,
@@ -15,5 +21,6 @@ from tensorpy.ao.nn.quantized.dynamic.modules import (
 )
 
 __all__ = [
-    "GRU", "LSTM", "GRUCell", "LSTMCell", "Linear", "PackedParameter", "RNNBase", "RNNCell", "RNNCellBase",
+    "GRU", "LSTM", "Conv1d", "Conv2d", "Conv3d", "ConvTranspose1d", "ConvTranspose2d", "ConvTranspose3d", "GRUCell",
+    "LSTMCell", "Linear", "PackedParameter", "RNNBase", "RNNCell", "RNNCellBase",
 ]  # fmt: skip

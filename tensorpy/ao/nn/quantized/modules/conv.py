@@ -137,7 +137,14 @@ class _ConvNd(WeightedQuantizedModule):
     @classmethod
     def from_float(cls, mod: Any, use_precomputed_fake_quant: bool = False) -> Any:
         """Of a convolution that was observed, or trained with fake quantization."""
-        watching = mod.activation_post_process
+        made = cls._from_float(mod, use_precomputed_fake_quant)
+        scale, zero_point = mod.activation_post_process.calculate_qparams()
+        made.scale, made.zero_point = float(scale), int(zero_point)
+        return made
+
+    @classmethod
+    def _from_float(cls, mod: Any, use_precomputed_fake_quant: bool) -> Any:
+        """The same, with the scale of the result left at 1."""
         if hasattr(mod, "weight_fake_quant"):
             conv, weight_watching = mod, mod.weight_fake_quant
             weight, bias = mod.weight, mod.bias
@@ -161,8 +168,6 @@ class _ConvNd(WeightedQuantizedModule):
         made = cls._of(conv)
         bias = None if bias is None else bias.detach().float()
         made.set_weight_bias(_quantize_weight(weight.detach().float(), weight_watching), bias)
-        scale, zero_point = watching.calculate_qparams()
-        made.scale, made.zero_point = float(scale), int(zero_point)
         return made
 
     @classmethod

@@ -9,6 +9,8 @@ from tensorpy._C import Tensor
 from tensorpy.ao.nn import intrinsic as nni
 from tensorpy.ao.nn.quantized import packed
 from tensorpy.ao.nn.quantized.modules.utils import WeightedQuantizedModule, _quantize_weight, load_range, save_range
+from tensorpy.nn.modules.linear import NonDynamicallyQuantizableLinear
+from tensorpy.nn.utils.fusion import fuse_linear_bn_weights
 
 __all__ = ["Linear", "LinearPackedParams"]
 
@@ -81,7 +83,7 @@ class Linear(WeightedQuantizedModule):
     zero_point: int
 
     _version = 3
-    _FLOAT_MODULE: Any = (nn.Linear,)
+    _FLOAT_MODULE: Any = (nn.Linear, NonDynamicallyQuantizableLinear)
 
     def __init__(self, in_features: int, out_features: int, bias_: bool = True, dtype: Any = _C.qint8) -> None:
         super().__init__()
@@ -147,14 +149,19 @@ class Linear(WeightedQuantizedModule):
                 raise AssertionError(f"{cls.__name__}.from_float is of {names} with a qconfig, not of {type(mod)}")
             mod = mod[0] if isinstance(mod, nni.LinearReLU) else mod
         weight_watching = mod.weight_fake_quant if hasattr(mod, "weight_fake_quant") else mod.qconfig.weight()
+        weight, bias = mod.weight, mod.bias
+        if (bn := getattr(mod, "bn", None)) is not None:
+            weight, bias = fuse_linear_bn_weights(
+                weight, bias, bn.running_mean, bn.running_var, bn.eps, bn.weight, bn.bias
+            )
         if not use_precomputed_fake_quant:
-            weight_watching(mod.weight)
+            weight_watching(weight)
         if weight_watching.dtype != _C.qint8:
             raise AssertionError(f"Weight observer must have dtype torch.qint8, got {weight_watching.dtype}")
         scale, zero_point = watching.calculate_qparams()
         made = cls(mod.in_features, mod.out_features)
-        bias = None if mod.bias is None else mod.bias.detach()
-        made.set_weight_bias(_quantize_weight(mod.weight.detach().float(), weight_watching), bias)
+        bias = None if bias is None else bias.detach()
+        made.set_weight_bias(_quantize_weight(weight.detach().float(), weight_watching), bias)
         made.scale, made.zero_point = float(scale), int(zero_point)
         return made
 

@@ -22,20 +22,26 @@ __all__ = [
 ]  # fmt: skip
 
 
-class _ConvBn:
-    """A convolution, beside one of ao.nn.qat, whose result a batch norm takes."""
+class _BeforeBatchNorm:
+    """A layer, beside one of ao.nn.qat, whose result a batch norm takes."""
 
     _BATCH_NORM: Any
+    bn: Any
 
-    def __init__(
-        self, *arguments: Any, eps: float = 1e-5, momentum: float = 0.1, freeze_bn: bool = False, **more: Any
-    ) -> None:
-        super().__init__(*arguments, **more)
+    def _join(self, features: int, eps: float, momentum: float, freeze_bn: bool) -> None:
+        """Makes the batch norm."""
         layer: Any = self
-        layer.bn = self._BATCH_NORM(layer.out_channels, eps, momentum, True, True)
-        layer._modules["weight_fake_quant"] = layer._modules.pop("weight_fake_quant")  # behind it, in states
+        layer.bn = self._BATCH_NORM(features, eps, momentum, True, True)
+        layer._modules["weight_fake_quant"] = layer._modules.pop("weight_fake_quant")  # after it, in states
         layer.freeze_bn = freeze_bn if layer.training else True
         layer.bn.training = layer.training and not layer.freeze_bn
+
+    def _take(self, bn: Any) -> None:
+        """Shares the parameters and statistics of a batch norm."""
+        mine = self.bn
+        mine.weight, mine.bias = bn.weight, bn.bias
+        mine.running_mean, mine.running_var = bn.running_mean, bn.running_var
+        mine.num_batches_tracked = bn.num_batches_tracked
 
     def update_bn_stats(self) -> Any:
         """The batch norm takes statistics of batches again."""
@@ -59,15 +65,30 @@ class _ConvBn:
         return self
 
     def forward(self, input: Tensor) -> Tensor:
-        """The convolution by the weight as it would be after quantization, and the batch norm."""
+        """The layer by the weight as it would be after quantization, and the batch norm."""
         layer: Any = self
         bn, rank = layer.bn, layer.weight.dim()
         factor = bn.weight / _C.sqrt(bn.running_var + bn.eps)
         weight = layer.weight_fake_quant(layer.weight * factor.reshape([-1] + [1] * (rank - 1)))
-        made = layer._conv_forward(input, weight, None) / factor.reshape([1, -1] + [1] * (rank - 2))
+        made = layer._by_weight(input, weight) / factor.reshape([1, -1] + [1] * (rank - 2))
         if layer.bias is not None:
             made = made + layer.bias.reshape([1, -1] + [1] * (rank - 2))
         return bn(made)
+
+
+class _ConvBn(_BeforeBatchNorm):
+    """A convolution, beside one of ao.nn.qat, whose result a batch norm takes."""
+
+    def __init__(
+        self, *arguments: Any, eps: float = 1e-5, momentum: float = 0.1, freeze_bn: bool = False, **more: Any
+    ) -> None:
+        super().__init__(*arguments, **more)
+        layer: Any = self
+        self._join(layer.out_channels, eps, momentum, freeze_bn)
+
+    def _by_weight(self, input: Tensor, weight: Tensor) -> Tensor:
+        layer: Any = self
+        return layer._conv_forward(input, weight, None)
 
     @classmethod
     def from_float(cls, mod: Any, use_precomputed_fake_quant: bool = False) -> Any:
@@ -76,9 +97,7 @@ class _ConvBn:
         conv, bn = make._checked(mod), mod[1]
         made = make(*qat.sizes_of(conv), eps=bn.eps, momentum=bn.momentum, qconfig=mod.qconfig)
         made.weight, made.bias = conv.weight, conv.bias
-        made.bn.weight, made.bn.bias = bn.weight, bn.bias
-        made.bn.running_mean, made.bn.running_var = bn.running_mean, bn.running_var
-        made.bn.num_batches_tracked = bn.num_batches_tracked
+        made._take(bn)
         return made
 
     def to_float(self) -> Any:

@@ -2,6 +2,14 @@
 
 from __future__ import annotations
 
+from tensorpy.ao.nn.quantized.dynamic.modules.conv import (
+    Conv1d,
+    Conv2d,
+    Conv3d,
+    ConvTranspose1d,
+    ConvTranspose2d,
+    ConvTranspose3d,
+)
 from tensorpy.ao.nn.quantized.dynamic.modules.linear import Linear
 from tensorpy.ao.nn.quantized.dynamic.modules.rnn import (
     GRU,
@@ -15,5 +23,6 @@ from tensorpy.ao.nn.quantized.dynamic.modules.rnn import (
 )
 
 __all__ = [
-    "GRU", "LSTM", "GRUCell", "LSTMCell", "Linear", "PackedParameter", "RNNBase", "RNNCell", "RNNCellBase",
+    "GRU", "LSTM", "Conv1d", "Conv2d", "Conv3d", "ConvTranspose1d", "ConvTranspose2d", "ConvTranspose3d", "GRUCell",
+    "LSTMCell", "Linear", "PackedParameter", "RNNBase", "RNNCell", "RNNCellBase",
 ]  # fmt: skip

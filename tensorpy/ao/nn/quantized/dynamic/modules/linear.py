@@ -10,6 +10,7 @@ from tensorpy.ao.nn import intrinsic as nni
 from tensorpy.ao.nn.quantized import packed
 from tensorpy.ao.nn.quantized.modules import linear as quantized
 from tensorpy.ao.nn.quantized.modules.utils import _quantize_weight
+from tensorpy.nn.modules.linear import NonDynamicallyQuantizableLinear
 
 __all__ = ["Linear"]
 
@@ -29,7 +30,7 @@ class Linear(quantized.Linear):
     """
 
     _version = 4
-    _FLOAT_MODULE = (nn.Linear, nni.LinearReLU)
+    _FLOAT_MODULE = (nn.Linear, NonDynamicallyQuantizableLinear, nni.LinearReLU)
 
     def __init__(self, in_features: int, out_features: int, bias_: bool = True, dtype: Any = _C.qint8) -> None:
         super().__init__(in_features, out_features, bias_, dtype=dtype)

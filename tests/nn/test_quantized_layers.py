@@ -114,3 +114,130 @@ def linear_and_batch_norm(library: Any, bias: bool) -> list[Any]:
 def test_a_linear_map_with_batch_norm_is_torchs(bias: bool, torch: Any) -> None:
     mine, theirs = linear_and_batch_norm(tp, bias), linear_and_batch_norm(torch, bias)
     assert [shown(value) for value in mine] == [shown(value) for value in theirs]
+
+
+def in_a_model(library: Any, layer: Any) -> Any:
+    """A model in evaluation whose layer takes and returns quantized tensors."""
+    quantization = library.ao.quantization
+
+    class Model(library.nn.Module):  # type: ignore[misc]
+        def __init__(self) -> None:
+            super().__init__()
+            self.quant, self.layer, self.dequant = quantization.QuantStub(), layer, quantization.DeQuantStub()
+
+        def forward(self, *given: Any, **more: Any) -> Any:
+            return [self.dequant(t) for t in flat(self.layer(*map(self.quant, given), **more)) if t is not None]
+
+    model = filled(library, Model().eval())
+    model.qconfig = quantization.get_default_qconfig("fbgemm")
+    return model
+
+
+def flat(value: Any) -> list[Any]:
+    return [each for part in value for each in flat(part)] if isinstance(value, tuple) else [value]
+
+
+def recurrent(library: Any, settings: dict[str, Any]) -> list[Any]:
+    quantization = library.ao.quantization
+    model = in_a_model(library, library.nn.LSTM(3, 4, **settings))
+    prepared = quantization.prepare(model)
+    found = [unnamed(prepared)]
+    x = numbers(library, 5, 2, 3, seed=9)
+    found += prepared(x)
+    converted = quantization.convert(prepared)
+    assert type(converted.layer) is library.ao.nn.quantized.LSTM
+    with pytest.raises(NotImplementedError):
+        library.ao.nn.quantized.LSTM.from_float(model.layer)
+    return [*found, *converted(x), sorted(prepared.state_dict()), sorted(converted.state_dict())]
+
+
+@pytest.mark.parametrize(
+    "settings", [{}, {"bidirectional": True, "num_layers": 2}, {"batch_first": True, "bias": False}], ids=str
+)
+def test_lstm_in_parts_is_torchs(settings: dict[str, Any], torch: Any) -> None:
+    mine, theirs = recurrent(tp, settings), recurrent(torch, settings)
+    assert [shown(value) for value in mine] == [shown(value) for value in theirs]
+
+
+@pytest.mark.parametrize("bidirectional", [False, True])
+def test_gates_may_have_scales_of_their_own(bidirectional: bool) -> None:
+    lstm, x = filled(tp, tp.nn.LSTM(3, 4, 2, bidirectional=bidirectional).eval()), numbers(tp, 5, 2, 3, seed=9)
+    lstm.qconfig = tp.ao.quantization.default_qconfig
+    state = tuple(numbers(tp, 4 if bidirectional else 2, 2, 4, seed=s) for s in (1, 2))
+    for split_gates in (False, True):
+        made = tp.ao.nn.quantizable.LSTM.from_float(lstm, split_gates=split_gates)
+        for given in ((x,), (x, state)):
+            for mine, plain in zip(flat(made(*given)), flat(lstm(*given)), strict=True):
+                tp.testing.assert_close(mine, plain)
+        quantized = tp.ao.quantization.convert(made)
+        found = quantized(tp.quantize_per_tensor(x, 0.03, 128, tp.quint8))[0].dequantize()
+        assert (found - lstm(x)[0]).abs().max() < 0.1
+    step = tp.nn.LSTMCell(3, 4)
+    step.qconfig = lstm.qconfig
+    for mine, plain in zip(tp.ao.nn.quantizable.LSTMCell.from_float(step)(x[0]), step(x[0]), strict=True):
+        tp.testing.assert_close(mine, plain)
+
+
+def attention(library: Any, settings: dict[str, Any]) -> list[Any]:
+    quantization, first = library.ao.quantization, settings.get("batch_first", False)
+    model = in_a_model(library, library.nn.MultiheadAttention(8, 2, **settings))
+    prepared = quantization.prepare(model)
+    found = [unnamed(prepared), sorted(prepared.state_dict())]
+    sizes = [(5, 8), (7, settings.get("kdim", 8)), (7, settings.get("vdim", 8))]
+    given = [numbers(library, *((2, n, f) if first else (n, 2, f)), seed=n + f) for n, f in sizes]
+    hidden = library.tensor((np.arange(35).reshape(5, 7) % 3 == 0).tolist())
+    padding = library.tensor([[False] * 6 + [True], [False] * 7])
+    calls: list[dict[str, Any]] = [
+        {},
+        {"attn_mask": hidden},
+        {"attn_mask": numbers(library, 5, 7), "key_padding_mask": padding},
+        {"attn_mask": hidden.repeat(4, 1, 1), "average_attn_weights": False},
+        {"need_weights": False},
+    ]
+    for more in calls:
+        found += prepared(*given, **more)
+    with pytest.raises(AssertionError):
+        prepared(*given, is_causal=True)
+    converted = quantization.convert(prepared)
+    found.append(sorted(converted.state_dict()))
+    for more in calls:
+        found += converted(*given, **more)
+    return found
+
+
+@pytest.mark.parametrize("settings", [{}, {"add_zero_attn": True}, {"bias": False}, {"kdim": 4, "vdim": 6}], ids=str)
+def test_attention_in_parts_is_torchs(settings: dict[str, Any], torch: Any) -> None:
+    mine, theirs = attention(tp, settings), attention(torch, settings)
+    for here, there in zip(mine, theirs, strict=True):
+        if hasattr(here, "detach"):
+            here, there = here.detach().numpy(), there.detach().numpy()
+            np.testing.assert_allclose(here, there, atol=np.ptp(there) / 100)  # a step of integers
+        else:
+            assert shown(here) == shown(there)
+
+
+# PyTorch 2.13's mixes heads with batches where batches come first, and quantizes bias_v by the range of bias_k.
+@pytest.mark.parametrize("settings", [{"batch_first": True}, {"add_bias_kv": True}], ids=str)
+def test_attention_in_parts_is_attention(settings: dict[str, Any]) -> None:
+    model = in_a_model(tp, tp.nn.MultiheadAttention(8, 2, **settings))
+    prepared = tp.ao.quantization.prepare(model)
+    given = [numbers(tp, 5, 5, 8, seed=seed) for seed in range(3)]
+    expected = model.layer(*given)
+    for mine, plain in zip(prepared(*given), expected, strict=True):
+        tp.testing.assert_close(mine, plain)
+    for mine, plain in zip(tp.ao.quantization.convert(prepared)(*given), expected, strict=True):
+        assert (mine - plain).abs().mean() < 0.02 * plain.abs().max()
+
+
+def test_attention_is_made_plain_again() -> None:
+    for settings in ({}, {"add_bias_kv": True}, {"kdim": 4, "vdim": 6, "bias": False}):
+        plain = filled(tp, tp.nn.MultiheadAttention(8, 2, **settings).eval())
+        plain.qconfig = tp.ao.quantization.default_qconfig
+        observed = tp.ao.nn.quantizable.MultiheadAttention.from_float(plain)
+        given = [numbers(tp, n, 2, f) for n, f in ((5, 8), (7, plain.kdim), (7, plain.vdim))]
+        for mine, theirs in zip(observed(*given), plain(*given), strict=True):
+            tp.testing.assert_close(mine, theirs)
+        back = tp.ao.nn.quantized.MultiheadAttention.from_observed(observed).dequantize()
+        assert type(back) is tp.nn.MultiheadAttention
+        expected = plain(*given)[0]
+        assert (back(*given)[0] - expected).abs().max() < 0.05 * expected.abs().max()

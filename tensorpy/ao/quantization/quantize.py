@@ -7,8 +7,10 @@ import warnings
 from typing import Any
 
 from tensorpy import _C, nn
+from tensorpy.ao.nn import quantizable, steps
 from tensorpy.ao.nn.intrinsic import _FusedModule
 from tensorpy.ao.nn.quantized import FloatFunctional
+from tensorpy.ao.nn.quantized.modules import rnn as quantized_rnn
 from tensorpy.ao.quantization.fake_quantize import FakeQuantizeBase
 from tensorpy.ao.quantization.observer import ObserverBase
 from tensorpy.ao.quantization.qconfig import (
@@ -26,7 +28,7 @@ from tensorpy.ao.quantization.quantization_mappings import (
     get_default_qconfig_propagation_list,
     get_default_static_quant_module_mappings,
 )
-from tensorpy.ao.quantization.stubs import DeQuantStub, QuantWrapper
+from tensorpy.ao.quantization.stubs import DeQuantStub, QuantStub, QuantWrapper
 from tensorpy.ao.quantization.utils import has_no_children_ignoring_parametrizations
 
 __all__ = [
@@ -34,20 +36,26 @@ __all__ = [
     "quantize", "quantize_dynamic", "quantize_qat", "swap_module",
 ]  # fmt: skip
 
-_NO_CUSTOM: dict[str, Any] = {
-    "float_to_observed_custom_module_class": {},
-    "observed_to_quantized_custom_module_class": {},
+_CUSTOM: dict[str, Any] = {
+    "float_to_observed_custom_module_class": {
+        nn.LSTM: quantizable.LSTM,
+        nn.MultiheadAttention: quantizable.MultiheadAttention,
+    },
+    "observed_to_quantized_custom_module_class": {
+        quantizable.LSTM: quantized_rnn.LSTM,
+        quantizable.MultiheadAttention: quantized_rnn.MultiheadAttention,
+    },
 }
 
 
 def get_default_custom_config_dict() -> dict[str, Any]:
-    """Which types have an observed and a quantized type of their own: none.
+    """Which types have an observed and a quantized type of their own.
 
     Example:
         >>> sorted(tp.ao.quantization.get_default_custom_config_dict())[0]
         'float_to_observed_custom_module_class'
     """
-    return copy.deepcopy(_NO_CUSTOM)
+    return copy.deepcopy(_CUSTOM)
 
 
 # ---- configurations of modules ----
@@ -122,7 +130,8 @@ def _add_observers(module: Any, kinds: Any, whole: Any, device: Any, custom: dic
             _observe(child, device, DEFAULT_MODULE_TO_ACT_POST_PROCESS[kind])
         elif getattr(child, "qconfig", None) is not None and kind in custom:
             setattr(module, name, custom[kind].from_float(child))
-            _observe(getattr(module, name), device)
+            if custom[kind] not in (quantizable.LSTM, quantizable.MultiheadAttention):  # their parts are observed
+                _observe(getattr(module, name), device)
         else:
             _add_observers(child, kinds, whole, device, custom)
     is_leaf = has_no_children_ignoring_parametrizations(module) or hasattr(module, "weight_fake_quant")
@@ -172,7 +181,7 @@ def prepare(
         >>> type(tp.ao.quantization.prepare(model)[1].activation_post_process).__name__
         'MinMaxObserver'
     """
-    custom = (prepare_custom_config_dict or _NO_CUSTOM).get("float_to_observed_custom_module_class", {})
+    custom = (prepare_custom_config_dict or _CUSTOM).get("float_to_observed_custom_module_class", {})
     model = model if inplace else copy.deepcopy(model)
     propagate_qconfig_(model)
     if not any(getattr(module, "qconfig", None) for module in model.modules()):
@@ -272,7 +281,7 @@ def convert(
     """
     if is_reference:
         raise NotImplementedError("reference modules, which compute in floating point, are not there")
-    custom = (convert_custom_config_dict or _NO_CUSTOM).get("observed_to_quantized_custom_module_class", {})
+    custom = (convert_custom_config_dict or _CUSTOM).get("observed_to_quantized_custom_module_class", {})
     module = module if inplace else copy.deepcopy(module)
     kinds = get_default_static_quant_module_mappings() if mapping is None else mapping
     _convert(module, kinds, custom, use_precomputed_fake_quant)
@@ -384,3 +393,7 @@ def quantize_qat(model: Any, run_fn: Any, run_args: Any, inplace: bool = False) 
     prepare_qat(model, inplace=True)
     run_fn(model, *run_args)
     return convert(model, inplace=True)
+
+
+steps.prepare, steps.prepare_qat, steps.convert = prepare, prepare_qat, convert
+steps.QuantStub, steps.DeQuantStub, steps.FloatFunctional = QuantStub, DeQuantStub, FloatFunctional

@@ -5,6 +5,7 @@ from __future__ import annotations
 from tensorpy.ao.nn.quantized import dynamic
 from tensorpy.ao.nn.quantized.modules import (
     ELU,
+    LSTM,
     BatchNorm2d,
     BatchNorm3d,
     Conv1d,
@@ -28,6 +29,7 @@ from tensorpy.ao.nn.quantized.modules import (
     LayerNorm,
     LeakyReLU,
     Linear,
+    MultiheadAttention,
     PReLU,
     QFunctional,
     Quantize,
@@ -37,9 +39,9 @@ from tensorpy.ao.nn.quantized.modules import (
 )
 
 __all__ = [
-    "ELU", "BatchNorm2d", "BatchNorm3d", "Conv1d", "Conv2d", "Conv3d", "ConvTranspose1d", "ConvTranspose2d",
+    "ELU", "LSTM", "BatchNorm2d", "BatchNorm3d", "Conv1d", "Conv2d", "Conv3d", "ConvTranspose1d", "ConvTranspose2d",
     "ConvTranspose3d", "DeQuantize", "Dropout", "Embedding", "EmbeddingBag", "EmbeddingPackedParams",
     "FXFloatFunctional", "FloatFunctional", "GroupNorm", "Hardswish", "InstanceNorm1d", "InstanceNorm2d",
-    "InstanceNorm3d", "LayerNorm", "LeakyReLU", "Linear", "PReLU", "QFunctional", "Quantize", "ReLU6", "Sigmoid",
-    "Softmax", "dynamic",
+    "InstanceNorm3d", "LayerNorm", "LeakyReLU", "Linear", "MultiheadAttention", "PReLU", "QFunctional", "Quantize",
+    "ReLU6", "Sigmoid", "Softmax", "dynamic",
 ]  # fmt: skip

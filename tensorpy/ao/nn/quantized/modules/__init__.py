@@ -27,13 +27,14 @@ from tensorpy.ao.nn.quantized.modules.normalization import (
     InstanceNorm3d,
     LayerNorm,
 )
+from tensorpy.ao.nn.quantized.modules.rnn import LSTM, MultiheadAttention
 
 __all__ = [
-    "ELU", "BatchNorm2d", "BatchNorm3d", "Conv1d", "Conv2d", "Conv3d", "ConvTranspose1d", "ConvTranspose2d",
+    "ELU", "LSTM", "BatchNorm2d", "BatchNorm3d", "Conv1d", "Conv2d", "Conv3d", "ConvTranspose1d", "ConvTranspose2d",
     "ConvTranspose3d", "DeQuantize", "Dropout", "Embedding", "EmbeddingBag", "EmbeddingPackedParams",
     "FXFloatFunctional", "FloatFunctional", "GroupNorm", "Hardswish", "InstanceNorm1d", "InstanceNorm2d",
-    "InstanceNorm3d", "LayerNorm", "LeakyReLU", "Linear", "PReLU", "QFunctional", "Quantize", "ReLU6", "Sigmoid",
-    "Softmax",
+    "InstanceNorm3d", "LayerNorm", "LeakyReLU", "Linear", "MultiheadAttention", "PReLU", "QFunctional", "Quantize",
+    "ReLU6", "Sigmoid", "Softmax",
 ]  # fmt: skip
 
 

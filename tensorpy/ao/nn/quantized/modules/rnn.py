@@ -1,0 +1,80 @@
+"""LSTM and attention of integers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tensorpy.ao.nn import quantizable, steps
+from tensorpy.ao.nn.quantized import packed
+
+__all__ = ["LSTM", "MultiheadAttention"]
+
+
+class LSTM(quantizable.LSTM):
+    """An LSTM of quantized tensors: `convert` makes it of one that was observed.
+
+    Arguments:
+        arguments: ao.nn.quantizable.LSTM's
+
+    Example:
+        >>> observed = tp.ao.nn.quantizable.LSTM(2, 3)
+        >>> observed.qconfig = tp.ao.quantization.default_qconfig
+        >>> type(tp.ao.nn.quantized.LSTM.from_observed(tp.ao.quantization.prepare(observed))).__name__
+        'LSTM'
+    """
+
+    _FLOAT_MODULE = quantizable.LSTM
+
+    def _get_name(self) -> str:
+        return "QuantizedLSTM"
+
+    @classmethod
+    def from_float(cls, *arguments: Any, **more: Any) -> Any:
+        """Nothing: an LSTM is observed first."""
+        raise NotImplementedError("an LSTM is observed first: prepare() and data, then convert()")
+
+    @classmethod
+    def from_observed(cls, other: Any) -> Any:
+        """Of an LSTM that was observed."""
+        if not isinstance(other, quantizable.LSTM):
+            raise AssertionError(f"{cls.__name__}.from_observed is of a quantizable LSTM, not of {type(other)}")
+        made = steps.convert(other, inplace=False, remove_qconfig=True)
+        made.__class__ = cls
+        return made
+
+
+class MultiheadAttention(quantizable.MultiheadAttention):
+    """Attention of quantized tensors: `convert` makes it of one that was observed.
+
+    Arguments:
+        arguments: ao.nn.quantizable.MultiheadAttention's
+
+    Example:
+        >>> attention = nn.MultiheadAttention(4, 2).eval()
+        >>> attention.qconfig = tp.ao.quantization.default_qconfig
+        >>> observed = tp.ao.nn.quantizable.MultiheadAttention.from_float(attention)
+        >>> tp.ao.nn.quantized.MultiheadAttention.from_observed(observed).linear_Q.weight().dtype
+        tensorpy.qint8
+    """
+
+    _FLOAT_MODULE = quantizable.MultiheadAttention
+
+    def _get_name(self) -> str:
+        return "QuantizedMultiheadAttention"
+
+    @classmethod
+    def from_float(cls, other: Any) -> Any:
+        """Nothing: attention is observed first."""
+        raise NotImplementedError("attention is observed first: prepare() and data, then convert()")
+
+    @classmethod
+    def from_observed(cls, other: Any) -> Any:
+        """Of attention that was observed."""
+        made = steps.convert(other, inplace=False, remove_qconfig=True)
+        made.__class__ = cls
+        for name in ("in_proj_weight", "in_proj_bias"):
+            made._parameters.pop(name, None)  # the maps have them
+        for name in ("bias_k", "bias_v"):
+            bias = made._parameters.pop(name)
+            setattr(made, name, None if bias is None else packed.quantized_by_range(bias.detach(), False))
+        return made

@@ -1,0 +1,14 @@
+"""What ao.quantization is to modules that are quantized part by part: ao.quantization.quantize puts it here."""
+
+from __future__ import annotations
+
+from typing import Any
+
+__all__ = ["DeQuantStub", "FloatFunctional", "QuantStub", "convert", "prepare", "prepare_qat"]
+
+prepare: Any = None
+prepare_qat: Any = None
+convert: Any = None
+QuantStub: Any = None
+DeQuantStub: Any = None
+FloatFunctional: Any = None

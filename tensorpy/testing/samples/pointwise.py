@@ -26,6 +26,15 @@ def clamp_tensor(make: Make) -> Iterator[Any]:
     yield make(0, 3), make(()), make(1, 3)
 
 
+@samples("nextafter", dtypes=LEAVES["float"])
+def nextafter(make: Make) -> Iterator[Any]:
+    yield make(3, 4), make(3, 4)
+    yield make(3, 4), make(4)
+    yield make(()), make(2)
+    yield make(0, 3), make(3)
+    yield make.with_nan(3, 4), make(3, 4)
+
+
 @samples("nan_to_num")
 def nan_to_num(make: Make) -> Iterator[Any]:
     yield make(3, 4)

@@ -332,7 +332,11 @@ static int warn_of_gradient(const tp_tensor *t) {
 PyObject *tp_py_tensor_int(PyObject *o) {
     if (tp_py_asks(o)) return tp_py_ask_method("__int__", o, NULL, 0, NULL);
     if (check_single(TENSOR(o)) < 0 || warn_of_gradient(TENSOR(o)) < 0) return NULL;
-    PyObject *value = item_of(TENSOR(o)), *result = value ? PyNumber_Long(value) : NULL;
+    PyObject *value = item_of(TENSOR(o)), *result = NULL;
+    if (value && PyComplex_Check(value)) {
+        if (PyComplex_ImagAsDouble(value) == 0) result = PyLong_FromDouble(PyComplex_RealAsDouble(value));
+        else PyErr_SetString(PyExc_RuntimeError, "value cannot be converted to type int64_t without overflow");
+    } else if (value) result = PyNumber_Long(value);
     Py_XDECREF(value);
     return result;
 }

@@ -562,3 +562,30 @@ def test_parts_of_equal_size_in_batches_and_without_writes() -> None:
 
     assert tp.equal(tp.func.functionalize(doubled)(tp.arange(5.0)), doubled(tp.arange(5.0)))
     assert tp.func.jvp(lambda a: a.split(2)[1], (x,), (x * 2,))[1].tolist() == (x[2:] * 2).tolist()
+
+
+@pytest.mark.parametrize("view", ["z[0]", "z.transpose(0, 1)", "z.view(-1)", "z.diagonal()", "z.expand(2, 2, 3)"])
+def test_a_leaf_that_is_a_view_is_not_written_through_its_views(view: str) -> None:
+    torch = pytest.importorskip("torch")
+    shown = []
+    for t in (tp, torch):
+        z = t.arange(6.0).reshape(2, 3).requires_grad_()
+        with pytest.raises(RuntimeError, match="a view of a leaf Variable that requires grad is being used in an in-place"):
+            eval(view, {"z": z}).mul_(2)
+        shown.append((z.is_leaf, z.tolist()))
+    assert shown[0] == shown[1]
+
+
+def test_fill_with_an_element_of_itself_and_with_what_does_not_fit() -> None:
+    for t in (tp, pytest.importorskip("torch")):
+        x = t.arange(1.0, 5.0)
+        assert x.fill_(x[1]).tolist() == [2.0] * 4
+    for value in ("300", "-1", "2.5", "1e5", "1+0j"):
+        for dtype in ("int8", "uint8", "float16", "bool", "float32"):
+            compare(f"t.zeros(2, dtype=t.{dtype}).fill_(t.tensor({value})).tolist()", 30)
+
+
+def test_int_of_a_complex_number() -> None:
+    for value in ("7+0j", "7.5+0j", "1+1j"):
+        for function in ("int", "float", "complex"):
+            compare(f"{function}(t.tensor({value}))", 40)

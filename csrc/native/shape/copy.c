@@ -77,7 +77,11 @@ static int check_fill_value(const tp_tensor *value) {
 int fill__Tensor_dense(tp_tensor *self, tp_tensor *value) {
     tp_scalar number;
     if (check_fill_value(value) < 0) return -1;
-    if (tp_device_equal(self->device, value->device)) return copy__dense(self, value, false);
+    if (tp_device_equal(self->device, value->device)) {
+        bool apart = tp_overlap_of(self, value) == TP_OVERLAP_NONE;
+        tp_autoref *own = apart ? tp_retain(value) : tp_clone(value, TP_NO_FORMAT);
+        return own ? copy__dense(self, own, false) : -1;
+    }
     if (!tp_has_values(self)) return 0;
     return tp_read_number(value, &number) < 0 ? -1 : fill__Scalar_dense(self, &number);
 }

@@ -6,6 +6,8 @@ import itertools
 from collections.abc import Iterator
 from typing import Any
 
+import numpy as np
+
 from .table import ALL_DTYPES, LEAVES, Make, samples
 
 
@@ -26,7 +28,7 @@ def clamp_tensor(make: Make) -> Iterator[Any]:
     yield make(0, 3), make(()), make(1, 3)
 
 
-@samples("nextafter", dtypes=LEAVES["float"])
+@samples("nextafter", dtypes=LEAVES["float"], reference=np.nextafter)
 def nextafter(make: Make) -> Iterator[Any]:
     yield make(3, 4), make(3, 4)
     yield make(3, 4), make(4)

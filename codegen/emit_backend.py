@@ -17,7 +17,7 @@ from .emit_schema import boxed_frame, result_from_boxed
 from .emit_variable_type import layers_off
 from .errors import YamlError
 from .layouts import PLACES, layout_function
-from .model import Argument, FunctionSchema, is_tensor_like
+from .model import Argument, FunctionSchema, NativeFunction, is_tensor_like
 from .out_dtype import takes_castable
 from .rounding import prologue as rounding_prologue
 from .rounding import rounds_once
@@ -252,7 +252,7 @@ def _from_functional(op: Operator, catalog: Catalog) -> str:
     return _wrapper(op, "variant", body)
 
 
-def _into_made(functional: Operator) -> str:
+def _into_made(functional: NativeFunction) -> str:
     """How what is made of numbers goes into an output; of tensors: ""."""
     if any(prim.startswith("range.") for prim in functional.prims) and functional.func.is_factory:
         return "tp_range_into_out"

@@ -453,7 +453,8 @@ static int cannot_assign(PyObject *value, const tp_tensor *to) {
     return -1;
 }
 
-/* A number that is assigned: 1 and in *s, 0: none. What is too large for a 16-bit float is an infinity, as in PyTorch. */
+/* A number that is assigned: 1 and in *s, 0: none. What is too large for a 16-bit float is an infinity, as in PyTorch.
+ */
 static int assigned_number(PyObject *value, const tp_tensor *to, tp_scalar *s) {
     int ok = tp_py_to_scalar(value, s);
     if (ok > 0) *s = tp_scalar_narrow(s, (tp_dtype)to->dtype);

@@ -464,7 +464,8 @@ def test_of_equal_zeros_bounds_keep_that_of_the_input(dtype: str, n: int) -> Non
                 continue  # PyTorch gives the other's
             compare("t.signbit(" + call.format(x=x, b=bound) + ").tolist()", 400)
     for call in ("t.tensor([NAN]).clamp({b})", "t.tensor([1.0]).clamp(NAN)", "t.tensor([1.0]).clamp(max=NAN)",
-                 "t.tensor([NAN]).clamp(0, 1)", "t.tensor([2.0]).clamp(0, NAN)", "F.relu(t.tensor([NAN]))"):  # fmt: skip
+                 "t.tensor([NAN]).clamp(0, 1)", "t.tensor([2.0]).clamp(0, NAN)",
+                 "F.relu(t.tensor([NAN]))"):  # fmt: skip
         compare(call.format(b=0.0))
 
 
@@ -570,7 +571,7 @@ def test_a_leaf_that_is_a_view_is_not_written_through_its_views(view: str) -> No
     shown = []
     for t in (tp, torch):
         z = t.arange(6.0).reshape(2, 3).requires_grad_()
-        with pytest.raises(RuntimeError, match="a view of a leaf Variable that requires grad is being used in an in-place"):
+        with pytest.raises(RuntimeError, match="a view of a leaf Variable that requires grad"):
             eval(view, {"z": z}).mul_(2)
         shown.append((z.is_leaf, z.tolist()))
     assert shown[0] == shown[1]
@@ -589,3 +590,11 @@ def test_int_of_a_complex_number() -> None:
     for value in ("7+0j", "7.5+0j", "1+1j"):
         for function in ("int", "float", "complex"):
             compare(f"{function}(t.tensor({value}))", 40)
+
+
+def test_booleans_are_no_ints_and_ints_no_booleans() -> None:
+    for call in ("t.zeros([True])", "t.zeros((1, True))", "t.zeros(True)", "t.ones(2, 2).flip([True])",
+                 "t.ones(2, 2).sum([True, 0])", "F.pad(t.ones(2), (True, 1))", "t.ones(4).tile([True, 2])",
+                 "t.ones(2, 2).size(True)", "t.ones(2, 2).stride(True)", "t.ones(2).requires_grad_(1)",
+                 "t.ones(2).requires_grad_(None)", "t.ones(2).requires_grad_(numpy.True_)"):  # fmt: skip
+        compare(call, 30)

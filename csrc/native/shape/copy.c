@@ -62,7 +62,8 @@ int copy__dense(tp_tensor *self, tp_tensor *src, bool non_blocking) {
 /* An element that is there more than once gets the value more than once, as in PyTorch.
  * fill_.Scalar(Tensor(a!) self, Scalar value) -> Tensor(a!) */
 int fill__Scalar_dense(tp_tensor *self, const tp_scalar *value) {
-    /* What is too large for 16 bits is an infinity as the only element, and an error as one of several, as in PyTorch. */
+    /* What is too large for 16 bits is an infinity as the only element, and an error as one of several, as in PyTorch.
+     */
     tp_scalar number = self->numel == 1 ? tp_scalar_narrow(value, (tp_dtype)self->dtype) : *value;
     return tp_scalar_check_fits(&number, (tp_dtype)self->dtype) < 0 ? -1 : tp_fill_data(self, &number);
 }

@@ -199,23 +199,23 @@ tp_tensor_seq *split_Tensor_composite(tp_tensor *self, int64_t split_size, int64
 tp_tensor_seq *split_sizes_composite(tp_tensor *self, tp_ints split_size, int64_t dim) {
     return tp_split_with_sizes(self, split_size, dim);
 }
-/* The size of the first of so many parts, 0 where there is nothing to cut; -1 and the error set. Wraps dim. */
-static int64_t chunk_size(const tp_tensor *self, int64_t chunks, int64_t *dim) {
-    *dim = tp_wrap_dim(*dim, self->ndim);
-    if (self->ndim == 0) return tp_fail(TP_RuntimeError, "chunk expects at least a 1-dimensional tensor");
+/* The parts by one or the other of two pairs: split and split_with_sizes, and their unsafe variants. */
+static tp_tensor_seq *chunks_by(tp_tensor *self, int64_t chunks, int64_t dim,
+                                tp_tensor_seq *(*split)(tp_tensor *, int64_t, int64_t),
+                                tp_tensor_seq *(*with_sizes)(tp_tensor *, tp_ints, int64_t)) {
+    int64_t d = tp_wrap_dim(dim, self->ndim);
+    if (self->ndim == 0) return tp_fail_null(TP_RuntimeError, "chunk expects at least a 1-dimensional tensor");
     if (chunks <= 0)
-        return tp_fail(TP_RuntimeError, "chunk expects `chunks` to be greater than 0, got: %lld", (long long)chunks);
-    return *dim < 0 ? -1 : self->sizes[*dim] / chunks + (self->sizes[*dim] % chunks != 0);
+        return tp_fail_null(TP_RuntimeError, "chunk expects `chunks` to be greater than 0, got: %lld",
+                            (long long)chunks);
+    if (d < 0) return NULL;
+    int64_t size = self->sizes[d] / chunks + (self->sizes[d] % chunks != 0);
+    return size == 0 ? split_into(self, chunks, 0, d, with_sizes) : split(self, size, d);
 }
-
 /* chunk(Tensor(a -> *) self, int chunks, int dim=0) -> Tensor(a)[] */
 tp_tensor_seq *chunk_composite(tp_tensor *self, int64_t chunks, int64_t dim) {
-    int64_t size = chunk_size(self, chunks, &dim);
-    return size < 0 ? NULL
-           : size   ? tp_split_Tensor(self, size, dim)
-                    : split_into(self, chunks, 0, dim, tp_split_with_sizes);
+    return chunks_by(self, chunks, dim, tp_split_Tensor, tp_split_with_sizes);
 }
-
 /* unsafe_split.Tensor(Tensor self, SymInt split_size, int dim=0) -> Tensor[] */
 tp_tensor_seq *unsafe_split_Tensor_composite(tp_tensor *self, int64_t split_size, int64_t dim) {
     return tp_split_copy_Tensor(self, split_size, dim);
@@ -226,10 +226,7 @@ tp_tensor_seq *unsafe_split_with_sizes_composite(tp_tensor *self, tp_ints split_
 }
 /* unsafe_chunk(Tensor self, int chunks, int dim=0) -> Tensor[] */
 tp_tensor_seq *unsafe_chunk_composite(tp_tensor *self, int64_t chunks, int64_t dim) {
-    int64_t size = chunk_size(self, chunks, &dim);
-    return size < 0 ? NULL
-           : size   ? tp_unsafe_split_Tensor(self, size, dim)
-                    : split_into(self, chunks, 0, dim, tp_unsafe_split_with_sizes);
+    return chunks_by(self, chunks, dim, tp_unsafe_split_Tensor, tp_unsafe_split_with_sizes);
 }
 
 /* tensor_split.indices(Tensor(a -> *) self, SymInt[] indices, int dim=0) -> Tensor(a)[] */

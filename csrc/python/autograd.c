@@ -833,7 +833,7 @@ TP_PY_FAST_METHOD(requires_grad_, "requires_grad_") {
     Py_ssize_t total = nargs + (kwnames ? PyTuple_GET_SIZE(kwnames) : 0);
     int value = total ? PyObject_IsTrue(args[0]) : 1;
     if (total > 1) return PyErr_Format(PyExc_TypeError, "requires_grad_() takes one argument, requires_grad=True");
-    if (total && !PyBool_Check(args[0]) && strncmp(Py_TYPE(args[0])->tp_name, "numpy.bool", 10) != 0)
+    if (total && !PyBool_Check(args[0]))
         return PyErr_Format(PyExc_TypeError,
                             "requires_grad_(): argument 'requires_grad' (position 1) must be bool, not %s",
                             Py_TYPE(args[0])->tp_name);

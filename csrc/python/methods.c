@@ -74,7 +74,8 @@ static PyObject *geometry(const tp_py_arguments *arguments, PyObject *self, PyOb
     if (all && tp_unlikely(tp_is_nested(t))) return tp_py_nested_size_steal(self, NULL);
     if (all) return strides ? tp_py_ints_tuple(tp_strides(t)) : tp_py_size(tp_sizes(t));
     if (PyBool_Check(v[0]))
-        return PyErr_Format(PyExc_TypeError, "%s(): argument 'dim' (position 1) must be int, not bool", arguments->function);
+        return PyErr_Format(PyExc_TypeError, "%s(): argument 'dim' (position 1) must be int, not bool",
+                            arguments->function);
     if (tp_py_take_int(arguments->function, "dim", v[0], &dim) < 0) return NULL;
     if (t->ndim == 0)
         return PyErr_Format(PyExc_IndexError, "Dimension specified as %lld but tensor has no dimensions",

@@ -17,7 +17,7 @@ from .emit_schema import boxed_frame, result_from_boxed
 from .emit_variable_type import layers_off
 from .errors import YamlError
 from .layouts import PLACES, layout_function
-from .model import Argument, FunctionSchema
+from .model import Argument, FunctionSchema, NativeFunction, is_tensor_like
 from .out_dtype import takes_castable
 from .rounding import prologue as rounding_prologue
 from .rounding import rounds_once
@@ -223,7 +223,7 @@ def _from_functional(op: Operator, catalog: Catalog) -> str:
     outs = [names.get(name, name) for name in _output_names(op.schema)]
     recorded = "_recorded" if op.is_implicit else ""
     into_out = "tp_cast_into_out" if takes_castable(op, catalog) else "tp_copy_into_out"
-    copy = f"tp_copy_into_self{recorded}" if op.kind == "inplace" else into_out
+    copy = f"tp_copy_into_self{recorded}" if op.kind == "inplace" else _into_made(functional) or into_out
     apart = op.kind == "out" and op.function.origin.out_overlap is not None
     checks = _overlap_checks(outs, functional.func.arguments) if apart else []
     body = "" if op.kind == "inplace" or apart else _whole_checks(op, outs)
@@ -250,6 +250,13 @@ def _from_functional(op: Operator, catalog: Catalog) -> str:
         body += f"    tp_tensor *const outs[] = {{{', '.join(outs)}}};\n"
         body += f"    return {into_out}s_steal(outs, made.v, {result.count});\n"
     return _wrapper(op, "variant", body)
+
+
+def _into_made(functional: NativeFunction) -> str:
+    """How what is made of numbers goes into an output; of tensors: ""."""
+    if any(prim.startswith("range.") for prim in functional.prims) and functional.func.is_factory:
+        return "tp_range_into_out"
+    return "tp_made_into_out" if not any(is_tensor_like(a.type) for a in functional.func.arguments) else ""
 
 
 def _whole_checks(op: Operator, outs: Sequence[str]) -> str:

@@ -156,7 +156,8 @@ int tp_check_inplace(tp_tensor *self, const char *op, bool records) {
     if (tp_requires_grad(self) && tp_is_leaf(self))
         return tp_fail(TP_RuntimeError, "a leaf Variable that requires grad is being used in an in-place operation: %s",
                        op);
-    if (self->base && tp_requires_grad(self->base) && !self->base->autograd->grad_fn)
+    /* The leaf may be a view itself, of a base that wants no gradient. */
+    if (self->base && (tp_requires_grad(self->base) || tp_requires_grad(self)) && tp_is_leaf(self->base))
         return tp_fail(TP_RuntimeError,
                        "a view of a leaf Variable that requires grad is being used in an in-place operation: %s", op);
     return 0;

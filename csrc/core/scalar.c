@@ -248,3 +248,10 @@ void tp_scalar_store(const tp_scalar *s, tp_dtype d, void *p) {
     default: store_stored(s, d, p);
     }
 }
+
+tp_scalar tp_scalar_narrow(const tp_scalar *s, tp_dtype d) {
+    uint16_t bits;
+    if (s->kind == TP_SCALAR_COMPLEX || (d != TP_FLOAT16 && d != TP_BFLOAT16)) return *s;
+    tp_scalar_store(s, d, &bits);
+    return tp_scalar_load(&bits, d);
+}

@@ -27,3 +27,5 @@ int tp_scalar_check_fits(const tp_scalar *s, tp_dtype d);
 /* Reads and writes one element of dtype d at an address. */
 tp_scalar tp_scalar_load(const void *p, tp_dtype d);
 void tp_scalar_store(const tp_scalar *s, tp_dtype d, void *p);
+/* What an element of a 16-bit float has of a real number: where it is too large, infinity. Of another dtype, s. */
+tp_scalar tp_scalar_narrow(const tp_scalar *s, tp_dtype d);

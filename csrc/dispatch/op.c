@@ -235,6 +235,11 @@ static bool takes(const tp_op *op, tp_tag tag) {
     return false;
 }
 
+/* A composite of these has an answer, or words of its own, for no tensors. */
+static bool gives_list_for_list(const tp_op *op) {
+    return op->info->nreturns && op->info->returns[0].tag == TP_TENSOR_SEQ && !takes(op, TP_TENSOR);
+}
+
 /* Whether nothing but a kernel for all of the operator, or the host's, computes it at a key; not of one that takes a
  * tensor to another device, or makes one like it. */
 static bool is_taken_whole(const tp_op *op, tp_key key) {
@@ -255,7 +260,8 @@ static int slots_behind(const tp_op *op, tp_key key, tp_key slots[4]) {
         }
         slots[n++] = TP_ALIAS_KEY(CompositeImplicitAutograd);
     }
-    if (is_above_parts(key)) slots[n++] = TP_ALIAS_KEY(CompositeImplicitAutograd);
+    if (is_above_parts(key) || (key == TP_KEY_Undefined && gives_list_for_list(op)))
+        slots[n++] = TP_ALIAS_KEY(CompositeImplicitAutograd);
     if (is_autograd(key)) {
         if (slot_of(op, TP_ALIAS_KEY(CompositeImplicitAutograd)) && !whole && !backend_needs_formula(op, key))
             slots[n++] = TP_ALIAS_KEY(CompositeImplicitAutograd);

@@ -833,6 +833,10 @@ TP_PY_FAST_METHOD(requires_grad_, "requires_grad_") {
     Py_ssize_t total = nargs + (kwnames ? PyTuple_GET_SIZE(kwnames) : 0);
     int value = total ? PyObject_IsTrue(args[0]) : 1;
     if (total > 1) return PyErr_Format(PyExc_TypeError, "requires_grad_() takes one argument, requires_grad=True");
+    if (total && !PyBool_Check(args[0]))
+        return PyErr_Format(PyExc_TypeError,
+                            "requires_grad_(): argument 'requires_grad' (position 1) must be bool, not %s",
+                            Py_TYPE(args[0])->tp_name);
     if (value < 0 || refuse_in_transform("requires_grad_") < 0) return NULL;
     tp_py_parameter_changes(self);
     return tp_py_check(tp_set_requires_grad(tp_py_tensor_borrow(self), value)) < 0 ? NULL : Py_NewRef(self);

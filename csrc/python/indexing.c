@@ -12,7 +12,6 @@
 #include "batched/batched.h"
 #include "iter/iter.h"
 
-#include <float.h>
 #include <math.h>
 
 #define MAX_ITEMS (2 * TP_MAX_DIMS + 1)
@@ -454,13 +453,11 @@ static int cannot_assign(PyObject *value, const tp_tensor *to) {
     return -1;
 }
 
-/* A number that is assigned: 1 and in *s, 0: none. What is too large for a 16-bit float and not for float32 is an
- * infinity, as in PyTorch, which goes by float32 here. */
+/* A number that is assigned: 1 and in *s, 0: none. What is too large for a 16-bit float is an infinity, as in PyTorch.
+ */
 static int assigned_number(PyObject *value, const tp_tensor *to, tp_scalar *s) {
     int ok = tp_py_to_scalar(value, s);
-    double most = to->dtype == TP_FLOAT16 ? 65504 : to->dtype == TP_BFLOAT16 ? 0x1.fep127 : INFINITY;
-    if (ok > 0 && s->kind == TP_SCALAR_FLOAT && fabs(s->f) > most && fabs(s->f) <= FLT_MAX)
-        s->f = copysign(INFINITY, s->f);
+    if (ok > 0) *s = tp_scalar_narrow(s, (tp_dtype)to->dtype);
     return ok;
 }
 

@@ -73,6 +73,9 @@ static PyObject *geometry(const tp_py_arguments *arguments, PyObject *self, PyOb
     bool all = !v[0] || v[0] == Py_None;
     if (all && tp_unlikely(tp_is_nested(t))) return tp_py_nested_size_steal(self, NULL);
     if (all) return strides ? tp_py_ints_tuple(tp_strides(t)) : tp_py_size(tp_sizes(t));
+    if (PyBool_Check(v[0]))
+        return PyErr_Format(PyExc_TypeError, "%s(): argument 'dim' (position 1) must be int, not bool",
+                            arguments->function);
     if (tp_py_take_int(arguments->function, "dim", v[0], &dim) < 0) return NULL;
     if (t->ndim == 0)
         return PyErr_Format(PyExc_IndexError, "Dimension specified as %lld but tensor has no dimensions",
@@ -332,7 +335,11 @@ static int warn_of_gradient(const tp_tensor *t) {
 PyObject *tp_py_tensor_int(PyObject *o) {
     if (tp_py_asks(o)) return tp_py_ask_method("__int__", o, NULL, 0, NULL);
     if (check_single(TENSOR(o)) < 0 || warn_of_gradient(TENSOR(o)) < 0) return NULL;
-    PyObject *value = item_of(TENSOR(o)), *result = value ? PyNumber_Long(value) : NULL;
+    PyObject *value = item_of(TENSOR(o)), *result = NULL;
+    if (value && PyComplex_Check(value)) {
+        if (PyComplex_ImagAsDouble(value) == 0) result = PyLong_FromDouble(PyComplex_RealAsDouble(value));
+        else PyErr_SetString(PyExc_RuntimeError, "value cannot be converted to type int64_t without overflow");
+    } else if (value) result = PyNumber_Long(value);
     Py_XDECREF(value);
     return result;
 }

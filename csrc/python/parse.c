@@ -100,7 +100,8 @@ static int fail_item(const tp_py_param *p, Py_ssize_t i, PyObject *o) {
     return -1;
 }
 
-/* A number stands for a list of a fixed size with that number everywhere; a list of one stays one. */
+/* A number stands for a list of a fixed size with that number everywhere; a list of one stays one. A list that begins
+ * with a boolean is none of ints, as in PyTorch. */
 static int convert_ints(tp_py_args *a, const tp_py_param *p, PyObject *o, tp_value *out) {
     if (PyBool_Check(o)) return 0;
     if (!PyTuple_Check(o) && !PyList_Check(o)) {
@@ -115,6 +116,7 @@ static int convert_ints(tp_py_args *a, const tp_py_param *p, PyObject *o, tp_val
         return 1;
     }
     Py_ssize_t n = PySequence_Fast_GET_SIZE(o);
+    if (n && PyBool_Check(PySequence_Fast_GET_ITEM(o, 0))) return 0;
     int64_t *data = scratch_ints(a, n ? n : 1);
     if (!data) return -1;
     for (Py_ssize_t i = 0; i < n; i++) {

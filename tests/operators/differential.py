@@ -75,8 +75,6 @@ ASTRAY = {
     "hinge_embedding_loss": "keeps integers, rounding the margin",
     "linalg_lstsq": "without columns, gels alone says that nothing is left over",
 }
-# What 16-bit floats need that computing in float32 does not give: a neighbour.
-NOT_IN_16_BITS = {"nextafter"}
 
 
 def is_compared(info: OpInfo) -> bool:
@@ -219,8 +217,6 @@ class Drawing:
 
     def call(self) -> Call | None:
         dtypes = [d for d in self.info.dtypes if d in DTYPES]
-        if self.info.base in NOT_IN_16_BITS:
-            dtypes = [d for d in dtypes if d not in ("float16", "bfloat16")]
         if not dtypes:
             return None
         dtype = self.rng.choice(dtypes)

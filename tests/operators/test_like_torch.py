@@ -378,10 +378,15 @@ def test_masked_fill_of_an_expanded_tensor_has_a_gradient_for_its_value() -> Non
 
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32"])
 @pytest.mark.parametrize("value", ["65519.99", "65520", "-1e30", "1e39", "2**24 + 1"])
-def test_fills_of_16_bit_floats_become_infinite(dtype: str, value: str) -> None:
-    for call in ("t.full((1,), {v}, dtype=t.{d})", "t.ones(1, dtype=t.{d}).fill_({v})",
-                 "t.full_like(t.ones(1, dtype=t.{d}), {v})", "t.scalar_tensor({v}, dtype=t.{d})"):  # fmt: skip
-        compare(call.format(v=value, d=dtype), 20)
+def test_fills_of_16_bit_floats_become_infinite_or_are_refused(dtype: str, value: str) -> None:
+    for n in (1, 3):
+        for call in ("t.full(({n},), {v}, dtype=t.{d})", "t.ones({n}, dtype=t.{d}).fill_({v})",
+                     "t.full_like(t.ones({n}, dtype=t.{d}), {v})", "t.scalar_tensor({v}, dtype=t.{d})",
+                     "t.ones({n}, 2, dtype=t.{d}).fill_diagonal_({v})", "t.ones({n}, dtype=t.{d}).fill_(t.tensor({v}))",
+                     "t.ones({n}, dtype=t.{d}).index_fill(0, t.tensor([0]), {v})",
+                     "t.ones({n}, dtype=t.{d}).scatter(0, t.tensor([0]), {v})",
+                     "t.nn.functional.pad(t.ones({n}, dtype=t.{d}), (0, 1), value={v})"):  # fmt: skip
+            compare(call.format(v=value, d=dtype, n=n) + ".tolist()", 20)
 
 
 @pytest.mark.parametrize("dtype", ["bool", "int64", "float32", "complex64"])
@@ -442,3 +447,154 @@ def test_functions_that_write_an_argument_take_out_too() -> None:
     made = tp._native_batch_norm_legit(x, None, None, mean, var, True, 0.1, 1e-5, out=out)
     assert all(a is b for a, b in zip(made, out, strict=True)) and mean.count_nonzero() == 3
     tp.testing.assert_close(out[0], tp.nn.functional.batch_norm(x, None, None, training=True))
+
+
+# ---- zeros, neighbours, lists, outputs ----
+
+
+@pytest.mark.parametrize("n", [1, 5, 40])
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "float64"])
+def test_of_equal_zeros_bounds_keep_that_of_the_input(dtype: str, n: int) -> None:
+    for zero, bound in (("-0.0", "0.0"), ("0.0", "-0.0")):
+        x = f"t.full(({n},), {zero}, dtype=t.{dtype})"
+        for call in ("F.relu({x})", "F.relu({x}.requires_grad_()).detach()", "F.relu6({x})", "{x}.clamp_min({b})",
+                     "{x}.clamp_max({b})", "{x}.clamp({b}, {b})", "{x}.clamp(t.tensor({b}), t.tensor({b}))",
+                     "F.hardtanh({x}, {b}, 1.0)", "t.fmax({x}, -{x})", "t.fmin({x}, -{x})"):  # fmt: skip
+            if dtype == "bfloat16" and "fm" in call:
+                continue  # PyTorch gives the other's
+            compare("t.signbit(" + call.format(x=x, b=bound) + ").tolist()", 400)
+    for call in ("t.tensor([NAN]).clamp({b})", "t.tensor([1.0]).clamp(NAN)", "t.tensor([1.0]).clamp(max=NAN)",
+                 "t.tensor([NAN]).clamp(0, 1)", "t.tensor([2.0]).clamp(0, NAN)",
+                 "F.relu(t.tensor([NAN]))"):  # fmt: skip
+        compare(call.format(b=0.0))
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_nextafter_goes_by_the_steps_of_its_dtype(dtype: str) -> None:
+    torch = pytest.importorskip("torch")
+    bits = [*range(0, 0x7C80 if dtype == "float16" else 0x8000, 37), 0x3FF, 0x400, 0x7BFF, 0x7C00, 0x7F, 0x80, 0x7F7F]
+    for other in (0.0, -0.0, 1.0, -1.0, float("inf"), -float("inf"), NAN, 6e-8):
+        for sign in (0, -0x8000):
+            steps = [
+                t.nextafter(x, t.full_like(x, other)).view(t.int16).tolist()
+                for t in (tp, torch)
+                for x in [t.tensor([b + sign for b in bits], dtype=t.int16).view(getattr(t, dtype))]
+            ]
+            missing = [t != t for t in torch.tensor(steps[1], dtype=torch.int16).view(getattr(torch, dtype))]
+            assert all(a == b or m for a, b, m in zip(*steps, missing, strict=True))
+
+
+def test_lists_of_no_tensors() -> None:
+    for call in ("t.atleast_1d([])", "t.atleast_2d(())", "t.atleast_3d()", "t.broadcast_tensors()", "t.meshgrid([])",
+                 "t.hstack([])", "t.stack([])"):  # fmt: skip
+        compare(call, 30)
+
+
+@pytest.mark.parametrize("shape", ["(2, 3)", "(6, 1)", "(3,)", "(0,)", "(6,)", "(2, 3, 1)"])
+def test_outputs_of_factories_are_resized_silently_and_ranges_keep_shapes(shape: str) -> None:
+    torch = pytest.importorskip("torch")
+    calls = ("t.linspace(0, 1, 6, out=o)", "t.logspace(0, 1, 6, out=o)", "t.arange(6, out=o)", "t.range(0, 5, out=o)",
+             "t.linspace(t.tensor(0.0), 1, 6, out=o)", "t.zeros(6, out=o)", "t.full((6,), 2.0, out=o)",
+             "t.eye(2, 3, out=o)", "t.randperm(6, out=o)")  # fmt: skip
+    for call in calls:
+        shown = []
+        for t in (tp, torch):
+            with warnings.catch_warnings(record=True) as caught:
+                warnings.simplefilter("always")
+                out = t.full(eval(shape), 7.0)
+                given = out.t() if out.dim() == 2 else out
+                made = eval(call, {"t": t, "o": given})
+            assert made is given
+            assert not any("was resized since" in str(w.message) for w in caught)
+            shown.append((tuple(made.shape), made.stride(), [] if "perm" in call else made.tolist()))
+        assert shown[0] == shown[1], call
+
+
+def test_quantiles_between_infinities_and_of_a_number() -> None:
+    for between in ("lower", "higher", "nearest", "linear", "midpoint"):
+        levels = f"t.tensor([0.0, 0.5, 1.0]), interpolation='{between}'"
+        compare(f"t.tensor([float('inf'), -float('inf'), 2, 7]).quantile({levels})")
+    compare("t.quantile(t.tensor(2.5), 0.3, dim=1)", 60)
+    compare("t.nanmean(t.ones(2), dtype=t.int32)", 40)
+    compare("t.histogram(t.ones(3), t.tensor([]))", 0)
+
+
+def test_the_product_of_one_matrix_is_a_copy() -> None:
+    x = tp.ones(2, 2)
+    assert tp.chain_matmul(x).data_ptr() != x.data_ptr()
+    with pytest.raises(RuntimeError, match="Tensor dimension is"):
+        tp.chain_matmul(tp.ones(2))
+
+
+def test_complex_values_without_an_imaginary_part_fill_what_is_masked() -> None:
+    for dtype in ("bool", "int8", "float32", "complex64"):
+        for value in ("1+0j", "1+1j"):
+            compare(f"t.zeros(2, dtype=t.{dtype}).masked_fill(t.tensor([True, False]), t.tensor({value}))", 30)
+
+
+@pytest.mark.parametrize(
+    "call",
+    ["x.split(2)", "x.split([2, 4])", "x.chunk(2)", "t.unsafe_split(x, 2)", "t.unsafe_chunk(x, 2)",
+     "t.unsafe_split_with_sizes(x, [2, 4])"],
+)  # fmt: skip
+def test_the_nodes_of_parts(call: str) -> None:
+    torch = pytest.importorskip("torch")
+    shown = []
+    for t in (tp, torch):
+        x = t.arange(6.0).requires_grad_()
+        parts = eval(call, {"t": t, "x": x})
+        (parts[0].sum() * 2 + parts[-1].prod()).backward()
+        saved = sorted(name for name in dir(parts[0].grad_fn) if name.startswith("_saved"))
+        shown.append((parts[0].grad_fn.name(), saved, x.grad.tolist()))
+    assert shown[0] == shown[1]
+
+
+def test_parts_of_equal_size_in_batches_and_without_writes() -> None:
+    x = tp.arange(12.0).reshape(3, 4)
+    assert tp.equal(tp.func.vmap(lambda a: a.split(3)[1])(x), x[:, 3:])
+    assert tp.equal(tp.func.vmap(lambda a: a.split(2)[1], in_dims=1)(x), x[2:].t())
+
+    def doubled(a: tp.Tensor) -> tp.Tensor:
+        whole = a.clone()
+        first, second = whole.split(3)
+        first.mul_(2)
+        second.add_(1)
+        return whole
+
+    assert tp.equal(tp.func.functionalize(doubled)(tp.arange(5.0)), doubled(tp.arange(5.0)))
+    assert tp.func.jvp(lambda a: a.split(2)[1], (x,), (x * 2,))[1].tolist() == (x[2:] * 2).tolist()
+
+
+@pytest.mark.parametrize("view", ["z[0]", "z.transpose(0, 1)", "z.view(-1)", "z.diagonal()", "z.expand(2, 2, 3)"])
+def test_a_leaf_that_is_a_view_is_not_written_through_its_views(view: str) -> None:
+    torch = pytest.importorskip("torch")
+    shown = []
+    for t in (tp, torch):
+        z = t.arange(6.0).reshape(2, 3).requires_grad_()
+        with pytest.raises(RuntimeError, match="a view of a leaf Variable that requires grad"):
+            eval(view, {"z": z}).mul_(2)
+        shown.append((z.is_leaf, z.tolist()))
+    assert shown[0] == shown[1]
+
+
+def test_fill_with_an_element_of_itself_and_with_what_does_not_fit() -> None:
+    for t in (tp, pytest.importorskip("torch")):
+        x = t.arange(1.0, 5.0)
+        assert x.fill_(x[1]).tolist() == [2.0] * 4
+    for value in ("300", "-1", "2.5", "1e5", "1+0j"):
+        for dtype in ("int8", "uint8", "float16", "bool", "float32"):
+            compare(f"t.zeros(2, dtype=t.{dtype}).fill_(t.tensor({value})).tolist()", 30)
+
+
+def test_int_of_a_complex_number() -> None:
+    for value in ("7+0j", "7.5+0j", "1+1j"):
+        for function in ("int", "float", "complex"):
+            compare(f"{function}(t.tensor({value}))", 40)
+
+
+def test_booleans_are_no_ints_and_ints_no_booleans() -> None:
+    for call in ("t.zeros([True])", "t.zeros((1, True))", "t.zeros(True)", "t.ones(2, 2).flip([True])",
+                 "t.ones(2, 2).sum([True, 0])", "F.pad(t.ones(2), (True, 1))", "t.ones(4).tile([True, 2])",
+                 "t.ones(2, 2).size(True)", "t.ones(2, 2).stride(True)", "t.ones(2).requires_grad_(1)",
+                 "t.ones(2).requires_grad_(None)", "t.ones(2).requires_grad_(numpy.True_)"):  # fmt: skip
+        compare(call, 30)

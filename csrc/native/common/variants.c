@@ -42,6 +42,16 @@ static int into_out(tp_tensor *out, tp_tensor *made, tp_variant variant) {
 int tp_copy_into_out(tp_tensor *out, tp_tensor *made) { return into_out(out, made, TP_VARIANT_OUT); }
 int tp_cast_into_out(tp_tensor *out, tp_tensor *made) { return into_out(out, made, TP_VARIANT_OUT_CAST); }
 
+int tp_made_into_out(tp_tensor *out, tp_tensor *made) {
+    if (check_out(out, made, TP_VARIANT_OUT) < 0) return -1;
+    if (!tp_same_sizes(out, made) && tp_tensor_resize(out, tp_sizes(made), TP_NO_INTS) < 0) return -1;
+    return copy_below_layers(out, made);
+}
+int tp_range_into_out(tp_tensor *out, tp_tensor *made) {
+    tp_autoref *shaped = out->numel == made->numel ? tp_view(made, tp_sizes(out)) : tp_retain(made);
+    return shaped ? tp_made_into_out(out, shaped) : -1;
+}
+
 int tp_check_out_whole(const tp_tensor *out, tp_tensor *const *read, int64_t n) {
     for (int64_t i = 0; i < n; i++)
         if (read[i] && tp_overlap_of(out, read[i]) == TP_OVERLAP_PARTIAL) return tp_check_no_overlap(out, read[i]);

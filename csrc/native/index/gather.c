@@ -108,6 +108,7 @@ static int scatter_into(int fault, tp_put_fn how, tp_tensor *self, int64_t dim, 
 /* A number as a source: one element for every place. */
 static tp_tensor *number_like(const tp_tensor *self, const tp_tensor *index, const tp_scalar *value) {
     int64_t zeros[TP_MAX_DIMS] = {0};
+    if (tp_scalar_check_fits(value, (tp_dtype)self->dtype) < 0) return NULL;
     tp_autoref *one = tp_new_empty(TP_EMPTY_INTS, (tp_dtype)self->dtype, self->device);
     if (!one || tp_fill__Scalar(one, value) < 0) return NULL;
     return tp_new_alias(one, tp_sizes(index), (tp_ints){zeros, index->ndim}, 0);
@@ -329,6 +330,7 @@ int index_fill__int_Scalar_dense(tp_tensor *self, int64_t dim, tp_tensor *index,
     if (value->kind == TP_SCALAR_COMPLEX && !tp_is_complex(self))
         return tp_fail(TP_RuntimeError,
                        "index_fill_(): Converting complex Scalar to non-complex type is not supported");
+    if (tp_scalar_check_fits(value, (tp_dtype)self->dtype) < 0) return -1;
     memcpy(sizes, self->sizes, self->ndim * sizeof *sizes);
     if (self->ndim) sizes[d] = index->numel;
     tp_autoref *one = tp_new_empty(TP_EMPTY_INTS, (tp_dtype)self->dtype, self->device);

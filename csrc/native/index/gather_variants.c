@@ -52,9 +52,10 @@ tp_tensor *masked_fill_Tensor_composite(tp_tensor *self, tp_tensor *mask, tp_ten
             TP_RuntimeError,
             "masked_fill only supports a 0-dimensional value tensor, but got tensor with %d dimension(s).",
             value->ndim);
-    if (tp_is_complex(value) && !tp_is_complex(self))
-        return tp_fail_null(TP_RuntimeError, "masked_fill: value cannot be converted to type %s without overflow",
-                            tp_dtype_names[self->dtype]);
+    tp_scalar number;
+    if (tp_is_complex(value) && !tp_is_complex(self) && tp_has_values(value) &&
+        (tp_item(value, &number) < 0 || tp_scalar_check_fits(&number, (tp_dtype)self->dtype) < 0))
+        return NULL;
     tp_autoref *cast = tp_to_dtype(value, (tp_dtype)self->dtype, false, false, TP_NO_FORMAT);
     return cast ? tp_where_self(mask, cast, self) : NULL;
 }

@@ -169,11 +169,12 @@ tp_tensor2 mode_dense(tp_tensor *self, int64_t dim, bool keepdim) {
 
 /* ---- quantile ---- */
 
-static int check_quantile(const char *op, const tp_tensor *self, const char *interpolation) {
+static int check_quantile(const char *op, const tp_tensor *self, tp_opt_int dim, const char *interpolation) {
     static const char *const known[] = {"linear", "lower", "higher", "midpoint", "nearest"};
     if (self->numel == 0) return tp_fail(TP_RuntimeError, "%s() input tensor must be non-empty", op);
     if (self->dtype != TP_FLOAT32 && self->dtype != TP_FLOAT64)
         return tp_fail(TP_RuntimeError, "%s() input tensor must be either float or double dtype", op);
+    if (dim.has && tp_wrap_dim(dim.value, self->ndim) < 0) return -1;
     for (int64_t i = 0; i < TP_COUNTOF(known); i++)
         if (strcmp(known[i], interpolation) == 0) return 0;
     return tp_fail(TP_RuntimeError,
@@ -207,13 +208,13 @@ static tp_tensor *shape_levels_steal(tp_tensor *out_steal, tp_tensor *self, bool
 }
 #define QUANTILE(name, skip_nan)                                                                                       \
     tp_tensor *name##_composite(tp_tensor *self, tp_tensor *q, tp_opt_int dim, bool keepdim, const char *between) {    \
-        if (check_quantile(#name, self, between) < 0 || check_levels(#name, self, q) < 0) return NULL;                 \
+        if (check_quantile(#name, self, dim, between) < 0 || check_levels(#name, self, q) < 0) return NULL;            \
         return shape_levels_steal(tp__quantile(self, q, dim, between, skip_nan), self, q->ndim == 0, dim, keepdim);    \
     }                                                                                                                  \
     tp_tensor *name##_scalar_composite(tp_tensor *self, double q, tp_opt_int dim, bool keepdim, const char *between) { \
         if (!(q >= 0 && q <= 1))                                                                                       \
             return tp_fail_null(TP_RuntimeError, #name "() q must be in the range [0, 1] but got %g", q);              \
-        if (check_quantile(#name, self, between) < 0) return NULL;                                                     \
+        if (check_quantile(#name, self, dim, between) < 0) return NULL;                                                \
         tp_autoref *level =                                                                                            \
             tp_full(TP_EMPTY_INTS, TP_SCALAR_F(q), (tp_dtype)self->dtype, TP_NO_LAYOUT, self->device, -1);             \
         return level ? shape_levels_steal(tp__quantile(self, level, dim, between, skip_nan), self, true, dim, keepdim) \

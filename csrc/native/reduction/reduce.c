@@ -117,6 +117,12 @@ tp_tensor *nanmean_composite(tp_tensor *self, tp_ints dim, bool keepdim, tp_dtyp
         return tp_fail_null(TP_RuntimeError,
                             "nanmean(): expected input to have floating point or complex dtype but got %s",
                             tp_scalar_type_name((tp_dtype)self->dtype));
+    if (dtype != TP_NO_DTYPE && !tp_is_floating_dtype(dtype) && !tp_is_complex_dtype(dtype))
+        return tp_fail_null(
+            TP_RuntimeError,
+            "nanmean(): could not infer output dtype. Optional dtype must be either a floating point or "
+            "complex dtype. Got: %s",
+            tp_scalar_type_name(dtype));
     tp_autoref *missing = tp_isnan(self), *there = missing ? tp_logical_not(missing) : NULL;
     tp_autoref *count = there ? tp_sum_dim_IntList(there, dim, keepdim, TP_NO_DTYPE) : NULL;
     tp_autoref *sum = count ? tp_nansum(self, dim, keepdim, dtype) : NULL;

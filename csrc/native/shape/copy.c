@@ -62,10 +62,10 @@ int copy__dense(tp_tensor *self, tp_tensor *src, bool non_blocking) {
 /* An element that is there more than once gets the value more than once, as in PyTorch.
  * fill_.Scalar(Tensor(a!) self, Scalar value) -> Tensor(a!) */
 int fill__Scalar_dense(tp_tensor *self, const tp_scalar *value) {
-    /* What is too large for 16 bits is an infinity, as it is where tensors are made of numbers. */
-    bool narrow = tp_is_floating(self) && tp_itemsize((tp_dtype)self->dtype) == 2;
-    if (tp_scalar_check_fits(value, narrow ? TP_FLOAT64 : (tp_dtype)self->dtype) < 0) return -1;
-    return tp_fill_data(self, value);
+    /* What is too large for 16 bits is an infinity as the only element, and an error as one of several, as in PyTorch.
+     */
+    tp_scalar number = self->numel == 1 ? tp_scalar_narrow(value, (tp_dtype)self->dtype) : *value;
+    return tp_scalar_check_fits(&number, (tp_dtype)self->dtype) < 0 ? -1 : tp_fill_data(self, &number);
 }
 
 static int check_fill_value(const tp_tensor *value) {
@@ -78,6 +78,11 @@ static int check_fill_value(const tp_tensor *value) {
 int fill__Tensor_dense(tp_tensor *self, tp_tensor *value) {
     tp_scalar number;
     if (check_fill_value(value) < 0) return -1;
+    if (tp_device_equal(self->device, value->device)) {
+        bool apart = tp_overlap_of(self, value) == TP_OVERLAP_NONE;
+        tp_autoref *own = apart ? tp_retain(value) : tp_clone(value, TP_NO_FORMAT);
+        return own ? copy__dense(self, own, false) : -1;
+    }
     if (!tp_has_values(self)) return 0;
     return tp_read_number(value, &number) < 0 ? -1 : fill__Scalar_dense(self, &number);
 }

@@ -168,13 +168,14 @@ tp_tensor *narrow_Tensor_composite(tp_tensor *self, int64_t dim, tp_tensor *star
     return tp_item(start, &first) < 0 ? NULL : narrow_composite(self, dim, tp_scalar_int(&first), length);
 }
 
-static tp_tensor_seq *split_into(tp_tensor *self, int64_t parts, int64_t size, int64_t dim) {
+static tp_tensor_seq *split_into(tp_tensor *self, int64_t parts, int64_t size, int64_t dim,
+                                 tp_tensor_seq *(*split)(tp_tensor *, tp_ints, int64_t)) {
     int64_t left = tp_size_at(tp_sizes(self), dim);
     if (parts > INT32_MAX) return tp_fail_memory(INT64_MAX), NULL;
     int64_t *sizes = tp_alloc((size_t)parts * sizeof *sizes);
     if (!sizes) return NULL;
     for (int64_t i = 0; i < parts; i++, left -= size) sizes[i] = left < size ? left : size;
-    tp_tensor_seq *seq = tp_split_with_sizes(self, (tp_ints){sizes, parts}, dim);
+    tp_tensor_seq *seq = split(self, (tp_ints){sizes, parts}, dim);
     tp_free(sizes, (size_t)parts * sizeof *sizes);
     return seq;
 }
@@ -193,13 +194,15 @@ tp_tensor_seq *split_Tensor_composite(tp_tensor *self, int64_t split_size, int64
                             "split_size can only be 0 if dimension size is 0, but got dimension size of %lld",
                             (long long)size);
     int64_t parts = size == 0 ? 1 : (size - 1) / split_size + 1;
-    return split_into(self, parts, split_size, d);
+    return split_into(self, parts, split_size, d, tp_split_with_sizes);
 }
 tp_tensor_seq *split_sizes_composite(tp_tensor *self, tp_ints split_size, int64_t dim) {
     return tp_split_with_sizes(self, split_size, dim);
 }
-/* chunk(Tensor(a -> *) self, int chunks, int dim=0) -> Tensor(a)[] */
-tp_tensor_seq *chunk_composite(tp_tensor *self, int64_t chunks, int64_t dim) {
+/* The parts by one or the other of two pairs: split and split_with_sizes, and their unsafe variants. */
+static tp_tensor_seq *chunks_by(tp_tensor *self, int64_t chunks, int64_t dim,
+                                tp_tensor_seq *(*split)(tp_tensor *, int64_t, int64_t),
+                                tp_tensor_seq *(*with_sizes)(tp_tensor *, tp_ints, int64_t)) {
     int64_t d = tp_wrap_dim(dim, self->ndim);
     if (self->ndim == 0) return tp_fail_null(TP_RuntimeError, "chunk expects at least a 1-dimensional tensor");
     if (chunks <= 0)
@@ -207,16 +210,23 @@ tp_tensor_seq *chunk_composite(tp_tensor *self, int64_t chunks, int64_t dim) {
                             (long long)chunks);
     if (d < 0) return NULL;
     int64_t size = self->sizes[d] / chunks + (self->sizes[d] % chunks != 0);
-    return size == 0 ? split_into(self, chunks, 0, d) : split_Tensor_composite(self, size, d);
+    return size == 0 ? split_into(self, chunks, 0, d, with_sizes) : split(self, size, d);
 }
-
+/* chunk(Tensor(a -> *) self, int chunks, int dim=0) -> Tensor(a)[] */
+tp_tensor_seq *chunk_composite(tp_tensor *self, int64_t chunks, int64_t dim) {
+    return chunks_by(self, chunks, dim, tp_split_Tensor, tp_split_with_sizes);
+}
+/* unsafe_split.Tensor(Tensor self, SymInt split_size, int dim=0) -> Tensor[] */
+tp_tensor_seq *unsafe_split_Tensor_composite(tp_tensor *self, int64_t split_size, int64_t dim) {
+    return tp_split_copy_Tensor(self, split_size, dim);
+}
+/* unsafe_split_with_sizes(Tensor self, SymInt[] split_sizes, int dim=0) -> Tensor[] */
+tp_tensor_seq *unsafe_split_with_sizes_composite(tp_tensor *self, tp_ints split_sizes, int64_t dim) {
+    return tp_split_with_sizes_copy(self, split_sizes, dim);
+}
 /* unsafe_chunk(Tensor self, int chunks, int dim=0) -> Tensor[] */
 tp_tensor_seq *unsafe_chunk_composite(tp_tensor *self, int64_t chunks, int64_t dim) {
-    tp_autoseq *parts = tp_chunk(self, chunks, dim);
-    tp_autoseq *copies = parts ? tp_tensor_seq_new(parts->size) : NULL;
-    for (int64_t i = 0; copies && i < parts->size; i++)
-        if (!(copies->items[i] = tp_clone(parts->items[i], TP_NO_FORMAT))) return NULL;
-    return tp_take(copies);
+    return chunks_by(self, chunks, dim, tp_unsafe_split_Tensor, tp_unsafe_split_with_sizes);
 }
 
 /* tensor_split.indices(Tensor(a -> *) self, SymInt[] indices, int dim=0) -> Tensor(a)[] */

@@ -6,6 +6,8 @@ import itertools
 from collections.abc import Iterator
 from typing import Any
 
+import numpy as np
+
 from .table import ALL_DTYPES, LEAVES, Make, samples
 
 
@@ -24,6 +26,15 @@ def clamp_tensor(make: Make) -> Iterator[Any]:
     yield make(3, 4), {"min": make(3, 1)}
     yield make(3), {"max": make(2, 3)}
     yield make(0, 3), make(()), make(1, 3)
+
+
+@samples("nextafter", dtypes=LEAVES["float"], reference=np.nextafter)
+def nextafter(make: Make) -> Iterator[Any]:
+    yield make(3, 4), make(3, 4)
+    yield make(3, 4), make(4)
+    yield make(()), make(2)
+    yield make(0, 3), make(3)
+    yield make.with_nan(3, 4), make(3, 4)
 
 
 @samples("nan_to_num")

@@ -88,8 +88,14 @@ static void update_include(PyObject *modes, int stack) {
 }
 
 static int push(PyObject *mode, int stack) {
-    if (!_PyType_Lookup(Py_TYPE(mode), torch_dispatch))
+    PyObject *method = _PyType_Lookup(Py_TYPE(mode), torch_dispatch);
+    if (!method)
         return PyErr_Format(PyExc_TypeError, "a mode has a __torch_dispatch__, %s has none", Py_TYPE(mode)->tp_name),
+               -1;
+    if (Py_IS_TYPE(method, &PyClassMethod_Type))
+        return PyErr_Format(PyExc_RuntimeError,
+                            "%s: the __torch_dispatch__ of a mode is a plain method, a classmethod is not supported",
+                            Py_TYPE(mode)->tp_name),
                -1;
     PyObject *modes = modes_of_thread(stack);
     if (!modes || ensure_registered() < 0 || PyList_Append(modes, mode) < 0) return -1;
@@ -405,8 +411,8 @@ PyObject *tp_py_make_wrapper(PyObject *self TP_UNUSED, PyObject *const *args, Py
 /* __torch_dispatch__ of Tensor: the operator itself, with nobody asked. */
 static PyObject *disabled(PyObject *self TP_UNUSED, PyObject *call) {
     PyObject *function, *types, *args = NULL, *kwargs = NULL;
-    if (!PyArg_ParseTuple(call, "OO|O!O", &function, &types, &PyTuple_Type, &args, &kwargs)) return NULL;
-    PyObject *given = args ? Py_NewRef(args) : PyTuple_New(0);
+    if (!PyArg_ParseTuple(call, "OO|OO", &function, &types, &args, &kwargs)) return NULL;
+    PyObject *given = args ? PySequence_Tuple(args) : PyTuple_New(0);
     uint8_t before = tp_tls.dispatch_off;
     tp_tls.dispatch_off = true;
     PyObject *result = given ? PyObject_Call(function, given, kwargs == Py_None ? NULL : kwargs) : NULL;

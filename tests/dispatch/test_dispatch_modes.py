@@ -157,7 +157,7 @@ def test_modes_nest_and_are_off_inside_their_own_handler() -> None:
             self.name = name
 
         def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-            order.append(f"{self.name}:{func.__name__}")
+            order.append(f"{self.name}:{func._own_name}")
             assert self not in pd._get_current_dispatch_mode_stack()
             return func(*args, **kwargs)
 
@@ -330,7 +330,10 @@ def test_what_reads_memory_refuses_a_wrapper() -> None:
     for read in (
         w.tolist,
         w.numpy,
-        w.untyped_storage,
+        lambda: w.untyped_storage().data_ptr(),
+        lambda: w.untyped_storage().tolist(),
+        lambda: copy.deepcopy(w.untyped_storage()),
+        lambda: tp.zeros(2).set_(w.untyped_storage()),
         w.__dlpack__,
         lambda: memoryview(w),
         lambda: np.asarray(w),

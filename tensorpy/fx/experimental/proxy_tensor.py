@@ -22,7 +22,7 @@ from tensorpy.fx.graph_module import GraphModule
 from tensorpy.fx.node import Node, overload
 from tensorpy.fx.traceback import mark
 from tensorpy.nn import Parameter
-from tensorpy.utils._pytree import TreeSpec, tree_flatten
+from tensorpy.utils._pytree import TreeSpec, tree_flatten, tree_map
 
 _tracer: Any = _C._tracer
 
@@ -135,7 +135,7 @@ class Recorder:
         if not any(isinstance(leaf, Tensor) for leaf in tree_flatten(results)[0]) and "!" not in op._schema:
             return  # what it gives is a property, or a constant's value
         node = self._call(op, nodes)
-        for (_, _, _, written, _, _), value in zip(_parameters(op.__name__), args, strict=True):
+        for (_, _, _, written, _, _), value in zip(_parameters(op._own_name), args, strict=True):
             for tensor in value if isinstance(value, list) else [value]:
                 if written and isinstance(tensor, Tensor) and depends:
                     self._depends.add(_tracer.memory(tensor))
@@ -148,7 +148,7 @@ class Recorder:
     def _call(self, op: Any, nodes: list[Any]) -> Node:
         """Arguments at the end that are their defaults are left out."""
         args, kwargs = [], {}
-        parameters = _parameters(op.__name__)
+        parameters = _parameters(op._own_name)
         positional = [not row[2] for row in parameters]
         kept = [not (row[4] and _is_default(value, row[5])) for row, value in zip(parameters, nodes, strict=True)]
         for i, (name, value) in enumerate(zip((row[0] for row in parameters), nodes, strict=True)):
@@ -242,12 +242,13 @@ def make_fx(
     graph takes other tensors than the recorded ones, nested alike; what is no tensor among the arguments is a part of
     it. Tensors that f has from elsewhere are its constants. With `pre_dispatch` the graph switches grad modes where f
     does (no_grad, and a backward without create_graph), so that a whole training step runs again; without, a replay
-    records all of it for backward where its arguments require grad.
+    records all of it for backward where its arguments require grad. With tracing_mode 'fake' f is called with tensors
+    that have no elements, and nothing is computed.
 
     Arguments:
         f: a path or a file object
         decomposition_table: functions that stand for operators
-        tracing_mode: 'real', 'fake' or 'symbolic'
+        tracing_mode: 'real' or 'fake'
 
     Example:
         >>> from tensorpy.fx.experimental.proxy_tensor import make_fx
@@ -257,11 +258,19 @@ def make_fx(
     """
     if decomposition_table:
         raise NotImplementedError("make_fx: decomposition_table: operators are recorded as they are")
-    if tracing_mode != "real":
-        raise NotImplementedError(f"make_fx: tracing_mode {tracing_mode!r}: calls are recorded as they run ('real')")
+    if tracing_mode not in ("real", "fake"):
+        raise NotImplementedError(f"make_fx: tracing_mode {tracing_mode!r}: sizes are numbers: it is 'real' or 'fake'")
+    function: Any = f.forward if isinstance(f, GraphModule) else f
 
     def wrapped(*args: Any, **kwargs: Any) -> GraphModule:
-        return _record(f.forward if isinstance(f, GraphModule) else f, args, kwargs, pre_dispatch)
+        if tracing_mode == "real":
+            return _record(function, args, kwargs, pre_dispatch)
+        from tensorpy._subclasses.fake_tensor import FakeTensorMode  # few programs record without elements
+
+        mode = FakeTensorMode(allow_non_fake_inputs=True)
+        args, kwargs = tree_map(lambda v: mode.from_tensor(v) if isinstance(v, Tensor) else v, (args, kwargs))
+        with mode:
+            return _record(function, args, kwargs, pre_dispatch)
 
     return wrapped
 

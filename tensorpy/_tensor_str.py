@@ -271,7 +271,9 @@ def tensor_repr(t: Tensor, contents: object = None) -> str:
     for the elements."""
     if contents is not None:
         name = "tensor" if type(t) is Tensor else type(t).__name__
-        return _append_suffixes(f"{name}({contents}", _grad_suffix(t) + _tangent_suffix(t), len(name) + 1)
+        nn = sys.modules.get("tensorpy.nn.parameter")
+        text = _append_suffixes(f"{name}({contents}", _grad_suffix(t) + _tangent_suffix(t), len(name) + 1)
+        return f"Parameter({text})" if nn and isinstance(t, nn.Parameter) else text
     if not _C._dispatch_modes() or _C._is_wrapper(t):
         return _repr_of(t)
     before = _C._set_dispatch_off(True)

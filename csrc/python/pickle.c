@@ -281,13 +281,14 @@ static PyObject *rebuild_tensor(PyObject *module, PyObject *args) {
                           &PyTuple_Type, &sizes, &PyTuple_Type, &strides, &offset, &device_object, &requires_grad,
                           &pending))
         return NULL;
-    if (!PyType_IsSubtype(cls, &tp_py_tensor_type) || (storage != Py_None && !tp_py_storages.borrow(storage)) ||
+    if (!PyType_IsSubtype(cls, &tp_py_tensor_type) || (storage != Py_None && !Py_IS_TYPE(storage, &storage_type)) ||
         PyTuple_GET_SIZE(sizes) != PyTuple_GET_SIZE(strides) || tp_py_to_dtype(dtype_object, &dtype) <= 0 ||
         pending < 0 || pending > 3 || (pending & 1 && tp_dtype_categories[dtype] < TP_COMPLEX) ||
         (pending & 2 && dtype == TP_BOOL) || tp_py_to_device(device_object, &device) <= 0)
         return PyErr_Occurred()
                    ? NULL
                    : PyErr_Format(PyExc_TypeError, "_rebuild_tensor() got arguments that no tensor was saved with");
+    if (storage != Py_None && need_bytes(STORAGE(storage), "a tensor over a storage") < 0) return NULL;
     if (read_ints(sizes, size_data) < 0 || read_ints(strides, stride_data) < 0) return NULL;
     Py_ssize_t ndim = PyTuple_GET_SIZE(sizes);
     tp_tensor *t = rebuild(storage, dtype, (tp_ints){size_data, ndim}, (tp_ints){stride_data, ndim}, offset, device);

@@ -29,7 +29,7 @@ static const char *const stack_names[NUM_STACKS] = {"tensorpy.dispatch_modes", "
 
 static PyObject *disabled(PyObject *self, PyObject *call);
 
-static bool has_dispatch(PyTypeObject *type) {
+bool tp_py_has_dispatch(PyTypeObject *type) {
     PyObject *found = type == &tp_py_tensor_type ? NULL : _PyType_Lookup(type, torch_dispatch);
     return found && !(PyCFunction_Check(found) && PyCFunction_GET_FUNCTION(found) == disabled);
 }
@@ -50,7 +50,7 @@ static int ensure_registered(void) {
  * the key. */
 static int remark(PyTypeObject *type, tp_tensor *t) {
     if (!tp_is_wrapper(t)) t->keys &= ~TP_BIT(Python);
-    if (!has_dispatch(type)) return 0;
+    if (!tp_py_has_dispatch(type)) return 0;
     t->keys |= TP_BIT(Python);
     return ensure_registered();
 }
@@ -151,7 +151,7 @@ static void free_call(python_call *c) {
 #define auto_call TP_CLEANUP(free_call) python_call
 
 static int add_classes(PyObject *overloaded, PyObject *o) {
-    if (tp_py_is_tensor(o)) return has_dispatch(Py_TYPE(o)) ? tp_py_add_overload(overloaded, o) : 0;
+    if (tp_py_is_tensor(o)) return tp_py_has_dispatch(Py_TYPE(o)) ? tp_py_add_overload(overloaded, o) : 0;
     for (Py_ssize_t i = 0; PyList_CheckExact(o) && i < PyList_GET_SIZE(o); i++)
         if (add_classes(overloaded, PyList_GET_ITEM(o, i)) < 0) return -1;
     return 0;
@@ -375,7 +375,7 @@ PyObject *tp_py_make_wrapper(PyObject *self TP_UNUSED, PyObject *const *args, Py
     PyObject *v[13];
     if (tp_py_take_arguments(&arguments, args, nargs, kwnames, v) < 0) return NULL;
     if (!PyType_Check(v[0]) || !PyType_IsSubtype((PyTypeObject *)v[0], &tp_py_tensor_type) ||
-        !has_dispatch((PyTypeObject *)v[0]))
+        !tp_py_has_dispatch((PyTypeObject *)v[0]))
         return PyErr_Format(PyExc_TypeError,
                             "_make_wrapper_subclass(): argument 'cls' must be a subclass of Tensor that has a "
                             "__torch_dispatch__, not %R",

@@ -151,7 +151,8 @@ def _with_state(tensor: Any, state: Any) -> Any:
     attributes, slots = state if isinstance(state, tuple) and len(state) == 2 else (state, None)
     if not isinstance(attributes, (dict, type(None))):
         raise TypeError("a tensor's attributes in the file are no dictionary")
-    set_attributes(tensor, Tensor, attributes or {})
+    own = type(tensor) if type(tensor) in (Tensor, Parameter) else object  # else of a class that the program named
+    set_attributes(tensor, own, attributes or {})
     set_slots(tensor, slots)
     return tensor
 
@@ -176,7 +177,7 @@ def slots_of(cls: type) -> list[str]:
 def set_attributes(target: Any, cls: type, attributes: Any) -> None:
     """Attributes of a file's object: data beside what the class has, never in its place."""
     for name in _of(attributes, dict, OrderedDict):
-        if type(name) is not str or hasattr(cls, name):
+        if type(name) is not str or hasattr(cls, name) or name.startswith("__"):
             raise TypeError(
                 f"the file gives a {cls.__name__} an attribute that has the name of the class's own, or none"
             )

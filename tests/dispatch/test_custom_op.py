@@ -259,6 +259,8 @@ def test_storages_of_wrappers_tell_who_views_whom() -> None:
     for read in ("data_ptr", "tolist"):
         with pytest.raises((RuntimeError, TypeError)):
             getattr(w.untyped_storage(), read)()
+    with pytest.raises(TypeError):
+        tp.zeros(2).set_(w.untyped_storage())
     with pytest.raises(RuntimeError, match="no elements of its own"):
         pickle.dumps(w.untyped_storage())
 

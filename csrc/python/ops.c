@@ -15,7 +15,7 @@ typedef struct {
     PyObject_HEAD vectorcallfunc vectorcall;
     const tp_py_function *function;
     const tp_op *op;
-    const tp_py_function *scalar; /* of mul.Tensor that of mul.Scalar, which takes a number as `other`; or NULL */
+    const tp_py_function *scalar; /* of mul.Tensor that of mul.Scalar, which takes a number in its place; or NULL */
 } py_overload;
 
 static bool is_number(PyObject *o) { return PyLong_Check(o) || PyFloat_Check(o) || PyComplex_Check(o); }
@@ -288,7 +288,8 @@ static PyObject *new_overload(const tp_op *op) {
     if (!o) return NULL;
     char name[128];
     const tp_op *scalar = NULL;
-    if (strcmp(op->info->overload, "Tensor") == 0 && !tp_is_definition(op) &&
+    if ((!op->info->overload[0] || strcmp(op->info->overload, "Tensor") == 0) && !tp_is_definition(op) &&
+        op->info->nargs > 1 && op->info->args[1].tag == TP_TENSOR &&
         snprintf(name, sizeof name, "%s.Scalar", op->info->name) < (int)sizeof name)
         scalar = tp_find_op_qualified(name);
     *o = (py_overload){o->ob_base, overload_call, function, op, scalar ? tp_py_overload(scalar) : NULL};

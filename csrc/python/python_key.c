@@ -15,6 +15,7 @@
 #include "python/overrides.h"
 #include "python/values.h"
 
+#include <stdio.h>
 #include <string.h>
 
 static PyObject *torch_dispatch; /* interned: "__torch_dispatch__" */
@@ -157,8 +158,20 @@ static int add_classes(PyObject *overloaded, PyObject *o) {
     return 0;
 }
 
+/* x * 2 is mul.Scalar, for which kernels have a shorter way: who is asked sees mul.Tensor(x, 2), as PyTorch's do. */
+static const tp_op *asked_operator(const tp_op *op) {
+    char name[128];
+    const char *overload = op->info->asked_as;
+    if (!overload) return op;
+    bool is_default = strcmp(overload, "default") == 0;
+    int n = snprintf(name, sizeof name, is_default ? "%s" : "%s.%s", op->info->name, overload);
+    const tp_op *other = n < (int)sizeof name ? tp_find_op_qualified(name) : NULL;
+    return other ? other : op;
+}
+
 /* Positional arguments up to the last that is not its default, and keyword ones that are not theirs. */
 static int collect(python_call *c, const tp_op *op, const tp_value *args) {
+    op = asked_operator(op);
     if (!(c->function = tp_py_overload_object(op))) return -1;
     const tp_py_param *params = tp_py_function_of(c->function)->signatures[0].params;
     int n = op->info->nargs, positional = 0;

@@ -249,6 +249,32 @@ def test_numbers_stand_for_tensors(name: str) -> None:
     assert tp.ops.aten.add.Tensor(x, 2, alpha=3).tolist() == [9, 10]
 
 
+def test_a_number_is_seen_in_a_tensors_place() -> None:
+    """As PyTorch's handlers see x * 2; comparisons keep their Scalar overloads."""
+    seen: list[tuple[str, Any]] = []
+
+    class Seen(pd.TorchDispatchMode):
+        def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+            seen.append((func.__name__, (*args[1:], *(kwargs or {}).values())))
+            return func(*args, **(kwargs or {}))
+
+    x = tp.tensor([3, 4])
+    with Seen():
+        made = [x + 2, x - 2.5, x * True, x / 2, x // 2, tp.add(x, 2, alpha=3), x == 2]
+        x += 1
+    assert [t.tolist() for t in made[:2]] == [[5, 6], [0.5, 1.5]] and made[5].tolist() == [9, 10]
+    assert seen == [
+        ("add.Tensor", (2,)),
+        ("sub.Tensor", (2.5,)),
+        ("mul.Tensor", (True,)),
+        ("div.Tensor", (2,)),
+        ("floor_divide.default", (2,)),
+        ("add.Tensor", (2, 3)),
+        ("eq.Scalar", (2,)),
+        ("add_.Tensor", (1,)),
+    ]
+
+
 # ---- wrappers and modes ----
 
 

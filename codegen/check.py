@@ -410,9 +410,7 @@ def _check_roles(function: NativeFunction, errors: ErrorCollector) -> None:
             errors.add(function.at("composite"), what, "write a Python expression over operators and arguments")
 
 
-def _check_asked_as(
-    function: NativeFunction, by_name: Mapping[str, NativeFunction], errors: ErrorCollector
-) -> None:
+def _check_asked_as(function: NativeFunction, by_name: Mapping[str, NativeFunction], errors: ErrorCollector) -> None:
     """It names another overload, with arguments of the same names in the same order."""
     if function.asked_as is None:
         return

@@ -189,7 +189,7 @@ def _empty_list(op: Operator) -> str | None:
 
 
 def _asked_as(op: Operator) -> str:
-    """The field that names the overload as which __torch_dispatch__ is asked, of the entry and of its in-place variant."""
+    """The field that names the overload as which __torch_dispatch__ is asked, of the entry and its in-place variant."""
     origin = op.function.origin
     same = op.schema.name.overload == origin.name.overload
     return f".asked_as = {c_string(origin.asked_as)}, " if origin.asked_as and same else ""

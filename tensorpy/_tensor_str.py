@@ -267,8 +267,8 @@ def _append_suffixes(text: str, suffixes: Sequence[str], indent: int) -> str:
 
 
 def tensor_repr(t: Tensor, contents: object = None) -> str:
-    """The text of repr(t). Modes are not asked about what is read of a tensor that has elements. `contents`: what stands
-    for the elements."""
+    """The text of repr(t), where `contents` may stand for the elements. Modes are not asked about what is read of a
+    tensor that has elements."""
     if contents is not None:
         name = "tensor" if type(t) is Tensor else type(t).__name__
         nn = sys.modules.get("tensorpy.nn.parameter")

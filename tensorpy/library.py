@@ -104,8 +104,8 @@ _ALIASES = (*_C._ALIAS_KEYS, *_C._KEYS)
 
 
 def _known_key(name: str) -> str | None:
-    """A dispatch key as tensorpy has it: PyTorch's "CUDA" is that of the device that programs call so. None for a key of
-    a device that is not here."""
+    """A dispatch key as tensorpy has it: PyTorch's "CUDA" is that of the device that programs call so. None for a key
+    of a device that is not here."""
     found = None if name in _ALIASES else _FOREIGN.fullmatch(name)
     if found is None:
         return name
@@ -769,7 +769,7 @@ class CustomOpDef:
 
     @contextmanager
     def set_kernel_enabled(self, device_type: str, enabled: bool = True) -> Iterator[None]:
-        """A scope in which the kernel for a device type is, or is not, there; without it the one for all devices runs."""
+        """A scope in which the kernel for a device type is there or not: without it the one for all devices runs."""
         key = _backend_key(device_type)
         there = _registered.get((self._qualname, key or ""))
         if there is None or enabled:

@@ -89,7 +89,8 @@ def _kind(text: str) -> tuple[str, int | None]:
 
 # PyTorch's numbers of dtypes, by which its schemas say defaults.
 _DTYPES = (
-    "uint8 int8 int16 int32 int64 float16 float32 float64 complex32 complex64 complex128 bool qint8 quint8 qint32 bfloat16"
+    "uint8 int8 int16 int32 int64 float16 float32 float64 complex32 complex64 complex128 bool qint8 quint8 qint32 "
+    "bfloat16"
 ).split()
 
 

@@ -94,7 +94,7 @@ def infer_schema(
     everything = mutates_args == "unknown"
     if isinstance(mutates_args, str) and not everything:
         raise ValueError(
-            f"infer_schema({name}): mutates_args is a collection of names, or the string 'unknown', not {mutates_args!r}"
+            f"infer_schema({name}): mutates_args is a collection of names, or the string 'unknown': {mutates_args!r}"
         )
     written = set() if everything else set(mutates_args)
     parts: list[str] = []

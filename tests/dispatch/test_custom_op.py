@@ -123,7 +123,10 @@ def test_a_schema_and_mutates_args_agree() -> None:
 def test_defaults_of_dtypes_and_devices() -> None:
     @library.custom_op("testcustom::defaults", mutates_args=())
     def defaults(
-        x: Tensor, kind: tp.dtype = tp.int32, where: tp.device = tp.device("cpu:0"), name: str = "a"
+        x: Tensor,
+        kind: tp.dtype = tp.int32,
+        where: tp.device = tp.device("cpu:0"),  # noqa: B008
+        name: str = "a",
     ) -> Tensor:
         assert (kind, where, name) == (tp.int32, tp.device("cpu:0"), "a")
         return x.clone()
@@ -202,7 +205,9 @@ def test_a_kernel_by_the_argument_device() -> None:
     ramp.register_kernel("meta", lambda n, device: tp.empty(n, device="meta"))
     assert ramp(3, "meta").shape == (3,)
     with pytest.raises(ValueError, match="argument `device"):
-        library.custom_op("testcustom::nowhere", lambda: tp.ones(1), mutates_args=(), device_types="cpu", schema="() -> Tensor")
+        library.custom_op(
+            "testcustom::nowhere", lambda: tp.ones(1), mutates_args=(), device_types="cpu", schema="() -> Tensor"
+        )
 
 
 def test_a_kernel_is_off_for_a_scope() -> None:

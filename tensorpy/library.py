@@ -63,6 +63,12 @@ def _where(depth: int = 2) -> str:
     return f"{frame.f_code.co_filename}:{frame.f_lineno}"
 
 
+def _name_of_kernel(op: Any) -> str:
+    """Of an overload "aten::add.Tensor"; of all of a name, or of a function, what it is called."""
+    own: str = getattr(op, "_name", "") or getattr(op, "_qualified_op_name", "") or op.__name__
+    return own
+
+
 class Registration:
     """A kernel that stands in the dispatcher until it is taken out."""
 
@@ -202,8 +208,7 @@ class Library:
             raise RuntimeError(f"Library.impl: the dispatch key {dispatch_key} is not the one of {self!r}")
         given = dispatch_key or self.dispatch_key or "CompositeImplicitAutograd"
         key = _known_key(given)
-        name = op_name if isinstance(op_name, str) else op_name._name if hasattr(op_name, "_own_name") else ""
-        name = name or op_name.__name__
+        name: str = op_name if isinstance(op_name, str) else _name_of_kernel(op_name)
         full = name if "::" in name else f"{self.ns}::{name}"
         if full.partition("::")[0] != self.ns:
             raise RuntimeError(f"Library: {full} is not of the namespace '{self.ns}' of {self!r}")

@@ -98,7 +98,10 @@ class DispatchKeySet(frozenset):  # type: ignore[type-arg]
 def _bits(keys: Any) -> int:
     """The set of keys as a word: those of PyTorch's that tensorpy has, "Autograd" for all of its layer."""
     alias = {"Autograd": dispatch.below("ForwardAD") & ~dispatch.below("AutogradOther")}
-    return functools.reduce(int.__or__, (alias.get(key, _C._KEYS.get(key, 0)) for key in keys), 0)
+    word = 0
+    for key in keys:
+        word |= alias[key] if key in alias else _C._KEYS.get(key, 0)
+    return word
 
 
 class _ForceDispatchKeyGuard:
@@ -254,8 +257,6 @@ def _set_torch_function_state(state: _TorchFunctionState) -> None:
 
 def _dispatch_keys(tensor: Any) -> DispatchKeySet:
     """The keys that a tensor carries."""
-    from tensorpy import dispatch
-
     return DispatchKeySet(dispatch.keys(tensor))
 
 

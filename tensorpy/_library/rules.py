@@ -55,7 +55,8 @@ _OWN = 3  # arguments of forward() below that are not the operator's
 
 def _needs_input_grad(ctx: Any) -> tuple[Any, ...]:
     """For each argument of the operator whether its gradient is wanted; for a list of tensors a list."""
-    wanted = _C.FunctionCtx.needs_input_grad.__get__(ctx)
+    marks: Any = _C.FunctionCtx.needs_input_grad  # the attribute of C, which the class of ctx hides
+    wanted = marks.__get__(ctx)
     return tuple(_unflatten(wanted[_OWN:], ctx._lengths))
 
 

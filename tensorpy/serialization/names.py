@@ -100,7 +100,8 @@ def rebuild_wrapper(
     """A tensor without elements of a class that answers for it; what it holds are its attributes."""
     if not isinstance(cls, type) or not issubclass(cls, Tensor):
         raise TypeError("a wrapper's class in the file is none of tensors")
-    _of(dtype, _C.dtype), _of(device, _C.device)
+    _of(dtype, _C.dtype)
+    _of(device, _C.device)
     made: Any = getattr(Tensor, "_make_wrapper_subclass")  # noqa: B009
     place = {"storage_offset": _of(offset, int), "dtype": dtype, "device": device}
     sizes = _ints(_of(size, tuple, _C.Size), "size"), _ints(_of(stride, tuple), "stride")

@@ -22,7 +22,7 @@ from tensorpy.fx.graph_module import GraphModule
 from tensorpy.fx.node import Node, overload
 from tensorpy.fx.traceback import mark
 from tensorpy.nn import Parameter
-from tensorpy.utils._pytree import TreeSpec, tree_flatten, tree_map
+from tensorpy.utils._pytree import TreeSpec, tree_flatten
 
 _tracer: Any = _C._tracer
 
@@ -242,13 +242,12 @@ def make_fx(
     graph takes other tensors than the recorded ones, nested alike; what is no tensor among the arguments is a part of
     it. Tensors that f has from elsewhere are its constants. With `pre_dispatch` the graph switches grad modes where f
     does (no_grad, and a backward without create_graph), so that a whole training step runs again; without, a replay
-    records all of it for backward where its arguments require grad. With tracing_mode 'fake' f is called with tensors
-    that have no elements, and nothing is computed.
+    records all of it for backward where its arguments require grad.
 
     Arguments:
         f: a path or a file object
         decomposition_table: functions that stand for operators
-        tracing_mode: 'real' or 'fake'
+        tracing_mode: 'real', 'fake' or 'symbolic'
 
     Example:
         >>> from tensorpy.fx.experimental.proxy_tensor import make_fx
@@ -258,19 +257,11 @@ def make_fx(
     """
     if decomposition_table:
         raise NotImplementedError("make_fx: decomposition_table: operators are recorded as they are")
-    if tracing_mode not in ("real", "fake"):
-        raise NotImplementedError(f"make_fx: tracing_mode {tracing_mode!r}: sizes are numbers: it is 'real' or 'fake'")
-    function: Any = f.forward if isinstance(f, GraphModule) else f
+    if tracing_mode != "real":
+        raise NotImplementedError(f"make_fx: tracing_mode {tracing_mode!r}: calls are recorded as they run ('real')")
 
     def wrapped(*args: Any, **kwargs: Any) -> GraphModule:
-        if tracing_mode == "real":
-            return _record(function, args, kwargs, pre_dispatch)
-        from tensorpy._subclasses.fake_tensor import FakeTensorMode  # few programs record without elements
-
-        mode = FakeTensorMode(allow_non_fake_inputs=True)
-        args, kwargs = tree_map(lambda v: mode.from_tensor(v) if isinstance(v, Tensor) else v, (args, kwargs))
-        with mode:
-            return _record(function, args, kwargs, pre_dispatch)
+        return _record(f.forward if isinstance(f, GraphModule) else f, args, kwargs, pre_dispatch)
 
     return wrapped
 

@@ -109,6 +109,7 @@ def check_native_functions(functions: Iterable[NativeFunction], errors: ErrorCol
         _check_tags(function, seeded, errors)
         _check_python(function, errors)
         _check_roles(function, errors)
+        _check_asked_as(function, by_name, errors)
     _check_groups(listed, errors)
 
 
@@ -407,6 +408,18 @@ def _check_roles(function: NativeFunction, errors: ErrorCollector) -> None:
         except SyntaxError as error:
             what = f"the formula of {function.name} is not Python: {error.msg}"
             errors.add(function.at("composite"), what, "write a Python expression over operators and arguments")
+
+
+def _check_asked_as(function: NativeFunction, by_name: Mapping[str, NativeFunction], errors: ErrorCollector) -> None:
+    """It names another overload, with arguments of the same names in the same order."""
+    if function.asked_as is None:
+        return
+    base = str(function.name).partition(".")[0]
+    other = by_name.get(base if function.asked_as == "default" else f"{base}.{function.asked_as}")
+    names = [a.name for a in function.func.arguments]
+    if other is None or other is function or [a.name for a in other.func.arguments] != names:
+        what = f"{function.name} has 'asked_as: {function.asked_as}', which is no other overload with its arguments"
+        errors.add(function.at("asked_as"), what, f"name an overload of {base} with the arguments {', '.join(names)}")
 
 
 def _check_groups(functions: list[NativeFunction], errors: ErrorCollector) -> None:

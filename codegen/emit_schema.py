@@ -187,6 +187,13 @@ def _empty_list(op: Operator) -> str | None:
     return op.function.origin.empty_list or ("IndexError" if op.function.origin.each else None)
 
 
+def _asked_as(op: Operator) -> str:
+    """The field that names the overload as which __torch_dispatch__ is asked, of the entry and its in-place variant."""
+    origin = op.function.origin
+    same = op.schema.name.overload == origin.name.overload
+    return f".asked_as = {c_string(origin.asked_as)}, " if origin.asked_as and same else ""
+
+
 def emit_infos(catalog: Catalog) -> str:
     """`infos`, in the order of `ops`."""
     arguments = Tables("const tp_argument ", "arguments")
@@ -208,7 +215,7 @@ def emit_infos(catalog: Catalog) -> str:
             f"        .args = {arguments.name(argument_rows(schema))}, .nargs = {len(schema.arguments)},\n"
             f"        .returns = {arguments.name(return_rows(schema))}, .nreturns = {len(schema.returns)},\n"
             f"        .signature = &tp_signature_{signature_code(schema)}, .box = (tp_fn)box_{op.c},\n"
-            f"        {f'.empty_list = TP_{empty}, ' if (empty := _empty_list(op)) else ''}"
+            f"        {f'.empty_list = TP_{empty}, ' if (empty := _empty_list(op)) else ''}{_asked_as(op)}"
             f".prims = {prims.name(f'    {needed}, NULL,' if needed else '')},"
             f" .batching = {f'&batching[OP_{op.c}]' if op.c in batched else 'NULL'},"
             f" .forward = {f'&forward_rules[OP_{op.c}]' if op.c in tangents else 'NULL'},"

@@ -322,6 +322,7 @@ class _FunctionReader:
             "out_overlap": lambda node, key: d.choice(node, key, OUT_OVERLAPS),
             "warns": d.text,
             "empty_list": lambda node, key: d.choice(node, key, EMPTY_LISTS),
+            "asked_as": d.text,
         }
 
     def read(self, node: yaml.Node) -> NativeFunction | None:

@@ -139,6 +139,9 @@ class FunctionCtx:
 
 class OpOverload:
     __name__: str
+    _name: str
+    _own_name: str
+    _defined_in_python: bool
     @property
     def namespace(self) -> str: ...
     @property

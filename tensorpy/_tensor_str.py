@@ -266,8 +266,14 @@ def _append_suffixes(text: str, suffixes: Sequence[str], indent: int) -> str:
     return text + ")"
 
 
-def tensor_repr(t: Tensor) -> str:
-    """The text of repr(t). Modes are not asked about what is read of a tensor that has elements."""
+def tensor_repr(t: Tensor, contents: object = None) -> str:
+    """The text of repr(t), where `contents` may stand for the elements. Modes are not asked about what is read of a
+    tensor that has elements."""
+    if contents is not None:
+        name = "tensor" if type(t) is Tensor else type(t).__name__
+        nn = sys.modules.get("tensorpy.nn.parameter")
+        text = _append_suffixes(f"{name}({contents}", _grad_suffix(t) + _tangent_suffix(t), len(name) + 1)
+        return f"Parameter({text})" if nn and isinstance(t, nn.Parameter) else text
     if not _C._dispatch_modes() or _C._is_wrapper(t):
         return _repr_of(t)
     before = _C._set_dispatch_off(True)

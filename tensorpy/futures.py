@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections.abc import Callable
 from typing import Any, Generic, TypeVar
@@ -65,7 +66,7 @@ class Future(Generic[T]):
             self._done.set()
             callbacks, self._callbacks = self._callbacks, []
         for callback in callbacks:
-            callback(self)
+            self._tell(callback)
 
     def set_result(self, result: T) -> None:
         """Completes it with a value."""
@@ -83,10 +84,21 @@ class Future(Generic[T]):
             if not self.done():
                 self._callbacks.append(callback)
                 return
-        callback(self)
+        self._tell(callback)
+
+    def _tell(self, callback: Callable[[Future[T]], Any]) -> None:
+        """An error of a callback is no error of the future's, nor of whoever completes it: it is logged."""
+        try:
+            callback(self)
+        except Exception:
+            logging.getLogger(__name__).exception("a callback of a future failed")
+
+    def __reduce__(self) -> Any:
+        raise RuntimeError("Can not pickle a Future: it is of the process that completes it")
 
     def then(self, callback: Callable[[Future[T]], Any]) -> Future[Any]:
-        """The future of what a function makes of this one when it is complete."""
+        """The future of what a function makes of this one when it is complete; its error is a RuntimeError that names
+        the one of the function."""
         after: Future[Any] = Future()
         after._drive = self._go
 
@@ -94,10 +106,18 @@ class Future(Generic[T]):
             try:
                 after.set_result(callback(me))
             except Exception as error:
-                after.set_exception(error)
+                after.set_exception(_as_callbacks(error))
 
         self.add_done_callback(run)
         return after
+
+
+def _as_callbacks(error: Exception) -> RuntimeError:
+    if isinstance(error, RuntimeError):
+        return error
+    made = RuntimeError(f"a callback of a future failed: {type(error).__name__}: {error}")
+    made.__cause__ = error
+    return made
 
 
 def collect_all(futures: list[Future[Any]]) -> Future[list[Future[Any]]]:

@@ -12,17 +12,21 @@ its name. Without a registered derivative it runs, and what it gives to backward
 
 from __future__ import annotations
 
+import re
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+import warnings
+import weakref
+from collections.abc import Callable, Iterable, Iterator, MutableMapping, Sequence
 from contextlib import contextmanager
 from typing import Any, ClassVar, overload
 
 from tensorpy import _C, dispatch, ops
 from tensorpy._C import Tensor
+from tensorpy._library.function_schema import FunctionSchema, parse_schema
+from tensorpy._library.rules import ByDevice, autograd_kernel, giving_new, keyword_tensors
 from tensorpy._library.schema import infer_schema
 from tensorpy._library.tags import Tag
 from tensorpy._package import proposing as _proposing
-from tensorpy.autograd.function import Function
 from tensorpy.testing.opcheck import OpCheckError, opcheck
 
 __all__ = [
@@ -33,6 +37,7 @@ __all__ = [
     "custom_op",
     "define",
     "impl",
+    "impl_abstract",
     "infer_schema",
     "opcheck",
     "opencl_kernel",
@@ -45,7 +50,6 @@ __all__ = [
     "register_vmap",
 ]
 
-_BELOW_AUTOGRAD = dispatch.below("AutogradOther")
 _COMPOSITE = "CompositeExplicitAutograd"
 _registered: dict[tuple[str, str], Registration] = {}  # the one at hand per operator and key
 _waiting: dict[str, list[Callable[[], None]]] = {}  # kernels of operators that are not declared yet
@@ -59,6 +63,12 @@ def _where(depth: int = 2) -> str:
     return f"{frame.f_code.co_filename}:{frame.f_lineno}"
 
 
+def _name_of_kernel(op: Any) -> str:
+    """Of an overload "aten::add.Tensor"; of all of a name, or of a function, what it is called."""
+    own: str = getattr(op, "_name", "") or getattr(op, "_qualified_op_name", "") or op.__name__
+    return own
+
+
 class Registration:
     """A kernel that stands in the dispatcher until it is taken out."""
 
@@ -69,7 +79,7 @@ class Registration:
     def __init__(
         self, name: str, key: str, fn: Callable[..., Any] | None, with_keyset: bool, where: str, records: bool = False
     ) -> None:
-        self.name, self.key, self.where = name, key, where
+        self.name, self.key, self.where, self.fn = name, key, where, fn
         self._handle = _C._register(name, key, fn, with_keyset, where, True, records)
         self._before = _registered.get((name, key))
         _registered[name, key] = self
@@ -85,12 +95,31 @@ class Registration:
                 _registered[self.name, self.key] = self._before
 
 
-def _backend_key(device_type: str) -> str:
-    """ "CPU" of "cpu"; of a device from outside what its tensors carry."""
+def _backend_key(device_type: str) -> str | None:
+    """ "CPU" of "cpu"; of a device from outside what its tensors carry. None for a type of PyTorch's that no device of
+    this machine has: what is registered for it is never called. RuntimeError where there is no such type."""
+    kind = _C.device(device_type.lower()).type
     try:
-        return dispatch.backend_key(device_type)
+        return dispatch.backend_key(kind)
+    except (RuntimeError, AssertionError):
+        return None
+
+
+_FOREIGN = re.compile(r"(Autograd|Autocast|Sparse|SparseCsr|Quantized|NestedTensor|AutogradNestedTensor)?([A-Z]\w*)")
+_ALIASES = (*_C._ALIAS_KEYS, *_C._KEYS)
+
+
+def _known_key(name: str) -> str | None:
+    """A dispatch key as tensorpy has it: PyTorch's "CUDA" is that of the device that programs call so. None for a key
+    of a device that is not here."""
+    found = None if name in _ALIASES else _FOREIGN.fullmatch(name)
+    if found is None:
+        return name
+    try:
+        key = _backend_key(found[2])
     except RuntimeError:
-        raise ValueError(f"there is no device type '{device_type}'") from None
+        return name  # no type of device: what registers says so
+    return None if key is None else (found[1] or "") + key
 
 
 class Library:
@@ -98,7 +127,8 @@ class Library:
 
     `Library("myops", "DEF")` opens a namespace, "FRAGMENT" adds to one, "IMPL" registers kernels for what is there
     (also for "aten", tensorpy's own). What a library declared and registered is taken out when it is destroyed. A
-    second DEF of a namespace takes the place of the first, so that a cell of a notebook can run again.
+    second DEF of a namespace takes the place of the first, so that a cell of a notebook can run again. A library that
+    nothing holds any more is destroyed.
 
     Arguments:
         ns: the namespace
@@ -115,7 +145,7 @@ class Library:
 
     dispatch_key: str
     ns: str
-    _owners: ClassVar[dict[str, Library]] = {}
+    _owners: ClassVar[MutableMapping[str, Library]] = weakref.WeakValueDictionary()
 
     def __init__(self, ns: str, kind: str, dispatch_key: str = "") -> None:
         if kind not in ("DEF", "IMPL", "FRAGMENT"):
@@ -133,6 +163,10 @@ class Library:
             if ns in Library._owners:
                 Library._owners[ns]._destroy()
             Library._owners[ns] = self
+
+    def __del__(self) -> None:
+        if hasattr(self, "_rules") and not sys.is_finalizing():
+            self._destroy()
 
     def __repr__(self) -> str:
         return f"Library(kind={self.kind}, ns={self.ns}, dispatch_key={self.dispatch_key})"
@@ -159,19 +193,28 @@ class Library:
         dispatch_key: str = "",
         *,
         with_keyset: bool = False,
-        allow_override: bool = False,
+        allow_override: bool = True,
     ) -> None:
         """Registers a kernel for a dispatch key ("CPU", "Autograd", "CompositeImplicitAutograd", ...).
 
         A name without its overload means the one that has none. `with_keyset`: the kernel gets the call's key set
-        first. `fallthrough_kernel` as the kernel passes the key by.
+        first. `fallthrough_kernel` as the kernel passes the key by. A kernel that Python registered before stands
+        behind this one until this goes; without `allow_override` it is an error. Kernels for devices that are not
+        here ("CUDA") are not kept.
         """
-        key = dispatch_key or self.dispatch_key or "CompositeImplicitAutograd"
-        name = op_name if isinstance(op_name, str) else op_name.__name__
+        if not callable(fn):
+            raise TypeError(f"Library.impl: a kernel is a function, not {type(fn).__name__}")
+        if dispatch_key and self.dispatch_key and dispatch_key != self.dispatch_key:
+            raise RuntimeError(f"Library.impl: the dispatch key {dispatch_key} is not the one of {self!r}")
+        given = dispatch_key or self.dispatch_key or "CompositeImplicitAutograd"
+        key = _known_key(given)
+        name: str = op_name if isinstance(op_name, str) else _name_of_kernel(op_name)
         full = name if "::" in name else f"{self.ns}::{name}"
         if full.partition("::")[0] != self.ns:
-            raise ValueError(f"Library: {full} is not of the namespace '{self.ns}' of {self!r}")
+            raise RuntimeError(f"Library: {full} is not of the namespace '{self.ns}' of {self!r}")
         full = full.removeprefix("aten::")
+        if key is None:
+            return
         there = _registered.get((full, key))
         if there is not None and there._handle and not allow_override:
             raise RuntimeError(
@@ -268,13 +311,22 @@ def _scoped_library(*args: Any, **kwargs: Any) -> Iterator[Library]:
         library._destroy()
 
 
-def define(qualname: str, schema: str, *, lib: Library | None = None, tags: str | Iterable[str] = ()) -> None:
+def define(
+    qualname: Any,
+    schema: str,
+    alias_analysis: str = "",
+    *,
+    lib: Library | None = None,
+    tags: str | Iterable[str] = (),
+) -> Any:
     """Declares "myops::scale" with a schema without a name: "(Tensor x, float by) -> Tensor". `tags`: as for
-    Library.define.
+    Library.define. In the older form a Library comes first, the schema has the name, and the function that is decorated
+    becomes the kernel for all devices.
 
     Arguments:
         qualname: the operator's name with its namespace: 'mine::op'
         schema: the schema; None makes one of the annotations
+        alias_analysis: taken and not used
         lib: a Library that the registration lives with; None keeps it
         tags: tags of the operator
 
@@ -285,8 +337,12 @@ def define(qualname: str, schema: str, *, lib: Library | None = None, tags: str 
         >>> tp.ops.help_define.triple(tp.ones(2))
         tensor([3., 3.])
     """
+    if isinstance(qualname, Library):
+        return _decorated(qualname, qualname.define(schema, alias_analysis, tags=tags))
     if "::" not in qualname:
         raise ValueError(f"define: the name is 'namespace::name', not {qualname!r}")
+    if not schema.lstrip().startswith("("):
+        raise ValueError(f"define: the schema of {qualname} is '(arguments) -> results', without a name: {schema!r}")
     if lib is not None and lib.ns != qualname.partition("::")[0]:
         raise ValueError(f"define: {qualname} is not of the namespace of {lib!r}")
     if lib is not None:
@@ -295,10 +351,20 @@ def define(qualname: str, schema: str, *, lib: Library | None = None, tags: str 
         _declare(qualname + schema.strip(), _where(), True, _names_of_tags(tags))
 
 
-def impl(
-    qualname: str, types: str | Sequence[str], func: Callable[..., Any] | None = None, *, lib: Library | None = None
-) -> Any:
+def _decorated(library: Library, name: Any, dispatch_key: str = "") -> Callable[[Any], Any]:
+    """A decorator that gives an operator of a library its kernel."""
+
+    def register(fn: Callable[..., Any]) -> Callable[..., Any]:
+        library.impl(name, fn, dispatch_key)
+        return fn
+
+    return register
+
+
+def impl(qualname: Any, types: Any, func: Any = None, *, lib: Library | None = None) -> Any:
     """Registers a kernel for device types ("cpu", ["cpu", "opencl"], "default" for all); also a decorator.
+
+    In the older form, `impl(library, name, dispatch_key)`, a Library comes first: see Library.impl.
 
     Arguments:
         qualname: the operator's name with its namespace: 'mine::op'
@@ -314,8 +380,12 @@ def impl(
         tensor([3., 3.])
     """
 
+    if isinstance(qualname, Library):
+        return _decorated(qualname, types, func or "")
+    keys = _keys_of(types)
+
     def register(fn: Callable[..., Any]) -> Callable[..., Any]:
-        for key in _keys_of(types):
+        for key in keys:
             _add(qualname, key, fn, lib)
         return fn
 
@@ -323,11 +393,15 @@ def impl(
 
 
 def _keys_of(types: str | Sequence[str] | None) -> list[str]:
+    """Of those types of devices that are here."""
     names = [types] if isinstance(types, str) else ["default"] if types is None else list(types)
-    return [_COMPOSITE if name == "default" else name if name in _ALIASES else _backend_key(name) for name in names]
+    keys = [_COMPOSITE if name == "default" else name if name in _ALIASES else _backend_key(name) for name in names]
+    return [key for key in keys if key is not None]
 
 
-_ALIASES = (*_C._ALIAS_KEYS, *_C._KEYS)
+def _name_of(op: Any) -> str:
+    """The full name of an operator that is given by its name, as a CustomOpDef or as an overload."""
+    return op if isinstance(op, str) else op._qualname if isinstance(op, CustomOpDef) else op._own_name
 
 
 def _add(
@@ -342,7 +416,7 @@ def _add(
 
     An operator that nobody has declared yet gets it when somebody does.
     """
-    name = name if isinstance(name, str) else name._name if isinstance(name, CustomOpDef) else name.__name__
+    name = _name_of(name)
     there = _registered.get((name, key))
     if there is not None:
         there.remove()
@@ -384,21 +458,34 @@ def register_kernel(
         tensor([3., 3.])
     """
 
+    made = _definitions.get(_name_of(op)) if lib is None else None
+    if made is not None:
+        return made.register_kernel(device_types, func)
+    keys = _keys_of(device_types)
+
     def register(fn: Callable[..., Any]) -> Callable[..., Any]:
-        for key in _keys_of(device_types):
+        for key in keys:
             _add(op, key, fn, lib)
         return fn
 
     return register if func is None else register(func)
 
 
-def register_fake(op: Any, func: Callable[..., Any] | None = None, /, *, lib: Library | None = None) -> Any:
+def register_fake(
+    op: Any,
+    func: Callable[..., Any] | None = None,
+    /,
+    *,
+    lib: Library | None = None,
+    allow_override: bool = True,
+) -> Any:
     """Gives an operator what it does on Meta: tensors of the right shape, without values. Also a decorator.
 
     Arguments:
         op: the operator, or its name
         func: the kernel
         lib: a Library that the registration lives with; None keeps it
+        allow_override: whether one that is there is replaced; else it is a RuntimeError
 
     Example:
         >>> @tp.library.custom_op("help_fake::triple", mutates_args=())
@@ -412,69 +499,41 @@ def register_fake(op: Any, func: Callable[..., Any] | None = None, /, *, lib: Li
     """
 
     def register(fn: Callable[..., Any]) -> Callable[..., Any]:
+        name = _name_of(op)
+        if (name, "CompositeImplicitAutograd") in _registered:
+            raise RuntimeError(
+                f"register_fake: {name} has a kernel for CompositeImplicitAutograd, which makes it of other operators: "
+                "what it does on Meta follows from theirs"
+            )
+        there = _registered.get((name, "Meta"))
+        if there is not None and not allow_override:
+            raise RuntimeError(f"register_fake: {name} already has a kernel for Meta, registered from {there.where}")
         _add(op, "Meta", fn, lib)
         return fn
 
     return register if func is None else register(func)
 
 
+def impl_abstract(qualname: Any, func: Any = None, *, lib: Library | None = None, _stacklevel: int = 1) -> Any:
+    """The older name of register_fake.
+
+    Arguments:
+        qualname: the operator's name with its namespace: 'mine::op'
+        func: the kernel
+        lib: a Library that the registration lives with; None keeps it
+
+    Example:
+        >>> lib = tp.library.Library("help_abstract", "DEF")
+        >>> name = lib.define("triple(Tensor x) -> Tensor")
+        >>> kernel = tp.library.impl_abstract("help_abstract::triple", tp.empty_like, lib=lib)
+        >>> tp.ops.help_abstract.triple(tp.ones(2, device="meta")).shape
+        tensorpy.Size([2])
+    """
+    warnings.warn("impl_abstract is called register_fake now", FutureWarning, stacklevel=2)
+    return register_fake(qualname, func, lib=lib)
+
+
 # ---- autograd ----
-
-
-def _flatten(values: Sequence[Any]) -> tuple[list[Any], list[int]]:
-    """Lists of tensors spread out, so that each has its gradient; -1: not a list, else its length."""
-    flat: list[Any] = []
-    lengths: list[int] = []
-    for value in values:
-        spread = isinstance(value, (list, tuple)) and any(isinstance(v, Tensor) for v in value)
-        lengths.append(len(value) if spread else -1)
-        flat += value if spread else [value]
-    return flat, lengths
-
-
-def _unflatten(flat: Sequence[Any], lengths: list[int]) -> list[Any]:
-    values: list[Any] = []
-    at = 0
-    for length in lengths:
-        values.append(flat[at] if length < 0 else list(flat[at : at + length]))
-        at += max(length, 1) if length < 0 else length
-    return values
-
-
-def _make_autograd(op: Any, backward: Callable[..., Any], setup_context: Callable[..., Any] | None) -> Any:
-    """The kernel for Autograd: records a call whose backward is Python's."""
-    has_keywords = "*," in op._schema
-
-    def forward(ctx: Any, keyset: int, kwargs: dict[str, Any], lengths: list[int], *flat: Any) -> Any:
-        args = _unflatten(flat, lengths)
-        output = op.redispatch(keyset & _BELOW_AUTOGRAD, *args, **kwargs)
-        ctx._lengths = lengths
-        if setup_context is not None:
-            extra = {"keyword_only_inputs": kwargs} if has_keywords else {}
-            setup_context(ctx, tuple(args), output, **extra)
-        return output
-
-    def run_backward(ctx: Any, *grads: Any) -> Any:
-        made = backward(ctx, *grads)
-        made = list(made) if isinstance(made, (tuple, list)) else [made]
-        if len(made) != len(ctx._lengths):
-            raise RuntimeError(
-                f"{op.__name__}: its backward returned {len(made)} gradients for {len(ctx._lengths)} arguments"
-            )
-        flat: list[Any] = []
-        for grad, length in zip(made, ctx._lengths, strict=True):
-            flat += [grad] if length < 0 else list(grad) if grad is not None else [None] * length
-        return (None, None, None, *flat)
-
-    name = op.__name__.replace("::", "_").replace(".", "_")
-    methods = {"forward": staticmethod(forward), "backward": staticmethod(run_backward), "_takes_transforms": True}
-    recorded: Any = type(name, (Function,), methods)
-
-    def kernel(keyset: int, *args: Any, **kwargs: Any) -> Any:
-        flat, lengths = _flatten(args)
-        return recorded.apply(keyset, kwargs, lengths, *flat)
-
-    return kernel
 
 
 def register_autograd(
@@ -507,10 +566,15 @@ def register_autograd(
     overload = _overload(op)
     if "!" in overload._schema:
         raise RuntimeError(
-            f"register_autograd: {overload.__name__} writes its arguments, and a gradient is for operators that give "
+            f"register_autograd: {overload._own_name} writes its arguments, and a gradient is for operators that give "
             "new results: wrap it in one"
         )
-    _add(op, "Autograd", _make_autograd(overload, backward, setup_context), lib, with_keyset=True, records=True)
+    if keyword_tensors(overload._schema):
+        raise NotImplementedError(
+            f"register_autograd: {overload._own_name} has tensors that are given by keyword alone: gradients are for "
+            "positional ones"
+        )
+    _add(op, "Autograd", autograd_kernel(overload, backward, setup_context), lib, with_keyset=True, records=True)
 
 
 def _overload(op: Any) -> Any:
@@ -548,7 +612,9 @@ def register_autocast(op: Any, device_type: str, cast_inputs: Any, /, *, lib: Li
         kwargs = {name: cast(value) for name, value in kwargs.items()}
         return overload.redispatch(keyset & below, *map(cast, args), **kwargs)
 
-    _add(op, f"Autocast{_backend_key(device_type)}", kernel, lib, with_keyset=True)
+    backend = _backend_key(device_type)
+    if backend is not None:
+        _add(op, f"Autocast{backend}", kernel, lib, with_keyset=True)
 
 
 def register_torch_dispatch(
@@ -606,6 +672,11 @@ def register_vmap(op: Any, func: Callable[..., Any] | None = None, /, *, lib: Li
     if func is None:
         return lambda given: register_vmap(op, given, lib=lib)
     overload = _overload(op)
+    if keyword_tensors(overload._schema):
+        raise NotImplementedError(
+            f"register_vmap: {overload._own_name} has tensors that are given by keyword alone: a rule is told of "
+            "positional ones"
+        )
     below = dispatch.below("Batched")
 
     def kernel(keyset: int, *args: Any, **kwargs: Any) -> Any:
@@ -615,13 +686,15 @@ def register_vmap(op: Any, func: Callable[..., Any] | None = None, /, *, lib: Li
         def rule(info: Any, in_dims: Any, *physical: Any) -> Any:
             return func(info, in_dims, *physical, **kwargs)
 
-        return call_rule(overload.__name__, rule, args)
+        return call_rule(overload._own_name, rule, args)
 
     _add(op, "Batched", kernel, lib, with_keyset=True)
     return func
 
 
 # ---- custom_op ----
+
+_definitions: dict[str, CustomOpDef] = {}
 
 
 class CustomOpDef:
@@ -655,22 +728,63 @@ class CustomOpDef:
         where: str,
         tags: tuple[str, ...] = (Tag.pt2_compliant_tag.value,),
     ) -> None:
-        self._name = _declare(f"{name}{schema}", where, True, tags)
-        self._op = self._opoverload = _C._op_overload(self._name)
+        self._qualname = _declare(f"{name}{schema}", where, True, tags)
+        self._namespace, _, self._name = self._qualname.partition("::")
+        self._op = self._opoverload = _C._op_overload(self._qualname)
+        self._schema: FunctionSchema = self._op._schema
         self._init_fn = fn
         self.__name__, self.__doc__, self.__wrapped__ = fn.__name__, fn.__doc__, fn
-        for key in _keys_of(device_types):
-            _add(self._name, key, fn, None)
+        self._by_device: ByDevice | None = None
+        _definitions[self._qualname] = self
+        self._register(device_types, fn)
+
+    def _register(self, device_types: Any, fn: Callable[..., Any]) -> None:
+        """For tensors on devices of these types, or, where the operator takes no tensors, for its argument `device`."""
+        fn = giving_new(self._qualname, self._schema, fn)
+        to_all = device_types in (None, "default")
+        if any("Tensor" in a.type for a in self._schema.arguments) or (to_all and self._by_device is None):
+            for key in _keys_of(device_types):
+                _add(self, key, fn, None)
+            return
+        if self._by_device is None:
+            self._by_device = ByDevice(self._qualname, self._schema)
+            there = _registered.get((self._qualname, _COMPOSITE))
+            self._by_device.default = None if there is None else there.fn
+            _add(self, _COMPOSITE, self._by_device, None)
+        if to_all:
+            self._by_device.default = fn
+            return
+        for kind in [device_types] if isinstance(device_types, str) else device_types:
+            self._by_device.kernels[_C.device(kind).type] = fn
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         return self._op(*args, **kwargs)
 
     def __repr__(self) -> str:
-        return f"<CustomOpDef({self._name})>"
+        return f"<CustomOpDef({self._qualname})>"
 
     def register_kernel(self, device_types: Any, fn: Callable[..., Any] | None = None, /) -> Any:
         """A kernel for device types: see library.register_kernel."""
-        return register_kernel(self, device_types, fn)
+
+        def register(given: Callable[..., Any]) -> Callable[..., Any]:
+            self._register(device_types, given)
+            return given
+
+        return register if fn is None else register(fn)
+
+    @contextmanager
+    def set_kernel_enabled(self, device_type: str, enabled: bool = True) -> Iterator[None]:
+        """A scope in which the kernel for a device type is there or not: without it the one for all devices runs."""
+        key = _backend_key(device_type)
+        there = _registered.get((self._qualname, key or ""))
+        if there is None or enabled:
+            yield
+            return
+        there.remove()
+        try:
+            yield
+        finally:
+            Registration(self._qualname, there.key, there.fn, False, there.where)
 
     def register_fake(self, fn: Callable[..., Any], /) -> Any:
         """What the operator does on Meta: see library.register_fake."""
@@ -754,6 +868,14 @@ def custom_op(
 
     def make(function: Callable[..., Any]) -> CustomOpDef:
         text = schema if schema is not None else infer_schema(function, mutates_args=mutates_args)
+        if schema is not None and mutates_args != "unknown":
+            written = {a.name for a in parse_schema(f"{name}{schema.strip()}").arguments if a.is_write}
+            said = set(mutates_args)
+            if written != said:
+                raise ValueError(
+                    f"custom_op: mutates_args of {name} names {sorted(said)}, and its schema says that it writes "
+                    f"{sorted(written)}"
+                )
         return CustomOpDef(name, text.strip(), function, device_types, where, marks)
 
     return make if fn is None else make(fn)

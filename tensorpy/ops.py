@@ -22,7 +22,8 @@ class OpOverloadPacket(_C._OpPacket):  # type: ignore[misc]
     """
 
     def __init__(self, name: str, overloads: list[str]) -> None:
-        self.__name__ = name
+        self._own_name = name  # with its namespace where that is not aten
+        self.__name__ = name.rpartition("::")[2]
         self.__module__ = f"{type(self).__module__.partition('.')[0]}._ops.{name.rpartition('::')[0] or 'aten'}"
         self._overloads = overloads
         if len(overloads) == 1:
@@ -35,8 +36,8 @@ class OpOverloadPacket(_C._OpPacket):  # type: ignore[misc]
     def __getattr__(self, overload: str) -> Any:
         name = "" if overload == "default" else overload
         if overload.startswith("__") or name not in self._overloads:
-            raise AttributeError(f"operator '{self.__name__}' has no overload '{overload}'; it has {self.overloads()}")
-        value = _C._op_overload(f"{self.__name__}.{name}" if name else self.__name__)
+            raise AttributeError(f"operator '{self._own_name}' has no overload '{overload}'; it has {self.overloads()}")
+        value = _C._op_overload(f"{self._own_name}.{name}" if name else self._own_name)
         setattr(self, overload, value)
         return value
 
@@ -57,7 +58,12 @@ class OpOverloadPacket(_C._OpPacket):  # type: ignore[misc]
                 return getattr(self, overload)(*args, **kwargs)
             except TypeError as error:
                 complaints.append(f" * {overload}: {error}")
-        raise TypeError(f"no overload of '{self.__name__}' takes these arguments:\n" + "\n".join(complaints))
+        raise TypeError(f"no overload of '{self._own_name}' takes these arguments:\n" + "\n".join(complaints))
+
+    @property
+    def _qualified_op_name(self) -> str:
+        """The name with its namespace: "aten::add"."""
+        return self._own_name if "::" in self._own_name else f"aten::{self._own_name}"
 
     def __copy__(self) -> OpOverloadPacket:
         return self
@@ -66,8 +72,11 @@ class OpOverloadPacket(_C._OpPacket):  # type: ignore[misc]
         return self
 
     def __repr__(self) -> str:
-        space, _, name = self.__name__.rpartition("::")
+        space, _, name = self._own_name.rpartition("::")
         return f"<OpOverloadPacket(op='{space or 'aten'}.{name}')>"
+
+    def __str__(self) -> str:
+        return self._qualified_op_name.replace("::", ".")
 
 
 class OpNamespace:

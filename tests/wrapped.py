@@ -18,7 +18,7 @@ class Recorder(TorchDispatchMode):
 
     @property
     def names(self) -> list[str]:
-        return [func.__name__ for func, _, _ in self.calls]
+        return [func._own_name for func, _, _ in self.calls]
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         self.calls.append((func, args, kwargs))
@@ -65,7 +65,7 @@ class Wrapped(tp.Tensor):
 
     @classmethod
     def __torch_dispatch__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        Wrapped.seen.append(func.__name__)
+        Wrapped.seen.append(func._own_name)
         out = func(*changed(args, unwrapped), **changed(kwargs, unwrapped))
         return return_and_correct_aliasing(func, args, kwargs, changed(out, cls))
 

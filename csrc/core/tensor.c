@@ -327,7 +327,7 @@ int tp_tensor_assign(tp_tensor *t, const tp_tensor *src) {
     t->byte_offset = src->byte_offset;
     t->dtype = src->dtype;
     t->device = src->device;
-    t->keys = src->keys;
+    t->keys = src->keys | (t->keys & TP_BIT(Python)); /* who is asked about it is its object's class */
     tp_host_park(release_storage, old, 0);
     return 0;
 }

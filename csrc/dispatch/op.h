@@ -90,14 +90,15 @@ typedef struct {
     const tp_argument *args, *returns;
     uint16_t nargs, nreturns;
     uint32_t tag_bits;
-    const tp_signature *signature;         /* NULL for a custom operator: boxed only */
-    tp_fn box;                             /* unboxed entry that packs its arguments: tp_box_and_call */
-    tp_op *const *prims;                   /* the primitives that its Dense kernel calls, NULL-terminated; NULL: none */
-    bool is_primitive;                     /* Note [Primitives] */
-    uint8_t guide;                         /* of a primitive: the argument whose backend runs it */
-    uint8_t empty_list;                    /* the error where a list has no tensors: which of three, by its class */
-    const struct tp_batch_rule *batching;  /* batched/rule.h; NULL: nothing is known */
-    const struct tp_forward_rule *forward; /* forward/rule.h; NULL: nothing is known */
+    const tp_signature *signature;        /* NULL for a custom operator: boxed only */
+    tp_fn box;                            /* unboxed entry that packs its arguments: tp_box_and_call */
+    tp_op *const *prims;                  /* the primitives that its Dense kernel calls, NULL-terminated; NULL: none */
+    bool is_primitive;                    /* Note [Primitives] */
+    uint8_t guide;                        /* of a primitive: the argument whose backend runs it */
+    uint8_t empty_list;                   /* the error where a list has no tensors: which of three, by its class */
+    const char *asked_as;                 /* the overload as which __torch_dispatch__ is asked ("Tensor"); NULL: this */
+    const struct tp_batch_rule *batching; /* batched/rule.h; NULL: nothing is known */
+    const struct tp_forward_rule *forward;       /* forward/rule.h; NULL: nothing is known */
     const struct tp_functional_rule *functional; /* functionalize/rule.h; NULL: nothing is known */
 } tp_op_info;
 

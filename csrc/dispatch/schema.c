@@ -215,6 +215,18 @@ static bool str_default(const char *text, tp_value *v) {
     return true;
 }
 
+/* "cuda:0", cpu: with quotation marks or without. */
+static bool device_default(const char *text, tp_value *v) {
+    tp_value quoted = {.tag = TP_NONE};
+    bool in_quotes = str_default(text, &quoted);
+    tp_device device;
+    bool known = tp_device_parse(in_quotes ? quoted.str : text, &device) >= 0;
+    if (in_quotes) free((char *)quoted.str);
+    if (known) *v = (tp_value){.tag = TP_DEVICE, .device = device};
+    else tp_error_clear();
+    return known;
+}
+
 static bool dtype_default(const char *text, tp_value *v) {
     static const char *const others[][2] = {
         {"float", "float32"}, {"double", "float64"}, {"long", "int64"}, {"int", "int32"}};
@@ -253,6 +265,7 @@ bool tp_read_default(const tp_argument *a, tp_value *v) {
     switch (a->tag) {
     case TP_STR: return str_default(a->default_value, v);
     case TP_DTYPE: return dtype_default(a->default_value, v);
+    case TP_DEVICE: return device_default(a->default_value, v);
     case TP_INTS_:
     case TP_FLOATS:
     case TP_BOOLS:
@@ -376,7 +389,7 @@ static int boxed_only(void) {
 }
 
 static int fail_schema(const reader *r) {
-    return tp_fail(TP_ValueError, "%s, at \"%.40s\" in the schema %s", r->problem, r->at, r->text);
+    return tp_fail(TP_RuntimeError, "%s, at \"%.40s\" in the schema %s", r->problem, r->at, r->text);
 }
 
 /* Room for `items` arguments and results, and for the words of the schema, which are as many characters at most. */

@@ -44,7 +44,8 @@ PyObject *tp_py_wrap_as_steal(PyTypeObject *type, tp_tensor *t);
  * sets it. -1 raised. */
 extern int (*tp_py_remark)(PyTypeObject *type, tp_tensor *t);
 /* What a call gives on a subclass of Tensor is of that subclass, as in PyTorch; and as there a class whose
- * __torch_function__ is _C._disabled_torch_function_impl keeps to itself: what a call gives on it is a Tensor. */
+ * __torch_function__ is _C._disabled_torch_function_impl keeps to itself: what a call gives on it is a Tensor. One that
+ * has a __torch_dispatch__, and Tensor's __torch_function__, is such a class too: it says itself what it gives. */
 bool tp_py_gives_plain(PyTypeObject *type);
 TP_INLINE bool tp_py_is_plain(PyObject *o) {
     return tp_likely(Py_TYPE(o) == &tp_py_tensor_type) || tp_py_gives_plain(Py_TYPE(o));

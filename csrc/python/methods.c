@@ -379,6 +379,19 @@ static PyObject *call_printer(PyObject *o, const char *function) {
     Py_XDECREF(module);
     return text;
 }
+/* __repr__(self, *, tensor_contents=None): a class of tensors says what stands for the elements. */
+static PyObject *py_repr(PyObject *self, PyObject *args, PyObject *kwargs) {
+    static char *const names[] = {"tensor_contents", NULL};
+    PyObject *contents = Py_None;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|$O:__repr__", (char **)names, &contents)) return NULL;
+    if (contents == Py_None) return tp_py_tensor_repr(self);
+    tp_exclude_guard guard = tp_exclude(TP_BIT(Tracer));
+    PyObject *module = PyImport_ImportModule("tensorpy._tensor_str");
+    PyObject *text = module ? PyObject_CallMethod(module, "tensor_repr", "OO", self, contents) : NULL;
+    Py_XDECREF(module);
+    return text;
+}
+
 PyObject *tp_py_tensor_repr(PyObject *o) {
     if (tp_py_asks(o)) return tp_py_ask_method("__repr__", o, NULL, 0, NULL);
     return call_printer(o, "tensor_repr");
@@ -477,6 +490,7 @@ PyMethodDef tp_py_tensor_methods[] = {
     {"untyped_storage", tp_py_tensor_storage, METH_NOARGS, NULL},
     {"__complex__", py_complex, METH_NOARGS, NULL},
     {"__format__", py_format, METH_O, NULL},
+    {"__repr__", (PyCFunction)(void (*)(void))py_repr, METH_VARARGS | METH_KEYWORDS | METH_COEXIST, NULL},
     {"__iter__", py_iter, METH_NOARGS, NULL},
     {"__reversed__", py_reversed, METH_NOARGS, NULL},
     {"__deepcopy__", tp_py_tensor_deepcopy, METH_O, NULL},

@@ -3,6 +3,7 @@
  * Note [Identity] in common.h says who owns whom. Objects of the base type come from a free list. The garbage collector
  * tracks those that own something that may lead back to them: an attribute dictionary, hooks, a graph. */
 #include "python/common.h"
+#include "python/python_key.h"
 
 #include "autograd/node.h"
 
@@ -175,7 +176,9 @@ bool tp_py_gives_plain(PyTypeObject *type) {
     static PyObject *name = NULL;
     if (!name && !(name = PyUnicode_InternFromString("__torch_function__"))) PyErr_Clear();
     PyObject *found = name ? _PyType_Lookup(type, name) : NULL; /* borrowed */
-    return found && PyCFunction_Check(found) && PyCFunction_GET_FUNCTION(found) == disabled_torch_function;
+    if (!found) return false;
+    if (found == _PyType_Lookup(&tp_py_tensor_type, name)) return tp_py_has_dispatch(type);
+    return PyCFunction_Check(found) && PyCFunction_GET_FUNCTION(found) == disabled_torch_function;
 }
 
 /* A new tensor's object is let go and made again; one that somebody else holds (self, out=) stays. */

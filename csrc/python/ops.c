@@ -15,10 +15,15 @@ typedef struct {
     PyObject_HEAD vectorcallfunc vectorcall;
     const tp_py_function *function;
     const tp_op *op;
+    const tp_py_function *scalar; /* of mul.Tensor that of mul.Scalar, which takes a number in its place; or NULL */
 } py_overload;
 
+static bool is_number(PyObject *o) { return PyLong_Check(o) || PyFloat_Check(o) || PyComplex_Check(o); }
+
 static PyObject *overload_call(PyObject *o, PyObject *const *args, size_t nargs, PyObject *kwnames) {
-    return tp_py_call(((py_overload *)o)->function, NULL, args, (Py_ssize_t)nargs, kwnames);
+    const py_overload *p = (const py_overload *)o;
+    bool by_number = p->scalar && PyVectorcall_NARGS(nargs) > 1 && is_number(args[1]);
+    return tp_py_call(by_number ? p->scalar : p->function, NULL, args, (Py_ssize_t)nargs, kwnames);
 }
 
 /* ---- an operator's signature, made of its schema ---- */
@@ -175,7 +180,7 @@ static PyObject *overload_repr(PyObject *o) {
         const tp_op_info *info = ((py_overload *)o)->op->info;    \
         return expression;                                        \
     }
-OVERLOAD_GETTER(name, PyUnicode_FromFormat(info->overload[0] ? "%s.%s" : "%s", info->name, info->overload))
+OVERLOAD_GETTER(own_name, PyUnicode_FromFormat(info->overload[0] ? "%s.%s" : "%s", info->name, info->overload))
 OVERLOAD_GETTER(opname, PyUnicode_FromString(info->name))
 OVERLOAD_GETTER(overload, PyUnicode_FromString(info->overload[0] ? info->overload : "default"))
 
@@ -212,6 +217,19 @@ static PyObject *overload_packet(PyObject *o, void *unused TP_UNUSED) {
     return packet;
 }
 
+/* "add.Tensor", "sin.default": as torch's graphs and logs write it. */
+static PyObject *overload_name(PyObject *o, void *unused TP_UNUSED) {
+    const tp_op_info *info = ((py_overload *)o)->op->info;
+    char space[128];
+    return PyUnicode_FromFormat("%s.%s", split_name(info, space), info->overload[0] ? info->overload : "default");
+}
+
+static PyObject *overload_qualified(PyObject *o, void *unused TP_UNUSED) { return overload_full_name(o, NULL); }
+
+static PyObject *overload_in_python(PyObject *o, void *unused TP_UNUSED) {
+    return PyBool_FromLong(tp_is_definition(((py_overload *)o)->op));
+}
+
 /* "aten.add.Tensor" */
 static PyObject *overload_str(PyObject *o) {
     const tp_op_info *info = ((py_overload *)o)->op->info;
@@ -228,13 +246,21 @@ static PyObject *overload_tags(PyObject *o, void *unused TP_UNUSED) {
         if (!member || PyList_Append(list, member) < 0) Py_CLEAR(list);
         Py_XDECREF(member);
     }
+    if (list && !tp_is_definition(((py_overload *)o)->op)) { /* those of the tree all are */
+        PyObject *member = PyObject_CallMethod(module, "Tag", "s", "pt2_compliant_tag");
+        if (!member || PyList_Append(list, member) < 0) Py_CLEAR(list);
+        Py_XDECREF(member);
+    }
     Py_XDECREF(module);
     return list;
 }
 
 static PyGetSetDef getset[] = {
     {"_schema", overload_schema, NULL, "The operator's schema.", NULL},
-    {"__name__", overload_name, NULL, "\"add.Tensor\".", NULL},
+    {"__name__", overload_name, NULL, "\"add.Tensor\"; \"sin.default\" where the overload has no name.", NULL},
+    {"_name", overload_qualified, NULL, "\"aten::add.Tensor\".", NULL},
+    {"_own_name", overload_own_name, NULL, "\"add.Tensor\", with its namespace where that is not aten.", NULL},
+    {"_defined_in_python", overload_in_python, NULL, "Whether it was declared at run time.", NULL},
     {"_opname", overload_opname, NULL, "\"add\", with its namespace where that is not aten.", NULL},
     {"__module__", overload_module, NULL, "\"torch._ops.aten\".", NULL},
     {"namespace", overload_namespace, NULL, "\"aten\".", NULL},
@@ -260,7 +286,13 @@ static PyObject *new_overload(const tp_op *op) {
     const tp_py_function *function = tp_py_overload(op);
     py_overload *o = function ? PyObject_New(py_overload, &overload_type) : NULL;
     if (!o) return NULL;
-    *o = (py_overload){o->ob_base, overload_call, function, op};
+    char name[128];
+    const tp_op *scalar = NULL;
+    if ((!op->info->overload[0] || strcmp(op->info->overload, "Tensor") == 0) && !tp_is_definition(op) &&
+        op->info->nargs > 1 && op->info->args[1].tag == TP_TENSOR &&
+        snprintf(name, sizeof name, "%s.Scalar", op->info->name) < (int)sizeof name)
+        scalar = tp_find_op_qualified(name);
+    *o = (py_overload){o->ob_base, overload_call, function, op, scalar ? tp_py_overload(scalar) : NULL};
     return (PyObject *)o;
 }
 

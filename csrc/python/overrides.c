@@ -107,8 +107,13 @@ static void update_asked(PyObject *modes) {
 }
 
 static PyObject *push_mode(PyObject *module TP_UNUSED, PyObject *mode) {
-    if (!_PyType_Lookup(Py_TYPE(mode), torch_function))
+    PyObject *method = _PyType_Lookup(Py_TYPE(mode), torch_function);
+    if (!method)
         return PyErr_Format(PyExc_TypeError, "a mode has a __torch_function__, %s has none", Py_TYPE(mode)->tp_name);
+    if (Py_IS_TYPE(method, &PyClassMethod_Type))
+        return PyErr_Format(PyExc_RuntimeError,
+                            "%s: the __torch_function__ of a mode is a plain method, a classmethod is not supported",
+                            Py_TYPE(mode)->tp_name);
     PyObject *modes = modes_of_thread();
     if (!modes || PyList_Append(modes, mode) < 0) return NULL;
     update_asked(modes);

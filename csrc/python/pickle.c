@@ -28,6 +28,19 @@ static PyTypeObject storage_type;
 
 #define STORAGE(o) (((storage_object *)(o))->storage)
 
+/* That of a wrapper (Note [Wrappers]) has a size and an identity, by which one tells who views whom, and no bytes. */
+static bool has_bytes(const tp_storage *s) {
+    return s->data || !s->nbytes || s->later || s->device.type == TP_DEVICE_META;
+}
+static int need_bytes(const tp_storage *s, const char *what) {
+    if (tp_likely(has_bytes(s))) return 0;
+    PyErr_Format(PyExc_RuntimeError,
+                 "%s: the tensor of this storage has no elements of its own, its class answers for it "
+                 "(__torch_dispatch__)",
+                 what);
+    return -1;
+}
+
 /* ---- the object ---- */
 
 static PyObject *storage_key(const tp_storage *s) { return PyLong_FromVoidPtr((void *)s); }
@@ -67,6 +80,7 @@ static PyObject *storage_nbytes(PyObject *o, PyObject *unused) {
 }
 static PyObject *storage_data_ptr(PyObject *o, PyObject *unused) {
     (void)unused;
+    if (need_bytes(STORAGE(o), "data_ptr()") < 0) return NULL;
     if (tp_check_address(STORAGE(o), "data_ptr()") < 0) return tp_py_raise();
     return PyLong_FromVoidPtr(STORAGE(o)->data);
 }
@@ -98,6 +112,7 @@ static tp_storage *storage_of(tp_device device, copier copy, const void *data, s
 }
 
 static PyObject *bytes_of(tp_storage *s) {
+    if (need_bytes(s, "a storage's bytes") < 0) return NULL;
     if (tp_settle_to_read(s) < 0) return tp_py_raise();
     const tp_device_ops *ops = tp_device_get_ops((tp_device_type)s->device.type);
     PyObject *bytes = ops ? PyBytes_FromStringAndSize(NULL, (Py_ssize_t)s->nbytes) : tp_py_raise();
@@ -109,6 +124,7 @@ static PyObject *bytes_of(tp_storage *s) {
 static PyObject *storage_deepcopy(PyObject *o, PyObject *memo) {
     (void)memo; /* copy.deepcopy remembers the result */
     tp_storage *s = STORAGE(o);
+    if (need_bytes(s, "deepcopy()") < 0) return NULL;
     if (tp_settle_to_read(s) < 0) return tp_py_raise();
     const tp_device_ops *ops = tp_device_get_ops((tp_device_type)s->device.type);
     return wrap_storage_steal(ops ? storage_of(s->device, ops->copy_inside, s->data, s->nbytes) : NULL);
@@ -134,6 +150,7 @@ static PyObject *storage_reduce(PyObject *o, PyObject *unused) {
 /* _adopt(other): the content moves into the other storage's memory, which is this one's from then on. */
 static PyObject *storage_adopt(PyObject *o, PyObject *other) {
     if (!Py_IS_TYPE(other, &storage_type)) return PyErr_Format(PyExc_TypeError, "_adopt() takes a storage");
+    if (need_bytes(STORAGE(o), "_adopt()") < 0 || need_bytes(STORAGE(other), "_adopt()") < 0) return NULL;
     if (tp_py_check(tp_storage_adopt(STORAGE(o), STORAGE(other))) < 0) return NULL;
     Py_RETURN_NONE;
 }
@@ -204,12 +221,14 @@ PyObject *tp_py_tensor_storage(PyObject *self, PyObject *unused) {
     if (tp_py_asks(self)) return tp_py_ask_method("untyped_storage", self, NULL, 0, NULL);
     tp_autoref *t = tp_memory_of(tp_py_tensor_borrow(self));
     if (!t) return tp_py_raise();
-    if (tp_py_refuse_wrapper(t, "untyped_storage()") < 0) return NULL;
+    if (!tp_is_wrapper(t) && tp_py_refuse_wrapper(t, "untyped_storage()") < 0) return NULL;
     return wrap_storage_steal(tp_storage_retain(t->storage));
 }
 
 static PyObject *storage_as_object(tp_storage *s) { return wrap_storage_steal(tp_storage_retain(s)); }
-static tp_storage *storage_of_object(PyObject *o) { return Py_IS_TYPE(o, &storage_type) ? STORAGE(o) : NULL; }
+static tp_storage *storage_of_object(PyObject *o) {
+    return Py_IS_TYPE(o, &storage_type) && has_bytes(STORAGE(o)) ? STORAGE(o) : NULL;
+}
 
 /* ---- tensors ---- */
 
@@ -269,6 +288,7 @@ static PyObject *rebuild_tensor(PyObject *module, PyObject *args) {
         return PyErr_Occurred()
                    ? NULL
                    : PyErr_Format(PyExc_TypeError, "_rebuild_tensor() got arguments that no tensor was saved with");
+    if (storage != Py_None && need_bytes(STORAGE(storage), "a tensor over a storage") < 0) return NULL;
     if (read_ints(sizes, size_data) < 0 || read_ints(strides, stride_data) < 0) return NULL;
     Py_ssize_t ndim = PyTuple_GET_SIZE(sizes);
     tp_tensor *t = rebuild(storage, dtype, (tp_ints){size_data, ndim}, (tp_ints){stride_data, ndim}, offset, device);

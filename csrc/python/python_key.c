@@ -15,6 +15,7 @@
 #include "python/overrides.h"
 #include "python/values.h"
 
+#include <stdio.h>
 #include <string.h>
 
 static PyObject *torch_dispatch; /* interned: "__torch_dispatch__" */
@@ -29,7 +30,7 @@ static const char *const stack_names[NUM_STACKS] = {"tensorpy.dispatch_modes", "
 
 static PyObject *disabled(PyObject *self, PyObject *call);
 
-static bool has_dispatch(PyTypeObject *type) {
+bool tp_py_has_dispatch(PyTypeObject *type) {
     PyObject *found = type == &tp_py_tensor_type ? NULL : _PyType_Lookup(type, torch_dispatch);
     return found && !(PyCFunction_Check(found) && PyCFunction_GET_FUNCTION(found) == disabled);
 }
@@ -50,7 +51,7 @@ static int ensure_registered(void) {
  * the key. */
 static int remark(PyTypeObject *type, tp_tensor *t) {
     if (!tp_is_wrapper(t)) t->keys &= ~TP_BIT(Python);
-    if (!has_dispatch(type)) return 0;
+    if (!tp_py_has_dispatch(type)) return 0;
     t->keys |= TP_BIT(Python);
     return ensure_registered();
 }
@@ -88,8 +89,14 @@ static void update_include(PyObject *modes, int stack) {
 }
 
 static int push(PyObject *mode, int stack) {
-    if (!_PyType_Lookup(Py_TYPE(mode), torch_dispatch))
+    PyObject *method = _PyType_Lookup(Py_TYPE(mode), torch_dispatch);
+    if (!method)
         return PyErr_Format(PyExc_TypeError, "a mode has a __torch_dispatch__, %s has none", Py_TYPE(mode)->tp_name),
+               -1;
+    if (Py_IS_TYPE(method, &PyClassMethod_Type))
+        return PyErr_Format(PyExc_RuntimeError,
+                            "%s: the __torch_dispatch__ of a mode is a plain method, a classmethod is not supported",
+                            Py_TYPE(mode)->tp_name),
                -1;
     PyObject *modes = modes_of_thread(stack);
     if (!modes || ensure_registered() < 0 || PyList_Append(modes, mode) < 0) return -1;
@@ -145,14 +152,26 @@ static void free_call(python_call *c) {
 #define auto_call TP_CLEANUP(free_call) python_call
 
 static int add_classes(PyObject *overloaded, PyObject *o) {
-    if (tp_py_is_tensor(o)) return has_dispatch(Py_TYPE(o)) ? tp_py_add_overload(overloaded, o) : 0;
+    if (tp_py_is_tensor(o)) return tp_py_has_dispatch(Py_TYPE(o)) ? tp_py_add_overload(overloaded, o) : 0;
     for (Py_ssize_t i = 0; PyList_CheckExact(o) && i < PyList_GET_SIZE(o); i++)
         if (add_classes(overloaded, PyList_GET_ITEM(o, i)) < 0) return -1;
     return 0;
 }
 
+/* x * 2 is mul.Scalar, for which kernels have a shorter way: who is asked sees mul.Tensor(x, 2), as PyTorch's do. */
+static const tp_op *asked_operator(const tp_op *op) {
+    char name[128];
+    const char *overload = op->info->asked_as;
+    if (!overload) return op;
+    bool is_default = strcmp(overload, "default") == 0;
+    int n = snprintf(name, sizeof name, is_default ? "%s" : "%s.%s", op->info->name, overload);
+    const tp_op *other = n < (int)sizeof name ? tp_find_op_qualified(name) : NULL;
+    return other ? other : op;
+}
+
 /* Positional arguments up to the last that is not its default, and keyword ones that are not theirs. */
 static int collect(python_call *c, const tp_op *op, const tp_value *args) {
+    op = asked_operator(op);
     if (!(c->function = tp_py_overload_object(op))) return -1;
     const tp_py_param *params = tp_py_function_of(c->function)->signatures[0].params;
     int n = op->info->nargs, positional = 0;
@@ -369,7 +388,7 @@ PyObject *tp_py_make_wrapper(PyObject *self TP_UNUSED, PyObject *const *args, Py
     PyObject *v[13];
     if (tp_py_take_arguments(&arguments, args, nargs, kwnames, v) < 0) return NULL;
     if (!PyType_Check(v[0]) || !PyType_IsSubtype((PyTypeObject *)v[0], &tp_py_tensor_type) ||
-        !has_dispatch((PyTypeObject *)v[0]))
+        !tp_py_has_dispatch((PyTypeObject *)v[0]))
         return PyErr_Format(PyExc_TypeError,
                             "_make_wrapper_subclass(): argument 'cls' must be a subclass of Tensor that has a "
                             "__torch_dispatch__, not %R",
@@ -405,8 +424,8 @@ PyObject *tp_py_make_wrapper(PyObject *self TP_UNUSED, PyObject *const *args, Py
 /* __torch_dispatch__ of Tensor: the operator itself, with nobody asked. */
 static PyObject *disabled(PyObject *self TP_UNUSED, PyObject *call) {
     PyObject *function, *types, *args = NULL, *kwargs = NULL;
-    if (!PyArg_ParseTuple(call, "OO|O!O", &function, &types, &PyTuple_Type, &args, &kwargs)) return NULL;
-    PyObject *given = args ? Py_NewRef(args) : PyTuple_New(0);
+    if (!PyArg_ParseTuple(call, "OO|OO", &function, &types, &args, &kwargs)) return NULL;
+    PyObject *given = args ? PySequence_Tuple(args) : PyTuple_New(0);
     uint8_t before = tp_tls.dispatch_off;
     tp_tls.dispatch_off = true;
     PyObject *result = given ? PyObject_Call(function, given, kwargs == Py_None ? NULL : kwargs) : NULL;

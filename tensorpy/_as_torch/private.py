@@ -11,7 +11,7 @@ from types import ModuleType
 from typing import Any
 
 import tensorpy
-from tensorpy import _C, backends
+from tensorpy import _C, backends, dispatch
 from tensorpy._library.function_schema import FunctionSchema, parse_schema
 from tensorpy._package.absent import absent_class
 
@@ -90,22 +90,98 @@ class DispatchKeySet(frozenset):  # type: ignore[type-arg]
     def __or__(self, other: Any) -> DispatchKeySet:
         return DispatchKeySet(frozenset.__or__(self, other))
 
+    def remove(self, key: str) -> DispatchKeySet:
+        """The set without a key."""
+        return DispatchKeySet(self - {key})
 
-class _ExcludeDispatchKeyGuard:
-    """A context in which autocast is off for the devices whose autocast keys are given; others have no guard."""
 
-    def __init__(self, keys: DispatchKeySet) -> None:
-        types = [key.removeprefix("Autocast").lower() for key in keys if key.startswith("Autocast")]
-        self.types = [name for name in types if _C._autocast_available(name)]
+def _bits(keys: Any) -> int:
+    """The set of keys as a word: those of PyTorch's that tensorpy has, "Autograd" for all of its layer."""
+    alias = {"Autograd": dispatch.below("ForwardAD") & ~dispatch.below("AutogradOther")}
+    word = 0
+    for key in keys:
+        word |= alias[key] if key in alias else _C._KEYS.get(key, 0)
+    return word
+
+
+class _ForceDispatchKeyGuard:
+    """A context with these keys included and those excluded, whatever was before."""
+
+    def __init__(self, include: Any = (), exclude: Any = ()) -> None:
+        self.sets = (_bits(include), _bits(exclude))
+
+    def _wanted(self) -> tuple[int, int]:
+        return self.sets
 
     def __enter__(self) -> None:
-        self.before = [_C._autocast_get(name) for name in self.types]
-        for name, (_, dtype, cache) in zip(self.types, self.before, strict=True):
-            _C._autocast_set(name, False, dtype, cache)
+        self.before = _C._get_dispatch_sets()
+        _C._set_dispatch_sets(*self._wanted())
 
     def __exit__(self, *unused: object) -> None:
-        for name, state in zip(self.types, self.before, strict=True):
+        _C._set_dispatch_sets(*self.before)
+
+
+class _ExcludeDispatchKeyGuard(_ForceDispatchKeyGuard):
+    """A context without these keys; the last word on autocast is that of its own state."""
+
+    def __init__(self, keys: Any) -> None:
+        super().__init__((), [keys] if isinstance(keys, str) else keys)
+        named = [keys] if isinstance(keys, str) else list(keys)
+        types = [key.removeprefix("Autocast").lower() for key in named if key.startswith("Autocast")]
+        self.types = [name for name in types if _C._autocast_available(name)]
+
+    def _wanted(self) -> tuple[int, int]:
+        include, exclude = _C._get_dispatch_sets()
+        return include, exclude | self.sets[1]
+
+    def __enter__(self) -> None:
+        self.autocast = [_C._autocast_get(name) for name in self.types]
+        for name, (_, dtype, cache) in zip(self.types, self.autocast, strict=True):
+            _C._autocast_set(name, False, dtype, cache)
+        super().__enter__()
+
+    def __exit__(self, *unused: object) -> None:
+        super().__exit__()
+        for name, state in zip(self.types, self.autocast, strict=True):
             _C._autocast_set(name, *state)
+
+
+class _IncludeDispatchKeyGuard(_ForceDispatchKeyGuard):
+    """A context with these keys beside those that are included."""
+
+    def __init__(self, keys: Any) -> None:
+        super().__init__([keys] if isinstance(keys, str) else keys)
+
+    def _wanted(self) -> tuple[int, int]:
+        include, exclude = _C._get_dispatch_sets()
+        return include | self.sets[0], exclude
+
+
+class _AutoDispatchBelowAutograd(_ExcludeDispatchKeyGuard):
+    """A context below autograd: its layer is left out. It begins where it is made, or at `with`; `del` ends it."""
+
+    def __init__(self) -> None:
+        super().__init__(("Autograd",))
+        self.depth = 0
+        self.__enter__()
+
+    def __enter__(self) -> None:
+        if self.depth == 0:
+            super().__enter__()
+        self.depth += 1
+
+    def __exit__(self, *unused: object) -> None:
+        if self.depth:
+            super().__exit__()
+        self.depth = 0
+
+    __del__ = __exit__
+
+
+def _local_set(which: int) -> Any:
+    """The keys that this thread includes (0), or excludes (1)."""
+    word = _C._get_dispatch_sets()[which]
+    return DispatchKeySet(name for name, bit in _C._KEYS.items() if word & bit)
 
 
 class _Interpreter(ModuleType):
@@ -181,8 +257,6 @@ def _set_torch_function_state(state: _TorchFunctionState) -> None:
 
 def _dispatch_keys(tensor: Any) -> DispatchKeySet:
     """The keys that a tensor carries."""
-    from tensorpy import dispatch
-
     return DispatchKeySet(dispatch.keys(tensor))
 
 
@@ -198,6 +272,12 @@ _NAMES = {
     "DispatchKey": _Key(),
     "DispatchKeySet": DispatchKeySet,
     "_ExcludeDispatchKeyGuard": _ExcludeDispatchKeyGuard,
+    "_IncludeDispatchKeyGuard": _IncludeDispatchKeyGuard,
+    "_ForceDispatchKeyGuard": _ForceDispatchKeyGuard,
+    "_AutoDispatchBelowAutograd": _AutoDispatchBelowAutograd,
+    "_dispatch_tls_local_include_set": functools.partial(_local_set, 0),
+    "_dispatch_tls_local_exclude_set": functools.partial(_local_set, 1),
+    "_dispatch_isTensorSubclassLike": lambda tensor: bool(_C._tensor_keys(tensor) & _C._KEYS["Python"]),
     "_DisableFuncTorch": _DisableFuncTorch,
     "_WeakTensorRef": _WeakTensorRef,
     "_debug_only_are_vmap_fallback_warnings_enabled": _FallbackWarnings.are_displayed,

@@ -110,7 +110,7 @@ class GraphRecorder(Recorder):
     def _keep_written(self, name: str, args: tuple[Any, ...]) -> None:
         op = overload(name)
         wants_grad = _C.is_grad_enabled() and any(t.requires_grad for t in _tensors(args))
-        for row, value in zip(_tracer.arguments(op.__name__), args, strict=True):
+        for row, value in zip(_tracer.arguments(op._own_name), args, strict=True):
             if not row[3] and row[0] not in _STATISTICS:
                 continue
             for tensor in _tensors([value]):

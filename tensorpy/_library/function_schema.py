@@ -7,6 +7,8 @@ import re
 from functools import cache, cached_property
 from typing import Any, NamedTuple
 
+from tensorpy import _C
+
 _ARGUMENT = re.compile(r"(?P<type>.+?)\s+(?P<name>[A-Za-z_]\w*)(?:\s*=\s*(?P<default>.+))?", re.DOTALL)
 _ALIAS = re.compile(r"\((?P<before>[^()]*?)(?P<write>!?)(?: -> (?P<after>[^()]*))?\)")
 
@@ -85,9 +87,21 @@ def _kind(text: str) -> tuple[str, int | None]:
     ), None
 
 
-def _value(text: str | None) -> Any:
+# PyTorch's numbers of dtypes, by which its schemas say defaults.
+_DTYPES = (
+    "uint8 int8 int16 int32 int64 float16 float32 float64 complex32 complex64 complex128 bool qint8 quint8 qint32 "
+    "bfloat16"
+).split()
+
+
+def _value(text: str | None, kind: str = "") -> Any:
     if text is None:
         return None
+    if kind.startswith("Device") and text != "None":
+        return _C.device(text.strip("\"'"))
+    if kind.startswith("ScalarType"):
+        name = {"float": "float32", "double": "float64", "long": "int64", "int": "int32"}.get(text, text)
+        return _DTYPES.index(name) if name in _DTYPES else None
     try:
         return ast.literal_eval({"true": "True", "false": "False"}.get(text, text))
     except (ValueError, SyntaxError):
@@ -108,7 +122,8 @@ def _argument(text: str, only_keyword: bool, is_result: bool = False) -> Argumen
             raise RuntimeError(f"the argument {text!r} of a schema has no name")
         return Argument("", *_kind(text), None, None, False, info)
     kind, count = _kind(match["type"])
-    return Argument(match["name"], kind, count, _value(match["default"]), match["default"], only_keyword, info)
+    value = _value(match["default"], match["type"])
+    return Argument(match["name"], kind, count, value, match["default"], only_keyword, info)
 
 
 def _is_part(one: str, other: str) -> bool:

@@ -51,7 +51,9 @@ def _default(value: Any) -> str:
         return f'"{value}"'
     if isinstance(value, (list, tuple)):
         return f"[{', '.join(map(_default, value))}]"
-    return str(value).removeprefix("tensorpy.")
+    if isinstance(value, _C.device):
+        return f'"{value}"'
+    return str(value).rpartition(".")[2] if isinstance(value, _C.dtype) else str(value)
 
 
 def _returns(annotation: Any) -> str | None:
@@ -90,7 +92,11 @@ def infer_schema(
             f"infer_schema({name}): {error}: the annotations have to be known where it is defined"
         ) from None
     everything = mutates_args == "unknown"
-    written = set() if everything else set([mutates_args] if isinstance(mutates_args, str) else mutates_args)
+    if isinstance(mutates_args, str) and not everything:
+        raise ValueError(
+            f"infer_schema({name}): mutates_args is a collection of names, or the string 'unknown': {mutates_args!r}"
+        )
+    written = set() if everything else set(mutates_args)
     parts: list[str] = []
     parameters = inspect.signature(prototype_function).parameters
     if unknown := sorted(written - set(parameters)):

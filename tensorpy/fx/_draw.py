@@ -21,7 +21,7 @@ def label(node: Node) -> str:
     """What a box says: the name, what is called, and the constants among its arguments."""
     if node.op in ("placeholder", "output"):
         return node.name
-    called = node.target.__name__ if isinstance(node.target, OpOverload) else target_name(node.target)
+    called = node.target._own_name if isinstance(node.target, OpOverload) else target_name(node.target)
     constants = [repr(a) for a in node.args if not isinstance(a, (Node, list, tuple, dict))]
     return f"{node.name} = {called}" + (f"({', '.join(constants)})" if constants else "")
 

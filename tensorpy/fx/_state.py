@@ -75,7 +75,7 @@ def _decode_value(state: Any, nodes: dict[str, Node]) -> Any:
 
 def _encode_target(node: Node) -> tuple[Any, ...]:
     if isinstance(node.target, OpOverload):
-        return "operator", node.target.__name__
+        return "operator", node.target._own_name
     for tag, function in _FUNCTIONS.items():
         if node.target is function:
             return (tag,)

@@ -88,7 +88,7 @@ def target_name(target: Any) -> str:
     if isinstance(target, str):
         return target
     if isinstance(target, OpOverload):
-        space, _, rest = target.__name__.rpartition("::")
+        space, _, rest = target._own_name.rpartition("::")
         stem, _, which = rest.partition(".")
         return f"tensorpy.ops.{space or 'aten'}.{stem}.{which or 'default'}"
     name = str(getattr(target, "__qualname__", None) or getattr(target, "__name__", repr(target)))

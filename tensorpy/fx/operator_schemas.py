@@ -65,10 +65,10 @@ def _packet_of(function: Any) -> Any:
 @cache
 def _overloads_of(function: Any) -> list[tuple[Any, inspect.Signature]]:
     if isinstance(function, _C.OpOverload):
-        return [(function, _signature_of(function.__name__, function._schema))]
+        return [(function, _signature_of(function._own_name, function._schema))]
     packet = _packet_of(function)
     found = [] if packet is None else [getattr(packet, name) for name in packet.overloads()]
-    return [(each, _signature_of(each.__name__, each._schema)) for each in found]
+    return [(each, _signature_of(each._own_name, each._schema)) for each in found]
 
 
 def get_signature_for_torch_op(op: Any, return_schemas: bool = False) -> Any:

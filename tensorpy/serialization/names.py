@@ -94,6 +94,20 @@ def rebuild_meta_tensor(dtype: Any, size: Any, stride: Any, requires_grad: Any) 
     return _tensor(None, dtype, 0, size, stride, requires_grad, None)
 
 
+def rebuild_wrapper(
+    cls: Any, dtype: Any, size: Any, stride: Any, offset: Any, layout: Any, device: Any, requires_grad: Any
+) -> Tensor:
+    """A tensor without elements of a class that answers for it; what it holds are its attributes."""
+    if not isinstance(cls, type) or not issubclass(cls, Tensor):
+        raise TypeError("a wrapper's class in the file is none of tensors")
+    _of(dtype, _C.dtype)
+    _of(device, _C.device)
+    made: Any = getattr(Tensor, "_make_wrapper_subclass")  # noqa: B009
+    place = {"storage_offset": _of(offset, int), "dtype": dtype, "device": device}
+    sizes = _ints(_of(size, tuple, _C.Size), "size"), _ints(_of(stride, tuple), "stride")
+    return made(cls, *sizes, **place, requires_grad=requires_grad is True)
+
+
 def rebuild_parameter(data: Any, requires_grad: Any, hooks: Any = None) -> Any:
     """A module's parameter."""
     if not isinstance(data, Tensor):
@@ -138,7 +152,8 @@ def _with_state(tensor: Any, state: Any) -> Any:
     attributes, slots = state if isinstance(state, tuple) and len(state) == 2 else (state, None)
     if not isinstance(attributes, (dict, type(None))):
         raise TypeError("a tensor's attributes in the file are no dictionary")
-    set_attributes(tensor, Tensor, attributes or {})
+    own = type(tensor) if type(tensor) in (Tensor, Parameter) else object  # else of a class that the program named
+    set_attributes(tensor, own, attributes or {})
     set_slots(tensor, slots)
     return tensor
 
@@ -163,7 +178,7 @@ def slots_of(cls: type) -> list[str]:
 def set_attributes(target: Any, cls: type, attributes: Any) -> None:
     """Attributes of a file's object: data beside what the class has, never in its place."""
     for name in _of(attributes, dict, OrderedDict):
-        if type(name) is not str or hasattr(cls, name):
+        if type(name) is not str or hasattr(cls, name) or name.startswith("__"):
             raise TypeError(
                 f"the file gives a {cls.__name__} an attribute that has the name of the class's own, or none"
             )
@@ -236,7 +251,7 @@ def _nibbles(storage: Any, offset: int, sizes: tuple[int, ...]) -> Tensor:
     return both[:count].reshape(sizes)
 
 
-_MAKERS = (rebuild_tensor_v2, rebuild_tensor_v3, rebuild_meta_tensor, rebuild_parameter)
+_MAKERS = (rebuild_tensor_v2, rebuild_tensor_v3, rebuild_meta_tensor, rebuild_parameter, rebuild_wrapper)
 
 # ---- plain values: what the constructor would take besides them, it does not get from a file ----
 
@@ -361,6 +376,7 @@ FUNCTIONS: dict[tuple[str, str], Any] = {
     ("torch._utils", "_rebuild_parameter"): rebuild_parameter,
     ("torch._utils", "_rebuild_parameter_with_state"): rebuild_parameter_with_state,
     ("torch._utils", "_rebuild_meta_tensor_no_storage"): rebuild_meta_tensor,
+    ("torch._utils", "_rebuild_wrapper_subclass"): rebuild_wrapper,
     ("torch._utils", "_rebuild_sparse_tensor"): rebuild_sparse_tensor,
     ("torch._utils", "_rebuild_qtensor"): rebuild_quantized,
     ("torch._utils", "_rebuild_nested_tensor"): rebuild_nested,

@@ -115,6 +115,9 @@ class Pickler(_Base):  # type: ignore[misc]
             return names.rebuild_meta_tensor, (tensor.dtype, size, stride, tensor.requires_grad)
         if tensor._is_zerotensor():
             raise RuntimeError("ZeroTensor is not serializable: clone() gives a tensor with elements")
+        if _C._is_wrapper(tensor):
+            described = type(tensor), tensor.dtype, tuple(tensor.shape), tensor.stride(), tensor.storage_offset()
+            return names.rebuild_wrapper, (*described, _C.strided, tensor.device, tensor.requires_grad)
         plain = tensor.detach()
         if any(s < 0 for s in plain.stride()):  # from NumPy; PyTorch would refuse the file
             plain = plain.clone(memory_format=_C.contiguous_format)

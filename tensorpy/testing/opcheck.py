@@ -88,7 +88,7 @@ def _schema(op: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> None:
             memory[now.untyped_storage().data_ptr()] = name
             if not _is_same(now, was):
                 raise OpCheckError(
-                    f"{op.__name__} wrote its argument '{name}', which the schema does not say: annotate it, "
+                    f"{op._own_name} wrote its argument '{name}', which the schema does not say: annotate it, "
                     f"'Tensor(a!) {name}', or name it in mutates_args"
                 )
     if "(" in op._schema.rpartition("->")[2].strip("() "):
@@ -97,7 +97,7 @@ def _schema(op: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> None:
         shared = memory.get(result.untyped_storage().data_ptr())
         if shared is not None and result.numel():
             raise OpCheckError(
-                f"{op.__name__} returned the memory of its argument '{shared}', where the schema says that the result "
+                f"{op._own_name} returned the memory of its argument '{shared}', where the schema says that the result "
                 "is new: return a clone"
             )
 
@@ -112,11 +112,11 @@ def _autograd(op: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> None:
     wanting = [t for t in _tensors([list(args), list(kwargs.values())]) if t.requires_grad]
     if not wanting or _gives_numbers(op):
         return
-    kernel = next((e for e in dispatch.table(op.__name__) if e.key == "AutogradCPU"), None)
+    kernel = next((e for e in dispatch.table(op._own_name) if e.key == "AutogradCPU"), None)
     if kernel is None or kernel.source == "no derivative is registered":
         raise OpCheckError(
-            f"{op.__name__} has no derivative, and an argument requires grad: give it one with "
-            f"tensorpy.library.register_autograd('{op.__name__}', backward)"
+            f"{op._own_name} has no derivative, and an argument requires grad: give it one with "
+            f"tensorpy.library.register_autograd('{op._own_name}', backward)"
         )
     if all(t.dtype in (_C.float64, _C.complex128) for t in wanting):
         copies = [_fresh(t) for t in wanting]
@@ -138,18 +138,18 @@ def _meta(op: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> None:
             told = list(_tensors([_run(op, args, kwargs, lambda t: t.detach().to(device="meta"))]))
         except NotImplementedError as error:
             raise OpCheckError(
-                f"{op.__name__} does nothing on Meta tensors: register what shape it gives with "
-                f"tensorpy.library.register_fake('{op.__name__}', fn)"
+                f"{op._own_name} does nothing on Meta tensors: register what shape it gives with "
+                f"tensorpy.library.register_fake('{op._own_name}', fn)"
             ) from error
     for i, (real, meta) in enumerate(zip(made, told, strict=True)):
         for what in ("shape", "dtype"):
             if getattr(real, what) != getattr(meta, what):
                 raise OpCheckError(
-                    f"{op.__name__}: result {i} has {what} {getattr(real, what)}, and on Meta {getattr(meta, what)}: "
+                    f"{op._own_name}: result {i} has {what} {getattr(real, what)}, and on Meta {getattr(meta, what)}: "
                     "mend what register_fake was given"
                 )
         if real.stride() != meta.stride() and real.numel() > 1:
-            raise OpCheckError(f"{op.__name__}: result {i} has strides {real.stride()}, and on Meta {meta.stride()}")
+            raise OpCheckError(f"{op._own_name}: result {i} has strides {real.stride()}, and on Meta {meta.stride()}")
 
 
 def _autocast(op: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> None:
@@ -159,7 +159,7 @@ def _autocast(op: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> None:
             _run(op, args, kwargs, _fresh)
         except RuntimeError as error:
             raise OpCheckError(
-                f"{op.__name__} fails under autocast: {error}; register_autocast casts for it"
+                f"{op._own_name} fails under autocast: {error}; register_autocast casts for it"
             ) from error
 
 
@@ -176,7 +176,7 @@ def _deterministic(op: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> None
         try:
             assert_close(b, a, equal_nan=True, check_stride=False)
         except AssertionError as error:
-            raise OpCheckError(f"{op.__name__} gives something else for arguments with strides: {error}") from error
+            raise OpCheckError(f"{op._own_name} gives something else for arguments with strides: {error}") from error
 
 
 def _vmap(op: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> None:
@@ -200,14 +200,14 @@ def _vmap(op: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> None:
                 assert_close(found[k], alone[k][i], equal_nan=True, check_stride=False)
             except AssertionError as error:
                 raise OpCheckError(
-                    f"{op.__name__}: result {i} of sample {k} under vmap is not what the sample gives alone: {error}; "
+                    f"{op._own_name}: result {i} of sample {k} under vmap is not what the sample gives alone: {error}; "
                     "mend what register_vmap was given"
                 ) from error
 
 
 def _device(op: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> None:
     """On every other device that it has a kernel for it gives what it gives on the CPU."""
-    entries = {e.key: e for e in dispatch.table(op.__name__)}
+    entries = {e.key: e for e in dispatch.table(op._own_name)}
     kernel = entries.get("OpenCL")
     if kernel is None or kernel.kind == "fallback" or not opencl.is_available():
         return
@@ -216,11 +216,11 @@ def _device(op: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> None:
         there = list(_tensors([_run(op, args, kwargs, lambda t: t.detach().to(device="opencl"))]))
     for i, (a, b) in enumerate(zip(here, there, strict=True)):
         if b.device.type != "opencl":
-            raise OpCheckError(f"{op.__name__}: result {i} of its kernel for OpenCL is on {b.device}")
+            raise OpCheckError(f"{op._own_name}: result {i} of its kernel for OpenCL is on {b.device}")
         try:
             assert_close(b.cpu(), a, equal_nan=True, check_stride=False)
         except AssertionError as error:
-            raise OpCheckError(f"{op.__name__}: result {i} differs between OpenCL and the CPU: {error}") from error
+            raise OpCheckError(f"{op._own_name}: result {i} differs between OpenCL and the CPU: {error}") from error
 
 
 CHECKS: dict[str, Callable[[Any, Sequence[Any], dict[str, Any]], None]] = {

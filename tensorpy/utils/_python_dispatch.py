@@ -60,6 +60,11 @@ class TorchDispatchMode:
         _C._pop_dispatch_mode(self.__dict__.get("_stack", 0))
 
     @classmethod
+    def is_infra_mode(cls) -> bool:
+        """Whether the mode belongs to the machinery around programs, which is_in_torch_dispatch_mode may leave out."""
+        return False
+
+    @classmethod
     def push(cls, *args: Any, **kwargs: Any) -> Any:
         """An older way to write `Mode(...)`."""
         warnings.warn("`Mode.push()` is no longer necessary: `with Mode()` does it", stacklevel=2)
@@ -87,9 +92,10 @@ def _get_current_dispatch_mode_stack() -> list[TorchDispatchMode]:
     return list(_C._dispatch_modes())
 
 
-def is_in_torch_dispatch_mode() -> bool:
-    """Whether any mode is on in this thread."""
-    return any(_C._dispatch_modes(stack) for stack in sorted({*_STACKS.values()}))
+def is_in_torch_dispatch_mode(include_infra_modes: bool = True) -> bool:
+    """Whether any mode is on in this thread; or one that is none of the machinery's (is_infra_mode())."""
+    modes = [mode for stack in sorted({*_STACKS.values()}) for mode in _C._dispatch_modes(stack)]
+    return any(include_infra_modes or not type(mode).is_infra_mode() for mode in modes)
 
 
 @contextlib.contextmanager

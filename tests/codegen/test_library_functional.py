@@ -59,7 +59,7 @@ def test_writes_through_a_view_of_a_library(ops: Any) -> None:
         got = functionalize(f)(own)
     for a, b in zip([*got, own], [*expected, plain], strict=True):
         assert a.tolist() == b.tolist()
-    assert [func.__name__ for func, _, _ in mode.calls if writes(func)] == ["copy_"]
+    assert [func._own_name for func, _, _ in mode.calls if writes(func)] == ["copy_"]
     assert mode.names.count("functional::press") == 2
 
 

@@ -135,7 +135,7 @@ class Recorder:
         if not any(isinstance(leaf, Tensor) for leaf in tree_flatten(results)[0]) and "!" not in op._schema:
             return  # what it gives is a property, or a constant's value
         node = self._call(op, nodes)
-        for (_, _, _, written, _, _), value in zip(_parameters(op.__name__), args, strict=True):
+        for (_, _, _, written, _, _), value in zip(_parameters(op._own_name), args, strict=True):
             for tensor in value if isinstance(value, list) else [value]:
                 if written and isinstance(tensor, Tensor) and depends:
                     self._depends.add(_tracer.memory(tensor))
@@ -148,7 +148,7 @@ class Recorder:
     def _call(self, op: Any, nodes: list[Any]) -> Node:
         """Arguments at the end that are their defaults are left out."""
         args, kwargs = [], {}
-        parameters = _parameters(op.__name__)
+        parameters = _parameters(op._own_name)
         positional = [not row[2] for row in parameters]
         kept = [not (row[4] and _is_default(value, row[5])) for row, value in zip(parameters, nodes, strict=True)]
         for i, (name, value) in enumerate(zip((row[0] for row in parameters), nodes, strict=True)):

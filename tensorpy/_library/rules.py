@@ -1,0 +1,170 @@
+"""What stands around functions that are kernels or gradients of operators from Python: lists of tensors spread for
+autograd and gathered again, results that have to be new, and the device of a call without tensors."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+from tensorpy import _C, dispatch
+from tensorpy._C import Tensor
+from tensorpy._library.function_schema import FunctionSchema
+from tensorpy.autograd.function import Function
+
+_BELOW_AUTOGRAD = dispatch.below("AutogradOther")
+
+
+def keyword_tensors(schema: FunctionSchema) -> bool:
+    """Whether a tensor is given by keyword alone: what rules of gradients and of batches do not see."""
+    return any(a.kwarg_only and "Tensor" in a.type for a in schema.arguments)
+
+
+def _flatten(values: Sequence[Any]) -> tuple[list[Any], list[int]]:
+    """Lists of tensors spread out, so that each has its gradient; -1: not a list, else its length."""
+    flat: list[Any] = []
+    lengths: list[int] = []
+    for value in values:
+        spread = isinstance(value, (list, tuple)) and any(isinstance(v, Tensor) for v in value)
+        lengths.append(len(value) if spread else -1)
+        flat += value if spread else [value]
+    return flat, lengths
+
+
+def _unflatten(flat: Sequence[Any], lengths: list[int]) -> list[Any]:
+    values: list[Any] = []
+    at = 0
+    for length in lengths:
+        values.append(flat[at] if length < 0 else list(flat[at : at + length]))
+        at += max(length, 1) if length < 0 else length
+    return values
+
+
+def _given(schema: FunctionSchema, args: Sequence[Any]) -> int:
+    """How many positional arguments a call has that leaves out what is its default."""
+    n = len(args)
+    while n and (a := schema.arguments[n - 1]).has_default_value() and not isinstance(args[n - 1], Tensor):
+        if args[n - 1] != a.default_value:
+            break
+        n -= 1
+    return n
+
+
+_OWN = 3  # arguments of forward() below that are not the operator's
+
+
+def _needs_input_grad(ctx: Any) -> tuple[Any, ...]:
+    """For each argument of the operator whether its gradient is wanted; for a list of tensors a list."""
+    marks: Any = _C.FunctionCtx.needs_input_grad  # the attribute of C, which the class of ctx hides
+    wanted = marks.__get__(ctx)
+    return tuple(_unflatten(wanted[_OWN:], ctx._lengths))
+
+
+def autograd_kernel(op: Any, backward: Callable[..., Any], setup_context: Callable[..., Any] | None) -> Any:
+    """The kernel for Autograd: records a call whose backward is Python's."""
+    has_keywords = any(a.kwarg_only for a in op._schema.arguments)
+    several = len(op._schema.returns) > 1
+
+    def forward(ctx: Any, keyset: int, kwargs: dict[str, Any], lengths: list[int], *flat: Any) -> Any:
+        args = _unflatten(flat, lengths)
+        output = op.redispatch(keyset & _BELOW_AUTOGRAD, *args, **kwargs)
+        if not several and isinstance(output, tuple):  # a list, to a program
+            output = list(output)
+        ctx._lengths, ctx._given = list(lengths), _given(op._schema, args)
+        if setup_context is not None:
+            if has_keywords:
+                setup_context(ctx=ctx, inputs=tuple(args), keyword_only_inputs=kwargs, output=output)
+            else:
+                setup_context(ctx, tuple(args), output)
+        made, lengths[:] = _flatten(output if several else [output])
+        ctx._made = list(lengths)
+        return made[0] if lengths == [-1] else tuple(made)
+
+    def run_backward(ctx: Any, *grads: Any) -> Any:
+        made = backward(ctx, *_unflatten(grads, ctx._made))
+        made = list(made) if isinstance(made, tuple) or (isinstance(made, list) and len(ctx._lengths) > 1) else [made]
+        if len(made) == ctx._given:
+            made += [None] * (len(ctx._lengths) - len(made))
+        if len(made) != len(ctx._lengths):
+            raise RuntimeError(
+                f"{op._own_name}: its backward returned {len(made)} gradients for {len(ctx._lengths)} arguments"
+            )
+        flat: list[Any] = []
+        for grad, length in zip(made, ctx._lengths, strict=True):
+            flat += [grad] if length < 0 else list(grad) if grad is not None else [None] * length
+        return (*[None] * _OWN, *flat)
+
+    name = op._own_name.replace("::", "_").replace(".", "_")
+    methods = {"forward": staticmethod(forward), "backward": staticmethod(run_backward), "_takes_transforms": True}
+    recorded: Any = type(name, (Function,), methods)
+    recorded._ctx_class.needs_input_grad = property(_needs_input_grad)
+
+    def kernel(keyset: int, *args: Any, **kwargs: Any) -> Any:
+        flat, lengths = _flatten(args)
+        made = recorded.apply(keyset, kwargs, lengths, *flat)
+        values = _unflatten(made if isinstance(made, tuple) else (made,), lengths)
+        return tuple(values) if several else values[0]
+
+    return kernel
+
+
+# ---- results that are new ----
+
+
+def _memory(values: Any) -> Iterator[Any]:
+    """The storages of tensors in lists of lists; nothing for those that have none, or no bytes."""
+    for value in values:
+        if isinstance(value, (list, tuple)):
+            yield from _memory(value)
+        elif isinstance(value, Tensor) and _C._has_storage(value) and value.layout is _C.strided and value.numel():
+            yield value.untyped_storage()
+
+
+def giving_new(name: str, schema: FunctionSchema, fn: Callable[..., Any]) -> Callable[..., Any]:
+    """A kernel whose results may be no views of its arguments, nor of each other, where its schema says that they are
+    new: autograd and versions would go wrong in silence."""
+    if any(result.alias_info for result in schema.returns) or not any("Tensor" in r.type for r in schema.returns):
+        return fn
+
+    @functools.wraps(fn)
+    def checked(*args: Any, **kwargs: Any) -> Any:
+        made = fn(*args, **kwargs)
+        seen = list(_memory([*args, *kwargs.values()]))
+        for storage in _memory([made]):
+            if any(storage is other for other in seen):
+                raise RuntimeError(
+                    f"{name}: a result may not alias an argument, nor another result: it shares memory with one; "
+                    "return a clone (custom_op)"
+                )
+            seen.append(storage)
+        return made
+
+    return checked
+
+
+# ---- operators that are called without tensors ----
+
+
+class ByDevice:
+    """The kernel of an operator without arguments that are tensors: its argument `device` says which it is."""
+
+    def __init__(self, name: str, schema: FunctionSchema) -> None:
+        self.name = name
+        self.kernels: dict[str, Callable[..., Any]] = {}
+        self.default: Callable[..., Any] | None = None
+        self.at = next((i for i, a in enumerate(schema.arguments) if a.name == "device"), -1)
+        if self.at < 0:
+            raise ValueError(
+                f"{name}: kernels for types of devices are chosen by where the tensors are; an operator without "
+                "tensors has to have an argument `device: torch.device`"
+            )
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        device = kwargs["device"] if "device" in kwargs else args[self.at] if self.at < len(args) else None
+        kind = _C.device(device if device is not None else _C.get_default_device()).type
+        kernel = self.kernels.get(kind, self.default)
+        if kernel is None:
+            raise RuntimeError(
+                f"{self.name} does not have a kernel registered for {kind}: register_kernel('{kind}') gives it one"
+            )
+        return kernel(*args, **kwargs)

@@ -17,6 +17,7 @@ from tensorpy.distributed import collectives
 from tensorpy.distributed.device_mesh import DeviceMesh, _mesh_resources
 from tensorpy.distributed.tensor import _random
 from tensorpy.distributed.tensor._dispatch import dispatch
+from tensorpy.distributed.tensor._loss_rules import is_by_class
 from tensorpy.distributed.tensor._redistribute import redistribute_local
 from tensorpy.distributed.tensor._spec import Placements, Spec, box, normalized, rows
 from tensorpy.distributed.tensor.placement_types import Partial, Placement, Replicate, Shard
@@ -126,7 +127,8 @@ class DTensor(Tensor):
         and a gradient's formula, is the same in all processes (_dispatch.py)."""
         kwargs = kwargs or {}
         with _C.DisableTorchFunctionSubclass():
-            _check_mixture(func, args, kwargs)
+            if not is_by_class():
+                _check_mixture(func, args, kwargs)
             return func(*args, **kwargs)
 
     @classmethod

@@ -16,7 +16,7 @@ from tensorpy.autograd import Function
 from tensorpy.distributed import collectives
 from tensorpy.distributed.device_mesh import DeviceMesh, _mesh_resources
 from tensorpy.distributed.tensor import _random
-from tensorpy.distributed.tensor._dispatch import dispatch
+from tensorpy.distributed.tensor._dispatch import called, dispatch
 from tensorpy.distributed.tensor._loss_rules import is_by_class
 from tensorpy.distributed.tensor._redistribute import redistribute_local
 from tensorpy.distributed.tensor._spec import Placements, Spec, box, normalized, rows
@@ -126,7 +126,7 @@ class DTensor(Tensor):
         """What a program calls: a tensor beside a DTensor is a mistake. What an operator makes for itself on the way,
         and a gradient's formula, is the same in all processes (_dispatch.py)."""
         kwargs = kwargs or {}
-        with _C.DisableTorchFunctionSubclass():
+        with _C.DisableTorchFunctionSubclass(), called(str(getattr(func, "__name__", func))):
             if not is_by_class():
                 _check_mixture(func, args, kwargs)
             return func(*args, **kwargs)

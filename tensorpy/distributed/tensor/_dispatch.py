@@ -7,8 +7,9 @@ placements.
 
 from __future__ import annotations
 
+import contextlib
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import tensorpy as tp
@@ -18,7 +19,7 @@ from tensorpy.distributed.tensor import _random
 from tensorpy.distributed.tensor._families import VIEWS, Rule, rule_of
 from tensorpy.distributed.tensor._loss_rules import is_by_class
 from tensorpy.distributed.tensor._redistribute import redistribute_local
-from tensorpy.distributed.tensor._rules import Call, Part, Way, has_tag
+from tensorpy.distributed.tensor._rules import Call, Part, Way, has_tag, is_view
 from tensorpy.distributed.tensor._spec import Placements, Spec, box
 from tensorpy.distributed.tensor.placement_types import Partial, Placement, Replicate, Shard
 from tensorpy.utils._python_dispatch import get_alias_info, return_and_correct_aliasing
@@ -89,7 +90,7 @@ class _Arguments:
     def key(self) -> Any:
         """What the placements of results depend on; None where that is nothing that could be looked up."""
         specs = iter(self.specs)
-        found: list[Any] = [self.func, self.by_place, tp.get_default_dtype(), is_by_class()]
+        found: list[Any] = [self.func, self.by_place, tp.get_default_dtype(), is_by_class(), _is_asked_view()]
         for name, value in self.given.items():
             if isinstance(value, Tensor):
                 found.append((name, next(specs)))
@@ -105,12 +106,12 @@ class _Arguments:
             return None
         return made
 
-    def run(self, tensors: Sequence[Any], changed: dict[str, Any]) -> Any:
-        """Calls the operator on other tensors."""
+    def run(self, tensors: Sequence[Any], changed: dict[str, Any], func: Any = None) -> Any:
+        """Calls the operator, or another with its arguments, on other tensors."""
         given = {**self.filled(tensors), **changed}
         by_place = list(given.values())[: self.by_place]
         by_name = dict(list(given.items())[self.by_place :])
-        return self.func(*by_place, **by_name)
+        return (func or self.func)(*by_place, **by_name)
 
     def filled(self, tensors: Sequence[Any]) -> dict[str, Any]:
         """The arguments with other tensors."""
@@ -194,6 +195,30 @@ def _check_view(func: Any, source: Placements, way: Way) -> None:
             )
 
 
+_called: list[bool] = []  # whether programs' calls that are under way ask for a view
+
+
+@functools.cache
+def _asks_view(name: str) -> bool:
+    found = getattr(tp.ops.aten, name, None)
+    return found is not None and any(is_view(getattr(found, overload)) for overload in found.overloads())
+
+
+@contextlib.contextmanager
+def called(name: str) -> Iterator[None]:
+    """Inside of it operators are steps of a function that a program calls."""
+    _called.append(_asks_view(name))
+    try:
+        yield
+    finally:
+        _called.pop()
+
+
+def _is_asked_view() -> bool:
+    """Whether a program itself asks for the view: what an operator or a gradient does on its way may send."""
+    return bool(_called) and _called[0]
+
+
 # ---- plans ----
 
 
@@ -207,11 +232,20 @@ def _counts_of_others(specs: Sequence[Spec], mesh_dim: int) -> dict[int, int]:
     return found
 
 
+def _seen(given: _Arguments, metas: list[Tensor], outs: list[Tensor]) -> list[Tensor]:
+    """The results as views of whole tensors: those that a copy of a view was made from."""
+    if not has_tag(given.func, "view_copy"):
+        return outs
+    of = getattr(tp.ops.aten, given.func._opname.removesuffix("_copy"))
+    made = tree_flatten(given.run(metas, {}, getattr(of, given.func._overloadname)))[0]
+    return [leaf for leaf in made if isinstance(leaf, Tensor)]
+
+
 def _ways(given: _Arguments, rule: Rule, metas: list[Tensor], outs: list[Tensor]) -> list[Way]:
     """That of each dimension of the mesh."""
     func, mesh, in_place = given.func, given.mesh, given.written()
-    returned = any(out.is_write for out in get_alias_info(func).outs)
-    call = Call(func, given.filled(metas), metas, outs, known={"views": outs, "returned": returned})
+    known = {"views": _seen(given, metas, outs), "returned": any(out.is_write for out in get_alias_info(func).outs)}
+    call = Call(func, given.filled(metas), metas, outs, known=known)
     found: list[Way] = []
     for mesh_dim in range(mesh.ndim):
         source = tuple(spec.placements[mesh_dim] for spec in given.specs)
@@ -223,7 +257,7 @@ def _ways(given: _Arguments, rule: Rule, metas: list[Tensor], outs: list[Tensor]
                 f"{func}: writes to a tensor of the placements {given.specs[in_place[0]].placements}, which the result "
                 "would not have"
             )
-        if rule is VIEWS and "size" in given.given:
+        if rule is VIEWS and _is_asked_view() and outs[0].numel() == metas[0].numel():
             _check_view(func, source, way)
         found.append(way)
     return found

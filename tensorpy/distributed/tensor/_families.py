@@ -33,7 +33,7 @@ _FAMILIES: dict[Rule, Sequence[str]] = {
     rules._joined: ("cat", "stack"),
     rules._lines: (
         "_softmax", "_safe_softmax", "_softmax_backward_data", "cumsum", "cumprod", "logcumsumexp", "cummax", "cummin",
-        "sort", "topk", "flip",
+        "sort", "argsort", "topk", "flip", "_fft_c2c", "_fft_c2r", "_fft_r2c",
     ),
     rules._along: ("kthvalue", "median", "nanmedian", "mode"),
     rules._products: (*rules._PRODUCTS, *rules._ADDED),
@@ -42,6 +42,7 @@ _FAMILIES: dict[Rule, Sequence[str]] = {
     index.bags: ("_embedding_bag", "_embedding_bag_dense_backward"),
     index.selections: ("index_select",),
     index.slots: ("index_add", "index_copy", "index_fill"),
+    index.written_along: ("slice_scatter", "select_scatter"),
     index.gathers: ("gather",),
     index.scatters: ("scatter", "scatter_add", "scatter_reduce"),
     index.indexed: ("index",),
@@ -50,7 +51,9 @@ _FAMILIES: dict[Rule, Sequence[str]] = {
     loss.log_softmax: ("_log_softmax", "_log_softmax_backward_data"),
     loss.losses: ("nll_loss_forward",),
     loss.loss_gradients: ("nll_loss_backward",),
-    loss.mean_losses: ("mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss", "soft_margin_loss"),
+    loss.mean_losses: (
+        "mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss", "soft_margin_loss", "binary_cross_entropy",
+    ),
     network.convolutions: ("convolution", "convolution_backward"),
     network.layer_norms: ("native_layer_norm", "native_layer_norm_backward"),
     network.group_norms: ("native_group_norm", "native_group_norm_backward"),
@@ -82,7 +85,8 @@ _FAMILIES: dict[Rule, Sequence[str]] = {
         "linalg_cholesky_ex", "linalg_lu_factor_ex", "linalg_lu", "linalg_lu_solve", "lu_unpack", "_lu_permutation",
         "linalg_matrix_exp", "linalg_qr", "linalg_inv_ex", "_linalg_svd", "_linalg_eigh", "linalg_eig", "_linalg_det",
         "_linalg_slogdet", "_linalg_solve_ex", "linalg_solve_triangular", "triangular_solve", "cholesky_solve",
-        "cholesky_inverse", "geqrf", "linalg_householder_product",
+        "cholesky_inverse", "geqrf", "linalg_householder_product", "linalg_pinv", "linalg_ldl_factor_ex",
+        "linalg_ldl_solve", "_linalg_eigvals", "ormqr",
     ),
     network.samples: ("grid_sampler_2d", "grid_sampler_3d", "im2col", "col2im", "fractional_max_pool2d"),
     network.padded: (
@@ -91,7 +95,8 @@ _FAMILIES: dict[Rule, Sequence[str]] = {
     ),
     network.repeated: ("repeat",),
     network.together: ("_assert_async", "_linalg_check_errors", "diag_embed", "diagonal_scatter", "diagonal_backward",
-        "unfold_backward", "masked_scatter", "isin",),
+        "unfold_backward", "masked_scatter", "msort", "multinomial",
+        "bernoulli", "isin",),
 }  # fmt: skip
 _BY_NAME = {name: rule for rule, names in _FAMILIES.items() for name in names}
 
@@ -106,4 +111,4 @@ def rule_of(func: Any, name: str) -> Rule | None:
         return rules._elements
     if has_tag(func, "reduction"):
         return rules._reductions
-    return rules._views if is_view(func) else None
+    return rules._views if is_view(func) or has_tag(func, "view_copy") else None

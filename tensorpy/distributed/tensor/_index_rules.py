@@ -98,6 +98,15 @@ def slots(call: Call) -> Iterator[Way]:
         yield from _partials(call, "self", "source")
 
 
+def written_along(call: Call) -> Iterator[Way]:
+    """slice_scatter and select_scatter: the other dimensions."""
+    ndim = call.ins[0].ndim
+    dim, kept = call.given.get("dim", 0) % ndim, call.ins[1].ndim == ndim
+    for place in range(ndim):
+        if place != dim:
+            yield call.same(Shard(place), Shard(place), Shard(place - (place > dim and not kept)))
+
+
 def _along_dim(call: Call) -> Iterator[Way]:
     """Lines along the dimension that is chosen from."""
     ndim = call.ins[0].ndim

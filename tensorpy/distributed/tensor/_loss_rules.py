@@ -154,7 +154,7 @@ def loss_gradients(call: Call) -> Iterator[Way]:
 def mean_losses(call: Call) -> Iterator[Way]:
     """A loss by element, with or without its mean or sum."""
     kind = call.given.get("reduction", _MEAN)
-    if call.ins[0].shape != call.ins[1].shape:
+    if any(t.shape != call.ins[0].shape for t in call.ins):
         return
     for dim in range(call.ins[0].ndim):
         if kind == _NONE:

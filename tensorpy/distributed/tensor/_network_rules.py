@@ -143,12 +143,13 @@ def _by_leading(call: Call, inner: int, vectors: Sequence[str] = ()) -> Iterator
     """The ways that cut a dimension before the last `inner`; arguments named in `vectors` have one dimension less."""
     ndim, shape = call.ins[0].ndim, call.ins[0].shape
     short = [call.given.get(name) for name in vectors]
-    if any(t.ndim != ndim - any(t is each for each in short) for t in call.ins):
+    cut = [t for t in call.ins if t.ndim]  # numbers are the same in all processes
+    if any(t.ndim != ndim - any(t is each for each in short) for t in cut):
         return
     for place in range(ndim - inner):
-        alike = all(t.ndim > place and t.shape[place] == shape[place] for t in (*call.ins, *call.outs))
+        alike = all(t.ndim > place and t.shape[place] == shape[place] for t in (*cut, *call.outs))
         if alike and _has_some(shape[place], call, place):
-            yield call.same(Shard(place), *[Shard(place)] * len(call.ins))
+            yield call.same(Shard(place), *[Shard(place) if t.ndim else _R for t in call.ins])
 
 
 def lines_of_samples(call: Call) -> Iterator[Way]:

@@ -265,8 +265,10 @@ def _squeezed_here(part: Part) -> Tensor:
 
 def _views(call: Call) -> Iterator[Way]:
     seen, local = call.known["views"], _squeezed_here if call.name == "squeeze" else None
-    for dim in range(call.ins[0].ndim):
-        places = {_cut_of(call, dim, out) for out in seen}
+    ndim = call.ins[0].ndim
+    divided = call.given.get("dim", 0) % ndim if "split_sizes" in call.given else None  # sizes of the whole
+    for dim in range(ndim):
+        places = {_cut_of(call, dim, out) for out in seen if dim != divided}
         if len(places) == 1 and (place := places.pop()) is not None:
             yield Way((Shard(place),) * len(call.outs), (Shard(dim),), local)
     yield from _of_any_partial(call)

@@ -77,6 +77,14 @@ def values(rank: int, size: int) -> None:
     parts = funcol.reduce_scatter_tensor_coalesced(xs, "sum", [0, 1], g)
     assert tp.equal(plain(parts[0]), expected[0].chunk(size)[rank])
     assert tp.equal(plain(parts[1]), expected[1].chunk(size, 1)[rank])
+    rows = tp.arange(12.0 * size * size).reshape(2 * size, 3, 2 * size)  # cut by rows, then by columns
+    for given in (rows.requires_grad_().chunk(size)[rank], rows.detach().chunk(size)[rank]):
+        columns = tp.ops._dtensor.shard_dim_alltoall(given, 0, -1, "0")
+        assert tp.equal(columns, rows.chunk(size, 2)[rank]), (columns, rows)
+        if given.requires_grad:
+            (columns * (rank + 1)).sum().backward()
+            of_columns = tp.arange(1.0, size + 1).repeat_interleave(2).expand(2, 3, 2 * size)
+            assert tp.equal(rows.grad.chunk(size)[rank], of_columns)
     x = xs[0].clone()
     assert OPS.all_reduce_(x, "sum", "0") is x and tp.equal(OPS.wait_tensor(x), expected[0])
     written = [t.clone() for t in xs]
@@ -310,7 +318,7 @@ def test_schemas_are_those_of_pytorch() -> None:
     torch: Any = pytest.importorskip("torch")
     pytest.importorskip("torch.distributed._functional_collectives")
 
-    for namespace in ("_c10d_functional", "_c10d_functional_autograd"):
+    for namespace in ("_c10d_functional", "_c10d_functional_autograd", "_dtensor"):
         ours = [n for n in tp._C._operators() if n.startswith(namespace + "::")]
         said = {s.name for s in torch._C._jit_get_all_schemas() if s.name.startswith(namespace + "::")}
         missing = said - set(ours)  # one takes a list of str, one makes an object of Python's

@@ -257,7 +257,7 @@ def _ways(given: _Arguments, rule: Rule, metas: list[Tensor], outs: list[Tensor]
                 f"{func}: writes to a tensor of the placements {given.specs[in_place[0]].placements}, which the result "
                 "would not have"
             )
-        if rule is VIEWS and _is_asked_view() and outs[0].numel() == metas[0].numel():
+        if rule is VIEWS and "size" in given.given and _is_asked_view() and outs[0].numel() == metas[0].numel():
             _check_view(func, source, way)
         found.append(way)
     return found

@@ -161,7 +161,7 @@ class P2POp:
         group_peer: int | None = None,
     ) -> None:  # fmt: skip
         if op not in (isend, irecv):
-            raise ValueError("a P2POp's op is distributed.isend or distributed.irecv")
+            raise ValueError("Invalid ``op``: that of a P2POp is distributed.isend or distributed.irecv")
         self.op, self.tensor, self.peer, self.group, self.tag = op, tensor, peer, group, tag
         self.group_peer = group_peer
 

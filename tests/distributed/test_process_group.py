@@ -81,8 +81,16 @@ def methods(rank: int, size: int) -> None:
     group.barrier(opts=c10d.BarrierOptions()).wait()
     group.monitored_barrier(timedelta(seconds=30))
     for wrong in ([], [one, one]):
-        with pytest.raises(ValueError, match="a list has one tensor"):
+        with pytest.raises(RuntimeError, match="requires a single-element tensor list"):
             group.allreduce(wrong)
+    options = c10d.BroadcastOptions()
+    for options.rootRank in (-1, size):
+        with pytest.raises(RuntimeError, match="invalid root rank"):
+            group.broadcast([one], opts=options)
+    made = dist.new_group(group_desc="all of them")
+    assert (group.group_desc, made.group_desc, group.bound_device_id) == ("default_pg", "all of them", None)
+    with pytest.raises(TypeError, match="timeout is a datetime"):
+        dist.new_group(timeout=5)
     with pytest.raises(ValueError, match="one list of tensors"):
         group.allgather([everyone, everyone], [tp.tensor([rank])])
 

@@ -195,6 +195,7 @@ def _check_view(func: Any, source: Placements, way: Way) -> None:
             )
 
 
+replicating: list[None] = []  # whether plain tensors stand beside distributed ones
 _called: list[bool] = []  # whether programs' calls that are under way ask for a view
 
 
@@ -412,7 +413,7 @@ def dispatch(func: Any, args: Sequence[Any], kwargs: dict[str, Any], make: Calla
         _random.agree(given.mesh)
     plan = _plan_of(given)
     if plan.is_outside:
-        made = [make(tp.empty(0, dtype=spec.dtype), spec) for spec in plan.outs]
+        made = [make(tp.zeros(0 if spec.shape else (), dtype=spec.dtype), spec) for spec in plan.outs]
         return made[0] if len(made) == 1 else made
     out = plan.run(given, make)
     return return_and_correct_aliasing(func, args, kwargs, out) if _names(func)[1] else out

@@ -75,9 +75,9 @@ tp_tensor3 _scaled_dot_product_attention_backward_dense(tp_tensor *grad_out, tp_
 #define MANY_SCORES (128 * 128)
 #define MANY_CAUSAL_SCORES (64 * 64)
 
-/* Whether that operator takes them: plain float32 of one batch, and nobody wants a tangent. A class that answers for its
- * tensors gets it whatever their size and dtype are: of a DTensor a head is not cut, and by scores heads and batch are
- * one dimension. */
+/* Whether that operator takes them: plain float32 of one batch, and nobody wants a tangent. A class that answers for
+ * its tensors gets it whatever their size and dtype are: of a DTensor a head is not cut, and by scores heads and batch
+ * are one dimension. */
 static bool is_for_kernel(const tp_tensor *q, const tp_tensor *k, const tp_tensor *v, const tp_tensor *mask,
                           double dropout_p, bool is_causal) {
     const tp_tensor *const all[] = {q, k, v};

@@ -14,6 +14,7 @@ from typing import Any
 from tensorpy import _C
 from tensorpy.distributed import groups
 from tensorpy.distributed.buckets import GradBucket as GradBucket
+from tensorpy.distributed.coalesced import _coalescing_manager as _coalescing_manager
 from tensorpy.distributed.coalesced import broadcast_coalesced as _broadcast_coalesced  # noqa: F401
 from tensorpy.distributed.collectives import _all_gather_base as _all_gather_base
 from tensorpy.distributed.collectives import _reduce_scatter_base as _reduce_scatter_base

@@ -83,6 +83,12 @@ def methods(rank: int, size: int) -> None:
     for wrong in ([], [one, one]):
         with pytest.raises(RuntimeError, match="requires a single-element tensor list"):
             group.allreduce(wrong)
+    with c10d._coalescing_manager(async_ops=True) as several:
+        row = [tp.full((2,), rank + 1.0) for _ in range(2)]
+        dist.all_reduce(row[0])
+        several.append(dist.all_reduce(row[1], async_op=True))
+    several.wait()
+    assert [t.tolist() for t in row] == [[size * (size + 1) / 2] * 2] * 2
     options = c10d.BroadcastOptions()
     for options.rootRank in (-1, size):
         with pytest.raises(RuntimeError, match="invalid root rank"):

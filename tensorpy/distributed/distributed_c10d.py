@@ -473,6 +473,10 @@ def _rank_not_in_group(group: Any) -> bool:
     return group is groups.group.NON_GROUP_MEMBER
 
 
+def _get_process_group_name(pg: ProcessGroup) -> str:
+    return pg.group_name
+
+
 def _get_default_group() -> ProcessGroup:
     return groups.of(None)
 

@@ -22,6 +22,7 @@ from tensorpy.library import Library, register_autograd, register_fake
 
 _library = Library("_c10d_functional", "DEF")
 _older = Library("_c10d_functional_autograd", "DEF")
+_of_dtensors = Library("_dtensor", "DEF")
 ops: Any = tp.ops._c10d_functional
 
 OPERATIONS = {op.name.lower(): op for op in ReduceOp if op is not ReduceOp.PREMUL_SUM}
@@ -152,6 +153,26 @@ def _all_to_all(input: Tensor, output_split_sizes: list[int], input_split_sizes:
     return out
 
 
+def _resharded(tensor: Tensor, gather_dim: int, shard_dim: int, group_name: str) -> Tensor:
+    size, shape = group_of(group_name).size(), list(tensor.shape)
+    if shape[shard_dim] % size:
+        raise ValueError(f"shard_dim_alltoall: {shape[shard_dim]} of dimension {shard_dim} is no multiple of {size}")
+    shape[gather_dim] *= size
+    shape[shard_dim] //= size
+    return tensor.new_empty(shape)
+
+
+def _shard_dim_alltoall(input: Tensor, gather_dim: int, shard_dim: int, group_name: str) -> Tensor:
+    """A tensor that is cut along gather_dim, cut along shard_dim instead."""
+    found, made = group_of(group_name), _resharded(input, gather_dim, shard_dim, group_name)
+    sent = tp.cat([part.reshape(1, -1) for part in input.chunk(found.size(), shard_dim)])
+    came = tp.empty_like(sent)
+    collectives.all_to_all_single(came, sent, group=found)
+    part = list(input.shape)
+    part[shard_dim] //= found.size()
+    return tp.cat([each.view(part) for each in came], gather_dim, out=made)
+
+
 def _all_reduce_list_(inputs: list[Tensor], reduce_op: str, group_name: str) -> None:
     for tensor in inputs:
         _all_reduce_(tensor, reduce_op, group_name)
@@ -210,6 +231,11 @@ def _reduce_scatter_grad(rest: Any, grad: Tensor) -> Tensor:
 def _all_to_all_grad(rest: Any, grad: Tensor) -> Tensor:
     outputs, inputs, group_name = rest
     return ops.all_to_all_single(grad.contiguous(), inputs, outputs, group_name)
+
+
+def _shard_dim_alltoall_grad(rest: Any, grad: Tensor) -> Tensor:
+    gather_dim, shard_dim, group_name = rest
+    return tp.ops._dtensor.shard_dim_alltoall(grad, shard_dim, gather_dim, group_name)
 
 
 def _backward(grad_of: Callable[[Any, Tensor], Tensor]) -> Callable[..., Any]:
@@ -299,6 +325,10 @@ def _declare_all() -> None:
     _declare(
         "reduce_scatter_tensor_coalesced(Tensor[] inputs, str reduce_op, int group_size, str group_name) -> Tensor[]",
         _each(_reduce_scatter), lambda ts, _, n, __: [_scattered(t, n) for t in ts], _reduce_scatter_grad, _PLAIN,
+    )  # fmt: skip
+    _declare(
+        "shard_dim_alltoall(Tensor input, int gather_dim, int shard_dim, str group_name) -> Tensor",
+        _shard_dim_alltoall, _resharded, _shard_dim_alltoall_grad, library=_of_dtensors,
     )  # fmt: skip
     _declare("wait_tensor(Tensor tensor) -> Tensor", _wait_tensor, _alike, lambda rest, grad: grad)
 

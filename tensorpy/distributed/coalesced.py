@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import tensorpy as tp
@@ -10,6 +11,7 @@ from tensorpy._C import Tensor
 from tensorpy.distributed import groups
 from tensorpy.distributed.collectives import broadcast
 from tensorpy.distributed.messages import is_plain
+from tensorpy.distributed.work import Work
 
 MESSAGE_BYTES = 250 << 20
 
@@ -58,3 +60,30 @@ def broadcast_coalesced(process_group: Any, tensors: Sequence[Tensor], buffer_si
 
 
 __all__ = ["broadcast_coalesced"]
+
+
+class _CoalescingManager:
+    """What _coalescing_manager gives: works that a program adds are waited for together."""
+
+    def __init__(self) -> None:
+        self.works: list[Work] = []
+
+    def append(self, work: Work | None) -> None:
+        """Adds a work to wait for."""
+        if work is not None:
+            self.works.append(work)
+
+    def wait(self) -> None:
+        """Waits for those that were added."""
+        for work in self.works:
+            work.wait()
+        self.works.clear()
+
+
+@contextmanager
+def _coalescing_manager(group: Any = None, device: Any = None, async_ops: bool = False) -> Iterator[_CoalescingManager]:
+    """Messages inside of it may become one in PyTorch; here each goes at once, so that all are done where it ends."""
+    manager = _CoalescingManager()
+    yield manager
+    if not async_ops:
+        manager.wait()

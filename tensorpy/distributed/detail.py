@@ -61,7 +61,7 @@ def set_debug_level_from_env() -> None:
     """
     name = os.environ.get("TORCH_DISTRIBUTED_DEBUG", "OFF").upper()
     if name not in DebugLevel.__members__:
-        raise RuntimeError(f"TORCH_DISTRIBUTED_DEBUG is one of {', '.join(DebugLevel.__members__)}, not {name}")
+        raise RuntimeError(f"The value of TORCH_DISTRIBUTED_DEBUG must be OFF, INFO, or DETAIL, not {name}")
     set_debug_level(DebugLevel[name])
 
 

@@ -14,6 +14,7 @@ from typing import Any
 from tensorpy import _C
 from tensorpy.distributed import groups
 from tensorpy.distributed.buckets import GradBucket as GradBucket
+from tensorpy.distributed.coalesced import _coalescing_manager as _coalescing_manager
 from tensorpy.distributed.coalesced import broadcast_coalesced as _broadcast_coalesced  # noqa: F401
 from tensorpy.distributed.collectives import _all_gather_base as _all_gather_base
 from tensorpy.distributed.collectives import _reduce_scatter_base as _reduce_scatter_base
@@ -43,6 +44,7 @@ from tensorpy.distributed.errors import DistBackendError as DistBackendError
 from tensorpy.distributed.errors import DistError as DistError
 from tensorpy.distributed.errors import DistNetworkError as DistNetworkError
 from tensorpy.distributed.errors import DistStoreError as DistStoreError
+from tensorpy.distributed.errors import QueueEmptyError as QueueEmptyError
 from tensorpy.distributed.groups import Backend as Backend
 from tensorpy.distributed.groups import GroupMember as GroupMember
 from tensorpy.distributed.groups import ProcessGroup as ProcessGroup
@@ -268,7 +270,7 @@ def init_process_group(
         raise ValueError("trying to initialize the default process group twice!")
     if store is not None and init_method is not None:
         raise ValueError("init_process_group: either a store or an init_method, not both")
-    name, seconds = _backend_of(backend), seconds_of(timeout, groups.DEFAULT_SECONDS)
+    name, seconds = _backend_of(backend), _patience(timeout, groups.DEFAULT_SECONDS)
     if "TORCH_DISTRIBUTED_DEBUG" in os.environ:
         set_debug_level_from_env()
     if store is None and init_method in (None, "env://") and rank < 0 and _launched():
@@ -277,6 +279,12 @@ def init_process_group(
         made = _join(name, init_method or "env://", rank, world_size, store, seconds)
     group.WORLD = made
     groups.made[made.group_name] = made
+
+
+def _patience(timeout: Any, otherwise: float) -> float:
+    if timeout is not None and not isinstance(timeout, timedelta):
+        raise TypeError(f"timeout is a datetime.timedelta, not {timeout!r}")
+    return seconds_of(timeout, otherwise)
 
 
 def _launched() -> bool:
@@ -414,7 +422,7 @@ def new_group(
         backend: gloo or mpi; the world's if nothing is said
         pg_options: is taken
         use_local_synchronization: only those who are in the group call this
-        group_desc: is taken
+        group_desc: what the group is for, `group_desc` of it
         device_id: is taken
         sort_ranks: ranks in the group go by those in the world; else by the order in which they are given
 
@@ -424,7 +432,7 @@ def new_group(
     """
     world = groups.of(None)
     chosen = _ranks_of(ranks, world, sort_ranks)
-    seconds = seconds_of(timeout, world._seconds)
+    seconds = _patience(timeout, world._seconds)
     name = _backend_of(backend) if backend else world._backend
     key = chosen if use_local_synchronization else ()
     _names[key] = _names.get(key, 0) + 1
@@ -436,6 +444,7 @@ def new_group(
         made = ProcessGroup(name, chosen, 0, -1, title, seconds)
     else:
         made = _some(world, name, chosen, place, title, seconds)
+    made.group_desc = group_desc or "undefined"
     groups.made[title] = made
     return made
 
@@ -464,12 +473,22 @@ def _rank_not_in_group(group: Any) -> bool:
     return group is groups.group.NON_GROUP_MEMBER
 
 
+def _get_process_group_name(pg: ProcessGroup) -> str:
+    return pg.group_name
+
+
 def _get_default_group() -> ProcessGroup:
     return groups.of(None)
 
 
 def _get_default_store() -> Any:
-    return groups.of(None)._store
+    world = groups.of(None)
+    if world._store is None:  # one process, which met nobody
+        from tensorpy.distributed.stores import HashStore
+
+        world._store = HashStore()
+        world._store.set_timeout(timedelta(seconds=world._seconds))
+    return world._store
 
 
 def new_subgroups(
@@ -488,7 +507,7 @@ def new_subgroups(
         timeout: a timedelta; the world's if nothing is said
         backend: gloo or mpi; the world's if nothing is said
         pg_options: is taken
-        group_desc: is taken
+        group_desc: what the group is for, `group_desc` of it
 
     Example:
         >>> mine, all_groups = tp.distributed.new_subgroups(1)
@@ -500,7 +519,7 @@ def new_subgroups(
     if size < 1 or len(ranks) % size:
         raise ValueError(f"new_subgroups: {len(ranks)} process(es) are no groups of {size}")
     parts = [ranks[i : i + size] for i in range(0, len(ranks), size)]
-    return new_subgroups_by_enumeration(parts, timeout, backend)
+    return new_subgroups_by_enumeration(parts, timeout, backend, group_desc=group_desc)
 
 
 def new_subgroups_by_enumeration(
@@ -517,7 +536,7 @@ def new_subgroups_by_enumeration(
         timeout: a timedelta; the world's if nothing is said
         backend: gloo or mpi; the world's if nothing is said
         pg_options: is taken
-        group_desc: is taken
+        group_desc: what the group is for, `group_desc` of it
 
     Example:
         >>> mine, all_groups = tp.distributed.new_subgroups_by_enumeration([[0]])
@@ -527,7 +546,7 @@ def new_subgroups_by_enumeration(
     flat = [rank for part in ranks_per_subgroup_list for rank in part]
     if not flat or len(set(flat)) != len(flat):
         raise ValueError("new_subgroups_by_enumeration: every rank stands in one group at most, and there is one")
-    made = [new_group(part, timeout, backend) for part in ranks_per_subgroup_list]
+    made = [new_group(part, timeout, backend, group_desc=group_desc) for part in ranks_per_subgroup_list]
     mine = next((g for g in made if g is not groups.group.NON_GROUP_MEMBER), groups.group.NON_GROUP_MEMBER)
     return mine, made
 
@@ -547,7 +566,7 @@ def split_group(
         split_ranks: the ranks in it of each part's processes
         timeout: a timedelta; the world's if nothing is said
         pg_options: is taken
-        group_desc: is taken
+        group_desc: what the group is for, `group_desc` of it
         backend: gloo or mpi; the world's if nothing is said
 
     Example:
@@ -561,5 +580,5 @@ def split_group(
     made = None
     for part in parts:
         if groups.get_rank() in part:
-            made = new_group(part, timeout, backend, use_local_synchronization=True)
+            made = new_group(part, timeout, backend, use_local_synchronization=True, group_desc=group_desc)
     return made

@@ -25,3 +25,9 @@ class DistStoreError(DistError):
     """A store has no answer, or not in time."""
 
     __module__ = "tensorpy.distributed"
+
+
+class QueueEmptyError(DistStoreError):
+    """A queue of a store has no value, and nobody wants to wait for one."""
+
+    __module__ = "tensorpy.distributed"

@@ -47,6 +47,8 @@ class ProcessGroup:
     """
 
     group_name: str
+    group_desc: str = "default_pg"
+    bound_device_id: Any = None
 
     def __init__(
         self,
@@ -107,7 +109,7 @@ def of(given: Any) -> ProcessGroup:
     """The group that is meant: the default one for None."""
     found = _Group.WORLD if given is None else given
     if found is None:
-        raise ValueError("the default process group is not initialized: call init_process_group first")
+        raise ValueError("Default process group has not been initialized: call init_process_group first")
     if found is _Group.NON_GROUP_MEMBER:
         raise ValueError("Invalid process group specified: this process is not in it")
     if not isinstance(found, ProcessGroup):

@@ -23,7 +23,7 @@ def check(name: str, *tensors: Any) -> None:
     """Tensors of the strided layout, and nothing else, are sent."""
     for tensor in tensors:
         if not isinstance(tensor, Tensor):
-            raise TypeError(f"{name}: expected a tensor, not {type(tensor).__name__}")
+            raise TypeError(f"{name}: Invalid function argument: expected a tensor, not {type(tensor).__name__}")
         if tensor.layout is not tp.strided:
             raise NotImplementedError(f"{name}: a tensor of layout {tensor.layout} is not sent; to_dense() can be")
         if tensor.device.type == "meta":

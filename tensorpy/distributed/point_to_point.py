@@ -161,7 +161,7 @@ class P2POp:
         group_peer: int | None = None,
     ) -> None:  # fmt: skip
         if op not in (isend, irecv):
-            raise ValueError("a P2POp's op is distributed.isend or distributed.irecv")
+            raise ValueError("Invalid ``op``: that of a P2POp is distributed.isend or distributed.irecv")
         self.op, self.tensor, self.peer, self.group, self.tag = op, tensor, peer, group, tag
         self.group_peer = group_peer
 
@@ -180,7 +180,7 @@ def batch_isend_irecv(p2p_op_list: list[P2POp]) -> list[Work]:
     """
     groups.of(None)
     if not all(isinstance(message, P2POp) for message in p2p_op_list):
-        raise ValueError("batch_isend_irecv: the list is of P2POp")
+        raise ValueError("batch_isend_irecv: Invalid ``p2p_op_list``: it is a list of P2POp")
     if len({id(message.group) for message in p2p_op_list}) > 1:
         raise ValueError("batch_isend_irecv: all messages are of one group")
     begun = []

@@ -189,9 +189,18 @@ def _sole(name: str, tensors: Any) -> Tensor:
     if isinstance(tensors, Tensor):
         return tensors
     if len(tensors) != 1:
-        raise ValueError(f"ProcessGroup.{name}: a list has one tensor, not {len(tensors)}")
+        raise RuntimeError(f"ProcessGroup.{name}: requires a single-element tensor list, not one of {len(tensors)}")
     only: Tensor = tensors[0]
     return only
+
+
+def _root(name: str, said: Any, found: ProcessGroup) -> int:
+    """The rank from which tensors come, or where they go."""
+    if not 0 <= said.rootRank < found.size():
+        raise RuntimeError(f"ProcessGroup.{name}: invalid root rank: {said.rootRank} of {found.size()}")
+    if said.rootTensor != 0:
+        raise RuntimeError(f"ProcessGroup.{name}: invalid root tensor: {said.rootTensor} of 1")
+    return int(said.rootRank)
 
 
 def _row(name: str, lists: Any, beside: Any) -> Any:
@@ -218,7 +227,7 @@ class _Methods:
         """broadcast of a tensor, or of a list of one."""
         said = _options(BroadcastOptions, opts, timeout, rootRank=root)
         tensor = _sole("broadcast", tensors)
-        return self._begun(said, collectives.broadcast(tensor, None, self, True, said.rootRank))
+        return self._begun(said, collectives.broadcast(tensor, None, self, True, _root("broadcast", said, self)))
 
     def reduce(
         self: Any, tensors: Any, root: Any = None, op: Any = None, timeout: Any = None, *, opts: Any = None
@@ -226,7 +235,9 @@ class _Methods:
         """reduce of a tensor, or of a list of one."""
         said = _options(ReduceOptions, opts, timeout, rootRank=root, reduceOp=op)
         tensor = _sole("reduce", tensors)
-        return self._begun(said, collectives.reduce(tensor, None, said.reduceOp, self, True, said.rootRank))
+        return self._begun(
+            said, collectives.reduce(tensor, None, said.reduceOp, self, True, _root("reduce", said, self))
+        )
 
     def allgather(self: Any, output_tensors: Any, input_tensors: Any, timeout: Any = None, *, opts: Any = None) -> Work:
         """all_gather of a tensor, or of a list of one into a list of one list."""
@@ -254,7 +265,7 @@ class _Methods:
         """gather of a tensor, or of a list of one into a list of one list."""
         said = _options(GatherOptions, opts, timeout, rootRank=root)
         row, tensor = _row("gather", output_tensors, input_tensors), _sole("gather", input_tensors)
-        return self._begun(said, collectives.gather(tensor, row, None, self, True, said.rootRank))
+        return self._begun(said, collectives.gather(tensor, row, None, self, True, _root("gather", said, self)))
 
     def scatter(
         self: Any, output_tensors: Any, input_tensors: Any, root: Any = None, timeout: Any = None, *, opts: Any = None
@@ -262,7 +273,7 @@ class _Methods:
         """scatter into a tensor, or of a list of one list into a list of one."""
         said = _options(ScatterOptions, opts, timeout, rootRank=root)
         row, tensor = _row("scatter", input_tensors, output_tensors), _sole("scatter", output_tensors)
-        return self._begun(said, collectives.scatter(tensor, row, None, self, True, said.rootRank))
+        return self._begun(said, collectives.scatter(tensor, row, None, self, True, _root("scatter", said, self)))
 
     def reduce_scatter(
         self: Any, output_tensors: Any, input_tensors: Any, op: Any = None, timeout: Any = None, *, opts: Any = None

@@ -20,7 +20,7 @@ from collections.abc import Callable, Sequence
 from datetime import timedelta
 from typing import Any, ClassVar
 
-from tensorpy.distributed.errors import DistNetworkError, DistStoreError
+from tensorpy.distributed.errors import DistNetworkError, DistStoreError, QueueEmptyError
 
 __all__ = ["FileStore", "HashStore", "PrefixStore", "Store", "TCPStore"]
 
@@ -35,6 +35,7 @@ class _Table:
 
     def __init__(self) -> None:
         self.values: dict[bytes, bytes] = {}
+        self.queues: dict[bytes, list[bytes]] = {}
         self.changed = threading.Condition()
 
     def ask(self, command: bytes, seconds: float, parts: Sequence[bytes]) -> list[bytes]:
@@ -42,7 +43,7 @@ class _Table:
             raise ValueError(f"a store has no command {command[:40]!r}")
         with self.changed:
             answer = self.commands[command](self, seconds, *parts)
-            if command in (b"set", b"add", b"compare_set", b"append"):
+            if command in (b"set", b"add", b"compare_set", b"append", b"push"):
                 self.changed.notify_all()
             return answer
 
@@ -51,12 +52,15 @@ class _Table:
         return []
 
     def _wait(self, seconds: float, *keys: bytes) -> list[bytes]:
-        if not self.changed.wait_for(lambda: all(k in self.values for k in keys), seconds):
+        if not self.changed.wait_for(lambda: all(map(self._has, keys)), seconds):
             raise self._late(seconds, keys)
         return []
 
+    def _has(self, key: bytes) -> bool:
+        return key in self.values or bool(self.queues.get(key))
+
     def _late(self, seconds: float, keys: Sequence[bytes]) -> DistStoreError:
-        missing = ", ".join(k.decode(errors="replace") for k in keys if k not in self.values)
+        missing = ", ".join(k.decode(errors="replace") for k in keys if not self._has(k))
         return DistStoreError(f"wait timeout after {int(seconds * 1000)}ms, keys: {missing}")
 
     def _get(self, seconds: float, *keys: bytes) -> list[bytes]:
@@ -68,7 +72,7 @@ class _Table:
         return [self.values[key]]
 
     def _check(self, _: float, *keys: bytes) -> list[bytes]:
-        return [b"1"] if all(k in self.values for k in keys) else []
+        return [b"1"] if all(map(self._has, keys)) else []
 
     def _delete(self, _: float, key: bytes) -> list[bytes]:
         return [b"1"] if self.values.pop(key, None) is not None else []
@@ -85,6 +89,21 @@ class _Table:
         self.values[key] = self.values.get(key, b"") + value
         return []
 
+    def _keys(self, _: float) -> list[bytes]:
+        return list(self.values)
+
+    def _push(self, _: float, key: bytes, value: bytes) -> list[bytes]:
+        self.queues.setdefault(key, []).append(value)
+        return []
+
+    def _pop(self, seconds: float, key: bytes, waits: bytes) -> list[bytes]:
+        if waits == b"1" and not self.changed.wait_for(lambda: bool(self.queues.get(key)), seconds):
+            raise self._late(seconds, [key])
+        return [self.queues[key].pop(0)] if self.queues.get(key) else []
+
+    def _length(self, _: float, key: bytes) -> list[bytes]:
+        return [b"%d" % len(self.queues.get(key, ()))]
+
     commands: ClassVar[dict[bytes, Callable[..., list[bytes]]]] = {
         b"set": _set,
         b"wait": lambda table, *given: table._wait(*given),
@@ -95,6 +114,10 @@ class _Table:
         b"count": _count,
         b"compare_set": _compare_set,
         b"append": _append,
+        b"keys": _keys,
+        b"push": _push,
+        b"pop": _pop,
+        b"length": _length,
     }
 
 
@@ -154,6 +177,25 @@ class Store:
         pairs = zip(map(self._key, keys), map(_bytes, values), strict=True)
         self._ask("set", *(part for pair in pairs for part in pair))
 
+    def list_keys(self) -> list[str]:
+        """All keys."""
+        return [key.decode(errors="replace").removeprefix("/") for key in self._ask("keys")]
+
+    def queue_push(self, key: str, value: str | bytes) -> None:
+        """Puts a value at a queue's end; queues are made at first use, and wait() and check() know them."""
+        self._ask("push", self._key(key), _bytes(value))
+
+    def queue_pop(self, key: str, block: bool = True) -> bytes:
+        """Takes the value at a queue's front, as soon as there is one; QueueEmptyError without one and block=False."""
+        found = self._ask("pop", self._key(key), b"1" if block else b"0")
+        if not found:
+            raise QueueEmptyError(f"queue_pop: the queue {key} is empty")
+        return found[0]
+
+    def queue_len(self, key: str) -> int:
+        """How many values a queue has."""
+        return int(self._ask("length", self._key(key))[0])
+
     def has_extended_api(self) -> bool:
         """Whether there are append, multi_get and multi_set."""
         return type(self)._ask is not Store._ask
@@ -185,8 +227,16 @@ def _by_methods(store: Store, command: str, parts: Sequence[bytes], timeout: tim
         return [b"%d" % store.num_keys()]
     elif command == "compare_set":
         return [store.compare_set(names[0], parts[1].decode(), parts[2].decode())]
-    else:
+    elif command == "append":
         store.append(names[0], parts[1])
+    elif command == "keys":
+        return [b"/" + key.encode() for key in store.list_keys()]
+    elif command == "push":
+        store.queue_push(names[0], parts[1])
+    elif command == "pop":
+        return [store.queue_pop(names[0], parts[1] == b"1")]
+    else:
+        return [b"%d" % store.queue_len(names[0])]
     return []
 
 
@@ -231,6 +281,8 @@ class _FileTable(_Table):
         self.values = self.noted = _Noted()
 
     def ask(self, command: bytes, seconds: float, parts: Sequence[bytes]) -> list[bytes]:
+        if command in (b"push", b"pop", b"length"):
+            raise NotImplementedError("a FileStore has no queues: a HashStore or a TCPStore has")
         with self.changed, open(self.path, "a+b") as file:
             self._take(file, time.monotonic() + seconds)
             answer = super().ask(command, seconds, parts)
@@ -297,6 +349,10 @@ class FileStore(Store):
         self.path, self._world_size = file_name, world_size
         self._table = _FileTable(file_name)
         self._ask("add", b"refcount/", b"1")
+
+    def has_extended_api(self) -> bool:
+        """No: PyTorch's processes at the same file know no append."""
+        return False
 
     def _ask(self, command: str, *parts: bytes, timeout: timedelta | None = None) -> list[bytes]:
         assert self._table is not None
@@ -476,7 +532,7 @@ class TCPStore(Store):
         self._broken: str | None = None
         self._connection = _Connection(self._connect())
         here = int(self._ask("add", b"init/", b"1")[0])
-        if wait_for_workers and world_size is not None:
+        if is_master and wait_for_workers and world_size is not None:
             self._wait_for(world_size, here)
 
     def clone(self) -> Store:
@@ -497,7 +553,7 @@ class TCPStore(Store):
         end = time.monotonic() + self.timeout.total_seconds()
         while here < world_size:
             if time.monotonic() > end:
-                raise DistStoreError(f"{here} of {world_size} processes came in {self.timeout}")
+                raise DistStoreError(f"Timed out: {here} of {world_size} processes came in {self.timeout}")
             time.sleep(0.01)
             here = int(self._ask("get", b"init/")[0])
 

@@ -436,3 +436,36 @@ def test_rendezvous(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     distributed.init_process_group(init_method="ours://place", rank=0, world_size=1, timeout=timedelta(seconds=7))
     distributed.destroy_process_group()
     assert asked == [("ours://place?rank=0&world_size=1", timedelta(seconds=7))]
+
+
+def test_queues_and_keys() -> None:
+    mine = distributed.HashStore()
+    for store in (mine, distributed.TCPStore("127.0.0.1", 0, 1, True), distributed.PrefixStore("p", mine)):
+        store.set("a", "1")
+        assert "a" in [key.rpartition("/")[2] for key in store.list_keys()]
+        store.queue_push("q", "1")
+        store.queue_push("q", b"2")
+        assert store.queue_len("q") == 2 and store.check(["q"])
+        assert [store.queue_pop("q"), store.queue_pop("q", block=False)] == [b"1", b"2"] and store.queue_len("q") == 0
+        with pytest.raises(distributed.QueueEmptyError, match="is empty"):
+            store.queue_pop("q", block=False)
+        store.set_timeout(timedelta(seconds=0.1))
+        with pytest.raises(distributed.DistStoreError, match="timeout"):
+            store.queue_pop("q")
+        store.set_timeout(timedelta(seconds=30))
+        came: list[bytes] = []
+        other = store.clone()
+        waiting = threading.Thread(target=lambda came=came, other=other: came.append(other.queue_pop("q")))
+        waiting.start()
+        store.queue_push("q", "late")
+        waiting.join(30)
+        assert came == [b"late"]
+
+
+def test_only_the_keeper_waits_for_the_others() -> None:
+    keeper = distributed.TCPStore("127.0.0.1", 0, 3, True, wait_for_workers=False)
+    client = distributed.TCPStore("127.0.0.1", keeper.port, 3, timeout=timedelta(seconds=5))
+    client.set("here", "1")
+    assert keeper.get("here") == b"1"
+    with pytest.raises(distributed.DistStoreError, match="Timed out: 1 of 2"):
+        distributed.TCPStore("127.0.0.1", 0, 2, True, timeout=timedelta(seconds=0.2))

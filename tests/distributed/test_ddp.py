@@ -514,7 +514,7 @@ def test_a_process_that_dies_in_backward_is_named_by_all_others(tmp_path: Path) 
 
 
 def test_one_process() -> None:
-    with pytest.raises(ValueError, match="process group is not initialized"):
+    with pytest.raises(ValueError, match="process group has not been initialized"):
         DDP(nn.Linear(1, 1))
     dist.init_process_group(rank=0, world_size=1, store=dist.HashStore())
     try:

@@ -20,6 +20,8 @@ from tensorpy import distributed as dist
 from tensorpy import nn
 from tensorpy.distributed import tensor as dt
 from tensorpy.distributed.tensor import DTensor, Partial, Replicate, Shard, distribute_module, distribute_tensor
+from tensorpy.distributed.tensor._utils import compute_local_shape_and_global_offset
+from tensorpy.distributed.tensor.experimental import implicit_replication, local_map
 
 # ---- placements ----
 
@@ -338,8 +340,7 @@ def small_things(rank: int, size: int) -> None:
     assert float(x[1, 1]) == 3.0 and x.max().item() == 5.0
     for error, match, call in (
         (RuntimeError, "mixed Tensor and DTensor", lambda: x + tp.ones(3, 2)),
-        (NotImplementedError, "aten.linalg_inv_ex.default does not have a sharding", lambda: tp.linalg.inv(x @ x.t())),
-        (NotImplementedError, "aten.convolution", lambda: F.conv1d(x.unsqueeze(0), x.t().unsqueeze(-1)[:, :3])),
+        (NotImplementedError, "aten.searchsorted.Tensor does not have a sharding", lambda: tp.searchsorted(x, x)),
         (RuntimeError, "writes to a tensor", lambda: x.sum(0).fill_(1)),
         (ValueError, "same length", lambda: x.redistribute(placements=[Shard(0), Shard(1)])),
         (IndexError, "names no dimension", lambda: x.redistribute(placements=[Shard(2)])),
@@ -376,6 +377,30 @@ def small_things(rank: int, size: int) -> None:
     assert (
         isinstance(copied, nn.Parameter) and isinstance(copied, DTensor) and tp.equal(copied.to_local(), x.to_local())
     )
+    for unlike in (
+        tp.ones(2, dtype=tp.float64 if rank else tp.float32), tp.ones(2, 3).t() if rank else tp.ones(3, 2),
+        tp.ones(2, requires_grad=rank == 0),
+    ):  # fmt: skip
+        with pytest.raises(ValueError, match="of parts are alike"):
+            DTensor.from_local(unlike, mesh, [Shard(0)], run_check=True)
+    with implicit_replication():
+        both = tp.ones(2) + x
+    assert both.placements == (Shard(0),) and tp.equal(both.full_tensor(), x.full_tensor() + 1)
+    assert (x + tp.ones(1)).placements == (Shard(0),)
+    even = distribute_tensor(tp.arange(8.0).reshape(4, 2), mesh, [Shard(0)])
+    scaled = local_map(lambda part, by: part * by, [Shard(0)], ([Shard(0)], None), device_mesh=mesh)
+    assert tp.equal(scaled(even, 3).full_tensor(), even.full_tensor() * 3)
+    with pytest.raises(ValueError, match="redistribute_inputs=True"):
+        scaled(even.redistribute(placements=[Replicate()]), 3)
+    sums = local_map(
+        lambda part: (part.sum(), part.shape[1]), ([Partial()], None), ([Shard(1)],), redistribute_inputs=True
+    )
+    total, columns = sums(even)
+    assert total.full_tensor().item() == 28.0 and columns == 1
+    assert compute_local_shape_and_global_offset((3, 2), mesh, [Shard(0)]) == ((2 - rank, 2), (2 * rank, 0))
+    first = dist.DeviceMesh("cpu", [0])
+    alone = DTensor.from_local(tp.ones(3), first, [Shard(0)]).sum().to_local()
+    assert alone.item() == (0.0 if rank else 3.0)  # zero where there is nothing
     local = tp.full((2,), float(rank))
     assert DTensor.from_local(local, mesh, run_check=True).to_local().tolist() == [0.0, 0.0]
     x.add_(distribute_tensor(tp.ones(3, 2), mesh)).sub_(1)

@@ -24,7 +24,6 @@ from tensorpy.distributed.checkpoint.state_dict import (
     set_state_dict,
 )
 from tensorpy.distributed.fsdp import (
-    CPUOffloadPolicy,
     FSDPModule,
     MixedPrecisionPolicy,
     fully_shard,
@@ -213,7 +212,7 @@ def units(rank: int, size: int) -> None:
         assert tp.allclose(model.score(batch(5)[0]), plain.score(batch(5)[0]), atol=1e-4)
     close(model, plain)  # states are of parts, whatever ran before
     for error, match, call in (
-        (ValueError, "CPUOffloadPolicy", lambda: fully_shard(nn.Linear(2, 2), offload_policy=CPUOffloadPolicy())),
+        (ValueError, "containers without a forward", lambda: fully_shard(nn.ModuleList([nn.Linear(2, 2)]))),
         (ValueError, "not called on before", lambda: fully_shard(model)),
         (ValueError, "how many processes", lambda: fully_shard(nn.Linear(2, 2), reshard_after_forward=7)),
         (ValueError, "returns Shard", lambda: fully_shard(nn.Linear(2, 2), shard_placement_fn=lambda p: Replicate())),

@@ -15,6 +15,7 @@ from tensorpy.distributed import ReduceOp
 from tensorpy.distributed import _functional_collectives as funcol
 from tensorpy.distributed import _functional_operators as operators
 from tensorpy.distributed.device_mesh import init_device_mesh
+from tensorpy.distributed.nn import functional as nn
 from tensorpy.fx.experimental.proxy_tensor import make_fx
 
 OPS = tp.ops._c10d_functional
@@ -77,6 +78,14 @@ def values(rank: int, size: int) -> None:
     parts = funcol.reduce_scatter_tensor_coalesced(xs, "sum", [0, 1], g)
     assert tp.equal(plain(parts[0]), expected[0].chunk(size)[rank])
     assert tp.equal(plain(parts[1]), expected[1].chunk(size, 1)[rank])
+    rows = tp.arange(12.0 * size * size).reshape(2 * size, 3, 2 * size)  # cut by rows, then by columns
+    for given in (rows.requires_grad_().chunk(size)[rank], rows.detach().chunk(size)[rank]):
+        columns = tp.ops._dtensor.shard_dim_alltoall(given, 0, -1, "0")
+        assert tp.equal(columns, rows.chunk(size, 2)[rank]), (columns, rows)
+        if given.requires_grad:
+            (columns * (rank + 1)).sum().backward()
+            of_columns = tp.arange(1.0, size + 1).repeat_interleave(2).expand(2, 3, 2 * size)
+            assert tp.equal(rows.grad.chunk(size)[rank], of_columns)
     x = xs[0].clone()
     assert OPS.all_reduce_(x, "sum", "0") is x and tp.equal(OPS.wait_tensor(x), expected[0])
     written = [t.clone() for t in xs]
@@ -232,9 +241,50 @@ def programs(rank: int, size: int) -> None:
         funcol.all_reduce(x, "sum", pair.group_name)
 
 
+def of_nn(rank: int, size: int) -> None:
+    """distributed.nn.functional: values, and the gradients of the sum over all processes."""
+    weights = [mine(r + 50, 3, dtype=tp.float64) for r in range(size)]
+
+    def given(r: int) -> list[Any]:
+        return list(mine(r, size, 3, dtype=tp.float64).requires_grad_().unbind())
+
+    def check(f: Any, whole: Any) -> None:
+        xs, alone = [t.detach().requires_grad_() for t in given(rank)], [given(r) for r in range(size)]
+        outs, expected = f(xs), whole(alone)
+        sum((o * o * (w + rank)).sum() for o, w in zip(outs, weights, strict=False)).backward()
+        total = 0
+        for r in range(size):
+            total = total + sum((o * o * (w + r)).sum() for o, w in zip(expected[r], weights, strict=False))
+        leaves = tp.autograd.grad(total, alone[rank], allow_unused=True)
+        for out, one in zip(outs, expected[rank], strict=True):
+            assert tp.allclose(out, one)
+        for x, grad in zip(xs, leaves, strict=True):
+            assert tp.allclose(0 * x if x.grad is None else x.grad, 0 * x if grad is None else grad)
+
+    last = size - 1
+    nothing = tp.zeros(3, dtype=tp.float64)
+    check(lambda a: [nn.all_reduce(a[0])], lambda a: [[sum(t[0] for t in a)]] * size)
+    check(lambda a: [nn.broadcast(a[0], last)], lambda a: [[a[last][0]]] * size)
+    check(lambda a: nn.all_gather(a[0]), lambda a: [[t[0] for t in a]] * size)
+    check(lambda a: nn.gather(a[0], last), lambda a: [*[[nothing] * size] * last, [t[0] for t in a]])
+    check(lambda a: [nn.scatter(a, last)], lambda a: [[a[last][r]] for r in range(size)])
+    check(lambda a: [nn.reduce_scatter(a[0], a)], lambda a: [[sum(t[r] for t in a)] for r in range(size)])
+    check(lambda a: nn.all_to_all(a, a), lambda a: [[t[r] for t in a] for r in range(size)])
+    check(
+        lambda a: nn.all_to_all_single(tp.stack(a), tp.stack(a)).unbind(),
+        lambda a: [[t[r] for t in a] for r in range(size)],
+    )
+    x = mine(rank, 3, dtype=tp.float64).requires_grad_()
+    out = nn.reduce(x * x, last)
+    (out * (1 if rank == last else 0)).sum().backward()
+    assert tp.allclose(x.grad, 2 * x)
+    if rank == last:
+        assert tp.allclose(out, sum(mine(r, 3, dtype=tp.float64) ** 2 for r in range(size)))
+
+
 @needs_mpi
 @pytest.mark.parametrize("size", [2, 4])
-@pytest.mark.parametrize("part", [values, to_the_next, waits, gradients, programs])
+@pytest.mark.parametrize("part", [values, to_the_next, waits, gradients, of_nn, programs])
 def test_processes(part: Any, size: int, tmp_path: Path) -> None:
     world(part, size, where("file", tmp_path))
 
@@ -310,7 +360,7 @@ def test_schemas_are_those_of_pytorch() -> None:
     torch: Any = pytest.importorskip("torch")
     pytest.importorskip("torch.distributed._functional_collectives")
 
-    for namespace in ("_c10d_functional", "_c10d_functional_autograd"):
+    for namespace in ("_c10d_functional", "_c10d_functional_autograd", "_dtensor"):
         ours = [n for n in tp._C._operators() if n.startswith(namespace + "::")]
         said = {s.name for s in torch._C._jit_get_all_schemas() if s.name.startswith(namespace + "::")}
         missing = said - set(ours)  # one takes a list of str, one makes an object of Python's

@@ -81,8 +81,22 @@ def methods(rank: int, size: int) -> None:
     group.barrier(opts=c10d.BarrierOptions()).wait()
     group.monitored_barrier(timedelta(seconds=30))
     for wrong in ([], [one, one]):
-        with pytest.raises(ValueError, match="a list has one tensor"):
+        with pytest.raises(RuntimeError, match="requires a single-element tensor list"):
             group.allreduce(wrong)
+    with c10d._coalescing_manager(async_ops=True) as several:
+        row = [tp.full((2,), rank + 1.0) for _ in range(2)]
+        dist.all_reduce(row[0])
+        several.append(dist.all_reduce(row[1], async_op=True))
+    several.wait()
+    assert [t.tolist() for t in row] == [[size * (size + 1) / 2] * 2] * 2
+    options = c10d.BroadcastOptions()
+    for options.rootRank in (-1, size):
+        with pytest.raises(RuntimeError, match="invalid root rank"):
+            group.broadcast([one], opts=options)
+    made = dist.new_group(group_desc="all of them")
+    assert (group.group_desc, made.group_desc, group.bound_device_id) == ("default_pg", "all of them", None)
+    with pytest.raises(TypeError, match="timeout is a datetime"):
+        dist.new_group(timeout=5)
     with pytest.raises(ValueError, match="one list of tensors"):
         group.allgather([everyone, everyone], [tp.tensor([rank])])
 

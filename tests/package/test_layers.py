@@ -46,7 +46,8 @@ LAYERS = {
     """,
     "tools: what looks at all of these, or stands for something else": """
         library _library _subclasses distributed._functional_operators distributed._functional_collectives
-        distributed.checkpoint distributed._composable distributed.fsdp distributed._tensor distributed.tensor
+        distributed.nn distributed.checkpoint distributed._composable distributed.fsdp distributed._tensor
+        distributed.tensor
         testing backends utils jit _jit_internal onnx hub mps xpu __config__ _as_torch run
     """,
 }

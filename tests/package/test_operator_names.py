@@ -55,7 +55,8 @@ IN_C = {
     "prim/program.c": ({"mul", "div"}, "steps of scalar programs, which are no operators"),
 }
 IN_PYTHON = {
-    "distributed/tensor/_rules.py": "families of which no tag or alias says how elements meet: products, lines, losses",
+    "distributed/tensor/_index_rules.py": "which of a family add to what is there",
+    "distributed/tensor/_rules.py": "which of a family's operators are sums of sums, and which reductions come later",
     "_package/deprecated.py": "PyTorch's old signatures, which no schema has",
     "_package/nearby.py": "what a name that is not there may have meant",
     "_subclasses/fake_tensor.py": "the two operators between numbers and tensors, by which constants are followed",

@@ -75,20 +75,24 @@ tp_tensor3 _scaled_dot_product_attention_backward_dense(tp_tensor *grad_out, tp_
 #define MANY_SCORES (128 * 128)
 #define MANY_CAUSAL_SCORES (64 * 64)
 
-/* Whether that operator takes them: plain float32 of one batch, and nobody wants a tangent. */
+/* Whether that operator takes them: plain float32 of one batch, and nobody wants a tangent. A class that answers for
+ * its tensors gets it whatever their size and dtype are: of a DTensor a head is not cut, and by scores heads and batch
+ * are one dimension. */
 static bool is_for_kernel(const tp_tensor *q, const tp_tensor *k, const tp_tensor *v, const tp_tensor *mask,
                           double dropout_p, bool is_causal) {
     const tp_tensor *const all[] = {q, k, v};
     int64_t scores = q->sizes[q->ndim - 2] * k->sizes[k->ndim - 2];
-    if (tp_tls.batched || tp_tls.forward || dropout_p != 0 || scores < (is_causal ? MANY_CAUSAL_SCORES : MANY_SCORES))
-        return false;
+    bool is_answered = q->keys & TP_BIT(Python), many = scores >= (is_causal ? MANY_CAUSAL_SCORES : MANY_SCORES);
+    if (tp_tls.batched || tp_tls.forward || dropout_p != 0 || !(many || is_answered)) return false;
     for (int i = 0; i < 3; i++) {
-        if (all[i]->ndim != q->ndim || (q->ndim != 3 && q->ndim != 4) || all[i]->dtype != TP_FLOAT32 || !all[i]->numel)
+        if (all[i]->ndim != q->ndim || (q->ndim != 3 && q->ndim != 4) || !all[i]->numel ||
+            (all[i]->dtype != TP_FLOAT32 && !is_answered))
             return false;
         for (int d = 0; d < q->ndim - 2; d++)
             if (all[i]->sizes[d] != q->sizes[d]) return false;
     }
-    bool masked_plainly = !mask || ((mask->dtype == TP_BOOL || mask->dtype == TP_FLOAT32) && mask->ndim <= q->ndim);
+    bool masked_plainly =
+        !mask || ((mask->dtype == TP_BOOL || mask->dtype == TP_FLOAT32 || is_answered) && mask->ndim <= q->ndim);
     return masked_plainly && k->sizes[k->ndim - 1] == q->sizes[q->ndim - 1] &&
            k->sizes[k->ndim - 2] == v->sizes[k->ndim - 2];
 }

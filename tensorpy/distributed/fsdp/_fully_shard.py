@@ -20,9 +20,9 @@ from tensorpy.autograd.graph import saved_tensors_hooks
 from tensorpy.distributed import groups
 from tensorpy.distributed.device_mesh import DeviceMesh, init_device_mesh
 from tensorpy.distributed.fsdp._group import Group, Owners, Sharded
-from tensorpy.distributed.fsdp._policy import CPUOffloadPolicy, MixedPrecisionPolicy, OffloadPolicy
+from tensorpy.distributed.fsdp._policy import MixedPrecisionPolicy, OffloadPolicy
 from tensorpy.distributed.tensor import DTensor, Shard
-from tensorpy.nn import Module, Parameter
+from tensorpy.nn import Module, ModuleDict, ModuleList, Parameter
 from tensorpy.utils._pytree import tree_map
 
 _Module = TypeVar("_Module")
@@ -337,6 +337,13 @@ class FSDPModule:
             is_last_backward: whether it is the last of a step
         """
 
+    def set_unshard_in_backward(self, unshard_in_backward: bool) -> None:
+        """Is taken: backward gathers what it needs.
+
+        Arguments:
+            unshard_in_backward: whether backward needs this module's parameters
+        """
+
     def reset_iter_state(self) -> None:
         """After an exception in forward or backward: parts are the parameters again, gradients under way are lost."""
         unit = self._fsdp_unit
@@ -435,7 +442,7 @@ def fully_shard(
             the outermost module's
         shard_placement_fn: gets a parameter, returns the Shard that says which dimension is cut; None: the first
         mp_policy: the dtypes to compute and send in
-        offload_policy: OffloadPolicy(): there is no other
+        offload_policy: is taken: meshes are of hosts, where CPUOffloadPolicy would put the parts
         ignored_params: parameters that stay as they are
 
     Example:
@@ -449,13 +456,13 @@ def fully_shard(
         (Shard(dim=0),)
         >>> dist.destroy_process_group()
     """
-    if isinstance(offload_policy, CPUOffloadPolicy):
-        raise ValueError("fully_shard: CPUOffloadPolicy: parts lie where the mesh says, and meshes are of hosts")
     given: Any = module
     modules: list[Any] = list(given) if isinstance(given, (list, tuple)) else [given]
     for each in modules:
         if not isinstance(each, Module) or isinstance(each, FSDPModule):
             raise ValueError(f"fully_shard: takes a module that it was not called on before, not {type(each).__name__}")
+        if isinstance(each, (ModuleList, ModuleDict)):
+            raise ValueError(f"fully_shard: does not support containers without a forward, as {type(each).__name__} is")
     found = _mesh(mesh)
     reshards = _reshards(reshard_after_forward, found.shape[-1])
     parameters = []

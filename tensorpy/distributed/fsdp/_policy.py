@@ -42,7 +42,7 @@ class OffloadPolicy:
 
 @dataclass
 class CPUOffloadPolicy(OffloadPolicy):
-    """Parts lie on the host: fully_shard refuses it, as meshes are of hosts.
+    """Parts lie on the host, as all of a mesh of hosts does.
 
     Arguments:
         pin_memory: whether the memory is pinned

@@ -1,7 +1,8 @@
 """Distributed tensors: one tensor of many processes, under the names of torch.distributed.tensor.
 
 Placements (placement_types.py) say what the processes along each dimension of a mesh have of it; DTensor (_api.py) is
-the tensor; _dispatch.py runs operators on parts, by the rules of _rules.py; _redistribute.py sends what has to be sent.
+the tensor; _dispatch.py runs operators on parts, by the rules of _families.py; _redistribute.py sends what has to be
+sent.
 """
 
 from tensorpy.distributed.device_mesh import DeviceMesh as DeviceMesh

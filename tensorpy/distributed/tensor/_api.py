@@ -15,8 +15,10 @@ from tensorpy._C import Tensor
 from tensorpy.autograd import Function
 from tensorpy.distributed import collectives
 from tensorpy.distributed.device_mesh import DeviceMesh, _mesh_resources
+from tensorpy.distributed.objects import all_gather_object
 from tensorpy.distributed.tensor import _random
-from tensorpy.distributed.tensor._dispatch import dispatch
+from tensorpy.distributed.tensor._dispatch import called, dispatch, replicating
+from tensorpy.distributed.tensor._loss_rules import is_by_class
 from tensorpy.distributed.tensor._redistribute import redistribute_local
 from tensorpy.distributed.tensor._spec import Placements, Spec, box, normalized, rows
 from tensorpy.distributed.tensor.placement_types import Partial, Placement, Replicate, Shard
@@ -125,8 +127,9 @@ class DTensor(Tensor):
         """What a program calls: a tensor beside a DTensor is a mistake. What an operator makes for itself on the way,
         and a gradient's formula, is the same in all processes (_dispatch.py)."""
         kwargs = kwargs or {}
-        with _C.DisableTorchFunctionSubclass():
-            _check_mixture(func, args, kwargs)
+        with _C.DisableTorchFunctionSubclass(), called(str(getattr(func, "__name__", func))):
+            if not is_by_class() and not replicating:
+                _check_mixture(func, args, kwargs)
             return func(*args, **kwargs)
 
     @classmethod
@@ -187,7 +190,8 @@ class DTensor(Tensor):
             local_tensor: this process's part
             device_mesh: the processes; those of the mesh whose context this is in, if nothing is said
             placements: what the part is, for each dimension of the mesh; Replicate if nothing is said
-            run_check: whether replicas are made those of the first process of each group
+            run_check: whether parts are compared (dtype, strides, requires_grad), and replicas made those of the first
+                process of each group
             shape: the whole's; without it all processes have parts of one size
             stride: the whole's
             grad_placements: what the part's gradient is; that of Partial is Replicate if nothing is said
@@ -282,7 +286,7 @@ def _check_mixture(func: Any, args: Any, kwargs: Any) -> None:
         if not any(isinstance(value, DTensor) for value in values):
             continue
         for each in values:
-            if isinstance(each, Tensor) and not isinstance(each, DTensor) and each.ndim:
+            if isinstance(each, Tensor) and not isinstance(each, DTensor) and each.numel() != 1:
                 raise RuntimeError(
                     f"{name} got mixed Tensor and DTensor, need to convert all Tensor to DTensor before calling "
                     f"distributed operators! The tensor is {each.dtype}{list(each.shape)}."
@@ -301,6 +305,14 @@ def _checked(local: Tensor, mesh: DeviceMesh, placements: Placements) -> Tensor:
     made = local.detach().clone(memory_format=tp.contiguous_format)
     if mesh.get_coordinate() is None:
         return local
+    mine = (str(local.dtype), local.requires_grad, local.ndim, tuple(local.stride()))
+    for mesh_dim in range(mesh.ndim):
+        theirs: list[Any] = [None] * mesh.shape[mesh_dim]
+        all_gather_object(theirs, mine, group=mesh.get_group(mesh_dim))
+        if any(each != mine for each in theirs):
+            raise ValueError(
+                f"from_local: dtypes, strides and requires_grad of parts are alike, and these are {theirs}"
+            )
     for mesh_dim, placement in enumerate(placements):
         if isinstance(placement, Replicate):
             collectives.broadcast(made, group=mesh.get_group(mesh_dim), group_src=0)

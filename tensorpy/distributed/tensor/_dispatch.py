@@ -1,21 +1,25 @@
 """What an operator does on distributed tensors: placements are chosen, parts brought to them, the operator run there.
 
-For each dimension of the mesh the way is taken that sends the fewest bytes (_rules.py has the ways). Shapes and dtypes
-of the whole results are those that the operator has on Meta. All processes choose alike: they see the same placements.
+For each dimension of the mesh the way is taken that sends the fewest bytes (_families.py has the rules). Shapes and
+dtypes of the whole results are those that the operator has on Meta. All processes choose alike: they see the same
+placements.
 """
 
 from __future__ import annotations
 
+import contextlib
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import tensorpy as tp
 from tensorpy._C import Tensor
 from tensorpy.distributed._functional_operators import ops
 from tensorpy.distributed.tensor import _random
+from tensorpy.distributed.tensor._families import VIEWS, Rule, rule_of
+from tensorpy.distributed.tensor._loss_rules import is_by_class
 from tensorpy.distributed.tensor._redistribute import redistribute_local
-from tensorpy.distributed.tensor._rules import VIEWS, Call, Part, Rule, Way, has_tag, rule_of
+from tensorpy.distributed.tensor._rules import Call, Part, Way, has_tag, is_view
 from tensorpy.distributed.tensor._spec import Placements, Spec, box
 from tensorpy.distributed.tensor.placement_types import Partial, Placement, Replicate, Shard
 from tensorpy.utils._python_dispatch import get_alias_info, return_and_correct_aliasing
@@ -26,7 +30,9 @@ if TYPE_CHECKING:
 
 _R = Replicate()
 # Arguments that say the shape of a result: each process gives its part's.
-_SHAPES = ("size", "input_sizes")
+_SHAPES = ("size", "input_sizes", "input_size")
+# Arguments that are written though the schema does not say so.
+_KEPT = ("running_mean", "running_var")
 
 # ---- arguments ----
 
@@ -77,13 +83,14 @@ class _Arguments:
 
     def written(self) -> list[int]:
         """Which of `tensors` the operator writes."""
-        found = [leaf for name in _names(self.func)[1] for leaf in _tensors_of(self.given.get(name))]
+        names = _names(self.func)[1] + (_KEPT if self.given.get("training") else ())
+        found = [leaf for name in names for leaf in _tensors_of(self.given.get(name))]
         return [i for i, t in enumerate(self.tensors) if any(t is each for each in found)]
 
     def key(self) -> Any:
         """What the placements of results depend on; None where that is nothing that could be looked up."""
         specs = iter(self.specs)
-        found: list[Any] = [self.func, self.by_place, tp.get_default_dtype()]
+        found: list[Any] = [self.func, self.by_place, tp.get_default_dtype(), is_by_class(), _is_asked_view()]
         for name, value in self.given.items():
             if isinstance(value, Tensor):
                 found.append((name, next(specs)))
@@ -99,12 +106,12 @@ class _Arguments:
             return None
         return made
 
-    def run(self, tensors: Sequence[Any], changed: dict[str, Any]) -> Any:
-        """Calls the operator on other tensors."""
+    def run(self, tensors: Sequence[Any], changed: dict[str, Any], func: Any = None) -> Any:
+        """Calls the operator, or another with its arguments, on other tensors."""
         given = {**self.filled(tensors), **changed}
         by_place = list(given.values())[: self.by_place]
         by_name = dict(list(given.items())[self.by_place :])
-        return self.func(*by_place, **by_name)
+        return (func or self.func)(*by_place, **by_name)
 
     def filled(self, tensors: Sequence[Any]) -> dict[str, Any]:
         """The arguments with other tensors."""
@@ -156,7 +163,7 @@ def _cost(source: Placement, to: Placement, elements: int) -> float:
 
 def _may_be(call: Call, source: Placements, way: Way, fixed: Sequence[int]) -> bool:
     for i, (old, new) in enumerate(zip(source, way.ins, strict=True)):
-        if i in fixed and (old != new or any(out != new for out in way.outs)):
+        if i in fixed and (old != new or (call.known["returned"] and any(out != new for out in way.outs))):
             return False
         if old != new and isinstance(new, Shard) and call.ins[i].shape[new.dim] < call.count:
             return False
@@ -188,6 +195,31 @@ def _check_view(func: Any, source: Placements, way: Way) -> None:
             )
 
 
+replicating: list[None] = []  # whether plain tensors stand beside distributed ones
+_called: list[bool] = []  # whether programs' calls that are under way ask for a view
+
+
+@functools.cache
+def _asks_view(name: str) -> bool:
+    found = getattr(tp.ops.aten, name, None)
+    return found is not None and any(is_view(getattr(found, overload)) for overload in found.overloads())
+
+
+@contextlib.contextmanager
+def called(name: str) -> Iterator[None]:
+    """Inside of it operators are steps of a function that a program calls."""
+    _called.append(_asks_view(name))
+    try:
+        yield
+    finally:
+        _called.pop()
+
+
+def _is_asked_view() -> bool:
+    """Whether a program itself asks for the view: what an operator or a gradient does on its way may send."""
+    return bool(_called) and _called[0]
+
+
 # ---- plans ----
 
 
@@ -201,10 +233,20 @@ def _counts_of_others(specs: Sequence[Spec], mesh_dim: int) -> dict[int, int]:
     return found
 
 
+def _seen(given: _Arguments, metas: list[Tensor], outs: list[Tensor]) -> list[Tensor]:
+    """The results as views of whole tensors: those that a copy of a view was made from."""
+    if not has_tag(given.func, "view_copy"):
+        return outs
+    of = getattr(tp.ops.aten, given.func._opname.removesuffix("_copy"))
+    made = tree_flatten(given.run(metas, {}, getattr(of, given.func._overloadname)))[0]
+    return [leaf for leaf in made if isinstance(leaf, Tensor)]
+
+
 def _ways(given: _Arguments, rule: Rule, metas: list[Tensor], outs: list[Tensor]) -> list[Way]:
     """That of each dimension of the mesh."""
     func, mesh, in_place = given.func, given.mesh, given.written()
-    call = Call(func, given.filled(metas), metas, outs, known={"views": outs})
+    known = {"views": _seen(given, metas, outs), "returned": any(out.is_write for out in get_alias_info(func).outs)}
+    call = Call(func, given.filled(metas), metas, outs, known=known)
     found: list[Way] = []
     for mesh_dim in range(mesh.ndim):
         source = tuple(spec.placements[mesh_dim] for spec in given.specs)
@@ -216,7 +258,7 @@ def _ways(given: _Arguments, rule: Rule, metas: list[Tensor], outs: list[Tensor]
                 f"{func}: writes to a tensor of the placements {given.specs[in_place[0]].placements}, which the result "
                 "would not have"
             )
-        if rule is VIEWS and "size" in given.given:
+        if rule is VIEWS and "size" in given.given and _is_asked_view() and outs[0].numel() == metas[0].numel():
             _check_view(func, source, way)
         found.append(way)
     return found
@@ -239,12 +281,13 @@ class _Plan:
             Spec(given.mesh, tuple(way.outs[i] for way in self.ways), tuple(o.shape), tuple(o.stride()), o.dtype)
             for i, o in enumerate(outs)
         ]
+        self.parts = [box(spec.shape, spec.mesh, spec.placements)[0] for spec in self.outs]
         self.other = next((way.local for way in self.ways if way.local is not None), None)
         self.is_outside = given.mesh.get_coordinate() is None  # then there is nothing to compute
         self.changed: dict[str, Any] = {}
         for name in _SHAPES:
             if name in given.given and self.outs:
-                self.changed[name] = list(box(self.outs[0].shape, given.mesh, self.outs[0].placements)[0])
+                self.changed[name] = list(self.parts[0])
                 break
 
     def run(self, given: _Arguments, make: Callable[[Tensor, Spec], Any]) -> Any:
@@ -254,25 +297,38 @@ class _Plan:
             for tensor, spec, to in zip(given.tensors, given.specs, self.ins, strict=True)
         ]
         out = given.run(locals_, self.changed) if self.other is None else self.other(self._part(given, locals_))
-        if isinstance(out, Tensor):
-            return make(out, self.outs[0])
-        specs = iter(self.outs)
-        return tree_map(lambda leaf: make(leaf, next(specs)) if isinstance(leaf, Tensor) else leaf, out)
+        specs = iter(zip(self.outs, self.parts, strict=True))
+
+        def made(leaf: Any) -> Any:
+            if not isinstance(leaf, Tensor):
+                return leaf
+            spec, shape = next(specs)
+            if tuple(leaf.shape) != shape:
+                raise RuntimeError(
+                    f"{given.func}: the part of {list(spec.shape)} under {spec.placements} is {list(shape)}, and the "
+                    f"operator made {list(leaf.shape)} of parts; redistribute() before"
+                )
+            return make(leaf, spec)
+
+        return made(out) if isinstance(out, Tensor) else tree_map(made, out)
 
     def _part(self, given: _Arguments, locals_: Sequence[Tensor]) -> Part:
         mesh = given.mesh
 
-        def begin(name: str, dim: int) -> int:
-            place = next(i for i, t in enumerate(given.tensors) if t is given.given[name])
-            return box(given.specs[place].shape, mesh, self.ins[place])[1][dim]
+        def place(name: str) -> int:
+            return next(i for i, t in enumerate(given.tensors) if t is given.given[name])
 
-        def total(tensor: Tensor) -> Tensor:
-            for mesh_dim, way in enumerate(self.ways):
-                if way.local is not None:
-                    tensor = ops.wait_tensor(ops.all_reduce(tensor, "sum", mesh.get_group(mesh_dim).group_name))
+        def begin(name: str, dim: int) -> int:
+            at = place(name)
+            return box(given.specs[at].shape, mesh, self.ins[at])[1][dim]
+
+        def total(tensor: Tensor, name: str, dim: int, op: str = "sum") -> Tensor:
+            for mesh_dim, placement in enumerate(self.ins[place(name)]):
+                if placement == Shard(dim):
+                    tensor = ops.wait_tensor(ops.all_reduce(tensor, op, mesh.get_group(mesh_dim).group_name))
             return tensor
 
-        return Part(given.filled(locals_), begin, total)
+        return Part(given.filled(locals_), lambda name: given.specs[place(name)].shape, begin, total)
 
 
 _MOST_PLANS = 4096
@@ -308,6 +364,33 @@ def _read(given: _Arguments) -> Any:
     return given.run([redistribute_local(_local(tensor), spec, everywhere) for tensor, spec in pairs], {})
 
 
+def _asks_elements(func: Any, given: _Arguments) -> bool:
+    """Whether elements say the shape of the result, or what an index of bools chooses: Meta cannot tell."""
+    indices = _tensors_of(given.given.get("indices"))
+    if any(index.dtype in (tp.bool, tp.uint8) for index in indices):
+        return has_tag(func, "dynamic_output_shape") or rule_of(func, _names(func)[2]) is not None
+    return has_tag(func, "dynamic_output_shape") and not indices
+
+
+def _made_whole(func: Any, given: _Arguments, make: Callable[[Tensor, Spec], DTensor]) -> Any:
+    """Each process makes all of the results."""
+    mesh = given.mesh
+    everywhere = (_R,) * mesh.ndim
+    for i in given.written():
+        if given.specs[i].placements != everywhere:
+            raise RuntimeError(
+                f"{func}: writes to a tensor of the placements {given.specs[i].placements}, and places are known of "
+                "whole tensors only; redistribute() before"
+            )
+
+    def made(leaf: Any) -> Any:
+        if not isinstance(leaf, Tensor):
+            return leaf
+        return make(leaf, Spec(mesh, everywhere, tuple(leaf.shape), tuple(leaf.stride()), leaf.dtype))
+
+    return tree_map(made, _read(given))
+
+
 def dispatch(func: Any, args: Sequence[Any], kwargs: dict[str, Any], make: Callable[[Tensor, Spec], DTensor]) -> Any:
     """An operator on distributed tensors.
 
@@ -320,13 +403,17 @@ def dispatch(func: Any, args: Sequence[Any], kwargs: dict[str, Any], make: Calla
     given = _Arguments(func, args, kwargs)
     if has_tag(func, "data_dependent_output"):
         return _read(given)
+    if _asks_elements(func, given) and given.mesh.get_coordinate() is not None:
+        out = _made_whole(func, given, make)
+        return return_and_correct_aliasing(func, args, kwargs, out) if _names(func)[1] else out
     if has_tag(func, "nondeterministic_seeded"):
         drawn = _random.draw(func, given.given, given.tensors, given.specs, make)
         if drawn is not None:
             return drawn
+        _random.agree(given.mesh)
     plan = _plan_of(given)
     if plan.is_outside:
-        made = [make(tp.empty(0, dtype=spec.dtype), spec) for spec in plan.outs]
+        made = [make(tp.zeros(0 if spec.shape else (), dtype=spec.dtype), spec) for spec in plan.outs]
         return made[0] if len(made) == 1 else made
     out = plan.run(given, make)
     return return_and_correct_aliasing(func, args, kwargs, out) if _names(func)[1] else out

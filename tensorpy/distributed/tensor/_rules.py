@@ -1,14 +1,14 @@
 """Along one dimension of a mesh: under which placements of its arguments an operator's results have which.
 
 A rule gives ways: the placements of the tensors that come in and of those that go out, when every process runs the
-operator on its part. That all have everything is a way of each operator that has a rule, and stands first. Pointwise
-operators, reductions and views are known by what their entries say: the tags `pointwise` and `reduction`, the schema's
-aliases. For the others the family is named here. An operator that is in none has no rule.
+operator on its part. That all have everything is a way of each operator that has a rule, and stands first. Here are the
+rules of elements, reductions, views, lines and products; _network_rules.py, _index_rules.py and _loss_rules.py have
+others, _families.py says which operator has which.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -77,6 +77,23 @@ class Call:
     def place(self, name: str) -> int | None:
         """Which of `ins` an argument is; None: it is none."""
         return next((i for i, t in enumerate(self.ins) if t is self.given.get(name)), None)
+
+
+@dataclass
+class Part:
+    """What a process that runs something else than the operator knows.
+
+    Arguments:
+        given: its arguments by name, tensors as its parts
+        shape: the whole's shape, by the name of the argument
+        begin: the first element of a part along a dimension, by the name of the argument
+        total: reduces a tensor over the processes that cut a dimension of an argument
+    """
+
+    given: dict[str, Any]
+    shape: Callable[[str], tuple[int, ...]]
+    begin: Callable[[str, int], int]
+    total: Callable[..., Tensor]
 
 
 def has_tag(func: Any, tag: str) -> bool:
@@ -239,12 +256,21 @@ def _cut_of(call: Call, dim: int, out: Tensor) -> int | None:
     return None
 
 
+def _squeezed_here(part: Part) -> Tensor:
+    """Without the dimensions that the whole has one element in: a part may have one in others."""
+    shape, dims = part.shape("self"), part.given.get("dim", range(len(part.shape("self"))))
+    given = [dims] if isinstance(dims, int) else dims
+    return part.given["self"].squeeze(tuple(d for d in given if shape[d] == 1))
+
+
 def _views(call: Call) -> Iterator[Way]:
-    seen = call.known["views"]
-    for dim in range(call.ins[0].ndim):
-        places = {_cut_of(call, dim, out) for out in seen}
+    seen, local = call.known["views"], _squeezed_here if call.name == "squeeze" else None
+    ndim = call.ins[0].ndim
+    divided = call.given.get("dim", 0) % ndim if "split_sizes" in call.given else None  # sizes of the whole
+    for dim in range(ndim):
+        places = {_cut_of(call, dim, out) for out in seen if dim != divided}
         if len(places) == 1 and (place := places.pop()) is not None:
-            yield call.same(Shard(place), Shard(dim))
+            yield Way((Shard(place),) * len(call.outs), (Shard(dim),), local)
     yield from _of_any_partial(call)
 
 
@@ -279,15 +305,15 @@ def _lines(call: Call) -> Iterator[Way]:
             yield call.same(Shard(place), *[Shard(place)] * len(call.ins))
 
 
-def _norm(call: Call) -> Iterator[Way]:
-    weights = [i for i in (call.place("weight"), call.place("bias")) if i is not None]
-    for place in range(call.ins[0].ndim - len(call.given["normalized_shape"])):
-        ins = tuple(_R if i in weights else Shard(place) for i in range(len(call.ins)))
-        outs: tuple[Placement, ...] = (Shard(place),) * 3
-        if call.name.endswith("backward"):
-            wanted = call.given["output_mask"]
-            outs = tuple(p for p, is_wanted in zip((Shard(place), SUM, SUM), wanted, strict=True) if is_wanted)
-        yield Way(outs, ins)
+def _along(call: Call) -> Iterator[Way]:
+    """The same, of results that may have no such dimension."""
+    whole = call.ins[0].ndim
+    if "dim" not in call.given or not whole:
+        return
+    dim, kept = call.given["dim"] % whole, call.outs[0].ndim == whole
+    for place in range(whole):
+        if place != dim:
+            yield call.same(Shard(place - (place > dim and not kept)), Shard(place))
 
 
 # ---- products ----
@@ -320,131 +346,3 @@ def _products(call: Call) -> Iterator[Way]:
         before = [partial] if added else []
         yield call.same(partial, *before, partial, _R)
         yield call.same(partial, *before, _R, partial)
-
-
-# ---- tables and losses ----
-
-
-@dataclass
-class Part:
-    """What a process that runs something else than the operator knows.
-
-    Arguments:
-        given: its arguments by name, tensors as its parts
-        begin: the first element of a part, by the name of the argument
-        total: adds up a tensor along the dimension of the mesh
-    """
-
-    given: dict[str, Any]
-    begin: Callable[[str, int], int]
-    total: Callable[[Tensor], Tensor]
-
-
-def _rows_here(part: Part) -> Tensor:
-    """The rows of a table that this process has, zeros for the others."""
-    weight, indices = part.given["weight"], part.given["indices"]
-    own = indices - part.begin("weight", 0)
-    away = (own < 0) | (own >= weight.shape[0])
-    if not weight.shape[0]:
-        return weight.new_zeros((*indices.shape, weight.shape[1]))
-    return tp.embedding(weight, own.masked_fill(away, 0)).masked_fill(away.unsqueeze(-1), 0)
-
-
-def _tables(call: Call) -> Iterator[Way]:
-    indices = call.ins[1]
-    for place in range(indices.ndim):
-        yield call.same(Shard(place), _R, Shard(place))
-    yield call.same(Shard(indices.ndim), Shard(1), _R)
-    yield Way((SUM,), (Shard(0), _R), _rows_here)
-
-
-def _table_gradients(call: Call) -> Iterator[Way]:
-    indices = call.ins[1]
-    if not call.given.get("scale_grad_by_freq"):
-        for place in range(indices.ndim):
-            yield call.same(SUM, Shard(place), Shard(place))
-    yield call.same(Shard(1), Shard(indices.ndim), _R)
-    for partial in _LINEAR_REDUCTIONS:
-        yield call.same(partial, partial, _R)
-
-
-_NONE, _MEAN, _ADD_UP = 0, 1, 2
-
-
-def _losses_here(part: Part) -> tuple[Tensor, Tensor]:
-    """This process's share of the loss: of a mean, the sum over the weight of all processes."""
-    g = dict(part.given)
-    mean = g["reduction"] == _MEAN
-    g["reduction"] = _ADD_UP if mean else g["reduction"]
-    loss, weight = tp.ops.aten.nll_loss_forward.default(*g.values())
-    weight = part.total(weight)
-    return (loss / weight if mean else loss), weight
-
-
-def _losses(call: Call) -> Iterator[Way]:
-    """Rows of scores; their sum is still to be added up, the weight of all is not."""
-    if call.ins[0].ndim != 2:
-        return
-    weights = [_R] * (len(call.ins) - 2)
-    to = Shard(0) if call.given["reduction"] == _NONE else SUM
-    yield Way((to, _R), (Shard(0), Shard(0), *weights), None if to == Shard(0) else _losses_here)
-
-
-def _loss_gradients(call: Call) -> Iterator[Way]:
-    if call.given["self"].ndim != 2:
-        return
-    by_row = Shard(0) if call.given["reduction"] == _NONE else _R
-    yield call.same(Shard(0), by_row, Shard(0), Shard(0), *[_R] * (len(call.ins) - 3))
-
-
-def _mean_losses(call: Call) -> Iterator[Way]:
-    """A loss by element, with or without its mean or sum."""
-    kind = call.given.get("reduction", _MEAN)
-    if call.ins[0].shape != call.ins[1].shape:
-        return
-    for dim in range(call.ins[0].ndim):
-        if kind == _NONE:
-            yield call.same(Shard(dim), *[Shard(dim)] * len(call.ins))
-        elif kind == _ADD_UP or _divides(call, dim):
-            yield call.same(SUM if kind == _ADD_UP else Partial("avg"), *[Shard(dim)] * len(call.ins))
-
-
-# ---- all of them ----
-
-Rule = Callable[[Call], Iterator[Way]]
-VIEWS: Rule = _views
-
-_FAMILIES: dict[Rule, Sequence[str]] = {
-    _elements: (*_COPIES, "contiguous"),
-    _new_like: tuple(_FILLS),
-    _new: ("new_zeros", "new_ones", "new_empty", "new_full", "new_empty_strided"),
-    _views: ("_unsafe_view",),
-    _back_to_whole: ("select_backward", "slice_backward"),
-    _joined: ("cat", "stack"),
-    _lines: (
-        "_softmax", "_log_softmax", "_safe_softmax", "_softmax_backward_data", "_log_softmax_backward_data", "cumsum",
-        "cumprod", "logcumsumexp", "sort", "topk", "flip", "gather", "scatter",
-        "scatter_add",
-    ),
-    _norm: ("native_layer_norm", "native_layer_norm_backward"),
-    _products: (*_PRODUCTS, *_ADDED),
-    _tables: ("embedding",),
-    _table_gradients: ("embedding_dense_backward",),
-    _losses: ("nll_loss_forward",),
-    _loss_gradients: ("nll_loss_backward",),
-    _mean_losses: ("mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss", "soft_margin_loss"),
-}  # fmt: skip
-_BY_NAME = {name: rule for rule, names in _FAMILIES.items() for name in names}
-
-
-def rule_of(func: Any, name: str) -> Rule | None:
-    """The rule of an operator; None without one."""
-    if func.namespace != "aten" or has_tag(func, "out") or "out" in func._overloadname.split("_"):
-        return None
-    if name in _BY_NAME:
-        return _BY_NAME[name]
-    if has_tag(func, "pointwise") and not has_tag(func, "data_dependent_output"):
-        return _elements
-    if has_tag(func, "reduction"):
-        return _reductions
-    return _views if is_view(func) else None

@@ -1,5 +1,6 @@
 """Layers whose parameters are cut by rule, under the names of torch.distributed.tensor.parallel."""
 
+from tensorpy.distributed.tensor._loss_rules import loss_parallel as loss_parallel
 from tensorpy.distributed.tensor.parallel.api import parallelize_module as parallelize_module
 from tensorpy.distributed.tensor.parallel.style import ColwiseParallel as ColwiseParallel
 from tensorpy.distributed.tensor.parallel.style import ParallelStyle as ParallelStyle
@@ -11,5 +12,5 @@ from tensorpy.distributed.tensor.parallel.style import SequenceParallel as Seque
 
 __all__ = [
     "ColwiseParallel", "ParallelStyle", "PrepareModuleInput", "PrepareModuleInputOutput", "PrepareModuleOutput",
-    "RowwiseParallel", "SequenceParallel", "parallelize_module",
+    "RowwiseParallel", "SequenceParallel", "loss_parallel", "parallelize_module",
 ]  # fmt: skip

@@ -141,7 +141,7 @@ class OpOverload:
     __name__: str
     _name: str
     _own_name: str
-    _defined_in_python: bool
+    _defined_in_python: builtins.bool
     @property
     def namespace(self) -> str: ...
     @property

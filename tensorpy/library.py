@@ -75,6 +75,7 @@ class Registration:
     key: str
     name: str
     where: str
+    fn: Callable[..., Any] | None
 
     def __init__(
         self, name: str, key: str, fn: Callable[..., Any] | None, with_keyset: bool, where: str, records: bool = False

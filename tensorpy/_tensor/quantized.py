@@ -38,11 +38,11 @@ class qscheme:
         return self.name
 
 
-per_tensor_affine = qscheme("per_tensor_affine")
-per_channel_affine = qscheme("per_channel_affine")
-per_tensor_symmetric = qscheme("per_tensor_symmetric")
-per_channel_symmetric = qscheme("per_channel_symmetric")
-per_channel_affine_float_qparams = qscheme("per_channel_affine_float_qparams")
+per_tensor_affine: qscheme = qscheme("per_tensor_affine")
+per_channel_affine: qscheme = qscheme("per_channel_affine")
+per_tensor_symmetric: qscheme = qscheme("per_tensor_symmetric")
+per_channel_symmetric: qscheme = qscheme("per_channel_symmetric")
+per_channel_affine_float_qparams: qscheme = qscheme("per_channel_affine_float_qparams")
 SCHEMES = (
     per_tensor_affine,
     per_channel_affine,

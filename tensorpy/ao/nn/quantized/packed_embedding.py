@@ -23,6 +23,10 @@ class EmbeddingPackedParamsBase:
     Pickled, it is the table.
     """
 
+    integers: Tensor
+    scales: Tensor
+    shifts: Tensor
+
     def __init__(self, weight: Tensor) -> None:
         self._weight, self.bits = weight, 8 if weight.dtype == _C.quint8 else 4
         integers = weight.int_repr()

@@ -26,6 +26,17 @@ class MultiheadAttention(nn.MultiheadAttention):
 
     _FLOAT_MODULE: Any = nn.MultiheadAttention
 
+    linear_Q: Any
+    linear_K: Any
+    linear_V: Any
+    out_proj: Any
+    q_scaling_product: Any
+    quant_attn_output: Any
+    quant_attn_output_weights: Any
+    dequant_q: Any
+    dequant_k: Any
+    dequant_v: Any
+
     def __init__(
         self,
         embed_dim: int,

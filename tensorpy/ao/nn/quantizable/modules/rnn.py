@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from typing import Any
+from typing import Any, ClassVar
 
 from tensorpy import _C, nn
 from tensorpy._C import Tensor
@@ -37,11 +37,25 @@ class LSTMCell(nn.Module):
     """
 
     _FLOAT_MODULE = nn.LSTMCell
-    __constants__ = ["split_gates"]  # noqa: RUF012
+    __constants__: ClassVar[list[str]] = ["split_gates"]
 
+    input_size: int
+    hidden_size: int
+    bias: bool
+    split_gates: bool
     igates: Any
     hgates: Any
     gates: Any
+    input_gate: Any
+    forget_gate: Any
+    cell_gate: Any
+    output_gate: Any
+    fgate_cx: Any
+    igate_cgate: Any
+    fgate_cx_igate_cgate: Any
+    ogate_cy: Any
+    hidden_state_dtype: _C.dtype
+    cell_state_dtype: _C.dtype
 
     def __init__(
         self,
@@ -229,6 +243,15 @@ class LSTM(nn.Module):
 
     _FLOAT_MODULE: Any = nn.LSTM
 
+    input_size: int
+    hidden_size: int
+    num_layers: int
+    bias: bool
+    batch_first: bool
+    dropout: float
+    bidirectional: bool
+    layers: Any
+
     def __init__(
         self,
         input_size: int,
@@ -246,7 +269,7 @@ class LSTM(nn.Module):
         super().__init__()
         self.input_size, self.hidden_size, self.num_layers, self.bias = input_size, hidden_size, num_layers, bias
         self.batch_first, self.dropout, self.bidirectional = batch_first, float(dropout), bidirectional
-        self.training = False  # until somebody says so
+        self.train(False)  # until somebody says otherwise
         if isinstance(dropout, bool) or not 0 <= dropout <= 1:
             raise ValueError(f"dropout is a number from 0 to 1, the chance of an element to become 0, not {dropout!r}")
         if dropout > 0:

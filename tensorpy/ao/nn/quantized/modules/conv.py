@@ -260,6 +260,10 @@ class Conv3d(_ConvNd):
 class _ConvTransposeNd(_ConvNd):
     """What quantized transposed convolutions have."""
 
+    _more: Any  # the output padding, which the weight is packed with
+    transposed: bool
+    output_padding: Any
+
     def __init__(
         self,
         in_channels: int,

@@ -152,7 +152,8 @@ class RNNBase(nn.Module):
             raise ValueError(f"Unrecognized RNN mode: {mode}")
         self.mode, self.input_size, self.hidden_size, self.num_layers = mode, input_size, hidden_size, num_layers
         self.bias, self.batch_first, self.dropout, self.bidirectional = bias, batch_first, float(dropout), bidirectional
-        self.dtype, self.training = dtype, False
+        self.dtype = dtype
+        self.train(False)
         ways, gates = 2 if bidirectional else 1, _GATES[mode] * hidden_size
         inputs = [input_size if layer == 0 else hidden_size * ways for layer in range(num_layers) for _ in range(ways)]
         self._all_weight_values = nn.ModuleList(

@@ -14,6 +14,7 @@
 #include "core/parallel.h"
 #include "cpu/gemm.h"
 #include "cpu/kernels.h"
+#include "prim/attention.h"
 #include "prim/transfer.h"
 #include "core/memory.h"
 
@@ -181,14 +182,15 @@ static tp_tensor *result(const tp_tensor *like, int64_t features) {
                                 TP_CPU);
 }
 
-static bool fits(const tp_tensor *q, const tp_tensor *k, const tp_tensor *v, const tp_tensor *mask) {
+static bool fits(const tp_tensor *q, const tp_tensor *k, const tp_tensor *v, const tp_tensor *mask, bool is_causal) {
     const tp_tensor *const all[] = {q, k, v};
     for (int i = 0; i < 3; i++)
         if (all[i]->ndim != 4 || all[i]->dtype != TP_FLOAT32 || all[i]->sizes[0] != q->sizes[0] ||
             all[i]->sizes[1] != q->sizes[1] || !all[i]->numel)
             return false;
     bool alike = k->sizes[2] == v->sizes[2] && k->sizes[3] == q->sizes[3];
-    return alike && (!mask || mask->dtype == TP_FLOAT32) && q->sizes[2] <= INT32_MAX && k->sizes[2] <= INT32_MAX;
+    return alike && (!mask || mask->dtype == TP_FLOAT32) && q->sizes[2] <= INT32_MAX && k->sizes[2] <= INT32_MAX &&
+           tp_many_scores(q->sizes[2], k->sizes[2], is_causal);
 }
 
 /* The mask as strides over [batch, heads, queries, keys]; a RuntimeError if it does not broadcast. */
@@ -228,7 +230,7 @@ tp_tensor2 _scaled_dot_product_flash_attention_for_cpu_cpu(tp_tensor *query, tp_
                                                            double dropout_p, bool is_causal, tp_tensor *attn_mask,
                                                            tp_opt_float scale) {
     tp_tensor2 none = {{NULL}};
-    if (!fits(query, key, value, attn_mask) || dropout_p != 0) return tp_decline(), none;
+    if (!fits(query, key, value, attn_mask, is_causal) || dropout_p != 0) return tp_decline(), none;
     tp_autoref *q = operand(query), *k = operand(key), *v = operand(value), *out = result(query, value->sizes[3]),
                *lse = tp_new_empty(TP_INTS(query->sizes[0], query->sizes[1], query->sizes[2]), TP_FLOAT32, TP_CPU);
     if (!q || !k || !v || !out || !lse) return none;
@@ -248,7 +250,7 @@ tp_tensor3 _scaled_dot_product_attention_backward_cpu(tp_tensor *grad_out, tp_te
                                                       double dropout_p, bool is_causal, tp_tensor *attn_mask,
                                                       tp_opt_float scale) {
     tp_tensor3 none = {{NULL}};
-    bool whole = fits(query, key, value, attn_mask) && dropout_p == 0 && tp_same_sizes(grad_out, out) &&
+    bool whole = fits(query, key, value, attn_mask, is_causal) && dropout_p == 0 && tp_same_sizes(grad_out, out) &&
                  grad_out->dtype == TP_FLOAT32 && logsumexp->dtype == TP_FLOAT32 && tp_is_contiguous(logsumexp) &&
                  logsumexp->numel == query->numel / query->sizes[3];
     if (!whole) return tp_decline(), none;

@@ -3,6 +3,7 @@
 #include "NativeFunctions.h"
 #include "native/common/checks.h"
 #include "native/common/rounding.h"
+#include "prim/attention.h"
 
 #include <math.h>
 
@@ -71,18 +72,14 @@ tp_tensor3 _scaled_dot_product_attention_backward_dense(tp_tensor *grad_out, tp_
     return r;
 }
 
-/* Scores of a head from which on that operator is faster; with causality it leaves some out. */
-#define MANY_SCORES (128 * 128)
-#define MANY_CAUSAL_SCORES (64 * 64)
-
 /* Whether that operator takes them: plain float32 of one batch, and nobody wants a tangent. A class that answers for
  * its tensors gets it whatever their size and dtype are: of a DTensor a head is not cut, and by scores heads and batch
  * are one dimension. */
 static bool is_for_kernel(const tp_tensor *q, const tp_tensor *k, const tp_tensor *v, const tp_tensor *mask,
                           double dropout_p, bool is_causal) {
     const tp_tensor *const all[] = {q, k, v};
-    int64_t scores = q->sizes[q->ndim - 2] * k->sizes[k->ndim - 2];
-    bool is_answered = q->keys & TP_BIT(Python), many = scores >= (is_causal ? MANY_CAUSAL_SCORES : MANY_SCORES);
+    bool is_answered = q->keys & TP_BIT(Python);
+    bool many = tp_many_scores(q->sizes[q->ndim - 2], k->sizes[k->ndim - 2], is_causal);
     if (tp_tls.batched || tp_tls.forward || dropout_p != 0 || !(many || is_answered)) return false;
     for (int i = 0; i < 3; i++) {
         if (all[i]->ndim != q->ndim || (q->ndim != 3 && q->ndim != 4) || !all[i]->numel ||

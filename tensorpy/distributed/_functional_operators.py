@@ -240,7 +240,8 @@ def _shard_dim_alltoall_grad(rest: Any, grad: Tensor) -> Tensor:
 
 def _backward(grad_of: Callable[[Any, Tensor], Tensor]) -> Callable[..., Any]:
     def backward(ctx: Any, *grads: Any) -> Any:
-        begun = [grad_of(ctx.rest, grad) for grad in grads]
+        given = grads[0] if ctx.is_list else grads  # of a list of results, a list
+        begun = [grad_of(ctx.rest, grad) for grad in given]
         ended = [ops.wait_tensor(tensor) for tensor in begun]
         return (ended if ctx.is_list else ended[0], *[None] * len(ctx.rest))
 

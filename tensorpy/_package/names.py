@@ -47,6 +47,9 @@ _BY_MODULE = {
         set_default_tensor_type set_deterministic_debug_mode set_float32_matmul_precision set_flush_denormal
         set_num_interop_threads set_warn_always typename use_deterministic_algorithms
     """,
+    "_package.sizes": """
+        sym_float sym_fresh_size sym_int sym_ite sym_max sym_min sym_not sym_sqrt sym_sum
+    """,
     "_tensor.dtypes": "finfo iinfo",
     "_tensor.methods": "is_tensor",
     "_tensor.quantized": """

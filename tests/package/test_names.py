@@ -10,6 +10,7 @@ import subprocess
 import sys
 import warnings
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -556,3 +557,23 @@ def test_the_stub_has_the_packages_names() -> None:
     stub = imported | {n.target.id for n in tree.body if isinstance(n, ast.AnnAssign)}  # type: ignore[union-attr]
     here = set(run("import tensorpy; print(*[n for n in dir(tensorpy) if not n.startswith('_')])").split())
     assert here - stub <= {"codegen"} and {n for n in stub if n and not hasattr(tp, n)} <= {"Number"}
+
+
+def test_functions_of_sizes_are_those_of_numbers() -> None:
+    torch = pytest.importorskip("torch")
+    calls = [
+        ("sym_max", (2, 3.0)), ("sym_max", (3, 2.0)), ("sym_min", (2, 3.0)), ("sym_max", (2, 3)), ("sym_int", (-2.7,)),
+        ("sym_float", (3,)), ("sym_not", (True,)), ("sym_ite", (True, 1, 2)), ("sym_sqrt", (4,)),
+        ("sym_sum", ([1, 2],)),
+        ("sym_int", ("a",)), ("sym_max", ("a", 1)), ("sym_ite", (1, 2, 3)), ("sym_ite", (True, 1, 2.0)),
+        ("sym_sqrt", (-1,)), ("sym_fresh_size", (4,)),
+    ]  # fmt: skip
+
+    def outcome(library: Any, name: str, given: Any) -> Any:
+        try:
+            return repr(getattr(library, name)(*given))
+        except (ValueError, AssertionError) as error:
+            return type(error)
+
+    for name, given in calls:
+        assert outcome(tp, name, given) == outcome(torch, name, given), (name, given)

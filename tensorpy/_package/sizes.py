@@ -1,0 +1,146 @@
+"""Functions of sizes, which PyTorch may not know yet: here they are numbers, and these what Python does with them."""
+
+from __future__ import annotations
+
+import builtins
+import math
+import numbers
+from collections.abc import Sequence
+from typing import Any
+
+__all__ = [
+    "sym_float", "sym_fresh_size", "sym_int", "sym_ite", "sym_max", "sym_min", "sym_not", "sym_sqrt", "sym_sum",
+]  # fmt: skip
+
+
+def _checked(*values: Any) -> None:
+    for value in values:
+        if not isinstance(value, numbers.Real):
+            raise AssertionError(f"a size is an int or a float, not {type(value).__name__}")
+
+
+def sym_int(a: Any) -> int:
+    """A number as an int, without what follows the point.
+
+    Arguments:
+        a: the number
+
+    Example:
+        >>> tp.sym_int(-2.7)
+        -2
+    """
+    return int(a)
+
+
+def sym_float(a: Any) -> float:
+    """A number as a float.
+
+    Arguments:
+        a: the number
+
+    Example:
+        >>> tp.sym_float(3)
+        3.0
+    """
+    return float(a)
+
+
+def sym_max(a: Any, b: Any) -> Any:
+    """The greater of two numbers, a float where one of them is.
+
+    Arguments:
+        a: a number
+        b: another
+
+    Example:
+        >>> tp.sym_max(3, 2.0)
+        3.0
+    """
+    _checked(a, b)
+    return float(builtins.max(a, b)) if isinstance(a, float) or isinstance(b, float) else builtins.max(a, b)
+
+
+def sym_min(a: Any, b: Any) -> Any:
+    """The lesser of two numbers, a float where one of them is.
+
+    Arguments:
+        a: a number
+        b: another
+
+    Example:
+        >>> tp.sym_min(3, 2)
+        2
+    """
+    _checked(a, b)
+    return float(builtins.min(a, b)) if isinstance(a, float) or isinstance(b, float) else builtins.min(a, b)
+
+
+def sym_sum(args: Sequence[Any]) -> Any:
+    """The sum of numbers.
+
+    Arguments:
+        args: the numbers
+
+    Example:
+        >>> tp.sym_sum([1, 2, 3])
+        6
+    """
+    return sum(args)
+
+
+def sym_not(a: Any) -> bool:
+    """Whether a condition does not hold.
+
+    Arguments:
+        a: the condition
+
+    Example:
+        >>> tp.sym_not(True)
+        False
+    """
+    return not a
+
+
+def sym_ite(b: bool, t: Any, f: Any) -> Any:
+    """One of two values of one type.
+
+    Arguments:
+        b: the condition
+        t: the value where it holds
+        f: the value where it does not
+
+    Example:
+        >>> tp.sym_ite(2 > 1, "yes", "no")
+        'yes'
+    """
+    if not isinstance(b, bool):
+        raise AssertionError(f"sym_ite: the condition is a bool, not {type(b).__name__}")
+    if type(t) is not type(f):
+        raise AssertionError(f"sym_ite: values of two types, {type(t).__name__} and {type(f).__name__}")
+    return t if b else f
+
+
+def sym_sqrt(a: Any) -> float:
+    """The square root of a number.
+
+    Arguments:
+        a: the number
+
+    Example:
+        >>> tp.sym_sqrt(4)
+        2.0
+    """
+    return math.sqrt(a)
+
+
+def sym_fresh_size(expr: Any) -> Any:
+    """The size itself.
+
+    Arguments:
+        expr: the size
+
+    Example:
+        >>> tp.sym_fresh_size(4)
+        4
+    """
+    return expr

@@ -11,9 +11,12 @@ import functools
 import os
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tensorpy import _C
+
+if TYPE_CHECKING:
+    from tensorpy.func.signatures import OfTensors
 
 MODES = (None, "default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs")
 # The words that `backend` takes, and what becomes of the function: no region, a region, a region whose calls are fused.
@@ -113,7 +116,7 @@ def _check_words(mode: Any, options: Any, dynamic: Any) -> None:
 
 
 def compile(
-    model: Any = None,
+    model: OfTensors[Any] | None = None,
     *,
     fullgraph: bool = False,
     dynamic: bool | None = None,

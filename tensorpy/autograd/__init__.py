@@ -123,7 +123,8 @@ def grad(
 
         found = one(*(given[i][0] for i in at)) if allow_unused else ()
         dims = tuple(None if g is None else 0 for g in found) if allow_unused else 0
-        return tuple(vmap(one, out_dims=dims)(*(given[i] for i in at)))
+        batched: Any = vmap(one, out_dims=dims)(*(given[i] for i in at))
+        return tuple(batched)
     if allow_unused is False and materialize_grads:
         raise ValueError(
             "Expected allow_unused to be True or not passed when materialize_grads=True, but got: allow_unused=False."

@@ -11,15 +11,18 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tensorpy import _C
 from tensorpy._C import Tensor
 from tensorpy.autograd.batches import Levels, batched, physical
 from tensorpy.autograd.grad_mode import enable_grad, set_grad_enabled
 from tensorpy.autograd.graph import disable_saved_tensors_hooks
-from tensorpy.func.vmap import transforming
+from tensorpy.func.vmap import plain, transforming
 from tensorpy.utils._pytree import TreeSpec, tree_flatten, tree_leaves, tree_unflatten
+
+if TYPE_CHECKING:
+    from tensorpy.func.signatures import OfTensors
 
 
 def _leaf(t: Tensor, levels: Levels) -> Tensor:
@@ -152,7 +155,7 @@ def _replaced(args: tuple[Any, ...], places: list[int], single: bool, tree: Any)
 
 
 def grad_and_value(
-    func: Callable[..., Any], argnums: int | tuple[int, ...] = 0, has_aux: bool = False
+    func: OfTensors[Any], argnums: int | tuple[int, ...] = 0, has_aux: bool = False
 ) -> Callable[..., Any]:
     """The function that gives the gradient of `func`, and its value: (gradient, value), or (gradient, (value, aux)).
 
@@ -167,7 +170,7 @@ def grad_and_value(
     """
     what = "grad_and_value(f)(*args)"
 
-    @functools.wraps(func)
+    @functools.wraps(plain(func))
     def wrapper(*args: Any, **kwargs: Any) -> Any:
         places, tree = chosen(what, args, argnums)
         inputs = Inputs(what, tree)
@@ -192,7 +195,7 @@ def grad_and_value(
     return wrapper
 
 
-def grad(func: Callable[..., Any], argnums: int | tuple[int, ...] = 0, has_aux: bool = False) -> Callable[..., Any]:
+def grad(func: OfTensors[Any], argnums: int | tuple[int, ...] = 0, has_aux: bool = False) -> Callable[..., Any]:
     """The function that gives the gradient of `func`, which returns one number, by the arguments `argnums`.
 
     With `has_aux` the function returns (output, aux), and this gives (gradient, aux).
@@ -203,7 +206,7 @@ def grad(func: Callable[..., Any], argnums: int | tuple[int, ...] = 0, has_aux: 
     """
     both = grad_and_value(func, argnums, has_aux)
 
-    @functools.wraps(func)
+    @functools.wraps(plain(func))
     def wrapper(*args: Any, **kwargs: Any) -> Any:
         gradient, value = both(*args, **kwargs)
         return (gradient, value[1]) if has_aux else gradient
@@ -222,7 +225,7 @@ def _check_cotangents(what: str, given: TreeSpec, wanted: TreeSpec) -> None:
         )
 
 
-def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
+def vjp(func: OfTensors[Any], *primals: Any, has_aux: bool = False) -> Any:
     """The outputs of `func` and the function that takes cotangents of them back to the arguments: (output, vjp_fn), or
     (output, vjp_fn, aux).
 
@@ -272,7 +275,7 @@ def _check_like(place: int, tangent: Any, primal: Tensor) -> None:
             )
 
 
-def linearize(func: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[..., Any]]:
+def linearize(func: OfTensors[Any], *primals: Any) -> tuple[Any, Callable[..., Any]]:
     """The outputs of `func`, and the function that takes tangents of the arguments to tangents of the outputs.
 
     The gradient of the arguments is linear in that of the outputs, so its own gradient does not depend on where it is

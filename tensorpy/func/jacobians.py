@@ -9,14 +9,17 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tensorpy import _C
 from tensorpy._C import Tensor
 from tensorpy.autograd.forward_ad import make, tangent_of
 from tensorpy.func.gradients import _replaced, checked_outputs, chosen, linearize, vjp, with_aux
-from tensorpy.func.vmap import Forward, transforming, vmap
+from tensorpy.func.vmap import Forward, plain, transforming, vmap
 from tensorpy.utils._pytree import tree_flatten, tree_unflatten
+
+if TYPE_CHECKING:
+    from tensorpy.func.signatures import OfTensors
 
 
 def _basis(like: list[Tensor]) -> list[Tensor]:
@@ -75,7 +78,7 @@ class _Function:
 
 
 def jacrev(
-    func: Callable[..., Any],
+    func: OfTensors[Any],
     argnums: int | tuple[int, ...] = 0,
     *,
     has_aux: bool = False,
@@ -99,7 +102,7 @@ def jacrev(
     if chunk_size is not None and chunk_size <= 0:
         raise ValueError(f"jacrev: `chunk_size` should be greater than 0, got {chunk_size}.")
 
-    @functools.wraps(func)
+    @functools.wraps(plain(func))
     def wrapper(*args: Any, **kwargs: Any) -> Any:
         inner = _Function("jacrev", "vjp(f, *primals)", func, args, argnums, kwargs, has_aux)
         outputs, back, *aux = vjp(inner, inner.tree, has_aux=has_aux)
@@ -153,7 +156,7 @@ def _check_tangents(what: str, primals: Any, tangents: Any) -> tuple[list[Tensor
     return given, along, spec
 
 
-def jvp(func: Callable[..., Any], primals: Any, tangents: Any, *, strict: bool = False, has_aux: bool = False) -> Any:
+def jvp(func: OfTensors[Any], primals: Any, tangents: Any, *, strict: bool = False, has_aux: bool = False) -> Any:
     """The outputs of `func` and their tangents: (output, tangent), or (output, tangent, aux). With `strict` an output
     that does not depend on the arguments is an error, and else its tangent is zeros.
 
@@ -188,7 +191,7 @@ def _detached(tree: Any) -> Any:
 
 
 def jacfwd(
-    func: Callable[..., Any],
+    func: OfTensors[Any],
     argnums: int | tuple[int, ...] = 0,
     has_aux: bool = False,
     *,
@@ -208,7 +211,7 @@ def jacfwd(
                 [0., 4.]])
     """
 
-    @functools.wraps(func)
+    @functools.wraps(plain(func))
     def wrapper(*args: Any, **kwargs: Any) -> Any:
         inner = _Function("jacfwd", "jvp(f, primals, tangents)", func, args, argnums, kwargs, has_aux)
         kept: list[Any] = []
@@ -231,7 +234,7 @@ def jacfwd(
     return wrapper
 
 
-def hessian(func: Callable[..., Any], argnums: int | tuple[int, ...] = 0) -> Callable[..., Any]:
+def hessian(func: OfTensors[Any], argnums: int | tuple[int, ...] = 0) -> Callable[..., Any]:
     """The function that gives the second derivatives of `func`: the Jacobian of its Jacobian.
 
     Arguments:

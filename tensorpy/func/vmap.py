@@ -10,7 +10,7 @@ import functools
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from tensorpy import _C
 from tensorpy._C import Tensor
@@ -24,7 +24,17 @@ from tensorpy.utils._pytree import (
     tree_unflatten,
 )
 
+if TYPE_CHECKING:
+    from tensorpy.func.signatures import OfTensors
+
+T = TypeVar("T")
+
 RANDOMNESS = ("error", "different", "same")
+
+
+def plain(func: OfTensors[T]) -> Callable[..., T]:
+    """The function, whatever its arguments are to a checker of types."""
+    return func
 
 
 def name_of(func: Callable[..., Any]) -> str:
@@ -247,13 +257,13 @@ def _joined(parts: list[list[Any]], dims: list[Any]) -> list[Any]:
 
 
 def vmap(
-    func: Callable[..., Any],
+    func: OfTensors[T],
     in_dims: Any = 0,
     out_dims: Any = 0,
     randomness: str = "error",
     *,
     chunk_size: int | None = None,
-) -> Callable[..., Any]:
+) -> Callable[..., T]:
     """The function that maps `func` over a dimension of its arguments, computed for all samples at once.
 
     `in_dims` says which dimension of each argument counts the samples, None for an argument that all share; `out_dims`
@@ -271,7 +281,7 @@ def vmap(
         raise ValueError(f"vmap: chunk_size should be None or greater than 0. (got {chunk_size})")
     name = name_of(func)
 
-    @functools.wraps(func)
+    @functools.wraps(plain(func))
     def mapped(*args: Any, **kwargs: Any) -> Any:
         leaves, dims, spec, size = _flat_arguments(name, in_dims, args)
         if chunk_size is None or chunk_size >= size:

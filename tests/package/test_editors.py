@@ -126,6 +126,7 @@ def test_the_programs_run(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> No
     assert len(programs["named"](tp.randn(4, 4))) == 5
     assert programs["modules_of_operators"](tp.randn(8)).shape == ()
     assert programs["shapes"](tp.rand(4, 3)).dim() == 2
+    assert programs["transforms"]().shape == ()
     grad, per_row = programs["derivatives"](lambda x: (x**2).sum(), tp.ones(3, 2))
     assert tp.equal(grad, per_row)
     x = tp.ones(2, requires_grad=True)

@@ -184,3 +184,22 @@ def sums(x: Tensor) -> float:
 
 def batches(x: Tensor, y: Tensor) -> int:
     return sum(len(batch) for batch, _ in DataLoader(TensorDataset(x, y), batch_size=4, drop_last=True))
+
+
+def transforms() -> Tensor:
+    """Lambdas of tensors, and functions of whatever they say."""
+    x = tp.randn(4, 3)
+
+    def scaled(a: Tensor, by: float) -> Tensor:
+        return (a * by).sum()
+
+    summed = tp.vmap(lambda a: a.sum())(x)
+    mixed = tp.vmap(lambda a, b: a * b, in_dims=(0, None))(x, x[0])
+    slopes: Tensor = tp.func.grad(lambda a: (a * a).sum())(x)
+    bends: Tensor = tp.func.hessian(lambda a: (a**3).sum())(x[0])
+    value, pull = tp.func.vjp(lambda a: a.sin(), x)
+    print(tp.func.jacrev(lambda a: a.sin())(x).shape, value.shape, pull(x)[0].shape, bends.shape)
+    print(tp.func.grad(scaled)(x, 2.0).shape, tp.vmap(scaled, in_dims=(0, None))(x, 2.0).shape)
+    net = tp.compile(lambda a: a + 1)
+    total: Tensor = summed.sum() + mixed.sum() + slopes.sum() + net(x).sum()
+    return total

@@ -554,3 +554,28 @@ def test_how_a_process_ended_is_said(how: str, words: str) -> None:
     with pytest.raises(multiprocessing.ProcessExitedException, match=f"process 0 terminated with {words}") as error:
         multiprocessing.start_processes(_end, args=(how,), nprocs=2, start_method="fork")
     assert error.value.signal_name == ("SIGKILL" if how == "signal" else None)
+
+
+def test_programs_say_how_samples_of_their_types_are_put_together() -> None:
+    from tensorpy.utils.data._utils.collate import collate, default_collate, default_collate_fn_map
+
+    class Own:
+        pass
+
+    def counted(batch, *, collate_fn_map=None):
+        assert collate_fn_map is not None
+        return len(batch)
+
+    with pytest.raises(TypeError):
+        default_collate([Own()])
+    default_collate_fn_map[Own] = counted
+    try:
+        assert default_collate([(Own(), 1), (Own(), 2)])[0] == 2
+        assert list(tp.utils.data.DataLoader([Own(), Own(), Own()], batch_size=2)) == [2, 1]
+    finally:
+        del default_collate_fn_map[Own]
+    mine = {Own: counted, int: lambda batch, *, collate_fn_map: sum(batch)}
+    assert collate([{"a": 1, "b": [Own()]}, {"a": 2, "b": [Own()]}], collate_fn_map=mine) == {"a": 3, "b": [2]}
+    for alone in (1, tp.ones(1), "a", {"a": 1}):
+        with pytest.raises(TypeError):
+            collate([alone])

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping, MutableMapping, MutableSequence, Sequence
+from collections.abc import Callable, Mapping, MutableMapping, MutableSequence, Sequence
 from typing import Any
 
 from tensorpy import _C
 from tensorpy._C import Tensor
 
-__all__ = ["default_collate", "default_convert"]
+__all__ = ["collate", "default_collate", "default_collate_fn_map", "default_convert"]
 
 
 def _is_array(value: Any) -> bool:
@@ -66,6 +66,78 @@ def default_convert(data: Any) -> Any:
     return data
 
 
+def collate_tensor_fn(batch: Any, *, collate_fn_map: Any = None) -> Any:
+    """Tensors stacked."""
+    return _C.stack(list(batch), 0)
+
+
+def collate_float_fn(batch: Any, *, collate_fn_map: Any = None) -> Any:
+    """Floats as float64."""
+    return _C.tensor(batch, dtype=_C.float64)
+
+
+def collate_int_fn(batch: Any, *, collate_fn_map: Any = None) -> Any:
+    """Ints as a tensor of them."""
+    return _C.tensor(batch)
+
+
+def collate_str_fn(batch: Any, *, collate_fn_map: Any = None) -> Any:
+    """Texts as they are."""
+    return batch
+
+
+def _collated_arrays(batch: Any) -> Any:
+    """Arrays of NumPy, or its numbers."""
+    first = batch[0]
+    if getattr(first.dtype, "kind", "") in "SUO":
+        raise TypeError(f"{_COMPLAINT}{first.dtype}")
+    return _C.stack([_C.as_tensor(b) for b in batch], 0) if first.shape else _C.as_tensor(_stacked(batch))
+
+
+# What samples of a type are put together by; else of the first type here that a sample is an instance of. Programs add
+# their own. Arrays and numbers of NumPy are told without importing it.
+default_collate_fn_map: dict[Any, Callable[..., Any]] = {
+    Tensor: collate_tensor_fn,
+    float: collate_float_fn,
+    int: collate_int_fn,
+    str: collate_str_fn,
+    bytes: collate_str_fn,
+}
+
+
+def collate(batch: Any, *, collate_fn_map: dict[Any, Callable[..., Any]] | None = None) -> Any:
+    """A list of samples as one, by functions for their types; mappings and sequences by their parts.
+
+    Arguments:
+        batch: the samples
+        collate_fn_map: a function for each type, called with the samples and `collate_fn_map=`
+
+    Example:
+        >>> from tensorpy.utils.data.collate import collate
+        >>> collate([{"a": "x"}, {"a": "y"}], collate_fn_map={str: lambda batch, *, collate_fn_map: "".join(batch)})
+        {'a': 'xy'}
+    """
+    first, kinds = batch[0], collate_fn_map or {}
+    if type(first) in kinds:
+        return kinds[type(first)](batch, collate_fn_map=collate_fn_map)
+    if kinds and _is_array(first):
+        return _collated_arrays(batch)
+    for kind, put_together in kinds.items():
+        if isinstance(first, kind):
+            return put_together(batch, collate_fn_map=collate_fn_map)
+    if isinstance(first, Mapping):
+        return _like(
+            first,
+            {key: collate([sample[key] for sample in batch], collate_fn_map=collate_fn_map) for key in first},
+        )
+    if isinstance(first, Sequence) and not isinstance(first, (str, bytes)):
+        if any(len(sample) != len(first) for sample in batch):
+            raise RuntimeError("each element in list of batch should be of equal size")
+        parts = [collate(samples, collate_fn_map=collate_fn_map) for samples in zip(*batch, strict=True)]
+        return parts if type(first) is tuple else _listed_like(first, parts)
+    raise TypeError(f"{_COMPLAINT}{type(first)}")
+
+
 def default_collate(batch: Any) -> Any:
     """A list of samples as one: tensors and numbers stacked, mappings and sequences by their parts.
 
@@ -76,37 +148,10 @@ def default_collate(batch: Any) -> Any:
         >>> tp.utils.data.default_collate([(1, 2.0), (3, 4.0)])
         [tensor([1, 3]), tensor([2., 4.], dtype=tensorpy.float64)]
     """
-    first = batch[0]
-    if isinstance(first, Tensor):
-        return _C.stack(list(batch), 0)
-    if _is_array(first):
-        if getattr(first.dtype, "kind", "") in "SUO":
-            raise TypeError(f"{_COMPLAINT}{first.dtype}")
-        return _C.stack([_C.as_tensor(b) for b in batch], 0) if first.shape else _C.as_tensor(_stacked(batch))
-    if isinstance(first, float):
-        return _C.tensor(batch, dtype=_C.float64)
-    if isinstance(first, int):
-        return _C.tensor(batch)
-    if isinstance(first, (str, bytes)):
-        return batch
-    if isinstance(first, Mapping):
-        return _like(first, {key: default_collate([sample[key] for sample in batch]) for key in first})
-    if isinstance(first, Sequence):
-        if any(len(sample) != len(first) for sample in batch):
-            raise RuntimeError("each element in list of batch should be of equal size")
-        parts = [
-            default_collate(list(samples) if not _all_text(samples) else samples)
-            for samples in zip(*batch, strict=True)
-        ]
-        return parts if type(first) is tuple else _listed_like(first, parts)
-    raise TypeError(f"{_COMPLAINT}{type(first)}")
+    return collate(batch, collate_fn_map=default_collate_fn_map)
 
 
 _COMPLAINT = "default_collate: batch must contain tensors, numpy arrays, numbers, dicts or lists; found "
-
-
-def _all_text(samples: Any) -> bool:
-    return isinstance(samples[0], (str, bytes))
 
 
 def _stacked(numbers: Any) -> Any:

@@ -2,6 +2,18 @@
 
 from __future__ import annotations
 
-from tensorpy.utils.data.collate import default_collate, default_convert
+from tensorpy.utils.data.collate import (
+    collate,
+    collate_float_fn,
+    collate_int_fn,
+    collate_str_fn,
+    collate_tensor_fn,
+    default_collate,
+    default_collate_fn_map,
+    default_convert,
+)
 
-__all__ = ["default_collate", "default_convert"]
+__all__ = [
+    "collate", "collate_float_fn", "collate_int_fn", "collate_str_fn", "collate_tensor_fn", "default_collate",
+    "default_collate_fn_map", "default_convert",
+]  # fmt: skip

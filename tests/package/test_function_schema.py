@@ -28,7 +28,7 @@ def test_each_operators_schema_is_read() -> None:
             for overload in packet.overloads():
                 schema = getattr(packet, overload)._schema
                 count += 1
-                assert len(schema.arguments) == len(tp._C._tracer.arguments(getattr(packet, overload).__name__))
+                assert len(schema.arguments) == len(tp._C._tracer.arguments(getattr(packet, overload)._own_name))
                 assert all(a.name for a in schema.arguments) and schema.returns is not None
     assert count > 2000
 

@@ -33,6 +33,7 @@
 
 #define TP_FN static inline __attribute__((always_inline)) /* a loop with a call is no vector loop */
 #define TP_SLOW static
+#define TP_ROUNDED(product) (product)
 #ifndef TP_INLINE
 #define TP_INLINE static inline
 #endif
@@ -86,6 +87,14 @@ typedef double2 tp_c128;
 
 #define TP_HAVE_F64 1
 #define TP_FN static inline __attribute__((always_inline, unused))
+/* A product that is rounded before it is added or subtracted. From version 12 on gcc makes one instruction of a sum
+ * and a difference of products side by side (vfmaddsub), even where contraction is off, in whole vectors alone: bits
+ * would depend on where an element lies. */
+#if defined(__GNUC__) && !defined(__clang__) && __GNUC__ >= 12
+#define TP_ROUNDED(product) __builtin_assoc_barrier(product)
+#else
+#define TP_ROUNDED(product) (product)
+#endif
 #define TP_SLOW static __attribute__((noinline, unused))
 
 typedef bool tp_bool;

@@ -1,4 +1,4 @@
-"""What an element becomes does not depend on where it lies: beside others in a vector, alone, in a row's end, strided."""
+"""What an element becomes does not depend on where it lies: in a vector, alone, at a row's end, strided."""
 
 from __future__ import annotations
 

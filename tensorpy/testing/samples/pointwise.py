@@ -35,6 +35,10 @@ def nextafter(make: Make) -> Iterator[Any]:
     yield make(()), make(2)
     yield make(0, 3), make(3)
     yield make.with_nan(3, 4), make(3, 4)
+    yield make(2, 1, 3), make(4, 1)
+    yield make(5), make(())
+    yield make(67), make(67)
+    yield make(1, 3), make(2, 1)
 
 
 @samples("nan_to_num")

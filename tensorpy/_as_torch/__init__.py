@@ -40,7 +40,7 @@ def as_torch(device: str | None = None) -> None:
     if PATH not in sys.path:
         sys.path.insert(1, PATH)  # after the program's own folder
     sys.meta_path.insert(0, finder.Finder())
-    finder._watch(tensorpy, "torch")
+    finder.watch(tensorpy, "torch")
     sys.modules["torch"] = tensorpy
     setattr(tensorpy, "torch", tensorpy)  # noqa: B010  (programs write torch.torch)
     _C._call_package("torch")

@@ -103,7 +103,7 @@ def _part(module: str, name: str) -> ModuleType | None:
     return importlib.import_module(whole)
 
 
-def _watch(module: ModuleType, name: str) -> None:
+def watch(module: ModuleType, name: str) -> None:
     """Has a module of tensorpy's say so when a name of torch's is asked for that it does not have."""
     own: Callable[[str], Any] | None = module.__dict__.get("__getattr__")
     if getattr(own, "watches", None) is not None:
@@ -154,7 +154,7 @@ class Finder(importlib.abc.MetaPathFinder):
             return None
         if last == "__main__":  # `python -m torch.x`, which takes every module of torch for a package
             return importlib.machinery.ModuleSpec(name, _Loader(module), origin=getattr(module, "__file__", None))
-        _watch(module, name)
+        watch(module, name)
         sys.modules.pop(name, None)  # from the loading just now (owners.py); the import would load what it names anew
         spec = importlib.machinery.ModuleSpec(name, _Loader(module), origin=getattr(module, "__file__", None))
         spec.submodule_search_locations = list(getattr(module, "__path__", ()))

@@ -10,6 +10,7 @@ from types import ModuleType
 from typing import Any
 
 from tensorpy import _C
+from tensorpy._as_torch.finder import watch
 
 _HEAP_TYPE = 1 << 9  # among a type's flags: made by a class statement
 
@@ -39,6 +40,9 @@ class _Loader(importlib.abc.Loader):
         self.loader.exec_module(module)
         module.__loader__, module.__spec__ = self.loader, self.spec
         _call(module, self.spec.name)
+        name = "torch" + self.spec.name[len("tensorpy") :]
+        if sys.modules.get(name) is module:  # a part of it was asked for before it had its own __getattr__
+            watch(module, name)
 
 
 class OwnFinder(importlib.abc.MetaPathFinder):

@@ -199,6 +199,15 @@ def test_an_import_that_nothing_catches_gives_a_name_that_raises_when_used() -> 
     ]
 
 
+def test_a_module_that_tensorpy_loads_by_itself_stands_for_what_is_missing_too() -> None:
+    program = (
+        "import tensorpy.distributed.fsdp\n"
+        "from torch.distributed.fsdp import FullyShardedDataParallel\n"
+        "print(isinstance(3, FullyShardedDataParallel))\n"
+    )
+    assert output(program).split() == ["False"]
+
+
 @pytest.mark.skipif(sys.version_info < (3, 11), reason="what catches an exception is known from Python 3.11 on")
 def test_an_import_that_the_program_catches_is_an_error() -> None:
     program = (

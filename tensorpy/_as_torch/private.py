@@ -251,6 +251,11 @@ def _get_torch_function_state() -> _TorchFunctionState:
     return _TorchFunctionState(before)
 
 
+def _is_torch_function_mode_enabled() -> bool:
+    """Whether a mode of __torch_function__ is asked."""
+    return bool(_C._function_modes()) and _get_torch_function_state() != _TorchFunctionState.ALL_DISABLED
+
+
 def _set_torch_function_state(state: _TorchFunctionState) -> None:
     _C._set_functions_off(int(state))
 
@@ -296,6 +301,7 @@ _NAMES = {
     "_get_torch_function_state": _get_torch_function_state,
     "_set_torch_function_state": _set_torch_function_state,
     "_len_torch_function_stack": lambda: len(_C._function_modes()),
+    "_is_torch_function_mode_enabled": _is_torch_function_mode_enabled,
     "_get_function_stack_at": lambda level: _C._function_modes()[level],
     "_push_on_torch_function_stack": _C._push_function_mode,
     "_pop_torch_function_stack": _C._pop_function_mode,

@@ -199,6 +199,26 @@ def test_an_import_that_nothing_catches_gives_a_name_that_raises_when_used() -> 
     ]
 
 
+def test_programs_ask_whether_a_mode_of_functions_is_on() -> None:
+    program = (
+        "import torch\n"
+        "from torch.overrides import TorchFunctionMode\n"
+        "on, found = torch._C._is_torch_function_mode_enabled, []\n"
+        "class Mode(TorchFunctionMode):\n"
+        "    def __torch_function__(self, f, types, args=(), kwargs=None):\n"
+        "        found.append(on())\n"
+        "        return f(*args, **(kwargs or {}))\n"
+        "found.append(on())\n"
+        "with Mode():\n"
+        "    found.append(on())\n"
+        "    torch.ones(2)\n"
+        "    with torch._C.DisableTorchFunction(): found.append(on())\n"
+        "    with torch._C.DisableTorchFunctionSubclass(): found.append(on())\n"
+        "print(*found)\n"
+    )
+    assert output(program).split() == ["False", "True", "False", "False", "True"]
+
+
 def test_a_module_that_tensorpy_loads_by_itself_stands_for_what_is_missing_too() -> None:
     program = (
         "import tensorpy.distributed.fsdp\n"

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import builtins
 import math
 import numbers
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 __all__ = [
@@ -13,10 +12,12 @@ __all__ = [
 ]  # fmt: skip
 
 
-def _checked(*values: Any) -> None:
-    for value in values:
+def _picked(pick: Callable[[Any, Any], Any], a: Any, b: Any) -> Any:
+    """One of two numbers, a float where one of them is."""
+    for value in (a, b):
         if not isinstance(value, numbers.Real):
             raise AssertionError(f"a size is an int or a float, not {type(value).__name__}")
+    return float(pick(a, b)) if isinstance(a, float) or isinstance(b, float) else pick(a, b)
 
 
 def sym_int(a: Any) -> int:
@@ -56,8 +57,7 @@ def sym_max(a: Any, b: Any) -> Any:
         >>> tp.sym_max(3, 2.0)
         3.0
     """
-    _checked(a, b)
-    return float(builtins.max(a, b)) if isinstance(a, float) or isinstance(b, float) else builtins.max(a, b)
+    return _picked(max, a, b)
 
 
 def sym_min(a: Any, b: Any) -> Any:
@@ -71,8 +71,7 @@ def sym_min(a: Any, b: Any) -> Any:
         >>> tp.sym_min(3, 2)
         2
     """
-    _checked(a, b)
-    return float(builtins.min(a, b)) if isinstance(a, float) or isinstance(b, float) else builtins.min(a, b)
+    return _picked(min, a, b)
 
 
 def sym_sum(args: Sequence[Any]) -> Any:

@@ -4,11 +4,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Protocol, TypeVar, Union, overload
+from typing import Any, Protocol, TypeVar, overload
 
 from tensorpy._C import Tensor
 
-__all__ = ["OfTensors"]
+__all__ = ["OfTensors", "T"]
 
 T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
@@ -23,6 +23,4 @@ class _Function(Protocol[T_co]):
     def __call__(self, *args: Any, **kwargs: Any) -> T_co: ...  # type: ignore[overload-cannot-match]
 
 
-OfTensors = Union[  # noqa: UP007
-    Callable[[Tensor], T], Callable[[Tensor, Tensor], T], Callable[[Tensor, Tensor, Tensor], T], _Function[T]
-]
+OfTensors = Callable[[Tensor], T] | Callable[[Tensor, Tensor], T] | Callable[[Tensor, Tensor, Tensor], T] | _Function[T]

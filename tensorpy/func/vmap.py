@@ -10,7 +10,7 @@ import functools
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from tensorpy import _C
 from tensorpy._C import Tensor
@@ -25,9 +25,7 @@ from tensorpy.utils._pytree import (
 )
 
 if TYPE_CHECKING:
-    from tensorpy.func.signatures import OfTensors
-
-T = TypeVar("T")
+    from tensorpy.func.signatures import OfTensors, T
 
 RANDOMNESS = ("error", "different", "same")
 

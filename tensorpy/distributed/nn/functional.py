@@ -143,10 +143,6 @@ class _AllReduce(Function):
         return None, None, _AllReduce.apply(*ctx.given, grads[0])
 
 
-def _world(group: Any) -> Any:
-    return groups.of(group)
-
-
 def broadcast(tensor: Tensor, src: int, group: Any = None) -> Tensor:
     """One process's tensor, in each; its gradient is the sum of theirs.
 
@@ -159,7 +155,7 @@ def broadcast(tensor: Tensor, src: int, group: Any = None) -> Tensor:
         >>> tp.distributed.nn.functional.broadcast(tp.ones(2), 0)  # in a world of one process
         tensor([1., 1.])
     """
-    return _Broadcast.apply(src, _world(group), tensor)
+    return _Broadcast.apply(src, groups.of(group), tensor)
 
 
 def gather(tensor: Tensor, dst: int = 0, group: Any = None) -> tuple[Tensor, ...]:
@@ -174,7 +170,7 @@ def gather(tensor: Tensor, dst: int = 0, group: Any = None) -> tuple[Tensor, ...
         >>> tp.distributed.nn.functional.gather(tp.ones(2))
         (tensor([1., 1.]),)
     """
-    return _Gather.apply(dst, _world(group), tensor)
+    return _Gather.apply(dst, groups.of(group), tensor)
 
 
 def scatter(tensors: Sequence[Tensor], src: int = 0, group: Any = None) -> Tensor:
@@ -189,7 +185,7 @@ def scatter(tensors: Sequence[Tensor], src: int = 0, group: Any = None) -> Tenso
         >>> tp.distributed.nn.functional.scatter([tp.ones(2)])
         tensor([1., 1.])
     """
-    return _Scatter.apply(src, _world(group), *tensors)
+    return _Scatter.apply(src, groups.of(group), *tensors)
 
 
 def reduce(tensor: Tensor, dst: int, op: Any = ReduceOp.SUM, group: Any = None) -> Tensor:
@@ -205,7 +201,7 @@ def reduce(tensor: Tensor, dst: int, op: Any = ReduceOp.SUM, group: Any = None) 
         >>> tp.distributed.nn.functional.reduce(tp.ones(2), 0)
         tensor([1., 1.])
     """
-    return _Reduce.apply(dst, op, _world(group), tensor)
+    return _Reduce.apply(dst, op, groups.of(group), tensor)
 
 
 def reduce_scatter(output: Tensor, input_list: Sequence[Tensor], op: Any = ReduceOp.SUM, group: Any = None) -> Tensor:
@@ -221,7 +217,7 @@ def reduce_scatter(output: Tensor, input_list: Sequence[Tensor], op: Any = Reduc
         >>> tp.distributed.nn.functional.reduce_scatter(tp.empty(2), [tp.ones(2)])
         tensor([1., 1.])
     """
-    return _ReduceScatter.apply(op, _world(group), output, *input_list)
+    return _ReduceScatter.apply(op, groups.of(group), output, *input_list)
 
 
 def all_gather(tensor: Tensor, group: Any = None) -> tuple[Tensor, ...]:
@@ -235,7 +231,7 @@ def all_gather(tensor: Tensor, group: Any = None) -> tuple[Tensor, ...]:
         >>> tp.distributed.nn.functional.all_gather(tp.ones(2))
         (tensor([1., 1.]),)
     """
-    return _AllGather.apply(_world(group), tensor)
+    return _AllGather.apply(groups.of(group), tensor)
 
 
 def all_to_all(
@@ -252,7 +248,7 @@ def all_to_all(
         >>> tp.distributed.nn.functional.all_to_all([tp.empty(2)], [tp.ones(2)])
         (tensor([1., 1.]),)
     """
-    return _AllToAll.apply(_world(group), [t.shape for t in output_tensor_list], *input_tensor_list)
+    return _AllToAll.apply(groups.of(group), [t.shape for t in output_tensor_list], *input_tensor_list)
 
 
 def all_to_all_single(
@@ -271,7 +267,7 @@ def all_to_all_single(
         >>> tp.distributed.nn.functional.all_to_all_single(tp.empty(2), tp.ones(2))
         tensor([1., 1.])
     """
-    return _AllToAllSingle.apply(_world(group), output.shape, output_split_sizes, input_split_sizes, input)
+    return _AllToAllSingle.apply(groups.of(group), output.shape, output_split_sizes, input_split_sizes, input)
 
 
 def all_reduce(tensor: Tensor, op: Any = ReduceOp.SUM, group: Any = None) -> Tensor:
@@ -286,4 +282,4 @@ def all_reduce(tensor: Tensor, op: Any = ReduceOp.SUM, group: Any = None) -> Ten
         >>> tp.distributed.nn.functional.all_reduce(tp.ones(2))
         tensor([1., 1.])
     """
-    return _AllReduce.apply(op, _world(group), tensor)
+    return _AllReduce.apply(op, groups.of(group), tensor)

@@ -153,11 +153,10 @@ class _Geometry:
         given = [indices[d] for d in chosen]
         self.shape = tp.broadcast_shapes(*[index.shape for index in given])
         together = chosen == list(range(chosen[0], chosen[0] + len(chosen)))
+        # Those that are chosen come out before what follows them, or first where others lie between them.
         self.begin = chosen[0] if together else 0
         rest = [d for d in range(ndim) if d not in chosen]
-        before = len([d for d in rest if d < self.begin])
-        self.begin = before
-        self.kept = {d: n if n < before else n + len(self.shape) for n, d in enumerate(rest)}
+        self.kept = {d: n if n < self.begin else n + len(self.shape) for n, d in enumerate(rest)}
 
     def cut(self, index: Tensor, place: int) -> Placement:
         """A dimension of what the indices are broadcast to, in one of them."""
@@ -165,21 +164,14 @@ class _Geometry:
         return Shard(own) if own >= 0 and index.shape[own] == self.shape[place] else _R
 
 
-def _indices(call: Call) -> tuple[_Geometry, list[Tensor]] | None:
-    given = list(call.given["indices"])
-    found = [index for index in given if isinstance(index, Tensor)]
-    if not found or any(index.dtype in (tp.bool, tp.uint8) for index in found):
-        return None
-    ndim = call.outs[0].ndim if call.name != "index" else call.ins[0].ndim
-    return _Geometry(ndim, given), found
-
-
 def _cuts(call: Call, value: Tensor | None) -> Iterator[tuple[Placement, Placement, list[Placement]]]:
     """Placements of what is indexed, of the values (or the result) and of the indices."""
-    known = _indices(call)
-    if known is None:
+    given = list(call.given["indices"])
+    indices = [index for index in given if isinstance(index, Tensor)]
+    if not indices or any(index.dtype in (tp.bool, tp.uint8) for index in indices):
         return
-    geometry, indices = known
+    of = call.outs[0] if call.name != "index" else call.ins[0]
+    geometry = _Geometry(of.ndim, given)
     whole = len(geometry.shape) + len(geometry.kept)
 
     def of_value(place: int, size: int) -> Placement:
@@ -188,7 +180,6 @@ def _cuts(call: Call, value: Tensor | None) -> Iterator[tuple[Placement, Placeme
         own = place - whole + value.ndim
         return Shard(own) if own >= 0 and value.shape[own] == size else _R
 
-    of = call.outs[0] if call.name != "index" else call.ins[0]
     for dim, place in geometry.kept.items():
         yield Shard(dim), of_value(place, of.shape[dim]), [_R] * len(indices)
     for place, size in enumerate(geometry.shape):

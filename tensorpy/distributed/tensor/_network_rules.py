@@ -74,14 +74,11 @@ def convolutions(call: Call) -> Iterator[Way]:
 
 def layer_norms(call: Call) -> Iterator[Way]:
     """Places that are not normalized together; parameters' gradients are added up."""
-    weights = [i for i in (call.place("weight"), call.place("bias")) if i is not None]
     for place in range(call.ins[0].ndim - len(call.given["normalized_shape"])):
-        ins = tuple(_R if i in weights else Shard(place) for i in range(len(call.ins)))
         outs: tuple[Placement, ...] = (Shard(place),) * 3
-        if call.name.endswith("backward"):
-            wanted = call.given["output_mask"]
-            outs = tuple(p for p, is_wanted in zip((Shard(place), SUM, SUM), wanted, strict=True) if is_wanted)
-        yield Way(outs, ins)
+        if "output_mask" in call.given:
+            outs = _wanted(call, Shard(place), SUM, SUM)
+        yield Way(outs, _placed(call, Shard(place), weight=_R, bias=_R))
 
 
 def _grouped_here(part: Part) -> Any:

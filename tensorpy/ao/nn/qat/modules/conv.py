@@ -7,6 +7,7 @@ from typing import Any
 from tensorpy import nn
 from tensorpy._C import Tensor
 from tensorpy.ao.nn import intrinsic as nni
+from tensorpy.ao.nn.qat.modules.weight import FakeQuantizedWeight
 
 __all__ = ["Conv1d", "Conv2d", "Conv3d"]
 
@@ -19,28 +20,11 @@ def sizes_of(conv: Any) -> tuple[Any, ...]:
     )  # fmt: skip
 
 
-class _FakeQuantized:
+class _FakeQuantized(FakeQuantizedWeight):
     """What convolutions with a fake-quantized weight have, beside one of nn's."""
 
-    weight_fake_quant: Any
-    _FLOAT_MODULE: Any
     weight: Any
     bias: Any
-
-    def __init__(self, *arguments: Any, qconfig: Any = None, **more: Any) -> None:
-        super().__init__(*arguments, **more)
-        if not qconfig:
-            raise AssertionError("qconfig must be provided for QAT module")
-        self.qconfig = qconfig
-        self.weight_fake_quant = qconfig.weight()
-
-    @classmethod
-    def _checked(cls, mod: Any) -> Any:
-        """The convolution of a module of the right type."""
-        if type(mod) not in cls._FLOAT_MODULE or not getattr(mod, "qconfig", None):
-            names = [kind.__name__ for kind in cls._FLOAT_MODULE]
-            raise AssertionError(f"qat.{cls.__name__}.from_float is of {names} with a qconfig, not of {type(mod)}")
-        return mod[0] if isinstance(mod, nni._FusedModule) else mod
 
     @classmethod
     def from_float(cls, mod: Any, use_precomputed_fake_quant: bool = False) -> Any:

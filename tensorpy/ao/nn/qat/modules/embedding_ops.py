@@ -7,26 +7,21 @@ from typing import Any
 from tensorpy import nn
 from tensorpy._C import Tensor
 from tensorpy._tensor.quantized import per_channel_affine_float_qparams
+from tensorpy.ao.nn.qat.modules.weight import FakeQuantizedWeight
 from tensorpy.nn import functional as F
 
 __all__ = ["Embedding", "EmbeddingBag"]
 
 
-class _Table:
+class _Table(FakeQuantizedWeight):
     """A table of embeddings, beside one of nn, whose weight is fake-quantized at each call."""
 
-    _FLOAT_MODULE: Any
     _SETTINGS: tuple[str, ...]
     weight: Any
-    weight_fake_quant: Any
     training: bool
 
     def __init__(self, *arguments: Any, qconfig: Any = None, **more: Any) -> None:
-        super().__init__(*arguments, **more)
-        if not qconfig:
-            raise AssertionError("qconfig must be provided for QAT module")
-        self.qconfig = qconfig
-        self.weight_fake_quant = qconfig.weight()
+        super().__init__(*arguments, qconfig=qconfig, **more)
         scheme = self.weight_fake_quant.qscheme
         if scheme is not per_channel_affine_float_qparams:
             raise AssertionError(
@@ -36,19 +31,15 @@ class _Table:
     @classmethod
     def from_float(cls, mod: Any, use_precomputed_fake_quant: bool = False) -> Any:
         """Of a table with a qconfig; the weight is the same parameter."""
-        if type(mod) is not cls._FLOAT_MODULE or not getattr(mod, "qconfig", None):
-            raise AssertionError(
-                f"qat.{cls.__name__}.from_float is of {cls._FLOAT_MODULE.__name__} with a qconfig, not of {type(mod)}"
-            )
-        made = cls(**cls._settings(mod), qconfig=mod.qconfig)
+        made = cls(**cls._settings(cls._checked(mod)), qconfig=mod.qconfig)
         made.weight = mod.weight
         return made
 
     def to_float(self) -> Any:
         """The table without fake quantization."""
-        made = self._FLOAT_MODULE(**self._settings(self))
+        made = self._FLOAT_MODULE[0](**self._settings(self))
         made.weight = nn.Parameter(self.weight.detach())
-        return made.train(self.training)  # noqa: B009: it is nn.Module's
+        return made.train(self.training)
 
     @classmethod
     def _settings(cls, table: Any) -> dict[str, Any]:
@@ -74,7 +65,7 @@ class Embedding(_Table, nn.Embedding):
         tensorpy.Size([2, 4])
     """
 
-    _FLOAT_MODULE = nn.Embedding
+    _FLOAT_MODULE = (nn.Embedding,)
     _SETTINGS = _OF_BOTH
 
     def forward(self, input: Tensor) -> Tensor:
@@ -99,7 +90,7 @@ class EmbeddingBag(_Table, nn.EmbeddingBag):
         tensorpy.Size([2, 4])
     """
 
-    _FLOAT_MODULE = nn.EmbeddingBag
+    _FLOAT_MODULE = (nn.EmbeddingBag,)
     _SETTINGS = (*_OF_BOTH, "mode", "include_last_offset")
 
     def forward(self, input: Tensor, offsets: Any = None, per_sample_weights: Any = None) -> Tensor:

@@ -6,14 +6,14 @@ from typing import Any
 
 from tensorpy import nn
 from tensorpy._C import Tensor
-from tensorpy.ao.nn import intrinsic as nni
+from tensorpy.ao.nn.qat.modules.weight import FakeQuantizedWeight
 from tensorpy.nn import functional as F
 from tensorpy.nn.modules.linear import NonDynamicallyQuantizableLinear
 
 __all__ = ["Linear"]
 
 
-class Linear(nn.Linear):
+class Linear(FakeQuantizedWeight, nn.Linear):
     """A linear map whose weight is fake-quantized at each call.
 
     Arguments:
@@ -30,7 +30,6 @@ class Linear(nn.Linear):
         tensorpy.Size([5, 3])
     """
 
-    weight_fake_quant: Any
     _FLOAT_MODULE: Any = (nn.Linear, NonDynamicallyQuantizableLinear)
 
     def __init__(
@@ -42,11 +41,7 @@ class Linear(nn.Linear):
         device: Any = None,
         dtype: Any = None,
     ) -> None:
-        super().__init__(in_features, out_features, bias, device=device, dtype=dtype)
-        if not qconfig:
-            raise AssertionError("qconfig must be provided for QAT module")
-        self.qconfig = qconfig
-        self.weight_fake_quant = qconfig.weight()
+        super().__init__(in_features, out_features, bias, device=device, dtype=dtype, qconfig=qconfig)
 
     def forward(self, input: Tensor) -> Tensor:
         """The map, by the weight as it would be after quantization."""
@@ -55,10 +50,7 @@ class Linear(nn.Linear):
     @classmethod
     def from_float(cls, mod: Any, use_precomputed_fake_quant: bool = False) -> Any:
         """Of a linear map with a qconfig; the parameters are the same ones."""
-        if type(mod) not in cls._FLOAT_MODULE or not getattr(mod, "qconfig", None):
-            names = [kind.__name__ for kind in cls._FLOAT_MODULE]
-            raise AssertionError(f"qat.{cls.__name__}.from_float is of {names} with a qconfig, not of {type(mod)}")
-        linear = mod[0] if isinstance(mod, nni.LinearReLU) else mod
+        linear = cls._checked(mod)
         made = cls(linear.in_features, linear.out_features, linear.bias is not None, qconfig=mod.qconfig)
         made.weight, made.bias = linear.weight, linear.bias
         return made

@@ -138,9 +138,7 @@ class MultiheadAttention(nn.MultiheadAttention):
         for layer, weight, bias in zip(made._maps(), weights, biases, strict=True):
             layer.weight = nn.Parameter(weight)
             layer.bias = None if bias is None else nn.Parameter(bias)
-        if other.training:
-            return steps.prepare_qat(made.train(), inplace=True)
-        return steps.prepare(made.eval(), inplace=True)
+        return steps.prepared(made, other.training)
 
     def _maps(self) -> tuple[Any, Any, Any]:
         return self.linear_Q, self.linear_K, self.linear_V

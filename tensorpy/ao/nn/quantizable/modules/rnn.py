@@ -14,8 +14,8 @@ __all__ = ["LSTM", "LSTMCell"]
 _GATES = ("input", "forget", "cell", "output")
 
 
-def _zeros(sizes: Any, like: Tensor, quantized: bool, qparams: Any = (1.0, 0, _C.quint8)) -> Tensor:
-    zeros = _C.zeros(sizes, device=like.device)
+def _zeros(sizes: Any, quantized: bool, qparams: Any = (1.0, 0, _C.quint8), device: Any = None) -> Tensor:
+    zeros = _C.zeros(sizes, device=device)
     return _C.quantize_per_tensor(zeros, *qparams) if quantized else zeros
 
 
@@ -104,10 +104,10 @@ class LSTMCell(nn.Module):
 
     def initialize_hidden(self, batch_size: int, is_quantized: bool = False) -> tuple[Tensor, Tensor]:
         """A state (h, c) of zeros."""
-        sizes, like = (batch_size, self.hidden_size), _C.empty(0)
+        sizes = batch_size, self.hidden_size
         return (
-            _zeros(sizes, like, is_quantized, self.initial_hidden_state_qparams),
-            _zeros(sizes, like, is_quantized, self.initial_cell_state_qparams),
+            _zeros(sizes, is_quantized, self.initial_hidden_state_qparams),
+            _zeros(sizes, is_quantized, self.initial_cell_state_qparams),
         )
 
     def _get_name(self) -> str:
@@ -285,7 +285,7 @@ class LSTM(nn.Module):
         both = 2 if self.bidirectional else 1
         sizes = (self.num_layers, both, x.shape[1], self.hidden_size)
         if hidden is None:
-            zeros = _zeros(sizes[1:], x, x.is_quantized)
+            zeros = _zeros(sizes[1:], x.is_quantized, device=x.device)
             states: Any = [(zeros, zeros)] * self.num_layers
         else:
             states = zip(*(state.reshape(sizes).unbind(0) for state in hidden), strict=True)
@@ -313,9 +313,7 @@ class LSTM(nn.Module):
         made.qconfig = getattr(other, "qconfig", qconfig)
         for i in range(other.num_layers):
             made.layers[i] = _LSTMLayer.from_float(other, i, qconfig, batch_first=False, split_gates=split_gates)
-        if other.training:
-            return steps.prepare_qat(made.train(), inplace=True)
-        return steps.prepare(made.eval(), inplace=True)
+        return steps.prepared(made, other.training)
 
     @classmethod
     def from_observed(cls, other: Any) -> Any:

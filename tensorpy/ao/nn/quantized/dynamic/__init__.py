@@ -2,25 +2,5 @@
 
 from __future__ import annotations
 
-from tensorpy.ao.nn.quantized.dynamic.modules import (
-    GRU,
-    LSTM,
-    Conv1d,
-    Conv2d,
-    Conv3d,
-    ConvTranspose1d,
-    ConvTranspose2d,
-    ConvTranspose3d,
-    GRUCell,
-    Linear,
-    LSTMCell,
-    PackedParameter,
-    RNNBase,
-    RNNCell,
-    RNNCellBase,
-)
-
-__all__ = [
-    "GRU", "LSTM", "Conv1d", "Conv2d", "Conv3d", "ConvTranspose1d", "ConvTranspose2d", "ConvTranspose3d", "GRUCell",
-    "LSTMCell", "Linear", "PackedParameter", "RNNBase", "RNNCell", "RNNCellBase",
-]  # fmt: skip
+from tensorpy.ao.nn.quantized.dynamic.modules import *  # noqa: F403
+from tensorpy.ao.nn.quantized.dynamic.modules import __all__ as __all__

@@ -55,9 +55,7 @@ class LinearBn1d(_BeforeBatchNorm, nnqat.Linear):
     @classmethod
     def from_float(cls, mod: Any, use_precomputed_fake_quant: bool = False) -> Any:
         """Of a linear map and a batch norm with a qconfig; the parameters are the same ones."""
-        if type(mod) not in cls._FLOAT_MODULE or not getattr(mod, "qconfig", None):
-            raise AssertionError(f"qat.LinearBn1d.from_float is of LinearBn1d with a qconfig, not of {type(mod)}")
-        linear, bn = mod[0], mod[1]
+        linear, bn = cls._checked(mod), mod[1]
         has_bias = linear.bias is not None
         made = cls(linear.in_features, linear.out_features, has_bias, bn.eps, bn.momentum, qconfig=mod.qconfig)
         made.weight, made.bias = linear.weight, linear.bias

@@ -35,8 +35,8 @@ class _Dynamic:
     @classmethod
     def from_float(cls, mod: Any, use_precomputed_fake_quant: bool = False) -> Any:
         """Of a convolution with a qconfig."""
-        layer: Any = super()
-        return layer._from_float(mod, use_precomputed_fake_quant)
+        make: Any = cls
+        return make._from_float(mod, use_precomputed_fake_quant)
 
 
 class Conv1d(_Dynamic, quantized.Conv1d):

@@ -1,10 +1,10 @@
 """Builds tensorpy: runs the generator, writes build.ninja, runs ninja.
 
 TENSORPY_BUILD picks release (the default), debug or asan; TENSORPY_WERROR=1 makes warnings errors; CC the compiler;
-TENSORPY_CFLAGS adds flags; TENSORPY_CAPABILITIES=all compiles the loops of all CPUs, as a wheel has them. For
-modules that go to other machines (codegen/wheels.py): TENSORPY_GLIBC is the oldest
-glibc that they are to run on, TENSORPY_LIBRARIES a folder to look for libraries in, TENSORPY_PYTHON_INCLUDE where
-another machine's Python.h is.
+TENSORPY_CFLAGS adds flags; TENSORPY_CAPABILITIES=all compiles the loops of all CPUs, as a wheel has them, and =avx2
+those from AVX2 on. For modules that go to other machines (codegen/wheels.py): TENSORPY_GLIBC is the oldest glibc that
+they are to run on, TENSORPY_LIBRARIES a folder to look for libraries in, TENSORPY_PYTHON_INCLUDE where another
+machine's Python.h is.
 """
 
 from __future__ import annotations
@@ -69,8 +69,8 @@ def refuse(options: Options) -> None:
         sys.exit(f"tensorpy: {reason}; docs/deployment.md says what stands in the way")
 
 
-def build_native(targets: tuple[str, ...] = ()) -> Path:
-    """Generates and compiles; returns the extension module's path in the build tree."""
+def build_native(targets: tuple[str, ...] = (), in_place: bool = True) -> Path:
+    """Generates and compiles; returns the extension module's path in the build tree. In place, it is for this CPU."""
     from codegen.ninja_file import Options, write_ninja
 
     mode = os.environ.get("TENSORPY_BUILD", "release")
@@ -83,6 +83,7 @@ def build_native(targets: tuple[str, ...] = ()) -> Path:
         extra=shlex.split(os.environ.get("TENSORPY_CFLAGS", "")),
         glibc=os.environ.get("TENSORPY_GLIBC", ""),
         libraries=os.environ.get("TENSORPY_LIBRARIES", ""),
+        in_place=in_place,
     )
     if python := os.environ.get("TENSORPY_PYTHON_INCLUDE", ""):
         options = replace(options, python=python)
@@ -158,9 +159,10 @@ def install_symbols(built: Path) -> None:
 
 class NinjaBuild(build_ext):
     def build_extension(self, ext: Extension) -> None:
-        built = build_native()
+        editable = bool(getattr(self, "editable_mode", False))
+        built = build_native(in_place=editable)
         install(built, Path(self.get_ext_fullpath(ext.name)).parent)
-        if getattr(self, "editable_mode", False):
+        if editable:
             install_stubs(built, ROOT / "tensorpy")
             install_symbols(built)
 

@@ -58,8 +58,8 @@ _UNSIGNED_OF_SIZE = {d.size: d.suffix for d in COMPUTE_DTYPES if d.leaf == "uint
 
 
 def of_capability(stem: str, capability: str) -> str:
-    """What a stem is called where it is compiled for a capability; a build may leave out all but AVX2's."""
-    return f"{stem}_avx2" if capability == "avx2" else f"TP_{capability.upper()}({stem})"
+    """What a stem is called where it is compiled for a capability; a build may leave out all but one."""
+    return f"TP_{capability.upper()}({stem})"
 
 
 def _used(blocks: Sequence[Block]) -> frozenset[str]:

@@ -81,9 +81,10 @@ IN_FULL = ("moments", "norm_loops", "scan_loops", "softmax_loops")
 # Those that it makes no faster on any CPU, but twice as large.
 WITHOUT_FULL = ("cast",)
 
-# A build that stays here has AVX2's loops in full, and AVX-512's if this CPU has them: an image may move it to another.
-# Loops for CPUs without AVX2 are left out unless this is one. A wheel has all, as a build with
-# TENSORPY_CAPABILITIES=all has; with =baseline the oldest are there to be tested: right, but soon compiled.
+# A build from source has AVX2's loops in full, and AVX-512's if this CPU has them: an image may move it to another. In
+# place, where `make native` is at hand, it has those of this CPU alone. Loops for CPUs without AVX2 are left out unless
+# this is one. A wheel has all, as a build with TENSORPY_CAPABILITIES=all has; =avx2 compiles those from AVX2 on, and
+# with =baseline the oldest are there to be tested: right, but soon compiled.
 SPARE = {"release": ["-O1"]}
 
 # Flags for generated glue, which passes arguments on: more than -Os adds only size; no call was measured to be slower.
@@ -126,6 +127,7 @@ class Options:
     extra: Sequence[str] = field(default_factory=list)
     glibc: str = ""  # the oldest that the module is to run on, where that is not this machine's
     libraries: str = ""  # a folder to look for libraries in before the compiler's
+    in_place: bool = False  # the module stays in the tree, where it is soon built again
     python: str = field(default_factory=lambda: sysconfig.get_paths()["include"])
     suffix: str = field(default_factory=lambda: str(sysconfig.get_config_var("EXT_SUFFIX")))
 
@@ -244,7 +246,7 @@ def _link(options: Options) -> str:
 
 
 _PER_CAPABILITY = re.compile(r"^[^/\n]*\bTP_CAP\(", re.M)  # it defines what is named after the capability
-_NAMES_LEVELS = re.compile(r"\bTP_(AVX512|BASELINE|WITHOUT_\w+)\b")  # it is another file where loops are left out
+_NAMES_LEVELS = re.compile(r"\bTP_(AVX512|AVX2|BASELINE|WITHOUT_\w+)\b")  # it is another file where loops are left out
 _WITH_THREADS = re.compile(r"^#include <omp\.h>", re.M)
 
 
@@ -257,19 +259,21 @@ class Capabilities:
 
 
 def capabilities(options: Options) -> Capabilities:
-    """A build that stays here has loops of the CPU that builds, and of older ones, to which an image may move it."""
+    """A build from source has loops of the CPU that builds, and AVX2's, unless it stays in its place."""
     if options.machine != "x86_64":
         return Capabilities(("baseline",))
     every = tuple(CAPABILITY_FLAGS)
-    stays = not options.glibc and platform.machine() == "x86_64"
+    here = not options.glibc and platform.machine() == "x86_64"
     asked = os.environ.get("TENSORPY_CAPABILITIES", "")
-    if not stays or asked == "all":
+    if not here or asked == "all":
         return Capabilities(every)
     try:
         has = set(re.findall(r"\bavx2\b|\bavx512bw\b", Path("/proc/cpuinfo").read_text()))
     except OSError:
         return Capabilities(every)
     newest = ("avx512",) if "avx512bw" in has else ()
+    if newest and options.in_place and asked not in ("avx2", "baseline"):
+        return Capabilities(newest)
     if "avx2" in has and asked != "baseline":
         return Capabilities(("avx2", *newest))
     return Capabilities(("baseline", "avx2", *newest), frozenset({"baseline"} if "avx2" in has else ()))

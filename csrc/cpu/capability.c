@@ -13,10 +13,15 @@
 
 static const char *const names[TP_NUM_CAPABILITIES] = {"baseline", "avx2", "avx512"};
 
-#ifdef TP_WITHOUT_BASELINE
+#if defined(TP_WITHOUT_AVX2)
+#define LOWEST TP_CAPABILITY_AVX512
+#define NEEDED "AVX-512"
+#elif defined(TP_WITHOUT_BASELINE)
 #define LOWEST TP_CAPABILITY_AVX2
+#define NEEDED "AVX2"
 #else
 #define LOWEST TP_CAPABILITY_BASELINE
+#define NEEDED "nothing"
 #endif
 
 static atomic_int chosen = -1; /* every thread that finds -1 finds the same answer */
@@ -44,13 +49,13 @@ static tp_capability choose(void) {
     tp_capability best = detect();
     const char *asked = getenv("TENSORPY_CPU_CAPABILITY");
     if (!asked || !*asked) return best;
-    for (int level = LOWEST; level < TP_NUM_CAPABILITIES; level++)
-        if (!strcmp(asked, names[level])) return level < (int)best ? (tp_capability)level : best;
-    if (!strcmp(asked, names[TP_CAPABILITY_BASELINE])) {
-        snprintf(
-            warning, sizeof warning,
-            "TENSORPY_CPU_CAPABILITY is baseline, of which this build has no loops (TENSORPY_CAPABILITIES=baseline "
-            "compiles them); using avx2");
+    for (int level = 0; level < TP_NUM_CAPABILITIES; level++) {
+        if (strcmp(asked, names[level])) continue;
+        if (level >= LOWEST) return level < (int)best ? (tp_capability)level : best;
+        snprintf(warning, sizeof warning,
+                 "TENSORPY_CPU_CAPABILITY is %s, of which this build has no loops (TENSORPY_CAPABILITIES=%s compiles "
+                 "them); using %s",
+                 asked, asked, names[LOWEST]);
         return LOWEST;
     }
     snprintf(warning, sizeof warning,
@@ -72,8 +77,8 @@ tp_capability tp_cpu_capability(void) {
 const char *tp_capability_name(tp_capability c) { return names[c]; }
 
 const char *tp_capability_refusal(void) {
-    return detect() < LOWEST ? "tensorpy was compiled on a CPU with AVX2, for such CPUs, and this one has no AVX2: "
-                               "compile it here, or with TENSORPY_CAPABILITIES=all, or install a wheel"
+    return detect() < LOWEST ? "tensorpy was compiled on a CPU with " NEEDED ", for such CPUs, and this one has no " NEEDED
+                               ": compile it here, or with TENSORPY_CAPABILITIES=all, or install a wheel"
                              : NULL;
 }
 

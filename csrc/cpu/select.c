@@ -7,9 +7,9 @@ TP_FORALL_CPU_FAMILIES(DECLARE_BASELINE)
 static const tp_cpu_kernels baseline = {TP_FORALL_CPU_FAMILIES(USE_BASELINE)};
 
 #ifdef TP_HAVE_X86_CAPABILITIES
-#define DECLARE_X86(family) extern const tp_##family##_kernels tp_##family##_avx2, TP_AVX512(tp_##family);
+#define DECLARE_X86(family) extern const tp_##family##_kernels TP_AVX2(tp_##family), TP_AVX512(tp_##family);
 TP_FORALL_CPU_FAMILIES(DECLARE_X86)
-#define USE_AVX2(family) .family = &tp_##family##_avx2,
+#define USE_AVX2(family) .family = &TP_AVX2(tp_##family),
 static const tp_cpu_kernels avx2 = {TP_FORALL_CPU_FAMILIES(USE_AVX2)};
 #define USE_AVX512(family) .family = &TP_AVX512(tp_##family),
 static const tp_cpu_kernels avx512 = {TP_FORALL_CPU_FAMILIES(USE_AVX512)};

@@ -1,4 +1,4 @@
-"""What a build compiles: loops of this CPU and of older ones; all of them where it is to leave the machine."""
+"""What a build compiles: loops of this CPU, of older ones where it may be moved, and all where it is to leave the machine."""
 
 from __future__ import annotations
 
@@ -37,13 +37,18 @@ def test_loops_of_other_cpus(flags: str, monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setattr(OnCpu, "flags", flags)
     monkeypatch.delenv("TENSORPY_CAPABILITIES", raising=False)
     assert ninja_file.capabilities(options) == CPUS[flags]
+    in_place = replace(options, in_place=True)
+    alone = Capabilities(CPUS[flags].compiled[-1:]) if "avx512bw" in flags else CPUS[flags]
+    assert ninja_file.capabilities(in_place) == alone
     assert ninja_file.capabilities(replace(options, glibc="2.28")) == EVERY
+    monkeypatch.setenv("TENSORPY_CAPABILITIES", "avx2")
+    assert ninja_file.capabilities(in_place) == CPUS[flags]
     monkeypatch.setenv("TENSORPY_CAPABILITIES", "all")
     assert ninja_file.capabilities(options) == EVERY
     monkeypatch.setenv("TENSORPY_CAPABILITIES", "baseline")
     here = CPUS[flags].compiled
     asked = Capabilities(("baseline", *here), frozenset({"baseline"})) if "baseline" not in here else CPUS[flags]
-    assert ninja_file.capabilities(options) == asked
+    assert ninja_file.capabilities(options) == asked == ninja_file.capabilities(in_place)
 
 
 def test_other_flags_are_another_object(monkeypatch: pytest.MonkeyPatch) -> None:

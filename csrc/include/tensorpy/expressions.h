@@ -18,18 +18,23 @@ extern "C" {
 typedef enum { TP_CAPABILITY_BASELINE, TP_CAPABILITY_AVX2, TP_CAPABILITY_AVX512, TP_NUM_CAPABILITIES } tp_capability;
 
 #if defined(__x86_64__)
-#define TP_HAVE_X86_CAPABILITIES 1 /* the avx2 objects are part of the build */
+#define TP_HAVE_X86_CAPABILITIES 1 /* objects of AVX2 or AVX-512 are part of the build */
 #endif
 
-/* What AVX-512 CPUs run, and what CPUs without AVX2 do. A build that stays on its machine leaves out the objects that
- * this CPU does not need, and names AVX2's. */
+/* What CPUs with AVX-512, with AVX2 and without it run. A build that stays on its machine leaves out the objects that
+ * this CPU does not need, and names those beside them. */
 #ifdef TP_WITHOUT_AVX512
 #define TP_AVX512(stem) stem##_avx2
 #else
 #define TP_AVX512(stem) stem##_avx512
 #endif
+#ifdef TP_WITHOUT_AVX2
+#define TP_AVX2(stem) stem##_avx512
+#else
+#define TP_AVX2(stem) stem##_avx2
+#endif
 #ifdef TP_WITHOUT_BASELINE
-#define TP_BASELINE(stem) stem##_avx2
+#define TP_BASELINE(stem) TP_AVX2(stem)
 #else
 #define TP_BASELINE(stem) stem##_baseline
 #endif

@@ -77,7 +77,8 @@ tp_capability tp_cpu_capability(void) {
 const char *tp_capability_name(tp_capability c) { return names[c]; }
 
 const char *tp_capability_refusal(void) {
-    return detect() < LOWEST ? "tensorpy was compiled on a CPU with " NEEDED ", for such CPUs, and this one has no " NEEDED
+    return detect() < LOWEST ? "tensorpy was compiled on a CPU with " NEEDED
+                               ", for such CPUs, and this one has no " NEEDED
                                ": compile it here, or with TENSORPY_CAPABILITIES=all, or install a wheel"
                              : NULL;
 }

@@ -13,8 +13,13 @@ const char tp_tape_no_memory[] = "there is no memory to write it down";
 
 tp_tape *tp_tape_new(void) {
     tp_tape *t = tp_alloc(sizeof *t);
-    if (t) memset(t, 0, sizeof *t);
+    if (t) *t = (tp_tape){.parted = -1};
     return t;
+}
+
+void tp_tape_tell(tp_tape *t, void (*wrote)(void *context, int64_t call), void *context) {
+    t->wrote = wrote;
+    t->context = context;
 }
 
 static void forget_storages(tp_tape *t) {
@@ -243,6 +248,7 @@ bool tp_tape_call(tp_tape *t, const tp_op *op, tp_keyset below, const tp_value *
     int64_t at = t->notes.ncalls - 1;
     t->calls[at] = (tape_call){.below = below, .made = (int32_t)t->nmade};
     t->ncalls = at + 1;
+    if (t->wrote) t->wrote(t->context, at);
     look_at_slots(t, t->notes.calls[at], at);
     if (t->bytes > MOST_BYTES || t->notes.ncalls >= TP_MOST_NOTES || t->notes.nslots >= TP_MOST_SLOTS)
         tp_tape_spoil(t, "it makes so much that it is better followed");
@@ -433,10 +439,11 @@ static bool same_made(const tp_tape *t, const tp_tape *before, int64_t i) {
            (!a->nmade || memcmp(&t->made[a->made], &before->made[b->made], (size_t)a->nmade * sizeof *t->made) == 0);
 }
 
-static bool same_call(const tp_tape *t, const tp_tape *before, int64_t i, differences *d, char *what, size_t size) {
+static bool same_call(tp_tape *t, const tp_tape *before, int64_t i, differences *d, char *what, size_t size) {
     const tp_note *a = t->notes.calls[i], *b = before->notes.calls[i];
     char name[128], other[128];
     tp_op_name(a->op, name);
+    t->parted = i;
     if (a->op != b->op || t->calls[i].below != before->calls[i].below || !same_made(t, before, i)) {
         snprintf(what, size, "call %lld is %s, and was %s", (long long)i, name, tp_op_name(b->op, other));
         return false;
@@ -447,6 +454,7 @@ static bool same_call(const tp_tape *t, const tp_tape *before, int64_t i, differ
                  (long long)i, name);
         return false;
     }
+    t->parted = -1;
     return true;
 }
 
@@ -457,9 +465,15 @@ static bool are_one_number(const tape_slot *a, const tape_slot *b) {
            memcmp(s->data, other->data, s->nbytes) == 0;
 }
 
+static void reads_another(tp_tape *t, int64_t call, char *what, size_t size) {
+    char name[128];
+    snprintf(what, size, "a tensor that call %lld, %s, reads is another one than before", (long long)call,
+             tp_op_name(t->notes.calls[call]->op, name));
+    t->parted = call;
+}
+
 /* Tells what was there before from what the call has made. */
 static bool same_slots(tp_tape *t, const tp_tape *before, char *what, size_t size) {
-    char name[128];
     for (int64_t i = 0; i < t->notes.nslots; i++) {
         tape_slot *slot = &t->slots[i];
         const tape_slot *was = &before->slots[i];
@@ -469,8 +483,7 @@ static bool same_slots(tp_tape *t, const tp_tape *before, char *what, size_t siz
         if (!ends_alike || t->notes.slots[i].storage->nbytes != before->notes.slots[i].storage->nbytes)
             snprintf(what, size, "a tensor is used in another way");
         else if (slot->born && slot->reads_first && t->notes.slots[i].storage->nbytes)
-            snprintf(what, size, "a tensor that call %lld, %s, reads is another one than before",
-                     (long long)slot->first, tp_op_name(t->notes.calls[slot->first]->op, name));
+            reads_another(t, slot->first, what, size);
         else continue;
         return false;
     }
@@ -502,14 +515,17 @@ bool tp_tape_follows(tp_tape *t, const tp_tape *before, tp_tape_number *numbers,
     for (int64_t i = 0; i < ncalls; i++)
         if (!same_call(t, before, i, &d, what, size)) return false;
     bool alike = false;
-    if (t->ncalls != before->ncalls)
+    if (t->ncalls != before->ncalls) {
         snprintf(what, size, "%lld calls were made, and %lld before", (long long)t->ncalls, (long long)before->ncalls);
-    else if (t->notes.nslots != before->notes.nslots || !same_arguments(t, before) || !same_results(t, before))
+        t->parted = t->ncalls > ncalls ? ncalls : t->ncalls - 1;
+    } else if (t->notes.nslots != before->notes.nslots || !same_arguments(t, before) || !same_results(t, before))
         snprintf(what, size, "other tensors were given or came back");
     else alike = same_slots(t, before, what, size);
     *differing = d.count;
     return alike;
 }
+
+int64_t tp_tape_parted(const tp_tape *t) { return t->parted; }
 
 const char *tp_tape_outlived(const tp_tape *t) {
     for (int64_t i = 0; i < t->notes.nslots; i++) {

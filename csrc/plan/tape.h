@@ -35,6 +35,8 @@ void tp_tape_free(tp_tape *t);
 int tp_tape_argument(tp_tape *t, const tp_tensor *argument);
 /* The next of what the function gives or leaves behind, after the region. -1 and the error set on failure. */
 int tp_tape_result(tp_tape *t, const tp_tensor *result);
+/* From now on `wrote(context, i)` is called, with the host lock, when call `i` is written down. */
+void tp_tape_tell(tp_tape *t, void (*wrote)(void *context, int64_t call), void *context);
 /* It cannot be run, since ... (a string that stays; the first one counts). */
 void tp_tape_spoil(tp_tape *t, const char *why);
 extern const char tp_tape_no_memory[]; /* a reason that says nothing of the program */
@@ -54,6 +56,8 @@ typedef struct {
  */
 bool tp_tape_follows(tp_tape *t, const tp_tape *before, tp_tape_number *numbers, int room, int *differing, char *what,
                      size_t size);
+/* Of a tape that does not follow another: the call at which they part; -1: it is none. */
+int64_t tp_tape_parted(const tp_tape *t);
 /* Of a tape that follows another: why it cannot be replayed, since a tensor that it has made, and that is no result,
  * lives on; NULL. */
 const char *tp_tape_outlived(const tp_tape *t);

@@ -57,6 +57,9 @@ struct tp_tape {
     int64_t call_room, slot_room, narguments, argument_room, nresults, result_room, nmade, made_room;
     int32_t *buckets; /* slots by the address of their storage, plus 1 */
     int64_t nbuckets;
+    void (*wrote)(void *context, int64_t call); /* tp_tape_tell; NULL: nobody asks */
+    void *context;
+    int64_t parted;    /* tp_tape_parted */
     int64_t bytes;     /* of what it makes, as far as that is known */
     const char *why;   /* it cannot be run; NULL: it can */
     char text[192];    /* where `why` says more than a word */

@@ -33,8 +33,7 @@ typedef struct {
 
 /* ---- what is told ---- */
 
-/* The line of the program that runs: its innermost one outside of the package. */
-static PyObject *line_of_program(void) {
+PyObject *tp_py_line_of_program(void) {
     PyFrameObject *frame = (PyFrameObject *)Py_XNewRef((PyObject *)PyEval_GetFrame());
     PyObject *line = NULL;
     while (frame && !line) {
@@ -86,7 +85,7 @@ static void tell(void *list, const tp_plan_event *e) {
     PyObject *row = Py_BuildValue("(sNNNLLLLzN)", kinds[e->kind], names_of(e), sizes_of(e->like),
                                   e->like ? tp_py_dtype_object((tp_dtype)e->like->dtype) : Py_NewRef(Py_None),
                                   (long long)e->moved, (long long)e->alone, (long long)e->unstored, (long long)e->peak,
-                                  e->why, has_line ? line_of_program() : Py_NewRef(Py_None));
+                                  e->why, has_line ? tp_py_line_of_program() : Py_NewRef(Py_None));
     if (!row || PyList_Append(list, row) < 0) PyErr_Clear();
     Py_XDECREF(row);
     PyErr_Restore(type, value, traceback);

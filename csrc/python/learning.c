@@ -17,6 +17,7 @@ void tp_py_end_writing(tp_py_replays *r) {
     tp_py_facts_clear(&r->arguments);
     tp_py_tensors_clear(&r->given);
     Py_CLEAR(r->met);
+    Py_CLEAR(r->lines);
     for (Py_ssize_t i = 0; i < r->nleaves; i++) tp_release(r->leaves[i]);
     r->nleaves = 0;
     PyMem_Free(r->starts_none);
@@ -46,6 +47,20 @@ static void note_leaf(tp_tensor *t, bool in_place) {
     }
     r->added[r->nleaves] = in_place;
     r->leaves[r->nleaves++] = tp_retain(t);
+}
+
+/* The line that a call of an audit came from. What there is no memory for goes unsaid. */
+static void note_line(void *replays, int64_t call) {
+    tp_py_replays *r = replays;
+    PyObject *type, *value, *traceback;
+    PyErr_Fetch(&type, &value, &traceback);
+    if (r->lines && PyList_GET_SIZE(r->lines) > call) /* the call there was none */
+        PyList_SetSlice(r->lines, (Py_ssize_t)call, PyList_GET_SIZE(r->lines), NULL);
+    PyObject *line = tp_py_line_of_program();
+    if (line && r->lines) PyList_Append(r->lines, line);
+    Py_XDECREF(line);
+    PyErr_Clear();
+    PyErr_Restore(type, value, traceback);
 }
 
 static int remember_starts(tp_py_replays *r, const variant *v) {
@@ -82,7 +97,8 @@ struct tp_tape *tp_py_replay_begin(tp_py_replays *r, PyObject *const *args, size
     r->current = v;
     r->audits = tp_py_is_audit(v);
     r->modules = tp_py_modules_version;
-    if (!(r->met = PyList_New(0))) goto fail;
+    if (!(r->met = PyList_New(0)) || (r->audits && !(r->lines = PyList_New(0)))) goto fail;
+    if (r->audits) tp_tape_tell(tape, note_line, r);
     tp_py_writing = r;
     if (!count_writing++) tp_autograd_host.arrived = note_leaf;
     return tape;
@@ -242,10 +258,13 @@ static bool bind_numbers(variant *now, const variant *before, const tp_tape_numb
     return true;
 }
 
-static bool went_as_before(variant *now, const variant *before, char *what, size_t size) {
+/* If not, `what` says why, and `parted` is the call where they part; -1: it is none. */
+static bool went_as_before(variant *now, const variant *before, char *what, size_t size, int64_t *parted) {
     tp_tape_number numbers[MOST_NUMBERS];
     int count = 0;
-    if (!tp_tape_follows(now->tape, before->tape, numbers, MOST_NUMBERS, &count, what, size)) return false;
+    bool follows = tp_tape_follows(now->tape, before->tape, numbers, MOST_NUMBERS, &count, what, size);
+    *parted = follows && count ? numbers[0].call : tp_tape_parted(now->tape);
+    if (!follows) return false;
     const char *difference = !tp_py_facts_same(&now->results, &before->results) ? "it gives something else"
                              : !same_nodes(now, before)                         ? "it gives something else"
                              : !same_leaves(now, before)                        ? "other gradients are computed"
@@ -311,12 +330,23 @@ static bool close_tape(const variant *v) {
     return closed;
 }
 
+/* Says where in the program the calls part, if that is known. */
+static void add_line(const tp_py_replays *r, int64_t parted, char *what, size_t size) {
+    PyObject *line = r->lines && parted >= 0 ? PyList_GetItem(r->lines, (Py_ssize_t)parted) : NULL;
+    const char *text = line && line != Py_None ? PyUnicode_AsUTF8(line) : NULL;
+    size_t used = strlen(what);
+    if (text) snprintf(what + used, size - used, ", at %s", text);
+    PyErr_Clear();
+}
+
 /* Compares, and decides what becomes of the variant; whether the call may be the one before, again. */
 static bool learn(tp_py_replays *r, variant *v, variant *now, PyObject *result) {
     char what[sizeof r->why] = "";
     const char *why = against(r, now, result);
     bool first = !v->tape;
-    bool alike = !why && !first && went_as_before(now, v, what, sizeof what);
+    int64_t parted = -1;
+    bool alike = !why && !first && went_as_before(now, v, what, sizeof what, &parted);
+    if (*what) add_line(r, parted, what, sizeof what);
     if (!why && alike) why = tp_tape_outlived(now->tape);
     alike = alike && !why;
     v->alike = alike ? v->alike + 1 : 0;

@@ -28,4 +28,8 @@ PyObject *tp_py_replays_report(const tp_py_replays *r);
  * compared again what it is used for. */
 void tp_py_parameter_changes(PyObject *tensor);
 
+/* The line of the program that runs, "file:line": its innermost one outside of the package. None: there is none. A new
+ * reference; NULL raised. */
+PyObject *tp_py_line_of_program(void);
+
 int tp_py_init_replay(PyObject *m);

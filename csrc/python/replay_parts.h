@@ -63,7 +63,7 @@ typedef struct {
 struct tp_py_replays {
     variant *variants[MOST_VARIANTS]; /* the last used first */
     int64_t replayed, written;
-    char why[256];
+    char why[512];
     /* while a call is written down: */
     variant *current;
     tp_py_facts arguments;
@@ -75,6 +75,7 @@ struct tp_py_replays {
     bool audits;
     int64_t modules;
     bool *starts_none; /* of the current variant's leaves */
+    PyObject *lines;   /* of an audit: of the program, by calls; else NULL */
 };
 
 /* Whose call this thread writes down (learning.c); NULL: none. */

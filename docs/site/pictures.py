@@ -46,6 +46,21 @@ def graph() -> str:
     return text
 
 
+def plan() -> str:
+    """The plan of docs/compile.md's kind of function."""
+
+    def rows(x: tp.Tensor, w: tp.Tensor) -> tp.Tensor:
+        y = (x * 0.5 + 1).exp()
+        if y.max() > 100:
+            y = y / 2
+        z = tp.nn.functional.layer_norm(y, (512,)) * 2
+        result: tp.Tensor = tp.softmax(z @ w * 0.1, -1) + y
+        return result
+
+    text: str = tp.compiler.explain(rows)(tp.rand(512, 512), tp.rand(512, 512))._repr_svg_()
+    return re.sub(r", [^ ,]*pictures\.py:[0-9]+", ", train.py:4", text)
+
+
 def profile() -> str:
     """Two training steps of a small convolutional network."""
     tp.set_num_threads(1)
@@ -70,7 +85,7 @@ def profile() -> str:
     return found[0] if found else ""
 
 
-SAME = {"ten_lines.svg": ten_lines, "network.svg": network, "graph.svg": graph}
+SAME = {"ten_lines.svg": ten_lines, "network.svg": network, "graph.svg": graph, "plan.svg": plan}
 
 
 def main(arguments: Sequence[str]) -> int:

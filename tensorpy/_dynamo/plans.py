@@ -11,6 +11,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+from tensorpy._dynamo._plan_svg import svg
+
 MOST_KEPT = 64
 
 
@@ -44,6 +46,17 @@ class Unit:
     alone: int
     ends: str
 
+    @property
+    def elements(self) -> str:
+        """`(256, 256) float32`; nothing where the shape is not known."""
+        return "" if self.shape is None else f"{self.shape} {str(self.dtype).rpartition('.')[2]}"
+
+    @property
+    def moves(self) -> str:
+        """`moves 2 MB instead of 7 MB; nothing follows`"""
+        instead = "" if self.kind == "call" else f" instead of {in_words(self.alone)}"
+        return f"moves {in_words(self.moved)}{instead}; {self.ends}"
+
 
 @dataclass(frozen=True)
 class Flush:
@@ -55,6 +68,7 @@ class Flush:
         line: of the program, `file:line`; None at the end
         unstored: bytes of tensors that never got memory
         peak: the most bytes at a time of tensors that had memory and that nobody held
+        after: how many of the plan's units had run before the next ones
     """
 
     why: str | None
@@ -62,6 +76,7 @@ class Flush:
     line: str | None
     unstored: int
     peak: int
+    after: int = 0
 
 
 @dataclass(frozen=True)
@@ -128,11 +143,8 @@ class Plan:
             f"intermediates: {in_words(self.unstored)} never in memory, {in_words(self.peak)} at a time",
         ]
         for number, unit in enumerate(self.units, 1):
-            shape = f"  {unit.shape} {str(unit.dtype).rpartition('.')[2]}" if unit.shape is not None else ""
-            moved = f"moves {in_words(unit.moved)}" + (
-                f" instead of {in_words(unit.alone)}" if unit.kind != "call" else ""
-            )
-            lines.append(f"{unit.kind} {number}  {', '.join(unit.operators)}{shape}  {moved}; {unit.ends}")
+            parts = (f"{unit.kind} {number}", ", ".join(unit.operators), unit.elements, unit.moves)
+            lines.append("  ".join(part for part in parts if part))
         for flush in self.breaks:
             asked = f" in {flush.operator}" if flush.operator else ""
             lines.append(f"flush  {flush.why}{asked}  {flush.line}")
@@ -142,6 +154,10 @@ class Plan:
         return "\n".join(lines)
 
     __repr__ = __str__
+
+    def _repr_svg_(self) -> str:
+        """The picture that a notebook shows."""
+        return svg(self)
 
 
 def _count(number: int, thing: str) -> str:
@@ -154,7 +170,7 @@ def plan_of(rows: list[Any]) -> Plan:
     plan = Plan()
     for kind, operators, sizes, dtype, moved, alone, unstored, peak, why, line in rows:
         if kind == "flush":
-            plan.flushes.append(Flush(why, operators[0] if operators else None, line, unstored, peak))
+            plan.flushes.append(Flush(why, operators[0] if operators else None, line, unstored, peak, len(plan.units)))
         elif kind == "at once":
             plan.at_once.append(AtOnce(operators[0], why, line))
         else:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
+from xml.etree import ElementTree
 
 import pytest
 
@@ -113,3 +115,33 @@ def test_profiles_show_groups() -> None:
     with tp.profiler.profile() as profile:
         fast(tp.ones(100))
     assert "group of 3 calls: mul.Scalar, add.Scalar, exp" in [e.name for e in profile.events()]
+
+
+def test_the_picture_has_each_unit_and_flush_in_their_order() -> None:
+    def function(x: tp.Tensor) -> tp.Tensor:
+        y = (x * 2 + 1).exp()
+        return y.sum(0) if y.max() < 100 else y @ y
+
+    plan = explain(function, tp.rand(256, 256))
+    picture = ElementTree.fromstring(plan._repr_svg_())
+    words = [text.text for text in picture.findall(".//{*}text")]
+    assert words[0] == str(plan).partition("\n")[0]
+    units = [word for word in words if re.fullmatch(r"(group|tiles|call) \d+", word or "")]
+    assert units == [f"{unit.kind} {i}" for i, unit in enumerate(plan.units, 1)]
+    assert {name for unit in plan.units for name in unit.operators} <= set(words)
+    (flush,) = plan.breaks
+    at = next(i for i, word in enumerate(words) if word and word.startswith("flush: "))
+    assert flush.line is not None and flush.line in (words[at] or "")
+    assert words.index(units[flush.after - 1]) < at < words.index(units[flush.after])
+    assert all(float(box.get("width", "0")) <= 820 for box in picture.findall(".//{*}rect"))
+
+
+def test_a_picture_of_nothing_and_of_very_many_operators() -> None:
+    assert "0 calls" in explain(lambda x: x, tp.ones(1))._repr_svg_()
+
+    def many(x: tp.Tensor) -> tp.Tensor:
+        for _ in range(40):
+            x = x.maximum(x.logical_or(x))
+        return x
+
+    assert re.search(r"and \d+ more", explain(many, tp.rand(256, 256))._repr_svg_())

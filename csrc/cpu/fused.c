@@ -3,8 +3,8 @@
  *
  * The space of the outputs is cut into blocks of 2 KB. Each block passes all calls, through the loops that map itself
  * runs: a value that is no output lies in a buffer of the size of a block, which another value takes over when nothing
- * reads it any more. An input that is broadcast is laid out for the block. An element's bits do not depend on where its
- * block begins (Note [Blocks]), so they are those of map.
+ * reads it any more. An input that is broadcast, or a slice of short rows, is laid out for the block. An element's bits
+ * do not depend on where its block begins (Note [Blocks]), so they are those of map.
  *
  * fused.reduce makes one of the values as it is reduced, a leaf of the reduction at a time (reduction.h). */
 #include "PrimitiveKernels.h"
@@ -30,8 +30,9 @@ typedef struct {
     int buffer;   /* or of a buffer, */
     bool is_made; /* or where a reduction wants them */
     tp_dtype dtype;
-    tp_fused_walk walk; /* of an input; its run is 0 where it lies as the outputs do */
-    bool in_lines;      /* a line has one element of it, or neighbours */
+    tp_fused_walk walk;          /* of an input; its run is 0 where it lies as the outputs do */
+    const tp_fused_lines *lines; /* of an input that has no walk; else NULL */
+    bool in_lines;               /* a line has one element of it, or neighbours */
 } place;
 
 typedef struct {
@@ -46,6 +47,7 @@ typedef struct {
     int64_t numel, block, line; /* elements: no block crosses a multiple of `line` */
     int nvalues;
     place values[TP_FUSED_TENSORS + TP_FUSED_CALLS];
+    tp_fused_lines lines[TP_FUSED_TENSORS];
     step steps[TP_FUSED_CALLS];
 } job;
 
@@ -82,7 +84,8 @@ static int give_buffers(job *j) {
     find_last_uses(f, last);
     for (int i = 0; i < f->ninputs; i++) {
         j->values[i].buffer = NO_BUFFER;
-        bool laid_out = j->values[i].walk.run && j->values[i].walk.period > 1 && !j->values[i].in_lines;
+        const place *v = &j->values[i];
+        bool laid_out = !v->in_lines && (v->lines || (v->walk.run && v->walk.period > 1));
         if (laid_out && (j->values[i].buffer = take(&b)) < 0) return fail("too many values at a time");
     }
     for (int c = 0; c < f->ncalls; c++) {
@@ -111,8 +114,37 @@ typedef struct {
     char *made; /* where the block of the value goes that is reduced */
 } worker;
 
-/* Lays a broadcast input out for elements [begin, begin + n). */
+static inline void repeat(char *to, const char *element, int64_t count, int64_t size) {
+    for (int64_t i = 0; i < count; i++) memcpy(to + i * size, element, (size_t)size);
+}
+
+/* Where element `number` of an input in lines is, and how many of its line begin there. */
+static inline char *in_line(const place *v, int64_t number, int64_t *left) {
+    const tp_fused_lines *l = v->lines;
+    int64_t inside = number % l->sizes[0], at = inside * l->strides[0];
+    *left = l->sizes[0] - inside;
+    number /= l->sizes[0];
+    for (int d = 1; d < l->ndim; d++) {
+        at += number % l->sizes[d] * l->strides[d];
+        number /= l->sizes[d];
+    }
+    return v->base + at * tp_itemsize(v->dtype);
+}
+
+static void lay_lines_out(const place *v, char *to, int64_t begin, int64_t n) {
+    int64_t size = tp_itemsize(v->dtype), left;
+    for (int64_t at = 0; at < n;) {
+        const char *from = in_line(v, begin + at, &left);
+        int64_t count = left < n - at ? left : n - at;
+        if (v->lines->strides[0]) memcpy(to + at * size, from, (size_t)(count * size));
+        else repeat(to + at * size, from, count, size);
+        at += count;
+    }
+}
+
+/* Lays an input out for elements [begin, begin + n). */
 static void lay_out(const place *v, char *to, int64_t begin, int64_t n) {
+    if (v->lines) return lay_lines_out(v, to, begin, n);
     int64_t size = tp_itemsize(v->dtype), run = v->walk.run, period = v->walk.period;
     for (int64_t at = 0; at < n;) {
         int64_t here = begin + at, element = here / run % period, inside = here % run;
@@ -123,7 +155,7 @@ static void lay_out(const place *v, char *to, int64_t begin, int64_t n) {
             continue;
         }
         int64_t count = run - inside < n - at ? run - inside : n - at;
-        for (int64_t i = 0; i < count; i++) memcpy(to + (at + i) * size, v->base + element * size, (size_t)size);
+        repeat(to + at * size, v->base + element * size, count, size);
         at += count;
     }
 }
@@ -133,6 +165,11 @@ static inline char *locate(worker *w, const place *v, int64_t begin, int64_t *st
     *stride = tp_itemsize(v->dtype);
     if (v->buffer >= 0) return w->room[v->buffer];
     if (v->is_made) return w->made;
+    if (v->lines) {
+        int64_t left;
+        *stride *= v->lines->strides[0];
+        return in_line(v, begin, &left);
+    }
     if (!v->walk.run) return v->base + begin * *stride;
     if (v->walk.run == 1 && v->walk.period > 1) return v->base + begin % v->walk.period * *stride;
     char *at = v->base + begin / v->walk.run % v->walk.period * *stride;
@@ -211,7 +248,12 @@ static int place_inputs(job *j, tp_tensors inputs, const tp_tensor *out) {
         const tp_tensor *t = inputs.data[i];
         place *v = &j->values[i];
         *v = (place){.base = tp_data(t), .dtype = (tp_dtype)t->dtype};
-        if (!tp_fused_walk_of(t, out, &v->walk)) return fail("an input that lies in another way than the output");
+        if (!tp_fused_walk_of(t, out, &v->walk)) {
+            if (!tp_fused_lines_of(t, out, &j->lines[i]))
+                return fail("an input that lies in another way than the output");
+            v->lines = &j->lines[i];
+            v->walk.run = 0;
+        }
         if (v->walk.run == 1 && v->walk.period == out->numel) v->walk.run = 0;
     }
     return 0;
@@ -246,8 +288,9 @@ static int start_step(job *j, int c, tp_scalars numbers) {
 static void find_lines(job *j) {
     j->line = 0;
     for (int i = 0; i < j->f->ninputs; i++) {
-        tp_fused_walk walk = j->values[i].walk;
-        if (walk.run >= SHORT_LINE && walk.period > 1 && (!j->line || walk.run < j->line)) j->line = walk.run;
+        const place *v = &j->values[i];
+        int64_t run = v->lines ? v->lines->sizes[0] : v->walk.period > 1 ? v->walk.run : 0;
+        if (run >= SHORT_LINE && (!j->line || run < j->line)) j->line = run;
     }
     for (int i = 0; !j->line && i < j->f->ninputs; i++)
         if (j->values[i].walk.run == 1 && j->values[i].walk.period >= SHORT_LINE) j->line = j->values[i].walk.period;
@@ -256,9 +299,9 @@ static void find_lines(job *j) {
         return;
     }
     for (int i = 0; i < j->f->ninputs; i++) {
-        tp_fused_walk walk = j->values[i].walk;
-        int64_t of = walk.run == 1 ? walk.period : walk.run;
-        j->values[i].in_lines = walk.run && of % j->line == 0;
+        place *v = &j->values[i];
+        int64_t of = v->lines ? v->lines->sizes[0] : v->walk.run == 1 ? v->walk.period : v->walk.run;
+        v->in_lines = of && of % j->line == 0;
     }
 }
 

@@ -84,8 +84,10 @@ static bool takes_shape(const group *g, const tp_tensor *out) {
 static bool takes_input(const group *g, const tp_note *note, const tp_tensor *t, const tp_tensor *out) {
     const tp_tensor *shape = g->shape ? g->shape : out;
     tp_fused_walk walk;
-    if (!tp_fused_walk_of(t, shape, &walk)) return false;
-    bool whole = walk.run == 1 && walk.period == shape->numel;
+    tp_fused_lines lines;
+    bool walks = tp_fused_walk_of(t, shape, &walk);
+    if (!walks && !tp_fused_lines_of(t, shape, &lines)) return false;
+    bool whole = walks ? walk.run == 1 && walk.period == shape->numel : lines.strides[0] == 1;
     if (is_copy(note) && !whole) return false; /* bytes are moved where both lie alike, else converted */
     return is_apart(g, t, false);
 }

@@ -100,3 +100,25 @@ bool tp_fused_walk_of(const tp_tensor *input, const tp_tensor *out, tp_fused_wal
         if (input->sizes[i] != 1) return false;
     return true;
 }
+
+bool tp_fused_lines_of(const tp_tensor *input, const tp_tensor *out, tp_fused_lines *lines) {
+    *lines = (tp_fused_lines){0};
+    int shift = out->ndim - input->ndim;
+    if (shift < 0 || !tp_is_contiguous(out)) return false;
+    for (int i = out->ndim - 1; i >= 0; i--) {
+        int64_t size = out->sizes[i];
+        bool is_there = i >= shift && input->sizes[i - shift] == size;
+        if (size == 1) continue;
+        if (!is_there && i >= shift && input->sizes[i - shift] != 1) return false;
+        int64_t stride = is_there ? input->strides[i - shift] : 0;
+        int last = lines->ndim - 1;
+        if (last >= 0 && stride == lines->strides[last] * lines->sizes[last]) {
+            lines->sizes[last] *= size;
+            continue;
+        }
+        if (lines->ndim == TP_FUSED_DIMS) return false;
+        lines->sizes[lines->ndim] = size;
+        lines->strides[lines->ndim++] = stride;
+    }
+    return lines->ndim && lines->sizes[0] >= TP_FUSED_SHORTEST && (lines->strides[0] == 0 || lines->strides[0] == 1);
+}

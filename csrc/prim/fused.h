@@ -39,3 +39,14 @@ typedef struct {
 /* The walk of an input over an output's sizes; false: it has none. An input that lies as the output does, without gaps,
  * has the run 1 and the period of all elements. */
 bool tp_fused_walk_of(const tp_tensor *input, const tp_tensor *out, tp_fused_walk *walk);
+
+/* An input without a walk, a slice, say: lines of elements side by side, or of one again and again, anywhere in memory.
+ * Sizes and strides in elements, from the innermost dimension on, with as few dimensions as do. */
+#define TP_FUSED_DIMS 4
+#define TP_FUSED_SHORTEST 16 /* elements of a line: shorter ones are not worth it */
+typedef struct {
+    int ndim;
+    int64_t sizes[TP_FUSED_DIMS], strides[TP_FUSED_DIMS];
+} tp_fused_lines;
+/* The lines of an input over the sizes of a contiguous output; false: they are too short, or in too many dimensions. */
+bool tp_fused_lines_of(const tp_tensor *input, const tp_tensor *out, tp_fused_lines *lines);

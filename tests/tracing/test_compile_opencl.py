@@ -112,6 +112,15 @@ def test_rows(width: int, shapes: tuple[tuple[int, ...], ...]) -> None:
     assert fused(lambda a, b: ((a.mT + 1) * 2, a.mT.exp()), [a, b]) == 3
 
 
+@pytest.mark.parametrize("width", [16, 40, 64, 100])
+def test_slices(width: int) -> None:
+    (x,) = drawn((12, 3 * width))
+    given = [x.chunk(3, -1)[i] for i in range(3)]
+    assert fused(lambda a, b, c: (a * b + c) - a, given) == 3
+    fused(lambda a, b, c: (a.sin() * b.exp()).tanh() + c, given)
+    fused(lambda a, b, c: (a.contiguous() + 1, (a + b).sin() * c, b.expand(4, 12, width)[1:] * 2), given)
+
+
 @pytest.mark.parametrize("seed", range(PROGRAMS))
 def test_random_programs(seed: int) -> None:
     program, given = program_of(seed)

@@ -7,7 +7,7 @@ knows the device's fallback, and else says what is missing.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from .c_types import CResult, c_arguments, c_result, c_type, call_arguments, parameters, signature_code
 from .emit_schema import argument_rows, boxed_frame, result_from_boxed, return_rows, unbox_call
@@ -53,11 +53,23 @@ def emit_primitive_kernels_h(primitives: Sequence[Primitive]) -> str:
     return "".join(out)
 
 
+def _guide(primitive: Primitive) -> str:
+    """The tensor whose backend runs a primitive."""
+    guide = next(a for a in c_arguments(primitive.schema) if a.name == primitive.guide)
+    return f"{guide.name_in_c}.data[0]" if guide.c.member == "tensors" else guide.name_in_c
+
+
 def _keys(primitive: Primitive) -> str:
     """The key set by which a primitive is entered."""
-    guide = next(a for a in c_arguments(primitive.schema) if a.name == primitive.guide)
-    tensor = f"{guide.name_in_c}.data[0]" if guide.c.member == "tensors" else guide.name_in_c
-    return f"tp_primitive_keys({tensor})"
+    return f"tp_primitive_keys({_guide(primitive)})"
+
+
+def _absence(p: Primitive, failed: str) -> str:
+    """One that a backend may lack declines there, before anything waits."""
+    if not p.optional:
+        return ""
+    lacks = f"!tp_has_kernel(op_, tp_backend_key((tp_device_type){_guide(p)}->device.type))"
+    return f"    if (tp_unlikely({lacks})) return tp_decline(), {failed};\n"
 
 
 def _box_entry(p: Primitive, result: CResult) -> str:
@@ -93,10 +105,19 @@ def _entry(p: Primitive) -> str:
     return (
         f"{_declaration(p, 'tp_prim_' + p.c)} {{\n"
         f"{_refusal(p, c_result(p.schema).failed)}"
-        f"    const tp_op *op_ = &tp_prims[TP_PRIM_{p.c}];\n"
+        f"    const tp_op *op_ = &tp_prims[TP_PRIM_{p.c}];\n{_absence(p, c_result(p.schema).failed)}"
         f"    {type_} entry_ = ({type_})tp_kernel_at(op_, tp_highest_key({_keys(p)}));\n"
         f"    if (tp_unlikely(!entry_)) entry_ = box_{p.c};\n"
         f"    return entry_({call_arguments(p.schema)});\n}}\n\n"
+    )
+
+
+def _name_alone(p: Primitive) -> str:
+    """The row of one that a small library has not: the error of a call names it."""
+    name = f"{NAMESPACE}::{p.schema.name.unqualified}"
+    return (
+        f"    [TP_PRIM_{p.c}] = {{.name = {c_string(name)}, .overload = {c_string(p.schema.name.overload)}, "
+        f'.schema = "", .is_primitive = true, .tags = no_tags, .declared_at = ""}},\n'
     )
 
 
@@ -106,7 +127,8 @@ def _info(p: Primitive) -> str:
         f"    [TP_PRIM_{p.c}] = {{\n"
         f"        .name = {c_string(f'{NAMESPACE}::{schema.name.unqualified}')}, "
         f".overload = {c_string(schema.name.overload)},\n"
-        f"        .schema = {c_string(f'{NAMESPACE}::{schema}')}, .is_primitive = true,\n"
+        f"        .schema = {c_string(f'{NAMESPACE}::{schema}')}, .is_primitive = true, "
+        f".is_optional = {'true' if p.optional else 'false'},\n"
         f"        .guide = {[a.name for a in schema.arguments].index(p.guide)},\n"
         f"        .tags = no_tags, .tag_bits = {'0' if not schema.returns else 'TP_TAG_DYNAMIC_OUTPUT_SHAPE'},\n"
         f"        .declared_at = {c_string(p.location.in_tree)},\n"
@@ -127,7 +149,11 @@ def _registration(primitives: Sequence[Primitive], key: str, files: Mapping[str,
     return f"static const tp_kernel_entry kernels_{key}[] = {{\n{''.join(rows)}}};\n"
 
 
-def emit_primitives_c(primitives: Sequence[Primitive], files: Mapping[str, str]) -> str:
+def emit_primitives_c(
+    primitives: Sequence[Primitive], files: Mapping[str, str], only: Collection[str] | None = None
+) -> str:
+    """With `only`, a small library's: of the others it has the names alone."""
+    named = [p for p in primitives if only is None or p.name in only]
     keys = list(dict.fromkeys(key for p in primitives for key in p.backends))
     out = [
         banner("emit_primitives.py", YAML, "The primitives' entries, boxed adaptors and registration."),
@@ -136,15 +162,13 @@ def emit_primitives_c(primitives: Sequence[Primitive], files: Mapping[str, str])
         '#include "prim/fault.h"\n#include "prim/meta.h"\n\n',
         "tp_op tp_prims[TP_PRIM_COUNT];\n\n",
     ]
-    seen = set()
-    for p in primitives:
-        code = signature_code(p.schema)
-        if code in seen:
-            continue
-        seen.add(code)
+    of_named = {signature_code(p.schema) for p in named}
+    for code, p in {signature_code(p.schema): p for p in primitives}.items():
         result = c_result(p.schema)
         types = ", ".join(c_type(a.type).decl.strip() for a in p.schema.arguments)
         out.append(f"typedef {result.decl}(*{function_type(p)})({types});\n")
+        if code not in of_named:
+            continue
         out.append(
             f"static int call_{code}(tp_fn kernel, tp_keyset ks, const tp_value *args, tp_value *results) {{\n"
             f"    (void)ks;\n{unbox_call(p.schema, function_type(p), [])}}}\n"
@@ -152,11 +176,15 @@ def emit_primitives_c(primitives: Sequence[Primitive], files: Mapping[str, str])
         )
     out += [_box_entry(p, c_result(p.schema)) + _entry(p) for p in primitives]
     out.append("static const char *const no_tags[] = {NULL};\n")
-    for p in primitives:
+    for p in named:
         out.append(f"static const tp_argument args_{p.c}[] = {{\n{argument_rows(p.schema)}}};\n")
         if p.schema.returns:
             out.append(f"static const tp_argument returns_{p.c}[] = {{\n{return_rows(p.schema)}}};\n")
-    out.append("static const tp_op_info infos[TP_PRIM_COUNT] = {\n" + "".join(map(_info, primitives)) + "};\n\n")
+    out.append(
+        "static const tp_op_info infos[TP_PRIM_COUNT] = {\n"
+        + "".join(_info(p) if p in named else _name_alone(p) for p in primitives)
+        + "};\n\n"
+    )
     out += [_registration(primitives, key, files) + "\n" for key in keys]
     out.append(
         "int tp_register_primitives(void) {\n"

@@ -2,8 +2,8 @@
 
 A library that a C program links in libtensorpy.a's place (tensorpy/plan.h): the tables of primitives, programs and
 kernels' families name only what the plans need, so that the linker drops all else. The objects are those of a build
-(`python setup.py native libtensorpy.a`); four tables are compiled anew. A file of names, a line each (prim::product,
-add.Tensor), stands for a plan.
+(`python setup.py native libtensorpy.a`); four tables are compiled anew, and what converts dtypes that are formats of
+memory only, where the plans have none. A file of names, a line each (prim::product, add.Tensor), stands for a plan.
 """
 
 from __future__ import annotations
@@ -39,6 +39,7 @@ class OnlyError(Exception):
 class Needs:
     primitives: set[str]
     programs: set[str]
+    dtypes: set[int] | None  # of tensors, by their numbers; None: any
 
 
 # ---- what is needed ----
@@ -49,6 +50,7 @@ class _Reader:
 
     def __init__(self, data: bytes) -> None:
         self.data, self.at = data, 24
+        self.dtypes: set[int] = set()
 
     def number(self) -> int:
         (value,) = struct.unpack_from("<q", self.data, self.at)
@@ -62,7 +64,8 @@ class _Reader:
         return text
 
     def tensor(self) -> None:
-        _slot, _dtype, _flags, ndim, _offset = (self.number() for _ in range(5))
+        _slot, dtype, _flags, ndim, _offset = (self.number() for _ in range(5))
+        self.dtypes.add(dtype)
         self.at += 16 * ndim
 
     def scalar(self) -> None:
@@ -98,7 +101,7 @@ class _Reader:
 
 
 def _needs_of_plan(data: bytes, primitives: dict[str, Primitive]) -> Needs:
-    reader, needs = _Reader(data), Needs(set(), set())
+    reader, needs = _Reader(data), Needs(set(), set(), None)
     slots, arguments, results, calls = (reader.number() for _ in range(4))
     reader.at += 16 * slots
     for _ in range(arguments + results):
@@ -109,20 +112,21 @@ def _needs_of_plan(data: bytes, primitives: dict[str, Primitive]) -> Needs:
         for argument in primitives[name].schema.arguments:
             program = reader.value(argument.name)
             needs.programs |= {program} if program else set()
+    needs.dtypes = reader.dtypes
     return needs
 
 
 def _needs_of_list(text: str) -> Needs:
     words = {line.partition("#")[0].strip() for line in text.splitlines()} - {""}
     named = {word.removeprefix(f"{NAMESPACE}::") for word in words if word.startswith(f"{NAMESPACE}::")}
-    return Needs(named, {word for word in words if not word.startswith(f"{NAMESPACE}::")})
+    return Needs(named, {word for word in words if not word.startswith(f"{NAMESPACE}::")}, None)
 
 
 def read_needs(paths: Sequence[Path], catalog: Catalog) -> Needs:
     """Of plans and lists together; OnlyError for a name that is none's."""
     primitives = {p.name: p for p in catalog.primitives}
     programs = {op.name for op in with_cases(catalog.pointwise())} | {op.name for op in catalog.reductions()}
-    all_of_them = Needs(set(), set())
+    all_of_them = Needs(set(), set(), set())
     for path in paths:
         try:
             data = path.read_bytes()
@@ -136,6 +140,8 @@ def read_needs(paths: Sequence[Path], catalog: Catalog) -> Needs:
                 raise OnlyError(f"{path}: there is no '{name}'\n  fix: {suggest(name, known, 'name what is there')}")
         all_of_them.primitives |= needs.primitives
         all_of_them.programs |= needs.programs
+        both = all_of_them.dtypes, needs.dtypes
+        all_of_them.dtypes = None if None in both else both[0] | both[1]  # type: ignore[operator]
     return all_of_them
 
 
@@ -153,9 +159,18 @@ def tables(needs: Needs, catalog: Catalog, csrc: Path) -> dict[str, str]:
         )
         for p in catalog.primitives
     ]
-    files = {"Primitives.c": emit_primitives_c(primitives, files_of_kernels(catalog, csrc))}
+    files = {"Primitives.c": emit_primitives_c(primitives, files_of_kernels(catalog, csrc), wanted)}
     files |= emit_table(catalog.pointwise(), only=needs.programs)
     return files | emit_reduction_table([op for op in catalog.reductions() if op.name in needs.programs])
+
+
+def without_stored(needs: Needs, csrc: Path) -> dict[str, str]:
+    """cpu/cast_stored.c without its loops, where no tensor has a dtype that is a format of memory only."""
+    header = (csrc / "include" / "tensorpy" / "types.h").read_text()
+    computed = header.partition("#define TP_FORALL_STORED_DTYPES")[0].count("    X(")
+    if needs.dtypes is None or any(dtype >= computed for dtype in needs.dtypes):
+        return {}
+    return {"cast_stored.c": "#define TP_WITHOUT_STORED\n" + (csrc / "cpu" / "cast_stored.c").read_text()}
 
 
 def choice_of_kernels(families: Iterable[str], csrc: Path) -> str:
@@ -218,11 +233,11 @@ def _families_of(source: Path, csrc: Path, seen: set[Path]) -> Iterator[str]:
 
 
 def families(objects: Objects, roots: Iterable[str], csrc: Path) -> set[str]:
-    """Of the kernels' families, those that the objects which are reached call."""
+    """Of the kernels' families, those that the objects which are reached call, of a build or compiled anew."""
     seen: set[Path] = set()
     names: set[str] = set()
     for path in objects.reached(roots):
-        if path.parent == objects.build / "obj" / "cpu":
+        if path.parent == objects.build / "obj" / "cpu" or objects.build not in path.parents:
             names |= set(_families_of(csrc / "cpu" / f"{path.name.partition('.')[0]}.c", csrc, seen))
     return names
 
@@ -240,7 +255,7 @@ def compile_tables(files: dict[str, str], build: Path, out: Path) -> list[Path]:
         (out / name).write_text(text)
         if not name.endswith(".c"):
             continue
-        command = commands["cpu/select.c" if name == "select.c" else f"gen/{name}"]
+        command = commands[f"cpu/{name}" if f"cpu/{name}" in commands else f"gen/{name}"]
         made.append((out / f"{Path(name).stem}.o").resolve())
         words = [*command, f"-I{out.resolve()}", "-c", str((out / name).resolve()), "-o", str(made[-1])]
         subprocess.run(words, cwd=build, check=True)
@@ -253,7 +268,7 @@ def write_only(paths: Sequence[Path], catalog: Catalog, csrc: Path, build: Path,
         raise OnlyError("a small library is made in a clone, of the sources and a build's objects")
     needs = read_needs(paths, catalog)
     objects, roots = Objects(build.resolve()), [f"tp_plan_{name}" for name in ROOTS]
-    objects.add(compile_tables(tables(needs, catalog, csrc), build, out))
+    objects.add(compile_tables(tables(needs, catalog, csrc) | without_stored(needs, csrc), build, out))
     chosen = choice_of_kernels(families(objects, roots, csrc), csrc)
     objects.add(compile_tables({"select.c": chosen}, build, out))
     joined, library = out / "only.o", out / "libtensorpy_only.a"

@@ -8,14 +8,12 @@
  * forwards and heads backwards, so nothing depends on their number. */
 #include "cpu/attention.h"
 
-#include "NativeFunctions.h"
+#include "PrimitiveKernels.h"
 #include "core/alloc.h"
 #include "core/host.h"
 #include "core/parallel.h"
 #include "cpu/gemm.h"
 #include "cpu/kernels.h"
-#include "prim/attention.h"
-#include "prim/transfer.h"
 #include "core/memory.h"
 
 #include <math.h>
@@ -164,50 +162,17 @@ static void backward_heads(int64_t begin, int64_t end, void *context) {
     tp_free(room, bytes);
 }
 
-/* ---- operands ---- */
+/* ---- calls ---- */
 
-/* t, or a contiguous copy if its features do not lie side by side; new. */
-static tp_tensor *operand(tp_tensor *t) {
-    if (t->strides[3] == 1 && t->strides[2] >= t->sizes[3] && t->strides[2] <= INT32_MAX) return tp_retain(t);
-    tp_autoref *copy = tp_new_empty(tp_sizes(t), TP_FLOAT32, TP_CPU);
-    return copy && tp_copy_data(copy, t) == 0 ? tp_take(copy) : NULL;
-}
-
-/* Shaped so, but with the heads' rows side by side, as they came from one matrix and go into one; new. */
-static tp_tensor *result(const tp_tensor *like, int64_t features) {
-    int64_t b = like->sizes[0], h = like->sizes[1], n = like->sizes[2];
-    int64_t head = h == 1 ? n * features : features,
-            row = n == 1 ? features : h * features; /* as contiguous ones have */
-    return tp_new_empty_strided(TP_INTS(b, h, n, features), TP_INTS(h * n * features, head, row, 1), TP_FLOAT32,
-                                TP_CPU);
-}
-
-static bool fits(const tp_tensor *q, const tp_tensor *k, const tp_tensor *v, const tp_tensor *mask, bool is_causal) {
-    const tp_tensor *const all[] = {q, k, v};
-    for (int i = 0; i < 3; i++)
-        if (all[i]->ndim != 4 || all[i]->dtype != TP_FLOAT32 || all[i]->sizes[0] != q->sizes[0] ||
-            all[i]->sizes[1] != q->sizes[1] || !all[i]->numel)
-            return false;
-    bool alike = k->sizes[2] == v->sizes[2] && k->sizes[3] == q->sizes[3];
-    return alike && (!mask || mask->dtype == TP_FLOAT32) && q->sizes[2] <= INT32_MAX && k->sizes[2] <= INT32_MAX &&
-           tp_many_scores(q->sizes[2], k->sizes[2], is_causal);
-}
-
-/* The mask as strides over [batch, heads, queries, keys]; a RuntimeError if it does not broadcast. */
-static int take_mask(job *j, const tp_tensor *mask, const tp_tensor *q, const tp_tensor *k) {
-    const int64_t wanted[] = {q->sizes[0], q->sizes[1], q->sizes[2], k->sizes[2]};
-    if (!mask) return 0;
-    bool right = mask->ndim <= 4;
-    for (int i = 0; right && i < mask->ndim; i++) {
-        int d = 4 - mask->ndim + i;
-        right = mask->sizes[i] == wanted[d] || mask->sizes[i] == 1;
-        j->mask_strides[d] = mask->sizes[i] == 1 ? 0 : mask->strides[i];
-    }
+/* The mask as strides over [batch, heads, queries, keys]. */
+static void take_mask(job *j, const tp_tensor *mask) {
+    if (!mask) return;
+    for (int i = 0; i < mask->ndim; i++)
+        j->mask_strides[4 - mask->ndim + i] = mask->sizes[i] == 1 ? 0 : mask->strides[i];
     j->mask = tp_data(mask);
-    return right ? 0 : tp_fail(TP_RuntimeError, "scaled_dot_product_attention: the mask does not fit the scores");
 }
 
-static job start(const tp_tensor *q, const tp_tensor *k, const tp_tensor *v, bool causal, tp_opt_float scale) {
+static job start(const tp_tensor *q, const tp_tensor *k, const tp_tensor *v, bool causal, double scale) {
     return (job){.q = view_of(q),
                  .k = view_of(k),
                  .v = view_of(v),
@@ -219,51 +184,33 @@ static job start(const tp_tensor *q, const tp_tensor *k, const tp_tensor *v, boo
                  .causal = causal,
                  .blocks = (q->sizes[2] + QUERIES - 1) / QUERIES,
                  .pitch = at_most(KEYS, (k->sizes[2] + 15) / 16 * 16) + 16,
-                 .scale = (float)(scale.has ? scale.value : 1 / sqrt((double)q->sizes[3]))};
+                 .scale = (float)scale};
 }
 
 static int run(job *j, int64_t count, tp_range_fn fn) { return tp_parallel_unlocked(true, count, 1, fn, j); }
 
-/* _scaled_dot_product_flash_attention_for_cpu(Tensor query, Tensor key, Tensor value, float dropout_p=0.0, bool
- * is_causal=False, *, Tensor? attn_mask=None, float? scale=None) -> (Tensor output, Tensor logsumexp) */
-tp_tensor2 _scaled_dot_product_flash_attention_for_cpu_cpu(tp_tensor *query, tp_tensor *key, tp_tensor *value,
-                                                           double dropout_p, bool is_causal, tp_tensor *attn_mask,
-                                                           tp_opt_float scale) {
-    tp_tensor2 none = {{NULL}};
-    if (!fits(query, key, value, attn_mask, is_causal) || dropout_p != 0) return tp_decline(), none;
-    tp_autoref *q = operand(query), *k = operand(key), *v = operand(value), *out = result(query, value->sizes[3]),
-               *lse = tp_new_empty(TP_INTS(query->sizes[0], query->sizes[1], query->sizes[2]), TP_FLOAT32, TP_CPU);
-    if (!q || !k || !v || !out || !lse) return none;
-    job j = start(q, k, v, is_causal, scale);
-    if (take_mask(&j, attn_mask, q, k) < 0) return none;
+/* attention.forward(Tensor query, Tensor key, Tensor value, Tensor? mask, bool is_causal, float scale, *,
+ *                   Tensor(a!) out, Tensor(b!) logsumexp) -> () */
+int attention_forward_cpu(tp_tensor *query, tp_tensor *key, tp_tensor *value, tp_tensor *mask, bool is_causal,
+                          double scale, tp_tensor *out, tp_tensor *logsumexp) {
+    job j = start(query, key, value, is_causal, scale);
+    take_mask(&j, mask);
     j.out = view_of(out);
-    j.logsumexp = tp_data(lse);
-    if (run(&j, q->sizes[0] * j.heads * j.blocks, forward_blocks) < 0) return none;
-    return (tp_tensor2){{tp_take(out), tp_take(lse)}};
+    j.logsumexp = tp_data(logsumexp);
+    return run(&j, query->sizes[0] * j.heads * j.blocks, forward_blocks);
 }
 
-/* _scaled_dot_product_attention_backward(Tensor grad_out, Tensor query, Tensor key, Tensor value, Tensor
- * out, Tensor logsumexp, float dropout_p, bool is_causal, *, Tensor? attn_mask=None, float? scale=None) -> (Tensor
- * grad_query, Tensor grad_key, Tensor grad_value) */
-tp_tensor3 _scaled_dot_product_attention_backward_cpu(tp_tensor *grad_out, tp_tensor *query, tp_tensor *key,
-                                                      tp_tensor *value, tp_tensor *out, tp_tensor *logsumexp,
-                                                      double dropout_p, bool is_causal, tp_tensor *attn_mask,
-                                                      tp_opt_float scale) {
-    tp_tensor3 none = {{NULL}};
-    bool whole = fits(query, key, value, attn_mask, is_causal) && dropout_p == 0 && tp_same_sizes(grad_out, out) &&
-                 grad_out->dtype == TP_FLOAT32 && logsumexp->dtype == TP_FLOAT32 && tp_is_contiguous(logsumexp) &&
-                 logsumexp->numel == query->numel / query->sizes[3];
-    if (!whole) return tp_decline(), none;
-    tp_autoref *q = operand(query), *k = operand(key), *v = operand(value), *o = operand(out), *g = operand(grad_out);
-    tp_autoref *to_q = result(query, query->sizes[3]), *to_k = result(key, key->sizes[3]),
-               *to_v = result(value, value->sizes[3]);
-    if (!q || !k || !v || !o || !g || !to_q || !to_k || !to_v) return none;
-    job j = start(q, k, v, is_causal, scale);
-    if (take_mask(&j, attn_mask, q, k) < 0) return none;
-    j.out = view_of(o);
-    j.grad = view_of(g);
-    j.to_q = view_of(to_q), j.to_k = view_of(to_k), j.to_v = view_of(to_v);
+/* attention.backward(Tensor grad, Tensor query, Tensor key, Tensor value, Tensor result, Tensor logsumexp, Tensor?
+ * mask, bool is_causal, float scale, *, Tensor(a!) to_query, Tensor(b!) to_key, Tensor(c!) to_value)
+ *                    -> () */
+int attention_backward_cpu(tp_tensor *grad, tp_tensor *query, tp_tensor *key, tp_tensor *value, tp_tensor *result,
+                           tp_tensor *logsumexp, tp_tensor *mask, bool is_causal, double scale, tp_tensor *to_query,
+                           tp_tensor *to_key, tp_tensor *to_value) {
+    job j = start(query, key, value, is_causal, scale);
+    take_mask(&j, mask);
+    j.out = view_of(result);
+    j.grad = view_of(grad);
+    j.to_q = view_of(to_query), j.to_k = view_of(to_key), j.to_v = view_of(to_value);
     j.logsumexp = tp_data(logsumexp);
-    if (run(&j, q->sizes[0] * j.heads, backward_heads) < 0) return none;
-    return (tp_tensor3){{tp_take(to_q), tp_take(to_k), tp_take(to_v)}};
+    return run(&j, query->sizes[0] * j.heads, backward_heads);
 }

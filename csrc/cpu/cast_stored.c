@@ -2,7 +2,9 @@
  *
  * Each of the latter has two loops, from and to the one that it is computed in, float32 or complex64. Any other
  * conversion goes through that, a block at a time: a pair of dtypes has a function, since a loop is given no dtypes,
- * but none has a loop of its own. A float is rounded once, but a double twice, as in PyTorch. */
+ * but none has a loop of its own. A float is rounded once, but a double twice, as in PyTorch.
+ *
+ * A small library (codegen/only.py) of what has none of these dtypes is TP_WITHOUT_STORED. */
 #include "cpu/kernels.h"
 #include "cpu/run.h"
 
@@ -10,6 +12,7 @@
 
 #define BLOCK 256
 
+#ifndef TP_WITHOUT_STORED
 /* ---- from and to what is computed in ---- */
 
 TP_INLINE tp_complex64 complex32_to_complex64(tp_complex32 v) {
@@ -151,6 +154,10 @@ static const tp_loop_fn from_stored[][TP_NUM_DTYPES] = {
 static tp_loop_fn stored_cast(tp_dtype from, tp_dtype to) {
     return tp_is_stored_dtype(to) ? to_stored[to - TP_COMPLEX32][from] : from_stored[from - TP_COMPLEX32][to];
 }
+
+#else
+static tp_loop_fn stored_cast(tp_dtype from TP_UNUSED, tp_dtype to TP_UNUSED) { return NULL; }
+#endif
 
 /* ---- what the iterator asks for ---- */
 

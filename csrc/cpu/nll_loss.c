@@ -1,6 +1,6 @@
 /* nll_loss.c: the negative log-likelihood of class indices on the CPU as a whole, where its parts would be many passes.
  * Sums run in double, in the order of the rows. */
-#include "NativeFunctions.h"
+#include "PrimitiveKernels.h"
 #include "prim/plain.h"
 #include "core/memory.h"
 
@@ -22,10 +22,10 @@ static int check_class(int64_t c, int64_t classes) {
     return tp_fail(TP_IndexError, "Target %lld is out of bounds.", (long long)c);
 }
 
-/* nll_loss_forward(Tensor self, Tensor target, Tensor? weight, int reduction, SymInt ignore_index) -> (Tensor output,
- * Tensor total_weight) */
+/* nll_loss.forward(Tensor x, Tensor target, Tensor? weight, int reduction, int ignore_index, int fault, *,
+ *                  Tensor(a!) out, Tensor(b!) total_weight) -> () */
 int nll_loss_forward_cpu(tp_tensor *self, tp_tensor *target, tp_tensor *weight, int64_t reduction, int64_t ignore_index,
-                         tp_tensor *output, tp_tensor *total_weight) {
+                         int64_t fault TP_UNUSED, tp_tensor *output, tp_tensor *total_weight) {
     tp_dtype dtype = tp_compute_dtype((tp_dtype)self->dtype);
     tp_autoref *x = tp_plain(self, dtype), *t = tp_plain(target, TP_INT64), *w = tp_plain(weight, dtype);
     tp_autoref *rows = tp_new_empty(TP_INTS(t ? t->numel : 0), dtype, self->device);
@@ -51,8 +51,11 @@ int nll_loss_forward_cpu(tp_tensor *self, tp_tensor *target, tp_tensor *weight, 
     return shaped ? tp_copy_data(output, shaped) : -1;
 }
 
+/* nll_loss.backward(Tensor grad, Tensor x, Tensor target, Tensor? weight, int reduction, int ignore_index,
+ *                   Tensor total_weight, int fault, *, Tensor(a!) out) -> () */
 int nll_loss_backward_cpu(tp_tensor *grad_output, tp_tensor *self, tp_tensor *target, tp_tensor *weight,
-                          int64_t reduction, int64_t ignore_index, tp_tensor *total_weight, tp_tensor *grad_input) {
+                          int64_t reduction, int64_t ignore_index, tp_tensor *total_weight, int64_t fault TP_UNUSED,
+                          tp_tensor *grad_input) {
     tp_dtype dtype = tp_compute_dtype((tp_dtype)self->dtype);
     tp_autoref *g = tp_plain(grad_output, dtype), *t = tp_plain(target, TP_INT64), *w = tp_plain(weight, dtype),
                *total = tp_plain(total_weight, dtype);

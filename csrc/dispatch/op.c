@@ -194,7 +194,7 @@ static bool needs_values(const tp_op *op) {
 static bool has_primitives(const tp_op *op, tp_key backend) {
     if (backend == TP_KEY_Meta && needs_values(op)) return false;
     for (tp_op *const *p = op->info->prims; p && *p; p++)
-        if (!slot_of(*p, backend)) return false;
+        if (!(*p)->info->is_optional && !slot_of(*p, backend)) return false;
     return true;
 }
 

@@ -94,6 +94,7 @@ typedef struct {
     tp_fn box;                            /* unboxed entry that packs its arguments: tp_box_and_call */
     tp_op *const *prims;                  /* the primitives that its Dense kernel calls, NULL-terminated; NULL: none */
     bool is_primitive;                    /* Note [Primitives] */
+    bool is_optional;                     /* a primitive that a backend may lack: operators have parts for it */
     uint8_t guide;                        /* of a primitive: the argument whose backend runs it */
     uint8_t empty_list;                   /* the error where a list has no tensors: which of three, by its class */
     const char *asked_as;                 /* the overload as which __torch_dispatch__ is asked ("Tensor"); NULL: this */

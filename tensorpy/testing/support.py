@@ -54,7 +54,8 @@ def dtypes_text(dtypes: Sequence[str]) -> str:
 
 def _missing(op: Operator, device: str) -> list[str]:
     """The primitives that an operator needs and a device has not."""
-    return [name for name in op.prims if device not in CATALOG.primitive(name).backends]
+    needed = [CATALOG.primitive(name) for name in op.prims]
+    return [p.name for p in needed if device not in p.backends and not p.optional]
 
 
 def kernel_of(op: Operator, device: str) -> str | None:

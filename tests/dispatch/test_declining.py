@@ -1,8 +1,9 @@
-"""Kernels that take only some calls: the next in the table takes the others (Note [Declining] in dispatch/op.h)."""
+"""Kernels that take only some calls, and primitives that some backends lack (Note [Declining] in dispatch/op.h)."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -33,11 +34,17 @@ def test_an_entry_says_of_every_kernel_that_declines() -> None:
         if path.parent.name in ("core", "dispatch", "outside"):
             continue
         found |= {name for name, body in functions_of(path.read_text()).items() if "tp_decline" in body}
-    assert found == declining() and len(found) >= 2
+    assert found == declining() and found
 
 
 def heads(*sizes: int, dtype: tp.dtype) -> tp.Tensor:
     return tp.linspace(-1, 1, 3 * 2 * 4 * 5, dtype=tp.float64).reshape(*sizes).to(dtype)
+
+
+def calls(f: Callable[[], object]) -> set[str]:
+    with tp.dispatch.trace(primitives=True) as trace:
+        f()
+    return {event.op for event in trace}
 
 
 @pytest.mark.parametrize("dtype", [tp.float64, tp.bfloat16, tp.float16])
@@ -49,14 +56,15 @@ def test_the_next_kernel_computes_what_was_declined(dtype: tp.dtype) -> None:
     assert logsumexp.shape == (3, 2, 4)
 
 
-def test_one_that_is_taken_is_not_passed_on() -> None:
-    q = heads(3, 2, 4, 5, dtype=tp.float32)
-    with tp.dispatch.trace() as t:
-        getattr(tp.ops.aten, FLASH)(q, q, q)
-    assert "_attention_math" not in {e.op for e in t}
-    with tp.dispatch.trace() as t:
-        getattr(tp.ops.aten, FLASH)(q.double(), q.double(), q.double())
-    assert "_attention_math" in {e.op for e in t}
+def test_as_a_whole_or_in_parts() -> None:
+    flash = getattr(tp.ops.aten, FLASH)
+    q = tp.linspace(-1, 1, 2 * 130 * 8).reshape(1, 2, 130, 8)
+    whole, lse = flash(q, q, q)
+    parts, by_parts = tp.ops.aten._attention_math(q, q, q, False, None, None)
+    assert tp.allclose(whole, parts) and tp.allclose(lse, by_parts)
+    for given, takes in ((q, True), (q[:, :, :9], False), (q.double(), False)):
+        made = calls(lambda given=given: flash(given, given, given))  # type: ignore[misc]
+        assert ("prim::attention.forward" in made, "_attention_math" in made) == (takes, not takes)
 
 
 def test_a_declined_call_leaves_no_error_behind() -> None:

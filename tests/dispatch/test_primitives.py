@@ -129,8 +129,11 @@ def test_what_primitives_write_in_its_place() -> None:
     found = re.search(r"read_too\[\] = \{(.*?)\}", source)
     assert found is not None
     in_place = set(re.findall(r'"(\w+)"', found[1]))
-    results = "at bag info log_alpha mean order out pivots rank result rstd s saved size tau u values vectors vh"
-    gradients = "to_bias to_grid to_hidden to_input to_weight"
+    results = (
+        "at bag info log_alpha logsumexp mean order out pivots rank result rstd s saved size tau total_weight u values "
+        "vectors vh"
+    )
+    gradients = "to_bias to_grid to_hidden to_input to_key to_query to_value to_weight"
     assert written == in_place | {
         *results.split(),
         *gradients.split(),

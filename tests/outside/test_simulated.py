@@ -50,6 +50,31 @@ def test_the_whole_table_and_no_host_call(project: Path, request: pytest.Fixture
     assert re.search(r"^compliance of simulated: 9\d\.\d % of \d{4,} checks$", done.stdout, re.M), done.stdout[-5000:]
 
 
+def test_what_it_lacks_as_a_whole_it_computes_in_parts(project: Path) -> None:
+    """Optional primitives: neither an error nor a call of the host."""
+    program = """
+        import tensorpy as tp
+        from tensorpy.nn import functional as F
+        asked = "prim::nll_loss.forward", "prim::take", "prim::attention.forward", "_attention_math"
+        x, target = tp.randn(5, 3).log_softmax(1), tp.tensor([0, 2, 1, -100, 2])
+        q = tp.randn(1, 2, 150, 8)
+        there = [t.to("simulated") for t in (x, target, q)]
+        for place in ((x, target, q), there):
+            x, target, q = place
+            with tp.dispatch.trace(primitives=True) as trace:
+                loss, out = F.nll_loss(x, target), F.scaled_dot_product_attention(q, q, q)
+            names = {event.op for event in trace}
+            print([name in names for name in asked])
+            print(round(loss.item(), 4), round(out.sum().item(), 2))
+        print(tp.backends.fallback_calls("simulated"))
+    """
+    done = run(project, "-c", textwrap.dedent(program))
+    assert done.returncode == 0, done.stderr
+    whole, values, parts, same, calls = done.stdout.splitlines()
+    assert whole == "[True, False, True, False]" and parts == "[False, True, False, True]"
+    assert values == same and calls == "0"
+
+
 def test_its_name_loads_it(project: Path) -> None:
     """By its entry point, at the first use of the name; an error about another name says what is installed."""
     program = """

@@ -303,7 +303,7 @@ def test_failing_allocations(tmp_path: Path) -> None:
 def compiled(source: Path, library: Path, program: Path) -> str:
     """The program of a C file, with what it takes of a library."""
     words = ["cc", "-std=c11", "-Wall", "-Wextra", "-Wpedantic", "-Werror", "-O2", "-s", f"-I{ROOT / 'csrc/include'}"]
-    words += [str(source), str(library), "-fopenmp", "-Wl,--gc-sections", "-lm", "-lpthread", "-ldl", "-o"]
+    words += [str(source), str(library), "-fopenmp", "-no-pie", "-Wl,--gc-sections", "-lm", "-lpthread", "-ldl", "-o"]
     subprocess.run([*words, str(program)], check=True, capture_output=True, timeout=300)
     return str(program)
 
@@ -347,6 +347,42 @@ def test_a_c_program_reads_a_digit(tmp_path: Path) -> None:
     assert said("digits.plan", image) == (code, text) and Path(program).stat().st_size < whole / 2
     saved(lambda x: x.exp(), tp.rand(64), path=tmp_path)
     assert said("a.plan", image) == (1, "digit: a saved plan computes exp, which is not in this build\n")
+
+
+@needs_library
+def test_a_c_program_trains_a_classifier(tmp_path: Path) -> None:
+    """Forward, loss, backward and the step: the losses that Python has, to the last digit that is printed."""
+    pytest.importorskip("sklearn")
+    folder = ROOT / "examples" / "plan_in_c"
+    made = subprocess.run(
+        [sys.executable, str(folder / "train.py"), "--out", str(tmp_path)], check=True, capture_output=True, timeout=300
+    )
+    assert b"train.plan" in made.stdout
+    done = made_small(tmp_path / "train.plan", tmp_path / "only")
+    assert done.returncode == 0, done.stderr
+    program = compiled(folder / "train.c", tmp_path / "only" / "libtensorpy_only.a", tmp_path / "train")
+    assert Path(program).stat().st_size < 1_000_000
+    words = [program, str(tmp_path / "train.plan"), str(tmp_path / "weights.bin")]
+    digits = (tmp_path / "digits.txt").read_text()
+    said = subprocess.run(words, input=digits, capture_output=True, text=True, timeout=60)
+    assert said.returncode == 0 and said.stderr == ""
+
+    plan = tp.compiler.load_plan(tmp_path / "train.plan")
+    rows = tp.tensor([[float(n) for n in line.split()] for line in digits.splitlines()])
+    images, labels = (rows[:, :64] / 16).reshape(-1, 1, 8, 8), rows[:, 64].long()
+    sizes = [(128, 64), (128,), (10, 128), (10,)]
+    flat = tp.frombuffer(bytearray((tmp_path / "weights.bin").read_bytes()), dtype=tp.float32)
+    weights = [w.reshape(s) for w, s in zip(flat.split([tp.Size(s).numel() for s in sizes]), sizes, strict=True)]
+    for line in said.stdout.splitlines():
+        losses = []
+        for at in range(0, len(rows) - 63, 64):
+            results = plan(images[at : at + 64], labels[at : at + 64], *weights)
+            loss, _, *weights = results  # type: ignore[misc]
+            losses.append(loss.item())
+        assert line.startswith(f"loss {sum(losses) / len(losses):.6f}, right ")
+    assert float(said.stdout.split()[-2]) > 95
+    cut = subprocess.run([*words[:2], "/dev/null"], input=digits, capture_output=True, text=True, timeout=60)
+    assert (cut.returncode, cut.stderr) == (1, "train: these are not its weights\n")
 
 
 @needs_library

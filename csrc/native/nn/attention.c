@@ -1,11 +1,18 @@
 /* attention.c: scaled dot-product attention: from products and softmax, or for many scores by an operator that keeps no
  * matrix of them for its gradient, and on the CPU makes none (cpu/attention.c). */
 #include "NativeFunctions.h"
+#include "Primitives.h"
 #include "native/common/checks.h"
 #include "native/common/rounding.h"
-#include "prim/attention.h"
+#include "prim/transfer.h"
 
 #include <math.h>
+
+/* Scores of a head from which on it is faster to make them part by part; with causality that leaves some out. Who is
+ * asked as one operator (a class of tensors) gets the bits of who is not. */
+static bool has_many_scores(int64_t queries, int64_t keys, bool is_causal) {
+    return queries * keys >= (is_causal ? 64 * 64 : 128 * 128);
+}
 
 /* Keys and values with fewer heads than the query are shared by neighbouring heads. */
 static tp_tensor *shared_heads(tp_tensor *t, const tp_tensor *query) {
@@ -41,6 +48,48 @@ static tp_tensor *masked(tp_tensor *scores, tp_tensor *mask) {
 
 /* ---- the operator for many scores, where no kernel makes them part by part ---- */
 
+/* Whether the primitives take them. */
+static bool is_whole(const tp_tensor *q, const tp_tensor *k, const tp_tensor *v, const tp_tensor *mask,
+                     double dropout_p, bool is_causal) {
+    const tp_tensor *const all[] = {q, k, v};
+    for (int i = 0; i < 3; i++)
+        if (all[i]->ndim != 4 || all[i]->dtype != TP_FLOAT32 || all[i]->sizes[0] != q->sizes[0] ||
+            all[i]->sizes[1] != q->sizes[1] || !all[i]->numel)
+            return false;
+    bool alike = k->sizes[2] == v->sizes[2] && k->sizes[3] == q->sizes[3] && dropout_p == 0;
+    return alike && (!mask || mask->dtype == TP_FLOAT32) && q->sizes[2] <= INT32_MAX && k->sizes[2] <= INT32_MAX &&
+           has_many_scores(q->sizes[2], k->sizes[2], is_causal);
+}
+
+/* A RuntimeError if the mask does not broadcast to [batch, heads, queries, keys]. */
+static int check_mask(const tp_tensor *mask, const tp_tensor *q, const tp_tensor *k) {
+    const int64_t wanted[] = {q->sizes[0], q->sizes[1], q->sizes[2], k->sizes[2]};
+    bool fits = !mask || mask->ndim <= 4;
+    for (int i = 0; mask && fits && i < mask->ndim; i++)
+        fits = mask->sizes[i] == wanted[4 - mask->ndim + i] || mask->sizes[i] == 1;
+    return fits ? 0 : tp_fail(TP_RuntimeError, "scaled_dot_product_attention: the mask does not fit the scores");
+}
+
+/* t, or a contiguous copy if its features do not lie side by side; new. */
+static tp_tensor *operand(tp_tensor *t) {
+    if (t->strides[3] == 1 && t->strides[2] >= t->sizes[3] && t->strides[2] <= INT32_MAX) return tp_retain(t);
+    tp_autoref *copy = tp_new_empty(tp_sizes(t), TP_FLOAT32, t->device);
+    return copy && tp_copy_data(copy, t) == 0 ? tp_take(copy) : NULL;
+}
+
+/* Shaped so, but with the heads' rows side by side, as they came from one matrix and go into one; new. */
+static tp_tensor *new_result(const tp_tensor *like, int64_t features) {
+    int64_t b = like->sizes[0], h = like->sizes[1], n = like->sizes[2];
+    int64_t head = h == 1 ? n * features : features,
+            row = n == 1 ? features : h * features; /* as contiguous ones have */
+    return tp_new_empty_strided(TP_INTS(b, h, n, features), TP_INTS(h * n * features, head, row, 1), TP_FLOAT32,
+                                like->device);
+}
+
+static double factor_of(const tp_tensor *q, tp_opt_float scale) {
+    return scale.has ? scale.value : 1 / sqrt((double)q->sizes[3]);
+}
+
 /* t (stolen) with the rows of all heads side by side, as the kernel gives it: they come from one matrix and go into
  * one. */
 static tp_tensor *heads_inside_steal(tp_tensor *t) {
@@ -49,19 +98,59 @@ static tp_tensor *heads_inside_steal(tp_tensor *t) {
     return plain ? tp_transpose_int(plain, 1, 2) : turned ? NULL : tp_take(given);
 }
 
+static tp_tensor2 forward_as_a_whole(tp_tensor *query, tp_tensor *key, tp_tensor *value, bool is_causal,
+                                     tp_tensor *mask, tp_opt_float scale) {
+    tp_tensor2 none = {{NULL}};
+    if (check_mask(mask, query, key) < 0) return none;
+    tp_autoref *q = operand(query), *k = q ? operand(key) : NULL, *v = k ? operand(value) : NULL,
+               *out = v ? new_result(query, value->sizes[3]) : NULL,
+               *lse = out ? tp_new_empty(TP_INTS(query->sizes[0], query->sizes[1], query->sizes[2]), TP_FLOAT32,
+                                         query->device)
+                          : NULL;
+    if (!lse || tp_prim_attention_forward(q, k, v, mask, is_causal, factor_of(q, scale), out, lse) < 0) return none;
+    return (tp_tensor2){{tp_take(out), tp_take(lse)}};
+}
+
 tp_tensor2 _scaled_dot_product_flash_attention_for_cpu_dense(tp_tensor *query, tp_tensor *key, tp_tensor *value,
-                                                             double dropout_p TP_UNUSED, bool is_causal,
-                                                             tp_tensor *attn_mask, tp_opt_float scale) {
+                                                             double dropout_p, bool is_causal, tp_tensor *attn_mask,
+                                                             tp_opt_float scale) {
+    if (is_whole(query, key, value, attn_mask, dropout_p, is_causal)) {
+        tp_tensor2 made = forward_as_a_whole(query, key, value, is_causal, attn_mask, scale);
+        if (made.v[0] || !tp_take_decline()) return made;
+    }
     tp_tensor2 r = tp__attention_math(query, key, value, is_causal, attn_mask, scale);
     if (!r.v[0] || (r.v[0] = heads_inside_steal(r.v[0]))) return r;
     tp_release(r.v[1]);
     return (tp_tensor2){{NULL}};
 }
 
+static tp_tensor3 backward_as_a_whole(tp_tensor *grad, tp_tensor *query, tp_tensor *key, tp_tensor *value,
+                                      tp_tensor *out, tp_tensor *logsumexp, bool is_causal, tp_tensor *mask,
+                                      tp_opt_float scale) {
+    tp_tensor3 none = {{NULL}};
+    if (check_mask(mask, query, key) < 0) return none;
+    tp_autoref *q = operand(query), *k = q ? operand(key) : NULL, *v = k ? operand(value) : NULL,
+               *o = v ? operand(out) : NULL, *g = o ? operand(grad) : NULL,
+               *to_q = g ? new_result(query, query->sizes[3]) : NULL,
+               *to_k = to_q ? new_result(key, key->sizes[3]) : NULL,
+               *to_v = to_k ? new_result(value, value->sizes[3]) : NULL;
+    int status = to_v ? tp_prim_attention_backward(g, q, k, v, o, logsumexp, mask, is_causal, factor_of(q, scale), to_q,
+                                                   to_k, to_v)
+                      : -1;
+    return status < 0 ? none : (tp_tensor3){{tp_take(to_q), tp_take(to_k), tp_take(to_v)}};
+}
+
 tp_tensor3 _scaled_dot_product_attention_backward_dense(tp_tensor *grad_out, tp_tensor *query, tp_tensor *key,
-                                                        tp_tensor *value, tp_tensor *out TP_UNUSED,
-                                                        tp_tensor *logsumexp TP_UNUSED, double dropout_p TP_UNUSED,
-                                                        bool is_causal, tp_tensor *attn_mask, tp_opt_float scale) {
+                                                        tp_tensor *value, tp_tensor *out, tp_tensor *logsumexp,
+                                                        double dropout_p, bool is_causal, tp_tensor *attn_mask,
+                                                        tp_opt_float scale) {
+    bool whole = is_whole(query, key, value, attn_mask, dropout_p, is_causal) && tp_same_sizes(grad_out, out) &&
+                 grad_out->dtype == TP_FLOAT32 && logsumexp->dtype == TP_FLOAT32 && tp_is_contiguous(logsumexp) &&
+                 logsumexp->numel == query->numel / query->sizes[3];
+    if (whole) {
+        tp_tensor3 made = backward_as_a_whole(grad_out, query, key, value, out, logsumexp, is_causal, attn_mask, scale);
+        if (made.v[0] || !tp_take_decline()) return made;
+    }
     tp_tensor3 r = tp__attention_math_backward(grad_out, query, key, value, is_causal, attn_mask, scale);
     bool made = r.v[0] != NULL;
     for (int i = 0; made && i < 3; i++) made = (r.v[i] = heads_inside_steal(r.v[i])) != NULL;
@@ -79,7 +168,7 @@ static bool is_for_kernel(const tp_tensor *q, const tp_tensor *k, const tp_tenso
                           double dropout_p, bool is_causal) {
     const tp_tensor *const all[] = {q, k, v};
     bool is_answered = q->keys & TP_BIT(Python);
-    bool many = tp_many_scores(q->sizes[q->ndim - 2], k->sizes[k->ndim - 2], is_causal);
+    bool many = has_many_scores(q->sizes[q->ndim - 2], k->sizes[k->ndim - 2], is_causal);
     if (tp_tls.batched || tp_tls.forward || dropout_p != 0 || !(many || is_answered)) return false;
     for (int i = 0; i < 3; i++) {
         if (all[i]->ndim != q->ndim || (q->ndim != 3 && q->ndim != 4) || !all[i]->numel ||

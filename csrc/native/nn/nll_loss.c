@@ -67,9 +67,9 @@ int nll_loss_backward_meta(tp_meta *m, tp_tensor *grad_output, tp_tensor *self, 
     return tp_meta_output(m, 0, tp_sizes(self), (tp_ints){strides, self->ndim}, (tp_dtype)self->dtype, self->device);
 }
 
-/* ---- of primitives: for a device that has no kernel of its own ---- */
-
 #define OUT_OF_RANGE TP_INDEX_FAULT(TP_IndexError, "nll_loss")
+
+/* ---- in parts: for a device that has no kernel for the whole ---- */
 
 /* What a loss and its gradient are made of: rows [n, classes], and of each row whether it counts (used), its class (0
  * where it does not), and its weight in the compute dtype (0 where it does not count). */
@@ -104,8 +104,8 @@ static int start_rows(loss_rows *r, tp_tensor *self, tp_tensor *target, tp_tenso
     return r->share ? 0 : -1;
 }
 
-int nll_loss_forward_dense(tp_tensor *self, tp_tensor *target, tp_tensor *weight, int64_t reduction,
-                           int64_t ignore_index, tp_tensor *output, tp_tensor *total_weight) {
+static int forward_in_parts(tp_tensor *self, tp_tensor *target, tp_tensor *weight, int64_t reduction,
+                            int64_t ignore_index, tp_tensor *output, tp_tensor *total_weight) {
     TP_CLEANUP(free_rows) loss_rows r = {0};
     if (start_rows(&r, self, target, weight, ignore_index) < 0) return -1;
     tp_autoref *places = tp_unsqueeze(r.classes, 1), *picked = places ? take_wide(r.rows, 1, places) : NULL,
@@ -124,8 +124,8 @@ int nll_loss_forward_dense(tp_tensor *self, tp_tensor *target, tp_tensor *weight
     return result && tp_copy_data(output, result) == 0 ? tp_copy_data(total_weight, total) : -1;
 }
 
-int nll_loss_backward_dense(tp_tensor *grad_output, tp_tensor *self, tp_tensor *target, tp_tensor *weight,
-                            int64_t reduction, int64_t ignore_index, tp_tensor *total_weight, tp_tensor *grad_input) {
+static int backward_in_parts(tp_tensor *grad_output, tp_tensor *self, tp_tensor *target, tp_tensor *weight,
+                             int64_t reduction, int64_t ignore_index, tp_tensor *total_weight, tp_tensor *grad_input) {
     TP_CLEANUP(free_rows) loss_rows r = {0};
     tp_dtype dtype = tp_compute_dtype((tp_dtype)self->dtype);
     if (tp_fill_data(grad_input, TP_SCALAR_I(0)) < 0) return -1;
@@ -143,6 +143,27 @@ int nll_loss_backward_dense(tp_tensor *grad_output, tp_tensor *self, tp_tensor *
                *to = src ? as_rows(grad_input) : NULL;
     if (!to || !places->numel) return to ? 0 : -1;
     return tp_prim_put_set(to, 1, places, src, OUT_OF_RANGE, false);
+}
+
+/* ---- as a whole ---- */
+
+int nll_loss_forward_dense(tp_tensor *self, tp_tensor *target, tp_tensor *weight, int64_t reduction,
+                           int64_t ignore_index, tp_tensor *output, tp_tensor *total_weight) {
+    if (target->numel) {
+        int status =
+            tp_prim_nll_loss_forward(self, target, weight, reduction, ignore_index, OUT_OF_RANGE, output, total_weight);
+        if (status == 0 || !tp_take_decline()) return status;
+    }
+    return forward_in_parts(self, target, weight, reduction, ignore_index, output, total_weight);
+}
+
+int nll_loss_backward_dense(tp_tensor *grad_output, tp_tensor *self, tp_tensor *target, tp_tensor *weight,
+                            int64_t reduction, int64_t ignore_index, tp_tensor *total_weight, tp_tensor *grad_input) {
+    if (!grad_input->numel) return 0;
+    int status = tp_prim_nll_loss_backward(grad_output, self, target, weight, reduction, ignore_index, total_weight,
+                                           OUT_OF_RANGE, grad_input);
+    if (status == 0 || !tp_take_decline()) return status;
+    return backward_in_parts(grad_output, self, target, weight, reduction, ignore_index, total_weight, grad_input);
 }
 
 /* ---- the user's forms ---- */

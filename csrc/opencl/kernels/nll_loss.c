@@ -1,7 +1,7 @@
 /* nll_loss.c: the negative log-likelihood of class indices; the kernels are in nll_loss.cl.
  *
  * The forward notes a class that is out of range (fault.h); both pass over such rows. */
-#include "NativeFunctions.h"
+#include "PrimitiveKernels.h"
 #include "prim/transfer.h"
 #include "prim/plain.h"
 #include "opencl/kernels/element.h"
@@ -79,7 +79,7 @@ static void pass_rest(tp_cl_call *c, const job *j) {
     tp_cl_pass_long(c, j->ignored);
 }
 
-static int run_rows(const job *j, const tp_tensor *self, tp_tensor *losses, tp_tensor *weights) {
+static int run_rows(const job *j, const tp_tensor *self, tp_tensor *losses, tp_tensor *weights, int64_t fault) {
     tp_cl_call c = begin(j, "rows");
     if (self->numel == 0) self = j->target; /* without classes it is not looked at, but has to be a buffer */
     tp_cl_pass_tensor(&c, self);
@@ -88,7 +88,7 @@ static int run_rows(const job *j, const tp_tensor *self, tp_tensor *losses, tp_t
     tp_cl_pass_tensor(&c, losses);
     tp_cl_pass_tensor(&c, weights);
     pass_rest(&c, j);
-    tp_cl_pass_fault(&c, TP_INDEX_FAULT(TP_IndexError, "nll_loss"));
+    tp_cl_pass_fault(&c, (int)fault);
     return tp_cl_run_checked(&c, j->n, 64);
 }
 
@@ -102,20 +102,16 @@ static int run_sums(const job *j, tp_tensor *losses, tp_tensor *weights, tp_tens
     return tp_cl_run(&c, j->group, (size_t)j->group);
 }
 
-/* nll_loss_forward(Tensor self, Tensor target, Tensor? weight, int reduction, SymInt ignore_index) -> (Tensor output,
- * Tensor total_weight) */
+/* nll_loss.forward(Tensor x, Tensor target, Tensor? weight, int reduction, int ignore_index, int fault, *,
+ *                  Tensor(a!) out, Tensor(b!) total_weight) -> () */
 int nll_loss_forward_opencl(tp_tensor *self, tp_tensor *target, tp_tensor *weight, int64_t reduction,
-                            int64_t ignore_index, tp_tensor *output, tp_tensor *total_weight) {
+                            int64_t ignore_index, int64_t fault, tp_tensor *output, tp_tensor *total_weight) {
     TP_CLEANUP(end_job) job j = {.ignored = ignore_index};
     if (start_job(&j, self, target, weight, output, total_weight, reduction) < 0) return -1;
-    if (j.n == 0) { /* an empty mean is NaN */
-        if (tp_fill_data(total_weight, TP_SCALAR_I(0)) < 0) return -1;
-        return output->numel ? tp_fill_data(output, TP_SCALAR_F(reduction == MEAN ? __builtin_nan("") : 0)) : 0;
-    }
     tp_autoref *x = tp_plain(self, (tp_dtype)self->dtype);
     tp_autoref *losses = x ? tp_new_empty(TP_INTS(j.n), j.dtype, self->device) : NULL;
     tp_autoref *weights = losses ? tp_new_empty(TP_INTS(j.n), j.dtype, self->device) : NULL;
-    if (!weights || run_rows(&j, x, losses, weights) < 0) return -1;
+    if (!weights || run_rows(&j, x, losses, weights, fault) < 0) return -1;
     if (run_sums(&j, losses, weights, output, total_weight) < 0) return -1;
     if (reduction != NONE) return 0;
     tp_autoref *shaped =
@@ -123,13 +119,13 @@ int nll_loss_forward_opencl(tp_tensor *self, tp_tensor *target, tp_tensor *weigh
     return shaped ? tp_copy_data(output, shaped) : -1;
 }
 
-/* nll_loss_backward(Tensor grad_output, Tensor self, Tensor target, Tensor? weight, int reduction, SymInt ignore_index,
- *   Tensor total_weight) -> Tensor */
+/* nll_loss.backward(Tensor grad, Tensor x, Tensor target, Tensor? weight, int reduction, int ignore_index,
+ *                   Tensor total_weight, int fault, *, Tensor(a!) out) -> () */
 int nll_loss_backward_opencl(tp_tensor *grad_output, tp_tensor *self, tp_tensor *target, tp_tensor *weight,
-                             int64_t reduction, int64_t ignore_index, tp_tensor *total_weight, tp_tensor *grad_input) {
+                             int64_t reduction, int64_t ignore_index, tp_tensor *total_weight, int64_t fault TP_UNUSED,
+                             tp_tensor *grad_input) {
     TP_CLEANUP(end_job) job j = {.ignored = ignore_index};
     if (start_job(&j, grad_input, target, weight, grad_output, total_weight, reduction) < 0) return -1;
-    if (grad_input->numel == 0) return 0;
     tp_autoref *grad = tp_plain(grad_output, (tp_dtype)grad_output->dtype);
     tp_autoref *made = tp_is_contiguous(grad_input)
                            ? tp_retain(grad_input)

@@ -1,4 +1,4 @@
-"""What a build compiles: loops of this CPU, of older ones where it may be moved, and all where it is to leave the machine."""
+"""What a build compiles: loops of this CPU, of older ones where it may be moved, all where it leaves the machine."""
 
 from __future__ import annotations
 

@@ -49,7 +49,7 @@ static tp_tensor *copied_if_traced_steal(tp_tensor *t) {
     bool inside = tp_tls.functional != NULL;
     if (!t || tp_likely(!inside && !(tp_tls.include & TP_BIT(Tracer)))) return t;
     tp_autoref *constant = t;
-    if (tp_py_is_recording()) return raise_null(tp_clone(constant, TP_NO_FORMAT));
+    if (tp_py_is_recording()) return raise_null(tp_lift_fresh_copy(constant));
     return inside ? raise_null(tp_functional_wrap(constant)) : tp_take(constant);
 }
 

@@ -161,6 +161,7 @@ class FakeTensorMode(TorchDispatchMode):
         super().__init__()
         self.allow_fallback_kernels, self.allow_non_fake_inputs = allow_fallback_kernels, allow_non_fake_inputs
         self.shape_env, self.static_shapes, self.export = shape_env, static_shapes is not False, export
+        self._lately: Any = _C.device("cpu")  # where the tensors of the last call were
         self._known: Any = WeakIdKeyDictionary()  # what stands for tensors with elements
         self._constants: Any = WeakIdKeyDictionary()  # fake tensors that have a constant; no two share memory
 
@@ -193,6 +194,7 @@ class FakeTensorMode(TorchDispatchMode):
     def _standing_for(self, elem: Tensor, t: Tensor, device: Any, constant: Tensor | None = None) -> FakeTensor:
         """A leaf, and a Parameter where t is one."""
         made: Any = FakeTensor(self, elem, device, constant)
+        self._lately = device
         if isinstance(t, Parameter):
             made = Parameter(made, t.requires_grad)
         elif t.requires_grad:
@@ -212,7 +214,7 @@ class FakeTensorMode(TorchDispatchMode):
             with no_dispatch():
                 return func(leaves[0].constant)
         fakes = [leaf for leaf in leaves if isinstance(leaf, FakeTensor)]
-        device = _device_of(func, fakes, kwargs)
+        device = self._where(func, fakes, kwargs)
         args, kwargs = tree_unflatten(leaves, spec)
         if _takes_device(func):
             kwargs["device"] = _META
@@ -223,6 +225,19 @@ class FakeTensorMode(TorchDispatchMode):
         if isinstance(known, Tensor) and made.constant is None and known.numel() <= 1:
             self._keep_constant(made, known)
         return made
+
+    def _where(self, func: Any, fakes: list[FakeTensor], kwargs: dict[str, Any]) -> Any:
+        """Where the results are. A composite in C sees its arguments on Meta, and makes tensors of its own there: these
+        are where its arguments say that they are. A factory that a program calls says `pin_memory`."""
+        device = _device_of(func, fakes, kwargs)
+        if not fakes and "pin_memory" not in kwargs:
+            return self.said(device)
+        self._lately = device
+        return device
+
+    def said(self, device: Any) -> Any:
+        """The device that a composite in C means with the one that it says for a tensor of its own."""
+        return self._lately if device.type == "meta" else device
 
     def _computed(self, func: Any, fakes: list[FakeTensor], leaves: list[Any], spec: Any) -> Any:
         """What an operator gives for constants alone, as an optimizer's number of steps is; None where it cannot tell.

@@ -66,7 +66,7 @@ class FakeTensor(Tensor):
         if elem.device.type != "meta":
             raise AssertionError(f"FakeTensor(): elem is a tensor of the device 'meta', not {elem.device.type!r}")
         with no_dispatch():
-            made: FakeTensor = Tensor._make_subclass(cls, elem, elem.requires_grad)
+            made: FakeTensor = Tensor._make_subclass(cls, elem, elem.requires_grad, device_for_backend_keys=device)
         made.fake_mode, made.fake_device, made.constant = fake_mode, _C.device(device), constant
         return made
 
@@ -95,6 +95,14 @@ class FakeTensor(Tensor):
         mode = next(leaf.fake_mode for leaf in tree_flatten((args, kwargs))[0] if isinstance(leaf, FakeTensor))
         with mode:
             return func(*args, **(kwargs or {}))
+
+    def to(self, *args: Any, **kwargs: Any) -> Any:
+        """As of any tensor; the memory of those that stand for others is on Meta already."""
+        device = kwargs.get("device", next((a for a in args if isinstance(a, (str, _C.device))), None))
+        if device is None or _C.device(device).type != "meta" or self.is_meta:
+            return super().to(*args, **kwargs)
+        dtype = kwargs.get("dtype", next((a for a in args if isinstance(a, _C.dtype)), self.dtype))
+        return _C._op_overload("_to_copy")(self, dtype=dtype, device=_META)
 
     def tolist(self) -> Any:
         """The elements of a constant; other tensors have none."""
@@ -203,8 +211,8 @@ class FakeTensorMode(TorchDispatchMode):
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = dict(kwargs or {})
-        if func._opname == "lift_fresh":
-            return self._constant(args[0])
+        if func._opname in ("lift_fresh", "lift_fresh_copy"):
+            return self._constant(args[0], func._opname == "lift_fresh_copy")
         leaves, spec = tree_flatten((args, kwargs))
         if not any(isinstance(leaf, FakeTensor) for leaf in leaves) and _asks_a_plain_tensor(func, leaves):
             with no_dispatch():
@@ -266,11 +274,12 @@ class FakeTensorMode(TorchDispatchMode):
                 t.constant = None
                 del self._constants[t]
 
-    def _constant(self, fresh: Any) -> Any:
+    def _constant(self, fresh: Any, copied: bool) -> Any:
         if isinstance(fresh, FakeTensor):
             return fresh
         with no_dispatch():
             elem = _meta_of(fresh)
+            fresh = fresh.clone() if copied else fresh
         made = FakeTensor(self, elem, fresh.device)
         if fresh.numel() <= 1:
             self._keep_constant(made, fresh)

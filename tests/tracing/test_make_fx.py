@@ -102,3 +102,37 @@ def test_a_decomposition_runs_in_an_operator_s_place() -> None:
     assert module(x).equal(x + x @ x * 2)
     declined = make_fx(lambda x: tp.addmm(x, x, x, beta=2), {aten.addmm.default: addmm})(x)
     assert "aten.addmm.default" in declined.code
+
+
+@pytest.mark.parametrize("mode", ["real", "fake"])
+def test_data_of_the_function_are_constants_of_the_graph(mode: str) -> None:
+    def f(x):
+        count = tp.tensor(3)
+        count.add_(2)  # a constant still
+        return x + tp.tensor([1.0, 2.0]) * count.item()
+
+    module = make_fx(f, tracing_mode=mode)(tp.zeros(2))
+    for _ in range(2):
+        assert module(tp.ones(2)).tolist() == [6.0, 11.0]
+    assert "meta" not in module.code
+
+
+def test_fake_tensors_are_cast_by_autocast() -> None:
+    def f(x):
+        with tp.autocast("cpu", tp.bfloat16):
+            return x @ x
+
+    module = make_fx(f, tracing_mode="fake")(tp.ones(2, 2))
+    assert module.code == make_fx(f)(tp.ones(2, 2)).code
+    assert module(tp.ones(2, 2)).dtype == tp.bfloat16
+
+
+def test_a_fake_tensor_goes_to_meta() -> None:
+    with tp._subclasses.FakeTensorMode():
+        x = tp.ones(2, 3).t()
+        moved = x.to("meta"), x.to(tp.device("meta"), tp.float64), x.to(device="meta")
+    assert [(t.device.type, t.dtype, t.shape) for t in moved] == [
+        ("meta", tp.float32, (3, 2)),
+        ("meta", tp.float64, (3, 2)),
+        ("meta", tp.float32, (3, 2)),
+    ]

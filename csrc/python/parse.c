@@ -677,7 +677,8 @@ TP_COLD static PyObject *call_of_stand_ins(const tp_py_function *f, PyObject *se
     return tp_py_ask_steal(function_object(f, self), self, args, nargs, kwnames);
 }
 
-/* Who is told of operators (recorders, modes) sees a factory of Python's with the device that it means, and unpinned. */
+/* Who is told of operators (recorders, modes) sees a factory of Python's with the device that it means, and unpinned.
+ */
 TP_COLD static void say_factory(const tp_py_signature *s, tp_py_args *a) {
     bool of_tensor = s->nparams && s->params[0].tag == TP_TENSOR;
     for (int i = 0; i < s->nparams; i++) {

@@ -56,7 +56,8 @@ static PyObject *results_of(const tp_op *op, const tp_value *args, const tp_valu
 static PyObject *call_enter(PyObject *to, const tp_op *op, const tp_value *args) {
     char name[128];
     PyObject *arguments = arguments_of(op, args);
-    return arguments ? PyObject_CallMethod(to, "enter", "sN", tp_op_name(tp_py_asked_operator(op), name), arguments) : NULL;
+    return arguments ? PyObject_CallMethod(to, "enter", "sN", tp_op_name(tp_py_asked_operator(op), name), arguments)
+                     : NULL;
 }
 
 static int call_leave(PyObject *to, PyObject *token, const tp_op *op, const tp_value *args, const tp_value *results) {

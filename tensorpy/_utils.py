@@ -80,6 +80,7 @@ class ExceptionWrapper:
     where: str
 
     def __init__(self, exc_info: Any = None, where: str = "in background") -> None:
+        kind: Any
         kind, error, trace = sys.exc_info() if exc_info is None else exc_info
         lines = "".join(traceback.format_exception(kind, error, trace))
         self.exc_type, self.where = kind, where
@@ -89,7 +90,8 @@ class ExceptionWrapper:
         """Raises an exception of the same class, or RuntimeError where that class wants other arguments."""
         text: str = KeyErrorMessage(self.exc_msg) if self.exc_type is KeyError else self.exc_msg
         try:
-            error = self.exc_type(message=text) if getattr(self.exc_type, "message", None) else self.exc_type(text)
+            kind: Any = self.exc_type
+            error = kind(message=text) if getattr(kind, "message", None) else kind(text)
         except Exception:
             raise RuntimeError(text) from None
         raise error

@@ -136,3 +136,26 @@ def test_a_fake_tensor_goes_to_meta() -> None:
         ("meta", tp.float64, (3, 2)),
         ("meta", tp.float32, (3, 2)),
     ]
+
+
+def test_what_stands_for_values_is_noted_in_a_graph_of_a_module() -> None:
+    from tensorpy.fx.passes.fake_tensor_prop import FakeTensorProp
+
+    module = tp.fx.symbolic_trace(tp.nn.Sequential(tp.nn.Linear(3, 4), tp.nn.ReLU()))
+    given = FakeTensorProp(module).propagate(tp.ones(2, 3))
+    assert isinstance(given, FakeTensor) and given.shape == (2, 4)
+    assert [tuple(node.meta["val"].shape) for node in module.graph.nodes] == [(2, 3), (2, 4), (2, 4), (2, 4)]
+
+
+def test_a_graph_is_recorded_by_itself_inside_of_another_recording() -> None:
+    from tensorpy.fx.experimental.proxy_tensor import get_isolated_graphmodule
+
+    inner: list[Any] = []
+    given = tp.ones(2)
+
+    def f(x):
+        inner.append(get_isolated_graphmodule(lambda y: y.sin() + 1, (given,), {}))
+        return x * 2
+
+    assert lines(f, tp.ones(2))[1:] == ["mul = mul.Tensor(x_1, 2);  x_1 = None", "return mul"]
+    assert inner[0](tp.zeros(2)).tolist() == [1.0, 1.0]

@@ -351,6 +351,34 @@ def make_fx(
     return wrapped
 
 
+def get_isolated_graphmodule(
+    func: Callable[..., Any],
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    tracing_mode: str = "real",
+    decomposition_table: Any = None,
+) -> GraphModule:
+    """The graph of a call, recorded by itself, also where another recording is under way.
+
+    Arguments:
+        func: the function
+        args: its positional arguments
+        kwargs: its named arguments
+        tracing_mode: 'real', 'fake' or 'symbolic'
+        decomposition_table: functions that run in operators' places, by overload
+
+    Example:
+        >>> from tensorpy.fx.experimental.proxy_tensor import get_isolated_graphmodule
+        >>> get_isolated_graphmodule(tp.sin, (tp.zeros(1),), {})(tp.zeros(1))
+        tensor([0.])
+    """
+    before = _tracer.set(None)
+    try:
+        return make_fx(func, decomposition_table, tracing_mode)(*args, **kwargs)
+    finally:
+        _tracer.set(before)
+
+
 def get_proxy_mode() -> None:
     """The mode that traces symbolically: there is none.
 

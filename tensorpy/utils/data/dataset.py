@@ -90,7 +90,7 @@ class TensorDataset(Dataset[Any]):
 def _several(dataset: Any, indices: list[int]) -> Any:
     """Several samples of one dataset, at once where it can."""
     at_once: Any = getattr(dataset, "__getitems__", None)
-    samples = at_once(indices) if callable(at_once) else [dataset[i] for i in indices]
+    samples: Any = at_once(indices) if callable(at_once) else [dataset[i] for i in indices]
     if len(samples) != len(indices):
         raise ValueError(f"Nested dataset's output size mismatch. Expected {len(indices)}, got {len(samples)}")
     return samples

@@ -191,7 +191,8 @@ class Shuffler(_Of):
             return
         seed = int(_C.empty((), dtype=_C.int64).random_()) if self._seed is None else self._seed
         self._seed = None
-        drawn, buffer = random.Random(seed), []
+        drawn = random.Random(seed)
+        buffer: list[Any] = []
         for sample in self.datapipe:
             if len(buffer) < self.buffer_size:
                 buffer.append(sample)

@@ -7,6 +7,7 @@ import pytest
 import tensorpy as tp
 from tensorpy._utils import ExceptionWrapper
 from tensorpy.utils import data
+from tensorpy.utils.data import datapipes
 
 
 def test_an_epoch_goes_on_behind_a_batch_that_failed() -> None:
@@ -33,7 +34,7 @@ class _Odd(data.Dataset):
 
 
 def _epochs(workers: int) -> list[list[int]]:
-    pipe = data.datapipes.iter.IterableWrapper(range(12)).shuffle(buffer_size=5).sharding_filter()
+    pipe = datapipes.iter.IterableWrapper(range(12)).shuffle(buffer_size=5).sharding_filter()
     loader = data.DataLoader(pipe, num_workers=workers, shuffle=True, persistent_workers=workers > 0)
     epochs = []
     for seed in (1, 1, 2):
@@ -50,7 +51,7 @@ def test_pipes_shuffle_by_the_epoch_s_seed_whoever_reads_them() -> None:
 
 def test_a_pipe_without_a_shuffler_gets_one() -> None:
     with pytest.warns(UserWarning, match="does not contain a `Shuffler`"):
-        loader = data.DataLoader(data.datapipes.iter.IterableWrapper(range(50)), shuffle=True)
+        loader = data.DataLoader(datapipes.iter.IterableWrapper(range(50)), shuffle=True)
     got = [int(x) for x in loader]
     assert got != list(range(50)) and sorted(got) == list(range(50))
 

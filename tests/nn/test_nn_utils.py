@@ -399,3 +399,13 @@ def test_recurrent_layers_without_projections_say_so() -> None:
 def test_blocks_that_do_not_fit_say_how_many_there_would_be() -> None:
     with pytest.raises(RuntimeError, match=r"sliding blocks as \(-1, 0\), but its components must be at least one"):
         tp.nn.Unfold((4, 3), stride=(1, 2))(tp.ones(1, 1, 2, 2))
+
+
+def test_pruning_s_checks_and_norms_have_names() -> None:
+    prune = tp.nn.utils.prune
+    assert prune._compute_norm(tp.tensor([[3.0, 4.0], [0.0, 2.0]]), 2, 0).tolist() == [5.0, 2.0]
+    assert prune._compute_norm(tp.tensor([[3.0, 4.0], [0.0, 2.0]]), 1, -1).tolist() == [3.0, 6.0]
+    with pytest.raises(ValueError, match="multidimensional tensors"):
+        prune._validate_structured_pruning(tp.ones(2))
+    with pytest.raises(IndexError, match="Invalid index 5"):
+        prune._validate_pruning_dim(tp.ones(2, 2), 5)

@@ -197,6 +197,12 @@ def _validate_pruning_dim(t: Tensor, dim: int) -> None:
         raise IndexError(f"Invalid index {dim} for tensor of size {t.shape}")
 
 
+def _compute_norm(t: Tensor, n: Any, dim: int) -> Tensor:
+    """The norm of order n of each slice along a dimension."""
+    others = [d for d in range(t.dim()) if d != dim % t.dim()]
+    return _C.norm(t, p=n, dim=others)
+
+
 def _count(amount: float, size: int) -> int:
     """The same, of an amount that may be wrong."""
     _validate_pruning_amount_init(amount)

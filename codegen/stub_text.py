@@ -367,7 +367,12 @@ TENSOR = """    requires_grad: builtins.bool
     def resize_as(self, tensor: Tensor) -> Tensor: ...
     def as_subclass(self, cls: builtins.type[_T]) -> _T: ...
     @staticmethod
-    def _make_subclass(kind: builtins.type[_T], data: Tensor, require_grad: builtins.bool = ...) -> _T: ...
+    def _make_subclass(
+        kind: builtins.type[_T],
+        data: Tensor,
+        require_grad: builtins.bool = ...,
+        device_for_backend_keys: Any = ...,
+    ) -> _T: ...
     @staticmethod
     def _make_wrapper_subclass(
         kind: builtins.type[_T], size: Sequence[builtins.int], *args: Any, **kwargs: Any

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+import traceback
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -56,3 +58,40 @@ def _get_device_index(device: Any, optional: bool = False, allow_cpu: bool = Fal
             raise ValueError(f"expected a device with an index, got {device!r}")
         return 0
     return found.index
+
+
+class KeyErrorMessage(str):
+    """A text that KeyError shows as it is: it shows its argument's repr."""
+
+    def __repr__(self) -> str:
+        return str(self)
+
+
+class ExceptionWrapper:
+    """An exception with its traceback as text, so that another process or thread can raise it.
+
+    Arguments:
+        exc_info: what sys.exc_info() gives; None takes the exception that is being handled
+        where: where it happened, for the message
+    """
+
+    exc_type: Any
+    exc_msg: str
+    where: str
+
+    def __init__(self, exc_info: Any = None, where: str = "in background") -> None:
+        kind: Any
+        kind, error, trace = sys.exc_info() if exc_info is None else exc_info
+        lines = "".join(traceback.format_exception(kind, error, trace))
+        self.exc_type, self.where = kind, where
+        self.exc_msg = f"Caught {kind.__name__} {where}.\nOriginal {lines}"
+
+    def reraise(self) -> None:
+        """Raises an exception of the same class, or RuntimeError where that class wants other arguments."""
+        text: str = KeyErrorMessage(self.exc_msg) if self.exc_type is KeyError else self.exc_msg
+        try:
+            kind: Any = self.exc_type
+            error = kind(message=text) if getattr(kind, "message", None) else kind(text)
+        except Exception:
+            raise RuntimeError(text) from None
+        raise error

@@ -94,7 +94,7 @@ __attribute__((constructor)) static void install(void) { tp_thread_at_end(end_of
 int tp_autocast_device(tp_keyset ks) { return (int)tp_highest_key(ks & TP_AUTOCAST_KEYS) - TP_KEY_AutocastCPU; }
 
 bool tp_autocast_takes(const tp_tensor *t, int device_type) {
-    return t->device.type == device_type && tp_is_floating(t) && t->dtype != TP_FLOAT64;
+    return (t->keys >> tp_autocast_key(device_type) & 1) && tp_is_floating(t) && t->dtype != TP_FLOAT64;
 }
 
 static bool is_cacheable(const tp_tensor *t, tp_dtype to) {

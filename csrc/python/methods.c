@@ -286,9 +286,10 @@ static PyObject *py_as_subclass(PyObject *self, PyObject *cls) {
 
 static PyObject *py_make_subclass(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
     (void)self;
-    static const char *const names[] = {"cls", "data", "require_grad", NULL};
+    static const char *const names[] = {"cls", "data", "require_grad", "device_for_backend_keys", NULL};
     static const tp_py_arguments arguments = {"_make_subclass", names, 3, 2};
-    PyObject *v[3];
+    PyObject *v[4];
+    tp_device device = TP_NO_DEVICE;
     bool requires_grad = false;
     if (tp_py_take_arguments(&arguments, args, nargs, kwnames, v) < 0 || tp_py_take_bool(v[2], &requires_grad) < 0 ||
         !check_subclass("_make_subclass", v[0]))
@@ -298,6 +299,10 @@ static PyObject *py_make_subclass(PyObject *self, PyObject *const *args, Py_ssiz
                             Py_TYPE(v[1])->tp_name);
     tp_autoref *t = tp_detached_data(TENSOR(v[1]));
     if (!t || (requires_grad && tp_set_requires_grad(t, true) < 0)) return tp_py_raise();
+    if (v[3] && v[3] != Py_None) { /* autocast treats it as a tensor of that device */
+        if (tp_py_take_device("_make_subclass", v[3], &device) < 0) return NULL;
+        t->keys = (t->keys & ~TP_AUTOCAST_KEYS) | (tp_keyset)1 << tp_autocast_key(device.type);
+    }
     return tp_py_wrap_as_steal((PyTypeObject *)v[0], tp_take(t));
 }
 

@@ -49,7 +49,7 @@ static tp_tensor *copied_if_traced_steal(tp_tensor *t) {
     bool inside = tp_tls.functional != NULL;
     if (!t || tp_likely(!inside && !(tp_tls.include & TP_BIT(Tracer)))) return t;
     tp_autoref *constant = t;
-    if (tp_py_is_recording()) return raise_null(tp_clone(constant, TP_NO_FORMAT));
+    if (tp_py_is_recording()) return raise_null(tp_lift_fresh_copy(constant));
     return inside ? raise_null(tp_functional_wrap(constant)) : tp_take(constant);
 }
 
@@ -101,13 +101,19 @@ static tp_tensor *made_of_data(PyObject *data, tp_dtype dtype, tp_device device)
     return copied_if_traced_steal(t && device.type != TP_DEVICE_CPU ? convert_steal(t, dtype, device, false) : t);
 }
 
+static tp_tensor *untold(PyObject *data, tp_dtype dtype, tp_device device) {
+    tp_exclude_guard guard = tp_exclude(TP_BIT(Tracer));
+    return made_of_data(data, dtype, device);
+}
+
 /* A mode sees one step: what is made of the data. */
 tp_tensor *tp_py_tensor_from_data(PyObject *data, tp_dtype dtype, tp_device device) {
     if (tp_likely(!tp_py_has_dispatch_mode()) || tp_py_is_tensor(data)) return made_of_data(data, dtype, device);
+    bool recording = tp_py_is_recording();
     tp_tls.dispatch_off = true;
-    tp_tensor *t = made_of_data(data, dtype, device);
+    tp_autoref *t = untold(data, dtype, device);
     tp_tls.dispatch_off = false;
-    return tp_py_lift_steal(t);
+    return t && recording ? raise_null(tp_lift_fresh_copy(t)) : tp_py_lift_steal(tp_take(t));
 }
 
 /* ---- functions ---- */

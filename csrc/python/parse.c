@@ -677,12 +677,28 @@ TP_COLD static PyObject *call_of_stand_ins(const tp_py_function *f, PyObject *se
     return tp_py_ask_steal(function_object(f, self), self, args, nargs, kwnames);
 }
 
+/* Who is told of operators (recorders, modes) sees a factory of Python's with the device that it means, and unpinned.
+ */
+TP_COLD static void say_factory(const tp_py_signature *s, tp_py_args *a) {
+    bool of_tensor = s->nparams && s->params[0].tag == TP_TENSOR;
+    for (int i = 0; i < s->nparams; i++) {
+        if (strcmp(s->params[i].name, "pin_memory") != 0 || a->values[i].tag != TP_NONE) continue;
+        a->values[i] = (tp_value){.tag = TP_BOOL_, .b = false};
+        for (int k = 0; !of_tensor && k < i; k++)
+            if (s->params[k].tag == TP_DEVICE && a->values[k].tag == TP_NONE)
+                a->values[k] = (tp_value){.tag = TP_DEVICE, .device = tp_default_device()};
+    }
+}
+
+#define TOLD (TP_BIT(Tracer) | TP_BIT(Python) | TP_BIT(PythonMode))
+
 PyObject *tp_py_call(const tp_py_function *f, PyObject *self, PyObject *const *args, Py_ssize_t nargs,
                      PyObject *kwnames) {
     tp_py_args a;
     const tp_py_signature *s = choose(f, &a, self, args, PyVectorcall_NARGS(nargs), kwnames);
     if (tp_unlikely(!s)) return call_of_stand_ins(f, self, args, PyVectorcall_NARGS(nargs), kwnames);
     if (tp_unlikely(a.kind != NULL)) return call_of_kind(f, s, &a, self, args, PyVectorcall_NARGS(nargs), kwnames);
+    if (tp_unlikely((tp_tls.include & TOLD) && !f->op)) say_factory(s, &a);
     PyObject *result = s->call(&a, s);
     if (tp_unlikely(a.blocks || a.held || a.nmade)) tp_py_args_free(&a);
     return result;

@@ -159,7 +159,7 @@ static int add_classes(PyObject *overloaded, PyObject *o) {
 }
 
 /* x * 2 is mul.Scalar, for which kernels have a shorter way: who is asked sees mul.Tensor(x, 2), as PyTorch's do. */
-static const tp_op *asked_operator(const tp_op *op) {
+const tp_op *tp_py_asked_operator(const tp_op *op) {
     char name[128];
     const char *overload = op->info->asked_as;
     if (!overload) return op;
@@ -171,7 +171,7 @@ static const tp_op *asked_operator(const tp_op *op) {
 
 /* Positional arguments up to the last that is not its default, and keyword ones that are not theirs. */
 static int collect(python_call *c, const tp_op *op, const tp_value *args) {
-    op = asked_operator(op);
+    op = tp_py_asked_operator(op);
     if (!(c->function = tp_py_overload_object(op))) return -1;
     const tp_py_param *params = tp_py_function_of(c->function)->signatures[0].params;
     int n = op->info->nargs, positional = 0;

@@ -16,6 +16,8 @@ int tp_py_refuse_wrapper(const tp_tensor *t, const char *what);
 
 /* Whether a class of tensors has a __torch_dispatch__ of its own. */
 bool tp_py_has_dispatch(PyTypeObject *type);
+/* The overload as which Python is told of an operator: the same arguments fit. */
+const tp_op *tp_py_asked_operator(const tp_op *op);
 /* Whether this thread's modes are asked about operators. */
 bool tp_py_has_dispatch_mode(void);
 /* A tensor (stolen; NULL stays NULL) that was just made of a program's data, as the thread's modes want it: they are

@@ -5,10 +5,13 @@
 #include "python/common.h"
 
 #include "python/ops.h"
+#include "python/python_key.h"
 #include "python/returns.h"
 #include "python/values.h"
 
-/* Each with enter(operator's name, arguments), which may refuse, and leave(what enter gave, result). */
+/* Each with enter(operator's name, arguments), which may refuse, and leave(what enter gave, result). A function that
+ * enter gives runs in the operator's place, and what it calls is recorded; where it gives NotImplemented, enter is
+ * asked again. */
 static __thread PyObject *recorder;
 static int recorders; /* in all threads, under the host lock */
 static int64_t registration;
@@ -53,7 +56,8 @@ static PyObject *results_of(const tp_op *op, const tp_value *args, const tp_valu
 static PyObject *call_enter(PyObject *to, const tp_op *op, const tp_value *args) {
     char name[128];
     PyObject *arguments = arguments_of(op, args);
-    return arguments ? PyObject_CallMethod(to, "enter", "sN", tp_op_name(op, name), arguments) : NULL;
+    return arguments ? PyObject_CallMethod(to, "enter", "sN", tp_op_name(tp_py_asked_operator(op), name), arguments)
+                     : NULL;
 }
 
 static int call_leave(PyObject *to, PyObject *token, const tp_op *op, const tp_value *args, const tp_value *results) {
@@ -63,10 +67,31 @@ static int call_leave(PyObject *to, PyObject *token, const tp_op *op, const tp_v
     return done ? 0 : tp_py_error_to_core();
 }
 
-static int record(PyObject *to, const tp_op *op, tp_keyset below, tp_value *args, tp_value *results) {
+/* 1: the function that is the token has run in the operator's place; 0: it declines. */
+static int run_instead(PyObject *token, const tp_op *op, tp_value *results) {
+    PyObject *returned = PyObject_CallNoArgs(token);
+    if (!returned) return tp_py_error_to_core();
+    int status = returned == Py_NotImplemented ? 0 : 1;
+    if (status && tp_py_to_results(op, returned, "a decomposition", results) < 0) status = tp_py_error_to_core();
+    Py_DECREF(returned);
+    return status;
+}
+
+static PyObject *enter_untold(PyObject *to, const tp_op *op, const tp_value *args) {
     tp_exclude_guard guard = tp_exclude(TP_BIT(Tracer));
-    PyObject *token = call_enter(to, op, args);
+    return call_enter(to, op, args);
+}
+
+static int record(PyObject *to, const tp_op *op, tp_keyset below, tp_value *args, tp_value *results) {
+    PyObject *token = enter_untold(to, op, args);
+    while (token && PyCallable_Check(token)) {
+        int done = run_instead(token, op, results);
+        Py_DECREF(token);
+        if (done) return done < 0 ? -1 : 0;
+        token = enter_untold(to, op, args);
+    }
     if (!token) return tp_py_error_to_core();
+    tp_exclude_guard guard = tp_exclude(TP_BIT(Tracer));
     int status = tp_redispatch_boxed(op, below, args, results);
     if (status == 0 && (status = call_leave(to, token, op, args, results)) < 0)
         for (int i = 0; i < op->info->nreturns; i++) tp_value_release(&results[i]);

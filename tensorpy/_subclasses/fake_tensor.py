@@ -66,7 +66,7 @@ class FakeTensor(Tensor):
         if elem.device.type != "meta":
             raise AssertionError(f"FakeTensor(): elem is a tensor of the device 'meta', not {elem.device.type!r}")
         with no_dispatch():
-            made: FakeTensor = Tensor._make_subclass(cls, elem, elem.requires_grad)
+            made: FakeTensor = Tensor._make_subclass(cls, elem, elem.requires_grad, device_for_backend_keys=device)
         made.fake_mode, made.fake_device, made.constant = fake_mode, _C.device(device), constant
         return made
 
@@ -95,6 +95,14 @@ class FakeTensor(Tensor):
         mode = next(leaf.fake_mode for leaf in tree_flatten((args, kwargs))[0] if isinstance(leaf, FakeTensor))
         with mode:
             return func(*args, **(kwargs or {}))
+
+    def to(self, *args: Any, **kwargs: Any) -> Any:
+        """As of any tensor; the memory of those that stand for others is on Meta already."""
+        device = kwargs.get("device", next((a for a in args if isinstance(a, (str, _C.device))), None))
+        if device is None or _C.device(device).type != "meta" or self.is_meta:
+            return super().to(*args, **kwargs)
+        dtype = kwargs.get("dtype", next((a for a in args if isinstance(a, _C.dtype)), self.dtype))
+        return _C._op_overload("_to_copy")(self, dtype=dtype, device=_META)
 
     def tolist(self) -> Any:
         """The elements of a constant; other tensors have none."""
@@ -161,6 +169,7 @@ class FakeTensorMode(TorchDispatchMode):
         super().__init__()
         self.allow_fallback_kernels, self.allow_non_fake_inputs = allow_fallback_kernels, allow_non_fake_inputs
         self.shape_env, self.static_shapes, self.export = shape_env, static_shapes is not False, export
+        self._lately: Any = _C.device("cpu")  # where the tensors of the last call were
         self._known: Any = WeakIdKeyDictionary()  # what stands for tensors with elements
         self._constants: Any = WeakIdKeyDictionary()  # fake tensors that have a constant; no two share memory
 
@@ -193,6 +202,7 @@ class FakeTensorMode(TorchDispatchMode):
     def _standing_for(self, elem: Tensor, t: Tensor, device: Any, constant: Tensor | None = None) -> FakeTensor:
         """A leaf, and a Parameter where t is one."""
         made: Any = FakeTensor(self, elem, device, constant)
+        self._lately = device
         if isinstance(t, Parameter):
             made = Parameter(made, t.requires_grad)
         elif t.requires_grad:
@@ -201,8 +211,8 @@ class FakeTensorMode(TorchDispatchMode):
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = dict(kwargs or {})
-        if func._opname == "lift_fresh":
-            return self._constant(args[0])
+        if func._opname in ("lift_fresh", "lift_fresh_copy"):
+            return self._constant(args[0], func._opname == "lift_fresh_copy")
         leaves, spec = tree_flatten((args, kwargs))
         if not any(isinstance(leaf, FakeTensor) for leaf in leaves) and _asks_a_plain_tensor(func, leaves):
             with no_dispatch():
@@ -212,7 +222,7 @@ class FakeTensorMode(TorchDispatchMode):
             with no_dispatch():
                 return func(leaves[0].constant)
         fakes = [leaf for leaf in leaves if isinstance(leaf, FakeTensor)]
-        device = _device_of(func, fakes, kwargs)
+        device = self._where(func, fakes, kwargs)
         args, kwargs = tree_unflatten(leaves, spec)
         if _takes_device(func):
             kwargs["device"] = _META
@@ -223,6 +233,19 @@ class FakeTensorMode(TorchDispatchMode):
         if isinstance(known, Tensor) and made.constant is None and known.numel() <= 1:
             self._keep_constant(made, known)
         return made
+
+    def _where(self, func: Any, fakes: list[FakeTensor], kwargs: dict[str, Any]) -> Any:
+        """Where the results are. A composite in C sees its arguments on Meta, and makes tensors of its own there: these
+        are where its arguments say that they are. A factory that a program calls says `pin_memory`."""
+        device = _device_of(func, fakes, kwargs)
+        if not fakes and "pin_memory" not in kwargs:
+            return self.said(device)
+        self._lately = device
+        return device
+
+    def said(self, device: Any) -> Any:
+        """The device that a composite in C means with the one that it says for a tensor of its own."""
+        return self._lately if device.type == "meta" else device
 
     def _computed(self, func: Any, fakes: list[FakeTensor], leaves: list[Any], spec: Any) -> Any:
         """What an operator gives for constants alone, as an optimizer's number of steps is; None where it cannot tell.
@@ -251,11 +274,12 @@ class FakeTensorMode(TorchDispatchMode):
                 t.constant = None
                 del self._constants[t]
 
-    def _constant(self, fresh: Any) -> Any:
+    def _constant(self, fresh: Any, copied: bool) -> Any:
         if isinstance(fresh, FakeTensor):
             return fresh
         with no_dispatch():
             elem = _meta_of(fresh)
+            fresh = fresh.clone() if copied else fresh
         made = FakeTensor(self, elem, fresh.device)
         if fresh.numel() <= 1:
             self._keep_constant(made, fresh)

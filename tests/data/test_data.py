@@ -361,7 +361,7 @@ class Slow(Dataset):
 
 iterator = iter(DataLoader(Slow(), num_workers=2))
 next(iterator)
-print(*(w.pid for w in iterator.workers), flush=True)
+print(*(w.pid for w in iterator._workers), flush=True)
 {end}
 """
 

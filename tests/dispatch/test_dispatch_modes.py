@@ -123,7 +123,8 @@ def test_a_mode_sees_operators_below_autograd() -> None:
     assert mode.names[:3] == ["mul.Tensor", "add.Tensor", "sum"]  # as which they are asked
     assert mode.names[-3:] == ["zeros", "select.int", "fill_.Scalar"]
     func, args, kwargs = mode.calls[-3]
-    assert func is aten.zeros.default and args == ([3],) and kwargs == {"dtype": tp.int64}
+    said = {"dtype": tp.int64, "device": tp.device("cpu"), "pin_memory": False}  # as a factory of Python's says it
+    assert func is aten.zeros.default and args == ([3],) and kwargs == said
     assert x.grad.tolist() == [2.0, 2.0] and y.requires_grad and z.tolist() == [5, 0, 0]
 
 

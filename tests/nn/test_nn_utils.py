@@ -386,3 +386,26 @@ def test_functional_call_leaves_names_alone_that_a_module_has_no_place_for() -> 
         tp.func.functional_call(model, {"nope.weight": x}, (x,))
     with pytest.raises(ValueError, match=r"\['0.weight'\] appeared in multiple dictionaries"):
         tp.func.functional_call(model, ({"0.weight": x}, {"0.weight": x}), (x,))
+
+
+def test_recurrent_layers_without_projections_say_so() -> None:
+    for layer in (tp.nn.RNN, tp.nn.GRU):
+        with pytest.raises(ValueError, match="proj_size argument is only supported for LSTM"):
+            layer(2, 3, proj_size=1)
+        with pytest.raises(TypeError, match="unexpected keyword argument 'other'"):
+            layer(2, 3, other=1)
+
+
+def test_blocks_that_do_not_fit_say_how_many_there_would_be() -> None:
+    with pytest.raises(RuntimeError, match=r"sliding blocks as \(-1, 0\), but its components must be at least one"):
+        tp.nn.Unfold((4, 3), stride=(1, 2))(tp.ones(1, 1, 2, 2))
+
+
+def test_pruning_s_checks_and_norms_have_names() -> None:
+    prune = tp.nn.utils.prune
+    assert prune._compute_norm(tp.tensor([[3.0, 4.0], [0.0, 2.0]]), 2, 0).tolist() == [5.0, 2.0]
+    assert prune._compute_norm(tp.tensor([[3.0, 4.0], [0.0, 2.0]]), 1, -1).tolist() == [3.0, 6.0]
+    with pytest.raises(ValueError, match="multidimensional tensors"):
+        prune._validate_structured_pruning(tp.ones(2))
+    with pytest.raises(IndexError, match="Invalid index 5"):
+        prune._validate_pruning_dim(tp.ones(2, 2), 5)

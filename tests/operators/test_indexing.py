@@ -310,3 +310,14 @@ def test_a_mask_writes_a_number_into_memory_of_several_elements() -> None:
         with pytest.warns(UserWarning, match="on expanded tensors is deprecated"):
             write(t)
         assert t.tolist() == [3, 3]
+
+
+def test_masks_of_meta_tensors_may_be_written_through() -> None:
+    x = tp.empty(3, 2, device="meta")
+    for mask in (x > 0, x[:, 0] > 0):
+        x[mask] = 1.0
+        x[mask] = tp.ones(2, device="meta")
+        made = x.index_put((mask,), tp.ones((), device="meta"), accumulate=True)
+        assert made.shape == (3, 2) and made.device.type == "meta"
+    with pytest.raises(RuntimeError, match="dtypes match"):
+        x.index_put_((x > 0,), tp.ones(2, dtype=tp.int64, device="meta"))

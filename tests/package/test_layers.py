@@ -35,7 +35,8 @@ LAYERS = {
     """,
     "gradients: what is done to functions of tensors": """
         autograd func.custom func.functionalize func.gradients func.jacobians func.rearrange func.vmap _vmap_internals
-        amp cpu cuda distributed.algorithms distributed.reducer profiler sparse nested _lobpcg utils._python_dispatch
+        amp cpu cuda distributed.algorithms distributed.reducer profiler sparse nested _lobpcg _subclasses.fake_tensor
+        utils.weak utils._python_dispatch
         utils._swap utils.checkpoint utils.hooks
     """,
     "modules: what has parameters": "nn func _functorch overrides masked",

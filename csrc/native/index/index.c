@@ -298,6 +298,20 @@ int index_put__dense(tp_tensor *self, tp_tensors indices, tp_tensor *values, boo
                       : tp_prim_index_put_set(self, index, dims, from, fault);
 }
 
+static bool is_mask(const tp_tensor *index) { return index && (index->dtype == TP_BOOL || index->dtype == TP_UINT8); }
+
+/* How many elements a mask chooses is not known there, and nothing is written. */
+int index_put__meta(tp_tensor *self, tp_tensors indices, tp_tensor *values, bool accumulate) {
+    int64_t masks = 0, dims = 0;
+    for (int64_t i = 0; i < indices.size; i++) {
+        masks += is_mask(indices.data[i]);
+        dims += is_mask(indices.data[i]) ? indices.data[i]->ndim : 1;
+    }
+    if (masks == 0 || dims > self->ndim || values->dtype != self->dtype)
+        return index_put__dense(self, indices, values, accumulate);
+    return 0;
+}
+
 tp_tensor_seq *nonzero_numpy_composite(tp_tensor *self) {
     tp_autoref *whole = self->ndim ? tp_retain(self) : tp_unsqueeze(self, 0);
     tp_autoref *places = whole ? tp_nonzero(whole) : NULL;

@@ -33,18 +33,23 @@ static int make_windows(windows *w, const char *op, int64_t batch, int64_t chann
         check_pair(op, "padding", padding, 0) < 0 || check_pair(op, "stride", stride, 1) < 0)
         return -1;
     w->batch = batch, w->channels = channels;
+    int64_t counts[2];
     for (int i = 0; i < 2; i++) {
         w->in[i] = image[i];
         w->padded[i] = image[i] + 2 * padding.data[i];
         int64_t room = w->padded[i] - dilation.data[i] * (kernel.data[i] - 1) - 1;
-        w->out[i] = room < 0 ? 0 : room / stride.data[i] + 1;
-        if (w->out[i] < 1)
-            return tp_fail(TP_RuntimeError,
-                           "%s: the array of sliding blocks comes to %lld along a dimension, which is too small (an "
-                           "image of %lld, kernel_size %lld, dilation %lld, padding %lld)",
-                           op, (long long)w->out[i], (long long)image[i], (long long)kernel.data[i],
-                           (long long)dilation.data[i], (long long)padding.data[i]);
+        counts[i] = (room < 0 ? -((-room + stride.data[i] - 1) / stride.data[i]) : room / stride.data[i]) + 1;
+        w->out[i] = counts[i];
     }
+    if (counts[0] < 1 || counts[1] < 1)
+        return tp_fail(TP_RuntimeError,
+                       "%s: Given input with spatial size (%lld, %lld), kernel_size=(%lld, %lld), dilation=(%lld, "
+                       "%lld), padding=(%lld, %lld), calculated shape of the array of sliding blocks as (%lld, %lld), "
+                       "but its components must be at least one.",
+                       op, (long long)image[0], (long long)image[1], (long long)kernel.data[0],
+                       (long long)kernel.data[1], (long long)dilation.data[0], (long long)dilation.data[1],
+                       (long long)padding.data[0], (long long)padding.data[1], (long long)counts[0],
+                       (long long)counts[1]);
     int64_t plane = w->padded[0] * w->padded[1], row[2] = {w->padded[1], 1};
     w->sizes[0] = batch, w->sizes[1] = channels;
     w->strides[0] = channels * plane, w->strides[1] = plane;

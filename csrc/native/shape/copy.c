@@ -109,6 +109,9 @@ tp_tensor *clone_dense(tp_tensor *self, tp_memory_format memory_format) {
     return made && tp_copy_data(made, self) == 0 ? tp_take(made) : NULL;
 }
 
+/* lift_fresh_copy(Tensor self) -> Tensor */
+tp_tensor *lift_fresh_copy_composite(tp_tensor *self) { return tp_clone(self, TP_NO_FORMAT); }
+
 /* _lazy_clone(Tensor self) -> Tensor */
 tp_tensor *_lazy_clone_composite(tp_tensor *self) {
     if (tp_is_pending(self) || !tp_storage_can_share(self->storage)) return tp_clone(self, TP_NO_FORMAT);

@@ -16,13 +16,14 @@ from typing import Any
 
 from tensorpy import _C
 from tensorpy._C import Tensor
+from tensorpy._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 from tensorpy.fx.code import is_written
 from tensorpy.fx.graph import Graph
 from tensorpy.fx.graph_module import GraphModule
 from tensorpy.fx.node import Node, overload
 from tensorpy.fx.traceback import mark
 from tensorpy.nn import Parameter
-from tensorpy.utils._pytree import TreeSpec, tree_flatten
+from tensorpy.utils._pytree import TreeSpec, tree_flatten, tree_map
 
 _tracer: Any = _C._tracer
 
@@ -49,6 +50,20 @@ def _where(tensor: Tensor) -> tuple[Any, ...]:
     )  # fmt: skip
 
 
+def _passed(op: Any, values: list[Any]) -> tuple[list[Any], dict[str, Any]]:
+    """An operator's values as a call passes them: those at the end that are their defaults are left out."""
+    args, kwargs = [], {}
+    parameters = _parameters(op._own_name)
+    positional = [not row[2] for row in parameters]
+    kept = [not (row[4] and _is_default(value, row[5])) for row, value in zip(parameters, values, strict=True)]
+    for i, (name, value) in enumerate(zip((row[0] for row in parameters), values, strict=True)):
+        if positional[i] and any(k for k, p in zip(kept[i:], positional[i:], strict=True) if p):
+            args.append(value)
+        elif not positional[i] and kept[i]:
+            kwargs[name] = value
+    return args, kwargs
+
+
 class Recorder:
     """What the calls of a thread become.
 
@@ -57,6 +72,8 @@ class Recorder:
 
     Arguments:
         grad_modes: whether switches of autograd are recorded
+        decompositions: functions that run in operators' places, by overload
+        fakes: the mode of the fake tensors that are the arguments
 
     Example:
         >>> tp.fx.experimental.proxy_tensor.Recorder.__name__
@@ -65,19 +82,24 @@ class Recorder:
 
     graph: Any
 
-    def __init__(self, grad_modes: bool = False) -> None:
+    def __init__(self, grad_modes: bool = False, decompositions: Any = None, fakes: Any = None) -> None:
         self.graph = Graph()
+        self.fakes: FakeTensorMode | None = fakes
+        self.decompositions = dict(decompositions or {})
+        self._declined: Any = None
         self.grad_mode = _C.is_grad_enabled() if grad_modes else None  # as the graph has it; None: not recorded
         self.constants: dict[str, Any] = {}
-        self._kept: dict[int, tuple[Tensor, Node | tuple[Node, int]]] = {}
+        self._kept: dict[int, tuple[Tensor, Node]] = {}
         self._seen: dict[tuple[Any, ...], int] = {}
         self._depends: set[int] = set()
 
     # ---- tensors ----
 
-    def know(self, tensor: Tensor, node: Node | tuple[Node, int], depends: bool) -> None:
-        """From here on the tensor is what a node gives, or one of what it gives."""
+    def know(self, tensor: Tensor, node: Node, depends: bool) -> None:
+        """From here on the tensor is what a node gives."""
         self._kept[id(tensor)] = tensor, node
+        if isinstance(tensor, FakeTensor):
+            node.meta["val"] = tensor
         self._seen.setdefault(_where(tensor), id(tensor))
         if depends:
             self._depends.add(_tracer.memory(tensor))
@@ -91,13 +113,7 @@ class Recorder:
         known = self._kept.get(id(tensor)) or self._kept.get(self._seen.get(_where(tensor), 0))
         if known is None:
             return self._constant(tensor)
-        node = known[1]
-        if isinstance(node, tuple):
-            source, place = node
-            with self.graph.inserting_after(source):
-                node = self.graph.call_function(operator.getitem, (source, place))
-            self._kept[id(known[0])] = known[0], node
-        return node
+        return known[1]
 
     def _constant(self, value: Any) -> Node:
         kind = "param" if isinstance(value, Parameter) else "tensor" if isinstance(value, Tensor) else "object"
@@ -122,12 +138,37 @@ class Recorder:
         """A call begins: its name, nodes of its arguments, whether these depend on the inputs."""
         tensors = [leaf for leaf in tree_flatten(list(args))[0] if isinstance(leaf, Tensor)]
         op = overload(name)
+        if op in self.decompositions and self._declined is not op:
+            return self._in_its_place(op, args)
+        self._declined = None
         if "data_dependent_output" in op.tags:
             for tensor in tensors:
                 self.reads(tensor, "item()" if op._schema.endswith("-> Scalar") else name)
         self.follow_grad_mode(_C.is_grad_enabled())
         random = "nondeterministic_seeded" in op.tags
-        return op, [self.argument(a) for a in args], args, random or any(map(self.depends, tensors))
+        nodes = [self.argument(a) for a in args]
+        if self.fakes is not None and not tensors:
+            self._say_device(op, nodes)
+        return op, nodes, args, random or any(map(self.depends, tensors))
+
+    def _say_device(self, op: Any, nodes: list[Any]) -> None:
+        """The device of a factory that a composite calls, which sees Meta tensors where there are fake ones."""
+        places = {row[0]: place for place, row in enumerate(_parameters(op._own_name))}
+        if "device" in places and "pin_memory" in places and nodes[places["pin_memory"]] is None:
+            assert self.fakes is not None
+            given = nodes[places["device"]]
+            nodes[places["device"]] = given if given is None else self.fakes.said(given)
+
+    def _in_its_place(self, op: Any, args: tuple[Any, ...]) -> Callable[[], Any]:
+        """The call of a decomposition."""
+        given, named = _passed(op, list(args))
+
+        def run() -> Any:
+            result = self.decompositions[op](*given, **named)
+            self._declined = op if result is NotImplemented else None
+            return result
+
+        return run
 
     def leave(self, token: Any, results: list[Any]) -> None:
         """It has ended, with these results."""
@@ -143,19 +184,11 @@ class Recorder:
         flat = results[0] if len(results) == 1 and several else results
         for place, result in enumerate(flat):
             if isinstance(result, Tensor):
-                self.know(result, (node, place) if several else node, depends)
+                one = self.graph.call_function(operator.getitem, (node, place)) if several else node
+                self.know(result, one, depends)
 
     def _call(self, op: Any, nodes: list[Any]) -> Node:
-        """Arguments at the end that are their defaults are left out."""
-        args, kwargs = [], {}
-        parameters = _parameters(op._own_name)
-        positional = [not row[2] for row in parameters]
-        kept = [not (row[4] and _is_default(value, row[5])) for row, value in zip(parameters, nodes, strict=True)]
-        for i, (name, value) in enumerate(zip((row[0] for row in parameters), nodes, strict=True)):
-            if positional[i] and any(k for k, p in zip(kept[i:], positional[i:], strict=True) if p):
-                args.append(value)
-            elif not positional[i] and kept[i]:
-                kwargs[name] = value
+        args, kwargs = _passed(op, nodes)
         node = self.graph.create_node("call_function", op, tuple(args), kwargs, op._opname)
         mark(node)
         return node
@@ -170,9 +203,9 @@ class Recorder:
         """A value leaves the graph."""
         if self.depends(tensor):
             raise DataDependentError(
-                f"make_fx: {what} asks for the values of a tensor that depends on the inputs. A graph has no values: "
-                "they would become constants of it. Compute with the tensor instead (where, masks), or ask outside of "
-                "what is recorded."
+                f"make_fx: {what} asks for the values of a tensor that depends on the inputs. It appears that you're "
+                "trying to get value out of a tracing tensor: a graph has no values, they would become constants of "
+                "it. Compute with the tensor instead (where, masks), or ask outside of what is recorded."
             )
 
 
@@ -180,7 +213,7 @@ class Recorder:
 
 
 def _input_names(f: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[str]:
-    """A name for each leaf: the parameter's, with a number where it holds several."""
+    """A name for each leaf: the parameter's, with a number."""
     bound: dict[str, Any] = {}
     with suppress(TypeError, ValueError):
         bound = dict(inspect.signature(f).bind(*args, **kwargs).arguments)
@@ -189,7 +222,7 @@ def _input_names(f: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[
     for i, value in enumerate(flat):
         name = next((n for n, v in bound.items() if v is value), f"arg{i}")
         count = len(tree_flatten(value)[0])
-        names += [name] if count == 1 else [f"{name}_{k}" for k in range(count)]
+        names += [f"{name}_{k}" for k in range(1, count + 1)]
     return names
 
 
@@ -199,10 +232,30 @@ def _is_plain(spec: TreeSpec) -> bool:
     return not kwargs.children_specs and all(child.is_leaf() for child in args.children_specs)
 
 
-def _record(f: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], grad_modes: bool) -> GraphModule:
-    recorder = Recorder(grad_modes)
+def _as_written(result: Any, leaf: Callable[[Any], Any]) -> Any:
+    """A result of tuples, lists and dictionaries, which a graph's code has as they are; NotImplemented for others."""
+    if isinstance(result, tuple) and (type(result) is tuple or hasattr(result, "n_sequence_fields")):
+        parts = [_as_written(item, leaf) for item in result]
+        return NotImplemented if any(p is NotImplemented for p in parts) else tuple(parts)
+    if type(result) is list:
+        parts = [_as_written(item, leaf) for item in result]
+        return NotImplemented if any(p is NotImplemented for p in parts) else parts
+    return leaf(result) if tree_flatten(result)[1].is_leaf() else NotImplemented
+
+
+def _record(
+    f: Callable[..., Any],
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    grad_modes: bool,
+    decompositions: Any = None,
+    fakes: FakeTensorMode | None = None,
+    spec: TreeSpec | None = None,
+) -> GraphModule:
+    recorder = Recorder(grad_modes, decompositions, fakes)
     graph = recorder.graph
-    leaves, spec = tree_flatten((args, kwargs))
+    leaves, own_spec = tree_flatten((args, kwargs))
+    spec = spec or own_spec
     for i, (leaf, name) in enumerate(zip(leaves, _input_names(f, args, kwargs), strict=True)):
         if isinstance(leaf, Tensor):
             given = graph.placeholder(name)
@@ -218,14 +271,29 @@ def _record(f: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
     finally:
         _tracer.set(before)
     recorder.follow_grad_mode(_C.is_grad_enabled())
-    outputs, out_spec = tree_flatten(result)
-    made = [recorder.argument(leaf) if not isinstance(leaf, (list, tuple)) else leaf for leaf in outputs]
-    if out_spec.is_leaf():
-        graph.output(made[0])
-    else:
-        graph.out_spec = out_spec
-        graph.output(made)
+    written = _as_written(result, recorder.argument) if graph.in_spec is None else NotImplemented
+    if written is NotImplemented:
+        outputs, graph.out_spec = tree_flatten(result)
+        written = [recorder.argument(leaf) if not isinstance(leaf, (list, tuple)) else leaf for leaf in outputs]
+        if graph.out_spec.is_leaf():
+            graph.out_spec, written = None, written[0]
+    graph.output(written)
     return GraphModule(recorder.constants, graph, getattr(f, "__name__", type(f).__name__))
+
+
+class _SameSizes:
+    """A hook of modules: RuntimeError where a tensor has not the sizes of the recorded one, which are in the graph."""
+
+    def __init__(self, leaves: list[Any]) -> None:
+        self.sizes = [tuple(leaf.shape) if isinstance(leaf, Tensor) else None for leaf in leaves]
+
+    def __call__(self, module: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        given = tree_flatten((args, kwargs))[0]
+        for size, leaf in zip(self.sizes, given, strict=False):
+            if size is not None and isinstance(leaf, Tensor) and tuple(leaf.shape) != size:
+                raise ValueError(
+                    f"the graph was recorded for sizes {size}, which are a part of it, not for {tuple(leaf.shape)}"
+                )
 
 
 def make_fx(
@@ -244,9 +312,13 @@ def make_fx(
     does (no_grad, and a backward without create_graph), so that a whole training step runs again; without, a replay
     records all of it for backward where its arguments require grad.
 
+    With the modes 'fake' and 'symbolic' nothing is computed: f gets fake tensors for its arguments, which are left as
+    they are in the nodes' `meta["val"]`. Sizes are numbers in these modes too, so the module of 'symbolic' takes the
+    sizes that it was recorded with, and raises ValueError for others.
+
     Arguments:
-        f: a path or a file object
-        decomposition_table: functions that stand for operators
+        f: the function, or a GraphModule
+        decomposition_table: functions that run in operators' places, by overload
         tracing_mode: 'real', 'fake' or 'symbolic'
 
     Example:
@@ -255,15 +327,56 @@ def make_fx(
         >>> module(tp.tensor([5.0]))
         tensor([10.])
     """
-    if decomposition_table:
-        raise NotImplementedError("make_fx: decomposition_table: operators are recorded as they are")
-    if tracing_mode != "real":
-        raise NotImplementedError(f"make_fx: tracing_mode {tracing_mode!r}: calls are recorded as they run ('real')")
+    if tracing_mode not in ("real", "fake", "symbolic"):
+        raise AssertionError(f"make_fx: tracing_mode is 'real', 'fake' or 'symbolic', not {tracing_mode!r}")
 
     def wrapped(*args: Any, **kwargs: Any) -> GraphModule:
-        return _record(f.forward if isinstance(f, GraphModule) else f, args, kwargs, pre_dispatch)
+        function = f.forward if isinstance(f, GraphModule) else f
+        if tracing_mode == "real":
+            return _record(function, args, kwargs, pre_dispatch, decomposition_table)
+        leaves, spec = tree_flatten((args, kwargs))
+        modes = (leaf.fake_mode for leaf in leaves if isinstance(leaf, FakeTensor))
+        mode = next(modes, None) or FakeTensorMode(allow_non_fake_inputs=True)
+
+        def faked(leaf: Any) -> Any:
+            return mode.from_tensor(leaf) if isinstance(leaf, Tensor) else leaf
+
+        fakes = tree_map(faked, args), tree_map(faked, kwargs)
+        with mode:
+            module = _record(function, *fakes, pre_dispatch, decomposition_table, mode, spec)
+        if tracing_mode == "symbolic":
+            module.register_forward_pre_hook(_SameSizes(leaves), with_kwargs=True)
+        return module
 
     return wrapped
+
+
+def get_isolated_graphmodule(
+    func: Callable[..., Any],
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    tracing_mode: str = "real",
+    decomposition_table: Any = None,
+) -> GraphModule:
+    """The graph of a call, recorded by itself, also where another recording is under way.
+
+    Arguments:
+        func: the function
+        args: its positional arguments
+        kwargs: its named arguments
+        tracing_mode: 'real', 'fake' or 'symbolic'
+        decomposition_table: functions that run in operators' places, by overload
+
+    Example:
+        >>> from tensorpy.fx.experimental.proxy_tensor import get_isolated_graphmodule
+        >>> get_isolated_graphmodule(tp.sin, (tp.zeros(1),), {})(tp.zeros(1))
+        tensor([0.])
+    """
+    before = _tracer.set(None)
+    try:
+        return make_fx(func, decomposition_table, tracing_mode)(*args, **kwargs)
+    finally:
+        _tracer.set(before)
 
 
 def get_proxy_mode() -> None:

@@ -154,8 +154,8 @@ class Module:
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         if not self.call_super_init and (args or kwargs):
             given = f"an unexpected keyword argument '{next(iter(kwargs))}'" if kwargs else ""
-            given = given or f"{len(args) + 1} positional arguments, it takes 1"
-            raise TypeError(f"{type(self).__name__}.__init__() got {given}")
+            given = f"got {given}" if given else f"takes 1 positional argument but {len(args) + 1} were given"
+            raise TypeError(f"{type(self).__name__}.__init__() {given}")
         put = super().__setattr__
         put("training", True)
         put("_parameters", {})

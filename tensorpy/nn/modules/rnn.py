@@ -255,6 +255,14 @@ class RNNBase(Module):
         return text
 
 
+def _refuse_options(name: str, options: dict[str, Any]) -> None:
+    """What an LSTM alone takes is a ValueError, anything else a TypeError."""
+    if "proj_size" in options:
+        raise ValueError("proj_size argument is only supported for LSTM, not RNN or GRU")
+    for option in options:
+        raise TypeError(f"{name}.__init__() got an unexpected keyword argument '{option}'")
+
+
 class RNN(RNNBase):
     """The simple recurrent network, with tanh or relu.
 
@@ -291,7 +299,9 @@ class RNN(RNNBase):
         bidirectional: bool = False,
         device: Any = None,
         dtype: Any = None,
+        **options: Any,
     ) -> None:
+        _refuse_options("RNN", options)
         if nonlinearity not in ("tanh", "relu"):
             raise ValueError(f"Unknown nonlinearity '{nonlinearity}'. Select from 'tanh' or 'relu'.")
         self.nonlinearity = nonlinearity
@@ -402,7 +412,9 @@ class GRU(RNNBase):
         bidirectional: bool = False,
         device: Any = None,
         dtype: Any = None,
+        **options: Any,
     ) -> None:
+        _refuse_options("GRU", options)
         super().__init__(
             "GRU", input_size, hidden_size, num_layers, bias, batch_first, dropout, bidirectional, 0, device, dtype
         )

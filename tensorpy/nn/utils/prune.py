@@ -182,6 +182,27 @@ def _compute_nparams_toprune(amount: float, tensor_size: int) -> int:
     return amount if isinstance(amount, int) else round(amount * tensor_size)
 
 
+def _validate_structured_pruning(t: Tensor) -> None:
+    """There are slices where there is more than one dimension."""
+    if t.dim() <= 1:
+        raise ValueError(
+            "Structured pruning can only be applied to multidimensional tensors. Found tensor of shape "
+            f"{t.shape} with {t.dim()} dims"
+        )
+
+
+def _validate_pruning_dim(t: Tensor, dim: int) -> None:
+    """The dimension is one of the tensor's."""
+    if not -t.dim() <= dim < t.dim():
+        raise IndexError(f"Invalid index {dim} for tensor of size {t.shape}")
+
+
+def _compute_norm(t: Tensor, n: Any, dim: int) -> Tensor:
+    """The norm of order n of each slice along a dimension."""
+    others = [d for d in range(t.dim()) if d != dim % t.dim()]
+    return _C.norm(t, p=n, dim=others)
+
+
 def _count(amount: float, size: int) -> int:
     """The same, of an amount that may be wrong."""
     _validate_pruning_amount_init(amount)
@@ -252,13 +273,8 @@ class _Structured(BasePruningMethod):
         raise NotImplementedError
 
     def compute_mask(self, t: Tensor, default_mask: Tensor) -> Tensor:
-        if t.dim() <= 1:
-            raise ValueError(
-                "Structured pruning can only be applied to multidimensional tensors. Found tensor of shape "
-                f"{t.shape} with {t.dim()} dims"
-            )
-        if not -t.dim() <= self.dim < t.dim():
-            raise IndexError(f"Invalid index {self.dim} for tensor of size {t.shape}")
+        _validate_structured_pruning(t)
+        _validate_pruning_dim(t, self.dim)
         count = _count(self.amount, t.shape[self.dim])
         if count == 0:
             return default_mask

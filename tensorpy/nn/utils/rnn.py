@@ -174,7 +174,7 @@ def pack_padded_sequence(
     if wanted != sorted(wanted, reverse=True):
         raise RuntimeError(
             "`lengths` array must be sorted in decreasing order when `enforce_sorted` is True; "
-            "`enforce_sorted=False` sorts them"
+            "You can pass `enforce_sorted=False`, which sorts them"
         )
     if wanted[0] > steps.shape[0]:
         raise RuntimeError(f"Expected lengths of at most {steps.shape[0]} steps, but got {wanted[0]}")

@@ -68,6 +68,12 @@ def default_convert(data: Any) -> Any:
 
 def collate_tensor_fn(batch: Any, *, collate_fn_map: Any = None) -> Any:
     """Tensors stacked."""
+    kind = "nested" if batch[0].is_nested else "sparse" if "sparse" in str(batch[0].layout) else ""
+    if kind:
+        raise RuntimeError(
+            f"Batches of {kind} tensors are not currently supported by the default collate_fn; please provide a custom "
+            "collate_fn to handle them appropriately."
+        )
     return _C.stack(list(batch), 0)
 
 

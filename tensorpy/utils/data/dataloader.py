@@ -10,6 +10,7 @@ import itertools
 import multiprocessing
 import os
 import pickle
+import signal
 import warnings
 import weakref
 from collections.abc import Iterator
@@ -18,11 +19,14 @@ from multiprocessing.context import BaseContext
 from types import GenericAlias
 from typing import Any
 
+import tensorpy as tp
+from tensorpy._utils import ExceptionWrapper
 from tensorpy.storage.shared import forget_of
 from tensorpy.utils.data.collate import default_collate, default_convert
 from tensorpy.utils.data.dataset import IterableDataset
+from tensorpy.utils.data.graph_settings import apply_shuffle_settings, drawn_for_pipes, is_pipe
 from tensorpy.utils.data.sampler import BatchSampler, RandomSampler, Sampler, SequentialSampler, drawn_seed
-from tensorpy.utils.data.worker import Exhausted, Failure, Fetcher, Resume, run
+from tensorpy.utils.data.worker import Exhausted, Fetcher, Resume, run
 from tensorpy.utils.data.worker import get_worker_info as get_worker_info
 
 __all__ = ["DataLoader", "get_worker_info"]
@@ -132,6 +136,9 @@ class DataLoader:
         self.persistent_workers = persistent_workers
         self.multiprocessing_context = multiprocessing_context
         self._iterable = isinstance(dataset, IterableDataset)
+        if self._iterable and is_pipe(dataset):
+            self.dataset = dataset = apply_shuffle_settings(dataset, shuffle)
+            shuffle = None
         if self._iterable:
             for name, value in (("shuffle", shuffle), ("sampler", sampler), ("batch_sampler", batch_sampler)):
                 if value:
@@ -203,7 +210,8 @@ class DataLoader:
         if most is not None and self.num_workers > most:
             warnings.warn(
                 f"This DataLoader will create {self.num_workers} worker processes in total. Our suggested max number "
-                f"of worker in current system is {most}: more of them slow each other down.",
+                f"of worker in current system is {most}: excessive worker creation might get DataLoader running "
+                "slow or even freeze.",
                 stacklevel=3,
             )
 
@@ -242,8 +250,16 @@ class DataLoader:
 class _BaseDataLoaderIter:
     """What an epoch of any kind is."""
 
+    shared_seed: int | None  # what pipes that draw draw their seeds by
+
     def _expect(self, loader: DataLoader) -> None:
         """Notes what `len` had said of an iterable dataset when the epoch began."""
+        if loader.pin_memory and not tp.accelerator.is_available():
+            warnings.warn(
+                "'pin_memory' argument is set as true but no accelerator is found, then nothing is pinned.",
+                stacklevel=4,
+            )
+        self.shared_seed = drawn_for_pipes(loader.dataset, loader.generator)
         self.length, self.dataset, self.fetched = loader._length, loader.dataset, 0
 
     def _count_one(self) -> None:
@@ -251,8 +267,9 @@ class _BaseDataLoaderIter:
         if self.length is not None and self.fetched > self.length:
             warnings.warn(
                 f"Length of IterableDataset {self.dataset} was reported to be {self.length}(when accessing "
-                f"len(dataloader)), but {self.fetched} samples have been fetched. Workers that all read the same "
-                "samples are a cause of it: each has to read a part of its own, see get_worker_info().",
+                f"len(dataloader)), but {self.fetched} samples have been fetched. "
+                "For multiprocessing data-loading, this may come of workers that read the same samples: each has to "
+                "read a part of its own, see get_worker_info().",
                 stacklevel=3,
             )
 
@@ -261,10 +278,10 @@ class _HereIter(_BaseDataLoaderIter):
     """One epoch, read in this process."""
 
     def __init__(self, loader: DataLoader) -> None:
+        self._expect(loader)
         self.indices = iter(loader._index_sampler)
         drawn_seed(loader.generator)  # as with workers, so that what is drawn next is the same
         self.fetcher = Fetcher(*loader._fetcher_arguments())
-        self._expect(loader)
 
     def __iter__(self) -> _HereIter:
         return self
@@ -306,9 +323,10 @@ class _WorkersIter(_BaseDataLoaderIter):
         self.ahead = (loader.prefetch_factor or 1) * self.count
         self.persistent = loader.persistent_workers
         self._expect(loader)
-        self.workers: list[Any] = []
-        self.task_queues: list[Any] = []
-        self._finalizer = weakref.finalize(self, _shut_down, self.workers, self.task_queues, self.results, os.getpid())
+        self._workers: list[Any] = []
+        self._index_queues: list[Any] = []
+        ending = (self._workers, self._index_queues, self.results, os.getpid())
+        self._finalizer = weakref.finalize(self, _shut_down, *ending)
         self.indices: Any = iter(loader._index_sampler)
         seed = drawn_seed(loader.generator)
         for number in range(self.count):
@@ -326,8 +344,8 @@ class _WorkersIter(_BaseDataLoaderIter):
             )
             worker = context.Process(target=run, args=arguments, daemon=True)
             worker.start()
-            self.workers.append(worker)
-            self.task_queues.append(tasks)
+            self._workers.append(worker)
+            self._index_queues.append(tasks)
         self._fresh()
 
     def _fresh(self) -> None:
@@ -344,8 +362,8 @@ class _WorkersIter(_BaseDataLoaderIter):
         self._expect(loader)
         self.indices = iter(loader._index_sampler)
         seed = drawn_seed(loader.generator)
-        for tasks in self.task_queues:
-            tasks.put(Resume(seed))
+        for tasks in self._index_queues:
+            tasks.put(Resume(seed, self.shared_seed))
         waiting = self.count
         while waiting:
             place, _ = self._received()
@@ -365,20 +383,33 @@ class _WorkersIter(_BaseDataLoaderIter):
         number = self.turn % self.count
         self.turn += 1
         self.under_way[self.sent] = number
-        self.task_queues[number].put((self.sent, index))
+        self._index_queues[number].put((self.sent, index))
         self.sent += 1
 
     def _received(self) -> tuple[Any, Any]:
         """The next answer, from whichever worker; RuntimeError as soon as a worker has ended, or after the timeout."""
         reader: Any = getattr(self.results, "_reader")  # noqa: B009
-        ready = wait([reader, *(w.sentinel for w in self.workers)], self.timeout or None)
+        ready = wait([reader, *(w.sentinel for w in self._workers)], self.timeout or None)
         if reader in ready or reader.poll():  # what a worker sent before its end
             return self.results.get()
         self._finalizer()
         if ready:
-            dead = ", ".join(str(w.pid) for w in self.workers if w.exitcode not in (None, 0) or w.sentinel in ready)
-            raise RuntimeError(f"DataLoader worker (pid(s) {dead}) exited unexpectedly")
+            dead = ", ".join(str(w.pid) for w in self._workers if w.exitcode not in (None, 0) or w.sentinel in ready)
+            raise RuntimeError(f"DataLoader worker (pid(s) {dead}) exited unexpectedly") from self._killed()
         raise RuntimeError(f"DataLoader timed out after {self.timeout} seconds")
+
+    def _killed(self) -> RuntimeError | None:
+        """What a signal did to a worker."""
+        for worker in self._workers:
+            code = worker.exitcode or 0
+            if code < 0 and -code != signal.SIGTERM:
+                what = signal.strsignal(-code)
+                return RuntimeError(f"DataLoader worker (pid {worker.pid}) is killed by signal: {what}. ")
+        return None
+
+    def _shutdown_workers(self) -> None:
+        """Ends the workers now."""
+        self._finalizer()
 
     def __iter__(self) -> _WorkersIter:
         return self
@@ -396,9 +427,7 @@ class _WorkersIter(_BaseDataLoaderIter):
             batch = self.ready.pop(place)
             self._send()
             self._count_one()
-            if isinstance(batch, Failure):
-                if not self.persistent:
-                    self._finalizer()
+            if isinstance(batch, ExceptionWrapper):
                 batch.reraise()
             return batch
         if not self.persistent:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import bisect
+import itertools
 import math
+import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import accumulate
 from typing import Any, Generic, TypeVar
@@ -85,6 +87,15 @@ class TensorDataset(Dataset[Any]):
         return self.tensors[0].shape[0]
 
 
+def _several(dataset: Any, indices: list[int]) -> Any:
+    """Several samples of one dataset, at once where it can."""
+    at_once: Any = getattr(dataset, "__getitems__", None)
+    samples: Any = at_once(indices) if callable(at_once) else [dataset[i] for i in indices]
+    if len(samples) != len(indices):
+        raise ValueError(f"Nested dataset's output size mismatch. Expected {len(indices)}, got {len(samples)}")
+    return samples
+
+
 class StackDataset(Dataset[Any]):
     """Several datasets side by side: samples are tuples, or dictionaries if the datasets are named.
 
@@ -110,6 +121,12 @@ class StackDataset(Dataset[Any]):
         if isinstance(self.datasets, dict):
             return {name: part[index] for name, part in self.datasets.items()}
         return tuple(part[index] for part in self.datasets)
+
+    def __getitems__(self, indices: list[int]) -> list[Any]:
+        named = isinstance(self.datasets, dict)
+        parts = [_several(part, indices) for part in (self.datasets.values() if named else self.datasets)]
+        rows = zip(*parts, strict=True)
+        return [dict(zip(self.datasets, row, strict=True)) for row in rows] if named else list(rows)
 
     def __len__(self) -> int:
         return self._length
@@ -139,6 +156,12 @@ class ConcatDataset(Dataset[Any]):
             raise AssertionError("ConcatDataset does not support IterableDataset")
         self.cumulative_sizes = list(accumulate(len(d) for d in self.datasets))
 
+    @property
+    def cummulative_sizes(self) -> list[Any]:
+        """cumulative_sizes, by its older name."""
+        warnings.warn("cummulative_sizes attribute is renamed to cumulative_sizes", FutureWarning, stacklevel=2)
+        return self.cumulative_sizes
+
     def __len__(self) -> int:
         return self.cumulative_sizes[-1]
 
@@ -167,13 +190,16 @@ class ChainDataset(IterableDataset[Any]):
         self.datasets = datasets
 
     def __iter__(self) -> Iterator[Any]:
-        for dataset in self.datasets:
-            if not isinstance(dataset, IterableDataset):
-                raise AssertionError("ChainDataset only supports IterableDataset")
-            yield from dataset
+        return itertools.chain.from_iterable(map(self._checked, self.datasets))
 
     def __len__(self) -> int:
-        return sum(len(d) for d in self.datasets)
+        return sum(len(self._checked(d)) for d in self.datasets)
+
+    @staticmethod
+    def _checked(dataset: Any) -> Any:
+        if not isinstance(dataset, IterableDataset):
+            raise AssertionError("ChainDataset only supports IterableDataset")
+        return dataset
 
 
 class Subset(Dataset[T_co]):
@@ -238,6 +264,9 @@ def random_split(dataset: Any, lengths: Sequence[float], generator: Generator | 
         sizes = [math.floor(total * share) for share in lengths]
         for i in range(total - sum(sizes)):  # what is left goes round
             sizes[i % len(sizes)] += 1
+        for i, size in enumerate(sizes):
+            if size == 0:
+                warnings.warn(f"Length of split at index {i} is 0. This might result in an empty dataset", stacklevel=2)
     else:
         sizes = list(lengths)  # type: ignore[arg-type]
     if sum(sizes) != total:

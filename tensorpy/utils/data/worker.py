@@ -1,7 +1,8 @@
 """What runs in a worker process of a DataLoader, and what it sends back.
 
 A worker gets messages through a queue of its own: a task (number, indices), `Resume` before another epoch, or None to
-end. It answers through the queue that all share: (task number, pickle of the batch, or of `Failure` or `Exhausted`).
+end. It answers through the queue that all share: (task number, pickle of the batch, or of `ExceptionWrapper` or
+`Exhausted`).
 """
 
 from __future__ import annotations
@@ -10,21 +11,22 @@ import os
 import queue
 import random
 import sys
-import traceback
 from dataclasses import dataclass
 from multiprocessing.reduction import ForkingPickler
 from typing import Any
 
 import tensorpy as tp
 from tensorpy import _C
+from tensorpy._utils import ExceptionWrapper
 from tensorpy.storage.shared import forget_of, send_copies
 from tensorpy.utils.data.collate import default_collate
 from tensorpy.utils.data.dataset import collated
+from tensorpy.utils.data.graph_settings import reseed
 
 PARENT_CHECK = 5.0  # seconds between looks whether the parent is alive
 
 
-@dataclass
+@dataclass(frozen=True)
 class WorkerInfo:
     """What a worker knows of itself: its number, of how many, its seed, its copy of the dataset."""
 
@@ -34,7 +36,7 @@ class WorkerInfo:
     dataset: Any
 
 
-_info: WorkerInfo | None = None
+_worker_info: WorkerInfo | None = None
 
 
 def get_worker_info() -> WorkerInfo | None:
@@ -44,38 +46,7 @@ def get_worker_info() -> WorkerInfo | None:
         >>> tp.utils.data.get_worker_info() is None
         True
     """
-    return _info
-
-
-@dataclass
-class Failure:
-    """An exception of a worker, as text, so that it can be sent."""
-
-    kind: type[BaseException]
-    text: str
-
-    @classmethod
-    def of(cls, error: BaseException, where: str) -> Failure:
-        lines = "".join(traceback.format_exception(error))
-        return cls(type(error), f"Caught {type(error).__name__} {where}.\nOriginal {lines}")
-
-    def reraise(self) -> None:
-        """Raises an exception of the same class with the worker's traceback."""
-        if self.kind is KeyError:
-            raise KeyError(_Text(self.text))
-        try:
-            kind: Any = self.kind
-            error = kind(self.text)
-        except Exception:  # a class that wants other arguments
-            raise RuntimeError(self.text) from None
-        raise error
-
-
-class _Text(str):
-    """KeyError shows the repr of its argument."""
-
-    def __repr__(self) -> str:
-        return str(self)
+    return _worker_info
 
 
 @dataclass
@@ -90,6 +61,7 @@ class Resume:
     """Another epoch begins."""
 
     seed: int
+    shared_seed: int | None = None  # of pipes that draw
 
 
 class Fetcher:
@@ -180,21 +152,21 @@ def run(
     parent: int,
 ) -> None:
     """The life of a worker."""
-    global _info
+    global _worker_info
     dataset = make[0]
     try:
         _C.set_num_threads(1)
         send_copies()  # each batch has one receiver
         _seed(seed, number)
-        _info = WorkerInfo(number, count, seed + number, dataset)
+        _worker_info = WorkerInfo(number, count, seed + number, dataset)
         fetcher: Any = None
-        problem: Failure | None = None
+        problem: ExceptionWrapper | None = None
         try:
             if init is not None:
                 init(number)
             fetcher = Fetcher(*make)
-        except Exception as error:
-            problem = Failure.of(error, f"in DataLoader worker process {number}")
+        except Exception:
+            problem = ExceptionWrapper(where=f"in DataLoader worker process {number}")
         while True:
             try:
                 task = tasks.get(timeout=PARENT_CHECK)
@@ -207,7 +179,8 @@ def run(
             if isinstance(task, Resume):
                 results.put((task, number))
                 _seed(task.seed, number)
-                _info = WorkerInfo(number, count, task.seed + number, dataset)
+                _worker_info = WorkerInfo(number, count, task.seed + number, dataset)
+                reseed(dataset, task.shared_seed)
                 fetcher = Fetcher(*make)
                 continue
             place, index = task
@@ -225,12 +198,13 @@ def packed(answer: Any, number: int) -> bytes:
     where = f"in DataLoader worker process {number}, whose result cannot be sent"
     try:
         return bytes(ForkingPickler.dumps(answer))
-    except Exception as error:
-        failure = answer if isinstance(answer, Failure) else Failure.of(error, where)
+    except Exception:
+        failure = answer if isinstance(answer, ExceptionWrapper) else ExceptionWrapper(where=where)
     try:
         return bytes(ForkingPickler.dumps(failure))
     except Exception:  # the class of the error cannot be sent
-        return bytes(ForkingPickler.dumps(Failure(RuntimeError, failure.text)))
+        failure.exc_type = RuntimeError
+        return bytes(ForkingPickler.dumps(failure))
 
 
 def _answer(fetcher: Fetcher, index: Any, number: int) -> Any:
@@ -238,5 +212,5 @@ def _answer(fetcher: Fetcher, index: Any, number: int) -> Any:
         return fetcher.fetch(index)
     except StopIteration:
         return Exhausted(number)
-    except Exception as error:
-        return Failure.of(error, f"in DataLoader worker process {number}")
+    except Exception:
+        return ExceptionWrapper(where=f"in DataLoader worker process {number}")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import itertools
+import random
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -190,19 +191,17 @@ class Shuffler(_Of):
             return
         seed = int(_C.empty((), dtype=_C.int64).random_()) if self._seed is None else self._seed
         self._seed = None
-        generator, buffer = _C.Generator().manual_seed(seed), []
+        drawn = random.Random(seed)
+        buffer: list[Any] = []
         for sample in self.datapipe:
-            buffer.append(sample)
-            if len(buffer) == self.buffer_size:
-                yield self._take(buffer, generator)
+            if len(buffer) < self.buffer_size:
+                buffer.append(sample)
+                continue
+            at = drawn.randint(0, len(buffer) - 1)
+            out, buffer[at] = buffer[at], sample
+            yield out
         while buffer:
-            yield self._take(buffer, generator)
-
-    @staticmethod
-    def _take(buffer: list[Any], generator: Any) -> Any:
-        at = int(_C.randint(len(buffer), (), generator=generator))
-        buffer[at], buffer[-1] = buffer[-1], buffer[at]
-        return buffer.pop()
+            yield buffer.pop(drawn.randint(0, len(buffer) - 1))
 
 
 class Sampler(_Of):

@@ -1,0 +1,121 @@
+"""What is said of all pipes behind a pipe: whether they shuffle, by which seeds, which share they read."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+from typing import Any
+
+from tensorpy._C import Generator
+from tensorpy.utils.data.datapipes.datapipe import IterDataPipe, MapDataPipe
+from tensorpy.utils.data.sampler import drawn_seed
+
+__all__ = ["apply_random_seed", "apply_sharding", "apply_shuffle_settings"]
+
+
+def is_pipe(dataset: Any) -> bool:
+    """Whether a dataset is a pipe."""
+    return isinstance(dataset, (IterDataPipe, MapDataPipe))
+
+
+def _sources(value: Any) -> Iterator[Any]:
+    """The pipes that a pipe's attribute holds."""
+    if is_pipe(value):
+        yield value
+    elif isinstance(value, (list, tuple)):
+        for one in value:
+            yield from _sources(one)
+    elif isinstance(value, dict):
+        yield from _sources(list(value.values()))
+
+
+def _all_pipes(pipe: Any, seen: dict[int, Any]) -> list[Any]:
+    """A pipe and those behind it, each once."""
+    if id(pipe) not in seen:
+        seen[id(pipe)] = pipe
+        for source in _sources(vars(pipe)):
+            _all_pipes(source, seen)
+    return list(seen.values())
+
+
+def apply_shuffle_settings(datapipe: Any, shuffle: bool | None = None) -> Any:
+    """Switches shuffling of all pipes that have `set_shuffle` and `set_seed`, and gives the pipe.
+
+    Arguments:
+        datapipe: the last pipe
+        shuffle: whether they shuffle; None leaves them as they are. True adds a Shuffler where there is none
+
+    Example:
+        >>> from tensorpy.utils.data.datapipes.iter import IterableWrapper
+        >>> list(tp.utils.data.graph_settings.apply_shuffle_settings(IterableWrapper(range(3)).shuffle(), False))
+        [0, 1, 2]
+    """
+    if shuffle is None:
+        return datapipe
+    shufflers = [p for p in _all_pipes(datapipe, {}) if hasattr(p, "set_shuffle") and hasattr(p, "set_seed")]
+    if shuffle and not shufflers:
+        warnings.warn(
+            "`shuffle=True` was set, but the datapipe does not contain a `Shuffler`: one is added at the end, with a "
+            "buffer of its default size.",
+            stacklevel=3,
+        )
+        datapipe = datapipe.shuffle()
+        shufflers = [datapipe]
+    for pipe in shufflers:
+        pipe.set_shuffle(shuffle)
+    return datapipe
+
+
+def apply_random_seed(datapipe: Any, rng: Generator) -> Any:
+    """Gives every pipe that has `set_seed` a seed from the generator, and gives the pipe.
+
+    Arguments:
+        datapipe: the last pipe
+        rng: where the seeds come from
+
+    Example:
+        >>> from tensorpy.utils.data.datapipes.iter import IterableWrapper
+        >>> pipe = IterableWrapper(range(9)).shuffle()
+        >>> one, two = (list(tp.utils.data.graph_settings.apply_random_seed(pipe, tp.Generator())) for _ in range(2))
+        >>> one == two
+        True
+    """
+    for pipe in _all_pipes(datapipe, {}):
+        if hasattr(pipe, "set_seed"):
+            pipe.set_seed(drawn_seed(rng))
+    return datapipe
+
+
+def apply_sharding(datapipe: Any, num_of_instances: int, instance_id: int, sharding_group: Any = None) -> Any:
+    """Gives every pipe that has `apply_sharding` its share, and gives the pipe.
+
+    Arguments:
+        datapipe: the last pipe
+        num_of_instances: how many shares there are
+        instance_id: which of them
+        sharding_group: is handed on to the pipes
+
+    Example:
+        >>> from tensorpy.utils.data.datapipes.iter import IterableWrapper
+        >>> list(tp.utils.data.graph_settings.apply_sharding(IterableWrapper(range(5)).sharding_filter(), 2, 1))
+        [1, 3]
+    """
+    for pipe in _all_pipes(datapipe, {}):
+        if hasattr(pipe, "apply_sharding"):
+            pipe.apply_sharding(num_of_instances, instance_id, sharding_group)
+    return datapipe
+
+
+def drawn_for_pipes(dataset: Any, generator: Generator | None) -> int | None:
+    """What an epoch's pipes draw their seeds by, drawn and applied here; None without pipes."""
+    if not isinstance(dataset, IterDataPipe):
+        return None
+    seed = drawn_seed(generator)
+    reseed(dataset, seed)
+    return seed
+
+
+def reseed(dataset: Any, seed: int | None) -> None:
+    """Applies what `drawn_for_pipes` drew."""
+    if seed is not None:
+        apply_random_seed(dataset, Generator().manual_seed(seed))

@@ -390,14 +390,14 @@ def test_functional_call_leaves_names_alone_that_a_module_has_no_place_for() -> 
 
 def test_recurrent_layers_without_projections_say_so() -> None:
     for layer in (tp.nn.RNN, tp.nn.GRU):
-        with pytest.raises(ValueError, match="proj_size argument is only supported for LSTM"):
+        with pytest.raises(ValueError, match="proj_size is an argument of LSTM alone"):
             layer(2, 3, proj_size=1)
         with pytest.raises(TypeError, match="unexpected keyword argument 'other'"):
             layer(2, 3, other=1)
 
 
 def test_blocks_that_do_not_fit_say_how_many_there_would_be() -> None:
-    with pytest.raises(RuntimeError, match=r"sliding blocks as \(-1, 0\), but its components must be at least one"):
+    with pytest.raises(RuntimeError, match=r"there are \(-1, 0\) sliding blocks in an image"):
         tp.nn.Unfold((4, 3), stride=(1, 2))(tp.ones(1, 1, 2, 2))
 
 

@@ -43,13 +43,11 @@ static int make_windows(windows *w, const char *op, int64_t batch, int64_t chann
     }
     if (counts[0] < 1 || counts[1] < 1)
         return tp_fail(TP_RuntimeError,
-                       "%s: Given input with spatial size (%lld, %lld), kernel_size=(%lld, %lld), dilation=(%lld, "
-                       "%lld), padding=(%lld, %lld), calculated shape of the array of sliding blocks as (%lld, %lld), "
-                       "but its components must be at least one.",
-                       op, (long long)image[0], (long long)image[1], (long long)kernel.data[0],
-                       (long long)kernel.data[1], (long long)dilation.data[0], (long long)dilation.data[1],
-                       (long long)padding.data[0], (long long)padding.data[1], (long long)counts[0],
-                       (long long)counts[1]);
+                       "%s: there are (%lld, %lld) sliding blocks in an image of (%lld, %lld) with kernel_size=(%lld, "
+                       "%lld), dilation=(%lld, %lld), padding=(%lld, %lld): there has to be one along both",
+                       op, (long long)counts[0], (long long)counts[1], (long long)image[0], (long long)image[1],
+                       (long long)kernel.data[0], (long long)kernel.data[1], (long long)dilation.data[0],
+                       (long long)dilation.data[1], (long long)padding.data[0], (long long)padding.data[1]);
     int64_t plane = w->padded[0] * w->padded[1], row[2] = {w->padded[1], 1};
     w->sizes[0] = batch, w->sizes[1] = channels;
     w->strides[0] = channels * plane, w->strides[1] = plane;

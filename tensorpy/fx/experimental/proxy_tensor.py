@@ -203,9 +203,9 @@ class Recorder:
         """A value leaves the graph."""
         if self.depends(tensor):
             raise DataDependentError(
-                f"make_fx: {what} asks for the values of a tensor that depends on the inputs. It appears that you're "
-                "trying to get value out of a tracing tensor: a graph has no values, they would become constants of "
-                "it. Compute with the tensor instead (where, masks), or ask outside of what is recorded."
+                f"make_fx: {what} asks for the values of a tensor that depends on the inputs. A graph has no values: "
+                "they would become constants of it. Compute with the tensor instead (where, masks), or ask outside of "
+                "what is recorded."
             )
 
 

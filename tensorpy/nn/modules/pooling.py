@@ -445,9 +445,9 @@ class _FractionalMaxPoolNd(Module):
         self.output_size = None if output_size is None else sized(output_size)
         self.output_ratio = None if output_ratio is None else sized(output_ratio)
         if output_size is None and output_ratio is None:
-            raise ValueError(f"{type(self).__name__} requires specifying either an output size, or a pooling ratio")
+            raise ValueError(f"{type(self).__name__} needs an output_size or an output_ratio")
         if output_size is not None and output_ratio is not None:
-            raise ValueError("only one of output_size and output_ratio may be specified")
+            raise ValueError(f"{type(self).__name__} takes an output_size or an output_ratio, not both")
         if self.output_ratio is not None and not all(0 < ratio < 1 for ratio in self.output_ratio):
             raise ValueError(f"output_ratio must be between 0 and 1 (got {output_ratio})")
 

@@ -258,7 +258,7 @@ class RNNBase(Module):
 def _refuse_options(name: str, options: dict[str, Any]) -> None:
     """What an LSTM alone takes is a ValueError, anything else a TypeError."""
     if "proj_size" in options:
-        raise ValueError("proj_size argument is only supported for LSTM, not RNN or GRU")
+        raise ValueError(f"{name}: proj_size is an argument of LSTM alone")
     for option in options:
         raise TypeError(f"{name}.__init__() got an unexpected keyword argument '{option}'")
 

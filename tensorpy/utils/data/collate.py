@@ -71,8 +71,7 @@ def collate_tensor_fn(batch: Any, *, collate_fn_map: Any = None) -> Any:
     kind = "nested" if batch[0].is_nested else "sparse" if "sparse" in str(batch[0].layout) else ""
     if kind:
         raise RuntimeError(
-            f"Batches of {kind} tensors are not currently supported by the default collate_fn; please provide a custom "
-            "collate_fn to handle them appropriately."
+            f"the default collate_fn makes no batches of {kind} tensors: give the DataLoader a collate_fn of your own"
         )
     return _C.stack(list(batch), 0)
 

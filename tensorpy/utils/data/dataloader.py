@@ -210,8 +210,7 @@ class DataLoader:
         if most is not None and self.num_workers > most:
             warnings.warn(
                 f"This DataLoader will create {self.num_workers} worker processes in total. Our suggested max number "
-                f"of worker in current system is {most}: excessive worker creation might get DataLoader running "
-                "slow or even freeze.",
+                f"of worker in current system is {most}: more of them slow each other down.",
                 stacklevel=3,
             )
 

@@ -92,7 +92,7 @@ def _several(dataset: Any, indices: list[int]) -> Any:
     at_once: Any = getattr(dataset, "__getitems__", None)
     samples: Any = at_once(indices) if callable(at_once) else [dataset[i] for i in indices]
     if len(samples) != len(indices):
-        raise ValueError(f"Nested dataset's output size mismatch. Expected {len(indices)}, got {len(samples)}")
+        raise ValueError(f"a dataset gave {len(samples)} samples for {len(indices)} indices")
     return samples
 
 
@@ -266,7 +266,7 @@ def random_split(dataset: Any, lengths: Sequence[float], generator: Generator | 
             sizes[i % len(sizes)] += 1
         for i, size in enumerate(sizes):
             if size == 0:
-                warnings.warn(f"Length of split at index {i} is 0. This might result in an empty dataset", stacklevel=2)
+                warnings.warn(f"random_split: part {i} is empty, since its length is 0", stacklevel=2)
     else:
         sizes = list(lengths)  # type: ignore[arg-type]
     if sum(sizes) != total:

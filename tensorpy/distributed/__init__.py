@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from tensorpy.distributed import _functional_operators as _functional_operators
 from tensorpy.distributed.distributed_c10d import *  # noqa: F403
 from tensorpy.distributed.distributed_c10d import _rank_not_in_group as _rank_not_in_group
 

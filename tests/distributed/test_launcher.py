@@ -41,7 +41,7 @@ def test_what_a_function_returns(method: str) -> None:
 def test_failures_and_restarts() -> None:
     began = time.monotonic()
     assert elastic_launch(LaunchConfig(1, 1, 2, max_restarts=1), sometimes)(False) == {0: "0", 1: "1"}
-    with pytest.raises(ChildFailedError, match="sometimes failed; first rank 1 .*ValueError: an odd one") as caught:
+    with pytest.raises(ChildFailedError, match=r"sometimes failed; first rank 1 .*ValueError: an odd one") as caught:
         elastic_launch(LaunchConfig(1, 1, 2, max_restarts=0), sometimes)(True)
     rank, failure = caught.value.get_first_failure()
     assert rank == failure.local_rank == 1 and failure.exitcode == 1

@@ -15,8 +15,8 @@ import tensorpy as tp
 from tensorpy import distributed as dist
 from tensorpy import nn
 from tensorpy._C import Tensor
-from tensorpy.distributed.fsdp import FSDPModule, FullyShardedDataParallel
-from tensorpy.distributed.fsdp.fully_sharded_data_parallel import in_parts
+from tensorpy.distributed.fsdp._fully_shard import FSDPModule
+from tensorpy.distributed.fsdp._states import INSIDE, Wrapper, in_parts
 from tensorpy.distributed.tensor import DTensor, distribute_tensor
 from tensorpy.nn.modules.compiled import OptimizedModule
 from tensorpy.nn.parallel import DistributedDataParallel
@@ -90,7 +90,7 @@ def _listed(optimizers: Optimizers) -> tuple[Optimizer, ...]:
 _WRAPPERS: tuple[tuple[type, str], ...] = (
     (DistributedDataParallel, "module"),
     (OptimizedModule, "_orig_mod"),
-    (FullyShardedDataParallel, "_fsdp_wrapped_module"),
+    (Wrapper, INSIDE),
 )
 
 

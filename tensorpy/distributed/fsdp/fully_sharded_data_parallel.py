@@ -19,12 +19,11 @@ from tensorpy.distributed.coalesced import MESSAGE_BYTES, broadcast_coalesced
 from tensorpy.distributed.device_mesh import DeviceMesh, init_device_mesh
 from tensorpy.distributed.fsdp._fully_shard import FSDPModule, fully_shard
 from tensorpy.distributed.fsdp._policy import MixedPrecisionPolicy
+from tensorpy.distributed.fsdp._states import INSIDE, Wrapper, are_parts
 from tensorpy.distributed.fsdp.wrap import wrap_inside
 from tensorpy.distributed.tensor import DTensor, distribute_tensor
 from tensorpy.nn import Module
 from tensorpy.nn.utils import clip_grad_norm_
-
-_INSIDE = "_fsdp_wrapped_module"
 
 
 class ShardingStrategy(Enum):
@@ -192,20 +191,6 @@ class StateDictSettings:
     optim_state_dict_config: StateDictConfig | None = None
 
 
-_parts_alone = 0  # states are asked for as they lie
-
-
-@contextmanager
-def in_parts() -> Iterator[None]:
-    """States have the parts in this scope, whatever a model says."""
-    global _parts_alone
-    _parts_alone += 1
-    try:
-        yield
-    finally:
-        _parts_alone -= 1
-
-
 _HYBRID = (ShardingStrategy.HYBRID_SHARD, ShardingStrategy._HYBRID_SHARD_ZERO2)
 
 
@@ -224,7 +209,7 @@ def _mesh_of(strategy: ShardingStrategy, group: Any, mesh: DeviceMesh | None) ->
     return mesh or (None if found is groups.group.WORLD else DeviceMesh.from_group(found, "cpu"))
 
 
-class FullyShardedDataParallel(Module):
+class FullyShardedDataParallel(Wrapper):
     """A module whose parameters lie in parts on all processes, whole only while it runs: fully_shard around a module.
 
     Arguments:
@@ -318,7 +303,7 @@ class FullyShardedDataParallel(Module):
             mp_policy=MixedPrecisionPolicy(said.param_dtype, said.reduce_dtype, None, True),
             ignored_params=ignored,
         )
-        self._modules[_INSIDE] = module
+        self._modules[INSIDE] = module
         self._settings = StateDictSettings(StateDictType.FULL_STATE_DICT, FullStateDictConfig())
         self._register_load_state_dict_pre_hook(_take, with_module=True)
 
@@ -327,7 +312,7 @@ class FullyShardedDataParallel(Module):
     @property
     def module(self) -> Any:
         """The module inside."""
-        return self._modules[_INSIDE]
+        return self._modules[INSIDE]
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
         """The module's forward, with whole parameters."""
@@ -490,7 +475,7 @@ class FullyShardedDataParallel(Module):
     def state_dict(self, *args: Any, destination: Any = None, prefix: str = "", keep_vars: bool = False) -> Any:
         """The parameters and buffers by the plain module's names: whole ones, or parts."""
         made = self.module.state_dict(*args, destination=destination, prefix=prefix, keep_vars=keep_vars)
-        if _parts_alone:
+        if are_parts():
             return made
         own = [name for name in made if name.startswith(prefix)]
         config, full = self._settings.state_dict_config, self._settings.state_dict_type is StateDictType.FULL_STATE_DICT
@@ -559,7 +544,7 @@ def _around(module: Module, *said: Any) -> FullyShardedDataParallel:
 
 def clean_name(name: str) -> str:
     """A parameter's name without what the wrappers add."""
-    return name.replace(f"{_INSIDE}.", "")
+    return name.replace(f"{INSIDE}.", "")
 
 
 def _ignored(modules: Any, states: Any) -> set[Any]:
@@ -585,4 +570,4 @@ def _take(module: FullyShardedDataParallel, state_dict: Any, prefix: str, *_: An
         value, part = state_dict.pop(name), parts.get(rest)
         if isinstance(part, DTensor) and isinstance(value, Tensor) and not isinstance(value, DTensor):
             value = distribute_tensor(value.detach(), part.device_mesh, part.placements, src_data_rank=None)
-        state_dict[f"{prefix}{_INSIDE}.{rest}"] = value
+        state_dict[f"{prefix}{INSIDE}.{rest}"] = value

@@ -40,7 +40,7 @@ def _wait(tensor: Tensor) -> None:
     with _lock:
         several = _under_way.pop(tensor.untyped_storage().data_ptr(), []) if _under_way else []
     for _, work in several:
-        work.wait()
+        work.wait(None)
 
 
 # ---- groups and operations by their names ----

@@ -8,22 +8,22 @@ from tensorpy.distributed.fsdp._fully_shard import register_fsdp_forward_method 
 from tensorpy.distributed.fsdp._policy import CPUOffloadPolicy as CPUOffloadPolicy
 from tensorpy.distributed.fsdp._policy import MixedPrecisionPolicy as MixedPrecisionPolicy
 from tensorpy.distributed.fsdp._policy import OffloadPolicy as OffloadPolicy
-from tensorpy.distributed.fsdp.fully_sharded_data_parallel import BackwardPrefetch as BackwardPrefetch
-from tensorpy.distributed.fsdp.fully_sharded_data_parallel import CPUOffload as CPUOffload
-from tensorpy.distributed.fsdp.fully_sharded_data_parallel import FullOptimStateDictConfig as FullOptimStateDictConfig
-from tensorpy.distributed.fsdp.fully_sharded_data_parallel import FullStateDictConfig as FullStateDictConfig
+from tensorpy.distributed.fsdp.api import BackwardPrefetch as BackwardPrefetch
+from tensorpy.distributed.fsdp.api import CPUOffload as CPUOffload
+from tensorpy.distributed.fsdp.api import FullOptimStateDictConfig as FullOptimStateDictConfig
+from tensorpy.distributed.fsdp.api import FullStateDictConfig as FullStateDictConfig
+from tensorpy.distributed.fsdp.api import LocalOptimStateDictConfig as LocalOptimStateDictConfig
+from tensorpy.distributed.fsdp.api import LocalStateDictConfig as LocalStateDictConfig
+from tensorpy.distributed.fsdp.api import MixedPrecision as MixedPrecision
+from tensorpy.distributed.fsdp.api import ShardedStateDictConfig as ShardedStateDictConfig
+from tensorpy.distributed.fsdp.api import ShardingStrategy as ShardingStrategy
+from tensorpy.distributed.fsdp.api import StateDictConfig as StateDictConfig
+from tensorpy.distributed.fsdp.api import StateDictSettings as StateDictSettings
+from tensorpy.distributed.fsdp.api import StateDictType as StateDictType
 from tensorpy.distributed.fsdp.fully_sharded_data_parallel import FullyShardedDataParallel as FullyShardedDataParallel
-from tensorpy.distributed.fsdp.fully_sharded_data_parallel import LocalOptimStateDictConfig as LocalOptimStateDictConfig
-from tensorpy.distributed.fsdp.fully_sharded_data_parallel import LocalStateDictConfig as LocalStateDictConfig
-from tensorpy.distributed.fsdp.fully_sharded_data_parallel import MixedPrecision as MixedPrecision
 from tensorpy.distributed.fsdp.fully_sharded_data_parallel import (
     ShardedOptimStateDictConfig as ShardedOptimStateDictConfig,
 )
-from tensorpy.distributed.fsdp.fully_sharded_data_parallel import ShardedStateDictConfig as ShardedStateDictConfig
-from tensorpy.distributed.fsdp.fully_sharded_data_parallel import ShardingStrategy as ShardingStrategy
-from tensorpy.distributed.fsdp.fully_sharded_data_parallel import StateDictConfig as StateDictConfig
-from tensorpy.distributed.fsdp.fully_sharded_data_parallel import StateDictSettings as StateDictSettings
-from tensorpy.distributed.fsdp.fully_sharded_data_parallel import StateDictType as StateDictType
 
 __all__ = [
     "BackwardPrefetch", "CPUOffload", "CPUOffloadPolicy", "FSDPModule", "FullOptimStateDictConfig",

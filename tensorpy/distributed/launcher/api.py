@@ -120,7 +120,8 @@ def launch_agent(config: LaunchConfig, entrypoint: Callable[..., Any] | str | No
     if config.max_nodes > 1:
         raise ValueError("elastic_launch: a function runs on one machine; a program on several, by torchrun")
     name = getattr(entrypoint, "__qualname__", type(entrypoint).__name__)
-    for attempt in range(config.max_restarts + 1):
+    failures: dict[int, errors.ProcessFailure] = {}
+    for attempt in range(max(config.max_restarts, 0) + 1):
         with tempfile.TemporaryDirectory(prefix="elastic_launch_") as folder:
             failures, results = _run_once(config, entrypoint, args, attempt, folder)
         if not failures:

@@ -23,7 +23,7 @@ export RUSTICL_ENABLE := llvmpipe
 export TENSORPY_OPENCL_DEVICE := llvmpipe
 endif
 
-.PHONY: help setup native driver test test-all ctest fuzz lint format support accuracy torch-names coverage bench bench-distributed demo wheel wheels sdist aarch64 sanitize tsan oclgrind bc abi c-api docs pictures clean
+.PHONY: help setup native driver test test-all ctest faults fuzz lint format support accuracy torch-names coverage bench bench-distributed demo wheel wheels sdist aarch64 sanitize tsan oclgrind bc abi c-api docs pictures clean
 
 help:
 	@echo "make test      set up, build, run the whole suite (C and Python)"
@@ -43,6 +43,7 @@ help:
 	@echo "make sanitize  run the suite under AddressSanitizer and UBSan"
 	@echo "make tsan      run the C tests of locks, dispatch, autograd and the allocator under ThreadSanitizer"
 	@echo "make fuzz      compare random calls with an installed torch, with a new seed (SECONDS=..., DEVICE=...)"
+	@echo "make faults    kill and stop processes of worlds that train, 200 times (SEED=..., COUNT=...)"
 	@echo "make oclgrind  run the OpenCL kernels of a reduced table in a simulator that sees races and bad accesses"
 	@echo "make bc        schemas that changed since the release, and who is hurt"
 	@echo "make abi       the C interface as the compiler lays it out, against the saved one (ARGS=--save)"
@@ -100,6 +101,11 @@ ctest: native
 fuzz: driver $(VENV)/tests
 	PYTHONPATH=. $(BIN)/python tests/operators/differential.py --seconds=$(SECONDS) --device=$(DEVICE) $(ARGS)
 	PYTHONPATH=. $(BIN)/python tests/operators/differential_sparse.py --seconds=$(SECONDS)
+
+faults: SEED ?= 1
+faults: COUNT ?= 200
+faults: $(VENV)/tests
+	PYTHONPATH=tests/distributed $(BIN)/python tests/distributed/test_random_faults.py $(SEED) $(COUNT)
 
 # Says that packages are missing ($(1): what for, $(2): which), and installs them where that is allowed.
 install = { echo "no $(1): missing $(2)"; \

@@ -166,7 +166,7 @@ def _along_dim(op: Operator, catalog: Catalog) -> Operator | None:
     names = {a.name for a in op.schema.arguments}
     if len(_tensors(op.schema)) != 1 or names & DIMS:
         return None
-    for other in catalog.overloads(op.schema.name.unqualified):
+    for other in catalog.overloads(op.schema.name.qualified):
         others = {a.name for a in other.schema.arguments}
         if names | {"dim", "keepdim"} == others and other.kind == op.kind:
             return other

@@ -139,14 +139,14 @@ class Catalog:
         return next(p for p in self.primitives if p.name == name)
 
     def overloads(self, name: str) -> tuple[Operator, ...]:
-        """All operators of an unqualified name, in YAML order."""
+        """All overloads of a name, in YAML order."""
         return self._overloads.get(name, ())
 
     @cached_property
     def _overloads(self) -> dict[str, tuple[Operator, ...]]:
         found: dict[str, list[Operator]] = {}
         for op in self.by_name.values():
-            found.setdefault(op.schema.name.unqualified, []).append(op)
+            found.setdefault(op.schema.name.qualified, []).append(op)
         return {name: tuple(ops) for name, ops in found.items()}
 
     def families(self) -> dict[str, Catalog]:
@@ -216,8 +216,8 @@ def _kernels(
     origin, group = function.origin, groups[str(function.name)]
     own = [KernelSource(k.key, "direct", k.name, k.key in function.declines) for k in kernels_here(function)]
     batched = [k for k in own if k.key == "Batched"]
-    if origin.manual_kernel_registration:
-        return []
+    if origin.manual_kernel_registration:  # a module registers the others
+        return own if isinstance(origin.manual_kernel_registration, str) else []
     if origin.pointwise is not None:
         return [KernelSource("Dense", "pointwise"), *own]
     if origin.reduction is not None:

@@ -257,7 +257,8 @@ def _check_kind(function: NativeFunction, errors: ErrorCollector) -> None:
     where = _where(function)
     if func.name.inplace:
         first = func.positional[0] if func.positional else None
-        if first is None or first.name != "self" or not is_tensor_like(first.type):
+        named = first is not None and (first.name == "self" or func.name.namespace)
+        if first is None or not named or not is_tensor_like(first.type):
             what = f"{func.name} is in-place by its name, but its first argument is not self"
             errors.add(where, what, "write 'Tensor(a!) self' first, or drop the underscore at the end of the name")
             return
@@ -266,8 +267,8 @@ def _check_kind(function: NativeFunction, errors: ErrorCollector) -> None:
             errors.add(where, what, "write 'Tensor(a!) self', or drop the underscore at the end of the name")
             return
         written = first.annotation
-        returned = [r for r in func.returns if r.type == TENSOR]
-        if first.type == TENSOR and not any(r.annotation == written for r in returned):
+        returned = [r for r in func.returns if r.type == first.type]
+        if (first.type == TENSOR or func.returns) and not any(r.annotation == written for r in returned):
             what = f"{func.name} is in-place, but does not return self"
             errors.add(where, what, f"end with '-> Tensor({written})'")
     if func.out and func.returns:

@@ -70,7 +70,7 @@ def _line(namespace: str, schema: FunctionSchema, **facts: object) -> str:
     head = kernel_head(schema, own)
     begins = {} if head and facts.get("default") == "True" and namespace == "aten" else {"kernel": head or "boxed"}
     facts = {name: value for name, value in facts.items() if value}
-    said = {"schema": f"{namespace}::{schema}", **facts, **begins}
+    said = {"schema": str(schema) if schema.name.namespace else f"{namespace}::{schema}", **facts, **begins}
     declaration = f"{c_result(schema).decl}{name}({parameters(schema)});".replace("struct tp_", "tp_")
     return f"{declaration} // {json.dumps(said, separators=(',', ':'))}\n"
 

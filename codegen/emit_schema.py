@@ -194,6 +194,12 @@ def _asked_as(op: Operator) -> str:
     return f".asked_as = {c_string(origin.asked_as)}, " if origin.asked_as and same else ""
 
 
+def _registered_by(op: Operator) -> str:
+    """The field that names the module whose import registers the kernels."""
+    module = op.function.origin.manual_kernel_registration
+    return f".registered_by = {c_string(module)}, " if isinstance(module, str) else ""
+
+
 def emit_infos(catalog: Catalog) -> str:
     """`infos`, in the order of `ops`."""
     arguments = Tables("const tp_argument ", "arguments")
@@ -207,7 +213,7 @@ def emit_infos(catalog: Catalog) -> str:
         bits = " | ".join(TAG_BITS[t] for t in op.function.tags if t in TAG_BITS) or "0"
         infos.append(
             f"    [OP_{op.c}] = {{\n"
-            f"        .name = {c_string(schema.name.unqualified)}, .overload = {c_string(schema.name.overload)},\n"
+            f"        .name = {c_string(schema.name.qualified)}, .overload = {c_string(schema.name.overload)},\n"
             f"        .schema = {c_string(str(schema))},\n"
             f"        .tags = {tags.name(''.join(f'    {c_string(t)},' for t in op.function.tags) + '    NULL,')},"
             f" .tag_bits = {bits},\n"
@@ -216,6 +222,7 @@ def emit_infos(catalog: Catalog) -> str:
             f"        .returns = {arguments.name(return_rows(schema))}, .nreturns = {len(schema.returns)},\n"
             f"        .signature = &tp_signature_{signature_code(schema)}, .box = (tp_fn)box_{op.c},\n"
             f"        {f'.empty_list = TP_{empty}, ' if (empty := _empty_list(op)) else ''}{_asked_as(op)}"
+            f"{_registered_by(op)}"
             f".prims = {prims.name(f'    {needed}, NULL,' if needed else '')},"
             f" .batching = {f'&batching[OP_{op.c}]' if op.c in batched else 'NULL'},"
             f" .forward = {f'&forward_rules[OP_{op.c}]' if op.c in tangents else 'NULL'},"

@@ -191,9 +191,9 @@ def _record(op: Operator, node: Node | None, suffix: str) -> str:
     """The half that records: `record_<op>`."""
     result = c_result(op.schema)
     lines: list[str] = []
-    inplace = op.kind == "inplace"
+    inplace, written = op.kind == "inplace", c_arguments(op.schema)[0].name_in_c
     if inplace:
-        lines.append(f"if (tp_check_inplace(self, {c_string(op.schema.name.unqualified)}, true) < 0) return -1;")
+        lines.append(f"if (tp_check_inplace({written}, {c_string(op.schema.name.qualified)}, true) < 0) return -1;")
     if node is not None:
         arguments = [a for a in c_arguments(op.schema) if a.name in {e.name for e in node.edges}]
         count, edges = _edge_lines(op, arguments, True)
@@ -216,8 +216,8 @@ def _record(op: Operator, node: Node | None, suffix: str) -> str:
     lines += taken
     if inplace:
         rebase = "tp_restride_history" if "inplace_view" in op.function.tags else "tp_rebase_history"
-        lines.append(f"if ({rebase}(self, fn) < 0) return -1;")
-        names = ["self"]
+        lines.append(f"if ({rebase}({written}, fn) < 0) return -1;")
+        names = [written]
     elif names:
         lines += _set_outputs(op, node, names)
     if node is not None:
@@ -248,7 +248,10 @@ def _records_without_formula(op: Operator) -> bool:
 
 def _base_too(op: Operator, test: str) -> str:
     """In place on a view: what is written may belong to a base that wants a gradient though the view has none."""
-    return f"({test} || (self->base && tp_requires_grad(self->base)))" if op.kind == "inplace" else test
+    if op.kind != "inplace":
+        return test
+    written = c_arguments(op.schema)[0].name_in_c
+    return f"({test} || ({written}->base && tp_requires_grad({written}->base)))"
 
 
 def has_autograd_kernel(op: Operator) -> bool:
@@ -268,7 +271,7 @@ def _autograd_kernel(op: Operator, catalog: Catalog, suffix: str = "") -> str:
         lines.append(f"    tp_out_no_grad({c_string(str(op.schema.name))});")
         lines.append(f"    return {result.failed};")
         lines.append("}")
-    elif node is not None:
+    elif node is not None and not writes_list(op):
         names = {e.name for e in node.edges}
         test = _base_too(op, _requires_grad([a for a in c_arguments(op.schema) if a.name in names]))
         lines.append(f"if (tp_unlikely({test} && tp_grad_enabled())) return record_{op.c}{suffix}({call});")

@@ -6,7 +6,8 @@
     result    = expression | return expression
 
 What is known of every value is its kind: a schema type without list sizes, SymInt read as int ("Tensor?", "int[]").
-Operators are chosen by the kinds of their arguments, as a Python call would choose the overload.
+Operators are chosen by the kinds of their arguments, as a Python call would choose the overload. One of a namespace is
+called as in Python: `ops.space.name(...)`.
 
 A kind that ends in "?" is passed to what cannot be None only after a test (`x if x is not None else y`).
 
@@ -329,6 +330,12 @@ def used(text: str, location: Location = _NOWHERE) -> dict[str, Use]:
 
     def visit(node: ast.AST) -> None:
         match node:
+            case ast.Call(
+                func=ast.Attribute(value=ast.Attribute(value=ast.Name(id="ops"))), args=args, keywords=keywords
+            ):
+                for child in (*args, *keywords):
+                    visit(child)
+                return
             case ast.Call(func=ast.Attribute(value=ast.Name(id=name), attr="sizes"), args=[dim]):
                 of(name).sizes_along.add(ast.unparse(dim))
                 return

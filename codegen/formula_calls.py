@@ -60,6 +60,10 @@ class Calls(Context):
         if any(isinstance(a, ast.Starred) for a in node.args) or any(k.arg is None for k in node.keywords):
             self.fail(node, "`*` or `**` in a call", "write the arguments out")
         if isinstance(node.func, ast.Attribute):
+            match node.func.value:
+                case ast.Attribute(value=ast.Name(id="ops"), attr=namespace):
+                    args = [self.expr(a) for a in node.args]
+                    return self.operator(f"{namespace}::{node.func.attr}", None, args, self.keywords(node), node)
             receiver = self.expr(node.func.value)
             args = [self.expr(a) for a in node.args]
             return self.method(receiver, node.func.attr, args, self.keywords(node), node)

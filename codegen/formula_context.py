@@ -37,12 +37,12 @@ _index_of: tuple[Mapping[str, Operator], dict[str, list[Operator]]] | None = Non
 
 
 def operators_by_name(catalog: Catalog) -> dict[str, list[Operator]]:
-    """Unqualified name -> overloads in YAML order."""
+    """Name -> overloads in YAML order."""
     global _index_of
     if _index_of is None or _index_of[0] is not catalog.by_name:
         index: dict[str, list[Operator]] = {}
         for op in catalog.by_name.values():
-            index.setdefault(op.schema.name.unqualified, []).append(op)
+            index.setdefault(op.schema.name.qualified, []).append(op)
         _index_of = (catalog.by_name, index)
     return _index_of[1]
 

@@ -8,7 +8,7 @@ An expression is a sum of terms; each is computed where a tangent that it uses i
 
 Without a word an operator is
     element-wise    if it is pointwise
-    linear          if no gradient depends on the value of anything that has one
+    linear          if no gradient depends on the value of anything that has one, and none refuses a call
     multilinear     if each gradient depends on the other arguments, and not on its own
 and else its tangent is the gradient of its gradient, which is exact and slower.
 """
@@ -47,10 +47,13 @@ class Forward:
     other: Operator | None = None
 
 
+def _raises(formula: Formula) -> bool:
+    return any(isinstance(node, ast.Raise) for s in parse(formula.text, formula.location) for node in ast.walk(s))
+
+
 def _is_zero(formula: Formula) -> bool:
     """Whether a gradient is zero: it is linear in that of the results, and reads nothing but shapes."""
-    raises = any(isinstance(s, ast.Raise) for s in parse(formula.text, formula.location))
-    return not raises and not _values_used(formula)
+    return not _raises(formula) and not _values_used(formula)
 
 
 def _smooth(entry: DerivativeEntry) -> tuple[Formula, ...]:
@@ -170,6 +173,8 @@ def _of_entry(op: Operator, node: Node) -> Forward:
         return Forward("NONE")
     if is_pointwise(op):
         return Forward("TERMS", counts, _pointwise_terms(node))
+    if any(map(_raises, formulas)):
+        return Forward("TWICE")
     if not any(_values_used(f) & (counts | results) for f in formulas):
         return Forward("LINEAR", counts)
     if _multilinear(formulas, counts, results):

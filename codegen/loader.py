@@ -293,7 +293,7 @@ class _FunctionReader:
             "device_guard": d.boolean,
             "python_module": lambda node, key: d.choice(node, key, PYTHON_MODULES),
             "manual_cpp_binding": d.boolean,
-            "manual_kernel_registration": d.boolean,
+            "manual_kernel_registration": self.registered,
             "use_const_ref_for_mutable_tensors": d.boolean,
             "category_override": d.text,
             "cpp_no_default_args": d.words,
@@ -406,6 +406,12 @@ class _FunctionReader:
             else:
                 found.append(word)
         return tuple(found)
+
+    def registered(self, node: yaml.Node, key: str) -> bool | str | None:
+        text = self.document.text(node, key)
+        if text is not None and (text.startswith("tensorpy.") and all(map(str.isidentifier, text.split(".")))):
+            return text
+        return self.document.boolean(node, key) if text is not None else None
 
     def ufunc(self, node: yaml.Node, key: str) -> RawMapping | str | None:
         if isinstance(node, yaml.MappingNode):
@@ -568,7 +574,7 @@ def load_derivatives(
     read: list[DerivativeEntry | None] = []
     for document in _documents(source, collector):
         reader = _DerivativeReader(document, by_name)
-        read += [reader.read(node) for node in document.entries("- name: schema")]
+        read += [reader.read(one) for node in document.entries("- name: schema") for one in instances(node)]
     _finish(collector, errors is None)
     return [entry for entry in read if entry is not None]
 

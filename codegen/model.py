@@ -75,6 +75,7 @@ class Annotation:
     before: tuple[str, ...]
     is_write: bool = False
     after: tuple[str, ...] = ()
+    of_list: bool = False  # it is written after the list's brackets
 
     def __str__(self) -> str:
         text = "|".join(self.before) + ("!" if self.is_write else "")
@@ -82,10 +83,12 @@ class Annotation:
 
 
 def _type_text(type_: Type, annotation: Annotation | None) -> str:
-    """The annotation stands directly after `Tensor`, inside any list or optional."""
+    """The annotation stands directly after `Tensor`, inside any list or optional, or after the list: `Tensor[](a!)`."""
     text = str(type_)
     if annotation is None:
         return text
+    if annotation.of_list:
+        return f"{text}({annotation})"
     base = str(base_of(type_))
     return f"{base}({annotation}){text[len(base) :]}"
 
@@ -140,22 +143,27 @@ TAKEN_C_NAMES = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class OperatorName:
-    """`base` has neither the in-place underscore nor the dunder underscores: `add_` is add, `__iand__` is and."""
+    """`base` has neither the in-place underscore nor the dunder underscores: `add_` is add, `__iand__` is and.
+
+    `namespace` is that of an entry that names one, `space::name`: `tensorpy.ops.space` has it, and no Python function
+    or method. Without one the operator is of `aten`.
+    """
 
     base: str
     inplace: bool = False
     dunder_method: bool = False
     overload: str = ""
+    namespace: str = ""
 
     @staticmethod
-    def of(name: str, overload: str = "") -> OperatorName:
+    def of(name: str, overload: str = "", namespace: str = "") -> OperatorName:
         if name.startswith("__") and name.endswith("__") and len(name) > 4:
             base = name[2:-2]
             inplace = base.startswith("i") and base[1:] in AUGMENTED
-            return OperatorName(base[1:] if inplace else base, inplace, True, overload)
+            return OperatorName(base[1:] if inplace else base, inplace, True, overload, namespace)
         if name.endswith("_") and name != "_":
-            return OperatorName(name[:-1], True, False, overload)
-        return OperatorName(name, False, False, overload)
+            return OperatorName(name[:-1], True, False, overload, namespace)
+        return OperatorName(name, False, False, overload, namespace)
 
     @property
     def unqualified(self) -> str:
@@ -165,13 +173,19 @@ class OperatorName:
         return self.base + ("_" if self.inplace else "")
 
     @property
+    def qualified(self) -> str:
+        """The same with the namespace, where it has one."""
+        return f"{self.namespace}::{self.unqualified}" if self.namespace else self.unqualified
+
+    @property
     def c_name(self) -> str:
         """A C identifier: `add_`, `add_Tensor`, `add__Tensor`. check.py sees to it that no two operators share one."""
-        name = f"{self.unqualified}_{self.overload}" if self.overload else self.unqualified
+        name = self.qualified.replace("::", "_")
+        name = f"{name}_{self.overload}" if self.overload else name
         return f"op_{name}" if name in TAKEN_C_NAMES else name
 
     def __str__(self) -> str:
-        return f"{self.unqualified}.{self.overload}" if self.overload else self.unqualified
+        return f"{self.qualified}.{self.overload}" if self.overload else self.qualified
 
 
 @dataclass(frozen=True)
@@ -232,7 +246,8 @@ class FunctionSchema:
         parts = [str(a.bare()) for a in self.positional]
         if kwarg_only := self.without_tensor_options():
             parts += ["*", *(str(a.bare()) for a in kwarg_only)]
-        return f"{'__' if self.name.dunder_method else ''}{base}({', '.join(parts)})"
+        space = f"{self.name.namespace}::" if self.name.namespace else ""
+        return f"{space}{'__' if self.name.dunder_method else ''}{base}({', '.join(parts)})"
 
     def __str__(self) -> str:
         parts = [str(a) for a in self.positional]
@@ -342,7 +357,7 @@ class NativeFunction:
     device_guard: bool = True
     python_module: str | None = None
     manual_cpp_binding: bool = False
-    manual_kernel_registration: bool = False
+    manual_kernel_registration: bool | str = False  # a str: the module that registers them when it is imported
     use_const_ref_for_mutable_tensors: bool = False
     category_override: str | None = None
     cpp_no_default_args: tuple[str, ...] = ()

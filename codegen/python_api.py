@@ -252,6 +252,8 @@ def python_functions(catalog: Catalog) -> tuple[PythonFunction, ...]:
     told: dict[str, Told] = {}
     for op in catalog:
         name = op.schema.name.unqualified
+        if op.schema.name.namespace:  # tensorpy.ops has it
+            continue
         told[name] = told.get(name, Told()).before(told_by(op.function.origin))
         if op.kind == "out":
             if op.function.variants:  # without any: `ops_only`

@@ -1,9 +1,9 @@
 """str -> FunctionSchema: a recursive-descent parser for PyTorch's schema grammar.
 
-    schema     = name ["." overload] "(" [arguments] ")" "->" returns
+    schema     = [namespace "::"] name ["." overload] "(" [arguments] ")" "->" returns
     arguments  = argument {"," argument}, one of them possibly a lone "*"
     argument   = type name ["=" default]
-    type       = base ["(" annotation ")"] {"?" | "[" [size] "]"}
+    type       = base ["(" annotation ")"] {"?" | "[" [size] "]"} ["(" annotation ")"]
     annotation = sets ["!"] ["->" sets]          sets = set {"|" set}
     default    = number | string | name | "[" [default {"," default}] "]"
     returns    = "(" [return {"," return}] ")" | return
@@ -15,6 +15,7 @@ Written arguments after the "*" are the out arguments and come last. A default i
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from functools import lru_cache
 
 from .errors import nearest
@@ -37,7 +38,7 @@ _TOKEN = re.compile(
     | (?P<arrow>->)
     | (?P<number>[+-]?(?:(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?|inf\b))
     | (?P<string>"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*')
-    | (?P<mark>[()\[\],.*=!?|])
+    | (?P<mark>::|[()\[\],.*=!?|])
     | (?P<end>\Z)
     )""",
     re.VERBOSE,
@@ -117,10 +118,12 @@ class _Parser:
 
     def operator_name(self) -> OperatorName:
         base = self.name("the operator's name", "start with the name, as in 'add.Tensor(...)'")
-        overload = ""
+        namespace = overload = ""
+        if self.take("::"):
+            namespace, base = base, self.name("the operator's name after '::'", "write it, as in 'space::name(...)'")
         if self.take("."):
             overload = self.name("the overload name after '.'", "write it, as in 'add.Tensor', or drop the '.'")
-        return OperatorName.of(base, overload)
+        return OperatorName.of(base, overload, namespace)
 
     def annotation(self) -> Annotation:
         before = self.alias_sets()
@@ -171,6 +174,8 @@ class _Parser:
                     self.i += 1
                 self.need("]", "after the list's length", "write a list type as 'int[]' or 'int[2]'")
                 type_ = ListType(type_, size)
+            elif annotation is None and base == "Tensor" and isinstance(type_, ListType) and self.take("("):
+                annotation = replace(self.annotation(), of_list=True)
             else:
                 return type_, annotation
 

@@ -135,6 +135,9 @@ def __getattr__(name: str) -> OpNamespace:
     """The operators of a library: tensorpy.ops.myops."""
     if name.startswith("__"):
         raise AttributeError(f"module 'tensorpy.ops' has no attribute '{name}'")
+    if name == "c10d_functional":  # the older namespace, by whose names CommDebugMode counts
+        space = globals()[name] = __getattr__("_c10d_functional")
+        return space
     space = globals()[name] = OpNamespace(name)
     if name == "quantized":  # loaded here: few programs quantize
         from tensorpy.ao.nn.quantized import (

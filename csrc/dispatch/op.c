@@ -701,6 +701,9 @@ int tp_missing_kernel(const tp_op *op, tp_keyset ks, const tp_value *args) {
                        "operators all others are",
                        tp_op_name(op, name), tp_layouts[tp_layout_of(other)].name,
                        tp_is_quantized(other) ? "Tensor.dequantize()" : "Tensor.to_dense()");
+    if (op->info->registered_by)
+        return tp_fail(TP_NotImplementedError, "Could not run '%s': its kernels come with %s. next step: import %s",
+                       tp_op_name(op, name), op->info->registered_by, op->info->registered_by);
     describe_tensor_arguments(op, args, &arguments);
     list_backends(op, &backends);
     return tp_fail(TP_NotImplementedError,

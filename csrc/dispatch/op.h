@@ -97,6 +97,7 @@ typedef struct {
     bool is_optional;                     /* a primitive that a backend may lack: operators have parts for it */
     uint8_t guide;                        /* of a primitive: the argument whose backend runs it */
     uint8_t empty_list;                   /* the error where a list has no tensors: which of three, by its class */
+    const char *registered_by;            /* the module whose import registers its kernels; NULL: they are there */
     const char *asked_as;                 /* the overload as which __torch_dispatch__ is asked ("Tensor"); NULL: this */
     const struct tp_batch_rule *batching; /* batched/rule.h; NULL: nothing is known */
     const struct tp_forward_rule *forward;       /* forward/rule.h; NULL: nothing is known */

@@ -16,6 +16,7 @@ class Tag(str, Enum):
     __str__ = Enum.__str__
     __hash__ = str.__hash__
 
+    collective = "collective"
     core = "core"
     cudagraph_unsafe = "cudagraph_unsafe"
     data_dependent_output = "data_dependent_output"

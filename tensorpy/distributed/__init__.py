@@ -8,8 +8,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from tensorpy.distributed import _functional_operators as _functional_operators
 from tensorpy.distributed.distributed_c10d import *  # noqa: F403
 from tensorpy.distributed.distributed_c10d import _rank_not_in_group as _rank_not_in_group
+from tensorpy.distributed.distributed_c10d import _Work as _Work
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:  # what __getattr__ gives at first use

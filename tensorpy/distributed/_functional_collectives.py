@@ -12,9 +12,10 @@ import tensorpy as tp
 from tensorpy import _C
 from tensorpy._C import Tensor, _tracer
 from tensorpy.distributed import groups
-from tensorpy.distributed._functional_operators import group_of, ops
+from tensorpy.distributed._functional_operators import group_of
 from tensorpy.distributed.device_mesh import DeviceMesh
 from tensorpy.distributed.groups import ProcessGroup
+from tensorpy.ops import _c10d_functional as ops
 from tensorpy.utils._python_dispatch import is_in_torch_dispatch_mode
 from tensorpy.utils._pytree import tree_map
 

@@ -1,6 +1,6 @@
 """Collectives as operators: new tensors, groups by name, and wait_tensor, which waits for what an operator began.
 
-Each is declared by PyTorch's schema in the namespace `_c10d_functional`, so that traces, profiles and Meta know it. A
+The YAML declares them (native_functions/collective.yaml): schemas, shapes on Meta, gradients. This has the kernels. A
 message is under way when its operator returns. Memory that it writes is kept with its Work until somebody waits, or the
 next collective finds it done.
 """
@@ -8,22 +8,17 @@ next collective finds it done.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import tensorpy as tp
+from tensorpy import _C
 from tensorpy._C import Tensor
 from tensorpy.distributed import collectives, groups
 from tensorpy.distributed.groups import ProcessGroup
 from tensorpy.distributed.point_to_point import irecv, isend
 from tensorpy.distributed.reduce_op import ReduceOp
 from tensorpy.distributed.work import Work
-from tensorpy.library import Library, register_autograd, register_fake
-
-_library = Library("_c10d_functional", "DEF")
-_older = Library("_c10d_functional_autograd", "DEF")
-_of_dtensors = Library("_dtensor", "DEF")
-ops: Any = tp.ops._c10d_functional
 
 OPERATIONS = {op.name.lower(): op for op in ReduceOp if op is not ReduceOp.PREMUL_SUM}
 
@@ -45,7 +40,7 @@ def _wait(tensor: Tensor) -> None:
     with _lock:
         several = _under_way.pop(tensor.untyped_storage().data_ptr(), []) if _under_way else []
     for _, work in several:
-        work.wait()
+        work.wait(None)
 
 
 # ---- groups and operations by their names ----
@@ -73,31 +68,12 @@ def _sized(name: str, group_size: int, group_name: str) -> ProcessGroup:
     return found
 
 
-# ---- shapes ----
-
-
-def _gathered(tensor: Tensor, group_size: int) -> Tensor:
-    shape = (tensor.shape[0] * group_size, *tensor.shape[1:]) if tensor.ndim else (group_size,)
-    return tensor.new_empty(shape)
-
-
-def _scattered(tensor: Tensor, group_size: int) -> Tensor:
-    if group_size < 1 or not tensor.ndim or tensor.shape[0] % group_size:
-        raise ValueError(f"reduce_scatter_tensor: {list(tensor.shape)} is not {group_size} parts of one size")
-    return tensor.new_empty((tensor.shape[0] // group_size, *tensor.shape[1:]))
-
-
-def _exchanged(tensor: Tensor, output_split_sizes: Sequence[int]) -> Tensor:
-    if any(n < 0 for n in output_split_sizes) or not tensor.ndim:
-        raise ValueError(f"all_to_all_single: {list(output_split_sizes)} are no sizes of parts")
-    return tensor.new_empty((sum(output_split_sizes), *tensor.shape[1:]))
-
-
-def _alike(tensor: Tensor, *_: Any) -> Tensor:
-    return tp.empty_like(tensor, memory_format=tp.contiguous_format)
-
-
 # ---- kernels ----
+
+
+def _like_meta(name: str, input: Tensor, *rest: Any) -> Tensor:
+    """Memory for what the operator gives, by its shape on Meta."""
+    return input.new_empty(_C._op_overload(f"_c10d_functional::{name}")(input.to("meta"), *rest).shape)
 
 
 def _given(tensor: Tensor, found: ProcessGroup) -> Tensor:
@@ -125,7 +101,9 @@ def _broadcast_(input: Tensor, src: int, group_name: str) -> Tensor:
 
 
 def _all_gather(input: Tensor, group_size: int, group_name: str) -> Tensor:
-    return _all_gather_out(input, group_size, group_name, out=_gathered(input, group_size))
+    return _all_gather_out(
+        input, group_size, group_name, out=_like_meta("all_gather_into_tensor", input, group_size, group_name)
+    )
 
 
 def _all_gather_out(input: Tensor, group_size: int, group_name: str, *, out: Tensor) -> Tensor:
@@ -135,7 +113,13 @@ def _all_gather_out(input: Tensor, group_size: int, group_name: str, *, out: Ten
 
 
 def _reduce_scatter(input: Tensor, reduce_op: str, group_size: int, group_name: str) -> Tensor:
-    return _reduce_scatter_out(input, reduce_op, group_size, group_name, out=_scattered(input, group_size))
+    return _reduce_scatter_out(
+        input,
+        reduce_op,
+        group_size,
+        group_name,
+        out=_like_meta("reduce_scatter_tensor", input, reduce_op, group_size, group_name),
+    )
 
 
 def _reduce_scatter_out(input: Tensor, reduce_op: str, group_size: int, group_name: str, *, out: Tensor) -> Tensor:
@@ -145,7 +129,8 @@ def _reduce_scatter_out(input: Tensor, reduce_op: str, group_size: int, group_na
 
 
 def _all_to_all(input: Tensor, output_split_sizes: list[int], input_split_sizes: list[int], group_name: str) -> Tensor:
-    found, out = group_of(group_name), _exchanged(input, output_split_sizes)
+    found = group_of(group_name)
+    out = _like_meta("all_to_all_single", input, output_split_sizes, input_split_sizes, group_name)
     if found._is_one() and (len(output_split_sizes), len(input_split_sizes), *out.shape) != (1, 1, *input.shape):
         raise ValueError(f"all_to_all_single: {input_split_sizes} are no sizes of one part of {list(input.shape)}")
     given = _given(input, found)
@@ -206,132 +191,37 @@ def _each(kernel: Callable[..., Tensor]) -> Callable[..., list[Tensor]]:
     return lambda inputs, *rest: [kernel(tensor, *rest) for tensor in inputs]
 
 
-# ---- gradients ----
+# ---- registration ----
+
+_KERNELS: dict[str, Callable[..., Any]] = {
+    "all_reduce": _all_reduce,
+    "all_reduce_": _all_reduce_,
+    "all_reduce_coalesced": _each(_all_reduce),
+    "all_reduce_coalesced_": _all_reduce_list_,
+    "isend": _isend,
+    "irecv": _irecv,
+    "broadcast": _broadcast,
+    "broadcast_": _broadcast_,
+    "all_gather_into_tensor_out": _all_gather_out,
+    "reduce_scatter_tensor_out": _reduce_scatter_out,
+    "all_gather_into_tensor_coalesced": _each(_all_gather),
+    "reduce_scatter_tensor_coalesced": _each(_reduce_scatter),
+    "wait_tensor": _wait_tensor,
+}
+_OF_BOTH: dict[str, Callable[..., Any]] = {
+    "all_gather_into_tensor": _all_gather,
+    "reduce_scatter_tensor": _reduce_scatter,
+    "all_to_all_single": _all_to_all,
+}
+_OF_DTENSORS: dict[str, Callable[..., Any]] = {"shard_dim_alltoall": _shard_dim_alltoall}
 
 
-def _sums_alone(name: str, op: str) -> None:
-    if op.lower() != "sum":
-        raise RuntimeError(f"{name} backward only supports 'sum' reduction, got '{op.lower()}'")
+def _register(space: str, kernels: dict[str, Callable[..., Any]], key: str = "CompositeExplicitAutograd") -> None:
+    for name, kernel in kernels.items():
+        _C._register(f"{space}::{name}", key, kernel, False, __name__, True)
 
 
-def _all_reduce_grad(rest: Any, grad: Tensor) -> Tensor:
-    _sums_alone("all_reduce", rest[0])
-    return ops.all_reduce(grad.contiguous(), *rest)
-
-
-def _all_gather_grad(rest: Any, grad: Tensor) -> Tensor:
-    return ops.reduce_scatter_tensor(grad.contiguous(), "sum", *rest)
-
-
-def _reduce_scatter_grad(rest: Any, grad: Tensor) -> Tensor:
-    _sums_alone("reduce_scatter_tensor", rest[0])
-    return ops.all_gather_into_tensor(grad.contiguous(), *rest[1:])
-
-
-def _all_to_all_grad(rest: Any, grad: Tensor) -> Tensor:
-    outputs, inputs, group_name = rest
-    return ops.all_to_all_single(grad.contiguous(), inputs, outputs, group_name)
-
-
-def _shard_dim_alltoall_grad(rest: Any, grad: Tensor) -> Tensor:
-    gather_dim, shard_dim, group_name = rest
-    return tp.ops._dtensor.shard_dim_alltoall(grad, shard_dim, gather_dim, group_name)
-
-
-def _backward(grad_of: Callable[[Any, Tensor], Tensor]) -> Callable[..., Any]:
-    def backward(ctx: Any, *grads: Any) -> Any:
-        given = grads[0] if ctx.is_list else grads  # of a list of results, a list
-        begun = [grad_of(ctx.rest, grad) for grad in given]
-        ended = [ops.wait_tensor(tensor) for tensor in begun]
-        return (ended if ctx.is_list else ended[0], *[None] * len(ctx.rest))
-
-    return backward
-
-
-def _keep_list(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
-    ctx.rest, ctx.is_list = inputs[1:], isinstance(inputs[0], (list, tuple))
-
-
-# ---- declarations ----
-
-
-def _declare(
-    schema: str,
-    kernel: Callable[..., Any],
-    meta: Callable[..., Any],
-    gradient: Callable[[Any, Tensor], Tensor] | None = None,
-    *tags: str,
-    library: Library = _library,
-) -> None:
-    name = f"{library.ns}::{schema.partition('(')[0]}"
-    library.define(schema, tags=("pt2_compliant_tag", *tags))
-    library.impl(name, kernel, "CompositeExplicitAutograd")
-    register_fake(name, meta, lib=library)
-    if gradient is not None:
-        register_autograd(name, _backward(gradient), setup_context=_keep_list, lib=library)
-
-
-_PLAIN = "needs_contiguous_strides"
-_GATHER = "all_gather_into_tensor(Tensor input, int group_size, str group_name) -> Tensor"
-_SCATTER = "reduce_scatter_tensor(Tensor input, str reduce_op, int group_size, str group_name) -> Tensor"
-_EXCHANGE = (
-    "all_to_all_single(Tensor input, SymInt[] output_split_sizes, SymInt[] input_split_sizes, str group_name) -> Tensor"
-)
-
-
-def _declare_all() -> None:
-    _declare("all_reduce(Tensor input, str reduce_op, str group_name) -> Tensor", _all_reduce, _alike, _all_reduce_grad)
-    _declare(
-        "all_reduce_(Tensor(a!) input, str reduce_op, str group_name) -> Tensor(a!)", _all_reduce_, lambda t, *_: t
-    )
-    _declare(
-        "all_reduce_coalesced(Tensor[] inputs, str reduce_op, str group_name) -> Tensor[]",
-        _each(_all_reduce),
-        lambda ts, *_: [_alike(t) for t in ts],
-        _all_reduce_grad,
-    )
-    _declare(
-        "all_reduce_coalesced_(Tensor[](a!) inputs, str reduce_op, str group_name) -> Tensor[](a!)",
-        _all_reduce_list_, lambda *_: None,
-    )  # fmt: skip
-    _declare("isend(Tensor tensor, int dst, int tag, str group_name) -> Tensor", _isend, lambda t, *_: _ticket(t))
-    _declare("irecv(Tensor tensor, int src, int tag, str group_name) -> Tensor", _irecv, _alike)
-    _declare("broadcast(Tensor input, int src, str group_name) -> Tensor", _broadcast, _alike)
-    _declare("broadcast_(Tensor(a!) input, int src, str group_name) -> Tensor(a!)", _broadcast_, lambda t, *_: t)
-    for library in (_library, _older):
-        _declare(
-            _GATHER, _all_gather, lambda t, n, _: _gathered(t, n), _all_gather_grad, _PLAIN, library=library
-        )  # fmt: skip
-        _declare(
-            _SCATTER, _reduce_scatter, lambda t, _, n, __: _scattered(t, n), _reduce_scatter_grad, _PLAIN,
-            library=library,
-        )  # fmt: skip
-        _declare(
-            _EXCHANGE, _all_to_all, lambda t, sizes, *_: _exchanged(t, sizes), _all_to_all_grad, _PLAIN,
-            library=library,
-        )  # fmt: skip
-    _declare(
-        "all_gather_into_tensor_out(Tensor input, int group_size, str group_name, *, Tensor(a!) out) -> Tensor(a!)",
-        _all_gather_out, lambda t, n, _, *, out: out, None, _PLAIN, "out",
-    )  # fmt: skip
-    _declare(
-        "reduce_scatter_tensor_out(Tensor input, str reduce_op, int group_size, str group_name, *, Tensor(a!) out)"
-        " -> Tensor(a!)",
-        _reduce_scatter_out, lambda t, _, n, __, *, out: out, None, _PLAIN, "out",
-    )  # fmt: skip
-    _declare(
-        "all_gather_into_tensor_coalesced(Tensor[] inputs, int group_size, str group_name) -> Tensor[]",
-        _each(_all_gather), lambda ts, n, _: [_gathered(t, n) for t in ts], _all_gather_grad, _PLAIN,
-    )  # fmt: skip
-    _declare(
-        "reduce_scatter_tensor_coalesced(Tensor[] inputs, str reduce_op, int group_size, str group_name) -> Tensor[]",
-        _each(_reduce_scatter), lambda ts, _, n, __: [_scattered(t, n) for t in ts], _reduce_scatter_grad, _PLAIN,
-    )  # fmt: skip
-    _declare(
-        "shard_dim_alltoall(Tensor input, int gather_dim, int shard_dim, str group_name) -> Tensor",
-        _shard_dim_alltoall, _resharded, _shard_dim_alltoall_grad, library=_of_dtensors,
-    )  # fmt: skip
-    _declare("wait_tensor(Tensor tensor) -> Tensor", _wait_tensor, _alike, lambda rest, grad: grad)
-
-
-_declare_all()
+_register("_c10d_functional", {**_KERNELS, **_OF_BOTH})
+_register("_c10d_functional_autograd", _OF_BOTH)
+_register("_dtensor", _OF_DTENSORS)
+_register("_dtensor", {"shard_dim_alltoall": _resharded}, "Meta")

@@ -20,6 +20,7 @@ from tensorpy.distributed import groups
 from tensorpy.distributed.detail import compare
 from tensorpy.distributed.groups import ProcessGroup
 from tensorpy.distributed.messages import after, begin_event, check, copy, flat_of, message, packed, room_for, spread
+from tensorpy.distributed.own_groups import asks_group
 from tensorpy.distributed.reduce_op import PremulSum, ReduceOp, number_of
 from tensorpy.distributed.sparse import sum_of_all
 from tensorpy.distributed.work import Work, Works, seconds_of
@@ -78,6 +79,7 @@ def _weighed(op: Any, tensor: Tensor) -> Tensor:
 # ---- reductions ----
 
 
+@asks_group
 def all_reduce(tensor: Tensor, op: Any = ReduceOp.SUM, group: Any = None, async_op: bool = False) -> Work | None:
     """All processes' tensors become one, in each.
 
@@ -127,6 +129,7 @@ def _sum_sparse(name: str, found: ProcessGroup, tensor: Tensor, op: Any) -> None
     async_events.end(event)
 
 
+@asks_group
 def reduce(
     tensor: Tensor,
     dst: int | None = None,
@@ -175,6 +178,7 @@ def reduce(
     )  # fmt: skip
 
 
+@asks_group
 def reduce_scatter(
     output: Tensor, input_list: list[Tensor], op: Any = ReduceOp.SUM, group: Any = None, async_op: bool = False
 ) -> Work | None:
@@ -203,6 +207,7 @@ def reduce_scatter(
     return _reduce_scatter("reduce_scatter", found, output, flat_of(input_list), op, async_op)
 
 
+@asks_group
 def reduce_scatter_tensor(
     output: Tensor, input: Tensor, op: Any = ReduceOp.SUM, group: Any = None, async_op: bool = False
 ) -> Work | None:
@@ -260,6 +265,7 @@ def _reduce_scatter(
 # ---- from one to all, from all to one ----
 
 
+@asks_group
 def broadcast(
     tensor: Tensor, src: int | None = None, group: Any = None, async_op: bool = False, group_src: int | None = None
 ) -> Work | None:
@@ -294,6 +300,7 @@ def broadcast(
     )  # fmt: skip
 
 
+@asks_group
 def all_gather(tensor_list: list[Tensor], tensor: Tensor, group: Any = None, async_op: bool = False) -> Work | None:
     """The tensors of all processes, in each.
 
@@ -329,6 +336,7 @@ def _all_gather(
     )  # fmt: skip
 
 
+@asks_group
 def all_gather_into_tensor(
     output_tensor: Tensor, input_tensor: Tensor, group: Any = None, async_op: bool = False
 ) -> Work | None:
@@ -364,6 +372,7 @@ def all_gather_into_tensor(
     )  # fmt: skip
 
 
+@asks_group
 def gather(
     tensor: Tensor,
     gather_list: list[Tensor] | None = None,
@@ -412,6 +421,7 @@ def gather(
     )  # fmt: skip
 
 
+@asks_group
 def scatter(
     tensor: Tensor,
     scatter_list: list[Tensor] | None = None,
@@ -469,6 +479,7 @@ _all_gather_base, _reduce_scatter_base = all_gather_into_tensor, reduce_scatter_
 # ---- several at once ----
 
 
+@asks_group
 def all_reduce_coalesced(
     tensors: list[Tensor], op: Any = ReduceOp.SUM, group: Any = None, async_op: bool = False
 ) -> Work | None:
@@ -533,6 +544,7 @@ def _together(begun: list[Work | None], async_op: bool, event: Event | None) -> 
 # ---- exchanges ----
 
 
+@asks_group
 def all_to_all(
     output_tensor_list: list[Tensor], input_tensor_list: list[Tensor], group: Any = None, async_op: bool = False
 ) -> Work | None:
@@ -571,6 +583,7 @@ def all_to_all(
     )  # fmt: skip
 
 
+@asks_group
 def all_to_all_single(
     output: Tensor,
     input: Tensor,
@@ -648,6 +661,7 @@ def _exchange(
 # ---- waits ----
 
 
+@asks_group
 def barrier(group: Any = None, async_op: bool = False, device_ids: Any = None, timeout: Any = None) -> Work | None:
     """Waits for the others of the group.
 

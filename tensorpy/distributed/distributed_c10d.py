@@ -46,6 +46,7 @@ from tensorpy.distributed.errors import DistNetworkError as DistNetworkError
 from tensorpy.distributed.errors import DistStoreError as DistStoreError
 from tensorpy.distributed.errors import QueueEmptyError as QueueEmptyError
 from tensorpy.distributed.groups import Backend as Backend
+from tensorpy.distributed.groups import BackendConfig as BackendConfig
 from tensorpy.distributed.groups import GroupMember as GroupMember
 from tensorpy.distributed.groups import ProcessGroup as ProcessGroup
 from tensorpy.distributed.groups import get_backend as get_backend
@@ -83,9 +84,10 @@ from tensorpy.distributed.reduce_op import ReduceOp as ReduceOp
 from tensorpy.distributed.reduce_op import _make_nccl_premul_sum as _make_nccl_premul_sum
 from tensorpy.distributed.reduce_op import reduce_op as reduce_op
 from tensorpy.distributed.reduce_op import supports_complex as supports_complex
+from tensorpy.distributed.work import FutureWork, seconds_of
 from tensorpy.distributed.work import Work as Work
-from tensorpy.distributed.work import seconds_of
 
+_Work = Work
 default_pg_timeout: timedelta = timedelta(seconds=groups.DEFAULT_SECONDS)
 
 # What names of backends stand for: all of these are the engine that there is.
@@ -184,7 +186,7 @@ def is_backend_available(backend: str) -> bool:
         >>> tp.distributed.is_backend_available("nccl")
         False
     """
-    return backend.lower() in _NAMES
+    return backend.lower() in (*_NAMES, *Backend._plugins)
 
 
 def get_default_backend_for_device(device: Any) -> str:
@@ -228,7 +230,7 @@ def _backend_of(name: str | None) -> str:
     asked = (name or "gloo").lower()
     for part in asked.split(","):
         kind = part.rpartition(":")[2]
-        if kind not in _NAMES:
+        if kind not in _NAMES and kind not in Backend._plugins:
             raise RuntimeError(
                 f"Distributed package doesn't have {kind.upper()} built in: backends are {', '.join(_NAMES)}"
             )
@@ -273,12 +275,77 @@ def init_process_group(
     name, seconds = _backend_of(backend), _patience(timeout, groups.DEFAULT_SECONDS)
     if "TORCH_DISTRIBUTED_DEBUG" in os.environ:
         set_debug_level_from_env()
-    if store is None and init_method in (None, "env://") and rank < 0 and _launched():
+    if name in Backend._plugins:
+        made = _by_plugin(name, init_method or "env://", rank, world_size, store, seconds, pg_options)
+    elif store is None and init_method in (None, "env://") and rank < 0 and _launched():
         made = _join_launched(name, seconds)
     else:
         made = _join(name, init_method or "env://", rank, world_size, store, seconds)
     group.WORLD = made
     groups.made[made.group_name] = made
+
+
+class _BackendOptions:
+    """What a function takes that was registered with extended_api."""
+
+    def __init__(self, store: Any, rank: int, ranks: tuple[int, ...], timeout: timedelta, name: str) -> None:
+        self.store, self.group_rank, self.group_size, self.timeout = store, rank, len(ranks), timeout
+        self.global_ranks_in_group, self.group_id = list(ranks), name
+
+
+def _plugged(
+    name: str, store: Any, rank: int, ranks: tuple[int, ...], seconds: float, title: str, options: Any
+) -> ProcessGroup:
+    """A group that a registered function makes."""
+    from tensorpy.distributed.stores import PrefixStore
+
+    func, extended, _ = Backend._plugins[name]
+    inside, patience = PrefixStore(f"{title}/", store), timedelta(seconds=seconds)
+    if extended:
+        made = func(_BackendOptions(inside, rank, ranks, patience, title), options)
+    else:
+        made = func(inside, rank, len(ranks), patience)
+    if not isinstance(made, ProcessGroup):
+        raise TypeError(f"the backend {name} gave {type(made).__name__}, not a ProcessGroup")
+    made._backend, made._ranks, made._seconds, made._store = Backend(name), ranks, seconds, inside
+    made._set_group_name(title)
+    return made
+
+
+def _by_plugin(name: str, method: str, rank: int, size: int, store: Any, seconds: float, options: Any) -> ProcessGroup:
+    from tensorpy.distributed import meeting
+
+    if store is None:
+        store, rank, size = next(meeting.rendezvous(method, rank, size, timeout=timedelta(seconds=seconds)))
+    return _plugged(name, store, rank, tuple(range(size)), seconds, "0", options)
+
+
+def _register_process_group(group_name: str, group: ProcessGroup) -> None:
+    """Operators find a group by a name.
+
+    Arguments:
+        group_name: the name
+        group: the group
+    """
+    groups.made[group_name] = group
+
+
+def _unregister_process_group(group_name: str) -> None:
+    """Operators find it no more.
+
+    Arguments:
+        group_name: the name
+    """
+    groups.made.pop(group_name, None)
+
+
+def _create_work_from_future(future: Any) -> Work:
+    """A Work that is done when a future is, with what it has.
+
+    Arguments:
+        future: the future
+    """
+    return FutureWork(future)
 
 
 def _patience(timeout: Any, otherwise: float) -> float:
@@ -309,7 +376,7 @@ def _join(name: str, method: str, rank: int, size: int, store: Any, seconds: flo
     elif size < 1 or not 0 <= rank < size:
         raise ValueError(f"init_process_group: a store comes with rank and world_size, not {rank} and {size}")
     if size == 1 or store is None:  # without a store there is one process
-        return ProcessGroup(name, seconds=seconds, store=store)
+        return ProcessGroup._made(name, seconds=seconds, store=store)
     from tensorpy.distributed import world
     from tensorpy.distributed.stores import PrefixStore
 
@@ -329,7 +396,7 @@ def _everyone(name: str, rank: int, size: int, seconds: float, store: Any) -> Pr
 
     ranks = tuple(range(size))
     number = _C._distributed.new_group(f"tensorpy/{_worlds}/0", ranks, seconds)
-    made = ProcessGroup(name, ranks, rank, number, "0", seconds, store)
+    made = ProcessGroup._made(name, ranks, rank, number, "0", seconds, store)
     message(made, "barrier", name="init_process_group")
     world.hide_shared_memory()
     return made
@@ -339,11 +406,11 @@ def _join_launched(name: str, seconds: float) -> ProcessGroup:
     from tensorpy.distributed import world
 
     if world.launched_size() == 1:
-        return ProcessGroup(name, seconds=seconds)
+        return ProcessGroup._made(name, seconds=seconds)
     rank, size = world.begin_launched()
     if size == 1:
         world.end(0)
-        return ProcessGroup(name, seconds=seconds)
+        return ProcessGroup._made(name, seconds=seconds)
     from tensorpy.distributed.stores import TCPStore
 
     made = _everyone(name, rank, size, seconds, None)
@@ -440,8 +507,10 @@ def new_group(
     if world.rank() not in chosen:
         return groups.group.NON_GROUP_MEMBER
     place = chosen.index(world.rank())
-    if len(chosen) == 1:
-        made = ProcessGroup(name, chosen, 0, -1, title, seconds)
+    if name in Backend._plugins:
+        made = _plugged(name, world._store, place, chosen, seconds, title, pg_options)
+    elif len(chosen) == 1:
+        made = ProcessGroup._made(name, chosen, 0, -1, title, seconds)
     else:
         made = _some(world, name, chosen, place, title, seconds)
     made.group_desc = group_desc or "undefined"
@@ -466,7 +535,7 @@ def _some(
             f"{seconds:g} s"
         )  # fmt: skip
     number = _C._distributed.new_group(f"tensorpy/{_worlds}/{title}", chosen, seconds)
-    return ProcessGroup(name, chosen, place, number, title, seconds, store)
+    return ProcessGroup._made(name, chosen, place, number, title, seconds, store)
 
 
 def _rank_not_in_group(group: Any) -> bool:

@@ -7,9 +7,41 @@ init_process_group made.
 from __future__ import annotations
 
 import warnings
-from typing import Any
+from collections.abc import Callable
+from typing import Any, ClassVar
 
 DEFAULT_SECONDS = 1800.0
+
+
+class BackendConfig:
+    """Which backend each type of device has, of a text such as "cpu:gloo,opencl:mpi".
+
+    Arguments:
+        backend: the text, or one name for all
+
+    Example:
+        >>> tp.distributed.BackendConfig("gloo").get_device_backend_map()
+        {'cpu': 'gloo', 'opencl': 'gloo'}
+    """
+
+    device_backend_map: dict[str, Any]
+
+    def __init__(self, backend: str) -> None:
+        parts = [part.rpartition(":") for part in backend.lower().split(",")]
+        if len(parts) > 1 and any(not device for device, _, _ in parts):
+            raise ValueError(f"BackendConfig: {backend!r} is not device:name,device:name")
+        one = not parts[0][0]
+        named = [(device, parts[0][2]) for device in ("cpu", "opencl")] if one else [(d, n) for d, _, n in parts]
+        if len({device for device, _ in named}) < len(named):
+            raise ValueError(f"BackendConfig: {backend!r} names a device twice")
+        self.device_backend_map = {device: Backend(name) for device, name in named}
+
+    def __repr__(self) -> str:
+        return ",".join(f"{device}:{name}" for device, name in self.device_backend_map.items())
+
+    def get_device_backend_map(self) -> dict[str, Any]:
+        """The backends by types of devices."""
+        return self.device_backend_map
 
 
 class Backend(str):
@@ -21,6 +53,29 @@ class Backend(str):
     """
 
     GLOO, NCCL, MPI, UCC, UNDEFINED = "gloo", "nccl", "mpi", "ucc", "undefined"
+    backend_list: ClassVar[list[str]] = [UNDEFINED, GLOO, NCCL, UCC, MPI]
+    _plugins: ClassVar[dict[str, tuple[Callable[..., Any], bool, list[str]]]] = {}
+
+    @classmethod
+    def register_backend(
+        cls, name: str, func: Callable[..., Any], extended_api: bool = False, devices: str | list[str] | None = None
+    ) -> None:
+        """Has init_process_group and new_group make groups of a name by a function.
+
+        Arguments:
+            name: the name
+            func: takes the store, the rank, how many there are, and a timedelta; gives a ProcessGroup of a class of
+                Python's own
+            extended_api: whether it takes one object with these as `store`, `group_rank`, `group_size`, `timeout`, and
+                the options that init_process_group was given
+            devices: the types of devices that it is for; the host if nothing is said
+        """
+        key = name.lower()
+        if hasattr(cls, name.upper()) or key in cls._plugins:
+            raise AssertionError(f"{name.upper()} c10d backend already exist: another name is free")
+        setattr(cls, name.upper(), key)
+        cls.backend_list.append(key)
+        cls._plugins[key] = func, extended_api, [devices] if isinstance(devices, str) else list(devices or ["cpu"])
 
     def __new__(cls, name: str) -> Backend:
         if not isinstance(name, str):
@@ -31,14 +86,12 @@ class Backend(str):
 class ProcessGroup:
     """A group of processes: their ranks in the world, and this one's rank among them.
 
+    A class of Python's own below it, made of a rank and how many there are, or of a store and these, carries messages
+    by its methods: `allreduce(tensors, opts)`, `broadcast`, `allgather` and so on give a Work. They may also say what
+    `getRank()`, `getSize()`, `getBackendName()` are.
+
     Arguments:
-        backend: the name that it was made with
-        ranks: its processes, by their ranks in the world
-        rank: this process's rank in it
-        number: its number in the engine
-        name: its name
-        seconds: after how long a message is late
-        store: what its processes share
+        place: the rank and how many there are, or a store and these
 
     Example:
         >>> group = tp.distributed.new_group([0])  # what makes them
@@ -46,11 +99,25 @@ class ProcessGroup:
         (0, 1)
     """
 
-    group_name: str
-    group_desc: str = "default_pg"
     bound_device_id: Any = None
+    _asks = False  # of a class of Python's own: its methods send
 
-    def __init__(
+    def __init__(self, *place: Any) -> None:
+        store, rank, size = place if len(place) == 3 else (None, *place)
+        self._set("undefined", tuple(range(size)), rank, store=store)
+
+    def __init_subclass__(cls, **rest: Any) -> None:
+        super().__init_subclass__(**rest)
+        cls._asks = True
+
+    @classmethod
+    def _made(cls, *args: Any, **kwargs: Any) -> ProcessGroup:
+        """A group that the engine carries."""
+        group = cls.__new__(cls)
+        group._set(*args, **kwargs)
+        return group
+
+    def _set(
         self,
         backend: str,
         ranks: tuple[int, ...] = (0,),
@@ -62,23 +129,95 @@ class ProcessGroup:
     ) -> None:
         self._backend = Backend(backend)
         self._ranks, self._rank, self._number = ranks, rank, number
-        self.group_name, self._seconds, self._store = name, seconds, store
+        self._group_name, self._group_desc, self._seconds, self._store = name, "default_pg", seconds, store
         self._barriers = self._checks = 0
+
+    # what classes of Python's own may say otherwise
+
+    def getRank(self) -> int:
+        """The same as rank()."""
+        return self._rank
+
+    def getSize(self) -> int:
+        """The same as size()."""
+        return len(self._ranks)
+
+    def getBackendName(self) -> str:
+        """The same as name()."""
+        return str(self._backend)
+
+    def getGroupName(self) -> str:
+        """The same as group_name."""
+        return self._group_name
+
+    def setGroupName(self, name: str) -> None:
+        """Gives it another group_name.
+
+        Arguments:
+            name: the name
+        """
+        self._group_name = name
+
+    def getGroupDesc(self) -> str:
+        """The same as group_desc."""
+        return self._group_desc
+
+    def setGroupDesc(self, group_desc: str) -> None:
+        """Gives it another group_desc.
+
+        Arguments:
+            group_desc: what it is for
+        """
+        self._group_desc = group_desc
+
+    def abort(self) -> None:
+        """Does nothing: destroy_process_group ends a group."""
+
+    def shutdown(self) -> None:
+        """Does nothing: destroy_process_group ends a group."""
 
     def rank(self) -> int:
         """This process's place."""
-        return self._rank
+        return self.getRank()
 
     def size(self) -> int:
         """How many processes there are."""
-        return len(self._ranks)
+        return self.getSize()
 
     def name(self) -> str:
         """The name of what carries messages."""
-        return str(self._backend)
+        return self.getBackendName()
+
+    @property
+    def group_name(self) -> str:
+        """Its name, by which operators know it."""
+        return self.getGroupName()
+
+    @group_name.setter
+    def group_name(self, name: str) -> None:
+        self.setGroupName(name)
+
+    @property
+    def group_desc(self) -> str:
+        """What it is for."""
+        return self.getGroupDesc()
+
+    @group_desc.setter
+    def group_desc(self, group_desc: str) -> None:
+        self.setGroupDesc(group_desc)
+
+    def _set_group_name(self, name: str) -> None:
+        self.setGroupName(name)
+
+    def _set_group_desc(self, group_desc: str) -> None:
+        self.setGroupDesc(group_desc)
+
+    def get_group_store(self) -> Any:
+        """What its processes share."""
+        return self._store
 
     def _is_one(self) -> bool:
-        return len(self._ranks) == 1
+        return len(self._ranks) == 1 and not self._asks
 
 
 class _NonMember:

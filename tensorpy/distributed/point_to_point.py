@@ -9,6 +9,7 @@ from tensorpy.distributed import groups
 from tensorpy.distributed.errors import DistBackendError
 from tensorpy.distributed.groups import ProcessGroup
 from tensorpy.distributed.messages import check, copy, message, packed, room_for
+from tensorpy.distributed.own_groups import asks_group
 from tensorpy.distributed.work import Work
 
 _ANY = -1
@@ -23,6 +24,7 @@ def _peer(name: str, found: ProcessGroup, rank: int | None, group_rank: int | No
     return place
 
 
+@asks_group
 def isend(
     tensor: Tensor, dst: int | None = None, group: Any = None, tag: int = 0, group_dst: int | None = None
 ) -> Work | None:
@@ -47,6 +49,7 @@ def isend(
     return message(found, "send", buffer, None, name="isend", count=buffer.numel(), peer=peer, tag=tag, async_op=True)
 
 
+@asks_group
 def send(tensor: Tensor, dst: int | None = None, group: Any = None, tag: int = 0, group_dst: int | None = None) -> None:
     """Sends a tensor: returns when it may be changed again.
 
@@ -94,6 +97,7 @@ def _receive(
     return work, came
 
 
+@asks_group
 def irecv(
     tensor: Tensor, src: int | None = None, group: Any = None, tag: int = 0, group_src: int | None = None
 ) -> Work | None:
@@ -114,6 +118,7 @@ def irecv(
     return _receive("irecv", tensor, src, group, tag, group_src, True)[0]
 
 
+@asks_group
 def recv(tensor: Tensor, src: int | None = None, group: Any = None, tag: int = 0, group_src: int | None = None) -> int:
     """Receives a tensor; the rank in the world that sent it, -1 outside of the group.
 

@@ -11,7 +11,8 @@ from typing import Any, TypeVar
 
 from tensorpy._C import Tensor
 from tensorpy.distributed import collectives, point_to_point
-from tensorpy.distributed.groups import ProcessGroup
+from tensorpy.distributed.groups import ProcessGroup, place
+from tensorpy.distributed.own_groups import AS_METHODS, has
 from tensorpy.distributed.reduce_op import ReduceOp
 from tensorpy.distributed.work import Work, seconds_of
 
@@ -334,6 +335,69 @@ class _Methods:
         work._seconds = seconds_of(said.timeout, self._seconds)
         return work
 
+
+# ---- what functions ask of groups of Python's own ----
+
+
+def _place(found: ProcessGroup, name: str, rank: Any, group_rank: Any) -> int:
+    return place(name, found, rank, group_rank, 0 if found.size() == 1 else None)
+
+
+def _single(found: ProcessGroup, newer: str, older: str) -> str:
+    """PyTorch named methods of one tensor anew."""
+    return newer if has(found, newer) else older
+
+
+AS_METHODS.update(
+    all_reduce=lambda g, t, op=ReduceOp.SUM, group=None, async_op=False: (
+        "allreduce", ([t],), AllreduceOptions(reduceOp=op), async_op
+    ),
+    all_reduce_coalesced=lambda g, ts, op=ReduceOp.SUM, group=None, async_op=False: (
+        "allreduce_coalesced", (ts,), AllreduceCoalescedOptions(reduceOp=op), async_op
+    ),
+    broadcast=lambda g, t, src=None, group=None, async_op=False, group_src=None: (
+        "broadcast", ([t],), BroadcastOptions(rootRank=_place(g, "broadcast", src, group_src)), async_op
+    ),
+    reduce=lambda g, t, dst=None, op=ReduceOp.SUM, group=None, async_op=False, group_dst=None: (
+        "reduce", ([t],), ReduceOptions(rootRank=_place(g, "reduce", dst, group_dst), reduceOp=op), async_op
+    ),
+    all_gather=lambda g, ts, t, group=None, async_op=False: ("allgather", ([ts], [t]), AllgatherOptions(), async_op),
+    all_gather_into_tensor=lambda g, out, t, group=None, async_op=False: (
+        _single(g, "all_gather_single", "_allgather_base"), (out, t), AllgatherOptions(), async_op
+    ),
+    gather=lambda g, t, ts=None, dst=None, group=None, async_op=False, group_dst=None: (
+        "gather", ([ts] if ts else [], [t]), GatherOptions(rootRank=_place(g, "gather", dst, group_dst)), async_op
+    ),
+    scatter=lambda g, t, ts=None, src=None, group=None, async_op=False, group_src=None: (
+        "scatter", ([t], [ts] if ts else []), ScatterOptions(rootRank=_place(g, "scatter", src, group_src)), async_op
+    ),
+    reduce_scatter=lambda g, t, ts, op=ReduceOp.SUM, group=None, async_op=False: (
+        "reduce_scatter", ([t], [ts]), ReduceScatterOptions(reduceOp=op), async_op
+    ),
+    reduce_scatter_tensor=lambda g, out, t, op=ReduceOp.SUM, group=None, async_op=False: (
+        _single(g, "reduce_scatter_single", "_reduce_scatter_base"), (out, t), ReduceScatterOptions(reduceOp=op),
+        async_op,
+    ),
+    all_to_all=lambda g, outs, ts, group=None, async_op=False: ("alltoall", (outs, ts), AllToAllOptions(), async_op),
+    all_to_all_single=lambda g, out, t, outs=None, ins=None, group=None, async_op=False: (
+        "alltoall_base", (out, t, outs or [], ins or []), AllToAllOptions(), async_op
+    ),
+    barrier=lambda g, group=None, async_op=False, device_ids=None, timeout=None: (
+        "barrier", (), BarrierOptions(), async_op
+    ),
+    isend=lambda g, t, dst=None, group=None, tag=0, group_dst=None: (
+        "send", ([t], _place(g, "isend", dst, group_dst), tag), None, True
+    ),
+    send=lambda g, t, dst=None, group=None, tag=0, group_dst=None: (
+        "send", ([t], _place(g, "send", dst, group_dst), tag), None, False
+    ),
+    irecv=lambda g, t, src=None, group=None, tag=0, group_src=None: (
+        "recv", ([t], _place(g, "irecv", src, group_src), tag), None, True
+    ),
+    recv=lambda g, t, src=None, group=None, tag=0, group_src=None: (
+        "recv", ([t], _place(g, "recv", src, group_src), tag), None, False
+    ),
+)  # fmt: skip
 
 for _name, _method in vars(_Methods).items():
     if not _name.startswith("__"):

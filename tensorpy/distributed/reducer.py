@@ -15,7 +15,7 @@ from tensorpy import _C
 from tensorpy._C import Tensor
 from tensorpy._package import async_events
 from tensorpy.distributed.buckets import Bucket, GradBucket, assign, places_in
-from tensorpy.distributed.collectives import all_gather_into_tensor, all_reduce, broadcast
+from tensorpy.distributed.collectives import all_gather, all_reduce, broadcast
 from tensorpy.distributed.groups import ProcessGroup
 from tensorpy.distributed.messages import begin_event
 from tensorpy.distributed.objects import all_gather_object
@@ -96,7 +96,8 @@ class Reducer(_C._distributed.Reducer):  # type: ignore[misc]
 
     def _settle_settings(self) -> None:
         one = self._group._is_one()
-        self.carries = self._hook is not None or (not one and (not self._on_host or any(self._sparse)))
+        asks = self._hook is not None or self._group._asks
+        self.carries = asks or (not one and (not self._on_host or any(self._sparse)))
         self.needs_buckets = not one or self._hook is not None or self._keeps_views
         self.factor = 1.0 if self._hook is not None else 1.0 / self._group.size()
 
@@ -164,7 +165,8 @@ class Reducer(_C._distributed.Reducer):  # type: ignore[misc]
 
     def _begin(self, b: int, flat: Tensor, places: list[Tensor]) -> Any:
         if self._hook is None:
-            return all_reduce(flat, group=self._group, async_op=True)
+            work: Any = all_reduce(flat, group=self._group, async_op=True)
+            return work.get_future() if self._group._asks else work
         state, hook = self._hook
         parameters = [self._parameters[i] for i in self._buckets[b].numbers]
         with in_order(), tp.no_grad():
@@ -228,13 +230,13 @@ class Reducer(_C._distributed.Reducer):  # type: ignore[misc]
             return numbers
         used = self._static_map
         if self._map is not None and self._map_work is not None:
-            self._map_work.wait()
+            self._map_work.wait(None)
             used = self._map.tolist()
         return tuple(i for i in numbers if used[i])
 
     def _end_round(self) -> None:
         if self._map_work is not None and self._map is not None:
-            self._map_work.wait()
+            self._map_work.wait(None)
             self._static_map = self._map.tolist() if self.is_static else None
         self._map = self._map_work = None
         self.rounds += 1
@@ -331,9 +333,8 @@ def verify(group: ProcessGroup, lines: list[str]) -> None:
     if group._is_one():
         return
     digest = hashlib.sha256("\n".join(lines).encode()).digest()
-    all_of_them = tp.empty(32 * group.size(), dtype=tp.uint8)
-    all_gather_into_tensor(all_of_them, tp.tensor(list(digest), dtype=tp.uint8), group)
-    rows = all_of_them.reshape(group.size(), 32)
+    rows = tp.empty(group.size(), 32, dtype=tp.uint8)
+    all_gather(list(rows), tp.tensor(list(digest), dtype=tp.uint8), group)
     if bool((rows == rows[0]).all()):
         return
     said: list[Any] = [None] * group.size()

@@ -172,6 +172,35 @@ class Work:
         return self._future
 
 
+class FutureWork(Work):
+    """A Work that is done when a future is.
+
+    Arguments:
+        future: the future
+    """
+
+    def __init__(self, future: Future[Any]) -> None:
+        super().__init__()
+        self._of = future
+
+    def wait(self, timeout: Any = None) -> bool:
+        """Waits for the future."""
+        self._of.wait()
+        return True
+
+    def is_completed(self) -> bool:
+        """Whether it is done."""
+        return self._of.done()
+
+    def get_future(self) -> Future[Any]:
+        """The future."""
+        return self._of
+
+    def result(self) -> Any:
+        """What the future has."""
+        return self._of.value()
+
+
 class Works(Work):
     """Several works as one."""
 

@@ -9,6 +9,7 @@ loader's path.
 from __future__ import annotations
 
 import atexit
+import glob
 import os
 import secrets
 import site
@@ -146,6 +147,9 @@ def _environment(**values: str | None) -> Iterator[None]:
         put(before)
 
 
+_token = ""  # the name of the world that began last
+
+
 def begin(store: Any, rank: int, size: int, seconds: float) -> None:
     """Makes this process rank `rank` of a world of `size`; every one of them calls this with the same store."""
     _open()
@@ -159,7 +163,9 @@ def begin(store: Any, rank: int, size: int, seconds: float) -> None:
         store.set("server", said)
     else:
         said = _ask_for_server(store, rank, seconds)
+    global _token
     address, port, token, shared = said.split()
+    _token = token
     start = (address, int(port), token, socket.gethostname(), rank, size, seconds)
     fd = _engine.open_pmi(size, token, shared)
     none = dict.fromkeys(("PMI_PORT", "PMI_ID", "PMI_SPAWNED", "PMIX_RANK", "PMIX_NAMESPACE"))
@@ -236,12 +242,24 @@ def _own_address() -> str:
         return "127.0.0.1"
 
 
+def name_of_memory() -> str:
+    """How the names begin under which MPICH keeps the memory of this world: with a hash (FNV-1a) of the world's name.
+
+    Numbers follow; empty under a launcher, who names worlds itself.
+    """
+    number = 0x811C9DC5
+    for byte in _token.encode():
+        number = (number ^ byte) * 0x01000193 & 0xFFFFFFFF
+    return f"/dev/shm/mpich_shm_{number:x}_" if _token else ""
+
+
 def hide_shared_memory() -> None:
     """Takes away the names of the memory that an MPI library shares on this machine, once all have opened it.
 
-    The memory lives on with its processes; a name would stay for ever if they were killed.
+    The memory lives on with its processes; a name would stay for ever if they were killed. A process that was killed
+    may have made memory that this one has not opened.
     """
-    names = set()
+    names = set(glob.glob(name_of_memory() + "*") if _token else ())
     with suppress(OSError), open("/proc/self/maps") as maps:
         for line in maps:
             _, found, name = line.rstrip().partition("/dev/shm/mpich_shm_")

@@ -286,8 +286,9 @@ class Node:
     # ---- what it is ----
 
     def is_impure(self, impure_random: bool = True) -> bool:
-        """Whether more than its result comes of it: an operator that writes or draws random numbers, a function that is
-        known to do more (`has_side_effect`), inputs and outputs. Methods and modules count for their results only."""
+        """Whether more than its result comes of it: an operator that writes, draws random numbers or sends to other
+        processes, a function that is known to do more (`has_side_effect`), inputs and outputs. Methods and modules
+        count for their results only."""
         if self.op in ("placeholder", "output"):
             return True
         if self.op == "call_module":
@@ -298,7 +299,7 @@ class Node:
             return False
         if self.target in _side_effectful_functions or (impure_random and _is_random(self.target)):
             return True
-        return isinstance(self.target, OpOverload) and "!" in self.target._schema
+        return isinstance(self.target, OpOverload) and ("!" in self.target._schema or "collective" in self.target.tags)
 
     def normalized_arguments(
         self,

@@ -73,6 +73,8 @@ OPERATORS = """
   dispatch: {CPU: equal_cpu}
 - func: frob(Tensor self) -> Tensor
   dispatch: {CPU: frob_cpu}
+- func: far::send(Tensor self, str mode) -> Tensor
+  dispatch: {CPU: send_cpu}
 """
 
 HERE = Location("derivatives.yaml", 7)
@@ -233,6 +235,13 @@ def test_metadata() -> None:
     assert "tp_expand(grads[0], node->shapeless_sizes, false)" in lower("grad.expand(shapeless.shape)")
     assert "tp_ints_numel(node->shapeless_sizes)" in lower("grad * shapeless.numel()")
     assert "tp_numel_of(self)" in lower("grad * self.numel()")
+
+
+def test_an_operator_of_a_namespace() -> None:
+    assert "= tp_far_send(self, mode);" in lower("grad * ops.far.send(self, mode)")
+    assert set(used("ops.far.send(grad, mode)")) == {"grad", "mode"}
+    with pytest.raises(YamlError, match="unknown operator 'far::sent'"):
+        lower("ops.far.sent(self, mode)")
 
 
 def test_inplace_on_own_tensor() -> None:
@@ -497,7 +506,7 @@ def test_every_schema_is_pytorch_s(torch_yaml: Callable[[str], Path]) -> None:
     ours = [line for file in files for line in file.read_text().splitlines()]
     names = [line.removeprefix("- name: ") for line in ours if line.startswith("- name: ")]
     assert len(names) == len(set(names)) > 60
-    assert [name for name in names if name not in theirs and not name.startswith("_")] == []
+    assert [name for name in names if name not in theirs and not name.startswith(("_", "<op>"))] == []
 
 
 def test_nodes_are_numbered_in_pytorch_s_order(torch_yaml: Callable[[str], Path]) -> None:

@@ -90,6 +90,9 @@ any_alias(Tensor(*) self) -> Tensor(*)
 complex_returns(Tensor(a!) a, Tensor(b!) b) -> (Tensor(a!), Tensor(b!)[], int)
 many(Tensor a, Tensor b, Tensor c, Tensor d, Tensor e, Tensor f, Tensor g) -> (Tensor, Tensor, Tensor, Tensor)
 stepped.Scalar_mode(Tensor self, Scalar other, *, str? rounding_mode) -> Tensor
+space::name.overload(Tensor self) -> Tensor
+space::writes_(Tensor(a!) input, str how) -> Tensor(a!)
+space::lists_(Tensor[](a!) inputs) -> Tensor[](a!)
 strict_None(int? x=None, Tensor[] y=[]) -> bool
 """.strip().splitlines()
 
@@ -136,6 +139,7 @@ def test_kind(text: str, kind: str) -> None:
         ("__iand__.Scalar", OperatorName("and", inplace=True, dunder_method=True, overload="Scalar")),
         ("__invert__", OperatorName("invert", dunder_method=True)),
         ("_foo_", OperatorName("_foo", inplace=True)),
+        ("space::add_.Tensor", OperatorName("add", inplace=True, overload="Tensor", namespace="space")),
         ("_", OperatorName("_")),
     ],
 )

@@ -55,11 +55,12 @@ def test_every_schema_of_the_yaml_is_read() -> None:
             continue
         if len(op.schema.arguments) > 24 or "..." in text:
             continue
-        base = str(op.schema.name)
-        name = _C._define(f"mirror::{text}", "a test")
-        assert name == f"mirror::{base}"
+        space = "mirror" + op.schema.name.namespace
+        base, text = (given.rpartition("::")[2] for given in (str(op.schema.name), text))
+        name = _C._define(f"{space}::{text}", "a test")
+        assert name == f"{space}::{base}"
         info = _C._operator_info(name)
-        assert info[0] == f"mirror::{text}"
+        assert info[0] == f"{space}::{text}"
 
 
 @pytest.mark.parametrize(

@@ -329,6 +329,8 @@ def rules(rank: int, size: int) -> None:
         model = DDP(net(), process_group=one)
         F.cross_entropy(model(tp.ones(2, 6)), tp.tensor([0, 1])).backward()
     data = DDP(net())._get_ddp_logging_data()
+    assert data["dtypes"] == "float" and data["output_device"] == -1 and data["device_ids"] == ""
+    assert data["torch_distributed_debug"] == "N/A" and not data["has_sync_bn"] and data["iteration"] == 0
     assert data["world_size"] == size and data["bucket_cap_bytes"] == 25 << 20
 
 

@@ -116,6 +116,28 @@ def test_a_process_that_is_lost_is_named(how: str, seconds: float, within: float
     assert nothing_shared()
 
 
+def look_at_memory(rank: int, method: str) -> None:
+    from tensorpy.distributed import world as worlds
+
+    hide, seen = worlds.hide_shared_memory, list[str]()
+
+    def look() -> None:
+        seen.extend(line for line in Path("/proc/self/maps").read_text().splitlines() if "mpich_shm_" in line)
+        hide()
+
+    worlds.hide_shared_memory = look
+    join(method, rank, 2, 20)
+    assert seen and all(worlds.name_of_memory() in line for line in seen), seen
+    dist.destroy_process_group()
+
+
+@needs_mpi
+def test_names_of_shared_memory_are_known(tmp_path: Path) -> None:
+    """So that what a process made that was killed has no name left, though no other has opened it."""
+    said = outcomes(look_at_memory, {0, 1}, 2, where("file", tmp_path))
+    assert [said[rank][:2] for rank in (0, 1)] == [("", "")] * 2
+
+
 def die_at_the_start(rank: int, method: str) -> None:
     if rank == 1:
         from tensorpy.distributed import world as worlds

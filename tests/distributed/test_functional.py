@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -352,8 +354,91 @@ def test_meta_has_shapes_without_a_world() -> None:
         (tp.ops._c10d_functional_autograd.all_gather_into_tensor(x, 2, "0"), (8, 3)),
     ):
         assert made.shape == shape and made.dtype == tp.float16 and made.device.type == "meta"
-    with pytest.raises(ValueError, match="is not 3 parts of one size"):
+    with pytest.raises(ValueError, match="must be a multiple of group_size 3, and the input is"):
         OPS.reduce_scatter_tensor(x, "sum", 3, "0")
+
+
+def test_before_the_import_an_error_says_what_to_import() -> None:
+    program = """
+import sys
+import tensorpy as tp
+x = tp.ones(4, 3)
+assert tp.ops._c10d_functional.all_gather_into_tensor(x.to("meta"), 2, "0").shape == (8, 3)
+assert "tensorpy.distributed" not in sys.modules
+try:
+    tp.ops._c10d_functional.all_reduce(x, "sum", "0")
+except NotImplementedError as error:
+    print(error)
+import tensorpy.distributed
+tensorpy.distributed.init_process_group(rank=0, world_size=1)
+print(tp.ops._c10d_functional.wait_tensor(tp.ops._c10d_functional.all_reduce(x, "sum", "0")).sum().item())
+"""
+    said = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=True)
+    assert said.stdout.splitlines() == [
+        "Could not run '_c10d_functional::all_reduce': its kernels come with tensorpy.distributed. next step: import "
+        "tensorpy.distributed",
+        "12.0",
+    ], said
+
+
+def test_tangents_are_sent_as_what_they_belong_to(alone: Any) -> None:
+    x, t = mine(0, 4, 2), mine(1, 4, 2)
+    calls: list[Any] = [
+        lambda a: OPS.all_reduce(a, "sum", "0"),
+        lambda a: OPS.all_reduce_(a * 1, "avg", "0"),
+        lambda a: OPS.all_gather_into_tensor(a, 1, "0"),
+        lambda a: OPS.reduce_scatter_tensor(a, "SUM", 1, "0"),
+        lambda a: OPS.all_to_all_single(a, [4], [4], "0"),
+        lambda a: OPS.all_reduce_coalesced([a], "sum", "0")[0],
+        lambda a: OPS.all_gather_into_tensor_coalesced([a], 1, "0")[0],
+        lambda a: OPS.reduce_scatter_tensor_coalesced([a], "sum", 1, "0")[0],
+    ]
+    for call in calls:
+        value, tangent = tp.func.jvp(lambda a: OPS.wait_tensor(call(a)), (x,), (t,))  # noqa: B023
+        assert tp.equal(value, x) and tp.equal(tangent, t)
+    refused: list[Any] = [
+        lambda a: OPS.all_reduce(a, "max", "0"),
+        lambda a: OPS.reduce_scatter_tensor(a, "product", 1, "0"),
+        lambda a: OPS.all_reduce_coalesced([a], "max", "0")[0],
+        lambda a: OPS.broadcast(a, 0, "0"),
+    ]
+    for call in refused:
+        with pytest.raises((RuntimeError, NotImplementedError)):
+            tp.func.jvp(call, (x,), (t,))
+
+
+@pytest.mark.filterwarnings("ignore:vmap. there is no batching rule")
+def test_one_message_goes_for_a_batch(alone: Any) -> None:
+    x = mine(0, 3, 2)
+    with tp.dispatch.trace() as calls:
+        made = tp.vmap(lambda a: OPS.wait_tensor(OPS.all_reduce(a, "sum", "0")))(x)
+    assert tp.equal(made, x)
+    assert [c.op for c in calls if c.key == "CPU" and "c10d" in c.op] == [
+        "_c10d_functional::all_reduce", "_c10d_functional::wait_tensor",
+    ]  # fmt: skip
+    assert tp.equal(tp.vmap(lambda a: OPS.all_gather_into_tensor(a, 1, "0"))(x), x)
+
+
+def test_in_place_has_the_gradient_of_what_it_writes(alone: Any) -> None:
+    x = mine(0, 3).requires_grad_()
+    y = x * 2
+    OPS.wait_tensor(OPS.all_reduce_(y, "sum", "0"))
+    y.sum().backward()
+    assert x.grad.tolist() == [2.0] * 3
+    with pytest.raises(RuntimeError, match="there is no gradient of this step"):
+        OPS.all_reduce_coalesced_([x * 2], "sum", "0")
+
+
+def test_graphs_keep_messages_that_nobody_reads(alone: Any) -> None:
+    def step(x: Any) -> Any:
+        OPS.all_reduce(x, "sum", "0")
+        x.neg()
+        return x + 1
+
+    module = make_fx(step)(mine(0, 3))
+    module.graph.eliminate_dead_code()
+    left = [str(n.target) for n in module.graph.nodes if n.op == "call_function"]
+    assert [name.rpartition("::")[2].split(".")[-2] for name in left] == ["all_reduce", "add"], left
 
 
 def test_schemas_are_those_of_pytorch() -> None:
@@ -370,4 +455,7 @@ def test_schemas_are_those_of_pytorch() -> None:
             schema = str(getattr(getattr(tp.ops, namespace), name.split("::")[1]).default._schema)
             theirs = str(getattr(getattr(torch.ops, namespace), name.split("::")[1]).default._schema)
             assert schema == theirs.replace("Any group_name", "str group_name"), name
+            packets = (getattr(getattr(of.ops, namespace), name.split("::")[1]).default for of in (tp, torch))
+            tags, said_tags = ({tag.name for tag in packet.tags} for packet in packets)
+            assert tags == {*said_tags, "collective"}, name
     assert ReduceOp.SUM in operators.OPERATIONS.values()

@@ -179,12 +179,12 @@ def test_an_attribute_that_is_missing_is_an_error_with_the_nearest() -> None:
 
 def test_an_import_that_nothing_catches_gives_a_name_that_raises_when_used() -> None:
     program = (
-        "from torch.distributed.fsdp import FullyShardedDataParallel as FSDP, ShardingStrategy\n"
+        "from torch.distributed.fsdp import DataParallelMeshDims as Flat, ShardingStrategy\n"
         "from torch.distributed.fsdp.wrap import wrap\n"
         "import torch.distributed.rpc as rpc\n"
         "from torch._inductor.utils import anything\n"
-        "print(isinstance(3, FSDP), issubclass(type('Mine', (FSDP,), {}), FSDP))\n"
-        "for use in (lambda: FSDP(3).forward(), lambda: wrap(3), lambda: anything()):\n"
+        "print(isinstance(3, Flat), issubclass(type('Mine', (Flat,), {}), Flat))\n"
+        "for use in (lambda: Flat(3).forward(), lambda: wrap(3), lambda: anything()):\n"
         "    try: use()\n"
         "    except NotImplementedError as error: print(error)\n"
         "try: rpc.init_rpc\n"
@@ -192,7 +192,7 @@ def test_an_import_that_nothing_catches_gives_a_name_that_raises_when_used() -> 
     )
     assert output(program).splitlines() == [
         "False True",
-        "torch.distributed.fsdp.FullyShardedDataParallel is a name only: tensorpy does not have what it stands for",
+        "torch.distributed.fsdp.DataParallelMeshDims is a name only: tensorpy does not have what it stands for",
         "torch.distributed.fsdp.wrap.wrap is a name only: tensorpy does not have what it stands for",
         "torch._inductor.utils.anything is a name only: tensorpy does not have what it stands for",
         "module 'torch.distributed.rpc' has no attribute 'init_rpc': "[:58],
@@ -222,8 +222,8 @@ def test_programs_ask_whether_a_mode_of_functions_is_on() -> None:
 def test_a_module_that_tensorpy_loads_by_itself_stands_for_what_is_missing_too() -> None:
     program = (
         "import tensorpy.distributed.fsdp\n"
-        "from torch.distributed.fsdp import FullyShardedDataParallel\n"
-        "print(isinstance(3, FullyShardedDataParallel))\n"
+        "from torch.distributed.fsdp import DataParallelMeshDims\n"
+        "print(isinstance(3, DataParallelMeshDims))\n"
     )
     assert output(program).split() == ["False"]
 
@@ -232,7 +232,7 @@ def test_a_module_that_tensorpy_loads_by_itself_stands_for_what_is_missing_too()
 def test_an_import_that_the_program_catches_is_an_error() -> None:
     program = (
         "import importlib.util\n"
-        "for line in ('from torch.distributed.fsdp import FullyShardedDataParallel', 'import torch.distributed.rpc',\n"
+        "for line in ('from torch.distributed.fsdp import DataParallelMeshDims', 'import torch.distributed.rpc',\n"
         "             'from torch.nn import Nonsense', 'import torch.nonsense'):\n"
         "    exec(f'try: {line}\\nexcept ImportError: print(True)\\nelse: print(False)')\n"
         "print(importlib.util.find_spec('torch.distributed.rpc'), importlib.util.find_spec('torch.nn') is not None)\n"

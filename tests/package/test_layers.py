@@ -46,7 +46,7 @@ LAYERS = {
         backends._generated quantization utils.data utils.viz
     """,
     "tools: what looks at all of these, or stands for something else": """
-        library _library _subclasses distributed._functional_operators distributed._functional_collectives
+        library _library _subclasses distributed._functional_collectives
         distributed.nn distributed.checkpoint distributed._composable distributed.fsdp distributed._tensor
         distributed.tensor
         testing backends utils jit _jit_internal onnx hub mps xpu __config__ _as_torch run

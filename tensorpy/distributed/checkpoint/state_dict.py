@@ -15,7 +15,8 @@ import tensorpy as tp
 from tensorpy import distributed as dist
 from tensorpy import nn
 from tensorpy._C import Tensor
-from tensorpy.distributed.fsdp import FSDPModule
+from tensorpy.distributed.fsdp._fully_shard import FSDPModule
+from tensorpy.distributed.fsdp._states import INSIDE, Wrapper, in_parts
 from tensorpy.distributed.tensor import DTensor, distribute_tensor
 from tensorpy.nn.modules.compiled import OptimizedModule
 from tensorpy.nn.parallel import DistributedDataParallel
@@ -86,7 +87,11 @@ def _listed(optimizers: Optimizers) -> tuple[Optimizer, ...]:
 # ---- names ----
 
 # Modules that wrap another, and what they call it.
-_WRAPPERS: tuple[tuple[type, str], ...] = ((DistributedDataParallel, "module"), (OptimizedModule, "_orig_mod"))
+_WRAPPERS: tuple[tuple[type, str], ...] = (
+    (DistributedDataParallel, "module"),
+    (OptimizedModule, "_orig_mod"),
+    (Wrapper, INSIDE),
+)
 
 
 def _short(model: nn.Module, long: str) -> str:
@@ -198,7 +203,8 @@ def _filled(value: Any, take: Any) -> Any:
 
 
 def _of_model(model: nn.Module, options: StateDictOptions, submodules: Any) -> dict[str, Any]:
-    found = {_short(model, name): value for name, value in model.state_dict().items()}
+    with in_parts():
+        found = {_short(model, name): value for name, value in model.state_dict().items()}
     if submodules:
         prefixes = [f"{_short(model, name)}." for name, each in model.named_modules() if each in set(submodules)]
         keep = options.keep_submodule_prefixes
@@ -250,7 +256,8 @@ def _into_model(model: nn.Module, state_dict: dict[Any, Any], options: StateDict
         given = _from_rank0(given)
     elif not given and options.strict and not options.ignore_frozen_params:
         raise RuntimeError("The option indicates that model state_dict is required to load, but it is empty.")
-    targets = model.state_dict(keep_vars=True)
+    with in_parts():
+        targets = model.state_dict(keep_vars=True)
     long = {_short(model, name): name for name in targets}
     named = {long.get(name, name): value for name, value in given.items()}
     named = {name: _cut_as(value, targets.get(name)) for name, value in named.items()}

@@ -235,6 +235,15 @@ class Group:
             each.show(each.part)
         self.is_whole = False
 
+    def write_back(self) -> None:
+        """Parts get what was written to the whole parameters."""
+        if not self.is_whole:
+            return
+        with tp.no_grad():
+            for each in self.parameters:
+                spec = each.spec
+                each.part._local_tensor.copy_(cut(each.whole.detach(), spec.mesh, spec.placements))
+
     def saved(self, tensor: Tensor) -> Sharded | None:
         """Whose elements a tensor has."""
         if not self.is_whole or tensor.numel() == 0:

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 
 import tensorpy as tp
 from tensorpy._C import Tensor
-from tensorpy.distributed._functional_operators import ops
 from tensorpy.distributed.tensor import _random
 from tensorpy.distributed.tensor._families import VIEWS, Rule, rule_of
 from tensorpy.distributed.tensor._loss_rules import is_by_class
@@ -22,6 +21,7 @@ from tensorpy.distributed.tensor._redistribute import redistribute_local
 from tensorpy.distributed.tensor._rules import Call, Part, Way, has_tag, is_view
 from tensorpy.distributed.tensor._spec import Placements, Spec, box
 from tensorpy.distributed.tensor.placement_types import Partial, Placement, Replicate, Shard
+from tensorpy.ops import _c10d_functional as ops
 from tensorpy.utils._python_dispatch import get_alias_info, return_and_correct_aliasing
 from tensorpy.utils._pytree import tree_flatten, tree_map
 

@@ -11,7 +11,6 @@ from typing import Any
 
 import tensorpy as tp
 from tensorpy._C import Tensor
-from tensorpy.distributed._functional_operators import ops
 from tensorpy.distributed.tensor._spec import Placements, Spec
 from tensorpy.distributed.tensor.placement_types import (
     NormPartial,
@@ -21,6 +20,7 @@ from tensorpy.distributed.tensor.placement_types import (
     Shard,
     part_sizes,
 )
+from tensorpy.ops import _c10d_functional as ops
 
 # ---- one dimension of the mesh ----
 

@@ -8,6 +8,7 @@ this process has no more batches (join).
 from __future__ import annotations
 
 import dataclasses
+import os
 import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -23,6 +24,7 @@ from tensorpy.distributed import buckets, groups
 from tensorpy.distributed import reducer as _reducer
 from tensorpy.distributed.algorithms.join import Join, Joinable, JoinHook
 from tensorpy.distributed.coalesced import MESSAGE_BYTES, broadcast_coalesced
+from tensorpy.nn.modules.batchnorm import SyncBatchNorm
 from tensorpy.nn.modules.module import Module
 from tensorpy.nn.parallel import mixed
 from tensorpy.nn.parallel.mixed import _MixedPrecision as _MixedPrecision
@@ -33,6 +35,7 @@ __all__ = ["DistributedDataParallel"]
 
 _MIB = 1 << 20
 _BUCKET_MIB = 25
+_C_NAMES = {"float32": "float", "float64": "double"}  # in logs
 
 
 class _BufferCommHookLocation(Enum):
@@ -429,8 +432,21 @@ class DistributedDataParallel(Module, Joinable):
             self.reducer.set_static()
 
     def _get_ddp_logging_data(self) -> dict[str, Any]:
-        """What a program may print of it."""
+        """What a program may print of it: PyTorch's names, but for the times."""
+        names = {str(p.dtype).rpartition(".")[2] for p in self._module_parameters}
+        variables = ("MASTER_ADDR", "MASTER_PORT", "TORCH_DISTRIBUTED_DEBUG", "GLOO_SOCKET_IFNAME")
+        sizes = ", ".join(map(str, self.reducer.bucket_sizes()))
+        rebuilt = {"rebuilt_bucket_sizes": sizes} if self.reducer.has_rebuilt_buckets else {}
         return {
+            "device_ids": ", ".join(str(each) for each in self.device_ids or ()),
+            "output_device": -1 if self.output_device is None else self.output_device,
+            "dtypes": ", ".join(sorted(_C_NAMES.get(name, name) for name in names)),
+            "is_multi_device_module": False,
+            "has_sync_bn": any(isinstance(each, SyncBatchNorm) for each in self.module.modules()),
+            "num_buckets_reduced": len(self.reducer.bucket_sizes()),
+            "unused_parameter_size": 0,
+            **{name.lower(): os.environ.get(name, "N/A") for name in variables},
+            **rebuilt,
             "world_size": self.process_group.size(),
             "rank": self.process_group.rank(),
             "backend_name": self.process_group.name(),
@@ -438,12 +454,12 @@ class DistributedDataParallel(Module, Joinable):
             "num_parameter_tensors": len(self._module_parameters),
             "total_parameter_size_bytes": sum(p.nbytes for p in self._module_parameters),
             "bucket_cap_bytes": self._caps[-1],
-            "bucket_sizes": ", ".join(map(str, self.reducer.bucket_sizes())),
+            "bucket_sizes": sizes,
             "find_unused_parameters": self.find_unused_parameters,
             "gradient_as_bucket_view": self.gradient_as_bucket_view,
             "broadcast_buffers": self.forward_sync_buffers,
             "static_graph": self.static_graph,
-            "iteration": self.reducer.rounds,
+            "iteration": max(self.reducer.rounds - 1, 0),
             "has_rebuilt_buckets": self.reducer.has_rebuilt_buckets,
             **({"has_error": True, "error": self.reducer.error} if self.reducer.error else {}),
         }

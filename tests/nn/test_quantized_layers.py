@@ -241,3 +241,46 @@ def test_attention_is_made_plain_again() -> None:
         assert type(back) is tp.nn.MultiheadAttention
         expected = plain(*given)[0]
         assert (back(*given)[0] - expected).abs().max() < 0.05 * expected.abs().max()
+
+
+def joined_layer(library: Any, name: str) -> list[Any]:
+    """A fused layer, observed and quantized, and what it gives."""
+    nn, intrinsic = library.nn, library.ao.nn.intrinsic
+    parts = {
+        "LinearLeakyReLU": lambda: (nn.Linear(4, 6), nn.LeakyReLU(0.25)),
+        "LinearTanh": lambda: (nn.Linear(4, 6), nn.Tanh()),
+        "ConvAdd2d": lambda: (nn.Conv2d(4, 4, 3, padding=1), library.add),
+        "ConvAddReLU2d": lambda: (nn.Conv2d(4, 4, 3, padding=1), library.add, nn.ReLU()),
+    }[name]()
+    fused = filled(library, getattr(intrinsic, name)(*parts))
+    sizes = (3, 4) if name.startswith("Linear") else (1, 4, 5, 5)
+    given = [numbers(library, *sizes, seed=9)] + [numbers(library, *sizes, seed=8)] * name.startswith("Conv")
+    expected = fused(*given)
+    fused.qconfig = fused[0].qconfig = library.ao.quantization.default_qconfig
+    fused.activation_post_process = fused.qconfig.activation()
+    fused.activation_post_process(expected)
+    made = getattr(intrinsic.quantized, name).from_float(fused)
+    found = made(*[library.quantize_per_tensor(x, 0.05, 64, library.quint8) for x in given])
+    assert float((found.dequantize() - expected).abs().max()) < 0.4
+    return [
+        type(made).__name__,
+        repr(made),
+        found.int_repr(),
+        found.q_scale(),
+        found.q_zero_point(),
+        *made.state_dict(),
+    ]
+
+
+@pytest.mark.parametrize("name", ["LinearLeakyReLU", "LinearTanh", "ConvAdd2d", "ConvAddReLU2d"])
+def test_layers_joined_with_what_follows(name: str, torch: Any) -> None:
+    engine = torch.backends.quantized.engine
+    try:
+        torch.backends.quantized.engine = "onednn"  # the only one that has them
+        expected = joined_layer(torch, name)
+    finally:
+        torch.backends.quantized.engine = engine
+    found = joined_layer(tp, name)
+    apart = np.abs(np.asarray(expected.pop(2).tolist()) - np.asarray(found.pop(2).tolist()))
+    assert apart.max() <= 1 and apart.mean() < 0.1
+    assert list(map(shown, expected)) == list(map(shown, found))

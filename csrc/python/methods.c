@@ -297,6 +297,7 @@ static PyObject *py_make_subclass(PyObject *self, PyObject *const *args, Py_ssiz
         return PyErr_Format(PyExc_TypeError, "_make_subclass(): argument 'data' must be Tensor, not %s",
                             Py_TYPE(v[1])->tp_name);
     tp_autoref *t = tp_detached_data(TENSOR(v[1]));
+    if (t) t->flags &= (uint16_t)~TP_FLAG_UNVERSIONED; /* a parameter's writes are seen by what saved it */
     if (!t || (requires_grad && tp_set_requires_grad(t, true) < 0)) return tp_py_raise();
     return tp_py_wrap_as_steal((PyTypeObject *)v[0], tp_take(t));
 }

@@ -1,9 +1,9 @@
 /* onednn.c: tensors as oneDNN lays them out, and its operators on them.
  *
- * What is packed is a line of float32: an image (N, C, H, W) in blocks of 16 channels (8 where vectors are shorter), one
- * of fewer than FEW channels and a matrix as they are. The line says nothing of itself: each operator is given the sizes, makes the description of them
- * anew, and refuses a line that is not as long as the description needs. So no bytes of a tensor are ever a pointer or
- * a stride. */
+ * What is packed is a line of float32: an image (N, C, H, W) in blocks of 16 channels (8 where vectors are shorter),
+ * one of fewer than FEW channels and a matrix as they are. The line says nothing of itself: each operator is given the
+ * sizes, makes the description of them anew, and refuses a line that is not as long as the description needs. So no
+ * bytes of a tensor are ever a pointer or a stride. */
 #include "tensorpy/library.h"
 
 #include <dnnl.h>
@@ -112,7 +112,8 @@ static int run_steal(dnnl_primitive_desc_t pd, const argument *given, int count)
 }
 
 /* The line that the operation of the description gives; `given` are its other arguments. */
-static tp_tensor *result_of(const_dnnl_op_desc_t description, const dnnl_memory_desc_t *to, argument *given, int count) {
+static tp_tensor *result_of(const_dnnl_op_desc_t description, const dnnl_memory_desc_t *to, argument *given,
+                            int count) {
     dnnl_primitive_desc_t pd;
     dnnl_status_t status = dnnl_primitive_desc_create(&pd, description, NULL, engine, NULL);
     if (status != dnnl_success) return fail("no such primitive", status), (tp_tensor *)NULL;
@@ -208,7 +209,8 @@ TENSORPY_KERNEL(tp_tensor *, pool2d, (tp_tensor *, data), (tp_ints, size), (tp_i
     if (describe(size, &from) < 0 || check_window(stride, padding, window, 1) < 0) return NULL;
     if (size.size != 4) return tp_fail_null(TP_RuntimeError, "onednn: images of 4 dimensions");
     int64_t found[4] = {size.data[0], size.data[1]};
-    for (int d = 0; d < 2; d++) found[d + 2] = moves(size.data[d + 2], window.data[d], stride.data[d], padding.data[d], 1);
+    for (int d = 0; d < 2; d++)
+        found[d + 2] = moves(size.data[d + 2], window.data[d], stride.data[d], padding.data[d], 1);
     tp_ints sizes = {found, 4};
     float *x = memory_of(data, &from, 0);
     if (!x || describe(sizes, &to) < 0) return NULL;

@@ -76,7 +76,9 @@ def _pair(numbers: Any) -> list[int]:
 
 
 @kernel(aten.convolution.default)
-def _convolution(x: Any, weight: Any, bias: Any, stride: Any, padding: Any, dilation: Any, transposed: bool, *rest: Any) -> Any:
+def _convolution(
+    x: Any, weight: Any, bias: Any, stride: Any, padding: Any, dilation: Any, transposed: bool, *rest: Any
+) -> Any:
     _, groups = rest
     if transposed or groups != 1 or weight.dim() != 4:
         raise NotImplementedError("packed images: convolutions of one group that are not transposed")

@@ -5,8 +5,9 @@ from __future__ import annotations
 import time
 from typing import Any
 
-import tensorpy as tp
 from packed import pack
+
+import tensorpy as tp
 from tensorpy import nn
 
 

@@ -6,9 +6,10 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-import tensorpy as tp
 from packed import Packed, ops, pack
 from resnet import resnet
+
+import tensorpy as tp
 from tensorpy import nn
 
 F = nn.functional

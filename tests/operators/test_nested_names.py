@@ -7,10 +7,9 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from test_nested import nested, plain, same
 
 import tensorpy as tp
-
-from test_nested import nested, plain, same
 
 torch: Any
 try:

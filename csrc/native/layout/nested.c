@@ -332,10 +332,11 @@ static bool same_places(const tp_nested *a, const tp_nested *b) {
 static int check_lengths(const tp_nested *a, const tp_nested *b) {
     for (int64_t i = 0; i < a->count; i++)
         if (a->length[i] != b->length[i])
-            return tp_fail(TP_RuntimeError,
-                           "nested tensors of different offsets: at index %lld one has a piece of length %lld, the other "
-                           "one of %lld",
-                           (long long)i, (long long)a->length[i], (long long)b->length[i]);
+            return tp_fail(
+                TP_RuntimeError,
+                "nested tensors of different offsets: at index %lld one has a piece of length %lld, the other "
+                "one of %lld",
+                (long long)i, (long long)a->length[i], (long long)b->length[i]);
     return 0;
 }
 

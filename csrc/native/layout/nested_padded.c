@@ -13,7 +13,8 @@ static tp_tensor *corner(tp_tensor *t, tp_ints sizes) {
     tp_autoref *part = tp_retain(t);
     for (int64_t d = 0; part && d < sizes.size; d++) {
         if (sizes.data[d] < 0 || sizes.data[d] > part->sizes[d])
-            return tp_fail_null(TP_RuntimeError, "a piece of the size %lld along dimension %lld of a padded one of %lld",
+            return tp_fail_null(TP_RuntimeError,
+                                "a piece of the size %lld along dimension %lld of a padded one of %lld",
                                 (long long)sizes.data[d], (long long)d, (long long)part->sizes[d]);
         tp_tensor *narrow = tp_narrow(part, d, 0, sizes.data[d]);
         tp_release(part);
@@ -69,7 +70,8 @@ tp_tensor *_nested_tensor_from_mask_composite(tp_tensor *t, tp_tensor *mask, boo
         return tp_fail_null(TP_RuntimeError, "_nested_tensor_from_mask: a tensor (N, L, D) and a mask of bool (N, L)");
     if (mask_check && _nested_tensor_from_mask_left_aligned_composite(t, mask, &aligned) < 0) return NULL;
     if (!aligned)
-        return tp_fail_null(TP_RuntimeError, "Mask must be left-aligned: in each row what is true comes before the rest");
+        return tp_fail_null(TP_RuntimeError,
+                            "Mask must be left-aligned: in each row what is true comes before the rest");
     tp_autoref *counts = tp_sum_dim_IntList(mask, TP_INTS(1), false, TP_INT64), *table = tp_host_ints(counts);
     const int64_t *length = table ? tp_table_values(table) : NULL;
     tp_autoseq *pieces = length ? tp_tensor_seq_new(t->sizes[0]) : NULL;
@@ -92,7 +94,8 @@ tp_tensor *_padded_dense_to_jagged_forward_composite(tp_tensor *dense, tp_tensor
     const int64_t *at = table ? tp_table_values(table) : NULL;
     if (!at) return NULL;
     if (total.has && total.value != at[dense->sizes[0]])
-        return tp_fail_null(TP_RuntimeError, "_padded_dense_to_jagged_forward: total_L is %lld, the offsets end at %lld",
+        return tp_fail_null(TP_RuntimeError,
+                            "_padded_dense_to_jagged_forward: total_L is %lld, the offsets end at %lld",
                             (long long)total.value, (long long)at[dense->sizes[0]]);
     tp_autoseq *pieces = tp_tensor_seq_new(dense->sizes[0]);
     for (int64_t i = 0; pieces && i < pieces->size; i++) {

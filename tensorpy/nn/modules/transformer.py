@@ -278,7 +278,7 @@ def _why_no_nested(layer: Any) -> str:
         return "encoder_layer.self_attn.num_heads is odd"
     if layer.activation not in (F.relu, F.gelu):
         return "encoder_layer.activation_relu_or_gelu was not True"
-    if getattr(layer, "norm1").eps != getattr(layer, "norm2").eps:
+    if layer.norm1.eps != layer.norm2.eps:
         return "encoder_layer.norm1.eps was not equal to encoder_layer.norm2.eps"
     return ""
 
@@ -292,8 +292,8 @@ class TransformerEncoder(Module):
         encoder_layer: the layer, which is copied
         num_layers: how many layers stand on each other
         norm: a normalisation behind the last layer, or None
-        enable_nested_tensor: whether, without gradients in evaluation, a batch whose src_key_padding_mask hides the ends
-            of sequences is computed as a nested tensor; what is hidden is then zero in the output
+        enable_nested_tensor: whether, without gradients in evaluation, a batch whose src_key_padding_mask hides the
+            ends of sequences is computed as a nested tensor; what is hidden is then zero in the output
         mask_check: whether it is looked at that the mask hides ends only
 
     Example:

@@ -8,8 +8,9 @@ from tensorpy import nn
 from tensorpy._C import Tensor
 
 __all__ = [
-    "BNReLU2d", "BNReLU3d", "ConvAdd2d", "ConvAddReLU2d", "ConvBn1d", "ConvBn2d", "ConvBn3d", "ConvBnReLU1d", "ConvBnReLU2d",
-    "ConvBnReLU3d", "ConvReLU1d", "ConvReLU2d", "ConvReLU3d", "LinearBn1d", "LinearLeakyReLU", "LinearReLU", "LinearTanh",
+    "BNReLU2d", "BNReLU3d", "ConvAdd2d", "ConvAddReLU2d", "ConvBn1d", "ConvBn2d", "ConvBn3d", "ConvBnReLU1d",
+    "ConvBnReLU2d", "ConvBnReLU3d", "ConvReLU1d", "ConvReLU2d", "ConvReLU3d", "LinearBn1d", "LinearLeakyReLU",
+    "LinearReLU", "LinearTanh",
 ]  # fmt: skip
 
 
@@ -176,7 +177,7 @@ class ConvAdd2d(_FusedModule):
         super().__init__(conv)
         self.add = add
 
-    def forward(self, x1: Tensor, x2: Tensor) -> Tensor:  # pyright: ignore[reportIncompatibleMethodOverride]
+    def forward(self, x1: Tensor, x2: Tensor) -> Tensor:  # type: ignore[override]
         """The convolution of x1, plus x2."""
         return self.add(self[0](x1), x2)
 
@@ -197,6 +198,6 @@ class ConvAddReLU2d(_FusedModule):
         super().__init__(conv)
         self.add, self.relu = add, relu
 
-    def forward(self, x1: Tensor, x2: Tensor) -> Tensor:  # pyright: ignore[reportIncompatibleMethodOverride]
+    def forward(self, x1: Tensor, x2: Tensor) -> Tensor:  # type: ignore[override]
         """The convolution of x1, plus x2, with nothing below 0."""
         return self.relu(self.add(self[0](x1), x2))

@@ -262,7 +262,9 @@ def _of_nested(
         d not in (None, 0) for d, leaf in zip(dims, leaves, strict=True) if isinstance(leaf, Tensor) and leaf.is_nested
     ):
         raise ValueError(f"vmap({name}): a nested tensor is mapped over its dimension 0")
-    runs = []
+    runs: list[list[Any]] = []
+    where: list[Any] = []
+    out_spec = spec
     for i in range(size):
         some = [v if d is None else v.select(d, i).unsqueeze(0) for v, d in zip(leaves, dims, strict=True)]
         inner = [None if d is None else 0 for d in dims]

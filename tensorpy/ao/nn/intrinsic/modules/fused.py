@@ -177,7 +177,9 @@ class ConvAdd2d(_FusedModule):
         super().__init__(conv)
         self.add = add
 
-    def forward(self, x1: Tensor, x2: Tensor) -> Tensor:  # type: ignore[override]
+    def forward(  # type: ignore[override]  # pyright: ignore[reportIncompatibleMethodOverride]
+        self, x1: Tensor, x2: Tensor
+    ) -> Tensor:
         """The convolution of x1, plus x2."""
         return self.add(self[0](x1), x2)
 
@@ -198,6 +200,8 @@ class ConvAddReLU2d(_FusedModule):
         super().__init__(conv)
         self.add, self.relu = add, relu
 
-    def forward(self, x1: Tensor, x2: Tensor) -> Tensor:  # type: ignore[override]
+    def forward(  # type: ignore[override]  # pyright: ignore[reportIncompatibleMethodOverride]
+        self, x1: Tensor, x2: Tensor
+    ) -> Tensor:
         """The convolution of x1, plus x2, with nothing below 0."""
         return self.relu(self.add(self[0](x1), x2))

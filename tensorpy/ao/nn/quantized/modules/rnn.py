@@ -14,7 +14,16 @@ class LSTM(quantizable.LSTM):
     """An LSTM of quantized tensors: `convert` makes it of one that was observed.
 
     Arguments:
-        arguments: ao.nn.quantizable.LSTM's
+        input_size: how many features the input has
+        hidden_size: how many features the state has
+        num_layers: how many layers there are
+        bias: whether the maps have biases
+        batch_first: whether the input is [N, L, features]
+        dropout: not read
+        bidirectional: whether there is a second direction
+        device: where the parameters are
+        dtype: the dtype of the parameters
+        split_gates: whether each gate has maps of its own, with scales of their own
 
     Example:
         >>> observed = tp.ao.nn.quantizable.LSTM(2, 3)
@@ -47,7 +56,7 @@ class MultiheadAttention(quantizable.MultiheadAttention):
     """Attention of quantized tensors: `convert` makes it of one that was observed.
 
     Arguments:
-        arguments: ao.nn.quantizable.MultiheadAttention's
+        arguments: nn.MultiheadAttention's
 
     Example:
         >>> attention = nn.MultiheadAttention(4, 2).eval()

@@ -22,7 +22,9 @@ class ConvAdd2d(conv.Conv2d):
 
     _FLOAT_MODULE = (nni.ConvAdd2d,)
 
-    def forward(self, input: Tensor, extra_input: Tensor) -> Tensor:  # type: ignore[override]
+    def forward(  # type: ignore[override]  # pyright: ignore[reportIncompatibleMethodOverride]
+        self, input: Tensor, extra_input: Tensor
+    ) -> Tensor:
         """The convolution of a quantized tensor, plus another."""
         given = (self._bordered(input), extra_input, self._packed_params)
         return packed_conv.conv2d_add(*given, self.scale, self.zero_point)
@@ -43,7 +45,9 @@ class ConvAddReLU2d(conv.Conv2d):
 
     _FLOAT_MODULE = (nni.ConvAddReLU2d,)
 
-    def forward(self, input: Tensor, extra_input: Tensor) -> Tensor:  # type: ignore[override]
+    def forward(  # type: ignore[override]  # pyright: ignore[reportIncompatibleMethodOverride]
+        self, input: Tensor, extra_input: Tensor
+    ) -> Tensor:
         """The convolution of a quantized tensor, plus another, with nothing below 0."""
         given = (self._bordered(input), extra_input, self._packed_params)
         return packed_conv.conv2d_add_relu(*given, self.scale, self.zero_point)

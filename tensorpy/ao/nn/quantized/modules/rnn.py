@@ -56,7 +56,17 @@ class MultiheadAttention(quantizable.MultiheadAttention):
     """Attention of quantized tensors: `convert` makes it of one that was observed.
 
     Arguments:
-        arguments: nn.MultiheadAttention's
+        embed_dim: how many features queries have
+        num_heads: how many heads there are
+        dropout: the probability of a zero
+        bias: whether there is a bias
+        add_bias_kv: whether keys and values have a bias as one more element
+        add_zero_attn: whether a key of zeros is added
+        kdim: how many features keys have; None takes embed_dim
+        vdim: how many features values have; None takes embed_dim
+        batch_first: whether the batch is the first dimension, and the sequence the second
+        device: where the elements are: a device or its name; None takes the default
+        dtype: the dtype; None takes the usual one
 
     Example:
         >>> attention = nn.MultiheadAttention(4, 2).eval()

@@ -65,13 +65,23 @@ class ReferenceQuantizedModule(nn.Module):
         for name in _FACTS:
             destination[prefix + name] = getattr(self, name)
 
-    def _load_from_state_dict(self, state_dict: Any, prefix: str, *rest: Any) -> None:
+    def _load_from_state_dict(
+        self,
+        state_dict: Any,
+        prefix: str,
+        local_metadata: Any,
+        strict: bool,
+        missing_keys: list[str],
+        unexpected_keys: list[str],
+        error_msgs: list[str],
+    ) -> None:
         for name in _FACTS:
             if prefix + name in state_dict:
                 setattr(self, name, state_dict.pop(prefix + name))
         for name in _NUMBERS:  # of as many channels as the state has
             if prefix + name in state_dict:
                 setattr(self, name, state_dict[prefix + name].clone())
+        rest = (local_metadata, strict, missing_keys, unexpected_keys, error_msgs)
         super()._load_from_state_dict(state_dict, prefix, *rest)
 
     @classmethod
@@ -102,9 +112,9 @@ class Linear(ReferenceQuantizedModule, nn.Linear):
         nn.Linear.__init__(self, *sizes, **{"bias" if k == "bias_" else k: v for k, v in options.items()})
         self._init_weight_qparams(weight_qparams, options.get("device"))
 
-    def forward(self, x: Tensor) -> Tensor:
+    def forward(self, input: Tensor) -> Tensor:
         """The map by the rounded weight."""
-        return F.linear(x, self.get_weight(), self.bias)
+        return F.linear(input, self.get_weight(), self.bias)
 
     def _get_name(self) -> str:
         return "QuantizedLinear(Reference)"

@@ -69,8 +69,8 @@ def _kernel(op: Operator, place: Place, catalog: Catalog) -> tuple[str, str] | N
         group = op.group.functional
         functional = catalog.by_name[str(group.name)] if group is not None and group is not op.function else None
         if (
-            place is NESTED
-            or functional is None
+            functional is None
+            or (place is NESTED and op.function.kind != "out")
             or said(functional, place) is None
             or c_result(op.schema).kind != "status"
         ):

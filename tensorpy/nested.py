@@ -60,11 +60,14 @@ def nested_tensor(
                 [3, 0]])
     """
     jagged = _is_jagged(layout)
+    if isinstance(tensor_list, Tensor) and tensor_list.is_nested:
+        tensor_list = tensor_list.unbind()
     if not isinstance(tensor_list, (list, tuple)):
         raise TypeError("nested_tensor(): Expected first argument to be of type List[Tensor] or List[List]")
     with tp.no_grad():
         pieces = [t.detach() if isinstance(t, Tensor) else tp.as_tensor(t, dtype=dtype) for t in tensor_list]
-        pieces = [t.to(device=device or t.device, dtype=dtype or t.dtype) for t in pieces]
+        common = dtype or (pieces[0].dtype if pieces and not jagged else None)
+        pieces = [t.to(device=device or t.device, dtype=common or t.dtype) for t in pieces]
         made = _of_pieces(pieces, jagged, dtype, device)
     return (made.pin_memory() if pin_memory else made).requires_grad_(requires_grad)
 

@@ -58,6 +58,7 @@ static void OF(rows)(const tp_sparse_job *job, int64_t first, int64_t end) {
         int64_t at = 0;
 #ifdef VECTOR
         for (; at + BLOCK * LANES <= job->width; at += BLOCK * LANES) OF(sum_vectors)(job, row, at, BLOCK);
+        for (; at + BLOCK / 2 * LANES <= job->width; at += BLOCK / 2 * LANES) OF(sum_vectors)(job, row, at, BLOCK / 2);
         for (; at + LANES <= job->width; at += LANES) OF(sum_vectors)(job, row, at, 1);
 #endif
         for (; at < job->width; at += LANES)

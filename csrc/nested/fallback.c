@@ -1,5 +1,6 @@
 /* fallback.c: operators of nested tensors whose entries say nothing: called on all values, or on each piece. */
 #include "Functions.h"
+#include "batched/rule.h"
 #include "core/tls.h"
 #include "dispatch/exchange.h"
 #include "dispatch/op.h"
@@ -116,6 +117,7 @@ static int on_values(call *c, tp_value *results) {
 /* What dimensions a call is about. */
 typedef struct {
     bool some;       /* it names dimensions */
+    bool batch;      /* the one that counts the tensors is among them */
     bool all;        /* it reduces all, since it names none */
     bool keeps;      /* reduced ones are kept with the size 1 */
     bool reduces;    /* it reduces those that it names */
@@ -123,8 +125,21 @@ typedef struct {
     int64_t before;  /* how many before the differing one are reduced */
 } about;
 
-static int shift(call *c, int64_t *dim, about *a) {
-    int64_t at = tp_wrap_dim(*dim, c->like->ndim);
+static bool has_one_tensor(const call *c) {
+    int64_t count = 0;
+    for (int i = 0; i < c->op->info->nargs; i++)
+        count += c->args[i].tag == TP_TENSORS ? 2 : c->args[i].tag == TP_TENSOR && c->args[i].tensor;
+    return count == 1;
+}
+
+/* Whether an argument counts dimensions as unsqueeze does, of a tensor with one more. */
+static bool is_new(const tp_op *op, int argument) {
+    const tp_batch_rule *rule = op->info->batching;
+    return rule && rule->roles && memchr(rule->roles, 'e', strlen(rule->roles)) && rule->roles[argument] == 'e';
+}
+
+static int shift(call *c, int64_t *dim, bool new, about *a) {
+    int64_t at = tp_wrap_dim(*dim, c->like->ndim + new);
     if (at < 0) return -1;
     if (at == 0)
         return tp_fail(TP_RuntimeError, "%s(): not supported for NestedTensor on dim=0, which counts its tensors",
@@ -155,6 +170,25 @@ static bool names_sizes(const tp_op *op, const char *name) {
     return is_among(name, sizes) || (names_dims(name) && strstr(op->info->schema, typed));
 }
 
+/* A list may name the dimension 0 beside others. */
+static int shift_list(call *c, int argument, about *a) {
+    tp_value *v = &c->given[argument];
+    int64_t kept = 0;
+    if (v->ints.size > TP_MAX_DIMS) return refuse(c, "too many dimensions");
+    for (int64_t k = 0; k < v->ints.size; k++) {
+        int64_t dim = v->ints.data[k];
+        if (v->ints.size > 1 && (dim == 0 || dim == -c->like->ndim)) {
+            if (a->batch) return tp_fail(TP_RuntimeError, "%s(): dimension 0 is named twice", c->op->info->name);
+            a->batch = true;
+            continue;
+        }
+        c->dims[argument][kept] = dim;
+        if (shift(c, &c->dims[argument][kept++], false, a) < 0) return -1;
+    }
+    v->ints = (tp_ints){c->dims[argument], kept};
+    return 0;
+}
+
 static int shift_dims(call *c, about *a) {
     for (int i = 0; i < c->op->info->nargs; i++) {
         const char *name = c->op->info->args[i].name;
@@ -165,16 +199,32 @@ static int shift_dims(call *c, about *a) {
         }
         if (v->tag == TP_INTS_ && names_sizes(c->op, name)) return refuse(c, "sizes are not those of one piece");
         if (!names_dims(name)) continue;
-        if (v->tag == TP_INT && shift(c, &v->i, a) < 0) return -1;
-        if (v->tag != TP_INTS_ || v->ints.size < 0) continue;
-        if (v->ints.size > TP_MAX_DIMS) return refuse(c, "too many dimensions");
-        for (int64_t k = 0; k < v->ints.size; k++) {
-            c->dims[i][k] = v->ints.data[k];
-            if (shift(c, &c->dims[i][k], a) < 0) return -1;
-        }
-        v->ints.data = c->dims[i];
+        if (v->tag == TP_INT && shift(c, &v->i, is_new(c->op, i), a) < 0) return -1;
+        if (v->tag == TP_INTS_ && v->ints.size >= 0 && shift_list(c, i, a) < 0) return -1;
     }
     a->all = a->reduces && !a->some;
+    if (a->batch && !(a->reduces && a->ragged && !c->n.shapes && has_one_tensor(c)))
+        return tp_fail(TP_RuntimeError,
+                       "%s(): not supported for NestedTensor on dim=0 without the dimension whose sizes differ",
+                       c->op->info->name);
+    return 0;
+}
+
+static tp_tensor *packed_of(void *context, tp_tensor *t) {
+    const call *c = context;
+    return t == c->like ? tp_nested_packed(&c->n) : tp_retain(t);
+}
+
+/* A reduction over the tensors and the dimension that differs: of all values. */
+static int over_batch(call *c, bool keeps, tp_value *results) {
+    int n = c->op->info->nreturns;
+    if (give(c, packed_of) < 0 || tp_call_boxed(c->op, c->given, results) < 0) return -1;
+    for (int i = 0; keeps && i < n; i++) {
+        if (results[i].tag != TP_TENSOR || !results[i].tensor) continue;
+        tp_autoref *inner = results[i].tensor;
+        if (!(results[i].tensor = tp_unsqueeze(inner, 0)))
+            return results[i].tag = TP_NONE, tp_release_values(results, n), -1;
+    }
     return 0;
 }
 
@@ -214,7 +264,7 @@ static int join_list(const call *c, const tp_value *all, int i, tp_tensor **part
     return tp_take(made) ? 0 : -1;
 }
 
-static int join(const call *c, const tp_value *all, tp_tensor **parts, bool stack, tp_value *results) {
+static int join(const call *c, const tp_value *all, tp_tensor **parts, bool stack, bool reduces, tp_value *results) {
     int n = c->op->info->nreturns, status = 0;
     for (int i = 0; i < n && status == 0; i++) {
         if (all[i].tag == TP_TENSOR_SEQ) status = join_list(c, all, i, parts, &results[i]);
@@ -224,7 +274,7 @@ static int join(const call *c, const tp_value *all, tp_tensor **parts, bool stac
                 continue;
             }
             for (int64_t b = 0; b < c->n.count; b++) parts[b] = all[b * n + i].tensor;
-            bool lost = !stack && parts[0]->ndim == 0 && c->like->ndim > 1;
+            bool lost = !stack && !reduces && parts[0] && parts[0]->ndim == 0 && c->like->ndim > 1;
             if (lost) return refuse(c, "it gives a number of each piece");
             results[i] = (tp_value){.tag = TP_TENSOR, .tensor = joined(c, parts, stack)};
             status = results[i].tensor ? 0 : -1;
@@ -235,7 +285,7 @@ static int join(const call *c, const tp_value *all, tp_tensor **parts, bool stac
     return status;
 }
 
-static int on_pieces(call *c, bool stack, tp_value *results) {
+static int on_pieces(call *c, bool stack, bool reduces, tp_value *results) {
     int n = c->op->info->nreturns;
     if (c->n.count == 0) return refuse(c, "it has no pieces");
     tp_value *all = calloc((size_t)(c->n.count * n) + 1, sizeof *all);
@@ -246,34 +296,33 @@ static int on_pieces(call *c, bool stack, tp_value *results) {
         status = give(c, piece_of);
         if (status == 0) status = tp_call_boxed(c->op, c->given, all + b * n);
     }
-    if (status == 0) status = join(c, all, parts, stack, results);
+    if (status == 0) status = join(c, all, parts, stack, reduces, results);
     for (int64_t i = 0; all && i < c->n.count * n; i++) tp_value_release(&all[i]);
     free(all);
     free(parts);
     return status;
 }
 
-static bool has_one_tensor(const call *c) {
-    int64_t count = 0;
-    for (int i = 0; i < c->op->info->nargs; i++)
-        count += c->args[i].tag == TP_TENSORS ? 2 : c->args[i].tag == TP_TENSOR && c->args[i].tensor;
-    return count == 1;
-}
+/* What is written, where it is the first argument. */
+static const tp_tensor *like_written(const call *c) { return c->op->info->args[0].is_write ? c->like : NULL; }
 
 static int choose(call *c, tp_value *results) {
     bool writes = false;
     about a = {0};
     for (int i = 0; i < c->op->info->nargs; i++) writes |= c->op->info->args[i].is_write;
     if (has_tag(c->op, "pointwise")) return writes ? write_values(c, results) : on_values(c, results);
+    bool draws = writes && c->args[0].tag == TP_TENSOR && c->args[0].tensor == like_written(c);
+    if (draws && has_tag(c->op, "nondeterministic_seeded")) return write_values(c, results);
     if (writes) return refuse(c, "it is not written by this operator");
     if (shift_dims(c, &a) < 0) return -1;
     if (a.all && a.keeps) return refuse(c, "a reduction of all dimensions keeps none");
     if (a.all) return give(c, flat_of) < 0 ? -1 : tp_call_boxed(c->op, c->given, results);
+    if (a.batch) return over_batch(c, a.keeps, results);
     if (a.reduces && !a.ragged && has_one_tensor(c)) {
         if (give(c, values_beside) < 0 || tp_call_boxed(c->op, c->given, results) < 0) return -1;
         return wrap_values(c, results, c->n.ragged - (a.keeps ? 0 : a.before));
     }
-    return on_pieces(c, a.reduces && a.ragged && !c->n.shapes, results);
+    return on_pieces(c, a.reduces && a.ragged && c->n.jagged, a.reduces, results);
 }
 
 /* NULL: none, where somebody includes the key for a scope. */

@@ -10,6 +10,7 @@
 #include "Functions.h"
 #include "autograd/node.h"
 #include "batched/batched.h"
+#include "core/layout.h"
 #include "iter/iter.h"
 
 #include <math.h>
@@ -551,10 +552,30 @@ static int assign_asked(PyObject *o, PyObject *key, PyObject *value) {
     return result ? 0 : -1;
 }
 
+/* Elements of one piece of a nested tensor: the key begins with its number. */
+static int assign_piece(tp_tensor *t, PyObject *key, PyObject *value) {
+    PyObject *first = PyTuple_Check(key) && PyTuple_GET_SIZE(key) ? PyTuple_GET_ITEM(key, 0) : key;
+    if (!PyLong_CheckExact(first))
+        return PyErr_SetString(PyExc_NotImplementedError,
+                               "elements of a nested tensor are set by an index that begins with a piece's number"),
+               -1;
+    if (!tp_tls.grad_disabled && t->flags & TP_FLAG_REQUIRES_GRAD)
+        return PyErr_SetString(PyExc_RuntimeError,
+                               "a nested tensor that requires grad is not changed in place; under no_grad it is"),
+               -1;
+    tp_autoref *piece = select_first(t, first);
+    if (!piece || first == key) return piece ? assign_view(piece, value) : -1;
+    PyObject *rest = PyTuple_GetSlice(key, 1, PyTuple_GET_SIZE(key));
+    int status = rest ? assign_general(piece, rest, value) : -1;
+    Py_XDECREF(rest);
+    return status;
+}
+
 static int ass_subscript(PyObject *o, PyObject *key, PyObject *value) {
     if (value && (tp_py_asks(o) || tp_py_has_function(value))) return assign_asked(o, key, value);
     tp_tensor *t = tp_py_tensor_borrow(o);
     if (!value) return PyErr_SetString(PyExc_TypeError, "Tensor does not support deleting items"), -1;
+    if (tp_unlikely(tp_is_nested(t))) return assign_piece(t, key, value);
     if (tp_unlikely(t->keys & TP_LAYOUT_KEYS & ~TP_BIT(ZeroTensor)))
         return PyErr_SetString(PyExc_NotImplementedError,
                                "elements of a tensor that is not strided memory are not set by index; to_dense() gives "

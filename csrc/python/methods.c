@@ -298,6 +298,7 @@ static PyObject *py_make_subclass(PyObject *self, PyObject *const *args, Py_ssiz
         return PyErr_Format(PyExc_TypeError, "_make_subclass(): argument 'data' must be Tensor, not %s",
                             Py_TYPE(v[1])->tp_name);
     tp_autoref *t = tp_detached_data(TENSOR(v[1]));
+    if (t) t->flags &= (uint16_t)~TP_FLAG_UNVERSIONED; /* a parameter's writes are seen by what saved it */
     if (!t || (requires_grad && tp_set_requires_grad(t, true) < 0)) return tp_py_raise();
     if (v[3] && v[3] != Py_None) { /* autocast treats it as a tensor of that device */
         if (tp_py_take_device("_make_subclass", v[3], &device) < 0) return NULL;

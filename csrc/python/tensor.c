@@ -115,7 +115,12 @@ GETTER(dtype, tp_py_dtype_object((tp_dtype)t->dtype))
 GETTER(device, tp_py_device_object(t->device))
 GETTER(ndim, PyLong_FromLong(t->ndim))
 GETTER(itemsize, PyLong_FromLongLong(tp_itemsize((tp_dtype)t->dtype)))
-GETTER(nbytes, PyLong_FromLongLong(t->numel *tp_itemsize((tp_dtype)t->dtype)))
+static PyObject *bytes_of(tp_tensor *t) {
+    int64_t n = t->numel;
+    if (tp_unlikely(tp_is_nested(t)) && tp_numel(t, &n) < 0) return tp_py_raise();
+    return PyLong_FromLongLong(n * tp_itemsize((tp_dtype)t->dtype));
+}
+GETTER(nbytes, bytes_of(t))
 GETTER(requires_grad, PyBool_FromLong(tp_requires_grad(t)))
 GETTER(is_leaf, PyBool_FromLong(tp_is_leaf(t)))
 NAMED_GETTER_OF(base, "_base", t->base ? tp_py_wrap(t->base) : Py_NewRef(Py_None))

@@ -712,6 +712,17 @@ def _of_jagged(name: str) -> Any:
     return property(get, doc=f"A function that gives the {name} of a nested tensor of the layout jagged.")
 
 
+def _fact_of_jagged(name: str) -> Any:
+    def get(self: Tensor) -> Any:
+        if self.layout is not _C.jagged:
+            raise AttributeError(f"'Tensor' object has no attribute '{name}': its layout is not jagged")
+        from tensorpy._tensor import nested  # which programs without nested tensors do without
+
+        return getattr(nested, f"{name.lstrip('_')}_of")(self)
+
+    return property(get, doc="A fact of a nested tensor of the layout jagged.")
+
+
 def to_sparse_coo(self: Tensor) -> Tensor:
     """The elements that are not zero, by coordinates.
 
@@ -783,6 +794,10 @@ def _install() -> None:
     _C._set_type_attribute(Tensor, "_cdata", property(id))
     for name in ("offsets", "lengths"):
         _C._set_type_attribute(Tensor, name, _of_jagged(name))
+    for name in ("_offsets", "_lengths", "_ragged_idx", "_min_seqlen", "_max_seqlen"):
+        _C._set_type_attribute(Tensor, name, _fact_of_jagged(name))
+    for name in ("min_seqlen", "max_seqlen"):
+        _C._set_type_attribute(Tensor, f"_get_{name}", _of_jagged(name))
     hooks = property(_backward_hooks, _set_backward_hooks, _keep_backward_hooks)
     _C._set_type_attribute(Tensor, "_backward_hooks", hooks)
     for name in _STORAGE_METHODS:

@@ -59,6 +59,19 @@ def ragged_of(t: Tensor) -> int:
     return _C._layout_fact(t.detach(), 0)
 
 
+ragged_idx_of = ragged_of
+
+
+def min_seqlen_of(t: Tensor) -> int:
+    """The length of the shortest piece."""
+    return len(_C._nested_get_min_seqlen(t))
+
+
+def max_seqlen_of(t: Tensor) -> int:
+    """The length of the longest piece."""
+    return len(_C._nested_get_max_seqlen(t))
+
+
 def _nested_int(t: Tensor) -> NestedInt:
     lengths = lengths_of(t)
     source: Any = offsets_of(t) if lengths is None else lengths

@@ -172,7 +172,7 @@ def _flat_arguments(func: str, in_dims: Any, args: tuple[Any, ...]) -> tuple[lis
         )
     for dim, leaf in zip(dims, leaves, strict=True):
         _check_in_dim(what, dim, leaf)
-    sizes = [leaf.shape[dim] for dim, leaf in zip(dims, leaves, strict=True) if dim is not None]
+    sizes = [leaf.size(dim) for dim, leaf in zip(dims, leaves, strict=True) if dim is not None]
     if not sizes:
         raise ValueError(f"vmap: Expected at least one Tensor to vmap over: {what}")
     if any(size != sizes[0] for size in sizes):
@@ -246,6 +246,38 @@ def _run(
         return [_unbatched(name, r, d, number, size) for r, d in zip(results, where, strict=True)], where, out_spec
 
 
+def _of_nested(
+    func: Callable[..., Any],
+    name: str,
+    leaves: list[Any],
+    dims: list[Any],
+    spec: TreeSpec,
+    size: int,
+    out_dims: Any,
+    randomness: str,
+    kwargs: dict[str, Any],
+) -> tuple[list[Any], TreeSpec]:
+    """The same where some arguments are nested: a run for each piece, whose results are nested."""
+    if any(
+        d not in (None, 0) for d, leaf in zip(dims, leaves, strict=True) if isinstance(leaf, Tensor) and leaf.is_nested
+    ):
+        raise ValueError(f"vmap({name}): a nested tensor is mapped over its dimension 0")
+    runs: list[list[Any]] = []
+    where: list[Any] = []
+    out_spec = spec
+    for i in range(size):
+        some = [v if d is None else v.select(d, i).unsqueeze(0) for v, d in zip(leaves, dims, strict=True)]
+        inner = [None if d is None else 0 for d in dims]
+        results, where, out_spec = _run(func, name, some, inner, spec, 1, out_dims, randomness, kwargs)
+        if any(d not in (None, 0) for d in where):
+            raise ValueError(f"vmap({name}): results of a nested tensor's pieces have out_dims 0 or None")
+        runs.append(results)
+    if not runs:
+        raise ValueError(f"vmap({name}): a nested tensor without pieces")
+    parts = zip(zip(*runs, strict=True), where, strict=True)
+    return [p[0] if d is None else _C._nested_from_list([r[0] for r in p], False) for p, d in parts], out_spec
+
+
 def _joined(parts: list[list[Any]], dims: list[Any]) -> list[Any]:
     """The results of chunks as those of one run."""
     return [
@@ -282,6 +314,9 @@ def vmap(
     @functools.wraps(plain(func))
     def mapped(*args: Any, **kwargs: Any) -> Any:
         leaves, dims, spec, size = _flat_arguments(name, in_dims, args)
+        if any(d is not None and leaf.is_nested for d, leaf in zip(dims, leaves, strict=True)):
+            nested, out_spec = _of_nested(func, name, leaves, dims, spec, size, out_dims, randomness, kwargs)
+            return tree_unflatten(nested, out_spec)
         if chunk_size is None or chunk_size >= size:
             results, _, out_spec = _run(func, name, leaves, dims, spec, size, out_dims, randomness, kwargs)
             return tree_unflatten(results, out_spec)

@@ -418,7 +418,7 @@ def _fractional(
     input: Tensor, kernel_size: Size, output_size: Any, output_ratio: Any, samples: Tensor | None, dims: int
 ) -> tuple[Tensor, Tensor]:
     if (output_size is None) == (output_ratio is None):
-        raise ValueError(f"fractional_max_pool{dims}d requires specifying either an output_size or an output_ratio")
+        raise ValueError(f"fractional_max_pool{dims}d needs an output_size or an output_ratio")
     if output_size is None:
         ratios = [output_ratio] * dims if isinstance(output_ratio, (int, float)) else list(output_ratio)
         output_size = [int(n * r) for n, r in zip(input.shape[-dims:], ratios, strict=True)]

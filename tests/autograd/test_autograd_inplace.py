@@ -258,3 +258,22 @@ def test_a_view_of_a_base_that_was_recorded_is_no_leaf(view, asked):
     assert not part.is_leaf and part.requires_grad
     matrix.sum().backward()
     assert d.grad.tolist() == [1 + part.numel(), 1, 1]
+
+
+def test_writes_of_parameters_are_seen() -> None:
+    """A parameter that was written after it was saved, without a history of the write, gives no gradient."""
+    made = tp.ones(3)
+    for w in (tp.nn.Parameter(made), tp.nn.Parameter(tp.ones(3).data), tp.nn.Linear(3, 1).weight):
+        before = w._version
+        y = (w * w).sum()
+        with tp.no_grad():
+            w.mul_(2)
+        assert w._version == before + 1
+        with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+            y.backward()
+    assert made._version == 1  # they are one memory
+    w = tp.nn.Parameter(tp.ones(3))
+    y = (w * w).sum()
+    w.data.mul_(2)  # what asks not to be seen
+    y.backward()
+    assert w._version == 0

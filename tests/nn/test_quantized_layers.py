@@ -241,3 +241,92 @@ def test_attention_is_made_plain_again() -> None:
         assert type(back) is tp.nn.MultiheadAttention
         expected = plain(*given)[0]
         assert (back(*given)[0] - expected).abs().max() < 0.05 * expected.abs().max()
+
+
+def joined_layer(library: Any, name: str) -> list[Any]:
+    """A fused layer, observed and quantized, and what it gives."""
+    nn, intrinsic = library.nn, library.ao.nn.intrinsic
+    parts = {
+        "LinearLeakyReLU": lambda: (nn.Linear(4, 6), nn.LeakyReLU(0.25)),
+        "LinearTanh": lambda: (nn.Linear(4, 6), nn.Tanh()),
+        "ConvAdd2d": lambda: (nn.Conv2d(4, 4, 3, padding=1), library.add),
+        "ConvAddReLU2d": lambda: (nn.Conv2d(4, 4, 3, padding=1), library.add, nn.ReLU()),
+    }[name]()
+    fused = filled(library, getattr(intrinsic, name)(*parts))
+    sizes = (3, 4) if name.startswith("Linear") else (1, 4, 5, 5)
+    given = [numbers(library, *sizes, seed=9)] + [numbers(library, *sizes, seed=8)] * name.startswith("Conv")
+    expected = fused(*given)
+    fused.qconfig = fused[0].qconfig = library.ao.quantization.default_qconfig
+    fused.activation_post_process = fused.qconfig.activation()
+    fused.activation_post_process(expected)
+    made = getattr(intrinsic.quantized, name).from_float(fused)
+    found = made(*[library.quantize_per_tensor(x, 0.05, 64, library.quint8) for x in given])
+    assert float((found.dequantize() - expected).abs().max()) < 0.4
+    return [
+        type(made).__name__,
+        repr(made),
+        found.int_repr(),
+        found.q_scale(),
+        found.q_zero_point(),
+        *made.state_dict(),
+    ]
+
+
+@pytest.mark.parametrize("name", ["LinearLeakyReLU", "LinearTanh", "ConvAdd2d", "ConvAddReLU2d"])
+def test_layers_joined_with_what_follows(name: str, torch: Any) -> None:
+    engine = torch.backends.quantized.engine
+    try:
+        torch.backends.quantized.engine = "onednn"  # the only one that has them
+        expected = joined_layer(torch, name)
+    finally:
+        torch.backends.quantized.engine = engine
+    found = joined_layer(tp, name)
+    apart = np.abs(np.asarray(expected.pop(2).tolist()) - np.asarray(found.pop(2).tolist()))
+    assert apart.max() <= 1 and apart.mean() < 0.1
+    assert list(map(shown, expected)) == list(map(shown, found))
+
+
+def reference_layer(library: Any, name: str, by_channel: bool) -> list[Any]:
+    nn, tables = library.nn, name.startswith("Embedding")
+    sizes = {"Linear": (4, 6), "Embedding": (5, 6), "EmbeddingBag": (5, 6)}.get(name, (4, 6, 2))
+    layer = filled(library, getattr(nn, name)(*sizes))
+    axis = int("Transpose" in name)
+    rows = layer.weight.shape[axis]
+    how: dict[str, Any] = {"qscheme": library.per_tensor_affine, "dtype": library.qint8, "scale": 0.05, "zero_point": 3}
+    if by_channel:
+        scale = library.tensor([0.02 + 0.01 * i for i in range(rows)])
+        zero_point = library.zeros(rows, dtype=library.int64)
+        how |= {"qscheme": library.per_channel_affine, "scale": scale, "zero_point": zero_point, "axis": axis}
+    made = getattr(library.ao.nn.quantized.reference, name).from_float(layer, how)
+    dims = (2, 4) if name == "Linear" else (2, 4, *[3] * int(name[-2])) if not tables else ()
+    x = library.tensor([[0, 4], [2, 2]]) if tables else numbers(library, *dims, seed=9)
+    again = type(made)(*sizes, weight_qparams={**how, "scale": 1.0, "zero_point": 0} if not by_channel else how)
+    again.load_state_dict(made.state_dict())
+    state = {key: value for key, value in made.state_dict().items() if "weight_" in key}
+    return [
+        repr(made),
+        made(x),
+        again(x),
+        made.get_weight(),
+        made.get_quantized_weight().int_repr(),
+        *state,
+        *state.values(),
+    ]
+
+
+@pytest.mark.parametrize("by_channel", [False, True])
+@pytest.mark.parametrize(
+    "name",
+    ["Linear", "Embedding", "EmbeddingBag", *(f"Conv{n}d" for n in (1, 2, 3)), "ConvTranspose1d", "ConvTranspose2d"],
+)
+def test_reference_layers(name: str, by_channel: bool, torch: Any) -> None:
+    expected, found = (reference_layer(library, name, by_channel) for library in (torch, tp))
+    assert list(map(shown, expected)) == list(map(shown, found))
+
+
+def test_a_quantized_layer_of_a_reference() -> None:
+    how = {"qscheme": tp.per_tensor_affine, "dtype": tp.qint8, "scale": 0.05, "zero_point": 0}
+    reference = tp.ao.nn.quantized.reference.Linear.from_float(tp.nn.Linear(4, 6), how)
+    made = tp.ao.nn.quantized.Linear.from_reference(reference, 0.05, 64)
+    x = tp.quantize_per_tensor(numbers(tp, 3, 4), 0.05, 64, tp.quint8)
+    assert float((made(x).dequantize() - reference(x.dequantize())).abs().max()) < 0.06

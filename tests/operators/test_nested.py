@@ -6,6 +6,7 @@ import copy
 import io
 import pickle
 import random
+import threading
 import warnings
 from collections.abc import Callable
 from typing import Any
@@ -127,6 +128,27 @@ BOTH: dict[str, Callable[[Any, Any], Any]] = {
     "gradient linear": lambda t, x: gradients(t, x, lambda n: functional(t).linear(n, t.ones(2, 3))),
     "gradient norm": lambda t, x: gradients(t, x, lambda n: functional(t).layer_norm(n, (3,)) * n),
     "gradient transposed": lambda t, x: gradients(t, x, lambda n: n.transpose(1, 2) * n.transpose(1, 2)),
+    "squeeze": lambda t, x: (x.unsqueeze(-1).squeeze(-1), x.unsqueeze(2).squeeze(2), x.squeeze(2)),
+    "is_pinned": lambda t, x: x.is_pinned(),
+    "bytes": lambda t, x: (x.nbytes, t.ops.aten.sym_numel(x)),
+    "set a piece": lambda t, x: x.__setitem__((0,), 1.0) or x,
+    "set a row": lambda t, x: x.__setitem__((0, 0), t.arange(3.0)) or x,
+    "linear_backward": lambda t, x: t.ops.aten.linear_backward(
+        x, functional(t).linear(x, t.ones(2, 3)), t.ones(2, 3), [True, True, True]
+    ),
+    "norm backward": lambda t, x: t.ops.aten.native_layer_norm_backward(
+        x,
+        x,
+        (3,),
+        *t.ops.aten.native_layer_norm(x, (3,), t.ones(3), t.ones(3), 1e-5)[1:],
+        t.ones(3),
+        t.ones(3),
+        [True, True, True],
+    ),
+    "vmap": lambda t, x: (t.func.vmap(t.sin)(x), t.func.vmap(lambda p: p.sum())(x)),
+    "vmap of two": lambda t, x: t.func.vmap(lambda p, q: p * q)(x, t.arange(3.0 * x.size(0)).view(x.size(0), 3)),
+    "other offsets": lambda t, x: x + t.nested.nested_tensor([t.ones(9, 3)] * x.size(0), layout=x.layout),
+    "copied": lambda t, x: t.nested.nested_tensor([*x.unbind()], layout=x.layout),
     "attention": lambda t, x: functional(t).scaled_dot_product_attention(
         *(x.unsqueeze(-1).transpose(1, 2) for _ in range(3))
     ),
@@ -151,6 +173,12 @@ STRIDED: dict[str, Callable[[Any, Any], Any]] = {
     "sum kept": lambda t, x: x.sum(-1, keepdim=True),
     "offsets": lambda t, x: x.offsets(),
     "ints": lambda t, x: t.nested.nested_tensor([[1, 2], [3]]),
+    "squeeze several": lambda t, x: x.unsqueeze(-1).unsqueeze(-1).squeeze((3, 4)),
+    "select rows": lambda t, x: x.select(1, 0),
+    "squeeze rows": lambda t, x: x.squeeze(1),
+    "normal_": lambda t, x: x.normal_().mul_(0),
+    "matmul.out": lambda t, x: t.matmul(x, x.transpose(1, 2), out=t.zeros_like(x @ x.transpose(1, 2))),
+    "several dtypes": lambda t, x: t.nested.nested_tensor([t.ones(2), t.ones(3).double()]),
     "of dimensions": lambda t, x: t.nested.nested_tensor([t.ones(1), t.ones(1, 2)]),
 }
 JAGGED: dict[str, Callable[[Any, Any], Any]] = {
@@ -199,6 +227,19 @@ JAGGED: dict[str, Callable[[Any, Any], Any]] = {
         t.arange(6.0).view(2, 3), t.tensor([[1, 0, 1], [0, 0, 1]]) > 0
     ),
     "as rows": lambda t, x: t.nested.as_nested_tensor(t.ones(2, 3), layout=t.jagged),
+    "sum of all rows": lambda t, x: (x.sum((0, 1)), x.sum((0, 1), keepdim=True), x.mean((0, 1)), x.sum((0, 1, 2))),
+    "amax of all rows": lambda t, x: (x.amax((0, 1)), (x > 0).any((0, 1)), (x > 0).all((0, 1), keepdim=True)),
+    "stack": lambda t, x: (t.stack([x, x], -1), t.stack([x, x], 3), t.stack([x, x], 2), t.stack([x, x], -2)),
+    "chunk pieces": lambda t, x: x.chunk(2),
+    "expand": lambda t, x: x.unsqueeze(-1).expand(x.size(0), x.size(1), 3, 4),
+    "along rows": lambda t, x: (x.transpose(1, 2) @ x, t.bmm(x.transpose(1, 2), x)),
+    "ragged columns": lambda t, x: t.nested.nested_tensor([t.ones(2, 3), t.ones(2, 4)], layout=t.jagged) * 2,
+    "of a nested one": lambda t, x: t.nested.nested_tensor(x, layout=t.jagged),
+    "losses": lambda t, x: functional(t).l1_loss(x, x * 2),
+    "all true": lambda t, x: (t.ops.aten._is_all_true(x == x), t.ops.aten._is_any_true(x != x)),
+    "embedding backward": lambda t, x: t.ops.aten.embedding_dense_backward(
+        x, x.sum(-1).mul(0).to(t.int64), 4, -1, False
+    ),
     "gradient ragged": lambda t, x: gradients(t, x, lambda n: n.exp().sum(1) ** 2),
     "gradient mean": lambda t, x: gradients(t, x, lambda n: (n * n).mean(-1)),
     "gradient row": lambda t, x: gradients(t, x, lambda n: n * t.arange(3.0)),
@@ -422,7 +463,9 @@ def test_offsets_written_later() -> None:
         lambda n: n.median(),
         lambda n: n.tile((1, 1, 2)),
         lambda n: n.flatten(0, 1),
-        lambda n: n.uniform_(),
+        lambda n: n.index_add_(0, tp.tensor([0]), n),
+        lambda n: n.sum((0, 2)),
+        lambda n: n.__setitem__(n > 0, 1.0),
         lambda n: n.to_sparse(),
         lambda n: tp.ones(2).copy_(n),
         lambda n: n.to_padded_tensor(0.0, (2, 1, 1)),
@@ -452,3 +495,215 @@ def test_a_module_and_its_gradients() -> None:
     model(tp.nested.as_nested_tensor(pieces, layout=tp.jagged)).square().sum().backward()
     for a, p in zip(expected, model.parameters(), strict=True):
         assert a is not None and p.grad is not None and tp.allclose(a, p.grad, atol=1e-5)
+
+
+def test_stack_and_the_rest_on_each_piece() -> None:
+    """Dimensions that are counted in the result, and those of a reduction of strided pieces."""
+    pieces = pieces_of(tp, 4)
+    for layout in (tp.strided, tp.jagged):
+        whole = tp.nested.nested_tensor(pieces, layout=layout)
+        for dim in (1, 2, 3, -1, -2, -3):
+            found = tp.stack([whole, whole * 2], dim)
+            for a, p in zip(found.unbind(), pieces, strict=True):
+                assert a.equal(tp.stack([p, p * 2], dim - 1 if dim > 0 else dim))
+    for a, p in zip(tp.nested.nested_tensor(pieces).sum(1).unbind(), pieces, strict=True):
+        assert tp.allclose(a, p.sum(0))
+
+
+def test_over_all_rows_and_losses_with_gradients() -> None:
+    calls: list[tuple[Callable[[Any], Any], Callable[[Any], Any]]] = [
+        (lambda n: n.sum((0, 1)), lambda p: p.sum(0)),
+        (lambda n: n.mean((0, 1, 2)), lambda p: p.mean()),
+        (lambda n: n.var((0, 1)), lambda p: p.var(0)),
+        (lambda n: n.amax((0, 1), keepdim=True), lambda p: p.amax(0)[None, None]),
+        (lambda n: tp.nn.functional.mse_loss(n, n * n), lambda p: tp.nn.functional.mse_loss(p, p * p)),
+        (lambda n: tp.nn.functional.l1_loss(n, n * n), lambda p: tp.nn.functional.l1_loss(p, p * p)),
+        (lambda n: tp.nn.functional.mse_loss(n, n * n, reduction="none").sum(), lambda p: ((p * p - p) ** 2).sum()),
+    ]
+    for whole, flat in calls:
+        leaves, again = ([p.clone().requires_grad_() for p in pieces_of(tp, 2)] for _ in range(2))
+        a, b = whole(tp.nested.as_nested_tensor(leaves, layout=tp.jagged)), flat(tp.cat(again))
+        assert a.shape == b.shape and tp.allclose(a, b, atol=1e-6)
+        a.square().sum().backward()
+        b.square().sum().backward()
+        for x, y in zip(leaves, again, strict=True):
+            assert x.grad is not None and y.grad is not None and tp.allclose(x.grad, y.grad, atol=1e-6)
+
+
+def test_a_written_piece_and_its_gradient() -> None:
+    n = tp.nested.nested_tensor([tp.zeros(2), tp.zeros(3)], requires_grad=True)
+    with pytest.raises(RuntimeError, match="grad"):
+        n[0] = 1.0
+    with tp.no_grad():
+        n[0] = 1.0
+    assert n[0].tolist() == [1, 1]
+
+
+def test_gaps_count_for_nothing() -> None:
+    """Values that no piece has are no part of sums over all pieces, nor of gradients of a weight."""
+    values, weight = tp.arange(16.0).view(8, 2), tp.ones(3, 2, requires_grad=True)
+    n = tp.nested.nested_tensor_from_jagged(values, tp.tensor([0, 3, 8]), tp.tensor([2, 4]))
+    kept = tp.cat([*n.unbind()])
+    assert len(kept) == 6 and n.sum((0, 1)).equal(kept.sum(0)) and n.numel() == 12
+    tp.nn.functional.linear(n, weight).sum().backward()
+    assert weight.grad is not None and tp.allclose(weight.grad, kept.sum(0).expand(3, 2))
+
+
+# ---- modules ----
+
+
+def transformer(t: Any, norm_first: bool = False) -> Any:
+    layer = t.nn.TransformerEncoderLayer(8, 2, 16, batch_first=True, norm_first=norm_first)
+    model = t.nn.TransformerEncoder(layer, 2, enable_nested_tensor=not norm_first).eval()
+    with t.no_grad():
+        for i, p in enumerate(model.parameters()):
+            p.copy_(t.sin(t.arange(float(p.numel())).view(p.shape) + i) / 2)
+    return model
+
+
+def padded(t: Any) -> tuple[Any, Any]:
+    return t.sin(t.arange(80.0).view(2, 5, 8)), t.tensor([[0, 0, 0, 1, 1], [0, 0, 0, 0, 1]]) > 0
+
+
+ENCODERS: dict[str, Callable[[Any, Any], Any]] = {
+    "padded": lambda t, m: m(padded(t)[0], src_key_padding_mask=padded(t)[1]),
+    "padded anywhere": lambda t, m: m(padded(t)[0], src_key_padding_mask=padded(t)[1].flip(1)),
+    "padded by numbers": lambda t, m: m(
+        padded(t)[0], src_key_padding_mask=t.zeros(2, 5).masked_fill(padded(t)[1], float("-inf"))
+    ),
+    "nested": lambda t, m: m(t.nested.nested_tensor([padded(t)[0][0], padded(t)[0][1, :2]])),
+    "layer of nested": lambda t, m: m.layers[0](t.nested.nested_tensor([padded(t)[0][0], padded(t)[0][1, :2]])),
+    "attention": lambda t, m: m.layers[0].self_attn(
+        *[t.nested.nested_tensor([padded(t)[0][0], padded(t)[0][1, :2]])] * 3
+    ),
+    "without weights": lambda t, m: m.layers[0].self_attn(
+        *[t.nested.nested_tensor([padded(t)[0][0], padded(t)[0][1, :2]])] * 3, need_weights=False
+    ),
+}
+
+
+@needs_torch
+@pytest.mark.parametrize("norm_first", [False, True])
+@pytest.mark.parametrize("grad", [False, True])
+@pytest.mark.parametrize("name", ENCODERS)
+def test_encoders_as_in_torch(name: str, grad: bool, norm_first: bool) -> None:
+    """In evaluation without gradients what a mask hides is zero, as PyTorch's nested encoder leaves it."""
+    found = []
+    for t in (torch, tp):
+        with warnings.catch_warnings(), t.set_grad_enabled(grad):
+            warnings.simplefilter("ignore")
+            try:
+                shared = transformer(t, norm_first)
+                x = [t.nested.nested_tensor([padded(t)[0][0], padded(t)[0][1, :2]])] * 3
+                direct = ENCODERS[name](t, shared) if "attention" not in name else shared.layers[0].self_attn(*x)
+                found.append(plain(direct))
+            except Exception as error:
+                found.append(type(error).__name__)
+    if isinstance(found[0], str):  # PyTorch has no kernels for gradients of nested attention
+        assert grad and name not in ("padded", "padded anywhere", "padded by numbers")
+    else:
+        assert same(*found), found
+
+
+def test_attention_of_nested_queries_has_gradients() -> None:
+    tp.manual_seed(0)
+    attention = tp.nn.MultiheadAttention(8, 2, batch_first=True)
+    pieces = [tp.randn(n, 8) for n in (3, 5)]
+    for layout in (tp.strided, tp.jagged):
+        for need_weights in (False, True):
+            leaves, again = ([p.clone().requires_grad_() for p in pieces] for _ in range(2))
+            n = tp.nested.as_nested_tensor(leaves, layout=layout)
+            found, shown = attention(n, n, n, need_weights=need_weights)
+            assert found.layout == n.layout and (shown is None or shown.shape == (2, 5, 5))
+            sum(p.square().sum() for p in found.unbind()).backward()
+            for p in again:
+                attention(p[None], p[None], p[None])[0].square().sum().backward()
+            for a, b in zip(leaves, again, strict=True):
+                assert a.grad is not None and b.grad is not None and tp.allclose(a.grad, b.grad, atol=1e-5)
+
+
+# ---- devices, threads, failures ----
+
+STEPS: list[Callable[[Any], Any]] = [
+    lambda n: n * 2 + n.sin(),
+    lambda n: n.softmax(-1),
+    lambda n: n.softmax(1),
+    lambda n: n.sum((0, 1)),
+    lambda n: n.to_padded_tensor(0.5),
+    lambda n: n.transpose(1, 2) @ n,
+    lambda n: tp.nn.functional.linear(n, tp.ones(2, 3, device=n.device)),
+    lambda n: tp.nn.functional.layer_norm(n, (3,)),
+    lambda n: tp.nn.functional.scaled_dot_product_attention(*[n.unsqueeze(-1).transpose(1, 2)] * 3),
+    lambda n: n.cumsum(-1),
+    lambda n: n.chunk(3, -1)[1],
+    lambda n: n.clone().add_(1),
+]
+
+
+@pytest.mark.skipif(not tp.opencl.is_available(), reason="there is no OpenCL device")
+@pytest.mark.parametrize("layout", ["strided", "jagged"])
+def test_on_opencl(layout: str) -> None:
+    for seed in range(2):
+        n = nested(tp, seed, layout)
+        there = n.to("opencl")
+        assert there.device.type == "opencl" and there.cpu().equal(n)
+        for step in STEPS:
+            a, b = step(n), step(there)
+            assert b.device.type == "opencl"
+            assert same(plain(a), plain(b.cpu()))
+
+
+def test_two_threads_at_once() -> None:
+    """The same tensors, and offsets that another thread writes meanwhile: numbers of a pattern, or an error."""
+    n, wrong = nested(tp, 0, "jagged"), []
+    expected = [plain(step(n)) for step in STEPS]
+
+    def read() -> None:
+        for _ in range(20):
+            for step, e in zip(STEPS, expected, strict=True):
+                if not same(plain(step(n)), e):
+                    wrong.append(step)
+
+    threads = [threading.Thread(target=read) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not wrong
+    offsets = tp.tensor([0, 2, 6])
+    shared = tp.nested.nested_tensor_from_jagged(tp.arange(18.0).view(6, 3), offsets)
+
+    def write() -> None:
+        for i in range(400):
+            offsets[1] = (2, 3, 100, -7)[i % 4]
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    while writer.is_alive():
+        try:
+            assert shared.sum((0, 1)).tolist() == [45.0, 51.0, 57.0]
+        except RuntimeError:
+            continue
+    writer.join()
+
+
+@pytest.mark.parametrize("layout", ["strided", "jagged"])
+def test_failing_allocations(layout: str) -> None:
+    """Each allocation of each step fails once: a MemoryError, and the tensors are as they were."""
+    n = nested(tp, 0, layout)
+    before = plain(n)
+    for step in STEPS:
+        step(n)
+        for count in range(2000):
+            tp._C._fail_allocation_after(count)
+            failed = False
+            try:
+                step(n)
+            except (MemoryError, RuntimeError):
+                failed = True
+            finally:
+                reached = not tp._C._fail_allocation_after(-1)
+            assert failed or not reached
+            if not reached:
+                break
+        assert same(plain(n), before)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -335,6 +336,18 @@ def run_example(path: str, **given: str) -> str:
     done = subprocess.run([sys.executable, ROOT / "examples" / path], env=environment, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     return done.stdout
+
+
+@pytest.mark.skipif(not Path("/usr/include/dnnl.h").exists(), reason="oneDNN's header is not installed")
+def test_a_layout_of_another_library() -> None:
+    """examples/layout_onednn: its own tests, and the results of a network."""
+    folder = ROOT / "examples" / "layout_onednn"
+    environment = {**os.environ, "PYTHONPATH": str(Path(tp.__file__).parents[1])}
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--noconftest", "test_packed.py"]
+    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout
+    found = re.match(r"largest difference (\S+) of (\S+)\n", run_example("layout_onednn/resnet.py"))
+    assert found and float(found[1]) < 1e-4 * float(found[2])
 
 
 def test_the_layer_in_c() -> None:

@@ -28,7 +28,7 @@ MAY_KNOW = {
     "opencl": KERNELS,
     "autograd": KERNELS,
     "conjugate": KERNELS,
-    "nested": KERNELS | {"native"},  # what takes nested tensors apart
+    "nested": KERNELS | {"native", "batched"},  # what takes nested tensors apart; rules of what numbers are dimensions
     "batched": KERNELS,
     "functionalize": KERNELS | {"batched"},  # its values are computed with the batches that were open outside
     "forward": KERNELS | {"autograd"},

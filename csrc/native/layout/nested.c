@@ -246,7 +246,8 @@ static tp_tensor *flat_pieces(tp_tensors pieces) {
 tp_tensor *_nested_from_list_composite(tp_tensors list, bool jagged) {
     if (list.size < 1) return tp_fail_null(TP_RuntimeError, "a nested tensor of no tensors");
     if (check_alike(list) < 0) return NULL;
-    if (list.data[0]->ndim && agree_but(list, 0)) return along_one(list, 0, jagged);
+    for (int64_t d = 0; d < (jagged ? list.data[0]->ndim : list.data[0]->ndim > 0); d++)
+        if (agree_but(list, d)) return along_one(list, d, jagged);
     if (!jagged) return flat_pieces(list);
     return tp_fail_null(TP_RuntimeError,
                         "Cannot represent given tensor list as a nested tensor with the jagged layout. Note that the "
@@ -327,6 +328,18 @@ static bool same_places(const tp_nested *a, const tp_nested *b) {
     return !a->shapes || (a->columns == b->columns && memcmp(a->sizes, b->sizes, bytes * (size_t)a->columns) == 0);
 }
 
+/* Pieces are not broadcast along the dimension that differs. */
+static int check_lengths(const tp_nested *a, const tp_nested *b) {
+    for (int64_t i = 0; i < a->count; i++)
+        if (a->length[i] != b->length[i])
+            return tp_fail(
+                TP_RuntimeError,
+                "nested tensors of different offsets: at index %lld one has a piece of length %lld, the other "
+                "one of %lld",
+                (long long)i, (long long)a->length[i], (long long)b->length[i]);
+    return 0;
+}
+
 static tp_tensor *nested_beside(const tp_nested *n, tp_tensor *t, bool sum) {
     tp_autonested other = {0};
     if (tp_nested_of(t, &other) < 0) return NULL;
@@ -334,6 +347,7 @@ static tp_tensor *nested_beside(const tp_nested *n, tp_tensor *t, bool sum) {
     if (n->count != other.count)
         return tp_fail_null(TP_RuntimeError, "nested tensors of %lld and of %lld pieces", (long long)n->count,
                             (long long)other.count);
+    if (!sum && n->ragged == other.ragged && !n->shapes && !other.shapes && check_lengths(n, &other) < 0) return NULL;
     tp_autoseq *pieces = tp_pieces(&other);
     return pieces ? broadcast_pieces(n, tp_tensor_seq_borrow(pieces), sum) : NULL;
 }
@@ -363,10 +377,14 @@ tp_tensor *tp_nested_none(const tp_nested *n) {
     return offsets ? tp__nested_make(values, offsets, NULL, NULL, n->ragged, n->jagged) : NULL;
 }
 
-tp_tensor *tp_nested_flat_of(const tp_nested *n) {
-    if (n->whole) return tp_reshape(n->values, TP_INTS(n->values->numel));
+tp_tensor *tp_nested_packed(const tp_nested *n) {
+    if (n->whole) return tp_retain(n->values);
     tp_autoref *places = places_of(n, n->values->device);
-    tp_autoref *found = places ? tp_index_select(n->values, n->ragged - 1, places) : NULL;
+    return places ? tp_index_select(n->values, n->ragged - 1, places) : NULL;
+}
+
+tp_tensor *tp_nested_flat_of(const tp_nested *n) {
+    tp_autoref *found = tp_nested_packed(n);
     return found ? tp_reshape(found, TP_INTS(found->numel)) : NULL;
 }
 

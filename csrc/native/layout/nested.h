@@ -46,5 +46,7 @@ tp_tensor *tp_nested_of_results(const tp_nested *n, tp_tensors pieces);
 tp_tensor *tp_beside(const tp_nested *n, tp_tensor *t, bool sum);
 /* A nested tensor without pieces, of n's kind. */
 tp_tensor *tp_nested_none(const tp_nested *n);
+/* The values of all pieces, one after the other. */
+tp_tensor *tp_nested_packed(const tp_nested *n);
 /* All elements in one dimension. */
 tp_tensor *tp_nested_flat_of(const tp_nested *n);

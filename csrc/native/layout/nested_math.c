@@ -55,6 +55,18 @@ static tp_tensor *part_of(tp_tensor *t, const tp_nested *n, int ndim, int64_t i)
     return batch ? tp_select_int(t, 0, i) : tp_retain(t);
 }
 
+static bool alike(tp_tensors pieces) {
+    for (int64_t i = 1; i < pieces.size; i++)
+        if (!tp_same_sizes(pieces.data[i], pieces.data[0])) return false;
+    return pieces.size > 0;
+}
+
+/* Whether the product is along the differing dimension of both, which it does not have then. */
+static bool contracts(tp_tensor *a, tp_tensor *b) {
+    tp_autoparts *one = tp_parts_of(a), *two = one ? tp_parts_of(b) : NULL;
+    return two && one->fact[TP_FACT_RAGGED] == a->ndim - 1 && two->fact[TP_FACT_RAGGED] == b->ndim - 2;
+}
+
 /* matmul(Tensor self, Tensor other) -> Tensor */
 tp_tensor *matmul_nested(tp_tensor *self, tp_tensor *other) {
     tp_autonested n = {0};
@@ -70,7 +82,10 @@ tp_tensor *matmul_nested(tp_tensor *self, tp_tensor *other) {
         tp_autoref *a = part_of(self, &n, like->ndim, i), *b = a ? part_of(other, &n, like->ndim, i) : NULL;
         if (!b || !(made->items[i] = tp_matmul(a, b))) return NULL;
     }
-    return made ? tp_nested_of_results(&n, tp_tensor_seq_borrow(made)) : NULL;
+    if (!made) return NULL;
+    bool dense = n.jagged && tp_is_nested(self) && tp_is_nested(other) && alike(tp_tensor_seq_borrow(made)) &&
+                 contracts(self, other);
+    return dense ? tp_stack(tp_tensor_seq_borrow(made), 0) : tp_nested_of_results(&n, tp_tensor_seq_borrow(made));
 }
 
 /* layer_norm(Tensor input, SymInt[] normalized_shape, Tensor? weight=None, Tensor? bias=None, ...) -> Tensor */

@@ -54,7 +54,7 @@ tp_tensor *select_nested(tp_tensor *self, int64_t dim, int64_t index) {
     int64_t at = tp_wrap_dim(dim, self->ndim);
     if (at < 0 || tp_nested_of(self, &n) < 0) return NULL;
     if (at == 0) return one_piece(&n, index);
-    if (n.shapes || at == n.ragged) return of_each(&n, select_piece, (int64_t[]){at - 1, index}, !n.shapes);
+    if (n.shapes || at == n.ragged) return of_each(&n, select_piece, (int64_t[]){at - 1, index}, n.jagged);
     return tp_nested_with_steal(&n, tp_select_int(n.values, at - 1, index), n.ragged - (at < n.ragged));
 }
 
@@ -128,6 +128,79 @@ tp_tensor *unsqueeze_nested(tp_tensor *self, int64_t dim) {
     if (at < 0 || tp_nested_of(self, &n) < 0) return NULL;
     if (n.shapes) return of_each(&n, unsqueeze_piece, (int64_t[]){at - 1}, false);
     return tp_nested_with_steal(&n, tp_unsqueeze(n.values, at - 1), n.ragged + (at <= n.ragged));
+}
+
+static tp_tensor *squeeze_piece(tp_tensor *piece, const int64_t *with) {
+    return tp_squeeze_dims(piece, (tp_ints){with + 1, with[0]});
+}
+
+/* Of the dimensions of `wanted` (from 1 on, a bit each) those that have the size 1 in all pieces, but the differing one
+ * of a jagged tensor, which stays. */
+static tp_tensor *squeeze_some(const tp_nested *n, uint64_t wanted) {
+    int64_t room[TP_MAX_DIMS], dims[TP_MAX_DIMS + 1] = {0}, before = 0;
+    if (n->jagged) wanted &= ~(UINT64_C(1) << n->ragged);
+    for (int64_t i = 0; i < n->count; i++) {
+        tp_ints sizes = tp_piece_sizes(n, i, room);
+        for (int64_t d = 0; d < sizes.size; d++)
+            if (sizes.data[d] != 1) wanted &= ~(UINT64_C(1) << (d + 1));
+    }
+    for (int64_t d = 1; d <= tp_piece_dims(n); d++) {
+        if (!(wanted >> d & 1)) continue;
+        dims[++dims[0]] = d - 1;
+        before += d < n->ragged;
+    }
+    if (n->shapes || wanted >> n->ragged & 1) return of_each(n, squeeze_piece, dims, false);
+    return tp_nested_with_steal(n, tp_squeeze_dims(n->values, (tp_ints){dims + 1, dims[0]}), n->ragged - before);
+}
+
+/* squeeze.dims(Tensor(a) self, int[] dim) -> Tensor(a) */
+tp_tensor *squeeze_dims_nested(tp_tensor *self, tp_ints dim) {
+    tp_autonested n = {0};
+    uint64_t wanted = 0;
+    for (int64_t i = 0; i < dim.size; i++) {
+        int64_t at = inner_dim(dim.data[i], self->ndim, "squeeze");
+        if (at <= 0) return NULL;
+        wanted |= UINT64_C(1) << at;
+    }
+    return tp_nested_of(self, &n) < 0 ? NULL : squeeze_some(&n, wanted);
+}
+/* squeeze.dim(Tensor(a) self, int dim) -> Tensor(a) */
+tp_tensor *squeeze_dim_nested(tp_tensor *self, int64_t dim) { return squeeze_dims_nested(self, (tp_ints){&dim, 1}); }
+/* squeeze(Tensor(a) self) -> Tensor(a) */
+tp_tensor *squeeze_nested(tp_tensor *self) {
+    tp_autonested n = {0};
+    return tp_nested_of(self, &n) < 0 ? NULL : squeeze_some(&n, ~UINT64_C(1));
+}
+
+/* expand(Tensor(a) self, SymInt[] size, *, bool implicit=False) -> Tensor(a): -1 for sizes that stay, among them the
+ * one that differs. */
+tp_tensor *expand_nested(tp_tensor *self, tp_ints size, bool implicit) {
+    tp_autonested n = {0};
+    int64_t inner[TP_MAX_DIMS];
+    if (tp_nested_of(self, &n) < 0) return NULL;
+    if (n.shapes) return tp_fail_null(TP_NotImplementedError, "expand of pieces that differ in several dimensions");
+    if (size.size != self->ndim || (size.data[0] != n.count && size.data[0] != -1) || size.data[n.ragged] != -1)
+        return tp_fail_null(TP_RuntimeError, "expand(): a nested tensor keeps its batch and the dimension whose sizes "
+                                             "differ");
+    for (int64_t d = 1; d < size.size; d++) inner[d - 1] = size.data[d];
+    return tp_nested_with_steal(&n, tp_expand(n.values, (tp_ints){inner, size.size - 1}, implicit), n.ragged);
+}
+
+/* chunk(Tensor(a -> *) self, int chunks, int dim=0) -> Tensor(a)[] */
+tp_tensor_seq *chunk_nested(tp_tensor *self, int64_t chunks, int64_t dim) {
+    tp_autonested n = {0};
+    int64_t at = tp_wrap_dim(dim, self->ndim);
+    if (at < 0 || tp_nested_of(self, &n) < 0) return NULL;
+    if (n.shapes || at == n.ragged)
+        return tp_fail(TP_RuntimeError, "chunk(): not supported for NestedTensor on ragged dim"), NULL;
+    if (chunks < 1) return tp_fail(TP_RuntimeError, "chunk() expects `chunks` to be greater than 0"), NULL;
+    int64_t size = at ? n.values->sizes[at - 1] : n.count, step = (size + chunks - 1) / chunks;
+    tp_autoseq *made = tp_tensor_seq_new(step ? (size + step - 1) / step : chunks);
+    for (int64_t i = 0; made && i < made->size; i++) {
+        int64_t from = i * step, to = from + step < size ? from + step : size;
+        if (!(made->items[i] = slice_nested(self, at, TP_SOME_INT(from), TP_SOME_INT(to), 1))) return NULL;
+    }
+    return tp_take(made);
 }
 
 static int64_t product(const int64_t *sizes, int64_t n) {
@@ -308,6 +381,12 @@ int equal_nested(tp_tensor *self, tp_tensor *other, bool *result) {
     for (int64_t i = 0; *result && i < a.count; i++)
         if (tp_equal(one->items[i], two->items[i], result) < 0) return -1;
     return 0;
+}
+
+/* is_pinned(Tensor self, Device? device=None) -> bool */
+int is_pinned_nested(tp_tensor *self, tp_device device, bool *result) {
+    tp_autoref *values = tp__layout_values(self);
+    return values ? tp_is_pinned(values, device, result) : -1;
 }
 
 /* numel(Tensor self) -> int */

@@ -765,6 +765,10 @@ class MultiheadAttention(Module):
         average_attn_weights: bool = True,
         is_causal: bool = False,
     ) -> tuple[Tensor, Tensor | None]:
+        if query.is_nested or key.is_nested:
+            if attn_mask is not None or key_padding_mask is not None:
+                raise RuntimeError("MultiheadAttention: nested tensors take no mask, since nothing is padded")
+            return self._of_nested(query, key, value, need_weights, average_attn_weights, is_causal)
         swapped = self.batch_first and query.dim() == 3
         if swapped:
             query, key, value = (t.transpose(0, 1) for t in (query, key, value))
@@ -794,3 +798,30 @@ class MultiheadAttention(Module):
             is_causal=is_causal,
         )
         return (output.transpose(0, 1) if swapped else output), weights
+
+    def _of_nested(
+        self, query: Tensor, key: Tensor, value: Tensor, need_weights: bool, average: bool, is_causal: bool
+    ) -> tuple[Tensor, Tensor | None]:
+        """The output, nested, and the weights, padded with zeros."""
+        if not self.batch_first or self.bias_k is not None or self.add_zero_attn:
+            raise RuntimeError("MultiheadAttention: nested tensors need batch_first, and neither bias_kv nor zero_attn")
+        embed, heads = self.embed_dim, self.num_heads
+        separate = (self.q_proj_weight, self.k_proj_weight, self.v_proj_weight)
+        weights = self.in_proj_weight.split(embed) if self._qkv_same_embed_dim else separate
+        biases = (None,) * 3 if self.in_proj_bias is None else self.in_proj_bias.split(embed)
+        q, k, v = (
+            F.linear(t, w, b).unflatten(-1, (heads, -1)).transpose(1, 2)
+            for t, w, b in zip((query, key, value), weights, biases, strict=True)
+        )
+        dropout = self.dropout if self.training else 0.0
+        if need_weights:
+            scores = [(a * self.head_dim**-0.5) @ b.mT for a, b in zip(q.unbind(), k.unbind(), strict=True)]
+            if is_causal:
+                scores = [s.masked_fill(_C.ones_like(s, dtype=_C.bool).triu(1), float("-inf")) for s in scores]
+            shares = [F.dropout(s.softmax(-1), dropout) for s in scores]
+            rows = [(s @ p).transpose(0, 1).flatten(1) for s, p in zip(shares, v.unbind(), strict=True)]
+            shown = _C._nested_from_list([s.mean(0) for s in shares] if average else shares, False)
+            attended: Any = _C._nested_from_list(rows, query.layout is _C.jagged)
+            return self.out_proj(attended), shown.to_padded_tensor(0.0)
+        found = F.scaled_dot_product_attention(q, k, v, dropout_p=dropout, is_causal=is_causal)
+        return self.out_proj(found.transpose(1, 2).reshape(query.size(0), -1, embed)), None

@@ -276,6 +276,10 @@ def _why_no_nested(layer: Any) -> str:
         return "encoder_layer.self_attn was passed bias=False"
     if attention.num_heads % 2 == 1:
         return "encoder_layer.self_attn.num_heads is odd"
+    if layer.activation not in (F.relu, F.gelu):
+        return "encoder_layer.activation_relu_or_gelu was not True"
+    if layer.norm1.eps != layer.norm2.eps:
+        return "encoder_layer.norm1.eps was not equal to encoder_layer.norm2.eps"
     return ""
 
 
@@ -288,8 +292,9 @@ class TransformerEncoder(Module):
         encoder_layer: the layer, which is copied
         num_layers: how many layers stand on each other
         norm: a normalisation behind the last layer, or None
-        enable_nested_tensor: is taken, and changes nothing here
-        mask_check: is taken, and changes nothing here
+        enable_nested_tensor: whether, without gradients in evaluation, a batch whose src_key_padding_mask hides the
+            ends of sequences is computed as a nested tensor; what is hidden is then zero in the output
+        mask_check: whether it is looked at that the mask hides ends only
 
     Example:
         >>> encoder = nn.TransformerEncoder(nn.TransformerEncoderLayer(8, 2, 16), num_layers=2)
@@ -316,7 +321,7 @@ class TransformerEncoder(Module):
         self.num_layers, self.norm = num_layers, norm
         self.enable_nested_tensor, self.mask_check = enable_nested_tensor, mask_check
         why = _why_no_nested(encoder_layer)
-        self.use_nested_tensor = False  # a padded batch is computed as it is
+        self.use_nested_tensor = enable_nested_tensor and not why
         if enable_nested_tensor and why:
             warnings.warn(
                 f"enable_nested_tensor is True, but self.use_nested_tensor is False because {why}", stacklevel=2
@@ -331,11 +336,29 @@ class TransformerEncoder(Module):
     ) -> Tensor:
         layers: Any = self.layers
         time = 1 if src.dim() == 3 and len(layers) and layers[0].self_attn.batch_first else 0
-        causal = _is_causal(mask, is_causal, src.shape[time])
-        output = src
+        causal = bool(is_causal) if mask is None else _is_causal(mask, is_causal, src.shape[time])
+        kept = self._kept(src, mask, src_key_padding_mask)
+        output, padding = (src, src_key_padding_mask) if kept is None else (_packed(src, kept), None)
         for layer in layers:
-            output = layer(output, src_mask=mask, is_causal=causal, src_key_padding_mask=src_key_padding_mask)
+            output = layer(output, src_mask=mask, is_causal=causal, src_key_padding_mask=padding)
+        if kept is not None:
+            output = output.to_padded_tensor(0.0, src.shape)
         return output if self.norm is None else self.norm(output)
+
+    def _kept(self, src: Tensor, mask: Tensor | None, padding: Tensor | None) -> Tensor | None:
+        """Where a padded batch has elements, if it is to be computed without the rest."""
+        if padding is None or mask is not None or not self.use_nested_tensor or self.training or src.dim() != 3:
+            return None
+        if _C._autocast_get(src.device.type)[0] or (
+            _C.is_grad_enabled() and (src.requires_grad or any(p.requires_grad for p in self.parameters()))
+        ):
+            return None
+        kept = padding.logical_not()
+        return kept if not self.mask_check or _C._nested_tensor_from_mask_left_aligned(src, kept) else None
+
+
+def _packed(src: Tensor, kept: Tensor) -> Tensor:
+    return _C._nested_tensor_from_mask(src, kept, False)
 
 
 class TransformerDecoder(Module):

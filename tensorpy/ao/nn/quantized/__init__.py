@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tensorpy.ao.nn.quantized import dynamic
+from tensorpy.ao.nn.quantized import dynamic, reference
 from tensorpy.ao.nn.quantized.modules import (
     ELU,
     LSTM,
@@ -43,5 +43,5 @@ __all__ = [
     "ConvTranspose3d", "DeQuantize", "Dropout", "Embedding", "EmbeddingBag", "EmbeddingPackedParams",
     "FXFloatFunctional", "FloatFunctional", "GroupNorm", "Hardswish", "InstanceNorm1d", "InstanceNorm2d",
     "InstanceNorm3d", "LayerNorm", "LeakyReLU", "Linear", "MultiheadAttention", "PReLU", "QFunctional", "Quantize",
-    "ReLU6", "Sigmoid", "Softmax", "dynamic",
+    "ReLU6", "Sigmoid", "Softmax", "dynamic", "reference",
 ]  # fmt: skip

@@ -9,7 +9,10 @@ from tensorpy._C import Tensor
 from tensorpy._tensor.quantized import _choose_qparams_per_tensor, per_channel_affine, per_tensor_affine
 
 # What ops.quantized has: operators whose weights are objects, which no schema speaks of.
-__all__ = ["linear", "linear_dynamic", "linear_prepack", "linear_relu", "linear_relu_dynamic", "linear_unpack"]
+__all__ = [
+    "linear", "linear_dynamic", "linear_leaky_relu", "linear_prepack", "linear_relu", "linear_relu_dynamic",
+    "linear_tanh", "linear_unpack",
+]  # fmt: skip
 
 
 class PackedParamsBase:
@@ -139,3 +142,24 @@ def linear_dynamic(X: Tensor, W_prepack: Any, reduce_range: bool = False) -> Ten
 def linear_relu_dynamic(X: Tensor, W_prepack: Any, reduce_range: bool = False) -> Tensor:
     """The same, and nothing below 0."""
     return _packed(W_prepack).linear_dynamic(X, True, reduce_range)
+
+
+def _mapped(X: Tensor, W_prepack: Any) -> Tensor:
+    """The map of a quantized tensor, in float32."""
+    packed = _packed(W_prepack)
+    packed._check(X)
+    weight, bias = packed.unpack()
+    return _C._nn.linear(X.dequantize(), weight.dequantize(), bias)
+
+
+def linear_leaky_relu(
+    X: Tensor, W_prepack: Any, Y_scale_i: float, Y_zero_point_i: int, negative_slope: float
+) -> Tensor:
+    """linear, and what is below 0 times a slope, computed in float32 and rounded once."""
+    made = _C._nn.leaky_relu(_mapped(X, W_prepack), negative_slope)
+    return _C.quantize_per_tensor(made, Y_scale_i, Y_zero_point_i, X.dtype)
+
+
+def linear_tanh(X: Tensor, W_prepack: Any, Y_scale_i: float, Y_zero_point_i: int) -> Tensor:
+    """linear and tanh, computed in float32 and rounded once."""
+    return _C.quantize_per_tensor(_mapped(X, W_prepack).tanh(), Y_scale_i, Y_zero_point_i, X.dtype)

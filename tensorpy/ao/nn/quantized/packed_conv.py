@@ -15,7 +15,7 @@ __all__ = [
     for n in (1, 2, 3)
     for what in ("", "_relu", "_dynamic", "_prepack", "_unpack", "_stride", "_padding", "_dilation", "_groups")
     if n > 1 or what in ("", "_relu", "_dynamic", "_prepack", "_unpack")
-]
+] + ["conv2d_add", "conv2d_add_relu"]
 
 
 def _panels(weight: Tensor, groups: int, joined: bool, centred: bool) -> Tensor:
@@ -175,6 +175,30 @@ def conv2d(qx: Tensor, packed_weight: Any, output_scale: float, output_zero_poin
 def conv2d_relu(qx: Tensor, packed_weight: Any, output_scale: float, output_zero_point: int) -> Tensor:
     """The same, and nothing below 0."""
     return _packed(2, packed_weight)(qx, output_scale, output_zero_point, True)
+
+
+def _added(qx: Tensor, qaccum: Tensor, packed_weight: Any) -> Tensor:
+    """A convolution and another tensor, in float32."""
+    packed = _packed(2, packed_weight)
+    weight, bias = packed.unpack()
+    moves = (packed.stride, packed.padding, packed.dilation, packed.groups)
+    found = _C.conv2d(qx.dequantize(), weight.dequantize(), bias, *moves)
+    if found.shape != qaccum.shape:
+        raise RuntimeError(f"quantized::conv2d_add: {tuple(found.shape)} and {tuple(qaccum.shape)} are not added")
+    return found + qaccum.dequantize()
+
+
+def conv2d_add(qx: Tensor, qaccum: Tensor, packed_weight: Any, output_scale: float, output_zero_point: int) -> Tensor:
+    """conv2d plus another quantized tensor, computed in float32 and rounded once."""
+    return _C.quantize_per_tensor(_added(qx, qaccum, packed_weight), output_scale, output_zero_point, qx.dtype)
+
+
+def conv2d_add_relu(
+    qx: Tensor, qaccum: Tensor, packed_weight: Any, output_scale: float, output_zero_point: int
+) -> Tensor:
+    """The same, and nothing below 0."""
+    made = _added(qx, qaccum, packed_weight).relu()
+    return _C.quantize_per_tensor(made, output_scale, output_zero_point, qx.dtype)
 
 
 def conv3d(qx: Tensor, packed_weight: Any, output_scale: float, output_zero_point: int) -> Tensor:

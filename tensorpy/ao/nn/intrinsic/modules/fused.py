@@ -5,10 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from tensorpy import nn
+from tensorpy._C import Tensor
 
 __all__ = [
-    "BNReLU2d", "BNReLU3d", "ConvBn1d", "ConvBn2d", "ConvBn3d", "ConvBnReLU1d", "ConvBnReLU2d", "ConvBnReLU3d",
-    "ConvReLU1d", "ConvReLU2d", "ConvReLU3d", "LinearBn1d", "LinearLeakyReLU", "LinearReLU", "LinearTanh",
+    "BNReLU2d", "BNReLU3d", "ConvAdd2d", "ConvAddReLU2d", "ConvBn1d", "ConvBn2d", "ConvBn3d", "ConvBnReLU1d",
+    "ConvBnReLU2d", "ConvBnReLU3d", "ConvReLU1d", "ConvReLU2d", "ConvReLU3d", "LinearBn1d", "LinearLeakyReLU",
+    "LinearReLU", "LinearTanh",
 ]  # fmt: skip
 
 
@@ -158,3 +160,48 @@ class LinearTanh(_FusedModule):
 
     def __init__(self, linear: Any, tanh: Any) -> None:
         super().__init__(linear, tanh)
+
+
+class ConvAdd2d(_FusedModule):
+    """Conv2d of one tensor and a sum with another, computed as one when they are quantized.
+
+    Example:
+        >>> layer = tp.ao.nn.intrinsic.ConvAdd2d(nn.Conv2d(1, 2, 3), tp.add)
+        >>> layer(tp.ones(1, 1, 3, 3), tp.ones(1, 2, 1, 1)).shape
+        tensorpy.Size([1, 2, 1, 1])
+    """
+
+    add: Any
+
+    def __init__(self, conv: Any, add: Any) -> None:
+        super().__init__(conv)
+        self.add = add
+
+    def forward(  # type: ignore[override]  # pyright: ignore[reportIncompatibleMethodOverride]
+        self, x1: Tensor, x2: Tensor
+    ) -> Tensor:
+        """The convolution of x1, plus x2."""
+        return self.add(self[0](x1), x2)
+
+
+class ConvAddReLU2d(_FusedModule):
+    """Conv2d of one tensor, a sum with another and ReLU, computed as one when they are quantized.
+
+    Example:
+        >>> layer = tp.ao.nn.intrinsic.ConvAddReLU2d(nn.Conv2d(1, 2, 3), tp.add, nn.ReLU())
+        >>> bool((layer(tp.ones(1, 1, 3, 3), -9 * tp.ones(1, 2, 1, 1)) == 0).all())
+        True
+    """
+
+    add: Any
+    relu: Any
+
+    def __init__(self, conv: Any, add: Any, relu: Any) -> None:
+        super().__init__(conv)
+        self.add, self.relu = add, relu
+
+    def forward(  # type: ignore[override]  # pyright: ignore[reportIncompatibleMethodOverride]
+        self, x1: Tensor, x2: Tensor
+    ) -> Tensor:
+        """The convolution of x1, plus x2, with nothing below 0."""
+        return self.relu(self.add(self[0](x1), x2))

@@ -83,13 +83,17 @@ class _ConvNd(WeightedQuantizedModule):
         """The bias, in numbers."""
         return self._packed_params.unpack()[1]
 
-    def _convolved(self, input: Tensor, relu: bool) -> Tensor:
+    def _bordered(self, input: Tensor) -> Tensor:
+        """An input with the border that is no zeros."""
         if self.padding_mode != "zeros" and any(self.padding):
             integers, scale, zero_point = input.int_repr(), input.q_scale(), input.q_zero_point()
             border = _reverse_repeat_tuple(self.padding, 2)
             whole = F.pad(integers.to(_C.float32), border, mode=self.padding_mode).to(integers.dtype)
-            input = _C._make_per_tensor_quantized_tensor(whole, scale, zero_point)
-        return self._packed_params(input, self.scale, self.zero_point, relu)
+            return _C._make_per_tensor_quantized_tensor(whole, scale, zero_point)
+        return input
+
+    def _convolved(self, input: Tensor, relu: bool) -> Tensor:
+        return self._packed_params(self._bordered(input), self.scale, self.zero_point, relu)
 
     def forward(self, input: Tensor) -> Tensor:
         """The convolution of a quantized tensor."""

@@ -140,14 +140,20 @@ class Linear(WeightedQuantizedModule):
         self._packed_params.set_weight_bias(w, b)
 
     @classmethod
+    def _more_of(cls, fused: Any) -> tuple[Any, ...]:
+        """What the type is made with, beside the sizes."""
+        return ()
+
+    @classmethod
     def from_float(cls, mod: Any, use_precomputed_fake_quant: bool = False) -> Any:
         """Of a linear map that was observed, or trained with fake quantization."""
-        watching = mod.activation_post_process
+        watching, more = mod.activation_post_process, ()
         if not hasattr(mod, "weight_fake_quant"):
             if type(mod) not in cls._FLOAT_MODULE or not hasattr(mod, "qconfig"):
                 names = [kind.__name__ for kind in cls._FLOAT_MODULE]
                 raise AssertionError(f"{cls.__name__}.from_float is of {names} with a qconfig, not of {type(mod)}")
-            mod = mod[0] if isinstance(mod, nni.LinearReLU) else mod
+            fused, mod = mod, mod[0] if isinstance(mod, nni._FusedModule) else mod
+            more = cls._more_of(fused)
         weight_watching = mod.weight_fake_quant if hasattr(mod, "weight_fake_quant") else mod.qconfig.weight()
         weight, bias = mod.weight, mod.bias
         if (bn := getattr(mod, "bn", None)) is not None:
@@ -159,7 +165,7 @@ class Linear(WeightedQuantizedModule):
         if weight_watching.dtype != _C.qint8:
             raise AssertionError(f"Weight observer must have dtype torch.qint8, got {weight_watching.dtype}")
         scale, zero_point = watching.calculate_qparams()
-        made = cls(mod.in_features, mod.out_features)
+        made = cls(mod.in_features, mod.out_features, *more)
         bias = None if bias is None else bias.detach()
         made.set_weight_bias(_quantize_weight(weight.detach().float(), weight_watching), bias)
         made.scale, made.zero_point = float(scale), int(zero_point)

@@ -14,7 +14,16 @@ class LSTM(quantizable.LSTM):
     """An LSTM of quantized tensors: `convert` makes it of one that was observed.
 
     Arguments:
-        arguments: ao.nn.quantizable.LSTM's
+        input_size: how many features the input has
+        hidden_size: how many features the state has
+        num_layers: how many layers there are
+        bias: whether the maps have biases
+        batch_first: whether the input is [N, L, features]
+        dropout: not read
+        bidirectional: whether there is a second direction
+        device: where the parameters are
+        dtype: the dtype of the parameters
+        split_gates: whether each gate has maps of its own, with scales of their own
 
     Example:
         >>> observed = tp.ao.nn.quantizable.LSTM(2, 3)
@@ -47,7 +56,17 @@ class MultiheadAttention(quantizable.MultiheadAttention):
     """Attention of quantized tensors: `convert` makes it of one that was observed.
 
     Arguments:
-        arguments: ao.nn.quantizable.MultiheadAttention's
+        embed_dim: how many features queries have
+        num_heads: how many heads there are
+        dropout: the probability of a zero
+        bias: whether there is a bias
+        add_bias_kv: whether keys and values have a bias as one more element
+        add_zero_attn: whether a key of zeros is added
+        kdim: how many features keys have; None takes embed_dim
+        vdim: how many features values have; None takes embed_dim
+        batch_first: whether the batch is the first dimension, and the sequence the second
+        device: where the elements are: a device or its name; None takes the default
+        dtype: the dtype; None takes the usual one
 
     Example:
         >>> attention = nn.MultiheadAttention(4, 2).eval()

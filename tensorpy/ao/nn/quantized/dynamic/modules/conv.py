@@ -44,6 +44,7 @@ class Conv1d(_Dynamic, quantized.Conv1d):
 
     Arguments:
         arguments: ao.nn.quantized.Conv1d's
+        reduce_range: is taken, and changes nothing here: forward has one
         more: ao.nn.quantized.Conv1d's
 
     Example:
@@ -57,6 +58,7 @@ class Conv2d(_Dynamic, quantized.Conv2d):
 
     Arguments:
         arguments: ao.nn.quantized.Conv2d's
+        reduce_range: is taken, and changes nothing here: forward has one
         more: ao.nn.quantized.Conv2d's
 
     Example:
@@ -70,6 +72,7 @@ class Conv3d(_Dynamic, quantized.Conv3d):
 
     Arguments:
         arguments: ao.nn.quantized.Conv3d's
+        reduce_range: is taken, and changes nothing here: forward has one
         more: ao.nn.quantized.Conv3d's
 
     Example:
@@ -83,6 +86,7 @@ class ConvTranspose1d(_Dynamic, quantized.ConvTranspose1d):
 
     Arguments:
         arguments: ao.nn.quantized.ConvTranspose1d's
+        reduce_range: is taken, and changes nothing here: forward has one
         more: ao.nn.quantized.ConvTranspose1d's
 
     Example:
@@ -96,6 +100,7 @@ class ConvTranspose2d(_Dynamic, quantized.ConvTranspose2d):
 
     Arguments:
         arguments: ao.nn.quantized.ConvTranspose2d's
+        reduce_range: is taken, and changes nothing here: forward has one
         more: ao.nn.quantized.ConvTranspose2d's
 
     Example:
@@ -109,6 +114,7 @@ class ConvTranspose3d(_Dynamic, quantized.ConvTranspose3d):
 
     Arguments:
         arguments: ao.nn.quantized.ConvTranspose3d's
+        reduce_range: is taken, and changes nothing here: forward has one
         more: ao.nn.quantized.ConvTranspose3d's
 
     Example:

@@ -9,7 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-extern const tp_libmvec_slot TP_BASELINE(tp_libmvec_slots)[], TP_AVX2(tp_libmvec_slots)[], TP_AVX512(tp_libmvec_slots)[];
+extern const tp_libmvec_slot TP_BASELINE(tp_libmvec_slots)[], TP_AVX2(tp_libmvec_slots)[],
+    TP_AVX512(tp_libmvec_slots)[];
 
 void tp_libmvec_find(void) {
     const char *asked = getenv("TENSORPY_LIBMVEC");

@@ -31,7 +31,7 @@ def checkpoint(module: Module, **kwargs: Any) -> Module:
         >>> net(tp.ones(1, 2)).sum().backward()
     """
     if kwargs.pop("use_reentrant", False):
-        raise NotImplementedError("use_reentrant=True is not supported in composable checkpoint")
+        raise NotImplementedError("checkpoint: a module in place is run again without reentrance: use_reentrant=False")
     kind = type(module)
     module.__dict__["_checkpoint_options"] = kwargs
     made: Any = type(kind.__name__, (_Recomputed, kind), {"__module__": kind.__module__})

@@ -38,7 +38,7 @@ class ReferenceQuantizedModule(nn.Module):
         self.weight_qscheme, self.weight_dtype = given["qscheme"], given["dtype"]
         if self.weight_qscheme not in (None, per_tensor_affine, *_BY_CHANNEL):
             raise Exception(
-                f"qscheme: {self.weight_qscheme} is not support in reference quantized {type(self).__name__}"
+                f"a reference {type(self).__name__} has a weight per tensor or per channel, not {self.weight_qscheme}"
             )
         kinds = (_C.float32, _C.float32 if self.weight_qscheme is per_channel_affine_float_qparams else None, _C.int32)
         for name, kind in zip(_NUMBERS, kinds, strict=True):

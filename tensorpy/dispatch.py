@@ -242,11 +242,26 @@ def primitives() -> list[str]:
 def needs(operator: str) -> list[str]:
     """The primitives that an operator's kernel for dense backends calls: a device that has them all runs it itself.
 
+    Without those that are optional it does so too, in parts.
+
     Example:
         >>> tp.dispatch.needs("topk")
         ['prim::topk', 'prim::take']
     """
     return list(_C._operator_info(_only(operator))[3])
+
+
+def is_optional(primitive: str) -> bool:
+    """Whether a device may lack a primitive: operators compute in parts there what it computes as a whole.
+
+    Arguments:
+        primitive: its name
+
+    Example:
+        >>> tp.dispatch.is_optional("prim::attention.forward"), tp.dispatch.is_optional("prim::map")
+        (True, False)
+    """
+    return bool(_C._operator_info(primitive)[4])
 
 
 KINDS = ("compute", "real", "bool", "int64", "float64")

@@ -148,7 +148,8 @@ static int append_text(PyObject *list, const char *text) {
     return status;
 }
 
-/* _operator_info(name): (schema, tags, declared at, the primitives that its Dense kernel calls). */
+/* _operator_info(name): (schema, tags, declared at, the primitives that its Dense kernel calls, whether it is a
+ * primitive that a device may lack). */
 static PyObject *operator_info(PyObject *self, PyObject *arg) {
     (void)self;
     const char *name = PyUnicode_AsUTF8(arg);
@@ -160,7 +161,9 @@ static PyObject *operator_info(PyObject *self, PyObject *arg) {
         char primitive[128];
         if (append_text(prims, tp_op_name(*p, primitive)) < 0) Py_CLEAR(prims);
     }
-    if (tags && prims) return Py_BuildValue("sNsN", op->info->schema, tags, op->info->declared_at, prims);
+    if (tags && prims)
+        return Py_BuildValue("sNsNN", op->info->schema, tags, op->info->declared_at, prims,
+                             PyBool_FromLong(op->info->is_optional));
     Py_XDECREF(tags);
     Py_XDECREF(prims);
     return NULL;

@@ -84,6 +84,7 @@ def make(device: str) -> Report:
     """The report of a device type, "opencl" or one from outside."""
     key = dispatch.backend_key(device)
     entries = {name: {e.key: e for e in dispatch.table(name)} for name in dispatch.operators()}
+    optional = {p for p in dispatch.primitives() if dispatch.is_optional(p)}
     there = {p for p in dispatch.primitives() if any(e.key == key and e.kind != "fallback" for e in dispatch.table(p))}
     own: list[str] = []
     made: list[str] = []
@@ -97,13 +98,13 @@ def make(device: str) -> Report:
         if entry.kind == "fallback":
             on_host.append(name)
             if of["CPU"].registered_as == "Dense":
-                lacking[name] = frozenset(dispatch.needs(name)) - there
+                lacking[name] = frozenset(dispatch.needs(name)) - there - optional
                 if len(lacking[name]) == 1:
                     (last,) = lacking[name]
                     saves.setdefault(last, []).append(name)
         else:
             (own if entry.registered_as == key else made).append(name)
-    missing = [p for p in dispatch.primitives() if p not in there]
+    missing = [p for p in dispatch.primitives() if p not in there | optional]
     calls = _C._host_calls(device)
     return Report(device, sorted(there), missing, own, made, on_host, calls, saves, _steps(lacking, calls))
 

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 import tensorpy as tp
+import tensorpy.distributed  # which has the kernels of collectives
 from codegen.model import BaseType, ListType, OptionalType, Type
 from tensorpy.testing.samples.table import CATALOG
 
@@ -197,8 +198,7 @@ def run(journal: mmap.mmap | None, names: set[str]) -> list[str]:
         name = str(op.schema.name)
         if name not in names:
             continue
-        base, _, overload = name.partition(".")
-        function = getattr(getattr(tp.ops.aten, base), overload or "default")
+        function = tp._C._op_overload(name)
         ended = set()  # what goes on for ever, of whatever shape
         with Watchdog() as watchdog:
             for what, args, kwargs in calls(op):

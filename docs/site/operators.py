@@ -72,7 +72,8 @@ def _entry(base: str, functions: list[PythonFunction], names: Names, depth: int)
     known: list[str] = []
     for f in sorted(functions, key=lambda f: (f.name != base, f.method)):
         place = f"Tensor.{f.name}" if f.method else _place(f)
-        full = f"tensorpy.{place}" if place else f"tensorpy.ops.aten.{f.name}"
+        space = f.signatures[0].op.schema.name.namespace
+        full = f"tensorpy.ops.{space or 'aten'}.{f.name}" if space or not place else f"tensorpy.{place}"
         if names.add(full):
             known.append(full)
             lines.append(f":::{{py:{'method' if f.method else 'function'}}} {full}{_signature(f)}\n:::\n")
@@ -138,9 +139,10 @@ its samples are tested in, how the CPU and OpenCL compute it ([the words](../sup
 
 
 def _bound_by_hand() -> Iterator[PythonFunction]:
-    """Operators whose calls from Python are written in C or Python."""
+    """Operators whose calls from Python are written in C or Python, and those of other namespaces."""
     for op in CATALOG:
-        if op.function.manual_cpp_binding and op.function.variants and op.kind != "out":
+        elsewhere = op.function.manual_cpp_binding or op.schema.name.namespace
+        if elsewhere and op.function.variants and op.kind != "out":
             name, told = op.schema.name.unqualified, told_by(op.function.origin)
             yield PythonFunction(name, "", False, (make_signature(op, None, False),), told)
 

@@ -10,7 +10,11 @@ static tp_tensor *of_rows(const tp_tensor *like, int64_t rows) {
 static tp_tensor *alike(const tp_tensor *t) { return tp_new_empty(tp_sizes(t), (tp_dtype)t->dtype, t->device); }
 
 static tp_tensor *gathered(const tp_tensor *t, int64_t group_size) {
-    return of_rows(t, t->ndim ? tp_sizes(t).data[0] * group_size : group_size);
+    int64_t rows;
+    if (group_size < 1 || __builtin_mul_overflow(t->ndim ? tp_sizes(t).data[0] : 1, group_size, &rows))
+        return tp_fail_null(TP_ValueError, "all_gather_into_tensor: a group has no group_size of %lld",
+                            (long long)group_size);
+    return of_rows(t, rows);
 }
 
 static tp_tensor *scattered(const tp_tensor *t, int64_t group_size) {
@@ -58,8 +62,8 @@ tp_tensor *collective_all_to_all_meta(tp_tensor *input, tp_ints output_split_siz
     int64_t rows = 0;
     bool fits = input->ndim > 0;
     for (int64_t i = 0; i < output_split_sizes.size; i++) {
-        fits = fits && output_split_sizes.data[i] >= 0;
-        rows += output_split_sizes.data[i];
+        fits =
+            fits && output_split_sizes.data[i] >= 0 && !__builtin_add_overflow(rows, output_split_sizes.data[i], &rows);
     }
     char text[256];
     if (!fits)

@@ -51,6 +51,8 @@ def test_forward_over_reverse(info: OpInfo, device: str) -> None:
 
 # What has a differentiable backward and no forward formula: its tangent is the gradient of a gradient, which is slower.
 TWICE = {
+    "_c10d_functional::all_reduce_coalesced",
+    "_c10d_functional::reduce_scatter_tensor_coalesced",
     "_fake_quantize_learnable_per_channel_affine",
     "_fake_quantize_learnable_per_tensor_affine",
     "_linalg_det",

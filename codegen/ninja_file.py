@@ -65,6 +65,8 @@ CALM_FOLDERS = ("native", "python")
 # Those of folders whose code is seldom on a call's way, or that a device's launch outweighs: small in a wheel, and soon
 # compiled in a build that stays here.
 SELDOM = {"release": ["-Os"]}
+# In a wheel alone: what decides for operators whose calls are long.
+LONG_CALLS = ("native/layout", "native/linalg", "native/nn")
 SELDOM_FOLDERS = ("batched", "conjugate", "distributed", "functionalize", "nested", "opencl", "outside")
 
 # Loops that take whole blocks: vectors, but no unrolled ends of loops, which are a third of the size and little time.
@@ -320,7 +322,8 @@ def _units(options: Options) -> tuple[list[Unit], list[Unit]]:
             is_long = folder != "python" and options.glibc and not source.stem.startswith(SHORT_CALLS)
             flags += ["-fwrapv", *glue["long" if is_long else folder]]  # a formula's sum of two huge sizes is no size
         elif folder in CALM_FOLDERS:
-            flags += CALM.get(options.mode, [])
+            is_seldom = options.glibc and stem.parent.as_posix() in LONG_CALLS
+            flags += (SELDOM if is_seldom else CALM).get(options.mode, [])
         elif folder in SELDOM_FOLDERS:
             flags += (SELDOM if options.glibc else CALM).get(options.mode, [])
         text = source.read_text()

@@ -53,23 +53,11 @@ def emit_primitive_kernels_h(primitives: Sequence[Primitive]) -> str:
     return "".join(out)
 
 
-def _guide(primitive: Primitive) -> str:
-    """The tensor whose backend runs a primitive."""
-    guide = next(a for a in c_arguments(primitive.schema) if a.name == primitive.guide)
-    return f"{guide.name_in_c}.data[0]" if guide.c.member == "tensors" else guide.name_in_c
-
-
 def _keys(primitive: Primitive) -> str:
     """The key set by which a primitive is entered."""
-    return f"tp_primitive_keys({_guide(primitive)})"
-
-
-def _absence(p: Primitive, failed: str) -> str:
-    """One that a backend may lack declines there, before anything waits."""
-    if not p.optional:
-        return ""
-    lacks = f"!tp_has_kernel(op_, tp_backend_key((tp_device_type){_guide(p)}->device.type))"
-    return f"    if (tp_unlikely({lacks})) return tp_decline(), {failed};\n"
+    guide = next(a for a in c_arguments(primitive.schema) if a.name == primitive.guide)
+    tensor = f"{guide.name_in_c}.data[0]" if guide.c.member == "tensors" else guide.name_in_c
+    return f"tp_primitive_keys({tensor})"
 
 
 def _box_entry(p: Primitive, result: CResult) -> str:
@@ -105,7 +93,7 @@ def _entry(p: Primitive) -> str:
     return (
         f"{_declaration(p, 'tp_prim_' + p.c)} {{\n"
         f"{_refusal(p, c_result(p.schema).failed)}"
-        f"    const tp_op *op_ = &tp_prims[TP_PRIM_{p.c}];\n{_absence(p, c_result(p.schema).failed)}"
+        f"    const tp_op *op_ = &tp_prims[TP_PRIM_{p.c}];\n"
         f"    {type_} entry_ = ({type_})tp_kernel_at(op_, tp_highest_key({_keys(p)}));\n"
         f"    if (tp_unlikely(!entry_)) entry_ = box_{p.c};\n"
         f"    return entry_({call_arguments(p.schema)});\n}}\n\n"

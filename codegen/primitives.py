@@ -32,7 +32,7 @@ class Primitive:
     backends: tuple[str, ...]
     shortcuts: tuple[str, ...]  # of the backends, those that give one beside the kernel
     declines: tuple[str, ...]  # those whose kernel may decline: who calls it asks (tp_take_decline)
-    optional: bool  # a backend may lack it: then it declines, and who calls it takes parts
+    optional: bool  # a backend may lack it: who calls it asks (tp_has_primitive), and takes parts
     stored: str | None  # of STORED; None: neither complex32 nor the 8-bit floats
     doc: str
     location: Location = field(compare=False)

@@ -7,8 +7,7 @@
 
 #include <string.h>
 
-/* Whether a device has a primitive's kernel of its own. */
-static bool has(int primitive, tp_device d) {
+bool tp_has_primitive(int primitive, tp_device d) {
     return tp_has_kernel(&tp_prims[primitive], tp_backend_key((tp_device_type)d.type));
 }
 
@@ -49,7 +48,7 @@ static int send_bytes(tp_tensor *dst, const void *from) {
 /* The tensor's elements without gaps, gathered by the device itself, so that no others travel; itself where it has
  * none, or where the device cannot. */
 static tp_tensor *compact(tp_tensor *t, bool aided) {
-    if (tp_is_dense(t) || !aided || !has(TP_PRIM_copy, t->device)) return tp_retain(t);
+    if (tp_is_dense(t) || !aided || !tp_has_primitive(TP_PRIM_copy, t->device)) return tp_retain(t);
     tp_autoref *made = tp_new_empty(tp_sizes(t), (tp_dtype)t->dtype, t->device);
     return made && tp_prim_copy(t, made) == 0 ? tp_take(made) : NULL;
 }
@@ -62,7 +61,7 @@ static int spread_on_device(tp_tensor *dst, tp_tensor *src) {
 
 static int copy_from_host(tp_tensor *dst, tp_tensor *src, bool aided) {
     if (tp_laid_out_alike(dst, src)) return send_bytes(dst, tp_data(src));
-    if (!tp_is_dense(dst) && aided && has(TP_PRIM_copy, dst->device)) return spread_on_device(dst, src);
+    if (!tp_is_dense(dst) && aided && tp_has_primitive(TP_PRIM_copy, dst->device)) return spread_on_device(dst, src);
     tp_autoref *mirror = tp_is_dense(dst)
                              ? tp_new_empty_strided(tp_sizes(dst), tp_strides(dst), (tp_dtype)dst->dtype, TP_CPU)
                              : mirror_on_host(dst);
@@ -100,7 +99,7 @@ static int copy(tp_tensor *dst, tp_tensor *src, bool aided) {
         return tp_fail(TP_NotImplementedError, "Cannot copy out of meta tensor; no data!");
     if (dst->numel == 0) return 0;
     if (tp_likely(to_host && from_host)) return tp_prim_copy(src, dst);
-    if (aided && tp_device_equal(dst->device, src->device) && has(TP_PRIM_copy, dst->device))
+    if (aided && tp_device_equal(dst->device, src->device) && tp_has_primitive(TP_PRIM_copy, dst->device))
         return tp_prim_copy(src, dst);
     if (tp_settle(dst->storage) < 0 || tp_settle(src->storage) < 0) return -1; /* bytes travel now */
     tp_at_once_guard guard = tp_at_once();
@@ -129,7 +128,7 @@ int tp_read_number(const tp_tensor *t, tp_scalar *number) {
 
 int tp_fill_data(tp_tensor *t, const tp_scalar *value) {
     if (t->numel == 0) return 0;
-    if (has(TP_PRIM_fill, t->device)) return tp_prim_fill(value, t);
+    if (tp_has_primitive(TP_PRIM_fill, t->device)) return tp_prim_fill(value, t);
     tp_autoref *one = tp_new_empty(TP_EMPTY_INTS, (tp_dtype)t->dtype, TP_CPU);
     return one && tp_prim_fill(value, one) == 0 ? tp_copy_data(t, one) : -1;
 }

@@ -9,6 +9,9 @@
 #include "core/tensor.h"
 #include "core/tls.h"
 
+/* Whether a device has a kernel of its own for a primitive (TP_PRIM_...): an optional one is asked for before. */
+bool tp_has_primitive(int primitive, tp_device d);
+
 /* Any strides and dtypes; src is broadcast to dst; they do not overlap. */
 int tp_copy_data(tp_tensor *dst, const tp_tensor *src);
 /* The same without the primitives of other devices than the host, so that the host may compute these themselves. */

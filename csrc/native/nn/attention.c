@@ -14,6 +14,21 @@ static bool has_many_scores(int64_t queries, int64_t keys, bool is_causal) {
     return queries * keys >= (is_causal ? 64 * 64 : 128 * 128);
 }
 
+/* Whether they have the same leading sizes, values as many as keys, and keys the queries' features. */
+static bool are_heads(const tp_tensor *q, const tp_tensor *k, const tp_tensor *v) {
+    const tp_tensor *const all[] = {q, k, v};
+    for (int i = 0; i < 3; i++) {
+        if (all[i]->ndim != q->ndim || !all[i]->numel) return false;
+        for (int d = 0; d < q->ndim - 2; d++)
+            if (all[i]->sizes[d] != q->sizes[d]) return false;
+    }
+    return k->sizes[k->ndim - 1] == q->sizes[q->ndim - 1] && k->sizes[k->ndim - 2] == v->sizes[k->ndim - 2];
+}
+
+static bool are_float32(const tp_tensor *q, const tp_tensor *k, const tp_tensor *v) {
+    return q->dtype == TP_FLOAT32 && k->dtype == TP_FLOAT32 && v->dtype == TP_FLOAT32;
+}
+
 /* Keys and values with fewer heads than the query are shared by neighbouring heads. */
 static tp_tensor *shared_heads(tp_tensor *t, const tp_tensor *query) {
     int64_t sizes[TP_MAX_DIMS], h = t->ndim - 3, factor = t->sizes[h] ? query->sizes[h] / t->sizes[h] : 1;
@@ -48,17 +63,12 @@ static tp_tensor *masked(tp_tensor *scores, tp_tensor *mask) {
 
 /* ---- the operator for many scores, where no kernel makes them part by part ---- */
 
-/* Whether the primitives take them. */
-static bool is_whole(const tp_tensor *q, const tp_tensor *k, const tp_tensor *v, const tp_tensor *mask,
+/* Whether a primitive takes them as a whole, where there is one. */
+static bool is_whole(int primitive, const tp_tensor *q, const tp_tensor *k, const tp_tensor *v, const tp_tensor *mask,
                      double dropout_p, bool is_causal) {
-    const tp_tensor *const all[] = {q, k, v};
-    for (int i = 0; i < 3; i++)
-        if (all[i]->ndim != 4 || all[i]->dtype != TP_FLOAT32 || all[i]->sizes[0] != q->sizes[0] ||
-            all[i]->sizes[1] != q->sizes[1] || !all[i]->numel)
-            return false;
-    bool alike = k->sizes[2] == v->sizes[2] && k->sizes[3] == q->sizes[3] && dropout_p == 0;
-    return alike && (!mask || mask->dtype == TP_FLOAT32) && q->sizes[2] <= INT32_MAX && k->sizes[2] <= INT32_MAX &&
-           has_many_scores(q->sizes[2], k->sizes[2], is_causal);
+    return q->ndim == 4 && are_heads(q, k, v) && are_float32(q, k, v) && dropout_p == 0 &&
+           (!mask || mask->dtype == TP_FLOAT32) && q->sizes[2] <= INT32_MAX && k->sizes[2] <= INT32_MAX &&
+           has_many_scores(q->sizes[2], k->sizes[2], is_causal) && tp_has_primitive(primitive, q->device);
 }
 
 /* A RuntimeError if the mask does not broadcast to [batch, heads, queries, keys]. */
@@ -114,7 +124,7 @@ static tp_tensor2 forward_as_a_whole(tp_tensor *query, tp_tensor *key, tp_tensor
 tp_tensor2 _scaled_dot_product_flash_attention_for_cpu_dense(tp_tensor *query, tp_tensor *key, tp_tensor *value,
                                                              double dropout_p, bool is_causal, tp_tensor *attn_mask,
                                                              tp_opt_float scale) {
-    if (is_whole(query, key, value, attn_mask, dropout_p, is_causal)) {
+    if (is_whole(TP_PRIM_attention_forward, query, key, value, attn_mask, dropout_p, is_causal)) {
         tp_tensor2 made = forward_as_a_whole(query, key, value, is_causal, attn_mask, scale);
         if (made.v[0] || !tp_take_decline()) return made;
     }
@@ -144,9 +154,9 @@ tp_tensor3 _scaled_dot_product_attention_backward_dense(tp_tensor *grad_out, tp_
                                                         tp_tensor *value, tp_tensor *out, tp_tensor *logsumexp,
                                                         double dropout_p, bool is_causal, tp_tensor *attn_mask,
                                                         tp_opt_float scale) {
-    bool whole = is_whole(query, key, value, attn_mask, dropout_p, is_causal) && tp_same_sizes(grad_out, out) &&
-                 grad_out->dtype == TP_FLOAT32 && logsumexp->dtype == TP_FLOAT32 && tp_is_contiguous(logsumexp) &&
-                 logsumexp->numel == query->numel / query->sizes[3];
+    bool whole = is_whole(TP_PRIM_attention_backward, query, key, value, attn_mask, dropout_p, is_causal) &&
+                 tp_same_sizes(grad_out, out) && grad_out->dtype == TP_FLOAT32 && logsumexp->dtype == TP_FLOAT32 &&
+                 tp_is_contiguous(logsumexp) && logsumexp->numel == query->numel / query->sizes[3];
     if (whole) {
         tp_tensor3 made = backward_as_a_whole(grad_out, query, key, value, out, logsumexp, is_causal, attn_mask, scale);
         if (made.v[0] || !tp_take_decline()) return made;
@@ -166,21 +176,13 @@ tp_tensor3 _scaled_dot_product_attention_backward_dense(tp_tensor *grad_out, tp_
  * are one dimension. */
 static bool is_for_kernel(const tp_tensor *q, const tp_tensor *k, const tp_tensor *v, const tp_tensor *mask,
                           double dropout_p, bool is_causal) {
-    const tp_tensor *const all[] = {q, k, v};
     bool is_answered = q->keys & TP_BIT(Python);
     bool many = has_many_scores(q->sizes[q->ndim - 2], k->sizes[k->ndim - 2], is_causal);
     if (tp_tls.batched || tp_tls.forward || dropout_p != 0 || !(many || is_answered)) return false;
-    for (int i = 0; i < 3; i++) {
-        if (all[i]->ndim != q->ndim || (q->ndim != 3 && q->ndim != 4) || !all[i]->numel ||
-            (all[i]->dtype != TP_FLOAT32 && !is_answered))
-            return false;
-        for (int d = 0; d < q->ndim - 2; d++)
-            if (all[i]->sizes[d] != q->sizes[d]) return false;
-    }
     bool masked_plainly =
         !mask || ((mask->dtype == TP_BOOL || mask->dtype == TP_FLOAT32 || is_answered) && mask->ndim <= q->ndim);
-    return masked_plainly && k->sizes[k->ndim - 1] == q->sizes[q->ndim - 1] &&
-           k->sizes[k->ndim - 2] == v->sizes[k->ndim - 2];
+    return (q->ndim == 3 || q->ndim == 4) && are_heads(q, k, v) && (is_answered || are_float32(q, k, v)) &&
+           masked_plainly;
 }
 
 /* -inf where a mask of bools hides; other masks as they are. New. */

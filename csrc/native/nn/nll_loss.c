@@ -149,7 +149,7 @@ static int backward_in_parts(tp_tensor *grad_output, tp_tensor *self, tp_tensor 
 
 int nll_loss_forward_dense(tp_tensor *self, tp_tensor *target, tp_tensor *weight, int64_t reduction,
                            int64_t ignore_index, tp_tensor *output, tp_tensor *total_weight) {
-    if (target->numel) {
+    if (target->numel && tp_has_primitive(TP_PRIM_nll_loss_forward, self->device)) {
         int status =
             tp_prim_nll_loss_forward(self, target, weight, reduction, ignore_index, OUT_OF_RANGE, output, total_weight);
         if (status == 0 || !tp_take_decline()) return status;
@@ -160,9 +160,11 @@ int nll_loss_forward_dense(tp_tensor *self, tp_tensor *target, tp_tensor *weight
 int nll_loss_backward_dense(tp_tensor *grad_output, tp_tensor *self, tp_tensor *target, tp_tensor *weight,
                             int64_t reduction, int64_t ignore_index, tp_tensor *total_weight, tp_tensor *grad_input) {
     if (!grad_input->numel) return 0;
-    int status = tp_prim_nll_loss_backward(grad_output, self, target, weight, reduction, ignore_index, total_weight,
-                                           OUT_OF_RANGE, grad_input);
-    if (status == 0 || !tp_take_decline()) return status;
+    if (tp_has_primitive(TP_PRIM_nll_loss_backward, self->device)) {
+        int status = tp_prim_nll_loss_backward(grad_output, self, target, weight, reduction, ignore_index, total_weight,
+                                               OUT_OF_RANGE, grad_input);
+        if (status == 0 || !tp_take_decline()) return status;
+    }
     return backward_in_parts(grad_output, self, target, weight, reduction, ignore_index, total_weight, grad_input);
 }
 

@@ -35,11 +35,14 @@ class OnlyError(Exception):
     """A file or a build that cannot be used, and what to do."""
 
 
+ANY_DTYPE = 1 << 30  # beyond all numbers: a list of names says none
+
+
 @dataclass
 class Needs:
     primitives: set[str]
     programs: set[str]
-    dtypes: set[int] | None  # of tensors, by their numbers; None: any
+    dtypes: set[int]  # of tensors, by their numbers
 
 
 # ---- what is needed ----
@@ -101,7 +104,8 @@ class _Reader:
 
 
 def _needs_of_plan(data: bytes, primitives: dict[str, Primitive]) -> Needs:
-    reader, needs = _Reader(data), Needs(set(), set(), None)
+    reader = _Reader(data)
+    needs = Needs(set(), set(), reader.dtypes)
     slots, arguments, results, calls = (reader.number() for _ in range(4))
     reader.at += 16 * slots
     for _ in range(arguments + results):
@@ -112,14 +116,13 @@ def _needs_of_plan(data: bytes, primitives: dict[str, Primitive]) -> Needs:
         for argument in primitives[name].schema.arguments:
             program = reader.value(argument.name)
             needs.programs |= {program} if program else set()
-    needs.dtypes = reader.dtypes
     return needs
 
 
 def _needs_of_list(text: str) -> Needs:
     words = {line.partition("#")[0].strip() for line in text.splitlines()} - {""}
     named = {word.removeprefix(f"{NAMESPACE}::") for word in words if word.startswith(f"{NAMESPACE}::")}
-    return Needs(named, {word for word in words if not word.startswith(f"{NAMESPACE}::")}, None)
+    return Needs(named, {word for word in words if not word.startswith(f"{NAMESPACE}::")}, {ANY_DTYPE})
 
 
 def read_needs(paths: Sequence[Path], catalog: Catalog) -> Needs:
@@ -140,8 +143,7 @@ def read_needs(paths: Sequence[Path], catalog: Catalog) -> Needs:
                 raise OnlyError(f"{path}: there is no '{name}'\n  fix: {suggest(name, known, 'name what is there')}")
         all_of_them.primitives |= needs.primitives
         all_of_them.programs |= needs.programs
-        both = all_of_them.dtypes, needs.dtypes
-        all_of_them.dtypes = None if None in both else both[0] | both[1]  # type: ignore[operator]
+        all_of_them.dtypes |= needs.dtypes
     return all_of_them
 
 
@@ -168,7 +170,7 @@ def without_stored(needs: Needs, csrc: Path) -> dict[str, str]:
     """cpu/cast_stored.c without its loops, where no tensor has a dtype that is a format of memory only."""
     header = (csrc / "include" / "tensorpy" / "types.h").read_text()
     computed = header.partition("#define TP_FORALL_STORED_DTYPES")[0].count("    X(")
-    if needs.dtypes is None or any(dtype >= computed for dtype in needs.dtypes):
+    if any(dtype >= computed for dtype in needs.dtypes):
         return {}
     return {"cast_stored.c": "#define TP_WITHOUT_STORED\n" + (csrc / "cpu" / "cast_stored.c").read_text()}
 

@@ -2,6 +2,7 @@
 #include "prim/fused.h"
 
 #include "core/lock.h"
+#include "iter/dims.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -102,23 +103,19 @@ bool tp_fused_walk_of(const tp_tensor *input, const tp_tensor *out, tp_fused_wal
 }
 
 bool tp_fused_lines_of(const tp_tensor *input, const tp_tensor *out, tp_fused_lines *lines) {
-    *lines = (tp_fused_lines){0};
+    tp_dims d;
     int shift = out->ndim - input->ndim;
     if (shift < 0 || !tp_is_contiguous(out)) return false;
+    d.n = 0;
     for (int i = out->ndim - 1; i >= 0; i--) {
-        int64_t size = out->sizes[i];
-        bool is_there = i >= shift && input->sizes[i - shift] == size;
-        if (size == 1) continue;
-        if (!is_there && i >= shift && input->sizes[i - shift] != 1) return false;
-        int64_t stride = is_there ? input->strides[i - shift] : 0;
-        int last = lines->ndim - 1;
-        if (last >= 0 && stride == lines->strides[last] * lines->sizes[last]) {
-            lines->sizes[last] *= size;
-            continue;
-        }
-        if (lines->ndim == TP_FUSED_DIMS) return false;
-        lines->sizes[lines->ndim] = size;
-        lines->strides[lines->ndim++] = stride;
+        int64_t size = out->sizes[i], own = i < shift ? 1 : input->sizes[i - shift];
+        if (own != size && own != 1) return false;
+        if (size != 1) tp_dims_add(&d, size, out->strides[i], own == 1 ? 0 : input->strides[i - shift]);
     }
-    return lines->ndim && lines->sizes[0] >= TP_FUSED_SHORTEST && (lines->strides[0] == 0 || lines->strides[0] == 1);
+    tp_dims_merge(&d);
+    if (d.n > TP_FUSED_DIMS || d.size[0] < TP_FUSED_SHORTEST || (d.out[0] != 0 && d.out[0] != 1)) return false;
+    lines->ndim = d.n;
+    memcpy(lines->sizes, d.size, sizeof *d.size * (size_t)d.n);
+    memcpy(lines->strides, d.out, sizeof *d.out * (size_t)d.n);
+    return true;
 }

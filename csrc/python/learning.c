@@ -49,15 +49,15 @@ static void note_leaf(tp_tensor *t, bool in_place) {
     r->leaves[r->nleaves++] = tp_retain(t);
 }
 
-/* The line that a call of an audit came from. What there is no memory for goes unsaid. */
+/* The line that a call of an audit came from. Where there is no memory for one, none is said. */
 static void note_line(void *replays, int64_t call) {
     tp_py_replays *r = replays;
     PyObject *type, *value, *traceback;
     PyErr_Fetch(&type, &value, &traceback);
-    if (r->lines && PyList_GET_SIZE(r->lines) > call) /* the call there was none */
-        PyList_SetSlice(r->lines, (Py_ssize_t)call, PyList_GET_SIZE(r->lines), NULL);
-    PyObject *line = tp_py_line_of_program();
-    if (line && r->lines) PyList_Append(r->lines, line);
+    PyObject *line = r->lines ? tp_py_line_of_program() : NULL; /* in the place of a call that was none */
+    if (!line || PyList_SetSlice(r->lines, (Py_ssize_t)call, PY_SSIZE_T_MAX, NULL) < 0 ||
+        PyList_Append(r->lines, line) < 0)
+        Py_CLEAR(r->lines);
     Py_XDECREF(line);
     PyErr_Clear();
     PyErr_Restore(type, value, traceback);

@@ -45,9 +45,8 @@ def _unit(unit: Unit, number: int, top: int, scale: float) -> list[str]:
 
 
 def _flush(flush: Flush, top: int) -> list[str]:
-    asked = f" in {flush.operator}" if flush.operator else ""
     line = f'<line x1="0" y1="{top + 4}" x2="{WIDTH}" y2="{top + 4}" stroke="#c0504d" stroke-dasharray="4 3"/>'
-    return [line, _text(80, top + 17, f"flush: {flush.why}{asked}, {flush.line}", ' fill="#c0504d"')]
+    return [line, _text(80, top + 17, f"flush: {flush.asked}, {flush.line}", ' fill="#c0504d"')]
 
 
 def svg(plan: Plan) -> str:

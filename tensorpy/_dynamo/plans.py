@@ -78,6 +78,11 @@ class Flush:
     peak: int
     after: int = 0
 
+    @property
+    def asked(self) -> str:
+        """`memory is read or lent in _local_scalar_dense`"""
+        return f"{self.why} in {self.operator}" if self.operator else f"{self.why}"
+
 
 @dataclass(frozen=True)
 class AtOnce:
@@ -146,8 +151,7 @@ class Plan:
             parts = (f"{unit.kind} {number}", ", ".join(unit.operators), unit.elements, unit.moves)
             lines.append("  ".join(part for part in parts if part))
         for flush in self.breaks:
-            asked = f" in {flush.operator}" if flush.operator else ""
-            lines.append(f"flush  {flush.why}{asked}  {flush.line}")
+            lines.append(f"flush  {flush.asked}  {flush.line}")
         for (operator, why, line), count in Counter((a.operator, a.why, a.line) for a in self.at_once).items():
             times = f", {count} times" if count > 1 else ""
             lines.append(f"at once  {operator}: {why}{times}  {line}")

@@ -247,15 +247,11 @@ def _run(
 
 
 def _of_nested(
-    func: Callable[..., Any],
+    run: Callable[[list[Any], list[Any], int], tuple[list[Any], list[Any], TreeSpec]],
     name: str,
     leaves: list[Any],
     dims: list[Any],
-    spec: TreeSpec,
     size: int,
-    out_dims: Any,
-    randomness: str,
-    kwargs: dict[str, Any],
 ) -> tuple[list[Any], TreeSpec]:
     """The same where some arguments are nested: a run for each piece, whose results are nested."""
     if any(
@@ -264,11 +260,11 @@ def _of_nested(
         raise ValueError(f"vmap({name}): a nested tensor is mapped over its dimension 0")
     runs: list[list[Any]] = []
     where: list[Any] = []
-    out_spec = spec
+    out_spec: Any = None
     for i in range(size):
         some = [v if d is None else v.select(d, i).unsqueeze(0) for v, d in zip(leaves, dims, strict=True)]
         inner = [None if d is None else 0 for d in dims]
-        results, where, out_spec = _run(func, name, some, inner, spec, 1, out_dims, randomness, kwargs)
+        results, where, out_spec = run(some, inner, 1)
         if any(d not in (None, 0) for d in where):
             raise ValueError(f"vmap({name}): results of a nested tensor's pieces have out_dims 0 or None")
         runs.append(results)
@@ -314,17 +310,21 @@ def vmap(
     @functools.wraps(plain(func))
     def mapped(*args: Any, **kwargs: Any) -> Any:
         leaves, dims, spec, size = _flat_arguments(name, in_dims, args)
+
+        def run(some: list[Any], dims: list[Any], size: int) -> tuple[list[Any], list[Any], TreeSpec]:
+            return _run(func, name, some, dims, spec, size, out_dims, randomness, kwargs)
+
         if any(d is not None and leaf.is_nested for d, leaf in zip(dims, leaves, strict=True)):
-            nested, out_spec = _of_nested(func, name, leaves, dims, spec, size, out_dims, randomness, kwargs)
+            nested, out_spec = _of_nested(run, name, leaves, dims, size)
             return tree_unflatten(nested, out_spec)
         if chunk_size is None or chunk_size >= size:
-            results, _, out_spec = _run(func, name, leaves, dims, spec, size, out_dims, randomness, kwargs)
+            results, _, out_spec = run(leaves, dims, size)
             return tree_unflatten(results, out_spec)
         runs = []
         for start in range(0, size, chunk_size):
             n = min(chunk_size, size - start)
             some = [v if d is None else v.narrow(d, start, n) for v, d in zip(leaves, dims, strict=True)]
-            runs.append(_run(func, name, some, dims, spec, n, out_dims, randomness, kwargs))
+            runs.append(run(some, dims, n))
         _, where, out_spec = runs[0]
         return tree_unflatten(_joined([results for results, _, _ in runs], where), out_spec)
 

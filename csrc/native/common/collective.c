@@ -7,7 +7,9 @@ static tp_tensor *of_rows(const tp_tensor *like, int64_t rows) {
     for (int i = 1; i < like->ndim; i++) sizes[i] = tp_sizes(like).data[i];
     return tp_new_empty((tp_ints){sizes, like->ndim ? like->ndim : 1}, (tp_dtype)like->dtype, like->device);
 }
-static tp_tensor *alike(const tp_tensor *t) { return tp_new_empty(tp_sizes(t), (tp_dtype)t->dtype, t->device); }
+static tp_tensor *alike(const tp_tensor *t, int64_t group_size TP_UNUSED) {
+    return tp_new_empty(tp_sizes(t), (tp_dtype)t->dtype, t->device);
+}
 
 static tp_tensor *gathered(const tp_tensor *t, int64_t group_size) {
     int64_t rows;
@@ -29,36 +31,32 @@ static tp_tensor *scattered(const tp_tensor *t, int64_t group_size) {
 
 /* ---- of one tensor ---- */
 
-tp_tensor *collective_all_reduce_meta(tp_tensor *input, const char *reduce_op, const char *group_name) {
-    (void)reduce_op, (void)group_name;
-    return alike(input);
+tp_tensor *collective_all_reduce_meta(tp_tensor *input, const char *reduce_op TP_UNUSED,
+                                      const char *group_name TP_UNUSED) {
+    return alike(input, 0);
 }
-tp_tensor *collective_broadcast_meta(tp_tensor *input, int64_t src, const char *group_name) {
-    (void)src, (void)group_name;
-    return alike(input);
+tp_tensor *collective_broadcast_meta(tp_tensor *input, int64_t src TP_UNUSED, const char *group_name TP_UNUSED) {
+    return alike(input, 0);
 }
-tp_tensor *collective_irecv_meta(tp_tensor *tensor, int64_t src, int64_t tag, const char *group_name) {
-    (void)src, (void)tag, (void)group_name;
-    return alike(tensor);
+tp_tensor *collective_irecv_meta(tp_tensor *tensor, int64_t src TP_UNUSED, int64_t tag TP_UNUSED,
+                                 const char *group_name TP_UNUSED) {
+    return alike(tensor, 0);
 }
-tp_tensor *collective_isend_meta(tp_tensor *tensor, int64_t dst, int64_t tag, const char *group_name) {
-    (void)dst, (void)tag, (void)group_name;
+tp_tensor *collective_isend_meta(tp_tensor *tensor, int64_t dst TP_UNUSED, int64_t tag TP_UNUSED,
+                                 const char *group_name TP_UNUSED) {
     return tp_new_empty(TP_INTS(0), (tp_dtype)tensor->dtype, tensor->device);
 }
-tp_tensor *collective_wait_meta(tp_tensor *tensor) { return alike(tensor); }
+tp_tensor *collective_wait_meta(tp_tensor *tensor) { return alike(tensor, 0); }
 
-tp_tensor *collective_all_gather_meta(tp_tensor *input, int64_t group_size, const char *group_name) {
-    (void)group_name;
+tp_tensor *collective_all_gather_meta(tp_tensor *input, int64_t group_size, const char *group_name TP_UNUSED) {
     return gathered(input, group_size);
 }
-tp_tensor *collective_reduce_scatter_meta(tp_tensor *input, const char *reduce_op, int64_t group_size,
-                                          const char *group_name) {
-    (void)reduce_op, (void)group_name;
+tp_tensor *collective_reduce_scatter_meta(tp_tensor *input, const char *reduce_op TP_UNUSED, int64_t group_size,
+                                          const char *group_name TP_UNUSED) {
     return scattered(input, group_size);
 }
-tp_tensor *collective_all_to_all_meta(tp_tensor *input, tp_ints output_split_sizes, tp_ints input_split_sizes,
-                                      const char *group_name) {
-    (void)input_split_sizes, (void)group_name;
+tp_tensor *collective_all_to_all_meta(tp_tensor *input, tp_ints output_split_sizes, tp_ints input_split_sizes TP_UNUSED,
+                                      const char *group_name TP_UNUSED) {
     int64_t rows = 0;
     bool fits = input->ndim > 0;
     for (int64_t i = 0; i < output_split_sizes.size; i++) {
@@ -72,9 +70,8 @@ tp_tensor *collective_all_to_all_meta(tp_tensor *input, tp_ints output_split_siz
     return of_rows(input, rows);
 }
 /* Of a group that must be there: tensorpy.distributed puts the shapes in this place. */
-tp_tensor *collective_shard_dim_alltoall_meta(tp_tensor *input, int64_t gather_dim, int64_t shard_dim,
-                                              const char *group_name) {
-    (void)input, (void)gather_dim, (void)shard_dim;
+tp_tensor *collective_shard_dim_alltoall_meta(tp_tensor *input TP_UNUSED, int64_t gather_dim TP_UNUSED,
+                                              int64_t shard_dim TP_UNUSED, const char *group_name) {
     return tp_fail_null(TP_NotImplementedError,
                         "shard_dim_alltoall: how many processes the group %s has says tensorpy.distributed: import it",
                         group_name);
@@ -82,48 +79,45 @@ tp_tensor *collective_shard_dim_alltoall_meta(tp_tensor *input, int64_t gather_d
 
 /* ---- of lists ---- */
 
-tp_tensor_seq *collective_all_reduce_coalesced_meta(tp_tensors inputs, const char *reduce_op, const char *group_name) {
+static tp_tensor_seq *each(tp_tensors inputs, tp_tensor *(*shape)(const tp_tensor *, int64_t), int64_t group_size) {
     tp_autoseq *made = tp_tensor_seq_new(inputs.size);
     for (int64_t i = 0; made && i < inputs.size; i++)
-        if (!(made->items[i] = collective_all_reduce_meta(inputs.data[i], reduce_op, group_name))) return NULL;
+        if (!(made->items[i] = shape(inputs.data[i], group_size))) return NULL;
     return made ? tp_take(made) : NULL;
 }
-tp_tensor_seq *collective_all_gather_coalesced_meta(tp_tensors inputs, int64_t group_size, const char *group_name) {
-    (void)group_name;
-    tp_autoseq *made = tp_tensor_seq_new(inputs.size);
-    for (int64_t i = 0; made && i < inputs.size; i++)
-        if (!(made->items[i] = gathered(inputs.data[i], group_size))) return NULL;
-    return made ? tp_take(made) : NULL;
+
+tp_tensor_seq *collective_all_reduce_coalesced_meta(tp_tensors inputs, const char *reduce_op TP_UNUSED,
+                                                    const char *group_name TP_UNUSED) {
+    return each(inputs, alike, 0);
 }
-tp_tensor_seq *collective_reduce_scatter_coalesced_meta(tp_tensors inputs, const char *reduce_op, int64_t group_size,
-                                                        const char *group_name) {
-    (void)reduce_op, (void)group_name;
-    tp_autoseq *made = tp_tensor_seq_new(inputs.size);
-    for (int64_t i = 0; made && i < inputs.size; i++)
-        if (!(made->items[i] = scattered(inputs.data[i], group_size))) return NULL;
-    return made ? tp_take(made) : NULL;
+tp_tensor_seq *collective_all_gather_coalesced_meta(tp_tensors inputs, int64_t group_size,
+                                                    const char *group_name TP_UNUSED) {
+    return each(inputs, gathered, group_size);
+}
+tp_tensor_seq *collective_reduce_scatter_coalesced_meta(tp_tensors inputs, const char *reduce_op TP_UNUSED,
+                                                        int64_t group_size, const char *group_name TP_UNUSED) {
+    return each(inputs, scattered, group_size);
 }
 
 /* ---- what is written has its shape ---- */
 
-int collective_all_reduce__meta(tp_tensor *input, const char *reduce_op, const char *group_name) {
-    (void)input, (void)reduce_op, (void)group_name;
+int collective_all_reduce__meta(tp_tensor *input TP_UNUSED, const char *reduce_op TP_UNUSED,
+                                const char *group_name TP_UNUSED) {
     return 0;
 }
-int collective_all_reduce_coalesced__meta(tp_tensors inputs, const char *reduce_op, const char *group_name) {
-    (void)inputs, (void)reduce_op, (void)group_name;
+int collective_all_reduce_coalesced__meta(tp_tensors inputs TP_UNUSED, const char *reduce_op TP_UNUSED,
+                                          const char *group_name TP_UNUSED) {
     return 0;
 }
-int collective_broadcast__meta(tp_tensor *input, int64_t src, const char *group_name) {
-    (void)input, (void)src, (void)group_name;
+int collective_broadcast__meta(tp_tensor *input TP_UNUSED, int64_t src TP_UNUSED, const char *group_name TP_UNUSED) {
     return 0;
 }
-int collective_all_gather_out_meta(tp_tensor *input, int64_t group_size, const char *group_name, tp_tensor *out) {
-    (void)input, (void)group_size, (void)group_name, (void)out;
+int collective_all_gather_out_meta(tp_tensor *input TP_UNUSED, int64_t group_size TP_UNUSED,
+                                   const char *group_name TP_UNUSED, tp_tensor *out TP_UNUSED) {
     return 0;
 }
-int collective_reduce_scatter_out_meta(tp_tensor *input, const char *reduce_op, int64_t group_size,
-                                       const char *group_name, tp_tensor *out) {
-    (void)input, (void)reduce_op, (void)group_size, (void)group_name, (void)out;
+int collective_reduce_scatter_out_meta(tp_tensor *input TP_UNUSED, const char *reduce_op TP_UNUSED,
+                                       int64_t group_size TP_UNUSED, const char *group_name TP_UNUSED,
+                                       tp_tensor *out TP_UNUSED) {
     return 0;
 }

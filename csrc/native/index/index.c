@@ -64,11 +64,13 @@ static int TP_COLD warn_of_bytes(void) {
     return tp_warn("indexing with dtype torch.uint8 is now deprecated, please use a dtype torch.bool instead.");
 }
 
+static bool is_mask(const tp_tensor *index) { return index && (index->dtype == TP_BOOL || index->dtype == TP_UINT8); }
+
 static int add_all(tp_index_plan *p, tp_tensor *self, tp_tensors indices) {
     int dim = 0;
     for (int64_t i = 0; i < indices.size; i++) {
         tp_tensor *index = indices.data[i];
-        bool mask = index && (index->dtype == TP_BOOL || index->dtype == TP_UINT8);
+        bool mask = is_mask(index);
         if (mask && index->dtype == TP_UINT8 && warn_of_bytes() < 0) return -1;
         int status = !index ? (dim < self->ndim ? 0 : too_many(self))
                      : mask ? add_mask(p, self, index, dim)
@@ -242,7 +244,7 @@ static tp_tensor *only_mask(const tp_tensor *self, tp_tensors indices, int *dim)
         mask = indices.data[i];
         *dim = (int)i;
     }
-    if (!mask || (mask->dtype != TP_BOOL && mask->dtype != TP_UINT8) || *dim + mask->ndim > self->ndim) return NULL;
+    if (!is_mask(mask) || *dim + mask->ndim > self->ndim) return NULL;
     for (int i = 0; i < mask->ndim; i++)
         if (mask->sizes[i] != self->sizes[*dim + i]) return NULL;
     return mask;
@@ -297,8 +299,6 @@ int index_put__dense(tp_tensor *self, tp_tensors indices, tp_tensor *values, boo
     return accumulate ? tp_prim_index_put_add(self, index, dims, from, fault)
                       : tp_prim_index_put_set(self, index, dims, from, fault);
 }
-
-static bool is_mask(const tp_tensor *index) { return index && (index->dtype == TP_BOOL || index->dtype == TP_UINT8); }
 
 /* How many elements a mask chooses is not known there, and nothing is written. */
 int index_put__meta(tp_tensor *self, tp_tensors indices, tp_tensor *values, bool accumulate) {

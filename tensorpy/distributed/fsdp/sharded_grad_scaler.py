@@ -41,14 +41,7 @@ class ShardedGradScaler(GradScaler):
         enabled: bool = True,
         process_group: Any = None,
     ) -> None:
-        super().__init__(
-            device,
-            init_scale=init_scale,
-            backoff_factor=backoff_factor,
-            growth_factor=growth_factor,
-            growth_interval=growth_interval,
-            enabled=enabled,
-        )
+        super().__init__(device, init_scale, growth_factor, backoff_factor, growth_interval, enabled)
         self.process_group = process_group
 
     process_group: Any

@@ -319,8 +319,7 @@ class LnStructured(_Structured):
         self.n = n
 
     def _scores(self, t: Tensor) -> Tensor:
-        others = [d for d in range(t.dim()) if d != self.dim % t.dim()]
-        return t.detach().norm(self.n, others)
+        return _compute_norm(t.detach(), self.n, self.dim)
 
 
 class CustomFromMask(BasePruningMethod):

@@ -31,6 +31,14 @@ class ReferenceQuantizedModule(nn.Module):
     weight_axis: Tensor
 
     _IS_REFERENCE = True
+    _FLOAT: Any  # the class of the layer in floating point
+
+    def __init__(self, *sizes: Any, weight_qparams: Any = None, **options: Any) -> None:
+        self._FLOAT.__init__(self, *sizes, **options)
+        self._init_weight_qparams(weight_qparams, options.get("device"))
+
+    def _get_name(self) -> str:
+        return f"Quantized{self._FLOAT.__name__}(Reference)"
 
     def _init_weight_qparams(self, weight_qparams: dict[str, Any] | None, device: Any = None) -> None:
         given = {"qscheme": per_tensor_affine, "dtype": _C.quint8, "scale": 1.0, "zero_point": 0, "axis": 0}
@@ -108,16 +116,11 @@ class Linear(ReferenceQuantizedModule, nn.Linear):
         tensorpy.Size([3, 2])
     """
 
-    def __init__(self, *sizes: Any, weight_qparams: Any = None, **options: Any) -> None:
-        nn.Linear.__init__(self, *sizes, **{"bias" if k == "bias_" else k: v for k, v in options.items()})
-        self._init_weight_qparams(weight_qparams, options.get("device"))
+    _FLOAT = nn.Linear
 
     def forward(self, input: Tensor) -> Tensor:
         """The map by the rounded weight."""
         return F.linear(input, self.get_weight(), self.bias)
-
-    def _get_name(self) -> str:
-        return "QuantizedLinear(Reference)"
 
     @classmethod
     def from_float(cls, float_linear: Any, weight_qparams: Any) -> Any:
@@ -128,20 +131,12 @@ class Linear(ReferenceQuantizedModule, nn.Linear):
 
 
 class _Conv(ReferenceQuantizedModule):
-    """A convolution of `_DIMS` dimensions."""
-
-    _FLOAT: Any
-
-    def __init__(self, *sizes: Any, weight_qparams: Any = None, **options: Any) -> None:
-        self._FLOAT.__init__(self, *sizes, **options)
-        self._init_weight_qparams(weight_qparams, options.get("device"))
+    """A convolution, beside one of nn's."""
 
     def forward(self, input: Tensor) -> Tensor:
         """The convolution by the rounded weight."""
-        return getattr(self, "_conv_forward")(input, self.get_weight(), self.bias)  # noqa: B009
-
-    def _get_name(self) -> str:
-        return f"Quantized{self._FLOAT.__name__}(Reference)"
+        own: Any = self
+        return own._conv_forward(input, self.get_weight(), self.bias)
 
     @classmethod
     def from_float(cls, float_conv: Any, weight_qparams: Any) -> Any:
@@ -222,17 +217,12 @@ class Embedding(ReferenceQuantizedModule, nn.Embedding):
         tensorpy.Size([2, 2])
     """
 
-    def __init__(self, *sizes: Any, weight_qparams: Any = None, **options: Any) -> None:
-        nn.Embedding.__init__(self, *sizes, **options)
-        self._init_weight_qparams(weight_qparams, options.get("device"))
+    _FLOAT = nn.Embedding
 
     def forward(self, input: Tensor) -> Tensor:
         """The rows of the rounded table."""
         rest = (self.padding_idx, self.max_norm, self.norm_type, self.scale_grad_by_freq, self.sparse)
         return F.embedding(input, self.get_weight(), *rest)
-
-    def _get_name(self) -> str:
-        return "QuantizedEmbedding(Reference)"
 
     @classmethod
     def from_float(cls, mod: Any, weight_qparams: Any) -> Any:
@@ -254,9 +244,7 @@ class EmbeddingBag(ReferenceQuantizedModule, nn.EmbeddingBag):
         tensorpy.Size([1, 2])
     """
 
-    def __init__(self, *sizes: Any, weight_qparams: Any = None, **options: Any) -> None:
-        nn.EmbeddingBag.__init__(self, *sizes, **options)
-        self._init_weight_qparams(weight_qparams, options.get("device"))
+    _FLOAT = nn.EmbeddingBag
 
     def forward(self, input: Tensor, offsets: Any = None, per_sample_weights: Any = None) -> Tensor:
         """The bags of the rounded table's rows."""

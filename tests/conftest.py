@@ -30,8 +30,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--device", default="cpu", help="the device that the operator tests run on")
     parser.addoption("--dtypes", default="", help="only these dtypes of the table: float32,int64")
     parser.addoption("--part", default="", help="a part of the operators, and those that changed: 2/3, auto/9")
-
     parser.addoption("--files", default="", help="a part of the files of tests, and those about what changed: auto/8")
+    parser.addoption("--tree", action="store_true", help="with --files: those that read the whole tree too")
 
 
 PART = pytest.StashKey[Part | None]()
@@ -42,7 +42,7 @@ def pytest_configure(config: pytest.Config) -> None:
     declared(config.getoption("--device")).set_up()
     try:
         config.stash[PART] = part_of(config.getoption("--part"))
-        config.stash[FILES] = files_of(config.getoption("--files"))
+        config.stash[FILES] = files_of(config.getoption("--files"), config.getoption("--tree"))
     except ValueError as error:
         raise pytest.UsageError(str(error)) from None
 

@@ -6,7 +6,7 @@ has changed if a file with its stem did in the hours before the commit at hand, 
 goes through most families is one of the generator, or of a key that it reads, and counts as none. Changed families hold
 few operators, as a rule, and all of these are taken; of more than a sixteenth of the table every second, third, ... is.
 What is no operator's (the generator, the dispatcher, the layers) has tests of its own: `--files=auto/8` takes parts of
-the files in the same way.
+the files in the same way, and with `--tree` those that read the whole tree beside them.
 """
 
 from __future__ import annotations
@@ -26,6 +26,12 @@ from tensorpy.testing.samples import TABLE
 ROOT = Path(__file__).resolve().parent.parent
 WINDOW = 4 * 3600  # seconds of commits that count as one change
 WHOLE = 16  # changed families that hold at most one operator in so many are taken whole
+# What reads the sources or the whole catalog: any change may break these, whatever the turn. They are quick.
+TREE = frozenset(
+    "test_abi test_completeness test_declining test_docs test_folders test_forward_ad test_headers test_inner_operators"
+    " test_keys test_layers test_opencl test_operator_names test_ops_only test_parts test_registration test_rounding"
+    " test_sdist test_site test_tag_rules test_vmap test_wheels".split()
+)
 
 
 def _git(*arguments: str) -> str:
@@ -90,16 +96,17 @@ class Part:
 class Files:
     """The `numbers`, from 1, of `count` parts of the files of tests, and every `step`-th of those about what changed.
 
-    The table of operators is always taken: it has parts of its own.
+    The table of operators is always taken: it has parts of its own. So is, with `tree`, what reads the tree.
     """
 
     numbers: frozenset[int]
     count: int
     changed: frozenset[str]  # stems of files
+    tree: bool = False
 
     def takes(self, file: Path) -> bool:
         place, turn = divmod(zlib.crc32(file.stem.encode()), self.count)
-        always = turn + 1 in self.numbers or file.stem == "test_table"
+        always = turn + 1 in self.numbers or file.stem == "test_table" or (self.tree and file.stem in TREE)
         return always or (self._is_changed(file) and place % self.step == min(self.numbers) % self.step)
 
     def _is_changed(self, file: Path) -> bool:
@@ -115,7 +122,8 @@ class Files:
     def __str__(self) -> str:
         share = "those" if self.step == 1 else f"one in {self.step}"
         numbers = " and ".join(map(str, sorted(self.numbers)))
-        return f"part {numbers} of {self.count} of the files of tests, and {share} of what changed"
+        tree = ", and those that read the tree" if self.tree else ""
+        return f"part {numbers} of {self.count} of the files of tests, and {share} of what changed{tree}"
 
 
 def _chosen(option: str, text: str) -> tuple[frozenset[int], int, str] | None:
@@ -168,11 +176,11 @@ def hand_on(text: str, folder: Path) -> float:
     return len(names) / len(TABLE)
 
 
-def files_of(text: str) -> Files | None:
-    """As part_of, of files."""
+def files_of(text: str, tree: bool = False) -> Files | None:
+    """As part_of, of files; with those that read the tree, if asked for."""
     found = _chosen("--files", text)
     if found is None:
         return None
     numbers, count, base = found
     stems = {Path(file).stem.removeprefix("test_") for file in _changed_since(base)}
-    return Files(numbers, count, frozenset(stems))
+    return Files(numbers, count, frozenset(stems), tree)

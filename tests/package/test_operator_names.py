@@ -55,6 +55,7 @@ IN_C = {
     "prim/program.c": ({"mul", "div"}, "steps of scalar programs, which are no operators"),
 }
 IN_PYTHON = {
+    "distributed/_functional_operators.py": "the kernels of the functional collectives, whose entries leave them to it",
     "distributed/tensor/_index_rules.py": "which of a family add to what is there",
     "distributed/tensor/_rules.py": "which of a family's operators are sums of sums, and which reductions come later",
     "_package/deprecated.py": "PyTorch's old signatures, which no schema has",

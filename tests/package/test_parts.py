@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from parts import ROOT, WHOLE, Files, Part, _chosen
+from parts import ROOT, TREE, WHOLE, Files, Part, _chosen
 
 from tensorpy.testing.samples import TABLE
 
@@ -24,6 +24,15 @@ def test_what_changed_is_taken() -> None:
         assert files.step == 1 and all(files.takes(file) for file in FILES if file.stem.startswith("test_sparse"))
         part = Part(frozenset({n}), 8, frozenset({"sort"}), "")
         assert part.step == 1 and part.takes("sort.stable")
+
+
+def test_what_reads_the_tree_is_always_taken() -> None:
+    assert {file.stem for file in FILES} >= TREE
+    for n in range(1, 5):
+        files = Files(frozenset({n}), 4, frozenset(), tree=True)
+        assert all(files.takes(file) for file in FILES if file.stem in TREE)
+    sources = [file for file in FILES if "rglob(" in file.read_text() and file.parent.name == "package"]
+    assert {file.stem for file in sources} <= TREE | {"test_examples"}
 
 
 def test_much_that_changed_is_sampled() -> None:

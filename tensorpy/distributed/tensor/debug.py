@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
+from tensorpy._ops import ops
 from tensorpy.distributed.tensor._api import DTensor
 from tensorpy.utils._python_dispatch import TorchDispatchMode
 
@@ -37,7 +38,7 @@ class CommDebugMode(TorchDispatchMode):
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         if any(issubclass(each, DTensor) for each in types):
             return NotImplemented  # what it does with parts comes by here
-        if "collective" in func.tags and func._opname != "_c10d_functional::wait_tensor":
+        if "collective" in func.tags and func is not ops._c10d_functional.wait_tensor.default:
             self.comm_counts[func.overloadpacket] += 1
         return func(*args, **(kwargs or {}))
 

@@ -61,7 +61,7 @@ step = @test -e $(VENV)/began || date +%s >$(VENV)/began; \
 pip = $(BIN)/python -W ignore -m pip install --disable-pip-version-check --no-warn-script-location --no-compile
 
 $(BIN)/python:
-	@printf '\n== step 1 of 4: an environment of its own in $(VENV)\n'
+	@printf '\n== step 1 of 3: an environment of its own in $(VENV)\n'
 	$(PYTHON) -m venv $(VENV)
 	@date +%s >$(VENV)/began
 	@$(pip) -q "pip>=23"
@@ -70,27 +70,34 @@ $(BIN)/python:
 extra = $$($(BIN)/python -c 'from importlib.metadata import requires; \
     print(*(r.split(";")[0].strip() for r in requires("tensorpy") if r.endswith("extra == \"$(1)\"")))')
 
-# The editable install builds the C half; the stamp is renewed when the project's own description changes.
+# The packages of the extra that a stamp is called by, unless they came with tensorpy; $(1): what they are for.
+beside = @{ [ -e $@ ] && ! [ $< -nt $@ ]; } || \
+    { printf '\n== what %s beside it\n' '$(1)'; $(pip) $(call extra,$(@F)) && touch $@; }
+
+# The editable install and the packages beside it are fetched while the C half is compiled, which leaves pip room enough;
+# EXTRA is the extra of the goal. The stamps are renewed when the project's own description changes.
 $(VENV)/installed: pyproject.toml setup.py | $(BIN)/python
-	$(call step,2 of 4,what building needs)
+	$(call step,2 of 3,what building needs)
 	@$(pip) "setuptools>=77" "ninja>=1.11" "PyYAML>=6.0"
-	$(call step,3 of 4,the C half)
-	@$(BIN)/python setup.py native
-	$(call step,4 of 4,tensorpy itself$(comma) in place)
-	@$(pip) --no-build-isolation -e .
+	$(call step,3 of 3,the C half$(comma) and beside it tensorpy itself$(comma) in place)
+	@TENSORPY_NATIVE=beside $(pip) --no-build-isolation -e ".$(EXTRA:%=[%])" >$(VENV)/pip.log 2>&1 & pip=$$!; \
+	$(BIN)/python setup.py native || { kill $$pip; exit 1; }; \
+	wait $$pip || { cat $(VENV)/pip.log; exit 1; }; grep ^Successfully $(VENV)/pip.log
 	@printf 'set up in %d s\n' $$(($$(date +%s) - $$(cat $(VENV)/began)))
 	@rm -f $(VENV)/began
-	@touch $@
+	@touch $@ $(EXTRA:%=$(VENV)/%)
+	$(eval BUILT := yes)
 
-$(VENV)/tests: $(VENV)/installed
-	@printf '\n== what the tests need beside it\n'
-	@$(pip) $(call extra,test)
-	@touch $@
+test setup: EXTRA := test
+demo: EXTRA := demo
 
-setup: $(VENV)/tests
+$(VENV)/test: $(VENV)/installed
+	$(call beside,the tests need)
+
+setup: $(VENV)/test
 
 native: $(VENV)/installed
-	@$(BIN)/python setup.py native
+	@$(if $(BUILT),,$(BIN)/python setup.py native)
 
 ctest: native
 	$(BIN)/python setup.py native ctests
@@ -98,13 +105,13 @@ ctest: native
 	    case $$t in *.d) continue ;; esac; echo "$$t"; $$t || status=1; done; exit $$status
 
 # A finding names its call: `python tests/operators/differential.py --repeat=SEED:CALL` does it again.
-fuzz: driver $(VENV)/tests
+fuzz: driver $(VENV)/test
 	PYTHONPATH=. $(BIN)/python tests/operators/differential.py --seconds=$(SECONDS) --device=$(DEVICE) $(ARGS)
 	PYTHONPATH=. $(BIN)/python tests/operators/differential_sparse.py --seconds=$(SECONDS)
 
 faults: SEED ?= 1
 faults: COUNT ?= 200
-faults: $(VENV)/tests
+faults: $(VENV)/test
 	PYTHONPATH=tests/distributed $(BIN)/python tests/distributed/test_random_faults.py $(SEED) $(COUNT)
 
 # Says that packages are missing ($(1): what for, $(2): which), and installs them where that is allowed.
@@ -131,7 +138,7 @@ ifneq (,$(DRIVER))
 endif
 endif
 
-test: ctest driver $(VENV)/tests
+test: ctest driver $(VENV)/test
 	$(BIN)/python -m pytest -q $(TESTS) --device=$(DEVICE) $(ARGS)
 
 # What .ci/run takes a part of, whole.
@@ -144,7 +151,7 @@ $(VENV)/lint: pyproject.toml | $(BIN)/python
 	    types-PyYAML
 	touch $@
 
-lint: $(VENV)/lint $(VENV)/tests native
+lint: $(VENV)/lint $(VENV)/test native
 	$(BIN)/ruff check .
 	$(BIN)/mypy codegen
 	$(BIN)/mypy --explicit-package-bases tensorpy tests/typing docs/site
@@ -155,17 +162,17 @@ lint: $(VENV)/lint $(VENV)/tests native
 format: $(VENV)/lint
 	git ls-files 'csrc/*.c' 'csrc/*.h' 'tests/c/*.c' 'tests/c/*.h' | xargs $(BIN)/clang-format -i
 
-support: native $(VENV)/tests
+support: native $(VENV)/test
 	$(BIN)/python -m tensorpy.testing.support docs/support.md
 
-accuracy: native $(VENV)/tests
+accuracy: native $(VENV)/test
 	$(BIN)/python -m tensorpy.testing.accuracy docs/accuracy_16bit.md
 
-torch-names: native $(VENV)/tests
+torch-names: native $(VENV)/test
 	$(BIN)/python -m tensorpy._as_torch.page docs/torch.md
 
 # PyTorch's entries are those of an installed torch; without one it says what to install.
-coverage: $(VENV)/tests
+coverage: $(VENV)/test
 	$(BIN)/python -m codegen.coverage $(ARGS)
 
 bc: $(VENV)/installed
@@ -177,7 +184,7 @@ abi: $(VENV)/installed
 c-api: $(VENV)/installed
 	$(BIN)/python -m codegen.c_api
 
-bench: native $(VENV)/tests
+bench: native $(VENV)/test
 	$(BIN)/python -m pip install -q matplotlib threadpoolctl
 	$(BIN)/python -m benchmarks --device=$(DEVICE)
 
@@ -189,20 +196,18 @@ $(VENV)/docs: $(VENV)/installed
 	@$(pip) -q $(call extra,docs)
 	touch $@
 
-pictures: native $(VENV)/tests
+pictures: native $(VENV)/test
 	$(BIN)/python -m docs.site.pictures docs/pictures
 
 # A warning is an error: a page outside the tree of contents, a link or name that leads nowhere.
-docs: $(VENV)/docs $(VENV)/tests native
+docs: $(VENV)/docs $(VENV)/test native
 	$(BIN)/python -m docs.site build/docs/source
 	$(BIN)/python -m sphinx -W --keep-going -q -j auto -c docs -b html build/docs/source build/docs/html
 	$(BIN)/python -m docs.site.links build/docs/html
 	@echo "build/docs/html/index.html"
 
 $(VENV)/demo: $(VENV)/installed
-	@printf '\n== what the demo needs beside it\n'
-	@$(pip) $(call extra,demo)
-	@touch $@
+	$(call beside,the demo needs)
 
 demo: $(VENV)/demo driver
 	@printf '\n== the demo\n'
@@ -224,13 +229,13 @@ aarch64: $(VENV)/installed
 	    $(call install,cross compiler,gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user-static debootstrap)
 	$(BIN)/python tests/run_aarch64.py $(ARGS)
 
-sanitize: $(VENV)/tests
+sanitize: $(VENV)/test
 	$(BIN)/python tests/run_sanitized.py $(ARGS)
 
 tsan: $(VENV)/installed
 	$(BIN)/python tests/run_tsan.py
 
-oclgrind: native $(VENV)/tests
+oclgrind: native $(VENV)/test
 	@command -v oclgrind >/dev/null || $(call install,oclgrind,oclgrind)
 	$(BIN)/python tests/run_oclgrind.py $(ARGS)
 

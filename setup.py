@@ -2,7 +2,8 @@
 
 TENSORPY_BUILD picks release (the default), debug or asan; TENSORPY_WERROR=1 makes warnings errors; CC the compiler;
 TENSORPY_CFLAGS adds flags; TENSORPY_CAPABILITIES=all compiles the loops of all CPUs, as a wheel has them, and =avx2
-those from AVX2 on. For modules that go to other machines (codegen/wheels.py): TENSORPY_GLIBC is the oldest glibc that
+those from AVX2 on; TENSORPY_NATIVE=beside leaves an editable install without the module, which `setup.py native` makes
+in another process. For modules that go to other machines (codegen/wheels.py): TENSORPY_GLIBC is the oldest glibc that
 they are to run on, TENSORPY_LIBRARIES a folder to look for libraries in, TENSORPY_PYTHON_INCLUDE where another
 machine's Python.h is.
 """
@@ -158,6 +159,10 @@ def install_symbols(built: Path) -> None:
 
 
 class NinjaBuild(build_ext):
+    def run(self) -> None:
+        if not (self.editable_mode and os.environ.get("TENSORPY_NATIVE") == "beside"):
+            super().run()
+
     def build_extension(self, ext: Extension) -> None:
         editable = bool(getattr(self, "editable_mode", False))
         built = build_native(in_place=editable)

@@ -8,7 +8,7 @@ A source includes "Functions.h" as if it had everything; it is compiled with its
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from functools import cache, cached_property
 from pathlib import Path
 
@@ -59,9 +59,18 @@ class Names:
             for match in (pattern.fullmatch(name) for pattern in self.patterns)
         )
 
-    def among(self, names: Iterable[str]) -> set[str]:
+    def among(self, names: frozenset[str]) -> set[str]:
         """Those of the names that the texts have."""
-        return {n for n in names if n in self} if self.patterns else set(self.words.intersection(names))
+        found = set(self.words & names)
+        for pattern in self.patterns:
+            found |= {name for name, parts in _made_by(pattern, names) if all(part in self for part in parts)}
+        return found
+
+
+@cache
+def _made_by(pattern: re.Pattern[str], names: frozenset[str]) -> list[tuple[str, tuple[str, ...]]]:
+    """The names that a pattern fits, with what stands in its groups: many sources have the same macros."""
+    return [(name, match.groups()) for name in names if (match := pattern.fullmatch(name))]
 
 
 class _Texts:
@@ -100,10 +109,11 @@ def emit(catalog: Catalog, csrc: Path) -> dict[str, str]:
     texts = _Texts(csrc)
     operators = {f"tp_{op.c}": declaration(op) for op in catalog}
     natives = native_declarations(catalog)
+    to_call, to_write = frozenset(operators), frozenset(natives)
     files = {}
     for name, text in sources(csrc):
         names = Names(*texts.whole(text))
-        called, written = names.among(operators), names.among(natives)
+        called, written = names.among(to_call), names.among(to_write)
         files[f"seen/{name}/Functions.h"] = functions_h(d for n, d in operators.items() if n in called)
         files[f"seen/{name}/NativeFunctions.h"] = native_functions_h(d for n, d in natives.items() if n in written)
     return files

@@ -183,6 +183,7 @@ __kernel void pack(geometry g, __global const T *weight, long wo, __global T *pa
         ADD_WINDOW(EACH)                                                                                         \
         T line[P][PANEL];                                                                                        \
         EACH(KEEP)                                                                                               \
+        FEW_TURNS                                                                                                \
         for (int j = 0; j < lanes; j++)                                                                          \
             for (int p = 0; p < P; p++) made[j * pixels + x + p * g.part[2]] = line[p][j];                       \
     }
@@ -210,6 +211,7 @@ __kernel void windows(geometry g, __global const T *padded, long po, __global co
         index x = phase + q * skip;
         MAKE_PIXELS(PIXELS, EACH_4)
     }
+    FEW_TURNS
     for (; q < count; q++) {
         index x = phase + q * skip;
         MAKE_PIXELS(1, EACH_1)
@@ -235,6 +237,7 @@ __kernel void single(geometry g, __global const T *padded, long po, __global con
                           fma(VLOAD(0, from + c * area), (VECTOR)(weight[k + c * g.weight_input]), sum);)
         VSTORE(sum, 0, made + x);
     }
+    FEW_TURNS
     for (; x < g.made[2]; x++) {
         T sum = start;
         FOR_WINDOW(x, for (index c = 0; c < g.inputs; c++) sum =
@@ -264,6 +267,7 @@ __kernel void single_weight(geometry g, __global const T *out, long oo, __global
         __global const T *a = out + (plane * lines + line % lines) * g.made[2];
         __global const T *b = padded + plane * g.inputs * area + (sz * g.padded[1] + sy) * g.padded[2];
         for (; along == 1 && x + PANEL <= g.made[2]; x += PANEL) sums = fma(VLOAD(0, a + x), VLOAD(0, b + x), sums);
+        FEW_TURNS
         for (; x < g.made[2]; x++) sum = fma(a[x], b[x * along], sum);
     }
     VSTORE(sums, 0, lane);
@@ -283,7 +287,9 @@ __kernel void turn(geometry g, __global const T *out, long oo, __global T *turne
     out += oo + ((image * g.groups + group) * g.outputs + first) * pixels + row * g.made[2];
     turned += to + i * g.made[2] * PANEL;
     for (index x = 0; x < g.made[2]; x++, turned += PANEL) {
+        FEW_TURNS
         for (int j = 0; j < lanes; j++) turned[j] = out[j * pixels + x];
+        FEW_TURNS
         for (int j = lanes; j < PANEL; j++) turned[j] = 0;
     }
 }
@@ -322,7 +328,9 @@ __kernel void weights(geometry g, __global const T *turned, long to, __global co
     T line[ROWS][PANEL];
     EACH_6(KEEP)
     made += mo + (part * g.groups + group) * g.outputs * rows;
+    FEW_TURNS
     for (int k = 0; k < PANEL && panel * PANEL + k < g.outputs; k++)
+        FEW_TURNS
         for (int j = 0; j < ROWS && block * ROWS + j < rows; j++)
             made[(panel * PANEL + k) * rows + block * ROWS + j] = line[j][k];
 }

@@ -129,7 +129,9 @@ __kernel void panels(geometry g, __global const A_S *a, long ao, __global const 
     }
     T line[ROWS][PANEL];
     EACH_ROW(KEEP)
+    FEW_TURNS
     for (int j = 0; j < ROWS && first + j < g.m; j++)
+        FEW_TURNS
         for (int x = 0; x < PANEL && panel * PANEL + x < g.n; x++)
             put(c, co + batch * g.c[0] + (first + j) * g.c[1] + (panel * PANEL + x) * g.c[2], line[j][x], (T)alpha,
                 (T)beta, add);

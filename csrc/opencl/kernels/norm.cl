@@ -51,9 +51,11 @@ typedef struct {
 #define FOR_EACH_VECTOR(vectors, body)            \
     for (long run = 0; run < g.runs; run++) {     \
         long i = 0, at = run * g.next;            \
+        FEW_TURNS                                 \
         for (; i + W <= g.length; i += W, at += W) { \
             vectors                               \
         }                                         \
+        FEW_TURNS                                 \
         for (; i < g.length; i++, at++) {         \
             body                                  \
         }                                         \
@@ -128,7 +130,9 @@ __kernel void forward(geometry g, __global const T *input, long io, __global con
         __global const T *x = input + run * g.next;
         __global T *y = out + run * g.next;
         long i = 0;
+        FEW_TURNS
         for (; i + W <= g.length; i += W) VSTORE((VLOAD(0, x + i) - m) * a + b, 0, y + i);
+        FEW_TURNS
         for (; i < g.length; i++) y[i] = (x[i] - m) * a + b;
     }
 #endif
@@ -185,10 +189,12 @@ __kernel void backward(geometry g, __global const T *grad, long go, __global con
         const S w = WEIGHT_AT;
         __global const T *x = input + run * g.next, *d = grad + run * g.next;
         long i = 0;
+        FEW_TURNS
         for (; i + W <= g.length; i += W) {
             VS v = WIDEN(VLOAD(0, d + i)) * (VS)(w);
             sums += v, products += v * (WIDEN(VLOAD(0, x + i)) - (VS)(center));
         }
+        FEW_TURNS
         for (; i < g.length; i++) {
             S v = (S)d[i] * w;
             sum += v, product += v * ((S)x[i] - center);
@@ -218,9 +224,11 @@ __kernel void backward(geometry g, __global const T *grad, long go, __global con
             __global const T *x = input + run * g.next, *d = grad + run * g.next;
             __global T *y = out + run * g.next;
             long i = 0;
+            FEW_TURNS
             for (; i + W <= g.length; i += W)
                 VSTORE(a * VLOAD(0, d + i) - b - c * (VLOAD(0, x + i) - m), 0, y + i);
-            for (; i < g.length; i++) y[i] = a * d[i] - b - c * (x[i] - m);
+            FEW_TURNS
+        for (; i < g.length; i++) y[i] = a * d[i] - b - c * (x[i] - m);
         }
 #endif
     }
@@ -293,10 +301,12 @@ __kernel void channels(geometry g, __global const T *grad, long go, __global con
         const S center = mean[run * g.groups], scale = rstd[run * g.groups];
         __global const T *x = input + run * g.next, *d = grad + run * g.next;
         long i = 0;
+        FEW_TURNS
         for (; i + W <= g.length; i += W) {
             VS v = WIDEN(VLOAD(0, d + i));
             all += v, products += v * (WIDEN(VLOAD(0, x + i)) - (VS)(center)) * (VS)(scale);
         }
+        FEW_TURNS
         for (; i < g.length; i++) {
             S v = d[i];
             biases += v, weights += v * ((S)x[i] - center) * scale;

@@ -94,6 +94,7 @@ static inline vec largest_vector(__global const IN_S *in, long n) {
 }
 static inline T largest(__global const IN_S *in, long n) {
     T high = fold_larger(largest_vector(in, n / W * W));
+    FEW_TURNS
     for (long i = n / W * W; i < n; i++) {
         T x = IN_LOAD(in[i]);
         high = LARGER(high, x);
@@ -127,12 +128,14 @@ static void do_row(__global const IN_S *in, __global const OTHER_S *other, __glo
     vec sums = (vec)(0);
     T sum = 0;
     for (long i = 0; i < whole; i += W) sums += SLOPE(IN_VLOAD(in + i), OTHER_VLOAD(other + i));
+    FEW_TURNS
     for (long i = whole; i < n; i++) sum += SLOPE((T)IN_LOAD(in[i]), (T)OTHER_LOAD(other[i]));
     sum += fold_sum(sums);
     for (long i = 0; i < whole; i += W) {
         vec g = IN_VLOAD(in + i), y = OTHER_VLOAD(other + i);
         PUT(TO_INPUT(g, y, sum, exp_vector(y)), out + i);
     }
+    FEW_TURNS
     for (long i = whole; i < n; i++) {
         T g = IN_LOAD(in[i]), y = OTHER_LOAD(other[i]), value = TO_INPUT(g, y, sum, EXP(y));
         out[i] = OUT_STORE(value);
@@ -149,17 +152,20 @@ static void do_row(__global const IN_S *in, __global const OTHER_S *other, __glo
         sums += power_vector(IN_VLOAD(in + i) - high);
         ASK_FOR_NEXT(in + i);
     }
+    FEW_TURNS
     for (long i = whole; i < n; i++) sum += EXP((T)IN_LOAD(in[i]) - high);
     sum = isfinite(high) ? sum + fold_sum(sums) : (T)NAN;
 #ifdef LOG
     const T less = log(sum);
     for (long i = 0; i < whole; i += W) PUT(IN_VLOAD(in + i) - high - less, out + i);
+    FEW_TURNS
     for (long i = whole; i < n; i++) {
         T value = (T)IN_LOAD(in[i]) - high - less;
         out[i] = OUT_STORE(value);
     }
 #else
     for (long i = 0; i < whole; i += W) PUT(power_vector(IN_VLOAD(in + i) - high) / sum, out + i);
+    FEW_TURNS
     for (long i = whole; i < n; i++) {
         T value = EXP((T)IN_LOAD(in[i]) - high) / sum;
         out[i] = OUT_STORE(value);
@@ -176,10 +182,12 @@ static void do_row(__global const IN_S *in, __global const OTHER_S *other, __glo
         sums += e;                                                                 \
         VECTOR(vstore)(e, 0, kept + i);                                            \
     }                                                                              \
+    FEW_TURNS                                                                      \
     for (long i = whole; i < n; i++) sum += out[i] = EXP((T)IN_LOAD(in[i]) - high); \
     sum += fold_sum(sums);                                                         \
     const T share = isfinite(high) ? 1 / sum : (T)NAN;                             \
     for (long i = 0; i < whole; i += W) PUT(VECTOR(vload)(0, kept + i) * share, out + i); \
+    FEW_TURNS                                                                      \
     for (long i = whole; i < n; i++) out[i] *= share;
 static void do_row(__global const IN_S *in, __global const OTHER_S *other, __global OUT_S *out, long n, bool far) {
     const long whole = n / W * W;

@@ -95,7 +95,8 @@ static void find_pieces(const job *j, int64_t lines, int64_t *offsets) {
 /* ---- its products ---- */
 
 /* A panel's columns, of one group or of channels that are groups, with all lines of a block. */
-static void run_panel(const job *j, int64_t p, const char *block, const int64_t *offsets, int64_t row, int64_t lines) {
+static void run_panel(const job *j, tp_int8_part *part, int64_t p, const char *block, const int64_t *offsets,
+                      int64_t row, int64_t lines) {
     int64_t all = j->apart ? j->to.n : j->features, in_group = (all + TP_INT8_COLUMNS - 1) / TP_INT8_COLUMNS;
     int64_t group = p / in_group, from = p % in_group * TP_INT8_COLUMNS;
     int64_t n = all - from < TP_INT8_COLUMNS ? all - from : TP_INT8_COLUMNS;
@@ -108,7 +109,7 @@ static void run_panel(const job *j, int64_t p, const char *block, const int64_t 
                                quads,
                                j->numbers};
     const tp_int8_lines a = {rows, j->out[2], lines, j->stride[1] * j->columns * j->pixel};
-    tp_int8_panel(&j->to, &a, panel, p, j->apart, row, group * all + from, n);
+    tp_int8_panel(part, &a, panel, p, j->apart, row, group * all + from, n);
 }
 
 static int64_t panels_of(const job *j) {
@@ -123,6 +124,8 @@ static void run_bands(int64_t begin, int64_t end, void *context) {
     int64_t at_once = fit < 1 ? 1 : fit;
     int64_t *offsets = tp_alloc(list);
     char *block = offsets ? tp_alloc(bytes) : NULL;
+    tp_int8_part part;
+    tp_int8_begin(&part, &j->to);
     for (int64_t b = begin; block && b < end; b++) {
         int64_t line = b % j->bands * j->band, plane = b / j->bands % j->out[0], image = b / j->bands / j->out[0];
         int64_t lines = j->out[1] - line < j->band ? j->out[1] - line : j->band;
@@ -132,10 +135,10 @@ static void run_bands(int64_t begin, int64_t end, void *context) {
         for (int64_t y = 0, n; y < lines; y += n) {
             n = lines - y < at_once ? lines - y : at_once;
             const char *from = block + y * j->stride[1] * j->columns * j->pixel;
-            for (int64_t p = 0; p < panels; p++) run_panel(j, p, from, offsets, row + y * j->out[2], n);
+            for (int64_t p = 0; p < panels; p++) run_panel(j, &part, p, from, offsets, row + y * j->out[2], n);
         }
     }
-    tp_int8_done(&j->to);
+    tp_int8_done(&part);
     tp_free(block, bytes);
     tp_free(offsets, list);
 }

@@ -13,8 +13,8 @@
 
 /* Bytes of a cache line. Rows that are an even number of them apart share sets of the cache: a tenth slower. */
 #define LINE 64
-#define BLOCK 96  /* rows that are widened at once: they stay in the L2 cache while the panels go by */
-#define QUADS 128 /* of a panel at once */
+#define BLOCK TP_INT8_BLOCK /* rows that are widened at once: they stay in the L2 cache while the panels go by */
+#define QUADS 128           /* of a panel at once */
 
 typedef struct {
     tp_int8_result to;
@@ -29,8 +29,9 @@ typedef struct {
 
 /* ---- what becomes of the sums ---- */
 
-static tp_int8_columns columns_of(const tp_int8_result *to, int64_t first, int64_t n) {
+static tp_int8_columns columns_of(const tp_int8_result *to, int64_t number, int64_t first, int64_t n) {
     tp_int8_columns c = {.centred = true};
+    if (to->bytes) memcpy(c.starts, to->starts + number * TP_INT8_COLUMNS, sizeof c.starts);
     for (int64_t i = 0; i < n; i++) {
         int64_t at = to->channels ? first + i : 0;
         float step = to->scale * to->scales[at], bias = to->bias ? to->bias[first + i] : 0;
@@ -58,9 +59,10 @@ static void write_rows(const tp_int8_result *to, const int32_t *sums, const tp_i
 enum kind { WIDE, BYTES, EACH }; /* what rows are, and whether columns have numbers of their own */
 
 /* The sums of lines with some pieces of a panel, or some quads of one, which stay in the L1 cache beside six rows. */
-static void add_products(const tp_int8_bytes *bytes, const tp_int8_lines *a, const tp_int8_rows *rows,
-                         const int8_t *panel, enum kind kind, bool more, int32_t *sums) {
+static void add_products(tp_int8_part *part, const tp_int8_lines *a, const tp_int8_rows *rows, const int8_t *panel,
+                         enum kind kind, bool more, int32_t *sums) {
     const tp_product_int8_kernels *kernels = tp_cpu.product_int8;
+    const tp_int8_bytes *bytes = part->to->bytes;
     for (int64_t i = 0; i < a->lines; i++) {
         tp_int8_rows some = *rows;
         some.at += i * a->line;
@@ -68,20 +70,20 @@ static void add_products(const tp_int8_bytes *bytes, const tp_int8_lines *a, con
             int64_t most = kind == BYTES ? bytes->rows : kernels->rows, groups = (left + most - 1) / most;
             n = (left + groups - 1) / groups; /* of equal size: the last would be slow, were it short */
             if (kind == EACH) kernels->multiply_each(&some, n, panel, sums);
-            else if (kind == BYTES) bytes->multiply(&some, n, panel, sums);
+            else if (kind == BYTES) bytes->multiply(part, &some, n, panel, more, sums);
             else kernels->multiply(&some, n, panel, more, sums);
         }
     }
 }
 
-static void multiply_lines(const tp_int8_bytes *bytes, const tp_int8_lines *a, const int8_t *panel, enum kind kind,
+static void multiply_lines(tp_int8_part *part, const tp_int8_lines *a, const int8_t *panel, enum kind kind,
                            int32_t *sums) {
     const tp_int8_rows *whole = &a->rows;
     if (kind == EACH) {
-        add_products(bytes, a, whole, panel, EACH, false, sums);
+        add_products(part, a, whole, panel, EACH, false, sums);
         return;
     }
-    const int64_t most = kind == BYTES ? bytes->quads : QUADS, size = kind == BYTES ? 4 : 8;
+    const int64_t most = kind == BYTES ? part->to->bytes->quads : QUADS, size = kind == BYTES ? 4 : 8;
     int64_t pieces = whole->quads < most ? most / whole->quads : 1;
     int64_t quads = whole->quads < most ? whole->quads : most;
     for (int64_t p = 0; p < whole->pieces; p += pieces)
@@ -91,7 +93,7 @@ static void multiply_lines(const tp_int8_bytes *bytes, const tp_int8_lines *a, c
             some.offsets += p;
             some.pieces = whole->pieces - p < pieces ? whole->pieces - p : pieces;
             some.quads = whole->quads - q < quads ? whole->quads - q : quads;
-            add_products(bytes, a, &some, panel, kind, p || q, sums);
+            add_products(part, a, &some, panel, kind, p || q, sums);
             panel += some.pieces * some.quads * 4 * TP_INT8_COLUMNS;
         }
 }
@@ -108,32 +110,47 @@ int tp_int8_make_starts(tp_int8_result *to, const int8_t *panels, int64_t count,
     return 0;
 }
 
-void tp_int8_done(const tp_int8_result *to) {
-    if (to->bytes && to->bytes->done) to->bytes->done();
+void tp_int8_done(tp_int8_part *part) {
+    const tp_int8_bytes *bytes = part->to->bytes;
+    tp_int8_finish(part, part->waiting.rows);
+    if (bytes && bytes->done) bytes->done();
 }
 
 void tp_int8_free_starts(tp_int8_result *to) { tp_free(to->starts, (size_t)to->starts_count * sizeof *to->starts); }
 
-void tp_int8_panel(const tp_int8_result *to, const tp_int8_lines *a, const int8_t *panel, int64_t number, bool each,
+void tp_int8_finish(tp_int8_part *part, int64_t rows) {
+    tp_int8_waiting *w = &part->waiting;
+    int64_t left = w->rows - w->done, some = rows < left ? rows : left;
+    if (!some) return;
+    write_rows(part->to, w->sums + w->done * TP_INT8_COLUMNS, &w->columns, some, w->row + w->done, w->first, w->n);
+    w->done += some;
+}
+
+void tp_int8_panel(tp_int8_part *part, const tp_int8_lines *a, const int8_t *panel, int64_t number, bool each,
                    int64_t row, int64_t first, int64_t n) {
+    const tp_int8_result *to = part->to;
     const enum kind kind = each ? EACH : to->bytes ? BYTES : WIDE;
-    tp_int8_columns c = columns_of(to, first, n);
+    tp_int8_columns c = columns_of(to, number, first, n);
     int64_t width = a->count < BLOCK ? a->count : BLOCK, height = BLOCK / width;
-    int32_t sums[BLOCK * TP_INT8_COLUMNS];
+    bool finishes = kind == BYTES && to->bytes->finishes;
     for (int64_t y = 0; y < a->lines; y += height)
         for (int64_t x = 0; x < a->count; x += width) {
             tp_int8_lines some = *a;
             some.rows.at += y * a->line + x * a->rows.apart;
             some.count = a->count - x < width ? a->count - x : width;
             some.lines = a->lines - y < height ? a->lines - y : height;
-            for (int64_t i = 0; kind == BYTES && i < some.count * some.lines; i++)
-                memcpy(sums + i * TP_INT8_COLUMNS, to->starts + number * TP_INT8_COLUMNS, sizeof c.zero_points);
-            multiply_lines(to->bytes, &some, panel, kind, sums);
-            for (int64_t i = 0; i < some.lines; i++, some.rows.at += a->line) {
-                int32_t *made = sums + i * some.count * TP_INT8_COLUMNS;
-                if (kind == WIDE && !c.centred) tp_cpu.product_int8->centre(&some.rows, some.count, &c, made);
-                write_rows(to, made, &c, some.count, row + (y + i) * a->count + x, first, n);
+            int32_t *sums = part->sums[part->turn];
+            multiply_lines(part, &some, panel, kind, sums);
+            tp_int8_finish(part, part->waiting.rows);
+            /* Lines are whole where there are several: their rows follow each other. */
+            part->waiting = (tp_int8_waiting){c, sums, some.lines * some.count, 0, row + y * a->count + x, first, n};
+            if (finishes) {
+                part->turn = !part->turn;
+                continue;
             }
+            for (int64_t i = 0; kind == WIDE && !c.centred && i < some.lines; i++, some.rows.at += a->line)
+                tp_cpu.product_int8->centre(&some.rows, some.count, &c, sums + i * some.count * TP_INT8_COLUMNS);
+            tp_int8_finish(part, part->waiting.rows);
         }
 }
 
@@ -183,31 +200,35 @@ static void take_rows(const job *j, int64_t first, int64_t count, char *rows) {
     }
 }
 
-static void run_panel(const job *j, int64_t panel, const char *rows, int64_t first, int64_t count) {
+static void run_panel(const job *j, tp_int8_part *part, int64_t panel, const char *rows, int64_t first, int64_t count) {
     static const int64_t none = 0;
     int64_t from = panel * TP_INT8_COLUMNS, n = j->to.n - from < TP_INT8_COLUMNS ? j->to.n - from : TP_INT8_COLUMNS;
     const tp_int8_lines lines = {{rows, j->pitch, &none, 1, j->quads, j->k}, count, 1, 0};
-    tp_int8_panel(&j->to, &lines, j->panels + panel * j->quads * 4 * TP_INT8_COLUMNS, panel, false, first, from, n);
+    tp_int8_panel(part, &lines, j->panels + panel * j->quads * 4 * TP_INT8_COLUMNS, panel, false, first, from, n);
 }
 
 /* ---- over threads: by panels where there are few rows, else by rows ---- */
 
 static void run_columns(int64_t begin, int64_t end, void *context) {
     const job *j = context;
-    for (int64_t p = begin; p < end; p++) run_panel(j, p, j->rows, 0, j->m);
-    tp_int8_done(&j->to);
+    tp_int8_part part;
+    tp_int8_begin(&part, &j->to);
+    for (int64_t p = begin; p < end; p++) run_panel(j, &part, p, j->rows, 0, j->m);
+    tp_int8_done(&part);
 }
 
 static void run_rows(int64_t begin, int64_t end, void *context) {
     const job *j = context;
     size_t bytes = room_for(j, j->block);
     char *rows = tp_alloc(bytes);
+    tp_int8_part part;
+    tp_int8_begin(&part, &j->to);
     for (int64_t b = begin; rows && b < end; b++) {
         int64_t first = b * j->block, count = j->m - first < j->block ? j->m - first : j->block;
         take_rows(j, first, count, rows);
-        for (int64_t p = 0; p < panels_of(j); p++) run_panel(j, p, rows, first, count);
+        for (int64_t p = 0; p < panels_of(j); p++) run_panel(j, &part, p, rows, first, count);
     }
-    tp_int8_done(&j->to);
+    tp_int8_done(&part);
     tp_free(rows, bytes);
 }
 

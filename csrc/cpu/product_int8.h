@@ -4,6 +4,7 @@
 #include "core/tensor.h"
 
 #define TP_INT8_COLUMNS 16 /* of a panel */
+#define TP_INT8_BLOCK 96   /* rows whose sums are made at once */
 
 /* Rows that begin `apart` from each other. Each is `pieces` runs of quads of numbers, which begin `offsets` behind its
  * own; all in bytes. `numbers` of a run have weights, the others meet zeros. The numbers are of 16 bits, less their
@@ -19,15 +20,36 @@ typedef struct {
 typedef struct {
     float shift[TP_INT8_COLUMNS], factor[TP_INT8_COLUMNS];
     int32_t zero_points[TP_INT8_COLUMNS];
-    bool centred; /* the weights' zero points are 0 */
+    int32_t starts[TP_INT8_COLUMNS]; /* what the zero point of rows of bytes adds to the sums */
+    bool centred;                    /* the weights' zero points are 0 */
 } tp_int8_columns;
 
-/* Products of rows of bytes, which are added to the sums. Each kind has its bounds. */
+/* Sums of one panel that wait to become numbers of the result: `done` of `rows` have. */
+typedef struct {
+    tp_int8_columns columns;
+    const int32_t *sums;
+    int64_t rows, done;
+    int64_t row, first, n; /* where they are written: n columns from `first` on */
+} tp_int8_waiting;
+
+/* What a thread has of a product, on its stack: sums that are made, and sums that wait. */
+typedef struct tp_int8_part {
+    const struct tp_int8_result *to;
+    tp_int8_waiting waiting;
+    int32_t sums[2][TP_INT8_BLOCK * TP_INT8_COLUMNS];
+    int turn; /* which are made */
+} tp_int8_part;
+/* At most so many rows of sums that wait become numbers. */
+void tp_int8_finish(tp_int8_part *part, int64_t rows);
+
+/* Products of rows of bytes; `more`: they are added to the sums. Each kind has its bounds. */
 typedef struct {
     int64_t rows, quads; /* that are best at once */
     int64_t near;        /* bytes of rows that should stay in the L1 cache while the panels go by; 0: no need */
     int largest;         /* a byte of a row */
-    void (*multiply)(const tp_int8_rows *a, int64_t rows, const int8_t *panel, int32_t *sums);
+    bool finishes;       /* sums wait, and `multiply` finishes them between its own steps */
+    void (*multiply)(tp_int8_part *part, const tp_int8_rows *a, int64_t rows, const int8_t *panel, bool more,
+                     int32_t *sums);
     void (*done)(void); /* after a thread's last product, before anyone else's code; or NULL */
 } tp_int8_bytes;
 /* That of CPUs with AVX-512 and more, or NULL. */
@@ -49,17 +71,17 @@ typedef struct {
     uint8_t (*largest)(const uint8_t *from, int64_t n);
     /* Sums of products with integers that are read from the columns' zero points on. */
     void (*centre)(const tp_int8_rows *a, int64_t rows, const tp_int8_columns *c, int32_t *sums);
-    /* (sums + shift) * factor as the nearest integers, from low to high after `zero_point` is added: n columns of rows
-     * that lie `step` apart. */
+    /* (sums + starts + shift) * factor as the nearest integers, from low to high after `zero_point` is added: n columns
+     * of rows that lie `step` apart. */
     void (*to_bytes)(const int32_t *sums, const tp_int8_columns *c, int32_t zero_point, int32_t low, int32_t high,
                      int64_t rows, int64_t n, uint8_t *out, int64_t step);
-    /* sums * factor + shift, rounded once, nothing below `least`; as to_bytes. */
+    /* (sums + starts) * factor + shift, rounded once, nothing below `least`; as to_bytes. */
     void (*to_floats)(const int32_t *sums, const tp_int8_columns *c, float least, int64_t rows, int64_t n, float *out,
                       int64_t step);
 } tp_product_int8_kernels;
 
 /* What becomes of the sums, and where it is written: [rows, n] numbers. */
-typedef struct {
+typedef struct tp_int8_result {
     const float *scales, *bias;
     const int32_t *zero_points;
     char *out;
@@ -81,8 +103,11 @@ void tp_int8_stay_bytes(tp_int8_result *to, const tp_tensor *x, const tp_tensor 
  * out. */
 int tp_int8_make_starts(tp_int8_result *to, const int8_t *panels, int64_t count, int64_t quads);
 void tp_int8_free_starts(tp_int8_result *to);
-/* A thread has worked off its panels. */
-void tp_int8_done(const tp_int8_result *to);
+/* A thread begins with its panels, and has worked them off. */
+static inline void tp_int8_begin(tp_int8_part *part, const tp_int8_result *to) {
+    part->to = to, part->turn = 0, part->waiting.rows = part->waiting.done = 0;
+}
+void tp_int8_done(tp_int8_part *part);
 /* Lines of rows, which begin `line` from each other, with one panel, the `number`-th, whose columns are
  * first .. first + n of the result; they become its rows from `row` on. `each`: as multiply_each. */
 typedef struct {
@@ -90,5 +115,5 @@ typedef struct {
     int64_t count;     /* rows of a line */
     int64_t lines, line;
 } tp_int8_lines;
-void tp_int8_panel(const tp_int8_result *to, const tp_int8_lines *a, const int8_t *panel, int64_t number, bool each,
+void tp_int8_panel(tp_int8_part *part, const tp_int8_lines *a, const int8_t *panel, int64_t number, bool each,
                    int64_t row, int64_t first, int64_t n);

@@ -28,10 +28,11 @@
 
 #define VNNI __attribute__((target("avx512f,avx512bw,avx512vl,avx512vnni")))
 
-static inline VNNI __attribute__((always_inline)) void dots(const tp_int8_rows *a, const int8_t *panel, int32_t *sums,
-                                                            const int rows) {
+static inline VNNI __attribute__((always_inline)) void dots(const tp_int8_rows *a, const int8_t *panel, bool more,
+                                                            int32_t *sums, const int rows) {
     __m512i sum[12];
-    UNROLL for (int r = 0; r < rows; r++) sum[r] = _mm512_loadu_si512(sums + r * TP_INT8_COLUMNS);
+    UNROLL for (int r = 0; r < rows; r++) sum[r] =
+        more ? _mm512_loadu_si512(sums + r * TP_INT8_COLUMNS) : _mm512_setzero_si512();
     for (int64_t p = 0; p < a->pieces; p++) {
         const char *at = a->at + a->offsets[p];
         for (int64_t i = 0; i < a->quads; i++, panel += WIDTH) {
@@ -46,14 +47,15 @@ static inline VNNI __attribute__((always_inline)) void dots(const tp_int8_rows *
     UNROLL for (int r = 0; r < rows; r++) _mm512_storeu_si512(sums + r * TP_INT8_COLUMNS, sum[r]);
 }
 
-static VNNI void multiply_dots(const tp_int8_rows *a, int64_t rows, const int8_t *panel, int32_t *sums) {
+static VNNI void multiply_dots(tp_int8_part *part, const tp_int8_rows *a, int64_t rows, const int8_t *panel, bool more,
+                               int32_t *sums) {
     tp_int8_rows some = *a;
     for (int64_t n; rows > 0; rows -= n, some.at += n * some.apart, sums += n * TP_INT8_COLUMNS) {
         n = rows >= 12 ? 12 : rows >= 6 ? 6 : rows >= 3 ? 3 : 1;
-        if (n == 12) dots(&some, panel, sums, 12);
-        else if (n == 6) dots(&some, panel, sums, 6);
-        else if (n == 3) dots(&some, panel, sums, 3);
-        else dots(&some, panel, sums, 1);
+        if (n == 12) dots(&some, panel, more, sums, 12);
+        else if (n == 6) dots(&some, panel, more, sums, 6);
+        else if (n == 3) dots(&some, panel, more, sums, 3);
+        else dots(&some, panel, more, sums, 1);
     }
 }
 
@@ -92,12 +94,19 @@ static AMX void shape_tiles(int64_t rows, int64_t quads) {
     _tile_loadconfig(&s);
 }
 
-/* The products with `quads` of each of `times` tiles' runs of every piece, from quad `from` on: all of one shape. */
-static inline AMX __attribute__((always_inline)) void tiles(const tp_int8_rows *a, const int8_t *panel, int32_t *sums,
-                                                            int64_t from, int64_t times, const int count) {
-    const int64_t apart = a->apart;
-#define LOAD(t) \
-    if (count > t) _tile_loadd(t, sums + t * TILE * TP_INT8_COLUMNS, WIDTH);
+/* What a tile's instruction stores is not read well at once: the last sums become numbers while the tiles are at work.
+ *
+ * The products with `quads` of each of `times` tiles' runs of every piece, from quad `from` on: all of one shape. */
+static inline AMX __attribute__((always_inline)) void tiles(tp_int8_part *part, const tp_int8_rows *a,
+                                                            const int8_t *panel, bool more, int32_t *sums, int64_t from,
+                                                            int64_t times, const int count) {
+    const int64_t apart = a->apart, steps = a->pieces * times;
+    const int64_t share = (part->waiting.rows - part->waiting.done + steps - 1) / steps;
+#define LOAD(t)                                                             \
+    if (count > t) {                                                        \
+        if (more) _tile_loadd(t, sums + t * TILE * TP_INT8_COLUMNS, WIDTH); \
+        else _tile_zero(t);                                                 \
+    }
 #define STORE(t) \
     if (count > t) _tile_stored(t, sums + t * TILE * TP_INT8_COLUMNS, WIDTH);
 #define STEP_OF(t, rows)                             \
@@ -114,7 +123,7 @@ static inline AMX __attribute__((always_inline)) void tiles(const tp_int8_rows *
         for (int64_t i = 0; i < times; i++) {
             const char *at = a->at + a->offsets[p] + 4 * (from + TILE * i);
             _tile_loadd(6, panel + (p * a->quads + from + TILE * i) * WIDTH, WIDTH);
-            STEP(0) STEP(1) STEP(2) STEP(3)
+            STEP(0) STEP(1) STEP(2) STEP(3) if (share) tp_int8_finish(part, share);
         }
     STORE(0) STORE(1) STORE(2) STORE(3)
 #undef LOAD
@@ -123,20 +132,21 @@ static inline AMX __attribute__((always_inline)) void tiles(const tp_int8_rows *
 #undef STEP
 }
 
-static AMX void multiply_tiles(const tp_int8_rows *a, int64_t rows, const int8_t *panel, int32_t *sums) {
+static AMX void multiply_tiles(tp_int8_part *part, const tp_int8_rows *a, int64_t rows, const int8_t *panel, bool more,
+                               int32_t *sums) {
     int64_t whole = a->quads / TILE, left = a->quads % TILE;
-    for (int part = 0; part < 2; part++) {
-        int64_t quads = part ? left : TILE, times = part ? left > 0 : whole, from = part ? whole * TILE : 0;
+    for (int last = 0; last < 2; last++, more = more || whole) {
+        int64_t quads = last ? left : TILE, times = last ? left > 0 : whole, from = last ? whole * TILE : 0;
         tp_int8_rows some = *a;
         int32_t *to = sums;
         for (int64_t rest = rows, n; times && rest; rest -= n, some.at += n * some.apart, to += n * TP_INT8_COLUMNS) {
             n = rest < GROUP ? rest : GROUP;
             shape_tiles(n, quads);
             switch ((n + TILE - 1) / TILE) {
-            case 1: tiles(&some, panel, to, from, times, 1); break;
-            case 2: tiles(&some, panel, to, from, times, 2); break;
-            case 3: tiles(&some, panel, to, from, times, 3); break;
-            default: tiles(&some, panel, to, from, times, 4);
+            case 1: tiles(part, &some, panel, more, to, from, times, 1); break;
+            case 2: tiles(part, &some, panel, more, to, from, times, 2); break;
+            case 3: tiles(part, &some, panel, more, to, from, times, 3); break;
+            default: tiles(part, &some, panel, more, to, from, times, 4);
             }
         }
     }
@@ -149,8 +159,8 @@ static AMX void release_tiles(void) {
 
 /* ---- which of them ---- */
 
-static const tp_int8_bytes vnni = {12, 128, 0, UINT8_MAX, multiply_dots, NULL};
-static const tp_int8_bytes amx = {GROUP, 512, 40 << 10, UINT8_MAX, multiply_tiles, release_tiles};
+static const tp_int8_bytes vnni = {12, 128, 0, UINT8_MAX, false, multiply_dots, NULL};
+static const tp_int8_bytes amx = {GROUP, 512, 40 << 10, UINT8_MAX, true, multiply_tiles, release_tiles};
 
 /* Whether the system lets this process use the tiles' numbers: asked once for all its threads. */
 static bool may_use_tiles(void) {

@@ -90,10 +90,10 @@ TP_INLINE void multiply_wide(const tp_int8_rows *a, const int8_t *panel, bool mo
     EACH_SUM store(SUM_AT(r, v), sum[r][v]);
 }
 
-TP_INLINE void multiply_plain(const tp_int8_rows *a, const int8_t *panel, int32_t *sums, const int rows) {
+TP_INLINE void multiply_plain(const tp_int8_rows *a, const int8_t *panel, bool more, int32_t *sums, const int rows) {
     const lanes ones = all(0x00010001);
     lanes sum[ROWS][VECTORS];
-    EACH_SUM sum[r][v] = load(SUM_AT(r, v));
+    EACH_SUM sum[r][v] = more ? load(SUM_AT(r, v)) : all(0);
     const int64_t apart = a->apart;
     for (int64_t p = 0; p < a->pieces; p++) {
         const char *at = a->at + a->offsets[p];
@@ -149,14 +149,17 @@ static void weights(const int8_t *panel, int64_t quads, int32_t *sums) {
     default: call(1);       \
     }
 #define WIDE(n) multiply_wide(&some, panel, more, sums, n)
-#define PLAIN(n) multiply_plain(&some, panel, sums, n)
+#define PLAIN(n) multiply_plain(&some, panel, more, sums, n)
 static void multiply(const tp_int8_rows *a, int64_t rows, const int8_t *panel, bool more, int32_t *sums) {
     BY_ROWS(WIDE)
 }
-static void multiply_bytes(const tp_int8_rows *a, int64_t rows, const int8_t *panel, int32_t *sums) { BY_ROWS(PLAIN) }
+static void multiply_bytes(tp_int8_part *part, const tp_int8_rows *a, int64_t rows, const int8_t *panel, bool more,
+                           int32_t *sums) {
+    BY_ROWS(PLAIN)
+}
 
 /* Sums of two products with bytes up to 127 fit into 16 bits. */
-static const tp_int8_bytes plain_bytes = {ROWS, 128, 0, INT8_MAX, multiply_bytes, NULL};
+static const tp_int8_bytes plain_bytes = {ROWS, 128, 0, INT8_MAX, false, multiply_bytes, NULL};
 #if defined(__AVX512BW__)
 static const tp_int8_bytes *bytes(void) {
     const tp_int8_bytes *dots = tp_int8_dots();
@@ -213,6 +216,18 @@ static void centre(const tp_int8_rows *a, int64_t rows, const tp_int8_columns *c
  */
 #define WHOLE 12582912.0f
 
+TP_INLINE void low_bytes(const int32_t *from, uint8_t *to) {
+#if defined(__AVX512F__)
+    _mm_storeu_si128((void *)to, _mm512_cvtepi32_epi8(_mm512_loadu_si512(from)));
+#else
+    VECTORISED for (int i = 0; i < TP_INT8_COLUMNS; i++) to[i] = (uint8_t)from[i];
+#endif
+}
+
+TP_INLINE int32_t started(const tp_int8_columns *c, const int32_t *sums, int i) {
+    return (int32_t)((uint32_t)sums[i] + (uint32_t)c->starts[i]);
+}
+
 /* All columns of a panel are computed, n are kept: what is written beside them may be the next row. */
 static void to_bytes(const int32_t *sums, const tp_int8_columns *c, int32_t zero_point, int32_t low, int32_t high,
                      int64_t rows, int64_t n, uint8_t *out, int64_t step) {
@@ -221,12 +236,12 @@ static void to_bytes(const int32_t *sums, const tp_int8_columns *c, int32_t zero
         int32_t whole[TP_INT8_COLUMNS]; /* in a loop of their own, since one that makes bytes has short vectors */
         uint8_t row[TP_INT8_COLUMNS];
         VECTORISED for (int i = 0; i < TP_INT8_COLUMNS; i++) {
-            float x = ((float)sums[i] + c->shift[i]) * c->factor[i];
+            float x = ((float)started(c, sums, i) + c->shift[i]) * c->factor[i];
             x = x > least ? x : least;
             x = x < most ? x : most;
             whole[i] = (int32_t)((x + WHOLE) - WHOLE) + zero_point;
         }
-        VECTORISED for (int i = 0; i < TP_INT8_COLUMNS; i++) row[i] = (uint8_t)whole[i];
+        low_bytes(whole, row);
         if (n == TP_INT8_COLUMNS) __builtin_memcpy(out, row, sizeof row);
         else __builtin_memcpy(out, row, (size_t)n);
     }
@@ -237,7 +252,7 @@ static void to_floats(const int32_t *sums, const tp_int8_columns *c, float least
     for (int64_t r = 0; r < rows; r++, sums += TP_INT8_COLUMNS, out += step) {
         float row[TP_INT8_COLUMNS];
         VECTORISED for (int i = 0; i < TP_INT8_COLUMNS; i++) {
-            float x = fmaf((float)sums[i], c->factor[i], c->shift[i]);
+            float x = fmaf((float)started(c, sums, i), c->factor[i], c->shift[i]);
             row[i] = x < least ? least : x;
         }
         if (n == TP_INT8_COLUMNS) __builtin_memcpy(out, row, sizeof row);

@@ -28,7 +28,7 @@ PRIVATE_MODULES = frozenset(
 _BY_MODULE = {
     "_as_torch": "as_torch",
     "_as_torch.notebook": "load_ipython_extension",
-    "_compile": "compile",
+    "_compile": "_disable_dynamo compile",
     "_higher_order_ops.cond": "cond",
     "_library.tags": "Tag",
     "_linalg_utils": "eig lstsq matrix_rank solve symeig",

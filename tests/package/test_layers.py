@@ -25,9 +25,9 @@ PACKAGE = Path(__file__).resolve().parents[2] / "tensorpy"
 # The layers, the lowest first. A name stands for the module and for all below it that have no entry of their own.
 LAYERS = {
     "base: need nothing but the C half": """
-        __future__ _compile _package _utils _prims_common version torch_version types utils._contextlib
+        __future__ _compile _export _package _utils _prims_common version torch_version types utils._contextlib
         utils._foreach_utils utils._layers utils._pytree utils.deterministic backends._entry_points nn.parameter
-        _library.function_schema _library.tags
+        _library.function_schema _library.tags utils.serialization
     """,
     "tensors: what tensors and storages can do": """
         _tensor _tensor_str _package.settings storage functional fft linalg special signal random quasirandom

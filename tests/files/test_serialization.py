@@ -352,8 +352,9 @@ def test_fake_tensors_and_files() -> None:
     from tensorpy._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 
     base = tp.arange(6.0)
+    file = file_of({"row": base[:2], "all": base.view(2, 3)})
     with FakeTensorMode() as mode:
-        fake = tp.load(file_of({"row": base[:2], "all": base.view(2, 3)}))
+        fake = tp.load(file)
     assert all(type(t) is FakeTensor and t.device.type == "cpu" for t in fake.values())
     assert fake["all"].shape == (2, 3) and fake["all"].untyped_storage() is fake["row"].untyped_storage()
     file = io.BytesIO()

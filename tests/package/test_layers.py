@@ -41,7 +41,7 @@ LAYERS = {
     """,
     "modules: what has parameters": "nn func _functorch overrides masked",
     "programs: what is made of all of these": """
-        ao optim distributed.optim distributions fx serialization compiler _dynamo ops _ops
+        ao monitor optim distributed.optim distributions fx serialization compiler _dynamo ops _ops
         _higher_order_ops
         backends._generated quantization utils.data utils.viz
     """,

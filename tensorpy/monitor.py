@@ -158,9 +158,10 @@ class Stat:
 
     def _taken(self) -> dict[str, data_value_t]:
         """What the window had; a new one begins."""
-        found = {f"{self.name}.{kind.name.lower()}": value for kind, value in self.get().items()} if self._values else {}
+        kept = self.get().items() if self._values else ()
+        found: dict[str, data_value_t] = {f"{self.name}.{kind.name.lower()}": value for kind, value in kept}
         self._values, self._since = [], time.monotonic()
-        return dict(found)
+        return found
 
 
 class TensorboardEventHandler:

@@ -11,6 +11,7 @@ recompile_limit = 8  # graphs of one function: a call that needs another one run
 compiled_autograd = False  # backward is never compiled as a graph of its own
 suppress_errors = False  # a function whose backend fails runs as it is written
 
+
 class patch(config.patch):
     """Settings for a while: in a with block, or while a function runs.
 

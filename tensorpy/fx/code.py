@@ -167,7 +167,7 @@ class _Writer:
 
     def kind(self, node: Node) -> str:
         """The annotation of a node's value: its type, or where a person reads the code, the tensor that it was."""
-        value = node.meta.get("val", node.meta.get("tensor_meta")) if self.verbose else None
+        value: Any = node.meta.get("val", node.meta.get("tensor_meta")) if self.verbose else None
         if isinstance(dtype := getattr(value, "dtype", None), _C.dtype):  # a tensor, or what ShapeProp notes of one
             return f': "{short_dtype(dtype)}[{", ".join(map(str, value.shape))}]"'
         return f" : {self.annotation(node.type)}" if node.type is not None else ""

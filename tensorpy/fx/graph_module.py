@@ -256,7 +256,8 @@ class GraphModule(Module):
         return text
 
     def __str__(self) -> str:
-        return f"{super().__repr__()}\n{self._code}\n# To see more debug info, please use `graph_module.print_readable()`"
+        more = "# To see more debug info, please use `graph_module.print_readable()`"
+        return f"{super().__repr__()}\n{self._code}\n{more}"
 
     def _get_name(self) -> str:
         return type(self).__name__

@@ -25,15 +25,17 @@ from tensorpy.serialization.account import Account
 from tensorpy.serialization.archive import Reader, Writer, is_archive
 from tensorpy.serialization.location import (
     Restore,
-    _package_registry as _package_registry,
     default_restore_location,
     location_tag,
     register_package,
     restorer,
 )
+from tensorpy.serialization.location import (
+    _package_registry as _package_registry,
+)
 from tensorpy.serialization.options import *  # noqa: F403
-from tensorpy.serialization.options import _serialization_tls as _serialization_tls
 from tensorpy.serialization.options import LoadEndianness, get_default_load_endianness, get_default_mmap_options
+from tensorpy.serialization.options import _serialization_tls as _serialization_tls
 from tensorpy.serialization.pickler import content_of, dump
 from tensorpy.serialization.unpickler import Unpickler, allowed, unsafe_globals
 from tensorpy.utils._python_dispatch import _disable_current_modes

@@ -29,8 +29,8 @@ class SystemEnv(NamedTuple):
 def run(command: str | list[str]) -> tuple[int, str, str]:
     """A program's exit status, and what it wrote to both streams."""
     done = subprocess.run(command, capture_output=True, shell=isinstance(command, str), check=False)
-    texts = (text.decode(locale.getpreferredencoding(), "replace").strip() for text in (done.stdout, done.stderr))
-    return done.returncode, *texts  # type: ignore[return-value]
+    out, errors = (text.decode(locale.getpreferredencoding(), "replace") for text in (done.stdout, done.stderr))
+    return done.returncode, out.strip(), errors.strip()
 
 
 def get_env_info() -> SystemEnv:

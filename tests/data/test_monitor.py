@@ -69,7 +69,7 @@ def test_modules_that_are_called() -> None:
         def __init__(self) -> None:
             super().__init__()
             self.inner = tp.nn.Linear(2, 2)
-            self.inner.register_forward_hook(lambda *unused: seen.append(set(tracker.parents)))
+            self.inner.register_forward_pre_hook(lambda *unused: seen.append(set(tracker.parents)))
 
         def forward(self, x: tp.Tensor) -> Any:
             return self.inner(x)

@@ -325,7 +325,7 @@ def test_readable_code_has_tensors_and_places() -> None:
     gm = fx.GraphModule(tp.nn.Module(), tracer.trace(lambda x: tp.relu(x)))
     ShapeProp(gm).propagate(tp.ones(3, 2))
     text = gm.print_readable(print_output=False)
-    assert 'relu: "f32[3, 2]" = ' in text and ', code: gm = fx.GraphModule(tp.nn.Module(), tracer.trace(' in text
+    assert 'relu: "f32[3, 2]" = ' in text and ", code: gm = fx.GraphModule(tp.nn.Module(), tracer.trace(" in text
     assert "f32" not in gm.code and "print_readable()" in str(gm)
 
 

@@ -1,4 +1,4 @@
-"""What load and save do where they are not told: `load.mmap`, `save.compute_crc32` and their kin; `patch` for a while."""
+"""What load and save do where they are not told: `load.mmap`, `save.compute_crc32` and their kin, or for a while."""
 
 from __future__ import annotations
 

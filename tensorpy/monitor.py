@@ -62,7 +62,13 @@ class Event:
 
 
 class EventHandlerHandle:
-    """A handler that was registered, to be taken out by unregister_event_handler."""
+    """A handler that was registered, to be taken out by unregister_event_handler.
+
+    Example:
+        >>> handle = tp.monitor.register_event_handler(print)
+        >>> type(handle).__name__
+        'EventHandlerHandle'
+    """
 
     def __init__(self, handler: Callable[[Event], None]) -> None:
         self.handler = handler

@@ -206,3 +206,8 @@ def named(compiled: Any) -> Any:
 
 
 __all__ = ["compile"]
+
+
+def _disable_dynamo(fn: Any = None, recursive: bool = True) -> Any:
+    """A function that is run as it is written; without one, a decorator. Tracing has no guards to keep out."""
+    return (lambda given: given) if fn is None else fn

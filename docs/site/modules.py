@@ -40,7 +40,9 @@ SECTIONS = {
         autograd autograd.forward_ad autograd.functional autograd.graph autograd.profiler func fx
         fx.experimental.proxy_tensor fx.passes.shape_prop
     """,
-    "Looking inside": "dispatch profiler utils.viz utils.benchmark utils.flop_counter testing testing.device overrides",
+    "Looking inside": """
+        dispatch profiler monitor utils.viz utils.benchmark utils.flop_counter testing testing.device overrides
+    """,
     "Devices and libraries": """
         opencl accelerator backends library ops utils.extension utils.cpp_extension utils.backend_registration
         cpu cuda mps xpu

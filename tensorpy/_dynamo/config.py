@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import sys
-from contextlib import ContextDecorator
 from types import ModuleType
-from typing import Any
+
+from tensorpy.utils.serialization import config
 
 recompile_limit = 8  # graphs of one function: a call that needs another one runs as it is written
 compiled_autograd = False  # backward is never compiled as a graph of its own
 suppress_errors = False  # a function whose backend fails runs as it is written
 
-_UNSET = object()
 
-
-class patch(ContextDecorator):
+class patch(config.patch):
     """Settings for a while: in a with block, or while a function runs.
 
     Example:
@@ -22,25 +20,6 @@ class patch(ContextDecorator):
         ...     tp._dynamo.config.recompile_limit
         2
     """
-
-    def __init__(self, settings: Any = None, value: Any = None, **more: Any) -> None:
-        given = {settings: value} if isinstance(settings, str) else dict(settings or {})
-        self.settings = given | more
-        self._before: list[dict[str, Any]] = []
-
-    def __enter__(self) -> None:
-        config = sys.modules[__name__]
-        self._before.append({name: getattr(config, name, _UNSET) for name in self.settings})
-        for name, value in self.settings.items():
-            setattr(config, name, value)
-
-    def __exit__(self, *error: Any) -> None:
-        config = sys.modules[__name__]
-        for name, value in self._before.pop().items():
-            if value is _UNSET:
-                delattr(config, name)
-            else:
-                setattr(config, name, value)
 
 
 class _Config(ModuleType):

@@ -11,7 +11,7 @@ from functools import cache
 MODULES = frozenset(
     """
     accelerator amp ao autograd backends codegen compiler cpu cuda dispatch distributed distributions fft func
-    functional futures fx hub jit library linalg masked mps multiprocessing nested nn onnx opencl ops optim
+    functional futures fx hub jit library linalg masked monitor mps multiprocessing nested nn onnx opencl ops optim
     overrides profiler quantization quasirandom random serialization signal sparse special storage testing
     torch_version types utils version xpu
     """.split()
@@ -28,7 +28,7 @@ PRIVATE_MODULES = frozenset(
 _BY_MODULE = {
     "_as_torch": "as_torch",
     "_as_torch.notebook": "load_ipython_extension",
-    "_compile": "compile",
+    "_compile": "_disable_dynamo compile",
     "_higher_order_ops.cond": "cond",
     "_library.tags": "Tag",
     "_linalg_utils": "eig lstsq matrix_rank solve symeig",

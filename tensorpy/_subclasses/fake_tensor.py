@@ -137,6 +137,18 @@ def _meta_of(t: Tensor) -> Tensor:
     return flat.as_strided(t.size(), t.stride(), t.storage_offset())
 
 
+class FakeTensorConverter:
+    """Makes fake tensors: of tensors with elements, or of Meta tensors and a device."""
+
+    def from_real_tensor(self, fake_mode: FakeTensorMode, t: Tensor, **unused: Any) -> FakeTensor:
+        """What stands for a tensor with elements in a mode."""
+        return fake_mode.from_tensor(t)
+
+    def from_meta_and_device(self, fake_mode: FakeTensorMode, t: Tensor, device: Any, **unused: Any) -> FakeTensor:
+        """A fake tensor over the memory of a Meta tensor."""
+        return FakeTensor(fake_mode, t, device)
+
+
 class FakeTensorMode(TorchDispatchMode):
     """In its scope operators give fake tensors, and take these alone.
 
@@ -167,6 +179,7 @@ class FakeTensorMode(TorchDispatchMode):
         export: bool = False,
     ) -> None:
         super().__init__()
+        self.fake_tensor_converter = FakeTensorConverter()
         self.allow_fallback_kernels, self.allow_non_fake_inputs = allow_fallback_kernels, allow_non_fake_inputs
         self.shape_env, self.static_shapes, self.export = shape_env, static_shapes is not False, export
         self._lately: Any = _C.device("cpu")  # where the tensors of the last call were

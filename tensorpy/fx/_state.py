@@ -42,7 +42,7 @@ def _encode_value(value: Any) -> tuple[Any, ...]:
         return ("ellipsis",)
     for tag, kind in _NAMED.items():
         if isinstance(value, kind):
-            return tag, str(value).removeprefix("tensorpy.")
+            return tag, str(value).rpartition(".")[2]
     return "value" if type(value) in _PLAIN else "object", value
 
 

@@ -6,6 +6,7 @@ import enum
 import keyword
 import math
 import operator
+import re
 import typing
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -14,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import tensorpy
 from tensorpy import _C
 from tensorpy.fx import _pytree as fx_pytree
-from tensorpy.fx.node import Node, OpOverload, at_path, container_text, target_name
+from tensorpy.fx.node import Node, OpOverload, at_path, called, container_text, target_name
 from tensorpy.utils import _pytree
 from tensorpy.utils._pytree import TreeSpec
 
@@ -74,6 +75,16 @@ _WRITTEN = (
 )  # fmt: skip
 
 
+_FAMILIES = {"bfloat": "bf", "float": "f", "complex": "c", "uint": "u", "int": "i", "bool": "b8"}
+
+
+def short_dtype(dtype: _C.dtype) -> str:
+    """A dtype as readable code says it: "f32" of float32."""
+    name = str(dtype).rpartition(".")[2]
+    family = next((f for f in _FAMILIES if name.startswith(f)), "")
+    return name.replace(family, _FAMILIES.get(family, ""), 1).replace("_", "", 1)
+
+
 def is_written(argument: Any) -> bool:
     """Whether code can hold a constant."""
     return type(argument) in _WRITTEN
@@ -82,15 +93,16 @@ def is_written(argument: Any) -> bool:
 class _Writer:
     """Writes the statements of one graph, and notes the globals that they name."""
 
-    def __init__(self, graph: Graph, root: str, namespace: Namespace) -> None:
-        self.graph, self.root, self.namespace = graph, root, namespace
+    def __init__(self, graph: Graph, root: str, namespace: Namespace, verbose: bool = False) -> None:
+        self.graph, self.root, self.namespace, self.verbose = graph, root, namespace, verbose
         self.globals = _standard_globals()
         self.wrapped: dict[str, None] = {}
+        self.trace: str | None = None  # where the last commented node came from
 
     def name_global(self, hint: str, obj: Any) -> str:
         """The name of an object: where tensorpy has it, or a global's."""
         parts = hint.split(".")
-        if parts[0] == "tensorpy" and not any(map(keyword.iskeyword, parts)) and self._is_at(hint, obj):
+        if parts[0] in ("tensorpy", "torch") and not any(map(keyword.iskeyword, parts)) and self._is_at(hint, obj):
             return hint
         name = self.namespace.create_name(hint.replace("<locals>", "_locals_"), obj)
         self.globals[name] = obj
@@ -140,7 +152,7 @@ class _Writer:
         if isinstance(kind, type) and kind.__module__ == "builtins":
             return kind.__qualname__
         if isinstance(kind, type) and at_path(f"tensorpy.{kind.__name__}") is kind:
-            return f"tensorpy.{kind.__name__}"
+            return f"{called()}.{kind.__name__}"
         module = getattr(kind, "__module__", "")
         name = getattr(kind, "__qualname__", None) or getattr(kind, "_name", None) or repr(kind)
         return self.name_global(f"{module}.{name}", kind)
@@ -153,13 +165,33 @@ class _Writer:
             text = f"{text}.{part}" if plain else f'getattr({text}, "{part}")'
         return text
 
+    def kind(self, node: Node) -> str:
+        """The annotation of a node's value: its type, or where a person reads the code, the tensor that it was."""
+        value: Any = node.meta.get("val", node.meta.get("tensor_meta")) if self.verbose else None
+        if isinstance(dtype := getattr(value, "dtype", None), _C.dtype):  # a tensor, or what ShapeProp notes of one
+            return f': "{short_dtype(dtype)}[{", ".join(map(str, value.shape))}]"'
+        return f" : {self.annotation(node.type)}" if node.type is not None else ""
+
     # ---- statements ----
 
     def parameter(self, node: Node) -> str:
         """A placeholder in the signature. Its target is the parameter's name."""
-        kind = f" : {self.annotation(node.type)}" if node.type is not None else ""
+        kind = self.kind(node)
         default = f" = {self.code(node.args[0])}" if node.args else ""
         return f"{node.target}{kind}{default}"
+
+    def origin(self, node: Node) -> list[str]:
+        """A comment that says which line of the program a node came from, where that changes."""
+        trace = node.stack_trace or ""
+        if trace == self.trace:
+            return []
+        self.trace = trace
+        last = [line for line in trace.strip().split("\n") if line.strip()][-2:]
+        place = re.match(r'\s*File "(.*)", line (\d+), in (.*)', last[0]) if last else None
+        if place is None:
+            return [] if trace else ["\n# No stacktrace found for following nodes\n"]
+        path, line, function = place.groups()
+        return [f"\n# File: {path}:{line} in {function}, code: {last[-1].strip()}\n"]
 
     def _call(self, callee: str, args: list[str], node: Node) -> str:
         return f"{callee}({', '.join([*args, *(f'{k} = {self.code(v)}' for k, v in node.kwargs.items())])})"
@@ -169,7 +201,7 @@ class _Writer:
         if node.op == "placeholder":
             given = node.target.lstrip("*")
             return "" if given == node.name else f"{node.name} = {given}"
-        kind = f" : {self.annotation(node.type)}" if node.type is not None else ""
+        kind = self.kind(node)
         if node.op == "get_attr":
             return f"{node.name}{kind} = {self.attribute(node.target)}"
         args = [self.code(a) for a in node.args]
@@ -251,8 +283,10 @@ class CodeGen:
             return f"{self.gen_fn_def(graph.in_names, annotation)}\n    {unpacked or '_ '}= {taken}"
         return f"def forward(self, *args, **kwargs){annotation}:\n    {unpacked or '_ '}= self._take(args, kwargs)"
 
-    def _gen_python_code(self, graph: Graph, root_module: str, namespace: Namespace) -> PythonCode:
-        writer = _Writer(graph, root_module, namespace)
+    def _gen_python_code(
+        self, graph: Graph, root_module: str, namespace: Namespace, *, verbose: bool = False
+    ) -> PythonCode:
+        writer = _Writer(graph, root_module, namespace, verbose)
         writer.globals.update(self.additional_globals())
         parameters, body, annotation = [], [], ""
         last = {given: node for node in graph.nodes for given in node.all_input_nodes}
@@ -264,6 +298,8 @@ class CodeGen:
                     annotation = f" -> {writer.annotation(node.type)}"
                 body.append(f"{self._last_line(writer, node, graph.out_spec)}\n")
             elif node.op != "placeholder":
+                if verbose:
+                    body += writer.origin(node)
                 gone = [n.name for n in node.all_input_nodes if last[n] is node]
                 gone += [] if node.users else [node.name]
                 tail = f";  {' = '.join([*gone, 'None'])}" if gone else ""
@@ -272,9 +308,9 @@ class CodeGen:
                 body.append(f"{line}\n")
         if self._body_transformer is not None:
             body = self._body_transformer(body or ["pass\n"])
-        wraps = "".join(f'tensorpy.fx._symbolic_trace.wrap("{name}")\n' for name in writer.wrapped)
+        wraps = "".join(f'{called()}.fx._symbolic_trace.wrap("{name}")\n' for name in writer.wrapped)
         head = self._first_line(graph, parameters, annotation)
-        text = "".join(body) or "pass\n"
+        text = "".join(body).lstrip("\n") or "pass\n"
         lines = "\n".join(f"    {line}" for line in text.split("\n"))
         return PythonCode(f"\n{wraps if wraps else chr(10)}\n{head}\n{lines}", writer.globals)
 

@@ -278,12 +278,12 @@ class Graph:
 
     # ---- as Python ----
 
-    def python_code(self, root_module: str = "self", **unused: Any) -> PythonCode:
+    def python_code(self, root_module: str = "self", *, verbose: bool = False, **unused: Any) -> PythonCode:
         """The function `forward` that runs the graph; `root_module` names the module with its attributes."""
         namespace = Namespace()
         for node in self.nodes:
             namespace.create_name(node.name)
-        return self._codegen._gen_python_code(self, root_module, namespace)
+        return self._codegen._gen_python_code(self, root_module, namespace, verbose=verbose)
 
     def set_codegen(self, codegen: CodeGen) -> None:
         """Who writes the code."""

@@ -17,6 +17,7 @@ from tensorpy._C import Tensor
 from tensorpy.fx._state import decode, encode
 from tensorpy.fx.code import PythonCode
 from tensorpy.fx.graph import Graph, attribute_of
+from tensorpy.fx.node import called
 from tensorpy.nn import Module, Parameter
 from tensorpy.serialization import save
 from tensorpy.utils._pytree import tree_flatten, tree_unflatten
@@ -255,7 +256,8 @@ class GraphModule(Module):
         return text
 
     def __str__(self) -> str:
-        return f"{super().__repr__()}\n{self._code}"
+        more = "# To see more debug info, please use `graph_module.print_readable()`"
+        return f"{super().__repr__()}\n{self._code}\n{more}"
 
     def _get_name(self) -> str:
         return type(self).__name__
@@ -351,8 +353,9 @@ def _restoring_grad_mode(function: Any) -> Any:
 
 
 def _readable(module: GraphModule, name: str) -> str:
-    text = f"class {name}(tensorpy.nn.Module):\n"
-    text += "".join(f"    {line}".rstrip() + "\n" for line in module._code.strip("\n").rstrip().split("\n"))
+    text = f"class {name}({called()}.nn.Module):\n"
+    code = module._graph.python_code("self", verbose=True).src
+    text += "".join(f"    {line}".rstrip() + "\n" for line in code.strip("\n").rstrip().split("\n"))
     inner = [(n, m) for n, m in module.named_children() if isinstance(m, GraphModule)]
     for child_name, child in inner:
         text += "\n" + "".join(f"    {line}".rstrip() + "\n" for line in _readable(child, child_name).split("\n"))

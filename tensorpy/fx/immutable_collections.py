@@ -10,7 +10,7 @@ from tensorpy.utils import _pytree
 def _refuse(self: Any, *args: Any, **kwargs: Any) -> NoReturn:
     raise TypeError(
         f"'{type(self).__name__}' object does not support mutation. The args and kwargs of a node are replaced as a "
-        "whole: make a changed copy and assign it to node.args or node.kwargs"
+        "whole: make a changed copy, new_args, and assign it to node.args or node.kwargs"
     )
 
 

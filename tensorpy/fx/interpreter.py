@@ -58,6 +58,12 @@ class Interpreter:
                 return self.module._give(value) if self.graph.out_spec else self.graph.process_outputs(value)
         return None
 
+    def boxed_run(self, args_list: list[Any]) -> Any:
+        """Runs it with the arguments of a list, which is emptied: nobody else has to hold them."""
+        given = tuple(args_list)
+        args_list.clear()
+        return self.run(*given, enable_io_processing=False)
+
     def run_node(self, n: Node) -> Any:
         """The value of a node."""
         args, kwargs = self.fetch_args_kwargs_from_env(n)

@@ -74,10 +74,15 @@ def map_aggregate(argument: Any, fn: Callable[[Any], Any]) -> Any:
     return fn(argument)
 
 
+def called() -> str:
+    """The name that the package goes by: tensorpy, or torch where it stands for that."""
+    return repr(_C.float32).partition(".")[0]
+
+
 def at_path(path: str) -> Any:
     """What "tensorpy.nn.functional.relu" names; None: nothing."""
     first, *rest = path.split(".")
-    found: Any = tensorpy if first == "tensorpy" else None
+    found: Any = tensorpy if first in ("tensorpy", "torch") else None
     for part in rest:
         found = getattr(found, part, None)
     return found
@@ -87,6 +92,11 @@ def target_name(target: Any) -> str:
     """As code names it: "tensorpy.ops.aten.add.Tensor", "operator.getitem", "tensorpy.nn.functional.relu"."""
     if isinstance(target, str):
         return target
+    name = _own_name(target)
+    return called() + name.removeprefix("tensorpy") if name.startswith("tensorpy.") else name
+
+
+def _own_name(target: Any) -> str:
     if isinstance(target, OpOverload):
         space, _, rest = target._own_name.rpartition("::")
         stem, _, which = rest.partition(".")
@@ -184,6 +194,22 @@ class Node:
     @kwargs.setter
     def kwargs(self, kwargs: dict[str, Any]) -> None:
         self._set(self._args, dict(kwargs))
+
+    def __lt__(self, other: Node) -> bool:
+        """Whether it stands before another node of its graph."""
+        node = self.next
+        while node is not other and node is not self.graph._root:
+            node = node.next
+        return node is other
+
+    def __gt__(self, other: Node) -> bool:
+        return other < self
+
+    def __le__(self, other: Node) -> bool:
+        return self is other or self < other
+
+    def __ge__(self, other: Node) -> bool:
+        return other <= self
 
     @property
     def stack_trace(self) -> str | None:
@@ -378,7 +404,7 @@ def type_name(kind: Any) -> str:
         return repr(kind)
     if isinstance(kind, type) and not hasattr(kind, "__origin__"):
         name = f"{kind.__module__}.{kind.__qualname__}".removeprefix("builtins.")
-        return next((p for p in (f"tensorpy.{kind.__name__}",) if at_path(p) is kind), name)
+        return next((p for p in (f"{called()}.{kind.__name__}",) if at_path(p) is kind), name)
     return repr(kind)
 
 

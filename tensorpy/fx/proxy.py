@@ -8,7 +8,7 @@ import operator
 import sys
 import traceback
 from collections.abc import Iterator
-from copy import copy
+from copy import copy, deepcopy
 from dataclasses import fields, is_dataclass
 from types import FrameType
 from typing import Any
@@ -256,7 +256,14 @@ class Proxy:
         self.__dict__ = state
 
     def __deepcopy__(self, memo: Any) -> Proxy:
-        raise NotImplementedError("a proxy cannot be copied deeply: its graph would be copied with it")
+        made: Proxy = object.__new__(type(self))
+        made.__dict__ = dict(self.__dict__)
+        memo[id(self)] = made
+        graph = memo.get(id(self.node.graph)) or deepcopy(self.node.graph, memo)
+        memo[id(self.node.graph)] = graph
+        made.__dict__["node"] = next(node for node in graph.nodes if node.name == self.node.name)
+        made.__dict__["tracer"] = deepcopy(self.tracer, memo)
+        return made
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         return self.tracer.create_proxy("call_method", "__call__", (self, *args), kwargs)

@@ -56,7 +56,7 @@ def _name(name: str, example: Example, pool: Callable[..., Any], with_indices: C
     """Their names, and the example of their help."""
     call, result = example
     for function, own in ((pool, name), (with_indices, f"{name}_with_indices")):
-        function.__name__ = own
+        function.__name__ = function.__qualname__ = own
         if function.__doc__ is not None:  # python -OO has none
             called = f"values, indices = F.{own}{call.removesuffix('.shape')}\n    >>> values"
             shown = f"F.{own}{call}" if function is pool else called + (".shape" if call.endswith(".shape") else "")

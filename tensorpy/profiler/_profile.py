@@ -16,6 +16,7 @@ from tensorpy import _C
 from tensorpy._package import async_events
 from tensorpy.profiler import _chrome, _events, _flame
 from tensorpy.profiler._events import EventList
+from tensorpy.profiler._kineto import Results
 from tensorpy.utils._contextlib import ContextDecorator
 
 _profiler: Any = _C._profiler
@@ -71,7 +72,7 @@ def schedule(
         ['NONE', 'WARMUP', 'RECORD', 'RECORD_AND_SAVE']
     """
     if min(wait, warmup, repeat, skip_first, skip_first_wait) < 0 or active <= 0:
-        raise ValueError("schedule(): active must be positive, and nothing else negative")
+        raise AssertionError("Invalid profiler schedule arguments: active is positive, and nothing else negative")
 
     def action(step: int) -> ProfilerAction:
         if step < 0:
@@ -161,6 +162,9 @@ class profile:
         with_flops: whether operations are counted
         with_modules: whether modules are recorded
         acc_events: whether the events of all steps are kept
+        experimental_config: is taken
+        execution_trace_observer: is taken
+        custom_trace_id_callback: a function that names the trace
 
     Example:
         >>> with tp.profiler.profile() as p:
@@ -190,6 +194,9 @@ class profile:
         with_flops: bool = False,
         with_modules: bool = False,
         acc_events: bool = False,
+        experimental_config: Any = None,
+        execution_trace_observer: Any = None,
+        custom_trace_id_callback: Callable[[], str] | None = None,
     ) -> None:
         if with_flops:
             raise NotImplementedError("profile(): operations are not counted (with_flops)")
@@ -205,6 +212,8 @@ class profile:
         self._range: record_function | None = None
         self._found = EventList()
         self._metadata: dict[str, str] = {}
+        self._paused = False  # whether what was found belongs to what is being recorded
+        self._trace_id = "" if custom_trace_id_callback is None else custom_trace_id_callback()
 
     # ---- when ----
 
@@ -219,7 +228,8 @@ class profile:
         recording, self._recording = self._recording, None
         found = recording.stop() if recording else EventList()
         if keep:
-            self._found = EventList([*self._found, *found]) if self.acc_events else found
+            self._found = EventList([*self._found, *found]) if self.acc_events or self._paused else found
+            self._paused = False
 
     def _enter(self) -> None:
         self.current_action = self._action()
@@ -262,6 +272,17 @@ class profile:
             self._range = record_function(f"ProfilerStep#{self.step_num}")
             self._range.__enter__()
 
+    def toggle_collection_dynamic(self, enable: bool, activities: Iterable[ProfilerActivity]) -> None:
+        """Stops recording for a while, or goes on: what was recorded before stays."""
+        if ProfilerActivity.CPU not in set(activities) or self.current_action is ProfilerAction.NONE:
+            return
+        if enable and self._recording is None:
+            self._record()
+        elif not enable and self._recording is not None:
+            before, self.acc_events = self.acc_events, True
+            self._end(keep=True)
+            self.acc_events, self._paused = before, True
+
     def stop(self) -> None:
         """Ends the last step."""
         self._leave_range()
@@ -282,6 +303,19 @@ class profile:
 
     # ---- what ----
 
+    @property
+    def profiler(self) -> Results:
+        """The same events as PyTorch's own profiler has them."""
+        return Results(self._found)
+
+    def get_trace_id(self) -> str | None:
+        """The trace's name, if there is one."""
+        return self._trace_id or None
+
+    def set_custom_trace_id_callback(self, callback: Callable[[], str]) -> None:
+        """Names the trace by a function."""
+        self._trace_id = callback()
+
     def events(self) -> EventList:
         """Every event of the last cycle, in the order in which they began."""
         return self._found
@@ -293,6 +327,10 @@ class profile:
     def add_metadata(self, key: str, value: str) -> None:
         """A text that goes into the Chrome trace."""
         self._metadata[key] = value
+
+    def preset_metadata_json(self, key: str, value: str) -> None:
+        """The same as add_metadata_json, before the start."""
+        self.add_metadata_json(key, value)
 
     def add_metadata_json(self, key: str, value: str) -> None:
         """The same for a text in JSON."""
@@ -349,3 +387,20 @@ class record_function(ContextDecorator):
 
     def __exit__(self, *unused: object) -> None:
         _profiler.leave(*self._marks.pop())
+
+
+class _RecordFunctionFast(record_function):
+    """A range that may be entered often; what else is given with it is taken."""
+
+    def __init__(self, name: str, input_values: Any = None, keyword_values: Any = None) -> None:
+        super().__init__(name)
+
+
+class _ExperimentalConfig:
+    """Settings of PyTorch's recorder, which are taken."""
+
+    def __init__(self, *settings: Any, **named: Any) -> None:
+        self.settings = settings, named
+
+
+_profiler._RecordFunctionFast, _profiler._ExperimentalConfig = _RecordFunctionFast, _ExperimentalConfig

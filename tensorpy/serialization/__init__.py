@@ -20,7 +20,6 @@ from typing import IO, Any, TypeAlias
 
 import tensorpy
 from tensorpy import _C
-from tensorpy._utils import bytes_tensor
 from tensorpy.serialization import legacy, names, options
 from tensorpy.serialization.account import Account
 from tensorpy.serialization.archive import Reader, Writer, is_archive
@@ -31,10 +30,16 @@ from tensorpy.serialization.location import (
     register_package,
     restorer,
 )
+from tensorpy.serialization.location import (
+    _package_registry as _package_registry,
+)
 from tensorpy.serialization.options import *  # noqa: F403
 from tensorpy.serialization.options import LoadEndianness, get_default_load_endianness, get_default_mmap_options
-from tensorpy.serialization.pickler import dump
+from tensorpy.serialization.options import _serialization_tls as _serialization_tls
+from tensorpy.serialization.pickler import content_of, dump
 from tensorpy.serialization.unpickler import Unpickler, allowed, unsafe_globals
+from tensorpy.utils._python_dispatch import _disable_current_modes
+from tensorpy.utils.serialization import config
 
 __all__ = [
     "add_safe_globals",
@@ -54,6 +59,7 @@ __all__ = [
 ]
 
 DEFAULT_PROTOCOL = 2
+_ON = ("1", "y", "yes", "true")  # what switches something on in the environment
 _is_zipfile = is_archive
 File: TypeAlias = "str | os.PathLike[str] | IO[bytes]"
 MAP_LOCATION: TypeAlias = "Callable[[Any, str], Any] | Any | dict[str, str] | None"  # what load() takes
@@ -182,6 +188,7 @@ def save(
         with _opened(f) as file:
             for part in parts:
                 file.write(part)
+            getattr(file, "flush", lambda: None)()
         return
     program, storages = dump(obj, pickle_protocol)
     root = PurePath(path).stem if path else ""
@@ -197,13 +204,13 @@ def _write(file: Any, root: str, program: bytes, storages: list[tuple[str, Any]]
     with Writer(file, root) as archive:
         archive.record("data.pkl", program)
         archive.record(".format_version", b"1")
-        archive.record(".storage_alignment", b"64")
+        archive.record(".storage_alignment", str(config.save.storage_alignment).encode())
         if byteorder:
             archive.record("byteorder", b"little")
         for key, storage in storages:
-            content: Any = bytes_tensor(storage).cpu()
-            archive.record(f"data/{key}", memoryview(content))
+            archive.record(f"data/{key}", content_of(storage))
         archive.record("version", b"3\n")
+        archive.record(".data/serialization_id", archive.serialization_id())
 
 
 class _open_zipfile_writer:
@@ -316,6 +323,12 @@ def load(
         >>> tp.load("model.pt")
         {'weight': tensor([1., 1.])}
     """
+    if mmap is None:
+        mmap = config.load.mmap and isinstance(f, (str, os.PathLike))
+    if os.environ.get("TORCH_FORCE_WEIGHTS_ONLY_LOAD", "0").lower() in _ON:
+        weights_only = True
+    elif weights_only is None and os.environ.get("TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD", "0").lower() in _ON:
+        weights_only = False
     if weights_only is None:
         weights_only = pickle_module is None
     if weights_only and pickle_module is not None:
@@ -328,8 +341,8 @@ def load(
         raise ValueError("f must be a file path in order to use the mmap argument")
     if not all(hasattr(f, name) for name in ("seek", "tell", "read")):
         raise AttributeError(
-            f"{type(f).__name__!r} object cannot be read. You can only torch.load from a file that is seekable: give a "
-            "path, or its bytes in an io.BytesIO"
+            f"{type(f).__name__!r} object cannot be read. You can only torch.load from a file that is seekable. "
+            "Please pre-load the data into a buffer like io.BytesIO and try to load from it instead."
         )
     return _load(f, map_location, None if weights_only else pickle_module or pickle, False, pickle_load_args)
 
@@ -346,17 +359,24 @@ def _load(file: Any, map_location: Any, module: Any, mapped: bool | None, argume
         raise ValueError(f"Unknown endianness type: {order[:20]!r}")
     is_big = order == b"big" or (order is None and get_default_load_endianness() is LoadEndianness.BIG)
     program, storages = archive.read("data.pkl"), _Storages(archive, restore, is_big)
-    if module is None:
-        machine = Unpickler(program, storages.load, account=storages.account)
-        machine.encoding = arguments.get("encoding", "utf-8")
-        return machine.load()
-    return _trusting(module, program, storages.load, arguments)
+    with nullcontext() if storages.fake is None else _disable_current_modes():
+        if module is None:
+            machine = Unpickler(program, storages.load, account=storages.account)
+            machine.encoding = arguments.get("encoding", "utf-8")
+            return machine.load()
+        return _trusting(module, program, storages.load, arguments)
+
+
+def _fake_mode() -> Any:
+    """The FakeTensorMode that is active; None if none is."""
+    modes: list[Any] = _C._dispatch_modes()
+    return next((mode for mode in reversed(modes) if hasattr(mode, "fake_tensor_converter")), None)
 
 
 def _load_other(file: Any, restore: Restore, module: Any, mapped: bool | None, arguments: dict[str, Any]) -> Any:
     """PyTorch's format before 1.6; a stream may have several objects."""
     start = file.tell()
-    data = file.read()
+    data = _rest(file)
     if not data:
         raise EOFError("Ran out of input")
     if not legacy.is_legacy(data):
@@ -374,12 +394,23 @@ def _load_other(file: Any, restore: Restore, module: Any, mapped: bool | None, a
     return obj
 
 
+def _rest(file: Any) -> bytes:
+    """What follows in a file, by its `readinto` if it has one."""
+    if not hasattr(file, "readinto"):
+        return bytes(file.read())
+    data, room = io.BytesIO(), memoryview(bytearray(1 << 20))
+    while count := file.readinto(room):
+        data.write(room[:count])
+    return data.getvalue()
+
+
 class _Storages:
     """The storages of an archive, each made once."""
 
     def __init__(self, archive: Reader, restore: Restore, is_big: bool) -> None:
         self.archive, self.restore, self.is_big = archive, restore, is_big
         self.made: dict[str, Any] = {}
+        self.fake = _fake_mode()
         stored = sum(size for _, size in archive.places.values())
         self.account = Account(archive.size("data.pkl"), stored)
 
@@ -395,6 +426,8 @@ class _Storages:
         if type(count) is not int or count * (1 if untyped else kind.dtype.itemsize) != size:
             raise RuntimeError(f"storage {key} has {size} bytes in the file, which are not {count} elements")
         if key not in self.made:
+            if self.fake is not None:
+                return self.made.setdefault(key, names.FakeStorage(kind.dtype, size, self.fake, location))
             storage = self.archive.storage(f"data/{key}")
             if self.is_big and untyped and size > 1:
                 raise RuntimeError(
@@ -403,7 +436,8 @@ class _Storages:
             if self.is_big:
                 storage.byteswap(_C.uint8 if untyped else kind.dtype)
             self.made[key] = self.restore(storage, location)
-        return self.made[key] if untyped else names.typed(self.made[key], kind.dtype)
+        as_made = untyped or self.fake is not None
+        return self.made[key] if as_made else names.typed(self.made[key], kind.dtype)
 
 
 def _trusting(module: Any, program: bytes, persistent_load: Callable[[Any], Any], arguments: dict[str, Any]) -> Any:

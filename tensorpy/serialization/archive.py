@@ -12,10 +12,12 @@ import mmap as _mmap
 import os
 import struct
 import zipfile
+import zlib
 from typing import IO, Any
 
 from tensorpy import _C
 from tensorpy.serialization.options import get_default_mmap_options
+from tensorpy.utils.serialization import config
 
 ALIGNMENT = 64
 _LOCAL = struct.Struct("<4s5H3I2H")  # the header before a record
@@ -43,6 +45,7 @@ class Writer:
         sink: Any = _Sink(file)
         self.zip = zipfile.ZipFile(sink, "w", zipfile.ZIP_STORED)
         self.root = root
+        self.sums: dict[str, int] = {}  # the checksum of each record
 
     def __enter__(self) -> Writer:
         return self
@@ -56,10 +59,16 @@ class Writer:
         wide = _ZIP64_EXTRA if size * 1.05 > zipfile.ZIP64_LIMIT else 0
         here: int = getattr(self.zip, "fp").tell()  # noqa: B009
         start = here + _LOCAL.size + len(entry.filename.encode()) + 4 + wide
-        padding = -start % ALIGNMENT
+        padding = -start % config.save.storage_alignment
         entry.extra = _PADDING_ID + struct.pack("<H", padding) + b"Z" * padding
         with self.zip.open(entry, "w", force_zip64=bool(wide)) as place:
             place.write(data)
+        self.sums[name] = entry.CRC
+
+    def serialization_id(self) -> bytes:
+        """Digits that differ where records do."""
+        names, sums = zlib.crc32(repr(list(self.sums)).encode()), zlib.crc32(repr(self.sums).encode())
+        return f"{names:020d}{sums:020d}".encode()
 
     def write_record(self, name: str, data: Any, size: int) -> None:
         """PyTorch's name for it: the first bytes of the data."""

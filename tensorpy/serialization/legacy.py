@@ -79,6 +79,7 @@ class _Storages:
         self.left, self.restore, self.trusted = room, restore, trusted
         self.account = Account(program, room)
         self.made: dict[str, tuple[Any, Any, int]] = {}  # as read, as restored, the size of an element
+        self.parts: dict[Any, Any] = {}  # storages of parts of others
         self.contents: dict[str, memoryview] = {}  # of storages whose bytes were found
 
     def load(self, entry: Any) -> Any:
@@ -93,8 +94,6 @@ class _Storages:
         untyped = kind is names.UNTYPED
         if not (untyped or isinstance(kind, names.StorageType)) or not (type(key) is type(location) is str):
             raise _damaged("a storage has no type, key or location")
-        if view is not None:
-            raise RuntimeError("the file has a view of a storage, which only PyTorch before 0.4 wrote: it is not read")
         itemsize = 1 if untyped else kind.dtype.itemsize
         if key not in self.made:
             if type(count) is not int or not 0 <= count * itemsize <= self.left:
@@ -105,7 +104,22 @@ class _Storages:
                 self._copy(empty, content)
             self.made[key] = empty, self.restore(empty, location), itemsize
         restored = self.made[key][1]
+        if view is not None and restored is not None:
+            restored = self._part(restored, view, itemsize)
         return restored if untyped else names.typed(restored, kind.dtype)
+
+    def _part(self, storage: Any, view: Any, itemsize: int) -> Any:
+        """The storage of some elements of another one, (key, first, count), which files from before 0.4 have."""
+        if not isinstance(view, tuple) or len(view) != 3 or not (type(view[1]) is type(view[2]) is int):
+            raise _damaged("the view of a storage is no key, place and length")
+        key, first, count = view
+        if not 0 <= first <= first + count <= storage.nbytes() // itemsize or count < 1:
+            raise _damaged("the view of a storage reaches out of it")
+        if key not in self.parts:
+            row: Any = bytes_tensor(storage)
+            part = _C.frombuffer(memoryview(row), dtype=_C.uint8, count=count * itemsize, offset=first * itemsize)
+            self.parts[key] = part.untyped_storage()
+        return self.parts[key]
 
     @staticmethod
     def _copy(storage: Any, content: memoryview) -> None:

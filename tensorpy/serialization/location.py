@@ -15,7 +15,7 @@ Restore = Callable[[Any, str], Any]
 
 
 Tagger = Callable[[Any], "str | None"]  # the name of a storage's place; None: it does not know it
-_packages: list[tuple[int, Tagger, Callable[[Any, str], Any]]] = []
+_package_registry: list[tuple[int, Tagger, Callable[[Any, str], Any]]] = []
 
 
 def register_package(priority: int, tagger: Tagger, deserializer: Callable[[Any, str], Any]) -> None:
@@ -28,8 +28,8 @@ def register_package(priority: int, tagger: Tagger, deserializer: Callable[[Any,
     Example:
         >>> tp.serialization.register_package(20, tag, restore)  # doctest: +SKIP
     """
-    _packages.append((priority, tagger, deserializer))
-    _packages.sort(key=lambda package: package[0])
+    _package_registry.append((priority, tagger, deserializer))
+    _package_registry.sort(key=lambda package: package[0])
 
 
 def location_tag(storage: Any) -> str:
@@ -39,7 +39,7 @@ def location_tag(storage: Any) -> str:
         >>> tp.serialization.location_tag(tp.ones(2).untyped_storage())
         'cpu'
     """
-    for _, tagger, _ in _packages:
+    for _, tagger, _ in _package_registry:
         if (found := tagger(storage)) is not None:
             return found
     return str(storage.device)
@@ -65,7 +65,7 @@ def _as_the_file_says(storage: Any, location: str) -> Any:
 
 
 def _restored(storage: Any, location: str, make: Callable[[str], _C.device]) -> Any:
-    for _, _, deserializer in _packages:
+    for _, _, deserializer in _package_registry:
         if (found := deserializer(storage, location)) is not None:
             return found
     return _to(storage, _device(location, make))

@@ -39,10 +39,18 @@ class StorageType:
 class MetaStorage:
     """A storage on the Meta device, as a file names it: the dtype of its elements, and no memory."""
 
-    _untyped_storage = None
+    _untyped_storage: Any = None
 
     def __init__(self, dtype: _C.dtype) -> None:
         self.dtype = dtype
+
+
+class FakeStorage(MetaStorage):
+    """A storage of a file that is loaded within a FakeTensorMode: its bytes stay in the file."""
+
+    def __init__(self, dtype: Any, size: int, mode: Any, location: str) -> None:
+        self.dtype, self.mode, self.location = dtype, mode, location
+        self._untyped_storage = _C.empty(size, dtype=_C.uint8, device="meta").untyped_storage()
 
 
 def typed(untyped: Any, dtype: _C.dtype) -> Any:
@@ -72,7 +80,11 @@ def _tensor(storage: Any, dtype: Any, offset: Any, size: Any, stride: Any, requi
     device = _META if untyped is None else untyped.device
     sizes, strides = _ints(size, "size"), _ints(stride, "stride")
     grad = bool(requires_grad)
-    return _rebuild_tensor(Tensor, untyped, dtype, sizes, strides, offset, device, grad, _pending(metadata))
+    made: Tensor = _rebuild_tensor(Tensor, untyped, dtype, sizes, strides, offset, device, grad, _pending(metadata))
+    if isinstance(storage, FakeStorage):
+        converter: Any = storage.mode.fake_tensor_converter
+        made = converter.from_meta_and_device(storage.mode, made, storage.location)
+    return made
 
 
 def rebuild_tensor_v2(

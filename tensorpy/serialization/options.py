@@ -5,15 +5,18 @@ from __future__ import annotations
 import mmap
 import shutil
 import tempfile
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from enum import Enum
 from typing import Any
 
+from tensorpy.utils.serialization import config
+
 __all__ = [
     "LoadEndianness", "SourceChangeWarning", "check_module_version_greater_or_equal", "get_crc32_options",
     "get_default_load_endianness", "get_default_mmap_options", "mkdtemp", "set_crc32_options",
-    "set_default_load_endianness", "set_default_mmap_options",
+    "set_default_load_endianness", "set_default_mmap_options", "skip_data",
 ]  # fmt: skip
 
 
@@ -34,18 +37,14 @@ class LoadEndianness(Enum):
     BIG = 3
 
 
-_endianness: LoadEndianness | None = None
-_crc32 = True
-_mapped: int = mmap.MAP_PRIVATE
-
-
 def get_default_load_endianness() -> LoadEndianness | None:
     """What a file that does not say its order of bytes is taken for; None: for little-endian.
 
     Example:
         >>> value = tp.serialization.get_default_load_endianness()
     """
-    return _endianness
+    endianness: LoadEndianness | None = config.load.endianness
+    return endianness
 
 
 def set_default_load_endianness(endianness: LoadEndianness | None) -> None:
@@ -57,10 +56,9 @@ def set_default_load_endianness(endianness: LoadEndianness | None) -> None:
     Example:
         >>> tp.serialization.set_default_load_endianness(None)
     """
-    global _endianness
     if not isinstance(endianness, LoadEndianness) and endianness is not None:
         raise TypeError("Invalid argument type in function set_default_load_endianness")
-    _endianness = endianness
+    config.load.endianness = endianness
 
 
 def get_crc32_options() -> bool:
@@ -69,7 +67,7 @@ def get_crc32_options() -> bool:
     Example:
         >>> value = tp.serialization.get_crc32_options()
     """
-    return _crc32
+    return bool(config.save.compute_crc32)
 
 
 def set_crc32_options(compute_crc32: bool) -> None:
@@ -81,8 +79,7 @@ def set_crc32_options(compute_crc32: bool) -> None:
     Example:
         >>> tp.serialization.set_crc32_options(True)
     """
-    global _crc32
-    _crc32 = compute_crc32
+    config.save.compute_crc32 = compute_crc32
 
 
 def get_default_mmap_options() -> int:
@@ -91,7 +88,7 @@ def get_default_mmap_options() -> int:
     Example:
         >>> value = tp.serialization.get_default_mmap_options()
     """
-    return _mapped
+    return int(config.load.mmap_flags)
 
 
 class set_default_mmap_options:
@@ -109,20 +106,54 @@ class set_default_mmap_options:
     before: int
 
     def __init__(self, flags: int) -> None:
-        global _mapped
         if flags not in (mmap.MAP_PRIVATE, mmap.MAP_SHARED):
             raise ValueError(
                 "Invalid argument in function set_default_mmap_options, expected mmap.MAP_PRIVATE or mmap.MAP_SHARED, "
                 f"but got {flags}"
             )
-        self.before, _mapped = _mapped, flags
+        self.before, config.load.mmap_flags = config.load.mmap_flags, flags
 
     def __enter__(self) -> None:
         pass
 
     def __exit__(self, *unused: object) -> None:
-        global _mapped
-        _mapped = self.before
+        config.load.mmap_flags = self.before
+
+
+class _Skipping(threading.local):
+    """What save() of this thread leaves out."""
+
+    skip_data = materialize_fake_tensors = False
+
+
+_serialization_tls = _Skipping()
+
+
+class skip_data:
+    """Files that are saved in a `with` have no elements, only their room: a program may write them later.
+
+    Arguments:
+        materialize_fake_tensors: whether fake tensors are saved as tensors of their devices
+
+    Example:
+        >>> with tp.serialization.skip_data():
+        ...     tp.save(tp.ones(2), "model.pt")
+        >>> tp.load("model.pt")
+        tensor([0., 0.])
+    """
+
+    materialize_fake_tensors: bool
+
+    def __init__(self, materialize_fake_tensors: bool = False) -> None:
+        self.materialize_fake_tensors = materialize_fake_tensors
+
+    def __enter__(self) -> None:
+        here = _serialization_tls
+        self.before = here.skip_data, here.materialize_fake_tensors
+        here.skip_data, here.materialize_fake_tensors = True, self.materialize_fake_tensors
+
+    def __exit__(self, *unused: object) -> None:
+        _serialization_tls.skip_data, _serialization_tls.materialize_fake_tensors = self.before
 
 
 def check_module_version_greater_or_equal(

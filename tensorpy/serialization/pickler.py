@@ -10,16 +10,18 @@ from typing import Any
 from tensorpy import _C
 from tensorpy._C import Tensor
 from tensorpy._tensor.quantized import quantizer_of
+from tensorpy._utils import bytes_tensor
 from tensorpy.serialization import names
 from tensorpy.serialization.location import location_tag
+from tensorpy.serialization.options import _serialization_tls
 from tensorpy.storage.typed import TypedStorage
 
 
 class _Reference:
     """A storage as a tensor of a dtype sees it; None: as bytes."""
 
-    def __init__(self, storage: Any, dtype: Any) -> None:
-        self.storage, self.dtype = storage, dtype
+    def __init__(self, storage: Any, dtype: Any, location: str | None = None) -> None:
+        self.storage, self.dtype, self.location = storage, dtype, location
 
 
 def _no_hooks() -> OrderedDict[Any, Any]:
@@ -59,7 +61,8 @@ class Pickler(_Base):  # type: ignore[misc]
         storage = obj.storage
         key, _ = self.storages.setdefault(id(storage), (str(len(self.storages)), storage))
         kind: Any = names.UNTYPED if obj.dtype is None else names.STORAGE_TYPES[obj.dtype]
-        return "storage", kind, key, location_tag(storage), storage.nbytes() // (obj.dtype.itemsize if obj.dtype else 1)
+        location = obj.location or location_tag(storage)
+        return "storage", kind, key, location, storage.nbytes() // (obj.dtype.itemsize if obj.dtype else 1)
 
     def reducer_override(self, obj: Any) -> Any:
         if id(obj) in names.NAMES:
@@ -95,11 +98,15 @@ class Pickler(_Base):  # type: ignore[misc]
                 return names.rebuild_parameter_with_state, (*data, attributes)
             return names.rebuild_parameter, data
         make, arguments = self._plain(tensor)
+        if _serialization_tls.materialize_fake_tensors and hasattr(tensor, "fake_device"):
+            return make, arguments
         if type(tensor) is Tensor and not attributes:
             return make, arguments
         return names.rebuild_from_type, (make, type(tensor), arguments, attributes)
 
     def _nested(self, tensor: Any) -> Any:
+        if _serialization_tls.skip_data:
+            raise RuntimeError("Cannot serialize nested tensor under skip_data context manager")
         plain = tensor.detach()
         if plain.layout is _C.strided:
             plain = plain.contiguous()
@@ -126,9 +133,10 @@ class Pickler(_Base):  # type: ignore[misc]
         hooks = _no_hooks()
         pending = {name: True for name, is_so in (("conj", plain.is_conj()), ("neg", plain.is_neg())) if is_so}
         metadata = (pending,) if pending else ()
+        location = str(tensor.device) if hasattr(tensor, "fake_device") else None
         if dtype is None:
-            return names.rebuild_tensor_v3, (_Reference(storage, None), *place, hooks, plain.dtype, *metadata)
-        return names.rebuild_tensor_v2, (_Reference(storage, dtype), *place, hooks, *metadata)
+            return names.rebuild_tensor_v3, (_Reference(storage, None, location), *place, hooks, plain.dtype, *metadata)
+        return names.rebuild_tensor_v2, (_Reference(storage, dtype, location), *place, hooks, *metadata)
 
     def _quantized(self, tensor: Tensor) -> Any:
         """The integers as a storage of the tensor's dtype, and how they are read."""
@@ -147,6 +155,14 @@ class Pickler(_Base):  # type: ignore[misc]
             return None
         key, _ = self.storages.setdefault(id(storage), (str(len(self.storages)), storage))
         return dtype if self.dtypes.setdefault(key, dtype) is dtype else None
+
+
+def content_of(storage: Any) -> memoryview:
+    """The bytes of a storage, on the CPU; zeros where save() leaves them out."""
+    if _serialization_tls.skip_data:
+        return memoryview(bytes(storage.nbytes()))
+    content: Any = bytes_tensor(storage).cpu()
+    return memoryview(content)
 
 
 def dump(obj: Any, protocol: int) -> tuple[bytes, list[tuple[str, Any]]]:

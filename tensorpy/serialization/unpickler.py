@@ -137,10 +137,10 @@ class Unpickler:
         full = name if module == "builtins" else f"{module}.{name}"
         if (module, name) in names.TABLE:
             self.push(names.TABLE[module, name])
-        elif full in allowed and module.partition(".")[0] in _BLOCKED:
+        elif module.partition(".")[0] in _BLOCKED:
             raise UnsafeGlobal(
                 full,
-                f"Weights only load failed. Trying to load unsupported GLOBAL {full} whose module {module} is blocked.",
+                f"Weights only load failed. The file names unsupported GLOBAL {full} whose module {module} is blocked.",
             )
         elif full in allowed:
             self.push(allowed[full][0])

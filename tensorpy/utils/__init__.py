@@ -7,6 +7,7 @@ from tensorpy.utils._swap import swap_tensors as swap_tensors
 
 TYPE_CHECKING = False
 _PARTS = (
+    "_device",
     "_layers",
     "_mode_utils",
     "_python_dispatch",
@@ -14,6 +15,7 @@ _PARTS = (
     "backend_registration",
     "benchmark",
     "checkpoint",
+    "collect_env",
     "cpp_extension",
     "data",
     "deterministic",
@@ -21,11 +23,14 @@ _PARTS = (
     "extension",
     "hooks",
     "model_zoo",
+    "module_tracker",
+    "serialization",
     "viz",
 )
 
 
 if TYPE_CHECKING:  # what __getattr__ gives at first use
+    from tensorpy.utils import _device as _device
     from tensorpy.utils import _layers as _layers
     from tensorpy.utils import _mode_utils as _mode_utils
     from tensorpy.utils import _python_dispatch as _python_dispatch
@@ -33,6 +38,7 @@ if TYPE_CHECKING:  # what __getattr__ gives at first use
     from tensorpy.utils import backend_registration as backend_registration
     from tensorpy.utils import benchmark as benchmark
     from tensorpy.utils import checkpoint as checkpoint
+    from tensorpy.utils import collect_env as collect_env
     from tensorpy.utils import cpp_extension as cpp_extension
     from tensorpy.utils import data as data
     from tensorpy.utils import deterministic as deterministic
@@ -40,6 +46,8 @@ if TYPE_CHECKING:  # what __getattr__ gives at first use
     from tensorpy.utils import extension as extension
     from tensorpy.utils import hooks as hooks
     from tensorpy.utils import model_zoo as model_zoo
+    from tensorpy.utils import module_tracker as module_tracker
+    from tensorpy.utils import serialization as serialization
     from tensorpy.utils import viz as viz
     from tensorpy.utils.backend_registration import (
         generate_methods_for_privateuse1_backend as generate_methods_for_privateuse1_backend,

@@ -6,6 +6,7 @@ import io
 import os
 import pickle
 import random
+import struct
 import zipfile
 from collections import Counter, OrderedDict
 from pathlib import Path
@@ -27,6 +28,11 @@ DTYPES = (
 def file_of(obj: object, lib: Any = tp, **options: Any) -> io.BytesIO:
     file = io.BytesIO()
     lib.save(obj, file, **options)
+    file.seek(0)
+    return file
+
+
+def rewound(file: io.BytesIO) -> io.BytesIO:
     file.seek(0)
     return file
 
@@ -327,6 +333,53 @@ def test_whole_modules_of_torch() -> None:
     assert tp.allclose(ours(tp.ones(2)), tp.tensor(theirs(torch.ones(2)).tolist()), atol=1e-5)
 
 
+# ---- settings ----
+
+
+def test_skip_data_leaves_room() -> None:
+    file = io.BytesIO()
+    with tp.serialization.skip_data():
+        tp.save({"a": tp.ones(3)}, file)
+    assert tp.load(rewound(file))["a"].tolist() == [0.0, 0.0, 0.0]
+    with tp.serialization._open_zipfile_reader(rewound(file)) as archive:
+        place = archive.get_record_offset("data/0")
+    file.seek(place)
+    file.write(struct.pack("<3f", 1, 2, 3))
+    assert tp.load(rewound(file))["a"].tolist() == [1.0, 2.0, 3.0]
+
+
+def test_fake_tensors_and_files() -> None:
+    from tensorpy._subclasses.fake_tensor import FakeTensor, FakeTensorMode
+
+    base = tp.arange(6.0)
+    file = file_of({"row": base[:2], "all": base.view(2, 3)})
+    with FakeTensorMode() as mode:
+        fake = tp.load(file)
+    assert all(type(t) is FakeTensor and t.device.type == "cpu" for t in fake.values())
+    assert fake["all"].shape == (2, 3) and fake["all"].untyped_storage() is fake["row"].untyped_storage()
+    file = io.BytesIO()
+    with tp.serialization.skip_data(materialize_fake_tensors=True):
+        tp.save(mode.from_tensor(base), file)
+    loaded = tp.load(rewound(file))
+    assert type(loaded) is tp.Tensor and loaded.shape == (6,) and loaded.device.type == "cpu"
+
+
+def test_settings_of_load_and_save(monkeypatch: pytest.MonkeyPatch) -> None:
+    from tensorpy.utils.serialization import config
+
+    with config.patch({"save.storage_alignment": 2048}):
+        file = file_of(tp.ones(3))
+    assert config.save.storage_alignment == 64 and tp.load(file).tolist() == [1.0, 1.0, 1.0]
+    with tp.serialization._open_zipfile_reader(rewound(file)) as archive:
+        assert archive.get_record_offset("data/0") % 2048 == 0 and archive.get_record(".storage_alignment") == b"2048"
+        assert archive.get_record(".data/serialization_id").isdigit()
+    monkeypatch.setenv("TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD", "1")
+    assert type(tp.load(file_of(Kept()))) is Kept
+    monkeypatch.setenv("TORCH_FORCE_WEIGHTS_ONLY_LOAD", "1")
+    with pytest.raises(pickle.UnpicklingError):
+        tp.load(file_of(Kept()), weights_only=False)
+
+
 # ---- globals ----
 
 
@@ -345,7 +398,7 @@ class Kept:
 def test_nothing_runs_that_was_not_allowed() -> None:
     for protocol in (2, 4):
         file = file_of(Run(), pickle_protocol=protocol)
-        with pytest.raises(pickle.UnpicklingError, match=r"system.*add_safe_globals"):
+        with pytest.raises(pickle.UnpicklingError, match=r"system whose module \w+ is blocked"):
             tp.load(file)
         assert tp.serialization.get_unsafe_globals_in_checkpoint(file_of(Run(), pickle_protocol=protocol)) == [
             f"{os.system.__module__}.system"

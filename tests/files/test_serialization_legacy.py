@@ -115,6 +115,17 @@ def test_a_storage_is_not_larger_than_the_file() -> None:
         tp.load(io.BytesIO(good[:size] + b"J\xff\xff\xff\x7f" + good[size + 3 :]))
 
 
+def test_parts_of_storages() -> None:
+    """Files from before 0.4 have storages that are parts of others: (key, first, count) in the place of None."""
+    entry = b"K\x04Nt"  # four elements, no view, the end of the tuple
+    file = old_file(tp.arange(4.0).storage()).getvalue()
+    assert entry in file
+    part = tp.load(io.BytesIO(file.replace(entry, b"K\x04X\x01\x00\x00\x000K\x01K\x02\x87t")))
+    assert part.tolist() == [1.0, 2.0]
+    with pytest.raises(pickle.UnpicklingError, match="reaches out"):
+        tp.load(io.BytesIO(file.replace(entry, b"K\x04X\x01\x00\x00\x000K\x03K\x02\x87t")))
+
+
 @pytest.mark.parametrize("protocol", [2, 4])
 def test_damaged_files_load_or_raise(protocol: int) -> None:
     base = tp.arange(12.0).reshape(3, 4)

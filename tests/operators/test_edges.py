@@ -277,6 +277,12 @@ def test_bfloat16_members_and_numbers_as_indices() -> None:
 ONE, TWO, LONG = tp.ones(1), tp.ones(2, 2), tp.ones(1, dtype=tp.int64)
 OPENINGS: list[tuple[str, Callable[[], object]]] = [
     ("heaviside is not yet implemented for tensors with different dtypes", lambda: tp.heaviside(ONE, LONG)),
+    ("vector . matrix @ vector expected, got 1, 1, 1", lambda: tp.mv(ONE, ONE)),
+    (r"be: \[2, 2\] but got: \[2, 3\]", lambda: tp.bmm(tp.ones(2, 2, 2), tp.ones(2, 3, 3))),
+    ("renorm: input needs at least 2 dimensions, got 1 dimensions", lambda: ONE.renorm(2, 0, 1.0)),
+    ("Low precision dtypes not supported. Got .* not implemented for 'Half'", lambda: tp.linalg.inv(TWO.half())),
+    ("boundary and sorter must have the same size", lambda: tp.searchsorted(ONE, 1.0, sorter=LONG.expand(2))),
+    ("sorter must be a tensor of long dtype", lambda: tp.searchsorted(ONE, 1.0, sorter=ONE)),
     ("Input dtypes must be the same, got: input", lambda: tp.baddbmm(TWO[None].long(), TWO[None], TWO[None])),
     ("self and mat2 must have the same dtype, but got Long and Float", lambda: tp.addmm(TWO.long(), TWO, TWO)),
     ("dot : expected both vectors to have same dtype, but found Float and Long", lambda: tp.dot(ONE, LONG)),

@@ -123,6 +123,24 @@ def test_names_are_printed_as_torchs() -> None:
     assert str(tp.float32) == "tensorpy.float32"
 
 
+def test_graphs_are_written_as_torchs() -> None:
+    assert output(
+        "import torch\n"
+        "from torch.fx.experimental.proxy_tensor import make_fx\n"
+        "print(make_fx(lambda x: x.sin().to(torch.float64))(torch.ones(2)).code.split(chr(10))[4].strip())\n"
+        "def f(x): return torch.relu(x)\n"
+        "f.__annotations__['x'] = torch.Tensor\n"
+        "module = torch.fx.symbolic_trace(f)\n"
+        "print(module.code.split(chr(10))[3].strip(), list(module.graph.nodes)[1].format_node())\n"
+        "print(module.print_readable(print_output=False).split(chr(10))[0], module(torch.ones(1)))"
+    ).splitlines() == [
+        "sin = torch.ops.aten.sin.default(x_1);  x_1 = None",
+        "def forward(self, x : torch.Tensor): "
+        "%relu : [num_users=1] = call_function[target=torch.relu](args = (%x,), kwargs = {})",
+        "class f(torch.nn.Module): tensor([1.])",
+    ]
+
+
 def test_named_results_are_torchs() -> None:
     assert output(
         "import torch, pickle\n"

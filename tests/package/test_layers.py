@@ -25,9 +25,9 @@ PACKAGE = Path(__file__).resolve().parents[2] / "tensorpy"
 # The layers, the lowest first. A name stands for the module and for all below it that have no entry of their own.
 LAYERS = {
     "base: need nothing but the C half": """
-        __future__ _compile _package _utils _prims_common version torch_version types utils._contextlib
+        __future__ _compile _export _package _utils _prims_common version torch_version types utils._contextlib
         utils._foreach_utils utils._layers utils._pytree utils.deterministic backends._entry_points nn.parameter
-        _library.function_schema _library.tags
+        _library.function_schema _library.tags utils.serialization
     """,
     "tensors: what tensors and storages can do": """
         _tensor _tensor_str _package.settings storage functional fft linalg special signal random quasirandom
@@ -41,7 +41,7 @@ LAYERS = {
     """,
     "modules: what has parameters": "nn func _functorch overrides masked",
     "programs: what is made of all of these": """
-        ao optim distributed.optim distributions fx serialization compiler _dynamo ops _ops
+        ao monitor optim distributed.optim distributions fx serialization compiler _dynamo ops _ops
         _higher_order_ops
         backends._generated quantization utils.data utils.viz
     """,

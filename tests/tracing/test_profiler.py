@@ -352,7 +352,7 @@ def test_a_schedule_chooses_what_is_recorded() -> None:
 
 def test_arguments_are_checked() -> None:
     for wrong in ({"wait": -1, "warmup": 0, "active": 1}, {"wait": 0, "warmup": 0, "active": 0}):
-        with pytest.raises(ValueError, match="schedule"):
+        with pytest.raises(AssertionError, match="schedule"):
             schedule(**wrong)
     with pytest.raises(ValueError, match="activities"):
         profile(activities=["cpu"])
@@ -362,6 +362,27 @@ def test_arguments_are_checked() -> None:
     with p, pytest.raises(RuntimeError, match="records already"):
         p.start()
     assert schedule(wait=0, warmup=0, active=1)(0) is ProfilerAction.RECORD_AND_SAVE
+
+
+def test_recording_pauses() -> None:
+    with profile() as p:
+        x = tp.ones(2)
+        p.toggle_collection_dynamic(False, [ProfilerActivity.CPU])
+        y = x + 1
+        p.toggle_collection_dynamic(True, [ProfilerActivity.CPU])
+        y.mul(2)
+    names = [event.name for event in p.events()]
+    assert "aten::ones" in names and "aten::mul" in names and "aten::add" not in names
+
+
+def test_events_as_a_list_and_a_tree_of_pytorchs() -> None:
+    with profile() as p, tp._C._profiler._RecordFunctionFast("part"):
+        tp.ones(2)
+    results = p.profiler.kineto_results
+    (root,) = results.experimental_event_tree()
+    assert root.name == "part" and [child.name for child in root.children] == ["aten::ones"]
+    assert root.children[0].parent is root and root.duration_time_ns >= root.children[0].duration_time_ns
+    assert [event.name() for event in results.events()][:2] == ["part", "aten::ones"]
 
 
 # ---- traces and pictures ----

@@ -315,3 +315,37 @@ def test_shapes_are_propagated() -> None:
     ShapeProp(gm).propagate(tp.ones(3, 2))
     (linear,) = gm.graph.find_nodes(op="call_module")
     assert linear.meta["tensor_meta"].shape == (3, 2) and linear.meta["tensor_meta"].dtype == tp.float32
+
+
+def test_readable_code_has_tensors_and_places() -> None:
+    from tensorpy.fx.passes.shape_prop import ShapeProp
+
+    tracer = fx.Tracer()
+    tracer.record_stack_traces = True
+    gm = fx.GraphModule(tp.nn.Module(), tracer.trace(lambda x: tp.relu(x)))
+    ShapeProp(gm).propagate(tp.ones(3, 2))
+    text = gm.print_readable(print_output=False)
+    assert 'relu: "f32[3, 2]" = ' in text and ", code: gm = fx.GraphModule(tp.nn.Module(), tracer.trace(" in text
+    assert "f32" not in gm.code and "print_readable()" in str(gm)
+
+
+def test_nodes_have_an_order_and_proxies_are_copied() -> None:
+    graph = fx.symbolic_trace(lambda x: tp.relu(x) + 1).graph
+    first, middle, *_ = graph.nodes
+    assert first < middle and middle > first and first <= first and not middle < first
+    proxies = [fx.Proxy(node) for node in graph.nodes]
+    copied = copy.deepcopy(proxies)
+    assert copied[0].node is not first and copied[0].node.name == first.name
+    assert len({id(proxy.node.graph) for proxy in copied}) == 1 and copied[0].node.graph is not graph
+
+
+def test_functions_of_a_list() -> None:
+    gm = fx.symbolic_trace(lambda x, y: x + y)
+    given = [tp.ones(2), tp.ones(2)]
+    assert fx.Interpreter(gm).boxed_run(given).tolist() == [2.0, 2.0] and not given
+
+
+def test_made_functions_have_their_own_names() -> None:
+    gm = fx.symbolic_trace(lambda x: tp.nn.functional.max_pool2d(x, 2))
+    assert "tensorpy.nn.functional.max_pool2d(x, 2)" in gm.code
+    assert pickle.loads(pickle.dumps(gm)).code == gm.code

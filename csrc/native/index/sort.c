@@ -116,9 +116,11 @@ static int run_search(tp_tensor *sequence, tp_tensor *values, bool right, tp_ten
 tp_tensor *searchsorted_Tensor_dense(tp_tensor *sorted_sequence, tp_tensor *self, bool out_int32, bool right,
                                      const char *side, tp_tensor *sorter) {
     if (check_search(sorted_sequence, self, side, &right) < 0) return NULL;
-    if (sorter && (sorter->dtype != TP_INT64 || !tp_same_sizes(sorter, sorted_sequence)))
-        return tp_fail_null(TP_RuntimeError,
-                            "searchsorted: sorter must be int64 and of the same size as sorted_sequence");
+    if (sorter && !tp_same_sizes(sorter, sorted_sequence))
+        return tp_fail_null(TP_RuntimeError, "torch.searchsorted(): boundary and sorter must have the same size");
+    if (sorter && sorter->dtype != TP_INT64)
+        return tp_fail_null(TP_RuntimeError, "torch.searchsorted(): sorter must be a tensor of long dtype but got %s",
+                            tp_scalar_type_name((tp_dtype)sorter->dtype));
     tp_autoref *sequence = sorter ? tp_gather(sorted_sequence, -1, sorter, false) : tp_retain(sorted_sequence);
     tp_dtype common = sequence ? tp_promote_dtypes((tp_dtype)sequence->dtype, (tp_dtype)self->dtype) : TP_NO_DTYPE;
     if (common == TP_NO_DTYPE) return NULL;

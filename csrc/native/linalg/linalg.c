@@ -25,7 +25,9 @@ int tp_check_matrix(const char *op, const char *name, const tp_tensor *t, bool s
         return tp_fail(TP_RuntimeError, "%s: Expected a floating point or complex tensor as input. Got %s", op,
                        tp_dtype_names[t->dtype]);
     if (tp_is_reduced_dtype((tp_dtype)t->dtype))
-        return tp_fail(TP_NotImplementedError, "%s: not implemented for %s", op, tp_dtype_names[t->dtype]);
+        return tp_fail(TP_NotImplementedError,
+                       "%s: Low precision dtypes not supported. Got %s, and \"%s\" is not implemented for '%s'", op,
+                       tp_dtype_names[t->dtype], op, tp_scalar_type_name((tp_dtype)t->dtype));
     if (square && tp_rows(t) != tp_columns(t))
         return tp_fail(TP_RuntimeError, "%s: %s must be batches of square matrices, but they are %lld by %lld matrices",
                        op, name, (long long)tp_rows(t), (long long)tp_columns(t));

@@ -269,8 +269,9 @@ tp_tensor3 _linalg_svd_dense(tp_tensor *given, bool full, bool compute_uv, const
     if (!A) return none;
     if (tp_check_matrix("linalg.svd", "A", A, false) < 0) return none;
     if (driver)
-        return tp_fail(TP_RuntimeError,
-                       "linalg.svd: keyword argument `driver=` is only supported on devices that have several"),
+        return tp_fail(
+                   TP_RuntimeError,
+                   "linalg.svd: keyword argument `driver=` is only supported on CUDA inputs, where there are several"),
                none;
     tp_ints batch = tp_batch_sizes(A, 2);
     int64_t m = tp_rows(A), n = tp_columns(A), k = least(A);

@@ -125,11 +125,11 @@ static int check_batches(const char *op, const tp_tensor *a, const tp_tensor *b)
         return tp_fail(TP_RuntimeError, "%s: batch%d must be a 3D tensor, got %dD and %dD", op, a->ndim != 3 ? 1 : 2,
                        a->ndim, b->ndim);
     if (a->sizes[0] != b->sizes[0] || a->sizes[2] != b->sizes[1]) {
-        tp_autotext y = {0};
-        tp_text_ints(&y, tp_sizes(b));
         return tp_fail(TP_RuntimeError,
-                       "%s: Expected size for first two dimensions of batch2 tensor to be: [%lld, %lld] but got: %s",
-                       op, (long long)a->sizes[0], (long long)a->sizes[2], y.text);
+                       "%s: Expected size for first two dimensions of batch2 tensor to be: [%lld, %lld] but got: "
+                       "[%lld, %lld].",
+                       op, (long long)a->sizes[0], (long long)a->sizes[2], (long long)b->sizes[0],
+                       (long long)b->sizes[1]);
     }
     return check_same_dtype("batch1 and batch2", a, b);
 }
@@ -181,8 +181,7 @@ static int check_vector(const char *op, const char *name, const tp_tensor *t) {
 
 static int check_mv(const tp_tensor *mat, const tp_tensor *vec) {
     if (mat->ndim != 2 || vec->ndim != 1)
-        return tp_fail(TP_RuntimeError, "vector + matrix @ vector expected, got %dD matrix and %dD vector", mat->ndim,
-                       vec->ndim);
+        return tp_fail(TP_RuntimeError, "vector + matrix @ vector expected, got 1, %d, %d", mat->ndim, vec->ndim);
     if (mat->sizes[1] != vec->sizes[0])
         return tp_fail(TP_RuntimeError, "size mismatch, got input (%lld), mat (%lldx%lld), vec (%lld)",
                        (long long)mat->sizes[0], (long long)mat->sizes[0], (long long)mat->sizes[1],

@@ -19,7 +19,7 @@ struct tp_plan {
 };
 
 /* Primitives are what a plan calls; operators stay unregistered. */
-int tp_embed_load(void) {
+static int load_once(void) {
     static bool loaded;
     if (loaded) return 0;
     const char *refusal = tp_capability_refusal();
@@ -33,7 +33,7 @@ int tp_embed_load(void) {
     return 0;
 }
 
-tp_plan *tp_embed_read(const void *bytes, size_t size, tp_device device) {
+static tp_plan *read_plan(const void *bytes, size_t size, tp_device device) {
     tp_plan *plan = tp_alloc(sizeof *plan);
     if (plan && tp_tape_load(&plan->saved, device, bytes, size) == 0) return plan;
     tp_free(plan, sizeof *plan);
@@ -49,12 +49,12 @@ static tp_plan *read_file(FILE *file, const char *path, tp_device device) {
     tp_plan *plan = NULL;
     if (fread(bytes, 1, (size_t)size, file) != (size_t)size)
         tp_fail(TP_RuntimeError, "%.200s cannot be read: %s", path, strerror(errno));
-    else plan = tp_embed_read(bytes, (size_t)size, device);
+    else plan = read_plan(bytes, (size_t)size, device);
     tp_free(bytes, (size_t)size + 1);
     return plan;
 }
 
-tp_plan *tp_embed_open(const char *path, tp_device device) {
+static tp_plan *open_plan(const char *path, tp_device device) {
     FILE *file = fopen(path, "rb");
     if (!file) return tp_fail_null(TP_RuntimeError, "%.200s cannot be opened: %s", path, strerror(errno));
     tp_plan *plan = read_file(file, path, device);
@@ -62,9 +62,17 @@ tp_plan *tp_embed_open(const char *path, tp_device device) {
     return plan;
 }
 
-tp_plan *tp_plan_open(const char *path) { return tp_embed_load() < 0 ? NULL : tp_embed_open(path, TP_CPU); }
+tp_plan *tp_plan_open(const char *path) { return load_once() < 0 ? NULL : open_plan(path, TP_CPU); }
 tp_plan *tp_plan_read(const void *bytes, size_t size) {
-    return tp_embed_load() < 0 ? NULL : tp_embed_read(bytes, size, TP_CPU);
+    return load_once() < 0 ? NULL : read_plan(bytes, size, TP_CPU);
+}
+tp_plan *tp_plan_open_on(const char *path, const char *device) {
+    tp_device d;
+    return load_once() < 0 || tp_embed_find(device, &d) < 0 ? NULL : open_plan(path, d);
+}
+tp_plan *tp_plan_read_on(const void *bytes, size_t size, const char *device) {
+    tp_device d;
+    return load_once() < 0 || tp_embed_find(device, &d) < 0 ? NULL : read_plan(bytes, size, d);
 }
 
 void tp_plan_close(tp_plan *plan) {

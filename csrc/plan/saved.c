@@ -447,10 +447,9 @@ static int take_call(reader *r, tp_tape *t) {
     if (r->bad) return fail_damaged();
     const tp_op *op = primitive_named(name);
     if (!op) return tp_fail(TP_RuntimeError, "a saved plan calls %.100s, which is not in this build", name);
+    const char *device = tp_device_type_name((tp_device_type)r->device.type);
     if (!tp_has_kernel(op, tp_backend_key((tp_device_type)r->device.type)))
-        return tp_fail(TP_RuntimeError, "a saved plan calls %.100s, which %s has not%s", name,
-                       tp_device_type_name((tp_device_type)r->device.type),
-                       tp_has_kernel(op, TP_KEY_CPU) ? ": save it from tensors of that device" : "");
+        return tp_fail(TP_RuntimeError, "a saved plan calls %.100s, which this build has not for %s", name, device);
     int nargs = op->info->nargs, read = 0;
     tp_value args[nargs + 1];
     tp_scalar numbers[nargs + 1];

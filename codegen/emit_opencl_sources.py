@@ -22,7 +22,9 @@ _COMMENT = re.compile(r"/\*.*?\*/", re.S)
 
 
 def flatten(path: Path, csrc: Path, *, special: bool = True) -> str:
-    """A file with the headers that it shares with C code put in their place, but for special functions without these."""
+    """A file with the headers that it shares with C code put in their place; those of special functions only with
+    `special`.
+    """
 
     def there(name: str) -> Path:
         return csrc / "include" / name if name.startswith("tensorpy/") else csrc / name
@@ -48,8 +50,8 @@ def special_functions(csrc: Path) -> list[str]:
 
 
 def emit(csrc: Path, only: Collection[str] | None = None, *, special: bool = True) -> dict[str, str]:
-    """Every .cl file of csrc/opencl/kernels by its name, and the math helpers as math.h. `only`: these files and what is
-    in front of all; without `special` functions no program may call one.
+    """Every .cl file of csrc/opencl/kernels by its name, and the math helpers as math.h. `only`: these files and what
+    is in front of all; without `special` functions no program may call one.
     """
     texts, with_math = {}, set()
     for path in sorted((csrc / "opencl" / "kernels").glob("*.cl")):

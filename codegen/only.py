@@ -19,8 +19,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from .catalog import Catalog
 from . import emit_opencl_sources
+from .catalog import Catalog
 from .emit_pointwise_cpu import emit_table
 from .emit_primitives import emit_primitives_c
 from .emit_reduction_cpu import emit_table as emit_reduction_table

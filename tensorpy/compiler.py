@@ -216,7 +216,8 @@ def save_plan(fn: Callable[..., Any], args: Sequence[Tensor], path: str | os.Pat
     are refused. The file is written whole or not at all. csrc/include/tensorpy/plan.h runs it from C.
 
     Arguments:
-        fn: a function or module of tensors of the CPU, or of an OpenCL device, that gives a tensor, or a tuple or list of them
+        fn: a function or module of tensors of the CPU or of an OpenCL device, which gives a tensor, or a tuple or list
+            of them
         args: contiguous tensors of one device, whose dtypes and sizes are those of each run
         path: the file
 

@@ -1,6 +1,6 @@
 /* digit.c: reads a handwritten digit, without Python: a saved plan of the demo's classifier (README.md).
  *
- *     digit digits.plan < image.txt        64 numbers from 0 to 16, eight rows of eight
+ *     digit digits.plan [device] < image.txt        64 numbers from 0 to 16, eight rows of eight
  */
 #include "tensorpy/plan.h"
 

@@ -1,6 +1,6 @@
 /* train.c: trains a classifier of handwritten digits, without Python: a saved plan of a training step (README.md).
  *
- *     train train.plan weights.bin < digits.txt        a line: 64 numbers from 0 to 16, and the digit
+ *     train train.plan weights.bin [device] < digits.txt        a line: 64 numbers from 0 to 16, and the digit
  *
  * The plan's inputs are images, labels and weights; its outputs the loss, how many digits were right, and the weights
  * after the step, which are the next step's inputs. */

@@ -254,7 +254,7 @@ def test_a_kernel_of_a_compiled_function_that_fails(call: str, groups: int, fake
 @needs_device
 @pytest.mark.parametrize("call, groups", [("clBuildProgram", 1), ("clEnqueueNDRangeKernel", 1), ("clSetKernelArg", 1)])
 def test_a_kernel_of_a_compiled_reduction_that_fails(call: str, groups: int, fake: dict[str, str]) -> None:
-    """Where none can be built the calls before it are a kernel of their own; a launch that fails is the call's error."""
+    """Where none can be built the calls before it are a kernel of their own; a launch that fails is an error."""
     program = f"""
         a = tp.ones(100, 1000, device="opencl")
         function = lambda a: (a * 2 + 1).sum(1)

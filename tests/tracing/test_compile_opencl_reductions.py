@@ -122,7 +122,9 @@ def test_one_by_one_until_the_kernel_is_there() -> None:
     assert tp.compiler.explain(fast)(x).groups == []
     assert bits(fast(x)) == right
     tp._C._opencl.await_builds()
-    assert [u.operators for u in tp.compiler.explain(fast)(x).groups] == [("mul.Scalar", "sub.Scalar", "exp2", "mean.dim")]
+    assert [u.operators for u in tp.compiler.explain(fast)(x).groups] == [
+        ("mul.Scalar", "sub.Scalar", "exp2", "mean.dim")
+    ]
     assert bits(fast(x)) == right
 
 
@@ -148,10 +150,14 @@ def test_kernels_of_the_other_kind(tuning: str) -> None:
             for dim, fold in itertools.product(dims_of(shape)[:2], folds):
                 assert same_bits(lambda x, r: (fold((x * r + 1).exp() - x, dim),), x, row)
                 assert same_bits(lambda x: (v := x.half().sin() * x, fold(v, dim)), x)
-        print(tp.compiler.explain(tp.compile(lambda x: (x * 2 + 1).sum(0), options={"smallest": 0}))(x).groups[0].operators)
+        fast = tp.compile(lambda x: (x * 2 + 1).sum(0), options={"smallest": 0})
+        print(tp.compiler.explain(fast)(x).groups[0].operators)
     """
     path = ":".join(str(ROOT / name) for name in ("", "tests", "tests/tracing"))
-    assert output_of(program, TENSORPY_OPENCL_TUNING=tuning, PYTHONPATH=path) == "('mul.Scalar', 'add.Scalar', 'sum.dim_IntList')"
+    assert (
+        output_of(program, TENSORPY_OPENCL_TUNING=tuning, PYTHONPATH=path)
+        == "('mul.Scalar', 'add.Scalar', 'sum.dim_IntList')"
+    )
 
 
 def test_gradients() -> None:

@@ -241,7 +241,8 @@ static bool folds_blocks(const tp_cl_cut *c) {
     return (line % TP_CL_BLOCK == 0 || line == c->outputs * c->count) && (c->parts == 1 || c->part % TP_CL_BLOCK == 0);
 }
 
-/* The values lie in memory, too, from a kernel of their own. */
+/* The values lie in memory, too, from a kernel of their own: the program has room for one more output, since the last
+ * value is one of its tensors (csrc/plan/fuse.c). */
 static int map_then_fold(int64_t program, tp_tensors inputs, tp_scalars numbers, const tp_cl_fold *fold,
                          const tp_cl_cut *cut, tp_tensor *made, tp_tensor *x, tp_tensor *result, tp_tensors out) {
     const tp_fused *given = tp_fused_at(program);
@@ -251,7 +252,6 @@ static int map_then_fold(int64_t program, tp_tensors inputs, tp_scalars numbers,
     tp_tensor *outs[TP_FUSED_TENSORS + 1];
     int last = f.ninputs + f.ncalls - 1, at = 0;
     while (at < f.noutputs && f.outputs[at] != last) at++;
-    if (at == TP_FUSED_TENSORS) return tp_decline();
     for (int i = 0; i < f.noutputs; i++) outs[i] = out.data[i];
     tp_autoref *values = NULL;
     if (at == f.noutputs) {

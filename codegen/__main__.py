@@ -173,6 +173,7 @@ def main() -> int:
     parser.add_argument(
         "--only", metavar="PLAN", type=Path, nargs="+", help="libtensorpy_only.a, with what these saved plans call"
     )
+    parser.add_argument("--device", choices=("cpu", "opencl"), default="cpu", help="with --only: what runs the plans")
     parser.add_argument("--build", type=Path, default=Path("build/release"), help="with --only: whose objects it takes")
     parser.add_argument("--yaml", type=Path, help="folder of native_functions/ and the others")
     parser.add_argument("--out", type=Path, help="folder to write to; build/gen, or with --file the current one")
@@ -186,7 +187,7 @@ def main() -> int:
             return write_library(args.library, yaml, out)
         catalog = load_catalog(yaml)
         if args.only is not None:
-            print(f"codegen: wrote {write_only(args.only, catalog, CSRC, args.build, out)}")
+            print(f"codegen: wrote {write_only(args.only, catalog, CSRC, args.build, out, args.device)}")
             return 0
         if CSRC.is_dir():
             check_sources(catalog, CSRC)

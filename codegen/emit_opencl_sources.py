@@ -8,6 +8,7 @@ puts them in front of these. Two thirds of them are special functions, which are
 from __future__ import annotations
 
 import re
+from collections.abc import Collection
 from pathlib import Path
 
 from .text import banner, c_string
@@ -15,18 +16,23 @@ from .text import banner, c_string
 _INCLUDE = re.compile(r'^#include "((?:tensorpy|prim)/[\w.]+)"$', re.M)
 _MATH = '#include "tensorpy/math.h"\n'
 _SPECIAL = ("math_special.inc", "math_gamma.inc", "math_bessel.inc", "math_polynomial.inc")
+_IN_FRONT = ("built_ins.cl", "types.cl", "common.cl")
 _FUNCTION = re.compile(r"^TP_(?:FN|SLOW) \w+ TP_M\((\w+)\)", re.M)
 _COMMENT = re.compile(r"/\*.*?\*/", re.S)
 
 
-def flatten(path: Path, csrc: Path) -> str:
-    """A file with the headers that it shares with C code put in their place."""
+def flatten(path: Path, csrc: Path, *, special: bool = True) -> str:
+    """A file with the headers that it shares with C code put in their place; those of special functions only with
+    `special`.
+    """
 
     def there(name: str) -> Path:
         return csrc / "include" / name if name.startswith("tensorpy/") else csrc / name
 
     def included(name: str) -> str:
-        content = flatten(there(name), csrc)
+        if there(name).name in _SPECIAL and not special:
+            return ""
+        content = flatten(there(name), csrc, special=special)
         return f"#ifndef TP_ELEMENTARY\n{content}#endif\n" if there(name).name in _SPECIAL else content
 
     text = path.read_text().replace(_MATH, "") if path.suffix == ".cl" else path.read_text()
@@ -43,14 +49,18 @@ def special_functions(csrc: Path) -> list[str]:
     return sorted({name for text in texts for name in _FUNCTION.findall(text)})
 
 
-def emit(csrc: Path) -> dict[str, str]:
-    """Every .cl file of csrc/opencl/kernels by its name, and the math helpers as math.h."""
+def emit(csrc: Path, only: Collection[str] | None = None, *, special: bool = True) -> dict[str, str]:
+    """Every .cl file of csrc/opencl/kernels by its name, and the math helpers as math.h. `only`: these files and what
+    is in front of all; without `special` functions no program may call one.
+    """
     texts, with_math = {}, set()
     for path in sorted((csrc / "opencl" / "kernels").glob("*.cl")):
+        if only is not None and path.name not in only and path.name not in _IN_FRONT:
+            continue
         if _MATH in path.read_text():
             with_math.add(path.name)
         texts[path.name] = flatten(path, csrc)
-    texts["math.h"] = flatten(csrc / "include" / "tensorpy" / "math.h", csrc)
+    texts["math.h"] = flatten(csrc / "include" / "tensorpy" / "math.h", csrc, special=special)
     out = [
         banner("emit_opencl_sources.py", "the .cl files of csrc/opencl/kernels", "The sources of OpenCL kernels."),
         '#include "opencl/runtime/program.h"\n\n#include <string.h>\n\n',

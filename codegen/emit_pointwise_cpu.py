@@ -485,9 +485,10 @@ def emit_table(
     *,
     types: str = "prim/pointwise.h",
     only: Collection[str] | None = None,
+    loops: bool = True,
 ) -> dict[str, str]:
     """PointwiseTable.c and .h: one tp_pointwise per operator, and the choice of loops for this CPU. `only`: for the
-    operators of these names, by loops that are there for all of them.
+    operators of these names, by loops that are there for all of them; without `loops`: for another device.
     """
     guard = "#ifdef TP_HAVE_X86_CAPABILITIES"
     every = _with_needed(with_cases(ops), only)
@@ -504,7 +505,13 @@ def emit_table(
     ]
     source = [FIRST_LINE, f'#include "{stem}.h"', ""]
     serving = loops_of(ops)
-    own = list(dict.fromkeys(serving[op.c_name] for op in every))
+    own = list(dict.fromkeys(serving[op.c_name] for op in every)) if loops else []
+
+    def loops_for(op: PointwiseOp, capability: str) -> str:
+        return of_capability(f"{serving[op.c_name]}_loops", capability) if loops else "no_loops"
+
+    if every and not loops:
+        source.append("static const tp_loop_fn no_loops[TP_NUM_DTYPES];")
     for name in own:
         source.append(f"extern const tp_loop_fn {of_capability(f'{name}_loops', 'baseline')}[TP_NUM_DTYPES];")
     source.append(guard)
@@ -537,7 +544,7 @@ def emit_table(
             f"    .nchoices = {_choices(op)},",
             f"    .params = {f'{op.c_name}_params' if op.params else 'NULL'},",
             f"    .programs = {op.c_name}_programs,",
-            f"    .loops = {of_capability(f'{serving[op.c_name]}_loops', 'baseline')},",
+            f"    .loops = {loops_for(op, 'baseline')},",
         ]
         if op.cases:
             cases = ", ".join(f"{{&tp_pointwise_{c.op.c_name}, {c.value}, {c.input}}}" for c in op.cases)
@@ -560,13 +567,11 @@ def emit_table(
         guard,
     ]
     for op in every:
-        loops = ", ".join(of_capability(f"{serving[op.c_name]}_loops", c) for c in CAPABILITIES)
-        source.append(f"    {{&tp_pointwise_{op.c_name}, {{{loops}}}}},")
+        chosen = ", ".join(loops_for(op, c) for c in CAPABILITIES)
+        source.append(f"    {{&tp_pointwise_{op.c_name}, {{{chosen}}}}},")
     source.append("#else")
     for op in every:
-        source.append(
-            f"    {{&tp_pointwise_{op.c_name}, {{{of_capability(f'{serving[op.c_name]}_loops', 'baseline')}}}}},"
-        )
+        source.append(f"    {{&tp_pointwise_{op.c_name}, {{{loops_for(op, 'baseline')}}}}},")
     source += [
         "#endif",
         "};",

@@ -81,9 +81,12 @@ def _programs(op: ReductionOp, programs: Programs) -> str:
 
 
 def emit_table(
-    ops: Sequence[ReductionOp], stem: str = "ReductionTable", *, types: str = "prim/reduce.h"
+    ops: Sequence[ReductionOp], stem: str = "ReductionTable", *, types: str = "prim/reduce.h", kernels: bool = True
 ) -> dict[str, str]:
-    """ReductionTable.c and .h: one tp_reduction_op per reduction, and the choice of kernels for this CPU."""
+    """ReductionTable.c and .h: one tp_reduction_op per reduction, and the choice of kernels for this CPU; without
+    `kernels`: for another device.
+    """
+    own = ops if kernels else []
     header = [
         FIRST_LINE,
         "#pragma once",
@@ -96,12 +99,14 @@ def emit_table(
         *(f"extern tp_reduction_op tp_reduction_{op.c_name};" for op in ops),
     ]
     source = [FIRST_LINE, f'#include "{stem}.h"', ""]
-    for op in ops:
+    if ops and not kernels:
+        source.append("static const tp_reduction no_kernels[TP_NUM_DTYPES];")
+    for op in own:
         source.append(
             f"extern const tp_reduction {of_capability(f'{op.c_name}_reduction', 'baseline')}[TP_NUM_DTYPES];"
         )
     source.append("#ifdef TP_HAVE_X86_CAPABILITIES")
-    for op in ops:
+    for op in own:
         rows = ", ".join(f"{of_capability(f'{op.c_name}_reduction', c)}[TP_NUM_DTYPES]" for c in CAPABILITIES[1:])
         source.append(f"extern const tp_reduction {rows};")
     source += ["#endif", ""]
@@ -119,7 +124,7 @@ def emit_table(
             f"    .promotion = TP_REDUCE_{op.promotion.upper()},",
             f"    .dtypes = {mask},",
             f"    .programs = {op.c_name}_programs,",
-            f"    .kernels = {of_capability(f'{op.c_name}_reduction', 'baseline')},",
+            f"    .kernels = {of_capability(f'{op.c_name}_reduction', 'baseline') if kernels else 'no_kernels'},",
             "};",
         ]
     source += ["", "const tp_reduction_op *const tp_reduction_table[] = {"]
@@ -127,7 +132,7 @@ def emit_table(
     source += ["    NULL,", "};", f"const int64_t tp_reduction_count = {len(ops)};"]
     source += ["", "void tp_reduction_select(int capability) {", "    (void)capability;"]
     source.append("#ifdef TP_HAVE_X86_CAPABILITIES")
-    for op in ops:
+    for op in own:
         for c in CAPABILITIES[1:]:
             source.append(
                 f"    if (capability == TP_CAPABILITY_{c.upper()}) tp_reduction_{op.c_name}.kernels = "

@@ -1,5 +1,7 @@
 """`python -m codegen --only digits.plan --out build/only`: libtensorpy_only.a, with what saved plans call and no more.
 
+With `--device opencl` it runs them on OpenCL: the kernels' sources that they need, and of the CPU's what copies.
+
 A library that a C program links in libtensorpy.a's place (tensorpy/plan.h): the tables of primitives, programs and
 kernels' families name only what the plans need, so that the linker drops all else. The objects are those of a build
 (`python setup.py native libtensorpy.a`); four tables are compiled anew, and what converts dtypes that are formats of
@@ -17,6 +19,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from . import emit_opencl_sources
 from .catalog import Catalog
 from .emit_pointwise_cpu import emit_table
 from .emit_primitives import emit_primitives_c
@@ -27,8 +30,19 @@ from .primitives import NAMESPACE, Primitive
 from .sources import files_of_kernels
 
 MAGIC = b"tpplan1\0"
+WITHOUT_OPENCL = """\
+#include "core/error.h"
+#include "embed/parts.h"
+int tp_embed_find(const char *name, tp_device *device) {
+    if (tp_device_parse(name, device) < 0) return -1;
+    return device->type == TP_DEVICE_CPU ? 0 : tp_fail(TP_RuntimeError, "this library has no %.40s: it was made "
+           "by python -m codegen --only without --device opencl", name);
+}
+"""
 ALWAYS = ("copy", "fill")  # what the library itself calls
-ROOTS = "open read close inputs outputs input output run error".split()  # tp_plan_*
+FUSED = ("fused.map", "fused.reduce")  # what calls of map are joined to, on OpenCL, and on the CPU
+LEAST_JOINED = 64 << 10  # where a tensor has so many bytes (csrc/plan/fuse.c)
+ROOTS = "open open_on read read_on close inputs outputs input output run error".split()  # tp_plan_*
 
 
 class OnlyError(Exception):
@@ -107,7 +121,9 @@ def _needs_of_plan(data: bytes, primitives: dict[str, Primitive]) -> Needs:
     reader = _Reader(data)
     needs = Needs(set(), set(), reader.dtypes)
     slots, arguments, results, calls = (reader.number() for _ in range(4))
-    reader.at += 16 * slots
+    places = [(reader.number(), reader.number()) for _ in range(slots)]  # bytes, and 0 for what is made
+    if any(size >= LEAST_JOINED and not kind for size, kind in places):
+        needs.primitives |= set(FUSED)
     for _ in range(arguments + results):
         reader.tensor()
     for _ in range(calls):
@@ -150,20 +166,31 @@ def read_needs(paths: Sequence[Path], catalog: Catalog) -> Needs:
 # ---- the tables ----
 
 
-def tables(needs: Needs, catalog: Catalog, csrc: Path) -> dict[str, str]:
+def tables(needs: Needs, catalog: Catalog, csrc: Path, device: str) -> dict[str, str]:
     """File name -> text of what stands in the place of the generated tables."""
-    wanted = needs.primitives | set(ALWAYS)
-    primitives = [
-        replace(
-            p,
-            backends=("CPU",) if p.name in wanted and "CPU" in p.backends else (),
-            shortcuts=tuple(key for key in p.shortcuts if key == "CPU" and p.name in wanted),
-        )
-        for p in catalog.primitives
-    ]
-    files = {"Primitives.c": emit_primitives_c(primitives, files_of_kernels(catalog, csrc), wanted)}
-    files |= emit_table(catalog.pointwise(), only=needs.programs)
-    return files | emit_reduction_table([op for op in catalog.reductions() if op.name in needs.programs])
+    on_cpu = set(ALWAYS) if device == "opencl" else needs.primitives | set(ALWAYS)
+    on_opencl = needs.primitives | {*ALWAYS, *FUSED} if device == "opencl" else set()
+
+    def chosen(p: Primitive) -> Primitive:
+        keys = {"CPU": p.name in on_cpu, "OpenCL": p.name in on_opencl}
+        backends = tuple(key for key in p.backends if keys[key])
+        return replace(p, backends=backends, shortcuts=tuple(key for key in p.shortcuts if key in backends))
+
+    primitives = [chosen(p) for p in catalog.primitives]
+    loops = device == "cpu"
+    files = {"Primitives.c": emit_primitives_c(primitives, files_of_kernels(catalog, csrc), on_cpu | on_opencl)}
+    files |= emit_table(catalog.pointwise(), only=needs.programs, loops=loops)
+    files |= emit_reduction_table([op for op in catalog.reductions() if op.name in needs.programs], kernels=loops)
+    return files if device == "opencl" else {**files, "opencl.c": WITHOUT_OPENCL}
+
+
+def sources(objects: Objects, roots: Iterable[str], csrc: Path, programs: str) -> dict[str, str]:
+    """The texts of the OpenCL kernels that are reached, and the math helpers that `programs` call."""
+    kernels = objects.build / "obj" / "opencl" / "kernels"
+    reached = [csrc / "opencl" / "kernels" / f"{p.stem}.c" for p in objects.reached(roots) if p.parent == kernels]
+    names = {name for path in reached for name in re.findall(r'"(\w+\.cl)"', path.read_text())}
+    special = any(f"TP_STEP_{name.upper()}" in programs for name in emit_opencl_sources.special_functions(csrc))
+    return emit_opencl_sources.emit(csrc, names, special=special)
 
 
 def without_stored(needs: Needs, csrc: Path) -> dict[str, str]:
@@ -250,6 +277,9 @@ def _commands(build: Path) -> dict[str, list[str]]:
     return {"/".join(Path(c["file"]).parts[-2:]): shlex.split(c["command"])[:-2] for c in listed}
 
 
+FOLDERS = ("cpu", "embed", "gen")
+
+
 def compile_tables(files: dict[str, str], build: Path, out: Path) -> list[Path]:
     out.mkdir(parents=True, exist_ok=True)
     commands, made = _commands(build), []
@@ -257,20 +287,25 @@ def compile_tables(files: dict[str, str], build: Path, out: Path) -> list[Path]:
         (out / name).write_text(text)
         if not name.endswith(".c"):
             continue
-        command = commands[f"cpu/{name}" if f"cpu/{name}" in commands else f"gen/{name}"]
+        command = next(commands[place] for folder in FOLDERS if (place := f"{folder}/{name}") in commands)
         made.append((out / f"{Path(name).stem}.o").resolve())
         words = [*command, f"-I{out.resolve()}", "-c", str((out / name).resolve()), "-o", str(made[-1])]
         subprocess.run(words, cwd=build, check=True)
     return made
 
 
-def write_only(paths: Sequence[Path], catalog: Catalog, csrc: Path, build: Path, out: Path) -> Path:
+def write_only(
+    paths: Sequence[Path], catalog: Catalog, csrc: Path, build: Path, out: Path, device: str = "cpu"
+) -> Path:
     """The library; OnlyError where the files or the build cannot be used."""
     if not csrc.is_dir():
         raise OnlyError("a small library is made in a clone, of the sources and a build's objects")
     needs = read_needs(paths, catalog)
     objects, roots = Objects(build.resolve()), [f"tp_plan_{name}" for name in ROOTS]
-    objects.add(compile_tables(tables(needs, catalog, csrc) | without_stored(needs, csrc), build, out))
+    files = tables(needs, catalog, csrc, device)
+    objects.add(compile_tables(files | without_stored(needs, csrc), build, out))
+    if device == "opencl":
+        objects.add(compile_tables(sources(objects, roots, csrc, files["PointwiseTable.c"]), build, out))
     chosen = choice_of_kernels(families(objects, roots, csrc), csrc)
     objects.add(compile_tables({"select.c": chosen}, build, out))
     joined, library = out / "only.o", out / "libtensorpy_only.a"

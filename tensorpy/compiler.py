@@ -216,8 +216,9 @@ def save_plan(fn: Callable[..., Any], args: Sequence[Tensor], path: str | os.Pat
     are refused. The file is written whole or not at all. csrc/include/tensorpy/plan.h runs it from C.
 
     Arguments:
-        fn: a function or module of tensors of the CPU that gives a tensor, or a tuple or list of them
-        args: contiguous tensors, whose dtypes and sizes are those of each run
+        fn: a function or module of tensors of the CPU or of an OpenCL device, which gives a tensor, or a tuple or list
+            of them
+        args: contiguous tensors of one device, whose dtypes and sizes are those of each run
         path: the file
 
     Raises:
@@ -236,16 +237,17 @@ def save_plan(fn: Callable[..., Any], args: Sequence[Tensor], path: str | os.Pat
     save(fn, tuple(args), path)
 
 
-def load_plan(path: str | os.PathLike[str]) -> SavedPlan:
+def load_plan(path: str | os.PathLike[str], device: Any = None) -> SavedPlan:
     """A function of tensors that runs what `save_plan` has written.
 
     A damaged file is refused; a plan is a program, so run those that you trust. Results have no gradients.
 
     Arguments:
         path: the file
+        device: where it runs, the CPU unless said; a plan names none
 
     Raises:
-        RuntimeError: the file is damaged, or calls what this build lacks
+        RuntimeError: the file is damaged, or calls what this build or the device lacks, or there is no such device
 
     Example:
         >>> tp.compiler.save_plan(lambda x: x * 2 + 1, (tp.ones(3),), "line.plan")
@@ -254,7 +256,7 @@ def load_plan(path: str | os.PathLike[str]) -> SavedPlan:
     """
     from tensorpy._dynamo.saved import SavedPlan
 
-    return SavedPlan(path)
+    return SavedPlan(path, device)
 
 
 def _keep_all(guards: Any) -> list[bool]:

@@ -1,5 +1,5 @@
-/* products.c: the functions of BLAS that csrc/cpu/ calls, as plain loops; see products.h. Row-major only. */
-#include "embed/products.h"
+/* products.c: the functions of BLAS that csrc/cpu/ calls, as plain loops; see parts.h. Row-major only. */
+#include "embed/parts.h"
 
 #include "core/base.h"
 #include "cpu/blas.h"

@@ -36,7 +36,7 @@ typedef struct {
 
 #define INPUT 1000
 #define MOST_NUMBERS 255
-#define LEAST_JOINED (64 << 10) /* bytes: smaller ones stay in the cache between two calls */
+#define LEAST_JOINED (64 << 10) /* bytes: smaller ones stay in a CPU's cache between two calls */
 
 static bool is_map(const tp_note *note) { return note->op == &tp_prims[TP_PRIM_map]; }
 static bool is_copy(const tp_note *note) { return note->op == &tp_prims[TP_PRIM_copy]; }
@@ -317,7 +317,9 @@ int tp_run_fused(tp_region *r, tp_notes *n, int64_t at, int64_t *count) {
 int64_t tp_join_notes(tp_notes *n, int64_t at, int64_t end, const bool *alone, int64_t *count) {
     *count = 1;
     const tp_note *first = n->calls[at];
-    if ((!is_map(first) && !is_copy(first)) || tp_bytes_of(output_of(first)) < LEAST_JOINED) return TP_NOT_JOINED;
+    if ((!is_map(first) && !is_copy(first)) || !tp_has_kernel(&tp_prims[TP_PRIM_fused_map], first->key))
+        return TP_NOT_JOINED;
+    if (first->key == TP_KEY_CPU && tp_bytes_of(output_of(first)) < LEAST_JOINED) return TP_NOT_JOINED;
     group g;
     g = (group){.notes = n, .begin = at, .into = n};
     for (int64_t i = at; i < end && !alone[i] && !why_not(&g, n->calls[i]); i++) join(&g, n->calls[i]);

@@ -38,7 +38,7 @@ static void stretch_lives(tp_tape *t, int64_t at, int64_t count) {
 static int make_flat(const tp_note *note, tape_step *step) {
     const tp_value *a = note->args; /* map(int program, Tensor?[] inputs, Scalar[] numbers, ScalarType compute, out) */
     if (note->op != &tp_prims[TP_PRIM_map] || a[4].tensor->numel > MOST_FLAT) return 0;
-    if (!tp_shortcut_at(note->op, TP_KEY_CPU)) return 0; /* another kernel has been registered */
+    if (note->key != TP_KEY_CPU || !tp_shortcut_at(note->op, TP_KEY_CPU)) return 0; /* another kernel is registered */
     tp_map_job *job = tp_alloc(sizeof *job);
     if (!job) return -1;
     char *data[TP_MAP_INPUTS + 1];
@@ -70,7 +70,9 @@ static int lay_steps(tp_tape *t, const bool *alone) {
         tp_note *note = t->notes.calls[joined == TP_NOT_JOINED ? i : joined];
         if (tp_plan_reserve((void **)&t->steps, t->nsteps, &t->step_room, sizeof *t->steps) < 0) return -1;
         tape_step *step = &t->steps[t->nsteps++];
-        *step = (tape_step){.note = note, .call = at_once ? &t->calls[i] : NULL};
+        *step = (tape_step){.note = note, .call = at_once ? &t->calls[i] : NULL, .first = i, .count = count};
+        for (int64_t k = i; count > 1 && t->key != TP_KEY_CPU && k < i + count; k++)
+            if (note_users(t, t->notes.calls[k]) < 0) return -1;
         if (note_users(t, note) < 0 || (!at_once && !alone[i] && make_flat(note, step) < 0)) return -1;
     }
     return 0;
@@ -109,15 +111,14 @@ static int lay_out(tp_tape *t, size_t *offsets) {
 static int give_memory(tp_tape *t) {
     size_t bytes = (size_t)(t->notes.nslots + 1) * sizeof(size_t), *offsets = tp_alloc(bytes);
     int status = offsets ? lay_out(t, offsets) : -1;
-    if (status == 0 && t->memory_size && !(t->memory = tp_alloc(t->memory_size))) status = -1;
+    if (status == 0 && t->memory_size && !(t->memory = tp_storage_new(t->device, t->memory_size))) status = -1;
     for (int64_t i = 0; i < t->notes.nslots && status == 0; i++) {
         tp_storage *s = t->notes.slots[i].storage;
         if (!needs_memory(&t->slots[i]) || !s->nbytes) continue;
-        s->data = (char *)t->memory + offsets[i];
-        s->deleter = tp_storage_keep_blob;
+        s->data = (char *)t->memory->data + offsets[i];
+        s->context = t->memory->context;
     }
     tp_free(offsets, bytes);
-    if (status < 0) t->memory_size = 0;
     return status;
 }
 
@@ -239,7 +240,7 @@ static int bind_results(tp_tape *t) {
         int32_t at = t->moving[i];
         const tape_slot *slot = &t->slots[at];
         if (!slot->born || slot->made) continue;
-        t->bound[at] = tp_storage_new((tp_device){TP_DEVICE_CPU, -1}, t->notes.slots[at].storage->nbytes);
+        t->bound[at] = tp_storage_new(t->device, t->notes.slots[at].storage->nbytes);
         if (!t->bound[at]) return -1;
     }
     return 0;
@@ -262,6 +263,18 @@ static void bind_made(tp_tape *t, const tape_call *call, const tp_op *op, tp_val
     }
 }
 
+static int run_note(const tp_tape *t, tp_note *note, tp_value *results) {
+    return tp_call_kernel_at(note->op, t->key, (tp_keyset)1 << t->key, note->args, results);
+}
+
+/* The calls of a step that the device has no kernel for. */
+static int run_apart(const tp_tape *t, const tape_step *step, tp_value *results) {
+    int status = 0;
+    for (int64_t i = step->first; i < step->first + step->count && status == 0; i++)
+        status = run_note(t, t->notes.calls[i], results);
+    return status;
+}
+
 static int run_calls(tp_tape *t) {
     tp_value results[TP_TAPE_RETURNS];
     for (int64_t i = 0; i < t->nsteps; i++) {
@@ -269,7 +282,9 @@ static int run_calls(tp_tape *t) {
         const tape_call *call = t->steps[i].call;
         int status = t->steps[i].flat ? run_flat(&t->steps[i])
                      : call           ? tp_redispatch_boxed(note->op, call->below, note->args, results)
-                                      : tp_call_kernel_at(note->op, TP_KEY_CPU, TP_BIT(CPU), note->args, results);
+                                      : run_note(t, note, results);
+        if (tp_unlikely(status < 0) && t->steps[i].count > 1 && tp_take_decline())
+            status = run_apart(t, &t->steps[i], results);
         if (tp_unlikely(status < 0)) return -1;
         if (call) bind_made(t, call, note->op, results);
     }

@@ -3,8 +3,10 @@
 
 #include "Primitives.h"
 #include "core/alloc.h"
+#include "core/device.h"
 #include "plan/tape_parts.h"
 #include "prim/pointwise.h"
+#include "prim/transfer.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -181,7 +183,7 @@ static void put_value(writer *w, const tp_value *v, const char *program) {
     case TP_STR: put_text(w, v->str); break;
     case TP_FLOAT: put(w, &v->f, 8); break;
     case TP_BOOL_: put_int(w, v->b); break;
-    case TP_DEVICE: break; /* the CPU's */
+    case TP_DEVICE: break; /* that of the tape */
     default:
         put_int(w, program ? v->i & ~INT64_C(0xffff) : v->i);
         if (program) put_text(w, program);
@@ -190,7 +192,14 @@ static void put_value(writer *w, const tp_value *v, const char *program) {
 
 static int kind_of(const tape_slot *slot) { return slot->is_argument ? ARGUMENT : slot->born ? MADE : CONSTANT; }
 
-static void write_all(writer *w, const tp_tape *t, tp_tensor *const *arguments) {
+static int put_memory(writer *w, const tp_storage *s) {
+    const tp_device_ops *ops = tp_device_get_ops((tp_device_type)s->device.type);
+    size_t at = w->at;
+    w->at += s->nbytes;
+    return w->bytes && s->nbytes ? ops->copy_to_host(s->device, w->bytes + at, s->data, s->nbytes) : 0;
+}
+
+static int write_all(writer *w, const tp_tape *t, tp_tensor *const *arguments) {
     char name[128];
     put(w, magic, sizeof magic);
     put_int(w, 0);
@@ -215,8 +224,9 @@ static void write_all(writer *w, const tp_tape *t, tp_tensor *const *arguments) 
     for (int64_t i = 0; i < t->notes.nslots; i++) {
         if (kind_of(&t->slots[i]) != CONSTANT) continue;
         align(w, ALIGNMENT);
-        put(w, t->slots[i].actual->data, t->slots[i].actual->nbytes);
+        if (put_memory(w, t->slots[i].actual) < 0) return -1;
     }
+    return 0;
 }
 
 unsigned char *tp_tape_save(const tp_tape *t, tp_tensor *const *arguments, size_t *size) {
@@ -225,7 +235,7 @@ unsigned char *tp_tape_save(const tp_tape *t, tp_tensor *const *arguments, size_
     *size = w.at;
     w = (writer){tp_alloc(w.at), 0};
     if (!w.bytes) return NULL;
-    write_all(&w, t, arguments);
+    if (write_all(&w, t, arguments) < 0) return tp_free(w.bytes, *size), NULL;
     uint64_t total = *size, sum = checksum(w.bytes + HEAD, *size - HEAD);
     memcpy(w.bytes + 8, &total, 8);
     memcpy(w.bytes + 16, &sum, 8);
@@ -238,6 +248,7 @@ typedef struct {
     const unsigned char *bytes;
     size_t at, size;
     bool bad;
+    tp_device device;
     tp_storage **storages; /* by slot; owned */
     int64_t *kinds, nslots;
 } reader;
@@ -409,7 +420,7 @@ static bool take_value(reader *r, const tp_op *op, int argument, tp_value *v, tp
     case TP_FLOAT: return v->f = take_float(r), true;
     case TP_BOOL_: return v->b = take_int(r) != 0, true;
     case TP_STR: return v->str = take_text(r), true;
-    case TP_DEVICE: return v->device = (tp_device){TP_DEVICE_CPU, -1}, true;
+    case TP_DEVICE: return v->device = r->device, true;
     case TP_TENSORS:
     case TP_SCALARS:
     case TP_INTS_:
@@ -436,6 +447,9 @@ static int take_call(reader *r, tp_tape *t) {
     if (r->bad) return fail_damaged();
     const tp_op *op = primitive_named(name);
     if (!op) return tp_fail(TP_RuntimeError, "a saved plan calls %.100s, which is not in this build", name);
+    const char *device = tp_device_type_name((tp_device_type)r->device.type);
+    if (!tp_has_kernel(op, tp_backend_key((tp_device_type)r->device.type)))
+        return tp_fail(TP_RuntimeError, "a saved plan calls %.100s, which this build has not for %s", name, device);
     int nargs = op->info->nargs, read = 0;
     tp_value args[nargs + 1];
     tp_scalar numbers[nargs + 1];
@@ -458,7 +472,8 @@ static int take_slots(reader *r) {
         int64_t bytes = take_int(r), kind = r->kinds[i] = take_int(r);
         if (r->bad || bytes < 0 || bytes > MOST_BYTES || kind < MADE || kind > CONSTANT) return fail_damaged();
         if (kind == CONSTANT && (uint64_t)bytes > r->size) return fail_damaged();
-        r->storages[i] = tp_storage_new((tp_device){TP_DEVICE_CPU, -1}, kind == CONSTANT ? (size_t)bytes : 0);
+        r->storages[i] = kind == CONSTANT ? tp_storage_new(r->device, (size_t)bytes)
+                                          : tp_storage_from_blob(r->device, NULL, (size_t)bytes, NULL, NULL);
         if (!r->storages[i]) return -1;
         r->storages[i]->nbytes = (size_t)bytes;
         r->storages[i]->slot = (uint16_t)i;
@@ -467,12 +482,14 @@ static int take_slots(reader *r) {
 }
 
 static int take_constants(reader *r) {
+    const tp_device_ops *ops = tp_device_get_ops((tp_device_type)r->device.type);
     for (int64_t i = 0; i < r->nslots; i++) {
         if (r->kinds[i] != CONSTANT) continue;
         while (r->at % ALIGNMENT && !r->bad) take(r, 1);
         const void *from = take(r, r->storages[i]->nbytes);
         if (r->bad) return fail_damaged();
-        if (r->storages[i]->nbytes) memcpy(r->storages[i]->data, from, r->storages[i]->nbytes);
+        size_t bytes = r->storages[i]->nbytes;
+        if (bytes && ops->copy_from_host(r->device, r->storages[i]->data, from, bytes) < 0) return -1;
     }
     return r->at == r->size ? 0 : fail_damaged();
 }
@@ -522,7 +539,7 @@ static int read_all(reader *r, tp_saved_tape *s) {
     s->nresults = take_count(r, 40);
     int64_t ncalls = take_count(r, 16);
     if (r->bad || r->nslots > TP_MOST_SLOTS) return fail_damaged();
-    if (take_slots(r) < 0 || !(s->tape = tp_tape_new())) return -1;
+    if (take_slots(r) < 0 || !(s->tape = tp_tape_new(r->device))) return -1;
     s->arguments = take_ends(r, s->narguments);
     s->results = take_ends(r, s->nresults);
     if (!s->arguments || !s->results) return -1;
@@ -534,13 +551,13 @@ static int read_all(reader *r, tp_saved_tape *s) {
     return close_loaded(r, s);
 }
 
-int tp_tape_load(tp_saved_tape *s, const void *bytes, size_t size) {
-    *s = (tp_saved_tape){0};
+int tp_tape_load(tp_saved_tape *s, tp_device device, const void *bytes, size_t size) {
+    *s = (tp_saved_tape){.device = device};
     uint64_t said[2];
     if (size < HEAD || memcmp(bytes, magic, sizeof magic) != 0) return fail_damaged();
     memcpy(said, (const char *)bytes + 8, sizeof said);
     if (said[0] != size || said[1] != checksum((const unsigned char *)bytes + HEAD, size - HEAD)) return fail_damaged();
-    reader r = {.bytes = bytes, .at = HEAD, .size = size};
+    reader r = {.bytes = bytes, .at = HEAD, .size = size, .device = device};
     int status = read_all(&r, s);
     for (int64_t i = 0; i < r.nslots && r.storages; i++) tp_storage_release(r.storages[i]);
     tp_free(r.storages, (size_t)r.nslots * sizeof *r.storages + 1);
@@ -559,9 +576,8 @@ void tp_saved_tape_free(tp_saved_tape *s) {
 /* ---- running ---- */
 
 /* A contiguous tensor over somebody's memory. */
-static tp_tensor *over_memory(const tp_saved_tensor *like, const void *data) {
-    tp_device cpu = {TP_DEVICE_CPU, -1};
-    tp_storage *s = tp_storage_from_blob(cpu, (void *)data, (size_t)tp_saved_bytes(like), NULL, NULL);
+static tp_tensor *over_memory(const tp_saved_tensor *like, const tp_saved_memory *m) {
+    tp_storage *s = tp_storage_from_blob(m->device, (void *)m->data, (size_t)tp_saved_bytes(like), NULL, m->context);
     if (!s) return NULL;
     int64_t strides[TP_MAX_DIMS], step = 1;
     for (int64_t d = like->ndim; d--;) {
@@ -574,22 +590,30 @@ static tp_tensor *over_memory(const tp_saved_tensor *like, const void *data) {
     return t;
 }
 
-static int copy_results(const tp_saved_tape *s, tp_tensor *const *made, void *const *results) {
+/* An argument on the plan's device. */
+static tp_tensor *given_argument(const tp_saved_tape *s, int64_t i, const tp_saved_memory *m) {
+    tp_autoref *t = over_memory(&s->arguments[i], m);
+    if (!t || tp_device_equal(t->device, s->device)) return tp_take(t);
+    tp_autoref *there = tp_new_empty(tp_sizes(t), (tp_dtype)t->dtype, s->device);
+    return there && tp_copy_data(there, t) == 0 ? tp_take(there) : NULL;
+}
+
+static int copy_results(const tp_saved_tape *s, tp_tensor *const *made, const tp_saved_memory *results) {
     for (int64_t i = 0; i < s->nresults; i++) {
-        tp_autoref *out = over_memory(&s->results[i], results[i]);
-        if (!out || tp_prim_copy(made[i], out) < 0) return -1;
+        tp_autoref *out = over_memory(&s->results[i], &results[i]);
+        if (!out || tp_copy_data(out, made[i]) < 0) return -1;
     }
     return 0;
 }
 
-int tp_saved_tape_run(const tp_saved_tape *s, const void *const *arguments, void *const *results) {
+int tp_saved_tape_run(const tp_saved_tape *s, const tp_saved_memory *arguments, const tp_saved_memory *results) {
     size_t room = (size_t)(s->narguments + s->nresults) * sizeof(tp_tensor *) + 1;
     tp_tensor **given = tp_alloc(room), **made = given + s->narguments;
     if (!given) return -1;
     memset(given, 0, room);
     int status = 0;
     for (int64_t i = 0; i < s->narguments && status == 0; i++)
-        if (!(given[i] = over_memory(&s->arguments[i], arguments[i]))) status = -1;
+        if (!(given[i] = given_argument(s, i, &arguments[i]))) status = -1;
     if (status == 0) status = tp_tape_run(s->tape, given, made);
     if (status == 1)
         status = tp_fail(TP_RuntimeError, "a saved plan is run by two threads at once, or its arguments overlap");

@@ -26,17 +26,26 @@ const char *tp_tape_why_not_saved(tp_tape *t, tp_tensor *const *arguments);
 /* The bytes, owned (tp_free with *size), of a tape that may be saved. NULL and the error set on failure. */
 unsigned char *tp_tape_save(const tp_tape *t, tp_tensor *const *arguments, size_t *size);
 
-/* A tape, closed, and how its arguments and results lie. */
+/* A tape, closed, and how its arguments and results lie. The file names no device: it runs on any that has its calls.
+ */
 typedef struct {
+    tp_device device;
     tp_tape *tape;
     tp_saved_tensor *arguments, *results;
     int64_t narguments, nresults;
 } tp_saved_tape;
 
-/* -1 and the error set: the bytes are damaged, or this build lacks what they call. */
-int tp_tape_load(tp_saved_tape *saved, const void *bytes, size_t size);
+/* For a device that is there. -1 and the error set: the bytes are damaged, or this build, or the device, lacks what
+ * they call. */
+int tp_tape_load(tp_saved_tape *saved, tp_device device, const void *bytes, size_t size);
 void tp_saved_tape_free(tp_saved_tape *saved);
+/* Memory of the plan's device, or of the CPU. */
+typedef struct {
+    tp_device device;
+    const void *data;
+    void *context; /* of the storage that it lies in, on another device than the CPU */
+} tp_saved_memory;
 /* Runs it on contiguous memory of the arguments' bytes into memory of the results' bytes. -1 and the error set. */
-int tp_saved_tape_run(const tp_saved_tape *saved, const void *const *arguments, void *const *results);
+int tp_saved_tape_run(const tp_saved_tape *saved, const tp_saved_memory *arguments, const tp_saved_memory *results);
 /* Of a contiguous tensor of its sizes. */
 int64_t tp_saved_bytes(const tp_saved_tensor *t);

@@ -11,9 +11,9 @@ const char tp_tape_no_memory[] = "there is no memory to write it down";
 
 #define MOST_BYTES (INT64_C(64) << 20) /* that the call makes: what it keeps while it is written down, and after */
 
-tp_tape *tp_tape_new(void) {
+tp_tape *tp_tape_new(tp_device device) {
     tp_tape *t = tp_alloc(sizeof *t);
-    if (t) *t = (tp_tape){.parted = -1};
+    if (t) *t = (tp_tape){.device = device, .key = tp_backend_key((tp_device_type)device.type), .parted = -1};
     return t;
 }
 
@@ -54,7 +54,7 @@ void tp_tape_free(tp_tape *t) {
     tp_free(t->moving, n * sizeof *t->moving);
     for (int64_t i = 0; i < t->nsteps; i++) tp_free(t->steps[i].flat, sizeof *t->steps[i].flat);
     tp_free(t->steps, (size_t)t->step_room * sizeof *t->steps);
-    tp_free(t->memory, t->memory_size);
+    tp_storage_release(t->memory);
     tp_free(t, sizeof *t);
 }
 
@@ -101,9 +101,8 @@ bool tp_tape_has(const tp_tape *t, const tp_storage *s) {
 static int add_slot(tp_tape *t, tp_storage *s) {
     tp_notes *n = &t->notes;
     if (tp_plan_reserve((void **)&t->slots, n->nslots, &t->slot_room, sizeof *t->slots) < 0) return -1;
-    tp_storage *place = tp_storage_new(s->device, 0);
+    tp_storage *place = tp_storage_from_blob(s->device, NULL, s->nbytes, NULL, NULL);
     if (!place) return -1;
-    place->nbytes = s->nbytes;
     int status = tp_notes_add_storage(n, place, false);
     tp_storage_release(place);
     if (status < 0) return -1;
@@ -187,7 +186,11 @@ static void look_at_slots(tp_tape *t, const tp_note *note, int64_t at) {
         }
 }
 
-static const char *why_not(const tp_op *op, const tp_value *args) {
+static bool is_plain(const tp_tape *t, const tp_tensor *x) {
+    return !(x->keys & (TP_NO_MEMORY | TP_PENDING_MATH)) && tp_device_equal(x->device, t->device);
+}
+
+static const char *why_not(const tp_tape *t, const tp_op *op, const tp_value *args) {
     if (op->info->tag_bits & (TP_TAG_DATA_DEPENDENT_OUTPUT | TP_TAG_DYNAMIC_OUTPUT_SHAPE))
         return "a value is read, or a shape depends on one";
     for (const char *const *tag = op->info->tags; tag && *tag; tag++)
@@ -198,10 +201,7 @@ static const char *why_not(const tp_op *op, const tp_value *args) {
             return "an operator takes a generator, a storage or a stream";
         tp_tensors list = tp_value_tensors(&args[i]);
         for (int64_t k = 0; k < list.size; k++) {
-            const tp_tensor *t = list.data[k];
-            if (!t) continue;
-            if (t->keys & (TP_NO_MEMORY | TP_PENDING_MATH) || !(t->keys & TP_BIT(CPU)))
-                return "a tensor is of another layout or device";
+            if (list.data[k] && !is_plain(t, list.data[k])) return "a tensor is of another layout or device";
         }
     }
     return NULL;
@@ -230,7 +230,7 @@ static bool is_of_meta(const tp_value *values, int count) {
 
 bool tp_tape_call(tp_tape *t, const tp_op *op, tp_keyset below, const tp_value *args) {
     if (t->why || is_of_meta(args, op->info->nargs)) return false;
-    const char *why = why_not(op, args);
+    const char *why = why_not(t, op, args);
     if (why) return spoil_at(t, op, why), false;
     int nargs = op->info->nargs;
     tp_value own[nargs + 1];
@@ -238,7 +238,7 @@ bool tp_tape_call(tp_tape *t, const tp_op *op, tp_keyset below, const tp_value *
     int status = 0;
     for (int i = 0; status == 0 && i < nargs; i++) status = copy_argument(t, &args[i], &own[i]);
     if (status == 0) status = tp_plan_reserve((void **)&t->calls, t->notes.ncalls, &t->call_room, sizeof *t->calls);
-    if (status == 0 && !tp_notes_add(&t->notes, op, TP_KEY_CPU, own)) status = -1;
+    if (status == 0 && !tp_notes_add(&t->notes, op, t->key, own)) status = -1;
     free_copies(own, nargs);
     if (status < 0) {
         tp_error_clear(); /* the call itself goes on */
@@ -314,9 +314,7 @@ void tp_tape_gave(tp_tape *t, const tp_op *op, const tp_value *args, const tp_va
         }
         tp_tensors list = tp_tensors_in(v);
         for (int64_t k = 0; k < list.size && !t->why; k++) {
-            bool plain = !list.data[k] || list.data[k]->keys & TP_BIT(CPU);
-            if (!plain || (list.data[k] && list.data[k]->keys & TP_NO_MEMORY))
-                spoil_at(t, op, "a tensor is of another layout or device");
+            if (list.data[k] && !is_plain(t, list.data[k])) spoil_at(t, op, "a tensor is of another layout or device");
             else if (list.data[k] && write_result(t, list.data[k]) < 0)
                 tp_error_clear(), tp_tape_spoil(t, tp_tape_no_memory);
         }

@@ -25,8 +25,8 @@
 
 typedef struct tp_tape tp_tape;
 
-/* An empty tape; NULL and the error set. */
-tp_tape *tp_tape_new(void);
+/* An empty tape, of calls on one device that joins calls; NULL and the error set. */
+tp_tape *tp_tape_new(tp_device device);
 void tp_tape_free(tp_tape *t);
 
 /* ---- writing, while a region has it (tp_region_options.tape) ---- */

@@ -32,6 +32,7 @@ typedef struct {
     tp_note *note;         /* of the tape's list */
     const tape_call *call; /* where it gives something: of an operator that runs at once; else NULL */
     tp_map_job *flat;      /* of a map of few elements, whose loop is called on the memory as it is; owned; else NULL */
+    int64_t first, count;  /* the calls that are joined to it: a device may have no kernel for them yet */
 } tape_step;
 
 typedef struct {
@@ -45,6 +46,8 @@ typedef struct {
 } tape_result;
 
 struct tp_tape {
+    tp_device device; /* of all calls, */
+    tp_key key;       /* whose kernels they are */
     tp_notes notes;   /* the calls, over places: storages that stand for slots, and are number `slot` of them */
     tape_call *calls; /* behind the last one that was written down, the list has notes that others are joined to */
     int64_t ncalls;
@@ -70,7 +73,7 @@ struct tp_tape {
     tp_storage **bound;
     int64_t *shifts, nmoving;
     int32_t *moving;
-    void *memory; /* of what a closed tape makes for itself */
+    tp_storage *memory; /* of what a closed tape makes for itself; NULL: nothing */
     size_t memory_size;
 };
 

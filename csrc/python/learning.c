@@ -91,7 +91,7 @@ struct tp_tape *tp_py_replay_begin(tp_py_replays *r, PyObject *const *args, size
     if (!v) tp_py_tensors_empty(&r->given);
     if (!v && (PyErr_Occurred() || note_arguments(r, args, n, names) < 0 || !(v = tp_py_new_variant(r)))) goto fail;
     if (v->failures >= MOST_FAILURES || v->running) goto fail;
-    if (!(tape = tp_tape_new()) || remember_starts(r, v) < 0) goto fail;
+    if (!(tape = tp_tape_new(TP_CPU)) || remember_starts(r, v) < 0) goto fail;
     for (Py_ssize_t i = 0; i < r->given.count; i++)
         if (tp_tape_argument(tape, r->given.items[i]) < 0) goto fail;
     r->current = v;

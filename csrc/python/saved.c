@@ -59,7 +59,8 @@ static PyObject *call_written(PyObject *function, PyObject *args, tp_tape *tape)
 
 /* The tape of a call; NULL raised. `result` keeps what it has made. */
 static tp_tape *write_down(PyObject *function, PyObject *args, tp_tensor *const *given, PyObject **result) {
-    tp_tape *tape = tp_tape_new();
+    tp_device device = PyTuple_GET_SIZE(args) ? given[0]->device : TP_CPU;
+    tp_tape *tape = tp_tape_new(device);
     if (!tape) return (void)tp_py_raise(), NULL;
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(args); i++)
         if (tp_tape_argument(tape, given[i]) < 0) {
@@ -74,6 +75,13 @@ static tp_tape *write_down(PyObject *function, PyObject *args, tp_tensor *const 
 
 static PyObject *refuse(const char *why) {
     return PyErr_Format(PyExc_RuntimeError, "save_plan(): the function cannot be saved: %s", why);
+}
+
+/* Whether all are on one device, whose calls are primitives that wait. */
+static bool are_on_one(tp_tensor *const *given, Py_ssize_t n) {
+    for (Py_ssize_t i = 0; i < n; i++)
+        if (!tp_device_equal(given[i]->device, given[0]->device)) return false;
+    return !n || given[0]->device.type == TP_DEVICE_CPU || given[0]->device.type == TP_DEVICE_OPENCL;
 }
 
 /* The second of two calls, if it went the way of the first and depends on its arguments alone. */
@@ -100,6 +108,10 @@ static PyObject *save_plan(PyObject *self TP_UNUSED, PyObject *given) {
         return PyErr_Format(PyExc_RuntimeError, "save_plan(): not inside of a compiled function, whose calls wait");
     tp_tensor **tensors = tensors_of(args);
     if (!tensors) return NULL;
+    if (!are_on_one(tensors, PyTuple_GET_SIZE(args))) {
+        PyMem_Free(tensors);
+        return refuse("its arguments are not on one device, the CPU or an OpenCL device");
+    }
     PyObject *first = NULL, *second = NULL, *bytes = NULL;
     tp_tape *before = write_down(function, args, tensors, &first);
     tp_tape *tape = before ? write_down(function, args, tensors, &second) : NULL;
@@ -122,12 +134,16 @@ static void free_plan(PyObject *capsule) {
     PyMem_Free(s);
 }
 
-/* _load_plan(bytes) -> a capsule */
-static PyObject *load_plan(PyObject *self TP_UNUSED, PyObject *bytes) {
-    if (!PyBytes_Check(bytes)) return PyErr_Format(PyExc_TypeError, "_load_plan() takes bytes");
+/* _load_plan(bytes, device=cpu) -> a capsule */
+static PyObject *load_plan(PyObject *self TP_UNUSED, PyObject *given) {
+    PyObject *bytes, *where = NULL;
+    tp_device device = TP_CPU;
+    if (!PyArg_ParseTuple(given, "O!|O", &PyBytes_Type, &bytes, &where)) return NULL;
+    if (where && where != Py_None && tp_py_to_device(where, &device) < 0) return NULL;
+    if (tp_py_check(tp_device_resolve(device, &device)) < 0) return NULL;
     tp_saved_tape *s = PyMem_Calloc(1, sizeof *s);
     if (!s) return PyErr_NoMemory();
-    if (tp_tape_load(s, PyBytes_AS_STRING(bytes), (size_t)PyBytes_GET_SIZE(bytes)) == 0) {
+    if (tp_tape_load(s, device, PyBytes_AS_STRING(bytes), (size_t)PyBytes_GET_SIZE(bytes)) == 0) {
         PyObject *capsule = PyCapsule_New(s, capsule_name, free_plan);
         if (capsule) return capsule;
         tp_saved_tape_free(s);
@@ -161,15 +177,20 @@ static PyObject *plan_ends(PyObject *self TP_UNUSED, PyObject *capsule) {
     return both;
 }
 
-/* Whether the tensor is memory of the CPU that lies as the plan wants it, computed by then. */
-static int check_lies(const tp_tensor *t, const tp_saved_tensor *like) {
-    bool plain = t->keys & TP_BIT(CPU) && !(t->keys & (TP_NO_MEMORY | TP_PENDING_MATH));
+/* The memory of a tensor of the CPU or of the plan's device that lies as the plan wants it, computed by then. */
+static int take_memory(const tp_saved_tape *s, const tp_tensor *t, const tp_saved_tensor *like, tp_saved_memory *m) {
+    bool here = t->device.type == TP_DEVICE_CPU || tp_device_equal(t->device, s->device);
+    bool plain = here && !(t->keys & (TP_NO_MEMORY | TP_PENDING_MATH));
     bool fits = plain && t->dtype == like->dtype && t->ndim == like->ndim && tp_is_contiguous(t);
     for (int64_t d = 0; fits && d < like->ndim; d++) fits = t->sizes[d] == like->sizes[d];
-    if (fits) return tp_py_check(tp_settle(t->storage));
-    PyErr_SetString(PyExc_RuntimeError, "a saved plan takes contiguous tensors of the CPU of the dtypes and sizes that "
-                                        "it was saved with");
-    return -1;
+    if (!fits)
+        return PyErr_SetString(PyExc_RuntimeError,
+                               "a saved plan takes contiguous tensors of the CPU, or of its device, of "
+                               "the dtypes and sizes that it was saved with"),
+               -1;
+    if (tp_py_check(tp_settle(t->storage)) < 0) return -1;
+    *m = (tp_saved_memory){t->device, tp_data(t), t->device.type == TP_DEVICE_CPU ? NULL : t->storage->context};
+    return 0;
 }
 
 /* _run_plan(capsule, inputs, outputs): tuples of tensors; the outputs' memory is written. */
@@ -183,12 +204,10 @@ static PyObject *run_plan(PyObject *self TP_UNUSED, PyObject *given) {
                             PyTuple_GET_SIZE(inputs));
     tp_tensor **in = tensors_of(inputs), **out = in ? tensors_of(outputs) : NULL;
     int status = out ? 0 : -1;
-    const void *from[s->narguments + 1];
-    void *to[s->nresults + 1];
+    tp_saved_memory from[s->narguments + 1], to[s->nresults + 1];
     for (int64_t i = 0; i < s->narguments && status == 0; i++)
-        if ((status = check_lies(in[i], &s->arguments[i])) == 0) from[i] = tp_data(in[i]);
-    for (int64_t i = 0; i < s->nresults && status == 0; i++)
-        if ((status = check_lies(out[i], &s->results[i])) == 0) to[i] = tp_data(out[i]);
+        status = take_memory(s, in[i], &s->arguments[i], &from[i]);
+    for (int64_t i = 0; i < s->nresults && status == 0; i++) status = take_memory(s, out[i], &s->results[i], &to[i]);
     if (status == 0 && (status = tp_saved_tape_run(s, from, to)) < 0) tp_py_raise();
     PyMem_Free(in);
     PyMem_Free(out);
@@ -197,7 +216,7 @@ static PyObject *run_plan(PyObject *self TP_UNUSED, PyObject *given) {
 
 static PyMethodDef functions[] = {
     {"_save_plan", save_plan, METH_VARARGS, NULL},
-    {"_load_plan", load_plan, METH_O, NULL},
+    {"_load_plan", load_plan, METH_VARARGS, NULL},
     {"_plan_ends", plan_ends, METH_O, NULL},
     {"_run_plan", run_plan, METH_VARARGS, NULL},
     {NULL, NULL, 0, NULL},

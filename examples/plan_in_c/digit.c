@@ -1,6 +1,6 @@
 /* digit.c: reads a handwritten digit, without Python: a saved plan of the demo's classifier (README.md).
  *
- *     digit digits.plan < image.txt        64 numbers from 0 to 16, eight rows of eight
+ *     digit digits.plan [device] < image.txt        64 numbers from 0 to 16, eight rows of eight
  */
 #include "tensorpy/plan.h"
 
@@ -57,8 +57,8 @@ static int run(tp_plan *plan) {
 }
 
 int main(int argc, char **argv) {
-    if (argc != 2) return fputs("usage: digit digits.plan < image.txt\n", stderr), 2;
-    tp_plan *plan = tp_plan_open(argv[1]);
+    if (argc != 2 && argc != 3) return fputs("usage: digit digits.plan [device] < image.txt\n", stderr), 2;
+    tp_plan *plan = tp_plan_open_on(argv[1], argc > 2 ? argv[2] : "cpu");
     if (!plan) return fprintf(stderr, "digit: %s\n", tp_plan_error()), 1;
     int status = run(plan);
     tp_plan_close(plan);

@@ -1,6 +1,6 @@
 /* train.c: trains a classifier of handwritten digits, without Python: a saved plan of a training step (README.md).
  *
- *     train train.plan weights.bin < digits.txt        a line: 64 numbers from 0 to 16, and the digit
+ *     train train.plan weights.bin [device] < digits.txt        a line: 64 numbers from 0 to 16, and the digit
  *
  * The plan's inputs are images, labels and weights; its outputs the loss, how many digits were right, and the weights
  * after the step, which are the next step's inputs. */
@@ -75,8 +75,8 @@ int main(int argc, char **argv) {
     static digits d;
     weights w;
     int set = 0;
-    if (argc != 3) return fputs("usage: train train.plan weights.bin < digits.txt\n", stderr), 2;
-    tp_plan *plan = tp_plan_open(argv[1]);
+    if (argc != 3 && argc != 4) return fputs("usage: train train.plan weights.bin [device] < digits.txt\n", stderr), 2;
+    tp_plan *plan = tp_plan_open_on(argv[1], argc > 3 ? argv[3] : "cpu");
     if (!plan) return fprintf(stderr, "train: %s\n", tp_plan_error()), 1;
     if (read_weights(&w, plan, fopen(argv[2], "rb")) < 0) return fputs("train: these are not its weights\n", stderr), 1;
     read_digits(&d);

@@ -36,17 +36,19 @@ class SavedPlan:
     """A function of tensors that was saved: `plan(*inputs)` gives a tensor, or a tuple where there are several.
 
     Attributes:
+        device: where it runs, and where its outputs are
         inputs: sizes and dtype of each input
         outputs: sizes and dtype of each output
     """
 
-    def __init__(self, path: str | os.PathLike[str]) -> None:
-        self._plan = _C._load_plan(Path(path).read_bytes())
+    def __init__(self, path: str | os.PathLike[str], device: Any = None) -> None:
+        self.device: _C.device = _C.device("cpu" if device is None else device)
+        self._plan = _C._load_plan(Path(path).read_bytes(), self.device)
         self.inputs, self.outputs = _C._plan_ends(self._plan)
 
     def __call__(self, *inputs: Tensor) -> Tensor | tuple[Tensor, ...]:
-        """The outputs; the inputs are contiguous tensors of the CPU, of the sizes and dtypes of `self.inputs`."""
-        outputs = tuple(_C.empty(sizes, dtype=dtype) for sizes, dtype in self.outputs)
+        """The outputs; the inputs are tensors of the CPU or of its device, of the sizes and dtypes of `self.inputs`."""
+        outputs = tuple(_C.empty(sizes, dtype=dtype, device=self.device) for sizes, dtype in self.outputs)
         _C._run_plan(self._plan, tuple(x.resolve_conj().resolve_neg().contiguous() for x in inputs), outputs)
         return outputs[0] if len(outputs) == 1 else outputs
 

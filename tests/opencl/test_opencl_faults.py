@@ -251,6 +251,26 @@ def test_a_kernel_of_a_compiled_function_that_fails(call: str, groups: int, fake
     assert rest == f"True {groups}" and ("CL_OUT_OF_HOST_MEMORY" in error if groups else error == "none")
 
 
+@needs_device
+@pytest.mark.parametrize("call, groups", [("clBuildProgram", 1), ("clEnqueueNDRangeKernel", 1), ("clSetKernelArg", 1)])
+def test_a_kernel_of_a_compiled_reduction_that_fails(call: str, groups: int, fake: dict[str, str]) -> None:
+    """Where none can be built the calls before it are a kernel of their own; a launch that fails is an error."""
+    program = f"""
+        a = tp.ones(100, 1000, device="opencl")
+        function = lambda a: (a * 2 + 1).sum(1)
+        expected = function(a).tolist()
+        fast = tp.compile(function)
+        {"fast(a)" if call != "clBuildProgram" else ""}
+        fake.fail_call(b"{call}", 1, 1, -6)
+        print(error_of(lambda: fast(a[:99])))
+        print(all(fast(a).tolist() == expected for _ in range(3)), fast._report()["groups"])
+    """
+    how = {"TENSORPY_OPENCL_FUSED_KERNELS": "wait", "TENSORPY_OPENCL_CACHE": ""}
+    error, rest = faulty(program, **how, **fake).splitlines()
+    assert rest == f"True {groups}"
+    assert error == "none" if call == "clBuildProgram" else "CL_OUT_OF_HOST_MEMORY" in error
+
+
 # ---- devices ----
 
 

@@ -37,7 +37,8 @@ def test_examples(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
 
 @needs_device
 @pytest.mark.parametrize("page", [p for p in PAGES if 'device="opencl"' in p.read_text()], ids=lambda p: p.name)
-def test_examples_on_opencl(page: Path) -> None:
+def test_examples_on_opencl(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
     for example in EXAMPLE.findall(page.read_text()):
         if 'device="opencl"' in example:
             run_examples(page.name, example)

@@ -35,7 +35,7 @@ MAY_KNOW = {
     "autocast": KERNELS | {"autograd"},
     "plan": KERNELS,
     "distributed": {"core"},
-    "embed": KERNELS | {"plan", "cpu"},
+    "embed": KERNELS | {"plan", "cpu", "opencl"},
     "outside": {p.name for p in CSRC.iterdir()} - {"python", "distributed", "embed"},
     "python": {p.name for p in CSRC.iterdir()},
 }

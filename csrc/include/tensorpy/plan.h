@@ -35,6 +35,10 @@ typedef struct {
  */
 tp_plan *tp_plan_open(const char *path);
 tp_plan *tp_plan_read(const void *bytes, size_t size);
+/* The same for a device by its name: "cpu", "opencl" (the one that TENSORPY_OPENCL_DEVICE names, else the first),
+ * "opencl:1". NULL, too, where there is none, or where it has not what the plan calls. Since 1.10. */
+tp_plan *tp_plan_open_on(const char *path, const char *device);
+tp_plan *tp_plan_read_on(const void *bytes, size_t size, const char *device);
 void tp_plan_close(tp_plan *plan); /* NULL is allowed */
 
 int tp_plan_inputs(const tp_plan *plan);

@@ -42,19 +42,12 @@ static void add_addresses(tp_text *s, const tp_cl_layout *l) {
     }
 }
 
-/* What one work-item does around the element: itself on a GPU; on a CPU device a loop over a piece of a row, which the
- * compiler turns into vectors. Elements are read where they are written or apart, so no iteration waits for another. */
-void tp_cl_add_head(tp_text *s, const tp_cl_layout *l) {
-    if (!l->rows) {
-        tp_text_add(s, "    const index i = get_global_id(0);\n    if (i >= n) return;\n");
-        if (l->ndim) add_addresses(s, l);
-        return;
-    }
-    tp_text_add(s, "    const index length = %s, rows = n / length, unit = get_global_id(0);\n",
-                l->ndim ? "g.shape[0]" : "n");
-    tp_text_add(s, "    const index row = unit %% rows;\n    index first = unit / rows * piece;\n"
-                   "    if (first >= length) return;\n"
-                   "    const index last = length - first < piece ? length : first + piece;\n");
+void tp_cl_add_element(tp_text *s, const tp_cl_layout *l) {
+    if (l->ndim) add_addresses(s, l);
+}
+
+/* Of a CPU device's row: the addresses, and elements that are one for all of it. */
+static void add_row(tp_text *s, const tp_cl_layout *l) {
     if (l->ndim) add_addresses(s, l);
     for (int i = l->noutputs; i < l->n; i++) {
         const char *type = tp_cl_storage((tp_dtype)l->stored[i]);
@@ -62,6 +55,35 @@ void tp_cl_add_head(tp_text *s, const tp_cl_layout *l) {
             tp_text_add(s, "    const %s one%d = *(__global %s *)(m%d + %s%d);\n", type, i, type, i,
                         l->ndim ? "base" : "o", i);
     }
+}
+
+/* What one work-item does around the element: itself on a GPU; on a CPU device a loop over a piece of a row, which the
+ * compiler turns into vectors. Elements are read where they are written or apart, so no iteration waits for another. */
+void tp_cl_add_head(tp_text *s, const tp_cl_layout *l) {
+    if (!l->rows) {
+        tp_text_add(s, "    const index i = get_global_id(0);\n    if (i >= n) return;\n");
+        tp_cl_add_element(s, l);
+        return;
+    }
+    tp_text_add(s, "    const index length = %s, rows = n / length, unit = get_global_id(0);\n",
+                l->ndim ? "g.shape[0]" : "n");
+    tp_text_add(s, "    const index row = unit %% rows;\n    index first = unit / rows * piece;\n"
+                   "    if (first >= length) return;\n"
+                   "    const index last = length - first < piece ? length : first + piece;\n");
+    add_row(s, l);
+}
+
+void tp_cl_add_turns(tp_text *s, const tp_cl_layout *l) {
+    if (!l->ndim) {
+        tp_text_add(s, "    index row = 0, first = begin;\n    while (begin < stop) {\n    const index last = stop;\n");
+    } else {
+        tp_text_add(s,
+                    "    const index length = g.shape[0];\n    index row = begin / length, first = begin %% length;\n"
+                    "    for (; begin < stop; row++, first = 0) {\n"
+                    "    const index last = length - first < stop - begin ? length : first + (stop - begin);\n");
+    }
+    tp_text_add(s, "    const index start = first;\n    begin += last - first;\n");
+    add_row(s, l);
 }
 
 void tp_cl_add_loop(tp_text *s, const tp_cl_layout *l, const char *how, const char *loop, const char *at) {

@@ -26,6 +26,11 @@ void tp_cl_add_memory(tp_text *s, int i);
 void tp_cl_add_geometry(tp_text *s, const tp_cl_layout *l);
 /* What comes first in the kernel: a GPU's `i`, or a CPU's elements [first, last) of a row. */
 void tp_cl_add_head(tp_text *s, const tp_cl_layout *l);
+/* The same of functions: of a GPU's, which is given `i`, and of a CPU's, which is given elements [begin, stop), one
+ * after the other: they pass in turns of a row, [first, last) of which `start` is the first, with `begin` behind them.
+ * The turn's loop is left open. */
+void tp_cl_add_element(tp_text *s, const tp_cl_layout *l);
+void tp_cl_add_turns(tp_text *s, const tp_cl_layout *l);
 /* A loop over elements of a row, `how` the compiler shall make it, up to the element's place `i`, which is `at`. */
 void tp_cl_add_loop(tp_text *s, const tp_cl_layout *l, const char *how, const char *loop, const char *at);
 /* The element `i` of an operand, as it is stored. */

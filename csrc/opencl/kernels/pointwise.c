@@ -213,6 +213,11 @@ static int classify(variant *k, const tp_iter *it, tp_tensor *const *tensors) {
         return tp_fail(TP_RuntimeError, "OpenCL: a kernel walks over at most %d dimensions that do not merge, not %d",
                        TP_CL_PLAN_DIMS, it->ndim);
     k->ndim = flat ? 0 : (uint8_t)it->ndim;
+    for (int i = 0; !flat && k->rows && i < k->n; i++) {
+        if (k->class[i] == TP_CL_NUMBER) continue;
+        if (it->strides[i][0] == tp_itemsize(it->dtype[i])) k->class[i] = TP_CL_NEXT;
+        else if (i && it->strides[i][0] == 0) k->class[i] = TP_CL_ONE;
+    }
     for (int i = 0; i < k->n; i++) /* a number is no part of the text but for the dtype it is passed in */
         if (k->class[i] == TP_CL_NUMBER) k->stored[i] = k->loop[i];
     return 0;
@@ -233,10 +238,11 @@ static void pass_operands(tp_cl_call *c, const variant *k, const tp_iter *it, tp
 
 static int launch(variant *k, const tp_iter *it, tp_tensor *const *tensors, const tp_value *params) {
     tp_cl_device *d = tp_cl_device_of(tensors, it->noperands);
-    if (!d || classify(k, it, tensors) < 0) return -1;
+    if (!d) return -1;
+    k->rows = d->is_cpu;
+    if (classify(k, it, tensors) < 0) return -1;
     for (int i = 0; i < k->n; i++)
         if (tp_cl_check_dtype(d, k->loop[i]) < 0) return -1;
-    k->rows = d->is_cpu;
     tp_cl_call call = tp_cl_begin(d, tp_cl_plan(d, &family, "run", k));
     if (!call.kernel) return -1;
     const int64_t *strides[MAX_OPERANDS + 1];

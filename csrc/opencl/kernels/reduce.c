@@ -3,11 +3,10 @@
  * How the work is cut: on a GPU a work-group folds a part of one output where the reduced dimension lies closest in
  * memory, else a work-item does; on a CPU device it is always a work-item, with LANES accumulators where elements
  * follow each other. */
+#include "opencl/kernels/reduce.h"
+
 #include "PrimitiveKernels.h"
 #include "opencl/kernels/element.h"
-#include "opencl/runtime/launch.h"
-#include "prim/reduce.h"
-#include "iter/dims.h"
 
 #include <stddef.h>
 #include <stdlib.h>
@@ -19,14 +18,6 @@
 #define PART 65536      /* elements of a part where parts are long, */
 #define SHORT_PART 1024 /* and where one lane takes them one after the other */
 #define MAX_PARTS 1024
-
-typedef struct {
-    const char *name;               /* OP_<name> of reduce.cl, or NULL: */
-    const tp_reduction_op *program; /* what the YAML gives as expressions */
-    tp_dtype in, made;              /* what elements are converted to, and what the result is before it is stored */
-    double correction;              /* of a variance, */
-    bool root;                      /* and whether it is to be the deviation */
-} operation;
 
 /* ---- the plan: dimensions, fastest first, merged ---- */
 
@@ -47,14 +38,9 @@ static void split_dims(tp_dims *kept, tp_dims *reduced, const tp_tensor *self, u
 
 /* ---- the cut ---- */
 
-typedef struct {
-    tp_dims kept, reduced;
-    int64_t outputs, count, parts, part;
-    bool group;
-    int lanes, columns;
-} cut;
-
-static void make_parts(cut *c, int64_t part) {
+/* Parts are whole blocks of what maps compute in blocks (pointwise.c). */
+static void make_parts(tp_cl_cut *c, int64_t part) {
+    part = (part + 63) / 64 * 64;
     c->part = part > c->count ? c->count : part;
     if (c->part < 1) c->part = 1;
     while (tp_divide_up(c->count, c->part) > MAX_PARTS) c->part *= 2;
@@ -63,7 +49,7 @@ static void make_parts(cut *c, int64_t part) {
 
 /* How many neighbouring outputs a work-item of a CPU device folds at once. Long stretches of memory are read fastest,
  * but there have to be enough units of work. */
-static int columns_of(const cut *c, int64_t busy) {
+static int columns_of(const tp_cl_cut *c, int64_t busy) {
     int64_t n = c->kept.size[0], parts = tp_divide_up(c->count, SHORT_PART);
     int columns = 2;
     if (n < 256) {
@@ -74,7 +60,7 @@ static int columns_of(const cut *c, int64_t busy) {
     return columns;
 }
 
-static void make_cut(cut *c, const tp_cl_device *d) {
+static void make_cut(tp_cl_cut *c, const tp_cl_device *d) {
     bool inner = c->outputs == 1 || llabs(c->reduced.in[0]) <= llabs(c->kept.in[0]);
     int64_t busy = (int64_t)d->compute_units * (d->is_cpu ? 2 : 16); /* units of work that keep the device busy */
     c->group = !d->is_cpu && inner && c->count >= GROUP;
@@ -105,16 +91,7 @@ static const char *const bounds[TP_NUM_DTYPES][2] = {
     [TP_FLOAT64] = {"-INFINITY", "INFINITY"},
 };
 
-typedef struct {
-    const char *name;
-    const tp_reduction_op *program;
-    uint16_t lanes, columns, group;               /* group 0: no work-groups */
-    uint8_t self, out, in, made, nkept, nreduced; /* dtypes stored, dtypes computed in, dimensions */
-    bool joins; /* the kernel that joins parts, in a program of its own: few calls have any */
-    uint8_t rest[3];
-} variant;
-
-static void define(tp_text *s, const variant *v) {
+static void define(tp_text *s, const tp_cl_fold_variant *v) {
     tp_dtype in = (tp_dtype)v->in, made = (tp_dtype)v->made;
     tp_cl_define(s, "IN", (tp_dtype)v->self, in);
     tp_cl_define(s, "OUT", (tp_dtype)v->out, tp_compute_dtype(made));
@@ -143,44 +120,45 @@ static void add_functions(tp_text *s, const tp_reduction_op *op, tp_dtype d) {
     }
 }
 
-typedef struct {
-    const char *definitions;
-    const variant *variant;
-} source;
-
-static void write_source(tp_text *s, const void *context) {
-    const source *c = context;
-    tp_autotext functions = {0};
-    if (c->variant->program) add_functions(&functions, c->variant->program, (tp_dtype)c->variant->in);
-    tp_cl_add_source(s, c->definitions, functions.text ? functions.text : "", "reduce.cl");
-}
-
-static tp_cl_built *make(tp_cl_device *d, const char *kernel, const void *given) {
-    const variant *v = given;
-    tp_autotext definitions = {0}, key = {0};
+void tp_cl_add_fold(tp_text *s, const tp_cl_fold_variant *v, const char *made) {
+    tp_autotext definitions = {0}, functions = {0};
     define(&definitions, v);
-    tp_text_add(&key, "reduce %s %d\n%s", v->name ? v->name : v->program->name, v->in, definitions.text);
-    source s = {definitions.text, v};
-    return key.text ? tp_cl_kernel(d, key.text, kernel, write_source, &s) : (tp_fail_memory(1), NULL);
+    if (v->program) add_functions(&functions, v->program, (tp_dtype)v->in);
+    tp_text_add(&functions, "%s", made);
+    tp_cl_add_source(s, definitions.text ? definitions.text : "", functions.text ? functions.text : "", "reduce.cl");
 }
 
-static const tp_cl_family family = {.make = make, .size = TP_CL_SIZE(variant)};
+static void write_source(tp_text *s, const void *context) { tp_cl_add_fold(s, context, ""); }
 
-static variant variant_of(const operation *o, const cut *c, const tp_tensor *self, const tp_tensor *out) {
-    return (variant){.name = o->name,
-                     .program = o->program,
-                     .lanes = (uint16_t)c->lanes,
-                     .columns = (uint16_t)c->columns,
-                     .group = c->group ? GROUP : 0,
-                     .self = (uint8_t)self->dtype,
-                     .out = (uint8_t)out->dtype,
-                     .in = (uint8_t)tp_compute_dtype(o->in),
-                     .made = (uint8_t)o->made,
-                     .nkept = (uint8_t)c->kept.n,
-                     .nreduced = (uint8_t)c->reduced.n};
+void tp_cl_add_fold_key(tp_text *s, const tp_cl_fold_variant *v) {
+    tp_text_add(s, "reduce %s %d\n", v->name ? v->name : v->program->name, v->in);
+    define(s, v);
 }
 
-static void pass_geometry(tp_cl_call *call, const cut *c) {
+static tp_cl_built *make(tp_cl_device *d, const char *kernel, const void *variant) {
+    tp_autotext key = {0};
+    tp_cl_add_fold_key(&key, variant);
+    return key.text ? tp_cl_kernel(d, key.text, kernel, write_source, variant) : (tp_fail_memory(1), NULL);
+}
+
+static const tp_cl_family family = {.make = make, .size = TP_CL_SIZE(tp_cl_fold_variant)};
+
+tp_cl_fold_variant tp_cl_fold_variant_of(const tp_cl_fold *o, const tp_cl_cut *c, const tp_tensor *x,
+                                         const tp_tensor *out) {
+    return (tp_cl_fold_variant){.name = o->name,
+                                .program = o->program,
+                                .lanes = (uint16_t)c->lanes,
+                                .columns = (uint16_t)c->columns,
+                                .group = c->group ? GROUP : 0,
+                                .self = (uint8_t)x->dtype,
+                                .out = (uint8_t)out->dtype,
+                                .in = (uint8_t)tp_compute_dtype(o->in),
+                                .made = (uint8_t)o->made,
+                                .nkept = (uint8_t)c->kept.n,
+                                .nreduced = (uint8_t)c->reduced.n};
+}
+
+static void pass_geometry(tp_cl_call *call, const tp_cl_cut *c) {
     int64_t words[3 * MAX_KEPT + 2 * MAX_KEPT + 4];
     size_t n = 0;
     const int64_t *const kept[] = {c->kept.size, c->kept.in, c->kept.out};
@@ -195,118 +173,133 @@ static void pass_geometry(tp_cl_call *call, const cut *c) {
     tp_cl_pass(call, n * sizeof *words, words);
 }
 
-static void pass_params(tp_cl_call *call, const operation *o) {
+static void pass_params(tp_cl_call *call, const tp_cl_fold *o) {
     if (call->device->has_fp64) tp_cl_pass(call, sizeof o->correction, &o->correction);
     else tp_cl_pass_float(call, (float)o->correction);
     tp_cl_pass_int(call, o->root);
 }
 
-static int launch(tp_cl_device *d, const operation *o, const cut *c, const tp_tensor *self, tp_tensor *out) {
-    variant v = variant_of(o, c, self, out);
-    /* Accumulators are at most 64 bytes. Without parts the argument is not looked at, but has to be a buffer. */
-    tp_autoref *partial =
-        c->parts > 1 ? tp_new_empty(TP_INTS(c->outputs * c->parts * 64), TP_UINT8, out->device) : NULL;
-    if (c->parts > 1 && !partial) return -1;
-    tp_cl_call call = tp_cl_begin(d, tp_cl_plan(d, &family, "reduce", &v));
-    pass_geometry(&call, c);
-    tp_cl_pass_tensor(&call, self->numel ? self : out);
-    tp_cl_pass_tensor(&call, out);
-    tp_cl_pass_tensor(&call, partial ? partial : out);
-    pass_params(&call, o);
-    int64_t blocks = c->outputs / c->kept.size[0] * ((c->kept.size[0] + c->columns - 1) / c->columns);
-    int64_t units = (c->columns > 1 ? blocks : c->outputs) * c->parts;
-    int64_t small = d->is_cpu ? (units < 64 ? 1 : 16) : 64;
-    if (tp_cl_run(&call, c->group ? units * GROUP : units, (size_t)(c->group ? GROUP : small)) < 0) return -1;
-    if (!partial) return 0;
+int64_t tp_cl_fold_bytes(const tp_cl_cut *c) { return 8 * (3 * c->kept.n + 2 * c->reduced.n + 4) + 2 * 16 + 12; }
+
+static int join_parts(tp_cl_device *d, tp_cl_fold_variant v, const tp_cl_fold *o, const tp_cl_cut *c, tp_tensor *out,
+                      const tp_tensor *partial, int64_t group) {
     v.joins = true;
-    call = tp_cl_begin(d, tp_cl_plan(d, &family, "join_parts", &v));
+    tp_cl_call call = tp_cl_begin(d, tp_cl_plan(d, &family, "join_parts", &v));
     pass_geometry(&call, c);
     tp_cl_pass_tensor(&call, out);
     tp_cl_pass_tensor(&call, partial);
     pass_params(&call, o);
-    return tp_cl_run(&call, c->outputs, (size_t)small);
+    return tp_cl_run(&call, c->outputs, (size_t)group);
+}
+
+int tp_cl_fold_run(tp_cl_device *d, const tp_cl_fold *o, const tp_cl_cut *c, const tp_tensor *x, tp_tensor *out,
+                   const tp_cl_made *made) {
+    tp_cl_fold_variant v = tp_cl_fold_variant_of(o, c, x, out);
+    /* Accumulators are at most 64 bytes. Without parts the argument is not looked at, but has to be a buffer. */
+    tp_autoref *partial =
+        c->parts > 1 ? tp_new_empty(TP_INTS(c->outputs * c->parts * 64), TP_UINT8, out->device) : NULL;
+    if (c->parts > 1 && !partial) return -1;
+    tp_cl_call call = tp_cl_begin(d, made ? made->kernel : tp_cl_plan(d, &family, "reduce", &v));
+    pass_geometry(&call, c);
+    if (!made) tp_cl_pass_tensor(&call, x->numel ? x : out);
+    tp_cl_pass_tensor(&call, out);
+    tp_cl_pass_tensor(&call, partial ? partial : out);
+    pass_params(&call, o);
+    if (made && made->pass(&call, made->context) < 0) return tp_cl_run(&call, 0, 0), -1; /* gives the lock back */
+    int64_t blocks = c->outputs / c->kept.size[0] * ((c->kept.size[0] + c->columns - 1) / c->columns);
+    int64_t units = (c->columns > 1 ? blocks : c->outputs) * c->parts;
+    int64_t small = d->is_cpu ? (units < 64 ? 1 : 16) : 64;
+    if (tp_cl_run(&call, c->group ? units * GROUP : units, (size_t)(c->group ? GROUP : small)) < 0) return -1;
+    return partial ? join_parts(d, v, o, c, out, partial, small) : 0;
+}
+
+int tp_cl_cut_of(tp_cl_cut *c, const tp_cl_device *d, const tp_tensor *x, tp_ints dim, const tp_tensor *out) {
+    uint64_t mask = 0;
+    *c = (tp_cl_cut){.parts = 1};
+    for (int64_t i = 0; i < dim.size; i++) mask |= UINT64_C(1) << dim.data[i];
+    split_dims(&c->kept, &c->reduced, x, mask, out);
+    if (c->kept.n > MAX_KEPT || c->reduced.n > MAX_KEPT)
+        return tp_fail(TP_RuntimeError, "OpenCL: a reduction walks over at most %d dimensions that do not merge",
+                       MAX_KEPT);
+    c->outputs = out->numel;
+    c->count = tp_dims_numel(&c->reduced);
+    make_cut(c, d);
+    return 0;
 }
 
 /* Only enqueues. */
-static int reduce(operation o, tp_tensor *x, tp_ints dim, tp_tensor *out) {
-    cut c = {.parts = 1};
-    uint64_t mask = 0;
+static int reduce(const tp_cl_fold *o, tp_tensor *x, tp_ints dim, tp_tensor *out) {
+    tp_cl_cut c;
     tp_tensor *const tensors[] = {x, out};
     tp_cl_device *d = tp_cl_device_of(tensors, 2);
-    if (!d || tp_cl_check_dtype(d, o.in) < 0) return -1;
-    for (int64_t i = 0; i < dim.size; i++) mask |= UINT64_C(1) << dim.data[i];
-    split_dims(&c.kept, &c.reduced, x, mask, out);
-    if (c.kept.n > MAX_KEPT || c.reduced.n > MAX_KEPT)
-        return tp_fail(TP_RuntimeError, "OpenCL: a reduction walks over at most %d dimensions that do not merge",
-                       MAX_KEPT);
-    c.outputs = out->numel;
-    c.count = tp_dims_numel(&c.reduced);
-    make_cut(&c, d);
-    return launch(d, &o, &c, x, out);
+    if (!d || tp_cl_check_dtype(d, o->in) < 0 || tp_cl_cut_of(&c, d, x, dim, out) < 0) return -1;
+    return tp_cl_fold_run(d, o, &c, x, out, NULL);
 }
 
 /* ---- the primitives ---- */
 
+static tp_cl_fold fold_of_program(const tp_reduction_op *op, tp_dtype compute) {
+    tp_dtype made = op->promotion == TP_REDUCE_ALWAYS_BOOL ? TP_BOOL : compute;
+    return (tp_cl_fold){.program = op, .in = compute, .made = made};
+}
+
+int tp_cl_fold_of(tp_cl_fold *o, tp_fold fold, int64_t program, tp_dtype compute, const tp_tensor *x,
+                  const tp_tensor *out) {
+    tp_dtype given = (tp_dtype)x->dtype, sum = tp_sum_dtype((tp_dtype)out->dtype);
+    tp_dtype of_x = tp_compute_dtype(given), of_out = tp_compute_dtype((tp_dtype)out->dtype);
+    tp_dtype length = tp_length_dtype(x, (tp_dtype)out->dtype);
+    const tp_reduction_op *op = fold == TP_FOLD_PROGRAM ? tp_reduction_at(program, compute) : NULL;
+    switch (fold) {
+    case TP_FOLD_SUM: *o = (tp_cl_fold){.name = sum == TP_BOOL ? "ANY" : "SUM", .in = sum, .made = sum}; return 0;
+    case TP_FOLD_MEAN: *o = (tp_cl_fold){.name = "MEAN", .in = of_out, .made = of_out}; return 0;
+    case TP_FOLD_NANSUM: *o = (tp_cl_fold){.name = "NANSUM", .in = of_out, .made = of_out}; return 0;
+    case TP_FOLD_ANY: *o = (tp_cl_fold){.name = "ANY", .in = given, .made = TP_BOOL}; return 0;
+    case TP_FOLD_ALL: *o = (tp_cl_fold){.name = "ALL", .in = given, .made = TP_BOOL}; return 0;
+    case TP_FOLD_COUNT: *o = (tp_cl_fold){.name = "NONZERO", .in = given, .made = TP_INT64}; return 0;
+    case TP_FOLD_MAX: *o = (tp_cl_fold){.name = "LARGEST", .in = of_x, .made = of_x}; return 0;
+    case TP_FOLD_MIN: *o = (tp_cl_fold){.name = "SMALLEST", .in = of_x, .made = of_x}; return 0;
+    case TP_FOLD_LENGTH: *o = (tp_cl_fold){.name = "LENGTH", .in = length, .made = tp_to_real_dtype(length)}; return 0;
+    case TP_FOLD_PROGRAM: return op ? (*o = fold_of_program(op, compute), 0) : -1;
+    }
+    return tp_fail(TP_RuntimeError, "prim::fused.reduce: there is no fold %d", (int)fold);
+}
+
+static int run(tp_fold fold, tp_tensor *x, tp_ints dim, tp_tensor *out) {
+    tp_cl_fold o;
+    return tp_cl_fold_of(&o, fold, 0, TP_FLOAT32, x, out) < 0 ? -1 : reduce(&o, x, dim, out);
+}
+
 /* sum(Tensor x, int[] dim, *, Tensor(a!) out) -> () */
-int reduce_sum_opencl(tp_tensor *x, tp_ints dim, tp_tensor *out) {
-    tp_dtype d = tp_sum_dtype((tp_dtype)out->dtype);
-    return reduce((operation){.name = d == TP_BOOL ? "ANY" : "SUM", .in = d, .made = d}, x, dim, out);
-}
+int reduce_sum_opencl(tp_tensor *x, tp_ints dim, tp_tensor *out) { return run(TP_FOLD_SUM, x, dim, out); }
+int reduce_mean_opencl(tp_tensor *x, tp_ints dim, tp_tensor *out) { return run(TP_FOLD_MEAN, x, dim, out); }
+int reduce_nansum_opencl(tp_tensor *x, tp_ints dim, tp_tensor *out) { return run(TP_FOLD_NANSUM, x, dim, out); }
+int reduce_any_opencl(tp_tensor *x, tp_ints dim, tp_tensor *out) { return run(TP_FOLD_ANY, x, dim, out); }
+int reduce_all_opencl(tp_tensor *x, tp_ints dim, tp_tensor *out) { return run(TP_FOLD_ALL, x, dim, out); }
+int reduce_count_opencl(tp_tensor *x, tp_ints dim, tp_tensor *out) { return run(TP_FOLD_COUNT, x, dim, out); }
+int reduce_length_opencl(tp_tensor *x, tp_ints dim, tp_tensor *out) { return run(TP_FOLD_LENGTH, x, dim, out); }
 
-int reduce_mean_opencl(tp_tensor *x, tp_ints dim, tp_tensor *out) {
-    tp_dtype d = tp_compute_dtype((tp_dtype)out->dtype);
-    return reduce((operation){.name = "MEAN", .in = d, .made = d}, x, dim, out);
-}
-
-int reduce_nansum_opencl(tp_tensor *x, tp_ints dim, tp_tensor *out) {
-    tp_dtype d = tp_compute_dtype((tp_dtype)out->dtype);
-    return reduce((operation){.name = "NANSUM", .in = d, .made = d}, x, dim, out);
-}
-
-int reduce_any_opencl(tp_tensor *x, tp_ints dim, tp_tensor *out) {
-    return reduce((operation){.name = "ANY", .in = (tp_dtype)x->dtype, .made = TP_BOOL}, x, dim, out);
-}
-
-int reduce_all_opencl(tp_tensor *x, tp_ints dim, tp_tensor *out) {
-    return reduce((operation){.name = "ALL", .in = (tp_dtype)x->dtype, .made = TP_BOOL}, x, dim, out);
-}
-
-int reduce_count_opencl(tp_tensor *x, tp_ints dim, tp_tensor *out) {
-    return reduce((operation){.name = "NONZERO", .in = (tp_dtype)x->dtype, .made = TP_INT64}, x, dim, out);
-}
-
-static int extreme(const char *values, const char *places, tp_tensor *x, tp_ints dim, tp_tensor *out, tp_tensor *at) {
+static int extreme(tp_fold fold, const char *places, tp_tensor *x, tp_ints dim, tp_tensor *out, tp_tensor *at) {
     tp_dtype d = tp_compute_dtype((tp_dtype)x->dtype);
-    operation value = {.name = values, .in = d, .made = d};
-    operation place = {.name = places, .in = d == TP_BOOL ? TP_UINT8 : d, .made = TP_INT64};
-    if (at && reduce(place, x, dim, at) < 0) return -1;
-    return out ? reduce(value, x, dim, out) : 0;
+    tp_cl_fold place = {.name = places, .in = d == TP_BOOL ? TP_UINT8 : d, .made = TP_INT64};
+    if (at && reduce(&place, x, dim, at) < 0) return -1;
+    return out ? run(fold, x, dim, out) : 0;
 }
 
 /* max(Tensor x, int[] dim, *, Tensor(a!)? out, Tensor(b!)? at) -> () */
 int reduce_max_opencl(tp_tensor *x, tp_ints dim, tp_tensor *out, tp_tensor *at) {
-    return extreme("LARGEST", "LARGEST_AT", x, dim, out, at);
+    return extreme(TP_FOLD_MAX, "LARGEST_AT", x, dim, out, at);
 }
-
 int reduce_min_opencl(tp_tensor *x, tp_ints dim, tp_tensor *out, tp_tensor *at) {
-    return extreme("SMALLEST", "SMALLEST_AT", x, dim, out, at);
+    return extreme(TP_FOLD_MIN, "SMALLEST_AT", x, dim, out, at);
 }
 
 int reduce_variance_opencl(tp_tensor *x, tp_ints dim, double correction, bool root, tp_tensor *out) {
     tp_dtype d = tp_compute_dtype((tp_dtype)x->dtype);
-    operation o = {.name = "VARIANCE", .in = d, .made = tp_to_real_dtype(d), .correction = correction, .root = root};
-    return reduce(o, x, dim, out);
-}
-
-int reduce_length_opencl(tp_tensor *x, tp_ints dim, tp_tensor *out) {
-    tp_dtype d = tp_length_dtype(x, (tp_dtype)out->dtype);
-    return reduce((operation){.name = "LENGTH", .in = d, .made = tp_to_real_dtype(d)}, x, dim, out);
+    tp_cl_fold o = {.name = "VARIANCE", .in = d, .made = tp_to_real_dtype(d), .correction = correction, .root = root};
+    return reduce(&o, x, dim, out);
 }
 
 int reduce_program_opencl(int64_t program, tp_tensor *x, tp_ints dim, tp_dtype compute, tp_tensor *out) {
-    const tp_reduction_op *op = tp_reduction_at(program, compute);
-    if (!op) return -1;
-    tp_dtype made = op->promotion == TP_REDUCE_ALWAYS_BOOL ? TP_BOOL : compute;
-    operation o = {.program = op, .in = compute, .made = made};
-    return reduce(o, x, dim, out);
+    tp_cl_fold o;
+    return tp_cl_fold_of(&o, TP_FOLD_PROGRAM, program, compute, x, out) < 0 ? -1 : reduce(&o, x, dim, out);
 }

@@ -10,8 +10,22 @@
  * Where an accumulator has several members, lanes of it do not become vectors: such a reduction has a loop of its own
  * over a block (BLOCKWISE): places look for the best value first and for its place then, variances take two passes.
  *
+ * With MADE elements are not read but made, each once, by the functions and with the PARAMETERS that fused_text.c writes
+ * in front: a stretch of them in private memory where a work-item folds blocks, else one after the other.
+ *
  * Invariant: which elements are folded together depends on shapes only, so results are the same in every run. */
 #define BLOCK 256
+
+#ifdef MADE
+typedef long source; /* the place of an element */
+typedef const IN_S *stretch;
+#define INPUT
+#else
+typedef __global const IN_S *source, *stretch;
+#define INPUT source in, long in_offset,
+#define PARAMETERS
+#define ARGUMENTS
+#endif
 
 #if defined(OP_SUM) || defined(OP_MEAN) || defined(OP_NANSUM)
 typedef IN_T acc_t;
@@ -104,7 +118,7 @@ static inline OUT_T finish_acc(acc_t a, long n, WIDEST p, int q) { return a.at; 
 
 #if LANES > 1
 /* n elements side by side from the i-th on. Most blocks do not beat the best so far, and their places do not matter. */
-static inline acc_t add_block(acc_t acc, __global const IN_S *p, long n, long i) {
+static inline acc_t add_block(acc_t acc, stretch p, long n, long i) {
     IN_T lane[LANES], best = WORST;
     long whole = n / LANES * LANES;
     for (int k = 0; k < LANES; k++) lane[k] = WORST;
@@ -129,7 +143,7 @@ typedef struct {
 static inline void start_rows(rows_t *r) {
     for (int k = 0; k < COLUMNS; k++) r->best[k] = WORST, r->at[k] = 0;
 }
-static inline void step_rows(rows_t *r, __global const IN_S *line, int width, int row) {
+static inline void step_rows(rows_t *r, stretch line, int width, int row) {
     for (int k = 0; k < width; k++) {
         IN_T x = IN_LOAD(line[k]);
         bool take = beats(x, r->best[k]);
@@ -190,7 +204,7 @@ static inline WIDEST sum_lanes(WIDEST *lane) {
     return lane[0];
 }
 /* The mean first, then the squared distances from it. */
-static inline acc_t add_block(acc_t acc, __global const IN_S *p, long n, long i) {
+static inline acc_t add_block(acc_t acc, stretch p, long n, long i) {
     WIDEST re[LANES], im[LANES], far[LANES];
     long whole = n / LANES * LANES;
     for (int k = 0; k < LANES; k++) re[k] = im[k] = far[k] = 0;
@@ -227,7 +241,7 @@ typedef struct {
 static inline void start_rows(rows_t *r) {
     for (int k = 0; k < COLUMNS; k++) r->sum[0][k] = r->sum[1][k] = r->square[k] = 0;
 }
-static inline void step_rows(rows_t *r, __global const IN_S *line, int width, int row) {
+static inline void step_rows(rows_t *r, stretch line, int width, int row) {
     if (row == 0)
         for (int k = 0; k < width; k++) {
             IN_T x = IN_LOAD(line[k]);
@@ -272,30 +286,30 @@ typedef struct {
     long size[NK], in[NK], out[NK];       /* kept, fastest first; strides in elements */
     long reduced_size[NR], reduced_in[NR];
     long outputs, count, parts, part;     /* part: elements in one */
-} geometry;
+} cut;
 
-static inline long place_of_input(const geometry *g, long output) {
+static inline long place_of_input(const cut *c, long output) {
     long at = 0;
     for (int d = 0; d < NK; d++) {
-        at += (d + 1 < NK ? output % g->size[d] : output) * g->in[d];
-        output /= g->size[d];
+        at += (d + 1 < NK ? output % c->size[d] : output) * c->in[d];
+        output /= c->size[d];
     }
     return at;
 }
-static inline long place_of_output(const geometry *g, long output) {
+static inline long place_of_output(const cut *c, long output) {
     long at = 0;
     for (int d = 0; d < NK; d++) {
-        at += (d + 1 < NK ? output % g->size[d] : output) * g->out[d];
-        output /= g->size[d];
+        at += (d + 1 < NK ? output % c->size[d] : output) * c->out[d];
+        output /= c->size[d];
     }
     return at;
 }
-static inline long place_along(const geometry *g, long i) {
-    if (NR == 1) return i * g->reduced_in[0];
+static inline long place_along(const cut *c, long i) {
+    if (NR == 1) return i * c->reduced_in[0];
     long at = 0;
     for (int d = 0; d < NR; d++) {
-        at += (d + 1 < NR ? i % g->reduced_size[d] : i) * g->reduced_in[d];
-        i /= g->reduced_size[d];
+        at += (d + 1 < NR ? i % c->reduced_size[d] : i) * c->reduced_in[d];
+        i /= c->reduced_size[d];
     }
     return at;
 }
@@ -309,7 +323,7 @@ static inline acc_t close_lane(lane_t a) { return a; }
 
 #if LANES > 1 && !defined(BLOCKWISE)
 /* n elements side by side. */
-static inline acc_t add_block(acc_t acc, __global const IN_S *p, long n, long i) {
+static inline acc_t add_block(acc_t acc, stretch p, long n, long i) {
     lane_t lane[LANES], rest = start_lane();
     acc_t closed[LANES];
     long whole = n / LANES * LANES;
@@ -332,7 +346,7 @@ typedef struct {
 static inline void start_rows(rows_t *r) {
     for (int k = 0; k < COLUMNS; k++) r->lane[k] = start_lane();
 }
-static inline void step_rows(rows_t *r, __global const IN_S *line, int width, int row) {
+static inline void step_rows(rows_t *r, stretch line, int width, int row) {
     if (width == COLUMNS) {
         for (int k = 0; k < COLUMNS; k++) r->lane[k] = step_lane(r->lane[k], IN_LOAD(line[k]));
     } else {
@@ -343,30 +357,45 @@ static inline acc_t close_rows(const rows_t *r, int k, int rows, long i) { retur
 #endif
 
 /* Elements begin, begin + step, ... below end. */
-static inline acc_t fold(const geometry *g, __global const IN_S *in, long begin, long end, long step) {
+static inline acc_t fold(const cut *c, source in, long begin, long end, long step PARAMETERS) {
     acc_t whole = start_acc();
 #if LANES > 1
-    if (g->reduced_in[0] == 1 && step == 1) {
+    if (c->reduced_in[0] == 1 && step == 1) {
         for (long i = begin, n; i < end; i += n) {
             n = min(end - i, (long)BLOCK * LANES);
-            if (NR > 1) n = min(n, g->reduced_size[0] - i % g->reduced_size[0]);
-            whole = add_block(whole, in + place_along(g, i), n, i);
+            if (NR > 1) n = min(n, c->reduced_size[0] - i % c->reduced_size[0]);
+#ifdef MADE
+            IN_S made[BLOCK * LANES];
+            make(in + place_along(c, i), n, made ARGUMENTS);
+            whole = add_block(whole, made, n, i);
+#else
+            whole = add_block(whole, in + place_along(c, i), n, i);
+#endif
         }
         return whole;
     }
 #endif
+#if defined(MADE) && (LANES > 1 || COLUMNS > 1)
+    return whole; /* elements follow each other */
+#elif defined(MADE)
+#define ELEMENT(i) make_one(in + place_along(c, i) ARGUMENTS)
+#else
+#define ELEMENT(i) in[place_along(c, i)]
+#endif
+#ifdef ELEMENT
     for (long i = begin; i < end;) {
         acc_t block = start_acc();
-        for (int s = 0; s < BLOCK && i < end; s++, i += step) block = step_acc(block, IN_LOAD(in[place_along(g, i)]), i);
+        for (int s = 0; s < BLOCK && i < end; s++, i += step) block = step_acc(block, IN_LOAD(ELEMENT(i)), i);
         whole = join_acc(whole, block);
     }
     return whole;
+#endif
 }
 
-static inline void put(const geometry *g, acc_t acc, long output, long part, __global OUT_S *out,
+static inline void put(const cut *c, acc_t acc, long output, long part, __global OUT_S *out,
                        __global acc_t *partial, WIDEST p, int q) {
-    if (g->parts > 1) partial[output * g->parts + part] = acc;
-    else out[place_of_output(g, output)] = OUT_STORE(finish_acc(acc, g->count, p, q));
+    if (c->parts > 1) partial[output * c->parts + part] = acc;
+    else out[place_of_output(c, output)] = OUT_STORE(finish_acc(acc, c->count, p, q));
 }
 
 #ifndef JOINS
@@ -375,60 +404,72 @@ __kernel __attribute__((reqd_work_group_size(GROUP, 1, 1)))
 #else
 __kernel
 #endif
-void reduce(geometry g, __global const IN_S *in, long in_offset, __global OUT_S *out, long out_offset,
-            __global acc_t *partial, long partial_offset, WIDEST p, int q) {
+void reduce(cut c, INPUT __global OUT_S *out, long out_offset, __global acc_t *partial, long partial_offset, WIDEST p,
+            int q PARAMETERS) {
+#ifdef MADE
+    source in = 0;
+#else
     in += in_offset;
+#endif
     out += out_offset;
     partial = (__global acc_t *)((__global char *)partial + partial_offset);
 #ifdef GROUP
-    long unit = get_group_id(0), output = unit / g.parts, part = unit % g.parts;
+    long unit = get_group_id(0), output = unit / c.parts, part = unit % c.parts;
     int id = get_local_id(0);
     __local acc_t shared[GROUP];
-    long begin = part * g.part, end = begin + g.part < g.count ? begin + g.part : g.count;
-    shared[id] = fold(&g, in + place_of_input(&g, output), begin + id, end, GROUP);
+    long begin = part * c.part, end = begin + c.part < c.count ? begin + c.part : c.count;
+    shared[id] = fold(&c, in + place_of_input(&c, output), begin + id, end, GROUP ARGUMENTS);
     for (int width = GROUP / 2; width; width /= 2) {
         barrier(CLK_LOCAL_MEM_FENCE);
         if (id < width) shared[id] = join_acc(shared[id], shared[id + width]);
     }
-    if (id == 0) put(&g, shared[0], output, part, out, partial, p, q);
+    if (id == 0) put(&c, shared[0], output, part, out, partial, p, q);
 #elif COLUMNS > 1
     /* On a CPU device: neighbouring outputs whose elements lie side by side, row after row. */
-    long across = (g.size[0] + COLUMNS - 1) / COLUMNS, blocks = g.outputs / g.size[0] * across;
+    long across = (c.size[0] + COLUMNS - 1) / COLUMNS, blocks = c.outputs / c.size[0] * across;
     long unit = get_global_id(0), block = unit % blocks, part = unit / blocks;
-    if (part >= g.parts) return;
-    long from = block % across * COLUMNS, output = block / across * g.size[0] + from;
-    long begin = part * g.part, end = begin + g.part < g.count ? begin + g.part : g.count;
-    int width = g.size[0] - from < COLUMNS ? g.size[0] - from : COLUMNS;
+    if (part >= c.parts) return;
+    long from = block % across * COLUMNS, output = block / across * c.size[0] + from;
+    long begin = part * c.part, end = begin + c.part < c.count ? begin + c.part : c.count;
+    int width = c.size[0] - from < COLUMNS ? c.size[0] - from : COLUMNS;
     acc_t acc[COLUMNS];
-    in += place_of_input(&g, output);
+    in += place_of_input(&c, output);
     for (int k = 0; k < COLUMNS; k++) acc[k] = start_acc();
     for (long i = begin; i < end; i += ROWS_AT_ONCE) {
         int rows = end - i < ROWS_AT_ONCE ? end - i : ROWS_AT_ONCE;
         rows_t block;
         start_rows(&block);
-        for (int row = 0; row < rows; row++) step_rows(&block, in + place_along(&g, i + row), width, row);
+#ifdef MADE
+        for (int row = 0; row < rows; row++) {
+            IN_S line[COLUMNS];
+            make(in + place_along(&c, i + row), width, line ARGUMENTS);
+            step_rows(&block, line, width, row);
+        }
+#else
+        for (int row = 0; row < rows; row++) step_rows(&block, in + place_along(&c, i + row), width, row);
+#endif
         for (int k = 0; k < width; k++) acc[k] = join_acc(acc[k], close_rows(&block, k, rows, i));
     }
-    for (int k = 0; k < width; k++) put(&g, acc[k], output + k, part, out, partial, p, q);
+    for (int k = 0; k < width; k++) put(&c, acc[k], output + k, part, out, partial, p, q);
 #else
     /* Neighbours take neighbouring outputs, which lie closest in memory where this kernel is chosen for a GPU. */
-    long unit = get_global_id(0), output = unit % g.outputs, part = unit / g.outputs;
-    if (part >= g.parts) return;
-    long begin = part * g.part, end = begin + g.part < g.count ? begin + g.part : g.count;
-    acc_t acc = fold(&g, in + place_of_input(&g, output), begin, end, 1);
-    put(&g, acc, output, part, out, partial, p, q);
+    long unit = get_global_id(0), output = unit % c.outputs, part = unit / c.outputs;
+    if (part >= c.parts) return;
+    long begin = part * c.part, end = begin + c.part < c.count ? begin + c.part : c.count;
+    acc_t acc = fold(&c, in + place_of_input(&c, output), begin, end, 1 ARGUMENTS);
+    put(&c, acc, output, part, out, partial, p, q);
 #endif
 }
 #else
 
-__kernel void join_parts(geometry g, __global OUT_S *out, long out_offset, __global const acc_t *partial,
+__kernel void join_parts(cut c, __global OUT_S *out, long out_offset, __global const acc_t *partial,
                          long partial_offset, WIDEST p, int q) {
     long output = get_global_id(0);
-    if (output >= g.outputs) return;
+    if (output >= c.outputs) return;
     out += out_offset;
-    partial = (__global const acc_t *)((__global const char *)partial + partial_offset) + output * g.parts;
+    partial = (__global const acc_t *)((__global const char *)partial + partial_offset) + output * c.parts;
     acc_t acc = partial[0];
-    for (long i = 1; i < g.parts; i++) acc = join_acc(acc, partial[i]);
-    out[place_of_output(&g, output)] = OUT_STORE(finish_acc(acc, g.count, p, q));
+    for (long i = 1; i < c.parts; i++) acc = join_acc(acc, partial[i]);
+    out[place_of_output(&c, output)] = OUT_STORE(finish_acc(acc, c.count, p, q));
 }
 #endif

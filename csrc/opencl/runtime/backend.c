@@ -139,7 +139,9 @@ static const tp_device_ops ops = {
     .has_double = has_double,
 };
 
+void tp_cl_register_device(void) { tp_register_device(TP_DEVICE_OPENCL, &ops); }
+
 int tp_cl_load(void) {
-    tp_register_device(TP_DEVICE_OPENCL, &ops);
+    tp_cl_register_device();
     return tp_cl_register_fallback();
 }

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Sequence
+from time import time_ns
 from typing import Any, NoReturn
 
 import tensorpy as tp
@@ -20,6 +21,7 @@ from tensorpy.distributed.groups import ProcessGroup
 from tensorpy.distributed.messages import begin_event
 from tensorpy.distributed.objects import all_gather_object
 from tensorpy.distributed.reduce_op import ReduceOp
+from tensorpy.distributed.round_times import RoundTimes
 from tensorpy.distributed.sparse import sum_of_all
 from tensorpy.distributed.work import Work, in_order
 from tensorpy.futures import Future
@@ -41,6 +43,9 @@ class Reducer(_C._distributed.Reducer):  # type: ignore[misc]
     tells: bool
     factor: float
     rounds: int
+    first_times: tuple[int, int]
+    times: RoundTimes
+    last_order: list[int]
 
     def __new__(
         cls, parameters: Sequence[Tensor], *args: Any, gradient_as_bucket_view: bool = False, **options: Any
@@ -69,6 +74,8 @@ class Reducer(_C._distributed.Reducer):  # type: ignore[misc]
         self._static_map: list[int] | None = None
         self._is_laid_out_by_order = False
         self.rounds = 0
+        self.times = RoundTimes()
+        self.last_order = []
         self.error = ""
         self.has_rebuilt_buckets = False
         self._on_host = all(p.device.type == "cpu" for p in parameters)
@@ -130,6 +137,10 @@ class Reducer(_C._distributed.Reducer):  # type: ignore[misc]
     def bucket_sizes(self) -> list[int]:
         """How many bytes each bucket has."""
         return [0 if b.flat is None else b.flat.nbytes for b in self._buckets]
+
+    def bucket_members(self) -> list[tuple[int, ...]]:
+        """Which parameters each bucket has."""
+        return [b.numbers for b in self._buckets]
 
     # ---- a round ----
 
@@ -216,11 +227,13 @@ class Reducer(_C._distributed.Reducer):  # type: ignore[misc]
                 flat.copy_(result.reshape(-1))
 
     def _finish(self) -> None:
+        backward = time_ns()
         self.expects = self.started = False
         for b, bucket in enumerate(self._buckets):
             self._await(b, bucket.flat, bucket.carried)
             bucket.carried = None
             self.settle(self._used_anywhere(bucket.numbers))
+        self.times.note(self.rounds, *self.first_times, backward, time_ns())
         self._end_round()
 
     def _used_anywhere(self, numbers: tuple[int, ...]) -> tuple[int, ...]:
@@ -240,6 +253,7 @@ class Reducer(_C._distributed.Reducer):  # type: ignore[misc]
             self._static_map = self._map.tolist() if self.is_static else None
         self._map = self._map_work = None
         self.rounds += 1
+        self.last_order = list(self.order)
         self.forget()
         if not self._is_laid_out_by_order and (self.is_static or not self._finds_unused):
             self._is_laid_out_by_order = self.has_rebuilt_buckets = True

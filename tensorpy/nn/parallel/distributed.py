@@ -8,11 +8,11 @@ this process has no more batches (join).
 from __future__ import annotations
 
 import dataclasses
-import os
 import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from enum import Enum
+from time import time_ns
 from typing import Any
 
 import tensorpy as tp
@@ -24,9 +24,9 @@ from tensorpy.distributed import buckets, groups
 from tensorpy.distributed import reducer as _reducer
 from tensorpy.distributed.algorithms.join import Join, Joinable, JoinHook
 from tensorpy.distributed.coalesced import MESSAGE_BYTES, broadcast_coalesced
-from tensorpy.nn.modules.batchnorm import SyncBatchNorm
 from tensorpy.nn.modules.module import Module
-from tensorpy.nn.parallel import mixed
+from tensorpy.nn.parallel import logged, mixed
+from tensorpy.nn.parallel.logged import _dump_DDP_relevant_env_vars as _dump_DDP_relevant_env_vars
 from tensorpy.nn.parallel.mixed import _MixedPrecision as _MixedPrecision
 from tensorpy.nn.parameter import is_lazy
 from tensorpy.utils._pytree import tree_flatten, tree_unflatten
@@ -35,7 +35,6 @@ __all__ = ["DistributedDataParallel"]
 
 _MIB = 1 << 20
 _BUCKET_MIB = 25
-_C_NAMES = {"float32": "float", "float64": "double"}  # in logs
 
 
 class _BufferCommHookLocation(Enum):
@@ -317,6 +316,7 @@ class DistributedDataParallel(Module, Joinable):
         return tp.is_grad_enabled() and self.require_backward_grad_sync
 
     def _before(self, inputs: Any, kwargs: Any) -> Any:
+        self.reducer.times.forward = time_ns() if self._sums() else 0
         work = Join.notify_join_context(self)
         count = self.process_group.size()
         if work is not None and not self._divide_by_initial_world_size:
@@ -432,37 +432,14 @@ class DistributedDataParallel(Module, Joinable):
             self.reducer.set_static()
 
     def _get_ddp_logging_data(self) -> dict[str, Any]:
-        """What a program may print of it: PyTorch's names, but for the times."""
-        names = {str(p.dtype).rpartition(".")[2] for p in self._module_parameters}
-        variables = ("MASTER_ADDR", "MASTER_PORT", "TORCH_DISTRIBUTED_DEBUG", "GLOO_SOCKET_IFNAME")
-        sizes = ", ".join(map(str, self.reducer.bucket_sizes()))
-        rebuilt = {"rebuilt_bucket_sizes": sizes} if self.reducer.has_rebuilt_buckets else {}
-        return {
-            "device_ids": ", ".join(str(each) for each in self.device_ids or ()),
-            "output_device": -1 if self.output_device is None else self.output_device,
-            "dtypes": ", ".join(sorted(_C_NAMES.get(name, name) for name in names)),
-            "is_multi_device_module": False,
-            "has_sync_bn": any(isinstance(each, SyncBatchNorm) for each in self.module.modules()),
-            "num_buckets_reduced": len(self.reducer.bucket_sizes()),
-            "unused_parameter_size": 0,
-            **{name.lower(): os.environ.get(name, "N/A") for name in variables},
-            **rebuilt,
-            "world_size": self.process_group.size(),
-            "rank": self.process_group.rank(),
-            "backend_name": self.process_group.name(),
-            "module_name": type(self.module).__name__,
-            "num_parameter_tensors": len(self._module_parameters),
-            "total_parameter_size_bytes": sum(p.nbytes for p in self._module_parameters),
-            "bucket_cap_bytes": self._caps[-1],
-            "bucket_sizes": sizes,
-            "find_unused_parameters": self.find_unused_parameters,
-            "gradient_as_bucket_view": self.gradient_as_bucket_view,
-            "broadcast_buffers": self.forward_sync_buffers,
-            "static_graph": self.static_graph,
-            "iteration": max(self.reducer.rounds - 1, 0),
-            "has_rebuilt_buckets": self.reducer.has_rebuilt_buckets,
-            **({"has_error": True, "error": self.reducer.error} if self.reducer.error else {}),
-        }
+        """What a program may print of it, by PyTorch's names; times are those of the last round that was noted."""
+        return logged.data_of(self)
+
+    def _set_ddp_runtime_logging_sample_rate(self, sample_rate: int) -> None:
+        """Has the times of one round in so many be noted, beside those of the first ten."""
+        if sample_rate < 1:
+            self.reducer.refuse("DDP runtime logging sample rate should be equal or greater than 1")
+        self.reducer.times.rate = sample_rate
 
     @staticmethod
     def _set_params_and_buffers_to_ignore_for_model(module: Module, params_and_buffers_to_ignore: Any) -> None:

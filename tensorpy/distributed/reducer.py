@@ -31,6 +31,7 @@ class Reducer(_C._distributed.Reducer):  # type: ignore[misc]
     """The gradients of parameters on their way to being the same in all processes of a group."""
 
     error: str
+    hook_name: str
     has_rebuilt_buckets: bool
 
     # of the half in C
@@ -76,7 +77,7 @@ class Reducer(_C._distributed.Reducer):  # type: ignore[misc]
         self.rounds = 0
         self.times = RoundTimes()
         self.last_order = []
-        self.error = ""
+        self.error = self.hook_name = ""
         self.has_rebuilt_buckets = False
         self._on_host = all(p.device.type == "cpu" for p in parameters)
         self._lay_out(range(len(parameters) - 1, -1, -1))
@@ -121,6 +122,7 @@ class Reducer(_C._distributed.Reducer):  # type: ignore[misc]
     def set_hook(self, state: Any, hook: Callable[[Any, GradBucket], Future[Any]]) -> None:
         """Has a function of the user's carry buckets."""
         self._hook = (state, hook)
+        self.hook_name = getattr(hook, "__qualname__", repr(hook))
         self._settle_settings()
 
     def description(self) -> list[str]:
@@ -338,7 +340,8 @@ class Reducer(_C._distributed.Reducer):  # type: ignore[misc]
             "Expected to have finished reduction in the prior iteration before starting a new one: some parameters "
             f"got no gradient. {advice} that the loss leaves out: all `forward` function outputs participate in "
             f"calculating loss. Parameters which did not receive grad for rank {rank}: {names}. Parameter indices "
-            f"which did not receive grad for rank {rank}: {' '.join(map(str, late))}"
+            f"which did not receive grad for rank {rank}: {' '.join(map(str, late))}. To be told more, set the "
+            "environment variable TORCH_DISTRIBUTED_DEBUG to either INFO or DETAIL"
         )
 
 

@@ -348,6 +348,11 @@ def times(rank: int, size: int) -> None:
         assert 0 < data["forward_compute_time_start"] < data["backward_compute_time_start"]
         assert data["backward_comm_time_start"] < data["backward_compute_time_end"] < data["backward_comm_time_end"]
         assert data["avg_forward_compute_time"] > 0
+    model = DDP(net(), bucket_cap_mb_list=[1, 2])
+    assert "comm_hook" not in model._get_ddp_logging_data() and model.bucket_bytes_cap_list == [1 << 20, 2 << 20]
+    model._register_builtin_comm_hook(dist.BuiltinCommHookType.FP16_COMPRESS)
+    model(tp.ones(2, 6)).sum().backward()
+    assert model._get_ddp_logging_data()["comm_hook"] == "BuiltinCommHookType.FP16_COMPRESS"
     count = len(list(model.parameters()))
     order = [str(i) for i in range(count - 1, -1, -1)]
     assert data["prev_iteration_grad_ready_order_indices"] == ", ".join(order)

@@ -272,7 +272,7 @@ def test_gradients(info: Any, layout: str) -> None:
 
 @pytest.mark.parametrize("known", [False, True])
 def test_sums_have_each_element_once(known: bool) -> None:
-    """Of elements that were not said to be in order, too: what the sum has is PyTorch's, and so is what is known of it."""
+    """Of elements that were not said to be in order, too: the sum has what that of PyTorch has."""
     theirs = [torch.sparse_coo_tensor([list(range(n))], [1.0] * n, (4,), is_coalesced=known) for n in (1, 3, 2)]
     ours = [of_parts(each) for each in theirs]
     total, expected = ours[0] + ours[1] + ours[2], theirs[0] + theirs[1] + theirs[2]

@@ -22,6 +22,7 @@ from tensorpy._C import Tensor
 from tensorpy.autograd import Function
 from tensorpy.distributed import buckets, groups
 from tensorpy.distributed import reducer as _reducer
+from tensorpy.distributed.algorithms.ddp_comm_hooks import default_hooks as hooks
 from tensorpy.distributed.algorithms.join import Join, Joinable, JoinHook
 from tensorpy.distributed.coalesced import MESSAGE_BYTES, broadcast_coalesced
 from tensorpy.nn.modules.module import Module
@@ -185,6 +186,8 @@ class DistributedDataParallel(Module, Joinable):
         self.broadcast_bucket_size = MESSAGE_BYTES
         self.mixed_precision: _MixedPrecision | None = mixed_precision
         self._caps = _caps(bucket_cap_mb, bucket_cap_mb_list)
+        self.bucket_bytes_cap = self._caps[-1]
+        self.bucket_bytes_cap_list = self._caps if bucket_cap_mb_list else []
         self._build_reducer(check=init_sync)
         if init_sync:
             self._give_all(0, broadcast or forward_sync_buffers is not None)
@@ -422,6 +425,26 @@ class DistributedDataParallel(Module, Joinable):
         if self.reducer.rounds:
             self.reducer.refuse("register_comm_hook: it is for before the first backward pass")
         self.reducer.set_hook(state, hook)
+
+    def _register_builtin_comm_hook(self, comm_hook_type: buckets.BuiltinCommHookType) -> None:
+        """Has a hook carry buckets that PyTorch has in C++: here they are those of `default_hooks`."""
+        halves = comm_hook_type is buckets.BuiltinCommHookType.FP16_COMPRESS
+        self.register_comm_hook(self.process_group, hooks.fp16_compress_hook if halves else hooks.allreduce_hook)
+        self.reducer.hook_name = str(comm_hook_type)
+
+    def _remove_autograd_hooks(self) -> None:
+        """Gradients of the module are its business alone again."""
+        self.reducer.remove_hooks()
+
+    def _default_broadcast_coalesced(
+        self, bufs: list[Tensor] | None = None, bucket_size: int | None = None, authoritative_rank: int = 0
+    ) -> None:
+        """Gives buffers to all: for a hook of `_register_buffer_comm_hook`."""
+        chosen = list(self._named_buffers().values()) if bufs is None else bufs
+        with tp.no_grad():
+            broadcast_coalesced(
+                self.process_group, chosen, bucket_size or self.broadcast_bucket_size, authoritative_rank
+            )
 
     def _set_static_graph(self) -> None:
         """The same as static_graph=True."""

@@ -74,5 +74,6 @@ def data_of(ddp: DistributedDataParallel) -> dict[str, Any]:
         **_of_buckets(ddp),
         **reducer.times.said(),
         "iteration": reducer.times.iteration,
+        **({"comm_hook": reducer.hook_name} if reducer.hook_name else {}),
         **({"has_error": True, "error": reducer.error} if reducer.error else {}),
     }

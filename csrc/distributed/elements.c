@@ -4,6 +4,8 @@
 
 #include <math.h>
 
+bool tp_elements_narrow;
+
 /* Of two equal numbers, which may be zeros of two signs, the greater is the one without a sign. A NaN stays one, and
  * always the same one. */
 #define ORDERED(T, suffix, nan_of)                           \
@@ -20,11 +22,12 @@
 ORDERED(float, float, NAN)
 ORDERED(double, double, (double)NAN)
 
-#define LOOP(name, stored, get, put, f)                                                       \
-    static void name(void *in, void *inout, int64_t *n, struct mpi_object **type TP_UNUSED) { \
-        const stored *restrict a = in;                                                        \
-        stored *restrict b = inout;                                                           \
-        for (int64_t i = 0; i < *n; i++) b[i] = put(f(get(a[i]), get(b[i])));                 \
+#define LOOP(name, stored, get, put, f)                                                           \
+    static void name(void *in, void *inout, int64_t *count, struct mpi_object **type TP_UNUSED) { \
+        const stored *restrict a = in;                                                            \
+        stored *restrict b = inout;                                                               \
+        int64_t n = tp_elements_narrow ? *(const int *)count : *count;                            \
+        for (int64_t i = 0; i < n; i++) b[i] = put(f(get(a[i]), get(b[i])));                      \
     }
 #define SAME(x) (x)
 #define LOOPS(type, stored, get, put, suffix)                   \

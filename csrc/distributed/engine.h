@@ -56,7 +56,7 @@ typedef struct {
     tp_reduce_op op; /* of a reduction */
     int peer;        /* the root; the other process of send and recv, which may take from TP_ANY_SOURCE */
     int tag;         /* of send and recv */
-    /* of all_to_all: bytes for and from each process, and where they begin */
+    /* of all_to_all: bytes for and from each process, and where they begin; `begin` may write them in another form */
     const int64_t *send_counts, *send_offsets, *recv_counts, *recv_offsets;
 } tp_message;
 
@@ -73,9 +73,13 @@ typedef struct {
     /* Opens the library at a path; 1: there is none. */
     int (*load)(const char *path);
     const char *(*version)(void);
+    /* Whether the library's own launcher alone can start it. */
+    bool (*is_launched)(void);
     /* The world of this process, by what a launcher or server put into the environment. */
     int (*start)(int *rank, int *size);
     int (*stop)(void);
+    /* This process ends: what was started for all of its life is over. */
+    void (*finish)(void);
     /* A group of some ranks of the world, each of which calls this with the same tag. */
     void *(*group)(const int *ranks, int n, const char *tag);
     void (*group_free)(void *group);

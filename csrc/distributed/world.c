@@ -22,6 +22,7 @@ int tp_world_load(const char *const *paths, int n) {
     return status;
 }
 
+bool tp_world_is_launched(void) { return tp_world.loaded && tp_world.engine->is_launched(); }
 const char *tp_world_library(void) { return tp_world.loaded ? tp_world.engine->version() : ""; }
 
 static int allocate_peers(int size) {
@@ -49,8 +50,8 @@ static int start_engine(tp_world_start *w) {
     int rank = found[0], size = found[1];
     free(found);
     if ((w->rank >= 0 && rank != w->rank) || (w->size >= 0 && size != w->size))
-        return tp_fail(TP_RuntimeError, "MPI has this process as rank %d of %d, not %d of %d", rank, size, w->rank,
-                       w->size);
+        return tp_fail(TP_RuntimeError, "MPI has this process as rank %d of %d, not %d of %d: %s", rank, size, w->rank,
+                       w->size, tp_world.engine->version());
     w->rank = tp_world.rank = rank;
     w->size = size;
     return 0;
@@ -127,10 +128,11 @@ int tp_world_end(double seconds) {
 }
 
 void tp_world_leave(void) {
-    if (!tp_world.started || tp_world.pid != getpid()) return;
-    if (!atomic_load(&tp_world.faulty)) tp_watch_say("left");
+    if (tp_world.pid != getpid()) return;
+    if (tp_world.started && !atomic_load(&tp_world.faulty)) tp_watch_say("left");
     void *state = tp_host_lock_release();
     tp_works_stop(); /* an MPI library ends with its process, and must not be called meanwhile */
+    if (!atomic_load(&tp_world.faulty) && !tp_world.first) tp_world.engine->finish();
     tp_host_lock_acquire(state);
 }
 

@@ -24,7 +24,9 @@ typedef struct {
 
 /* Opens the first library of the list that is there; 1: none is. */
 int tp_world_load(const char *const *paths, int n);
-const char *tp_world_library(void); /* its version; "" before */
+const char *tp_world_library(void); /* its version and its file; "" before */
+/* Whether its own launcher alone starts it. */
+bool tp_world_is_launched(void);
 /* Lets the engine start without a launcher: pmi.h. */
 int tp_world_open_pmi(int size, const char *token, const char *mapping);
 /* Makes the world: joins the watch, then starts the engine. -1 with the error set. `rank` and `size` are filled in

@@ -42,6 +42,8 @@ FUNCTION(load) {
 
 FUNCTION(library) { return PyUnicode_FromString(tp_world_library()); }
 
+FUNCTION(is_launched) { return PyBool_FromLong(tp_world_is_launched()); }
+
 FUNCTION_OF(serve) {
     const char *address, *token;
     int size;
@@ -277,6 +279,7 @@ static PyMethodDef functions[] = {
     {"begin_world", begin_world, METH_VARARGS, NULL},
     {"watch", watch, METH_VARARGS, NULL},
     {"end_world", end_world, METH_O, NULL},
+    {"is_launched", is_launched, METH_NOARGS, NULL},
     {"leave_world", leave_world, METH_NOARGS, NULL},
     {"fault", fault, METH_NOARGS, NULL},
     {"new_group", new_group, METH_VARARGS, NULL},

@@ -14,6 +14,7 @@
 #include "distributed/reducer.h"
 #include "python/distributed.h"
 
+#include <time.h>
 #include <stddef.h>
 #include <string.h>
 
@@ -38,6 +39,7 @@ struct reducer {
     parameter *all;
     int *order; /* in which the hooks came */
     int count, arrived, buckets, group;
+    int64_t first_gradient, first_bucket; /* when they came and went, in ns since 1970; 0: not yet */
     double factor;
     tie *hooks;
     bool expects;       /* hooks count: a pass that sums is under way */
@@ -85,7 +87,14 @@ static int call(reducer *r, const char *method, int number) {
     return result ? 0 : -1;
 }
 
+static int64_t now_ns(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_REALTIME, &now);
+    return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+}
+
 static int begin_bucket(reducer *r, int b) {
+    if (!r->first_bucket) r->first_bucket = now_ns();
     if (r->carries) return call(r, "_carry", b);
     if (r->tells && r->needs_buckets && r->group >= 0 && call(r, "_tell", b) < 0) return -1;
     if (!r->needs_buckets || r->group < 0 || tp_reducer_send(r->rounds, b, r->group) == 0) return 0;
@@ -99,6 +108,7 @@ static void note_order(reducer *r, int i) {
 
 static int take(reducer *r, int i) {
     r->started = true;
+    if (!r->first_gradient) r->first_gradient = now_ns();
     if (!r->watches) note_order(r, i);
     if (!tp_reducer_add(r->rounds, i)) return call(r, "_refuse_twice", i);
     if (put_into_bucket(r, &r->all[i]) < 0) return -1;
@@ -329,6 +339,7 @@ static PyObject *reducer_begin(PyObject *o, PyObject *outputs) {
     reducer *r = REDUCER(o);
     tp_reducer_begin(r->rounds);
     r->started = false;
+    r->first_gradient = r->first_bucket = 0;
     r->arrived = 0;
     for (int i = 0; i < r->count; i++) {
         parameter *p = &r->all[i];
@@ -444,6 +455,10 @@ FLAG(carries)
 FLAG(needs_buckets)
 FLAG(tells)
 
+static PyObject *get_first_times(PyObject *o, void *unused TP_UNUSED) {
+    return Py_BuildValue("LL", (long long)REDUCER(o)->first_gradient, (long long)REDUCER(o)->first_bucket);
+}
+
 static PyObject *get_factor(PyObject *o, void *unused TP_UNUSED) { return PyFloat_FromDouble(REDUCER(o)->factor); }
 static int set_factor(PyObject *o, PyObject *value, void *unused TP_UNUSED) {
     double factor = value ? PyFloat_AsDouble(value) : -1;
@@ -467,6 +482,7 @@ static PyGetSetDef getset[] = {
     ASKED(is_there),
     ASKED(never_fired),
     ASKED(is_unused),
+    {"first_times", get_first_times, NULL, NULL, NULL},
     {"order", get_order, NULL, NULL, NULL},
     {NULL, NULL, NULL, NULL, NULL},
 };

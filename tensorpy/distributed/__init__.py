@@ -10,6 +10,9 @@ from typing import Any
 
 from tensorpy.distributed import _functional_operators as _functional_operators
 from tensorpy.distributed.distributed_c10d import *  # noqa: F403
+from tensorpy.distributed.distributed_c10d import BuiltinCommHookType as BuiltinCommHookType
+from tensorpy.distributed.distributed_c10d import _coalescing_manager as _coalescing_manager
+from tensorpy.distributed.distributed_c10d import _CoalescingManager as _CoalescingManager
 from tensorpy.distributed.distributed_c10d import _rank_not_in_group as _rank_not_in_group
 from tensorpy.distributed.distributed_c10d import _Work as _Work
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from enum import Enum
 from typing import Any
 
 import tensorpy as tp
@@ -112,4 +113,11 @@ def assign(parameters: Sequence[Tensor], order: Sequence[int], sparse: Sequence[
     return sorted(made, key=lambda numbers: place[numbers[-1]])
 
 
-__all__ = ["GradBucket"]
+class BuiltinCommHookType(Enum):
+    """Hooks of DistributedDataParallel that PyTorch has in C++: _register_builtin_comm_hook takes them."""
+
+    ALLREDUCE = 0
+    FP16_COMPRESS = 1
+
+
+__all__ = ["BuiltinCommHookType", "GradBucket"]

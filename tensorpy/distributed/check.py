@@ -26,7 +26,8 @@ _MANY, _FEW = 200, 5
 
 
 def _say(text: str) -> None:
-    if not dist.is_initialized() or dist.get_rank() == 0:
+    rank = dist.get_rank() if dist.is_initialized() else world.launched_rank() if world.launched() else 0
+    if rank <= 0:
         print(text, flush=True)
 
 
@@ -84,10 +85,10 @@ def _together(size: int) -> None:
     _say(f"all_reduce of {_LARGE >> 20} MiB: {took * 1e3:.2f} ms, {'as it should be' if right else 'WRONG VALUES'}")
 
 
-def _cores() -> int:
-    """How many cores this process may use."""
+def _cores() -> set[int]:
+    """The cores that this process may use."""
     mine = getattr(os, "sched_getaffinity", None)
-    return len(mine(0)) if mine else os.cpu_count() or 1
+    return set(mine(0)) if mine else set(range(os.cpu_count() or 1))
 
 
 def _look(rank: int, size: int) -> None:
@@ -97,10 +98,10 @@ def _look(rank: int, size: int) -> None:
     hosts = list(dict.fromkeys(host for host, _, _ in who))
     _say(f"world: {size} processes on {len(hosts)} machine(s)")
     for r, (host, pid, cores) in enumerate(who):
-        _say(f"  rank {r}: {host}, pid {pid}, {cores} cores")
+        _say(f"  rank {r}: {host}, pid {pid}, {len(cores)} cores")
     for host in hosts:
         here = [cores for h, _, cores in who if h == host]
-        if len(here) > here[0]:
+        if len(here) > len(set().union(*here)):  # launchers may give each process cores of its own
             _say(f"  {host} has fewer cores than processes: they take turns, and messages wait for it")
     _pairs(rank, size)
     _together(size)
@@ -121,6 +122,7 @@ def main(arguments: list[str] | None = None) -> int:
     if not _library():
         return 1
     try:
+        world.open_library()
         if world.launched() or "RANK" in os.environ:
             dist.init_process_group(timeout=timedelta(seconds=60))
             _look(dist.get_rank(), dist.get_world_size())

@@ -203,8 +203,27 @@ def reduce_scatter(
     if found._is_one():
         copy(output, one("reduce_scatter", input_list))
         return _done(async_op, output)
+    if len({t.shape for t in input_list}) > 1:
+        return _reduce_parts(found, output, input_list, op, async_op)
     _alike("reduce_scatter", input_list, found, output)
     return _reduce_scatter("reduce_scatter", found, output, flat_of(input_list), op, async_op)
+
+
+def _reduce_parts(found: ProcessGroup, output: Tensor, parts: list[Tensor], op: Any, async_op: bool) -> Work | None:
+    """Parts of unlike shapes, each reduced to its process."""
+    mine = found.rank()
+    if len(parts) != found.size() or parts[mine].shape != output.shape:
+        _alike("reduce_scatter", [parts[min(mine, len(parts) - 1)]] * len(parts), found, output)
+    copy(output, parts[mine])
+    works = []
+    for rank, part in enumerate(parts):
+        goes = output if rank == mine else part.detach().clone()
+        works.append(reduce(goes, op=op, group=found, async_op=True, group_dst=rank))
+    begun = Works([work for work in works if work is not None])
+    if async_op:
+        return begun
+    begun.wait()
+    return None
 
 
 @asks_group

@@ -13,8 +13,10 @@ from typing import Any
 
 from tensorpy import _C
 from tensorpy.distributed import groups
+from tensorpy.distributed.buckets import BuiltinCommHookType as BuiltinCommHookType
 from tensorpy.distributed.buckets import GradBucket as GradBucket
 from tensorpy.distributed.coalesced import _coalescing_manager as _coalescing_manager
+from tensorpy.distributed.coalesced import _CoalescingManager as _CoalescingManager
 from tensorpy.distributed.coalesced import broadcast_coalesced as _broadcast_coalesced  # noqa: F401
 from tensorpy.distributed.collectives import _all_gather_base as _all_gather_base
 from tensorpy.distributed.collectives import _reduce_scatter_base as _reduce_scatter_base
@@ -467,7 +469,7 @@ def _ranks_of(given: Any, world: ProcessGroup, sort: bool) -> tuple[int, ...]:
         raise ValueError(f"new_group: a rank stands in {list(ranks)} twice")
     for rank in ranks:
         if not 0 <= rank < world.size():
-            raise ValueError(f"new_group: there is no rank {rank} in a world of {world.size()} processes")
+            raise ValueError(f"Rank {rank} is out of range: new_group has ranks 0 to {world.size() - 1}")
     return tuple(sorted(ranks)) if sort else ranks
 
 
@@ -586,7 +588,8 @@ def new_subgroups(
     ranks = get_process_group_ranks(group)
     size = group_size or int(os.environ.get("LOCAL_WORLD_SIZE", len(ranks)))
     if size < 1 or len(ranks) % size:
-        raise ValueError(f"new_subgroups: {len(ranks)} process(es) are no groups of {size}")
+        why = "must not exceed how many there are" if size > len(ranks) else "must divide their number"
+        raise ValueError(f"new_subgroups: {len(ranks)} process(es) are no groups of {size}: the size {why}")
     parts = [ranks[i : i + size] for i in range(0, len(ranks), size)]
     return new_subgroups_by_enumeration(parts, timeout, backend, group_desc=group_desc)
 

@@ -185,7 +185,7 @@ def batch_isend_irecv(p2p_op_list: list[P2POp]) -> list[Work]:
     """
     groups.of(None)
     if not all(isinstance(message, P2POp) for message in p2p_op_list):
-        raise ValueError("batch_isend_irecv: Invalid ``p2p_op_list``: it is a list of P2POp")
+        raise ValueError("Invalid ``p2p_op_list``: batch_isend_irecv takes a list of P2POp")
     if len({id(message.group) for message in p2p_op_list}) > 1:
         raise ValueError("batch_isend_irecv: all messages are of one group")
     begun = []

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Sequence
+from time import time_ns
 from typing import Any, NoReturn
 
 import tensorpy as tp
@@ -20,6 +21,7 @@ from tensorpy.distributed.groups import ProcessGroup
 from tensorpy.distributed.messages import begin_event
 from tensorpy.distributed.objects import all_gather_object
 from tensorpy.distributed.reduce_op import ReduceOp
+from tensorpy.distributed.round_times import RoundTimes
 from tensorpy.distributed.sparse import sum_of_all
 from tensorpy.distributed.work import Work, in_order
 from tensorpy.futures import Future
@@ -29,6 +31,7 @@ class Reducer(_C._distributed.Reducer):  # type: ignore[misc]
     """The gradients of parameters on their way to being the same in all processes of a group."""
 
     error: str
+    hook_name: str
     has_rebuilt_buckets: bool
 
     # of the half in C
@@ -41,6 +44,9 @@ class Reducer(_C._distributed.Reducer):  # type: ignore[misc]
     tells: bool
     factor: float
     rounds: int
+    first_times: tuple[int, int]
+    times: RoundTimes
+    last_order: list[int]
 
     def __new__(
         cls, parameters: Sequence[Tensor], *args: Any, gradient_as_bucket_view: bool = False, **options: Any
@@ -69,7 +75,9 @@ class Reducer(_C._distributed.Reducer):  # type: ignore[misc]
         self._static_map: list[int] | None = None
         self._is_laid_out_by_order = False
         self.rounds = 0
-        self.error = ""
+        self.times = RoundTimes()
+        self.last_order = []
+        self.error = self.hook_name = ""
         self.has_rebuilt_buckets = False
         self._on_host = all(p.device.type == "cpu" for p in parameters)
         self._lay_out(range(len(parameters) - 1, -1, -1))
@@ -114,6 +122,7 @@ class Reducer(_C._distributed.Reducer):  # type: ignore[misc]
     def set_hook(self, state: Any, hook: Callable[[Any, GradBucket], Future[Any]]) -> None:
         """Has a function of the user's carry buckets."""
         self._hook = (state, hook)
+        self.hook_name = getattr(hook, "__qualname__", repr(hook))
         self._settle_settings()
 
     def description(self) -> list[str]:
@@ -130,6 +139,10 @@ class Reducer(_C._distributed.Reducer):  # type: ignore[misc]
     def bucket_sizes(self) -> list[int]:
         """How many bytes each bucket has."""
         return [0 if b.flat is None else b.flat.nbytes for b in self._buckets]
+
+    def bucket_members(self) -> list[tuple[int, ...]]:
+        """Which parameters each bucket has."""
+        return [b.numbers for b in self._buckets]
 
     # ---- a round ----
 
@@ -216,11 +229,13 @@ class Reducer(_C._distributed.Reducer):  # type: ignore[misc]
                 flat.copy_(result.reshape(-1))
 
     def _finish(self) -> None:
+        backward = time_ns()
         self.expects = self.started = False
         for b, bucket in enumerate(self._buckets):
             self._await(b, bucket.flat, bucket.carried)
             bucket.carried = None
             self.settle(self._used_anywhere(bucket.numbers))
+        self.times.note(self.rounds, *self.first_times, backward, time_ns())
         self._end_round()
 
     def _used_anywhere(self, numbers: tuple[int, ...]) -> tuple[int, ...]:
@@ -240,6 +255,7 @@ class Reducer(_C._distributed.Reducer):  # type: ignore[misc]
             self._static_map = self._map.tolist() if self.is_static else None
         self._map = self._map_work = None
         self.rounds += 1
+        self.last_order = list(self.order)
         self.forget()
         if not self._is_laid_out_by_order and (self.is_static or not self._finds_unused):
             self._is_laid_out_by_order = self.has_rebuilt_buckets = True
@@ -324,7 +340,8 @@ class Reducer(_C._distributed.Reducer):  # type: ignore[misc]
             "Expected to have finished reduction in the prior iteration before starting a new one: some parameters "
             f"got no gradient. {advice} that the loss leaves out: all `forward` function outputs participate in "
             f"calculating loss. Parameters which did not receive grad for rank {rank}: {names}. Parameter indices "
-            f"which did not receive grad for rank {rank}: {' '.join(map(str, late))}"
+            f"which did not receive grad for rank {rank}: {' '.join(map(str, late))}. To be told more, set the "
+            "environment variable TORCH_DISTRIBUTED_DEBUG to either INFO or DETAIL"
         )
 
 

@@ -3,7 +3,8 @@
 Without a launcher rank 0 runs a server (csrc/distributed/server.h), whose address goes through the store; every process
 joins its watch and starts MPI by it. Under mpirun, mpiexec or srun MPI starts by the launcher, and the server's address
 goes by MPI. The library is looked for in this order: TENSORPY_MPI_LIBRARY, where `pip install mpich` puts it, the
-loader's path.
+loader's path; first those with the standard's binary interface, then older MPICH and Open MPI, which is the first
+under its own mpirun: nobody else can start it.
 """
 
 from __future__ import annotations
@@ -26,7 +27,10 @@ from tensorpy.distributed.errors import DistBackendError, DistNetworkError, Dist
 from tensorpy.distributed.messages import KINDS
 
 _engine = _C._distributed
-_LIBRARY = "libmpi_abi.so.1" if sys.platform != "darwin" else "libmpi_abi.1.dylib"
+_MAC = sys.platform == "darwin"
+_STANDARD = ("libmpi_abi.1.dylib",) if _MAC else ("libmpi_abi.so.1",)
+_MPICH = ("libmpi.12.dylib",) if _MAC else ("libmpi.so.12", "libmpich.so.12")
+_OPEN_MPI = ("libmpi.40.dylib",) if _MAC else ("libmpi.so.40",)
 
 # How a launcher says which process this is, and of how many: rank, size.
 LAUNCHERS = (("PMI_RANK", "PMI_SIZE"), ("PMIX_RANK", "PMIX_SIZE"), ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"))
@@ -42,13 +46,24 @@ def launched_size() -> int:
     return next((int(os.environ[size]) for _, size in LAUNCHERS if size in os.environ), -1)
 
 
+def launched_rank() -> int:
+    """Which of them the launcher says that this process is; -1 where it does not."""
+    return next((int(os.environ[rank]) for rank, _ in LAUNCHERS if rank in os.environ), -1)
+
+
+def _launched_by_open_mpi() -> bool:
+    return launched() and "OMPI_COMM_WORLD_RANK" in os.environ
+
+
 def paths() -> list[str]:
     """Where the library may be."""
     given = os.environ.get("TENSORPY_MPI_LIBRARY")
     if given:
         return [given]
-    prefixes = [sys.prefix, sys.base_prefix, site.getuserbase() or ""]
-    return [*dict.fromkeys(os.path.join(p, "lib", _LIBRARY) for p in prefixes if p), _LIBRARY]
+    prefixes = dict.fromkeys(p for p in (sys.prefix, sys.base_prefix, site.getuserbase()) if p)
+    others = (*_STANDARD, *_MPICH)
+    names = (*_OPEN_MPI, *others) if _launched_by_open_mpi() else (*others, *_OPEN_MPI)
+    return [path for name in names for path in (*(os.path.join(p, "lib", name) for p in prefixes), name)]
 
 
 def is_here() -> bool:
@@ -71,12 +86,24 @@ def _has_much_shared_memory() -> bool:
     return found.f_blocks * found.f_frsize >= 1 << 30
 
 
-def _open() -> None:
+def open_library() -> None:
+    """Opens the library; an error says why none can make a world here."""
     if not is_here():
         looked = ", ".join(paths())
         raise DistBackendError(
-            "several processes need a library of MPI with the standard ABI of MPI 5.0, and there is none: "
+            "several processes need a library of MPI, and there is none: "
             f"`pip install mpich` brings one (looked for {looked}; TENSORPY_MPI_LIBRARY names another)"
+        )
+    found, by_open_mpi = _engine.library(), _launched_by_open_mpi()
+    if by_open_mpi and not _engine.is_launched():
+        raise DistBackendError(
+            f"init_process_group: Open MPI's mpirun started this process, and {found} is of another MPI; "
+            "TENSORPY_MPI_LIBRARY names Open MPI's library (libmpi.so.40)"
+        )
+    if _engine.is_launched() and not launched():
+        raise DistBackendError(
+            f"init_process_group: {found} starts under its own mpirun alone, without RANK in the environment; "
+            "`pip install mpich` brings a library that starts from a store, too"
         )
     if (fault := _engine.fault()) is not None:
         raise DistBackendError(f"init_process_group: {fault}; another world needs another process")
@@ -152,7 +179,7 @@ _token = ""  # the name of the world that began last
 
 def begin(store: Any, rank: int, size: int, seconds: float) -> None:
     """Makes this process rank `rank` of a world of `size`; every one of them calls this with the same store."""
-    _open()
+    open_library()
     store.set(f"machine/{rank}", _machine())
     if rank == 0:
         try:
@@ -209,8 +236,8 @@ def _ask_for_server(store: Any, rank: int, seconds: float) -> str:
 
 def begin_launched() -> tuple[int, int]:
     """Makes the world that a launcher started; this process's rank, and how many there are."""
-    _open()
-    rank, size = _engine.begin_world("", 0, "", socket.gethostname(), -1, -1, 300.0)
+    open_library()
+    rank, size = _engine.begin_world("", 0, "", socket.gethostname(), launched_rank(), launched_size(), 300.0)
     _note_exit()
     return int(rank), int(size)
 

@@ -388,3 +388,28 @@ def every_program(rank: int, size: int) -> None:
 @pytest.mark.parametrize(("size", "store"), [(2, "tcp"), (4, "file")])
 def test_all_of_it(size: int, store: str, tmp_path: Path) -> None:
     world(every_program, size, where(store, tmp_path))
+
+
+def unlike_parts(rank: int, size: int) -> None:
+    """reduce_scatter of parts of unlike shapes, each process's own."""
+    for async_op in (False, True):
+        found = tp.zeros(rank + 1, 3)
+        work = dist.reduce_scatter(
+            found, [tp.full((r + 1, 3), float(rank + 1)) for r in range(size)], async_op=async_op
+        )
+        if async_op:
+            work.wait()
+        assert found.tolist() == [[size * (size + 1) / 2] * 3] * (rank + 1)
+    with pytest.raises(ValueError, match="out of range"):
+        dist.new_group([0, size])
+    with pytest.raises(ValueError, match="must not exceed"):
+        dist.new_subgroups(size + 1)
+    x = tp.ones(2)
+    with dist._coalescing_manager(async_ops=True) as together:
+        dist.all_reduce(x)
+    together.wait()
+    assert x.tolist() == [size] * 2
+
+
+def test_parts_of_unlike_shapes(tmp_path: Path) -> None:
+    world(unlike_parts, 2, where("file", tmp_path))

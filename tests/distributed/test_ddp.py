@@ -21,6 +21,7 @@ from tensorpy.distributed.algorithms.ddp_comm_hooks import DDPCommHookType, regi
 from tensorpy.distributed.algorithms.ddp_comm_hooks.powerSGD_hook import PowerSGDState, powerSGD_hook
 from tensorpy.distributed.algorithms.join import Join
 from tensorpy.nn.parallel import DistributedDataParallel as DDP
+from tensorpy.nn.parallel import distributed
 
 pytestmark = needs_mpi
 
@@ -332,6 +333,38 @@ def rules(rank: int, size: int) -> None:
     assert data["dtypes"] == "float" and data["output_device"] == -1 and data["device_ids"] == ""
     assert data["torch_distributed_debug"] == "N/A" and not data["has_sync_bn"] and data["iteration"] == 0
     assert data["world_size"] == size and data["bucket_cap_bytes"] == 25 << 20
+
+
+def times(rank: int, size: int) -> None:
+    """The first ten rounds are noted, then one in each `rate`; a part of a step is no longer than the whole."""
+    model = DDP(net())
+    model._set_ddp_runtime_logging_sample_rate(4)
+    for step in range(14):
+        F.cross_entropy(model(tp.ones(2, 6)), tp.tensor([0, 1])).backward()
+        data = model._get_ddp_logging_data()
+        assert data["iteration"] == (step if step < 10 or step % 4 == 0 else max(9, step // 4 * 4)), step
+        overlap = data["backward_compute_comm_overlap_time"]
+        assert 0 < overlap <= min(data["backward_compute_time"], data["backward_comm_time"])
+        assert 0 < data["forward_compute_time_start"] < data["backward_compute_time_start"]
+        assert data["backward_comm_time_start"] < data["backward_compute_time_end"] < data["backward_comm_time_end"]
+        assert data["avg_forward_compute_time"] > 0
+    model = DDP(net(), bucket_cap_mb_list=[1, 2])
+    assert "comm_hook" not in model._get_ddp_logging_data() and model.bucket_bytes_cap_list == [1 << 20, 2 << 20]
+    model._register_builtin_comm_hook(dist.BuiltinCommHookType.FP16_COMPRESS)
+    model(tp.ones(2, 6)).sum().backward()
+    assert model._get_ddp_logging_data()["comm_hook"] == "BuiltinCommHookType.FP16_COMPRESS"
+    count = len(list(model.parameters()))
+    order = [str(i) for i in range(count - 1, -1, -1)]
+    assert data["prev_iteration_grad_ready_order_indices"] == ", ".join(order)
+    assert data["rebuilt_per_bucket_param_indices"] == " ".join(order)
+    with pytest.raises(RuntimeError, match="equal or greater than 1"):
+        model._set_ddp_runtime_logging_sample_rate(0)
+
+
+def test_what_is_told_of_times(tmp_path: Path, capsys: Any) -> None:
+    world(times, 2, where("file", tmp_path))
+    distributed._dump_DDP_relevant_env_vars()
+    assert "env:NCCL_TOPO_DUMP_FILE=N/A" in capsys.readouterr().out.splitlines()
 
 
 def test_rules_of_programs(tmp_path: Path) -> None:

@@ -54,8 +54,9 @@ def model_of() -> nn.Sequential:
     return nn.Sequential(nn.Linear(64, 256), nn.BatchNorm1d(256), nn.Linear(256, 8))
 
 
-def train(rank: int, ranks: int, folder: str, said: Connection) -> None:
+def train(rank: int, ranks: int, folder: str, said: Connection, all_there: Any) -> None:
     """Some steps; tells which phase begins."""
+    all_there.wait(60)  # a machine with other work imports slowly, which is no fault
     said.send(("start", 0))
     join(f"file://{folder}/store", rank, ranks, SECONDS)
     model = DDP(model_of(), bucket_cap_mb=0.02)
@@ -73,9 +74,9 @@ def train(rank: int, ranks: int, folder: str, said: Connection) -> None:
     dist.destroy_process_group()
 
 
-def member(rank: int, ranks: int, folder: str, said: Connection) -> None:
+def member(rank: int, ranks: int, folder: str, said: Connection, all_there: Any) -> None:
     try:
-        train(rank, ranks, folder, said)
+        train(rank, ranks, folder, said, all_there)
         said.send(("done", ""))
     except Exception as error:
         said.send(("error", f"{type(error).__name__}: {error}"))
@@ -130,7 +131,9 @@ def suffer(fault: Fault) -> list[str]:
     wrong: list[str] = []
     with tempfile.TemporaryDirectory() as folder:
         ends = [context.Pipe(duplex=False) for _ in range(ranks)]
-        processes = [context.Process(target=member, args=(r, ranks, folder, ends[r][1])) for r in range(ranks)]
+        all_there = context.Barrier(ranks)
+        arguments = [(r, ranks, folder, ends[r][1], all_there) for r in range(ranks)]
+        processes = [context.Process(target=member, args=given) for given in arguments]
         for process in processes:
             process.start()
         for _, mine in ends:

@@ -268,3 +268,13 @@ def test_gradients(info: Any, layout: str) -> None:
                 found += [f"{dtype} {str(sample)[:400]}: {text}"[:900]] if text else []
     if found:
         pytest.fail("\n".join(found[:SHOWN]), pytrace=False)
+
+
+@pytest.mark.parametrize("known", [False, True])
+def test_sums_have_each_element_once(known: bool) -> None:
+    """Of elements that were not said to be in order, too: the sum has what that of PyTorch has."""
+    theirs = [torch.sparse_coo_tensor([list(range(n))], [1.0] * n, (4,), is_coalesced=known) for n in (1, 3, 2)]
+    ours = [of_parts(each) for each in theirs]
+    total, expected = ours[0] + ours[1] + ours[2], theirs[0] + theirs[1] + theirs[2]
+    assert total._nnz() == expected._nnz() == 3 and total.is_coalesced() == expected.is_coalesced() == known
+    assert total._values().tolist() == expected._values().tolist() == [3.0, 2.0, 1.0]

@@ -72,8 +72,10 @@ static tp_tensor *add_sparse(tp_tensor *self, tp_tensor *other, const tp_scalar 
     tp_autoref *joined =
         tp_make_coo_steal(tp_cat((tp_tensors){(tp_tensor *[]){a.indices, b.indices}, 2}, 1),
                           tp_cat((tp_tensors){(tp_tensor *[]){first, second}, 2}, 0), tp_sizes(self), false);
-    bool merge = (a.coalesced && b.coalesced) || tp_layout_of(self) != TP_SPARSE_COO;
-    return joined ? tp_as_layout_steal(self, merge ? tp__coalesce(joined) : tp_take(joined)) : NULL;
+    tp_autoref *sum = joined ? tp_as_layout_steal(self, tp__coalesce(joined)) : NULL;
+    bool known =
+        (a.coalesced && b.coalesced) || tp_layout_of(self) != TP_SPARSE_COO; /* as PyTorch: each element once */
+    return sum && !known && tp__coalesced_(sum, false) < 0 ? NULL : tp_take(sum);
 }
 
 /* add.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor */

@@ -8,11 +8,11 @@ this process has no more batches (join).
 from __future__ import annotations
 
 import dataclasses
-import os
 import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from enum import Enum
+from time import time_ns
 from typing import Any
 
 import tensorpy as tp
@@ -22,11 +22,12 @@ from tensorpy._C import Tensor
 from tensorpy.autograd import Function
 from tensorpy.distributed import buckets, groups
 from tensorpy.distributed import reducer as _reducer
+from tensorpy.distributed.algorithms.ddp_comm_hooks import default_hooks as hooks
 from tensorpy.distributed.algorithms.join import Join, Joinable, JoinHook
 from tensorpy.distributed.coalesced import MESSAGE_BYTES, broadcast_coalesced
-from tensorpy.nn.modules.batchnorm import SyncBatchNorm
 from tensorpy.nn.modules.module import Module
-from tensorpy.nn.parallel import mixed
+from tensorpy.nn.parallel import logged, mixed
+from tensorpy.nn.parallel.logged import _dump_DDP_relevant_env_vars as _dump_DDP_relevant_env_vars
 from tensorpy.nn.parallel.mixed import _MixedPrecision as _MixedPrecision
 from tensorpy.nn.parameter import is_lazy
 from tensorpy.utils._pytree import tree_flatten, tree_unflatten
@@ -35,7 +36,6 @@ __all__ = ["DistributedDataParallel"]
 
 _MIB = 1 << 20
 _BUCKET_MIB = 25
-_C_NAMES = {"float32": "float", "float64": "double"}  # in logs
 
 
 class _BufferCommHookLocation(Enum):
@@ -186,6 +186,8 @@ class DistributedDataParallel(Module, Joinable):
         self.broadcast_bucket_size = MESSAGE_BYTES
         self.mixed_precision: _MixedPrecision | None = mixed_precision
         self._caps = _caps(bucket_cap_mb, bucket_cap_mb_list)
+        self.bucket_bytes_cap = self._caps[-1]
+        self.bucket_bytes_cap_list = self._caps if bucket_cap_mb_list else []
         self._build_reducer(check=init_sync)
         if init_sync:
             self._give_all(0, broadcast or forward_sync_buffers is not None)
@@ -317,6 +319,7 @@ class DistributedDataParallel(Module, Joinable):
         return tp.is_grad_enabled() and self.require_backward_grad_sync
 
     def _before(self, inputs: Any, kwargs: Any) -> Any:
+        self.reducer.times.forward = time_ns() if self._sums() else 0
         work = Join.notify_join_context(self)
         count = self.process_group.size()
         if work is not None and not self._divide_by_initial_world_size:
@@ -423,6 +426,26 @@ class DistributedDataParallel(Module, Joinable):
             self.reducer.refuse("register_comm_hook: it is for before the first backward pass")
         self.reducer.set_hook(state, hook)
 
+    def _register_builtin_comm_hook(self, comm_hook_type: buckets.BuiltinCommHookType) -> None:
+        """Has a hook carry buckets that PyTorch has in C++: here they are those of `default_hooks`."""
+        halves = comm_hook_type is buckets.BuiltinCommHookType.FP16_COMPRESS
+        self.register_comm_hook(self.process_group, hooks.fp16_compress_hook if halves else hooks.allreduce_hook)
+        self.reducer.hook_name = str(comm_hook_type)
+
+    def _remove_autograd_hooks(self) -> None:
+        """Gradients of the module are its business alone again."""
+        self.reducer.remove_hooks()
+
+    def _default_broadcast_coalesced(
+        self, bufs: list[Tensor] | None = None, bucket_size: int | None = None, authoritative_rank: int = 0
+    ) -> None:
+        """Gives buffers to all: for a hook of `_register_buffer_comm_hook`."""
+        chosen = list(self._named_buffers().values()) if bufs is None else bufs
+        with tp.no_grad():
+            broadcast_coalesced(
+                self.process_group, chosen, bucket_size or self.broadcast_bucket_size, authoritative_rank
+            )
+
     def _set_static_graph(self) -> None:
         """The same as static_graph=True."""
         if not self.static_graph:
@@ -432,37 +455,14 @@ class DistributedDataParallel(Module, Joinable):
             self.reducer.set_static()
 
     def _get_ddp_logging_data(self) -> dict[str, Any]:
-        """What a program may print of it: PyTorch's names, but for the times."""
-        names = {str(p.dtype).rpartition(".")[2] for p in self._module_parameters}
-        variables = ("MASTER_ADDR", "MASTER_PORT", "TORCH_DISTRIBUTED_DEBUG", "GLOO_SOCKET_IFNAME")
-        sizes = ", ".join(map(str, self.reducer.bucket_sizes()))
-        rebuilt = {"rebuilt_bucket_sizes": sizes} if self.reducer.has_rebuilt_buckets else {}
-        return {
-            "device_ids": ", ".join(str(each) for each in self.device_ids or ()),
-            "output_device": -1 if self.output_device is None else self.output_device,
-            "dtypes": ", ".join(sorted(_C_NAMES.get(name, name) for name in names)),
-            "is_multi_device_module": False,
-            "has_sync_bn": any(isinstance(each, SyncBatchNorm) for each in self.module.modules()),
-            "num_buckets_reduced": len(self.reducer.bucket_sizes()),
-            "unused_parameter_size": 0,
-            **{name.lower(): os.environ.get(name, "N/A") for name in variables},
-            **rebuilt,
-            "world_size": self.process_group.size(),
-            "rank": self.process_group.rank(),
-            "backend_name": self.process_group.name(),
-            "module_name": type(self.module).__name__,
-            "num_parameter_tensors": len(self._module_parameters),
-            "total_parameter_size_bytes": sum(p.nbytes for p in self._module_parameters),
-            "bucket_cap_bytes": self._caps[-1],
-            "bucket_sizes": sizes,
-            "find_unused_parameters": self.find_unused_parameters,
-            "gradient_as_bucket_view": self.gradient_as_bucket_view,
-            "broadcast_buffers": self.forward_sync_buffers,
-            "static_graph": self.static_graph,
-            "iteration": max(self.reducer.rounds - 1, 0),
-            "has_rebuilt_buckets": self.reducer.has_rebuilt_buckets,
-            **({"has_error": True, "error": self.reducer.error} if self.reducer.error else {}),
-        }
+        """What a program may print of it, by PyTorch's names; times are those of the last round that was noted."""
+        return logged.data_of(self)
+
+    def _set_ddp_runtime_logging_sample_rate(self, sample_rate: int) -> None:
+        """Has the times of one round in so many be noted, beside those of the first ten."""
+        if sample_rate < 1:
+            self.reducer.refuse("DDP runtime logging sample rate should be equal or greater than 1")
+        self.reducer.times.rate = sample_rate
 
     @staticmethod
     def _set_params_and_buffers_to_ignore_for_model(module: Module, params_and_buffers_to_ignore: Any) -> None:

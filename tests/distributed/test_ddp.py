@@ -749,7 +749,7 @@ def noted_errors(rank: int, size: int) -> None:
             model(tp.ones(1, 2))
         assert advice in str(caught.value) and model._get_ddp_logging_data()["error"] == str(caught.value)
         if not finds:
-            assert str(caught.value).endswith(f"for rank {rank}: 2")
+            assert f"for rank {rank}: 2." in str(caught.value)
     with pytest.raises(TypeError, match="must be callable"):
         model.register_comm_hook(None, 3)  # type: ignore[arg-type]
     assert "must be callable" in model._get_ddp_logging_data()["error"]

@@ -79,8 +79,13 @@ def trace(events: Iterable[FunctionEvent]) -> list[dict[str, Any]]:
 
 
 def write(path: str | os.PathLike[str], events: Iterable[FunctionEvent], metadata: dict[str, Any]) -> None:
-    """A `.gz` name is compressed."""
-    text = json.dumps({**metadata, "displayTimeUnit": "ns", "traceEvents": trace(events)})
+    """The trace of events as a file; a `.gz` name is compressed."""
+    write_slices(path, trace(events), metadata)
+
+
+def write_slices(path: str | os.PathLike[str], slices: list[dict[str, Any]], metadata: dict[str, Any]) -> None:
+    """What `trace` made, as a file."""
+    text = json.dumps({**metadata, "displayTimeUnit": "ns", "traceEvents": slices})
     if str(path).endswith(".gz"):
         import gzip
 

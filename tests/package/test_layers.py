@@ -48,7 +48,7 @@ LAYERS = {
     "tools: what looks at all of these, or stands for something else": """
         library _library _subclasses distributed._functional_collectives
         distributed.nn distributed.checkpoint distributed._composable distributed.fsdp distributed._tensor
-        distributed.tensor
+        distributed.tensor distributed.timeline
         testing backends utils jit _jit_internal onnx hub mps xpu __config__ _as_torch run
     """,
 }

@@ -348,6 +348,10 @@ def times(rank: int, size: int) -> None:
         assert 0 < data["forward_compute_time_start"] < data["backward_compute_time_start"]
         assert data["backward_comm_time_start"] < data["backward_compute_time_end"] < data["backward_comm_time_end"]
         assert data["avg_forward_compute_time"] > 0
+    fixed = nn.Linear(2, 2)
+    fixed.bias.requires_grad_(False)  # is none of those that travel
+    said = DDP(fixed)._get_ddp_logging_data()
+    assert said["num_parameter_tensors"] == 1 and said["total_parameter_size_bytes"] == 16
     model = DDP(net(), bucket_cap_mb_list=[1, 2])
     assert "comm_hook" not in model._get_ddp_logging_data() and model.bucket_bytes_cap_list == [1 << 20, 2 << 20]
     model._register_builtin_comm_hook(dist.BuiltinCommHookType.FP16_COMPRESS)

@@ -51,7 +51,7 @@ def _of_buckets(ddp: DistributedDataParallel) -> dict[str, Any]:
 
 def data_of(ddp: DistributedDataParallel) -> dict[str, Any]:
     """The whole of it, by PyTorch's names."""
-    parameters, reducer = ddp._module_parameters, ddp.reducer
+    parameters, reducer = [p for p in ddp._module_parameters if p.requires_grad], ddp.reducer
     names = {str(p.dtype).rpartition(".")[2] for p in parameters}
     return {
         "device_ids": _listed(ddp.device_ids or ()),

@@ -218,7 +218,6 @@ def units(rank: int, size: int) -> None:
         (ValueError, "returns Shard", lambda: fully_shard(nn.Linear(2, 2), shard_placement_fn=lambda p: Replicate())),
         (ValueError, "names no dimension", lambda: fully_shard(nn.Linear(2, 2), shard_placement_fn=lambda p: Shard(3))),
         (ValueError, "Expects FSDPModule", lambda: model.set_modules_to_forward_prefetch([nn.Linear(1, 1)])),
-        (AttributeError, r"fully_shard\(module\)", lambda: dist.fsdp.FullyShardedDataParallel),
     ):
         with pytest.raises(error, match=match):
             call()

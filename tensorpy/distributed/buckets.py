@@ -114,7 +114,12 @@ def assign(parameters: Sequence[Tensor], order: Sequence[int], sparse: Sequence[
 
 
 class BuiltinCommHookType(Enum):
-    """Hooks of DistributedDataParallel that PyTorch has in C++: _register_builtin_comm_hook takes them."""
+    """Hooks of DistributedDataParallel that PyTorch has in C++: _register_builtin_comm_hook takes them.
+
+    Example:
+        >>> tp.distributed.BuiltinCommHookType.FP16_COMPRESS.value
+        1
+    """
 
     ALLREDUCE = 0
     FP16_COMPRESS = 1

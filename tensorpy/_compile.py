@@ -205,9 +205,9 @@ def named(compiled: Any) -> Any:
     return functools.update_wrapper(compiled, compiled._torchdynamo_orig_callable)
 
 
-__all__ = ["compile"]
-
-
 def _disable_dynamo(fn: Any = None, recursive: bool = True) -> Any:
     """A function that is run as it is written; without one, a decorator. Tracing has no guards to keep out."""
     return (lambda given: given) if fn is None else fn
+
+
+__all__ = ["compile"]

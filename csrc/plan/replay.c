@@ -3,6 +3,7 @@
 #include "plan/tape_parts.h"
 
 #include "core/alloc.h"
+#include "core/memory.h"
 #include "core/tls.h"
 
 #include <string.h>
@@ -39,23 +40,49 @@ static int make_flat(const tp_note *note, tape_step *step) {
     const tp_value *a = note->args; /* map(int program, Tensor?[] inputs, Scalar[] numbers, ScalarType compute, out) */
     if (note->op != &tp_prims[TP_PRIM_map] || a[4].tensor->numel > MOST_FLAT) return 0;
     if (note->key != TP_KEY_CPU || !tp_shortcut_at(note->op, TP_KEY_CPU)) return 0; /* another kernel is registered */
-    tp_map_job *job = tp_alloc(sizeof *job);
-    if (!job) return -1;
+    tape_flat *flat = tp_alloc(sizeof *flat);
+    if (!flat) return -1;
     char *data[TP_MAP_INPUTS + 1];
-    int64_t strides[TP_MAP_INPUTS + 1];
-    if (tp_map_begin(job, a[0].i, a[1].tensors, a[2].scalars, (tp_dtype)a[3].i, a[4].tensor) < 0) tp_error_clear();
-    else if (job->call.p->loops[a[3].i] && tp_map_lies_flat(job, data, strides)) return step->flat = job, 0;
-    tp_free(job, sizeof *job);
+    if (tp_map_begin(&flat->job, a[0].i, a[1].tensors, a[2].scalars, (tp_dtype)a[3].i, a[4].tensor) < 0) {
+        tp_error_clear();
+    } else if (flat->job.call.p->loops[a[3].i] && tp_map_lies_flat(&flat->job, data, flat->strides)) {
+        flat->loop = flat->job.call.p->loops[a[3].i];
+        flat->count = flat->job.call.p->ninputs + 1;
+        flat->numel = a[4].tensor->numel;
+        return step->flat = flat, 0;
+    }
+    tp_free(flat, sizeof *flat);
     return 0;
 }
 
-static int run_flat(const tape_step *step) {
+static bool needs_memory(const tape_slot *slot) { return slot->born && !slot->made && !slot->is_result; }
+
+/* Where the operands lie: once the tape's memory is there. */
+static void place_operands(const tp_tape *t, tape_flat *flat) {
+    for (int i = 0; i < flat->count; i++) {
+        const tp_tensor *x = flat->job.tensors[i];
+        bool moves = x && !needs_memory(&t->slots[x->storage->slot]);
+        flat->operands[i].slot = moves ? (int32_t)x->storage->slot : -1;
+        if (moves) flat->operands[i].offset = x->byte_offset;
+        else flat->operands[i].at = x ? tp_data(x) : (char *)&flat->job.call.numbers[i - 1];
+    }
+}
+
+static int run_flat(const tp_tape *t, const tape_flat *flat) {
     char *data[TP_MAP_INPUTS + 1];
-    int64_t strides[TP_MAP_INPUTS + 1];
-    tp_map_lies_flat(step->flat, data, strides);
-    step->flat->call.p->loops[step->note->args[3].i](data, strides, step->flat->tensors[0]->numel,
-                                                     step->flat->call.params);
+    for (int i = 0; i < flat->count; i++) {
+        int32_t slot = flat->operands[i].slot;
+        uintptr_t begin = slot < 0 ? 0 : (uintptr_t)t->bound[slot]->data + (uintptr_t)t->shifts[slot];
+        data[i] = slot < 0 ? flat->operands[i].at : (char *)(begin + (uintptr_t)flat->operands[i].offset);
+    }
+    flat->loop(data, flat->strides, flat->numel, flat->job.call.params);
     return tp_status_of_thread();
+}
+
+static int note_users_of_step(tp_tape *t, const tape_step *step) {
+    for (int64_t k = step->first; step->count > 1 && t->key != TP_KEY_CPU && k < step->first + step->count; k++)
+        if (note_users(t, t->notes.calls[k]) < 0) return -1;
+    return note_users(t, step->note);
 }
 
 /* The steps of the tape: maps that follow each other become one, but for those whose numbers are inputs. */
@@ -71,14 +98,10 @@ static int lay_steps(tp_tape *t, const bool *alone) {
         if (tp_plan_reserve((void **)&t->steps, t->nsteps, &t->step_room, sizeof *t->steps) < 0) return -1;
         tape_step *step = &t->steps[t->nsteps++];
         *step = (tape_step){.note = note, .call = at_once ? &t->calls[i] : NULL, .first = i, .count = count};
-        for (int64_t k = i; count > 1 && t->key != TP_KEY_CPU && k < i + count; k++)
-            if (note_users(t, t->notes.calls[k]) < 0) return -1;
-        if (note_users(t, note) < 0 || (!at_once && !alone[i] && make_flat(note, step) < 0)) return -1;
+        if (note_users_of_step(t, step) < 0 || (!at_once && !alone[i] && make_flat(note, step) < 0)) return -1;
     }
     return 0;
 }
-
-static bool needs_memory(const tape_slot *slot) { return slot->born && !slot->made && !slot->is_result; }
 
 /* A place of the tape's memory, which is another slot's until that is dead. */
 typedef struct {
@@ -148,6 +171,15 @@ static bool stays(const tp_tape *t, const tape_argument *a) {
     return false;
 }
 
+/* Flat steps find their operands by themselves, and no tensor has to move for them. */
+static void settle_flat_steps(tp_tape *t) {
+    for (int64_t i = 0; i < t->notes.nslots; i++) t->slots[i].nusers = 0;
+    for (int64_t i = 0; i < t->nsteps; i++) {
+        if (t->steps[i].flat) place_operands(t, t->steps[i].flat);
+        else note_users_of_step(t, &t->steps[i]); /* for which there is room */
+    }
+}
+
 /* Whether a call writes to what the function has not made. */
 static bool writes_there(const tp_tape *t) {
     for (int64_t i = 0; i < t->nsteps; i++) {
@@ -184,6 +216,7 @@ bool tp_tape_close(tp_tape *t, const bool *alone) {
     t->writes = !why && writes_there(t);
     for (int64_t i = 0; i < t->narguments && !why; i++)
         t->slots[t->arguments[i].slot].stays |= stays(t, &t->arguments[i]);
+    if (!why) settle_flat_steps(t);
     if (why) tp_tape_spoil(t, why);
     return !why;
 }
@@ -280,7 +313,7 @@ static int run_calls(tp_tape *t) {
     for (int64_t i = 0; i < t->nsteps; i++) {
         tp_note *note = t->steps[i].note;
         const tape_call *call = t->steps[i].call;
-        int status = t->steps[i].flat ? run_flat(&t->steps[i])
+        int status = t->steps[i].flat ? run_flat(t, t->steps[i].flat)
                      : call           ? tp_redispatch_boxed(note->op, call->below, note->args, results)
                                       : run_note(t, note, results);
         if (tp_unlikely(status < 0) && t->steps[i].count > 1 && tp_take_decline())

@@ -15,7 +15,7 @@ typedef struct {
     bool made;         /* an operator has given it */
     bool reads_first;  /* the first call reads it */
     bool born;         /* the call makes it */
-    tp_tensor **users; /* of a closed tape: the tensors of its calls that lie in it */
+    tp_tensor **users; /* of a closed tape: the tensors of its calls that lie in it, but for those of flat steps */
     int64_t nusers, user_room;
     bool stays; /* of an argument's: calls reach more of its storage than the argument does */
 } tape_slot;
@@ -27,11 +27,24 @@ typedef struct {
 
 #define TP_TAPE_RETURNS 16 /* of an operator, at most */
 
+/* A map of few elements, whose loop is called on the memory as it is. */
+typedef struct {
+    tp_map_job job; /* has the numbers and the parameters that the loop reads */
+    tp_loop_fn loop;
+    int count; /* operands: the result and the inputs */
+    struct {
+        int32_t slot; /* it lies in what the slot is bound to, `offset` bytes from its begin; -1: always at `at` */
+        int64_t offset;
+        char *at;
+    } operands[TP_MAP_INPUTS + 1];
+    int64_t strides[TP_MAP_INPUTS + 1], numel;
+} tape_flat;
+
 /* What is run: a call, or one that several are joined to. */
 typedef struct {
     tp_note *note;         /* of the tape's list */
     const tape_call *call; /* where it gives something: of an operator that runs at once; else NULL */
-    tp_map_job *flat;      /* of a map of few elements, whose loop is called on the memory as it is; owned; else NULL */
+    tape_flat *flat;       /* owned; NULL: it is called as others are */
     int64_t first, count;  /* the calls that are joined to it: a device may have no kernel for them yet */
 } tape_step;
 

@@ -1,4 +1,4 @@
-"""Reductions and scans over each axis."""
+"""Reductions and scans over each axis, and softmax: of short and long rows, and of scores that are masked."""
 
 from __future__ import annotations
 
@@ -24,9 +24,21 @@ REDUCTIONS = (
     ("any", "any", (None, 0, 1)),
     ("cumsum", "cumsum", (0, 1)),
 )
+SOFTMAX = (("softmax", 64, 10), ("softmax", 512, 128), ("log_softmax", 512, 128), ("softmax", 128, 1024))
+
+
+def _softmax(device: str) -> Iterator[Case]:
+    random = np.random.default_rng(0)
+    for name, rows, columns in SOFTMAX:
+        plain = random.standard_normal((rows, columns), np.float32)
+        masked = np.where(np.tri(rows, columns, dtype=bool), plain, -np.inf)
+        for what, array in (("", plain), (" masked", masked)):
+            calls = {lib: partial(getattr(x, name), 1) for lib, (x,) in tensors(array).items() if lib != "numpy"}
+            yield Case(f"{name}, rows of {columns}{what}", calls, {"best": 1.0})
 
 
 def cases(device: str) -> Iterator[Case]:
+    yield from _softmax(device)
     made = tensors(np.random.default_rng(0).random((1024, 1024), np.float32))
     for name, numpy_name, axes in REDUCTIONS:
         functions = {"tensorpy": getattr(tp, name), "numpy": getattr(np, numpy_name)}

@@ -10,8 +10,12 @@
 #include "cpu/kernels.h"
 #include "cpu/loop.h"
 
+#include <string.h>
+
+#define VECTORISED _Pragma("GCC unroll 1") /* gcc would take 16 elements one by one */
 #define LANES 32
-#define SHORT 16
+#define ROWS 16
+#define LONG 512 /* elements of a row, of which ROWS would leave the L1 cache */
 #define COLUMNS 64
 
 /* Where row i of n elements starts, `inner` rows lying side by side. */

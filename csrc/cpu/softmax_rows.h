@@ -1,69 +1,116 @@
 /* softmax_rows.h: softmax, log_softmax and their gradients in one dtype; part of softmax.c, which includes it per dtype
  * with T (the dtype) and OF(name) (name with the dtype's suffix) defined. */
 
-TP_INLINE T OF(largest)(const T *in, int64_t n) {
-    T lanes[LANES], best = in[0];
-    for (int k = 0; k < LANES; k++) lanes[k] = in[0];
-    int64_t i = 0;
-    for (; i + LANES <= n; i += LANES)
-        for (int k = 0; k < LANES; k++) lanes[k] = in[i + k] > lanes[k] ? in[i + k] : lanes[k];
-    for (int k = 0; i && k < LANES; k++) best = lanes[k] > best ? lanes[k] : best;
-    for (; i < n; i++) best = in[i] > best ? in[i] : best;
-    return best;
+/* Of the first `width` lanes, 32 or 64: one with that half of them behind, until one is left. */
+#define FOLD(width, half)          \
+    if ((width) > 32) half(x, 32); \
+    half(x, 16);                   \
+    half(x, 8);                    \
+    half(x, 4);                    \
+    half(x, 2);                    \
+    half(x, 1);                    \
+    return x[0]
+TP_INLINE void OF(add_half)(T *x, const int half) { VECTORISED for (int k = 0; k < half; k++) x[k] += x[k + half]; }
+TP_INLINE void OF(top_half)(T *x, const int half) {
+    VECTORISED for (int k = 0; k < half; k++) x[k] = x[k + half] > x[k] ? x[k + half] : x[k];
+}
+TP_INLINE T OF(sum_of_lanes)(T *x, const int width) { FOLD(width, OF(add_half)); }
+TP_INLINE T OF(top_of_lanes)(T *x, const int width) { FOLD(width, OF(top_half)); }
+#undef FOLD
+
+/* The first m <= width elements, with `rest` after them. */
+TP_INLINE void OF(take_some)(T *to, const T *in, int m, const int width, T rest) {
+    VECTORISED for (int k = 0; k < width; k++) to[k] = k < m ? in[k] : rest;
 }
 
-TP_INLINE T OF(sum_of_lanes)(T lanes[LANES]) {
-    for (int half = LANES / 2; half; half /= 2)
-        for (int k = 0; k < half; k++) lanes[k] += lanes[k + half];
-    return lanes[0];
+/* More than LANES elements. */
+TP_INLINE T OF(largest)(const T *in, int64_t n) {
+    T lanes[LANES], block[LANES];
+    memcpy(lanes, in, sizeof lanes);
+    int64_t i = LANES;
+    for (; i + LANES <= n; i += LANES)
+        VECTORISED for (int k = 0; k < LANES; k++) lanes[k] = in[i + k] > lanes[k] ? in[i + k] : lanes[k];
+    OF(take_some)(block, in + i, (int)(n - i), LANES, in[0]);
+    VECTORISED for (int k = 0; k < LANES; k++) lanes[k] = block[k] > lanes[k] ? block[k] : lanes[k];
+    return OF(top_of_lanes)(lanes, LANES);
 }
 
 /* out = exp(in - shift), and the sum of that; `out` may be NULL. */
 TP_INLINE T OF(exp_sum)(T *out, const T *in, T shift, int64_t n) {
     T lanes[LANES] = {0}, block[LANES];
-    for (int64_t i = 0; i < n && !tp_ends_at(i); i += LANES) {
-        int64_t m = n - i < LANES ? n - i : LANES;
-        if (m == LANES)
-            for (int k = 0; k < LANES; k++) block[k] = in[i + k] - shift;
-        else
-            for (int k = 0; k < LANES; k++) block[k] = k < m ? in[i + k] - shift : -OF(TP_INF);
-        TP_IVDEP for (int k = 0; k < LANES; k++) block[k] = OF(tp_exp)(block[k]);
-        for (int k = 0; k < LANES; k++) lanes[k] += block[k];
-        for (int64_t k = 0; out && k < m; k++) out[i + k] = block[k];
+    int64_t i = 0;
+    for (; i + LANES <= n && !tp_ends_at(i); i += LANES) {
+        VECTORISED TP_IVDEP for (int k = 0; k < LANES; k++) block[k] = OF(tp_exp)(in[i + k] - shift);
+        VECTORISED for (int k = 0; k < LANES; k++) lanes[k] += block[k];
+        if (out) memcpy(out + i, block, sizeof block);
     }
-    return OF(sum_of_lanes)(lanes);
+    if (i < n && n - i < LANES) {
+        const int m = (int)(n - i);
+        OF(take_some)(block, in + i, m, LANES, shift); /* an exp that is no normal number takes long */
+        VECTORISED TP_IVDEP for (int k = 0; k < LANES; k++) block[k] = OF(tp_exp)(block[k] - shift);
+        VECTORISED for (int k = 0; k < LANES; k++) lanes[k] += k < m ? block[k] : 0;
+        if (out) memcpy(out + i, block, (size_t)m * sizeof *block);
+    }
+    return OF(sum_of_lanes)(lanes, LANES);
 }
 
-static void OF(row)(const T *in, T *out, int64_t n, bool log) {
-    T shift = OF(largest)(in, n), sum = OF(exp_sum)(log ? NULL : out, in, shift, n);
-    T less = log ? OF(tp_log)(sum) : 0, scale = 1 / sum;
-    if (was_interrupted(n)) return;
+/* At most `width` elements, as one block, e: exp(in - *top), and the sum of that, in the order of longer rows. */
+TP_INLINE T OF(short_sum)(const T *in, int n, T *e, T *top, const int width) {
+    T x[2 * LANES], fold[2 * LANES];
+    OF(take_some)(x, in, n, width, -OF(TP_INF));
+    memcpy(fold, x, (size_t)width * sizeof *x);
+    *top = OF(top_of_lanes)(fold, width);
+    OF(take_some)(e, x, n, width, *top); /* an exp that is no normal number takes long */
+    VECTORISED TP_IVDEP for (int k = 0; k < width; k++) e[k] = OF(tp_exp)(e[k] - *top);
+    OF(take_some)(fold, e, n, width, 0);
+    return OF(sum_of_lanes)(fold, width);
+}
+
+TP_INLINE void OF(short_row)(const T *in, T *out, int n, const int width) {
+    T e[2 * LANES], top, scale = 1 / OF(short_sum)(in, n, e, &top, width);
+    VECTORISED for (int k = 0; k < width; k++) e[k] *= scale;
+    memcpy(out, e, (size_t)n * sizeof *e);
+}
+
+static void OF(row)(const T *in, T *out, int64_t n) {
+    T scale = 1 / OF(exp_sum)(out, in, OF(largest)(in, n), n);
     for (int64_t first = 0, last; first < n && !tp_ends_at(first); first = last) {
         last = n - first < TP_STRETCH ? n : first + TP_STRETCH;
-        if (log)
-            for (int64_t i = first; i < last; i++) out[i] = in[i] - shift - less;
-        else
-            for (int64_t i = first; i < last; i++) out[i] *= scale;
+        for (int64_t i = first; i < last; i++) out[i] *= scale;
     }
 }
 
-/* At most SHORT elements, as one block with -inf after them. */
-static void OF(short_row)(const T *in, T *out, int64_t n, bool log) {
-    T x[SHORT], fold[SHORT], e[SHORT];
-    for (int k = 0; k < SHORT; k++) x[k] = k < n ? in[k] : -OF(TP_INF);
-    for (int k = 0; k < SHORT; k++) fold[k] = x[k];
-    for (int half = SHORT / 2; half; half /= 2)
-        for (int k = 0; k < half; k++) fold[k] = fold[k + half] > fold[k] ? fold[k + half] : fold[k];
-    T top = fold[0];
-    TP_IVDEP for (int k = 0; k < SHORT; k++) e[k] = OF(tp_exp)(x[k] - top);
-    for (int k = 0; k < SHORT; k++) fold[k] = k < n ? e[k] : 0;
-    for (int half = SHORT / 2; half; half /= 2)
-        for (int k = 0; k < half; k++) fold[k] += fold[k + half];
-    T less = log ? OF(tp_log)(fold[0]) : 0, scale = 1 / fold[0];
-    if (log)
-        for (int64_t k = 0; k < n; k++) out[k] = x[k] - top - less; /* a large top would swallow what is subtracted */
-    else
-        for (int64_t k = 0; k < n; k++) out[k] = e[k] * scale;
+/* Rows along memory, of one length. */
+static void OF(rows)(const T *in, T *out, int64_t n, int64_t count) {
+    for (int64_t i = 0; i < count && !was_interrupted(n); i++, in += n, out += n)
+        if (n <= LANES) OF(short_row)(in, out, (int)n, LANES);
+        else if (n <= 2 * LANES) OF(short_row)(in, out, (int)n, 2 * LANES);
+        else OF(row)(in, out, n);
+}
+
+TP_INLINE void OF(less)(const T *in, T *out, int64_t n, T top, T less) {
+    for (int64_t first = 0, last; first < n && !tp_ends_at(first); first = last) {
+        last = n - first < TP_STRETCH ? n : first + TP_STRETCH;
+        for (int64_t i = first; i < last; i++) out[i] = in[i] - top - less; /* top + less may be no more than top */
+    }
+}
+
+/* The logarithms of several rows are taken together. */
+static void OF(log_rows)(const T *in, T *out, int64_t n, int64_t count) {
+    T top[ROWS], sum[ROWS], e[2 * LANES];
+    int64_t most = n <= LONG ? ROWS : 1;
+    for (int64_t i = 0, m; i < count && !was_interrupted(n); i += m, in += m * n, out += m * n) {
+        m = count - i < most ? count - i : most;
+        for (int64_t r = 0; r < m; r++) {
+            const T *x = in + r * n;
+            if (n <= LANES) sum[r] = OF(short_sum)(x, (int)n, e, &top[r], LANES);
+            else if (n <= 2 * LANES) sum[r] = OF(short_sum)(x, (int)n, e, &top[r], 2 * LANES);
+            else sum[r] = OF(exp_sum)(NULL, x, top[r] = OF(largest)(x, n), n);
+        }
+        for (int64_t r = m; r < ROWS; r++) sum[r] = 1;
+        VECTORISED TP_IVDEP for (int r = 0; r < ROWS; r++) sum[r] = OF(tp_log)(sum[r]);
+        for (int64_t r = 0; r < m; r++) OF(less)(in + r * n, out + r * n, n, top[r], sum[r]);
+    }
 }
 
 /* m <= COLUMNS neighbouring columns, elements `inner` apart. */
@@ -88,15 +135,16 @@ static void OF(columns)(const T *in, T *out, int64_t n, int64_t inner, int64_t m
 }
 
 static void OF(backward_row)(const T *g, const T *y, T *out, int64_t n, bool log) {
-    T lanes[LANES] = {0};
+    T lanes[LANES] = {0}, last_g[LANES], last_y[LANES];
     int64_t i = 0;
     for (; i + LANES <= n; i += LANES)
-        if (log)
-            for (int k = 0; k < LANES; k++) lanes[k] += g[i + k];
-        else
-            for (int k = 0; k < LANES; k++) lanes[k] += g[i + k] * y[i + k];
-    for (; i < n; i++) lanes[0] += log ? g[i] : g[i] * y[i];
-    T sum = OF(sum_of_lanes)(lanes);
+        VECTORISED for (int k = 0; k < LANES; k++) lanes[k] += log ? g[i + k] : g[i + k] * y[i + k];
+    if (i < n) {
+        OF(take_some)(last_g, g + i, (int)(n - i), LANES, 0);
+        OF(take_some)(last_y, y + i, (int)(n - i), LANES, 0);
+        VECTORISED for (int k = 0; k < LANES; k++) lanes[k] += log ? last_g[k] : last_g[k] * last_y[k];
+    }
+    T sum = OF(sum_of_lanes)(lanes, LANES);
     if (log) {
         TP_IVDEP for (i = 0; i < n; i++) out[i] = g[i] - OF(tp_exp)(y[i]) * sum;
     } else {
@@ -121,12 +169,14 @@ static void OF(backward_columns)(const T *g, const T *y, T *out, int64_t n, int6
 static void OF(forward)(const void *in_, void *out_, int64_t n, int64_t inner, int64_t first, int64_t last, bool log) {
     const T *in = in_;
     T *out = out_;
+    if (inner == 1) {
+        (log ? OF(log_rows) : OF(rows))(in + first * n, out + first * n, n, last - first);
+        return;
+    }
     for (int64_t i = first, m; i < last; i += m) {
         int64_t at = start_of(i, n, inner);
         m = columns_from(i, inner, last);
-        if (inner == 1 && n <= SHORT) OF(short_row)(in + at, out + at, n, log);
-        else if (inner == 1) OF(row)(in + at, out + at, n, log);
-        else OF(columns)(in + at, out + at, n, inner, m, log);
+        OF(columns)(in + at, out + at, n, inner, m, log);
         if (was_interrupted(n)) return;
     }
 }

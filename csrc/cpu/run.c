@@ -3,7 +3,9 @@
  * A range of the flattened iteration space is walked in pieces of whole rows where possible. Rows that are short are
  * turned: the loop then runs down the second dimension, in tiles that stay in the L1 cache, so that a call serves many
  * elements. Where an operand lies across the rows (it is transposed), the rectangle is walked in square tiles, so that
- * each of its cache lines is fetched once. Operands whose dtype is not the loop's pass through blocks on the stack. */
+ * each of its cache lines is fetched once. Operands whose dtype is not the loop's pass through blocks on the stack.
+ * Where short rows follow each other without gaps, and operands come again and again (a bias of ten numbers), these are
+ * laid out a few times over, and the rows are one. */
 #include "cpu/run.h"
 
 #include "core/parallel.h"
@@ -11,10 +13,15 @@
 
 #include <stdalign.h>
 #include <stdlib.h>
+#include <string.h>
 
-#define BLOCK 512    /* elements of an operand converted at a time */
-#define SHORT_ROW 16 /* a row below this is turned, */
-#define TURN_RATIO 4 /* if there are this many times as many rows */
+#define BLOCK 512           /* elements of an operand converted at a time */
+#define SHORT_ROW 16        /* a row below this is turned, */
+#define TURN_RATIO 4        /* if there are this many times as many rows */
+#define REPEATED 3          /* operands that may come again, */
+#define REPEATED_ROW 256    /* in rows below this, */
+#define REPEATED_BYTES 8192 /* and what they are laid out in; */
+#define REPEATED_STAY 4     /* of fewer elements that stay, turned rows are faster */
 #define TILE_ROWS 256
 #define TILE 64 /* a square tile of an operand that lies across, */
 #define LINE 64 /* which is one that leaves its cache line with each element */
@@ -24,6 +31,11 @@ typedef struct {
     tp_loop_fn loop;
     const void *params;
     bool converts;
+    /* Of operands that come again: after how many elements all do (0: there are none), how many are laid out, and how
+     * many are taken at once. */
+    int64_t period, length, block;
+    bool repeats[TP_MAX_OPERANDS];
+    int64_t stays[TP_MAX_OPERANDS]; /* for how many elements each of an operand stays; 0: it is none of these */
 } run;
 
 /* ---- one dimension ---- */
@@ -136,6 +148,118 @@ static void run_rectangle(const run *r, const rectangle *x, int64_t n, int64_t r
     else run_rows(r, x->data, x->inner, x->outer, n, rows);
 }
 
+/* ---- operands that come again ---- */
+
+/* The dimensions of an operand from the first to the last that it has elements along. Whether these follow each other
+ * in memory. */
+static bool spans(const tp_iter *it, int i, int *first, int *last) {
+    int64_t step = tp_itemsize(it->dtype[i]);
+    int low = 0, high = it->ndim;
+    while (high && !it->strides[i][high - 1]) high--;
+    while (low < high && !it->strides[i][low]) low++;
+    *first = low, *last = high;
+    for (int d = low; d < high; step *= it->shape[d++])
+        if (it->strides[i][d] != step) return false;
+    return true;
+}
+
+static int64_t product(const int64_t *sizes, int n) {
+    int64_t product = 1;
+    for (int d = 0; d < n; d++) product *= sizes[d];
+    return product;
+}
+
+/* Finds out whether the plan is lines without gaps, operands that come again, and such that stay for a while. */
+static void find_repeats(run *r) {
+    const tp_iter *it = r->it;
+    int count = 0;
+    int64_t period = 1, widest = 1;
+    if (it->ndim < 2 || it->shape[0] >= REPEATED_ROW) return;
+    for (int i = 0; i < it->noperands; i++) {
+        int first, last;
+        bool line = spans(it, i, &first, &last);
+        int64_t item = tp_itemsize(it->dtype[i]), size = product(it->shape, last), stays = product(it->shape, first);
+        if (line && (last == 0 || (first == 0 && last == it->ndim))) continue;
+        if (i < it->noutputs || ++count > REPEATED) return;
+        if (last < it->ndim && size * item <= REPEATED_BYTES) {
+            r->repeats[i] = true;
+            if (size > period) period = size; /* a multiple of the others: all are products of the first sizes */
+        } else if (line && last == it->ndim && stays >= REPEATED_STAY && stays < REPEATED_ROW) {
+            r->stays[i] = stays;
+        } else {
+            return;
+        }
+        if (item > widest) widest = item;
+    }
+    if (!count || period > it->numel / 8) return;
+    r->period = period;
+    r->length = period > BLOCK ? period : BLOCK / period * period;
+    r->block = REPEATED_BYTES / widest;
+}
+
+/* Lays `count` elements of an operand out. */
+static void lay_out(const tp_iter *it, int i, char *to, int64_t count) {
+    int64_t item = tp_itemsize(it->dtype[i]), at[TP_MAX_DIMS] = {0}, inner = it->strides[i][0];
+    const char *from = it->data[i];
+    for (int64_t n = it->shape[0]; count > 0; count -= n, to += n * item) {
+        if (inner == item) memcpy(to, from, (size_t)(n * item));
+        else
+            for (int64_t k = 0; k < n; k++) memcpy(to + k * item, from + k * inner, (size_t)item);
+        for (int d = 1; d < it->ndim; d++) {
+            from += it->strides[i][d];
+            if (++at[d] < it->shape[d]) break;
+            from -= at[d] * it->strides[i][d];
+            at[d] = 0;
+        }
+    }
+}
+
+/* Lays n elements out of a line of which each stays for `stays`, in whole chunks: up to CHUNK bytes more are written.
+ */
+#define CHUNK 64
+#define SPREAD(T)                                                                 \
+    for (int64_t at = 0; at < n; from += sizeof(T), inside = 0) {                 \
+        T value, *here = (T *)to + at;                                            \
+        int64_t most = stays - inside < n - at ? stays - inside : n - at, k = 0;  \
+        memcpy(&value, from, sizeof value);                                       \
+        for (; k < most; k += CHUNK / (int64_t)sizeof(T))                         \
+            for (int l = 0; l < CHUNK / (int)sizeof(T); l++) here[k + l] = value; \
+        at += most;                                                               \
+    }
+static void spread(char *to, const char *from, int64_t item, int64_t stays, int64_t begin, int64_t n) {
+    int64_t inside = begin % stays;
+    from += begin / stays * item;
+    switch (item) {
+    case 1: SPREAD(uint8_t) break;
+    case 2: SPREAD(uint16_t) break;
+    case 4: SPREAD(uint32_t) break;
+    case 8: SPREAD(uint64_t) break;
+    default: SPREAD(tp_complex128)
+    }
+}
+
+static void run_repeats(const run *r, int64_t begin, int64_t end) {
+    alignas(64) char room[REPEATED][REPEATED_BYTES + CHUNK];
+    char *base[TP_MAX_OPERANDS], *data[TP_MAX_OPERANDS];
+    int64_t strides[TP_MAX_OPERANDS];
+    const tp_iter *it = r->it;
+    for (int i = 0, count = 0; i < it->noperands; i++) {
+        bool one = !r->repeats[i] && !it->strides[i][it->ndim - 1];
+        strides[i] = one ? 0 : tp_itemsize(it->dtype[i]);
+        base[i] = r->repeats[i] || r->stays[i] ? room[count++] : it->data[i];
+        if (r->repeats[i]) lay_out(it, i, base[i], r->length);
+    }
+    for (int64_t n; begin < end; begin += n) {
+        int64_t phase = begin % r->period;
+        n = at_most(at_most(r->length - phase, r->block), end - begin);
+        for (int i = 0; i < it->noperands; i++) {
+            data[i] = base[i] + (r->repeats[i] ? phase : r->stays[i] ? 0 : begin) * strides[i];
+            if (r->stays[i]) spread(data[i], it->data[i], strides[i], r->stays[i], begin, n);
+        }
+        run_row(r, data, strides, n);
+    }
+}
+
 /* ---- a range of the flattened space ---- */
 
 typedef struct {
@@ -176,6 +300,10 @@ static void walk(int64_t begin, int64_t end, void *context) {
     const run *r = context;
     const tp_iter *it = r->it;
     position p;
+    if (r->period) {
+        run_repeats(r, begin, end);
+        return;
+    }
     seek(it, begin, &p);
     while (begin < end) {
         int64_t n = it->shape[0] - p.at[0], rows = 1, left = end - begin;
@@ -195,6 +323,7 @@ int tp_iter_run(const tp_iter *it, tp_loop_fn loop, const void *params, int64_t 
     if (it->numel == 0) return 0;
     run r = {.it = it, .loop = loop, .params = params};
     for (int i = 0; i < it->noperands; i++) r.converts |= it->dtype[i] != it->loop_dtype[i];
+    find_repeats(&r);
     if (it->numel < grain) {
         walk(0, it->numel, &r);
         return tp_status_of_thread(); /* a signal ended a recurrence */

@@ -16,7 +16,7 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 
-enum { KEPT = 64, SHORT = 1 << 16, LARGE_PRIME = 50 };
+enum { KEPT = 64, SHORT = 1 << 16, LARGE_PRIME = 50, ROOM = 1 << 19 }; /* ROOM: bytes of lines taken together */
 static tp_fft_plan *_Atomic kept[KEPT];
 
 /* ---- plans ---- */
@@ -111,7 +111,7 @@ static int run(int kind, tp_tensor *x, int64_t dim, bool backward, double scale,
     tp_fft_plan *plan = take_plan(halved ? n / 2 : n, wide, halved);
     int status = -1;
     if (plan) {
-        int64_t room = ((int64_t)1 << 18) / (plan->length * (wide ? 32 : 16));
+        int64_t room = ROOM / (plan->length * (wide ? 32 : 16));
         transform t = {.lines = {.plan = plan, .n = n, .step = step, .backward = backward, .scale = scale},
                        .kind = kind,
                        .wide = wide,
@@ -121,7 +121,8 @@ static int run(int kind, tp_tensor *x, int64_t dim, bool backward, double scale,
                        .out_size = out_size,
                        .in_item = tp_itemsize((tp_dtype)x->dtype),
                        .out_item = tp_itemsize((tp_dtype)out->dtype)};
-        t.together = room >= TP_FFT_LINES && batch >= TP_FFT_LINES ? TP_FFT_LINES : 1;
+        int64_t most = room < batch ? room : batch, half = TP_FFT_LINES / 2;
+        t.together = most >= TP_FFT_LINES && !wide ? TP_FFT_LINES : most >= half ? half : 1;
         status = tp_parallel_unlocked(x->numel >= TP_GRAIN, batch, TP_GRAIN / n + TP_FFT_LINES, run_lines, &t);
     }
     if (plan) leave_plan(plan);

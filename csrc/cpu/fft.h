@@ -3,8 +3,8 @@
 
 #include "core/base.h"
 
-#define TP_FFT_LINES 8 /* transformed at a time, at most */
-#define TP_FFT_GAP 72  /* numbers between buffers */
+#define TP_FFT_LINES 16 /* transformed at a time, at most: a vector of floats */
+#define TP_FFT_GAP 72   /* numbers between buffers */
 
 /* How a complex line of n numbers is transformed: by passes with these factors, or, where `length` is another, as a
  * convolution of that length. Immutable once made. */

@@ -1,6 +1,7 @@
 /* fft_of.h: Fourier transforms of one precision; included by fft_loops.c with
  *   T      float or double
  *   N(x)   a name of that precision
+ *   TURNS  lines that N(turn) turns at a time; not defined: there is none
  *
  * Lines are transformed V at a time, real and imaginary parts apart: element i of line v is at [i * V + v]. Each pass
  * of Stockham's algorithm takes one factor p of n: with s sums done so far it makes, of the p parts of the line, p sums
@@ -10,6 +11,8 @@
 typedef struct {
     T *re, *im;
 } N(parts);
+
+TP_INLINE N(parts) N(swapped)(N(parts) x, bool swap) { return swap ? (N(parts)){x.im, x.re} : x; }
 
 /* A pass: y[q + s (p j + k)] = w^(jk) times the sum over r of x[q + s (j + m r)] exp(-2 pi i r k / p), for j in m and q
  * in s. */
@@ -186,31 +189,29 @@ static N(parts) N(passes)(const tp_fft_plan *plan, const T *w, N(parts) x, N(par
     return x;
 }
 
-/* By Bluestein: x[k] chirp[k] convolved with the chirp's conjugate, whose transform the plan has, times chirp. */
+/* Elements [0, n) of z times numbers, element by element. */
+TP_INLINE void N(multiply)(N(parts) z, int64_t n, const int64_t lines, const T *numbers) {
+    for (int64_t k = 0; k < n; k++) {
+        T *restrict re = z.re + k * lines, *restrict im = z.im + k * lines;
+        const T c = numbers[2 * k], d = numbers[2 * k + 1];
+        VECTORISED PRAGMA_IVDEP for (int64_t v = 0; v < lines; v++) {
+            const T a = re[v], b = im[v];
+            re[v] = a * c - b * d, im[v] = a * d + b * c;
+        }
+    }
+}
+/* By Bluestein: x[k] chirp[k] convolved with the chirp's conjugate, whose transform the plan has, times chirp. The way
+ * back is one there of what has its real and imaginary parts in each other's places. */
 static N(parts) N(chirped)(const tp_fft_plan *plan, N(parts) x, N(parts) y, int64_t lines) {
     const int64_t n = plan->n, all = plan->length;
     const T *w = (const T *)plan->numbers, *chirp = w + 2 * plan->roots, *kernel = chirp + 2 * n;
-    for (int64_t k = 0; k < all; k++)
-        for (int64_t v = 0; v < lines; v++) {
-            T *re = x.re + k * lines + v, *im = x.im + k * lines + v;
-            const T a = k < n ? *re : 0, b = k < n ? *im : 0;
-            const T c = k < n ? chirp[2 * k] : 0, d = k < n ? chirp[2 * k + 1] : 0;
-            *re = a * c - b * d, *im = a * d + b * c;
-        }
+    OF_LINES(N(multiply)(x, n, L, chirp));
+    memset(x.re + n * lines, 0, (size_t)((all - n) * lines) * sizeof(T));
+    memset(x.im + n * lines, 0, (size_t)((all - n) * lines) * sizeof(T));
     N(parts) z = N(passes)(plan, w, x, y, lines), other = z.re == x.re ? y : x;
-    for (int64_t k = 0; k < all; k++)
-        for (int64_t v = 0; v < lines; v++) { /* real and imaginary part change places: the way back */
-            T *re = z.re + k * lines + v, *im = z.im + k * lines + v;
-            const T a = *re, b = *im;
-            *im = a * kernel[2 * k] - b * kernel[2 * k + 1], *re = a * kernel[2 * k + 1] + b * kernel[2 * k];
-        }
-    z = N(passes)(plan, w, z, other, lines);
-    for (int64_t k = 0; k < n; k++)
-        for (int64_t v = 0; v < lines; v++) {
-            T *re = z.re + k * lines + v, *im = z.im + k * lines + v;
-            const T a = *im, b = *re;
-            *re = a * chirp[2 * k] - b * chirp[2 * k + 1], *im = a * chirp[2 * k + 1] + b * chirp[2 * k];
-        }
+    OF_LINES(N(multiply)(z, all, L, kernel));
+    z = N(swapped)(N(passes)(plan, w, N(swapped)(z, true), other, lines), true);
+    OF_LINES(N(multiply)(z, n, L, chirp));
     return z;
 }
 static N(parts) N(transform)(const tp_fft_plan *plan, N(parts) x, N(parts) y, int64_t lines) {
@@ -245,38 +246,136 @@ static N(parts) N(buffer)(void *work, int64_t all, int64_t lines, int number) {
     const int64_t size = all * lines + TP_FFT_GAP;
     return (N(parts)){room + 2 * number * size, room + (2 * number + 1) * size};
 }
-enum { N(BLOCK) = 64 };
+/* Elements of several lines, of each of which the parts lie `b` apart, and elements `a`. */
+typedef struct {
+    T *const *lines;
+    int64_t a, b;
+} N(places);
+/* How far the lines lie apart, if that is one number; 0: it is not. */
+static int64_t N(apart)(const N(places) * p, int64_t lines) {
+    const int64_t c = lines > 1 ? p->lines[1] - p->lines[0] : 0;
+    for (int64_t v = 2; v < lines; v++)
+        if (p->lines[v] - p->lines[v - 1] != c) return 0;
+    return c;
+}
+/* Rows of lines that are neighbours: those of a dimension that is not the last. */
+TP_INLINE void N(take_rows)(const N(places) * p, int64_t n, N(parts) x, const int64_t c, const int64_t lines) {
+    for (int64_t i = 0; i < n; i++, x.re += lines, x.im += lines) {
+        const T *restrict in = p->lines[0] + i * p->a;
+        T *restrict re = x.re, *restrict im = x.im;
+        const int64_t b = p->b;
+        VECTORISED for (int64_t v = 0; v < lines; v++) re[v] = in[v * c], im[v] = in[v * c + b];
+    }
+}
+TP_INLINE void N(give_rows)(const N(places) * p, int64_t n, N(parts) x, const int64_t c, const int64_t lines, T scale) {
+    for (int64_t i = 0; i < n; i++, x.re += lines, x.im += lines) {
+        T *restrict out = p->lines[0] + i * p->a;
+        const T *restrict re = x.re, *restrict im = x.im;
+        const int64_t b = p->b;
+        VECTORISED PRAGMA_IVDEP for (int64_t v = 0; v < lines; v++) {
+            out[v * c] = re[v] * scale;
+            out[v * c + b] = im[v] * scale;
+        }
+    }
+}
+/* One line, or several in blocks. */
+static void N(take_each)(const N(places) * p, int64_t from, int64_t n, N(parts) x, int64_t lines) {
+    const int64_t a = p->a, b = p->b;
+    for (int64_t first = from; first < n; first += BLOCK)
+        for (int64_t v = 0; v < lines; v++) {
+            const T *restrict in = p->lines[v] + first * a;
+            T *restrict re = x.re + first * lines + v, *restrict im = x.im + first * lines + v;
+            const int64_t count = n - first < BLOCK ? n - first : BLOCK;
+            for (int64_t i = 0; i < count; i++) re[i * lines] = in[i * a], im[i * lines] = in[i * a + b];
+        }
+}
+static void N(give_each)(const N(places) * p, int64_t from, int64_t n, N(parts) x, int64_t lines, T scale) {
+    const int64_t a = p->a, b = p->b;
+    for (int64_t first = from; first < n; first += BLOCK)
+        for (int64_t v = 0; v < lines; v++) {
+            T *restrict out = p->lines[v] + first * a;
+            const T *restrict re = x.re + first * lines + v, *restrict im = x.im + first * lines + v;
+            const int64_t count = n - first < BLOCK ? n - first : BLOCK;
+            for (int64_t i = 0; i < count; i++)
+                out[i * a] = re[i * lines] * scale, out[i * a + b] = im[i * lines] * scale;
+        }
+}
+#ifdef TURNS
+/* Lines along memory, of which squares are turned: the first elements, as many as it says. */
+static int64_t N(take_turned)(const N(places) * p, int64_t n, N(parts) x, int64_t lines) {
+    int64_t i = 0;
+    for (; i + TURNS <= n; i += TURNS)
+        for (int64_t v = 0; v < lines; v += TURNS)
+            for (int64_t at = i; at < i + TURNS; at += TURNS / 2) { /* whole cache lines, which may share a set */
+                T *from[TURNS], *to[TURNS];
+                for (int k = 0; k < TURNS; k++) {
+                    from[k] = p->lines[v + k] + 2 * at;
+                    to[k] = (k % 2 ? x.im : x.re) + (at + k / 2) * lines + v;
+                }
+                N(turn)(from, to, 1);
+            }
+    return i;
+}
+static int64_t N(give_turned)(const N(places) * p, int64_t n, N(parts) x, int64_t lines, T scale) {
+    int64_t i = 0;
+    for (; i + TURNS <= n; i += TURNS)
+        for (int64_t v = 0; v < lines; v += TURNS)
+            for (int64_t at = i; at < i + TURNS; at += TURNS / 2) {
+                T *from[TURNS], *to[TURNS];
+                for (int k = 0; k < TURNS; k++) {
+                    from[k] = (k % 2 ? x.im : x.re) + (at + k / 2) * lines + v;
+                    to[k] = p->lines[v + k] + 2 * at;
+                }
+                N(turn)(from, to, scale);
+            }
+    return i;
+}
+#endif
 /* Takes the elements at 0, a, 2 a, ... of each line, and those at b after them, to x; or back, times a scale. */
 static void N(take)(const void *const *lines_in, int64_t a, int64_t b, int64_t n, N(parts) x, int64_t lines) {
+    const N(places) p = {(T *const *)lines_in, a, b};
+    const int64_t c = N(apart)(&p, lines);
+    int64_t done = 0;
     if (lines == 1 && a == 2 && b == 1) {
         const T *restrict in = lines_in[0];
         for (int64_t i = 0; i < n; i++) x.re[i] = in[2 * i], x.im[i] = in[2 * i + 1];
         return;
     }
-    for (int64_t first = 0; first < n; first += N(BLOCK))
-        for (int64_t v = 0; v < lines; v++) {
-            const T *restrict in = (const T *)lines_in[v] + first * a;
-            T *restrict re = x.re + first * lines + v, *restrict im = x.im + first * lines + v;
-            const int64_t count = n - first < N(BLOCK) ? n - first : N(BLOCK);
-            for (int64_t i = 0; i < count; i++) re[i * lines] = in[i * a], im[i * lines] = in[i * a + b];
-        }
+    if (c == 2) {
+        OF_LINES(N(take_rows)(&p, n, x, 2, L));
+        return;
+    }
+    if (c == 1) {
+        OF_LINES(N(take_rows)(&p, n, x, 1, L));
+        return;
+    }
+#ifdef TURNS
+    if (a == 2 && b == 1 && lines % TURNS == 0) done = N(take_turned)(&p, n, x, lines);
+#endif
+    N(take_each)(&p, done, n, x, lines);
 }
 static void N(give)(void *const *lines_out, int64_t a, int64_t b, int64_t n, N(parts) x, int64_t lines, T scale) {
+    const N(places) p = {(T *const *)lines_out, a, b};
+    const int64_t c = N(apart)(&p, lines);
+    int64_t done = 0;
     if (lines == 1 && a == 2 && b == 1) {
         T *restrict out = lines_out[0];
         for (int64_t i = 0; i < n; i++) out[2 * i] = x.re[i] * scale, out[2 * i + 1] = x.im[i] * scale;
         return;
     }
-    for (int64_t first = 0; first < n; first += N(BLOCK))
-        for (int64_t v = 0; v < lines; v++) {
-            T *restrict out = (T *)lines_out[v] + first * a;
-            const T *restrict re = x.re + first * lines + v, *restrict im = x.im + first * lines + v;
-            const int64_t count = n - first < N(BLOCK) ? n - first : N(BLOCK);
-            for (int64_t i = 0; i < count; i++)
-                out[i * a] = re[i * lines] * scale, out[i * a + b] = im[i * lines] * scale;
-        }
+    if (c == 2) {
+        OF_LINES(N(give_rows)(&p, n, x, 2, L, scale));
+        return;
+    }
+    if (c == 1) {
+        OF_LINES(N(give_rows)(&p, n, x, 1, L, scale));
+        return;
+    }
+#ifdef TURNS
+    if (a == 2 && b == 1 && lines % TURNS == 0) done = N(give_turned)(&p, n, x, lines, scale);
+#endif
+    N(give_each)(&p, done, n, x, lines, scale);
 }
-static N(parts) N(swapped)(N(parts) x, bool swap) { return swap ? (N(parts)){x.im, x.re} : x; }
 
 /* Transforms complex lines; backward transforms change the parts' places on both ways. */
 static void N(complex_lines)(const tp_fft_lines *l, int64_t lines, void *work) {
@@ -286,56 +385,65 @@ static void N(complex_lines)(const tp_fft_lines *l, int64_t lines, void *work) {
     N(parts) z = N(transform)(l->plan, x, y, lines);
     N(give)(l->out, 2 * l->step, 1, n, N(swapped)(z, l->backward), lines, (T)l->scale);
 }
+/* The first half of the transform of real lines of 2 h, from that of complex lines of h. */
+TP_INLINE void N(to_halves)(N(parts) z, N(parts) to, int64_t h, const T *roots, T half, const int64_t lines) {
+    for (int64_t k = 0; k <= h; k++, to.re += lines, to.im += lines) {
+        const int64_t at = (k == h ? 0 : k) * lines, mirror = (k == 0 ? 0 : h - k) * lines;
+        const T *restrict ar = z.re + at, *restrict ai = z.im + at, *restrict br = z.re + mirror;
+        const T *restrict bi = z.im + mirror, c = roots[2 * k], d = roots[2 * k + 1];
+        T *restrict re = to.re, *restrict im = to.im;
+        VECTORISED PRAGMA_IVDEP for (int64_t v = 0; v < lines; v++) {
+            const T er = ar[v] + br[v], ei = ai[v] - bi[v], dr = ai[v] + bi[v], di = br[v] - ar[v];
+            re[v] = (er + dr * c - di * d) * half, im[v] = (ei + dr * d + di * c) * half;
+        }
+    }
+}
 /* Transforms real lines to their first halves: an even one is one complex line of half the length. */
 static void N(real_lines)(const tp_fft_lines *l, int64_t lines, void *work) {
     const int64_t h = l->plan->n, all = l->plan->length, step = l->step;
-    const bool even = l->n % 2 == 0;
     N(parts) x = N(buffer)(work, all, lines, 0), y = N(buffer)(work, all, lines, 1);
-    if (even) N(take)(l->in, 2 * step, step, h, x, lines);
-    else {
+    if (l->n % 2) {
         N(take)(l->in, step, 0, h, x, lines);
-        for (int64_t i = 0; i < h * lines; i++) x.im[i] = 0;
+        memset(x.im, 0, (size_t)(h * lines) * sizeof(T));
+        N(give)(l->out, 2 * step, 1, l->n / 2 + 1, N(transform)(l->plan, x, y, lines), lines, (T)l->scale);
+        return;
     }
-    N(parts) z = N(transform)(l->plan, x, y, lines);
-    const T scale = (T)l->scale, *roots = N(half_roots)(l->plan);
-    const int64_t last = l->n / 2;
-    for (int64_t k = 0; k <= last; k++)
-        for (int64_t v = 0; v < lines; v++) {
-            T *out = (T *)l->out[v] + 2 * k * step;
-            const int64_t at = (k == h ? 0 : k) * lines + v, mirror = (k == 0 ? 0 : h - k) * lines + v;
-            if (!even) {
-                out[0] = z.re[at] * scale, out[1] = z.im[at] * scale;
-                continue;
-            }
-            const T er = z.re[at] + z.re[mirror], ei = z.im[at] - z.im[mirror];
-            const T dr = z.im[at] + z.im[mirror], di = z.re[mirror] - z.re[at];
-            const T c = roots[2 * k], d = roots[2 * k + 1], half = scale / 2;
-            out[0] = (er + dr * c - di * d) * half, out[1] = (ei + dr * d + di * c) * half;
+    N(take)(l->in, 2 * step, step, h, x, lines);
+    N(parts) z = N(transform)(l->plan, x, y, lines), to = z.re == x.re ? y : x;
+    OF_LINES(N(to_halves)(z, to, h, N(half_roots)(l->plan), (T)l->scale / 2, L));
+    N(give)(l->out, 2 * step, 1, h + 1, to, lines, 1);
+}
+/* From the first half of a transform to the complex lines that make the real ones, with their parts exchanged. */
+TP_INLINE void N(of_halves)(N(parts) in, N(parts) to, int64_t h, const T *roots, const int64_t lines) {
+    for (int64_t k = 0; k < h; k++, to.re += lines, to.im += lines) {
+        const T *restrict ar = in.re + k * lines, *restrict ai = in.im + k * lines;
+        const T *restrict br = in.re + (h - k) * lines, *restrict bi = in.im + (h - k) * lines;
+        const T c = roots[2 * k], d = -roots[2 * k + 1];
+        T *restrict re = to.re, *restrict im = to.im;
+        VECTORISED PRAGMA_IVDEP for (int64_t v = 0; v < lines; v++) {
+            const T p = k ? ai[v] : 0, q = k ? -bi[v] : 0; /* the ends are real, whatever they say */
+            const T sr = ar[v] + br[v], si = p + q, tr = ar[v] - br[v], ti = p - q;
+            im[v] = sr - (tr * d + ti * c), re[v] = si + (tr * c - ti * d);
         }
+    }
 }
 /* And back, from the first half. */
 static void N(hermitian_lines)(const tp_fft_lines *l, int64_t lines, void *work) {
     const int64_t h = l->plan->n, all = l->plan->length, step = l->step;
-    const bool even = l->n % 2 == 0;
-    const T *roots = N(half_roots)(l->plan);
     N(parts) x = N(buffer)(work, all, lines, 0), y = N(buffer)(work, all, lines, 1);
-    for (int64_t k = 0; k < h; k++)
-        for (int64_t v = 0; v < lines; v++) {
-            const bool low = k <= l->n / 2;
-            const int64_t mirror = even ? h - k : l->n - k;
-            const T *a = (const T *)l->in[v] + 2 * (low ? k : mirror) * step;
-            T ar = a[0], ai = low ? a[1] : -a[1];
-            if (k == 0) ai = 0;
-            if (even) {
-                const T *b = (const T *)l->in[v] + 2 * mirror * step, br = b[0], bi = k == 0 ? 0 : -b[1];
-                const T sr = ar + br, si = ai + bi, tr = ar - br, ti = ai - bi;
-                const T c = roots[2 * k], d = -roots[2 * k + 1]; /* i exp(2 pi i k / n) (tr + i ti) is added */
-                const T ur = tr * c - ti * d, ui = tr * d + ti * c;
-                ar = sr - ui, ai = si + ur;
+    N(take)(l->in, 2 * step, 1, l->n / 2 + 1, y, lines);
+    if (l->n % 2) {
+        for (int64_t k = 0; k < h; k++)
+            for (int64_t v = 0; v < lines; v++) {
+                const int64_t at = (k <= l->n / 2 ? k : l->n - k) * lines + v;
+                x.im[k * lines + v] = y.re[at];
+                x.re[k * lines + v] = k == 0 ? 0 : k <= l->n / 2 ? y.im[at] : -y.im[at];
             }
-            x.im[k * lines + v] = ar, x.re[k * lines + v] = ai;
-        }
+        const N(parts) z = N(transform)(l->plan, x, y, lines);
+        N(give)(l->out, step, 0, h, (N(parts)){z.im, z.im}, lines, (T)l->scale);
+        return;
+    }
+    OF_LINES(N(of_halves)(y, x, h, N(half_roots)(l->plan), L));
     N(parts) z = N(transform)(l->plan, x, y, lines);
-    N(give)(l->out, even ? 2 * step : step, even ? step : 0, h, even ? N(swapped)(z, true) : (N(parts)){z.im, z.im},
-            lines, (T)l->scale);
+    N(give)(l->out, 2 * step, step, h, N(swapped)(z, true), lines, (T)l->scale);
 }

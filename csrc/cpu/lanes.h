@@ -35,10 +35,9 @@ TP_INLINE __m256i first_lanes(int64_t n) {
 
 #ifdef LANES
 /* Eight rows of eight numbers become columns: pairs of rows, of pairs, and of fours change what they hold off the
- * diagonal. They are stored in their order, so rows that overlap end as the later ones have it. */
-TP_INLINE void turn_8x8(const float *from, int64_t next, float *to, int64_t width) {
-    __m256 a[8], b[8];
-    UNROLL for (int i = 0; i < 8; i++) a[i] = _mm256_loadu_ps(from + i * next);
+ * diagonal. */
+TP_INLINE void turn_square(__m256 *a) {
+    __m256 b[8];
     UNROLL for (int i = 0; i < 8; i += 2) {
         b[i] = _mm256_unpacklo_ps(a[i], a[i + 1]);
         b[i + 1] = _mm256_unpackhi_ps(a[i], a[i + 1]);
@@ -47,9 +46,19 @@ TP_INLINE void turn_8x8(const float *from, int64_t next, float *to, int64_t widt
         a[i + 2 * k] = _mm256_shuffle_ps(b[i + k], b[i + k + 2], 0x44);
         a[i + 2 * k + 1] = _mm256_shuffle_ps(b[i + k], b[i + k + 2], 0xee);
     }
-    UNROLL for (int i = 0; i < 4; i++) _mm256_storeu_ps(to + i * width, _mm256_permute2f128_ps(a[i], a[i + 4], 0x20));
-    UNROLL for (int i = 0; i < 4; i++)
-        _mm256_storeu_ps(to + (i + 4) * width, _mm256_permute2f128_ps(a[i], a[i + 4], 0x31));
+    UNROLL for (int i = 0; i < 4; i++) {
+        b[i] = _mm256_permute2f128_ps(a[i], a[i + 4], 0x20);
+        b[i + 4] = _mm256_permute2f128_ps(a[i], a[i + 4], 0x31);
+    }
+    UNROLL for (int i = 0; i < 8; i++) a[i] = b[i];
+}
+
+/* They are stored in their order, so rows that overlap end as the later ones have it. */
+TP_INLINE void turn_8x8(const float *from, int64_t next, float *to, int64_t width) {
+    __m256 a[8];
+    UNROLL for (int i = 0; i < 8; i++) a[i] = _mm256_loadu_ps(from + i * next);
+    turn_square(a);
+    UNROLL for (int i = 0; i < 8; i++) _mm256_storeu_ps(to + i * width, a[i]);
 }
 
 /* `rows` rows of n numbers, `next` apart, become columns of rows that are `width` apart. */

@@ -107,10 +107,21 @@ static tp_tensor *plus_steal(tp_tensor *sum, tp_tensor *t) {
     return a ? tp_add_Tensor(a, b, TP_SCALAR_I(1)) : tp_take(b);
 }
 
+/* Between two taps, whose weights make 1 together. */
+static tp_tensor *between(tp_tensor *x, int64_t d, const taps *t) {
+    tp_autoref *first = tp_index_select(x, d, t->index[0]), *second = tp_index_select(x, d, t->index[1]);
+    return first && second ? tp_lerp_Tensor(first, second, t->weight[1]) : NULL;
+}
+
 static tp_tensor *resize_dim(tp_tensor *x, int64_t d, int64_t n, mode m, bool align_corners, tp_opt_float scale) {
     taps t;
     tp_tensor *sum = NULL;
     int status = taps_new(&t, x, d, x->sizes[d], n, m, align_corners, scale);
+    if (m == LINEAR) {
+        sum = status == 0 ? between(x, d, &t) : NULL;
+        taps_free(&t);
+        return sum;
+    }
     for (int k = 0; k < t.count && status == 0; k++) {
         tp_autoref *part = tp_index_select(x, d, t.index[k]);
         sum = plus_steal(sum, part && t.weight[k] ? tp_mul_Tensor(part, t.weight[k]) : tp_retain(part));

@@ -180,6 +180,7 @@ tp_tensor *_segment_reduce_backward_composite(tp_tensor *grad, tp_tensor *output
     tp_autoref *above = with_ends(share, dim, TP_SCALAR_I(0)), *result = above ? with_ends(reduced, dim, start) : NULL,
                *base = result ? tp_full_like(result, start, TP_NO_DTYPE, TP_NO_LAYOUT, TP_NO_DEVICE, -1, TP_NO_FORMAT)
                               : NULL;
-    return base ? tp__scatter_reduce_backward_src(above, base, dim, of, numbers, kind->scatter, !extreme, result)
-                : NULL;
+    tp_autoref *made =
+        base ? tp__scatter_reduce_backward_src(above, base, dim, of, numbers, kind->scatter, !extreme, result) : NULL;
+    return made ? tp_contiguous(made, TP_CONTIGUOUS_FORMAT) : NULL;
 }

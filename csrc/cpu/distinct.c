@@ -77,6 +77,23 @@ static int64_t group_elements(const tp_tensor *t, int64_t *first, int64_t *count
     return groups;
 }
 
+/* Single bytes are counted. */
+static int64_t group_bytes(const tp_tensor *t, int64_t *first, int64_t *count, int64_t *inverse) {
+    const uint8_t *x = tp_data(t), sign = t->dtype == TP_INT8 ? 0x80 : 0;
+    int64_t seen[256] = {0}, where[256], number[256], n = t->numel, groups = 0;
+    for (int64_t i = 0; i < n; i++) {
+        if (tp_ends_at(i)) return -1;
+        if (!seen[x[i] ^ sign]++) where[x[i] ^ sign] = i;
+    }
+    for (int b = 0; b < 256; b++) {
+        if (!seen[b]) continue;
+        first[groups] = where[b], count[groups] = seen[b];
+        number[b] = groups++;
+    }
+    for (int64_t i = 0; i < n; i++) inverse[i] = number[x[i] ^ sign];
+    return groups;
+}
+
 /* Items of several elements, or neighbours. */
 static int64_t group_items(const tp_tensor *t, bool sorted, int64_t *first, int64_t *count, int64_t *inverse) {
     int64_t n = t->sizes[0];
@@ -112,9 +129,11 @@ tp_tensor3 distinct_cpu(tp_tensor *items_, bool sorted) {
                *counts = firsts ? tp_new_empty(TP_INTS(n), TP_INT64, TP_CPU) : NULL,
                *inverse = counts ? tp_new_empty(TP_INTS(n), TP_INT64, TP_CPU) : NULL;
     if (!inverse) return failed;
-    int64_t groups = sorted && items_->numel == n
-                         ? group_elements(items_, tp_data(firsts), tp_data(counts), tp_data(inverse))
-                         : group_items(items_, sorted, tp_data(firsts), tp_data(counts), tp_data(inverse));
+    bool single = sorted && items_->numel == n;
+    int64_t *first = tp_data(firsts), *count = tp_data(counts), *all = tp_data(inverse);
+    int64_t groups = single && tp_itemsize((tp_dtype)items_->dtype) == 1 ? group_bytes(items_, first, count, all)
+                     : single ? group_elements(items_, first, count, all)
+                              : group_items(items_, sorted, first, count, all);
     if (groups < 0) return failed;
     tp_autoref *places = head(firsts, groups), *sizes = places ? head(counts, groups) : NULL;
     return sizes ? (tp_tensor3){{tp_take(places), tp_take(sizes), tp_take(inverse)}} : failed;

@@ -231,7 +231,8 @@ def conv1d(
 
     Example:
         >>> x = tp.quantize_per_tensor(tp.ones(1, 2, 2), 1.0, 0, tp.quint8)
-        >>> tp.ao.nn.quantized.functional.conv1d(x, tp.quantize_per_tensor(tp.ones(1, 2, 1), 1.0, 0, tp.qint8), None).int_repr().flatten()
+        >>> w = tp.quantize_per_tensor(tp.ones(1, 2, 1), 1.0, 0, tp.qint8)
+        >>> tp.ao.nn.quantized.functional.conv1d(x, w, None).int_repr().flatten()
         tensor([2, 2], dtype=tensorpy.uint8)
     """
     _check_convolution(1, input, weight, padding_mode, dtype)
@@ -272,7 +273,8 @@ def conv2d(
 
     Example:
         >>> x = tp.quantize_per_tensor(tp.ones(1, 2, 2, 2), 1.0, 0, tp.quint8)
-        >>> tp.ao.nn.quantized.functional.conv2d(x, tp.quantize_per_tensor(tp.ones(1, 2, 1, 1), 1.0, 0, tp.qint8), None).int_repr().flatten()
+        >>> w = tp.quantize_per_tensor(tp.ones(1, 2, 1, 1), 1.0, 0, tp.qint8)
+        >>> tp.ao.nn.quantized.functional.conv2d(x, w, None).int_repr().flatten()
         tensor([2, 2, 2, 2], dtype=tensorpy.uint8)
     """
     _check_convolution(2, input, weight, padding_mode, dtype)
@@ -313,7 +315,8 @@ def conv3d(
 
     Example:
         >>> x = tp.quantize_per_tensor(tp.ones(1, 2, 2, 2, 2), 1.0, 0, tp.quint8)
-        >>> tp.ao.nn.quantized.functional.conv3d(x, tp.quantize_per_tensor(tp.ones(1, 2, 1, 1, 1), 1.0, 0, tp.qint8), None).int_repr().flatten()
+        >>> w = tp.quantize_per_tensor(tp.ones(1, 2, 1, 1, 1), 1.0, 0, tp.qint8)
+        >>> tp.ao.nn.quantized.functional.conv3d(x, w, None).int_repr().flatten()
         tensor([2, 2, 2, 2, 2, 2, 2, 2], dtype=tensorpy.uint8)
     """
     _check_convolution(3, input, weight, padding_mode, dtype)

@@ -50,7 +50,9 @@ tp_tensor *permute_layout(tp_tensor *self, tp_ints dims) {
         if (order[i] < 0) return NULL;
         if (seen[order[i]]) return tp_fail_null(TP_RuntimeError, "permute(): duplicate dims are not allowed.");
         if ((i < n) != (order[i] < n))
-            return tp_fail_null(TP_RuntimeError, "permute(sparse_coo): transpositions between sparse and dense dimensions are not allowed");
+            return tp_fail_null(
+                TP_RuntimeError,
+                "permute(sparse_coo): transpositions between sparse and dense dimensions are not allowed");
         seen[order[i]] = true;
         same &= order[i] == i;
         s.data[i] = self->sizes[order[i]];

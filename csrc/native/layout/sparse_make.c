@@ -133,7 +133,8 @@ int zero__layout(tp_tensor *self) {
     return none ? tp_write_layout(self, none, "zero_") : -1;
 }
 
-/* A tensor of coordinates may become larger where it is written, and smaller if it is empty; one of lines keeps its size. */
+/* A tensor of coordinates may become larger where it is written, and smaller if it is empty; one of lines keeps its
+ * size. */
 static int check_room(tp_tensor *self, tp_tensor *src) {
     const bool lines = tp_layout_of(self) != TP_SPARSE_COO;
     int64_t count = -1;

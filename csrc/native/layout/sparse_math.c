@@ -66,8 +66,8 @@ static tp_tensor *add_to_none(tp_tensor *self, tp_tensor *values, const tp_coo *
 
 static tp_tensor *add_sparse(tp_tensor *self, tp_tensor *other, const tp_scalar *alpha) {
     if (!tp_same_sizes(self, other))
-        return tp_layout_of(self) == TP_SPARSE_COO ? fail_sizes("add", self, other), NULL
-                                                   : fail_sum_of_sizes(self, other);
+        return tp_layout_of(self) == TP_SPARSE_COO ? fail_sizes("add", self, other),
+               NULL                                : fail_sum_of_sizes(self, other);
     bool same;
     tp_dtype dtype = common_dtype(self, other);
     if (dtype == TP_NO_DTYPE || tp__same_pattern(self, other, &same) < 0) return NULL;
@@ -89,9 +89,9 @@ static tp_tensor *add_sparse(tp_tensor *self, tp_tensor *other, const tp_scalar 
     if (!second) return NULL;
     if (none && a.sparse_dim != b.sparse_dim)
         return b.indices->sizes[1] ? add_to_none(self, second, &b, other) : add_to_none(self, first, &a, self);
-    tp_autoref *joined =
-        tp_make_coo_steal(tp_cat((tp_tensors){(tp_tensor *[]){a.indices, b.indices}, 2}, 1),
-                          tp_cat((tp_tensors){(tp_tensor *[]){first, second}, 2}, 0), tp_sizes(self), none && (b.indices->sizes[1] ? b : a).coalesced);
+    tp_autoref *joined = tp_make_coo_steal(tp_cat((tp_tensors){(tp_tensor *[]){a.indices, b.indices}, 2}, 1),
+                                           tp_cat((tp_tensors){(tp_tensor *[]){first, second}, 2}, 0), tp_sizes(self),
+                                           none && (b.indices->sizes[1] ? b : a).coalesced);
     if (none) return tp_as_layout_steal(self, tp_take(joined));
     tp_autoref *sum = joined ? tp_as_layout_steal(self, tp__coalesce(joined)) : NULL;
     bool known =

@@ -251,8 +251,7 @@ tp_tensor *sparse_sampled_addmm_composite(tp_tensor *self, tp_tensor *mat1, tp_t
     const int batch = self->ndim - 2;
     if (mat1->ndim == 2 && mat2->ndim == 2 && check_matrices("sampled_addmm", mat1, mat2) < 0) return NULL;
     bool fits = batch >= 0 && mat1->ndim == self->ndim && mat2->ndim == self->ndim;
-    for (int d = 0; fits && d < batch; d++)
-        fits = mat1->sizes[d] == self->sizes[d] && mat2->sizes[d] == self->sizes[d];
+    for (int d = 0; fits && d < batch; d++) fits = mat1->sizes[d] == self->sizes[d] && mat2->sizes[d] == self->sizes[d];
     if (!fits || self->sizes[batch] != mat1->sizes[batch] || self->sizes[batch + 1] != mat2->sizes[batch + 1] ||
         mat1->sizes[batch + 1] != mat2->sizes[batch])
         return tp_fail_null(TP_RuntimeError, "sampled_addmm: self.shape does not match the shape of mat1 @ mat2");

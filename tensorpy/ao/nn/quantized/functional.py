@@ -236,8 +236,8 @@ def conv1d(
         tensor([2, 2], dtype=tensorpy.uint8)
     """
     _check_convolution(1, input, weight, padding_mode, dtype)
-    moves = (_numbers(given, 1) for given in (stride, padding, dilation))
-    prepacked = packed_conv.conv1d_prepack(weight, bias, *moves, groups)
+    stride, padding, dilation = _numbers(stride, 1), _numbers(padding, 1), _numbers(dilation, 1)
+    prepacked = packed_conv.conv1d_prepack(weight, bias, stride, padding, dilation, groups)
     return packed_conv.conv1d(input, prepacked, scale, zero_point)
 
 
@@ -278,8 +278,8 @@ def conv2d(
         tensor([2, 2, 2, 2], dtype=tensorpy.uint8)
     """
     _check_convolution(2, input, weight, padding_mode, dtype)
-    moves = (_numbers(given, 2) for given in (stride, padding, dilation))
-    prepacked = packed_conv.conv2d_prepack(weight, bias, *moves, groups)
+    stride, padding, dilation = _numbers(stride, 2), _numbers(padding, 2), _numbers(dilation, 2)
+    prepacked = packed_conv.conv2d_prepack(weight, bias, stride, padding, dilation, groups)
     return packed_conv.conv2d(input, prepacked, scale, zero_point)
 
 
@@ -320,8 +320,8 @@ def conv3d(
         tensor([2, 2, 2, 2, 2, 2, 2, 2], dtype=tensorpy.uint8)
     """
     _check_convolution(3, input, weight, padding_mode, dtype)
-    moves = (_numbers(given, 3) for given in (stride, padding, dilation))
-    prepacked = packed_conv.conv3d_prepack(weight, bias, *moves, groups)
+    stride, padding, dilation = _numbers(stride, 3), _numbers(padding, 3), _numbers(dilation, 3)
+    prepacked = packed_conv.conv3d_prepack(weight, bias, stride, padding, dilation, groups)
     return packed_conv.conv3d(input, prepacked, scale, zero_point)
 
 

@@ -25,6 +25,8 @@ TITLES = {
     "plain": "plain OpenCL",
     "copy": "driver's copy",
     "loop": "loop in Python",
+    "padded": "the same, padded",
+    "float32": "the same in float32",
     "clblast": "CLBlast",
 }
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from typing import Any
 
 import numpy as np
@@ -330,3 +331,64 @@ def test_a_quantized_layer_of_a_reference() -> None:
     made = tp.ao.nn.quantized.Linear.from_reference(reference, 0.05, 64)
     x = tp.quantize_per_tensor(numbers(tp, 3, 4), 0.05, 64, tp.quint8)
     assert float((made(x).dequantize() - reference(x.dequantize())).abs().max()) < 0.06
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Q.avg_pool2d(x, 2)", "Q.max_pool2d(x, 2)", "Q.adaptive_avg_pool2d(x, (2, 3))", "Q.hardtanh(x, -0.5, 0.5)",
+        "Q.hardswish(x, 0.0913, 3)", "Q.hardsigmoid(x)", "Q.elu(x, 0.0913, 3)", "Q.celu(x, 0.0913, 3, 2.0)",
+        "Q.clamp(x, 0.0, 0.5)",
+        "Q.leaky_relu(x, 0.2)", "Q.leaky_relu(x, 0.2, scale=0.0913, zero_point=2)", "Q.threshold(x, 0.12, 0.3)",
+        "Q.interpolate(x, scale_factor=2)", "Q.upsample_nearest(x, (3, 3))",
+        "Q.conv2d(x, w, b, padding=1, scale=0.2, zero_point=4)",
+        "Q.linear(x[0, 0], w[0, 0], scale=0.2)",
+    ],
+)  # fmt: skip
+def test_functions_of_quantized_tensors_are_pytorchs(text: str, torch: Any) -> None:
+    importlib.import_module("torch.ao.nn.quantized.functional")  # which the name below is part of
+
+    found = []
+    for library in (tp, torch):
+        x = library.quantize_per_tensor(numbers(library, 2, 3, 5, 6), 0.05, 20, library.quint8)
+        window = numbers(library, 4, 3, 6, 6, seed=1)[:, :, : 6 if "linear" in text else 3]
+        w = library.quantize_per_tensor(window, 0.1, 0, library.qint8)
+        found.append(eval(text, {"Q": library.ao.nn.quantized.functional, "x": x, "w": w, "b": numbers(library, 4)}))
+    own, theirs = found
+    assert (own.shape, own.q_scale(), own.q_zero_point()) == (theirs.shape, theirs.q_scale(), theirs.q_zero_point())
+    apart = own.int_repr().int() - tp.tensor(theirs.int_repr().int().numpy())
+    assert int(apart.abs().max()) == 0
+
+
+@pytest.mark.parametrize("name", ["Linear", "LSTM", "GRU", "LSTMCell", "GRUCell", "RNNCell"])
+def test_weights_of_float16_are_pytorchs(name: str, torch: Any) -> None:
+    def first(made: Any) -> Any:
+        return made[0].detach() if isinstance(made, tuple) else made.detach()
+
+    def halves(library: Any, layer: Any) -> Any:
+        return library.ao.quantization.quantize_dynamic(library.nn.Sequential(layer), dtype=library.float16)
+
+    sizes = (3, 2, 6) if name in ("LSTM", "GRU") else (3, 6)
+    own = halves(tp, filled(tp, getattr(tp.nn, name)(6, 4)))
+    theirs = halves(torch, filled(torch, getattr(torch.nn, name)(6, 4)))
+    assert type(own[0]).__name__ == type(theirs[0]).__name__
+    found, want = first(own(numbers(tp, *sizes))), first(theirs(numbers(torch, *sizes)))
+    np.testing.assert_allclose(found.numpy(), want.numpy(), rtol=1e-5, atol=1e-6)
+    again = halves(tp, getattr(tp.nn, name)(6, 4))
+    again.load_state_dict(own.state_dict())
+    assert tp.equal(first(again(numbers(tp, *sizes))), found)
+
+
+def test_older_names_of_modules() -> None:
+    import tensorpy.nn.intrinsic.qat
+    import tensorpy.nn.intrinsic.quantized
+    import tensorpy.nn.qat
+    import tensorpy.nn.quantizable
+    import tensorpy.nn.quantized.dynamic
+    import tensorpy.nn.quantized.functional
+
+    assert tensorpy.nn.quantized.Linear is tp.ao.nn.quantized.Linear
+    assert tensorpy.nn.quantized.dynamic.LSTM is tp.ao.nn.quantized.dynamic.LSTM
+    assert tensorpy.nn.intrinsic.quantized.ConvReLU2d is tp.ao.nn.intrinsic.quantized.ConvReLU2d
+    assert tensorpy.nn.qat.Linear is tp.ao.nn.qat.Linear and tensorpy.nn.quantizable.LSTM is tp.ao.nn.quantizable.LSTM
+    assert tensorpy.nn.quantized.functional.avg_pool2d is tp.ao.nn.quantized.functional.avg_pool2d

@@ -355,3 +355,34 @@ def test_fake_quantization_is_quantizing_and_reading() -> None:
         rtol=0,
         atol=0,
     )
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "F.avg_pool3d(q[None], 2)",
+        "F.avg_pool3d(q[None], 3, 2, 1, count_include_pad=False)",
+        "F.adaptive_avg_pool3d(q[None], (2, 3, 5))",
+        "F.interpolate(q, scale_factor=2, mode='bilinear', align_corners=True)",
+        "F.interpolate(q[None], scale_factor=2)",
+        "F.interpolate(q, size=(5, 7), mode='nearest-exact')",
+        "F.interpolate(q[None], size=(3, 5, 7), mode='nearest-exact')",
+        "F.grid_sample(q, grid, align_corners=True)",
+        "library.std(q, dim=(2, 3))",
+        "library.prelu(q, library.quantize_per_tensor(library.tensor([0.2]), 0.01, 0, library.quint8))",
+        "F.pad(q[0], (1, 2), mode='reflect')",
+        "F.pad(q, (1, 2, 2, 1), mode='reflect')",
+        "F.pad(q, (1, 1))",
+    ],
+)
+def test_images_and_volumes_as_pytorch_has_them(text: str, torch: Any) -> None:
+    found = []
+    for library in (tp, torch):
+        numbers = library.sin(library.arange(288.0)).reshape(2, 4, 6, 6)
+        q = library.quantize_per_tensor(numbers, 0.05, 10, library.quint8)
+        grid = library.linspace(-1, 1, 36).reshape(2, 3, 3, 2)
+        found.append(eval(text, {"F": library.nn.functional, "library": library, "q": q, "grid": grid}))
+    own, theirs = found
+    assert (own.shape, own.q_scale(), own.q_zero_point()) == (theirs.shape, theirs.q_scale(), theirs.q_zero_point())
+    apart = own.int_repr().int() - tp.tensor(theirs.int_repr().int().numpy())
+    assert int(apart.abs().max()) <= ("bilinear" in text or "grid" in text)

@@ -433,3 +433,36 @@ def test_nothing_is_imported_before() -> None:
         "tp.optim.SGD([tp.ones(1)], 0.1)\nassert not any(m.startswith('tensorpy.sparse') for m in sys.modules)"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_a_sum_with_a_tensor_of_no_values_keeps_the_others() -> None:
+    twice = tp.sparse_coo_tensor(tp.tensor([[0, 0], [1, 1]]), tp.tensor([1.0, 2.0]), (2, 3))
+    hybrid = tp.sparse_coo_tensor(tp.tensor([[1]]), tp.ones(1, 3), (2, 3))
+    none = tp.sparse_coo_tensor((2, 3))
+    for given in (twice, twice.coalesce(), hybrid, hybrid.coalesce()):
+        for sum_ in (given + none, none + given):
+            assert tp.equal(sum_._indices(), given._indices()) and tp.equal(sum_._values(), given._values())
+            assert sum_.is_coalesced() == given.is_coalesced() and sum_.sparse_dim() == given.sparse_dim()
+    assert tp.equal((none - 2 * hybrid).to_dense(), -2 * hybrid.to_dense())
+    assert (none.to(tp.float64) + hybrid).dtype == tp.float64
+
+
+def test_a_tensor_with_values_does_not_shrink_where_it_is_written() -> None:
+    small, large = tp.ones(2, 3).to_sparse(), tp.ones(4, 3).to_sparse()
+    assert small.clone().copy_(large).shape == (4, 3)
+    with pytest.raises(RuntimeError, match="shrinking the size"):
+        large.copy_(small)
+    assert tp.sparse_coo_tensor((4, 3)).copy_(small).shape == (2, 3)
+    with pytest.raises(RuntimeError, match="copy_"):
+        tp.ones(4, 3).to_sparse_csr().copy_(tp.ones(2, 3).to_sparse_csr())
+
+
+def test_which_permutations_keep_a_tensor_merged() -> None:
+    t = tp.ones(2, 3).to_sparse().coalesce()
+    assert t.permute(0, 1).is_coalesced() and not t.permute(1, 0).is_coalesced()
+    assert not t.t().is_coalesced() and t.transpose(0, 0).is_coalesced()
+    assert tp.sparse_coo_tensor((2, 3)).coalesce().t().is_coalesced()
+    with pytest.raises(RuntimeError, match="transpositions between sparse and dense dimensions"):
+        tp.ones(2, 3, 4).to_sparse(2).permute(0, 2, 1)
+    with pytest.raises(RuntimeError, match=r"same shape: \[2, 3\].*\[4, 3\]"):
+        tp.cat([t, tp.ones(4, 3).to_sparse()], 1)

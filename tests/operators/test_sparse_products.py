@@ -208,3 +208,52 @@ def test_a_dense_tensor_is_added_to_where_it_stands() -> None:
         leaf.add_(sparse)
     (leaf * 2).add_(sparse).sum().backward()
     assert tp.equal(leaf.grad, tp.full((4, 3), 2.0))
+
+
+@pytest.mark.parametrize("batch", [(), (2,), (2, 3)])
+def test_sampled_addmm_of_batches_is_that_of_each_matrix(batch: tuple[int, ...]) -> None:
+    rng = np.random.default_rng(0)
+    pattern = tp.tensor(np.tile([[0.0, 1, 0, 1], [1, 0, 0, 0], [0, 1, 0, 0]], (*batch, 1, 1)))
+    sparse = (pattern * 2).to_sparse_csr()
+    a, b = tp.tensor(rng.standard_normal((*batch, 3, 5))), tp.tensor(rng.standard_normal((*batch, 5, 4)))
+    found = tp.sparse.sampled_addmm(sparse, a, b, beta=0.5, alpha=3.0)
+    assert found.layout is tp.sparse_csr
+    np.testing.assert_allclose(found.to_dense().numpy(), (pattern + 3.0 * (a @ b) * pattern).numpy())
+    with pytest.raises(RuntimeError, match="does not match the shape"):
+        tp.sparse.sampled_addmm(sparse, a, tp.ones(*batch, 5, 3, dtype=tp.float64))
+
+
+@pytest.mark.filterwarnings("ignore:torch.triangular_solve is deprecated")
+@pytest.mark.parametrize("transpose", [False, True])
+@pytest.mark.parametrize("unit", [False, True])
+@pytest.mark.parametrize("upper", [False, True])
+def test_triangular_systems_of_matrices_in_rows(upper: bool, unit: bool, transpose: bool) -> None:
+    rng = np.random.default_rng(0)
+    whole = tp.tensor(rng.standard_normal((5, 5)) + 5 * np.eye(5))
+    matrix, right = (whole.triu() if upper else whole.tril()), tp.tensor(rng.standard_normal((5, 2)))
+    want = tp.triangular_solve(right, matrix, upper=upper, transpose=transpose, unitriangular=unit).solution
+    sparse = matrix.to_sparse_csr()
+    found = tp.triangular_solve(right, sparse, upper=upper, transpose=transpose, unitriangular=unit)
+    assert tp.equal(found.solution, want)
+    assert found.cloned_coefficient.numel() == 0
+    out = tp.empty(5, 2, dtype=tp.float64), tp.empty(0, dtype=tp.float64)
+    tp.triangular_solve(right, sparse, upper=upper, transpose=transpose, unitriangular=unit, out=out)
+    assert tp.equal(out[0], want)
+    assert tp.triangular_solve(right, tp.zeros(5, 5, dtype=tp.float64).to_sparse_csr()).solution.isnan().all()
+    with pytest.raises(ValueError, match="unsupported sparse layout"):
+        tp.triangular_solve(right, matrix.to_sparse_csc())
+
+
+def test_what_does_not_fit_says_so_as_dense_products_do() -> None:
+    a = tp.ones(2, 3)
+    for sparse in (a.to_sparse(), a.to_sparse_csr()):
+        for call in (lambda m: m @ a, lambda m: tp.mm(m, a[None]), lambda m: tp.addmm(a, m, a)):
+            with pytest.raises(RuntimeError) as dense:
+                call(a)
+            with pytest.raises(RuntimeError) as found:
+                call(sparse)
+            assert str(found.value) == str(dense.value)
+    with pytest.raises(RuntimeError, match="expand"):
+        tp.addmm(tp.ones(1, 3, 3), tp.ones(3, 3).to_sparse_csr(), tp.ones(3, 3))
+    with pytest.raises(RuntimeError, match="Expected input tensors to have the same shape"):
+        tp.add(tp.ones(2, 2).to_sparse_csr(), tp.ones(2, 1).to_sparse_csr())

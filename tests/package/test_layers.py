@@ -43,7 +43,7 @@ LAYERS = {
     "programs: what is made of all of these": """
         ao monitor optim distributed.optim distributions fx serialization compiler _dynamo ops _ops
         _higher_order_ops
-        backends._generated quantization utils.data utils.viz
+        backends._generated quantization nn.quantized nn.intrinsic nn.qat nn.quantizable utils.data utils.viz
     """,
     "tools: what looks at all of these, or stands for something else": """
         library _library _subclasses distributed._functional_collectives

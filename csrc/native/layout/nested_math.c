@@ -15,7 +15,10 @@ static tp_tensor *softmax_by(tp_tensor *self, int64_t dim, tp_dtype dtype, along
     tp_autonested n = {0};
     int64_t at = tp_wrap_dim(dim, self->ndim);
     if (at < 0 || tp_nested_of(self, &n) < 0) return NULL;
-    if (at == 0) return tp_fail_null(TP_RuntimeError, "softmax(): not supported for NestedTensor on dim=0");
+    if (at == 0)
+        return tp_fail_null(
+            TP_RuntimeError,
+            "softmax(): not supported for NestedTensor on dim=0: Cannot apply softmax across nested dimension 0");
     if (!n.shapes && at != n.ragged) return tp_nested_with_steal(&n, f(n.values, at - 1, dtype), n.ragged);
     tp_autoseq *pieces = tp_pieces(&n), *made = pieces ? tp_tensor_seq_new(n.count) : NULL;
     for (int64_t i = 0; made && i < n.count; i++)

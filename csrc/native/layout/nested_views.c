@@ -192,7 +192,10 @@ tp_tensor_seq *chunk_nested(tp_tensor *self, int64_t chunks, int64_t dim) {
     int64_t at = tp_wrap_dim(dim, self->ndim);
     if (at < 0 || tp_nested_of(self, &n) < 0) return NULL;
     if (n.shapes || at == n.ragged)
-        return tp_fail(TP_RuntimeError, "chunk(): not supported for NestedTensor on ragged dim"), NULL;
+        return tp_fail(TP_RuntimeError, "chunk(): not supported for NestedTensor on ragged dim%s",
+                       n.jagged ? ""
+                                : ". Chunk for nested tensors is currently only supported for the last dimension."),
+               NULL;
     if (chunks < 1) return tp_fail(TP_RuntimeError, "chunk() expects `chunks` to be greater than 0"), NULL;
     int64_t size = at ? n.values->sizes[at - 1] : n.count, step = (size + chunks - 1) / chunks;
     tp_autoseq *made = tp_tensor_seq_new(step ? (size + step - 1) / step : chunks);

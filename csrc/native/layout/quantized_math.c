@@ -95,6 +95,25 @@ tp_tensor *_adaptive_avg_pool2d_quantized(tp_tensor *self, tp_ints output_size) 
     return rounded(&q, means);
 }
 
+/* avg_pool3d(Tensor self, int[3] kernel_size, ...) -> Tensor */
+tp_tensor *avg_pool3d_quantized(tp_tensor *self, tp_ints kernel_size, tp_ints stride, tp_ints padding, bool ceil_mode,
+                                bool count_include_pad, tp_opt_int divisor_override) {
+    tp_autoquantized q = {0};
+    tp_autoref *steps = tp_quantized_of(self, &q) < 0 ? NULL : centered(&q);
+    tp_autoref *means =
+        steps ? tp_avg_pool3d(steps, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override)
+              : NULL;
+    return rounded(&q, means);
+}
+
+/* _adaptive_avg_pool3d(Tensor self, SymInt[3] output_size) -> Tensor */
+tp_tensor *_adaptive_avg_pool3d_quantized(tp_tensor *self, tp_ints output_size) {
+    tp_autoquantized q = {0};
+    tp_autoref *steps = tp_quantized_of(self, &q) < 0 ? NULL : centered(&q);
+    tp_autoref *means = steps ? tp__adaptive_avg_pool3d(steps, output_size) : NULL;
+    return rounded(&q, means);
+}
+
 /* ---- results in a range that is known ---- */
 
 /* Numbers from low on, in as many integers as the dtype has: those of a sigmoid (0 to 1), of a tanh (-1 to 1). */

@@ -50,15 +50,18 @@ tp_tensor *permute_layout(tp_tensor *self, tp_ints dims) {
         if (order[i] < 0) return NULL;
         if (seen[order[i]]) return tp_fail_null(TP_RuntimeError, "permute(): duplicate dims are not allowed.");
         if ((i < n) != (order[i] < n))
-            return tp_fail_null(TP_RuntimeError, "transpose: sparse and dense dimensions do not change places");
+            return tp_fail_null(
+                TP_RuntimeError,
+                "permute(sparse_coo): transpositions between sparse and dense dimensions are not allowed");
         seen[order[i]] = true;
         same &= order[i] == i;
         s.data[i] = self->sizes[order[i]];
         if (i >= n) of_values[i - n + 1] = in_values(&c, order[i]);
     }
+    const bool merged = same ? c.coalesced && (!dims.size || dims.data[0] == 0) : false; /* as PyTorch: not by -n */
     return tp_as_layout_steal(self, tp_make_coo_steal(tp_rows_of(c.indices, (tp_ints){order, n}),
                                                       tp_permute(c.values, (tp_ints){of_values, self->ndim - n + 1}),
-                                                      SIZES(s), same && c.coalesced));
+                                                      SIZES(s), merged));
 }
 
 /* transpose.int(Tensor(a) self, int dim0, int dim1) -> Tensor(a) */
@@ -69,7 +72,11 @@ tp_tensor *transpose_layout(tp_tensor *self, int64_t dim0, int64_t dim1) {
     tp_autoref *turned = NULL;
     if (tp_turned_lines(self, a, b, &turned) < 0 || turned) return tp_take(turned);
     for (int64_t d = 0; d < self->ndim; d++) order[d] = d == a ? b : d == b ? a : d;
-    return tp_permute(self, (tp_ints){order, self->ndim});
+    tp_autoref *made = tp_permute(self, (tp_ints){order, self->ndim});
+    int64_t count = 1;
+    if (!made || tp_layout_of(made) != TP_SPARSE_COO) return tp_take(made);
+    if (tp__nnz(made, &count) < 0 || (a != b && !count && tp__coalesced_(made, true) < 0)) return NULL;
+    return tp_take(made);
 }
 
 /* t(Tensor(a) self) -> Tensor(a) */
@@ -336,15 +343,17 @@ int equal_layout(tp_tensor *self, tp_tensor *other, bool *result) {
 
 /* ---- joined ---- */
 
-static int same_but(const tp_tensor *a, const tp_tensor *b, int64_t dim) {
+static int same_but(const tp_tensor *a, const tp_tensor *b, int64_t dim, int64_t at) {
     bool same = a->ndim == b->ndim;
     for (int d = 0; same && d < a->ndim; d++) same = d == dim || a->sizes[d] == b->sizes[d];
-    return same
-               ? 0
-               : tp_fail(TP_RuntimeError,
-                         "cat: All tensors must have the same shape, except in the dimension %lld that they are joined "
-                         "along",
-                         (long long)dim);
+    if (same) return 0;
+    tp_autotext first = {0}, second = {0};
+    tp_text_ints(&first, tp_sizes(a));
+    tp_text_ints(&second, tp_sizes(b));
+    return tp_fail(TP_RuntimeError,
+                   "cat: All tensors must have the same shape: %s (but for dimension %lld), and the one at position "
+                   "%lld is of %s",
+                   first.text, (long long)dim, (long long)at, second.text);
 }
 
 /* Values of one tensor along a joined dense dimension: zeros where the others have theirs. */
@@ -369,7 +378,11 @@ static int join(tp_tensors tensors, int64_t d, int64_t whole, tp_tensor_seq *ind
         if (tp_coo_of(tensors.data[i], &c) < 0) return -1;
         if (i == 0) *sparse_dim = c.sparse_dim;
         if (c.sparse_dim != *sparse_dim)
-            return tp_fail(TP_RuntimeError, "cat: All tensors must have the same number of sparse dimensions");
+            return tp_fail(TP_RuntimeError,
+                           "cat: All tensors must have the same sparse_dim and dense_dim: %lld, %lld, but tensor at "
+                           "position %lld has %lld, %lld.",
+                           (long long)*sparse_dim, (long long)(tensors.data[i]->ndim - *sparse_dim), (long long)i,
+                           (long long)c.sparse_dim, (long long)(tensors.data[i]->ndim - c.sparse_dim));
         *ordered &= c.coalesced && d == 0;
         if (d >= c.sparse_dim) {
             indices->items[i] = tp_retain(c.indices);
@@ -394,7 +407,7 @@ tp_tensor *cat_layout(tp_tensors tensors, int64_t dim) {
     for (int64_t i = 0; i < tensors.size; i++) {
         if (!tp_is_sparse(tensors.data[i]))
             return tp_fail_null(TP_RuntimeError, "cat: sparse tensors are put after sparse tensors only");
-        if (same_but(first, tensors.data[i], d) < 0) return NULL;
+        if (same_but(first, tensors.data[i], d, i) < 0) return NULL;
         whole += tensors.data[i]->sizes[d];
     }
     bool ordered = true;

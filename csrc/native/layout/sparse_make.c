@@ -133,6 +133,23 @@ int zero__layout(tp_tensor *self) {
     return none ? tp_write_layout(self, none, "zero_") : -1;
 }
 
+/* A tensor of coordinates may become larger where it is written, and smaller if it is empty; one of lines keeps its
+ * size. */
+static int check_room(tp_tensor *self, tp_tensor *src) {
+    const bool lines = tp_layout_of(self) != TP_SPARSE_COO;
+    int64_t count = -1;
+    for (int d = 0; d < self->ndim && d < src->ndim; d++) {
+        if (lines ? self->sizes[d] == src->sizes[d] : self->sizes[d] <= src->sizes[d]) continue;
+        if (count < 0 && !lines && tp__nnz(self, &count) < 0) return -1;
+        if (count == 0) return 0;
+        return tp_fail(TP_RuntimeError,
+                       "copy_: shrinking the size of sparse dimensions (dimension %d from %lld to %lld) on a non-empty "
+                       "sparse tensor is not supported",
+                       d, (long long)self->sizes[d], (long long)src->sizes[d]);
+    }
+    return 0;
+}
+
 /* copy_(Tensor(a!) self, Tensor src, bool non_blocking=False) -> Tensor(a!) */
 int copy__layout(tp_tensor *self, tp_tensor *src, bool non_blocking TP_UNUSED) {
     if (!tp_is_sparse(self) || !tp_is_sparse(src))
@@ -145,6 +162,7 @@ int copy__layout(tp_tensor *self, tp_tensor *src, bool non_blocking TP_UNUSED) {
                        "copy_: changing the number of dimensions (from %d to %d) on a non-empty sparse tensor is not "
                        "supported",
                        self->ndim, src->ndim);
+    if (check_room(self, src) < 0) return -1;
     tp_autoref *like = tp_to_sparse(src, tp_layout_of(self), TP_NO_INTS, TP_NO_INT),
                *own = like ? tp_clone(like, TP_NO_FORMAT) : NULL;
     tp_autoref *there = own ? tp_to_device(own, self->device, (tp_dtype)self->dtype, false, false, TP_NO_FORMAT) : NULL;

@@ -49,8 +49,25 @@ static tp_tensor *add_to_dense(tp_tensor *dense, tp_tensor *sparse, const tp_sca
     return sum ? tp_reshape(sum, tp_sizes(dense)) : NULL;
 }
 
+static tp_tensor *fail_sum_of_sizes(const tp_tensor *a, const tp_tensor *b) {
+    tp_autotext first = {0}, second = {0};
+    tp_text_ints(&first, tp_sizes(a));
+    tp_text_ints(&second, tp_sizes(b));
+    return tp_fail_null(TP_RuntimeError,
+                        "add: Expected input tensors to have the same shape, but self is of %s and other of %s",
+                        first.text, second.text);
+}
+
+/* A sum of which one has no values: those of the other stay as they are, merged or not. */
+static tp_tensor *add_to_none(tp_tensor *self, tp_tensor *values, const tp_coo *own, tp_tensor *of) {
+    tp_autoref *made = tp_make_coo_steal(tp_retain(own->indices), tp_retain(values), tp_sizes(of), own->coalesced);
+    return made ? tp_as_layout_steal(self, tp_take(made)) : NULL;
+}
+
 static tp_tensor *add_sparse(tp_tensor *self, tp_tensor *other, const tp_scalar *alpha) {
-    if (!tp_same_sizes(self, other)) return fail_sizes("add", self, other), NULL;
+    if (!tp_same_sizes(self, other))
+        return tp_layout_of(self) == TP_SPARSE_COO ? fail_sizes("add", self, other),
+               NULL                                : fail_sum_of_sizes(self, other);
     bool same;
     tp_dtype dtype = common_dtype(self, other);
     if (dtype == TP_NO_DTYPE || tp__same_pattern(self, other, &same) < 0) return NULL;
@@ -61,7 +78,8 @@ static tp_tensor *add_sparse(tp_tensor *self, tp_tensor *other, const tp_scalar 
     }
     tp_autocoo a = {0}, b = {0};
     if (tp_coo_of(self, &a) < 0 || tp_coo_of(other, &b) < 0) return NULL;
-    if (a.sparse_dim != b.sparse_dim)
+    const bool none = !a.indices->sizes[1] || !b.indices->sizes[1];
+    if (a.sparse_dim != b.sparse_dim && !none)
         return tp_fail_null(TP_RuntimeError,
                             "add: expected 'self' and 'other' to have same number of sparse dimensions, but %lld and "
                             "%lld differ",
@@ -69,9 +87,12 @@ static tp_tensor *add_sparse(tp_tensor *self, tp_tensor *other, const tp_scalar 
     tp_autoref *first = tp_to_dtype(a.values, dtype, false, false, TP_NO_FORMAT),
                *second = first ? scaled(b.values, alpha, dtype) : NULL;
     if (!second) return NULL;
-    tp_autoref *joined =
-        tp_make_coo_steal(tp_cat((tp_tensors){(tp_tensor *[]){a.indices, b.indices}, 2}, 1),
-                          tp_cat((tp_tensors){(tp_tensor *[]){first, second}, 2}, 0), tp_sizes(self), false);
+    if (none && a.sparse_dim != b.sparse_dim)
+        return b.indices->sizes[1] ? add_to_none(self, second, &b, other) : add_to_none(self, first, &a, self);
+    tp_autoref *joined = tp_make_coo_steal(tp_cat((tp_tensors){(tp_tensor *[]){a.indices, b.indices}, 2}, 1),
+                                           tp_cat((tp_tensors){(tp_tensor *[]){first, second}, 2}, 0), tp_sizes(self),
+                                           none && (b.indices->sizes[1] ? b : a).coalesced);
+    if (none) return tp_as_layout_steal(self, tp_take(joined));
     tp_autoref *sum = joined ? tp_as_layout_steal(self, tp__coalesce(joined)) : NULL;
     bool known =
         (a.coalesced && b.coalesced) || tp_layout_of(self) != TP_SPARSE_COO; /* as PyTorch: each element once */

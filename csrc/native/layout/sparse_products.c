@@ -4,7 +4,9 @@
 #include "NativeFunctions.h"
 #include "core/scalar.h"
 #include "iter/iter.h"
+#include "native/common/variants.h"
 
+#include <math.h>
 #include <string.h>
 
 /* Two tensors in their common dtype. */
@@ -56,19 +58,19 @@ static tp_tensor *sparse_product(tp_tensor *a, tp_tensor *b) {
     return made ? tp__coalesce(made) : NULL;
 }
 
-static int check_matrices(const tp_tensor *a, const tp_tensor *b) {
+static int check_matrices(const char *op, const tp_tensor *a, const tp_tensor *b) {
     if (a->ndim != 2 || b->ndim != 2)
-        return tp_fail(TP_RuntimeError, "mm: Expected two matrices, but the tensors are of %d and %d dimensions",
-                       a->ndim, b->ndim);
+        return tp_fail(TP_RuntimeError, "%s: %s must be a matrix, got %d-D tensor", op, a->ndim != 2 ? "mat1" : "mat2",
+                       a->ndim != 2 ? a->ndim : b->ndim);
     if (a->sizes[1] != b->sizes[0])
-        return tp_fail(TP_RuntimeError, "mat1 and mat2 shapes cannot be multiplied (%lldx%lld and %lldx%lld)",
+        return tp_fail(TP_RuntimeError, "%s: mat1 and mat2 shapes cannot be multiplied (%lldx%lld and %lldx%lld)", op,
                        (long long)a->sizes[0], (long long)a->sizes[1], (long long)b->sizes[0], (long long)b->sizes[1]);
     return 0;
 }
 
 /* mm(Tensor self, Tensor mat2) -> Tensor */
 tp_tensor *mm_layout(tp_tensor *self, tp_tensor *mat2) {
-    if (check_matrices(self, mat2) < 0) return NULL;
+    if (check_matrices("mm", self, mat2) < 0) return NULL;
     if (tp_is_sparse(self) && tp_is_sparse(mat2)) {
         tp_tensor *made = sparse_product(self, mat2);
         if (tp_layout_of(self) != TP_SPARSE_CSC) return tp_as_layout_steal(self, made);
@@ -100,6 +102,16 @@ tp_tensor *mv_layout(tp_tensor *self, tp_tensor *vec) {
     return made ? tp_squeeze_dim(made, 1) : NULL;
 }
 
+/* The row (or the column) of each value, where those of all matrices of a batch are numbered through. */
+static tp_tensor *numbered_rows(const tp_tensor *self, const tp_coo *c, int dim) {
+    const int batch = self->ndim - 2;
+    tp_autoref *row = tp_row_of(c->indices, dim);
+    if (!row || batch == 0) return tp_take(row);
+    tp_autoref *front = tp_narrow(c->indices, 0, 0, batch),
+               *number = front ? tp__coo_keys(front, (tp_ints){self->sizes, batch}) : NULL;
+    return number ? tp_add_Tensor(row, number, TP_SCALAR_I(self->sizes[dim])) : NULL;
+}
+
 /* bmm(Tensor self, Tensor mat2) -> Tensor: rows of all matrices are numbered through. */
 tp_tensor *bmm_layout(tp_tensor *self, tp_tensor *mat2) {
     if (!tp_is_sparse(self)) {
@@ -118,12 +130,7 @@ tp_tensor *bmm_layout(tp_tensor *self, tp_tensor *mat2) {
     if (tp_coo_of(self, &c) < 0) return NULL;
     if (c.sparse_dim != self->ndim)
         return tp_fail_null(TP_RuntimeError, "bmm: expected a sparse tensor without dense dimensions");
-    tp_autoref *front = tp_narrow(c.indices, 0, 0, batch),
-               *number = front ? tp__coo_keys(front, (tp_ints){size, batch}) : NULL;
-    tp_autoref *row = number ? tp_row_of(c.indices, batch) : NULL,
-               *column = row ? tp_row_of(c.indices, batch + 1) : NULL;
-    tp_autoref *to = column ? tp_add_Tensor(row, number, TP_SCALAR_I(rows)) : NULL;
-    tp_autoref *from = to ? tp_add_Tensor(column, number, TP_SCALAR_I(inner)) : NULL;
+    tp_autoref *to = numbered_rows(self, &c, batch), *from = to ? numbered_rows(self, &c, batch + 1) : NULL;
     tp_autoref *flat = from ? tp_reshape(mat2, TP_INTS(count * inner, mat2->sizes[batch + 1])) : NULL;
     tp_autoref *made = flat ? product(to, from, c.values, count * rows, flat) : NULL;
     size[batch] = rows, size[batch + 1] = mat2->sizes[batch + 1];
@@ -169,10 +176,13 @@ tp_tensor *matmul_layout(tp_tensor *self, tp_tensor *other) {
 /* addmm(Tensor self, Tensor mat1, Tensor mat2, *, Scalar beta=1, Scalar alpha=1) -> Tensor */
 tp_tensor *addmm_layout(tp_tensor *self, tp_tensor *mat1, tp_tensor *mat2, const tp_scalar *beta,
                         const tp_scalar *alpha) {
+    if (check_matrices("addmm", mat1, mat2) < 0) return NULL;
     tp_autoref *made = tp_mm(mat1, mat2);
     if (!made) return NULL;
     if (tp_is_sparse(self) && !tp_is_sparse(made))
         return tp_fail_null(TP_RuntimeError, "addmm: a sparse tensor is added to a sparse product only");
+    tp_autoref *wide = tp_is_sparse(self) ? tp_retain(self) : tp_expand(self, tp_sizes(made), false);
+    if (!wide) return NULL;
     tp_autoref *more = tp_scalar_equals_int(beta, 1) ? tp_retain(self) : tp_mul_Scalar(self, beta);
     return more ? tp_add_Tensor(more, made, alpha) : NULL;
 }
@@ -185,7 +195,7 @@ static int check_reduced(const tp_tensor *sparse, const tp_tensor *dense) {
         return tp_fail(TP_RuntimeError, "sparse_mm_reduce: expect self to have sparse csr layout, but got layout %s",
                        tp_layouts[tp_layout_of(sparse)].name);
     if (tp_is_sparse(dense)) return tp_fail(TP_RuntimeError, "sparse_mm_reduce: expect other to have strided layout");
-    return check_matrices(sparse, dense);
+    return check_matrices("sparse_mm_reduce", sparse, dense);
 }
 
 /* The largest, or smallest, product of each element, and 0 where there is none: one value and one number take part in
@@ -238,15 +248,22 @@ tp_tensor *sparse_sampled_addmm_composite(tp_tensor *self, tp_tensor *mat1, tp_t
                             "sampled_addmm: Expected self to have sparse csr layout, but got layout strided");
     if (tp_is_sparse(mat1) || tp_is_sparse(mat2))
         return tp_fail_null(TP_RuntimeError, "sampled_addmm: Expected mat1 and mat2 to have strided layout");
-    if (check_matrices(mat1, mat2) < 0) return NULL;
-    if (self->ndim != 2 || self->sizes[0] != mat1->sizes[0] || self->sizes[1] != mat2->sizes[1])
+    const int batch = self->ndim - 2;
+    if (mat1->ndim == 2 && mat2->ndim == 2 && check_matrices("sampled_addmm", mat1, mat2) < 0) return NULL;
+    bool fits = batch >= 0 && mat1->ndim == self->ndim && mat2->ndim == self->ndim;
+    for (int d = 0; fits && d < batch; d++) fits = mat1->sizes[d] == self->sizes[d] && mat2->sizes[d] == self->sizes[d];
+    if (!fits || self->sizes[batch] != mat1->sizes[batch] || self->sizes[batch + 1] != mat2->sizes[batch + 1] ||
+        mat1->sizes[batch + 1] != mat2->sizes[batch])
         return tp_fail_null(TP_RuntimeError, "sampled_addmm: self.shape does not match the shape of mat1 @ mat2");
     tp_autocoo c = {0};
     if (tp_coo_of(self, &c) < 0) return NULL;
-    tp_autoref *rows = tp_row_of(c.indices, 0), *columns = tp_row_of(c.indices, 1), *turned = tp_t(mat2);
-    tp_autoref *left = NULL, *right = NULL;
-    if (!rows || !columns || !turned || promote(mat1, turned, &left, &right) < 0) return NULL;
-    tp_autoref *sums = tp__coo_dot(rows, columns, left, right);
+    tp_autoref *rows = numbered_rows(self, &c, batch), *columns = rows ? numbered_rows(self, &c, batch + 1) : NULL;
+    tp_autoref *turned = columns ? tp_transpose_int(mat2, -2, -1) : NULL, *left = NULL, *right = NULL;
+    if (!turned || promote(mat1, turned, &left, &right) < 0) return NULL;
+    const int64_t inner = mat2->sizes[batch];
+    tp_autoref *above = tp_reshape(left, TP_INTS(mat1->numel / (inner ? inner : 1), inner)),
+               *beside = above ? tp_reshape(right, TP_INTS(mat2->numel / (inner ? inner : 1), inner)) : NULL;
+    tp_autoref *sums = beside ? tp__coo_dot(rows, columns, above, beside) : NULL;
     tp_autoref *values = sums ? tp__layout_values(self) : NULL;
     tp_autoref *shaped = values ? tp_reshape(sums, tp_sizes(values)) : NULL;
     tp_autoref *own = shaped ? tp_mul_Scalar(values, beta) : NULL;
@@ -272,4 +289,28 @@ tp_tensor *hspmm_composite(tp_tensor *mat1, tp_tensor *mat2) {
 tp_tensor *smm_composite(tp_tensor *self, tp_tensor *mat2) {
     tp_autoref *dense = tp_mm(self, mat2);
     return dense ? tp_to_sparse_sparse_dim(dense, dense->ndim) : NULL;
+}
+
+/* triangular_solve(Tensor self, Tensor A, bool upper=True, bool transpose=False, bool unitriangular=False) ->
+ *   (Tensor solution, Tensor cloned_coefficient): of a matrix in rows, which is not given back. */
+tp_tensor2 triangular_solve_layout(tp_tensor *self, tp_tensor *A, bool upper, bool transpose, bool unit) {
+    tp_tensor2 none = {{NULL, NULL}};
+    if (tp_is_sparse(self) || tp_layout_of(A) != TP_SPARSE_CSR)
+        return tp_fail(TP_ValueError, "triangular_solve: unsupported sparse layout"), none;
+    tp_autoref *values = tp__layout_values(A), *whole = values ? tp_to_dense(A, TP_NO_DTYPE, -1) : NULL;
+    tp_autoref *turned = !whole ? NULL : transpose ? tp_transpose_int(whole, -2, -1) : tp_retain(whole);
+    tp_autoref *found = turned ? tp_linalg_solve_triangular(turned, self, upper != transpose, true, unit) : NULL;
+    tp_autoref *empty = found ? tp_zeros(TP_INTS(0), (tp_dtype)self->dtype, TP_STRIDED, self->device, -1) : NULL;
+    if (!empty) return none;
+    if (!values->numel && tp_fill__Scalar(found, TP_SCALAR_F(NAN)) < 0) return none; /* no values: no solution */
+    return (tp_tensor2){{tp_take(found), tp_take(empty)}};
+}
+
+/* triangular_solve.X(Tensor self, Tensor A, bool upper=True, bool transpose=False, bool unitriangular=False, *,
+ *   Tensor(a!) X, Tensor(b!) M) -> (Tensor(a!) solution, Tensor(b!) cloned_coefficient) */
+int triangular_solve_X_layout(tp_tensor *self, tp_tensor *A, bool upper, bool transpose, bool unit, tp_tensor *X,
+                              tp_tensor *M) {
+    tp_tensor2 made = triangular_solve_layout(self, A, upper, transpose, unit);
+    tp_tensor *const outs[] = {X, M};
+    return made.v[0] ? tp_copy_into_outs_steal(outs, made.v, 2) : -1;
 }

@@ -113,6 +113,7 @@ from tensorpy.ao.quantization.qconfig_mapping import (
     get_default_qat_qconfig_mapping,
     get_default_qconfig_mapping,
 )
+from tensorpy.ao.quantization.quant_type import QuantType
 from tensorpy.ao.quantization.quantization_mappings import (
     get_default_dynamic_quant_module_mappings,
     get_default_qat_module_mappings,
@@ -143,7 +144,7 @@ __all__ = [
     "DeQuantStub", "FakeQuantize", "FakeQuantizeBase", "FixedQParamsFakeQuantize", "FixedQParamsObserver",
     "FusedMovingAvgObsFakeQuantize", "HistogramObserver", "MinMaxObserver", "MovingAverageMinMaxObserver",
     "MovingAveragePerChannelMinMaxObserver", "NoopObserver", "ObserverBase", "PerChannelMinMaxObserver",
-    "PlaceholderObserver", "QConfig", "QConfigAny", "QConfigMapping", "QuantStub", "QuantWrapper",
+    "PlaceholderObserver", "QConfig", "QConfigAny", "QConfigMapping", "QuantStub", "QuantType", "QuantWrapper",
     "RecordingObserver", "ReuseInputObserver", "UniformQuantizationObserverBase", "add_quant_dequant", "convert",
     "default_activation_only_qconfig", "default_affine_fixed_qparams_fake_quant",
     "default_affine_fixed_qparams_observer", "default_debug_observer", "default_debug_qconfig",

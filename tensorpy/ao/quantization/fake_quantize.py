@@ -203,6 +203,15 @@ class FixedQParamsFakeQuantize(FakeQuantize):
         """The scale and the zero point."""
         return self.scale, self.zero_point
 
+    def extra_repr(self) -> str:
+        """What `repr` shows between the parentheses."""
+        watching = self.activation_post_process
+        return (
+            f"fake_quant_enabled={self.fake_quant_enabled}, observer_enabled={self.observer_enabled}, "
+            f"scale={self.scale}, zero_point={self.zero_point}, dtype={self.dtype}, quant_min={watching.quant_min}, "
+            f"quant_max={watching.quant_max}, qscheme={self.qscheme}"
+        )
+
 
 class FusedMovingAvgObsFakeQuantize(FakeQuantize):
     """FakeQuantize with averages of the range, in one operator.

@@ -18,6 +18,7 @@ from tensorpy.ao.quantization.qconfig import (
     _assert_valid_qconfig,
     _on_device_of,
     default_dynamic_qconfig,
+    float16_dynamic_qconfig,
     float_qparams_weight_only_qconfig,
     float_qparams_weight_only_qconfig_4bit,
 )
@@ -316,8 +317,10 @@ def quantize(model: Any, run_fn: Any, run_args: Any, mapping: Any = None, inplac
 
 
 _TABLES = (nn.Embedding, nn.EmbeddingBag)
+_MAPS = (nn.Linear, nn.LSTM, nn.GRU, nn.LSTMCell, nn.RNNCell, nn.GRUCell)
 _DYNAMIC: dict[Any, Any] = {  # what is quantized, if nothing is said, and how
-    _C.qint8: ((nn.Linear, nn.LSTM, nn.GRU, nn.LSTMCell, nn.RNNCell, nn.GRUCell), default_dynamic_qconfig),
+    _C.qint8: (_MAPS, default_dynamic_qconfig),
+    _C.float16: (_MAPS, float16_dynamic_qconfig),
     _C.quint8: (_TABLES, float_qparams_weight_only_qconfig),
     _C.quint4x2: (_TABLES, float_qparams_weight_only_qconfig_4bit),
 }
@@ -332,7 +335,7 @@ def quantize_dynamic(
         model: the model
         qconfig_spec: the types or names of the modules, as a set, or a dict of them with configurations; None takes
             nn.Linear, nn.LSTM, nn.GRU and the cells
-        dtype: qint8, or quint8 or quint4x2 for tables, which are nn.Embedding and nn.EmbeddingBag
+        dtype: qint8 or float16, or quint8 or quint4x2 for tables, which are nn.Embedding and nn.EmbeddingBag
         mapping: what types of modules become; None takes the usual ones
         inplace: whether the model itself is changed
 
@@ -343,7 +346,9 @@ def quantize_dynamic(
     """
     if not isinstance(qconfig_spec, dict):
         if dtype not in _DYNAMIC:
-            raise ValueError(f"the weights of dynamic modules are of qint8, quint8 or quint4x2 here, not of {dtype}")
+            raise ValueError(
+                f"the weights of dynamic modules are of qint8, float16, quint8 or quint4x2, not of {dtype}"
+            )
         usual, qconfig = _DYNAMIC[dtype]
         qconfig_spec = dict.fromkeys(usual if qconfig_spec is None else qconfig_spec, qconfig)
     model = (model if inplace else copy.deepcopy(model)).eval()

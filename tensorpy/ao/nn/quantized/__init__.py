@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tensorpy.ao.nn.quantized import dynamic, reference
+from tensorpy.ao.nn.quantized import dynamic, functional, reference
 from tensorpy.ao.nn.quantized.modules import (
     ELU,
     LSTM,
@@ -29,6 +29,7 @@ from tensorpy.ao.nn.quantized.modules import (
     LayerNorm,
     LeakyReLU,
     Linear,
+    MaxPool2d,
     MultiheadAttention,
     PReLU,
     QFunctional,
@@ -39,9 +40,40 @@ from tensorpy.ao.nn.quantized.modules import (
 )
 
 __all__ = [
-    "ELU", "LSTM", "BatchNorm2d", "BatchNorm3d", "Conv1d", "Conv2d", "Conv3d", "ConvTranspose1d", "ConvTranspose2d",
-    "ConvTranspose3d", "DeQuantize", "Dropout", "Embedding", "EmbeddingBag", "EmbeddingPackedParams",
-    "FXFloatFunctional", "FloatFunctional", "GroupNorm", "Hardswish", "InstanceNorm1d", "InstanceNorm2d",
-    "InstanceNorm3d", "LayerNorm", "LeakyReLU", "Linear", "MultiheadAttention", "PReLU", "QFunctional", "Quantize",
-    "ReLU6", "Sigmoid", "Softmax", "dynamic", "reference",
+    "ELU",
+    "LSTM",
+    "BatchNorm2d",
+    "BatchNorm3d",
+    "Conv1d",
+    "Conv2d",
+    "Conv3d",
+    "ConvTranspose1d",
+    "ConvTranspose2d",
+    "ConvTranspose3d",
+    "DeQuantize",
+    "Dropout",
+    "Embedding",
+    "EmbeddingBag",
+    "EmbeddingPackedParams",
+    "FXFloatFunctional",
+    "FloatFunctional",
+    "GroupNorm",
+    "Hardswish",
+    "InstanceNorm1d",
+    "InstanceNorm2d",
+    "InstanceNorm3d",
+    "LayerNorm",
+    "LeakyReLU",
+    "Linear",
+    "MaxPool2d",
+    "MultiheadAttention",
+    "PReLU",
+    "QFunctional",
+    "Quantize",
+    "ReLU6",
+    "Sigmoid",
+    "Softmax",
+    "dynamic",
+    "functional",
+    "reference",
 ]  # fmt: skip

@@ -7,11 +7,13 @@ from typing import Any
 from tensorpy import _C
 from tensorpy._C import Tensor
 from tensorpy._tensor.quantized import _choose_qparams_per_tensor, per_channel_affine, per_tensor_affine
+from tensorpy.nn import functional as F
 
 # What ops.quantized has: operators whose weights are objects, which no schema speaks of.
 __all__ = [
-    "linear", "linear_dynamic", "linear_leaky_relu", "linear_prepack", "linear_relu", "linear_relu_dynamic",
-    "linear_tanh", "linear_unpack",
+    "linear", "linear_dynamic", "linear_dynamic_fp16", "linear_leaky_relu", "linear_prepack", "linear_prepack_fp16",
+    "linear_relu", "linear_relu_dynamic", "linear_relu_dynamic_fp16", "linear_tanh", "linear_unpack",
+    "linear_unpack_fp16",
 ]  # fmt: skip
 
 
@@ -96,6 +98,34 @@ class LinearPackedParamsBase(PackedParamsBase):
         return _C._quantized_linear_dynamic(x, panels, scales, zero_points, bias, features, relu, reduce_range)
 
 
+class LinearPackedParamsFp16(LinearPackedParamsBase):
+    """A weight of float16 with a bias: half of float32's memory, and products in float32.
+
+    Pickled, it is the weight and the bias themselves.
+    """
+
+    def __init__(self, weight: Tensor, bias: Tensor | None) -> None:
+        PackedParamsBase.__init__(self, weight.detach().clamp(-65504.0, 65504.0).to(_C.float16), bias)
+        self.features, self.columns = weight.shape
+
+    def __reduce__(self) -> Any:
+        return linear_prepack_fp16, self.unpack()
+
+    def unpack(self) -> tuple[Tensor, Tensor | None]:
+        """The weight in float32, and the bias."""
+        return self._weight.float(), self._bias
+
+    def linear(self, x: Tensor, scale: float, zero_point: int, relu: bool) -> Tensor:
+        """A weight of float16 has no map of integers."""
+        raise RuntimeError("quantized::linear: the weight is of float16, whose map is linear_dynamic")
+
+    def linear_dynamic(self, x: Tensor, relu: bool, reduce_range: bool) -> Tensor:
+        """The map of numbers."""
+        self._check(x)
+        made = F.linear(x.float(), self._weight.float(), None if self._bias is None else self._bias.float())
+        return made.relu() if relu else made
+
+
 def quantized_by_range(x: Tensor, reduce_range: bool) -> Tensor:
     """Numbers as quint8 whose scale and zero point are chosen by the range of all; of half the integers or of all."""
     scale, zero_point = _choose_qparams_per_tensor(x, reduce_range)
@@ -111,6 +141,20 @@ def linear_prepack(W: Tensor, B: Tensor | None = None) -> LinearPackedParamsBase
     check_scales(name, W)
     check_bias(name, W.shape[0], B)
     return LinearPackedParamsBase(W, B)
+
+
+def linear_prepack_fp16(W: Tensor, B: Tensor | None = None) -> LinearPackedParamsFp16:
+    """A weight of numbers, [out_features, in_features], and a bias, kept in float16 for linear_dynamic_fp16."""
+    name = "quantized::linear_prepack_fp16"
+    if W.dim() != 2 or not W.is_floating_point():
+        raise RuntimeError(f"{name}: the weight is a matrix of floating point, not {W.dim()}-dimensional {W.dtype}")
+    check_bias(name, W.shape[0], B)
+    return LinearPackedParamsFp16(W, B)
+
+
+def laid_out(weight: Tensor, bias: Tensor | None) -> LinearPackedParamsBase:
+    """A weight of integers or of numbers, for linear_dynamic."""
+    return linear_prepack(weight, bias) if weight.is_quantized else linear_prepack_fp16(weight, bias)
 
 
 def _packed(W_prepack: Any) -> LinearPackedParamsBase:
@@ -142,6 +186,19 @@ def linear_dynamic(X: Tensor, W_prepack: Any, reduce_range: bool = False) -> Ten
 def linear_relu_dynamic(X: Tensor, W_prepack: Any, reduce_range: bool = False) -> Tensor:
     """The same, and nothing below 0."""
     return _packed(W_prepack).linear_dynamic(X, True, reduce_range)
+
+
+linear_unpack_fp16 = linear_unpack
+
+
+def linear_dynamic_fp16(X: Tensor, W_prepack: Any) -> Tensor:
+    """x @ weight.T + bias in float32, of a weight that is kept in float16."""
+    return _packed(W_prepack).linear_dynamic(X, False, False)
+
+
+def linear_relu_dynamic_fp16(X: Tensor, W_prepack: Any) -> Tensor:
+    """The same, and nothing below 0."""
+    return _packed(W_prepack).linear_dynamic(X, True, False)
 
 
 def _mapped(X: Tensor, W_prepack: Any) -> Tensor:

@@ -79,14 +79,14 @@ class ConvPackedParamsBase(PackedParamsBase):
             raise RuntimeError(f"{name}: the input is one of quint8 that is quantized per tensor, not of {x.dtype}")
         if x.dim() != n + 2 or x.shape[1] != self.channels:
             raise RuntimeError(f"{name}: the input has {tuple(x.shape)}, the weight is of {self.channels} channels")
-        integers = self._spread(x.int_repr(), x.q_zero_point()).movedim(1, -1)
+        integers = self._spread(_C._layout_part(x, 0), x.q_zero_point()).movedim(1, -1)  # read where they are
         for _ in range(3 - n):
             integers = integers.unsqueeze(1)
         arguments: Any = (integers, *self.arguments, x.q_scale(), x.q_zero_point(), scale, zero_point, relu)
         made = _C._convolution_int8(*arguments)
         for _ in range(3 - n):
             made = made.squeeze(1)
-        return _C._make_per_tensor_quantized_tensor(made.movedim(-1, 1), scale, zero_point)
+        return _C._quantized(made.movedim(-1, 1), _C.quint8, scale, zero_point)  # which nobody else has
 
     def dynamic(self, x: Tensor, reduce_range: bool) -> Tensor:
         """The convolution of numbers, which are quantized by their range. As in PyTorch the result is rounded to the

@@ -28,13 +28,42 @@ from tensorpy.ao.nn.quantized.modules.normalization import (
     LayerNorm,
 )
 from tensorpy.ao.nn.quantized.modules.rnn import LSTM, MultiheadAttention
+from tensorpy.nn import MaxPool2d as MaxPool2d
 
 __all__ = [
-    "ELU", "LSTM", "BatchNorm2d", "BatchNorm3d", "Conv1d", "Conv2d", "Conv3d", "ConvTranspose1d", "ConvTranspose2d",
-    "ConvTranspose3d", "DeQuantize", "Dropout", "Embedding", "EmbeddingBag", "EmbeddingPackedParams",
-    "FXFloatFunctional", "FloatFunctional", "GroupNorm", "Hardswish", "InstanceNorm1d", "InstanceNorm2d",
-    "InstanceNorm3d", "LayerNorm", "LeakyReLU", "Linear", "MultiheadAttention", "PReLU", "QFunctional", "Quantize",
-    "ReLU6", "Sigmoid", "Softmax",
+    "ELU",
+    "LSTM",
+    "BatchNorm2d",
+    "BatchNorm3d",
+    "Conv1d",
+    "Conv2d",
+    "Conv3d",
+    "ConvTranspose1d",
+    "ConvTranspose2d",
+    "ConvTranspose3d",
+    "DeQuantize",
+    "Dropout",
+    "Embedding",
+    "EmbeddingBag",
+    "EmbeddingPackedParams",
+    "FXFloatFunctional",
+    "FloatFunctional",
+    "GroupNorm",
+    "Hardswish",
+    "InstanceNorm1d",
+    "InstanceNorm2d",
+    "InstanceNorm3d",
+    "LayerNorm",
+    "LeakyReLU",
+    "Linear",
+    "MaxPool2d",
+    "MultiheadAttention",
+    "PReLU",
+    "QFunctional",
+    "Quantize",
+    "ReLU6",
+    "Sigmoid",
+    "Softmax",
 ]  # fmt: skip
 
 

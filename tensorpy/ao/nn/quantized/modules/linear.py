@@ -26,13 +26,15 @@ class LinearPackedParams(nn.Module):
     def __init__(self, dtype: Any = _C.qint8) -> None:
         super().__init__()
         self.dtype = dtype
-        self.set_weight_bias(_C._empty_affine_quantized([1, 1], scale=1.0, zero_point=0, dtype=_C.qint8), None)
+        integers = _C._empty_affine_quantized([1, 1], scale=1.0, zero_point=0, dtype=_C.qint8)
+        self.set_weight_bias(_C.zeros(1, 1) if dtype == _C.float16 else integers, None)
 
     def set_weight_bias(self, weight: Tensor, bias: Tensor | None) -> None:
         """Lays out a weight."""
-        if self.dtype != _C.qint8:
+        if self.dtype not in (_C.qint8, _C.float16):
             raise RuntimeError(f"Unsupported dtype on dynamic quantized linear! {self.dtype}")
-        self._packed_params = packed.linear_prepack(weight, bias)
+        lay_out = packed.linear_prepack if self.dtype == _C.qint8 else packed.linear_prepack_fp16
+        self._packed_params = lay_out(weight, bias)
 
     def _weight_bias(self) -> Any:
         return packed.linear_unpack(self._packed_params)
@@ -69,7 +71,7 @@ class Linear(WeightedQuantizedModule):
         in_features: how many features the input has
         out_features: how many features the output has
         bias_: whether there is a bias
-        dtype: qint8
+        dtype: qint8; float16 for the weight of a dynamic one
 
     Example:
         >>> layer = tp.ao.nn.quantized.Linear(2, 3)
@@ -87,14 +89,13 @@ class Linear(WeightedQuantizedModule):
 
     def __init__(self, in_features: int, out_features: int, bias_: bool = True, dtype: Any = _C.qint8) -> None:
         super().__init__()
-        if dtype != _C.qint8:
+        if dtype not in (_C.qint8, _C.float16):
             raise RuntimeError(f"Unsupported dtype specified for quantized Linear! {dtype}")
         self.in_features, self.out_features = in_features, out_features
-        integers = _C.zeros(out_features, in_features, dtype=_C.int8)
+        zeros = _C.zeros(out_features, in_features, dtype=_C.int8 if dtype == _C.qint8 else _C.float32)
         self._packed_params = LinearPackedParams(dtype)
-        self.set_weight_bias(
-            _C._make_per_tensor_quantized_tensor(integers, 1.0, 0), _C.zeros(out_features) if bias_ else None
-        )
+        weight = _C._make_per_tensor_quantized_tensor(zeros, 1.0, 0) if dtype == _C.qint8 else zeros
+        self.set_weight_bias(weight, _C.zeros(out_features) if bias_ else None)
         self.scale, self.zero_point = 1.0, 0
 
     def _get_name(self) -> str:

@@ -22,7 +22,7 @@ class Linear(quantized.Linear):
         in_features: how many features the input has
         out_features: how many features the output has
         bias_: whether there is a bias
-        dtype: qint8
+        dtype: qint8, or float16, whose products are those of float32
 
     Example:
         >>> tp.ao.nn.quantized.dynamic.Linear(2, 3)(tp.ones(5, 2)).shape
@@ -47,7 +47,7 @@ class Linear(quantized.Linear):
     def extra_repr(self) -> str:
         """What `repr` shows between the parentheses."""
         shown = f"in_features={self.in_features}, out_features={self.out_features}, dtype={self._packed_params.dtype}"
-        return f"{shown}, qscheme={self.weight().qscheme()}"
+        return shown if self._packed_params.dtype == _C.float16 else f"{shown}, qscheme={self.weight().qscheme()}"
 
     def _load_from_state_dict(  # pyright: ignore[reportIncompatibleMethodOverride]
         self, state_dict: Any, prefix: str, local_metadata: Any, *rest: Any
@@ -63,10 +63,11 @@ class Linear(quantized.Linear):
             raise AssertionError(f"{cls.__name__}.from_float is of {names} with a qconfig, not of {type(mod)}")
         watching = mod.qconfig.weight()
         mod = mod[0] if isinstance(mod, nni.LinearReLU) else mod
-        if watching.dtype != _C.qint8:
-            raise AssertionError(f"the weight of a dynamic linear map is of qint8 here, not of {watching.dtype}")
+        if watching.dtype not in (_C.qint8, _C.float16):
+            raise AssertionError(f"the weight of a dynamic linear map is of qint8 or float16, not of {watching.dtype}")
         watching(mod.weight)
-        made = cls(mod.in_features, mod.out_features)
+        made = cls(mod.in_features, mod.out_features, dtype=watching.dtype)
         bias = None if mod.bias is None else mod.bias.detach()
-        made.set_weight_bias(_quantize_weight(mod.weight.detach().float(), watching), bias)
+        weight = mod.weight.detach().float()
+        made.set_weight_bias(weight if watching.dtype == _C.float16 else _quantize_weight(weight, watching), bias)
         return made

@@ -34,17 +34,19 @@ def _mapped(x: Tensor, weight: packed.LinearPackedParamsBase) -> Tensor:
 
 def _random(gates: int, inputs: int, dtype: Any, bias: bool = True) -> packed.LinearPackedParamsBase:
     """A weight that is drawn, as PyTorch's modules have until they get one."""
-    if dtype != _C.qint8:
-        raise RuntimeError(f"weights of recurrent networks are of qint8 here, not of {dtype}")
-    weight = _C.quantize_per_tensor(_C.randn(gates, inputs), 0.1, 0, _C.qint8)
-    return packed.linear_prepack(weight, _C.randn(gates) if bias else None)
+    if dtype not in (_C.qint8, _C.float16):
+        raise RuntimeError(f"weights of recurrent networks are of qint8 or float16, not of {dtype}")
+    weight = _C.randn(gates, inputs)
+    if dtype == _C.qint8:
+        weight = _C.quantize_per_tensor(weight, 0.1, 0, _C.qint8)
+    return packed.laid_out(weight, _C.randn(gates) if bias else None)
 
 
 def _instead(
     name: str, before: packed.LinearPackedParamsBase, weight: Tensor, bias: Any
 ) -> packed.LinearPackedParamsBase:
     """What a state has in the place of a weight."""
-    after = packed.linear_prepack(weight, bias)
+    after = packed.laid_out(weight, bias)
     if (before.features, before.columns) != (after.features, after.columns):
         raise RuntimeError(f"{name}: a weight of another size")
     return after
@@ -59,8 +61,10 @@ def _observed(mod: Any) -> Callable[[Any, Any], packed.LinearPackedParamsBase]:
 
     def integers(weight: Any, bias: Any) -> packed.LinearPackedParamsBase:
         watching = mod.qconfig.weight()
-        if watching.dtype != _C.qint8:
+        if watching.dtype not in (_C.qint8, _C.float16):
             raise RuntimeError(f"Unsupported dtype for dynamic RNN quantization: {watching.dtype}")
+        if watching.dtype == _C.float16:
+            return packed.linear_prepack_fp16(weight.detach().float(), bias.detach().float())
         watching(weight)
         return packed.linear_prepack(_quantize_weight(weight.detach().float(), watching), bias.detach().float())
 
@@ -115,7 +119,7 @@ class RNNBase(nn.Module):
         batch_first: whether the batch is the first dimension of input and output
         dropout: not computed: the module is not trained
         bidirectional: whether each layer goes both ways
-        dtype: qint8
+        dtype: qint8, or float16, whose products are those of float32
 
     Example:
         >>> tp.ao.nn.quantized.dynamic.RNNBase("GRU", 2, 3)(tp.ones(4, 1, 2))[0].shape
@@ -253,7 +257,7 @@ class RNNBase(nn.Module):
 
     def set_weight_bias(self, weight_bias_dict: Any) -> None:
         """Takes quantized weights and biases, by the names that they have in nn.LSTM and nn.GRU."""
-        self._take(lambda n: packed.linear_prepack(weight_bias_dict[f"weight_{n}"], weight_bias_dict[f"bias_{n}"]))
+        self._take(lambda n: packed.laid_out(weight_bias_dict[f"weight_{n}"], weight_bias_dict[f"bias_{n}"]))
 
     def get_weight(self) -> dict[str, Tensor]:
         """The quantized weights by name."""
@@ -279,8 +283,9 @@ class RNNBase(nn.Module):
         integers = _observed(mod)
         kind = LSTM if mod.mode == "LSTM" else GRU
         made = kind(
-            mod.input_size, mod.hidden_size, mod.num_layers, mod.bias, mod.batch_first, mod.dropout, mod.bidirectional
-        )
+            mod.input_size, mod.hidden_size, mod.num_layers, mod.bias, mod.batch_first, mod.dropout, mod.bidirectional,
+            mod.qconfig.weight().dtype,
+        )  # fmt: skip
         made._take(lambda name: integers(getattr(mod, f"weight_{name}"), getattr(mod, f"bias_{name}")))
         return made
 
@@ -334,7 +339,7 @@ class RNNCellBase(nn.Module):
         hidden_size: how many features the state has
         bias: whether there is a bias
         num_chunks: how many gates the cell has
-        dtype: qint8
+        dtype: qint8, or float16, whose products are those of float32
 
     Example:
         >>> tp.ao.nn.quantized.dynamic.RNNCellBase(2, 3, num_chunks=1)
@@ -383,8 +388,8 @@ class RNNCellBase(nn.Module):
 
     def set_weight_bias(self, weight_bias_dict: Any) -> None:
         """Takes quantized weights and biases by the names that they have in nn.LSTMCell and its kin."""
-        self._packed_weight_ih = packed.linear_prepack(weight_bias_dict["weight_ih"], weight_bias_dict["bias_ih"])
-        self._packed_weight_hh = packed.linear_prepack(weight_bias_dict["weight_hh"], weight_bias_dict["bias_hh"])
+        self._packed_weight_ih = packed.laid_out(weight_bias_dict["weight_ih"], weight_bias_dict["bias_ih"])
+        self._packed_weight_hh = packed.laid_out(weight_bias_dict["weight_hh"], weight_bias_dict["bias_hh"])
 
     def get_weight(self) -> dict[str, Tensor]:
         """The quantized weights by name."""
@@ -418,7 +423,7 @@ class RNNCellBase(nn.Module):
             raise AssertionError("nn.quantized.dynamic.RNNCellBase.from_float is of LSTMCell, GRUCell and RNNCell")
         integers = _observed(mod)
         more = {"nonlinearity": mod.nonlinearity} if isinstance(mod, nn.RNNCell) else {}
-        made = kinds[type(mod)](mod.input_size, mod.hidden_size, **more)
+        made = kinds[type(mod)](mod.input_size, mod.hidden_size, dtype=mod.qconfig.weight().dtype, **more)
         made._packed_weight_ih = integers(mod.weight_ih, mod.bias_ih)
         made._packed_weight_hh = integers(mod.weight_hh, mod.bias_hh)
         return made
@@ -432,7 +437,7 @@ class RNNCell(RNNCellBase):
         hidden_size: how many features the state has
         bias: whether there is a bias
         nonlinearity: 'tanh' or 'relu'
-        dtype: qint8
+        dtype: qint8, or float16, whose products are those of float32
 
     Example:
         >>> tp.ao.nn.quantized.dynamic.RNNCell(2, 3)(tp.ones(5, 2)).shape
@@ -461,7 +466,7 @@ class LSTMCell(RNNCellBase):
         input_size: how many features the input has
         hidden_size: how many features the state has
         bias: whether there is a bias
-        dtype: qint8
+        dtype: qint8, or float16, whose products are those of float32
 
     Example:
         >>> h, c = tp.ao.nn.quantized.dynamic.LSTMCell(2, 3)(tp.ones(5, 2))
@@ -484,7 +489,7 @@ class GRUCell(RNNCellBase):
         input_size: how many features the input has
         hidden_size: how many features the state has
         bias: whether there is a bias
-        dtype: qint8
+        dtype: qint8, or float16, whose products are those of float32
 
     Example:
         >>> tp.ao.nn.quantized.dynamic.GRUCell(2, 3)(tp.ones(5, 2)).shape

@@ -1,0 +1,6 @@
+"""`ao.nn.intrinsic.quantized` by the name that older programs have for it."""
+
+from __future__ import annotations
+
+from tensorpy.ao.nn.intrinsic.quantized import *  # noqa: F403
+from tensorpy.ao.nn.intrinsic.quantized import __all__ as __all__

@@ -1,0 +1,6 @@
+"""`ao.nn.quantized.modules` by the name that older programs have for it."""
+
+from __future__ import annotations
+
+from tensorpy.ao.nn.quantized.modules import *  # noqa: F403
+from tensorpy.ao.nn.quantized.modules import __all__ as __all__

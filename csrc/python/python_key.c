@@ -64,7 +64,15 @@ int tp_py_refuse_wrapper(const tp_tensor *t, const char *what) {
                          "%s: Cannot convert a ZeroTensor, which has no memory. clone() gives one with zeros", what);
             return -1;
         }
-        bool array = strcmp(what, "numpy()") == 0 || strcmp(what, "__dlpack__()") == 0;
+        if (strcmp(what, "__dlpack__()") == 0) {
+            PyErr_Format(PyExc_BufferError,
+                         tp_is_quantized(t)
+                             ? "Quantized types are not supported by dlpack"
+                             : "Can't export tensors with layout other than torch.strided: this one's is %s",
+                         tp_layouts[tp_layout_of(t)].name);
+            return -1;
+        }
+        bool array = strcmp(what, "numpy()") == 0;
         PyErr_Format(array ? PyExc_TypeError : PyExc_RuntimeError,
                      "%s: can't convert a tensor of the layout %s. Use Tensor.%s() first.", what,
                      tp_layouts[tp_layout_of(t)].name, tp_is_quantized(t) ? "dequantize" : "to_dense");

@@ -14,6 +14,14 @@ import tensorpy
 from tensorpy import _C, backends, dispatch
 from tensorpy._library.function_schema import FunctionSchema, parse_schema
 from tensorpy._package.absent import absent_class
+from tensorpy.func.functionalize import (
+    disable,
+    enable,
+    from_functional_tensor,
+    is_functional_tensor,
+    sync,
+    to_functional_tensor,
+)
 from tensorpy.utils._pytree import tree_flatten
 
 
@@ -347,6 +355,15 @@ _NAMES = {
     "_get_privateuse1_backend_name": _privateuse1,
 }
 
+_FUNCTIONAL = {
+    "_enable_functionalization": enable,
+    "_disable_functionalization": disable,
+    "_to_functional_tensor": to_functional_tensor,
+    "_from_functional_tensor": from_functional_tensor,
+    "_is_functional_tensor": is_functional_tensor,
+    "_sync": sync,
+}
+
 
 def install() -> None:
     """Gives them to tensorpy._C, where it has none of its own, and tensorpy dtypes and layouts that are names only."""
@@ -357,6 +374,8 @@ def install() -> None:
         if name not in vars(tensorpy):
             setattr(tensorpy, name, absent_class("torch", name))
     setattr(tensorpy, "_assert_async", _assert_async)  # noqa: B010
+    for name, value in _FUNCTIONAL.items():
+        setattr(tensorpy, name, value)
     for name, value in _NAMES.items():
         if not hasattr(_C, name):
             setattr(_C, name, value)

@@ -97,7 +97,7 @@ class ParsedExpression:
         if not name.isidentifier():
             return False, "not a valid python identifier"
         if name[0] == "_" or name[-1] == "_":
-            return (True, "") if name == "_" and allow_underscore else (False, "a name starts and ends with no underscore")
+            return (True, "") if name == "_" and allow_underscore else (False, "it starts or ends with an underscore")
         if keyword.iskeyword(name):
             warnings.warn(f"the axis {name} is called as a keyword of Python", RuntimeWarning, stacklevel=2)
         if name == "axis":
@@ -135,6 +135,6 @@ def validate_rearrange_expressions(
     if left.has_non_unitary_anonymous_axes or right.has_non_unitary_anonymous_axes:
         raise ValueError("rearrange: there are no sizes other than 1 in a pattern")
     if left.identifiers != right.identifiers:
-        raise ValueError(f"rearrange: these axes stand on one side alone: {set(left.identifiers) ^ set(right.identifiers)}")
+        raise ValueError(f"rearrange: these axes stand on one side alone: {left.identifiers ^ right.identifiers}")
     if not set(axes_lengths) <= left.identifiers:
         raise ValueError(f"rearrange: these axes are not in the pattern: {set(axes_lengths) - left.identifiers}")

@@ -521,7 +521,12 @@ def test_views_of_wrappers_that_nobody_answers_have_geometry() -> None:
         assert all(v.untyped_storage() is wrapper.untyped_storage() for v in views)
         other.set_(views[0])
         assert other.stride() == (1, 3) and other.untyped_storage() is wrapper.untyped_storage()
-        for refused in (lambda: views[0].sum(), lambda: wrapper + 1, lambda: views[1].tolist(), lambda: wrapper.clone()):
+        for refused in (
+            lambda: views[0].sum(),
+            lambda: wrapper + 1,
+            lambda: views[1].tolist(),
+            lambda: wrapper.clone(),
+        ):
             with pytest.raises(RuntimeError, match="has no elements of its own"):
                 refused()
     finally:

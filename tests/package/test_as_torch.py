@@ -517,6 +517,13 @@ def test_operators_of_private_names() -> None:
     ]
 
 
+def test_functions_that_are_called_like_their_modules_stay() -> None:
+    told = output(
+        "from torch.autograd import gradcheck\nfrom torch.fx.annotate import annotate\nprint(gradcheck, annotate)"
+    )
+    assert told.startswith("<function gradcheck") and "<function annotate" in told
+
+
 def test_what_pytorchs_harness_asks_of_builds_and_storages() -> None:
     told = output(
         "import torch\nfrom functorch.einops import rearrange\nfrom functorch.einops._parsing import AnonymousAxis\n"

@@ -76,7 +76,10 @@ static int refuse_left(const tp_op *op) {
 static tp_tensor *value_of(void *context, tp_tensor *t) {
     const call *c = context;
     if (!tp_is_functional(t)) return tp_retain(t);
-    if (tp_functional_is_of(t, c->level->number)) return tp_stand_in_value(t);
+    if (tp_functional_is_of(t, c->level->number)) {
+        tp_stand_in_of(t)->memory->copies_views = c->level->copies_views;
+        return tp_stand_in_value(t);
+    }
     if (tp_functional_level_of(tp_stand_in_of(t)->memory->level)) return tp_retain(t);
     refuse_left(c->op);
     return NULL;

@@ -26,8 +26,9 @@
 #include "dispatch/op.h"
 
 /* Opens a level on this thread; its number, or 0 and the error set. With copies_views, views run as operators that
- * copy. Closed in the opposite order. */
-uint32_t tp_functional_open(bool copies_views);
+ * copy. Closed in the opposite order. `number` is 0, or that of a level that was closed: its stand-ins are of this
+ * one. */
+uint32_t tp_functional_open(bool copies_views, uint32_t number);
 int tp_functional_close(uint32_t number);
 
 TP_INLINE bool tp_is_functional(const tp_tensor *t) { return t->keys & TP_BIT(Functionalize); }

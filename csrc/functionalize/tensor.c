@@ -30,10 +30,10 @@ static void leave(const tp_functional_level *l) {
     tp_tls.functional = l->outer;
 }
 
-uint32_t tp_functional_open(bool copies_views) {
+uint32_t tp_functional_open(bool copies_views, uint32_t number) {
     tp_functional_level *l = calloc(1, sizeof *l);
     if (!l) return tp_fail_memory(sizeof *l), 0;
-    l->number = atomic_fetch_add(&last_number, 1) + 1;
+    l->number = number ? number : atomic_fetch_add(&last_number, 1) + 1;
     l->copies_views = copies_views;
     enter(l);
     return l->number;
@@ -257,14 +257,6 @@ tp_tensor *tp_functional_value(const tp_tensor *t) {
     return tp_stand_in_value(t);
 }
 
-static bool shows(const tp_tensor *t, const tp_tensor *value) {
-    if (!tp_same_sizes(t, value) || tp_reads_conj(t) != tp_reads_conj(value) || tp_reads_neg(t) != tp_reads_neg(value))
-        return false;
-    for (int i = 0; i < t->ndim; i++)
-        if (t->strides[i] != value->strides[i]) return false;
-    return true;
-}
-
 /* The memory's value with `value` in place of what all steps show. New. */
 static tp_tensor *put(const tp_stand_in *p, tp_tensor *value) {
     if (!p->memory->copies_views) return tp_steps_put(p->steps, p->memory->value, value);
@@ -279,9 +271,10 @@ int tp_stand_in_write(tp_tensor *t, tp_tensor *value) {
     tp_stand_in *p = tp_stand_in_of(t);
     tp_autoref *whole = put(p, value);
     if (!whole || replace_value(p->memory, whole) < 0) return -1;
-    if (!p->memory->by_places && p->steps && shows(t, value)) keep_value(p, value);
     raise_versions(p);
-    return 0;
+    /* What was written is read through its steps at once, as whoever records the values expects. */
+    tp_autoref *shown = p->steps ? tp_stand_in_value(t) : NULL;
+    return p->steps && !shown ? -1 : 0;
 }
 
 int tp_stand_in_turn(tp_tensor *t, tp_step *steps, tp_tensor *value, const tp_tensor *shown) {

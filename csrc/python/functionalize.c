@@ -4,11 +4,13 @@
 
 #include "python/returns.h"
 
-/* open(copies_views): the level's number; the levels are closed in the opposite order. */
-static PyObject *open_level(PyObject *self TP_UNUSED, PyObject *arg) {
-    int copies = PyObject_IsTrue(arg);
-    uint32_t number = copies < 0 ? 0 : tp_functional_open(copies);
-    return number ? PyLong_FromUnsignedLong(number) : copies < 0 ? NULL : tp_py_raise();
+/* open(copies_views, number=0): the level's number; the levels are closed in the opposite order. */
+static PyObject *open_level(PyObject *self TP_UNUSED, PyObject *args) {
+    int copies;
+    unsigned int number = 0;
+    if (!PyArg_ParseTuple(args, "p|I", &copies, &number)) return NULL;
+    number = tp_functional_open(copies, number);
+    return number ? PyLong_FromUnsignedLong(number) : tp_py_raise();
 }
 
 static PyObject *close_level(PyObject *self TP_UNUSED, PyObject *number) {
@@ -78,7 +80,7 @@ static PyObject *as_view(PyObject *self TP_UNUSED, PyObject *args) {
 }
 
 static PyMethodDef functions[] = {
-    {"open", open_level, METH_O, NULL},
+    {"open", open_level, METH_VARARGS, NULL},
     {"close", close_level, METH_O, NULL},
     {"wrap", wrap, METH_O, NULL},
     {"mark", mark, METH_O, NULL},

@@ -489,7 +489,10 @@ static int assign_view(tp_tensor *view, PyObject *value) {
         if (ok > 0) return tp_py_check(tp_fill__Scalar(view, &s));
     }
     tp_autoref *whole = value_tensor(value, view), *fitted = whole ? without_leading_ones(whole, view->ndim) : NULL;
-    return fitted ? tp_py_check(tp_copy_(view, fitted, false)) : -1;
+    if (!fitted) return -1;
+    /* One element fills, and may be one of those that it replaces. */
+    bool fills = fitted->ndim == 0 && view->ndim > 0 && fitted->device.type == TP_DEVICE_CPU;
+    return tp_py_check(fills ? tp_fill__Tensor(view, fitted) : tp_copy_(view, fitted, false));
 }
 
 static int category_of(const tp_scalar *s) {

@@ -153,7 +153,8 @@ static int check_export(const tp_tensor *t, PyObject *device) {
     else if (!PyTuple_Check(device) || !PyArg_ParseTuple(device, "ii", &type, &id)) {
         if (!PyErr_Occurred())
             PyErr_SetString(PyExc_TypeError, "dl_device must be a tuple of DLPack's device type and index");
-    } else if (type != DL_CPU) PyErr_SetString(PyExc_BufferError, "cannot export a CPU tensor to another device");
+    } else if (type != DL_CPU)
+        PyErr_Format(PyExc_BufferError, "Unsupported device_type: %d: a CPU tensor is exported to the CPU alone", type);
     else return 0;
     return -1;
 }

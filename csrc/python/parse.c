@@ -677,7 +677,8 @@ TP_COLD static PyObject *call_of_stand_ins(const tp_py_function *f, PyObject *se
     return tp_py_ask_steal(function_object(f, self), self, args, nargs, kwnames);
 }
 
-/* Who is told of operators (recorders, modes) sees a factory of Python's with the device that it means, and unpinned.
+/* Who is told of operators (recorders, modes, the layer that functionalizes) sees a factory of Python's with the device
+ * that it means, and unpinned.
  */
 TP_COLD static void say_factory(const tp_py_signature *s, tp_py_args *a) {
     bool of_tensor = s->nparams && s->params[0].tag == TP_TENSOR;
@@ -690,7 +691,7 @@ TP_COLD static void say_factory(const tp_py_signature *s, tp_py_args *a) {
     }
 }
 
-#define TOLD (TP_BIT(Tracer) | TP_BIT(Python) | TP_BIT(PythonMode))
+#define TOLD (TP_BIT(Tracer) | TP_BIT(Python) | TP_BIT(PythonMode) | TP_BIT(Functionalize))
 
 PyObject *tp_py_call(const tp_py_function *f, PyObject *self, PyObject *const *args, Py_ssize_t nargs,
                      PyObject *kwnames) {

@@ -64,7 +64,15 @@ int tp_py_refuse_wrapper(const tp_tensor *t, const char *what) {
                          "%s: Cannot convert a ZeroTensor, which has no memory. clone() gives one with zeros", what);
             return -1;
         }
-        bool array = strcmp(what, "numpy()") == 0 || strcmp(what, "__dlpack__()") == 0;
+        if (strcmp(what, "__dlpack__()") == 0) {
+            PyErr_Format(PyExc_BufferError,
+                         tp_is_quantized(t)
+                             ? "Quantized types are not supported by dlpack"
+                             : "Can't export tensors with layout other than torch.strided: this one's is %s",
+                         tp_layouts[tp_layout_of(t)].name);
+            return -1;
+        }
+        bool array = strcmp(what, "numpy()") == 0;
         PyErr_Format(array ? PyExc_TypeError : PyExc_RuntimeError,
                      "%s: can't convert a tensor of the layout %s. Use Tensor.%s() first.", what,
                      tp_layouts[tp_layout_of(t)].name, tp_is_quantized(t) ? "dequantize" : "to_dense");
@@ -284,9 +292,19 @@ static int refuse_wrappers(const tp_op *op, const tp_value *args) {
     return 0;
 }
 
+/* Whether a kernel looks at no more than a wrapper has: a view's, or a composite's, whose parts are asked again. */
+static bool needs_geometry(const tp_op *op, const tp_tensor *wrapper) {
+    tp_origin o;
+    return tp_gives_views(op) || (tp_find_origin(op, tp_backend_key(wrapper->device.type), &o) &&
+                                  o.key == TP_ALIAS_KEY(CompositeExplicitAutograd));
+}
+
 static int go_below(const tp_op *op, tp_keyset ks, tp_value *args, tp_value *results, int stack) {
-    if (stack == BELOW_AUTOGRAD && refuse_wrappers(op, args) < 0) return -1;
     tp_keyset below = (((tp_keyset)1 << keys[stack]) - 1) | TP_BIT(Trace);
+    if (stack == BELOW_AUTOGRAD && args[0].tag == TP_TENSOR && tp_is_wrapper(args[0].tensor) &&
+        needs_geometry(op, args[0].tensor))
+        ks |= (tp_keyset)1 << tp_backend_key(args[0].tensor->device.type);
+    else if (stack == BELOW_AUTOGRAD && refuse_wrappers(op, args) < 0) return -1;
     return tp_redispatch_boxed(op, ks & below, args, results);
 }
 
@@ -357,15 +375,21 @@ static tp_tensor *new_wrapper(tp_ints sizes, tp_ints strides, int64_t offset, tp
     return t;
 }
 
-/* _mark_pending(wrapper, conj, neg): what it stands for is to be read so (Note [Pending math]). */
+/* _mark_pending(tensor, conj, neg): it, or what a wrapper stands for, is to be read so (Note [Pending math]); None
+ * leaves one as it is. */
 static PyObject *mark_pending(PyObject *self TP_UNUSED, PyObject *args) {
-    PyObject *o;
-    int conj, neg;
-    if (!PyArg_ParseTuple(args, "O!pp:_mark_pending", &tp_py_tensor_type, &o, &conj, &neg)) return NULL;
+    PyObject *o, *conj, *neg;
+    if (!PyArg_ParseTuple(args, "O!OO:_mark_pending", &tp_py_tensor_type, &o, &conj, &neg)) return NULL;
     tp_tensor *t = tp_py_tensor_borrow(o);
-    if (!tp_is_wrapper(t)) return PyErr_Format(PyExc_TypeError, "_mark_pending() takes a wrapper");
-    t->flags &= (uint16_t)~(TP_FLAG_AS_CONJ | TP_FLAG_AS_NEG);
-    t->flags |= (uint16_t)((conj ? TP_FLAG_AS_CONJ : 0) | (neg ? TP_FLAG_AS_NEG : 0));
+    bool conjugate = conj == Py_None ? tp_reads_conj(t) : conj == Py_True;
+    bool negative = neg == Py_None ? tp_reads_neg(t) : neg == Py_True;
+    if (tp_is_wrapper(t)) {
+        t->flags &= (uint16_t)~(TP_FLAG_AS_CONJ | TP_FLAG_AS_NEG);
+        t->flags |= (uint16_t)((conjugate ? TP_FLAG_AS_CONJ : 0) | (negative ? TP_FLAG_AS_NEG : 0));
+    } else {
+        t->keys &= ~TP_PENDING_MATH;
+        t->keys |= (conjugate ? TP_BIT(Conjugate) : 0) | (negative ? TP_BIT(Negative) : 0);
+    }
     Py_RETURN_NONE;
 }
 

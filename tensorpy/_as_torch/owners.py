@@ -22,8 +22,14 @@ def _call(module: ModuleType, own: str) -> None:
     for value in list(vars(module).values()):
         if isinstance(value, type) and value.__module__ == own and value.__flags__ & _HEAP_TYPE:
             value.__module__, found = name, True
-    if found:
-        importlib.import_module(name)
+    if not found:
+        return
+    # An import gives the package the module's name, which may be a function's there (torch.autograd.gradcheck).
+    whole, _, last = own.rpartition(".")
+    there = vars(sys.modules[whole]).get(last) if whole in sys.modules else None
+    importlib.import_module(name)
+    if there is not None and there is not module:
+        setattr(sys.modules[whole], last, there)
 
 
 class _Loader(importlib.abc.Loader):

@@ -14,6 +14,15 @@ import tensorpy
 from tensorpy import _C, backends, dispatch
 from tensorpy._library.function_schema import FunctionSchema, parse_schema
 from tensorpy._package.absent import absent_class
+from tensorpy.func.functionalize import (
+    disable,
+    enable,
+    from_functional_tensor,
+    is_functional_tensor,
+    sync,
+    to_functional_tensor,
+)
+from tensorpy.utils._pytree import tree_flatten
 
 
 def _nothing(*args: Any, **options: Any) -> None:
@@ -265,9 +274,26 @@ def _dispatch_keys(tensor: Any) -> DispatchKeySet:
     return DispatchKeySet(dispatch.keys(tensor))
 
 
+def _storages(of: Any) -> list[Any]:
+    """The storages of the tensors in containers, a tensor's own, or none."""
+    leaves = [leaf for leaf in tree_flatten(of)[0] if isinstance(leaf, _C.Tensor)]
+    return [leaf.untyped_storage() for leaf in leaves]
+
+
 def _is_alias_of(self: Any, other: Any) -> bool:
-    """Whether two tensors are of one storage."""
-    return self.untyped_storage() is other.untyped_storage()
+    """Whether tensors, each one or of a container, are of one storage."""
+    theirs = _storages(other)
+    return any(one is two for one in _storages(self) for two in theirs)
+
+
+def _set_conj(tensor: Any, whether: bool) -> None:
+    """Has a tensor's elements be read as their conjugates, or not."""
+    _C._mark_pending(tensor, bool(whether), None)
+
+
+def _set_neg(tensor: Any, whether: bool) -> None:
+    """Has a tensor's elements be read as their negatives, or not."""
+    _C._mark_pending(tensor, None, bool(whether))
 
 
 # Programs name them in hints, and ask whether a number is one.
@@ -309,6 +335,13 @@ _NAMES = {
     "_get_dispatch_stack_at": lambda level: _C._dispatch_modes()[level],
     "_dispatch_keys": _dispatch_keys,
     "_is_alias_of": _is_alias_of,
+    "_overlaps": _is_alias_of,
+    "_set_conj": _set_conj,
+    "_set_neg": _set_neg,
+    "has_lapack": tensorpy.has_lapack,
+    "has_mkl": tensorpy.has_mkl,
+    "has_openmp": tensorpy.has_openmp,
+    "has_spectral": True,
     "_get_cpu_capability": backends.cpu.get_cpu_capability,
     "_get_tracing_state": _nothing,
     "_are_functorch_transforms_active": lambda: bool(_C._vmap_levels()),
@@ -322,6 +355,15 @@ _NAMES = {
     "_get_privateuse1_backend_name": _privateuse1,
 }
 
+_FUNCTIONAL = {
+    "_enable_functionalization": enable,
+    "_disable_functionalization": disable,
+    "_to_functional_tensor": to_functional_tensor,
+    "_from_functional_tensor": from_functional_tensor,
+    "_is_functional_tensor": is_functional_tensor,
+    "_sync": sync,
+}
+
 
 def install() -> None:
     """Gives them to tensorpy._C, where it has none of its own, and tensorpy dtypes and layouts that are names only."""
@@ -332,6 +374,8 @@ def install() -> None:
         if name not in vars(tensorpy):
             setattr(tensorpy, name, absent_class("torch", name))
     setattr(tensorpy, "_assert_async", _assert_async)  # noqa: B010
+    for name, value in _FUNCTIONAL.items():
+        setattr(tensorpy, name, value)
     for name, value in _NAMES.items():
         if not hasattr(_C, name):
             setattr(_C, name, value)

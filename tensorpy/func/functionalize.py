@@ -8,6 +8,7 @@ one copy; results become views of arguments, or values.
 from __future__ import annotations
 
 import functools
+import threading
 from collections import Counter
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -87,6 +88,57 @@ class _Arguments:
             if view is not None:
                 return view
         return _layer.value(value)
+
+
+class _Level(threading.local):
+    """The level of this thread between enable() and disable(), or that to come: stand-ins may be made before."""
+
+    number, opened = 0, False
+
+
+_level = _Level()
+
+
+def to_functional_tensor(t: Tensor, *, mirror_autograd_meta: bool = False) -> Tensor:
+    """A stand-in for a tensor, of the level that enable() opens, or has opened."""
+    if _level.opened:
+        return _layer.wrap(t)
+    _level.number = _layer.open(False, _level.number)
+    try:
+        return _layer.wrap(t)
+    finally:
+        _layer.close(_level.number)
+
+
+def enable(*, reapply_views: bool = False) -> None:
+    """Has operators of this thread work on stand-ins; without `reapply_views` views are copies."""
+    if _level.opened:
+        raise RuntimeError("functionalization is enabled already")
+    _level.number, _level.opened = _layer.open(not reapply_views, _level.number), True
+
+
+def disable() -> None:
+    """Ends what enable() began."""
+    if _level.opened:
+        _layer.close(_level.number)
+    _level.number, _level.opened = 0, False
+
+
+def is_functional_tensor(t: Any) -> bool:
+    """Whether it is a stand-in."""
+    return isinstance(t, Tensor) and _layer.is_of(t, 0)
+
+
+def from_functional_tensor(t: Tensor) -> Tensor:
+    """What a stand-in stands for, with what was written since."""
+    if not is_functional_tensor(t):
+        raise RuntimeError("_from_functional_tensor() takes a functional tensor")
+    return _layer.value(t)
+
+
+def sync(t: Tensor) -> None:
+    """Computes what a stand-in stands for."""
+    from_functional_tensor(t)
 
 
 def functionalize(func: Callable[..., Any], *, remove: str = "mutations") -> Callable[..., Any]:

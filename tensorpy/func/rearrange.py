@@ -3,45 +3,20 @@
 from __future__ import annotations
 
 import math
-import re
 from typing import Any
 
 from tensorpy import _C
 from tensorpy._C import Tensor
+from tensorpy.func.axes import ELLIPSIS, ParsedExpression, parse_pattern, validate_rearrange_expressions
 
 __all__ = ["rearrange"]
 
-_ALONE = ["..."]  # an ellipsis outside parentheses: its dimensions stay apart
-_TOKEN = re.compile(r"\s*(\(|\)|\.\.\.|[A-Za-z_]\w*|1)")
+_ALONE = [ELLIPSIS]  # an ellipsis outside parentheses: its dimensions stay apart
 
 
-def _groups(side: str, pattern: str) -> list[list[str]]:
-    """The names of each dimension of one side; the ellipsis is a name, 1 a dimension without names."""
-    groups: list[list[str]] = []
-    inside, at, side = False, 0, side.rstrip()
-    while at < len(side):
-        found = _TOKEN.match(side, at)
-        if found is None:
-            raise ValueError(f"rearrange: cannot read {side[at:]!r} in {pattern!r}")
-        at, token = found.end(), found.group(1)
-        if token in "()":
-            if inside != (token == ")"):
-                raise ValueError(f"rearrange: parentheses of {pattern!r} do not match")
-            inside = token == "("
-            if inside:
-                groups.append([])
-        else:
-            names = [] if token == "1" else [token]
-            if inside:
-                groups[-1] += names
-            else:
-                groups.append(_ALONE if names == _ALONE else names)
-    if inside:
-        raise ValueError(f"rearrange: parentheses of {pattern!r} do not match")
-    names = [name for group in groups for name in group]
-    if len(set(names)) < len(names):
-        raise ValueError(f"rearrange: a name stands twice on a side of {pattern!r}")
-    return groups
+def _groups(side: ParsedExpression) -> list[list[str]]:
+    """The names of each dimension of one side; a dimension of size 1 has none."""
+    return [_ALONE if group == ELLIPSIS else [str(axis) for axis in group] for group in side.composition]
 
 
 def _spread(groups: list[list[str]], dims: int) -> list[list[str]]:
@@ -52,7 +27,7 @@ def _spread(groups: list[list[str]], dims: int) -> list[list[str]]:
         if group is _ALONE:
             spread += [[name] for name in extra]
         else:
-            spread.append([part for name in group for part in (extra if name == "..." else [name])])
+            spread.append([part for name in group for part in (extra if name == ELLIPSIS else [name])])
     return spread
 
 
@@ -82,15 +57,11 @@ def rearrange(tensor: Tensor | list[Tensor] | tuple[Tensor, ...], pattern: str, 
         tensorpy.Size([3, 2])
     """
     x = tensor if isinstance(tensor, Tensor) else _C.stack(list(tensor))
-    left, arrow, right = pattern.partition("->")
-    if not arrow:
-        raise ValueError(f"rearrange: {pattern!r} has no '->'")
-    before, after = _groups(left, pattern), _groups(right, pattern)
-    names, wanted = [n for g in before for n in g], [n for g in after for n in g]
-    if set(names) != set(wanted) or not set(axes_lengths) <= set(names):
-        raise ValueError(f"rearrange: the sides of {pattern!r} (and {list(axes_lengths)}) do not have the same names")
+    left, right = parse_pattern(pattern, axes_lengths)
+    validate_rearrange_expressions(left, right, axes_lengths)
+    before, after = _groups(left), _groups(right)
     dims = x.ndim - sum(group is not _ALONE for group in before)
-    if dims < 0 or (dims > 0 and "..." not in names):
+    if dims < 0 or (dims > 0 and not left.has_ellipsis):
         raise ValueError(f"rearrange: {pattern!r} is not of {x.ndim} dimensions")
     before, after = _spread(before, dims), _spread(after, dims)
     sizes = _sizes(before, x.shape, axes_lengths, pattern)

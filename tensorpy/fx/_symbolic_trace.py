@@ -18,6 +18,7 @@ from typing import Any
 
 from tensorpy._C import Tensor
 from tensorpy._package import settings
+from tensorpy.fx._lazy_graph_module import _make_graph_module
 from tensorpy.fx.graph import Graph
 from tensorpy.fx.graph_module import GraphModule
 from tensorpy.fx.node import map_aggregate
@@ -533,10 +534,6 @@ def symbolic_trace(root: Module | Callable[..., Any], concrete_args: Any = None)
     graph = tracer.trace(root, concrete_args)
     name = type(root).__name__ if isinstance(root, Module) else getattr(root, "__name__", type(root).__name__)
     return _make_graph_module(tracer.root, graph, name)
-
-
-def _make_graph_module(root: Any, graph: Graph, name: str) -> GraphModule:
-    return GraphModule(root, graph, name)
 
 
 __all__ = ["PH", "PHWithMeta", "ProxyableClassMeta", "Tracer", "is_fx_tracing", "symbolic_trace", "wrap"]

@@ -20,6 +20,7 @@ from tensorpy._tensor.torch_function import (  # noqa: F401  (programs take them
     has_torch_function_variadic,
     make_overridable,
 )
+from tensorpy.autograd.forward_ad import _set_fwd_grad_enabled
 from tensorpy.autograd.grad_mode import no_grad
 from tensorpy.nn import grad  # noqa: F401  (programs take them from here too)
 from tensorpy.nn._activation import *  # noqa: F403
@@ -208,7 +209,7 @@ def embedding(
         raise AssertionError("Padding_idx must be within num_embeddings")
     if max_norm is not None:
         input = input.contiguous()
-        with no_grad():
+        with no_grad(), _set_fwd_grad_enabled(False):
             ops.embedding_renorm_(weight, input, max_norm, norm_type)
     index = -1 if padding_idx is None else padding_idx % weight.shape[0]
     if sparse and weight.requires_grad:
@@ -274,7 +275,7 @@ def embedding_bag(
     if mode == "max" and sparse:
         raise ValueError("max mode does not support sparse weights")
     if max_norm is not None:
-        with no_grad():
+        with no_grad(), _set_fwd_grad_enabled(False):
             ops.embedding_renorm_(weight, input.contiguous(), max_norm, norm_type)
     each = None if per_sample_weights is None else per_sample_weights.reshape(-1)
     how = ("sum", "mean", "max").index(mode)

@@ -607,3 +607,11 @@ def test_a_draw_does_not_follow_what_it_is_drawn_by(draw: Callable[..., Any]) ->
         with fw.dual_level():
             drawn = fw.unpack_dual(draw(fw.make_dual(tp.ones(3), tp.ones(3))))
         assert drawn.tangent.tolist() == [0, 0, 0]
+
+
+def test_rows_of_a_table_that_are_scaled_keep_their_tangents() -> None:
+    weight, tangent = tp.randn(4, 4) * 2, tp.ones(4, 4)
+    with fw.dual_level():
+        dual = fw.make_dual(weight, tangent)
+        rows = tp.nn.functional.embedding(tp.tensor([[0, 1], [2, 2]]), dual, max_norm=1.0)
+        assert fw.unpack_dual(rows).tangent.tolist() == tp.ones(2, 2, 4).tolist()

@@ -408,6 +408,22 @@ def test_patterns_that_say_nothing_are_refused(pattern):
         tp.func.rearrange(tp.ones(2, 4, 3), pattern)
 
 
+def test_a_side_of_a_pattern_is_read_into_axes():
+    from tensorpy.func import axes
+
+    side = axes.ParsedExpression("a (... 12) 1")
+    assert side.composition[0] == ["a"] and side.composition[2] == [] and len(side.identifiers) == 3
+    assert side.has_ellipsis and side.has_ellipsis_parenthesized and side.has_non_unitary_anonymous_axes
+    for refused in ("a a", "a ..", "((a))", "_a", "0"):
+        with pytest.raises(ValueError, match=r"rearrange|size|ellipsis"):
+            axes.ParsedExpression(refused)
+    with pytest.warns(RuntimeWarning, match="keyword"):
+        assert axes.ParsedExpression.check_axis_name("for")
+    left, right = axes.parse_pattern("a b -> b a", {})
+    with pytest.raises(TypeError, match="int"):
+        axes.validate_rearrange_expressions(left, right, {"a": "2"})
+
+
 def test_batches_are_shown_to_debuggers():
     seen = []
 

@@ -293,7 +293,7 @@ def test_views_run_as_copies_where_that_is_asked() -> None:
         return y.t()
 
     names = both(f, square(), remove="mutations_and_views")
-    assert names == ["clone", "select_copy.int", "add.Tensor", "select_scatter", "t_copy"]
+    assert names == ["clone", "select_copy.int", "add.Tensor", "select_scatter", "select_copy.int", "t_copy"]
     with pytest.raises(RuntimeError, match="remove is"):
         functionalize(f, remove="views")
 
@@ -577,3 +577,71 @@ def test_graphs_are_as_torchs(f: Callable[[Any], Any]) -> None:
     result, eager = ours(x), f(plain)
     assert result.tolist() == eager.tolist() == theirs(reference).tolist()
     assert x.tolist() == plain.tolist() == reference.tolist()
+
+
+def test_stand_ins_by_hand() -> None:
+    from tensorpy.func.functionalize import disable, enable, from_functional_tensor, is_functional_tensor, sync
+    from tensorpy.func.functionalize import to_functional_tensor as stand_in
+
+    for reapply in (False, True):
+        x, y = tp.ones(2, 2), tp.zeros(2)
+        a, b = stand_in(x), stand_in(y)
+        enable(reapply_views=reapply)
+        try:
+            row = a[0]
+            row.add_(b + 1)
+            made = stand_in(x) * a
+        finally:
+            disable()
+        sync(a)
+        assert from_functional_tensor(a).tolist() == [[2.0, 2.0], [1.0, 1.0]] and x.tolist() == [[1.0, 1.0]] * 2
+        assert from_functional_tensor(row).tolist() == [2.0, 2.0]
+        assert from_functional_tensor(made).tolist() == [[2.0, 2.0], [1.0, 1.0]]
+        assert is_functional_tensor(row) and not is_functional_tensor(x)
+        with pytest.raises(RuntimeError, match="takes a functional tensor"):
+            from_functional_tensor(x)
+
+
+def test_what_is_recorded_of_stand_ins_is_pytorchs() -> None:
+    torch = pytest.importorskip("torch")
+    from torch.fx.experimental.proxy_tensor import make_fx as torchs
+
+    from tensorpy.func.functionalize import disable, enable, from_functional_tensor, sync, to_functional_tensor
+
+    def f(of: Any, x: Any) -> Any:
+        y = x.view(4, 2)
+        first, second = x.split(2)
+        diagonal = second.diagonal()
+        y.add_(of.ones(4, 2))
+        diagonal.mul_(2)
+        out = of.empty(0)
+        of.add(first, second, out=out)
+        return out
+
+    def recorded(of: Any, make: Any, parts: Any, reapply: bool) -> str:
+        stand_in, begin, end, sync, value = parts
+
+        def run(x):
+            a = stand_in(x)
+            begin(reapply_views=reapply)
+            try:
+                result = f(of, a)
+            finally:
+                end()
+            sync(a)
+            sync(result)
+            return value(a), value(result)
+
+        return str(make(run)(of.ones(4, 2)).code)
+
+    ours = (to_functional_tensor, enable, disable, sync, from_functional_tensor)
+    theirs = (
+        torch._to_functional_tensor,
+        torch._enable_functionalization,
+        torch._disable_functionalization,
+        torch._sync,
+        torch._from_functional_tensor,
+    )
+    for reapply in (False, True):
+        text = recorded(tp, make_fx, ours, reapply).replace("tensorpy.", "torch.")
+        assert text.strip() == recorded(torch, torchs, theirs, reapply).strip()

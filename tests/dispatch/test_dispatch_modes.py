@@ -500,3 +500,34 @@ def test_nothing_is_left_behind() -> None:
         once()
     after = state()
     assert after[0] <= blocks and after[1] < objects + 50
+
+
+def test_views_of_wrappers_that_nobody_answers_have_geometry() -> None:
+    class Wrapper(tp.Tensor):
+        @staticmethod
+        def __new__(cls, shape):
+            return tp.Tensor._make_wrapper_subclass(cls, shape, dtype=tp.float32)
+
+        @classmethod
+        def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
+            raise AssertionError("it is not asked")
+
+    wrapper, other = Wrapper((2, 3)), Wrapper((4,))
+    before = tp._C._set_dispatch_off(True)
+    try:
+        views = [wrapper.t(), wrapper.view(6), wrapper.unbind()[1], wrapper.expand(4, 2, 3), wrapper.detach()]
+        views += [tp.ops.aten._unsafe_view(wrapper, [3, 2])]
+        assert [v.shape for v in views] == [(3, 2), (6,), (3,), (4, 2, 3), (2, 3), (3, 2)]
+        assert all(v.untyped_storage() is wrapper.untyped_storage() for v in views)
+        other.set_(views[0])
+        assert other.stride() == (1, 3) and other.untyped_storage() is wrapper.untyped_storage()
+        for refused in (
+            lambda: views[0].sum(),
+            lambda: wrapper + 1,
+            lambda: views[1].tolist(),
+            lambda: wrapper.clone(),
+        ):
+            with pytest.raises(RuntimeError, match="has no elements of its own"):
+                refused()
+    finally:
+        tp._C._set_dispatch_off(before)

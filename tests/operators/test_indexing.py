@@ -321,3 +321,13 @@ def test_masks_of_meta_tensors_may_be_written_through() -> None:
         assert made.shape == (3, 2) and made.device.type == "meta"
     with pytest.raises(RuntimeError, match="dtypes match"):
         x.index_put_((x > 0,), tp.ones(2, dtype=tp.int64, device="meta"))
+
+
+def test_a_row_is_filled_with_one_of_its_elements():
+    x = tp.arange(9.0).view(3, 3)
+    x[1] = x[1][2]
+    assert x.tolist() == [[0.0, 1.0, 2.0], [5.0, 5.0, 5.0], [6.0, 7.0, 8.0]]
+    a, b = tp.zeros(2, 2), tp.tensor(3.0, requires_grad=True)
+    a[0] = b
+    a.sum().backward()
+    assert b.grad is not None and b.grad.item() == 2.0

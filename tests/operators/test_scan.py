@@ -87,3 +87,19 @@ def test_gradients(name, axis):
 
 def test_gradient_of_products_with_zeros():
     check_gradient(lambda t: t.cumprod(1), np.array([[0.0, 2, 3, 4], [1, 0, 2, 0], [1, 2, 0, 3]]))
+
+
+def test_second_gradients_of_logcumsumexp_are_of_its_result_too():
+    torch = pytest.importorskip("torch")
+
+    def second(of, offset):
+        x = (of.tensor([0.0, 0.1, 0.2, 0.05], dtype=of.float64) + offset).requires_grad_()
+        g = of.tensor([0.3, -0.4, 0.8, 1.2], dtype=of.float64, requires_grad=True)
+        (first,) = of.autograd.grad(x.logcumsumexp(0), x, g, create_graph=True)
+        v = of.tensor([1.0, 2.0, -1.0, 0.5], dtype=of.float64)
+        return [t.tolist() for t in (first, *of.autograd.grad(first, (x, g), v))]
+
+    for offset in (0.0, 10000.0):
+        np.testing.assert_allclose(second(tp, offset), second(torch, offset), rtol=1e-10)
+    x = tp.rand(3, 4, dtype=tp.float64, requires_grad=True)
+    assert tp.autograd.gradgradcheck(lambda t: t.logcumsumexp(1), x)

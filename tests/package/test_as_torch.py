@@ -515,3 +515,22 @@ def test_operators_of_private_names() -> None:
         "1.0",
         "True False",
     ]
+
+
+def test_functions_that_are_called_like_their_modules_stay() -> None:
+    told = output(
+        "from torch.autograd import gradcheck\nfrom torch.fx.annotate import annotate\nprint(gradcheck, annotate)"
+    )
+    assert told.startswith("<function gradcheck") and "<function annotate" in told
+
+
+def test_what_pytorchs_harness_asks_of_builds_and_storages() -> None:
+    told = output(
+        "import torch\nfrom functorch.einops import rearrange\nfrom functorch.einops._parsing import AnonymousAxis\n"
+        "x, y = torch.ones(2), torch.ones(2, dtype=torch.complex64)\n"
+        "print(torch._C.has_lapack, torch._C.has_spectral)\n"
+        "print(torch._C._overlaps([y, x], x.view(1, 2)), torch._C._is_alias_of([], x), torch._C._overlaps(x, y))\n"
+        "torch._C._set_conj(y, True)\ntorch._C._set_neg(x, True)\nprint(y.is_conj(), x.sum().item(), x.is_neg())\n"
+        "torch._C._set_neg(x, False)\nprint(x.is_neg(), rearrange(x, 'a -> 1 a').shape)"
+    )
+    assert told.splitlines() == ["True True", "True False False", "True -2.0 True", "False torch.Size([1, 2])"]

@@ -34,9 +34,9 @@ LAYERS = {
         _VF _linalg_utils _lowrank accelerator opencl multiprocessing futures distributed dispatch utils.dlpack
     """,
     "gradients: what is done to functions of tensors": """
-        autograd func.custom func.functionalize func.gradients func.jacobians func.rearrange func.vmap _vmap_internals
-        amp cpu cuda distributed.algorithms distributed.reducer profiler sparse nested _lobpcg _subclasses.fake_tensor
-        utils.weak utils._python_dispatch
+        autograd func.custom func.functionalize func.gradients func.jacobians func.axes func.rearrange func.vmap
+        _vmap_internals amp cpu cuda distributed.algorithms distributed.reducer profiler sparse nested _lobpcg
+        _subclasses.fake_tensor utils.weak utils._python_dispatch
         utils._swap utils.checkpoint utils.hooks
     """,
     "modules: what has parameters": "nn func _functorch overrides masked",

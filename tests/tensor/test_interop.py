@@ -322,3 +322,12 @@ def test_streams_and_capsules_of_the_cpu() -> None:
         tp.frombuffer(bytearray(8), dtype=tp.float32, count=3)
     with pytest.raises(ValueError, match=r"\(7 bytes\) after offset \(0 bytes\) must be a multiple"):
         tp.frombuffer(bytearray(7), dtype=tp.float32)
+
+
+def test_tensors_that_are_no_strided_memory_are_not_packed() -> None:
+    with pytest.raises(BufferError, match="strided"):
+        tp.sparse_coo_tensor([[0]], [1.0], (2,)).__dlpack__()
+    with pytest.raises(BufferError, match="types are not supported by dlpack"):
+        tp.quantize_per_tensor(tp.randn(2), 0.1, 0, tp.qint8).__dlpack__()
+    with pytest.raises(BufferError, match="Unsupported device_type: 16"):
+        tp.ones(2).__dlpack__(max_version=(1, 0), dl_device=(16, 0))

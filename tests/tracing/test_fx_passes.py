@@ -461,3 +461,38 @@ def test_a_folder_with_the_code(tmp_path: Path) -> None:
     )
     done = subprocess.run([sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True, check=True)
     assert abs(float(done.stdout) - net(tp.ones(3, 4), tp.ones(3, 4)).sum().item()) < 1e-4
+
+
+def test_a_norm_that_went_into_a_convolution_is_no_module_any_more() -> None:
+    model = nn.Sequential(nn.Conv2d(3, 4, 3, bias=False, dtype=tp.bfloat16), nn.BatchNorm2d(4)).eval()
+    fused = fuse(model)
+    assert not any(isinstance(m, nn.BatchNorm2d) for m in fused.modules())
+    x = tp.randn(1, 3, 8, 8).bfloat16()
+    assert fused(x).dtype == tp.bfloat16 and tp.allclose(fused(x), model(x), atol=0.1)
+
+
+def test_functions_with_strings_that_stand_further_left_are_rewritten() -> None:
+    class Asks(nn.Module):
+        def forward(self, a: Any, b: Any) -> Any:
+            message = """
+two lines
+"""
+            assert a == b, message
+            return a + b
+
+    graph = RewritingTracer().trace(Asks())
+    assert any(node.target is tp._assert for node in graph.nodes)
+
+
+def test_modules_that_write_their_code_late() -> None:
+    from tensorpy.fx._lazy_graph_module import _force_skip_lazy_graph_module, _LazyGraphModule, _use_lazy_graph_module
+
+    with _use_lazy_graph_module(True):
+        late: Any = symbolic_trace(lambda x: x + 1)
+        with _force_skip_lazy_graph_module():
+            assert not isinstance(symbolic_trace(lambda x: x + 1), _LazyGraphModule)
+    assert isinstance(late, _LazyGraphModule) and late._needs_recompile()
+    assert late(tp.ones(1)).item() == 2.0 and not late._needs_recompile()
+    late.recompile()
+    assert late._needs_recompile() and "add" in late.code and not late._needs_recompile()
+    assert type(symbolic_trace(lambda x: x)).__mro__[1] is GraphModule

@@ -5,6 +5,8 @@
 #include "iter/iter.h"
 #include "prim/transfer.h"
 
+#include <float.h>
+
 typedef int (*scan_fn)(tp_tensor *x, int64_t dim, tp_tensor *out);
 typedef int (*extreme_fn)(tp_tensor *x, int64_t dim, tp_tensor *out, tp_tensor *at);
 
@@ -153,11 +155,14 @@ tp_tensor *_logcumsumexp_backward_composite(tp_tensor *grad, tp_tensor *self, tp
         tp_autoref *all = back ? tp_add_Tensor(back, self, TP_SCALAR_I(1)) : NULL, *value = all ? tp_exp(all) : NULL;
         return value ? tp_conj_physical(value) : NULL;
     }
+    /* For no gradient the lowest number stands: an infinity would make the gradient of this undefined. */
+    tp_dtype dtype = (tp_dtype)grad->dtype;
+    double lowest = dtype == TP_FLOAT64 ? -DBL_MAX : dtype == TP_FLOAT16 ? -65504.0 : -3.38e38;
     tp_autoref *negative = tp_neg(grad), *out = NULL;
     for (int side = 0; negative && side < 2; side++) {
         tp_autoref *g = tp_retain(side ? negative : grad), *some = tp_gt_Scalar(g, TP_SCALAR_I(0));
         tp_autoref *log = some ? tp_log(g) : NULL;
-        tp_autoref *logs = log ? tp_where_ScalarOther(some, log, TP_SCALAR_F(-__builtin_inf())) : NULL;
+        tp_autoref *logs = log ? tp_where_ScalarOther(some, log, TP_SCALAR_F(lowest)) : NULL;
         tp_autoref *gap = logs ? tp_sub_Tensor(logs, result, TP_SCALAR_I(1)) : NULL;
         tp_autoref *turned = gap ? tp_flip(gap, TP_INTS(dim)) : NULL;
         tp_autoref *sums = turned ? tp_logcumsumexp(turned, dim) : NULL,

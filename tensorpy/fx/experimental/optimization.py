@@ -52,8 +52,7 @@ def fuse(model: Any, inplace: bool = False, no_trace: bool = False) -> Any:
             replace_node_module(node.args[0], modules, fuse_conv_bn_eval(modules[node.args[0].target], norm))
             node.replace_all_uses_with(node.args[0])
             traced.graph.erase_node(node)
-    traced.recompile()
-    return traced
+    return GraphModule(traced, traced.graph)  # with the modules alone that are called
 
 
 def remove_dropout(model: Any) -> Any:

@@ -25,10 +25,12 @@ class AST_Rewriter(ast.NodeTransformer):
     def rewrite(self, fn: FunctionType) -> FunctionType:
         """The function with `assert` and annotations of local names as calls; itself where it has no source."""
         try:
-            tree = ast.parse(textwrap.dedent(inspect.getsource(fn)))
+            source = textwrap.dedent(inspect.getsource(fn))
+            # A string over lines may stand further left than the function, which is then in a block of its own.
+            tree: Any = ast.parse(source if source[:1].strip() else "if True:\n" + source)
         except (OSError, TypeError, SyntaxError):
             return fn
-        function: Any = tree.body[0]
+        function: Any = tree.body[0] if source[:1].strip() else tree.body[0].body[0]
         if not isinstance(function, ast.FunctionDef):
             return fn
         function.decorator_list = []

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from copy import copy
 from typing import Any
 
+from tensorpy.fx._lazy_graph_module import _make_graph_module
 from tensorpy.fx.graph import Graph, attribute_of
 from tensorpy.fx.graph_module import GraphModule
 from tensorpy.fx.node import Node, map_arg
@@ -137,7 +138,7 @@ def _base(m: GraphModule, order: list[Partition], tuple_return: bool) -> GraphMo
             if node.op == "get_attr":
                 attributes[node.target] = attribute_of(m, node.target)
     for part in order:
-        attributes[part.submod_name] = GraphModule(part.targets, part.graph)
+        attributes[part.submod_name] = _make_graph_module(part.targets, part.graph)
         call = graph.call_module(part.submod_name, tuple(values[node] for node in part.inputs))
         several = len(part.outputs) > 1 or tuple_return
         for i, node in enumerate(part.outputs):
@@ -146,6 +147,6 @@ def _base(m: GraphModule, order: list[Partition], tuple_return: bool) -> GraphMo
     graph.output(map_arg(output.args[0], values.__getitem__), output.type)
     graph._codegen = m.graph._codegen
     graph._nested_as(m.graph)
-    made = GraphModule(attributes, graph)
+    made = _make_graph_module(attributes, graph)
     made.meta["partition_names"] = {part.submod_name for part in order}
     return made

@@ -46,9 +46,10 @@ def fuse_conv_bn_weights(
     weight = conv_w * scale.reshape(shape + [1] * (conv_w.dim() - 2))
     shifted = (bias - bn_rm) * scale
     shifted = shifted if bn_b is None else shifted + bn_b
+    dtype = conv_w.dtype if conv_b is None else conv_b.dtype
     return (
         Parameter(weight.to(conv_w.dtype).detach(), conv_w.requires_grad),
-        Parameter(shifted.to(bias.dtype).detach(), bias.requires_grad),
+        Parameter(shifted.to(dtype).detach(), bias.requires_grad),
     )
 
 

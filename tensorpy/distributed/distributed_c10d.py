@@ -528,7 +528,7 @@ def _some(
 
     store = PrefixStore(f"group/{title}", world._store)
     store.set(f"here/{place}", "")
-    late = absent(store, [f"here/{i}" for i in range(len(chosen))], seconds)
+    late = absent(store, [f"here/{i}" for i in range(len(chosen))], seconds, chosen)
     if late:
         fault = _C._distributed.fault()
         which = ", ".join(str(chosen[i]) for i in late)

@@ -11,7 +11,7 @@ extern const tp_watch_events tp_peer_events;
  * lock. */
 void tp_peers_ask(int group);
 
-/* Which of some ranks (NULL: of the first n) has left, so long ago that all it sent has come; -1: none. With the lock. */
+/* Which of some ranks (NULL: of the first n) left, so long ago that all it sent has come; -1: none. With the lock. */
 int tp_peers_missing(const int *ranks, int n);
 /* Is a fault where one of them has. Without the lock. */
 void tp_peers_look_for(const int *ranks, int n);

@@ -1,6 +1,7 @@
 """Messages between processes of one machine, beside torch's gloo: in one world, in turns, the median of rounds.
 
     make bench-distributed ARGS="--ranks 2 4 --rounds 5"
+    make bench-distributed ARGS=--hosts
 
 Each row is an all_reduce of float32 through the Python functions of both. The rows behind it: what is left to wait for
 after computing beside a message, what a process that waits costs, how long a world takes to begin, and how soon a
@@ -13,6 +14,8 @@ import argparse
 import os
 import signal
 import statistics
+import subprocess
+import sys
 import tempfile
 import time
 from datetime import timedelta
@@ -23,7 +26,10 @@ import tensorpy as tp
 from tensorpy import distributed as ours
 from tensorpy import multiprocessing as mp
 
+from .hosts import two_hosts
+
 SIZES = [4, 64 << 10, 1 << 20, 25 << 20, 64 << 20]
+BARS_OF_HOSTS = {4: 0.5, 64 << 10: 0.5, 1 << 20: 1.2, 25 << 20: 1.5, 64 << 20: 1.5}
 NAMES = {4: "4 B", 64 << 10: "64 KiB", 1 << 20: "1 MiB", 25 << 20: "25 MiB", 64 << 20: "64 MiB"}
 BARS = {4: 0.3, 64 << 10: 0.3, 1 << 20: 0.6, 25 << 20: 0.8, 64 << 20: 1.0}
 
@@ -42,7 +48,7 @@ def timed(dist: Any, t: Any, count: int, fence: Any) -> float:
     return (time.perf_counter() - began) / count
 
 
-def reductions(rank: int, size: int, theirs: Any, torch: Any, rounds: int, say: Any) -> None:
+def reductions(theirs: Any, torch: Any, rounds: int, say: Any, bars: dict[int, float] = BARS) -> None:
     for nbytes in SIZES:
         mine = tp.zeros(nbytes // 4)
         yours = torch.zeros(nbytes // 4) if theirs else None
@@ -55,7 +61,7 @@ def reductions(rank: int, size: int, theirs: Any, torch: Any, rounds: int, say: 
         text = f"all_reduce {NAMES[nbytes]:>7}  {here * 1e6:10.0f} us"
         if theirs:
             there = statistics.median(times[1])
-            text += f"  gloo {there * 1e6:10.0f} us  ratio {here / there:.2f} (bar {BARS[nbytes]}; "
+            text += f"  gloo {there * 1e6:10.0f} us  ratio {here / there:.2f} (bar {bars[nbytes]}; "
             text += f"best times {min(times[0]) / min(times[1]):.2f})"
         say(text)
 
@@ -186,7 +192,7 @@ def work(rank: int, size: int, folder: str, rounds: int) -> None:
         theirs.init_process_group("gloo", init_method=f"file://{folder}/theirs", rank=rank, world_size=size)
     except ImportError:
         torch = theirs = None
-    reductions(rank, size, theirs, torch, rounds, say)
+    reductions(theirs, torch, rounds, say)
     overlap(rank, size, rounds, say)
     training(rank, size, theirs, torch, rounds, say)
     idle(rank, size, say)
@@ -194,6 +200,42 @@ def work(rank: int, size: int, folder: str, rounds: int) -> None:
     if theirs:
         theirs.destroy_process_group()
     ours.destroy_process_group()
+
+
+def apart(rank: int, address: str, rounds: int) -> None:
+    """One of two processes on two hosts."""
+    ours.init_process_group(init_method=f"tcp://{address}:29621", rank=rank, world_size=2)
+    try:
+        import torch
+        import torch.distributed as theirs
+
+        torch.set_num_threads(1)
+        theirs.init_process_group("gloo", init_method=f"tcp://{address}:29622", rank=rank, world_size=2)
+    except ImportError:
+        torch = theirs = None
+    say = (lambda text: print("  " + text, flush=True)) if rank == 0 else (lambda text: None)
+    reductions(theirs, torch, rounds, say, BARS_OF_HOSTS)
+    if theirs:
+        theirs.destroy_process_group()
+    ours.destroy_process_group()
+
+
+def between_hosts(rounds: int) -> None:
+    """The same messages between two hosts, which are network namespaces of this machine."""
+    with two_hosts() as hosts:
+        print(f"2 processes on two hosts, {os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}", flush=True)
+        program = "import sys; from benchmarks.bench_distributed import apart; apart(int(sys.argv[1]), sys.argv[2], {})"
+        started = []
+        for rank, host in enumerate(hosts):
+            words = [sys.executable, "-c", program.format(rounds), str(rank), hosts[0].address]
+            started.append(subprocess.Popen(host.command("env", f"GLOO_SOCKET_IFNAME={host.card}", *words)))
+        try:
+            failed = [process.wait(600) for process in started]
+        finally:
+            for process in started:
+                process.kill()
+        if any(failed):
+            raise SystemExit("a process on one of two hosts failed")
 
 
 def lose(rank: int, size: int, folder: str, answers: str) -> None:
@@ -239,7 +281,11 @@ def main() -> None:
     parser.add_argument("--ranks", type=int, nargs="+", default=[2, 4])
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--kills", type=int, default=3)
+    parser.add_argument("--hosts", action="store_true", help="between two network namespaces instead, which takes root")
     given = parser.parse_args()
+    if given.hosts:
+        between_hosts(given.rounds)
+        return
     wrapper(given.rounds)
     for size in given.ranks:
         print(f"{size} processes, {os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}", flush=True)

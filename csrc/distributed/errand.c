@@ -49,8 +49,9 @@ static void fail_errand(const char *name) {
     tp_fail(TP_RuntimeError, "%s: %s", name, tp_world.fault);
 }
 
-static int end_of_errand(errand *e, const char *name, int64_t end) {
+static int end_of_errand(errand *e, const char *name, tp_errand_of whom, int64_t end) {
     for (int64_t began = tp_now_us(); !atomic_load(&e->done);) {
+        if (whom.n) tp_peers_look_for(whom.ranks, whom.n);
         if (atomic_load(&tp_world.faulty)) return tp_fail(TP_RuntimeError, "%s: %s", name, tp_world.fault);
         if (tp_now_ms() >= end) return fail_errand(name), -1;
         if (tp_host_look() < 0) return -1;
@@ -60,7 +61,7 @@ static int end_of_errand(errand *e, const char *name, int64_t end) {
     return e->status;
 }
 
-int tp_errand_send(int (*run)(void *), void *context, const char *name, double seconds) {
+int tp_errand_send(int (*run)(void *), void *context, const char *name, tp_errand_of whom, double seconds) {
     errand *e = calloc(1, sizeof *e);
     pthread_t thread;
     if (!e) return tp_fail_memory(sizeof *e);
@@ -73,7 +74,7 @@ int tp_errand_send(int (*run)(void *), void *context, const char *name, double s
     if (pthread_create(&thread, NULL, do_errand, e)) tp_fail(TP_RuntimeError, "%s: no thread", name);
     else {
         pthread_detach(thread);
-        status = end_of_errand(e, name, tp_now_ms() + (int64_t)(seconds * 1000));
+        status = end_of_errand(e, name, whom, tp_now_ms() + (int64_t)(seconds * 1000));
     }
     tp_world_lock();
     if (atomic_load(&e->done)) tp_world.busy = false;

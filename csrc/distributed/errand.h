@@ -6,6 +6,12 @@
 
 #include "core/base.h"
 
-/* Runs it and waits at most so long; its status, or -1 with the error set. The context is malloc'd: it outlives the
- * caller where the errand does. */
-int tp_errand_send(int (*run)(void *), void *context, const char *name, double seconds);
+/* Whom it takes: n ranks, or the first n where there is no list. */
+typedef struct {
+    const int *ranks;
+    int n;
+} tp_errand_of;
+
+/* Runs it and waits at most so long, and no longer than those whom it takes are there; its status, or -1 with the error
+ * set. The context is malloc'd: it outlives the caller where the errand does. */
+int tp_errand_send(int (*run)(void *), void *context, const char *name, tp_errand_of whom, double seconds);

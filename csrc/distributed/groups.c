@@ -37,7 +37,8 @@ int tp_world_group(const char *name, const int *ranks, int n, double seconds) {
     if (!p || !allocate_group(&made, name, ranks, n)) return free(p), tp_fail_memory(n);
     *p = (plan){.n = n, .name = made.name};
     memcpy(p->ranks, ranks, sizeof(int) * (size_t)n);
-    if (tp_errand_send(run_group, p, "new_group", seconds) < 0) return -1; /* the plan may still be used */
+    tp_errand_of members = {made.ranks, n};
+    if (tp_errand_send(run_group, p, "new_group", members, seconds) < 0) return -1; /* the plan may still be used */
     made.of_engine = p->made;
     free(p);
     tp_world_lock();

@@ -8,12 +8,36 @@
 #include <stdio.h>
 
 #define WHERE_PATIENCE 1000 /* ms for the others to say where they are */
+#define LEFT_GRACE 1000     /* ms in which what a process sent before it left has to come */
 
 static void split_who(const char *who, char *out, size_t room) {
     char host[256] = "?";
     int pid = 0;
     sscanf(who, "%255s %d", host, &pid);
     snprintf(out, room, "host %s, pid %d", host, pid);
+}
+
+int tp_peers_missing(const int *ranks, int n) {
+    int64_t now = tp_now_ms();
+    for (int i = 0; i < n; i++) {
+        int rank = ranks ? ranks[i] : i;
+        const tp_peer *p = &tp_world.peers[rank];
+        if (rank != tp_world.rank && p->gone && now - p->when > LEFT_GRACE) return rank;
+    }
+    return -1;
+}
+
+void tp_peers_look_for(const int *ranks, int n) {
+    tp_world_lock();
+    int rank = tp_peers_missing(ranks, n);
+    if (rank >= 0) tp_peers_ended(rank);
+    tp_world_unlock();
+}
+
+void tp_peers_ended(int rank) {
+    char text[500];
+    snprintf(text, sizeof text, "rank %d (%s) ended", rank, tp_world.peers[rank].who);
+    tp_world_set_fault(text);
 }
 
 /* All have done what they had to: whoever goes first is not missing. */

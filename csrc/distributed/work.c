@@ -17,7 +17,6 @@
 #endif
 
 #define PIECE ((int64_t)4 << 20) /* bytes; smaller ones were slower, and whole messages far slower on few cores */
-#define LEFT_GRACE 1000          /* ms in which what a process sent before it left has to come */
 
 /* "all_reduce #412 of group 0" */
 static void describe(const tp_work *w, char *out, size_t room) {
@@ -228,15 +227,10 @@ tp_work *tp_work_begin(int number, const char *name, const tp_message *given, tp
 tp_arrival tp_work_arrival(const tp_work *w) { return w->arrival; }
 int64_t tp_work_number(const tp_work *w) { return w->number; }
 
-/* A process of the group that has left, and whose words had time to come; its rank, or -1. With the lock. */
-static int missing_of(const tp_work *w, int64_t now) {
+/* A process that this message needs, and that has gone; its rank, or -1. With the lock. */
+static int missing_of(const tp_work *w) {
     const tp_group *g = &tp_world.groups[w->group];
-    for (int i = 0; i < g->n; i++) {
-        const tp_peer *p = &tp_world.peers[g->ranks[i]];
-        bool meant = w->number >= 0 || w->peer < 0 || w->peer == g->ranks[i];
-        if (meant && g->ranks[i] != tp_world.rank && p->gone && now - p->when > LEFT_GRACE) return g->ranks[i];
-    }
-    return -1;
+    return w->number >= 0 || w->peer < 0 ? tp_peers_missing(g->ranks, g->n) : tp_peers_missing(&w->peer, 1);
 }
 
 /* The state of a work whose world may be over. With the lock. */
@@ -245,11 +239,9 @@ static int state_of(tp_work *w) {
     int state = atomic_load(&w->state);
     if (state || !tp_world.started || w->group >= tp_world.group_count) return state ? state : -1;
     if (!atomic_load(&tp_world.faulty)) {
-        int rank = missing_of(w, tp_now_ms());
-        char text[500];
+        int rank = missing_of(w);
         if (rank < 0) return 0;
-        snprintf(text, sizeof text, "rank %d (%s) ended", rank, tp_world.peers[rank].who);
-        tp_world_set_fault(text);
+        tp_peers_ended(rank);
     }
     return -1;
 }

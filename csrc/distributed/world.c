@@ -46,7 +46,8 @@ static int run_start(void *context) {
 static int start_engine(tp_world_start *w) {
     int *found = malloc(2 * sizeof *found);
     if (!found) return tp_fail_memory(sizeof *found);
-    if (tp_errand_send(run_start, found, "init_process_group", w->seconds) < 0) return -1;
+    tp_errand_of all = {NULL, w->size > 0 ? w->size : 0};
+    if (tp_errand_send(run_start, found, "init_process_group", all, w->seconds) < 0) return -1;
     int rank = found[0], size = found[1];
     free(found);
     if ((w->rank >= 0 && rank != w->rank) || (w->size >= 0 && size != w->size))
@@ -116,7 +117,7 @@ int tp_world_end(double seconds) {
     if (!whole) tp_world_set_fault("the world of processes is over, and not all of them ended it together");
     tp_world_unlock();
     tp_host_lock_acquire(state);
-    int status = whole ? tp_errand_send(run_stop, NULL, "destroy_process_group", seconds) : 0;
+    int status = whole ? tp_errand_send(run_stop, NULL, "destroy_process_group", (tp_errand_of){0}, seconds) : 0;
     state = tp_host_lock_release();
     tp_watch_say("left");
     tp_watch_stop();
@@ -134,6 +135,10 @@ void tp_world_leave(void) {
     tp_works_stop(); /* an MPI library ends with its process, and must not be called meanwhile */
     if (!atomic_load(&tp_world.faulty) && !tp_world.first) tp_world.engine->finish();
     tp_host_lock_acquire(state);
+}
+
+void tp_world_look_for(int rank) {
+    if (tp_world.started && rank >= 0 && rank < tp_world.size) tp_peers_look_for(&rank, 1);
 }
 
 const char *tp_world_fault(void) { return atomic_load(&tp_world.faulty) ? tp_world.fault : NULL; }

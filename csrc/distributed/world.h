@@ -40,3 +40,5 @@ int tp_world_end(double seconds);
 void tp_world_leave(void);
 /* NULL, or why the world is over. */
 const char *tp_world_fault(void);
+/* Is a fault where this rank, which others wait for, has left. */
+void tp_world_look_for(int rank);

@@ -99,7 +99,13 @@ FUNCTION(leave_world) {
     Py_RETURN_NONE;
 }
 
-FUNCTION(fault) {
+/* Of a world that has begun: fault(rank, ...) asks whether one of them has left, too. */
+FUNCTION_OF(fault) {
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(args); i++) {
+        long rank = PyLong_AsLong(PyTuple_GET_ITEM(args, i));
+        if (rank == -1 && PyErr_Occurred()) return NULL;
+        tp_world_look_for((int)rank);
+    }
     const char *text = tp_world_fault();
     if (!text) Py_RETURN_NONE;
     return PyUnicode_DecodeUTF8(text, (Py_ssize_t)strlen(text), "replace");
@@ -281,7 +287,7 @@ static PyMethodDef functions[] = {
     {"end_world", end_world, METH_O, NULL},
     {"is_launched", is_launched, METH_NOARGS, NULL},
     {"leave_world", leave_world, METH_NOARGS, NULL},
-    {"fault", fault, METH_NOARGS, NULL},
+    {"fault", fault, METH_VARARGS, NULL},
     {"new_group", new_group, METH_VARARGS, NULL},
     {"free_group", free_group, METH_O, NULL},
     {"reduces", reduces, METH_VARARGS, NULL},

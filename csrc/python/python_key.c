@@ -301,7 +301,7 @@ static bool needs_geometry(const tp_op *op, const tp_tensor *wrapper) {
 
 static int go_below(const tp_op *op, tp_keyset ks, tp_value *args, tp_value *results, int stack) {
     tp_keyset below = (((tp_keyset)1 << keys[stack]) - 1) | TP_BIT(Trace);
-    if (stack == BELOW_AUTOGRAD && args[0].tag == TP_TENSOR && tp_is_wrapper(args[0].tensor) &&
+    if (stack == BELOW_AUTOGRAD && op->info->nargs && args[0].tag == TP_TENSOR && tp_is_wrapper(args[0].tensor) &&
         needs_geometry(op, args[0].tensor))
         ks |= (tp_keyset)1 << tp_backend_key(args[0].tensor->device.type);
     else if (stack == BELOW_AUTOGRAD && refuse_wrappers(op, args) < 0) return -1;

@@ -1,5 +1,7 @@
 """The page of PyTorch's public names: `python -m tensorpy._as_torch.page docs/torch.md` (`make torch-names`).
 
+`python -m tensorpy._as_torch.page torch.distributed` prints which names of a module are not there.
+
 names.txt says what PyTorch has, tensorpy itself what is there, reasons.txt why the rest is not.
 tests/package/test_as_torch.py fails when the page is stale: when a name has come, or has gone.
 """
@@ -112,5 +114,16 @@ def page() -> str:
     return "\n\n".join(part.strip("\n") for part in parts) + "\n"
 
 
+def part(under: str) -> str:
+    """How many names are there of a module and of those below it, and which are not."""
+    chosen = [m for m in sorted(names.modules()) if m == under or m.startswith(under + ".")]
+    absent = [name for m in chosen for name in missing() if name.rpartition(".")[0] == m]
+    total = sum(len(names.modules()[m]) for m in chosen)
+    return "\n".join([*absent, f"{total - len(absent)} of {total} names of {under} are there"])
+
+
 if __name__ == "__main__":
-    Path(sys.argv[1]).write_text(page())
+    if sys.argv[1].startswith("torch"):
+        print(part(sys.argv[1]))
+    else:
+        Path(sys.argv[1]).write_text(page())

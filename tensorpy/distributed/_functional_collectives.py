@@ -299,6 +299,119 @@ def reduce_scatter_single_coalesced(
     return [_maybe_wrap_tensor(t) for t in made]
 
 
+# ---- what writes, by what does not ----
+
+
+def _world(group: Any, async_op: bool) -> Any:
+    if async_op:
+        raise AssertionError("a message that is waited for later has no functional form")
+    return group or groups.of(None)
+
+
+def all_reduce_inplace(
+    tensor: Tensor, op: str = "sum", group: Any = None, async_op: bool = False, tag: str = ""
+) -> Tensor:
+    """all_reduce into the tensor itself.
+
+    Arguments:
+        tensor: what this process gives, and gets
+        op: sum, avg, product, min, max, band, bor, bxor
+        group: the processes; None takes all
+        async_op: has to be False
+        tag: is taken
+    """
+    return tensor.copy_(all_reduce(tensor, op, _world(group, async_op), tag))
+
+
+def all_gather_tensor_inplace(
+    output_tensor: Tensor,
+    input_tensor: Tensor,
+    group: Any = None,
+    async_op: bool = False,
+    tag: str = "",
+    gather_dim: int = 0,
+) -> Tensor:
+    """all_gather_single into a tensor.
+
+    Arguments:
+        output_tensor: what this process gets
+        input_tensor: what this process gives
+        group: the processes; None takes all
+        async_op: has to be False
+        tag: is taken
+        gather_dim: along which dimension parts stand after each other
+    """
+    return output_tensor.copy_(all_gather_single(input_tensor, gather_dim, _world(group, async_op), tag))
+
+
+def reduce_scatter_tensor_inplace(
+    output: Tensor,
+    input: Tensor,
+    op: str = "sum",
+    group: Any = None,
+    async_op: bool = False,
+    scatter_dim: int = 0,
+    tag: str = "",
+) -> Tensor:
+    """reduce_scatter_single into a tensor.
+
+    Arguments:
+        output: what this process gets
+        input: what this process gives
+        op: sum, avg, product, min, max, band, bor, bxor
+        group: the processes; None takes all
+        async_op: has to be False
+        scatter_dim: along which dimension it is cut
+        tag: is taken
+    """
+    return output.copy_(reduce_scatter_single(input, op, scatter_dim, _world(group, async_op), tag))
+
+
+def all_to_all_inplace(
+    output: Tensor,
+    input: Tensor,
+    output_split_sizes: list[int] | None = None,
+    input_split_sizes: list[int] | None = None,
+    group: Any = None,
+    async_op: bool = False,
+    tag: str = "",
+) -> Tensor:
+    """all_to_all_single into a tensor.
+
+    Arguments:
+        output: what this process gets
+        input: what this process gives
+        output_split_sizes: how many rows come from each process; None cuts it evenly
+        input_split_sizes: how many rows go to each process; None cuts it evenly
+        group: the processes; None takes all
+        async_op: has to be False
+        tag: is taken
+    """
+    found = _world(group, async_op)
+    return output.copy_(all_to_all_single(input, output_split_sizes, input_split_sizes, found, tag))
+
+
+def all_gather_inplace(
+    tensor_list: list[Tensor], tensor: Tensor, group: Any = None, async_op: bool = False, tag: str = ""
+) -> list[Tensor]:
+    """all_gather into a list of tensors, which may differ in their first dimension.
+
+    Arguments:
+        tensor_list: what this process gets: a tensor of each process
+        tensor: what this process gives
+        group: the processes; None takes all
+        async_op: has to be False
+        tag: is taken
+    """
+    found = _world(group, async_op)
+    most = max(len(each) for each in tensor_list) if tensor.ndim else 0
+    given = tp.cat([tensor, tensor.new_zeros(most - len(tensor), *tensor.shape[1:])]) if tensor.ndim else tensor[None]
+    parts = all_gather_single(given, 0, found, tag).chunk(len(tensor_list))
+    for target, part in zip(tensor_list, parts, strict=True):
+        target.copy_(part[: len(target)] if tensor.ndim else part[0])
+    return tensor_list
+
+
 # the older names, and those from when only some recorded gradients
 all_gather_tensor = all_gather_tensor_autograd = all_gather_single_autograd = all_gather_single
 reduce_scatter_tensor = reduce_scatter_tensor_autograd = reduce_scatter_single_autograd = reduce_scatter_single

@@ -731,7 +731,7 @@ def monitored_barrier(group: Any = None, timeout: Any = None, wait_all_ranks: bo
         return
     if isinstance(timeout, timedelta) and not timeout:
         raise RuntimeError("[Rank 0]: Rank 0 timed out in monitoredBarrier after 0 ms")
-    missing = absent(store, [f"{prefix}/{r}" for r in range(1, size)], seconds)
+    missing = absent(store, [f"{prefix}/{r}" for r in range(1, size)], seconds, found._ranks[1:])
     late = [found._ranks[i + 1] for i in missing]
     if not wait_all_ranks:
         late = late[:1]
@@ -744,15 +744,18 @@ def monitored_barrier(group: Any = None, timeout: Any = None, wait_all_ranks: bo
         raise RuntimeError(f"[Rank 0]: {said}")
 
 
-def absent(store: Any, keys: list[str], seconds: float) -> list[int]:
-    """Which of the keys are not there after so many seconds, by their places."""
+def absent(store: Any, keys: list[str], seconds: float, ranks: Sequence[int] = ()) -> list[int]:
+    """Which of the keys are not there after so many seconds, by their places.
+
+    It waits no longer than all are there who write them, where `ranks` of the world says who.
+    """
     end, nap = monotonic() + seconds, 0.001
     left = list(range(len(keys)))
     while left:
         left = [i for i in left if not store.check([keys[i]])]
         if not left or monotonic() > end:
             break
-        if _C._distributed.fault() is not None:
+        if _C._distributed.fault(*(ranks[i] for i in left if ranks)) is not None:
             break
         sleep(nap)
         nap = min(nap * 1.5, 0.05)

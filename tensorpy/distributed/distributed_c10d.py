@@ -38,6 +38,8 @@ from tensorpy.distributed.collectives import reduce_scatter as reduce_scatter
 from tensorpy.distributed.collectives import reduce_scatter_single as reduce_scatter_single
 from tensorpy.distributed.collectives import reduce_scatter_tensor as reduce_scatter_tensor
 from tensorpy.distributed.collectives import scatter as scatter
+from tensorpy.distributed.debugging import breakpoint as breakpoint
+from tensorpy.distributed.debugging import record_comm as record_comm
 from tensorpy.distributed.detail import DebugLevel as DebugLevel
 from tensorpy.distributed.detail import get_debug_level as get_debug_level
 from tensorpy.distributed.detail import set_debug_level as set_debug_level
@@ -50,6 +52,7 @@ from tensorpy.distributed.errors import QueueEmptyError as QueueEmptyError
 from tensorpy.distributed.groups import Backend as Backend
 from tensorpy.distributed.groups import BackendConfig as BackendConfig
 from tensorpy.distributed.groups import GroupMember as GroupMember
+from tensorpy.distributed.groups import GroupName as GroupName
 from tensorpy.distributed.groups import ProcessGroup as ProcessGroup
 from tensorpy.distributed.groups import get_backend as get_backend
 from tensorpy.distributed.groups import get_backend_config as get_backend_config
@@ -520,6 +523,31 @@ def new_group(
     return made
 
 
+def shrink_group(
+    ranks_to_exclude: list[int], group: ProcessGroup | None = None, shrink_flags: int = 0, pg_options: Any = None
+) -> Any:
+    """A group of those who are left of a group without some; those who stay call this.
+
+    Arguments:
+        ranks_to_exclude: ranks in the group
+        group: the group; None takes all
+        shrink_flags: is taken
+        pg_options: is taken
+
+    Example:
+        >>> tp.distributed.shrink_group([]).size()
+        1
+    """
+    found = groups.of(group)
+    gone = set(ranks_to_exclude)
+    if not gone <= set(range(found.size())):
+        raise ValueError(f"shrink_group: ranks {sorted(gone)} are not all in a group of {found.size()}")
+    if found.rank() in gone:
+        raise RuntimeError("shrink_group: those who stay call this, and this process does not")
+    left = [rank for place, rank in enumerate(found._ranks) if place not in gone]
+    return new_group(left, backend=found._backend, pg_options=pg_options, use_local_synchronization=True)
+
+
 def _some(
     world: ProcessGroup, name: str, chosen: tuple[int, ...], place: int, title: str, seconds: float
 ) -> ProcessGroup:
@@ -528,7 +556,7 @@ def _some(
 
     store = PrefixStore(f"group/{title}", world._store)
     store.set(f"here/{place}", "")
-    late = absent(store, [f"here/{i}" for i in range(len(chosen))], seconds)
+    late = absent(store, [f"here/{i}" for i in range(len(chosen))], seconds, chosen)
     if late:
         fault = _C._distributed.fault()
         which = ", ".join(str(chosen[i]) for i in late)
@@ -654,3 +682,11 @@ def split_group(
         if groups.get_rank() in part:
             made = new_group(part, timeout, backend, use_local_synchronization=True, group_desc=group_desc)
     return made
+
+
+def __getattr__(name: str) -> Any:
+    if name in ("Store", "PrefixStore"):  # imported at first use: they need sockets and threads
+        from tensorpy.distributed import stores
+
+        return getattr(stores, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NewType
+
+GroupName = NewType("GroupName", str)
 
 DEFAULT_SECONDS = 1800.0
 

@@ -6,6 +6,7 @@ the message is done.
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -78,10 +79,19 @@ def after(*steps: Callable[[], None] | None) -> Callable[[], None] | None:
     return run
 
 
+class _Titles(threading.local):
+    title = ""
+
+
+titles = _Titles()  # what record_comm says, of each thread
+
+
 def begin_event(found: ProcessGroup, kind: str, tensors: Sequence[Tensor], peer: int = 0) -> async_events.Event | None:
     """What a profile that records has of a message."""
     if not async_events.recording:
         return None
+    if titles.title:
+        return async_events.begin(titles.title, *tensors)
     return async_events.begin(f"{found._backend}:{'recvAnySource' if kind == 'recv' and peer < 0 else kind}", *tensors)
 
 

@@ -72,6 +72,7 @@ def is_here() -> bool:
     os.environ.setdefault("UCX_HANDLE_ERRORS", "none")
     os.environ.setdefault("UCX_MEM_EVENTS", "no")
     os.environ.setdefault("MPIR_CVAR_CH4_NETMOD", "ofi")  # faster over TCP than UCX
+    os.environ.setdefault("FI_PROVIDER", "^sockets")  # libfabric's older way over TCP, which MPICH may take first
     if _has_much_shared_memory():  # 4 MiB for each process, not 1: messages of 25 MiB among four take half the time
         os.environ.setdefault("MPIR_CVAR_CH4_SHM_POSIX_IQUEUE_NUM_CELLS", "256")
     return bool(_engine.load(tuple(paths())))
@@ -144,12 +145,30 @@ def _address(machines: list[str], store: Any) -> str:
     """An address of this machine that the others reach: that of the rendezvous, where there is one."""
     if len(set(machines)) == 1:
         return "127.0.0.1"
+    return _own_end(store) or socket.gethostbyname(socket.gethostname())
+
+
+def _own_end(store: Any) -> str:
+    """This machine's address in its connection to the store; empty where the store is a file or this process's own."""
     while hasattr(store, "underlying_store"):
         store = store.underlying_store
     connection = getattr(store, "_connection", None)
-    if connection is not None:
-        return str(connection.socket.getsockname()[0])
-    return socket.gethostbyname(socket.gethostname())
+    return "" if connection is None else str(connection.socket.getsockname()[0])
+
+
+def _card(address: str) -> str | None:
+    """The name of the network interface that has an address (IPv4, Linux); None where it is not known."""
+    if _MAC or not address or ":" in address:
+        return None
+    import fcntl
+
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as asker:
+        for _, name in socket.if_nameindex():
+            with suppress(OSError):  # SIOCGIFADDR; an interface may have no address
+                found = fcntl.ioctl(asker.fileno(), 0x8915, name.encode()[:15].ljust(256, b"\0"))
+                if socket.inet_ntoa(found[20:24]) == address:
+                    return name
+    return None
 
 
 # ---- the beginning ----
@@ -195,8 +214,11 @@ def begin(store: Any, rank: int, size: int, seconds: float) -> None:
     _token = token
     start = (address, int(port), token, socket.gethostname(), rank, size, seconds)
     fd = _engine.open_pmi(size, token, shared)
+    # Messages over TCP stay on the card of the rendezvous: the library would choose one by its speed, even loopback.
+    meeting = _own_end(store) or ("127.0.0.1" if shared.count("(") == 2 else "")
+    card = os.environ.get("FI_TCP_IFACE") or _card(meeting)
     none = dict.fromkeys(("PMI_PORT", "PMI_ID", "PMI_SPAWNED", "PMIX_RANK", "PMIX_NAMESPACE"))
-    with _environment(PMI_FD=str(fd), PMI_RANK=str(rank), PMI_SIZE=str(size), **none):
+    with _environment(PMI_FD=str(fd), PMI_RANK=str(rank), PMI_SIZE=str(size), FI_TCP_IFACE=card, **none):
         _engine.begin_world(*start)
     _note_exit()
 

@@ -154,6 +154,21 @@ def test_a_process_that_is_killed_at_the_start(tmp_path: Path) -> None:
     assert nothing_shared()
 
 
+def go_before_a_group(rank: int, method: str) -> None:
+    join(method, rank, 2)
+    if rank == 0:
+        sys.exit(0)
+    dist.new_group([0, 1])
+
+
+@needs_mpi
+def test_a_process_that_goes_where_others_make_a_group(tmp_path: Path) -> None:
+    kind, words, took = outcomes(go_before_a_group, {0, 1}, 2, where("file", tmp_path))[1]
+    assert kind == "DistBackendError" and re.search(r"new_group: rank 0 \(host .*\) ended", words), words
+    assert took < 20
+    assert nothing_shared()
+
+
 def stay_away(rank: int, method: str) -> None:
     if rank == 2:
         time.sleep(60)

@@ -223,3 +223,53 @@ def test_names_of_backends() -> None:
     for wrong in (None, 3, ["gloo"]):
         with pytest.raises(ValueError, match="Backend name must be a string"):
             dist.Backend(wrong)  # type: ignore[arg-type]
+
+
+def a_breakpoint(rank: int, size: int, folder: str) -> int:
+    """Rank 1 stops, where a debugger's commands come from a file; the others wait for it."""
+    import sys
+
+    Path(folder, "commands").write_text("up\np 'rank', dist.get_rank()\ncontinue\n")
+    if rank == 1:
+        sys.stdin = Path(folder, "commands").open()
+        sys.stdout = Path(folder, "said").open("w")
+    dist.breakpoint(1, skip=5)
+    dist.breakpoint(1)
+    if rank == 1:
+        sys.stdout.flush()
+        sys.stdout = sys.__stdout__
+    dist.barrier()
+    return int("('rank', 1)" in Path(folder, "said").read_text())
+
+
+@needs_mpi
+def test_a_breakpoint_in_one_process(tmp_path: Path) -> None:
+    assert world(a_breakpoint, 2, where("file", tmp_path), str(tmp_path)) == [1, 1]
+
+
+def less_one(rank: int, size: int) -> list[float]:
+    from tensorpy.distributed import _functional_collectives as funcol
+
+    with tp.profiler.profile() as p, dist.record_comm("mine"):
+        dist.all_reduce(tp.ones(3))
+    assert any(e.name == "mine" for e in p.events())
+    y = tp.empty(size)
+    funcol.all_gather_tensor_inplace(y, tp.tensor([float(rank)]))
+    assert y.tolist() == [float(r) for r in range(size)]
+    part = tp.empty(1)
+    funcol.reduce_scatter_tensor_inplace(part, y)
+    assert part.item() == size * rank
+    turned = funcol.all_to_all_inplace(tp.empty(size), y + 10 * rank)
+    assert turned.tolist() == [10.0 * r + rank for r in range(size)]
+    several = [tp.empty(r + 1) for r in range(size)]
+    funcol.all_gather_inplace(several, tp.full((rank + 1,), float(rank)))
+    assert [t.tolist() for t in several] == [[float(r)] * (r + 1) for r in range(size)]
+    if rank == 1:
+        return []
+    left = dist.shrink_group([1])
+    return funcol.all_reduce_inplace(tp.tensor([float(rank)]), group=left).tolist()
+
+
+@needs_mpi
+def test_names_in_profiles_what_writes_and_a_group_without_one(tmp_path: Path) -> None:
+    assert world(less_one, 3, where("file", tmp_path)) == [[2.0], [], [2.0]]

@@ -12,6 +12,7 @@ import tensorpy as tp
 from tensorpy._C import Tensor
 from tensorpy.autograd import Function
 from tensorpy.distributed import collectives, groups
+from tensorpy.distributed.groups import group as group
 from tensorpy.distributed.reduce_op import ReduceOp
 
 __all__ = [

@@ -77,11 +77,12 @@ LOOPS_PLAIN_ENDS = ["--param=vect-epilogues-nomask=0"]
 # In a build that has AVX2's loops as well, those for CPUs without it have vectors only where a loop takes whole blocks
 # of them: as operators of floats do, whose time stays, in a quarter less code.
 LOOPS_WHOLE_BLOCKS = ["-fvect-cost-model=very-cheap"]
-# Files whose sums stand in small arrays, which only -O3 takes apart into registers: half the time for a tenth of the
-# size. The others of csrc/cpu have it where the CPU has vectors of AVX2 at least: their ends of loops are short rows.
-IN_FULL = ("moments", "norm_loops", "scan_loops", "softmax_loops")
-# Those that it makes no faster on any CPU, but twice as large.
+# Without AVX2 all files of csrc/cpu have these flags: CPUs of before 2013 take twice as long for sums that stand in
+# small arrays, in half the code. Where the CPU has vectors of AVX2 at least, -O3 takes such arrays apart into registers,
+# and ends of loops are short rows, but for files that gain nothing by it and are twice as large, and those whose rows
+# are long.
 WITHOUT_FULL = ("cast",)
+LONG_ROWS = ("extreme", "fft_loops")
 
 # A build from source has AVX2's loops in full, and AVX-512's if this CPU has them: an image may move it to another. In
 # place, where `make native` is at hand, it has those of this CPU alone. Loops for CPUs without AVX2 are left out unless
@@ -97,6 +98,7 @@ GLUE_OPS = {**GLUE, **CALM}
 # A wheel is built once and is to be small: -Os, but for families whose calls are short, which take a twentieth longer
 # with it (`add` of one element 162 and 173 ns).
 SHORT_CALLS = ("activation", "copy", "factory", "index", "join", "matmul", "pointwise", "reduce", "shape", "view")
+LONG_OF_THESE = ("factory_like", "pointwise_bessel", "pointwise_polynomial", "pointwise_special", "view_scatter")
 # Where the compiler knows it: arguments that are handed on over the stack are moved by 8 bytes, as they were written. A
 # load of 16 has to wait until both halves have left the store buffer, 15 ns of `t[2, 3]`.
 GLUE_TUNED = ["-mtune-ctrl=^sse_unaligned_load_optimal,^sse_unaligned_store_optimal"]
@@ -198,10 +200,6 @@ def _glue(options: Options) -> dict[str, list[str]]:
     tuned = _release_flags(options, GLUE_TUNED)
     flags = {"gen": GLUE_OPS, "ops": GLUE_OPS, "python": GLUE, "long": GLUE}
     return {folder: [*modes.get(options.mode, []), *tuned] for folder, modes in flags.items()}
-
-
-def _loops(options: Options) -> list[str]:
-    return [*LOOPS.get(options.mode, []), *_release_flags(options, LOOPS_PLAIN_ENDS)]
 
 
 def _release_flags(options: Options, flags: list[str]) -> list[str]:
@@ -306,7 +304,8 @@ def _units(options: Options) -> tuple[list[Unit], list[Unit]]:
     version = options.suffix.strip(".").removesuffix(".so")
     csrc, gen = options.root / "csrc", options.build / "gen"
     glue = _glue(options)
-    loops, whole_blocks = _loops(options), _release_flags(options, LOOPS_WHOLE_BLOCKS)
+    plain_ends, whole_blocks = (_release_flags(options, each) for each in (LOOPS_PLAIN_ENDS, LOOPS_WHOLE_BLOCKS))
+    loops = [*LOOPS.get(options.mode, []), *plain_ends]
     for_cpus = capabilities(options)
     left_out = [c for c in CAPABILITY_FLAGS if options.machine == "x86_64" and c not in for_cpus.compiled]
     for source in sorted(csrc.rglob("*.c")) + sorted(gen.rglob("*.c")):
@@ -319,7 +318,8 @@ def _units(options: Options) -> tuple[list[Unit], list[Unit]]:
         if folder == "outside":
             flags.append(f'-DTENSORPY_RELEASE="{_release(options.root)}"')
         if generated and folder in GLUE_FOLDERS:
-            is_long = folder != "python" and options.glibc and not source.stem.startswith(SHORT_CALLS)
+            is_short = source.stem.startswith(SHORT_CALLS) and source.stem not in LONG_OF_THESE
+            is_long = folder != "python" and options.glibc and not is_short
             flags += ["-fwrapv", *glue["long" if is_long else folder]]  # a formula's sum of two huge sizes is no size
         elif folder in CALM_FOLDERS:
             is_seldom = options.glibc and stem.parent.as_posix() in LONG_CALLS
@@ -337,10 +337,12 @@ def _units(options: Options) -> tuple[list[Unit], list[Unit]]:
                 if capability in for_cpus.spare and options.mode in SPARE:
                     extra += SPARE[options.mode]
                     kind += ".spare"
-                elif generated or (old and source.stem not in IN_FULL):
+                elif generated or old:
                     extra += loops + (whole_blocks if old else [])
                 elif source.stem in WITHOUT_FULL:
                     extra += LOOPS.get(options.mode, [])
+                elif source.stem in LONG_ROWS:
+                    extra += plain_ends
                 library.append(Unit(source, f"obj/{name}.{kind}.o", tuple(flags + extra)))
         elif left_out and _NAMES_LEVELS.search(text):
             flags += [f"-DTP_WITHOUT_{capability.upper()}" for capability in left_out]

@@ -437,7 +437,8 @@ def test_join_ends_unlike_numbers_of_batches(tmp_path: Path) -> None:
 
 def hooks(rank: int, size: int) -> dict[str, float]:
     far = {}
-    for name in ("ALLREDUCE", "FP16_COMPRESS", "BF16_COMPRESS", "POWER_SGD", "NOOP"):
+    quantized = ("QUANTIZE_PER_TENSOR", "QUANTIZE_PER_CHANNEL")
+    for name in ("ALLREDUCE", "FP16_COMPRESS", "BF16_COMPRESS", *quantized, "POWER_SGD", "NOOP"):
         model = DDP(net(), bucket_cap_mb=0.001)
         register_ddp_comm_hook(DDPCommHookType[name], model)
         if name == "NOOP":
@@ -474,6 +475,7 @@ def test_hooks_carry_gradients(tmp_path: Path) -> None:
     for far in world(hooks, 2, where("file", tmp_path)):
         assert far["ALLREDUCE"] < 2e-6 and far["own"] < 2e-6 and far["POWER_SGD"] < 2e-6  # not compressed yet
         assert 0 < far["FP16_COMPRESS"] < 2e-3 and 0 < far["BF16_COMPRESS"] < 2e-2
+        assert 0 < far["QUANTIZE_PER_TENSOR"] < 2e-2 and 0 < far["QUANTIZE_PER_CHANNEL"] < 2e-2
 
 
 def power(rank: int, size: int) -> None:

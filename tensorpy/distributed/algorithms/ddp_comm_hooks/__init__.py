@@ -9,6 +9,7 @@ from typing import Any
 from tensorpy.distributed.algorithms.ddp_comm_hooks import debugging_hooks as debugging
 from tensorpy.distributed.algorithms.ddp_comm_hooks import default_hooks as default
 from tensorpy.distributed.algorithms.ddp_comm_hooks import powerSGD_hook as powerSGD
+from tensorpy.distributed.algorithms.ddp_comm_hooks import quantization_hooks as quantization
 
 __all__ = ["DDPCommHookType", "register_ddp_comm_hook"]
 
@@ -27,6 +28,8 @@ class DDPCommHookType(Enum):
     ALLREDUCE = partial(_plain, default.allreduce_hook)
     FP16_COMPRESS = partial(_plain, default.fp16_compress_hook)
     BF16_COMPRESS = partial(_plain, default.bf16_compress_hook)
+    QUANTIZE_PER_TENSOR = partial(_plain, quantization.quantization_pertensor_hook)
+    QUANTIZE_PER_CHANNEL = partial(_plain, quantization.quantization_perchannel_hook)
     POWER_SGD = partial(_power, powerSGD.powerSGD_hook, 1)
     POWER_SGD_RANK2 = partial(_power, powerSGD.powerSGD_hook, 2)
     BATCHED_POWER_SGD = partial(_power, powerSGD.batched_powerSGD_hook, 1)

@@ -78,9 +78,9 @@ LOOPS_PLAIN_ENDS = ["--param=vect-epilogues-nomask=0"]
 # of them: as operators of floats do, whose time stays, in a quarter less code.
 LOOPS_WHOLE_BLOCKS = ["-fvect-cost-model=very-cheap"]
 # Without AVX2 all files of csrc/cpu have these flags: CPUs of before 2013 take twice as long for sums that stand in
-# small arrays, in half the code. Where the CPU has vectors of AVX2 at least, -O3 takes such arrays apart into registers,
-# and ends of loops are short rows, but for files that gain nothing by it and are twice as large, and those whose rows
-# are long.
+# small arrays, in half the code. Where the CPU has vectors of AVX2 at least, -O3 takes such arrays apart into
+# registers, and ends of loops are short rows, but for files that gain nothing by it and are twice as large, and those
+# whose rows are long.
 WITHOUT_FULL = ("cast",)
 LONG_ROWS = ("extreme", "fft_loops")
 

@@ -10,7 +10,6 @@ from tensorpy.distributed import groups
 from tensorpy.distributed.buckets import GradBucket
 from tensorpy.distributed.collectives import all_gather_into_tensor
 from tensorpy.futures import Future
-from tensorpy.nn import functional as F
 
 __all__ = ["quantization_perchannel_hook", "quantization_pertensor_hook"]
 
@@ -28,7 +27,7 @@ def _ranges(rows: Tensor) -> Tensor:
 def _carry(process_group: Any, bucket: GradBucket, width: int) -> Future[Tensor]:
     """The mean of gradients that travel as bytes, each row of so many elements in its own range."""
     found, buffer = groups.of(process_group), bucket.buffer()
-    rows = F.pad(buffer.float(), (0, -buffer.numel() % width)).view(-1, width)
+    rows = tp.constant_pad_nd(buffer.float(), (0, -buffer.numel() % width)).view(-1, width)
     own = _ranges(rows)
     ranges = own.new_empty(found.size() * len(own), 2)
     all_gather_into_tensor(ranges, own, group=found)

@@ -191,7 +191,7 @@ static void find_repeats(run *r) {
         }
         if (item > widest) widest = item;
     }
-    if (!count || period > it->numel / 8) return;
+    if (!count || period > it->numel / 8 || (period > BLOCK && period * widest > REPEATED_BYTES)) return;
     r->period = period;
     r->length = period > BLOCK ? period : BLOCK / period * period;
     r->block = REPEATED_BYTES / widest;

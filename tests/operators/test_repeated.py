@@ -78,6 +78,11 @@ def test_of_several_dtypes() -> None:
     assert tp.equal(big + column, big + column.expand(6000, 3, 7).contiguous())
     row, wide = tp.randint(0, 100, (1000, 4), dtype=tp.int8), tp.randn(64, 1000, 1, dtype=tp.complex128)
     assert tp.equal(row * wide, row.expand(64, 1000, 4).contiguous() * wide.expand(64, 1000, 4).contiguous())
+    narrow, pair = tp.randint(0, 100, (2000, 4), dtype=tp.int8), tp.randn(4, dtype=tp.complex128)
+    all_of = tp.randint(0, 100, (64, 2000, 4), dtype=tp.int8)
+    full = pair.expand(64, 2000, 4).contiguous(), narrow.expand(64, 2000, 4).contiguous()
+    assert tp.equal(tp.where(all_of > 50, narrow, pair), tp.where(all_of > 50, full[1], full[0]))
+    assert tp.equal(tp.addcmul(all_of.to(tp.complex128), narrow, pair), tp.addcmul(all_of, full[1], full[0]))
 
 
 def test_into_given_memory() -> None:

@@ -225,7 +225,7 @@ def test_packages_name_places_of_storages() -> None:
         file.seek(0)
         assert tp.load(file).tolist() == [1, 1]
     finally:
-        location._packages.clear()
+        location._package_registry.clear()
     file.seek(0)
     with pytest.raises(RuntimeError, match="shelf"):
         tp.load(file)

@@ -6,6 +6,9 @@
 
 #include "tensorpy/expressions.h"
 
+/* Before a loop of 16 elements or fewer: gcc would take them one by one, before it looks for vectors. */
+#define VECTORISED _Pragma("GCC unroll 1")
+
 /* The level in use: the highest that the CPU has, or a lower one that TENSORPY_CPU_CAPABILITY asks for (a higher one is
  * clamped). Found at the first call. */
 tp_capability tp_cpu_capability(void);

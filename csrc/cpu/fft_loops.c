@@ -11,7 +11,6 @@
 #define PRAGMA_IVDEP _Pragma("GCC ivdep")
 #endif
 
-#define VECTORISED _Pragma("GCC unroll 1") /* gcc would take 16 elements one by one */
 enum { BLOCK = 64 };
 /* A call whose loops over L lines are unrolled where these are as many as mostly. */
 #define OF_LINES(call)           \

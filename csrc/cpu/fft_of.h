@@ -301,32 +301,19 @@ static void N(give_each)(const N(places) * p, int64_t from, int64_t n, N(parts) 
         }
 }
 #ifdef TURNS
-/* Lines along memory, of which squares are turned: the first elements, as many as it says. */
-static int64_t N(take_turned)(const N(places) * p, int64_t n, N(parts) x, int64_t lines) {
+/* Lines along memory, of which squares are turned, one way or the other: the first elements, as many as it says. */
+TP_INLINE int64_t N(turn_squares)(const N(places) * p, int64_t n, N(parts) x, int64_t lines, const bool gives,
+                                  T scale) {
     int64_t i = 0;
     for (; i + TURNS <= n; i += TURNS)
         for (int64_t v = 0; v < lines; v += TURNS)
             for (int64_t at = i; at < i + TURNS; at += TURNS / 2) { /* whole cache lines, which may share a set */
-                T *from[TURNS], *to[TURNS];
+                T *outside[TURNS], *inside[TURNS];
                 for (int k = 0; k < TURNS; k++) {
-                    from[k] = p->lines[v + k] + 2 * at;
-                    to[k] = (k % 2 ? x.im : x.re) + (at + k / 2) * lines + v;
+                    outside[k] = p->lines[v + k] + 2 * at;
+                    inside[k] = (k % 2 ? x.im : x.re) + (at + k / 2) * lines + v;
                 }
-                N(turn)(from, to, 1);
-            }
-    return i;
-}
-static int64_t N(give_turned)(const N(places) * p, int64_t n, N(parts) x, int64_t lines, T scale) {
-    int64_t i = 0;
-    for (; i + TURNS <= n; i += TURNS)
-        for (int64_t v = 0; v < lines; v += TURNS)
-            for (int64_t at = i; at < i + TURNS; at += TURNS / 2) {
-                T *from[TURNS], *to[TURNS];
-                for (int k = 0; k < TURNS; k++) {
-                    from[k] = (k % 2 ? x.im : x.re) + (at + k / 2) * lines + v;
-                    to[k] = p->lines[v + k] + 2 * at;
-                }
-                N(turn)(from, to, scale);
+                N(turn)(gives ? inside : outside, gives ? outside : inside, scale);
             }
     return i;
 }
@@ -350,7 +337,7 @@ static void N(take)(const void *const *lines_in, int64_t a, int64_t b, int64_t n
         return;
     }
 #ifdef TURNS
-    if (a == 2 && b == 1 && lines % TURNS == 0) done = N(take_turned)(&p, n, x, lines);
+    if (a == 2 && b == 1 && lines % TURNS == 0) done = N(turn_squares)(&p, n, x, lines, false, 1);
 #endif
     N(take_each)(&p, done, n, x, lines);
 }
@@ -372,7 +359,7 @@ static void N(give)(void *const *lines_out, int64_t a, int64_t b, int64_t n, N(p
         return;
     }
 #ifdef TURNS
-    if (a == 2 && b == 1 && lines % TURNS == 0) done = N(give_turned)(&p, n, x, lines, scale);
+    if (a == 2 && b == 1 && lines % TURNS == 0) done = N(turn_squares)(&p, n, x, lines, true, scale);
 #endif
     N(give_each)(&p, done, n, x, lines, scale);
 }

@@ -13,7 +13,6 @@
 #endif
 
 #define UNROLL _Pragma("GCC unroll 16")
-#define VECTORISED _Pragma("GCC unroll 1") /* gcc would take 16 elements one by one */
 
 static void widen(const void *from, bool is_signed, int64_t n, int32_t zero_point, int16_t *to) {
     const uint8_t *plain = from;

@@ -12,7 +12,6 @@
 
 #include <string.h>
 
-#define VECTORISED _Pragma("GCC unroll 1") /* gcc would take 16 elements one by one */
 #define LANES 32
 #define ROWS 16
 #define LONG 512 /* elements of a row, of which ROWS would leave the L1 cache */

@@ -76,42 +76,43 @@ static tp_tensor *rounded(const tp_quantized *q, tp_tensor *means) {
     return integers ? tp__quantized(integers, q->dtype, q->scale, q->zero_point) : NULL;
 }
 
-/* avg_pool2d(Tensor self, int[2] kernel_size, ...) -> Tensor */
-tp_tensor *avg_pool2d_quantized(tp_tensor *self, tp_ints kernel_size, tp_ints stride, tp_ints padding, bool ceil_mode,
-                                bool count_include_pad, tp_opt_int divisor_override) {
+typedef tp_tensor *(*average)(tp_tensor *self, tp_ints kernel_size, tp_ints stride, tp_ints padding, bool ceil_mode,
+                              bool count_include_pad, tp_opt_int divisor_override);
+typedef tp_tensor *(*adaptive_average)(tp_tensor *self, tp_ints output_size);
+
+static tp_tensor *averaged(average f, tp_tensor *self, tp_ints kernel_size, tp_ints stride, tp_ints padding,
+                           bool ceil_mode, bool count_include_pad, tp_opt_int divisor_override) {
     tp_autoquantized q = {0};
     tp_autoref *steps = tp_quantized_of(self, &q) < 0 ? NULL : centered(&q);
     tp_autoref *means =
-        steps ? tp_avg_pool2d(steps, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override)
-              : NULL;
+        steps ? f(steps, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override) : NULL;
     return rounded(&q, means);
+}
+static tp_tensor *averaged_to(adaptive_average f, tp_tensor *self, tp_ints output_size) {
+    tp_autoquantized q = {0};
+    tp_autoref *steps = tp_quantized_of(self, &q) < 0 ? NULL : centered(&q);
+    tp_autoref *means = steps ? f(steps, output_size) : NULL;
+    return rounded(&q, means);
+}
+
+/* avg_pool2d(Tensor self, int[2] kernel_size, ...) -> Tensor */
+tp_tensor *avg_pool2d_quantized(tp_tensor *self, tp_ints kernel_size, tp_ints stride, tp_ints padding, bool ceil_mode,
+                                bool count_include_pad, tp_opt_int divisor_override) {
+    return averaged(tp_avg_pool2d, self, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override);
+}
+/* avg_pool3d(Tensor self, int[3] kernel_size, ...) -> Tensor */
+tp_tensor *avg_pool3d_quantized(tp_tensor *self, tp_ints kernel_size, tp_ints stride, tp_ints padding, bool ceil_mode,
+                                bool count_include_pad, tp_opt_int divisor_override) {
+    return averaged(tp_avg_pool3d, self, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override);
 }
 
 /* _adaptive_avg_pool2d(Tensor self, SymInt[2] output_size) -> Tensor */
 tp_tensor *_adaptive_avg_pool2d_quantized(tp_tensor *self, tp_ints output_size) {
-    tp_autoquantized q = {0};
-    tp_autoref *steps = tp_quantized_of(self, &q) < 0 ? NULL : centered(&q);
-    tp_autoref *means = steps ? tp__adaptive_avg_pool2d(steps, output_size) : NULL;
-    return rounded(&q, means);
+    return averaged_to(tp__adaptive_avg_pool2d, self, output_size);
 }
-
-/* avg_pool3d(Tensor self, int[3] kernel_size, ...) -> Tensor */
-tp_tensor *avg_pool3d_quantized(tp_tensor *self, tp_ints kernel_size, tp_ints stride, tp_ints padding, bool ceil_mode,
-                                bool count_include_pad, tp_opt_int divisor_override) {
-    tp_autoquantized q = {0};
-    tp_autoref *steps = tp_quantized_of(self, &q) < 0 ? NULL : centered(&q);
-    tp_autoref *means =
-        steps ? tp_avg_pool3d(steps, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override)
-              : NULL;
-    return rounded(&q, means);
-}
-
 /* _adaptive_avg_pool3d(Tensor self, SymInt[3] output_size) -> Tensor */
 tp_tensor *_adaptive_avg_pool3d_quantized(tp_tensor *self, tp_ints output_size) {
-    tp_autoquantized q = {0};
-    tp_autoref *steps = tp_quantized_of(self, &q) < 0 ? NULL : centered(&q);
-    tp_autoref *means = steps ? tp__adaptive_avg_pool3d(steps, output_size) : NULL;
-    return rounded(&q, means);
+    return averaged_to(tp__adaptive_avg_pool3d, self, output_size);
 }
 
 /* ---- results in a range that is known ---- */

@@ -199,6 +199,18 @@ def _check_convolution(n: int, input: Tensor, weight: Tensor, padding_mode: str,
         raise ValueError(f"Input shape must be `(N, C{', L' if n == 1 else ', H, W' if n == 2 else ', D, H, W'})`!")
 
 
+def _convolution(
+    n: int, input: Tensor, weight: Tensor, bias: Tensor | None, shape: tuple[Any, Any, Any, int], said: tuple[Any, ...]
+) -> Tensor:
+    """The convolution over n dimensions; shape: stride, padding, dilation, groups; said: the rest of its arguments."""
+    padding_mode, scale, zero_point, dtype = said
+    _check_convolution(n, input, weight, padding_mode, dtype)
+    *sizes, groups = shape
+    prepack, run = getattr(packed_conv, f"conv{n}d_prepack"), getattr(packed_conv, f"conv{n}d")
+    made: Tensor = run(input, prepack(weight, bias, *(_numbers(size, n) for size in sizes), groups), scale, zero_point)
+    return made
+
+
 def conv1d(
     input: Tensor,
     weight: Tensor,
@@ -235,10 +247,8 @@ def conv1d(
         >>> tp.ao.nn.quantized.functional.conv1d(x, w, None).int_repr().flatten()
         tensor([2, 2], dtype=tensorpy.uint8)
     """
-    _check_convolution(1, input, weight, padding_mode, dtype)
-    stride, padding, dilation = _numbers(stride, 1), _numbers(padding, 1), _numbers(dilation, 1)
-    prepacked = packed_conv.conv1d_prepack(weight, bias, stride, padding, dilation, groups)
-    return packed_conv.conv1d(input, prepacked, scale, zero_point)
+    shape, said = (stride, padding, dilation, groups), (padding_mode, scale, zero_point, dtype)
+    return _convolution(1, input, weight, bias, shape, said)
 
 
 def conv2d(
@@ -277,10 +287,8 @@ def conv2d(
         >>> tp.ao.nn.quantized.functional.conv2d(x, w, None).int_repr().flatten()
         tensor([2, 2, 2, 2], dtype=tensorpy.uint8)
     """
-    _check_convolution(2, input, weight, padding_mode, dtype)
-    stride, padding, dilation = _numbers(stride, 2), _numbers(padding, 2), _numbers(dilation, 2)
-    prepacked = packed_conv.conv2d_prepack(weight, bias, stride, padding, dilation, groups)
-    return packed_conv.conv2d(input, prepacked, scale, zero_point)
+    shape, said = (stride, padding, dilation, groups), (padding_mode, scale, zero_point, dtype)
+    return _convolution(2, input, weight, bias, shape, said)
 
 
 def conv3d(
@@ -319,10 +327,8 @@ def conv3d(
         >>> tp.ao.nn.quantized.functional.conv3d(x, w, None).int_repr().flatten()
         tensor([2, 2, 2, 2, 2, 2, 2, 2], dtype=tensorpy.uint8)
     """
-    _check_convolution(3, input, weight, padding_mode, dtype)
-    stride, padding, dilation = _numbers(stride, 3), _numbers(padding, 3), _numbers(dilation, 3)
-    prepacked = packed_conv.conv3d_prepack(weight, bias, stride, padding, dilation, groups)
-    return packed_conv.conv3d(input, prepacked, scale, zero_point)
+    shape, said = (stride, padding, dilation, groups), (padding_mode, scale, zero_point, dtype)
+    return _convolution(3, input, weight, bias, shape, said)
 
 
 def linear(

@@ -36,7 +36,7 @@ def emit_batched(catalog: Catalog, kernels: Kernels) -> str:
             out.append(kernel_at_key(op, "Batched", f"batched_{op.c}", source))
             kernels.add("Batched", op, f"batched_{op.c}", source)
         elif rule is not None and rule.formula is not None:
-            first = passed_by(op, "Batched")
+            first = [passed_by(op, "Batched")]
             out.append(emit_at_key(op, "batching", rule.formula, catalog, f"batched_{op.c}", first))
             kernels.add("Batched", op, f"batched_{op.c}", "formula")
     return "".join(out)

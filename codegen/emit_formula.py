@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from .c_types import c_arguments, parameters
 from .catalog import Catalog, Operator
 from .formula import Result, schema_variables, used
@@ -23,8 +25,8 @@ def operators_called(op: Operator, catalog: Catalog) -> tuple[Operator, ...]:
     return catalog.called[name]
 
 
-def emit_at_key(op: Operator, field: str, text: str, catalog: Catalog, name: str, first: str) -> str:
-    """A static C function with a key set: the formula that the entry's `field` gives for a layer; `first` begins it."""
+def emit_at_key(op: Operator, field: str, text: str, catalog: Catalog, name: str, first: Sequence[str]) -> str:
+    """A static C function with a key set: the formula that the entry's `field` gives for a layer, after `first`."""
     location = op.function.at(field)
     names = used(text, location)
     return lower_function(
@@ -35,7 +37,7 @@ def emit_at_key(op: Operator, field: str, text: str, catalog: Catalog, name: str
         Result.of_schema(op.schema),
         catalog,
         location,
-        prologue=[*(f"(void){a.name_in_c};" for a in c_arguments(op.schema) if a.name not in names), first],
+        prologue=[*(f"(void){a.name_in_c};" for a in c_arguments(op.schema) if a.name not in names), *first],
     )
 
 

@@ -4,12 +4,14 @@ Layout, above autograd, which records what they are made of; of quantized ones a
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Sequence
 
 from .c_types import c_arguments, c_result, call_arguments, parameters
 from .catalog import Catalog, Operator
 from .emit_formula import emit_at_key
-from .emit_functions import Kernels, kernel_at_key, passed_by
+from .emit_functions import Kernels, kernel_at_key, op_of, passed_by
+from .formula import TENSORS, kind_of, parse
 from .layouts import NESTED, PLACES, SPARSE, Place, layout_function, said
 
 
@@ -62,6 +64,29 @@ def _writing(op: Operator, functional: Operator, place: Place) -> str:
     )
 
 
+def _passed_on(op: Operator, formula: str, place: Place) -> set[str]:
+    """What the formula gives to a call of the same operator as it came: of the same layout it would come here again."""
+    found = set()
+    for statement in parse(formula, op.function.at(place.field)):
+        for node in ast.walk(statement):
+            match node:
+                case ast.Call(func=ast.Name(id=name) | ast.Attribute(attr=name)) if name == op.schema.name.base:
+                    given = (*node.args, *(k.value for k in node.keywords))
+                    found.update(a.id for a in given if isinstance(a, ast.Name))
+    return found
+
+
+def _refusals(op: Operator, formula: str, place: Place) -> list[str]:
+    """A statement for each tensor that may not be of the layout."""
+    names, out = _passed_on(op, formula, place), []
+    for a in c_arguments(op.schema):
+        if a.name in names and kind_of(a.type) in TENSORS:
+            there = f"{a.name_in_c} && " if a.argument.is_optional else ""
+            refused = f"tp_refuse_layout({op_of(op)}, {a.name_in_c}), {c_result(op.schema).failed}"
+            out.append(f"if ({there}{a.name_in_c}->keys & TP_BIT({place.key})) return {refused};")
+    return out
+
+
 def _kernel(op: Operator, place: Place, catalog: Catalog) -> tuple[str, str] | None:
     """The C text, and what it comes from."""
     text = said(op, place)
@@ -83,8 +108,9 @@ def _kernel(op: Operator, place: Place, catalog: Catalog) -> tuple[str, str] | N
         return kernel_at_key(op, place.key, own, ""), "through"
     if name is not None:
         return kernel_at_key(op, place.key, own, name), name
-    first = passed_by(op, place.key)
-    return emit_at_key(op, place.field, formula_of(op, text), catalog, own, first), "formula"
+    formula = formula_of(op, text)
+    first = [passed_by(op, place.key), *_refusals(op, formula, place)]
+    return emit_at_key(op, place.field, formula, catalog, own, first), "formula"
 
 
 def emit_layouts(catalog: Catalog, kernels: Kernels) -> str:

@@ -673,6 +673,15 @@ static const tp_tensor *of_a_layout(const tp_op *op, const tp_value *args) {
     return NULL;
 }
 
+int tp_refuse_layout(const tp_op *op, const tp_tensor *t) {
+    char name[128];
+    return tp_fail(TP_NotImplementedError,
+                   "%s: there is no kernel for tensors of the layout %s. %s gives a dense one, whose "
+                   "operators all others are",
+                   tp_op_name(op, name), tp_layouts[tp_layout_of(t)].name,
+                   tp_is_quantized(t) ? "Tensor.dequantize()" : "Tensor.to_dense()");
+}
+
 int tp_missing_kernel(const tp_op *op, tp_keyset ks, const tp_value *args) {
     char name[128];
     tp_key key = tp_live_key(op, ks);
@@ -695,12 +704,7 @@ int tp_missing_kernel(const tp_op *op, tp_keyset ks, const tp_value *args) {
                                  "%s expects a non-empty TensorList: expected a non-empty list of Tensors, %s is empty",
                                  op->info->name, op->info->args[i].name);
     const tp_tensor *other = TP_LAYOUT_KEYS >> key & 1 ? of_a_layout(op, args) : NULL;
-    if (other)
-        return tp_fail(TP_NotImplementedError,
-                       "%s: there is no kernel for tensors of the layout %s. %s gives a dense one, whose "
-                       "operators all others are",
-                       tp_op_name(op, name), tp_layouts[tp_layout_of(other)].name,
-                       tp_is_quantized(other) ? "Tensor.dequantize()" : "Tensor.to_dense()");
+    if (other) return tp_refuse_layout(op, other);
     if (op->info->registered_by)
         return tp_fail(TP_NotImplementedError, "Could not run '%s': its kernels come with %s. next step: import %s",
                        tp_op_name(op, name), op->info->registered_by, op->info->registered_by);

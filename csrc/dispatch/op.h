@@ -184,6 +184,8 @@ tp_key tp_slot_parse(const char *name);
 /* ---- calling ---- */
 /* Why there is no kernel: operator, arguments, backends that have it, the next step. Always returns -1. */
 int tp_missing_kernel(const tp_op *op, tp_keyset ks, const tp_value *args) TP_COLD;
+/* The same of an argument of a layout that `op` takes no such tensor of. */
+int tp_refuse_layout(const tp_op *op, const tp_tensor *t) TP_COLD;
 /* Calls op with boxed arguments from the top (computes the key set), or with a key set given. */
 int tp_call_boxed(const tp_op *op, const tp_value *args, tp_value *results);
 int tp_redispatch_boxed(const tp_op *op, tp_keyset ks, const tp_value *args, tp_value *results);

@@ -109,6 +109,26 @@ def wrong_values() -> list[Any]:
     ]  # fmt: skip
 
 
+def layouts() -> dict[str, tp.Tensor]:
+    """Tensors without memory of their own: a kernel of one of them must not come back to itself with another."""
+    numbers = tp.tensor([[1.0, 0.0, 2.0], [0.0, 3.0, 0.0]])
+    pieces = [tp.ones(2, 3), tp.ones(1, 3)]
+    return {
+        "quantized": tp.quantize_per_tensor(numbers, 0.1, 3, tp.quint8),
+        "quantized image": tp.quantize_per_tensor(tp.ones(2, 3, 4, 4), 0.1, 0, tp.qint8),
+        "channels": tp.quantize_per_channel(numbers, tp.tensor([0.1, 0.2]), tp.tensor([0, 1]), 0, tp.qint8),
+        "coordinates": numbers.to_sparse(),
+        "indices": numbers.long().to_sparse(),
+        "rows": numbers.to_sparse_csr(),
+        "columns": numbers.to_sparse_csc(),
+        "blocks": tp.ones(4, 4).to_sparse_bsr((2, 2)),
+        "hybrid": tp.ones(2, 3, 4, 4).to_sparse(2),
+        "nested": tp.nested.nested_tensor(pieces),
+        "jagged": tp.nested.nested_tensor(pieces, layout=tp.jagged),
+        "zero": tp._efficientzerotensor((2, 3)),
+    }
+
+
 def plain(type_: Type, name: str, shape: tuple[int, ...]) -> Any:
     """A likely value of a schema's type."""
     match type_:
@@ -174,6 +194,13 @@ def calls(op: Any) -> Iterator[tuple[str, list[Any], dict[str, Any]]]:
                 given = base()
                 given[a.name] = value
                 yield f"{a.name} is wrong value {i} at {shape}", *split(given)
+        of_tensors = {a.name: str(a.type) for a in arguments if str(a.type).startswith("Tensor")}
+        required = [a for a in of_tensors if a in base()]
+        for layout in layouts():
+            for places in [[a] for a in of_tensors] + [required] * (len(required) > 1):
+                given, value = base(), layouts()[layout]
+                given |= {a: [value, value] if "[" in of_tensors[a] else value for a in places}
+                yield f"{', '.join(places)} {layout} at {shape}", *split(given)
         tensors = [a.name for a in arguments if str(a.type) == "Tensor"]
         for a in tensors:  # each pair the same object, or overlapping
             for b in tensors:

@@ -1,4 +1,4 @@
-"""The batched layer: a rule for each operator as a row of a table (csrc/batched/rule.h), and the kernels at the key.
+"""The batched layer: a rule for each operator (csrc/batched/rule.h), and the kernels at the key.
 
 A kernel there is one of the tree's C functions, or a formula; both are passed by where nothing is batched.
 """
@@ -9,7 +9,7 @@ from .batching import Batching, batching_of
 from .catalog import Catalog
 from .emit_formula import emit_at_key
 from .emit_functions import Kernels, kernel_at_key, op_of, passed_by
-from .text import c_string
+from .text import Rules, c_string
 
 
 def rules_of(catalog: Catalog) -> dict[str, Batching]:
@@ -18,13 +18,13 @@ def rules_of(catalog: Catalog) -> dict[str, Batching]:
     return {op.c: rule for op, rule in found if rule is not None and rule.formula is None}
 
 
-def emit_rules(catalog: Catalog) -> str:
-    rows = []
+def emit_rules(catalog: Catalog) -> Rules:
+    rules = Rules("tp_batch_rule", "batching")
     for name, rule in rules_of(catalog).items():
         other = op_of(rule.other) if rule.other is not None else "NULL"
         random = "true" if rule.random else "false"
-        rows.append(f"    [OP_{name}] = {{TP_BATCH_{rule.kind}, {random}, {c_string(rule.roles)}, {other}}},\n")
-    return f"static const tp_batch_rule batching[OP_COUNT] = {{\n{''.join(rows)}}};\n" if rows else ""
+        rules.add(name, f"TP_BATCH_{rule.kind}, {random}, {c_string(rule.roles)}, {other}")
+    return rules
 
 
 def emit_batched(catalog: Catalog, kernels: Kernels) -> str:

@@ -65,13 +65,14 @@ def _tables(catalog: Catalog) -> str:
 def emit_family(name: str, catalog: Catalog, files: Mapping[str, str]) -> str:
     """`files`: which of the tree defines a C function."""
     kernels = Kernels(files)
+    batching, forward, functional = emit_rules(catalog), emit_forward(catalog), emit_functional(catalog)
     sections = {
         "the operators and their types": emit_numbers(catalog),
         "calls": emit_entries(catalog),
-        "how they are batched": emit_rules(catalog),
-        "their tangents": emit_forward(catalog),
-        "what they are without writes": emit_functional(catalog),
-        "what the operators are": emit_infos(catalog),
+        "how they are batched": batching.text(),
+        "their tangents": forward.text(),
+        "what they are without writes": functional.text(),
+        "what the operators are": emit_infos(catalog, batching, forward, functional),
         "factories: the device argument picks the backend": emit_backend_select(catalog, kernels),
         "the batched layer": emit_batched(catalog, kernels),
         "operators of layouts": emit_layouts(catalog, kernels),

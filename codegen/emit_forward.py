@@ -1,5 +1,5 @@
-"""The tangents of a family's operators: a rule for each as a row of a table (csrc/forward/rule.h), and a C function for
-each term of those that are sums.
+"""The tangents of a family's operators: a rule for each (csrc/forward/rule.h), and a C function for each term of those
+that are sums.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from .emit_functions import op_of
 from .formula import Result, Variable, kind_of, used
 from .formula_lower import lower_function
 from .forward import Forward, Term, forward_of
-from .text import c_string
+from .text import Rules, c_string
 
 _PARAMETERS = "const tp_value *args, const tp_value *results, tp_tensor *const *tangents"
 _RESULT = Result("tensor", "tp_tensor *", "NULL", ("Tensor?",))
@@ -97,20 +97,16 @@ def roles_of(op: Operator, forward: Forward) -> str:
     return "".join("t" if a.name in forward.counts else "." for a in c_arguments(op.schema))
 
 
-def emit_forward(catalog: Catalog) -> str:
-    out: list[str] = []
-    rows: list[str] = []
+def emit_forward(catalog: Catalog) -> Rules:
+    rules = Rules("tp_forward_rule", "forward_rule")
     operators = {op.c: op for op in catalog}
     for name, forward in forwards_of(catalog).items():
         op = operators[name]
         roles = roles_of(op, forward)
         terms = "NULL"
         if forward.terms:
-            out += emit_terms(op, forward, catalog)
+            rules.functions += emit_terms(op, forward, catalog)
             terms = f"forward_terms_{name}"
         other = op_of(forward.other) if forward.other is not None else "NULL"
-        cells = f"TP_FORWARD_{forward.kind}, {len(forward.terms)}, {c_string(roles)}, {terms}, {other}"
-        rows.append(f"    [OP_{name}] = {{{cells}}},\n")
-    if not rows:
-        return ""
-    return "".join([*out, f"static const tp_forward_rule forward_rules[OP_COUNT] = {{\n{''.join(rows)}}};\n"])
+        rules.add(name, f"TP_FORWARD_{forward.kind}, {len(forward.terms)}, {c_string(roles)}, {terms}, {other}")
+    return rules

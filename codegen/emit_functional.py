@@ -1,5 +1,5 @@
-"""What functionalisation knows of a family's operators: a row of a table for each (csrc/functionalize/rule.h), and a C
-function for each inverse of a view.
+"""What functionalisation knows of a family's operators: a rule for each (csrc/functionalize/rule.h), and a C function for
+each inverse of a view.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from .catalog import Catalog, Operator
 from .formula import Result, Variable, kind_of, used
 from .formula_lower import lower_function
 from .functional import Functional, functional_of
-from .text import c_string
+from .text import Rules, c_string
 
 _PARAMETERS = "const tp_value *args, tp_tensor *base, tp_tensor *view, int64_t which"
 _RESULT = Result("tensor", "tp_tensor *", "NULL", ("Tensor",))
@@ -51,17 +51,14 @@ def inverse_function(op: Operator, text: str, name: str, catalog: Catalog) -> st
     )
 
 
-def emit_functional(catalog: Catalog) -> str:
-    out: list[str] = []
-    rows: list[str] = []
+def emit_functional(catalog: Catalog) -> Rules:
+    rules = Rules("tp_functional_rule", "functional_rule")
     operators = {op.c: op for op in catalog}
     for c, functional in functionals_of(catalog).items():
         op, inverse = operators[c], "NULL"
         if functional.inverse is not None:
             inverse = f"inverse_{c}"
-            out.append(inverse_function(op, functional.inverse, inverse, catalog))
+            rules.functions.append(inverse_function(op, functional.inverse, inverse, catalog))
         other = c_string(str(functional.other.schema.name)) if functional.other is not None else "NULL"
-        rows.append(f"    [OP_{c}] = {{{other}, {inverse}, {str(functional.by_places).lower()}}},\n")
-    if not rows:
-        return ""
-    return "".join([*out, f"static const tp_functional_rule functional_rules[OP_COUNT] = {{\n{''.join(rows)}}};\n"])
+        rules.add(c, f"{other}, {inverse}, {str(functional.by_places).lower()}")
+    return rules

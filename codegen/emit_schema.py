@@ -21,12 +21,9 @@ from .c_types import (
     value_decl,
 )
 from .catalog import Catalog, Operator
-from .emit_batching import rules_of
-from .emit_forward import forwards_of
-from .emit_functional import functionals_of
 from .emit_functions import YAML, kernel_types, op_of
 from .model import FunctionSchema
-from .text import Tables, banner, c_string
+from .text import Rules, Tables, banner, c_string
 
 # Tags that C code asks for, dispatch/op.h.
 TAG_BITS = {
@@ -200,13 +197,12 @@ def _registered_by(op: Operator) -> str:
     return f".registered_by = {c_string(module)}, " if isinstance(module, str) else ""
 
 
-def emit_infos(catalog: Catalog) -> str:
+def emit_infos(catalog: Catalog, batching: Rules, forward: Rules, functional: Rules) -> str:
     """`infos`, in the order of `ops`."""
     arguments = Tables("const tp_argument ", "arguments")
     tags = Tables("const char *const ", "tags")
     prims = Tables("tp_op *const ", "prims")
     infos = []
-    batched, tangents, functional = rules_of(catalog), forwards_of(catalog), functionals_of(catalog)
     for op in catalog:
         schema = op.schema
         needed = ", ".join(f"&tp_prims[TP_PRIM_{catalog.primitive(name).c}]" for name in op.prims)
@@ -224,9 +220,7 @@ def emit_infos(catalog: Catalog) -> str:
             f"        {f'.empty_list = TP_{empty}, ' if (empty := _empty_list(op)) else ''}{_asked_as(op)}"
             f"{_registered_by(op)}"
             f".prims = {prims.name(f'    {needed}, NULL,' if needed else '')},"
-            f" .batching = {f'&batching[OP_{op.c}]' if op.c in batched else 'NULL'},"
-            f" .forward = {f'&forward_rules[OP_{op.c}]' if op.c in tangents else 'NULL'},"
-            f" .functional = {f'&functional_rules[OP_{op.c}]' if op.c in functional else 'NULL'},\n"
+            f" .batching = {batching.of(op.c)}, .forward = {forward.of(op.c)}, .functional = {functional.of(op.c)},\n"
             f"    }},\n"
         )
     return "".join(

@@ -28,7 +28,7 @@ def wrapped(text: str, first: str = "", indent: str = "") -> str:
 
 
 class Tables:
-    """Static tables of C, each written once however many ask for it."""
+    """Static tables of C, each written once however many ask for it; one that is a run of another's rows is that run."""
 
     def __init__(self, type_: str, stem: str) -> None:
         self.type, self.stem = type_, stem
@@ -38,7 +38,37 @@ class Tables:
         return self.names.setdefault(rows, f"{self.stem}_{len(self.names)}") if rows else "NULL"
 
     def text(self) -> str:
-        return "".join(f"static {self.type}{name}[] = {{\n{rows}}};\n" for rows, name in self.names.items())
+        written: dict[str, str] = {}
+        runs = []
+        for rows, name in sorted(self.names.items(), key=lambda item: -item[0].count("\n")):
+            places = ((other, f"\n{longer}".find(f"\n{rows}")) for other, longer in written.items())
+            other, at = next((place for place in places if place[1] >= 0), ("", -1))
+            if other:
+                first = written[other].count("\n", 0, at)
+                runs.append(f"#define {name} ({other} + {first})\n")
+            else:
+                written[name] = rows
+        whole = (f"static {self.type}{name}[] = {{\n{rows}}};\n" for name, rows in written.items())
+        return "".join([*whole, *runs])
+
+
+class Rules:
+    """Rules of operators, by their C names: structs, each written once, and the C functions that they name."""
+
+    def __init__(self, type_: str, stem: str) -> None:
+        self.tables = Tables(f"const {type_} ", stem)
+        self.functions: list[str] = []
+        self._names: dict[str, str] = {}
+
+    def add(self, op: str, cells: str) -> None:
+        self._names[op] = self.tables.name(f"    {{{cells}}},\n")
+
+    def of(self, op: str) -> str:
+        """A pointer to the operator's rule in C, or NULL."""
+        return self._names.get(op, "NULL")
+
+    def text(self) -> str:
+        return "".join([*self.functions, self.tables.text()])
 
 
 def lines(items: Iterable[str], indent: str = "    ") -> str:

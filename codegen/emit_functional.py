@@ -1,5 +1,5 @@
-"""What functionalisation knows of a family's operators: a rule for each (csrc/functionalize/rule.h), and a C function for
-each inverse of a view.
+"""What functionalisation knows of a family's operators: a rule for each (csrc/functionalize/rule.h), and a C function
+for each inverse of a view.
 """
 
 from __future__ import annotations

@@ -66,7 +66,7 @@ def _writing(op: Operator, functional: Operator, place: Place) -> str:
 
 def _passed_on(op: Operator, formula: str, place: Place) -> set[str]:
     """What the formula gives to a call of the same operator as it came: of the same layout it would come here again."""
-    found = set()
+    found: set[str] = set()
     for statement in parse(formula, op.function.at(place.field)):
         for node in ast.walk(statement):
             match node:

@@ -28,7 +28,7 @@ def wrapped(text: str, first: str = "", indent: str = "") -> str:
 
 
 class Tables:
-    """Static tables of C, each written once however many ask for it; one that is a run of another's rows is that run."""
+    """Static tables of C, each written once however many ask for it; one may be a run of another."""
 
     def __init__(self, type_: str, stem: str) -> None:
         self.type, self.stem = type_, stem

@@ -236,8 +236,7 @@ def _grad_suffix(t: Tensor) -> list[str]:
     except RuntimeError:  # of a view whose base was changed since, in another mode
         return ["grad_fn=<Invalid>"]
     if grad_fn is not None:
-        name = grad_fn.name() if hasattr(grad_fn, "name") else type(grad_fn).__name__
-        return [f"grad_fn=<{name}>"]
+        return [f"grad_fn=<{type(grad_fn).__name__}>"]
     return ["requires_grad=True"] if t.requires_grad else []
 
 

@@ -20,6 +20,20 @@ __all__ = ["CodeGen", "Graph", "NodeList", "PythonCode", "attribute_of"]
 NO_DEFAULT: Any = inspect.Signature.empty
 
 
+class InsertPoint:
+    """Where a graph's nodes are made: from the call on, and where it is used in `with`, up to the block's end."""
+
+    def __init__(self, graph: Graph, insert: Callable[[Node], None]) -> None:
+        self._graph, self._before = graph, graph._insert
+        graph._insert = insert
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, *error: object) -> None:
+        self._graph._insert = self._before
+
+
 class Graph:
     """Nodes from the inputs to the output.
 
@@ -39,7 +53,7 @@ class Graph:
 
     def __init__(self, owning_module: Any = None, tracer_cls: Any = None, tracer_extras: Any = None) -> None:
         self._root = Node(self, "root", "output", "root", (), {}, None)
-        self._insert_before = self._root
+        self._insert: Callable[[Node], None] = self._root.prepend
         self._graph_namespace = Namespace()
         self._codegen = CodeGen()
         self._tracer_cls, self._tracer_extras = tracer_cls, tracer_extras
@@ -78,7 +92,7 @@ class Graph:
         unique = self._graph_namespace.create_name(name or name_of_target(target))
         made = Node(self, unique, op, target, (), {}, type_expr)
         made._set(tuple(args or ()), dict(kwargs or {}))
-        self._insert_before.prepend(made)
+        self._insert(made)
         for hook in getattr(self.owning_module, "_create_node_hooks", ()):
             hook(made)
         return made
@@ -177,23 +191,14 @@ class Graph:
 
     # ---- changing ----
 
-    @contextmanager
-    def inserting_before(self, n: Node | None = None) -> Iterator[None]:
-        """Nodes that are made inside stand in front of one; None: at the beginning."""
-        before, self._insert_before = self._insert_before, n or self._root.next
-        try:
-            yield
-        finally:
-            self._insert_before = before
+    def inserting_before(self, n: Node | None = None) -> InsertPoint:
+        """Nodes that are made from now on, or inside of `with`, stand in front of one; None: at the beginning."""
+        return InsertPoint(self, n.prepend if n else self._root.append)
 
-    @contextmanager
-    def inserting_after(self, n: Node | None = None) -> Iterator[None]:
-        """Nodes that are made inside stand after one; None: at the end."""
-        before, self._insert_before = self._insert_before, n.next if n else self._root
-        try:
-            yield
-        finally:
-            self._insert_before = before
+    def inserting_after(self, n: Node | None = None) -> InsertPoint:
+        """Each node that is made from now on, or inside of `with`, stands next to one, so that the last of several comes
+        first; None: at the end, in order."""
+        return InsertPoint(self, n.append if n else self._root.prepend)
 
     def erase_node(self, to_erase: Node) -> None:
         """Takes a node out that nothing uses."""
@@ -204,8 +209,10 @@ class Graph:
             )
         if to_erase.graph is not self or to_erase._erased:
             raise RuntimeError(f"{to_erase} is not of this graph")
-        if self._insert_before is to_erase:
-            self._insert_before = to_erase.next
+        if self._insert == to_erase.prepend:
+            self._insert = to_erase.next.prepend
+        elif self._insert == to_erase.append:
+            self._insert = to_erase.prev.append
         for hook in getattr(self.owning_module, "_erase_node_hooks", ()):
             hook(to_erase)
         to_erase._set((), {})
@@ -242,7 +249,7 @@ class Graph:
                 if given not in seen:
                     raise RuntimeError(
                         f"Argument '{given}' of Node '{node}' was used before it has been defined! Each node stands "
-                        "behind what it takes"
+                        "after what it takes"
                     )
                 if node not in given.users:
                     raise RuntimeError(f"{node} takes {given}, which does not know of it")

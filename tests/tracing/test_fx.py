@@ -643,3 +643,33 @@ def test_nothing_is_left_behind() -> None:
     check_no_growth(lambda: make_fx(lambda x: (x.clone().add_(1).split(2), x.max(0)))(x)(x), "make_fx")
     check_no_growth(refused, "a recording that fails")
     check_no_growth(passed_on, "a fallback in Python")
+
+
+def test_where_nodes_are_made() -> None:
+    """A place of insertion holds from the call on; of several nodes after one the last comes first."""
+    gm = tp.fx.symbolic_trace(lambda x: (x.relu() + 1).sigmoid())
+    (relu,) = gm.graph.find_nodes(op="call_method", target="relu")
+    with gm.graph.inserting_after(relu):
+        gm.graph.call_function(tp.neg, (relu,))
+        gm.graph.call_function(tp.abs, (relu,))
+    with gm.graph.inserting_before(relu):
+        gm.graph.call_function(tp.exp, relu.args)
+        gm.graph.call_function(tp.log, relu.args)
+    gm.graph.inserting_after(relu)
+    gm.graph.call_function(tp.sin, (relu,))
+    names = ["x", "exp", "log", "relu", "sin", "abs_1", "neg", "add", "sigmoid", "output"]
+    assert [node.name for node in gm.graph.nodes] == names
+    gm.graph.erase_node(next(node for node in gm.graph.nodes if node.name == "sin"))
+    gm.graph.lint()
+
+
+def test_a_place_outlives_its_node() -> None:
+    graph = tp.fx.symbolic_trace(lambda x: x.relu().sigmoid()).graph
+    relu = graph.find_nodes(op="call_method", target="relu")[0]
+    for place in (graph.inserting_after, graph.inserting_before):
+        with place(relu):
+            extra = graph.call_function(tp.neg, (relu.args[0],))
+        with place(extra):
+            graph.erase_node(extra)
+            graph.erase_node(graph.call_function(tp.exp, (relu.args[0],)))
+    assert [node.name for node in graph.nodes] == ["x", "relu", "sigmoid", "output"]

@@ -212,16 +212,17 @@ static int64_t rows_of_piece(const direct_job *d, int64_t piece) {
  * elements in reverse. */
 static void direct_pack(direct_job *d, const float *weight, bool turned) {
     const tp_conv_plan *p = d->base.plan;
-    int64_t in = p->in_channels, out = p->out_channels, taps = d->taps;
+    int64_t in = p->in_channels, out = p->out_channels, taps = d->taps, window = in * taps;
     float *to = d->packed;
-    for (int64_t g = 0; g < p->groups; g++, weight += in * out * taps)
-        for (int64_t first = 0; first < out; first += CHANNELS)
-            for (int64_t c = 0; c < in; c++)
-                for (int64_t t = 0; t < taps; t++)
-                    for (int64_t o = first; o < first + CHANNELS; o++)
-                        *to++ = o >= out ? 0
-                                : turned ? weight[(c * out + o) * taps + taps - 1 - t]
-                                         : weight[(o * in + c) * taps + t];
+    for (int64_t g = 0; g < p->groups; g++, weight += out * window)
+        for (int64_t first = 0; first < out; first += CHANNELS, to += window * CHANNELS) {
+            int64_t channels = out - first < CHANNELS ? out - first : CHANNELS;
+            if (channels < CHANNELS) memset(to, 0, (size_t)(window * CHANNELS) * sizeof *to);
+            if (!turned) turn(weight + first * window, window, channels, window, to, CHANNELS);
+            for (int64_t i = 0; turned && i < window; i++)
+                for (int64_t o = 0; o < channels; o++)
+                    to[i * CHANNELS + o] = weight[(i / taps * out + first + o) * taps + taps - 1 - i % taps];
+        }
 }
 
 #define STRETCH 128 /* terms in a row: the error of a longer sum grows with its length */

@@ -51,7 +51,8 @@ static job make_job(const tp_conv_plan *p) {
         j.padded_pixels *= j.padded[d];
         unit = unit && p->kernel[d] == 1 && p->stride[d] == 1 && p->padding[d] == 0;
     }
-    j.in_place = unit && j.pixels >= 128;
+    bool few = p->batch * j.pixels < MANY_COLUMNS; /* for which no other way serves a weight better */
+    j.in_place = unit && j.pixels >= (few ? 16 : 128);
     int64_t bytes = j.window * j.pixels * j.item;
     j.images = j.in_place || bytes <= 0 ? 1 : BLOCK_BYTES / bytes;
     if (!j.in_place && has_many_weights(&j) && j.images * j.pixels < MANY_COLUMNS)

@@ -61,16 +61,34 @@ TP_INLINE void turn_8x8(const float *from, int64_t next, float *to, int64_t widt
     UNROLL for (int i = 0; i < 8; i++) _mm256_storeu_ps(to + i * width, a[i]);
 }
 
+TP_INLINE void turn_4x4(const float *from, int64_t next, float *to, int64_t width) {
+    __m128 a = _mm_loadu_ps(from), b = _mm_loadu_ps(from + next), c = _mm_loadu_ps(from + 2 * next),
+           d = _mm_loadu_ps(from + 3 * next);
+    _MM_TRANSPOSE4_PS(a, b, c, d);
+    _mm_storeu_ps(to, a);
+    _mm_storeu_ps(to + width, b);
+    _mm_storeu_ps(to + 2 * width, c);
+    _mm_storeu_ps(to + 3 * width, d);
+}
+
 /* `rows` rows of n numbers, `next` apart, become columns of rows that are `width` apart. */
 TP_INLINE void turn(const float *from, int64_t next, int64_t rows, int64_t n, float *to, int64_t width) {
     for (int64_t i = 0; i < n; i += 8)
         for (int64_t r = 0; r < rows; r += 8) {
-            if (i + 8 <= n && r + 8 <= rows) {
-                turn_8x8(from + r * next + i, next, to + i * width + r, width);
+            const float *square = from + r * next + i;
+            float *turned = to + i * width + r;
+            int64_t height = rows - r < 8 ? rows - r : 8, length = n - i < 8 ? n - i : 8, done = 0;
+            if (height == 8 && length == 8) {
+                turn_8x8(square, next, turned, width);
                 continue;
             }
-            for (int64_t k = r; k < r + 8 && k < rows; k++)
-                for (int64_t l = i; l < i + 8 && l < n; l++) to[l * width + k] = from[k * next + l];
+            if (height >= 4 && length == 8) {
+                turn_4x4(square, next, turned, width);
+                turn_4x4(square + 4, next, turned + 4 * width, width);
+                done = 4;
+            }
+            for (int64_t k = done; k < height; k++)
+                for (int64_t l = 0; l < length; l++) turned[l * width + k] = square[k * next + l];
         }
 }
 #endif

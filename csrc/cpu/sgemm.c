@@ -10,6 +10,9 @@
 #define BLOCK_K 384    /* a group of rows of a fits in the L1 cache so, with the panel that passes by it */
 #define BLOCK_ROWS 448 /* of a, which stay in the L2 cache with some of the panels */
 #define BLOCK_COLUMNS 4096
+#define NEAR_COLUMNS 256   /* whose panels stay in the L2 cache while the rows pass by */
+#define FEW_COLUMNS 256    /* for so many a is read as it lies, */
+#define SAME_SETS 256      /* unless its rows are this apart: a step's numbers would be in few sets of the L1 cache */
 #define WORTH_A_SPLIT 8e5  /* multiplications */
 #define WORTH_A_PACK 30000 /* numbers */
 
@@ -36,29 +39,31 @@ static int64_t threads_for(const job *j) {
 
 /* ---- many rows ---- */
 
-static void pack_columns(const job *j, int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; i += j->columns) {
-        tp_strided b = {j->b.data + i * j->b.column, j->b.row, j->b.column};
-        tp_cpu.sgemm->pack(b, j->k, at_most(j->columns, end - i), j->panels + i * j->k);
-    }
-}
-
 static void pack_panels(int64_t begin, int64_t end, void *context) {
     const job *j = context;
-    pack_columns(j, begin * j->columns, at_most(end * j->columns, j->n));
+    int64_t first = begin * j->columns, columns = at_most(end * j->columns, j->n) - first;
+    tp_strided b = {j->b.data + first * j->b.column, j->b.row, j->b.column};
+    tp_cpu.sgemm->pack(b, j->k, columns, j->panels + first * j->k);
 }
 
 static void multiply_pieces(int64_t begin, int64_t end, void *context) {
     const job *j = context;
-    const size_t bytes = (size_t)((j->block_rows + tp_cpu.sgemm->rows) * j->k) * sizeof(float);
-    float *room = tp_alloc(bytes);
-    for (int64_t i = begin; room && i < end; i++) {
+    bool packs_rows = j->n > FEW_COLUMNS || (j->a.column == 1 && j->a.row % SAME_SETS == 0);
+    const size_t bytes = packs_rows ? (size_t)((j->block_rows + tp_cpu.sgemm->rows) * j->k) * sizeof(float) : 0;
+    float *room = bytes ? tp_alloc(bytes) : NULL;
+    for (int64_t i = begin; (room || !bytes) && i < end; i++) {
         int64_t row = i / j->column_blocks * j->block_rows, column = i % j->column_blocks * j->block_columns;
-        int64_t rows = at_most(j->block_rows, j->m - row), columns = at_most(j->block_columns, j->n - column);
+        int64_t rows = at_most(j->block_rows, j->m - row), last = at_most(column + j->block_columns, j->n);
         tp_strided a = {j->a.data + row * j->a.row, j->a.row, j->a.column};
-        if (j->packs) pack_columns(j, column, column + columns);
-        tp_cpu.sgemm->multiply(a, rows, j->k, j->panels + column * j->k, columns, j->alpha, j->beta,
-                               j->c + row * j->ldc + column, j->ldc, room);
+        float *panels = j->panels + column * j->k;
+        if (room) tp_cpu.sgemm->pack_rows(a, rows, j->k, room);
+        for (int64_t near; column < last; column = near) {
+            near = at_most(column + NEAR_COLUMNS, last);
+            tp_strided b = {j->packs ? j->b.data + column * j->b.column : NULL, j->b.row, j->b.column};
+            tp_cpu.sgemm->multiply(a, room, rows, j->k, b, panels, near - column, j->alpha, j->beta,
+                                   j->c + row * j->ldc + column, j->ldc);
+            if (!j->packs) panels += (near - column) * j->k; /* else those that the cache has are written again */
+        }
         if (tp_host_look() < 0) break;
     }
     tp_free(room, bytes);
@@ -103,6 +108,33 @@ static int multiply_blocks(job all, int64_t step) {
     return status;
 }
 
+/* ---- few columns ----
+ *
+ * Of 49 columns, an image of 7 x 7, panels would hold 64. As the rows of c^T = b^T a^T they are no more than they are.
+ */
+
+#define FEW_FLIPPED 64
+
+static bool is_flipped(int64_t m, int64_t n, int64_t k, int64_t columns) {
+    int64_t half = columns / 2, width = n % columns <= half ? parts_of(n, half) * half : parts_of(n, columns) * columns;
+    return n < FEW_FLIPPED && width * 8 > n * 9 && m >= 4 * n && k >= FEW_FLIPPED;
+}
+
+static int multiply_flipped(job all, int64_t step) {
+    size_t bytes = (size_t)(all.m * all.n) * sizeof(float);
+    float *flipped = tp_alloc(bytes);
+    if (!flipped) return -1;
+    job other = all;
+    other.a = (tp_strided){all.b.data, all.b.column, all.b.row};
+    other.b = (tp_strided){all.a.data, all.a.column, all.a.row};
+    other.m = all.n, other.n = all.m, other.c = flipped, other.ldc = all.m;
+    if (all.beta != 0) tp_cpu.sgemm->turn(all.c, all.ldc, all.m, all.n, flipped, all.m);
+    int status = multiply_blocks(other, step);
+    if (status == 0) tp_cpu.sgemm->turn(flipped, all.m, all.n, all.m, all.c, all.ldc);
+    tp_free(flipped, bytes);
+    return status;
+}
+
 /* ---- few rows ----
  *
  * Times a matrix whose columns are contiguous, a linear layer's weight: it is read as it lies, as the rows of
@@ -132,8 +164,8 @@ static void turned_strips(int64_t begin, int64_t end, void *context) {
         if (j->beta != 0) tp_cpu.sgemm->turn(j->c + first, j->ldc, j->m, n, sums, FEW_ROWS);
         for (int64_t i = 0; i < j->k; i += t->step) {
             tp_strided b = {j->b.data + first * j->b.column + i, j->b.column, 1};
-            tp_cpu.sgemm->multiply(b, n, at_most(t->step, j->k - i), j->panels + i * t->width, j->m, j->alpha,
-                                   i ? 1 : j->beta, sums, FEW_ROWS, NULL);
+            tp_cpu.sgemm->multiply(b, NULL, n, at_most(t->step, j->k - i), (tp_strided){0}, j->panels + i * t->width,
+                                   j->m, j->alpha, i ? 1 : j->beta, sums, FEW_ROWS);
         }
         tp_cpu.sgemm->turn(sums, FEW_ROWS, n, j->m, j->c + first, j->ldc);
         if (tp_host_look() < 0) return;
@@ -145,12 +177,10 @@ static int multiply_turned(job all, int64_t step) {
     size_t bytes = (size_t)(t.width * all.k) * sizeof(float);
     float *panels = t.base.panels = tp_alloc(bytes);
     if (!panels) return -1;
-    for (int64_t i = 0; i < all.k; i += step)
-        for (int64_t j = 0; j < all.m; j += all.columns) {
-            int64_t k = at_most(step, all.k - i);
-            tp_strided a = {all.a.data + j * all.a.row + i * all.a.column, all.a.column, all.a.row};
-            tp_cpu.sgemm->pack(a, k, at_most(all.columns, all.m - j), panels + i * t.width + j * k);
-        }
+    for (int64_t i = 0; i < all.k; i += step) {
+        tp_strided a = {all.a.data + i * all.a.column, all.a.column, all.a.row};
+        tp_cpu.sgemm->pack(a, at_most(step, all.k - i), all.m, panels + i * t.width);
+    }
     int64_t strips = parts_of(all.n, t.strip);
     int status = tp_parallel_for(strips, threads_for(&all) == 1 ? strips : 1, turned_strips, &t);
     tp_free(panels, bytes);
@@ -163,7 +193,8 @@ int tp_sgemm(int64_t m, int64_t n, int64_t k, float alpha, tp_strided a, tp_stri
     all.columns = tp_cpu.sgemm->columns;
     int64_t step = even_part(k, parts_of(k, BLOCK_K), 8), threads = threads_for(&all);
     bool enough_strips = threads == 1 || n >= 4 * threads * STRIPS * tp_cpu.sgemm->rows;
-    return (enough_strips && is_turned(m, n, k, b) ? multiply_turned : multiply_blocks)(all, step);
+    if (enough_strips && is_turned(m, n, k, b)) return multiply_turned(all, step);
+    return (is_flipped(m, n, k, all.columns) ? multiply_flipped : multiply_blocks)(all, step);
 }
 
 bool tp_sgemm_fits(int64_t m, int64_t n, int64_t k, tp_strided b) {

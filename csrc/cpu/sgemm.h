@@ -12,12 +12,14 @@ typedef struct {
 #define TP_SGEMM_ROWS 14 /* at most */
 typedef struct {
     int64_t rows, columns; /* of the tile whose sums the registers hold */
-    /* Lays columns of b, at most `columns`, as [k, columns]; what is missing is 0. */
-    void (*pack)(tp_strided b, int64_t k, int64_t n, float *panel);
-    /* c[m, n] = alpha * a[m, k] @ b + beta * c, rows of c ldc apart; b's columns lie in panels one after another. room:
-     * for (m + rows) * k floats. */
-    void (*multiply)(tp_strided a, int64_t m, int64_t k, const float *panels, int64_t n, float alpha, float beta,
-                     float *c, int64_t ldc, float *room);
+    /* Lays `columns` columns of b at a time as [k, columns], one after another; what is missing in the last is 0. */
+    void (*pack)(tp_strided b, int64_t k, int64_t n, float *panels);
+    /* Lays groups of `rows` rows of a, each as [k, rows], one after another. room: for (m + rows) * k floats. */
+    void (*pack_rows)(tp_strided a, int64_t m, int64_t k, float *room);
+    /* c[m, n] = alpha * a[m, k] @ b + beta * c, rows of c ldc apart. rows: a as pack_rows lays it, or NULL, where it is
+     * read as it lies. b's columns are laid in panels, or lie there where b has no data. */
+    void (*multiply)(tp_strided a, const float *rows, int64_t m, int64_t k, tp_strided b, float *panels, int64_t n,
+                     float alpha, float beta, float *c, int64_t ldc);
     /* `rows` rows of n numbers, `next` apart, become columns of rows that are `width` apart. */
     void (*turn)(const float *from, int64_t next, int64_t rows, int64_t n, float *to, int64_t width);
 } tp_sgemm_kernels; /* functions of NULL where there are no vectors for it */

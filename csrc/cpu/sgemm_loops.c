@@ -3,8 +3,8 @@
  * A tile of ROWS rows and COLUMNS columns of the result stays in registers while k runs: a panel of b, [k, COLUMNS],
  * gives the vectors, and each of ROWS numbers of a multiplies all of them. ROWS rows of a stay in the L1 cache while
  * panels that the L2 cache keeps pass by (Goto and van de Geijn, Anatomy of High-Performance Matrix Multiplication,
- * 2008, with the operands' parts exchanged: the result is written along its rows). For many panels the rows are packed
- * in groups, so that the numbers of a step lie side by side. */
+ * 2008, with the operands' parts exchanged: the result is written along its rows). Rows that pass many panels are
+ * packed in groups, so that the numbers of a step lie side by side. */
 #include "cpu/sgemm.h"
 
 #include "cpu/kernels.h"
@@ -17,10 +17,8 @@
 #define COLUMNS (VECTORS * LANES)
 /* With the panel's vectors and one of a these sums take all registers but one or two. */
 #define ROWS (LANES == 16 ? TP_SGEMM_ROWS : 6)
-#define LINE 16           /* of the cache */
-#define AHEAD 8           /* steps of k */
-#define FEW_PANELS 8      /* for so many a is read as it lies */
-#define BLOCK_COLUMNS 256 /* whose panels stay in the L2 cache */
+#define LINE 16 /* of the cache */
+#define AHEAD 8 /* steps of k */
 
 /* What a tile is made of; of its columns n are wanted. */
 typedef struct {
@@ -28,10 +26,13 @@ typedef struct {
     int64_t row, step, k, n; /* rows of a are `row` apart, its columns `step` */
     float alpha, beta, *c;
     int64_t ldc;
+    const float *b; /* where the panel is laid meanwhile: its columns as they lie, in rows `next` apart */
+    int64_t next;
 } operands;
 
-/* rows, vectors of the panel, and whether all of its columns are wanted, are known where this is called. */
-TP_INLINE void tile(operands o, const int rows, const int vectors, const bool whole) {
+/* rows, vectors of the panel, whether all of its columns are wanted, and whether it is laid here, are known where this
+ * is called. */
+TP_INLINE void tile(operands o, const int rows, const int vectors, const bool whole, const bool lays) {
     lanes sum[ROWS][VECTORS];
     for (int r = 0; r < rows; r++)
         for (int v = 0; v < vectors; v += LINE / LANES) __builtin_prefetch(o.c + r * o.ldc + v * LANES, 1);
@@ -39,9 +40,12 @@ TP_INLINE void tile(operands o, const int rows, const int vectors, const bool wh
     for (int64_t i = 0; i < o.k; i++, o.a += o.step, o.panel += vectors * LANES) {
         lanes x[VECTORS];
         UNROLL for (int v = 0; v < vectors; v++) {
-            if (v * LANES % LINE == 0) __builtin_prefetch(o.panel + (AHEAD * vectors + v) * LANES);
-            x[v] = load(o.panel + v * LANES);
+            const float *ahead = lays ? o.b + 16 * o.next + v * LANES : o.panel + (AHEAD * vectors + v) * LANES;
+            if (v * LANES % LINE == 0) __builtin_prefetch(ahead);
+            x[v] = load((lays ? o.b : o.panel) + v * LANES);
+            if (lays) store((float *)o.panel + v * LANES, x[v]);
         }
+        if (lays) o.b += o.next;
         UNROLL for (int r = 0; r < rows; r++) {
             lanes one = all_lanes(o.a[r * o.row]);
             UNROLL for (int v = 0; v < vectors; v++) sum[r][v] = multiply_add(one, x[v], sum[r][v]);
@@ -59,7 +63,7 @@ TP_INLINE void tile(operands o, const int rows, const int vectors, const bool wh
 
 TP_INLINE void tiles(operands o, int64_t rows, const int vectors, const bool whole) {
 #define TILES(n) \
-    for (; rows >= (n); rows -= (n), o.a += (n) * o.row, o.c += (n) * o.ldc) tile(o, n, vectors, whole);
+    for (; rows >= (n); rows -= (n), o.a += (n) * o.row, o.c += (n) * o.ldc) tile(o, n, vectors, whole, false);
     TILES(ROWS)
 #if LANES == 16
     TILES(8)
@@ -86,22 +90,27 @@ static void tiles_of_columns(operands o, int64_t rows) {
     any_tiles(o, rows);
 }
 
-/* The last columns, which are fewer, lie in a panel of one vector if they fit. */
-static void pack_panel(tp_strided b, int64_t k, int64_t n, float *panel) {
-    int64_t width = n > LANES ? COLUMNS : LANES;
-    if (b.column != 1) {
-        if (n < width) memset(panel, 0, (size_t)(k * width) * sizeof(float));
-        turn(b.data, b.column, n, k, panel, width);
-        return;
-    }
-    for (int64_t i = 0; i < k; i++, panel += width) {
-        const float *from = b.data + i * b.row;
-        if (n == COLUMNS) {
-            UNROLL for (int v = 0; v < VECTORS; v++) store(panel + v * LANES, load(from + v * LANES));
-            continue;
-        }
-        if (n > LANES) store(panel, load(from));
-        store(panel + width - LANES, load_first(from + width - LANES, n - (width - LANES)));
+/* n columns of a row that are contiguous, as the panels' row i. The last ones, which are fewer than a panel's, lie in
+ * one of one vector if they fit. */
+TP_INLINE void pack_row(const float *from, int64_t n, float *panels, int64_t k, int64_t i) {
+    int64_t j = 0;
+    for (; j + COLUMNS <= n; j += COLUMNS)
+        UNROLL for (int v = 0; v < VECTORS; v++)
+            store(panels + j * k + i * COLUMNS + v * LANES, load(from + j + v * LANES));
+    if (j == n) return;
+    int64_t width = n - j > LANES ? COLUMNS : LANES;
+    float *to = panels + j * k + i * width;
+    if (n - j > LANES) store(to, load(from + j));
+    store(to + width - LANES, load_first(from + j + width - LANES, n - j - (width - LANES)));
+}
+
+/* Row by row through several panels: a row's columns are read one after another. */
+static void pack_panels(tp_strided b, int64_t k, int64_t n, float *panels) {
+    for (int64_t i = 0; b.column == 1 && i < k; i++) pack_row(b.data + i * b.row, n, panels, k, i);
+    for (int64_t j = 0; b.column != 1 && j < n; j += COLUMNS) {
+        int64_t left = n - j < COLUMNS ? n - j : COLUMNS, width = left > LANES ? COLUMNS : LANES;
+        if (left < width) memset(panels + j * k, 0, (size_t)(k * width) * sizeof(float));
+        turn(b.data + j * b.column, b.column, left, k, panels + j * k, width);
     }
 }
 
@@ -119,34 +128,49 @@ static void pack_rows(tp_strided a, int64_t rows, int64_t more, int64_t k, float
         for (int64_t r = 0; r < rows; r++) to[i * ROWS + r] = a.data[r * a.row + i * a.column];
 }
 
-static void multiply(tp_strided a, int64_t m, int64_t k, const float *panels, int64_t n, float alpha, float beta,
-                     float *c, int64_t ldc, float *room) {
-    bool packed = n > FEW_PANELS * COLUMNS;
-    for (int64_t r = 0; packed && r < m; r += ROWS) {
+static void pack_groups(tp_strided a, int64_t m, int64_t k, float *room) {
+    for (int64_t r = 0; r < m; r += ROWS) {
         tp_strided group = {a.data + r * a.row, a.row, a.column};
         pack_rows(group, m - r < ROWS ? m - r : ROWS, m - r - ROWS, k, room + r * k);
     }
-    operands o = {.row = a.row, .step = packed ? ROWS : a.column, .k = k, .alpha = alpha, .beta = beta, .ldc = ldc};
-    void (*any)(operands, int64_t) = packed || a.column != 1 ? tiles_of_columns : tiles_of_rows;
-    for (int64_t begin = 0; begin < n; begin += BLOCK_COLUMNS)
-        for (int64_t r = 0; r < m; r += ROWS) {
-            int64_t rows = m - r < ROWS ? m - r : ROWS, end = n - begin < BLOCK_COLUMNS ? n : begin + BLOCK_COLUMNS;
-            o.a = packed ? room + r * k : a.data + r * a.row;
-            for (int64_t j = begin; j < end; j += COLUMNS) {
-                o.panel = panels + j * k;
-                o.c = c + r * ldc + j;
-                o.n = n - j < COLUMNS ? n - j : COLUMNS;
-                any(o, rows);
-            }
+}
+
+/* The first group's tile lays the panel that the others read: what it waits for is hidden behind its own sums. */
+static __attribute__((noinline)) void laying_tile(operands o) { tile(o, ROWS, VECTORS, true, true); }
+
+static void multiply(tp_strided a, const float *groups, int64_t m, int64_t k, tp_strided b, float *panels, int64_t n,
+                     float alpha, float beta, float *c, int64_t ldc) {
+    operands o = {.row = a.row, .step = groups ? ROWS : a.column, .k = k, .alpha = alpha, .beta = beta, .ldc = ldc};
+    void (*any)(operands, int64_t) = groups || a.column != 1 ? tiles_of_columns : tiles_of_rows;
+    bool lays = b.data && b.column == 1 && groups && m >= ROWS;
+    int64_t laid = lays ? n / COLUMNS * COLUMNS : 0;
+    if (b.data && laid < n)
+        pack_panels((tp_strided){b.data + laid * b.column, b.row, b.column}, k, n - laid, panels + laid * k);
+    o.row = groups ? 1 : a.row;
+    o.next = b.row;
+    for (int64_t r = 0; r < m; r += ROWS) {
+        o.a = groups ? groups + r * k : a.data + r * a.row;
+        for (int64_t j = 0; j < n; j += COLUMNS) {
+            o.panel = panels + j * k;
+            o.b = b.data + j;
+            o.c = c + r * ldc + j;
+            o.n = n - j < COLUMNS ? n - j : COLUMNS;
+            if (r == 0 && j < laid) laying_tile(o);
+            else any(o, m - r < ROWS ? m - r : ROWS);
         }
+    }
 }
 
 static void turn_rows(const float *from, int64_t next, int64_t rows, int64_t n, float *to, int64_t width) {
     turn(from, next, rows, n, to, width);
 }
 
-const tp_sgemm_kernels TP_CAP(tp_sgemm) = {
-    .rows = ROWS, .columns = COLUMNS, .pack = pack_panel, .multiply = multiply, .turn = turn_rows};
+const tp_sgemm_kernels TP_CAP(tp_sgemm) = {.rows = ROWS,
+                                           .columns = COLUMNS,
+                                           .pack = pack_panels,
+                                           .pack_rows = pack_groups,
+                                           .multiply = multiply,
+                                           .turn = turn_rows};
 #else
 const tp_sgemm_kernels TP_CAP(tp_sgemm) = {0};
 #endif

@@ -44,6 +44,21 @@ int unpack_cpu(tp_tensor *from, tp_tensor *mask, int64_t fault, tp_tensor *out) 
     return 0;
 }
 
+/* The last of `columns` holds flat places in order; those of a row, of the mask's last dimension, are split together.
+ */
+static int split_places(int64_t *columns, int64_t count, const tp_tensor *mask) {
+    int last = mask->ndim - 1;
+    int64_t length = mask->sizes[last], *flat = columns + last * count;
+    for (int64_t k = 0, end, rows = 0; k < count; k = end) {
+        if (tp_ends_at(rows++)) return -1;
+        int64_t row = flat[k] / length, begin = row * length;
+        for (end = k; end < count && flat[end] - begin < length; end++) flat[end] -= begin;
+        for (int d = last - 1; d >= 0; row /= mask->sizes[d--])
+            for (int64_t i = k, at = d ? row % mask->sizes[d] : row; i < end; i++) columns[d * count + i] = at;
+    }
+    return 0;
+}
+
 /* The flat places of the mask's true bytes, then each dimension's part of them; the last column holds the flat ones. */
 static int places_into(int64_t *columns, int64_t count, const tp_tensor *mask) {
     int last = mask->ndim - 1;
@@ -53,12 +68,7 @@ static int places_into(int64_t *columns, int64_t count, const tp_tensor *mask) {
         end = part_end(i, mask->numel);
         k += tp_mask_places(flat + k, count - k, tp_data(mask), i, end);
     }
-    for (k = 0; last > 0 && k < count; k++) {
-        if (tp_ends_at(k)) return -1;
-        int64_t rest = flat[k];
-        for (int d = last; d >= 0; rest /= mask->sizes[d--]) columns[d * count + k] = rest % mask->sizes[d];
-    }
-    return 0;
+    return last > 0 ? split_places(columns, count, mask) : 0;
 }
 
 tp_tensor *nonzero_cpu(tp_tensor *mask) {

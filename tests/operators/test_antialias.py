@@ -1,4 +1,4 @@
-"""interpolate(antialias=True) against torch's numbers."""
+"""interpolate: antialias=True against torch's numbers, and many planes against few."""
 
 from __future__ import annotations
 
@@ -49,3 +49,16 @@ def test_bytes_are_rounded() -> None:
 def test_other_modes_are_errors(mode: str, shape: tuple[int, ...]) -> None:
     with pytest.raises(ValueError, match="Anti-alias option"):
         F.interpolate(tp.ones(shape), 2, mode=mode, antialias=True)
+
+
+@pytest.mark.parametrize("mode", ["bilinear", "bicubic"])
+@pytest.mark.parametrize("dtype", [tp.float32, tp.float16, tp.uint8])
+def test_many_planes_are_resized_as_few(mode: str, dtype: tp.dtype) -> None:
+    """Many are resized in pieces: the same bits as plane by plane, the last piece too, and as another layout gives."""
+    images = (tp.rand(3, 70, 23, 31) * 255).to(dtype)
+    whole = F.interpolate(images, size=(61, 47), mode=mode)
+    for n, c in ((0, 0), (1, 3), (2, 69)):
+        alone = F.interpolate(images[n : n + 1, c : c + 1], size=(61, 47), mode=mode)
+        assert whole[n, c].equal(alone[0, 0])
+    last = F.interpolate(images.contiguous(memory_format=tp.channels_last), size=(61, 47), mode=mode)
+    assert last.is_contiguous(memory_format=tp.channels_last) and last.equal(whole)

@@ -7,6 +7,8 @@
 #include "iter/iter.h"
 #include "native/nn/upsample.h"
 #include "prim/table.h"
+#include "core/parallel.h"
+#include "core/tls.h"
 
 #include <math.h>
 #include <string.h>
@@ -173,24 +175,70 @@ static int check_sizes(const char *op, tp_ints input, tp_ints output_size, int d
     return 0;
 }
 
+typedef struct {
+    tp_ints output_size;
+    int dims;
+    mode m;
+    bool align_corners;
+    const tp_opt_float *scales;
+} resizing;
+
+/* The last dimensions of x first, of which fewer elements are made meanwhile. */
+static tp_tensor *resize_planes(tp_tensor *self, const resizing *r) {
+    tp_dtype dtype = (tp_dtype)self->dtype;
+    bool bytes = dtype == TP_UINT8 && r->m >= LINEAR; /* images: each pass stays within what a byte holds */
+    tp_dtype wide = r->m < LINEAR ? dtype : bytes ? TP_FLOAT32 : tp_compute_dtype(dtype);
+    tp_autoref *x = tp_to_dtype(self, wide, false, false, TP_NO_FORMAT);
+    for (int i = r->dims - 1; i >= 0 && x; i--) {
+        tp_tensor *next = resize_dim(x, i + 2, r->output_size.data[i], r->m, r->align_corners, r->scales[i]);
+        tp_release(x);
+        x = next;
+        if (x && bytes && tp_clamp_(x, TP_SCALAR_I(0), TP_SCALAR_I(255)) < 0) return NULL;
+    }
+    if (x && bytes && tp_round_(x) < 0) return NULL;
+    return x ? tp_to_dtype(x, dtype, false, false, TP_NO_FORMAT) : NULL;
+}
+
+/* What is made meanwhile for a piece of the planes stays in a cache; for all of them it would go through memory. */
+#define PIECE_BYTES (512 << 10)
+
+/* How many planes of the result a piece has; 0: they are resized together. */
+static int64_t planes_of_piece(const tp_tensor *self, const resizing *r) {
+    if (self->device.type != TP_DEVICE_CPU || tp_tls.observe || r->m < LINEAR || !tp_is_contiguous(self)) return 0;
+    int64_t plane = (int64_t)sizeof(float), planes = self->sizes[0] * self->sizes[1];
+    for (int i = 0; i < r->dims; i++) plane *= r->output_size.data[i];
+    int64_t piece = PIECE_BYTES * tp_get_num_threads() / plane;
+    return piece > 0 && planes > 2 * piece ? piece : 0;
+}
+
+static tp_tensor *resize_in_pieces(tp_tensor *self, const resizing *r, int64_t piece) {
+    int64_t in[TP_MAX_DIMS], out[TP_MAX_DIMS], planes = self->sizes[0] * self->sizes[1];
+    memcpy(in, self->sizes, (size_t)self->ndim * sizeof *in);
+    memcpy(out, in, sizeof in);
+    memcpy(out + 2, r->output_size.data, (size_t)r->dims * sizeof *out);
+    tp_autoref *result = tp_new_empty((tp_ints){out, self->ndim}, (tp_dtype)self->dtype, self->device);
+    in[0] = out[0] = 1, in[1] = out[1] = planes;
+    tp_autoref *from = tp_view(self, (tp_ints){in, self->ndim});
+    tp_autoref *to = result ? tp_view(result, (tp_ints){out, self->ndim}) : NULL;
+    if (!from || !to) return NULL;
+    for (int64_t i = 0; i < planes; i += piece) {
+        int64_t n = planes - i < piece ? planes - i : piece;
+        tp_autoref *part = tp_narrow(from, 1, i, n), *place = tp_narrow(to, 1, i, n);
+        tp_autoref *made = part ? resize_planes(part, r) : NULL;
+        if (!made || !place || tp_copy_(place, made, false) < 0) return NULL;
+    }
+    return tp_take(result);
+}
+
 static tp_tensor *resize(const char *op, tp_tensor *self, tp_ints output_size, int dims, mode m, bool align_corners,
                          const tp_opt_float *scales) {
     if (check_sizes(op, tp_sizes(self), output_size, dims) < 0) return NULL;
-    bool bytes = self->dtype == TP_UINT8; /* images: each pass stays within what a byte holds */
-    if (!tp_is_floating(self) && !(bytes && (m < LINEAR || dims == 2)))
+    if (!tp_is_floating(self) && !(self->dtype == TP_UINT8 && (m < LINEAR || dims == 2)))
         return tp_fail_null(TP_NotImplementedError, "\"%s\" not implemented for '%s'", op,
                             tp_scalar_type_name((tp_dtype)self->dtype));
-    tp_dtype dtype = (tp_dtype)self->dtype;
-    tp_dtype wide = m < LINEAR ? dtype : bytes ? TP_FLOAT32 : tp_compute_dtype(dtype);
-    tp_autoref *x = tp_to_dtype(self, wide, false, false, TP_NO_FORMAT);
-    for (int i = dims - 1; i >= 0 && x; i--) {
-        tp_tensor *next = resize_dim(x, i + 2, output_size.data[i], m, align_corners, scales[i]);
-        tp_release(x);
-        x = next;
-        if (x && bytes && m >= LINEAR && tp_clamp_(x, TP_SCALAR_I(0), TP_SCALAR_I(255)) < 0) return NULL;
-    }
-    if (x && bytes && m >= LINEAR && tp_round_(x) < 0) return NULL;
-    tp_autoref *out = x ? tp_to_dtype(x, dtype, false, false, TP_NO_FORMAT) : NULL;
+    resizing r = {output_size, dims, m, align_corners, scales};
+    int64_t piece = planes_of_piece(self, &r);
+    tp_autoref *out = piece ? resize_in_pieces(self, &r, piece) : resize_planes(self, &r);
     return out ? tp_contiguous(out, tp_suggest_memory_format(self)) : NULL;
 }
 

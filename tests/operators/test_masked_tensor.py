@@ -138,3 +138,26 @@ def test_random_chains_are_those_of_plain_tensors() -> None:
         masked.sum().backward()
         other.sum().backward()
         assert leaf.grad.get_data().allclose(plain.grad)
+
+
+def test_listed_operators_keep_the_mask() -> None:
+    """What PyTorch lists is there, by functions and in place, and a masked tensor takes it."""
+    from tensorpy.masked.maskedtensor import binary, core, reductions, unary
+
+    masked_tensor = tp.masked.masked_tensor
+    mask = tp.tensor([True, False, True])
+    more = {"pow": (2,), "clamp": (0.1,), "clip": (0.1,)}
+    for name, function in zip(unary.UNARY_NAMES, unary.NATIVE_UNARY_FNS, strict=True):
+        data = tp.tensor([1, 2, 3]) if name == "bitwise_not" else tp.tensor([0.2, 0.3, 0.4])
+        result = function(masked_tensor(data, mask), *more.get(name, ()))
+        assert result.get_mask().equal(mask), name
+        tp.testing.assert_close(result.get_data()[0], function(data[0], *more.get(name, ())), equal_nan=True)
+    for name, function in zip(binary.BINARY_NAMES, binary.NATIVE_BINARY_FNS, strict=True):
+        data = tp.tensor([1, 2, 3]) if name.startswith("bitwise") else tp.tensor([0.2, 0.3, 0.4])
+        result = function(masked_tensor(data, mask), masked_tensor(data, mask))
+        assert result.get_mask().equal(mask) and result.get_data()[2].equal(function(data[2], data[2])), name
+    assert len(unary.NATIVE_INPLACE_UNARY_FNS) == 58 and len(binary.NATIVE_INPLACE_BINARY_FNS) == 30
+    x = masked_tensor(tp.tensor([3.0, 4.0, 0.0]), mask)
+    for function, method in zip(reductions.TORCH_REDUCE_FNS, reductions.TENSOR_REDUCE_FNS, strict=True):
+        assert str(function(x)) == str(method(x))
+    assert core._masks_match(x, 1.0) and not core._masks_match(x, masked_tensor(x.get_data(), ~mask))

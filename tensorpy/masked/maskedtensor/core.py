@@ -131,18 +131,22 @@ def _same_mask(a: Tensor, b: Tensor) -> bool:
     return a.shape == b.shape and bool(_C.equal(a, b))
 
 
-def _masks_match(given: list[MaskedTensor]) -> bool:
-    for other in given[1:]:
-        first, second = given[0]._masked_mask, other._masked_mask
-        if first.layout is _C.strided and second.layout is _C.strided and first.shape != second.shape:
-            first, second = _C.broadcast_tensors([first, second])
-        if not _same_mask(first, second):
-            return False
-    return True
+def _masks_match(a: Any, b: Any) -> bool:
+    """Whether the masks are the same, spread to one shape; one that is no masked tensor goes with any."""
+    if not isinstance(a, MaskedTensor) or not isinstance(b, MaskedTensor):
+        return True
+    first, second = a._masked_mask, b._masked_mask
+    if first.layout is _C.strided and second.layout is _C.strided and first.shape != second.shape:
+        first, second = _C.broadcast_tensors([first, second])
+    return _same_mask(first, second)
+
+
+def _all_match(given: list[MaskedTensor]) -> bool:
+    return all(_masks_match(given[0], other) for other in given[1:])
 
 
 def _check_masks(given: list[MaskedTensor]) -> None:
-    if not _masks_match(given):
+    if not _all_match(given):
         raise ValueError("Input masks must match: an operator on masked tensors takes those of one mask")
 
 
@@ -433,7 +437,7 @@ def _by_element(func: Any, args: Any, kwargs: Any) -> Any:
     """One mask for all; what is written keeps it."""
     given = _masked_in((args, kwargs))
     first = given[0]
-    if not _masks_match(given):
+    if not _all_match(given):
         if _C._current_graph_task_id() == -1 or any(m.is_sparse for m in given):
             _check_masks(given)
         return _of_gradients(func, args, kwargs)

@@ -12,6 +12,8 @@ from tensorpy.distributed.checkpoint.default_planner import DefaultLoadPlanner a
 from tensorpy.distributed.checkpoint.default_planner import DefaultSavePlanner as DefaultSavePlanner
 from tensorpy.distributed.checkpoint.filesystem import FileSystemReader as FileSystemReader
 from tensorpy.distributed.checkpoint.filesystem import FileSystemWriter as FileSystemWriter
+from tensorpy.distributed.checkpoint.hf_storage import HuggingFaceStorageReader as HuggingFaceStorageReader
+from tensorpy.distributed.checkpoint.hf_storage import HuggingFaceStorageWriter as HuggingFaceStorageWriter
 from tensorpy.distributed.checkpoint.metadata import BytesStorageMetadata as BytesStorageMetadata
 from tensorpy.distributed.checkpoint.metadata import ChunkStorageMetadata as ChunkStorageMetadata
 from tensorpy.distributed.checkpoint.metadata import Metadata as Metadata

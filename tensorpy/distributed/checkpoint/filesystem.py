@@ -444,7 +444,9 @@ class FileSystemReader(_Folder, StorageReader):
             planner.load_bytes(item, io.BytesIO(view.read()))
             return
         stored: Any = view
-        part = _box_of(tp.load(stored, map_location="cpu", weights_only=True), item)
+        self._give(item, _box_of(tp.load(stored, map_location="cpu", weights_only=True), item), planner)
+
+    def _give(self, item: ReadItem, part: Tensor, planner: LoadPlanner) -> None:
         target = planner.resolve_tensor(item).detach()
         if target.shape != part.shape:
             raise RuntimeError(f"{item.dest_index.fqn!r} has room for {list(target.shape)}, not {list(part.shape)}")

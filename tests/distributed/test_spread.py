@@ -24,7 +24,7 @@ from tensorpy.distributed.algorithms.ddp_comm_hooks.post_localSGD_hook import Po
 from tensorpy.distributed.algorithms.join import Join
 from tensorpy.distributed.algorithms.model_averaging import averagers, utils
 from tensorpy.distributed.algorithms.model_averaging.hierarchical_model_averager import HierarchicalModelAverager
-from tensorpy.distributed.optim import PostLocalSGDOptimizer, ZeroRedundancyOptimizer
+from tensorpy.distributed.optim import PostLocalSGDOptimizer, ZeroRedundancyOptimizer, as_functional_optim
 from tensorpy.nn.parallel import DistributedDataParallel as DDP
 from tensorpy.nn.parallel.distributed import _MixedPrecision
 
@@ -88,6 +88,26 @@ def stepped_by_hook(rank: int, size: int) -> None:
         hook_with_zero_step(
             default_hooks.allreduce_hook, hooked, ZeroRedundancyOptimizer(hooked.parameters(), tp.optim.SGD, lr=0.1)
         )
+
+
+def test_optimizers_that_are_given_gradients() -> None:
+    for kind, settings in [*OPTIMIZERS, (tp.optim.Rprop, {}), (tp.optim.Adagrad, {"lr": 0.1})]:
+        plain, given = [tp.ones(3), tp.ones(2, 2)], [tp.ones(3), tp.ones(2, 2)]
+        whole, made = kind(plain, **settings), as_functional_optim(kind, **settings)
+        made.param_group["params"] = given
+        for number in range(3):
+            gradients = [tp.full((3,), 1.0 + number), None if number == 1 else tp.full((2, 2), -2.0)]
+            for p, grad in zip(plain, gradients, strict=True):
+                p.grad = grad
+            whole.step()
+            made.step(gradients)
+            assert same(plain, given) and all(p.grad is None for p in given)
+        made.step_param(given[0], tp.ones(3))
+        plain[0].grad, plain[1].grad = tp.ones(3), None
+        whole.step()
+        assert same(plain, given) and len(made.state) == 2
+    with pytest.raises(ValueError, match="functional counterpart"):
+        as_functional_optim(tp.optim.LBFGS)
 
 
 @pytest.mark.parametrize("size", [2, 3])

@@ -259,8 +259,8 @@ static int begin_once(void) {
     return 0;
 }
 
-/* A library takes memory for each sum, as large as what it sums. Pages that are given back after every one are cleared by
- * the kernel for the next, which takes a third of the time of 25 MiB between two hosts: they are kept. */
+/* A library takes memory for each sum, as large as what it sums. Pages that are given back after every one are cleared
+ * by the kernel for the next, which takes a third of the time of 25 MiB between two hosts: they are kept. */
 static void keep_memory(void) {
 #ifdef __GLIBC__
     mallopt(M_MMAP_THRESHOLD, 8 << 20);

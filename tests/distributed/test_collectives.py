@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import itertools
 import sys
 import warnings
 from pathlib import Path
@@ -424,7 +425,7 @@ def new_pages(rank: int, size: int) -> list[int]:
     for _ in range(5):
         dist.all_reduce(t)
         seen.append(resource.getrusage(resource.RUSAGE_SELF).ru_minflt)
-    return [after - before for before, after in zip(seen[2:], seen[3:], strict=False)]
+    return [after - before for before, after in itertools.pairwise(seen[2:])]
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="glibc's way with memory")

@@ -1,4 +1,4 @@
-"""Checkpoints as files of safetensors: what goes in comes out, in PyTorch and the library safetensors too, of any ranks."""
+"""Checkpoints as files of safetensors: what goes in comes out, in PyTorch and the library safetensors, too."""
 
 from __future__ import annotations
 
@@ -126,7 +126,7 @@ def file_of(header: Any, data: bytes = b"") -> bytes:
 )
 def test_a_damaged_file_is_named(content: bytes, tmp_path: Path) -> None:
     (tmp_path / "model-00001-of-00001.safetensors").write_bytes(content)
-    with pytest.raises(RuntimeError, match="model-00001-of-00001.safetensors: .* no file of safetensors, or damaged"):
+    with pytest.raises(RuntimeError, match=r"model-00001-of-00001.safetensors: .* no file of safetensors, or damaged"):
         checkpoint.HuggingFaceStorageReader(tmp_path).read_metadata()
 
 

@@ -105,6 +105,49 @@ def states(rank: int, size: int) -> None:
     outer.load_state_dict(nn.Sequential(nn.Linear(2, 6), net()).state_dict())
 
 
+def hybrid(rank: int, size: int) -> None:
+    """Two copies, each in two parts: by a tuple of groups, and by a mesh."""
+    rows, columns = dist.new_subgroups(2)[0], [dist.new_group([r, r + 2]) for r in (0, 1)][rank % 2]
+    tp.manual_seed(rank)  # the first process's parameters are all processes'
+    options: Any = {"sync_module_states": True, "auto_wrap_policy": POLICIES["classes"]}
+    by_groups = FSDP(net(), (rows, columns), ShardingStrategy.HYBRID_SHARD, **options)
+    assert by_groups[0].weight.device_mesh.mesh.tolist() == [[0, 1], [2, 3]]
+    tp.manual_seed(rank)
+    mesh = dist.init_device_mesh("cpu", (2, 2), mesh_dim_names=("replicas", "parts"))
+    by_mesh = FSDP(net(), None, ShardingStrategy.HYBRID_SHARD, device_mesh=mesh, **options)
+    mine = tp.randn(8, 6, generator=tp.Generator().manual_seed(1)).chunk(size)[rank]
+    steps(by_groups, mine)
+    steps(by_mesh, mine)
+    ours, theirs = by_groups.state_dict(), by_mesh.state_dict()
+    assert all(tp.equal(ours[name], theirs[name]) for name in ours)
+    everyone: list[Any] = [None] * size
+    dist.all_gather_object(everyone, ours["0.weight"])
+    assert all(tp.equal(each, everyone[0]) for each in everyone)
+
+
+def whole_gradients(rank: int, size: int) -> None:
+    plain, model = net(), FSDP(net(), auto_wrap_policy=POLICIES["classes"])
+    plain.load_state_dict(model.state_dict())
+    x = tp.randn(8, 6, generator=tp.Generator().manual_seed(1))
+    model.eval(), plain.eval()
+    model(x.chunk(size)[rank]).sum().backward()
+    (plain(x).sum() / size).backward()
+    with FSDP.summon_full_params(model):
+        assert all(p.grad is None for p in model.parameters())
+    with FSDP.summon_full_params(model, with_grads=True):
+        for (name, p), q in zip(model.named_parameters(), plain.parameters(), strict=True):
+            assert type(p.grad) is tp.Tensor and tp.allclose(p.grad, q.grad, atol=1e-5), name
+        model[0].weight.grad.fill_(3)
+        model[0].bias.grad = None
+    assert model[0].weight.grad.full_tensor().unique().tolist() == [3] and model[0].bias.grad is None
+    with FSDP.summon_full_params(model, with_grads=True, writeback=False):
+        model[0].weight.grad.fill_(5)
+    assert model[0].weight.grad.full_tensor().unique().tolist() == [3]
+    model(x.chunk(size)[rank]).sum().backward()  # adds to what is there
+    expected = plain[0].weight.grad + 3
+    assert tp.allclose(model[0].weight.grad.full_tensor(), expected, atol=1e-5)
+
+
 def gradients(rank: int, size: int) -> None:
     x = tp.randn(8, 6, generator=tp.Generator().manual_seed(1)).chunk(size)[rank]
     once, twice = FSDP(net()), FSDP(net())
@@ -135,7 +178,12 @@ def test_steps(policy: str, strategy: str, tmp_path: Path) -> None:
 
 
 @needs_mpi
-@pytest.mark.parametrize("part", [states, gradients])
+def test_hybrid_by_groups(tmp_path: Path) -> None:
+    world(hybrid, 4, where("file", tmp_path))
+
+
+@needs_mpi
+@pytest.mark.parametrize("part", [states, gradients, whole_gradients])
 def test_processes(part: Any, tmp_path: Path) -> None:
     world(part, 2, where("file", tmp_path))
 
@@ -166,9 +214,6 @@ def test_what_is_refused(alone: Any) -> None:
         FSDP(FSDP(nn.Linear(1, 1)))
     with pytest.raises(ValueError, match="device_mesh of two dimensions"):
         FSDP(nn.Linear(1, 1), sharding_strategy=ShardingStrategy.HYBRID_SHARD)
-    model = FSDP(nn.Linear(2, 2), ignored_modules=[])
-    with pytest.raises(NotImplementedError, match="with_grads"), FSDP.summon_full_params(model, with_grads=True):
-        pass
     kept = nn.Linear(2, 2)
     assert not isinstance(FSDP(nn.Sequential(kept, nn.Linear(2, 2)), ignored_modules=[kept])[0].weight, DTensor)
     with tp.device("meta"):

@@ -32,11 +32,20 @@ from tensorpy.distributed.fsdp.api import StateDictConfig as StateDictConfig
 from tensorpy.distributed.fsdp.api import StateDictSettings as StateDictSettings
 from tensorpy.distributed.fsdp.api import StateDictType as StateDictType
 from tensorpy.distributed.fsdp.wrap import wrap_inside
+from tensorpy.distributed.objects import all_gather_object
 from tensorpy.distributed.tensor import DTensor, distribute_tensor
 from tensorpy.nn import Module
 from tensorpy.nn.utils import clip_grad_norm_
 
 _HYBRID = (ShardingStrategy.HYBRID_SHARD, ShardingStrategy._HYBRID_SHARD_ZERO2)
+
+
+def _mesh_of_groups(parts: groups.ProcessGroup, replicas: groups.ProcessGroup) -> DeviceMesh:
+    """Of two dimensions: this process's replicas, and who has the parts of each."""
+    rows: list[Any] = [None] * replicas.size()
+    all_gather_object(rows, list(parts._ranks), group=replicas)
+    names = ("replicate", "shard")
+    return DeviceMesh.from_group([replicas, parts], "cpu", tp.tensor(rows), mesh_dim_names=names)
 
 
 def _mesh_of(strategy: ShardingStrategy, group: Any, mesh: DeviceMesh | None) -> DeviceMesh | None:
@@ -45,7 +54,12 @@ def _mesh_of(strategy: ShardingStrategy, group: Any, mesh: DeviceMesh | None) ->
     if mesh is not None and mesh.ndim != 1 + hybrid:
         raise ValueError(f"{strategy.name} takes a mesh of {1 + hybrid} dimensions, not {mesh}")
     if hybrid and mesh is None:
-        raise ValueError(f"{strategy.name} takes a device_mesh of two dimensions: replicas, and parts")
+        if not isinstance(group, tuple) or len(group) != 2:
+            raise ValueError(
+                f"{strategy.name} takes a device_mesh of two dimensions, replicas and parts, or a tuple of two groups: "
+                "who has the parts, and who has the same part"
+            )
+        return _mesh_of_groups(groups.of(group[0]), groups.of(group[1]))
     found = groups.of(mesh.get_group(0) if mesh is not None and not hybrid else None if hybrid else group)
     if strategy is ShardingStrategy.NO_SHARD:
         if found is not groups.group.WORLD and found.size() != groups.get_world_size():
@@ -59,7 +73,8 @@ class FullyShardedDataParallel(Wrapper):
 
     Arguments:
         module: the module; it is changed in place, and is `.module`
-        process_group: the processes; None takes all
+        process_group: the processes; None takes all; for hybrid strategies the group of those who have the parts of one
+            copy, and that of those who have the same part
         sharding_strategy: FULL_SHARD if nothing is said
         cpu_offload: is taken
         auto_wrap_policy: which modules inside are units of their own: see tensorpy.distributed.fsdp.wrap
@@ -116,9 +131,10 @@ class FullyShardedDataParallel(Wrapper):
         if sync_module_states:
             states = [t for t in (*module.parameters(), *module.buffers()) if t not in ignored]
             plain = [t for t in states if not isinstance(t, DTensor)]
-            only = mesh.get_group(0) if mesh is not None and mesh.ndim == 1 else None
+            along = [mesh.get_group(d) for d in reversed(range(mesh.ndim))] if mesh is not None else [groups.of(None)]
             with tp.no_grad():
-                broadcast_coalesced(groups.of(only), plain, MESSAGE_BYTES, 0)
+                for each in along:
+                    broadcast_coalesced(each, plain, MESSAGE_BYTES, 0)
 
         def unit(inside: Module, **said: Any) -> FullyShardedDataParallel:
             if said.keys() & {"sharding_strategy", "process_group", "device_mesh"}:
@@ -229,17 +245,17 @@ class FullyShardedDataParallel(Wrapper):
             writeback: whether what was written to them stays
             rank0_only: is taken: they are whole in each process
             offload_to_cpu: is taken
-            with_grads: refused
+            with_grads: whether gradients are whole, too
         """
-        if with_grads:
-            raise NotImplementedError("summon_full_params: with_grads is not here; gradients lie in parts")
         units = [each._fsdp_unit for each in module.modules() if isinstance(each, FSDPModule)]
         for unit in units:
             unit.group.unshard()
+        shown = [unit.group.show_gradients() if with_grads else [] for unit in units]
         try:
             yield
         finally:
-            for unit in units:
+            for unit, gradients in zip(units, shown, strict=True):
+                unit.group.hide_gradients(gradients, writeback)
                 if writeback:
                     unit.group.write_back()
                 unit.group.reshard()

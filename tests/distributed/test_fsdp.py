@@ -14,7 +14,13 @@ import tensorpy as tp
 from tensorpy import distributed as dist
 from tensorpy import nn
 from tensorpy.distributed.checkpoint.state_dict import get_model_state_dict, set_model_state_dict
-from tensorpy.distributed.fsdp import FullStateDictConfig, MixedPrecision, ShardingStrategy, StateDictType
+from tensorpy.distributed.fsdp import (
+    FullStateDictConfig,
+    MixedPrecision,
+    OptimStateKeyType,
+    ShardingStrategy,
+    StateDictType,
+)
 from tensorpy.distributed.fsdp import FullyShardedDataParallel as FSDP
 from tensorpy.distributed.fsdp.sharded_grad_scaler import ShardedGradScaler
 from tensorpy.distributed.fsdp.wrap import (
@@ -148,6 +154,27 @@ def whole_gradients(rank: int, size: int) -> None:
     assert tp.allclose(model[0].weight.grad.full_tensor(), expected, atol=1e-5)
 
 
+def new_keys(rank: int, size: int) -> None:
+    """A cut model's optimizer state goes on in a plain model, and back."""
+    model, plain = FSDP(net()), net()
+    optimizer, whole = tp.optim.AdamW(model.parameters(), lr=0.1), tp.optim.AdamW(plain.parameters(), lr=0.1)
+    x = tp.ones(4, 6)
+    model(x).sum().backward()
+    optimizer.step()
+    named = FSDP.full_optim_state_dict(model, optimizer)
+    numbered = FSDP.rekey_optim_state_dict(named, OptimStateKeyType.PARAM_ID, plain)
+    whole.load_state_dict(numbered)
+    names = [n for n, _ in plain.named_parameters()]
+    for i, name in enumerate(names):
+        assert tp.equal(whole.state_dict()["state"][i]["exp_avg"], named["state"][name]["exp_avg"])
+    back = FSDP.rekey_optim_state_dict(whole.state_dict(), OptimStateKeyType.PARAM_NAME, plain, optim=whole)
+    assert list(back["state"]) == names == back["param_groups"][0]["params"]
+    assert FSDP.rekey_optim_state_dict(back, OptimStateKeyType.PARAM_NAME, plain) is back
+    FSDP.optim_state_dict_to_load(model, optimizer, back)
+    with pytest.raises(ValueError, match="Invalid parameter keys"):
+        FSDP.rekey_optim_state_dict({"state": {0: {}, "a": {}}, "param_groups": []}, OptimStateKeyType.PARAM_ID, plain)
+
+
 def gradients(rank: int, size: int) -> None:
     x = tp.randn(8, 6, generator=tp.Generator().manual_seed(1)).chunk(size)[rank]
     once, twice = FSDP(net()), FSDP(net())
@@ -183,7 +210,7 @@ def test_hybrid_by_groups(tmp_path: Path) -> None:
 
 
 @needs_mpi
-@pytest.mark.parametrize("part", [states, gradients, whole_gradients])
+@pytest.mark.parametrize("part", [states, gradients, whole_gradients, new_keys])
 def test_processes(part: Any, tmp_path: Path) -> None:
     world(part, 2, where("file", tmp_path))
 

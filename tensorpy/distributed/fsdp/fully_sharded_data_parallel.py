@@ -25,6 +25,8 @@ from tensorpy.distributed.fsdp.api import FullStateDictConfig as FullStateDictCo
 from tensorpy.distributed.fsdp.api import LocalOptimStateDictConfig as LocalOptimStateDictConfig
 from tensorpy.distributed.fsdp.api import LocalStateDictConfig as LocalStateDictConfig
 from tensorpy.distributed.fsdp.api import MixedPrecision as MixedPrecision
+from tensorpy.distributed.fsdp.api import OptimStateDictConfig as OptimStateDictConfig
+from tensorpy.distributed.fsdp.api import OptimStateKeyType as OptimStateKeyType
 from tensorpy.distributed.fsdp.api import ShardedOptimStateDictConfig as ShardedOptimStateDictConfig
 from tensorpy.distributed.fsdp.api import ShardedStateDictConfig as ShardedStateDictConfig
 from tensorpy.distributed.fsdp.api import ShardingStrategy as ShardingStrategy
@@ -394,6 +396,44 @@ class FullyShardedDataParallel(Wrapper):
         set_optimizer_state_dict(model, optim, optim_state_dict, options=StateDictOptions(full_state_dict=full))
         made: dict[str, Any] = optim.state_dict()
         return made
+
+    @staticmethod
+    def rekey_optim_state_dict(
+        optim_state_dict: dict[str, Any],
+        optim_state_key_type: OptimStateKeyType,
+        model: Module,
+        optim_input: Any = None,
+        optim: Any = None,
+    ) -> dict[str, Any]:
+        """An optimizer's state with parameters' names in the place of their numbers, or the other way round.
+
+        Arguments:
+            optim_state_dict: the state
+            optim_state_key_type: PARAM_NAME or PARAM_ID
+            model: whose parameters' names these are
+            optim_input: what the optimizer was made of: parameters or groups; the model's if nothing is said
+            optim: the optimizer, instead
+        """
+        given = (
+            list(model.parameters() if optim_input is None else optim_input) if optim is None else optim.param_groups
+        )
+        order = [p for each in given for p in (each["params"] if isinstance(each, dict) else [each])]
+        called = {id(p): clean_name(name) for name, p in model.named_parameters()}
+        names = [called[id(p)] for p in order]
+        wants_names = optim_state_key_type is OptimStateKeyType.PARAM_NAME
+        new: dict[Any, Any] = dict(enumerate(names)) if wants_names else {name: i for i, name in enumerate(names)}
+        keys = [*optim_state_dict["state"], *(k for g in optim_state_dict["param_groups"] for k in g["params"])]
+        kinds = {type(key) for key in keys}
+        if len(kinds) > 1:
+            raise ValueError(f"Invalid parameter keys: {keys}: names, or numbers, and not both")
+        if kinds == {str if wants_names else int}:
+            return optim_state_dict
+        return {
+            "state": {new[key]: value for key, value in optim_state_dict["state"].items()},
+            "param_groups": [
+                {**group, "params": [new[key] for key in group["params"]]} for group in optim_state_dict["param_groups"]
+            ],
+        }
 
 
 def _around(module: Module, *said: Any) -> FullyShardedDataParallel:

@@ -220,8 +220,9 @@ class HuggingFaceStorageWriter(FileSystemWriter):
         Arguments:
             plans: what each rank writes
         """
+        told = {} if self.fqn_to_index_mapping is None else {"fqn_to_index_mapping": self.fqn_to_index_mapping}
         return [
-            dataclasses.replace(plan, storage_data=i if self.save_distributed else None)
+            dataclasses.replace(plan, storage_data={**told, "shard_index": i} if self.save_distributed else told)
             for i, plan in enumerate(plans, 1)
         ]
 
@@ -249,10 +250,10 @@ class HuggingFaceStorageWriter(FileSystemWriter):
             among = by_file.setdefault(self._number_of(item.index.fqn), {})
             if among.setdefault(item.index.fqn, item) is not item:
                 raise RuntimeError(f"this rank has two parts of {item.index.fqn!r}: a file has one of a key")
-        results = []
+        results, shard = [], plan.storage_data.get("shard_index")
         for number, items in by_file.items():
-            name = _file_name(number, self._count(), plan.storage_data)
-            results += self._write_items(name, items, planner, plan.storage_data is not None)
+            name = _file_name(number, self._count(), shard)
+            results += self._write_items(name, items, planner, shard is not None)
         return _done(results)
 
     def _write_items(self, name: str, items: dict[str, WriteItem], planner: SavePlanner, parts: bool) -> Any:
@@ -282,8 +283,9 @@ class HuggingFaceStorageWriter(FileSystemWriter):
         sizes: dict[str, int] = {}
         for result in written:
             sizes[result.index.fqn] = sizes.get(result.index.fqn, 0) + result.size_in_bytes
-        files = {key: _file_name(self._number_of(key), self._count(), None) for key in sizes}
+        files = {result.index.fqn: result.storage_data.relative_path for result in written}
         if self.enable_consolidation:
+            files = {key: _file_name(self._number_of(key), self._count(), None) for key in sizes}
             self._join(files)
         index = {"metadata": {"total_size": sum(sizes.values())}, "weight_map": files}
         (self._whole / _INDEX).write_text(json.dumps(index, indent=2))

@@ -263,7 +263,7 @@ static int begin_once(void) {
  * by the kernel for the next, which takes a third of the time of 25 MiB between two hosts: they are kept. */
 static void keep_memory(void) {
 #ifdef __GLIBC__
-    mallopt(M_MMAP_THRESHOLD, 8 << 20);
+    mallopt(M_MMAP_THRESHOLD, 32 << 20); /* the most that it takes */
     mallopt(M_TRIM_THRESHOLD, 128 << 20);
 #endif
 }

@@ -13,6 +13,7 @@ from ranks import needs_mpi, where, world
 import tensorpy as tp
 from tensorpy import distributed as dist
 from tensorpy import nn
+from tensorpy.distributed import checkpoint
 from tensorpy.distributed.checkpoint.state_dict import get_model_state_dict, set_model_state_dict
 from tensorpy.distributed.fsdp import (
     FullStateDictConfig,
@@ -175,6 +176,35 @@ def new_keys(rank: int, size: int) -> None:
         FSDP.rekey_optim_state_dict({"state": {0: {}, "a": {}}, "param_groups": []}, OptimStateKeyType.PARAM_ID, plain)
 
 
+def cut_state(rank: int, size: int, folder: str) -> None:
+    """An optimizer without a step goes on where a checkpoint ends."""
+    x = tp.ones(4, 6)
+    model, other = FSDP(net()), FSDP(net())
+    optimizer, again = tp.optim.AdamW(model.parameters(), lr=0.1), tp.optim.AdamW(other.parameters(), lr=0.3)
+    with FSDP.state_dict_type(model, StateDictType.SHARDED_STATE_DICT):
+        model(x).sum().backward()
+        optimizer.step()
+        saved = {"model": model.state_dict(), "optimizer": FSDP.optim_state_dict(model, optimizer)}
+        checkpoint.save(saved, checkpoint_id=folder)
+    with FSDP.state_dict_type(other, StateDictType.SHARDED_STATE_DICT):
+        read = {"model": other.state_dict()}
+        checkpoint.load(read, checkpoint_id=folder)
+        other.load_state_dict(read["model"])
+        reader = checkpoint.FileSystemReader(folder)
+        found = checkpoint.load_sharded_optimizer_state_dict(read["model"], "optimizer", reader)
+        assert type(found["optimizer"]["state"]["0.weight"]["exp_avg"]) is DTensor
+        again.load_state_dict(FSDP.optim_state_dict_to_load(other, again, found["optimizer"]))
+    assert again.param_groups[0]["lr"] == 0.1
+    for each, its in ((model, optimizer), (other, again)):
+        its.zero_grad()
+        each(x).square().mean().backward()
+        its.step()
+    ours, theirs = model.state_dict(), other.state_dict()
+    assert all(tp.equal(ours[name], theirs[name]) for name in ours)
+    with pytest.raises(KeyError, match="nothing under"):
+        checkpoint.load_sharded_optimizer_state_dict(read["model"], "optimiser", reader)
+
+
 def gradients(rank: int, size: int) -> None:
     x = tp.randn(8, 6, generator=tp.Generator().manual_seed(1)).chunk(size)[rank]
     once, twice = FSDP(net()), FSDP(net())
@@ -202,6 +232,11 @@ def gradients(rank: int, size: int) -> None:
 @pytest.mark.parametrize("strategy", ["FULL_SHARD", "SHARD_GRAD_OP", "NO_SHARD"])
 def test_steps(policy: str, strategy: str, tmp_path: Path) -> None:
     world(trains, 2, where("file", tmp_path), policy, ShardingStrategy[strategy])
+
+
+@needs_mpi
+def test_a_state_in_parts_is_read(tmp_path: Path) -> None:
+    world(cut_state, 2, where("file", tmp_path), str(tmp_path / "checkpoint"))
 
 
 @needs_mpi

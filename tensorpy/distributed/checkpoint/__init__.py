@@ -18,6 +18,9 @@ from tensorpy.distributed.checkpoint.metadata import BytesStorageMetadata as Byt
 from tensorpy.distributed.checkpoint.metadata import ChunkStorageMetadata as ChunkStorageMetadata
 from tensorpy.distributed.checkpoint.metadata import Metadata as Metadata
 from tensorpy.distributed.checkpoint.metadata import TensorStorageMetadata as TensorStorageMetadata
+from tensorpy.distributed.checkpoint.optimizer import (
+    load_sharded_optimizer_state_dict as load_sharded_optimizer_state_dict,
+)
 from tensorpy.distributed.checkpoint.planner import LoadPlan as LoadPlan
 from tensorpy.distributed.checkpoint.planner import LoadPlanner as LoadPlanner
 from tensorpy.distributed.checkpoint.planner import ReadItem as ReadItem

@@ -19,7 +19,8 @@ typedef struct {
 /* A copy of them, the oldest first, and how many; -1 without memory. The caller frees it. */
 int64_t tp_records(tp_record **copy);
 
-/* The rest is work.c's, which holds the world's lock: a message begins (and knows its record by a number), or is done. */
+/* The rest is work.c's, which holds the world's lock: a message begins (and knows its record by a number), or is done.
+ */
 void tp_recorder_begin(tp_work *w, const tp_message *m);
 void tp_recorder_end(const tp_work *w);
 /* Appends the few that were begun before a message, the last first. */

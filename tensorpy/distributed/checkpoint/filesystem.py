@@ -355,7 +355,7 @@ class FileSystemReader(_Folder, StorageReader):
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = Path(path)
-        self.storage_data: dict[Any, _StorageInfo] = {}
+        self.storage_data: dict[Any, Any] = {}
         self.load_id = str(uuid.uuid4())
 
     def reset(self, checkpoint_id: str | os.PathLike[str] | None = None) -> None:

@@ -93,9 +93,9 @@ def _write(path: Path, kinds: dict[str, Any], give: Callable[[str], Tensor], sai
     with beside.open("wb") as file:
         file.write(len(text).to_bytes(8, "little") + text)
         for name in order:
-            tensor = _alone(give(name)).reshape(-1)
-            if tensor.numel():
-                file.write(memoryview(tensor.view(tp.uint8)))  # type: ignore[arg-type]
+            row: Any = _alone(give(name)).reshape(-1)
+            if row.numel():
+                file.write(memoryview(row.view(tp.uint8)))
         if sync:
             _sync(file)
     beside.replace(path)
@@ -258,7 +258,8 @@ class HuggingFaceStorageWriter(FileSystemWriter):
 
     def _write_items(self, name: str, items: dict[str, WriteItem], planner: SavePlanner, parts: bool) -> Any:
         tensors: dict[str, Any] = {key: planner.resolve_data(item) for key, item in items.items()}
-        places = {key: {_OFFSETS: list(item.tensor_data.chunk.offsets)} for key, item in items.items()}  # type: ignore[union-attr]
+        boxes: dict[str, Any] = {key: item.tensor_data for key, item in items.items()}
+        places = {key: {_OFFSETS: list(box.chunk.offsets)} for key, box in boxes.items()}
         said = {_SHARDING: json.dumps(places), "DCP_VERSION": "1.0"} if parts else {}
         kinds = {key: (t.dtype, tuple(t.shape)) for key, t in tensors.items()}
         _write(self.path / name, kinds, tensors.__getitem__, said, self.sync_files)
@@ -334,7 +335,7 @@ class HuggingFaceStorageReader(FileSystemReader):
                 parts.setdefault(key, []).append(entry)
         if not parts:
             raise FileNotFoundError(f"{self.path} has no files of safetensors with tensors")
-        self.storage_data = {MetadataIndex(key, e.place): e for key, of in parts.items() for e in of}  # type: ignore[misc]
+        self.storage_data = {MetadataIndex(key, e.place): e for key, of in parts.items() for e in of}
         return Metadata(
             {key: self._tensor(key, of) for key, of in parts.items()},
             storage_data=self.storage_data,

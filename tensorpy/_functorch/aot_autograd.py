@@ -55,7 +55,7 @@ def make_boxed_func(f: Callable[..., Any]) -> Callable[..., Any]:
     def g(args: Any) -> Any:
         return f(*args)
 
-    g._boxed_call = True  # type: ignore[attr-defined]
+    vars(g)["_boxed_call"] = True
     return g
 
 
@@ -397,9 +397,8 @@ def aot_module_simplified(
     def forward(*runtime_args: Any) -> Any:
         return compiled(*runtime_args)
 
-    forward.zero_grad = mod.zero_grad  # type: ignore[attr-defined]
-    forward.named_parameters = mod.named_parameters  # type: ignore[attr-defined]
-    forward.named_buffers = mod.named_buffers  # type: ignore[attr-defined]
+    names = ("zero_grad", "named_parameters", "named_buffers")
+    vars(forward).update({name: getattr(mod, name) for name in names})
     return forward
 
 

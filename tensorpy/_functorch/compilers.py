@@ -41,6 +41,7 @@ def debug_compile(fx_g: GraphModule, inps: Any) -> Callable[..., Any]:
 
 def draw_graph_compile(name: str) -> Callable[..., Any]:
     """A compiler that draws the graph into a file and runs it as it is."""
+
     def compiler(fx_g: GraphModule, _: Any) -> Callable[..., Any]:
         draw_graph(fx_g, f"{name}.svg", name)
         return make_boxed_func(fx_g.forward)

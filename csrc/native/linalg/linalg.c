@@ -246,7 +246,8 @@ tp_tensor3 linalg_lu_factor_ex_dense(tp_tensor *given, bool pivot, bool check) {
     if (!A) return none;
     if (A->ndim < 2) {
         char sizes[64];
-        return tp_fail(TP_RuntimeError, "torch.lu_factor: Expected tensor with 2 or more dimensions. Got size: %s instead",
+        return tp_fail(TP_RuntimeError,
+                       "torch.lu_factor: Expected tensor with 2 or more dimensions. Got size: %s instead",
                        tp_ints_text(sizes, sizeof sizes, tp_sizes(A))),
                none;
     }

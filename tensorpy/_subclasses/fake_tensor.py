@@ -330,9 +330,10 @@ def _asks_a_plain_tensor(func: Any, leaves: Any) -> bool:
 
 def _is_a_table(func: Any, args: Any, kwargs: Any) -> bool:
     """Whether a composite in C sends numbers of its own, a table of places, to where its arguments seem to be."""
-    device: Any = kwargs.get("device")
-    plain = func._opname == "_to_copy" and device is not None and not isinstance(args[0], FakeTensor)
-    return plain and _C.device(device).type == "meta"
+    device = kwargs.get("device")
+    if device is None or func._opname != "_to_copy" or isinstance(args[0], FakeTensor):
+        return False
+    return bool(_C.device(device).type == "meta")
 
 
 def _run(func: Any, args: Any, kwargs: Any) -> Any:

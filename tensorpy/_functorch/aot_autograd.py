@@ -111,10 +111,6 @@ def _memory(t: Tensor) -> Any:
     return None if t.layout is not _C.strided else _C._tracer.memory(t)
 
 
-def _view(t: Tensor, sizes: Any, strides: Any, offset: int) -> Tensor:
-    return t.as_strided(sizes, strides, t.storage_offset() + offset)
-
-
 def _result(leaf: Any, args: list[Tensor]) -> _Result:
     if not isinstance(leaf, Tensor):
         return _Result(leaf)
@@ -141,7 +137,11 @@ def _examined(f: Callable[..., Any], primals: list[Tensor]) -> _Plan:
 
 def _stand_in(t: Tensor, p: Tensor) -> Tensor:
     """A copy that may be written, of a leaf that requires grad where the argument does."""
-    return _copied(t.detach().requires_grad_(p.requires_grad))
+    leaf = t.detach().requires_grad_(p.requires_grad)
+    if p.layout is not _C.strided or 0 in p.stride():
+        return leaf.clone()
+    memory = _C.empty(p.untyped_storage().nbytes() // p.element_size(), dtype=p.dtype, device=p.device)
+    return memory.as_strided(p.shape, p.stride(), p.storage_offset()).copy_(leaf)
 
 
 def _copied(t: Tensor) -> Tensor:
@@ -257,7 +257,7 @@ class _Compiled:
         if result.argument is None:
             return result.value
         argument = primals[result.argument]
-        return argument if result.view is None else _view(argument, *result.view)
+        return argument if result.view is None else argument.as_strided(*result.view)
 
 
 @dataclass
@@ -273,7 +273,7 @@ class _Options:
 
 def _kind(leaf: Any) -> Any:
     if isinstance(leaf, Tensor):
-        strides = leaf.stride() if leaf.layout is _C.strided else leaf.layout
+        strides = (*leaf.stride(), leaf.storage_offset()) if leaf.layout is _C.strided else leaf.layout
         return type(leaf), tuple(leaf.shape), strides, leaf.dtype, leaf.device, leaf.requires_grad
     return type(leaf), leaf if leaf.__hash__ else id(leaf)
 

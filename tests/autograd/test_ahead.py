@@ -91,6 +91,14 @@ def test_a_tensor_given_twice_is_one() -> None:
     assert x.grad is not None and x.grad.item() == 4
 
 
+def test_a_view_of_an_argument_that_is_a_view_itself() -> None:
+    whole = tp.arange(12.0)
+    for f in (lambda x: x.as_strided((2,), (1,), 1), lambda x: x[1:]):
+        compiled = aot_function(f, nop)
+        for x in (whole[4:8], whole[6:10], whole[:4]):
+            assert tp.equal(compiled(x), f(x))
+
+
 def test_random_numbers_are_drawn_once_and_when_it_runs() -> None:
     f = aot_function(lambda x: nn.functional.dropout(x), nop)
     x = tp.ones(100)

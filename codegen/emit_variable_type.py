@@ -91,11 +91,9 @@ def _save_argument(op: Operator, node: Node, k: Kept, source: str) -> list[str]:
         if k.output >= 0 and node.differentiable(k.output):  # another output does not own the node
             call = f"tp_save_output(&node->{k.field}, {source}, {k.output})"
         if not call and op.kind == "inplace" and k.name == "self":
-            out.append(f"tp_autoref *original = tp_clone({source}, TP_NO_FORMAT);")
-            out.append(f"if (!original || tp_save(&node->{k.field}, original) < 0) return {failed};")
-        else:
-            call = call or f"tp_save(&node->{k.field}, {source})"
-            out.append(f"if ({call} < 0) return {failed};")
+            call = f"tp_save_before_write(&node->{k.field}, {source})"
+        call = call or f"tp_save(&node->{k.field}, {source})"
+        out.append(f"if ({call} < 0) return {failed};")
         if k.kind == "Tensor?":
             out.append(f"node->{k.field}_defined = {source} != NULL;")
     elif k.is_tensor:

@@ -122,6 +122,8 @@ int tp_node_skip_output(tp_node *n);
 
 /* ---- saved values ---- */
 int tp_save(tp_saved *s, tp_tensor *t); /* t may be NULL */
+/* Keeps a copy of what the call is about to write. */
+int tp_save_before_write(tp_saved *s, tp_tensor *t);
 int tp_save_output(tp_saved *s, tp_tensor *t, int output_nr);
 /* A new reference; NULL without an error for an absent tensor. RuntimeError if it was changed in place since, or let
  * go. An output has its history where the backward is recorded; the second has it always, since code that is not ours

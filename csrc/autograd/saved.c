@@ -1,9 +1,11 @@
 /* saved.c: values that a node keeps for its backward. */
 #include "autograd/node.h"
 
+#include "Functions.h"
 #include "autograd/engine.h"
 #include "autograd/tangent.h"
 #include "core/alloc.h"
+#include "dispatch/key.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -42,6 +44,13 @@ int tp_save(tp_saved *s, tp_tensor *t) {
                        "inference_mode can, or use no_grad instead of inference_mode");
     s->version = tp_version(t);
     return keep_steal(s, tp_retain(t));
+}
+
+int tp_save_before_write(tp_saved *s, tp_tensor *t) {
+    tp_exclude_guard guard = tp_exclude(0);
+    tp_tls.exclude &= ~TP_BIT(Tracer); /* a graph of the call and its gradient has the copy too */
+    tp_autoref *original = tp_clone(t, TP_NO_FORMAT);
+    return original ? tp_save(s, original) : -1;
 }
 
 /* An output is kept as a bare alias, since the output owns the node. */

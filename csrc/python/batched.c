@@ -170,6 +170,7 @@ static int walk(node_walk *w) {
 /* The node that a tensor's gradient goes to counts as seen; 1 if that is not a leaf's own. */
 static int leave_out(node_walk *w, tp_tensor *t) {
     if (tp_grad_fn_borrow(t)) return 1;
+    if (!tp_requires_grad(t)) return 0;
     const tp_node *own = hold_accumulator(w, t);
     return own && note(w->seen, own) >= 0 ? 0 : -1;
 }

@@ -293,6 +293,7 @@ static PyObject *set_dispatch_sets(PyObject *self, PyObject *args) {
         return PyErr_Format(PyExc_ValueError, "%llu has bits that are no dispatch keys", include);
     if (exclude & TP_BIT(Python))
         return PyErr_Format(PyExc_ValueError, "the key Python cannot be left out: below it no kernel is a wrapper's");
+    if (tp_tls.new_flags & TP_FLAG_DEPTH) exclude &= ~TP_AUTOGRAD_KEYS; /* a transform differentiates what is called */
     tp_tls.include = include;
     tp_tls.exclude = exclude ^ TP_DEFAULT_EXCLUDED;
     Py_RETURN_NONE;

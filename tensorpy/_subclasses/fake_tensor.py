@@ -230,6 +230,10 @@ class FakeTensorMode(TorchDispatchMode):
         if not any(isinstance(leaf, FakeTensor) for leaf in leaves) and _asks_a_plain_tensor(func, leaves):
             with no_dispatch():
                 return func(*args, **kwargs)  # printing, reading: nothing that stands for anything is made
+        if _is_a_table(func, args, kwargs):
+            kwargs["device"] = self._lately
+            args = (self.from_tensor(args[0]),)
+            leaves, spec = tree_flatten((args, kwargs))
         leaves = [self._taken(func, leaf) for leaf in leaves]
         if func._opname == "_local_scalar_dense" and leaves[0].constant is not None:
             with no_dispatch():
@@ -322,6 +326,14 @@ class FakeTensorMode(TorchDispatchMode):
 def _asks_a_plain_tensor(func: Any, leaves: Any) -> bool:
     """Whether a tensor with elements is read, which gives no tensor."""
     return "data_dependent_output" in func.tags and any(isinstance(leaf, Tensor) for leaf in leaves)
+
+
+def _is_a_table(func: Any, args: Any, kwargs: Any) -> bool:
+    """Whether a composite in C sends numbers of its own, a table of places, to where its arguments seem to be."""
+    device = kwargs.get("device")
+    if device is None or func._opname != "_to_copy" or isinstance(args[0], FakeTensor):
+        return False
+    return bool(_C.device(device).type == "meta")
 
 
 def _run(func: Any, args: Any, kwargs: Any) -> Any:

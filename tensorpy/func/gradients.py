@@ -18,7 +18,7 @@ from tensorpy._C import Tensor
 from tensorpy.autograd.batches import Levels, batched, physical
 from tensorpy.autograd.grad_mode import enable_grad, set_grad_enabled
 from tensorpy.autograd.graph import disable_saved_tensors_hooks
-from tensorpy.func.vmap import plain, transforming
+from tensorpy.func.vmap import plain, recording, transforming
 from tensorpy.utils._pytree import TreeSpec, tree_flatten, tree_leaves, tree_unflatten
 
 if TYPE_CHECKING:
@@ -171,6 +171,7 @@ def grad_and_value(
     what = "grad_and_value(f)(*args)"
 
     @functools.wraps(plain(func))
+    @recording()
     def wrapper(*args: Any, **kwargs: Any) -> Any:
         places, tree = chosen(what, args, argnums)
         inputs = Inputs(what, tree)
@@ -225,6 +226,7 @@ def _check_cotangents(what: str, given: TreeSpec, wanted: TreeSpec) -> None:
         )
 
 
+@recording()
 def vjp(func: OfTensors[Any], *primals: Any, has_aux: bool = False) -> Any:
     """The outputs of `func` and the function that takes cotangents of them back to the arguments: (output, vjp_fn), or
     (output, vjp_fn, aux).
@@ -248,6 +250,7 @@ def vjp(func: OfTensors[Any], *primals: Any, has_aux: bool = False) -> Any:
         wholes = [physical(o, inputs.levels) for o in outputs]
     again = inputs.settled(wholes)
 
+    @recording()
     def vjp_fn(cotangents: Any, retain_graph: bool = True, create_graph: bool | None = None) -> Any:
         given, spec = tree_flatten(cotangents)
         _check_cotangents(what, spec, out_spec)
@@ -275,6 +278,7 @@ def _check_like(place: int, tangent: Any, primal: Tensor) -> None:
             )
 
 
+@recording()
 def linearize(func: OfTensors[Any], *primals: Any) -> tuple[Any, Callable[..., Any]]:
     """The outputs of `func`, and the function that takes tangents of the arguments to tangents of the outputs.
 
@@ -298,6 +302,7 @@ def linearize(func: OfTensors[Any], *primals: Any) -> tuple[Any, Callable[..., A
         back = inputs.gradients(wholes, cotangents, True, True)
     again = inputs.settled(wholes)
 
+    @recording()
     def jvp_fn(*tangents: Any) -> Any:
         given, spec = tree_flatten(tangents)
         if spec != inputs.spec:

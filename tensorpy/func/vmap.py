@@ -62,6 +62,20 @@ class _Open(threading.local):
 opened: Any = _Open()
 
 
+_GRAPHS = sum(bit for name, bit in _C._KEYS.items() if name.startswith(("Autograd", "ADInplaceOrView", "ForwardAD")))
+
+
+@contextmanager
+def recording() -> Iterator[None]:
+    """What is differentiated has a graph, whatever layers the caller has left out of its own."""
+    include, exclude = _C._get_dispatch_sets()
+    _C._set_dispatch_sets(include, exclude & ~_GRAPHS)
+    try:
+        yield
+    finally:
+        _C._set_dispatch_sets(include, exclude)
+
+
 @contextmanager
 def transforming(of: int | Forward | Sequence[Tensor] = ()) -> Iterator[None]:
     """The function of a transform runs: what it says about the gradient of a tensor (requires_grad_) is an error."""

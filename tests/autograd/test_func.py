@@ -585,3 +585,27 @@ def test_a_vmap_without_an_end_tells_where_batches_are() -> None:
     assert dims == (0, None) and tp.equal(both, x.T + 1) and alone.tolist() == [1, 1]
     with pytest.raises(ValueError, match="does not fit"):
         restore_vmap(tp.sin, (0, 0), 2, "error")(x)
+
+
+def test_layers_that_the_caller_leaves_out_are_there_for_what_is_differentiated() -> None:
+    from tensorpy._as_torch.private import _AutoDispatchBelowAutograd as Below
+
+    def cubes(x: Any) -> Any:
+        return (x**3).sum()
+
+    def below(x: Any) -> Any:
+        with Below():
+            y = x**3
+        return y.sum()
+
+    x = tp.tensor([1.0, 2.0])
+    with Below():
+        assert func.grad(cubes)(x).tolist() == [3, 12]
+        assert func.vjp(cubes, x)[1](tp.tensor(1.0))[0].tolist() == [3, 12]
+        assert func.jacrev(lambda x: x**3)(x).tolist() == [[3, 0], [0, 12]]
+        assert func.jacfwd(lambda x: x**3)(x).tolist() == [[3, 0], [0, 12]]
+        assert func.hessian(cubes)(x).tolist() == [[6, 0], [0, 12]]
+        assert vmap(func.grad(lambda x: x**3))(x).tolist() == [3, 12]
+        assert func.jvp(cubes, (x,), (tp.ones(2),))[1].item() == 15
+        assert not (tp.ones(2, requires_grad=True) * 2).requires_grad
+    assert func.grad(below)(x).tolist() == [3, 12]

@@ -13,6 +13,12 @@ def leaf(package):
     return package.ones(2, requires_grad=True)
 
 
+def square(package):
+    """A complex matrix without symmetry."""
+    rows = [[1 + 2j, 2 - 1j, 0.5j], [3, 1j, 2], [1 - 1j, 4, 2 + 2j]]
+    return package.tensor(rows, dtype=package.complex128, requires_grad=True)
+
+
 def backward(package, hook):
     x = leaf(package)
     x.register_hook(hook)
@@ -45,6 +51,18 @@ CALLS = {
     "what a hook gives": (lambda p: backward(p, lambda g: 1), "expected Variable, but hook returned 'int'"),
     "sizes of a hook": (lambda p: backward(p, lambda g: p.ones(3)), "hook '<lambda>' has changed the size of value"),
     "legacy function": (legacy, "Legacy autograd function with non-static forward method is deprecated"),
+    "phase of svd": (
+        lambda p: p.linalg.svd(square(p))[0].real.sum().backward(),
+        "svd_backward: The singular vectors in the complex case are specified up to multiplication by e^{i phi}.",
+    ),
+    "phase of eig": (
+        lambda p: p.linalg.eig(square(p))[1].real.sum().backward(),
+        "linalg_eig_backward: The eigenvectors in the complex case are specified up to multiplication by e^{i phi}.",
+    ),
+    "phase of eigh": (
+        lambda p: p.linalg.eigh(square(p))[1].real.sum().backward(),
+        "linalg_eigh_backward: The eigenvectors in the complex case are specified up to multiplication by e^{i phi}.",
+    ),
     "no backward": (without_backward, "You must implement either the backward or vjp method for your custom"),
     "unused": (
         lambda p: p.autograd.grad(leaf(p).sum(), leaf(p)),
@@ -70,3 +88,10 @@ def test_grad_fn_set_to_none_detaches():
         y = leaf(package) * 1
         y._grad_fn = None
         assert y.grad_fn is None and not y.requires_grad
+
+
+def test_a_loss_without_phase_has_a_gradient():
+    for split in (tp.linalg.svd, tp.linalg.eig, tp.linalg.eigh):
+        x = square(tp)
+        sum(part.abs().sum() for part in split(x)).backward()
+        assert x.grad.isfinite().all()

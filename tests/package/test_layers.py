@@ -46,7 +46,8 @@ LAYERS = {
         backends._generated quantization nn.quantized nn.intrinsic nn.qat nn.quantizable utils.data utils.viz
     """,
     "tools: what looks at all of these, or stands for something else": """
-        library _library _subclasses distributed._functional_collectives
+        library _library _subclasses distributed._functional_collectives _functorch.aot_autograd
+        _functorch.compilers _functorch.partitioners
         distributed.nn distributed.checkpoint distributed._composable distributed.fsdp distributed._tensor
         distributed.tensor distributed.timeline
         testing backends utils jit _jit_internal onnx hub mps xpu __config__ _as_torch run

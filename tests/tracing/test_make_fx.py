@@ -159,3 +159,15 @@ def test_a_graph_is_recorded_by_itself_inside_of_another_recording() -> None:
 
     assert lines(f, tp.ones(2))[1:] == ["mul = mul.Tensor(x_1, 2);  x_1 = None", "return mul"]
     assert inner[0](tp.zeros(2)).tolist() == [1.0, 1.0]
+
+
+def test_the_gradient_of_what_is_written_comes_of_the_values_before() -> None:
+    def gradient(x: Any) -> Any:
+        x = x.detach().requires_grad_()
+        y = x * 1
+        y.sin_()
+        return tp.autograd.grad((y * y).sum(), x)[0]
+
+    module = make_fx(gradient)(tp.ones(2))
+    assert not any(node.op == "get_attr" for node in module.graph.nodes)
+    assert tp.allclose(module(tp.full((2,), 3.0)), gradient(tp.full((2,), 3.0)))

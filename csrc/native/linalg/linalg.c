@@ -112,8 +112,10 @@ static const struct {
      "The factorization could not be completed because the input is not positive-definite (the leading minor of order "
      "%lld is not positive-definite).",
      TP_LinAlgError, NULL},
-    {"lu_factor", "U[%lld,%lld] is zero and using it on lu_solve would result in a division by zero", TP_RuntimeError,
-     NULL},
+    {"lu_factor",
+     "U[%lld,%lld] is zero and using it on lu_solve would result in a division by zero. If you still want to perform "
+     "the factorization, consider calling linalg.lu(A, pivot) or linalg.lu_factor_ex(A, pivot)",
+     TP_RuntimeError, NULL},
     {"ldl_factor", "D[%lld,%lld] is zero and using it on lu_solve would result in a division by zero", TP_RuntimeError,
      NULL},
     {"lstsq", "the input matrix does not have full rank (error code: %lld)", TP_LinAlgError, NULL},
@@ -125,7 +127,7 @@ static int fail_by_info(const char *op, const char *where, int64_t info) {
     while (!strstr(op, meanings[i].word)) i++;
     const char *not_finite = meanings[i].not_finite ? meanings[i].not_finite : NOT_FINITE;
     if (info < 0) return tp_fail(TP_LinAlgError, not_finite, op, where);
-    char message[160];
+    char message[240];
     snprintf(message, sizeof message, meanings[i].message, (long long)info, (long long)info);
     return tp_fail(meanings[i].cls, "%s: %s%s", op, where, message);
 }
@@ -242,6 +244,13 @@ tp_tensor3 linalg_lu_factor_ex_dense(tp_tensor *given, bool pivot, bool check) {
     tp_tensor3 none = {{NULL}};
     tp_autoref *A = tp_still(given);
     if (!A) return none;
+    if (A->ndim < 2) {
+        char sizes[64];
+        return tp_fail(TP_RuntimeError,
+                       "torch.lu_factor: Expected tensor with 2 or more dimensions. Got size: %s instead",
+                       tp_ints_text(sizes, sizeof sizes, tp_sizes(A))),
+               none;
+    }
     if (tp_check_matrix("linalg.lu_factor", "A", A, false) < 0) return none;
     if (!pivot)
         return tp_fail(TP_RuntimeError, "linalg.lu_factor: LU without pivoting is not implemented on the CPU"), none;
@@ -255,7 +264,7 @@ tp_tensor3 linalg_lu_factor_ex_dense(tp_tensor *given, bool pivot, bool check) {
                    *i = p ? tp_as_vectors(info, -1) : NULL;
         if (!i || tp_prim_lu(a, p, i) < 0) return none;
     }
-    if (check && check_errors(info, "linalg.lu_factor_ex", A) < 0) return none;
+    if (check && check_errors(info, "torch.linalg.lu_factor_ex", A) < 0) return none;
     return (tp_tensor3){{tp_take(LU), tp_take(pivots), tp_take(info)}};
 }
 

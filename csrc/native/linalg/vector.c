@@ -74,9 +74,10 @@ static tp_tensor *scaled(tp_tensor *t, const tp_scalar *factor) {
 /* addr(Tensor self, Tensor vec1, Tensor vec2, *, Scalar beta=1, Scalar alpha=1) -> Tensor */
 tp_tensor *addr_composite(tp_tensor *self, tp_tensor *vec1, tp_tensor *vec2, const tp_scalar *beta,
                           const tp_scalar *alpha) {
-    if (vec1->ndim != 1 || vec2->ndim != 1)
-        return tp_fail_null(TP_RuntimeError, "addr: Expected 1-D arguments vec1 and vec2, but got %d-D and %d-D",
-                            vec1->ndim, vec2->ndim);
+    bool first = vec1->ndim != 1;
+    if (first || vec2->ndim != 1)
+        return tp_fail_null(TP_RuntimeError, "addr: Expected 1-D argument vec%d, but got %d-D", first ? 1 : 2,
+                            (first ? vec1 : vec2)->ndim);
     tp_dtype common = tp_result_type((tp_operand[]){{self, NULL}, {vec1, NULL}, {vec2, NULL}}, 3);
     if (common == TP_NO_DTYPE || check_factor("beta", beta, common) < 0 || check_factor("alpha", alpha, common) < 0)
         return NULL;

@@ -5,6 +5,7 @@
 #include "Functions.h"
 #include "core/determinism.h"
 #include "native/common/checks.h"
+#include "native/common/out.h"
 
 #include <string.h>
 
@@ -64,18 +65,20 @@ int tp_check_one_dtype(const tp_pointwise *p, const tp_operand *inputs, const tp
         if (!t || (i > 1 && t->ndim == 0)) continue;
         tp_dtype wanted = (tp_dtype)inputs[0].tensor->dtype;
         if (t->dtype != wanted)
-            return tp_fail(TP_RuntimeError,
-                           "%s is not yet implemented for tensors with different dtypes. Expected %s to have dtype %s, "
-                           "but got %s",
-                           p->name, p->inputs[i], tp_dtype_names[wanted], tp_dtype_names[t->dtype]);
+            return tp_fail(TP_RuntimeError, "%s: expected dtype %s for `%s` but got dtype %s", p->name,
+                           tp_c_type_name(wanted), p->inputs[i], tp_c_type_name((tp_dtype)t->dtype));
     }
     return 0;
 }
 
 int tp_check_real_step(const tp_pointwise *p, const tp_operand *inputs, const tp_value *params) {
+    (void)params;
     if (is_complex(&inputs[0]) || is_complex(&inputs[1]))
         return tp_fail(TP_RuntimeError, "%s is not yet implemented for complex tensors.", p->name);
-    return tp_check_one_dtype(p, inputs, params);
+    if (inputs[0].tensor && inputs[1].tensor && inputs[0].tensor->dtype != inputs[1].tensor->dtype)
+        return tp_fail(TP_RuntimeError, "%s is not yet implemented for tensors with different dtypes: %s and %s",
+                       p->name, tp_dtype_names[inputs[0].tensor->dtype], tp_dtype_names[inputs[1].tensor->dtype]);
+    return 0;
 }
 
 int tp_check_real_sign(const tp_pointwise *p, const tp_operand *inputs, const tp_value *params) {

@@ -147,12 +147,13 @@ class Recorder:
         self.follow_grad_mode(_C.is_grad_enabled())
         random = "nondeterministic_seeded" in op.tags
         nodes = [self.argument(a) for a in args]
-        if self.fakes is not None and not tensors:
+        if self.fakes is not None and not any(isinstance(tensor, FakeTensor) for tensor in tensors):
             self._say_device(op, nodes)
         return op, nodes, args, random or any(map(self.depends, tensors))
 
     def _say_device(self, op: Any, nodes: list[Any]) -> None:
-        """The device of a factory that a composite calls, which sees Meta tensors where there are fake ones."""
+        """The device of a factory that a composite calls, or of a table that it sends: it sees Meta tensors where there
+        are fake ones."""
         places = {row[0]: place for place, row in enumerate(_parameters(op._own_name))}
         if "device" in places and "pin_memory" in places and nodes[places["pin_memory"]] is None:
             assert self.fakes is not None

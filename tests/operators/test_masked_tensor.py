@@ -44,7 +44,7 @@ ERRORS = (
     "t.masked.masked_tensor(d.to(t.complex64), k)", "t.masked.masked_tensor(d.to_sparse(), k)",
     "t.masked.masked_tensor(d.to(t.uint8), k)", "t.masked.masked_tensor(d.to_sparse_csc(), k.to_sparse_csc())",
     "m.matmul(d.t())", "m.sort()", "m.nansum()", "s.sum(0)", "m[0].to_sparse_csr()",
-    "t.masked.masked_tensor(t.tensor(3), t.tensor(False)).item()",
+    "t.masked.masked_tensor(t.tensor(3), t.tensor(False)).item()", "s.contiguous()", "s.is_contiguous()",
 )  # fmt: skip
 SCALARS = (
     "(m * 2).sum()", "m.sin().mean(1).sum()", "m.prod()", "m.to_tensor(7.0).sum()",
@@ -118,6 +118,40 @@ def test_gradients_of_parts_add_up() -> None:
     y = x * x
     (y[0].sum() + 2 * y[:, 1:].sum() + x[1].sum()).backward()
     assert x.grad.to_tensor(-1.0).tolist() == [[0.0, -1.0, 12.0], [1.0, 17.0, 21.0]]
+
+
+def test_operators_that_take_a_masked_tensor() -> None:
+    """The lists are read from the table of operators; what PyTorch's list beside their other names is among them."""
+    from tensorpy.masked.maskedtensor import binary, reductions, unary
+
+    assert {"abs", "exp", "isnan", "clamp", "bitwise_not"} <= set(unary.UNARY_NAMES)
+    assert {"exp_", "sqrt_", "round_"} <= set(unary.INPLACE_UNARY_NAMES)
+    assert {"add", "floor_divide", "eq", "fmin"} <= set(binary.BINARY_NAMES) and "add_" in binary.INPLACE_BINARY_NAMES
+    assert {"sum", "mean", "amin", "argmax", "all", "norm", "std"} <= set(reductions.REDUCE_NAMES)
+    mask = tp.tensor([True, False])
+    for functions, count in (
+        (unary.NATIVE_UNARY_FNS, 1), (unary.NATIVE_INPLACE_UNARY_FNS, 1),
+        (binary.NATIVE_BINARY_FNS, 2), (binary.NATIVE_INPLACE_BINARY_FNS, 2),
+    ):  # fmt: skip
+        for function in functions:
+            kwargs = {"min": 0} if function.__name__ in ("clamp", "clamp_") else {}
+            whole = any(part in function.__name__ for part in ("bitwise", "gcd", "lcm"))
+            dtype = tp.int32 if whole else tp.float32
+            made = function(*[tp.masked.masked_tensor(tp.tensor([1, 2], dtype=dtype), mask)] * count, **kwargs)
+            assert made.get_mask().equal(mask), function
+
+
+def test_masks_and_tensors_that_match() -> None:
+    from tensorpy.masked.maskedtensor.core import _masks_match, _tensors_match
+
+    a, mask = tp.tensor([1.0, 2.0]), tp.tensor([True, False])
+    m, n = tp.masked.masked_tensor(a, mask), tp.masked.masked_tensor(a, ~mask)
+    assert _masks_match(m, m) and _masks_match(m, a) and not _masks_match(m, n)
+    assert _tensors_match(a, a.double()) and not _tensors_match(a, a + 1e-6)
+    assert _tensors_match(a, a + 1e-6, exact=False)
+    assert _tensors_match(a.to_sparse(), a.to_sparse()) and not _tensors_match(a.to_sparse(), tp.zeros(2).to_sparse())
+    with pytest.raises(ValueError, match="layout"):
+        _tensors_match(a, a.to_sparse())
 
 
 def test_random_chains_are_those_of_plain_tensors() -> None:

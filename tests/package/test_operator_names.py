@@ -63,7 +63,7 @@ IN_PYTHON = {
     "_subclasses/fake_tensor.py": "the two operators between numbers and tensors, by which constants are followed",
     "_tensor/numpy_functions.py": "NumPy's protocol names functions, not operators",
     "masked/_masks.py": "what PyTorch's package has beside the operators of masked elements, by their names",
-    "masked/maskedtensor.py": "a class's own rules, by the functions and operators that it answers for",
+    "masked/maskedtensor/core.py": "a class's own rules, by the functions and operators that it answers for",
     "nn/init.py": "gains of activations, by the names that callers pass",
 }
 

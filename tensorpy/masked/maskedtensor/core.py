@@ -131,7 +131,7 @@ def _same_mask(a: Tensor, b: Tensor) -> bool:
     return a.shape == b.shape and bool(_C.equal(a, b))
 
 
-def _masks_match(given: list[MaskedTensor]) -> bool:
+def _masks_agree(given: list[MaskedTensor]) -> bool:
     for other in given[1:]:
         first, second = given[0]._masked_mask, other._masked_mask
         if first.layout is _C.strided and second.layout is _C.strided and first.shape != second.shape:
@@ -141,8 +141,26 @@ def _masks_match(given: list[MaskedTensor]) -> bool:
     return True
 
 
+def _tensors_match(a: Tensor, b: Tensor, exact: bool = True, rtol: float = 1e-05, atol: float = 1e-08) -> bool:
+    """Whether both are equal, or close; what is stored, where both are sparse."""
+    if a.layout is not b.layout:
+        raise ValueError(f"tensors of one layout were expected, got {a.layout} and {b.layout}")
+    if a.dtype != b.dtype:
+        b = b.type(a.dtype)
+    if a.layout is not _C.strided and not _C._same_pattern(a, b):
+        return False
+    a, b = _values(a), _values(b)
+    return a.shape == b.shape and bool(_C.equal(a, b) if exact else _C.allclose(a, b, rtol, atol, True))
+
+
+def _masks_match(a: Any, b: Any) -> bool:
+    """Whether two masked tensors have one mask; another tensor goes with each."""
+    given = _masked_in([a, b])
+    return len(given) < 2 or _same_mask(given[0]._masked_mask, given[1]._masked_mask)
+
+
 def _check_masks(given: list[MaskedTensor]) -> None:
-    if not _masks_match(given):
+    if not _masks_agree(given):
         raise ValueError("Input masks must match: an operator on masked tensors takes those of one mask")
 
 
@@ -418,10 +436,18 @@ def _to_layout(name: str, masked: Any, *args: Any, **kwargs: Any) -> Any:
     return masked if masked.layout is layout else _Converted.apply(masked, layout)
 
 
+def _laid(name: str, masked: Any, *args: Any, **kwargs: Any) -> Any:
+    if masked.is_sparse:
+        raise ValueError(f"MaskedTensors with sparse data do not have is_contiguous, which {name}() asks for")
+    with _C.DisableTorchFunctionSubclass():
+        return getattr(Tensor, name)(masked, *args, **kwargs)
+
+
 _FUNCTIONS: dict[str, Callable[..., Any]] = {
     **dict.fromkeys(_REDUCTIONS, _reduced),
     **dict.fromkeys(_SCANS, _scanned),
     **dict.fromkeys(("to_dense", "to_sparse", "to_sparse_coo", "to_sparse_csr"), _to_layout),
+    **dict.fromkeys(("contiguous", "is_contiguous"), _laid),
     "all": _all,
 }
 
@@ -433,7 +459,7 @@ def _by_element(func: Any, args: Any, kwargs: Any) -> Any:
     """One mask for all; what is written keeps it."""
     given = _masked_in((args, kwargs))
     first = given[0]
-    if not _masks_match(given):
+    if not _masks_agree(given):
         if _C._current_graph_task_id() == -1 or any(m.is_sparse for m in given):
             _check_masks(given)
         return _of_gradients(func, args, kwargs)

@@ -730,7 +730,7 @@ class _Values:
         self.method = method
         self.__doc__ = method.__doc__
 
-    def __get__(self, t: Tensor | None, owner: type) -> Any:
+    def __get__(self, t: Tensor | None, owner: Any) -> Any:
         if t is None or not t.is_nested or t.layout is not _C.jagged:
             return self.method.__get__(t, owner)
         from tensorpy._tensor import nested  # which programs without nested tensors do without

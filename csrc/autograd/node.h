@@ -72,7 +72,7 @@ typedef struct tp_node {
     tp_edge *edges;
     tp_input_meta *inputs;
     tp_input_meta first_input;      /* inputs points here while ninputs is 1 */
-    struct tp_py_hooks *hooks;      /* hooks of the node and of its outputs; python/autograd.c */
+    struct tp_py_hooks *hooks;      /* hooks of the node and of its outputs; python/hooks.c */
     struct tp_grad_keeper *keepers; /* outputs that keep their gradient (retain_grad) */
     void *pyobj;                    /* the Python object that stands for the node (weak) */
     char *trace;                    /* where the forward call was, under detect_anomaly */

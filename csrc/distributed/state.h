@@ -1,7 +1,7 @@
 /* state.h: what the files of csrc/distributed/ that make up a world share: its one value, and what stands in it.
  *
- * world.c begins and ends it, groups.c has its groups, work.c its messages, errand.c what the engine is asked that
- * takes long. Nothing outside of these four includes this. */
+ * world.c begins and ends it, groups.c has its groups, work.c its messages, recorder.c the last of them, errand.c what
+ * the engine is asked that takes long, peers.c who has gone. Nothing outside of these six includes this. */
 #pragma once
 
 #include "core/lock.h"
@@ -17,7 +17,7 @@ typedef struct {
     char *name;
     int *ranks, n;
     void *of_engine;
-    int64_t begun; /* messages of all in the group so far */
+    int64_t begun, begun_of_two; /* messages of all in the group so far, and of two */
     const char *last;
     bool used;
 } tp_group;
@@ -26,6 +26,7 @@ struct tp_work {
     tp_work *next, *previous; /* in the list of those under way */
     int group, peer;
     int64_t number, nbytes; /* number -1: of two processes, not of all */
+    int64_t record;         /* of the recorder */
     const char *name;
     tp_request *requests, one;
     int n;

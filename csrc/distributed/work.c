@@ -5,6 +5,7 @@
 #include "core/host.h"
 #include "distributed/lines.h"
 #include "distributed/peers.h"
+#include "distributed/recorder.h"
 #include "distributed/state.h"
 
 #include <sched.h>
@@ -61,6 +62,7 @@ static void move(tp_work *w) {
         if (w->number >= 0) tp_world_set_fault(w->failure ? w->failure : "out of memory");
     }
     unlist(w);
+    if (done > 0) tp_recorder_end(w);
     atomic_store_explicit(&w->state, done < 0 ? -1 : 1, memory_order_release);
 }
 
@@ -210,6 +212,7 @@ tp_work *tp_work_begin(int number, const char *name, const tp_message *given, tp
     g = &tp_world.groups[number];
     w->number = of_two ? -1 : g->begun++;
     if (!of_two) g->last = name;
+    tp_recorder_begin(w, &m);
     if (begin_pieces(w, g->of_engine, &m, each) < 0) {
         w->failure = strdup(tp_error_message());
         tp_error_clear();
@@ -288,6 +291,7 @@ static int fail_late(tp_work *w, double seconds) {
     snprintf(text, sizeof text, "Timed out after %.3g s", seconds);
     name_the_late(w, text, sizeof text);
     tp_world_lock();
+    tp_recorder_tell(w, text, sizeof text);
     move(w);
     bool done = atomic_load(&w->state) == 1;
     if (!done && !atomic_load(&tp_world.faulty)) {

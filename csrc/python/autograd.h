@@ -1,4 +1,5 @@
-/* autograd.h: the Python side of the graph: Node objects, hooks, backward. */
+/* autograd.h: the Python side of the graph: Node objects (node.c), hooks (hooks.c), what the garbage collector sees of
+ * it (walk.c), backward (autograd.c), and Functions that Python defines (function.c). */
 #pragma once
 
 #include "autograd/node.h"
@@ -12,6 +13,20 @@ typedef struct tp_py_hooks {
     PyObject *accumulated; /* of a leaf: hook(leaf), when its .grad has been added to */
     PyObject *metadata;    /* a dict for whoever holds the node */
 } tp_py_hooks;
+
+/* What a slot has, made where it has nothing (borrowed); NULL with the exception set. */
+tp_py_hooks *tp_py_hooks_ensure(tp_py_hooks **slot);
+PyObject *tp_py_dict_ensure(PyObject **slot);
+
+/* A tuple of n gradients (new), None for those that are NULL. */
+PyObject *tp_py_gradients(tp_tensor *const *grads, int n);
+/* A Python sequence of tensors (None allowed if `optional`) into an array of PyMem that owns them; size -1 for None
+ * itself. What it took is freed whatever it returns. */
+int tp_py_take_tensors(PyObject *o, bool optional, const char *what, tp_tensors *out);
+void tp_py_free_tensors(tp_tensors list);
+
+int tp_py_init_node(PyObject *m);
+int tp_py_init_hooks(PyObject *m);
 
 /* grad_fn as a Python object (new), None for a leaf; NULL with the exception set. */
 PyObject *tp_py_grad_fn(tp_tensor *t);

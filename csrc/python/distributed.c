@@ -6,6 +6,7 @@
 #include "core/memory.h"
 #include "distributed/groups.h"
 #include "distributed/pmi.h"
+#include "distributed/recorder.h"
 #include "distributed/server.h"
 #include "distributed/work.h"
 #include "distributed/world.h"
@@ -275,7 +276,27 @@ FUNCTION(arrival_of) {
     return Py_BuildValue("iL", arrival.source, (long long)arrival.bytes);
 }
 
+/* The last messages, the oldest first: (id, name, kind, group, number, peer, count, came, dtype, begun, done),
+ * in us. */
+FUNCTION(records) {
+    tp_record *copy;
+    int64_t n = tp_records(&copy);
+    if (n < 0) return PyErr_NoMemory();
+    PyObject *list = PyList_New(n);
+    for (int64_t i = 0; list && i < n; i++) {
+        const tp_record *r = &copy[i];
+        PyObject *one = Py_BuildValue("LsiiLiLLsLL", (long long)r->id, r->name, (int)r->kind, r->group,
+                                      (long long)r->number, r->peer, (long long)r->count, (long long)r->came,
+                                      tp_dtype_names[r->dtype], (long long)r->begun_at, (long long)r->done_at);
+        if (one) PyList_SET_ITEM(list, i, one);
+        else Py_CLEAR(list);
+    }
+    free(copy);
+    return list;
+}
+
 static PyMethodDef functions[] = {
+    {"records", records, METH_NOARGS, NULL},
     {"load", load, METH_O, NULL},
     {"library", library, METH_NOARGS, NULL},
     {"serve", serve, METH_VARARGS, NULL},

@@ -202,6 +202,19 @@ class _Interpreter(ModuleType):
         return getattr(interpreter, name)
 
 
+class _Distributed(ModuleType):
+    """What torch.distributed has in C++: where the modules of tensorpy.distributed have it."""
+
+    def __getattr__(self, name: str) -> Any:
+        from tensorpy import distributed
+        from tensorpy.distributed import distributed_c10d, flight_recorder, process_group, reducer
+
+        for module in (distributed, distributed_c10d, process_group, reducer, flight_recorder):
+            if hasattr(module, name):
+                return getattr(module, name)
+        raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}")
+
+
 class _FallbackWarnings:
     """Whether programs want to hear of operators that vmap runs sample by sample: there are none."""
 
@@ -381,4 +394,6 @@ def install() -> None:
             setattr(_C, name, value)
     setattr(_C, "_functorch", _Interpreter("torch._C._functorch"))  # noqa: B010
     sys.modules["torch._C._functorch"] = sys.modules["tensorpy._C._functorch"] = vars(_C)["_functorch"]
+    setattr(_C, "_distributed_c10d", _Distributed("torch._C._distributed_c10d"))  # noqa: B010
+    sys.modules["torch._C._distributed_c10d"] = vars(_C)["_distributed_c10d"]
     setattr(_C._nn, "_parse_to", _parse_to)  # noqa: B010

@@ -428,6 +428,56 @@ def _join_launched(name: str, seconds: float) -> ProcessGroup:
     return made
 
 
+_by_store: ProcessGroup | None = None  # the world that a ProcessGroupGloo began
+
+
+class ProcessGroupGloo(ProcessGroup):
+    """A group of those who make one with the same store, beside init_process_group's or without it.
+
+    The first in a process of no world begins one, which ends with the process; later ones have processes of that world.
+
+    Arguments:
+        store: where they meet
+        rank: which one this is
+        size: how many there are
+        timeout: a timedelta, after which a message is late; 30 minutes if nothing is said
+
+    Example:
+        >>> group = tp.distributed.ProcessGroupGloo(tp.distributed.HashStore(), 0, 1)
+        >>> x = tp.ones(2)
+        >>> work = group.allreduce([x])
+        >>> work.wait(), x
+        (True, tensor([1., 1.]))
+    """
+
+    def __init__(self, store: Any, rank: int, size: int, timeout: Any = None) -> None:
+        global _by_store
+        seconds = _patience(timeout, groups.DEFAULT_SECONDS)
+        if size < 1 or not 0 <= rank < size:
+            raise ValueError(f"ProcessGroupGloo: rank {rank} of {size}")
+        world = _by_store or groups.group.WORLD
+        if size == 1 or world is None or world._is_one():
+            made = _join("gloo", "", rank, size, store, seconds)
+            _by_store = _by_store if size == 1 else made
+        else:
+            made = _among(world, store, rank, size, seconds)
+        self.__dict__.update(made.__dict__)
+
+
+ProcessGroupGloo._asks = False
+
+
+def _among(world: ProcessGroup, store: Any, rank: int, size: int, seconds: float) -> ProcessGroup:
+    """A group of processes of a world, each of which says in a store which one it is."""
+    store.set(f"rank/{rank}", str(world.rank()))
+    late = absent(store, [f"rank/{r}" for r in range(size)], seconds)
+    if late:
+        raise DistNetworkError(f"ProcessGroupGloo: ranks {late} of {size} did not come in {seconds:g} s")
+    chosen = tuple(int(store.get(f"rank/{r}")) for r in range(size))
+    _names[chosen] = _names.get(chosen, 0) + 1
+    return _some(world, "gloo", chosen, rank, f"store-{'-'.join(map(str, chosen))}#{_names[chosen]}", seconds)
+
+
 def destroy_process_group(group: ProcessGroup | None = None) -> None:
     """Ends a group; the world, with all others, for None. Waits a while for the others to end it, too.
 

@@ -196,8 +196,9 @@ class Graph:
         return InsertPoint(self, n.prepend if n else self._root.append)
 
     def inserting_after(self, n: Node | None = None) -> InsertPoint:
-        """Each node that is made from now on, or inside of `with`, stands next to one, so that the last of several comes
-        first; None: at the end, in order."""
+        """Each node that is made from now on, or inside of `with`, stands right after one; None: at the end, in order.
+
+        The last of several comes first then."""
         return InsertPoint(self, n.append if n else self._root.prepend)
 
     def erase_node(self, to_erase: Node) -> None:

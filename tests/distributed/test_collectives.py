@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import functools
+import itertools
+import sys
 import warnings
 from pathlib import Path
 from typing import Any
@@ -413,3 +415,20 @@ def unlike_parts(rank: int, size: int) -> None:
 
 def test_parts_of_unlike_shapes(tmp_path: Path) -> None:
     world(unlike_parts, 2, where("file", tmp_path))
+
+
+def new_pages(rank: int, size: int) -> list[int]:
+    """How many pages the kernel gave this process for each of some sums."""
+    import resource
+
+    t, seen = tp.ones(4 << 20), [0]
+    for _ in range(5):
+        dist.all_reduce(t)
+        seen.append(resource.getrusage(resource.RUSAGE_SELF).ru_minflt)
+    return [after - before for before, after in itertools.pairwise(seen[2:])]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="glibc's way with memory")
+def test_memory_of_a_sum_is_kept(tmp_path: Path) -> None:
+    for pages in world(new_pages, 2, where("file", tmp_path)):
+        assert max(pages) < 500, pages  # of 4 KiB: MPI's own memory alone is 2,000

@@ -13,8 +13,15 @@ from ranks import needs_mpi, where, world
 import tensorpy as tp
 from tensorpy import distributed as dist
 from tensorpy import nn
+from tensorpy.distributed import checkpoint
 from tensorpy.distributed.checkpoint.state_dict import get_model_state_dict, set_model_state_dict
-from tensorpy.distributed.fsdp import FullStateDictConfig, MixedPrecision, ShardingStrategy, StateDictType
+from tensorpy.distributed.fsdp import (
+    FullStateDictConfig,
+    MixedPrecision,
+    OptimStateKeyType,
+    ShardingStrategy,
+    StateDictType,
+)
 from tensorpy.distributed.fsdp import FullyShardedDataParallel as FSDP
 from tensorpy.distributed.fsdp.sharded_grad_scaler import ShardedGradScaler
 from tensorpy.distributed.fsdp.wrap import (
@@ -105,6 +112,99 @@ def states(rank: int, size: int) -> None:
     outer.load_state_dict(nn.Sequential(nn.Linear(2, 6), net()).state_dict())
 
 
+def hybrid(rank: int, size: int) -> None:
+    """Two copies, each in two parts: by a tuple of groups, and by a mesh."""
+    rows, columns = dist.new_subgroups(2)[0], [dist.new_group([r, r + 2]) for r in (0, 1)][rank % 2]
+    tp.manual_seed(rank)  # the first process's parameters are all processes'
+    options: Any = {"sync_module_states": True, "auto_wrap_policy": POLICIES["classes"]}
+    by_groups = FSDP(net(), (rows, columns), ShardingStrategy.HYBRID_SHARD, **options)
+    assert by_groups[0].weight.device_mesh.mesh.tolist() == [[0, 1], [2, 3]]
+    tp.manual_seed(rank)
+    mesh = dist.init_device_mesh("cpu", (2, 2), mesh_dim_names=("replicas", "parts"))
+    by_mesh = FSDP(net(), None, ShardingStrategy.HYBRID_SHARD, device_mesh=mesh, **options)
+    mine = tp.randn(8, 6, generator=tp.Generator().manual_seed(1)).chunk(size)[rank]
+    steps(by_groups, mine)
+    steps(by_mesh, mine)
+    ours, theirs = by_groups.state_dict(), by_mesh.state_dict()
+    assert all(tp.equal(ours[name], theirs[name]) for name in ours)
+    everyone: list[Any] = [None] * size
+    dist.all_gather_object(everyone, ours["0.weight"])
+    assert all(tp.equal(each, everyone[0]) for each in everyone)
+
+
+def whole_gradients(rank: int, size: int) -> None:
+    plain, model = net(), FSDP(net(), auto_wrap_policy=POLICIES["classes"])
+    plain.load_state_dict(model.state_dict())
+    x = tp.randn(8, 6, generator=tp.Generator().manual_seed(1))
+    model.eval(), plain.eval()
+    model(x.chunk(size)[rank]).sum().backward()
+    (plain(x).sum() / size).backward()
+    with FSDP.summon_full_params(model):
+        assert all(p.grad is None for p in model.parameters())
+    with FSDP.summon_full_params(model, with_grads=True):
+        for (name, p), q in zip(model.named_parameters(), plain.parameters(), strict=True):
+            assert type(p.grad) is tp.Tensor and tp.allclose(p.grad, q.grad, atol=1e-5), name
+        model[0].weight.grad.fill_(3)
+        model[0].bias.grad = None
+    assert model[0].weight.grad.full_tensor().unique().tolist() == [3] and model[0].bias.grad is None
+    with FSDP.summon_full_params(model, with_grads=True, writeback=False):
+        model[0].weight.grad.fill_(5)
+    assert model[0].weight.grad.full_tensor().unique().tolist() == [3]
+    model(x.chunk(size)[rank]).sum().backward()  # adds to what is there
+    expected = plain[0].weight.grad + 3
+    assert tp.allclose(model[0].weight.grad.full_tensor(), expected, atol=1e-5)
+
+
+def new_keys(rank: int, size: int) -> None:
+    """A cut model's optimizer state goes on in a plain model, and back."""
+    model, plain = FSDP(net()), net()
+    optimizer, whole = tp.optim.AdamW(model.parameters(), lr=0.1), tp.optim.AdamW(plain.parameters(), lr=0.1)
+    x = tp.ones(4, 6)
+    model(x).sum().backward()
+    optimizer.step()
+    named = FSDP.full_optim_state_dict(model, optimizer)
+    numbered = FSDP.rekey_optim_state_dict(named, OptimStateKeyType.PARAM_ID, plain)
+    whole.load_state_dict(numbered)
+    names = [n for n, _ in plain.named_parameters()]
+    for i, name in enumerate(names):
+        assert tp.equal(whole.state_dict()["state"][i]["exp_avg"], named["state"][name]["exp_avg"])
+    back = FSDP.rekey_optim_state_dict(whole.state_dict(), OptimStateKeyType.PARAM_NAME, plain, optim=whole)
+    assert list(back["state"]) == names == back["param_groups"][0]["params"]
+    assert FSDP.rekey_optim_state_dict(back, OptimStateKeyType.PARAM_NAME, plain) is back
+    FSDP.optim_state_dict_to_load(model, optimizer, back)
+    with pytest.raises(ValueError, match="Invalid parameter keys"):
+        FSDP.rekey_optim_state_dict({"state": {0: {}, "a": {}}, "param_groups": []}, OptimStateKeyType.PARAM_ID, plain)
+
+
+def cut_state(rank: int, size: int, folder: str) -> None:
+    """An optimizer without a step goes on where a checkpoint ends."""
+    x = tp.ones(4, 6)
+    model, other = FSDP(net()), FSDP(net())
+    optimizer, again = tp.optim.AdamW(model.parameters(), lr=0.1), tp.optim.AdamW(other.parameters(), lr=0.3)
+    with FSDP.state_dict_type(model, StateDictType.SHARDED_STATE_DICT):
+        model(x).sum().backward()
+        optimizer.step()
+        saved = {"model": model.state_dict(), "optimizer": FSDP.optim_state_dict(model, optimizer)}
+        checkpoint.save(saved, checkpoint_id=folder)
+    with FSDP.state_dict_type(other, StateDictType.SHARDED_STATE_DICT):
+        read = {"model": other.state_dict()}
+        checkpoint.load(read, checkpoint_id=folder)
+        other.load_state_dict(read["model"])
+        reader = checkpoint.FileSystemReader(folder)
+        found = checkpoint.load_sharded_optimizer_state_dict(read["model"], "optimizer", reader)
+        assert type(found["optimizer"]["state"]["0.weight"]["exp_avg"]) is DTensor
+        again.load_state_dict(FSDP.optim_state_dict_to_load(other, again, found["optimizer"]))
+    assert again.param_groups[0]["lr"] == 0.1
+    for each, its in ((model, optimizer), (other, again)):
+        its.zero_grad()
+        each(x).square().mean().backward()
+        its.step()
+    ours, theirs = model.state_dict(), other.state_dict()
+    assert all(tp.equal(ours[name], theirs[name]) for name in ours)
+    with pytest.raises(KeyError, match="nothing under"):
+        checkpoint.load_sharded_optimizer_state_dict(read["model"], "optimiser", reader)
+
+
 def gradients(rank: int, size: int) -> None:
     x = tp.randn(8, 6, generator=tp.Generator().manual_seed(1)).chunk(size)[rank]
     once, twice = FSDP(net()), FSDP(net())
@@ -135,7 +235,17 @@ def test_steps(policy: str, strategy: str, tmp_path: Path) -> None:
 
 
 @needs_mpi
-@pytest.mark.parametrize("part", [states, gradients])
+def test_a_state_in_parts_is_read(tmp_path: Path) -> None:
+    world(cut_state, 2, where("file", tmp_path), str(tmp_path / "checkpoint"))
+
+
+@needs_mpi
+def test_hybrid_by_groups(tmp_path: Path) -> None:
+    world(hybrid, 4, where("file", tmp_path))
+
+
+@needs_mpi
+@pytest.mark.parametrize("part", [states, gradients, whole_gradients, new_keys])
 def test_processes(part: Any, tmp_path: Path) -> None:
     world(part, 2, where("file", tmp_path))
 
@@ -166,9 +276,6 @@ def test_what_is_refused(alone: Any) -> None:
         FSDP(FSDP(nn.Linear(1, 1)))
     with pytest.raises(ValueError, match="device_mesh of two dimensions"):
         FSDP(nn.Linear(1, 1), sharding_strategy=ShardingStrategy.HYBRID_SHARD)
-    model = FSDP(nn.Linear(2, 2), ignored_modules=[])
-    with pytest.raises(NotImplementedError, match="with_grads"), FSDP.summon_full_params(model, with_grads=True):
-        pass
     kept = nn.Linear(2, 2)
     assert not isinstance(FSDP(nn.Sequential(kept, nn.Linear(2, 2)), ignored_modules=[kept])[0].weight, DTensor)
     with tp.device("meta"):

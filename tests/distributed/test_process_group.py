@@ -273,3 +273,39 @@ def less_one(rank: int, size: int) -> list[float]:
 @needs_mpi
 def test_names_in_profiles_what_writes_and_a_group_without_one(tmp_path: Path) -> None:
     assert world(less_one, 3, where("file", tmp_path)) == [[2.0], [], [2.0]]
+
+
+def by_store(rank: int, size: int, folder: str) -> None:
+    """Groups over stores, beside the world: all of it, and its last two the other way round."""
+    group = dist.ProcessGroupGloo(dist.FileStore(folder + "/all", size), rank, size, timedelta(seconds=30))
+    assert (group.rank(), group.size(), group._seconds) == (rank, size, 30)
+    x = tp.full((3,), float(rank))
+    assert group.allreduce([x]).wait() and x.tolist() == [float(sum(range(size)))] * 3
+    place = size - 1 - rank
+    if place > 1:
+        return
+    two = dist.ProcessGroupGloo(dist.FileStore(folder + "/two", 2), place, 2)
+    y = tp.tensor([rank])
+    two.broadcast([y]).wait()
+    assert y.item() == size - 1 and dist.get_process_group_ranks(two) == [size - 1, size - 2]
+    dist.all_reduce(y, group=two)
+    assert y.item() == 2 * (size - 1)
+
+
+def by_store_alone(rank: int, folder: str) -> None:
+    store = dist.FileStore(folder + "/alone", 2)
+    groups = [dist.ProcessGroupGloo(dist.PrefixStore(str(i), store), rank, 2) for i in range(2)]
+    for group in groups:
+        x = tp.tensor([rank + 1])
+        group.allreduce([x]).wait()
+        assert x.item() == 3 and not dist.is_initialized()
+
+
+@needs_mpi
+def test_groups_over_stores(tmp_path: Path) -> None:
+    from tensorpy import multiprocessing as mp
+
+    world(by_store, 3, where("file", tmp_path), str(tmp_path))
+    mp.spawn(by_store_alone, (str(tmp_path),), nprocs=2)
+    with pytest.raises(ValueError, match="rank 2 of 2"):
+        dist.ProcessGroupGloo(dist.HashStore(), 2, 2)

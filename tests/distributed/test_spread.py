@@ -15,11 +15,16 @@ import tensorpy as tp
 import tensorpy.nn.functional as F
 from tensorpy import distributed as dist
 from tensorpy import nn
+from tensorpy.distributed.algorithms.ddp_comm_hooks import default_hooks
+from tensorpy.distributed.algorithms.ddp_comm_hooks.ddp_zero_hook import (
+    hook_with_zero_step,
+    hook_with_zero_step_interleaved,
+)
 from tensorpy.distributed.algorithms.ddp_comm_hooks.post_localSGD_hook import PostLocalSGDState, post_localSGD_hook
 from tensorpy.distributed.algorithms.join import Join
 from tensorpy.distributed.algorithms.model_averaging import averagers, utils
 from tensorpy.distributed.algorithms.model_averaging.hierarchical_model_averager import HierarchicalModelAverager
-from tensorpy.distributed.optim import PostLocalSGDOptimizer, ZeroRedundancyOptimizer
+from tensorpy.distributed.optim import PostLocalSGDOptimizer, ZeroRedundancyOptimizer, as_functional_optim
 from tensorpy.nn.parallel import DistributedDataParallel as DDP
 from tensorpy.nn.parallel.distributed import _MixedPrecision
 
@@ -56,6 +61,58 @@ def groups_of(model: nn.Module) -> list[dict[str, Any]]:
 
 
 # ---- ZeroRedundancyOptimizer ----
+
+
+def stepped_by_hook(rank: int, size: int) -> None:
+    """Steps of the hook are those of an optimizer behind backward, from the third pass on (the fourth)."""
+    for kind, settings in OPTIMIZERS:
+        for static, made in ((False, hook_with_zero_step), (True, hook_with_zero_step_interleaved)):
+            options = {"bucket_cap_mb": 0.001, "static_graph": static}
+            plain, hooked = DDP(net(), **options), DDP(net(), **options)
+            whole = kind(plain.parameters(), **settings)
+            zero = ZeroRedundancyOptimizer(hooked.parameters(), kind, overlap_with_ddp=True, **settings)
+            plain.register_comm_hook(None, default_hooks.allreduce_hook)
+            hooked.register_comm_hook(None, made(default_hooks.allreduce_hook, hooked, zero))
+            first = flat(hooked)
+            for number in range(6):
+                if number >= 2 + static:
+                    whole.param_groups[0]["lr"] = zero.param_groups[0]["lr"] = 0.1 / (1 + number)
+                    step(plain, whole, rank, size, number)
+                step(hooked, zero, rank, size, number)
+                assert tp.equal(flat(hooked), first) == (number < 2 + static)
+                assert tp.equal(flat(plain), flat(hooked)), (kind, number)
+            assert alike(flat(hooked))
+            gradients = [p.grad for p in hooked.parameters()]
+            assert same(gradients, [p.grad for p in plain.parameters()])
+    with pytest.raises(ValueError, match="must be constructed with `overlap_with_ddp=True`"):
+        hook_with_zero_step(
+            default_hooks.allreduce_hook, hooked, ZeroRedundancyOptimizer(hooked.parameters(), tp.optim.SGD, lr=0.1)
+        )
+
+
+def test_optimizers_that_are_given_gradients() -> None:
+    for kind, settings in [*OPTIMIZERS, (tp.optim.Rprop, {}), (tp.optim.Adagrad, {"lr": 0.1})]:
+        plain, given = [tp.ones(3), tp.ones(2, 2)], [tp.ones(3), tp.ones(2, 2)]
+        whole, made = kind(plain, **settings), as_functional_optim(kind, **settings)
+        made.param_group["params"] = given
+        for number in range(3):
+            gradients = [tp.full((3,), 1.0 + number), None if number == 1 else tp.full((2, 2), -2.0)]
+            for p, grad in zip(plain, gradients, strict=True):
+                p.grad = grad
+            whole.step()
+            made.step(gradients)
+            assert same(plain, given) and all(p.grad is None for p in given)
+        made.step_param(given[0], tp.ones(3))
+        plain[0].grad, plain[1].grad = tp.ones(3), None
+        whole.step()
+        assert same(plain, given) and len(made.state) == 2
+    with pytest.raises(ValueError, match="functional counterpart"):
+        as_functional_optim(tp.optim.LBFGS)
+
+
+@pytest.mark.parametrize("size", [2, 3])
+def test_a_hook_that_steps(size: int, tmp_path: Path) -> None:
+    world(stepped_by_hook, size, where("file", tmp_path))
 
 
 def spread(rank: int, size: int) -> None:
@@ -139,8 +196,6 @@ def test_what_is_no_list_of_parameters() -> None:
         for given, error in ((p, TypeError), (3, TypeError), ([], ValueError), ([p, {"params": [p]}], TypeError)):
             with pytest.raises(error):
                 ZeroRedundancyOptimizer(given, tp.optim.SGD, lr=0.1)
-        with pytest.raises(ValueError, match="overlap_with_ddp"):
-            ZeroRedundancyOptimizer([p], tp.optim.SGD, lr=0.1, overlap_with_ddp=True)
         parts = ZeroRedundancyOptimizer([p], tp.optim.SGD, lr=0.1)
         with pytest.raises(ValueError, match="other groups of parameters"):
             parts.load_state_dict({"state": {}, "param_groups": []})

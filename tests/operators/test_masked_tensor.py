@@ -120,33 +120,10 @@ def test_gradients_of_parts_add_up() -> None:
     assert x.grad.to_tensor(-1.0).tolist() == [[0.0, -1.0, 12.0], [1.0, 17.0, 21.0]]
 
 
-def test_operators_that_take_a_masked_tensor() -> None:
-    """The lists are read from the table of operators; what PyTorch's list beside their other names is among them."""
-    from tensorpy.masked.maskedtensor import binary, reductions, unary
+def test_tensors_that_match() -> None:
+    from tensorpy.masked.maskedtensor.core import _tensors_match
 
-    assert {"abs", "exp", "isnan", "clamp", "bitwise_not"} <= set(unary.UNARY_NAMES)
-    assert {"exp_", "sqrt_", "round_"} <= set(unary.INPLACE_UNARY_NAMES)
-    assert {"add", "floor_divide", "eq", "fmin"} <= set(binary.BINARY_NAMES) and "add_" in binary.INPLACE_BINARY_NAMES
-    assert {"sum", "mean", "amin", "argmax", "all", "norm", "std"} <= set(reductions.REDUCE_NAMES)
-    mask = tp.tensor([True, False])
-    for functions, count in (
-        (unary.NATIVE_UNARY_FNS, 1), (unary.NATIVE_INPLACE_UNARY_FNS, 1),
-        (binary.NATIVE_BINARY_FNS, 2), (binary.NATIVE_INPLACE_BINARY_FNS, 2),
-    ):  # fmt: skip
-        for function in functions:
-            kwargs = {"min": 0} if function.__name__ in ("clamp", "clamp_") else {}
-            whole = any(part in function.__name__ for part in ("bitwise", "gcd", "lcm"))
-            dtype = tp.int32 if whole else tp.float32
-            made = function(*[tp.masked.masked_tensor(tp.tensor([1, 2], dtype=dtype), mask)] * count, **kwargs)
-            assert made.get_mask().equal(mask), function
-
-
-def test_masks_and_tensors_that_match() -> None:
-    from tensorpy.masked.maskedtensor.core import _masks_match, _tensors_match
-
-    a, mask = tp.tensor([1.0, 2.0]), tp.tensor([True, False])
-    m, n = tp.masked.masked_tensor(a, mask), tp.masked.masked_tensor(a, ~mask)
-    assert _masks_match(m, m) and _masks_match(m, a) and not _masks_match(m, n)
+    a = tp.tensor([1.0, 2.0])
     assert _tensors_match(a, a.double()) and not _tensors_match(a, a + 1e-6)
     assert _tensors_match(a, a + 1e-6, exact=False)
     assert _tensors_match(a.to_sparse(), a.to_sparse()) and not _tensors_match(a.to_sparse(), tp.zeros(2).to_sparse())
@@ -172,3 +149,26 @@ def test_random_chains_are_those_of_plain_tensors() -> None:
         masked.sum().backward()
         other.sum().backward()
         assert leaf.grad.get_data().allclose(plain.grad)
+
+
+def test_listed_operators_keep_the_mask() -> None:
+    """What PyTorch lists is there, by functions and in place, and a masked tensor takes it."""
+    from tensorpy.masked.maskedtensor import binary, core, reductions, unary
+
+    masked_tensor = tp.masked.masked_tensor
+    mask = tp.tensor([True, False, True])
+    more = {"pow": (2,), "clamp": (0.1,), "clip": (0.1,)}
+    for name, function in zip(unary.UNARY_NAMES, unary.NATIVE_UNARY_FNS, strict=True):
+        data = tp.tensor([1, 2, 3]) if name == "bitwise_not" else tp.tensor([0.2, 0.3, 0.4])
+        result = function(masked_tensor(data, mask), *more.get(name, ()))
+        assert result.get_mask().equal(mask), name
+        tp.testing.assert_close(result.get_data()[0], function(data[0], *more.get(name, ())), equal_nan=True)
+    for name, function in zip(binary.BINARY_NAMES, binary.NATIVE_BINARY_FNS, strict=True):
+        data = tp.tensor([1, 2, 3]) if name.startswith("bitwise") else tp.tensor([0.2, 0.3, 0.4])
+        result = function(masked_tensor(data, mask), masked_tensor(data, mask))
+        assert result.get_mask().equal(mask) and result.get_data()[2].equal(function(data[2], data[2])), name
+    assert len(unary.NATIVE_INPLACE_UNARY_FNS) == 58 and len(binary.NATIVE_INPLACE_BINARY_FNS) == 30
+    x = masked_tensor(tp.tensor([3.0, 4.0, 0.0]), mask)
+    for function, method in zip(reductions.TORCH_REDUCE_FNS, reductions.TENSOR_REDUCE_FNS, strict=True):
+        assert str(function(x)) == str(method(x))
+    assert core._masks_match(x, 1.0) and not core._masks_match(x, masked_tensor(x.get_data(), ~mask))

@@ -257,3 +257,14 @@ def test_what_does_not_fit_says_so_as_dense_products_do() -> None:
         tp.addmm(tp.ones(1, 3, 3), tp.ones(3, 3).to_sparse_csr(), tp.ones(3, 3))
     with pytest.raises(RuntimeError, match="Expected input tensors to have the same shape"):
         tp.add(tp.ones(2, 2).to_sparse_csr(), tp.ones(2, 1).to_sparse_csr())
+
+
+@pytest.mark.parametrize("reduce", REDUCTIONS)
+def test_inner_names_of_products(reduce: str) -> None:
+    indices, values, rng = matrix(4, 8, 6, 14, "float32")
+    sparse = tp.sparse_coo_tensor(indices, values, (8, 6)).coalesce().to_sparse_csr()
+    dense, more = tp.tensor(rng.standard_normal((6, 5))).float(), tp.ones(8, 5)
+    found, places = tp.ops.aten._sparse_mm_reduce_impl(sparse, dense, reduce)
+    assert found.equal(tp.sparse.mm(sparse, dense, reduce)) and places.numel() == 0 and places.dtype == tp.int64
+    found = tp.ops.aten._sparse_addmm(more, sparse, dense, beta=2, alpha=3)
+    tp.testing.assert_close(found, more * 2 + 3 * (sparse.to_dense() @ dense))

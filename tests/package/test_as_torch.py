@@ -492,6 +492,17 @@ def test_the_names_that_pytorchs_tests_of_transforms_import() -> None:
     assert told.splitlines() == ["(1,) (1,) torch.Size([6])", "False True False"]
 
 
+def test_what_torch_distributed_has_in_c() -> None:
+    told = output(
+        "import json, torch\n"
+        "from torch._C._distributed_c10d import AllreduceOptions, ProcessGroup, ReduceOp, _dump_fr_trace_json\n"
+        "import torch._C._distributed_c10d as c\n"
+        "print(ReduceOp is torch.distributed.ReduceOp, ProcessGroup is torch.distributed.ProcessGroup,\n"
+        "      json.loads(_dump_fr_trace_json())['entries'], hasattr(c, 'Nothing'), c.Reducer.__name__)"
+    )
+    assert told == "True True [] False Reducer"
+
+
 def test_tensors_are_no_arrays_of_numpy() -> None:
     told = output(
         "import torch, numpy\nx = torch.ones(2)\nprint(hasattr(x, '__array_interface__'), numpy.asarray(x) + 1)"

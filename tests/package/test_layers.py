@@ -42,8 +42,7 @@ LAYERS = {
     "modules: what has parameters": "nn func _functorch overrides masked",
     "programs: what is made of all of these": """
         ao monitor optim distributed.optim distributions fx serialization compiler _dynamo ops _ops
-        masked.maskedtensor._taken masked.maskedtensor.unary masked.maskedtensor.binary
-        masked.maskedtensor.reductions _higher_order_ops
+        _higher_order_ops masked.maskedtensor.unary masked.maskedtensor.binary masked.maskedtensor.reductions
         backends._generated quantization nn.quantized nn.intrinsic nn.qat nn.quantizable utils.data utils.viz
     """,
     "tools: what looks at all of these, or stands for something else": """

@@ -12,10 +12,15 @@ from tensorpy.distributed.checkpoint.default_planner import DefaultLoadPlanner a
 from tensorpy.distributed.checkpoint.default_planner import DefaultSavePlanner as DefaultSavePlanner
 from tensorpy.distributed.checkpoint.filesystem import FileSystemReader as FileSystemReader
 from tensorpy.distributed.checkpoint.filesystem import FileSystemWriter as FileSystemWriter
+from tensorpy.distributed.checkpoint.hf_storage import HuggingFaceStorageReader as HuggingFaceStorageReader
+from tensorpy.distributed.checkpoint.hf_storage import HuggingFaceStorageWriter as HuggingFaceStorageWriter
 from tensorpy.distributed.checkpoint.metadata import BytesStorageMetadata as BytesStorageMetadata
 from tensorpy.distributed.checkpoint.metadata import ChunkStorageMetadata as ChunkStorageMetadata
 from tensorpy.distributed.checkpoint.metadata import Metadata as Metadata
 from tensorpy.distributed.checkpoint.metadata import TensorStorageMetadata as TensorStorageMetadata
+from tensorpy.distributed.checkpoint.optimizer import (
+    load_sharded_optimizer_state_dict as load_sharded_optimizer_state_dict,
+)
 from tensorpy.distributed.checkpoint.planner import LoadPlan as LoadPlan
 from tensorpy.distributed.checkpoint.planner import LoadPlanner as LoadPlanner
 from tensorpy.distributed.checkpoint.planner import ReadItem as ReadItem

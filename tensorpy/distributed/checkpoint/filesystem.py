@@ -355,7 +355,7 @@ class FileSystemReader(_Folder, StorageReader):
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = Path(path)
-        self.storage_data: dict[Any, _StorageInfo] = {}
+        self.storage_data: dict[Any, Any] = {}
         self.load_id = str(uuid.uuid4())
 
     def reset(self, checkpoint_id: str | os.PathLike[str] | None = None) -> None:
@@ -444,7 +444,9 @@ class FileSystemReader(_Folder, StorageReader):
             planner.load_bytes(item, io.BytesIO(view.read()))
             return
         stored: Any = view
-        part = _box_of(tp.load(stored, map_location="cpu", weights_only=True), item)
+        self._give(item, _box_of(tp.load(stored, map_location="cpu", weights_only=True), item), planner)
+
+    def _give(self, item: ReadItem, part: Tensor, planner: LoadPlanner) -> None:
         target = planner.resolve_tensor(item).detach()
         if target.shape != part.shape:
             raise RuntimeError(f"{item.dest_index.fqn!r} has room for {list(target.shape)}, not {list(part.shape)}")

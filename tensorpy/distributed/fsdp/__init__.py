@@ -15,6 +15,8 @@ from tensorpy.distributed.fsdp.api import FullStateDictConfig as FullStateDictCo
 from tensorpy.distributed.fsdp.api import LocalOptimStateDictConfig as LocalOptimStateDictConfig
 from tensorpy.distributed.fsdp.api import LocalStateDictConfig as LocalStateDictConfig
 from tensorpy.distributed.fsdp.api import MixedPrecision as MixedPrecision
+from tensorpy.distributed.fsdp.api import OptimStateDictConfig as OptimStateDictConfig
+from tensorpy.distributed.fsdp.api import OptimStateKeyType as OptimStateKeyType
 from tensorpy.distributed.fsdp.api import ShardedStateDictConfig as ShardedStateDictConfig
 from tensorpy.distributed.fsdp.api import ShardingStrategy as ShardingStrategy
 from tensorpy.distributed.fsdp.api import StateDictConfig as StateDictConfig
@@ -28,7 +30,7 @@ from tensorpy.distributed.fsdp.fully_sharded_data_parallel import (
 __all__ = [
     "BackwardPrefetch", "CPUOffload", "CPUOffloadPolicy", "FSDPModule", "FullOptimStateDictConfig",
     "FullStateDictConfig", "FullyShardedDataParallel", "LocalOptimStateDictConfig", "LocalStateDictConfig",
-    "MixedPrecision", "MixedPrecisionPolicy", "OffloadPolicy", "ShardedOptimStateDictConfig",
-    "ShardedStateDictConfig", "ShardingStrategy", "StateDictConfig", "StateDictSettings", "StateDictType",
-    "UnshardHandle", "fully_shard", "register_fsdp_forward_method",
+    "MixedPrecision", "MixedPrecisionPolicy", "OffloadPolicy", "OptimStateDictConfig", "OptimStateKeyType",
+    "ShardedOptimStateDictConfig", "ShardedStateDictConfig", "ShardingStrategy", "StateDictConfig",
+    "StateDictSettings", "StateDictType", "UnshardHandle", "fully_shard", "register_fsdp_forward_method",
 ]  # fmt: skip

@@ -244,6 +244,25 @@ class Group:
                 spec = each.spec
                 each.part._local_tensor.copy_(cut(each.whole.detach(), spec.mesh, spec.placements))
 
+    def show_gradients(self) -> list[Sharded]:
+        """Gives whole parameters whole gradients; which of them. One that has gradients of no_sync keeps these."""
+        shown = [e for e in self.parameters if self.is_whole and e.part.grad is not None and e.whole.grad is None]
+        with tp.no_grad():
+            for each in shown:
+                each.whole.grad = each.part.grad.full_tensor().to(each.whole.dtype)
+        return shown
+
+    @staticmethod
+    def hide_gradients(shown: list[Sharded], writes: bool) -> None:
+        """Takes whole gradients away; parts get what was written to them, if it is to stay."""
+        with tp.no_grad():
+            for each in shown:
+                grad, spec, each.whole.grad = each.whole.grad, each.spec, None
+                if writes and grad is None:
+                    each.part.grad = None
+                elif writes:
+                    each.part.grad._local_tensor.copy_(cut(grad, spec.mesh, spec.placements))
+
     def saved(self, tensor: Tensor) -> Sharded | None:
         """Whose elements a tensor has."""
         if not self.is_whole or tensor.numel() == 0:

@@ -47,6 +47,18 @@ class StateDictType(Enum):
     SHARDED_STATE_DICT = auto()
 
 
+class OptimStateKeyType(Enum):
+    """What an optimizer's states are found by: parameters' names, or their numbers.
+
+    Example:
+        >>> [each.name for each in tp.distributed.fsdp.OptimStateKeyType]
+        ['PARAM_NAME', 'PARAM_ID']
+    """
+
+    PARAM_NAME = auto()
+    PARAM_ID = auto()
+
+
 @dataclass
 class MixedPrecision:
     """The dtypes to compute and to send in.
@@ -132,7 +144,19 @@ class LocalStateDictConfig(StateDictConfig):
     """
 
 
-class FullOptimStateDictConfig(FullStateDictConfig):
+class OptimStateDictConfig(StateDictConfig):
+    """How an optimizer's states are made.
+
+    Arguments:
+        offload_to_cpu: whether tensors come to the host
+
+    Example:
+        >>> tp.distributed.fsdp.OptimStateDictConfig().offload_to_cpu
+        False
+    """
+
+
+class FullOptimStateDictConfig(FullStateDictConfig, OptimStateDictConfig):
     """How an optimizer's whole states are made.
 
     Arguments:
@@ -145,7 +169,7 @@ class FullOptimStateDictConfig(FullStateDictConfig):
     """
 
 
-class LocalOptimStateDictConfig(StateDictConfig):
+class LocalOptimStateDictConfig(OptimStateDictConfig):
     """How an optimizer's states of parts are made.
 
     Arguments:
@@ -173,7 +197,7 @@ class ShardedStateDictConfig(StateDictConfig):
     _use_dtensor: bool = False
 
 
-class ShardedOptimStateDictConfig(ShardedStateDictConfig):
+class ShardedOptimStateDictConfig(ShardedStateDictConfig, OptimStateDictConfig):
     """How an optimizer's states of parts are made.
 
     Arguments:

@@ -25,6 +25,8 @@ from tensorpy.distributed.fsdp.api import FullStateDictConfig as FullStateDictCo
 from tensorpy.distributed.fsdp.api import LocalOptimStateDictConfig as LocalOptimStateDictConfig
 from tensorpy.distributed.fsdp.api import LocalStateDictConfig as LocalStateDictConfig
 from tensorpy.distributed.fsdp.api import MixedPrecision as MixedPrecision
+from tensorpy.distributed.fsdp.api import OptimStateDictConfig as OptimStateDictConfig
+from tensorpy.distributed.fsdp.api import OptimStateKeyType as OptimStateKeyType
 from tensorpy.distributed.fsdp.api import ShardedOptimStateDictConfig as ShardedOptimStateDictConfig
 from tensorpy.distributed.fsdp.api import ShardedStateDictConfig as ShardedStateDictConfig
 from tensorpy.distributed.fsdp.api import ShardingStrategy as ShardingStrategy
@@ -32,11 +34,20 @@ from tensorpy.distributed.fsdp.api import StateDictConfig as StateDictConfig
 from tensorpy.distributed.fsdp.api import StateDictSettings as StateDictSettings
 from tensorpy.distributed.fsdp.api import StateDictType as StateDictType
 from tensorpy.distributed.fsdp.wrap import wrap_inside
+from tensorpy.distributed.objects import all_gather_object
 from tensorpy.distributed.tensor import DTensor, distribute_tensor
 from tensorpy.nn import Module
 from tensorpy.nn.utils import clip_grad_norm_
 
 _HYBRID = (ShardingStrategy.HYBRID_SHARD, ShardingStrategy._HYBRID_SHARD_ZERO2)
+
+
+def _mesh_of_groups(parts: groups.ProcessGroup, replicas: groups.ProcessGroup) -> DeviceMesh:
+    """Of two dimensions: this process's replicas, and who has the parts of each."""
+    rows: list[Any] = [None] * replicas.size()
+    all_gather_object(rows, list(parts._ranks), group=replicas)
+    names = ("replicate", "shard")
+    return DeviceMesh.from_group([replicas, parts], "cpu", tp.tensor(rows), mesh_dim_names=names)
 
 
 def _mesh_of(strategy: ShardingStrategy, group: Any, mesh: DeviceMesh | None) -> DeviceMesh | None:
@@ -45,7 +56,12 @@ def _mesh_of(strategy: ShardingStrategy, group: Any, mesh: DeviceMesh | None) ->
     if mesh is not None and mesh.ndim != 1 + hybrid:
         raise ValueError(f"{strategy.name} takes a mesh of {1 + hybrid} dimensions, not {mesh}")
     if hybrid and mesh is None:
-        raise ValueError(f"{strategy.name} takes a device_mesh of two dimensions: replicas, and parts")
+        if not isinstance(group, tuple) or len(group) != 2:
+            raise ValueError(
+                f"{strategy.name} takes a device_mesh of two dimensions, replicas and parts, or a tuple of two groups: "
+                "who has the parts, and who has the same part"
+            )
+        return _mesh_of_groups(groups.of(group[0]), groups.of(group[1]))
     found = groups.of(mesh.get_group(0) if mesh is not None and not hybrid else None if hybrid else group)
     if strategy is ShardingStrategy.NO_SHARD:
         if found is not groups.group.WORLD and found.size() != groups.get_world_size():
@@ -59,7 +75,8 @@ class FullyShardedDataParallel(Wrapper):
 
     Arguments:
         module: the module; it is changed in place, and is `.module`
-        process_group: the processes; None takes all
+        process_group: the processes; None takes all; for hybrid strategies the group of those who have the parts of one
+            copy, and that of those who have the same part
         sharding_strategy: FULL_SHARD if nothing is said
         cpu_offload: is taken
         auto_wrap_policy: which modules inside are units of their own: see tensorpy.distributed.fsdp.wrap
@@ -116,9 +133,10 @@ class FullyShardedDataParallel(Wrapper):
         if sync_module_states:
             states = [t for t in (*module.parameters(), *module.buffers()) if t not in ignored]
             plain = [t for t in states if not isinstance(t, DTensor)]
-            only = mesh.get_group(0) if mesh is not None and mesh.ndim == 1 else None
+            along = [mesh.get_group(d) for d in reversed(range(mesh.ndim))] if mesh is not None else [groups.of(None)]
             with tp.no_grad():
-                broadcast_coalesced(groups.of(only), plain, MESSAGE_BYTES, 0)
+                for each in along:
+                    broadcast_coalesced(each, plain, MESSAGE_BYTES, 0)
 
         def unit(inside: Module, **said: Any) -> FullyShardedDataParallel:
             if said.keys() & {"sharding_strategy", "process_group", "device_mesh"}:
@@ -229,17 +247,17 @@ class FullyShardedDataParallel(Wrapper):
             writeback: whether what was written to them stays
             rank0_only: is taken: they are whole in each process
             offload_to_cpu: is taken
-            with_grads: refused
+            with_grads: whether gradients are whole, too
         """
-        if with_grads:
-            raise NotImplementedError("summon_full_params: with_grads is not here; gradients lie in parts")
         units = [each._fsdp_unit for each in module.modules() if isinstance(each, FSDPModule)]
         for unit in units:
             unit.group.unshard()
+        shown = [unit.group.show_gradients() if with_grads else [] for unit in units]
         try:
             yield
         finally:
-            for unit in units:
+            for unit, gradients in zip(units, shown, strict=True):
+                unit.group.hide_gradients(gradients, writeback)
                 if writeback:
                     unit.group.write_back()
                 unit.group.reshard()
@@ -378,6 +396,44 @@ class FullyShardedDataParallel(Wrapper):
         set_optimizer_state_dict(model, optim, optim_state_dict, options=StateDictOptions(full_state_dict=full))
         made: dict[str, Any] = optim.state_dict()
         return made
+
+    @staticmethod
+    def rekey_optim_state_dict(
+        optim_state_dict: dict[str, Any],
+        optim_state_key_type: OptimStateKeyType,
+        model: Module,
+        optim_input: Any = None,
+        optim: Any = None,
+    ) -> dict[str, Any]:
+        """An optimizer's state with parameters' names in the place of their numbers, or the other way round.
+
+        Arguments:
+            optim_state_dict: the state
+            optim_state_key_type: PARAM_NAME or PARAM_ID
+            model: whose parameters' names these are
+            optim_input: what the optimizer was made of: parameters or groups; the model's if nothing is said
+            optim: the optimizer, instead
+        """
+        given = (
+            list(model.parameters() if optim_input is None else optim_input) if optim is None else optim.param_groups
+        )
+        order = [p for each in given for p in (each["params"] if isinstance(each, dict) else [each])]
+        called = {id(p): clean_name(name) for name, p in model.named_parameters()}
+        names = [called[id(p)] for p in order]
+        wants_names = optim_state_key_type is OptimStateKeyType.PARAM_NAME
+        new: dict[Any, Any] = dict(enumerate(names)) if wants_names else {name: i for i, name in enumerate(names)}
+        keys = [*optim_state_dict["state"], *(k for g in optim_state_dict["param_groups"] for k in g["params"])]
+        kinds = {type(key) for key in keys}
+        if len(kinds) > 1:
+            raise ValueError(f"Invalid parameter keys: {keys}: names, or numbers, and not both")
+        if kinds == {str if wants_names else int}:
+            return optim_state_dict
+        return {
+            "state": {new[key]: value for key, value in optim_state_dict["state"].items()},
+            "param_groups": [
+                {**group, "params": [new[key] for key in group["params"]]} for group in optim_state_dict["param_groups"]
+            ],
+        }
 
 
 def _around(module: Module, *said: Any) -> FullyShardedDataParallel:

@@ -63,7 +63,7 @@ class ZeroRedundancyOptimizer(Optimizer, Joinable):
         optimizer_class: the optimizer that moves a part
         process_group: the processes; None takes all
         parameters_as_bucket_view: a part's parameters lie after each other in memory, and go in one message
-        overlap_with_ddp: is refused: steps begin when all gradients are there
+        overlap_with_ddp: steps are a communication hook's (ddp_zero_hook), bucket after bucket; step() does nothing
         defaults: the optimizer's settings
 
     Example:
@@ -87,11 +87,9 @@ class ZeroRedundancyOptimizer(Optimizer, Joinable):
         overlap_with_ddp: bool = False,
         **defaults: Any,
     ) -> None:
-        if overlap_with_ddp:
-            raise ValueError("ZeroRedundancyOptimizer: a step begins when all gradients are there: no overlap_with_ddp")
         self.process_group = groups.of(process_group)
         self.world_size, self.rank = self.process_group.size(), self.process_group.rank()
-        self.parameters_as_bucket_view = parameters_as_bucket_view
+        self.parameters_as_bucket_view, self._overlap_with_ddp = parameters_as_bucket_view, overlap_with_ddp
         self._class, self._settings = optimizer_class, defaults
         self._owners: dict[int, int] = {}  # a parameter's id, and whose it is
         self._sizes = [0] * self.world_size
@@ -168,12 +166,14 @@ class ZeroRedundancyOptimizer(Optimizer, Joinable):
     # ---- steps ----
 
     def step(self, closure: Callable[[], Any] | None = None, **kwargs: Any) -> Any:
-        """Moves this process's part once, and gives it to all.
+        """Moves this process's part once, and gives it to all; nothing where a hook does that (overlap_with_ddp).
 
         Arguments:
             closure: computes the loss anew
             kwargs: go to the optimizer's step
         """
+        if self._overlap_with_ddp:
+            return None
         Join.notify_join_context(self)
         with self._same_settings() as optim:
             loss = optim.step(**kwargs) if closure is None else optim.step(closure, **kwargs)
@@ -189,6 +189,28 @@ class ZeroRedundancyOptimizer(Optimizer, Joinable):
                 else:
                     wanted = [p for p in self._parameters(rank) if p.requires_grad]
                     broadcast_coalesced(self.process_group, wanted, MESSAGE_BYTES, rank)
+
+    def _step_some(self, params: list[Tensor], gradients: list[Tensor]) -> None:
+        """Moves those of some parameters that are this process's, by these gradients, and gives all of them to all."""
+        given = {id(p): g for p, g in zip(params, gradients, strict=True)}
+        own = [p for p in params if self._owners.get(id(p)) == self.rank]
+        with self._same_settings() as optim, tp.no_grad():
+            whole = [group["params"] for group in optim.param_groups]
+            before = [p.grad for p in own]
+            for p in own:
+                p.grad = given[id(p)]
+            for group in optim.param_groups:
+                group["params"] = [p for p in group["params"] if id(p) in given]
+            try:
+                optim.step()
+            finally:
+                for group, params_ in zip(optim.param_groups, whole, strict=True):
+                    group["params"] = params_
+                for p, grad in zip(own, before, strict=True):
+                    p.grad = grad
+            for rank in range(self.world_size):
+                theirs = [p for p in params if self._owners.get(id(p)) == rank]
+                broadcast_coalesced(self.process_group, theirs, MESSAGE_BYTES, rank)
 
     def join_hook(self, **kwargs: Any) -> JoinHook:
         """What it does in a process that has no more batches.

@@ -131,22 +131,11 @@ def _same_mask(a: Tensor, b: Tensor) -> bool:
     return a.shape == b.shape and bool(_C.equal(a, b))
 
 
-def _masks_agree(given: list[MaskedTensor]) -> bool:
-    for other in given[1:]:
-        first, second = given[0]._masked_mask, other._masked_mask
-        if first.layout is _C.strided and second.layout is _C.strided and first.shape != second.shape:
-            first, second = _C.broadcast_tensors([first, second])
-        if not _same_mask(first, second):
-            return False
-    return True
-
-
 def _tensors_match(a: Tensor, b: Tensor, exact: bool = True, rtol: float = 1e-05, atol: float = 1e-08) -> bool:
     """Whether both are equal, or close; what is stored, where both are sparse."""
     if a.layout is not b.layout:
         raise ValueError(f"tensors of one layout were expected, got {a.layout} and {b.layout}")
-    if a.dtype != b.dtype:
-        b = b.type(a.dtype)
+    b = b.to(a.dtype)
     if a.layout is not _C.strided and not _C._same_pattern(a, b):
         return False
     a, b = _values(a), _values(b)
@@ -154,13 +143,21 @@ def _tensors_match(a: Tensor, b: Tensor, exact: bool = True, rtol: float = 1e-05
 
 
 def _masks_match(a: Any, b: Any) -> bool:
-    """Whether two masked tensors have one mask; another tensor goes with each."""
-    given = _masked_in([a, b])
-    return len(given) < 2 or _same_mask(given[0]._masked_mask, given[1]._masked_mask)
+    """Whether the masks are the same, spread to one shape; one that is no masked tensor goes with any."""
+    if not isinstance(a, MaskedTensor) or not isinstance(b, MaskedTensor):
+        return True
+    first, second = a._masked_mask, b._masked_mask
+    if first.layout is _C.strided and second.layout is _C.strided and first.shape != second.shape:
+        first, second = _C.broadcast_tensors([first, second])
+    return _same_mask(first, second)
+
+
+def _all_match(given: list[MaskedTensor]) -> bool:
+    return all(_masks_match(given[0], other) for other in given[1:])
 
 
 def _check_masks(given: list[MaskedTensor]) -> None:
-    if not _masks_agree(given):
+    if not _all_match(given):
         raise ValueError("Input masks must match: an operator on masked tensors takes those of one mask")
 
 
@@ -459,7 +456,7 @@ def _by_element(func: Any, args: Any, kwargs: Any) -> Any:
     """One mask for all; what is written keeps it."""
     given = _masked_in((args, kwargs))
     first = given[0]
-    if not _masks_agree(given):
+    if not _all_match(given):
         if _C._current_graph_task_id() == -1 or any(m.is_sparse for m in given):
             _check_masks(given)
         return _of_gradients(func, args, kwargs)

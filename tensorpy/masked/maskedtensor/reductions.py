@@ -1,11 +1,13 @@
-"""Reductions of MaskedTensors, by the names of PyTorch's module."""
+"""Reductions of masked tensors, as PyTorch lists them: operators, functions, methods."""
 
 from __future__ import annotations
 
-import tensorpy as tp
-from tensorpy.masked.maskedtensor.core import _FUNCTIONS, _all, _reduced
+import tensorpy
+from tensorpy import Tensor, ops
 
-REDUCE_NAMES = [name for name, rule in _FUNCTIONS.items() if rule in (_reduced, _all)]
-NATIVE_REDUCE_FNS = [getattr(tp.ops.aten, name) for name in REDUCE_NAMES]
-TORCH_REDUCE_FNS = [getattr(tp, name) for name in REDUCE_NAMES]
-TENSOR_REDUCE_FNS = [getattr(tp.Tensor, name) for name in REDUCE_NAMES]
+__all__ = ["NATIVE_REDUCE_FNS", "REDUCE_NAMES", "TENSOR_REDUCE_FNS", "TORCH_REDUCE_FNS"]
+
+REDUCE_NAMES = ["sum", "mean", "amin", "amax", "argmin", "argmax", "prod", "all", "norm", "var", "std"]
+NATIVE_REDUCE_FNS = [getattr(ops.aten, name) for name in REDUCE_NAMES]
+TORCH_REDUCE_FNS = [getattr(tensorpy, name) for name in REDUCE_NAMES]
+TENSOR_REDUCE_FNS = [getattr(Tensor, name) for name in REDUCE_NAMES]

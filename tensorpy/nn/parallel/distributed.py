@@ -367,6 +367,10 @@ class DistributedDataParallel(Module, Joinable):
     def _gives_buffers(self) -> bool:
         return self.require_forward_param_sync and self.forward_sync_buffers and bool(self._named_buffers())
 
+    def will_sync_module_buffers(self) -> bool:
+        """Whether the next forward gives all processes one's buffers."""
+        return self._gives_buffers()
+
     def _gives_buffers_before(self) -> bool:
         return self._gives_buffers() and self._location() is _BufferCommHookLocation.PRE_FORWARD
 

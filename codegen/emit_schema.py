@@ -197,6 +197,10 @@ def _registered_by(op: Operator) -> str:
     return f".registered_by = {c_string(module)}, " if isinstance(module, str) else ""
 
 
+# What only the generator reads: no member of tensorpy.Tag.
+UNTOLD_TAGS = ("quantized_dtypes",)
+
+
 def emit_infos(catalog: Catalog, batching: Rules, forward: Rules, functional: Rules) -> str:
     """`infos`, in the order of `ops`."""
     arguments = Tables("const tp_argument ", "arguments")
@@ -207,11 +211,12 @@ def emit_infos(catalog: Catalog, batching: Rules, forward: Rules, functional: Ru
         schema = op.schema
         needed = ", ".join(f"&tp_prims[TP_PRIM_{catalog.primitive(name).c}]" for name in op.prims)
         bits = " | ".join(TAG_BITS[t] for t in op.function.tags if t in TAG_BITS) or "0"
+        told = [t for t in op.function.tags if t not in UNTOLD_TAGS]
         infos.append(
             f"    [OP_{op.c}] = {{\n"
             f"        .name = {c_string(schema.name.qualified)}, .overload = {c_string(schema.name.overload)},\n"
             f"        .schema = {c_string(str(schema))},\n"
-            f"        .tags = {tags.name(''.join(f'    {c_string(t)},' for t in op.function.tags) + '    NULL,')},"
+            f"        .tags = {tags.name(''.join(f'    {c_string(t)},' for t in told) + '    NULL,')},"
             f" .tag_bits = {bits},\n"
             f"        .declared_at = {c_string(op.function.location.in_tree)},\n"
             f"        .args = {arguments.name(argument_rows(schema))}, .nargs = {len(schema.arguments)},\n"

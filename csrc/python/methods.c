@@ -51,14 +51,16 @@ METHOD(data_ptr) {
 METHOD(get_device) { return PyLong_FromLong(TENSOR(self)->device.index); }
 METHOD(is_inference) { return PyBool_FromLong(TENSOR(self)->flags & TP_FLAG_INFERENCE); }
 
-/* The sizes of a nested tensor, or one; a `dim` that is stolen, or NULL for all. */
-PyObject *tp_py_nested_size_steal(PyObject *self, PyObject *dim) {
+static PyObject *nested_geometry_steal(const char *function, PyObject *self, PyObject *dim) {
     PyObject *module = PyImport_ImportModule("tensorpy._tensor.nested");
-    PyObject *made = module ? PyObject_CallMethod(module, "size_of", dim ? "OO" : "O", self, dim) : NULL;
+    PyObject *made = module ? PyObject_CallMethod(module, function, dim ? "OO" : "O", self, dim) : NULL;
     Py_XDECREF(module);
     Py_XDECREF(dim);
     return made;
 }
+
+/* The sizes of a nested tensor, or one; a `dim` that is stolen, or NULL for all. */
+PyObject *tp_py_nested_size_steal(PyObject *self, PyObject *dim) { return nested_geometry_steal("size_of", self, dim); }
 
 /* size(dim=None) and stride(dim=None): all as a tuple, or one. */
 static PyObject *geometry(const tp_py_arguments *arguments, PyObject *self, PyObject *const *args, Py_ssize_t nargs,
@@ -67,6 +69,10 @@ static PyObject *geometry(const tp_py_arguments *arguments, PyObject *self, PyOb
     const tp_tensor *t = TENSOR(self);
     int64_t dim;
     if (tp_py_take_arguments(arguments, args, nargs, kwnames, v) < 0) return NULL;
+    if (strides && tp_layout_of(t) == TP_JAGGED) {
+        Py_XINCREF(v[0]);
+        return nested_geometry_steal("stride_of", self, v[0]);
+    }
     if (strides && !tp_is_quantized(t) && tp_layout_of(t) != TP_STRIDED)
         return PyErr_Format(PyExc_RuntimeError, "stride(): tensors of the layout %s do not have strides",
                             tp_layouts[tp_layout_of(t)].name);

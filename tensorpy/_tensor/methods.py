@@ -723,6 +723,21 @@ def _fact_of_jagged(name: str) -> Any:
     return property(get, doc="A fact of a nested tensor of the layout jagged.")
 
 
+class _Values:
+    """`_values`: all values of a jagged tensor, without history; of others the method that sparse tensors have."""
+
+    def __init__(self, method: Any) -> None:
+        self.method = method
+        self.__doc__ = method.__doc__
+
+    def __get__(self, t: Tensor | None, owner: Any) -> Any:
+        if t is None or not t.is_nested or t.layout is not _C.jagged:
+            return self.method.__get__(t, owner)
+        from tensorpy._tensor import nested  # which programs without nested tensors do without
+
+        return nested.values_of(t)
+
+
 def to_sparse_coo(self: Tensor) -> Tensor:
     """The elements that are not zero, by coordinates.
 
@@ -794,7 +809,8 @@ def _install() -> None:
     _C._set_type_attribute(Tensor, "_cdata", property(id))
     for name in ("offsets", "lengths"):
         _C._set_type_attribute(Tensor, name, _of_jagged(name))
-    for name in ("_offsets", "_lengths", "_ragged_idx", "_min_seqlen", "_max_seqlen"):
+    _C._set_type_attribute(Tensor, "_values", _Values(Tensor._values))
+    for name in ("_offsets", "_lengths", "_ragged_idx", "_size", "_strides", "_min_seqlen", "_max_seqlen"):
         _C._set_type_attribute(Tensor, name, _fact_of_jagged(name))
     for name in ("min_seqlen", "max_seqlen"):
         _C._set_type_attribute(Tensor, f"_get_{name}", _of_jagged(name))

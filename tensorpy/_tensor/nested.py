@@ -14,18 +14,27 @@ _numbers = itertools.count(1)
 class NestedInt(int):
     """The size of a dimension that differs from piece to piece: equal to that of tensors with the same offsets.
 
-    As a number it is -1, which `view` takes for the dimension that differs.
+    As a number it is -1, which `view` takes for the dimension that differs; n times it is -n, and equal to n times it.
     """
 
     number: int
 
     def __repr__(self) -> str:
-        return f"j{self.number}"
+        return f"j{self.number}" if int(self) == -1 else f"{-int(self)}*j{self.number}"
 
     __str__ = __repr__
 
+    def __mul__(self, other: int) -> NestedInt:
+        if isinstance(other, NestedInt) or not isinstance(other, int):
+            return NotImplemented
+        if other < 1:
+            raise RuntimeError(f"a size that differs from piece to piece is multiplied by 1 or more, not by {other}")
+        return _nested_int_of(int(self) * other, self.number)
+
+    __rmul__ = __mul__
+
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, NestedInt) and self.number == other.number
+        return isinstance(other, NestedInt) and self.number == other.number and int(self) == int(other)
 
     def __ne__(self, other: object) -> bool:
         return not self == other
@@ -37,7 +46,13 @@ class NestedInt(int):
         return self == other or other < 3
 
     def __hash__(self) -> int:
-        return hash(("nested", self.number))
+        return hash(("nested", self.number, int(self)))
+
+
+def _nested_int_of(times: int, number: int) -> NestedInt:
+    made = NestedInt(times)
+    made.number = number
+    return made
 
 
 def values_of(t: Tensor) -> Tensor:
@@ -62,6 +77,13 @@ def ragged_of(t: Tensor) -> int:
 ragged_idx_of = ragged_of
 
 
+def stride_of(t: Tensor, dim: int | None = None) -> Any:
+    """Strides of a jagged tensor's values, and before them what the differing size makes the one between pieces."""
+    within = values_of(t).stride()
+    strides = (_nested_int(t) * max(within[ragged_of(t) - 1], 1), *within)
+    return strides if dim is None else strides[dim]
+
+
 def min_seqlen_of(t: Tensor) -> int:
     """The length of the shortest piece."""
     return len(_C._nested_get_min_seqlen(t))
@@ -77,10 +99,14 @@ def _nested_int(t: Tensor) -> NestedInt:
     source: Any = offsets_of(t) if lengths is None else lengths
     made = getattr(source, "_nested_int", None)
     if made is None:
-        made = NestedInt(-1)
-        made.number = next(_numbers)
+        made = _nested_int_of(-1, next(_numbers))
         source._nested_int = made
     return made
+
+
+def strides_of(t: Tensor) -> Any:
+    """`stride()` by PyTorch's name."""
+    return stride_of(t)
 
 
 def _sizes(t: Tensor) -> list[int | None]:

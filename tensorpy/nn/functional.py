@@ -256,6 +256,9 @@ def embedding_bag(
         raise ValueError("mode has to be one of sum, mean or max")
     if per_sample_weights is not None and mode != "sum":
         raise NotImplementedError("embedding_bag: per_sample_weights was not None; it goes with mode='sum' only")
+    if input.is_nested and input.dim() == 2:
+        offsets, include_last_offset = ops._nested_get_offsets(input.contiguous()), True
+        input = input.contiguous().values()
     if input.dim() not in (1, 2):
         raise ValueError(f"input has to be 1D or 2D Tensor, but got Tensor of dimension {input.dim()}")
     if input.dim() == 2 and offsets is not None:

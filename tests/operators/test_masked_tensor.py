@@ -44,7 +44,7 @@ ERRORS = (
     "t.masked.masked_tensor(d.to(t.complex64), k)", "t.masked.masked_tensor(d.to_sparse(), k)",
     "t.masked.masked_tensor(d.to(t.uint8), k)", "t.masked.masked_tensor(d.to_sparse_csc(), k.to_sparse_csc())",
     "m.matmul(d.t())", "m.sort()", "m.nansum()", "s.sum(0)", "m[0].to_sparse_csr()",
-    "t.masked.masked_tensor(t.tensor(3), t.tensor(False)).item()",
+    "t.masked.masked_tensor(t.tensor(3), t.tensor(False)).item()", "s.contiguous()", "s.is_contiguous()",
 )  # fmt: skip
 SCALARS = (
     "(m * 2).sum()", "m.sin().mean(1).sum()", "m.prod()", "m.to_tensor(7.0).sum()",
@@ -118,6 +118,17 @@ def test_gradients_of_parts_add_up() -> None:
     y = x * x
     (y[0].sum() + 2 * y[:, 1:].sum() + x[1].sum()).backward()
     assert x.grad.to_tensor(-1.0).tolist() == [[0.0, -1.0, 12.0], [1.0, 17.0, 21.0]]
+
+
+def test_tensors_that_match() -> None:
+    from tensorpy.masked.maskedtensor.core import _tensors_match
+
+    a = tp.tensor([1.0, 2.0])
+    assert _tensors_match(a, a.double()) and not _tensors_match(a, a + 1e-6)
+    assert _tensors_match(a, a + 1e-6, exact=False)
+    assert _tensors_match(a.to_sparse(), a.to_sparse()) and not _tensors_match(a.to_sparse(), tp.zeros(2).to_sparse())
+    with pytest.raises(ValueError, match="layout"):
+        _tensors_match(a, a.to_sparse())
 
 
 def test_random_chains_are_those_of_plain_tensors() -> None:

@@ -66,6 +66,29 @@ CASES: dict[str, Callable[[Any, Any], Any]] = {
     "projections of nested": lambda t, x: t.ops.aten._transform_bias_rescale_qkv(
         t.nested.nested_tensor([numbers(t, 2, 24), numbers(t, 3, 24)]), numbers(t, 24), 2
     ),
+    "strides of one": lambda t, x: (
+        str(x.transpose(1, 2).stride()[1:]),
+        x.stride(1),
+        x._values,
+        len(x._size),
+        x._strides[1:],
+    ),
+    "sizes": lambda t, x: (
+        2 * x.shape[1] == x.shape[1] * 2,
+        2 * x.shape[1] == x.shape[1],
+        str(2 * x.shape[1])[:3],
+        x.stride(0) == x.shape[1] * x.stride(1),
+    ),
+    "bags": lambda t, x: t.nn.functional.embedding_bag(
+        t.nested.nested_tensor([t.tensor([1, 2]), t.tensor([3])], layout=t.jagged), numbers(t, 5, 2), mode="mean"
+    ),
+    "bags of parts": lambda t, x: t.nn.functional.embedding_bag(
+        t.nested.nested_tensor([t.tensor([1, 2, 0]), t.tensor([3])], layout=t.jagged), numbers(t, 5, 2), mode="sum"
+    ),
+    "softmax of none": lambda t, x: t.nn.functional.softmax(t.nested.nested_tensor([]), -1),
+    "batches that differ": lambda t, x: t.matmul(
+        t.nested.nested_tensor([t.ones(2, 4)]), t.nested.nested_tensor([t.ones(4, 2)] * 2)
+    ),
     "sum": lambda t, x: t.ops.aten._nested_sum_backward(
         t.nested.nested_tensor([t.ones(2, 1)]), t.nested.nested_tensor([t.ones(2, 3)]), [-1], True
     ),

@@ -333,4 +333,6 @@ def test_large_tensors_are_compared_with_the_same_words() -> None:
 
 def test_tags_are_the_names() -> None:
     assert tp.Tag.core in tp.ops.aten.add.Tensor.tags and tp.Tag("pointwise") is tp.Tag.pointwise
+    for packet in (getattr(tp.ops.aten, name) for name in dir(tp.ops.aten) if not name.startswith("__")):
+        assert all(isinstance(t, tp.Tag) for o in packet.overloads() for t in getattr(packet, o).tags)
     assert graph.GradientEdge._fields[:2] == ("node", "output_nr")

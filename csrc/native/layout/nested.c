@@ -268,7 +268,8 @@ static int64_t kept_along(const tp_nested *n, tp_tensors pieces) {
 }
 
 tp_tensor *tp_nested_of_results(const tp_nested *n, tp_tensors pieces) {
-    if (pieces.size == 0 || pieces.data[0]->ndim == 0 || n->shapes) return tp__nested_from_list(pieces, n->jagged);
+    if (pieces.size == 0) return tp_nested_with_steal(n, tp_retain(n->values), n->ragged);
+    if (pieces.data[0]->ndim == 0 || n->shapes) return tp__nested_from_list(pieces, n->jagged);
     if (check_alike(pieces) < 0) return NULL;
     int64_t along = kept_along(n, pieces);
     if (along >= 0 && n->whole) return one_after_the_other(pieces, along, n->offsets, n->jagged);

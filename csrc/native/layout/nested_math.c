@@ -78,8 +78,10 @@ tp_tensor *matmul_nested(tp_tensor *self, tp_tensor *other) {
     if (like == self && !tp_is_nested(other) && other->ndim == 2 && has_rows(&n))
         return tp_nested_with_steal(&n, tp_matmul(n.values, other), n.ragged);
     if (tp_is_nested(self) && tp_is_nested(other) && self->sizes[0] != other->sizes[0])
-        return tp_fail_null(TP_RuntimeError, "matmul: nested tensors of %lld and of %lld pieces",
-                            (long long)self->sizes[0], (long long)other->sizes[0]);
+        return tp_fail_null(
+            TP_RuntimeError,
+            "matmul: Expected size for the 1st dimension of 2nd input tensor to be: %lld but got: %lld.",
+            (long long)self->sizes[0], (long long)other->sizes[0]);
     tp_autoseq *made = tp_tensor_seq_new(n.count);
     for (int64_t i = 0; made && i < n.count; i++) {
         tp_autoref *a = part_of(self, &n, like->ndim, i), *b = a ? part_of(other, &n, like->ndim, i) : NULL;

@@ -131,6 +131,17 @@ def _same_mask(a: Tensor, b: Tensor) -> bool:
     return a.shape == b.shape and bool(_C.equal(a, b))
 
 
+def _tensors_match(a: Tensor, b: Tensor, exact: bool = True, rtol: float = 1e-05, atol: float = 1e-08) -> bool:
+    """Whether both are equal, or close; what is stored, where both are sparse."""
+    if a.layout is not b.layout:
+        raise ValueError(f"tensors of one layout were expected, got {a.layout} and {b.layout}")
+    b = b.to(a.dtype)
+    if a.layout is not _C.strided and not _C._same_pattern(a, b):
+        return False
+    a, b = _values(a), _values(b)
+    return a.shape == b.shape and bool(_C.equal(a, b) if exact else _C.allclose(a, b, rtol, atol, True))
+
+
 def _masks_match(a: Any, b: Any) -> bool:
     """Whether the masks are the same, spread to one shape; one that is no masked tensor goes with any."""
     if not isinstance(a, MaskedTensor) or not isinstance(b, MaskedTensor):
@@ -422,10 +433,18 @@ def _to_layout(name: str, masked: Any, *args: Any, **kwargs: Any) -> Any:
     return masked if masked.layout is layout else _Converted.apply(masked, layout)
 
 
+def _laid(name: str, masked: Any, *args: Any, **kwargs: Any) -> Any:
+    if masked.is_sparse:
+        raise ValueError(f"MaskedTensors with sparse data do not have is_contiguous, which {name}() asks for")
+    with _C.DisableTorchFunctionSubclass():
+        return getattr(Tensor, name)(masked, *args, **kwargs)
+
+
 _FUNCTIONS: dict[str, Callable[..., Any]] = {
     **dict.fromkeys(_REDUCTIONS, _reduced),
     **dict.fromkeys(_SCANS, _scanned),
     **dict.fromkeys(("to_dense", "to_sparse", "to_sparse_coo", "to_sparse_csr"), _to_layout),
+    **dict.fromkeys(("contiguous", "is_contiguous"), _laid),
     "all": _all,
 }
 

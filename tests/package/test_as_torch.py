@@ -503,6 +503,18 @@ def test_what_torch_distributed_has_in_c() -> None:
     assert told == "True True [] False Reducer"
 
 
+def test_modules_of_multiprocessing_hide_no_function() -> None:
+    """torch.multiprocessing.spawn is a module to import and a function to call; other names are Python's."""
+    told = output(
+        "import torch.multiprocessing as mp, multiprocessing\n"
+        "from torch.multiprocessing.spawn import ProcessRaisedException\n"
+        "import torch.multiprocessing.spawn, torch.multiprocessing.pool\n"
+        "print(type(mp.spawn).__name__, ProcessRaisedException is mp.ProcessRaisedException,\n"
+        "      mp.pool.Pool is multiprocessing.pool.Pool, mp.Process is multiprocessing.Process)"
+    )
+    assert told == "function True True True"
+
+
 def test_tensors_are_no_arrays_of_numpy() -> None:
     told = output(
         "import torch, numpy\nx = torch.ones(2)\nprint(hasattr(x, '__array_interface__'), numpy.asarray(x) + 1)"

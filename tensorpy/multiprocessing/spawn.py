@@ -1,7 +1,4 @@
-"""Python's multiprocessing, and `spawn`, which starts a program's processes.
-
-A tensor that is sent to another process is in memory that both see: see tensorpy/storage/shared.py.
-"""
+"""`spawn`, which starts a program's processes and waits for them."""
 
 from __future__ import annotations
 
@@ -11,18 +8,10 @@ from collections.abc import Callable
 from multiprocessing.connection import wait
 from typing import Any
 
-from tensorpy.storage.shared import get_all_sharing_strategies as get_all_sharing_strategies
-from tensorpy.storage.shared import get_sharing_strategy as get_sharing_strategy
-from tensorpy.storage.shared import set_sharing_strategy as set_sharing_strategy
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:  # what __getattr__ gives at first use
-    from multiprocessing import *  # noqa: F403  # pyright: ignore[reportWildcardImportFromLibrary]
-else:
-
-    def __getattr__(name: str) -> Any:
-        """All other names are those of Python's module."""
-        return getattr(multiprocessing, name)
+__all__ = [
+    "ProcessContext", "ProcessException", "ProcessExitedException", "ProcessRaisedException", "spawn",
+    "start_processes",
+]  # fmt: skip
 
 
 class ProcessException(Exception):

@@ -44,10 +44,13 @@ def run(project: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
 
 def test_the_whole_table_and_no_host_call(project: Path, request: pytest.FixtureRequest) -> None:
     """Its own tests, of which the table of operators is most; the host computes nothing for it. `--part` is heard."""
-    hand_on(request.config.getoption("--part"), project)
+    share = hand_on(request.config.getoption("--part"), project)
     done = run(project, "-m", "tensorpy.testing.device", "test_simulated.py")
     assert done.returncode == 0, done.stdout[-5000:]
-    assert re.search(r"^compliance of simulated: 9\d\.\d % of \d{4,} checks$", done.stdout, re.M), done.stdout[-5000:]
+    told = re.search(r"^compliance of simulated: (\d\d\.\d) % of (\d{3,}) checks$", done.stdout, re.M)
+    assert told, done.stdout[-5000:]
+    # A part may hold more than its share of what needs LAPACK, which the device lacks.
+    assert float(told[1]) >= (90 if share == 1 else 60) and int(told[2]) >= share * 10_000, told[0]
 
 
 def test_what_it_lacks_as_a_whole_it_computes_in_parts(project: Path) -> None:

@@ -261,7 +261,7 @@ PLAIN = {
     "UntypedStorage": "untyped_storage",
     "TypedStorage": "storage _typed_storage",
     "Any": "tolist qscheme offsets lengths _get_min_seqlen _get_max_seqlen _offsets _lengths _ragged_idx _min_seqlen "
-    "_max_seqlen",
+    "_max_seqlen _size _strides",
     "tuple[builtins.int, builtins.int]": "__dlpack_device__",
     "Iterator[Tensor]": "__iter__",
 }

@@ -9,7 +9,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from .c_types import c_arguments, c_result, call_arguments, function_type, parameters, signature_code, value_decl
+from .c_types import (
+    CArgument,
+    c_arguments,
+    c_result,
+    call_arguments,
+    function_type,
+    parameters,
+    signature_code,
+    value_decl,
+)
 from .catalog import Catalog, Operator
 from .keys import ALIASES
 from .model import is_tensor_like
@@ -59,21 +68,16 @@ class Kernels:
         return "".join([*out, "};\n"])
 
 
+def keys_of(a: CArgument) -> str:
+    """The key set of an argument of tensors."""
+    if a.c.member == "tensors":
+        return f"tp_keys_of_tensors({a.name_in_c})"
+    return f"tp_keys_of_optional({a.name_in_c})" if a.argument.is_optional else f"{a.name_in_c}->keys"
+
+
 def keyset_expression(op: Operator) -> str:
     """The union of the tensors' key sets; a factory's comes from its `device` argument in BackendSelect."""
-    parts = []
-    for a in c_arguments(op.schema):
-        if not is_tensor_like(a.type):
-            continue
-        if a.c.member == "tensors":
-            parts.append(f"tp_keys_of_tensors({a.name_in_c})")
-        elif a.argument.is_optional:
-            parts.append(f"tp_keys_of_optional({a.name_in_c})")
-        else:
-            parts.append(f"{a.name_in_c}->keys")
-    if not parts:
-        parts.append("TP_FACTORY_KEYS")
-    return " | ".join(parts)
+    return " | ".join(keys_of(a) for a in c_arguments(op.schema) if is_tensor_like(a.type)) or "TP_FACTORY_KEYS"
 
 
 def passed_by(op: Operator, key: str) -> str:

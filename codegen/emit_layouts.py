@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from .c_types import c_arguments, c_result, call_arguments, parameters
 from .catalog import Catalog, Operator
 from .emit_formula import emit_at_key
-from .emit_functions import Kernels, kernel_at_key, op_of, passed_by
+from .emit_functions import Kernels, kernel_at_key, keys_of, op_of, passed_by
 from .formula import TENSORS, kind_of, parse
 from .layouts import NESTED, PLACES, SPARSE, Place, layout_function, said
 
@@ -81,9 +81,8 @@ def _refusals(op: Operator, formula: str, place: Place) -> list[str]:
     names, out = _passed_on(op, formula, place), []
     for a in c_arguments(op.schema):
         if a.name in names and kind_of(a.type) in TENSORS:
-            there = f"{a.name_in_c} && " if a.argument.is_optional else ""
             refused = f"tp_refuse_layout({op_of(op)}, {a.name_in_c}), {c_result(op.schema).failed}"
-            out.append(f"if ({there}{a.name_in_c}->keys & TP_BIT({place.key})) return {refused};")
+            out.append(f"if ({keys_of(a)} & TP_BIT({place.key})) return {refused};")
     return out
 
 

@@ -17,8 +17,9 @@
 #define COLUMNS (VECTORS * LANES)
 /* With the panel's vectors and one of a these sums take all registers but one or two. */
 #define ROWS (LANES == 16 ? TP_SGEMM_ROWS : 6)
-#define LINE 16 /* of the cache */
-#define AHEAD 8 /* steps of k */
+#define LINE 16    /* of the cache */
+#define AHEAD 8    /* steps of k */
+#define FURTHER 16 /* where each step's numbers lie in another page */
 
 /* What a tile is made of; of its columns n are wanted. */
 typedef struct {
@@ -40,7 +41,7 @@ TP_INLINE void tile(operands o, const int rows, const int vectors, const bool wh
     for (int64_t i = 0; i < o.k; i++, o.a += o.step, o.panel += vectors * LANES) {
         lanes x[VECTORS];
         UNROLL for (int v = 0; v < vectors; v++) {
-            const float *ahead = lays ? o.b + 16 * o.next + v * LANES : o.panel + (AHEAD * vectors + v) * LANES;
+            const float *ahead = lays ? o.b + FURTHER * o.next + v * LANES : o.panel + (AHEAD * vectors + v) * LANES;
             if (v * LANES % LINE == 0) __builtin_prefetch(ahead);
             x[v] = load((lays ? o.b : o.panel) + v * LANES);
             if (lays) store((float *)o.panel + v * LANES, x[v]);
@@ -136,18 +137,25 @@ static void pack_groups(tp_strided a, int64_t m, int64_t k, float *room) {
 }
 
 /* The first group's tile lays the panel that the others read: what it waits for is hidden behind its own sums. */
-static __attribute__((noinline)) void laying_tile(operands o) { tile(o, ROWS, VECTORS, true, true); }
+static __attribute__((noinline)) void laying_tile(operands o) {
+    o.row = 1;
+    tile(o, ROWS, VECTORS, true, true);
+}
 
 static void multiply(tp_strided a, const float *groups, int64_t m, int64_t k, tp_strided b, float *panels, int64_t n,
                      float alpha, float beta, float *c, int64_t ldc) {
-    operands o = {.row = a.row, .step = groups ? ROWS : a.column, .k = k, .alpha = alpha, .beta = beta, .ldc = ldc};
+    operands o = {.row = a.row,
+                  .step = groups ? ROWS : a.column,
+                  .k = k,
+                  .alpha = alpha,
+                  .beta = beta,
+                  .ldc = ldc,
+                  .next = b.row};
     void (*any)(operands, int64_t) = groups || a.column != 1 ? tiles_of_columns : tiles_of_rows;
     bool lays = b.data && b.column == 1 && groups && m >= ROWS;
     int64_t laid = lays ? n / COLUMNS * COLUMNS : 0;
     if (b.data && laid < n)
         pack_panels((tp_strided){b.data + laid * b.column, b.row, b.column}, k, n - laid, panels + laid * k);
-    o.row = groups ? 1 : a.row;
-    o.next = b.row;
     for (int64_t r = 0; r < m; r += ROWS) {
         o.a = groups ? groups + r * k : a.data + r * a.row;
         for (int64_t j = 0; j < n; j += COLUMNS) {

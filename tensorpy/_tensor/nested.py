@@ -84,6 +84,9 @@ def stride_of(t: Tensor, dim: int | None = None) -> Any:
     return strides if dim is None else strides[dim]
 
 
+strides_of = stride_of
+
+
 def min_seqlen_of(t: Tensor) -> int:
     """The length of the shortest piece."""
     return len(_C._nested_get_min_seqlen(t))
@@ -102,11 +105,6 @@ def _nested_int(t: Tensor) -> NestedInt:
         made = _nested_int_of(-1, next(_numbers))
         source._nested_int = made
     return made
-
-
-def strides_of(t: Tensor) -> Any:
-    """`stride()` by PyTorch's name."""
-    return stride_of(t)
 
 
 def _sizes(t: Tensor) -> list[int | None]:

@@ -2,13 +2,39 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import tensorpy as tp
 from tensorpy._C import Tensor
 from tensorpy.optim import SGD, Adadelta, Adagrad, Adam, Adamax, AdamW, RMSprop, Rprop
 
-__all__ = ["as_functional_optim", "register_functional_optim"]
+__all__ = ["as_functional_optim", "given_gradients", "register_functional_optim"]
+
+
+@contextmanager
+def given_gradients(pairs: Sequence[tuple[Tensor, Tensor]]) -> Iterator[None]:
+    """Parameters have these gradients, and then those that they had.
+
+    Arguments:
+        pairs: each parameter and its gradient
+
+    Example:
+        >>> from tensorpy.distributed.optim.utils import given_gradients
+        >>> x = tp.ones(1, requires_grad=True)
+        >>> with given_gradients([(x, tp.ones(1))]):
+        ...     x.grad
+        tensor([1.])
+    """
+    before = [p.grad for p, _ in pairs]
+    try:
+        for p, grad in pairs:
+            p.grad = grad
+        yield
+    finally:
+        for (p, _), grad_ in zip(pairs, before, strict=True):
+            p.grad = grad_
 
 
 class _Given:
@@ -52,16 +78,9 @@ class _Given:
         if self._optim is None:
             self._optim = self._kind(params, *self._args, **self._settings)
             self.state = self._optim.state
-        before = [p.grad for p in params]
         self._optim.param_groups[0]["params"] = params
-        with tp.no_grad():
-            try:
-                for p, grad in pairs:
-                    p.grad = grad
-                self._optim.step()
-            finally:
-                for p, grad_ in zip(params, before, strict=True):
-                    p.grad = grad_
+        with tp.no_grad(), given_gradients(pairs):
+            self._optim.step()
 
 
 _KNOWN: dict[Any, Any] = {kind: kind for kind in (Adadelta, Adagrad, Adam, AdamW, Adamax, RMSprop, Rprop, SGD)}

@@ -17,6 +17,7 @@ from tensorpy.distributed.algorithms.join import Join, Joinable, JoinHook
 from tensorpy.distributed.coalesced import MESSAGE_BYTES, broadcast_coalesced
 from tensorpy.distributed.collectives import broadcast
 from tensorpy.distributed.objects import gather_object
+from tensorpy.distributed.optim.utils import given_gradients
 from tensorpy.optim.optimizer import Optimizer
 
 __all__ = ["ZeroRedundancyOptimizer"]
@@ -193,21 +194,17 @@ class ZeroRedundancyOptimizer(Optimizer, Joinable):
     def _step_some(self, params: list[Tensor], gradients: list[Tensor]) -> None:
         """Moves those of some parameters that are this process's, by these gradients, and gives all of them to all."""
         given = {id(p): g for p, g in zip(params, gradients, strict=True)}
-        own = [p for p in params if self._owners.get(id(p)) == self.rank]
+        own = [(p, given[id(p)]) for p in params if self._owners.get(id(p)) == self.rank]
         with self._same_settings() as optim, tp.no_grad():
             whole = [group["params"] for group in optim.param_groups]
-            before = [p.grad for p in own]
-            for p in own:
-                p.grad = given[id(p)]
             for group in optim.param_groups:
                 group["params"] = [p for p in group["params"] if id(p) in given]
             try:
-                optim.step()
+                with given_gradients(own):
+                    optim.step()
             finally:
                 for group, params_ in zip(optim.param_groups, whole, strict=True):
                     group["params"] = params_
-                for p, grad in zip(own, before, strict=True):
-                    p.grad = grad
             for rank in range(self.world_size):
                 theirs = [p for p in params if self._owners.get(id(p)) == rank]
                 broadcast_coalesced(self.process_group, theirs, MESSAGE_BYTES, rank)

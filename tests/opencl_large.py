@@ -75,6 +75,7 @@ CALLS: dict[str, tuple[tuple[int, ...], Callable[[tp.Tensor], Any]]] = {
     "index": (ROWS, lambda x: (x[:, x[0].argsort()], x.gather(1, x.argsort(1)), x[x > 0].sum())),
     "scatter": (ROWS, lambda x: x.scatter_add(1, (x.abs() * 10).long(), x)),
     "sort": (ROWS, lambda x: (x.sort(1), x.topk(50, 1), x.median(1))),
+    "places of one line": ((17000,), lambda x: (x.topk(9), x.median(), x.kthvalue(300))),
     "unique": (LINE, lambda x: (x * 10).round().unique(return_counts=True)),
     "conv2d": (PLANES, lambda x: F.conv2d(x, drawn(4, 3, 3, 3).to(device=x.device), padding=1)),
     "conv2d's gradient": (PLANES, lambda x: gradient(lambda t: F.conv2d(t, drawn(4, 3, 3, 3).to(device=t.device)), x)),

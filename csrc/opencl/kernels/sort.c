@@ -11,7 +11,7 @@
 #include "opencl/kernels/pack.h"
 #include "prim/fault.h"
 
-#define LONG_LINE 65536
+#define LONG_LINE 16384
 #define GROUP 256         /* of a GPU's work-groups that share a line or a block of twice as many elements */
 #define SERIAL_CHUNK 8192 /* elements that a work-item merges on a CPU device */
 
@@ -195,7 +195,29 @@ static int select_place(const lines_plan *p, int64_t k, bool median, bool skip_n
     return tp_cl_run(&c, p->lines * p->group, p->group > 1 ? (size_t)p->group : small_group(p, p->lines));
 }
 
+/* A selection has a group for each line, which for few long lines leaves a GPU idle: they are sorted instead. */
+static bool are_few_and_long(const lines_plan *p) {
+    bool few = p->lines == 1 || 8 * p->lines <= p->d->compute_units;
+    return p->group > 1 && few && p->n > LONG_LINE;
+}
+
+static int place_of_sorted(const lines_plan *p, int64_t k, bool median, bool skip_nan, tp_tensor *out) {
+    auto_entries e = {NULL, NULL, NULL, NULL};
+    if (make_entries(p, p->n * p->lines, &e) < 0 || sort_entries(p, &e, false) < 0) return -1;
+    tp_cl_call c = begin(p, "place_in_order");
+    tp_cl_pass_tensor(&c, e.keys);
+    tp_cl_pass_tensor(&c, e.places);
+    tp_cl_pass_tensor(&c, out);
+    tp_cl_pass_long(&c, p->n);
+    tp_cl_pass_long(&c, p->lines);
+    tp_cl_pass_long(&c, k);
+    tp_cl_pass_int(&c, median);
+    tp_cl_pass_int(&c, skip_nan);
+    return tp_cl_run(&c, p->lines, small_group(p, p->lines));
+}
+
 static int place_of_lines(const lines_plan *p, int64_t k, bool median, bool skip_nan, tp_tensor *out) {
+    if (are_few_and_long(p)) return place_of_sorted(p, k, median, skip_nan, out);
     tp_autoref *bounds = tp_new_empty(TP_INTS(p->lines), p->key, p->in->device),
                *less = bounds ? tp_new_empty(TP_INTS(p->lines), TP_INT64, p->in->device) : NULL;
     return less ? select_place(p, k, median, skip_nan, bounds, less, out) : -1;
@@ -280,9 +302,7 @@ int tp_cl_sort_places(tp_tensor *lines, bool descending, tp_tensor *places) {
 int topk_opencl(tp_tensor *lines, int64_t k, bool largest, tp_tensor *out) {
     lines_plan p;
     if (!plan_lines(&p, lines, largest)) return -1;
-    /* A selection has a group for each line, which for few long lines leaves a GPU idle. */
-    bool idle = p.group > 1 && 8 * p.lines < p.d->compute_units && p.n > LONG_LINE;
-    if (k > p.n / 8 || idle) return sort_lines(&p, k, out);
+    if (k > p.n / 8 || are_few_and_long(&p)) return sort_lines(&p, k, out);
     return are_few(&p, k) ? first_few(&p, k, out) : first_many(&p, k, out);
 }
 

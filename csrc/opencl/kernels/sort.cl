@@ -173,6 +173,29 @@ __kernel void take_places(__global const INDEX *places, long places_offset, __gl
     if (id < lines * k) out[out_offset + id] = (long)places[places_offset + id / k * n + id % k];
 }
 
+/* What select_place gives, of sorted lines. */
+__kernel void place_in_order(__global const KEY *keys, long keys_offset, __global const INDEX *places,
+                             long places_offset, __global long *out, long out_offset, long n, long lines, long k,
+                             int median, int skip_nan) {
+    long line = get_global_id(0);
+    if (line >= lines) return;
+    keys += keys_offset + line * n;
+    places += places_offset + line * n;
+    if (median) {
+        long numbers = n;
+#ifdef KEY_FLOAT
+        long low = 0; /* NaNs have the largest key, and come last */
+        while (low < numbers) {
+            long middle = (low + numbers) / 2;
+            if (keys[middle] == ~(KEY)0) numbers = middle;
+            else low = middle + 1;
+        }
+#endif
+        k = numbers < n && (!skip_nan || numbers == 0) ? numbers : (numbers - 1) / 2;
+    }
+    out[out_offset + line] = (long)places[k];
+}
+
 /* The smallest of the most frequent elements of sorted lines, at its last place. */
 __kernel void mode(__global const KEY *keys, long keys_offset, __global const INDEX *places, long places_offset,
                    __global long *out, long out_offset, long n, long lines, int nan_apart) {

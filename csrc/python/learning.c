@@ -1,6 +1,7 @@
 /* learning.c: calls are written down, and compared with the call before, until one may be replayed (replay.c). */
 #include "python/replay_parts.h"
 
+#include "autocast/autocast.h"
 #include "autograd/node.h"
 #include "core/tls.h"
 #include "dispatch/key.h"
@@ -49,6 +50,10 @@ static void note_leaf(tp_tensor *t, bool in_place) {
     r->leaves[r->nleaves++] = tp_retain(t);
 }
 
+void tp_py_grad_is_set(tp_tensor *t) {
+    if (tp_unlikely(tp_py_writing != NULL)) note_leaf(t, false);
+}
+
 /* The line that a call of an audit came from. Where there is no memory for one, none is said. */
 static void note_line(void *replays, int64_t call) {
     tp_py_replays *r = replays;
@@ -85,6 +90,7 @@ static int note_arguments(tp_py_replays *r, PyObject *const *args, size_t n, PyO
 }
 
 struct tp_tape *tp_py_replay_begin(tp_py_replays *r, PyObject *const *args, size_t n, PyObject *names) {
+    if (tp_autocast_remembers()) return NULL; /* one call's casts are another's inputs */
     if (tp_py_writing || r->current || tp_py_is_seen() || r->written > r->replayed + MOST_IN_VAIN) return NULL;
     variant *v = tp_py_find_variant(r, &r->given, args, n, names);
     tp_tape *tape = NULL;
@@ -95,7 +101,7 @@ struct tp_tape *tp_py_replay_begin(tp_py_replays *r, PyObject *const *args, size
     for (Py_ssize_t i = 0; i < r->given.count; i++)
         if (tp_tape_argument(tape, r->given.items[i]) < 0) goto fail;
     r->current = v;
-    r->audits = tp_py_is_audit(v);
+    r->audits = tp_py_is_audit(v) && tp_tape_fits(v->tape, r->given.items);
     r->modules = tp_py_modules_version;
     if (!(r->met = PyList_New(0)) || (r->audits && !(r->lines = PyList_New(0)))) goto fail;
     if (r->audits) tp_tape_tell(tape, note_line, r);
@@ -111,6 +117,11 @@ fail: /* the call goes on as if nothing had been asked */
 }
 
 /* ---- what a call leaves behind ---- */
+
+static bool has_attributes(PyObject *o) {
+    PyObject **dict = _PyObject_GetDictPtr(o);
+    return dict && *dict && PyDict_GET_SIZE(*dict);
+}
 
 /* A result of the function, and its parts. The tensors so far: `objects`. */
 static int note_result(tp_py_replays *r, variant *v, tp_tape *tape, PyObject *o, PyObject *objects) {
@@ -130,6 +141,7 @@ static int note_result(tp_py_replays *r, variant *v, tp_tape *tape, PyObject *o,
         const tp_tensor *t = tp_py_tensor_borrow(o);
         tp_node *fn = t->autograd ? t->autograd->grad_fn : NULL;
         if (Py_TYPE(o) != &tp_py_tensor_type) tp_tape_spoil(tape, "it gives a tensor of another class");
+        if (has_attributes(o)) tp_tape_spoil(tape, "it gives a tensor that has attributes");
         if (tp_requires_grad(t) && (!fn || !fn->released))
             tp_tape_spoil(tape, "it gives a tensor whose gradient is still to be computed");
         tp_edge *nodes = PyMem_Realloc(v->nodes, sizeof *nodes * (size_t)(number + 1));
@@ -366,12 +378,25 @@ static bool learn(tp_py_replays *r, variant *v, variant *now, PyObject *result) 
     return alike || why == tp_tape_no_memory;
 }
 
-PyObject *tp_py_replay_end(tp_py_replays *r, struct tp_tape *tape, PyObject *result) {
+/* A call that leaves its arguments other sizes, other items or other wishes for gradients is followed. */
+static void look_at_arguments(const tp_py_replays *r, tp_tape *tape, PyObject *const *args, size_t n, PyObject *names) {
+    tp_py_tensors given;
+    tp_py_tensors_begin(&given);
+    if (tp_py_arguments_fit(r->current, &given, args, n, names) != 1) {
+        PyErr_Clear();
+        tp_tape_spoil(tape, "it changes an argument in another way than by its elements");
+    }
+    tp_py_tensors_clear(&given);
+}
+
+PyObject *tp_py_replay_end(tp_py_replays *r, struct tp_tape *tape, PyObject *const *args, size_t n, PyObject *names,
+                           PyObject *result) {
     PyObject *type = NULL, *value = NULL, *traceback = NULL;
     if (!result) PyErr_Fetch(&type, &value, &traceback);
     variant now = {.tape = tape};
     bool audits = r->audits && result;
     r->written++;
+    if (result) look_at_arguments(r, tape, args, n, names);
     bool alike = learn(r, r->current, &now, result);
     tp_py_end_writing(r);
     if (!result) PyErr_Restore(type, value, traceback);

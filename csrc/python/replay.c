@@ -28,6 +28,7 @@ tp_py_call_modes tp_py_modes_now(void) {
     m.standard = tp_default_dtype();
     m.functions_off = tp_tls.functions_off;
     m.checks_nan = tp_tls.anomaly_check_nan;
+    m.remembers_casts = tp_autocast_remembers();
     m.traces_nodes = tp_tls.new_nodes & TP_NODES_TRACED;
     m.device_type = tp_tls.scoped_type;
     m.device_index = tp_tls.scoped_index;
@@ -117,7 +118,7 @@ int tp_py_replays_traverse(tp_py_replays *r, visitproc visit, void *arg) {
 }
 
 /* 1, 0, or -1 raised. */
-static int fits(const variant *v, tp_py_tensors *given, PyObject *const *args, size_t n, PyObject *names) {
+int tp_py_arguments_fit(const variant *v, tp_py_tensors *given, PyObject *const *args, size_t n, PyObject *names) {
     Py_ssize_t at = 0, nargs = PyVectorcall_NARGS(n), nnames = names ? PyTuple_GET_SIZE(names) : 0;
     tp_py_tensors_empty(given);
     for (Py_ssize_t i = 0; i < nargs + nnames; i++) {
@@ -139,7 +140,7 @@ variant *tp_py_find_variant(tp_py_replays *r, tp_py_tensors *given, PyObject *co
     for (int i = 0; i < MOST_VARIANTS && r->variants[i]; i++) {
         variant *v = r->variants[i];
         if (memcmp(&now, &v->modes, sizeof now) != 0) continue;
-        int same = fits(v, given, args, n, names);
+        int same = tp_py_arguments_fit(v, given, args, n, names);
         if (same < 0) return NULL;
         if (!same) continue;
         memmove(r->variants + 1, r->variants, sizeof *r->variants * (size_t)i);
@@ -299,7 +300,9 @@ PyObject *tp_py_replays_report(const tp_py_replays *r) {
 
 void tp_py_parameter_changes(PyObject *tensor) { tp_py_modules_version += Py_TYPE(tensor) != &tp_py_tensor_type; }
 
-/* _module_changed(): an attribute of a module has been set. */
+void tp_py_memory_changes(void) { tp_py_modules_version++; }
+
+/* _module_changed(): an attribute of a module has been set, or a hook has come or gone. */
 static PyObject *module_changed(PyObject *self TP_UNUSED, PyObject *unused TP_UNUSED) {
     tp_py_modules_version++;
     Py_RETURN_NONE;

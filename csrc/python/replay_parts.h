@@ -20,7 +20,7 @@ typedef struct {
     bool grad_disabled, inference_mode;
     tp_dtype autocast, standard;
     uint8_t functions_off, traces_nodes;
-    bool checks_nan;
+    bool checks_nan, remembers_casts;
     int8_t device_type, device_index;
 } tp_py_call_modes;
 
@@ -88,6 +88,8 @@ tp_py_call_modes tp_py_modes_now(void);
 bool tp_py_is_seen(void);
 /* The variant that the arguments and modes fit, moved to the front; NULL: none, or raised. */
 variant *tp_py_find_variant(tp_py_replays *r, tp_py_tensors *given, PyObject *const *args, size_t n, PyObject *names);
+/* Whether the arguments are what the variant is for, whose tensors come out: 1, 0, or -1 raised. */
+int tp_py_arguments_fit(const variant *v, tp_py_tensors *given, PyObject *const *args, size_t n, PyObject *names);
 /* Puts one for the arguments that `r` has noted to the front; NULL raised. */
 variant *tp_py_new_variant(tp_py_replays *r);
 /* What was learned of the last call; the arguments stay. */

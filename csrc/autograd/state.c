@@ -68,7 +68,6 @@ int tp_set_requires_grad(tp_tensor *t, bool value) {
                        "Setting requires_grad=True on inference tensor outside InferenceMode is not allowed");
     tp_autograd_meta *m = tp_autograd_meta_ensure(t);
     if (!m) return -1;
-    if (tp_unlikely(tp_tls.region != NULL)) tp_pending_hooks.reshaped(t->storage, "requires_grad of a tensor changes");
     m->requires_grad = value;
     t->flags = (uint16_t)(value ? t->flags | TP_FLAG_REQUIRES_GRAD : t->flags & ~TP_FLAG_REQUIRES_GRAD);
     return 0;

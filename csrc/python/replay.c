@@ -7,7 +7,9 @@
 #include "python/replay_parts.h"
 
 #include "autocast/autocast.h"
+#include "core/determinism.h"
 #include "core/dtype.h"
+#include "core/parallel.h"
 #include "core/tls.h"
 
 #include <string.h>
@@ -28,6 +30,8 @@ tp_py_call_modes tp_py_modes_now(void) {
     m.standard = tp_default_dtype();
     m.functions_off = tp_tls.functions_off;
     m.checks_nan = tp_tls.anomaly_check_nan;
+    m.fills_unset = (uint8_t)(tp_fill_unset_wanted() + 2 * tp_fills_unset());
+    m.threads = tp_get_num_threads();
     m.remembers_casts = tp_autocast_remembers();
     m.traces_nodes = tp_tls.new_nodes & TP_NODES_TRACED;
     m.device_type = tp_tls.scoped_type;
@@ -40,7 +44,7 @@ tp_py_call_modes tp_py_modes_now(void) {
 static void clear_settings(variant *v) {
     for (Py_ssize_t i = 0; i < v->nsettings; i++) {
         Py_DECREF(v->settings[i].group);
-        Py_DECREF(v->settings[i].key);
+        Py_XDECREF(v->settings[i].key);
         Py_DECREF(v->settings[i].value);
     }
     PyMem_Free(v->settings);
@@ -111,6 +115,7 @@ int tp_py_replays_traverse(tp_py_replays *r, visitproc visit, void *arg) {
         if (status) return status;
         for (Py_ssize_t k = 0; k < v->nsettings; k++) {
             Py_VISIT(v->settings[k].group);
+            Py_VISIT(v->settings[k].key);
             Py_VISIT(v->settings[k].value);
         }
     }
@@ -166,10 +171,19 @@ variant *tp_py_new_variant(tp_py_replays *r) {
 
 /* ---- what is compared before a replay ---- */
 
+PyObject *tp_py_setting_now(const setting *s) {
+    if (!s->key) return PyLong_FromSsize_t(PyList_GET_SIZE(s->group));
+    return Py_XNewRef(PyDict_GetItem(s->group, s->key));
+}
+
+static bool same_length(const setting *s) { return PyLong_AsSsize_t(s->value) == PyList_GET_SIZE(s->group); }
+
 /* Whether the settings are as they were, or only those differ that are inputs of the tape, which get them. */
 static bool settings_fit(variant *v) {
     for (Py_ssize_t i = 0; i < v->nsettings; i++) {
         setting *s = &v->settings[i];
+        if (!s->key && same_length(s)) continue;
+        if (!s->key) return false;
         PyObject *now = PyDict_GetItem(s->group, s->key); /* borrowed */
         if (!now) return false;
         if (tp_py_same_constant(now, s->value)) continue;

@@ -6,6 +6,7 @@ same with `compile` as without it.
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -109,6 +110,66 @@ def hooks_that_come_and_go(compile: Compile) -> Iterator[Any]:
     handle.remove()
 
 
+def settings_that_the_call_changes(compile: Compile) -> Iterator[Any]:
+    p = nn.Parameter(tp.ones(3))
+    optimizer = tp.optim.SGD([p], lr=1.0)
+
+    def step(x: tp.Tensor) -> tp.Tensor:
+        for group in optimizer.param_groups:
+            group["lr"] *= 0.5
+        (p * x).sum().backward()
+        optimizer.step()
+        optimizer.zero_grad()
+        return x + 1
+
+    function = compile(step)
+    for _ in range(CALLS):
+        yield from (function(tp.ones(3)), p, optimizer.param_groups[0]["lr"])
+
+
+def optimizers_whose_state_changes(compile: Compile) -> Iterator[Any]:
+    w, later = nn.Parameter(tp.ones(3)), nn.Parameter(tp.ones(3))
+    optimizer = tp.optim.Adam([w], lr=0.1)
+
+    def step(x: tp.Tensor) -> tp.Tensor:
+        optimizer.zero_grad()
+        ((w + later) * x).square().sum().backward()
+        optimizer.step()
+        return x + 1
+
+    function = compile(step)
+    changes: dict[int, Callable[[], Any]] = {
+        7: lambda: optimizer.load_state_dict(before),
+        12: lambda: optimizer.state[w].update(exp_avg=tp.ones(3)),
+        18: lambda: optimizer.state.clear(),
+        23: lambda: optimizer.add_param_group({"params": [later]}),
+        28: lambda: optimizer.param_groups[1]["params"].clear(),
+    }
+    for i in range(33):
+        if i == 3:
+            before = copy.deepcopy(optimizer.state_dict())
+        changes.get(i, lambda: None)()
+        yield from (function(tp.ones(3)), w, later)
+
+
+def modes_that_the_call_leaves(compile: Compile) -> Iterator[Any]:
+    threads = tp.get_num_threads()
+    for do, undo in (
+        (lambda: tp.set_grad_enabled(False), lambda: tp.set_grad_enabled(True)),
+        (lambda: tp.set_default_dtype(tp.float64), lambda: tp.set_default_dtype(tp.float32)),
+        (lambda: tp.set_autocast_enabled("cpu", True), lambda: tp.set_autocast_enabled("cpu", False)),
+        (lambda: tp.set_num_threads(1), lambda: tp.set_num_threads(2)),
+    ):
+        function = compile(lambda x, do=do: (do(), x * 2)[1])
+        for _ in range(CALLS):
+            undo()
+            yield function(tp.ones(3))
+            yield from (tp.is_grad_enabled(), tp.get_default_dtype(), tp.is_autocast_enabled("cpu"))
+            yield tp.get_num_threads()
+        undo()
+    tp.set_num_threads(threads)
+
+
 def modules_that_change(compile: Compile) -> Iterator[Any]:
     changes: list[Callable[[Any], Any]] = [
         lambda m: m[0].register_parameter("bias", nn.Parameter(tp.full((3,), 7.0))),
@@ -186,7 +247,6 @@ CASES: dict[str, Case] = {
     "argument, t_": effect(lambda x, y: x.t_(), two),
     "argument, requires_grad_": effect(lambda x, y: x.requires_grad_(), two),
     "there, t_": on_one_that_is_there(lambda t, x: t.t_(), lambda t: None),
-    "there, requires_grad_": on_one_that_is_there(lambda t, x: t.requires_grad_(), lambda t: t.requires_grad_(False)),
     "there, .data": on_one_that_is_there(
         lambda t, x: setattr(t, "data", other), lambda t: setattr(t, "data", tp.zeros(2, 3))
     ),
@@ -201,6 +261,9 @@ CASES: dict[str, Case] = {
         case.__name__.replace("_", " "): case
         for case in (
             hooks_that_come_and_go,
+            settings_that_the_call_changes,
+            optimizers_whose_state_changes,
+            modes_that_the_call_leaves,
             modules_that_change,
             a_dictionary_that_is_given,
             attributes_of_a_result,

@@ -171,10 +171,11 @@ static bool is_sole(const tp_storage *s) {
     return atomic_load_explicit(&s->refcount, memory_order_acquire) == r->notes.slots[s->slot].uses + 2 + taped;
 }
 
-/* What the region has made is as it is at the end; of all else a tape would have to know. */
+/* What the region has made is as it is at the end; of all else a tape would have to know, also where a view begins: an
+ * argument may lie elsewhere in its memory the next time. */
 static void reshaped(const tp_storage *s, const char *how) {
     const tp_region *r = tp_tls.region;
-    if (!r->options.tape || !(tp_tls.include & TP_BIT(Deferred)) || !s->nbytes) return;
+    if (!r->options.tape || !s->nbytes) return;
     if (!tp_region_has(r, s) || !r->notes.slots[s->slot].born) tp_tape_spoil(r->options.tape, how);
 }
 

@@ -238,6 +238,17 @@ def parts_of_larger_tensors(compile: Compile) -> Iterator[Any]:
         yield function(tp.arange(8.0 * (i + 1)).reshape(-1, 4)[i : i + 2])
 
 
+def places_in_the_memory(compile: Compile) -> Iterator[Any]:
+    """A number of elements from the memory's begin on, not from where the argument begins."""
+    for view in (
+        lambda x: x.as_strided((3,), (1,), 1),
+        lambda x: tp.empty(0).set_(x.untyped_storage(), 1, (3,), (1,)),
+    ):
+        function = compile(lambda x, view=view: view(x) * 2)
+        for i in range(CALLS):
+            yield function(tp.arange(20.0) if i < 6 else tp.arange(25.0)[5:])
+
+
 CASES: dict[str, Case] = {
     "argument, set_": effect(lambda x, y: x.set_(y), two),
     "argument, .data": effect(lambda x, y: setattr(x, "data", y), two),
@@ -270,6 +281,7 @@ CASES: dict[str, Case] = {
             casts_that_autocast_keeps,
             an_argument_that_is_there_already,
             parts_of_larger_tensors,
+            places_in_the_memory,
         )
     },
 }

@@ -188,7 +188,9 @@ def _of_statement(header: str, about: str, statement: _Statement) -> Iterator[De
         yield Declaration(*place, "type", name, text, statement.comment, around=around)
         if aggregate and "enum" not in bare.partition("{")[0]:
             yield from _members(header, name, (statement.comment, *around), aggregate[1])
-    elif function := re.match(r"(?:TENSORPY_INLINE|TP_\w*FN|TP_SHARED|static inline) (.*?\b(\w+)\(.*?\)) \{", bare):
+    elif function := re.match(
+        r"(?:(?:TENSORPY_INLINE|TP_\w*FN|TP_SHARED|static inline) )?(.*?\b(\w+)\(.*?\)) ?[{;]", bare
+    ):
         yield Declaration(*place, "function", function[2], function[1] + ";", statement.comment, around=around)
 
 

@@ -67,6 +67,10 @@ int tp_autocast_leave(void) {
     return tp_tls.autocast->depth;
 }
 
+bool tp_autocast_remembers(void) {
+    return tp_tls.autocast && tp_tls.autocast->depth > 0 && !tp_tls.autocast->cache_disabled;
+}
+
 static void free_cached(cached *c) {
     tp_release(c->leaf);
     tp_release(c->cast);
@@ -99,7 +103,7 @@ bool tp_autocast_takes(const tp_tensor *t, int device_type) {
 
 static bool is_cacheable(const tp_tensor *t, tp_dtype to) {
     return tp_is_half_dtype(to) && t->dtype == TP_FLOAT32 && tp_requires_grad(t) && tp_is_leaf(t) && !t->base &&
-           tp_tls.autocast && tp_tls.autocast->depth > 0 && !tp_tls.autocast->cache_disabled;
+           tp_autocast_remembers();
 }
 
 /* The kept cast of a leaf, if it still stands; a stale one is taken out. */

@@ -22,6 +22,8 @@ void tp_autocast_set_cache_enabled(bool enabled);
 int tp_autocast_enter(void);
 int tp_autocast_leave(void);
 void tp_autocast_clear_cache(void);
+/* Whether the casts of this thread's leaves are kept beyond the calls that make them. */
+bool tp_autocast_remembers(void);
 
 /* ---- what the generated layer calls ---- */
 /* The device type that a call's key set stands for. */

@@ -236,6 +236,7 @@ static int rebase_view(tp_tensor *view, tp_node *fn) {
 }
 
 int tp_rebase_history(tp_tensor *self, tp_node *node) {
+    if (tp_unlikely(tp_tls.region != NULL)) tp_pending_hooks.reshaped(self->storage, "a tensor gets a history");
     return self->base ? rebase_view(self, node) : tp_node_set_output(node, self);
 }
 

@@ -78,6 +78,8 @@ struct tp_pending_hooks {
     int (*make)(tp_storage *s);           /* takes a storage without memory into this thread's region */
     int (*lend)(void);                    /* an address leaves a compiled function of this thread */
     bool (*is_sole)(const tp_storage *s); /* beside what is noted, one reference is there */
+    /* A tensor over s, which this thread's region may not have made, changes otherwise than by what kernels write. */
+    void (*reshaped)(const tp_storage *s, const char *how);
     /* A backward run of what a compiled function with these options has made: 1: a region is open; 0: none is wanted.
      */
     int (*open)(uint8_t options);

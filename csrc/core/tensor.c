@@ -285,6 +285,7 @@ static int set_geometry(tp_tensor *t, tp_ints sizes, tp_ints strides) {
 }
 
 int tp_tensor_set_geometry(tp_tensor *t, tp_ints sizes, tp_ints strides) {
+    if (tp_unlikely(tp_tls.region && t->pyobj)) tp_pending_hooks.reshaped(t->storage, "a tensor gets another size");
     if (tp_unlikely(tp_is_opaque(t->storage))) {
         if (check_geometry(sizes, strides) < 0 || check_still_whole(t, sizes, strides) < 0) return -1;
     }
@@ -321,6 +322,10 @@ int tp_tensor_check_set(const tp_tensor *t, const tp_tensor *source) {
 
 int tp_tensor_assign(tp_tensor *t, const tp_tensor *src) {
     if (t == src) return 0;
+    if (tp_unlikely(tp_tls.region && t->pyobj)) {
+        tp_pending_hooks.reshaped(t->storage, "a tensor gets other memory");
+        tp_pending_hooks.reshaped(src->storage, "a tensor gets other memory");
+    }
     if (set_geometry(t, tp_sizes(src), tp_strides(src)) < 0) return -1;
     tp_storage *old = t->storage;
     t->storage = tp_storage_retain(src->storage);

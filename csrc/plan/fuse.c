@@ -150,6 +150,7 @@ static void join(group *g, const tp_note *note) {
     }
     memory *m = memory_of(g, out);
     if (!m) m = add_memory(g, out, -1);
+    m->tensor = out; /* of the group's sizes, which those of an input before may differ from */
     m->value = (int)g->count;
     m->written = true;
     g->from[g->count++] = note;

@@ -171,6 +171,14 @@ static bool is_sole(const tp_storage *s) {
     return atomic_load_explicit(&s->refcount, memory_order_acquire) == r->notes.slots[s->slot].uses + 2 + taped;
 }
 
+/* What the region has made is as it is at the end; of all else a tape would have to know, also where a view begins: an
+ * argument may lie elsewhere in its memory the next time. */
+static void reshaped(const tp_storage *s, const char *how) {
+    const tp_region *r = tp_tls.region;
+    if (!r->options.tape || !s->nbytes) return;
+    if (!tp_region_has(r, s) || !r->notes.slots[s->slot].born) tp_tape_spoil(r->options.tape, how);
+}
+
 static int open_for_backward(uint8_t options) {
     if (tp_regions_off || tp_tls.include & TP_PLAN_WATCHERS) return 0;
     return tp_region_enter(&numbered[options]) < 0 ? -1 : 1;
@@ -189,6 +197,7 @@ int tp_plan_load(void) {
     tp_pending_hooks.make = make;
     tp_pending_hooks.lend = lend;
     tp_pending_hooks.is_sole = is_sole;
+    tp_pending_hooks.reshaped = reshaped;
     tp_pending_hooks.open = open_for_backward;
     tp_pending_hooks.close = close_after_backward;
     return tp_defer_load();

@@ -369,6 +369,14 @@ static void unbind(tp_tape *t) {
     }
 }
 
+bool tp_tape_fits(tp_tape *t, tp_tensor *const *arguments) {
+    if (t->runs) return false;
+    int status = bind_arguments(t, arguments);
+    if (status < 0) tp_error_clear();
+    unbind(t);
+    return status == 0;
+}
+
 int tp_tape_run(tp_tape *t, tp_tensor *const *arguments, tp_tensor **results) {
     if (t->runs) return 1;
     t->runs = true;

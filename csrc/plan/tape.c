@@ -478,7 +478,8 @@ static bool same_slots(tp_tape *t, const tp_tape *before, char *what, size_t siz
         bool moved = slot->actual != was->actual && !are_one_number(slot, was);
         slot->born = !slot->is_argument && (slot->made || moved);
         bool ends_alike = slot->is_argument == was->is_argument && slot->is_result == was->is_result;
-        if (!ends_alike || t->notes.slots[i].storage->nbytes != before->notes.slots[i].storage->nbytes)
+        bool as_large = t->notes.slots[i].storage->nbytes == before->notes.slots[i].storage->nbytes;
+        if (!ends_alike || (!as_large && !slot->is_argument)) /* an argument may be a part of more or less */
             snprintf(what, size, "a tensor is used in another way");
         else if (slot->born && slot->reads_first && t->notes.slots[i].storage->nbytes)
             reads_another(t, slot->first, what, size);

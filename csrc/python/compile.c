@@ -151,7 +151,7 @@ static PyObject *follow_written(compiled *c, PyObject *const *args, size_t n, Py
     tp_region_options options = c->options;
     options.tape = tp_py_replay_begin(c->replays, args, n, names);
     PyObject *result = follow(c, &options, args, n, names);
-    return options.tape ? tp_py_replay_end(c->replays, options.tape, result) : result;
+    return options.tape ? tp_py_replay_end(c->replays, options.tape, args, n, names, result) : result;
 }
 
 static PyObject *follow_told(compiled *c, PyObject *const *args, size_t n, PyObject *names) {
@@ -254,7 +254,11 @@ static PyObject *plans(PyObject *o, PyObject *unused TP_UNUSED) {
     return kept ? PySequence_List(kept) : PyList_New(0);
 }
 
+/* A copy is the function itself, and a pickle its name, as of other functions. */
+static PyObject *reduce(PyObject *o, PyObject *unused TP_UNUSED) { return PyObject_GetAttrString(o, "__qualname__"); }
+
 static PyMethodDef methods[] = {
+    {"__reduce__", reduce, METH_NOARGS, NULL},
     {"_tell", tell_to, METH_O, NULL},
     {"plans", plans, METH_NOARGS, PyDoc_STR("The plans of the calls that compiler.explain was asked about.")},
     {"_report", report, METH_NOARGS, NULL},

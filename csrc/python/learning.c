@@ -1,6 +1,7 @@
 /* learning.c: calls are written down, and compared with the call before, until one may be replayed (replay.c). */
 #include "python/replay_parts.h"
 
+#include "autocast/autocast.h"
 #include "autograd/node.h"
 #include "core/tls.h"
 #include "dispatch/key.h"
@@ -20,6 +21,7 @@ void tp_py_end_writing(tp_py_replays *r) {
     Py_CLEAR(r->lines);
     for (Py_ssize_t i = 0; i < r->nleaves; i++) tp_release(r->leaves[i]);
     r->nleaves = 0;
+    Py_CLEAR(r->began);
     PyMem_Free(r->starts_none);
     r->starts_none = NULL;
     r->current = NULL;
@@ -49,6 +51,10 @@ static void note_leaf(tp_tensor *t, bool in_place) {
     r->leaves[r->nleaves++] = tp_retain(t);
 }
 
+void tp_py_grad_is_set(tp_tensor *t) {
+    if (tp_unlikely(tp_py_writing != NULL)) note_leaf(t, false);
+}
+
 /* The line that a call of an audit came from. Where there is no memory for one, none is said. */
 static void note_line(void *replays, int64_t call) {
     tp_py_replays *r = replays;
@@ -73,6 +79,19 @@ static int remember_starts(tp_py_replays *r, const variant *v) {
     return 0;
 }
 
+/* What the settings that are known are before a call. */
+static int remember_settings(tp_py_replays *r, const variant *v) {
+    if (!(r->began = PyList_New(0))) return -1;
+    for (Py_ssize_t i = 0; i < v->nsettings; i++) {
+        PyObject *now = tp_py_setting_now(&v->settings[i]);
+        if (!now && PyErr_Occurred()) return -1;
+        int status = PyList_Append(r->began, now ? now : Py_None);
+        Py_XDECREF(now);
+        if (status < 0) return -1;
+    }
+    return 0;
+}
+
 /* Positional arguments, then those by name, whose names are facts too. */
 static int note_arguments(tp_py_replays *r, PyObject *const *args, size_t n, PyObject *names) {
     Py_ssize_t nargs = PyVectorcall_NARGS(n), nnames = names ? PyTuple_GET_SIZE(names) : 0;
@@ -85,17 +104,18 @@ static int note_arguments(tp_py_replays *r, PyObject *const *args, size_t n, PyO
 }
 
 struct tp_tape *tp_py_replay_begin(tp_py_replays *r, PyObject *const *args, size_t n, PyObject *names) {
+    if (tp_autocast_remembers()) return NULL; /* one call's casts are another's inputs */
     if (tp_py_writing || r->current || tp_py_is_seen() || r->written > r->replayed + MOST_IN_VAIN) return NULL;
     variant *v = tp_py_find_variant(r, &r->given, args, n, names);
     tp_tape *tape = NULL;
     if (!v) tp_py_tensors_empty(&r->given);
     if (!v && (PyErr_Occurred() || note_arguments(r, args, n, names) < 0 || !(v = tp_py_new_variant(r)))) goto fail;
     if (v->failures >= MOST_FAILURES || v->running) goto fail;
-    if (!(tape = tp_tape_new(TP_CPU)) || remember_starts(r, v) < 0) goto fail;
+    if (!(tape = tp_tape_new(TP_CPU)) || remember_starts(r, v) < 0 || remember_settings(r, v) < 0) goto fail;
     for (Py_ssize_t i = 0; i < r->given.count; i++)
         if (tp_tape_argument(tape, r->given.items[i]) < 0) goto fail;
     r->current = v;
-    r->audits = tp_py_is_audit(v);
+    r->audits = tp_py_is_audit(v) && tp_tape_fits(v->tape, r->given.items);
     r->modules = tp_py_modules_version;
     if (!(r->met = PyList_New(0)) || (r->audits && !(r->lines = PyList_New(0)))) goto fail;
     if (r->audits) tp_tape_tell(tape, note_line, r);
@@ -111,6 +131,11 @@ fail: /* the call goes on as if nothing had been asked */
 }
 
 /* ---- what a call leaves behind ---- */
+
+static bool has_attributes(PyObject *o) {
+    PyObject **dict = _PyObject_GetDictPtr(o);
+    return dict && *dict && PyDict_GET_SIZE(*dict);
+}
 
 /* A result of the function, and its parts. The tensors so far: `objects`. */
 static int note_result(tp_py_replays *r, variant *v, tp_tape *tape, PyObject *o, PyObject *objects) {
@@ -130,6 +155,7 @@ static int note_result(tp_py_replays *r, variant *v, tp_tape *tape, PyObject *o,
         const tp_tensor *t = tp_py_tensor_borrow(o);
         tp_node *fn = t->autograd ? t->autograd->grad_fn : NULL;
         if (Py_TYPE(o) != &tp_py_tensor_type) tp_tape_spoil(tape, "it gives a tensor of another class");
+        if (has_attributes(o)) tp_tape_spoil(tape, "it gives a tensor that has attributes");
         if (tp_requires_grad(t) && (!fn || !fn->released))
             tp_tape_spoil(tape, "it gives a tensor whose gradient is still to be computed");
         tp_edge *nodes = PyMem_Realloc(v->nodes, sizeof *nodes * (size_t)(number + 1));
@@ -183,27 +209,80 @@ static int note_leaves(tp_py_replays *r, variant *v, const variant *before, tp_t
     return 0;
 }
 
-static int note_settings(variant *v, PyObject *met) {
-    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(met); i++) {
-        PyObject *groups = PyObject_GetAttrString(PyList_GET_ITEM(met, i), "param_groups");
-        for (Py_ssize_t k = 0; groups && PyList_Check(groups) && k < PyList_GET_SIZE(groups); k++) {
-            PyObject *group = PyList_GET_ITEM(groups, k), *key, *value;
-            Py_ssize_t at = 0;
-            while (PyDict_Check(group) && PyDict_Next(group, &at, &key, &value)) {
-                if (PyList_CheckExact(value)) continue; /* parameters and their names */
-                setting *more = PyMem_Realloc(v->settings, sizeof *more * (size_t)(v->nsettings + 1));
-                if (!more) {
-                    Py_DECREF(groups);
-                    return (void)PyErr_NoMemory(), -1;
-                }
-                v->settings = more;
-                more[v->nsettings++] = (setting){Py_NewRef(group), Py_NewRef(key), Py_NewRef(value)};
-            }
-        }
-        if (!groups) return -1;
-        Py_DECREF(groups);
-    }
+static int add_setting(variant *v, PyObject *group, PyObject *key, PyObject *value) {
+    setting *more = value ? PyMem_Realloc(v->settings, sizeof *more * (size_t)(v->nsettings + 1)) : NULL;
+    if (!more) return PyErr_Occurred() ? -1 : ((void)PyErr_NoMemory(), -1);
+    v->settings = more;
+    more[v->nsettings++] = (setting){Py_NewRef(group), Py_XNewRef(key), Py_NewRef(value)};
     return 0;
+}
+
+static int add_length(variant *v, PyObject *list) {
+    PyObject *length = PyLong_FromSsize_t(PyList_GET_SIZE(list));
+    int status = add_setting(v, list, NULL, length);
+    Py_XDECREF(length);
+    return status;
+}
+
+/* The tensors of a parameter's state, and the dictionary that has them. */
+static int note_state(variant *v, PyObject *state, PyObject *parameter) {
+    PyObject *own = PyDict_GetItem(state, parameter), *key, *value;
+    Py_ssize_t at = 0;
+    if (!own || !PyDict_Check(own)) return 0;
+    int status = add_setting(v, state, parameter, own);
+    while (status == 0 && PyDict_Next(own, &at, &key, &value))
+        if (tp_py_is_tensor(value)) status = add_setting(v, own, key, value);
+    return status;
+}
+
+static int note_group(variant *v, PyObject *group, PyObject *state) {
+    PyObject *key, *value;
+    Py_ssize_t at = 0;
+    int status = 0;
+    while (status == 0 && PyDict_Check(group) && PyDict_Next(group, &at, &key, &value)) {
+        status = add_setting(v, group, key, value);
+        if (!PyList_CheckExact(value)) continue; /* else parameters, or their names */
+        if (status == 0) status = add_length(v, value);
+        for (Py_ssize_t i = 0; status == 0 && state && i < PyList_GET_SIZE(value); i++)
+            if (tp_py_is_tensor(PyList_GET_ITEM(value, i))) status = note_state(v, state, PyList_GET_ITEM(value, i));
+    }
+    return status;
+}
+
+static int note_optimizer(variant *v, PyObject *optimizer) {
+    PyObject *own = PyObject_GetAttrString(optimizer, "__dict__");
+    PyObject *key = NULL, *value;
+    Py_ssize_t at = 0;
+    PyObject *state = own ? PyDict_GetItemString(own, "state") : NULL;
+    PyObject *groups = own ? PyDict_GetItemString(own, "param_groups") : NULL;
+    int status = own ? 0 : -1;
+    while (status == 0 && PyDict_Next(own, &at, &key, &value))
+        if (value == state || value == groups) status = add_setting(v, own, key, value);
+    if (state && !PyDict_Check(state)) state = NULL;
+    if (status == 0 && groups && PyList_CheckExact(groups)) {
+        status = add_length(v, groups);
+        for (Py_ssize_t k = 0; status == 0 && k < PyList_GET_SIZE(groups); k++)
+            status = note_group(v, PyList_GET_ITEM(groups, k), state);
+    }
+    Py_XDECREF(own);
+    return status;
+}
+
+static int note_settings(variant *v, PyObject *met) {
+    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(met); i++)
+        if (note_optimizer(v, PyList_GET_ITEM(met, i)) < 0) return -1;
+    return 0;
+}
+
+/* Whether the call has left them so: one that sets a learning rate sets another one each time. */
+static bool leaves_settings(const tp_py_replays *r, const variant *v) {
+    for (Py_ssize_t i = 0; i < v->nsettings && i < PyList_GET_SIZE(r->began); i++) {
+        PyObject *now = tp_py_setting_now(&v->settings[i]), *began = PyList_GET_ITEM(r->began, i);
+        bool same = now ? tp_py_same_constant(now, began) || now == began : began == Py_None && !PyErr_Occurred();
+        Py_XDECREF(now);
+        if (!same) return PyErr_Clear(), false;
+    }
+    return true;
 }
 
 /* ---- comparing with the call before ---- */
@@ -317,7 +396,11 @@ static const char *against(tp_py_replays *r, variant *now, PyObject *result) {
         return tp_tape_no_memory;
     }
     if (r->modules != tp_py_modules_version) return "an attribute of a module is set";
-    return tp_tape_spoiled(now->tape);
+    if (!leaves_settings(r, r->current)) return "a setting of an optimizer is changed";
+    tp_py_call_modes modes = tp_py_modes_now();
+    if (memcmp(&modes, &r->current->modes, sizeof modes) != 0) return "it leaves another mode than it has found";
+    if (tp_tape_spoiled(now->tape)) return tp_tape_spoiled(now->tape);
+    return r->changes_arguments ? "it changes an argument in another way than by its elements" : NULL;
 }
 
 /* Calls whose numbers are inputs stay alone. */
@@ -366,12 +449,24 @@ static bool learn(tp_py_replays *r, variant *v, variant *now, PyObject *result) 
     return alike || why == tp_tape_no_memory;
 }
 
-PyObject *tp_py_replay_end(tp_py_replays *r, struct tp_tape *tape, PyObject *result) {
+/* Whether the call has left its arguments other sizes, other items or other wishes for gradients. */
+static bool changes_arguments(const tp_py_replays *r, PyObject *const *args, size_t n, PyObject *names) {
+    tp_py_tensors given;
+    tp_py_tensors_begin(&given);
+    bool fit = tp_py_arguments_fit(r->current, &given, args, n, names) == 1;
+    PyErr_Clear();
+    tp_py_tensors_clear(&given);
+    return !fit;
+}
+
+PyObject *tp_py_replay_end(tp_py_replays *r, struct tp_tape *tape, PyObject *const *args, size_t n, PyObject *names,
+                           PyObject *result) {
     PyObject *type = NULL, *value = NULL, *traceback = NULL;
     if (!result) PyErr_Fetch(&type, &value, &traceback);
     variant now = {.tape = tape};
     bool audits = r->audits && result;
     r->written++;
+    r->changes_arguments = result && changes_arguments(r, args, n, names);
     bool alike = learn(r, r->current, &now, result);
     tp_py_end_writing(r);
     if (!result) PyErr_Restore(type, value, traceback);

@@ -7,7 +7,9 @@
 #include "python/replay_parts.h"
 
 #include "autocast/autocast.h"
+#include "core/determinism.h"
 #include "core/dtype.h"
+#include "core/parallel.h"
 #include "core/tls.h"
 
 #include <string.h>
@@ -28,6 +30,9 @@ tp_py_call_modes tp_py_modes_now(void) {
     m.standard = tp_default_dtype();
     m.functions_off = tp_tls.functions_off;
     m.checks_nan = tp_tls.anomaly_check_nan;
+    m.fills_unset = (uint8_t)(tp_fill_unset_wanted() + 2 * tp_fills_unset());
+    m.threads = tp_get_num_threads();
+    m.remembers_casts = tp_autocast_remembers();
     m.traces_nodes = tp_tls.new_nodes & TP_NODES_TRACED;
     m.device_type = tp_tls.scoped_type;
     m.device_index = tp_tls.scoped_index;
@@ -39,7 +44,7 @@ tp_py_call_modes tp_py_modes_now(void) {
 static void clear_settings(variant *v) {
     for (Py_ssize_t i = 0; i < v->nsettings; i++) {
         Py_DECREF(v->settings[i].group);
-        Py_DECREF(v->settings[i].key);
+        Py_XDECREF(v->settings[i].key);
         Py_DECREF(v->settings[i].value);
     }
     PyMem_Free(v->settings);
@@ -110,6 +115,7 @@ int tp_py_replays_traverse(tp_py_replays *r, visitproc visit, void *arg) {
         if (status) return status;
         for (Py_ssize_t k = 0; k < v->nsettings; k++) {
             Py_VISIT(v->settings[k].group);
+            Py_VISIT(v->settings[k].key);
             Py_VISIT(v->settings[k].value);
         }
     }
@@ -117,7 +123,7 @@ int tp_py_replays_traverse(tp_py_replays *r, visitproc visit, void *arg) {
 }
 
 /* 1, 0, or -1 raised. */
-static int fits(const variant *v, tp_py_tensors *given, PyObject *const *args, size_t n, PyObject *names) {
+int tp_py_arguments_fit(const variant *v, tp_py_tensors *given, PyObject *const *args, size_t n, PyObject *names) {
     Py_ssize_t at = 0, nargs = PyVectorcall_NARGS(n), nnames = names ? PyTuple_GET_SIZE(names) : 0;
     tp_py_tensors_empty(given);
     for (Py_ssize_t i = 0; i < nargs + nnames; i++) {
@@ -139,7 +145,7 @@ variant *tp_py_find_variant(tp_py_replays *r, tp_py_tensors *given, PyObject *co
     for (int i = 0; i < MOST_VARIANTS && r->variants[i]; i++) {
         variant *v = r->variants[i];
         if (memcmp(&now, &v->modes, sizeof now) != 0) continue;
-        int same = fits(v, given, args, n, names);
+        int same = tp_py_arguments_fit(v, given, args, n, names);
         if (same < 0) return NULL;
         if (!same) continue;
         memmove(r->variants + 1, r->variants, sizeof *r->variants * (size_t)i);
@@ -165,10 +171,19 @@ variant *tp_py_new_variant(tp_py_replays *r) {
 
 /* ---- what is compared before a replay ---- */
 
+PyObject *tp_py_setting_now(const setting *s) {
+    if (!s->key) return PyLong_FromSsize_t(PyList_GET_SIZE(s->group));
+    return Py_XNewRef(PyDict_GetItem(s->group, s->key));
+}
+
+static bool same_length(const setting *s) { return PyLong_AsSsize_t(s->value) == PyList_GET_SIZE(s->group); }
+
 /* Whether the settings are as they were, or only those differ that are inputs of the tape, which get them. */
 static bool settings_fit(variant *v) {
     for (Py_ssize_t i = 0; i < v->nsettings; i++) {
         setting *s = &v->settings[i];
+        if (!s->key && same_length(s)) continue;
+        if (!s->key) return false;
         PyObject *now = PyDict_GetItem(s->group, s->key); /* borrowed */
         if (!now) return false;
         if (tp_py_same_constant(now, s->value)) continue;
@@ -299,7 +314,9 @@ PyObject *tp_py_replays_report(const tp_py_replays *r) {
 
 void tp_py_parameter_changes(PyObject *tensor) { tp_py_modules_version += Py_TYPE(tensor) != &tp_py_tensor_type; }
 
-/* _module_changed(): an attribute of a module has been set. */
+void tp_py_memory_changes(void) { tp_py_modules_version++; }
+
+/* _module_changed(): an attribute of a module has been set, or a hook has come or gone. */
 static PyObject *module_changed(PyObject *self TP_UNUSED, PyObject *unused TP_UNUSED) {
     tp_py_modules_version++;
     Py_RETURN_NONE;

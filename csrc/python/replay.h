@@ -19,14 +19,20 @@ bool tp_py_replay(tp_py_replays *r, PyObject *const *args, size_t n, PyObject *n
  * time. `end` takes the result, steals it, and gives it back, or NULL raised: an audit has found that the call went
  * another way than the one that is replayed. */
 struct tp_tape *tp_py_replay_begin(tp_py_replays *r, PyObject *const *args, size_t n, PyObject *names);
-PyObject *tp_py_replay_end(tp_py_replays *r, struct tp_tape *tape, PyObject *result);
+PyObject *tp_py_replay_end(tp_py_replays *r, struct tp_tape *tape, PyObject *const *args, size_t n, PyObject *names,
+                           PyObject *result);
 
 /* {"replayed": ..., "written": ..., "why": ...} */
 PyObject *tp_py_replays_report(const tp_py_replays *r);
 
-/* A tensor gets other memory, or says whether it wants a gradient: if it is of a class of its own, a parameter, it is
- * compared again what it is used for. */
+/* A tensor says whether it wants a gradient: if it is of a class of its own, a parameter, it is compared again what it
+ * is used for. */
 void tp_py_parameter_changes(PyObject *tensor);
+/* A tensor, which may be a buffer, gets other memory. */
+void tp_py_memory_changes(void);
+
+/* The program sets or takes away a tensor's gradient: a call that is written down leaves it so. */
+void tp_py_grad_is_set(tp_tensor *t);
 
 /* The line of the program that runs, "file:line": its innermost one outside of the package. None: there is none. A new
  * reference; NULL raised. */

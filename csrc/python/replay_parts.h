@@ -20,11 +20,14 @@ typedef struct {
     bool grad_disabled, inference_mode;
     tp_dtype autocast, standard;
     uint8_t functions_off, traces_nodes;
-    bool checks_nan;
+    bool checks_nan, remembers_casts;
+    uint8_t fills_unset;
+    int threads;
     int8_t device_type, device_index;
 } tp_py_call_modes;
 
-/* A setting of an optimizer's group. */
+/* A setting of an optimizer's group, a tensor of its state, or what holds them: an item of a dictionary. Without a key:
+ * a list, and its length. */
 typedef struct {
     PyObject *group, *key, *value; /* owned */
 } setting;
@@ -72,9 +75,10 @@ struct tp_py_replays {
     tp_tensor **leaves; /* that gradients have arrived at; owned */
     bool *added;        /* in place */
     Py_ssize_t nleaves, leaf_room;
-    bool audits;
+    bool audits, changes_arguments;
     int64_t modules;
     bool *starts_none; /* of the current variant's leaves */
+    PyObject *began;   /* the values of the current variant's settings; else NULL */
     PyObject *lines;   /* of an audit: of the program, by calls; else NULL */
 };
 
@@ -84,10 +88,14 @@ extern __thread tp_py_replays *tp_py_writing;
 extern int64_t tp_py_modules_version;
 
 tp_py_call_modes tp_py_modes_now(void);
+/* What is there of a setting now: a new reference; NULL: nothing, or raised. */
+PyObject *tp_py_setting_now(const setting *s);
 /* Whether somebody wants to see or change each call: a profile, a mode, hooks of saved tensors. */
 bool tp_py_is_seen(void);
 /* The variant that the arguments and modes fit, moved to the front; NULL: none, or raised. */
 variant *tp_py_find_variant(tp_py_replays *r, tp_py_tensors *given, PyObject *const *args, size_t n, PyObject *names);
+/* Whether the arguments are what the variant is for, whose tensors come out: 1, 0, or -1 raised. */
+int tp_py_arguments_fit(const variant *v, tp_py_tensors *given, PyObject *const *args, size_t n, PyObject *names);
 /* Puts one for the arguments that `r` has noted to the front; NULL raised. */
 variant *tp_py_new_variant(tp_py_replays *r);
 /* What was learned of the last call; the arguments stay. */

@@ -192,7 +192,7 @@ SETTER(_grad_fn) {
 SETTER(grad) {
     tp_tensor *t = TENSOR(o);
     if (!value || value == Py_None) {
-        if (t->autograd) tp_put_grad_steal(t, NULL);
+        if (t->autograd) tp_py_grad_is_set(t), tp_put_grad_steal(t, NULL);
         return 0;
     }
     if (!tp_py_is_tensor(value))
@@ -200,11 +200,12 @@ SETTER(grad) {
                             Py_TYPE(value)->tp_name),
                -1;
     if (!PyObject_GC_IsTracked(o)) PyObject_GC_Track(o); /* the gradient's attributes may lead back */
+    tp_py_grad_is_set(t);
     return tp_py_check(tp_set_grad(t, TENSOR(value)));
 }
 
 SETTER(data) {
-    tp_py_parameter_changes(o);
+    tp_py_memory_changes();
     if (!value)
         return PyErr_SetString(PyExc_RuntimeError, "Deleting tensor data is not allowed. Delete tensor instead!"), -1;
     if (!tp_py_is_tensor(value))

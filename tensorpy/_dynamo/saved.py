@@ -48,6 +48,9 @@ class SavedPlan:
 
     def __call__(self, *inputs: Tensor) -> Tensor | tuple[Tensor, ...]:
         """The outputs; the inputs are tensors of the CPU or of its device, of the sizes and dtypes of `self.inputs`."""
+        for x in inputs:
+            if not isinstance(x, Tensor):
+                raise TypeError(f"a saved plan takes tensors, not {type(x).__name__}")
         outputs = tuple(_C.empty(sizes, dtype=dtype, device=self.device) for sizes, dtype in self.outputs)
         _C._run_plan(self._plan, tuple(x.resolve_conj().resolve_neg().contiguous() for x in inputs), outputs)
         return outputs[0] if len(outputs) == 1 else outputs

@@ -1,16 +1,18 @@
 """What a function can see beside its arguments: the tensors, which become inputs of its graph, and the Python values,
 which must be as they were for the graph to be the function's.
 
-Seen are closures, defaults and the globals that the code names, and what these hold: attributes of objects, items of
-lists, tuples and dicts, functions that they name in turn. A place is a dict, list, tuple or cell and a key in it.
-Not seen: slots, attributes that a property computes, and what only the library holds.
+Seen are closures, defaults, the globals that the code names and the modules that it imports, and what these hold:
+attributes and slots of objects, items of containers, elements of arrays, functions that they name in turn. A place is a
+dict, list, tuple, deque, cell or object and a key in it.
+Not seen: attributes that a property computes, where an iterator stands, what only a library holds (the environment).
 """
 
 from __future__ import annotations
 
 import functools
 import sys
-from types import CellType, CodeType, FunctionType, MethodType, ModuleType
+from collections import deque
+from types import CellType, CodeType, FunctionType, MemberDescriptorType, MethodType, ModuleType
 from typing import Any, NamedTuple
 
 from tensorpy._C import Tensor
@@ -28,8 +30,10 @@ class Place(NamedTuple):
 
     def read(self) -> Any:
         try:
+            if isinstance(self.key, MemberDescriptorType):
+                return self.key.__get__(self.holder)
             return self.holder.cell_contents if type(self.holder) is CellType else self.holder[self.key]
-        except (LookupError, ValueError):  # of an empty cell
+        except (LookupError, ValueError, AttributeError):  # of an empty cell or slot
             return _NOTHING
 
     def __str__(self) -> str:
@@ -41,6 +45,19 @@ def same(a: Any, b: Any) -> bool:
     if a is b or type(a) is not type(b):
         return a is b
     return a.hex() == b.hex() if isinstance(a, float) else isinstance(a, _PLAIN) and bool(a == b)
+
+
+def _is_array(thing: Any) -> bool:
+    return type(thing).__module__ in ("numpy", "array") and hasattr(thing, "tobytes")
+
+
+def _extent(holder: Any) -> Any:
+    """A container's keys or length; what stands in a set or an array."""
+    if isinstance(holder, dict):
+        return list(holder)
+    if isinstance(holder, (set, frozenset)):
+        return {item if isinstance(item, _PLAIN) else id(item) for item in holder}
+    return holder.tobytes() if _is_array(holder) else len(holder)
 
 
 def _is_ours(thing: Any) -> bool:
@@ -70,7 +87,7 @@ class Surroundings:
     def __init__(self, roots: list[Any]) -> None:
         self.tensors: dict[int, Place] = {}
         self.values: list[tuple[Place, Any]] = []  # tensors: the objects, which may be others of their kind later
-        self.sizes: list[tuple[Any, Any]] = []  # dicts and their keys, lists and their lengths
+        self.sizes: list[tuple[Any, Any]] = []  # containers and their extents
         self._seen: dict[int, Any] = {}  # kept, so that no other object gets the number
         self._classes: set[type] = set()
         self._of_modules: set[tuple[int, str]] = set()
@@ -90,7 +107,7 @@ class Surroundings:
             if tensors or not (isinstance(value, Tensor) and type(now) is type(value)):
                 return str(place)
         for holder, size in self.sizes:
-            if (list(holder) if isinstance(holder, dict) else len(holder)) != size:
+            if _extent(holder) != size:
                 return f"the keys {size}" if isinstance(holder, dict) else f"a {type(holder).__name__}"
         return None
 
@@ -117,15 +134,17 @@ class Surroundings:
             self._look_at_module(value, names)
         elif isinstance(value, dict):
             self._look_at_items(value, list(value))
-        elif isinstance(value, (list, tuple)):
+        elif isinstance(value, (list, tuple, deque)):
             self._look_at_items(value, range(len(value)))
+        elif isinstance(value, (set, frozenset)) or _is_array(value):
+            self.sizes.append((value, _extent(value)))
         elif isinstance(value, type):
             self._look_at_class(value)
         else:
             self._look_at_object(value)
 
     def _look_at_items(self, holder: Any, keys: Any) -> None:
-        self.sizes.append((holder, list(keys) if isinstance(holder, dict) else len(holder)))
+        self.sizes.append((holder, _extent(holder)))
         for key in keys:
             self._find(holder, key)
 
@@ -143,6 +162,8 @@ class Surroundings:
                 self._waiting.append((given, frozenset()))
         for name in sorted(names & function.__globals__.keys()):
             self._find(function.__globals__, name, names)
+        for name in sorted((names & sys.modules.keys()) - function.__globals__.keys()):
+            self._waiting.append((sys.modules[name], names))
 
     def _look_at_module(self, module: ModuleType, names: frozenset[str]) -> None:
         """A module's variables, of those that the code names."""
@@ -161,6 +182,10 @@ class Surroundings:
         state = getattr(value, "__dict__", None)
         if isinstance(state, dict):
             self._look(state, frozenset())
+        for kind in type(value).__mro__:
+            if not _is_ours(kind):
+                for slot in (s for s in vars(kind).values() if isinstance(s, MemberDescriptorType)):
+                    self._find(value, slot)
         self._look_at_class(type(value))
 
     def _look_at_class(self, kind: type) -> None:

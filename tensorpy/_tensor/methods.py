@@ -108,6 +108,7 @@ class RemovableHandle:
             self.extra_dicts = extra_dict if isinstance(extra_dict, list) else [extra_dict]
         self.id: int = RemovableHandle.next_id
         RemovableHandle.next_id += 1
+        _C._module_changed()
 
     @property
     def hooks_dict_ref(self) -> Callable[[], dict[int, Any]]:
@@ -118,6 +119,7 @@ class RemovableHandle:
         """Takes the hook out; a second call does nothing."""
         for hooks in (self.hooks_dict, *self.extra_dicts):
             hooks.pop(self.id, None)
+        _C._module_changed()
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)

@@ -1,4 +1,5 @@
-"""An out= of another dtype: each operator takes what its entry says (`out_dtype`), which is what PyTorch takes."""
+"""An out= of another dtype: each operator takes what its entry says (`out_dtype`), which is what PyTorch takes. An
+out= that is an input, too, is read before it is written."""
 
 from __future__ import annotations
 
@@ -124,6 +125,29 @@ def test_as_the_entry_says(info: OpInfo) -> None:
             continue  # what it computes in the other dtype is its own affair
         assert (error is None) == (castable if casts else own == other), what
         assert error is None or isinstance(error, RuntimeError), what
+
+
+@over(lambda info: has_single_outs(info) and len(outs(info)) == 1 and "empty" not in info.base)
+def test_an_input(info: OpInfo) -> None:
+    """Of the result's size or of another one: it is read before it is resized and written, or that is an error."""
+    (name,) = outs(info)
+    call = overload(tp, str(info.variant("out").schema.name))  # type: ignore[union-attr]
+    for dtype in info.some_dtypes:
+        for sample in info.samples(dtype, SAMPLES):
+            args, _ = arguments(tp, info, sample)
+            for at, given in enumerate(args):
+                args, kwargs = arguments(tp, info, sample)
+                try:
+                    tp.manual_seed(0)
+                    expected = call(*args, **kwargs, **{name: given.new_empty(0)})
+                    args, kwargs = arguments(tp, info, sample)
+                    tp.manual_seed(0)
+                    with warnings.catch_warnings():
+                        warnings.simplefilter("ignore")
+                        got = call(*args, **kwargs, **{name: args[at]})
+                except (RuntimeError, ValueError, TypeError, AttributeError, IndexError):
+                    continue
+                assert str(got) == str(expected.reshape(got.shape)), f"{info.name}{sample}, out= is argument {at}"
 
 
 @pytest.mark.skipif(torch is None, reason="needs PyTorch")

@@ -162,6 +162,7 @@ static inline int tp_twice(int x) {
 extern "C" {
 #endif
 TENSORPY_INLINE tp_thing *tp_bare(void) { return 0; }
+const char *tp_elsewhere(const tp_thing *thing, int i); /* has its body elsewhere */
 #ifdef __cplusplus
 }
 #endif
@@ -184,6 +185,7 @@ def test_the_parser(tmp_path: Path) -> None:
         "TP_EITHER": ("macro", "Of two."),
         "tp_twice": ("function", "Doubles."),
         "tp_bare": ("function", ""),
+        "tp_elsewhere": ("function", "has its body elsewhere"),
     }
     assert [found[name].since for name in ("tp_thing", "tp_thing.f", "tp_count")] == ["0.7", "0.7", "0.8"]
     assert found["tp_twice"].text == "int tp_twice(int x);" and found["tp_count"].section.startswith("some: with")

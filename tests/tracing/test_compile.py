@@ -69,6 +69,21 @@ def test_a_decorator_keeps_names() -> None:
     assert vars(double)["mark"] == 1
 
 
+@tp.compile
+def named_in_a_module(x: tp.Tensor) -> tp.Tensor:
+    return x * 2
+
+
+def test_copies_and_pickles_of_functions() -> None:
+    """As of other functions: who has one among its attributes can be copied."""
+    holder = nn.Linear(2, 2)
+    holder.loss = named_in_a_module
+    assert copy.deepcopy(holder).loss is copy.copy(named_in_a_module) is named_in_a_module
+    assert pickle.loads(pickle.dumps(named_in_a_module)) is named_in_a_module
+    with pytest.raises((pickle.PicklingError, AttributeError)):
+        pickle.dumps(compiled(lambda x: x))
+
+
 def test_methods() -> None:
     class Scale:
         by = 3

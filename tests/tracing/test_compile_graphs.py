@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import collections
 import copy
+import sys
 import threading
 import types
 from typing import Any
@@ -120,6 +122,40 @@ def test_surroundings_are_seen() -> None:
             same(8)
     finally:
         FACTOR, SHIFT = before
+
+
+def test_what_containers_slots_and_modules_hold_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Slotted:
+        __slots__ = ("times",)
+
+    import numpy
+
+    held, values, queue, array = Slotted(), {1.0}, collections.deque([1.0]), numpy.ones(1)
+    held.times = 1.0
+    module = types.ModuleType("imported_inside")
+    module.plus = 1.0  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "imported_inside", module)
+
+    def imports(x: tp.Tensor) -> tp.Tensor:
+        import imported_inside  # type: ignore[import-not-found]  # pyright: ignore[reportMissingImports]
+
+        return x + imported_inside.plus
+
+    programs: list[tuple[Any, Any]] = [
+        (lambda x: x * held.times, lambda: setattr(held, "times", 2.0)),
+        (lambda x: x * sum(values), lambda: values.add(3.0)),
+        (lambda x: x * sum(queue), lambda: queue.append(3.0)),
+        (lambda x: x * sum(queue), lambda: queue.__setitem__(0, 7.0)),
+        (lambda x: x * float(array[0]), lambda: array.fill(4.0)),
+        (imports, lambda: setattr(module, "plus", 5.0)),
+    ]
+    for function, change in programs:
+        counter, x = CompileCounter(), tp.ones(3)
+        compiled = tp.compile(function, backend=counter)
+        for graphs in (1, 1):
+            assert compiled(x).equal(function(x)) and counter.frame_count == graphs
+        change()
+        assert compiled(x).equal(function(x)) and counter.frame_count == 2
 
 
 def test_training_and_evaluation() -> None:

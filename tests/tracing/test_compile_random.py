@@ -125,7 +125,10 @@ def program_of(seed: int, replays: bool = False) -> tuple[Callable[..., Any], li
 
 
 def outcome(function: Callable[..., Any], given: list[tp.Tensor]) -> list[Any]:
-    args = [g.clone() for g in given]
+    return seen(function, [g.clone() for g in given])
+
+
+def seen(function: Callable[..., Any], args: list[tp.Tensor]) -> list[Any]:
     results = function(*args)
     return [(r.dtype, tuple(r.shape), r.stride(), r._version, bits(r)) for r in [*results, *args]]
 
@@ -144,9 +147,35 @@ def test_random_programs(part: int, backend: str) -> None:
     assert (fused > PROGRAMS // 5) == (backend == "tensorpy")
 
 
+def seen_or_raised(function: Callable[..., Any], args: list[tp.Tensor]) -> list[Any]:
+    try:
+        return seen(function, args)
+    except (RuntimeError, TypeError, IndexError, ValueError) as error:
+        return [type(error), str(error)]
+
+
+WAYS = ("as they are", "as they are", "a part", "across", "one for several", "float64")
+
+
+def others(way: str, given: list[tp.Tensor], seed: int) -> list[tp.Tensor]:
+    """Arguments of the same sizes and other elements."""
+    generator = tp.Generator().manual_seed(seed)
+    drawn = [tp.randn(g.shape, generator=generator).to(g.dtype) for g in given]
+    match way:
+        case "a part":
+            return [tp.cat([t.new_zeros(seed % 7), t.reshape(-1)])[seed % 7 :].view(t.shape) for t in drawn]
+        case "across":
+            return [t.t().contiguous().t() if t.ndim == 2 else t for t in drawn]
+        case "one for several":
+            return [drawn[0] if (t.shape, t.dtype) == (drawn[0].shape, drawn[0].dtype) else t for t in drawn]
+        case "float64":
+            return [t.double() for t in drawn]
+    return drawn
+
+
 @pytest.mark.parametrize("part", range(5))
 def test_random_replays(part: int) -> None:
-    """With other elements at each call, and from slices of a larger tensor."""
+    """With other elements at each call, parts of larger tensors, tensors that lie in another way or are one."""
     replayed = 0
     first = int(os.environ.get("TENSORPY_FUZZ_SEED", "0"))
     for seed in range(first + part, first + PROGRAMS, 5):
@@ -156,9 +185,12 @@ def test_random_replays(part: int) -> None:
             outcome(program, given)
         except (RuntimeError, TypeError, IndexError, ValueError):
             continue
-        for call in range(9):
-            tp.manual_seed(1000 * seed + call)
-            drawn = [tp.randn(2, *g.shape).to(g.dtype)[call % 2] for g in given]
-            assert outcome(compiled, drawn) == outcome(program, drawn), f"program {seed}, call {call}"
+        ways = random.Random(seed)
+        for call in range(16):
+            way = ways.choice(WAYS) if call > 4 else "as they are"
+            args, same = (others(way, given, 1000 * seed + call) for _ in range(2))
+            assert seen_or_raised(compiled, args) == seen_or_raised(program, same), (
+                f"program {seed}, call {call}, {way}"
+            )
         replayed += compiled._replays()["replayed"]
     assert replayed > PROGRAMS // 5

@@ -109,6 +109,22 @@ def test_lines_that_are_too_short_are_read_by_the_call_itself() -> None:
     check(f, numbers(3000, 10), groups=0)
 
 
+def test_a_memory_that_is_read_by_other_sizes_than_it_is_written() -> None:
+    """The group has the sizes of what it writes."""
+
+    def function(x: tp.Tensor, z: tp.Tensor) -> tp.Tensor:
+        y = z + x
+        x.view(1, -1).mul_(z)
+        return y * tp.mul(x, z, out=z.view(-1).view(1, 40)) + z
+
+    given = [tp.arange(40.0), tp.full((1, 40), 2.0)]
+    other = [g.clone() for g in given]
+    assert tp.compile(function, options={"smallest": 0})(*given).equal(function(*other))
+    number = [tp.tensor(2.0), tp.tensor([3.0])]
+    made = tp.compile(lambda x, y: tp.mul(y + x, 2, out=x.view(1)) * y, options={"smallest": 0})(*number)
+    assert made.tolist() == [30.0] and number[0].item() == 10.0
+
+
 def test_replayed() -> None:
     def f(x: tp.Tensor) -> tp.Tensor:
         a, b = x.chunk(2, -1)

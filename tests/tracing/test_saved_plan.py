@@ -170,6 +170,8 @@ def test_arguments_and_results_of_other_kinds(tmp_path: Path) -> None:
             plan(wrong)
     with pytest.raises(TypeError, match="1 inputs was given 2"):
         plan(tp.rand(2), tp.rand(2))
+    with pytest.raises(TypeError, match="takes tensors, not int"):
+        plan(3)
     assert repr(plan) == "SavedPlan(float32[2] -> float32[2])"
 
 

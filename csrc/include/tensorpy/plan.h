@@ -30,20 +30,26 @@ typedef struct {
     size_t nbytes;        /* of all elements */
 } tp_plan_tensor;
 
-/* Reads a plan from a file, or from memory, which may go afterwards. New; NULL on failure: the file cannot be read, is
- * damaged, or calls what this library lacks. The first one loads the library's kernels: not from two threads at once.
- */
+/* Reads a plan from a file. New; NULL on failure: the file cannot be read, is damaged, or calls what this library
+ * lacks. The first one loads the library's kernels: not from two threads at once. */
 tp_plan *tp_plan_open(const char *path);
+/* The same from memory, which may go afterwards. */
 tp_plan *tp_plan_read(const void *bytes, size_t size);
-/* The same for a device by its name: "cpu", "opencl" (the one that TENSORPY_OPENCL_DEVICE names, else the first),
- * "opencl:1". NULL, too, where there is none, or where it has not what the plan calls. Since 1.10. */
+/* As tp_plan_open, for a device by its name: "cpu", "opencl" (the one that TENSORPY_OPENCL_DEVICE names, else the
+ * first), "opencl:1". NULL, too, where there is none, or where it has not what the plan calls. Since 1.10. */
 tp_plan *tp_plan_open_on(const char *path, const char *device);
+/* As tp_plan_read, for a device. Since 1.10. */
 tp_plan *tp_plan_read_on(const void *bytes, size_t size, const char *device);
-void tp_plan_close(tp_plan *plan); /* NULL is allowed */
+/* Frees a plan; NULL is allowed. */
+void tp_plan_close(tp_plan *plan);
 
+/* How many inputs a run is given. */
 int tp_plan_inputs(const tp_plan *plan);
+/* How many outputs it fills. */
 int tp_plan_outputs(const tp_plan *plan);
-tp_plan_tensor tp_plan_input(const tp_plan *plan, int i); /* 0 <= i < tp_plan_inputs(plan) */
+/* How input i lies in memory, 0 <= i < tp_plan_inputs(plan). */
+tp_plan_tensor tp_plan_input(const tp_plan *plan, int i);
+/* How output i does, 0 <= i < tp_plan_outputs(plan). */
 tp_plan_tensor tp_plan_output(const tp_plan *plan, int i);
 
 /* Computes the outputs, each memory of its nbytes, from the inputs, which are read only. 0, or -1 on failure: then what

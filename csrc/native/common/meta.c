@@ -63,8 +63,9 @@ int tp_meta_output(tp_meta *m, int i, tp_ints sizes, tp_ints strides, tp_dtype d
     if (check_given(m, given, sizes, dtype, device) < 0) return -1;
     int shared = shares_memory(m, given); /* asked before resizing, which would move the bytes elsewhere */
     if (shared < 0) return -1;
-    /* One of several is resized when all of them are known to fit, so that none is changed for nothing. */
-    bool later = m->noutputs > 1 && !has_sizes(given, sizes);
+    /* One of several is resized when all of them are known to fit, so that none is changed for nothing, and one that
+     * shares memory with an input when that has been read. */
+    bool later = (m->noutputs > 1 || shared) && !has_sizes(given, sizes);
     if (!later && !has_sizes(given, sizes) && tp_resize_out(given, sizes, strides) < 0) return -1;
     bool direct = !later && (tp_dtype)given->dtype == dtype && has_strides(given, strides) && !shared;
     m->out[i] = direct ? given : make(sizes, strides, dtype, device);

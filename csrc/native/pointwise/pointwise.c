@@ -191,8 +191,11 @@ static int fail_shape(const general_call *g, const tp_tensor *out) {
     return tp_fail(TP_RuntimeError, "output with shape %s", text.text ? text.text : "");
 }
 
+/* An output that is an input, too, keeps its sizes: the elements that are to be read have no other place. */
 static int resize_output(general_call *g, tp_tensor *out) {
     int64_t strides[TP_MAX_DIMS];
+    for (int i = 0; i < g->p->ninputs; i++)
+        if (g->inputs[i].tensor == out) return fail_shape(g, out);
     tp_ints sizes = {g->sizes, g->ndim};
     tp_iter_output_strides(g->inputs, g->p->ninputs, sizes, strides);
     return tp_resize_out(out, sizes, (tp_ints){strides, g->ndim});

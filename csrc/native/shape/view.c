@@ -6,6 +6,7 @@
 #include "core/determinism.h"
 #include "dispatch/key.h"
 #include "core/host.h"
+#include "core/tls.h"
 
 #include <string.h>
 
@@ -45,6 +46,8 @@ tp_tensor *as_strided_composite(tp_tensor *self, tp_ints size, tp_ints stride, t
     bool fits = !__builtin_mul_overflow(offset, tp_itemsize((tp_dtype)self->dtype), &bytes) &&
                 tp_lies_in_storage(size, stride, bytes, (tp_dtype)self->dtype, self->storage->nbytes);
     if (tp_unlikely(!fits) && check_strided(self, size, stride, offset) < 0) return NULL;
+    if (tp_unlikely(tp_tls.region && storage_offset.has))
+        tp_pending_hooks.reshaped(self->storage, "a view says where it begins in the memory");
     return tp_new_alias(self, size, stride, bytes);
 }
 

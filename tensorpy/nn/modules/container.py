@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain, islice
 from typing import Any
 
+from tensorpy import _C
 from tensorpy._C import Tensor
 from tensorpy.nn.modules.module import Module, _indented
 from tensorpy.nn.parameter import Parameter
@@ -224,6 +225,7 @@ class ModuleDict(Module):
         self.add_module(key, module)
 
     def __delitem__(self, key: str) -> None:
+        _C._module_changed()
         del self._modules[key]
 
     def __len__(self) -> int:
@@ -237,10 +239,12 @@ class ModuleDict(Module):
 
     def clear(self) -> None:
         """Takes all modules out."""
+        _C._module_changed()
         self._modules.clear()
 
     def pop(self, key: str) -> Any:
         """Takes a module out and returns it."""
+        _C._module_changed()
         return self._modules.pop(key)
 
     def keys(self) -> Any:

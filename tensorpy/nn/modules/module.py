@@ -187,6 +187,7 @@ class Module:
     def register_buffer(self, name: str, tensor: Tensor | None, persistent: bool = True) -> None:
         """Adds a tensor that is no parameter but moves with the module; state_dict has it unless persistent=False."""
         self._check_name("buffer", name, self.__dict__.get("_buffers", {}))
+        _C._module_changed()
         if tensor is not None and not isinstance(tensor, Tensor):
             raise TypeError(
                 f"cannot assign '{type(tensor).__name__}' object to buffer '{name}' (torch Tensor or None required)"
@@ -198,6 +199,7 @@ class Module:
     def register_parameter(self, name: str, param: Parameter | None) -> None:
         """Adds a parameter, or None in a parameter's place."""
         self._check_name("parameter", name, self.__dict__.get("_parameters", {}))
+        _C._module_changed()
         if param is not None and not isinstance(param, Parameter):
             raise TypeError(
                 f"cannot assign '{_type_name(param)}' object to parameter '{name}' (torch.nn.Parameter or None "
@@ -215,6 +217,7 @@ class Module:
         if module is not None and not isinstance(module, Module):
             raise TypeError(f"{type(module).__name__} is not a Module subclass")
         self._check_name("module", name, self.__dict__.get("_modules", {}))
+        _C._module_changed()
         self._modules[name] = _hooks.replaced(_hooks.module_registration, self, name, module)
 
     def register_module(self, name: str, module: Module | None) -> None:

@@ -343,7 +343,10 @@ def define(
     if "::" not in qualname:
         raise ValueError(f"define: the name is 'namespace::name', not {qualname!r}")
     if not schema.lstrip().startswith("("):
-        raise ValueError(f"define: the schema of {qualname} is '(arguments) -> results', without a name: {schema!r}")
+        raise ValueError(
+            f'define: expected schema to look like "(Tensor x) -> Tensor", as the name is given before it; {qualname} '
+            f"got {schema!r}"
+        )
     if lib is not None and lib.ns != qualname.partition("::")[0]:
         raise ValueError(f"define: {qualname} is not of the namespace of {lib!r}")
     if lib is not None:
@@ -508,7 +511,10 @@ def register_fake(
             )
         there = _registered.get((name, "Meta"))
         if there is not None and not allow_override:
-            raise RuntimeError(f"register_fake: {name} already has a kernel for Meta, registered from {there.where}")
+            raise RuntimeError(
+                f"register_fake: {name} already has a fake kernel or a Meta implementation, registered from "
+                f"{there.where}"
+            )
         _add(op, "Meta", fn, lib)
         return fn
 

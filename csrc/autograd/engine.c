@@ -219,6 +219,12 @@ static int wrong_gradient(const tp_node *from, int index, const tp_input_meta *m
         from->type->name, index, got.text, expected.text);
 }
 
+static bool has_no_elements(tp_ints sizes) {
+    for (int64_t i = 0; i < sizes.size; i++)
+        if (sizes.data[i] == 0) return true;
+    return false;
+}
+
 static bool can_sum_to(tp_ints from, tp_ints to) {
     if (to.size > from.size) return false;
     for (int64_t i = 1; i <= to.size; i++)
@@ -250,8 +256,9 @@ static int fit_gradient(const tp_node *from, int index, const tp_input_meta *m, 
     bool here = tp_device_equal(m->device, g->device);
     if (same && here && g->dtype == m->dtype) return 0;
     if (!same) {
-        if (!can_sum_to(tp_sizes(g), sizes)) return wrong_gradient(from, index, m, g);
-        tp_tensor *summed = tp_sum_to_sizes(g, sizes);
+        bool nothing = g->numel == 0 && has_no_elements(sizes); /* cat's, for the empty vector that it leaves out */
+        if (!nothing && !can_sum_to(tp_sizes(g), sizes)) return wrong_gradient(from, index, m, g);
+        tp_tensor *summed = nothing ? tp_new_empty(sizes, (tp_dtype)g->dtype, g->device) : tp_sum_to_sizes(g, sizes);
         if (!summed) return -1;
         tp_release(g);
         *grad = g = summed;
@@ -352,7 +359,17 @@ static int check_nan(const tp_node *n, tp_tensor *const *out) {
     return 0;
 }
 
+/* Under detect_anomaly the nodes that a formula makes know which node they come from. */
+static TP_COLD int run_traced(tp_node *n, tp_tensor *const *grads, tp_tensor **out) {
+    tp_node *outer = tp_tls.running;
+    tp_tls.running = n;
+    int status = n->type->apply(n, grads, out);
+    tp_tls.running = outer;
+    return status;
+}
+
 static int run_formula(tp_node *n, tp_tensor *const *grads, tp_tensor **out) {
+    if (tp_unlikely(tp_tls.new_nodes & TP_NODES_TRACED)) return run_traced(n, grads, out);
     if (tp_likely(!(tp_tls.include & TP_BIT(Profiler)))) return n->type->apply(n, grads, out);
     tp_profile_mark mark = tp_profile_enter(TP_PROFILED_BACKWARD, n->type->name, (int64_t)n->sequence);
     int status = n->type->apply(n, grads, out);
@@ -391,7 +408,8 @@ static int finish_node(run *r, entry *e) {
     if (status == 0) status = take_captures(r, e);
     if (status == 0 && e->runs) {
         status = apply_node(r, e, out);
-        if (status < 0 && tp_unlikely(n->trace != NULL) && tp_autograd_host.anomaly) tp_autograd_host.anomaly(n);
+        if (status < 0 && tp_unlikely(tp_tls.new_nodes & TP_NODES_TRACED) && tp_autograd_host.anomaly)
+            tp_autograd_host.anomaly(n);
     }
     for (uint32_t i = 0; i < n->ninputs; i++) tp_release(tp_take(e->grads[i]));
     for (uint32_t i = 0; i < nedges; i++) {

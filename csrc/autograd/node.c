@@ -23,7 +23,9 @@ static size_t block_size(const tp_node_type *type, int nedges) {
 atomic_bool tp_has_planned_nodes; /* some compiled function has made one */
 
 static TP_COLD void mark(tp_node *n, uint8_t how) {
-    if (how & TP_NODES_TRACED && tp_autograd_host.where) n->trace = tp_autograd_host.where();
+    if (how & TP_NODES_TRACED && (n->trace = malloc(sizeof *n->trace)))
+        *n->trace =
+            (tp_node_trace){tp_autograd_host.where ? tp_autograd_host.where() : NULL, tp_node_retain(tp_tls.running)};
     n->plan = how / TP_NODES_PLANNED;
     if (n->plan) atomic_store_explicit(&tp_has_planned_nodes, true, memory_order_relaxed);
 }
@@ -57,6 +59,13 @@ static void free_input_meta(tp_input_meta *m) {
 
 static void forget_keepers(tp_node *n);
 
+static void free_trace(tp_node_trace *trace) {
+    if (!trace) return;
+    free(trace->where);
+    tp_node_release(trace->parent);
+    free(trace);
+}
+
 static void free_one(tp_node *n) {
     if (n->pyobj) tp_autograd_host.forget_node(n->pyobj);
     n->type->release(n);
@@ -66,7 +75,7 @@ static void free_one(tp_node *n) {
     for (uint32_t i = 0; i < n->nedges; i++) tp_node_release(n->edges[i].node);
     for (uint32_t i = 0; i < n->ninputs; i++) free_input_meta(&n->inputs[i]);
     if (n->inputs != &n->first_input) free(n->inputs);
-    free(n->trace);
+    free_trace(n->trace);
     tp_free(n, block_size(n->type, n->nedges));
 }
 

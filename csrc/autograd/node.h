@@ -75,10 +75,16 @@ typedef struct tp_node {
     struct tp_py_hooks *hooks;      /* hooks of the node and of its outputs; python/hooks.c */
     struct tp_grad_keeper *keepers; /* outputs that keep their gradient (retain_grad) */
     void *pyobj;                    /* the Python object that stands for the node (weak) */
-    char *trace;                    /* where the forward call was, under detect_anomaly */
+    struct tp_node_trace *trace;    /* where the forward call was, under detect_anomaly, or NULL */
     bool released;                  /* saved values are gone */
     uint8_t plan;                   /* of a compiled function that made it: Note [Pending memory]; 0: none */
 } tp_node;
+
+/* What detect_anomaly notes when a node is made. */
+typedef struct tp_node_trace {
+    char *where;     /* the host's traceback; owned, NULL: it has none */
+    tp_node *parent; /* the node whose formula made this one; owned, NULL: none did */
+} tp_node_trace;
 
 typedef struct tp_autograd_meta {
     tp_tensor *grad; /* through tp_grad and tp_put_grad_steal only: another thread may put one there */

@@ -34,6 +34,7 @@ typedef struct tp_thread_state {
     int8_t scoped_type, scoped_index; /* device.h: this thread's default device, type + 1; 0: the process's */
     void *asked;                      /* not NULL: modes of the host are asked before a call (python/overrides.h) */
     void *saved_hooks;                /* the innermost saved-tensor hooks of the host, or NULL */
+    struct tp_node *running;          /* under detect_anomaly: the node whose formula runs, or NULL */
     int32_t backward_depth;           /* engine runs that this thread is inside of */
     bool forward_disabled;            /* forward mode computes no tangents */
     bool in_parallel;                 /* inside a chunk of tp_parallel_for */

@@ -108,7 +108,11 @@ static bool read_type(reader *r, tp_argument *a) {
     const char *name = word(r, "a type is missing");
     size_t k = 0;
     while (k < TP_COUNTOF(types) && strcmp(types[k].name, name) != 0) k++;
-    if (k == TP_COUNTOF(types)) return complain(r, "there is no such type");
+    if (k == TP_COUNTOF(types))
+        return complain(r, strcmp(name, "int64_t") == 0 || strcmp(name, "int32_t") == 0
+                               ? "int64_t and int32_t are C's types. Use `SymInt` or `int`"
+                           : strcmp(name, "double") == 0 ? "double is a type of C's. Use `float`"
+                                                         : "unknown type specifier: there is no such type");
     char suffix[32] = "";
     size_t n = 0;
     a->tag = types[k].tag;

@@ -230,13 +230,25 @@ static char *where(void) {
     return copy;
 }
 
+/* A warning that is an error is shown: the call's own error is what is raised. */
+static void warn_of_trace(const char *what, const tp_node *n, const char *traceback) {
+    const char *where = n->trace ? n->trace->where : NULL;
+    if (!where)
+        traceback = "No forward pass information available: detect_anomaly was off when the call was made. Switch it "
+                    "on for the forward pass, too.";
+    if (PyErr_WarnFormat(PyExc_UserWarning, 1, "%s %s. %s%s", what, n->type->name, traceback, where ? where : "") < 0)
+        PyErr_Print();
+}
+
+/* The failing node's forward call, then those of the nodes whose formulas made it, one after another. */
 static int show_anomaly(const tp_node *n) {
     PyGILState_STATE gil = PyGILState_Ensure();
     PyObject *type, *value, *traceback;
     PyErr_Fetch(&type, &value, &traceback);
-    PyErr_WarnFormat(PyExc_UserWarning, 1, "Error detected in %s. Traceback of forward call that caused the error:\n%s",
-                     n->type->name, n->trace);
-    if (PyErr_Occurred()) PyErr_Clear();
+    warn_of_trace("Error detected in", n, "Traceback of forward call that caused the error:\n");
+    while ((n = n->trace ? n->trace->parent : NULL))
+        warn_of_trace("Previous calculation was induced by", n,
+                      "Traceback of forward call that induced the previous calculation:\n");
     PyErr_Restore(type, value, traceback);
     PyGILState_Release(gil);
     return 0;

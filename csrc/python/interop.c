@@ -499,14 +499,18 @@ TP_PY_FAST_METHOD(py_array, "__array__") {
     return copied;
 }
 
-/* The result of a NumPy function on tensors comes back as a tensor. */
+/* The result of a NumPy function on tensors comes back as a tensor; where the package stands for torch, one of booleans
+ * as torch's do: as bytes. */
 static PyObject *py_array_wrap(PyObject *self, PyObject *args) {
     (void)self;
     PyObject *array, *context = NULL, *return_scalar = NULL;
     if (!PyArg_ParseTuple(args, "O|OO:__array_wrap__", &array, &context, &return_scalar)) return NULL;
     if (!tp_py_is_ndarray(array)) return Py_NewRef(array);
-    tp_tensor *t = tp_py_alias_ndarray(array, false);
-    return t ? tp_py_wrap_steal(t) : NULL;
+    tp_autoref *t = tp_py_alias_ndarray(array, false);
+    if (!t) return NULL;
+    if (t->dtype != TP_BOOL || strcmp(tp_py_package, "tensorpy") == 0) return tp_py_wrap_steal(tp_take(t));
+    tp_tensor *bytes = tp_view_dtype(t, TP_UINT8);
+    return bytes ? tp_py_wrap_steal(bytes) : tp_py_raise();
 }
 
 /* ---- attributes ---- */

@@ -1,6 +1,7 @@
 /* parse.c: the one argument parser of all generated functions. */
 #include "python/parse.h"
 
+#include "autograd/node.h"
 #include "core/generator.h"
 #include "python/complain.h"
 #include "python/generator.h"
@@ -150,8 +151,9 @@ static int convert_tensors(tp_py_args *a, PyObject *o, bool optional_elements, t
     return 1;
 }
 
-/* A number, or what has __index__. */
+/* A number, or what has __index__. A tensor that requires grad is none: its gradient would be lost without a word. */
 static int to_number(PyObject *o, tp_scalar *out) {
+    if (tp_py_is_tensor(o) && tp_requires_grad(tp_py_tensor_borrow(o))) return 0;
     int ok = tp_py_to_scalar(o, out);
     if (ok != 0 || tp_py_is_tensor(o) || PySequence_Check(o)) return ok;
     *out = (tp_scalar){.kind = TP_SCALAR_INT};

@@ -252,6 +252,13 @@ def embedding_bag(
         tensor([[2., 3.],
                 [3., 4.]])
     """
+    if weight.dtype == ops.int64 and input.is_floating_point():
+        warnings.warn(
+            "embedding_bag: the arguments are now (input, weight, offsets); (weight, input, offsets) was their order "
+            "once, and is taken so. It is deprecated.",
+            stacklevel=2,
+        )
+        weight, input = input, weight
     if mode not in ("sum", "mean", "max"):
         raise ValueError("mode has to be one of sum, mean or max")
     if per_sample_weights is not None and mode != "sum":

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import math
 import warnings
 import weakref
 
@@ -204,6 +205,53 @@ def test_anomaly_points_to_the_forward_call():
             y.backward()
     text = "".join(str(w.message) for w in seen)
     assert "Error detected in" in text and "the forward call" in text
+
+
+def test_anomaly_of_a_gradient_s_gradient_points_to_all_calls():
+    class Inner(tp.autograd.Function):
+        @staticmethod
+        def forward(ctx, g, x):
+            return g * x
+
+        @staticmethod
+        def backward(ctx, g):
+            return g * math.nan, None
+
+    class Outer(tp.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            ctx.save_for_backward(x)
+            return x * x
+
+        @staticmethod
+        def backward(ctx, g):
+            return Inner.apply(g, *ctx.saved_tensors)
+
+    def failing(forward):
+        with warnings.catch_warnings(record=True) as seen:
+            warnings.simplefilter("always")
+            x, seed = t(1.0), t(1.0)
+            with tp.autograd.set_detect_anomaly(forward):
+                (first,) = tp.autograd.grad(Outer.apply(x), x, seed, create_graph=True)
+            with tp.autograd.detect_anomaly(), pytest.raises(RuntimeError, match="'InnerBackward' returned nan"):
+                first.backward()
+        return [str(w.message) for w in seen if "Anomaly" not in str(w.message)]
+
+    traced = failing(True)
+    assert traced[0].startswith("Error detected in Inner") and "Traceback of forward call" in traced[0]
+    assert len(traced) == 2 and traced[1].startswith("Previous calculation was induced by Outer")
+    assert "Outer.apply" in traced[1]
+    (bare,) = failing(False)
+    assert bare.startswith("Error detected in ") and "No forward pass information" in bare
+
+
+def test_anomaly_s_warning_as_an_error_is_shown(capfd):
+    x = t(0.0)
+    with warnings.catch_warnings(), tp.autograd.set_detect_anomaly(True):
+        warnings.simplefilter("error")
+        with pytest.raises(RuntimeError, match="returned nan values"):
+            (x.log() * 0).backward()
+    assert "Error detected in" in capfd.readouterr().err
 
 
 def test_anomaly_can_be_asked_for():

@@ -64,3 +64,12 @@ def test_in_place_has_the_gradient_of_the_functional_variant(info: OpInfo, devic
             found.append(tp.autograd.grad(total, leaves, materialize_grads=True))
         for a, b in zip(*found, strict=True) if len(found) == 2 else ():
             assert_close(b, a, msg=f"{info.name}{sample}", equal_nan=True)
+
+
+def test_gradient_of_what_cat_leaves_out_has_its_shape() -> None:
+    nothing, matrix = tp.zeros(0, dtype=tp.float64, requires_grad=True), tp.ones(2, 5, dtype=tp.float64)
+    matrix.requires_grad_()
+    for dim in (0, 1):
+        gradients = tp.autograd.grad(tp.cat((nothing, matrix), dim).sum(), (nothing, matrix))
+        assert [g.shape for g in gradients] == [(0,), (2, 5)]
+    assert tp.autograd.gradcheck(lambda a, b: tp.cat((a, b)), (nothing, matrix))

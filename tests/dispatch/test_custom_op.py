@@ -116,7 +116,7 @@ def test_a_schema_and_mutates_args_agree() -> None:
         @library.custom_op("testcustom::word", mutates_args="x")
         def word(x: Tensor) -> None: ...
 
-    with pytest.raises(ValueError, match="without a name"):
+    with pytest.raises(ValueError, match="expected schema to look like"):
         library.define("testcustom::twice", "twice(Tensor x) -> Tensor")
 
 

@@ -409,3 +409,39 @@ def test_pruning_s_checks_and_norms_have_names() -> None:
         prune._validate_structured_pruning(tp.ones(2))
     with pytest.raises(IndexError, match="Invalid index 5"):
         prune._validate_pruning_dim(tp.ones(2, 2), 5)
+
+
+def test_one_more_parametrization_is_computed_of_what_was_there():
+    class Double(nn.Module):
+        def forward(self, x):
+            return 2.0 * x
+
+        def right_inverse(self, x):
+            return 0.5 * x
+
+    class AddOne(nn.Module):
+        def forward(self, x):
+            return x + 1.0
+
+    layer = nn.Linear(3, 3)
+    parametrize, before = nn.utils.parametrize, layer.weight.detach().clone()
+    parametrize.register_parametrization(layer, "weight", AddOne())
+    parametrize.register_parametrization(layer, "weight", Double())
+    assert tp.equal(layer.weight, 2.0 * (before + 1.0))
+    other = parametrize.transfer_parametrizations_and_params(layer, nn.Linear(3, 3))
+    assert tp.equal(other.weight, layer.weight)
+    with pytest.raises(RuntimeError, match="AddOne does not implement right_inverse"):
+        layer.weight = before
+
+    class OtherDtype(AddOne):
+        def right_inverse(self, x):
+            return x.bool()
+
+    class OtherShape(AddOne):
+        def right_inverse(self, x):
+            return x[:-1]
+
+    for wrong, what in ((OtherDtype(), "dtype"), (OtherShape(), "shape")):
+        with pytest.raises(ValueError, match=f"must have the same {what}"):
+            parametrize.register_parametrization(layer, "weight", wrong)
+    assert len(layer.parametrizations.weight) == 2

@@ -105,3 +105,10 @@ def test_no_bags_and_empty_ones() -> None:
     assert F.embedding_bag(tp.tensor([1]), tp.ones(4, 2), none).shape == (0, 2)
     for mode in ("sum", "mean", "max"):
         assert F.embedding_bag(none, tp.ones(4, 2), tp.tensor([0, 0]), mode=mode).tolist() == [[0, 0], [0, 0]]
+
+
+def test_older_order_of_arguments_is_taken_with_a_warning() -> None:
+    weight, places, offsets = tp.arange(6.0).reshape(3, 2), tp.tensor([0, 2, 1]), tp.tensor([0, 2])
+    with pytest.warns(UserWarning, match="embedding_bag"):
+        old = tp.nn.functional.embedding_bag(weight, places, offsets)
+    assert tp.equal(old, tp.nn.functional.embedding_bag(places, weight, offsets))

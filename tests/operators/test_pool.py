@@ -90,3 +90,15 @@ def test_a_window_in_the_padding_has_the_least_integer(dtype):
     x = tp.full((1, 1, 6, 1), 5, dtype=dtype)
     values = F.max_pool2d(x, (3, 2), 3, 1, (1, 2))
     assert values.flatten().tolist() == [tp.iinfo(dtype).min] * 2
+
+
+@pytest.mark.parametrize("dims", [1, 2, 3])
+@pytest.mark.parametrize("kind", ["avg", "max"])
+def test_gradient_of_an_adaptive_pool_to_nothing_is_refused(kind: str, dims: int) -> None:
+    x = tp.ones((2, 3) + (4,) * dims, requires_grad=True)
+    y = getattr(tp.nn.functional, f"adaptive_{kind}_pool{dims}d")(x, 0)
+    with pytest.raises(RuntimeError, match="Expected grad_output to have non-zero size for non-batch dimensions"):
+        y.sum().backward()
+    empty = tp.ones((0, 3) + (4,) * dims, requires_grad=True)
+    getattr(tp.nn.functional, f"adaptive_{kind}_pool{dims}d")(empty, 2).sum().backward()
+    assert empty.grad.shape == empty.shape

@@ -165,3 +165,11 @@ def test_unravel_index():
         tp.unravel_index(places, tp.tensor([3, 4]))
     with pytest.raises(ValueError, match="negative"):
         tp.unravel_index(places, (3, -4))
+
+
+def test_new_dimensions_of_one_element_have_strides_as_unsqueeze_gives():
+    x = tp.ones(5)[::2]
+    assert x.expand(1, 1, 3).stride() == x.unsqueeze(0).unsqueeze(1).stride() == (6, 6, 2)
+    assert x.expand(2, 1, 3).stride() == (0, 6, 2) and x.expand(1, 2, 3).stride() == (0, 0, 2)
+    assert tp.ones(()).expand(1, 1).stride() == (0, 0) and tp.ones(1).expand(1, 4).stride() == (0, 0)
+    assert tp.ones(2, 1).expand(1, -1, 3).stride() == (2, 1, 0)

@@ -44,6 +44,7 @@ CALLS: list[tuple[str, type[Warning], str]] = [
     ("torch.ones(4).resize(2, 2)", UserWarning, "^non-inplace resize is deprecated"),
     ("torch.ones(4).resize_as(torch.ones(2, 2))", UserWarning, "^non-inplace resize_as is deprecated"),
     ("torch.meshgrid(torch.ones(2), torch.ones(2))", UserWarning, "^torch.meshgrid: in an upcoming release"),
+    ("torch.range(0, 3)", UserWarning, "^torch.range is deprecated"),
     (f"torch.chain_matmul({ONE}, {ONE})", UserWarning, "^torch.chain_matmul is deprecated"),
     ("torch.lu(torch.eye(2))", UserWarning, "^torch.lu is deprecated in favor of torch.linalg.lu_factor"),
     (

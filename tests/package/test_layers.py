@@ -27,7 +27,7 @@ LAYERS = {
     "base: need nothing but the C half": """
         __future__ _compile _export _package _utils _prims_common version torch_version types utils._contextlib
         utils._foreach_utils utils._layers utils._pytree utils.deterministic backends._entry_points nn.parameter
-        _library.function_schema _library.tags utils.serialization
+        _library.function_schema _library.tags _library.utils utils.serialization
     """,
     "tensors: what tensors and storages can do": """
         _tensor _tensor_str _package.settings storage functional fft linalg special signal random quasirandom
@@ -46,7 +46,7 @@ LAYERS = {
         backends._generated quantization nn.quantized nn.intrinsic nn.qat nn.quantizable utils.data utils.viz
     """,
     "tools: what looks at all of these, or stands for something else": """
-        library _library _subclasses distributed._functional_collectives _functorch.aot_autograd
+        library _library _custom_ops _subclasses distributed._functional_collectives _functorch.aot_autograd
         _functorch.compilers _functorch.partitioners
         distributed.nn distributed.checkpoint distributed._composable distributed.fsdp distributed._tensor
         distributed.tensor distributed.timeline
@@ -288,7 +288,7 @@ def test_the_root_has_pythons_names_of_pytorch_only() -> None:
     """A module of our own lies in the package that it belongs to, but for three that users import."""
     theirs = {m.split(".")[1] for m in names.modules() if m.startswith("torch.")} | set(
         "_VF __config__ __future__ _compile _dynamo _higher_order_ops _linalg_utils _lobpcg _lowrank _ops "
-        "_jit_internal _prims_common _tensor_str _utils _vmap_internals".split()
+        "_custom_ops _jit_internal _prims_common _tensor_str _utils _vmap_internals".split()
     )
     here = {p.stem for p in PACKAGE.glob("*.py")} - {"__init__"}
     assert here - theirs - {"ops"} == OURS.keys()

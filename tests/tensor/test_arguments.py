@@ -11,7 +11,7 @@ import pytest
 import tensorpy as tp
 from tensorpy import _C
 from tensorpy.testing.harness import arguments, call, check_same, fresh, function_of, over, seed
-from tensorpy.testing.samples import OpInfo
+from tensorpy.testing.samples import TABLE, OpInfo
 
 
 class Index:
@@ -48,6 +48,25 @@ def test_whatever_has_an_index_is_an_int(info: OpInfo) -> None:
             got = call(function, fresh(info, other), named)
             for a, b in zip(got, expected, strict=True):
                 check_same(info, a, b, f"{info.name}{sample} with {make}")
+
+
+@over(lambda info: any(str(a.type).rstrip("?") in ("Scalar", "float") for a in info.op.schema.arguments))
+def test_a_tensor_that_requires_grad_is_no_number(info: OpInfo) -> None:
+    """As a number it would lose its gradient: what takes one has an overload for tensors, or refuses it."""
+    function, names = function_of(info), [a.name for a in info.op.schema.arguments]
+    overloads = [a for other in TABLE.values() if other.base == info.base for a in other.op.schema.arguments]
+    takes_tensors = {a.name for a in overloads if str(a.type).startswith("Tensor")}
+    for sample in info.samples(info.main_dtype, 4):
+        args, kwargs = arguments(sample, "cpu", info)
+        places: list[tuple[Any, Any]] = [(args, i) for i in range(len(args))] + [(kwargs, k) for k in kwargs]
+        for where, at in places:
+            if type(where[at]) is not float or (at if where is kwargs else names[at]) in takes_tensors:
+                continue
+            number = tp.tensor(where[at], requires_grad=True)
+            given_args, given = fresh(info, args), dict(kwargs)
+            (given_args if where is args else given)[at] = number
+            with pytest.raises(TypeError):
+                call(function, given_args, given)
 
 
 def takes_ints_only(info: OpInfo, args: list[Any]) -> bool:

@@ -3,6 +3,7 @@
 #include "core/scalar_math.h"
 #include "core/text.h"
 
+#include <math.h>
 #include <stdio.h>
 
 /* _assert_async.msg(Tensor self, str assert_msg) -> () */
@@ -14,6 +15,17 @@ int _assert_async_msg_dense(tp_tensor *self, const char *assert_msg) {
 /* _assert_async(Tensor self) -> () */
 int _assert_async_dense(tp_tensor *self) {
     return _assert_async_msg_dense(self, "Expected Tensor with single nonzero value, but got zero");
+}
+
+/* _assert_finite_range(Tensor low, Tensor high, str what) -> () */
+int _assert_finite_range_dense(tp_tensor *low, tp_tensor *high, const char *what) {
+    tp_scalar from, to;
+    if (!tp_has_values(low) || !tp_has_values(high)) return 0;
+    if (tp_item(low, &from) < 0 || tp_item(high, &to) < 0) return -1;
+    double first = tp_scalar_double(&from), last = tp_scalar_double(&to);
+    return isfinite(first) && isfinite(last)
+               ? 0
+               : tp_fail(TP_RuntimeError, "%s: range of [%g, %g] is not finite", what, first, last);
 }
 
 /* ---- of numbers, and of what a tensor is ---- */

@@ -3,6 +3,7 @@
 
 #include "NativeFunctions.h"
 #include "Primitives.h"
+#include "core/determinism.h"
 #include "iter/iter.h"
 #include "prim/transfer.h"
 
@@ -25,7 +26,8 @@ static tp_tensor *space_empty(const char *op, const tp_scalar *start, const tp_s
     if (dtype == TP_NO_DTYPE) dtype = complex_ends ? tp_to_complex_dtype(tp_default_dtype()) : tp_default_dtype();
     if (dtype == TP_BOOL) return tp_fail_null(TP_NotImplementedError, "\"%s_cpu\" not implemented for 'Bool'", op);
     if (complex_ends && !tp_is_complex_dtype(dtype))
-        return tp_fail_null(TP_RuntimeError, "%s: inferred dtype can't be safely cast to passed dtype %s", op,
+        return tp_fail_null(TP_RuntimeError,
+                            "torch.%s(): inferred dtype of complex ends can't be safely cast to passed dtype %s", op,
                             tp_dtype_names[dtype]);
     return tp_empty_memory_format(TP_INTS(steps), dtype, layout, device, pin_memory, TP_NO_FORMAT);
 }
@@ -122,6 +124,9 @@ SPACES(logspace, BASE_PARAM, BASE_PASS)
  * device=None, bool? pin_memory=None) -> Tensor */
 tp_tensor *range_step_composite(const tp_scalar *start, const tp_scalar *end, const tp_scalar *step, tp_dtype dtype,
                                 tp_layout layout, tp_device device, tp_opt_bool pin_memory) {
+    if (tp_warn("torch.range is deprecated and will be removed in a future release because its behavior is "
+                "inconsistent with Python's range builtin: arange leaves its end out, as that does") < 0)
+        return NULL;
     if (tp_scalar_check_fits(start, TP_FLOAT64) < 0 || tp_scalar_check_fits(end, TP_FLOAT64) < 0 ||
         tp_scalar_check_fits(step, TP_FLOAT64) < 0)
         return NULL;

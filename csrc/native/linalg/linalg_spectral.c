@@ -44,7 +44,7 @@ static int check_reflections(const char *op, const tp_tensor *input, const tp_te
     if (tp_check_matrix(op, "input", input, false) < 0) return -1;
     if (tau->dtype != input->dtype)
         return tp_fail(TP_RuntimeError, "%s: tau dtype %s does not match input dtype %s", op,
-                       tp_dtype_names[tau->dtype], tp_dtype_names[input->dtype]);
+                       tp_scalar_type_name((tp_dtype)tau->dtype), tp_scalar_type_name((tp_dtype)input->dtype));
     bool fits = tau->ndim == input->ndim - 1 &&
                 memcmp(tau->sizes, input->sizes, (size_t)(input->ndim - 2) * sizeof *input->sizes) == 0;
     if (!fits)

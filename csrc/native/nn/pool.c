@@ -380,8 +380,17 @@ static int adaptive_plan(tp_pool_plan *p, const kind *k, const tp_tensor *self, 
     return 0;
 }
 
-/* The plan of a gradient: the sizes at its end are the output's. */
+/* The plan of a gradient: the sizes at its end are the output's. An output without elements has no gradient. */
 static int adaptive_plan_of(tp_pool_plan *p, const kind *k, const tp_tensor *grad, const tp_tensor *self) {
+    for (int i = 1; i < grad->ndim; i++) {
+        if (grad->sizes[i] > 0) continue;
+        tp_autotext found = {0};
+        tp_text_ints(&found, tp_sizes(grad));
+        return tp_fail(TP_RuntimeError,
+                       "%s_backward(): Expected grad_output to have non-zero size for non-batch dimensions, but "
+                       "grad_output has sizes %s with dimension %d being empty",
+                       k->name, found.text, i);
+    }
     if (grad->ndim != self->ndim || grad->ndim < k->dims + 1)
         return tp_fail(TP_RuntimeError, "%s_backward: grad_output must have %d or %d dimensions, as the input", k->name,
                        k->dims + 1, k->dims + 2);

@@ -225,6 +225,9 @@ static int prepare_output(general_call *g, tp_tensor *out, tp_variant variant) {
     if (variant == TP_VARIANT_INPLACE && !fits) return fail_shape(g, out);
     if (variant == TP_VARIANT_INPLACE && tp_is_complex(out) && g->p->promotion == TP_PROMOTE_COMPLEX_TO_FLOAT)
         return tp_fail(TP_RuntimeError, "In-place %s is not supported for complex tensors.", g->p->name);
+    if (variant == TP_VARIANT_OUT && g->p->promotion == TP_PROMOTE_ALWAYS_BOOL && out->dtype != TP_BOOL)
+        return tp_fail(TP_RuntimeError, "%s does not support non-boolean outputs: out has dtype %s", g->p->name,
+                       tp_scalar_type_name((tp_dtype)out->dtype));
     if (tp_check_given_dtype(out, variant, g->result) < 0) return -1;
     if (!fits && resize_output(g, out) < 0) return -1;
     return tp_has_values(out) ? separate_inputs(g, out) : 0;

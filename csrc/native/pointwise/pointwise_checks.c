@@ -95,6 +95,12 @@ int tp_check_real_sign_bit(const tp_pointwise *p, const tp_operand *inputs, cons
     return tp_fail(TP_NotImplementedError, "%s is not implemented for complex tensors.", p->name);
 }
 
+int tp_check_real_infinity(const tp_pointwise *p, const tp_operand *inputs, const tp_value *params) {
+    (void)params;
+    if (!is_complex(&inputs[0])) return 0;
+    return tp_fail(TP_RuntimeError, "%s does not support complex inputs.", p->name);
+}
+
 int tp_check_real_rounding(const tp_pointwise *p, const tp_operand *inputs, const tp_value *params) {
     (void)params;
     if (!is_complex(&inputs[0])) return 0;

@@ -32,6 +32,7 @@ int tp_check_real_step(const tp_pointwise *p, const tp_operand *inputs, const tp
 /* sign, signbit, floor and its kin: real numbers, and what to call for others. */
 int tp_check_real_sign(const tp_pointwise *p, const tp_operand *inputs, const tp_value *params);
 int tp_check_real_sign_bit(const tp_pointwise *p, const tp_operand *inputs, const tp_value *params);
+int tp_check_real_infinity(const tp_pointwise *p, const tp_operand *inputs, const tp_value *params);
 int tp_check_real_rounding(const tp_pointwise *p, const tp_operand *inputs, const tp_value *params);
 /* polygamma: how many derivatives. */
 int tp_check_nonnegative_order(const tp_pointwise *p, const tp_operand *inputs, const tp_value *params);

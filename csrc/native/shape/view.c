@@ -440,6 +440,9 @@ tp_tensor *expand_composite(tp_tensor *self, tp_ints size, bool implicit) {
         if (sizes[i] != old && old != 1) return expand_does_not_fit(self, size, i, old);
         strides[i] = i < lead || (old == 1 && sizes[i] != 1) ? 0 : self->strides[i - lead];
     }
+    /* A dimension of one element that is new has the stride of contiguous memory, as unsqueeze gives it. */
+    for (int i = lead - 1; i >= 0 && self->ndim; i--)
+        if (sizes[i] == 1) strides[i] = sizes[i + 1] * strides[i + 1];
     return restride(self, sizes, strides, size.size, 0);
 }
 

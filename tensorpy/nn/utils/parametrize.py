@@ -144,12 +144,30 @@ class ParametrizationList(ModuleList):
             if not hasattr(module, "right_inverse"):
                 raise RuntimeError(f"parametrization {type(module).__name__} does not implement right_inverse.")
             made = module.right_inverse(made)
-        if self.is_tensor and not isinstance(made, Tensor):
-            raise ValueError(f"`right_inverse` should return a tensor. Got {type(made).__name__}")
-        parts = [made] if self.is_tensor else list(made)
+        if self.is_tensor:
+            if not isinstance(made, Tensor):
+                raise ValueError(f"`right_inverse` should return a tensor. Got {type(made).__name__}")
+            parts: list[Any] = [made]
+        else:
+            if not isinstance(made, (tuple, list)):
+                raise ValueError(f"'right_inverse' must return a sequence of tensors. Got {type(made).__name__}.")
+            parts = list(made)
         if len(parts) != self.ntensors:
-            raise ValueError(f"'right_inverse' must return {self.ntensors} tensors. Got {len(parts)}.")
-        for original, part in zip(self._originals(), parts, strict=True):
+            raise ValueError(
+                f"'right_inverse' must return a sequence of tensors of length {self.ntensors}. Got a sequence of "
+                f"length {len(parts)}."
+            )
+        for i, (original, part) in enumerate(zip(self._originals(), parts, strict=True)):
+            number = "" if self.is_tensor else str(i)
+            if not isinstance(part, Tensor):
+                raise ValueError(
+                    f"'right_inverse' must return a sequence of tensors. Got element {i} of type {type(part).__name__}"
+                )
+            if part.dtype != original.dtype:
+                raise ValueError(
+                    f"Tensor {number} returned by `right_inverse` has dtype {part.dtype} while `original{number}` has "
+                    f"dtype {original.dtype}"
+                )
             original.data = part.data
 
     def forward(self) -> Tensor:
@@ -197,9 +215,38 @@ def _own_class(module: Any, base: type) -> None:
     module.__class__ = type(f"Parametrized{base.__name__}", (base,), members)
 
 
+def _check_further(parametrization: Any, before: Tensor) -> None:
+    """One more parametrization on top of others: what it gives, and what leads back there, is as the tensor was."""
+    after = parametrization(before)
+    if not isinstance(after, Tensor):
+        raise ValueError(f"A parametrization must return a tensor. Got {type(after).__name__}.")
+    for what in ("dtype", "shape"):
+        if getattr(after, what) != getattr(before, what):
+            raise ValueError(
+                f"Registering a parametrization may not change the {what} of the tensor, unless the `unsafe` flag is "
+                f"enabled.\nbefore: {getattr(before, what)}\nafter: {getattr(after, what)}"
+            )
+    if not hasattr(parametrization, "right_inverse"):
+        return
+    try:
+        back = parametrization.right_inverse(after)
+    except NotImplementedError:
+        return
+    if not isinstance(back, Tensor):
+        raise ValueError(f"parametrization.right_inverse must return a tensor. Got: {type(back).__name__}")
+    for what in ("dtype", "shape"):
+        if getattr(back, what) != getattr(before, what):
+            raise ValueError(
+                f"The tensor that parametrization.right_inverse returns must have the same {what} as the parametrized "
+                f"one, unless the `unsafe` flag is enabled.\nbefore: {getattr(before, what)}\n"
+                f"returned: {getattr(back, what)}"
+            )
+
+
 def register_parametrization(module: Any, tensor_name: str, parametrization: Module, *, unsafe: bool = False) -> Any:
     """Has a module compute one of its tensors: `parametrization(original)`. With a method `right_inverse` it also takes
-    values. unsafe=True lets it change shape and dtype.
+    values, and the first one leaves the tensor as it was; one more is computed of what was there. unsafe=True lets it
+    change shape and dtype.
 
     Arguments:
         module: the module
@@ -219,22 +266,9 @@ def register_parametrization(module: Any, tensor_name: str, parametrization: Mod
     if is_parametrized(module, tensor_name):
         parts = module.parametrizations[tensor_name]
         if not unsafe:
-            before = getattr(module, tensor_name)
-            if hasattr(parametrization, "right_inverse"):
-                inverse = parametrization.right_inverse(before)
-                if not isinstance(inverse, Tensor) or inverse.shape != before.shape or inverse.dtype != before.dtype:
-                    raise ValueError("A parametrization's right_inverse may not change the shape or the dtype")
-            after = parametrization(before)
-            if not isinstance(after, Tensor) or after.shape != before.shape or after.dtype != before.dtype:
-                raise ValueError(
-                    "Registering a parametrization may not change the shape of the tensor, unless `unsafe` flag is "
-                    f"enabled.\nModule before: {before.shape}\nafter: {getattr(after, 'shape', type(after))}"
-                )
-        value = getattr(module, tensor_name).detach() if hasattr(parametrization, "right_inverse") else None
+            _check_further(parametrization, getattr(module, tensor_name))
         parts.append(parametrization)
         parts.unsafe = parts.unsafe or unsafe
-        if value is not None:
-            parts.right_inverse(value)
         return module
     if tensor_name not in module._buffers and tensor_name not in module._parameters:
         raise ValueError(

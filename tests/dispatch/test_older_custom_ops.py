@@ -1,0 +1,94 @@
+"""Operators as PyTorch had them before torch.library, and what it asks of schemas: _custom_ops, _library.utils."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+import tensorpy as tp
+from tensorpy import _C, _custom_ops
+from tensorpy._library.utils import is_functional_schema, is_tensorlist_like_type
+
+SPACE = "test_older_ops"
+
+
+@pytest.fixture
+def lib() -> Iterator[tp.library.Library]:
+    library = tp.library.Library(SPACE, "FRAGMENT")
+    yield library
+    library._destroy()
+
+
+def test_kernel_and_gradient_are_registered_by_halves(lib: tp.library.Library) -> None:
+    lib.define("halves(Tensor x, float by) -> Tensor")
+
+    @_custom_ops.impl(f"{SPACE}::halves")
+    def kernel(x: tp.Tensor, by: float) -> tp.Tensor:
+        return x.sin() * by
+
+    with pytest.raises(RuntimeError, match="already has an implementation"):
+        _custom_ops.impl(f"{SPACE}::halves", func=kernel)
+
+    @_custom_ops.impl_save_for_backward(f"{SPACE}::halves")
+    def save(inputs, output):
+        return {"x": inputs.x, "by": inputs.by}
+
+    @_custom_ops.impl_backward(f"{SPACE}::halves")
+    def backward(ctx, saved, grad):
+        return {"x": grad * saved["x"].cos() * saved["by"]}
+
+    x = tp.tensor([0.3, -1.0], requires_grad=True)
+    y = tp.ops.test_older_ops.halves(x, 2.0)
+    assert tp.equal(y, x.sin() * 2.0)
+    (gradient,) = tp.autograd.grad(y.sum(), x)
+    tp.testing.assert_close(gradient, x.cos() * 2.0)
+
+
+@pytest.mark.parametrize(
+    ("schema", "key", "match"),
+    [
+        ("views(Tensor(a) x) -> Tensor(a)", None, "operator that returns views"),
+        ("writes(Tensor(a!) x) -> Tensor", None, "non-functional"),
+        ("nothing(Tensor x) -> ()", None, "no returns"),
+        ("composite(Tensor x) -> Tensor", "CompositeImplicitAutograd", "CompositeImplicitAutograd"),
+        ("recorded(Tensor x) -> Tensor", "AutogradCPU", "AutogradCPU"),
+    ],
+)
+def test_gradient_of_what_can_have_none_is_refused(
+    lib: tp.library.Library, schema: str, key: str | None, match: str
+) -> None:
+    name = lib.define(schema)
+    if key is not None:
+        lib.impl(name, lambda x: x.sin(), key)
+    for register in (_custom_ops.impl_save_for_backward, _custom_ops.impl_backward):
+        with pytest.raises(RuntimeError, match=match):
+            register(f"{SPACE}::{name}", func=lambda *args: None)
+
+
+def test_what_is_asked_of_schemas() -> None:
+    for schema, functional in (
+        ("f(Tensor x) -> Tensor", True),
+        ("f(Tensor(a) x) -> Tensor", True),
+        ("f(Tensor(a!) x) -> Tensor", False),
+        ("f(Tensor(a) x) -> Tensor(a)", False),
+        ("f(Tensor x) -> ()", False),
+    ):
+        assert is_functional_schema(schema) is functional, schema
+    assert is_functional_schema("f(Tensor(a) x) -> Tensor(a)", allow_valid_view=True)
+    assert is_tensorlist_like_type(tp.ops.aten.index.Tensor._schema.arguments[1].type)
+    assert is_tensorlist_like_type(tp.ops.aten.where.default._schema.returns[0].type)
+    assert not is_tensorlist_like_type(_C._op_overload("aten::sin")._schema.arguments[0].type)
+
+
+def test_types_that_schemas_do_not_have(lib: tp.library.Library) -> None:
+    for schema, match in (
+        ("f(asdf a) -> Tensor", "unknown type specifier"),
+        ("f(Tensor a) -> asdf", "unknown type specifier"),
+        ("f(int64_t a) -> Tensor", "Use `SymInt` or `int`"),
+        ("f(double a) -> Tensor", "Use `float`"),
+    ):
+        with pytest.raises(RuntimeError, match=match):
+            lib.define(schema)
+    with pytest.raises(ValueError, match="expected schema to look like"):
+        tp.library.define(f"{SPACE}::f", "f(Tensor x) -> Tensor")

@@ -40,12 +40,13 @@ int tp_world_watch(const tp_world_start *w) {
 
 static int run_start(void *context) {
     int *found = context;
-    return tp_world.engine->start(&found[0], &found[1]);
+    return tp_world.engine->start(found[2], &found[0], &found[1]);
 }
 
 static int start_engine(tp_world_start *w) {
-    int *found = malloc(2 * sizeof *found);
+    int *found = malloc(3 * sizeof *found);
     if (!found) return tp_fail_memory(sizeof *found);
+    found[2] = !w->port;
     tp_errand_of all = {NULL, w->size > 0 ? w->size : 0};
     if (tp_errand_send(run_start, found, "init_process_group", all, w->seconds) < 0) return -1;
     int rank = found[0], size = found[1];

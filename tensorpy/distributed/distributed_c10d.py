@@ -408,6 +408,7 @@ def _everyone(name: str, rank: int, size: int, seconds: float, store: Any) -> Pr
 
 
 def _join_launched(name: str, seconds: float) -> ProcessGroup:
+    global _worlds
     from tensorpy.distributed import world
 
     if world.launched_size() == 1:
@@ -418,6 +419,7 @@ def _join_launched(name: str, seconds: float) -> ProcessGroup:
         return ProcessGroup._made(name, seconds=seconds)
     from tensorpy.distributed.stores import TCPStore
 
+    _worlds += 1
     made = _everyone(name, rank, size, seconds, None)
     world.watch_launched(made._number, rank, size)
     patience = timedelta(seconds=seconds)
@@ -739,4 +741,8 @@ def __getattr__(name: str) -> Any:
         from tensorpy.distributed import stores
 
         return getattr(stores, name)
+    if name.endswith("_AVAILABLE"):  # what programs that look inside of PyTorch's ask: known once the library is looked for
+        backend = name.removeprefix("_").removesuffix("_AVAILABLE").lower()
+        if backend in (*_NAMES, "nccl", "ucc", "xccl", "torchcomm"):
+            return backend in _NAMES and is_mpi_available()
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

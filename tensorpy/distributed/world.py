@@ -383,5 +383,7 @@ def give_up() -> None:
 
 def end(seconds: float) -> None:
     """Ends the world: MPI too where all processes end it within so many seconds, else with the process."""
-    _engine.end_world(seconds)
-    _engine.serve_end()
+    try:
+        _engine.end_world(seconds)
+    finally:
+        _engine.serve_end()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import signal
 import time
 from datetime import timedelta
 from pathlib import Path
@@ -66,3 +67,22 @@ def test_a_world_that_is_larger_than_the_first_is_refused(tmp_path: Path) -> Non
     said = outcomes(in_turns, {0, 1, 2}, 3, plan)
     for kind, words, _ in said.values():
         assert kind == "DistBackendError" and re.search(r"rank 1 was in a world of 2 .* into none of 3", words), words
+
+
+def interrupt_the_end(me: int, method: str) -> None:
+    dist.init_process_group(init_method=method, rank=me, world_size=2, timeout=timedelta(seconds=20))
+    if me == 1:
+        time.sleep(3)
+        dist.destroy_process_group()
+        return
+    signal.signal(signal.SIGALRM, signal.default_int_handler)
+    signal.setitimer(signal.ITIMER_REAL, 0.3)
+    began = time.monotonic()
+    with pytest.raises(KeyboardInterrupt):
+        dist.destroy_process_group()
+    assert time.monotonic() - began < 2 and not dist.is_initialized()
+
+
+def test_the_wait_for_others_at_the_end_hears_signals(tmp_path: Path) -> None:
+    said = outcomes(interrupt_the_end, {0, 1}, 2, where("file", tmp_path))
+    assert [words for _, words, _ in said.values()] == [""] * 2

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from .text import banner, c_string
 
-_INCLUDE = re.compile(r'^#include "((?:tensorpy|prim)/[\w.]+)"$', re.M)
+_INCLUDE = re.compile(r'^#include "((?:tensorpy|prim|opencl/kernels)/[\w.]+)"$', re.M)
 _MATH = '#include "tensorpy/math.h"\n'
 _SPECIAL = ("math_special.inc", "math_gamma.inc", "math_bessel.inc", "math_polynomial.inc")
 _IN_FRONT = ("built_ins.cl", "types.cl", "common.cl")

@@ -106,7 +106,8 @@ tp_tensor *log_softmax_int_composite(tp_tensor *self, int64_t dim, tp_dtype dtyp
 /* _safe_softmax(Tensor self, int dim, ScalarType? dtype=None) -> Tensor: zeros where all of a row is -inf. */
 tp_tensor *_safe_softmax_composite(tp_tensor *self, int64_t dim, tp_dtype dtype) {
     tp_autoref *out = tp_softmax_int(self, dim, dtype);
-    tp_autoref *hidden = out ? tp_eq_Scalar(self, TP_SCALAR_F(-INFINITY)) : NULL,
-               *rows = hidden ? tp_all_dim(hidden, dim, true) : NULL;
+    if (!out || !out->numel) return tp_take(out);
+    tp_autoref *highest = tp_amax(self, TP_INTS(dim), true),
+               *rows = highest ? tp_eq_Scalar(highest, TP_SCALAR_F(-INFINITY)) : NULL;
     return rows ? tp_masked_fill_Scalar(out, rows, TP_SCALAR_I(0)) : NULL;
 }

@@ -31,6 +31,7 @@
 
 OF_VALUES size_t get_global_id(uint);
 OF_VALUES size_t get_global_size(uint);
+OF_VALUES size_t get_local_size(uint);
 OF_VALUES size_t get_group_id(uint);
 OF_VALUES size_t get_local_id(uint);
 TOGETHER void barrier(cl_mem_fence_flags);

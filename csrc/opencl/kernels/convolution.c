@@ -7,6 +7,7 @@
 #include "PrimitiveKernels.h"
 
 #include "opencl/kernels/element.h"
+#include "opencl/kernels/tile.h"
 #include "opencl/runtime/launch.h"
 #include "prim/convolution.h"
 #include "prim/program.h"
@@ -14,8 +15,7 @@
 #include <string.h>
 
 #define PANEL_BYTES 64
-#define ROWS 6 /* as in convolution.cl */
-#define TILE 64
+#define ROWS 6                           /* as in convolution.cl */
 #define LONGEST_SUM 16384                /* pixels in one part of a weight gradient, */
 #define MOST_PARTIAL ((int64_t)16 << 20) /* as long as the parts have no more elements than this */
 #define WORDS (sizeof(geometry) / sizeof(int64_t))
@@ -40,6 +40,7 @@ typedef struct {
     tp_dtype dtype;
     geometry g;
     int64_t panel, window, pixels, area, padded_area;
+    tp_cl_tile tile;
     bool small; /* positions fit 32 bits */
 } product;
 
@@ -110,8 +111,9 @@ static product make_product(tp_cl_device *d, const tp_conv_plan *plan, bool data
 /* ---- launching ---- */
 
 typedef struct {
-    uint8_t dtype, way;
+    uint8_t dtype, way, down, across;
     bool small;
+    uint8_t rest[3];
 } variant;
 
 static bool is_floating(tp_dtype dtype) { return dtype == TP_FLOAT32 || dtype == TP_FLOAT64; }
@@ -130,14 +132,20 @@ static void define(tp_text *s, const tp_cl_device *d, const void *given) {
     if (way == BY_PANELS || way == BY_ROWS)
         tp_text_add(s, "#define PANEL %d\n#define VECTOR %s%d\n#define VLOAD vload%d\n#define VSTORE vstore%d\n", panel,
                     dtype == TP_FLOAT64 ? "double" : "float", panel, panel, panel);
-    else if (way == BY_TILES) tp_text_add(s, "#define TILE %d\n", TILE);
+    else if (way == BY_TILES)
+        tp_text_add(s, "#define DOWN %d\n#define ACROSS %d\n#define T4 %s4\n", v->down, v->across,
+                    dtype == TP_FLOAT64 ? "double" : "float");
 }
 
 static const tp_cl_family family = {"convolution.cl", define, .size = TP_CL_SIZE(variant)};
 
 /* A call of a kernel, with no arguments yet. */
 static tp_cl_call begin_bare(const product *p, const char *kernel) {
-    const variant v = {(uint8_t)p->dtype, (uint8_t)p->way, p->small};
+    const variant v = {.dtype = (uint8_t)p->dtype,
+                       .way = (uint8_t)p->way,
+                       .down = (uint8_t)p->tile.down,
+                       .across = (uint8_t)p->tile.across,
+                       .small = p->small};
     return tp_cl_begin(p->device, tp_cl_plan(p->device, &family, kernel, &v));
 }
 
@@ -206,16 +214,17 @@ static int run_single(const product *p, const tp_tensor *read, const tp_tensor *
     return tp_cl_run(&c, made->numel / p->g.made[2], 16);
 }
 
-static int run_tiled(const product *p, const tp_tensor *read, const tp_tensor *weight, const tp_tensor *bias,
+static int run_tiled(product *p, const tp_tensor *read, const tp_tensor *weight, const tp_tensor *bias,
                      tp_tensor *made) {
     const geometry *g = &p->g;
+    p->tile = tp_cl_tile_of(p->device, p->dtype, g->outputs, g->batch * p->pixels, g->groups);
     tp_cl_call c = begin(p, "tiled");
     tp_cl_pass_tensor(&c, read);
     tp_cl_pass_tensor(&c, weight);
     pass_bias(&c, bias, made);
     tp_cl_pass_tensor(&c, made);
-    const size_t groups[] = {(size_t)tp_divide_up(g->batch * p->pixels, TILE), (size_t)tp_divide_up(g->outputs, TILE),
-                             (size_t)g->groups};
+    const size_t groups[] = {(size_t)tp_divide_up(g->batch * p->pixels, p->tile.across),
+                             (size_t)tp_divide_up(g->outputs, p->tile.down), (size_t)g->groups};
     return tp_cl_run_groups(&c, groups, (const size_t[]){16, 16, 1}, 3);
 }
 
@@ -285,9 +294,12 @@ static int run_single_weight(product *p, const tp_tensor *out, const tp_tensor *
 
 static int run_tiled_weight(product *p, const tp_tensor *out, const tp_tensor *read, tp_tensor *made) {
     geometry *g = &p->g;
-    int64_t across = tp_divide_up(g->inputs * p->window, TILE), down = tp_divide_up(g->outputs, TILE),
-            n = g->batch * p->pixels;
-    g->parts = parts_of(across * down * g->groups, 256, n, tp_divide_up(n, 256), made->numel);
+    int64_t n = g->batch * p->pixels, wanted = 2 * (int64_t)p->device->compute_units;
+    /* Parts keep the device busy, so that tiles may be large. */
+    p->tile = tp_cl_tile_of(p->device, p->dtype, g->outputs, g->inputs * p->window, INT16_MAX);
+    int64_t across = tp_divide_up(g->inputs * p->window, p->tile.across);
+    int64_t down = tp_divide_up(g->outputs, p->tile.down);
+    g->parts = parts_of(across * down * g->groups, wanted, n, tp_divide_up(n, 256), made->numel);
     tp_autoref *sums = g->parts > 1 ? scratch(p, made->numel * g->parts, made) : tp_retain(made);
     if (!sums) return -1;
     tp_cl_call c = begin(p, "tiled_weight");

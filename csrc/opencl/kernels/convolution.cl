@@ -6,7 +6,7 @@
  *
  * Defined in front: which product is wanted, [WEIGHT_]BY_ELEMENT, _PANELS, _ROWS or _TILES; PARTS where a weight gradient
  * comes in some; T; index, an integer that holds every position; MUL_ADD(x, y, z), x * y + z; COMPLEX_T; on CPU
- * devices PANEL, VECTOR, VLOAD, VSTORE; on GPUs TILE. */
+ * devices PANEL, VECTOR, VLOAD, VSTORE; for tiles what tile.inc wants. */
 typedef struct {
     index batch, groups, inputs, outputs;            /* channels that are read and made, of a group */
     index read[3], made[3], window[3];               /* sizes */
@@ -18,12 +18,15 @@ typedef struct {
 
 #define PRODUCT(v) ((v)[0] * (v)[1] * (v)[2])
 
-/* The pixel that q sees through element k along dimension d; below 0: none. */
-static inline index seen(const geometry *g, int d, index q, index k) {
-    index t = q * g->step[d] + g->shift[d] + k * g->turn[d];
+/* The pixel at position t along dimension d; below 0: none. */
+static inline index pixel_at(const geometry *g, int d, index t) {
     if (g->part[d] > 1 && t % g->part[d]) return -1;
     index s = g->part[d] > 1 ? t / g->part[d] : t;
     return t < 0 || s >= g->read[d] ? -1 : s;
+}
+/* The pixel that q sees through element k along dimension d; below 0: none. */
+static inline index seen(const geometry *g, int d, index q, index k) {
+    return pixel_at(g, d, q * g->step[d] + g->shift[d] + k * g->turn[d]);
 }
 
 /* ---- every dtype: a work-item for each element ---- */
@@ -337,64 +340,93 @@ __kernel void weights(geometry g, __global const T *turned, long to, __global co
 #endif
 #endif
 
-#ifdef TILE
-/* ---- GPUs: a work-group of 16 x 16 makes TILE x TILE elements of a matrix product whose factors are looked up ---- */
+#ifdef DOWN
+/* ---- GPUs: tiles of a matrix product whose right factor is looked up ---- */
 
-#define EACH (TILE / 16)
-#define MULTIPLY_TILES                                                          \
-    barrier(CLK_LOCAL_MEM_FENCE);                                               \
-    for (int kk = 0; kk < 16; kk++) {                                           \
-        T l[EACH], r[EACH];                                                     \
-        for (int i = 0; i < EACH; i++) l[i] = left[kk][ly + 16 * i];            \
-        for (int j = 0; j < EACH; j++) r[j] = right[kk][lx + 16 * j];           \
-        for (int i = 0; i < EACH; i++)                                          \
-            for (int j = 0; j < EACH; j++) sum[i][j] = fma(l[i], r[j], sum[i][j]); \
-    }                                                                           \
-    barrier(CLK_LOCAL_MEM_FENCE);
+#define LEFT_S T
+#define LEFT_LOAD(v) (v)
+#define RIGHT_S T
+#define RIGHT_LOAD(v) (v)
+#include "opencl/kernels/tile.inc"
+
+/* A place in what is read is the sum of three: where a plane begins, and along each dimension where a pixel looks at and
+ * how far from there an element of the window lies. Of one of the two a work-item has its own; the DEPTH others of the
+ * next slice stand in a table, in the half of it that the slice before did not use. */
+typedef struct {
+    index plane, at[3];
+} site;
+#define TABLE(first) table[(first) / DEPTH % 2]
+
+static inline void set_pixel(const geometry *g, site *s, index q) {
+    s->at[0] = q / g->made[2] / g->made[1] * g->step[0];
+    s->at[1] = q / g->made[2] % g->made[1] * g->step[1];
+    s->at[2] = q % g->made[2] * g->step[2];
+}
+static inline void set_element(const geometry *g, site *s, index w) {
+    s->at[0] = w / g->window[2] / g->window[1] * g->turn[0] + g->shift[0];
+    s->at[1] = w / g->window[2] % g->window[1] * g->turn[1] + g->shift[1];
+    s->at[2] = w % g->window[2] * g->turn[2] + g->shift[2];
+}
+static inline T look(const geometry *g, __global const T *read, const site *mine, __local const site *other) {
+    index z = pixel_at(g, 0, mine->at[0] + other->at[0]), y = pixel_at(g, 1, mine->at[1] + other->at[1]);
+    index x = pixel_at(g, 2, mine->at[2] + other->at[2]);
+    if (z < 0 || y < 0 || x < 0 || mine->plane < 0 || other->plane < 0) return 0;
+    return read[mine->plane + other->plane + (z * g->read[1] + y) * g->read[2] + x];
+}
+#define LOOK(first)                                             \
+    for (int s = 0; s < EACH_ACROSS; s++)                       \
+        next_right[s] = look(&g, read, &mine, &TABLE(first)[DEPTH_AT(false, s, ACROSS)]);
 
 /* [outputs] x [images * pixels], summed over inputs and window. */
 #ifdef BY_TILES
-__kernel __attribute__((reqd_work_group_size(16, 16, 1))) void tiled(geometry g, __global const T *read, long ro,
-                                                                     __global const T *weight, long wo,
-                                                                     __global const T *bias, long bo, int biased,
-                                                                     __global T *made, long mo) {
-    __local T left[16][TILE + 1], right[16][TILE + 1];
-    int lx = get_local_id(0), ly = get_local_id(1), id = ly * 16 + lx;
-    index column = get_group_id(0) * TILE, row = get_group_id(1) * TILE, group = get_group_id(2);
-    index pixels = PRODUCT(g.made), extent = PRODUCT(g.window), area = PRODUCT(g.read), depth = g.inputs * extent;
+static inline void note_window(const geometry *g, __local site *to, index k) {
+    site s;
+    index extent = PRODUCT(g->window);
+    s.plane = k < g->inputs * extent ? k / extent * PRODUCT(g->read) : -1;
+    set_element(g, &s, k % extent);
+    *to = s;
+}
+
+TILE_KERNEL void tiled(geometry g, __global const T *read, long ro, __global const T *weight, long wo,
+                       __global const T *bias, long bo, int biased, __global T *made, long mo) {
+    TILE_BEGIN
+    __local site table[2][DEPTH];
+    const index column = get_group_id(0) * ACROSS, row = get_group_id(1) * DOWN, group = get_group_id(2);
+    const index pixels = PRODUCT(g.made), extent = PRODUCT(g.window), depth = g.inputs * extent;
+    const index pixel = column + id % ACROSS, image = pixel / pixels;
+    site mine;
+    mine.plane = image < g.batch ? (image * g.groups + group) * g.inputs * PRODUCT(g.read) : -1;
+    set_pixel(&g, &mine, pixel % pixels);
     weight += wo + group * g.weight_group;
-    /* A work-item always reads for the same pixel. */
-    index mine = column + id % TILE, image = mine / pixels, q = mine % pixels;
-    bool there = image < g.batch;
-    index x = q % g.made[2], y = q / g.made[2] % g.made[1], z = q / g.made[2] / g.made[1];
-    read += ro + ((there ? image : 0) * g.groups + group) * g.inputs * area;
-    T sum[EACH][EACH];
-    for (int i = 0; i < EACH; i++)
-        for (int j = 0; j < EACH; j++) sum[i][j] = 0;
-    for (index k = 0; k < depth; k += 16) {
-        for (int e = id; e < 16 * TILE; e += 256) {
-            index ka = k + e % 16, ra = row + e / 16, kb = k + e / TILE;
-            left[e % 16][e / 16] = ka < depth && ra < g.outputs ? weight[ra * g.weight_output + ka / extent * g.weight_input +
-                                                                         ka % extent]
-                                                                : (T)0;
-            T value = 0;
-            if (there && kb < depth) {
-                index w = kb % extent, sz = seen(&g, 0, z, w / g.window[2] / g.window[1]);
-                index sy = seen(&g, 1, y, w / g.window[2] % g.window[1]), sx = seen(&g, 2, x, w % g.window[2]);
-                if (sz >= 0 && sy >= 0 && sx >= 0)
-                    value = read[kb / extent * area + (sz * g.read[1] + sy) * g.read[2] + sx];
-            }
-            right[e / TILE][e % TILE] = value;
-        }
-        MULTIPLY_TILES
+    read += ro;
+#define FETCH(first)                                                                                        \
+    {                                                                                                       \
+        const index k = (first) + id % DEPTH;                                                               \
+        __global const T *from = weight + k / extent * g.weight_input + k % extent;                         \
+        for (int s = 0; s < EACH_DOWN; s++) {                                                               \
+            const index o = row + EDGE_AT(true, s, DOWN);                                                   \
+            next_left[s] = k < depth && o < g.outputs ? from[o * g.weight_output] : (T)0;                   \
+        }                                                                                                   \
+        LOOK(first)                                                                                         \
     }
-    for (int j = 0; j < EACH; j++) {
-        index c = column + lx + 16 * j, n = c / pixels;
+    if (id < DEPTH) note_window(&g, &TABLE(0)[id], id);
+    barrier(CLK_LOCAL_MEM_FENCE);
+    FETCH(0)
+    for (index first = 0; first < depth; first += DEPTH) {
+        KEEP_SLICES(true, false)
+        if (id < DEPTH) note_window(&g, &TABLE(first + DEPTH)[id], first + DEPTH + id);
+        barrier(CLK_LOCAL_MEM_FENCE);
+        if (first + DEPTH < depth) FETCH(first + DEPTH)
+        MULTIPLY_TILE
+        barrier(CLK_LOCAL_MEM_FENCE);
+    }
+    for (int j = 0; j < EACH_ACROSS; j++) {
+        const index c = column + COLUMN_OF(j), n = c / pixels;
         if (n >= g.batch) continue;
-        for (int i = 0; i < EACH; i++) {
-            index o = row + ly + 16 * i;
+        for (int i = 0; i < EACH_DOWN; i++) {
+            const index o = row + ROW_OF(i);
             if (o >= g.outputs) continue;
-            T start = biased ? bias[bo + group * g.outputs + o] : 0;
+            const T start = biased ? bias[bo + group * g.outputs + o] : 0;
             made[mo + ((n * g.groups + group) * g.outputs + o) * pixels + c % pixels] = start + sum[i][j];
         }
     }
@@ -403,46 +435,52 @@ __kernel __attribute__((reqd_work_group_size(16, 16, 1))) void tiled(geometry g,
 
 /* [outputs] x [inputs * window], summed over a part of images and pixels. */
 #ifdef WEIGHT_BY_TILES
-__kernel __attribute__((reqd_work_group_size(16, 16, 1))) void tiled_weight(geometry g, __global const T *out, long oo,
-                                                                            __global const T *read, long ro,
-                                                                            __global T *made, long mo) {
-    __local T left[16][TILE + 1], right[16][TILE + 1];
-    int lx = get_local_id(0), ly = get_local_id(1), id = ly * 16 + lx;
-    index column = get_group_id(0) * TILE, row = get_group_id(1) * TILE;
-    index group = get_group_id(2) / g.parts, part = get_group_id(2) % g.parts;
-    index pixels = PRODUCT(g.made), extent = PRODUCT(g.window), area = PRODUCT(g.read), rows = g.inputs * extent;
-    index all = g.batch * pixels, begin = all / g.parts * part, end = part + 1 == g.parts ? all : begin + all / g.parts;
-    index mine = column + id % TILE, c = mine / extent, w = mine % extent;
-    bool there = c < g.inputs;
-    index kx = w % g.window[2], ky = w / g.window[2] % g.window[1], kz = w / g.window[2] / g.window[1];
+static inline void note_pixel(const geometry *g, __local site *to, index k, index end, index group) {
+    site s;
+    index pixels = PRODUCT(g->made);
+    s.plane = k < end ? (k / pixels * g->groups + group) * g->inputs * PRODUCT(g->read) : -1;
+    set_pixel(g, &s, k % pixels);
+    *to = s;
+}
+
+TILE_KERNEL void tiled_weight(geometry g, __global const T *out, long oo, __global const T *read, long ro,
+                              __global T *made, long mo) {
+    TILE_BEGIN
+    __local site table[2][DEPTH];
+    const index column = get_group_id(0) * ACROSS, row = get_group_id(1) * DOWN;
+    const index group = get_group_id(2) / g.parts, part = get_group_id(2) % g.parts;
+    const index pixels = PRODUCT(g.made), extent = PRODUCT(g.window), rows = g.inputs * extent, all = g.batch * pixels;
+    const index begin = all / g.parts * part, end = part + 1 == g.parts ? all : begin + all / g.parts;
+    const index element = column + id % ACROSS;
+    site mine;
+    mine.plane = element < rows ? element / extent * PRODUCT(g.read) : -1;
+    set_element(&g, &mine, element % extent);
     out += oo, read += ro;
-    T sum[EACH][EACH];
-    for (int i = 0; i < EACH; i++)
-        for (int j = 0; j < EACH; j++) sum[i][j] = 0;
-    for (index k = begin; k < end; k += 16) {
-        for (int e = id; e < 16 * TILE; e += 256) {
-            index ka = k + e % 16, o = row + e / 16, kb = k + e / TILE;
-            left[e % 16][e / 16] =
-                ka < end && o < g.outputs
-                    ? out[((ka / pixels * g.groups + group) * g.outputs + o) * pixels + ka % pixels]
-                    : (T)0;
-            T value = 0;
-            if (there && kb < end) {
-                index image = kb / pixels, q = kb % pixels;
-                index sz = seen(&g, 0, q / g.made[2] / g.made[1], kz), sy = seen(&g, 1, q / g.made[2] % g.made[1], ky);
-                index sx = seen(&g, 2, q % g.made[2], kx);
-                if (sz >= 0 && sy >= 0 && sx >= 0)
-                    value = read[((image * g.groups + group) * g.inputs + c) * area + (sz * g.read[1] + sy) * g.read[2] +
-                                 sx];
-            }
-            right[e / TILE][e % TILE] = value;
-        }
-        MULTIPLY_TILES
+#define FETCH_WEIGHT(first)                                                                                 \
+    {                                                                                                       \
+        const index k = begin + (first) + id % DEPTH;                                                       \
+        __global const T *from = out + (k / pixels * g.groups + group) * g.outputs * pixels + k % pixels;   \
+        for (int s = 0; s < EACH_DOWN; s++) {                                                               \
+            const index o = row + EDGE_AT(true, s, DOWN);                                                   \
+            next_left[s] = k < end && o < g.outputs ? from[o * pixels] : (T)0;                              \
+        }                                                                                                   \
+        LOOK(first)                                                                                         \
+    }
+    if (id < DEPTH) note_pixel(&g, &TABLE(0)[id], begin + id, end, group);
+    barrier(CLK_LOCAL_MEM_FENCE);
+    FETCH_WEIGHT(0)
+    for (index first = 0; begin + first < end; first += DEPTH) {
+        KEEP_SLICES(true, false)
+        if (id < DEPTH) note_pixel(&g, &TABLE(first + DEPTH)[id], begin + first + DEPTH + id, end, group);
+        barrier(CLK_LOCAL_MEM_FENCE);
+        if (begin + first + DEPTH < end) FETCH_WEIGHT(first + DEPTH)
+        MULTIPLY_TILE
+        barrier(CLK_LOCAL_MEM_FENCE);
     }
     made += mo + (part * g.groups + group) * g.outputs * rows;
-    for (int i = 0; i < EACH; i++)
-        for (int j = 0; j < EACH; j++) {
-            index o = row + ly + 16 * i, at = column + lx + 16 * j;
+    for (int i = 0; i < EACH_DOWN; i++)
+        for (int j = 0; j < EACH_ACROSS; j++) {
+            const index o = row + ROW_OF(i), at = column + COLUMN_OF(j);
             if (o < g.outputs && at < rows) made[o * rows + at] = sum[i][j];
         }
 }

@@ -7,6 +7,8 @@
 #include "opencl/kernels/pointwise.h"
 #include "opencl/runtime/profile.h"
 
+#define MANY (1 << 20) /* elements that a GPU's kernel writes faster than its driver */
+
 /* copy(Tensor src, *, Tensor(a!) out) -> () */
 int copy_opencl(tp_tensor *src, tp_tensor *out) {
     if (tp_laid_out_alike(out, src))
@@ -18,9 +20,7 @@ int copy_opencl(tp_tensor *src, tp_tensor *out) {
     return tp_cl_run_copy(&it, tensors);
 }
 
-static int fill_bytes(tp_tensor *t, const void *element, size_t size) {
-    tp_cl_device *d = tp_cl_device_of(&t, 1);
-    if (!d) return -1;
+static int fill_bytes(tp_cl_device *d, tp_tensor *t, const void *element, size_t size) {
     tp_cl_place to = tp_cl_place_of(t, tp_data(t));
     tp_cl_command command = tp_cl_command_begin();
     cl_int status = tp_cl.clEnqueueFillBuffer(tp_cl_queue(d), to.buffer, element, size, (size_t)to.offset,
@@ -33,7 +33,10 @@ static int fill_bytes(tp_tensor *t, const void *element, size_t size) {
 int fill_opencl(const tp_scalar *value, tp_tensor *out) {
     tp_complex128 element[1];
     tp_scalar_store(value, (tp_dtype)out->dtype, element);
-    if (tp_is_contiguous(out)) return fill_bytes(out, element, (size_t)tp_itemsize((tp_dtype)out->dtype));
+    tp_cl_device *d = tp_cl_device_of(&out, 1);
+    if (!d) return -1;
+    if (tp_is_contiguous(out) && (d->is_cpu || out->numel < MANY))
+        return fill_bytes(d, out, element, (size_t)tp_itemsize((tp_dtype)out->dtype));
     tp_tensor *tensors[] = {out, NULL};
     tp_iter it;
     if (tp_iter_plan(&it, tensors, 1, 2, tp_sizes(out)) < 0) return -1;

@@ -7,6 +7,7 @@
 #include "prim/norm.h"
 
 #define GROUP 128
+#define LARGE_GROUP 1024 /* where rows are few and long */
 #define COLUMNS 64
 #define VECTOR_BYTES 64
 
@@ -26,8 +27,10 @@ static const char *const kernels[] = {
     [FORWARD] = "forward", [BACKWARD] = "backward", [COLUMNS_OF] = "columns", [CHANNELS] = "channels"};
 
 typedef struct {
-    uint8_t dtype, what, group;
-    bool each;
+    uint8_t dtype, what;
+    uint16_t group;
+    bool each, small;
+    uint8_t rest[2];
 } variant;
 
 static void define(tp_text *s, const tp_cl_device *d, const void *given) {
@@ -38,7 +41,7 @@ static void define(tp_text *s, const tp_cl_device *d, const void *given) {
     tp_text_add(s, "#define KERNEL_%s\n", kernels[v->what]);
     tp_text_add(s, "#define T %s\n#define S %s\n#define GROUP %d\n%s", type, sum, v->group,
                 v->each ? "#define EACH\n" : "");
-    if (v->group > 1) return;
+    if (v->group > 1) return tp_text_add(s, "#define index %s\n", v->small ? "uint" : "long");
     tp_text_add(s, "#define W %d\n#define V %s%d\n#define VS %s%d\n#define VLOAD vload%d\n#define VSTORE vstore%d\n", w,
                 dtype == TP_FLOAT64 ? "double" : "float", w, d->has_fp64 ? "double" : "float", w, w, w);
     tp_text_add(s, "#define VSTORE_S vstore%d\n#define WIDEN(v) convert_%s%d(v)\n", w, d->has_fp64 ? "double" : "float",
@@ -86,12 +89,25 @@ static void pass_tensors(tp_cl_call *c, norm_kernel what, const norm_job *j) {
     tp_cl_pass_int(c, has);
 }
 
+/* The work-items that share a row. */
+static uint16_t group_of(const tp_cl_device *d, const tp_norm_rows *w) {
+    int64_t n = w->runs * w->length, group = GROUP, most = (int64_t)d->max_group;
+    if (d->is_cpu || n < GROUP / 4) return 1;
+    if (w->rows < 8 * (int64_t)d->compute_units)
+        while (group * 2 <= most && group < LARGE_GROUP && group * 8 <= n) group *= 2;
+    return (uint16_t)group;
+}
+
 static int run(norm_kernel what, const norm_job *j) {
     tp_tensor *const tensors[] = {(tp_tensor *)j->input};
     tp_cl_device *d = tp_cl_device_of(tensors, 1);
     if (!d) return -1;
-    int group = d->is_cpu || j->w.runs * j->w.length < GROUP / 4 ? 1 : GROUP;
-    const variant v = {j->input->dtype, (uint8_t)what, (uint8_t)group, j->w.each != 0};
+    uint16_t group = group_of(d, &j->w);
+    const variant v = {.dtype = j->input->dtype,
+                       .what = (uint8_t)what,
+                       .group = group,
+                       .each = j->w.each != 0,
+                       .small = j->w.runs * j->w.length < INT32_MAX};
     tp_cl_call c = tp_cl_begin(d, tp_cl_plan(d, &family, kernels[what], &v));
     pass_geometry(&c, j);
     pass_tensors(&c, what, j);

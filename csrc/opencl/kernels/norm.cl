@@ -2,7 +2,7 @@
  *
  * Defined in front: KERNEL_<name>, for the one that is wanted; T; S, what statistics are summed in (double where there
  * is one); EACH where weight and bias belong to the elements of a row and not to its runs; GROUP, the work-items that
- * share a row. With GROUP 1 (CPU devices) a row is read in vectors: W elements, V and VS their types, VLOAD, VSTORE, WIDEN
+ * share a row, and index, an integer that counts its elements. With GROUP 1 (CPU devices) a row is read in vectors: W elements, V and VS their types, VLOAD, VSTORE, WIDEN
  * (V to VS). A row that is read more than once is in the cache by then. */
 typedef struct {
     long rows, runs, length, first, next;
@@ -36,11 +36,11 @@ typedef struct {
     long row = get_group_id(0);                           \
     int id = get_local_id(0);
 /* All elements of the row, each by one work-item: run, i (inside of it), at. */
-#define FOR_EACH(body)                                                     \
-    for (long e = id; e < g.runs * g.length; e += GROUP) {                 \
-        long run = g.runs == 1 ? 0 : e / g.length, i = e - run * g.length; \
-        long at = run * g.next + i;                                        \
-        body                                                               \
+#define FOR_EACH(body)                                                                    \
+    for (index e = id, length = g.length, all = g.runs * g.length; e < all; e += GROUP) { \
+        const index run = g.runs == 1 ? 0 : e / length, i = e - run * length;             \
+        const long at = run * g.next + i;                                                 \
+        body                                                                              \
     }
 #else
 #define JOIN(a, b)

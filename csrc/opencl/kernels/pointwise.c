@@ -12,14 +12,16 @@
 
 #define MAX_OPERANDS 5
 #define BLOCK "64" /* elements that are computed again, if need be */
+#define SEVERAL 4  /* elements that a work-item of a GPU has where there are many */
+#define MANY 4096  /* work-items for a compute unit that are many */
 
 /* The variant of a kernel. */
 typedef struct {
     const tp_pointwise *op;        /* NULL: a copy */
     uint8_t n, ndim, small, dtype; /* ndim 0: flat. small: positions fit 32 bits */
-    uint8_t rows;                  /* a work-item walks along a row */
+    uint8_t rows;                  /* a work-item walks along a row, */
+    uint8_t several;               /* or has several elements, which lie flat */
     uint8_t stored[MAX_OPERANDS + 1], loop[MAX_OPERANDS + 1], class[MAX_OPERANDS + 1];
-    uint8_t rest[1];
 } variant;
 
 /* ---- text ---- */
@@ -155,6 +157,25 @@ static void write_quick_blocks(tp_text *s, const source *c) {
     tp_text_add(s, "    }\n    }\n}\n");
 }
 
+/* Elements as far apart as a group is wide, so that neighbours read neighbours; all are on their way before the first
+ * is stored. */
+static void write_several(tp_text *s, const source *c) {
+    static const char loop[] =
+        "    for (int k = 0; k < %d; k++) {\n    const index i = start + k * group;\n    if (i < n)";
+    tp_text_add(s,
+                "    const index group = get_local_size(0), start = get_group_id(0) * group * %d + get_local_id(0);\n",
+                SEVERAL);
+    tp_text_add(s, "    %s r[%d];\n", tp_cl_type((tp_dtype)c->variant->loop[0]), SEVERAL);
+    tp_text_add(s, loop, SEVERAL);
+    tp_text_add(s, " r[k] = ");
+    if (c->expression.program) add_call(s, c, "expr");
+    else add_input(s, c, 1);
+    tp_text_add(s, ";\n    }\n");
+    tp_text_add(s, loop, SEVERAL);
+    add_store(s, c, "r[k]");
+    tp_text_add(s, "    }\n}\n");
+}
+
 static void write_source(tp_text *s, const void *context) {
     const source *c = context;
     const variant *k = c->variant;
@@ -165,6 +186,7 @@ static void write_source(tp_text *s, const void *context) {
     tp_cl_add_types(s, &c->layout);
     add_parameters(s, c);
     tp_text_add(s, ") {\n");
+    if (k->several) return write_several(s, c);
     tp_cl_add_head(s, &c->layout);
     if (by_vectors(c)) return write_vectors(s, c);
     if (by_quick_blocks(c)) return write_quick_blocks(s, c);
@@ -191,7 +213,9 @@ static tp_cl_built *make(tp_cl_device *d, const char *kernel, const void *given)
     for (int i = 0; i < k->n; i++)
         at += snprintf(text + at, sizeof text - (size_t)at, " %d:%d:%d", k->stored[i], k->loop[i], k->class[i]);
     snprintf(text + at, sizeof text - (size_t)at, " dims %d%s%s", k->ndim, k->small ? " small" : "",
-             k->rows ? " rows" : "");
+             k->rows      ? " rows"
+             : k->several ? " several"
+                          : "");
     return tp_cl_kernel(d, text, kernel, write_source, &c);
 }
 
@@ -241,6 +265,7 @@ static int launch(variant *k, const tp_iter *it, tp_tensor *const *tensors, cons
     if (!d) return -1;
     k->rows = d->is_cpu;
     if (classify(k, it, tensors) < 0) return -1;
+    k->several = !d->is_cpu && k->ndim == 0 && it->numel >= (int64_t)d->compute_units * MANY;
     for (int i = 0; i < k->n; i++)
         if (tp_cl_check_dtype(d, k->loop[i]) < 0) return -1;
     tp_cl_call call = tp_cl_begin(d, tp_cl_plan(d, &family, "run", k));
@@ -252,6 +277,8 @@ static int launch(variant *k, const tp_iter *it, tp_tensor *const *tensors, cons
     pass_operands(&call, k, it, tensors);
     tp_cl_pass_geometry(&call, &c.layout, strides, it->shape);
     tp_cl_pass_params(&call, &c.expression, params);
+    if (k->several)
+        return tp_cl_run(&call, tp_divide_up(it->numel, SEVERAL * (int64_t)d->group) * (int64_t)d->group, 0);
     return tp_cl_run_elements(&call, &c.layout, it->numel, strides, it->shape);
 }
 

@@ -1,8 +1,8 @@
 /* reduce.c: the primitives reduce.*; the kernel is reduce.cl.
  *
  * How the work is cut: on a GPU a work-group folds a part of one output where the reduced dimension lies closest in
- * memory, else a work-item does; on a CPU device it is always a work-item, with LANES accumulators where elements
- * follow each other. */
+ * memory, else a work-item does, and a work-group joins parts where there are many; on a CPU device it is always a
+ * work-item, with LANES accumulators where elements follow each other. */
 #include "opencl/kernels/reduce.h"
 
 #include "PrimitiveKernels.h"
@@ -17,7 +17,10 @@
 #define LANES 32        /* fewer, and a sum waits for its own additions */
 #define PART 65536      /* elements of a part where parts are long, */
 #define SHORT_PART 1024 /* and where one lane takes them one after the other */
-#define MAX_PARTS 1024
+#define MAX_PARTS(d) ((d)->is_cpu ? 1024 : 4096)
+#define MANY_PARTS 8  /* on a GPU a group joins as many of them, */
+#define JOINING 64    /* with so many work-items */
+#define RESIDENT 2048 /* work-items that a compute unit of a GPU holds, as a rule */
 
 /* ---- the plan: dimensions, fastest first, merged ---- */
 
@@ -39,11 +42,11 @@ static void split_dims(tp_dims *kept, tp_dims *reduced, const tp_tensor *self, u
 /* ---- the cut ---- */
 
 /* Parts are whole blocks of what maps compute in blocks (pointwise.c). */
-static void make_parts(tp_cl_cut *c, int64_t part) {
+static void make_parts(tp_cl_cut *c, int64_t part, int64_t most) {
     part = (part + 63) / 64 * 64;
     c->part = part > c->count ? c->count : part;
     if (c->part < 1) c->part = 1;
-    while (tp_divide_up(c->count, c->part) > MAX_PARTS) c->part *= 2;
+    while (tp_divide_up(c->count, c->part) > most) c->part *= 2;
     c->parts = c->count ? tp_divide_up(c->count, c->part) : 1;
 }
 
@@ -62,16 +65,17 @@ static int columns_of(const tp_cl_cut *c, int64_t busy) {
 
 static void make_cut(tp_cl_cut *c, const tp_cl_device *d) {
     bool inner = c->outputs == 1 || llabs(c->reduced.in[0]) <= llabs(c->kept.in[0]);
-    int64_t busy = (int64_t)d->compute_units * (d->is_cpu ? 2 : 16); /* units of work that keep the device busy */
     c->group = !d->is_cpu && inner && c->count >= GROUP;
+    /* Units of work that keep the device busy. */
+    int64_t busy = (int64_t)d->compute_units * (d->is_cpu ? 2 : c->group ? RESIDENT / GROUP : RESIDENT);
     c->lanes = d->is_cpu && inner ? LANES : 1;
     bool rows = d->is_cpu && !inner && c->kept.in[0] == 1 && c->kept.size[0] > 1;
     c->columns = rows ? columns_of(c, busy) : 1;
-    int64_t least = c->group ? 4096 : c->lanes > 1 ? 4096 : SHORT_PART;
+    int64_t least = c->group || c->lanes > 1 ? 4096 : d->is_cpu ? SHORT_PART : 64;
     int64_t wanted = c->outputs >= busy ? 1 : tp_divide_up(busy, c->outputs);
     int64_t part = tp_divide_up(c->count, wanted), most = c->group || c->lanes > 1 ? PART : SHORT_PART;
     if (part > most && c->lanes == 1 && !c->group) part = most;
-    make_parts(c, part < least ? least : part);
+    make_parts(c, part < least ? least : part, MAX_PARTS(d));
 }
 
 /* ---- the launch ---- */
@@ -100,6 +104,7 @@ static void define(tp_text *s, const tp_cl_fold_variant *v) {
     if (tp_is_complex_dtype(in)) tp_text_add(s, "#define IN_COMPLEX\n");
     else tp_text_add(s, "#define IN_LEAST %s\n#define IN_MOST %s\n", bounds[in][0], bounds[in][1]);
     if (v->joins) tp_text_add(s, "#define JOINS\n");
+    if (v->takes) tp_text_add(s, "#define TAKES\n");
     if (v->group) tp_text_add(s, "#define GROUP %d\n", v->group);
     if (v->name) tp_text_add(s, "#define OP_%s\n", v->name);
     else if (tp_is_complex_dtype(made)) tp_text_add(s, "#define FROM_COUNT(n) (%s)((n), 0)\n", tp_cl_type(made));
@@ -184,12 +189,13 @@ int64_t tp_cl_fold_bytes(const tp_cl_cut *c) { return 8 * (3 * c->kept.n + 2 * c
 static int join_parts(tp_cl_device *d, tp_cl_fold_variant v, const tp_cl_fold *o, const tp_cl_cut *c, tp_tensor *out,
                       const tp_tensor *partial, int64_t group) {
     v.joins = true;
+    v.group = !d->is_cpu && c->parts >= MANY_PARTS ? JOINING : 0;
     tp_cl_call call = tp_cl_begin(d, tp_cl_plan(d, &family, "join_parts", &v));
     pass_geometry(&call, c);
     tp_cl_pass_tensor(&call, out);
     tp_cl_pass_tensor(&call, partial);
     pass_params(&call, o);
-    return tp_cl_run(&call, c->outputs, (size_t)group);
+    return v.group ? tp_cl_run(&call, c->outputs * JOINING, JOINING) : tp_cl_run(&call, c->outputs, (size_t)group);
 }
 
 int tp_cl_fold_run(tp_cl_device *d, const tp_cl_fold *o, const tp_cl_cut *c, const tp_tensor *x, tp_tensor *out,
@@ -278,11 +284,29 @@ int reduce_all_opencl(tp_tensor *x, tp_ints dim, tp_tensor *out) { return run(TP
 int reduce_count_opencl(tp_tensor *x, tp_ints dim, tp_tensor *out) { return run(TP_FOLD_COUNT, x, dim, out); }
 int reduce_length_opencl(tp_tensor *x, tp_ints dim, tp_tensor *out) { return run(TP_FOLD_LENGTH, x, dim, out); }
 
+/* out: the elements of x at the places `at` along dim. */
+static int take(const tp_cl_fold *place, tp_tensor *x, tp_ints dim, tp_tensor *out, tp_tensor *at) {
+    tp_cl_cut c, of_at;
+    tp_cl_device *d = tp_cl_get(x->device.index);
+    if (!d || tp_cl_cut_of(&c, d, x, dim, out) < 0 || tp_cl_cut_of(&of_at, d, x, dim, at) < 0) return -1;
+    tp_cl_fold_variant v = tp_cl_fold_variant_of(place, &c, x, out);
+    v.takes = true;
+    v.group = 0;
+    tp_cl_call call = tp_cl_begin(d, tp_cl_plan(d, &family, "take", &v));
+    pass_geometry(&call, &c);
+    pass_geometry(&call, &of_at);
+    tp_cl_pass_tensor(&call, x);
+    tp_cl_pass_tensor(&call, out);
+    tp_cl_pass_tensor(&call, at);
+    return tp_cl_run(&call, c.outputs, 0);
+}
+
 static int extreme(tp_fold fold, const char *places, tp_tensor *x, tp_ints dim, tp_tensor *out, tp_tensor *at) {
     tp_dtype d = tp_compute_dtype((tp_dtype)x->dtype);
     tp_cl_fold place = {.name = places, .in = d == TP_BOOL ? TP_UINT8 : d, .made = TP_INT64};
     if (at && reduce(&place, x, dim, at) < 0) return -1;
-    return out ? run(fold, x, dim, out) : 0;
+    if (!out) return 0;
+    return at && out->dtype == x->dtype ? take(&place, x, dim, out, at) : run(fold, x, dim, out);
 }
 
 /* max(Tensor x, int[] dim, *, Tensor(a!)? out, Tensor(b!)? at) -> () */

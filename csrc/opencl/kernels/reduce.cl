@@ -197,6 +197,32 @@ static inline OUT_T finish_acc(acc_t a, long n, WIDEST correction, int root) {
     return root ? sqrt(v) : v;
 }
 
+/* Of a block: sums of the distances from its first element and of their squares. A block is short, and this is one of
+ * its elements, so little is lost where the two are taken from each other. */
+#define OWN_BLOCKS
+typedef struct {
+    WIDEST from[2], sum[2], square;
+    int n;
+} block_t;
+static inline block_t start_block(void) {
+    block_t b = {{0, 0}, {0, 0}, 0, 0};
+    return b;
+}
+static inline block_t step_block(block_t b, IN_T x, long i) {
+    if (b.n++ == 0) b.from[0] = RE(x), b.from[1] = IM(x);
+    WIDEST re = RE(x) - b.from[0], im = IM(x) - b.from[1];
+    b.sum[0] += re;
+    b.sum[1] += im;
+    b.square += re * re + im * im;
+    return b;
+}
+static inline acc_t close_block(block_t b) {
+    if (b.n == 0) return start_acc();
+    WIDEST re = b.sum[0] / b.n, im = b.sum[1] / b.n, far = b.square - (re * re + im * im) * b.n;
+    acc_t acc = {{b.from[0] + re, b.from[1] + im}, far > 0 || far != far ? far : 0, b.n};
+    return acc;
+}
+
 #if LANES > 1
 static inline WIDEST sum_lanes(WIDEST *lane) {
     for (int width = LANES / 2; width; width /= 2)
@@ -232,8 +258,7 @@ static inline acc_t add_block(acc_t acc, stretch p, long n, long i) {
 }
 #endif
 #if COLUMNS > 1
-/* One pass: sums of the distances from the first row and of their squares. A block is short, and its first row is one
- * of its elements, so little is lost where the two are taken from each other. */
+/* One pass, from the first row. */
 #define ROWS_AT_ONCE 64
 typedef struct {
     WIDEST from[2][COLUMNS], sum[2][COLUMNS], square[COLUMNS];
@@ -257,9 +282,8 @@ static inline void step_rows(rows_t *r, stretch line, int width, int row) {
     }
 }
 static inline acc_t close_rows(const rows_t *r, int k, int rows, long i) {
-    WIDEST a = r->sum[0][k] / rows, b = r->sum[1][k] / rows, far = r->square[k] - (a * a + b * b) * rows;
-    acc_t acc = {{r->from[0][k] + a, r->from[1][k] + b}, far > 0 || far != far ? far : 0, rows};
-    return acc;
+    block_t b = {{r->from[0][k], r->from[1][k]}, {r->sum[0][k], r->sum[1][k]}, r->square[k], rows};
+    return close_block(b);
 }
 #endif
 
@@ -313,6 +337,13 @@ static inline long place_along(const cut *c, long i) {
     }
     return at;
 }
+
+#ifndef OWN_BLOCKS
+typedef acc_t block_t;
+static inline block_t start_block(void) { return start_acc(); }
+static inline block_t step_block(block_t b, IN_T x, long i) { return step_acc(b, x, i); }
+static inline acc_t close_block(block_t b) { return b; }
+#endif
 
 #ifndef OWN_LANES
 typedef acc_t lane_t;
@@ -384,9 +415,10 @@ static inline acc_t fold(const cut *c, source in, long begin, long end, long ste
 #endif
 #ifdef ELEMENT
     for (long i = begin; i < end;) {
-        acc_t block = start_acc();
-        for (int s = 0; s < BLOCK && i < end; s++, i += step) block = step_acc(block, IN_LOAD(ELEMENT(i)), i);
-        whole = join_acc(whole, block);
+        int n = (int)min((long)BLOCK, (end - i + step - 1) / step);
+        block_t block = start_block();
+        for (int s = 0; s < n; s++, i += step) block = step_block(block, IN_LOAD(ELEMENT(i)), i);
+        whole = join_acc(whole, close_block(block));
     }
     return whole;
 #endif
@@ -398,7 +430,17 @@ static inline void put(const cut *c, acc_t acc, long output, long part, __global
     else out[place_of_output(c, output)] = OUT_STORE(finish_acc(acc, c->count, p, q));
 }
 
-#ifndef JOINS
+#ifdef GROUP
+/* The first of what the group's work-items have becomes all of it. */
+static inline void join_group(__local acc_t *shared, int id) {
+    for (int width = GROUP / 2; width; width /= 2) {
+        barrier(CLK_LOCAL_MEM_FENCE);
+        if (id < width) shared[id] = join_acc(shared[id], shared[id + width]);
+    }
+}
+#endif
+
+#if !defined(JOINS) && !defined(TAKES)
 #ifdef GROUP
 __kernel __attribute__((reqd_work_group_size(GROUP, 1, 1)))
 #else
@@ -419,10 +461,7 @@ void reduce(cut c, INPUT __global OUT_S *out, long out_offset, __global acc_t *p
     __local acc_t shared[GROUP];
     long begin = part * c.part, end = begin + c.part < c.count ? begin + c.part : c.count;
     shared[id] = fold(&c, in + place_of_input(&c, output), begin + id, end, GROUP ARGUMENTS);
-    for (int width = GROUP / 2; width; width /= 2) {
-        barrier(CLK_LOCAL_MEM_FENCE);
-        if (id < width) shared[id] = join_acc(shared[id], shared[id + width]);
-    }
+    join_group(shared, id);
     if (id == 0) put(&c, shared[0], output, part, out, partial, p, q);
 #elif COLUMNS > 1
     /* On a CPU device: neighbouring outputs whose elements lie side by side, row after row. */
@@ -460,16 +499,45 @@ void reduce(cut c, INPUT __global OUT_S *out, long out_offset, __global acc_t *p
     put(&c, acc, output, part, out, partial, p, q);
 #endif
 }
-#else
+#elif defined(TAKES)
 
-__kernel void join_parts(cut c, __global OUT_S *out, long out_offset, __global const acc_t *partial,
-                         long partial_offset, WIDEST p, int q) {
+__kernel void take(cut c, cut of_at, __global const IN_S *in, long in_offset, __global OUT_S *out, long out_offset,
+                   __global const long *at, long at_offset) {
     long output = get_global_id(0);
     if (output >= c.outputs) return;
+    long place = at[at_offset + place_of_output(&of_at, output)];
+    out[out_offset + place_of_output(&c, output)] = in[in_offset + place_of_input(&c, output) + place_along(&c, place)];
+}
+
+#else
+
+#ifdef GROUP
+__kernel __attribute__((reqd_work_group_size(GROUP, 1, 1)))
+#else
+__kernel
+#endif
+void join_parts(cut c, __global OUT_S *out, long out_offset, __global const acc_t *partial, long partial_offset,
+                WIDEST p, int q) {
     out += out_offset;
-    partial = (__global const acc_t *)((__global const char *)partial + partial_offset) + output * c.parts;
+    partial = (__global const acc_t *)((__global const char *)partial + partial_offset);
+#ifdef GROUP
+    __local acc_t shared[GROUP];
+    long output = get_group_id(0);
+    int id = get_local_id(0);
+    partial += output * c.parts;
+    acc_t acc = start_acc();
+    for (long i = id; i < c.parts; i += GROUP) acc = join_acc(acc, partial[i]);
+    shared[id] = acc;
+    join_group(shared, id);
+    acc = shared[0];
+    if (id) return;
+#else
+    long output = get_global_id(0);
+    if (output >= c.outputs) return;
+    partial += output * c.parts;
     acc_t acc = partial[0];
     for (long i = 1; i < c.parts; i++) acc = join_acc(acc, partial[i]);
+#endif
     out[place_of_output(&c, output)] = OUT_STORE(finish_acc(acc, c.count, p, q));
 }
 #endif

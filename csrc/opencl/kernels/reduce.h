@@ -29,7 +29,8 @@ typedef struct {
     uint16_t lanes, columns, group;               /* group 0: no work-groups */
     uint8_t self, out, in, made, nkept, nreduced; /* dtypes stored, dtypes computed in, dimensions */
     bool joins; /* the kernel that joins parts, in a program of its own: few calls have any */
-    uint8_t rest[3];
+    bool takes; /* the kernel that takes elements by their places */
+    uint8_t rest[2];
 } tp_cl_fold_variant;
 
 /* A fold as the primitives reduce.* have it: of x into out. -1 and the error set where there is none. */

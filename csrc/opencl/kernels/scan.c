@@ -1,14 +1,15 @@
 /* scan.c: scans along a dimension; the kernels are in scan.cl.
  *
- * Lines of neighbouring elements are walked by a work-item each on a CPU device and by a work-group on a GPU; lines
- * that lie side by side by a work-item for a few of them, or one. Where that keeps the device idle, lines are cut into
- * parts. Sums and products run in double where the device has it, as on the CPU. */
+ * Lines of neighbouring elements are walked by a work-item each on a CPU device and by a work-group on a GPU, EACH
+ * elements to a work-item; lines that lie side by side by a work-item for a few of them, or one. Where that keeps the
+ * device idle, lines are cut into parts. Sums and products run in double where the device has it, as on the CPU. */
 #include "PrimitiveKernels.h"
 #include "opencl/kernels/element.h"
 #include "opencl/runtime/launch.h"
 #include "prim/program.h"
 
 #define GROUP 128
+#define EACH 8
 #define COLUMNS 32
 #define MANY_COLUMNS 256 /* where there are enough of them: longer runs of memory */
 #define LONG_PART 65536
@@ -53,8 +54,10 @@ static void define(tp_text *s, const tp_cl_device *d, const void *given) {
     tp_dtype acc = !wide ? dtype : is_complex ? TP_COMPLEX128 : TP_FLOAT64;
     if (places && tp_itemsize(dtype) == 1) acc = TP_INT32; /* Mesa's llvmpipe mixes up structs that begin with a byte */
     tp_cl_define(s, "X", dtype, dtype);
-    tp_text_add(s, "#define T %s\n#define A %s\n#define OP_%s\n#define GROUP %d\n#define COLUMNS %d\n",
-                tp_cl_type(dtype), tp_cl_type(acc), names[v->op], v->group, v->columns);
+    tp_text_add(s,
+                "#define T %s\n#define A %s\n#define OP_%s\n#define GROUP %d\n#define EACH %d\n"
+                "#define COLUMNS %d\n",
+                tp_cl_type(dtype), tp_cl_type(acc), names[v->op], v->group, EACH, v->columns);
     if (is_complex)
         tp_text_add(s,
                     "#define COMPLEX %s\n#define TO_A(v) convert_%s2(v)\n#define TO_T(v) convert_%s2(v)\n"
@@ -98,7 +101,9 @@ static int run(int op, tp_tensor *in, int64_t dim, tp_tensor *out, tp_tensor *at
         tp_cl_pass_tensor(&call, partial);
         tp_cl_pass_long(&call, c.blocks * c.columns);
         tp_cl_pass_long(&call, c.parts);
-        if (tp_cl_run(&call, c.blocks * c.columns, d->is_cpu ? 16 : 64) < 0) return -1;
+        int64_t lines = c.blocks * c.columns;
+        size_t joining = c.group > 1 ? (size_t)c.group : d->is_cpu ? 16 : 64;
+        if (tp_cl_run(&call, lines * c.group, joining) < 0) return -1;
     }
     tp_cl_call call = tp_cl_begin(d, tp_cl_plan(d, &family, "scan", &v));
     tp_cl_pass_tensor(&call, in);

@@ -69,8 +69,10 @@ static inline acc_t join(acc_t a, acc_t x) {
 #endif
 
 #ifdef PLACES
+#define VALUE(a) ((a).best)
 #define PUT(i, a) (out[i] = X_STORE(TO_T((a).best)), at[i] = (a).at)
 #else
+#define VALUE(a) (a)
 #define PUT(i, a) (out[i] = X_STORE(TO_T(a)))
 #endif
 
@@ -95,6 +97,20 @@ static inline void scan_group(__local acc_t *shared, int id) {
         barrier(CLK_LOCAL_MEM_FENCE);
     }
 }
+/* A tile: EACH neighbouring elements for every work-item, which come and go through local memory, where neighbours read
+ * neighbours. PLACE leaves a gap after each work-item's, so that these lie in different banks. */
+#define TILE (GROUP * EACH)
+#define PLACE(e) ((e) + (e) / EACH)
+static inline void load_tile(__local X_S *tile, __global const X_S *in, long i, long end, int id) {
+    for (int e = id; e < TILE && i + e < end; e += GROUP) tile[PLACE(e)] = in[i + e];
+    barrier(CLK_LOCAL_MEM_FENCE);
+}
+/* What the work-item's elements, from the first-th of the tile on, are together. */
+static inline acc_t fold_tile(__local const X_S *tile, int first, long i, long end) {
+    acc_t all = nothing();
+    for (int e = first; e < first + EACH && i + e < end; e++) all = join(all, element(tile[PLACE(e)], i + e));
+    return all;
+}
 #else
 #define UNIT get_global_id(0)
 #endif
@@ -112,10 +128,12 @@ __kernel void fold_parts(__global const X_S *in, long in_offset, __global acc_t 
     partial = (__global acc_t *)((__global uchar *)partial + partial_offset);
 #if GROUP > 1
     __local acc_t shared[GROUP];
+    __local X_S tile[PLACE(TILE)];
     int id = get_local_id(0);
     acc_t all = nothing();
-    for (long i = begin; i < end; i += GROUP) {
-        shared[id] = i + id < end ? element(in[i + id], i + id) : nothing();
+    for (long i = begin; i < end; i += TILE) {
+        load_tile(tile, in, i, end, id);
+        shared[id] = fold_tile(tile, id * EACH, i, end);
         for (int reach = 1; reach < GROUP; reach *= 2) {
             barrier(CLK_LOCAL_MEM_FENCE);
             if (id % (2 * reach) == 0) shared[id] = join(shared[id], shared[id + reach]);
@@ -143,18 +161,31 @@ __kernel void fold_parts(__global const X_S *in, long in_offset, __global acc_t 
 #endif
 }
 
-/* What lies before each part, from what the parts are: a work-item to a line. */
+/* What lies before each part, from what the parts are: a work-item to a line, or a group. */
 __kernel void join_parts(__global acc_t *partial, long partial_offset, long lines, long parts) {
-    long line = get_global_id(0);
+    long line = UNIT;
     if (line >= lines) return;
     partial = (__global acc_t *)((__global uchar *)partial + partial_offset);
     partial += line / COLUMNS * parts * COLUMNS + line % COLUMNS;
     acc_t all = nothing();
+#if GROUP > 1
+    __local acc_t shared[GROUP];
+    int id = get_local_id(0);
+    for (long i = 0; i < parts; i += GROUP) {
+        shared[id] = i + id < parts ? partial[i + id] : nothing();
+        barrier(CLK_LOCAL_MEM_FENCE);
+        scan_group(shared, id);
+        if (i + id < parts) partial[i + id] = id ? join(all, shared[id - 1]) : all;
+        all = join(all, shared[GROUP - 1]);
+        barrier(CLK_LOCAL_MEM_FENCE);
+    }
+#else
     for (long i = 0; i < parts; i++) {
         acc_t mine = partial[i * COLUMNS];
         partial[i * COLUMNS] = all;
         all = join(all, mine);
     }
+#endif
 }
 
 __kernel void scan(__global const X_S *in, long in_offset, __global X_S *out, long out_offset, __global long *at,
@@ -167,15 +198,33 @@ __kernel void scan(__global const X_S *in, long in_offset, __global X_S *out, lo
     partial = (__global const acc_t *)((__global const uchar *)partial + partial_offset);
 #if GROUP > 1
     __local acc_t shared[GROUP];
+    __local X_S tile[PLACE(TILE)];
+#ifdef PLACES
+    __local long found[PLACE(TILE)];
+#endif
     int id = get_local_id(0);
     acc_t before = parts > 1 ? partial[unit] : nothing();
-    for (long i = begin; i < end; i += GROUP) {
-        shared[id] = i + id < end ? element(in[i + id], i + id) : nothing();
+    for (long i = begin; i < end; i += TILE) {
+        load_tile(tile, in, i, end, id);
+        shared[id] = fold_tile(tile, id * EACH, i, end);
         barrier(CLK_LOCAL_MEM_FENCE);
         scan_group(shared, id);
-        acc_t a = join(before, shared[id]);
-        if (i + id < end) PUT(i + id, a);
+        acc_t a = id ? join(before, shared[id - 1]) : before;
+        for (int e = id * EACH; e < (id + 1) * EACH && i + e < end; e++) {
+            a = join(a, element(tile[PLACE(e)], i + e));
+            tile[PLACE(e)] = X_STORE(TO_T(VALUE(a)));
+#ifdef PLACES
+            found[PLACE(e)] = a.at;
+#endif
+        }
         before = join(before, shared[GROUP - 1]);
+        barrier(CLK_LOCAL_MEM_FENCE);
+        for (int e = id; e < TILE && i + e < end; e += GROUP) {
+            out[i + e] = tile[PLACE(e)];
+#ifdef PLACES
+            at[i + e] = found[PLACE(e)];
+#endif
+        }
         barrier(CLK_LOCAL_MEM_FENCE);
     }
 #elif COLUMNS == 1

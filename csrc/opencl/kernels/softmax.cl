@@ -1,8 +1,9 @@
 /* softmax.cl: softmax and log_softmax along one dimension, and their gradients.
  *
- * Defined in front: IN_*, OTHER_*, OUT_* (element.h), computing in T; LOG for the logarithm; BACKWARD; GROUP, the
- * work-items that share a row. CPU devices define W, the elements of a vector, and the vector forms of IN, OTHER and OUT;
- * ALONG where a row lies contiguous, else a work-item takes W neighbouring rows; OUT_WIDE where `out` holds T.
+ * Defined in front: IN_*, OTHER_*, OUT_* (element.h), computing in T; LOG for the logarithm; BACKWARD. GPUs define GROUP,
+ * the work-items that share a row, ROWS, the rows of a work-group, and ACROSS where its neighbours have neighbouring
+ * rows and not neighbouring elements. CPU devices define W, the elements of a vector, and the vector forms of IN, OTHER
+ * and OUT; ALONG where a row lies contiguous, else a work-item takes W neighbouring rows; OUT_WIDE where `out` holds T.
  *
  * Row r begins at r / inner * n * inner + r % inner; its elements are `inner` apart. */
 #include "tensorpy/math.h"
@@ -214,18 +215,27 @@ __kernel void softmax(__global const IN_S *in, long in_offset, __global const OT
 
 #else
 
-#if GROUP > 1
-#define REDUCE(x, op)                                                   \
-    shared[id] = x;                                                     \
-    for (int width = GROUP / 2; width; width /= 2) {                    \
-        barrier(CLK_LOCAL_MEM_FENCE);                                   \
-        if (id < width) shared[id] = op(shared[id], shared[id + width]); \
-    }                                                                   \
-    barrier(CLK_LOCAL_MEM_FENCE);                                       \
-    x = shared[0];                                                      \
-    barrier(CLK_LOCAL_MEM_FENCE);
-#else
+#ifdef W
+#define GROUP 1
 #define REDUCE(x, op)
+#elif GROUP == 1
+#define REDUCE(x, op)
+#else
+/* Every work-item of a row has `x`, folded, from then on. */
+#ifdef ACROSS
+#define STEP ROWS
+#else
+#define STEP 1
+#endif
+#define REDUCE(x, op)                                                                   \
+    mine[0] = x;                                                                        \
+    for (int width = GROUP / 2; width; width /= 2) {                                    \
+        barrier(CLK_LOCAL_MEM_FENCE);                                                   \
+        if (id < width) mine[0] = op(mine[0], mine[width * STEP]);                      \
+    }                                                                                   \
+    barrier(CLK_LOCAL_MEM_FENCE);                                                       \
+    x = *(mine - id * STEP);                                                            \
+    barrier(CLK_LOCAL_MEM_FENCE);
 #endif
 
 #ifdef W
@@ -256,14 +266,14 @@ static void do_rows(__global const IN_S *in, __global const OTHER_S *other, __gl
 }
 #endif
 
-/* A row, shared by GROUP work-items, of which this is `id`. */
+/* A row, shared by GROUP work-items, of which this is `id`; `mine` is its place in local memory. */
 #if GROUP > 1
-#define SHARED , __local T *shared
+#define MINE , __local T *mine
 #else
-#define SHARED
+#define MINE
 #endif
 static void do_row(__global const IN_S *in, __global const OTHER_S *other, __global OUT_S *out, long n, long inner,
-                   int id SHARED) {
+                   int id MINE) {
 #ifdef BACKWARD
     T sum = 0;
     for (long i = id; i < n; i += GROUP) sum += SLOPE((T)IN_LOAD(in[i * inner]), (T)OTHER_LOAD(other[i * inner]));
@@ -308,14 +318,19 @@ __kernel void softmax(__global const IN_S *in, long in_offset, __global const OT
         for (; column < inner; column++, at++) do_row(in + at, other + at, out + at, n, inner, 0);
     }
 #else
-    long row = get_global_id(0) / GROUP;
-    int id = GROUP > 1 ? get_local_id(0) : 0;
-    long at = row / inner * n * inner + row % inner;
-#if GROUP > 1
-    __local T shared[GROUP];
-    do_row(in + at, other + at, out + at, n, inner, id, shared);
+    int place = get_local_id(0);
+#ifdef ACROSS
+    int id = place / ROWS, line = place % ROWS;
 #else
-    if (row < rows) do_row(in + at, other + at, out + at, n, inner, id);
+    int id = place % GROUP, line = place / GROUP;
+#endif
+    long row = get_group_id(0) * ROWS + line, at = row / inner * n * inner + row % inner;
+    if (row >= rows) n = at = 0; /* goes along without elements */
+#if GROUP > 1
+    __local T shared[GROUP * ROWS];
+    do_row(in + at, other + at, out + at, n, inner, id, shared + place);
+#else
+    do_row(in + at, other + at, out + at, n, inner, id);
 #endif
 #endif
 }

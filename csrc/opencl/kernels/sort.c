@@ -11,6 +11,7 @@
 #include "opencl/kernels/pack.h"
 #include "prim/fault.h"
 
+#define LONG_LINE 65536
 #define GROUP 256         /* of a GPU's work-groups that share a line or a block of twice as many elements */
 #define SERIAL_CHUNK 8192 /* elements that a work-item merges on a CPU device */
 
@@ -279,7 +280,9 @@ int tp_cl_sort_places(tp_tensor *lines, bool descending, tp_tensor *places) {
 int topk_opencl(tp_tensor *lines, int64_t k, bool largest, tp_tensor *out) {
     lines_plan p;
     if (!plan_lines(&p, lines, largest)) return -1;
-    if (k > p.n / 8) return sort_lines(&p, k, out);
+    /* A selection has a group for each line, which for few long lines leaves a GPU idle. */
+    bool idle = p.group > 1 && 8 * p.lines < p.d->compute_units && p.n > LONG_LINE;
+    if (k > p.n / 8 || idle) return sort_lines(&p, k, out);
     return are_few(&p, k) ? first_few(&p, k, out) : first_many(&p, k, out);
 }
 

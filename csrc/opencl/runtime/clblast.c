@@ -6,6 +6,7 @@
 
 #include <dlfcn.h>
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 /* Values of CLBlast's enumerations, which are the CBLAS's. */
@@ -22,15 +23,17 @@ typedef struct {
      real, cl_mem, size_t, size_t, size_t, size_t, cl_command_queue *, cl_event *)
 static int(*sgemm) GEMM(float);
 static int(*dgemm) GEMM(double);
-static bool named; /* the user asked for it, so that CPU devices take it too */
+static char missing[512]; /* what is wrong with the library that was named */
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
 static void open_library(void) {
     const char *wanted = getenv("TENSORPY_CLBLAST");
-    named = wanted && *wanted;
-    if (wanted && !*wanted) return;
-    void *library = dlopen(named ? wanted : "libclblast.so.1", RTLD_NOW | RTLD_LOCAL);
-    if (!library) return;
+    if (!wanted || !*wanted) return;
+    void *library = dlopen(wanted, RTLD_NOW | RTLD_LOCAL);
+    if (!library) {
+        snprintf(missing, sizeof missing, "%s", dlerror());
+        return;
+    }
     *(void **)&sgemm = dlsym(library, "CLBlastSgemmStridedBatched");
     *(void **)&dgemm = dlsym(library, "CLBlastDgemmStridedBatched");
 }
@@ -55,9 +58,11 @@ int tp_cl_clblast(tp_cl_device *d, const tp_tensor *a, const tp_tensor *b, tp_te
                   const tp_scalar *beta) {
     operand x, y, z;
     pthread_once(&once, open_library);
+    if (missing[0])
+        return tp_fail(TP_RuntimeError, "OpenCL: the library that TENSORPY_CLBLAST names cannot be opened: %s",
+                       missing);
     bool single = out->dtype == TP_FLOAT32;
     if (single ? !sgemm : out->dtype != TP_FLOAT64 || !dgemm) return 0;
-    if (d->is_cpu && !named) return 0;
     if (!describe(a, &x) || !describe(b, &y) || !describe(out, &z) || z.transposed != PLAIN) return 0;
     size_t m = (size_t)out->sizes[out->ndim - 2], n = (size_t)out->sizes[out->ndim - 1];
     size_t k = (size_t)a->sizes[a->ndim - 1], batches = out->ndim == 3 ? (size_t)out->sizes[0] : 1;

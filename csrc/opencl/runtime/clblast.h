@@ -1,8 +1,7 @@
-/* clblast.h: matrix products of CLBlast (Nugteren, IWOCL 2018), where it is installed: its kernels are tuned for many
- * GPUs.
- *
- * TENSORPY_CLBLAST names another library than libclblast.so.1; empty: none is used. Without the variable CPU devices
- * keep tensorpy's own kernel, which is the faster one there. */
+/* clblast.h: matrix products of CLBlast (Nugteren, IWOCL 2018), where TENSORPY_CLBLAST names its library: its kernels are
+ * tuned for many GPUs. Without the variable tensorpy's own kernels are taken, which are the faster ones on CPU devices
+ * and on the GPU that was measured (docs/opencl.md).
+ */
 #pragma once
 
 #include "core/scalar.h"

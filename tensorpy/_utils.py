@@ -60,30 +60,6 @@ def _get_device_index(device: Any, optional: bool = False, allow_cpu: bool = Fal
     return found.index
 
 
-def _get_device_module(device_type: str) -> Any:
-    """The module that has what there is of a kind of device."""
-    import tensorpy
-
-    module = getattr(tensorpy, device_type, None)
-    if module is None:
-        raise RuntimeError(f"Device {device_type!r} has no module: torch.{device_type} is not there")
-    return module
-
-
-def _get_available_device_type() -> str | None:
-    """The kind of device beside the CPU, by the name that programs call it; None if there is none."""
-    from tensorpy import cuda
-    from tensorpy.utils.backend_registration import privateuse1_backend_name
-
-    if cuda.is_available():
-        return "cuda"
-    import tensorpy
-
-    own = privateuse1_backend_name()
-    module = getattr(tensorpy, own, None)
-    return own if module is not None and module.is_available() else None
-
-
 class KeyErrorMessage(str):
     """A text that KeyError shows as it is: it shows its argument's repr."""
 

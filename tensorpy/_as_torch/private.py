@@ -12,7 +12,7 @@ from types import ModuleType
 from typing import Any
 
 import tensorpy
-from tensorpy import _C, backends, dispatch
+from tensorpy import _C, _utils, backends, dispatch
 from tensorpy._as_torch import finder
 from tensorpy._library.function_schema import FunctionSchema, parse_schema
 from tensorpy._package.absent import absent_class
@@ -293,6 +293,23 @@ def _dispatch_keys(tensor: Any) -> DispatchKeySet:
     return DispatchKeySet(dispatch.keys(tensor))
 
 
+def _get_device_module(device_type: str) -> Any:
+    """The module that has what there is of a kind of device."""
+    module = getattr(tensorpy, device_type, None)
+    if module is None:
+        raise RuntimeError(f"Device {device_type!r} has no module: torch.{device_type} is not there")
+    return module
+
+
+def _get_available_device_type() -> str | None:
+    """The kind of device beside the CPU, by the name that programs call it; None if there is none."""
+    for kind in ("cuda", _privateuse1()):
+        module = getattr(tensorpy, kind, None)
+        if module is not None and module.is_available():
+            return kind
+    return None
+
+
 def _storages(of: Any) -> list[Any]:
     """The storages of the tensors in containers, a tensor's own, or none."""
     leaves = [leaf for leaf in tree_flatten(of)[0] if isinstance(leaf, _C.Tensor)]
@@ -395,6 +412,8 @@ def install() -> None:
     setattr(tensorpy, "_assert_async", _assert_async)  # noqa: B010
     for name, value in _FUNCTIONAL.items():
         setattr(tensorpy, name, value)
+    for ask in (_get_device_module, _get_available_device_type):
+        setattr(_utils, ask.__name__, ask)
     for name, value in _NAMES.items():
         if not hasattr(_C, name):
             setattr(_C, name, value)

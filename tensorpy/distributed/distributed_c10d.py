@@ -762,7 +762,7 @@ def __getattr__(name: str) -> Any:
         from tensorpy.distributed import stores
 
         return getattr(stores, name)
-    if name.endswith("_AVAILABLE"):  # what programs that look inside of PyTorch's ask: known once the library is looked for
+    if name.endswith("_AVAILABLE"):  # of PyTorch's module, which programs look into; the library is looked for
         backend = name.removeprefix("_").removesuffix("_AVAILABLE").lower()
         if backend in (*_NAMES, "nccl", "ucc", "xccl", "torchcomm"):
             return backend in _NAMES and is_mpi_available()

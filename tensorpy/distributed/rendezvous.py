@@ -1,4 +1,4 @@
-"""Where processes meet. PyTorch has a function of this name, and the module that it is in: this module can be called."""
+"""Where processes meet. PyTorch has a function of this name and the module that it is in: this one can be called."""
 
 from __future__ import annotations
 

@@ -195,7 +195,7 @@ def _environment(**values: str | None) -> Iterator[None]:
 
 
 _token = ""  # the name of the world that began last
-_room = 0  # how many processes of this machine were in the first one: MPI keeps memory for as many, and aborts with more
+_room = 0  # how many processes of this machine were in the first one: MPI has memory for as many, and aborts with more
 
 
 def begin(store: Any, rank: int, size: int, seconds: float) -> None:

@@ -1,6 +1,6 @@
-/* clblast.h: matrix products of CLBlast (Nugteren, IWOCL 2018), where TENSORPY_CLBLAST names its library: its kernels are
- * tuned for many GPUs. Without the variable tensorpy's own kernels are taken, which are the faster ones on CPU devices
- * and on the GPU that was measured (docs/opencl.md).
+/* clblast.h: matrix products of CLBlast (Nugteren, IWOCL 2018), where TENSORPY_CLBLAST names its library: its kernels
+ * are tuned for many GPUs. Without the variable tensorpy's own kernels are taken, which are the faster ones on CPU
+ * devices and on the GPU that was measured (docs/opencl.md).
  */
 #pragma once
 

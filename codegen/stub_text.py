@@ -247,6 +247,12 @@ READ_ONLY = {
     "_base": "Tensor | None",
     "_grad_fn": "Node | None",
     "names": "tuple[str | None, ...]",
+    # of jagged tensors
+    "_offsets": "Tensor",
+    "_lengths": "Tensor | None",
+    "_ragged_idx": "builtins.int",
+    **dict.fromkeys("_min_seqlen _max_seqlen".split(), "builtins.int | None"),
+    **dict.fromkeys("_size _strides".split(), "tuple[Any, ...]"),
 }
 
 # Methods without arguments beside self, by what they give.
@@ -260,8 +266,7 @@ PLAIN = {
     "None": "retain_grad",
     "UntypedStorage": "untyped_storage",
     "TypedStorage": "storage _typed_storage",
-    "Any": "tolist qscheme offsets lengths _get_min_seqlen _get_max_seqlen _offsets _lengths _ragged_idx _min_seqlen "
-    "_max_seqlen _size _strides",
+    "Any": "tolist qscheme offsets lengths _get_min_seqlen _get_max_seqlen",
     "tuple[builtins.int, builtins.int]": "__dlpack_device__",
     "Iterator[Tensor]": "__iter__",
 }

@@ -6,7 +6,11 @@
  * another way than element for element: then it does not matter that the group computes block by block. What a call
  * gives is a value; a tensor that is written several times has the value of the last. A value that nobody needs behind
  * the group, since its storage was made in the region and neither the program nor a later note holds it, never gets
- * memory, and is not computed at all unless another value of the group is made of it. */
+ * memory, and is not computed at all unless another value of the group is made of it.
+ *
+ * A group that ends in a reduction often has to keep what was reduced for the calls after it: exp(x - max), whose sum
+ * divides it. Where keeping costs more than to read the group's inputs once more, the calls after it begin with the
+ * group's own, again, and nothing is kept. On a CPU tiles do better (tile.c). */
 #include "Primitives.h"
 #include "iter/iter.h"
 #include "plan/region.h"
@@ -31,11 +35,14 @@ typedef struct {
     const tp_note *from[TP_FUSED_CALLS];
     bool reduces; /* the last call's value, by */
     tp_fold_call reduction;
-    tp_notes *into; /* the call is noted there instead of made; NULL */
+    tp_notes *into;             /* the call is noted there instead of made; NULL */
+    bool forgets;               /* its values are computed again after it */
+    const tp_fold_call *passed; /* the reduction among its own notes, which has been made */
 } group;
 
 #define INPUT 1000
 #define MOST_NUMBERS 255
+#define MOST_AGAIN 4            /* calls that are computed twice */
 #define LEAST_JOINED (64 << 10) /* bytes: smaller ones stay in a CPU's cache between two calls */
 
 static bool is_map(const tp_note *note) { return note->op == &tp_prims[TP_PRIM_map]; }
@@ -173,10 +180,11 @@ static int64_t uses_in_group(const group *g, const tp_storage *s) {
         for (int64_t i = 0; i < inputs.size; i++) n += inputs.data[i] && inputs.data[i]->storage == s;
         n += output_of(g->from[c])->storage == s;
     }
-    return n + (g->reduces && g->reduction.x->storage == s);
+    return n + (g->reduces && g->reduction.x->storage == s) + (g->passed && g->passed->x->storage == s);
 }
 
 static bool is_needed(const group *g, const memory *m) {
+    if (g->forgets) return false;
     const tp_plan_slot *slot = &g->notes->slots[m->tensor->storage->slot];
     return !slot->born || tp_slot_is_held(slot) || slot->uses > uses_in_group(g, m->tensor->storage);
 }
@@ -284,14 +292,74 @@ static int run_group(const group *g, int64_t *moved) {
                       (tp_tensors){outs, f.noutputs});
 }
 
+/* ---- what is computed again ---- */
+
+static int64_t inputs_bytes(const group *g) {
+    int64_t bytes = 0;
+    for (int i = 0; i < g->nmem; i++)
+        if (g->mem[i].input >= 0) bytes += tp_bytes_of(g->mem[i].tensor);
+    return bytes;
+}
+
+static int64_t needed_bytes(const group *g, int64_t ncalls) {
+    int64_t bytes = 0;
+    for (int i = 0; i < g->nmem; i++)
+        if (g->mem[i].written && g->mem[i].value < ncalls && is_needed(g, &g->mem[i]))
+            bytes += tp_bytes_of(g->mem[i].tensor);
+    return bytes;
+}
+
+/* Collects in `next` the calls of g and then those after its reduction. True: this is cheaper than to keep g's values.
+ */
+static bool begins_again(const group *g, group *next) {
+    tp_notes *n = g->notes;
+    if (!g->reduces || g->from[0]->key == TP_KEY_CPU || g->count > MOST_AGAIN) return false;
+    *next = (group){.notes = n, .begin = g->begin, .passed = &g->reduction};
+    for (int64_t c = 0; c < g->count; c++) {
+        if (why_not(next, g->from[c])) return false;
+        join(next, g->from[c]);
+    }
+    for (int64_t i = g->begin + g->count + 1; i < n->ncalls && !why_not(next, n->calls[i]); i++)
+        join(next, n->calls[i]);
+    if (next->count == g->count) return false;
+    int64_t after = g->begin + next->count + 1;
+    if (after < n->ncalls) join_reduction(next, n->calls[after]);
+    /* What is kept is written and read. */
+    return 3 * (needed_bytes(g, g->count) - needed_bytes(next, g->count)) >= 2 * inputs_bytes(g);
+}
+
+/* ---- running ---- */
+
 static int run_alone(tp_region *r, tp_notes *n, int64_t at, int64_t *count) {
     if (at < n->declined) r->told.ends = TP_PLAN_DECLINED;
     *count = 1;
     return tp_note_run(n->calls[at]);
 }
 
+/* 1: the backend has no kernel for it. */
+static int try_group(tp_region *r, const group *g) {
+    int64_t count = g->count + g->reduces + (g->passed != NULL), moved = 0;
+    tp_profile_mark mark = tp_mark_unit(g->notes, g->begin, count, "group");
+    int status = run_group(g, &moved);
+    bool declined = status < 0 && tp_take_decline();
+    tp_profile_leave(mark, declined ? 0 : status);
+    if (declined) return 1;
+    r->told.moved += moved;
+    r->told.kind = TP_PLAN_GROUP;
+    r->report.groups++;
+    return status;
+}
+
+/* The calls of a group, one by one. */
+static int run_calls(const group *g) {
+    int status = 0;
+    for (int64_t c = 0; c < g->count && status == 0; c++) status = tp_note_run((tp_note *)g->from[c]);
+    if (g->reduces && status == 0) status = tp_note_run(g->notes->calls[g->begin + g->count + 1]);
+    return status;
+}
+
 int tp_run_fused(tp_region *r, tp_notes *n, int64_t at, int64_t *count) {
-    group g;
+    group g, next;
     if (at < n->declined) return run_alone(r, n, at, count);
     g = (group){.notes = n, .begin = at};
     r->told.ends = TP_PLAN_NONE;
@@ -299,17 +367,18 @@ int tp_run_fused(tp_region *r, tp_notes *n, int64_t at, int64_t *count) {
     if (g.count && at + g.count < n->ncalls) join_reduction(&g, n->calls[at + g.count]);
     *count = g.count + g.reduces;
     if (*count < 2) return run_alone(r, n, at, count);
-    tp_profile_mark mark = tp_mark_unit(n, at, *count, "group");
-    int status = run_group(&g, &r->told.moved);
-    bool declined = status < 0 && tp_take_decline();
-    tp_profile_leave(mark, declined ? 0 : status);
-    if (declined) {
+    bool again = g.forgets = begins_again(&g, &next);
+    r->told.moved = 0;
+    int status = try_group(r, &g);
+    if (status == 1) {
         n->declined = at + *count;
         r->told.moved = -1;
         return run_alone(r, n, at, count);
     }
-    r->told.kind = TP_PLAN_GROUP;
-    r->report.groups++;
+    if (again) {
+        *count = next.count + next.reduces + 1;
+        if (status == 0 && (status = try_group(r, &next)) == 1) status = run_calls(&next);
+    }
     r->report.fused += *count;
     return status;
 }

@@ -12,6 +12,7 @@ from test_compile_reductions import FOLDS, Fold, same_bits
 
 import tensorpy as tp
 from tensorpy.testing.checks import bits
+from tensorpy.utils._pytree import tree_leaves
 
 pytestmark = needs_device
 SHAPES = [(70000,), (64, 192), (40, 130), (20000, 3), (2, 5, 3, 7, 64)]
@@ -101,8 +102,33 @@ def test_what_runs_as_one() -> None:
     x, fast = drawn((64, 256), 1), compiled(softmax)
     fast(x)
     plan = tp.compiler.explain(fast)(x)
-    assert [u.operators for u in plan.groups] == [("sub.Tensor", "exp", "sum.dim_IntList")]
+    assert [u.operators for u in plan.groups] == [("sub.Tensor", "exp", "sum.dim_IntList", "div.Tensor")]
+    assert plan.unstored == 2 * x.nbytes  # the powers are computed again when their sum is known
     assert bits(fast(x)) == bits(softmax(x))
+
+
+# What a reduction's values are to do after it, and how many bytes per element of x are never in memory then.
+AGAIN: dict[str, tuple[Callable[[tp.Tensor], Any], int]] = {
+    "once more": (lambda x: (v := x.exp(), v / v.sum(1, keepdim=True))[1], 4),
+    "in a chain": (lambda x: (v := x.exp() + 1, (v - v.mean(1, keepdim=True)).abs() * 2)[1], 16),
+    "in a second reduction": (lambda x: (v := x.exp(), (v - v.mean(1, keepdim=True)).square().sum(1))[1], 12),
+    "returned": (lambda x: (v := x.exp(), v / v.sum(1, keepdim=True)), 0),
+    "needed later": (lambda x: (v := x.exp(), v / v.sum(1, keepdim=True), v.cumsum(0))[1:], 0),
+    "of more than it gives": (lambda x: (v := x * x.flip(0) * x.roll(1), v / v.sum(1, keepdim=True))[1], 4),
+    "written over": (lambda x: (v := x.exp(), s := v.sum(1, keepdim=True), x.mul_(2), v / s)[3], 4),
+    "of many calls": (lambda x: (v := x.exp() + x * x - x.sin(), v / v.sum(1, keepdim=True))[1], 16),
+}
+
+
+@pytest.mark.parametrize("after", AGAIN)
+def test_what_is_computed_again(after: str) -> None:
+    function, unstored = AGAIN[after]
+    x, other = drawn((64, 256), 1), drawn((64, 256), 1)
+    fast = compiled(function)
+    for made, right in zip(tree_leaves(fast(x)), tree_leaves(function(other)), strict=True):
+        assert bits(made) == bits(right)
+    assert bits(x) == bits(other)
+    assert tp.compiler.explain(fast)(x).unstored == unstored * x.numel()
 
 
 def test_where_the_device_cannot_have_the_kernel() -> None:

@@ -75,8 +75,8 @@ typedef struct {
     const char *(*version)(void);
     /* Whether the library's own launcher alone can start it. */
     bool (*is_launched)(void);
-    /* The world of this process, by what a launcher or server put into the environment. */
-    int (*start)(int *rank, int *size);
+    /* The world of this process, by what a launcher or our server put into the environment. */
+    int (*start)(bool launched, int *rank, int *size);
     int (*stop)(void);
     /* This process ends: what was started for all of its life is over. */
     void (*finish)(void);

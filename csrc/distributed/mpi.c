@@ -2,10 +2,11 @@
  *
  * The library is opened when a world of several processes is made. All declarations here are those of the standard, and
  * mpi_abi.h has the values, so no header of a library is needed. A library of MPI 5 has sessions, which end and begin
- * again; an older one begins once in a process and ends with it (sessions of MPICH 4.0 crash the second time). One of
- * MPI 3 takes counts of 31 bits, later ones have functions for 64 (..._c). Moves go as bytes; only reductions name
- * types. MPI has no 16-bit floats, and says nothing of NaN in its MIN and MAX: these are loops of elements.c, which
- * give the same bits whichever operand comes first, so that all processes get the same. */
+ * again; an older one begins once in a process and ends with it (sessions of MPICH 4.0 crash the second time), and so
+ * does any under a launcher, whose next session may lose what comes before the other's last one is over. One of MPI 3
+ * takes counts of 31 bits, later ones have functions for 64 (..._c). Moves go as bytes; only reductions name types. MPI
+ * has no 16-bit floats, and says nothing of NaN in its MIN and MAX: these are loops of elements.c, which give the same
+ * bits whichever operand comes first, so that all processes get the same. */
 #define _GNU_SOURCE /* dladdr */
 #include "distributed/elements.h"
 #include "distributed/mpi_abi.h"
@@ -268,9 +269,9 @@ static void keep_memory(void) {
 #endif
 }
 
-static int start_mpi(int *rank, int *size) {
+static int start_mpi(bool launched, int *rank, int *size) {
     keep_memory();
-    if ((abi.sessions ? open_session() : begin_once()) < 0) return -1;
+    if ((abi.sessions && !launched ? open_session() : begin_once()) < 0) return -1;
     DO(Group_rank(everyone, rank), "MPI_Group_rank");
     DO(Group_size(everyone, size), "MPI_Group_size");
     return 0;

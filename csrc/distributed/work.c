@@ -280,6 +280,8 @@ static void name_the_late(const tp_work *w, char *out, size_t room) {
                      p->asked_number < 0 ? "; rank %d has not entered it, nor any other"
                                          : "; rank %d has not entered it, its last was %s #%lld",
                      r, p->asked_name, (long long)p->asked_number);
+        else if (p->asked_number == w->number && strncmp(p->asked_name, w->name, sizeof p->asked_name - 1))
+            snprintf(piece, sizeof piece, "; rank %d has %s in its place", r, p->asked_name);
         tp_append(out, room, piece);
     }
     tp_world_unlock();

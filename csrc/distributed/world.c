@@ -40,12 +40,13 @@ int tp_world_watch(const tp_world_start *w) {
 
 static int run_start(void *context) {
     int *found = context;
-    return tp_world.engine->start(&found[0], &found[1]);
+    return tp_world.engine->start(found[2], &found[0], &found[1]);
 }
 
 static int start_engine(tp_world_start *w) {
-    int *found = malloc(2 * sizeof *found);
+    int *found = malloc(3 * sizeof *found);
     if (!found) return tp_fail_memory(sizeof *found);
+    found[2] = !w->port;
     tp_errand_of all = {NULL, w->size > 0 ? w->size : 0};
     if (tp_errand_send(run_start, found, "init_process_group", all, w->seconds) < 0) return -1;
     int rank = found[0], size = found[1];
@@ -96,28 +97,31 @@ int tp_world_begin(tp_world_start *w) {
 
 static int run_stop(void *context TP_UNUSED) { return tp_world.engine->stop(); }
 
-/* Whether all others are leaving too, after at most so many ms. */
-static bool all_leave(int64_t patience) {
-    int64_t end = tp_now_ms() + patience;
+/* Whether all others are leaving too, until a time at most; `status` is -1 with the error set where it was interrupted.
+ */
+static bool all_leave(int64_t end, int *status) {
+    while (tp_world.first && !atomic_load(&tp_world.faulty) && tp_now_ms() < end && !(*status = tp_host_look()))
+        tp_sleep_us(200);
+    if (tp_world.first || *status) return false;
     tp_watch_say("leaving");
-    while (!atomic_load(&tp_world.leave) && tp_now_ms() < end && !atomic_load(&tp_world.faulty) && !tp_world.lost)
+    while (!atomic_load(&tp_world.leave) && tp_now_ms() < end && !atomic_load(&tp_world.faulty) && !tp_world.lost &&
+           !(*status = tp_host_look()))
         tp_sleep_us(500);
-    return atomic_load(&tp_world.leave) == 1 && !atomic_load(&tp_world.faulty);
+    return atomic_load(&tp_world.leave) == 1 && !atomic_load(&tp_world.faulty) && !*status;
 }
 
 int tp_world_end(double seconds) {
     if (!tp_world.started || tp_world.pid != getpid()) return 0;
     void *state = tp_host_lock_release();
-    int64_t end = tp_now_ms() + (int64_t)(seconds * 1000);
-    while (tp_world.first && !atomic_load(&tp_world.faulty) && tp_now_ms() < end) tp_sleep_us(200);
-    bool whole = !tp_world.first && all_leave(end - tp_now_ms());
+    int status = 0;
+    bool whole = all_leave(tp_now_ms() + (int64_t)(seconds * 1000), &status);
     tp_works_stop();
     tp_world_lock();
     tp_groups_forget(whole);
     if (!whole) tp_world_set_fault("the world of processes is over, and not all of them ended it together");
     tp_world_unlock();
     tp_host_lock_acquire(state);
-    int status = whole ? tp_errand_send(run_stop, NULL, "destroy_process_group", (tp_errand_of){0}, seconds) : 0;
+    if (whole) status = tp_errand_send(run_stop, NULL, "destroy_process_group", (tp_errand_of){0}, seconds);
     state = tp_host_lock_release();
     tp_watch_say("left");
     tp_watch_stop();

@@ -12,6 +12,8 @@
 #include "distributed/world.h"
 #include "python/returns.h"
 
+#include <limits.h>
+
 #define FUNCTION(name) static PyObject *name(PyObject *self TP_UNUSED, PyObject *arg TP_UNUSED)
 #define FUNCTION_OF(name) static PyObject *name(PyObject *self TP_UNUSED, PyObject *args)
 
@@ -195,6 +197,8 @@ static tp_work *begin_work(PyObject *const *a, bool waits_at_once) {
     if (PyErr_Occurred()) return NULL;
     if (kind < 0 || kind >= TP_NUM_MESSAGES || op < 0 || op >= TP_NUM_OPS || count < 0)
         return PyErr_SetString(PyExc_ValueError, "no such message"), NULL;
+    if (tag < 0 || tag > INT_MAX)
+        return PyErr_Format(PyExc_ValueError, "%s: Tag must be nonnegative, and of 31 bits: not %ld", name, tag), NULL;
     if (recv && (tp_check_writable(recv, name) < 0)) return tp_py_raise(), NULL;
     bool reduces = kind == TP_MSG_all_reduce || kind == TP_MSG_reduce || kind == TP_MSG_reduce_scatter;
     const tp_tensor *typed = recv ? recv : send;

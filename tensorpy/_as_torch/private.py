@@ -6,12 +6,14 @@ import contextlib
 import functools
 import sys
 import weakref
+from collections.abc import Callable
 from enum import IntEnum
 from types import ModuleType
 from typing import Any
 
 import tensorpy
-from tensorpy import _C, backends, dispatch
+from tensorpy import _C, _utils, backends, dispatch
+from tensorpy._as_torch import finder
 from tensorpy._library.function_schema import FunctionSchema, parse_schema
 from tensorpy._package.absent import absent_class
 from tensorpy.func.functionalize import (
@@ -193,26 +195,30 @@ def _local_set(which: int) -> Any:
     return DispatchKeySet(name for name, bit in _C._KEYS.items() if word & bit)
 
 
-class _Interpreter(ModuleType):
-    """tensorpy._functorch.interpreter, which is loaded at its first use."""
+def _interpreter(name: str) -> Any:
+    """A name of tensorpy._functorch.interpreter, which is loaded at its first use."""
+    from tensorpy._functorch import interpreter
 
-    def __getattr__(self, name: str) -> Any:
-        from tensorpy._functorch import interpreter
-
-        return getattr(interpreter, name)
+    return getattr(interpreter, name)
 
 
-class _Distributed(ModuleType):
+def _distributed(name: str) -> Any:
     """What torch.distributed has in C++: where the modules of tensorpy.distributed have it."""
+    from tensorpy import distributed
+    from tensorpy.distributed import distributed_c10d, flight_recorder, process_group, reducer
 
-    def __getattr__(self, name: str) -> Any:
-        from tensorpy import distributed
-        from tensorpy.distributed import distributed_c10d, flight_recorder, process_group, reducer
+    for module in (distributed, distributed_c10d, process_group, reducer, flight_recorder):
+        if hasattr(module, name):
+            return getattr(module, name)
+    raise AttributeError(f"module 'torch._C._distributed_c10d' has no attribute {name!r}", name=name)
 
-        for module in (distributed, distributed_c10d, process_group, reducer, flight_recorder):
-            if hasattr(module, name):
-                return getattr(module, name)
-        raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}")
+
+def _found_elsewhere(name: str, find: Callable[[str], Any]) -> ModuleType:
+    """A module whose names a function finds; those of PyTorch's that are not there are what they are in any module."""
+    module = ModuleType(name)
+    setattr(module, "__getattr__", find)  # noqa: B010
+    finder.watch(module, name)
+    return module
 
 
 class _FallbackWarnings:
@@ -285,6 +291,23 @@ def _set_torch_function_state(state: _TorchFunctionState) -> None:
 def _dispatch_keys(tensor: Any) -> DispatchKeySet:
     """The keys that a tensor carries."""
     return DispatchKeySet(dispatch.keys(tensor))
+
+
+def _get_device_module(device_type: str) -> Any:
+    """The module that has what there is of a kind of device."""
+    module = getattr(tensorpy, device_type, None)
+    if module is None:
+        raise RuntimeError(f"Device {device_type!r} has no module: torch.{device_type} is not there")
+    return module
+
+
+def _get_available_device_type() -> str | None:
+    """The kind of device beside the CPU, by the name that programs call it; None if there is none."""
+    for kind in ("cuda", _privateuse1()):
+        module = getattr(tensorpy, kind, None)
+        if module is not None and module.is_available():
+            return kind
+    return None
 
 
 def _storages(of: Any) -> list[Any]:
@@ -389,11 +412,13 @@ def install() -> None:
     setattr(tensorpy, "_assert_async", _assert_async)  # noqa: B010
     for name, value in _FUNCTIONAL.items():
         setattr(tensorpy, name, value)
+    for ask in (_get_device_module, _get_available_device_type):
+        setattr(_utils, ask.__name__, ask)
     for name, value in _NAMES.items():
         if not hasattr(_C, name):
             setattr(_C, name, value)
-    setattr(_C, "_functorch", _Interpreter("torch._C._functorch"))  # noqa: B010
+    setattr(_C, "_functorch", _found_elsewhere("torch._C._functorch", _interpreter))  # noqa: B010
     sys.modules["torch._C._functorch"] = sys.modules["tensorpy._C._functorch"] = vars(_C)["_functorch"]
-    setattr(_C, "_distributed_c10d", _Distributed("torch._C._distributed_c10d"))  # noqa: B010
+    setattr(_C, "_distributed_c10d", _found_elsewhere("torch._C._distributed_c10d", _distributed))  # noqa: B010
     sys.modules["torch._C._distributed_c10d"] = vars(_C)["_distributed_c10d"]
     setattr(_C._nn, "_parse_to", _parse_to)  # noqa: B010

@@ -227,7 +227,8 @@ def get_node_local_rank(fallback_rank: int | None = None) -> int:
 
 # ---- the world ----
 
-_worlds = 0  # that this process began: a store may serve several
+_worlds = ""  # which one this process is in: the number of it at where its processes met
+_begun: dict[str, int] = {}  # how many worlds this process began at an address, which may serve several
 
 
 def _backend_of(name: str | None) -> str:
@@ -367,8 +368,24 @@ def _launched() -> bool:
     return world.launched()
 
 
+def _counts(method: str, store: Any) -> tuple[dict[str, int], str]:
+    """Where worlds of an address, or of a store that is given, are counted, and the name of it there.
+
+    Not by process: another process may have been in other worlds before, or have failed to begin one.
+    """
+    if store is None:
+        variables = (os.environ.get(v, "") for v in ("MASTER_ADDR", "MASTER_PORT", "TORCHELASTIC_RESTART_COUNT"))
+        return _begun, f"{method} {' '.join(variables)}" if method.startswith("env:") else method.partition("?")[0]
+    prefixes = []
+    while hasattr(store, "underlying_store"):
+        prefixes.append(str(store.prefix))
+        store = store.underlying_store
+    return vars(store).setdefault("_begun", {}), "/".join(prefixes)
+
+
 def _join(name: str, method: str, rank: int, size: int, store: Any, seconds: float) -> ProcessGroup:
     global _worlds
+    counts, where = _counts(method, store)
     if store is None:
         from tensorpy.distributed import meeting
 
@@ -385,11 +402,13 @@ def _join(name: str, method: str, rank: int, size: int, store: Any, seconds: flo
     from tensorpy.distributed import world
     from tensorpy.distributed.stores import PrefixStore
 
-    _worlds += 1
+    number = counts.get(where, 0) + 1
+    _worlds = str(number)
     store.set_timeout(timedelta(seconds=seconds))
-    inside = PrefixStore(f"world/{_worlds}", store)
+    inside = PrefixStore(f"world/{number}", store)
     try:
         world.begin(inside, rank, size, seconds)
+        counts[where] = number
         return _everyone(name, rank, size, seconds, inside)
     except BaseException:
         world.give_up()
@@ -408,6 +427,7 @@ def _everyone(name: str, rank: int, size: int, seconds: float, store: Any) -> Pr
 
 
 def _join_launched(name: str, seconds: float) -> ProcessGroup:
+    global _worlds
     from tensorpy.distributed import world
 
     if world.launched_size() == 1:
@@ -418,6 +438,8 @@ def _join_launched(name: str, seconds: float) -> ProcessGroup:
         return ProcessGroup._made(name, seconds=seconds)
     from tensorpy.distributed.stores import TCPStore
 
+    _begun["launcher"] = _begun.get("launcher", 0) + 1
+    _worlds = f"launched {_begun['launcher']}"
     made = _everyone(name, rank, size, seconds, None)
     world.watch_launched(made._number, rank, size)
     patience = timedelta(seconds=seconds)
@@ -502,6 +524,7 @@ def destroy_process_group(group: ProcessGroup | None = None) -> None:
         return
     groups.group.WORLD = None
     groups.made.clear()
+    _names.clear()  # another process of the next world may have been in none
     if not found._is_one():
         from tensorpy.distributed import world
 
@@ -739,4 +762,8 @@ def __getattr__(name: str) -> Any:
         from tensorpy.distributed import stores
 
         return getattr(stores, name)
+    if name.endswith("_AVAILABLE"):  # of PyTorch's module, which programs look into; the library is looked for
+        backend = name.removeprefix("_").removesuffix("_AVAILABLE").lower()
+        if backend in (*_NAMES, "nccl", "ucc", "xccl", "torchcomm"):
+            return backend in _NAMES and is_mpi_available()
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

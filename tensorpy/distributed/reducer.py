@@ -74,6 +74,7 @@ class Reducer(_C._distributed.Reducer):  # type: ignore[misc]
         self._map_work: Work | None = None
         self._static_map: list[int] | None = None
         self._is_laid_out_by_order = False
+        self._is_over = False
         self.rounds = 0
         self.times = RoundTimes()
         self.last_order = []
@@ -161,6 +162,32 @@ class Reducer(_C._distributed.Reducer):  # type: ignore[misc]
             bucket.carried = None
         self._map = self._map_work = None
 
+    # by PyTorch's names, for programs that run forward and backward themselves
+
+    def prepare_for_forward(self) -> None:
+        """Nothing: a round begins at the end of forward."""
+
+    def prepare_for_backward(self, outputs: Sequence[Tensor] = ()) -> None:
+        """The next backward pass sums gradients.
+
+        outputs: what forward returned, where parameters that it does not use are to be found; else nothing
+        """
+        self.prepare(tuple(outputs) or None)
+
+    def _rebuild_buckets(self) -> bool:
+        """False: buckets are laid out again at the end of a round."""
+        return False
+
+    def _delay_all_reduce(self) -> None:
+        """The first pass of a static graph is over, and nothing was sent in it: it is now, and has come."""
+        if self.watches and self.expects:
+            self._is_over = True
+            self.end_watch()
+            self._finish()
+
+    def _remove_autograd_hooks(self) -> None:
+        self.remove_hooks()
+
     def _carry(self, b: int) -> None:
         bucket = self._buckets[b]
         if bucket.sparse:
@@ -203,7 +230,8 @@ class Reducer(_C._distributed.Reducer):  # type: ignore[misc]
         """The last bucket is on its way: what is left is done when the pass is over."""
         if self._has_map():
             self._send_map(tp.tensor(self.was_used, dtype=tp.int32))
-        _C._queue_callback(self._finish)
+        if not self._is_over:
+            _C._queue_callback(self._finish)
 
     def _has_map(self) -> bool:
         """Whether processes tell each other who had gradients: of a static graph they know after the first pass."""
@@ -230,7 +258,7 @@ class Reducer(_C._distributed.Reducer):  # type: ignore[misc]
 
     def _finish(self) -> None:
         backward = time_ns()
-        self.expects = self.started = False
+        self.expects = self.started = self._is_over = False
         for b, bucket in enumerate(self._buckets):
             self._await(b, bucket.flat, bucket.carried)
             bucket.carried = None

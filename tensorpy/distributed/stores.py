@@ -530,7 +530,7 @@ class TCPStore(Store):
         self.port = port
         self._lock = threading.Lock()
         self._broken: str | None = None
-        self._connection = _Connection(self._connect())
+        self._connection: _Connection | None = None
         here = int(self._ask("add", b"init/", b"1")[0])
         if is_master and wait_for_workers and world_size is not None:
             self._wait_for(world_size, here)
@@ -564,16 +564,18 @@ class TCPStore(Store):
                 raise DistNetworkError(
                     f"the connection to the store at {self.host}:{self.port} is broken: {self._broken}"
                 )
+            connection = self._connection = self._connection or _Connection(self._connect())
             try:
-                self._connection.send([command.encode(), repr(seconds).encode(), *parts])
-                answer = self._connection.receive(seconds + _GRACE)
+                connection.send([command.encode(), repr(seconds).encode(), *parts])
+                answer = connection.receive(seconds + _GRACE)
                 if not answer:
                     raise DistNetworkError("the other side has gone")
-            except BaseException as error:  # what is still to come would be taken for the next answer
-                self._broken = str(error) or type(error).__name__
-                self._connection.close()
-                if not isinstance(error, (OSError, struct.error, DistNetworkError)):
+            except BaseException as error:
+                connection.close()
+                if not isinstance(error, (OSError, struct.error, DistNetworkError)):  # Ctrl-C
+                    self._connection = None  # what is still to come would be taken for the next answer
                     raise
+                self._broken = str(error) or type(error).__name__
                 raise DistNetworkError(f"the store at {self.host}:{self.port} has gone: {error}") from None
         if answer[0]:
             raise DistStoreError(answer[0].decode(errors="replace"))

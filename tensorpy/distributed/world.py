@@ -12,6 +12,7 @@ from __future__ import annotations
 import atexit
 import glob
 import os
+import re
 import secrets
 import site
 import socket
@@ -194,12 +195,27 @@ def _environment(**values: str | None) -> Iterator[None]:
 
 
 _token = ""  # the name of the world that began last
+_room = 0  # how many processes of this machine were in the first one: MPI has memory for as many, and aborts with more
 
 
 def begin(store: Any, rank: int, size: int, seconds: float) -> None:
     """Makes this process rank `rank` of a world of `size`; every one of them calls this with the same store."""
     open_library()
-    store.set(f"machine/{rank}", _machine())
+    try:
+        _meet(store, rank, size, seconds)
+    except BaseException:
+        with suppress(Exception):  # of an attempt that failed the next one finds nothing
+            store.delete_key(f"machine/{rank}")
+        raise
+    _note_exit()
+
+
+def _meet(store: Any, rank: int, size: int, seconds: float) -> None:
+    global _token, _room
+    if rank == 0:
+        with suppress(DistStoreError, DistNetworkError, NotImplementedError):
+            store.delete_key("server")
+    store.set(f"machine/{rank}", f"{_machine()}\n{_room}")
     if rank == 0:
         try:
             said = _serve(store, size, seconds)
@@ -209,9 +225,8 @@ def begin(store: Any, rank: int, size: int, seconds: float) -> None:
         store.set("server", said)
     else:
         said = _ask_for_server(store, rank, seconds)
-    global _token
     address, port, token, shared = said.split()
-    _token = token
+    _token, _room = token, _room or _neighbours(shared, rank)
     start = (address, int(port), token, socket.gethostname(), rank, size, seconds)
     fd = _engine.open_pmi(size, token, shared)
     # Messages over TCP stay on the card of the rendezvous: the library would choose one by its speed, even loopback.
@@ -220,7 +235,6 @@ def begin(store: Any, rank: int, size: int, seconds: float) -> None:
     none = dict.fromkeys(("PMI_PORT", "PMI_ID", "PMI_SPAWNED", "PMIX_RANK", "PMIX_NAMESPACE"))
     with _environment(PMI_FD=str(fd), PMI_RANK=str(rank), PMI_SIZE=str(size), FI_TCP_IFACE=card, **none):
         _engine.begin_world(*start)
-    _note_exit()
 
 
 def _serve(store: Any, size: int, seconds: float) -> str:
@@ -229,16 +243,35 @@ def _serve(store: Any, size: int, seconds: float) -> str:
         which = ", ".join(map(str, late))
         raise DistNetworkError(f"init_process_group: rank{'s' * (len(late) > 1)} {which} of {size} did not come in "
                                f"{seconds:g} s")  # fmt: skip
-    machines = [text.decode() for text in store.multi_get([f"machine/{r}" for r in range(size)])]
+    machines, rooms = _machines(store, size)
+    for rank, (machine, room) in enumerate(zip(machines, rooms, strict=True)):
+        if 0 < room < machines.count(machine):
+            raise DistBackendError(
+                f"init_process_group: rank {rank} was in a world of {room} processes on its machine, and MPI takes it "
+                f"into none of {machines.count(machine)}: such a world is for new processes"
+            )
     address, token = _address(machines, store), "tensorpy-" + secrets.token_hex(8)
     return f"{address} {_engine.serve(address, size, token)} {token} {mapping(machines)}"
+
+
+def _machines(store: Any, size: int) -> tuple[list[str], list[int]]:
+    """Of each rank the machine, and for how many processes of it there is room."""
+    said = [text.decode().rpartition("\n") for text in store.multi_get([f"machine/{r}" for r in range(size)])]
+    return [machine for machine, _, _ in said], [int(room) for _, _, room in said]
+
+
+def _neighbours(shared: str, rank: int) -> int:
+    """How many processes are on the machine of a rank, by mapping()."""
+    of_ranks = [n for n, count in re.findall(r"\((\d+),1,(\d+)\)", shared) for _ in range(int(count))]
+    return of_ranks.count(of_ranks[rank])
 
 
 def _tell_why(store: Any, size: int, error: Exception) -> None:
     """The others hear why there is no world; this process may keep the store, and waits a moment for them."""
     with suppress(DistStoreError, DistNetworkError):
         here = [r for r in range(1, size) if store.check([f"machine/{r}"])]
-        store.set("server", f"!{error}")
+        kind = DistBackendError if isinstance(error, DistBackendError) else DistNetworkError
+        store.set("server", f"!{kind.__name__} {error}")
         absent(store, [f"told/{r}" for r in here], 2.0)
 
 
@@ -252,7 +285,8 @@ def _ask_for_server(store: Any, rank: int, seconds: float) -> str:
     if said.startswith("!"):
         with suppress(DistStoreError, DistNetworkError):
             store.set(f"told/{rank}", "")
-        raise DistNetworkError(said[1:])
+        kind, _, why = said[1:].partition(" ")
+        raise (DistBackendError if kind == DistBackendError.__name__ else DistNetworkError)(why)
     return said
 
 
@@ -349,5 +383,7 @@ def give_up() -> None:
 
 def end(seconds: float) -> None:
     """Ends the world: MPI too where all processes end it within so many seconds, else with the process."""
-    _engine.end_world(seconds)
-    _engine.serve_end()
+    try:
+        _engine.end_world(seconds)
+    finally:
+        _engine.serve_end()

@@ -227,7 +227,6 @@ def test_an_interrupted_question_leaves_no_answer(monkeypatch: pytest.MonkeyPatc
     store = distributed.TCPStore("127.0.0.1", 0, 1, True)
     store.set("first", "1")
     store.set("second", "2")
-    receive = store._connection.receive
 
     def interrupted(seconds: float | None) -> Any:
         raise KeyboardInterrupt
@@ -235,9 +234,8 @@ def test_an_interrupted_question_leaves_no_answer(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(store._connection, "receive", interrupted)
     with pytest.raises(KeyboardInterrupt):
         store.get("first")
-    monkeypatch.setattr(store._connection, "receive", receive)
-    with pytest.raises(distributed.DistNetworkError, match="KeyboardInterrupt"):
-        store.get("second")
+    assert store.get("second") == b"2"  # over another connection
+    assert store.add("n", 1) == 1
 
 
 def test_a_lock_that_another_keeps(tmp_path: Path) -> None:
@@ -270,10 +268,7 @@ def _interrupt_a_question(port: int) -> None:
     signal.setitimer(signal.ITIMER_REAL, 0.1)
     with pytest.raises(KeyboardInterrupt):
         store.get("never")
-    with pytest.raises(distributed.DistNetworkError, match="is broken"):
-        store.get("late")
-    again = distributed.TCPStore("127.0.0.1", port, wait_for_workers=False)
-    assert again.get("late") == b""
+    assert store.get("late") == b""
 
 
 def _die_within_a_message(port: int) -> None:

@@ -763,3 +763,27 @@ def noted_errors(rank: int, size: int) -> None:
 
 def test_noted_errors(tmp_path: Path) -> None:
     world(noted_errors, 2, where("tcp", tmp_path))
+
+
+def by_hand(rank: int, size: int) -> None:
+    """As programs do that run forward and backward themselves: the round begins by the reducer's own methods."""
+    x, y = batch(0)
+    for static in (False, True):
+        alone, model = net(), DDP(net(), static_graph=static)
+        for _ in range(2):
+            model.zero_grad()
+            with model.no_sync():
+                loss = F.cross_entropy(model(share(rank, size, x)), share(rank, size, y))
+            assert not model.reducer._rebuild_buckets()
+            model.reducer.prepare_for_forward()
+            model.reducer.prepare_for_backward([])
+            loss.backward()
+            model.reducer._delay_all_reduce()
+            alone.zero_grad()
+            F.cross_entropy(alone(x), y).backward()
+            for p, q in zip(alone.parameters(), model.parameters(), strict=True):
+                assert tp.allclose(p.grad, q.grad, atol=1e-6)
+
+
+def test_rounds_by_hand(tmp_path: Path) -> None:
+    world(by_hand, 2, where("file", tmp_path))

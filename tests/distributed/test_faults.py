@@ -116,6 +116,23 @@ def test_a_process_that_is_lost_is_named(how: str, seconds: float, within: float
     assert nothing_shared()
 
 
+def send_something_else(rank: int, method: str) -> None:
+    join(method, rank, 3, 1.0)
+    t = tp.ones(8, 300_000)
+    try:
+        dist.barrier() if rank == VICTIM else dist.broadcast(t, VICTIM)
+    finally:
+        time.sleep(2)  # the others ask this process, too
+
+
+@needs_mpi
+def test_a_process_that_sends_something_else_is_named(tmp_path: Path) -> None:
+    said = outcomes(send_something_else, {0, 1, 2}, 3, where("file", tmp_path))
+    for rank in (0, 1):
+        assert "Timed out after 1 s; rank 2 has barrier in its place" in said[rank][1], said[rank]
+    assert "rank 0 has broadcast in its place; rank 1 has broadcast in its place" in said[2][1], said[2]
+
+
 def look_at_memory(rank: int, method: str) -> None:
     from tensorpy.distributed import world as worlds
 

@@ -33,13 +33,16 @@ def several(rank: int, size: int, folder: str) -> list[Any]:
     whole = flight_recorder.trace()
     assert {**json.loads(flight_recorder._dump_fr_trace_json()), "entries": whole["entries"]} == whole
     active = flight_recorder.trace(only_active=True)["entries"]
+    store = dist.distributed_c10d._get_default_store()
     if work is None:
+        store.wait(["looked"])  # the other looks while the sum waits for this process
         dist.all_reduce(t)
     else:
         assert [e["collective_seq_id"] for e in active] == [4] and active[0]["state"] == "started"
         assert whole["pg_status"]["0"] == {
             "last_enqueued_collective": 4, "last_started_collective": 4, "last_completed_collective": 3,
         }  # fmt: skip
+        store.set("looked", "1")
         work.wait()
         assert not flight_recorder.trace(only_active=True)["entries"]
     found = pickle.loads(Path(folder, f"trace_{rank}").read_bytes())

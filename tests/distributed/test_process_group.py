@@ -193,6 +193,10 @@ def refusals(rank: int, size: int) -> None:
         dist.all_reduce(tp.ones(1, dtype=tp.complex64), ReduceOp.MAX)
     with pytest.raises(ValueError, match="all_reduce does not support"):
         dist.all_reduce_coalesced([tp.ones(1, dtype=tp.complex64)], ReduceOp.PRODUCT)
+    for tag in (-1, -(2**31), 2**31, 2**40):  # -1 means any, and higher bits are lost, in a library of MPI
+        for sends in (dist.send, dist.isend, dist.recv, dist.irecv):
+            with pytest.raises(ValueError, match=f"Tag must be nonnegative.* not {tag}"):
+                sends(tp.ones(1), (rank + 1) % size, tag=tag)
     group = dist.new_group([0, 1])
     assert dist._rank_not_in_group(group) == (rank > 1) and not dist._rank_not_in_group(None)
     if rank > 1:

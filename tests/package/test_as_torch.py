@@ -198,11 +198,11 @@ def test_an_attribute_that_is_missing_is_an_error_with_the_nearest() -> None:
 def test_an_import_that_nothing_catches_gives_a_name_that_raises_when_used() -> None:
     program = (
         "from torch.distributed.fsdp import DataParallelMeshDims as Flat, ShardingStrategy\n"
-        "from torch.distributed.fsdp.wrap import wrap\n"
+        "from torch.distributed.tensor.experimental import context_parallel\n"
         "import torch.distributed.rpc as rpc\n"
         "from torch._inductor.utils import anything\n"
         "print(isinstance(3, Flat), issubclass(type('Mine', (Flat,), {}), Flat))\n"
-        "for use in (lambda: Flat(3).forward(), lambda: wrap(3), lambda: anything()):\n"
+        "for use in (lambda: Flat(3).forward(), lambda: context_parallel(3), lambda: anything()):\n"
         "    try: use()\n"
         "    except NotImplementedError as error: print(error)\n"
         "try: rpc.init_rpc\n"
@@ -211,7 +211,8 @@ def test_an_import_that_nothing_catches_gives_a_name_that_raises_when_used() -> 
     assert output(program).splitlines() == [
         "False True",
         "torch.distributed.fsdp.DataParallelMeshDims is a name only: tensorpy does not have what it stands for",
-        "torch.distributed.fsdp.wrap.wrap is a name only: tensorpy does not have what it stands for",
+        "torch.distributed.tensor.experimental.context_parallel is a name only: tensorpy does not have what it "
+        "stands for",
         "torch._inductor.utils.anything is a name only: tensorpy does not have what it stands for",
         "module 'torch.distributed.rpc' has no attribute 'init_rpc': "[:58],
     ]
@@ -498,9 +499,32 @@ def test_what_torch_distributed_has_in_c() -> None:
         "from torch._C._distributed_c10d import AllreduceOptions, ProcessGroup, ReduceOp, _dump_fr_trace_json\n"
         "import torch._C._distributed_c10d as c\n"
         "print(ReduceOp is torch.distributed.ReduceOp, ProcessGroup is torch.distributed.ProcessGroup,\n"
-        "      json.loads(_dump_fr_trace_json())['entries'], hasattr(c, 'Nothing'), c.Reducer.__name__)"
+        "      json.loads(_dump_fr_trace_json())['entries'], hasattr(c, 'Nothing'), c.Reducer.__name__)\n"
+        "from torch._C._distributed_c10d import _SymmetricMemory\n"
+        "print(isinstance(3, _SymmetricMemory))"
     )
-    assert told == "True True [] False Reducer"
+    assert told.splitlines() == ["True True [] False Reducer", "False"]
+
+
+def test_modules_of_torch_distributed_that_programs_import() -> None:
+    told = output(
+        "import torch.distributed as dist\n"
+        "from torch.distributed.constants import default_pg_timeout\n"
+        "from torch.distributed.rendezvous import rendezvous, register_rendezvous_handler\n"
+        "from torch.distributed.utils import _sync_module_states, _verify_param_shape_across_processes\n"
+        "from torch.distributed._tensor.device_mesh import init_device_mesh\n"
+        "from torch.distributed.tensor.device_mesh import DeviceMesh\n"
+        "from torch.distributed.tensor.parallel.loss import loss_parallel\n"
+        "from torch.distributed.nn import ReduceOp, group\n"
+        "from torch.distributed.distributed_c10d import _NCCL_AVAILABLE, _GLOO_AVAILABLE\n"
+        "from torch._utils import _get_available_device_type, _get_device_module\n"
+        "import torch\n"
+        "print(default_pg_timeout, DeviceMesh is dist.DeviceMesh)\n"
+        "print(_NCCL_AVAILABLE, _GLOO_AVAILABLE == dist.is_gloo_available())\n"
+        "print(next(dist.rendezvous('file:///tmp/none?rank=0&world_size=1'))[1:], callable(rendezvous))\n"
+        "print(_get_available_device_type(), _get_device_module('cpu') is torch.cpu)\n"
+    )
+    assert told.splitlines() == ["0:30:00 True", "False True", "(0, 1) True", "None True"]
 
 
 def test_modules_of_multiprocessing_hide_no_function() -> None:

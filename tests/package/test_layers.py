@@ -35,8 +35,8 @@ LAYERS = {
     """,
     "gradients: what is done to functions of tensors": """
         autograd func.custom func.functionalize func.gradients func.jacobians func.axes func.rearrange func.vmap
-        _vmap_internals amp cpu cuda distributed.algorithms distributed.reducer profiler sparse nested _lobpcg
-        _subclasses.fake_tensor utils.weak utils._python_dispatch
+        _vmap_internals amp cpu cuda distributed.algorithms distributed.reducer distributed.utils profiler sparse
+        nested _lobpcg _subclasses.fake_tensor utils.weak utils._python_dispatch
         utils._swap utils.checkpoint utils.hooks
     """,
     "modules: what has parameters": "nn func _functorch overrides masked",
@@ -49,7 +49,7 @@ LAYERS = {
         library _library _custom_ops _subclasses distributed._functional_collectives _functorch.aot_autograd
         _functorch.compilers _functorch.partitioners
         distributed.nn distributed.checkpoint distributed._composable distributed.fsdp distributed._tensor
-        distributed.tensor distributed.timeline
+        distributed.tensor distributed.timeline distributed.algorithms._checkpoint
         testing backends utils jit _jit_internal onnx hub mps xpu __config__ _as_torch run
     """,
 }

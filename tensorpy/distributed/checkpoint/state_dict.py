@@ -16,7 +16,7 @@ from tensorpy import distributed as dist
 from tensorpy import nn
 from tensorpy._C import Tensor
 from tensorpy.distributed.fsdp._fully_shard import FSDPModule
-from tensorpy.distributed.fsdp._states import INSIDE, Wrapper, in_parts
+from tensorpy.distributed.fsdp._states import Wrapper, in_parts
 from tensorpy.distributed.tensor import DTensor, distribute_tensor
 from tensorpy.nn.modules.compiled import OptimizedModule
 from tensorpy.nn.parallel import DistributedDataParallel
@@ -90,8 +90,14 @@ def _listed(optimizers: Optimizers) -> tuple[Optimizer, ...]:
 _WRAPPERS: tuple[tuple[type, str], ...] = (
     (DistributedDataParallel, "module"),
     (OptimizedModule, "_orig_mod"),
-    (Wrapper, INSIDE),
 )
+
+
+def _is_around(module: Any, name: str) -> bool:
+    """Whether a module wraps another that it calls so."""
+    if isinstance(module, Wrapper):
+        return type(module).inside == name
+    return any(isinstance(module, wrapper) and name == inside for wrapper, inside in _WRAPPERS)
 
 
 def _short(model: nn.Module, long: str) -> str:
@@ -99,7 +105,7 @@ def _short(model: nn.Module, long: str) -> str:
     kept: list[str] = []
     inside: Any = model
     for part in long.split("."):
-        if not any(isinstance(inside, wrapper) and part == name for wrapper, name in _WRAPPERS):
+        if not _is_around(inside, part):
             kept.append(part)
         inside = getattr(inside, part, None)
     return ".".join(kept)

@@ -23,7 +23,7 @@ from tensorpy.distributed.fsdp._group import Group, Owners, Sharded
 from tensorpy.distributed.fsdp._policy import MixedPrecisionPolicy, OffloadPolicy
 from tensorpy.distributed.tensor import DTensor, Shard
 from tensorpy.nn import Module, ModuleDict, ModuleList, Parameter
-from tensorpy.utils._pytree import tree_map
+from tensorpy.utils._pytree import tree_flatten, tree_map
 
 _Module = TypeVar("_Module")
 
@@ -43,6 +43,34 @@ class _Saved:
         self.unit.before_backward()
         whole = self.each.whole
         return whole if self.is_all else whole.detach().as_strided(*self.walk)
+
+
+class _Hooks(saved_tensors_hooks):
+    """Notes in the place of elements of parameters; all else goes to the hooks around the outermost of these."""
+
+    outer: tuple[Callable[[Tensor], Any], Callable[[Any], Tensor]] | None
+
+    def __init__(self, root: _Unit) -> None:
+        super().__init__(self._pack, self._unpack)
+        self.root = root
+
+    def __enter__(self) -> None:
+        super().__enter__()
+        around = getattr(self.previous[0], "__self__", None) if self.previous else None
+        self.outer = around.outer if isinstance(around, _Hooks) else self.previous
+
+    def __exit__(self, *unused: Any) -> None:
+        super().__exit__()
+        del self.hooks  # which know this: what was saved keeps it, and nothing else
+
+    def _pack(self, tensor: Tensor) -> Any:
+        note = self.root.note(tensor)
+        return note if note is not None else tensor if self.outer is None else self.outer[0](tensor)
+
+    def _unpack(self, saved: Any) -> Any:
+        if isinstance(saved, _Saved):
+            return saved.tensor()
+        return saved if self.outer is None else self.outer[1](saved)
 
 
 class _Unit:
@@ -100,24 +128,26 @@ class _Unit:
         self.group.unshard()
         for unit in self.before or ():
             unit.group.begin()
-        root.order.append(self)
+        again = root._is_in_backward  # for a checkpoint around: the parameters are wanted in a moment
+        if not again:
+            root.order.append(self)
         self._ran += 1
         try:
-            with saved_tensors_hooks(root.pack, _unpack):
+            with _Hooks(root):
                 yield
         finally:
             if self._ran >= len(self.modules):
                 self._ran = 0
-                if self._resharded():
+                if self._resharded() and not again:
                     self.group.reshard()
 
-    def pack(self, tensor: Tensor) -> Any:
-        """What is saved for a tensor: a note, where it has elements of a parameter."""
+    def note(self, tensor: Tensor) -> _Saved | None:
+        """What is saved for a tensor that has elements of a parameter."""
         for unit in self.units:
             each = unit.group.saved(tensor)
             if each is not None:
                 return _Saved(unit, unit.group, each, tensor)
-        return tensor
+        return None
 
     # ---- backward ----
 
@@ -136,6 +166,16 @@ class _Unit:
         self.group.unshard()
         for unit in self._next():
             unit.group.begin()
+
+    def precede_backward_of(self, outputs: Any) -> None:
+        """Backward of outputs finds the parameters whole: a checkpoint inside runs forward again before it asks."""
+
+        def begin(_: Tensor) -> None:
+            self.before_backward()
+
+        for leaf in tree_flatten(outputs)[0]:
+            if isinstance(leaf, Tensor) and leaf.requires_grad:
+                leaf.register_hook(begin)
 
     def _next(self) -> Sequence[_Unit]:
         if self.behind is not None:
@@ -157,10 +197,6 @@ class _Unit:
             unit.group.finish()
 
 
-def _unpack(saved: Any) -> Any:
-    return saved.tensor() if isinstance(saved, _Saved) else saved
-
-
 def _cast(value: Any, dtype: Any) -> Any:
     def one(leaf: Any) -> Any:
         is_float = isinstance(leaf, Tensor) and leaf.is_floating_point()
@@ -175,6 +211,8 @@ def _called(unit: _Unit, module: Any, method: Callable[..., Any], args: Any, kwa
         args, kwargs = _cast(args, policy.param_dtype), _cast(kwargs, policy.param_dtype)
     with unit.running(module):
         out = method(*args, **kwargs)
+    if _C.is_grad_enabled():
+        unit.precede_backward_of(out)
     return out if policy.output_dtype is None else _cast(out, policy.output_dtype)
 
 

@@ -17,7 +17,7 @@ from tensorpy.distributed.coalesced import MESSAGE_BYTES, broadcast_coalesced
 from tensorpy.distributed.device_mesh import DeviceMesh, init_device_mesh
 from tensorpy.distributed.fsdp._fully_shard import FSDPModule, fully_shard
 from tensorpy.distributed.fsdp._policy import MixedPrecisionPolicy
-from tensorpy.distributed.fsdp._states import INSIDE, Wrapper, are_parts
+from tensorpy.distributed.fsdp._states import INSIDE, Wrapper, are_parts, clean_name
 from tensorpy.distributed.fsdp.api import BackwardPrefetch as BackwardPrefetch
 from tensorpy.distributed.fsdp.api import CPUOffload as CPUOffload
 from tensorpy.distributed.fsdp.api import FullOptimStateDictConfig as FullOptimStateDictConfig
@@ -101,6 +101,7 @@ class FullyShardedDataParallel(Wrapper):
         >>> tp.distributed.destroy_process_group()
     """
 
+    inside = INSIDE
     _settings: StateDictSettings
 
     def __init__(
@@ -181,24 +182,10 @@ class FullyShardedDataParallel(Wrapper):
         """The module's forward, with whole parameters."""
         return self.module(*args, **kwargs)
 
-    def __getattr__(self, name: str) -> Any:
-        try:
-            return super().__getattr__(name)
-        except AttributeError:
-            return getattr(self.module, name)
-
-    def __getitem__(self, key: Any) -> Any:
-        return self.module[key]
-
-    def named_parameters(self, *args: Any, **kwargs: Any) -> Iterator[tuple[str, Any]]:
-        """The parameters, under the plain module's names."""
-        for name, parameter in super().named_parameters(*args, **kwargs):
-            yield clean_name(name), parameter
-
     def named_buffers(self, *args: Any, **kwargs: Any) -> Iterator[tuple[str, Any]]:
         """The buffers, under the plain module's names."""
         for name, buffer in super().named_buffers(*args, **kwargs):
-            yield clean_name(name), buffer
+            yield name.replace(f"{INSIDE}.", ""), buffer
 
     # ---- units ----
 
@@ -443,11 +430,6 @@ def _around(module: Module, *said: Any) -> FullyShardedDataParallel:
     return made
 
 
-def clean_name(name: str) -> str:
-    """A parameter's name without what the wrappers add."""
-    return name.replace(f"{INSIDE}.", "")
-
-
 def _ignored(modules: Any, states: Any) -> set[Any]:
     """Parameters that stay as they are."""
     found: set[Any] = set()
@@ -465,7 +447,7 @@ def _initialise(module: Module, fn: Callable[[Module], None]) -> None:
 
 def _take(module: FullyShardedDataParallel, state_dict: Any, prefix: str, *_: Any) -> None:
     """Names of a state get the wrapper's, and whole tensors are cut."""
-    parts = dict(module.module.named_parameters())
+    parts = {clean_name(name): p for name, p in module.module.named_parameters()}
     for name in [name for name in state_dict if name.startswith(prefix)]:
         rest = name[len(prefix) :]
         value, part = state_dict.pop(name), parts.get(rest)

@@ -4,14 +4,15 @@ nonwrapped_numel. With recurse they say whether to look inside, without it wheth
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from tensorpy.nn import Module, ModuleDict, ModuleList, MultiheadAttention
 
 __all__ = [
-    "CustomPolicy", "ModuleWrapPolicy", "always_wrap_policy", "lambda_auto_wrap_policy",
-    "size_based_auto_wrap_policy", "transformer_auto_wrap_policy",
+    "CustomPolicy", "ModuleWrapPolicy", "always_wrap_policy", "enable_wrap", "lambda_auto_wrap_policy",
+    "size_based_auto_wrap_policy", "transformer_auto_wrap_policy", "wrap",
 ]  # fmt: skip
 
 _MOST_UNWRAPPED = 10**8
@@ -137,6 +138,49 @@ class CustomPolicy:
 def _or_policy(module: Module, recurse: bool, nonwrapped_numel: int, policies: Sequence[Callable[..., bool]]) -> bool:
     """What any of several policies says."""
     return any(p(module=module, recurse=recurse, nonwrapped_numel=nonwrapped_numel) for p in policies)
+
+
+_enabled: list[tuple[Callable[..., Module], dict[str, Any]]] = []  # the scopes of enable_wrap, the innermost last
+
+
+@contextmanager
+def enable_wrap(*, wrapper_cls: Any, **wrapper_kwargs: Any) -> Iterator[None]:
+    """A context in which wrap wraps.
+
+    Arguments:
+        wrapper_cls: in what
+        wrapper_kwargs: its options
+
+    Example:
+        >>> from tensorpy.distributed.fsdp.wrap import enable_wrap, wrap
+        >>> with enable_wrap(wrapper_cls=nn.Sequential):
+        ...     print(wrap(nn.ReLU()))
+        Sequential(
+          (0): ReLU()
+        )
+    """
+    _enabled.append((wrapper_cls, wrapper_kwargs))
+    try:
+        yield
+    finally:
+        _enabled.pop()
+
+
+def wrap(module: Module, **wrap_overrides: Any) -> Module:
+    """A module in the wrapper that the scope of enable_wrap around this says; the module itself if there is none.
+
+    Arguments:
+        module: the module
+        wrap_overrides: options in the place of the scope's
+
+    Example:
+        >>> tp.distributed.fsdp.wrap.wrap(nn.ReLU())
+        ReLU()
+    """
+    if not _enabled:
+        return module
+    wrapper, options = _enabled[-1]
+    return wrapper(module, **{**options, **wrap_overrides})
 
 
 def wrap_inside(module: Module, policy: Callable[..., Any], make: Callable[..., Module], ignored: set[Any]) -> int:

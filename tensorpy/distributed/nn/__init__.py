@@ -1,5 +1,8 @@
 """Collectives that record gradients, under the names of torch.distributed.nn (functional.py)."""
 
+from tensorpy.autograd import Function as Function
+from tensorpy.distributed.distributed_c10d import ReduceOp as ReduceOp
+from tensorpy.distributed.distributed_c10d import group as group
 from tensorpy.distributed.nn import functional as functional
 from tensorpy.distributed.nn.functional import all_gather as all_gather
 from tensorpy.distributed.nn.functional import all_reduce as all_reduce

@@ -1,0 +1,1 @@
+"""Modules that run their forward again in backward, as wrappers around modules of a model."""

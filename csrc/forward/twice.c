@@ -65,10 +65,18 @@ static int make_leaves(const tp_forward_call *c, passes *p) {
     return 0;
 }
 
-/* Any would do; a formula that goes over logarithms would not have zeros. */
+/* Any would do that the formula takes: one that goes over logarithms would not have zeros, and where results have a
+ * phase that is free (singular vectors, eigenvectors), only gradients that do not depend on it. The results themselves
+ * do not: what they multiply is their length. */
 static tp_tensor *new_cotangent(tp_tensor *root) {
-    tp_autoref *ones = tp_ones_like(root, TP_NO_DTYPE, TP_NO_LAYOUT, TP_NO_DEVICE, -1, TP_NO_FORMAT);
-    return ones && tp_set_requires_grad(ones, true) == 0 ? tp_take(ones) : NULL;
+    tp_autoref *made = NULL;
+    if (tp_is_complex(root)) {
+        tp_autoref *values = tp_detach(root), *none = values ? tp_eq_Scalar(values, TP_SCALAR_I(0)) : NULL;
+        made = none ? tp_masked_fill_Scalar(values, none, TP_SCALAR_I(1)) : NULL;
+    } else {
+        made = tp_ones_like(root, TP_NO_DTYPE, TP_NO_LAYOUT, TP_NO_DEVICE, -1, TP_NO_FORMAT);
+    }
+    return made && tp_set_requires_grad(made, true) == 0 ? tp_take(made) : NULL;
 }
 
 /* One that stands for an operator without a gradient. */

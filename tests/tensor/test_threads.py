@@ -543,11 +543,12 @@ def test_subinterpreters_are_refused():
     run(f"""
         try: import _xxsubinterpreters as interpreters
         except ImportError: import _interpreters as interpreters
+        import sys
         i = interpreters.create(isolated=False)
-        failed = interpreters.run_string(i, {code!r})
+        here = f"import sys; sys.path[:] = {{sys.path}}\\n"  # where this program has tensorpy from
+        failed = interpreters.run_string(i, here + {code!r})
         assert failed is None, failed
         interpreters.destroy(i)
-        import sys
         del sys.modules["tensorpy._C"]
         import tensorpy._C
         assert tensorpy._C is tp._C

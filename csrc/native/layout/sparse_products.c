@@ -295,8 +295,11 @@ tp_tensor *smm_composite(tp_tensor *self, tp_tensor *mat2) {
  *   (Tensor solution, Tensor cloned_coefficient): of a matrix in rows, which is not given back. */
 tp_tensor2 triangular_solve_layout(tp_tensor *self, tp_tensor *A, bool upper, bool transpose, bool unit) {
     tp_tensor2 none = {{NULL, NULL}};
-    if (tp_is_sparse(self) || tp_layout_of(A) != TP_SPARSE_CSR)
-        return tp_fail(TP_ValueError, "triangular_solve: unsupported sparse layout"), none;
+    tp_layout layout = tp_layout_of(A);
+    if (layout == TP_SPARSE_CSC) return tp_fail(TP_ValueError, "triangular_solve: unsupported sparse layout"), none;
+    if (tp_is_sparse(self) || (layout != TP_SPARSE_CSR && layout != TP_SPARSE_BSR))
+        return tp_fail(TP_RuntimeError, "triangular_solve: of a dense tensor by one in rows: sparse_csr or sparse_bsr"),
+               none;
     tp_autoref *values = tp__layout_values(A), *whole = values ? tp_to_dense(A, TP_NO_DTYPE, -1) : NULL;
     tp_autoref *turned = !whole ? NULL : transpose ? tp_transpose_int(whole, -2, -1) : tp_retain(whole);
     tp_autoref *found = turned ? tp_linalg_solve_triangular(turned, self, upper != transpose, true, unit) : NULL;

@@ -58,7 +58,6 @@ def main() -> int:
         shutil.copytree(ROOT / folder, package / folder, ignore=shutil.ignore_patterns("__pycache__"))
     environment |= {
         "PYTHONPATH": f"{package}:{ROOT}",
-        "PYTHONSAFEPATH": "1",  # programs of tests do not find the plain build in the folder that they start in
         "LD_PRELOAD": f"{runtime('libasan.so')} {runtime('libubsan.so')}",
     }
     command = [

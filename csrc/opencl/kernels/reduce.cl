@@ -529,8 +529,8 @@ void join_parts(cut c, __global OUT_S *out, long out_offset, __global const acc_
     for (long i = id; i < c.parts; i += GROUP) acc = join_acc(acc, partial[i]);
     shared[id] = acc;
     join_group(shared, id);
-    acc = shared[0];
     if (id) return;
+    acc = shared[0];
 #else
     long output = get_global_id(0);
     if (output >= c.outputs) return;

@@ -361,12 +361,9 @@ def _out_of_writing(op: Operator) -> str:
     first, *rest = (a for a in c_arguments(origin.func) if a.argument.is_write)
     body = _whole_checks(op, outs) + "".join(_copied(a, "-1") for a in rest)
     replaced = {a.name: _as_argument(a) for a in rest}
-    reads = any(
-        is_tensor_like(a.type) for a in origin.func.arguments if a.name not in (first.name, *(r.name for r in rest))
-    )
-    if "inplace_view" in origin.tags or (
-        reads and first.c.member == "tensor"
-    ):  # self gets another memory, or out is read
+    reads = any(is_tensor_like(a.type) and not a.is_write for a in origin.func.arguments)
+    # self gets another memory, or out may be what is read
+    if "inplace_view" in origin.tags or (reads and first.c.member == "tensor"):
         call = _call_of_writing(op, replaced | {first.name: _as_argument(first)})
         body += _copied(first, "-1")
         return body + f"    return {call} < 0 ? -1 : tp_copy_into_out({outs[0]}, {_as_argument(first)});\n"

@@ -18,6 +18,7 @@ from opencl_programs import ROOT, needs_device, output_of, run
 import tensorpy as tp
 import yaml
 from codegen.__main__ import load_catalog
+from tensorpy.testing.checks import bits
 
 
 @pytest.fixture
@@ -140,6 +141,21 @@ def test_reductions_of_many_shapes(shape: tuple[int, ...]) -> None:
         tp.testing.assert_close(y.sum(*args).cpu(), x.sum(*args))
         tp.testing.assert_close(y.var(*args).cpu(), x.var(*args))
         assert y.argmax(*args).tolist() == x.argmax(*args).tolist()
+
+
+@needs_device
+@pytest.mark.parametrize("across", [(), (0,), (1,), (0, 1)])
+def test_largest_elements_and_their_places_lie_anyhow(across: tuple[int, ...]) -> None:
+    """Either of the two outputs may lie across."""
+    x = tp.randn(4, 5, 6)
+    expected = x.max(2)
+    dtypes = (tp.float32, tp.int64)
+    made = tuple(
+        tp.empty(5, 4, dtype=d, device="opencl").t() if i in across else tp.empty(4, 5, dtype=d, device="opencl")
+        for i, d in enumerate(dtypes)
+    )
+    tp.max(x.to("opencl"), 2, out=made)
+    assert all(bits(a) == bits(b) for a, b in zip(made, expected, strict=True))
 
 
 @needs_device

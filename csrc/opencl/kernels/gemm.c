@@ -103,8 +103,8 @@ static int64_t parts_of(const product *p) {
 static int run_tiled(product *p) {
     const geometry *g = &p->g;
     p->tile = tp_cl_tile_of(p->device, p->compute, g->m, g->n, p->batches);
-    int64_t part = tp_divide_up(tp_divide_up(g->k, parts_of(p)), 16) * 16, parts = tp_divide_up(g->k, part ? part : 1);
-    if (parts < 1) parts = 1;
+    int64_t part = tp_divide_up(tp_divide_up(g->k, parts_of(p)), TP_CL_DEPTH) * TP_CL_DEPTH;
+    int64_t parts = g->k > part ? tp_divide_up(g->k, part) : 1;
     tp_autoref *partial =
         parts > 1 ? tp_new_empty(TP_INTS(p->batches * parts * g->m * g->n), p->compute, p->out->device) : NULL;
     if (parts > 1 && !partial) return -1;

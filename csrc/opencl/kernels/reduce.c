@@ -284,17 +284,16 @@ int reduce_all_opencl(tp_tensor *x, tp_ints dim, tp_tensor *out) { return run(TP
 int reduce_count_opencl(tp_tensor *x, tp_ints dim, tp_tensor *out) { return run(TP_FOLD_COUNT, x, dim, out); }
 int reduce_length_opencl(tp_tensor *x, tp_ints dim, tp_tensor *out) { return run(TP_FOLD_LENGTH, x, dim, out); }
 
-/* out: the elements of x at the places `at` along dim. */
+/* out: the elements of x at the places `at` along dim, which lie as the elements of out do. */
 static int take(const tp_cl_fold *place, tp_tensor *x, tp_ints dim, tp_tensor *out, tp_tensor *at) {
-    tp_cl_cut c, of_at;
+    tp_cl_cut c;
     tp_cl_device *d = tp_cl_get(x->device.index);
-    if (!d || tp_cl_cut_of(&c, d, x, dim, out) < 0 || tp_cl_cut_of(&of_at, d, x, dim, at) < 0) return -1;
+    if (!d || tp_cl_cut_of(&c, d, x, dim, out) < 0) return -1;
     tp_cl_fold_variant v = tp_cl_fold_variant_of(place, &c, x, out);
     v.takes = true;
     v.group = 0;
     tp_cl_call call = tp_cl_begin(d, tp_cl_plan(d, &family, "take", &v));
     pass_geometry(&call, &c);
-    pass_geometry(&call, &of_at);
     tp_cl_pass_tensor(&call, x);
     tp_cl_pass_tensor(&call, out);
     tp_cl_pass_tensor(&call, at);
@@ -306,7 +305,8 @@ static int extreme(tp_fold fold, const char *places, tp_tensor *x, tp_ints dim, 
     tp_cl_fold place = {.name = places, .in = d == TP_BOOL ? TP_UINT8 : d, .made = TP_INT64};
     if (at && reduce(&place, x, dim, at) < 0) return -1;
     if (!out) return 0;
-    return at && out->dtype == x->dtype ? take(&place, x, dim, out, at) : run(fold, x, dim, out);
+    bool alike = at && out->dtype == x->dtype && tp_is_contiguous(out) && tp_is_contiguous(at);
+    return alike ? take(&place, x, dim, out, at) : run(fold, x, dim, out);
 }
 
 /* max(Tensor x, int[] dim, *, Tensor(a!)? out, Tensor(b!)? at) -> () */

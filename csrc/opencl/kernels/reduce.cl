@@ -501,12 +501,12 @@ void reduce(cut c, INPUT __global OUT_S *out, long out_offset, __global acc_t *p
 }
 #elif defined(TAKES)
 
-__kernel void take(cut c, cut of_at, __global const IN_S *in, long in_offset, __global OUT_S *out, long out_offset,
+__kernel void take(cut c, __global const IN_S *in, long in_offset, __global OUT_S *out, long out_offset,
                    __global const long *at, long at_offset) {
     long output = get_global_id(0);
     if (output >= c.outputs) return;
-    long place = at[at_offset + place_of_output(&of_at, output)];
-    out[out_offset + place_of_output(&c, output)] = in[in_offset + place_of_input(&c, output) + place_along(&c, place)];
+    long to = place_of_output(&c, output);
+    out[out_offset + to] = in[in_offset + place_of_input(&c, output) + place_along(&c, at[at_offset + to])];
 }
 
 #else

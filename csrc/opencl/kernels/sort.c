@@ -163,15 +163,22 @@ static int sort_lines(const lines_plan *p, int64_t k, tp_tensor *out) {
     return take_places(p, &e, k, out);
 }
 
+/* A call of a kernel with the lines in order, as far as the arguments of all such kernels are the same. */
+static int begin_sorted(const lines_plan *p, const char *kernel, entries *e, tp_tensor *out, tp_cl_call *c) {
+    if (make_entries(p, p->n * p->lines, e) < 0 || sort_entries(p, e, false) < 0) return -1;
+    *c = begin(p, kernel);
+    tp_cl_pass_tensor(c, e->keys);
+    tp_cl_pass_tensor(c, e->places);
+    tp_cl_pass_tensor(c, out);
+    tp_cl_pass_long(c, p->n);
+    tp_cl_pass_long(c, p->lines);
+    return 0;
+}
+
 static int mode_of_lines(const lines_plan *p, bool nan_apart, tp_tensor *out) {
     auto_entries e = {NULL, NULL, NULL, NULL};
-    if (make_entries(p, p->n * p->lines, &e) < 0 || sort_entries(p, &e, false) < 0) return -1;
-    tp_cl_call c = begin(p, "mode");
-    tp_cl_pass_tensor(&c, e.keys);
-    tp_cl_pass_tensor(&c, e.places);
-    tp_cl_pass_tensor(&c, out);
-    tp_cl_pass_long(&c, p->n);
-    tp_cl_pass_long(&c, p->lines);
+    tp_cl_call c;
+    if (begin_sorted(p, "mode", &e, out, &c) < 0) return -1;
     tp_cl_pass_int(&c, nan_apart);
     return tp_cl_run(&c, p->lines, small_group(p, p->lines));
 }
@@ -203,13 +210,8 @@ static bool are_few_and_long(const lines_plan *p) {
 
 static int place_of_sorted(const lines_plan *p, int64_t k, bool median, bool skip_nan, tp_tensor *out) {
     auto_entries e = {NULL, NULL, NULL, NULL};
-    if (make_entries(p, p->n * p->lines, &e) < 0 || sort_entries(p, &e, false) < 0) return -1;
-    tp_cl_call c = begin(p, "place_in_order");
-    tp_cl_pass_tensor(&c, e.keys);
-    tp_cl_pass_tensor(&c, e.places);
-    tp_cl_pass_tensor(&c, out);
-    tp_cl_pass_long(&c, p->n);
-    tp_cl_pass_long(&c, p->lines);
+    tp_cl_call c;
+    if (begin_sorted(p, "place_in_order", &e, out, &c) < 0) return -1;
     tp_cl_pass_long(&c, k);
     tp_cl_pass_int(&c, median);
     tp_cl_pass_int(&c, skip_nan);

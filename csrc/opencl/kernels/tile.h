@@ -4,7 +4,8 @@
 #include "core/dtype.h"
 #include "opencl/runtime/launch.h"
 
-#define TP_CL_TILE 64 /* edges are this or twice as much */
+#define TP_CL_TILE 64  /* edges are this or twice as much */
+#define TP_CL_DEPTH 16 /* of a slice: DEPTH */
 
 typedef struct {
     int down, across;

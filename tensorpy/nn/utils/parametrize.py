@@ -122,16 +122,12 @@ class ParametrizationList(ModuleList):
             self._check(original)
 
     def _check(self, original: Tensor) -> None:
-        made = self()
-        if not isinstance(made, Tensor):
-            raise ValueError(f"A parametrization must return a tensor. Got {type(made).__name__}.")
-        for what in ("dtype", "shape"):
-            if getattr(made, what) != getattr(original, what):
-                raise ValueError(
-                    f"Registering a parametrization may not change the {what} of the tensor, unless `unsafe` flag is "
-                    f"enabled.\nunparametrized {what}: {getattr(original, what)}\n"
-                    f"parametrized {what}: {getattr(made, what)}"
-                )
+        _check_made(
+            self(),
+            original,
+            "Registering a parametrization may not change the {what} of the tensor, unless `unsafe` flag is enabled.\n"
+            "unparametrized {what}: {before}\nparametrized {what}: {made}",
+        )
 
     def _originals(self) -> list[Any]:
         return [self.original] if self.is_tensor else [getattr(self, f"original{i}") for i in range(self.ntensors)]
@@ -215,17 +211,27 @@ def _own_class(module: Any, base: type) -> None:
     module.__class__ = type(f"Parametrized{base.__name__}", (base,), members)
 
 
+def _check_alike(made: Tensor, before: Tensor, complaint: str) -> None:
+    for what in ("dtype", "shape"):
+        if getattr(made, what) != getattr(before, what):
+            raise ValueError(complaint.format(what=what, before=getattr(before, what), made=getattr(made, what)))
+
+
+def _check_made(made: Any, before: Tensor, complaint: str) -> None:
+    if not isinstance(made, Tensor):
+        raise ValueError(f"A parametrization must return a tensor. Got {type(made).__name__}.")
+    _check_alike(made, before, complaint)
+
+
 def _check_further(parametrization: Any, before: Tensor) -> None:
     """One more parametrization on top of others: what it gives, and what leads back there, is as the tensor was."""
     after = parametrization(before)
-    if not isinstance(after, Tensor):
-        raise ValueError(f"A parametrization must return a tensor. Got {type(after).__name__}.")
-    for what in ("dtype", "shape"):
-        if getattr(after, what) != getattr(before, what):
-            raise ValueError(
-                f"Registering a parametrization may not change the {what} of the tensor, unless the `unsafe` flag is "
-                f"enabled.\nbefore: {getattr(before, what)}\nafter: {getattr(after, what)}"
-            )
+    _check_made(
+        after,
+        before,
+        "Registering a parametrization may not change the {what} of the tensor, unless the `unsafe` flag is enabled.\n"
+        "before: {before}\nafter: {made}",
+    )
     if not hasattr(parametrization, "right_inverse"):
         return
     try:
@@ -234,13 +240,12 @@ def _check_further(parametrization: Any, before: Tensor) -> None:
         return
     if not isinstance(back, Tensor):
         raise ValueError(f"parametrization.right_inverse must return a tensor. Got: {type(back).__name__}")
-    for what in ("dtype", "shape"):
-        if getattr(back, what) != getattr(before, what):
-            raise ValueError(
-                f"The tensor that parametrization.right_inverse returns must have the same {what} as the parametrized "
-                f"one, unless the `unsafe` flag is enabled.\nbefore: {getattr(before, what)}\n"
-                f"returned: {getattr(back, what)}"
-            )
+    _check_alike(
+        back,
+        before,
+        "The tensor that parametrization.right_inverse returns must have the same {what} as the parametrized one, "
+        "unless the `unsafe` flag is enabled.\nbefore: {before}\nreturned: {made}",
+    )
 
 
 def register_parametrization(module: Any, tensor_name: str, parametrization: Module, *, unsafe: bool = False) -> Any:

@@ -62,7 +62,7 @@ def arguments(library: Any, info: OpInfo, sample: OpSample, out: bool = True) ->
     def convert(value: Any) -> Any:
         match value:
             case Array():
-                flat = library.from_numpy(np.ascontiguousarray(value.values).reshape(-1))
+                flat = library.from_numpy(np.array(value.values).reshape(-1))  # a copy: operators write to it
                 return flat.to(getattr(library, value.dtype)).reshape(value.values.shape)
             case Dtype(name):
                 return getattr(library, name)

@@ -297,7 +297,16 @@ def _sample(raw: Any) -> OpSample:
 def _drawn(name: str, dtype: str, number: int = 0) -> list[OpSample]:
     info = TABLE[name]
     make = Make(dtype, (zlib.crc32(f"{name} {dtype}".encode()) & 0xFFFF) + number, *info.domain)
-    return [_sample(s) for s in info.samples_of(make)]
+    drawn = [_sample(s) for s in info.samples_of(make)]
+    for sample in drawn:
+        sample.map(_freeze)
+    return drawn
+
+
+def _freeze(value: Any) -> None:
+    """What is drawn once for all tests is not written to by any."""
+    if isinstance(value, Array) and isinstance(value.values, np.ndarray):  # and no scalar, which nobody can change
+        value.values.flags.writeable = False
 
 
 TABLE: dict[str, OpInfo] = {}

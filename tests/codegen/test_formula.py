@@ -414,7 +414,12 @@ def test_autograd_kernels(derived: Catalog) -> None:
     assert record.index("tp_save(&node->self, self)") < record.index("redispatch_mul_Tensor")
     assert "if (tp_node_wants(fn, 1)) {" in record
     inplace = function(text, "record_mul__Tensor")
-    order = ["tp_check_inplace(self", "tp_clone(self", "redispatch_mul__Tensor", "tp_rebase_history(self, fn)"]
+    order = [
+        "tp_check_inplace(self",
+        "tp_save_before_write(&node->self, self",
+        "redispatch_mul__Tensor",
+        "tp_rebase_history(self, fn)",
+    ]
     assert [inplace.index(part) for part in order] == sorted(inplace.index(part) for part in order)
     assert 'tp_out_no_grad("add.out")' in function(text, "autograd_add_out")
     assert 'tp_not_differentiable_node("frob", 1)' in function(text, "record_frob")

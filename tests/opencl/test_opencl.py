@@ -460,7 +460,8 @@ def test_math_functions_of_numbers_of_all_sizes() -> None:
     for name in [*names.split(), "atanh"]:
         function = getattr(tp, name)
         far = distance(function(x).numpy(), function(y).cpu().numpy())
-        assert far.max() <= 4, f"{name}({numbers[far.argmax()]})"
+        most = 6 if name == "erfc" else 4  # OpenCL allows its erfc 16
+        assert far.max() <= most, f"{name}({numbers[far.argmax()]})"
     for name in ("pow", "atan2", "hypot", "fmod", "remainder"):
         function = getattr(tp, name)
         far = distance(function(x, x.flip(0)).numpy(), function(y, y.flip(0)).cpu().numpy())

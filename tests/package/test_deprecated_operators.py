@@ -17,7 +17,6 @@ CALLS = {
     "qr": "t.eye(2).qr()",
     "lu_solve": "t.ones(2, 1).lu_solve(*t.linalg.lu_factor(t.eye(2)))",
     "triangular_solve": "t.triangular_solve(t.ones(2, 1), t.eye(2))",
-    "range": "t.range(0, 3)",
     "index_reduce": "t.ones(3).index_reduce(0, t.tensor([0]), t.ones(1), 'mean')",
     "scatter": "t.ones(3).scatter(0, t.tensor([0]), t.ones(1), reduce='add')",
 }
@@ -55,6 +54,13 @@ def test_the_warnings_begin_as_pytorchs() -> None:
         assert ours[:50] == theirs[:50]
 
 
+def test_range_warns_at_each_call() -> None:
+    """Its warning is that of PyTorch's Python function, which no call is spared."""
+    for _ in range(2):
+        with pytest.warns(UserWarning, match="^torch.range is deprecated and will be removed in a future release"):
+            tp.range(0, 1)
+
+
 def test_set_warn_always_makes_each_call_warn() -> None:
     assert not tp.is_warn_always_enabled()
     tp.set_warn_always(True)
@@ -62,7 +68,7 @@ def test_set_warn_always_makes_each_call_warn() -> None:
         with warnings.catch_warnings(record=True) as seen:
             warnings.simplefilter("always")
             for _ in range(3):
-                tp.range(0, 1)
+                tp.cholesky(tp.eye(2))
     finally:
         tp.set_warn_always(False)
     assert len(seen) == 3

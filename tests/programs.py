@@ -7,6 +7,7 @@ import subprocess
 import sys
 import textwrap
 
+SANITIZED = "asan" in os.environ.get("LD_PRELOAD", "")
 HANGS_AFTER = 120  # seconds; what is tested takes one or two
 
 

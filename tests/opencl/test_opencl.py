@@ -457,10 +457,11 @@ def test_math_functions_of_numbers_of_all_sizes() -> None:
     x = tp.tensor(numbers)
     y = x.to("opencl")
     names = "exp exp2 expm1 log log2 log10 log1p tanh sigmoid erf erfc sin cos tan asin acos atan sinh cosh asinh acosh"
+    nvidia = "NVIDIA" in tp.opencl.get_device_properties().platform
     for name in [*names.split(), "atanh"]:
         function = getattr(tp, name)
         far = distance(function(x).numpy(), function(y).cpu().numpy())
-        most = 6 if name == "erfc" else 4  # OpenCL allows its erfc 16
+        most = 6 if nvidia and name == "erfc" else 4  # its erfc is off by 5; OpenCL allows 16
         assert far.max() <= most, f"{name}({numbers[far.argmax()]})"
     for name in ("pow", "atan2", "hypot", "fmod", "remainder"):
         function = getattr(tp, name)

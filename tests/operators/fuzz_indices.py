@@ -20,7 +20,8 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-from fuzz_operators import ADDRESS_SPACE, EXPECTED, SANITIZED, Ended, Watchdog, at_most, end_call
+from fuzz_operators import ADDRESS_SPACE, EXPECTED, Ended, Watchdog, at_most, end_call
+from programs import SANITIZED
 
 import tensorpy as tp
 from tensorpy.testing.harness import arguments, function_of

@@ -10,7 +10,6 @@ import contextlib
 import faulthandler
 import math
 import mmap
-import os
 import resource
 import signal
 import sys
@@ -18,6 +17,8 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+
+from programs import SANITIZED
 
 import tensorpy as tp
 import tensorpy.distributed  # which has the kernels of collectives
@@ -34,8 +35,7 @@ EXPECTED = (
     ZeroDivisionError,
     BufferError,
 )
-SANITIZED = "asan" in os.environ.get("LD_PRELOAD", "")  # which reserves terabytes of addresses, and is slow
-SECONDS = 120 if SANITIZED else 20  # of one call, before it counts as hanging
+SECONDS = 120 if SANITIZED else 20  # of one call, before it counts as hanging: the sanitizer is slow
 ONE_CALL = 1.0 if SANITIZED else 0.1  # seconds, after which a signal ends a call: a degree of 2**62 takes years
 ADDRESS_SPACE = 3 << 30
 SHAPES = ((2, 3), (4,)) if SANITIZED else ((2, 3), (2, 3, 4, 4), (4,), (2, 2, 3))
@@ -255,7 +255,7 @@ def main() -> int:
     signal.signal(signal.SIGALRM, end_call)
     with open(sys.argv[1], "r+b") as file:
         journal = mmap.mmap(file.fileno(), 256)
-        if not SANITIZED:
+        if not SANITIZED:  # which reserves terabytes of addresses
             resource.setrlimit(resource.RLIMIT_AS, (ADDRESS_SPACE, ADDRESS_SPACE))
         part, _, parts = next((a for a in sys.argv[2:] if "/" in a), "0/1").partition("/")
         named = {a for a in sys.argv[2:] if "/" not in a and not a.startswith("-")}

@@ -5,11 +5,10 @@ What could hang or crash the interpreter runs in a process of its own.
 
 from __future__ import annotations
 
-import os
 import textwrap
 
 import pytest
-from programs import run
+from programs import SANITIZED, run
 
 
 def test_first_product_of_two_threads():
@@ -65,7 +64,7 @@ BUSY = {
 
 
 # AddressSanitizer's allocator is copied with the locks that other threads hold: a child waits for them for ever.
-@pytest.mark.skipif("asan" in os.environ.get("LD_PRELOAD", ""), reason="the sanitizer's allocator cannot be forked")
+@pytest.mark.skipif(SANITIZED, reason="the sanitizer's allocator cannot be forked")
 @pytest.mark.parametrize("what", BUSY)
 def test_fork_while_a_thread_works(what):
     """A child starts with free locks and turns, and the parent goes on."""

@@ -34,6 +34,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--tree", action="store_true", help="with --files: those that read the whole tree too")
 
 
+# Programs of tests say what the tests expect, whether the driver has their kernels in its cache or compiles them.
+os.environ.setdefault("TENSORPY_OPENCL_QUIET", "1")
+
 PART = pytest.StashKey[Part | None]()
 FILES = pytest.StashKey[Files | None]()
 

@@ -310,8 +310,15 @@ def compiled(source: Path, library: Path, program: Path) -> str:
     return str(program)
 
 
-def made_small(plan: Path, out: Path) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "codegen", "--only", str(plan), "--out", str(out)]
+def heard(*words: str, text: str, **environment: str) -> tuple[int, str]:
+    """A program's status, and what it printed; what it says of an error where it failed."""
+    environment = {**os.environ, **environment}
+    done = subprocess.run(words, input=text, capture_output=True, text=True, timeout=120, env=environment)
+    return done.returncode, done.stderr + done.stdout if done.returncode else done.stdout
+
+
+def made_small(plan: Path, out: Path, device: str = "cpu") -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "codegen", "--only", str(plan), "--device", device, "--out", str(out)]
     return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=300)
 
 
@@ -333,8 +340,7 @@ def test_a_c_program_reads_a_digit(tmp_path: Path) -> None:
     pixels = tp.tensor([float(n) for n in image.split()]).reshape(1, 1, 8, 8) / 16
 
     def said(name: str, text: str) -> tuple[int, str]:
-        done = subprocess.run([program, str(tmp_path / name)], input=text, capture_output=True, text=True, timeout=60)
-        return done.returncode, done.stdout + done.stderr
+        return heard(program, str(tmp_path / name), text=text)
 
     code, text = said("digits.plan", image)
     assert code == 0 and text.splitlines()[-1] == f"this is a {int(plan(pixels).argmax())}"  # type: ignore[union-attr]

@@ -12,7 +12,7 @@ from typing import Any
 import fake_opencl
 import pytest
 from opencl_programs import needs_device, output_of
-from test_saved_plan import LIBRARY, PROGRAMS, ROOT, needs_library, same
+from test_saved_plan import LIBRARY, PROGRAMS, ROOT, compiled, heard, made_small, needs_library, same
 
 import tensorpy as tp
 from tensorpy import _C, nn
@@ -160,19 +160,6 @@ def test_a_driver_that_fails(call: str, tmp_path: Path) -> None:
 # ---- C ----
 
 
-def compiled(source: Path, library: Path, program: Path) -> str:
-    words = ["cc", "-std=c11", "-Wall", "-Wextra", "-Wpedantic", "-Werror", "-O2", "-s", f"-I{ROOT / 'csrc/include'}"]
-    words += [str(source), str(library), "-fopenmp", "-no-pie", "-Wl,--gc-sections", "-lm", "-lpthread", "-ldl", "-o"]
-    subprocess.run([*words, str(program)], check=True, capture_output=True, timeout=300)
-    return str(program)
-
-
-def said(*words: str, text: Path, **environment: str) -> tuple[int, str]:
-    with text.open() as given:
-        done = subprocess.run(words, stdin=given, capture_output=True, text=True, timeout=120, env=environment or None)
-    return done.returncode, done.stdout + done.stderr
-
-
 @needs_library
 @pytest.mark.parametrize(
     "name, plan, text", [("digit", "digits.plan", "image.txt"), ("train", "train.plan", "digits.txt")]
@@ -186,32 +173,22 @@ def test_c_programs(name: str, plan: str, text: str, tmp_path: Path) -> None:
         [sys.executable, str(script), *how, "--out", str(tmp_path)], check=True, capture_output=True, timeout=300
     )
     words = [str(tmp_path / plan), *([str(tmp_path / "weights.bin")] if name == "train" else [])]
+    text = (tmp_path / text).read_text()
     whole = compiled(script.parent / f"{name}.c", LIBRARY, tmp_path / "whole")
-    right = said(whole, *words, text=tmp_path / text)
+    right = heard(whole, *words, text=text)
     assert right[0] == 0
-    assert said(whole, *words, "opencl", text=tmp_path / text) == right
-    code, error = said(whole, *words, "opencl:55", text=tmp_path / text)
+    assert heard(whole, *words, "opencl", text=text) == right
+    code, error = heard(whole, *words, "opencl:55", text=text)
     assert code == 1 and "invalid device ordinal: opencl:55" in error
-    assert "runs on cpu or opencl" in said(whole, *words, "meta", text=tmp_path / text)[1]
-    none = said(whole, *words, "opencl", text=tmp_path / text, TENSORPY_OPENCL_LIBRARY="libNothing.so")
+    assert "runs on cpu or opencl" in heard(whole, *words, "meta", text=text)[1]
+    none = heard(whole, *words, "opencl", text=text, TENSORPY_OPENCL_LIBRARY="libNothing.so")
     assert none[0] == 1 and "OpenCL is not available" in none[1]
 
-    command = [
-        sys.executable,
-        "-m",
-        "codegen",
-        "--only",
-        words[0],
-        "--device",
-        "opencl",
-        "--out",
-        str(tmp_path / "only"),
-    ]
-    subprocess.run(command, cwd=ROOT, check=True, capture_output=True, timeout=300)
+    made_small(Path(words[0]), tmp_path / "only", "opencl").check_returncode()
     small = compiled(script.parent / f"{name}.c", tmp_path / "only" / "libtensorpy_only.a", tmp_path / "small")
     assert Path(small).stat().st_size < 1_000_000
-    assert said(small, *words, "opencl", text=tmp_path / text) == right
-    assert "which this build has not for cpu" in said(small, *words, text=tmp_path / text)[1]
+    assert heard(small, *words, "opencl", text=text) == right
+    assert "which this build has not for cpu" in heard(small, *words, text=text)[1]
 
 
 @needs_library
@@ -232,23 +209,9 @@ def test_a_small_library_without_opencl(tmp_path: Path) -> None:
     x = (tp.arange(40000) % 97).float().reshape(200, 200) / 97
     for device in ("cpu", "opencl"):
         out = tmp_path / device
-        command = [
-            sys.executable,
-            "-m",
-            "codegen",
-            "--only",
-            str(tmp_path / "a.plan"),
-            "--device",
-            device,
-            "--out",
-            str(out),
-        ]
-        subprocess.run(command, cwd=ROOT, check=True, capture_output=True, timeout=300)
+        made_small(tmp_path / "a.plan", out, device).check_returncode()
         program = compiled(source, out / "libtensorpy_only.a", tmp_path / f"{device}.out")
-        code, text = said(program, str(tmp_path / "a.plan"), device, text=Path("/dev/null"))
+        code, text = heard(program, str(tmp_path / "a.plan"), device, text="")
         assert code == 0, text
         assert [float.fromhex(line) for line in text.split()] == function(x.to(device)).tolist()
-    assert (
-        "has no opencl"
-        in said(str(tmp_path / "cpu.out"), str(tmp_path / "a.plan"), "opencl", text=Path("/dev/null"))[1]
-    )
+    assert "has no opencl" in heard(str(tmp_path / "cpu.out"), str(tmp_path / "a.plan"), "opencl", text="")[1]

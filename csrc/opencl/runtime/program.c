@@ -78,7 +78,10 @@ static struct {
 } compiled;
 static _Atomic bool unsettled; /* something was compiled, and is not written or not said */
 
-static bool is_quiet(void) { return getenv("TENSORPY_OPENCL_QUIET"); }
+static bool is_quiet(void) {
+    const char *text = getenv("TENSORPY_OPENCL_QUIET");
+    return text && *text;
+}
 
 /* Said once, after a second of it. */
 static void note_build(const tp_cl_device *d, double seconds) {

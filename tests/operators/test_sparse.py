@@ -471,7 +471,7 @@ def test_which_permutations_keep_a_tensor_merged() -> None:
 
 
 def test_the_layers_below() -> None:
-    """`_to_sparse` and its kin are what the names without "_" are; a sparse tensor gets another's sizes, or elements."""
+    """`_to_sparse` and its kin are what the names without "_" are; a sparse tensor gets another's sizes or elements."""
     x = tp.tensor([[0.0, 5.0, 0.0], [6.0, 0.0, 0.0]])
     s = x.to_sparse()
     assert (s._dimI(), s._dimV(), x._to_sparse(1)._dimI()) == (2, 0, 1) and s._to_dense().tolist() == x.tolist()

@@ -98,15 +98,24 @@ static void multiply_lines(tp_int8_part *part, const tp_int8_lines *a, const int
         }
 }
 
-int tp_int8_make_starts(tp_int8_result *to, const int8_t *panels, int64_t count, int64_t quads) {
+static int room_for_starts(tp_int8_result *to, int64_t count) {
     if (!to->bytes) return 0;
     to->starts_count = count * TP_INT8_COLUMNS;
     to->starts = tp_alloc((size_t)to->starts_count * sizeof *to->starts);
-    if (!to->starts) return -1;
-    for (int64_t p = 0; p < count; p++)
-        tp_cpu.product_int8->weights(panels + p * quads * 4 * TP_INT8_COLUMNS, quads, to->starts + p * TP_INT8_COLUMNS);
-    for (int64_t i = 0; i < to->starts_count; i++)
-        to->starts[i] = (int32_t)(0 - (uint32_t)to->starts[i] * (uint32_t)to->zero_point);
+    return to->starts ? 0 : -1;
+}
+
+/* Of panel `number`, if rows are bytes. */
+static void make_start(const tp_int8_result *to, const int8_t *panels, int64_t number, int64_t quads) {
+    if (!to->bytes) return;
+    int32_t *starts = to->starts + number * TP_INT8_COLUMNS;
+    tp_cpu.product_int8->weights(panels + number * quads * 4 * TP_INT8_COLUMNS, quads, starts);
+    for (int i = 0; i < TP_INT8_COLUMNS; i++) starts[i] = (int32_t)(0 - (uint32_t)starts[i] * (uint32_t)to->zero_point);
+}
+
+int tp_int8_make_starts(tp_int8_result *to, const int8_t *panels, int64_t count, int64_t quads) {
+    if (room_for_starts(to, count) < 0) return -1;
+    for (int64_t p = 0; p < count; p++) make_start(to, panels, p, quads);
     return 0;
 }
 
@@ -213,7 +222,10 @@ static void run_columns(int64_t begin, int64_t end, void *context) {
     const job *j = context;
     tp_int8_part part;
     tp_int8_begin(&part, &j->to);
-    for (int64_t p = begin; p < end; p++) run_panel(j, &part, p, j->rows, 0, j->m);
+    for (int64_t p = begin; p < end; p++) {
+        make_start(&j->to, j->panels, p, j->quads); /* here, where the panel is in the cache for its products */
+        run_panel(j, &part, p, j->rows, 0, j->m);
+    }
     tp_int8_done(&part);
 }
 
@@ -260,16 +272,18 @@ int product_int8_cpu(tp_tensor *a, tp_tensor *panels, tp_tensor *scales, tp_tens
              .k = a->sizes[1],
              .quads = (a->sizes[1] + 3) / 4};
     tp_int8_stay_bytes(&j.to, a, zero_points, j.m);
-    if (tp_int8_make_starts(&j.to, j.panels, panels_of(&j), j.quads) < 0) return -1;
     j.pitch = (j.quads * (j.to.bytes ? 4 : 8) + LINE - 1) / LINE * LINE;
     if (j.pitch / LINE % 2 == 0) j.pitch += LINE;
     int64_t panel_work = 1 + j.m * j.k, few = 1 << 18;
     bool is_long = panel_work * panels_of(&j) > 1 << 16;
     j.block = block_of(&j);
     int64_t blocks = (j.m + j.block - 1) / j.block, block_work = j.block * j.k * panels_of(&j);
-    int status = j.m <= (j.block < BLOCK ? j.block : 2 * BLOCK)
-                     ? run_few(&j, is_long, 1 + few / panel_work / 4)
-                     : tp_parallel_unlocked(is_long, blocks, 1 + few / block_work, run_rows, &j);
+    bool are_few = j.m <= (j.block < BLOCK ? j.block : 2 * BLOCK);
+    int status =
+        are_few ? room_for_starts(&j.to, panels_of(&j)) : tp_int8_make_starts(&j.to, j.panels, panels_of(&j), j.quads);
+    if (status == 0)
+        status = are_few ? run_few(&j, is_long, 1 + few / panel_work / 4)
+                         : tp_parallel_unlocked(is_long, blocks, 1 + few / block_work, run_rows, &j);
     tp_int8_free_starts(&j.to);
     return status;
 }

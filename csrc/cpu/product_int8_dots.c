@@ -28,34 +28,46 @@
 
 #define VNNI __attribute__((target("avx512f,avx512bw,avx512vl,avx512vnni")))
 
+/* A sum waits four cycles for the one before: of few rows neighbouring quads have sums of their own. */
+#define WAYS(rows) ((rows) == 1 ? 4 : (rows) <= 3 ? 2 : 1)
+
 static inline VNNI __attribute__((always_inline)) void dots(const tp_int8_rows *a, const int8_t *panel, bool more,
                                                             int32_t *sums, const int rows) {
-    __m512i sum[12];
+    __m512i sum[12], others[3];
+    const int ways = WAYS(rows), n = rows * (ways - 1);
     UNROLL for (int r = 0; r < rows; r++) sum[r] =
         more ? _mm512_loadu_si512(sums + r * TP_INT8_COLUMNS) : _mm512_setzero_si512();
+    UNROLL for (int r = 0; r < n; r++) others[r] = _mm512_setzero_si512();
+#define ADD_QUAD(to, i)                                                                             \
+    UNROLL for (int r = 0; r < rows; r++) {                                                         \
+        int32_t quad;                                                                               \
+        memcpy(&quad, at + r * a->apart + 4 * (i), sizeof quad);                                    \
+        (to)[r] = _mm512_dpbusd_epi32((to)[r], _mm512_set1_epi32(quad), _mm512_loadu_si512(panel)); \
+    }                                                                                               \
+    panel += WIDTH;
     for (int64_t p = 0; p < a->pieces; p++) {
         const char *at = a->at + a->offsets[p];
-        for (int64_t i = 0; i < a->quads; i++, panel += WIDTH) {
-            __m512i weights = _mm512_loadu_si512(panel);
-            UNROLL for (int r = 0; r < rows; r++) {
-                int32_t quad;
-                memcpy(&quad, at + r * a->apart + 4 * i, sizeof quad);
-                sum[r] = _mm512_dpbusd_epi32(sum[r], _mm512_set1_epi32(quad), weights);
-            }
+        int64_t i = 0;
+        for (; ways > 1 && i + ways <= a->quads; i += ways) {
+            ADD_QUAD(sum, i)
+            UNROLL for (int way = 1; way < ways; way++) { ADD_QUAD(others + (way - 1) * rows, i + way) }
+        }
+        for (; i < a->quads; i++) {
+            ADD_QUAD(sum, i)
         }
     }
+#undef ADD_QUAD
+    UNROLL for (int r = 0; r < n; r++) sum[r % rows] = _mm512_add_epi32(sum[r % rows], others[r]);
     UNROLL for (int r = 0; r < rows; r++) _mm512_storeu_si512(sums + r * TP_INT8_COLUMNS, sum[r]);
 }
 
 static VNNI void multiply_dots(tp_int8_part *part, const tp_int8_rows *a, int64_t rows, const int8_t *panel, bool more,
                                int32_t *sums) {
-    tp_int8_rows some = *a;
-    for (int64_t n; rows > 0; rows -= n, some.at += n * some.apart, sums += n * TP_INT8_COLUMNS) {
-        n = rows >= 12 ? 12 : rows >= 6 ? 6 : rows >= 3 ? 3 : 1;
-        if (n == 12) dots(&some, panel, more, sums, 12);
-        else if (n == 6) dots(&some, panel, more, sums, 6);
-        else if (n == 3) dots(&some, panel, more, sums, 3);
-        else dots(&some, panel, more, sums, 1);
+    switch (rows) { /* at most 12, a number that the compiler knows */
+#define ROWS(n) \
+    case n: dots(a, panel, more, sums, n); break;
+        ROWS(1) ROWS(2) ROWS(3) ROWS(4) ROWS(5) ROWS(6) ROWS(7) ROWS(8) ROWS(9) ROWS(10) ROWS(11) ROWS(12)
+#undef ROWS
     }
 }
 

@@ -223,7 +223,7 @@ print(tp.Tensor.exp.__doc__ is not None)
 
 
 def test_a_damaged_file_of_docstrings_gives_none(tmp_path: Path) -> None:
-    """Cut short, of another build, with offsets that lead out of it, a folder, or not there: tensorpy works without."""
+    """Cut short, of another build, with steps that lead out of it or another size: tensorpy works without."""
     package, folder = Path(tp.__file__).parent, tmp_path / "tensorpy"
     folder.mkdir()
     for path in package.iterdir():
@@ -231,15 +231,24 @@ def test_a_damaged_file_of_docstrings_gives_none(tmp_path: Path) -> None:
             (folder / path.name).symlink_to(path)
     whole = (package / "_C.help").read_bytes()
     head = whole.index(b"\n") + 1
+    size = int(whole[head - 9 : head - 1])
+    steps = whole[head:]
     damaged = {
         whole: True,
         whole[: len(whole) // 2]: False,
         whole[:head]: False,
+        whole[: head // 2]: False,
         b"": False,
         whole[:-1]: False,
         whole.replace(whole[14:18], b"0000", 1): False,
-        whole[:head] + b"ffffffff" * 20 + whole[head + 160 :]: True,
-        whole[:head] + b"~~~~zzzz" * 20 + whole[head + 160 :]: True,
+        whole[: head - 9] + b"%8d\n" % (size - 1) + steps: False,
+        whole[: head - 9] + b"%8d\n" % (size + 1) + steps: False,
+        whole[: head - 9] + b"99999999\n" + steps: False,
+        whole[: head - 9] + b"~~~~~~~~\n" + steps: False,
+        whole[:head] + b"~" * len(steps): False,
+        whole[:head] + b"\xff\x00" * (len(steps) // 2): False,
+        whole[:head] + b" ~  !" + steps: False,
+        whole[:head] + steps.replace(b"\0", b"!", 1): False,
     }
     for content, is_there in damaged.items():
         (folder / "_C.help").write_bytes(content)

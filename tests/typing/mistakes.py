@@ -73,7 +73,6 @@ def mistakes(x: Tensor, y: Tensor, model: nn.Linear) -> None:
     tp.Generator().seed(3)  # wrong: takes nothing
     tp.finfo(tp.float32).epsilon  # wrong: no such attribute
 
-
     F.linear(x)  # wrong: no weight
     F.conv2d(x, x, strides=2)  # wrong: the name is stride
     F.max_pool2d(x, 2).relus()  # wrong: no such method of a tensor
@@ -82,5 +81,4 @@ def mistakes(x: Tensor, y: Tensor, model: nn.Linear) -> None:
     F.cosine_similarity(x, x, axis=1)  # wrong: the name is dim
     nn.utils.clip_grad_value_(model.parameters(), "1")  # wrong: a string for a number
     tp.einsum(x)  # wrong: no equation
-    tp.compile(model).paramters()  # wrong: no such method of a module
     tp.utils.data.DataLoader(3)  # wrong: no dataset

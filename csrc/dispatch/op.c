@@ -40,11 +40,11 @@ typedef struct registration_node {
     struct registration_node *older;
 } registration_node;
 
-/* An operator's registrations by slot (runtime key or alias), newest first, and the cells that calls look into.
- * Allocated with the first registration, and kept. */
+/* An operator's registrations by slot (runtime key or alias), newest first, and the cells that calls look into, of an
+ * operator that has boxed kernels. Allocated with the first registration of each kind, and kept. */
 typedef struct tp_op_registrations {
     registration_node *slot[NUM_SLOTS];
-    tp_cell *_Atomic cells[TP_NUM_KEYS];
+    tp_cell *_Atomic *cells; /* by key; NULL: none was registered */
 } tp_op_registrations;
 
 static tp_op *buckets[NUM_BUCKETS];
@@ -311,7 +311,8 @@ static void compute_entry(tp_op *op, tp_key key) {
     tp_cell *cell = r ? r->r.cell : NULL;
     tp_fn entry = cell ? op->info->box : r ? r->r.fn : NULL;
     if (op->shortcuts) __atomic_store_n(&op->shortcuts[key], r ? r->r.shortcut : NULL, __ATOMIC_RELEASE);
-    if (op->registrations) atomic_store(&op->registrations->cells[key], r && r->op ? cell : NULL);
+    if (op->registrations && op->registrations->cells)
+        atomic_store(&op->registrations->cells[key], r && r->op ? cell : NULL);
     put_bit(&op->boxed_keys, bit, cell != NULL);
     put_bit(&op->shared_keys, bit, TP_BACKEND_KEYS & bit && entry && !cell && r->r.key >= TP_NUM_KEYS);
     if (entry || is_backend(key) || key == TP_KEY_Undefined) __atomic_store_n(&op->table[key], entry, __ATOMIC_RELEASE);
@@ -362,9 +363,8 @@ bool tp_find_origin(const tp_op *op, tp_key key, tp_origin *origin) {
 
 /* ---- registration ---- */
 
-static int64_t add_registration(tp_op *op, registration_node **slot, const tp_registration *r) {
-    registration_node *node = malloc(sizeof *node);
-    if (!node) return tp_fail_memory(sizeof *node);
+static int64_t put_registration(tp_op *op, registration_node **slot, registration_node *node,
+                                const tp_registration *r) {
     node->r = *r;
     node->r.handle = ++last_handle;
     node->op = op;
@@ -373,13 +373,9 @@ static int64_t add_registration(tp_op *op, registration_node **slot, const tp_re
     return node->r.handle;
 }
 
-/* With a cell for the boxed kernel, if there is one. After a failure the context is still the caller's. */
-static int64_t add_boxed(tp_op *op, registration_node **slot, tp_registration *r, tp_boxed_fn boxed, void *context,
-                         void (*free_context)(void *)) {
-    if (boxed && !(r->cell = tp_cell_new(boxed, context, free_context))) return -1;
-    int64_t handle = add_registration(op, slot, r);
-    if (handle < 0 && r->cell) tp_cell_drop(r->cell);
-    return handle;
+static int64_t add_registration(tp_op *op, registration_node **slot, const tp_registration *r) {
+    registration_node *node = malloc(sizeof *node);
+    return node ? put_registration(op, slot, node, r) : tp_fail_memory(sizeof *node);
 }
 
 static int ensure_registrations(tp_op *op) {
@@ -390,13 +386,35 @@ static int ensure_registrations(tp_op *op) {
     return 0;
 }
 
+static int ensure_cells(tp_op_registrations *registrations) {
+    if (registrations->cells) return 0;
+    tp_cell *_Atomic *fresh = calloc(TP_NUM_KEYS, sizeof *fresh);
+    if (!fresh) return tp_fail_memory(TP_NUM_KEYS * (int64_t)sizeof *fresh);
+    __atomic_store_n(&registrations->cells, fresh, __ATOMIC_RELEASE);
+    return 0;
+}
+
+/* With a cell for the boxed kernel, if there is one. After a failure the context is still the caller's. */
+static int64_t add_boxed(tp_op *op, registration_node **slot, tp_registration *r, tp_boxed_fn boxed, void *context,
+                         void (*free_context)(void *)) {
+    if (boxed && op && ensure_cells(op->registrations) < 0) return -1;
+    if (boxed && !(r->cell = tp_cell_new(boxed, context, free_context))) return -1;
+    int64_t handle = add_registration(op, slot, r);
+    if (handle < 0 && r->cell) tp_cell_drop(r->cell);
+    return handle;
+}
+
+/* What is registered here stays as long as the library: its nodes are one piece of memory. */
 int tp_register_kernels(tp_key key, const tp_kernel_entry *entries, int64_t n) {
+    registration_node *nodes = malloc((size_t)n * sizeof *nodes);
+    if (n && !nodes) return tp_fail_memory(n * (int64_t)sizeof *nodes);
     tp_lock(TP_LOCK_Operators);
     int status = 0;
     for (int64_t i = 0; status == 0 && i < n; i++) {
         tp_op *op = entries[i].op;
         tp_registration r = {.key = key, .fn = entries[i].fn, .source = entries[i].source, .file = entries[i].file};
-        if (ensure_registrations(op) < 0 || add_registration(op, &op->registrations->slot[key], &r) < 0) status = -1;
+        status = ensure_registrations(op);
+        if (status == 0) put_registration(op, &op->registrations->slot[key], &nodes[i], &r);
     }
     tp_unlock(TP_LOCK_Operators);
     return status;
@@ -559,7 +577,8 @@ tp_keyset tp_keys_of_values(const tp_value *args, int n) {
 /* The boxed kernel that the operator has at a key, counted in; NULL if it has none any more. */
 static tp_cell *enter_at(const tp_op *op, tp_key key) {
     tp_op_registrations *r = __atomic_load_n(&op->registrations, __ATOMIC_ACQUIRE);
-    tp_cell *own = r ? tp_cell_enter(&r->cells[key]) : NULL;
+    tp_cell *_Atomic *cells = r ? __atomic_load_n(&r->cells, __ATOMIC_ACQUIRE) : NULL;
+    tp_cell *own = cells ? tp_cell_enter(&cells[key]) : NULL;
     return own ? own : tp_cell_enter(&fallback_cells[key]);
 }
 

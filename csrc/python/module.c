@@ -128,8 +128,10 @@ __attribute__((visibility("default"))) PyMODINIT_FUNC PyInit__C(void) {
     if (look_at_the_cpu() < 0) return NULL;
     if (load_operators() < 0) return tp_py_raise();
     tp_py_help_open();
+    bool collected = PyGC_Disable(); /* what is made here stays: rounds of the collector are a tenth of the import */
     PyObject *m = PyModule_Create(&definition);
     for (int i = 0; m && i < TP_COUNTOF(parts); i++)
         if (parts[i](m) < 0) Py_CLEAR(m);
+    if (collected) PyGC_Enable();
     return loaded = Py_XNewRef(m), m;
 }

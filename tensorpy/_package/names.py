@@ -5,7 +5,7 @@ it, and codegen/emit_package_stub.py writes `__init__.pyi` from it, by which edi
 the extension module has an operator of the same name, the function that is named here stands before it.
 """
 
-from functools import cache
+from __future__ import annotations
 
 # tensorpy.<name>
 MODULES = frozenset(
@@ -112,10 +112,15 @@ METHODS = {
 CONSTANTS = frozenset("e inf nan newaxis pi".split())
 
 
-@cache
+_private: frozenset[str] = frozenset()  # functools.cache would cost an import
+
+
 def private_operators() -> frozenset[str]:
     """The operators whose names begin with "_": PyTorch has them in its package, where no list of names shows them."""
-    from tensorpy import _C
+    global _private
+    if not _private:
+        from tensorpy import _C
 
-    names = {full.partition(".")[0] for full in _C._operators()}
-    return frozenset(name for name in names if name.startswith("_") and hasattr(_C, name))
+        names = {full.partition(".")[0] for full in _C._operators()}
+        _private = frozenset(name for name in names if name.startswith("_") and hasattr(_C, name))
+    return _private

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import builtins
-import warnings
 from itertools import pairwise
 
 import tensorpy
@@ -77,6 +76,8 @@ def backward(
         if not inputs:
             raise RuntimeError("'inputs' argument to backward() cannot be empty.")
     if create_graph:
+        import warnings
+
         warnings.warn(
             "Using backward() with create_graph=True will create a reference cycle between the parameter and its "
             "gradient which can cause a memory leak; autograd.grad() makes none.",
@@ -656,6 +657,8 @@ def resize(self: Tensor, *sizes: Any) -> Tensor:
         >>> tp.ones(4).resize(2, 2).shape
         tensorpy.Size([2, 2])
     """
+    import warnings
+
     warnings.warn("non-inplace resize is deprecated: use view, reshape or resize_", stacklevel=2)
     return self.reshape(*sizes).clone()
 
@@ -667,6 +670,8 @@ def resize_as(self: Tensor, tensor: Tensor) -> Tensor:
         >>> tp.ones(4).resize_as(tp.ones(2, 2)).shape
         tensorpy.Size([2, 2])
     """
+    import warnings
+
     warnings.warn("non-inplace resize_as is deprecated: use view_as, reshape_as or resize_as_", stacklevel=2)
     return self.reshape(tensor.shape).clone()
 

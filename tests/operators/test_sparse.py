@@ -468,3 +468,30 @@ def test_which_permutations_keep_a_tensor_merged() -> None:
         tp.ones(2, 3, 4).to_sparse(2).permute(0, 2, 1)
     with pytest.raises(RuntimeError, match=r"same shape: \[2, 3\].*\[4, 3\]"):
         tp.cat([t, tp.ones(4, 3).to_sparse()], 1)
+
+
+def test_the_layers_below() -> None:
+    """`_to_sparse` and its kin are what the names without "_" are; a sparse tensor gets another's sizes or elements."""
+    x = tp.tensor([[0.0, 5.0, 0.0], [6.0, 0.0, 0.0]])
+    s = x.to_sparse()
+    assert (s._dimI(), s._dimV(), x._to_sparse(1)._dimI()) == (2, 0, 1) and s._to_dense().tolist() == x.tolist()
+    made = [
+        x._to_sparse(), x._to_sparse(layout=tp.sparse_csr), x._to_sparse_csr(), x._to_sparse_csc(),
+        x._to_sparse_bsr((2, 3)), x._to_sparse_bsc((1, 1)),
+    ]  # fmt: skip
+    layouts = [tp.sparse_coo, tp.sparse_csr, tp.sparse_csr, tp.sparse_csc, tp.sparse_bsr, tp.sparse_bsc]
+    assert [t.layout for t in made] == layouts and all(t.to_dense().tolist() == x.tolist() for t in made)
+
+    empty = tp.sparse_coo_tensor(size=(1, 1))
+    assert empty.resize_as_sparse_(s) is empty and empty.shape == (2, 3) and empty._nnz() == 0
+    assert tp.copy_sparse_to_sparse_(empty, s) is empty and empty.to_dense().tolist() == x.tolist()
+    with pytest.raises(RuntimeError):
+        x.resize_as_sparse_(s)
+    with pytest.raises(RuntimeError):
+        tp.copy_sparse_to_sparse_(x, s)
+
+    out = tp.sparse_coo_tensor(size=(2, 3))
+    assert tp.ops.aten.hspmm.out(s, tp.eye(3), out=out) is out and out.to_dense().tolist() == x.tolist()
+    csr = x.to_sparse_csr()
+    made = [tp.ops.aten.sparse_sampled_addmm.out(csr, tp.ones(2, 2), tp.ones(2, 3), out=x.to_sparse_csr())]
+    assert made[0].to_dense().tolist() == [[0, 7, 0], [8, 0, 0]]

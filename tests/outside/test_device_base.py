@@ -273,7 +273,8 @@ REPORT = """
         x.cumsum(0)
     r = tp.backends.report("bare")
     assert set(r.there) == set(os.environ["PRIMITIVES"].split()) and not set(r.there) & set(r.missing)
-    assert set(r.there) | set(r.missing) == set(tp.dispatch.primitives())
+    needed = {p for p in tp.dispatch.primitives() if not tp.dispatch.is_optional(p)}
+    assert set(r.there) | set(r.missing) == needed
     print(json.dumps([r.next, r.saves, r.on_host, r.host_calls, r.calls_saved(r.next)]))
     print(r)
 """
@@ -340,7 +341,7 @@ def test_a_device_that_shows_no_memory(tmp_path: Path, request: pytest.FixtureRe
     assert done.returncode == 0, done.stdout[-5000:]
     assert int(re.findall(r"(\d+) passed", done.stdout)[-1]) > 1000 * share
     reasons = re.findall(r"^refused, .*: (.*)$", done.stdout, re.M)
-    assert reasons == ["no views"], reasons
+    assert reasons == ["no views"] or (share < 0.05 and not reasons), reasons  # few operators: none has a view
 
 
 @needs_device

@@ -60,7 +60,7 @@ LATE = {
     "fcntl": "not on every system",
     "multiprocessing": "only a process that it started needs it",
     "code difflib gzip importlib importlib.metadata json pickle socket traceback": "long to load, for few calls",
-    "functools weakref": "in what `import tensorpy` or a first `no_grad` loads, where each millisecond is counted",
+    "functools warnings weakref": "in what `import tensorpy` or a first `no_grad` loads, where a millisecond counts",
 }
 
 

@@ -372,6 +372,16 @@ tp_tensor *_empty_affine_quantized_explicit(tp_ints size, tp_dtype dtype, tp_lay
     return integers ? tp__quantized(integers, dtype, scale, zero_point) : NULL;
 }
 
+/* empty_quantized(int[] size, Tensor qtensor, *, ScalarType? dtype=None, ...): to be read as qtensor is. */
+tp_tensor *empty_quantized_of(tp_ints size, tp_tensor *qtensor, tp_dtype dtype, tp_layout layout, tp_device device,
+                              tp_opt_bool pin_memory, tp_memory_format memory_format) {
+    double scale;
+    int64_t zero_point;
+    if (q_scale_of(qtensor, &scale) < 0 || q_zero_point_of(qtensor, &zero_point) < 0) return NULL;
+    if (dtype == TP_NO_DTYPE) dtype = (tp_dtype)qtensor->dtype;
+    return tp__empty_affine_quantized(size, dtype, layout, device, pin_memory, scale, zero_point, memory_format);
+}
+
 /* _empty_per_channel_affine_quantized(SymInt[] size, *, Tensor scales, Tensor zero_points, int axis, ...) */
 tp_tensor *_empty_per_channel_affine_quantized_explicit(tp_ints size, tp_tensor *scales, tp_tensor *zero_points,
                                                         int64_t axis, tp_dtype dtype, tp_layout layout,

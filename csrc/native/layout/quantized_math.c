@@ -143,3 +143,56 @@ tp_tensor *tanh_quantized(tp_tensor *self) {
     tp_autoref *x = tp_dequantize_self(self), *y = x ? tp_tanh(x) : NULL;
     return in_range(self, y, 2, true);
 }
+
+/* ---- under names of their own, as PyTorch has them ---- */
+
+/* quantized_max_pool1d(Tensor self, int[1] kernel_size, ...) -> Tensor */
+tp_tensor *quantized_max_pool1d_of(tp_tensor *self, tp_ints kernel_size, tp_ints stride, tp_ints padding,
+                                   tp_ints dilation, bool ceil_mode) {
+    return tp_max_pool1d(self, kernel_size, stride, padding, dilation, ceil_mode);
+}
+/* quantized_max_pool2d(Tensor self, int[2] kernel_size, ...) -> Tensor */
+tp_tensor *quantized_max_pool2d_of(tp_tensor *self, tp_ints kernel_size, tp_ints stride, tp_ints padding,
+                                   tp_ints dilation, bool ceil_mode) {
+    return tp_max_pool2d(self, kernel_size, stride, padding, dilation, ceil_mode);
+}
+/* quantized_max_pool3d(Tensor self, int[3] kernel_size, ...) -> Tensor */
+tp_tensor *quantized_max_pool3d_of(tp_tensor *self, tp_ints kernel_size, tp_ints stride, tp_ints padding,
+                                   tp_ints dilation, bool ceil_mode) {
+    return tp_max_pool3d(self, kernel_size, stride, padding, dilation, ceil_mode);
+}
+
+/* The numbers of the channels, from the last dimension: by is multiplied by, and at added, in steps of the result. */
+static int steps_of_channels(tp_tensor *weight, tp_tensor *bias, tp_tensor *mean, tp_tensor *var, double eps,
+                             double scale, tp_tensor **by, tp_tensor **at) {
+    tp_autoref *above = tp_add_Scalar(var, TP_SCALAR_F(eps), TP_SCALAR_I(1));
+    tp_autoref *plain = above ? tp_rsqrt(above) : NULL;
+    tp_autoref *factor = !plain ? NULL : weight ? tp_mul_Tensor(plain, weight) : tp_retain(plain);
+    tp_autoref *moved = factor ? tp_mul_Tensor(mean, factor) : NULL;
+    tp_autoref *shift = !moved ? NULL : bias ? tp_sub_Tensor(bias, moved, TP_SCALAR_I(1)) : tp_neg(moved);
+    if (shift && (*at = tp_div_Scalar(shift, TP_SCALAR_F(scale)))) *by = tp_retain(factor);
+    return *by ? 0 : -1;
+}
+
+/* quantized_batch_norm(Tensor input, Tensor? weight, Tensor? bias, Tensor mean, Tensor var, ...) -> Tensor: of [N, C,
+ * ...], rounded once. */
+tp_tensor *quantized_batch_norm_of(tp_tensor *input, tp_tensor *weight, tp_tensor *bias, tp_tensor *mean,
+                                   tp_tensor *var, double eps, double output_scale, int64_t output_zero_point) {
+    tp_autoquantized q = {0};
+    if (tp_quantized_of(input, &q) < 0) return NULL;
+    const tp_tensor *given[] = {mean, var, weight, bias};
+    for (int i = 0; i < TP_COUNTOF(given); i++)
+        if (given[i] && (input->ndim < 2 || given[i]->ndim != 1 || given[i]->sizes[0] != input->sizes[1]))
+            return tp_fail_null(TP_RuntimeError, "quantized_batch_norm: statistics and weights are a number for each "
+                                                 "channel of an input [N, C, ...]");
+    tp_autoref *by = NULL, *at = NULL;
+    if (steps_of_channels(weight, bias, mean, var, eps, output_scale, &by, &at) < 0) return NULL;
+    tp_autoref *steps = centered(&q), *last = steps ? tp_movedim_int(steps, 1, -1) : NULL;
+    tp_autoref *scaled = last ? tp_mul_Scalar(by, TP_SCALAR_F(q.scale / output_scale)) : NULL;
+    tp_autoref *product = scaled ? tp_mul_Tensor(last, scaled) : NULL;
+    tp_autoref *sum = product ? tp_add_Tensor(product, at, TP_SCALAR_I(1)) : NULL;
+    tp_autoref *back = sum ? tp_movedim_int(sum, -1, 1) : NULL;
+    tp_autoref *like = back ? tp_quantize_per_tensor(back, 1, output_zero_point, q.dtype) : NULL;
+    tp_autoref *integers = like ? tp_memory_of(like) : NULL;
+    return integers ? tp__quantized(integers, q.dtype, output_scale, output_zero_point) : NULL;
+}

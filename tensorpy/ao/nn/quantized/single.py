@@ -45,15 +45,10 @@ def _batch_norm(
         part.shape != qx.shape[1:2] for part in (mean, var, weight, bias) if part is not None
     ):
         raise RuntimeError(f"quantized::{name}: statistics of {tuple(mean.shape)} for an input of {tuple(qx.shape)}")
-    scale, zero_point, sizes = float(scale), int(zero_point), (-1,) + (1,) * (qx.dim() - 2)
     if not isfinite(scale) or scale == 0:
         raise RuntimeError(f"quantized::{name}: the scale {scale} is no finite number other than 0")
-    factor = (var + eps).sqrt().reciprocal() * (1.0 if weight is None else weight)
-    shift = ((0.0 if bias is None else bias) - mean * factor) / scale
-    steps = qx.int_repr().to(_C.float32) - qx.q_zero_point()
-    steps = steps * (factor * (qx.q_scale() / scale)).detach().reshape(sizes) + shift.detach().reshape(sizes)
-    made = _C.quantize_per_tensor(steps.relu() if relu else steps, 1.0, zero_point, qx.dtype)
-    return _C._make_per_tensor_quantized_tensor(made.int_repr(), scale, zero_point)
+    made = _C.quantized_batch_norm(qx, weight, bias, mean, var, eps, float(scale), int(zero_point)).detach()
+    return made.relu() if relu else made
 
 
 def batch_norm(

@@ -1,8 +1,8 @@
 """_C.help: the docstrings of the extension module's functions, in a file of their own beside it.
 
 They are more than a megabyte, which nothing but help() reads, and much of it is said again and again: what a function
-says its method says too. So the file is packed, to a quarter: csrc/python/help.c unpacks it at import, which takes a
-millisecond, and has the rows of the method tables point into the text.
+says its method says too. So the file is packed, to a quarter: csrc/python/help.c unpacks it at import, which takes 0.7
+ms, and has the rows of the method tables point into the text.
 
 The file begins with a line that holds a digest of the names, by which the module knows that it is its own, how many
 docstrings there are, and the size of the text, in which a NUL ends each. Steps that make the text follow. A step says

@@ -164,7 +164,11 @@ def emit_return_types_stub(catalog: Catalog) -> str:
 MODULES = {
     "fft": "",
     "linalg": "\nclass LinAlgError(RuntimeError): ...\n",
-    "masked": "\nfrom tensorpy.masked._masks import _canonical_dim as _canonical_dim\n"
+    "masked": "\nfrom tensorpy.masked.maskedtensor import MaskedTensor as MaskedTensor\n"
+    "from tensorpy.masked.maskedtensor import as_masked_tensor as as_masked_tensor\n"
+    "from tensorpy.masked.maskedtensor import is_masked_tensor as is_masked_tensor\n"
+    "from tensorpy.masked.maskedtensor import masked_tensor as masked_tensor\n"
+    "from tensorpy.masked._masks import _canonical_dim as _canonical_dim\n"
     "from tensorpy.masked._masks import _combine_input_and_mask as _combine_input_and_mask\n"
     "from tensorpy.masked._masks import _input_mask as _input_mask\n"
     "from tensorpy.masked._masks import _output_mask as _output_mask\n"

@@ -18,6 +18,8 @@ from .glossary import ARGUMENTS
 from .python_api import Parameter, PythonFunction, has_names, python_type, text_signature
 from .text import wrapped
 
+DIMS = ("dim", "dim0", "dim1")  # numbers of dimensions
+
 _CLASSES = {
     "bool": "bool",
     "uint": "unsigned integers",
@@ -151,8 +153,21 @@ def _said(function: PythonFunction) -> str:
     return function.doc or (f"The gradients of {of}." if of and not rest else "")
 
 
+def _raised(function: PythonFunction) -> str:
+    """What the entries do not say, but what follows from them: dimensions are checked, and shapes broadcast."""
+    if function.name.startswith("_"):
+        return ""
+    ops = [s.op for s in function.signatures]
+    dims = dict.fromkeys(a.name for op in ops for a in op.schema.arguments if a.name in DIMS and str(a.type) == "int")
+    facts = [f"IndexError for a {' or '.join(dims)} out of range"] if dims else []
+    if max(map(_operands, ops)) > 1:
+        facts.append("RuntimeError for shapes that do not broadcast")
+    return f"{', '.join(facts)}." if facts else ""
+
+
 def help_of(function: PythonFunction) -> Help:
     told, op = function.told, function.signatures[0].op
+    raises = told.raises or _raised(function)
     returns = told.returns if told.returns and op.kind != "inplace" else _result(op)
 
     def called(text: str) -> str:
@@ -162,7 +177,7 @@ def help_of(function: PythonFunction) -> Help:
         called(_said(function)),
         tuple((name, types, called(meaning)) for name, types, meaning in parameters(function)),
         called(f"Returns: {returns.rstrip('.')}."),
-        called(f"Raises: {told.raises}") if told.raises else "",
+        called(f"Raises: {raises}") if raises else "",
         called(_facts(function)),
         told.example or "",
     )

@@ -104,7 +104,7 @@ def casting(args: argparse.Namespace) -> object:
 
 
 def evaluate(
-    model: nn.Module, test: Subset[tuple[tp.Tensor, tp.Tensor]], args: argparse.Namespace
+    model: nn.Module, test: Subset[tuple[tp.Tensor, ...]], args: argparse.Namespace
 ) -> tuple[float, list[tuple[list[list[float]], int, int]]]:
     images, labels = test.dataset[test.indices]
     model.eval()

@@ -16,7 +16,24 @@ from typing import TYPE_CHECKING, Any
 from tensorpy import _C
 
 if TYPE_CHECKING:
-    from tensorpy.func.signatures import OfTensors
+    from typing import TypedDict, TypeVar, overload
+
+    from typing_extensions import Unpack
+
+    from tensorpy.func.signatures import OfTensors, T
+    from tensorpy.nn import Module
+
+    F = TypeVar("F", bound=Callable[..., Any])
+    M = TypeVar("M", bound=Module)
+
+    class _Words(TypedDict, total=False):
+        fullgraph: bool
+        dynamic: bool | None
+        backend: Any
+        mode: str | None
+        options: dict[str, Any] | None
+        disable: bool
+
 
 MODES = (None, "default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs")
 # The words that `backend` takes, and what becomes of the function: no region, a region, a region whose calls are fused.
@@ -115,8 +132,19 @@ def _check_words(mode: Any, options: Any, dynamic: Any) -> None:
         raise RuntimeError(f"dynamic has to be True, False or None, got {type(dynamic).__name__}")
 
 
+# For checkers a module stays one.
+if TYPE_CHECKING:
+
+    @overload
+    def compile(model: M, **words: Unpack[_Words]) -> M: ...
+    @overload
+    def compile(model: OfTensors[T], **words: Unpack[_Words]) -> Callable[..., T]: ...
+    @overload
+    def compile(model: None = None, **words: Unpack[_Words]) -> Callable[[F], F]: ...
+
+
 def compile(
-    model: OfTensors[Any] | None = None,
+    model: Any = None,
     *,
     fullgraph: bool = False,
     dynamic: bool | None = None,

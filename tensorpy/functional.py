@@ -17,7 +17,7 @@ from tensorpy._tensor.torch_function import make_overridable
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from typing import Any, NamedTuple
+    from typing import Any, NamedTuple, overload
 
 _LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 
@@ -43,7 +43,17 @@ _NO_OPERANDS = (
 )
 
 
-def einsum(*args: object) -> Tensor:
+if TYPE_CHECKING:
+
+    @overload
+    def einsum(equation: str, /, *operands: Tensor) -> Tensor: ...
+    @overload
+    def einsum(equation: str, operands: Sequence[Tensor], /) -> Tensor: ...
+    @overload
+    def einsum(operand: Tensor, subscripts: Sequence[object], /, *others: Tensor | Sequence[object]) -> Tensor: ...
+
+
+def einsum(*args: Any) -> Tensor:
     """Sums of products by Einstein's convention: `einsum("ij,jk->ik", a, b)`.
 
     The operands follow one by one or as one list. Instead of an equation each operand may be followed by a list of
@@ -59,14 +69,14 @@ def einsum(*args: object) -> Tensor:
     equation, *operands = args
     if isinstance(equation, Tensor):
         operands = list(args[: len(args) - len(args) % 2 : 2])
-        equation = ",".join(_subscripts(labels) for labels in args[1::2])  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+        equation = ",".join(_subscripts(labels) for labels in args[1::2])
         if len(args) % 2:
-            equation += "->" + _subscripts(args[-1])  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+            equation += "->" + _subscripts(args[-1])
     elif len(operands) == 1 and isinstance(operands[0], (list, tuple)):
-        operands = operands[0]  # type: ignore[assignment]
+        operands = list(operands[0])
     if not operands:
         raise ValueError(_NO_OPERANDS)
-    return _C.einsum(equation, operands)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+    return _C.einsum(equation, operands)
 
 
 def tensordot(

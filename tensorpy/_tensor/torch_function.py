@@ -17,9 +17,9 @@ if TYPE_CHECKING:
     from typing import Any
 
 
-has_torch_function = _C._has_torch_function
-has_torch_function_unary = _C._has_torch_function_unary
-has_torch_function_variadic = _C._has_torch_function_variadic
+has_torch_function: Callable[[Iterable[Any]], bool] = _C._has_torch_function
+has_torch_function_unary: Callable[[Any], bool] = _C._has_torch_function_unary
+has_torch_function_variadic: Callable[..., bool] = _C._has_torch_function_variadic
 
 
 def handle_torch_function(

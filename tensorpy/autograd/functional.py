@@ -9,14 +9,16 @@ what the outputs are weighted by; strategy="forward-mode" goes forward.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tensorpy import _C
 from tensorpy._C import Tensor
 from tensorpy.autograd.grad_mode import enable_grad
 from tensorpy.func import jacobians as jacobian_transforms
 from tensorpy.func.vmap import vmap
+
+if TYPE_CHECKING:
+    from tensorpy.func.signatures import OfTensors
 
 STRATEGIES = ("reverse-mode", "forward-mode")
 
@@ -61,7 +63,7 @@ class _Call:
     def __init__(
         self,
         what: str,
-        func: Callable[..., Any],
+        func: OfTensors[Any],
         inputs: Any,
         create_graph: bool,
         strict: bool,
@@ -195,7 +197,7 @@ class _Call:
 
 @enable_grad()
 def vjp(
-    func: Callable[..., Any], inputs: Any, v: Any = None, create_graph: bool = False, strict: bool = False
+    func: OfTensors[Any], inputs: Any, v: Any = None, create_graph: bool = False, strict: bool = False
 ) -> tuple[Any, Any]:
     """The outputs, and the vector v times the Jacobian: a gradient by each input.
 
@@ -219,7 +221,7 @@ def vjp(
 
 @enable_grad()
 def jvp(
-    func: Callable[..., Any], inputs: Any, v: Any = None, create_graph: bool = False, strict: bool = False
+    func: OfTensors[Any], inputs: Any, v: Any = None, create_graph: bool = False, strict: bool = False
 ) -> tuple[Any, Any]:
     """The outputs, and the Jacobian times the vector v: a tangent of each output.
 
@@ -242,7 +244,7 @@ def jvp(
 
 @enable_grad()
 def jacobian(
-    func: Callable[..., Any],
+    func: OfTensors[Any],
     inputs: Any,
     create_graph: bool = False,
     strict: bool = False,
@@ -283,7 +285,7 @@ def jacobian(
 
 @enable_grad()
 def hessian(
-    func: Callable[..., Any],
+    func: OfTensors[Any],
     inputs: Any,
     create_graph: bool = False,
     strict: bool = False,
@@ -323,7 +325,7 @@ def hessian(
 
 @enable_grad()
 def vhp(
-    func: Callable[..., Any], inputs: Any, v: Any = None, create_graph: bool = False, strict: bool = False
+    func: OfTensors[Any], inputs: Any, v: Any = None, create_graph: bool = False, strict: bool = False
 ) -> tuple[Any, Any]:
     """The output, and the vector v times the Hessian.
 
@@ -347,7 +349,7 @@ def vhp(
 
 @enable_grad()
 def hvp(
-    func: Callable[..., Any], inputs: Any, v: Any = None, create_graph: bool = False, strict: bool = False
+    func: OfTensors[Any], inputs: Any, v: Any = None, create_graph: bool = False, strict: bool = False
 ) -> tuple[Any, Any]:
     """The output, and the Hessian times the vector v; vhp takes one way backward less.
 

@@ -11,7 +11,9 @@ from tensorpy.utils._contextlib import ContextDecorator
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from typing import Any, TypeVar
+    from typing import Any, TypeVar, overload
+
+    from typing_extensions import Self
 
     F = TypeVar("F", bound=Callable[..., Any])
 
@@ -27,9 +29,12 @@ __all__ = [
 
 class _GradMode(ContextDecorator):
     enabled: bool
+    previous: list[bool]
 
-    def __init__(self) -> None:
-        self.previous: list[bool] = []
+    if not TYPE_CHECKING:  # mypy would ask it, and not __new__, what the class may be called with
+
+        def __init__(self):
+            self.previous = []
 
     def __enter__(self) -> None:
         self.previous.append(_C.is_grad_enabled())
@@ -38,11 +43,18 @@ class _GradMode(ContextDecorator):
     def __exit__(self, kind: Any, value: Any, where: Any) -> None:
         _C._set_grad_enabled(self.previous.pop())
 
+    if TYPE_CHECKING:
+
+        @overload
+        def __new__(cls) -> Self: ...
+        @overload
+        def __new__(cls, function: F) -> F: ...  # type: ignore[misc]
+
     def __new__(cls, function: Any = None) -> Any:
         """`@no_grad` without parentheses decorates at once."""
-        self = super().__new__(cls)
+        self: Any = super().__new__(cls)
         if callable(function):
-            self.__init__()  # type: ignore[misc]
+            self.__init__()
             return self(function)
         return self
 
@@ -131,17 +143,27 @@ class inference_mode(ContextDecorator):
     """
 
     mode: bool
+    previous: list[tuple[bool, bool]]
+
+    if TYPE_CHECKING:
+
+        @overload
+        def __new__(cls, mode: bool = True) -> Self: ...
+        @overload
+        def __new__(cls, mode: F) -> F: ...  # type: ignore[misc]
 
     def __new__(cls, mode: Any = True) -> Any:
-        self = super().__new__(cls)
+        self: Any = super().__new__(cls)
         if callable(mode):
-            self.__init__()  # type: ignore[misc]
+            self.__init__()
             return self(mode)
         return self
 
-    def __init__(self, mode: bool = True) -> None:
-        self.mode = mode is not False
-        self.previous: list[tuple[bool, bool]] = []
+    if not TYPE_CHECKING:  # as above
+
+        def __init__(self, mode=True):
+            self.mode = mode is not False
+            self.previous = []
 
     def clone(self) -> inference_mode:
         """A context like this one, for another use."""

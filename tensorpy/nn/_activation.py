@@ -5,6 +5,13 @@ from __future__ import annotations
 import warnings
 from typing import TYPE_CHECKING, Any
 
+from tensorpy import _C
+from tensorpy._C import celu_ as celu_
+from tensorpy._C import prelu as prelu
+from tensorpy._C import relu_ as relu_
+from tensorpy._C import rrelu_ as rrelu_
+from tensorpy._C import selu_ as selu_
+from tensorpy._C import threshold_ as threshold_
 from tensorpy.nn._common import nn, ops
 
 if TYPE_CHECKING:
@@ -60,17 +67,9 @@ def _with_out(name: str, out: Tensor | None, *args: Any, **options: Any) -> Any:
     return function(*args, **options) if out is None else function(*args, **options, out=out)
 
 
-relu_: Any
-selu_: Any
-celu_: Any
-threshold_: Any
-rrelu_: Any
-relu_, selu_, celu_, threshold_, rrelu_ = ops.relu_, ops.selu_, ops.celu_, ops.threshold_, ops.rrelu_
-elu_: Any
-leaky_relu_: Any
-hardtanh_: Any
-elu_, leaky_relu_, hardtanh_ = nn.elu_, nn.leaky_relu_, nn.hardtanh_
-prelu = ops.prelu
+elu_ = _C._nn.elu_
+leaky_relu_ = _C._nn.leaky_relu_
+hardtanh_ = _C._nn.hardtanh_
 
 
 def relu(input: Tensor, inplace: bool = False) -> Tensor:

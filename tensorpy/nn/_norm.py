@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from tensorpy._C import rms_norm as rms_norm
 from tensorpy.nn._common import nn, ops
 
 if TYPE_CHECKING:
@@ -44,9 +45,6 @@ def layer_norm(
                 [-1.0000,  1.0000]])
     """
     return ops.layer_norm(input, normalized_shape, weight, bias, eps)
-
-
-rms_norm = ops.rms_norm
 
 
 def _check_values(input: Tensor, values: int) -> None:

@@ -13,7 +13,109 @@ from tensorpy._tensor.dtypes import is_whole
 from tensorpy.nn._common import Size, listed, nn, ops
 
 if TYPE_CHECKING:
+    from typing import Literal, Protocol, overload
+
     from tensorpy import Tensor
+
+    # With return_indices a pool gives two tensors.
+    class _MaxPool(Protocol):
+        @overload
+        def __call__(
+            self,
+            input: Tensor,
+            kernel_size: Size,
+            stride: Size | None = None,
+            padding: Size = 0,
+            dilation: Size = 1,
+            ceil_mode: bool = False,
+            return_indices: Literal[False] = False,
+        ) -> Tensor: ...
+        @overload
+        def __call__(
+            self,
+            input: Tensor,
+            kernel_size: Size,
+            stride: Size | None = None,
+            padding: Size = 0,
+            dilation: Size = 1,
+            ceil_mode: bool = False,
+            *,
+            return_indices: Literal[True],
+        ) -> tuple[Tensor, Tensor]: ...
+        @overload
+        def __call__(
+            self,
+            input: Tensor,
+            kernel_size: Size,
+            stride: Size | None = None,
+            padding: Size = 0,
+            dilation: Size = 1,
+            ceil_mode: bool = False,
+            return_indices: bool = False,
+        ) -> Any: ...
+
+    class _MaxPoolWithIndices(Protocol):
+        def __call__(
+            self,
+            input: Tensor,
+            kernel_size: Size,
+            stride: Size | None = None,
+            padding: Size = 0,
+            dilation: Size = 1,
+            ceil_mode: bool = False,
+            return_indices: bool = True,
+        ) -> tuple[Tensor, Tensor]: ...
+
+    class _AdaptiveMaxPool(Protocol):
+        @overload
+        def __call__(
+            self, input: Tensor, output_size: OutputSize, return_indices: Literal[False] = False
+        ) -> Tensor: ...
+        @overload
+        def __call__(
+            self, input: Tensor, output_size: OutputSize, return_indices: Literal[True]
+        ) -> tuple[Tensor, Tensor]: ...
+        @overload
+        def __call__(self, input: Tensor, output_size: OutputSize, return_indices: bool = False) -> Any: ...
+
+    class _FractionalMaxPool(Protocol):
+        @overload
+        def __call__(
+            self,
+            input: Tensor,
+            kernel_size: Size,
+            output_size: Any = None,
+            output_ratio: Any = None,
+            return_indices: Literal[False] = False,
+            _random_samples: Tensor | None = None,
+        ) -> Tensor: ...
+        @overload
+        def __call__(
+            self,
+            input: Tensor,
+            kernel_size: Size,
+            output_size: Any = None,
+            output_ratio: Any = None,
+            return_indices: bool = False,
+            _random_samples: Tensor | None = None,
+        ) -> Any: ...
+
+    class _FractionalMaxPoolWithIndices(Protocol):
+        def __call__(
+            self,
+            input: Tensor,
+            kernel_size: Size,
+            output_size: Any = None,
+            output_ratio: Any = None,
+            return_indices: bool = False,
+            _random_samples: Tensor | None = None,
+        ) -> tuple[Tensor, Tensor]: ...
+
+    class _AdaptiveMaxPoolWithIndices(Protocol):
+        def __call__(
+            self, input: Tensor, output_size: OutputSize, return_indices: bool = True
+        ) -> tuple[Tensor, Tensor]: ...
+
 
 __all__ = [
     "adaptive_avg_pool1d",
@@ -120,18 +222,18 @@ def _stride(stride: Size | None) -> Size:
     return [] if stride is None else stride
 
 
-max_pool1d: Callable[..., Any]
-max_pool1d_with_indices: Callable[..., Any]
+max_pool1d: _MaxPool
+max_pool1d_with_indices: _MaxPoolWithIndices
 max_pool1d, max_pool1d_with_indices = _max_pool(
     "max_pool1d", 1, ("(tp.tensor([[[1.0, 5.0, 3.0, 4.0]]]), 2)", "tensor([[[5., 4.]]])")
 )
-max_pool2d: Callable[..., Any]
-max_pool2d_with_indices: Callable[..., Any]
+max_pool2d: _MaxPool
+max_pool2d_with_indices: _MaxPoolWithIndices
 max_pool2d, max_pool2d_with_indices = _max_pool(
     "max_pool2d", 2, ("(tp.ones(1, 3, 6, 6), 2).shape", "tensorpy.Size([1, 3, 3, 3])")
 )
-max_pool3d: Callable[..., Any]
-max_pool3d_with_indices: Callable[..., Any]
+max_pool3d: _MaxPool
+max_pool3d_with_indices: _MaxPoolWithIndices
 max_pool3d, max_pool3d_with_indices = _max_pool(
     "max_pool3d", 3, ("(tp.ones(1, 3, 6, 6, 6), 2).shape", "tensorpy.Size([1, 3, 3, 3, 3])")
 )
@@ -474,13 +576,13 @@ def _fractional_max_pool(dims: int, example: Example) -> tuple[Callable[..., Any
     return pool, with_indices
 
 
-fractional_max_pool2d: Callable[..., Any]
-fractional_max_pool2d_with_indices: Callable[..., Any]
+fractional_max_pool2d: _FractionalMaxPool
+fractional_max_pool2d_with_indices: _FractionalMaxPoolWithIndices
 fractional_max_pool2d, fractional_max_pool2d_with_indices = _fractional_max_pool(
     2, ("(tp.ones(1, 3, 8, 8), 2, output_size=5).shape", "tensorpy.Size([1, 3, 5, 5])")
 )
-fractional_max_pool3d: Callable[..., Any]
-fractional_max_pool3d_with_indices: Callable[..., Any]
+fractional_max_pool3d: _FractionalMaxPool
+fractional_max_pool3d_with_indices: _FractionalMaxPoolWithIndices
 fractional_max_pool3d, fractional_max_pool3d_with_indices = _fractional_max_pool(
     3, ("(tp.ones(1, 3, 8, 8, 8), 2, output_size=5).shape", "tensorpy.Size([1, 3, 5, 5, 5])")
 )
@@ -569,18 +671,18 @@ def _adaptive_max_pool(name: str, dims: int, example: Example) -> tuple[Callable
     return pool, with_indices
 
 
-adaptive_max_pool1d: Callable[..., Any]
-adaptive_max_pool1d_with_indices: Callable[..., Any]
+adaptive_max_pool1d: _AdaptiveMaxPool
+adaptive_max_pool1d_with_indices: _AdaptiveMaxPoolWithIndices
 adaptive_max_pool1d, adaptive_max_pool1d_with_indices = _adaptive_max_pool(
     "adaptive_max_pool1d", 1, ("(tp.tensor([[[1.0, 5.0, 3.0, 4.0]]]), 2)", "tensor([[[5., 4.]]])")
 )
-adaptive_max_pool2d: Callable[..., Any]
-adaptive_max_pool2d_with_indices: Callable[..., Any]
+adaptive_max_pool2d: _AdaptiveMaxPool
+adaptive_max_pool2d_with_indices: _AdaptiveMaxPoolWithIndices
 adaptive_max_pool2d, adaptive_max_pool2d_with_indices = _adaptive_max_pool(
     "adaptive_max_pool2d", 2, ("(tp.ones(1, 3, 7, 9), (2, 4)).shape", "tensorpy.Size([1, 3, 2, 4])")
 )
-adaptive_max_pool3d: Callable[..., Any]
-adaptive_max_pool3d_with_indices: Callable[..., Any]
+adaptive_max_pool3d: _AdaptiveMaxPool
+adaptive_max_pool3d_with_indices: _AdaptiveMaxPoolWithIndices
 adaptive_max_pool3d, adaptive_max_pool3d_with_indices = _adaptive_max_pool(
     "adaptive_max_pool3d", 3, ("(tp.ones(1, 3, 5, 7, 9), 2).shape", "tensorpy.Size([1, 3, 2, 2, 2])")
 )

@@ -7,6 +7,9 @@ import warnings
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from tensorpy._C import channel_shuffle as channel_shuffle
+from tensorpy._C import pixel_shuffle as pixel_shuffle
+from tensorpy._C import pixel_unshuffle as pixel_unshuffle
 from tensorpy.nn import _pooling
 from tensorpy.nn._common import Size, listed, nn, ops
 
@@ -26,11 +29,6 @@ __all__ = [
     "upsample_bilinear",
     "upsample_nearest",
 ]
-
-pixel_shuffle: Any
-pixel_unshuffle: Any
-channel_shuffle: Any
-pixel_shuffle, pixel_unshuffle, channel_shuffle = ops.pixel_shuffle, ops.pixel_unshuffle, ops.channel_shuffle
 
 
 def unfold(input: Tensor, kernel_size: Size, dilation: Size = 1, padding: Size = 0, stride: Size = 1) -> Tensor:

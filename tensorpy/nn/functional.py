@@ -12,6 +12,17 @@ from collections.abc import Callable, Sequence
 from types import FunctionType
 from typing import TYPE_CHECKING, Any
 
+from tensorpy import _C
+from tensorpy._C import bilinear as bilinear
+from tensorpy._C import conv1d as conv1d
+from tensorpy._C import conv2d as conv2d
+from tensorpy._C import conv3d as conv3d
+from tensorpy._C import conv_transpose1d as conv_transpose1d
+from tensorpy._C import conv_transpose2d as conv_transpose2d
+from tensorpy._C import conv_transpose3d as conv_transpose3d
+from tensorpy._C import cosine_similarity as cosine_similarity
+from tensorpy._C import pairwise_distance as pairwise_distance
+from tensorpy._C import pdist as pdist
 from tensorpy._package import proposing as _proposing
 from tensorpy._tensor.torch_function import (  # noqa: F401  (programs take them from here too)
     handle_torch_function,
@@ -37,29 +48,9 @@ if TYPE_CHECKING:
 
 # ---- linear maps and convolutions: the operators' own signatures ----
 
-linear = nn.linear
-conv1d: Any
-conv2d: Any
-conv3d: Any
-conv1d, conv2d, conv3d = ops.conv1d, ops.conv2d, ops.conv3d
-conv_transpose1d: Any
-conv_transpose2d: Any
-conv_transpose3d: Any
-conv_transpose1d, conv_transpose2d, conv_transpose3d = (
-    ops.conv_transpose1d,
-    ops.conv_transpose2d,
-    ops.conv_transpose3d,
-)
-cosine_similarity: Any
-pairwise_distance: Any
-cosine_similarity, pairwise_distance = ops.cosine_similarity, ops.pairwise_distance
-scaled_dot_product_attention = nn.scaled_dot_product_attention
-native_channel_shuffle = ops.channel_shuffle
-
-
-bilinear: Any
-pdist: Any
-bilinear, pdist = ops.bilinear, ops.pdist
+linear = _C._nn.linear
+scaled_dot_product_attention = _C._nn.scaled_dot_product_attention
+native_channel_shuffle = _C.channel_shuffle
 
 
 class _BroadcastingList:

@@ -18,9 +18,10 @@ import tensorpy as tp
 from codegen.batching import batching_of
 from tensorpy import _C, func, vmap
 from tensorpy.testing import assert_close
-from tensorpy.testing.harness import over
+from tensorpy.testing.harness import arguments, fresh, function_of, inputs_of, over, seed
 from tensorpy.testing.samples import TABLE, OpInfo
 from tensorpy.testing.samples.catalog import CATALOG
+from tensorpy.utils._pytree import tree_flatten
 
 # ---- the table ----
 
@@ -179,6 +180,44 @@ def test_operator_in_two(info: OpInfo, device: str) -> None:
             call = Call(info, sample, device)
             for outer, inner in nested_ways(call) if call.at else ():
                 check_nested(call, outer, inner)
+
+
+def total(results: Any) -> tp.Tensor | None:
+    """The sum of those of floats; None where none are."""
+    sums = [x.sum() for x in tree_flatten(results)[0] if isinstance(x, tp.Tensor) and x.is_floating_point()]
+    return sum(sums[1:], sums[0]) if sums else None
+
+
+@over(lambda info: info.differentiable and "float64" in info.dtypes)
+def test_gradient_of_each_sample(info: OpInfo, device: str) -> None:
+    """vmap(grad(f)), with all that is differentiable batched: an operator that vmap makes of others is differentiated
+    as these are."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "vmap: there is no batching rule")
+        for sample in info.samples("float64", 3):
+            args, kwargs = arguments(sample, device, info)
+            inputs, fill = inputs_of(info, args, kwargs)
+            inputs = tuple(t.detach() for t in inputs)
+
+            def one(*given: tp.Tensor, fill=fill, inputs=inputs) -> Any:
+                args, kwargs = fill(given)
+                args = info.kept(*args) if info.kept else args
+                if info.random:
+                    seed(kwargs)
+                found = total(function_of(info)(*fresh(info, args), **kwargs))
+                return sum((t.sum() for t in given), 0) * 0 if found is None else found
+
+            if not inputs or any(t.is_complex() or t.layout is not tp.strided for t in inputs):
+                continue
+            gradient = func.grad(one, argnums=tuple(range(len(inputs))))
+            expected = gradient(*inputs)
+            try:
+                got = vmap(gradient, randomness="same")(*[tp.stack([t, t]) for t in inputs])
+            except RuntimeError as error:
+                assert info.name in REFUSED or "vmap: " in str(error), f"{info.name}{sample}: {error}"
+                continue
+            for each, whole in zip(expected, got, strict=True):
+                assert_close(whole, tp.stack([each, each]), msg=lambda m, s=sample: f"{info.name}{s}: {m}")
 
 
 def test_refused_are_refused() -> None:

@@ -6,6 +6,7 @@ mypy and pyright they are skipped; `make lint` installs both and runs them.
 
 from __future__ import annotations
 
+import importlib
 import json
 import os
 import re
@@ -105,6 +106,31 @@ def test_examples_use_what_is_there(tool: str, python: Path, tmp_path: Path) -> 
     quiet = ("MissingImports", "MissingModuleSource", "UnknownMemberType", "UnknownVariableType", "UnknownArgumentType")
     options = {"typeCheckingMode": "strict", **{f"report{rule}": "none" for rule in quiet}}
     assert check(tool, python, tmp_path, names, flags, options) == []
+
+
+# Modules whose functions are asked for their types, and names whose types are not known: they refuse, or are kernels.
+TYPED = "nn.functional nn.init nn.utils autograd.functional utils.data sparse masked overrides library func amp"
+UNTYPED = {"sparse.solve", "sparse.spsolve", "library.fallthrough_kernel"}
+
+
+def test_every_function_has_a_type(python: Path, tmp_path: Path) -> None:
+    """A name that is Any is called with whatever a program gives, and what it gives is Any."""
+    names = {f"tp.{name}" for name in tp.__all__ if callable(getattr(tp, name))}
+    for module in TYPED.split():
+        found = importlib.import_module(f"tensorpy.{module}")
+        public = getattr(found, "__all__", None) or [n for n in dir(found) if not n.startswith("_")]
+        own = (n for n in public if (getattr(getattr(found, n), "__module__", "") or "").startswith("tensorpy"))
+        names |= {f"tp.{module}.{n}" for n in own if callable(getattr(found, n)) and f"{module}.{n}" not in UNTYPED}
+    imports = "".join(f"import tensorpy.{module}\n" for module in TYPED.split())
+    asked = "".join(f"reveal_type({name})\n" for name in sorted(names))
+    (tmp_path / "names.py").write_text(f"import tensorpy as tp\n{imports}{asked}")
+    pytest.importorskip("pyright")
+    command = [sys.executable, "-m", "pyright", "--pythonpath", str(python), "names.py"]
+    alone = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, env=alone)
+    types = dict(re.findall(r'Type of "([^"]+)" is "(.*)"', done.stdout))
+    assert len(types) > 0.9 * len(names) > 900, done.stdout[:2000]
+    assert [name for name, type_ in types.items() if type_ in ("Any", "Unknown", "(...) -> Any")] == []
 
 
 def test_the_types_of_public_names_are_known(python: Path, tmp_path: Path) -> None:

@@ -24,7 +24,10 @@ from typing import Any
 import pytest
 
 import tensorpy as tp
+from codegen.help_text import DIMS
 from docs.site.modules import SECTIONS, _is_name_only, _names_of
+from tensorpy.testing.harness import arguments, function_of
+from tensorpy.testing.samples import TABLE, OpInfo
 
 FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 # Names without a meaning of their own: an exception or a type hint is not called by users, tags and aliases are values.
@@ -210,6 +213,42 @@ def test_examples(text: str, tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> 
     assert failed == 0, "".join(said)
 
 
+def dims_of(info: OpInfo) -> list[int]:
+    return [i for i, a in enumerate(info.op.schema.arguments) if a.name in DIMS and str(a.type) == "int"]
+
+
+def broadcasts(info: OpInfo) -> bool:
+    return info.op.pointwise is not None and len(info.op.pointwise.inputs) > 1
+
+
+PUBLIC = [info for info in TABLE.values() if not info.name.startswith("_") and info.op.kind == "functional"]
+RAISED = [info for info in PUBLIC if dims_of(info) or broadcasts(info)]
+
+
+@pytest.mark.parametrize("info", RAISED, ids=lambda info: info.name)
+def test_what_is_raised_is_said(info: OpInfo) -> None:
+    """Of dimensions out of range, and of shapes that do not broadcast."""
+    names = [a.name for a in info.op.schema.arguments]
+    says = function_of(info).__doc__ or ""
+    for sample in info.samples(info.main_dtype, 1):
+        for i in dims_of(info):
+            args, kwargs = arguments(sample, "cpu", info)
+            args, kwargs = args[:i], {**dict(zip(names[i:], args[i:], strict=False)), **kwargs, names[i]: 77}
+            with pytest.raises((IndexError, RuntimeError)) as raised, warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                function_of(info)(*args, **kwargs)
+            if "Schemas:" in says:
+                assert f"{raised.type.__name__} for a dim" in says
+        args, kwargs = arguments(sample, "cpu", info)
+        if not broadcasts(info) or sum(isinstance(a, tp.Tensor) for a in args) < 2:
+            continue
+        sizes = iter((7, 5, 7))
+        args = [a.flatten()[:1].repeat(next(sizes)) if isinstance(a, tp.Tensor) else a for a in args]
+        with pytest.raises(RuntimeError):
+            function_of(info)(*args, **kwargs)
+        assert "RuntimeError for shapes that do not broadcast" in says
+
+
 SHOW = """
 import sys
 sys.path.insert(0, sys.argv[1])
@@ -223,7 +262,7 @@ print(tp.Tensor.exp.__doc__ is not None)
 
 
 def test_a_damaged_file_of_docstrings_gives_none(tmp_path: Path) -> None:
-    """Cut short, of another build, with offsets that lead out of it, a folder, or not there: tensorpy works without."""
+    """Cut short, of another build, with steps that lead out of it or another size: tensorpy works without."""
     package, folder = Path(tp.__file__).parent, tmp_path / "tensorpy"
     folder.mkdir()
     for path in package.iterdir():
@@ -231,15 +270,24 @@ def test_a_damaged_file_of_docstrings_gives_none(tmp_path: Path) -> None:
             (folder / path.name).symlink_to(path)
     whole = (package / "_C.help").read_bytes()
     head = whole.index(b"\n") + 1
+    size = int(whole[head - 9 : head - 1])
+    steps = whole[head:]
     damaged = {
         whole: True,
         whole[: len(whole) // 2]: False,
         whole[:head]: False,
+        whole[: head // 2]: False,
         b"": False,
         whole[:-1]: False,
         whole.replace(whole[14:18], b"0000", 1): False,
-        whole[:head] + b"ffffffff" * 20 + whole[head + 160 :]: True,
-        whole[:head] + b"~~~~zzzz" * 20 + whole[head + 160 :]: True,
+        whole[: head - 9] + b"%8d\n" % (size - 1) + steps: False,
+        whole[: head - 9] + b"%8d\n" % (size + 1) + steps: False,
+        whole[: head - 9] + b"99999999\n" + steps: False,
+        whole[: head - 9] + b"~~~~~~~~\n" + steps: False,
+        whole[:head] + b"~" * len(steps): False,
+        whole[:head] + b"\xff\x00" * (len(steps) // 2): False,
+        whole[:head] + b" ~  !" + steps: False,
+        whole[:head] + steps.replace(b"\0", b"!", 1): False,
     }
     for content, is_there in damaged.items():
         (folder / "_C.help").write_bytes(content)

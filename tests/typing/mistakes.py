@@ -72,3 +72,13 @@ def mistakes(x: Tensor, y: Tensor, model: nn.Linear) -> None:
     tp.device()  # wrong: no type
     tp.Generator().seed(3)  # wrong: takes nothing
     tp.finfo(tp.float32).epsilon  # wrong: no such attribute
+
+    F.linear(x)  # wrong: no weight
+    F.conv2d(x, x, strides=2)  # wrong: the name is stride
+    F.max_pool2d(x, 2).relus()  # wrong: no such method of a tensor
+    F.max_pool2d(x, kernel=2)  # wrong: the name is kernel_size
+    F.scaled_dot_product_attention(x, x)  # wrong: no value
+    F.cosine_similarity(x, x, axis=1)  # wrong: the name is dim
+    nn.utils.clip_grad_value_(model.parameters(), "1")  # wrong: a string for a number
+    tp.einsum(x)  # wrong: no equation
+    tp.utils.data.DataLoader(3)  # wrong: no dataset

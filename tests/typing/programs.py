@@ -203,3 +203,26 @@ def transforms() -> Tensor:
     net = tp.compile(lambda a: a + 1)
     total: Tensor = summed.sum() + mixed.sum() + slopes.sum() + net(x).sum()
     return total
+
+
+@tp.no_grad()
+def shown(x: Tensor, times: int) -> Tensor:
+    return x * times
+
+
+@tp.inference_mode
+def guess(x: Tensor) -> Tensor:
+    return F.linear(F.max_pool1d(x, 2), x.new_ones(3, 2)).argmax(-1)
+
+
+def loaded(loader: DataLoader[tuple[Tensor, ...]], net: nn.Module) -> int:
+    """What decorators and hooks are given keeps its type."""
+    first = net.register_forward_pre_hook(lambda module, args: (args[0] * 2,))
+    second = net.register_forward_hook(lambda module, args, output: None)
+    third = net.register_full_backward_hook(lambda module, inputs, outputs: None)
+    for handle in (first, second, third):
+        handle.remove()
+    masked = tp.masked.masked_tensor(tp.ones(2), tp.tensor([True, False]))
+    slope: Tensor = tp.autograd.functional.jacobian(lambda z: z * z, tp.ones(2))
+    both, places = F.max_pool2d(tp.ones(1, 1, 4, 4), 2, return_indices=True)
+    return len(loader) + shown(slope, 2).numel() + guess(both).numel() + places.numel() + int(masked.dim())

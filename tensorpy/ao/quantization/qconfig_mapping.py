@@ -133,8 +133,8 @@ def _default(qconfig: QConfig, backend: str, training: bool) -> QConfigMapping:
     }  # fmt: skip
     for observer, kinds in ranges.items():
         activation = FixedQParamsFakeQuantize.with_args(observer=observer) if training else observer
-        for kind in kinds:
-            made.set_object_type(kind, QConfig(activation, weight))
+        for one in kinds:
+            made.set_object_type(one, QConfig(activation, weight))
     return made
 
 

@@ -4,9 +4,22 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tensorpy.utils.hooks import RemovableHandle
+
+if TYPE_CHECKING:
+    # What a hook is called with: the module, and what each register_ function says.
+    PreHook = Callable[[Any, tuple[Any, ...]], Any] | Callable[[Any, tuple[Any, ...], dict[str, Any]], Any]
+    ForwardHook = (
+        Callable[[Any, tuple[Any, ...], Any], Any] | Callable[[Any, tuple[Any, ...], dict[str, Any], Any], Any]
+    )
+    BackwardPreHook = Callable[[Any, Any], Any]
+    BackwardHook = Callable[[Any, Any, Any], Any]
+    StateHook = Callable[[Any, dict[str, Any], str, dict[str, Any]], Any]
+    StatePreHook = Callable[[Any, str, bool], Any]
+    LoadPreHook = Callable[[Any, dict[str, Any], str, dict[str, Any], bool, list[str], list[str], list[str]], Any]
+    LoadPostHook = Callable[[Any, Any], Any]
 
 forward_pre: dict[int, Any] = OrderedDict()
 forward: dict[int, Any] = OrderedDict()
@@ -26,7 +39,7 @@ def _entered(table: dict[int, Any], hook: Callable[..., Any]) -> RemovableHandle
     return handle
 
 
-def register_module_forward_pre_hook(hook: Callable[..., Any]) -> RemovableHandle:
+def register_module_forward_pre_hook(hook: PreHook) -> RemovableHandle:
     """Calls `hook(module, args)` before the forward of any module; what it returns replaces the arguments.
 
     Example:
@@ -41,7 +54,7 @@ def register_module_forward_pre_hook(hook: Callable[..., Any]) -> RemovableHandl
 
 
 def register_module_forward_hook(
-    hook: Callable[..., Any], *, with_kwargs: bool = False, always_call: bool = False
+    hook: ForwardHook, *, with_kwargs: bool = False, always_call: bool = False
 ) -> RemovableHandle:
     """Calls `hook(module, args, output)` after the forward of any module; what it returns replaces the output.
 
@@ -77,7 +90,7 @@ def _backward_kind(full: bool) -> None:
     full_backward = full
 
 
-def register_module_backward_hook(hook: Callable[..., Any]) -> RemovableHandle:
+def register_module_backward_hook(hook: BackwardHook) -> RemovableHandle:
     """An older form of register_module_full_backward_hook, which sees the gradients of the last operator only.
 
     Arguments:
@@ -91,7 +104,7 @@ def register_module_backward_hook(hook: Callable[..., Any]) -> RemovableHandle:
     return _entered(backward, hook)
 
 
-def register_module_full_backward_pre_hook(hook: Callable[..., Any]) -> RemovableHandle:
+def register_module_full_backward_pre_hook(hook: BackwardPreHook) -> RemovableHandle:
     """Calls `hook(module, grad_output)` when the gradients of any module's outputs are there.
 
     Example:
@@ -101,7 +114,7 @@ def register_module_full_backward_pre_hook(hook: Callable[..., Any]) -> Removabl
     return _entered(backward_pre, hook)
 
 
-def register_module_full_backward_hook(hook: Callable[..., Any]) -> RemovableHandle:
+def register_module_full_backward_hook(hook: BackwardHook) -> RemovableHandle:
     """Calls `hook(module, grad_input, grad_output)` when the gradients of any module's inputs are there.
 
     Example:

@@ -585,7 +585,7 @@ class Module:
         return handle
 
     def register_forward_pre_hook(
-        self, hook: Callable[..., Any], *, prepend: bool = False, with_kwargs: bool = False
+        self, hook: _hooks.PreHook, *, prepend: bool = False, with_kwargs: bool = False
     ) -> RemovableHandle:
         """Calls `hook(module, args)` before forward; what it returns replaces the arguments. With `with_kwargs`,
         `hook(module, args, kwargs)`, which returns both."""
@@ -593,7 +593,7 @@ class Module:
         return self._hooked(self._forward_pre_hooks, hook, marks, (with_kwargs,), prepend)
 
     def register_forward_hook(
-        self, hook: Callable[..., Any], *, prepend: bool = False, with_kwargs: bool = False, always_call: bool = False
+        self, hook: _hooks.ForwardHook, *, prepend: bool = False, with_kwargs: bool = False, always_call: bool = False
     ) -> RemovableHandle:
         """Calls `hook(module, args, output)` after forward; what it returns replaces the output. With `with_kwargs`,
         `hook(module, args, kwargs, output)`; with `always_call` also if forward raises."""
@@ -608,21 +608,21 @@ class Module:
             )
         self._is_full_backward_hook = full
 
-    def register_backward_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
+    def register_backward_hook(self, hook: _hooks.BackwardHook) -> RemovableHandle:
         """An older form of register_full_backward_hook, which sees the gradients of the last operator only."""
         self._backward_kind(False)
         return self._hooked(self._backward_hooks, hook, (), (), False)
 
-    def register_full_backward_pre_hook(self, hook: Callable[..., Any], prepend: bool = False) -> RemovableHandle:
+    def register_full_backward_pre_hook(self, hook: _hooks.BackwardPreHook, prepend: bool = False) -> RemovableHandle:
         """Calls `hook(module, grad_output)` when the outputs' gradients are there; it may return others."""
         return self._hooked(self._backward_pre_hooks, hook, (), (), prepend)
 
-    def register_full_backward_hook(self, hook: Callable[..., Any], prepend: bool = False) -> RemovableHandle:
+    def register_full_backward_hook(self, hook: _hooks.BackwardHook, prepend: bool = False) -> RemovableHandle:
         """Calls `hook(module, grad_input, grad_output)` when the inputs' gradients are there; it may return others."""
         self._backward_kind(True)
         return self._hooked(self._backward_hooks, hook, (), (), prepend)
 
-    def register_state_dict_post_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
+    def register_state_dict_post_hook(self, hook: _hooks.StateHook) -> RemovableHandle:
         """Calls `hook(module, state_dict, prefix, local_metadata)` after state_dict; it changes in place."""
         marked: Any = hook
         marked._from_public_api = True
@@ -631,7 +631,7 @@ class Module:
     def _register_state_dict_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
         return self._hooked(self._state_dict_hooks, hook, (), (), False)
 
-    def register_state_dict_pre_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
+    def register_state_dict_pre_hook(self, hook: _hooks.StatePreHook) -> RemovableHandle:
         """Calls `hook(module, prefix, keep_vars)` before state_dict."""
         return self._hooked(self._state_dict_pre_hooks, hook, (), (), False)
 
@@ -641,12 +641,12 @@ class Module:
         bound = _BoundHook(hook, self if with_module else None)
         return self._hooked(self._load_state_dict_pre_hooks, bound, (), (), False)
 
-    def register_load_state_dict_pre_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
+    def register_load_state_dict_pre_hook(self, hook: _hooks.LoadPreHook) -> RemovableHandle:
         """Calls `hook(module, state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs)`
         before load_state_dict."""
         return self._register_load_state_dict_pre_hook(hook, with_module=True)
 
-    def register_load_state_dict_post_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
+    def register_load_state_dict_post_hook(self, hook: _hooks.LoadPostHook) -> RemovableHandle:
         """Calls `hook(module, incompatible_keys)` after load_state_dict."""
         return self._hooked(self._load_state_dict_post_hooks, hook, (), (), False)
 

@@ -13,17 +13,16 @@ import pickle
 import signal
 import warnings
 import weakref
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from multiprocessing.connection import wait
 from multiprocessing.context import BaseContext
-from types import GenericAlias
-from typing import Any
+from typing import Any, Generic
 
 import tensorpy as tp
 from tensorpy._utils import ExceptionWrapper
 from tensorpy.storage.shared import forget_of
 from tensorpy.utils.data.collate import default_collate, default_convert
-from tensorpy.utils.data.dataset import IterableDataset
+from tensorpy.utils.data.dataset import Dataset, IterableDataset, T_co
 from tensorpy.utils.data.graph_settings import apply_shuffle_settings, drawn_for_pipes, is_pipe
 from tensorpy.utils.data.sampler import BatchSampler, RandomSampler, Sampler, SequentialSampler, drawn_seed
 from tensorpy.utils.data.worker import Exhausted, Fetcher, Resume, run
@@ -41,7 +40,7 @@ class _Endless(Sampler[Any]):
         return itertools.repeat(None)
 
 
-class DataLoader:
+class DataLoader(Generic[T_co]):
     """Batches of a dataset.
 
     batch_size: samples in a batch, None for single samples; shuffle: in a random order; sampler, batch_sampler: in an
@@ -92,13 +91,12 @@ class DataLoader:
     sampler: Any
     timeout: float
     worker_init_fn: Any
-    __class_getitem__: Any = classmethod(GenericAlias)  # DataLoader[int], for type checkers
 
     __initialized = False  # libraries that change a loader set it under the name that Python makes of it
 
     def __init__(
         self,
-        dataset: Any,
+        dataset: Dataset[T_co] | Sequence[T_co],
         batch_size: int | None = 1,
         shuffle: bool | None = None,
         sampler: Any = None,
@@ -135,9 +133,10 @@ class DataLoader:
         self.worker_init_fn, self.generator, self.in_order = worker_init_fn, generator, in_order
         self.persistent_workers = persistent_workers
         self.multiprocessing_context = multiprocessing_context
-        self._iterable = isinstance(dataset, IterableDataset)
-        if self._iterable and is_pipe(dataset):
-            self.dataset = dataset = apply_shuffle_settings(dataset, shuffle)
+        given: Any = dataset
+        self._iterable = isinstance(given, IterableDataset)
+        if self._iterable and is_pipe(given):
+            self.dataset = given = apply_shuffle_settings(given, shuffle)
             shuffle = None
         if self._iterable:
             for name, value in (("shuffle", shuffle), ("sampler", sampler), ("batch_sampler", batch_sampler)):
@@ -156,9 +155,9 @@ class DataLoader:
         elif batch_size is None and drop_last:
             raise ValueError("batch_size=None option disables auto-batching and is mutually exclusive with drop_last")
         if sampler is None:
-            sampler = _Endless() if self._iterable else SequentialSampler(dataset)
+            sampler = _Endless() if self._iterable else SequentialSampler(given)
             if shuffle:
-                sampler = RandomSampler(dataset, generator=generator)
+                sampler = RandomSampler(given, generator=generator)
         if batch_size is not None and batch_sampler is None:
             batch_sampler = BatchSampler(sampler, batch_size, drop_last)
         self.batch_size, self.drop_last = batch_size, drop_last
@@ -251,7 +250,7 @@ class _BaseDataLoaderIter:
 
     shared_seed: int | None  # what pipes that draw draw their seeds by
 
-    def _expect(self, loader: DataLoader) -> None:
+    def _expect(self, loader: DataLoader[Any]) -> None:
         """Notes what `len` had said of an iterable dataset when the epoch began."""
         if loader.pin_memory and not tp.accelerator.is_available():
             warnings.warn(
@@ -276,7 +275,7 @@ class _BaseDataLoaderIter:
 class _HereIter(_BaseDataLoaderIter):
     """One epoch, read in this process."""
 
-    def __init__(self, loader: DataLoader) -> None:
+    def __init__(self, loader: DataLoader[Any]) -> None:
         self._expect(loader)
         self.indices = iter(loader._index_sampler)
         drawn_seed(loader.generator)  # as with workers, so that what is drawn next is the same
@@ -315,7 +314,7 @@ def _shut_down(workers: list[Any], task_queues: list[Any], results: Any, owner: 
 class _WorkersIter(_BaseDataLoaderIter):
     """One epoch, or with persistent workers several, read by worker processes."""
 
-    def __init__(self, loader: DataLoader) -> None:
+    def __init__(self, loader: DataLoader[Any]) -> None:
         context = loader.multiprocessing_context or multiprocessing.get_context()
         self.results = context.Queue()
         self.count, self.timeout, self.in_order = loader.num_workers, loader.timeout, loader.in_order
@@ -356,7 +355,7 @@ class _WorkersIter(_BaseDataLoaderIter):
         for _ in range(self.ahead):
             self._send()
 
-    def begin(self, loader: DataLoader) -> None:
+    def begin(self, loader: DataLoader[Any]) -> None:
         """Another epoch with the same workers: what was under way is waited for and dropped."""
         self._expect(loader)
         self.indices = iter(loader._index_sampler)

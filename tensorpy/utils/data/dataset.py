@@ -24,6 +24,7 @@ __all__ = [
     "random_split",
 ]
 
+T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
 
 
@@ -67,7 +68,7 @@ class IterableDataset(Dataset[T_co]):
         return ChainDataset([self, other])
 
 
-class TensorDataset(Dataset[Any]):
+class TensorDataset(Dataset[tuple[Tensor, ...]]):
     """Tensors by their first index, as tuples.
 
     Example:
@@ -217,7 +218,7 @@ class Subset(Dataset[T_co]):
     dataset: Any
     indices: Sequence[int]
 
-    def __init__(self, dataset: Any, indices: Sequence[int]) -> None:
+    def __init__(self, dataset: Dataset[T_co] | Sequence[T_co], indices: Sequence[int]) -> None:
         self.dataset, self.indices = dataset, indices
 
     def __getitem__(self, idx: Any) -> Any:
@@ -244,7 +245,9 @@ def collated(dataset: Any, indices: Sequence[int]) -> list[Tensor] | None:
     return [t[chosen] for t in dataset.tensors]
 
 
-def random_split(dataset: Any, lengths: Sequence[float], generator: Generator | None = None) -> list[Subset[Any]]:
+def random_split(
+    dataset: Dataset[T] | Sequence[T], lengths: Sequence[float], generator: Generator | None = None
+) -> list[Subset[T]]:
     """Parts of a dataset at random, of given lengths, or of given shares that add up to one.
 
     Arguments:
@@ -257,7 +260,8 @@ def random_split(dataset: Any, lengths: Sequence[float], generator: Generator | 
         >>> len(a), len(b)
         (7, 3)
     """
-    total = len(dataset)
+    sized: Any = dataset
+    total = len(sized)
     if math.isclose(sum(lengths), 1) and sum(lengths) <= 1:
         if any(not 0 <= share <= 1 for share in lengths):
             raise ValueError("a fraction is not between 0 and 1")

@@ -341,7 +341,7 @@ def test_a_device_that_shows_no_memory(tmp_path: Path, request: pytest.FixtureRe
     assert done.returncode == 0, done.stdout[-5000:]
     assert int(re.findall(r"(\d+) passed", done.stdout)[-1]) > 1000 * share
     reasons = re.findall(r"^refused, .*: (.*)$", done.stdout, re.M)
-    assert reasons == ["no views"], reasons
+    assert reasons == ["no views"] or (share < 0.05 and not reasons), reasons  # few operators: none has a view
 
 
 @needs_device

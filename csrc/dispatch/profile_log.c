@@ -12,7 +12,7 @@ static const int64_t *put_tensor(tp_text *text, const int64_t *w) {
     int64_t word = *w++, n = tp_word_count(word);
     if (tp_word_kind_of(word) != TP_WORD_TENSOR) {
         tp_text_add(text, "-");
-        return w;
+        return w + n;
     }
     tp_text_add(text, "%s", tp_dtype_names[tp_word_dtype(word)]);
     tp_text_ints(text, (tp_ints){w, n});

@@ -151,8 +151,14 @@ bool tp_profile_open(uint32_t *thread, int64_t *at) {
 
 /* ---- operators ---- */
 
+/* The integers of an argument that is one, or a list of them. */
+static tp_ints ints_of(const tp_value *v) {
+    if (v->tag == TP_INT) return (tp_ints){&v->i, 1};
+    return v->tag == TP_INTS_ && v->ints.size > 0 ? v->ints : (tp_ints){0};
+}
+
 static int64_t words_of(const tp_value *v) {
-    int64_t n = 1;
+    int64_t n = 1 + ints_of(v).size;
     if (v->tag == TP_TENSOR) return 1 + v->tensor->ndim;
     for (int64_t i = 0; v->tag == TP_TENSORS && i < v->tensors.size; i++)
         n += 1 + (v->tensors.data[i] ? v->tensors.data[i]->ndim : 0);
@@ -172,6 +178,13 @@ static int64_t describe(tp_profile_thread *t, const tp_op *op, const tp_value *a
     int64_t *w = t->words + start;
     for (int i = 0; i < op->info->nargs; i++) {
         bool list = args[i].tag == TP_TENSORS && args[i].tensors.size >= 0;
+        tp_ints ints = ints_of(&args[i]);
+        if (ints.size) {
+            *w++ = tp_word(TP_WORD_INTS, 0, ints.size);
+            memcpy(w, ints.data, (size_t)ints.size * sizeof *w);
+            w += ints.size;
+            continue;
+        }
         if (!list) {
             w = describe_tensor(w, args[i].tag == TP_TENSOR ? args[i].tensor : NULL);
             continue;

@@ -72,8 +72,8 @@ void tp_profile_leave(tp_profile_mark mark, int status);
 bool tp_profile_open(uint32_t *thread, int64_t *at);
 
 /* How `words` describe an operator's arguments: one word_of each, a tensor's followed by its sizes, a list's by its
- * elements. */
-typedef enum { TP_WORD_OTHER, TP_WORD_TENSOR, TP_WORD_LIST } tp_word_kind;
+ * elements, that of one or more integers by their values. */
+typedef enum { TP_WORD_OTHER, TP_WORD_TENSOR, TP_WORD_LIST, TP_WORD_INTS } tp_word_kind;
 TP_INLINE int64_t tp_word(tp_word_kind kind, int64_t dtype, int64_t count) {
     return (int64_t)kind | dtype << 8 | count << 16;
 }

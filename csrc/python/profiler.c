@@ -76,13 +76,14 @@ static PyObject *stop(PyObject *self TP_UNUSED, PyObject *o) {
 
 /* ---- what was recorded ---- */
 
-/* ("float32", (2, 3)) of a tensor, None of anything else. */
+/* ("float32", (2, 3)) of a tensor, ("", (1, 1)) of integers, None of anything else. */
 static PyObject *read_tensor(const int64_t **w) {
     int64_t word = *(*w)++, n = tp_word_count(word);
-    if (tp_word_kind_of(word) != TP_WORD_TENSOR) Py_RETURN_NONE;
-    const int64_t *sizes = *w;
+    if (tp_word_kind_of(word) == TP_WORD_OTHER) Py_RETURN_NONE;
+    const char *dtype = tp_word_kind_of(word) == TP_WORD_TENSOR ? tp_dtype_names[tp_word_dtype(word)] : "";
+    const int64_t *numbers = *w;
     *w += n;
-    return Py_BuildValue("sN", tp_dtype_names[tp_word_dtype(word)], tp_py_ints_tuple((tp_ints){sizes, n}));
+    return Py_BuildValue("sN", dtype, tp_py_ints_tuple((tp_ints){numbers, n}));
 }
 
 static PyObject *read_argument(const int64_t **w) {

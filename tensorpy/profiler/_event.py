@@ -82,6 +82,7 @@ class FunctionEvent:
         cpu_children: the events that ran in it
         kernels: the kernels on a device
         count: how many calls it stands for
+        flops: the floating-point operations, where they are counted
         is_async: whether it ends elsewhere than it began, as messages do: it is in no other event
 
     Example:
@@ -109,6 +110,7 @@ class FunctionEvent:
     cpu_children: list[FunctionEvent] = field(default_factory=list)
     kernels: list[Kernel] = field(default_factory=list)
     count: int = 1
+    flops: int = 0
     is_async: bool = False
 
     @property

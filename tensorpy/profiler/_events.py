@@ -9,6 +9,7 @@ from tensorpy._package.async_events import Event as Message
 from tensorpy.profiler._chrome import write as _write_chrome
 from tensorpy.profiler._event import MESSAGE, OPERATOR, RANGE, FunctionEvent, Interval, Kernel
 from tensorpy.profiler._flame import svg
+from tensorpy.profiler._flops import flops
 from tensorpy.profiler._table import table as _table
 
 
@@ -27,6 +28,7 @@ class FunctionEventAvg:
     cpu_time_total: float
     device_memory_usage: int
     device_time_total: float
+    flops: int
     self_cpu_memory_usage: int
     self_cpu_time_total: float
     self_device_memory_usage: int
@@ -34,7 +36,7 @@ class FunctionEventAvg:
 
     def __init__(self, key: str) -> None:
         self.key = key
-        self.count = 0
+        self.count = self.flops = 0
         self.cpu_time_total = self.self_cpu_time_total = 0.0
         self.device_time_total = self.self_device_time_total = 0.0
         self.cpu_memory_usage = self.self_cpu_memory_usage = 0
@@ -45,6 +47,7 @@ class FunctionEventAvg:
     def add(self, event: FunctionEvent) -> None:
         """Counts an event. Times and memory of a call within another of its key are in the outer one's already."""
         self.count += event.count
+        self.flops += event.flops
         self.self_cpu_time_total += event.self_cpu_time_total
         self.self_device_time_total += event.self_device_time_total
         self.self_cpu_memory_usage += event.self_cpu_memory_usage
@@ -98,6 +101,7 @@ class EventList(list[Any]):
         total = FunctionEventAvg("Total")
         for event in self:
             total.count += event.count
+            total.flops += event.flops
             total.self_cpu_time_total += event.self_cpu_time_total
             total.self_device_time_total += event.self_device_time_total
             total.self_cpu_memory_usage += event.self_cpu_memory_usage
@@ -146,7 +150,7 @@ class EventList(list[Any]):
 def _shapes(argument: Any) -> Any:
     if isinstance(argument, list):
         return [_shapes(a) for a in argument]
-    return list(argument[1]) if argument else []
+    return list(argument[1]) if argument and argument[0] else []
 
 
 def _dtypes(argument: Any) -> Any:
@@ -168,7 +172,7 @@ def _named(name: str, kind: int) -> tuple[str, str]:
     return stem if "::" in stem else f"aten::{stem}", overload
 
 
-def _event(number: int, row: tuple[Any, ...], now: int) -> FunctionEvent:
+def _event(number: int, row: tuple[Any, ...], now: int, counted: bool) -> FunctionEvent:
     """The event of one row, without its place among others."""
     raw, kind, begin, end, _, sequence, memory, device_memory, arguments, stack, backend, failed = row
     name, overload = _named(raw, kind)
@@ -179,6 +183,7 @@ def _event(number: int, row: tuple[Any, ...], now: int) -> FunctionEvent:
     event.input_shapes = [_shapes(a) for a in arguments or ()]
     event.input_dtypes = [_dtypes(a) for a in arguments or ()]
     event.stack = _lines(stack)
+    event.flops = flops(name, arguments) if counted else 0
     return event
 
 
@@ -207,12 +212,13 @@ def read(
     kernels: list[tuple[Any, ...]],
     messages: list[FunctionEvent],
     now: int,
+    counted: bool,
 ) -> EventList:
     """Events of all threads in the order of their beginnings. What was still open when the profile ended, ends now."""
     placed: dict[tuple[int, int], FunctionEvent] = {}
     for number, _, rows in threads:
         for at, row in enumerate(rows):
-            event = placed[number, at] = _event(number, row, now)
+            event = placed[number, at] = _event(number, row, now, counted)
             event.cpu_parent = placed.get((number, row[4]))
             if event.cpu_parent is not None:
                 event.cpu_parent.cpu_children.append(event)

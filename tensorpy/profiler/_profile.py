@@ -121,8 +121,8 @@ def tensorboard_trace_handler(
 class _Recording:
     """The recorder in C, from now until `stop`. Threads that start meanwhile are recorded from their first call."""
 
-    def __init__(self, shapes: bool, memory: bool, stack: bool, devices: bool) -> None:
-        self._devices = devices
+    def __init__(self, shapes: bool, memory: bool, stack: bool, devices: bool, flops: bool) -> None:
+        self._devices, self._flops = devices, flops
         if devices:
             _profiler.start_devices()
         self._profile = _profiler.start(shapes, memory, stack)
@@ -144,7 +144,7 @@ class _Recording:
             threading.setprofile(self._before)
         kernels = _profiler.stop_devices() if self._devices else []
         messages = [_events.of_message(message, self._shapes, now) for message in self._messages]
-        return _events.read(_profiler.events(self._profile), kernels, messages, now)
+        return _events.read(_profiler.events(self._profile), kernels, messages, now, self._flops)
 
 
 class profile:
@@ -159,7 +159,7 @@ class profile:
         record_shapes: whether shapes are recorded
         profile_memory: whether memory is recorded
         with_stack: whether the callers are recorded
-        with_flops: whether operations are counted
+        with_flops: whether the operations of products, convolutions of images, sums are counted, by their shapes
         with_modules: whether modules are recorded
         acc_events: whether the events of all steps are kept
         experimental_config: is taken
@@ -180,6 +180,7 @@ class profile:
     record_shapes: bool
     schedule: Callable[[int], ProfilerAction] | None
     step_num: int
+    with_flops: bool
     with_stack: bool
 
     def __init__(
@@ -198,12 +199,11 @@ class profile:
         execution_trace_observer: Any = None,
         custom_trace_id_callback: Callable[[], str] | None = None,
     ) -> None:
-        if with_flops:
-            raise NotImplementedError("profile(): operations are not counted (with_flops)")
         chosen = set(ProfilerActivity) if activities is None else set(activities)
         if not chosen or not all(isinstance(a, ProfilerActivity) for a in chosen):
             raise ValueError("profile(): activities are a list of ProfilerActivity.CPU and its like")
         self.record_shapes, self.profile_memory, self.with_stack = record_shapes, profile_memory, with_stack
+        self.with_flops = with_flops
         self.activities, self.schedule, self.on_trace_ready = chosen, schedule, on_trace_ready
         self.acc_events = acc_events
         self.step_num = 0
@@ -222,7 +222,8 @@ class profile:
 
     def _record(self) -> None:
         devices = ProfilerActivity.OPENCL in self.activities
-        self._recording = _Recording(self.record_shapes, self.profile_memory, self.with_stack, devices)
+        shapes = self.record_shapes or self.with_flops
+        self._recording = _Recording(shapes, self.profile_memory, self.with_stack, devices, self.with_flops)
 
     def _end(self, keep: bool) -> None:
         recording, self._recording = self._recording, None

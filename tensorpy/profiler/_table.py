@@ -29,6 +29,14 @@ def memory(bytes: int) -> str:
     return f"{bytes} B"
 
 
+def _operations(rows: list[Any]) -> tuple[str, Callable[[Any], str]]:
+    """The column of operations, in a unit by the largest."""
+    largest = max(row.flops for row in rows)
+    power = max(n for n in range(6) if n == 0 or largest >= 1000**n)
+    title = f"Total {['', 'K', 'M', 'G', 'T', 'P'][power]}FLOPs"
+    return title, lambda r: f"{r.flops / 1000**power:.3f}" if r.flops else "--"
+
+
 def _share(part: float, whole: float) -> str:
     return f"{100 * part / whole:.2f}%" if whole else "--"
 
@@ -71,6 +79,8 @@ def _columns(rows: list[Any], widths: tuple[int, int, int]) -> list[tuple[str, C
     columns.append(("# of Calls", lambda r: str(r.count)))
     if any(row.input_shapes for row in rows):
         columns.append(("Input Shapes", lambda r: _short(str(r.input_shapes), shapes)))
+    if any(row.flops for row in rows):
+        columns.append(_operations(rows))
     if any(row.stack for row in rows):
         columns.append(("Source Location", lambda r: _short(r.stack[0] if r.stack else "", source, keep_end=True)))
     return columns

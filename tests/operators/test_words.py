@@ -36,6 +36,22 @@ CALLS = [
     ("torch._int_mm(torch.ones(2), torch.ones(2, 2))", "Expected self to be of dimension 2 but got 1"),
     ("torch._int_mm(torch.ones(2, 3), torch.ones(2, 2))", "needs to match mat2.size\\(0\\) but got 3 and"),
     ("torch._int_mm(torch.ones(2, 2), torch.ones(2, 2))", "Expected self dtype to be int8 or uint8 but got"),
+    (
+        "torch._int_mm(torch.ones(2, 3).char(), torch.ones(3, 4).char(), out=torch.empty(0).int())",
+        "Expected result.size\\(0\\) to be 2 but got 0",
+    ),
+    (
+        "torch._int_mm(torch.ones(2, 3).char(), torch.ones(3, 4).char(), out=torch.empty(2, 2).int())",
+        "Expected result.size\\(1\\) to be 4 but got 2",
+    ),
+    (
+        "torch._int_mm(*2 * [torch.ones(2, 2).char()], out=torch.empty(2, 2, 1).int())",
+        "Expected result to be of dimension 2 but got 3",
+    ),
+    (
+        "torch._int_mm(torch.ones(2, 3).char(), torch.ones(3, 4).char(), out=torch.empty(2, 4))",
+        "Expected result dtype to be of type kInt but got float",
+    ),
     ("torch.lu_unpack(torch.eye(2), torch.ones(2))", "expected to be a contiguous tensor of torch.int32 dtype"),
     (
         "torch.ones(2).float_power_(2)",

@@ -350,14 +350,41 @@ def test_a_schedule_chooses_what_is_recorded() -> None:
     assert tp._C._get_dispatch_sets()[0] == 0
 
 
+def test_operations_are_counted() -> None:
+    x, a, b = tp.ones(2, 4, 5, 6), tp.ones(2, 3), tp.ones(3, 4)
+    with profile(activities=[ProfilerActivity.CPU], with_flops=True) as p:
+        _ = a @ b
+        tp.addmm(tp.ones(4), a, b)
+        tp.bmm(tp.ones(5, 2, 3), tp.ones(5, 3, 4))
+        tp.baddbmm(tp.ones(5, 2, 4), tp.ones(5, 2, 3), tp.ones(5, 3, 4))
+        _ = a + a, 2 * a, a.exp()
+        tp.conv2d(x, tp.ones(6, 2, 3, 2), stride=2, padding=(1, 0), dilation=[1, 3], groups=2)
+        tp.conv2d(x, tp.ones(6, 4, 3, 2), tp.ones(6), 2)
+    found = [(e.name, e.flops) for e in p.events() if e.flops]
+    assert found == [
+        ("aten::mm", 48),
+        ("aten::addmm", 48),
+        ("aten::bmm", 5 * 48),
+        ("aten::baddbmm", 5 * 48),
+        ("aten::add", 6),
+        ("aten::mul", 6),
+        ("aten::conv2d", 2 * 2 * (3 * 2) * (3 * 2) * 4 * 6 // 2),
+        ("aten::conv2d", 2 * 2 * (2 * 3) * (3 * 2) * 4 * 6),
+    ]
+    sums = p.key_averages()
+    assert sum(e.flops for e in sums) == sums.total_average().flops == sum(n for _, n in found)
+    assert "Total KFLOPs" in sums.table(sort_by="flops") and "aten::conv2d" in sums.table(sort_by="flops", row_limit=1)
+    with profile(record_shapes=True) as p:
+        _ = tp.ones(2, 2) @ tp.ones(2, 2)
+    assert all(e.flops == 0 for e in p.events()) and "FLOPs" not in p.key_averages().table()
+
+
 def test_arguments_are_checked() -> None:
     for wrong in ({"wait": -1, "warmup": 0, "active": 1}, {"wait": 0, "warmup": 0, "active": 0}):
         with pytest.raises(AssertionError, match="schedule"):
             schedule(**wrong)
     with pytest.raises(ValueError, match="activities"):
         profile(activities=["cpu"])
-    with pytest.raises(NotImplementedError, match="with_flops"):
-        profile(with_flops=True)
     p = profile()
     with p, pytest.raises(RuntimeError, match="records already"):
         p.start()

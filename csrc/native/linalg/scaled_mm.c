@@ -1,4 +1,4 @@
-/* scaled_mm.c: products of matrices of 8-bit floats, whose numbers are multiples of scales.
+/* scaled_mm.c: products of matrices of 8-bit floats, whose numbers are multiples of scales, and of 8-bit integers.
  *
  * The matrices are widened, which is exact, and multiplied in float32; scales, bias and what comes out are applied to
  * that, so a result is rounded once. A scale is one number, or one for each row of the first matrix and each column of
@@ -104,4 +104,21 @@ int _scaled_mm_out_composite(tp_tensor *self, tp_tensor *mat2, tp_tensor *scale_
     tp_autoref *wide = compute(&p, out_dtype);
     tp_autoref *made = wide ? tp_to_dtype(wide, (tp_dtype)out->dtype, false, false, TP_NO_FORMAT) : NULL;
     return made ? tp_copy_into_out(out, made) : -1;
+}
+
+/* ---- integers ---- */
+
+int _int_mm_out_composite(tp_tensor *self, tp_tensor *mat2, tp_tensor *out) {
+    tp_autoref *made = tp__int_mm(self, mat2);
+    if (!made) return -1;
+    if (out->dtype != TP_INT32)
+        return tp_fail(TP_RuntimeError, "_int_mm: Expected result dtype to be of type kInt but got %s",
+                       tp_dtype_names[out->dtype]);
+    for (int d = 0; d < 2 && d < out->ndim; d++)
+        if (out->sizes[d] != made->sizes[d])
+            return tp_fail(TP_RuntimeError, "_int_mm: Expected result.size(%d) to be %lld but got %lld", d,
+                           (long long)made->sizes[d], (long long)out->sizes[d]);
+    if (out->ndim != 2)
+        return tp_fail(TP_RuntimeError, "_int_mm: Expected result to be of dimension 2 but got %d", (int)out->ndim);
+    return tp_copy_into_out(out, made);
 }

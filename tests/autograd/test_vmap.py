@@ -94,6 +94,8 @@ LOOPS = {
     "_scaled_grouped_mm": "",
     "_scaled_grouped_mm_v2": "",
     "_scaled_mm": "",
+    "_weight_int4pack_mm_for_cpu": "",
+    "_weight_int8pack_mm": "",
     "_scaled_mm_v2": "",
     "_sobol_engine_draw": "",
     "_sobol_engine_ff_": "",

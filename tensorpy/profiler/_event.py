@@ -115,7 +115,8 @@ class FunctionEvent:
 
     @property
     def key(self) -> str:
-        return self.name
+        """What sums go by: the name, but one for all steps."""
+        return "ProfilerStep*" if self.name.startswith("ProfilerStep#") else self.name
 
     @property
     def is_user_annotation(self) -> bool:

@@ -89,8 +89,8 @@ class EventList(list[Any]):
         sums: dict[tuple[str, ...], FunctionEventAvg] = {}
         for event in self:
             shapes = str(event.input_shapes) if group_by_input_shape else ""
-            key = (event.name, shapes, *event.stack[:group_by_stack_n])
-            total = sums.setdefault(key, FunctionEventAvg(event.name))
+            key = (event.key, shapes, *event.stack[:group_by_stack_n])
+            total = sums.setdefault(key, FunctionEventAvg(event.key))
             total.add(event)
             total.input_shapes = event.input_shapes if group_by_input_shape else []
             total.stack = event.stack[:group_by_stack_n]

@@ -338,6 +338,8 @@ def test_a_schedule_chooses_what_is_recorded() -> None:
 
     def steps(p: profile) -> None:
         ready.append([n for n in names(p) if n.startswith(("aten::exp", "ProfilerStep"))])
+        (row,) = [r for r in p.key_averages() if r.key.startswith("ProfilerStep")]
+        assert (row.key, row.count) == ("ProfilerStep*", 2)
 
     with profile(schedule=schedule(wait=1, warmup=1, active=2, repeat=2), on_trace_ready=steps) as p:
         for _ in range(10):

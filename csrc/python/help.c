@@ -78,10 +78,10 @@ static size_t size_of_text(const char *data, size_t size, int count, const char 
     int length = snprintf(head, sizeof head, "tensorpy help %s %*d ", tp_py_help_digest, DIGITS, count);
     if (size <= (size_t)length + DIGITS || memcmp(data, head, (size_t)length) != 0) return 0;
     size_t text = 0;
-    for (const char *digit = data + length; digit < data + length + DIGITS; digit++) {
-        if (*digit == ' ') continue;
-        if (*digit < '0' || *digit > '9') return 0;
-        text = text * 10 + (size_t)(*digit - '0');
+    for (const char *c = data + length; c < data + length + DIGITS; c++) {
+        if (*c == ' ') continue;
+        if (*c < '0' || *c > '9') return 0;
+        text = text * 10 + (size_t)(*c - '0');
     }
     *steps = data + length + DIGITS + 1;
     return text / BASE < size ? text : 0; /* a step makes less than 2 * BASE characters of FRONT */

@@ -10,7 +10,6 @@ the modules that are running, a gradient by those that its function was recorded
 
 from __future__ import annotations
 
-import math
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -20,6 +19,7 @@ from tensorpy._C import Tensor
 from tensorpy.autograd.grad_mode import enable_grad
 from tensorpy.nn import Module
 from tensorpy.nn.modules.module import register_module_forward_hook, register_module_forward_pre_hook
+from tensorpy.utils._flop_formulas import addmm_flop, baddbmm_flop, bmm_flop, conv_flop_count, mm_flop
 from tensorpy.utils._python_dispatch import TorchDispatchMode
 from tensorpy.utils._pytree import tree_leaves, tree_map
 
@@ -61,33 +61,13 @@ def _of_shapes(formula: Callable[..., int]) -> Callable[..., int]:
     return of_tensors
 
 
-@register_flop_formula(ops.aten.mm)
-def mm_flop(a: Sequence[int], b: Sequence[int], *args: Any, out_shape: Any = None, **kwargs: Any) -> int:
-    """The operations of a matrix product."""
-    return 2 * a[0] * a[1] * b[1]
-
-
-@register_flop_formula(ops.aten.addmm)
-def addmm_flop(self: Sequence[int], a: Sequence[int], b: Sequence[int], out_shape: Any = None, **kwargs: Any) -> int:
-    """The operations of a matrix product that is added: the product's."""
-    return mm_flop(a, b)
-
-
-@register_flop_formula(ops.aten.bmm)
-def bmm_flop(a: Sequence[int], b: Sequence[int], out_shape: Any = None, **kwargs: Any) -> int:
-    """The operations of the products of a batch."""
-    return a[0] * mm_flop(a[1:], b[1:])
-
-
-@register_flop_formula(ops.aten.baddbmm)
-def baddbmm_flop(self: Sequence[int], a: Sequence[int], b: Sequence[int], out_shape: Any = None, **kwargs: Any) -> int:
-    """The operations of the products of a batch, added."""
-    return bmm_flop(a, b)
-
-
-def conv_flop_count(x: Sequence[int], w: Sequence[int], out: Sequence[int], transposed: bool = False) -> int:
-    """The operations of a convolution: each place of the result (transposed: of the input) sees the whole kernel."""
-    return 2 * w[0] * w[1] * math.prod(w[2:]) * x[0] * math.prod((x if transposed else out)[2:])
+for _operator, _formula in (
+    (ops.aten.mm, mm_flop),
+    (ops.aten.addmm, addmm_flop),
+    (ops.aten.bmm, bmm_flop),
+    (ops.aten.baddbmm, baddbmm_flop),
+):
+    register_flop_formula(_operator)(_formula)
 
 
 @register_flop_formula(ops.aten.convolution)

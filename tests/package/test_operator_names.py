@@ -65,6 +65,7 @@ IN_PYTHON = {
     "masked/_masks.py": "what PyTorch's package has beside the operators of masked elements, by their names",
     "masked/maskedtensor/core.py": "a class's own rules, by the functions and operators that it answers for",
     "nn/init.py": "gains of activations, by the names that callers pass",
+    "profiler/_flops.py": "the formulas of the operators that a profile counts, by the names that events have",
 }
 
 

@@ -88,8 +88,11 @@ def build_native(targets: tuple[str, ...] = (), in_place: bool = True) -> Path:
     )
     if python := os.environ.get("TENSORPY_PYTHON_INCLUDE", ""):
         options = replace(options, python=python)
+    # What is for others' machines has a folder of its own: a build in place may run at the same time.
+    folder = mode + ("-portable" if options.glibc else "")
     if options.machine != platform.machine():
-        options = replace(options, build=ROOT / "build" / f"{mode}-{options.machine}")
+        folder += f"-{options.machine}"
+    options = replace(options, build=ROOT / "build" / folder)
     refuse(options)
     began = time.monotonic()
     generate_into(options.build / "gen")

@@ -92,6 +92,8 @@ def register_backend(compiler_fn: Any = None, name: str | None = None, tags: Any
 def list_backends(exclude_tags: Any = ("debug", "experimental")) -> list[str]:
     """The names that compile() takes as its backend; without those that fuse nothing, which are for debugging.
 
+    Returns: a list of str.
+
     Example:
         >>> "tensorpy" in tp._dynamo.list_backends(), "eager" in tp._dynamo.list_backends(exclude_tags=())
         (True, True)
@@ -168,6 +170,10 @@ def compile(
         options: "smallest": how many bytes a call's largest tensor has at least for the call to wait; "tile": bytes of
             each thread's part of the rows that pass several calls before the next rows
         disable: whether the function is given back as it is
+
+    Returns: a function that is called as the given one, or a module; without a model a decorator.
+
+    Raises: AssertionError for what cannot be called.
 
     Example:
         >>> square = tp.compile(lambda x: x * x)

@@ -331,6 +331,10 @@ def define(
         lib: a Library that the registration lives with; None keeps it
         tags: tags of the operator
 
+    Returns: None, or in the older form a decorator.
+
+    Raises: ValueError for a name without a namespace, or another than the library's.
+
     Example:
         >>> lib = tp.library.Library("help_define", "DEF")
         >>> name = lib.define("triple(Tensor x) -> Tensor")
@@ -372,9 +376,11 @@ def impl(qualname: Any, types: Any, func: Any = None, *, lib: Library | None = N
 
     Arguments:
         qualname: the operator's name with its namespace: 'mine::op'
-        types: the types that have __torch_function__
+        types: the device type or types
         func: the kernel
         lib: a Library that the registration lives with; None keeps it
+
+    Returns: None, or without a function a decorator.
 
     Example:
         >>> lib = tp.library.Library("help_impl", "DEF")
@@ -451,6 +457,8 @@ def register_kernel(
         func: the kernel
         lib: a Library that the registration lives with; None keeps it
 
+    Returns: the function, or without one a decorator.
+
     Example:
         >>> @tp.library.custom_op("help_kernel::triple", mutates_args=(), device_types="meta")
         ... def triple(x: tp.Tensor) -> tp.Tensor:
@@ -491,6 +499,8 @@ def register_fake(
         lib: a Library that the registration lives with; None keeps it
         allow_override: whether one that is there is replaced; else it is a RuntimeError
 
+    Returns: the function, or without one a decorator.
+
     Example:
         >>> @tp.library.custom_op("help_fake::triple", mutates_args=())
         ... def triple(x: tp.Tensor) -> tp.Tensor:
@@ -528,6 +538,8 @@ def impl_abstract(qualname: Any, func: Any = None, *, lib: Library | None = None
         qualname: the operator's name with its namespace: 'mine::op'
         func: the kernel
         lib: a Library that the registration lives with; None keeps it
+
+    Returns: the function, or without one a decorator.
 
     Example:
         >>> lib = tp.library.Library("help_abstract", "DEF")
@@ -638,6 +650,10 @@ def register_torch_dispatch(
         func: the kernel
         lib: a Library that the registration lives with; None keeps it
 
+    Returns: the function, or without one a decorator.
+
+    Raises: TypeError for a class without `__torch_dispatch__`.
+
     Example:
         >>> tp.library.register_torch_dispatch("mine::op", Mode, rule)  # doctest: +SKIP
     """
@@ -663,6 +679,10 @@ def register_vmap(op: Any, func: Callable[..., Any] | None = None, /, *, lib: Li
         op: the operator, or its name
         func: the kernel
         lib: a Library that the registration lives with; None keeps it
+
+    Returns: the function, or without one a decorator.
+
+    Raises: NotImplementedError for tensors that are given by keyword alone.
 
     Example:
         >>> @tp.library.custom_op("help_vmap::triple", mutates_args=())
@@ -861,6 +881,10 @@ def custom_op(
         schema: the schema; None makes one of the annotations
         tags: tags of the operator
 
+    Returns: an operator, or without a function a decorator.
+
+    Raises: ValueError for a name without a namespace, or annotations that are no schema.
+
     Example:
         >>> @tp.library.custom_op("help_custom_op::triple", mutates_args=())
         ... def triple(x: tp.Tensor) -> tp.Tensor:
@@ -927,6 +951,8 @@ class OpenCLKernel:
 def opencl_kernel(name: str, source: str) -> OpenCLKernel:
     """The kernel `name` of a source in OpenCL C, built at its first run and kept, in memory and on disk.
 
+    Returns: an OpenCLKernel.
+
     Example:
         >>> kernel = tp.library.opencl_kernel("f", "__kernel void f(__global float *x) { x[get_global_id(0)] *= 2; }")
     """
@@ -953,6 +979,8 @@ def opencl_op(
         fn: the function
         mutates_args: the arguments that are written: () for none
         schema: the schema; None makes one of the annotations
+
+    Returns: an operator, or without a function a decorator.
 
     Example:
         >>> @tp.library.opencl_op("help_opencl::triple", mutates_args=())

@@ -77,6 +77,8 @@ def is_autocast_available(device_type: str) -> bool:
     Arguments:
         device_type: the type of device: 'cpu', 'opencl', ...
 
+    Returns: bool.
+
     Example:
         >>> tp.amp.is_autocast_available("cpu")
         True
@@ -89,6 +91,8 @@ def is_autocast_enabled(device_type: str = "cpu") -> bool:
 
     Arguments:
         device_type: the type of device: 'cpu', 'opencl', ...
+
+    Returns: bool.
 
     Example:
         >>> tp.is_autocast_enabled("cpu")
@@ -103,6 +107,10 @@ def get_autocast_dtype(device_type: str) -> _dtype:
     Arguments:
         device_type: the type of device: 'cpu', 'opencl', ...
 
+    Returns: a dtype.
+
+    Raises: RuntimeError for an unknown device type.
+
     Example:
         >>> tp.get_autocast_dtype("cpu")
         tensorpy.bfloat16
@@ -112,6 +120,8 @@ def get_autocast_dtype(device_type: str) -> _dtype:
 
 def is_autocast_cache_enabled() -> bool:
     """Whether casts of weights are kept.
+
+    Returns: bool.
 
     Example:
         >>> tp.is_autocast_cache_enabled()
@@ -138,7 +148,7 @@ def set_autocast_dtype(device_type: str, dtype: _dtype) -> None:
 
     Arguments:
         device_type: the type of device: 'cpu', 'opencl', ...
-        dtype: the dtype; None takes the usual one
+        dtype: the dtype
 
     Example:
         >>> tp.set_autocast_dtype("cpu", tp.bfloat16)
@@ -185,6 +195,8 @@ def custom_fwd(fwd: Any = None, *, device_type: str, cast_inputs: Any = None) ->
         fwd: the method forward
         device_type: the type of device: 'cpu', 'opencl', ...
 
+    Returns: the method, or without one a decorator.
+
     Example:
         >>> class Twice(tp.autograd.Function):
         ...     @staticmethod
@@ -221,6 +233,8 @@ def custom_bwd(bwd: Callable[..., Any] | None = None, *, device_type: str) -> An
     Arguments:
         bwd: the method backward
         device_type: the type of device: 'cpu', 'opencl', ...
+
+    Returns: the method, or without one a decorator.
 
     Example:
         >>> class Twice(tp.autograd.Function):

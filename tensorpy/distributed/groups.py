@@ -291,6 +291,8 @@ def get_rank(group: ProcessGroup | None = None) -> int:
     Arguments:
         group: the processes; None takes all
 
+    Returns: int.
+
     Example:
         >>> tp.distributed.get_rank()
         0
@@ -303,6 +305,8 @@ def get_world_size(group: ProcessGroup | None = None) -> int:
 
     Arguments:
         group: the processes; None takes all
+
+    Returns: int.
 
     Example:
         >>> tp.distributed.get_world_size()
@@ -317,6 +321,10 @@ def get_global_rank(group: ProcessGroup, group_rank: int) -> int:
     Arguments:
         group: the group
         group_rank: the place in it
+
+    Returns: int.
+
+    Raises: ValueError for a rank that the group does not have.
 
     Example:
         >>> tp.distributed.get_global_rank(tp.distributed.new_group([0]), 0)
@@ -335,6 +343,10 @@ def get_group_rank(group: ProcessGroup, global_rank: int) -> int:
         group: the group
         global_rank: the place in the default group
 
+    Returns: int.
+
+    Raises: ValueError for a process outside of the group.
+
     Example:
         >>> tp.distributed.get_group_rank(tp.distributed.new_group([0]), 0)
         0
@@ -351,6 +363,8 @@ def get_process_group_ranks(group: ProcessGroup | None = None) -> list[int]:
     Arguments:
         group: the processes; None takes all
 
+    Returns: a list of ints.
+
     Example:
         >>> tp.distributed.get_process_group_ranks()
         [0]
@@ -363,6 +377,8 @@ def get_backend(group: ProcessGroup | None = None) -> Backend:
 
     Arguments:
         group: the processes; None takes all
+
+    Returns: str.
 
     Example:
         >>> tp.distributed.get_backend()
@@ -377,6 +393,8 @@ def get_backend_config(group: ProcessGroup | None = None) -> str:
     Arguments:
         group: the processes; None takes all
 
+    Returns: str.
+
     Example:
         >>> tp.distributed.get_backend_config()
         'cpu:gloo...'
@@ -386,6 +404,8 @@ def get_backend_config(group: ProcessGroup | None = None) -> str:
 
 def get_pg_count() -> int:
     """How many groups there are.
+
+    Returns: int.
 
     Example:
         >>> tp.distributed.get_pg_count() > 0

@@ -166,6 +166,8 @@ class ComposeTransform(Transform):
         parts: the transforms, in order
         cache_size: 1 keeps the last value and its image, 0 nothing
 
+    Returns: of a call, a tensor of the last transform's shape.
+
     Example:
         >>> from tensorpy.distributions import AffineTransform, ComposeTransform, ExpTransform
         >>> ComposeTransform([AffineTransform(0.0, 2.0), ExpTransform()])(tp.tensor([0.0, 1.0]))

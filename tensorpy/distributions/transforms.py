@@ -576,7 +576,7 @@ class CatTransform(_Parts):
     Arguments:
         tseq: the transforms
         dim: the dimension; a negative one counts from the last
-        lengths: how long each sequence is
+        lengths: how many entries each transform gets; None for one each
         cache_size: 1 keeps the last value and its image, 0 nothing
 
     Example:

@@ -181,6 +181,10 @@ def wrap(fn_or_name: Any) -> Any:
     Arguments:
         fn_or_name: the function or its name
 
+    Returns: the function or name.
+
+    Raises: RuntimeError for what is neither, NotImplementedError inside of a function.
+
     Example:
         >>> tp.fx.wrap("len")
         'len'
@@ -524,6 +528,10 @@ def symbolic_trace(root: Module | Callable[..., Any], concrete_args: Any = None)
 
     Arguments:
         root: the module
+
+    Returns: a GraphModule.
+
+    Raises: TraceError where control flow depends on values.
 
     Example:
         >>> module = tp.fx.symbolic_trace(lambda x: x.relu() + 1)

@@ -161,6 +161,8 @@ def is_lazy(param: Any) -> bool:
     Arguments:
         param: the parameter
 
+    Returns: bool.
+
     Example:
         >>> nn.parameter.is_lazy(nn.LazyLinear(3).weight)
         True

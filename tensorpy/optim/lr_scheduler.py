@@ -1016,7 +1016,7 @@ class ReduceLROnPlateau(LRScheduler):
         mode: 'min' or 'max': whether the metric should fall or grow
         factor: the factor
         patience: how many epochs without progress it waits
-        threshold: the bound
+        threshold: by how much a figure has to be better to count
         threshold_mode: 'rel' or 'abs': what threshold is measured by
         cooldown: how many epochs it waits behind a change
         min_lr: the smallest learning rate, for all groups or for each

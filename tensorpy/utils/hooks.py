@@ -22,7 +22,9 @@ def unserializable_hook(f: Callable[..., Any]) -> Callable[..., Any]:
     """Marks a hook that pickle leaves out without a warning.
 
     Arguments:
-        f: a path or a file object
+        f: the hook
+
+    Returns: the function.
 
     Example:
         >>> hook = tp.utils.hooks.unserializable_hook(lambda grad: grad)

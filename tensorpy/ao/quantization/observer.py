@@ -58,6 +58,8 @@ class _PartialWrapper:
     Arguments:
         p: makes one, with arguments of its own
 
+    Returns: an observer, of the class that p makes.
+
     Example:
         >>> tp.ao.quantization.default_observer().quant_max, tp.ao.quantization.default_weight_observer().dtype
         (127, tensorpy.qint8)
@@ -821,6 +823,8 @@ def get_observer_state_dict(mod: Any) -> Any:
 
     Arguments:
         mod: the model
+
+    Returns: a dict of tensors.
 
     Example:
         >>> tp.ao.quantization.get_observer_state_dict(nn.Linear(2, 2))

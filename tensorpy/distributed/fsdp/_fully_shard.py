@@ -483,6 +483,10 @@ def fully_shard(
         offload_policy: is taken: meshes are of hosts, where CPUOffloadPolicy would put the parts
         ignored_params: parameters that stay as they are
 
+    Returns: the module.
+
+    Raises: ValueError for a module that is cut already, one without forward, or a parameter without dimensions.
+
     Example:
         >>> from tensorpy import distributed as dist
         >>> from tensorpy.distributed.fsdp import fully_shard

@@ -115,6 +115,10 @@ def as_functional_optim(optim_cls: Any, *args: Any, **kwargs: Any) -> Any:
     Errors:
         ValueError: it is none of these
 
+    Returns: an optimizer.
+
+    Raises: ValueError for a class that has no such form.
+
     Example:
         >>> from tensorpy.distributed.optim import as_functional_optim
         >>> made, x = as_functional_optim(tp.optim.SGD, lr=0.5), tp.ones(2)

@@ -322,6 +322,10 @@ def make_fx(
         decomposition_table: functions that run in operators' places, by overload
         tracing_mode: 'real', 'fake' or 'symbolic'
 
+    Returns: a function that gives a GraphModule.
+
+    Raises: AssertionError for an unknown tracing_mode.
+
     Example:
         >>> from tensorpy.fx.experimental.proxy_tensor import make_fx
         >>> module = make_fx(lambda x: x * 2)(tp.ones(2))
@@ -367,6 +371,8 @@ def get_isolated_graphmodule(
         kwargs: its named arguments
         tracing_mode: 'real', 'fake' or 'symbolic'
         decomposition_table: functions that run in operators' places, by overload
+
+    Returns: a GraphModule.
 
     Example:
         >>> from tensorpy.fx.experimental.proxy_tensor import get_isolated_graphmodule

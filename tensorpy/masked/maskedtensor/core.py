@@ -42,6 +42,8 @@ def is_masked_tensor(obj: Any, /) -> bool:
     Arguments:
         obj: any object
 
+    Returns: bool.
+
     Example:
         >>> tp.masked.is_masked_tensor(tp.ones(2))
         False
@@ -56,6 +58,8 @@ def masked_tensor(data: Any, mask: Any, requires_grad: bool = False) -> MaskedTe
         data: the elements
         mask: of bool and the same size, True where an element counts
         requires_grad: whether a gradient is wanted
+
+    Returns: a MaskedTensor.
 
     Example:
         >>> import warnings
@@ -72,6 +76,8 @@ def as_masked_tensor(data: Any, mask: Any) -> MaskedTensor:
     Arguments:
         data: the elements
         mask: of bool and the same size, True where an element counts
+
+    Returns: a MaskedTensor.
 
     Example:
         >>> x = tp.tensor([1.0, 2.0], requires_grad=True)

@@ -112,7 +112,7 @@ class RReLU(_WithInplace):
 
     Arguments:
         lower: the lower bound of the slope
-        upper: whether the upper triangle is taken
+        upper: the upper bound of the slope
         inplace: whether the result is written to the input
 
     Example:

@@ -30,6 +30,8 @@ class PackedSequence_(NamedTuple):
 def invert_permutation(permutation: Tensor | None) -> Tensor | None:
     """The permutation that undoes one.
 
+    Returns: a tensor of int64, None of None.
+
     Example:
         >>> nn.utils.rnn.invert_permutation(tp.tensor([2, 0, 1]))
         tensor([1, 2, 0])
@@ -146,6 +148,11 @@ def pack_padded_sequence(
         batch_first: whether the batch is the first dimension, and the sequence the second
         enforce_sorted: whether the sequences must come with the longest first
 
+    Returns: a PackedSequence.
+
+    Raises: RuntimeError for lengths that are not one for each sequence, not positive, too long, or rise although
+        enforce_sorted.
+
     Example:
         >>> packed = nn.utils.rnn.pack_padded_sequence(tp.tensor([[1, 2], [3, 0]]), tp.tensor([2, 1]), batch_first=True)
         >>> packed.data, packed.batch_sizes
@@ -194,6 +201,10 @@ def pad_packed_sequence(
         padding_value: the value of the padding
         total_length: the length to pad to; None takes the longest
 
+    Returns: a tensor (L, N, *), or (N, L, *), and the lengths, int64.
+
+    Raises: ValueError for a total_length below the longest sequence.
+
     Example:
         >>> packed = nn.utils.rnn.pack_sequence([tp.tensor([1, 2]), tp.tensor([3])])
         >>> nn.utils.rnn.pad_packed_sequence(packed, batch_first=True)
@@ -236,6 +247,10 @@ def pad_sequence(
         padding_value: the value of the padding
         padding_side: 'right' or 'left': where the padding stands
 
+    Returns: a tensor (L, N, *), or with batch_first (N, L, *).
+
+    Raises: RuntimeError for no sequences, or an unknown padding_side.
+
     Example:
         >>> nn.utils.rnn.pad_sequence([tp.tensor([1, 2]), tp.tensor([3])], batch_first=True)
         tensor([[1, 2],
@@ -268,6 +283,8 @@ def unpad_sequence(padded_sequences: Tensor, lengths: Tensor, batch_first: bool 
         lengths: how long each sequence is
         batch_first: whether the batch is the first dimension, and the sequence the second
 
+    Returns: a list of tensors.
+
     Example:
         >>> nn.utils.rnn.unpad_sequence(tp.tensor([[1, 2], [3, 0]]), tp.tensor([2, 1]), batch_first=True)
         [tensor([1, 2]), tensor([3])]
@@ -283,6 +300,10 @@ def pack_sequence(sequences: Sequence[Tensor], enforce_sorted: bool = True) -> P
         sequences: tensors (L, *) of different lengths
         enforce_sorted: whether the sequences must come with the longest first
 
+    Returns: a PackedSequence.
+
+    Raises: RuntimeError for lengths that rise although enforce_sorted.
+
     Example:
         >>> nn.utils.rnn.pack_sequence([tp.tensor([1, 2]), tp.tensor([3])]).data
         tensor([1, 3, 2])
@@ -296,6 +317,8 @@ def unpack_sequence(packed_sequences: PackedSequence) -> list[Tensor]:
 
     Arguments:
         packed_sequences: the packed sequence
+
+    Returns: a list of tensors.
 
     Example:
         >>> nn.utils.rnn.unpack_sequence(nn.utils.rnn.pack_sequence([tp.tensor([1, 2]), tp.tensor([3])]))

@@ -252,8 +252,12 @@ def random_split(
 
     Arguments:
         dataset: the dataset
-        lengths: how long each sequence is
+        lengths: how many samples each part has, or shares of one
         generator: where the random numbers come from; None takes the default generator
+
+    Returns: a list of Subsets.
+
+    Raises: ValueError for lengths that do not sum to the dataset's, or a share outside [0, 1].
 
     Example:
         >>> a, b = tp.utils.data.random_split(range(10), [7, 3])

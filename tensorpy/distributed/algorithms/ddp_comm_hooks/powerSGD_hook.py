@@ -216,6 +216,8 @@ def powerSGD_hook(state: PowerSGDState, bucket: GradBucket) -> Future[Tensor]:
         state: the state
         bucket: the gradients
 
+    Returns: a Future of a tensor.
+
     Example:
         >>> from tensorpy.distributed.algorithms.ddp_comm_hooks import powerSGD_hook as power
         >>> net = nn.parallel.DistributedDataParallel(nn.Linear(8, 8))
@@ -257,6 +259,8 @@ def batched_powerSGD_hook(state: PowerSGDState, bucket: GradBucket) -> Future[Te
     Arguments:
         state: the state
         bucket: the gradients
+
+    Returns: a Future of a tensor.
 
     Example:
         >>> from tensorpy.distributed.algorithms.ddp_comm_hooks import powerSGD_hook as power

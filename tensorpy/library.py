@@ -791,7 +791,10 @@ class CustomOpDef:
         return f"<CustomOpDef({self._qualname})>"
 
     def register_kernel(self, device_types: Any, fn: Callable[..., Any] | None = None, /) -> Any:
-        """A kernel for device types: see library.register_kernel."""
+        """A kernel for device types: see library.register_kernel.
+
+        Returns: the function, or without one a decorator.
+        """
 
         def register(given: Callable[..., Any]) -> Callable[..., Any]:
             self._register(device_types, given)
@@ -814,7 +817,10 @@ class CustomOpDef:
             Registration(self._qualname, there.key, there.fn, False, there.where)
 
     def register_fake(self, fn: Callable[..., Any], /) -> Any:
-        """What the operator does on Meta: see library.register_fake."""
+        """What the operator does on Meta: see library.register_fake.
+
+        Returns: the function.
+        """
         return register_fake(self, fn)
 
     def register_autograd(
@@ -824,11 +830,17 @@ class CustomOpDef:
         register_autograd(self, backward, setup_context=setup_context)
 
     def register_torch_dispatch(self, torch_dispatch_class: type, fn: Callable[..., Any] | None = None, /) -> Any:
-        """What the operator does for a class of tensors or a mode: see library.register_torch_dispatch."""
+        """What the operator does for a class of tensors or a mode: see library.register_torch_dispatch.
+
+        Returns: the function, or without one a decorator.
+        """
         return register_torch_dispatch(self, torch_dispatch_class, fn)
 
     def register_vmap(self, func: Callable[..., Any] | None = None, /) -> Any:
-        """How the operator is computed for a batch: see library.register_vmap."""
+        """How the operator is computed for a batch: see library.register_vmap.
+
+        Returns: the function, or without one a decorator.
+        """
         return register_vmap(self, func)
 
     def register_autocast(self, device_type: str, cast_inputs: Any) -> None:

@@ -89,7 +89,10 @@ class TorchFunctionMode:
 
     @classmethod
     def push(cls, *args: Any, **kwargs: Any) -> Any:
-        """An older way to write `Mode(...)`."""
+        """An older way to write `Mode(...)`.
+
+        Returns: a mode.
+        """
         warnings.warn("`Mode.push()` is no longer necessary: `with Mode()` does it", stacklevel=2)
         return cls(*args, **kwargs)
 

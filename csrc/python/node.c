@@ -279,7 +279,7 @@ static PyObject *node_call(PyObject *o, PyObject *args, PyObject *kwargs) {
 /* ---- the class ---- */
 
 static PyMethodDef node_methods[] = {
-    {"name", node_name, METH_NOARGS, "name($self, /)\n--\n\nThe node's name."},
+    {"name", node_name, METH_NOARGS, "name($self, /)\n--\n\nThe node's name.\n\nReturns: str."},
     {"_pre_hooks", node_pre_hooks, METH_NOARGS, NULL},
     {"_post_hooks", node_post_hooks, METH_NOARGS, NULL},
     {"_sequence_nr", node_sequence, METH_NOARGS, NULL},

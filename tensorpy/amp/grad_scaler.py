@@ -78,7 +78,10 @@ class GradScaler:
         return self._scale
 
     def scale(self, outputs: Any) -> Any:
-        """A loss, or several, times the factor."""
+        """A loss, or several, times the factor.
+
+        Returns: tensors as they were given.
+        """
         if not self._enabled:
             return outputs
         if isinstance(outputs, Tensor):
@@ -124,7 +127,10 @@ class GradScaler:
         self._stages[id(optimizer)] = OptState.UNSCALED
 
     def step(self, optimizer: Any, *args: Any, **kwargs: Any) -> Any:
-        """Calls optimizer.step() unless a gradient is not finite; scales the gradients back if that is not done yet."""
+        """Calls optimizer.step() unless a gradient is not finite; scales the gradients back if that is not done yet.
+
+        Returns: what optimizer.step() gives; None if it was not called.
+        """
         if not self._enabled:
             return optimizer.step(*args, **kwargs)
         if "closure" in kwargs:

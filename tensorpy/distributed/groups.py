@@ -215,7 +215,10 @@ class ProcessGroup:
         self.setGroupDesc(group_desc)
 
     def get_group_store(self) -> Any:
-        """What its processes share."""
+        """What its processes share.
+
+        Returns: a Store.
+        """
         return self._store
 
     def _is_one(self) -> bool:

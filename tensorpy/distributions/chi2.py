@@ -31,7 +31,7 @@ class Chi2(Gamma):
         half = df * 0.5 if isinstance(df, Tensor) else _C.tensor(df * 0.5)
         super().__init__(half, 0.5, validate_args=validate_args)
 
-    def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
+    def expand(self, batch_shape: Any, _instance: Any = None) -> Chi2:
         return super().expand(batch_shape, self._get_checked_instance(Chi2, _instance))
 
     @property

@@ -36,7 +36,7 @@ class Exponential(ExponentialFamily):
         (self.rate,) = broadcast_all(rate)
         super().__init__(self.rate.size(), validate_args=validate_args)
 
-    def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
+    def expand(self, batch_shape: Any, _instance: Any = None) -> Exponential:
         return self._expand(Exponential, batch_shape, _instance, ("rate",))
 
     @property
@@ -55,24 +55,24 @@ class Exponential(ExponentialFamily):
     def variance(self) -> Any:
         return self.rate**-2
 
-    def rsample(self, sample_shape: Any = SHAPELESS) -> Any:
+    def rsample(self, sample_shape: Any = SHAPELESS) -> tp.Tensor:
         shape = self._extended_shape(sample_shape)
         return tp.empty(shape, dtype=self.rate.dtype, device=self.rate.device).exponential_() / self.rate
 
-    def log_prob(self, value: Any) -> Any:
+    def log_prob(self, value: Any) -> tp.Tensor:
         if self._validate_args:
             self._validate_sample(value)
         return self.rate.log() - self.rate * value
 
-    def cdf(self, value: Any) -> Any:
+    def cdf(self, value: Any) -> tp.Tensor:
         if self._validate_args:
             self._validate_sample(value)
         return -tp.expm1(-self.rate * value)
 
-    def icdf(self, value: Any) -> Any:
+    def icdf(self, value: Any) -> tp.Tensor:
         return -tp.log1p(-value) / self.rate
 
-    def entropy(self) -> Any:
+    def entropy(self) -> tp.Tensor:
         return 1 - self.rate.log()
 
     @property

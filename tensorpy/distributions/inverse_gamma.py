@@ -36,7 +36,7 @@ class InverseGamma(TransformedDistribution):
         base = Gamma(concentration, rate, validate_args=validate_args)
         super().__init__(base, PowerTransform(-base.rate.new_ones(())), validate_args=validate_args)
 
-    def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
+    def expand(self, batch_shape: Any, _instance: Any = None) -> InverseGamma:
         return super().expand(batch_shape, self._get_checked_instance(InverseGamma, _instance))
 
     @property
@@ -62,6 +62,6 @@ class InverseGamma(TransformedDistribution):
         result = self.rate**2 / ((c - 1) ** 2 * (c - 2))
         return tp.where(c > 2, result, tp.full_like(result, math.inf))
 
-    def entropy(self) -> Any:
+    def entropy(self) -> tp.Tensor:
         c = self.concentration
         return c + self.rate.log() + tp.lgamma(c) - (1 + c) * tp.digamma(c)

@@ -36,7 +36,7 @@ class LogisticNormal(TransformedDistribution):
             base = base.expand([1])
         super().__init__(base, StickBreakingTransform(), validate_args=validate_args)
 
-    def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
+    def expand(self, batch_shape: Any, _instance: Any = None) -> LogisticNormal:
         return super().expand(batch_shape, self._get_checked_instance(LogisticNormal, _instance))
 
     @property

@@ -49,7 +49,7 @@ class NegativeBinomial(Distribution):
         self.total_count = self.total_count.type_as(self._param)
         super().__init__(self._param.size(), validate_args=validate_args)
 
-    def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
+    def expand(self, batch_shape: Any, _instance: Any = None) -> NegativeBinomial:
         return self._expand(NegativeBinomial, batch_shape, _instance, ("total_count", "probs", "logits", "_param"))
 
     @lazy_property
@@ -76,13 +76,13 @@ class NegativeBinomial(Distribution):
     def variance(self) -> Any:
         return self.mean / tp.sigmoid(-self.logits)
 
-    def sample(self, sample_shape: Any = SHAPELESS) -> Any:
+    def sample(self, sample_shape: Any = SHAPELESS) -> tp.Tensor:
         with tp.no_grad():
             shape = self._extended_shape(sample_shape)
             rate = standard_gamma(self.total_count.expand(shape)) * self.logits.exp()
             return tp.poisson(rate)
 
-    def log_prob(self, value: Any) -> Any:
+    def log_prob(self, value: Any) -> tp.Tensor:
         if self._validate_args:
             self._validate_sample(value)
         n = self.total_count

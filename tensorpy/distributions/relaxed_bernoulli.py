@@ -85,7 +85,7 @@ class RelaxedBernoulli(TransformedDistribution):
         base = LogitRelaxedBernoulli(temperature, probs, logits, validate_args=validate_args)
         super().__init__(base, SigmoidTransform(), validate_args=validate_args)
 
-    def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
+    def expand(self, batch_shape: Any, _instance: Any = None) -> RelaxedBernoulli:
         return super().expand(batch_shape, self._get_checked_instance(RelaxedBernoulli, _instance))
 
     @property

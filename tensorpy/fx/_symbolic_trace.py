@@ -259,7 +259,10 @@ class Tracer(TracerBase):
         raise NameError(f"the module {type(mod).__name__} is not installed as a submodule of what is traced")
 
     def call_module(self, m: Module, forward: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """A call of a module: a node, or what its forward does."""
+        """A call of a module: a node, or what its forward does.
+
+        Returns: a proxy, or what forward gives.
+        """
         path = self.path_of_module(m)
         with ScopeContextManager(self.scope, Scope(path, type(m))):
             count = self.num_calls.get(path, 0)
@@ -274,7 +277,10 @@ class Tracer(TracerBase):
                 self.module_stack = before
 
     def getattr(self, attr: str, attr_val: Any, parameter_proxy_cache: dict[str, Any]) -> Any:
-        """An attribute of a module: a parameter is a node; a buffer too with `proxy_buffer_attributes`."""
+        """An attribute of a module: a parameter is a node; a buffer too with `proxy_buffer_attributes`.
+
+        Returns: a proxy, or the attribute.
+        """
         tables: list[Any] = [self.root.named_parameters()] if isinstance(attr_val, Parameter) else []
         if self.proxy_buffer_attributes and isinstance(attr_val, Tensor):
             tables.append(self.root.named_buffers())
@@ -293,7 +299,10 @@ class Tracer(TracerBase):
         )
 
     def create_arg(self, a: Any) -> Any:
-        """An argument as a node holds it. Tensors and modules are attributes of the root."""
+        """An argument as a node holds it. Tensors and modules are attributes of the root.
+
+        Returns: an argument of a node.
+        """
         if isinstance(a, Tensor):
             return self.create_node("get_attr", self._path_of_tensor(a), (), {})
         if isinstance(a, Module):

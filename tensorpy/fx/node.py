@@ -336,7 +336,10 @@ class Node:
         kwarg_types: Any = None,
         normalize_to_only_use_kwargs: bool = False,
     ) -> Any:
-        """The node's arguments by the signature of what it calls: (args, kwargs); None if that has none."""
+        """The node's arguments by the signature of what it calls: (args, kwargs); None if that has none.
+
+        Returns: a named tuple (args, kwargs), or None.
+        """
         only = normalize_to_only_use_kwargs
         if self.op == "call_function":
             return normalize_function(self.target, self.args, self.kwargs, arg_types, kwarg_types, only)

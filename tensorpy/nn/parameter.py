@@ -6,7 +6,7 @@ What a call gives on a Parameter is a Tensor. A tensor of another subclass stays
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from tensorpy import _C
 from tensorpy._C import Tensor
@@ -139,7 +139,7 @@ class UninitializedTensorMixin:
         """The sizes: an error, there are none yet."""
         raise RuntimeError(f"Can't access the shape of an uninitialized parameter or buffer. {_CALL_FIRST}")
 
-    def share_memory_(self) -> Any:
+    def share_memory_(self) -> NoReturn:
         """Raises: there is no memory to share yet."""
         raise RuntimeError(f"Can't share memory on an uninitialized parameter or buffer. {_CALL_FIRST}")
 

@@ -90,7 +90,10 @@ class LBFGS(Optimizer):
 
     @no_grad()
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
-        """Moves the parameters up to max_iter times."""
+        """Moves the parameters up to max_iter times.
+
+        Returns: the loss before the step.
+        """
         if closure is None:
             raise TypeError("LBFGS.step() needs a closure that computes the loss")
         evaluate: Callable[[], Any] = enable_grad()(closure)

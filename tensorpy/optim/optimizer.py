@@ -243,7 +243,10 @@ class Optimizer:
             _C._foreach_zero_(zeroed)
 
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
-        """Moves the parameters once."""
+        """Moves the parameters once.
+
+        Returns: what closure gives; None without one.
+        """
         raise NotImplementedError
 
     # ---- hooks ----

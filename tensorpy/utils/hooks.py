@@ -151,7 +151,10 @@ class BackwardHook:
         return grad_input
 
     def setup_output_hook(self, result: Any) -> Any:
-        """What forward returned, so that its gradients are kept and the pre-hooks called."""
+        """What forward returned, so that its gradients are kept and the pre-hooks called.
+
+        Returns: what forward returned.
+        """
 
         def at_outputs(grads: tuple[Any, ...]) -> tuple[Any, ...]:
             full: list[Any] = [None] * self.n_outputs

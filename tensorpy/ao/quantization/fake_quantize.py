@@ -55,12 +55,15 @@ class FakeQuantizeBase(nn.Module, metaclass=ABCMeta):
         self.register_buffer("observer_enabled", _C.tensor([1], dtype=_C.uint8))
 
     @abstractmethod
-    def forward(self, x: Any, /) -> Any:
+    def forward(self, x: Any, /) -> Tensor:
         """Watches a tensor and quantizes it."""
 
     @abstractmethod
     def calculate_qparams(self) -> Any:
-        """The scale and the zero point."""
+        """The scale and the zero point.
+
+        Returns: two tensors.
+        """
 
     def enable_fake_quant(self, enabled: bool = True) -> None:
         """Whether tensors are quantized."""
@@ -80,7 +83,10 @@ class FakeQuantizeBase(nn.Module, metaclass=ABCMeta):
 
     @classmethod
     def with_args(cls, **kwargs: Any) -> Any:
-        """What makes such modules with these arguments when it is called."""
+        """What makes such modules with these arguments when it is called.
+
+        Returns: a function.
+        """
         return _with_args(cls, **kwargs)
 
 

@@ -111,21 +111,30 @@ class ObserverBase(nn.Module, metaclass=ABCMeta):
         self.is_dynamic = is_dynamic
 
     @abstractmethod
-    def forward(self, x: Any, /) -> Any:
+    def forward(self, x: Any, /) -> Tensor:
         """Looks at a tensor and returns it."""
 
     @abstractmethod
     def calculate_qparams(self) -> Any:
-        """The scale and the zero point."""
+        """The scale and the zero point.
+
+        Returns: two tensors.
+        """
 
     @classmethod
     def with_args(cls, **kwargs: Any) -> Any:
-        """What makes such observers with these arguments when it is called."""
+        """What makes such observers with these arguments when it is called.
+
+        Returns: a function.
+        """
         return _with_args(cls, **kwargs)
 
     @classmethod
     def with_callable_args(cls, **kwargs: Any) -> Any:
-        """The same with arguments that functions give at each call."""
+        """The same with arguments that functions give at each call.
+
+        Returns: a function.
+        """
         return _with_callable_args(cls, **kwargs)
 
 

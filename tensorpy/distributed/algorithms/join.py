@@ -154,6 +154,8 @@ class Join:
 
         Arguments:
             joinable: what is about to send
+
+        Returns: a Work, or None.
         """
         if not hasattr(joinable, "_join_config"):
             raise AssertionError(f"{type(joinable)}.__init__ does not call Joinable.__init__")

@@ -262,7 +262,10 @@ class FSDPModule:
     _fsdp_unit: _Unit
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
-        """The module's forward, with whole parameters."""
+        """The module's forward, with whole parameters.
+
+        Returns: what the module gives.
+        """
         return _called(self._fsdp_unit, self, super().forward, args, kwargs)  # type: ignore[misc]  # pyright: ignore
 
     def _apply(self, *args: Any, **kwargs: Any) -> Any:

@@ -125,7 +125,10 @@ class Recorder:
         return node
 
     def argument(self, value: Any) -> Any:
-        """A call's argument as a node's."""
+        """A call's argument as a node's.
+
+        Returns: a node, or the value.
+        """
         if isinstance(value, Tensor):
             return self.node_of(value)
         if isinstance(value, (list, tuple)):
@@ -135,7 +138,10 @@ class Recorder:
     # ---- calls: what csrc/python/tracer.c asks ----
 
     def enter(self, name: str, args: tuple[Any, ...]) -> Any:
-        """A call begins: its name, nodes of its arguments, whether these depend on the inputs."""
+        """A call begins: its name, nodes of its arguments, whether these depend on the inputs.
+
+        Returns: what leave is given.
+        """
         tensors = [leaf for leaf in tree_flatten(list(args))[0] if isinstance(leaf, Tensor)]
         op = overload(name)
         if op in self.decompositions and self._declined is not op:

@@ -237,7 +237,7 @@ class MaskedTensor(Tensor):
 
     # ---- its parts ----
 
-    def get_data(self) -> Any:
+    def get_data(self) -> Tensor:
         """The elements, those that do not count too; a gradient goes back to the masked tensor."""
         return _GetData.apply(self)
 
@@ -245,7 +245,7 @@ class MaskedTensor(Tensor):
         """The mask, True where an element counts."""
         return self._masked_mask
 
-    def to_tensor(self, value: Any) -> Any:
+    def to_tensor(self, value: Any) -> Tensor:
         """A tensor with a value where no element counts."""
         return self.get_data().masked_fill(~self.get_mask(), value)
 

@@ -98,7 +98,10 @@ class AdaptiveLogSoftmaxWithLoss(Module):
             up.reset_parameters()
 
     def forward(self, input_: Tensor, target_: Tensor) -> Any:
-        """The log-probability of each target, and the mean loss."""
+        """The log-probability of each target, and the mean loss.
+
+        Returns: a named tuple (output, loss): (N,), and a number.
+        """
         if input_.dim() == 2 and input_.shape[0] != target_.shape[0]:
             raise RuntimeError("Input and target should have the same size in the batch dimension.")
         batched = target_.dim() > 0

@@ -248,7 +248,7 @@ class SyncBatchNorm(_BatchNorm):
         return super()._normalize(input, mean, var, by_batch, factor)
 
     @classmethod
-    def convert_sync_batchnorm(cls, module: Any, process_group: Any = None) -> Any:
+    def convert_sync_batchnorm(cls, module: Any, process_group: Any = None) -> Module:
         """The module with SyncBatchNorm in place of every batch norm in it."""
         result = module
         if isinstance(module, _BatchNorm) and not isinstance(module, SyncBatchNorm):

@@ -243,20 +243,32 @@ class ModuleDict(Module):
         self._modules.clear()
 
     def pop(self, key: str) -> Any:
-        """Takes a module out and returns it."""
+        """Takes a module out and returns it.
+
+        Returns: a module.
+        """
         _C._module_changed()
         return self._modules.pop(key)
 
     def keys(self) -> Any:
-        """The names."""
+        """The names.
+
+        Returns: a view of str.
+        """
         return self._modules.keys()
 
     def items(self) -> Any:
-        """The names with their modules."""
+        """The names with their modules.
+
+        Returns: a view of pairs.
+        """
         return self._modules.items()
 
     def values(self) -> Any:
-        """The modules."""
+        """The modules.
+
+        Returns: a view of modules.
+        """
         return self._modules.values()
 
     def update(self, modules: Any) -> None:
@@ -405,7 +417,10 @@ class ParameterDict(Module):
         return ParameterDict(OrderedDict(self.items()))
 
     def setdefault(self, key: str, default: Any = None) -> Any:
-        """The parameter of a name; default is put there where there is none."""
+        """The parameter of a name; default is put there where there is none.
+
+        Returns: a parameter, or what stands for one.
+        """
         if key not in self:
             self[key] = default
         return self[key]
@@ -416,7 +431,10 @@ class ParameterDict(Module):
             del self[key]
 
     def pop(self, key: str) -> Any:
-        """Takes a parameter out and returns it."""
+        """Takes a parameter out and returns it.
+
+        Returns: a parameter, or what stands for one.
+        """
         value = self[key]
         del self[key]
         return value
@@ -427,7 +445,10 @@ class ParameterDict(Module):
         return key, self.pop(key)
 
     def get(self, key: str, default: Any = None) -> Any:
-        """The parameter of a name, or default."""
+        """The parameter of a name, or default.
+
+        Returns: a parameter, or default.
+        """
         return self[key] if key in self else default
 
     def fromkeys(self, keys: Iterable[str], default: Any = None) -> ParameterDict:
@@ -435,15 +456,24 @@ class ParameterDict(Module):
         return ParameterDict((key, default) for key in keys)
 
     def keys(self) -> Any:
-        """The names."""
+        """The names.
+
+        Returns: a view of str.
+        """
         return self._keys.keys()
 
     def items(self) -> Any:
-        """The names with their parameters."""
+        """The names with their parameters.
+
+        Returns: an iterator of pairs.
+        """
         return ((key, self[key]) for key in self._keys)
 
     def values(self) -> Any:
-        """The parameters."""
+        """The parameters.
+
+        Returns: an iterator of parameters.
+        """
         return (self[key] for key in self._keys)
 
     def update(self, parameters: Any) -> None:

@@ -38,7 +38,10 @@ class BasePruningMethod(ABC):
 
     @classmethod
     def apply(cls, module: Any, name: str, *args: Any, importance_scores: Tensor | None = None, **kwargs: Any) -> Any:
-        """Prunes a tensor of a module, on top of what was pruned before."""
+        """Prunes a tensor of a module, on top of what was pruned before.
+
+        Returns: the method's object.
+        """
         method: Any = cls(*args, **kwargs)
         method._tensor_name = name
         found = [(k, h) for k, h in module._forward_pre_hooks.items() if _is_of(h, name)]

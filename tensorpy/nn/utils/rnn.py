@@ -75,7 +75,7 @@ class PackedSequence(PackedSequence_):
             )
         return super().__new__(cls, data, batch_sizes, sorted_indices, unsorted_indices)
 
-    def to(self, *args: Any, **kwargs: Any) -> Any:
+    def to(self, *args: Any, **kwargs: Any) -> PackedSequence:
         """With the data converted or moved."""
         data = self.data.to(*args, **kwargs)
         if data is self.data:
@@ -83,47 +83,47 @@ class PackedSequence(PackedSequence_):
         moved = [None if i is None else i.to(device=data.device) for i in (self.sorted_indices, self.unsorted_indices)]
         return type(self)(data, self.batch_sizes, *moved)
 
-    def cpu(self) -> Any:
+    def cpu(self) -> PackedSequence:
         """On the CPU."""
         return self.to("cpu")
 
-    def cuda(self, *args: Any, **kwargs: Any) -> Any:
+    def cuda(self, *args: Any, **kwargs: Any) -> PackedSequence:
         """On a CUDA device."""
         return self.to(*(args or ("cuda",)), **kwargs)
 
-    def double(self) -> Any:
+    def double(self) -> PackedSequence:
         """As float64."""
         return self.to(dtype=_C.float64)
 
-    def float(self) -> Any:
+    def float(self) -> PackedSequence:
         """As float32."""
         return self.to(dtype=_C.float32)
 
-    def half(self) -> Any:
+    def half(self) -> PackedSequence:
         """As float16."""
         return self.to(dtype=_C.float16)
 
-    def long(self) -> Any:
+    def long(self) -> PackedSequence:
         """As int64."""
         return self.to(dtype=_C.int64)
 
-    def int(self) -> Any:
+    def int(self) -> PackedSequence:
         """As int32."""
         return self.to(dtype=_C.int32)
 
-    def short(self) -> Any:
+    def short(self) -> PackedSequence:
         """As int16."""
         return self.to(dtype=_C.int16)
 
-    def char(self) -> Any:
+    def char(self) -> PackedSequence:
         """As int8."""
         return self.to(dtype=_C.int8)
 
-    def byte(self) -> Any:
+    def byte(self) -> PackedSequence:
         """As uint8."""
         return self.to(dtype=_C.uint8)
 
-    def pin_memory(self) -> Any:
+    def pin_memory(self) -> PackedSequence:
         """With the data in pinned memory."""
         return type(self)(self.data.pin_memory(), *self[1:])
 

@@ -48,7 +48,7 @@ class Linear(FakeQuantizedWeight, nn.Linear):
         return F.linear(input, self.weight_fake_quant(self.weight), self.bias)
 
     @classmethod
-    def from_float(cls, mod: Any, use_precomputed_fake_quant: bool = False) -> Any:
+    def from_float(cls, mod: Any, use_precomputed_fake_quant: bool = False) -> Linear:
         """Of a linear map with a qconfig; the parameters are the same ones."""
         linear = cls._checked(mod)
         made = cls(linear.in_features, linear.out_features, linear.bias is not None, qconfig=mod.qconfig)

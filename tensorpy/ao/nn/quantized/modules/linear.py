@@ -146,7 +146,7 @@ class Linear(WeightedQuantizedModule):
         return ()
 
     @classmethod
-    def from_float(cls, mod: Any, use_precomputed_fake_quant: bool = False) -> Any:
+    def from_float(cls, mod: Any, use_precomputed_fake_quant: bool = False) -> Linear:
         """Of a linear map that was observed, or trained with fake quantization."""
         watching, more = mod.activation_post_process, ()
         if not hasattr(mod, "weight_fake_quant"):
@@ -173,7 +173,7 @@ class Linear(WeightedQuantizedModule):
         return made
 
     @classmethod
-    def from_reference(cls, ref_module: Any, output_scale: Any, output_zero_point: Any) -> Any:
+    def from_reference(cls, ref_module: Any, output_scale: Any, output_zero_point: Any) -> Linear:
         """Of a module that computes the same in floating point."""
         made = cls(ref_module.in_features, ref_module.out_features)
         made.set_weight_bias(ref_module.get_quantized_weight(), ref_module.bias)

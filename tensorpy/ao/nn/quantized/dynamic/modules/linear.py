@@ -56,7 +56,7 @@ class Linear(quantized.Linear):
         super()._load_from_state_dict(state_dict, prefix, local_metadata, *rest)
 
     @classmethod
-    def from_float(cls, mod: Any, use_precomputed_fake_quant: bool = False) -> Any:
+    def from_float(cls, mod: Any, use_precomputed_fake_quant: bool = False) -> Linear:
         """Of a linear map with a qconfig."""
         if type(mod) not in cls._FLOAT_MODULE or not hasattr(mod, "qconfig"):
             names = [kind.__name__ for kind in cls._FLOAT_MODULE]

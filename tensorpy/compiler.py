@@ -237,9 +237,7 @@ def save_plan(fn: Callable[..., Any], args: Sequence[Tensor], path: str | os.Pat
         args: contiguous tensors of one device, whose dtypes and sizes are those of each run
         path: the file
 
-    Raises:
-        RuntimeError: `fn` cannot be saved, and why
-        TypeError: an argument or result is not a tensor
+    Raises: RuntimeError for an fn that cannot be saved, and why; TypeError for an argument or result that is no tensor.
 
     Example:
         >>> model = tp.nn.Sequential(tp.nn.Linear(4, 8), tp.nn.ReLU(), tp.nn.Linear(8, 2))
@@ -264,8 +262,8 @@ def load_plan(path: str | os.PathLike[str], device: Any = None) -> SavedPlan:
 
     Returns: a SavedPlan.
 
-    Raises:
-        RuntimeError: the file is damaged, or calls what this build or the device lacks, or there is no such device
+    Raises: RuntimeError for a file that is damaged or calls what this build or the device lacks, and for a device that
+        is not there.
 
     Example:
         >>> tp.compiler.save_plan(lambda x: x * 2 + 1, (tp.ones(3),), "line.plan")

@@ -916,7 +916,12 @@ class Module:
 
     def load_state_dict(self, state_dict: Mapping[str, Any], strict: bool = True, assign: bool = False) -> Any:
         """Copies the tensors of a state_dict into this module's, or with assign puts them in their place; with strict,
-        both have to have the same keys. Returns the keys that were missing and those that were left over."""
+        both have to have the same keys.
+
+        Returns: a named tuple (missing_keys, unexpected_keys).
+
+        Raises: RuntimeError for keys or shapes that do not fit, TypeError for what is no mapping.
+        """
         if not isinstance(state_dict, Mapping):
             raise TypeError(f"Expected state_dict to be dict-like, got {type(state_dict)}.")
         missing: list[str] = []

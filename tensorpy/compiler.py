@@ -96,6 +96,8 @@ class set_stance:
         skip_guard_eval_unsafe: is taken
         force_backend: is taken
 
+    Raises: RuntimeError for an unknown stance.
+
     Example:
         >>> with tp.compiler.set_stance("force_eager"):
         ...     tp.compile(tp.sin)(tp.zeros(1))

@@ -136,6 +136,8 @@ class Library:
         kind: 'DEF', 'IMPL' or 'FRAGMENT'
         dispatch_key: the key; '' for all
 
+    Raises: ValueError for an unknown kind, or a namespace that is no name, or tensorpy's own.
+
     Example:
         >>> lib = tp.library.Library("help_Library", "DEF")
         >>> name = lib.define("triple(Tensor x) -> Tensor")

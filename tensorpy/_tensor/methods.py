@@ -699,7 +699,7 @@ def dim_order(self: Tensor, *, ambiguity_check: bool | Sequence[Any] = False) ->
 
     Returns: a tuple of ints.
 
-    Raises: RuntimeError with ambiguity_check where strides leave it open.
+    Raises: RuntimeError with ambiguity_check where strides leave it open, TypeError for another ambiguity_check.
 
     Example:
         >>> tp.ones(2, 3).t().dim_order()

@@ -26,6 +26,8 @@ class autocast(ContextDecorator):
     device_type: "cpu", ...; dtype: bfloat16 (the CPU's default) or float16; enabled: False switches it off inside;
     cache_enabled: whether the cast of a weight is kept until the outermost region ends.
 
+    Raises: ValueError for a device_type that is no str.
+
     Example:
         >>> with tp.autocast("cpu"):
         ...     print((tp.ones(2, 2) @ tp.ones(2, 2)).dtype)

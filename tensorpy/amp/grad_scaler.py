@@ -36,6 +36,8 @@ class GradScaler:
         growth_interval: how many steps without overflow it waits to grow
         enabled: whether it is on
 
+    Raises: AssertionError for a growth_factor that is not above 1, or a backoff_factor that is not below 1.
+
     Example:
         >>> model = nn.Linear(2, 1)
         >>> optimizer, scaler = tp.optim.SGD(model.parameters(), lr=0.1), tp.GradScaler("cpu")

@@ -254,7 +254,7 @@ def gradcheck(
 
     Returns: True; False where they differ and raise_exception is False.
 
-    Raises: GradcheckError, a RuntimeError, where they differ.
+    Raises: GradcheckError, a RuntimeError, where they differ; ValueError where nothing is to be checked.
 
     Example:
         >>> tp.autograd.gradcheck(tp.sin, tp.rand(3, dtype=tp.float64, requires_grad=True))
@@ -449,7 +449,7 @@ def gradgradcheck(
 
     Returns: True; False where they differ and raise_exception is False.
 
-    Raises: GradcheckError, a RuntimeError, where they differ.
+    Raises: GradcheckError, a RuntimeError, where they differ; ValueError where nothing is to be checked.
 
     Example:
         >>> tp.autograd.gradgradcheck(tp.sin, tp.rand(3, dtype=tp.float64, requires_grad=True))

@@ -21,6 +21,8 @@ class BackendConfig:
     Arguments:
         backend: the text, or one name for all
 
+    Raises: ValueError for a text of another form.
+
     Example:
         >>> tp.distributed.BackendConfig("gloo").get_device_backend_map()
         {'cpu': 'gloo', 'opencl': 'gloo'}

@@ -155,6 +155,8 @@ class P2POp:
         tag: a receive gets what was sent with its tag
         group_peer: the other process, by its rank in the group
 
+    Raises: ValueError for another op than isend or irecv.
+
     Example:
         >>> message = tp.distributed.P2POp(tp.distributed.isend, tp.ones(2), 0)
         >>> message.peer

@@ -21,6 +21,8 @@ class Binomial(Distribution):
         logits: the logarithms of the odds, or unnormalised logarithms of the probabilities, instead of probs
         validate_args: whether parameters and values are checked; None takes the class's setting
 
+    Raises: ValueError for both probs and logits, or neither, and, if checked, for parameters out of their range.
+
     Example:
         >>> d = tp.distributions.Binomial(4, probs=tp.tensor([0.5]))
         >>> d.sample().shape, d.log_prob(tp.tensor([2.0]))

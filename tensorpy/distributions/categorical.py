@@ -22,6 +22,8 @@ class Categorical(Distribution):
         logits: the logarithms of the odds, or unnormalised logarithms of the probabilities, instead of probs
         validate_args: whether parameters and values are checked; None takes the class's setting
 
+    Raises: ValueError for both probs and logits, or neither, and, if checked, for parameters out of their range.
+
     Example:
         >>> d = tp.distributions.Categorical(probs=tp.tensor([0.25, 0.75]))
         >>> d.sample((3,)).shape, d.log_prob(tp.tensor(1))

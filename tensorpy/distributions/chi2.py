@@ -19,6 +19,8 @@ class Chi2(Gamma):
         df: the degrees of freedom
         validate_args: whether parameters and values are checked; None takes the class's setting
 
+    Raises: ValueError, if checked, for parameters out of their range.
+
     Example:
         >>> d = tp.distributions.Chi2(tp.tensor([3.0]))
         >>> d.sample().shape, d.log_prob(tp.tensor([1.0]))

@@ -31,6 +31,8 @@ class ContinuousBernoulli(ExponentialFamily):
         logits: the logarithms of the odds, or unnormalised logarithms of the probabilities, instead of probs
         validate_args: whether parameters and values are checked; None takes the class's setting
 
+    Raises: ValueError for both probs and logits, or neither, and, if checked, for parameters out of their range.
+
     Example:
         >>> d = tp.distributions.ContinuousBernoulli(tp.tensor([0.3]))
         >>> d.sample().shape, d.log_prob(tp.tensor([0.5]))

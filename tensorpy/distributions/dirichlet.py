@@ -27,6 +27,8 @@ class Dirichlet(ExponentialFamily):
         concentration: the concentration
         validate_args: whether parameters and values are checked; None takes the class's setting
 
+    Raises: ValueError for a concentration without dimensions, and, if checked, for parameters out of their range.
+
     Example:
         >>> d = tp.distributions.Dirichlet(tp.tensor([2.0, 3.0]))
         >>> d.sample().sum(), d.log_prob(tp.tensor([0.5, 0.5]))

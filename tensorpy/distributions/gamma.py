@@ -25,6 +25,8 @@ class Gamma(ExponentialFamily):
         rate: the rate
         validate_args: whether parameters and values are checked; None takes the class's setting
 
+    Raises: ValueError, if checked, for parameters out of their range.
+
     Example:
         >>> d = tp.distributions.Gamma(tp.tensor([2.0]), tp.tensor([3.0]))
         >>> d.sample().shape, d.log_prob(tp.tensor([0.5]))

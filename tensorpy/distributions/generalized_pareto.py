@@ -24,6 +24,8 @@ class GeneralizedPareto(Distribution):
         concentration: the concentration
         validate_args: whether parameters and values are checked; None takes the class's setting
 
+    Raises: ValueError, if checked, for parameters out of their range.
+
     Example:
         >>> d = tp.distributions.GeneralizedPareto(tp.tensor([0.0]), tp.tensor([1.0]), tp.tensor([0.5]))
         >>> d.sample().shape, d.log_prob(tp.tensor([1.0]))

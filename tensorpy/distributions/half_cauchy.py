@@ -22,6 +22,8 @@ class HalfCauchy(TransformedDistribution):
         scale: the scale
         validate_args: whether parameters and values are checked; None takes the class's setting
 
+    Raises: ValueError, if checked, for parameters out of their range.
+
     Example:
         >>> d = tp.distributions.HalfCauchy(tp.tensor([2.0]))
         >>> d.sample().shape, d.log_prob(tp.tensor([1.0]))

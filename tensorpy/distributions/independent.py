@@ -20,6 +20,8 @@ class Independent(Distribution):
         reinterpreted_batch_ndims: how many dimensions of the batch belong to one event
         validate_args: whether parameters and values are checked; None takes the class's setting
 
+    Raises: ValueError for more dimensions than the batch has.
+
     Example:
         >>> from tensorpy.distributions import Independent, Normal
         >>> d = Independent(Normal(tp.zeros(3), tp.ones(3)), 1)

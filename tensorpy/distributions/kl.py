@@ -79,9 +79,11 @@ def _dispatch(type_p: type, type_q: type) -> Callable[[Any, Any], Any] | None:
 
 
 def kl_divergence(p: Distribution, q: Distribution) -> Any:
-    """The integral of p log(p / q), of the distributions' batch shape; NotImplementedError for an unknown pair.
+    """The integral of p log(p / q), of the distributions' batch shape.
 
     Returns: a tensor of the batch shape.
+
+    Raises: NotImplementedError for an unknown pair.
 
     Example:
         >>> from tensorpy.distributions import Normal, kl_divergence

@@ -19,6 +19,8 @@ class Kumaraswamy(Distribution):
     Arguments:
         validate_args: whether parameters and values are checked; None takes the class's setting
 
+    Raises: ValueError, if checked, for parameters out of their range.
+
     Example:
         >>> d = tp.distributions.Kumaraswamy(tp.tensor([2.0]), tp.tensor([3.0]))
         >>> d.sample().shape, d.log_prob(tp.tensor([0.5]))

@@ -28,6 +28,8 @@ class LKJCholesky(Distribution):
         concentration: the concentration
         validate_args: whether parameters and values are checked; None takes the class's setting
 
+    Raises: ValueError, if checked, for parameters out of their range.
+
     Example:
         >>> d = tp.distributions.LKJCholesky(3, 0.5)
         >>> d.sample().shape

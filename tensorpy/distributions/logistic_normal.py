@@ -20,6 +20,8 @@ class LogisticNormal(TransformedDistribution):
         scale: the scale
         validate_args: whether parameters and values are checked; None takes the class's setting
 
+    Raises: ValueError, if checked, for parameters out of their range.
+
     Example:
         >>> d = tp.distributions.LogisticNormal(tp.zeros(2), tp.ones(2))
         >>> d.sample().shape

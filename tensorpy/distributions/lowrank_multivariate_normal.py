@@ -25,6 +25,8 @@ class LowRankMultivariateNormal(Distribution):
         loc: where the middle is
         validate_args: whether parameters and values are checked; None takes the class's setting
 
+    Raises: ValueError for parameters of shapes that do not fit.
+
     Example:
         >>> d = tp.distributions.LowRankMultivariateNormal(tp.zeros(2), tp.ones(2, 1), tp.ones(2))
         >>> d.sample().shape, d.log_prob(tp.zeros(2))

@@ -20,6 +20,8 @@ class MixtureSameFamily(Distribution):
         component_distribution: the components, along the last dimension of the batch
         validate_args: whether parameters and values are checked; None takes the class's setting
 
+    Raises: ValueError for what is no Categorical or Distribution, and for batches that do not fit.
+
     Example:
         >>> from tensorpy.distributions import Categorical, MixtureSameFamily, Normal
         >>> d = MixtureSameFamily(Categorical(tp.ones(2)), Normal(tp.tensor([-1.0, 1.0]), tp.ones(2)))

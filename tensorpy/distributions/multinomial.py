@@ -25,6 +25,8 @@ class Multinomial(Distribution):
         logits: the logarithms of the odds, or unnormalised logarithms of the probabilities, instead of probs
         validate_args: whether parameters and values are checked; None takes the class's setting
 
+    Raises: ValueError for both probs and logits, or neither, and, if checked, for parameters out of their range.
+
     Example:
         >>> d = tp.distributions.Multinomial(4, probs=tp.tensor([0.25, 0.75]))
         >>> d.sample().sum(), d.log_prob(tp.tensor([1.0, 3.0]))

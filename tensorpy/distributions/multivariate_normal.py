@@ -27,6 +27,9 @@ class MultivariateNormal(Distribution):
         scale_tril: the lower Cholesky factor of the covariances; instead of them
         validate_args: whether parameters and values are checked; None takes the class's setting
 
+    Raises: ValueError for other than one of the three matrices, for one of less than two dimensions, and, if checked,
+        one that is not positive definite.
+
     Example:
         >>> d = tp.distributions.MultivariateNormal(tp.zeros(2), tp.eye(2))
         >>> d.sample().shape, d.log_prob(tp.zeros(2))

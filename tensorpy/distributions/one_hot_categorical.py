@@ -21,6 +21,8 @@ class OneHotCategorical(Distribution):
         logits: the logarithms of the odds, or unnormalised logarithms of the probabilities, instead of probs
         validate_args: whether parameters and values are checked; None takes the class's setting
 
+    Raises: ValueError for both probs and logits, or neither, and, if checked, for parameters out of their range.
+
     Example:
         >>> d = tp.distributions.OneHotCategorical(probs=tp.tensor([0.25, 0.75]))
         >>> d.sample().sum(), d.log_prob(tp.tensor([0.0, 1.0]))
@@ -90,6 +92,8 @@ class OneHotCategoricalStraightThrough(OneHotCategorical):
         probs: the probabilities
         logits: the logarithms of the odds, or unnormalised logarithms of the probabilities, instead of probs
         validate_args: whether parameters and values are checked; None takes the class's setting
+
+    Raises: ValueError for both probs and logits, or neither, and, if checked, for parameters out of their range.
 
     Example:
         >>> d = tp.distributions.OneHotCategoricalStraightThrough(probs=tp.tensor([0.25, 0.75]))

@@ -20,6 +20,8 @@ class Pareto(Distribution):
         alpha: the number that shapes the function
         validate_args: whether parameters and values are checked; None takes the class's setting
 
+    Raises: ValueError, if checked, for parameters out of their range.
+
     Example:
         >>> d = tp.distributions.Pareto(tp.tensor([1.0]), tp.tensor([2.0]))
         >>> d.sample().shape, d.log_prob(tp.tensor([2.0]))

@@ -25,6 +25,8 @@ class TransformedDistribution(Distribution):
         transforms: one or several transforms, in order
         validate_args: whether parameters and values are checked; None takes the class's setting
 
+    Raises: ValueError for what is no transform, and for a distribution of too few dimensions.
+
     Example:
         >>> from tensorpy.distributions import ExpTransform, Normal, TransformedDistribution
         >>> d = TransformedDistribution(Normal(0.0, 1.0), ExpTransform())

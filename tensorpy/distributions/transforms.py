@@ -51,6 +51,8 @@ class ReshapeTransform(Transform):
         out_shape: the shape behind
         cache_size: 1 keeps the last value and its image, 0 nothing
 
+    Raises: ValueError for shapes of different numbers of elements.
+
     Example:
         >>> tp.distributions.ReshapeTransform((4,), (2, 2))(tp.arange(4.0))
         tensor([[0., 1.],

@@ -21,6 +21,8 @@ class Weibull(Distribution):
         concentration: the concentration
         validate_args: whether parameters and values are checked; None takes the class's setting
 
+    Raises: ValueError, if checked, for parameters out of their range.
+
     Example:
         >>> d = tp.distributions.Weibull(tp.tensor([1.0]), tp.tensor([2.0]))
         >>> d.sample().shape, d.log_prob(tp.tensor([2.0]))

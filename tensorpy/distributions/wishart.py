@@ -46,6 +46,9 @@ class Wishart(ExponentialFamily):
         scale_tril: the lower Cholesky factor of the covariances; instead of them
         validate_args: whether parameters and values are checked; None takes the class's setting
 
+    Raises: AssertionError for other than one of the three matrices, ValueError for a df that is not above the matrix's
+        size less one.
+
     Example:
         >>> d = tp.distributions.Wishart(tp.tensor(3.0), covariance_matrix=tp.eye(2))
         >>> d.sample().shape

@@ -48,6 +48,8 @@ class Parameter(Tensor, metaclass=_ParameterMeta):
         data: the data
         requires_grad: whether autograd records what is done with the tensor
 
+    Raises: RuntimeError for an object of a subclass whose detach() does not give its class.
+
     Example:
         >>> nn.Parameter(tp.ones(2)).requires_grad
         True

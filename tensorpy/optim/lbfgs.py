@@ -33,6 +33,8 @@ class LBFGS(Optimizer):
         history_size: how many updates are kept
         line_search_fn: None or 'strong_wolfe'
 
+    Raises: ValueError for no parameters, or groups of them; TypeError for what is no tensor.
+
     Example:
         >>> x = nn.Parameter(tp.tensor([1.0]))
         >>> optimizer = tp.optim.LBFGS([x])

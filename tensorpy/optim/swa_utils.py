@@ -140,6 +140,8 @@ class AveragedModel(Module):
         multi_avg_fn: the same for lists, in place
         use_buffers: whether buffers are averaged too
 
+    Raises: AssertionError for both avg_fn and multi_avg_fn.
+
     Example:
         >>> model = nn.Linear(2, 1)
         >>> average = tp.optim.swa_utils.AveragedModel(model)
@@ -237,6 +239,8 @@ class SWALR(LRScheduler):
         anneal_epochs: how many epochs it takes to get there
         anneal_strategy: 'cos' or 'linear'
         last_epoch: the epoch that was the last; -1 begins
+
+    Raises: TypeError for what is no Optimizer, ValueError for an unknown anneal_strategy, or negative anneal_epochs.
 
     Example:
         >>> optimizer = tp.optim.SGD([nn.Parameter(tp.ones(1))], lr=1.0)

@@ -103,6 +103,8 @@ class set_default_mmap_options:
     Arguments:
         flags: MAP_PRIVATE or MAP_SHARED of mmap
 
+    Raises: ValueError for another flag than mmap.MAP_PRIVATE or mmap.MAP_SHARED.
+
     Example:
         >>> import mmap
         >>> with tp.serialization.set_default_mmap_options(mmap.MAP_PRIVATE):

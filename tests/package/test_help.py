@@ -147,6 +147,27 @@ def test_every_function_says_what_comes_back() -> None:
     check({name: "" for name, value in asked.items() if "Returns: " not in text_of(value)}, "what comes back")
 
 
+def test_an_optimizer_that_was_made_leaves_the_help_of_its_step() -> None:
+    class Own(tp.optim.SGD):
+        def step(self, closure: Any = None) -> Any:
+            return super().step(closure)
+
+    said = inspect.getdoc(Own.step)
+    assert said == inspect.getdoc(tp.optim.Optimizer.step)
+    Own([tp.nn.Parameter(tp.ones(1))], lr=0.1)
+    assert inspect.getdoc(Own.step) == said
+
+
+def test_every_layer_says_what_goes_in_and_what_comes_out() -> None:
+    """What computes: not containers, nor the bases of layers."""
+    forward = tp.nn.Module.forward
+    layers = {
+        n: v for n, v in PUBLIC.items() if n.startswith("nn.modules.") and getattr(v, "forward", forward) != forward
+    }
+    assert len(layers) > 150
+    check({n: "" for n, v in layers.items() if not re.search(r"\boutputs?\b", text_of(v))}, "its output")
+
+
 def test_every_name_has_an_example() -> None:
     check({name: "" for name, value in PUBLIC.items() if ">>> " not in text_of(value)}, "an example")
 

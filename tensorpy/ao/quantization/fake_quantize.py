@@ -100,6 +100,8 @@ class FakeQuantize(FakeQuantizeBase):
         is_dynamic: whether each tensor has a range of its own
         observer_kwargs: the observer's other arguments
 
+    Raises: AssertionError for integers that the dtype does not have, or an unknown scheme.
+
     Example:
         >>> tp.ao.quantization.FakeQuantize()(tp.tensor([0.0, 0.3, 51.0]))
         tensor([ 0.0000,  0.4000, 51.0000])
@@ -189,6 +191,8 @@ class FixedQParamsFakeQuantize(FakeQuantize):
     Arguments:
         observer: what makes a FixedQParamsObserver
 
+    Raises: AssertionError for integers that the dtype does not have, or an unknown scheme.
+
     Example:
         >>> observer = tp.ao.quantization.FixedQParamsObserver.with_args(scale=0.5, zero_point=0)
         >>> tp.ao.quantization.FixedQParamsFakeQuantize(observer)(tp.tensor([0.3]))
@@ -227,6 +231,8 @@ class FusedMovingAvgObsFakeQuantize(FakeQuantize):
         quant_min: the least integer
         quant_max: the greatest integer
         observer_kwargs: the observer's other arguments
+
+    Raises: AssertionError for integers that the dtype does not have, or an unknown scheme.
 
     Example:
         >>> tp.ao.quantization.FusedMovingAvgObsFakeQuantize()(tp.tensor([0.0, 0.3, 51.0]))

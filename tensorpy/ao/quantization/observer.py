@@ -266,6 +266,8 @@ class MinMaxObserver(_RangeObserver):
         eps: the least scale
         is_dynamic: whether each tensor is to be quantized by the range that it has itself
 
+    Raises: NotImplementedError for a scheme of another kind, AssertionError for an unknown dtype.
+
     Example:
         >>> observer = tp.ao.quantization.MinMaxObserver()
         >>> x = observer(tp.tensor([0.0, 51.0]))
@@ -321,6 +323,8 @@ class MovingAverageMinMaxObserver(MinMaxObserver):
         eps: the least scale
         is_dynamic: whether each tensor is to be quantized by the range that it has itself
 
+    Raises: NotImplementedError for a scheme of another kind, AssertionError for an unknown dtype.
+
     Example:
         >>> observer = tp.ao.quantization.MovingAverageMinMaxObserver(averaging_constant=0.5)
         >>> x = observer(tp.tensor([0.0, 10.0])), observer(tp.tensor([0.0, 20.0]))
@@ -373,6 +377,8 @@ class PerChannelMinMaxObserver(_RangeObserver):
         factory_kwargs: device and dtype of what is kept
         eps: the least scale
         is_dynamic: False
+
+    Raises: NotImplementedError for a scheme of another kind, AssertionError for an unknown dtype.
 
     Example:
         >>> observer = tp.ao.quantization.PerChannelMinMaxObserver()
@@ -460,6 +466,8 @@ class MovingAveragePerChannelMinMaxObserver(PerChannelMinMaxObserver):
         eps: the least scale
         is_dynamic: False
 
+    Raises: NotImplementedError for a scheme of another kind, AssertionError for an unknown dtype.
+
     Example:
         >>> observer = tp.ao.quantization.MovingAveragePerChannelMinMaxObserver(averaging_constant=0.5)
         >>> x = observer(tp.tensor([[0.0, 10.0]])), observer(tp.tensor([[0.0, 20.0]]))
@@ -510,6 +518,8 @@ class HistogramObserver(_RangeObserver):
         factory_kwargs: device and dtype of what is kept
         eps: the least scale
         is_dynamic: False
+
+    Raises: NotImplementedError for a scheme of another kind, AssertionError for an unknown dtype.
 
     Example:
         >>> observer = tp.ao.quantization.HistogramObserver(bins=8)
@@ -670,6 +680,8 @@ class FixedQParamsObserver(ObserverBase):
         quant_min: the least integer
         quant_max: the greatest integer
         is_dynamic: False
+
+    Raises: NotImplementedError for is_dynamic=True.
 
     Example:
         >>> tp.ao.quantization.FixedQParamsObserver(0.5, 3).calculate_qparams()

@@ -68,6 +68,8 @@ class QConfig(_QConfig):
         activation: an observer's class, or what its with_args gives
         weight: the same for the weight
 
+    Raises: ValueError for observers: their classes are wanted.
+
     Example:
         >>> MinMaxObserver = tp.ao.quantization.MinMaxObserver
         >>> qconfig = tp.ao.quantization.QConfig(MinMaxObserver, MinMaxObserver.with_args(dtype=tp.qint8))

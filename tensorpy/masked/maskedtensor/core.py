@@ -184,6 +184,8 @@ class MaskedTensor(Tensor):
         mask: of bool, with the data's size and layout
         requires_grad: whether a gradient is wanted
 
+    Raises: TypeError for what is no tensor, or of different layouts.
+
     Example:
         >>> import warnings
         >>> warnings.simplefilter("ignore")

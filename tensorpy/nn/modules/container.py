@@ -78,6 +78,10 @@ class _ModuleSequence(Module):
 class Sequential(_ModuleSequence):
     """Modules of which each computes with what the one before returned; given one by one or as an OrderedDict.
 
+    Input and output are those of the first and the last module.
+
+    Raises: TypeError for what is no module.
+
     Example:
         >>> model = nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 2))
         >>> model(tp.ones(3, 4)).shape
@@ -148,6 +152,8 @@ class Sequential(_ModuleSequence):
 class ModuleList(_ModuleSequence):
     """A list of modules, whose parameters are found.
 
+    Raises: TypeError for what is no module.
+
     Example:
         >>> layers = nn.ModuleList([nn.Linear(2, 2) for _ in range(3)])
         >>> len(layers), len(list(layers.parameters()))
@@ -206,6 +212,8 @@ class ModuleDict(Module):
 
     Arguments:
         modules: the modules, or a dict of them
+
+    Raises: TypeError for what is no module.
 
     Example:
         >>> layers = nn.ModuleDict({"a": nn.Linear(2, 3), "b": nn.ReLU()})

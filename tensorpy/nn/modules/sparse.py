@@ -59,6 +59,8 @@ class Embedding(_Table):
         device: where the elements are: a device or its name; None takes the default
         dtype: the dtype; None takes the usual one
 
+    Raises: AssertionError for a padding_idx out of range.
+
     Example:
         >>> nn.Embedding(10, 3)(tp.tensor([[1, 2], [4, 9]])).shape
         tensorpy.Size([2, 2, 3])

@@ -50,6 +50,8 @@ class PackedSequence(PackedSequence_):
         data: the data
         unsorted_indices: the order that undoes sorted_indices
 
+    Raises: ValueError for batch_sizes that are not on the CPU.
+
     Example:
         >>> packed = nn.utils.rnn.pack_padded_sequence(tp.tensor([[1, 2], [3, 0]]), tp.tensor([2, 1]), batch_first=True)
         >>> packed.data, packed.batch_sizes

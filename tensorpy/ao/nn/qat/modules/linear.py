@@ -24,6 +24,8 @@ class Linear(FakeQuantizedWeight, nn.Linear):
         device: where the parameters are
         dtype: the dtype of the parameters
 
+    Raises: AssertionError without a qconfig.
+
     Example:
         >>> qconfig = tp.ao.quantization.get_default_qat_qconfig()
         >>> tp.ao.nn.qat.Linear(2, 3, qconfig=qconfig)(tp.ones(5, 2)).shape

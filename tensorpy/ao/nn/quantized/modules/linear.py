@@ -73,6 +73,8 @@ class Linear(WeightedQuantizedModule):
         bias_: whether there is a bias
         dtype: qint8; float16 for the weight of a dynamic one
 
+    Raises: RuntimeError for another dtype than qint8 or float16.
+
     Example:
         >>> layer = tp.ao.nn.quantized.Linear(2, 3)
         >>> layer(tp.quantize_per_tensor(tp.ones(5, 2), 0.5, 0, tp.quint8)).shape

@@ -25,6 +25,8 @@ class LSTM(quantizable.LSTM):
         dtype: the dtype of the parameters
         split_gates: whether each gate has maps of its own, with scales of their own
 
+    Raises: ValueError for a dropout outside [0, 1].
+
     Example:
         >>> observed = tp.ao.nn.quantizable.LSTM(2, 3)
         >>> observed.qconfig = tp.ao.quantization.default_qconfig

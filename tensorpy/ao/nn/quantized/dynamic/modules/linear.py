@@ -24,6 +24,8 @@ class Linear(quantized.Linear):
         bias_: whether there is a bias
         dtype: qint8, or float16, whose products are those of float32
 
+    Raises: RuntimeError for another dtype than qint8 or float16.
+
     Example:
         >>> tp.ao.nn.quantized.dynamic.Linear(2, 3)(tp.ones(5, 2)).shape
         tensorpy.Size([5, 3])

@@ -490,7 +490,10 @@ class ListOptimizer(Optimizer):
         raise NotImplementedError
 
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
-        """Moves the parameters once; a closure that computes the loss is called before."""
+        """Moves the parameters once; a closure that computes the loss is called before.
+
+        Returns: what closure gives; None without one.
+        """
         loss = None
         if closure is not None:
             with enable_grad():

@@ -8,6 +8,7 @@ meaning here, by the module that was asked; SAME has what is written in several 
 from __future__ import annotations
 
 import re
+import sys
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -179,8 +180,6 @@ def _alike(module: str, name: str, table: dict[str, str], public: list[str]) -> 
 
 def _elsewhere(module: str, name: str) -> str:
     """The same name in a part of the package that is there without an import."""
-    import sys
-
     from tensorpy import _C
 
     if module == "":

@@ -612,7 +612,7 @@ class CatTransform(_Parts):
     def log_abs_det_jacobian(self, x: Any, y: Any) -> tp.Tensor:
         most = max(t.event_dim for t in self.transforms)
         after = y.split(self.lengths, self.dim)
-        dets = [
+        dets: list[Any] = [
             sum_rightmost(t.log_abs_det_jacobian(part, image), most - t.event_dim)
             for (t, part), image in zip(self._split(x), after, strict=True)
         ]

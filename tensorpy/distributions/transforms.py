@@ -612,12 +612,15 @@ class CatTransform(_Parts):
     def log_abs_det_jacobian(self, x: Any, y: Any) -> tp.Tensor:
         most = max(t.event_dim for t in self.transforms)
         after = y.split(self.lengths, self.dim)
-        dets: list[Any] = [
+        dets = [
             sum_rightmost(t.log_abs_det_jacobian(part, image), most - t.event_dim)
             for (t, part), image in zip(self._split(x), after, strict=True)
         ]
         dim = self.dim - x.dim() if self.dim >= 0 else self.dim
-        return tp.cat(dets, dim + most) if dim + most < 0 else sum(dets)
+        if dim + most < 0:
+            return tp.cat(dets, dim + most)
+        total: Any = sum(dets)
+        return total
 
     @property
     def domain(self) -> Any:

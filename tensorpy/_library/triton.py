@@ -1,0 +1,25 @@
+"""Kernels of triton, which are for devices that are not here."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+__all__ = ["wrap_triton"]
+
+
+def wrap_triton(triton_kernel: Callable[..., Any], /) -> Any:
+    """A kernel of triton for use in a triton_op: itself. ModuleNotFoundError where there is no triton.
+
+    Arguments:
+        triton_kernel: what triton.jit or triton.autotune gave
+
+    Example:
+        >>> tp.library.wrap_triton(kernel)[grid](x, y, n)  # doctest: +SKIP
+    """
+    from triton.runtime.autotuner import Autotuner
+    from triton.runtime.jit import JITFunction
+
+    if not isinstance(triton_kernel, (Autotuner, JITFunction)):
+        raise RuntimeError("wrap_triton: a kernel is what triton.jit or triton.autotune gives")
+    return triton_kernel

@@ -18,6 +18,7 @@ import warnings
 import weakref
 from collections.abc import Callable, Iterable, Iterator, MutableMapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from typing import Any, ClassVar, overload
 
 from tensorpy import _C, dispatch, ops
@@ -647,6 +648,11 @@ def register_autocast(op: Any, device_type: str, cast_inputs: Any, /, *, lib: Li
         _add(op, f"Autocast{backend}", kernel, lib, with_keyset=True)
 
 
+def _discarding(register: Callable[..., Any], fn: Callable[..., Any]) -> None:
+    """What an operator has waited for, when it is declared."""
+    register(fn)
+
+
 def register_torch_dispatch(
     op: Any, torch_dispatch_class: type, func: Callable[..., Any] | None = None, /, *, lib: Library | None = None
 ) -> Any:
@@ -669,7 +675,7 @@ def register_torch_dispatch(
 
     def register(fn: Callable[..., Any]) -> Callable[..., Any]:
         if isinstance(op, str) and _name_of(op).removeprefix("aten::") not in _C._operators():
-            _waiting.setdefault(op, []).append(lambda: register(fn))
+            _waiting.setdefault(op, []).append(partial(_discarding, register, fn))
             return fn
         key = (_overload(op), torch_dispatch_class)
         _C._dispatch_rules[key] = fn

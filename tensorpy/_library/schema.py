@@ -145,7 +145,7 @@ def infer_schema(
         raise ValueError(f"infer_schema({name}): it returns {shown}, which is no type of a schema")
     if "inplace" in marks or "out" in marks:
         returned = f"({', '.join(aliases)})" if len(aliases) != 1 else aliases[0]
-        if hints["return"] is not Tensor and hints["return"] != tuple[(Tensor,) * len(aliases)]:
+        if hints["return"] is not Tensor and typing.get_args(hints["return"]) != (Tensor,) * len(aliases):
             raise ValueError(f"infer_schema({name}): what it returns is annotated as the tensors that it writes to")
     text = f"({', '.join(parts)}) -> {returned}"
     check_tags(parse_schema(f"op{text}"), marks)

@@ -17,9 +17,9 @@ def wrap_triton(triton_kernel: Callable[..., Any], /) -> Any:
     Example:
         >>> tp.library.wrap_triton(kernel)[grid](x, y, n)  # doctest: +SKIP
     """
-    from triton.runtime.autotuner import Autotuner
-    from triton.runtime.jit import JITFunction
+    import importlib
 
-    if not isinstance(triton_kernel, (Autotuner, JITFunction)):
+    runtime: Any = importlib.import_module("triton.runtime")
+    if not isinstance(triton_kernel, (runtime.Autotuner, runtime.JITFunction)):
         raise RuntimeError("wrap_triton: a kernel is what triton.jit or triton.autotune gives")
     return triton_kernel

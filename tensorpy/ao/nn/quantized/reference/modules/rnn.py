@@ -107,7 +107,7 @@ class RNNCellBase(_Rounded, nn.RNNCellBase):
         tensorpy.Size([3, 2])
     """
 
-    _FLOAT = nn.RNNCellBase
+    _FLOAT: Any = nn.RNNCellBase
 
     def __init__(self, *args: Any, weight_qparams_dict: Any = None, **kwargs: Any) -> None:
         self._FLOAT.__init__(self, *args, **kwargs)
@@ -183,7 +183,7 @@ class RNNBase(_Rounded, nn.RNNBase):
         tensorpy.Size([4, 1, 3])
     """
 
-    _FLOAT = nn.RNNBase
+    _FLOAT: Any = nn.RNNBase
 
     def __init__(self, *args: Any, weight_qparams_dict: Any = None, **kwargs: Any) -> None:
         self._FLOAT.__init__(self, *args, **kwargs)

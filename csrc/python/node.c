@@ -151,9 +151,9 @@ static PyObject *hook_saved(PyObject *self, PyObject *args) {
         if (!list || index >= list->size) return PyErr_Format(PyExc_IndexError, "there is no such saved value");
         s = &list->items[index];
     }
-    tp_tls.saved_hooks = hooks;
+    tp_set_saved_hooks(hooks);
     int status = tp_saved_hook(s, n);
-    tp_tls.saved_hooks = before;
+    tp_set_saved_hooks(before);
     if (status < 0) return tp_py_raise();
     Py_RETURN_NONE;
 }

@@ -251,7 +251,8 @@ READ_ONLY = {
     "_offsets": "Tensor",
     "_lengths": "Tensor | None",
     "_ragged_idx": "builtins.int",
-    **dict.fromkeys("_min_seqlen _max_seqlen".split(), "builtins.int | None"),
+    **dict.fromkeys("_min_seqlen _max_seqlen _maybe_min_seqlen _maybe_max_seqlen".split(), "builtins.int | None"),
+    **dict.fromkeys("_min_seqlen_tensor _max_seqlen_tensor".split(), "Tensor"),
     **dict.fromkeys("_size _strides".split(), "tuple[Any, ...]"),
 }
 

@@ -18,14 +18,17 @@ import warnings
 import weakref
 from collections.abc import Callable, Iterable, Iterator, MutableMapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from typing import Any, ClassVar, overload
 
 from tensorpy import _C, dispatch, ops
 from tensorpy._C import Tensor
+from tensorpy._library.fake_impl import get_ctx, told
 from tensorpy._library.function_schema import FunctionSchema, parse_schema
-from tensorpy._library.rules import ByDevice, autograd_kernel, giving_new, keyword_tensors
+from tensorpy._library.rules import ByDevice, autograd_kernel, giving_new, giving_written, keyword_tensors
 from tensorpy._library.schema import infer_schema
-from tensorpy._library.tags import Tag
+from tensorpy._library.tags import Tag, check_tags
+from tensorpy._library.triton import wrap_triton
 from tensorpy._package import proposing as _proposing
 from tensorpy.testing.opcheck import OpCheckError, opcheck
 
@@ -36,6 +39,7 @@ __all__ = [
     "OpenCLKernel",
     "custom_op",
     "define",
+    "get_ctx",
     "impl",
     "impl_abstract",
     "infer_schema",
@@ -48,6 +52,8 @@ __all__ = [
     "register_kernel",
     "register_torch_dispatch",
     "register_vmap",
+    "triton_op",
+    "wrap_triton",
 ]
 
 _COMPOSITE = "CompositeExplicitAutograd"
@@ -181,6 +187,8 @@ class Library:
         """
         if self.kind == "IMPL":
             raise RuntimeError(f"{self!r} registers kernels and declares nothing: open one with 'DEF' or 'FRAGMENT'")
+        if alias_analysis not in ("", "FROM_SCHEMA", "CONSERVATIVE"):
+            raise RuntimeError(f"Invalid alias_analysis type {alias_analysis}")
         full = f"{self.ns}::{schema.partition('(')[0].strip()}"
         if full in _C._operators():
             place = _places.get(full, "a library in C")
@@ -211,6 +219,8 @@ class Library:
             raise RuntimeError(f"Library.impl: the dispatch key {dispatch_key} is not the one of {self!r}")
         given = dispatch_key or self.dispatch_key or "CompositeImplicitAutograd"
         key = _known_key(given)
+        if not isinstance(op_name, str) and not callable(op_name):
+            raise RuntimeError(f"Library.impl: an operator is given by its name or as an overload, not as {op_name!r}")
         name: str = op_name if isinstance(op_name, str) else _name_of_kernel(op_name)
         full = name if "::" in name else f"{self.ns}::{name}"
         if full.partition("::")[0] != self.ns:
@@ -287,6 +297,8 @@ def _declare(schema: str, where: str, replaces: bool, tags: tuple[str, ...] = ()
     before = schema.partition("(")[0].strip()
     if replaces and _declared.get(before, schema) != schema:
         _withdraw(before)
+    if tags:
+        check_tags(parse_schema(schema), tags)
     name: str = _C._define(schema, where)
     if (name in _declared or tags) and tuple(_C._op_overload(name).tags) != tags:
         _C._tag(name, tags)
@@ -344,6 +356,8 @@ def define(
         >>> tp.ops.help_define.triple(tp.ones(2))
         tensor([3., 3.])
     """
+    if not isinstance(qualname, (str, Library)):
+        raise ValueError(f"define: the name is a str, not {type(qualname).__name__}")
     if isinstance(qualname, Library):
         return _decorated(qualname, qualname.define(schema, alias_analysis, tags=tags))
     if "::" not in qualname:
@@ -413,7 +427,14 @@ def _keys_of(types: str | Sequence[str] | None) -> list[str]:
 
 def _name_of(op: Any) -> str:
     """The full name of an operator that is given by its name, as a CustomOpDef or as an overload."""
-    return op if isinstance(op, str) else op._qualname if isinstance(op, CustomOpDef) else op._own_name
+    name = op if isinstance(op, str) else getattr(op, "_qualname", None) or getattr(op, "_own_name", None)
+    if not isinstance(name, str):
+        raise ValueError(
+            f"an operator is given by its name, as an overload or as a custom_op, not as {type(op).__name__}"
+        )
+    if "::" not in name and isinstance(op, str):
+        raise ValueError(f"the name of an operator has its namespace, 'mine::op' or 'aten::sin', unlike {name!r}")
+    return name
 
 
 def _add(
@@ -527,7 +548,7 @@ def register_fake(
                 f"register_fake: {name} already has a fake kernel or a Meta implementation, registered from "
                 f"{there.where}"
             )
-        _add(op, "Meta", fn, lib)
+        _add(op, "Meta", told(name, fn), lib)
         return fn
 
     return register if func is None else register(func)
@@ -599,9 +620,10 @@ def register_autograd(
 
 
 def _overload(op: Any) -> Any:
+    name = _name_of(op)
     if isinstance(op, CustomOpDef):
         return op._op
-    return _C._op_overload(op) if isinstance(op, str) else op
+    return _C._op_overload(name) if isinstance(op, str) else op
 
 
 def register_autocast(op: Any, device_type: str, cast_inputs: Any, /, *, lib: Library | None = None) -> None:
@@ -633,9 +655,16 @@ def register_autocast(op: Any, device_type: str, cast_inputs: Any, /, *, lib: Li
         kwargs = {name: cast(value) for name, value in kwargs.items()}
         return overload.redispatch(keyset & below, *map(cast, args), **kwargs)
 
+    if not isinstance(device_type, str):
+        raise ValueError(f"register_autocast: a type of device is a str, not {type(device_type).__name__}")
     backend = _backend_key(device_type)
     if backend is not None:
         _add(op, f"Autocast{backend}", kernel, lib, with_keyset=True)
+
+
+def _discarding(register: Callable[..., Any], fn: Callable[..., Any]) -> None:
+    """What an operator has waited for, when it is declared."""
+    register(fn)
 
 
 def register_torch_dispatch(
@@ -663,6 +692,9 @@ def register_torch_dispatch(
         raise TypeError(f"register_torch_dispatch: {torch_dispatch_class!r} has no __torch_dispatch__")
 
     def register(fn: Callable[..., Any]) -> Callable[..., Any]:
+        if isinstance(op, str) and _name_of(op).removeprefix("aten::") not in _C._operators():
+            _waiting.setdefault(op, []).append(partial(_discarding, register, fn))
+            return fn
         key = (_overload(op), torch_dispatch_class)
         _C._dispatch_rules[key] = fn
         if lib is not None:
@@ -769,7 +801,8 @@ class CustomOpDef:
 
     def _register(self, device_types: Any, fn: Callable[..., Any]) -> None:
         """For tensors on devices of these types, or, where the operator takes no tensors, for its argument `device`."""
-        fn = giving_new(self._qualname, self._schema, fn)
+        checked = giving_written if {"inplace", "out"} & set(self._op.tags) else giving_new
+        fn = checked(self._qualname, self._schema, fn)
         to_all = device_types in (None, "default")
         if any("Tensor" in a.type for a in self._schema.arguments) or (to_all and self._by_device is None):
             for key in _keys_of(device_types):
@@ -912,7 +945,7 @@ def custom_op(
     marks = _names_of_tags([Tag.pt2_compliant_tag, *_names_of_tags(tags or ())])
 
     def make(function: Callable[..., Any]) -> CustomOpDef:
-        text = schema if schema is not None else infer_schema(function, mutates_args=mutates_args)
+        text = schema if schema is not None else infer_schema(function, mutates_args=mutates_args, tags=marks)
         if schema is not None and mutates_args != "unknown":
             written = {a.name for a in parse_schema(f"{name}{schema.strip()}").arguments if a.is_write}
             said = set(mutates_args)
@@ -924,6 +957,33 @@ def custom_op(
         return CustomOpDef(name, text.strip(), function, device_types, where, marks)
 
     return make if fn is None else make(fn)
+
+
+def triton_op(
+    name: str,
+    fn: Callable[..., Any] | None = None,
+    /,
+    *,
+    mutates_args: str | Iterable[str],
+    schema: str | None = None,
+) -> Any:
+    """custom_op by the name that programs with kernels of triton call it; also a decorator.
+
+    Arguments:
+        name: the operator's name with its namespace: 'mine::op'
+        fn: the function
+        mutates_args: the arguments that are written: () for none
+        schema: the schema; None makes one of the annotations
+
+    Example:
+        >>> @tp.library.triton_op("help_triton::triple", mutates_args=())
+        ... def triple(x: tp.Tensor) -> tp.Tensor:
+        ...     return x * 3
+        >>> triple(tp.ones(2))
+        tensor([3., 3.])
+    """
+    made: Any = custom_op  # either of its forms
+    return made(name, fn, mutates_args=mutates_args, schema=schema)
 
 
 # ---- OpenCL ----

@@ -183,7 +183,7 @@ def narrow(tensor: Tensor, dim: int, start: Any, length: Any, layout: Any = None
 
 
 def masked_select(tensor: Tensor, mask: Tensor) -> Tensor:
-    """A jagged nested tensor of what a mask selects of each row.
+    """A jagged nested tensor of what a mask selects of each row, which are those of the last dimension.
 
     Arguments:
         tensor: a dense tensor
@@ -200,7 +200,7 @@ def masked_select(tensor: Tensor, mask: Tensor) -> Tensor:
     if tensor.layout is not _C.strided or mask.layout is not _C.strided:
         raise RuntimeError("nested_masked_select requires a strided tensor and a strided mask")
     wide = mask.expand(tensor.shape)
-    return nested_tensor_from_jagged(tensor.masked_select(wide), lengths=wide.flatten(1).sum(1))
+    return nested_tensor_from_jagged(tensor.masked_select(wide), lengths=wide.sum(-1).flatten())
 
 
 def to_padded_tensor(input: Tensor, padding: float, output_size: Any = None, out: Any = None) -> Tensor:

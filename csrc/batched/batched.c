@@ -30,7 +30,7 @@ uint32_t tp_batch_open(int64_t size, tp_randomness randomness) {
     if (s->depth == TP_MAX_BATCH_LEVELS)
         return tp_fail(TP_RuntimeError, "vmap: more than %d are nested", TP_MAX_BATCH_LEVELS), 0;
     uint32_t number = atomic_fetch_add(&last_number, 1) + 1;
-    s->at[s->depth++] = (tp_batch_level){number, size, randomness};
+    s->at[s->depth++] = (tp_batch_level){number, size, randomness, tp_tls.new_flags & TP_FLAG_DEPTH};
     show(s, s->depth);
     return number;
 }
@@ -71,6 +71,14 @@ static void free_payload(void *context, void *data TP_UNUSED) {
 
 uint32_t tp_batch_number(const tp_tensor *t) { return tp_is_batched(t) ? payload_of(t)->number : 0; }
 tp_tensor *tp_batch_inner_borrow(const tp_tensor *t) { return payload_of(t)->inner; }
+
+bool tp_batch_requires_grad(const tp_tensor *t) {
+    uint32_t number = tp_batch_number(t);
+    while (tp_is_batched(t)) t = tp_batch_inner_borrow(t);
+    int at = tp_batch_count() - 1;
+    while (at >= 0 && tp_batch_level_at(at)->number != number) at--;
+    return at >= 0 && t->flags & TP_FLAG_REQUIRES_GRAD && (t->flags & TP_FLAG_DEPTH) > tp_batch_level_at(at)->depth;
+}
 
 /* What a batched tensor shows: the first sample's place. */
 static tp_ints sample_sizes(const tp_tensor *inner) { return (tp_ints){inner->sizes + 1, inner->ndim - 1}; }

@@ -36,6 +36,7 @@ typedef struct {
     uint32_t number;
     int64_t size; /* how many samples */
     tp_randomness randomness;
+    uint16_t depth; /* TP_FLAG_DEPTH of what is made outside of it */
 } tp_batch_level;
 
 /* ---- levels of this thread ---- */
@@ -53,6 +54,9 @@ TP_INLINE bool tp_is_batched(const tp_tensor *t) { return t->keys & TP_BIT(Batch
 /* 0 for a tensor that is not batched. */
 uint32_t tp_batch_number(const tp_tensor *t);
 tp_tensor *tp_batch_inner_borrow(const tp_tensor *t);
+/* Whether a transform within its vmap differentiates by a batched tensor, or by what it came of: one outside, or none,
+ * is not seen there. */
+bool tp_batch_requires_grad(const tp_tensor *t);
 /* A tensor (stolen, NULL passes) whose dimension 0 counts the samples as one that is batched. It is batched at lower
  * levels only. */
 tp_tensor *tp_batch_wrap_steal(tp_tensor *inner, uint32_t number);

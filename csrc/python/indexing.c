@@ -555,13 +555,28 @@ static int assign_asked(PyObject *o, PyObject *key, PyObject *value) {
     return result ? 0 : -1;
 }
 
+/* Elements of a nested tensor that tensors of indices name, or a nested mask. */
+static int assign_by_tensors(tp_tensor *t, PyObject *key, PyObject *value) {
+    tp_tensor *list[TP_MAX_DIMS];
+    PyObject *one[] = {key};
+    bool tuple = PyTuple_Check(key);
+    PyObject *const *items = tuple ? PySequence_Fast_ITEMS(key) : one;
+    Py_ssize_t count = tuple ? PyTuple_GET_SIZE(key) : 1;
+    bool tensors = count <= TP_MAX_DIMS;
+    for (Py_ssize_t i = 0; tensors && i < count; i++)
+        if ((tensors = tp_py_is_tensor(items[i]))) list[i] = tp_py_tensor_borrow(items[i]);
+    if (!tensors)
+        return PyErr_SetString(PyExc_NotImplementedError, "elements of a nested tensor are set by an index that begins "
+                                                          "with a piece's number, or is made of tensors"),
+               -1;
+    tp_autoref *whole = value_tensor(value, t);
+    return whole ? tp_py_check(tp_index_put_(t, (tp_tensors){list, count}, whole, false)) : -1;
+}
+
 /* Elements of one piece of a nested tensor: the key begins with its number. */
 static int assign_piece(tp_tensor *t, PyObject *key, PyObject *value) {
     PyObject *first = PyTuple_Check(key) && PyTuple_GET_SIZE(key) ? PyTuple_GET_ITEM(key, 0) : key;
-    if (!PyLong_CheckExact(first))
-        return PyErr_SetString(PyExc_NotImplementedError,
-                               "elements of a nested tensor are set by an index that begins with a piece's number"),
-               -1;
+    if (!PyLong_CheckExact(first)) return assign_by_tensors(t, key, value);
     if (!tp_tls.grad_disabled && t->flags & TP_FLAG_REQUIRES_GRAD)
         return PyErr_SetString(PyExc_RuntimeError,
                                "a nested tensor that requires grad is not changed in place; under no_grad it is"),

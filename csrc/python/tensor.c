@@ -4,6 +4,7 @@
 
 #include "Functions.h"
 #include "autograd/node.h"
+#include "batched/batched.h"
 #include "core/layout.h"
 #include "python/arguments.h"
 #include "python/autograd.h"
@@ -121,7 +122,7 @@ static PyObject *bytes_of(tp_tensor *t) {
     return PyLong_FromLongLong(n * tp_itemsize((tp_dtype)t->dtype));
 }
 GETTER(nbytes, bytes_of(t))
-GETTER(requires_grad, PyBool_FromLong(tp_requires_grad(t)))
+GETTER(requires_grad, PyBool_FromLong(tp_is_batched(t) ? tp_batch_requires_grad(t) : tp_requires_grad(t)))
 GETTER(is_leaf, PyBool_FromLong(tp_is_leaf(t)))
 NAMED_GETTER_OF(base, "_base", t->base ? tp_py_wrap(t->base) : Py_NewRef(Py_None))
 NAMED_GETTER_OF(version, "_version",

@@ -142,6 +142,24 @@ def giving_new(name: str, schema: FunctionSchema, fn: Callable[..., Any]) -> Cal
     return checked
 
 
+def giving_written(name: str, schema: FunctionSchema, fn: Callable[..., Any]) -> Callable[..., Any]:
+    """A kernel of an operator with the tag inplace or out, which has to return what it writes to."""
+    written = [(i, a) for i, a in enumerate(schema.arguments) if a.is_write]
+
+    @functools.wraps(fn)
+    def checked(*args: Any, **kwargs: Any) -> Any:
+        made = fn(*args, **kwargs)
+        results = made if isinstance(made, tuple) else (made,)
+        given = [kwargs[a.name] if a.name in kwargs else args[i] for i, a in written]
+        if len(results) != len(given) or any(r is not g for r, g in zip(results, given, strict=True)):
+            raise RuntimeError(
+                f"{name}: with the tag inplace or out it returns the tensors that it writes to (custom_op)"
+            )
+        return made
+
+    return checked
+
+
 # ---- operators that are called without tensors ----
 
 

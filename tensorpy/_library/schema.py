@@ -10,6 +10,8 @@ from typing import Any
 
 from tensorpy import _C
 from tensorpy._C import Tensor
+from tensorpy._library.function_schema import parse_schema
+from tensorpy._library.tags import Tag, check_tags
 
 _PLAIN: dict[Any, str] = {
     Tensor: "Tensor",
@@ -60,13 +62,20 @@ def _returns(annotation: Any) -> str | None:
     if annotation in (None, type(None)):
         return "()"
     if typing.get_origin(annotation) is tuple:
+        if not typing.get_args(annotation):
+            return "()"
         parts = [_type_of(a) for a in typing.get_args(annotation)]
         return None if not parts or None in parts else f"({', '.join(map(str, parts))})"
     return _type_of(annotation)
 
 
 def infer_schema(
-    prototype_function: Callable[..., Any], /, *, mutates_args: str | Iterable[str], op_name: str | None = None
+    prototype_function: Callable[..., Any],
+    /,
+    *,
+    mutates_args: str | Iterable[str],
+    op_name: str | None = None,
+    tags: str | Iterable[str] | None = (),
 ) -> str:
     """The schema that a function's annotations say: "(Tensor x, float by=2.0) -> Tensor".
 
@@ -77,6 +86,8 @@ def infer_schema(
         prototype_function: the function whose annotations are read
         mutates_args: the arguments that are written: () for none
         op_name: the name in the schema
+        tags: Tag.inplace for an operator that returns its first argument, which it writes to; Tag.out for one that
+            returns all that it writes to, which it takes by keyword alone
 
     Returns: str.
 
@@ -89,6 +100,9 @@ def infer_schema(
         '(Tensor x, SymInt n=2) -> Tensor'
     """
     name = prototype_function.__name__
+    marks = [Tag(tag).value for tag in ([tags] if isinstance(tags, str) else tags or ())]
+    if "inplace" in marks and "out" in marks:
+        raise AssertionError(f"infer_schema({name}): the tags inplace and out exclude each other")
     try:
         hints = typing.get_type_hints(prototype_function)
     except NameError as error:
@@ -102,10 +116,11 @@ def infer_schema(
         )
     written = set() if everything else set(mutates_args)
     parts: list[str] = []
+    aliases: list[str] = []
     parameters = inspect.signature(prototype_function).parameters
     if unknown := sorted(written - set(parameters)):
         raise ValueError(f"infer_schema({name}): it has no parameter {', '.join(unknown)}, which mutates_args names")
-    for parameter in parameters.values():
+    for at, parameter in enumerate(parameters.values()):
         if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD, parameter.POSITIONAL_ONLY):
             raise ValueError(f"infer_schema({name}): '{parameter.name}': a schema has no {parameter.kind.description}s")
         if parameter.name not in hints:
@@ -120,7 +135,8 @@ def infer_schema(
         if parameter.name in written or (everything and kind.startswith("Tensor")):
             if not kind.startswith("Tensor"):
                 raise ValueError(f"infer_schema({name}): '{parameter.name}' is no Tensor, and cannot be written")
-            kind = kind.replace("Tensor", f"Tensor(a{len(parts)}!)", 1)
+            kind = kind.replace("Tensor", f"Tensor(a{at}!)", 1)
+            aliases.append(kind)
         if parameter.kind is parameter.KEYWORD_ONLY and "*" not in parts:
             parts.append("*")
         default = "" if parameter.default is parameter.empty else f"={_default(parameter.default)}"
@@ -131,4 +147,10 @@ def infer_schema(
     if returned is None:
         shown = inspect.formatannotation(hints["return"])
         raise ValueError(f"infer_schema({name}): it returns {shown}, which is no type of a schema")
-    return f"{op_name or ''}({', '.join(parts)}) -> {returned}"
+    if "inplace" in marks or "out" in marks:
+        returned = f"({', '.join(aliases)})" if len(aliases) != 1 else aliases[0]
+        if hints["return"] is not Tensor and typing.get_args(hints["return"]) != (Tensor,) * len(aliases):
+            raise ValueError(f"infer_schema({name}): what it returns is annotated as the tensors that it writes to")
+    text = f"({', '.join(parts)}) -> {returned}"
+    check_tags(parse_schema(f"op{text}"), marks)
+    return f"{op_name or ''}{text}"

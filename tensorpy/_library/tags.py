@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from enum import Enum
+from typing import Any
 
 
 class Tag(str, Enum):
@@ -37,3 +39,38 @@ class Tag(str, Enum):
     pt2_compliant_tag = "pt2_compliant_tag"
     reduction = "reduction"
     view_copy = "view_copy"
+
+
+def _shares(given: Any, value: Any) -> bool:
+    """Whether a result is said to be an argument that is written."""
+    return bool(value.alias_info and value.is_write and value.alias_info.before_set == given.alias_info.before_set)
+
+
+def check_tags(schema: Any, tags: Iterable[str]) -> None:
+    """ValueError where an operator is marked as one that writes to what it gives, `out` or `inplace`, and is not said
+    to: results are what is written, in order, which follows a * or is the first argument."""
+    if "out" not in tags and "inplace" not in tags:
+        return
+    written, returns = [a for a in schema.arguments if a.is_write], schema.returns
+    if "out" in tags:
+        if not written:
+            wrong = "writes to at least one argument"
+        elif any(not a.kwarg_only for a in written):
+            wrong = "takes what it writes to by keyword alone, after the *"
+        elif any(a.type != "Tensor" for a in written):
+            wrong = "writes to tensors alone"
+        elif len(returns) != len(written) or not all(map(_shares, written, returns)):
+            wrong = "returns all that it writes to, in the same order"
+        else:
+            return
+        raise ValueError(f"an operator with the tag out {wrong}: {schema}")
+    first = next((a for a in schema.arguments if not a.kwarg_only), None)
+    if first is None or not first.is_write or first.type != "Tensor":
+        wrong = "has a Tensor as its first argument, which it writes to: Tensor(a!)"
+    elif len(returns) != 1 or returns[0].type != "Tensor" or not _shares(first, returns[0]):
+        wrong = "returns its first argument and nothing else"
+    elif len(written) > 1:
+        wrong = "writes to its first argument alone"
+    else:
+        return
+    raise ValueError(f"an operator with the tag inplace {wrong}: {schema}")

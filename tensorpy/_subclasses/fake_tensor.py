@@ -16,6 +16,7 @@ from typing import Any, cast
 
 from tensorpy import _C
 from tensorpy._C import Tensor
+from tensorpy._library.fake_impl import DynamicSize
 from tensorpy.nn.parameter import Parameter
 from tensorpy.utils._python_dispatch import TorchDispatchMode, _disable_current_modes, no_dispatch
 from tensorpy.utils._pytree import tree_flatten, tree_map, tree_unflatten
@@ -340,6 +341,8 @@ def _run(func: Any, args: Any, kwargs: Any) -> Any:
     try:
         with no_dispatch():
             return func(*args, **kwargs)
+    except DynamicSize:
+        raise DynamicOutputShapeException(func) from None
     except NotImplementedError as error:
         if "dynamic_output_shape" in func.tags:
             raise DynamicOutputShapeException(func) from None

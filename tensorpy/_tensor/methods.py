@@ -894,7 +894,9 @@ def _install() -> None:
     for name in ("offsets", "lengths"):
         _C._set_type_attribute(Tensor, name, _of_jagged(name))
     _C._set_type_attribute(Tensor, "_values", _Values(Tensor._values))
-    for name in ("_offsets", "_lengths", "_ragged_idx", "_size", "_strides", "_min_seqlen", "_max_seqlen"):
+    lengths = [f"_{maybe}{which}_seqlen" for maybe in ("", "maybe_") for which in ("min", "max")]
+    lengths += ["_min_seqlen_tensor", "_max_seqlen_tensor"]
+    for name in ("_offsets", "_lengths", "_ragged_idx", "_size", "_strides", *lengths):
         _C._set_type_attribute(Tensor, name, _fact_of_jagged(name))
     for name in ("min_seqlen", "max_seqlen"):
         _C._set_type_attribute(Tensor, f"_get_{name}", _of_jagged(name))

@@ -97,6 +97,19 @@ def max_seqlen_of(t: Tensor) -> int:
     return len(_C._nested_get_max_seqlen(t))
 
 
+maybe_min_seqlen_of, maybe_max_seqlen_of = min_seqlen_of, max_seqlen_of
+
+
+def min_seqlen_tensor_of(t: Tensor) -> Tensor:
+    """A tensor without elements whose first size is the length of the shortest piece."""
+    return _C._nested_get_min_seqlen(t)
+
+
+def max_seqlen_tensor_of(t: Tensor) -> Tensor:
+    """A tensor without elements whose first size is the length of the longest piece."""
+    return _C._nested_get_max_seqlen(t)
+
+
 def _nested_int(t: Tensor) -> NestedInt:
     lengths = lengths_of(t)
     source: Any = offsets_of(t) if lengths is None else lengths

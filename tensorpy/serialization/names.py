@@ -263,6 +263,24 @@ def _nibbles(storage: Any, offset: int, sizes: tuple[int, ...]) -> Tensor:
     return both[:count].reshape(sizes)
 
 
+class ScriptObject:
+    """An object of one of PyTorch's compiled classes, packed weights for one, as a file has it: the class's name and a
+    state. Nothing is made of it until a module takes it out of a state dict."""
+
+    def __init__(self, kind: str = "", state: Any = None) -> None:
+        self.kind, self.state = kind, state
+
+    def __getstate__(self) -> tuple[Any, str]:
+        return self.state, self.kind
+
+    def __setstate__(self, state: Any) -> None:
+        given, kind = _of(state, tuple)
+        self.kind, self.state = _of(kind, str), given
+
+    def __repr__(self) -> str:
+        return f"<ScriptObject of {self.kind}>"
+
+
 _MAKERS = (rebuild_tensor_v2, rebuild_tensor_v3, rebuild_meta_tensor, rebuild_parameter, rebuild_wrapper)
 
 # ---- plain values: what the constructor would take besides them, it does not get from a file ----
@@ -309,6 +327,10 @@ def _size(account: Account, sizes: Any = ()) -> Any:
 
 def _device(account: Account, name: Any, index: Any = None) -> Any:
     return device_of_a_file(_of(name, str), *(() if index is None else (_of(index, int),)))
+
+
+def _script_object(account: Account) -> ScriptObject:
+    return ScriptObject()
 
 
 def _sparse(account: Account, layout: Any, parts: Any) -> Any:
@@ -396,6 +418,7 @@ FUNCTIONS: dict[tuple[str, str], Any] = {
     ("torch._dynamo.decorators", "_DimRange"): dim_range,
     ("torch._tensor", "_rebuild_from_type_v2"): rebuild_from_type,
     ("torch.serialization", "_get_layout"): get_layout,
+    ("torch", "ScriptObject"): ScriptObject,
 }
 # What a file only speaks of.
 VALUES: dict[tuple[str, str], Any] = {
@@ -427,6 +450,7 @@ GUARDED: tuple[tuple[Any, Callable[..., Any]], ...] = (
     (bytearray, _bytearray),
     (complex, _complex),
     (codecs.encode, _encode),
+    (ScriptObject, _script_object),
     (_C.Size, _size),
     (_C.device, _device),
     (rebuild_sparse_tensor, _sparse),

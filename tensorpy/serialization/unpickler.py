@@ -175,6 +175,8 @@ class Unpickler:
             names.set_attributes(target, OrderedDict, state)
         elif type(target) is names.DimRange:
             return
+        elif type(target) is names.ScriptObject:
+            target.__setstate__(state)
         elif id(type(target)) not in self.classes:
             raise pickle.UnpicklingError(
                 f"Weights only load failed: the file changes a {type(target).__name__}; a class that may be given its "

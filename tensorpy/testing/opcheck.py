@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from contextvars import ContextVar
 from typing import Any
 
 from tensorpy import _C, dispatch, opencl
 from tensorpy._C import Tensor
+from tensorpy._library.fake_impl import DynamicSize
 from tensorpy.amp import autocast
+from tensorpy.autograd import grad
 from tensorpy.autograd.grad_mode import no_grad
 from tensorpy.autograd.gradcheck import gradcheck
 from tensorpy.func.vmap import vmap
+from tensorpy.fx.experimental.proxy_tensor import make_fx
 from tensorpy.testing import assert_close
 
 
@@ -57,6 +62,20 @@ def _bytes(t: Tensor) -> bytes:
 def _is_same(a: Tensor, b: Tensor) -> bool:
     """To the byte, NaN being itself."""
     return a.shape == b.shape and _bytes(a) == _bytes(b)
+
+
+# How far apart results may be: atol and rtol of the call that checks, None for what their dtype says.
+_tolerance: ContextVar[dict[str, Any]] = ContextVar("tolerance")
+
+
+def _close(a: Tensor, b: Tensor) -> None:
+    assert_close(a, b, equal_nan=True, check_stride=False, **_tolerance.get())
+
+
+def _draws(op: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> bool:
+    """Whether two calls give different numbers: one that draws them is not compared."""
+    first, second = (list(_tensors([_run(op, args, kwargs, _fresh)])) for _ in range(2))
+    return not all(map(_is_same, first, second))
 
 
 def _arguments_of(op: Any) -> list[tuple[str, str]]:
@@ -134,6 +153,12 @@ def _meta(op: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> None:
         return
     with no_grad():
         made = list(_tensors([_run(op, args, kwargs, _fresh)]))
+        with suppress(DynamicSize):
+            _compare_meta(op, args, kwargs, made)
+
+
+def _compare_meta(op: Any, args: Sequence[Any], kwargs: dict[str, Any], made: list[Tensor]) -> None:
+    with no_grad():
         try:
             told = list(_tensors([_run(op, args, kwargs, lambda t: t.detach().to(device="meta"))]))
         except NotImplementedError as error:
@@ -170,11 +195,13 @@ def _deterministic(op: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> None
         return _C.stack([t.detach(), t.detach()], -1)[..., 0] if t.dim() else t.detach()
 
     with no_grad():
+        if _draws(op, args, kwargs):
+            return
         first = _run(op, args, kwargs, _fresh)
         second = _run(op, args, kwargs, strided)
     for a, b in zip(_tensors([first]), _tensors([second]), strict=True):
         try:
-            assert_close(b, a, equal_nan=True, check_stride=False)
+            _close(b, a)
         except AssertionError as error:
             raise OpCheckError(f"{op._own_name} gives something else for arguments with strides: {error}") from error
 
@@ -192,12 +219,14 @@ def _vmap(op: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> None:
 
     with no_grad(), warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of one that runs for each sample by itself
+        if _draws(op, args, kwargs):
+            return
         alone = [call(*tensors), call(*other)]
         together = vmap(call)(*(_C.stack([a, b]) for a, b in zip(tensors, other, strict=True)))
     for i, found in enumerate(together):
         for k in range(2):
             try:
-                assert_close(found[k], alone[k][i], equal_nan=True, check_stride=False)
+                _close(found[k], alone[k][i])
             except AssertionError as error:
                 raise OpCheckError(
                     f"{op._own_name}: result {i} of sample {k} under vmap is not what the sample gives alone: {error}; "
@@ -212,21 +241,47 @@ def _device(op: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> None:
     if kernel is None or kernel.kind == "fallback" or not opencl.is_available():
         return
     with no_grad():
+        if _draws(op, args, kwargs):
+            return
         here = list(_tensors([_run(op, args, kwargs, _fresh)]))
         there = list(_tensors([_run(op, args, kwargs, lambda t: t.detach().to(device="opencl"))]))
     for i, (a, b) in enumerate(zip(here, there, strict=True)):
         if b.device.type != "opencl":
             raise OpCheckError(f"{op._own_name}: result {i} of its kernel for OpenCL is on {b.device}")
         try:
-            assert_close(b.cpu(), a, equal_nan=True, check_stride=False)
+            _close(b.cpu(), a)
         except AssertionError as error:
             raise OpCheckError(f"{op._own_name}: result {i} differs between OpenCL and the CPU: {error}") from error
+
+
+def _traced(op: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> None:
+    """Recorded as a graph it gives what it gives, and backward through it gives gradients of the right shapes."""
+    tensors = list(_tensors([list(args), list(kwargs.values())]))
+    if not tensors or _gives_numbers(op):
+        return
+
+    def call(*inputs: Tensor) -> Any:
+        rest = iter(inputs)
+        return tuple(_tensors([_run(op, args, kwargs, lambda t: next(rest))]))
+
+    with no_grad():
+        graph = make_fx(call)(*map(_fresh, tensors))
+        found, expected = (f(*map(_fresh, tensors)) for f in (graph, call))
+        if not _draws(op, args, kwargs):
+            for a, b in zip(found, expected, strict=True):
+                _close(a, b)
+    if "!" not in op._schema:
+        leaves = [_fresh(t) for t in tensors]
+        made = [t for t in call(*leaves) if t.requires_grad]
+        if made:  # autograd compares the shapes
+            grad(made, [t for t in leaves if t.requires_grad], [t.detach() for t in made], allow_unused=True)
 
 
 CHECKS: dict[str, Callable[[Any, Sequence[Any], dict[str, Any]], None]] = {
     "test_schema": _schema,
     "test_autograd_registration": _autograd,
     "test_faketensor": _meta,
+    "test_aot_dispatch_dynamic": _traced,
     "test_autocast": _autocast,
     "test_strides": _deterministic,
     "test_vmap": _vmap,
@@ -241,6 +296,8 @@ def opcheck(
     *,
     test_utils: str | Sequence[str] = tuple(CHECKS),
     raise_exception: bool = True,
+    atol: float | None = None,
+    rtol: float | None = None,
 ) -> dict[str, str | Exception]:
     """Checks an operator on arguments: schema against behaviour, derivative, Meta, autocast, layouts, vmap, devices.
 
@@ -253,6 +310,8 @@ def opcheck(
         kwargs: the keyword arguments of a call
         test_utils: which checks run; a name or several
         raise_exception: whether a difference raises, instead of giving False
+        atol: how far results may be apart that are compared, with rtol; by default what their dtype says
+        rtol: how far results may be apart, as a part of them
 
     Returns: a dict of "SUCCESS" or the exception, by the check's name.
 
@@ -266,17 +325,30 @@ def opcheck(
         >>> results
         {'test_schema': 'SUCCESS'}
     """
+    if (atol is None) != (rtol is None):
+        raise ValueError(f"opcheck: atol and rtol are given together, not {atol} and {rtol}")
     overload = getattr(op, "_op", op)
+    if isinstance(overload, str):
+        overload = _C._op_overload(overload)
+    overload = getattr(overload, "default", overload)  # of the overloads of a name
+    if not hasattr(overload, "_schema"):
+        raise ValueError(f"opcheck: an operator is an overload, as ops.aten.sin.default, not {type(op).__name__}")
     wanted = [test_utils] if isinstance(test_utils, str) else list(test_utils)
     if unknown := [name for name in wanted if name not in CHECKS]:
         raise ValueError(f"opcheck: there is no check {', '.join(unknown)}; there are {', '.join(CHECKS)}")
     results: dict[str, str | Exception] = {}
-    for name in wanted:
-        try:
-            CHECKS[name](overload, tuple(args), dict(kwargs or {}))
-            results[name] = "SUCCESS"
-        except Exception as error:
-            if raise_exception:
-                raise
-            results[name] = error
+    before = _tolerance.set({} if atol is None else {"atol": atol, "rtol": rtol})
+    try:
+        for name in wanted:
+            try:
+                CHECKS[name](overload, tuple(args), dict(kwargs or {}))
+                results[name] = "SUCCESS"
+            except Exception as error:
+                if raise_exception and isinstance(error, OpCheckError):
+                    raise
+                if raise_exception:
+                    raise OpCheckError(f"opcheck: {name} failed with {error}") from error
+                results[name] = error
+    finally:
+        _tolerance.reset(before)
     return results

@@ -609,3 +609,34 @@ def test_layers_that_the_caller_leaves_out_are_there_for_what_is_differentiated(
         assert func.jvp(cubes, (x,), (tp.ones(2),))[1].item() == 15
         assert not (tp.ones(2, requires_grad=True) * 2).requires_grad
     assert func.grad(below)(x).tolist() == [3, 12]
+
+
+def test_a_function_sees_what_is_differentiated_by() -> None:
+    """requires_grad within a vmap speaks of the transforms inside of it, as in PyTorch."""
+
+    def seen(transform: Any, *given: Any) -> list[Any]:
+        found: list[Any] = []
+
+        def f(x: Any, y: Any) -> Any:
+            found.append((x.requires_grad, y.requires_grad, (x * 2).requires_grad, (y * 2).requires_grad))
+            return (x * y).sum()
+
+        transform(f)(*given)
+        return found
+
+    three, two, wanting = tp.ones(3, 2), tp.ones(2), tp.ones(3, 2, requires_grad=True)
+    x, y, both, none = (True, False) * 2, (False, True) * 2, (True,) * 4, (False,) * 4
+    grad, vmap = tp.func.grad, tp.vmap
+    for transform, given, expected in (
+        (lambda f: vmap(grad(f)), (three, three), x),
+        (lambda f: vmap(grad(f, argnums=1)), (three, three), y),
+        (lambda f: vmap(grad(f, argnums=(0, 1))), (three, three), both),
+        (lambda f: vmap(grad(f), in_dims=(0, None)), (three, two), x),
+        (lambda f: vmap(lambda a, b: tp.func.vjp(f, a, b)[0]), (three, three), both),
+        (lambda f: vmap(vmap(grad(f))), (tp.ones(2, 3, 2), tp.ones(2, 3, 2)), x),
+        (lambda f: vmap(f), (wanting, wanting), none),
+        (lambda f: vmap(grad(f)), (wanting, three), x),
+        (lambda f: grad(lambda a, b: vmap(f)(a, b).sum()), (three, three), none),
+        (lambda f: vmap(grad(lambda a, b: vmap(f)(a, b).sum())), (tp.ones(2, 3, 2), tp.ones(2, 3, 2)), none),
+    ):
+        assert seen(transform, *given) == [expected]

@@ -265,7 +265,7 @@ DATA = {
     "Tensor", "Parameter", "Size", "device", "dtype", "layout", "NoneType", "bool", "int", "float", "complex", "str",
     "bytes", "bytearray", "tuple", "list", "dict", "set", "frozenset", "OrderedDict", "Counter", "StorageType",
     "TypedStorage",     "UntypedStorage", "SparseTensor", "Account", "Coo", "Csr", "_ParameterMeta",
-    "type", "function", "builtin_function_or_method", "ellipsis", "qscheme", "DimRange",
+    "type", "function", "builtin_function_or_method", "ellipsis", "qscheme", "DimRange", "ScriptObject",
 }  # fmt: skip
 
 

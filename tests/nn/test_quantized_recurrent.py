@@ -212,3 +212,57 @@ def test_batch_norm_and_relu_are_joined() -> None:
     assert type(made[1]) is tp.ao.nn.intrinsic.quantized.BNReLU2d
     y = made(tp.randn(2, 3, 4, 4))
     assert y.is_quantized and bool((y.dequantize() >= 0).all()) and bool((y.dequantize() > 0).any())
+
+
+PACKED = [("LSTM", {"num_layers": 2, "bidirectional": True}), ("GRU", {}), *CELLS]
+
+
+@pytest.mark.parametrize("dtype", ["qint8", "float16"])
+@pytest.mark.parametrize(("kind", "given"), PACKED, ids=str)
+def test_state_dicts_are_read_by_pytorch_and_of_it(torch: Any, kind: str, given: Any, dtype: str) -> None:
+    """PyTorch keeps packed weights as objects of compiled classes, which it reads with weights_only=False alone."""
+
+    def made(library: Any, seed: int) -> Any:
+        library.manual_seed(seed)
+        module = getattr(library.nn, kind)
+        net = library.nn.Sequential(module(7, 9, **given))
+        return library.ao.quantization.quantize_dynamic(net, {module}, dtype=getattr(library, dtype))
+
+    for source, target in ((torch, tp), (tp, torch), (tp, tp)):
+        for weights_only in (True, False)[target is torch :]:
+            one, other, file = made(source, 1), made(target, 2), io.BytesIO()
+            source.save(one.state_dict(), file)
+            file.seek(0)
+            other.load_state_dict(target.load(file, weights_only=weights_only))
+            shape = (4, 7) if kind.endswith("Cell") else (5, 4, 7)
+            rows = np.random.default_rng(3).standard_normal(shape).tolist()
+            for a, b in zip(tensors(one(source.tensor(rows))), tensors(other(target.tensor(rows))), strict=True):
+                assert np.allclose(a, b, atol=2e-3), (source.__name__, weights_only)
+
+
+def test_states_that_are_no_weights() -> None:
+    """What a file may have in the place of packed weights is looked at when a module takes it."""
+    cell = tp.ao.nn.quantized.dynamic.LSTMCell(2, 3)
+    layer = tp.ao.nn.quantized.dynamic.LSTM(2, 3)
+    for net, name in ((cell, "_packed_weight_ih"), (layer, "_all_weight_values.0.param")):
+        before = net(tp.ones(4, 2) if net is cell else tp.ones(4, 1, 2))[0]
+        good = net.state_dict()[name]
+        state, kind = copy.deepcopy(good).__getstate__()
+        for bad in (
+            type(good)(),
+            type(good)(kind, None),
+            type(good)(kind, state[:1]),
+            type(good)("__torch__.torch.classes.os.system", state),
+            type(good)(kind, (good,) * len(state)),
+            type(good)(kind, ("quantized", *state[1:])),
+            (1, 2),
+            good.state[1],
+            None,
+        ):
+            with pytest.raises(RuntimeError):
+                net.load_state_dict({**net.state_dict(), name: bad})
+        assert net(tp.ones(4, 2) if net is cell else tp.ones(4, 1, 2))[0].equal(before)
+    w, b = cell.state_dict()["_packed_weight_ih"].state
+    cell.load_state_dict({"_packed_weight_ih": (w, b), "_packed_weight_hh": cell._packed_weight_hh})
+    halves = [part for of in layer._all_weight_values[0].param for part in of.unpack()]
+    layer.load_state_dict({"_all_weight_values.0.param": tuple(halves)})  # as older versions wrote it

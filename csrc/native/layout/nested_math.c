@@ -102,10 +102,20 @@ tp_tensor *layer_norm_nested(tp_tensor *input, tp_ints normalized_shape, tp_tens
     if (!n.shapes && normalized_shape.size <= n.values->ndim - n.ragged)
         return tp_nested_with_steal(&n, tp_layer_norm(n.values, normalized_shape, weight, bias, eps, cudnn_enable),
                                     n.ragged);
+    int64_t shape[TP_MAX_DIMS], ragged = n.ragged - (input->ndim - normalized_shape.size);
+    if (normalized_shape.size >= input->ndim)
+        return tp_fail_null(TP_RuntimeError,
+                            "layer_norm(): not supported when normalizing over the batch dimension for "
+                            "NestedTensor");
+    for (int64_t d = 0; d < normalized_shape.size; d++) shape[d] = normalized_shape.data[d];
+    bool differs = !n.shapes && ragged >= 0 && shape[ragged] == -1;
     tp_autoseq *pieces = tp_pieces(&n), *made = pieces ? tp_tensor_seq_new(n.count) : NULL;
-    for (int64_t i = 0; made && i < n.count; i++)
-        if (!(made->items[i] = tp_layer_norm(pieces->items[i], normalized_shape, weight, bias, eps, cudnn_enable)))
+    for (int64_t i = 0; made && i < n.count; i++) {
+        if (differs) shape[ragged] = n.length[i];
+        if (!(made->items[i] = tp_layer_norm(pieces->items[i], (tp_ints){shape, normalized_shape.size}, weight, bias,
+                                             eps, cudnn_enable)))
             return NULL;
+    }
     return made ? tp_nested_of_results(&n, tp_tensor_seq_borrow(made)) : NULL;
 }
 
@@ -119,7 +129,7 @@ static int padded_sizes(const tp_tensor *self, const tp_nested *n, tp_ints wante
                        (long long)wanted.size, self->ndim);
     for (int d = 1; d < self->ndim; d++) {
         bool taken = !n->jagged || d == n->ragged;
-        if (taken && wanted.data[d] < sizes[d])
+        if (!n->jagged && wanted.data[d] < sizes[d])
             return tp_fail(TP_RuntimeError, "Value in output_size is less than NestedTensor padded size. Truncation is "
                                             "not supported.");
         if (taken) sizes[d] = wanted.data[d];
@@ -133,7 +143,8 @@ static tp_tensor *padded_piece(tp_tensor *piece, tp_ints sizes, const tp_scalar 
     return tp_constant_pad_nd(piece, (tp_ints){pad, 2 * sizes.size}, padding);
 }
 
-/* to_padded_tensor(Tensor self, float padding, SymInt[]? output_size=None) -> Tensor */
+/* to_padded_tensor(Tensor self, float padding, SymInt[]? output_size=None) -> Tensor: of a jagged one what is longer
+ * is left out, as in PyTorch */
 tp_tensor *to_padded_nested(tp_tensor *self, double padding, tp_ints output_size) {
     tp_autonested n = {0};
     int64_t sizes[TP_MAX_DIMS];

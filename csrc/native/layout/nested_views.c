@@ -25,6 +25,11 @@ static int64_t inner_dim(int64_t dim, int64_t ndim, const char *op) {
     return at;
 }
 
+/* The class of errors about an order of dimensions, which differs by layout as in PyTorch. */
+static tp_error_class order_error(const tp_tensor *self) {
+    return tp_layout_of(self) == TP_JAGGED ? TP_ValueError : TP_RuntimeError;
+}
+
 /* unbind.int(Tensor(a -> *) self, int dim=0) -> Tensor(a)[] */
 tp_tensor_seq *unbind_nested(tp_tensor *self, int64_t dim) {
     tp_autonested n = {0};
@@ -93,8 +98,10 @@ static tp_tensor *transpose_piece(tp_tensor *piece, const int64_t *with) {
 /* transpose.int(Tensor(a) self, int dim0, int dim1) -> Tensor(a) */
 tp_tensor *transpose_nested(tp_tensor *self, int64_t dim0, int64_t dim1) {
     tp_autonested n = {0};
-    int64_t a = inner_dim(dim0, self->ndim, "transpose"), b = a < 0 ? -1 : inner_dim(dim1, self->ndim, "transpose");
+    int64_t a = tp_wrap_dim(dim0, self->ndim), b = a < 0 ? -1 : tp_wrap_dim(dim1, self->ndim);
     if (b < 0 || tp_nested_of(self, &n) < 0) return NULL;
+    if (a == 0 || b == 0)
+        return tp_fail_null(order_error(self), "transpose(): not supported for NestedTensor on dim=0");
     if (n.shapes) return of_each(&n, transpose_piece, (int64_t[]){a - 1, b - 1}, false);
     return tp_nested_with_steal(&n, tp_transpose_int(n.values, a - 1, b - 1),
                                 n.ragged == a   ? b
@@ -107,7 +114,7 @@ tp_tensor *permute_nested(tp_tensor *self, tp_ints dims) {
     tp_autonested n = {0};
     int64_t inner[TP_MAX_DIMS], ragged = 1;
     if (dims.size != self->ndim || dims.data[0] != 0)
-        return tp_fail_null(TP_RuntimeError, "permute(): the batch of a nested tensor stays in front");
+        return tp_fail_null(order_error(self), "permute(): the batch of a nested tensor stays in front");
     if (tp_nested_of(self, &n) < 0) return NULL;
     for (int64_t d = 1; d < dims.size; d++) {
         int64_t at = inner_dim(dims.data[d], self->ndim, "permute");

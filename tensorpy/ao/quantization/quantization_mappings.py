@@ -13,6 +13,7 @@ from tensorpy.ao.nn.intrinsic import qat as nniqat
 from tensorpy.ao.nn.intrinsic import quantized as nniq
 from tensorpy.ao.nn.intrinsic.quantized import dynamic as nniqd
 from tensorpy.ao.nn.quantized import dynamic as nnqd
+from tensorpy.ao.nn.quantized import reference as nnqr
 from tensorpy.ao.quantization.fake_quantize import (
     default_fixed_qparams_range_0to1_fake_quant,
     default_fixed_qparams_range_neg1to1_fake_quant,
@@ -23,11 +24,19 @@ from tensorpy.nn.modules.linear import NonDynamicallyQuantizableLinear
 
 __all__ = [
     "DEFAULT_DYNAMIC_QUANT_MODULE_MAPPINGS", "DEFAULT_MODULE_TO_ACT_POST_PROCESS", "DEFAULT_QAT_MODULE_MAPPINGS",
-    "DEFAULT_STATIC_QUANT_MODULE_MAPPINGS", "get_default_dynamic_quant_module_mappings",
+    "DEFAULT_REFERENCE_STATIC_QUANT_MODULE_MAPPINGS", "DEFAULT_STATIC_QUANT_MODULE_MAPPINGS",
+    "get_default_dynamic_quant_module_mappings",
     "get_default_qat_module_mappings", "get_default_qconfig_propagation_list",
-    "get_default_static_quant_module_mappings", "get_dynamic_quant_module_class", "get_static_quant_module_class",
+    "get_default_static_quant_module_mappings", "get_default_static_quant_reference_module_mappings",
+    "get_dynamic_quant_module_class", "get_static_quant_module_class",
 ]  # fmt: skip
 
+# What computes in floating point what the quantized module would in integers.
+DEFAULT_REFERENCE_STATIC_QUANT_MODULE_MAPPINGS: dict[Any, Any] = {
+    QuantStub: nnq.Quantize,
+    DeQuantStub: nnq.DeQuantize,
+    **{getattr(nn, name): getattr(nnqr, name) for name in nnqr.__all__ if name != "GRU"},
+}
 DEFAULT_STATIC_QUANT_MODULE_MAPPINGS: dict[Any, Any] = {
     QuantStub: nnq.Quantize,
     DeQuantStub: nnq.DeQuantize,
@@ -98,6 +107,16 @@ DEFAULT_MODULE_TO_ACT_POST_PROCESS: dict[Any, Any] = {
 }
 
 
+def get_default_static_quant_reference_module_mappings() -> dict[Any, Any]:
+    """What each type of module becomes that is to compute in floating point with rounded weights.
+
+    Example:
+        >>> tp.ao.quantization.get_default_static_quant_reference_module_mappings()[nn.Linear].__name__
+        'Linear'
+    """
+    return copy.deepcopy(DEFAULT_REFERENCE_STATIC_QUANT_MODULE_MAPPINGS)
+
+
 def get_default_static_quant_module_mappings() -> dict[Any, Any]:
     """What types of modules become when a model that was calibrated is converted.
 
@@ -165,7 +184,7 @@ def get_static_quant_module_class(
     Arguments:
         float_module_class: the type
         additional_static_quant_mapping: what more types become
-        is_reference: False
+        is_reference: whether it computes in floating point, with weights that are rounded to integers
 
     Returns: a class.
 
@@ -175,9 +194,8 @@ def get_static_quant_module_class(
         >>> tp.ao.quantization.get_static_quant_module_class(nn.Linear) is tp.ao.nn.quantized.Linear
         True
     """
-    if is_reference:
-        raise NotImplementedError("reference modules, which compute in floating point, are not there")
-    return _found(DEFAULT_STATIC_QUANT_MODULE_MAPPINGS, float_module_class, additional_static_quant_mapping)
+    kinds = DEFAULT_REFERENCE_STATIC_QUANT_MODULE_MAPPINGS if is_reference else DEFAULT_STATIC_QUANT_MODULE_MAPPINGS
+    return _found(kinds, float_module_class, additional_static_quant_mapping)
 
 
 def get_dynamic_quant_module_class(float_module_class: Any, additional_dynamic_quant_mapping: Any = None) -> Any:

@@ -28,9 +28,10 @@ from tensorpy.ao.quantization.quantization_mappings import (
     get_default_qat_module_mappings,
     get_default_qconfig_propagation_list,
     get_default_static_quant_module_mappings,
+    get_default_static_quant_reference_module_mappings,
 )
 from tensorpy.ao.quantization.stubs import DeQuantStub, QuantStub, QuantWrapper
-from tensorpy.ao.quantization.utils import has_no_children_ignoring_parametrizations
+from tensorpy.ao.quantization.utils import get_qparam_dict, has_no_children_ignoring_parametrizations
 
 __all__ = [
     "add_quant_dequant", "convert", "get_default_custom_config_dict", "prepare", "prepare_qat", "propagate_qconfig_",
@@ -213,6 +214,17 @@ def _remove_qconfig(module: Any) -> None:
             del hooks[key]
 
 
+def _of_weights(mod: Any) -> dict[str, Any]:
+    """How the weights of a module are quantized, by the observer that its qconfig makes; several by their names."""
+    found: dict[str, Any] = {}
+    for name, parameter in mod.named_parameters():
+        if name.startswith("weight"):
+            observer = mod.qconfig.weight()
+            observer(parameter)
+            found[name] = get_qparam_dict(observer)
+    return found["weight"] if "weight" in found else {**found, "is_decomposed": False}
+
+
 def swap_module(
     mod: Any, mapping: Any, custom_module_class_mapping: Any, use_precomputed_fake_quant: bool = False
 ) -> Any:
@@ -236,6 +248,8 @@ def swap_module(
     kind = type(mod)
     if kind in custom_module_class_mapping:
         made = custom_module_class_mapping[kind].from_observed(mod)
+    elif kind in mapping and getattr(mapping[kind], "_IS_REFERENCE", False):
+        made = mapping[kind].from_float(mod, _of_weights(mod))
     elif kind in mapping:
         made = mapping[kind].from_float(mod, use_precomputed_fake_quant=use_precomputed_fake_quant)
     else:
@@ -276,7 +290,7 @@ def convert(
         mapping: what types of modules become; None takes the usual ones
         inplace: whether the model itself is changed
         remove_qconfig: whether qconfigs and observers go
-        is_reference: False
+        is_reference: whether modules compute in floating point, with weights that are rounded to integers
         convert_custom_config_dict: types with a quantized type of their own, as get_default_custom_config_dict
         use_precomputed_fake_quant: whether ranges of weights are taken as they are
 
@@ -292,11 +306,12 @@ def convert(
         >>> tp.ao.quantization.convert(model).module.weight().dtype
         tensorpy.qint8
     """
-    if is_reference:
-        raise NotImplementedError("reference modules, which compute in floating point, are not there")
     custom = (convert_custom_config_dict or _CUSTOM).get("observed_to_quantized_custom_module_class", {})
     module = module if inplace else copy.deepcopy(module)
-    kinds = get_default_static_quant_module_mappings() if mapping is None else mapping
+    usual = (
+        get_default_static_quant_reference_module_mappings if is_reference else get_default_static_quant_module_mappings
+    )
+    kinds = usual() if mapping is None else mapping
     _convert(module, kinds, custom, use_precomputed_fake_quant)
     if remove_qconfig:
         _remove_qconfig(module)

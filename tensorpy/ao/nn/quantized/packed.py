@@ -8,6 +8,7 @@ from tensorpy import _C
 from tensorpy._C import Tensor
 from tensorpy._tensor.quantized import _choose_qparams_per_tensor, per_channel_affine, per_tensor_affine
 from tensorpy.nn import functional as F
+from tensorpy.serialization.names import ScriptObject
 
 # What ops.quantized has: operators whose weights are objects, which no schema speaks of.
 __all__ = [
@@ -161,6 +162,52 @@ def _packed(W_prepack: Any) -> LinearPackedParamsBase:
     if not isinstance(W_prepack, LinearPackedParamsBase):
         raise RuntimeError(f"quantized::linear: a weight from linear_prepack, not {type(W_prepack).__name__}")
     return W_prepack
+
+
+# ---- in state dicts, as PyTorch has them there ----
+
+_WEIGHTS = "__torch__.torch.classes.quantized.LinearPackedParamsBase"
+_CELL = "__torch__.torch.classes.rnn.CellParamsBase"
+
+
+def for_state(weight: LinearPackedParamsBase) -> ScriptObject:
+    """A packed weight as a state dict has it."""
+    return ScriptObject(_WEIGHTS, weight.unpack())
+
+
+def cell_for_state(of_input: LinearPackedParamsBase, of_state: LinearPackedParamsBase) -> ScriptObject:
+    """The two weights of one direction of a layer as a state dict has them."""
+    both = [for_state(of_input), for_state(of_state)]
+    if isinstance(of_input, LinearPackedParamsFp16):
+        return ScriptObject(_CELL, ("quantized_fp16", [], [], [], both))
+    return ScriptObject(_CELL, ("quantized_dynamic", [of_input.unpack()[1], of_state.unpack()[1]], [], [1], both))
+
+
+def _of_kind(name: str, given: Any, kind: str, count: int) -> Any:
+    state = given.state if isinstance(given, ScriptObject) and given.kind == kind else given
+    if not isinstance(state, (tuple, list)) or len(state) != count:
+        shown = given.kind if isinstance(given, ScriptObject) else type(given).__name__
+        raise RuntimeError(f"{name}: packed weights of PyTorch's {kind.rpartition('.')[2]}, not {shown}")
+    return state
+
+
+def of_state(name: str, given: Any) -> tuple[Tensor, Tensor | None]:
+    """The weight and the bias of what a state dict has: a packed weight, or the two themselves."""
+    weight, bias = given.unpack() if isinstance(given, LinearPackedParamsBase) else _of_kind(name, given, _WEIGHTS, 2)
+    if not isinstance(weight, Tensor) or not (bias is None or isinstance(bias, Tensor)):
+        raise RuntimeError(f"{name}: a packed weight whose parts are no tensors")
+    return weight, bias
+
+
+def cell_of_state(name: str, given: Any) -> tuple[Any, Any]:
+    """The weights and biases of one direction of a layer: of PyTorch's object, or the four themselves."""
+    if not isinstance(given, ScriptObject):
+        four = _of_kind(name, given, _CELL, 4)
+        return of_state(name, four[:2]), of_state(name, four[2:])
+    kind, *_, both = _of_kind(name, given, _CELL, 5)
+    if kind not in ("quantized_dynamic", "quantized_fp16") or not isinstance(both, (tuple, list)) or len(both) != 2:
+        raise RuntimeError(f"{name}: weights of a layer that are packed otherwise")
+    return of_state(name, both[0]), of_state(name, both[1])
 
 
 def linear_unpack(W_prepack: Any) -> tuple[Tensor, Tensor | None]:

@@ -77,15 +77,15 @@ def _observed(mod: Any) -> Callable[[Any, Any], packed.LinearPackedParamsBase]:
 class PackedParameter(nn.Module):
     """The weights of one direction of one layer: those of the input and of the state.
 
-    A state dict has them as (weight, bias, weight, bias).
+    A state dict has them as PyTorch's: an object whose state is the weights and the biases.
 
     Arguments:
         param: the two, from linear_prepack
 
     Example:
         >>> pair = [tp.ops.quantized.linear_prepack(tp.quantize_per_tensor(tp.ones(4, 2), 1.0, 0, tp.qint8))] * 2
-        >>> len(tp.ao.nn.quantized.dynamic.PackedParameter(tuple(pair)).state_dict()["param"])
-        4
+        >>> tp.ao.nn.quantized.dynamic.PackedParameter(tuple(pair)).state_dict()["param"]
+        <ScriptObject of __torch__.torch.classes.rnn.CellParamsBase>
     """
 
     param: tuple[packed.LinearPackedParamsBase, packed.LinearPackedParamsBase]
@@ -96,14 +96,14 @@ class PackedParameter(nn.Module):
 
     def _save_to_state_dict(self, destination: Any, prefix: str, keep_vars: bool) -> None:
         super()._save_to_state_dict(destination, prefix, keep_vars)
-        destination[prefix + "param"] = (*self.param[0].unpack(), *self.param[1].unpack())
+        destination[prefix + "param"] = packed.cell_for_state(*self.param)
 
     def _load_from_state_dict(  # pyright: ignore[reportIncompatibleMethodOverride]
         self, state_dict: Any, prefix: str, local_metadata: Any, strict: bool, *rest: Any
     ) -> None:
-        w_ih, b_ih, w_hh, b_hh = state_dict.pop(prefix + "param")
         name = prefix + "param"
-        self.param = (_instead(name, self.param[0], w_ih, b_ih), _instead(name, self.param[1], w_hh, b_hh))
+        of_input, of_state = packed.cell_of_state(name, state_dict.pop(name))
+        self.param = (_instead(name, self.param[0], *of_input), _instead(name, self.param[1], *of_state))
         super()._load_from_state_dict(state_dict, prefix, local_metadata, False, *rest)
 
 
@@ -404,16 +404,16 @@ class RNNCellBase(nn.Module):
 
     def _save_to_state_dict(self, destination: Any, prefix: str, keep_vars: bool) -> None:
         super()._save_to_state_dict(destination, prefix, keep_vars)
-        destination[prefix + "_packed_weight_ih"] = self._packed_weight_ih.unpack()
-        destination[prefix + "_packed_weight_hh"] = self._packed_weight_hh.unpack()
+        destination[prefix + "_packed_weight_ih"] = packed.for_state(self._packed_weight_ih)
+        destination[prefix + "_packed_weight_hh"] = packed.for_state(self._packed_weight_hh)
 
     def _load_from_state_dict(  # pyright: ignore[reportIncompatibleMethodOverride]
         self, state_dict: Any, prefix: str, local_metadata: Any, strict: bool, *rest: Any
     ) -> None:
         by_input, by_state = prefix + "_packed_weight_ih", prefix + "_packed_weight_hh"
         made = (
-            _instead(by_input, self._packed_weight_ih, *state_dict.pop(by_input)),
-            _instead(by_state, self._packed_weight_hh, *state_dict.pop(by_state)),
+            _instead(by_input, self._packed_weight_ih, *packed.of_state(by_input, state_dict.pop(by_input))),
+            _instead(by_state, self._packed_weight_hh, *packed.of_state(by_state, state_dict.pop(by_state))),
         )
         self._packed_weight_ih, self._packed_weight_hh = made
         super()._load_from_state_dict(state_dict, prefix, local_metadata, False, *rest)

@@ -7,11 +7,24 @@ from typing import Any
 from tensorpy import _C, nn
 from tensorpy._C import Tensor
 from tensorpy._tensor.quantized import per_channel_affine, per_channel_affine_float_qparams, per_tensor_affine
+from tensorpy.ao.nn.quantized.reference.modules.rnn import GRU, LSTM, GRUCell, LSTMCell, RNNCell
 from tensorpy.nn import functional as F
 
 __all__ = [
-    "Conv1d", "Conv2d", "Conv3d", "ConvTranspose1d", "ConvTranspose2d", "ConvTranspose3d", "Embedding", "EmbeddingBag",
+    "GRU",
+    "LSTM",
+    "Conv1d",
+    "Conv2d",
+    "Conv3d",
+    "ConvTranspose1d",
+    "ConvTranspose2d",
+    "ConvTranspose3d",
+    "Embedding",
+    "EmbeddingBag",
+    "GRUCell",
+    "LSTMCell",
     "Linear",
+    "RNNCell",
 ]  # fmt: skip
 
 _FACTS = ("weight_qscheme", "weight_dtype")

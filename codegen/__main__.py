@@ -167,7 +167,7 @@ def write_library(namespace: str, yaml: Path, out: Path, sources: Sequence[Path]
     print(f"codegen: {len(files)} files for {namespace}, {changed} changed")
     if sources:
         check_library_sources(catalog, namespace, sources, [out])
-    elif left := functions_to_write(catalog, namespace):
+    elif changed and (left := functions_to_write(catalog, namespace)):
         print(f"codegen: the project's own C has to have what {namespace}_kernels.h declares, which --sources checks:")
         print(*(f"    {name}" for name in left), sep="\n")
     return 0

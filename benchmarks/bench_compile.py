@@ -1,4 +1,4 @@
-"""Compiled functions against the same functions: `python benchmarks/bench_compile.py`; one thread, or THREADS.
+"""Compiled functions against the same functions: `python -m benchmarks.bench_compile`; one thread, or THREADS.
 
 Then the same on OpenCL, where there is a device, with a kernel written by hand beside it.
 """
@@ -12,6 +12,8 @@ from collections.abc import Callable
 from typing import Any
 
 import tensorpy as tp
+
+from .bench_programs import gpt_step
 
 tp.set_num_threads(int(os.environ.get("THREADS", "1")))
 N = 16 * 1024 * 1024
@@ -128,7 +130,23 @@ def on_opencl() -> None:
     measure_on_opencl("adam as formulas, 4M", adam, tuple(tp.rand(N // 4).to("opencl") for _ in range(4)), 0.45)
 
 
+def peak(wrap: Callable[[Any], Any]) -> int:
+    """The most bytes that a step of the GPT has at a time, parameters and the optimizer's state among them."""
+    step = gpt_step(tp, wrap)
+    for _ in range(3):
+        tp._C._reset_peak_memory()
+        step()
+    return int(tp._C._memory_stats()["peak_bytes"])
+
+
+def measure_memory() -> None:
+    eager, planned = peak(lambda model: model), peak(tp.compile)
+    print(f"{'memory of a GPT step':24} eager {eager / 1e6:6.0f} MB  compiled {planned / 1e6:6.0f} MB  ", end="")
+    print(f"{planned / eager:5.2f} (bar 0.9)")
+
+
 def main() -> None:
+    measure_memory()
     a, b = tp.randn(N), tp.randn(N)
     for function, bar in ((five, 0.35), (cheap, 0.55), (dear, 0.55), (distance, 0.45)):
         measure(f"{function.__name__}, 16M", function, (a, b), bar)

@@ -55,8 +55,8 @@ def gpt(t: Any) -> Any:
     return GPT()
 
 
-def gpt_step(t: Any) -> Callable[[], object]:
-    model = gpt(t)
+def gpt_step(t: Any, wrap: Callable[[Any], Any] = lambda model: model) -> Callable[[], object]:
+    model = wrap(gpt(t))
     optimizer = t.optim.AdamW(model.parameters(), lr=1e-4)
     ids = t.randint(KINDS, (8, TOKENS))
 

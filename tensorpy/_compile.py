@@ -39,8 +39,9 @@ MODES = (None, "default", "reduce-overhead", "max-autotune", "max-autotune-no-cu
 # The words that `backend` takes, and what becomes of the function: no region, a region, a region whose calls are fused.
 BACKENDS = {"eager": None, "aot_eager": False, "inductor": True, "tensorpy": True}
 # smallest: bytes of the largest tensor of a call that waits: below, noting costs more than it gains. tile: bytes of a
-# thread's part of a tile of rows: what fits the L2 cache beside what is computed from it.
-OPTIONS = {"smallest": 128 * 1024, "tile": 192 * 1024}
+# thread's part of a tile of rows: what fits the L2 cache beside what is computed from it. recompute: whether values
+# that backward can compute again are given up meanwhile.
+OPTIONS = {"smallest": 128 * 1024, "tile": 192 * 1024, "recompute": True}
 # Functions of graphs that the program named, and the tags of each.
 REGISTERED: dict[str, tuple[Callable[..., Any], frozenset[str]]] = {}
 
@@ -92,6 +93,8 @@ def register_backend(compiler_fn: Any = None, name: str | None = None, tags: Any
 def list_backends(exclude_tags: Any = ("debug", "experimental")) -> list[str]:
     """The names that compile() takes as its backend; without those that fuse nothing, which are for debugging.
 
+    Returns: a list of str.
+
     Example:
         >>> "tensorpy" in tp._dynamo.list_backends(), "eager" in tp._dynamo.list_backends(exclude_tags=())
         (True, True)
@@ -112,12 +115,13 @@ def lookup_backend(backend: Any) -> Any:
     return backend
 
 
-def _sizes(options: dict[str, Any] | None) -> dict[str, int]:
+def _checked(options: dict[str, Any] | None) -> dict[str, Any]:
     for name, value in (options or {}).items():
         if name not in OPTIONS:
             raise RuntimeError(f"Unexpected optimization option {name}, known options are {list(OPTIONS)}")
-        if not isinstance(value, int) or isinstance(value, bool):
-            raise RuntimeError(f"Unexpected type of attr {name}, got {type(value).__name__}, expected int")
+        kind = type(OPTIONS[name])
+        if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
+            raise RuntimeError(f"Unexpected type of attr {name}, got {type(value).__name__}, expected {kind.__name__}")
         if not 0 <= value < 1 << 40:
             raise RuntimeError(f"attr {name} is a number of bytes, got {value}")
     return OPTIONS | (options or {})
@@ -166,8 +170,13 @@ def compile(
         mode: "reduce-overhead": calls that three calls have shown are done again without Python, and compared now and
             then; what changes has to be an argument. "default" and the others: every call is followed
         options: "smallest": how many bytes a call's largest tensor has at least for the call to wait; "tile": bytes of
-            each thread's part of the rows that pass several calls before the next rows
+            each thread's part of the rows that pass several calls before the next rows; "recompute": whether saved
+            values that backward can compute again from others are given up until then, which is the default
         disable: whether the function is given back as it is
+
+    Returns: a function that is called as the given one, or a module; without a model a decorator.
+
+    Raises: AssertionError for what cannot be called.
 
     Example:
         >>> square = tp.compile(lambda x: x * x)
@@ -203,6 +212,7 @@ class Compiler:
     fullgraph: bool
     smallest: int = OPTIONS["smallest"]
     tile: int = OPTIONS["tile"]
+    recompute: bool = True
     backend: Callable[..., Any] | None = None  # of the program's
     words: Any = None  # that it is given
     replays: bool = False
@@ -212,7 +222,7 @@ class Compiler:
             return function
         if self.backend is not None:
             return self._of_graphs(function)
-        how = (self.fuses, self.fullgraph, self.smallest, self.tile, False, self.replays)
+        how = (self.fuses, self.fullgraph, self.smallest, self.tile, False, self.replays, self.recompute and self.fuses)
         return named(_C._Compiled(function, *how))
 
     def _of_graphs(self, function: Callable[..., Any]) -> Any:
@@ -223,8 +233,7 @@ class Compiler:
 
 
 def _own_compiler(backend: str, fullgraph: Any, options: Any, mode: Any) -> Compiler:
-    sizes = _sizes(options)
-    how = Compiler(BACKENDS[backend], bool(fullgraph), sizes["smallest"], sizes["tile"])
+    how = Compiler(BACKENDS[backend], bool(fullgraph), **_checked(options))
     return replace(how, replays=mode == "reduce-overhead" and bool(how.fuses))
 
 

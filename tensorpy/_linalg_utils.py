@@ -56,6 +56,10 @@ def symeig(input: Tensor, eigenvectors: bool = False, upper: bool = True, *, out
         upper: whether the upper triangle is taken
         out: a tensor to write to, which is returned
 
+    Returns: nothing.
+
+    Raises: RuntimeError always.
+
     Example:
         >>> tp.symeig(tp.eye(2))
         Traceback (most recent call last):
@@ -74,6 +78,10 @@ def matrix_rank(input: Tensor, tol: Any = None, symmetric: bool = False, *, out:
         symmetric: whether the matrices are symmetric
         out: a tensor to write to, which is returned
 
+    Returns: nothing.
+
+    Raises: RuntimeError always.
+
     Example:
         >>> tp.linalg.matrix_rank(tp.eye(2))
         tensor(2)
@@ -88,6 +96,10 @@ def solve(input: Tensor, A: Tensor, *, out: Any = None) -> tuple[Tensor, Tensor]
         input: the tensor
         A: the matrix, or a batch of them, (*, m, n)
         out: a tensor to write to, which is returned
+
+    Returns: nothing.
+
+    Raises: RuntimeError always.
 
     Example:
         >>> tp.linalg.solve(tp.tensor([[2.0]]), tp.tensor([4.0]))
@@ -104,6 +116,10 @@ def lstsq(input: Tensor, A: Tensor, *, out: Any = None) -> tuple[Tensor, Tensor]
         A: the matrix, or a batch of them, (*, m, n)
         out: a tensor to write to, which is returned
 
+    Returns: nothing.
+
+    Raises: RuntimeError always.
+
     Example:
         >>> tp.linalg.lstsq(tp.tensor([[2.0]]), tp.tensor([[4.0]])).solution
         tensor([[2.]])
@@ -118,6 +134,10 @@ def eig(self: Tensor, eigenvectors: bool = False, *, e: Any = None, v: Any = Non
         eigenvectors: whether they are wanted
         e: is taken, and means nothing
         v: is taken, and means nothing
+
+    Returns: nothing.
+
+    Raises: RuntimeError always.
 
     Example:
         >>> tp.eig(tp.eye(2))

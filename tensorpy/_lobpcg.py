@@ -203,17 +203,19 @@ def lobpcg(
     precondition, until the residuals of k are below `tol` or `niter` steps are done. Gradients are of exact pairs.
 
     Arguments:
-        A: the matrix, or a batch of them, (*, m, n)
-        k: the constant that is added
-        B: how many batches there are; None for any
-        n: the order of the norm
+        A: the symmetric matrix, or a batch of them, (*, n, n); may be sparse
+        k: how many pairs are wanted
+        B: the positive definite matrix of the right side; None for the identity
+        n: how many vectors the iteration begins with
         niter: how many iterations there are
-        tol: which singular values count as zero
+        tol: how small the residuals get
         method: 'basic' or 'ortho'
         tracker: a function that is called at each step
         ortho_iparams: integers that set the method
         ortho_fparams: floats that set the method
         ortho_bparams: flags that set the method
+
+    Returns: the values (*, k) and their vectors (*, n, k).
 
     Example:
         >>> values, vectors = tp.lobpcg(tp.diag(tp.arange(1.0, 10.0)), k=1)

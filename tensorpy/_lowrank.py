@@ -33,7 +33,9 @@ def svd_lowrank(
     Arguments:
         A: the matrix, or a batch of them, (*, m, n)
         niter: how many iterations there are
-        M: how many points the window has
+        M: what is taken from A first; None for nothing
+
+    Returns: U (*, m, q), S (*, q) and V (*, n, q).
 
     Example:
         >>> U, S, V = tp.svd_lowrank(tp.randn(20, 5), q=3)
@@ -59,8 +61,12 @@ def pca_lowrank(A: Tensor, q: int | None = None, center: bool = True, niter: int
 
     Arguments:
         A: the matrix, or a batch of them, (*, m, n)
-        center: whether frames are centred, with padding at both ends
+        center: whether the mean of each column is taken off first
         niter: how many iterations there are
+
+    Returns: U (*, m, q), S (*, q) and V (*, n, q).
+
+    Raises: ValueError for a q that is negative or above min(m, n), or a negative niter.
 
     Example:
         >>> U, S, V = tp.pca_lowrank(tp.randn(20, 5), q=3)

@@ -50,7 +50,7 @@ def set_printoptions(
 
     Arguments:
         precision: how many digits stand behind the point
-        threshold: the bound
+        threshold: the number of elements from which on only the edges are shown
         edgeitems: how many elements are shown at each end of a dimension that is cut
         linewidth: how many characters a line has
         profile: 'default', 'short' or 'full'
@@ -83,6 +83,8 @@ def set_printoptions(
 def get_printoptions() -> dict[str, Any]:
     """The options in use.
 
+    Returns: a dict of the arguments of set_printoptions.
+
     Example:
         >>> tp.get_printoptions()["precision"]
         4
@@ -93,6 +95,8 @@ def get_printoptions() -> dict[str, Any]:
 @contextmanager
 def printoptions(**options: Any) -> Iterator[None]:
     """set_printoptions for the length of a `with` block.
+
+    Returns: a context manager.
 
     Example:
         >>> with tp.printoptions(precision=2):

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 def is_compiling() -> bool:
     """Whether this is being compiled: never.
 
+    Returns: bool.
+
     Example:
         >>> tp.compiler.is_compiling()
         False
@@ -29,6 +31,8 @@ def is_compiling() -> bool:
 def is_dynamo_compiling() -> bool:
     """Whether this is being compiled: never.
 
+    Returns: bool.
+
     Example:
         >>> tp.compiler.is_dynamo_compiling()
         False
@@ -38,6 +42,8 @@ def is_dynamo_compiling() -> bool:
 
 def is_exporting() -> bool:
     """Whether this is being exported: never.
+
+    Returns: bool.
 
     Example:
         >>> tp.compiler.is_exporting()
@@ -55,6 +61,10 @@ def disable(fn: Any = None, recursive: bool = True, *, reason: str | None = None
         fn: the function or module
         recursive: is taken
         reason: is taken
+
+    Returns: a function, or without one a decorator.
+
+    Raises: AssertionError for what cannot be called.
 
     Example:
         >>> @tp.compiler.disable
@@ -85,6 +95,8 @@ class set_stance:
         stance: 'default' or 'force_eager'; others are 'default'
         skip_guard_eval_unsafe: is taken
         force_backend: is taken
+
+    Raises: RuntimeError for an unknown stance.
 
     Example:
         >>> with tp.compiler.set_stance("force_eager"):
@@ -134,6 +146,8 @@ def allow_in_graph(fn: Any) -> Any:
     Arguments:
         fn: the function
 
+    Returns: fn.
+
     Example:
         >>> tp.compiler.allow_in_graph(abs)(-1)
         1
@@ -147,6 +161,8 @@ def assume_constant_result(fn: Any) -> Any:
     Arguments:
         fn: the function
 
+    Returns: fn.
+
     Example:
         >>> tp.compiler.assume_constant_result(abs)(-1)
         1
@@ -159,6 +175,8 @@ def substitute_in_graph(original_fn: Any, **options: Any) -> Any:
 
     Arguments:
         original_fn: is taken
+
+    Returns: a decorator.
 
     Example:
         >>> tp.compiler.substitute_in_graph(max)(abs)(-1)
@@ -221,9 +239,7 @@ def save_plan(fn: Callable[..., Any], args: Sequence[Tensor], path: str | os.Pat
         args: contiguous tensors of one device, whose dtypes and sizes are those of each run
         path: the file
 
-    Raises:
-        RuntimeError: `fn` cannot be saved, and why
-        TypeError: an argument or result is not a tensor
+    Raises: RuntimeError for an fn that cannot be saved, and why; TypeError for an argument or result that is no tensor.
 
     Example:
         >>> model = tp.nn.Sequential(tp.nn.Linear(4, 8), tp.nn.ReLU(), tp.nn.Linear(8, 2))
@@ -246,8 +262,10 @@ def load_plan(path: str | os.PathLike[str], device: Any = None) -> SavedPlan:
         path: the file
         device: where it runs, the CPU unless said; a plan names none
 
-    Raises:
-        RuntimeError: the file is damaged, or calls what this build or the device lacks, or there is no such device
+    Returns: a SavedPlan.
+
+    Raises: RuntimeError for a file that is damaged or calls what this build or the device lacks, and for a device that
+        is not there.
 
     Example:
         >>> tp.compiler.save_plan(lambda x: x * 2 + 1, (tp.ones(3),), "line.plan")
@@ -265,6 +283,8 @@ def _keep_all(guards: Any) -> list[bool]:
     Arguments:
         guards: the checks
 
+    Returns: a list of bools.
+
     Example:
         >>> tp.compiler.keep_portable_guards_unsafe([1, 2])
         [True, True]
@@ -280,6 +300,8 @@ _backend = "inductor"
 
 def get_default_backend() -> str:
     """The name that was set: it changes nothing.
+
+    Returns: str.
 
     Example:
         >>> tp.compiler.get_default_backend()
@@ -307,6 +329,8 @@ def nested_compile_region(fn: Any = None, **options: Any) -> Any:
     Arguments:
         fn: the function; None gives a decorator
 
+    Returns: fn, or without one a decorator.
+
     Example:
         >>> tp.compiler.nested_compile_region(abs)(-1)
         1
@@ -319,6 +343,8 @@ def wrap_numpy(fn: Any) -> Any:
 
     Arguments:
         fn: the function
+
+    Returns: a function.
 
     Example:
         >>> import numpy

@@ -22,9 +22,9 @@ class Event:
     to do for this operator.
 
     Arguments:
-        op: the operator, or its name
-        key: the keys, (S, N, E)
-        arguments: the command line's words; None takes sys.argv
+        op: the operator's full name
+        key: the layer's dispatch key
+        arguments: what the call was given
         seconds: how long it took
 
     Example:
@@ -122,11 +122,11 @@ class Entry:
     that it is written in or made from.
 
     Arguments:
-        key: the keys, (S, N, E)
+        key: the dispatch key
         registered_as: the key that it was registered for
-        source: the source
-        kind: the kind
-        op: the operator, or its name
+        source: the C function, or what makes the kernel
+        kind: what stands there: "kernel", "fallback", "fallthrough"
+        op: the operator's full name
 
     Example:
         >>> table = tp.dispatch.table("add.Tensor")
@@ -168,6 +168,10 @@ class Table(list[Entry]):
 def overloads(name: str) -> list[str]:
     """The full names of an operator: "add.Tensor" and its like for "add"; a full name is the only one.
 
+    Returns: a list of str.
+
+    Raises: ValueError for an unknown operator.
+
     Example:
         >>> tp.dispatch.overloads("add")
         ['add.Tensor', 'add.out', 'add.Scalar', 'add.Scalar_out']
@@ -193,6 +197,10 @@ def table(operator: str) -> Table:
 
     A name without its overload ("add") gives the tables of all of them.
 
+    Returns: a Table.
+
+    Raises: ValueError for an unknown operator.
+
     Example:
         >>> table = tp.dispatch.table("add.Tensor")
         >>> type(table).__name__
@@ -211,6 +219,8 @@ def backend_key(device_type: str) -> str:
     Arguments:
         device_type: the type of device: 'cpu', 'opencl', ...
 
+    Returns: str.
+
     Example:
         >>> tp.dispatch.backend_key("cpu")
         'CPU'
@@ -222,6 +232,8 @@ def backend_key(device_type: str) -> str:
 def operators() -> list[str]:
     """The names of all operators, "add.Tensor" and so on.
 
+    Returns: a list of str.
+
     Example:
         >>> "add.Tensor" in tp.dispatch.operators()
         True
@@ -231,6 +243,8 @@ def operators() -> list[str]:
 
 def primitives() -> list[str]:
     """The names of what devices implement below the operators, "prim::scan.sum" and so on.
+
+    Returns: a list of str.
 
     Example:
         >>> len(tp.dispatch.primitives()) > 50
@@ -244,6 +258,10 @@ def needs(operator: str) -> list[str]:
 
     Without those that are optional it does so too, in parts.
 
+    Returns: a list of str.
+
+    Raises: ValueError for an unknown operator.
+
     Example:
         >>> tp.dispatch.needs("topk")
         ['prim::topk', 'prim::take']
@@ -256,6 +274,8 @@ def is_optional(primitive: str) -> bool:
 
     Arguments:
         primitive: its name
+
+    Returns: bool.
 
     Example:
         >>> tp.dispatch.is_optional("prim::attention.forward"), tp.dispatch.is_optional("prim::map")
@@ -318,6 +338,8 @@ class Program:
 def programs() -> list[str]:
     """The operators that are given as scalar expressions: pointwise ones, and reductions.
 
+    Returns: a list of str.
+
     Example:
         >>> len(tp.dispatch.programs()) > 100
         True
@@ -327,6 +349,10 @@ def programs() -> list[str]:
 
 def program(operator: str, dtype: Any) -> list[Program]:
     """An operator's scalar expression in a dtype, as data; a reduction has four: start, step, join, finish.
+
+    Returns: a list of Programs, one or four.
+
+    Raises: ValueError for an operator that has none, NotImplementedError for a dtype that it does not take.
 
     Example:
         >>> (program,) = tp.dispatch.program("square", tp.float32)
@@ -343,6 +369,10 @@ def program(operator: str, dtype: Any) -> list[Program]:
 def schema(operator: str) -> str:
     """The schema of an operator.
 
+    Returns: str.
+
+    Raises: ValueError for an unknown operator.
+
     Example:
         >>> tp.dispatch.schema("relu")
         'relu(Tensor self) -> Tensor'
@@ -353,6 +383,10 @@ def schema(operator: str) -> str:
 def tags(operator: str) -> list[str]:
     """The tags of an operator.
 
+    Returns: a list of str.
+
+    Raises: ValueError for an unknown operator.
+
     Example:
         >>> tp.dispatch.tags("add.Tensor")
         ['core', 'pointwise']
@@ -362,6 +396,8 @@ def tags(operator: str) -> list[str]:
 
 def keys(tensor: Tensor) -> list[str]:
     """The dispatch keys that a tensor carries, highest first.
+
+    Returns: a list of str.
 
     Example:
         >>> tp.dispatch.keys(tp.ones(2))
@@ -376,6 +412,8 @@ def below(key: str) -> int:
 
     Arguments:
         key: the layer's key, "Tracer"
+
+    Returns: int.
 
     Raises: ValueError for a name that is no key.
 
@@ -395,10 +433,10 @@ class Layer:
     """What a call does at one key: the kernel there, or why none of this layer runs.
 
     Arguments:
-        key: the keys, (S, N, E)
-        entered: whether the layer is on
+        key: the dispatch key
+        entered: whether the call enters it
         what: what it does
-        primitives: whether primitives are shown too
+        primitives: the primitives that its kernel needs
 
     Example:
         >>> [layer.what for layer in tp.dispatch.layers("relu", 0)][:1]
@@ -450,6 +488,8 @@ def layers(operator: str, keys: int) -> Iterator[Layer]:
         operator: the operator, or its name
         keys: the keys
 
+    Returns: an iterator of Layers.
+
     Example:
         >>> [layer.what for layer in tp.dispatch.layers("relu", 0)][:1]
         []
@@ -492,6 +532,8 @@ def explain(operator: str, *args: Any, **kwargs: Any) -> str:
     Arguments:
         operator: the operator, or its name
 
+    Returns: str.
+
     Example:
         >>> calls = tp.dispatch.explain("relu", tp.ones(2))
     """
@@ -525,6 +567,10 @@ def _bits(names: tuple[str, ...]) -> int:
 def exclude(*keys: str) -> Any:
     """A context in which calls of this thread pass the named layers by.
 
+    Returns: a context manager.
+
+    Raises: ValueError for an unknown key.
+
     Example:
         >>> with tp.dispatch.exclude("AutogradCPU"):
         ...     print((tp.ones(2, requires_grad=True) * 2).requires_grad)
@@ -537,6 +583,10 @@ def include(*keys: str) -> Any:
     """A context in which calls of this thread enter the named layers, whatever their arguments.
 
     A backend is no such layer: the tensors say which one it is.
+
+    Returns: a context manager.
+
+    Raises: ValueError for an unknown key.
 
     Example:
         >>> with tp.dispatch.include("Tracer"):

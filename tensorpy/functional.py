@@ -59,6 +59,10 @@ def einsum(*args: Any) -> Tensor:
     The operands follow one by one or as one list. Instead of an equation each operand may be followed by a list of
     numbers, its subscripts, and the output's list comes last: `einsum(a, [0, 1], b, [1, 2], [0, 2])`.
 
+    Returns: a tensor with the dimensions that the equation names.
+
+    Raises: ValueError without operands, RuntimeError for an equation that does not fit them.
+
     Example:
         >>> tp.einsum("ij,jk->ik", tp.ones(2, 3), tp.ones(3, 2))
         tensor([[3., 3.],
@@ -88,9 +92,14 @@ def tensordot(
     """A contraction of the last `dims` dimensions of a with the first of b, or of two lists of dimensions.
 
     Arguments:
-        a: the first number
-        b: whether it is on
+        a: the first tensor
+        b: the second tensor, of a's dtype
+        dims: how many dimensions, or which of a and which of b
         out: a tensor to write to, which is returned
+
+    Returns: a tensor with the dimensions of a that are left, then those of b.
+
+    Raises: RuntimeError for dims that are negative, too many, or of different sizes.
 
     Example:
         >>> tp.tensordot(tp.ones(2, 3, 4), tp.ones(3, 4, 5), dims=2).shape
@@ -134,6 +143,10 @@ def _operands(name: str, tensors: tuple[object, ...], may_be_empty: bool = False
 def broadcast_shapes(*shapes: Sequence[int] | int) -> _C.Size:
     """The shape that tensors of these shapes broadcast to.
 
+    Returns: a Size.
+
+    Raises: RuntimeError for sizes that do not broadcast, or are not ints.
+
     Example:
         >>> tp.broadcast_shapes((3, 1), (2,))
         tensorpy.Size([3, 2])
@@ -147,6 +160,10 @@ def broadcast_shapes(*shapes: Sequence[int] | int) -> _C.Size:
 
 def broadcast_tensors(*tensors: object) -> Sequence[Tensor]:
     """All tensors, given one by one or as a list, broadcast to their common shape.
+
+    Returns: a tuple of views of one shape.
+
+    Raises: RuntimeError for shapes that do not broadcast.
 
     Example:
         >>> a, b = tp.broadcast_tensors(tp.ones(3, 1), tp.ones(2))
@@ -164,6 +181,10 @@ def meshgrid(*tensors: object, indexing: str | None = None) -> Sequence[Tensor]:
     Arguments:
         indexing: 'ij' or 'xy': whether the first input goes along rows or columns
 
+    Returns: a tuple of views, each of shape (len(tensors[0]), len(tensors[1]), ...), or with the first two swapped.
+
+    Raises: RuntimeError for no tensors, or for one of two or more dimensions.
+
     Example:
         >>> x, y = tp.meshgrid(tp.tensor([1, 2]), tp.tensor([3, 4]), indexing="ij")
         >>> y
@@ -180,6 +201,8 @@ def meshgrid(*tensors: object, indexing: str | None = None) -> Sequence[Tensor]:
 def block_diag(*tensors: object) -> Tensor:
     """A matrix with the given ones along its diagonal and zeros elsewhere.
 
+    Returns: a matrix as high and as wide as the given ones together, of the promoted dtype.
+
     Example:
         >>> tp.block_diag(tp.tensor([[1, 2]]), tp.tensor([[3]]))
         tensor([[1, 2, 0],
@@ -192,6 +215,10 @@ def block_diag(*tensors: object) -> Tensor:
 
 def cartesian_prod(*tensors: object) -> Tensor:
     """All combinations of elements, one of each vector, as rows.
+
+    Returns: a tensor (combinations, vectors); of one vector the vector.
+
+    Raises: RuntimeError for no tensors, or for one that is not a vector.
 
     Example:
         >>> tp.cartesian_prod(tp.tensor([1, 2]), tp.tensor([3, 4]))
@@ -213,6 +240,8 @@ def _at_least(name: str, tensors: tuple[object, ...]) -> Any:
 def atleast_1d(*tensors: object) -> Tensor | tuple[Tensor, ...]:
     """The tensor with one dimension or more; a tuple of several, given one by one or as a list.
 
+    Returns: a tensor, or a tuple of tensors where several are given.
+
     Example:
         >>> tp.atleast_1d(tp.tensor(5)).shape
         tensorpy.Size([1])
@@ -223,6 +252,8 @@ def atleast_1d(*tensors: object) -> Tensor | tuple[Tensor, ...]:
 def atleast_2d(*tensors: object) -> Tensor | tuple[Tensor, ...]:
     """The tensor with two dimensions or more; a tuple of several, given one by one or as a list.
 
+    Returns: a tensor, or a tuple of tensors where several are given.
+
     Example:
         >>> tp.atleast_2d(tp.tensor(5)).shape
         tensorpy.Size([1, 1])
@@ -232,6 +263,8 @@ def atleast_2d(*tensors: object) -> Tensor | tuple[Tensor, ...]:
 
 def atleast_3d(*tensors: object) -> Tensor | tuple[Tensor, ...]:
     """The tensor with three dimensions or more; a tuple of several, given one by one or as a list.
+
+    Returns: a tensor, or a tuple of tensors where several are given.
 
     Example:
         >>> tp.atleast_3d(tp.tensor(5)).shape
@@ -248,6 +281,10 @@ def chain_matmul(*matrices: object, out: Tensor | None = None) -> Tensor:
 
     Arguments:
         out: a tensor to write to, which is returned
+
+    Returns: a matrix of the first one's rows and the last one's columns.
+
+    Raises: RuntimeError for matrices that do not fit.
 
     Example:
         >>> tp.chain_matmul(tp.ones(2, 3), tp.ones(3, 4), tp.ones(4, 2)).shape
@@ -271,6 +308,10 @@ def nonzero(input: Tensor, *, out: Tensor | None = None, as_tuple: bool = False)
     Arguments:
         input: the tensor
         out: a tensor to write to, which is returned
+
+    Returns: a tensor of int64, (count, input.ndim), or with as_tuple a tuple of input.ndim tensors (count,).
+
+    Raises: RuntimeError for out= with as_tuple=True.
 
     Example:
         >>> tp.nonzero(tp.tensor([[0, 3], [5, 0]]))
@@ -306,6 +347,8 @@ def unique(
         return_counts: whether the number of each is wanted
         dim: the dimension; a negative one counts from the last
 
+    Returns: a tensor, or a tuple of it with the places (return_inverse) and the counts (return_counts), both int64.
+
     Example:
         >>> tp.unique(tp.tensor([3, 1, 3]))
         tensor([1, 3])
@@ -329,6 +372,8 @@ def unique_consecutive(
         return_inverse: whether the places of the elements in the result are wanted
         return_counts: whether the number of each is wanted
         dim: the dimension; a negative one counts from the last
+
+    Returns: a tensor, or a tuple of it with the places (return_inverse) and the counts (return_counts), both int64.
 
     Example:
         >>> tp.unique_consecutive(tp.tensor([1, 1, 2, 1]))
@@ -369,8 +414,12 @@ def cdist(
     Arguments:
         x1: the first tensor, (*, P, M)
         x2: the second tensor, (*, R, M)
-        p: the probability of a zero
+        p: the order of the norm
         compute_mode: how Euclidean distances are computed: by products from 25 rows on, always or never
+
+    Returns: a tensor (*, P, R) of distances.
+
+    Raises: RuntimeError for rows of different lengths, ValueError for an unknown compute_mode.
 
     Example:
         >>> tp.cdist(tp.tensor([[0.0, 0.0]]), tp.tensor([[3.0, 4.0], [0.0, 1.0]]))
@@ -398,6 +447,10 @@ def norm(
         keepdim: whether reduced dimensions stay, with size 1
         out: a tensor to write to, which is returned
         dtype: the dtype; None takes the usual one
+
+    Returns: a tensor, without the dimensions dim unless keepdim.
+
+    Raises: RuntimeError for an unknown p, and for "nuc" or "fro" over other than two dimensions.
 
     Example:
         >>> tp.norm(tp.tensor([3.0, 4.0]))
@@ -452,6 +505,10 @@ def stft(
         return_complex: whether the result is complex
         align_to_window: where the first frame begins, if frames are not centred
 
+    Returns: a tensor (*, frequencies, frames), complex with return_complex=True.
+
+    Raises: RuntimeError for an input of other than one or two dimensions, or a window that is longer than n_fft.
+
     Example:
         >>> tp.stft(tp.ones(64), n_fft=16, window=tp.hann_window(16), return_complex=True).shape
         tensorpy.Size([9, 17])
@@ -485,8 +542,10 @@ def histogramdd(
         input: the tensor
         bins: how many bins each dimension has, or their edges
         range: the lowest and the highest edge of each dimension
-        weight: a weight for each class or element; None for ones
+        weight: a weight for each point; None for ones
         density: whether the result is a density, whose integral is 1
+
+    Returns: a named tuple (hist, bin_edges): a tensor with a dimension for each coordinate, and a tuple of their edges.
 
     Example:
         >>> tp.histogramdd(tp.tensor([[0.0, 1.0], [1.0, 0.0]]), bins=[2, 2]).hist
@@ -510,6 +569,8 @@ def lu(A: Tensor, pivot: bool = True, get_infos: bool = False) -> tuple[Tensor, 
         pivot: whether rows are exchanged
         get_infos: whether the errors come too, instead of being raised
 
+    Returns: LU and the pivots, with get_infos also infos.
+
     Example:
         >>> LU, pivots = tp.lu(tp.tensor([[1.0, 2.0], [4.0, 3.0]]))
         >>> pivots
@@ -530,6 +591,8 @@ def numel(input: Tensor) -> int:
     Arguments:
         input: the tensor
 
+    Returns: int.
+
     Example:
         >>> tp.numel(tp.ones(2, 3))
         6
@@ -543,6 +606,10 @@ def unravel_index(indices: Tensor, shape: int | Sequence[int]) -> tuple[Tensor, 
     Arguments:
         indices: the indices
         shape: the sizes
+
+    Returns: a tuple of tensors of int64, of the indices' shape.
+
+    Raises: TypeError for a shape that is not ints, ValueError for negative ones.
 
     Example:
         >>> tp.unravel_index(tp.tensor([5, 2]), (2, 3))

@@ -126,6 +126,8 @@ def collect_all(futures: list[Future[Any]]) -> Future[list[Future[Any]]]:
     Arguments:
         futures: the futures
 
+    Returns: a Future.
+
     Example:
         >>> a, b = tp.Future(), tp.Future()
         >>> both = tp.futures.collect_all([a, b])
@@ -162,6 +164,8 @@ def wait_all(futures: list[Future[Any]]) -> list[Any]:
 
     Arguments:
         futures: the futures
+
+    Returns: a list.
 
     Example:
         >>> a = tp.Future()

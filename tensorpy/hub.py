@@ -70,6 +70,10 @@ def load_state_dict_from_url(
         file_name: the file's name in the cache
         weights_only: whether only tensors and plain data are read
 
+    Returns: a dict of tensors.
+
+    Raises: RuntimeError with check_hash for a file that is another.
+
     Example:
         >>> import pathlib
         >>> tp.save({"a": tp.ones(1)}, "weights.pt")
@@ -98,6 +102,8 @@ def _get_torch_home() -> str:
 def get_dir() -> str:
     """The folder where programs keep what they fetched: set_dir's, or "hub" in the cache of the user.
 
+    Returns: str.
+
     Example:
         >>> tp.hub.set_dir("models")
         >>> tp.hub.get_dir()
@@ -112,7 +118,7 @@ def set_dir(d: str | os.PathLike[str]) -> None:
     """Sets that folder.
 
     Arguments:
-        d: the largest root mean square of an update
+        d: the folder
 
     Example:
         >>> tp.hub.set_dir("models")

@@ -136,6 +136,8 @@ class Library:
         kind: 'DEF', 'IMPL' or 'FRAGMENT'
         dispatch_key: the key; '' for all
 
+    Raises: ValueError for an unknown kind, or a namespace that is no name, or tensorpy's own.
+
     Example:
         >>> lib = tp.library.Library("help_Library", "DEF")
         >>> name = lib.define("triple(Tensor x) -> Tensor")
@@ -331,6 +333,10 @@ def define(
         lib: a Library that the registration lives with; None keeps it
         tags: tags of the operator
 
+    Returns: None, or in the older form a decorator.
+
+    Raises: ValueError for a name without a namespace, or another than the library's.
+
     Example:
         >>> lib = tp.library.Library("help_define", "DEF")
         >>> name = lib.define("triple(Tensor x) -> Tensor")
@@ -372,9 +378,11 @@ def impl(qualname: Any, types: Any, func: Any = None, *, lib: Library | None = N
 
     Arguments:
         qualname: the operator's name with its namespace: 'mine::op'
-        types: the types that have __torch_function__
+        types: the device type or types
         func: the kernel
         lib: a Library that the registration lives with; None keeps it
+
+    Returns: None, or without a function a decorator.
 
     Example:
         >>> lib = tp.library.Library("help_impl", "DEF")
@@ -451,6 +459,8 @@ def register_kernel(
         func: the kernel
         lib: a Library that the registration lives with; None keeps it
 
+    Returns: the function, or without one a decorator.
+
     Example:
         >>> @tp.library.custom_op("help_kernel::triple", mutates_args=(), device_types="meta")
         ... def triple(x: tp.Tensor) -> tp.Tensor:
@@ -491,6 +501,8 @@ def register_fake(
         lib: a Library that the registration lives with; None keeps it
         allow_override: whether one that is there is replaced; else it is a RuntimeError
 
+    Returns: the function, or without one a decorator.
+
     Example:
         >>> @tp.library.custom_op("help_fake::triple", mutates_args=())
         ... def triple(x: tp.Tensor) -> tp.Tensor:
@@ -528,6 +540,8 @@ def impl_abstract(qualname: Any, func: Any = None, *, lib: Library | None = None
         qualname: the operator's name with its namespace: 'mine::op'
         func: the kernel
         lib: a Library that the registration lives with; None keeps it
+
+    Returns: the function, or without one a decorator.
 
     Example:
         >>> lib = tp.library.Library("help_abstract", "DEF")
@@ -638,6 +652,10 @@ def register_torch_dispatch(
         func: the kernel
         lib: a Library that the registration lives with; None keeps it
 
+    Returns: the function, or without one a decorator.
+
+    Raises: TypeError for a class without `__torch_dispatch__`.
+
     Example:
         >>> tp.library.register_torch_dispatch("mine::op", Mode, rule)  # doctest: +SKIP
     """
@@ -663,6 +681,10 @@ def register_vmap(op: Any, func: Callable[..., Any] | None = None, /, *, lib: Li
         op: the operator, or its name
         func: the kernel
         lib: a Library that the registration lives with; None keeps it
+
+    Returns: the function, or without one a decorator.
+
+    Raises: NotImplementedError for tensors that are given by keyword alone.
 
     Example:
         >>> @tp.library.custom_op("help_vmap::triple", mutates_args=())
@@ -771,7 +793,10 @@ class CustomOpDef:
         return f"<CustomOpDef({self._qualname})>"
 
     def register_kernel(self, device_types: Any, fn: Callable[..., Any] | None = None, /) -> Any:
-        """A kernel for device types: see library.register_kernel."""
+        """A kernel for device types: see library.register_kernel.
+
+        Returns: the function, or without one a decorator.
+        """
 
         def register(given: Callable[..., Any]) -> Callable[..., Any]:
             self._register(device_types, given)
@@ -794,7 +819,10 @@ class CustomOpDef:
             Registration(self._qualname, there.key, there.fn, False, there.where)
 
     def register_fake(self, fn: Callable[..., Any], /) -> Any:
-        """What the operator does on Meta: see library.register_fake."""
+        """What the operator does on Meta: see library.register_fake.
+
+        Returns: the function.
+        """
         return register_fake(self, fn)
 
     def register_autograd(
@@ -804,11 +832,17 @@ class CustomOpDef:
         register_autograd(self, backward, setup_context=setup_context)
 
     def register_torch_dispatch(self, torch_dispatch_class: type, fn: Callable[..., Any] | None = None, /) -> Any:
-        """What the operator does for a class of tensors or a mode: see library.register_torch_dispatch."""
+        """What the operator does for a class of tensors or a mode: see library.register_torch_dispatch.
+
+        Returns: the function, or without one a decorator.
+        """
         return register_torch_dispatch(self, torch_dispatch_class, fn)
 
     def register_vmap(self, func: Callable[..., Any] | None = None, /) -> Any:
-        """How the operator is computed for a batch: see library.register_vmap."""
+        """How the operator is computed for a batch: see library.register_vmap.
+
+        Returns: the function, or without one a decorator.
+        """
         return register_vmap(self, func)
 
     def register_autocast(self, device_type: str, cast_inputs: Any) -> None:
@@ -860,6 +894,10 @@ def custom_op(
         device_types: one or several types of device; None for all
         schema: the schema; None makes one of the annotations
         tags: tags of the operator
+
+    Returns: an operator, or without a function a decorator.
+
+    Raises: ValueError for a name without a namespace, or annotations that are no schema.
 
     Example:
         >>> @tp.library.custom_op("help_custom_op::triple", mutates_args=())
@@ -927,6 +965,8 @@ class OpenCLKernel:
 def opencl_kernel(name: str, source: str) -> OpenCLKernel:
     """The kernel `name` of a source in OpenCL C, built at its first run and kept, in memory and on disk.
 
+    Returns: an OpenCLKernel.
+
     Example:
         >>> kernel = tp.library.opencl_kernel("f", "__kernel void f(__global float *x) { x[get_global_id(0)] *= 2; }")
     """
@@ -953,6 +993,8 @@ def opencl_op(
         fn: the function
         mutates_args: the arguments that are written: () for none
         schema: the schema; None makes one of the annotations
+
+    Returns: an operator, or without a function a decorator.
 
     Example:
         >>> @tp.library.opencl_op("help_opencl::triple", mutates_args=())

@@ -83,6 +83,8 @@ def register_event_handler(callback: Callable[[Event], None]) -> EventHandlerHan
     Arguments:
         callback: the function
 
+    Returns: a handle for unregister_event_handler.
+
     Example:
         >>> handle = tp.monitor.register_event_handler(print)
         >>> tp.monitor.unregister_event_handler(handle)

@@ -54,6 +54,10 @@ def nested_tensor(
         requires_grad: whether a gradient is wanted of it
         pin_memory: whether its values lie in pinned memory
 
+    Returns: a nested tensor.
+
+    Raises: TypeError for what is no list or tuple.
+
     Example:
         >>> tp.nested.nested_tensor([tp.tensor([1, 2]), tp.tensor([3])]).to_padded_tensor(0)
         tensor([[1, 2],
@@ -80,6 +84,10 @@ def as_nested_tensor(ts: Any, dtype: Any = None, device: Any = None, layout: Any
         dtype: of the result; by default the tensors'
         device: of the result, likewise
         layout: `strided` (the default) or `jagged`
+
+    Returns: a nested tensor.
+
+    Raises: TypeError for what is no tensor, list or tuple; RuntimeError for a nested tensor of another layout.
 
     Example:
         >>> x = tp.ones(2, requires_grad=True)
@@ -120,6 +128,10 @@ def nested_tensor_from_jagged(
         min_seqlen: the least length, for PyTorch's kernels; not used
         max_seqlen: the largest, likewise
 
+    Returns: a nested tensor over the memory of values.
+
+    Raises: RuntimeError without offsets and lengths.
+
     Example:
         >>> n = tp.nested.nested_tensor_from_jagged(tp.arange(5), tp.tensor([0, 2, 5]))
         >>> n.unbind()
@@ -143,6 +155,10 @@ def narrow(tensor: Tensor, dim: int, start: Any, length: Any, layout: Any = None
         start: where each part begins
         length: how long each is
         layout: `strided` (the default) or `jagged`
+
+    Returns: a nested tensor.
+
+    Raises: RuntimeError for a dim other than 1 with the layout jagged, and for parts that lead out of a row.
 
     Example:
         >>> starts, lengths = tp.tensor([0, 1]), tp.tensor([1, 2])
@@ -173,6 +189,10 @@ def masked_select(tensor: Tensor, mask: Tensor) -> Tensor:
         tensor: a dense tensor
         mask: of bool, which broadcasts to it
 
+    Returns: a nested tensor of two dimensions.
+
+    Raises: RuntimeError for a mask or tensor that is not strided.
+
     Example:
         >>> tp.nested.masked_select(tp.arange(4).view(2, 2), tp.tensor([[True, False], [True, True]])).unbind()
         (tensor([0]), tensor([2, 3]))
@@ -191,6 +211,8 @@ def to_padded_tensor(input: Tensor, padding: float, output_size: Any = None, out
         padding: the number that fills
         output_size: of the result, where the largest piece is not to say it
         out: a tensor that becomes the result
+
+    Returns: a dense tensor, (pieces, *size of the largest).
 
     Example:
         >>> n = tp.nested.nested_tensor([tp.tensor([1.0, 2.0]), tp.tensor([3.0])])

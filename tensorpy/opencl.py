@@ -22,6 +22,8 @@ _MODES = ("error", "warn", "allow")
 def device_count() -> int:
     """How many devices there are, over all platforms; 0 where no driver is installed.
 
+    Returns: int.
+
     Example:
         >>> tp.opencl.device_count() >= 0
         True
@@ -32,6 +34,8 @@ def device_count() -> int:
 def is_available() -> bool:
     """Whether there is a device to compute on.
 
+    Returns: bool.
+
     Example:
         >>> isinstance(tp.opencl.is_available(), bool)
         True
@@ -41,6 +45,8 @@ def is_available() -> bool:
 
 def why_not_available() -> str | None:
     """Why there is no device, and what to do about it; None where there is one.
+
+    Returns: a str, or None.
 
     Example:
         >>> text = tp.opencl.why_not_available()
@@ -105,6 +111,10 @@ class DeviceProperties:
 def get_device_properties(device: Any = None) -> DeviceProperties:
     """What the driver says of a device (the current one).
 
+    Returns: a DeviceProperties.
+
+    Raises: RuntimeError for a device that is not there.
+
     Example:
         >>> if tp.opencl.is_available():
         ...     memory = tp.opencl.get_device_properties().total_memory
@@ -115,6 +125,8 @@ def get_device_properties(device: Any = None) -> DeviceProperties:
 def get_device_name(device: Any = None) -> str:
     """The device's name.
 
+    Returns: str.
+
     Example:
         >>> if tp.opencl.is_available():
         ...     name = tp.opencl.get_device_name()
@@ -124,6 +136,8 @@ def get_device_name(device: Any = None) -> str:
 
 def current_device() -> int:
     """The index that `opencl` without one stands for in this thread.
+
+    Returns: int.
 
     Example:
         >>> if tp.opencl.is_available():
@@ -203,6 +217,8 @@ def memory_stats(device: Any = None) -> dict[str, int]:
     Arguments:
         device: a device, its number or name; None takes the current one
 
+    Returns: a dict of ints.
+
     Example:
         >>> if tp.opencl.is_available():
         ...     stats = tp.opencl.memory_stats()
@@ -215,6 +231,8 @@ def memory_allocated(device: Any = None) -> int:
 
     Arguments:
         device: a device, its number or name; None takes the current one
+
+    Returns: int.
 
     Example:
         >>> if tp.opencl.is_available():
@@ -229,6 +247,8 @@ def max_memory_allocated(device: Any = None) -> int:
     Arguments:
         device: a device, its number or name; None takes the current one
 
+    Returns: int.
+
     Example:
         >>> if tp.opencl.is_available():
         ...     nbytes = tp.opencl.max_memory_allocated()
@@ -241,6 +261,8 @@ def memory_reserved(device: Any = None) -> int:
 
     Arguments:
         device: a device, its number or name; None takes the current one
+
+    Returns: int.
 
     Example:
         >>> if tp.opencl.is_available():
@@ -295,6 +317,8 @@ def memory_summary(device: Any = None) -> str:
     Arguments:
         device: a device, its number or name; None takes the current one
 
+    Returns: str.
+
     Example:
         >>> if tp.opencl.is_available():
         ...     text = tp.opencl.memory_summary()
@@ -321,6 +345,8 @@ def cache_info() -> dict[str, int]:
 
     `built_with_header` counts tensorpy's own programs that PoCL had to build a second time, with the header of all
     functions of OpenCL C, since one was not declared without it.
+
+    Returns: a dict of ints.
 
     Example:
         >>> if tp.opencl.is_available():
@@ -371,6 +397,8 @@ class Stream(streams.Stream):
 def stream(stream: Stream | None) -> Any:
     """A context in which a stream is this thread's current one; None changes nothing.
 
+    Returns: a context manager.
+
     Example:
         >>> if tp.opencl.is_available():
         ...     with tp.opencl.stream(tp.opencl.Stream()):
@@ -382,6 +410,8 @@ def stream(stream: Stream | None) -> Any:
 def current_stream(device: Any = None) -> streams.Stream:
     """This thread's current stream of a device.
 
+    Returns: a Stream.
+
     Example:
         >>> if tp.opencl.is_available():
         ...     stream = tp.opencl.current_stream()
@@ -391,6 +421,8 @@ def current_stream(device: Any = None) -> streams.Stream:
 
 def default_stream(device: Any = None) -> streams.Stream:
     """The stream of a device that is current until another is chosen.
+
+    Returns: a Stream.
 
     Example:
         >>> if tp.opencl.is_available():
@@ -408,6 +440,8 @@ set_stream = streams.set_stream
 def fallback_counts() -> dict[str, int]:
     """How often each operator was computed on the CPU for want of an OpenCL kernel.
 
+    Returns: a dict of ints, by the operator's name.
+
     Example:
         >>> if tp.opencl.is_available():
         ...     counts = tp.opencl.fallback_counts()
@@ -418,6 +452,8 @@ def fallback_counts() -> dict[str, int]:
 @contextlib.contextmanager
 def on_host(*operators: str) -> Iterator[None]:
     """Has the fallback compute operators in spite of their kernels ("sort.stable"): to see whether one is at fault.
+
+    Returns: a context manager.
 
     Example:
         >>> if tp.opencl.is_available():

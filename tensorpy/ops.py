@@ -47,7 +47,10 @@ class OpOverloadPacket(_C._OpPacket):  # type: ignore[misc]
         return "\n".join(getattr(self, overload)._schema for overload in self.overloads())
 
     def redispatch(self, *args: Any, **kwargs: Any) -> Any:
-        """Redispatches the overload without a name: see OpOverload.redispatch."""
+        """Redispatches the overload without a name: see OpOverload.redispatch.
+
+        Returns: what the kernel gives.
+        """
         return self.default.redispatch(*args, **kwargs)
 
     def _resolve(self, /, *args: Any, **kwargs: Any) -> Any:

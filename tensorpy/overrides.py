@@ -89,7 +89,10 @@ class TorchFunctionMode:
 
     @classmethod
     def push(cls, *args: Any, **kwargs: Any) -> Any:
-        """An older way to write `Mode(...)`."""
+        """An older way to write `Mode(...)`.
+
+        Returns: a mode.
+        """
         warnings.warn("`Mode.push()` is no longer necessary: `with Mode()` does it", stacklevel=2)
         return cls(*args, **kwargs)
 
@@ -132,6 +135,8 @@ def _get_current_function_mode_stack() -> list[TorchFunctionMode]:
 def wrap_torch_function(dispatcher: Callable[..., Iterable[Any]]) -> Callable[..., Any]:
     """Makes a function one that asks; `dispatcher`, called with its arguments, gives those that may answer.
 
+    Returns: a decorator.
+
     Example:
         >>> @tp.overrides.wrap_torch_function(lambda x: (x,))
         ... def double(x):
@@ -158,9 +163,11 @@ def redispatch_function(func: Callable[..., Any], types: Any, args: Any, kwargs:
 
     Arguments:
         func: the function
-        types: the types that have __torch_function__
+        types: is taken
         args: the arguments by position
         kwargs: the keyword arguments
+
+    Returns: what func gives.
 
     Example:
         >>> callable(tp.overrides.redispatch_function)
@@ -178,6 +185,8 @@ def is_tensor_like(inp: object) -> bool:
     Arguments:
         inp: the object
 
+    Returns: bool.
+
     Example:
         >>> tp.overrides.is_tensor_like(tp.ones(2)), tp.overrides.is_tensor_like(1)
         (True, False)
@@ -188,6 +197,8 @@ def is_tensor_like(inp: object) -> bool:
 @contextlib.contextmanager
 def enable_reentrant_dispatch() -> Iterator[None]:
     """Inside a `__torch_dispatch__`: the layers above it, autograd among them, work again.
+
+    Returns: a context manager.
 
     Example:
         >>> with tp.overrides.enable_reentrant_dispatch():
@@ -274,6 +285,8 @@ def _tables() -> tuple[dict[Any, list[Any]], dict[Any, str], set[Any]]:
 def get_overridable_functions() -> dict[Any, list[Callable[..., Any]]]:
     """What asks `__torch_function__`, by the module (or Tensor) that it is found in; attributes as their getters.
 
+    Returns: a dict of lists of functions.
+
     Example:
         >>> len(tp.overrides.get_overridable_functions()) > 0
         True
@@ -283,6 +296,8 @@ def get_overridable_functions() -> dict[Any, list[Callable[..., Any]]]:
 
 def get_ignored_functions() -> set[Callable[..., Any]]:
     """Public functions that ask nobody: they take no tensors, or say what the object is.
+
+    Returns: a set of functions.
 
     Example:
         >>> len(tp.overrides.get_ignored_functions()) > 0
@@ -304,6 +319,8 @@ def _stand_in(function: Any) -> Callable[..., int]:
 def get_testing_overrides() -> dict[Callable[..., Any], Callable[..., Any]]:
     """For each function that asks, one with its signature that gives -1.
 
+    Returns: a dict of functions.
+
     Example:
         >>> len(tp.overrides.get_testing_overrides()) > 100
         True
@@ -315,7 +332,9 @@ def resolve_name(f: Any) -> str | None:
     """What users call a function: "tensorpy.Tensor.add"; None for one that is not tensorpy's.
 
     Arguments:
-        f: a path or a file object
+        f: the function
+
+    Returns: a str, or None.
 
     Example:
         >>> tp.overrides.resolve_name(tp.Tensor.add)
@@ -340,6 +359,8 @@ def is_tensor_method_or_property(func: Callable[..., Any]) -> bool:
 
     Arguments:
         func: the function
+
+    Returns: bool.
 
     Example:
         >>> tp.overrides.is_tensor_method_or_property(tp.Tensor.add)

@@ -24,6 +24,8 @@ class SobolEngine:
         dimension: how many dimensions points have
         seed: the seed
 
+    Raises: ValueError for a dimension out of [1, MAXDIM].
+
     Example:
         >>> tp.quasirandom.SobolEngine(2).draw(2)
         tensor([[0.0000, 0.0000],

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 def manual_seed(seed: int) -> Generator:
     """Starts the default generators' sequence that belongs to `seed`, on every device; returns the CPU's generator.
 
+    Returns: the CPU's generator.
+
     Example:
         >>> generator = tp.manual_seed(5)
         >>> x = tp.rand(2)
@@ -31,6 +33,8 @@ def manual_seed(seed: int) -> Generator:
 def seed() -> int:
     """Starts the default generator from a seed that the system gives, and returns that seed.
 
+    Returns: int.
+
     Example:
         >>> isinstance(tp.seed(), int)
         True
@@ -40,6 +44,8 @@ def seed() -> int:
 
 def initial_seed() -> int:
     """The default generator's seed.
+
+    Returns: int.
 
     Example:
         >>> _ = tp.manual_seed(5)
@@ -51,6 +57,8 @@ def initial_seed() -> int:
 
 def get_rng_state() -> Tensor:
     """The default generator's seed and position, 16 bytes.
+
+    Returns: a tensor of uint8, (16,).
 
     Example:
         >>> state = tp.get_rng_state()

@@ -40,8 +40,11 @@ typedef struct {
     uint32_t version;
     bool is_output;
     uint32_t output_nr;
-    void *packed; /* what saved-tensor hooks made of it instead; owned, the host's */
+    void *packed; /* what saved-tensor hooks made of it instead, owned, the host's; or a number: tp_packed */
 } tp_saved;
+/* What saved-tensor hooks made of a value, or NULL. A compiled function's number for the value, beside the tensor, is
+ * odd: Note [Values computed again] in core/storage.h. */
+TP_INLINE void *tp_packed(const tp_saved *s) { return (uintptr_t)s->packed & 1 ? NULL : s->packed; }
 
 typedef struct {
     const char *name; /* "AddBackward0" */

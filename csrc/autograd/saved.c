@@ -26,8 +26,13 @@ static void *packed_of(tp_tensor *t) {
 
 /* The thread's saved-tensor hooks, if there are any, take the tensor's place; t is stolen. */
 static int keep_steal(tp_saved *s, tp_tensor *t) {
-    if (tp_likely(!tp_tls.saved_hooks)) {
+    if (tp_likely(!tp_tls.saves)) {
         s->tensor = t;
+        return 0;
+    }
+    if (!tp_tls.saved_hooks) {
+        s->tensor = t;
+        s->packed = tp_pending_hooks.saved(t);
         return 0;
     }
     s->packed = packed_of(t);
@@ -100,17 +105,25 @@ static tp_tensor *with_history(const tp_saved *s, tp_tensor *t, tp_node *owner) 
     return tp_take(alias);
 }
 
-static tp_tensor *unpacked(const tp_saved *s, tp_node *owner, bool whole) {
-    if (owner->released) return released(owner), NULL;
-    if (tp_unlikely(s->packed != NULL)) {
-        tp_saved copy = *s; /* a hook may run another backward, which lets go of what `s` points to */
-        tp_autoref *given = tp_autograd_host.unpack(copy.packed);
-        if (!given) return NULL;
-        return whole && copy.is_output ? with_history(&copy, given, owner) : tp_take(given);
-    }
-    if (!s->tensor) return NULL;
+static tp_tensor *unchanged(const tp_saved *s, tp_node *owner, bool whole) {
     if (tp_version(s->tensor) != s->version) return changed(s, owner), NULL;
     return whole && s->is_output ? with_history(s, s->tensor, owner) : tp_retain(s->tensor);
+}
+
+/* A hook, or a call that is made again, may let another backward run, which lets go of what `s` points to. */
+static tp_tensor *unpacked_slowly(const tp_saved *s, tp_node *owner, bool whole) {
+    tp_saved copy = *s;
+    void *packed = tp_packed(s);
+    tp_autoref *t = packed ? tp_autograd_host.unpack(packed) : tp_retain(s->tensor);
+    if (!t) return NULL;
+    if (packed) return whole && copy.is_output ? with_history(&copy, t, owner) : tp_take(t);
+    return tp_pending_hooks.again(t) == 0 ? unchanged(&copy, owner, whole) : NULL;
+}
+
+static tp_tensor *unpacked(const tp_saved *s, tp_node *owner, bool whole) {
+    if (owner->released) return released(owner), NULL;
+    if (tp_unlikely(s->packed != NULL)) return unpacked_slowly(s, owner, whole);
+    return s->tensor ? unchanged(s, owner, whole) : NULL;
 }
 
 tp_tensor *tp_saved_get(const tp_saved *s, tp_node *owner) { return unpacked(s, owner, tp_grad_enabled()); }
@@ -118,27 +131,31 @@ tp_tensor *tp_saved_get_whole(const tp_saved *s, tp_node *owner) { return unpack
 
 int tp_saved_hook(tp_saved *s, tp_node *owner) {
     if (owner->released) return released(owner);
-    if (s->packed)
+    if (tp_packed(s))
         return tp_fail(TP_RuntimeError,
                        "Calling register_hooks on a saved tensor whose hooks have already been set. Hint: only one "
                        "pair of hooks is allowed at a time.");
     if (!s->tensor)
         return tp_fail(TP_RuntimeError, "Calling register_hooks on a saved tensor with value None is forbidden");
+    if (s->packed && tp_pending_hooks.again(s->tensor) < 0) return -1;
     tp_autoref *seen = s->is_output ? tp_detached_alias(s->tensor) : tp_retain(s->tensor);
     void *packed = seen ? packed_of(seen) : NULL;
-    if (packed && (s->packed || !s->tensor)) packed = refuse_written(packed);
+    if (packed && (tp_packed(s) || !s->tensor)) packed = refuse_written(packed);
     if (!packed) return -1;
-    s->packed = packed;
-    tp_tensor *t = tp_take(s->tensor);
-    tp_release(t);
+    tp_saved before = *s;
+    *s = (tp_saved){.version = s->version, .is_output = s->is_output, .output_nr = s->output_nr, .packed = packed};
+    tp_saved_free(&before);
     return 0;
 }
 
 void tp_saved_free(tp_saved *s) {
     tp_tensor *t = tp_take(s->tensor);
-    tp_release(t);
     void *packed = tp_take(s->packed);
-    if (packed) tp_autograd_host.free_packed(packed);
+    if (tp_unlikely(packed != NULL)) {
+        if ((uintptr_t)packed & 1) tp_pending_hooks.unsaved(packed, t);
+        else tp_autograd_host.free_packed(packed);
+    }
+    tp_release(t);
 }
 
 tp_saved_list *tp_saved_list_new(int64_t size) {

@@ -106,6 +106,13 @@ static void release_data(tp_storage *s) {
     else tp_device_get_ops((tp_device_type)s->device.type)->release(s->device, s->data, s->nbytes, s->context);
 }
 
+void tp_storage_empty(tp_storage *s) {
+    release_data(s);
+    s->data = NULL;
+    s->context = NULL;
+    s->deleter = NULL;
+}
+
 static int copy_inside(tp_device device, void *dst, const void *src, size_t nbytes) {
     const tp_device_ops *ops = tp_device_get_ops((tp_device_type)device.type);
     return ops ? ops->copy_inside(device, dst, src, nbytes) : -1;

@@ -33,7 +33,14 @@
  * have been its contents has failed. A larger storage that was made meanwhile has no memory at all until then, so
  * nobody can read what is not there. Its tensors carry the key Deferred, which stands above everything that computes.
  * What reads, lends or moves memory by hand asks tp_settle first, which runs what was noted. Outside of compiled
- * functions no storage is pending. `slot` is the region's own number of the storage. */
+ * functions no storage is pending. `slot` is the region's own number of the storage.
+ *
+ * Note [Values computed again]
+ * Between a forward and its backward the values that autograd's nodes have saved are most of a program's memory. Where
+ * nobody but saved values holds a storage that a compiled function has computed element for element from values that
+ * are saved too, the storage gives its memory back and keeps the call instead (TP_LATER_AGAIN, plan/again.c). A node
+ * that hands the saved value out has the call made again first: the same call on the same elements, so the same bits.
+ */
 #pragma once
 
 #include "core/device.h"
@@ -69,6 +76,7 @@ enum {
     TP_LATER_WRITTEN = 1, /* its contents come later */
     TP_LATER_READ = 2,    /* noted calls still read it */
     TP_LATER_FAILED = 4,  /* its contents could not be computed */
+    TP_LATER_AGAIN = 8,   /* Note [Values computed again]: it has no memory, and `context` is the call */
 };
 
 /* What csrc/plan/ does for storages; NULL until it is loaded. */
@@ -84,13 +92,19 @@ struct tp_pending_hooks {
      */
     int (*open)(uint8_t options);
     int (*close)(void); /* runs what is noted */
+    /* Note [Values computed again]. A node saves t: an odd number that stands for that, or NULL where it does not
+     * matter; what was saved under a number goes; t, which was, is about to be handed out. */
+    void *(*saved)(tp_tensor *t);
+    void (*unsaved)(const void *number, const tp_tensor *t);
+    int (*again)(tp_tensor *t);
 };
 extern struct tp_pending_hooks tp_pending_hooks;
 
 /* After it the memory is what the program so far says; -1 and the error set where that could not be computed. */
 TP_INLINE int tp_settle(tp_storage *s) { return tp_likely(!s->later) ? 0 : tp_pending_hooks.settle(s); }
-/* Gives a storage its memory, if it has none yet. */
+/* Gives a storage its memory, if it has none yet; takes it away again from one that nobody reads. */
 int tp_storage_fill(tp_storage *s);
+void tp_storage_empty(tp_storage *s);
 
 /* Note [Opaque tensors] */
 TP_INLINE bool tp_is_opaque(const tp_storage *s) { return tp_is_opaque_device(s->device); }

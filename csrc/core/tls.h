@@ -19,6 +19,8 @@
 /* What autograd nodes get when they are made: a trace of where that was; the number of the options of the compiled
  * function that made them, times TP_NODES_PLANNED. */
 enum { TP_NODES_TRACED = 1, TP_NODES_PLANNED = 2 };
+/* Who wants to know what nodes save: hooks of the host; the open compiled function. */
+enum { TP_SAVES_HOOKED = 1, TP_SAVES_NOTED = 2 };
 
 typedef struct tp_thread_state {
     uint64_t include, exclude;
@@ -29,6 +31,7 @@ typedef struct tp_thread_state {
     uint8_t new_nodes;  /* of autograd: TP_NODES_TRACED, and by TP_NODES_PLANNED how the open compiled function runs */
     bool anomaly_check_nan;
     uint8_t later;                    /* whose storages get memory later, type + 1: Note [Pending memory], storage.h */
+    uint8_t saves;                    /* TP_SAVES_... */
     uint8_t functions_off;            /* python/overrides.c: whose __torch_function__ is not asked */
     uint8_t dispatch_off;             /* python/python_key.c: __torch_dispatch__ is not asked */
     int8_t scoped_type, scoped_index; /* device.h: this thread's default device, type + 1; 0: the process's */
@@ -84,6 +87,11 @@ TP_INLINE void tp_defer_again(const tp_deferral *old) {
     tp_tls.later = old->later;
 }
 #define tp_at_once_guard TP_CLEANUP(tp_defer_again) TP_UNUSED tp_deferral
+
+TP_INLINE void tp_set_saved_hooks(void *hooks) {
+    tp_tls.saved_hooks = hooks;
+    tp_tls.saves = (uint8_t)((tp_tls.saves & ~TP_SAVES_HOOKED) | (hooks ? TP_SAVES_HOOKED : 0));
+}
 
 /* What a loop returns whose caller may have been stopped by a signal: -1 if an error is pending. */
 TP_INLINE int tp_status_of_thread(void) { return tp_unlikely(tp_tls.error_class != TP_NoError) ? -1 : 0; }

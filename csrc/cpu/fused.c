@@ -23,6 +23,13 @@
     (TP_FUSED_CALLS + TP_FUSED_TENSORS + TP_MAP_INPUTS + 1) /* buffers of a thread: all values, and what is converted \
                                                              */
 #define NO_BUFFER -1
+#define LINE 64               /* bytes of a cache line */
+#define AHEAD 2               /* blocks */
+#define FAR_WRITE (512 << 10) /* bytes of a value that is not in the L2 cache, */
+#define FAR_READ (8 << 20)    /* and of one that is in no cache */
+
+/* Which of a value's lines are asked for with each block: find_far_values. */
+typedef enum { ASKS_NOT, ASKS_NOW, ASKS_TO_CHANGE, ASKS_TO_READ } asks_for;
 
 /* Where a value's elements are. */
 typedef struct {
@@ -32,7 +39,8 @@ typedef struct {
     tp_dtype dtype;
     tp_fused_walk walk;          /* of an input; its run is 0 where it lies as the outputs do */
     const tp_fused_lines *lines; /* of an input that has no walk; else NULL */
-    bool in_lines;               /* a line has one element of it, or neighbours */
+    asks_for asks;
+    bool in_lines; /* a line has one element of it, or neighbours */
 } place;
 
 typedef struct {
@@ -46,6 +54,7 @@ typedef struct {
     const tp_fused *f;
     int64_t numel, block, line; /* elements: no block crosses a multiple of `line` */
     int nvalues;
+    bool asks; /* one of the values does */
     place values[TP_FUSED_TENSORS + TP_FUSED_CALLS];
     tp_fused_lines lines[TP_FUSED_TENSORS];
     step steps[TP_FUSED_CALLS];
@@ -212,8 +221,27 @@ static inline void run_step(worker *w, int c, int64_t begin, int64_t n) {
     s->cast[0](both, (const int64_t[]){step_of_target, strides[0]}, n, NULL);
 }
 
+/* Memory that is far is asked for before it is needed. Inline, since gcc takes a call that does nothing else for one
+ * that does nothing. */
+TP_INLINE void ask_for_lines(const job *j, int64_t begin, int64_t n) {
+    for (int i = 0; i < j->nvalues; i++) {
+        const place *v = &j->values[i];
+        if (v->asks == ASKS_NOT) continue;
+        int64_t size = tp_itemsize(v->dtype), from = begin + (v->asks == ASKS_NOW ? 0 : AHEAD * j->block);
+        if (from + n > j->numel) continue;
+        const char *lines = v->base + from * size;
+        if (v->asks == ASKS_NOW)
+            for (int64_t at = 0; at < n * size; at += LINE) __builtin_prefetch(lines + at, 1, 3);
+        else if (v->asks == ASKS_TO_CHANGE)
+            for (int64_t at = 0; at < n * size; at += LINE) __builtin_prefetch(lines + at, 1, 2);
+        else
+            for (int64_t at = 0; at < n * size; at += LINE) __builtin_prefetch(lines + at, 0, 2);
+    }
+}
+
 static void run_block(worker *w, int64_t begin, int64_t n) {
     const job *j = w->j;
+    if (j->asks) ask_for_lines(j, begin, n);
     for (int i = 0; i < j->f->ninputs; i++)
         if (j->values[i].buffer >= 0) lay_out(&j->values[i], w->room[j->values[i].buffer], begin, n);
     for (int c = 0; c < j->f->ncalls; c++) run_step(w, c, begin, n);
@@ -305,6 +333,26 @@ static void find_lines(job *j) {
     }
 }
 
+/* What is asked for: the lines that a block writes, so that its stores do not wait for them; those of values that
+ * change in place a few blocks before, and, where nothing is written, those of inputs, too: the CPU's own look ahead
+ * ends with each block. */
+static void find_far_values(job *j) {
+    const tp_fused *f = j->f;
+    for (int o = 0; o < f->noutputs; o++) {
+        place *v = &j->values[f->outputs[o]];
+        if (j->numel * tp_itemsize(v->dtype) <= FAR_WRITE) continue;
+        v->asks = ASKS_NOW;
+        for (int i = 0; i < f->ninputs; i++)
+            if (j->values[i].base == v->base) v->asks = ASKS_TO_CHANGE;
+    }
+    for (int i = 0; i < f->ninputs && !f->noutputs; i++) {
+        place *v = &j->values[i];
+        bool is_far = j->numel * tp_itemsize(v->dtype) > FAR_READ;
+        if (is_far && !v->lines && !v->walk.run) v->asks = ASKS_TO_READ;
+    }
+    for (int i = 0; i < j->nvalues; i++) j->asks |= j->values[i].asks != ASKS_NOT;
+}
+
 /* The largest element that a buffer holds; blocks of smaller ones than 4 bytes are no longer. */
 static int64_t widest(const job *j) {
     int64_t most = 1;
@@ -341,6 +389,7 @@ static int start(job *j, int64_t program, tp_tensors inputs, tp_scalars numbers,
     }
     j->block = BLOCK_BYTES / widest(j);
     find_lines(j);
+    find_far_values(j);
     return give_buffers(j);
 }
 

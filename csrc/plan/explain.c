@@ -60,7 +60,8 @@ void tp_tell_unit(tp_region *r, const tp_notes *n, int64_t at, int64_t count) {
 }
 
 void tp_tell_flush(tp_region *r, const char *why) {
-    tp_plan_event e = {.kind = TP_PLAN_FLUSH, .why = why, .unstored = r->told.unstored, .peak = r->told.peak};
+    tp_plan_event e = {
+        .kind = TP_PLAN_FLUSH, .why = why, .unstored = r->told.unstored, .peak = r->told.peak, .again = r->told.again};
     if (why && r->current) {
         e.operators = &r->current;
         e.count = 1;

@@ -22,7 +22,7 @@ int tp_notes_add_storage(tp_notes *n, tp_storage *s, bool born) {
     if (tp_plan_reserve((void **)&n->slots, n->nslots, &n->slot_room, sizeof *n->slots) < 0) return -1;
     s->slot = (uint16_t)n->nslots;
     s->later = born ? TP_LATER_WRITTEN : TP_LATER_READ;
-    n->slots[n->nslots++] = (tp_plan_slot){tp_storage_retain(s), 0, born};
+    n->slots[n->nslots++] = (tp_plan_slot){.storage = tp_storage_retain(s), .born = born};
     return 0;
 }
 
@@ -47,6 +47,7 @@ static tp_tensor *own_tensor(tp_notes *n, tp_tensor *t, bool written) {
     tp_tensor *own = tp_still(t);
     if (!own) return NULL;
     n->slots[s->slot].uses++;
+    if (written) n->slots[s->slot].last_write = (int32_t)n->ncalls + 1;
     s->later |= written ? TP_LATER_WRITTEN : TP_LATER_READ;
     return own;
 }

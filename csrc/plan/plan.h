@@ -61,7 +61,8 @@ typedef struct {
     int64_t count;
     const struct tp_tensor *like; /* what the last call writes; NULL: not known */
     int64_t moved, alone;         /* bytes that were read and written; that would have been, one by one */
-    int64_t unstored, peak;       /* of a flush: bytes of what never got memory; the most of what got it for a while */
+    int64_t unstored, peak;       /* of a flush: bytes of what never got memory; the most of what got it for a while; */
+    int64_t again;                /* bytes that were given back, to be computed again in backward */
     const char *why; /* what ended the unit, kept the call from waiting or asked for the flush; NULL: the end */
 } tp_plan_event;
 
@@ -71,6 +72,7 @@ typedef struct {
     bool whole;       /* a flush before the end is an error (fullgraph=True) */
     int64_t smallest; /* bytes of the largest tensor of a call that is worth waiting, */
     int64_t tile;     /* and of each thread's part of a tile of rows (tile.c) */
+    bool recomputes;  /* Note [Values computed again] */
     void (*tell)(void *context, const tp_plan_event *event); /* with the host lock; NULL: nobody asks */
     void *context;
     struct tp_tape *tape; /* what the calls are written down in: every one waits (plan/tape.h); NULL: they are not */

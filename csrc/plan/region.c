@@ -42,6 +42,7 @@ int tp_region_enter(const tp_region_options *options) {
     mark_nodes(number_of(options));
     tp_tls.include |= TP_BIT(Deferred);
     tp_tls.observe |= TP_BIT(Deferred);
+    if (options->recomputes && !options->tape) tp_tls.saves |= TP_SAVES_NOTED;
     return 0;
 }
 
@@ -61,6 +62,7 @@ int tp_region_leave(tp_region_report *report) {
     int status = tp_region_flush(r, NULL);
     tp_tls.include &= ~TP_BIT(Deferred);
     tp_tls.observe &= ~TP_BIT(Deferred);
+    tp_tls.saves &= (uint8_t)~TP_SAVES_NOTED;
     tp_tls.region = NULL;
     mark_nodes(0);
     unlink_region(r);
@@ -77,6 +79,8 @@ void tp_region_spoil(const char *why) {
 int tp_region_break(const char *why) { return tp_tls.region ? tp_region_flush(tp_tls.region, why) : 0; }
 
 /* ---- what core/storage.h asks ---- */
+
+tp_region *tp_open_regions(void) { return open_regions; }
 
 static tp_region *region_of(const tp_storage *s, bool *runs) {
     for (tp_region *r = open_regions; r; r = r->next) {
@@ -123,6 +127,7 @@ static bool is_argument(const tp_notes *n, const tp_storage *s) {
 static int settle(tp_storage *s) {
     const tp_region *own = tp_tls.region; /* NULL: somebody has included the key */
     if (own && tp_tls.include & TP_BIT(Deferred) && !own->settles) tp_region_spoil("a value is read");
+    if (s->later & TP_LATER_AGAIN && tp_compute_again(s) < 0) return -1;
     while (s->later && s->later != TP_LATER_FAILED) {
         bool runs;
         tp_region *r = region_of(s, &runs);
@@ -200,5 +205,6 @@ int tp_plan_load(void) {
     tp_pending_hooks.reshaped = reshaped;
     tp_pending_hooks.open = open_for_backward;
     tp_pending_hooks.close = close_after_backward;
+    tp_again_load();
     return tp_defer_load();
 }

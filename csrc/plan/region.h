@@ -21,10 +21,24 @@ typedef struct {
     tp_value args[];
 } tp_note;
 
+/* A call that gives a storage its contents once more: again.c. */
+typedef struct tp_recipe tp_recipe;
+
+/* A tensor that nodes have saved, so many times. */
+typedef struct {
+    tp_tensor *tensor; /* alive while count is not 0 */
+    int32_t count;
+    int32_t next; /* of the same slot: a number, from 1 on; 0: it is the last */
+} tp_kept;
+
 typedef struct {
     tp_storage *storage; /* owned */
     int64_t uses;
-    bool born; /* made in the region: nobody has seen other contents of it */
+    tp_recipe *recipe;  /* owned; NULL: none */
+    int64_t recipes;    /* tensors of other storages' recipes */
+    int32_t kept;       /* the first of its saved tensors; 0: it has none */
+    int32_t last_write; /* number of the last note that writes it, from 1 on; 0: none does */
+    bool born;          /* made in the region: nobody has seen other contents of it */
 } tp_plan_slot;
 
 /* A list of notes: the one that grows, or one that runs. */
@@ -35,6 +49,8 @@ typedef struct tp_notes {
     const tp_note *now;     /* of lists that run: the first note of the unit that does, */
     struct tp_notes *outer; /* and the list that was running before */
     int64_t declined;       /* notes before this place run one by one: the backend cannot join them yet */
+    tp_kept *kept;          /* what nodes have saved of the slots, by their numbers less 1 */
+    int64_t nkept, kept_room;
 } tp_notes;
 
 /* What is known of a unit while it runs, for who asks. */
@@ -42,7 +58,7 @@ typedef struct {
     int64_t moved; /* -1: as much as one by one */
     tp_plan_kind kind;
     tp_plan_reason ends;
-    int64_t unstored, peak;
+    int64_t unstored, peak, again;
 } tp_told;
 
 struct tp_region {
@@ -69,6 +85,9 @@ TP_INLINE bool tp_notes_have(const tp_notes *n, const tp_storage *s) {
 }
 /* Whether the storage is one of the region's. */
 TP_INLINE bool tp_region_has(const tp_region *r, const tp_storage *s) { return tp_notes_have(&r->notes, s); }
+
+/* region.c: the first of all threads' open regions; with the host lock. */
+tp_region *tp_open_regions(void);
 
 /* notes.c */
 /* Room for one more of a list's items. -1 and the error set on failure. */
@@ -103,6 +122,16 @@ int tp_region_flush(tp_region *r, const char *why);
 TP_INLINE bool tp_slot_is_held(const tp_plan_slot *slot) {
     return atomic_load_explicit(&slot->storage->refcount, memory_order_acquire) > slot->uses + 1;
 }
+
+/* again.c: Note [Values computed again] in core/storage.h */
+void tp_again_load(void);
+/* The list's note of this number has run, and is let go of: it becomes its output's recipe, where that may be. */
+void tp_note_leave(tp_notes *n, int64_t number);
+/* The slot's last note has run: its storage gives its memory back, if it has a recipe and nobody but nodes holds it.
+ * The bytes. */
+int64_t tp_slot_forget(tp_notes *n, tp_plan_slot *slot);
+/* Has the call of a storage that says TP_LATER_AGAIN made again, now or as a note of this thread's region. */
+int tp_compute_again(tp_storage *s);
 
 /* explain.c: what is told where options.tell is set */
 void tp_tell_unit(tp_region *r, const tp_notes *n, int64_t at, int64_t count);

@@ -5,26 +5,29 @@
 #include "core/tls.h"
 
 /* The slot's last note is done, or will never run. */
-static void close_slot(tp_told *told, tp_plan_slot *slot, bool failed) {
+static void close_slot(tp_told *told, tp_notes *n, tp_plan_slot *slot, bool failed) {
     tp_storage *s = slot->storage;
     if (!s) return;
     if (slot->born && !s->data && !tp_slot_is_held(slot)) told->unstored += (int64_t)s->nbytes;
-    slot->storage = NULL;
     s->later = failed && slot->born ? TP_LATER_FAILED : 0;
+    if (tp_unlikely(slot->recipe != NULL)) told->again += tp_slot_forget(n, slot);
+    slot->storage = NULL;
     tp_storage_release(s);
 }
 
-static void finish_note(tp_told *told, tp_notes *n, tp_note *note, bool failed) {
+static void finish_note(tp_told *told, tp_notes *n, int64_t at, bool failed) {
+    tp_note *note = n->calls[at];
     int64_t touched[64], count = 0;
     for (int i = 0; i < note->op->info->nargs; i++) {
         tp_tensors list = tp_value_tensors(&note->args[i]);
         for (int64_t k = 0; k < list.size; k++)
             if (list.data[k] && count < TP_COUNTOF(touched)) touched[count++] = list.data[k]->storage->slot;
     }
-    tp_note_free(n, note);
+    if (tp_unlikely(n->nkept) && !failed) tp_note_leave(n, at + 1);
+    else tp_note_free(n, note);
     for (int64_t i = 0; i < count; i++)
         if (n->slots[touched[i]].storage && n->slots[touched[i]].uses == 0)
-            close_slot(told, &n->slots[touched[i]], failed);
+            close_slot(told, n, &n->slots[touched[i]], failed);
 }
 
 /* Storages that no note has written are memory without contents, as outside of regions. */
@@ -32,8 +35,8 @@ static int finish_slots(tp_told *told, tp_notes *n, int status) {
     for (int64_t i = 0; i < n->nslots; i++) {
         tp_plan_slot *slot = &n->slots[i];
         if (!slot->storage) continue;
-        if (status == 0 && tp_slot_is_held(slot)) status = tp_storage_fill(slot->storage);
-        close_slot(told, slot, status < 0);
+        if (status == 0 && tp_slot_is_held(slot) && !slot->recipe) status = tp_storage_fill(slot->storage);
+        close_slot(told, n, slot, status < 0);
     }
     return status;
 }
@@ -53,11 +56,12 @@ static int run_all(tp_region *r, tp_notes *n) {
         else if (status == 0) status = tp_note_run(n->calls[i]);
         if (tp_unlikely(r->options.tell != NULL) && status == 0) tp_tell_unit(r, n, i, count);
         n->now = NULL;
-        for (int64_t k = 0; k < count; k++) finish_note(&r->told, n, n->calls[i + k], status < 0);
+        for (int64_t k = 0; k < count; k++) finish_note(&r->told, n, i + k, status < 0);
     }
     status = finish_slots(&r->told, n, status);
     tp_free(n->calls, (size_t)n->call_room * sizeof *n->calls);
     tp_free(n->slots, (size_t)n->slot_room * sizeof *n->slots);
+    tp_free(n->kept, (size_t)n->kept_room * sizeof *n->kept);
     return status;
 }
 

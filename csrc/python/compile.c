@@ -75,17 +75,17 @@ static PyObject *sizes_of(const tp_tensor *t) {
     return sizes;
 }
 
-/* Appends (kind, operators, sizes, dtype, moved, alone, unstored, peak, why, line) to the list. An event for which
- * there is no memory goes untold. */
+/* Appends (kind, operators, sizes, dtype, moved, alone, unstored, peak, again, why, line) to the list. An event for
+ * which there is no memory goes untold. */
 static void tell(void *list, const tp_plan_event *e) {
     static const char *const kinds[] = {"call", "group", "tiles", "at once", "flush"};
     PyObject *type, *value, *traceback;
     PyErr_Fetch(&type, &value, &traceback);
     bool has_line = e->kind == TP_PLAN_AT_ONCE || (e->kind == TP_PLAN_FLUSH && e->why);
-    PyObject *row = Py_BuildValue("(sNNNLLLLzN)", kinds[e->kind], names_of(e), sizes_of(e->like),
+    PyObject *row = Py_BuildValue("(sNNNLLLLLzN)", kinds[e->kind], names_of(e), sizes_of(e->like),
                                   e->like ? tp_py_dtype_object((tp_dtype)e->like->dtype) : Py_NewRef(Py_None),
                                   (long long)e->moved, (long long)e->alone, (long long)e->unstored, (long long)e->peak,
-                                  e->why, has_line ? tp_py_line_of_program() : Py_NewRef(Py_None));
+                                  (long long)e->again, e->why, has_line ? tp_py_line_of_program() : Py_NewRef(Py_None));
     if (!row || PyList_Append(list, row) < 0) PyErr_Clear();
     Py_XDECREF(row);
     PyErr_Restore(type, value, traceback);
@@ -179,19 +179,21 @@ static PyObject *call(PyObject *o, PyObject *const *args, size_t n, PyObject *na
     return result;
 }
 
-/* _Compiled(function, fuses, whole, smallest, tile, at_once, replays=False) */
+/* _Compiled(function, fuses, whole, smallest, tile, at_once, replays=False, recomputes=False) */
 static PyObject *new_compiled(PyTypeObject *type, PyObject *args, PyObject *kwargs) {
     PyObject *function;
-    int fuses, whole, at_once, replays = 0;
+    int fuses, whole, at_once, replays = 0, recomputes = 0;
     long long smallest, tile;
     if (kwargs && PyDict_GET_SIZE(kwargs)) return PyErr_Format(PyExc_TypeError, "_Compiled() takes no keywords");
-    if (!PyArg_ParseTuple(args, "OppLLp|p", &function, &fuses, &whole, &smallest, &tile, &at_once, &replays))
+    if (!PyArg_ParseTuple(args, "OppLLp|pp", &function, &fuses, &whole, &smallest, &tile, &at_once, &replays,
+                          &recomputes))
         return NULL;
     compiled *c = COMPILED(type->tp_alloc(type, 0));
     if (!c) return NULL;
     c->vectorcall = call;
     c->function = Py_NewRef(function);
-    c->options = (tp_region_options){.fuses = fuses, .whole = whole, .smallest = smallest, .tile = tile};
+    c->options = (tp_region_options){
+        .fuses = fuses, .whole = whole, .smallest = smallest, .tile = tile, .recomputes = recomputes};
     c->at_once = at_once;
     if (replays && !(c->replays = tp_py_replays_new())) Py_CLEAR(c);
     return (PyObject *)c;

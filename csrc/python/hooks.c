@@ -276,9 +276,9 @@ static PyObject *get_anomaly(PyObject *self, PyObject *unused) {
 static void *pack_saved(tp_tensor *t) {
     PyGILState_STATE gil = PyGILState_Ensure();
     PyObject *hooks = Py_NewRef((PyObject *)tp_tls.saved_hooks), *object = tp_py_wrap(t), *pair = NULL;
-    tp_tls.saved_hooks = NULL; /* what a hook computes is not packed again */
+    tp_set_saved_hooks(NULL); /* what a hook computes is not packed again */
     PyObject *packed = object ? PyObject_CallOneArg(PyTuple_GET_ITEM(hooks, 0), object) : NULL;
-    tp_tls.saved_hooks = hooks;
+    tp_set_saved_hooks(hooks);
     if (packed) pair = PyTuple_Pack(2, PyTuple_GET_ITEM(hooks, 1), packed);
     Py_XDECREF(packed);
     Py_XDECREF(object);
@@ -316,7 +316,7 @@ static PyObject *set_saved_hooks(PyObject *self, PyObject *arg) {
     if (arg != Py_None && !(PyTuple_Check(arg) && PyTuple_GET_SIZE(arg) == 2))
         return PyErr_Format(PyExc_TypeError, "_set_saved_hooks() takes a pair or None");
     PyObject *previous = tp_tls.saved_hooks ? (PyObject *)tp_tls.saved_hooks : Py_None;
-    tp_tls.saved_hooks = arg == Py_None ? NULL : arg;
+    tp_set_saved_hooks(arg == Py_None ? NULL : arg);
     return Py_NewRef(previous);
 }
 

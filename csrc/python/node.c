@@ -151,9 +151,9 @@ static PyObject *hook_saved(PyObject *self, PyObject *args) {
         if (!list || index >= list->size) return PyErr_Format(PyExc_IndexError, "there is no such saved value");
         s = &list->items[index];
     }
-    tp_tls.saved_hooks = hooks;
+    tp_set_saved_hooks(hooks);
     int status = tp_saved_hook(s, n);
-    tp_tls.saved_hooks = before;
+    tp_set_saved_hooks(before);
     if (status < 0) return tp_py_raise();
     Py_RETURN_NONE;
 }
@@ -279,7 +279,7 @@ static PyObject *node_call(PyObject *o, PyObject *args, PyObject *kwargs) {
 /* ---- the class ---- */
 
 static PyMethodDef node_methods[] = {
-    {"name", node_name, METH_NOARGS, "name($self, /)\n--\n\nThe node's name."},
+    {"name", node_name, METH_NOARGS, "name($self, /)\n--\n\nThe node's name.\n\nReturns: str."},
     {"_pre_hooks", node_pre_hooks, METH_NOARGS, NULL},
     {"_post_hooks", node_post_hooks, METH_NOARGS, NULL},
     {"_sequence_nr", node_sequence, METH_NOARGS, NULL},

@@ -190,9 +190,10 @@ static PyObject *storage_new(PyTypeObject *type TP_UNUSED, PyObject *args, PyObj
 
 static PyMethodDef storage_methods[] = {
     {"_adopt", storage_adopt, METH_O, NULL},
-    {"nbytes", storage_nbytes, METH_NOARGS, "nbytes($self, /)\n--\n\nThe number of bytes."},
-    {"size", storage_nbytes, METH_NOARGS, "size($self, /)\n--\n\nThe number of bytes."},
-    {"data_ptr", storage_data_ptr, METH_NOARGS, "data_ptr($self, /)\n--\n\nThe address of the first byte."},
+    {"nbytes", storage_nbytes, METH_NOARGS, "nbytes($self, /)\n--\n\nThe number of bytes.\n\nReturns: int."},
+    {"size", storage_nbytes, METH_NOARGS, "size($self, /)\n--\n\nThe number of bytes.\n\nReturns: int."},
+    {"data_ptr", storage_data_ptr, METH_NOARGS,
+     "data_ptr($self, /)\n--\n\nThe address of the first byte.\n\nReturns: int."},
     {"__deepcopy__", storage_deepcopy, METH_O, NULL},
     {"__reduce__", storage_reduce, METH_NOARGS, NULL},
     {NULL, NULL, 0, NULL},

@@ -63,8 +63,9 @@ static PyGetSetDef dtype_getset[] = {
 };
 static PyMethodDef dtype_methods[] = {
     {"__reduce__", dtype_reduce, METH_NOARGS, NULL},
-    {"to_real", dtype_to_real, METH_NOARGS, "The dtype of the parts of a complex number."},
-    {"to_complex", dtype_to_complex, METH_NOARGS, "The complex dtype whose parts have this dtype."},
+    {"to_real", dtype_to_real, METH_NOARGS, "The dtype of the parts of a complex number.\n\nReturns: a dtype."},
+    {"to_complex", dtype_to_complex, METH_NOARGS,
+     "The complex dtype whose parts have this dtype.\n\nReturns: a dtype."},
     {NULL, NULL, 0, NULL},
 };
 PyTypeObject tp_py_dtype_type = {
@@ -319,7 +320,7 @@ static PyObject *size_new(PyTypeObject *type, PyObject *args, PyObject *kwargs) 
 static PyNumberMethods size_number = {.nb_add = size_add};
 static PySequenceMethods size_sequence = {.sq_concat = size_concat, .sq_repeat = size_repeat};
 static PyMappingMethods size_mapping = {.mp_subscript = size_subscript};
-static PyMethodDef size_methods[] = {{"numel", size_numel, METH_NOARGS, "The product of the sizes."},
+static PyMethodDef size_methods[] = {{"numel", size_numel, METH_NOARGS, "The product of the sizes.\n\nReturns: int."},
                                      {NULL, NULL, 0, NULL}};
 PyTypeObject tp_py_size_type = {
     PyVarObject_HEAD_INIT(NULL, 0).tp_name = "tensorpy.Size",

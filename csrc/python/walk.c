@@ -62,7 +62,8 @@ static int meet_tensor(graph_walk *w, const tp_tensor *t) {
 static int meet_saved(graph_walk *w, const tp_saved *saved, int64_t n) {
     for (int64_t i = 0; i < n; i++) {
         int status = meet_tensor(w, saved[i].tensor);
-        if (status == 0 && saved[i].packed) status = w->visit(saved[i].packed, w->arg);
+        void *packed = tp_packed(&saved[i]);
+        if (status == 0 && packed) status = w->visit(packed, w->arg);
         if (status) return status;
     }
     return 0;

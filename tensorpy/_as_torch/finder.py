@@ -77,10 +77,9 @@ def _missing(module: str, name: str, own: AttributeError, frame: FrameType) -> A
         asked[f"{module}.{name}"] += 1
     if imported and _asks_in_passing(frame):
         return _standing_for(module, name)
-    import difflib
+    from tensorpy._package.nearby import ending
 
-    near = difflib.get_close_matches(name, dir(sys.modules[module]), 1)
-    nearest = f"; the nearest that is there is '{near[0]}'" if near else ""
+    nearest = ending(module.partition(".")[2], name, dir(sys.modules[module]))
     raise AttributeError(
         f"module '{module}' has no attribute '{name}': PyTorch has it, tensorpy does not{nearest}",
         name=name,

@@ -68,6 +68,7 @@ class Flush:
         line: of the program, `file:line`; None at the end
         unstored: bytes of tensors that never got memory
         peak: the most bytes at a time of tensors that had memory and that nobody held
+        again: bytes of saved values that were given up, to be computed again in backward
         after: how many of the plan's units had run before the next ones
     """
 
@@ -76,6 +77,7 @@ class Flush:
     line: str | None
     unstored: int
     peak: int
+    again: int
     after: int = 0
 
     @property
@@ -135,6 +137,10 @@ class Plan:
         return max((flush.peak for flush in self.flushes), default=0)
 
     @property
+    def again(self) -> int:
+        return sum(flush.again for flush in self.flushes)
+
+    @property
     def breaks(self) -> list[Flush]:
         """The flushes before the function's end."""
         return [flush for flush in self.flushes if flush.why is not None]
@@ -147,6 +153,8 @@ class Plan:
             f"{_count(tiles, 'run')} of tiles), {_count(len(self.breaks), 'flush')} before the end",
             f"intermediates: {in_words(self.unstored)} never in memory, {in_words(self.peak)} at a time",
         ]
+        if self.again:
+            lines.append(f"saved values: {in_words(self.again)} given up, to be computed again in backward")
         for number, unit in enumerate(self.units, 1):
             parts = (f"{unit.kind} {number}", ", ".join(unit.operators), unit.elements, unit.moves)
             lines.append("  ".join(part for part in parts if part))
@@ -172,9 +180,10 @@ def _count(number: int, thing: str) -> str:
 def plan_of(rows: list[Any]) -> Plan:
     """The plan that a region's rows tell."""
     plan = Plan()
-    for kind, operators, sizes, dtype, moved, alone, unstored, peak, why, line in rows:
+    for kind, operators, sizes, dtype, moved, alone, unstored, peak, again, why, line in rows:
         if kind == "flush":
-            plan.flushes.append(Flush(why, operators[0] if operators else None, line, unstored, peak, len(plan.units)))
+            asked = operators[0] if operators else None
+            plan.flushes.append(Flush(why, asked, line, unstored, peak, again, len(plan.units)))
         elif kind == "at once":
             plan.at_once.append(AtOnce(operators[0], why, line))
         else:

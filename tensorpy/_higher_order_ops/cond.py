@@ -34,6 +34,10 @@ def cond(
         false_fn: what is called if it is not
         operands: the arguments of both: tensors, or trees of tensors
 
+    Returns: what the branch gives.
+
+    Raises: RuntimeError for branches that cannot be called, and for operands that are no tuple of tensors.
+
     Example:
         >>> tp.cond(tp.tensor(True), lambda x: x + 1, lambda x: x - 1, (tp.ones(2),))
         tensor([2., 2.])

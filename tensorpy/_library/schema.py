@@ -78,6 +78,10 @@ def infer_schema(
         mutates_args: the arguments that are written: () for none
         op_name: the name in the schema
 
+    Returns: str.
+
+    Raises: ValueError for parameters that are not annotated, or that a schema cannot have.
+
     Example:
         >>> def f(x: tp.Tensor, n: int = 2) -> tp.Tensor:
         ...     return x * n

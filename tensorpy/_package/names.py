@@ -96,8 +96,10 @@ _RAISES = "Traceback (most recent call last):\n    ...\n    RuntimeError: ..."
 
 
 def _shown(says: str, call: str, result: str) -> str:
-    """The help of a method: what it does, and a call with its result."""
-    return f"{says}\n\nExample:\n    >>> x = tp.tensor([[0.0, 5.0], [6.0, 0.0]])\n    >>> {call}\n    {result}"
+    """The help of a method that raises: what it says, and a call with its result."""
+    told = "Returns: nothing.\n\nRaises: RuntimeError always."
+    example = f"Example:\n    >>> x = tp.tensor([[0.0, 5.0], [6.0, 0.0]])\n    >>> {call}\n    {result}"
+    return f"{says}\n\n{told}\n\n{example}"
 
 
 # Methods of Tensor that modules above tensorpy._tensor have: module -> name -> what the method does.

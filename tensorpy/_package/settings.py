@@ -26,6 +26,8 @@ _warn_always = False
 def get_float32_matmul_precision() -> str:
     """What set_float32_matmul_precision was told: "highest" at first.
 
+    Returns: str.
+
     Example:
         >>> tp.get_float32_matmul_precision()
         'highest'
@@ -78,6 +80,8 @@ def use_deterministic_algorithms(mode: bool, *, warn_only: bool = False) -> None
 def are_deterministic_algorithms_enabled() -> bool:
     """Whether use_deterministic_algorithms is on, as an error or as a warning.
 
+    Returns: bool.
+
     Example:
         >>> tp.are_deterministic_algorithms_enabled()
         False
@@ -88,6 +92,8 @@ def are_deterministic_algorithms_enabled() -> bool:
 def is_deterministic_algorithms_warn_only_enabled() -> bool:
     """Whether use_deterministic_algorithms is on with warn_only.
 
+    Returns: bool.
+
     Example:
         >>> tp.is_deterministic_algorithms_warn_only_enabled()
         False
@@ -97,6 +103,8 @@ def is_deterministic_algorithms_warn_only_enabled() -> bool:
 
 def get_deterministic_debug_mode() -> int:
     """What use_deterministic_algorithms is set to: 0 for off, 1 for a warning, 2 for an error.
+
+    Returns: int.
 
     Example:
         >>> tp.get_deterministic_debug_mode()
@@ -149,6 +157,8 @@ def set_default_tensor_type(t: Any, /) -> None:
 def get_num_interop_threads() -> int:
     """How many calls run beside each other of themselves: one.
 
+    Returns: int.
+
     Example:
         >>> tp.get_num_interop_threads() >= 1
         True
@@ -175,6 +185,8 @@ def set_flush_denormal(mode: bool, /) -> bool:
     Arguments:
         mode: whether they are
 
+    Returns: bool.
+
     Example:
         >>> tp.set_flush_denormal(False)
         True
@@ -184,6 +196,8 @@ def set_flush_denormal(mode: bool, /) -> bool:
 
 def is_warn_always_enabled() -> bool:
     """What set_warn_always was told.
+
+    Returns: bool.
 
     Example:
         >>> tp.is_warn_always_enabled()
@@ -211,6 +225,8 @@ def set_warn_always(b: bool, /) -> None:
 def is_storage(obj: object, /) -> bool:
     """Whether obj is a storage.
 
+    Returns: bool.
+
     Example:
         >>> tp.is_storage(tp.ones(2).untyped_storage())
         True
@@ -226,6 +242,8 @@ def typename(obj: Any, /) -> str:
     Arguments:
         obj: the object
 
+    Returns: str.
+
     Example:
         >>> tp.typename(tp.ones(2))
         'tensorpy.FloatTensor'
@@ -240,6 +258,8 @@ def typename(obj: Any, /) -> str:
 def compiled_with_cxx11_abi() -> bool:
     """Whether C++ libraries of today's ABI can be used beside it: there is no C++ in it, so they can.
 
+    Returns: bool.
+
     Example:
         >>> tp.compiled_with_cxx11_abi()
         True
@@ -249,6 +269,10 @@ def compiled_with_cxx11_abi() -> bool:
 
 def get_device_module(device: Any = None) -> Any:
     """The module of a device type: tensorpy.cpu, tensorpy.opencl.
+
+    Returns: a module.
+
+    Raises: RuntimeError where the device type has none.
 
     Example:
         >>> tp.get_device_module("cpu").__name__
@@ -266,6 +290,8 @@ def get_device_module(device: Any = None) -> Any:
 def is_vulkan_available() -> bool:
     """Whether there is a Vulkan device: tensorpy drives none.
 
+    Returns: bool.
+
     Example:
         >>> tp.is_vulkan_available()
         False
@@ -276,6 +302,8 @@ def is_vulkan_available() -> bool:
 def is_autocast_cpu_enabled() -> bool:
     """is_autocast_enabled("cpu") by its older name.
 
+    Returns: bool.
+
     Example:
         >>> tp.is_autocast_cpu_enabled()
         False
@@ -285,6 +313,8 @@ def is_autocast_cpu_enabled() -> bool:
 
 def get_autocast_cpu_dtype() -> _dtype:
     """get_autocast_dtype("cpu") by its older name.
+
+    Returns: a dtype.
 
     Example:
         >>> tp.get_autocast_cpu_dtype()
@@ -314,6 +344,8 @@ def set_autocast_cpu_dtype(dtype: _dtype) -> None:
 
 def get_autocast_gpu_dtype() -> _dtype:
     """What autocast casts to on an NVIDIA device, if there were one.
+
+    Returns: a dtype.
 
     Example:
         >>> tp.get_autocast_gpu_dtype()

@@ -26,6 +26,8 @@ def sym_int(a: Any) -> int:
     Arguments:
         a: the number
 
+    Returns: int.
+
     Example:
         >>> tp.sym_int(-2.7)
         -2
@@ -38,6 +40,8 @@ def sym_float(a: Any) -> float:
 
     Arguments:
         a: the number
+
+    Returns: float.
 
     Example:
         >>> tp.sym_float(3)
@@ -53,6 +57,8 @@ def sym_max(a: Any, b: Any) -> Any:
         a: a number
         b: another
 
+    Returns: a number.
+
     Example:
         >>> tp.sym_max(3, 2.0)
         3.0
@@ -67,6 +73,8 @@ def sym_min(a: Any, b: Any) -> Any:
         a: a number
         b: another
 
+    Returns: a number.
+
     Example:
         >>> tp.sym_min(3, 2)
         2
@@ -80,6 +88,8 @@ def sym_sum(args: Sequence[Any]) -> Any:
     Arguments:
         args: the numbers
 
+    Returns: a number.
+
     Example:
         >>> tp.sym_sum([1, 2, 3])
         6
@@ -92,6 +102,8 @@ def sym_not(a: Any) -> bool:
 
     Arguments:
         a: the condition
+
+    Returns: bool.
 
     Example:
         >>> tp.sym_not(True)
@@ -107,6 +119,10 @@ def sym_ite(b: bool, t: Any, f: Any) -> Any:
         b: the condition
         t: the value where it holds
         f: the value where it does not
+
+    Returns: t or f.
+
+    Raises: AssertionError for a condition that is no bool, and for values of two types.
 
     Example:
         >>> tp.sym_ite(2 > 1, "yes", "no")
@@ -125,6 +141,8 @@ def sym_sqrt(a: Any) -> float:
     Arguments:
         a: the number
 
+    Returns: float.
+
     Example:
         >>> tp.sym_sqrt(4)
         2.0
@@ -137,6 +155,8 @@ def sym_fresh_size(expr: Any) -> Any:
 
     Arguments:
         expr: the size
+
+    Returns: the size.
 
     Example:
         >>> tp.sym_fresh_size(4)

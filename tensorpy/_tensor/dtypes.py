@@ -53,6 +53,8 @@ class finfo:
     Arguments:
         type: a dtype of floats or complex numbers; None takes the default dtype
 
+    Raises: TypeError for a dtype of integers or bool.
+
     Example:
         >>> tp.finfo(tp.float32).max
         3.4028234663852886e+38
@@ -106,6 +108,8 @@ class iinfo:
 
     Arguments:
         type: a dtype of integers
+
+    Raises: TypeError for a dtype of floats.
 
     Example:
         >>> tp.iinfo(tp.int8).max

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 def is_tensor(obj: object) -> bool:
     """Whether obj is a Tensor.
 
+    Returns: bool.
+
     Example:
         >>> tp.is_tensor(tp.ones(2)), tp.is_tensor([1, 2])
         (True, False)
@@ -40,6 +42,8 @@ def module_load(self: Tensor, other: Tensor, assign: bool = False) -> Tensor:
     Arguments:
         other: the tensor of the state
         assign: whether load_state_dict() was told to assign
+
+    Returns: a tensor.
 
     Example:
         >>> tp.zeros(2).module_load(tp.ones(2))
@@ -142,6 +146,10 @@ def _hooked(hooks: dict[int, Callable[..., Any]], hook: Callable[..., Any]) -> R
 def register_hook(self: Tensor, hook: Callable[[Tensor], Tensor | None]) -> RemovableHandle:
     """Calls `hook(grad)` when this tensor's gradient has been computed; what it returns, if not None, replaces it.
 
+    Returns: a handle, whose remove() takes the hook out.
+
+    Raises: RuntimeError for a tensor that requires no gradient.
+
     Example:
         >>> x = tp.ones(2, requires_grad=True)
         >>> handle = x.register_hook(lambda grad: grad * 10)
@@ -179,6 +187,10 @@ def _keep_backward_hooks(self: Tensor) -> None:
 def register_post_accumulate_grad_hook(self: Tensor, hook: Callable[[Tensor], None]) -> RemovableHandle:
     """Calls `hook(tensor)` each time backward has added to this leaf's `.grad`.
 
+    Returns: a handle, whose remove() takes the hook out.
+
+    Raises: RuntimeError for a tensor that is no leaf or requires no gradient.
+
     Example:
         >>> x = tp.ones(2, requires_grad=True)
         >>> handle = x.register_post_accumulate_grad_hook(lambda t: print(t.grad))
@@ -205,6 +217,8 @@ def _node_register_prehook(self: Any, hook: Callable[..., Any]) -> RemovableHand
 def nonzero(self: Tensor, *, as_tuple: bool = False) -> Tensor | tuple[Tensor, ...]:
     """The places of the elements that are not zero: one row each, or with as_tuple one tensor per dimension.
 
+    Returns: a tensor of int64, (count, self.ndim), or with as_tuple a tuple of self.ndim tensors (count,).
+
     Example:
         >>> tp.tensor([0, 3]).nonzero()
         tensor([[1]])
@@ -227,6 +241,8 @@ def unique(
         return_counts: whether the number of each is wanted
         dim: the dimension; a negative one counts from the last
 
+    Returns: a tensor, or a tuple of it with the places (return_inverse) and the counts (return_counts), both int64.
+
     Example:
         >>> tp.tensor([3, 1, 3]).unique()
         tensor([1, 3])
@@ -243,6 +259,8 @@ def unique_consecutive(
         return_inverse: whether the places of the elements in the result are wanted
         return_counts: whether the number of each is wanted
         dim: the dimension; a negative one counts from the last
+
+    Returns: a tensor, or a tuple of it with the places (return_inverse) and the counts (return_counts), both int64.
 
     Example:
         >>> tp.tensor([1, 1, 2, 1]).unique_consecutive()
@@ -261,10 +279,12 @@ def norm(
     """The p-norm of all elements or along dimensions; "fro" is the 2-norm.
 
     Arguments:
-        p: the probability of a zero
+        p: the order of the norm, or "fro"
         dim: the dimension; a negative one counts from the last
         keepdim: whether reduced dimensions stay, with size 1
         dtype: the dtype; None takes the usual one
+
+    Returns: a tensor, without the dimensions dim unless keepdim.
 
     Example:
         >>> tp.tensor([3.0, 4.0]).norm()
@@ -300,6 +320,8 @@ def stft(
         return_complex: whether the result is complex
         align_to_window: where the first frame begins, if frames are not centred
 
+    Returns: a tensor (*, frequencies, frames), complex with return_complex=True.
+
     Example:
         >>> tp.ones(64).stft(16, window=tp.hann_window(16), return_complex=True).shape
         tensorpy.Size([9, 17])
@@ -314,6 +336,8 @@ def lu(self: Tensor, pivot: bool = True, get_infos: bool = False) -> tuple[Tenso
     Arguments:
         pivot: whether rows are exchanged
         get_infos: whether the errors come too, instead of being raised
+
+    Returns: LU and the pivots, with get_infos also infos.
 
     Example:
         >>> LU, pivots = tp.tensor([[1.0, 2.0], [4.0, 3.0]]).lu()
@@ -333,6 +357,8 @@ def new_tensor(
         dtype: the dtype; None takes the usual one
         device: where the elements are: a device or its name; None takes the default
         requires_grad: whether autograd records what is done with the tensor
+
+    Returns: a tensor.
 
     Example:
         >>> tp.ones(2).new_tensor([1, 2])
@@ -365,6 +391,10 @@ def apply_(self: Tensor, callable: Callable[[Any], Any]) -> Tensor:
     Arguments:
         callable: the function of a Python number
 
+    Returns: self, written in place.
+
+    Raises: TypeError for a tensor that is not on the CPU.
+
     Example:
         >>> tp.tensor([1.0, 2.0]).apply_(lambda x: x * 10)
         tensor([10., 20.])
@@ -378,6 +408,10 @@ def map_(self: Tensor, tensor: Tensor, callable: Callable[[Any, Any], Any]) -> T
     Arguments:
         tensor: the tensor
         callable: the function of a Python number
+
+    Returns: self, written in place.
+
+    Raises: TypeError for tensors that are not on the CPU.
 
     Example:
         >>> tp.tensor([1.0, 2.0]).map_(tp.tensor([3.0, 4.0]), lambda a, b: a + b)
@@ -394,6 +428,10 @@ def map2_(self: Tensor, x: Tensor, y: Tensor, callable: Callable[[Any, Any, Any]
         y: the second tensor
         callable: the function of a Python number
 
+    Returns: self, written in place.
+
+    Raises: TypeError for tensors that are not on the CPU.
+
     Example:
         >>> tp.tensor([1.0, 2.0]).map2_(tp.tensor([3.0, 4.0]), tp.tensor([5.0, 6.0]), lambda a, b, c: a + b + c)
         tensor([ 9., 12.])
@@ -407,6 +445,10 @@ def new(self: Tensor, *args: Any, size: Any = None, device: Any = None) -> Tenso
     Arguments:
         size: the sizes
         device: where the elements are: a device or its name; None takes the default
+
+    Returns: a tensor.
+
+    Raises: RuntimeError for another device type than self has.
 
     Example:
         >>> tp.ones(2).new(3).shape
@@ -427,6 +469,8 @@ def type(self: Tensor, dtype: Any = None, non_blocking: bool = False) -> Any:
         dtype: the dtype; None takes the usual one
         non_blocking: whether the call may return before the copy has ended
 
+    Returns: a str, or with dtype a tensor, self if it has that dtype.
+
     Example:
         >>> tp.ones(2).type()
         'tensorpy.FloatTensor'
@@ -446,6 +490,8 @@ def cuda(self: Tensor, device: Any = None, non_blocking: bool = False, memory_fo
         non_blocking: whether the call may return before the copy has ended
         memory_format: how the result lies in memory
 
+    Returns: a tensor, self if it is there.
+
     Example:
         >>> y = tp.ones(2).cuda()  # doctest: +SKIP
     """
@@ -460,6 +506,10 @@ def xpu(self: Tensor, device: Any = None, non_blocking: bool = False, memory_for
         device: where the elements are: a device or its name; None takes the default
         non_blocking: whether the call may return before the copy has ended
         memory_format: how the result lies in memory
+
+    Returns: nothing.
+
+    Raises: AssertionError always.
 
     Example:
         >>> tp.ones(2).xpu()
@@ -477,6 +527,8 @@ def resize_as_(self: Tensor, other: Tensor, *, memory_format: Any = None) -> Ten
         other: the other tensor
         memory_format: how the result lies in memory
 
+    Returns: self, written in place.
+
     Example:
         >>> tp.ones(4).resize_as_(tp.ones(2, 2)).shape
         tensorpy.Size([2, 2])
@@ -486,6 +538,8 @@ def resize_as_(self: Tensor, other: Tensor, *, memory_format: Any = None) -> Ten
 
 def share_memory_(self: Tensor) -> Tensor:
     """Moves the tensor's storage to memory that processes share: tensorpy/storage/shared.py.
+
+    Returns: self.
 
     Example:
         >>> tp.ones(2).share_memory_().is_shared()
@@ -497,6 +551,8 @@ def share_memory_(self: Tensor) -> Tensor:
 
 def is_shared(self: Tensor) -> bool:
     """Whether other processes can see the tensor's memory.
+
+    Returns: bool.
 
     Example:
         >>> tp.ones(2).is_shared()
@@ -513,6 +569,10 @@ def set_(self: Tensor, source: Any = None, *args: Any, **kwargs: Any) -> Tensor:
 
     Arguments:
         source: the source
+
+    Returns: self.
+
+    Raises: RuntimeError for a storage of another dtype.
 
     Example:
         >>> tp.empty(0).set_(tp.tensor([1.0, 2.0]))
@@ -532,6 +592,8 @@ def set_(self: Tensor, source: Any = None, *args: Any, **kwargs: Any) -> Tensor:
 def storage(self: Tensor) -> Any:
     """The tensor's memory as elements of its dtype.
 
+    Returns: a TypedStorage.
+
     Example:
         >>> tp.ones(2).storage().size()
         2
@@ -543,6 +605,8 @@ def storage(self: Tensor) -> Any:
 
 def storage_type(self: Tensor) -> Any:
     """The type of storages of the tensor's dtype.
+
+    Returns: a class.
 
     Example:
         >>> tp.ones(2).storage_type() is tp.FloatStorage
@@ -575,18 +639,19 @@ def _of_storage(name: str) -> Any:
 
 
 _STORAGE_METHODS = {
-    "untyped": "The storage itself.",
-    "tolist": "The bytes as numbers.",
-    "clone": "A storage with the same bytes.",
-    "cpu": "The storage, or a copy of it, on the CPU.",
-    "copy_": "Takes over another storage's bytes.",
-    "fill_": "Sets every byte.",
-    "resize_": "Gives it memory for more bytes, for all its tensors; those that it has stay.",
-    "element_size": "Bytes of an element: 1.",
-    "is_shared": "Whether other processes can see the memory.",
-    "share_memory_": "Moves the bytes to memory that processes share.",
-    "byteswap": "Turns the bytes of each element of a dtype around.",
-    "from_file": "The bytes of a file: UntypedStorage.from_file(filename, shared=False, nbytes=0).",
+    "untyped": "The storage itself.\n\nReturns: the storage.",
+    "tolist": "The bytes as numbers.\n\nReturns: a list of ints.",
+    "clone": "A storage with the same bytes.\n\nReturns: an UntypedStorage.",
+    "cpu": "The storage, or a copy of it, on the CPU.\n\nReturns: an UntypedStorage.",
+    "copy_": "Takes over another storage's bytes.\n\nReturns: the storage.",
+    "fill_": "Sets every byte.\n\nReturns: the storage.",
+    "resize_": "Gives it memory for more bytes, for all its tensors; those that it has stay.\n\nReturns: nothing.",
+    "element_size": "Bytes of an element: 1.\n\nReturns: int.",
+    "is_shared": "Whether other processes can see the memory.\n\nReturns: bool.",
+    "share_memory_": "Moves the bytes to memory that processes share.\n\nReturns: the storage.",
+    "byteswap": "Turns the bytes of each element of a dtype around.\n\nReturns: nothing.",
+    "from_file": "The bytes of a file: UntypedStorage.from_file(filename, shared=False, nbytes=0).\n\n"
+    "Returns: an UntypedStorage.",
     "__dlpack__": None,
     "__dlpack_device__": None,
     "__sizeof__": None,
@@ -632,6 +697,10 @@ def dim_order(self: Tensor, *, ambiguity_check: bool | Sequence[Any] = False) ->
     ambiguity_check: RuntimeError where the order is not the only one; with a list of memory formats, where exactly one
     of those does not tell it.
 
+    Returns: a tuple of ints.
+
+    Raises: RuntimeError with ambiguity_check where strides leave it open, TypeError for another ambiguity_check.
+
     Example:
         >>> tp.ones(2, 3).t().dim_order()
         (1, 0)
@@ -653,6 +722,8 @@ def dim_order(self: Tensor, *, ambiguity_check: bool | Sequence[Any] = False) ->
 def resize(self: Tensor, *sizes: Any) -> Tensor:
     """The elements in another shape, of as many: view.
 
+    Returns: a tensor.
+
     Example:
         >>> tp.ones(4).resize(2, 2).shape
         tensorpy.Size([2, 2])
@@ -665,6 +736,8 @@ def resize(self: Tensor, *sizes: Any) -> Tensor:
 
 def resize_as(self: Tensor, tensor: Tensor) -> Tensor:
     """The elements in another tensor's shape.
+
+    Returns: a tensor of the other's shape.
 
     Example:
         >>> tp.ones(4).resize_as(tp.ones(2, 2)).shape
@@ -698,6 +771,8 @@ def __rdiv__(self: Tensor, other: Any) -> Tensor:
 
 def qscheme(self: Tensor) -> Any:
     """How the integers of a quantized tensor are read.
+
+    Returns: a qscheme.
 
     Example:
         >>> tp.quantize_per_tensor(tp.ones(2), 0.5, 0, tp.quint8).qscheme()
@@ -747,6 +822,8 @@ class _Values:
 
 def to_sparse_coo(self: Tensor) -> Tensor:
     """The elements that are not zero, by coordinates.
+
+    Returns: a sparse tensor.
 
     Example:
         >>> tp.tensor([[0.0, 5.0], [6.0, 0.0]]).to_sparse_coo().indices()

@@ -27,6 +27,10 @@ def handle_torch_function(
 ) -> Any:
     """Asks the modes and `relevant_args` for the result of `public_api(*args, **kwargs)`, after has_torch_function.
 
+    Returns: what the first that knows an answer gives.
+
+    Raises: TypeError where nobody does.
+
     Example:
         >>> class Mine(tp.Tensor):
         ...     @classmethod
@@ -94,6 +98,8 @@ class DisableTorchFunction(_Disable):
 
 def get_default_nowrap_functions() -> set[Any]:
     """What gives on a subclass just what is there: a base, a gradient.
+
+    Returns: a set of functions.
 
     Example:
         >>> len(tp.overrides.get_default_nowrap_functions()) > 0

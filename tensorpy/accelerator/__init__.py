@@ -37,6 +37,8 @@ class DeviceProperties:
 def is_available() -> bool:
     """Whether there is an accelerator.
 
+    Returns: bool.
+
     Example:
         >>> isinstance(tp.accelerator.is_available(), bool)
         True
@@ -46,6 +48,8 @@ def is_available() -> bool:
 
 def device_count() -> int:
     """How many there are, of the current type.
+
+    Returns: int.
 
     Example:
         >>> tp.accelerator.device_count() >= 0
@@ -61,6 +65,8 @@ def current_accelerator(check_available: bool = False) -> _device | None:
     Arguments:
         check_available: whether None is returned where the device is not there
 
+    Returns: a device, or None.
+
     Example:
         >>> device = tp.accelerator.current_accelerator()
     """
@@ -70,6 +76,8 @@ def current_accelerator(check_available: bool = False) -> _device | None:
 
 def current_device_index() -> int:
     """The index of the current device.
+
+    Returns: int.
 
     Example:
         >>> if tp.accelerator.is_available():
@@ -134,6 +142,8 @@ class device_index:
 def current_stream(device: Any = None, /) -> Stream:
     """This thread's current stream of a device.
 
+    Returns: a Stream.
+
     Example:
         >>> if tp.accelerator.is_available():
         ...     stream = tp.accelerator.current_stream()
@@ -158,6 +168,8 @@ def set_stream(stream: Stream, /) -> None:
 def get_device_properties(device: Any = None, /) -> DeviceProperties:
     """What a device is: its name, and what it says of itself.
 
+    Returns: a DeviceProperties.
+
     Example:
         >>> if tp.accelerator.is_available():
         ...     name = tp.accelerator.get_device_properties().name
@@ -179,6 +191,8 @@ def empty_cache() -> None:
 def get_memory_info(device: Any = None, /) -> tuple[int, int]:
     """Bytes of a device that nobody has taken here, and all of them.
 
+    Returns: two ints.
+
     Example:
         >>> if tp.accelerator.is_available():
         ...     free, total = tp.accelerator.get_memory_info()
@@ -192,6 +206,8 @@ def memory_stats(device: Any = None, /) -> dict[str, int]:
     """What is held on a device, and the most that was: bytes by tensors (allocated) and those kept for later, too
     (reserved), and how many storages there are.
 
+    Returns: a dict of ints.
+
     Example:
         >>> if tp.accelerator.is_available():
         ...     stats = tp.accelerator.memory_stats()
@@ -201,6 +217,8 @@ def memory_stats(device: Any = None, /) -> dict[str, int]:
 
 def memory_allocated(device: Any = None, /) -> int:
     """Bytes that tensors hold on a device.
+
+    Returns: int.
 
     Example:
         >>> if tp.accelerator.is_available():
@@ -212,6 +230,8 @@ def memory_allocated(device: Any = None, /) -> int:
 def max_memory_allocated(device: Any = None, /) -> int:
     """The most bytes that tensors held at once on a device.
 
+    Returns: int.
+
     Example:
         >>> if tp.accelerator.is_available():
         ...     nbytes = tp.accelerator.max_memory_allocated()
@@ -222,6 +242,8 @@ def max_memory_allocated(device: Any = None, /) -> int:
 def memory_reserved(device: Any = None, /) -> int:
     """Bytes taken from a device, those kept for later included.
 
+    Returns: int.
+
     Example:
         >>> if tp.accelerator.is_available():
         ...     nbytes = tp.accelerator.memory_reserved()
@@ -231,6 +253,8 @@ def memory_reserved(device: Any = None, /) -> int:
 
 def max_memory_reserved(device: Any = None, /) -> int:
     """The most bytes that were taken from a device at once.
+
+    Returns: int.
 
     Example:
         >>> if tp.accelerator.is_available():

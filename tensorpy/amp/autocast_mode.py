@@ -26,6 +26,8 @@ class autocast(ContextDecorator):
     device_type: "cpu", ...; dtype: bfloat16 (the CPU's default) or float16; enabled: False switches it off inside;
     cache_enabled: whether the cast of a weight is kept until the outermost region ends.
 
+    Raises: ValueError for a device_type that is no str.
+
     Example:
         >>> with tp.autocast("cpu"):
         ...     print((tp.ones(2, 2) @ tp.ones(2, 2)).dtype)
@@ -77,6 +79,8 @@ def is_autocast_available(device_type: str) -> bool:
     Arguments:
         device_type: the type of device: 'cpu', 'opencl', ...
 
+    Returns: bool.
+
     Example:
         >>> tp.amp.is_autocast_available("cpu")
         True
@@ -89,6 +93,8 @@ def is_autocast_enabled(device_type: str = "cpu") -> bool:
 
     Arguments:
         device_type: the type of device: 'cpu', 'opencl', ...
+
+    Returns: bool.
 
     Example:
         >>> tp.is_autocast_enabled("cpu")
@@ -103,6 +109,10 @@ def get_autocast_dtype(device_type: str) -> _dtype:
     Arguments:
         device_type: the type of device: 'cpu', 'opencl', ...
 
+    Returns: a dtype.
+
+    Raises: RuntimeError for an unknown device type.
+
     Example:
         >>> tp.get_autocast_dtype("cpu")
         tensorpy.bfloat16
@@ -112,6 +122,8 @@ def get_autocast_dtype(device_type: str) -> _dtype:
 
 def is_autocast_cache_enabled() -> bool:
     """Whether casts of weights are kept.
+
+    Returns: bool.
 
     Example:
         >>> tp.is_autocast_cache_enabled()
@@ -138,7 +150,7 @@ def set_autocast_dtype(device_type: str, dtype: _dtype) -> None:
 
     Arguments:
         device_type: the type of device: 'cpu', 'opencl', ...
-        dtype: the dtype; None takes the usual one
+        dtype: the dtype
 
     Example:
         >>> tp.set_autocast_dtype("cpu", tp.bfloat16)
@@ -185,6 +197,8 @@ def custom_fwd(fwd: Any = None, *, device_type: str, cast_inputs: Any = None) ->
         fwd: the method forward
         device_type: the type of device: 'cpu', 'opencl', ...
 
+    Returns: the method, or without one a decorator.
+
     Example:
         >>> class Twice(tp.autograd.Function):
         ...     @staticmethod
@@ -221,6 +235,8 @@ def custom_bwd(bwd: Callable[..., Any] | None = None, *, device_type: str) -> An
     Arguments:
         bwd: the method backward
         device_type: the type of device: 'cpu', 'opencl', ...
+
+    Returns: the method, or without one a decorator.
 
     Example:
         >>> class Twice(tp.autograd.Function):

@@ -36,6 +36,8 @@ class GradScaler:
         growth_interval: how many steps without overflow it waits to grow
         enabled: whether it is on
 
+    Raises: AssertionError for a growth_factor that is not above 1, or a backoff_factor that is not below 1.
+
     Example:
         >>> model = nn.Linear(2, 1)
         >>> optimizer, scaler = tp.optim.SGD(model.parameters(), lr=0.1), tp.GradScaler("cpu")
@@ -78,7 +80,10 @@ class GradScaler:
         return self._scale
 
     def scale(self, outputs: Any) -> Any:
-        """A loss, or several, times the factor."""
+        """A loss, or several, times the factor.
+
+        Returns: tensors as they were given.
+        """
         if not self._enabled:
             return outputs
         if isinstance(outputs, Tensor):
@@ -124,7 +129,10 @@ class GradScaler:
         self._stages[id(optimizer)] = OptState.UNSCALED
 
     def step(self, optimizer: Any, *args: Any, **kwargs: Any) -> Any:
-        """Calls optimizer.step() unless a gradient is not finite; scales the gradients back if that is not done yet."""
+        """Calls optimizer.step() unless a gradient is not finite; scales the gradients back if that is not done yet.
+
+        Returns: what optimizer.step() gives; None if it was not called.
+        """
         if not self._enabled:
             return optimizer.step(*args, **kwargs)
         if "closure" in kwargs:

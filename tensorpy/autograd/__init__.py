@@ -97,6 +97,11 @@ def grad(
         is_grads_batched: whether the first dimension of grad_outputs is a batch
         materialize_grads: whether such gradients are zeros
 
+    Returns: a tuple of tensors, one for each of inputs, None for one that is not used.
+
+    Raises: RuntimeError for no inputs, one that is not used unless allow_unused, an output that requires no gradient,
+        and a second walk without retain_graph.
+
     Example:
         >>> x = tp.tensor([2.0], requires_grad=True)
         >>> tp.autograd.grad(x * x, x)

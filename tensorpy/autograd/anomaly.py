@@ -63,6 +63,8 @@ class set_detect_anomaly:
 def is_anomaly_enabled() -> bool:
     """Whether anomaly detection is on.
 
+    Returns: bool.
+
     Example:
         >>> tp.is_anomaly_enabled()
         False
@@ -72,6 +74,8 @@ def is_anomaly_enabled() -> bool:
 
 def is_anomaly_check_nan_enabled() -> bool:
     """Whether anomaly detection looks for NaN gradients.
+
+    Returns: bool.
 
     Example:
         >>> tp.is_anomaly_check_nan_enabled() in (True, False)

@@ -32,6 +32,10 @@ _current = _Current()
 def enter_dual_level() -> int:
     """Opens the level that tangents belong to, and gives its number. One at a time: what nests is tensorpy.func.jvp.
 
+    Returns: int.
+
+    Raises: RuntimeError inside of another level.
+
     Example:
         >>> import tensorpy.autograd.forward_ad as fw
         >>> level = fw.enter_dual_level()
@@ -147,6 +151,10 @@ def make_dual(tensor: Tensor, tangent: Tensor, *, level: int | None = None) -> T
         tensor: the tensor
         level: the level of duals; None takes the innermost
 
+    Returns: a tensor.
+
+    Raises: RuntimeError outside of a level, ValueError for what is no float.
+
     Example:
         >>> import tensorpy.autograd.forward_ad as fw
         >>> with fw.dual_level():
@@ -170,6 +178,8 @@ def unpack_dual(tensor: Tensor, *, level: int | None = None) -> UnpackedDualTens
     Arguments:
         tensor: the tensor
         level: the level of duals; None takes the innermost
+
+    Returns: a named tuple (primal, tangent).
 
     Example:
         >>> import tensorpy.autograd.forward_ad as fw

@@ -56,14 +56,20 @@ class Function(metaclass=FunctionMeta):
 
     @staticmethod
     def forward(*args: Any, **kwargs: Any) -> Any:
-        """Computes the outputs."""
+        """Computes the outputs.
+
+        Returns: a tensor, or a tuple of what may be tensors.
+        """
         raise NotImplementedError("You must implement the forward function for custom autograd.Function.")
 
     setup_context: Any = staticmethod(_no_setup_context)
 
     @staticmethod
     def backward(*args: Any, **kwargs: Any) -> Any:
-        """Computes the gradients of the arguments from those of the outputs."""
+        """Computes the gradients of the arguments from those of the outputs.
+
+        Returns: a gradient for each argument, None where there is none.
+        """
         raise NotImplementedError(
             "You must implement either the backward or vjp method for your custom autograd.Function to use it with "
             "backward mode AD: as a static method."
@@ -76,19 +82,28 @@ class Function(metaclass=FunctionMeta):
     @staticmethod
     def jvp(ctx: Any, *tangents: Any) -> Any:
         """Computes the tangents of the outputs from those of the arguments, zeros where one has none and None for what
-        is no tensor."""
+        is no tensor.
+
+        Returns: a tangent for each output, None where there is none.
+        """
         raise NotImplementedError("a Function that is differentiated forward defines jvp as a static method")
 
     @staticmethod
     def vmap(info: Any, in_dims: Any, *args: Any) -> Any:
         """Computes the outputs for a batch of arguments, whose samples are counted in the dimensions in_dims, and says
         in which dimensions of the outputs: (outputs, out_dims). Without one `generate_vmap_rule = True` has apply()
-        called for each sample."""
+        called for each sample.
+
+        Returns: the outputs, and for each the dimension that counts the samples.
+        """
         raise NotImplementedError("a Function that is called under vmap defines vmap, or generate_vmap_rule = True")
 
     @classmethod
     def apply(cls, *args: Any, **kwargs: Any) -> Any:
-        """Calls forward and records the call for backward."""
+        """Calls forward and records the call for backward.
+
+        Returns: what forward gives.
+        """
         with_setup = cls._has_setup_context()
         if with_setup:
             bound = inspect.signature(cls.forward).bind(*args, **kwargs)

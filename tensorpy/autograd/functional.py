@@ -208,6 +208,10 @@ def vjp(
         create_graph: whether derivatives of the result can be taken
         strict: whether it is an error where an output does not depend on an input
 
+    Returns: what func gives, and a tensor or tuple as the inputs.
+
+    Raises: RuntimeError for a v that does not fit, and with strict where func does not depend on an input.
+
     Example:
         >>> value, product = tp.autograd.functional.vjp(lambda x: x**2, tp.tensor([1.0, 2.0]), tp.ones(2))
         >>> product
@@ -231,6 +235,10 @@ def jvp(
         v: the direction, of the inputs' shapes; 1 where the only input is one number
         create_graph: whether derivatives of the result can be taken
         strict: whether it is an error where an output does not depend on an input
+
+    Returns: what func gives, and a tensor or tuple as its outputs.
+
+    Raises: RuntimeError for a v that does not fit, and with strict where func does not depend on an input.
 
     Example:
         >>> value, product = tp.autograd.functional.jvp(lambda x: x**2, tp.tensor([1.0, 2.0]), tp.ones(2))
@@ -261,6 +269,10 @@ def jacobian(
         create_graph: whether derivatives of the result can be taken
         strict: whether it is an error where an output does not depend on an input
         vectorize: whether rows are computed as one batch
+
+    Returns: a tensor, or tuples of them by outputs and inputs.
+
+    Raises: RuntimeError for strict with vectorize, and with strict where func does not depend on an input.
 
     Example:
         >>> tp.autograd.functional.jacobian(lambda x: x**2, tp.tensor([1.0, 2.0]))
@@ -302,6 +314,11 @@ def hessian(
         vectorize: whether rows are computed as one batch
         outer_jacobian_strategy: 'reverse-mode' or 'forward-mode'
 
+    Returns: a tensor (*input, *input), or tuples of them as the inputs.
+
+    Raises: RuntimeError for a func that gives more than one number, and with strict where it does not depend on an
+        input.
+
     Example:
         >>> tp.autograd.functional.hessian(lambda x: (x**3).sum(), tp.tensor([1.0, 2.0]))
         tensor([[ 6.,  0.],
@@ -336,6 +353,10 @@ def vhp(
         create_graph: whether derivatives of the result can be taken
         strict: whether it is an error where an output does not depend on an input
 
+    Returns: what func gives, and a tensor or tuple as the inputs.
+
+    Raises: RuntimeError for a v that does not fit, and with strict where func does not depend on an input.
+
     Example:
         >>> value, product = tp.autograd.functional.vhp(lambda x: (x**3).sum(), tp.tensor([1.0, 2.0]), tp.ones(2))
         >>> product
@@ -359,6 +380,10 @@ def hvp(
         v: the direction, of the inputs' shapes; 1 where the only input is one number
         create_graph: whether derivatives of the result can be taken
         strict: whether it is an error where an output does not depend on an input
+
+    Returns: what func gives, and a tensor or tuple as the inputs.
+
+    Raises: RuntimeError for a v that does not fit, and with strict where func does not depend on an input.
 
     Example:
         >>> value, product = tp.autograd.functional.hvp(lambda x: (x**3).sum(), tp.tensor([1.0, 2.0]), tp.ones(2))

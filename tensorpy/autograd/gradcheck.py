@@ -252,6 +252,10 @@ def gradcheck(
         fast_mode: whether one random direction is compared, instead of every element
         masked: whether only the elements that sparse tensors store are moved; else the zeros beside them move too
 
+    Returns: True; False where they differ and raise_exception is False.
+
+    Raises: GradcheckError, a RuntimeError, where they differ; ValueError where nothing is to be checked.
+
     Example:
         >>> tp.autograd.gradcheck(tp.sin, tp.rand(3, dtype=tp.float64, requires_grad=True))
         True
@@ -442,6 +446,10 @@ def gradgradcheck(
         check_rev_over_rev: whether backward of backward is checked
         fast_mode: whether one random direction is compared, instead of every element
         masked: whether only the elements that sparse tensors store are moved; else the zeros beside them move too
+
+    Returns: True; False where they differ and raise_exception is False.
+
+    Raises: GradcheckError, a RuntimeError, where they differ; ValueError where nothing is to be checked.
 
     Example:
         >>> tp.autograd.gradgradcheck(tp.sin, tp.rand(3, dtype=tp.float64, requires_grad=True))

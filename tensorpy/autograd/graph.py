@@ -86,6 +86,8 @@ def disable_saved_tensors_hooks(error_message: str) -> Iterator[None]:
     Arguments:
         error_message: the error's message
 
+    Returns: a context manager.
+
     Example:
         >>> with tp.autograd.graph.disable_saved_tensors_hooks("not here"):
         ...     pass
@@ -108,6 +110,10 @@ class _CopiesOfSaved:
 @contextmanager
 def allow_mutation_on_saved_tensors() -> Iterator[_CopiesOfSaved]:
     """Inside, tensors that were saved for backward may be written: a copy is what is saved.
+
+    Returns: a context manager.
+
+    Raises: RuntimeError inside of another one.
 
     Example:
         >>> x = tp.tensor([2.0], requires_grad=True)
@@ -191,6 +197,10 @@ def register_multi_grad_hook(
     """Calls `fn(grads)` once a backward has computed all gradients of these tensors that it will compute, with None for
     the others, or with the mode "any" `fn(grad)` when it has computed the first one.
 
+    Returns: a handle, whose remove() takes the hook out.
+
+    Raises: ValueError for an unknown mode.
+
     Example:
         >>> a, b = tp.ones(1, requires_grad=True), tp.ones(1, requires_grad=True)
         >>> handle = tp.autograd.graph.register_multi_grad_hook((a, b), lambda grads: print(len(grads)))
@@ -226,6 +236,10 @@ def register_multi_grad_hook(
 
 def get_gradient_edge(tensor: Tensor) -> GradientEdge:
     """The node that a tensor's gradient flows into, and which of its inputs.
+
+    Returns: a named tuple (node, output_nr, ownership_token).
+
+    Raises: RuntimeError for a tensor that requires no gradient.
 
     Example:
         >>> y = tp.tensor([2.0], requires_grad=True) * 3

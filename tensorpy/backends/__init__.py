@@ -29,6 +29,8 @@ def load(library: str | os.PathLike[str]) -> None:
 def include() -> str:
     """The folder to give the compiler (-I) for tensorpy/library.h.
 
+    Returns: str.
+
     Example:
         >>> tp.backends.include().endswith("include")
         True
@@ -41,6 +43,8 @@ def include() -> str:
 def fallback_calls(device: str) -> int:
     """How many calls of a device's operators the CPU has computed so far, for want of a kernel.
 
+    Returns: int.
+
     Example:
         >>> calls = tp.backends.fallback_calls("mine")  # doctest: +SKIP
     """
@@ -49,6 +53,8 @@ def fallback_calls(device: str) -> int:
 
 def report(device: str) -> Report:
     """What a device computes itself, and what would take the most off the CPU: see Report.
+
+    Returns: a Report.
 
     Example:
         >>> print(tp.backends.report("mine"))  # doctest: +SKIP

@@ -19,6 +19,8 @@ from tensorpy.cpu._facts import get_capabilities as get_capabilities
 def is_available() -> bool:
     """Whether there is a CPU.
 
+    Returns: bool.
+
     Example:
         >>> tp.cpu.is_available()
         True
@@ -28,6 +30,8 @@ def is_available() -> bool:
 
 def is_initialized() -> bool:
     """Whether it is ready.
+
+    Returns: bool.
 
     Example:
         >>> tp.cpu.is_initialized()
@@ -39,6 +43,8 @@ def is_initialized() -> bool:
 def device_count() -> int:
     """How many there are: one, of all cores.
 
+    Returns: int.
+
     Example:
         >>> tp.cpu.device_count()
         1
@@ -48,6 +54,8 @@ def device_count() -> int:
 
 def current_device() -> str:
     """The current device: "cpu".
+
+    Returns: str.
 
     Example:
         >>> tp.cpu.current_device()
@@ -83,6 +91,8 @@ def stream(stream: Any) -> nullcontext[None]:
 
     Arguments:
         stream: is taken
+
+    Returns: a context manager.
 
     Example:
         >>> with tp.cpu.stream(None):

@@ -56,6 +56,8 @@ def get_capabilities() -> dict[str, Any]:
     """What the CPU is: its name, its architecture, its cores and caches, and for each kind of instructions whether it
     has them ("avx2", "avx512_f", ... on x86-64; what the system lists elsewhere).
 
+    Returns: a dict.
+
     Example:
         >>> tp.cpu.get_capabilities()["num_logical_cores"] >= 1
         True

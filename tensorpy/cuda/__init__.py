@@ -109,6 +109,8 @@ class device_of(device):
 def is_current_stream_capturing() -> bool:
     """Whether calls are being recorded into a graph: there is none.
 
+    Returns: bool.
+
     Example:
         >>> tp.cuda.is_current_stream_capturing()
         False
@@ -159,6 +161,10 @@ def _unknown(device: Any = None) -> int:
     Arguments:
         device: is taken
 
+    Returns: nothing.
+
+    Raises: AssertionError always.
+
     Example:
         >>> tp.cuda.utilization()
         Traceback (most recent call last):
@@ -175,6 +181,8 @@ current_blas_handle = cudart = list_gpu_processes = get_per_process_memory_fract
 def get_allocator_backend() -> str:
     """Which allocator there is: the one of its own.
 
+    Returns: str.
+
     Example:
         >>> tp.cuda.get_allocator_backend()
         'native'
@@ -188,6 +196,8 @@ def memory_snapshot(mempool_id: Any = None) -> list[Any]:
     Arguments:
         mempool_id: is taken
 
+    Returns: an empty list.
+
     Example:
         >>> tp.cuda.memory_snapshot()
         []
@@ -197,6 +207,8 @@ def memory_snapshot(mempool_id: Any = None) -> list[Any]:
 
 def get_gencode_flags() -> str:
     """The compiler's flags for the generations that kernels are built for: none.
+
+    Returns: str.
 
     Example:
         >>> tp.cuda.get_gencode_flags()
@@ -210,6 +222,8 @@ _sync_debug = 0
 
 def get_sync_debug_mode() -> int:
     """What was set: calls that wait for a device are not told of.
+
+    Returns: int.
 
     Example:
         >>> tp.cuda.get_sync_debug_mode()

@@ -89,6 +89,8 @@ def all_reduce(tensor: Tensor, op: Any = ReduceOp.SUM, group: Any = None, async_
         group: the processes; None takes all
         async_op: gives a Work at once, whose wait() says when it is done
 
+    Returns: with async_op a Work to wait for, else None.
+
     Example:
         >>> x = tp.tensor([1.0, 2.0])  # in a world of one process: of two that have the same it is [2., 4.]
         >>> tp.distributed.all_reduce(x)
@@ -148,6 +150,8 @@ def reduce(
         async_op: gives a Work at once, whose wait() says when it is done
         group_dst: the process, by its rank in the group
 
+    Returns: with async_op a Work to wait for, else None.
+
     Example:
         >>> x = tp.ones(2)
         >>> tp.distributed.reduce(x, dst=0)
@@ -190,6 +194,8 @@ def reduce_scatter(
         op: how they become one
         group: the processes; None takes all
         async_op: gives a Work at once, whose wait() says when it is done
+
+    Returns: with async_op a Work to wait for, else None.
 
     Example:
         >>> found = tp.zeros(2)
@@ -238,6 +244,8 @@ def reduce_scatter_tensor(
         op: how they become one
         group: the processes; None takes all
         async_op: gives a Work at once, whose wait() says when it is done
+
+    Returns: with async_op a Work to wait for, else None.
 
     Example:
         >>> found = tp.zeros(2)
@@ -297,6 +305,8 @@ def broadcast(
         async_op: gives a Work at once, whose wait() says when it is done
         group_src: the process, by its rank in the group
 
+    Returns: with async_op a Work to wait for, else None.
+
     Example:
         >>> x = tp.ones(2)
         >>> tp.distributed.broadcast(x, src=0)
@@ -328,6 +338,8 @@ def all_gather(tensor_list: list[Tensor], tensor: Tensor, group: Any = None, asy
         tensor: what this process gives
         group: the processes; None takes all
         async_op: gives a Work at once, whose wait() says when it is done
+
+    Returns: with async_op a Work to wait for, else None.
 
     Example:
         >>> found = [tp.zeros(2)]  # in a world of one process
@@ -366,6 +378,8 @@ def all_gather_into_tensor(
         input_tensor: what this process gives
         group: the processes; None takes all
         async_op: gives a Work at once, whose wait() says when it is done
+
+    Returns: with async_op a Work to wait for, else None.
 
     Example:
         >>> found = tp.zeros(2)
@@ -409,6 +423,10 @@ def gather(
         group: the processes; None takes all
         async_op: gives a Work at once, whose wait() says when it is done
         group_dst: the process, by its rank in the group
+
+    Returns: with async_op a Work to wait for, else None.
+
+    Raises: ValueError for a gather_list elsewhere than in dst, or none there.
 
     Example:
         >>> found = [tp.zeros(2)]
@@ -458,6 +476,10 @@ def scatter(
         group: the processes; None takes all
         async_op: gives a Work at once, whose wait() says when it is done
         group_src: the process, by its rank in the group
+
+    Returns: with async_op a Work to wait for, else None.
+
+    Raises: ValueError for a scatter_list elsewhere than in src, or none there.
 
     Example:
         >>> found = tp.zeros(2)
@@ -510,6 +532,8 @@ def all_reduce_coalesced(
         group: the processes; None takes all
         async_op: gives a Work at once, whose wait() says when all are done
 
+    Returns: with async_op a Work to wait for, else None.
+
     Example:
         >>> tp.distributed.all_reduce_coalesced([tp.ones(1), tp.ones(2)])
     """
@@ -530,6 +554,8 @@ def all_gather_coalesced(
         input_tensor_list: what this process gives
         group: the processes; None takes all
         async_op: gives a Work at once, whose wait() says when all are done
+
+    Returns: with async_op a Work to wait for, else None.
 
     Example:
         >>> found = [[tp.zeros(1), tp.zeros(2)]]
@@ -574,6 +600,10 @@ def all_to_all(
         input_tensor_list: a tensor for each process; they may be of several sizes
         group: the processes; None takes all
         async_op: gives a Work at once, whose wait() says when it is done
+
+    Returns: with async_op a Work to wait for, else None.
+
+    Raises: ValueError for other than a tensor for each process, or several dtypes.
 
     Example:
         >>> found = [tp.zeros(2)]
@@ -620,6 +650,10 @@ def all_to_all_single(
         input_split_sizes: the same of what goes
         group: the processes; None takes all
         async_op: gives a Work at once, whose wait() says when it is done
+
+    Returns: with async_op a Work to wait for, else None.
+
+    Raises: TypeError for two dtypes.
 
     Example:
         >>> found = tp.zeros(2)
@@ -689,6 +723,8 @@ def barrier(group: Any = None, async_op: bool = False, device_ids: Any = None, t
         async_op: gives a Work at once, whose wait() says when it is done
         device_ids: is taken
         timeout: a timedelta; None takes the group's
+
+    Returns: with async_op a Work to wait for, else None.
 
     Example:
         >>> tp.distributed.barrier()

@@ -48,6 +48,8 @@ def record_comm(name: str) -> Iterator[None]:
     Arguments:
         name: the events' name
 
+    Returns: a context manager.
+
     Example:
         >>> with tp.distributed.record_comm("gradients of the first layer"):
         ...     tp.distributed.all_reduce(tp.ones(2))

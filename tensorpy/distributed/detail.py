@@ -33,6 +33,8 @@ _debug_level = DebugLevel.OFF
 def get_debug_level() -> DebugLevel:
     """What was set: with DETAIL, processes compare each message before it begins.
 
+    Returns: a DebugLevel.
+
     Example:
         >>> tp.distributed.get_debug_level().name
         'OFF'

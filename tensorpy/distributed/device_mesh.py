@@ -453,6 +453,10 @@ def init_device_mesh(
         mesh_dim_names: a name for each dimension
         backend_override: backends of some dimensions, by their names or numbers
 
+    Returns: a DeviceMesh.
+
+    Raises: RuntimeError for names that are not one for each dimension, or twice, and for a device type with an index.
+
     Example:
         >>> mesh = tp.distributed.init_device_mesh("cpu", (1, 1), mesh_dim_names=("replicas", "parts"))
         >>> mesh.shape, mesh.mesh_dim_names

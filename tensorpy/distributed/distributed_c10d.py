@@ -106,6 +106,8 @@ _LEAVING_SECONDS = 30.0
 def is_available() -> bool:
     """Whether there are groups of processes.
 
+    Returns: bool.
+
     Example:
         >>> tp.distributed.is_available()
         True
@@ -115,6 +117,8 @@ def is_available() -> bool:
 
 def is_initialized() -> bool:
     """Whether init_process_group was called.
+
+    Returns: bool.
 
     Example:
         >>> tp.distributed.is_initialized()  # in a world
@@ -126,6 +130,8 @@ def is_initialized() -> bool:
 def is_nccl_available() -> bool:
     """Whether messages could go over NCCL.
 
+    Returns: bool.
+
     Example:
         >>> tp.distributed.is_nccl_available()
         False
@@ -135,6 +141,8 @@ def is_nccl_available() -> bool:
 
 def is_mpi_available() -> bool:
     """Whether messages could go over MPI: whether its library is here.
+
+    Returns: bool.
 
     Example:
         >>> isinstance(tp.distributed.is_mpi_available(), bool)
@@ -151,6 +159,8 @@ def is_mpi_available() -> bool:
 def is_gloo_available() -> bool:
     """Whether groups under the name gloo could be of several processes; messages go over MPI.
 
+    Returns: bool.
+
     Example:
         >>> isinstance(tp.distributed.is_gloo_available(), bool)
         True
@@ -160,6 +170,8 @@ def is_gloo_available() -> bool:
 
 def is_ucc_available() -> bool:
     """Whether there is a backend of this name: there is none.
+
+    Returns: bool.
 
     Example:
         >>> tp.distributed.is_ucc_available()
@@ -174,6 +186,8 @@ is_xccl_available = is_ucc_available
 def is_torchelastic_launched() -> bool:
     """Whether torchrun started this process.
 
+    Returns: bool.
+
     Example:
         >>> tp.distributed.is_torchelastic_launched()
         False
@@ -186,6 +200,8 @@ def is_backend_available(backend: str) -> bool:
 
     Arguments:
         backend: the name
+
+    Returns: bool.
 
     Example:
         >>> tp.distributed.is_backend_available("nccl")
@@ -200,6 +216,8 @@ def get_default_backend_for_device(device: Any) -> str:
     Arguments:
         device: a device, or its type
 
+    Returns: str.
+
     Example:
         >>> tp.distributed.get_default_backend_for_device("cpu")
         'gloo'
@@ -212,6 +230,10 @@ def get_node_local_rank(fallback_rank: int | None = None) -> int:
 
     Arguments:
         fallback_rank: what it is where no launcher says it
+
+    Returns: int.
+
+    Raises: RuntimeError where no launcher has said it and there is no fallback_rank.
 
     Example:
         >>> tp.distributed.get_node_local_rank(0)
@@ -571,6 +593,8 @@ def new_group(
         device_id: is taken
         sort_ranks: ranks in the group go by those in the world; else by the order in which they are given
 
+    Returns: a group; outside of it GroupMember.NON_GROUP_MEMBER.
+
     Example:
         >>> group = tp.distributed.new_group([0])
         >>> tp.distributed.all_reduce(tp.ones(2), group=group)
@@ -606,6 +630,10 @@ def shrink_group(
         group: the group; None takes all
         shrink_flags: is taken
         pg_options: is taken
+
+    Returns: a group.
+
+    Raises: ValueError for ranks that the group does not have, RuntimeError in a process that leaves.
 
     Example:
         >>> tp.distributed.shrink_group([]).size()
@@ -681,6 +709,10 @@ def new_subgroups(
         pg_options: is taken
         group_desc: what the group is for, `group_desc` of it
 
+    Returns: a group, and a list of all.
+
+    Raises: ValueError for a size that does not divide the world.
+
     Example:
         >>> mine, all_groups = tp.distributed.new_subgroups(1)
         >>> len(all_groups)
@@ -710,6 +742,10 @@ def new_subgroups_by_enumeration(
         backend: gloo or mpi; the world's if nothing is said
         pg_options: is taken
         group_desc: what the group is for, `group_desc` of it
+
+    Returns: a group, and a list of all.
+
+    Raises: ValueError for a rank in two groups, or no groups.
 
     Example:
         >>> mine, all_groups = tp.distributed.new_subgroups_by_enumeration([[0]])
@@ -741,6 +777,10 @@ def split_group(
         pg_options: is taken
         group_desc: what the group is for, `group_desc` of it
         backend: gloo or mpi; the world's if nothing is said
+
+    Returns: a group, or None.
+
+    Raises: ValueError without split_ranks.
 
     Example:
         >>> tp.distributed.split_group(split_ranks=[[0]]).size()

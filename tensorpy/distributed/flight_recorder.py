@@ -85,8 +85,7 @@ def trace(only_active: bool = False) -> dict[str, Any]:
     Arguments:
         only_active: whether those that are done are left out
 
-    Returns:
-        a dict of numbers, texts, lists and dicts, with PyTorch's keys
+    Returns: a dict of numbers, texts, lists and dicts, with PyTorch's keys.
 
     Example:
         >>> from tensorpy.distributed import flight_recorder
@@ -123,11 +122,9 @@ def dump(path: str | os.PathLike[str] | None = None) -> str:
         path: the file; if nothing is said, what TORCH_FR_DUMP_TEMP_FILE or TORCH_NCCL_DEBUG_INFO_TEMP_FILE begins,
             with this process's rank behind it
 
-    Returns:
-        the file's name
+    Returns: the file's name.
 
-    Errors:
-        ValueError: there is neither a path nor a variable
+    Raises: ValueError where there is neither a path nor a variable.
 
     Example:
         >>> from tensorpy.distributed import flight_recorder

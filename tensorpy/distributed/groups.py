@@ -21,6 +21,8 @@ class BackendConfig:
     Arguments:
         backend: the text, or one name for all
 
+    Raises: ValueError for a text of another form.
+
     Example:
         >>> tp.distributed.BackendConfig("gloo").get_device_backend_map()
         {'cpu': 'gloo', 'opencl': 'gloo'}
@@ -215,7 +217,10 @@ class ProcessGroup:
         self.setGroupDesc(group_desc)
 
     def get_group_store(self) -> Any:
-        """What its processes share."""
+        """What its processes share.
+
+        Returns: a Store.
+        """
         return self._store
 
     def _is_one(self) -> bool:
@@ -291,6 +296,8 @@ def get_rank(group: ProcessGroup | None = None) -> int:
     Arguments:
         group: the processes; None takes all
 
+    Returns: int.
+
     Example:
         >>> tp.distributed.get_rank()
         0
@@ -303,6 +310,8 @@ def get_world_size(group: ProcessGroup | None = None) -> int:
 
     Arguments:
         group: the processes; None takes all
+
+    Returns: int.
 
     Example:
         >>> tp.distributed.get_world_size()
@@ -317,6 +326,10 @@ def get_global_rank(group: ProcessGroup, group_rank: int) -> int:
     Arguments:
         group: the group
         group_rank: the place in it
+
+    Returns: int.
+
+    Raises: ValueError for a rank that the group does not have.
 
     Example:
         >>> tp.distributed.get_global_rank(tp.distributed.new_group([0]), 0)
@@ -335,6 +348,10 @@ def get_group_rank(group: ProcessGroup, global_rank: int) -> int:
         group: the group
         global_rank: the place in the default group
 
+    Returns: int.
+
+    Raises: ValueError for a process outside of the group.
+
     Example:
         >>> tp.distributed.get_group_rank(tp.distributed.new_group([0]), 0)
         0
@@ -351,6 +368,8 @@ def get_process_group_ranks(group: ProcessGroup | None = None) -> list[int]:
     Arguments:
         group: the processes; None takes all
 
+    Returns: a list of ints.
+
     Example:
         >>> tp.distributed.get_process_group_ranks()
         [0]
@@ -363,6 +382,8 @@ def get_backend(group: ProcessGroup | None = None) -> Backend:
 
     Arguments:
         group: the processes; None takes all
+
+    Returns: str.
 
     Example:
         >>> tp.distributed.get_backend()
@@ -377,6 +398,8 @@ def get_backend_config(group: ProcessGroup | None = None) -> str:
     Arguments:
         group: the processes; None takes all
 
+    Returns: str.
+
     Example:
         >>> tp.distributed.get_backend_config()
         'cpu:gloo...'
@@ -386,6 +409,8 @@ def get_backend_config(group: ProcessGroup | None = None) -> str:
 
 def get_pg_count() -> int:
     """How many groups there are.
+
+    Returns: int.
 
     Example:
         >>> tp.distributed.get_pg_count() > 0

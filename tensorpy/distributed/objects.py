@@ -244,6 +244,8 @@ def recv_object_list(
         group_src: the process, by its rank in the group
         use_batch: is taken
 
+    Returns: int.
+
     Example:
         >>> found = [None]
         >>> tp.distributed.recv_object_list(found, src=1)  # doctest: +SKIP

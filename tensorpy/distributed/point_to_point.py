@@ -37,6 +37,8 @@ def isend(
         tag: a recv with the same tag gets it
         group_dst: the process, by its rank in the group
 
+    Returns: a Work to wait for; None outside of the group.
+
     Example:
         >>> work = tp.distributed.isend(tp.ones(2), dst=1)  # doctest: +SKIP
     """
@@ -110,6 +112,8 @@ def irecv(
         tag: that of the send
         group_src: the process, by its rank in the group
 
+    Returns: a Work to wait for; None outside of the group.
+
     Example:
         >>> work = tp.distributed.irecv(tp.zeros(2), src=1)  # doctest: +SKIP
     """
@@ -128,6 +132,8 @@ def recv(tensor: Tensor, src: int | None = None, group: Any = None, tag: int = 0
         group: the processes; None takes all
         tag: that of the send
         group_src: the process, by its rank in the group
+
+    Returns: int.
 
     Example:
         >>> tp.distributed.recv(tp.zeros(2), src=1)  # doctest: +SKIP
@@ -148,6 +154,8 @@ class P2POp:
         group: the processes; None takes all
         tag: a receive gets what was sent with its tag
         group_peer: the other process, by its rank in the group
+
+    Raises: ValueError for another op than isend or irecv.
 
     Example:
         >>> message = tp.distributed.P2POp(tp.distributed.isend, tp.ones(2), 0)
@@ -176,6 +184,10 @@ def batch_isend_irecv(p2p_op_list: list[P2POp]) -> list[Work]:
 
     Arguments:
         p2p_op_list: what is sent and received, all in one group
+
+    Returns: a list of Works.
+
+    Raises: ValueError for what is no list of P2POp, or messages of several groups.
 
     Example:
         >>> x, to = tp.zeros(2), tp.distributed  # in a world of two processes, each with the other's rank

@@ -63,6 +63,8 @@ def supports_complex(reduceOp: ReduceOp) -> bool:
     Arguments:
         reduceOp: the operation
 
+    Returns: bool.
+
     Example:
         >>> tp.distributed.supports_complex(tp.distributed.ReduceOp.MAX)
         False

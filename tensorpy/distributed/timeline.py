@@ -190,8 +190,7 @@ def gather_profiles(p: Any, group: Any = None, dst: int = 0) -> Timeline | None:
         group: the processes; None takes all
         dst: the process that gets them, by its rank in the world
 
-    Returns:
-        a Timeline in dst, None in the others
+    Returns: a Timeline in dst, None in the others.
 
     Example:
         >>> with tp.profiler.profile() as p:

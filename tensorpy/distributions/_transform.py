@@ -58,7 +58,7 @@ class Transform:
 
     sign: Any = property(_sign)
 
-    def with_cache(self, cache_size: int = 1) -> Any:
+    def with_cache(self, cache_size: int = 1) -> Transform:
         """The same transform with a cache of that size."""
         if self._cache_size == cache_size:
             return self
@@ -94,15 +94,15 @@ class Transform:
     def _inverse(self, y: Any) -> Any:
         raise NotImplementedError
 
-    def log_abs_det_jacobian(self, x: Any, y: Any) -> Any:
+    def log_abs_det_jacobian(self, x: Any, y: Any) -> tp.Tensor:
         """log |det dy/dx| for an x and its y, without the event's dimensions."""
         raise NotImplementedError
 
-    def forward_shape(self, shape: Any) -> Any:
+    def forward_shape(self, shape: Any) -> tp.Size:
         """The shape of y for x of that shape."""
         return shape
 
-    def inverse_shape(self, shape: Any) -> Any:
+    def inverse_shape(self, shape: Any) -> tp.Size:
         """The shape of x for y of that shape."""
         return shape
 
@@ -166,6 +166,8 @@ class ComposeTransform(Transform):
         parts: the transforms, in order
         cache_size: 1 keeps the last value and its image, 0 nothing
 
+    Returns: of a call, a tensor of the last transform's shape.
+
     Example:
         >>> from tensorpy.distributions import AffineTransform, ComposeTransform, ExpTransform
         >>> ComposeTransform([AffineTransform(0.0, 2.0), ExpTransform()])(tp.tensor([0.0, 1.0]))
@@ -219,7 +221,7 @@ class ComposeTransform(Transform):
             self._inv, inverse._inv = weakref.ref(inverse), weakref.ref(self)
         return inverse
 
-    def with_cache(self, cache_size: int = 1) -> Any:
+    def with_cache(self, cache_size: int = 1) -> Transform:
         return self if self._cache_size == cache_size else ComposeTransform(self.parts, cache_size)
 
     def __call__(self, x: Any) -> Any:
@@ -227,10 +229,11 @@ class ComposeTransform(Transform):
             x = part(x)
         return x
 
-    def log_abs_det_jacobian(self, x: Any, y: Any) -> Any:
+    def log_abs_det_jacobian(self, x: Any, y: Any) -> tp.Tensor:
         if not self.parts:
             return tp.zeros_like(x)
-        event, total = self.domain.event_dim, 0
+        total: Any = 0
+        event = self.domain.event_dim
         for i, part in enumerate(self.parts):
             after = y if i == len(self.parts) - 1 else part(x)
             total = total + sum_rightmost(part.log_abs_det_jacobian(x, after), event - part.domain.event_dim)
@@ -238,12 +241,12 @@ class ComposeTransform(Transform):
             x = after
         return total
 
-    def forward_shape(self, shape: Any) -> Any:
+    def forward_shape(self, shape: Any) -> tp.Size:
         for part in self.parts:
             shape = part.forward_shape(shape)
         return shape
 
-    def inverse_shape(self, shape: Any) -> Any:
+    def inverse_shape(self, shape: Any) -> tp.Size:
         for part in reversed(self.parts):
             shape = part.inverse_shape(shape)
         return shape
@@ -277,7 +280,7 @@ class IndependentTransform(Transform):
         self.base_transform = base_transform.with_cache(cache_size)
         self.reinterpreted_batch_ndims = reinterpreted_batch_ndims
 
-    def with_cache(self, cache_size: int = 1) -> Any:
+    def with_cache(self, cache_size: int = 1) -> Transform:
         if self._cache_size == cache_size:
             return self
         return IndependentTransform(self.base_transform, self.reinterpreted_batch_ndims, cache_size)
@@ -308,13 +311,13 @@ class IndependentTransform(Transform):
             raise ValueError("Too few dimensions on input")
         return self.base_transform.inv(y)
 
-    def log_abs_det_jacobian(self, x: Any, y: Any) -> Any:
+    def log_abs_det_jacobian(self, x: Any, y: Any) -> tp.Tensor:
         return sum_rightmost(self.base_transform.log_abs_det_jacobian(x, y), self.reinterpreted_batch_ndims)
 
-    def forward_shape(self, shape: Any) -> Any:
+    def forward_shape(self, shape: Any) -> tp.Size:
         return self.base_transform.forward_shape(shape)
 
-    def inverse_shape(self, shape: Any) -> Any:
+    def inverse_shape(self, shape: Any) -> tp.Size:
         return self.base_transform.inverse_shape(shape)
 
     def __repr__(self) -> str:

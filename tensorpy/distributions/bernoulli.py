@@ -21,6 +21,8 @@ class Bernoulli(ExponentialFamily):
         logits: the logarithms of the odds, or unnormalised logarithms of the probabilities, instead of probs
         validate_args: whether parameters and values are checked; None takes the class's setting
 
+    Raises: ValueError for both probs and logits, or neither, and, if checked, for parameters out of their range.
+
     Example:
         >>> d = tp.distributions.Bernoulli(tp.tensor([0.5]))
         >>> d.sample().shape, d.log_prob(tp.tensor([1.0]))
@@ -42,7 +44,7 @@ class Bernoulli(ExponentialFamily):
         self._param = self.probs if probs is not None else self.logits
         super().__init__(self._param.size(), validate_args=validate_args)
 
-    def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
+    def expand(self, batch_shape: Any, _instance: Any = None) -> Bernoulli:
         return self._expand(Bernoulli, batch_shape, _instance, ("probs", "logits", "_param"))
 
     @lazy_property
@@ -70,19 +72,19 @@ class Bernoulli(ExponentialFamily):
         mode = (self.probs >= 0.5).to(self.probs.dtype)
         return tp.where(self.probs == 0.5, tp.full_like(mode, float("nan")), mode)
 
-    def sample(self, sample_shape: Any = SHAPELESS) -> Any:
+    def sample(self, sample_shape: Any = SHAPELESS) -> tp.Tensor:
         with tp.no_grad():
             return tp.bernoulli(self.probs.expand(self._extended_shape(sample_shape)))
 
-    def log_prob(self, value: Any) -> Any:
+    def log_prob(self, value: Any) -> tp.Tensor:
         if self._validate_args:
             self._validate_sample(value)
         return value * self.logits - softplus(self.logits)
 
-    def entropy(self) -> Any:
+    def entropy(self) -> tp.Tensor:
         return softplus(self.logits) - self.probs * self.logits
 
-    def enumerate_support(self, expand: bool = True) -> Any:
+    def enumerate_support(self, expand: bool = True) -> tp.Tensor:
         return self._enumerated(tp.arange(2, dtype=self._param.dtype, device=self._param.device), expand)
 
     @property

@@ -20,6 +20,8 @@ class Beta(ExponentialFamily):
     Arguments:
         validate_args: whether parameters and values are checked; None takes the class's setting
 
+    Raises: ValueError, if checked, for parameters out of their range.
+
     Example:
         >>> d = tp.distributions.Beta(tp.tensor([2.0]), tp.tensor([3.0]))
         >>> d.sample().shape, d.log_prob(tp.tensor([0.5]))
@@ -35,7 +37,7 @@ class Beta(ExponentialFamily):
         self._dirichlet = Dirichlet(both, validate_args=validate_args)
         super().__init__(self._dirichlet.batch_shape, validate_args=validate_args)
 
-    def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
+    def expand(self, batch_shape: Any, _instance: Any = None) -> Beta:
         inner = self._dirichlet.expand(tp.Size(batch_shape))
         return self._expand(Beta, batch_shape, _instance, _dirichlet=inner)
 
@@ -60,15 +62,15 @@ class Beta(ExponentialFamily):
         total = self.concentration1 + self.concentration0
         return self.concentration1 * self.concentration0 / (total**2 * (total + 1))
 
-    def rsample(self, sample_shape: Any = SHAPELESS) -> Any:
+    def rsample(self, sample_shape: Any = SHAPELESS) -> tp.Tensor:
         return self._dirichlet.rsample(sample_shape)[..., 0]
 
-    def log_prob(self, value: Any) -> Any:
+    def log_prob(self, value: Any) -> tp.Tensor:
         if self._validate_args:
             self._validate_sample(value)
         return self._dirichlet.log_prob(tp.stack((value, 1.0 - value), -1))
 
-    def entropy(self) -> Any:
+    def entropy(self) -> tp.Tensor:
         return self._dirichlet.entropy()
 
     @property

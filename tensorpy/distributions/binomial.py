@@ -21,6 +21,8 @@ class Binomial(Distribution):
         logits: the logarithms of the odds, or unnormalised logarithms of the probabilities, instead of probs
         validate_args: whether parameters and values are checked; None takes the class's setting
 
+    Raises: ValueError for both probs and logits, or neither, and, if checked, for parameters out of their range.
+
     Example:
         >>> d = tp.distributions.Binomial(4, probs=tp.tensor([0.5]))
         >>> d.sample().shape, d.log_prob(tp.tensor([2.0]))
@@ -48,7 +50,7 @@ class Binomial(Distribution):
         self.total_count = self.total_count.type_as(self._param)
         super().__init__(self._param.size(), validate_args=validate_args)
 
-    def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
+    def expand(self, batch_shape: Any, _instance: Any = None) -> Binomial:
         return self._expand(Binomial, batch_shape, _instance, ("total_count", "probs", "logits", "_param"))
 
     @lazy_property
@@ -79,26 +81,26 @@ class Binomial(Distribution):
     def variance(self) -> Any:
         return self.total_count * self.probs * (1 - self.probs)
 
-    def sample(self, sample_shape: Any = SHAPELESS) -> Any:
+    def sample(self, sample_shape: Any = SHAPELESS) -> tp.Tensor:
         shape = self._extended_shape(sample_shape)
         with tp.no_grad():
             return tp.binomial(self.total_count.expand(shape), self.probs.expand(shape))
 
-    def log_prob(self, value: Any) -> Any:
+    def log_prob(self, value: Any) -> tp.Tensor:
         if self._validate_args:
             self._validate_sample(value)
         n = self.total_count
         choices = tp.lgamma(n + 1) - tp.lgamma(value + 1) - tp.lgamma(n - value + 1)
         return choices + value * self.logits - n * softplus(self.logits)
 
-    def entropy(self) -> Any:
+    def entropy(self) -> tp.Tensor:
         total = int(self.total_count.max())
         if not (self.total_count == total).all():
             raise NotImplementedError("Inhomogeneous total count not supported by `entropy`.")
         log_prob = self.log_prob(self.enumerate_support(False))
         return -(log_prob.exp() * log_prob).sum(0)
 
-    def enumerate_support(self, expand: bool = True) -> Any:
+    def enumerate_support(self, expand: bool = True) -> tp.Tensor:
         total = int(self.total_count.max())
         if not (self.total_count == total).all():
             raise NotImplementedError("Inhomogeneous total count not supported by `enumerate_support`.")

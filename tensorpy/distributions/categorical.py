@@ -22,6 +22,8 @@ class Categorical(Distribution):
         logits: the logarithms of the odds, or unnormalised logarithms of the probabilities, instead of probs
         validate_args: whether parameters and values are checked; None takes the class's setting
 
+    Raises: ValueError for both probs and logits, or neither, and, if checked, for parameters out of their range.
+
     Example:
         >>> d = tp.distributions.Categorical(probs=tp.tensor([0.25, 0.75]))
         >>> d.sample((3,)).shape, d.log_prob(tp.tensor(1))
@@ -47,7 +49,7 @@ class Categorical(Distribution):
         self._num_events = given.size(-1)
         super().__init__(given.shape[:-1], validate_args=validate_args)
 
-    def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
+    def expand(self, batch_shape: Any, _instance: Any = None) -> Categorical:
         names = "probs", "logits", "_param"
         return self._expand(Categorical, batch_shape, _instance, names, _num_events=self._num_events)
 
@@ -82,21 +84,21 @@ class Categorical(Distribution):
     def mode(self) -> Any:
         return self.probs.argmax(-1)
 
-    def sample(self, sample_shape: Any = SHAPELESS) -> Any:
+    def sample(self, sample_shape: Any = SHAPELESS) -> tp.Tensor:
         count = math.prod(sample_shape)
         rows = self.probs.detach().reshape(-1, self._num_events)
         drawn = tp.multinomial(rows, count, True).T
         return drawn.reshape(self._extended_shape(sample_shape))
 
-    def log_prob(self, value: Any) -> Any:
+    def log_prob(self, value: Any) -> tp.Tensor:
         if self._validate_args:
             self._validate_sample(value)
         value, logits = broadcast_tensors(value.long().unsqueeze(-1), self.logits)
         return logits.gather(-1, value[..., :1]).squeeze(-1)
 
-    def entropy(self) -> Any:
+    def entropy(self) -> tp.Tensor:
         logits = self.logits.clamp(min=tp.finfo(self.logits.dtype).min)
         return -(logits * self.probs).sum(-1)
 
-    def enumerate_support(self, expand: bool = True) -> Any:
+    def enumerate_support(self, expand: bool = True) -> tp.Tensor:
         return self._enumerated(tp.arange(self._num_events, dtype=tp.int64, device=self._param.device), expand)

@@ -19,6 +19,8 @@ class Chi2(Gamma):
         df: the degrees of freedom
         validate_args: whether parameters and values are checked; None takes the class's setting
 
+    Raises: ValueError, if checked, for parameters out of their range.
+
     Example:
         >>> d = tp.distributions.Chi2(tp.tensor([3.0]))
         >>> d.sample().shape, d.log_prob(tp.tensor([1.0]))
@@ -31,7 +33,7 @@ class Chi2(Gamma):
         half = df * 0.5 if isinstance(df, Tensor) else _C.tensor(df * 0.5)
         super().__init__(half, 0.5, validate_args=validate_args)
 
-    def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
+    def expand(self, batch_shape: Any, _instance: Any = None) -> Chi2:
         return super().expand(batch_shape, self._get_checked_instance(Chi2, _instance))
 
     @property

@@ -16,6 +16,10 @@ class ConstraintRegistry:
     Arguments:
         constraint: the constraint that the values of the transform meet
 
+    Returns: a transform.
+
+    Raises: NotImplementedError for a class of constraints without a factory.
+
     Example:
         >>> positive = tp.distributions.constraints.positive
         >>> tp.distributions.biject_to(positive)(tp.tensor([0.0]))

@@ -72,6 +72,8 @@ class _Dependent(Constraint):
         is_discrete: whether the values are integers, where that is known
         event_dim: how many dimensions make one event, where that is known
 
+    Returns: of a call, such a set with other knowledge.
+
     Example:
         >>> tp.distributions.constraints.is_dependent(tp.distributions.constraints.dependent)
         True
@@ -107,6 +109,8 @@ def is_dependent(constraint: Any) -> bool:
 
     Arguments:
         constraint: the constraint
+
+    Returns: bool.
 
     Example:
         >>> tp.distributions.constraints.is_dependent(tp.distributions.constraints.real)
@@ -451,7 +455,7 @@ class _Cat(_Parts):
     Arguments:
         cseq: the constraints
         dim: the dimension; a negative one counts from the last
-        lengths: how long each sequence is
+        lengths: how many entries each set gets; None for one each
 
     Example:
         >>> from tensorpy.distributions import constraints

@@ -31,6 +31,8 @@ class ContinuousBernoulli(ExponentialFamily):
         logits: the logarithms of the odds, or unnormalised logarithms of the probabilities, instead of probs
         validate_args: whether parameters and values are checked; None takes the class's setting
 
+    Raises: ValueError for both probs and logits, or neither, and, if checked, for parameters out of their range.
+
     Example:
         >>> d = tp.distributions.ContinuousBernoulli(tp.tensor([0.3]))
         >>> d.sample().shape, d.log_prob(tp.tensor([0.5]))
@@ -62,7 +64,7 @@ class ContinuousBernoulli(ExponentialFamily):
         self._lims = lims
         super().__init__(self._param.size(), validate_args=validate_args)
 
-    def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
+    def expand(self, batch_shape: Any, _instance: Any = None) -> ContinuousBernoulli:
         names = "probs", "logits", "_param"
         return self._expand(ContinuousBernoulli, batch_shape, _instance, names, _lims=self._lims)
 
@@ -103,17 +105,17 @@ class ContinuousBernoulli(ExponentialFamily):
         x2 = (self.probs - 0.5) ** 2
         return tp.where(regular, exact, 1.0 / 12.0 - (1.0 / 15.0 - 128.0 / 945.0 * x2) * x2)
 
-    def rsample(self, sample_shape: Any = SHAPELESS) -> Any:
+    def rsample(self, sample_shape: Any = SHAPELESS) -> tp.Tensor:
         shape = self._extended_shape(sample_shape)
         return self.icdf(tp.rand(shape, dtype=self.probs.dtype, device=self.probs.device))
 
-    def log_prob(self, value: Any) -> Any:
+    def log_prob(self, value: Any) -> tp.Tensor:
         if self._validate_args:
             self._validate_sample(value)
         density = tp.xlogy(value, self.probs) + special.xlog1py(1 - value, -self.probs)
         return density + self._cont_bern_log_norm()
 
-    def cdf(self, value: Any) -> Any:
+    def cdf(self, value: Any) -> tp.Tensor:
         if self._validate_args:
             self._validate_sample(value)
         regular, p = self._regular()
@@ -121,11 +123,11 @@ class ContinuousBernoulli(ExponentialFamily):
         inside = tp.where(regular, exact, value)
         return tp.where(value <= 0, tp.zeros_like(inside), tp.where(value >= 1, tp.ones_like(inside), inside))
 
-    def icdf(self, value: Any) -> Any:
+    def icdf(self, value: Any) -> tp.Tensor:
         regular, p = self._regular()
         exact = ((-p + value * (2 * p - 1)).log1p() - (-p).log1p()) / (p.log() - (-p).log1p())
         return tp.where(regular, exact, value)
 
-    def entropy(self) -> Any:
+    def entropy(self) -> tp.Tensor:
         log0, log1 = (-self.probs).log1p(), self.probs.log()
         return self.mean * (log0 - log1) - self._cont_bern_log_norm() - log0

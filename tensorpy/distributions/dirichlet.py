@@ -27,6 +27,8 @@ class Dirichlet(ExponentialFamily):
         concentration: the concentration
         validate_args: whether parameters and values are checked; None takes the class's setting
 
+    Raises: ValueError for a concentration without dimensions, and, if checked, for parameters out of their range.
+
     Example:
         >>> d = tp.distributions.Dirichlet(tp.tensor([2.0, 3.0]))
         >>> d.sample().sum(), d.log_prob(tp.tensor([0.5, 0.5]))
@@ -44,7 +46,7 @@ class Dirichlet(ExponentialFamily):
         self.concentration = concentration
         super().__init__(concentration.shape[:-1], concentration.shape[-1:], validate_args=validate_args)
 
-    def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
+    def expand(self, batch_shape: Any, _instance: Any = None) -> Dirichlet:
         return self._expand(Dirichlet, batch_shape, _instance, ("concentration",))
 
     @property
@@ -63,17 +65,17 @@ class Dirichlet(ExponentialFamily):
         total = self.concentration.sum(-1, True)
         return self.concentration * (total - self.concentration) / (total * total * (total + 1))
 
-    def rsample(self, sample_shape: Any = SHAPELESS) -> Any:
+    def rsample(self, sample_shape: Any = SHAPELESS) -> tp.Tensor:
         concentration = self.concentration.expand(self._extended_shape(sample_shape))
         return sample_dirichlet(concentration)
 
-    def log_prob(self, value: Any) -> Any:
+    def log_prob(self, value: Any) -> tp.Tensor:
         if self._validate_args:
             self._validate_sample(value)
         c = self.concentration
         return tp.xlogy(c - 1, value).sum(-1) + tp.lgamma(c.sum(-1)) - tp.lgamma(c).sum(-1)
 
-    def entropy(self) -> Any:
+    def entropy(self) -> tp.Tensor:
         c = self.concentration
         total, k = c.sum(-1), c.size(-1)
         normalizer = tp.lgamma(c).sum(-1) - tp.lgamma(total)

@@ -78,7 +78,7 @@ class Distribution:
                     f"{self!r} to satisfy the constraint {constraint!r}, but found invalid values:\n{value}"
                 )
 
-    def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
+    def expand(self, batch_shape: Any, _instance: Any = None) -> Distribution:
         """The same distributions with batch_shape expanded, no memory copied."""
         raise NotImplementedError
 
@@ -134,33 +134,33 @@ class Distribution:
     def stddev(self) -> Tensor:
         return self.variance.sqrt()
 
-    def sample(self, sample_shape: Any = SHAPELESS) -> Any:
+    def sample(self, sample_shape: Any = SHAPELESS) -> Tensor:
         """Draws without gradients, of shape sample_shape + batch_shape + event_shape."""
         with tp.no_grad():
             return self.rsample(sample_shape)
 
-    def rsample(self, sample_shape: Any = SHAPELESS) -> Any:
+    def rsample(self, sample_shape: Any = SHAPELESS) -> Tensor:
         """Draws that are functions of the parameters, so that gradients flow; only where has_rsample."""
         raise NotImplementedError
 
-    def sample_n(self, n: int) -> Any:
+    def sample_n(self, n: int) -> Tensor:
         """sample((n,))."""
         warnings.warn("sample_n(n) is deprecated: use sample((n,))", FutureWarning, stacklevel=2)
         return self.sample(tp.Size((n,)))
 
-    def log_prob(self, value: Any) -> Any:
+    def log_prob(self, value: Any) -> Tensor:
         """The logarithm of density or probability at value."""
         raise NotImplementedError
 
-    def cdf(self, value: Any) -> Any:
+    def cdf(self, value: Any) -> Tensor:
         """The probability of no more than value."""
         raise NotImplementedError
 
-    def icdf(self, value: Any) -> Any:
+    def icdf(self, value: Any) -> Tensor:
         """The inverse of cdf."""
         raise NotImplementedError
 
-    def enumerate_support(self, expand: bool = True) -> Any:
+    def enumerate_support(self, expand: bool = True) -> Tensor:
         """All values of a finite support along a new first dimension, expanded over the batch or of ones there."""
         raise NotImplementedError
 
@@ -169,11 +169,11 @@ class Distribution:
         values = values.reshape((-1,) + (1,) * len(self._batch_shape))
         return values.expand((-1, *self._batch_shape)) if expand else values
 
-    def entropy(self) -> Any:
+    def entropy(self) -> Tensor:
         """The entropy in nats, of shape batch_shape."""
         raise NotImplementedError
 
-    def perplexity(self) -> Any:
+    def perplexity(self) -> Tensor:
         """exp(entropy)."""
         return tp.exp(self.entropy())
 

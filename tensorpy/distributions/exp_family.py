@@ -33,7 +33,7 @@ class ExponentialFamily(Distribution):
     def _log_normalizer(self, *natural_params: Any) -> Any:
         raise NotImplementedError
 
-    def entropy(self) -> Any:
+    def entropy(self) -> tp.Tensor:
         """F(eta) - <eta, grad F(eta)> - E[k(x)], the gradient by autograd."""
         carrier = self._mean_carrier_measure
         if carrier is None:

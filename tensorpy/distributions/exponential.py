@@ -20,6 +20,8 @@ class Exponential(ExponentialFamily):
         rate: the rate
         validate_args: whether parameters and values are checked; None takes the class's setting
 
+    Raises: ValueError, if checked, for parameters out of their range.
+
     Example:
         >>> d = tp.distributions.Exponential(tp.tensor([2.0]))
         >>> d.sample().shape, d.log_prob(tp.tensor([1.0]))
@@ -36,7 +38,7 @@ class Exponential(ExponentialFamily):
         (self.rate,) = broadcast_all(rate)
         super().__init__(self.rate.size(), validate_args=validate_args)
 
-    def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
+    def expand(self, batch_shape: Any, _instance: Any = None) -> Exponential:
         return self._expand(Exponential, batch_shape, _instance, ("rate",))
 
     @property
@@ -55,24 +57,24 @@ class Exponential(ExponentialFamily):
     def variance(self) -> Any:
         return self.rate**-2
 
-    def rsample(self, sample_shape: Any = SHAPELESS) -> Any:
+    def rsample(self, sample_shape: Any = SHAPELESS) -> tp.Tensor:
         shape = self._extended_shape(sample_shape)
         return tp.empty(shape, dtype=self.rate.dtype, device=self.rate.device).exponential_() / self.rate
 
-    def log_prob(self, value: Any) -> Any:
+    def log_prob(self, value: Any) -> tp.Tensor:
         if self._validate_args:
             self._validate_sample(value)
         return self.rate.log() - self.rate * value
 
-    def cdf(self, value: Any) -> Any:
+    def cdf(self, value: Any) -> tp.Tensor:
         if self._validate_args:
             self._validate_sample(value)
         return -tp.expm1(-self.rate * value)
 
-    def icdf(self, value: Any) -> Any:
+    def icdf(self, value: Any) -> tp.Tensor:
         return -tp.log1p(-value) / self.rate
 
-    def entropy(self) -> Any:
+    def entropy(self) -> tp.Tensor:
         return 1 - self.rate.log()
 
     @property

@@ -22,6 +22,8 @@ class FisherSnedecor(Distribution):
         df2: those of the denominator
         validate_args: whether parameters and values are checked; None takes the class's setting
 
+    Raises: ValueError, if checked, for parameters out of their range.
+
     Example:
         >>> d = tp.distributions.FisherSnedecor(tp.tensor([2.0]), tp.tensor([3.0]))
         >>> d.sample().shape, d.log_prob(tp.tensor([1.0]))
@@ -38,7 +40,7 @@ class FisherSnedecor(Distribution):
         self.df1, self.df2 = broadcast_all(df1, df2)
         super().__init__(self.df1.size(), validate_args=validate_args)
 
-    def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
+    def expand(self, batch_shape: Any, _instance: Any = None) -> FisherSnedecor:
         return self._expand(FisherSnedecor, batch_shape, _instance, ("df1", "df2"))
 
     @property
@@ -57,12 +59,12 @@ class FisherSnedecor(Distribution):
         result = 2 * b**2 * (a + b - 2) / (a * (b - 2) ** 2 * (b - 4))
         return tp.where(b > 4, result, tp.full_like(result, math.nan))
 
-    def rsample(self, sample_shape: Any = SHAPELESS) -> Any:
+    def rsample(self, sample_shape: Any = SHAPELESS) -> tp.Tensor:
         top = Gamma(self.df1 / 2, self.df1 / 2, validate_args=False).rsample(sample_shape)
         bottom = Gamma(self.df2 / 2, self.df2 / 2, validate_args=False).rsample(sample_shape)
         return top / bottom.clamp(min=tp.finfo(bottom.dtype).tiny)
 
-    def log_prob(self, value: Any) -> Any:
+    def log_prob(self, value: Any) -> tp.Tensor:
         if self._validate_args:
             self._validate_sample(value)
         a, b = self.df1 / 2, self.df2 / 2

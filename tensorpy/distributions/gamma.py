@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import tensorpy as tp
 from tensorpy import _C
@@ -10,6 +10,9 @@ from tensorpy.distributions import constraints
 from tensorpy.distributions.distribution import SHAPELESS
 from tensorpy.distributions.exp_family import ExponentialFamily
 from tensorpy.distributions.utils import broadcast_all, standard_gamma
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 __all__ = ["Gamma"]
 
@@ -21,6 +24,8 @@ class Gamma(ExponentialFamily):
         concentration: the concentration
         rate: the rate
         validate_args: whether parameters and values are checked; None takes the class's setting
+
+    Raises: ValueError, if checked, for parameters out of their range.
 
     Example:
         >>> d = tp.distributions.Gamma(tp.tensor([2.0]), tp.tensor([3.0]))
@@ -39,7 +44,7 @@ class Gamma(ExponentialFamily):
         self.concentration, self.rate = broadcast_all(concentration, rate)
         super().__init__(self.concentration.size(), validate_args=validate_args)
 
-    def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
+    def expand(self, batch_shape: Any, _instance: Any = None) -> Self:
         return self._expand(Gamma, batch_shape, _instance, ("concentration", "rate"))
 
     @property
@@ -54,25 +59,25 @@ class Gamma(ExponentialFamily):
     def variance(self) -> Any:
         return self.concentration / self.rate**2
 
-    def rsample(self, sample_shape: Any = SHAPELESS) -> Any:
+    def rsample(self, sample_shape: Any = SHAPELESS) -> tp.Tensor:
         shape = self._extended_shape(sample_shape)
         draws = standard_gamma(self.concentration.expand(shape)) / self.rate
         return draws.clamp(min=tp.finfo(draws.dtype).tiny)
 
-    def log_prob(self, value: Any) -> Any:
+    def log_prob(self, value: Any) -> tp.Tensor:
         value = _C.as_tensor(value, dtype=self.rate.dtype, device=self.rate.device)
         if self._validate_args:
             self._validate_sample(value)
         c = self.concentration
         return tp.xlogy(c, self.rate) + tp.xlogy(c - 1, value) - self.rate * value - tp.lgamma(c)
 
-    def cdf(self, value: Any) -> Any:
+    def cdf(self, value: Any) -> tp.Tensor:
         """The regularised incomplete gamma function."""
         if self._validate_args:
             self._validate_sample(value)
         return tp.igamma(self.concentration, self.rate * value)
 
-    def entropy(self) -> Any:
+    def entropy(self) -> tp.Tensor:
         c = self.concentration
         return c - self.rate.log() + tp.lgamma(c) + (1 - c) * tp.digamma(c)
 

@@ -24,6 +24,8 @@ class GeneralizedPareto(Distribution):
         concentration: the concentration
         validate_args: whether parameters and values are checked; None takes the class's setting
 
+    Raises: ValueError, if checked, for parameters out of their range.
+
     Example:
         >>> d = tp.distributions.GeneralizedPareto(tp.tensor([0.0]), tp.tensor([1.0]), tp.tensor([0.5]))
         >>> d.sample().shape, d.log_prob(tp.tensor([1.0]))
@@ -44,7 +46,7 @@ class GeneralizedPareto(Distribution):
         self.loc, self.scale, self.concentration = broadcast_all(loc, scale, concentration)
         super().__init__(self.loc.size(), validate_args=validate_args)
 
-    def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
+    def expand(self, batch_shape: Any, _instance: Any = None) -> GeneralizedPareto:
         return self._expand(GeneralizedPareto, batch_shape, _instance, ("loc", "scale", "concentration"))
 
     @constraints.dependent_property(is_discrete=False, event_dim=0)
@@ -83,24 +85,24 @@ class GeneralizedPareto(Distribution):
         c = self.concentration
         return tp.where(c < 0.5, self.scale**2 / ((1 - c) ** 2 * (1 - 2 * c)), math.nan)
 
-    def rsample(self, sample_shape: Any = SHAPELESS) -> Any:
+    def rsample(self, sample_shape: Any = SHAPELESS) -> tp.Tensor:
         return self.icdf(open_uniform(self._extended_shape(sample_shape), self.loc))
 
-    def log_prob(self, value: Any) -> Any:
+    def log_prob(self, value: Any) -> tp.Tensor:
         if self._validate_args:
             self._validate_sample(value)
         return (1 + self.concentration) * self._log_survival(value) - self.scale.log()
 
-    def cdf(self, value: Any) -> Any:
+    def cdf(self, value: Any) -> tp.Tensor:
         if self._validate_args:
             self._validate_sample(value)
         return -self._log_survival(value).expm1()
 
-    def icdf(self, value: Any) -> Any:
+    def icdf(self, value: Any) -> tp.Tensor:
         flat, c = self._curve()
         left = (-value).log1p()  # log(1 - value)
         at_zero = -left + self.concentration * left * left / 2
         return self.loc + self.scale * tp.where(flat, at_zero, (-c * left).expm1() / c)
 
-    def entropy(self) -> Any:
+    def entropy(self) -> tp.Tensor:
         return self.scale.log() + self.concentration + 1

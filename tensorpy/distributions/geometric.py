@@ -27,6 +27,8 @@ class Geometric(Distribution):
         logits: the logarithms of the odds, or unnormalised logarithms of the probabilities, instead of probs
         validate_args: whether parameters and values are checked; None takes the class's setting
 
+    Raises: ValueError for both probs and logits, or neither, and, if checked, for parameters out of their range.
+
     Example:
         >>> d = tp.distributions.Geometric(tp.tensor([0.5]))
         >>> d.sample().shape, d.log_prob(tp.tensor([1.0]))
@@ -51,7 +53,7 @@ class Geometric(Distribution):
                 f"to be positive but found invalid values:\n{self.probs}"
             )
 
-    def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
+    def expand(self, batch_shape: Any, _instance: Any = None) -> Geometric:
         return self._expand(Geometric, batch_shape, _instance, ("probs", "logits", "_param"))
 
     @lazy_property
@@ -78,18 +80,18 @@ class Geometric(Distribution):
     def variance(self) -> Any:
         return (1.0 / self.probs - 1.0) / self.probs
 
-    def sample(self, sample_shape: Any = SHAPELESS) -> Any:
+    def sample(self, sample_shape: Any = SHAPELESS) -> tp.Tensor:
         with tp.no_grad():
             u = open_uniform(self._extended_shape(sample_shape), self.probs)
             return (u.log() / (-self.probs).log1p()).floor()
 
-    def log_prob(self, value: Any) -> Any:
+    def log_prob(self, value: Any) -> tp.Tensor:
         if self._validate_args:
             self._validate_sample(value)
         value, probs = broadcast_all(value, self.probs)
         failures = tp.where(value == 0, tp.zeros_like(value), value)
         return special.xlog1py(failures, -probs) + self.probs.log()
 
-    def entropy(self) -> Any:
+    def entropy(self) -> tp.Tensor:
         p, q = self.probs, 1 - self.probs
         return -(tp.xlogy(q, q) / p + p.log())

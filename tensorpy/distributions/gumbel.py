@@ -22,6 +22,8 @@ class Gumbel(Distribution):
         scale: the scale
         validate_args: whether parameters and values are checked; None takes the class's setting
 
+    Raises: ValueError, if checked, for parameters out of their range.
+
     Example:
         >>> d = tp.distributions.Gumbel(tp.tensor([0.0]), tp.tensor([1.0]))
         >>> d.sample((3,)).shape, d.log_prob(tp.tensor([1.0]))
@@ -38,7 +40,7 @@ class Gumbel(Distribution):
         self.loc, self.scale = broadcast_all(loc, scale)
         super().__init__(self.loc.size(), validate_args=validate_args)
 
-    def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
+    def expand(self, batch_shape: Any, _instance: Any = None) -> Gumbel:
         return self._expand(Gumbel, batch_shape, _instance, ("loc", "scale"))
 
     @property
@@ -57,22 +59,22 @@ class Gumbel(Distribution):
     def variance(self) -> Any:
         return self.stddev**2
 
-    def rsample(self, sample_shape: Any = SHAPELESS) -> Any:
+    def rsample(self, sample_shape: Any = SHAPELESS) -> tp.Tensor:
         return self.icdf(open_uniform(self._extended_shape(sample_shape), self.loc))
 
-    def log_prob(self, value: Any) -> Any:
+    def log_prob(self, value: Any) -> tp.Tensor:
         if self._validate_args:
             self._validate_sample(value)
         y = (self.loc - value) / self.scale
         return y - y.exp() - self.scale.log()
 
-    def cdf(self, value: Any) -> Any:
+    def cdf(self, value: Any) -> tp.Tensor:
         if self._validate_args:
             self._validate_sample(value)
         return tp.exp(-tp.exp((self.loc - value) / self.scale))
 
-    def icdf(self, value: Any) -> Any:
+    def icdf(self, value: Any) -> tp.Tensor:
         return self.loc - self.scale * (-value.log()).log()
 
-    def entropy(self) -> Any:
+    def entropy(self) -> tp.Tensor:
         return self.scale.log() + (1 + EULER)

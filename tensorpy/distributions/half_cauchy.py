@@ -22,6 +22,8 @@ class HalfCauchy(TransformedDistribution):
         scale: the scale
         validate_args: whether parameters and values are checked; None takes the class's setting
 
+    Raises: ValueError, if checked, for parameters out of their range.
+
     Example:
         >>> d = tp.distributions.HalfCauchy(tp.tensor([2.0]))
         >>> d.sample().shape, d.log_prob(tp.tensor([1.0]))
@@ -35,7 +37,7 @@ class HalfCauchy(TransformedDistribution):
     def __init__(self, scale: Any, validate_args: bool | None = None) -> None:
         super().__init__(Cauchy(0, scale, validate_args=False), AbsTransform(), validate_args=validate_args)
 
-    def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
+    def expand(self, batch_shape: Any, _instance: Any = None) -> HalfCauchy:
         return super().expand(batch_shape, self._get_checked_instance(HalfCauchy, _instance))
 
     @property
@@ -54,20 +56,20 @@ class HalfCauchy(TransformedDistribution):
     def variance(self) -> Any:
         return self.base_dist.variance
 
-    def log_prob(self, value: Any) -> Any:
+    def log_prob(self, value: Any) -> tp.Tensor:
         if self._validate_args:
             self._validate_sample(value)
         value = _C.as_tensor(value, dtype=self.scale.dtype, device=self.scale.device)
         log_prob = self.base_dist.log_prob(value) + math.log(2)
         return tp.where(value >= 0, log_prob, tp.full_like(log_prob, -math.inf))
 
-    def cdf(self, value: Any) -> Any:
+    def cdf(self, value: Any) -> tp.Tensor:
         if self._validate_args:
             self._validate_sample(value)
         return 2 * self.base_dist.cdf(value) - 1
 
-    def icdf(self, value: Any) -> Any:
+    def icdf(self, value: Any) -> tp.Tensor:
         return self.base_dist.icdf((value + 1) / 2)
 
-    def entropy(self) -> Any:
+    def entropy(self) -> tp.Tensor:
         return self.base_dist.entropy() - math.log(2)

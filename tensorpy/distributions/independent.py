@@ -20,6 +20,8 @@ class Independent(Distribution):
         reinterpreted_batch_ndims: how many dimensions of the batch belong to one event
         validate_args: whether parameters and values are checked; None takes the class's setting
 
+    Raises: ValueError for more dimensions than the batch has.
+
     Example:
         >>> from tensorpy.distributions import Independent, Normal
         >>> d = Independent(Normal(tp.zeros(3), tp.ones(3)), 1)
@@ -45,7 +47,7 @@ class Independent(Distribution):
         self.reinterpreted_batch_ndims = reinterpreted_batch_ndims
         super().__init__(shape[:cut], shape[cut:], validate_args=validate_args)
 
-    def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
+    def expand(self, batch_shape: Any, _instance: Any = None) -> Independent:
         n = self.reinterpreted_batch_ndims
         base = self.base_dist.expand(tp.Size(batch_shape) + self._event_shape[:n])
         return self._expand(Independent, batch_shape, _instance, base_dist=base, reinterpreted_batch_ndims=n)
@@ -76,19 +78,19 @@ class Independent(Distribution):
     def variance(self) -> Any:
         return self.base_dist.variance
 
-    def sample(self, sample_shape: Any = SHAPELESS) -> Any:
+    def sample(self, sample_shape: Any = SHAPELESS) -> tp.Tensor:
         return self.base_dist.sample(sample_shape)
 
-    def rsample(self, sample_shape: Any = SHAPELESS) -> Any:
+    def rsample(self, sample_shape: Any = SHAPELESS) -> tp.Tensor:
         return self.base_dist.rsample(sample_shape)
 
-    def log_prob(self, value: Any) -> Any:
+    def log_prob(self, value: Any) -> tp.Tensor:
         return sum_rightmost(self.base_dist.log_prob(value), self.reinterpreted_batch_ndims)
 
-    def entropy(self) -> Any:
+    def entropy(self) -> tp.Tensor:
         return sum_rightmost(self.base_dist.entropy(), self.reinterpreted_batch_ndims)
 
-    def enumerate_support(self, expand: bool = True) -> Any:
+    def enumerate_support(self, expand: bool = True) -> tp.Tensor:
         if self.reinterpreted_batch_ndims > 0:
             raise NotImplementedError("Enumeration over cartesian product is not implemented")
         return self.base_dist.enumerate_support(expand)

@@ -22,6 +22,8 @@ class InverseGamma(TransformedDistribution):
         rate: the rate
         validate_args: whether parameters and values are checked; None takes the class's setting
 
+    Raises: ValueError, if checked, for parameters out of their range.
+
     Example:
         >>> d = tp.distributions.InverseGamma(tp.tensor([1.0]), tp.tensor([2.0]))
         >>> d.sample().shape, d.log_prob(tp.tensor([2.0]))
@@ -36,7 +38,7 @@ class InverseGamma(TransformedDistribution):
         base = Gamma(concentration, rate, validate_args=validate_args)
         super().__init__(base, PowerTransform(-base.rate.new_ones(())), validate_args=validate_args)
 
-    def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
+    def expand(self, batch_shape: Any, _instance: Any = None) -> InverseGamma:
         return super().expand(batch_shape, self._get_checked_instance(InverseGamma, _instance))
 
     @property
@@ -62,6 +64,6 @@ class InverseGamma(TransformedDistribution):
         result = self.rate**2 / ((c - 1) ** 2 * (c - 2))
         return tp.where(c > 2, result, tp.full_like(result, math.inf))
 
-    def entropy(self) -> Any:
+    def entropy(self) -> tp.Tensor:
         c = self.concentration
         return c + self.rate.log() + tp.lgamma(c) - (1 + c) * tp.digamma(c)

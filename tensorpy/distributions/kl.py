@@ -45,6 +45,10 @@ _found: dict[tuple[type, type], Callable[[Any, Any], Any] | None] = {}
 def register_kl(type_p: Any, type_q: Any) -> Callable[[Any], Any]:
     """A decorator: the function computes kl_divergence for p of type_p and q of type_q, and of their subclasses.
 
+    Returns: a decorator.
+
+    Raises: TypeError for what is no class.
+
     Example:
         >>> from tensorpy.distributions import Laplace, Normal, kl_divergence, register_kl
         >>> @register_kl(Laplace, Normal)
@@ -75,7 +79,11 @@ def _dispatch(type_p: type, type_q: type) -> Callable[[Any, Any], Any] | None:
 
 
 def kl_divergence(p: Distribution, q: Distribution) -> Any:
-    """The integral of p log(p / q), of the distributions' batch shape; NotImplementedError for an unknown pair.
+    """The integral of p log(p / q), of the distributions' batch shape.
+
+    Returns: a tensor of the batch shape.
+
+    Raises: NotImplementedError for an unknown pair.
 
     Example:
         >>> from tensorpy.distributions import Normal, kl_divergence

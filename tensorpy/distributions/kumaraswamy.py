@@ -19,6 +19,8 @@ class Kumaraswamy(Distribution):
     Arguments:
         validate_args: whether parameters and values are checked; None takes the class's setting
 
+    Raises: ValueError, if checked, for parameters out of their range.
+
     Example:
         >>> d = tp.distributions.Kumaraswamy(tp.tensor([2.0]), tp.tensor([3.0]))
         >>> d.sample().shape, d.log_prob(tp.tensor([0.5]))
@@ -35,7 +37,7 @@ class Kumaraswamy(Distribution):
         self.concentration1, self.concentration0 = broadcast_all(concentration1, concentration0)
         super().__init__(self.concentration1.size(), validate_args=validate_args)
 
-    def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
+    def expand(self, batch_shape: Any, _instance: Any = None) -> Kumaraswamy:
         return self._expand(Kumaraswamy, batch_shape, _instance, ("concentration1", "concentration0"))
 
     def _moment(self, n: int) -> Any:
@@ -56,24 +58,24 @@ class Kumaraswamy(Distribution):
         mode = ((a - 1) / (a * b - 1)).clamp(min=0) ** a.reciprocal()
         return tp.where((a < 1) | (b < 1), tp.full_like(mode, float("nan")), mode)
 
-    def rsample(self, sample_shape: Any = SHAPELESS) -> Any:
+    def rsample(self, sample_shape: Any = SHAPELESS) -> tp.Tensor:
         return self.icdf(open_uniform(self._extended_shape(sample_shape), self.concentration0))
 
-    def log_prob(self, value: Any) -> Any:
+    def log_prob(self, value: Any) -> tp.Tensor:
         if self._validate_args:
             self._validate_sample(value)
         a, b = self.concentration1, self.concentration0
         return a.log() + b.log() + tp.xlogy(a - 1, value) + special.xlog1py(b - 1, -(value**a))
 
-    def cdf(self, value: Any) -> Any:
+    def cdf(self, value: Any) -> tp.Tensor:
         if self._validate_args:
             self._validate_sample(value)
         return 1 - (1 - value**self.concentration1) ** self.concentration0
 
-    def icdf(self, value: Any) -> Any:
+    def icdf(self, value: Any) -> tp.Tensor:
         return (1 - (1 - value) ** self.concentration0.reciprocal()) ** self.concentration1.reciprocal()
 
-    def entropy(self) -> Any:
+    def entropy(self) -> tp.Tensor:
         a, b = self.concentration1, self.concentration0
         harmonic = tp.digamma(b + 1) + EULER
         return 1 - 1 / b + (1 - 1 / a) * harmonic - a.log() - b.log()

@@ -21,6 +21,8 @@ class Laplace(Distribution):
         scale: the scale
         validate_args: whether parameters and values are checked; None takes the class's setting
 
+    Raises: ValueError, if checked, for parameters out of their range.
+
     Example:
         >>> d = tp.distributions.Laplace(tp.tensor([0.0]), tp.tensor([1.0]))
         >>> d.sample((3,)).shape, d.log_prob(tp.tensor([1.0]))
@@ -37,7 +39,7 @@ class Laplace(Distribution):
         self.loc, self.scale = broadcast_all(loc, scale)
         super().__init__(self.loc.size(), validate_args=validate_args)
 
-    def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
+    def expand(self, batch_shape: Any, _instance: Any = None) -> Laplace:
         return self._expand(Laplace, batch_shape, _instance, ("loc", "scale"))
 
     @property
@@ -56,25 +58,25 @@ class Laplace(Distribution):
     def stddev(self) -> Any:
         return math.sqrt(2) * self.scale
 
-    def rsample(self, sample_shape: Any = SHAPELESS) -> Any:
+    def rsample(self, sample_shape: Any = SHAPELESS) -> tp.Tensor:
         shape = self._extended_shape(sample_shape)
         u = tp.rand(shape, dtype=self.loc.dtype, device=self.loc.device)
         return self.icdf(clamp_probs(u))
 
-    def log_prob(self, value: Any) -> Any:
+    def log_prob(self, value: Any) -> tp.Tensor:
         if self._validate_args:
             self._validate_sample(value)
         return -(2 * self.scale).log() - (value - self.loc).abs() / self.scale
 
-    def cdf(self, value: Any) -> Any:
+    def cdf(self, value: Any) -> tp.Tensor:
         if self._validate_args:
             self._validate_sample(value)
         z = (value - self.loc) / self.scale
         return 0.5 - 0.5 * z.sign() * tp.expm1(-z.abs())
 
-    def icdf(self, value: Any) -> Any:
+    def icdf(self, value: Any) -> tp.Tensor:
         term = value - 0.5
         return self.loc - self.scale * term.sign() * tp.log1p(-2 * term.abs())
 
-    def entropy(self) -> Any:
+    def entropy(self) -> tp.Tensor:
         return 1 + (2 * self.scale).log()

@@ -28,6 +28,8 @@ class LKJCholesky(Distribution):
         concentration: the concentration
         validate_args: whether parameters and values are checked; None takes the class's setting
 
+    Raises: ValueError, if checked, for parameters out of their range.
+
     Example:
         >>> d = tp.distributions.LKJCholesky(3, 0.5)
         >>> d.sample().shape
@@ -45,7 +47,7 @@ class LKJCholesky(Distribution):
         self.dim, self.concentration = dim, _C.as_tensor(concentration)
         super().__init__(self.concentration.size(), (dim, dim), validate_args=validate_args)
 
-    def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
+    def expand(self, batch_shape: Any, _instance: Any = None) -> LKJCholesky:
         return self._expand(LKJCholesky, batch_shape, _instance, ("concentration",), dim=self.dim)
 
     def _rows(self) -> Any:
@@ -56,7 +58,7 @@ class LKJCholesky(Distribution):
         """a_i of the class's description, along a new last dimension."""
         return self.concentration.unsqueeze(-1) + (self.dim - 1 - self._rows()) / 2
 
-    def sample(self, sample_shape: Any = SHAPELESS) -> Any:
+    def sample(self, sample_shape: Any = SHAPELESS) -> tp.Tensor:
         with tp.no_grad():
             shape = self._extended_shape(sample_shape)
             squared = Beta(self._rows() / 2, self._exponents(), validate_args=False).sample(sample_shape)
@@ -67,7 +69,7 @@ class LKJCholesky(Distribution):
             tiny = tp.finfo(below.dtype).tiny
             return below + (1 - below.pow(2).sum(-1)).clamp(min=tiny).sqrt().diag_embed()
 
-    def log_prob(self, value: Any) -> Any:
+    def log_prob(self, value: Any) -> tp.Tensor:
         if self._validate_args:
             self._validate_sample(value)
         a, rows = self._exponents(), self._rows()

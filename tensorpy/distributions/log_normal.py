@@ -21,6 +21,8 @@ class LogNormal(TransformedDistribution):
         scale: the scale
         validate_args: whether parameters and values are checked; None takes the class's setting
 
+    Raises: ValueError, if checked, for parameters out of their range.
+
     Example:
         >>> d = tp.distributions.LogNormal(tp.tensor([0.0]), tp.tensor([1.0]))
         >>> d.sample((3,)).shape, d.log_prob(tp.tensor([1.0]))
@@ -34,7 +36,7 @@ class LogNormal(TransformedDistribution):
     def __init__(self, loc: Any, scale: Any, validate_args: bool | None = None) -> None:
         super().__init__(Normal(loc, scale, validate_args=validate_args), ExpTransform(), validate_args=validate_args)
 
-    def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
+    def expand(self, batch_shape: Any, _instance: Any = None) -> LogNormal:
         return super().expand(batch_shape, self._get_checked_instance(LogNormal, _instance))
 
     @property
@@ -57,5 +59,5 @@ class LogNormal(TransformedDistribution):
     def variance(self) -> Any:
         return tp.expm1(self.scale**2) * (2 * self.loc + self.scale**2).exp()
 
-    def entropy(self) -> Any:
+    def entropy(self) -> tp.Tensor:
         return self.base_dist.entropy() + self.loc

@@ -20,6 +20,8 @@ class LogisticNormal(TransformedDistribution):
         scale: the scale
         validate_args: whether parameters and values are checked; None takes the class's setting
 
+    Raises: ValueError, if checked, for parameters out of their range.
+
     Example:
         >>> d = tp.distributions.LogisticNormal(tp.zeros(2), tp.ones(2))
         >>> d.sample().shape
@@ -36,7 +38,7 @@ class LogisticNormal(TransformedDistribution):
             base = base.expand([1])
         super().__init__(base, StickBreakingTransform(), validate_args=validate_args)
 
-    def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
+    def expand(self, batch_shape: Any, _instance: Any = None) -> LogisticNormal:
         return super().expand(batch_shape, self._get_checked_instance(LogisticNormal, _instance))
 
     @property

@@ -25,6 +25,8 @@ class LowRankMultivariateNormal(Distribution):
         loc: where the middle is
         validate_args: whether parameters and values are checked; None takes the class's setting
 
+    Raises: ValueError for parameters of shapes that do not fit.
+
     Example:
         >>> d = tp.distributions.LowRankMultivariateNormal(tp.zeros(2), tp.ones(2, 1), tp.ones(2))
         >>> d.sample().shape, d.log_prob(tp.zeros(2))
@@ -67,7 +69,7 @@ class LowRankMultivariateNormal(Distribution):
         identity = tp.eye(cov_factor.shape[-1], dtype=cov_factor.dtype, device=cov_factor.device)
         self._capacitance_tril = _linalg.linalg_cholesky(identity + scaled.mT @ scaled)
 
-    def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
+    def expand(self, batch_shape: Any, _instance: Any = None) -> LowRankMultivariateNormal:
         names = "loc", "cov_factor", "cov_diag"
         same = ("_unbroadcasted_cov_factor", "_unbroadcasted_cov_diag", "_capacitance_tril")
         own = {name: getattr(self, name) for name in same}
@@ -115,19 +117,19 @@ class LowRankMultivariateNormal(Distribution):
         removed = solve_lower(self._capacitance_tril, inner.unsqueeze(-1)).squeeze(-1)
         return (difference * whitened).sum(-1) - removed.pow(2).sum(-1)
 
-    def rsample(self, sample_shape: Any = SHAPELESS) -> Any:
+    def rsample(self, sample_shape: Any = SHAPELESS) -> tp.Tensor:
         shape = self._extended_shape(sample_shape)
         along = standard_normal((*shape[:-1], self.cov_factor.shape[-1]), self.loc.dtype, self.loc.device)
         each = standard_normal(shape, self.loc.dtype, self.loc.device)
         common = (self._unbroadcasted_cov_factor @ along.unsqueeze(-1)).squeeze(-1)
         return self.loc + common + self._unbroadcasted_cov_diag.sqrt() * each
 
-    def log_prob(self, value: Any) -> Any:
+    def log_prob(self, value: Any) -> tp.Tensor:
         if self._validate_args:
             self._validate_sample(value)
         constant = self._event_shape[0] * math.log(2 * math.pi)
         return -0.5 * (constant + self._log_det() + self._distance(value - self.loc))
 
-    def entropy(self) -> Any:
+    def entropy(self) -> tp.Tensor:
         h = 0.5 * (self._event_shape[0] * (1.0 + math.log(2 * math.pi)) + self._log_det())
         return h.expand(self._batch_shape)

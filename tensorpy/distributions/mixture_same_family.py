@@ -20,6 +20,8 @@ class MixtureSameFamily(Distribution):
         component_distribution: the components, along the last dimension of the batch
         validate_args: whether parameters and values are checked; None takes the class's setting
 
+    Raises: ValueError for what is no Categorical or Distribution, and for batches that do not fit.
+
     Example:
         >>> from tensorpy.distributions import Categorical, MixtureSameFamily, Normal
         >>> d = MixtureSameFamily(Categorical(tp.ones(2)), Normal(tp.tensor([-1.0, 1.0]), tp.ones(2)))
@@ -54,7 +56,7 @@ class MixtureSameFamily(Distribution):
         self._num_component = km
         super().__init__(batch, component_distribution.event_shape, validate_args=validate_args)
 
-    def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
+    def expand(self, batch_shape: Any, _instance: Any = None) -> MixtureSameFamily:
         batch_shape = tp.Size(batch_shape)
         return self._expand(
             MixtureSameFamily,
@@ -95,11 +97,11 @@ class MixtureSameFamily(Distribution):
         mean = self.mean.unsqueeze(-1 - len(self._event_shape))
         return inside + self._average((self._component_distribution.mean - mean) ** 2)
 
-    def cdf(self, value: Any) -> Any:
+    def cdf(self, value: Any) -> tp.Tensor:
         below = self._component_distribution.cdf(value.unsqueeze(-1 - len(self._event_shape)))
         return (below * self._mixture_distribution.probs).sum(-1)
 
-    def log_prob(self, value: Any) -> Any:
+    def log_prob(self, value: Any) -> tp.Tensor:
         if self._validate_args:
             self._validate_sample(value)
         value = value.unsqueeze(-1 - len(self._event_shape))
@@ -107,7 +109,7 @@ class MixtureSameFamily(Distribution):
         weights = tp.log_softmax(self._mixture_distribution.logits, -1)
         return tp.logsumexp(log_prob + weights, -1)
 
-    def sample(self, sample_shape: Any = SHAPELESS) -> Any:
+    def sample(self, sample_shape: Any = SHAPELESS) -> tp.Tensor:
         with tp.no_grad():
             batch, event = len(sample_shape) + len(self._batch_shape), len(self._event_shape)
             chosen = self._mixture_distribution.expand(self._batch_shape).sample(sample_shape)

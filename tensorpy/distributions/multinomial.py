@@ -25,6 +25,8 @@ class Multinomial(Distribution):
         logits: the logarithms of the odds, or unnormalised logarithms of the probabilities, instead of probs
         validate_args: whether parameters and values are checked; None takes the class's setting
 
+    Raises: ValueError for both probs and logits, or neither, and, if checked, for parameters out of their range.
+
     Example:
         >>> d = tp.distributions.Multinomial(4, probs=tp.tensor([0.25, 0.75]))
         >>> d.sample().sum(), d.log_prob(tp.tensor([1.0, 3.0]))
@@ -46,7 +48,7 @@ class Multinomial(Distribution):
         shape = self._categorical.param_shape
         super().__init__(self._categorical.batch_shape, shape[-1:], validate_args=validate_args)
 
-    def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
+    def expand(self, batch_shape: Any, _instance: Any = None) -> Multinomial:
         inner = self._categorical.expand(tp.Size(batch_shape))
         return self._expand(Multinomial, batch_shape, _instance, _categorical=inner, total_count=self.total_count)
 
@@ -74,12 +76,12 @@ class Multinomial(Distribution):
     def variance(self) -> Any:
         return self.total_count * self.probs * (1 - self.probs)
 
-    def sample(self, sample_shape: Any = SHAPELESS) -> Any:
+    def sample(self, sample_shape: Any = SHAPELESS) -> tp.Tensor:
         drawn = self._categorical.sample((self.total_count, *sample_shape))
         counts = [(drawn == i).sum(0) for i in range(self._event_shape[0])]
         return tp.stack(counts, -1).to(self.probs.dtype)
 
-    def log_prob(self, value: Any) -> Any:
+    def log_prob(self, value: Any) -> tp.Tensor:
         if self._validate_args:
             self._validate_sample(value)
         logits, value = broadcast_tensors(self.logits, value)
@@ -88,7 +90,7 @@ class Multinomial(Distribution):
         ways = tp.lgamma(value.sum(-1) + 1) - tp.lgamma(value + 1).sum(-1)
         return ways + (logits * value).sum(-1)
 
-    def entropy(self) -> Any:
+    def entropy(self) -> tp.Tensor:
         n = _C.tensor(float(self.total_count), dtype=self.probs.dtype, device=self.probs.device)
         marginal = Binomial(self.total_count, self.probs)
         counts = marginal.enumerate_support(False)[1:]

@@ -27,6 +27,9 @@ class MultivariateNormal(Distribution):
         scale_tril: the lower Cholesky factor of the covariances; instead of them
         validate_args: whether parameters and values are checked; None takes the class's setting
 
+    Raises: ValueError for other than one of the three matrices, for one of less than two dimensions, and, if checked,
+        one that is not positive definite.
+
     Example:
         >>> d = tp.distributions.MultivariateNormal(tp.zeros(2), tp.eye(2))
         >>> d.sample().shape, d.log_prob(tp.zeros(2))
@@ -76,7 +79,7 @@ class MultivariateNormal(Distribution):
         }
         self._unbroadcasted_scale_tril = makers[name](matrix)
 
-    def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
+    def expand(self, batch_shape: Any, _instance: Any = None) -> MultivariateNormal:
         names = ("loc", "covariance_matrix", "precision_matrix", "scale_tril")
         own = {"_unbroadcasted_scale_tril": self._unbroadcasted_scale_tril}
         return self._expand(MultivariateNormal, batch_shape, _instance, names, **own)
@@ -113,17 +116,17 @@ class MultivariateNormal(Distribution):
     def _half_log_det(self) -> Any:
         return self._unbroadcasted_scale_tril.diagonal(dim1=-2, dim2=-1).log().sum(-1)
 
-    def rsample(self, sample_shape: Any = SHAPELESS) -> Any:
+    def rsample(self, sample_shape: Any = SHAPELESS) -> tp.Tensor:
         eps = standard_normal(self._extended_shape(sample_shape), self.loc.dtype, self.loc.device)
         return self.loc + (self._unbroadcasted_scale_tril @ eps.unsqueeze(-1)).squeeze(-1)
 
-    def log_prob(self, value: Any) -> Any:
+    def log_prob(self, value: Any) -> tp.Tensor:
         if self._validate_args:
             self._validate_sample(value)
         z = solve_lower(self._unbroadcasted_scale_tril, (value - self.loc).unsqueeze(-1)).squeeze(-1)
         n = self._event_shape[0]
         return -0.5 * (n * math.log(2 * math.pi) + (z * z).sum(-1)) - self._half_log_det()
 
-    def entropy(self) -> Any:
+    def entropy(self) -> tp.Tensor:
         h = 0.5 * self._event_shape[0] * (1.0 + math.log(2 * math.pi)) + self._half_log_det()
         return h.expand(self._batch_shape)

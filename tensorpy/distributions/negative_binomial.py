@@ -22,6 +22,8 @@ class NegativeBinomial(Distribution):
         logits: the logarithms of the odds, or unnormalised logarithms of the probabilities, instead of probs
         validate_args: whether parameters and values are checked; None takes the class's setting
 
+    Raises: ValueError for both probs and logits, or neither, and, if checked, for parameters out of their range.
+
     Example:
         >>> d = tp.distributions.NegativeBinomial(4, probs=tp.tensor([0.5]))
         >>> d.sample().shape, d.log_prob(tp.tensor([2.0]))
@@ -49,7 +51,7 @@ class NegativeBinomial(Distribution):
         self.total_count = self.total_count.type_as(self._param)
         super().__init__(self._param.size(), validate_args=validate_args)
 
-    def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
+    def expand(self, batch_shape: Any, _instance: Any = None) -> NegativeBinomial:
         return self._expand(NegativeBinomial, batch_shape, _instance, ("total_count", "probs", "logits", "_param"))
 
     @lazy_property
@@ -76,13 +78,13 @@ class NegativeBinomial(Distribution):
     def variance(self) -> Any:
         return self.mean / tp.sigmoid(-self.logits)
 
-    def sample(self, sample_shape: Any = SHAPELESS) -> Any:
+    def sample(self, sample_shape: Any = SHAPELESS) -> tp.Tensor:
         with tp.no_grad():
             shape = self._extended_shape(sample_shape)
             rate = standard_gamma(self.total_count.expand(shape)) * self.logits.exp()
             return tp.poisson(rate)
 
-    def log_prob(self, value: Any) -> Any:
+    def log_prob(self, value: Any) -> tp.Tensor:
         if self._validate_args:
             self._validate_sample(value)
         n = self.total_count

@@ -22,6 +22,8 @@ class Normal(ExponentialFamily):
         scale: the scale
         validate_args: whether parameters and values are checked; None takes the class's setting
 
+    Raises: ValueError, if checked, for parameters out of their range.
+
     Example:
         >>> d = tp.distributions.Normal(tp.tensor([0.0]), tp.tensor([1.0]))
         >>> d.sample((3,)).shape, d.log_prob(tp.tensor([1.0]))
@@ -39,7 +41,7 @@ class Normal(ExponentialFamily):
         self.loc, self.scale = broadcast_all(loc, scale)
         super().__init__(self.loc.size(), validate_args=validate_args)
 
-    def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
+    def expand(self, batch_shape: Any, _instance: Any = None) -> Normal:
         return self._expand(Normal, batch_shape, _instance, ("loc", "scale"))
 
     @property
@@ -58,30 +60,30 @@ class Normal(ExponentialFamily):
     def variance(self) -> Any:
         return self.scale**2
 
-    def sample(self, sample_shape: Any = SHAPELESS) -> Any:
+    def sample(self, sample_shape: Any = SHAPELESS) -> tp.Tensor:
         with tp.no_grad():
             shape = self._extended_shape(sample_shape)
             return tp.normal(self.loc.expand(shape), self.scale.expand(shape))
 
-    def rsample(self, sample_shape: Any = SHAPELESS) -> Any:
+    def rsample(self, sample_shape: Any = SHAPELESS) -> tp.Tensor:
         eps = standard_normal(self._extended_shape(sample_shape), self.loc.dtype, self.loc.device)
         return self.loc + eps * self.scale
 
-    def log_prob(self, value: Any) -> Any:
+    def log_prob(self, value: Any) -> tp.Tensor:
         if self._validate_args:
             self._validate_sample(value)
         z = (value - self.loc) / self.scale
         return -0.5 * z * z - self.scale.log() - 0.5 * math.log(2 * math.pi)
 
-    def cdf(self, value: Any) -> Any:
+    def cdf(self, value: Any) -> tp.Tensor:
         if self._validate_args:
             self._validate_sample(value)
         return 0.5 * (1 + tp.erf((value - self.loc) / (self.scale * math.sqrt(2))))
 
-    def icdf(self, value: Any) -> Any:
+    def icdf(self, value: Any) -> tp.Tensor:
         return self.loc + self.scale * tp.erfinv(2 * value - 1) * math.sqrt(2)
 
-    def entropy(self) -> Any:
+    def entropy(self) -> tp.Tensor:
         return 0.5 + 0.5 * math.log(2 * math.pi) + self.scale.log()
 
     @property

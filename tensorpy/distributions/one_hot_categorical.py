@@ -21,6 +21,8 @@ class OneHotCategorical(Distribution):
         logits: the logarithms of the odds, or unnormalised logarithms of the probabilities, instead of probs
         validate_args: whether parameters and values are checked; None takes the class's setting
 
+    Raises: ValueError for both probs and logits, or neither, and, if checked, for parameters out of their range.
+
     Example:
         >>> d = tp.distributions.OneHotCategorical(probs=tp.tensor([0.25, 0.75]))
         >>> d.sample().sum(), d.log_prob(tp.tensor([0.0, 1.0]))
@@ -36,7 +38,7 @@ class OneHotCategorical(Distribution):
         shape = self._categorical.param_shape
         super().__init__(self._categorical.batch_shape, shape[-1:], validate_args=validate_args)
 
-    def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
+    def expand(self, batch_shape: Any, _instance: Any = None) -> OneHotCategorical:
         inner = self._categorical.expand(tp.Size(batch_shape))
         return self._expand(OneHotCategorical, batch_shape, _instance, _categorical=inner)
 
@@ -64,19 +66,19 @@ class OneHotCategorical(Distribution):
     def mode(self) -> Any:
         return F.one_hot(self.probs.argmax(-1), self._event_shape[0]).to(self.probs.dtype)
 
-    def sample(self, sample_shape: Any = SHAPELESS) -> Any:
+    def sample(self, sample_shape: Any = SHAPELESS) -> tp.Tensor:
         drawn = self._categorical.sample(sample_shape)
         return F.one_hot(drawn, self._event_shape[0]).to(self.probs.dtype)
 
-    def log_prob(self, value: Any) -> Any:
+    def log_prob(self, value: Any) -> tp.Tensor:
         if self._validate_args:
             self._validate_sample(value)
         return self._categorical.log_prob(value.argmax(-1))
 
-    def entropy(self) -> Any:
+    def entropy(self) -> tp.Tensor:
         return self._categorical.entropy()
 
-    def enumerate_support(self, expand: bool = True) -> Any:
+    def enumerate_support(self, expand: bool = True) -> tp.Tensor:
         n = self._event_shape[0]
         values = tp.eye(n, dtype=self.probs.dtype, device=self.probs.device)
         values = values.reshape((n,) + (1,) * len(self._batch_shape) + (n,))
@@ -91,6 +93,8 @@ class OneHotCategoricalStraightThrough(OneHotCategorical):
         logits: the logarithms of the odds, or unnormalised logarithms of the probabilities, instead of probs
         validate_args: whether parameters and values are checked; None takes the class's setting
 
+    Raises: ValueError for both probs and logits, or neither, and, if checked, for parameters out of their range.
+
     Example:
         >>> d = tp.distributions.OneHotCategoricalStraightThrough(probs=tp.tensor([0.25, 0.75]))
         >>> d.sample().sum(), d.log_prob(tp.tensor([0.0, 1.0]))
@@ -99,5 +103,5 @@ class OneHotCategoricalStraightThrough(OneHotCategorical):
 
     has_rsample = True
 
-    def rsample(self, sample_shape: Any = SHAPELESS) -> Any:
+    def rsample(self, sample_shape: Any = SHAPELESS) -> tp.Tensor:
         return self.sample(sample_shape) + (self.probs - self.probs.detach())

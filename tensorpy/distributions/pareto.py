@@ -20,6 +20,8 @@ class Pareto(Distribution):
         alpha: the number that shapes the function
         validate_args: whether parameters and values are checked; None takes the class's setting
 
+    Raises: ValueError, if checked, for parameters out of their range.
+
     Example:
         >>> d = tp.distributions.Pareto(tp.tensor([1.0]), tp.tensor([2.0]))
         >>> d.sample().shape, d.log_prob(tp.tensor([2.0]))
@@ -35,7 +37,7 @@ class Pareto(Distribution):
         self.scale, self.alpha = broadcast_all(scale, alpha)
         super().__init__(self.scale.size(), validate_args=validate_args)
 
-    def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
+    def expand(self, batch_shape: Any, _instance: Any = None) -> Pareto:
         return self._expand(Pareto, batch_shape, _instance, ("scale", "alpha"))
 
     @constraints.dependent_property(is_discrete=False, event_dim=0)
@@ -56,21 +58,21 @@ class Pareto(Distribution):
         a = self.alpha.clamp(min=2)
         return self.scale**2 * a / ((a - 1) ** 2 * (a - 2))
 
-    def rsample(self, sample_shape: Any = SHAPELESS) -> Any:
+    def rsample(self, sample_shape: Any = SHAPELESS) -> tp.Tensor:
         return self.icdf(open_uniform(self._extended_shape(sample_shape), self.scale))
 
-    def log_prob(self, value: Any) -> Any:
+    def log_prob(self, value: Any) -> tp.Tensor:
         if self._validate_args:
             self._validate_sample(value)
         return self.alpha.log() + self.alpha * self.scale.log() - (self.alpha + 1) * tp.log(value)
 
-    def cdf(self, value: Any) -> Any:
+    def cdf(self, value: Any) -> tp.Tensor:
         if self._validate_args:
             self._validate_sample(value)
         return 1 - (self.scale / value) ** self.alpha
 
-    def icdf(self, value: Any) -> Any:
+    def icdf(self, value: Any) -> tp.Tensor:
         return self.scale * (1 - value) ** (-1 / self.alpha)
 
-    def entropy(self) -> Any:
+    def entropy(self) -> tp.Tensor:
         return (self.scale / self.alpha).log() + (1 + self.alpha.reciprocal())

@@ -20,6 +20,8 @@ class Poisson(ExponentialFamily):
         rate: the rate
         validate_args: whether parameters and values are checked; None takes the class's setting
 
+    Raises: ValueError, if checked, for parameters out of their range.
+
     Example:
         >>> d = tp.distributions.Poisson(tp.tensor([2.0]))
         >>> d.sample().shape, d.log_prob(tp.tensor([1.0]))
@@ -34,7 +36,7 @@ class Poisson(ExponentialFamily):
         (self.rate,) = broadcast_all(rate)
         super().__init__(self.rate.size(), validate_args=validate_args)
 
-    def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
+    def expand(self, batch_shape: Any, _instance: Any = None) -> Poisson:
         return self._expand(Poisson, batch_shape, _instance, ("rate",))
 
     @property
@@ -49,11 +51,11 @@ class Poisson(ExponentialFamily):
     def variance(self) -> Any:
         return self.rate
 
-    def sample(self, sample_shape: Any = SHAPELESS) -> Any:
+    def sample(self, sample_shape: Any = SHAPELESS) -> tp.Tensor:
         with tp.no_grad():
             return tp.poisson(self.rate.expand(self._extended_shape(sample_shape)))
 
-    def log_prob(self, value: Any) -> Any:
+    def log_prob(self, value: Any) -> tp.Tensor:
         if self._validate_args:
             self._validate_sample(value)
         value, rate = broadcast_all(value, self.rate)

@@ -69,6 +69,8 @@ class RelaxedBernoulli(TransformedDistribution):
         logits: the logarithms of the odds, or unnormalised logarithms of the probabilities, instead of probs
         validate_args: whether parameters and values are checked; None takes the class's setting
 
+    Raises: ValueError for both probs and logits, or neither, and, if checked, for parameters out of their range.
+
     Example:
         >>> d = tp.distributions.RelaxedBernoulli(tp.tensor(0.5), probs=tp.tensor([0.5]))
         >>> d.rsample().shape
@@ -85,7 +87,7 @@ class RelaxedBernoulli(TransformedDistribution):
         base = LogitRelaxedBernoulli(temperature, probs, logits, validate_args=validate_args)
         super().__init__(base, SigmoidTransform(), validate_args=validate_args)
 
-    def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
+    def expand(self, batch_shape: Any, _instance: Any = None) -> RelaxedBernoulli:
         return super().expand(batch_shape, self._get_checked_instance(RelaxedBernoulli, _instance))
 
     @property

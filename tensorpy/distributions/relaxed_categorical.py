@@ -74,6 +74,8 @@ class RelaxedOneHotCategorical(TransformedDistribution):
         logits: the logarithms of the odds, or unnormalised logarithms of the probabilities, instead of probs
         validate_args: whether parameters and values are checked; None takes the class's setting
 
+    Raises: ValueError for both probs and logits, or neither, and, if checked, for parameters out of their range.
+
     Example:
         >>> d = tp.distributions.RelaxedOneHotCategorical(tp.tensor(0.5), probs=tp.tensor([0.25, 0.75]))
         >>> d.rsample().shape
@@ -90,7 +92,7 @@ class RelaxedOneHotCategorical(TransformedDistribution):
         base = ExpRelaxedCategorical(temperature, probs, logits, validate_args=validate_args)
         super().__init__(base, ExpTransform(), validate_args=validate_args)
 
-    def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
+    def expand(self, batch_shape: Any, _instance: Any = None) -> RelaxedOneHotCategorical:
         return super().expand(batch_shape, self._get_checked_instance(RelaxedOneHotCategorical, _instance))
 
     @property

@@ -22,6 +22,8 @@ class StudentT(Distribution):
         scale: the scale
         validate_args: whether parameters and values are checked; None takes the class's setting
 
+    Raises: ValueError, if checked, for parameters out of their range.
+
     Example:
         >>> d = tp.distributions.StudentT(tp.tensor([3.0]))
         >>> d.sample().shape, d.log_prob(tp.tensor([1.0]))
@@ -43,7 +45,7 @@ class StudentT(Distribution):
         self.df, self.loc, self.scale = broadcast_all(df, loc, scale)
         super().__init__(self.df.size(), validate_args=validate_args)
 
-    def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
+    def expand(self, batch_shape: Any, _instance: Any = None) -> StudentT:
         return self._expand(StudentT, batch_shape, _instance, ("df", "loc", "scale"))
 
     @property
@@ -60,13 +62,13 @@ class StudentT(Distribution):
         heavy = tp.where(self.df > 1, tp.full_like(self.df, math.inf), tp.full_like(self.df, math.nan))
         return tp.where(self.df > 2, self.scale**2 * above / (above - 2), heavy)
 
-    def rsample(self, sample_shape: Any = SHAPELESS) -> Any:
+    def rsample(self, sample_shape: Any = SHAPELESS) -> tp.Tensor:
         shape = self._extended_shape(sample_shape)
         z = standard_normal(shape, self.df.dtype, self.df.device)
         chi2 = 2 * standard_gamma(self.df.expand(shape) / 2)
         return self.loc + self.scale * z * (chi2 / self.df).rsqrt()
 
-    def log_prob(self, value: Any) -> Any:
+    def log_prob(self, value: Any) -> tp.Tensor:
         if self._validate_args:
             self._validate_sample(value)
         y, half = (value - self.loc) / self.scale, 0.5 * self.df
@@ -75,7 +77,7 @@ class StudentT(Distribution):
         )
         return -(half + 0.5) * tp.log1p(y**2 / self.df) - constant
 
-    def entropy(self) -> Any:
+    def entropy(self) -> tp.Tensor:
         half = 0.5 * self.df
         beta = tp.lgamma(half) + math.lgamma(0.5) - tp.lgamma(half + 0.5)
         spread = (half + 0.5) * (tp.digamma(half + 0.5) - tp.digamma(half))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import tensorpy as tp
 from tensorpy.distributions import constraints
@@ -10,6 +10,9 @@ from tensorpy.distributions.distribution import SHAPELESS, Distribution
 from tensorpy.distributions.independent import Independent
 from tensorpy.distributions.transforms import ComposeTransform, Transform
 from tensorpy.distributions.utils import sum_rightmost
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 __all__ = ["TransformedDistribution"]
 
@@ -21,6 +24,8 @@ class TransformedDistribution(Distribution):
         base_distribution: the distribution
         transforms: one or several transforms, in order
         validate_args: whether parameters and values are checked; None takes the class's setting
+
+    Raises: ValueError for what is no transform, and for a distribution of too few dimensions.
 
     Example:
         >>> from tensorpy.distributions import ExpTransform, Normal, TransformedDistribution
@@ -58,7 +63,7 @@ class TransformedDistribution(Distribution):
         cut = len(forward) - event_dim
         super().__init__(forward[:cut], forward[cut:], validate_args=validate_args)
 
-    def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
+    def expand(self, batch_shape: Any, _instance: Any = None) -> Self:
         inner = ComposeTransform(self.transforms).inverse_shape(tp.Size(batch_shape) + self._event_shape)
         base = self.base_dist.expand(inner[: len(inner) - len(self.base_dist.event_shape)])
         own = {"transforms": self.transforms, "base_dist": base}
@@ -79,14 +84,14 @@ class TransformedDistribution(Distribution):
             x = transform(x)
         return x
 
-    def sample(self, sample_shape: Any = SHAPELESS) -> Any:
+    def sample(self, sample_shape: Any = SHAPELESS) -> tp.Tensor:
         with tp.no_grad():
             return self._forward(self.base_dist.sample(sample_shape))
 
-    def rsample(self, sample_shape: Any = SHAPELESS) -> Any:
+    def rsample(self, sample_shape: Any = SHAPELESS) -> tp.Tensor:
         return self._forward(self.base_dist.rsample(sample_shape))
 
-    def log_prob(self, value: Any) -> Any:
+    def log_prob(self, value: Any) -> tp.Tensor:
         if self._validate_args:
             self._validate_sample(value)
         event_dim, total, y = len(self._event_shape), 0.0, value
@@ -106,12 +111,12 @@ class TransformedDistribution(Distribution):
             sign = sign * transform.sign
         return value if isinstance(sign, int) and sign == 1 else sign * (value - 0.5) + 0.5
 
-    def cdf(self, value: Any) -> Any:
+    def cdf(self, value: Any) -> tp.Tensor:
         for transform in reversed(self.transforms):
             value = transform.inv(value)
         if self._validate_args:
             self.base_dist._validate_sample(value)
         return self._turned(self.base_dist.cdf(value))
 
-    def icdf(self, value: Any) -> Any:
+    def icdf(self, value: Any) -> tp.Tensor:
         return self._forward(self.base_dist.icdf(self._turned(value)))

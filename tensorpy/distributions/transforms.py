@@ -51,6 +51,8 @@ class ReshapeTransform(Transform):
         out_shape: the shape behind
         cache_size: 1 keeps the last value and its image, 0 nothing
 
+    Raises: ValueError for shapes of different numbers of elements.
+
     Example:
         >>> tp.distributions.ReshapeTransform((4,), (2, 2))(tp.arange(4.0))
         tensor([[0., 1.],
@@ -75,7 +77,7 @@ class ReshapeTransform(Transform):
     def codomain(self) -> Any:
         return constraints.independent(constraints.real, len(self.out_shape))
 
-    def with_cache(self, cache_size: int = 1) -> Any:
+    def with_cache(self, cache_size: int = 1) -> Transform:
         return self if self._cache_size == cache_size else ReshapeTransform(self.in_shape, self.out_shape, cache_size)
 
     def _call(self, x: Any) -> Any:
@@ -84,7 +86,7 @@ class ReshapeTransform(Transform):
     def _inverse(self, y: Any) -> Any:
         return y.reshape(self.inverse_shape(y.shape))
 
-    def log_abs_det_jacobian(self, x: Any, y: Any) -> Any:
+    def log_abs_det_jacobian(self, x: Any, y: Any) -> tp.Tensor:
         return x.new_zeros(x.shape[: x.dim() - len(self.in_shape)])
 
     @staticmethod
@@ -96,10 +98,10 @@ class ReshapeTransform(Transform):
             raise ValueError(f"Shape mismatch: expected {tuple(old)} but got {tuple(shape[cut:])}")
         return tp.Size((*shape[:cut], *new))
 
-    def forward_shape(self, shape: Any) -> Any:
+    def forward_shape(self, shape: Any) -> tp.Size:
         return self._exchange(shape, self.in_shape, self.out_shape)
 
-    def inverse_shape(self, shape: Any) -> Any:
+    def inverse_shape(self, shape: Any) -> tp.Size:
         return self._exchange(shape, self.out_shape, self.in_shape)
 
 
@@ -137,7 +139,7 @@ class ExpTransform(_Increasing):
     def _inverse(self, y: Any) -> Any:
         return y.log()
 
-    def log_abs_det_jacobian(self, x: Any, y: Any) -> Any:
+    def log_abs_det_jacobian(self, x: Any, y: Any) -> tp.Tensor:
         return x
 
 
@@ -165,7 +167,7 @@ class PowerTransform(Transform):
     def sign(self) -> Any:
         return self.exponent.sign()
 
-    def with_cache(self, cache_size: int = 1) -> Any:
+    def with_cache(self, cache_size: int = 1) -> Transform:
         return self if self._cache_size == cache_size else PowerTransform(self.exponent, cache_size)
 
     def __eq__(self, other: object) -> bool:
@@ -179,10 +181,10 @@ class PowerTransform(Transform):
     def _inverse(self, y: Any) -> Any:
         return y.pow(1 / self.exponent)
 
-    def log_abs_det_jacobian(self, x: Any, y: Any) -> Any:
+    def log_abs_det_jacobian(self, x: Any, y: Any) -> tp.Tensor:
         return (self.exponent * y / x).abs().log()
 
-    def forward_shape(self, shape: Any) -> Any:
+    def forward_shape(self, shape: Any) -> tp.Size:
         return tp.broadcast_shapes(shape, self.exponent.shape)
 
     inverse_shape = forward_shape
@@ -210,7 +212,7 @@ class SigmoidTransform(_Increasing):
         y = y.clamp(min=info.tiny, max=1.0 - info.eps)
         return y.log() - (-y).log1p()
 
-    def log_abs_det_jacobian(self, x: Any, y: Any) -> Any:
+    def log_abs_det_jacobian(self, x: Any, y: Any) -> tp.Tensor:
         return -softplus(-x) - softplus(x)
 
 
@@ -233,7 +235,7 @@ class SoftplusTransform(_Increasing):
     def _inverse(self, y: Any) -> Any:
         return (-y).expm1().neg().log() + y
 
-    def log_abs_det_jacobian(self, x: Any, y: Any) -> Any:
+    def log_abs_det_jacobian(self, x: Any, y: Any) -> tp.Tensor:
         return -softplus(-x)
 
 
@@ -256,7 +258,7 @@ class TanhTransform(_Increasing):
     def _inverse(self, y: Any) -> Any:
         return tp.atanh(y)
 
-    def log_abs_det_jacobian(self, x: Any, y: Any) -> Any:
+    def log_abs_det_jacobian(self, x: Any, y: Any) -> tp.Tensor:
         # log(1 - tanh(x)^2), written so that large |x| cancels nothing
         return 2.0 * (math.log(2.0) - x - softplus(-2.0 * x))
 
@@ -314,7 +316,7 @@ class AffineTransform(Transform):
 
     codomain = domain
 
-    def with_cache(self, cache_size: int = 1) -> Any:
+    def with_cache(self, cache_size: int = 1) -> Transform:
         if self._cache_size == cache_size:
             return self
         return AffineTransform(self.loc, self.scale, self._event_dim, cache_size)
@@ -340,11 +342,11 @@ class AffineTransform(Transform):
     def _inverse(self, y: Any) -> Any:
         return (y - self.loc) / self.scale
 
-    def log_abs_det_jacobian(self, x: Any, y: Any) -> Any:
+    def log_abs_det_jacobian(self, x: Any, y: Any) -> tp.Tensor:
         scale = _C.as_tensor(self.scale, dtype=x.dtype, device=x.device)
         return sum_rightmost(scale.abs().log().expand(tp.broadcast_shapes(x.shape, scale.shape)), self._event_dim)
 
-    def forward_shape(self, shape: Any) -> Any:
+    def forward_shape(self, shape: Any) -> tp.Size:
         return tp.broadcast_shapes(shape, getattr(self.loc, "shape", ()), getattr(self.scale, "shape", ()))
 
     inverse_shape = forward_shape
@@ -403,14 +405,14 @@ class StickBreakingTransform(_Plain):
         rest = (1 - head.cumsum(-1)).clamp(min=tp.finfo(y.dtype).tiny)
         return head.log() - rest.log() + left.log()
 
-    def log_abs_det_jacobian(self, x: Any, y: Any) -> Any:
+    def log_abs_det_jacobian(self, x: Any, y: Any) -> tp.Tensor:
         z = self._parts(x)
         return (y[..., :-1].log() - softplus(z)).sum(-1)
 
-    def forward_shape(self, shape: Any) -> Any:
+    def forward_shape(self, shape: Any) -> tp.Size:
         return tp.Size((*shape[:-1], shape[-1] + 1))
 
-    def inverse_shape(self, shape: Any) -> Any:
+    def inverse_shape(self, shape: Any) -> tp.Size:
         return tp.Size((*shape[:-1], shape[-1] - 1))
 
 
@@ -494,13 +496,13 @@ class CorrCholeskyTransform(_Plain):
         left = self._left(1 - (y * y).cumsum(-1))
         return tp.atanh(tril_matrix_to_vec(y, -1) / tril_matrix_to_vec(left, -1).sqrt())
 
-    def log_abs_det_jacobian(self, x: Any, y: Any) -> Any:
+    def log_abs_det_jacobian(self, x: Any, y: Any) -> tp.Tensor:
         """The logarithm of the determinant for x and the entries of y below its diagonal, which determine y."""
         left = tril_matrix_to_vec(self._left(1 - (y * y).cumsum(-1)), -1)
         slope = 2.0 * (math.log(2.0) - x - softplus(-2.0 * x))
         return (left.log() / 2 + slope).sum(-1)
 
-    def forward_shape(self, shape: Any) -> Any:
+    def forward_shape(self, shape: Any) -> tp.Size:
         if len(shape) < 1:
             raise ValueError(f"CorrCholeskyTransform: a shape of {tuple(shape)} has too few dimensions")
         n = (math.isqrt(8 * shape[-1] + 1) + 1) // 2
@@ -508,7 +510,7 @@ class CorrCholeskyTransform(_Plain):
             raise ValueError(f"{shape[-1]} numbers are no triangle below a diagonal")
         return tp.Size((*shape[:-1], n, n))
 
-    def inverse_shape(self, shape: Any) -> Any:
+    def inverse_shape(self, shape: Any) -> tp.Size:
         if len(shape) < 2:
             raise ValueError(f"CorrCholeskyTransform: a shape of {tuple(shape)} has too few dimensions")
         if shape[-2] != shape[-1]:
@@ -540,7 +542,7 @@ class CumulativeDistributionTransform(Transform):
     def domain(self) -> Any:
         return self.distribution.support
 
-    def with_cache(self, cache_size: int = 1) -> Any:
+    def with_cache(self, cache_size: int = 1) -> Transform:
         return (
             self if self._cache_size == cache_size else CumulativeDistributionTransform(self.distribution, cache_size)
         )
@@ -551,7 +553,7 @@ class CumulativeDistributionTransform(Transform):
     def _inverse(self, y: Any) -> Any:
         return self.distribution.icdf(y)
 
-    def log_abs_det_jacobian(self, x: Any, y: Any) -> Any:
+    def log_abs_det_jacobian(self, x: Any, y: Any) -> tp.Tensor:
         return self.distribution.log_prob(x)
 
 
@@ -576,7 +578,7 @@ class CatTransform(_Parts):
     Arguments:
         tseq: the transforms
         dim: the dimension; a negative one counts from the last
-        lengths: how long each sequence is
+        lengths: how many entries each transform gets; None for one each
         cache_size: 1 keeps the last value and its image, 0 nothing
 
     Example:
@@ -593,7 +595,7 @@ class CatTransform(_Parts):
         super().__init__(tseq, dim, cache_size)
         self.lengths = [1] * len(self.transforms) if lengths is None else list(lengths)
 
-    def with_cache(self, cache_size: int = 1) -> Any:
+    def with_cache(self, cache_size: int = 1) -> Transform:
         if self._cache_size == cache_size:
             return self
         return CatTransform(self.transforms, self.dim, self.lengths, cache_size)
@@ -607,7 +609,7 @@ class CatTransform(_Parts):
     def _inverse(self, y: Any) -> Any:
         return tp.cat([t.inv(part) for t, part in self._split(y)], self.dim)
 
-    def log_abs_det_jacobian(self, x: Any, y: Any) -> Any:
+    def log_abs_det_jacobian(self, x: Any, y: Any) -> tp.Tensor:
         most = max(t.event_dim for t in self.transforms)
         after = y.split(self.lengths, self.dim)
         dets = [
@@ -615,7 +617,10 @@ class CatTransform(_Parts):
             for (t, part), image in zip(self._split(x), after, strict=True)
         ]
         dim = self.dim - x.dim() if self.dim >= 0 else self.dim
-        return tp.cat(dets, dim + most) if dim + most < 0 else sum(dets)
+        if dim + most < 0:
+            return tp.cat(dets, dim + most)
+        total: Any = sum(dets)
+        return total
 
     @property
     def domain(self) -> Any:
@@ -640,7 +645,7 @@ class StackTransform(_Parts):
         tensor([2., 1.])
     """
 
-    def with_cache(self, cache_size: int = 1) -> Any:
+    def with_cache(self, cache_size: int = 1) -> Transform:
         return self if self._cache_size == cache_size else StackTransform(self.transforms, self.dim, cache_size)
 
     def _call(self, x: Any) -> Any:
@@ -649,7 +654,7 @@ class StackTransform(_Parts):
     def _inverse(self, y: Any) -> Any:
         return tp.stack([t.inv(part) for t, part in zip(self.transforms, y.unbind(self.dim), strict=True)], self.dim)
 
-    def log_abs_det_jacobian(self, x: Any, y: Any) -> Any:
+    def log_abs_det_jacobian(self, x: Any, y: Any) -> tp.Tensor:
         parts = zip(self.transforms, x.unbind(self.dim), y.unbind(self.dim), strict=True)
         return tp.stack([t.log_abs_det_jacobian(a, b) for t, a, b in parts], self.dim)
 

@@ -21,6 +21,8 @@ class Uniform(Distribution):
         high: the upper bound
         validate_args: whether parameters and values are checked; None takes the class's setting
 
+    Raises: ValueError, if checked, for parameters out of their range.
+
     Example:
         >>> d = tp.distributions.Uniform(tp.tensor([0.0]), tp.tensor([4.0]))
         >>> d.sample((3,)).shape, d.log_prob(tp.tensor([1.0]))
@@ -44,7 +46,7 @@ class Uniform(Distribution):
         self.low, self.high = broadcast_all(low, high)
         super().__init__(self.low.size(), validate_args=validate_args)
 
-    def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
+    def expand(self, batch_shape: Any, _instance: Any = None) -> Uniform:
         return self._expand(Uniform, batch_shape, _instance, ("low", "high"))
 
     @property
@@ -63,23 +65,23 @@ class Uniform(Distribution):
     def variance(self) -> Any:
         return (self.high - self.low) ** 2 / 12
 
-    def rsample(self, sample_shape: Any = SHAPELESS) -> Any:
+    def rsample(self, sample_shape: Any = SHAPELESS) -> tp.Tensor:
         shape = self._extended_shape(sample_shape)
         return self.low + tp.rand(shape, dtype=self.low.dtype, device=self.low.device) * (self.high - self.low)
 
-    def log_prob(self, value: Any) -> Any:
+    def log_prob(self, value: Any) -> tp.Tensor:
         if self._validate_args:
             self._validate_sample(value)
         inside = ((self.low <= value) & (value < self.high)).type_as(self.low)
         return inside.log() - (self.high - self.low).log()
 
-    def cdf(self, value: Any) -> Any:
+    def cdf(self, value: Any) -> tp.Tensor:
         if self._validate_args:
             self._validate_sample(value)
         return ((value - self.low) / (self.high - self.low)).clamp(min=0, max=1)
 
-    def icdf(self, value: Any) -> Any:
+    def icdf(self, value: Any) -> tp.Tensor:
         return value * (self.high - self.low) + self.low
 
-    def entropy(self) -> Any:
+    def entropy(self) -> tp.Tensor:
         return (self.high - self.low).log()

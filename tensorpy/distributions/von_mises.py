@@ -21,6 +21,8 @@ class VonMises(Distribution):
         concentration: the concentration
         validate_args: whether parameters and values are checked; None takes the class's setting
 
+    Raises: ValueError, if checked, for parameters out of their range.
+
     Example:
         >>> d = tp.distributions.VonMises(tp.tensor([0.0]), tp.tensor([1.0]))
         >>> d.sample((3,)).shape, d.log_prob(tp.tensor([1.0]))
@@ -36,7 +38,7 @@ class VonMises(Distribution):
         self.loc, self.concentration = broadcast_all(loc, concentration)
         super().__init__(self.loc.size(), validate_args=validate_args)
 
-    def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
+    def expand(self, batch_shape: Any, _instance: Any = None) -> VonMises:
         return self._expand(VonMises, batch_shape, _instance, ("loc", "concentration"))
 
     @property
@@ -51,7 +53,7 @@ class VonMises(Distribution):
     def variance(self) -> Any:
         return 1 - special.i1e(self.concentration) / special.i0e(self.concentration)
 
-    def sample(self, sample_shape: Any = SHAPELESS) -> Any:
+    def sample(self, sample_shape: Any = SHAPELESS) -> tp.Tensor:
         """Draws by rejection from a wrapped Cauchy distribution (D. J. Best, N. I. Fisher, 1979), in float64."""
         shape = self._extended_shape(sample_shape)
         kappa = self.concentration.detach().to(device="cpu", dtype=tp.float64).expand(shape)
@@ -74,7 +76,7 @@ class VonMises(Distribution):
         wrapped = moved % (2 * math.pi) - math.pi
         return wrapped.to(device=self.loc.device, dtype=self.loc.dtype)
 
-    def log_prob(self, value: Any) -> Any:
+    def log_prob(self, value: Any) -> tp.Tensor:
         if self._validate_args:
             self._validate_sample(value)
         kappa = self.concentration

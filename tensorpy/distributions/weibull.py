@@ -21,6 +21,8 @@ class Weibull(Distribution):
         concentration: the concentration
         validate_args: whether parameters and values are checked; None takes the class's setting
 
+    Raises: ValueError, if checked, for parameters out of their range.
+
     Example:
         >>> d = tp.distributions.Weibull(tp.tensor([1.0]), tp.tensor([2.0]))
         >>> d.sample().shape, d.log_prob(tp.tensor([2.0]))
@@ -37,7 +39,7 @@ class Weibull(Distribution):
         self.scale, self.concentration = broadcast_all(scale, concentration)
         super().__init__(self.scale.size(), validate_args=validate_args)
 
-    def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
+    def expand(self, batch_shape: Any, _instance: Any = None) -> Weibull:
         return self._expand(Weibull, batch_shape, _instance, ("scale", "concentration"))
 
     @property
@@ -55,23 +57,23 @@ class Weibull(Distribution):
         second, first = tp.lgamma(1 + 2 * inverse).exp(), tp.lgamma(1 + inverse).exp()
         return self.scale**2 * (second - first**2)
 
-    def rsample(self, sample_shape: Any = SHAPELESS) -> Any:
+    def rsample(self, sample_shape: Any = SHAPELESS) -> tp.Tensor:
         return self.icdf(open_uniform(self._extended_shape(sample_shape), self.scale))
 
-    def log_prob(self, value: Any) -> Any:
+    def log_prob(self, value: Any) -> tp.Tensor:
         if self._validate_args:
             self._validate_sample(value)
         c, z = self.concentration, value / self.scale
         return c.log() - self.scale.log() + (c - 1) * z.log() - z**c
 
-    def cdf(self, value: Any) -> Any:
+    def cdf(self, value: Any) -> tp.Tensor:
         if self._validate_args:
             self._validate_sample(value)
         return -tp.expm1(-((value / self.scale) ** self.concentration))
 
-    def icdf(self, value: Any) -> Any:
+    def icdf(self, value: Any) -> tp.Tensor:
         return self.scale * (-tp.log1p(-value)) ** self.concentration.reciprocal()
 
-    def entropy(self) -> Any:
+    def entropy(self) -> tp.Tensor:
         inverse = self.concentration.reciprocal()
         return EULER * (1 - inverse) + (self.scale * inverse).log() + 1

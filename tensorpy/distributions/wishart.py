@@ -46,6 +46,9 @@ class Wishart(ExponentialFamily):
         scale_tril: the lower Cholesky factor of the covariances; instead of them
         validate_args: whether parameters and values are checked; None takes the class's setting
 
+    Raises: AssertionError for other than one of the three matrices, ValueError for a df that is not above the matrix's
+        size less one.
+
     Example:
         >>> d = tp.distributions.Wishart(tp.tensor(3.0), covariance_matrix=tp.eye(2))
         >>> d.sample().shape
@@ -104,7 +107,7 @@ class Wishart(ExponentialFamily):
         }
         self._unbroadcasted_scale_tril = makers[name](matrix)
 
-    def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
+    def expand(self, batch_shape: Any, _instance: Any = None) -> Wishart:
         names = ("df", "covariance_matrix", "precision_matrix", "scale_tril")
         own = {"_unbroadcasted_scale_tril": self._unbroadcasted_scale_tril}
         return self._expand(Wishart, batch_shape, _instance, names, **own)
@@ -144,7 +147,7 @@ class Wishart(ExponentialFamily):
     def _half_log_det(self) -> Any:
         return self._unbroadcasted_scale_tril.diagonal(dim1=-2, dim2=-1).log().sum(-1)
 
-    def rsample(self, sample_shape: Any = SHAPELESS) -> Any:
+    def rsample(self, sample_shape: Any = SHAPELESS) -> tp.Tensor:
         n, tiny = self._event_shape[-1], tp.finfo(self.df.dtype).tiny
         left = self.df.unsqueeze(-1) - tp.arange(n, dtype=self.df.dtype, device=self.df.device)
         diagonal = Chi2(left, validate_args=False).rsample(sample_shape).clamp(min=tiny).sqrt()
@@ -152,7 +155,7 @@ class Wishart(ExponentialFamily):
         factor = self._unbroadcasted_scale_tril @ (below + diagonal.diag_embed())
         return factor @ factor.mT
 
-    def log_prob(self, value: Any) -> Any:
+    def log_prob(self, value: Any) -> tp.Tensor:
         if self._validate_args:
             self._validate_sample(value)
         n, half = self._event_shape[-1], self.df / 2
@@ -163,7 +166,7 @@ class Wishart(ExponentialFamily):
         normalizer = half * n * math.log(2) + self.df * self._half_log_det() + log_multigamma(half, n)
         return (half - (n + 1) / 2) * log_det - trace / 2 - normalizer
 
-    def entropy(self) -> Any:
+    def entropy(self) -> tp.Tensor:
         n, half = self._event_shape[-1], self.df / 2
         spread = (n + 1) * (self._half_log_det() + n * math.log(2) / 2)
         return spread + log_multigamma(half, n) - (half - (n + 1) / 2) * multidigamma(half, n) + half * n

@@ -14,6 +14,8 @@ def replace_all_batch_norm_modules_(root: Module) -> Module:
     Arguments:
         root: the module
 
+    Returns: the module.
+
     Example:
         >>> model = tp.func.replace_all_batch_norm_modules_(nn.Sequential(nn.BatchNorm1d(2)))
         >>> model[0].track_running_stats

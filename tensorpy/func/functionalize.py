@@ -147,6 +147,10 @@ def functionalize(func: Callable[..., Any], *, remove: str = "mutations") -> Cal
     Its results are those of `func`. A tensor among its arguments that `func` writes gets its new value by one `copy_`
     at the end. With `remove="mutations_and_views"` views run as the operators that copy.
 
+    Returns: a function of the same arguments.
+
+    Raises: RuntimeError for an unknown remove.
+
     Example:
         >>> def f(x):
         ...     y = x.clone()

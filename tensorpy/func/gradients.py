@@ -164,6 +164,8 @@ def grad_and_value(
         argnums: which arguments, by position, are differentiated: an int or a tuple
         has_aux: whether func returns (output, aux), and aux is handed on
 
+    Returns: a function of the same arguments.
+
     Example:
         >>> tp.func.grad_and_value(lambda x: (x**2).sum())(tp.tensor([1.0, 2.0]))
         (tensor([2., 4.]), tensor(5.))
@@ -201,6 +203,8 @@ def grad(func: OfTensors[Any], argnums: int | tuple[int, ...] = 0, has_aux: bool
 
     With `has_aux` the function returns (output, aux), and this gives (gradient, aux).
 
+    Returns: a function of the same arguments that gives a tensor, or a tuple for a tuple of argnums.
+
     Example:
         >>> tp.func.grad(lambda x: (x**2).sum())(tp.tensor([1.0, 2.0]))
         tensor([2., 4.])
@@ -234,6 +238,10 @@ def vjp(func: OfTensors[Any], *primals: Any, has_aux: bool = False) -> Any:
     Arguments:
         func: the function
         has_aux: whether func returns (output, aux), and aux is handed on
+
+    Returns: a tuple.
+
+    Raises: ValueError for what is no tensor, RuntimeError where no argument is one of floats.
 
     Example:
         >>> value, pull = tp.func.vjp(lambda x: x**2, tp.tensor([1.0, 2.0]))
@@ -284,6 +292,8 @@ def linearize(func: OfTensors[Any], *primals: Any) -> tuple[Any, Callable[..., A
 
     The gradient of the arguments is linear in that of the outputs, so its own gradient does not depend on where it is
     taken, and is the map in the other direction.
+
+    Returns: what func gives, and a function of tangents.
 
     Example:
         >>> value, push = tp.func.linearize(lambda x: x**2, tp.tensor([1.0, 2.0]))

@@ -94,6 +94,10 @@ def jacrev(
         argnums: which arguments, by position, are differentiated: an int or a tuple
         has_aux: whether func returns (output, aux), and aux is handed on
 
+    Returns: a function of the same arguments.
+
+    Raises: ValueError for a chunk_size below 1.
+
     Example:
         >>> tp.func.jacrev(lambda x: x**2)(tp.tensor([1.0, 2.0]))
         tensor([[2., 0.],
@@ -166,6 +170,10 @@ def jvp(func: OfTensors[Any], primals: Any, tangents: Any, *, strict: bool = Fal
         strict: whether it is an error where an output does not depend on an input
         has_aux: whether func returns (output, aux), and aux is handed on
 
+    Returns: a tuple.
+
+    Raises: RuntimeError for tangents that do not fit the arguments.
+
     Example:
         >>> value, tangent = tp.func.jvp(lambda x: x**2, (tp.tensor([1.0, 2.0]),), (tp.ones(2),))
         >>> tangent
@@ -205,6 +213,8 @@ def jacfwd(
         has_aux: whether func returns (output, aux), and aux is handed on
         randomness: 'error', 'different' or 'same': what a draw in a batch is
 
+    Returns: a function of the same arguments.
+
     Example:
         >>> tp.func.jacfwd(lambda x: x**2)(tp.tensor([1.0, 2.0]))
         tensor([[2., 0.],
@@ -240,6 +250,8 @@ def hessian(func: OfTensors[Any], argnums: int | tuple[int, ...] = 0) -> Callabl
     Arguments:
         func: the function
         argnums: which arguments, by position, are differentiated: an int or a tuple
+
+    Returns: a function of the same arguments.
 
     Example:
         >>> tp.func.hessian(lambda x: (x**3).sum())(tp.tensor([1.0, 2.0]))

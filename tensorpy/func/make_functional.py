@@ -116,7 +116,7 @@ def functional_init_with_buffers(
         count = ensemble_shape[0] if ensemble_shape else None
         if count is not None and count <= 0:
             raise ValueError(f"num_models {count} should be > 0")
-        models = [model_class(*args, **kwargs).to(device) for _ in range(count or 1)]
+        models: list[Any] = [model_class(*args, **kwargs).to(device) for _ in range(count or 1)]
         function, params, buffers = make_functional_with_buffers(models[0])
         if count is not None:
             _, params, buffers = combine_state_for_ensemble(models)

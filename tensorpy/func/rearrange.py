@@ -52,6 +52,10 @@ def rearrange(tensor: Tensor | list[Tensor] | tuple[Tensor, ...], pattern: str, 
     Names in parentheses share a dimension, `...` stands for any number of dimensions, 1 for a dimension of size 1. The
     sizes of names that do not follow from the tensor's shape are given by name.
 
+    Returns: a tensor.
+
+    Raises: ValueError for a pattern that does not fit the tensor.
+
     Example:
         >>> tp.func.rearrange(tp.ones(2, 3), "a b -> b a").shape
         tensorpy.Size([3, 2])

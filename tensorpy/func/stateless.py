@@ -34,6 +34,10 @@ def functional_call(
 
     Raises ValueError where names of one shared tensor are given tensors that differ, RuntimeError for what strict asks.
 
+    Returns: what the module gives.
+
+    Raises: ValueError for one tensor under two names of the module.
+
     Example:
         >>> model = nn.Linear(2, 1, bias=False)
         >>> tp.func.functional_call(model, {"weight": tp.ones(1, 2)}, tp.ones(1, 2))
@@ -61,6 +65,10 @@ def stack_module_state(
 
     Arguments:
         models: modules of one class and shape
+
+    Returns: two dicts of tensors, by path, with a first dimension for the modules.
+
+    Raises: RuntimeError for no modules, or modules of different classes or modes.
 
     Example:
         >>> params, buffers = tp.func.stack_module_state([nn.Linear(2, 3), nn.Linear(2, 3)])

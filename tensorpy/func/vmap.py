@@ -311,6 +311,11 @@ def vmap(
     Keyword arguments are shared. `randomness` says whether an operator that draws random numbers is an "error", draws
     "different" ones for each sample or the "same" for all. `chunk_size` bounds how many samples are computed at once.
 
+    Returns: a function of the same arguments, each with one dimension more.
+
+    Raises: ValueError for in_dims that do not fit the arguments, or a chunk_size below 1; RuntimeError for an unknown
+        randomness.
+
     Example:
         >>> tp.vmap(tp.dot)(tp.tensor([[1.0, 2.0], [3.0, 4.0]]), tp.tensor([[1.0, 1.0], [2.0, 2.0]]))
         tensor([ 3., 14.])
@@ -351,6 +356,8 @@ def debug_unwrap(tensor: Tensor, *, recurse: bool = True) -> Tensor:
     Arguments:
         tensor: the tensor
         recurse: whether all levels are taken off
+
+    Returns: a tensor.
 
     Example:
         >>> tp.func.debug_unwrap(tp.ones(2))

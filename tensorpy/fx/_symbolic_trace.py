@@ -181,6 +181,10 @@ def wrap(fn_or_name: Any) -> Any:
     Arguments:
         fn_or_name: the function or its name
 
+    Returns: the function or name.
+
+    Raises: RuntimeError for what is neither, NotImplementedError inside of a function.
+
     Example:
         >>> tp.fx.wrap("len")
         'len'
@@ -255,7 +259,10 @@ class Tracer(TracerBase):
         raise NameError(f"the module {type(mod).__name__} is not installed as a submodule of what is traced")
 
     def call_module(self, m: Module, forward: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """A call of a module: a node, or what its forward does."""
+        """A call of a module: a node, or what its forward does.
+
+        Returns: a proxy, or what forward gives.
+        """
         path = self.path_of_module(m)
         with ScopeContextManager(self.scope, Scope(path, type(m))):
             count = self.num_calls.get(path, 0)
@@ -270,7 +277,10 @@ class Tracer(TracerBase):
                 self.module_stack = before
 
     def getattr(self, attr: str, attr_val: Any, parameter_proxy_cache: dict[str, Any]) -> Any:
-        """An attribute of a module: a parameter is a node; a buffer too with `proxy_buffer_attributes`."""
+        """An attribute of a module: a parameter is a node; a buffer too with `proxy_buffer_attributes`.
+
+        Returns: a proxy, or the attribute.
+        """
         tables: list[Any] = [self.root.named_parameters()] if isinstance(attr_val, Parameter) else []
         if self.proxy_buffer_attributes and isinstance(attr_val, Tensor):
             tables.append(self.root.named_buffers())
@@ -289,7 +299,10 @@ class Tracer(TracerBase):
         )
 
     def create_arg(self, a: Any) -> Any:
-        """An argument as a node holds it. Tensors and modules are attributes of the root."""
+        """An argument as a node holds it. Tensors and modules are attributes of the root.
+
+        Returns: an argument of a node.
+        """
         if isinstance(a, Tensor):
             return self.create_node("get_attr", self._path_of_tensor(a), (), {})
         if isinstance(a, Module):
@@ -524,6 +537,10 @@ def symbolic_trace(root: Module | Callable[..., Any], concrete_args: Any = None)
 
     Arguments:
         root: the module
+
+    Returns: a GraphModule.
+
+    Raises: TraceError where control flow depends on values.
 
     Example:
         >>> module = tp.fx.symbolic_trace(lambda x: x.relu() + 1)

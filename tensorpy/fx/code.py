@@ -262,11 +262,17 @@ class CodeGen:
         return f"return {output_args!r}"
 
     def process_inputs(self, *args: Any) -> Any:
-        """The placeholders' values."""
+        """The placeholders' values.
+
+        Returns: a tuple of values.
+        """
         return args
 
     def process_outputs(self, outputs: Any) -> Any:
-        """The result, of what the output node holds."""
+        """The result, of what the output node holds.
+
+        Returns: what a call of the code gives.
+        """
         return outputs
 
     def additional_globals(self) -> list[tuple[str, Any]]:

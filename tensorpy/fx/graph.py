@@ -170,7 +170,10 @@ class Graph:
         return made
 
     def graph_copy(self, g: Graph, val_map: dict[Node, Node], return_output_node: bool = False) -> Any:
-        """Copies all nodes of another graph to the end of this one; what its output holds, in terms of this one."""
+        """Copies all nodes of another graph to the end of this one; what its output holds, in terms of this one.
+
+        Returns: a node or a structure of nodes; with return_output_node the output node too.
+        """
         for node in g.nodes:
             if node in val_map:
                 continue
@@ -299,7 +302,10 @@ class Graph:
 
     def on_generate_code(self, make_transformer: Callable[[TransformCodeFunc | None], TransformCodeFunc]) -> Any:
         """Changes the lines of the code whenever it is written: `make_transformer` is given what changed them before,
-        and gives what does from now on. As a context: until its end."""
+        and gives what does from now on. As a context: until its end.
+
+        Returns: a context manager that takes the change back.
+        """
         before = self._codegen._body_transformer
         self._codegen._body_transformer = make_transformer(before)
         return self._until(before)
@@ -312,11 +318,17 @@ class Graph:
             self._codegen._body_transformer = before
 
     def process_inputs(self, *args: Any) -> Any:
-        """The placeholders' values, of the arguments of the code."""
+        """The placeholders' values, of the arguments of the code.
+
+        Returns: a tuple of values.
+        """
         return self._codegen.process_inputs(*args)
 
     def process_outputs(self, out: Any) -> Any:
-        """The result of the code, of what the output node holds."""
+        """The result of the code, of what the output node holds.
+
+        Returns: what a call of the code gives.
+        """
         return self._codegen.process_outputs(out)
 
 

@@ -37,7 +37,10 @@ class Interpreter:
         self.env: dict[Node, Any] = {}
 
     def run(self, *args: Any, initial_env: dict[Node, Any] | None = None, enable_io_processing: bool = True) -> Any:
-        """Runs the graph. Values in `initial_env` are taken, and their nodes not run."""
+        """Runs the graph. Values in `initial_env` are taken, and their nodes not run.
+
+        Returns: what the graph gives.
+        """
         self.env = dict(initial_env or {})
         if enable_io_processing:
             nested = self.graph.in_spec is not None
@@ -59,19 +62,28 @@ class Interpreter:
         return None
 
     def boxed_run(self, args_list: list[Any]) -> Any:
-        """Runs it with the arguments of a list, which is emptied: nobody else has to hold them."""
+        """Runs it with the arguments of a list, which is emptied: nobody else has to hold them.
+
+        Returns: what the graph gives.
+        """
         given = tuple(args_list)
         args_list.clear()
         return self.run(*given, enable_io_processing=False)
 
     def run_node(self, n: Node) -> Any:
-        """The value of a node."""
+        """The value of a node.
+
+        Returns: a value.
+        """
         args, kwargs = self.fetch_args_kwargs_from_env(n)
         with set_current_meta(n):
             return getattr(self, n.op)(n.target, args, kwargs)
 
     def fetch_attr(self, target: str) -> Any:
-        """A parameter, buffer, constant or module of the module."""
+        """A parameter, buffer, constant or module of the module.
+
+        Returns: a value.
+        """
         return attribute_of(self.module, target)
 
     def fetch_args_kwargs_from_env(self, n: Node) -> tuple[tuple[Any, ...], dict[str, Any]]:
@@ -79,7 +91,10 @@ class Interpreter:
         return self.map_nodes_to_values(n.args, n), self.map_nodes_to_values(n.kwargs, n)
 
     def map_nodes_to_values(self, args: Any, n: Node) -> Any:
-        """The same for any argument."""
+        """The same for any argument.
+
+        Returns: the argument with values.
+        """
 
         def value_of(given: Node) -> Any:
             if given not in self.env:
@@ -91,7 +106,10 @@ class Interpreter:
     # ---- by kind ----
 
     def placeholder(self, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """The next argument, or its default; all that are left, or none by name, of a *args and a **kwargs."""
+        """The next argument, or its default; all that are left, or none by name, of a *args and a **kwargs.
+
+        Returns: a value.
+        """
         if target.startswith("*"):
             return {} if target.startswith("**") else list(self.args_iter)
         try:
@@ -104,24 +122,39 @@ class Interpreter:
             ) from None
 
     def get_attr(self, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """The attribute of the module that a node names."""
+        """The attribute of the module that a node names.
+
+        Returns: a value.
+        """
         return self.fetch_attr(target)
 
     def call_function(self, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """Calls the function of a node."""
+        """Calls the function of a node.
+
+        Returns: what the function gives.
+        """
         return target(*args, **kwargs)
 
     def call_method(self, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """Calls the method of a node on its first argument."""
+        """Calls the method of a node on its first argument.
+
+        Returns: what the method gives.
+        """
         self_obj, *rest = args
         return getattr(self_obj, target)(*rest, **kwargs)
 
     def call_module(self, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """Calls the submodule of a node."""
+        """Calls the submodule of a node.
+
+        Returns: what the module gives.
+        """
         return self.fetch_attr(target)(*args, **kwargs)
 
     def output(self, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """What the graph returns."""
+        """What the graph returns.
+
+        Returns: a value.
+        """
         return args[0]
 
 
@@ -162,15 +195,24 @@ class Transformer(Interpreter):
         return Proxy(self.new_graph.placeholder(target, default_value=default), self.tracer)
 
     def get_attr(self, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """A node of the new graph for an attribute."""
+        """A node of the new graph for an attribute.
+
+        Returns: a proxy.
+        """
         return self.tracer.create_proxy("get_attr", target, args, kwargs)
 
     def call_module(self, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """A node of the new graph for a submodule's call."""
+        """A node of the new graph for a submodule's call.
+
+        Returns: a proxy.
+        """
         return self.tracer.create_proxy("call_module", target, args, kwargs)
 
     def call_function(self, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """A node of the new graph for a function's call."""
+        """A node of the new graph for a function's call.
+
+        Returns: a proxy.
+        """
         return self.tracer.create_proxy("call_function", target, args, kwargs)
 
     def run_node(self, n: Node) -> Any:
@@ -182,7 +224,7 @@ class Transformer(Interpreter):
             last.meta, last.type = {**n.meta, **last.meta}, last.type or n.type
         return made
 
-    def transform(self) -> Any:
+    def transform(self) -> GraphModule:
         """The module of the new graph."""
         result = self.run(enable_io_processing=False)
         if result is not None:

@@ -42,6 +42,8 @@ def overload(name: str) -> Any:
 def map_arg(argument: Any, fn: Callable[[Node], Any]) -> Any:
     """An argument with fn of each node in it, however deep in lists, tuples, dictionaries and slices.
 
+    Returns: what was given, with the results.
+
     Example:
         >>> tp.fx.node.map_arg((1, [2]), lambda node: node)
         (1, [2])
@@ -124,7 +126,7 @@ class Node:
     Arguments:
         graph: the graph; None takes the module's
         name: the name
-        op: the operator, or its name
+        op: what kind of step it is: "call_function", "placeholder", ...
         target: what is wanted, of the input's shape
         args: the arguments by position
         kwargs: the keyword arguments
@@ -334,7 +336,10 @@ class Node:
         kwarg_types: Any = None,
         normalize_to_only_use_kwargs: bool = False,
     ) -> Any:
-        """The node's arguments by the signature of what it calls: (args, kwargs); None if that has none."""
+        """The node's arguments by the signature of what it calls: (args, kwargs); None if that has none.
+
+        Returns: a named tuple (args, kwargs), or None.
+        """
         only = normalize_to_only_use_kwargs
         if self.op == "call_function":
             return normalize_function(self.target, self.args, self.kwargs, arg_types, kwarg_types, only)
@@ -387,6 +392,8 @@ def has_side_effect(fn: Any) -> Any:
 
     Arguments:
         fn: the function
+
+    Returns: the function.
 
     Example:
         >>> tp.fx.has_side_effect(print) is print

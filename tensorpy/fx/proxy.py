@@ -286,7 +286,10 @@ class Proxy:
         )
 
     def keys(self) -> Any:
-        """What `**it` asks for."""
+        """What `**it` asks for.
+
+        Returns: a node.
+        """
         return self.tracer.keys(self)
 
     @classmethod

@@ -158,7 +158,9 @@ def replace_pattern(
 
     Arguments:
         gm: the module
-        replacement: whether one may be drawn again
+        replacement: what stands there then
+
+    Returns: a list of Match: where the pattern ended, and the nodes it took.
 
     Example:
         >>> module = tp.fx.symbolic_trace(lambda x: tp.relu(x) + 1)

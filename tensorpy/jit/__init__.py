@@ -22,6 +22,10 @@ def script(obj: Any, optimize: None = None, _frames_up: int = 0, _rcb: Any = Non
         optimize: is taken
         example_inputs: is taken
 
+    Returns: obj.
+
+    Raises: RuntimeError for a module whose parameters have no shape yet.
+
     Example:
         >>> @tp.jit.script
         ... def double(x: tp.Tensor) -> tp.Tensor:
@@ -43,6 +47,8 @@ def trace(func: Any, example_inputs: Any = None, *args: Any, **options: Any) -> 
         func: a function or module
         example_inputs: is taken
 
+    Returns: func.
+
     Example:
         >>> tp.jit.trace(tp.sin, tp.ones(2))(tp.zeros(1))
         tensor([0.])
@@ -57,6 +63,8 @@ def trace_module(mod: Any, inputs: Any = None, *args: Any, **options: Any) -> An
         mod: a module
         inputs: is taken
 
+    Returns: mod.
+
     Example:
         >>> layer = nn.ReLU()
         >>> tp.jit.trace_module(layer, {"forward": tp.ones(2)}) is layer
@@ -70,6 +78,8 @@ def script_if_tracing(fn: Any) -> Any:
 
     Arguments:
         fn: the function
+
+    Returns: fn.
 
     Example:
         >>> tp.jit.script_if_tracing(abs)(-1)
@@ -87,6 +97,8 @@ def isinstance(obj: Any, target_type: Any) -> bool:
     Arguments:
         obj: the value
         target_type: the type
+
+    Returns: bool.
 
     Example:
         >>> tp.jit.isinstance([1, 2], list[int]), tp.jit.isinstance([1, "a"], list[int])
@@ -120,6 +132,8 @@ def export(fn: Any) -> Any:
     Arguments:
         fn: the method
 
+    Returns: fn.
+
     Example:
         >>> tp.jit.export(abs)(-1)
         1
@@ -132,6 +146,8 @@ def unused(fn: Any) -> Any:
 
     Arguments:
         fn: the method
+
+    Returns: fn.
 
     Example:
         >>> tp.jit.unused(abs)(-1)
@@ -146,6 +162,8 @@ def ignore(drop: Any = False, **options: Any) -> Any:
     Arguments:
         drop: the method, or what is taken and changes nothing
 
+    Returns: the method, or a decorator.
+
     Example:
         >>> tp.jit.ignore(abs)(-1)
         1
@@ -158,6 +176,8 @@ def interface(obj: Any) -> Any:
 
     Arguments:
         obj: the class
+
+    Returns: obj.
 
     Example:
         >>> tp.jit.interface(int)("1")
@@ -185,6 +205,8 @@ def freeze(
         optimize_numerics: is taken
         preserve_parameters: is taken
 
+    Returns: mod.
+
     Example:
         >>> tp.jit.freeze(tp.jit.script(nn.ReLU().eval()))
         ReLU()
@@ -199,6 +221,8 @@ def optimize_for_inference(mod: Any, other_methods: Any = None) -> Any:
         mod: the module
         other_methods: is taken
 
+    Returns: mod.
+
     Example:
         >>> tp.jit.optimize_for_inference(nn.ReLU().eval())
         ReLU()
@@ -212,6 +236,8 @@ def annotate(the_type: Any, the_value: Any) -> Any:
     Arguments:
         the_type: is taken
         the_value: the value
+
+    Returns: the_value.
 
     Example:
         >>> tp.jit.annotate(list[int], [])
@@ -236,6 +262,8 @@ def fork(func: Any, *args: Any, **kwargs: Any) -> Any:
     Arguments:
         func: the function, whose arguments follow
 
+    Returns: what the function gives.
+
     Example:
         >>> tp.jit.wait(tp.jit.fork(abs, -1))
         1
@@ -248,6 +276,8 @@ def wait(future: Any) -> Any:
 
     Arguments:
         future: what fork gave
+
+    Returns: future.
 
     Example:
         >>> tp.jit.wait(tp.jit.fork(abs, -1))
@@ -317,6 +347,8 @@ def load(f: Any, map_location: Any = None, _extra_files: Any = None, _restore_sh
     Arguments:
         f: a path, or an open file
         map_location: where its tensors go, as in tp.load
+
+    Returns: a module.
 
     Example:
         >>> tp.jit.save(nn.ReLU(), "relu.pt")

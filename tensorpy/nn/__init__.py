@@ -66,6 +66,10 @@ def factory_kwargs(kwargs: dict[str, Any] | None) -> dict[str, Any]:
     Arguments:
         kwargs: the keyword arguments
 
+    Returns: a dict.
+
+    Raises: TypeError for arguments that no factory has, or that are given twice.
+
     Example:
         >>> nn.factory_kwargs({"device": "cpu"})
         {'device': 'cpu'}

@@ -79,6 +79,8 @@ def relu(input: Tensor, inplace: bool = False) -> Tensor:
         input: the tensor
         inplace: whether the result is written to the input
 
+    Returns: a tensor of the input's shape, input itself if inplace.
+
     Example:
         >>> F.relu(tp.tensor([-2.0, 0.0, 3.0]))
         tensor([0., 0., 3.])
@@ -92,6 +94,8 @@ def relu6(input: Tensor, inplace: bool = False) -> Tensor:
     Arguments:
         input: the tensor
         inplace: whether the result is written to the input
+
+    Returns: a tensor of the input's shape, input itself if inplace.
 
     Example:
         >>> F.relu6(tp.tensor([-2.0, 0.0, 3.0]))
@@ -108,6 +112,8 @@ def leaky_relu(input: Tensor, negative_slope: float = 0.01, inplace: bool = Fals
         negative_slope: the slope below zero
         inplace: whether the result is written to the input
 
+    Returns: a tensor of the input's shape, input itself if inplace.
+
     Example:
         >>> F.leaky_relu(tp.tensor([-2.0, 0.0, 3.0]))
         tensor([-0.0200,  0.0000,  3.0000])
@@ -123,6 +129,8 @@ def elu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
         alpha: the number that shapes the function
         inplace: whether the result is written to the input
 
+    Returns: a tensor of the input's shape, input itself if inplace.
+
     Example:
         >>> F.elu(tp.tensor([-2.0, 0.0, 3.0]))
         tensor([-0.8647,  0.0000,  3.0000])
@@ -136,6 +144,8 @@ def selu(input: Tensor, inplace: bool = False) -> Tensor:
     Arguments:
         input: the tensor
         inplace: whether the result is written to the input
+
+    Returns: a tensor of the input's shape, input itself if inplace.
 
     Example:
         >>> F.selu(tp.tensor([-2.0, 0.0, 3.0]))
@@ -152,6 +162,8 @@ def celu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
         alpha: the number that shapes the function
         inplace: whether the result is written to the input
 
+    Returns: a tensor of the input's shape, input itself if inplace.
+
     Example:
         >>> F.celu(tp.tensor([-2.0, 0.0, 3.0]))
         tensor([-0.8647,  0.0000,  3.0000])
@@ -167,6 +179,8 @@ def gelu(input: Tensor, approximate: str = "none", *, out: Tensor | None = None)
         approximate: 'none' for the exact function, 'tanh' for the faster approximation
         out: a tensor to write to, which is returned
 
+    Returns: a tensor of the input's shape.
+
     Example:
         >>> F.gelu(tp.tensor([-2.0, 0.0, 3.0]))
         tensor([-0.0455,  0.0000,  2.9960])
@@ -181,6 +195,8 @@ def silu(input: Tensor, inplace: bool = False) -> Tensor:
         input: the tensor
         inplace: whether the result is written to the input
 
+    Returns: a tensor of the input's shape, input itself if inplace.
+
     Example:
         >>> F.silu(tp.tensor([-2.0, 0.0, 3.0]))
         tensor([-0.2384,  0.0000,  2.8577])
@@ -194,6 +210,8 @@ def mish(input: Tensor, inplace: bool = False) -> Tensor:
     Arguments:
         input: the tensor
         inplace: whether the result is written to the input
+
+    Returns: a tensor of the input's shape, input itself if inplace.
 
     Example:
         >>> F.mish(tp.tensor([-2.0, 0.0, 3.0]))
@@ -211,6 +229,10 @@ def hardtanh(input: Tensor, min_val: float = -1.0, max_val: float = 1.0, inplace
         max_val: the largest value
         inplace: whether the result is written to the input
 
+    Returns: a tensor of the input's shape, input itself if inplace.
+
+    Raises: ValueError for a min_val above max_val.
+
     Example:
         >>> F.hardtanh(tp.tensor([-2.0, 0.0, 3.0]))
         tensor([-1.,  0.,  1.])
@@ -227,6 +249,8 @@ def hardswish(input: Tensor, inplace: bool = False) -> Tensor:
         input: the tensor
         inplace: whether the result is written to the input
 
+    Returns: a tensor of the input's shape, input itself if inplace.
+
     Example:
         >>> F.hardswish(tp.tensor([-2.0, 0.0, 3.0]))
         tensor([-0.3333,  0.0000,  3.0000])
@@ -240,6 +264,8 @@ def hardsigmoid(input: Tensor, inplace: bool = False) -> Tensor:
     Arguments:
         input: the tensor
         inplace: whether the result is written to the input
+
+    Returns: a tensor of the input's shape, input itself if inplace.
 
     Example:
         >>> F.hardsigmoid(tp.tensor([-2.0, 0.0, 3.0]))
@@ -257,6 +283,8 @@ def softplus(input: Tensor, beta: float = 1, threshold: float = 20, *, out: Tens
         threshold: the bound
         out: a tensor to write to, which is returned
 
+    Returns: a tensor of the input's shape.
+
     Example:
         >>> F.softplus(tp.tensor([-2.0, 0.0, 3.0]))
         tensor([0.1269, 0.6931, 3.0486])
@@ -269,6 +297,8 @@ def softsign(input: Tensor) -> Tensor:
 
     Arguments:
         input: the tensor
+
+    Returns: a tensor of the input's shape.
 
     Example:
         >>> F.softsign(tp.tensor([-2.0, 0.0, 3.0]))
@@ -283,6 +313,8 @@ def tanhshrink(input: Tensor) -> Tensor:
     Arguments:
         input: the tensor
 
+    Returns: a tensor of the input's shape.
+
     Example:
         >>> F.tanhshrink(tp.tensor([-2.0, 0.0, 3.0]))
         tensor([-1.0360,  0.0000,  2.0049])
@@ -295,8 +327,10 @@ def softshrink(input: Tensor, lambd: float = 0.5, *, out: Tensor | None = None) 
 
     Arguments:
         input: the tensor
-        lambd: how fast the learning rate falls
+        lambd: how far elements move
         out: a tensor to write to, which is returned
+
+    Returns: a tensor of the input's shape.
 
     Example:
         >>> F.softshrink(tp.tensor([-2.0, 0.0, 3.0]))
@@ -310,8 +344,10 @@ def hardshrink(input: Tensor, lambd: float = 0.5, *, out: Tensor | None = None) 
 
     Arguments:
         input: the tensor
-        lambd: how fast the learning rate falls
+        lambd: up to which magnitude elements become zero
         out: a tensor to write to, which is returned
+
+    Returns: a tensor of the input's shape.
 
     Example:
         >>> F.hardshrink(tp.tensor([-2.0, 0.0, 3.0]))
@@ -326,6 +362,8 @@ def logsigmoid(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     Arguments:
         input: the tensor
         out: a tensor to write to, which is returned
+
+    Returns: a tensor of the input's shape.
 
     Example:
         >>> F.logsigmoid(tp.tensor([-2.0, 0.0, 3.0]))
@@ -343,6 +381,8 @@ def threshold(input: Tensor, threshold: float, value: float, inplace: bool = Fal
         value: the number, or for attention the values, (S, N, E)
         inplace: whether the result is written to the input
 
+    Returns: a tensor of the input's shape, input itself if inplace.
+
     Example:
         >>> F.threshold(tp.tensor([0.5, 2.0]), 1.0, -1.0)
         tensor([-1.,  2.])
@@ -356,6 +396,8 @@ def tanh(input: Tensor) -> Tensor:
     Arguments:
         input: the tensor
 
+    Returns: a tensor of the input's shape.
+
     Example:
         >>> F.tanh(tp.tensor([-2.0, 0.0, 3.0]))
         tensor([-0.9640,  0.0000,  0.9951])
@@ -368,6 +410,8 @@ def sigmoid(input: Tensor) -> Tensor:
 
     Arguments:
         input: the tensor
+
+    Returns: a tensor of the input's shape.
 
     Example:
         >>> F.sigmoid(tp.tensor([-2.0, 0.0, 3.0]))
@@ -384,6 +428,10 @@ def softmax(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: 
         dim: the dimension; a negative one counts from the last
         dtype: the dtype; None takes the usual one
 
+    Returns: a tensor of the input's shape.
+
+    Raises: IndexError for a dim out of range.
+
     Example:
         >>> F.softmax(tp.tensor([1.0, 2.0, 3.0]), dim=0)
         tensor([0.0900, 0.2447, 0.6652])
@@ -399,6 +447,10 @@ def softmin(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: 
         dim: the dimension; a negative one counts from the last
         dtype: the dtype; None takes the usual one
 
+    Returns: a tensor of the input's shape.
+
+    Raises: IndexError for a dim out of range.
+
     Example:
         >>> F.softmin(tp.tensor([1.0, 2.0, 3.0]), dim=0)
         tensor([0.6652, 0.2447, 0.0900])
@@ -413,6 +465,10 @@ def log_softmax(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dty
         input: the tensor
         dim: the dimension; a negative one counts from the last
         dtype: the dtype; None takes the usual one
+
+    Returns: a tensor of the input's shape.
+
+    Raises: IndexError for a dim out of range.
 
     Example:
         >>> F.log_softmax(tp.tensor([1.0, 2.0, 3.0]), dim=0)
@@ -438,6 +494,10 @@ def glu(input: Tensor, dim: int = -1) -> Tensor:
         input: the tensor
         dim: the dimension; a negative one counts from the last
 
+    Returns: a tensor, half as long along dim.
+
+    Raises: RuntimeError for an odd size, or a tensor without dimensions.
+
     Example:
         >>> F.glu(tp.tensor([1.0, 2.0, 0.0, 0.0]))
         tensor([0.5000, 1.0000])
@@ -459,9 +519,11 @@ def rrelu(
     Arguments:
         input: the tensor
         lower: the lower bound of the slope
-        upper: whether the upper triangle is taken
+        upper: the upper bound of the slope
         training: whether the module is in training
         inplace: whether the result is written to the input
+
+    Returns: a tensor of the input's shape, input itself if inplace.
 
     Example:
         >>> F.rrelu(tp.tensor([-8.0, 3.0]), 0.25, 0.25)
@@ -474,10 +536,12 @@ def gumbel_softmax(logits: Tensor, tau: float = 1, hard: bool = False, eps: floa
     """A sample of a relaxed choice by unnormalised log-probabilities; `hard` makes it one-hot, with its gradient.
 
     Arguments:
-        logits: the logarithms of the odds, or unnormalised logarithms of the probabilities, instead of probs
+        logits: the unnormalised logarithms of the probabilities
         tau: the temperature
         eps: a small number that keeps divisions in range
         dim: the dimension; a negative one counts from the last
+
+    Returns: a tensor of the shape of logits, which sums to one along dim.
 
     Example:
         >>> F.gumbel_softmax(tp.zeros(2, 3), hard=True).sum(1)

@@ -93,7 +93,7 @@ def multi_head_attention_forward(
     Arguments:
         query: the queries, (L, N, E)
         key: the keys, (S, N, E)
-        value: the number, or for attention the values, (S, N, E)
+        value: the values, (S, N, E)
         embed_dim_to_check: E, which is checked
         num_heads: how many heads there are
         in_proj_weight: the weights of the three projections, (3E, E)
@@ -116,6 +116,10 @@ def multi_head_attention_forward(
         static_v: values that are taken as they are
         average_attn_weights: whether weights are averaged over the heads
         is_causal: whether attn_mask is causal
+
+    Returns: the output, of the shape of query, and the weights (N, L, S), (N, num_heads, L, S) or None.
+
+    Raises: AssertionError for sizes that do not fit, RuntimeError for is_causal without a mask.
 
     Example:
         >>> x, w, b = tp.ones(5, 2, 8), tp.ones(24, 8), tp.zeros(24)

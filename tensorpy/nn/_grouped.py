@@ -20,9 +20,11 @@ def conv_tbc(input: Tensor, weight: Tensor, bias: Tensor, pad: int = 0) -> Tenso
 
     Arguments:
         input: the tensor
-        weight: a weight for each class or element; None for ones
+        weight: the weights, (time, channels, channels out)
         bias: what is added to each output channel or feature, or None
         pad: how many elements are added, from the last dimension: (left, right, top, bottom, ...)
+
+    Returns: a tensor (time, batch, channels out).
 
     Example:
         >>> F.conv_tbc(tp.ones(5, 2, 3), tp.ones(3, 3, 4), tp.zeros(4), 1).shape
@@ -52,6 +54,8 @@ def grouped_mm(
         offs: where each group ends
         bias: what is added to each output channel or feature, or None
         out_dtype: the dtype of the result
+
+    Returns: a tensor: (groups, M, N), or (M, N) with the groups one after the other.
 
     Example:
         >>> F.grouped_mm(tp.ones(2, 4, 8, dtype=tp.bfloat16), tp.ones(2, 8, 8, dtype=tp.bfloat16)).shape
@@ -126,6 +130,8 @@ def scaled_mm(
         contraction_dim: the dimensions that are summed over
         use_fast_accum: is taken, and changes nothing here
 
+    Returns: a matrix (M, N) of output_dtype.
+
     Example:
         >>> x = tp.ones(16, 16).to(tp.float8_e4m3fn)
         >>> one = tp.ones(1)
@@ -180,6 +186,8 @@ def scaled_grouped_mm(
         output_dtype: the dtype of the result
         contraction_dim: the dimensions that are summed over
         use_fast_accum: is taken, and changes nothing here
+
+    Returns: a tensor of bfloat16.
 
     Example:
         >>> y = F.scaled_grouped_mm(a, b, scale_a, recipe, scale_b, recipe, offs=ends)  # doctest: +SKIP

@@ -57,6 +57,10 @@ def nll_loss(
         reduce: an older name of reduction: False is 'none'
         reduction: 'mean', 'sum' or 'none': what becomes of the losses of the elements
 
+    Returns: a tensor: a number, or with reduction="none" (N, d1, ...), one for each choice.
+
+    Raises: ValueError for a batch size other than the target's, IndexError for a class out of range.
+
     Example:
         >>> F.nll_loss(tp.tensor([[0.5, 0.5], [0.25, 0.75]]).log(), tp.tensor([0, 1]))
         tensor(0.4904)
@@ -85,6 +89,11 @@ def cross_entropy(
         reduce: an older name of reduction: False is 'none'
         reduction: 'mean', 'sum' or 'none': what becomes of the losses of the elements
         label_smoothing: from 0 to 1: how much of the target is spread over all classes
+
+    Returns: a tensor: a number, or with reduction="none" (N, d1, ...), one for each choice.
+
+    Raises: ValueError for a batch size other than the target's, IndexError for a class out of range, RuntimeError for
+        shapes that do not fit.
 
     Example:
         >>> F.cross_entropy(tp.tensor([[2.0, 0.0, 1.0]]), tp.tensor([0]))
@@ -125,6 +134,10 @@ def mse_loss(
         reduction: 'mean', 'sum' or 'none': what becomes of the losses of the elements
         weight: a weight for each class or element; None for ones
 
+    Returns: a tensor: a number, or with reduction="none" one for each element.
+
+    Raises: RuntimeError for shapes that do not broadcast.
+
     Example:
         >>> F.mse_loss(tp.tensor([1.0, 2.0]), tp.tensor([1.0, 4.0]))
         tensor(2.)
@@ -148,6 +161,8 @@ def l1_loss(
         size_average: an older name of reduction: False is 'sum'
         reduce: an older name of reduction: False is 'none'
         reduction: 'mean', 'sum' or 'none': what becomes of the losses of the elements
+
+    Returns: a tensor: a number, or with reduction="none" one for each element.
 
     Example:
         >>> F.l1_loss(tp.tensor([1.0, 2.0]), tp.tensor([1.0, 4.0]))
@@ -175,6 +190,10 @@ def smooth_l1_loss(
         reduction: 'mean', 'sum' or 'none': what becomes of the losses of the elements
         beta: the number that shapes the function
 
+    Returns: a tensor: a number, or with reduction="none" one for each element.
+
+    Raises: RuntimeError for a negative beta.
+
     Example:
         >>> F.smooth_l1_loss(tp.tensor([1.0, 2.0]), tp.tensor([1.0, 4.0]))
         tensor(0.7500)
@@ -192,7 +211,11 @@ def huber_loss(
         input: the tensor
         target: what is wanted, of the input's shape
         reduction: 'mean', 'sum' or 'none': what becomes of the losses of the elements
-        weight: a weight for each class or element; None for ones
+        weight: a weight for each element; None for ones
+
+    Returns: a tensor: a number, or with reduction="none" one for each element.
+
+    Raises: ValueError for a weight of another shape.
 
     Example:
         >>> F.huber_loss(tp.tensor([1.0, 2.0]), tp.tensor([1.0, 4.0]))
@@ -224,6 +247,10 @@ def binary_cross_entropy(
         size_average: an older name of reduction: False is 'sum'
         reduce: an older name of reduction: False is 'none'
         reduction: 'mean', 'sum' or 'none': what becomes of the losses of the elements
+
+    Returns: a tensor: a number, or with reduction="none" one for each element.
+
+    Raises: ValueError for a target of another shape, RuntimeError for an input outside [0, 1].
 
     Example:
         >>> F.binary_cross_entropy(tp.tensor([0.9, 0.2]), tp.tensor([1.0, 0.0]))
@@ -257,6 +284,10 @@ def binary_cross_entropy_with_logits(
         reduction: 'mean', 'sum' or 'none': what becomes of the losses of the elements
         pos_weight: a weight of positive answers for each class
 
+    Returns: a tensor: a number, or with reduction="none" one for each element.
+
+    Raises: ValueError for a target of another shape.
+
     Example:
         >>> F.binary_cross_entropy_with_logits(tp.tensor([2.0, -1.0]), tp.tensor([1.0, 0.0]))
         tensor(0.2201)
@@ -284,6 +315,8 @@ def kl_div(
         reduce: an older name of reduction: False is 'none'
         reduction: 'mean', 'sum' or 'none': what becomes of the losses of the elements
         log_target: whether the target is given as logarithms
+
+    Returns: a tensor: a number, or with reduction="none" one for each element.
 
     Example:
         >>> F.kl_div(tp.tensor([[0.5, 0.5]]).log(), tp.tensor([[0.25, 0.75]]), reduction="batchmean")
@@ -319,6 +352,8 @@ def hinge_embedding_loss(
         reduce: an older name of reduction: False is 'none'
         reduction: 'mean', 'sum' or 'none': what becomes of the losses of the elements
 
+    Returns: a tensor: a number, or with reduction="none" one for each element.
+
     Example:
         >>> F.hinge_embedding_loss(tp.tensor([0.5, 0.25]), tp.tensor([1.0, -1.0]))
         tensor(0.6250)
@@ -345,6 +380,10 @@ def margin_ranking_loss(
         size_average: an older name of reduction: False is 'sum'
         reduce: an older name of reduction: False is 'none'
         reduction: 'mean', 'sum' or 'none': what becomes of the losses of the elements
+
+    Returns: a tensor: a number, or with reduction="none" one for each element.
+
+    Raises: RuntimeError for inputs of different numbers of dimensions.
 
     Example:
         >>> F.margin_ranking_loss(tp.tensor([1.0, 2.0]), tp.tensor([2.0, 1.0]), tp.tensor([1.0, 1.0]))
@@ -374,6 +413,8 @@ def soft_margin_loss(
         reduce: an older name of reduction: False is 'none'
         reduction: 'mean', 'sum' or 'none': what becomes of the losses of the elements
 
+    Returns: a tensor: a number, or with reduction="none" one for each element.
+
     Example:
         >>> F.soft_margin_loss(tp.tensor([2.0, -1.0]), tp.tensor([1.0, -1.0]))
         tensor(0.2201)
@@ -398,6 +439,8 @@ def multilabel_soft_margin_loss(
         size_average: an older name of reduction: False is 'sum'
         reduce: an older name of reduction: False is 'none'
         reduction: 'mean', 'sum' or 'none': what becomes of the losses of the elements
+
+    Returns: a tensor: a number, or with reduction="none" (N,).
 
     Example:
         >>> F.multilabel_soft_margin_loss(tp.tensor([[2.0, -1.0]]), tp.tensor([[1.0, 0.0]]))
@@ -436,6 +479,10 @@ def triplet_margin_loss(
         reduce: an older name of reduction: False is 'none'
         reduction: 'mean', 'sum' or 'none': what becomes of the losses of the elements
 
+    Returns: a tensor: a number, or with reduction="none" (N,).
+
+    Raises: ValueError for a margin that is not positive.
+
     Example:
         >>> F.triplet_margin_loss(tp.tensor([[0.0, 0.0]]), tp.tensor([[1.0, 0.0]]), tp.tensor([[0.0, 3.0]]), margin=4.0)
         tensor(2.)
@@ -466,6 +513,10 @@ def triplet_margin_with_distance_loss(
         margin: how far apart two scores have to be
         swap: whether the negative is compared with the positive too, and the nearer counts
         reduction: 'mean', 'sum' or 'none': what becomes of the losses of the elements
+
+    Returns: a tensor: a number, or with reduction="none" (N,).
+
+    Raises: ValueError for a margin that is not positive, RuntimeError for different numbers of dimensions.
 
     Example:
         >>> anchor, near, far = tp.tensor([[0.0, 0.0]]), tp.tensor([[1.0, 0.0]]), tp.tensor([[0.0, 3.0]])
@@ -507,6 +558,8 @@ def cosine_embedding_loss(
         reduce: an older name of reduction: False is 'none'
         reduction: 'mean', 'sum' or 'none': what becomes of the losses of the elements
 
+    Returns: a tensor: a number, or with reduction="none" one for each pair.
+
     Example:
         >>> F.cosine_embedding_loss(tp.tensor([[1.0, 0.0]]), tp.tensor([[1.0, 1.0]]), tp.tensor([1]))
         tensor(0.2929)
@@ -536,6 +589,10 @@ def poisson_nll_loss(
         reduce: an older name of reduction: False is 'none'
         reduction: 'mean', 'sum' or 'none': what becomes of the losses of the elements
 
+    Returns: a tensor: a number, or with reduction="none" one for each element.
+
+    Raises: ValueError for an unknown reduction.
+
     Example:
         >>> F.poisson_nll_loss(tp.tensor([0.0, 1.0]), tp.tensor([1.0, 2.0]))
         tensor(0.8591)
@@ -559,6 +616,10 @@ def gaussian_nll_loss(
         full: whether the constant term is added
         eps: a small number that keeps divisions in range
         reduction: 'mean', 'sum' or 'none': what becomes of the losses of the elements
+
+    Returns: a tensor: a number, or with reduction="none" one for each element.
+
+    Raises: ValueError for a var of a wrong size or with negative entries.
 
     Example:
         >>> F.gaussian_nll_loss(tp.tensor([1.0]), tp.tensor([2.0]), tp.tensor([1.0]))
@@ -619,11 +680,13 @@ def linear_cross_entropy(
         linear_weight: the weights of the last layer, (C, D)
         target: what is wanted, of the input's shape
         linear_bias: its biases, (C,), or None
-        weight: a weight for each class or element; None for ones
+        weight: the weights of the linear map
         reduction: 'mean', 'sum' or 'none': what becomes of the losses of the elements
         ignore_index: a class of target that counts for nothing
         label_smoothing: from 0 to 1: how much of the target is spread over all classes
         options: how the work is cut into parts
+
+    Returns: a tensor: a number, or with reduction="none" one for each choice.
 
     Example:
         >>> F.linear_cross_entropy(tp.ones(2, 4), tp.ones(3, 4), tp.tensor([0, 2]))
@@ -667,6 +730,10 @@ def multi_margin_loss(
         reduce: an older name of reduction: False is 'none'
         reduction: 'mean', 'sum' or 'none': what becomes of the losses of the elements
 
+    Returns: a tensor: a number, or with reduction="none" (N,).
+
+    Raises: ValueError for a p other than 1 or 2, or a weight that is no vector.
+
     Example:
         >>> F.multi_margin_loss(tp.tensor([[0.5, 0.75, 0.0]]), tp.tensor([0]))
         tensor(0.5833)
@@ -694,6 +761,8 @@ def multilabel_margin_loss(
         size_average: an older name of reduction: False is 'sum'
         reduce: an older name of reduction: False is 'none'
         reduction: 'mean', 'sum' or 'none': what becomes of the losses of the elements
+
+    Returns: a tensor: a number, or with reduction="none" (N,).
 
     Example:
         >>> F.multilabel_margin_loss(tp.tensor([[0.5, 0.25, 0.75]]), tp.tensor([[2, 0, -1]]))
@@ -726,6 +795,10 @@ def ctc_loss(
         blank: the class that stands for no label
         reduction: 'mean', 'sum' or 'none': what becomes of the losses of the elements
         zero_infinity: whether infinite losses and their gradients are zero
+
+    Returns: a tensor: a number, or with reduction="none" one for each sequence.
+
+    Raises: RuntimeError for lengths or a blank that do not fit.
 
     Example:
         >>> log_probs = tp.randn(12, 2, 5).log_softmax(2)

@@ -39,6 +39,10 @@ def layer_norm(
         bias: what is added to each output channel or feature, or None
         eps: a small number that keeps divisions in range
 
+    Returns: a tensor of the input's shape.
+
+    Raises: RuntimeError for an input that does not end with normalized_shape.
+
     Example:
         >>> F.layer_norm(tp.tensor([[1.0, 3.0], [0.0, 4.0]]), (2,))
         tensor([[-1.0000,  1.0000],
@@ -65,6 +69,10 @@ def group_norm(
         weight: the factors, (C,), or None
         bias: what is added to each output channel or feature, or None
         eps: a small number that keeps divisions in range
+
+    Returns: a tensor of the input's shape.
+
+    Raises: RuntimeError for channels that num_groups does not divide, ValueError for one value per group.
 
     Example:
         >>> F.group_norm(tp.randn(2, 6, 5), 3).shape
@@ -106,6 +114,10 @@ def batch_norm(
         momentum: how much the new statistics weigh in the running ones; None for an average of all
         eps: a small number that keeps divisions in range
 
+    Returns: a tensor of the input's shape; running statistics are written if training.
+
+    Raises: ValueError for one value per channel in training, or an eps that is not positive.
+
     Example:
         >>> F.batch_norm(tp.tensor([[1.0], [3.0]]), None, None, training=True)
         tensor([[-1.0000],
@@ -141,6 +153,10 @@ def instance_norm(
         momentum: how much the new statistics weigh in the running ones; None for an average of all
         eps: a small number that keeps divisions in range
 
+    Returns: a tensor of the input's shape.
+
+    Raises: ValueError for one spatial element with use_input_stats.
+
     Example:
         >>> F.instance_norm(tp.tensor([[[1.0, 3.0]]]))
         tensor([[[-1.0000,  1.0000]]])
@@ -162,6 +178,8 @@ def normalize(
         eps: a small number that keeps divisions in range
         out: a tensor to write to, which is returned
 
+    Returns: a tensor of the input's shape.
+
     Example:
         >>> F.normalize(tp.tensor([[3.0, 4.0]]))
         tensor([[0.6000, 0.8000]])
@@ -179,6 +197,10 @@ def local_response_norm(input: Tensor, size: int, alpha: float = 1e-4, beta: flo
         alpha: the factor of the sum
         beta: the exponent
         k: the constant that is added
+
+    Returns: a tensor of the input's shape.
+
+    Raises: ValueError for an input of less than 3 dimensions.
 
     Example:
         >>> F.local_response_norm(tp.ones(1, 4, 2, 2), 3).shape

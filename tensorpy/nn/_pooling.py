@@ -154,15 +154,24 @@ OutputSize = int | Sequence[int | None]
 Example = tuple[str, str]  # of a function that is made here: a call, after its name, and what comes of it
 
 
-def _name(name: str, example: Example, pool: Callable[..., Any], with_indices: Callable[..., Any]) -> None:
-    """Their names, and the example of their help."""
+def _name(
+    name: str, example: Example, pool: Callable[..., Any], with_indices: Callable[..., Any], raises: str = ""
+) -> None:
+    """Their names, and what comes back, is raised, and the example of their help."""
     call, result = example
     for function, own in ((pool, name), (with_indices, f"{name}_with_indices")):
         function.__name__ = function.__qualname__ = own
         if function.__doc__ is not None:  # python -OO has none
             called = f"values, indices = F.{own}{call.removesuffix('.shape')}\n    >>> values"
             shown = f"F.{own}{call}" if function is pool else called + (".shape" if call.endswith(".shape") else "")
-            function.__doc__ = f"{inspect.cleandoc(function.__doc__)}\n\nExample:\n    >>> {shown}\n    {result}"
+            places = ", with return_indices also" if function is pool else ", and"
+            parts = [
+                inspect.cleandoc(function.__doc__),
+                f"Returns: a tensor (*, C, ...), a window for each place{places} the places, int64.",
+                *([f"Raises: {raises}"] if raises else []),
+                f"Example:\n    >>> {shown}\n    {result}",
+            ]
+            function.__doc__ = "\n\n".join(parts)
 
 
 def _max_pool(name: str, dims: int, example: Example) -> tuple[Callable[..., Any], Callable[..., Any]]:
@@ -257,6 +266,8 @@ def avg_pool1d(
         ceil_mode: whether a window that begins inside and ends outside of the input counts
         count_include_pad: whether padding counts in an average
 
+    Returns: a tensor (*, C, L), a window for each place.
+
     Example:
         >>> F.avg_pool1d(tp.tensor([[[1.0, 5.0, 3.0, 4.0]]]), 2)
         tensor([[[3.0000, 3.5000]]])
@@ -286,6 +297,8 @@ def avg_pool2d(
         count_include_pad: whether padding counts in an average
         divisor_override: what sums are divided by instead of the size of the window
         out: a tensor to write to, which is returned
+
+    Returns: a tensor (*, C, H, W), a window for each place.
 
     Example:
         >>> F.avg_pool2d(tp.arange(16.0).view(1, 1, 4, 4), 2)
@@ -319,6 +332,8 @@ def avg_pool3d(
         divisor_override: what sums are divided by instead of the size of the window
         out: a tensor to write to, which is returned
 
+    Returns: a tensor (*, C, D, H, W), a window for each place.
+
     Example:
         >>> F.avg_pool3d(tp.ones(1, 2, 4, 4, 4), 2).shape
         tensorpy.Size([1, 2, 2, 2, 2])
@@ -345,6 +360,8 @@ def lp_pool1d(
         stride: how far the window moves: one number for all dimensions, or one for each
         ceil_mode: whether a window that begins inside and ends outside of the input counts
 
+    Returns: a tensor (*, C, L), a window for each place.
+
     Example:
         >>> F.lp_pool1d(tp.tensor([[[3.0, 4.0, 0.0, 1.0]]]), 2.0, 2)
         tensor([[[5., 1.]]])
@@ -364,6 +381,8 @@ def lp_pool2d(
         stride: how far the window moves: one number for all dimensions, or one for each
         ceil_mode: whether a window that begins inside and ends outside of the input counts
 
+    Returns: a tensor (*, C, H, W), a window for each place.
+
     Example:
         >>> F.lp_pool2d(tp.ones(1, 3, 4, 4), 2.0, 2).shape
         tensorpy.Size([1, 3, 2, 2])
@@ -382,6 +401,8 @@ def lp_pool3d(
         kernel_size: the size of the window: one number for all dimensions, or one for each
         stride: how far the window moves: one number for all dimensions, or one for each
         ceil_mode: whether a window that begins inside and ends outside of the input counts
+
+    Returns: a tensor (*, C, D, H, W), a window for each place.
 
     Example:
         >>> F.lp_pool3d(tp.ones(1, 3, 4, 4, 4), 2.0, 2).shape
@@ -453,6 +474,10 @@ def max_unpool1d(
         padding: how many elements are added at both sides of each dimension
         output_size: the sizes of the output: one number for all dimensions, or one for each
 
+    Returns: a tensor (*, C, L).
+
+    Raises: ValueError for an output_size that the windows cannot give.
+
     Example:
         >>> y, at = F.max_pool1d(tp.tensor([[[1.0, 5.0, 3.0, 4.0]]]), 2, return_indices=True)
         >>> F.max_unpool1d(y, at, 2)
@@ -479,6 +504,10 @@ def max_unpool2d(
         padding: how many elements are added at both sides of each dimension
         output_size: the sizes of the output: one number for all dimensions, or one for each
 
+    Returns: a tensor (*, C, H, W).
+
+    Raises: ValueError for an output_size that the windows cannot give.
+
     Example:
         >>> y, at = F.max_pool2d(tp.ones(1, 3, 4, 4), 2, return_indices=True)
         >>> F.max_unpool2d(y, at, 2).shape
@@ -504,6 +533,10 @@ def max_unpool3d(
         stride: how far the window moves: one number for all dimensions, or one for each
         padding: how many elements are added at both sides of each dimension
         output_size: the sizes of the output: one number for all dimensions, or one for each
+
+    Returns: a tensor (*, C, D, H, W).
+
+    Raises: ValueError for an output_size that the windows cannot give.
 
     Example:
         >>> y, at = F.max_pool3d(tp.ones(1, 3, 4, 4, 4), 2, return_indices=True)
@@ -572,7 +605,7 @@ def _fractional_max_pool(dims: int, example: Example) -> tuple[Callable[..., Any
         return both if return_indices else both[0]
 
     name = f"fractional_max_pool{dims}d"
-    _name(name, example, pool, with_indices)
+    _name(name, example, pool, with_indices, "ValueError for both output_size and output_ratio, or neither.")
     return pool, with_indices
 
 
@@ -608,6 +641,8 @@ def adaptive_avg_pool1d(input: Tensor, output_size: Size) -> Tensor:
         input: the tensor
         output_size: the sizes of the output: one number for all dimensions, or one for each
 
+    Returns: a tensor (*, C, output_size).
+
     Example:
         >>> F.adaptive_avg_pool1d(tp.tensor([[[1.0, 5.0, 3.0, 4.0]]]), 2)
         tensor([[[3.0000, 3.5000]]])
@@ -622,6 +657,8 @@ def adaptive_avg_pool2d(input: Tensor, output_size: OutputSize) -> Tensor:
         input: the tensor
         output_size: the sizes of the output: one number for all dimensions, or one for each
 
+    Returns: a tensor (*, C, H, W) of output_size.
+
     Example:
         >>> F.adaptive_avg_pool2d(tp.ones(1, 3, 7, 9), (2, 2)).shape
         tensorpy.Size([1, 3, 2, 2])
@@ -635,6 +672,8 @@ def adaptive_avg_pool3d(input: Tensor, output_size: OutputSize) -> Tensor:
     Arguments:
         input: the tensor
         output_size: the sizes of the output: one number for all dimensions, or one for each
+
+    Returns: a tensor (*, C, D, H, W) of output_size.
 
     Example:
         >>> F.adaptive_avg_pool3d(tp.ones(1, 3, 5, 7, 9), 2).shape

@@ -41,6 +41,8 @@ def unfold(input: Tensor, kernel_size: Size, dilation: Size = 1, padding: Size =
         padding: how many elements are added at both sides of each dimension
         stride: how far the window moves: one number for all dimensions, or one for each
 
+    Returns: a tensor (*, C * window, windows).
+
     Example:
         >>> F.unfold(tp.ones(1, 1, 3, 3), 2).shape
         tensorpy.Size([1, 4, 4])
@@ -65,6 +67,10 @@ def fold(
         dilation: the distance between elements of the window
         padding: how many elements are added at both sides of each dimension
         stride: how far the window moves: one number for all dimensions, or one for each
+
+    Returns: a tensor (*, C, *output_size).
+
+    Raises: RuntimeError for columns that do not fit the windows.
 
     Example:
         >>> F.fold(tp.ones(1, 4, 4), (3, 3), 2)
@@ -108,6 +114,11 @@ def interpolate(
         align_corners: whether the centres of the corner elements, not their edges, are what input and output share
         recompute_scale_factor: whether the scale is computed anew from the sizes
         antialias: whether a smaller output is smoothed
+
+    Returns: a tensor (N, C, *size).
+
+    Raises: ValueError for both size and scale_factor, or neither, and for options that do not go with the mode;
+        NotImplementedError for an unknown mode.
 
     Example:
         >>> F.interpolate(tp.tensor([[[1.0, 2.0]]]), scale_factor=2)
@@ -191,6 +202,8 @@ def upsample(
         mode: the mode, by name
         align_corners: whether the centres of the corner elements, not their edges, are what input and output share
 
+    Returns: a tensor (N, C, *size).
+
     Example:
         >>> F.upsample(tp.tensor([[[1.0, 2.0]]]), scale_factor=2)
         tensor([[[1., 1., 2., 2.]]])
@@ -208,6 +221,8 @@ def upsample_nearest(
         input: the tensor
         size: the sizes of the output; or scale_factor
         scale_factor: how many times larger each dimension gets; instead of size
+
+    Returns: a tensor (N, C, *size).
 
     Example:
         >>> F.upsample_nearest(tp.ones(1, 1, 2, 2), scale_factor=2).shape
@@ -229,6 +244,8 @@ def upsample_bilinear(
         size: the sizes of the output; or scale_factor
         scale_factor: how many times larger each dimension gets; instead of size
 
+    Returns: a tensor (N, C, H, W).
+
     Example:
         >>> F.upsample_bilinear(tp.ones(1, 1, 2, 2), scale_factor=2).shape
         tensorpy.Size([1, 1, 4, 4])
@@ -249,6 +266,11 @@ def affine_grid(theta: Tensor, size: Sequence[int], align_corners: bool | None =
         theta: the affine maps, (N, 2, 3) or (N, 3, 4)
         size: the sizes of the output; or scale_factor
         align_corners: whether the centres of the corner elements, not their edges, are what input and output share
+
+    Returns: a tensor (N, H, W, 2), or (N, D, H, W, 3).
+
+    Raises: ValueError for a theta that is not of floats or not of these shapes, NotImplementedError for a size of other
+        than 4 or 5 numbers.
 
     Example:
         >>> F.affine_grid(tp.eye(2, 3)[None], (1, 1, 4, 4), align_corners=False).shape
@@ -292,6 +314,10 @@ def grid_sample(
         mode: 'bilinear', 'nearest' or 'bicubic'
         padding_mode: 'zeros', 'border' or 'reflection': what is read outside
         align_corners: whether the centres of the corner elements, not their edges, are what input and output share
+
+    Returns: a tensor (N, C, *grid.shape[1:-1]).
+
+    Raises: ValueError for an unknown mode or padding_mode.
 
     Example:
         >>> F.grid_sample(tp.arange(4.0).view(1, 1, 2, 2), tp.zeros(1, 1, 1, 2), align_corners=True)

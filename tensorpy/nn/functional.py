@@ -83,6 +83,10 @@ def dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool 
         training: whether the module is in training
         inplace: whether the result is written to the input
 
+    Returns: a tensor of the input's shape, input itself if inplace.
+
+    Raises: ValueError for a p outside [0, 1].
+
     Example:
         >>> F.dropout(tp.ones(1, 2, 2), 0.5, training=False)
         tensor([[[1., 1.],
@@ -101,6 +105,10 @@ def _feature_dropout(name: str, dims: int) -> Callable[..., Tensor]:
             p: the probability of a zero
             training: whether the module is in training; False gives the input
             inplace: whether the result is written to the input
+
+        Returns: a tensor of the input's shape, input itself if inplace.
+
+        Raises: ValueError for a p outside [0, 1].
 
         Example:
             >>> tp.equal(F.dropout2d(tp.ones(1, 2, 3, 3), 0.0), tp.ones(1, 2, 3, 3))
@@ -139,6 +147,10 @@ def alpha_dropout(input: Tensor, p: float = 0.5, training: bool = False, inplace
         training: whether the module is in training
         inplace: whether the result is written to the input
 
+    Returns: a tensor of the input's shape, input itself if inplace.
+
+    Raises: ValueError for a p outside [0, 1].
+
     Example:
         >>> F.alpha_dropout(tp.ones(1, 2, 2), 0.5, training=False)
         tensor([[[1., 1.],
@@ -156,6 +168,10 @@ def feature_alpha_dropout(input: Tensor, p: float = 0.5, training: bool = False,
         p: the probability of a zero
         training: whether the module is in training
         inplace: whether the result is written to the input
+
+    Returns: a tensor of the input's shape, input itself if inplace.
+
+    Raises: ValueError for a p outside [0, 1].
 
     Example:
         >>> F.feature_alpha_dropout(tp.ones(1, 2, 2), 0.5, training=False)
@@ -189,6 +205,10 @@ def embedding(
         norm_type: which norm: 2 the Euclidean one
         scale_grad_by_freq: whether gradients are divided by how often an index occurs
         sparse: whether the gradient is sparse
+
+    Returns: a tensor (*, embedding_dim), a row for each index.
+
+    Raises: IndexError for an index out of range, AssertionError for such a padding_idx.
 
     Example:
         >>> F.embedding(tp.tensor([1, 0, 1]), tp.tensor([[1.0, 2.0], [3.0, 4.0]]))
@@ -237,6 +257,11 @@ def embedding_bag(
         per_sample_weights: a weight for each index; only with sums
         include_last_offset: whether offsets ends with the number of indices
         padding_idx: a row that stays as it is, zeros at first
+
+    Returns: a tensor (bags, embedding_dim).
+
+    Raises: ValueError for an unknown mode or shapes that do not fit, NotImplementedError for weights of samples with
+        another mode than "sum".
 
     Example:
         >>> F.embedding_bag(tp.tensor([[0, 1], [1, 1]]), tp.tensor([[1.0, 2.0], [3.0, 4.0]]))
@@ -297,6 +322,10 @@ def one_hot(tensor: Tensor, num_classes: int = -1) -> Tensor:
         tensor: the classes, int64, of any shape
         num_classes: how many classes there are; -1 takes the largest and one
 
+    Returns: a tensor of int64, (*, num_classes).
+
+    Raises: RuntimeError for an index that is negative or not below num_classes.
+
     Example:
         >>> F.one_hot(tp.tensor([0, 2]), 3)
         tensor([[1, 0, 0],
@@ -313,6 +342,11 @@ def pad(input: Tensor, pad: Sequence[int], mode: str = "constant", value: float 
         pad: how many elements are added, from the last dimension: (left, right, top, bottom, ...)
         mode: 'constant', 'reflect', 'replicate' or 'circular'
         value: the value of the padding; None for 0
+
+    Returns: a tensor.
+
+    Raises: RuntimeError for an odd number of borders or more than the input has, NotImplementedError for a mode that
+        does not take as many.
 
     Example:
         >>> F.pad(tp.tensor([[1.0, 2.0, 3.0]]), (1, 1), mode="reflect")

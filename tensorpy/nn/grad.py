@@ -63,6 +63,8 @@ def conv1d_input(
         dilation: the distance between elements of the window
         groups: how many groups the channels are in, each of which is on its own
 
+    Returns: a tensor of input_size.
+
     Example:
         >>> nn.grad.conv1d_input((1, 3, 6), tp.ones(2, 3, 2), tp.ones(1, 2, 5)).shape
         tensorpy.Size([1, 3, 6])
@@ -88,6 +90,8 @@ def conv1d_weight(
         padding: how many elements are added at both sides of each dimension
         dilation: the distance between elements of the window
         groups: how many groups the channels are in, each of which is on its own
+
+    Returns: a tensor of weight_size.
 
     Example:
         >>> nn.grad.conv1d_weight(tp.ones(1, 3, 6), (2, 3, 2), tp.ones(1, 2, 5)).shape
@@ -116,6 +120,8 @@ def conv2d_input(
         dilation: the distance between elements of the window
         groups: how many groups the channels are in, each of which is on its own
 
+    Returns: a tensor of input_size.
+
     Example:
         >>> nn.grad.conv2d_input((1, 3, 6, 6), tp.ones(2, 3, 2, 2), tp.ones(1, 2, 5, 5)).shape
         tensorpy.Size([1, 3, 6, 6])
@@ -141,6 +147,8 @@ def conv2d_weight(
         padding: how many elements are added at both sides of each dimension
         dilation: the distance between elements of the window
         groups: how many groups the channels are in, each of which is on its own
+
+    Returns: a tensor of weight_size.
 
     Example:
         >>> nn.grad.conv2d_weight(tp.ones(1, 3, 6, 6), (2, 3, 2, 2), tp.ones(1, 2, 5, 5)).shape
@@ -169,6 +177,8 @@ def conv3d_input(
         dilation: the distance between elements of the window
         groups: how many groups the channels are in, each of which is on its own
 
+    Returns: a tensor of input_size.
+
     Example:
         >>> nn.grad.conv3d_input((1, 3, 4, 4, 4), tp.ones(2, 3, 2, 2, 2), tp.ones(1, 2, 3, 3, 3)).shape
         tensorpy.Size([1, 3, 4, 4, 4])
@@ -194,6 +204,8 @@ def conv3d_weight(
         padding: how many elements are added at both sides of each dimension
         dilation: the distance between elements of the window
         groups: how many groups the channels are in, each of which is on its own
+
+    Returns: a tensor of weight_size.
 
     Example:
         >>> nn.grad.conv3d_weight(tp.ones(1, 3, 4, 4, 4), (2, 3, 2, 2, 2), tp.ones(1, 2, 3, 3, 3)).shape

@@ -63,6 +63,10 @@ def calculate_gain(nonlinearity: str, param: float | None = None) -> float:
         nonlinearity: the function, by name: 'relu', 'tanh', 'leaky_relu'
         param: the parameter
 
+    Returns: float.
+
+    Raises: ValueError for an unknown nonlinearity, or a param that is no number.
+
     Example:
         >>> nn.init.calculate_gain("relu")
         1.4142135623730951
@@ -84,9 +88,11 @@ def uniform_(tensor: Tensor, a: float = 0.0, b: float = 1.0, generator: Any = No
 
     Arguments:
         tensor: the tensor
-        a: the first number
-        b: whether it is on
+        a: the lower bound
+        b: the upper bound
         generator: where the random numbers come from; None takes the default generator
+
+    Returns: tensor, written in place.
 
     Example:
         >>> bool((nn.init.uniform_(tp.empty(3, 5), 2.0, 3.0) >= 2).all())
@@ -104,6 +110,8 @@ def normal_(tensor: Tensor, mean: float = 0.0, std: float = 1.0, generator: Any 
         std: the standard deviation
         generator: where the random numbers come from; None takes the default generator
 
+    Returns: tensor, written in place.
+
     Example:
         >>> nn.init.normal_(tp.empty(3, 5), std=0.1).shape
         tensorpy.Size([3, 5])
@@ -120,9 +128,11 @@ def trunc_normal_(
     Arguments:
         tensor: the tensor
         std: the standard deviation
-        a: the first number
-        b: whether it is on
+        a: the lower bound
+        b: the upper bound
         generator: where the random numbers come from; None takes the default generator
+
+    Returns: tensor, written in place.
 
     Example:
         >>> nn.init.trunc_normal_(tp.empty(3, 5), std=0.1).shape
@@ -166,6 +176,8 @@ def constant_(tensor: Tensor, val: float) -> Tensor:
         tensor: the tensor
         val: the value
 
+    Returns: tensor, written in place.
+
     Example:
         >>> nn.init.constant_(tp.empty(2), 0.5)
         tensor([0.5000, 0.5000])
@@ -180,6 +192,8 @@ def ones_(tensor: Tensor) -> Tensor:
     Arguments:
         tensor: the tensor
 
+    Returns: tensor, written in place.
+
     Example:
         >>> nn.init.ones_(tp.empty(2))
         tensor([1., 1.])
@@ -193,6 +207,8 @@ def zeros_(tensor: Tensor) -> Tensor:
     Arguments:
         tensor: the tensor
 
+    Returns: tensor, written in place.
+
     Example:
         >>> nn.init.zeros_(tp.empty(2))
         tensor([0., 0.])
@@ -205,6 +221,10 @@ def eye_(tensor: Tensor) -> Tensor:
 
     Arguments:
         tensor: the tensor
+
+    Returns: tensor, written in place.
+
+    Raises: ValueError for a tensor that is no matrix.
 
     Example:
         >>> nn.init.eye_(tp.empty(2, 2))
@@ -223,6 +243,10 @@ def dirac_(tensor: Tensor, groups: int = 1) -> Tensor:
     Arguments:
         tensor: the tensor
         groups: how many groups the channels are in, each of which is on its own
+
+    Returns: tensor, written in place.
+
+    Raises: ValueError for a tensor of other than 3 to 5 dimensions, or channels that groups does not divide.
 
     Example:
         >>> nn.init.dirac_(tp.empty(2, 2, 1)).sum()
@@ -271,6 +295,10 @@ def xavier_uniform_(tensor: Tensor, gain: float = 1.0, generator: Any = None) ->
         gain: what the spread is multiplied by
         generator: where the random numbers come from; None takes the default generator
 
+    Returns: tensor, written in place.
+
+    Raises: ValueError for a tensor of less than two dimensions.
+
     Example:
         >>> bool((nn.init.xavier_uniform_(tp.empty(3, 5)).abs() < 1.5).all())
         True
@@ -286,6 +314,10 @@ def xavier_normal_(tensor: Tensor, gain: float = 1.0, generator: Any = None) -> 
         tensor: the tensor
         gain: what the spread is multiplied by
         generator: where the random numbers come from; None takes the default generator
+
+    Returns: tensor, written in place.
+
+    Raises: ValueError for a tensor of less than two dimensions.
 
     Example:
         >>> nn.init.xavier_normal_(tp.empty(3, 5)).shape
@@ -309,10 +341,14 @@ def kaiming_uniform_(
 
     Arguments:
         tensor: the tensor
-        a: the first number
+        a: the slope below zero of the rectifier behind, for 'leaky_relu'
         mode: 'fan_in' or 'fan_out': whether the spread of the output or of the gradient is kept
         nonlinearity: the function, by name: 'relu', 'tanh', 'leaky_relu'
         generator: where the random numbers come from; None takes the default generator
+
+    Returns: tensor, written in place.
+
+    Raises: ValueError for a tensor of less than two dimensions, or an unknown mode or nonlinearity.
 
     Example:
         >>> bool((nn.init.kaiming_uniform_(tp.empty(3, 5)).abs() < 1.5).all())
@@ -331,10 +367,14 @@ def kaiming_normal_(
 
     Arguments:
         tensor: the tensor
-        a: the first number
+        a: the slope below zero of the rectifier behind, for 'leaky_relu'
         mode: 'fan_in' or 'fan_out': whether the spread of the output or of the gradient is kept
         nonlinearity: the function, by name: 'relu', 'tanh', 'leaky_relu'
         generator: where the random numbers come from; None takes the default generator
+
+    Returns: tensor, written in place.
+
+    Raises: ValueError for a tensor of less than two dimensions, or an unknown mode or nonlinearity.
 
     Example:
         >>> nn.init.kaiming_normal_(tp.empty(3, 5)).shape
@@ -351,6 +391,10 @@ def orthogonal_(tensor: Tensor, gain: float = 1, generator: Any = None) -> Tenso
         tensor: the tensor
         gain: what the spread is multiplied by
         generator: where the random numbers come from; None takes the default generator
+
+    Returns: tensor, written in place.
+
+    Raises: ValueError for a tensor of less than two dimensions.
 
     Example:
         >>> nn.init.orthogonal_(tp.empty(3, 5)).shape
@@ -377,6 +421,10 @@ def sparse_(tensor: Tensor, sparsity: float, std: float = 0.01, generator: Any =
         std: the standard deviation
         generator: where the random numbers come from; None takes the default generator
 
+    Returns: tensor, written in place.
+
+    Raises: ValueError for a tensor that is no matrix.
+
     Example:
         >>> (nn.init.sparse_(tp.empty(4, 5), sparsity=0.5) == 0).sum(0)
         tensor([2, 2, 2, 2, 2])
@@ -391,10 +439,10 @@ def sparse_(tensor: Tensor, sparsity: float, std: float = 0.01, generator: Any =
     return tensor
 
 
-def _example(function: Callable[..., Tensor], name: str) -> str:
-    """The function's, by the older name."""
-    _, _, example = inspect.cleandoc(function.__doc__ or "").partition("Example:")
-    return "Example:" + example.replace(f"{name}_(", f"{name}(")
+def _behind_arguments(function: Callable[..., Tensor], name: str) -> str:
+    """What comes back of the function, what it raises and its example, by the older name."""
+    _, _, rest = inspect.cleandoc(function.__doc__ or "").partition("Returns:")
+    return "Returns:" + rest.replace(f"{name}_(", f"{name}(")
 
 
 def _older(function: Callable[..., Tensor]) -> Callable[..., Tensor]:
@@ -406,7 +454,7 @@ def _older(function: Callable[..., Tensor]) -> Callable[..., Tensor]:
         return function(*args, **kwargs)
 
     older.__name__ = name
-    older.__doc__ = f"An older name of {name}_, with the same arguments.\n\n{_example(function, name)}"
+    older.__doc__ = f"An older name of {name}_, with the same arguments.\n\n{_behind_arguments(function, name)}"
     return older
 
 

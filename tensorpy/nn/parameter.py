@@ -6,7 +6,7 @@ What a call gives on a Parameter is a Tensor. A tensor of another subclass stays
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from tensorpy import _C
 from tensorpy._C import Tensor
@@ -47,6 +47,8 @@ class Parameter(Tensor, metaclass=_ParameterMeta):
     Arguments:
         data: the data
         requires_grad: whether autograd records what is done with the tensor
+
+    Raises: RuntimeError for an object of a subclass whose detach() does not give its class.
 
     Example:
         >>> nn.Parameter(tp.ones(2)).requires_grad
@@ -139,7 +141,7 @@ class UninitializedTensorMixin:
         """The sizes: an error, there are none yet."""
         raise RuntimeError(f"Can't access the shape of an uninitialized parameter or buffer. {_CALL_FIRST}")
 
-    def share_memory_(self) -> Any:
+    def share_memory_(self) -> NoReturn:
         """Raises: there is no memory to share yet."""
         raise RuntimeError(f"Can't share memory on an uninitialized parameter or buffer. {_CALL_FIRST}")
 
@@ -160,6 +162,8 @@ def is_lazy(param: Any) -> bool:
 
     Arguments:
         param: the parameter
+
+    Returns: bool.
 
     Example:
         >>> nn.parameter.is_lazy(nn.LazyLinear(3).weight)

@@ -43,6 +43,8 @@ def unregister_custom_op_symbolic(symbolic_name: str, opset_version: int) -> Non
 def is_in_onnx_export() -> bool:
     """Whether a model is being written: never.
 
+    Returns: bool.
+
     Example:
         >>> tp.onnx.is_in_onnx_export()
         False

@@ -80,6 +80,9 @@ class Adam(_AdamBase):
         fused: is taken, and changes nothing here
         decoupled_weight_decay: whether the decay goes to the parameter, not to its gradient
 
+    Raises: ValueError for no parameters, one that is no leaf, or a setting out of range; TypeError for what is no
+        tensor.
+
     Example:
         >>> x = nn.Parameter(tp.tensor([1.0]))
         >>> optimizer = tp.optim.Adam([x], lr=0.1)
@@ -195,6 +198,9 @@ class AdamW(Adam):
         differentiable: whether autograd records the steps
         fused: is taken, and changes nothing here
 
+    Raises: ValueError for no parameters, one that is no leaf, or a setting out of range; TypeError for what is no
+        tensor.
+
     Example:
         >>> x = nn.Parameter(tp.tensor([1.0]))
         >>> optimizer = tp.optim.AdamW([x], lr=0.1)
@@ -255,6 +261,9 @@ class Adamax(_AdamBase):
         maximize: whether the objective is maximised
         differentiable: whether autograd records the steps
         capturable: is taken, and changes nothing here
+
+    Raises: ValueError for no parameters, one that is no leaf, or a setting out of range; TypeError for what is no
+        tensor.
 
     Example:
         >>> x = nn.Parameter(tp.tensor([1.0]))
@@ -321,6 +330,9 @@ class NAdam(_AdamBase):
         maximize: whether the objective is maximised
         capturable: is taken, and changes nothing here
         differentiable: whether autograd records the steps
+
+    Raises: ValueError for no parameters, one that is no leaf, or a setting out of range; TypeError for what is no
+        tensor.
 
     Example:
         >>> x = nn.Parameter(tp.tensor([1.0]))
@@ -399,6 +411,9 @@ class RAdam(_AdamBase):
         capturable: is taken, and changes nothing here
         differentiable: whether autograd records the steps
 
+    Raises: ValueError for no parameters, one that is no leaf, or a setting out of range; TypeError for what is no
+        tensor.
+
     Example:
         >>> x = nn.Parameter(tp.tensor([1.0]))
         >>> optimizer = tp.optim.RAdam([x], lr=0.1)
@@ -464,6 +479,9 @@ class SparseAdam(_AdamBase):
         betas: how fast the averages of gradients and of their squares forget
         eps: a small number that keeps divisions in range
         maximize: whether the objective is maximised
+
+    Raises: ValueError for no parameters, sparse or complex ones, or a setting out of range; TypeError for what is no
+        tensor.
 
     Example:
         >>> table = nn.Embedding(4, 2, sparse=True)

@@ -43,6 +43,9 @@ class Adagrad(ListOptimizer):
         differentiable: whether autograd records the steps
         fused: is taken, and changes nothing here
 
+    Raises: ValueError for no parameters, one that is no leaf, or a setting out of range; TypeError for what is no
+        tensor.
+
     Example:
         >>> x = nn.Parameter(tp.tensor([1.0]))
         >>> optimizer = tp.optim.Adagrad([x], lr=0.1)
@@ -137,6 +140,9 @@ class Adadelta(ListOptimizer):
         maximize: whether the objective is maximised
         differentiable: whether autograd records the steps
 
+    Raises: ValueError for no parameters, one that is no leaf, or a setting out of range; TypeError for what is no
+        tensor.
+
     Example:
         >>> x = nn.Parameter(tp.tensor([1.0]))
         >>> optimizer = tp.optim.Adadelta([x], lr=0.1)
@@ -206,6 +212,9 @@ class RMSprop(ListOptimizer):
         foreach: whether all parameters are updated by calls on lists; None decides
         maximize: whether the objective is maximised
         differentiable: whether autograd records the steps
+
+    Raises: ValueError for no parameters, one that is no leaf, or a setting out of range; TypeError for what is no
+        tensor.
 
     Example:
         >>> x = nn.Parameter(tp.tensor([1.0]))
@@ -284,6 +293,9 @@ class Rprop(ListOptimizer):
         maximize: whether the objective is maximised
         differentiable: whether autograd records the steps
 
+    Raises: ValueError for no parameters, one that is no leaf, or a setting out of range; TypeError for what is no
+        tensor.
+
     Example:
         >>> x = nn.Parameter(tp.tensor([1.0]))
         >>> optimizer = tp.optim.Rprop([x], lr=0.1)
@@ -342,6 +354,9 @@ class Adafactor(ListOptimizer):
         weight_decay: how much of the parameter is added to its gradient
         foreach: whether all parameters are updated by calls on lists; None decides
         maximize: whether the objective is maximised
+
+    Raises: ValueError for no parameters, one that is no leaf, or a setting out of range; TypeError for what is no
+        tensor.
 
     Example:
         >>> x = nn.Parameter(tp.tensor([1.0]))

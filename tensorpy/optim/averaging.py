@@ -40,6 +40,9 @@ class ASGD(ListOptimizer):
         differentiable: whether autograd records the steps
         capturable: is taken, and changes nothing here
 
+    Raises: ValueError for no parameters, one that is no leaf, or a setting out of range; TypeError for what is no
+        tensor.
+
     Example:
         >>> x = nn.Parameter(tp.tensor([1.0]))
         >>> optimizer = tp.optim.ASGD([x], lr=0.1)
@@ -122,6 +125,8 @@ class Muon(ListOptimizer):
         eps: a small number that keeps divisions in range
         ns_steps: how many of its iterations there are
         adjust_lr_fn: 'original' or 'match_rms_adamw': how the rate follows the shape
+
+    Raises: ValueError for parameters that are no matrices, or a setting out of range; TypeError for what is no tensor.
 
     Example:
         >>> x = nn.Parameter(tp.ones(2, 2))

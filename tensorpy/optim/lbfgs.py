@@ -33,6 +33,8 @@ class LBFGS(Optimizer):
         history_size: how many updates are kept
         line_search_fn: None or 'strong_wolfe'
 
+    Raises: ValueError for no parameters, or groups of them; TypeError for what is no tensor.
+
     Example:
         >>> x = nn.Parameter(tp.tensor([1.0]))
         >>> optimizer = tp.optim.LBFGS([x])
@@ -90,7 +92,10 @@ class LBFGS(Optimizer):
 
     @no_grad()
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
-        """Moves the parameters up to max_iter times."""
+        """Moves the parameters up to max_iter times.
+
+        Returns: the loss before the step.
+        """
         if closure is None:
             raise TypeError("LBFGS.step() needs a closure that computes the loss")
         evaluate: Callable[[], Any] = enable_grad()(closure)

@@ -66,6 +66,8 @@ class LRScheduler:
         optimizer: the optimizer whose learning rates change
         last_epoch: the epoch that was the last; -1 begins
 
+    Raises: TypeError for what is no Optimizer, KeyError for a last_epoch from 0 on where groups have no initial_lr.
+
     Example:
         >>> issubclass(tp.optim.lr_scheduler.StepLR, tp.optim.lr_scheduler.LRScheduler)
         True
@@ -210,6 +212,8 @@ class LambdaLR(_ByFunction):
         lr_lambda: a function of the epoch that gives a factor, or a list with one for each group
         last_epoch: the epoch that was the last; -1 begins
 
+    Raises: TypeError for what is no Optimizer, ValueError for other than one function for each group.
+
     Example:
         >>> optimizer = tp.optim.SGD([nn.Parameter(tp.ones(1))], lr=1.0)
         >>> schedule = tp.optim.lr_scheduler.LambdaLR(optimizer, lambda epoch: 0.5**epoch)
@@ -230,6 +234,8 @@ class MultiplicativeLR(_ByFunction):
         optimizer: the optimizer whose learning rates change
         lr_lambda: a function of the epoch that gives a factor, or a list with one for each group
         last_epoch: the epoch that was the last; -1 begins
+
+    Raises: TypeError for what is no Optimizer or function, ValueError for other than one function for each group.
 
     Example:
         >>> optimizer = tp.optim.SGD([nn.Parameter(tp.ones(1))], lr=1.0)
@@ -270,6 +276,8 @@ class StepLR(LRScheduler):
         gamma: the factor
         last_epoch: the epoch that was the last; -1 begins
 
+    Raises: TypeError for what is no Optimizer, KeyError for a last_epoch from 0 on where groups have no initial_lr.
+
     Example:
         >>> optimizer = tp.optim.SGD([nn.Parameter(tp.ones(1))], lr=1.0)
         >>> schedule = tp.optim.lr_scheduler.StepLR(optimizer, step_size=1, gamma=0.5)
@@ -301,6 +309,8 @@ class MultiStepLR(LRScheduler):
         milestones: the epochs at which it changes
         gamma: the factor
         last_epoch: the epoch that was the last; -1 begins
+
+    Raises: TypeError for what is no Optimizer, KeyError for a last_epoch from 0 on where groups have no initial_lr.
 
     Example:
         >>> optimizer = tp.optim.SGD([nn.Parameter(tp.ones(1))], lr=1.0)
@@ -336,6 +346,8 @@ class ConstantLR(LRScheduler):
         factor: the factor
         total_iters: how many epochs it takes
         last_epoch: the epoch that was the last; -1 begins
+
+    Raises: TypeError for what is no Optimizer, ValueError for a factor outside [0, 1].
 
     Example:
         >>> optimizer = tp.optim.SGD([nn.Parameter(tp.ones(1))], lr=1.0)
@@ -379,6 +391,9 @@ class LinearLR(LRScheduler):
         end_factor: the factor at the end
         total_iters: how many epochs it takes
         last_epoch: the epoch that was the last; -1 begins
+
+    Raises: TypeError for what is no Optimizer, ValueError for a start_factor outside (0, 1] or an end_factor outside
+        [0, 1].
 
     Example:
         >>> optimizer = tp.optim.SGD([nn.Parameter(tp.ones(1))], lr=1.0)
@@ -434,6 +449,8 @@ class ExponentialLR(LRScheduler):
         gamma: the factor
         last_epoch: the epoch that was the last; -1 begins
 
+    Raises: TypeError for what is no Optimizer, KeyError for a last_epoch from 0 on where groups have no initial_lr.
+
     Example:
         >>> optimizer = tp.optim.SGD([nn.Parameter(tp.ones(1))], lr=1.0)
         >>> schedule = tp.optim.lr_scheduler.ExponentialLR(optimizer, gamma=0.5)
@@ -462,6 +479,8 @@ class PolynomialLR(LRScheduler):
         total_iters: how many epochs it takes
         power: the exponent
         last_epoch: the epoch that was the last; -1 begins
+
+    Raises: TypeError for what is no Optimizer, KeyError for a last_epoch from 0 on where groups have no initial_lr.
 
     Example:
         >>> optimizer = tp.optim.SGD([nn.Parameter(tp.ones(1))], lr=1.0)
@@ -502,6 +521,8 @@ class CosineAnnealingLR(LRScheduler):
         T_max: how many epochs it takes to reach eta_min
         eta_min: the smallest learning rate
         last_epoch: the epoch that was the last; -1 begins
+
+    Raises: TypeError for what is no Optimizer, KeyError for a last_epoch from 0 on where groups have no initial_lr.
 
     Example:
         >>> optimizer = tp.optim.SGD([nn.Parameter(tp.ones(1))], lr=1.0)
@@ -548,6 +569,8 @@ class CosineAnnealingWarmRestarts(LRScheduler):
         T_mult: how many times longer each further cycle is
         eta_min: the smallest learning rate
         last_epoch: the epoch that was the last; -1 begins
+
+    Raises: TypeError for what is no Optimizer, ValueError for a T_0 or T_mult below 1.
 
     Example:
         >>> optimizer = tp.optim.SGD([nn.Parameter(tp.ones(1))], lr=1.0)
@@ -652,6 +675,8 @@ class CyclicLR(LRScheduler):
         base_momentum: the smallest momentum
         max_momentum: the largest momentum
         last_epoch: the epoch that was the last; -1 begins
+
+    Raises: TypeError for what is no Optimizer, ValueError for an unknown mode.
 
     Example:
         >>> optimizer = tp.optim.SGD([nn.Parameter(tp.ones(1))], lr=1.0, momentum=0.9)
@@ -768,6 +793,9 @@ class OneCycleLR(LRScheduler):
         final_div_factor: how many times smaller still it is at the end
         three_phase: whether a third phase follows in which it falls further
         last_epoch: the epoch that was the last; -1 begins
+
+    Raises: TypeError for what is no Optimizer, ValueError for no number of steps, a pct_start outside [0, 1], or an
+        unknown anneal_strategy.
 
     Example:
         >>> optimizer = tp.optim.SGD([nn.Parameter(tp.ones(1))], lr=1.0, momentum=0.9)
@@ -890,6 +918,9 @@ class SequentialLR(LRScheduler):
         milestones: the epochs at which it changes
         last_epoch: the epoch that was the last; -1 begins
 
+    Raises: ValueError for no schedulers, ones of several optimizers, or other than one milestone less; TypeError for
+        what is no scheduler.
+
     Example:
         >>> from tensorpy.optim.lr_scheduler import ConstantLR, ExponentialLR, SequentialLR
         >>> optimizer = tp.optim.SGD([nn.Parameter(tp.ones(1))], lr=1.0)
@@ -955,6 +986,8 @@ class ChainedScheduler(LRScheduler):
         schedulers: the schedules, in order
         optimizer: the optimizer whose learning rates change
 
+    Raises: ValueError for no schedulers, or ones of several optimizers; TypeError for what is no scheduler.
+
     Example:
         >>> from tensorpy.optim.lr_scheduler import ChainedScheduler, ConstantLR, ExponentialLR
         >>> optimizer = tp.optim.SGD([nn.Parameter(tp.ones(1))], lr=1.0)
@@ -1016,11 +1049,13 @@ class ReduceLROnPlateau(LRScheduler):
         mode: 'min' or 'max': whether the metric should fall or grow
         factor: the factor
         patience: how many epochs without progress it waits
-        threshold: the bound
+        threshold: by how much a figure has to be better to count
         threshold_mode: 'rel' or 'abs': what threshold is measured by
         cooldown: how many epochs it waits behind a change
         min_lr: the smallest learning rate, for all groups or for each
         eps: the smallest change of a rate that is made
+
+    Raises: TypeError for what is no Optimizer, ValueError for a factor from 1 on, or an unknown mode.
 
     Example:
         >>> optimizer = tp.optim.SGD([nn.Parameter(tp.ones(1))], lr=1.0)

@@ -116,6 +116,9 @@ class Optimizer:
         params: the parameters, (name, parameter) pairs, or dicts of groups with settings of their own
         defaults: the settings of groups that do not say their own
 
+    Raises: ValueError for no parameters, one that is no leaf, or a setting out of range; TypeError for what is no
+        tensor.
+
     Example:
         >>> optimizer = tp.optim.SGD([nn.Parameter(tp.ones(2))], lr=0.1)
         >>> isinstance(optimizer, tp.optim.Optimizer), optimizer.param_groups[0]["lr"]
@@ -154,7 +157,9 @@ class Optimizer:
         """Has the class's step call the hooks: what is no Optimizer by its __init__ keeps a step as it wrote it."""
         kind: Any = type(self)
         if not getattr(kind.step, "hooked", False):
+            steps = (vars(cls).get("step") for cls in kind.__mro__)
             kind.step = self.profile_hook_step(kind.step)
+            kind.step.__doc__ = next((step.__doc__ for step in steps if step is not None and step.__doc__), None)
 
     @staticmethod
     def profile_hook_step(func: Callable[..., Any]) -> Callable[..., Any]:
@@ -243,7 +248,10 @@ class Optimizer:
             _C._foreach_zero_(zeroed)
 
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
-        """Moves the parameters once."""
+        """Moves the parameters once.
+
+        Returns: what closure gives; None without one.
+        """
         raise NotImplementedError
 
     # ---- hooks ----
@@ -482,7 +490,10 @@ class ListOptimizer(Optimizer):
         raise NotImplementedError
 
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
-        """Moves the parameters once; a closure that computes the loss is called before."""
+        """Moves the parameters once; a closure that computes the loss is called before.
+
+        Returns: what closure gives; None without one.
+        """
         loss = None
         if closure is not None:
             with enable_grad():

@@ -40,6 +40,9 @@ class SGD(ListOptimizer):
         differentiable: whether autograd records the steps
         fused: is taken, and changes nothing here
 
+    Raises: ValueError for no parameters, one that is no leaf, a setting out of range, or nesterov without momentum;
+        TypeError for what is no tensor.
+
     Example:
         >>> x = nn.Parameter(tp.tensor([1.0]))
         >>> optimizer = tp.optim.SGD([x], lr=0.1)

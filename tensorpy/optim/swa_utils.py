@@ -39,6 +39,8 @@ def _is_continuous(t: Tensor) -> bool:
 def get_ema_multi_avg_fn(decay: float = 0.999) -> Callable[..., None]:
     """Moves lists of parameters towards others by 1 - decay.
 
+    Returns: a function of the means, parameters and how many they are the mean of.
+
     Example:
         >>> averages = [tp.tensor([1.0])]
         >>> tp.optim.swa_utils.get_ema_multi_avg_fn()(averages, [tp.tensor([1.0])], 3)
@@ -63,6 +65,8 @@ def get_ema_multi_avg_fn(decay: float = 0.999) -> Callable[..., None]:
 
 def get_swa_multi_avg_fn() -> Callable[..., None]:
     """Takes lists of parameters into means of equal weights.
+
+    Returns: a function of the means, parameters and how many they are the mean of.
 
     Example:
         >>> averages = [tp.tensor([1.0])]
@@ -92,6 +96,8 @@ def get_ema_avg_fn(decay: float = 0.999) -> Callable[..., Tensor]:
     Arguments:
         decay: how much of the old average stays
 
+    Returns: a function of the mean, a parameter and how many it is the mean of.
+
     Example:
         >>> average = tp.optim.swa_utils.get_ema_avg_fn()
         >>> average(tp.tensor([1.0]), tp.tensor([1.0]), 3)
@@ -108,6 +114,8 @@ def get_ema_avg_fn(decay: float = 0.999) -> Callable[..., Tensor]:
 
 def get_swa_avg_fn() -> Callable[..., Tensor]:
     """A mean of equal weights of one parameter.
+
+    Returns: a function of the mean, a parameter and how many it is the mean of.
 
     Example:
         >>> average = tp.optim.swa_utils.get_swa_avg_fn()
@@ -131,6 +139,8 @@ class AveragedModel(Module):
         avg_fn: a function (average, new value, count) that gives the new average
         multi_avg_fn: the same for lists, in place
         use_buffers: whether buffers are averaged too
+
+    Raises: AssertionError for both avg_fn and multi_avg_fn.
 
     Example:
         >>> model = nn.Linear(2, 1)
@@ -229,6 +239,8 @@ class SWALR(LRScheduler):
         anneal_epochs: how many epochs it takes to get there
         anneal_strategy: 'cos' or 'linear'
         last_epoch: the epoch that was the last; -1 begins
+
+    Raises: TypeError for what is no Optimizer, ValueError for an unknown anneal_strategy, or negative anneal_epochs.
 
     Example:
         >>> optimizer = tp.optim.SGD([nn.Parameter(tp.ones(1))], lr=1.0)

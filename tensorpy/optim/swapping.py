@@ -22,14 +22,22 @@ def swap_in_optimizer_params_and_state(
     What a step in it changes is theirs; afterwards the optimizer has its own again, as they were.
 
     Arguments:
-        optimizer: the optimizer whose learning rates change
-        swapin_parameters: the parameters that the optimizer gets
-        swapin_optim_state: the state that it gets
+        optimizer: the optimizer
+        swapin_parameters: the parameters that the optimizer gets, by name
+        swapin_optim_state: the state that it gets, as an optimizer's state_dict() gives it
+
+    Returns: a context manager.
+
+    Raises: ValueError for other than one parameter for each of the optimizer's.
 
     Example:
         >>> a, b = nn.Parameter(tp.ones(1)), nn.Parameter(tp.zeros(1))
         >>> optimizer = tp.optim.SGD([a], lr=0.1)
-        >>> tp.optim.swap_in_optimizer_params_and_state(optimizer, [b], {})  # doctest: +SKIP
+        >>> with tp.optim.swap_in_optimizer_params_and_state(optimizer, {"b": b}, optimizer.state_dict()):
+        ...     b.grad = tp.ones(1)
+        ...     optimizer.step()
+        >>> a.item(), round(b.item(), 4)
+        (1.0, -0.1)
     """
     groups, state = optimizer.param_groups, optimizer.state
     given = list(swapin_parameters.values())

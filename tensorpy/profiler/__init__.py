@@ -27,6 +27,8 @@ from tensorpy.profiler._profile import (
 def kineto_available() -> bool:
     """Whether there is PyTorch's library of traces: there is not, nor is it needed.
 
+    Returns: bool.
+
     Example:
         >>> isinstance(tp.profiler.kineto_available(), bool)
         True

@@ -52,6 +52,8 @@ class ProfilerAction(enum.Enum):
 def supported_activities() -> set[ProfilerActivity]:
     """What can be recorded here.
 
+    Returns: a set of ProfilerActivity.
+
     Example:
         >>> tp.profiler.ProfilerActivity.CPU in tp.profiler.supported_activities()
         True
@@ -65,6 +67,10 @@ def schedule(
     """Cycles of `wait` steps without, `warmup` that are thrown away, `active` that are kept; `repeat` of them, or
     without an end. The first `skip_first` steps are in none, and where `skip_first_wait` is set the first cycle
     waits for nothing.
+
+    Returns: a function from a step's number to a ProfilerAction.
+
+    Raises: AssertionError for active below 1, and for negative numbers.
 
     Example:
         >>> steps = tp.profiler.schedule(wait=1, warmup=1, active=2)
@@ -100,6 +106,8 @@ def tensorboard_trace_handler(
         dir_name: the folder
         worker_name: the file's name before its number
         use_gzip: whether files are compressed
+
+    Returns: a function of a profile.
 
     Example:
         >>> handler = tp.profiler.tensorboard_trace_handler("log")

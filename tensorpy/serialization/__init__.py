@@ -97,6 +97,8 @@ def add_safe_globals(safe_globals: list[Any]) -> None:
 def get_safe_globals() -> list[Any]:
     """The classes and functions that were added.
 
+    Returns: a list of classes and functions.
+
     Example:
         >>> class Point:
         ...     pass
@@ -253,6 +255,8 @@ def normalize_storage_type(storage_type: Any) -> Any:
     Arguments:
         storage_type: the type
 
+    Returns: a class.
+
     Example:
         >>> tp.serialization.normalize_storage_type(tp.FloatStorage).__name__
         'FloatStorage'
@@ -262,6 +266,8 @@ def normalize_storage_type(storage_type: Any) -> Any:
 
 def storage_to_tensor_type(storage: Any) -> Any:
     """The typed tensor of a typed storage: FloatTensor of one of float32.
+
+    Returns: a class.
 
     Example:
         >>> tp.serialization.storage_to_tensor_type(tp.FloatStorage([1.0])).__name__
@@ -276,6 +282,10 @@ def validate_cuda_device(location: Any) -> int:
 
     Arguments:
         location: the name of a device
+
+    Returns: int.
+
+    Raises: RuntimeError where there is no such device.
 
     Example:
         >>> tp.serialization.validate_cuda_device("cuda:0")  # doctest: +SKIP
@@ -317,6 +327,11 @@ def load(
         map_location: where tensors go: a device, a dict or a function
         pickle_module: is taken; other modules than pickle are refused
         weights_only: whether only tensors and plain data are read
+
+    Returns: what was saved: mostly a dict of tensors.
+
+    Raises: pickle.UnpicklingError for a file with classes that weights_only=True refuses, ValueError for mmap=True
+        without a path.
 
     Example:
         >>> tp.save({"weight": tp.ones(2)}, "model.pt")
@@ -471,6 +486,10 @@ def get_unsafe_globals_in_checkpoint(f: File) -> list[str]:
 
     Arguments:
         f: a path or a file object
+
+    Returns: a list of str.
+
+    Raises: ValueError for a file that save has not written.
 
     Example:
         >>> tp.save({"a": tp.ones(2)}, "model.pt")

@@ -35,6 +35,8 @@ def register_package(priority: int, tagger: Tagger, deserializer: Callable[[Any,
 def location_tag(storage: Any) -> str:
     """What a file says of where a storage is.
 
+    Returns: str.
+
     Example:
         >>> tp.serialization.location_tag(tp.ones(2).untyped_storage())
         'cpu'
@@ -50,6 +52,10 @@ def default_restore_location(storage: Any, location: str) -> Any:
 
     Arguments:
         location: the name of a device
+
+    Returns: a storage.
+
+    Raises: RuntimeError for a device that is not here.
 
     Example:
         >>> storage = tp.ones(2).untyped_storage()

@@ -40,6 +40,8 @@ class LoadEndianness(Enum):
 def get_default_load_endianness() -> LoadEndianness | None:
     """What a file that does not say its order of bytes is taken for; None: for little-endian.
 
+    Returns: a LoadEndianness, or None.
+
     Example:
         >>> value = tp.serialization.get_default_load_endianness()
     """
@@ -64,6 +66,8 @@ def set_default_load_endianness(endianness: LoadEndianness | None) -> None:
 def get_crc32_options() -> bool:
     """Whether records of files have checksums, as far as anybody asked.
 
+    Returns: bool.
+
     Example:
         >>> value = tp.serialization.get_crc32_options()
     """
@@ -85,6 +89,8 @@ def set_crc32_options(compute_crc32: bool) -> None:
 def get_default_mmap_options() -> int:
     """How `load(mmap=True)` maps a file: with mmap.MAP_PRIVATE what is written to it stays in memory.
 
+    Returns: int.
+
     Example:
         >>> value = tp.serialization.get_default_mmap_options()
     """
@@ -96,6 +102,8 @@ class set_default_mmap_options:
 
     Arguments:
         flags: MAP_PRIVATE or MAP_SHARED of mmap
+
+    Raises: ValueError for another flag than mmap.MAP_PRIVATE or mmap.MAP_SHARED.
 
     Example:
         >>> import mmap
@@ -166,6 +174,10 @@ def check_module_version_greater_or_equal(
         req_version_tuple: the least version, as numbers
         error_if_malformed: whether a version that cannot be read is an error
 
+    Returns: bool.
+
+    Raises: RuntimeError for a version of another form, unless error_if_malformed is False.
+
     Example:
         >>> import types
         >>> module = types.SimpleNamespace(__name__="m", __version__="2.1")
@@ -184,6 +196,8 @@ def check_module_version_greater_or_equal(
 @contextmanager
 def mkdtemp() -> Iterator[str]:
     """A folder that is gone at the end.
+
+    Returns: a context manager, as a str.
 
     Example:
         >>> import os

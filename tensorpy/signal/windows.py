@@ -69,13 +69,17 @@ def exponential(
 
     Arguments:
         M: how many points the window has
-        center: whether frames are centred, with padding at both ends
-        tau: the temperature
+        center: where the largest value is; None for the middle
+        tau: over how many points the window falls to 1/e
         sym: whether the window is symmetric, for filters, not one period, for spectra
         dtype: the dtype; None takes the usual one
         layout: the layout
         device: where the elements are: a device or its name; None takes the default
         requires_grad: whether autograd records what is done with the tensor
+
+    Returns: a tensor of floats, (M,).
+
+    Raises: ValueError for a negative M, a tau that is not positive, or a center with sym=True.
 
     Example:
         >>> tp.signal.windows.exponential(4)
@@ -111,6 +115,10 @@ def cosine(
         device: where the elements are: a device or its name; None takes the default
         requires_grad: whether autograd records what is done with the tensor
 
+    Returns: a tensor of floats, (M,).
+
+    Raises: ValueError for a negative M.
+
     Example:
         >>> tp.signal.windows.cosine(4)
         tensor([0.3827, 0.9239, 0.9239, 0.3827])
@@ -141,6 +149,10 @@ def gaussian(
         layout: the layout
         device: where the elements are: a device or its name; None takes the default
         requires_grad: whether autograd records what is done with the tensor
+
+    Returns: a tensor of floats, (M,).
+
+    Raises: ValueError for a negative M, or a std that is not positive.
 
     Example:
         >>> tp.signal.windows.gaussian(4, std=1.0)
@@ -176,6 +188,10 @@ def kaiser(
         device: where the elements are: a device or its name; None takes the default
         requires_grad: whether autograd records what is done with the tensor
 
+    Returns: a tensor of floats, (M,).
+
+    Raises: ValueError for a negative M or a negative beta.
+
     Example:
         >>> tp.signal.windows.kaiser(4, beta=8.0)
         tensor([0.0023, 0.6525, 0.6525, 0.0023])
@@ -204,12 +220,16 @@ def general_cosine(
 
     Arguments:
         M: how many points the window has
-        a: the first number
+        a: the weights of the cosines
         sym: whether the window is symmetric, for filters, not one period, for spectra
         dtype: the dtype; None takes the usual one
         layout: the layout
         device: where the elements are: a device or its name; None takes the default
         requires_grad: whether autograd records what is done with the tensor
+
+    Returns: a tensor of floats, (M,).
+
+    Raises: ValueError for a negative M or no coefficients, TypeError for coefficients that are no list.
 
     Example:
         >>> tp.signal.windows.general_cosine(4, a=[0.5, 0.5])
@@ -250,6 +270,10 @@ def general_hamming(
         device: where the elements are: a device or its name; None takes the default
         requires_grad: whether autograd records what is done with the tensor
 
+    Returns: a tensor of floats, (M,).
+
+    Raises: ValueError for a negative M.
+
     Example:
         >>> tp.signal.windows.general_hamming(4)
         tensor([0.0800, 0.7700, 0.7700, 0.0800])
@@ -277,6 +301,10 @@ def hamming(
         device: where the elements are: a device or its name; None takes the default
         requires_grad: whether autograd records what is done with the tensor
 
+    Returns: a tensor of floats, (M,).
+
+    Raises: ValueError for a negative M.
+
     Example:
         >>> tp.signal.windows.hamming(4)
         tensor([0.0800, 0.7700, 0.7700, 0.0800])
@@ -302,6 +330,10 @@ def hann(
         layout: the layout
         device: where the elements are: a device or its name; None takes the default
         requires_grad: whether autograd records what is done with the tensor
+
+    Returns: a tensor of floats, (M,).
+
+    Raises: ValueError for a negative M.
 
     Example:
         >>> tp.signal.windows.hann(4)
@@ -331,6 +363,10 @@ def blackman(
         device: where the elements are: a device or its name; None takes the default
         requires_grad: whether autograd records what is done with the tensor
 
+    Returns: a tensor of floats, (M,).
+
+    Raises: ValueError for a negative M.
+
     Example:
         >>> tp.signal.windows.blackman(4)
         tensor([-1.4901e-08,  6.3000e-01,  6.3000e-01, -1.4901e-08])
@@ -358,6 +394,10 @@ def nuttall(
         device: where the elements are: a device or its name; None takes the default
         requires_grad: whether autograd records what is done with the tensor
 
+    Returns: a tensor of floats, (M,).
+
+    Raises: ValueError for a negative M.
+
     Example:
         >>> tp.signal.windows.nuttall(4)
         tensor([3.6280e-04, 5.2923e-01, 5.2923e-01, 3.6280e-04])
@@ -384,6 +424,10 @@ def bartlett(
         layout: the layout
         device: where the elements are: a device or its name; None takes the default
         requires_grad: whether autograd records what is done with the tensor
+
+    Returns: a tensor of floats, (M,).
+
+    Raises: ValueError for a negative M.
 
     Example:
         >>> tp.signal.windows.bartlett(4)

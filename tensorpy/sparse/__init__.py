@@ -69,6 +69,10 @@ def spdiags(diagonals: Tensor, offsets: Tensor, shape: Any, layout: Any = None) 
         shape: the sizes
         layout: the layout
 
+    Returns: a sparse tensor of that shape.
+
+    Raises: RuntimeError for an offset that stands twice, and for other than one for each row.
+
     Example:
         >>> tp.sparse.spdiags(tp.tensor([[1.0, 2.0]]), tp.tensor([0]), (2, 2)).to_dense()
         tensor([[1., 0.],
@@ -102,6 +106,8 @@ def mm(mat1: Any, mat2: Any, reduce: Any = None) -> Any:
         reduce: of a matrix of the layout sparse_csr by a dense one, what becomes of the products of an element: 'sum',
             'mean', 'amax' or 'amin'; of none it is 0
 
+    Returns: a matrix, sparse if both are.
+
     Example:
         >>> a = tp.tensor([[0.0, 2.0], [3.0, 0.0]]).to_sparse()
         >>> tp.dsmm(a, tp.eye(2)).to_dense()
@@ -113,6 +119,8 @@ def mm(mat1: Any, mat2: Any, reduce: Any = None) -> Any:
 
 def addmm(mat: Any, mat1: Any, mat2: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
     """beta * mat + alpha * (mat1 @ mat2).
+
+    Returns: a tensor, sparse if all are.
 
     Example:
         >>> a = tp.tensor([[0.0, 2.0]]).to_sparse()
@@ -129,9 +137,11 @@ def sampled_addmm(input: Any, mat1: Any, mat2: Any, *, beta: Any = 1, alpha: Any
         input: the tensor
         mat1: the first matrix
         mat2: the second matrix
-        beta: the number that shapes the function
-        alpha: the number that shapes the function
+        beta: what input is multiplied by
+        alpha: what the product is multiplied by
         out: a tensor to write to, which is returned
+
+    Returns: a sparse tensor with the input's indices.
 
     Example:
         >>> pattern = tp.tensor([[0.0, 1.0], [1.0, 0.0]]).to_sparse_csr()
@@ -150,6 +160,8 @@ def sum(input: Any, dim: Any = None, dtype: Any = None) -> Any:
         dim: the dimension; a negative one counts from the last
         dtype: the dtype; None takes the usual one
 
+    Returns: a tensor, sparse as long as sparse dimensions are left.
+
     Example:
         >>> tp.sparse.sum(tp.tensor([[0.0, 5.0], [6.0, 1.0]]).to_sparse(), 1).to_dense()
         tensor([5., 7.])
@@ -165,6 +177,8 @@ def softmax(input: Any, dim: int, *, dtype: Any = None) -> Any:
         dim: the dimension; a negative one counts from the last
         dtype: the dtype; None takes the usual one
 
+    Returns: a sparse tensor with the input's indices.
+
     Example:
         >>> tp.sparse.softmax(tp.tensor([[0.0, 1.0, 2.0]]).to_sparse(), 1).values()
         tensor([0.2689, 0.7311])
@@ -179,6 +193,8 @@ def log_softmax(input: Any, dim: int, *, dtype: Any = None) -> Any:
         input: the tensor
         dim: the dimension; a negative one counts from the last
         dtype: the dtype; None takes the usual one
+
+    Returns: a sparse tensor with the input's indices.
 
     Example:
         >>> tp.sparse.log_softmax(tp.tensor([[0.0, 1.0, 2.0]]).to_sparse(), 1).values()
@@ -238,6 +254,8 @@ class check_sparse_tensor_invariants:
 
 def as_sparse_gradcheck(gradcheck: Any) -> Any:
     """A gradcheck that takes sparse inputs: their values are what is varied.
+
+    Returns: a function.
 
     Example:
         >>> check = tp.sparse.as_sparse_gradcheck(tp.autograd.gradcheck)

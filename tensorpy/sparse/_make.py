@@ -52,6 +52,10 @@ def sparse_coo_tensor(
         check_invariants: whether the indices are checked; they are in any case
         is_coalesced: whether the indices are known to be in order and each once
 
+    Returns: a sparse tensor.
+
+    Raises: RuntimeError for indices that are no matrix, or do not fit the size.
+
     Example:
         >>> tp.sparse_coo_tensor([[0, 1], [1, 0]], [5.0, 6.0], (2, 2)).to_dense()
         tensor([[0., 5.],
@@ -146,6 +150,10 @@ def sparse_compressed_tensor(
         requires_grad: whether autograd records what is done with the tensor
         check_invariants: whether the indices are checked; they are in any case
 
+    Returns: a sparse tensor.
+
+    Raises: RuntimeError for another layout, and for indices that do not fit the size.
+
     Example:
         >>> tp.sparse_compressed_tensor([0, 1, 2], [1, 0], [5.0, 6.0], (2, 2), layout=tp.sparse_csr).to_dense()
         tensor([[0., 5.],
@@ -234,6 +242,10 @@ def sparse_csr_tensor(
         requires_grad: whether autograd records what is done with the tensor
         check_invariants: whether the indices are checked; they are in any case
 
+    Returns: a sparse tensor.
+
+    Raises: RuntimeError for indices that do not fit the size.
+
     Example:
         >>> tp.sparse_csr_tensor([0, 1, 2], [1, 0], [5.0, 6.0], (2, 2)).to_dense()
         tensor([[0., 5.],
@@ -268,6 +280,10 @@ def sparse_csc_tensor(
         pin_memory: whether the CPU's memory is pinned for copies to a device
         requires_grad: whether autograd records what is done with the tensor
         check_invariants: whether the indices are checked; they are in any case
+
+    Returns: a sparse tensor.
+
+    Raises: RuntimeError for indices that do not fit the size.
 
     Example:
         >>> tp.sparse_csc_tensor([0, 1, 2], [1, 0], [6.0, 5.0], (2, 2)).to_dense()
@@ -304,6 +320,10 @@ def sparse_bsr_tensor(
         requires_grad: whether autograd records what is done with the tensor
         check_invariants: whether the indices are checked; they are in any case
 
+    Returns: a sparse tensor.
+
+    Raises: RuntimeError for indices that do not fit the size.
+
     Example:
         >>> tp.sparse_bsr_tensor([0, 1, 2], [1, 0], [[[5.0]], [[6.0]]], (2, 2)).to_dense()
         tensor([[0., 5.],
@@ -338,6 +358,10 @@ def sparse_bsc_tensor(
         pin_memory: whether the CPU's memory is pinned for copies to a device
         requires_grad: whether autograd records what is done with the tensor
         check_invariants: whether the indices are checked; they are in any case
+
+    Returns: a sparse tensor.
+
+    Raises: RuntimeError for indices that do not fit the size.
 
     Example:
         >>> tp.sparse_bsc_tensor([0, 1, 2], [1, 0], [[[6.0]], [[5.0]]], (2, 2)).to_dense()

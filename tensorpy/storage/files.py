@@ -45,6 +45,8 @@ def from_file(
         requires_grad: whether autograd records what is done with the tensor
         pin_memory: whether the CPU's memory is pinned for copies to a device
 
+    Returns: a tensor (size,).
+
     Example:
         >>> tp.ones(4).numpy().tofile("numbers")
         >>> tp.from_file("numbers", size=4)

@@ -102,7 +102,10 @@ class TypedStorage:
         return id(self._untyped_storage)  # the same for all that show one memory
 
     def untyped(self) -> Any:
-        """The bytes."""
+        """The bytes.
+
+        Returns: an UntypedStorage.
+        """
         return self._untyped_storage
 
     def __len__(self) -> int:
@@ -209,7 +212,10 @@ class TypedStorage:
         return object.__sizeof__(self) + self.nbytes()
 
     def type(self, dtype: Any = None) -> Any:
-        """The name of the type of storages of this dtype; with a dtype a copy in that."""
+        """The name of the type of storages of this dtype; with a dtype a copy in that.
+
+        Returns: a str, or with dtype a TypedStorage.
+        """
         if dtype is None:
             return f"{str(self.dtype).rpartition('.')[0]}.{self.pickle_storage_type()}"
         return TypedStorage(wrap_storage=self._row.to(dtype).clone().untyped_storage(), dtype=dtype)

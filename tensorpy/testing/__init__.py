@@ -102,6 +102,10 @@ def make_tensor(
         exclude_zero: whether zeros are replaced
         memory_format: how the result lies in memory
 
+    Returns: a tensor.
+
+    Raises: TypeError for what is no dtype, ValueError for a gradient of integers, or low above high.
+
     Example:
         >>> tp.testing.make_tensor((2, 3), dtype=tp.int64, device="cpu", low=0, high=5).shape
         tensorpy.Size([2, 3])

@@ -26,6 +26,8 @@ _TOLERANCES = {
 def default_tolerances(*tensors: Tensor) -> tuple[float, float]:
     """The largest of the dtypes' default (rtol, atol).
 
+    Returns: two floats.
+
     Example:
         >>> tp.testing.default_tolerances(tp.ones(1), tp.ones(1))
         (1.3e-06, 1e-05)

@@ -161,6 +161,8 @@ def run_check(device: Device, check: Check, given: OpInfo) -> Iterator[Outcome]:
         device: where the elements are: a device or its name; None takes the default
         given: the device, and what is run
 
+    Returns: an iterator of Outcomes.
+
     Example:
         >>> callable(tp.testing.device.run_check)
         True
@@ -375,6 +377,8 @@ def main(arguments: Sequence[str]) -> int:
 
     Arguments:
         arguments: the command line's words; None takes sys.argv
+
+    Returns: int.
 
     Example:
         >>> tp.testing.device.main(["my_device.py"])  # doctest: +SKIP

@@ -254,6 +254,10 @@ def opcheck(
         test_utils: which checks run; a name or several
         raise_exception: whether a difference raises, instead of giving False
 
+    Returns: a dict of "SUCCESS" or the exception, by the check's name.
+
+    Raises: ValueError for an unknown check; what a check found, unless raise_exception is False.
+
     Example:
         >>> @tp.library.custom_op("help_check::triple", mutates_args=())
         ... def triple(x: tp.Tensor) -> tp.Tensor:

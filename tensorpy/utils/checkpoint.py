@@ -38,6 +38,8 @@ class CheckpointError(RuntimeError):
 def noop_context_fn() -> tuple[Any, Any]:
     """Nothing around the first run, and nothing around the second.
 
+    Returns: two context managers.
+
     Example:
         >>> first, second = tp.utils.checkpoint.noop_context_fn()
     """
@@ -211,12 +213,16 @@ def checkpoint(
     gradient. preserve_rng_state=False does not draw the same random numbers again.
 
     Arguments:
-        function: the function to be wrapped
+        function: the function
         use_reentrant: whether the older way is taken, which needs an input that requires a gradient
         context_fn: gives two contexts, for the first and the second run
         determinism_check: 'default' compares shapes and dtypes of both runs, 'none' nothing
         debug: whether a mismatch shows the calls of both runs
         early_stop: whether the second run ends when it has what backward needs
+
+    Returns: what the function gives.
+
+    Raises: ValueError for context_fn or debug with use_reentrant=True, and for unknown keyword arguments.
 
     Example:
         >>> x = tp.ones(2, requires_grad=True)
@@ -252,6 +258,10 @@ def checkpoint_sequential(
         functions: the modules, in order, or a Sequential
         input: the tensor
         use_reentrant: whether the older way is taken, which needs an input that requires a gradient
+
+    Returns: what the last module gives.
+
+    Raises: ValueError for unknown keyword arguments.
 
     Example:
         >>> model = nn.Sequential(nn.Linear(2, 2), nn.ReLU())
@@ -364,6 +374,10 @@ def create_selective_checkpoint_contexts(policy_fn_or_list: Any, allow_cache_ent
         policy_fn_or_list: a function of the operator, or the operators whose results are kept
         allow_cache_entry_mutation: whether kept results may be written
 
+    Returns: two context managers.
+
+    Raises: TypeError for what is neither a function nor a list, ValueError for one that does not hold operators.
+
     Example:
         >>> first, second = tp.utils.checkpoint.create_selective_checkpoint_contexts([tp.ops.aten.mm.default])
     """
@@ -407,6 +421,8 @@ def set_checkpoint_early_stop(enable: bool) -> Any:
     Arguments:
         enable: whether it is on
 
+    Returns: a context manager.
+
     Example:
         >>> with tp.utils.checkpoint.set_checkpoint_early_stop(False):
         ...     pass
@@ -420,6 +436,8 @@ def set_checkpoint_debug_enabled(enabled: bool | None) -> Any:
     Arguments:
         enabled: whether it is on
 
+    Returns: a context manager.
+
     Example:
         >>> with tp.utils.checkpoint.set_checkpoint_debug_enabled(False):
         ...     pass
@@ -432,6 +450,10 @@ def detach_variable(inputs: tuple[Any, ...]) -> tuple[Any, ...]:
 
     Arguments:
         inputs: the inputs
+
+    Returns: a tuple.
+
+    Raises: RuntimeError for what is no tuple.
 
     Example:
         >>> tp.utils.checkpoint.detach_variable((tp.ones(2, requires_grad=True),))[0].requires_grad
@@ -478,6 +500,8 @@ class DefaultDeviceType:
 
 def get_device_states(*args: Any) -> tuple[list[int], list[Tensor]]:
     """The generators' states of the devices of tensors: there is one generator, which checkpoint() keeps itself.
+
+    Returns: two empty lists.
 
     Example:
         >>> tp.utils.checkpoint.get_device_states(tp.ones(2))

@@ -32,6 +32,8 @@ def include_paths(device_type: str = "cpu", torch_include_dirs: bool = True) -> 
         device_type: the type of device: 'cpu', 'opencl', ...
         torch_include_dirs: is taken, and changes nothing
 
+    Returns: an empty list.
+
     Example:
         >>> len(tp.utils.cpp_extension.include_paths()) > 0
         False
@@ -44,6 +46,8 @@ library_paths = include_paths
 
 def is_ninja_available() -> bool:
     """Whether the build tool is installed.
+
+    Returns: bool.
 
     Example:
         >>> isinstance(tp.utils.cpp_extension.is_ninja_available(), bool)

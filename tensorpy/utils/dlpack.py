@@ -39,6 +39,10 @@ class DLDeviceType(IntEnum):
 def to_dlpack(tensor: Tensor) -> Any:
     """A capsule of the tensor's memory, to be taken over once.
 
+    Returns: a capsule.
+
+    Raises: BufferError for a tensor that requires a gradient.
+
     Example:
         >>> tp.utils.dlpack.from_dlpack(tp.utils.dlpack.to_dlpack(tp.ones(2)))
         tensor([1., 1.])

@@ -60,6 +60,8 @@ _checks: dict[Path, Callable[[Sequence[Path], Sequence[Path]], None]] = {}
 def include_paths() -> list[str]:
     """The folders to give the compiler (-I) for "tensorpy/library.h", and for the headers that are generated.
 
+    Returns: a list of str.
+
     Example:
         >>> len(tp.utils.extension.include_paths()) > 0
         True
@@ -73,6 +75,8 @@ def compile_flags(language: str = "c") -> list[str]:
 
     Arguments:
         language: the language
+
+    Returns: a list of str.
 
     Example:
         >>> isinstance(tp.utils.extension.compile_flags(), list)
@@ -95,6 +99,8 @@ def Extension(name: str, sources: Sequence[str], **kwargs: Any) -> Any:
     Arguments:
         name: the name
         sources: the C and C++ files
+
+    Returns: a setuptools.Extension.
 
     Example:
         >>> tp.utils.extension.Extension("mine", ["mine.c"]).name
@@ -126,6 +132,10 @@ def generate(
         namespace: the namespace of its operators
         yaml: the folder of its YAML
         out: the folder that it writes into
+
+    Returns: a list of str.
+
+    Raises: ValueError for a mistake in the YAML: where, and how to mend it.
 
     Example:
         >>> tp.utils.extension.generate("mine", "yaml", "gen")  # doctest: +SKIP
@@ -252,6 +262,10 @@ def load(
         build_directory: where it is built; None takes a folder of the user's cache
         verbose: whether the commands are printed
 
+    Returns: str.
+
+    Raises: ValueError for no sources, OSError where the compiler fails.
+
     Example:
         >>> mine = tp.utils.extension.load("mine", ["mine.c"])  # doctest: +SKIP
     """
@@ -305,6 +319,10 @@ def load_inline(name: str, source: str, *, language: str = "c", verbose: bool = 
         language: the language
         verbose: whether the commands are printed
 
+    Returns: str.
+
+    Raises: ValueError for an unknown language, OSError where the compiler fails.
+
     Example:
         >>> mine = tp.utils.extension.load_inline("mine", text)  # doctest: +SKIP
     """
@@ -338,6 +356,10 @@ def load_yaml(
         namespace: the namespace of its operators
         sources: the C and C++ files
         verbose: whether the commands are printed
+
+    Returns: str.
+
+    Raises: ValueError for a mistake in the YAML, OSError where the compiler fails.
 
     Example:
         >>> mine = tp.utils.extension.load_yaml("mine", "yaml", ["mine.c"])  # doctest: +SKIP

@@ -37,6 +37,8 @@ def register_flop_formula(targets: Any, get_raw: bool = False) -> Callable[[Call
     Arguments:
         targets: one or several operators
 
+    Returns: a decorator.
+
     Example:
         >>> @tp.utils.flop_counter.register_flop_formula(tp.ops.aten.sin)
         ... def _(shape, *args, out_shape=None, **kwargs):

@@ -22,7 +22,9 @@ def unserializable_hook(f: Callable[..., Any]) -> Callable[..., Any]:
     """Marks a hook that pickle leaves out without a warning.
 
     Arguments:
-        f: a path or a file object
+        f: the hook
+
+    Returns: the function.
 
     Example:
         >>> hook = tp.utils.hooks.unserializable_hook(lambda grad: grad)
@@ -149,7 +151,10 @@ class BackwardHook:
         return grad_input
 
     def setup_output_hook(self, result: Any) -> Any:
-        """What forward returned, so that its gradients are kept and the pre-hooks called."""
+        """What forward returned, so that its gradients are kept and the pre-hooks called.
+
+        Returns: what forward returned.
+        """
 
         def at_outputs(grads: tuple[Any, ...]) -> tuple[Any, ...]:
             full: list[Any] = [None] * self.n_outputs

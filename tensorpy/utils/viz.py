@@ -80,6 +80,10 @@ def graph(tensors: _C.Tensor | Iterable[_C.Tensor], params: Any = None) -> Autog
     params: what to call the leaves: a Module, a dict, or (name, tensor) pairs such as named_parameters() gives.
     ValueError if a tensor has no graph, since nothing that it was made from requires a gradient.
 
+    Returns: an AutogradGraph, which notebooks draw.
+
+    Raises: ValueError for tensors without a graph.
+
     Example:
         >>> picture = tp.utils.viz.graph((tp.ones(2, requires_grad=True) * 2).sum())
         >>> type(picture).__name__

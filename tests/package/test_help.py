@@ -132,6 +132,38 @@ def test_every_parameter_is_told() -> None:
     check({n: missing for n, v in PUBLIC.items() if (missing := unnamed(v, text_of(v)))}, "words on these parameters")
 
 
+def gives_none(value: Any) -> bool:
+    """Or never comes back: it raises."""
+    try:
+        return inspect.signature(value).return_annotation in (None, "None", "NoReturn")
+    except (TypeError, ValueError):  # a function in C without a signature
+        return False
+
+
+def test_every_function_says_what_comes_back() -> None:
+    """Of a class a call gives an object of it; of any other name help() says so."""
+    asked = {name: value for name, value in PUBLIC.items() if not inspect.isclass(value) and not gives_none(value)}
+    assert len(asked) > 1500
+    check({name: "" for name, value in asked.items() if "Returns: " not in text_of(value)}, "what comes back")
+
+
+def test_an_optimizer_that_was_made_leaves_the_help_of_its_step() -> None:
+    """Whose class then has a step with hooks around it."""
+    for kind in (tp.optim.SGD, tp.optim.Adam, tp.optim.LBFGS, tp.optim.Adafactor):
+        kind([tp.nn.Parameter(tp.ones(1))])
+        assert "Moves the parameters" in (inspect.getdoc(vars(kind)["step"]) or ""), kind
+
+
+def test_every_layer_says_what_goes_in_and_what_comes_out() -> None:
+    """What computes: not containers, nor the bases of layers."""
+    forward = tp.nn.Module.forward
+    layers = {
+        n: v for n, v in PUBLIC.items() if n.startswith("nn.modules.") and getattr(v, "forward", forward) != forward
+    }
+    assert len(layers) > 150
+    check({n: "" for n, v in layers.items() if not re.search(r"\boutputs?\b", text_of(v))}, "its output")
+
+
 def test_every_name_has_an_example() -> None:
     check({name: "" for name, value in PUBLIC.items() if ">>> " not in text_of(value)}, "an example")
 
@@ -167,6 +199,17 @@ def test_every_method_says_what_it_does() -> None:
         if name in silent and not (inspect.getdoc(getattr(cls, method.__name__, None)) or "").strip()
     }
     check(dict(silent), "a sentence")
+
+
+def test_every_method_says_what_comes_back() -> None:
+    """By the type in its signature, which help() shows, or in words; a subclass's own method by those of the base."""
+    silent = []
+    for name, cls, method in methods():
+        annotation = getattr(inspect.unwrap(method), "__annotations__", {}).get("return", "Any")
+        text = inspect.getdoc(method) or inspect.getdoc(getattr(cls, method.__name__, None)) or ""
+        if annotation in ("Any", Any, "object", object) and not re.search("^Returns: ", text, re.MULTILINE):
+            silent.append(name)
+    check(dict.fromkeys(silent, ""), "what comes back")
 
 
 class Checker(doctest.OutputChecker):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
-import operator
 import os
 import subprocess
 import sys
@@ -382,67 +381,6 @@ def test_show_says_what_computes():
     assert tp.__config__.show().startswith(f"tensorpy {tp.version.__version__}")
     assert str(tp.get_num_threads()) in tp.__config__.parallel_info()
     assert tp.backends.cpu.get_cpu_capability() in ("DEFAULT", "AVX2", "AVX512")
-
-
-def test_a_name_that_is_not_there_names_the_nearest():
-    for name, end in {
-        "linspce": "; the nearest that is there is 'linspace'",
-        "LongTensr": "; the nearest that is there is 'LongTensor'",
-        "xqzw": "",
-    }.items():
-        with pytest.raises(AttributeError) as caught:
-            getattr(tp, name)
-        assert str(caught.value) == f"module 'tensorpy' has no attribute '{name}'{end}"
-    assert not hasattr(tp, "__wrapped__")
-
-
-MEANT = [
-    ("", "concatenate_", "concatenate"),
-    ("", "mul_tensor", "mul"),
-    ("", "tensor_mul", "mul"),
-    ("", "norml1", "linalg.vector_norm"),
-    ("", "astype", "Tensor.to"),
-    ("", "expand_dims", "unsqueeze"),
-    ("linalg", "inverse", "inv"),
-    ("linalg", "svdd", "svd"),
-    ("random", "rand", "tensorpy.rand"),
-    ("nn", "Dense", "Linear"),
-    ("nn", "Liner", "Linear"),
-    ("nn", "relu", "functional.relu"),
-    ("optim", "SDG", "SGD"),
-    ("optim.lr_scheduler", "StepLr", "StepLR"),
-    ("nn.functional", "crossentropy", "cross_entropy"),
-    ("nn.init", "kaiming_norm_", "kaiming_normal_"),
-    ("nn.utils", "spectralnorm", "spectral_norm"),
-    ("utils", "dta", "data"),
-    ("utils.data", "Dataloader", "DataLoader"),
-    ("distributions", "Gaussian", "Normal"),
-    ("fft", "ftt", "fft"),
-    ("special", "erfinvv", "erfinv"),
-    ("autograd", "gradcheckk", "gradcheck"),
-    ("func", "jacrevv", "jacrev"),
-    ("sparse", "mmm", "mm"),
-    ("library", "customop", "custom_op"),
-    ("profiler", "profil", "profile"),
-    ("masked", "masked_tensr", "masked_tensor"),
-]
-
-
-@pytest.mark.parametrize(("module", "name", "meant"), MEANT)
-def test_a_name_that_is_not_there_names_what_has_its_meaning(module: str, name: str, meant: str) -> None:
-    asked = operator.attrgetter(module)(tp) if module else tp
-    with pytest.raises(AttributeError, match=f"no attribute '{name}'; the nearest that is there is '{meant}'$"):
-        getattr(asked, name)
-
-
-def test_the_table_of_meanings_names_what_is_there_for_what_is_not() -> None:
-    from tensorpy._package.nearby import MEANT as table
-
-    for module, names in table.items():
-        asked = getattr(tp, module) if module else tp
-        assert [name for name in names if hasattr(asked, name)] == []
-        for meant in names.values():
-            operator.attrgetter(meant)(tp)
 
 
 @same

@@ -300,3 +300,22 @@ def test_a_tape_is_of_the_cpu() -> None:
     for _ in range(6):
         assert bits(fast(x)) == bits((x * 2 + 1).exp())
     assert fast._replays()["replayed"] == 0
+
+
+def test_values_that_are_computed_again() -> None:
+    """Saved values that backward can make of others have no memory of the device between forward and backward."""
+
+    def step(wrap: Function) -> tuple[int, list[Any]]:
+        tp.manual_seed(7)
+        net = nn.Sequential(nn.Linear(64, 256), nn.GELU(), nn.Linear(256, 8)).to("opencl")
+        x = tp.randn(128, 64).to("opencl")
+        tp.opencl.synchronize()
+        before = tp.opencl.memory_stats()["allocated"]
+        loss = wrap(net)(x).square().sum()
+        held = tp.opencl.memory_stats()["allocated"] - before
+        loss.backward()
+        return held, [bits(p.grad.cpu()) for p in net.parameters()]
+
+    kept, expected = step(lambda net: net)
+    held, found = step(compiled)
+    assert found == expected and kept - held >= 128 * 256 * 4

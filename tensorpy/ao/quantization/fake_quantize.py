@@ -55,12 +55,15 @@ class FakeQuantizeBase(nn.Module, metaclass=ABCMeta):
         self.register_buffer("observer_enabled", _C.tensor([1], dtype=_C.uint8))
 
     @abstractmethod
-    def forward(self, x: Any, /) -> Any:
+    def forward(self, x: Any, /) -> Tensor:
         """Watches a tensor and quantizes it."""
 
     @abstractmethod
     def calculate_qparams(self) -> Any:
-        """The scale and the zero point."""
+        """The scale and the zero point.
+
+        Returns: two tensors.
+        """
 
     def enable_fake_quant(self, enabled: bool = True) -> None:
         """Whether tensors are quantized."""
@@ -80,7 +83,10 @@ class FakeQuantizeBase(nn.Module, metaclass=ABCMeta):
 
     @classmethod
     def with_args(cls, **kwargs: Any) -> Any:
-        """What makes such modules with these arguments when it is called."""
+        """What makes such modules with these arguments when it is called.
+
+        Returns: a function.
+        """
         return _with_args(cls, **kwargs)
 
 
@@ -93,6 +99,8 @@ class FakeQuantize(FakeQuantizeBase):
         quant_max: the greatest integer
         is_dynamic: whether each tensor has a range of its own
         observer_kwargs: the observer's other arguments
+
+    Raises: AssertionError for integers that the dtype does not have, or an unknown scheme.
 
     Example:
         >>> tp.ao.quantization.FakeQuantize()(tp.tensor([0.0, 0.3, 51.0]))
@@ -183,6 +191,8 @@ class FixedQParamsFakeQuantize(FakeQuantize):
     Arguments:
         observer: what makes a FixedQParamsObserver
 
+    Raises: AssertionError for integers that the dtype does not have, or an unknown scheme.
+
     Example:
         >>> observer = tp.ao.quantization.FixedQParamsObserver.with_args(scale=0.5, zero_point=0)
         >>> tp.ao.quantization.FixedQParamsFakeQuantize(observer)(tp.tensor([0.3]))
@@ -221,6 +231,8 @@ class FusedMovingAvgObsFakeQuantize(FakeQuantize):
         quant_min: the least integer
         quant_max: the greatest integer
         observer_kwargs: the observer's other arguments
+
+    Raises: AssertionError for integers that the dtype does not have, or an unknown scheme.
 
     Example:
         >>> tp.ao.quantization.FusedMovingAvgObsFakeQuantize()(tp.tensor([0.0, 0.3, 51.0]))

@@ -61,6 +61,10 @@ def fuse_modules(
         fuser_func: what makes the modules that stand for others
         fuse_custom_config_dict: more functions that join modules, as "additional_fuser_method_mapping"
 
+    Returns: a model, the given one if inplace.
+
+    Raises: AssertionError for modules that have no fused form.
+
     Example:
         >>> model = nn.Sequential(nn.Linear(2, 2), nn.ReLU()).eval()
         >>> type(tp.ao.quantization.fuse_modules(model, ["0", "1"])[0]).__name__
@@ -84,6 +88,10 @@ def fuse_modules_qat(
         inplace: whether the model itself is changed
         fuser_func: what makes the modules that stand for others
         fuse_custom_config_dict: more functions that join modules, as "additional_fuser_method_mapping"
+
+    Returns: a model, the given one if inplace.
+
+    Raises: AssertionError for modules that have no fused form.
 
     Example:
         >>> model = nn.Sequential(nn.Linear(2, 2), nn.ReLU())

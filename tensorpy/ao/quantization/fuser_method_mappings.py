@@ -37,6 +37,10 @@ def fuse_conv_bn(is_qat: bool, conv: Any, bn: Any) -> Any:
         conv: the convolution
         bn: the batch normalisation
 
+    Returns: a module.
+
+    Raises: NotImplementedError for modules in training that have no fused form.
+
     Example:
         >>> conv, bn = nn.Conv2d(1, 2, 3).eval(), nn.BatchNorm2d(2).eval()
         >>> type(tp.ao.quantization.fuse_conv_bn(False, conv, bn)).__name__
@@ -59,6 +63,10 @@ def fuse_conv_bn_relu(is_qat: bool, conv: Any, bn: Any, relu: Any) -> Any:
         conv: the convolution
         bn: the batch normalisation
         relu: the ReLU
+
+    Returns: a module.
+
+    Raises: NotImplementedError for modules that have no fused form.
 
     Example:
         >>> parts = nn.Conv2d(1, 2, 3).eval(), nn.BatchNorm2d(2).eval(), nn.ReLU().eval()
@@ -83,6 +91,8 @@ def fuse_linear_bn(is_qat: bool, linear: Any, bn: Any) -> Any:
         linear: the linear map
         bn: the batch normalisation
 
+    Returns: a module.
+
     Example:
         >>> linear, bn = nn.Linear(2, 3).eval(), nn.BatchNorm1d(3).eval()
         >>> type(tp.ao.quantization.fuse_linear_bn(False, linear, bn)).__name__
@@ -102,6 +112,10 @@ def fuse_convtranspose_bn(is_qat: bool, convt: Any, bn: Any) -> Any:
         is_qat: False
         convt: the transposed convolution
         bn: the batch normalisation
+
+    Returns: a module.
+
+    Raises: Exception for modules in training.
 
     Example:
         >>> convt, bn = nn.ConvTranspose2d(1, 2, 3).eval(), nn.BatchNorm2d(2).eval()
@@ -135,6 +149,10 @@ def get_fuser_method(op_list: Any, additional_fuser_method_mapping: Any = None) 
     Arguments:
         op_list: the types
         additional_fuser_method_mapping: more of them, by such tuples
+
+    Returns: a function.
+
+    Raises: AssertionError for types that have none.
 
     Example:
         >>> tp.ao.quantization.get_fuser_method((nn.Conv2d, nn.BatchNorm2d)).__name__

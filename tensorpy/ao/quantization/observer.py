@@ -58,6 +58,8 @@ class _PartialWrapper:
     Arguments:
         p: makes one, with arguments of its own
 
+    Returns: an observer, of the class that p makes.
+
     Example:
         >>> tp.ao.quantization.default_observer().quant_max, tp.ao.quantization.default_weight_observer().dtype
         (127, tensorpy.qint8)
@@ -109,21 +111,30 @@ class ObserverBase(nn.Module, metaclass=ABCMeta):
         self.is_dynamic = is_dynamic
 
     @abstractmethod
-    def forward(self, x: Any, /) -> Any:
+    def forward(self, x: Any, /) -> Tensor:
         """Looks at a tensor and returns it."""
 
     @abstractmethod
     def calculate_qparams(self) -> Any:
-        """The scale and the zero point."""
+        """The scale and the zero point.
+
+        Returns: two tensors.
+        """
 
     @classmethod
     def with_args(cls, **kwargs: Any) -> Any:
-        """What makes such observers with these arguments when it is called."""
+        """What makes such observers with these arguments when it is called.
+
+        Returns: a function.
+        """
         return _with_args(cls, **kwargs)
 
     @classmethod
     def with_callable_args(cls, **kwargs: Any) -> Any:
-        """The same with arguments that functions give at each call."""
+        """The same with arguments that functions give at each call.
+
+        Returns: a function.
+        """
         return _with_callable_args(cls, **kwargs)
 
 
@@ -255,6 +266,8 @@ class MinMaxObserver(_RangeObserver):
         eps: the least scale
         is_dynamic: whether each tensor is to be quantized by the range that it has itself
 
+    Raises: NotImplementedError for a scheme of another kind, AssertionError for an unknown dtype.
+
     Example:
         >>> observer = tp.ao.quantization.MinMaxObserver()
         >>> x = observer(tp.tensor([0.0, 51.0]))
@@ -310,6 +323,8 @@ class MovingAverageMinMaxObserver(MinMaxObserver):
         eps: the least scale
         is_dynamic: whether each tensor is to be quantized by the range that it has itself
 
+    Raises: NotImplementedError for a scheme of another kind, AssertionError for an unknown dtype.
+
     Example:
         >>> observer = tp.ao.quantization.MovingAverageMinMaxObserver(averaging_constant=0.5)
         >>> x = observer(tp.tensor([0.0, 10.0])), observer(tp.tensor([0.0, 20.0]))
@@ -362,6 +377,8 @@ class PerChannelMinMaxObserver(_RangeObserver):
         factory_kwargs: device and dtype of what is kept
         eps: the least scale
         is_dynamic: False
+
+    Raises: NotImplementedError for a scheme of another kind, AssertionError for an unknown dtype.
 
     Example:
         >>> observer = tp.ao.quantization.PerChannelMinMaxObserver()
@@ -449,6 +466,8 @@ class MovingAveragePerChannelMinMaxObserver(PerChannelMinMaxObserver):
         eps: the least scale
         is_dynamic: False
 
+    Raises: NotImplementedError for a scheme of another kind, AssertionError for an unknown dtype.
+
     Example:
         >>> observer = tp.ao.quantization.MovingAveragePerChannelMinMaxObserver(averaging_constant=0.5)
         >>> x = observer(tp.tensor([[0.0, 10.0]])), observer(tp.tensor([[0.0, 20.0]]))
@@ -499,6 +518,8 @@ class HistogramObserver(_RangeObserver):
         factory_kwargs: device and dtype of what is kept
         eps: the least scale
         is_dynamic: False
+
+    Raises: NotImplementedError for a scheme of another kind, AssertionError for an unknown dtype.
 
     Example:
         >>> observer = tp.ao.quantization.HistogramObserver(bins=8)
@@ -659,6 +680,8 @@ class FixedQParamsObserver(ObserverBase):
         quant_min: the least integer
         quant_max: the greatest integer
         is_dynamic: False
+
+    Raises: NotImplementedError for is_dynamic=True.
 
     Example:
         >>> tp.ao.quantization.FixedQParamsObserver(0.5, 3).calculate_qparams()
@@ -821,6 +844,8 @@ def get_observer_state_dict(mod: Any) -> Any:
 
     Arguments:
         mod: the model
+
+    Returns: a dict of tensors.
 
     Example:
         >>> tp.ao.quantization.get_observer_state_dict(nn.Linear(2, 2))

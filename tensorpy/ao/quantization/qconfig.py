@@ -68,6 +68,8 @@ class QConfig(_QConfig):
         activation: an observer's class, or what its with_args gives
         weight: the same for the weight
 
+    Raises: ValueError for observers: their classes are wanted.
+
     Example:
         >>> MinMaxObserver = tp.ao.quantization.MinMaxObserver
         >>> qconfig = tp.ao.quantization.QConfig(MinMaxObserver, MinMaxObserver.with_args(dtype=tp.qint8))
@@ -143,6 +145,8 @@ def get_default_qconfig(backend: str = "x86", version: int = 0) -> QConfig:
         backend: 'x86', 'fbgemm', 'qnnpack' or 'onednn': by which PyTorch computes with such a model
         version: 0
 
+    Returns: a QConfig.
+
     Example:
         >>> type(tp.ao.quantization.get_default_qconfig().weight()).__name__
         'PerChannelMinMaxObserver'
@@ -160,6 +164,8 @@ def get_default_qat_qconfig(backend: str = "x86", version: int = 1) -> QConfig:
     Arguments:
         backend: 'x86', 'fbgemm', 'qnnpack' or 'onednn'
         version: 1, or 0 for modules that are not fused
+
+    Returns: a QConfig.
 
     Example:
         >>> type(tp.ao.quantization.get_default_qat_qconfig().activation()).__name__
@@ -190,6 +196,8 @@ def qconfig_equals(q1: Any, q2: Any) -> bool:
     Arguments:
         q1: a configuration, or None
         q2: another one
+
+    Returns: bool.
 
     Example:
         >>> get = tp.ao.quantization.get_default_qconfig

@@ -145,6 +145,8 @@ def get_default_qconfig_mapping(backend: str = "x86", version: int = 0) -> QConf
         backend: 'x86', 'fbgemm', 'qnnpack' or 'onednn'
         version: 0
 
+    Returns: a QConfigMapping.
+
     Example:
         >>> nn.PReLU in tp.ao.quantization.get_default_qconfig_mapping().object_type_qconfigs
         True
@@ -158,6 +160,8 @@ def get_default_qat_qconfig_mapping(backend: str = "x86", version: int = 1) -> Q
     Arguments:
         backend: 'x86', 'fbgemm', 'qnnpack' or 'onednn'
         version: 1, or 0 for modules that are not fused
+
+    Returns: a QConfigMapping.
 
     Example:
         >>> nn.PReLU in tp.ao.quantization.get_default_qat_qconfig_mapping().object_type_qconfigs

@@ -101,6 +101,8 @@ DEFAULT_MODULE_TO_ACT_POST_PROCESS: dict[Any, Any] = {
 def get_default_static_quant_module_mappings() -> dict[Any, Any]:
     """What types of modules become when a model that was calibrated is converted.
 
+    Returns: a dict of classes.
+
     Example:
         >>> tp.ao.quantization.get_default_static_quant_module_mappings()[nn.Linear].__module__
         'tensorpy.ao.nn.quantized.modules.linear'
@@ -110,6 +112,8 @@ def get_default_static_quant_module_mappings() -> dict[Any, Any]:
 
 def get_default_qat_module_mappings() -> dict[Any, Any]:
     """What types of modules become when a model is trained with fake quantization.
+
+    Returns: a dict of classes.
 
     Example:
         >>> tp.ao.quantization.get_default_qat_module_mappings()[nn.Linear].__module__
@@ -121,6 +125,8 @@ def get_default_qat_module_mappings() -> dict[Any, Any]:
 def get_default_dynamic_quant_module_mappings() -> dict[Any, Any]:
     """What types of modules become whose input is quantized at each call.
 
+    Returns: a dict of classes.
+
     Example:
         >>> tp.ao.quantization.get_default_dynamic_quant_module_mappings()[nn.Linear].__module__
         'tensorpy.ao.nn.quantized.dynamic.modules.linear'
@@ -130,6 +136,8 @@ def get_default_dynamic_quant_module_mappings() -> dict[Any, Any]:
 
 def get_default_qconfig_propagation_list() -> set[Any]:
     """The types of modules that get an observer.
+
+    Returns: a set of classes.
 
     Example:
         >>> nn.Linear in tp.ao.quantization.get_default_qconfig_propagation_list()
@@ -159,6 +167,10 @@ def get_static_quant_module_class(
         additional_static_quant_mapping: what more types become
         is_reference: False
 
+    Returns: a class.
+
+    Raises: AssertionError where there is none, NotImplementedError for is_reference=True.
+
     Example:
         >>> tp.ao.quantization.get_static_quant_module_class(nn.Linear) is tp.ao.nn.quantized.Linear
         True
@@ -174,6 +186,10 @@ def get_dynamic_quant_module_class(float_module_class: Any, additional_dynamic_q
     Arguments:
         float_module_class: the type
         additional_dynamic_quant_mapping: what more types become
+
+    Returns: a class.
+
+    Raises: AssertionError where there is none.
 
     Example:
         >>> tp.ao.quantization.get_dynamic_quant_module_class(nn.Linear) is tp.ao.nn.quantized.dynamic.Linear

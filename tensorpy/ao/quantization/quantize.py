@@ -52,6 +52,8 @@ _CUSTOM: dict[str, Any] = {
 def get_default_custom_config_dict() -> dict[str, Any]:
     """Which types have an observed and a quantized type of their own.
 
+    Returns: a dict of dicts.
+
     Example:
         >>> sorted(tp.ao.quantization.get_default_custom_config_dict())[0]
         'float_to_observed_custom_module_class'
@@ -147,6 +149,8 @@ def add_quant_dequant(module: Any) -> Any:
     Arguments:
         module: the model, whose modules are replaced
 
+    Returns: the model.
+
     Example:
         >>> layer = nn.Linear(2, 2)
         >>> layer.qconfig = tp.ao.quantization.default_qconfig
@@ -175,6 +179,8 @@ def prepare(
         allow_list: the types of modules that get an observer; None takes the usual ones
         observer_non_leaf_module_list: types of modules with modules in them that get one too
         prepare_custom_config_dict: types with an observed type of their own, as get_default_custom_config_dict
+
+    Returns: a model, the given one if inplace.
 
     Example:
         >>> model = nn.Sequential(tp.ao.quantization.QuantStub(), nn.Linear(2, 2)).eval()
@@ -217,6 +223,8 @@ def swap_module(
         mapping: what types become, by their `from_float`
         custom_module_class_mapping: what other types become, by their `from_observed`
         use_precomputed_fake_quant: whether the weight's range is taken as it is
+
+    Returns: a module.
 
     Example:
         >>> layer = nn.Linear(2, 2)
@@ -272,6 +280,10 @@ def convert(
         convert_custom_config_dict: types with a quantized type of their own, as get_default_custom_config_dict
         use_precomputed_fake_quant: whether ranges of weights are taken as they are
 
+    Returns: a model, the given one if inplace.
+
+    Raises: NotImplementedError for is_reference=True.
+
     Example:
         >>> model = tp.ao.quantization.QuantWrapper(nn.Linear(2, 2)).eval()
         >>> model.qconfig = tp.ao.quantization.default_qconfig
@@ -303,6 +315,8 @@ def quantize(model: Any, run_fn: Any, run_args: Any, mapping: Any = None, inplac
         run_args: its other arguments
         mapping: what types of modules become; None takes the usual ones
         inplace: whether the model itself is changed
+
+    Returns: a model, the given one if inplace.
 
     Example:
         >>> model = tp.ao.quantization.QuantWrapper(nn.Linear(2, 2))
@@ -339,6 +353,10 @@ def quantize_dynamic(
         mapping: what types of modules become; None takes the usual ones
         inplace: whether the model itself is changed
 
+    Returns: a model, the given one if inplace.
+
+    Raises: ValueError for weights of another dtype.
+
     Example:
         >>> model = nn.Sequential(nn.Linear(2, 2), nn.ReLU())
         >>> tp.ao.quantization.quantize_dynamic(model, {nn.Linear}, dtype=tp.qint8)[0]
@@ -364,6 +382,10 @@ def prepare_qat(model: Any, mapping: Any = None, inplace: bool = False) -> Any:
         mapping: what types of modules become; None takes the usual ones
         inplace: whether the model itself is changed
 
+    Returns: a model, the given one if inplace.
+
+    Raises: AssertionError for a model in evaluation.
+
     Example:
         >>> model = nn.Sequential(nn.Linear(2, 2))
         >>> model.qconfig = tp.ao.quantization.get_default_qat_qconfig()
@@ -387,6 +409,8 @@ def quantize_qat(model: Any, run_fn: Any, run_args: Any, inplace: bool = False) 
         run_fn: trains the model, which is its first argument
         run_args: its other arguments
         inplace: whether the model itself is changed
+
+    Returns: a model, the given one if inplace.
 
     Example:
         >>> model = tp.ao.quantization.QuantWrapper(nn.Linear(2, 2))

@@ -94,6 +94,8 @@ class Join:
         throw_on_early_termination: all processes raise as soon as one has no more batches
         kwargs: go to the hooks of all
 
+    Raises: ValueError for no joinables, or ones of several groups.
+
     Example:
         >>> from tensorpy.distributed.algorithms.join import Join
         >>> from tensorpy.nn.parallel import DistributedDataParallel
@@ -154,6 +156,8 @@ class Join:
 
         Arguments:
             joinable: what is about to send
+
+        Returns: a Work, or None.
         """
         if not hasattr(joinable, "_join_config"):
             raise AssertionError(f"{type(joinable)}.__init__ does not call Joinable.__init__")

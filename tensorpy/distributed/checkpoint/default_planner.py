@@ -237,6 +237,8 @@ class DefaultSavePlanner(SavePlanner):
 
         Arguments:
             index: the name
+
+        Returns: an object.
         """
         return _part_of(self.state_dict[index.fqn], index)
 
@@ -246,6 +248,8 @@ class DefaultSavePlanner(SavePlanner):
         Arguments:
             write_item: the item
             object: what it names
+
+        Returns: an object.
         """
         if write_item.type is not WriteItemType.BYTE_IO:
             return object

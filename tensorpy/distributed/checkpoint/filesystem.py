@@ -130,6 +130,8 @@ class FileSystemWriter(_Folder, BlockingAsyncStager, StorageWriter):
         cache_staged_state_dict: whether async_save keeps its copy's memory for the next time
         overwrite: whether a checkpoint that is there is replaced; False: an error
 
+    Raises: ValueError for a thread_count below 1.
+
     Example:
         >>> from tensorpy.distributed.checkpoint import FileSystemWriter, save
         >>> found = save({"x": tp.ones(2)}, storage_writer=FileSystemWriter("checkpoint"), no_dist=True)

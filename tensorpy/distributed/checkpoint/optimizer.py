@@ -28,11 +28,9 @@ def load_sharded_optimizer_state_dict(
         storage_reader: the storage
         planner: other plans
 
-    Returns:
-        {optimizer_key: the state}, as FullyShardedDataParallel.optim_state_dict gives it
+    Returns: {optimizer_key: the state}, as FullyShardedDataParallel.optim_state_dict gives it.
 
-    Errors:
-        KeyError: the checkpoint has nothing there
+    Raises: KeyError where the checkpoint has nothing there.
 
     Example:
         >>> from tensorpy.distributed import checkpoint

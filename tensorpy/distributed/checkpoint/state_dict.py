@@ -237,6 +237,8 @@ def get_model_state_dict(
         submodules: only what these have
         options: see StateDictOptions
 
+    Returns: a dict.
+
     Example:
         >>> from tensorpy.distributed.checkpoint.state_dict import get_model_state_dict
         >>> list(get_model_state_dict(tp.nn.Linear(2, 2)))
@@ -280,6 +282,8 @@ def set_model_state_dict(
         model: the model
         model_state_dict: its values, by the names of the plain model
         options: see StateDictOptions
+
+    Returns: a named tuple (missing_keys, unexpected_keys).
 
     Example:
         >>> from tensorpy.distributed.checkpoint.state_dict import set_model_state_dict
@@ -371,6 +375,8 @@ def get_optimizer_state_dict(
         optimizers: one or several
         submodules: is taken
         options: see StateDictOptions
+
+    Returns: a dict of "state" and "param_groups".
 
     Example:
         >>> from tensorpy.distributed.checkpoint.state_dict import get_optimizer_state_dict
@@ -517,6 +523,8 @@ def get_state_dict(
         submodules: only what these have of the model
         options: see StateDictOptions
 
+    Returns: two dicts.
+
     Example:
         >>> from tensorpy.distributed.checkpoint.state_dict import get_state_dict
         >>> model = tp.nn.Linear(2, 2)
@@ -545,6 +553,8 @@ def set_state_dict(
         model_state_dict: of the model
         optim_state_dict: of the optimizers
         options: see StateDictOptions
+
+    Returns: a named tuple (missing_keys, unexpected_keys).
 
     Example:
         >>> from tensorpy.distributed.checkpoint.state_dict import get_state_dict, set_state_dict

@@ -127,6 +127,8 @@ def save(
         no_dist: whether this process saves for itself
         use_collectives: whether ranks make one checkpoint; False: each one of its own, in the same folder
 
+    Returns: a Metadata.
+
     Example:
         >>> from tensorpy.distributed import checkpoint
         >>> model = tp.nn.Linear(2, 2)
@@ -155,6 +157,8 @@ def save_state_dict(
         coordinator_rank: the rank that makes the plans fit
         no_dist: whether this process saves for itself
         planner: other plans
+
+    Returns: a Metadata.
 
     Example:
         >>> from tensorpy.distributed import checkpoint
@@ -212,6 +216,10 @@ def async_save(
         async_stager: makes the copy
         no_dist: whether this process saves for itself
         use_collectives: whether ranks make one checkpoint
+
+    Returns: a Future.
+
+    Raises: ValueError for another process in place of a thread.
 
     Example:
         >>> from tensorpy.distributed import checkpoint

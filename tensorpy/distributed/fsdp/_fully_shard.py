@@ -262,7 +262,10 @@ class FSDPModule:
     _fsdp_unit: _Unit
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
-        """The module's forward, with whole parameters."""
+        """The module's forward, with whole parameters.
+
+        Returns: what the module gives.
+        """
         return _called(self._fsdp_unit, self, super().forward, args, kwargs)  # type: ignore[misc]  # pyright: ignore
 
     def _apply(self, *args: Any, **kwargs: Any) -> Any:
@@ -482,6 +485,10 @@ def fully_shard(
         mp_policy: the dtypes to compute and send in
         offload_policy: is taken: meshes are of hosts, where CPUOffloadPolicy would put the parts
         ignored_params: parameters that stay as they are
+
+    Returns: the module.
+
+    Raises: ValueError for a module that is cut already, one without forward, or a parameter without dimensions.
 
     Example:
         >>> from tensorpy import distributed as dist

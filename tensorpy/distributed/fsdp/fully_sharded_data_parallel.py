@@ -179,7 +179,10 @@ class FullyShardedDataParallel(Wrapper):
         return self._modules[INSIDE]
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
-        """The module's forward, with whole parameters."""
+        """The module's forward, with whole parameters.
+
+        Returns: what the module gives.
+        """
         return self.module(*args, **kwargs)
 
     def named_buffers(self, *args: Any, **kwargs: Any) -> Iterator[tuple[str, Any]]:
@@ -262,6 +265,8 @@ class FullyShardedDataParallel(Wrapper):
         Arguments:
             max_norm: the largest norm
             norm_type: which norm
+
+        Returns: a tensor without dimensions.
         """
         norm: Any = clip_grad_norm_(self.parameters(), max_norm, norm_type)
         return norm.full_tensor() if isinstance(norm, DTensor) else norm
@@ -322,7 +327,9 @@ class FullyShardedDataParallel(Wrapper):
         finally:
             FullyShardedDataParallel.set_state_dict_type(module, *vars(before).values())
 
-    def state_dict(self, *args: Any, destination: Any = None, prefix: str = "", keep_vars: bool = False) -> Any:
+    def state_dict(
+        self, *args: Any, destination: Any = None, prefix: str = "", keep_vars: bool = False
+    ) -> dict[str, Any]:
         """The parameters and buffers by the plain module's names: whole ones, or parts."""
         made = self.module.state_dict(*args, destination=destination, prefix=prefix, keep_vars=keep_vars)
         if are_parts():

@@ -55,7 +55,10 @@ class PostLocalSGDOptimizer(Optimizer):
         self.averager.step = state_dict.get("step", 0)
 
     def step(self, closure: Any = None) -> Any:
-        """Moves the parameters once, and averages them if it is time to."""
+        """Moves the parameters once, and averages them if it is time to.
+
+        Returns: what closure gives; None without one.
+        """
         loss = self.optim.step() if closure is None else self.optim.step(closure)
         self.averager.average_parameters(self.param_groups)
         return loss

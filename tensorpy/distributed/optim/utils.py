@@ -112,8 +112,9 @@ def as_functional_optim(optim_cls: Any, *args: Any, **kwargs: Any) -> Any:
         args: its settings
         kwargs: its settings
 
-    Errors:
-        ValueError: it is none of these
+    Returns: an optimizer.
+
+    Raises: ValueError for a class that has no such form.
 
     Example:
         >>> from tensorpy.distributed.optim import as_functional_optim

@@ -172,6 +172,8 @@ class ZeroRedundancyOptimizer(Optimizer, Joinable):
         Arguments:
             closure: computes the loss anew
             kwargs: go to the optimizer's step
+
+        Returns: what closure gives; None without one.
         """
         if self._overlap_with_ddp:
             return None

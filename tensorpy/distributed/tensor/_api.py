@@ -337,6 +337,10 @@ def distribute_tensor(
         placements: what each gets, for each dimension of the mesh; Replicate if nothing is said
         src_data_rank: whose tensor it is, by its rank in the groups of the mesh; None: each cuts its own
 
+    Returns: a DTensor.
+
+    Raises: ValueError for a tensor that is distributed another way, RuntimeError for one that is no leaf.
+
     Example:
         >>> from tensorpy import distributed as dist
         >>> from tensorpy.distributed.tensor import Shard, distribute_tensor
@@ -389,6 +393,8 @@ def distribute_module(
             replicated
         input_fn: changes the inputs of the module's forward, given it, them and the mesh
         output_fn: changes what forward returned, given the module, that and the mesh
+
+    Returns: the module.
 
     Example:
         >>> from tensorpy.distributed.tensor import distribute_module
@@ -471,6 +477,8 @@ def _factory(make: Callable[..., Tensor], what: str, draws: bool = False) -> Cal
         device_mesh: the processes
         placements: what they have, for each dimension of the mesh
 
+    Returns: a DTensor.
+
     Example:
         >>> from tensorpy.distributed.tensor import Shard, {make.__name__}
         >>> mesh = tp.distributed.init_device_mesh("cpu", (1,))
@@ -507,6 +515,8 @@ def full(
         layout: strided
         device_mesh: the processes
         placements: what they have, for each dimension of the mesh
+
+    Returns: a DTensor.
 
     Example:
         >>> from tensorpy.distributed.tensor import Shard, full

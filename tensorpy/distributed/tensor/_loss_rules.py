@@ -30,6 +30,8 @@ def loss_parallel() -> Iterator[None]:
     The scores are a DTensor, their classes cut along one dimension of the mesh. Targets are numbers of classes; a plain
     tensor of them is the same in all processes. Backward stands inside, too.
 
+    Returns: a context manager.
+
     Example:
         >>> from tensorpy import distributed as dist
         >>> from tensorpy.distributed.tensor import Shard, distribute_tensor

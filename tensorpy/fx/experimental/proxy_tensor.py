@@ -125,7 +125,10 @@ class Recorder:
         return node
 
     def argument(self, value: Any) -> Any:
-        """A call's argument as a node's."""
+        """A call's argument as a node's.
+
+        Returns: a node, or the value.
+        """
         if isinstance(value, Tensor):
             return self.node_of(value)
         if isinstance(value, (list, tuple)):
@@ -135,7 +138,10 @@ class Recorder:
     # ---- calls: what csrc/python/tracer.c asks ----
 
     def enter(self, name: str, args: tuple[Any, ...]) -> Any:
-        """A call begins: its name, nodes of its arguments, whether these depend on the inputs."""
+        """A call begins: its name, nodes of its arguments, whether these depend on the inputs.
+
+        Returns: what leave is given.
+        """
         tensors = [leaf for leaf in tree_flatten(list(args))[0] if isinstance(leaf, Tensor)]
         op = overload(name)
         if op in self.decompositions and self._declined is not op:
@@ -322,6 +328,10 @@ def make_fx(
         decomposition_table: functions that run in operators' places, by overload
         tracing_mode: 'real', 'fake' or 'symbolic'
 
+    Returns: a function that gives a GraphModule.
+
+    Raises: AssertionError for an unknown tracing_mode.
+
     Example:
         >>> from tensorpy.fx.experimental.proxy_tensor import make_fx
         >>> module = make_fx(lambda x: x * 2)(tp.ones(2))
@@ -367,6 +377,8 @@ def get_isolated_graphmodule(
         kwargs: its named arguments
         tracing_mode: 'real', 'fake' or 'symbolic'
         decomposition_table: functions that run in operators' places, by overload
+
+    Returns: a GraphModule.
 
     Example:
         >>> from tensorpy.fx.experimental.proxy_tensor import get_isolated_graphmodule

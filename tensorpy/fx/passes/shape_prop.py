@@ -83,5 +83,8 @@ class ShapeProp(Interpreter):
         return result
 
     def propagate(self, *args: Any) -> Any:
-        """Runs the graph; its result."""
+        """Runs the graph; its result.
+
+        Returns: what the graph gives.
+        """
         return super().run(*args)

@@ -42,6 +42,8 @@ def is_masked_tensor(obj: Any, /) -> bool:
     Arguments:
         obj: any object
 
+    Returns: bool.
+
     Example:
         >>> tp.masked.is_masked_tensor(tp.ones(2))
         False
@@ -56,6 +58,8 @@ def masked_tensor(data: Any, mask: Any, requires_grad: bool = False) -> MaskedTe
         data: the elements
         mask: of bool and the same size, True where an element counts
         requires_grad: whether a gradient is wanted
+
+    Returns: a MaskedTensor.
 
     Example:
         >>> import warnings
@@ -72,6 +76,8 @@ def as_masked_tensor(data: Any, mask: Any) -> MaskedTensor:
     Arguments:
         data: the elements
         mask: of bool and the same size, True where an element counts
+
+    Returns: a MaskedTensor.
 
     Example:
         >>> x = tp.tensor([1.0, 2.0], requires_grad=True)
@@ -178,6 +184,8 @@ class MaskedTensor(Tensor):
         mask: of bool, with the data's size and layout
         requires_grad: whether a gradient is wanted
 
+    Raises: TypeError for what is no tensor, or of different layouts.
+
     Example:
         >>> import warnings
         >>> warnings.simplefilter("ignore")
@@ -231,7 +239,7 @@ class MaskedTensor(Tensor):
 
     # ---- its parts ----
 
-    def get_data(self) -> Any:
+    def get_data(self) -> Tensor:
         """The elements, those that do not count too; a gradient goes back to the masked tensor."""
         return _GetData.apply(self)
 
@@ -239,7 +247,7 @@ class MaskedTensor(Tensor):
         """The mask, True where an element counts."""
         return self._masked_mask
 
-    def to_tensor(self, value: Any) -> Any:
+    def to_tensor(self, value: Any) -> Tensor:
         """A tensor with a value where no element counts."""
         return self.get_data().masked_fill(~self.get_mask(), value)
 

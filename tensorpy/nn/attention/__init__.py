@@ -34,6 +34,10 @@ def sdpa_kernel(backends: list[SDPBackend] | SDPBackend, set_priority: bool = Fa
         backends: one or several kernels that may be taken
         set_priority: whether their order says which goes first
 
+    Returns: a context manager.
+
+    Raises: AssertionError for what is no SDPBackend.
+
     Example:
         >>> q = tp.ones(1, 2, 4, 8)
         >>> with nn.attention.sdpa_kernel(nn.attention.SDPBackend.MATH):

@@ -25,6 +25,8 @@ def noop_mask(batch: Tensor, head: Tensor, token_q: Tensor, token_kv: Tensor) ->
         token_q: the query's place
         token_kv: the key's place
 
+    Returns: a tensor of bool.
+
     Example:
         >>> from tensorpy.nn.attention.flex_attention import create_mask, noop_mask
         >>> create_mask(noop_mask, 1, 1, 1, 2)
@@ -35,6 +37,8 @@ def noop_mask(batch: Tensor, head: Tensor, token_q: Tensor, token_kv: Tensor) ->
 
 def or_masks(*mask_mods: MaskMod) -> MaskMod:
     """Shows what one of the masks shows.
+
+    Returns: a function of batch, head, query's and key's place.
 
     Example:
         >>> from tensorpy.nn.attention.flex_attention import or_masks, create_mask
@@ -57,6 +61,8 @@ def or_masks(*mask_mods: MaskMod) -> MaskMod:
 
 def and_masks(*mask_mods: MaskMod) -> MaskMod:
     """Shows what all of the masks show.
+
+    Returns: a function of batch, head, query's and key's place.
 
     Example:
         >>> from tensorpy.nn.attention.flex_attention import and_masks, create_mask
@@ -100,6 +106,8 @@ def create_mask(mod_fn: MaskMod, B: int | None, H: int | None, Q_LEN: int, KV_LE
         Q_LEN: how many queries there are
         KV_LEN: how many keys there are
         device: where the elements are: a device or its name; None takes the default
+
+    Returns: a tensor of bool.
 
     Example:
         >>> from tensorpy.nn.attention.flex_attention import create_mask
@@ -186,6 +194,8 @@ def create_block_mask(
         device: where the elements are: a device or its name; None takes the default
         BLOCK_SIZE: how many queries and keys a block has
 
+    Returns: a BlockMask.
+
     Example:
         >>> from tensorpy.nn.attention.flex_attention import create_block_mask
         >>> mask = create_block_mask(lambda b, h, q, k: q >= k, None, None, 256, 256)
@@ -213,13 +223,15 @@ def flex_attention(
     the sums of the exponentials too, (B, H, Q). A query that sees no key gets zeros.
 
     Arguments:
-        query: the queries, (L, N, E)
-        key: the keys, (S, N, E)
-        value: the value
+        query: the queries, (B, H, Q, E)
+        key: the keys, (B, H, KV, E)
+        value: the values, (B, H, KV, Ev)
         score_mod: a function (score, batch, head, query, key) that gives another score
         block_mask: which blocks are computed
-        scale: the scale
+        scale: what scores are multiplied by; None takes 1 / sqrt(E)
         kernel_options: is taken, and changes nothing here
+
+    Returns: a tensor (B, H, Q, Ev), with return_lse also the logarithms of the sums, (B, H, Q).
 
     Example:
         >>> from tensorpy.nn.attention.flex_attention import flex_attention

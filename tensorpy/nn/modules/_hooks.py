@@ -42,6 +42,8 @@ def _entered(table: dict[int, Any], hook: Callable[..., Any]) -> RemovableHandle
 def register_module_forward_pre_hook(hook: PreHook) -> RemovableHandle:
     """Calls `hook(module, args)` before the forward of any module; what it returns replaces the arguments.
 
+    Returns: a handle, whose remove() takes the hook out.
+
     Example:
         >>> def shown(module, args):
         ...     print(type(module).__name__)
@@ -62,6 +64,8 @@ def register_module_forward_hook(
         hook: the function
         with_kwargs: whether the hook takes the keyword arguments too
         always_call: whether the hook runs even where forward raised
+
+    Returns: a handle, whose remove() takes the hook out.
 
     Example:
         >>> def shown(module, args, output):
@@ -96,6 +100,10 @@ def register_module_backward_hook(hook: BackwardHook) -> RemovableHandle:
     Arguments:
         hook: the function
 
+    Returns: a handle, whose remove() takes the hook out.
+
+    Raises: RuntimeError where there are hooks of the full kind.
+
     Example:
         >>> handle = nn.modules.module.register_module_backward_hook(lambda module, grad_input, grad_output: None)
         >>> handle.remove()
@@ -107,6 +115,8 @@ def register_module_backward_hook(hook: BackwardHook) -> RemovableHandle:
 def register_module_full_backward_pre_hook(hook: BackwardPreHook) -> RemovableHandle:
     """Calls `hook(module, grad_output)` when the gradients of any module's outputs are there.
 
+    Returns: a handle, whose remove() takes the hook out.
+
     Example:
         >>> handle = nn.modules.module.register_module_full_backward_pre_hook(lambda module, grad_output: None)
         >>> handle.remove()
@@ -116,6 +126,10 @@ def register_module_full_backward_pre_hook(hook: BackwardPreHook) -> RemovableHa
 
 def register_module_full_backward_hook(hook: BackwardHook) -> RemovableHandle:
     """Calls `hook(module, grad_input, grad_output)` when the gradients of any module's inputs are there.
+
+    Returns: a handle, whose remove() takes the hook out.
+
+    Raises: RuntimeError where there are hooks of the older kind.
 
     Example:
         >>> handle = nn.modules.module.register_module_full_backward_hook(lambda module, grad_input, grad_output: None)
@@ -128,6 +142,8 @@ def register_module_full_backward_hook(hook: BackwardHook) -> RemovableHandle:
 def register_module_buffer_registration_hook(hook: Callable[..., Any]) -> RemovableHandle:
     """Calls `hook(module, name, buffer)` when a buffer is added; what it returns is added instead.
 
+    Returns: a handle, whose remove() takes the hook out.
+
     Example:
         >>> handle = nn.modules.module.register_module_buffer_registration_hook(lambda module, name, value: None)
         >>> handle.remove()
@@ -138,6 +154,8 @@ def register_module_buffer_registration_hook(hook: Callable[..., Any]) -> Remova
 def register_module_module_registration_hook(hook: Callable[..., Any]) -> RemovableHandle:
     """Calls `hook(module, name, submodule)` when a module is added; what it returns is added instead.
 
+    Returns: a handle, whose remove() takes the hook out.
+
     Example:
         >>> handle = nn.modules.module.register_module_module_registration_hook(lambda module, name, value: None)
         >>> handle.remove()
@@ -147,6 +165,8 @@ def register_module_module_registration_hook(hook: Callable[..., Any]) -> Remova
 
 def register_module_parameter_registration_hook(hook: Callable[..., Any]) -> RemovableHandle:
     """Calls `hook(module, name, parameter)` when a parameter is added; what it returns is added instead.
+
+    Returns: a handle, whose remove() takes the hook out.
 
     Example:
         >>> handle = nn.modules.module.register_module_parameter_registration_hook(lambda module, name, value: None)

@@ -112,7 +112,7 @@ class RReLU(_WithInplace):
 
     Arguments:
         lower: the lower bound of the slope
-        upper: whether the upper triangle is taken
+        upper: the upper bound of the slope
         inplace: whether the result is written to the input
 
     Example:
@@ -145,6 +145,8 @@ class Hardtanh(_WithInplace):
         inplace: whether the result is written to the input
         min_value: an older name of min_val
         max_value: an older name of max_val
+
+    Raises: AssertionError for a max_val that is not above min_val.
 
     Example:
         >>> nn.Hardtanh()(tp.tensor([-2.0, 0.0, 3.0]))
@@ -641,6 +643,8 @@ class LogSoftmax(_AlongDim):
 class Softmax2d(Module):
     """The softmax over the channels at each place of an image.
 
+    Input (N, C, H, W) or (C, H, W), output of the same shape.
+
     Example:
         >>> nn.Softmax2d()(tp.ones(1, 4, 2, 2))[0, :, 0, 0]
         tensor([0.2500, 0.2500, 0.2500, 0.2500])
@@ -670,6 +674,8 @@ class MultiheadAttention(Module):
         batch_first: whether the batch is the first dimension, and the sequence the second
         device: where the elements are: a device or its name; None takes the default
         dtype: the dtype; None takes the usual one
+
+    Raises: AssertionError for an embed_dim that num_heads does not divide, ValueError for one that is not positive.
 
     Example:
         >>> attention = nn.MultiheadAttention(8, num_heads=2, batch_first=True)

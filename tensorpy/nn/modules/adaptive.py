@@ -21,6 +21,8 @@ _ASMoutput = namedtuple("_ASMoutput", ["output", "loss"])
 class AdaptiveLogSoftmaxWithLoss(Module):
     """The head scores the frequent classes and the clusters; each tail scores one cluster with fewer features.
 
+    Input (N, in_features) or (in_features,), target (N,) or (); output a named tuple (output, loss).
+
     Arguments:
         in_features: how many features the input has
         n_classes: how many classes there are
@@ -29,6 +31,8 @@ class AdaptiveLogSoftmaxWithLoss(Module):
         head_bias: whether the head has a bias
         device: where the elements are: a device or its name; None takes the default
         dtype: the dtype; None takes the usual one
+
+    Raises: ValueError for cutoffs that do not rise from 1 to below n_classes.
 
     Example:
         >>> output, loss = nn.AdaptiveLogSoftmaxWithLoss(8, 20, [5, 10])(tp.ones(3, 8), tp.tensor([1, 7, 15]))
@@ -98,7 +102,10 @@ class AdaptiveLogSoftmaxWithLoss(Module):
             up.reset_parameters()
 
     def forward(self, input_: Tensor, target_: Tensor) -> Any:
-        """The log-probability of each target, and the mean loss."""
+        """The log-probability of each target, and the mean loss.
+
+        Returns: a named tuple (output, loss): (N,), and a number.
+        """
         if input_.dim() == 2 and input_.shape[0] != target_.shape[0]:
             raise RuntimeError("Input and target should have the same size in the batch dimension.")
         batched = target_.dim() > 0

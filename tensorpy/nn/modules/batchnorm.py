@@ -248,7 +248,7 @@ class SyncBatchNorm(_BatchNorm):
         return super()._normalize(input, mean, var, by_batch, factor)
 
     @classmethod
-    def convert_sync_batchnorm(cls, module: Any, process_group: Any = None) -> Any:
+    def convert_sync_batchnorm(cls, module: Any, process_group: Any = None) -> Module:
         """The module with SyncBatchNorm in place of every batch norm in it."""
         result = module
         if isinstance(module, _BatchNorm) and not isinstance(module, SyncBatchNorm):
@@ -324,6 +324,8 @@ class _LazyNormBase(LazyModuleMixin):
 class LazyBatchNorm1d(_LazyNormBase, BatchNorm1d):
     """A BatchNorm1d whose num_features comes from its first input.
 
+    Input (N, C) or (N, C, L), output of the same shape; floats.
+
     Arguments:
         eps: a small number that keeps divisions in range
         momentum: how much the new statistics weigh in the running ones; None for an average of all
@@ -344,6 +346,8 @@ class LazyBatchNorm1d(_LazyNormBase, BatchNorm1d):
 class LazyBatchNorm2d(_LazyNormBase, BatchNorm2d):
     """A BatchNorm2d whose num_features comes from its first input.
 
+    Input (N, C, H, W), output of the same shape; floats.
+
     Arguments:
         eps: a small number that keeps divisions in range
         momentum: how much the new statistics weigh in the running ones; None for an average of all
@@ -363,6 +367,8 @@ class LazyBatchNorm2d(_LazyNormBase, BatchNorm2d):
 
 class LazyBatchNorm3d(_LazyNormBase, BatchNorm3d):
     """A BatchNorm3d whose num_features comes from its first input.
+
+    Input (N, C, D, H, W), output of the same shape; floats.
 
     Arguments:
         eps: a small number that keeps divisions in range

@@ -78,6 +78,10 @@ class _ModuleSequence(Module):
 class Sequential(_ModuleSequence):
     """Modules of which each computes with what the one before returned; given one by one or as an OrderedDict.
 
+    Input and output are those of the first and the last module.
+
+    Raises: TypeError for what is no module.
+
     Example:
         >>> model = nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 2))
         >>> model(tp.ones(3, 4)).shape
@@ -148,6 +152,8 @@ class Sequential(_ModuleSequence):
 class ModuleList(_ModuleSequence):
     """A list of modules, whose parameters are found.
 
+    Raises: TypeError for what is no module.
+
     Example:
         >>> layers = nn.ModuleList([nn.Linear(2, 2) for _ in range(3)])
         >>> len(layers), len(list(layers.parameters()))
@@ -207,6 +213,8 @@ class ModuleDict(Module):
     Arguments:
         modules: the modules, or a dict of them
 
+    Raises: TypeError for what is no module.
+
     Example:
         >>> layers = nn.ModuleDict({"a": nn.Linear(2, 3), "b": nn.ReLU()})
         >>> list(layers.keys()), layers["a"](tp.ones(1, 2)).shape
@@ -243,20 +251,32 @@ class ModuleDict(Module):
         self._modules.clear()
 
     def pop(self, key: str) -> Any:
-        """Takes a module out and returns it."""
+        """Takes a module out and returns it.
+
+        Returns: a module.
+        """
         _C._module_changed()
         return self._modules.pop(key)
 
     def keys(self) -> Any:
-        """The names."""
+        """The names.
+
+        Returns: a view of str.
+        """
         return self._modules.keys()
 
     def items(self) -> Any:
-        """The names with their modules."""
+        """The names with their modules.
+
+        Returns: a view of pairs.
+        """
         return self._modules.items()
 
     def values(self) -> Any:
-        """The modules."""
+        """The modules.
+
+        Returns: a view of modules.
+        """
         return self._modules.values()
 
     def update(self, modules: Any) -> None:
@@ -405,7 +425,10 @@ class ParameterDict(Module):
         return ParameterDict(OrderedDict(self.items()))
 
     def setdefault(self, key: str, default: Any = None) -> Any:
-        """The parameter of a name; default is put there where there is none."""
+        """The parameter of a name; default is put there where there is none.
+
+        Returns: a parameter, or what stands for one.
+        """
         if key not in self:
             self[key] = default
         return self[key]
@@ -416,7 +439,10 @@ class ParameterDict(Module):
             del self[key]
 
     def pop(self, key: str) -> Any:
-        """Takes a parameter out and returns it."""
+        """Takes a parameter out and returns it.
+
+        Returns: a parameter, or what stands for one.
+        """
         value = self[key]
         del self[key]
         return value
@@ -427,7 +453,10 @@ class ParameterDict(Module):
         return key, self.pop(key)
 
     def get(self, key: str, default: Any = None) -> Any:
-        """The parameter of a name, or default."""
+        """The parameter of a name, or default.
+
+        Returns: a parameter, or default.
+        """
         return self[key] if key in self else default
 
     def fromkeys(self, keys: Iterable[str], default: Any = None) -> ParameterDict:
@@ -435,15 +464,24 @@ class ParameterDict(Module):
         return ParameterDict((key, default) for key in keys)
 
     def keys(self) -> Any:
-        """The names."""
+        """The names.
+
+        Returns: a view of str.
+        """
         return self._keys.keys()
 
     def items(self) -> Any:
-        """The names with their parameters."""
+        """The names with their parameters.
+
+        Returns: an iterator of pairs.
+        """
         return ((key, self[key]) for key in self._keys)
 
     def values(self) -> Any:
-        """The parameters."""
+        """The parameters.
+
+        Returns: an iterator of parameters.
+        """
         return (self[key] for key in self._keys)
 
     def update(self, parameters: Any) -> None:

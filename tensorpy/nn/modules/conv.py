@@ -194,6 +194,9 @@ class Conv1d(_Conv):
         device: where the elements are: a device or its name; None takes the default
         dtype: the dtype; None takes the usual one
 
+    Raises: ValueError for groups that do not divide the channels, an unknown padding or padding_mode, and
+        padding="same" with a stride.
+
     Example:
         >>> nn.Conv1d(4, 8, 3, padding=1)(tp.ones(2, 4, 10)).shape
         tensorpy.Size([2, 8, 10])
@@ -220,6 +223,9 @@ class Conv2d(_Conv):
         device: where the elements are: a device or its name; None takes the default
         dtype: the dtype; None takes the usual one
 
+    Raises: ValueError for groups that do not divide the channels, an unknown padding or padding_mode, and
+        padding="same" with a stride.
+
     Example:
         >>> nn.Conv2d(4, 8, 3, padding=1)(tp.ones(2, 4, 10, 10)).shape
         tensorpy.Size([2, 8, 10, 10])
@@ -245,6 +251,9 @@ class Conv3d(_Conv):
         padding_mode: 'zeros', 'reflect', 'replicate' or 'circular': what the padding is made of
         device: where the elements are: a device or its name; None takes the default
         dtype: the dtype; None takes the usual one
+
+    Raises: ValueError for groups that do not divide the channels, an unknown padding or padding_mode, and
+        padding="same" with a stride.
 
     Example:
         >>> nn.Conv3d(4, 8, 3, padding=1)(tp.ones(2, 4, 5, 5, 5)).shape
@@ -338,6 +347,8 @@ class ConvTranspose1d(_ConvTransposeNd):
         device: where the elements are: a device or its name; None takes the default
         dtype: the dtype; None takes the usual one
 
+    Raises: ValueError for groups that do not divide the channels, or another padding_mode than 'zeros'.
+
     Example:
         >>> nn.ConvTranspose1d(4, 8, 2, stride=2)(tp.ones(2, 4, 10)).shape
         tensorpy.Size([2, 8, 20])
@@ -365,6 +376,8 @@ class ConvTranspose2d(_ConvTransposeNd):
         device: where the elements are: a device or its name; None takes the default
         dtype: the dtype; None takes the usual one
 
+    Raises: ValueError for groups that do not divide the channels, or another padding_mode than 'zeros'.
+
     Example:
         >>> nn.ConvTranspose2d(4, 8, 2, stride=2)(tp.ones(2, 4, 10, 10)).shape
         tensorpy.Size([2, 8, 20, 20])
@@ -391,6 +404,8 @@ class ConvTranspose3d(_ConvTransposeNd):
         padding_mode: 'zeros', 'reflect', 'replicate' or 'circular': what the padding is made of
         device: where the elements are: a device or its name; None takes the default
         dtype: the dtype; None takes the usual one
+
+    Raises: ValueError for groups that do not divide the channels, or another padding_mode than 'zeros'.
 
     Example:
         >>> nn.ConvTranspose3d(4, 8, 2, stride=2)(tp.ones(2, 4, 5, 5, 5)).shape
@@ -460,6 +475,9 @@ class LazyConv1d(_LazyConv, Conv1d):
         out_channels: how many channels the output has
         kernel_size: the size of the window: one number for all dimensions, or one for each
 
+    Raises: ValueError for groups that do not divide the channels, an unknown padding or padding_mode, and
+        padding="same" with a stride.
+
     Example:
         >>> nn.LazyConv1d(8, 3, padding=1)(tp.ones(2, 4, 10)).shape
         tensorpy.Size([2, 8, 10])
@@ -476,6 +494,9 @@ class LazyConv2d(_LazyConv, Conv2d):
     Arguments:
         out_channels: how many channels the output has
         kernel_size: the size of the window: one number for all dimensions, or one for each
+
+    Raises: ValueError for groups that do not divide the channels, an unknown padding or padding_mode, and
+        padding="same" with a stride.
 
     Example:
         >>> nn.LazyConv2d(8, 3, padding=1)(tp.ones(2, 4, 10, 10)).shape
@@ -494,6 +515,9 @@ class LazyConv3d(_LazyConv, Conv3d):
         out_channels: how many channels the output has
         kernel_size: the size of the window: one number for all dimensions, or one for each
 
+    Raises: ValueError for groups that do not divide the channels, an unknown padding or padding_mode, and
+        padding="same" with a stride.
+
     Example:
         >>> nn.LazyConv3d(8, 3, padding=1)(tp.ones(2, 4, 5, 5, 5)).shape
         tensorpy.Size([2, 8, 5, 5, 5])
@@ -510,6 +534,8 @@ class LazyConvTranspose1d(_LazyConvTranspose, ConvTranspose1d):
     Arguments:
         out_channels: how many channels the output has
         kernel_size: the size of the window: one number for all dimensions, or one for each
+
+    Raises: ValueError for groups that do not divide the channels, or another padding_mode than 'zeros'.
 
     Example:
         >>> nn.LazyConvTranspose1d(8, 2, stride=2)(tp.ones(2, 4, 10)).shape
@@ -528,6 +554,8 @@ class LazyConvTranspose2d(_LazyConvTranspose, ConvTranspose2d):
         out_channels: how many channels the output has
         kernel_size: the size of the window: one number for all dimensions, or one for each
 
+    Raises: ValueError for groups that do not divide the channels, or another padding_mode than 'zeros'.
+
     Example:
         >>> nn.LazyConvTranspose2d(8, 2, stride=2)(tp.ones(2, 4, 10, 10)).shape
         tensorpy.Size([2, 8, 20, 20])
@@ -544,6 +572,8 @@ class LazyConvTranspose3d(_LazyConvTranspose, ConvTranspose3d):
     Arguments:
         out_channels: how many channels the output has
         kernel_size: the size of the window: one number for all dimensions, or one for each
+
+    Raises: ValueError for groups that do not divide the channels, or another padding_mode than 'zeros'.
 
     Example:
         >>> nn.LazyConvTranspose3d(8, 2, stride=2)(tp.ones(2, 4, 5, 5, 5)).shape

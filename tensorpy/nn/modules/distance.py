@@ -12,6 +12,8 @@ __all__ = ["CosineSimilarity", "PairwiseDistance"]
 class PairwiseDistance(Module):
     """The norm of x1 - x2 along the last dimension.
 
+    Inputs (N, D) or (D,), output (N,) or (), with keepdim (N, 1) or (1,).
+
     Arguments:
         p: the order of the norm
         eps: a small number that keeps divisions in range
@@ -36,6 +38,8 @@ class PairwiseDistance(Module):
 
 class CosineSimilarity(Module):
     """The cosine of the angle between x1 and x2, along a dimension.
+
+    Inputs of shapes that broadcast, output without the dimension dim.
 
     Arguments:
         dim: the dimension; a negative one counts from the last

@@ -38,6 +38,8 @@ class Dropout(_DropoutNd):
         p: the probability of a zero
         inplace: whether the result is written to the input
 
+    Raises: ValueError for a p outside [0, 1].
+
     Example:
         >>> nn.Dropout(0.5).eval()(tp.ones(1, 2, 2))
         tensor([[[1., 1.],
@@ -50,9 +52,13 @@ class Dropout(_DropoutNd):
 class Dropout1d(_DropoutNd):
     """Zeroes whole channels of signals.
 
+    Input (N, C, L) or (C, L), output of the same shape.
+
     Arguments:
         p: the probability of a zero
         inplace: whether the result is written to the input
+
+    Raises: ValueError for a p outside [0, 1].
 
     Example:
         >>> nn.Dropout1d(0.5).eval()(tp.ones(1, 2, 2))
@@ -66,9 +72,13 @@ class Dropout1d(_DropoutNd):
 class Dropout2d(_DropoutNd):
     """Zeroes whole channels of images.
 
+    Input (N, C, H, W) or (C, H, W), output of the same shape.
+
     Arguments:
         p: the probability of a zero
         inplace: whether the result is written to the input
+
+    Raises: ValueError for a p outside [0, 1].
 
     Example:
         >>> nn.Dropout2d(0.5).eval()(tp.ones(1, 2, 2))
@@ -82,9 +92,13 @@ class Dropout2d(_DropoutNd):
 class Dropout3d(_DropoutNd):
     """Zeroes whole channels of volumes.
 
+    Input (N, C, D, H, W) or (C, D, H, W), output of the same shape.
+
     Arguments:
         p: the probability of a zero
         inplace: whether the result is written to the input
+
+    Raises: ValueError for a p outside [0, 1].
 
     Example:
         >>> nn.Dropout3d(0.5).eval()(tp.ones(1, 2, 2))
@@ -104,6 +118,8 @@ class AlphaDropout(_DropoutNd):
         p: the probability of a zero
         inplace: whether the result is written to the input
 
+    Raises: ValueError for a p outside [0, 1].
+
     Example:
         >>> nn.AlphaDropout(0.5).eval()(tp.ones(1, 2, 2))
         tensor([[[1., 1.],
@@ -117,9 +133,13 @@ class AlphaDropout(_DropoutNd):
 class FeatureAlphaDropout(_DropoutNd):
     """AlphaDropout of whole channels.
 
+    Input (N, C, *), output of the same shape.
+
     Arguments:
         p: the probability of a zero
         inplace: whether the result is written to the input
+
+    Raises: ValueError for a p outside [0, 1].
 
     Example:
         >>> nn.FeatureAlphaDropout(0.5).eval()(tp.ones(1, 2, 2))

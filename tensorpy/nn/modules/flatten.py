@@ -37,9 +37,13 @@ class Flatten(Module):
 class Unflatten(Module):
     """One dimension as several.
 
+    Input (*, d, *), output (*, *unflattened_size, *).
+
     Arguments:
         dim: the dimension; a negative one counts from the last
         unflattened_size: the sizes that take the dimension's place
+
+    Raises: TypeError for a dim or sizes that are not ints.
 
     Example:
         >>> nn.Unflatten(1, (3, 4))(tp.ones(2, 12)).shape

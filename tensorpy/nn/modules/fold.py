@@ -14,6 +14,8 @@ __all__ = ["Fold", "Unfold"]
 class Fold(Module):
     """Columns added up as the windows of an image.
 
+    Input (N, C * window, windows), or without N, output (N, C, *output_size).
+
     Arguments:
         output_size: the sizes of the output: one number for all dimensions, or one for each
         kernel_size: the size of the window: one number for all dimensions, or one for each
@@ -53,6 +55,8 @@ class Fold(Module):
 
 class Unfold(Module):
     """The windows of an image as columns.
+
+    Input (N, C, H, W) or (C, H, W), output (N, C * window, windows), or without N.
 
     Arguments:
         kernel_size: the size of the window: one number for all dimensions, or one for each

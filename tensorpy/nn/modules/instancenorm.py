@@ -177,6 +177,8 @@ class _LazyInstanceNorm(_LazyNormBase):
 class LazyInstanceNorm1d(_LazyInstanceNorm, InstanceNorm1d):
     """An InstanceNorm1d whose num_features comes from its first input.
 
+    Input (N, C, L) or (C, L), output of the same shape; floats.
+
     Arguments:
         eps: a small number that keeps divisions in range
         momentum: how much the new statistics weigh in the running ones; None for an average of all
@@ -197,6 +199,8 @@ class LazyInstanceNorm1d(_LazyInstanceNorm, InstanceNorm1d):
 class LazyInstanceNorm2d(_LazyInstanceNorm, InstanceNorm2d):
     """An InstanceNorm2d whose num_features comes from its first input.
 
+    Input (N, C, H, W) or (C, H, W), output of the same shape; floats.
+
     Arguments:
         eps: a small number that keeps divisions in range
         momentum: how much the new statistics weigh in the running ones; None for an average of all
@@ -216,6 +220,8 @@ class LazyInstanceNorm2d(_LazyInstanceNorm, InstanceNorm2d):
 
 class LazyInstanceNorm3d(_LazyInstanceNorm, InstanceNorm3d):
     """An InstanceNorm3d whose num_features comes from its first input.
+
+    Input (N, C, D, H, W) or (C, D, H, W), output of the same shape; floats.
 
     Arguments:
         eps: a small number that keeps divisions in range

@@ -20,6 +20,8 @@ __all__ = ["Bilinear", "Identity", "LazyLinear", "Linear"]
 class Identity(Module):
     """Returns its input; takes and forgets any arguments.
 
+    Input of any kind, output the same object.
+
     Example:
         >>> nn.Identity()(tp.tensor([1, 2]))
         tensor([1, 2])
@@ -97,6 +99,8 @@ class Bilinear(Module):
         bias: whether there is a bias
         device: where the elements are: a device or its name; None takes the default
         dtype: the dtype; None takes the usual one
+
+    Raises: ValueError for in1_features below 1.
 
     Example:
         >>> nn.Bilinear(2, 3, 4)(tp.ones(5, 2), tp.ones(5, 3)).shape

@@ -68,7 +68,7 @@ class _WeightedLoss(_Loss):
 class L1Loss(_Loss):
     """The absolute difference.
 
-    Input and target of one shape.
+    Input and target of one shape; output a number, or of that shape with reduction="none".
 
     Arguments:
         size_average: an older name of reduction: False is 'sum'
@@ -87,7 +87,7 @@ class L1Loss(_Loss):
 class MSELoss(_Loss):
     """The squared difference.
 
-    Input and target of one shape.
+    Input and target of one shape; output a number, or of that shape with reduction="none".
 
     Arguments:
         size_average: an older name of reduction: False is 'sum'
@@ -106,6 +106,8 @@ class MSELoss(_Loss):
 class SoftMarginLoss(_Loss):
     """The logistic loss of scores whose targets are 1 or -1.
 
+    Input and target of one shape; output a number, or of that shape with reduction="none".
+
     Arguments:
         size_average: an older name of reduction: False is 'sum'
         reduce: an older name of reduction: False is 'none'
@@ -122,6 +124,8 @@ class SoftMarginLoss(_Loss):
 
 class MultiLabelMarginLoss(_Loss):
     """The hinge loss of several classes of each element against all others.
+
+    Input and target (N, C) or (C,); output a number, or (N,) with reduction="none".
 
     Arguments:
         size_average: an older name of reduction: False is 'sum'
@@ -140,7 +144,8 @@ class MultiLabelMarginLoss(_Loss):
 class NLLLoss(_WeightedLoss):
     """The negative log-likelihood of class indices.
 
-    Input of log-probabilities (N, C), (C,) or (N, C, d1, ...), target of int64 without C.
+    Input of log-probabilities (N, C), (C,) or (N, C, d1, ...), target of int64 without C; output a number, or as the
+    target with reduction="none".
 
     Arguments:
         weight: a weight for each class; None for ones
@@ -171,6 +176,9 @@ class NLLLoss(_WeightedLoss):
 
 class NLLLoss2d(NLLLoss):
     """NLLLoss of images, by an older name.
+
+    Input of log-probabilities (N, C), (C,) or (N, C, d1, ...), target of int64 without C; output a number, or as the
+    target with reduction="none".
 
     Arguments:
         weight: a weight for each class; None for ones
@@ -203,8 +211,8 @@ class NLLLoss2d(NLLLoss):
 class CrossEntropyLoss(_WeightedLoss):
     """The cross entropy of unnormalised scores with class indices or class probabilities.
 
-    Input of scores (N, C), (C,) or (N, C, d1, ...), target of int64 without C, or probabilities of the input's
-    shape.
+    Input of scores (N, C), (C,) or (N, C, d1, ...), target of int64 without C, or probabilities of the input's shape;
+    output a number, or without C with reduction="none".
 
     Arguments:
         weight: a weight for each class; None for ones
@@ -272,6 +280,8 @@ class LinearCrossEntropyOptions:
 class LinearCrossEntropyLoss(_WeightedLoss):
     """A linear map and the cross entropy of its scores; out_features are dimensions after the classes.
 
+    Input (*, in_features), target of int64 (*, out_features); output a number, or as the target with reduction="none".
+
     Arguments:
         in_features: how many features the input has
         num_classes: how many classes there are
@@ -284,6 +294,8 @@ class LinearCrossEntropyLoss(_WeightedLoss):
         ignore_index: a class of target that counts for nothing
         label_smoothing: from 0 to 1: how much of the target is spread over all classes
         options: how the work is cut into parts
+
+    Raises: RuntimeError for a weight of another shape, or a label_smoothing outside [0, 1].
 
     Example:
         >>> nn.LinearCrossEntropyLoss(4, 3)(tp.ones(2, 4), tp.tensor([0, 2])).shape
@@ -347,7 +359,7 @@ class LinearCrossEntropyLoss(_WeightedLoss):
 class BCELoss(_WeightedLoss):
     """The cross entropy of probabilities with targets in [0, 1].
 
-    Input from 0 to 1 and target of one shape.
+    Input from 0 to 1 and target of one shape; output a number, or of that shape with reduction="none".
 
     Arguments:
         weight: a weight for each class; None for ones
@@ -367,7 +379,7 @@ class BCELoss(_WeightedLoss):
 class BCEWithLogitsLoss(_Loss):
     """The cross entropy of sigmoid(input) with targets in [0, 1].
 
-    Input of scores and target of one shape.
+    Input of scores and target of one shape; output a number, or of that shape with reduction="none".
 
     Arguments:
         weight: a weight for each class; None for ones
@@ -402,6 +414,8 @@ class BCEWithLogitsLoss(_Loss):
 class MultiLabelSoftMarginLoss(_WeightedLoss):
     """The mean over the classes of the cross entropy of sigmoid(input) with targets 0 and 1.
 
+    Input and target (N, C) or (C,); output a number, or (N,) with reduction="none".
+
     Arguments:
         weight: a weight for each class; None for ones
         size_average: an older name of reduction: False is 'sum'
@@ -420,6 +434,8 @@ class MultiLabelSoftMarginLoss(_WeightedLoss):
 class MultiMarginLoss(_WeightedLoss):
     """The hinge loss of one class of each element against all others.
 
+    Input (N, C) or (C,), target of int64 (N,) or (); output a number, or (N,) with reduction="none".
+
     Arguments:
         p: 1 or 2: the exponent of the margins
         margin: how far apart two scores have to be
@@ -427,6 +443,8 @@ class MultiMarginLoss(_WeightedLoss):
         size_average: an older name of reduction: False is 'sum'
         reduce: an older name of reduction: False is 'none'
         reduction: 'mean', 'sum' or 'none': what becomes of the losses of the elements
+
+    Raises: ValueError for a p other than 1 or 2, or a weight that is no vector.
 
     Example:
         >>> nn.MultiMarginLoss()(tp.tensor([[0.5, 0.75, 0.0]]), tp.tensor([0]))
@@ -459,6 +477,8 @@ class MultiMarginLoss(_WeightedLoss):
 
 class PoissonNLLLoss(_Loss):
     """The negative log-likelihood of counts under a Poisson distribution.
+
+    Input and target of one shape; output a number, or of that shape with reduction="none".
 
     Arguments:
         log_input: whether the input is the logarithm of the rate
@@ -498,6 +518,8 @@ class PoissonNLLLoss(_Loss):
 class GaussianNLLLoss(_Loss):
     """The negative log-likelihood under normal distributions of given means and variances.
 
+    Input and target of one shape, var of the same or (*, 1); output a number, or of that shape with reduction="none".
+
     Arguments:
         full: whether the constant term is added
         eps: a small number that keeps divisions in range
@@ -522,7 +544,7 @@ class GaussianNLLLoss(_Loss):
 class KLDivLoss(_Loss):
     """The Kullback-Leibler divergence; the input holds logarithms.
 
-    Input of log-probabilities and target of one shape.
+    Input of log-probabilities and target of one shape; output a number, or of that shape with reduction="none".
 
     Arguments:
         size_average: an older name of reduction: False is 'sum'
@@ -548,6 +570,8 @@ class KLDivLoss(_Loss):
 class HingeEmbeddingLoss(_Loss):
     """The distance where the target is 1, what it lacks to a margin where it is -1.
 
+    Input and target of one shape; output a number, or of that shape with reduction="none".
+
     Arguments:
         margin: how far apart two scores have to be
         size_average: an older name of reduction: False is 'sum'
@@ -572,7 +596,7 @@ class HingeEmbeddingLoss(_Loss):
 class SmoothL1Loss(_Loss):
     """The absolute difference, rounded off below beta.
 
-    Input and target of one shape.
+    Input and target of one shape; output a number, or of that shape with reduction="none".
 
     Arguments:
         size_average: an older name of reduction: False is 'sum'
@@ -598,10 +622,12 @@ class SmoothL1Loss(_Loss):
 class HuberLoss(_Loss):
     """The squared difference, linear above delta.
 
-    Input and target of one shape.
+    Input and target of one shape; output a number, or of that shape with reduction="none".
 
     Arguments:
         reduction: 'mean', 'sum' or 'none': what becomes of the losses of the elements
+
+    Raises: TypeError for a delta that is no number.
 
     Example:
         >>> nn.HuberLoss()(tp.tensor([1.0, 2.0]), tp.tensor([1.0, 4.0]))
@@ -629,6 +655,8 @@ class _PairLoss(_Loss):
 class CosineEmbeddingLoss(_PairLoss):
     """1 - cos of the angle where the target is 1, cos above a margin where it is -1.
 
+    Inputs (N, D) or (D,), target (N,) or (); output a number, or as the target with reduction="none".
+
     Arguments:
         margin: how far apart two scores have to be
         size_average: an older name of reduction: False is 'sum'
@@ -646,6 +674,8 @@ class CosineEmbeddingLoss(_PairLoss):
 
 class MarginRankingLoss(_PairLoss):
     """How far two scores are from the order that the target names.
+
+    Inputs and target (N,) or (); output a number, or of that shape with reduction="none".
 
     Arguments:
         margin: how far apart two scores have to be
@@ -665,6 +695,8 @@ class MarginRankingLoss(_PairLoss):
 class TripletMarginLoss(_Loss):
     """By how much less than a margin the positive is nearer to the anchor than the negative.
 
+    Inputs (N, D) or (D,); output a number, or (N,) with reduction="none".
+
     Arguments:
         margin: how far apart two scores have to be
         p: the order of the norm
@@ -673,6 +705,8 @@ class TripletMarginLoss(_Loss):
         size_average: an older name of reduction: False is 'sum'
         reduce: an older name of reduction: False is 'none'
         reduction: 'mean', 'sum' or 'none': what becomes of the losses of the elements
+
+    Raises: ValueError for a margin that is not positive.
 
     Example:
         >>> nn.TripletMarginLoss(margin=4.0)(tp.tensor([[0.0, 0.0]]), tp.tensor([[1.0, 0.0]]), tp.tensor([[0.0, 3.0]]))
@@ -715,11 +749,15 @@ class TripletMarginLoss(_Loss):
 class TripletMarginWithDistanceLoss(_Loss):
     """TripletMarginLoss with a distance of the caller's.
 
+    Inputs (N, D) or (D,); output a number, or (N,) with reduction="none".
+
     Arguments:
         distance_function: a function of two tensors that gives distances; None takes the Euclidean one
         margin: how far apart two scores have to be
         swap: whether the negative is compared with the positive too, and the nearer counts
         reduction: 'mean', 'sum' or 'none': what becomes of the losses of the elements
+
+    Raises: ValueError for a margin that is not positive.
 
     Example:
         >>> anchor, near, far = tp.tensor([[0.0, 0.0]]), tp.tensor([[1.0, 0.0]]), tp.tensor([[0.0, 3.0]])
@@ -760,6 +798,9 @@ class TripletMarginWithDistanceLoss(_Loss):
 
 class CTCLoss(_Loss):
     """Connectionist temporal classification: a sequence against a shorter one, over all alignments (Graves 2006).
+
+    log_probs (T, N, C) or (T, C), targets (N, S) or all after each other; output a number, or (N,) with
+    reduction="none".
 
     Arguments:
         blank: the class that stands for no label

@@ -118,7 +118,12 @@ def _to_arguments(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, A
 
 
 def _no_forward(self: Any, *input: Any) -> Any:
-    """What a call computes; every subclass has its own, with arguments of its own."""
+    """What a call computes; every subclass has its own, with arguments of its own.
+
+    Returns: what the subclass says.
+
+    Raises: NotImplementedError in a class that has none.
+    """
     raise NotImplementedError(f'Module [{type(self).__name__}] is missing the required "forward" function')
 
 
@@ -273,7 +278,10 @@ class Module:
         return found
 
     def get_extra_state(self) -> Any:
-        """What state_dict keeps beside tensors, for a subclass that defines this and set_extra_state."""
+        """What state_dict keeps beside tensors, for a subclass that defines this and set_extra_state.
+
+        Returns: anything that pickle can write.
+        """
         raise RuntimeError("get_extra_state() is called only where a subclass defines it")
 
     def set_extra_state(self, state: Any) -> None:
@@ -410,7 +418,7 @@ class Module:
         """Moved to a CUDA device."""
         return self.to("cuda" if device is None else tp.device("cuda", device) if isinstance(device, int) else device)
 
-    def to(self, *args: Any, **kwargs: Any) -> Any:
+    def to(self: Self, *args: Any, **kwargs: Any) -> Self:
         """Moved to a device, or with floating parameters and buffers as a dtype, in place: `to(device, dtype,
         non_blocking)`, `to(dtype)`, `to(tensor)`, `to(memory_format=...)`."""
         device, dtype, non_blocking, memory_format = _to_arguments(args, kwargs)
@@ -774,7 +782,10 @@ class Module:
             destination[prefix + _EXTRA_STATE_KEY_SUFFIX] = self.get_extra_state()
 
     def state_dict(self, *args: Any, destination: Any = None, prefix: str = "", keep_vars: bool = False) -> Any:
-        """The parameters and persistent buffers by path; not copies, and detached unless keep_vars."""
+        """The parameters and persistent buffers by path; not copies, and detached unless keep_vars.
+
+        Returns: an OrderedDict of tensors.
+        """
         if args:
             warnings.warn("state_dict takes its arguments by keyword", FutureWarning, stacklevel=2)
             destination = args[0] if destination is None else destination
@@ -905,7 +916,12 @@ class Module:
 
     def load_state_dict(self, state_dict: Mapping[str, Any], strict: bool = True, assign: bool = False) -> Any:
         """Copies the tensors of a state_dict into this module's, or with assign puts them in their place; with strict,
-        both have to have the same keys. Returns the keys that were missing and those that were left over."""
+        both have to have the same keys.
+
+        Returns: a named tuple (missing_keys, unexpected_keys).
+
+        Raises: RuntimeError for keys or shapes that do not fit, TypeError for what is no mapping.
+        """
         if not isinstance(state_dict, Mapping):
             raise TypeError(f"Expected state_dict to be dict-like, got {type(state_dict)}.")
         missing: list[str] = []

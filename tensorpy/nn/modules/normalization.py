@@ -51,6 +51,8 @@ class CrossMapLRN2d(LocalResponseNorm):
     """An older LocalResponseNorm of images: its windows reach (size - 1) // 2 channels to both sides, and the first
     channel stays in all that follow.
 
+    Input (N, C, H, W), output of the same shape.
+
     Arguments:
         size: how many neighbouring channels are summed over
         alpha: the factor of the sum
@@ -159,6 +161,8 @@ class GroupNorm(_Affine):
         device: where the elements are: a device or its name; None takes the default
         dtype: the dtype; None takes the usual one
         bias: whether there is a bias
+
+    Raises: ValueError for channels that num_groups does not divide.
 
     Example:
         >>> nn.GroupNorm(2, 4)(tp.randn(3, 4, 5)).shape

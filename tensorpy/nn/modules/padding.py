@@ -58,7 +58,7 @@ class _CircularPadNd(_PadNd):
 class CircularPad1d(_CircularPadNd):
     """A border from the other end of the signal.
 
-    Input (N, C, L) or (C, L).
+    Input (N, C, L) or (C, L), output longer by the padding.
 
     Arguments:
         padding: how many elements are added at both sides of each dimension
@@ -74,7 +74,7 @@ class CircularPad1d(_CircularPadNd):
 class CircularPad2d(_CircularPadNd):
     """A border from the other end of the image.
 
-    Input (N, C, H, W) or (C, H, W).
+    Input (N, C, H, W) or (C, H, W), output wider and higher by the padding.
 
     Arguments:
         padding: how many elements are added at both sides of each dimension
@@ -90,7 +90,7 @@ class CircularPad2d(_CircularPadNd):
 class CircularPad3d(_CircularPadNd):
     """A border from the other end of the volume.
 
-    Input (N, C, D, H, W) or (C, D, H, W).
+    Input (N, C, D, H, W) or (C, D, H, W), output larger by the padding.
 
     Arguments:
         padding: how many elements are added at both sides of each dimension
@@ -118,7 +118,7 @@ class _ConstantPadNd(_PadNd):
 class ConstantPad1d(_ConstantPadNd):
     """A border of one value around a signal.
 
-    Input (N, C, L) or (C, L).
+    Input (N, C, L) or (C, L), output longer by the padding.
 
     Arguments:
         padding: how many elements are added at both sides of each dimension
@@ -135,7 +135,7 @@ class ConstantPad1d(_ConstantPadNd):
 class ConstantPad2d(_ConstantPadNd):
     """A border of one value around an image.
 
-    Input (N, C, H, W) or (C, H, W).
+    Input (N, C, H, W) or (C, H, W), output wider and higher by the padding.
 
     Arguments:
         padding: how many elements are added at both sides of each dimension
@@ -152,7 +152,7 @@ class ConstantPad2d(_ConstantPadNd):
 class ConstantPad3d(_ConstantPadNd):
     """A border of one value around a volume.
 
-    Input (N, C, D, H, W) or (C, D, H, W).
+    Input (N, C, D, H, W) or (C, D, H, W), output larger by the padding.
 
     Arguments:
         padding: how many elements are added at both sides of each dimension
@@ -173,7 +173,7 @@ class _ReflectionPadNd(_PadNd):
 class ReflectionPad1d(_ReflectionPadNd):
     """A border that mirrors the signal, its end not repeated.
 
-    Input (N, C, L) or (C, L).
+    Input (N, C, L) or (C, L), output longer by the padding.
 
     Arguments:
         padding: how many elements are added at both sides of each dimension
@@ -189,7 +189,7 @@ class ReflectionPad1d(_ReflectionPadNd):
 class ReflectionPad2d(_ReflectionPadNd):
     """A border that mirrors the image, its edge not repeated.
 
-    Input (N, C, H, W) or (C, H, W).
+    Input (N, C, H, W) or (C, H, W), output wider and higher by the padding.
 
     Arguments:
         padding: how many elements are added at both sides of each dimension
@@ -205,7 +205,7 @@ class ReflectionPad2d(_ReflectionPadNd):
 class ReflectionPad3d(_ReflectionPadNd):
     """A border that mirrors the volume, its face not repeated.
 
-    Input (N, C, D, H, W) or (C, D, H, W).
+    Input (N, C, D, H, W) or (C, D, H, W), output larger by the padding.
 
     Arguments:
         padding: how many elements are added at both sides of each dimension
@@ -225,7 +225,7 @@ class _ReplicationPadNd(_PadNd):
 class ReplicationPad1d(_ReplicationPadNd):
     """A border that repeats the signal's end.
 
-    Input (N, C, L) or (C, L).
+    Input (N, C, L) or (C, L), output longer by the padding.
 
     Arguments:
         padding: how many elements are added at both sides of each dimension
@@ -241,7 +241,7 @@ class ReplicationPad1d(_ReplicationPadNd):
 class ReplicationPad2d(_ReplicationPadNd):
     """A border that repeats the image's edge.
 
-    Input (N, C, H, W) or (C, H, W).
+    Input (N, C, H, W) or (C, H, W), output wider and higher by the padding.
 
     Arguments:
         padding: how many elements are added at both sides of each dimension
@@ -257,7 +257,7 @@ class ReplicationPad2d(_ReplicationPadNd):
 class ReplicationPad3d(_ReplicationPadNd):
     """A border that repeats the volume's face.
 
-    Input (N, C, D, H, W) or (C, D, H, W).
+    Input (N, C, D, H, W) or (C, D, H, W), output larger by the padding.
 
     Arguments:
         padding: how many elements are added at both sides of each dimension
@@ -273,7 +273,7 @@ class ReplicationPad3d(_ReplicationPadNd):
 class ZeroPad1d(ConstantPad1d):
     """A border of zeros around a signal.
 
-    Input (N, C, L) or (C, L).
+    Input (N, C, L) or (C, L), output longer by the padding.
 
     Arguments:
         padding: how many elements are added at both sides of each dimension
@@ -292,7 +292,7 @@ class ZeroPad1d(ConstantPad1d):
 class ZeroPad2d(ConstantPad2d):
     """A border of zeros around an image.
 
-    Input (N, C, H, W) or (C, H, W).
+    Input (N, C, H, W) or (C, H, W), output wider and higher by the padding.
 
     Arguments:
         padding: how many elements are added at both sides of each dimension
@@ -311,7 +311,7 @@ class ZeroPad2d(ConstantPad2d):
 class ZeroPad3d(ConstantPad3d):
     """A border of zeros around a volume.
 
-    Input (N, C, D, H, W) or (C, D, H, W).
+    Input (N, C, D, H, W) or (C, D, H, W), output larger by the padding.
 
     Arguments:
         padding: how many elements are added at both sides of each dimension

@@ -12,6 +12,8 @@ __all__ = ["ChannelShuffle", "PixelShuffle", "PixelUnshuffle"]
 class PixelShuffle(Module):
     """Groups of channels as the pixels of a larger image.
 
+    Input (*, C * r * r, H, W), output (*, C, H * r, W * r) for the factor r.
+
     Arguments:
         upscale_factor: how many times larger height and width get
 
@@ -34,6 +36,8 @@ class PixelShuffle(Module):
 class PixelUnshuffle(Module):
     """Blocks of pixels as channels of a smaller image.
 
+    Input (*, C, H * r, W * r), output (*, C * r * r, H, W) for the factor r.
+
     Arguments:
         downscale_factor: how many times smaller height and width get
 
@@ -55,6 +59,8 @@ class PixelUnshuffle(Module):
 
 class ChannelShuffle(Module):
     """The channels of several groups in turn.
+
+    Input (N, C, *), output of the same shape.
 
     Example:
         >>> nn.ChannelShuffle(2)(tp.arange(4.0).view(1, 4, 1, 1)).flatten()

@@ -80,7 +80,7 @@ class _MaxPoolNd(Module):
 class MaxPool1d(_MaxPoolNd):
     """The largest element of each window of a signal.
 
-    Input (N, C, L) or (C, L); floats.
+    Input (N, C, L) or (C, L), output with a window for each place; floats.
 
     Arguments:
         kernel_size: the size of the window: one number for all dimensions, or one for each
@@ -101,7 +101,7 @@ class MaxPool1d(_MaxPoolNd):
 class MaxPool2d(_MaxPoolNd):
     """The largest element of each window of an image.
 
-    Input (N, C, H, W) or (C, H, W); floats.
+    Input (N, C, H, W) or (C, H, W), output with a window for each place; floats.
 
     Arguments:
         kernel_size: the size of the window: one number for all dimensions, or one for each
@@ -123,7 +123,7 @@ class MaxPool2d(_MaxPoolNd):
 class MaxPool3d(_MaxPoolNd):
     """The largest element of each window of a volume.
 
-    Input (N, C, D, H, W) or (C, D, H, W); floats.
+    Input (N, C, D, H, W) or (C, D, H, W), output with a window for each place; floats.
 
     Arguments:
         kernel_size: the size of the window: one number for all dimensions, or one for each
@@ -165,7 +165,7 @@ class _MaxUnpoolNd(Module):
 class MaxUnpool1d(_MaxUnpoolNd):
     """The maxima of MaxPool1d back where they were, zero elsewhere.
 
-    Input and indices (N, C, L) or (C, L), as MaxPool1d gives them.
+    Input and indices (N, C, L) or (C, L), as MaxPool1d gives them, output with the L before.
 
     Arguments:
         kernel_size: the size of the window: one number for all dimensions, or one for each
@@ -184,7 +184,7 @@ class MaxUnpool1d(_MaxUnpoolNd):
 class MaxUnpool2d(_MaxUnpoolNd):
     """The maxima of MaxPool2d back where they were, zero elsewhere.
 
-    Input and indices (N, C, H, W) or (C, H, W), as MaxPool2d gives them.
+    Input and indices (N, C, H, W) or (C, H, W), as MaxPool2d gives them, output with the H and W before.
 
     Arguments:
         kernel_size: the size of the window: one number for all dimensions, or one for each
@@ -203,7 +203,7 @@ class MaxUnpool2d(_MaxUnpoolNd):
 class MaxUnpool3d(_MaxUnpoolNd):
     """The maxima of MaxPool3d back where they were, zero elsewhere.
 
-    Input and indices (N, C, D, H, W) or (C, D, H, W), as MaxPool3d gives them.
+    Input and indices (N, C, D, H, W) or (C, D, H, W), as MaxPool3d gives them, output with the sizes before.
 
     Arguments:
         kernel_size: the size of the window: one number for all dimensions, or one for each
@@ -230,7 +230,7 @@ class _AvgPoolNd(Module):
 class AvgPool1d(_AvgPoolNd):
     """The mean of each window of a signal.
 
-    Input (N, C, L) or (C, L); floats.
+    Input (N, C, L) or (C, L), output with a window for each place; floats.
 
     Arguments:
         kernel_size: the size of the window: one number for all dimensions, or one for each
@@ -271,7 +271,7 @@ class AvgPool1d(_AvgPoolNd):
 class AvgPool2d(_AvgPoolNd):
     """The mean of each window of an image.
 
-    Input (N, C, H, W) or (C, H, W); floats.
+    Input (N, C, H, W) or (C, H, W), output with a window for each place; floats.
 
     Arguments:
         kernel_size: the size of the window: one number for all dimensions, or one for each
@@ -324,7 +324,7 @@ class AvgPool2d(_AvgPoolNd):
 class AvgPool3d(AvgPool2d):
     """The mean of each window of a volume.
 
-    Input (N, C, D, H, W) or (C, D, H, W); floats.
+    Input (N, C, D, H, W) or (C, D, H, W), output with a window for each place; floats.
 
     Arguments:
         kernel_size: the size of the window: one number for all dimensions, or one for each
@@ -366,7 +366,7 @@ class _LPPoolNd(Module):
 class LPPool1d(_LPPoolNd):
     """The norm of each window of a signal.
 
-    Input (N, C, L) or (C, L); floats.
+    Input (N, C, L) or (C, L), output with a window for each place; floats.
 
     Arguments:
         norm_type: which norm: 2 the Euclidean one
@@ -385,7 +385,7 @@ class LPPool1d(_LPPoolNd):
 class LPPool2d(_LPPoolNd):
     """The norm of each window of an image.
 
-    Input (N, C, H, W) or (C, H, W); floats.
+    Input (N, C, H, W) or (C, H, W), output with a window for each place; floats.
 
     Arguments:
         norm_type: which norm: 2 the Euclidean one
@@ -404,7 +404,7 @@ class LPPool2d(_LPPoolNd):
 class LPPool3d(_LPPoolNd):
     """The norm of each window of a volume.
 
-    Input (N, C, D, H, W) or (C, D, H, W); floats.
+    Input (N, C, D, H, W) or (C, D, H, W), output with a window for each place; floats.
 
     Arguments:
         norm_type: which norm: 2 the Euclidean one
@@ -466,13 +466,15 @@ class _FractionalMaxPoolNd(Module):
 class FractionalMaxPool2d(_FractionalMaxPoolNd):
     """Maxima of windows at random places of an image (Graham 2014).
 
-    Input (N, C, H, W) or (C, H, W); floats.
+    Input (N, C, H, W) or (C, H, W), output with a window for each place; floats.
 
     Arguments:
         kernel_size: the size of the window: one number for all dimensions, or one for each
         output_size: the sizes of the output: one number for all dimensions, or one for each
         output_ratio: the output's sizes as parts of the input's; instead of output_size
         return_indices: whether the places of the values come too, as max_unpool takes them
+
+    Raises: ValueError for both output_size and output_ratio, or neither, and for a ratio outside (0, 1).
 
     Example:
         >>> nn.FractionalMaxPool2d(2, output_size=5)(tp.ones(1, 3, 8, 8)).shape
@@ -485,13 +487,15 @@ class FractionalMaxPool2d(_FractionalMaxPoolNd):
 class FractionalMaxPool3d(_FractionalMaxPoolNd):
     """Maxima of windows at random places of a volume (Graham 2014).
 
-    Input (N, C, D, H, W) or (C, D, H, W); floats.
+    Input (N, C, D, H, W) or (C, D, H, W), output with a window for each place; floats.
 
     Arguments:
         kernel_size: the size of the window: one number for all dimensions, or one for each
         output_size: the sizes of the output: one number for all dimensions, or one for each
         output_ratio: the output's sizes as parts of the input's; instead of output_size
         return_indices: whether the places of the values come too, as max_unpool takes them
+
+    Raises: ValueError for both output_size and output_ratio, or neither, and for a ratio outside (0, 1).
 
     Example:
         >>> nn.FractionalMaxPool3d(2, output_size=5)(tp.ones(1, 3, 8, 8, 8)).shape
@@ -523,7 +527,7 @@ class _AdaptiveMaxPoolNd(Module):
 class AdaptiveMaxPool1d(_AdaptiveMaxPoolNd):
     """Maxima of windows that divide a signal into `output_size` parts.
 
-    Input (N, C, L) or (C, L); floats.
+    Input (N, C, L) or (C, L), output with a window for each place; floats.
 
     Arguments:
         output_size: the sizes of the output: one number for all dimensions, or one for each
@@ -540,7 +544,7 @@ class AdaptiveMaxPool1d(_AdaptiveMaxPoolNd):
 class AdaptiveMaxPool2d(_AdaptiveMaxPoolNd):
     """Maxima of windows that divide an image into `output_size` parts.
 
-    Input (N, C, H, W) or (C, H, W); floats.
+    Input (N, C, H, W) or (C, H, W), output with a window for each place; floats.
 
     Arguments:
         output_size: the sizes of the output: one number for all dimensions, or one for each
@@ -557,7 +561,7 @@ class AdaptiveMaxPool2d(_AdaptiveMaxPoolNd):
 class AdaptiveMaxPool3d(_AdaptiveMaxPoolNd):
     """Maxima of windows that divide a volume into `output_size` parts.
 
-    Input (N, C, D, H, W) or (C, D, H, W); floats.
+    Input (N, C, D, H, W) or (C, D, H, W), output with a window for each place; floats.
 
     Arguments:
         output_size: the sizes of the output: one number for all dimensions, or one for each
@@ -588,7 +592,7 @@ class _AdaptiveAvgPoolNd(Module):
 class AdaptiveAvgPool1d(_AdaptiveAvgPoolNd):
     """Means of windows that divide a signal into `output_size` parts.
 
-    Input (N, C, L) or (C, L); floats.
+    Input (N, C, L) or (C, L), output with a window for each place; floats.
 
     Example:
         >>> nn.AdaptiveAvgPool1d(2)(tp.ones(1, 3, 9)).shape
@@ -601,7 +605,7 @@ class AdaptiveAvgPool1d(_AdaptiveAvgPoolNd):
 class AdaptiveAvgPool2d(_AdaptiveAvgPoolNd):
     """Means of windows that divide an image into `output_size` parts.
 
-    Input (N, C, H, W) or (C, H, W); floats.
+    Input (N, C, H, W) or (C, H, W), output with a window for each place; floats.
 
     Example:
         >>> nn.AdaptiveAvgPool2d((2, 3))(tp.ones(1, 3, 9, 9)).shape
@@ -614,7 +618,7 @@ class AdaptiveAvgPool2d(_AdaptiveAvgPoolNd):
 class AdaptiveAvgPool3d(_AdaptiveAvgPoolNd):
     """Means of windows that divide a volume into `output_size` parts.
 
-    Input (N, C, D, H, W) or (C, D, H, W); floats.
+    Input (N, C, D, H, W) or (C, D, H, W), output with a window for each place; floats.
 
     Example:
         >>> nn.AdaptiveAvgPool3d(2)(tp.ones(1, 3, 5, 5, 5)).shape

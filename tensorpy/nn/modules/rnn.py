@@ -266,8 +266,8 @@ def _refuse_options(name: str, options: dict[str, Any]) -> None:
 class RNN(RNNBase):
     """The simple recurrent network, with tanh or relu.
 
-    Input (L, N, H_in), (N, L, H_in) with batch_first, (L, H_in) or a PackedSequence; the state h is (layers *
-    directions, N, H).
+    Input (L, N, H_in), (N, L, H_in) with batch_first, (L, H_in) or a PackedSequence; output with directions * H for
+    H_in, and the state h, (layers * directions, N, H).
 
     Arguments:
         input_size: how many features each step of the input has
@@ -280,6 +280,9 @@ class RNN(RNNBase):
         bidirectional: whether a second pass goes over the sequence from its end
         device: where the elements are: a device or its name; None takes the default
         dtype: the dtype; None takes the usual one
+
+    Raises: ValueError for a hidden_size or num_layers below 1, a dropout outside [0, 1], a proj_size, or an unknown
+        nonlinearity.
 
     Example:
         >>> output, h = nn.RNN(3, 4, batch_first=True)(tp.ones(2, 5, 3))
@@ -323,8 +326,8 @@ class RNN(RNNBase):
 class LSTM(RNNBase):
     """Long short-term memory; its state is (h, c).
 
-    Input (L, N, H_in), (N, L, H_in) with batch_first, (L, H_in) or a PackedSequence; the state is (h, c), each
-    (layers * directions, N, H).
+    Input (L, N, H_in), (N, L, H_in) with batch_first, (L, H_in) or a PackedSequence; output with directions * H for
+    H_in, and the state (h, c), each (layers * directions, N, H).
 
     Arguments:
         input_size: how many features each step of the input has
@@ -337,6 +340,9 @@ class LSTM(RNNBase):
         proj_size: how many features the state is projected to; 0 for none
         device: where the elements are: a device or its name; None takes the default
         dtype: the dtype; None takes the usual one
+
+    Raises: ValueError for a hidden_size or num_layers below 1, a dropout outside [0, 1], or a proj_size that is not
+        below hidden_size.
 
     Example:
         >>> output, (h, c) = nn.LSTM(3, 4, num_layers=2, batch_first=True)(tp.ones(2, 5, 3))
@@ -381,8 +387,8 @@ class LSTM(RNNBase):
 class GRU(RNNBase):
     """Gated recurrent units.
 
-    Input (L, N, H_in), (N, L, H_in) with batch_first, (L, H_in) or a PackedSequence; the state h is (layers *
-    directions, N, H).
+    Input (L, N, H_in), (N, L, H_in) with batch_first, (L, H_in) or a PackedSequence; output with directions * H for
+    H_in, and the state h, (layers * directions, N, H).
 
     Arguments:
         input_size: how many features each step of the input has
@@ -394,6 +400,8 @@ class GRU(RNNBase):
         bidirectional: whether a second pass goes over the sequence from its end
         device: where the elements are: a device or its name; None takes the default
         dtype: the dtype; None takes the usual one
+
+    Raises: ValueError for a hidden_size or num_layers below 1, a dropout outside [0, 1], or a proj_size.
 
     Example:
         >>> output, h = nn.GRU(3, 4, batch_first=True)(tp.ones(2, 5, 3))
@@ -504,7 +512,7 @@ class RNNCellBase(Module):
 class RNNCell(RNNCellBase):
     """One step of RNN.
 
-    Input (N, H_in) or (H_in,), state (N, H) or (H,).
+    Input (N, H_in) or (H_in,), output the state (N, H) or (H,).
 
     Arguments:
         input_size: how many features each step of the input has
@@ -541,7 +549,7 @@ class RNNCell(RNNCellBase):
 class LSTMCell(RNNCellBase):
     """One step of LSTM; its state is (h, c).
 
-    Input (N, H_in) or (H_in,), state (h, c), each (N, H) or (H,).
+    Input (N, H_in) or (H_in,), output the state (h, c), each (N, H) or (H,).
 
     Arguments:
         input_size: how many features each step of the input has
@@ -568,7 +576,7 @@ class LSTMCell(RNNCellBase):
 class GRUCell(RNNCellBase):
     """One step of GRU.
 
-    Input (N, H_in) or (H_in,), state (N, H) or (H,).
+    Input (N, H_in) or (H_in,), output the state (N, H) or (H,).
 
     Arguments:
         input_size: how many features each step of the input has

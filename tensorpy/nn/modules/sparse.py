@@ -59,6 +59,8 @@ class Embedding(_Table):
         device: where the elements are: a device or its name; None takes the default
         dtype: the dtype; None takes the usual one
 
+    Raises: AssertionError for a padding_idx out of range.
+
     Example:
         >>> nn.Embedding(10, 3)(tp.tensor([[1, 2], [4, 9]])).shape
         tensorpy.Size([2, 2, 3])
@@ -127,7 +129,7 @@ class Embedding(_Table):
         norm_type: float = 2.0,
         scale_grad_by_freq: bool = False,
         sparse: bool = False,
-    ) -> Any:
+    ) -> Embedding:
         """An Embedding of the given rows, which are not trained unless freeze=False."""
         if embeddings.dim() != 2:
             raise AssertionError("Embeddings parameter is expected to be 2-dimensional")
@@ -238,7 +240,7 @@ class EmbeddingBag(_Table):
         sparse: bool = False,
         include_last_offset: bool = False,
         padding_idx: int | None = None,
-    ) -> Any:
+    ) -> EmbeddingBag:
         """An EmbeddingBag of the given rows, which are not trained unless freeze=False."""
         if embeddings.dim() != 2:
             raise AssertionError("Embeddings parameter is expected to be 2-dimensional")

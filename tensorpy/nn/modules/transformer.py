@@ -133,6 +133,8 @@ class TransformerEncoderLayer(_Layer):
         device: where the elements are: a device or its name; None takes the default
         dtype: the dtype; None takes the usual one
 
+    Raises: AssertionError for a d_model that nhead does not divide, RuntimeError for an unknown activation.
+
     Example:
         >>> nn.TransformerEncoderLayer(8, 2, 16)(tp.ones(5, 2, 8)).shape
         tensorpy.Size([5, 2, 8])
@@ -185,6 +187,8 @@ class TransformerEncoderLayer(_Layer):
 class TransformerDecoderLayer(_Layer):
     """Self-attention, attention to the encoder's output, and two linear maps.
 
+    tgt (T, N, E) and memory (S, N, E), with batch_first (N, T, E) and (N, S, E); output as tgt.
+
     Arguments:
         d_model: how many features each element has
         nhead: how many heads there are
@@ -197,6 +201,8 @@ class TransformerDecoderLayer(_Layer):
         bias: whether there is a bias
         device: where the elements are: a device or its name; None takes the default
         dtype: the dtype; None takes the usual one
+
+    Raises: AssertionError for a d_model that nhead does not divide, RuntimeError for an unknown activation.
 
     Example:
         >>> nn.TransformerDecoderLayer(8, 2, 16)(tp.ones(3, 2, 8), tp.ones(5, 2, 8)).shape
@@ -364,6 +370,8 @@ def _packed(src: Tensor, kept: Tensor) -> Tensor:
 class TransformerDecoder(Module):
     """A stack of decoder layers: copies of one.
 
+    tgt (T, N, E) and memory (S, N, E), with batch_first (N, T, E) and (N, S, E); output as tgt.
+
     Arguments:
         decoder_layer: the layer, which is copied
         num_layers: how many layers stand on each other
@@ -434,6 +442,8 @@ class Transformer(Module):
         bias: whether there is a bias
         device: where the elements are: a device or its name; None takes the default
         dtype: the dtype; None takes the usual one
+
+    Raises: AssertionError for a d_model that nhead does not divide, RuntimeError for an unknown activation.
 
     Example:
         >>> model = nn.Transformer(8, 2, 1, 1, dim_feedforward=16, batch_first=True)

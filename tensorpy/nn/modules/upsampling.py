@@ -14,6 +14,8 @@ __all__ = ["Upsample", "UpsamplingBilinear2d", "UpsamplingNearest2d"]
 class Upsample(Module):
     """Resized to a size or by a factor.
 
+    Input (N, C, L), (N, C, H, W) or (N, C, D, H, W), output with the new sizes.
+
     Arguments:
         size: the sizes of the output; or scale_factor
         scale_factor: how many times larger each dimension gets; instead of size
@@ -66,6 +68,8 @@ class Upsample(Module):
 class UpsamplingNearest2d(Upsample):
     """An image resized by the nearest pixels.
 
+    Input (N, C, H, W), output with the new sizes.
+
     Arguments:
         size: the sizes of the output; or scale_factor
         scale_factor: how many times larger each dimension gets; instead of size
@@ -81,6 +85,8 @@ class UpsamplingNearest2d(Upsample):
 
 class UpsamplingBilinear2d(Upsample):
     """An image resized by interpolation, its corners kept.
+
+    Input (N, C, H, W), output with the new sizes.
 
     Arguments:
         size: the sizes of the output; or scale_factor

@@ -29,6 +29,8 @@ def scatter(inputs: Any, target_gpus: Sequence[Any], dim: int = 0) -> Any:
         target_gpus: the devices
         dim: the dimension; a negative one counts from the last
 
+    Returns: a list or tuple, an item for each device.
+
     Example:
         >>> nn.parallel.scatter(tp.ones(2), ["cpu"])
         [tensor([1., 1.])]
@@ -65,6 +67,10 @@ def gather(outputs: Any, target_device: Any, dim: int = 0) -> Any:
         target_device: where they go
         dim: the dimension; a negative one counts from the last
 
+    Returns: what one device gave, with longer tensors.
+
+    Raises: ValueError for dicts of different lengths.
+
     Example:
         >>> nn.parallel.gather([tp.ones(1), tp.zeros(2)], "cpu")
         tensor([1., 0., 0.])
@@ -92,6 +98,8 @@ def replicate(network: Module, devices: Sequence[Any], detach: bool = False) -> 
         network: the module
         devices: the devices
         detach: whether the copies have no history
+
+    Returns: a list of modules.
 
     Example:
         >>> len(nn.parallel.replicate(nn.ReLU(), ["cpu"]))
@@ -131,6 +139,10 @@ def parallel_apply(
         inputs: the inputs
         kwargs_tup: the keyword arguments of each
         devices: the devices
+
+    Returns: a list of what each gives.
+
+    Raises: AssertionError for other than one input for each module.
 
     Example:
         >>> nn.parallel.parallel_apply([nn.ReLU()], [(tp.tensor([-1.0, 2.0]),)])

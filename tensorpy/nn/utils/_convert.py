@@ -15,6 +15,10 @@ from tensorpy.nn.modules.module import Module
 def parameters_to_vector(parameters: Iterable[Tensor]) -> Tensor:
     """All elements of the parameters, one after the other.
 
+    Returns: a tensor of one dimension.
+
+    Raises: TypeError for parameters on different devices.
+
     Example:
         >>> nn.utils.parameters_to_vector(nn.Linear(2, 3).parameters()).shape
         tensorpy.Size([9])
@@ -52,6 +56,10 @@ def skip_init(module_cls: Any, *args: Any, **kwargs: Any) -> Any:
     Arguments:
         module_cls: the class of the module
 
+    Returns: a module.
+
+    Raises: RuntimeError for what is no class of modules, or takes no device.
+
     Example:
         >>> nn.utils.skip_init(nn.Linear, 2, 3).weight.shape
         tensorpy.Size([3, 2])
@@ -78,6 +86,8 @@ def convert_conv2d_weight_memory_format(module: Any, memory_format: Any) -> Any:
         module: the module
         memory_format: how the result lies in memory
 
+    Returns: the module.
+
     Example:
         >>> conv = nn.utils.convert_conv2d_weight_memory_format(nn.Conv2d(3, 4, 2), tp.channels_last)
         >>> conv.weight.stride()
@@ -92,6 +102,8 @@ def convert_conv3d_weight_memory_format(module: Any, memory_format: Any) -> Any:
     Arguments:
         module: the module
         memory_format: how the result lies in memory
+
+    Returns: the module.
 
     Example:
         >>> conv = nn.utils.convert_conv3d_weight_memory_format(nn.Conv3d(3, 4, 2), tp.channels_last_3d)

@@ -36,6 +36,10 @@ def get_total_norm(
         error_if_nonfinite: whether a norm of NaN or infinity is an error
         foreach: whether all parameters are updated by calls on lists; None decides
 
+    Returns: a tensor without dimensions.
+
+    Raises: RuntimeError with error_if_nonfinite for a norm that is NaN or infinite.
+
     Example:
         >>> nn.utils.get_total_norm([tp.tensor([3.0]), tp.tensor([4.0])])
         tensor(5.)
@@ -98,6 +102,10 @@ def clip_grad_norm_(
         error_if_nonfinite: whether a norm of NaN or infinity is an error
         foreach: whether all parameters are updated by calls on lists; None decides
 
+    Returns: a tensor without dimensions.
+
+    Raises: RuntimeError with error_if_nonfinite for a norm that is NaN or infinite.
+
     Example:
         >>> x = nn.Parameter(tp.ones(2))
         >>> (x * tp.tensor([3.0, 4.0])).sum().backward()
@@ -127,6 +135,8 @@ def clip_grad_norm(
         norm_type: which norm: 2 the Euclidean one
         error_if_nonfinite: whether a norm of NaN or infinity is an error
         foreach: whether all parameters are updated by calls on lists; None decides
+
+    Returns: a tensor without dimensions.
 
     Example:
         >>> x = nn.Parameter(tp.ones(2))

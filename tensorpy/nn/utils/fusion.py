@@ -34,6 +34,8 @@ def fuse_conv_bn_weights(
         bn_b: its bias, or None
         transpose: whether the convolution is a transposed one
 
+    Returns: two parameters, weight and bias.
+
     Example:
         >>> w, b = nn.utils.fuse_conv_bn_weights(tp.ones(4, 3, 2, 2), None, tp.zeros(4), tp.ones(4), 1e-5, None, None)
         >>> w.shape, b.shape
@@ -71,6 +73,10 @@ def fuse_conv_bn_eval(conv: Any, bn: Any, transpose: bool = False) -> Any:
         bn: the batch normalisation
         transpose: whether the convolution is a transposed one
 
+    Returns: a new module.
+
+    Raises: AssertionError for modules in training.
+
     Example:
         >>> conv, bn = nn.Conv2d(3, 4, 2).eval(), nn.BatchNorm2d(4).eval()
         >>> x = tp.ones(1, 3, 5, 5)
@@ -100,6 +106,8 @@ def fuse_linear_bn_weights(
         bn_w: its weight, or None
         bn_b: its bias, or None
 
+    Returns: two parameters, weight and bias.
+
     Example:
         >>> zero, one = tp.zeros(4), tp.ones(4)
         >>> w, b = nn.utils.fuse_linear_bn_weights(tp.ones(4, 3), None, zero, one, 1e-5, one, zero)
@@ -114,6 +122,10 @@ def fuse_linear_bn_eval(linear: Any, bn: Any) -> Any:
 
     Arguments:
         bn: the batch normalisation
+
+    Returns: a new module.
+
+    Raises: AssertionError for modules in training, or numbers of features that do not fit.
 
     Example:
         >>> linear, bn = nn.Linear(3, 4).eval(), nn.BatchNorm1d(4).eval()

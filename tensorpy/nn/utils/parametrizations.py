@@ -37,6 +37,10 @@ def weight_norm(module: Any, name: str = "weight", dim: int = 0) -> Any:
         name: the name of the parameter
         dim: the dimension that is not summed over; None takes all
 
+    Returns: the module.
+
+    Raises: ValueError for a weight that the module does not have.
+
     Example:
         >>> layer = nn.utils.parametrizations.weight_norm(nn.Linear(3, 3))
         >>> sorted(name for name, _ in layer.named_parameters())
@@ -113,6 +117,10 @@ def spectral_norm(
         n_power_iterations: how many iterations each forward makes
         eps: a small number that keeps divisions in range
         dim: the dimension that is not summed over; None takes all
+
+    Returns: the module.
+
+    Raises: ValueError for a weight that the module does not have.
 
     Example:
         >>> layer = nn.utils.parametrizations.spectral_norm(nn.Linear(3, 3), n_power_iterations=20)
@@ -198,6 +206,10 @@ def orthogonal(
         module: the module
         name: the name of the parameter
         use_trivialization: whether the weight is moved to where the parametrisation is the identity
+
+    Returns: the module.
+
+    Raises: ValueError for a weight of less than two dimensions, or an unknown orthogonal_map.
 
     Example:
         >>> layer = nn.utils.parametrizations.orthogonal(nn.Linear(3, 3))

@@ -34,6 +34,8 @@ _cache: dict[tuple[int, str], Any] = {}
 def cached() -> Any:
     """Inside, each parametrised tensor is computed once.
 
+    Returns: a context manager.
+
     Example:
         >>> import tensorpy.nn.utils.parametrize as parametrize
         >>> layer = nn.utils.parametrizations.weight_norm(nn.Linear(2, 2))
@@ -258,6 +260,11 @@ def register_parametrization(module: Any, tensor_name: str, parametrization: Mod
         tensor_name: the name of the parameter or buffer
         unsafe: whether the checks of shapes and dtypes are left out
 
+    Returns: the module.
+
+    Raises: ValueError for a name that the module does not have, and for a parametrisation that changes the dtype or,
+        unless unsafe, the shape.
+
     Example:
         >>> import tensorpy.nn.utils.parametrize as parametrize
         >>> class Positive(nn.Module):
@@ -297,6 +304,8 @@ def is_parametrized(module: Any, tensor_name: str | None = None) -> bool:
         module: the module
         tensor_name: the name of the parameter or buffer
 
+    Returns: bool.
+
     Example:
         >>> import tensorpy.nn.utils.parametrize as parametrize
         >>> class Positive(nn.Module):
@@ -318,6 +327,10 @@ def remove_parametrizations(module: Any, tensor_name: str, leave_parametrized: b
     Arguments:
         module: the module
         tensor_name: the name of the parameter or buffer
+
+    Returns: the module.
+
+    Raises: ValueError where there is none, or the tensor is made of several and leave_parametrized is False.
 
     Example:
         >>> import tensorpy.nn.utils.parametrize as parametrize
@@ -354,6 +367,8 @@ def remove_parametrizations(module: Any, tensor_name: str, leave_parametrized: b
 def type_before_parametrizations(module: Any) -> type:
     """The class of a module, or what it was before it was parametrised.
 
+    Returns: a class.
+
     Example:
         >>> import tensorpy.nn.utils.parametrize as parametrize
         >>> class Positive(nn.Module):
@@ -373,6 +388,8 @@ def transfer_parametrizations_and_params(from_module: Any, to_module: Any, tenso
         from_module: the module that has them
         to_module: the module that gets them
         tensor_name: the name of the parameter or buffer
+
+    Returns: to_module.
 
     Example:
         >>> import tensorpy.nn.utils.parametrize as parametrize

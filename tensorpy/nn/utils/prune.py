@@ -38,7 +38,10 @@ class BasePruningMethod(ABC):
 
     @classmethod
     def apply(cls, module: Any, name: str, *args: Any, importance_scores: Tensor | None = None, **kwargs: Any) -> Any:
-        """Prunes a tensor of a module, on top of what was pruned before."""
+        """Prunes a tensor of a module, on top of what was pruned before.
+
+        Returns: the method's object.
+        """
         method: Any = cls(*args, **kwargs)
         method._tensor_name = name
         found = [(k, h) for k, h in module._forward_pre_hooks.items() if _is_of(h, name)]
@@ -347,6 +350,8 @@ def identity(module: Any, name: str) -> Any:
         module: the module
         name: the name of the parameter
 
+    Returns: the module.
+
     Example:
         >>> layer = nn.utils.prune.identity(nn.Linear(2, 2), "weight")
         >>> layer.weight_mask
@@ -364,6 +369,10 @@ def random_unstructured(module: Any, name: str, amount: float) -> Any:
         module: the module
         name: the name of the parameter
         amount: a fraction, from 0 to 1, or how many
+
+    Returns: the module.
+
+    Raises: ValueError for an amount that is a share outside [0, 1] or more than there is.
 
     Example:
         >>> layer = nn.utils.prune.random_unstructured(nn.Linear(2, 2), "weight", amount=2)
@@ -383,6 +392,10 @@ def l1_unstructured(module: Any, name: str, amount: float, importance_scores: Te
         amount: a fraction, from 0 to 1, or how many
         importance_scores: what is compared instead of the values, of their shape
 
+    Returns: the module.
+
+    Raises: ValueError for an amount that is a share outside [0, 1] or more than there is.
+
     Example:
         >>> layer = nn.utils.prune.l1_unstructured(nn.Linear(2, 2), "weight", amount=0.5)
         >>> layer.weight_mask.sum()
@@ -400,6 +413,10 @@ def random_structured(module: Any, name: str, amount: float, dim: int) -> Any:
         name: the name of the parameter
         amount: a fraction, from 0 to 1, or how many
         dim: the dimension along which slices are taken
+
+    Returns: the module.
+
+    Raises: ValueError for an amount that is a share outside [0, 1] or more than there is.
 
     Example:
         >>> layer = nn.utils.prune.random_structured(nn.Linear(2, 2), "weight", amount=1, dim=0)
@@ -423,6 +440,10 @@ def ln_structured(
         dim: the dimension along which slices are taken
         importance_scores: what is compared instead of the values, of their shape
 
+    Returns: the module.
+
+    Raises: ValueError for an amount that is a share outside [0, 1] or more than there is.
+
     Example:
         >>> layer = nn.utils.prune.ln_structured(nn.Linear(2, 2), "weight", amount=1, n=2, dim=0)
         >>> layer.weight_mask.sum()
@@ -439,6 +460,8 @@ def custom_from_mask(module: Any, name: str, mask: Tensor) -> Any:
         module: the module
         name: the name of the parameter
         mask: bool: which elements count
+
+    Returns: the module.
 
     Example:
         >>> layer = nn.utils.prune.custom_from_mask(nn.Linear(2, 1), "weight", tp.tensor([[1.0, 0.0]]))
@@ -490,6 +513,10 @@ def remove(module: Any, name: str) -> Any:
         module: the module
         name: the name of the parameter
 
+    Returns: the module.
+
+    Raises: ValueError for a tensor that is not pruned.
+
     Example:
         >>> layer = nn.utils.prune.l1_unstructured(nn.Linear(2, 2), "weight", amount=0.5)
         >>> layer = nn.utils.prune.remove(layer, "weight")
@@ -506,6 +533,8 @@ def remove(module: Any, name: str) -> Any:
 
 def is_pruned(module: Any) -> bool:
     """Whether a tensor of the module, or of one inside, is pruned.
+
+    Returns: bool.
 
     Example:
         >>> nn.utils.prune.is_pruned(nn.Linear(2, 2))

@@ -30,6 +30,8 @@ class PackedSequence_(NamedTuple):
 def invert_permutation(permutation: Tensor | None) -> Tensor | None:
     """The permutation that undoes one.
 
+    Returns: a tensor of int64, None of None.
+
     Example:
         >>> nn.utils.rnn.invert_permutation(tp.tensor([2, 0, 1]))
         tensor([1, 2, 0])
@@ -47,6 +49,8 @@ class PackedSequence(PackedSequence_):
     Arguments:
         data: the data
         unsorted_indices: the order that undoes sorted_indices
+
+    Raises: ValueError for batch_sizes that are not on the CPU.
 
     Example:
         >>> packed = nn.utils.rnn.pack_padded_sequence(tp.tensor([[1, 2], [3, 0]]), tp.tensor([2, 1]), batch_first=True)
@@ -73,7 +77,7 @@ class PackedSequence(PackedSequence_):
             )
         return super().__new__(cls, data, batch_sizes, sorted_indices, unsorted_indices)
 
-    def to(self, *args: Any, **kwargs: Any) -> Any:
+    def to(self, *args: Any, **kwargs: Any) -> PackedSequence:
         """With the data converted or moved."""
         data = self.data.to(*args, **kwargs)
         if data is self.data:
@@ -81,47 +85,47 @@ class PackedSequence(PackedSequence_):
         moved = [None if i is None else i.to(device=data.device) for i in (self.sorted_indices, self.unsorted_indices)]
         return type(self)(data, self.batch_sizes, *moved)
 
-    def cpu(self) -> Any:
+    def cpu(self) -> PackedSequence:
         """On the CPU."""
         return self.to("cpu")
 
-    def cuda(self, *args: Any, **kwargs: Any) -> Any:
+    def cuda(self, *args: Any, **kwargs: Any) -> PackedSequence:
         """On a CUDA device."""
         return self.to(*(args or ("cuda",)), **kwargs)
 
-    def double(self) -> Any:
+    def double(self) -> PackedSequence:
         """As float64."""
         return self.to(dtype=_C.float64)
 
-    def float(self) -> Any:
+    def float(self) -> PackedSequence:
         """As float32."""
         return self.to(dtype=_C.float32)
 
-    def half(self) -> Any:
+    def half(self) -> PackedSequence:
         """As float16."""
         return self.to(dtype=_C.float16)
 
-    def long(self) -> Any:
+    def long(self) -> PackedSequence:
         """As int64."""
         return self.to(dtype=_C.int64)
 
-    def int(self) -> Any:
+    def int(self) -> PackedSequence:
         """As int32."""
         return self.to(dtype=_C.int32)
 
-    def short(self) -> Any:
+    def short(self) -> PackedSequence:
         """As int16."""
         return self.to(dtype=_C.int16)
 
-    def char(self) -> Any:
+    def char(self) -> PackedSequence:
         """As int8."""
         return self.to(dtype=_C.int8)
 
-    def byte(self) -> Any:
+    def byte(self) -> PackedSequence:
         """As uint8."""
         return self.to(dtype=_C.uint8)
 
-    def pin_memory(self) -> Any:
+    def pin_memory(self) -> PackedSequence:
         """With the data in pinned memory."""
         return type(self)(self.data.pin_memory(), *self[1:])
 
@@ -145,6 +149,11 @@ def pack_padded_sequence(
         lengths: how long each sequence is
         batch_first: whether the batch is the first dimension, and the sequence the second
         enforce_sorted: whether the sequences must come with the longest first
+
+    Returns: a PackedSequence.
+
+    Raises: RuntimeError for lengths that are not one for each sequence, not positive, too long, or rise although
+        enforce_sorted.
 
     Example:
         >>> packed = nn.utils.rnn.pack_padded_sequence(tp.tensor([[1, 2], [3, 0]]), tp.tensor([2, 1]), batch_first=True)
@@ -194,6 +203,10 @@ def pad_packed_sequence(
         padding_value: the value of the padding
         total_length: the length to pad to; None takes the longest
 
+    Returns: a tensor (L, N, *), or (N, L, *), and the lengths, int64.
+
+    Raises: ValueError for a total_length below the longest sequence.
+
     Example:
         >>> packed = nn.utils.rnn.pack_sequence([tp.tensor([1, 2]), tp.tensor([3])])
         >>> nn.utils.rnn.pad_packed_sequence(packed, batch_first=True)
@@ -236,6 +249,10 @@ def pad_sequence(
         padding_value: the value of the padding
         padding_side: 'right' or 'left': where the padding stands
 
+    Returns: a tensor (L, N, *), or with batch_first (N, L, *).
+
+    Raises: RuntimeError for no sequences, or an unknown padding_side.
+
     Example:
         >>> nn.utils.rnn.pad_sequence([tp.tensor([1, 2]), tp.tensor([3])], batch_first=True)
         tensor([[1, 2],
@@ -268,6 +285,8 @@ def unpad_sequence(padded_sequences: Tensor, lengths: Tensor, batch_first: bool 
         lengths: how long each sequence is
         batch_first: whether the batch is the first dimension, and the sequence the second
 
+    Returns: a list of tensors.
+
     Example:
         >>> nn.utils.rnn.unpad_sequence(tp.tensor([[1, 2], [3, 0]]), tp.tensor([2, 1]), batch_first=True)
         [tensor([1, 2]), tensor([3])]
@@ -283,6 +302,10 @@ def pack_sequence(sequences: Sequence[Tensor], enforce_sorted: bool = True) -> P
         sequences: tensors (L, *) of different lengths
         enforce_sorted: whether the sequences must come with the longest first
 
+    Returns: a PackedSequence.
+
+    Raises: RuntimeError for lengths that rise although enforce_sorted.
+
     Example:
         >>> nn.utils.rnn.pack_sequence([tp.tensor([1, 2]), tp.tensor([3])]).data
         tensor([1, 3, 2])
@@ -296,6 +319,8 @@ def unpack_sequence(packed_sequences: PackedSequence) -> list[Tensor]:
 
     Arguments:
         packed_sequences: the packed sequence
+
+    Returns: a list of tensors.
 
     Example:
         >>> nn.utils.rnn.unpack_sequence(nn.utils.rnn.pack_sequence([tp.tensor([1, 2]), tp.tensor([3])]))

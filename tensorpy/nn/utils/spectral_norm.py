@@ -75,6 +75,10 @@ def spectral_norm(
         eps: a small number that keeps divisions in range
         dim: the dimension that is not summed over; None takes all
 
+    Returns: the module.
+
+    Raises: RuntimeError for the second on one parameter, ValueError where the parameter is None.
+
     Example:
         >>> layer = nn.utils.spectral_norm(nn.Linear(3, 3))
         >>> y = layer(tp.ones(1, 3))
@@ -107,6 +111,10 @@ def remove_spectral_norm(module: Any, name: str = "weight") -> Any:
     Arguments:
         module: the module
         name: the name of the parameter
+
+    Returns: the module.
+
+    Raises: ValueError where the module has none of this name.
 
     Example:
         >>> layer = nn.utils.spectral_norm(nn.Linear(3, 3))

@@ -164,6 +164,8 @@ def functional_call(
         tie_weights: whether a parameter that is shared is replaced everywhere
         strict: whether all of the module's parameters and buffers have to be given, and no others
 
+    Returns: what the module gives.
+
     Example:
         >>> model = nn.Linear(2, 1, bias=False)
         >>> nn.utils.stateless.functional_call(model, {"weight": tp.ones(1, 2)}, tp.ones(1, 2))

@@ -44,6 +44,10 @@ def weight_norm(module: Any, name: str = "weight", dim: int = 0) -> Any:
         name: the name of the parameter
         dim: the dimension that is not summed over; None takes all
 
+    Returns: the module.
+
+    Raises: RuntimeError for the second on one parameter.
+
     Example:
         >>> layer = nn.utils.weight_norm(nn.Linear(3, 3))
         >>> y = layer(tp.ones(1, 3))
@@ -74,6 +78,10 @@ def remove_weight_norm(module: Any, name: str = "weight") -> Any:
     Arguments:
         module: the module
         name: the name of the parameter
+
+    Returns: the module.
+
+    Raises: ValueError where the module has none of this name.
 
     Example:
         >>> layer = nn.utils.weight_norm(nn.Linear(3, 3))

@@ -50,6 +50,8 @@ def default_convert(data: Any) -> Any:
     Arguments:
         data: the data
 
+    Returns: what was given, with tensors.
+
     Example:
         >>> tp.utils.data.default_convert([tp.ones(1), "text"])
         [tensor([1.]), 'text']
@@ -148,6 +150,10 @@ def default_collate(batch: Any) -> Any:
 
     Arguments:
         batch: the batch
+
+    Returns: what one sample is, with a first dimension for the batch.
+
+    Raises: TypeError for samples of another type, RuntimeError for ones of different lengths.
 
     Example:
         >>> tp.utils.data.default_collate([(1, 2.0), (3, 4.0)])

@@ -68,6 +68,9 @@ class DataLoader(Generic[T_co]):
         pin_memory_device: is taken, and changes nothing here
         in_order: whether batches come in order
 
+    Raises: ValueError for options that do not go together: a sampler with shuffle, a batch_sampler with batch_size,
+        what needs num_workers without them.
+
     Example:
         >>> from tensorpy.utils.data import DataLoader, TensorDataset
         >>> data = TensorDataset(tp.arange(5), tp.arange(5) * 10)

@@ -71,6 +71,8 @@ class IterableDataset(Dataset[T_co]):
 class TensorDataset(Dataset[tuple[Tensor, ...]]):
     """Tensors by their first index, as tuples.
 
+    Raises: AssertionError for tensors of different lengths.
+
     Example:
         >>> tp.utils.data.TensorDataset(tp.tensor([1, 2]), tp.tensor([3, 4]))[0]
         (tensor(1), tensor(3))
@@ -99,6 +101,8 @@ def _several(dataset: Any, indices: list[int]) -> Any:
 
 class StackDataset(Dataset[Any]):
     """Several datasets side by side: samples are tuples, or dictionaries if the datasets are named.
+
+    Raises: ValueError for no datasets, or ones of different lengths.
 
     Example:
         >>> from tensorpy.utils.data import TensorDataset, StackDataset
@@ -138,6 +142,8 @@ class ConcatDataset(Dataset[Any]):
 
     Arguments:
         datasets: the datasets
+
+    Raises: AssertionError for no datasets, or an IterableDataset.
 
     Example:
         >>> from tensorpy.utils.data import TensorDataset, ConcatDataset
@@ -252,8 +258,12 @@ def random_split(
 
     Arguments:
         dataset: the dataset
-        lengths: how long each sequence is
+        lengths: how many samples each part has, or shares of one
         generator: where the random numbers come from; None takes the default generator
+
+    Returns: a list of Subsets.
+
+    Raises: ValueError for lengths that do not sum to the dataset's, or a share outside [0, 1].
 
     Example:
         >>> a, b = tp.utils.data.random_split(range(10), [7, 3])

@@ -78,6 +78,8 @@ class RandomSampler(Sampler[int]):
         num_samples: how many are drawn
         generator: where the random numbers come from; None takes the default generator
 
+    Raises: TypeError for a replacement that is no bool, ValueError for num_samples below 1.
+
     Example:
         >>> sorted(tp.utils.data.RandomSampler(range(4)))
         [0, 1, 2, 3]
@@ -154,6 +156,8 @@ class WeightedRandomSampler(Sampler[int]):
         replacement: whether one may be drawn again
         generator: where the random numbers come from; None takes the default generator
 
+    Raises: ValueError for weights that are no vector, num_samples below 1, or a replacement that is no bool.
+
     Example:
         >>> list(tp.utils.data.WeightedRandomSampler([0.0, 1.0], 3))
         [1, 1, 1]
@@ -197,6 +201,8 @@ class BatchSampler(Sampler[list[int]]):
         batch_size: how many items a batch has
         drop_last: whether a last batch that is too small is left out
 
+    Raises: ValueError for a batch_size that is no positive int, or a drop_last that is no bool.
+
     Example:
         >>> from tensorpy.utils.data import BatchSampler, SequentialSampler
         >>> list(BatchSampler(SequentialSampler(range(5)), batch_size=2, drop_last=False))
@@ -236,6 +242,8 @@ class DistributedSampler(Sampler[int]):
         shuffle: whether the order is drawn
         seed: the seed
         drop_last: whether a last batch that is too small is left out
+
+    Raises: ValueError for a rank out of range.
 
     Example:
         >>> list(tp.utils.data.DistributedSampler(range(4), num_replicas=2, rank=0, shuffle=False))

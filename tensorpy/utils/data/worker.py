@@ -42,6 +42,8 @@ _worker_info: WorkerInfo | None = None
 def get_worker_info() -> WorkerInfo | None:
     """The worker that this process is, or None in the main process.
 
+    Returns: a WorkerInfo, or None.
+
     Example:
         >>> tp.utils.data.get_worker_info() is None
         True

@@ -27,8 +27,9 @@ def hook_with_zero_step(hook: _Hook, ddp: Any, zero: Any, shard_buckets: bool = 
         zero: a ZeroRedundancyOptimizer of its parameters, made with overlap_with_ddp=True
         shard_buckets: is taken: whose a parameter is follows from its size
 
-    Errors:
-        ValueError: the optimizer was made without overlap_with_ddp=True
+    Returns: a hook.
+
+    Raises: ValueError for an optimizer that was made without overlap_with_ddp=True.
 
     Example:
         >>> from tensorpy.distributed.algorithms.ddp_comm_hooks import ddp_zero_hook, default_hooks
@@ -71,8 +72,9 @@ def hook_with_zero_step_interleaved(hook: _Hook, ddp: Any, zero: Any, shard_buck
         zero: a ZeroRedundancyOptimizer of its parameters, made with overlap_with_ddp=True
         shard_buckets: is taken: whose a parameter is follows from its size
 
-    Errors:
-        ValueError: the optimizer was made without overlap_with_ddp=True
+    Returns: a hook.
+
+    Raises: ValueError for an optimizer that was made without overlap_with_ddp=True.
 
     Example:
         >>> from tensorpy.distributed.algorithms.ddp_comm_hooks import ddp_zero_hook, default_hooks

@@ -34,6 +34,8 @@ def allreduce_hook(process_group: Any, bucket: GradBucket) -> Future[Tensor]:
         process_group: the processes; None takes all
         bucket: the gradients
 
+    Returns: a Future of a tensor.
+
     Example:
         >>> from tensorpy.distributed.algorithms.ddp_comm_hooks.default_hooks import allreduce_hook
         >>> net = nn.parallel.DistributedDataParallel(nn.Linear(1, 1))
@@ -77,6 +79,8 @@ def fp16_compress_hook(process_group: Any, bucket: GradBucket) -> Future[Tensor]
         process_group: the processes; None takes all
         bucket: the gradients
 
+    Returns: a Future of a tensor.
+
     Example:
         >>> from tensorpy.distributed.algorithms.ddp_comm_hooks.default_hooks import fp16_compress_hook
         >>> net = nn.parallel.DistributedDataParallel(nn.Linear(1, 1))
@@ -94,6 +98,8 @@ def bf16_compress_hook(process_group: Any, bucket: GradBucket) -> Future[Tensor]
     Arguments:
         process_group: the processes; None takes all
         bucket: the gradients
+
+    Returns: a Future of a tensor.
 
     Example:
         >>> from tensorpy.distributed.algorithms.ddp_comm_hooks.default_hooks import bf16_compress_hook
@@ -126,6 +132,8 @@ def fp16_compress_wrapper(hook: Hook) -> Hook:
     Arguments:
         hook: the hook that carries them
 
+    Returns: a hook.
+
     Example:
         >>> from tensorpy.distributed.algorithms.ddp_comm_hooks import default_hooks
         >>> net = nn.parallel.DistributedDataParallel(nn.Linear(1, 1))
@@ -142,6 +150,8 @@ def bf16_compress_wrapper(hook: Hook) -> Hook:
 
     Arguments:
         hook: the hook that carries them
+
+    Returns: a hook.
 
     Example:
         >>> from tensorpy.distributed.algorithms.ddp_comm_hooks import default_hooks

@@ -38,6 +38,8 @@ class PowerSGDState:
         compression_stats_logging_frequency: is taken
         batch_tensors_with_same_shape: is taken: all of a bucket travel together anyway
 
+    Raises: ValueError for a start_powerSGD_iter below 2 with use_error_feedback or warm_start.
+
     Example:
         >>> from tensorpy.distributed.algorithms.ddp_comm_hooks import powerSGD_hook as power
         >>> net = nn.parallel.DistributedDataParallel(nn.Linear(8, 8))
@@ -216,6 +218,8 @@ def powerSGD_hook(state: PowerSGDState, bucket: GradBucket) -> Future[Tensor]:
         state: the state
         bucket: the gradients
 
+    Returns: a Future of a tensor.
+
     Example:
         >>> from tensorpy.distributed.algorithms.ddp_comm_hooks import powerSGD_hook as power
         >>> net = nn.parallel.DistributedDataParallel(nn.Linear(8, 8))
@@ -257,6 +261,8 @@ def batched_powerSGD_hook(state: PowerSGDState, bucket: GradBucket) -> Future[Te
     Arguments:
         state: the state
         bucket: the gradients
+
+    Returns: a Future of a tensor.
 
     Example:
         >>> from tensorpy.distributed.algorithms.ddp_comm_hooks import powerSGD_hook as power

@@ -60,6 +60,8 @@ class PeriodicModelAverager(ModelAverager):
         warmup_steps: how many steps are before the first one
         process_group: the processes; None takes all
 
+    Raises: ValueError for negative warmup_steps, or a period that is not positive.
+
     Example:
         >>> from tensorpy.distributed.algorithms.model_averaging.averagers import PeriodicModelAverager
         >>> averager = PeriodicModelAverager(period=4, warmup_steps=100)

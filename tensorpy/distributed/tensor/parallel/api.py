@@ -26,6 +26,10 @@ def parallelize_module(
         parallelize_plan: a style for the module, or styles by names of submodules; `*` stands for any part of a name
         src_data_rank: whose parameters they are, by its rank in the mesh; None: each process cuts its own
 
+    Returns: the module.
+
+    Raises: ValueError for a mesh of several dimensions, TypeError for what is no plan.
+
     Example:
         >>> from tensorpy.distributed.tensor.parallel import ColwiseParallel, RowwiseParallel, parallelize_module
         >>> mesh = tp.distributed.init_device_mesh("cpu", (1,))

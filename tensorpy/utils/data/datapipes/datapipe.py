@@ -108,6 +108,8 @@ def functional_datapipe(name: str, enable_df_api_tracing: bool = False) -> Calla
         name: the name
         enable_df_api_tracing: is taken, and changes nothing here
 
+    Returns: a decorator.
+
     Example:
         >>> @tp.utils.data.functional_datapipe("mine")  # doctest: +SKIP
         ... class Pipe(tp.utils.data.IterDataPipe): ...

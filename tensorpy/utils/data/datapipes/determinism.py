@@ -15,6 +15,8 @@ _guaranteed = False
 def guaranteed_datapipes_determinism() -> Iterator[None]:
     """A context in which to make a pipe that is marked `non_deterministic` is a TypeError.
 
+    Returns: a context manager.
+
     Example:
         >>> with tp.utils.data.guaranteed_datapipes_determinism():
         ...     pass
@@ -32,6 +34,10 @@ def non_deterministic(arg: Any) -> Any:
 
     Arguments:
         arg: the argument
+
+    Returns: the class, or a decorator.
+
+    Raises: TypeError for what is no IterDataPipe.
 
     Example:
         >>> @tp.utils.data.non_deterministic  # doctest: +SKIP
@@ -61,7 +67,9 @@ def argument_validation(f: Callable[..., Any]) -> Callable[..., Any]:
     """The function: what its arguments' types are, is for checkers to say.
 
     Arguments:
-        f: a path or a file object
+        f: the function
+
+    Returns: the function.
 
     Example:
         >>> @tp.utils.data.argument_validation
@@ -77,7 +85,9 @@ def runtime_validation(f: Callable[..., Any]) -> Callable[..., Any]:
     """The function: what types it gives, is for checkers to say.
 
     Arguments:
-        f: a path or a file object
+        f: the function
+
+    Returns: the function.
 
     Example:
         >>> @tp.utils.data.runtime_validation  # doctest: +SKIP
@@ -90,6 +100,8 @@ def runtime_validation(f: Callable[..., Any]) -> Callable[..., Any]:
 @contextmanager
 def runtime_validation_disabled() -> Iterator[None]:
     """A context without checks of types while a program runs: there are none.
+
+    Returns: a context manager.
 
     Example:
         >>> with tp.utils.data.runtime_validation_disabled():

@@ -57,6 +57,8 @@ class Conv1d(_FakeQuantized, nn.Conv1d):
         qconfig: the configuration
         more: nn.Conv1d's
 
+    Raises: AssertionError without a qconfig.
+
     Example:
         >>> qconfig = tp.ao.quantization.get_default_qat_qconfig()
         >>> tp.ao.nn.qat.Conv1d(2, 3, 3, qconfig=qconfig)(tp.ones(1, 2, 8)).shape
@@ -74,6 +76,8 @@ class Conv2d(_FakeQuantized, nn.Conv2d):
         qconfig: the configuration
         more: nn.Conv2d's
 
+    Raises: AssertionError without a qconfig.
+
     Example:
         >>> qconfig = tp.ao.quantization.get_default_qat_qconfig()
         >>> tp.ao.nn.qat.Conv2d(2, 3, 3, qconfig=qconfig)(tp.ones(1, 2, 8, 8)).shape
@@ -90,6 +94,8 @@ class Conv3d(_FakeQuantized, nn.Conv3d):
         arguments: nn.Conv3d's
         qconfig: the configuration
         more: nn.Conv3d's
+
+    Raises: AssertionError without a qconfig.
 
     Example:
         >>> qconfig = tp.ao.quantization.get_default_qat_qconfig()

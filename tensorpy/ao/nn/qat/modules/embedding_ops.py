@@ -59,6 +59,8 @@ class Embedding(_Table, nn.Embedding):
         qconfig: the configuration; its weights are of per_channel_affine_float_qparams
         more: nn.Embedding's
 
+    Raises: AssertionError without a qconfig.
+
     Example:
         >>> qconfig = tp.ao.quantization.default_embedding_qat_qconfig
         >>> tp.ao.nn.qat.Embedding(5, 4, qconfig=qconfig)(tp.tensor([0, 3])).shape
@@ -83,6 +85,8 @@ class EmbeddingBag(_Table, nn.EmbeddingBag):
         arguments: nn.EmbeddingBag's
         qconfig: the configuration; its weights are of per_channel_affine_float_qparams
         more: nn.EmbeddingBag's
+
+    Raises: AssertionError without a qconfig.
 
     Example:
         >>> qconfig = tp.ao.quantization.default_embedding_qat_qconfig

@@ -24,6 +24,8 @@ class Linear(FakeQuantizedWeight, nn.Linear):
         device: where the parameters are
         dtype: the dtype of the parameters
 
+    Raises: AssertionError without a qconfig.
+
     Example:
         >>> qconfig = tp.ao.quantization.get_default_qat_qconfig()
         >>> tp.ao.nn.qat.Linear(2, 3, qconfig=qconfig)(tp.ones(5, 2)).shape
@@ -48,7 +50,7 @@ class Linear(FakeQuantizedWeight, nn.Linear):
         return F.linear(input, self.weight_fake_quant(self.weight), self.bias)
 
     @classmethod
-    def from_float(cls, mod: Any, use_precomputed_fake_quant: bool = False) -> Any:
+    def from_float(cls, mod: Any, use_precomputed_fake_quant: bool = False) -> Linear:
         """Of a linear map with a qconfig; the parameters are the same ones."""
         linear = cls._checked(mod)
         made = cls(linear.in_features, linear.out_features, linear.bias is not None, qconfig=mod.qconfig)

@@ -208,7 +208,7 @@ class Softmax(_Ranged, nn.Softmax):
         return single.softmax(input, dim, self.scale, self.zero_point)
 
     @classmethod
-    def from_reference(cls, mod: Any, scale: Any, zero_point: Any) -> Any:
+    def from_reference(cls, mod: Any, scale: Any, zero_point: Any) -> Softmax:
         """Of a module that computes the same in floating point."""
         return cls(mod.dim, float(scale), int(zero_point))
 
@@ -247,7 +247,7 @@ class PReLU(_Ranged):
         return single.prelu(input, self.weight, self.scale, self.zero_point)
 
     @classmethod
-    def from_reference(cls, mod: Any, scale: Any, zero_point: Any) -> Any:
+    def from_reference(cls, mod: Any, scale: Any, zero_point: Any) -> PReLU:
         """Of a module that computes the same in floating point."""
         made = cls(float(scale), int(zero_point), mod.num_parameters)
         slopes = mod.weight.detach().float()
@@ -255,7 +255,7 @@ class PReLU(_Ranged):
         return made
 
     @classmethod
-    def from_float(cls, mod: Any, use_precomputed_fake_quant: bool = False) -> Any:
+    def from_float(cls, mod: Any, use_precomputed_fake_quant: bool = False) -> PReLU:
         """Of a module that was observed."""
         made = cls.from_reference(mod, *mod.activation_post_process.calculate_qparams())
         watching = mod.qconfig.weight()

@@ -199,6 +199,8 @@ class Conv1d(_ConvNd):
         device: where the weight is
         dtype: not read
 
+    Raises: ValueError for groups that do not divide the channels, or an unknown padding_mode.
+
     Example:
         >>> layer = tp.ao.nn.quantized.Conv1d(2, 3, 5)
         >>> layer(tp.quantize_per_tensor(tp.ones(1, 2, 8), 0.5, 0, tp.quint8)).shape
@@ -225,6 +227,8 @@ class Conv2d(_ConvNd):
         device: where the weight is
         dtype: not read
 
+    Raises: ValueError for groups that do not divide the channels, or an unknown padding_mode.
+
     Example:
         >>> layer = tp.ao.nn.quantized.Conv2d(2, 3, 3, padding=1)
         >>> layer(tp.quantize_per_tensor(tp.ones(1, 2, 8, 8), 0.5, 0, tp.quint8)).shape
@@ -250,6 +254,8 @@ class Conv3d(_ConvNd):
         padding_mode: 'zeros', 'reflect', 'replicate' or 'circular'
         device: where the weight is
         dtype: not read
+
+    Raises: ValueError for groups that do not divide the channels, or an unknown padding_mode.
 
     Example:
         >>> layer = tp.ao.nn.quantized.Conv3d(2, 3, 2)
@@ -334,6 +340,8 @@ class ConvTranspose1d(_ConvTransposeNd):
         device: where the weight is
         dtype: not read
 
+    Raises: ValueError for groups that do not divide the channels, or another padding_mode than 'zeros'.
+
     Example:
         >>> layer = tp.ao.nn.quantized.ConvTranspose1d(2, 3, 3, stride=2)
         >>> layer(tp.quantize_per_tensor(tp.ones(1, 2, 8), 0.5, 0, tp.quint8)).shape
@@ -361,6 +369,8 @@ class ConvTranspose2d(_ConvTransposeNd):
         device: where the weight is
         dtype: not read
 
+    Raises: ValueError for groups that do not divide the channels, or another padding_mode than 'zeros'.
+
     Example:
         >>> layer = tp.ao.nn.quantized.ConvTranspose2d(2, 3, 3, stride=2)
         >>> layer(tp.quantize_per_tensor(tp.ones(1, 2, 8, 8), 0.5, 0, tp.quint8)).shape
@@ -387,6 +397,8 @@ class ConvTranspose3d(_ConvTransposeNd):
         padding_mode: 'zeros'
         device: where the weight is
         dtype: not read
+
+    Raises: ValueError for groups that do not divide the channels, or another padding_mode than 'zeros'.
 
     Example:
         >>> layer = tp.ao.nn.quantized.ConvTranspose3d(2, 3, 3, stride=2)

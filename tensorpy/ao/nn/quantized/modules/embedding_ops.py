@@ -140,7 +140,7 @@ class Embedding(nn.Module):
         return self._packed_params._weight()
 
     @classmethod
-    def from_float(cls, mod: Any, use_precomputed_fake_quant: bool = False) -> Any:
+    def from_float(cls, mod: Any, use_precomputed_fake_quant: bool = False) -> Embedding:
         """Of a module with a qconfig whose weights have zero points in float32."""
         if type(mod) is not cls._FLOAT_MODULE or not hasattr(mod, "qconfig"):
             raise AssertionError(f"{cls.__name__}.from_float is of {cls._FLOAT_MODULE.__name__} with a qconfig")
@@ -202,10 +202,10 @@ class EmbeddingBag(Embedding):
         return "QuantizedEmbeddingBag"
 
     @classmethod
-    def from_float(cls, mod: Any, use_precomputed_fake_quant: bool = False) -> Any:
+    def from_float(cls, mod: Any, use_precomputed_fake_quant: bool = False) -> EmbeddingBag:
         """Of a module with a qconfig whose weights have zero points in float32."""
         if mod.mode != "sum":
             raise AssertionError(f"{cls.__name__} gives sums, not mode={mod.mode!r}")
-        made = super().from_float(mod, use_precomputed_fake_quant)
+        made: Any = super().from_float(mod, use_precomputed_fake_quant)
         made.include_last_offset = mod.include_last_offset
         return made

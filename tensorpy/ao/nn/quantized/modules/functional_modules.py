@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NoReturn
 
 from tensorpy import _C, nn
 from tensorpy._C import Tensor
@@ -22,7 +22,7 @@ class FXFloatFunctional(nn.Module):
         tensor([2., 2.])
     """
 
-    def forward(self, x: Any) -> Any:
+    def forward(self, x: Any) -> NoReturn:
         """Raises: the module's methods are called."""
         raise RuntimeError(f"{type(self).__name__} is not called itself: its methods are, like add(x, y)")
 
@@ -109,7 +109,7 @@ class QFunctional(nn.Module):
         """What `repr` shows between the parentheses."""
         return f"scale={self.scale}, zero_point={self.zero_point}"
 
-    def forward(self, x: Any) -> Any:
+    def forward(self, x: Any) -> NoReturn:
         """Raises: the module's methods are called."""
         raise RuntimeError("QFunctional is not called itself: its methods are, like add(x, y)")
 

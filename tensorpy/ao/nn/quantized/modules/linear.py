@@ -73,6 +73,8 @@ class Linear(WeightedQuantizedModule):
         bias_: whether there is a bias
         dtype: qint8; float16 for the weight of a dynamic one
 
+    Raises: RuntimeError for another dtype than qint8 or float16.
+
     Example:
         >>> layer = tp.ao.nn.quantized.Linear(2, 3)
         >>> layer(tp.quantize_per_tensor(tp.ones(5, 2), 0.5, 0, tp.quint8)).shape
@@ -146,7 +148,7 @@ class Linear(WeightedQuantizedModule):
         return ()
 
     @classmethod
-    def from_float(cls, mod: Any, use_precomputed_fake_quant: bool = False) -> Any:
+    def from_float(cls, mod: Any, use_precomputed_fake_quant: bool = False) -> Linear:
         """Of a linear map that was observed, or trained with fake quantization."""
         watching, more = mod.activation_post_process, ()
         if not hasattr(mod, "weight_fake_quant"):
@@ -173,7 +175,7 @@ class Linear(WeightedQuantizedModule):
         return made
 
     @classmethod
-    def from_reference(cls, ref_module: Any, output_scale: Any, output_zero_point: Any) -> Any:
+    def from_reference(cls, ref_module: Any, output_scale: Any, output_zero_point: Any) -> Linear:
         """Of a module that computes the same in floating point."""
         made = cls(ref_module.in_features, ref_module.out_features)
         made.set_weight_bias(ref_module.get_quantized_weight(), ref_module.bias)

@@ -147,7 +147,7 @@ class LayerNorm(nn.LayerNorm):
         )
 
     @classmethod
-    def from_float(cls, mod: Any, use_precomputed_fake_quant: bool = False) -> Any:
+    def from_float(cls, mod: Any, use_precomputed_fake_quant: bool = False) -> LayerNorm:
         """Of a norm that was observed."""
         return cls(mod.normalized_shape, mod.weight, mod.bias, *_range_of(mod), mod.eps, mod.elementwise_affine)
 
@@ -195,7 +195,7 @@ class GroupNorm(nn.GroupNorm):
         return single.group_norm(input, self.num_groups, self.weight, self.bias, self.eps, self.scale, self.zero_point)
 
     @classmethod
-    def from_float(cls, mod: Any, use_precomputed_fake_quant: bool = False) -> Any:
+    def from_float(cls, mod: Any, use_precomputed_fake_quant: bool = False) -> GroupNorm:
         """Of a norm that was observed."""
         return cls(mod.num_groups, mod.num_channels, mod.weight, mod.bias, *_range_of(mod), mod.eps, mod.affine)
 

@@ -25,6 +25,8 @@ class LSTM(quantizable.LSTM):
         dtype: the dtype of the parameters
         split_gates: whether each gate has maps of its own, with scales of their own
 
+    Raises: ValueError for a dropout outside [0, 1].
+
     Example:
         >>> observed = tp.ao.nn.quantizable.LSTM(2, 3)
         >>> observed.qconfig = tp.ao.quantization.default_qconfig
@@ -38,12 +40,12 @@ class LSTM(quantizable.LSTM):
         return "QuantizedLSTM"
 
     @classmethod
-    def from_float(cls, *arguments: Any, **more: Any) -> Any:
+    def from_float(cls, *arguments: Any, **more: Any) -> LSTM:
         """Nothing: an LSTM is observed first."""
         raise NotImplementedError("an LSTM is observed first: prepare() and data, then convert()")
 
     @classmethod
-    def from_observed(cls, other: Any) -> Any:
+    def from_observed(cls, other: Any) -> LSTM:
         """Of an LSTM that was observed."""
         if not isinstance(other, quantizable.LSTM):
             raise AssertionError(f"{cls.__name__}.from_observed is of a quantizable LSTM, not of {type(other)}")
@@ -82,12 +84,12 @@ class MultiheadAttention(quantizable.MultiheadAttention):
         return "QuantizedMultiheadAttention"
 
     @classmethod
-    def from_float(cls, other: Any) -> Any:
+    def from_float(cls, other: Any) -> MultiheadAttention:
         """Nothing: attention is observed first."""
         raise NotImplementedError("attention is observed first: prepare() and data, then convert()")
 
     @classmethod
-    def from_observed(cls, other: Any) -> Any:
+    def from_observed(cls, other: Any) -> MultiheadAttention:
         """Of attention that was observed."""
         made = steps.convert(other, inplace=False, remove_qconfig=True)
         made.__class__ = cls

@@ -47,6 +47,8 @@ class Conv1d(_Dynamic, quantized.Conv1d):
         reduce_range: is taken, and changes nothing here: forward has one
         more: ao.nn.quantized.Conv1d's
 
+    Raises: ValueError for groups that do not divide the channels, or an unknown padding_mode.
+
     Example:
         >>> tp.ao.nn.quantized.dynamic.Conv1d(2, 3, 3)(tp.ones(1, 2, 8)).shape
         tensorpy.Size([1, 3, 6])
@@ -60,6 +62,8 @@ class Conv2d(_Dynamic, quantized.Conv2d):
         arguments: ao.nn.quantized.Conv2d's
         reduce_range: is taken, and changes nothing here: forward has one
         more: ao.nn.quantized.Conv2d's
+
+    Raises: ValueError for groups that do not divide the channels, or an unknown padding_mode.
 
     Example:
         >>> tp.ao.nn.quantized.dynamic.Conv2d(2, 3, 3)(tp.ones(1, 2, 8, 8)).shape
@@ -75,6 +79,8 @@ class Conv3d(_Dynamic, quantized.Conv3d):
         reduce_range: is taken, and changes nothing here: forward has one
         more: ao.nn.quantized.Conv3d's
 
+    Raises: ValueError for groups that do not divide the channels, or an unknown padding_mode.
+
     Example:
         >>> tp.ao.nn.quantized.dynamic.Conv3d(2, 3, 2)(tp.ones(1, 2, 4, 4, 4)).shape
         tensorpy.Size([1, 3, 3, 3, 3])
@@ -88,6 +94,8 @@ class ConvTranspose1d(_Dynamic, quantized.ConvTranspose1d):
         arguments: ao.nn.quantized.ConvTranspose1d's
         reduce_range: is taken, and changes nothing here: forward has one
         more: ao.nn.quantized.ConvTranspose1d's
+
+    Raises: ValueError for groups that do not divide the channels, or another padding_mode than 'zeros'.
 
     Example:
         >>> tp.ao.nn.quantized.dynamic.ConvTranspose1d(2, 3, 3)(tp.ones(1, 2, 8)).shape
@@ -103,6 +111,8 @@ class ConvTranspose2d(_Dynamic, quantized.ConvTranspose2d):
         reduce_range: is taken, and changes nothing here: forward has one
         more: ao.nn.quantized.ConvTranspose2d's
 
+    Raises: ValueError for groups that do not divide the channels, or another padding_mode than 'zeros'.
+
     Example:
         >>> tp.ao.nn.quantized.dynamic.ConvTranspose2d(2, 3, 3)(tp.ones(1, 2, 8, 8)).shape
         tensorpy.Size([1, 3, 10, 10])
@@ -116,6 +126,8 @@ class ConvTranspose3d(_Dynamic, quantized.ConvTranspose3d):
         arguments: ao.nn.quantized.ConvTranspose3d's
         reduce_range: is taken, and changes nothing here: forward has one
         more: ao.nn.quantized.ConvTranspose3d's
+
+    Raises: ValueError for groups that do not divide the channels, or another padding_mode than 'zeros'.
 
     Example:
         >>> tp.ao.nn.quantized.dynamic.ConvTranspose3d(2, 3, 2)(tp.ones(1, 2, 4, 4, 4)).shape

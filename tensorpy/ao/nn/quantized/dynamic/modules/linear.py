@@ -24,6 +24,8 @@ class Linear(quantized.Linear):
         bias_: whether there is a bias
         dtype: qint8, or float16, whose products are those of float32
 
+    Raises: RuntimeError for another dtype than qint8 or float16.
+
     Example:
         >>> tp.ao.nn.quantized.dynamic.Linear(2, 3)(tp.ones(5, 2)).shape
         tensorpy.Size([5, 3])
@@ -56,7 +58,7 @@ class Linear(quantized.Linear):
         super()._load_from_state_dict(state_dict, prefix, local_metadata, *rest)
 
     @classmethod
-    def from_float(cls, mod: Any, use_precomputed_fake_quant: bool = False) -> Any:
+    def from_float(cls, mod: Any, use_precomputed_fake_quant: bool = False) -> Linear:
         """Of a linear map with a qconfig."""
         if type(mod) not in cls._FLOAT_MODULE or not hasattr(mod, "qconfig"):
             names = [kind.__name__ for kind in cls._FLOAT_MODULE]

@@ -226,7 +226,10 @@ class RNNBase(nn.Module):
         return state
 
     def forward(self, input: Any, hx: Any = None) -> Any:
-        """The output of all steps, and the last state."""
+        """The output of all steps, and the last state.
+
+        Returns: a tensor (L, N, H), or with batch_first (N, L, H), and the state or states (layers, N, H).
+        """
         if isinstance(input, PackedSequence):
             data, batch_sizes, order, back = input
             sizes = batch_sizes.tolist()
@@ -276,7 +279,7 @@ class RNNBase(nn.Module):
         return found
 
     @classmethod
-    def from_float(cls, mod: Any, use_precomputed_fake_quant: bool = False) -> Any:
+    def from_float(cls, mod: Any, use_precomputed_fake_quant: bool = False) -> RNNBase:
         """Of an LSTM or a GRU with a qconfig."""
         if type(mod) not in (nn.LSTM, nn.GRU):
             raise AssertionError("nn.quantized.dynamic.RNNBase.from_float only works for nn.LSTM and nn.GRU")
@@ -416,7 +419,7 @@ class RNNCellBase(nn.Module):
         super()._load_from_state_dict(state_dict, prefix, local_metadata, False, *rest)
 
     @classmethod
-    def from_float(cls, mod: Any, use_precomputed_fake_quant: bool = False) -> Any:
+    def from_float(cls, mod: Any, use_precomputed_fake_quant: bool = False) -> RNNCellBase:
         """Of a cell with a qconfig."""
         kinds: dict[Any, Any] = {nn.LSTMCell: LSTMCell, nn.GRUCell: GRUCell, nn.RNNCell: RNNCell}
         if type(mod) not in kinds:

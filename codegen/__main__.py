@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -44,7 +44,7 @@ from .functional import check_inverses
 from .library import load_library
 from .only import OnlyError, write_only
 from .out_dtype import check_out_dtypes
-from .sources import check_sources, files_of_kernels
+from .sources import check_library_sources, check_sources, files_of_kernels, functions_to_write
 
 POINTWISE_SHARDS = 24
 ABOVE = Path(__file__).resolve().parent.parent  # the tree, or the installed package
@@ -159,16 +159,26 @@ def library_files(namespace: str, yaml: Path) -> dict[str, str]:
     return generate_library(load_library(yaml, namespace), namespace)
 
 
-def write_library(namespace: str, yaml: Path, out: Path) -> int:
-    files = library_files(namespace, yaml)
+def write_library(namespace: str, yaml: Path, out: Path, sources: Sequence[Path] = ()) -> int:
+    """`sources` are the project's own, in which what the YAML leaves to C is looked for."""
+    catalog = load_library(yaml, namespace)
+    files = generate_library(catalog, namespace)
     changed = write_changed(out, files)
     print(f"codegen: {len(files)} files for {namespace}, {changed} changed")
+    if sources:
+        check_library_sources(catalog, namespace, sources, [out])
+    elif changed and (left := functions_to_write(catalog, namespace)):
+        print(f"codegen: the project's own C has to have what {namespace}_kernels.h declares, which --sources checks:")
+        print(*(f"    {name}" for name in left), sep="\n")
     return 0
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="codegen", description=__doc__)
     parser.add_argument("--library", metavar="NAMESPACE", help="the YAML is a project's own: a library from outside")
+    parser.add_argument(
+        "--sources", metavar="FILE", type=Path, nargs="+", default=[], help="with --library: the project's own C files"
+    )
     parser.add_argument("--file", metavar="NAME", choices=EMITTERS, help=f"only this one: {', '.join(EMITTERS)}")
     parser.add_argument(
         "--only", metavar="PLAN", type=Path, nargs="+", help="libtensorpy_only.a, with what these saved plans call"
@@ -184,7 +194,7 @@ def main() -> int:
         if args.file is not None:
             return write_file(args.file, yaml, out)
         if args.library is not None:
-            return write_library(args.library, yaml, out)
+            return write_library(args.library, yaml, out, args.sources)
         catalog = load_catalog(yaml)
         if args.only is not None:
             print(f"codegen: wrote {write_only(args.only, catalog, CSRC, args.build, out, args.device)}")

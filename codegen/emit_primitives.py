@@ -30,6 +30,11 @@ def _described(primitive: Primitive) -> str:
     return f"/* {primitive.schema}\n * {doc} */\n"
 
 
+def kernel_declaration(primitive: Primitive, key: str) -> str:
+    """Of the C function that a device of the tree defines."""
+    return f"{_described(primitive)}{_declaration(primitive, primitive.kernel(key))};\n"
+
+
 def emit_primitives_h(primitives: Sequence[Primitive]) -> str:
     out = [
         banner("emit_primitives.py", YAML, "The primitives as C functions, each under its schema."),

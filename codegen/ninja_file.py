@@ -300,7 +300,8 @@ def _units(options: Options) -> tuple[list[Unit], list[Unit]]:
     library: list[Unit] = []
     module: list[Unit] = []
     include = [f"-I{_seen_from(options, folder)}" for folder in _include(options)]
-    python = ["-I" + options.python]
+    # Its headers ask of each tuple whether it is one, and end the process: in a release nobody asks.
+    python = ["-I" + options.python, *(["-DNDEBUG"] if options.mode == "release" else [])]
     version = options.suffix.strip(".").removesuffix(".so")
     csrc, gen = options.root / "csrc", options.build / "gen"
     glue = _glue(options)

@@ -162,6 +162,7 @@ def main() -> int:
     parser.add_argument("wheel", type=Path)
     parser.add_argument("--quick", action="store_true", help="without the projects of examples/")
     options = parser.parse_args()
+    os.environ.pop("PYTHONPATH", None)  # it may name a tree, which would be tested in the wheel's place
     wheel = options.wheel.resolve()
     check_size(wheel)
     check_tag(wheel)

@@ -242,10 +242,12 @@ static int overflow_error(PyObject *o) {
 
 static int integer_to_scalar(PyObject *o, tp_dtype d, tp_scalar *s) {
     if (d == TP_UINT64) {
-        *s = (tp_scalar){.kind = TP_SCALAR_UINT, .u = PyLong_AsUnsignedLongLong(o)};
-        if (!PyErr_Occurred()) return 0;
-        if (Py_SIZE(o) > 0) return -1;
-        PyErr_Clear();
+        int overflow;
+        long long value = PyLong_AsLongLongAndOverflow(o, &overflow);
+        if (overflow > 0 || (overflow == 0 && value >= 0)) {
+            *s = (tp_scalar){.kind = TP_SCALAR_UINT, .u = PyLong_AsUnsignedLongLong(o)};
+            return PyErr_Occurred() ? -1 : 0;
+        }
     }
     if (d >= TP_FLOAT16) *s = (tp_scalar){.kind = TP_SCALAR_FLOAT, .f = PyLong_AsDouble(o)};
     else if (d == TP_BOOL) *s = (tp_scalar){.kind = TP_SCALAR_BOOL, .b = PyObject_IsTrue(o) > 0};

@@ -21,11 +21,13 @@ _PARTS = (
     "deterministic",
     "dlpack",
     "extension",
+    "flop_counter",
     "hooks",
     "model_zoo",
     "module_tracker",
     "serialization",
     "viz",
+    "weak",
 )
 
 
@@ -44,11 +46,13 @@ if TYPE_CHECKING:  # what __getattr__ gives at first use
     from tensorpy.utils import deterministic as deterministic
     from tensorpy.utils import dlpack as dlpack
     from tensorpy.utils import extension as extension
+    from tensorpy.utils import flop_counter as flop_counter
     from tensorpy.utils import hooks as hooks
     from tensorpy.utils import model_zoo as model_zoo
     from tensorpy.utils import module_tracker as module_tracker
     from tensorpy.utils import serialization as serialization
     from tensorpy.utils import viz as viz
+    from tensorpy.utils import weak as weak
     from tensorpy.utils.backend_registration import (
         generate_methods_for_privateuse1_backend as generate_methods_for_privateuse1_backend,
     )

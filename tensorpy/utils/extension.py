@@ -24,14 +24,13 @@ import importlib
 import importlib.machinery
 import importlib.util
 import os
-import re
 import shlex
 import stat
 import subprocess
 import sys
 import sysconfig
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -54,6 +53,8 @@ _FLAGS = ["-O3", "-fPIC", "-fvisibility=hidden", "-fno-math-errno", "-fno-trappi
 # is returned for a tensor (tp_fail for tp_fail_null) crashes. C++ refuses both.
 _C_FLAGS = ["-Werror=implicit-function-declaration", "-Werror=int-conversion"]
 _loaded: dict[str, str] = {}  # what load() has loaded under a name
+# By the file that generate() wrote: refuses sources that lack a C function which its YAML names.
+_checks: dict[Path, Callable[[Sequence[Path], Sequence[Path]], None]] = {}
 
 
 def include_paths() -> list[str]:
@@ -93,6 +94,8 @@ def _language(sources: Sequence[str | os.PathLike[str]]) -> str:
 def Extension(name: str, sources: Sequence[str], **kwargs: Any) -> Any:
     """A setuptools Extension with tensorpy's headers and flags; arguments are setuptools.Extension's.
 
+    A C function that generate()'s YAML names and none of the sources has is a ValueError, which says how it begins.
+
     Arguments:
         name: the name
         sources: the C and C++ files
@@ -105,6 +108,10 @@ def Extension(name: str, sources: Sequence[str], **kwargs: Any) -> Any:
     """
     from setuptools import Extension  # type: ignore[import-untyped]
 
+    if not kwargs.get("extra_objects") and not kwargs.get("libraries"):  # which may have functions, too
+        _check_written(
+            [Path(source) for source in sources], [Path(folder) for folder in kwargs.get("include_dirs", ())]
+        )
     kwargs["include_dirs"] = [*kwargs.get("include_dirs", ()), *include_paths()]
     own = [*_FLAGS, *(_C_FLAGS if _language(sources) == "c" else ())]
     kwargs["extra_compile_args"] = [*own, *kwargs.get("extra_compile_args", ())]
@@ -124,7 +131,7 @@ def generate(
     Arguments:
         namespace: the namespace of its operators
         yaml: the folder of its YAML
-        out: a tensor to write to, which is returned
+        out: the folder that it writes into
 
     Returns: a list of str.
 
@@ -140,11 +147,29 @@ def generate(
     library = importlib.import_module(f"{codegen.__name__}.__main__")
     errors = importlib.import_module(f"{codegen.__name__}.errors")
     try:
-        files = library.library_files(namespace, Path(yaml))
+        catalog = library.load_library(Path(yaml), namespace)
+        files = library.generate_library(catalog, namespace)
     except (errors.YamlError, errors.YamlErrors) as error:
         raise ValueError(str(error)) from None
     library.write_changed(Path(out), files)
-    return [os.fspath(Path(out, name)) for name in sorted(files) if name.endswith(".c")]
+
+    def check(sources: Sequence[Path], folders: Sequence[Path]) -> None:
+        try:
+            library.check_library_sources(catalog, namespace, sources, folders)
+        except errors.YamlErrors as error:
+            raise ValueError(str(error)) from None
+
+    written = [Path(out, name) for name in sorted(files) if name.endswith(".c")]
+    _checks.update({path.resolve(): check for path in written})
+    return [os.fspath(path) for path in written]
+
+
+def _check_written(sources: Sequence[Path], folders: Sequence[Path]) -> None:
+    """ValueError for C functions that generate()'s YAML names and no source has: a loader would find one missing."""
+    checks = {_checks[path] for source in sources if (path := source.resolve()) in _checks}
+    if all(source.is_file() for source in sources):  # another tool may write some later
+        for check in checks:
+            check(sources, folders)
 
 
 def load_installed(name: str) -> None:
@@ -249,6 +274,8 @@ def load(
     _check_name(name)
     if not paths:
         raise ValueError("load: there are no sources")
+    if not extra_ldflags:  # they may name objects and libraries that have functions, too
+        _check_written(paths, [Path(path) for path in extra_include_paths])
     includes = [f"-I{os.fspath(Path(path).resolve())}" for path in extra_include_paths]
     sources_of_command = [os.fspath(path) for path in paths]
     command = [
@@ -322,7 +349,8 @@ def load_yaml(
 ) -> str:
     """The same for operators that are declared in YAML: the texts of native_functions.yaml and derivatives.yaml.
 
-    `sources` have the kernels in C that the YAML names, if any; `#include "<namespace>_kernels.h"` declares them.
+    `sources` have the kernels in C that the YAML names, if any; `#include "<namespace>_kernels.h"` declares them. One
+    that they have not is a ValueError, which says how it begins.
 
     Arguments:
         namespace: the namespace of its operators
@@ -344,19 +372,7 @@ def load_yaml(
     _put(folder / "derivatives.yaml", derivatives)
     generated = generate(namespace, folder, folder / "generated")
     includes = [folder / "generated", *kwargs.pop("extra_include_paths", ())]
-    try:
-        return load(namespace, [*generated, *sources], extra_include_paths=includes, verbose=verbose, **kwargs)
-    except OSError as error:
-        raise OSError(_with_missing(str(error), folder / "generated" / f"{namespace}_kernels.h", sources)) from None
-
-
-def _with_missing(message: str, header: Path, sources: Sequence[str | os.PathLike[str]]) -> str:
-    """The loader's message, which names one symbol, with the declarations of all kernels that no source has."""
-    words = {word for source in sources for word in re.findall(r"\w+", Path(source).read_text())}
-    lines = header.read_text().splitlines() if "undefined symbol" in message else []
-    declared = [(line, re.search(r"(\w+)\(.*\);$", line)) for line in lines]
-    missing = [line for line, match in declared if match and match[1] not in words]
-    return "\n    ".join([f"{message}\nwrite in a file of sources=:", *missing]) if missing else message
+    return load(namespace, [*generated, *sources], extra_include_paths=includes, verbose=verbose, **kwargs)
 
 
 if __name__ == "__main__":

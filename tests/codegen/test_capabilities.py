@@ -66,3 +66,10 @@ def test_other_flags_are_another_object(monkeypatch: pytest.MonkeyPatch) -> None
         assert plain in every and (unit.flags == every[plain].flags) == (name == plain)
     missing = {name for name in every if ".avx512." in name}
     assert len(every) - len(here) == len(missing) and not any(".avx512" in name for name in here)
+
+
+def test_a_release_does_not_end_where_python_asserts(tmp_path: Path) -> None:
+    """The asserts of Python's headers are for debug builds, as all are: a release raises, and never aborts."""
+    for mode, quiet in (("release", True), ("debug", False)):
+        _, module = ninja_file._units(Options(ROOT, tmp_path, mode=mode))
+        assert module and all(("-DNDEBUG" in unit.flags) is quiet for unit in module)

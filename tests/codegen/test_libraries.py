@@ -198,19 +198,6 @@ def test_methods_come_and_go(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     assert not hasattr(x, "softened") and not hasattr(x, "softened_")
 
 
-def test_a_kernel_that_no_source_has(tmp_path: Path) -> None:
-    """The error of the loader names one symbol; beside it stand the declarations of all that is to be written."""
-    source = tmp_path / "kernels.c"
-    source.write_text('#include "unwritten_kernels.h"\n\ntp_tensor *first_cpu(tp_tensor *self) { return self; }\n')
-    entry = "- func: {0}(Tensor self) -> Tensor\n  no_gradient: a test\n  dispatch:\n    CPU: {0}_cpu\n"
-    text = "".join(entry.format(name) for name in ("first", "second", "third"))
-    with pytest.raises(OSError, match="undefined symbol") as error:
-        load_yaml("unwritten", text, sources=[source], build_directory=tmp_path)
-    assert str(error.value).endswith(
-        "tp_tensor *second_cpu(tp_tensor *self);\n    tp_tensor *third_cpu(tp_tensor *self);"
-    )
-
-
 SEVERAL = """\
 - func: split(Tensor self, int k) -> (Tensor, int, float)
   no_gradient: a test

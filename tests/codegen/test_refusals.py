@@ -260,6 +260,7 @@ def test_a_kernel_that_no_c_file_has(folder: Path) -> None:
     """Said before anything is compiled, with the name that it may have been meant to be."""
     csrc = folder / "csrc"
     (csrc / "native").mkdir(parents=True)
+    (folder / "primitives.yaml").write_text("[]")
     (csrc / "native/f.c").write_text("#define BOTH(n) void n##_cpu(void) {} void n##_meta(void) {}\nBOTH(f)\n")
     (folder / "native_functions.yaml").write_text(DISPATCH + "    CPU: f_cpu\n    Meta: f_mta\n")
     with pytest.raises(YamlErrors) as caught:

@@ -186,6 +186,7 @@ def test_second_call_builds_nothing() -> None:
         ((a * 2 + a.t().contiguous().t()).exp().sum(0) @ a.t()).softmax(0).tolist()
 
     step()
+    tp._C._opencl.await_builds()
     before = tp.opencl.cache_info()
     step()
     after = tp.opencl.cache_info()

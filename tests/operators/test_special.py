@@ -196,3 +196,20 @@ def test_polygamma_in_place() -> None:
     x = tp.tensor([0.5, 2.0], dtype=tp.float64)
     expected = x.polygamma(1)
     assert x.polygamma_(1) is x and tp.equal(x, expected)
+
+
+def test_slopes_of_sinc_near_zero() -> None:
+    """Where its quotient cancels, and at zero itself: to float32's digits, the second derivative too."""
+    at = [0.0, 1e-4, -1e-3, 0.003, 0.01, 0.05, -0.15, 0.159, 0.16, 0.3, 2.5]
+
+    def slopes(dtype: tp.dtype) -> list[tp.Tensor]:
+        x = tp.tensor(at, dtype=dtype, requires_grad=True)
+        (first,) = tp.autograd.grad(tp.sinc(x).sum(), x, create_graph=True)
+        (second,) = tp.autograd.grad(first.sum(), x)
+        return [first.detach().double(), second.double()]
+
+    for found, expected in zip(slopes(tp.float32), slopes(tp.float64), strict=True):
+        tp.testing.assert_close(found, expected, rtol=2e-6, atol=2e-6)
+    assert slopes(tp.float64)[1][0].item() == pytest.approx(-(np.pi**2) / 3, rel=1e-15)
+    x = tp.tensor([0.0, 0.155 + 0.01j, 0.163, 1 + 1j], dtype=tp.complex128, requires_grad=True)
+    assert tp.autograd.gradcheck(tp.sinc, (x,)) and tp.autograd.gradgradcheck(tp.sinc, (x,))

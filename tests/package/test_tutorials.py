@@ -21,7 +21,7 @@ import tensorpy as tp
 ROOT = Path(__file__).parents[2]
 PAGES = [p for p in sorted((ROOT / "docs" / "tutorials").glob("*.md")) if "```sh\n" in p.read_text()]
 BLOCK = re.compile(r"(?:(?P<before>[^\n]*(?:\n[^\n]+)*)\n\n)?```(?P<kind>\w+)\n(?P<text>.*?)```", re.S)
-FILE = re.compile(r"`([\w/]+\.(?:c|py|yaml))`")
+FILE = re.compile(r"`([\w/]+\.(?:c|py|yaml|toml))`")
 
 
 @pytest.fixture

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from opencl_programs import needs_device
 
 import tensorpy as tp
 from tensorpy import _C
@@ -177,7 +178,7 @@ def samples_with_bools(info: OpInfo) -> list[OpSample]:
     return [s for s in samples if has_bools(s)]
 
 
-@pytest.mark.parametrize("device", ["cpu", "opencl"])
+@pytest.mark.parametrize("device", ["cpu", pytest.param("opencl", marks=needs_device)])
 @over(lambda info: not info.unset and info.name not in LOOKS_AT_BYTES and samples_with_bools(info))
 def test_every_operator_takes_bools_of_any_bytes(info: OpInfo, device: str) -> None:
     function = function_of(info)
@@ -189,7 +190,7 @@ def test_every_operator_takes_bools_of_any_bytes(info: OpInfo, device: str) -> N
             check_same(info, a, b, f"{info.name}{sample} with bools of any bytes")
 
 
-@pytest.mark.parametrize("device", ["cpu", "opencl"])
+@pytest.mark.parametrize("device", ["cpu", pytest.param("opencl", marks=needs_device)])
 @pytest.mark.parametrize("name", ["mm", "bmm", "mv", "dot", "matmul", "addmm"])
 def test_products_of_bools_of_any_bytes(name: str, device: str) -> None:
     """Beyond the table: PyTorch has no products of bools."""
@@ -246,7 +247,7 @@ def test_bits_that_are_no_keys() -> None:
     "state",
     [
         lambda: tp.empty(16, dtype=tp.uint8, device="meta"),
-        lambda: tp.empty(16, dtype=tp.uint8, device="opencl"),
+        pytest.param(lambda: tp.empty(16, dtype=tp.uint8, device="opencl"), marks=needs_device),
         lambda: tp.empty(16, dtype=tp.int8),
         lambda: tp.empty(32, dtype=tp.uint8)[::2],
         lambda: tp.empty(1, dtype=tp.uint8).expand(16),
@@ -384,6 +385,7 @@ def test_a_gradient_that_is_given(name: str) -> None:
     assert x.grad is None or (x.grad.dtype, x.grad.device, x.grad.shape) == (x.dtype, x.device, x.shape)
 
 
+@needs_device
 def test_one_number_may_come_from_another_device() -> None:
     x = tp.tensor(2.0, requires_grad=True)
     (tp.ones(3, device="opencl") * x).sum().backward()

@@ -107,6 +107,15 @@ def test_values_that_do_not_fit(data: object, dtype: tp.dtype, error: type[Excep
         tp.tensor(data, dtype=dtype)
 
 
+def test_integers_for_64_bits_without_a_sign() -> None:
+    """Those with a sign wrap, as in PyTorch; what fits no 64 bits is refused."""
+    values = [0, 3, True, 2**63, 2**64 - 1, -1, -(2**63)]
+    assert tp.tensor(values, dtype=tp.uint64).tolist() == [int(value) % 2**64 for value in values]
+    for value, error in ((2**64, OverflowError), (-(2**63) - 1, ValueError)):
+        with pytest.raises(error):
+            tp.tensor(value, dtype=tp.uint64)
+
+
 def test_values_with_a_dtype() -> None:
     assert tp.tensor([2**63], dtype=tp.uint64).tolist() == [2**63]
     assert tp.tensor([1e300], dtype=tp.float32).tolist() == [float("inf")]

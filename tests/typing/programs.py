@@ -225,4 +225,5 @@ def loaded(loader: DataLoader[tuple[Tensor, ...]], net: nn.Module) -> int:
     masked = tp.masked.masked_tensor(tp.ones(2), tp.tensor([True, False]))
     slope: Tensor = tp.autograd.functional.jacobian(lambda z: z * z, tp.ones(2))
     both, places = F.max_pool2d(tp.ones(1, 1, 4, 4), 2, return_indices=True)
-    return len(loader) + shown(slope, 2).numel() + guess(both).numel() + places.numel() + int(masked.dim())
+    count = memoryview(tp.ones(2)).nbytes + places.numel() + int(masked.dim())
+    return len(loader) + shown(slope, 2).numel() + guess(both).numel() + count

@@ -25,8 +25,8 @@
 #define NO_BUFFER -1
 #define LINE 64               /* bytes of a cache line */
 #define AHEAD 2               /* blocks */
-#define FAR_WRITE (512 << 10) /* bytes of a value that is not in the L2 cache, */
-#define FAR_READ (8 << 20)    /* and of one that is in no cache */
+#define FAR_WRITE (512 << 10) /* bytes of memory that is not in the L2 cache, */
+#define FAR_READ (8 << 20)    /* and of memory that is in no cache */
 
 /* Which of a value's lines are asked for with each block: find_far_values. */
 typedef enum { ASKS_NOT, ASKS_NOW, ASKS_TO_CHANGE, ASKS_TO_READ } asks_for;
@@ -40,7 +40,8 @@ typedef struct {
     tp_fused_walk walk;          /* of an input; its run is 0 where it lies as the outputs do */
     const tp_fused_lines *lines; /* of an input that has no walk; else NULL */
     asks_for asks;
-    bool in_lines; /* a line has one element of it, or neighbours */
+    const char *end; /* of the memory, where something is asked for */
+    bool in_lines;   /* a line has one element of it, or neighbours */
 } place;
 
 typedef struct {
@@ -228,8 +229,8 @@ TP_INLINE void ask_for_lines(const job *j, int64_t begin, int64_t n) {
         const place *v = &j->values[i];
         if (v->asks == ASKS_NOT) continue;
         int64_t size = tp_itemsize(v->dtype), from = begin + (v->asks == ASKS_NOW ? 0 : AHEAD * j->block);
-        if (from + n > j->numel) continue;
         const char *lines = v->base + from * size;
+        if (lines + n * size > v->end) continue;
         if (v->asks == ASKS_NOW)
             for (int64_t at = 0; at < n * size; at += LINE) __builtin_prefetch(lines + at, 1, 3);
         else if (v->asks == ASKS_TO_CHANGE)
@@ -333,24 +334,29 @@ static void find_lines(job *j) {
     }
 }
 
+static const char *end_of(const tp_tensor *t) { return (const char *)t->storage->data + t->storage->nbytes; }
+
 /* What is asked for: the lines that a block writes, so that its stores do not wait for them; those of values that
- * change in place a few blocks before, and, where nothing is written, those of inputs, too: the CPU's own look ahead
- * ends with each block. */
-static void find_far_values(job *j) {
+ * change in place a few blocks before, and, where nothing far is written, those of inputs, too: the CPU's own look
+ * ahead ends with each block. What counts is the whole memory, of which a tile of rows is a part. */
+static void find_far_values(job *j, tp_tensors inputs, tp_tensors out) {
     const tp_fused *f = j->f;
     for (int o = 0; o < f->noutputs; o++) {
         place *v = &j->values[f->outputs[o]];
-        if (j->numel * tp_itemsize(v->dtype) <= FAR_WRITE) continue;
+        if (out.data[o]->storage->nbytes <= FAR_WRITE) continue;
+        j->asks = true;
         v->asks = ASKS_NOW;
+        v->end = end_of(out.data[o]);
         for (int i = 0; i < f->ninputs; i++)
             if (j->values[i].base == v->base) v->asks = ASKS_TO_CHANGE;
     }
-    for (int i = 0; i < f->ninputs && !f->noutputs; i++) {
+    for (int i = 0; i < f->ninputs && !j->asks; i++) {
         place *v = &j->values[i];
-        bool is_far = j->numel * tp_itemsize(v->dtype) > FAR_READ;
-        if (is_far && !v->lines && !v->walk.run) v->asks = ASKS_TO_READ;
+        if (inputs.data[i]->storage->nbytes <= FAR_READ || v->lines || v->walk.run) continue;
+        v->asks = ASKS_TO_READ;
+        v->end = end_of(inputs.data[i]);
     }
-    for (int i = 0; i < j->nvalues; i++) j->asks |= j->values[i].asks != ASKS_NOT;
+    for (int i = 0; i < f->ninputs; i++) j->asks |= j->values[i].asks != ASKS_NOT;
 }
 
 /* The largest element that a buffer holds; blocks of smaller ones than 4 bytes are no longer. */
@@ -389,7 +395,7 @@ static int start(job *j, int64_t program, tp_tensors inputs, tp_scalars numbers,
     }
     j->block = BLOCK_BYTES / widest(j);
     find_lines(j);
-    find_far_values(j);
+    find_far_values(j, inputs, out);
     return give_buffers(j);
 }
 

@@ -975,6 +975,8 @@ def triton_op(
         mutates_args: the arguments that are written: () for none
         schema: the schema; None makes one of the annotations
 
+    Returns: an operator, or without a function a decorator.
+
     Example:
         >>> @tp.library.triton_op("help_triton::triple", mutates_args=())
         ... def triple(x: tp.Tensor) -> tp.Tensor:

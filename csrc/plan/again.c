@@ -9,6 +9,7 @@
  * given up for itself: a value is computed again from values that are there. */
 #include "Primitives.h"
 #include "plan/region.h"
+#include "plan/tape.h"
 
 #include "core/alloc.h"
 #include "core/tls.h"
@@ -51,19 +52,11 @@ static void *saved(tp_tensor *t) {
     return (void *)((uintptr_t)number << 1 | 1);
 }
 
-static bool uncount(const tp_notes *n, int64_t number, const tp_tensor *t) {
-    if (number > n->nkept || n->kept[number - 1].tensor != t || n->kept[number - 1].count == 0) return false;
-    n->kept[number - 1].count--;
-    return true;
-}
-
-static void unsaved(const void *number, const tp_tensor *t) {
+bool tp_notes_unsave(const tp_notes *n, const void *number, const tp_tensor *t) {
     int64_t i = (int64_t)((uintptr_t)number >> 1);
-    for (tp_region *r = tp_open_regions(); r; r = r->next) {
-        if (uncount(&r->notes, i, t)) return;
-        for (tp_notes *n = r->running; n; n = n->outer)
-            if (uncount(n, i, t)) return;
-    }
+    if (i > n->nkept || n->kept[i - 1].tensor != t || n->kept[i - 1].count == 0) return false;
+    n->kept[i - 1].count--;
+    return true;
 }
 
 /* ---- whether nobody else holds a storage ---- */
@@ -234,7 +227,7 @@ static tp_region *waiting_region(void) {
     tp_region *r = tp_tls.region;
     if (!r || r->lent || !(tp_tls.include & TP_BIT(Deferred))) return NULL;
     if (!r->options.tape) return r;
-    tp_region_spoil("a value from before the call is computed again");
+    tp_tape_spoil(r->options.tape, "a value from before the call is computed again");
     return NULL;
 }
 
@@ -284,6 +277,5 @@ static int again(tp_tensor *t) {
 
 void tp_again_load(void) {
     tp_pending_hooks.saved = saved;
-    tp_pending_hooks.unsaved = unsaved;
     tp_pending_hooks.again = again;
 }

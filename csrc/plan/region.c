@@ -80,8 +80,6 @@ int tp_region_break(const char *why) { return tp_tls.region ? tp_region_flush(tp
 
 /* ---- what core/storage.h asks ---- */
 
-tp_region *tp_open_regions(void) { return open_regions; }
-
 static tp_region *region_of(const tp_storage *s, bool *runs) {
     for (tp_region *r = open_regions; r; r = r->next) {
         *runs = false;
@@ -184,6 +182,14 @@ static void reshaped(const tp_storage *s, const char *how) {
     if (!tp_region_has(r, s) || !r->notes.slots[s->slot].born) tp_tape_spoil(r->options.tape, how);
 }
 
+static void unsaved(const void *number, const tp_tensor *t) {
+    for (tp_region *r = open_regions; r; r = r->next) {
+        if (tp_notes_unsave(&r->notes, number, t)) return;
+        for (tp_notes *n = r->running; n; n = n->outer)
+            if (tp_notes_unsave(n, number, t)) return;
+    }
+}
+
 static int open_for_backward(uint8_t options) {
     if (tp_regions_off || tp_tls.include & TP_PLAN_WATCHERS) return 0;
     return tp_region_enter(&numbered[options]) < 0 ? -1 : 1;
@@ -205,6 +211,7 @@ int tp_plan_load(void) {
     tp_pending_hooks.reshaped = reshaped;
     tp_pending_hooks.open = open_for_backward;
     tp_pending_hooks.close = close_after_backward;
+    tp_pending_hooks.unsaved = unsaved;
     tp_again_load();
     return tp_defer_load();
 }

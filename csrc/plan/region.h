@@ -86,9 +86,6 @@ TP_INLINE bool tp_notes_have(const tp_notes *n, const tp_storage *s) {
 /* Whether the storage is one of the region's. */
 TP_INLINE bool tp_region_has(const tp_region *r, const tp_storage *s) { return tp_notes_have(&r->notes, s); }
 
-/* region.c: the first of all threads' open regions; with the host lock. */
-tp_region *tp_open_regions(void);
-
 /* notes.c */
 /* Room for one more of a list's items. -1 and the error set on failure. */
 int tp_plan_reserve(void **items, int64_t count, int64_t *room, size_t size);
@@ -125,6 +122,8 @@ TP_INLINE bool tp_slot_is_held(const tp_plan_slot *slot) {
 
 /* again.c: Note [Values computed again] in core/storage.h */
 void tp_again_load(void);
+/* What a node has saved under a number goes. False: the number is not the list's. */
+bool tp_notes_unsave(const tp_notes *n, const void *number, const tp_tensor *t);
 /* The list's note of this number has run, and is let go of: it becomes its output's recipe, where that may be. */
 void tp_note_leave(tp_notes *n, int64_t number);
 /* The slot's last note has run: its storage gives its memory back, if it has a recipe and nobody but nodes holds it.

@@ -44,7 +44,9 @@ _now: ContextVar[FakeImplCtx | None] = ContextVar("fake kernel", default=None)
 
 
 def get_ctx() -> FakeImplCtx | None:
-    """What the fake kernel that runs may ask; None outside of one.
+    """What the fake kernel that runs may ask.
+
+    Returns: a FakeImplCtx, None outside of a fake kernel.
 
     Example:
         >>> @tp.library.custom_op("help_ctx::places", mutates_args=())

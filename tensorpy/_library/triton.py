@@ -9,10 +9,14 @@ __all__ = ["wrap_triton"]
 
 
 def wrap_triton(triton_kernel: Callable[..., Any], /) -> Any:
-    """A kernel of triton for use in a triton_op: itself. ModuleNotFoundError where there is no triton.
+    """A kernel of triton for use in a triton_op: itself.
 
     Arguments:
         triton_kernel: what triton.jit or triton.autotune gave
+
+    Returns: the kernel.
+
+    Raises: ModuleNotFoundError where there is no triton, RuntimeError for what is no kernel of it.
 
     Example:
         >>> try:

@@ -203,7 +203,6 @@ nn.utils.rnn.pack_sequence([tp.ones(1), tp.ones(2)]) RuntimeError
 nn.utils.rnn.pad_packed_sequence(nn.utils.rnn.pack_sequence([tp.ones(2)]), total_length=1) ValueError
 nn.utils.rnn.pad_sequence([]) RuntimeError
 nn.utils.rnn.pad_sequence([tp.ones(1)], padding_side="x") RuntimeError
-tp.ao.quantization.convert(nn.ReLU(), is_reference=True) NotImplementedError
 tp.ao.quantization.fuse_conv_bn(True, nn.ConvTranspose1d(1, 1, 1), nn.BatchNorm1d(1)) NotImplementedError
 tp.ao.quantization.fuse_conv_bn_relu(True, nn.Linear(1, 1), nn.BatchNorm1d(1), nn.ReLU()) NotImplementedError
 tp.ao.quantization.fuse_convtranspose_bn(True, nn.ConvTranspose1d(1, 1, 1), nn.BatchNorm1d(1)) Exception
@@ -211,7 +210,6 @@ tp.ao.quantization.fuse_modules(nn.Sequential(nn.Tanh(), nn.ReLU()).eval(), [["0
 tp.ao.quantization.fuse_modules_qat(nn.Sequential(nn.Tanh(), nn.ReLU()), [["0", "1"]]) AssertionError
 tp.ao.quantization.get_dynamic_quant_module_class(nn.Tanh) AssertionError
 tp.ao.quantization.get_static_quant_module_class(nn.Tanh) AssertionError
-tp.ao.quantization.get_static_quant_module_class(nn.Linear, is_reference=True) NotImplementedError
 tp.ao.quantization.get_fuser_method((nn.Tanh, nn.ReLU)) AssertionError
 tp.ao.quantization.prepare_qat(nn.Linear(1, 1).eval()) AssertionError
 tp.ao.quantization.quantize_dynamic(nn.Linear(1, 1), dtype=tp.int64) ValueError

@@ -110,6 +110,8 @@ DEFAULT_MODULE_TO_ACT_POST_PROCESS: dict[Any, Any] = {
 def get_default_static_quant_reference_module_mappings() -> dict[Any, Any]:
     """What each type of module becomes that is to compute in floating point with rounded weights.
 
+    Returns: a dict of classes.
+
     Example:
         >>> tp.ao.quantization.get_default_static_quant_reference_module_mappings()[nn.Linear].__name__
         'Linear'
@@ -188,7 +190,7 @@ def get_static_quant_module_class(
 
     Returns: a class.
 
-    Raises: AssertionError where there is none, NotImplementedError for is_reference=True.
+    Raises: AssertionError where there is none.
 
     Example:
         >>> tp.ao.quantization.get_static_quant_module_class(nn.Linear) is tp.ao.nn.quantized.Linear

@@ -296,8 +296,6 @@ def convert(
 
     Returns: a model, the given one if inplace.
 
-    Raises: NotImplementedError for is_reference=True.
-
     Example:
         >>> model = tp.ao.quantization.QuantWrapper(nn.Linear(2, 2)).eval()
         >>> model.qconfig = tp.ao.quantization.default_qconfig

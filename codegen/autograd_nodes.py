@@ -87,6 +87,12 @@ class Node:
         names = {name for f in self.formulas for name in f.names}
         return tuple(a for a in c_arguments(self.schema) if a.name in names)
 
+    @cached_property
+    def refused(self) -> tuple[CArgument, ...]:
+        """The arguments that may not require grad."""
+        names = {name for f in self.entry.formulas if f.refused for name in f.names}
+        return tuple(a for a in c_arguments(self.schema) if a.name in names)
+
     def edge(self, name: str, count_of: str = "node->{}_count") -> str:
         """The C expression for the number of an argument's (first) edge."""
         fixed = 0
@@ -253,7 +259,7 @@ def check_gradients_given(catalog: Catalog, errors: ErrorCollector | None = None
                 collector.add(
                     entry.location,
                     f"{schema.name} has no formula for '{a.type} {a.name}'",
-                    f"write '{a.name}: formula', or '{a.name}: non_differentiable'",
+                    f"write '{a.name}: formula', '{a.name}: non_differentiable', or '{a.name}: refused'",
                 )
     for op in catalog:
         function = op.function

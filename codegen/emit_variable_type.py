@@ -271,6 +271,12 @@ def _autograd_kernel(op: Operator, catalog: Catalog, suffix: str = "") -> str:
         lines.append("}")
     elif node is not None and not writes_list(op):
         names = {e.name for e in node.edges}
+        for a in node.refused:
+            told = f"tp_refuse_grad({c_string(op.schema.name.base)}, {c_string(a.name)})"
+            lines.append(f"if (tp_unlikely({_requires_grad([a])} && tp_grad_enabled())) {{")
+            lines.append(f"    {told};")
+            lines.append(f"    return {result.failed};")
+            lines.append("}")
         test = _base_too(op, _requires_grad([a for a in c_arguments(op.schema) if a.name in names]))
         lines.append(f"if (tp_unlikely({test} && tp_grad_enabled())) return record_{op.c}{suffix}({call});")
         before = _record(op, node, suffix)

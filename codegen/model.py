@@ -487,7 +487,12 @@ class Formula:
 
     @property
     def non_differentiable(self) -> bool:
-        return self.text == "non_differentiable"
+        return self.text == "non_differentiable" or self.refused
+
+    @property
+    def refused(self) -> bool:
+        """An input that requires grad is an error: there is a gradient, and nobody has written it."""
+        return self.text == "refused"
 
 
 @dataclass(frozen=True, slots=True)

@@ -209,6 +209,8 @@ int tp_restride_history(tp_tensor *self, tp_node *node);
 int tp_out_no_grad(const char *op) TP_COLD;
 /* Refuses an operator that writes a list of tensors where a gradient is wanted; always -1. */
 int tp_list_no_grad(const char *op) TP_COLD;
+/* Refuses an argument that requires grad, and has no formula; always -1. */
+int tp_refuse_grad(const char *op, const char *argument) TP_COLD;
 /* A node for an operator without a formula: its backward fails with the operator's name. */
 tp_node *tp_not_differentiable_node(const char *op, int nedges);
 /* Marks `view` (new) as a view of `base` and returns it. */

@@ -256,6 +256,13 @@ int tp_list_no_grad(const char *op) {
     return tp_fail(TP_RuntimeError, "%s: there is no gradient of this step; call it under tensorpy.no_grad()", op);
 }
 
+int tp_refuse_grad(const char *op, const char *argument) {
+    return tp_fail(TP_RuntimeError,
+                   "the function '%s' is not differentiable with respect to argument '%s', which requires grad: "
+                   "detach() it, or call under tensorpy.no_grad()",
+                   op, argument);
+}
+
 /* ---- operators without a formula ---- */
 
 typedef struct {

@@ -172,7 +172,10 @@ def _batch_norm(x: Any, w: Any, b: Any, mean: Any, var: Any, training: bool, mom
 
 
 # The statistics that the native forms give as well are not differentiated: operators/test_norm.py has gradients.
-@samples("native_batch_norm", reference=_batch_norm, dtypes=WIDE, tolerances=LOOSE, gradcheck=False)
+@samples(
+    "native_batch_norm", reference=_batch_norm, dtypes=WIDE, tolerances=LOOSE, gradcheck=False,
+    constant=("running_mean", "running_var"),
+)  # fmt: skip
 def native_batch_norm(make: Make) -> Iterator[Any]:
     yield make(4, 3, 5), make(3), make(3), None, None, True, 0.1, 1e-5
     yield make(4, 3), None, None, None, None, True, 0.1, 1e-3
@@ -302,7 +305,7 @@ def _nll2d(x: Any, t: Any, w: Any, reduction: int, ignore_index: int) -> Any:
     return (loss.sum() / factor.sum() if reduction == 1 else loss.sum()), factor.sum()
 
 
-@samples("nll_loss2d_forward", reference=_nll2d, dtypes=WIDE, tolerances=LOOSE, gradcheck=False)
+@samples("nll_loss2d_forward", reference=_nll2d, dtypes=WIDE, tolerances=LOOSE, gradcheck=False, constant=("weight",))
 def nll_loss2d_forward(make: Make) -> Iterator[Any]:
     target = make.array([[[0, 2], [1, 1]], [[2, 2], [0, 1]]])
     for reduction in (0, 1, 2):

@@ -149,13 +149,14 @@ int tp_saved_hook(tp_saved *s, tp_node *owner) {
 }
 
 void tp_saved_free(tp_saved *s) {
-    tp_tensor *t = tp_take(s->tensor);
-    void *packed = tp_take(s->packed);
-    if (tp_unlikely(packed != NULL)) {
-        if ((uintptr_t)packed & 1) tp_pending_hooks.unsaved(packed, t);
-        else tp_autograd_host.free_packed(packed);
+    tp_saved gone = *s;
+    s->tensor = NULL;
+    s->packed = NULL;
+    if (tp_unlikely(gone.packed != NULL)) {
+        if (tp_packed(&gone)) tp_autograd_host.free_packed(gone.packed);
+        else tp_pending_hooks.unsaved(gone.packed, gone.tensor);
     }
-    tp_release(t);
+    tp_release(gone.tensor);
 }
 
 tp_saved_list *tp_saved_list_new(int64_t size) {

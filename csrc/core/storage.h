@@ -33,7 +33,7 @@
  * have been its contents has failed. A larger storage that was made meanwhile has no memory at all until then, so
  * nobody can read what is not there. Its tensors carry the key Deferred, which stands above everything that computes.
  * What reads, lends or moves memory by hand asks tp_settle first, which runs what was noted. Outside of compiled
- * functions no storage is pending. `slot` is the region's own number of the storage.
+ * functions no storage is pending but those of the next note. `slot` is the region's own number of the storage.
  *
  * Note [Values computed again]
  * Between a forward and its backward the values that autograd's nodes have saved are most of a program's memory. Where

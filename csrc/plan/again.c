@@ -20,8 +20,7 @@
 
 struct tp_recipe {
     tp_note *note;              /* owned, but for its output, which is gone: */
-    int output;                 /* which argument that was, */
-    int64_t sizes[TP_MAX_DIMS]; /* and how it lay */
+    int64_t sizes[TP_MAX_DIMS]; /* how that lay */
     int64_t strides[TP_MAX_DIMS];
     int ndim;
     tp_dtype dtype;
@@ -98,18 +97,9 @@ static bool is_only_saved(const tp_notes *n, const tp_plan_slot *slot) {
 
 /* ---- recipes ---- */
 
-static bool is_map(const tp_note *note) { return note->op == &tp_prims[TP_PRIM_map]; }
-
 static bool is_plain(const tp_storage *s) {
     return s->resizable && !s->deleter && s->writes == TP_WRITES_GO &&
            !atomic_load_explicit(&s->lent, memory_order_acquire);
-}
-
-/* Which argument the note writes, if it is of a kind that is made again and that is all it does; -1. */
-static int output_of(const tp_note *note) {
-    if (!is_map(note) && note->op != &tp_prims[TP_PRIM_copy]) return -1;
-    int output = note->op->info->nargs - 1;
-    return note->args[output].tag == TP_TENSOR ? output : -1;
 }
 
 /* Whether what the storage's slot has is there until the nodes that saved it let it go, as the note has read it. */
@@ -118,68 +108,59 @@ static bool stays(const tp_notes *n, const tp_storage *s, int64_t number) {
     return slot->born && !slot->recipe && slot->last_write < number && is_only_saved(n, slot);
 }
 
-static bool can_be_recipe(const tp_notes *n, const tp_note *note, int output, int64_t number) {
-    const tp_tensor *out = note->args[output].tensor;
+static bool can_be_recipe(const tp_notes *n, const tp_note *note, int64_t number) {
+    if (!tp_note_maps(note) && !tp_note_copies(note)) return false;
+    const tp_tensor *out = tp_note_output(note)->tensor;
     const tp_plan_slot *slot = &n->slots[out->storage->slot];
     if (!slot->kept || !slot->born || slot->recipe || slot->last_write != number) return false;
     if (tp_bytes_of(out) != (int64_t)out->storage->nbytes || out->byte_offset || !tp_is_dense(out)) return false;
     if (!is_plain(out->storage) || !is_only_saved(n, slot)) return false;
-    for (int i = 0; i < output; i++) {
-        tp_tensors list = tp_value_tensors(&note->args[i]);
-        if (list.size > TP_MAP_INPUTS) return false;
-        for (int64_t k = 0; k < list.size; k++)
-            if (list.data[k] && (list.data[k]->storage == out->storage || !stays(n, list.data[k]->storage, number)))
-                return false;
+    tp_tensors inputs = tp_note_inputs(note);
+    for (int64_t i = 0; i < inputs.size; i++) {
+        const tp_tensor *t = inputs.data[i];
+        if (t && (t->storage == out->storage || !stays(n, t->storage, number))) return false;
     }
-    return true;
+    return inputs.size <= TP_MAP_INPUTS;
 }
 
 static void free_recipe(tp_recipe *recipe) {
     tp_note *note = recipe->note;
-    for (int i = 0; i < note->op->info->nargs; i++) {
-        tp_tensors list = tp_value_tensors(&note->args[i]);
-        for (int64_t k = 0; k < list.size; k++)
-            if (list.data[k]) tp_release(list.data[k]);
-    }
+    tp_tensors inputs = tp_note_inputs(note);
+    for (int64_t i = 0; i < inputs.size; i++)
+        if (inputs.data[i]) tp_release(inputs.data[i]);
     tp_free(note, note->size);
     tp_free(recipe, sizeof *recipe);
 }
 
 /* The note as a recipe, which takes it; its storages' slots count it no longer among their uses. */
-static tp_recipe *recipe_of(tp_notes *n, tp_note *note, int output) {
+static tp_recipe *recipe_of(tp_notes *n, tp_note *note) {
     tp_recipe *recipe = tp_alloc(sizeof *recipe);
     if (!recipe) return tp_error_clear(), NULL; /* the value stays */
-    tp_tensor *out = note->args[output].tensor;
-    *recipe = (tp_recipe){.note = note, .output = output, .ndim = out->ndim, .dtype = (tp_dtype)out->dtype};
+    tp_tensor *out = tp_note_output(note)->tensor;
+    *recipe = (tp_recipe){.note = note, .ndim = out->ndim, .dtype = (tp_dtype)out->dtype};
     memcpy(recipe->sizes, out->sizes, (size_t)out->ndim * sizeof *recipe->sizes);
     memcpy(recipe->strides, out->strides, (size_t)out->ndim * sizeof *recipe->strides);
-    int64_t count = 0;
-    for (int i = 0; i < output; i++) {
-        tp_tensors list = tp_value_tensors(&note->args[i]);
-        for (int64_t k = 0; k < list.size; k++) {
-            if (!list.data[k]) continue;
-            tp_plan_slot *slot = &n->slots[list.data[k]->storage->slot];
-            slot->uses--;
-            slot->recipes++;
-            recipe->versions[count++] = tp_version(list.data[k]);
-        }
+    tp_tensors inputs = tp_note_inputs(note);
+    for (int64_t i = 0; i < inputs.size; i++) {
+        if (!inputs.data[i]) continue;
+        tp_plan_slot *slot = &n->slots[inputs.data[i]->storage->slot];
+        slot->uses--;
+        slot->recipes++;
+        recipe->versions[i] = tp_version(inputs.data[i]);
     }
     n->slots[out->storage->slot].uses--;
-    note->args[output].tag = TP_NONE;
+    tp_note_output(note)->tag = TP_NONE;
     tp_release(out);
     return recipe;
 }
 
 void tp_note_leave(tp_notes *n, int64_t number) {
     tp_note *note = n->calls[number - 1];
-    int output = output_of(note);
-    if (output < 0 || !can_be_recipe(n, note, output, number)) {
-        tp_note_free(n, note);
-        return;
+    if (can_be_recipe(n, note, number)) {
+        tp_plan_slot *slot = &n->slots[tp_note_output(note)->tensor->storage->slot];
+        if ((slot->recipe = recipe_of(n, note))) return;
     }
-    tp_plan_slot *slot = &n->slots[note->args[output].tensor->storage->slot];
-    slot->recipe = recipe_of(n, note, output);
-    if (!slot->recipe) tp_note_free(n, note);
+    tp_note_free(n, note);
 }
 
 static void release_recipe(void *recipe, void *data TP_UNUSED) { free_recipe(recipe); }
@@ -206,18 +187,15 @@ int64_t tp_slot_forget(tp_notes *n, tp_plan_slot *slot) {
 /* ---- once more ---- */
 
 static int check_unchanged(const tp_recipe *recipe) {
-    int64_t count = 0;
-    for (int i = 0; i < recipe->output; i++) {
-        tp_tensors list = tp_value_tensors(&recipe->note->args[i]);
-        for (int64_t k = 0; k < list.size; k++) {
-            const tp_tensor *t = list.data[k];
-            if (!t || tp_version(t) == recipe->versions[count++]) continue;
-            return tp_fail(TP_RuntimeError,
-                           "a value that a compiled function has saved for its gradient is computed again in backward, "
-                           "and what it is computed from, a saved value of %lld elements, has been modified by an "
-                           "inplace operation: %s. Hint: compile(options={\"recompute\": False}) keeps such values",
-                           (long long)t->numel, t->storage->writer ? t->storage->writer : "an operator");
-        }
+    tp_tensors inputs = tp_note_inputs(recipe->note);
+    for (int64_t i = 0; i < inputs.size; i++) {
+        const tp_tensor *t = inputs.data[i];
+        if (!t || tp_version(t) == recipe->versions[i]) continue;
+        return tp_fail(TP_RuntimeError,
+                       "a value that a compiled function has saved for its gradient is computed again in backward, "
+                       "and what it is computed from, a saved value of %lld elements, has been modified by an "
+                       "inplace operation: %s. Hint: compile(options={\"recompute\": False}) keeps such values",
+                       (long long)t->numel, t->storage->writer ? t->storage->writer : "an operator");
     }
     return 0;
 }
@@ -247,10 +225,10 @@ static int compute(tp_storage *s) {
     if (!out) return -1;
     s->context = NULL;
     s->deleter = NULL;
-    note->args[recipe->output] = (tp_value){.tag = TP_TENSOR, .tensor = out};
+    *tp_note_output(note) = (tp_value){.tag = TP_TENSOR, .tensor = out};
     tp_at_once_guard guard = r ? (tp_deferral){tp_tls.include, tp_tls.observe, tp_tls.later} : tp_at_once();
     int status = r ? note_again(r, s, note) : tp_note_run(note);
-    note->args[recipe->output].tag = TP_NONE;
+    tp_note_output(note)->tag = TP_NONE;
     if (status == 0) {
         if (!r) s->later = 0;
         free_recipe(recipe);

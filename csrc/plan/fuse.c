@@ -45,23 +45,12 @@ typedef struct {
 #define MOST_AGAIN 4            /* calls that are computed twice */
 #define LEAST_JOINED (64 << 10) /* bytes: smaller ones stay in a CPU's cache between two calls */
 
-static bool is_map(const tp_note *note) { return note->op == &tp_prims[TP_PRIM_map]; }
-static bool is_copy(const tp_note *note) { return note->op == &tp_prims[TP_PRIM_copy]; }
-
-/* map(int program, Tensor?[] inputs, Scalar[] numbers, ScalarType compute, *, Tensor(a!) out) */
-enum { MAP_PROGRAM, MAP_INPUTS, MAP_NUMBERS, MAP_COMPUTE, MAP_OUT };
-/* copy(Tensor src, *, Tensor(a!) out) */
-enum { COPY_SRC, COPY_OUT };
-
 bool tp_backend_joins(tp_key key) {
     const tp_op *map = &tp_prims[TP_PRIM_fused_map];
     return key < TP_NUM_KEYS && TP_BACKEND_KEYS >> key & 1 && tp_has_kernel(map, key) && !tp_is_boxed_at(map, key);
 }
 
-static tp_tensor *output_of(const tp_note *note) { return note->args[is_map(note) ? MAP_OUT : COPY_OUT].tensor; }
-static tp_tensors inputs_of(const tp_note *note) {
-    return is_map(note) ? note->args[MAP_INPUTS].tensors : tp_value_tensors(&note->args[COPY_SRC]);
-}
+static tp_tensor *output_of(const tp_note *note) { return tp_note_output(note)->tensor; }
 
 /* ---- whether a note joins ---- */
 
@@ -95,19 +84,19 @@ static bool takes_input(const group *g, const tp_note *note, const tp_tensor *t,
     bool walks = tp_fused_walk_of(t, shape, &walk);
     if (!walks && !tp_fused_lines_of(t, shape, &lines)) return false;
     bool whole = walks ? walk.run == 1 && walk.period == shape->numel : lines.strides[0] == 1;
-    if (is_copy(note) && !whole) return false; /* bytes are moved where both lie alike, else converted */
+    if (tp_note_copies(note) && !whole) return false; /* bytes are moved where both lie alike, else converted */
     return is_apart(g, t, false);
 }
 
 /* TP_PLAN_NONE: the note can join. */
 static tp_plan_reason why_not(group *g, const tp_note *note) {
-    if (!is_map(note) && !is_copy(note)) return TP_PLAN_WHOLE;
+    if (!tp_note_maps(note) && !tp_note_copies(note)) return TP_PLAN_WHOLE;
     if (g->shape && !tp_device_equal(g->shape->device, output_of(note)->device)) return TP_PLAN_DEVICE;
     tp_tensor *out = output_of(note);
-    tp_tensors inputs = inputs_of(note);
+    tp_tensors inputs = tp_note_inputs(note);
     if (g->count == TP_FUSED_CALLS || inputs.size > TP_MAP_INPUTS) return TP_PLAN_FULL;
     if (!takes_shape(g, out)) return TP_PLAN_SHAPE;
-    if (is_map(note) && g->nnumbers + note->args[MAP_NUMBERS].scalars.size > MOST_NUMBERS) return TP_PLAN_FULL;
+    if (tp_note_maps(note) && g->nnumbers + note->args[TP_MAP_NUMBERS].scalars.size > MOST_NUMBERS) return TP_PLAN_FULL;
     int fresh = !memory_of(g, out);
     for (int64_t i = 0; i < inputs.size; i++) {
         const tp_tensor *t = inputs.data[i];
@@ -127,15 +116,15 @@ static memory *add_memory(group *g, tp_tensor *t, int input) {
 }
 
 static void join(group *g, const tp_note *note) {
-    tp_tensors inputs = inputs_of(note);
+    tp_tensors inputs = tp_note_inputs(note);
     tp_tensor *out = output_of(note);
     tp_fused_call *call = &g->calls[g->count];
     memset(call, 0, sizeof *call);
-    call->program = is_map(note) ? note->args[MAP_PROGRAM].i : -1;
-    call->compute = is_map(note) ? (int8_t)note->args[MAP_COMPUTE].i : 0;
+    call->program = tp_note_maps(note) ? note->args[TP_MAP_PROGRAM].i : -1;
+    call->compute = tp_note_maps(note) ? (int8_t)note->args[TP_MAP_COMPUTE].i : 0;
     call->dtype = (int8_t)out->dtype;
     call->ninputs = (uint8_t)inputs.size;
-    call->nnumbers = is_map(note) ? (uint8_t)note->args[MAP_NUMBERS].scalars.size : 0;
+    call->nnumbers = tp_note_maps(note) ? (uint8_t)note->args[TP_MAP_NUMBERS].scalars.size : 0;
     g->nnumbers += call->nnumbers;
     if (!g->shape) g->shape = out;
     for (int64_t i = 0; i < inputs.size; i++) {
@@ -177,7 +166,7 @@ static void join_reduction(group *g, const tp_note *note) {
 static int64_t uses_in_group(const group *g, const tp_storage *s) {
     int64_t n = 0;
     for (int64_t c = 0; c < g->count; c++) {
-        tp_tensors inputs = inputs_of(g->from[c]);
+        tp_tensors inputs = tp_note_inputs(g->from[c]);
         for (int64_t i = 0; i < inputs.size; i++) n += inputs.data[i] && inputs.data[i]->storage == s;
         n += output_of(g->from[c])->storage == s;
     }
@@ -277,7 +266,7 @@ static int run_group(const group *g, int64_t *moved) {
             if (v >= 0) call->in[i] = (int16_t)(v >= INPUT ? input_of[v - INPUT] : value_of_call[v]);
         }
         if (call->nnumbers)
-            memcpy(numbers + nnumbers, g->from[c]->args[MAP_NUMBERS].scalars.data, call->nnumbers * sizeof *numbers);
+            memcpy(numbers + nnumbers, g->from[c]->args[TP_MAP_NUMBERS].scalars.data, call->nnumbers * sizeof *numbers);
         nnumbers += call->nnumbers;
         value_of_call[c] = f.ninputs + f.ncalls++;
     }
@@ -387,7 +376,7 @@ int tp_run_fused(tp_region *r, tp_notes *n, int64_t at, int64_t *count) {
 int64_t tp_join_notes(tp_notes *n, int64_t at, int64_t end, const bool *alone, int64_t *count) {
     *count = 1;
     const tp_note *first = n->calls[at];
-    if ((!is_map(first) && !is_copy(first)) || !tp_has_kernel(&tp_prims[TP_PRIM_fused_map], first->key))
+    if ((!tp_note_maps(first) && !tp_note_copies(first)) || !tp_has_kernel(&tp_prims[TP_PRIM_fused_map], first->key))
         return TP_NOT_JOINED;
     if (first->key == TP_KEY_CPU && tp_bytes_of(output_of(first)) < LEAST_JOINED) return TP_NOT_JOINED;
     group g;

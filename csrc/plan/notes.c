@@ -131,6 +131,13 @@ tp_note *tp_notes_add(tp_notes *n, const tp_op *op, tp_key key, const tp_value *
 
 /* ---- what a note is ---- */
 
+bool tp_note_maps(const tp_note *note) { return note->op == &tp_prims[TP_PRIM_map]; }
+bool tp_note_copies(const tp_note *note) { return note->op == &tp_prims[TP_PRIM_copy]; }
+
+tp_tensors tp_note_inputs(const tp_note *note) {
+    return tp_value_tensors(&note->args[tp_note_maps(note) ? TP_MAP_LIST : 0]);
+}
+
 bool tp_note_folds(const tp_note *note, tp_fold_call *call) {
     static const struct {
         int primitive;

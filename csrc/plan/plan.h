@@ -11,7 +11,8 @@
  *     noted run first, as far as it may see it, and then runs at once.
  * What is noted is run, in its order, when the function ends, when somebody needs a value or an address, and when there
  * is too much of it: a flush. Only primitives that cannot fail because of values wait (tp_can_wait), so an error of the
- * program's comes from the line that made it. Outside of regions no storage is pending.
+ * program's comes from the line that made it. Outside of regions no storage is pending, but for
+ * saved values that are computed again (again.c).
  *
  * Backward may come later, outside of the function: autograd nodes that are made in a region carry the number of its
  * options, and a backward run that meets one is in a region of its own from its beginning to its end (engine.c).

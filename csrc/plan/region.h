@@ -96,6 +96,15 @@ int tp_note_run(tp_note *note);
 /* Frees a note, whose storages keep their slots. */
 void tp_note_free(tp_notes *n, tp_note *note);
 
+/* map(int program, Tensor?[] inputs, Scalar[] numbers, ScalarType compute, *, Tensor(a!) out)
+ * copy(Tensor src, *, Tensor(a!) out) */
+enum { TP_MAP_PROGRAM, TP_MAP_LIST, TP_MAP_NUMBERS, TP_MAP_COMPUTE };
+bool tp_note_maps(const tp_note *note);
+bool tp_note_copies(const tp_note *note);
+/* What a call of map or copy reads, and what it writes: its last argument. */
+tp_tensors tp_note_inputs(const tp_note *note);
+TP_INLINE tp_value *tp_note_output(const tp_note *note) { return (tp_value *)&note->args[note->op->info->nargs - 1]; }
+
 /* What a call of reduce.* is given, whatever the order of its arguments. */
 typedef struct {
     tp_fold fold;

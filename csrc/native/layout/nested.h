@@ -35,6 +35,8 @@ int64_t tp_piece_dims(const tp_nested *n);
 tp_ints tp_piece_sizes(const tp_nested *n, int64_t i, int64_t *room);
 /* The pieces: views of the values. */
 tp_tensor_seq *tp_pieces(const tp_nested *n);
+/* The beginning of t, of the sizes; RuntimeError where it is smaller. New. */
+tp_tensor *tp_corner(tp_tensor *t, tp_ints sizes);
 /* The values of a tensor in n's pattern, of one that is given piece by piece. Where pieces share values the last is
  * kept, or with `sum` they add up. */
 tp_tensor *tp_values_of_pieces(const tp_nested *n, tp_tensors pieces, bool sum);

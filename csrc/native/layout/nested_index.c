@@ -67,7 +67,7 @@ static tp_tensor *along_values(const tp_nested *n, tp_tensors indices, tp_tensor
 /* The pieces of a tensor whose padded one is written. */
 static tp_tensor *along_pieces(tp_tensor *self, const tp_nested *n, tp_tensors indices, tp_tensor *values,
                                bool accumulate) {
-    int64_t dims = tp_piece_dims(n), room[TP_MAX_DIMS];
+    int64_t room[TP_MAX_DIMS];
     for (int64_t i = 0; i < indices.size; i++)
         if (indices.data[i] && (i >= n->ragged || n->shapes) && i > 0)
             return tp_fail_null(TP_NotImplementedError,
@@ -77,12 +77,9 @@ static tp_tensor *along_pieces(tp_tensor *self, const tp_nested *n, tp_tensors i
     tp_autoref *written = padded ? tp_index_put(padded, indices, values, accumulate) : NULL;
     tp_autoseq *pieces = written ? tp_unbind_int(written, 0) : NULL;
     for (int64_t i = 0; pieces && i < n->count; i++) {
-        tp_ints sizes = tp_piece_sizes(n, i, room);
-        for (int64_t d = 0; d < dims; d++) {
-            tp_tensor *part = tp_narrow(pieces->items[i], d, 0, sizes.data[d]);
-            tp_release(pieces->items[i]);
-            if (!(pieces->items[i] = part)) return NULL;
-        }
+        tp_tensor *part = tp_corner(pieces->items[i], tp_piece_sizes(n, i, room));
+        tp_release(pieces->items[i]);
+        if (!(pieces->items[i] = part)) return NULL;
     }
     return pieces ? tp_values_of_pieces(n, tp_tensor_seq_borrow(pieces), false) : NULL;
 }

@@ -8,8 +8,7 @@
 #include "native/common/host_ints.h"
 #include "prim/table.h"
 
-/* The beginning of `t`, of the sizes. */
-static tp_tensor *corner(tp_tensor *t, tp_ints sizes) {
+tp_tensor *tp_corner(tp_tensor *t, tp_ints sizes) {
     tp_autoref *part = tp_retain(t);
     for (int64_t d = 0; part && d < sizes.size; d++) {
         if (sizes.data[d] < 0 || sizes.data[d] > part->sizes[d])
@@ -44,7 +43,7 @@ tp_tensor *_nested_from_padded_composite(tp_tensor *padded, tp_tensor *sizes, bo
     for (int64_t i = 0; pieces && i < pieces->size; i++) {
         tp_autoref *one = tp_select_int(whole, 0, i);
         int64_t columns = sizes->sizes[1];
-        if (!one || !(pieces->items[i] = corner(one, (tp_ints){rows + i * columns, columns}))) return NULL;
+        if (!one || !(pieces->items[i] = tp_corner(one, (tp_ints){rows + i * columns, columns}))) return NULL;
     }
     return pieces ? tp__nested_from_list(tp_tensor_seq_borrow(pieces), false) : NULL;
 }
@@ -101,7 +100,7 @@ tp_tensor *_padded_dense_to_jagged_forward_composite(tp_tensor *dense, tp_tensor
     for (int64_t i = 0; pieces && i < pieces->size; i++) {
         tp_autoref *one = tp_select_int(dense, 0, i);
         int64_t length = (int64_t)((uint64_t)at[i + 1] - (uint64_t)at[i]);
-        if (!one || !(pieces->items[i] = corner(one, TP_INTS(length)))) return NULL;
+        if (!one || !(pieces->items[i] = tp_corner(one, TP_INTS(length)))) return NULL;
     }
     return pieces ? tp_cat(tp_tensor_seq_borrow(pieces), 0) : NULL;
 }

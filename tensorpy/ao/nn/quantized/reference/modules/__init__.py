@@ -6,8 +6,8 @@ from typing import Any
 
 from tensorpy import _C, nn
 from tensorpy._C import Tensor
-from tensorpy._tensor.quantized import per_channel_affine, per_channel_affine_float_qparams, per_tensor_affine
-from tensorpy.ao.nn.quantized.reference.modules.rnn import GRU, LSTM, GRUCell, LSTMCell, RNNCell
+from tensorpy._tensor.quantized import per_channel_affine_float_qparams, per_tensor_affine
+from tensorpy.ao.nn.quantized.reference.modules.rnn import BY_CHANNEL, GRU, LSTM, GRUCell, LSTMCell, RNNCell, rounded
 from tensorpy.nn import functional as F
 
 __all__ = [
@@ -29,7 +29,6 @@ __all__ = [
 
 _FACTS = ("weight_qscheme", "weight_dtype")
 _NUMBERS = ("weight_scale", "weight_zero_point", "weight_axis")
-_BY_CHANNEL = (per_channel_affine, per_channel_affine_float_qparams)
 
 
 class ReferenceQuantizedModule(nn.Module):
@@ -57,7 +56,7 @@ class ReferenceQuantizedModule(nn.Module):
         given = {"qscheme": per_tensor_affine, "dtype": _C.quint8, "scale": 1.0, "zero_point": 0, "axis": 0}
         given.update(weight_qparams or {})
         self.weight_qscheme, self.weight_dtype = given["qscheme"], given["dtype"]
-        if self.weight_qscheme not in (None, per_tensor_affine, *_BY_CHANNEL):
+        if self.weight_qscheme not in (None, per_tensor_affine, *BY_CHANNEL):
             raise Exception(
                 f"a reference {type(self).__name__} has a weight per tensor or per channel, not {self.weight_qscheme}"
             )
@@ -72,10 +71,8 @@ class ReferenceQuantizedModule(nn.Module):
         if self.weight_qscheme is None:
             return self.weight.to(self.weight_dtype)
         scale, zero_point = self.weight_scale, self.weight_zero_point
-        if self.weight_qscheme not in _BY_CHANNEL:
-            return _C.quantize_per_tensor(self.weight.detach(), scale.item(), int(zero_point.item()), self.weight_dtype)
         axis = int(self.weight_axis.item())
-        return _C.quantize_per_channel(self.weight.detach(), scale, zero_point, axis, self.weight_dtype)
+        return rounded(self.weight, self.weight_qscheme, self.weight_dtype, scale, zero_point, axis)
 
     def get_weight(self) -> Tensor:
         """The weight as its integers are read."""

@@ -7,12 +7,20 @@ from typing import Any
 
 from tensorpy import _C, nn
 from tensorpy._C import Tensor
-from tensorpy._tensor.quantized import per_channel_affine, per_tensor_affine
+from tensorpy._tensor.quantized import per_channel_affine, per_channel_affine_float_qparams, per_tensor_affine
 from tensorpy.nn.utils.stateless import _reparametrize_module
 
 __all__ = ["GRU", "LSTM", "GRUCell", "LSTMCell", "RNNBase", "RNNCell", "RNNCellBase", "get_quantized_weight"]
 
+BY_CHANNEL = (per_channel_affine, per_channel_affine_float_qparams)
 _USUAL = {"qscheme": per_tensor_affine, "dtype": _C.quint8, "scale": 1.0, "zero_point": 0}
+
+
+def rounded(weight: Tensor, scheme: Any, dtype: Any, scale: Tensor, zero_point: Tensor, axis: int) -> Tensor:
+    """A weight of a reference layer, rounded to integers."""
+    if scheme in BY_CHANNEL:
+        return _C.quantize_per_channel(weight.detach(), scale, zero_point, axis, dtype)
+    return _C.quantize_per_tensor(weight.detach(), scale.item(), int(zero_point.item()), dtype)
 
 
 def get_quantized_weight(module: Any, wn: str) -> Any:
@@ -34,10 +42,7 @@ def get_quantized_weight(module: Any, wn: str) -> Any:
     if scheme is None:
         return weight.to(dtype)
     scale, zero_point = getattr(module, f"{wn}_scale"), getattr(module, f"{wn}_zero_point")
-    if scheme is per_channel_affine:
-        axis = getattr(module, f"{wn}_axis_int")
-        return _C.quantize_per_channel(weight.detach(), scale, zero_point, axis, dtype)
-    return _C.quantize_per_tensor(weight.detach(), scale.item(), int(zero_point.item()), dtype)
+    return rounded(weight, scheme, dtype, scale, zero_point, getattr(module, f"{wn}_axis_int"))
 
 
 class _Rounded(nn.Module):

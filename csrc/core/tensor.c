@@ -226,7 +226,8 @@ tp_tensor *tp_new_wrapped_number(const tp_scalar *s) {
     return t;
 }
 
-tp_tensor *tp_new_on_storage(tp_storage *storage, tp_ints sizes, tp_ints strides, int64_t byte_offset, tp_dtype dtype) {
+TP_INLINE tp_tensor *on_storage(tp_storage *storage, tp_ints sizes, tp_ints strides, int64_t byte_offset,
+                                tp_dtype dtype) {
     if (tp_unlikely(sizes.size != strides.size)) return fail_lengths(sizes, strides), NULL;
     tp_tensor *t = new_with_room(dtype, sizes.size);
     if (tp_unlikely(!t)) return NULL;
@@ -240,8 +241,14 @@ tp_tensor *tp_new_on_storage(tp_storage *storage, tp_ints sizes, tp_ints strides
     return t;
 }
 
+tp_tensor *tp_new_on_storage(tp_storage *storage, tp_ints sizes, tp_ints strides, int64_t byte_offset, tp_dtype dtype) {
+    tp_tensor *t = on_storage(storage, sizes, strides, byte_offset, dtype);
+    if (t && tp_unlikely(storage->later)) t->keys |= TP_BIT(Deferred);
+    return t;
+}
+
 tp_tensor *tp_new_alias(const tp_tensor *t, tp_ints sizes, tp_ints strides, int64_t byte_offset) {
-    tp_tensor *alias = tp_new_on_storage(t->storage, sizes, strides, byte_offset, (tp_dtype)t->dtype);
+    tp_tensor *alias = on_storage(t->storage, sizes, strides, byte_offset, (tp_dtype)t->dtype);
     if (tp_unlikely(!alias)) return NULL;
     alias->keys = t->keys;
     alias->flags =

@@ -44,7 +44,7 @@ static size_t rounded(size_t bytes) { return (bytes + 15) & ~(size_t)15; }
 static tp_tensor *own_tensor(tp_notes *n, tp_tensor *t, bool written) {
     tp_storage *s = t->storage;
     if (!tp_notes_have(n, s) && tp_notes_add_storage(n, s, false) < 0) return NULL;
-    tp_tensor *own = tp_still(t);
+    tp_tensor *own = n->shares ? tp_retain(t) : tp_still(t);
     if (!own) return NULL;
     n->slots[s->slot].uses++;
     if (written) n->slots[s->slot].last_write = (int32_t)n->ncalls + 1;

@@ -75,10 +75,13 @@ static int settle_foreign(tp_tensor *t, bool written TP_UNUSED, void *region) {
 }
 
 /* 1: a tensor from outside is written, which another thread may read through another view of its storage, whose keys
- * say nothing of what is noted. A thread that comes later has it run first (begin_thread). */
+ * say nothing of what is noted. A thread that comes later has it run first (begin_thread). Where the tensor is all that
+ * there is of its storage, its own keys say it: a small result, say, which has had its memory from the beginning. */
 static int may_be_seen(tp_tensor *t, bool written, void *region) {
     const tp_region *r = region;
-    if (!written || (tp_region_has(r, t->storage) && r->notes.slots[t->storage->slot].born)) return 0;
+    tp_storage *s = t->storage;
+    if (!written || (tp_region_has(r, s) && r->notes.slots[s->slot].born)) return 0;
+    if (tp_storage_is_sole(s) && !atomic_load_explicit(&s->lent, memory_order_relaxed)) return 0;
     return tp_thread_has_company();
 }
 

@@ -51,6 +51,7 @@ typedef struct tp_notes {
     int64_t declined;       /* notes before this place run one by one: the backend cannot join them yet */
     tp_kept *kept;          /* what nodes have saved of the slots, by their numbers less 1 */
     int64_t nkept, kept_room;
+    bool shares; /* its notes keep the tensors that they are given, which belong to nobody else */
 } tp_notes;
 
 /* What is known of a unit while it runs, for who asks. */

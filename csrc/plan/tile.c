@@ -4,15 +4,21 @@
  * and writes a whole tensor, or each of them a tile of it. A stretch is notes that follow each other and have the same
  * leading dimensions, the rows, in all that they compute: maps, copies, folds and softmax of the last dimensions, norms
  * of rows. What broadcasts along the rows is passed whole. The stretch is noted once more, on tensors of one tile's
- * rows, and this list runs once for each tile, the tensors moved on; maps are joined in it as in any list. A tensor
- * that nobody needs behind the stretch has a tile's memory only.
+ * rows, in which maps are joined as in any list, and this list runs once for each tile, its tensors moved on. A tensor
+ * that nobody needs after the stretch has a tile's memory only.
+ *
+ * Threads take tiles, not parts of each call: each has a list and passing tensors of its own, and takes the next tile
+ * when it is done with one. They meet once for the stretch and not at every call of every tile, where all would wait
+ * for one that the system has stopped.
  *
  * An element's bits do not depend on how many rows there are: lines are folded in one piece (TP_REDUCE_LEAF), and a
  * tile has as many rows that the driver of reductions does not take another way for few of them (LEAST_ROWS). */
 #include "Primitives.h"
 #include "core/alloc.h"
+#include "core/host.h"
 #include "core/parallel.h"
 #include "core/scalar_math.h"
+#include "core/tls.h"
 #include "iter/iter.h"
 #include "plan/region.h"
 #include "prim/norm.h"
@@ -113,7 +119,8 @@ static bool is_same_for_rows(const lead *l, const tp_tensor *t, int ndim) {
 typedef struct {
     tp_tensor *tensor; /* of a note's */
     bool cut, written;
-    bool fresh; /* its first use writes it */
+    bool fresh;  /* its first use writes it */
+    bool passes; /* it has a tile's memory */
 } cell;
 
 typedef struct {
@@ -122,6 +129,7 @@ typedef struct {
     int64_t begin, count;
     cell cells[MOST_TENSORS];
     int ncells;
+    int64_t tiles, workers;
 } stretch;
 
 /* Exact, too, if the same elements are there by other sizes: (rows, 1) and (rows). */
@@ -129,10 +137,11 @@ static tp_overlap overlap_of(const tp_tensor *a, const tp_tensor *b) {
     return tp_same_elements(a, b) ? TP_OVERLAP_EXACT : tp_overlap_of(a, b);
 }
 
-static cell *cell_of(stretch *s, const tp_tensor *t) {
+/* Of the tensor's cell; -1: it has none yet. */
+static int number_of(const stretch *s, const tp_tensor *t) {
     for (int i = 0; i < s->ncells; i++)
-        if (overlap_of(s->cells[i].tensor, t) == TP_OVERLAP_EXACT) return &s->cells[i];
-    return NULL;
+        if (overlap_of(s->cells[i].tensor, t) == TP_OVERLAP_EXACT) return i;
+    return -1;
 }
 
 /* Notes that a tensor is used. False where it lies across another one that is written. */
@@ -143,13 +152,10 @@ static bool use(stretch *s, tp_tensor *t, bool cut, bool written) {
         if (how == TP_OVERLAP_EXACT ? c->cut != cut : how != TP_OVERLAP_NONE && (written || c->written)) return false;
     }
     if (written && !cut) return false;
-    cell *c = cell_of(s, t);
-    if (!c && s->ncells == MOST_TENSORS) return false;
-    if (!c) {
-        c = &s->cells[s->ncells++];
-        *c = (cell){t, cut, false, written};
-    }
-    c->written |= written;
+    int number = number_of(s, t);
+    if (number < 0 && s->ncells == MOST_TENSORS) return false;
+    if (number < 0) s->cells[number = s->ncells++] = (cell){t, cut, false, written, false};
+    s->cells[number].written |= written;
     return true;
 }
 
@@ -206,8 +212,29 @@ static int64_t row_bytes(const stretch *s, const tp_tensor *t) {
     return t->numel / s->lead.rows * tp_itemsize((tp_dtype)t->dtype);
 }
 
+/* How many threads can take tiles: kernels from outside are called with the host lock, one after the other. */
+static int64_t most_workers(const stretch *s) {
+    for (int64_t i = 0; i < s->count; i++) {
+        const tp_note *note = s->notes->calls[s->begin + i];
+        if (note->key != TP_KEY_CPU || tp_is_boxed_at(note->op, note->key)) return 1;
+    }
+    return tp_get_num_threads();
+}
+
+/* Into how many tiles the rows are cut; no thread is without one. 0: it does not pay. */
+static int64_t count_tiles(stretch *s, int64_t tile_bytes) {
+    int64_t most = 1, fewest = s->lead.rows / LEAST_ROWS;
+    for (int i = 0; i < s->ncells; i++)
+        if (s->cells[i].cut && row_bytes(s, s->cells[i].tensor) > most) most = row_bytes(s, s->cells[i].tensor);
+    int64_t tiles = s->lead.rows / (tile_bytes / most > LEAST_ROWS ? tile_bytes / most : LEAST_ROWS);
+    s->workers = most_workers(s);
+    if (tiles > 1 && s->workers > 1) tiles = tp_divide_up(tiles, s->workers) * s->workers;
+    while (tiles > fewest) tiles -= s->workers;
+    return tiles;
+}
+
 /* The stretch from a place of the list on; false: there is none that it pays to cut. */
-static bool find(stretch *s, int64_t tile_bytes, int64_t *tiles) {
+static bool find(stretch *s, int64_t tile_bytes) {
     const tp_notes *n = s->notes;
     int64_t at = s->begin;
     for (family f; at < n->ncalls && at - s->begin < MOST_NOTES; at++) {
@@ -222,12 +249,8 @@ static bool find(stretch *s, int64_t tile_bytes, int64_t *tiles) {
     for (int64_t i = s->begin; i < n->ncalls && extend(s, n->calls[i]); i++) {
     }
     if (s->count < 2 || s->begin + s->count <= at) return false;
-    int64_t most = 1;
-    for (int i = 0; i < s->ncells; i++)
-        if (s->cells[i].cut && row_bytes(s, s->cells[i].tensor) > most) most = row_bytes(s, s->cells[i].tensor);
-    int64_t rows = tile_bytes * tp_get_num_threads() / most;
-    *tiles = s->lead.rows / (rows < LEAST_ROWS ? LEAST_ROWS : rows);
-    return *tiles > 1;
+    s->tiles = count_tiles(s, tile_bytes);
+    return s->tiles > 1;
 }
 
 /* ---- the list of a tile ---- */
@@ -235,17 +258,26 @@ static bool find(stretch *s, int64_t tile_bytes, int64_t *tiles) {
 /* A tensor that moves on from tile to tile. */
 typedef struct {
     tp_tensor *tensor; /* of the tile's note */
+    int64_t begin;     /* its byte_offset for the first row */
     int64_t bytes;     /* of a row; 0: its memory is one tile's */
 } moved;
 
+/* A call of a tile: a note of the list, or one that its notes from `first` on were joined to. */
 typedef struct {
-    stretch *s;
+    tp_note *note;
+    int64_t first, count;
+} unit;
+
+/* What a thread has. */
+typedef struct {
+    const stretch *s;
     tp_notes notes;
     tp_storage *made[MOST_TENSORS]; /* by cell, borrowed: of one tile; NULL: the cell's own */
     moved moved[MOST_STEPS];
-    int nmoved;
-    int64_t rows; /* of a tile at most */
-} tile;
+    unit units[MOST_NOTES];
+    int nmoved, nunits;
+    int64_t rows; /* of the tile that the tensors show */
+} worker;
 
 static int64_t uses_in_stretch(const stretch *s, const tp_storage *storage) {
     int64_t uses = 0;
@@ -269,39 +301,38 @@ static bool is_passing(const stretch *s, const cell *c) {
     return slot->uses == uses_in_stretch(s, storage);
 }
 
-static int make_passing(tile *t) {
-    stretch *s = t->s;
+static int make_passing(worker *w) {
+    const stretch *s = w->s;
     for (int i = 0; i < s->ncells; i++) {
-        if (!is_passing(s, &s->cells[i])) continue;
-        size_t bytes = (size_t)(row_bytes(s, s->cells[i].tensor) * t->rows);
+        if (!s->cells[i].passes) continue;
+        size_t bytes = (size_t)(row_bytes(s, s->cells[i].tensor) * w->rows);
         tp_storage *made = tp_storage_new(s->cells[i].tensor->device, bytes);
-        int status = made ? tp_notes_add_storage(&t->notes, made, true) : -1;
+        int status = made ? tp_notes_add_storage(&w->notes, made, true) : -1;
         tp_storage_release(made); /* the slot has it */
         if (status < 0) return -1;
-        t->made[i] = made;
+        w->made[i] = made;
     }
     return 0;
 }
 
 /* The tensor of a tile's note for that of a note; `cut` as role_of says. */
-static tp_tensor *tensor_of_tile(tile *t, tp_tensor *of, int cut, int ndim) {
-    const lead *l = &t->s->lead;
+static tp_tensor *tensor_of_tile(const worker *w, tp_tensor *of, int cut, int ndim) {
+    const lead *l = &w->s->lead;
     int64_t sizes[TP_MAX_DIMS], strides[TP_MAX_DIMS];
     int from = cut ? l->n : l->n - (ndim - of->ndim), count = 0;
-    if (cut) sizes[count++] = t->rows;
+    if (cut) sizes[count++] = w->rows;
     for (int d = from < 0 ? 0 : from; d < of->ndim; d++) sizes[count++] = of->sizes[d];
     int64_t step = 1;
     for (int d = count - 1; d >= 0; step *= sizes[d--]) strides[d] = step;
     tp_ints shape = {sizes, count}, steps = {strides, count};
-    const cell *c = cell_of(t->s, of);
-    tp_storage *made = t->made[c - t->s->cells];
+    tp_storage *made = w->made[number_of(w->s, of)];
     return made ? tp_new_on_storage(made, shape, steps, 0, (tp_dtype)of->dtype)
                 : tp_new_alias(of, shape, steps, of->byte_offset);
 }
 
 /* A note's numbers, of a tensor whose leading dimensions are one: `words` has room. */
-static tp_value number_of_tile(const tile *t, tp_value given, family f, int64_t *words) {
-    int shift = t->s->lead.n - 1;
+static tp_value number_of_tile(const worker *w, tp_value given, family f, int64_t *words) {
+    int shift = w->s->lead.n - 1;
     if (f.kind == LINE) given.i -= shift;
     else {
         int64_t n = given.ints.size;
@@ -315,7 +346,7 @@ static tp_value number_of_tile(const tile *t, tp_value given, family f, int64_t 
 #define MOST_LISTED 32 /* tensors of a note */
 
 /* Notes a note's call for a tile. */
-static int note_tile(tile *t, const tp_note *note) {
+static int note_tile(worker *w, const tp_note *note) {
     family f = family_of(note);
     tp_value args[MOST_ARGS];
     tp_tensor *listed[MOST_LISTED];
@@ -323,29 +354,30 @@ static int note_tile(tile *t, const tp_note *note) {
     int nargs = note->op->info->nargs, count = 0, status = -1, ndim = 0;
     if (f.kind == MAP) ndim = note->args[nargs - 1].tensor->ndim;
     memcpy(args, note->args, (size_t)nargs * sizeof *args);
-    if (f.kind != MAP && f.kind != COPY) args[f.number] = number_of_tile(t, args[f.number], f, words);
+    if (f.kind != MAP && f.kind != COPY) args[f.number] = number_of_tile(w, args[f.number], f, words);
     for (int a = 0; a < nargs; a++) {
         tp_tensors list = tp_value_tensors(&note->args[a]);
         if (count + list.size > MOST_LISTED) goto done;
         tp_tensor **first = &listed[count];
         for (int64_t k = 0; k < list.size; k++) {
             tp_tensor *of = list.data[k];
-            int cut = of ? role_of(t->s, note, f, a, of) : 0;
-            tp_tensor *made = of ? tensor_of_tile(t, of, cut, cut || ndim ? ndim : t->s->lead.n + of->ndim) : NULL;
+            int cut = of ? role_of(w->s, note, f, a, of) : 0;
+            tp_tensor *made = of ? tensor_of_tile(w, of, cut, cut || ndim ? ndim : w->s->lead.n + of->ndim) : NULL;
             if (of && !made) goto done;
             listed[count++] = made;
         }
         if (args[a].tag == TP_TENSOR) args[a].tensor = *first;
         if (args[a].tag == TP_TENSORS) args[a].tensors.data = first;
     }
-    tp_note *added = tp_notes_add(&t->notes, note->op, note->key, args);
+    tp_note *added = tp_notes_add(&w->notes, note->op, note->key, args);
     if (added) added->from = note->from;
     for (int a = 0; added && a < nargs; a++) {
         tp_tensors from = tp_value_tensors(&note->args[a]), to = tp_value_tensors(&added->args[a]);
         for (int64_t k = 0; k < from.size; k++) {
-            if (!from.data[k] || role_of(t->s, note, f, a, from.data[k]) != 1) continue;
-            bool passes = t->made[cell_of(t->s, from.data[k]) - t->s->cells] != NULL;
-            t->moved[t->nmoved++] = (moved){to.data[k], passes ? 0 : row_bytes(t->s, from.data[k])};
+            if (!from.data[k] || role_of(w->s, note, f, a, from.data[k]) != 1) continue;
+            bool passes = w->made[number_of(w->s, from.data[k])] != NULL;
+            int64_t bytes = passes ? 0 : row_bytes(w->s, from.data[k]);
+            w->moved[w->nmoved++] = (moved){to.data[k], to.data[k]->byte_offset, bytes};
         }
     }
     status = added ? 0 : -1;
@@ -354,80 +386,158 @@ done:
     return status;
 }
 
-/* ---- running ---- */
-
-static int set_rows(tile *t, int64_t rows) {
-    for (int i = 0; i < t->nmoved; i++) {
-        tp_tensor *of = t->moved[i].tensor;
+/* Has the tensors, and walks of norms, show so many rows. */
+static int set_rows(worker *w, int64_t rows) {
+    const stretch *s = w->s;
+    for (int i = 0; i < w->nmoved; i++) {
+        tp_tensor *of = w->moved[i].tensor;
         int64_t sizes[TP_MAX_DIMS];
         memcpy(sizes, of->sizes, (size_t)of->ndim * sizeof *sizes);
         sizes[0] = rows;
         if (tp_tensor_set_geometry(of, (tp_ints){sizes, of->ndim}, tp_strides(of)) < 0) return -1;
     }
-    const stretch *s = t->s;
-    for (int64_t i = 0; i < t->notes.ncalls; i++) {
-        family f = family_of(s->notes->calls[s->begin + i]);
+    for (int64_t i = 0; i < s->count; i++) {
+        const tp_note *note = s->notes->calls[s->begin + i];
+        family f = family_of(note);
         if (f.kind != NORM) continue;
-        int64_t all = s->notes->calls[s->begin + i]->args[f.number].ints.data[0]; /* the walk's rows come first */
-        ((int64_t *)t->notes.calls[i]->args[f.number].ints.data)[0] = all / s->lead.rows * rows;
+        int64_t all = note->args[f.number].ints.data[0]; /* the walk's rows come first */
+        ((int64_t *)w->notes.calls[i]->args[f.number].ints.data)[0] = all / s->lead.rows * rows;
+    }
+    w->rows = rows;
+    return 0;
+}
+
+/* Maps of the list that follow each other are joined. */
+static int lay_units(worker *w) {
+    const bool alone[MOST_NOTES] = {false};
+    for (int64_t at = 0, count; at < w->s->count; at += count) {
+        int64_t joined = tp_join_notes(&w->notes, at, w->s->count, alone, &count);
+        if (joined == TP_JOIN_FAILED) return -1;
+        if (joined == TP_JOINED_TO_NOTHING) continue;
+        w->units[w->nunits++] = (unit){w->notes.calls[joined == TP_NOT_JOINED ? at : joined], at, count};
     }
     return 0;
 }
 
-static int run_tiles(tp_region *r, tile *t, int64_t tiles) {
-    int64_t rows = t->s->lead.rows / tiles, more = t->s->lead.rows % tiles;
-    for (int64_t i = 0; i < tiles; i++) {
-        int64_t here = rows + (i < more);
-        if ((i == 0 || i == more) && set_rows(t, here) < 0) return -1;
-        for (int64_t at = 0, count; at < t->notes.ncalls; at += count)
-            if (tp_run_fused(r, &t->notes, at, &count) < 0) return -1;
-        for (int k = 0; k < t->nmoved; k++) t->moved[k].tensor->byte_offset += here * t->moved[k].bytes;
+/* The list, with tensors of the most rows that a tile has. */
+static int begin_worker(worker *w, const stretch *s) {
+    w->s = s;
+    w->rows = tp_divide_up(s->lead.rows, s->tiles);
+    w->notes.shares = true;
+    if (make_passing(w) < 0) return -1;
+    for (int64_t i = 0; i < s->count; i++)
+        if (note_tile(w, s->notes->calls[s->begin + i]) < 0) return -1;
+    return lay_units(w) < 0 ? -1 : set_rows(w, w->rows);
+}
+
+static void end_worker(worker *w) {
+    for (int64_t i = 0; i < w->notes.ncalls; i++) tp_note_free(&w->notes, w->notes.calls[i]);
+    for (int64_t i = 0; i < w->notes.nslots; i++) {
+        w->notes.slots[i].storage->later = 0;
+        tp_storage_release(w->notes.slots[i].storage);
     }
+    tp_free(w->notes.calls, (size_t)w->notes.call_room * sizeof *w->notes.calls);
+    tp_free(w->notes.slots, (size_t)w->notes.slot_room * sizeof *w->notes.slots);
+}
+
+/* ---- running ---- */
+
+/* What a backend does not join after all runs one by one. */
+static int run_unit(worker *w, const unit *u) {
+    int status = tp_note_run(u->note);
+    if (tp_likely(status == 0) || !tp_take_decline()) return status;
+    status = 0;
+    for (int64_t i = u->first; i < u->first + u->count && status == 0; i++) status = tp_note_run(w->notes.calls[i]);
+    return status;
+}
+
+static int run_tile(worker *w, int64_t number) {
+    const stretch *s = w->s;
+    int64_t rows = s->lead.rows / s->tiles, more = s->lead.rows % s->tiles;
+    int64_t first = number * rows + (number < more ? number : more);
+    rows += number < more;
+    if (tp_host_look() < 0 || (rows != w->rows && set_rows(w, rows) < 0)) return -1;
+    for (int i = 0; i < w->nmoved; i++) w->moved[i].tensor->byte_offset = w->moved[i].begin + first * w->moved[i].bytes;
+    for (int i = 0; i < w->nunits; i++)
+        if (run_unit(w, &w->units[i]) < 0) return -1;
     return 0;
 }
 
-/* What the outer list says of its storages, which the tile's list takes over for a while. */
+typedef struct {
+    worker *workers;
+    _Atomic int64_t next; /* the first tile that nobody has taken */
+} job;
+
+/* The tiles' tensors are noted, but they are there: nobody is asked for them. */
+static void run_tiles(int64_t begin, int64_t end, void *context) {
+    job *j = context;
+    uint64_t exclude = tp_tls.exclude;
+    tp_tls.exclude |= TP_BIT(Deferred);
+    for (int64_t i = begin; i < end; i++) {
+        worker *w = &j->workers[i];
+        for (int64_t tile; (tile = atomic_fetch_add(&j->next, 1)) < w->s->tiles;)
+            if (run_tile(w, tile) < 0) atomic_store(&j->next, w->s->tiles);
+    }
+    tp_tls.exclude = exclude;
+}
+
+static int run_workers(const stretch *s, worker *workers) {
+    job j = {.workers = workers};
+    if (s->workers > 1) return tp_parallel_unlocked(true, s->workers, 1, run_tiles, &j);
+    run_tiles(0, 1, &j);
+    return tp_status_of_thread();
+}
+
+/* What the outer list says of its storages, which the tile's lists take over for a while. */
 typedef struct {
     uint16_t slot;
     uint8_t later;
 } saved;
 
-static void end(tile *t, const saved *before) {
-    for (int64_t i = 0; i < t->notes.ncalls; i++) tp_note_free(&t->notes, t->notes.calls[i]);
-    for (int64_t i = 0; i < t->notes.nslots; i++) {
-        t->notes.slots[i].storage->later = 0;
-        tp_storage_release(t->notes.slots[i].storage);
-    }
-    for (int i = 0; i < t->s->ncells; i++) {
-        tp_storage *s = t->s->cells[i].tensor->storage;
-        s->slot = before[i].slot;
-        s->later = before[i].later;
-    }
-    tp_free(t->notes.calls, (size_t)t->notes.call_room * sizeof *t->notes.calls);
-    tp_free(t->notes.slots, (size_t)t->notes.slot_room * sizeof *t->notes.slots);
-}
-
-static int run_stretch(tp_region *r, stretch *s, int64_t tiles) {
-    tile t = {.s = s, .rows = tp_divide_up(s->lead.rows, tiles)};
-    saved before[MOST_TENSORS];
+static void take_over(const stretch *s, saved *before) {
     for (int i = 0; i < s->ncells; i++)
         before[i] = (saved){s->cells[i].tensor->storage->slot, s->cells[i].tensor->storage->later};
-    int status = make_passing(&t);
-    for (int i = 0; i < s->ncells && status == 0; i++)
-        if (!t.made[i]) status = tp_storage_fill(s->cells[i].tensor->storage);
-    t.notes.outer = r->running;
-    r->running = &t.notes;
-    for (int64_t i = 0; i < s->count && status == 0; i++) status = note_tile(&t, s->notes->calls[s->begin + i]);
-    int64_t bytes = 0;
-    for (int i = 0; i < s->ncells; i++) bytes += t.made[i] ? 0 : tp_bytes_of(s->cells[i].tensor);
-    tp_region_report report = r->report;
-    if (status == 0) status = run_tiles(r, &t, tiles);
-    r->report = report;
+}
+
+static void give_back(const stretch *s, const saved *before) {
+    for (int i = 0; i < s->ncells; i++) {
+        s->cells[i].tensor->storage->slot = before[i].slot;
+        s->cells[i].tensor->storage->later = before[i].later;
+    }
+}
+
+/* What does not pass has memory: so many bytes. */
+static int fill(stretch *s, int64_t *bytes) {
+    for (int i = 0; i < s->ncells; i++) {
+        cell *c = &s->cells[i];
+        if ((c->passes = is_passing(s, c))) continue;
+        if (tp_storage_fill(c->tensor->storage) < 0) return -1;
+        *bytes += tp_bytes_of(c->tensor);
+    }
+    return 0;
+}
+
+static int run_stretch(tp_region *r, stretch *s) {
+    saved before[MOST_TENSORS];
+    int64_t bytes = 0, begun = 0;
+    size_t room = (size_t)s->workers * sizeof(worker);
+    if (fill(s, &bytes) < 0) return -1;
+    worker *workers = tp_alloc(room);
+    if (!workers) return -1;
+    memset(workers, 0, room);
+    take_over(s, before);
+    workers[0].notes.outer = r->running;
+    r->running = &workers[0].notes;
+    int status = 0;
+    while (begun < s->workers && status == 0) status = begin_worker(&workers[begun++], s);
+    if (status == 0) status = run_workers(s, workers);
     r->told.kind = TP_PLAN_TILES;
     r->told.moved = bytes;
     r->told.ends = TP_PLAN_SHAPE;
-    r->running = t.notes.outer;
-    end(&t, before);
+    r->running = workers[0].notes.outer;
+    while (begun) end_worker(&workers[--begun]);
+    give_back(s, before);
+    tp_free(workers, room);
     return status;
 }
 
@@ -437,13 +547,12 @@ int tp_run_tiled(tp_region *r, tp_notes *n, int64_t at, int64_t *count) {
     s.notes = n;
     s.begin = at;
     s.count = s.ncells = 0;
-    int64_t tiles;
-    if (!find(&s, r->options.tile, &tiles)) return 1;
+    if (!find(&s, r->options.tile)) return 1;
     *count = s.count;
     r->report.groups++;
     r->report.fused += s.count;
     tp_profile_mark mark = tp_mark_unit(n, at, s.count, "tiles");
-    int status = run_stretch(r, &s, tiles);
+    int status = run_stretch(r, &s);
     tp_profile_leave(mark, status);
     return status;
 }

@@ -12,6 +12,7 @@ import threading
 import time
 import warnings
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -55,9 +56,21 @@ def attempt(t: tp.Tensor, name: str, args: tuple[Any, ...]) -> Any:
         return type(error), str(error), shown(t)
 
 
-@pytest.mark.parametrize("kind", ["float32", "int64", "bool"])
-def test_every_attribute_of_a_tensor(kind: str) -> None:
-    """On a tensor that has just been computed, and on another whose contents are still to be read."""
+@pytest.fixture
+def other() -> Iterator[ThreadPoolExecutor]:
+    """A thread that has called operators."""
+    with ThreadPoolExecutor(1) as pool:
+        pool.submit(lambda: tp.ones(3).add(1)).result()
+        yield pool
+
+
+@pytest.mark.parametrize(
+    ("kind", "elsewhere"), [("float32", False), ("int64", False), ("bool", False), ("float32", True)]
+)
+def test_every_attribute_of_a_tensor(kind: str, elsewhere: bool, other: ThreadPoolExecutor) -> None:
+    """On a tensor that has just been computed, and on another whose contents are still to be read; called by this
+    thread or by another one."""
+    attempts = (lambda *call: other.submit(attempt, *call).result()) if elsewhere else attempt
     dtype = getattr(tp, kind)
     base = (tp.arange(float(N)) % 7).reshape(20, 20).to(dtype)
     names = [n for n in dir(tp.Tensor) if n not in OTHERWISE and "random" not in n and "empty" not in n]
@@ -67,7 +80,7 @@ def test_every_attribute_of_a_tensor(kind: str) -> None:
         y = x.clone()
         read = y.clone()
         tp.manual_seed(5)
-        return attempt(y, name, tuple(a.clone() if isinstance(a, tp.Tensor) else a for a in args)), shown(read)
+        return attempts(y, name, tuple(a.clone() if isinstance(a, tp.Tensor) else a for a in args)), shown(read)
 
     wrong = []
     with warnings.catch_warnings():
@@ -171,16 +184,29 @@ def test_two_threads_with_regions_of_their_own() -> None:
     assert not wrong
 
 
-def test_writes_to_what_other_threads_hold() -> None:
-    """A view that another thread made before has the write at once: its keys say nothing of what is noted."""
+FIRST_READS: dict[str, Callable[[tp.Tensor], float]] = {
+    "an operator": lambda view: view.sum().item(),
+    "an element": lambda view: view[N - 1].item() * N,
+    "its array": lambda view: float(view.numpy().sum()),
+    "its list": lambda view: sum(view.tolist()),
+    "its buffer": lambda view: float(np.frombuffer(memoryview(view), np.float32).sum()),
+    "a copy": lambda view: float(np.asarray(copy.copy(view).clone()).sum()),
+    "an operator on another, then on it": lambda view: (tp.ones(3).add(1), view.sum().item())[1],
+}
+
+
+@pytest.mark.parametrize("first", FIRST_READS)
+@pytest.mark.parametrize("holds", [lambda x: x[:], lambda x: x], ids=["a view", "itself"])
+def test_writes_to_what_other_threads_hold(holds: Callable[[tp.Tensor], tp.Tensor], first: str) -> None:
+    """A view has the write at once, since its keys say nothing of what is noted; those of the tensor itself do."""
     x = tp.zeros(N)
-    view, ready, looked = x[:], threading.Event(), threading.Event()
+    held, ready, looked = holds(x), threading.Event(), threading.Event()
     found: list[float] = []
 
     def other() -> None:
-        _ = view + 1  # the thread is known from here on
+        _ = held + 1  # the thread is known from here on
         ready.wait()
-        found.append(view.sum().item())
+        found.append(FIRST_READS[first](held))
         looked.set()
 
     thread = threading.Thread(target=other)
@@ -197,15 +223,35 @@ def test_writes_to_what_other_threads_hold() -> None:
     assert found == [float(N)]
 
 
-FIRST_READS: dict[str, Callable[[tp.Tensor], float]] = {
-    "an operator": lambda view: view.sum().item(),
-    "an element": lambda view: view[N - 1].item() * N,
-    "its array": lambda view: float(view.numpy().sum()),
-    "its list": lambda view: sum(view.tolist()),
-    "its buffer": lambda view: float(np.frombuffer(memoryview(view), np.float32).sum()),
-    "a copy": lambda view: float(np.asarray(copy.copy(view).clone()).sum()),
-    "an operator on another, then on it": lambda view: (tp.ones(3).add(1), view.sum().item())[1],
+ONTO: dict[str, Callable[[tp.Tensor], tp.Tensor]] = {
+    "copy": copy.copy,
+    "set_": lambda t: tp.empty(0).set_(t.untyped_storage(), 0, t.shape),
+    "set_ whole": lambda t: tp.empty(0).set_(t.untyped_storage()),
+    "set_ typed": lambda t: tp.empty(0).set_(t.storage()),
+    "set_ of a tensor": lambda t: tp.empty(0).set_(t),
+    "data": lambda t: t.data,
+    "as_subclass": lambda t: t.as_subclass(tp.nn.Parameter),
+    "other elements": lambda t: t.view(tp.int32).view(tp.float32),
+    "complex": lambda t: tp.view_as_real(tp.view_as_complex(t.view(-1, 2))),
+    "lazy": lambda t: t._lazy_clone(),
 }
+
+
+@pytest.mark.parametrize("way", ONTO)
+def test_another_thread_makes_a_tensor_on_the_memory(way: str, other: ThreadPoolExecutor) -> None:
+    def function() -> Any:
+        return other.submit(lambda t: ONTO[way](t).clone().flatten().tolist(), tp.ones(N) * 2).result()
+
+    assert compiled(function)() == [2.0] * N
+
+
+def test_small_results_wait_beside_other_threads(other: ThreadPoolExecutor) -> None:
+    """Nobody else can have what an operator has just made."""
+    x = tp.randn(512, 512)
+    for function in (lambda: (x * 2).sum() * 2, lambda: ((x * 2).mean(), (x + 1 > 0).any()), lambda: (x * 2).amax()):
+        follower = tp.compile(function)
+        follower()
+        assert follower._report()["flushes"] == 0 and follower._report()["calls"] > 1
 
 
 @pytest.mark.parametrize(("first", "whole"), [*((first, False) for first in FIRST_READS), ("an operator", True)])

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import ctypes
+import signal
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,6 +13,7 @@ import pytest
 import tensorpy as tp
 import tensorpy.nn.functional as F
 from tensorpy.testing.checks import bits
+from tensorpy.utils import extension
 
 SHAPES = [(100, 64), (33, 70), (8, 20, 48), (2, 3, 40, 33), (80, 5, 12), (64, 4096), (40, 5000), (512, 1), (16, 64)]
 SHAPES += [(50, 2), (1000,)]
@@ -132,7 +136,71 @@ def test_a_tensor_that_passes_has_a_tile_of_memory() -> None:
     assert tp._C._memory_stats()["peak_bytes"] - before < 1.2 * result.nbytes
 
 
-def test_failing_allocations() -> None:
+TOTAL = r"""
+#include "tensorpy/library.h"
+#include <pthread.h>
+#define SEEN __attribute__((visibility("default")))
+static pthread_t callers[64];
+SEEN int count_of_callers, count_of_calls;
+TENSORPY_KERNEL(int, total, (tp_tensor *, x), (tp_ints, dim), (tp_tensor *, out)) {
+    tp_view from = tp_view_of(x), to = tp_view_of(out);
+    int64_t columns = from.sizes[from.ndim - 1];
+    const float *in = from.data;
+    float *sums = to.data;
+    int caller = 0;
+    while (caller < count_of_callers && !pthread_equal(callers[caller], pthread_self())) caller++;
+    if (caller == count_of_callers && caller < 64) callers[count_of_callers++] = pthread_self();
+    count_of_calls++;
+    for (int64_t row = 0; row < to.numel; row++) {
+        sums[row] = 0;
+        for (int64_t c = 0; c < columns; c++) sums[row] += in[row * columns + c];
+    }
+    return 0;
+}
+TENSORPY_LIBRARY_IMPL(prim, CPU, m) { return tp_impl(m, "reduce.sum", total); }
+"""
+
+
+def test_kernels_from_outside_run_one_after_the_other(tmp_path: Path) -> None:
+    """With the host lock, as they may rely on: threads do not take tiles then."""
+    tp.set_num_threads(2)
+    x = tp.randn(512, 256)
+    path = extension.load_inline("one_after_the_other", TOTAL, build_directory=tmp_path)
+    try:
+        library = ctypes.CDLL(path)
+        expected = parts(by_hand(x, x))
+        compiled = tp.compile(by_hand, options={"smallest": 0, "tile": 16 * 1024})
+        assert parts(compiled(x, x)) == expected and compiled._report()["fused"] == 5
+        assert ctypes.c_int.in_dll(library, "count_of_calls").value > 10
+        assert ctypes.c_int.in_dll(library, "count_of_callers").value == 1
+    finally:
+        tp.ops.unload_library(path)
+
+
+def test_a_handler_that_raises() -> None:
+    """While threads take tiles: the error arrives, and the next call is right."""
+
+    def interrupt(*_: Any) -> None:
+        raise InterruptedError("now")
+
+    tp.set_num_threads(2)
+    x = tp.randn(4096, 256)
+    compiled, expected = tp.compile(by_hand), parts(by_hand(x, x))
+    before = signal.signal(signal.SIGALRM, interrupt)
+    try:
+        for _ in range(20):
+            with pytest.raises(InterruptedError, match="now"):
+                signal.setitimer(signal.ITIMER_REAL, 0.003)
+                while True:
+                    compiled(x, x)
+            assert parts(compiled(x, x)) == expected
+    finally:
+        signal.signal(signal.SIGALRM, before)
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_failing_allocations(threads: int) -> None:
+    tp.set_num_threads(threads)
     x = tp.randn(100, 64)
     compiled = tp.compile(keeps_all, options={"smallest": 0, "tile": 0})
     right, failed, reached = parts(keeps_all(x, x)), 0, True

@@ -88,6 +88,8 @@ def main() -> None:
     if on_opencl:  # PoCL's threads each stay on a CPU, for both sides, so that two of them never share one
         os.environ.setdefault("POCL_AFFINITY", "1")
     known = families(args.device)
+    if unknown := sorted(set(args.family or ()) - set(known)):
+        parser.error(f"{args.device} has no family {', '.join(unknown)}; it has {', '.join(sorted(known))}")
     for threads in args.threads or ((2,) if on_opencl else (1, 2)):
         set_threads(threads)
         for family in args.family or known:

@@ -42,7 +42,7 @@ help:
 	@echo "make aarch64   cross-compile the wheel for AArch64, and run tests of it under qemu"
 	@echo "make sanitize  run the suite under AddressSanitizer and UBSan"
 	@echo "make tsan      run the C tests of locks, dispatch, autograd and the allocator under ThreadSanitizer"
-	@echo "make fuzz      compare random calls with an installed torch, with a new seed (SECONDS=..., DEVICE=...)"
+	@echo "make fuzz      compare random calls with an installed torch, and random programs compiled and not, with a new seed (SECONDS=..., DEVICE=...)"
 	@echo "make faults    kill and stop processes of worlds that train, 200 times (SEED=..., COUNT=...)"
 	@echo "make oclgrind  run the OpenCL kernels of a reduced table in a simulator that sees races and bad accesses"
 	@echo "make bc        schemas that changed since the release, and who is hurt"
@@ -108,6 +108,7 @@ ctest: native
 fuzz: driver $(VENV)/test
 	PYTHONPATH=. $(BIN)/python tests/operators/differential.py --seconds=$(SECONDS) --device=$(DEVICE) $(ARGS)
 	PYTHONPATH=. $(BIN)/python tests/operators/differential_sparse.py --seconds=$(SECONDS)
+	PYTHONPATH=. $(BIN)/python tests/tracing/test_compile_random.py --seconds=$(SECONDS)
 
 faults: SEED ?= 1
 faults: COUNT ?= 200

@@ -7,9 +7,12 @@ Python, so it may keep or drop what it computes.
 
 from __future__ import annotations
 
-import os
+import argparse
 import random
+import sys
+import time
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import pytest
@@ -17,7 +20,7 @@ import pytest
 import tensorpy as tp
 from tensorpy.testing.checks import bits
 
-PROGRAMS = int(os.environ.get("TENSORPY_FUZZ_PROGRAMS", "150"))
+PROGRAMS = 150
 SHAPES = ((200, 33), (1, 33), (200, 1), (33,), (), (6600,), (4, 50, 33), (1, 50, 1))
 FLOATS = ("float32", "float64", "float16", "bfloat16")
 UNARY = ("exp", "tanh", "sigmoid", "neg", "abs", "relu", "square", "rsqrt", "sin", "log1p", "clone", "sign")
@@ -133,17 +136,19 @@ def seen(function: Callable[..., Any], args: list[tp.Tensor]) -> list[Any]:
     return [(r.dtype, tuple(r.shape), r.stride(), r._version, bits(r)) for r in [*results, *args]]
 
 
+def check_program(seed: int, backend: str = "tensorpy") -> int:
+    """How many calls were fused."""
+    program, given = program_of(seed)
+    tile = (192 * 1024, 2048, 0)[seed % 3]
+    compiled = tp.compile(program, backend=backend, options={"smallest": 0, "tile": tile})
+    assert outcome(compiled, given) == outcome(program, given), f"program {seed}"
+    return int(compiled._report()["fused"])
+
+
 @pytest.mark.parametrize("backend", ["aot_eager", "tensorpy"])
 @pytest.mark.parametrize("part", range(5))
 def test_random_programs(part: int, backend: str) -> None:
-    fused = 0
-    first = int(os.environ.get("TENSORPY_FUZZ_SEED", "0"))
-    for seed in range(first + part, first + PROGRAMS, 5):
-        program, given = program_of(seed)
-        tile = (192 * 1024, 2048, 0)[seed % 3]
-        compiled = tp.compile(program, backend=backend, options={"smallest": 0, "tile": tile})
-        assert outcome(compiled, given) == outcome(program, given), f"program {seed}"
-        fused += compiled._report()["fused"]
+    fused = sum(check_program(seed, backend) for seed in range(part, PROGRAMS, 5))
     assert (fused > PROGRAMS // 5) == (backend == "tensorpy")
 
 
@@ -173,27 +178,26 @@ def others(way: str, given: list[tp.Tensor], seed: int) -> list[tp.Tensor]:
     return drawn
 
 
+def check_replays(seed: int) -> int:
+    """How many calls were replayed: with other elements at each call, parts of larger tensors, tensors that lie in
+    another way or are one."""
+    program, given = program_of(seed, replays=True)
+    compiled = tp.compile(program, mode="reduce-overhead")
+    try:
+        outcome(program, given)
+    except (RuntimeError, TypeError, IndexError, ValueError):
+        return 0
+    ways = random.Random(seed)
+    for call in range(16):
+        way = ways.choice(WAYS) if call > 4 else "as they are"
+        args, same = (others(way, given, 1000 * seed + call) for _ in range(2))
+        assert seen_or_raised(compiled, args) == seen_or_raised(program, same), f"program {seed}, call {call}, {way}"
+    return int(compiled._replays()["replayed"])
+
+
 @pytest.mark.parametrize("part", range(5))
 def test_random_replays(part: int) -> None:
-    """With other elements at each call, parts of larger tensors, tensors that lie in another way or are one."""
-    replayed = 0
-    first = int(os.environ.get("TENSORPY_FUZZ_SEED", "0"))
-    for seed in range(first + part, first + PROGRAMS, 5):
-        program, given = program_of(seed, replays=True)
-        compiled = tp.compile(program, mode="reduce-overhead")
-        try:
-            outcome(program, given)
-        except (RuntimeError, TypeError, IndexError, ValueError):
-            continue
-        ways = random.Random(seed)
-        for call in range(16):
-            way = ways.choice(WAYS) if call > 4 else "as they are"
-            args, same = (others(way, given, 1000 * seed + call) for _ in range(2))
-            assert seen_or_raised(compiled, args) == seen_or_raised(program, same), (
-                f"program {seed}, call {call}, {way}"
-            )
-        replayed += compiled._replays()["replayed"]
-    assert replayed > PROGRAMS // 5
+    assert sum(check_replays(seed) for seed in range(part, PROGRAMS, 5)) > PROGRAMS // 5
 
 
 def gradients(function: Callable[..., Any], given: list[tp.Tensor]) -> list[Any]:
@@ -210,19 +214,45 @@ def gradients(function: Callable[..., Any], given: list[tp.Tensor]) -> list[Any]
     return [None if g is None else (g.stride(), bits(g.where(~g.isnan(), tp.nan))) for g in found]
 
 
+def check_gradients(seed: int, recompute: bool) -> int:
+    """How many bytes were computed again."""
+    of_copies, given = program_of(seed)
+
+    def program(*leaves: tp.Tensor) -> Any:
+        return of_copies(*[leaf.sin() for leaf in leaves])[-2:]
+
+    options = {"smallest": 0, "tile": (192 * 1024, 2048, 0)[seed % 3], "recompute": recompute}
+    compiled = tp.compile(program, options=options)
+    assert gradients(compiled, given) == gradients(program, given), f"gradients of program {seed}"
+    return int(tp.compiler.explain(compiled)(*[g.clone().requires_grad_() for g in given]).again)
+
+
 @pytest.mark.parametrize("recompute", [True, False])
 @pytest.mark.parametrize("part", range(5))
 def test_random_gradients(part: int, recompute: bool) -> None:
-    again = 0
-    first = int(os.environ.get("TENSORPY_FUZZ_SEED", "0"))
-    for seed in range(first + part, first + PROGRAMS, 5):
-        of_copies, given = program_of(seed)
-
-        def program(*leaves: tp.Tensor, of: Any = of_copies) -> Any:
-            return of(*[leaf.sin() for leaf in leaves])[-2:]
-
-        options = {"smallest": 0, "tile": (192 * 1024, 2048, 0)[seed % 3], "recompute": recompute}
-        compiled = tp.compile(program, options=options)
-        assert gradients(compiled, given) == gradients(program, given), f"program {seed}"
-        again += tp.compiler.explain(compiled)(*[g.clone().requires_grad_() for g in given]).again
+    again = sum(check_gradients(seed, recompute) for seed in range(part, PROGRAMS, 5))
     assert (again > 0) == recompute
+
+
+def main() -> int:
+    """Fresh programs for so many seconds; those that differ are named."""
+    parser = argparse.ArgumentParser(prog="test_compile_random.py", description=main.__doc__)
+    parser.add_argument("--seconds", type=float, default=60)
+    parser.add_argument("--seed", type=int, default=None, help="the first program's number; else by the clock")
+    args = parser.parse_args()
+    first = args.seed if args.seed is not None else time.time_ns() % 10**9
+    seed, wrong, end = first, 0, time.monotonic() + args.seconds
+    while time.monotonic() < end:
+        for check in (check_program, check_replays, partial(check_gradients, recompute=seed % 2 == 0)):
+            try:
+                check(seed)
+            except AssertionError as error:
+                wrong += 1
+                print(error, flush=True)
+        seed += 1
+    print(f"compile: {seed - first} programs from {first} on, {wrong} differ")
+    return wrong > 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

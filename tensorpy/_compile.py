@@ -42,6 +42,25 @@ BACKENDS = {"eager": None, "aot_eager": False, "inductor": True, "tensorpy": Tru
 # thread's part of a tile of rows: what fits the L2 cache beside what is computed from it. recompute: whether values
 # that backward can compute again are given up meanwhile.
 OPTIONS = {"smallest": 128 * 1024, "tile": 192 * 1024, "recompute": True}
+# Settings of PyTorch's code generator that programs give as options: there is no code for them to change.
+WITHOUT_EFFECT: dict[str, Any] = {
+    "epilogue_fusion": bool,
+    "max_autotune": bool,
+    "max_autotune_gemm": bool,
+    "max_autotune_pointwise": bool,
+    "coordinate_descent_tuning": bool,
+    "fallback_random": bool,
+    "shape_padding": bool,
+    "freezing": bool,
+    "cpp_wrapper": bool,
+    "fx_graph_cache": bool,
+    "triton.cudagraphs": bool,
+    "triton.cudagraph_trees": bool,
+    "triton.unique_kernel_names": bool,
+    "trace.enabled": bool,
+    "trace.graph_diagram": bool,
+    "guard_filter_fn": Callable,
+}
 # Functions of graphs that the program named, and the tags of each.
 REGISTERED: dict[str, tuple[Callable[..., Any], frozenset[str]]] = {}
 
@@ -116,15 +135,19 @@ def lookup_backend(backend: Any) -> Any:
 
 
 def _checked(options: dict[str, Any] | None) -> dict[str, Any]:
+    own = dict(OPTIONS)
     for name, value in (options or {}).items():
-        if name not in OPTIONS:
+        if name not in OPTIONS and name not in WITHOUT_EFFECT:
             raise RuntimeError(f"Unexpected optimization option {name}, known options are {list(OPTIONS)}")
-        kind = type(OPTIONS[name])
+        kind = type(OPTIONS[name]) if name in OPTIONS else WITHOUT_EFFECT[name]
         if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
             raise RuntimeError(f"Unexpected type of attr {name}, got {type(value).__name__}, expected {kind.__name__}")
+        if name not in OPTIONS:
+            continue
         if not 0 <= value < 1 << 40:
             raise RuntimeError(f"attr {name} is a number of bytes, got {value}")
-    return OPTIONS | (options or {})
+        own[name] = value
+    return own
 
 
 def _check_words(mode: Any, options: Any, dynamic: Any) -> None:
@@ -171,7 +194,8 @@ def compile(
             then; what changes has to be an argument. "default" and the others: every call is followed
         options: "smallest": how many bytes a call's largest tensor has at least for the call to wait; "tile": bytes of
             each thread's part of the rows that pass several calls before the next rows; "recompute": whether saved
-            values that backward can compute again from others are given up until then, which is the default
+            values that backward can compute again from others are given up until then, which is the default. Settings
+            of PyTorch's code generator ("max_autotune", "triton.cudagraphs") change nothing
         disable: whether the function is given back as it is
 
     Returns: a function that is called as the given one, or a module; without a model a decorator.

@@ -33,7 +33,7 @@ _PROFILES = {
     "short": PrintOptions(precision=2, edgeitems=2),
     "full": PrintOptions(threshold=math.inf),
 }
-_options = PrintOptions()
+PRINT_OPTS = PrintOptions()  # in use; programs change its fields, too
 
 
 def set_printoptions(
@@ -62,12 +62,11 @@ def set_printoptions(
         tensor([1.23])
         >>> tp.set_printoptions(profile="default")
     """
-    global _options
-    options = replace(_options)
+    options = replace(PRINT_OPTS)
     if profile is not None:
         if profile not in _PROFILES:
             raise ValueError(f"unknown profile {profile!r}; there are {', '.join(_PROFILES)}")
-        options = replace(_PROFILES[profile], linewidth=_options.linewidth if profile != "default" else 80)
+        options = replace(_PROFILES[profile], linewidth=PRINT_OPTS.linewidth if profile != "default" else 80)
     for name, value in (
         ("precision", precision),
         ("threshold", threshold),
@@ -77,7 +76,7 @@ def set_printoptions(
         if value is not None:
             setattr(options, name, value)
     options.sci_mode = sci_mode
-    _options = options
+    vars(PRINT_OPTS).update(vars(options))
 
 
 def get_printoptions() -> dict[str, Any]:
@@ -89,7 +88,7 @@ def get_printoptions() -> dict[str, Any]:
         >>> tp.get_printoptions()["precision"]
         4
     """
-    return asdict(_options)
+    return asdict(PRINT_OPTS)
 
 
 @contextmanager
@@ -103,13 +102,12 @@ def printoptions(**options: Any) -> Iterator[None]:
         ...     print(tp.tensor([1.23456]))
         tensor([1.23])
     """
-    global _options
-    saved = _options
+    saved = dict(vars(PRINT_OPTS))
     set_printoptions(**options)
     try:
         yield
     finally:
-        _options = saved
+        vars(PRINT_OPTS).update(saved)
 
 
 # ---- what is shown ----
@@ -119,7 +117,7 @@ Nested = Any  # a number, or a list of Nested and Ellipsis
 
 def _shown(t: Tensor, cut: bool) -> Nested:
     """The elements as nested lists, with Ellipsis where elements are left out."""
-    edge = _options.edgeitems
+    edge = PRINT_OPTS.edgeitems
     if not cut or all(n <= 2 * edge for n in t.shape):
         return t.tolist()
     n = t.shape[0]
@@ -157,16 +155,16 @@ class _FloatFormat:
             wide = largest / smallest > 1000 if smallest >= 1e-300 else largest > 1000 * smallest
             self.whole = all(v == math.floor(v) for v in measured)
             self.scientific = wide or largest > 1e8 or (not self.whole and smallest < 1e-4)
-            if _options.sci_mode is not None:
-                self.scientific = _options.sci_mode
+            if PRINT_OPTS.sci_mode is not None:
+                self.scientific = PRINT_OPTS.sci_mode
             self.width = max(len(self.plain(v)) for v in measured)
 
     def plain(self, value: float) -> str:
         if self.scientific:
-            return f"{value:.{_options.precision}e}"
+            return f"{value:.{PRINT_OPTS.precision}e}"
         if self.whole:
             return f"{value:.0f}." if math.isfinite(value) else f"{value:.0f}"
-        return f"{value:.{_options.precision}f}"
+        return f"{value:.{PRINT_OPTS.precision}f}"
 
     def __call__(self, value: float) -> str:
         return self.plain(value).rjust(self.width)
@@ -209,7 +207,7 @@ def _format_for(t: Tensor, data: Nested) -> tuple[_Format, int]:
 
 
 def _row(data: Sequence[Any], indent: int, formatter: _Format, width: int) -> str:
-    per_line = max(1, (_options.linewidth - indent) // (width + 2))
+    per_line = max(1, (PRINT_OPTS.linewidth - indent) // (width + 2))
     dots = " ..." if len(data) > 1 else "..."
     cells = [dots if v is ... else formatter(v) for v in data]
     lines = [", ".join(cells[i : i + per_line]) for i in range(0, len(cells), per_line)]
@@ -226,7 +224,7 @@ def _layout(data: Nested, ndim: int, indent: int, formatter: _Format, width: int
 
 
 def _elements(t: Tensor, indent: int) -> str:
-    data = _shown(t, t.numel() > _options.threshold)
+    data = _shown(t, t.numel() > PRINT_OPTS.threshold)
     formatter, width = _format_for(t, data)
     return _layout(data, t.ndim, indent, formatter, width)
 
@@ -260,7 +258,7 @@ def _append_suffixes(text: str, suffixes: Sequence[str], indent: int) -> str:
     """Behind the elements, on a new line where the line would get too long."""
     length = len(text) - text.rfind("\n") + 1
     for suffix in suffixes:
-        if length + len(suffix) + 2 > _options.linewidth:
+        if length + len(suffix) + 2 > PRINT_OPTS.linewidth:
             text += ",\n" + " " * indent + suffix
             length = indent + len(suffix)
         else:
@@ -346,7 +344,7 @@ def _repr(t: Tensor, name: str) -> str:
         suffixes += [] if t.dtype == _C.get_default_dtype() else [dtype]
         text = "[]"
     else:
-        suffixes += [size] if _options.edgeitems == 0 else []
+        suffixes += [size] if PRINT_OPTS.edgeitems == 0 else []
         suffixes += [] if _dtype_is_plain(t) else [dtype]
         plain = t.detach().as_subclass(Tensor)
         text = _elements(plain.clone() if t._is_zerotensor() else plain, indent)
@@ -406,3 +404,18 @@ def _repr_of_parts(sparse: Tensor) -> str:
         first, *suffixes = suffixes
         body += ",\n" + " " * indent + first
     return _append_suffixes(body, suffixes, indent)
+
+
+# ---- names by which other packages ask for these ----
+
+_tensor_str = _elements
+
+
+def _str_intern(inp: Tensor, *, tensor_contents: object = None) -> str:
+    return tensor_repr(inp, tensor_contents)
+
+
+def _add_suffixes(tensor_str: str, suffixes: Sequence[str], indent: int, force_newline: bool) -> str:
+    if not force_newline or not suffixes:
+        return _append_suffixes(tensor_str, suffixes, indent)
+    return _append_suffixes(tensor_str + ",\n" + " " * indent + suffixes[0], suffixes[1:], indent)

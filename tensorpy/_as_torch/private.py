@@ -388,6 +388,7 @@ _NAMES = {
     "_set_math_sdp_allow_fp16_bf16_reduction": _nothing,
     "_set_throw_on_mutable_data_ptr": _nothing,
     "_get_default_device": lambda: _C.get_default_device().type,
+    "_get_accelerator": lambda check=None: tensorpy.accelerator.current_accelerator() or _C.device("cpu"),
     "_get_privateuse1_backend_name": _privateuse1,
 }
 

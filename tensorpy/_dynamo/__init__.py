@@ -12,7 +12,7 @@ from tensorpy.compiler import allow_in_graph, assume_constant_result, disable, i
 from tensorpy.compiler import substitute_in_graph as substitute_in_graph
 from tensorpy.nn.modules.compiled import OptimizedModule
 
-from . import config, eval_frame, exc, graphs, testing, utils
+from . import backends, config, eval_frame, exc, graphs, testing, utils
 
 export = absent(__name__, "export")
 disallow_in_graph = forbid_in_graph = skip_frame = allow_in_graph
@@ -130,4 +130,4 @@ def maybe_mark_dynamic(t: object, index: object) -> None:
 __all__ = ["OptimizedModule", "allow_in_graph", "assume_constant_result", "config", "disable", "eval_frame", "exc"]
 __all__ += ["explain", "graph_break", "is_compiling", "list_backends", "lookup_backend", "mark_dynamic", "mark_static"]
 __all__ += ["optimize", "optimize_assert", "register_backend", "reset", "run", "set_stance", "substitute_in_graph"]
-__all__ += ["testing", "utils"]
+__all__ += ["backends", "testing", "utils"]

@@ -11,6 +11,14 @@ recompile_limit = 8  # graphs of one function: a call that needs another one run
 compiled_autograd = False  # backward is never compiled as a graph of its own
 suppress_errors = False  # a function whose backend fails runs as it is written
 
+# What programs set, or ask for, and nobody reads: shapes and numbers may be any at each call.
+accumulated_recompile_limit = accumulated_cache_size_limit = 256
+automatic_dynamic_shapes = assume_static_by_default = dynamic_shapes = force_parameter_static_shapes = True
+capture_scalar_outputs = capture_dynamic_output_shape_ops = specialize_int = specialize_float = False
+guard_nn_modules = inline_inbuilt_nn_modules = optimize_ddp = trace_numpy = True
+error_on_recompile = fail_on_recompile_limit_hit = allow_unspec_int_on_nn_module = allow_rnn = False
+verbose = disable = skip_fwd_side_effects_in_bwd_under_checkpoint = False
+
 
 class patch(config.patch):
     """Settings for a while: in a with block, or while a function runs.

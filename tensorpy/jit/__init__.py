@@ -11,6 +11,7 @@ import typing
 from typing import Any, Final, NamedTuple
 
 from tensorpy._package.absent import absent
+from tensorpy.jit import annotations as annotations  # type: ignore[assignment]  # not __future__'s
 from tensorpy.nn import Module
 
 

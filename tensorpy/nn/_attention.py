@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from typing import TYPE_CHECKING, Any
 
 from tensorpy.nn._common import nn, ops
@@ -47,6 +48,25 @@ def _as_addend(mask: Tensor | None, name: str, dtype: Any) -> Tensor | None:
     return mask
 
 
+def _none_or_dtype(input: Tensor | None) -> Any:
+    """The dtype of a mask; None: there is none. With the names below it is what layers of other packages call."""
+    return None if input is None else input.dtype
+
+
+def _canonical_mask(
+    mask: Tensor | None,
+    mask_name: str,
+    other_type: Any,
+    other_name: str,
+    target_type: Any,
+    check_other: bool = True,
+) -> Tensor | None:
+    """A mask as it is added to scores; masks of two kinds in one call are warned of."""
+    if mask is not None and check_other and other_type is not None and mask.dtype != other_type:
+        warnings.warn(f"{mask_name} and {other_name} of two dtypes are deprecated: give both one dtype", stacklevel=2)
+    return _as_addend(mask, mask_name, target_type)
+
+
 def _projected(
     query: Tensor, key: Tensor, value: Tensor, weights: Any, bias: Tensor | None
 ) -> tuple[Tensor, Tensor, Tensor]:
@@ -59,6 +79,24 @@ def _projected(
         q, k, v = nn.linear(query, weights, bias).chunk(3, -1)
         return q, k, v
     return _projected(query, key, value, tuple(weights.chunk(3)), bias)
+
+
+def _in_projection_packed(q: Tensor, k: Tensor, v: Tensor, w: Tensor, b: Tensor | None = None) -> list[Tensor]:
+    return list(_projected(q, k, v, w, b))
+
+
+def _in_projection(
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    w_q: Tensor,
+    w_k: Tensor,
+    w_v: Tensor,
+    b_q: Tensor | None = None,
+    b_k: Tensor | None = None,
+    b_v: Tensor | None = None,
+) -> tuple[Tensor, Tensor, Tensor]:
+    return nn.linear(q, w_q, b_q), nn.linear(k, w_k, b_k), nn.linear(v, w_v, b_v)
 
 
 def multi_head_attention_forward(

@@ -36,6 +36,10 @@ from tensorpy.autograd.grad_mode import no_grad
 from tensorpy.nn import grad  # noqa: F401  (programs take them from here too)
 from tensorpy.nn._activation import *  # noqa: F403
 from tensorpy.nn._attention import *  # noqa: F403
+from tensorpy.nn._attention import _canonical_mask as _canonical_mask
+from tensorpy.nn._attention import _in_projection as _in_projection
+from tensorpy.nn._attention import _in_projection_packed as _in_projection_packed
+from tensorpy.nn._attention import _none_or_dtype as _none_or_dtype
 from tensorpy.nn._common import nn, ops
 from tensorpy.nn._grouped import *  # noqa: F403
 from tensorpy.nn._loss import *  # noqa: F403

@@ -458,6 +458,10 @@ def _older(function: Callable[..., Tensor]) -> Callable[..., Tensor]:
     return older
 
 
+# What layers of other packages call: none of them records.
+_no_grad_uniform_, _no_grad_normal_, _no_grad_trunc_normal_ = uniform_, normal_, trunc_normal_
+_no_grad_fill_, _no_grad_zero_ = constant_, zeros_
+
 torch_function.make_overridable(__name__, [name for name in __all__ if name.endswith("_")])
 uniform: Callable[..., Tensor]
 normal: Callable[..., Tensor]

@@ -119,3 +119,91 @@ def test_flags_of_mkldnn() -> None:
     with pytest.raises(ZeroDivisionError), mkldnn.flags(enabled=False):
         1 / 0  # noqa: B018
     assert before == (mkldnn.enabled, mkldnn.deterministic, mkldnn.allow_tf32, mkldnn.fp32_precision)
+
+
+# ---- what programs set of the code generator, and take from layers ----
+
+
+def test_settings_of_the_code_generator() -> None:
+    from tensorpy._inductor import config
+    from tensorpy._inductor.utils import fresh_inductor_cache
+
+    with config.patch({"triton.cudagraphs": True}, epilogue_fusion=False), fresh_inductor_cache():
+        assert config.triton.cudagraphs and not config.epilogue_fusion
+    assert not config.triton.cudagraphs and config.epilogue_fusion
+    x = tp.arange(4.0)
+    assert tp._inductor.compile(tp.fx.symbolic_trace(lambda x: x * 2), [x])(x).equal(x * 2)
+    for mode in tp._inductor.list_mode_options():
+        assert tp.compile(lambda x: x * 2, options=tp._inductor.list_mode_options(mode))(x).equal(x * 2), mode
+    with pytest.raises(RuntimeError, match="Unrecognized mode=fast"):
+        tp._inductor.list_mode_options("fast")
+    with pytest.raises(RuntimeError, match="Unexpected type of attr max_autotune, got str, expected bool"):
+        tp.compile(tp.neg, options={"max_autotune": "yes"})
+    assert not tp._dynamo.utils.is_compile_supported("nothing") and tp._dynamo.utils.is_compile_supported("cpu")
+
+
+def test_settings_are_pytorchs() -> None:
+    torch = pytest.importorskip("torch")
+    import torch._dynamo.config as theirs_dynamo
+    import torch._inductor.config as theirs
+
+    from tensorpy._inductor import config
+
+    assert {k: v for k, v in torch._inductor.list_mode_options().items() if k in config.MODES} == config.MODES
+    for ours, others in ((config, theirs), (tp._dynamo.config, theirs_dynamo)):
+        plain = {k: v for k, v in vars(ours).items() if isinstance(v, (bool, int)) and k not in ("compile_threads",)}
+        assert len(plain) > 15
+        for name, value in plain.items():
+            assert getattr(others, name) == value, name
+
+
+def test_backends_of_forward_and_backward() -> None:
+    from tensorpy._dynamo.backends.common import aot_autograd, device_from_inputs
+    from tensorpy._inductor.compile_fx import compile_fx
+
+    graphs = []
+
+    def kept(graph: Any, inputs: Any) -> Any:
+        graphs.append(graph)
+        return graph.forward
+
+    for backend in (aot_autograd(fw_compiler=kept, bw_compiler=kept), compile_fx):
+        x = tp.randn(5, requires_grad=True)
+        tp.compile(lambda x: (x.sin() * 2).sum(), backend=backend)(x).backward()
+        assert x.grad is not None and tp.allclose(x.grad, x.detach().cos() * 2)
+    assert len(graphs) == 2
+    assert device_from_inputs([3, tp.ones(1, device="meta")]) == tp.device("meta")
+
+
+def test_masks_and_projections_of_attention() -> None:
+    torch = pytest.importorskip("torch")
+    import torch.nn.functional as G
+
+    import tensorpy.nn.functional as F
+
+    q, w, b = (tp.randn(*s) for s in ((5, 2, 8), (24, 8), (24,)))
+    hidden = tp.ones(5, 5, dtype=tp.bool).triu(1)
+    tq, tw, tb, th = (torch.from_numpy(t.numpy()) for t in (q, w, b, hidden))
+    ours, theirs = F._in_projection_packed(q, q, q + 1, w, b), G._in_projection_packed(tq, tq, tq + 1, tw, tb)
+    ours += F._in_projection(q, q, q, *w.chunk(3), *b.chunk(3))
+    theirs += G._in_projection(tq, tq, tq, *tw.chunk(3), *tb.chunk(3))
+    for one, other in zip(ours, theirs, strict=True):
+        assert tp.allclose(one, tp.from_numpy(other.numpy()), atol=1e-5)
+    ours = F._canonical_mask(hidden, "mask", None, "other", q.dtype)
+    assert ours.tolist() == G._canonical_mask(th, "mask", None, "other", tq.dtype).tolist()
+    assert F._none_or_dtype(None) is None and F._none_or_dtype(q) is tp.float32
+    with pytest.warns(UserWarning, match="mask and other"):
+        F._canonical_mask(hidden, "mask", tp.float32, "other", q.dtype)
+
+
+def test_options_of_printing_are_one_object() -> None:
+    from tensorpy import _tensor_str
+
+    x = tp.tensor([1.23456])
+    with tp.printoptions(precision=2):
+        assert _tensor_str.PRINT_OPTS.precision == 2
+        _tensor_str.PRINT_OPTS.precision = 1
+        assert str(x) == "tensor([1.2])"
+    assert _tensor_str.PRINT_OPTS.precision == 4 and str(x) == "tensor([1.2346])"
+    assert _tensor_str._tensor_str(x, 0) == "[1.2346]" and _tensor_str._str_intern(x) == str(x)
+    assert _tensor_str._add_suffixes("tensor([1.]", ["dtype=x"], 7, True) == "tensor([1.],\n       dtype=x)"

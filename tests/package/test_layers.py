@@ -42,13 +42,13 @@ LAYERS = {
     """,
     "modules: what has parameters": "nn func _functorch overrides masked",
     "programs: what is made of all of these": """
-        ao monitor optim distributed.optim distributions fx serialization compiler _dynamo ops _ops
+        ao monitor optim distributed.optim distributions fx serialization compiler _dynamo _inductor ops _ops
         _higher_order_ops masked.maskedtensor.unary masked.maskedtensor.binary masked.maskedtensor.reductions
         backends._generated quantization nn.quantized nn.intrinsic nn.qat nn.quantizable utils.data utils.viz
     """,
     "tools: what looks at all of these, or stands for something else": """
         library _library _custom_ops _subclasses distributed._functional_collectives _functorch.aot_autograd
-        _functorch.compilers _functorch.partitioners
+        _functorch.compilers _functorch.partitioners _dynamo.backends.common
         distributed.nn distributed.checkpoint distributed._composable distributed.fsdp distributed._tensor
         distributed.tensor distributed.timeline distributed.algorithms._checkpoint
         testing backends utils jit _jit_internal onnx hub mps xpu __config__ _as_torch run

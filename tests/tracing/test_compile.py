@@ -29,7 +29,7 @@ def compiled(function: Any, **how: Any) -> Any:
     [
         ({"mode": "fastest"}, r"Unrecognized mode=fastest"),
         ({"backend": "nvfuser"}, r"Invalid backend: 'nvfuser'"),
-        ({"options": {"triton.cudagraphs": True}}, r"Unexpected optimization option triton.cudagraphs"),
+        ({"options": {"triton.nothing": True}}, r"Unexpected optimization option triton.nothing"),
         ({"options": {"smallest": "1"}}, r"Unexpected type of attr smallest, got str"),
         ({"mode": "default", "options": {}}, r"Either mode or options"),
         ({"dynamic": 3}, r"dynamic has to be"),

@@ -531,3 +531,7 @@ class Transformer(Module):
         for parameter in self.parameters():
             if parameter.dim() > 1:
                 init.xavier_uniform_(parameter)
+
+
+# What layers of other packages take from here.
+_get_activation_fn, _get_clones, _generate_square_subsequent_mask = _activation_of, _clones, _causal_mask

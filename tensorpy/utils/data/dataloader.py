@@ -33,6 +33,13 @@ __all__ = ["DataLoader", "get_worker_info"]
 JOIN_WAIT = 5.0  # seconds that a worker is given to end by itself
 
 
+class _DatasetKind:
+    """Whether a data set is asked by number or walked along, as `DataLoader._dataset_kind` says it."""
+
+    Map = 0
+    Iterable = 1
+
+
 class _Endless(Sampler[Any]):
     """The sampler of an iterable dataset, which has no indices."""
 
@@ -138,6 +145,7 @@ class DataLoader(Generic[T_co]):
         self.multiprocessing_context = multiprocessing_context
         given: Any = dataset
         self._iterable = isinstance(given, IterableDataset)
+        self._dataset_kind = _DatasetKind.Iterable if self._iterable else _DatasetKind.Map
         if self._iterable and is_pipe(given):
             self.dataset = given = apply_shuffle_settings(given, shuffle)
             shuffle = None

@@ -70,7 +70,7 @@ typedef struct {
 /* How a compiled function wants to be run. */
 typedef struct {
     bool fuses;       /* calls are joined where that moves less memory */
-    bool whole;       /* a flush before the end is an error (fullgraph=True) */
+    bool whole;       /* what the program sees before the end is an error (fullgraph=True) */
     int64_t smallest; /* bytes of the largest tensor of a call that is worth waiting, */
     int64_t tile;     /* and of each thread's part of a tile of rows (tile.c) */
     bool recomputes;  /* Note [Values computed again] */

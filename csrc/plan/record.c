@@ -62,6 +62,8 @@ static int wants_note(tp_tensor *t, bool written, void *region) {
     return tp_bytes_of(t) >= r->options.smallest || is_in_the_way(t, written);
 }
 
+static int is_pending(tp_tensor *t, bool written, void *unused TP_UNUSED) { return is_in_the_way(t, written); }
+
 /* What is noted of the tensor runs, where a call now would see that it has not. */
 static int settle_tensor(tp_tensor *t, bool written, void *unused TP_UNUSED) {
     return is_in_the_way(t, written) ? tp_settle(t->storage) : 0;
@@ -179,6 +181,9 @@ static int defer(const tp_op *op, tp_keyset ks, tp_value *args, tp_value *result
     if (tp_unlikely(r->options.tell != NULL))
         tp_tell_at_once(r, op, shared ? TP_PLAN_SMALL : sees_arguments_only ? TP_PLAN_KERNEL : TP_PLAN_OUTSIDE);
     if (shared) return run_now(op, below, args, results);
+    if (tp_unlikely(r->options.whole) && op->info->tag_bits & TP_TAG_DATA_DEPENDENT_OUTPUT &&
+        each_tensor(op, args, is_pending, NULL) && tp_region_check_whole(r, "a value is read") < 0)
+        return -1;
     if (!sees_arguments_only && r->options.tape) tp_tape_spoil(r->options.tape, "an operator from outside runs");
     if (sees_arguments_only ? settle_each(r, op, args, settle_tensor) < 0
                             : tp_region_flush(r, "an operator from outside runs") < 0)

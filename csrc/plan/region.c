@@ -76,7 +76,10 @@ void tp_region_spoil(const char *why) {
         tp_tape_spoil(tp_tls.region->options.tape, why);
 }
 
-int tp_region_break(const char *why) { return tp_tls.region ? tp_region_flush(tp_tls.region, why) : 0; }
+int tp_region_break(const char *why) {
+    tp_region *r = tp_tls.region;
+    return !r ? 0 : tp_region_check_whole(r, why) < 0 ? -1 : tp_region_flush(r, why);
+}
 
 /* ---- what core/storage.h asks ---- */
 
@@ -100,7 +103,7 @@ static tp_region *busy_region(void) {
 static int settle_all(void) {
     for (tp_region *r; (r = busy_region());) {
         r->users++;
-        int status = tp_region_flush(r, r->options.whole ? NULL : "another thread begins");
+        int status = tp_region_flush(r, "another thread begins");
         if (status == 0 && r->running && (status = tp_turn_take(&r->turn)) == 0) {
             r->running = NULL; /* if there still is any: its thread did not live on after a fork */
             tp_turn_pass(&r->turn);
@@ -134,7 +137,9 @@ static int settle(tp_storage *s) {
         int status = 0;
         bool stuck = false;
         if (!runs) {
-            status = tp_region_flush(r, r == tp_tls.region ? "memory is read or lent" : "another thread reads it");
+            const char *why = r == own ? "memory is read or lent" : "another thread reads it";
+            if (r == own && !r->settles) status = tp_region_check_whole(r, why);
+            if (status == 0) status = tp_region_flush(r, why);
         } else { /* Another thread runs it: its turn is over when it is done. Nobody waits for himself. */
             tp_notes *before = r->running;
             status = tp_turn_take(&r->turn);
@@ -163,7 +168,7 @@ static int lend(void) {
     if (r->lent) return 0;
     r->lent = true;
     tp_region_spoil("an address is lent");
-    return tp_region_flush(r, "an address is lent");
+    return tp_region_check_whole(r, "an address is lent") < 0 ? -1 : tp_region_flush(r, "an address is lent");
 }
 
 static bool is_sole(const tp_storage *s) {

@@ -125,6 +125,8 @@ TP_INLINE bool tp_same_elements(const tp_tensor *a, const tp_tensor *b) {
 /* run.c */
 /* Runs what is noted. `why`: for the report; NULL at the end of the function. */
 int tp_region_flush(tp_region *r, const char *why);
+/* The program is about to see what is noted: -1 and the error set where the region has to run as a whole. */
+int tp_region_check_whole(tp_region *r, const char *why);
 /* Whether somebody beside the notes has the storage. */
 TP_INLINE bool tp_slot_is_held(const tp_plan_slot *slot) {
     return atomic_load_explicit(&slot->storage->refcount, memory_order_acquire) > slot->uses + 1;

@@ -65,8 +65,9 @@ static int run_all(tp_region *r, tp_notes *n) {
     return status;
 }
 
-static int refuse_break(tp_region *r, const char *why) {
+int tp_region_check_whole(tp_region *r, const char *why) {
     char name[128];
+    if (tp_likely(!r->options.whole) || !r->notes.nslots) return 0;
     r->options.whole = false; /* once: what follows looks at tensors to tell of the error */
     return tp_fail(TP_RuntimeError, "compile(fullgraph=True): the function does not run as a whole: %s%s%s", why,
                    r->current ? ", at " : "", r->current ? tp_op_name(r->current, name) : "");
@@ -81,7 +82,6 @@ static void report_break(tp_region *r, const char *why) {
 
 int tp_region_flush(tp_region *r, const char *why) {
     if (!r->notes.nslots) return 0;
-    if (why && r->options.whole) return refuse_break(r, why);
     if (tp_turn_take(&r->turn) < 0) return -1;
     int status = 0;
     if (r->notes.nslots) { /* still */

@@ -90,7 +90,7 @@ def _missing(module: str, name: str, own: AttributeError, frame: FrameType) -> A
 def _part(module: str, name: str) -> ModuleType | None:
     """A module that PyTorch loads with the one it is part of, and tensorpy when it is asked for."""
     whole = f"{module}.{name}"
-    if whole not in names.modules():
+    if name.startswith("__") or not names.is_module(whole):
         return None
     own = "tensorpy" + whole[len("torch") :]
     try:

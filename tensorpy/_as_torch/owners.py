@@ -11,18 +11,19 @@ from typing import Any
 
 from tensorpy import _C
 from tensorpy._as_torch.finder import watch
+from tensorpy._as_torch.names import is_module
 
 _HEAP_TYPE = 1 << 9  # among a type's flags: made by a class statement
 
 
 def _call(module: ModuleType, own: str) -> None:
     """Renames the home of the classes that a module made, and has the module be there under that name: a class's hints
-    are looked up in its module. Those of C are renamed by C."""
+    are looked up in its module. Those of C are renamed by C. A package is there, too, for its modules' sake."""
     name, found = "torch" + own[len("tensorpy") :], False
     for value in list(vars(module).values()):
         if isinstance(value, type) and value.__module__ == own and value.__flags__ & _HEAP_TYPE:
             value.__module__, found = name, True
-    if not found:
+    if not found and not (hasattr(module, "__path__") and is_module(name)):
         return
     # An import gives the package the module's name, which may be a function's there (torch.autograd.gradcheck).
     whole, _, last = own.rpartition(".")

@@ -10,8 +10,8 @@ import types
 import typing
 from typing import Any, Final, NamedTuple
 
+import tensorpy.jit.annotations as annotations  # noqa: F401  (which __future__ has a name for, too)
 from tensorpy._package.absent import absent
-from tensorpy.jit import annotations as annotations  # type: ignore[assignment]  # not __future__'s
 from tensorpy.nn import Module
 
 

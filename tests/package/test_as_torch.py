@@ -295,6 +295,20 @@ print(_copy_to_script_wrapper(len) is len)
     assert output(program) == "True"
 
 
+def test_private_parts_are_attributes_too() -> None:
+    """Those that PyTorch loads with torch, or with what compiles: programs set `torch._functorch.config.x`."""
+    names = """
+        _compile _custom_ops _dynamo.backends.registry _dynamo.config _export.wrappers _functorch.apis _functorch.config
+        _functorch.vmap _inductor.config _inductor.utils _jit_internal _library.fake_impl _library.utils _lobpcg
+        _tensor_str fx._compatibility jit.annotations nn.modules._functions testing._internal utils._foreach_utils
+    """.split()
+    program = "import torch, types\n" + "\n".join(f"assert isinstance(torch.{n}, types.ModuleType)" for n in names)
+    assert (
+        output(program + "\nprint(hasattr(torch.nn, '_nothing'), hasattr(torch._functorch, 'nothing'))")
+        == "False False"
+    )
+
+
 def test_parts_are_attributes_before_they_are_imported() -> None:
     program = """
 import torch

@@ -166,6 +166,31 @@ def test_fullgraph_says_what_breaks() -> None:
     assert compiled(branches)(tp.ones(3)).tolist() == [2.0, 2.0, 2.0]
     whole = compiled(lambda x: (x + 1).exp().sum(), fullgraph=True)
     assert whole(tp.zeros(3)).item() == pytest.approx(3 * 2.718281828, rel=1e-5)
+    asks: list[Any] = [
+        lambda x: (x + 1)[0].item(),
+        lambda x: tp.equal(x + 1, x),
+        lambda x: (x + 1).tolist(),
+        lambda x: (x + 1).numpy(),
+        lambda x: (x + 1).data_ptr(),
+    ]
+    for function in asks:
+        with pytest.raises(RuntimeError, match=r"compile\(fullgraph=True\)"):
+            compiled(function, fullgraph=True)(tp.ones(3))
+
+
+def test_kernels_that_cannot_wait_are_no_break() -> None:
+    """They have what came before run, which the program does not see."""
+
+    def function(x: tp.Tensor) -> tuple[Any, ...]:
+        y = x * 2
+        places = (y[:, 0] > 0).nonzero()[:, 0]
+        cache = tp.zeros(6, 4)
+        cache[places] = y[places] + 1
+        return cache.sort(0).values * 2, tp.nn.functional.embedding(places, cache), tp.cumsum(y, 0) + 1
+
+    x = tp.randn(6, 4)
+    for one, other in zip(compiled(function, fullgraph=True)(x), function(x), strict=True):
+        assert one.equal(other)
 
 
 # ---- modules ----

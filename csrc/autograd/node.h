@@ -134,6 +134,9 @@ int tp_save(tp_saved *s, tp_tensor *t); /* t may be NULL */
 /* Keeps a copy of what the call is about to write. */
 int tp_save_before_write(tp_saved *s, tp_tensor *t);
 int tp_save_output(tp_saved *s, tp_tensor *t, int output_nr);
+/* An input of root's memory, which has been written since with a history that may lead to the node: it will be refused
+ * by its version, and would keep that history, and the node, alive for ever. It is a bare alias from now on. */
+void tp_saved_forget_history(tp_saved *s, const tp_tensor *root);
 /* A new reference; NULL without an error for an absent tensor. RuntimeError if it was changed in place since, or let
  * go. An output has its history where the backward is recorded; the second has it always, since code that is not ours
  * may record what it computes from it in a backward that nothing else records. */
@@ -203,6 +206,8 @@ TP_INLINE int tp_may_write(const tp_tensor *t, const char *op) {
 }
 /* self was changed in place by the call that node stands for. */
 int tp_rebase_history(tp_tensor *self, tp_node *node);
+/* The in-place operator's node that a node for the base of a view stands for, or NULL. */
+tp_node *tp_copy_slices_function_borrow(const tp_node *n);
 /* The same for a call that changed self's geometry but no element (tag inplace_view). */
 int tp_restride_history(tp_tensor *self, tp_node *node);
 /* Error for out= with arguments that require grad. */

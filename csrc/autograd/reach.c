@@ -63,3 +63,28 @@ int tp_find_reached(tp_tensors roots, tp_node *const *nodes, int n, bool *reache
     free((void *)w.waiting);
     return status;
 }
+
+static void forget_kept(tp_node *n, const tp_tensor *root) {
+    tp_saved *saved = (tp_saved *)(n + 1);
+    tp_saved_list *const *lists = (tp_saved_list *const *)(saved + n->type->nsaved);
+    for (int i = 0; i < n->type->nsaved; i++) tp_saved_forget_history(&saved[i], root);
+    for (int i = 0; i < n->type->nlists; i++)
+        for (int64_t k = 0; lists[i] && k < lists[i]->size; k++) tp_saved_forget_history(&lists[i]->items[k], root);
+}
+
+/* What is below `before` is older than it, and was looked through when it became root's history. */
+void tp_forget_saved(tp_tensor *root, const tp_node *before) {
+    walk w = {0};
+    int status = meet(&w, tp_grad_fn_borrow(root));
+    while (status == 0 && w.depth > 0) {
+        tp_node *next = (tp_node *)w.waiting[--w.depth];
+        tp_node *inner = tp_copy_slices_function_borrow(next);
+        forget_kept(next, root);
+        if (inner) forget_kept(inner, root);
+        for (uint32_t k = 0; status == 0 && k < next->nedges; k++)
+            if (next->edges[k].node != before) status = meet(&w, next->edges[k].node);
+    }
+    if (status < 0) tp_error_clear();
+    free((void *)w.table);
+    free((void *)w.waiting);
+}

@@ -48,7 +48,22 @@ int tp_save(tp_saved *s, tp_tensor *t) {
                        "Inference tensors cannot be saved for backward: they count no writes. A clone made outside "
                        "inference_mode can, or use no_grad instead of inference_mode");
     s->version = tp_version(t);
+    t->storage->traits |= TP_STORAGE_SAVED;
     return keep_steal(s, tp_retain(t));
+}
+
+void tp_saved_forget_history(tp_saved *s, const tp_tensor *root) {
+    tp_tensor *t = s->tensor;
+    if (!t || s->is_output || tp_packed(s) || (t != root && t->base != root)) return;
+    tp_tensor *bare = tp_detached_alias(t);
+    if (!bare) {
+        tp_error_clear(); /* it stays as it is, which costs memory only */
+        return;
+    }
+    tp_saved before = *s;
+    s->tensor = bare;
+    s->packed = NULL;
+    tp_saved_free(&before);
 }
 
 int tp_save_before_write(tp_saved *s, tp_tensor *t) {

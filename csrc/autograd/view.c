@@ -6,6 +6,7 @@
 #include "autograd/node.h"
 
 #include "Functions.h"
+#include "autograd/engine.h"
 #include "autograd/internal.h"
 #include "autograd/region.h"
 #include "dispatch/schema.h"
@@ -237,7 +238,15 @@ static int rebase_view(tp_tensor *view, tp_node *fn) {
 
 int tp_rebase_history(tp_tensor *self, tp_node *node) {
     if (tp_unlikely(tp_tls.region != NULL)) tp_pending_hooks.reshaped(self->storage, "a tensor gets a history");
-    return self->base ? rebase_view(self, node) : tp_node_set_output(node, self);
+    tp_tensor *root = self->base ? self->base : self;
+    const tp_node *before = tp_grad_fn_borrow(root);
+    int status = self->base ? rebase_view(self, node) : tp_node_set_output(node, self);
+    if (status == 0 && tp_unlikely(self->storage->traits & TP_STORAGE_SAVED)) tp_forget_saved(root, before);
+    return status;
+}
+
+tp_node *tp_copy_slices_function_borrow(const tp_node *n) {
+    return n->type == &copy_slices_type ? ((const copy_slices_node *)n)->fn : NULL;
 }
 
 /* Nothing happened to the base of a view: it is another view of it now. */

@@ -29,7 +29,7 @@ static inline tp_storage *new_head(tp_device device, size_t nbytes, size_t block
     s->nbytes = nbytes;
     s->block = block;
     s->device = device;
-    s->resizable = true;
+    s->traits = TP_STORAGE_RESIZABLE;
     s->writes = TP_WRITES_GO;
     atomic_init(&s->lent, false);
     s->later = 0; /* slot is read where this is not 0 */
@@ -37,6 +37,8 @@ static inline tp_storage *new_head(tp_device device, size_t nbytes, size_t block
     s->deleter = NULL;
     return s;
 }
+
+static inline void keep_size(tp_storage *s) { s->traits &= (uint8_t)~TP_STORAGE_RESIZABLE; }
 
 static void *device_allocate(tp_device device, size_t nbytes, void **context) {
     if (device.type == TP_DEVICE_CPU) return tp_alloc(nbytes);
@@ -48,7 +50,7 @@ static void *device_allocate(tp_device device, size_t nbytes, void **context) {
 static tp_storage *__attribute__((noinline)) new_with_block(tp_device device, size_t nbytes) {
     tp_storage *s = new_head(device, nbytes, HEAD);
     if (!s || nbytes == 0 || device.type == TP_DEVICE_META) return s;
-    s->resizable = !tp_is_opaque(s); /* there is no handle for a part of another's bytes */
+    if (tp_is_opaque(s)) keep_size(s); /* there is no handle for a part of another's bytes */
     bool later = tp_unlikely(tp_tls.later) && tp_tls.later == device.type + 1;
     if (later && tp_pending_hooks.make(s) == 0) return s;
     if (!later && (s->data = device_allocate(device, nbytes, &s->context))) return s;
@@ -82,7 +84,7 @@ tp_storage *tp_storage_from_blob(tp_device device, void *data, size_t nbytes, vo
     tp_storage *s = new_head(device, nbytes, HEAD);
     if (!s) return NULL;
     s->data = data;
-    s->resizable = false;
+    keep_size(s);
     s->context = context;
     s->deleter = deleter ? deleter : tp_storage_keep_blob;
     return s;
@@ -148,13 +150,14 @@ static int grow_data(tp_storage *s, size_t nbytes) {
     s->context = context;
     s->deleter = NULL;
     s->writes = TP_WRITES_GO;
-    s->resizable = !tp_is_opaque(s);
+    if (!tp_is_opaque(s)) s->traits |= TP_STORAGE_RESIZABLE;
     return 0;
 }
 
 int tp_storage_resize(tp_storage *s, size_t nbytes) {
     if (nbytes <= s->nbytes) return 0;
-    if (!s->resizable) return tp_fail(TP_RuntimeError, "Trying to resize storage that is not resizable");
+    if (!(s->traits & TP_STORAGE_RESIZABLE))
+        return tp_fail(TP_RuntimeError, "Trying to resize storage that is not resizable");
     if (tp_settle(s) < 0) return -1;
     if (s->device.type != TP_DEVICE_META && grow_data(s, nbytes) < 0) return -1;
     s->nbytes = nbytes;
@@ -164,7 +167,7 @@ int tp_storage_resize(tp_storage *s, size_t nbytes) {
 tp_storage *tp_storage_lend(tp_storage *s) {
     if (tp_settle(s) < 0 || (tp_unlikely(tp_tls.region) && tp_pending_hooks.lend() < 0)) return NULL;
     if (tp_unlikely(s->writes == TP_WRITES_COPY) && tp_storage_own(s) < 0) return NULL;
-    s->resizable = false;
+    keep_size(s);
     atomic_store_explicit(&s->lent, true, memory_order_release);
     return tp_storage_retain(s);
 }
@@ -209,14 +212,14 @@ int tp_storage_adopt(tp_storage *s, tp_storage *lender) {
     }
     s->data = lender->data;
     s->writes = TP_WRITES_GO;
-    s->resizable = false;
+    keep_size(s);
     return 0;
 }
 
 /* ---- Note [Late copies] ---- */
 
 /* The last that shared keeps the owner. Memory that was adopted has a lender too, but is never resized. */
-static bool has_owner(const tp_storage *s) { return s->deleter == release_lender && s->resizable; }
+static bool has_owner(const tp_storage *s) { return s->deleter == release_lender && s->traits & TP_STORAGE_RESIZABLE; }
 
 bool tp_storage_can_share(const tp_storage *s) {
     bool plain = s->writes != TP_WRITES_FAIL && (!s->deleter || has_owner(s));

@@ -55,13 +55,18 @@ struct tp_storage {
     size_t nbytes;
     size_t block; /* bytes of the block that begins with this struct; small data lies in the same block */
     tp_device device;
-    bool resizable;
+    uint8_t traits;    /* TP_STORAGE_... */
     uint8_t writes;    /* TP_WRITES_...: see tp_check_writable */
     _Atomic bool lent; /* its address is, or was, outside: see tp_storage_lend */
     uint8_t later;     /* Note [Pending memory] */
     uint16_t slot;
     void *context;                              /* the device's, or the deleter's */
     void (*deleter)(void *context, void *data); /* for memory from outside; NULL otherwise */
+};
+
+enum {
+    TP_STORAGE_RESIZABLE = 1,
+    TP_STORAGE_SAVED = 2, /* a node of autograd has kept a tensor of it as an input */
 };
 
 /* What a write to the memory does. */

@@ -98,7 +98,7 @@ static bool is_only_saved(const tp_notes *n, const tp_plan_slot *slot) {
 /* ---- recipes ---- */
 
 static bool is_plain(const tp_storage *s) {
-    return s->resizable && !s->deleter && s->writes == TP_WRITES_GO &&
+    return s->traits & TP_STORAGE_RESIZABLE && !s->deleter && s->writes == TP_WRITES_GO &&
            !atomic_load_explicit(&s->lent, memory_order_acquire);
 }
 

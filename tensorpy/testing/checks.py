@@ -730,10 +730,10 @@ def random(info: OpInfo, dtype: str, device: str) -> None:
 COMPILED = {"aot_eager": "noted", "tensorpy": "fused"}
 
 
-def bits(t: tp.Tensor) -> list[int]:
+def bits(t: tp.Tensor) -> bytes:
     """The bytes of the elements, in order."""
     plain = tp.empty(t.numel(), dtype=t.dtype, device=t.device).copy_(t.detach().reshape(-1))
-    return plain.view(tp.uint8).tolist() if plain.numel() else []
+    return bytes(plain.view(tp.uint8).cpu().numpy()) if plain.numel() else b""
 
 
 def _outcome(function: Callable[..., Any], args: list[Any], kwargs: dict[str, Any]) -> list[tp.Tensor] | Exception:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -167,3 +169,76 @@ def test_saved_numbers_outlive_backward() -> None:
     y.sum().backward()
     assert y.grad_fn._saved_dim == (2**64 - 1,) and y.grad_fn._saved_self_sym_sizes == (2, 3)
     assert not hasattr(y.grad_fn, "_raw_saved_dim")
+
+
+# ---- what is written after it was saved ----
+
+
+def of_two(write: Callable[[tp.Tensor, tp.Tensor], Any]) -> Callable[[], Any]:
+    def program() -> Any:
+        a, b = (tp.randn(50, 50, requires_grad=True).sin() for _ in range(2))
+        return write(a, b)
+
+    return program
+
+
+def written_view(a: tp.Tensor, b: tp.Tensor) -> None:
+    product = a[1:] * a[:-1]
+    a[2:].mul_(product[1:])
+    a[0] = product.sum(0)
+
+
+def written_twice(a: tp.Tensor, b: tp.Tensor) -> None:
+    for _ in range(3):
+        a.add_(a * b)
+        b.mul_(a.exp())
+
+
+def written_without_history(a: tp.Tensor, b: tp.Tensor) -> None:
+    plain = tp.randn(50, 50)
+    plain.mul_(plain * a)
+
+
+WRITES: dict[str, Callable[[tp.Tensor, tp.Tensor], Any]] = {
+    "by what it made": lambda a, b: a.mul_(a * b),
+    "by itself": lambda a, b: a.mul_(a),
+    "by a list": lambda a, b: a.copy_(tp.cat([a * b, b])[:50] * tp.stack([a, b])[0]),
+    "a view": written_view,
+    "twice": written_twice,
+    "that had no history": written_without_history,
+    "by index": lambda a, b: a.index_put_((tp.arange(9),), (a * a)[:9]),
+    "by several": lambda a, b: tp._foreach_mul_([a, b], [a * b, b * b]),
+}
+
+
+@pytest.mark.parametrize("name", WRITES)
+def test_a_written_input_does_not_keep_itself_alive(name: str) -> None:
+    """A node that has saved a tensor, and a later history of this tensor that leads to the node, are no circle."""
+    program = of_two(WRITES[name])
+    program()
+    gc.collect()
+    before = tp._C._memory_stats()["live_bytes"]
+    program()
+    gc.collect()
+    assert tp._C._memory_stats()["live_bytes"] == before
+
+
+def test_a_written_input_is_refused_as_before() -> None:
+    a = tp.randn(5, requires_grad=True).sin()
+    product = a * a
+    a.mul_(product)
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        product.sum().backward()
+    saved = product.grad_fn
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        _ = saved._saved_self  # type: ignore[union-attr]
+
+
+def test_long_chains_of_writes() -> None:
+    """Each write looks through what is new, not through the chain again."""
+    x, state = tp.randn(4, requires_grad=True), tp.zeros(4)
+    _ = state * x  # saved once
+    for _ in range(3000):
+        state.add_(x)
+    state.sum().backward()
+    assert x.grad is not None and x.grad.tolist() == [3000.0] * 4

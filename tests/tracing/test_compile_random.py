@@ -8,6 +8,7 @@ Python, so it may keep or drop what it computes.
 from __future__ import annotations
 
 import argparse
+import gc
 import random
 import sys
 import time
@@ -232,6 +233,24 @@ def check_gradients(seed: int, recompute: bool) -> int:
 def test_random_gradients(part: int, recompute: bool) -> None:
     again = sum(check_gradients(seed, recompute) for seed in range(part, PROGRAMS, 5))
     assert (again > 0) == recompute
+
+
+def live_bytes() -> int:
+    gc.collect()
+    return int(tp._C._memory_stats()["live_bytes"])
+
+
+@pytest.mark.parametrize("follows", [False, True])
+def test_random_gradients_leave_nothing(follows: bool) -> None:
+    for seed in range(60):
+        program, given = program_of(seed)
+
+        def of_sines(*leaves: tp.Tensor, of: Any = program) -> Any:
+            return of(*[leaf.sin() for leaf in leaves])[-2:]
+
+        before = live_bytes()
+        gradients(tp.compile(of_sines, options={"smallest": 0}) if follows else of_sines, given)
+        assert live_bytes() == before, f"program {seed}"
 
 
 def main() -> int:

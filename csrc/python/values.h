@@ -6,7 +6,7 @@
 
 /* An argument: new, or NULL with the exception set. Lists are lists; None is one that is absent. */
 PyObject *tp_py_from_argument(const tp_value *v);
-/* A call's results, taken over: None, the result, or a tuple of them. */
+/* A call's results, taken over: None, the result, or a tuple of them. The one of `((Tensor))` is a tuple too. */
 PyObject *tp_py_from_results_steal(const tp_op *op, tp_value *results);
 /* Whether argument k is written and given back: all that are written, or with out= those alone (batch_norm's running
  * statistics are written beside them). */

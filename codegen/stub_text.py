@@ -206,9 +206,9 @@ PRIVATE = """
     _function_modes _functionalize _get_anomaly _get_deterministic_fill_uninitialized_memory _get_dispatch_sets
     _handle_torch_function _hangs_on_others _has_storage _has_torch_function _has_torch_function_unary
     _has_torch_function_variadic _hook_saved _host_calls _is_batched _is_cow_tensor _is_watched
-    _is_wrapped_number _is_wrapper
+    _hold_kernel _is_wrapped_number _is_wrapper
     _library_methods _linalg _load_library _load_plan _make_dual _mark_pending _masked _memory_stats _met_optimizer
-    _hold_kernel _module_changed _nn_module _of_graphs _op_overload _opencl _operator_info _operators _outside_devices _overridable
+    _module_changed _nn_module _of_graphs _op_overload _opencl _operator_info _operators _outside_devices _overridable
     _package _parsed_functions _pop_dispatch_mode _pop_function_mode _plan_ends _primal _primitives _profiler _program
     _programs _push_dispatch_mode _push_function_mode _queue_callback _rebuild_storage _rebuild_tensor _rebuild_wrapper
     _register _register_defaults _reset_peak_memory _resolve _run_backward _run_plan _save_plan _seed_all _set_anomaly

@@ -16,6 +16,7 @@ typedef struct {
     PyObject_HEAD vectorcallfunc vectorcall;
     const tp_py_function *function;
     const tp_op *op;
+    bool gives_list;              /* its one result is a list of tensors */
     const tp_py_function *scalar; /* of mul.Tensor that of mul.Scalar, which takes a number in its place; or NULL */
 } py_overload;
 
@@ -24,7 +25,8 @@ static bool is_number(PyObject *o) { return PyLong_Check(o) || PyFloat_Check(o) 
 static PyObject *overload_call(PyObject *o, PyObject *const *args, size_t nargs, PyObject *kwnames) {
     const py_overload *p = (const py_overload *)o;
     bool by_number = p->scalar && PyVectorcall_NARGS(nargs) > 1 && is_number(args[1]);
-    return tp_py_call(by_number ? p->scalar : p->function, NULL, args, (Py_ssize_t)nargs, kwnames);
+    PyObject *result = tp_py_call(by_number ? p->scalar : p->function, NULL, args, (Py_ssize_t)nargs, kwnames);
+    return p->gives_list ? tp_py_list_steal(result) : result;
 }
 
 /* ---- an operator's signature, made of its schema ---- */
@@ -301,7 +303,8 @@ static PyObject *new_overload(const tp_op *op) {
         op->info->nargs > 1 && op->info->args[1].tag == TP_TENSOR &&
         snprintf(name, sizeof name, "%s.Scalar", op->info->name) < (int)sizeof name)
         scalar = tp_find_op_qualified(name);
-    *o = (py_overload){o->ob_base, overload_call, function, op, scalar ? tp_py_overload(scalar) : NULL};
+    bool gives_list = op->info->nreturns == 1 && strncmp(op->info->returns[0].type, "Tensor[", 7) == 0;
+    *o = (py_overload){o->ob_base, overload_call, function, op, gives_list, scalar ? tp_py_overload(scalar) : NULL};
     return (PyObject *)o;
 }
 

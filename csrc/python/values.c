@@ -87,8 +87,21 @@ static bool is_one_tuple(const tp_argument *result) { return *result->type == '(
 PyObject *tp_py_from_results_steal(const tp_op *op, tp_value *results) {
     int n = op->info->nreturns;
     if (n == 0) Py_RETURN_NONE;
-    return n == 1 && !is_one_tuple(op->info->returns) ? from_result_steal(&results[0])
-                                                      : tp_py_return_values(0, results, n);
+    if (n == 1 && !is_one_tuple(op->info->returns)) return tp_py_list_steal(from_result_steal(&results[0]));
+    PyObject *tuple = tp_py_return_values(0, results, n);
+    for (int i = 0; tuple && i < n; i++) {
+        PyObject *item = tp_py_list_steal(PyTuple_GET_ITEM(tuple, i));
+        PyTuple_SET_ITEM(tuple, i, item ? item : Py_NewRef(Py_None));
+        if (!item) Py_CLEAR(tuple);
+    }
+    return tuple;
+}
+
+PyObject *tp_py_list_steal(PyObject *result) {
+    if (!result || !PyTuple_CheckExact(result)) return result;
+    PyObject *list = PySequence_List(result);
+    Py_DECREF(result);
+    return list;
 }
 
 PyObject *tp_py_return_values(int status, tp_value *results, int n) {

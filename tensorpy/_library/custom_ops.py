@@ -74,10 +74,13 @@ class CustomOpDef:
         definitions[self._qualname] = self
         self._register(device_types, fn)
 
+    def _checked(self, fn: Callable[..., Any]) -> Callable[..., Any]:
+        checked = giving_written if {"inplace", "out"} & set(self._op.tags) else giving_new
+        return checked(self._qualname, self._schema, fn)
+
     def _register(self, device_types: Any, fn: Callable[..., Any]) -> None:
         """For tensors on devices of these types, or, where the operator takes no tensors, for its argument `device`."""
-        checked = giving_written if {"inplace", "out"} & set(self._op.tags) else giving_new
-        fn = checked(self._qualname, self._schema, fn)
+        fn = self._checked(fn)
         to_all = device_types in (None, "default")
         if any("Tensor" in a.type for a in self._schema.arguments) or (to_all and self._by_device is None):
             for key in keys_of(device_types):
@@ -114,17 +117,18 @@ class CustomOpDef:
 
     @contextmanager
     def set_kernel_enabled(self, device_type: str, enabled: bool = True) -> Iterator[None]:
-        """A scope in which the kernel for a device type is there or not: without it the one for all devices runs."""
+        """A scope in which the kernel for a device type is there or not: without it the function runs that the operator
+        was made of."""
         key = backend_key(device_type)
         there = registered.get((self._qualname, key or ""))
         if there is None or enabled:
             yield
             return
-        there.remove()
+        instead = Registration(self._qualname, there.key, self._checked(self._init_fn), False, there.where)
         try:
             yield
         finally:
-            Registration(self._qualname, there.key, there.fn, False, there.where)
+            instead.remove()
 
     def register_fake(self, fn: Callable[..., Any], /) -> Any:
         """What the operator does on Meta: see library.register_fake.

@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from tensorpy._library.libraries import Library
 
 COMPOSITE = "CompositeExplicitAutograd"
-_OWN = tuple(f"{__name__.partition('.')[0]}.{module}" for module in ("library", "_library", "_custom_ops"))
 registered: dict[tuple[str, str], Registration] = {}  # the one at hand per operator and key
 # What operators get when they are declared, and the libraries that it lives with.
 _waiting: dict[str, list[tuple[weakref.ref[Library] | None, Callable[[Library | None], None]]]] = {}
@@ -28,8 +27,10 @@ definitions: dict[str, Any] = {}  # the CustomOpDef of each operator that has on
 
 def where_called() -> str:
     """file:line of who called the library."""
+    package = __name__.partition(".")[0]  # "torch" for programs that know it by that name
+    own = tuple(f"{package}.{module}" for module in ("library", "_library", "_custom_ops"))
     frame = sys._getframe(1)
-    while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith(_OWN):
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith(own):
         frame = frame.f_back
     return f"{frame.f_code.co_filename}:{frame.f_lineno}"
 

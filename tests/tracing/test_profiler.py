@@ -639,3 +639,41 @@ def test_sums_and_texts_of_events_made_by_hand(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="the metric is one of"):
         events.export_stacks(str(tmp_path / "stacks"), "count")
     assert util._format_time_share(5, 20) == "25.00%" and util._format_memory(1024) == "1.00 KB"
+
+
+def test_an_execution_trace_has_nodes_with_their_parents(tmp_path: Path) -> None:
+    path = tmp_path / "trace.json"
+    observer = tp.profiler.ExecutionTraceObserver()
+    observer.start()  # without a file nothing is recorded
+    assert not observer.is_running() and observer.get_output_file_path() is None
+    assert observer.register_callback(str(path)).register_callback("another") is observer
+    assert observer.is_registered and observer.get_output_file_path() == str(path)
+    for _ in range(2):
+        observer.start()
+        with tp.profiler.record_function("block"):
+            tp.ones(2, 3).matmul(tp.ones(3, 2))
+        observer.stop()
+        tp.ones(2).exp()
+    observer.unregister_callback()
+    trace = json.loads(path.read_text())
+    nodes = {node["id"]: node for node in trace["nodes"]}
+    assert len(nodes) == len(trace["nodes"]) and set(trace) == {
+        "schema", "pid", "time", "start_ts", "nodes", "finish_ts",
+    }  # fmt: skip
+    names = [node["name"] for node in trace["nodes"]]
+    assert names.count("aten::matmul") == 2 and "aten::exp" not in names
+    matmul = next(node for node in trace["nodes"] if node["name"] == "aten::matmul")
+    assert nodes[matmul["ctrl_deps"]]["name"] == "block" and matmul["inputs"]["shapes"] == [[2, 3], [3, 2]]
+    assert {a["name"]: a["value"] for a in matmul["attrs"]}["op_schema"].startswith("aten::matmul(Tensor self")
+    above = nodes[nodes[matmul["ctrl_deps"]]["ctrl_deps"]]
+    assert above["name"].endswith("thread]") and nodes[above["ctrl_deps"]]["name"].endswith("process]")
+
+
+def test_a_profile_runs_its_observer(tmp_path: Path) -> None:
+    path = tmp_path / "trace.json.gz"
+    observer = tp.profiler.ExecutionTraceObserver().register_callback(str(path))
+    with tp.profiler.profile(execution_trace_observer=observer) as p:
+        tp.ones(2).exp()
+    assert "aten::exp" in [e.name for e in p.events()]
+    with gzip.open(path, "rt") as file:
+        assert "aten::exp" in [node["name"] for node in json.load(file)["nodes"]]

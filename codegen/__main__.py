@@ -154,11 +154,6 @@ def write_file(name: str, yaml: Path, out: Path) -> int:
     return 0
 
 
-def library_files(namespace: str, yaml: Path) -> dict[str, str]:
-    """The files of a library from outside."""
-    return generate_library(load_library(yaml, namespace), namespace)
-
-
 def write_library(namespace: str, yaml: Path, out: Path, sources: Sequence[Path] = ()) -> int:
     """`sources` are the project's own, in which what the YAML leaves to C is looked for."""
     catalog = load_library(yaml, namespace)

@@ -9,6 +9,7 @@ from typing import Any
 
 from tensorpy import _C, library
 from tensorpy._C import Tensor
+from tensorpy._library.registration import backend_key, registered
 from tensorpy._library.schema import infer_schema
 from tensorpy._library.utils import is_functional_schema
 from tensorpy.utils._pytree import tree_flatten, tree_unflatten
@@ -31,7 +32,7 @@ def custom_op(qualname: str, func_or_schema: Any = None) -> Any:
 
 
 def _stand_in_the_way(qualname: str, keys: Iterable[str | None]) -> list[str]:
-    return [key for key in keys if key is not None and (qualname, key) in library._registered]
+    return [key for key in keys if key is not None and (qualname, key) in registered]
 
 
 def impl(qualname: str, *, device_types: str | Iterable[str] = ("cpu", "cuda"), func: Any = None) -> Any:
@@ -40,7 +41,7 @@ def impl(qualname: str, *, device_types: str | Iterable[str] = ("cpu", "cuda"), 
 
     def register(fn: Callable[..., Any]) -> Callable[..., Any]:
         composites = ("CompositeImplicitAutograd", "CompositeExplicitAutograd")
-        if found := _stand_in_the_way(qualname, (*(library._backend_key(t) for t in types), *composites)):
+        if found := _stand_in_the_way(qualname, (*(backend_key(t) for t in types), *composites)):
             raise RuntimeError(f"impl: the operator {qualname} already has an implementation, for {found[0]}")
         library.impl(qualname, types, fn)
         return fn

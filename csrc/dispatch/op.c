@@ -595,6 +595,22 @@ int tp_call_kernel_at(const tp_op *op, tp_key key, tp_keyset ks, const tp_value 
     return op->info->signature->call(kernel, ks, args, results);
 }
 
+bool tp_hold_kernel(const tp_op *op, tp_key key, tp_held_kernel *held) {
+    *held = (tp_held_kernel){.cell = tp_is_boxed_at(op, key) ? enter_at(op, key) : NULL};
+    tp_fn kernel = held->cell ? NULL : tp_kernel_at(op, key);
+    if (kernel != op->info->box) held->fn = kernel;
+    return held->fn || held->cell;
+}
+
+void tp_let_go(const tp_held_kernel *held) {
+    if (held->cell) tp_cell_leave(held->cell);
+}
+
+int tp_call_held(const tp_op *op, const tp_held_kernel *held, tp_keyset ks, const tp_value *args, tp_value *results) {
+    if (held->cell) return held->cell->boxed(op, ks, (tp_value *)args, results, held->cell->context);
+    return op->info->signature->call(held->fn, ks, args, results);
+}
+
 int tp_redispatch_boxed(const tp_op *op, tp_keyset ks, const tp_value *args, tp_value *results) {
     return tp_call_kernel_at(op, tp_live_key(op, ks), ks, args, results);
 }

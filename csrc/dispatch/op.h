@@ -192,6 +192,16 @@ int tp_redispatch_boxed(const tp_op *op, tp_keyset ks, const tp_value *args, tp_
 /* The kernel at `key`, boxed or not, given the set `ks`: for layers that pass on another set than the rest below them.
  */
 int tp_call_kernel_at(const tp_op *op, tp_key key, tp_keyset ks, const tp_value *args, tp_value *results);
+/* The kernel that stands at a key now, for calls later, whatever stands there then: an unboxed function, or a boxed
+ * kernel whose cell counts its holder as a call that is inside. */
+typedef struct {
+    tp_fn fn;
+    tp_cell *cell;
+} tp_held_kernel;
+/* False, without an error: there is none at the key. */
+bool tp_hold_kernel(const tp_op *op, tp_key key, tp_held_kernel *held);
+void tp_let_go(const tp_held_kernel *held);
+int tp_call_held(const tp_op *op, const tp_held_kernel *held, tp_keyset ks, const tp_value *args, tp_value *results);
 /* The kernel that is next at the key of `ks` after the unboxed one that declined. */
 int tp_call_next(const tp_op *op, tp_fn declined, tp_keyset ks, const tp_value *args, tp_value *results);
 /* The same after a boxed kernel, which its context names. */

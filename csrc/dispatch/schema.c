@@ -331,8 +331,17 @@ static bool read_arguments(reader *r, tp_argument *arguments, tp_value *defaults
     return expect(r, ")", "',' or ')' is missing after an argument");
 }
 
+/* `((Tensor))`: the one result is given as a tuple of one part. Its type keeps the parentheses. */
+static bool read_one_tuple(reader *r, tp_argument *a) {
+    char type[80];
+    if (!read_type(r, a) || !expect(r, ")", "a tuple among the results has one part")) return false;
+    int n = snprintf(type, sizeof type, "(%s)", a->type);
+    a->type = keep(r, type, (size_t)n);
+    return !r->problem;
+}
+
 static bool read_return(reader *r, tp_argument *a) {
-    if (!read_type(r, a)) return false;
+    if (!(take(r, "(") ? read_one_tuple(r, a) : read_type(r, a))) return false;
     skip_spaces(r);
     a->name = word_length(r->at) ? word(r, "") : "";
     if (a->tag == TP_TENSORS) a->tag = TP_TENSOR_SEQ;
@@ -352,6 +361,8 @@ static bool read_returns(reader *r, tp_argument *returns, int *n) {
             ++*n;
         } while (take(r, ","));
         if (!expect(r, ")", "',' or ')' is missing after a result")) return false;
+        for (int i = 0; *n > 1 && i < *n; i++)
+            if (*returns[i].type == '(') return complain(r, "a tuple stands among several results");
     }
     skip_spaces(r);
     return !*r->at || complain(r, "something stands after the schema");

@@ -1,4 +1,4 @@
-/* library.c: operators and kernels from Python: what tensorpy/library.py is made of.
+/* library.c: operators and kernels from Python: what tensorpy/_library is made of.
  *
  * A kernel is a callable in a cell (Note [Registration lifetime]): its context is freed by whoever leaves it last, with
  * the host lock taken for it. */

@@ -4,6 +4,7 @@
 #include "python/ops.h"
 
 #include "dispatch/schema.h"
+#include "outside/backend.h"
 #include "python/arguments.h"
 #include "python/overrides.h"
 #include "python/values.h"
@@ -15,6 +16,7 @@ typedef struct {
     PyObject_HEAD vectorcallfunc vectorcall;
     const tp_py_function *function;
     const tp_op *op;
+    bool gives_list;              /* its one result is a list of tensors */
     const tp_py_function *scalar; /* of mul.Tensor that of mul.Scalar, which takes a number in its place; or NULL */
 } py_overload;
 
@@ -23,7 +25,8 @@ static bool is_number(PyObject *o) { return PyLong_Check(o) || PyFloat_Check(o) 
 static PyObject *overload_call(PyObject *o, PyObject *const *args, size_t nargs, PyObject *kwnames) {
     const py_overload *p = (const py_overload *)o;
     bool by_number = p->scalar && PyVectorcall_NARGS(nargs) > 1 && is_number(args[1]);
-    return tp_py_call(by_number ? p->scalar : p->function, NULL, args, (Py_ssize_t)nargs, kwnames);
+    PyObject *result = tp_py_call(by_number ? p->scalar : p->function, NULL, args, (Py_ssize_t)nargs, kwnames);
+    return p->gives_list ? tp_py_list_steal(result) : result;
 }
 
 /* ---- an operator's signature, made of its schema ---- */
@@ -104,31 +107,39 @@ static int fill_in_written(const tp_op_info *info, const tp_value *args, tp_valu
     return 0;
 }
 
-/* The boxed call of what was parsed, below the layers that `ks` leaves out, or from the top. */
-static PyObject *call_boxed(const tp_op *op, const tp_keyset *ks, const tp_py_args *a) {
+/* The boxed call of what was parsed: of a kernel that is held, below the layers that `ks` leaves out, or from the top.
+ */
+static PyObject *call_boxed(const tp_op *op, const tp_held_kernel *held, const tp_keyset *ks, const tp_py_args *a) {
     tp_value results[TP_MAX_RESULTS];
     for (int i = 0; i < op->info->nreturns; i++) results[i] = (tp_value){.tag = TP_NONE};
-    int status = ks ? tp_redispatch_boxed(op, *ks, a->values, results) : tp_call_boxed(op, a->values, results);
+    int status = held ? tp_call_held(op, held, *ks, a->values, results)
+                 : ks ? tp_redispatch_boxed(op, *ks, a->values, results)
+                      : tp_call_boxed(op, a->values, results);
     if (status == 0) status = fill_in_written(op->info, a->values, results);
     return status < 0 ? tp_py_raise() : tp_py_from_results_steal(op, results);
 }
 
 static PyObject *call_described(tp_py_args *a, const tp_py_signature *s) {
     const described *d = (const described *)((const char *)s - offsetof(described, signature));
-    return call_boxed(d->function.op, NULL, a);
+    return call_boxed(d->function.op, NULL, NULL, a);
 }
 
-/* redispatch(keys, *args, **kwargs) */
-static PyObject *redispatch(PyObject *o, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
-    if (nargs == 0) return PyErr_Format(PyExc_TypeError, "redispatch() takes a key set and the operator's arguments");
+/* (keys, *args, **kwargs) */
+static PyObject *call_with_keys(const tp_py_function *f, const tp_held_kernel *held, PyObject *const *args,
+                                Py_ssize_t nargs, PyObject *kwnames) {
+    if (nargs == 0) return PyErr_Format(PyExc_TypeError, "a call of a kernel takes a key set and the arguments");
     const tp_keyset ks = PyLong_AsUnsignedLongLong(args[0]);
     if (PyErr_Occurred()) return NULL;
     tp_py_args a;
-    if (!tp_py_select(((py_overload *)o)->function, &a, NULL, args + 1, nargs - 1, kwnames)) return NULL;
-    PyObject *result = call_boxed(((py_overload *)o)->op, &ks, &a);
+    if (!tp_py_select(f, &a, NULL, args + 1, nargs - 1, kwnames)) return NULL;
+    PyObject *result = call_boxed(f->op, held, &ks, &a);
     if (a.kind) result = tp_py_of_kind_steal(a.kind, result);
     tp_py_args_free(&a);
     return result;
+}
+
+static PyObject *redispatch(PyObject *o, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
+    return call_with_keys(((py_overload *)o)->function, NULL, args, nargs, kwnames);
 }
 
 static PyObject *overload_reduce(PyObject *o, PyObject *unused) {
@@ -292,7 +303,8 @@ static PyObject *new_overload(const tp_op *op) {
         op->info->nargs > 1 && op->info->args[1].tag == TP_TENSOR &&
         snprintf(name, sizeof name, "%s.Scalar", op->info->name) < (int)sizeof name)
         scalar = tp_find_op_qualified(name);
-    *o = (py_overload){o->ob_base, overload_call, function, op, scalar ? tp_py_overload(scalar) : NULL};
+    bool gives_list = op->info->nreturns == 1 && strncmp(op->info->returns[0].type, "Tensor[", 7) == 0;
+    *o = (py_overload){o->ob_base, overload_call, function, op, gives_list, scalar ? tp_py_overload(scalar) : NULL};
     return (PyObject *)o;
 }
 
@@ -368,10 +380,58 @@ static PyObject *op_overload(PyObject *self, PyObject *arg) {
     return tp_py_overload_object(op);
 }
 
-static PyMethodDef functions[] = {{"_op_overload", op_overload, METH_O, NULL}, {NULL, NULL, 0, NULL}};
+/* ---- kernels that are held ---- */
+
+typedef struct {
+    PyObject_HEAD const tp_py_function *function;
+    tp_held_kernel held;
+} py_held;
+
+static PyObject *held_call(PyObject *o, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
+    return call_with_keys(((py_held *)o)->function, &((py_held *)o)->held, args, nargs, kwnames);
+}
+static void held_dealloc(PyObject *o) {
+    tp_let_go(&((py_held *)o)->held);
+    Py_TYPE(o)->tp_free(o);
+}
+static PyMethodDef held_methods[] = {
+    {"call", TP_PY_FASTCALL(held_call), "Calls the kernel: call(keys, *args)."},
+    {NULL, NULL, 0, NULL},
+};
+static PyTypeObject held_type = {
+    PyVarObject_HEAD_INIT(NULL, 0).tp_name = "tensorpy._C._HeldKernel",
+    .tp_basicsize = sizeof(py_held),
+    .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION,
+    .tp_dealloc = held_dealloc,
+    .tp_methods = held_methods,
+};
+
+/* _hold_kernel(overload, key): the kernel that stands at a runtime key now; None: there is none. */
+static PyObject *hold_kernel(PyObject *self TP_UNUSED, PyObject *args) {
+    PyObject *overload;
+    const char *name;
+    if (!PyArg_ParseTuple(args, "O!s", &overload_type, &overload, &name)) return NULL;
+    tp_key key = tp_find_slot(name);
+    const tp_op *op = ((py_overload *)overload)->op;
+    tp_held_kernel held;
+    if (key >= TP_NUM_KEYS || !tp_hold_kernel(op, key, &held)) Py_RETURN_NONE;
+    py_held *made = PyObject_New(py_held, &held_type);
+    if (!made) return tp_let_go(&held), NULL;
+    made->function = ((py_overload *)overload)->function;
+    made->held = held;
+    return (PyObject *)made;
+}
+
+static PyMethodDef functions[] = {
+    {"_op_overload", op_overload, METH_O, NULL},
+    {"_hold_kernel", hold_kernel, METH_VARARGS, NULL},
+    {NULL, NULL, 0, NULL},
+};
 
 int tp_py_init_ops(PyObject *m) {
     tp_py_object_of_overload = tp_py_overload_object;
-    if (PyModule_AddType(m, &overload_type) < 0 || PyModule_AddType(m, &packet_type) < 0) return -1;
+    if (PyType_Ready(&held_type) < 0 || PyModule_AddType(m, &overload_type) < 0 ||
+        PyModule_AddType(m, &packet_type) < 0)
+        return -1;
     return PyModule_AddFunctions(m, functions);
 }

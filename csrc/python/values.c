@@ -82,10 +82,26 @@ static PyObject *from_result_steal(tp_value *v) {
     }
 }
 
+static bool is_one_tuple(const tp_argument *result) { return *result->type == '('; }
+
 PyObject *tp_py_from_results_steal(const tp_op *op, tp_value *results) {
     int n = op->info->nreturns;
     if (n == 0) Py_RETURN_NONE;
-    return n == 1 ? from_result_steal(&results[0]) : tp_py_return_values(0, results, n);
+    if (n == 1 && !is_one_tuple(op->info->returns)) return tp_py_list_steal(from_result_steal(&results[0]));
+    PyObject *tuple = tp_py_return_values(0, results, n);
+    for (int i = 0; tuple && i < n; i++) {
+        PyObject *item = tp_py_list_steal(PyTuple_GET_ITEM(tuple, i));
+        PyTuple_SET_ITEM(tuple, i, item ? item : Py_NewRef(Py_None));
+        if (!item) Py_CLEAR(tuple);
+    }
+    return tuple;
+}
+
+PyObject *tp_py_list_steal(PyObject *result) {
+    if (!result || !PyTuple_CheckExact(result)) return result;
+    PyObject *list = PySequence_List(result);
+    Py_DECREF(result);
+    return list;
 }
 
 PyObject *tp_py_return_values(int status, tp_value *results, int n) {
@@ -166,11 +182,12 @@ int tp_py_to_results(const tp_op *op, PyObject *returned, const char *where, tp_
         return tp_fail(TP_RuntimeError, "%s: its kernel from %s returned %s, where the schema says nothing: %s",
                        tp_op_name(op, name), where, Py_TYPE(returned)->tp_name, op->info->schema);
     if (n > 0 && gives_arguments(op)) return 0; /* whatever it returned: the caller has them */
-    if (n <= 1) return n == 0 ? 0 : one_result(op, 0, returned, where, &results[0]);
+    if (n == 0) return 0;
+    if (n == 1 && !is_one_tuple(op->info->returns)) return one_result(op, 0, returned, where, &results[0]);
     bool is_list = PyTuple_Check(returned) || PyList_Check(returned);
     if (!is_list || PySequence_Fast_GET_SIZE(returned) != n)
-        return tp_fail(TP_RuntimeError, "%s: its kernel from %s has to return %d results, as a tuple: %s",
-                       tp_op_name(op, name), where, n, op->info->schema);
+        return tp_fail(TP_RuntimeError, "%s: its kernel from %s has to return %d result%s, as a tuple: %s",
+                       tp_op_name(op, name), where, n, n == 1 ? "" : "s", op->info->schema);
     for (int i = 0; i < n; i++) {
         if (one_result(op, i, PySequence_Fast_GET_ITEM(returned, i), where, &results[i]) == 0) continue;
         while (i-- > 0) tp_value_release(&results[i]);

@@ -6,8 +6,10 @@
 
 /* An argument: new, or NULL with the exception set. Lists are lists; None is one that is absent. */
 PyObject *tp_py_from_argument(const tp_value *v);
-/* A call's results, taken over: None, the result, or a tuple of them. */
+/* A call's results, taken over: None, the result, or a tuple of them. The one of `((Tensor))` is a tuple too. */
 PyObject *tp_py_from_results_steal(const tp_op *op, tp_value *results);
+/* A result of an operator that is called by its full name: a tuple of tensors as a list, anything else as it is. */
+PyObject *tp_py_list_steal(PyObject *result);
 /* Whether argument k is written and given back: all that are written, or with out= those alone (batch_norm's running
  * statistics are written beside them). */
 bool tp_py_is_given_back(const tp_op_info *info, int k);

@@ -76,6 +76,8 @@ def _split(text: str) -> list[str]:
 
 def _kind(text: str) -> tuple[str, int | None]:
     """A type as PyTorch names it, and how long a list one value stands for: "int[2]?" is Optional[List[int]] and 2."""
+    if text.startswith("(") and text.endswith(")"):
+        return f"Tuple[{', '.join(_kind(part)[0] for part in _split(text[1:-1]))}]", None
     if text.endswith("?"):
         inner, count = _kind(text[:-1])
         return f"Optional[{inner}]", count
@@ -109,6 +111,8 @@ def _value(text: str | None, kind: str = "") -> Any:
 
 
 def _argument(text: str, only_keyword: bool, is_result: bool = False) -> Argument:
+    if is_result and text.startswith("("):  # a tuple of one
+        return Argument("", _kind(text)[0], None, None, None, False, None)
     alias = _ALIAS.search(text.partition("=")[0])
     info = None
     if alias is not None:

@@ -63,7 +63,7 @@ def _needs_input_grad(ctx: Any) -> tuple[Any, ...]:
 def autograd_kernel(op: Any, backward: Callable[..., Any], setup_context: Callable[..., Any] | None) -> Any:
     """The kernel for Autograd: records a call whose backward is Python's."""
     has_keywords = any(a.kwarg_only for a in op._schema.arguments)
-    several = len(op._schema.returns) > 1
+    several = len(op._schema.returns) > 1 or op._schema.returns[0].type.startswith("Tuple")
 
     def forward(ctx: Any, keyset: int, kwargs: dict[str, Any], lengths: list[int], *flat: Any) -> Any:
         args = _unflatten(flat, lengths)

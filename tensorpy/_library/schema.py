@@ -59,13 +59,16 @@ def _default(value: Any) -> str:
 
 
 def _returns(annotation: Any) -> str | None:
+    """What stands after the arrow: `((Tensor))` for a tuple of one, as `(Tensor)` is a Tensor."""
     if annotation in (None, type(None)):
         return "()"
     if typing.get_origin(annotation) is tuple:
         if not typing.get_args(annotation):
             return "()"
         parts = [_type_of(a) for a in typing.get_args(annotation)]
-        return None if not parts or None in parts else f"({', '.join(map(str, parts))})"
+        if not parts or None in parts:
+            return None
+        return f"(({parts[0]}))" if len(parts) == 1 else f"({', '.join(map(str, parts))})"
     return _type_of(annotation)
 
 

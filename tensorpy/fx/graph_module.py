@@ -27,6 +27,7 @@ __all__ = ["GraphModule", "rebuild", "reduce_graph_module"]
 _USER_PRESERVED_ATTRIBUTES_KEY = "_user_preserved_attributes"  # of a graph's module: attributes that copies keep
 _OWN = ("_graph", "_code", "_create_node_hooks", "_erase_node_hooks", "_replace_hooks")
 _numbers = itertools.count()
+_FREED = (0, 0.0, [""], "<freed>")  # an entry of linecache of a file that is not there: its checkcache drops it
 
 
 def _compile(code: PythonCode) -> Any:
@@ -36,8 +37,15 @@ def _compile(code: PythonCode) -> Any:
     exec(compile(code.src, file, "exec"), names)
     function = names["forward"]
     linecache.cache[file] = (len(code.src), None, code.src.splitlines(True), file)
-    weakref.finalize(function, linecache.cache.pop, file, None)
+    weakref.finalize(function, _forget_lines, file)
     return function
+
+
+def _forget_lines(file: str) -> None:
+    """Frees the text of a function that is gone. Its key stays until linecache drops it: a collection may run in the
+    middle of linecache's own walk over its keys, in this thread or another, which finds each key that it has seen."""
+    if file in linecache.cache:
+        linecache.cache[file] = _FREED
 
 
 def _assign_attr(value: Any, module: Module, path: str) -> None:

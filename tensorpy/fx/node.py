@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import tensorpy
 from tensorpy import _C, ops
+from tensorpy._library.effects import effect_of
 from tensorpy._package.settings import _assert
 from tensorpy.fx.immutable_collections import immutable_dict, immutable_list
 from tensorpy.fx.operator_schemas import normalize_function, normalize_module
@@ -314,9 +315,9 @@ class Node:
     # ---- what it is ----
 
     def is_impure(self, impure_random: bool = True) -> bool:
-        """Whether more than its result comes of it: an operator that writes, draws random numbers or sends to other
-        processes, a function that is known to do more (`has_side_effect`), inputs and outputs. Methods and modules
-        count for their results only."""
+        """Whether more than its result comes of it: an operator that writes, draws random numbers, sends to other
+        processes or was registered with an effect, a function that is known to do more (`has_side_effect`), inputs and
+        outputs. Methods and modules count for their results only."""
         if self.op in ("placeholder", "output"):
             return True
         if self.op == "call_module":
@@ -327,7 +328,10 @@ class Node:
             return False
         if self.target in _side_effectful_functions or (impure_random and _is_random(self.target)):
             return True
-        return isinstance(self.target, OpOverload) and ("!" in self.target._schema or "collective" in self.target.tags)
+        if not isinstance(self.target, OpOverload):
+            return False
+        op = self.target
+        return "!" in op._schema or "collective" in op.tags or effect_of(op._name) is not None
 
     def normalized_arguments(
         self,

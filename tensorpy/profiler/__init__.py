@@ -13,6 +13,7 @@ from __future__ import annotations
 from tensorpy._package import proposing as _proposing
 from tensorpy.profiler._event import FunctionEvent, Interval, Kernel
 from tensorpy.profiler._events import EventList, FunctionEventAvg
+from tensorpy.profiler._execution_trace import ExecutionTraceObserver
 from tensorpy.profiler._profile import (
     ProfilerAction,
     ProfilerActivity,
@@ -38,6 +39,7 @@ def kineto_available() -> bool:
 
 __all__ = [
     "EventList",
+    "ExecutionTraceObserver",
     "FunctionEvent",
     "FunctionEventAvg",
     "Interval",

@@ -126,7 +126,7 @@ def tensorboard_trace_handler(
     return handle
 
 
-class _Recording:
+class Recording:
     """The recorder in C, from now until `stop`. Threads that start meanwhile are recorded from their first call."""
 
     def __init__(self, shapes: bool, memory: bool, stack: bool, devices: bool, flops: bool) -> None:
@@ -171,7 +171,7 @@ class profile:
         with_modules: whether modules are recorded
         acc_events: whether the events of all steps are kept
         experimental_config: is taken
-        execution_trace_observer: is taken
+        execution_trace_observer: an ExecutionTraceObserver that gets what the profile records
         custom_trace_id_callback: a function that names the trace
 
     Example:
@@ -214,9 +214,10 @@ class profile:
         self.with_flops = with_flops
         self.activities, self.schedule, self.on_trace_ready = chosen, schedule, on_trace_ready
         self.acc_events = acc_events
+        self.execution_trace_observer = execution_trace_observer
         self.step_num = 0
         self.current_action = ProfilerAction.NONE
-        self._recording: _Recording | None = None
+        self._recording: Recording | None = None
         self._range: record_function | None = None
         self._found = EventList()
         self._metadata: dict[str, str] = {}
@@ -230,12 +231,14 @@ class profile:
 
     def _record(self) -> None:
         devices = ProfilerActivity.OPENCL in self.activities
-        shapes = self.record_shapes or self.with_flops
-        self._recording = _Recording(shapes, self.profile_memory, self.with_stack, devices, self.with_flops)
+        shapes = self.record_shapes or self.with_flops or self.execution_trace_observer is not None
+        self._recording = Recording(shapes, self.profile_memory, self.with_stack, devices, self.with_flops)
 
     def _end(self, keep: bool) -> None:
         recording, self._recording = self._recording, None
         found = recording.stop() if recording else EventList()
+        if self.execution_trace_observer is not None:
+            self.execution_trace_observer.take(found)
         if keep:
             self._found = EventList([*self._found, *found]) if self.acc_events or self._paused else found
             self._paused = False
@@ -309,6 +312,8 @@ class profile:
 
     def __exit__(self, *unused: object) -> None:
         self.stop()
+        if self.execution_trace_observer is not None:
+            self.execution_trace_observer.cleanup()
 
     # ---- what ----
 

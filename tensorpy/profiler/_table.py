@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from tensorpy.profiler._event import time_text as time
+
 # torch's older names of the same fields
 _FIELDS = {
     f"{self}{there}_{what}": f"{self}device_{what}"
@@ -12,13 +14,6 @@ _FIELDS = {
     for there in ("cuda", "xpu", "opencl")
     for what in ("time", "time_total", "memory_usage")
 }
-
-
-def time(microseconds: float) -> str:
-    """ "1.500us", "2.000ms", "3.000s"."""
-    if microseconds >= 1e6:
-        return f"{microseconds / 1e6:.3f}s"
-    return f"{microseconds / 1e3:.3f}ms" if microseconds >= 1e3 else f"{microseconds:.3f}us"
 
 
 def memory(bytes: int) -> str:

@@ -10,9 +10,9 @@ import sys
 from pathlib import Path
 
 import pytest
+from library_text import library_files
 
 import tensorpy as tp
-from codegen.__main__ import library_files
 from codegen.errors import YamlErrors
 from tensorpy.utils.extension import compile_flags, generate, load_yaml
 

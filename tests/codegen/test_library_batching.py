@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from library_text import library_files
 
 import tensorpy as tp
-from codegen.__main__ import library_files
 from tensorpy.utils.extension import generate, load
 
 REDUCTION = """

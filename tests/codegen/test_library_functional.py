@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from library_text import library_files
 from wrapped import Recorder, writes
 
 import tensorpy as tp
-from codegen.__main__ import library_files
 from codegen.errors import YamlError, YamlErrors
 from tensorpy.func import functionalize
 from tensorpy.utils.extension import generate, load

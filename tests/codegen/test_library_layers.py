@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from library_text import library_files
 
 import tensorpy as tp
 from tensorpy.utils.extension import generate, load
@@ -201,8 +202,6 @@ def test_a_gradient_of_the_sizes_of_a_list(ops: Any) -> None:
 
 
 def test_a_policy_needs_its_argument(tmp_path: Path) -> None:
-    from codegen.__main__ import library_files
-
     (tmp_path / "native_functions.yaml").write_text("- func: f(Tensor self) -> Tensor\n  dispatch:\n    CPU: f_cpu\n")
     (tmp_path / "autocast.yaml").write_text("fp32_set_opt_dtype: [f]\n")
     with pytest.raises(Exception, match="has no 'ScalarType"):

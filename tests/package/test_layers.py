@@ -27,7 +27,7 @@ LAYERS = {
     "base: need nothing but the C half": """
         __future__ _compile _export _package _utils _prims_common version torch_version types utils._contextlib
         utils._foreach_utils utils._layers utils._pytree utils.deterministic backends._entry_points nn.parameter
-        _library.fake_impl _library.function_schema _library.tags _library.utils utils.serialization
+        _library.effects _library.fake_impl _library.function_schema _library.tags _library.utils utils.serialization
         utils._flop_formulas
     """,
     "tensors: what tensors and storages can do": """

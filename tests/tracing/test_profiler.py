@@ -587,3 +587,93 @@ def test_nothing_is_left_behind() -> None:
             (x * 2).sum()
 
     check_no_growth(action, "profile")
+
+
+# ---- events that a program makes ----
+
+
+def made(number: int, name: str, begin: float, end: float, **others: Any) -> tp.profiler.FunctionEvent:
+    return tp.profiler.FunctionEvent(number, name, 0, begin, end, **others)
+
+
+def test_events_made_by_hand_find_their_parents() -> None:
+    root, first, leaf = made(1, "root", 0, 100), made(2, "child", 10, 40), made(3, "leaf", 12, 20)
+    second, across = made(4, "child", 50, 90), made(5, "across", 80, 95)
+    apart = tp.profiler.FunctionEvent(6, "apart", 1, 0, 30)
+    message = made(7, "message", 5, 8, is_async=True)
+    events = tp.profiler.EventList([root, first, leaf, second, across, apart, message], use_device=None)
+    events._build_tree()
+    assert root.cpu_children == [first, second, across] and first.cpu_children == [leaf]
+    assert [e.cpu_parent for e in (second, across, apart, message)] == [root, root, None, None]
+    assert [e.self_cpu_time_total for e in events] == [15, 22, 8, 40, 15, 30, 0]
+    sums = {s.key: (s.count, s.cpu_time_total, s.self_cpu_time_total) for s in events.key_averages()}
+    assert sums["child"] == (2, 70, 62) and sums["message"] == (1, 3, 0)
+    assert "child" in events.table(sort_by="cpu_time_total")
+
+
+def test_an_event_that_is_all_of_its_parent_is_one_with_it() -> None:
+    outer, inner, leaf = made(1, "f", 0, 10), made(2, "f", 1, 9), made(3, "g", 2, 3)
+    events = tp.profiler.EventList([outer, inner, leaf])
+    events._build_tree()
+    assert [e.name for e in events] == ["f", "g"] and outer.cpu_children == [leaf] and leaf.cpu_parent is outer
+
+
+def test_sums_and_texts_of_events_made_by_hand(tmp_path: Path) -> None:
+    import tensorpy.autograd.profiler_util as util
+
+    event = made(1, "f", 0, 1500, stack=["a b.py(1): f", "c.py(2): g"], cpu_memory_usage=8)
+    assert (event.cpu_time_str, event.self_cpu_memory_usage) == ("1.500ms", 8)
+    event.append_kernel("k", 0, 5)
+    assert event.device_time_total == 5
+    total = util.FunctionEventAvg()
+    total += event
+    assert (total.add(event) is total, total.key, total.count, total.cpu_time_total_str) == (True, "f", 2, "3.000ms")
+    with pytest.raises(AssertionError, match="an event, not int"):
+        total.add(3)  # type: ignore[arg-type]
+    for name in ("nonsense_str", "nonsense"):
+        with pytest.raises(AttributeError, match="nonsense"):
+            getattr(event, name)
+    events = util.EventList([event])
+    events.export_stacks(str(tmp_path / "stacks"), "self_cpu_time_total")
+    assert (tmp_path / "stacks").read_text() == "c.py(2):_g;a_b.py(1):_f 1500\n"
+    with pytest.raises(ValueError, match="the metric is one of"):
+        events.export_stacks(str(tmp_path / "stacks"), "count")
+    assert util._format_time_share(5, 20) == "25.00%" and util._format_memory(1024) == "1.00 KB"
+
+
+def test_an_execution_trace_has_nodes_with_their_parents(tmp_path: Path) -> None:
+    path = tmp_path / "trace.json"
+    observer = tp.profiler.ExecutionTraceObserver()
+    observer.start()  # without a file nothing is recorded
+    assert not observer.is_running() and observer.get_output_file_path() is None
+    assert observer.register_callback(str(path)).register_callback("another") is observer
+    assert observer.is_registered and observer.get_output_file_path() == str(path)
+    for _ in range(2):
+        observer.start()
+        with tp.profiler.record_function("block"):
+            tp.ones(2, 3).matmul(tp.ones(3, 2))
+        observer.stop()
+        tp.ones(2).exp()
+    observer.unregister_callback()
+    trace = json.loads(path.read_text())
+    nodes = {node["id"]: node for node in trace["nodes"]}
+    assert len(nodes) == len(trace["nodes"]) and set(trace) == {
+        "schema", "pid", "time", "start_ts", "nodes", "finish_ts",
+    }  # fmt: skip
+    names = [node["name"] for node in trace["nodes"]]
+    assert names.count("aten::matmul") == 2 and "aten::exp" not in names
+    matmul = next(node for node in trace["nodes"] if node["name"] == "aten::matmul")
+    assert nodes[matmul["ctrl_deps"]]["name"] == "block" and matmul["inputs"]["shapes"] == [[2, 3], [3, 2]]
+    assert {a["name"]: a["value"] for a in matmul["attrs"]}["op_schema"].startswith("aten::matmul(Tensor self")
+    above = nodes[nodes[matmul["ctrl_deps"]]["ctrl_deps"]]
+    assert above["name"].endswith("thread]") and nodes[above["ctrl_deps"]]["name"].endswith("process]")
+
+
+def test_a_profile_runs_its_observer(tmp_path: Path) -> None:
+    path = tmp_path / "trace.json.gz"
+    observer = tp.profiler.ExecutionTraceObserver().register_callback(str(path))
+    with tp.profiler.profile(execution_trace_observer=observer) as p:
+        tp.ones(2).exp()
+    assert "aten::exp" in [e.name for e in p.events()]
+    with gzip.open(path, "rt") as file:
+        assert "aten::exp" in [node["name"] for node in json.load(file)["nodes"]]

@@ -305,7 +305,32 @@ def test_tracebacks_and_sources_show_the_code() -> None:
     assert file in linecache.cache
     del gm
     gc.collect()
+    assert "no_such_method" not in linecache.getline(file, 2)
+    linecache.checkcache()
     assert file not in linecache.cache
+
+
+def test_a_collection_may_run_while_linecache_looks(monkeypatch: pytest.MonkeyPatch) -> None:
+    import gc
+    import linecache
+
+    class Walked(dict[str, Any]):
+        """The graph module goes when the walk over all keys has begun."""
+
+        def __getitem__(self, key: str) -> Any:
+            held.clear()
+            gc.collect()
+            return super().__getitem__(key)
+
+    held = [fx.symbolic_trace(lambda x: x.sin()) for _ in range(3)]
+    files = [gm.forward.__code__.co_filename for gm in held]
+    monkeypatch.setattr(linecache, "cache", Walked(linecache.cache))
+    keys = list(linecache.cache)
+    assert set(files) <= set(keys)
+    linecache.getlines(files[0])
+    assert all(linecache.cache[key] is not None for key in keys)
+    linecache.checkcache()
+    assert not set(files) & set(linecache.cache)
 
 
 def test_shapes_are_propagated() -> None:

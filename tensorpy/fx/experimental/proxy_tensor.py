@@ -187,8 +187,9 @@ class Recorder:
             for tensor in value if isinstance(value, list) else [value]:
                 if written and isinstance(tensor, Tensor) and depends:
                     self._depends.add(_tracer.memory(tensor))
-        several = len(results) != 1 or isinstance(results[0], list)
-        flat = results[0] if len(results) == 1 and several else results
+        is_list = len(results) == 1 and isinstance(results[0], list)
+        several = len(results) != 1 or is_list or "-> ((" in op._schema  # a tuple of one
+        flat = results[0] if is_list else results
         for place, result in enumerate(flat):
             if isinstance(result, Tensor):
                 one = self.graph.call_function(operator.getitem, (node, place)) if several else node
@@ -196,7 +197,7 @@ class Recorder:
 
     def _call(self, op: Any, nodes: list[Any]) -> Node:
         args, kwargs = _passed(op, nodes)
-        node = self.graph.create_node("call_function", op, tuple(args), kwargs, op._opname)
+        node = self.graph.create_node("call_function", op, tuple(args), kwargs, op._opname.rpartition("::")[2])
         mark(node)
         return node
 

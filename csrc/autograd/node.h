@@ -203,6 +203,8 @@ TP_INLINE int tp_may_write(const tp_tensor *t, const char *op) {
 }
 /* self was changed in place by the call that node stands for. */
 int tp_rebase_history(tp_tensor *self, tp_node *node);
+/* self was changed in place, and has the history of `made`, which was computed of it and is given up. */
+int tp_take_history(tp_tensor *self, const tp_tensor *made);
 /* The same for a call that changed self's geometry but no element (tag inplace_view). */
 int tp_restride_history(tp_tensor *self, tp_node *node);
 /* Error for out= with arguments that require grad. */

@@ -223,7 +223,7 @@ PRIVATE = """
 DTYPES = (
     "bool uint8 uint16 uint32 uint64 int8 int16 int32 int64 float16 bfloat16 float32 float64 complex32 complex64 "
     "complex128 float8_e4m3fn float8_e5m2 float8_e4m3fnuz float8_e5m2fnuz float8_e8m0fnu quint8 qint8 "
-    "qint32 quint4x2 half float double short int "
+    "qint32 quint4x2 quint2x4 half float double short int "
     "long chalf cfloat cdouble"
 ).split()
 FORMATS = "contiguous_format preserve_format channels_last channels_last_3d".split()

@@ -206,10 +206,12 @@ TP_INLINE int tp_may_write(const tp_tensor *t, const char *op) {
 }
 /* self was changed in place by the call that node stands for. */
 int tp_rebase_history(tp_tensor *self, tp_node *node);
-/* The in-place operator's node that a node for the base of a view stands for, or NULL. */
-tp_node *tp_copy_slices_function_borrow(const tp_node *n);
 /* The same for a call that changed self's geometry but no element (tag inplace_view). */
 int tp_restride_history(tp_tensor *self, tp_node *node);
+/* self was changed in place, and has the history of `made`, which was computed of it and is given up. */
+int tp_take_history(tp_tensor *self, const tp_tensor *made);
+/* The in-place operator's node that a node for the base of a view stands for, or NULL. */
+tp_node *tp_copy_slices_function_borrow(const tp_node *n);
 /* Error for out= with arguments that require grad. */
 int tp_out_no_grad(const char *op) TP_COLD;
 /* Refuses an operator that writes a list of tensors where a gradient is wanted; always -1. */

@@ -141,6 +141,22 @@ int tp_node_set_output(tp_node *n, tp_tensor *out) {
     return 0;
 }
 
+int tp_take_history(tp_tensor *self, const tp_tensor *made) {
+    tp_node *node = made->autograd ? made->autograd->grad_fn : NULL;
+    if (!node) return 0;
+    if (self->base) return tp_fail(TP_RuntimeError, "a view is changed in place by something that records");
+    tp_autograd_meta *m = tp_autograd_meta_ensure(self);
+    if (!m) return -1;
+    tp_node *old = m->grad_fn;
+    if (self->flags & TP_FLAG_RETAINS_GRAD && old && move_keeper(old, node, self) < 0) return -1;
+    m->grad_fn = tp_node_retain(node);
+    m->output_nr = made->autograd->output_nr;
+    m->requires_grad = false;
+    self->flags |= TP_FLAG_REQUIRES_GRAD;
+    tp_node_release(old);
+    return 0;
+}
+
 /* ---- detaching ---- */
 
 /* A class that answers for its tensors (the key Python) is asked by the operator, which gives one of that class. */

@@ -56,6 +56,7 @@ const char *tp_scalar_type_name(tp_dtype d) {
         [TP_QINT8] = "QInt8",
         [TP_QINT32] = "QInt32",
         [TP_QUINT4X2] = "QUInt4x2",
+        [TP_QUINT2X4] = "QUInt2x4",
     };
     return names[d];
 }

@@ -1,5 +1,6 @@
 /* fallback.c: operators of nested tensors whose entries say nothing: called on all values, or on each piece. */
 #include "Functions.h"
+#include "autograd/node.h"
 #include "batched/rule.h"
 #include "core/tls.h"
 #include "dispatch/exchange.h"
@@ -90,21 +91,22 @@ static int wrap_values(const call *c, tp_value *results, int64_t ragged) {
     return 0;
 }
 
-/* What is written are the values where they are; autograd is not told of it. */
+/* What is written are the values where they are; where it is recorded, autograd sees a write to them, and a nested
+ * tensor made of them whose history becomes that of the one that was written. */
 static int write_values(call *c, tp_value *results) {
+    bool records = false;
     for (int i = 0; i < c->op->info->nargs; i++) {
         tp_tensor *t = c->args[i].tag == TP_TENSOR ? c->args[i].tensor : NULL;
         bool written = c->op->info->args[i].is_write;
         if (written && t != c->like) return refuse(c, "only its first nested tensor is written");
-        if (t && !tp_tls.grad_disabled && t->flags & TP_FLAG_REQUIRES_GRAD)
-            return tp_fail(TP_RuntimeError,
-                           "%s: a nested tensor that requires grad is not changed in place; under no_grad it is",
-                           c->op->info->name);
+        tp_tensors all = tp_value_tensors(&c->args[i]);
+        for (int64_t k = 0; k < all.size; k++) records |= tp_requires_grad(all.data[k]);
     }
+    records &= tp_grad_enabled();
+    if (tp_nested_check_inplace(c->like, c->op->info->name, records) < 0) return -1;
     if (give(c, values_beside) < 0 || tp_call_boxed(c->op, c->given, results) < 0) return -1;
     tp_release_values(results, c->op->info->nreturns);
-    tp_bump_version(c->like);
-    return 0;
+    return records ? tp_nested_written(c->like, &c->n) : (tp_bump_version(c->like), 0);
 }
 
 static int on_values(call *c, tp_value *results) {
@@ -345,6 +347,16 @@ static int fall_back(const tp_op *op, tp_keyset ks, tp_value *args, tp_value *re
     return status;
 }
 
+static int check_inplace(tp_tensor *self, const char *op, bool records) { return tp_check_inplace(self, op, records); }
+
+/* The version of the values has moved; that of the parts, which a node has saved for their pattern, stays. */
+static int written(tp_tensor *self, const tp_nested *n) {
+    tp_autoref *made = tp__nested_make(n->values, n->offsets, n->lengths, n->shapes, n->ragged, n->jagged);
+    return made ? tp_take_history(self, made) : -1;
+}
+
 int tp_nested_load(void) {
+    tp_nested_check_inplace = check_inplace;
+    tp_nested_written = written;
     return tp_register_fallback(TP_KEY_LayoutNested, fall_back, NULL, NULL, "nested/fallback.c") > 0 ? 0 : -1;
 }

@@ -259,7 +259,7 @@ class AbsentDtype:
 
 
 _DTYPES = (
-    "float4_e2m1fn_x2 quint2x4 uint1 uint2 uint3 uint4 uint5 uint6 uint7 int1 int2 int3 "
+    "float4_e2m1fn_x2 uint1 uint2 uint3 uint4 uint5 uint6 uint7 int1 int2 int3 "
     "int4 int5 int6 int7 bits8 bits16 bits1x8 bits2x4 bits4x2 sparse_coo sparse_csr sparse_csc sparse_bsr sparse_bsc "
     "jagged"
 ).split()

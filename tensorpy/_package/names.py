@@ -83,8 +83,8 @@ _BY_MODULE = {
     """,
     "storage": """
         BFloat16Storage BoolStorage ByteStorage CharStorage ComplexDoubleStorage ComplexFloatStorage
-        DoubleStorage FloatStorage HalfStorage IntStorage LongStorage QInt32Storage QInt8Storage QUInt4x2Storage
-        QUInt8Storage ShortStorage Storage TypedStorage
+        DoubleStorage FloatStorage HalfStorage IntStorage LongStorage QInt32Storage QInt8Storage QUInt2x4Storage
+        QUInt4x2Storage QUInt8Storage ShortStorage Storage TypedStorage
     """,
     "storage.files": "from_file",
     "utils.backend_registration": "_register_device_module",

@@ -53,7 +53,13 @@ SCHEMES = (
 _OF_TENSORS = (per_tensor_affine, per_channel_affine, per_channel_affine_float_qparams)
 
 # What memory has the integers of a dtype as.
-INTEGERS = {_C.quint8: _C.uint8, _C.qint8: _C.int8, _C.qint32: _C.int32, _C.quint4x2: _C.uint8}
+INTEGERS = {_C.quint8: _C.uint8, _C.qint8: _C.int8, _C.qint32: _C.int32, _C.quint4x2: _C.uint8, _C.quint2x4: _C.uint8}
+# How many of the integers a byte of a file has, where it has more than one.
+IN_A_BYTE = {_C.quint4x2: 2, _C.quint2x4: 4}
+_LIMITS = {
+    _C.quint8: (0, 255), _C.qint8: (-128, 127), _C.qint32: (-(2**31), 2**31 - 1), _C.quint4x2: (0, 15),
+    _C.quint2x4: (0, 3),
+}  # fmt: skip
 
 
 def scheme_of(tensor: Tensor) -> qscheme:
@@ -101,8 +107,8 @@ def rebuild_of(integers: Any, dtype: Any, quantizer: Any) -> Tensor:
     scheme, *rest = quantizer
     if dtype not in INTEGERS or not isinstance(integers, Tensor) or scheme not in _OF_TENSORS:
         raise RuntimeError("a quantized tensor has no integers, no quantized dtype, or a scheme that no tensor has")
-    if dtype is _C.quint4x2 and integers.numel() and int(integers.max()) > 15:
-        raise RuntimeError("a tensor of quint4x2 has integers above 15")
+    if dtype in IN_A_BYTE and integers.numel() and int(integers.max()) > _LIMITS[dtype][1]:
+        raise RuntimeError(f"a tensor of {dtype} has integers above {_LIMITS[dtype][1]}")
     if scheme is per_tensor_affine:
         scale, zero_point = rest
         if type(scale) is not float or type(zero_point) is not int or not math.isfinite(scale):
@@ -116,6 +122,5 @@ def rebuild_of(integers: Any, dtype: Any, quantizer: Any) -> Tensor:
     in_floats = zero_points.is_floating_point()  # PyTorch's files call both schemes per_channel_affine
     by = scales.to(_C.float32 if in_floats else _C.float64)
     at = zero_points.to(_C.float32 if in_floats else _C.int64)
-    limits = {_C.quint8: (0, 255), _C.qint8: (-128, 127), _C.qint32: (-(2**31), 2**31 - 1), _C.quint4x2: (0, 15)}
-    _C._check_channels(by, at, *limits[dtype])
+    _C._check_channels(by, at, *_LIMITS[dtype])
     return _C._quantized_channels(integers, dtype, by, at, axis)

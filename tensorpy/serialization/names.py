@@ -16,7 +16,7 @@ from typing import Any
 from tensorpy import _C, _utils
 from tensorpy._C import Tensor
 from tensorpy._tensor.dtypes import STORAGES
-from tensorpy._tensor.quantized import INTEGERS, SCHEMES, rebuild_of
+from tensorpy._tensor.quantized import IN_A_BYTE, INTEGERS, SCHEMES, rebuild_of
 from tensorpy._utils import _rebuild_tensor
 from tensorpy.backends._entry_points import device_of_a_file
 from tensorpy.nn.parameter import Parameter
@@ -246,21 +246,22 @@ def rebuild_quantized(
     if dtype not in INTEGERS or not isinstance(quantizer, tuple) or not quantizer or type(offset) is not int:
         raise TypeError("a quantized tensor in the file has no storage of a quantized dtype, or no quantizer")
     sizes, strides = _ints(size, "size"), _ints(stride, "stride")
-    if dtype is _C.quint4x2:
-        integers = _nibbles(storage, offset, sizes)
+    if dtype in IN_A_BYTE:
+        integers = _unpacked(storage, offset, sizes, IN_A_BYTE[dtype])
     else:
         integers = _tensor(storage, INTEGERS[dtype], offset, sizes, strides, False, None)
     return rebuild_of(integers, dtype, quantizer)
 
 
-def _nibbles(storage: Any, offset: int, sizes: tuple[int, ...]) -> Tensor:
-    """Integers of four bits, two in a byte."""
+def _unpacked(storage: Any, offset: int, sizes: tuple[int, ...], in_a_byte: int) -> Tensor:
+    """Integers of which a byte has several, the first in its low bits."""
     count = 1
     for n in sizes:
         count *= n
-    packed = _tensor(storage, _C.uint8, offset, ((count + 1) // 2,), (1,), False, None)
-    both = _C.stack([packed & 15, packed >> 4], 1).reshape(-1)
-    return both[:count].reshape(sizes)
+    packed = _tensor(storage, _C.uint8, offset, (-(-count // in_a_byte),), (1,), False, None)
+    bits = 8 // in_a_byte
+    each = _C.stack([(packed >> at) & (2**bits - 1) for at in range(0, 8, bits)], 1).reshape(-1)
+    return each[:count].reshape(sizes)
 
 
 class ScriptObject:
@@ -387,7 +388,13 @@ def _of(value: Any, *kinds: type) -> Any:
 
 # ---- the tables ----
 
-_QUANTIZED_STORAGES = {"QUInt8": _C.quint8, "QInt8": _C.qint8, "QInt32": _C.qint32, "QUInt4x2": _C.quint4x2}
+_QUANTIZED_STORAGES = {
+    "QUInt8": _C.quint8,
+    "QInt8": _C.qint8,
+    "QInt32": _C.qint32,
+    "QUInt4x2": _C.quint4x2,
+    "QUInt2x4": _C.quint2x4,
+}
 _TYPED = STORAGES | _QUANTIZED_STORAGES
 STORAGE_TYPES = {dtype: StorageType(dtype) for dtype in _TYPED.values()}
 _DTYPES = (

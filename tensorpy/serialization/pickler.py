@@ -9,7 +9,7 @@ from typing import Any
 
 from tensorpy import _C
 from tensorpy._C import Tensor
-from tensorpy._tensor.quantized import quantizer_of
+from tensorpy._tensor.quantized import IN_A_BYTE, quantizer_of
 from tensorpy._utils import bytes_tensor
 from tensorpy.serialization import names
 from tensorpy.serialization.location import location_tag
@@ -141,7 +141,7 @@ class Pickler(_Base):  # type: ignore[misc]
     def _quantized(self, tensor: Tensor) -> Any:
         """The integers as a storage of the tensor's dtype, and how they are read."""
         dtype, plain = tensor.dtype, _C._layout_part(tensor, 0)
-        if dtype is _C.quint4x2:  # two in a byte
+        if dtype in IN_A_BYTE:
             plain, strides = tensor.int_repr(), _C.empty(tensor.shape, device="meta").stride()
         else:
             strides = plain.stride()

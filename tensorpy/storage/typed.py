@@ -16,7 +16,13 @@ from tensorpy._tensor.quantized import INTEGERS
 from tensorpy.storage.files import storage_from_file
 from tensorpy.storage.methods import bytes_of, byteswap, check_readable, check_values
 
-_QUANTIZED = {"QUInt8": _C.quint8, "QInt8": _C.qint8, "QInt32": _C.qint32, "QUInt4x2": _C.quint4x2}
+_QUANTIZED = {
+    "QUInt8": _C.quint8,
+    "QInt8": _C.qint8,
+    "QInt32": _C.qint32,
+    "QUInt4x2": _C.quint4x2,
+    "QUInt2x4": _C.quint2x4,
+}
 
 
 def _unfit(kind: type[Exception], why: str) -> Exception:

@@ -43,10 +43,10 @@ def bag(library: Any, seed: int) -> tuple[Any, Any, Any, Any]:
     return tuple(library.from_numpy(p) for p in (indices, offsets, draw.random(17).astype("float32"), mapping))  # type: ignore[return-value]
 
 
-@pytest.mark.parametrize("bits", ["byte", "4bit"])
+@pytest.mark.parametrize("bits", ["byte", "4bit", "2bit"])
 def test_packed_bytes_are_pytorchs(torch: Any, bits: str) -> None:
     for seed in range(10):
-        w = numbers(seed, 7, 2 + 2 * seed)
+        w = numbers(seed, 7, 4 + 4 * seed)
         if seed == 3:
             w[:] = 1.5
         found = []
@@ -54,6 +54,47 @@ def test_packed_bytes_are_pytorchs(torch: Any, bits: str) -> None:
             packed = getattr(ops, f"embedding_bag_{bits}_prepack")(library.from_numpy(w))
             found.append((packed.tolist(), np.array(getattr(ops, f"embedding_bag_{bits}_unpack")(packed).tolist())))
         assert found[0][0] == found[1][0] and np.allclose(found[0][1], found[1][1], rtol=1e-6, atol=1e-6)
+
+
+@pytest.mark.parametrize("bits", [4, 2])
+def test_ranges_with_less_error_are_pytorchs(torch: Any, bits: int) -> None:
+    for seed in range(12):
+        w = numbers(seed, 5, 8 * (1 + seed % 3)) * 10.0 ** (seed % 4 - 2)
+        if seed == 3:
+            w[0] = 1.5
+        for steps in ((), (37, 0.5), (100, 0.9)):
+            theirs, ours = (
+                getattr(ops, f"embedding_bag_{bits}bit_prepack")(library.from_numpy(w), True, *steps).tolist()
+                for library, ops in ((torch, torch.ops.quantized), (tp, Q))
+            )
+            assert theirs == ours
+
+
+@pytest.mark.parametrize("bits", ["byte", "4bit", "2bit"])
+def test_ranges_that_are_given_are_pytorchs(torch: Any, bits: str) -> None:
+    w = numbers(0, 5, 8)
+    ends = np.stack([w.min(1) - 0.1, w.max(1) + 0.2], 1)
+    theirs, ours = (
+        getattr(ops, f"embedding_bag_{bits}_prepack_with_rowwise_min_max")(*map(library.from_numpy, (w, ends))).tolist()
+        for library, ops in ((torch, torch.ops.quantized), (tp, Q))
+    )
+    assert theirs == ours
+    with pytest.raises(RuntimeError, match="rowwise_min_max"):
+        getattr(Q, f"embedding_bag_{bits}_prepack_with_rowwise_min_max")(tp.from_numpy(w), tp.from_numpy(ends[:2]))
+
+
+def test_sums_of_rows_of_two_bits_are_pytorchs(torch: Any) -> None:
+    found = []
+    for library, ops in ((torch, torch.ops.quantized), (tp, Q)):
+        packed = ops.embedding_bag_2bit_prepack(library.from_numpy(numbers(0, 13, 8)))
+        indices, offsets, weights, mapping = bag(library, 0)
+        sums = ops.embedding_bag_2bit_rowwise_offsets
+        found.append([
+            sums(packed, indices, offsets), sums(packed, indices, offsets, False, 0, False, weights),
+            sums(packed, indices, offsets, False, 0, True, weights, mapping),
+        ])  # fmt: skip
+    for ours, theirs in zip(found[1], found[0], strict=True):
+        assert np.allclose(np.array(ours.tolist()), np.array(theirs.tolist()), rtol=1e-5, atol=1e-5)
 
 
 @pytest.mark.parametrize("dtype", ["quint8", "quint4x2"])
@@ -114,6 +155,11 @@ def test_bad_input() -> None:
         lambda: Q.embedding_bag_prepack(w),
         lambda: Q.embedding_bag_byte_prepack(w[0]),
         lambda: Q.embedding_bag_4bit_prepack(w[:, :3]),
+        lambda: Q.embedding_bag_4bit_prepack(w, True, 0),
+        lambda: Q.embedding_bag_2bit_prepack(w),
+        lambda: Q.embedding_bag_2bit_unpack(small[:, :3]),
+        lambda: Q.embedding_bag_2bit_rowwise_offsets(w, one, start),
+        lambda: Q.embedding_bag_prepack(table(tp, 0, "quint2x4")),
         lambda: Q.embedding_bag_byte_unpack(small[:, :3]),
         lambda: Q.embedding_bag_4bit_rowwise_offsets(w, one, start),
         lambda: Q.embedding_bag_4bit_rowwise_offsets(small, tp.tensor([13]), start),

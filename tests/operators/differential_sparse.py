@@ -78,13 +78,27 @@ def taken(t: torch.Tensor) -> Any:
 
 
 def is_right(call: Any) -> bool:
-    """PyTorch repeats only one of the dense dimensions of a product that is larger than its sparse argument."""
+    """PyTorch repeats only one of the dimensions of a product that is larger than its sparse argument, and of the dense
+    ones only one at all. Its triangular_solve makes all of a result nan where a diagonal of a sparse matrix has a zero.
+    """
     sparse = next((a.made for a in call.args if isinstance(a, Sparse)), None)
-    if call.info.base != "mul" or sparse is None or sparse.dense_dim() == 0:
+    if sparse is None or call.info.base == "triangular_solve":
+        return sparse is None or bool(sparse.to_dense().diagonal(0, -2, -1).ne(0).all())
+    if call.info.base != "mul":
         return True
     tensors = [a.made if isinstance(a, Sparse) else a for a in call.args]
     sizes = [tuple(a.shape) for a in tensors if isinstance(a, torch.Tensor)]
+    if sparse.dense_dim() == 0:
+        return not fits(sizes) or torch.broadcast_shapes(*sizes) == sparse.shape
     return all(size in ((), tuple(sparse.shape)) for size in sizes)
+
+
+def fits(sizes: list[tuple[int, ...]]) -> bool:
+    try:
+        torch.broadcast_shapes(*sizes)
+    except RuntimeError:
+        return False
+    return True
 
 
 @dataclass

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+import random
 import subprocess
 import sys
 from pathlib import Path
 
 import fuzz_indices
+import fuzz_parts
 import pytest
 from opencl_programs import ROOT, needs_device
 
@@ -18,14 +20,26 @@ from tensorpy.testing.samples.table import FLOATING, INTEGERS
 PARTS = 4
 
 
-def fuzz(tmp_path: Path, *options: str) -> None:
+def fuzz(tmp_path: Path, *options: str, program: str = "fuzz_indices.py") -> None:
     journal = tmp_path / "journal"
     journal.write_bytes(b"\0" * 256)
-    program = [sys.executable, str(ROOT / "tests/operators/fuzz_indices.py"), str(journal), *options]
+    command = [sys.executable, "-W", "ignore", str(ROOT / "tests/operators" / program), str(journal), *options]
     environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(ROOT / "tests"), *sys.path])}
-    done = subprocess.run(program, capture_output=True, text=True, timeout=1200, env=environment)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=1200, env=environment)
     last = journal.read_bytes().rstrip(b"\0").decode()
     assert done.returncode == 0, f"at {last}: exit {done.returncode}\n{done.stdout[-3000:]}\n{done.stderr[-1500:]}"
+
+
+@pytest.mark.parametrize("part", range(PARTS))
+def test_wild_parts_of_layouts(part: int, tmp_path: Path) -> None:
+    fuzz(tmp_path, f"{part}/{PARTS}", program="fuzz_parts.py")
+
+
+def test_wild_parts_are_drawn_for_every_layout() -> None:
+    """A layout of which no operator takes a sample would be drawn in vain."""
+    for layout in fuzz_parts.LAYOUTS:
+        taken = [call for name in ("neg", "clone", "t", "view") for call in fuzz_parts.taken(TABLE[name], layout)]
+        assert any(True for call in taken for _ in call.wild(random.Random(0))), layout
 
 
 @pytest.mark.parametrize("part", range(PARTS))

@@ -353,6 +353,61 @@ def test_written_where_grad_is_wanted(layout: str) -> None:
     assert n[0].tolist() == [1, 1]
 
 
+WRITES: dict[str, Callable[[Any, Any], Any]] = {
+    "mul_": lambda y, x: y.mul_(2).sin_(),
+    "add_": lambda y, x: y.add_(x),
+    "fill_": lambda y, x: y.fill_(2.0),
+    "zero_": lambda y, x: y.zero_().add_(x * 4),
+    "copy_": lambda y, x: y.copy_(x * 3),
+    "relu_": lambda y, x: y.add_(x).relu_(),
+}
+
+
+def recorded(lib: Any, layout: str, write: Callable[[Any, Any], Any]) -> list[Any]:
+    """What is written into a recorded tensor, and the gradients of what it was made of."""
+    x = lib.nested.nested_tensor(pieces_of(lib, 3), layout=getattr(lib, layout), requires_grad=True)
+    y = x * 1.5
+    seen = y * 1
+    assert write(y, x) is y
+    sum((p * p).sum() for p in [*y.unbind(), *seen.unbind()]).backward()
+    return [[p.tolist() for p in t.unbind()] for t in (y, x.grad)]
+
+
+@pytest.mark.parametrize("name", WRITES)
+@pytest.mark.parametrize("layout", ["strided", "jagged"])
+def test_writes_are_recorded(layout: str, name: str) -> None:
+    """As those of each piece."""
+    found = recorded(tp, layout, WRITES[name])
+    leaves = [p.requires_grad_() for p in pieces_of(tp, 3)]
+    pieces = [x * 1.5 for x in leaves]
+    seen = [y * 1 for y in pieces]
+    for y, x in zip(pieces, leaves, strict=True):
+        WRITES[name](y, x)
+    sum((p * p).sum() for p in [*pieces, *seen]).backward()  # type: ignore[union-attr]
+    for ours, theirs in zip([*found[0], *found[1]], [*pieces, *(x.grad for x in leaves)], strict=True):
+        assert np.allclose(ours, theirs.tolist(), atol=1e-6)
+    if torch is not None and (layout == "jagged" or name in ("add_", "fill_", "copy_")):
+        for ours, theirs in zip(found, recorded(torch, layout, WRITES[name]), strict=True):
+            assert all(np.allclose(a, b, atol=1e-6) for a, b in zip(ours, theirs, strict=True))
+
+
+@pytest.mark.parametrize("layout", ["strided", "jagged"])
+def test_what_a_write_records_of_others(layout: str) -> None:
+    x = nested(tp, 3, layout).requires_grad_()
+    y = x.detach().clone()
+    y.copy_(x * 2)
+    assert y.requires_grad and not y.is_leaf and tp._C._layout_part(y.detach(), 0).grad_fn is None
+    y.retain_grad()
+    y.mul_(3)
+    sum(p.sum() for p in y.unbind()).backward()  # type: ignore[union-attr]
+    assert all((p == 6).all() for p in x.grad.unbind()) and all((p == 1).all() for p in y.grad.unbind())
+    z = x * 1
+    w = z.sin()
+    z.mul_(2)
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        sum(p.sum() for p in w.unbind()).backward()  # type: ignore[union-attr]
+
+
 @pytest.mark.parametrize("layout", ["strided", "jagged"])
 @pytest.mark.parametrize("way", ["save", "pickle", "deepcopy"])
 def test_files_and_copies(layout: str, way: str) -> None:

@@ -37,6 +37,8 @@ def names(library: Any) -> dict[str, Any]:
         "c": library.quantize_per_channel(x, scales, zero_points, 1, library.qint8),
         "f": library.quantize_per_channel(x, scales, floats, 1, library.quint8),
         "n": library.quantize_per_channel(x, scales, floats, 1, library.quint4x2),
+        "m": library.quantize_per_channel(x, scales, floats, 1, library.quint2x4),
+        "o": library.quantize_per_tensor(x[0, :, :3], 0.3, 1, library.quint2x4),
         "p": library.quantize_per_tensor(x[None], 0.05, 30, library.quint8),
         "nan": NAN,
         "inf": INF,
@@ -70,7 +72,11 @@ w
 c
 f
 n
-[v.dequantize() for v in (q, s, w, c, f, n)]
+m
+o
+[v.dequantize() for v in (q, s, w, c, f, n, m, o)]
+[T.quint2x4.itemsize, m.stride(), m.element_size(), m.is_quantized, m.detach(), m.view(2, 3, 4), m == m, o.equal(o)]
+[T.quantize_per_tensor(x.flatten()[:k], 0.3, 1, T.quint2x4).int_repr() for k in range(6)]
 [(v.is_quantized, v.layout, v.dtype, v.stride(), v.element_size(), v.is_floating_point()) for v in (q, s, w, c)]
 [q.t() if False else q.transpose(0, 2), q.permute(1, 2, 0), q.transpose(0, 1)[1], q[..., 1:3], q[:, ::2]]
 [q.view(6, 4), q.reshape(4, 6), q.flatten(), q[0].t(), q.unsqueeze(1), q[:1].squeeze(0), q[:1].squeeze()]

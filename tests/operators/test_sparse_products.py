@@ -259,6 +259,23 @@ def test_what_does_not_fit_says_so_as_dense_products_do() -> None:
         tp.add(tp.ones(2, 2).to_sparse_csr(), tp.ones(2, 1).to_sparse_csr())
 
 
+@pytest.mark.parametrize("layout", ["sparse_csr", "sparse_csc", "sparse_coo"])
+def test_what_is_added_to_a_sparse_product_is_broadcast(layout: str) -> None:
+    """A number, a row; a bias of linear; dense as it is."""
+    a, b = tp.arange(6.0).view(2, 3), tp.arange(12.0).view(3, 4)
+    one, two = (t.to_sparse(layout=getattr(tp, layout)) for t in (a, b))
+    for more in (tp.tensor(2.0), tp.ones(4), tp.ones(1, 4), tp.ones(2, 1), tp.ones(2, 4)):
+        if layout != "sparse_coo":
+            assert tp.addmm(more, one, two, beta=2, alpha=3).equal(tp.addmm(more, a, b, beta=2, alpha=3))
+        assert tp.addmm(more, one, b, beta=2).equal(tp.addmm(more, a, b, beta=2))
+    if layout != "sparse_coo":
+        weight = b.t().to_sparse(layout=getattr(tp, layout))
+        assert tp.nn.functional.linear(one, weight, tp.ones(4)).equal(a @ b + 1)
+        truth = a > 2
+        added = truth.to_sparse(layout=getattr(tp, layout)) + truth
+        assert added.dtype is tp.bool and added.equal(truth)
+
+
 @pytest.mark.parametrize("reduce", REDUCTIONS)
 def test_inner_names_of_products(reduce: str) -> None:
     indices, values, rng = matrix(4, 8, 6, 14, "float32")

@@ -336,7 +336,7 @@ def test_all_names_at_once() -> None:
 
 
 def test_dtypes_that_are_names_only_are_dtypes() -> None:
-    program = "import torch\nprint(isinstance(torch.quint2x4, torch.dtype), torch.quint2x4 == torch.quint4x2)"
+    program = "import torch\nprint(isinstance(torch.bits2x4, torch.dtype), torch.bits2x4 == torch.quint4x2)"
     assert output(program) == "True False"
 
 

@@ -28,7 +28,8 @@ MAY_KNOW = {
     "opencl": KERNELS,
     "autograd": KERNELS,
     "conjugate": KERNELS,
-    "nested": KERNELS | {"native", "batched"},  # what takes nested tensors apart; rules of what numbers are dimensions
+    # What takes nested tensors apart; rules of what numbers are dimensions; the history of what is written.
+    "nested": KERNELS | {"native", "batched", "autograd"},
     "batched": KERNELS,
     "functionalize": KERNELS | {"batched"},  # its values are computed with the batches that were open outside
     "forward": KERNELS | {"autograd"},

@@ -54,11 +54,12 @@ __extension__ typedef double _Complex tp_complex128;
 
 /* The dtypes of quantized tensors only, whose integers are a tensor of the C type (core/layout.h): no memory has them,
  * so no kernel is reached with them. Since 1.8. */
-#define TP_FORALL_QUANTIZED_DTYPES(X)    \
-    X(QUINT8, quint8, uint8_t, UNSIGNED) \
-    X(QINT8, qint8, int8_t, SIGNED)      \
-    X(QINT32, qint32, int32_t, SIGNED)   \
-    X(QUINT4X2, quint4x2, uint8_t, UNSIGNED)
+#define TP_FORALL_QUANTIZED_DTYPES(X)        \
+    X(QUINT8, quint8, uint8_t, UNSIGNED)     \
+    X(QINT8, qint8, int8_t, SIGNED)          \
+    X(QINT32, qint32, int32_t, SIGNED)       \
+    X(QUINT4X2, quint4x2, uint8_t, UNSIGNED) \
+    X(QUINT2X4, quint2x4, uint8_t, UNSIGNED)
 
 /* The only list of dtypes that memory has. */
 #define TP_FORALL_DTYPES(X)      \

@@ -29,6 +29,11 @@ int tp_nested_of(tp_tensor *t, tp_nested *n);
 void tp_nested_release(tp_nested *n);
 #define tp_autonested TP_CLEANUP(tp_nested_release) tp_nested
 
+/* Writing to a nested tensor, as autograd knows of it (nested/fallback.c): whether it may be written by something that
+ * is recorded or not, and that n's values, which are its own, have been written by something recorded. */
+extern int (*tp_nested_check_inplace)(tp_tensor *t, const char *op, bool records);
+extern int (*tp_nested_written)(tp_tensor *t, const tp_nested *n);
+
 /* How many dimensions a piece has. */
 int64_t tp_piece_dims(const tp_nested *n);
 /* The sizes of a piece, in room for TP_MAX_DIMS. */

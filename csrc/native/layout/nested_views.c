@@ -331,30 +331,38 @@ tp_tensor *_to_copy_nested(tp_tensor *self, tp_dtype dtype, tp_layout layout TP_
 
 /* ---- writing ---- */
 
-/* A nested tensor that is written where its values are, which autograd is not told of. */
-static int to_write(tp_tensor *self, tp_nested *n, const char *op) {
+int (*tp_nested_check_inplace)(tp_tensor *t, const char *op, bool records);
+int (*tp_nested_written)(tp_tensor *t, const tp_nested *n);
+
+static bool is_recorded(const tp_tensor *self, const tp_tensor *from) {
+    return !tp_tls.grad_disabled && (self->flags | (from ? from->flags : 0)) & TP_FLAG_REQUIRES_GRAD;
+}
+
+/* A nested tensor that is written where its values are. */
+static int to_write(tp_tensor *self, const tp_tensor *from, tp_nested *n, const char *op) {
     if (!tp_is_nested(self)) return tp_fail(TP_RuntimeError, "%s: a dense tensor takes no nested one", op);
-    if (!tp_tls.grad_disabled && self->flags & TP_FLAG_REQUIRES_GRAD)
-        return tp_fail(TP_RuntimeError,
-                       "%s: a nested tensor that requires grad is not changed in place; under no_grad it is", op);
-    return tp_nested_of(self, n);
+    return tp_nested_check_inplace(self, op, is_recorded(self, from)) < 0 ? -1 : tp_nested_of(self, n);
+}
+
+static int wrote(tp_tensor *self, const tp_tensor *from, const tp_nested *n, int status) {
+    return status == 0 && is_recorded(self, from) ? tp_nested_written(self, n) : status;
 }
 
 /* copy_(Tensor(a!) self, Tensor src, bool non_blocking=False) -> Tensor(a!) */
 int copy__nested(tp_tensor *self, tp_tensor *src, bool non_blocking) {
     tp_autonested n = {0};
-    tp_autoref *beside = to_write(self, &n, "copy_") < 0 ? NULL : tp_beside(&n, src, false);
-    return beside ? tp_copy_(n.values, beside, non_blocking) : -1;
+    tp_autoref *beside = to_write(self, src, &n, "copy_") < 0 ? NULL : tp_beside(&n, src, false);
+    return beside ? wrote(self, src, &n, tp_copy_(n.values, beside, non_blocking)) : -1;
 }
 /* fill_.Scalar(Tensor(a!) self, Scalar value) -> Tensor(a!) */
 int fill__Scalar_nested(tp_tensor *self, const tp_scalar *value) {
     tp_autonested n = {0};
-    return to_write(self, &n, "fill_") < 0 ? -1 : tp_fill__Scalar(n.values, value);
+    return to_write(self, NULL, &n, "fill_") < 0 ? -1 : wrote(self, NULL, &n, tp_fill__Scalar(n.values, value));
 }
 /* fill_.Tensor(Tensor(a!) self, Tensor value) -> Tensor(a!) */
 int fill__Tensor_nested(tp_tensor *self, tp_tensor *value) {
     tp_autonested n = {0};
-    return to_write(self, &n, "fill_") < 0 ? -1 : tp_fill__Tensor(n.values, value);
+    return to_write(self, value, &n, "fill_") < 0 ? -1 : wrote(self, value, &n, tp_fill__Tensor(n.values, value));
 }
 /* zero_(Tensor(a!) self) -> Tensor(a!) */
 int zero__nested(tp_tensor *self) { return fill__Scalar_nested(self, TP_SCALAR_I(0)); }

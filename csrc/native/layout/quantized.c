@@ -19,7 +19,7 @@ typedef struct {
 static range range_of(tp_dtype dtype) {
     if (dtype == TP_QINT8) return (range){TP_INT8, INT8_MIN, INT8_MAX};
     if (dtype == TP_QINT32) return (range){TP_INT32, INT32_MIN, INT32_MAX};
-    return (range){TP_UINT8, 0, dtype == TP_QUINT4X2 ? 15 : UINT8_MAX};
+    return (range){TP_UINT8, 0, dtype == TP_QUINT2X4 ? 3 : dtype == TP_QUINT4X2 ? 15 : UINT8_MAX};
 }
 
 static int check_dtype(tp_dtype dtype) {
@@ -195,11 +195,12 @@ int _qscheme_of(tp_tensor *self, int64_t *result) {
     return 0;
 }
 
-/* int_repr(Tensor self) -> Tensor: the integers in memory of their own; of quint4x2 two in a byte. */
+/* int_repr(Tensor self) -> Tensor: the integers in memory of their own; of quint4x2 two in a byte, of quint2x4 four. */
 tp_tensor *int_repr_of(tp_tensor *self) {
     tp_autoquantized q = {0};
     if (tp_quantized_of(self, &q) < 0) return NULL;
-    return q.dtype == TP_QUINT4X2 ? tp__packed_nibbles(q.integers) : tp_clone(q.integers, TP_NO_FORMAT);
+    int64_t in_a_byte = q.dtype == TP_QUINT4X2 ? 2 : q.dtype == TP_QUINT2X4 ? 4 : 1;
+    return in_a_byte > 1 ? tp__packed_integers(q.integers, in_a_byte) : tp_clone(q.integers, TP_NO_FORMAT);
 }
 
 /* ---- numbers into integers, and back ---- */

@@ -4,8 +4,8 @@
  * A quantized tensor is a dense tensor of integers, and how they are read: a scale and a zero point for all of them
  * (facts), or for each place along a dimension (parts). An element is (integer - zero_point) * scale. Its integers are
  * what operators work on: those that move elements call themselves on them (`quantized: moves`), others compute on
- * what `dequantize` gives, or on the integers, and round once. quint4x2 keeps an integer in a byte, as quint8 does;
- * `int_repr` and files have two in one. */
+ * what `dequantize` gives, or on the integers, and round once. quint4x2 and quint2x4 keep an integer in a byte, as
+ * quint8 does; `int_repr` and files have two and four in one. */
 #pragma once
 
 #include "native/layout/layout.h"

@@ -103,7 +103,8 @@ static tp_tensor *add_sparse(tp_tensor *self, tp_tensor *other, const tp_scalar 
 tp_tensor *add_layout(tp_tensor *self, tp_tensor *other, const tp_scalar *alpha) {
     bool in_lines = self->keys & TP_BIT(SparseCsr);
     if (in_lines && !tp_is_sparse(other) && tp_same_sizes(self, other)) {
-        tp_autoref *more = tp_mul_Scalar(other, alpha);
+        bool once = tp_scalar_equals_int(alpha, 1); /* and bools stay bools */
+        tp_autoref *more = once ? tp_retain(other) : tp_mul_Scalar(other, alpha);
         return more ? tp_add_Tensor(more, self, TP_SCALAR_I(1)) : NULL;
     }
     if (!tp_is_sparse(other) || (is_number(self) && !is_number(other)))

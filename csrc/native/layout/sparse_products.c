@@ -183,7 +183,7 @@ tp_tensor *addmm_layout(tp_tensor *self, tp_tensor *mat1, tp_tensor *mat2, const
         return tp_fail_null(TP_RuntimeError, "addmm: a sparse tensor is added to a sparse product only");
     tp_autoref *wide = tp_is_sparse(self) ? tp_retain(self) : tp_expand(self, tp_sizes(made), false);
     if (!wide) return NULL;
-    tp_autoref *more = tp_scalar_equals_int(beta, 1) ? tp_retain(self) : tp_mul_Scalar(self, beta);
+    tp_autoref *more = tp_scalar_equals_int(beta, 1) ? tp_retain(wide) : tp_mul_Scalar(wide, beta);
     return more ? tp_add_Tensor(more, made, alpha) : NULL;
 }
 

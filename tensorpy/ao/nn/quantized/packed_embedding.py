@@ -10,8 +10,11 @@ from tensorpy._tensor.quantized import per_channel_affine_float_qparams
 from tensorpy.nn import functional as F
 
 __all__ = [
-    "embedding_4bit", "embedding_bag_4bit", "embedding_bag_4bit_prepack", "embedding_bag_4bit_rowwise_offsets",
-    "embedding_bag_4bit_unpack", "embedding_bag_byte", "embedding_bag_byte_prepack",
+    "embedding_4bit", "embedding_bag_2bit_prepack", "embedding_bag_2bit_prepack_with_rowwise_min_max",
+    "embedding_bag_2bit_rowwise_offsets", "embedding_bag_2bit_unpack", "embedding_bag_4bit",
+    "embedding_bag_4bit_prepack", "embedding_bag_4bit_prepack_with_rowwise_min_max",
+    "embedding_bag_4bit_rowwise_offsets", "embedding_bag_4bit_unpack", "embedding_bag_byte",
+    "embedding_bag_byte_prepack", "embedding_bag_byte_prepack_with_rowwise_min_max",
     "embedding_bag_byte_rowwise_offsets", "embedding_bag_byte_unpack", "embedding_bag_prepack", "embedding_bag_unpack",
     "embedding_byte",
 ]  # fmt: skip
@@ -31,7 +34,7 @@ class EmbeddingPackedParamsBase:
         self._weight, self.bits = weight, 8 if weight.dtype == _C.quint8 else 4
         integers = weight.int_repr()
         if self.bits == 4:
-            flat = _nibbles(integers.flatten())[: weight.numel()]
+            flat = _unpacked(integers.flatten(), 4)[: weight.numel()]
             integers = flat.reshape(weight.shape)
         scales = weight.q_per_channel_scales().to(_C.float32)
         shifts = -scales * weight.q_per_channel_zero_points().to(_C.float32)
@@ -55,9 +58,9 @@ class EmbeddingPackedParamsBase:
         return self.integers.index_select(0, indices).to(_C.float32) * scale + shift
 
 
-def _nibbles(packed: Tensor) -> Tensor:
-    """The two integers of each byte, the low one first, along the last dimension."""
-    return _C.stack([packed & 15, packed >> 4], -1).flatten(-2)
+def _unpacked(packed: Tensor, bits: int) -> Tensor:
+    """The integers of each byte, the low one first, along the last dimension."""
+    return _C.stack([(packed >> at) & (2**bits - 1) for at in range(0, 8, bits)], -1).flatten(-2)
 
 
 # ---- tables ----
@@ -86,17 +89,30 @@ def _table(name: str, weight: Any, bits: int | None = None) -> EmbeddingPackedPa
     raise RuntimeError(f"quantized::{name}: {kind} from embedding_bag_prepack, not {type(weight).__name__}")
 
 
-def _by_rows(weight: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """The numbers, and the least and the greatest of each row."""
+def _by_rows(weight: Tensor, ends: Tensor | None = None) -> tuple[Tensor, Tensor, Tensor]:
+    """The numbers, and the least and the greatest of each row, or what is given for them."""
     if weight.dim() != 2 or weight.dtype not in (_C.float32, _C.float16):
         raise RuntimeError(f"a table is a matrix of float32 or float16, not {tuple(weight.shape)} of {weight.dtype}")
     weight = weight.detach().float()
-    return weight, weight.amin(1, keepdim=True), weight.amax(1, keepdim=True)
+    if ends is None:
+        return weight, weight.amin(1, keepdim=True), weight.amax(1, keepdim=True)
+    if tuple(ends.shape) != (weight.shape[0], 2):
+        raise RuntimeError(f"rowwise_min_max has shape {tuple(ends.shape)}, and not two numbers for each row")
+    ends = ends.detach().float()
+    return weight, ends[:, :1], ends[:, 1:]
 
 
 def embedding_bag_byte_prepack(weight: Tensor) -> Tensor:
     """Each row as bytes, then the 8 bytes of its scale and its least number in float32."""
-    numbers, least, greatest = _by_rows(weight)
+    return _prepacked_bytes(*_by_rows(weight))
+
+
+def embedding_bag_byte_prepack_with_rowwise_min_max(weight: Tensor, rowwise_min_max: Tensor) -> Tensor:
+    """embedding_bag_byte_prepack with the least and the greatest number of each row given, [rows, 2]."""
+    return _prepacked_bytes(*_by_rows(weight, rowwise_min_max))
+
+
+def _prepacked_bytes(numbers: Tensor, least: Tensor, greatest: Tensor) -> Tensor:
     width = greatest - least
     integers = ((numbers - least) * (255.0 / (width + 1e-8))).round().clamp(0, 255).to(_C.uint8)
     return _C.cat([integers, (width / 255).view(_C.uint8), least.contiguous().view(_C.uint8)], 1)
@@ -118,30 +134,112 @@ def _byte_parts(weight: Tensor) -> tuple[Tensor, Tensor, Tensor]:
 def embedding_bag_4bit_prepack(
     weight: Tensor, optimized_qparams: bool = False, nbins: int = 200, ratio: float = 0.16
 ) -> Tensor:
-    """Each row as integers of 4 bits, two in a byte, then the 4 bytes of its scale and its least number in float16."""
+    """Each row as integers of 4 bits, two in a byte, then the 4 bytes of its scale and its least number in float16.
+
+    With `optimized_qparams` a row's range is narrowed by steps of 1 / nbins, to `1 - ratio` of it at the least, where
+    its integers then are nearer to its numbers.
+    """
+    return _prepacked(4, weight, None, optimized_qparams, nbins, ratio)
+
+
+def embedding_bag_2bit_prepack(
+    weight: Tensor, optimized_qparams: bool = False, nbins: int = 200, ratio: float = 0.16
+) -> Tensor:
+    """As embedding_bag_4bit_prepack, of 2 bits, four in a byte."""
+    return _prepacked(2, weight, None, optimized_qparams, nbins, ratio)
+
+
+def embedding_bag_4bit_prepack_with_rowwise_min_max(
+    weight: Tensor, rowwise_min_max: Tensor, optimized_qparams: bool = False, nbins: int = 200, ratio: float = 0.16
+) -> Tensor:
+    """embedding_bag_4bit_prepack with the least and the greatest number of each row given, [rows, 2]."""
+    return _prepacked(4, weight, rowwise_min_max, optimized_qparams, nbins, ratio)
+
+
+def embedding_bag_2bit_prepack_with_rowwise_min_max(
+    weight: Tensor, rowwise_min_max: Tensor, optimized_qparams: bool = False, nbins: int = 200, ratio: float = 0.16
+) -> Tensor:
+    """embedding_bag_2bit_prepack with the least and the greatest number of each row given, [rows, 2]."""
+    return _prepacked(2, weight, rowwise_min_max, optimized_qparams, nbins, ratio)
+
+
+def _prepacked(
+    bits: int, weight: Tensor, ends: Tensor | None, optimized_qparams: bool, nbins: int, ratio: float
+) -> Tensor:
+    numbers, least, greatest = _by_rows(weight, ends)
+    in_a_byte = 8 // bits
+    if weight.shape[1] % in_a_byte:
+        raise RuntimeError(
+            f"quantized::embedding_bag_{bits}bit_prepack: the number of columns is a multiple of {in_a_byte}, not "
+            f"{weight.shape[1]}"
+        )
     if optimized_qparams:
-        raise RuntimeError("quantized::embedding_bag_4bit_prepack: scales are those of the range here")
-    numbers, least, greatest = _by_rows(weight)
-    if weight.shape[1] % 2:
-        raise RuntimeError("quantized::embedding_bag_4bit_prepack: an even number of columns")
+        least, greatest = _narrowed(numbers, least, greatest, bits, nbins, ratio)
+    integers, scale, least = _integers(numbers, least, greatest, bits)
+    packed = sum((integers[:, at::in_a_byte] << (bits * at) for at in range(1, in_a_byte)), integers[:, ::in_a_byte])
+    return _C.cat([packed, scale.view(_C.uint8), least.view(_C.uint8)], 1)
+
+
+def _integers(numbers: Tensor, least: Tensor, greatest: Tensor, bits: int) -> tuple[Tensor, Tensor, Tensor]:
+    """The integers of rows between two ends, and the scale and the least number of each in float16."""
     least = least.half()
-    scale = ((greatest - least.float()) / 15).half()
+    scale = ((greatest - least.float()) / (2**bits - 1)).half()
     scale = _C.where(scale == 0, _C.ones_like(scale), scale)
-    integers = ((numbers - least.float()) / scale.float()).round().clamp(0, 15).to(_C.uint8)
-    return _C.cat([integers[:, ::2] + integers[:, 1::2] * 16, scale.view(_C.uint8), least.view(_C.uint8)], 1)
+    integers = ((numbers - least.float()) / scale.float()).round().clamp(0, 2**bits - 1).to(_C.uint8)
+    return integers, scale, least
+
+
+def _narrowed(
+    numbers: Tensor, least: Tensor, greatest: Tensor, bits: int, nbins: int, ratio: float
+) -> tuple[Tensor, Tensor]:
+    """The ends of rows that give the least error, of those met on the way from both ends: at each step the one moves
+    whose move leaves the smaller error, as long as a row is wider than it has to stay."""
+    if nbins < 1:
+        raise RuntimeError(f"nbins is at least 1, not {nbins}")
+
+    def error(low: Tensor, high: Tensor) -> Tensor:
+        integers, scale, start = _integers(numbers, low, high, bits)
+        return (integers * scale.float() + start.float() - numbers).square().sum(1, keepdim=True).sqrt()
+
+    step = (greatest - least) / nbins
+    narrowest = step * int(nbins * (1.0 - ratio))
+    low, high, now = least, greatest, error(least, greatest)
+    best = now
+    for _ in range(nbins):
+        wide = low + narrowest < high
+        if not wide.any():
+            break
+        of_low, of_high = error(low + step, high), error(low, high - step)
+        better = wide & (now < of_low) & (now < of_high) & (now < best)
+        best, least, greatest = (
+            _C.where(better, new, old) for new, old in ((now, best), (low, least), (high, greatest))
+        )
+        first = of_low < of_high
+        low = _C.where(wide & first, low + step, low)
+        high = _C.where(wide & ~first, high - step, high)
+        now = _C.where(wide, _C.where(first, of_low, of_high), now)
+    return least, greatest
 
 
 def embedding_bag_4bit_unpack(weight: Tensor) -> Tensor:
     """The numbers of what embedding_bag_4bit_prepack gives."""
-    integers, scale, least = _nibble_parts(weight)
-    return integers.to(_C.float32) * scale + least
+    return _numbers(weight, 4)
 
 
-def _nibble_parts(weight: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+def embedding_bag_2bit_unpack(weight: Tensor) -> Tensor:
+    """The numbers of what embedding_bag_2bit_prepack gives."""
+    return _numbers(weight, 2)
+
+
+def _check_packed(weight: Tensor, bits: int) -> None:
     if weight.dim() != 2 or weight.dtype != _C.uint8 or weight.shape[1] < 4:
-        raise RuntimeError("a table of 4 bits has the bytes of a row, and 4 more")
-    numbers = weight[:, -4:].contiguous().view(_C.float16).float()
-    return _nibbles(weight[:, :-4]), numbers[:, :1], numbers[:, 1:]
+        raise RuntimeError(f"a table of {bits} bits has the bytes of a row, and 4 more")
+
+
+def _numbers(weight: Tensor, bits: int) -> Tensor:
+    _check_packed(weight, bits)
+    ends = weight[:, -4:].contiguous().view(_C.float16).float()
+    return _unpacked(weight[:, :-4], bits).to(_C.float32) * ends[:, :1] + ends[:, 1:]
 
 
 # ---- rows, and sums of rows ----
@@ -236,15 +334,31 @@ def embedding_bag_byte_rowwise_offsets(
     )
 
 
+def _sums_of_packed(
+    bits: int, weight: Tensor, indices: Tensor, offsets: Tensor | None, weights: Tensor | None, mapping: Tensor | None,
+    last: bool,
+) -> Tensor:  # fmt: skip
+    _check_packed(weight, bits)
+    name = f"embedding_bag_{bits}bit_rowwise_offsets"
+    rest = (indices, offsets, weights, mapping, last)
+    return _sums(name, lambda at: _numbers(weight.index_select(0, at), bits), len(weight), *rest)
+
+
 def embedding_bag_4bit_rowwise_offsets(
     weight: Tensor, indices: Tensor, offsets: Tensor | None = None, scale_grad_by_freq: bool = False, mode: int = 0,
     pruned_weights: bool = False, per_sample_weights: Tensor | None = None,
     compressed_indices_mapping: Tensor | None = None, include_last_offset: bool = False,
 ) -> Tensor:  # fmt: skip
     """embedding_bag_4bit of what embedding_bag_4bit_prepack gives."""
-    _nibble_parts(weight)
-    rest = (per_sample_weights, compressed_indices_mapping if pruned_weights else None, include_last_offset)
-    name = "embedding_bag_4bit_rowwise_offsets"
-    return _sums(
-        name, lambda at: embedding_bag_4bit_unpack(weight.index_select(0, at)), len(weight), indices, offsets, *rest
-    )
+    mapping = compressed_indices_mapping if pruned_weights else None
+    return _sums_of_packed(4, weight, indices, offsets, per_sample_weights, mapping, include_last_offset)
+
+
+def embedding_bag_2bit_rowwise_offsets(
+    weight: Tensor, indices: Tensor, offsets: Tensor | None = None, scale_grad_by_freq: bool = False, mode: int = 0,
+    pruned_weights: bool = False, per_sample_weights: Tensor | None = None,
+    compressed_indices_mapping: Tensor | None = None, include_last_offset: bool = False,
+) -> Tensor:  # fmt: skip
+    """Sums of rows, bag by bag, of what embedding_bag_2bit_prepack gives."""
+    mapping = compressed_indices_mapping if pruned_weights else None
+    return _sums_of_packed(2, weight, indices, offsets, per_sample_weights, mapping, include_last_offset)

@@ -68,6 +68,9 @@ if os.environ.get("TENSORPY_COMPILE") == "0":
     _C._set_compiling(False)
 
 
+stance = "default"  # what compiler.set_stance says; whether functions are compiled at all is the engine's
+
+
 class TorchDynamoException(RuntimeError):
     """What compiled functions raise of their own."""
 
@@ -224,6 +227,8 @@ def compile(
     if disable:
         return model
 
+    if isinstance(model, type):
+        return of_class(model, how)
     as_module = getattr(type(model), "_compiled_as", None)  # nn/modules/compiled.py
     return as_module(model, how) if as_module else how(model)
 
@@ -259,6 +264,14 @@ class Compiler:
 def _own_compiler(backend: str, fullgraph: Any, options: Any, mode: Any) -> Compiler:
     how = Compiler(BACKENDS[backend], bool(fullgraph), **_checked(options))
     return replace(how, replays=mode == "reduce-overhead" and bool(how.fuses))
+
+
+def of_class(kind: type, how: Callable[..., Any]) -> type:
+    """The class itself, with calls of its instances compiled."""
+    if any("__call__" in base.__dict__ for base in kind.__mro__):
+        plain: Any = kind
+        plain.__call__ = how(plain.__call__)
+    return kind
 
 
 def named(compiled: Any) -> Any:

@@ -7,9 +7,9 @@ import os
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from tensorpy import _C
+from tensorpy import _C, _compile
 from tensorpy._C import Tensor
-from tensorpy._compile import ReplayError, compile, list_backends, named
+from tensorpy._compile import ReplayError, compile, list_backends, named, of_class
 from tensorpy.nn.modules.module import Module
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ def is_exporting() -> bool:
 def disable(fn: Any = None, recursive: bool = True, *, reason: str | None = None) -> Any:
     """The function with its calls run at once, also inside of a compiled function; without one, a decorator.
 
-    A module gets its `forward` so, and is given back.
+    A module gets its `forward` so, a class the calls of its instances, and is given back.
 
     Arguments:
         fn: the function or module
@@ -77,6 +77,8 @@ def disable(fn: Any = None, recursive: bool = True, *, reason: str | None = None
         return functools.partial(disable, recursive=recursive, reason=reason)
     if not callable(fn):
         raise AssertionError(f"A callable function is expected, but {type(fn)} is provided.")
+    if isinstance(fn, type):
+        return of_class(fn, disable)
     if isinstance(fn, Module):
         fn.__dict__["forward"] = disable(fn.forward)
         return fn
@@ -89,10 +91,12 @@ STANCES = "default eager_then_compile aot_eager_then_compile force_eager eager_o
 class set_stance:
     """Says whether compiled functions are: from now on, in a with block, or while a function runs.
 
-    "force_eager" calls the functions themselves; nothing is ever compiled anew, so all other stances are "default".
+    "force_eager" calls the functions themselves. The others are about graphs for backends of the program's, and
+    "default" for all other functions: where a call fits no graph, "eager_on_recompile" has it run as it is written,
+    "eager_then_compile" the first one of a function, and with "fail_on_recompile" it is an error.
 
     Arguments:
-        stance: 'default' or 'force_eager'; others are 'default'
+        stance: 'default', 'force_eager', 'eager_on_recompile', 'eager_then_compile' or 'fail_on_recompile'
         skip_guard_eval_unsafe: is taken
         force_backend: is taken
 
@@ -117,27 +121,34 @@ class set_stance:
             raise RuntimeError("force_backend is only taken with the stance 'default'")
         if force_backend not in (None, "eager", "inductor", "tensorpy"):
             raise RuntimeError(f"force_backend: {force_backend!r} is no backend that all functions can be given")
-        self.on = stance != "force_eager" and force_backend != "eager"
-        self.before = _C._set_compiling(self.on)
+        self.now = stance != "force_eager" and force_backend != "eager", stance
+        self.before = _take(self.now)
 
     def __enter__(self) -> None:
-        _C._set_compiling(self.on)
+        _take(self.now)
 
     def __exit__(self, *error: Any) -> None:
-        _C._set_compiling(self.before)
+        _take(self.before)
 
     def __call__(self, fn: Any) -> Any:
-        _C._set_compiling(self.before)  # a decorator changes nothing until the function runs
+        _take(self.before)  # a decorator changes nothing until the function runs
 
         @functools.wraps(fn)
         def with_stance(*args: Any, **kwargs: Any) -> Any:
-            before = _C._set_compiling(self.on)
+            before = _take(self.now)
             try:
                 return fn(*args, **kwargs)
             finally:
-                _C._set_compiling(before)
+                _take(before)
 
         return with_stance
+
+
+def _take(stance: tuple[bool, str]) -> tuple[bool, str]:
+    """Sets whether functions are compiled, and the stance; what they were."""
+    before = _compile.stance
+    _compile.stance = stance[1]
+    return _C._set_compiling(stance[0]), before
 
 
 def allow_in_graph(fn: Any) -> Any:

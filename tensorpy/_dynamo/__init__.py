@@ -8,14 +8,34 @@ from typing import Any
 
 from tensorpy._compile import compile, list_backends, lookup_backend, register_backend
 from tensorpy._package.absent import absent
-from tensorpy.compiler import allow_in_graph, assume_constant_result, disable, is_compiling, reset, set_stance
-from tensorpy.compiler import substitute_in_graph as substitute_in_graph
+from tensorpy.compiler import is_compiling, reset
 from tensorpy.nn.modules.compiled import OptimizedModule
 
 from . import backends, config, eval_frame, exc, graphs, testing, utils
+from .decorators import (
+    allow_in_graph,
+    assume_constant_result,
+    disable,
+    error_on_graph_break,
+    graph_break,
+    mark_dynamic,
+    mark_static,
+    nonstrict_trace,
+    patch_dynamo_config,
+    run,
+    set_stance,
+    skip,
+    substitute_in_graph,
+)
+from .decorators import disallow_in_graph as disallow_in_graph
+from .decorators import dont_skip_tracing as dont_skip_tracing
+from .decorators import forbid_in_graph as forbid_in_graph
+from .decorators import mark_static_address as mark_static_address
+from .decorators import mark_unbacked as mark_unbacked
+from .decorators import maybe_mark_dynamic as maybe_mark_dynamic
+from .decorators import skip_frame as skip_frame
 
 export = absent(__name__, "export")
-disallow_in_graph = forbid_in_graph = skip_frame = allow_in_graph
 
 
 def optimize(backend: Any = "inductor", *, nopython: bool = False, disable: bool = False, **words: Any) -> Any:
@@ -38,17 +58,13 @@ def optimize_assert(backend: Any, **words: Any) -> Any:
     return optimize(backend, nopython=True)
 
 
-def run(fn: Any = None) -> Any:
-    """The function itself."""
-    return fn if fn is not None else run
-
-
 def is_dynamo_supported() -> bool:
     """Whether functions can be compiled: yes."""
     return True
 
 
 is_inductor_supported = is_dynamo_supported
+reset_code_caches = reset
 
 
 @dataclass
@@ -58,6 +74,8 @@ class ExplainOutput:
     graphs: list[Any] = field(default_factory=list)
     break_reasons: list[str] = field(default_factory=list)
     ops_per_graph: list[list[Any]] = field(default_factory=list)
+    out_guards: list[Any] = field(default_factory=list)  # what is looked at has no objects of its own
+    compile_times: str = ""
 
     @property
     def graph_count(self) -> int:
@@ -100,34 +118,15 @@ def explain(f: Callable[..., Any], *extra_args: Any, **extra_kwargs: Any) -> Any
         counter = testing.EagerAndRecordGraphs()
         function = graphs.GraphFunction(f, counter, f, False, {})
         function(*args, **kwargs)
-        reasons = [entry.why for entry in function.entries if entry.why is not None]
+        reasons = [why for entry in function.entries for why in ([entry.why] if entry.why else entry.breaks)]
         ops = [[n.target for n in g.graph.nodes if n.op.startswith("call_")] for g in counter.graphs]
         return ExplainOutput(counter.graphs, reasons, ops)
 
     return explained(*extra_args, **extra_kwargs) if extra_args or extra_kwargs else explained
 
 
-def graph_break(msg: str = "") -> None:
-    """Nothing: what is noted may run at any time."""
-
-
-def mark_dynamic(t: object, index: object, **options: object) -> None:
-    """Nothing: every size may vary."""
-
-
-def mark_static(t: object, index: object = None) -> None:
-    """Nothing: every size may vary."""
-
-
-def mark_static_address(t: object, guard: bool = False) -> None:
-    """Nothing: an address may change."""
-
-
-def maybe_mark_dynamic(t: object, index: object) -> None:
-    """Nothing: every size may vary."""
-
-
-__all__ = ["OptimizedModule", "allow_in_graph", "assume_constant_result", "config", "disable", "eval_frame", "exc"]
+__all__ = ["OptimizedModule", "allow_in_graph", "assume_constant_result", "config", "disable"]
+__all__ += ["error_on_graph_break", "eval_frame", "exc", "nonstrict_trace", "patch_dynamo_config", "skip"]
 __all__ += ["explain", "graph_break", "is_compiling", "list_backends", "lookup_backend", "mark_dynamic", "mark_static"]
 __all__ += ["optimize", "optimize_assert", "register_backend", "reset", "run", "set_stance", "substitute_in_graph"]
 __all__ += ["backends", "testing", "utils"]

@@ -10,13 +10,14 @@ from tensorpy.utils.serialization import config
 recompile_limit = 8  # graphs of one function: a call that needs another one runs as it is written
 compiled_autograd = False  # backward is never compiled as a graph of its own
 suppress_errors = False  # a function whose backend fails runs as it is written
+error_on_recompile = False  # a call that needs another graph is an error
 
 # What programs set, or ask for, and nobody reads: shapes and numbers may be any at each call.
 accumulated_recompile_limit = accumulated_cache_size_limit = 256
 automatic_dynamic_shapes = assume_static_by_default = dynamic_shapes = force_parameter_static_shapes = True
 capture_scalar_outputs = capture_dynamic_output_shape_ops = specialize_int = specialize_float = False
 guard_nn_modules = inline_inbuilt_nn_modules = optimize_ddp = trace_numpy = True
-error_on_recompile = fail_on_recompile_limit_hit = allow_unspec_int_on_nn_module = allow_rnn = False
+fail_on_recompile_limit_hit = allow_unspec_int_on_nn_module = allow_rnn = False
 verbose = disable = skip_fwd_side_effects_in_bwd_under_checkpoint = False
 
 
@@ -44,4 +45,4 @@ class _Config(ModuleType):
 
 sys.modules[__name__].__class__ = _Config
 
-__all__ = ["patch", "recompile_limit", "suppress_errors"]
+__all__ = ["error_on_recompile", "patch", "recompile_limit", "suppress_errors"]

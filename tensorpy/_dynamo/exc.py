@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from enum import Enum, auto
 from typing import Any
 
 from tensorpy._compile import InvalidBackend, TorchDynamoException
@@ -15,6 +16,51 @@ class FailOnRecompileLimitHit(TorchDynamoException):
     """A function that was to be one graph needed more graphs than it may have."""
 
 
+class RecompileError(TorchDynamoException):
+    """A call needed another graph, and `config.error_on_recompile` is set."""
+
+
+class UserErrorType(Enum):
+    """What a program did that PyTorch's compiler cannot have; nothing here raises it."""
+
+    DYNAMIC_CONTROL_FLOW = auto()
+    ANTI_PATTERN = auto()
+    STANDARD_LIBRARY = auto()
+    CONSTRAINT_VIOLATION = auto()
+    DYNAMIC_DIM = auto()
+    INVALID_INPUT = auto()
+    INVALID_OUTPUT = auto()
+    UNSUPPORTED_ALIASED_MUTATED_DYNAMIC_INPUTS = auto()
+
+
+class InternalTorchDynamoError(TorchDynamoException):
+    """PyTorch's, for programs that catch it: errors of the library are what they are."""
+
+
+class TorchRuntimeError(TorchDynamoException):
+    """PyTorch's, for programs that catch it: an operator's error is the operator's own."""
+
+
+class ResetRequired(TorchDynamoException):
+    """PyTorch's, for programs that catch it: nothing here needs a reset."""
+
+
+class UserError(Unsupported):
+    """PyTorch's, for programs that catch it."""
+
+
+class UncapturedHigherOrderOpError(TorchDynamoException):
+    """PyTorch's, for programs that catch it: branches and loops over tensors run as Python does."""
+
+
+class RecompileLimitExceeded(Unsupported):
+    """PyTorch's, for programs that catch it: FailOnRecompileLimitHit is what is raised."""
+
+
+class SkipFrame(TorchDynamoException):
+    """PyTorch's, for programs that catch it: every function runs."""
+
+
 class BackendCompilerFailed(TorchDynamoException):
     """A backend raised, or gave what cannot be called."""
 
@@ -24,4 +70,6 @@ class BackendCompilerFailed(TorchDynamoException):
         super().__init__(f"backend={self.backend_name!r} raised:\n{type(inner_exception).__name__}: {inner_exception}")
 
 
-__all__ = ["BackendCompilerFailed", "FailOnRecompileLimitHit", "InvalidBackend", "TorchDynamoException", "Unsupported"]
+__all__ = ["BackendCompilerFailed", "FailOnRecompileLimitHit", "InternalTorchDynamoError", "InvalidBackend"]
+__all__ += ["RecompileError", "RecompileLimitExceeded", "ResetRequired", "SkipFrame", "TorchDynamoException"]
+__all__ += ["TorchRuntimeError", "UncapturedHigherOrderOpError", "Unsupported", "UserError", "UserErrorType"]

@@ -14,9 +14,10 @@ from __future__ import annotations
 import inspect
 import warnings
 from collections.abc import Callable
+from contextvars import ContextVar
 from typing import Any
 
-from tensorpy import _C
+from tensorpy import _C, _compile
 from tensorpy._C import Tensor
 from tensorpy.amp import get_autocast_dtype, is_autocast_enabled
 from tensorpy.fx.experimental.proxy_tensor import Recorder, _tracer
@@ -27,11 +28,14 @@ from tensorpy.random import get_rng_state, set_rng_state
 from tensorpy.utils._pytree import tree_flatten, tree_unflatten
 
 from . import config
-from .exc import BackendCompilerFailed, FailOnRecompileLimitHit, Unsupported
+from .exc import BackendCompilerFailed, FailOnRecompileLimitHit, RecompileError, Unsupported
 from .surroundings import _PLAIN, Place, Surroundings
 from .utils import counters
 
 _SCALARS = (*_PLAIN, _C.dtype, _C.device, _C.layout, _C.memory_format)
+
+# Whether a call that is no graph is an error, as with fullgraph=True: what error_on_graph_break says; None: nothing.
+breaks_are_errors: ContextVar[bool | None] = ContextVar("breaks_are_errors", default=None)
 
 
 # ---- the recording ----
@@ -59,6 +63,7 @@ class GraphRecorder(Recorder):
         super().__init__(grad_modes=True)
         self.surroundings = surroundings
         self.why: str | None = None  # this is no graph
+        self.breaks: list[str] = []  # calls of graph_break()
         self.lifted: list[tuple[Place, Tensor]] = []
         self.written: dict[int, tuple[Any, Any]] = {}  # storages from outside, and copies of them
         self._made: set[int] = set()
@@ -163,6 +168,7 @@ class Entry:
         self.surroundings = Surroundings([*roots, *self.others])
         self.why: str | None = "it sees too much" if self.surroundings.is_too_large() else None
         self.lifted: list[tuple[Place, Any]] = []
+        self.breaks: list[str] = []
 
     def fits(self, key: tuple[Any, ...]) -> bool:
         if key != self.key or (self.why is None and self.surroundings.changed()):
@@ -189,6 +195,7 @@ class Entry:
             result = f(*args, **kwargs)
         finally:
             _tracer.set(before)
+        self.breaks = recorder.breaks
         self._finish(recorder, result, leaves)
         if self.why is None:
             recorder.put_back()
@@ -281,6 +288,7 @@ class GraphFunction:
         self.function, self.backend, self.follow = function, backend, follow
         self.fullgraph, self.options = fullgraph, options
         self.entries: list[Entry] = []
+        self.is_new = True  # no stance has left a call of it alone
         self.generation = _generation
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -295,12 +303,17 @@ class GraphFunction:
                 if i:
                     self.entries.insert(0, self.entries.pop(i))
                 return self._call(entry, args, kwargs, leaves)
+        if _compile.stance in ("eager_on_recompile", "eager_then_compile") and self._is_left(_compile.stance):
+            return self.function(*args, **kwargs)
+        self._refuse_another()
         if len(self.entries) >= config.recompile_limit:
             return self._give_up(args, kwargs)
         entry = Entry(key, leaves, [self.function])
         result = entry.record(self.function, args, kwargs, leaves) if entry.why is None else None
-        if entry.why is not None and self.fullgraph:
-            raise Unsupported(f"compile(fullgraph=True): the function is no graph: {entry.why}")
+        if self.fullgraph or breaks_are_errors.get():
+            why = entry.why or next(iter(entry.breaks), None)
+            if why is not None:
+                raise Unsupported(f"compile(fullgraph=True): the function is no graph: {why}")
         self.entries.insert(0, entry)
         counters["frames"]["total"] += 1
         if entry.why is not None:
@@ -308,6 +321,19 @@ class GraphFunction:
             return result if hasattr(entry, "outputs") else self.follow(*args, **kwargs)
         self._compile(entry, leaves)
         return self._call(entry, args, kwargs, leaves)
+
+    def _is_left(self, stance: str) -> bool:
+        """Whether a stance has a call that fits no graph run as it is written."""
+        first, self.is_new = self.is_new, False
+        return first or stance == "eager_on_recompile"
+
+    def _refuse_another(self) -> None:
+        """An error where no more graphs are to be made."""
+        name = getattr(self.function, "__qualname__", type(self.function).__name__)
+        if _compile.stance == "fail_on_recompile":
+            raise RuntimeError(f"{name} needs a graph that is not there, and the stance is 'fail_on_recompile'")
+        if config.error_on_recompile and self.entries:
+            raise RecompileError(f"{name} needs another graph, and error_on_recompile is set")
 
     def _compile(self, entry: Entry, leaves: list[Any]) -> None:
         inputs = entry.inputs(leaves)

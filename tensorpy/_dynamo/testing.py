@@ -1,11 +1,18 @@
-"""Backends that count and keep what they are given."""
+"""Backends that count and keep what they are given; what tests of compiled functions need."""
 
 from __future__ import annotations
 
+import random
 from collections.abc import Callable
 from typing import Any
 
-from tensorpy._compile import lookup_backend
+from tensorpy import _C
+from tensorpy._C import Tensor
+from tensorpy._compile import compile, lookup_backend
+from tensorpy.random import manual_seed
+from tensorpy.utils._pytree import tree_flatten
+
+from .utils import same
 
 
 def _ops(graph: Any) -> int:
@@ -60,4 +67,94 @@ class CompileCounterWithBackend(CompileCounter):
         return made
 
 
-__all__ = ["CompileCounter", "CompileCounterWithBackend", "EagerAndRecordGraphs"]
+class AotEagerAndRecordGraphs(CompileCounter):
+    """The same; a graph has forward only, backward is followed."""
+
+
+class InductorAndRecordGraphs(CompileCounter):
+    """The same, with the graphs' calls fused."""
+
+    def __call__(self, gm: Any, example_inputs: list[Any]) -> Callable[..., Any]:
+        made: Callable[..., Any] = compile(super().__call__(gm, example_inputs))
+        return made
+
+
+def reduce_to_scalar_loss(out: Any) -> Any:
+    """One number of any result, for backward: means of tensors, and sums of those.
+
+    Arguments:
+        out: a tensor, or a list, tuple or dict of results
+
+    Raises: NotImplementedError for another object.
+
+    Example:
+        >>> tp._dynamo.testing.reduce_to_scalar_loss([tp.ones(2), tp.ones(3)])
+        tensor(1.)
+    """
+    if isinstance(out, Tensor):
+        return out.sum() / out.numel()
+    if isinstance(out, (list, tuple)):
+        return sum(map(reduce_to_scalar_loss, out)) / len(out)
+    if isinstance(out, dict):
+        return reduce_to_scalar_loss(list(out.values()))
+    raise NotImplementedError(f"a loss of an object of class {type(out).__name__}")
+
+
+def requires_bwd_pass(out: Any) -> bool:
+    """Whether a tensor among results requires grad.
+
+    Arguments:
+        out: the results
+
+    Example:
+        >>> tp._dynamo.testing.requires_bwd_pass([tp.ones(1), {"a": tp.ones(1, requires_grad=True)}])
+        True
+    """
+    return any(isinstance(leaf, Tensor) and leaf.requires_grad for leaf in tree_flatten(out)[0])
+
+
+def rand_strided(size: Any, stride: Any, dtype: Any = None, device: Any = "cpu", extra_size: int = 0) -> Tensor:
+    """A tensor of random numbers with these sizes and strides.
+
+    Arguments:
+        size: its sizes
+        stride: its strides
+        dtype: float32 unless said; integers are 0
+        device: where it lies
+        extra_size: elements that its memory has more
+
+    Example:
+        >>> tp._dynamo.testing.rand_strided((2, 3), (1, 2)).stride()
+        (1, 2)
+    """
+    needed = sum((n - 1) * step for n, step in zip(size, stride, strict=True)) + 1 if all(size) else 0
+    dtype = _C.float32 if dtype is None else dtype
+    is_random = dtype.is_floating_point or dtype.is_complex
+    memory = (_C.randn if is_random else _C.zeros)(needed + extra_size, dtype=dtype, device=device)
+    return memory.as_strided(size, stride)
+
+
+def remove_optimized_module_prefix(name: str) -> str:
+    """A parameter's name without what compiled modules put before it.
+
+    Example:
+        >>> tp._dynamo.testing.remove_optimized_module_prefix("_orig_mod.weight")
+        'weight'
+    """
+    return name.removeprefix("_orig_mod.")
+
+
+def reset_rng_state(use_xla: bool = False) -> None:
+    """The same random numbers from here on, of Python and of the default generator: seed 1337."""
+    manual_seed(1337)
+    random.seed(1337)
+
+
+def expectedFailureDynamic(fn: Any) -> Any:
+    """The test itself."""
+    return fn
+
+
+__all__ = ["AotEagerAndRecordGraphs", "CompileCounter", "CompileCounterWithBackend", "EagerAndRecordGraphs"]
+__all__ += ["InductorAndRecordGraphs", "expectedFailureDynamic", "rand_strided", "reduce_to_scalar_loss"]
+__all__ += ["remove_optimized_module_prefix", "requires_bwd_pass", "reset_rng_state", "same"]

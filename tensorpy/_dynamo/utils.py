@@ -1,10 +1,13 @@
-"""Counts of what became of functions that have a backend of the program's."""
+"""Counts of what became of functions that have a backend of the program's; comparing and copying of their results."""
 
 from __future__ import annotations
 
+import math
 from collections import Counter, defaultdict
+from typing import Any
 
 from tensorpy import _C
+from tensorpy._C import Tensor
 
 # "stats" has unique_graphs, "frames" how many calls were recorded (total) and are graphs (ok), "graph_break" reasons.
 counters: defaultdict[str, Counter[str]] = defaultdict(Counter)
@@ -28,4 +31,102 @@ def is_compile_supported(device_type: str) -> bool:
         return False
 
 
-__all__ = ["counters", "is_compile_supported"]
+def same(
+    ref: Any, res: Any, fp64_ref: Any = None, cos_similarity: bool = False, tol: float = 1e-4, equal_nan: bool = False
+) -> bool:
+    """Whether two results are close, tensor by tensor, in containers and attributes too.
+
+    Arguments:
+        ref: one of them
+        res: the other
+        fp64_ref: nobody reads it
+        cos_similarity: nobody reads it
+        tol: how far elements may be from each other, relative and absolute
+        equal_nan: whether NaN is NaN
+
+    Example:
+        >>> tp._dynamo.utils.same([tp.ones(2), 1], (tp.ones(2), 1))
+        True
+    """
+
+    def each(a: Any, b: Any) -> bool:
+        return same(a, b, tol=tol, equal_nan=equal_nan)
+
+    if isinstance(ref, (list, tuple)) and isinstance(res, (list, tuple)):
+        return len(ref) == len(res) and all(map(each, ref, res))
+    if isinstance(ref, dict) and isinstance(res, dict):
+        return ref.keys() == res.keys() and all(each(ref[key], res[key]) for key in ref)
+    if isinstance(ref, Tensor) and isinstance(res, Tensor):
+        if ref.dtype != res.dtype or ref.shape != res.shape:
+            return False
+        if not (ref.is_floating_point() or ref.is_complex()):
+            return bool(_C.equal(ref, res))
+        return bool(_C.allclose(ref, res, rtol=tol, atol=tol, equal_nan=equal_nan))
+    if isinstance(ref, float) and isinstance(res, float):
+        return math.isclose(ref, res, rel_tol=tol, abs_tol=tol) or (equal_nan and math.isnan(ref) and math.isnan(res))
+    return type(ref) is type(res) and bool(ref == res or (hasattr(ref, "__dict__") and each(vars(ref), vars(res))))
+
+
+def clone_input(x: Tensor) -> Tensor:
+    """A leaf with the same elements, strides, gradient and `requires_grad`.
+
+    Arguments:
+        x: the tensor
+
+    Example:
+        >>> tp._dynamo.utils.clone_input(tp.ones(1, requires_grad=True))
+        tensor([1.], requires_grad=True)
+    """
+    made = _C.empty_strided(tuple(x.shape), x.stride(), dtype=x.dtype, device=x.device).copy_(x.detach())
+    made.requires_grad_(x.requires_grad)
+    if x.is_leaf and x.grad is not None:
+        made.grad = clone_input(x.grad)
+    return made
+
+
+def clone_inputs(example_inputs: Any) -> Any:
+    """A list or dict of tensors with clones in their place, in which other things are themselves.
+
+    Arguments:
+        example_inputs: the list or dict
+
+    Example:
+        >>> tp._dynamo.utils.clone_inputs([tp.ones(1), 2])
+        [tensor([1.]), 2]
+    """
+
+    def clone(value: Any) -> Any:
+        return clone_input(value) if isinstance(value, Tensor) else value
+
+    if isinstance(example_inputs, dict):
+        return {k: clone_inputs(v) if isinstance(v, (tuple, list)) else clone(v) for k, v in example_inputs.items()}
+    return [clone(value) for value in example_inputs]
+
+
+def istype(obj: object, allowed_types: Any) -> bool:
+    """Whether an object is of a class, or one of several, itself and not by inheritance.
+
+    Example:
+        >>> tp._dynamo.utils.istype(True, int)
+        False
+    """
+    return type(obj) in (allowed_types if isinstance(allowed_types, (tuple, list, set)) else (allowed_types,))
+
+
+def ifdynstaticdefault(count1: Any, count2: Any) -> Any:
+    """The first: sizes are static where graphs are counted."""
+    return count1
+
+
+def compile_times(repr: str = "str", aggregate: bool = False) -> Any:
+    """How long compiling took: nothing is measured.
+
+    Example:
+        >>> tp._dynamo.utils.compile_times()
+        ''
+    """
+    return "" if repr == "str" else ([], [])
+
+
+__all__ = ["clone_input", "clone_inputs", "compile_times", "counters", "ifdynstaticdefault", "is_compile_supported"]
+__all__ += ["istype", "same"]

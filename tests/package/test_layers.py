@@ -42,7 +42,7 @@ LAYERS = {
     """,
     "modules: what has parameters": "nn func _functorch overrides masked",
     "programs: what is made of all of these": """
-        ao monitor optim distributed.optim distributions fx serialization compiler _dynamo _inductor ops _ops
+        ao monitor optim distributed.optim distributions fx serialization compiler _dynamo _inductor _logging ops _ops
         _higher_order_ops masked.maskedtensor.unary masked.maskedtensor.binary masked.maskedtensor.reductions
         backends._generated quantization nn.quantized nn.intrinsic nn.qat nn.quantizable utils.data utils.viz
     """,
@@ -288,7 +288,7 @@ OURS = {"dispatch": "tp.dispatch", "opencl": "tp.opencl", "run": "python -m tens
 def test_the_root_has_pythons_names_of_pytorch_only() -> None:
     """A module of our own lies in the package that it belongs to, but for three that users import."""
     theirs = {m.split(".")[1] for m in names.modules() if m.startswith("torch.")} | set(
-        "_VF __config__ __future__ _compile _dynamo _higher_order_ops _linalg_utils _lobpcg _lowrank _ops "
+        "_VF __config__ __future__ _compile _dynamo _higher_order_ops _linalg_utils _lobpcg _logging _lowrank _ops "
         "_custom_ops _jit_internal _prims_common _tensor_str _utils _vmap_internals".split()
     )
     here = {p.stem for p in PACKAGE.glob("*.py")} - {"__init__"}

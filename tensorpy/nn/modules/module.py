@@ -469,6 +469,11 @@ class Module:
         if forward is not plain:
             self.__dict__.update(forward=forward, _plain_forward=plain)
 
+    @property
+    def _compiled_call_impl(self) -> Any:
+        """What compile() has made of the calls, or None: programs ask whether it has."""
+        return self.__dict__["forward"] if "_plain_forward" in self.__dict__ else None
+
     # ---- modes ----
 
     def train(self: Self, mode: bool = True) -> Self:

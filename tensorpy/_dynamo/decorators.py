@@ -1,0 +1,132 @@
+"""What programs say about their functions and tensors: where Python runs at every call, most of it changes nothing."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from contextlib import ContextDecorator
+from contextvars import ContextVar
+from typing import Any
+
+from tensorpy import _C
+from tensorpy.compiler import allow_in_graph, assume_constant_result, disable, set_stance, substitute_in_graph
+from tensorpy.nn import Module
+
+from . import config
+from .graphs import breaks_are_errors
+
+disallow_in_graph = forbid_in_graph = skip_frame = allow_in_graph
+
+_is_opaque: ContextVar[bool] = ContextVar("_is_opaque", default=False)  # within a function of nonstrict_trace
+
+
+def graph_break(msg: str = "") -> None:
+    """Says that a graph should end here: an error with fullgraph=True and a backend of the program's, else nothing.
+
+    What is noted may run at any time, and a graph may be recorded across it, so nothing else depends on it.
+
+    Arguments:
+        msg: what the error says
+
+    Example:
+        >>> tp._dynamo.graph_break()
+    """
+    recorder = _C._tracer.set(None)
+    _C._tracer.set(recorder)
+    breaks = getattr(recorder, "breaks", None)
+    if breaks is not None and not _is_opaque.get():
+        breaks.append(f"graph_break() is called{': ' * bool(msg)}{msg}")
+
+
+class error_on_graph_break(ContextDecorator):
+    """Whether a call that is no graph is an error, as with fullgraph=True: in a with block, or while a function runs.
+
+    Arguments:
+        error_on_graph_break: whether it is
+
+    Example:
+        >>> twice = tp.compile(lambda x: x * 2 if x.sum() > 0 else x, backend=tp._dynamo.testing.CompileCounter())
+        >>> with tp._dynamo.error_on_graph_break(True):
+        ...     twice(tp.ones(1))
+        Traceback (most recent call last):
+        tensorpy._dynamo.exc.Unsupported: compile(fullgraph=True): the function is no graph: item() asks for ...
+    """
+
+    def __init__(self, error_on_graph_break: bool) -> None:
+        self.error = error_on_graph_break
+        self._before: list[Any] = []
+
+    def __enter__(self) -> None:
+        self._before.append(breaks_are_errors.set(self.error))
+
+    def __exit__(self, *error: Any) -> None:
+        breaks_are_errors.reset(self._before.pop())
+
+
+def nonstrict_trace(traceable_fn: Callable[..., Any]) -> Callable[..., Any]:
+    """The function, in which graph_break() is never an error.
+
+    Arguments:
+        traceable_fn: the function
+
+    Example:
+        >>> tp._dynamo.nonstrict_trace(lambda x: x + 1)(1)
+        2
+    """
+
+    @functools.wraps(traceable_fn)
+    def traced(*args: Any, **kwargs: Any) -> Any:
+        before = _is_opaque.set(True)
+        try:
+            return traceable_fn(*args, **kwargs)
+        finally:
+            _is_opaque.reset(before)
+
+    return traced
+
+
+def patch_dynamo_config(settings: Any = None, value: Any = None, **more: Any) -> Any:
+    """config.patch: settings for a while."""
+    return config.patch(settings, value, **more)
+
+
+def run(fn: Any = None) -> Any:
+    """The function itself."""
+    return fn if fn is not None else run
+
+
+def skip(fn: Any = None) -> Any:
+    """The function with its own calls as they are written; without one, a decorator."""
+    return skip if fn is None else fn
+
+
+def dont_skip_tracing(fn: Any = None) -> Any:
+    """The function itself; without one, a decorator."""
+    return dont_skip_tracing if fn is None else fn
+
+
+def mark_dynamic(t: object, index: object, **options: object) -> None:
+    """Nothing: every size may vary."""
+
+
+def mark_unbacked(t: object, index: object, **options: object) -> None:
+    """Nothing: every size may vary."""
+
+
+def mark_static(t: Any, index: object = None) -> Any:
+    """Nothing: every size may vary. A class of modules is given back, so that this may decorate it."""
+    return t if isinstance(t, type) and issubclass(t, Module) else None
+
+
+def mark_static_address(t: object, guard: bool = False) -> None:
+    """Nothing: an address may change."""
+
+
+def maybe_mark_dynamic(t: object, index: object) -> None:
+    """Nothing: every size may vary."""
+
+
+__all__ = ["allow_in_graph", "assume_constant_result", "disable", "disallow_in_graph", "dont_skip_tracing"]
+__all__ += ["error_on_graph_break", "forbid_in_graph", "graph_break", "mark_dynamic", "mark_static"]
+__all__ += ["mark_static_address", "mark_unbacked", "maybe_mark_dynamic", "nonstrict_trace", "patch_dynamo_config"]
+__all__ += ["run", "set_stance", "skip", "skip_frame", "substitute_in_graph"]

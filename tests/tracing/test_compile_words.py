@@ -1,0 +1,198 @@
+"""What programs say about what they compile: decorators of functions and classes, stances, settings, graph breaks."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+import tensorpy as tp
+from tensorpy import nn
+from tensorpy._dynamo import exc
+from tensorpy._dynamo.backends.debugging import ExplainWithBackend, aot_eager, eager
+from tensorpy._dynamo.backends.registry import lookup_backend
+from tensorpy._dynamo.comptime import comptime
+from tensorpy._dynamo.testing import CompileCounter, InductorAndRecordGraphs, same
+
+
+class Net(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.inner = nn.Linear(4, 4)
+
+    def forward(self, x: tp.Tensor) -> tp.Tensor:
+        return self.inner(x).exp() + 1
+
+
+def fresh() -> type[Net]:
+    return type("Fresh", (Net,), {})
+
+
+@pytest.mark.parametrize(
+    "decorate",
+    [
+        tp.compiler.disable,
+        tp.compiler.disable(recursive=False),
+        tp.compile,
+        tp.compile(options={"smallest": 0}),
+        tp.compile(mode="reduce-overhead"),
+        tp.compile(backend="eager"),
+        tp.compile(backend=CompileCounter()),
+        tp._dynamo.mark_static,
+    ],
+)
+def test_a_decorated_class_is_a_class(decorate: Callable[[Any], Any]) -> None:
+    kind = fresh()
+    assert decorate(kind) is kind
+    net, x = kind(), tp.randn(3, 4)
+    assert isinstance(net, kind) and isinstance(net, Net)
+    expected = net.inner(x).exp() + 1
+    assert net(x).equal(expected) and copy.deepcopy(net)(x).equal(expected)
+
+    class Sub(kind):  # type: ignore[misc, valid-type]
+        def forward(self, x: tp.Tensor) -> tp.Tensor:
+            return super().forward(x) * 2
+
+    sub = Sub()
+    sub.load_state_dict(net.state_dict())
+    assert sub(x).equal(expected * 2)
+
+
+def test_a_class_has_the_calls_of_its_instances_compiled() -> None:
+    counter = CompileCounter()
+    net = tp.compile(fresh(), backend=counter)()
+    x = tp.randn(4)
+    assert net(x).equal(net(x))
+    assert counter.frame_count == 1
+
+    class Plain:
+        pass
+
+    assert tp.compile(Plain) is Plain and "__call__" not in vars(Plain)
+
+
+def test_hooks_of_a_compiled_class_run() -> None:
+    net = tp.compile(fresh())()
+    net.register_forward_pre_hook(lambda module, args: (args[0] * 0,))
+    assert net(tp.randn(4)).equal(net.inner.bias.exp() + 1)
+
+
+def broken(x: tp.Tensor) -> tp.Tensor:
+    y = x + 1
+    tp._dynamo.graph_break("as is said")
+    return y * 2
+
+
+def test_graph_breaks() -> None:
+    counter = CompileCounter()
+    assert tp.compile(broken, backend=counter)(tp.ones(1)).item() == 4
+    assert (counter.frame_count, counter.op_count) == (1, 2)  # a graph is recorded across it
+    with pytest.raises(exc.Unsupported, match=r"graph_break\(\) is called: as is said"):
+        tp.compile(broken, backend=counter, fullgraph=True)(tp.ones(1))
+    told = tp._dynamo.explain(broken)(tp.ones(1))
+    assert told.break_reasons == ["graph_break() is called: as is said"] and told.graph_count == 1
+    inside = tp._dynamo.nonstrict_trace(broken)
+    assert tp.compile(lambda x: inside(x) + 1, backend=counter, fullgraph=True)(tp.ones(1)).item() == 5
+    assert tp.compile(broken)(tp.ones(1)).item() == broken(tp.ones(1)).item() == 4
+
+
+def test_error_on_graph_break() -> None:
+    f = tp.compile(broken, backend=CompileCounter())
+    with tp._dynamo.error_on_graph_break(True):
+        with pytest.raises(exc.Unsupported):
+            f(tp.ones(1))
+        with tp._dynamo.error_on_graph_break(False):
+            assert f(tp.ones(1)).item() == 4
+
+    @tp._dynamo.error_on_graph_break(True)
+    def outer(x: tp.Tensor) -> Any:
+        return tp.compile(broken, backend=CompileCounter())(x)
+
+    with pytest.raises(exc.Unsupported):
+        outer(tp.ones(1))
+    assert tp.compile(broken, backend=CompileCounter())(tp.ones(1)).item() == 4
+
+
+def test_stances_of_graphs() -> None:
+    counter = CompileCounter()
+    f = tp.compile(lambda x: x + 1, backend=counter)
+    with tp.compiler.set_stance("eager_then_compile"):
+        assert [f(tp.ones(1)).item() for _ in range(3)] == [2, 2, 2] and counter.frame_count == 1
+    with tp.compiler.set_stance("eager_on_recompile"):
+        assert f(tp.ones(2)).tolist() == [2, 2] and f(tp.ones(1)).item() == 2 and counter.frame_count == 1
+    with tp.compiler.set_stance("fail_on_recompile"):
+        assert f(tp.ones(1)).item() == 2
+        with pytest.raises(RuntimeError, match="'fail_on_recompile'"):
+            f(tp.ones(2))
+    assert f(tp.ones(2)).tolist() == [2, 2] and counter.frame_count == 2
+    with tp._dynamo.config.patch(error_on_recompile=True), pytest.raises(exc.RecompileError):
+        f(tp.ones(3))
+
+
+def test_stances_are_left_as_they_were() -> None:
+    @tp.compiler.set_stance("fail_on_recompile")
+    def strict(x: tp.Tensor) -> Any:
+        return tp.compile(lambda x: x + 1, backend=CompileCounter())(x)
+
+    with pytest.raises(RuntimeError):
+        strict(tp.ones(1))
+    assert tp.compile(lambda x: x + 1, backend=CompileCounter())(tp.ones(1)).item() == 2
+
+
+def test_backends_by_name() -> None:
+    graph, x = tp.fx.symbolic_trace(lambda x: x.sin() + 1), tp.randn(3)
+    for backend in (eager, aot_eager, lookup_backend("inductor"), lookup_backend("tensorpy")):
+        assert backend(graph, [x])(x).equal(x.sin() + 1)
+        assert tp.compile(lambda x: x * 2, backend=backend)(x).equal(x * 2)
+    told = ExplainWithBackend("eager")
+    tp.compile(lambda x: x.sin() + 1, backend=told)(x)
+    assert (told.output().graph_count, told.output().op_count) == (1, 2)
+    recorded = InductorAndRecordGraphs()
+    assert tp.compile(lambda x: x.sin() + 1, backend=recorded)(x).equal(x.sin() + 1) and len(recorded.graphs) == 1
+
+
+def test_a_module_says_that_its_calls_are_compiled() -> None:
+    net = Net()
+    assert net._compiled_call_impl is None
+    net.compile()
+    assert callable(net._compiled_call_impl)
+
+
+def test_comptime_and_marks() -> None:
+    seen: list[int] = []
+    comptime(lambda context: seen.append(1))
+    x = tp.ones(2)
+    assert tp._dynamo.mark_static(x, 0) is tp._dynamo.mark_unbacked(x, 0) is None and seen == []
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "are"),
+    [
+        ([tp.ones(2), {"a": 1.0}], (tp.ones(2), {"a": 1.0 + 1e-6}), True),
+        (tp.ones(2), tp.ones(2, dtype=tp.float64), False),
+        (tp.ones(2), tp.ones(3), False),
+        ([1], [1, 2], False),
+        (tp.tensor([1]), tp.tensor([2]), False),
+        (tp.tensor([tp.nan]), tp.tensor([tp.nan]), False),
+        ("a", "b", False),
+        ({"a": 1}, {"b": 1}, False),
+    ],
+)
+def test_same(one: Any, other: Any, are: bool) -> None:
+    assert same(one, other) is are
+
+
+def test_clones_of_inputs() -> None:
+    x = tp.randn(2, 3).t().requires_grad_()
+    x.sum().backward()
+    clone = tp._dynamo.utils.clone_input(x)
+    assert clone.stride() == x.stride() and clone.requires_grad and clone.is_leaf and clone.equal(x)
+    assert clone.grad is not x.grad and clone.grad.equal(x.grad)
+    some = tp._dynamo.utils.clone_inputs({"a": x, "b": [x, 1]})
+    assert some["a"].equal(x) and some["b"][0] is not x and some["b"][1] == 1
+
+
+def test_logs_are_taken() -> None:
+    tp._logging.set_logs(graph_breaks=True, dynamo=10)

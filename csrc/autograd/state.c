@@ -153,6 +153,7 @@ int tp_take_history(tp_tensor *self, const tp_tensor *made) {
     m->output_nr = made->autograd->output_nr;
     m->requires_grad = false;
     self->flags |= TP_FLAG_REQUIRES_GRAD;
+    if (self->storage->traits & TP_STORAGE_SAVED) tp_forget_saved(self, old);
     tp_node_release(old);
     return 0;
 }

@@ -10,7 +10,7 @@ import types
 import typing
 from typing import Any, Final, NamedTuple
 
-import tensorpy.jit.annotations as annotations  # noqa: F401  (which __future__ has a name for, too)
+import tensorpy.jit.annotations as annotations  # type: ignore[assignment]  # noqa: F401  (not __future__'s)
 from tensorpy._package.absent import absent
 from tensorpy.nn import Module
 

@@ -55,6 +55,7 @@ int tp_save(tp_saved *s, tp_tensor *t) {
 void tp_saved_forget_history(tp_saved *s, const tp_tensor *root) {
     tp_tensor *t = s->tensor;
     if (!t || s->is_output || tp_packed(s) || (t != root && t->base != root)) return;
+    if (t->keys & TP_BIT(Python)) return; /* its class would be asked for the alias */
     tp_tensor *bare = tp_detached_alias(t);
     if (!bare) {
         tp_error_clear(); /* it stays as it is, which costs memory only */

@@ -40,8 +40,7 @@ int tp_py_init_function(PyObject *m);
  * tensor and of the graph behind it, contexts of Functions, tensors with an object of their own. */
 int tp_py_traverse_autograd(tp_autograd_meta *m, visitproc visit, void *arg);
 void tp_py_clear_autograd(tp_autograd_meta *m);
-/* What a node of a Function keeps (function.c); nothing for another node. */
+/* The context of a node of a Function (function.c); nothing for another node. */
 int tp_py_traverse_function(const tp_node *n, visitproc visit, void *arg);
-const tp_saved_list *tp_py_function_saved_borrow(const tp_node *n);
 /* The object of a tensor that C holds once and that keeps it (Note [Identity]), or NULL; borrowed. */
 PyObject *tp_py_kept_object(const tp_tensor *t);

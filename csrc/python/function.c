@@ -16,9 +16,9 @@
 
 typedef struct {
     tp_node base;
-    PyObject *ctx; /* owned */
-    tp_saved_list *saved;
-    tp_node_type type; /* its own, since each class has its name */
+    tp_saved_list *saved; /* where tp_node_type looks for it */
+    PyObject *ctx;        /* owned */
+    tp_node_type type;    /* its own, since each class has its name */
     char name[];
 } function_node;
 
@@ -140,10 +140,6 @@ PyObject *tp_py_function_ctx_borrow(const tp_node *n) {
     return n->type->apply == function_apply ? ((const function_node *)n)->ctx : NULL;
 }
 
-const tp_saved_list *tp_py_function_saved_borrow(const tp_node *n) {
-    return n->type->apply == function_apply ? ((const function_node *)n)->saved : NULL;
-}
-
 int tp_py_traverse_function(const tp_node *n, visitproc visit, void *arg) {
     if (n->type->apply != function_apply) return 0;
     const function_node *fn = (const function_node *)n;
@@ -161,6 +157,7 @@ static function_node *new_node(PyObject *ctx, int nedges) {
         .apply = function_apply,
         .release = function_release,
         .free_copies = function_end,
+        .nlists = 1,
     };
     function_node *fn = (function_node *)tp_node_new(&blank, nedges);
     if (!fn) return NULL;

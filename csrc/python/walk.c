@@ -92,7 +92,6 @@ static int traverse_graph(const tp_node *first, visitproc visit, void *arg) {
         const tp_node *n = w.ready[--w.nready];
         int status = traverse_hooks(n->hooks, visit, arg);
         if (status == 0) status = tp_py_traverse_function(n, visit, arg);
-        if (status == 0) status = meet_list(&w, tp_py_function_saved_borrow(n));
         if (status == 0) status = meet_kept(&w, n);
         if (status == 0) status = meet_tensor(&w, tp_accumulator_variable_borrow(n));
         if (status) return status;

@@ -199,6 +199,17 @@ def written_without_history(a: tp.Tensor, b: tp.Tensor) -> None:
     plain.mul_(plain * a)
 
 
+class Twice(tp.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, x: tp.Tensor) -> tp.Tensor:
+        ctx.save_for_backward(x)
+        return x * 2
+
+    @staticmethod
+    def backward(ctx: Any, grad: tp.Tensor) -> tp.Tensor:
+        return grad * 2
+
+
 WRITES: dict[str, Callable[[tp.Tensor, tp.Tensor], Any]] = {
     "by what it made": lambda a, b: a.mul_(a * b),
     "by itself": lambda a, b: a.mul_(a),
@@ -207,6 +218,7 @@ WRITES: dict[str, Callable[[tp.Tensor, tp.Tensor], Any]] = {
     "twice": written_twice,
     "that had no history": written_without_history,
     "by index": lambda a, b: a.index_put_((tp.arange(9),), (a * a)[:9]),
+    "by a Function": lambda a, b: a.mul_(Twice.apply(a)),
     "by several": lambda a, b: tp._foreach_mul_([a, b], [a * b, b * b]),
 }
 

@@ -20,7 +20,6 @@ def aot_autograd(**words: Any) -> Callable[..., Any]:
 
     Example:
         >>> from tensorpy._dynamo.backends.common import aot_autograd
-        >>> from functools import partial
         >>> backend = aot_autograd(fw_compiler=lambda graph, inputs: graph.forward)
         >>> tp.compile(lambda x: x * 2, backend=backend)(tp.ones(2))
         tensor([2., 2.])

@@ -24,9 +24,6 @@ bool tp_backward_will_reach(const tp_node *n);
 
 /* Which of n nodes, that the caller holds, a backward pass from the roots would come to. */
 int tp_find_reached(tp_tensors roots, tp_node *const *nodes, int n, bool *reached);
-/* Root was written and has a new history, which leads on to the one `before` (or NULL): nodes of the new part that have
- * kept its tensors as inputs forget theirs (tp_saved_forget_history). */
-void tp_forget_saved(tp_tensor *root, const tp_node *before);
 
 /* The functions that the Python layer installs. A hook may put another gradient into a slot (releasing the old one);
  * each returns 0, or -1 with the error set. */

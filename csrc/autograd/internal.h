@@ -9,6 +9,12 @@ extern atomic_bool tp_has_planned_nodes;
 
 /* Adds an input described by t; returns its number, or -1. */
 int tp_node_add_input(tp_node *n, const tp_tensor *t);
+/* forget.c: root has been written and has a new history, which leads on to the one `before` (or NULL): nodes of the new
+ * part forget the histories of its tensors that they have kept as inputs. What is below `before` is older than that,
+ * and was looked through when it became root's history. */
+void tp_forget_saved(const tp_tensor *root, tp_node *history, const tp_node *before);
+/* self has the history of `made` from now on. */
+int tp_put_history(tp_tensor *self, const tp_tensor *made);
 /* An output whose gradient is kept; the tensor is known weakly and takes itself out when it goes. */
 typedef struct tp_grad_keeper {
     tp_tensor *tensor;

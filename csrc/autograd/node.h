@@ -61,6 +61,8 @@ typedef struct {
     void (*free_copies)(struct tp_node *node);
     /* Behind `base` the struct has so many tp_saved, then so many tp_saved_list *, for who looks for cycles. */
     uint16_t nsaved, nlists;
+    /* Another node that this one stands for, whose saved tensors it has; borrowed. NULL: it stands for itself. */
+    struct tp_node *(*inner)(const struct tp_node *node);
     const char *saved; /* their names, with spaces between; NULL: they have none */
     /* The names of what is saved beside tensors, and the i-th of it, as an argument: borrowed from the node. */
     const char *numbers;
@@ -134,9 +136,6 @@ int tp_save(tp_saved *s, tp_tensor *t); /* t may be NULL */
 /* Keeps a copy of what the call is about to write. */
 int tp_save_before_write(tp_saved *s, tp_tensor *t);
 int tp_save_output(tp_saved *s, tp_tensor *t, int output_nr);
-/* An input of root's memory, which has been written since with a history that may lead to the node: it will be refused
- * by its version, and would keep that history, and the node, alive for ever. It is a bare alias from now on. */
-void tp_saved_forget_history(tp_saved *s, const tp_tensor *root);
 /* A new reference; NULL without an error for an absent tensor. RuntimeError if it was changed in place since, or let
  * go. An output has its history where the backward is recorded; the second has it always, since code that is not ours
  * may record what it computes from it in a backward that nothing else records. */
@@ -210,8 +209,6 @@ int tp_rebase_history(tp_tensor *self, tp_node *node);
 int tp_restride_history(tp_tensor *self, tp_node *node);
 /* self was changed in place, and has the history of `made`, which was computed of it and is given up. */
 int tp_take_history(tp_tensor *self, const tp_tensor *made);
-/* The in-place operator's node that a node for the base of a view stands for, or NULL. */
-tp_node *tp_copy_slices_function_borrow(const tp_node *n);
 /* Error for out= with arguments that require grad. */
 int tp_out_no_grad(const char *op) TP_COLD;
 /* Refuses an operator that writes a list of tensors where a gradient is wanted; always -1. */

@@ -52,21 +52,6 @@ int tp_save(tp_saved *s, tp_tensor *t) {
     return keep_steal(s, tp_retain(t));
 }
 
-void tp_saved_forget_history(tp_saved *s, const tp_tensor *root) {
-    tp_tensor *t = s->tensor;
-    if (!t || s->is_output || tp_packed(s) || (t != root && t->base != root)) return;
-    if (t->keys & TP_BIT(Python)) return; /* its class would be asked for the alias */
-    tp_tensor *bare = tp_detached_alias(t);
-    if (!bare) {
-        tp_error_clear(); /* it stays as it is, which costs memory only */
-        return;
-    }
-    tp_saved before = *s;
-    s->tensor = bare;
-    s->packed = NULL;
-    tp_saved_free(&before);
-}
-
 int tp_save_before_write(tp_saved *s, tp_tensor *t) {
     tp_exclude_guard guard = tp_exclude(0);
     tp_tls.exclude &= ~TP_BIT(Tracer); /* a graph of the call and its gradient has the copy too */

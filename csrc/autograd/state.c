@@ -141,10 +141,8 @@ int tp_node_set_output(tp_node *n, tp_tensor *out) {
     return 0;
 }
 
-int tp_take_history(tp_tensor *self, const tp_tensor *made) {
-    tp_node *node = made->autograd ? made->autograd->grad_fn : NULL;
-    if (!node) return 0;
-    if (self->base) return tp_fail(TP_RuntimeError, "a view is changed in place by something that records");
+int tp_put_history(tp_tensor *self, const tp_tensor *made) {
+    tp_node *node = made->autograd->grad_fn;
     tp_autograd_meta *m = tp_autograd_meta_ensure(self);
     if (!m) return -1;
     tp_node *old = m->grad_fn;
@@ -153,7 +151,6 @@ int tp_take_history(tp_tensor *self, const tp_tensor *made) {
     m->output_nr = made->autograd->output_nr;
     m->requires_grad = false;
     self->flags |= TP_FLAG_REQUIRES_GRAD;
-    if (self->storage->traits & TP_STORAGE_SAVED) tp_forget_saved(self, old);
     tp_node_release(old);
     return 0;
 }

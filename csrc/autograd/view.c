@@ -6,7 +6,6 @@
 #include "autograd/node.h"
 
 #include "Functions.h"
-#include "autograd/engine.h"
 #include "autograd/internal.h"
 #include "autograd/region.h"
 #include "dispatch/schema.h"
@@ -213,7 +212,10 @@ static void copy_slices_free_copies(tp_node *n) {
     tp_region_free(&self->region);
 }
 
+static tp_node *copy_slices_inner(const tp_node *n) { return ((const copy_slices_node *)n)->fn; }
+
 static const tp_node_type copy_slices_type = {
+    .inner = copy_slices_inner,
     .name = "CopySlices",
     .of_engine = true,
     .op = "copy_slices",
@@ -236,17 +238,26 @@ static int rebase_view(tp_tensor *view, tp_node *fn) {
     return renew_history(view);
 }
 
+/* Of a tensor that is no view. */
+static tp_node *history_of(const tp_tensor *t) { return t->autograd ? t->autograd->grad_fn : NULL; }
+
 int tp_rebase_history(tp_tensor *self, tp_node *node) {
     if (tp_unlikely(tp_tls.region != NULL)) tp_pending_hooks.reshaped(self->storage, "a tensor gets a history");
     tp_tensor *root = self->base ? self->base : self;
-    const tp_node *before = tp_grad_fn_borrow(root);
+    const tp_node *before = history_of(root);
     int status = self->base ? rebase_view(self, node) : tp_node_set_output(node, self);
-    if (status == 0 && tp_unlikely(self->storage->traits & TP_STORAGE_SAVED)) tp_forget_saved(root, before);
+    if (status == 0 && tp_unlikely(self->storage->traits & TP_STORAGE_SAVED))
+        tp_forget_saved(root, history_of(root), before);
     return status;
 }
 
-tp_node *tp_copy_slices_function_borrow(const tp_node *n) {
-    return n->type == &copy_slices_type ? ((const copy_slices_node *)n)->fn : NULL;
+int tp_take_history(tp_tensor *self, const tp_tensor *made) {
+    const tp_node *before = history_of(self);
+    if (!history_of(made)) return 0;
+    if (self->base) return tp_fail(TP_RuntimeError, "a view is changed in place by something that records");
+    if (tp_put_history(self, made) < 0) return -1;
+    if (self->storage->traits & TP_STORAGE_SAVED) tp_forget_saved(self, history_of(self), before);
+    return 0;
 }
 
 /* Nothing happened to the base of a view: it is another view of it now. */

@@ -53,7 +53,7 @@ __extension__ typedef double _Complex tp_complex128;
     X(FLOAT8_E8M0FNU, float8_e8m0fnu, tp_e8m0fnu, FLOATING)
 
 /* The dtypes of quantized tensors only, whose integers are a tensor of the C type (core/layout.h): no memory has them,
- * so no kernel is reached with them. Since 1.8. */
+ * so no kernel is reached with them. Since 1.8; quint2x4 since 1.11. */
 #define TP_FORALL_QUANTIZED_DTYPES(X)        \
     X(QUINT8, quint8, uint8_t, UNSIGNED)     \
     X(QINT8, qint8, int8_t, SIGNED)          \

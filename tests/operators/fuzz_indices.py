@@ -9,18 +9,15 @@ JOURNAL says what was running.
 
 from __future__ import annotations
 
-import faulthandler
 import mmap
 import random
-import resource
-import signal
 import sys
 import zlib
 from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-from fuzz_operators import ADDRESS_SPACE, EXPECTED, Ended, Watchdog, at_most, end_call
+from fuzz_operators import EXPECTED, Ended, Watchdog, at_most, start
 from programs import SANITIZED
 
 import tensorpy as tp
@@ -117,8 +114,9 @@ def calls(info: OpInfo) -> Iterator[tuple[str, OpSample]]:
                     yield f"{name} {what}, another without elements, of {sample}", replaced(other, place, values)
 
 
-def run(journal: mmap.mmap, names: list[str], device: str, verbose: bool) -> list[str]:
-    failures = []
+def run(journal: mmap.mmap, names: list[str], words: list[str]) -> list[str]:
+    device = next((w.partition("=")[2] for w in words if w.startswith("--device=")), "cpu")
+    failures, verbose = [], len(names) == 1
     for name in names:
         function = function_of(TABLE[name])
         with Watchdog() as watchdog:
@@ -141,21 +139,5 @@ def run(journal: mmap.mmap, names: list[str], device: str, verbose: bool) -> lis
     return failures
 
 
-def main() -> int:
-    faulthandler.enable()
-    signal.signal(signal.SIGALRM, end_call)
-    options = [a for a in sys.argv[2:] if a.startswith("--")]
-    part, _, parts = next((a for a in sys.argv[2:] if "/" in a), "0/1").partition("/")
-    named = [a for a in sys.argv[2:] if "/" not in a and a not in options]
-    device = next((o.partition("=")[2] for o in options if o.startswith("--device=")), "cpu")
-    with open(sys.argv[1], "r+b") as file:
-        journal = mmap.mmap(file.fileno(), 256)
-        if not SANITIZED and device == "cpu":
-            resource.setrlimit(resource.RLIMIT_AS, (ADDRESS_SPACE, ADDRESS_SPACE))
-        failures = run(journal, named or sorted(TABLE)[int(part) :: int(parts)], device, len(named) == 1)
-    print("\n".join(failures))
-    return 3 if failures else 0  # 1 is the watchdog's
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(start(run, sorted(TABLE)))

@@ -14,7 +14,7 @@ import resource
 import signal
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -218,12 +218,12 @@ def calls(op: Any) -> Iterator[tuple[str, list[Any], dict[str, Any]]]:
     yield "unknown keyword", [], {"nonsense": 1}
 
 
-def run(journal: mmap.mmap | None, names: set[str]) -> list[str]:
+def run(journal: mmap.mmap, names: list[str], words: list[str]) -> list[str]:
     failures: list[str] = []
-    verbose = len(names) == 1
+    verbose, wanted = len(names) == 1, set(names)
     for op in CATALOG:
         name = str(op.schema.name)
-        if name not in names:
+        if name not in wanted:
             continue
         function = tp._C._op_overload(name)
         ended = set()  # what goes on for ever, of whatever shape
@@ -232,9 +232,7 @@ def run(journal: mmap.mmap | None, names: set[str]) -> list[str]:
                 value = what.partition(" at ")[0]
                 if value in ended:
                     continue
-                if journal is not None:
-                    text = f"{name}: {what}".encode()[:250]
-                    journal[:] = text.ljust(256, b"\0")
+                journal[:] = f"{name}: {what}".encode()[:250].ljust(256, b"\0")
                 if verbose:
                     print(what, args if "meta" not in str(args) else "", flush=True)
                 try:
@@ -250,21 +248,26 @@ def run(journal: mmap.mmap | None, names: set[str]) -> list[str]:
     return failures
 
 
-def main() -> int:
+def start(run: Callable[[mmap.mmap, list[str], list[str]], list[str]], names: Sequence[str]) -> int:
+    """What a program of wild calls does: `JOURNAL [PART/PARTS] [--WORD=VALUE...] [NAME...]`.
+
+    `run` gets the journal, the names of a part of the operators or those that were given, and the words; it gives what
+    went wrong. On the CPU there is a limit to memory.
+    """
     faulthandler.enable()
     signal.signal(signal.SIGALRM, end_call)
+    words = [a for a in sys.argv[2:] if a.startswith("--")]
+    part, _, parts = next((a for a in sys.argv[2:] if "/" in a), "0/1").partition("/")
+    named = [a for a in sys.argv[2:] if "/" not in a and a not in words]
     with open(sys.argv[1], "r+b") as file:
         journal = mmap.mmap(file.fileno(), 256)
-        if not SANITIZED:  # which reserves terabytes of addresses
+        if not SANITIZED and all(w == "--device=cpu" for w in words if w.startswith("--device")):  # others reserve more
             resource.setrlimit(resource.RLIMIT_AS, (ADDRESS_SPACE, ADDRESS_SPACE))
-        part, _, parts = next((a for a in sys.argv[2:] if "/" in a), "0/1").partition("/")
-        named = {a for a in sys.argv[2:] if "/" not in a and not a.startswith("-")}
-        wanted = named or {str(op.schema.name) for op in list(CATALOG)[int(part) :: int(parts)]}
-        failures = run(journal, wanted)
+        failures = run(journal, named or list(names[int(part) :: int(parts)]), words)
     print("\n".join(failures))
     return 3 if failures else 0  # 1 is the watchdog's
 
 
 if __name__ == "__main__":
     sys.path.insert(0, str(Path(__file__).parent))
-    sys.exit(main())
+    sys.exit(start(run, [str(op.schema.name) for op in CATALOG]))

@@ -10,22 +10,18 @@ JOURNAL says what was running.
 from __future__ import annotations
 
 import contextlib
-import faulthandler
 import functools
 import itertools
 import mmap
 import pickle
 import random
-import resource
-import signal
 import sys
 import zlib
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
-from fuzz_operators import ADDRESS_SPACE, EXPECTED, Ended, Watchdog, at_most, end_call
-from programs import SANITIZED
+from fuzz_operators import EXPECTED, Ended, Watchdog, at_most, start
 
 import tensorpy as tp
 from tensorpy import _C
@@ -240,8 +236,10 @@ def taken(info: OpInfo, layout: str) -> Iterator[Call]:
                     break
 
 
-def run(journal: mmap.mmap, names: list[str], layouts: list[str], verbose: bool) -> list[str]:
+def run(journal: mmap.mmap, names: list[str], words: list[str]) -> list[str]:
+    layouts = [w.partition("=")[2] for w in words if w.startswith("--layout=")] or list(LAYOUTS)
     failures: list[str] = []
+    verbose = len(names) == 1
     for name in names:
         info = TABLE[name]
         draw = random.Random(zlib.crc32(name.encode()))
@@ -264,21 +262,5 @@ def run(journal: mmap.mmap, names: list[str], layouts: list[str], verbose: bool)
     return failures
 
 
-def main() -> int:
-    faulthandler.enable()
-    signal.signal(signal.SIGALRM, end_call)
-    options = [a for a in sys.argv[2:] if a.startswith("--")]
-    part, _, parts = next((a for a in sys.argv[2:] if "/" in a), "0/1").partition("/")
-    named = [a for a in sys.argv[2:] if "/" not in a and a not in options]
-    layouts = [o.partition("=")[2] for o in options if o.startswith("--layout=")] or list(LAYOUTS)
-    with open(sys.argv[1], "r+b") as file:
-        journal = mmap.mmap(file.fileno(), 256)
-        if not SANITIZED:
-            resource.setrlimit(resource.RLIMIT_AS, (ADDRESS_SPACE, ADDRESS_SPACE))
-        failures = run(journal, named or sorted(TABLE)[int(part) :: int(parts)], layouts, len(named) == 1)
-    print("\n".join(failures))
-    return 3 if failures else 0  # 1 is the watchdog's
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(start(run, sorted(TABLE)))

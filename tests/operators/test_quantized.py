@@ -75,7 +75,7 @@ n
 m
 o
 [v.dequantize() for v in (q, s, w, c, f, n, m, o)]
-[T.quint2x4.itemsize, m.stride(), m.element_size(), m.is_quantized, m.detach(), m.view(2, 3, 4), m == m, o.equal(o)]
+[T.quint2x4.itemsize, m.stride(), m.element_size(), m.is_quantized, m.detach(), m.view(2, 3, 4), m == m]
 [T.quantize_per_tensor(x.flatten()[:k], 0.3, 1, T.quint2x4).int_repr() for k in range(6)]
 [(v.is_quantized, v.layout, v.dtype, v.stride(), v.element_size(), v.is_floating_point()) for v in (q, s, w, c)]
 [q.t() if False else q.transpose(0, 2), q.permute(1, 2, 0), q.transpose(0, 1)[1], q[..., 1:3], q[:, ::2]]

@@ -494,7 +494,7 @@ typedef struct {
     uint8_t later;
 } saved;
 
-static void take_over(const stretch *s, saved *before) {
+static void remember(const stretch *s, saved *before) {
     for (int i = 0; i < s->ncells; i++)
         before[i] = (saved){s->cells[i].tensor->storage->slot, s->cells[i].tensor->storage->later};
 }
@@ -525,7 +525,7 @@ static int run_stretch(tp_region *r, stretch *s) {
     worker *workers = tp_alloc(room);
     if (!workers) return -1;
     memset(workers, 0, room);
-    take_over(s, before);
+    remember(s, before);
     workers[0].notes.outer = r->running;
     r->running = &workers[0].notes;
     int status = 0;

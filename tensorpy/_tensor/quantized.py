@@ -62,6 +62,11 @@ _LIMITS = {
 }  # fmt: skip
 
 
+def unpacked(packed: Tensor, bits: int) -> Tensor:
+    """The integers of each byte, the one in its low bits first, along the last dimension."""
+    return _C.stack([(packed >> at) & (2**bits - 1) for at in range(0, 8, bits)], -1).flatten(-2)
+
+
 def scheme_of(tensor: Tensor) -> qscheme:
     """How the integers of a quantized tensor are read."""
     return _OF_TENSORS[_C._qscheme(tensor)]

@@ -16,7 +16,7 @@ from typing import Any
 from tensorpy import _C, _utils
 from tensorpy._C import Tensor
 from tensorpy._tensor.dtypes import STORAGES
-from tensorpy._tensor.quantized import IN_A_BYTE, INTEGERS, SCHEMES, rebuild_of
+from tensorpy._tensor.quantized import IN_A_BYTE, INTEGERS, SCHEMES, rebuild_of, unpacked
 from tensorpy._utils import _rebuild_tensor
 from tensorpy.backends._entry_points import device_of_a_file
 from tensorpy.nn.parameter import Parameter
@@ -259,9 +259,7 @@ def _unpacked(storage: Any, offset: int, sizes: tuple[int, ...], in_a_byte: int)
     for n in sizes:
         count *= n
     packed = _tensor(storage, _C.uint8, offset, (-(-count // in_a_byte),), (1,), False, None)
-    bits = 8 // in_a_byte
-    each = _C.stack([(packed >> at) & (2**bits - 1) for at in range(0, 8, bits)], 1).reshape(-1)
-    return each[:count].reshape(sizes)
+    return unpacked(packed, 8 // in_a_byte)[:count].reshape(sizes)
 
 
 class ScriptObject:

@@ -6,7 +6,7 @@ from typing import Any
 
 from tensorpy import _C
 from tensorpy._C import Tensor
-from tensorpy._tensor.quantized import per_channel_affine_float_qparams
+from tensorpy._tensor.quantized import per_channel_affine_float_qparams, unpacked
 from tensorpy.nn import functional as F
 
 __all__ = [
@@ -34,7 +34,7 @@ class EmbeddingPackedParamsBase:
         self._weight, self.bits = weight, 8 if weight.dtype == _C.quint8 else 4
         integers = weight.int_repr()
         if self.bits == 4:
-            flat = _unpacked(integers.flatten(), 4)[: weight.numel()]
+            flat = unpacked(integers.flatten(), 4)[: weight.numel()]
             integers = flat.reshape(weight.shape)
         scales = weight.q_per_channel_scales().to(_C.float32)
         shifts = -scales * weight.q_per_channel_zero_points().to(_C.float32)
@@ -56,11 +56,6 @@ class EmbeddingPackedParamsBase:
         """The numbers of some rows."""
         scale, shift = (part.index_select(0, indices).unsqueeze(1) for part in (self.scales, self.shifts))
         return self.integers.index_select(0, indices).to(_C.float32) * scale + shift
-
-
-def _unpacked(packed: Tensor, bits: int) -> Tensor:
-    """The integers of each byte, the low one first, along the last dimension."""
-    return _C.stack([(packed >> at) & (2**bits - 1) for at in range(0, 8, bits)], -1).flatten(-2)
 
 
 # ---- tables ----
@@ -239,7 +234,7 @@ def _check_packed(weight: Tensor, bits: int) -> None:
 def _numbers(weight: Tensor, bits: int) -> Tensor:
     _check_packed(weight, bits)
     ends = weight[:, -4:].contiguous().view(_C.float16).float()
-    return _unpacked(weight[:, :-4], bits).to(_C.float32) * ends[:, :1] + ends[:, 1:]
+    return unpacked(weight[:, :-4], bits).to(_C.float32) * ends[:, :1] + ends[:, 1:]
 
 
 # ---- rows, and sums of rows ----

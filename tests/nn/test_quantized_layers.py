@@ -40,28 +40,44 @@ def shown(value: Any) -> Any:
     return np.round(np.asarray(value.detach().tolist()), 4).tolist() if hasattr(value, "detach") else unnamed(value)
 
 
-def dynamic_convolution(library: Any, n: int, mode: str, transposed: bool) -> list[Any]:
+def convolution(library: Any, n: int, mode: str, transposed: bool) -> Any:
     nn = library.nn
     if transposed:
-        layer = getattr(nn, f"ConvTranspose{n}d")(4, 6, 2, stride=2, padding=1, groups=2)
-    else:
-        layer = getattr(nn, f"Conv{n}d")(4, 6, 2, padding=1, groups=2, padding_mode=mode)
-    filled(library, layer).qconfig = library.ao.quantization.default_dynamic_qconfig
-    made = getattr(library.ao.nn.quantized.dynamic, type(layer).__name__).from_float(layer)
-    x = numbers(library, 2, 4, *[4] * n, seed=9)
-    with pytest.raises(ValueError, match="Input shape must be"):
-        made(x[0])
-    return [made, made(x), made(x, False), *made.state_dict()]
+        return filled(library, getattr(nn, f"ConvTranspose{n}d")(4, 6, 2, stride=2, padding=1, groups=2))
+    return filled(library, getattr(nn, f"Conv{n}d")(4, 6, 2, padding=1, groups=2, padding_mode=mode))
 
 
-@pytest.mark.parametrize(
-    ("n", "mode", "transposed"),
-    [(1, "zeros", False), (2, "zeros", False), (3, "zeros", False), (2, "reflect", False)]
-    + [(n, "zeros", True) for n in (1, 2, 3)],
-)
+def dynamic_convolution(library: Any, n: int, mode: str, transposed: bool) -> Any:
+    layer = convolution(library, n, mode, transposed)
+    layer.qconfig = library.ao.quantization.default_dynamic_qconfig
+    return getattr(library.ao.nn.quantized.dynamic, type(layer).__name__).from_float(layer)
+
+
+DYNAMIC_CONVOLUTIONS = [(1, "zeros", False), (2, "zeros", False), (3, "zeros", False), (2, "reflect", False)]
+DYNAMIC_CONVOLUTIONS += [(n, "zeros", True) for n in (1, 2, 3)]
+
+
+@pytest.mark.parametrize(("n", "mode", "transposed"), DYNAMIC_CONVOLUTIONS)
 def test_dynamic_convolutions_are_torchs(n: int, mode: str, transposed: bool, torch: Any) -> None:
-    mine, theirs = (dynamic_convolution(library, n, mode, transposed) for library in (tp, torch))
-    assert [shown(value) for value in mine] == [shown(value) for value in theirs]
+    found = []
+    for library in (tp, torch):
+        made, x = dynamic_convolution(library, n, mode, transposed), numbers(library, 2, 4, *[4] * n, seed=9)
+        with pytest.raises(ValueError, match="Input shape must be"):
+            made(x[0])
+        found.append([shown(value) for value in (made, made(x), *made.state_dict())])
+    assert found[0] == found[1]
+
+
+@pytest.mark.parametrize(("n", "mode", "transposed"), DYNAMIC_CONVOLUTIONS)
+def test_dynamic_convolutions_of_the_whole_range_are_exact(n: int, mode: str, transposed: bool) -> None:
+    """What PyTorch computes then is not asked: without VNNI its sums of two products saturate."""
+    made, x = dynamic_convolution(tp, n, mode, transposed), numbers(tp, 2, 4, *[4] * n, seed=9)
+    given, layer = tp.quantize_per_tensor_dynamic(x, tp.quint8, False), convolution(tp, n, mode, transposed)
+    with tp.no_grad():
+        layer.weight.copy_(made.weight().dequantize())
+        y = layer.double()(given.dequantize().double()).float()
+    expected = tp.quantize_per_tensor(y, given.q_scale(), given.q_zero_point(), tp.quint8)
+    assert made(x, False).tolist() == expected.dequantize().tolist()
 
 
 def trained_table(library: Any, name: str) -> list[Any]:

@@ -132,9 +132,15 @@ def outcome(function: Callable[..., Any], given: list[tp.Tensor]) -> list[Any]:
     return seen(function, [g.clone() for g in given])
 
 
+def numbers(t: tp.Tensor) -> bytes:
+    """Its bits, but for the sign of a NaN: which of two NaNs a sum or product gives is the processor's, and a vector's
+    and its rest's may differ."""
+    return bits(t.where(~t.isnan(), tp.nan) if t.dtype.is_floating_point else t)
+
+
 def seen(function: Callable[..., Any], args: list[tp.Tensor]) -> list[Any]:
     results = function(*args)
-    return [(r.dtype, tuple(r.shape), r.stride(), r._version, bits(r)) for r in [*results, *args]]
+    return [(r.dtype, tuple(r.shape), r.stride(), r._version, numbers(r)) for r in [*results, *args]]
 
 
 def check_program(seed: int, backend: str = "tensorpy") -> int:
@@ -211,8 +217,7 @@ def gradients(function: Callable[..., Any], given: list[tp.Tensor]) -> list[Any]
         found = tp.autograd.grad(sum(r.double().cos().sum() for r in results), leaves, allow_unused=True)
     except RuntimeError as error:
         return [str(error)]
-    # Which of two NaNs a product gives, and so its sign, is the processor's: a vector's and its rest's may differ.
-    return [None if g is None else (g.stride(), bits(g.where(~g.isnan(), tp.nan))) for g in found]
+    return [None if g is None else (g.stride(), numbers(g)) for g in found]
 
 
 def of_sines(program: Callable[..., Any]) -> Callable[..., Any]:

@@ -222,17 +222,14 @@ def is_vectorisable(block: Block, leaf: LeafClass) -> bool:
     )
 
 
+def helpers_of(block: Block) -> set[str]:
+    """The names of the helpers that the block calls."""
+    return {e.helper for x in block.expressions() for e in walk(x) if isinstance(e, Call) and e.helper in HELPERS}
+
+
 def cost_of(block: Block) -> int:
     """The grain shift that the helpers suggest."""
-    return max(
-        (
-            HELPERS[e.helper].cost
-            for x in block.expressions()
-            for e in walk(x)
-            if isinstance(e, Call) and e.helper in HELPERS
-        ),
-        default=0,
-    )
+    return max((HELPERS[name].cost for name in helpers_of(block)), default=0)
 
 
 def is_move(block: Block) -> bool:

@@ -105,6 +105,12 @@ VECTOR_BUILT_IN: Mapping[str, Set[str]] = {
     ),
 }
 
+# Helpers of float32 that may be calls of functions on vectors (Note [Vector libm] in csrc/include/tensorpy/math.h); the
+# steps of the others are in the loop itself.
+VECTOR_CALLS: Set[str] = frozenset(
+    "sin cos tan asin acos atan sinh cosh asinh acosh atanh erfc pow atan2 hypot".split()
+)
+
 # Forms that look like calls and are part of the language.
 FORMS = {"real": 1, "imag": 1, "complex": 2, "T": 1, "bool": 1, "int": 1, "where": 3}
 

@@ -37,11 +37,16 @@ static float total(float lanes[LANES]) {
 /* n scores become exp(score - shift); their sum. */
 static float exponentials(float *s, int64_t n, float shift) {
     float lanes[LANES] = {0}, block[LANES];
+    TP_ABREAST_LANES_BEGIN
     int64_t i = 0;
     for (; i + LANES <= n; i += LANES) {
-        TP_IVDEP for (int k = 0; k < LANES; k++) s[i + k] = tp_exp_f32(s[i + k] - shift);
+        TP_IVDEP for (int k = 0; k < LANES; k++) {
+            TP_ABREAST_LANE(s + i, k); /* Note [Vectors abreast] */
+            s[i + k] = tp_exp_f32(s[i + k] - shift);
+        }
         for (int k = 0; k < LANES; k++) lanes[k] += s[i + k];
     }
+    TP_ABREAST_LANES_END
     int64_t rest = n - i;
     for (int k = 0; k < LANES; k++) block[k] = k < rest ? s[i + k] - shift : -TP_INF_f32;
     TP_IVDEP for (int k = 0; k < LANES; k++) block[k] = tp_exp_f32(block[k]);

@@ -38,12 +38,17 @@ TP_INLINE T OF(largest)(const T *in, int64_t n) {
 /* out = exp(in - shift), and the sum of that; `out` may be NULL. */
 TP_INLINE T OF(exp_sum)(T *out, const T *in, T shift, int64_t n) {
     T lanes[LANES] = {0}, block[LANES];
+    TP_ABREAST_LANES_BEGIN
     int64_t i = 0;
     for (; i + LANES <= n && !tp_ends_at(i); i += LANES) {
-        VECTORISED TP_IVDEP for (int k = 0; k < LANES; k++) block[k] = OF(tp_exp)(in[i + k] - shift);
+        VECTORISED TP_IVDEP for (int k = 0; k < LANES; k++) {
+            if (sizeof(T) == 4) TP_ABREAST_LANE(in + i, k); /* Note [Vectors abreast] */
+            block[k] = OF(tp_exp)(in[i + k] - shift);
+        }
         VECTORISED for (int k = 0; k < LANES; k++) lanes[k] += block[k];
         if (out) memcpy(out + i, block, sizeof block);
     }
+    TP_ABREAST_LANES_END
     if (i < n && n - i < LANES) {
         const int m = (int)(n - i);
         OF(take_some)(block, in + i, m, LANES, shift); /* an exp that is no normal number takes long */

@@ -23,11 +23,14 @@ TP_FN tp_f32 tp_scale_f32(tp_f32 x, tp_i32 n) {
     return x * TP_FROM_BITS_f32(first << 23) * TP_FROM_BITS_f32((exponents - first) << 23);
 }
 
-/* x between low < 0 and high > 0: as integers, for which every CPU has a minimum, while one of floats that says what a
- * NaN becomes takes four instructions more. A NaN becomes one of the ends. */
-TP_FN tp_f32 tp_clamp_f32(tp_f32 x, tp_f32 low, tp_f32 high) {
+/* x, at most `high`, and x between low < 0 and high > 0: as integers, for which every CPU has a minimum, while one of
+ * floats that says what a NaN becomes takes two to six instructions more. A NaN becomes one of the ends. */
+TP_FN tp_f32 tp_at_most_f32(tp_f32 x, tp_f32 high) {
     const tp_i32 at_most = (tp_i32)TP_BITS_f32(high), bits = (tp_i32)TP_BITS_f32(x);
-    const tp_u32 at_least = TP_BITS_f32(low), below = (tp_u32)(bits < at_most ? bits : at_most);
+    return TP_FROM_BITS_f32((tp_u32)(bits < at_most ? bits : at_most));
+}
+TP_FN tp_f32 tp_clamp_f32(tp_f32 x, tp_f32 low, tp_f32 high) {
+    const tp_u32 at_least = TP_BITS_f32(low), below = TP_BITS_f32(tp_at_most_f32(x, high));
     return TP_FROM_BITS_f32(below < at_least ? below : at_least); /* negative floats grow with their bits, downwards */
 }
 
@@ -63,10 +66,13 @@ TP_FN tp_f32 tp_exp_times_f32(tp_f32 x, tp_i32 k) {
 /* What exp rounds to 0, exactly: CPUs take a hundred times as long for a product that is no normal number, and masked
  * scores are -inf by the row. */
 TP_FN tp_f32 tp_exp_floor_f32(tp_f32 x) { return x < -104.0f ? -176.0f : x; }
-TP_FN tp_f32 tp_exp_f32(tp_f32 x) { return tp_exp_times_f32(tp_exp_floor_f32(x > 89.0f ? 89.0f : x), 0); }
+TP_FN tp_f32 tp_exp_f32(tp_f32 x) {
+    const tp_f32 value = tp_exp_times_f32(tp_exp_floor_f32(tp_at_most_f32(x, 89.0f)), 0);
+    return x == x ? value : x;
+}
 
 TP_FN tp_f32 tp_exp2_f32(tp_f32 x) {
-    const tp_f32 above = x > 129.0f ? 129.0f : x, c = x < -151.0f ? -254.0f : above; /* as tp_exp_floor_f32 */
+    const tp_f32 above = tp_at_most_f32(x, 129.0f), c = x < -151.0f ? -254.0f : above; /* as tp_exp_floor_f32 */
     const tp_f32 shifted = c + TP_ROUNDER_f32;
     const tp_f32 r = c - (shifted - TP_ROUNDER_f32); /* exact */
     tp_f32 p = 0x1.417834p-13f;
@@ -76,7 +82,8 @@ TP_FN tp_f32 tp_exp2_f32(tp_f32 x) {
     p = TP_FMA(p, r, 0x1.ebfbdcp-3f);
     p = TP_FMA(p, r, 0x1.62e430p-1f);
     p = TP_FMA(p, r, 1.0f);
-    return tp_scale_f32(p, (tp_i32)(TP_BITS_f32(shifted) - TP_BITS_f32(TP_ROUNDER_f32)));
+    const tp_f32 value = tp_scale_f32(p, (tp_i32)(TP_BITS_f32(shifted) - TP_BITS_f32(TP_ROUNDER_f32)));
+    return x == x ? value : x;
 }
 
 TP_FN tp_f32 tp_expm1_f32(tp_f32 x) {
@@ -128,9 +135,9 @@ TP_FN tp_f32 tp_log_tail_f32(tp_f32 f) {
 
 /* x = 2**e * (1 + f) for positive finite x */
 TP_FN tp_f32 tp_log_split_f32(tp_f32 x, tp_f32 *e) {
-    const tp_bool tiny = x < 0x1p-126f;
-    const tp_u32 bits = TP_BITS_f32(tiny ? x * 0x1p23f : x) - 0x3f3504f3u; /* sqrt(1/2) */
-    *e = (tp_f32)((tp_i32)bits >> 23) - (tiny ? 23.0f : 0.0f);
+    const tp_u32 normal = TP_BITS_f32(x), tiny = TP_BITS_f32(x * 0x1p23f) - (23u << 23);
+    const tp_u32 bits = (x < 0x1p-126f ? tiny : normal) - 0x3f3504f3u; /* sqrt(1/2) */
+    *e = (tp_f32)((tp_i32)bits >> 23);
     return TP_FROM_BITS_f32((bits & 0x007fffffu) + 0x3f3504f3u) - 1.0f;
 }
 
@@ -206,7 +213,7 @@ TP_FN tp_f32 tp_erf_reduced_f32(tp_f32 x) {
 /* Above, 1 - 1 / p(|x|)**8, the shape of Hastings' approximations (Abramowitz and Stegun 7.1.28); from 3.92 on the
  * result rounds to 1. */
 TP_FN tp_f32 tp_erf_f32(tp_f32 x) {
-    const tp_f32 a = TP_ABS_f32(x), c = a > 3.93f ? 3.93f : a;
+    const tp_f32 a = TP_ABS_f32(x), c = tp_at_most_f32(a, 3.93f);
     tp_f32 q = 0x1.0b4e7cp-11f;
     q = TP_FMA(q, c, -0x1.d7f7fep-9f);
     q = TP_FMA(q, c, 0x1.021046p-6f);
@@ -217,7 +224,7 @@ TP_FN tp_f32 tp_erf_f32(tp_f32 x) {
     q = TP_FMA(q, c, 0x1.fea9b8p-1f);
     const tp_f32 q2 = q * q, q4 = q2 * q2;
     const tp_f32 large = TP_COPYSIGN_f32(1.0f - 1.0f / (q4 * q4), x);
-    return a < 0.96f ? tp_erf_reduced_f32(x) : large;
+    return a >= 0.96f ? large : tp_erf_reduced_f32(x); /* a NaN is one there */
 }
 
 /* ---- what libmvec has as well, as fast ---- */
@@ -230,7 +237,7 @@ TP_FN tp_f32 tp_pow_f32(tp_f32 x, tp_f32 y) { return tp_vector_pow(x, y); }
 /* 1 - erf(x) up to 1/2. Beyond, exp(-x*x) q(t) / (1 + 2x) with t = (x - 2) / (x + 2), the shape of Shepherd and
  * Laframboise (Mathematics of Computation 36, 1981); x*x in two parts. */
 TP_FN tp_f32 tp_erfc_f32(tp_f32 x) {
-    const tp_f32 a = TP_ABS_f32(x), c = a > 11.0f ? 11.0f : a; /* 0 from there on */
+    const tp_f32 a = TP_ABS_f32(x), c = tp_at_most_f32(a, 11.0f); /* 0 from there on */
     const tp_f32 t = (c - 2.0f) / (c + 2.0f), square = c * c;
     const tp_f32 high = TP_FROM_BITS_f32(TP_BITS_f32(c) & 0xfffff000u); /* its square is exact */
     const tp_f32 rest = (high * high - square) + (c - high) * (c + high);
@@ -247,7 +254,7 @@ TP_FN tp_f32 tp_erfc_f32(tp_f32 x) {
     const tp_f32 power = tp_exp_f32(-square);
     const tp_f32 tail = TP_FMA(power, -rest, power) * q / TP_FMA(2.0f, c, 1.0f);
     const tp_f32 far = x < 0.0f ? 2.0f - tail : tail;
-    return a < 0.5f ? 1.0f - tp_erf_reduced_f32(x) : far;
+    return a >= 0.5f ? far : 1.0f - tp_erf_reduced_f32(x);
 }
 
 /* exp(a) / 2 for a >= 0: finite a little longer than exp(a) */

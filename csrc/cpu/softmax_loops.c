@@ -1,8 +1,8 @@
 /* softmax_loops.c: softmax, log_softmax and their gradients, compiled once per capability.
  *
  * A row's largest element is subtracted first, so nothing overflows. Rows along memory are taken one by one, in lanes;
- * rows across memory, COLUMNS neighbours at a time. Sums run in a fixed order, whatever the capability. The loops are
- * in softmax_rows.h, once for every dtype. */
+ * rows across memory, COLUMNS neighbours at a time; short rows along memory are turned, TURNED at a time. Sums run in a
+ * fixed order, whatever the capability. The loops are in softmax_rows.h, once for every dtype. */
 #include "cpu/softmax.h"
 
 #include "core/error.h"
@@ -16,6 +16,7 @@
 #define ROWS 16
 #define LONG 512 /* elements of a row, of which ROWS would leave the L1 cache */
 #define COLUMNS 64
+#define TURNED 32 /* short rows that are taken at once */
 
 /* Where row i of n elements starts, `inner` rows lying side by side. */
 TP_INLINE int64_t start_of(int64_t i, int64_t n, int64_t inner) {
@@ -31,6 +32,11 @@ TP_INLINE int64_t columns_from(int64_t i, int64_t inner, int64_t last) {
 
 /* Rows of this length look for signals (tp_ends_at). */
 TP_INLINE bool was_interrupted(int64_t n) { return n > 1 << 20 && tp_error_pending() != TP_NoError; }
+
+/* How many of so many rows are taken at once; few of them cost less one by one. */
+TP_INLINE int turned_of(int64_t n, int64_t count) {
+    return n > 2 * LANES || count < 6 ? 0 : (int)(count < TURNED ? count : TURNED);
+}
 
 #define T float
 #define OF(name) name##_f32

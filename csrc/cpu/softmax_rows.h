@@ -77,6 +77,52 @@ TP_INLINE void OF(short_row)(const T *in, T *out, int n, const int width) {
     memcpy(out, e, (size_t)n * sizeof *e);
 }
 
+/* x[0] becomes the fold of x[0] to x[n - 1] in the order of sum_of_lanes, for TURNED rows at once. */
+#define FOLD_TURNED(join)                                           \
+    for (int half = n > LANES ? LANES : LANES / 2; half; half /= 2) \
+        for (int k = 0; k < half && k + half < n; k++)              \
+            VECTORISED for (int r = 0; r < TURNED; r++) x[k][r] = join(x[k][r], x[k + half][r]);
+#define SUM(a, b) ((a) + (b))
+#define TOP(a, b) ((b) > (a) ? (b) : (a))
+TP_INLINE void OF(fold_sums)(T (*x)[TURNED], int n){FOLD_TURNED(SUM)} TP_INLINE
+    void OF(fold_tops)(T (*x)[TURNED], int n){FOLD_TURNED(TOP)}
+#undef FOLD_TURNED
+#undef SUM
+#undef TOP
+
+/* m <= TURNED neighbouring rows of n <= 2 * LANES elements, turned: elements of all rows lie side by side, where a row
+ * of ten alone is all waiting. Lanes that are left over hold the last row. The bits are those of one row at a time. */
+TP_INLINE void OF(turn)(T (*x)[TURNED], const T *in, int n, int m) {
+    for (int r = 0; r < TURNED; r++) VECTORISED for (int k = 0; k < n; k++) x[k][r] = in[(r < m ? r : m - 1) * n + k];
+}
+
+static void OF(turned_rows)(const T *in, T *out, int n, int m, bool log) {
+    T x[2 * LANES][TURNED], fold[2 * LANES][TURNED], top[TURNED];
+    TP_ABREAST_LANES_BEGIN
+    OF(turn)(x, in, n, m);
+    memcpy(fold, x, (size_t)n * sizeof *x);
+    OF(fold_tops)(fold, n);
+    memcpy(top, fold, sizeof top);
+    for (int k = 0; k < n; k++) VECTORISED TP_IVDEP for (int r = 0; r < TURNED; r++) {
+            if (sizeof(T) == 4) TP_ABREAST_LANE(x[k], r); /* Note [Vectors abreast] */
+            x[k][r] = OF(tp_exp)(x[k][r] - top[r]);
+        }
+    TP_ABREAST_LANES_END
+    memcpy(fold, x, (size_t)n * sizeof *x);
+    OF(fold_sums)(fold, n);
+    T *sum = fold[0];
+    if (log) {
+        VECTORISED TP_IVDEP for (int r = 0; r < TURNED; r++) sum[r] = OF(tp_log)(sum[r]);
+        for (int r = 0; r < m; r++)
+            for (int k = 0; k < n; k++) out[r * n + k] = in[r * n + k] - top[r] - sum[r];
+        return;
+    }
+    VECTORISED for (int r = 0; r < TURNED; r++) sum[r] = 1 / sum[r];
+    for (int k = 0; k < n; k++) VECTORISED for (int r = 0; r < TURNED; r++) x[k][r] *= sum[r];
+    for (int r = 0; r < m; r++)
+        for (int k = 0; k < n; k++) out[r * n + k] = x[k][r];
+}
+
 static void OF(row)(const T *in, T *out, int64_t n) {
     T scale = 1 / OF(exp_sum)(out, in, OF(largest)(in, n), n);
     for (int64_t first = 0, last; first < n && !tp_ends_at(first); first = last) {
@@ -87,7 +133,10 @@ static void OF(row)(const T *in, T *out, int64_t n) {
 
 /* Rows along memory, of one length. */
 static void OF(rows)(const T *in, T *out, int64_t n, int64_t count) {
-    for (int64_t i = 0; i < count && !was_interrupted(n); i++, in += n, out += n)
+    int64_t i = 0;
+    for (int m; (m = turned_of(n, count - i)); i += m, in += m * n, out += m * n)
+        OF(turned_rows)(in, out, (int)n, m, false);
+    for (; i < count && !was_interrupted(n); i++, in += n, out += n)
         if (n <= LANES) OF(short_row)(in, out, (int)n, LANES);
         else if (n <= 2 * LANES) OF(short_row)(in, out, (int)n, 2 * LANES);
         else OF(row)(in, out, n);
@@ -103,8 +152,10 @@ TP_INLINE void OF(less)(const T *in, T *out, int64_t n, T top, T less) {
 /* The logarithms of several rows are taken together. */
 static void OF(log_rows)(const T *in, T *out, int64_t n, int64_t count) {
     T top[ROWS], sum[ROWS], e[2 * LANES];
-    int64_t most = n <= LONG ? ROWS : 1;
-    for (int64_t i = 0, m; i < count && !was_interrupted(n); i += m, in += m * n, out += m * n) {
+    int64_t i = 0, most = n <= LONG ? ROWS : 1;
+    for (int m; (m = turned_of(n, count - i)); i += m, in += m * n, out += m * n)
+        OF(turned_rows)(in, out, (int)n, m, true);
+    for (int64_t m; i < count && !was_interrupted(n); i += m, in += m * n, out += m * n) {
         m = count - i < most ? count - i : most;
         for (int64_t r = 0; r < m; r++) {
             const T *x = in + r * n;
@@ -157,6 +208,22 @@ static void OF(backward_row)(const T *g, const T *y, T *out, int64_t n, bool log
     }
 }
 
+/* As turned_rows. The logarithm's exponentials stay exp's own of a row in double, where a vector's differ. */
+static void OF(backward_turned)(const T *g, const T *y, T *out, int n, int m, bool log) {
+    T a[2 * LANES][TURNED], b[2 * LANES][TURNED], fold[2 * LANES][TURNED];
+    OF(turn)(a, g, n, m);
+    OF(turn)(b, y, n, m);
+    for (int k = 0; k < n; k++)
+        VECTORISED for (int r = 0; r < TURNED; r++) fold[k][r] = 0 + (log ? a[k][r] : a[k][r] * b[k][r]);
+    OF(fold_sums)(fold, n);
+    const T *sum = fold[0];
+    for (int k = 0; k < n; k++)
+        if (log) VECTORISED TP_IVDEP for (int r = 0; r < TURNED; r++) a[k][r] -= OF(tp_exp)(b[k][r]) * sum[r];
+        else VECTORISED for (int r = 0; r < TURNED; r++) a[k][r] = b[k][r] * (a[k][r] - sum[r]);
+    for (int r = 0; r < m; r++)
+        for (int k = 0; k < n; k++) out[r * n + k] = a[k][r];
+}
+
 static void OF(backward_columns)(const T *g, const T *y, T *out, int64_t n, int64_t inner, int64_t m, bool log) {
     T sum[COLUMNS] = {0};
     for (int64_t i = 0; i < n; i++)
@@ -192,8 +259,10 @@ static void OF(backward)(const void *grad_, const void *output_, void *out_, int
     T *out = out_;
     for (int64_t i = first, m; i < last; i += m) {
         int64_t at = start_of(i, n, inner);
-        m = columns_from(i, inner, last);
-        if (inner == 1) OF(backward_row)(grad + at, output + at, out + at, n, log);
+        int turned = inner == 1 && n <= 16 && last - i >= 16 && (sizeof(T) == 4 || !log) ? turned_of(n, last - i) : 0;
+        m = turned ? turned : columns_from(i, inner, last);
+        if (turned) OF(backward_turned)(grad + at, output + at, out + at, (int)n, turned, log);
+        else if (inner == 1) OF(backward_row)(grad + at, output + at, out + at, n, log);
         else OF(backward_columns)(grad + at, output + at, out + at, n, inner, m, log);
         if (was_interrupted(n)) return;
     }

@@ -8,8 +8,14 @@ from test_products import check_gradients
 
 import tensorpy as tp
 import tensorpy.nn.functional as F
+from tensorpy.testing.checks import bits
 
 rng = np.random.default_rng(0)
+
+
+def numbers(t):
+    """Bits, but for the sign of a NaN."""
+    return bits(t.where(~t.isnan(), tp.nan))
 
 
 def softmax(x, dim):
@@ -25,6 +31,23 @@ def test_softmax(shape, dim, dtype):
     np.testing.assert_allclose(np.array(F.softmax(tp.from_numpy(x), dim).tolist()), expected, rtol=1e-5, atol=1e-7)
     logs = np.array(F.log_softmax(tp.from_numpy(x), dim).tolist())
     np.testing.assert_allclose(logs, np.log(expected), rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("dtype", [tp.float32, tp.float64, tp.bfloat16])
+@pytest.mark.parametrize("n", [1, 2, 7, 10, 16, 17, 31, 32, 33, 64, 65])
+def test_rows_together_have_the_bits_of_each_alone(n, dtype):
+    """Short rows are taken several at a time (csrc/cpu/softmax_rows.h), however many there are."""
+    x, grad = (tp.from_numpy((rng.standard_normal((75, n)) * 8).astype(np.float32)).to(dtype) for _ in range(2))
+    x[3], x[40, 0] = -tp.inf, tp.inf
+    grad[1] = -0.0
+    for name in ("softmax", "log_softmax"):
+        y = getattr(F, name)(x, 1)
+        backward = getattr(tp.ops.aten, f"_{name}_backward_data")
+        for count in (1, 5, 6, 33, 75):
+            assert numbers(getattr(F, name)(x[:count], 1)) == numbers(y[:count])
+            assert numbers(backward(grad[:count], y[:count], 1, dtype)) == numbers(backward(grad, y, 1, dtype)[:count])
+        alone = tp.cat([getattr(F, name)(row[None], 1) for row in x])
+        assert numbers(y) == numbers(alone)
 
 
 @pytest.mark.parametrize("dim", [0, 1])

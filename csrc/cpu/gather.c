@@ -184,16 +184,24 @@ static void run_part(int64_t begin, int64_t end, void *context) {
               p->other + begin * w.other_inner * p->itemsize);
         return;
     }
+    int64_t rest = begin, self = 0, index = 0, other = 0, at[TP_MAX_DIMS];
+    for (int d = p->ndim - 1; d >= 0; d--) {
+        at[d] = rest % p->sizes[d];
+        rest /= p->sizes[d];
+        self += at[d] * p->self_strides[d];
+        index += at[d] * p->index_strides[d];
+        other += at[d] * p->other_strides[d];
+    }
     for (int64_t block = begin; block < end; block++) {
-        int64_t rest = block, self = 0, index = 0, other = 0;
-        for (int d = p->ndim - 1; d >= 0; d--) {
-            int64_t at = rest % p->sizes[d];
-            rest /= p->sizes[d];
-            self += at * p->self_strides[d];
-            index += at * p->index_strides[d];
-            other += at * p->other_strides[d];
-        }
         p->fn(&p->w, p->self + self * p->itemsize, p->index + index, p->other + other * p->itemsize);
+        for (int d = p->ndim - 1; d >= 0; d--) { /* on to the next block */
+            int64_t by = ++at[d] < p->sizes[d] ? 1 : 1 - p->sizes[d];
+            self += by * p->self_strides[d];
+            index += by * p->index_strides[d];
+            other += by * p->other_strides[d];
+            if (by == 1) break;
+            at[d] = 0;
+        }
     }
 }
 

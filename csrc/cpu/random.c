@@ -142,17 +142,30 @@ typedef struct {
     double time;
     int64_t index;
 } arrival;
-static int by_time(const void *a, const void *b) {
-    double x = ((const arrival *)a)->time, y = ((const arrival *)b)->time;
-    return (x > y) - (x < y);
+static int by_time(const void *a_, const void *b_) {
+    const arrival *a = a_, *b = b_;
+    return a->time != b->time ? (a->time > b->time) - (a->time < b->time)
+                              : (a->index > b->index) - (a->index < b->index);
+}
+/* Puts x among the first `count` of at most `wanted` arrivals, which are in order. Gives how many there are then. */
+static int64_t arrive(arrival *first, int64_t count, int64_t wanted, arrival x) {
+    if (count == wanted && !(x.time < first[count - 1].time)) return count;
+    int64_t k = count < wanted ? count++ : count - 1;
+    for (; k > 0 && x.time < first[k - 1].time; k--) first[k] = first[k - 1];
+    first[k] = x;
+    return count;
 }
 /* Exponential arrivals of rate p: the first `wanted` are a sample without replacement (Efraimidis and Spirakis, 2006).
  */
 static void sample_without(const double *p, arrival *order, int64_t n, int64_t *out, int64_t wanted, tp_philox_state s,
                            uint64_t first) {
-    for (int64_t i = 0; i < n; i++)
-        order[i] = (arrival){p[i] > 0 ? -log(1.0 - uniform_at(s, first + (uint64_t)i)) / p[i] : HUGE_VAL, i};
-    qsort(order, (size_t)n, sizeof *order, by_time);
+    bool few = wanted <= 8 || wanted < n / 64; /* of whom most come too late to be moved */
+    for (int64_t i = 0, count = 0; i < n; i++) {
+        arrival x = {p[i] > 0 ? -log(1.0 - uniform_at(s, first + (uint64_t)i)) / p[i] : HUGE_VAL, i};
+        if (few) count = arrive(order, count, wanted, x);
+        else order[i] = x;
+    }
+    if (!few) qsort(order, (size_t)n, sizeof *order, by_time);
     for (int64_t k = 0; k < wanted; k++) out[k] = order[k].index;
 }
 

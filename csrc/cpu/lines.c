@@ -21,6 +21,8 @@ void tp_make_entries(tp_entry *e, const tp_tensor *t, int64_t first, int64_t n, 
     }
 }
 
+#define FEW 32 /* are sorted by insertion */
+
 /* Both halves of a pass over the entries, some at a time so that a signal is heard. */
 #define PER_LOOK ((int64_t)1 << 20)
 static int count_bytes(const tp_entry *from, int64_t n, int shift, int64_t *count) {
@@ -41,7 +43,7 @@ static int spread_entries(tp_entry *to, const tp_entry *from, int64_t n, int shi
 }
 
 int tp_sort_entries(tp_entry *e, tp_entry *spare, int64_t n) {
-    if (n <= 32) {
+    if (n <= FEW) {
         for (int64_t i = 1; i < n; i++) {
             tp_entry x = e[i];
             int64_t k = i;
@@ -73,7 +75,8 @@ static void swap(tp_entry *a, tp_entry *b) {
     *a = *b;
     *b = t;
 }
-/* Quickselect with the median of three as the pivot; what is left after many rounds is sorted by heap instead. */
+/* Quickselect with the median of three as the pivot; what is left, few or after many rounds, is sorted by insertion or
+ * by heap. */
 static void sift(tp_entry *e, int64_t n, int64_t i) {
     for (int64_t c; (c = 2 * i + 1) < n; i = c) {
         if (c + 1 < n && before(e[c], e[c + 1])) c++;
@@ -81,7 +84,14 @@ static void sift(tp_entry *e, int64_t n, int64_t i) {
         swap(&e[i], &e[c]);
     }
 }
-static void heap_sort(tp_entry *e, int64_t n) {
+static void sort_in_place(tp_entry *e, int64_t n) {
+    for (int64_t i = 1; n <= FEW && i < n; i++) {
+        tp_entry x = e[i];
+        int64_t k = i;
+        for (; k > 0 && before(x, e[k - 1]); k--) e[k] = e[k - 1];
+        e[k] = x;
+    }
+    if (n <= FEW) return;
     for (int64_t i = n / 2 - 1; i >= 0; i--) sift(e, n, i);
     for (int64_t end = n - 1; end > 0; end--) {
         swap(&e[0], &e[end]);
@@ -90,7 +100,7 @@ static void heap_sort(tp_entry *e, int64_t n) {
 }
 tp_entry tp_select_entry(tp_entry *e, int64_t n, int64_t k) {
     int64_t low = 0, high = n - 1;
-    for (int rounds = 0; high - low > 16 && rounds < 64; rounds++) {
+    for (int rounds = 0; high - low >= FEW / 2 && rounds < 64; rounds++) {
         int64_t middle = low + (high - low) / 2;
         if (before(e[middle], e[low])) swap(&e[middle], &e[low]);
         if (before(e[high], e[low])) swap(&e[high], &e[low]);
@@ -107,11 +117,11 @@ tp_entry tp_select_entry(tp_entry *e, int64_t n, int64_t k) {
         else return e[k];
         if (tp_unlikely(high - low > 1 << 20) && tp_host_look() < 0) return e[k]; /* the caller's loop fails */
     }
-    heap_sort(e + low, high - low + 1);
+    sort_in_place(e + low, high - low + 1);
     return e[k];
 }
 
 void tp_first_entries(tp_entry *e, int64_t n, int64_t k) {
     if (k < n) tp_select_entry(e, n, k - 1);
-    heap_sort(e, k);
+    sort_in_place(e, k);
 }

@@ -75,6 +75,40 @@ static void call_dot(const tp_blas *blas, tp_dtype dtype, matrix a, matrix b, ma
     }
 }
 
+/* ---- a few numbers ----
+ *
+ * Of which a call of BLAS would cost more than they do: products of a batch of short vectors. */
+
+#define FEW_PRODUCTS 256
+#define SHORT_SUM 32    /* which waits for itself, number by number */
+#define SMALL_LOOK 4096 /* of them between two looks for signals */
+
+static bool is_small(tp_dtype dtype, const matrix *a, const matrix *c) {
+    bool real = dtype == TP_FLOAT32 || dtype == TP_FLOAT64;
+    return real && a->cols <= SHORT_SUM && c->rows <= FEW_PRODUCTS && c->cols <= FEW_PRODUCTS &&
+           c->rows * c->cols * a->cols <= FEW_PRODUCTS;
+}
+
+#define MULTIPLY_SMALL(T)                                                                                         \
+    static void multiply_small_##T(const matrix *a, const matrix *b, const matrix *c, T alpha, T beta) {          \
+        for (int64_t i = 0; i < c->rows; i++)                                                                     \
+            for (int64_t j = 0; j < c->cols; j++) {                                                               \
+                const T *x = (const T *)a->data + i * a->row_stride, *y = (const T *)b->data + j * b->col_stride; \
+                T sum = 0, *out = (T *)c->data + i * c->row_stride + j * c->col_stride;                           \
+                for (int64_t k = 0; k < a->cols; k++) sum += x[k * a->col_stride] * y[k * b->row_stride];         \
+                *out = alpha * sum + (beta == 0 ? 0 : beta * *out);                                               \
+            }                                                                                                     \
+    }
+MULTIPLY_SMALL(float)
+MULTIPLY_SMALL(double)
+#undef MULTIPLY_SMALL
+
+static void multiply_small(tp_dtype dtype, const matrix *a, const matrix *b, const matrix *c, double alpha,
+                           double beta) {
+    if (dtype == TP_FLOAT32) multiply_small_float(a, b, c, (float)alpha, (float)beta);
+    else multiply_small_double(a, b, c, alpha, beta);
+}
+
 /* ---- a few rows ---- */
 
 typedef struct {
@@ -204,6 +238,10 @@ static int call_sgemm(matrix a, matrix b, matrix c, float alpha, float beta) {
 static int call_blas(tp_dtype dtype, matrix a, matrix b, matrix c, const tp_scalar *alpha, const tp_scalar *beta) {
     const tp_blas *blas = tp_blas_get();
     if (!blas) return -1;
+    if (is_small(dtype, &a, &c)) {
+        multiply_small(dtype, &a, &b, &c, tp_scalar_double(alpha), tp_scalar_double(beta));
+        return 0;
+    }
     if (c.col_stride != 1 && c.row_stride == 1)
         return call_blas(dtype, transposed(b), transposed(a), transposed(c), alpha, beta);
     if (for_sgemm(blas, dtype, c.rows, c.cols, a.cols, strided(b)))
@@ -391,8 +429,14 @@ typedef struct {
 static void run_batch(int64_t begin, int64_t end, void *context) {
     const batch_job *j = context;
     bool blas = tp_is_floating_dtype(j->dtype) || tp_is_complex_dtype(j->dtype);
+    double alpha = tp_scalar_double(j->alpha), beta = tp_scalar_double(j->beta);
     for (int64_t i = begin; i < end; i++) {
         matrix a = in_batch(&j->a, i), b = in_batch(&j->b, i), c = in_batch(&j->out, i);
+        if (is_small(j->dtype, &a, &c)) {
+            multiply_small(j->dtype, &a, &b, &c, alpha, beta);
+            if (i % SMALL_LOOK == 0 && tp_host_look() < 0) return;
+            continue;
+        }
         if ((blas ? call_blas : integer_gemm)(j->dtype, a, b, c, j->alpha, j->beta) < 0 || tp_host_look() < 0) return;
     }
 }

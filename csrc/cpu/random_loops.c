@@ -8,12 +8,53 @@
 #include "tensorpy/math.h"
 
 #include <math.h>
+#ifdef __AVX2__
+#include <immintrin.h>
+#endif
 
 #define LANES                                                                                               \
     64 /* Philox blocks side by side: enough of them that gcc vectorises the loops and does not unroll them \
         */
 
 /* 4 * LANES words, those of the Philox blocks from `index` on. */
+#ifdef __AVX2__
+/* A word lies in 64 bits, of which the upper half is anything: products of 32 bits look at the lower alone. */
+typedef struct {
+    __m256i c0, c1, c2, c3;
+} four_blocks;
+
+static inline four_blocks after_round(four_blocks b, __m256i k0, __m256i k1) {
+    const __m256i m0 = _mm256_set1_epi64x(0xD2511F53), m1 = _mm256_set1_epi64x(0xCD9E8D57);
+    __m256i p0 = _mm256_mul_epu32(m0, b.c0), p1 = _mm256_mul_epu32(m1, b.c2);
+    return (four_blocks){_mm256_xor_si256(_mm256_srli_epi64(p1, 32), _mm256_xor_si256(b.c1, k0)), p1,
+                         _mm256_xor_si256(_mm256_srli_epi64(p0, 32), _mm256_xor_si256(b.c3, k1)), p0};
+}
+static inline void put_blocks(four_blocks b, uint32_t *out) {
+    __m256i low = _mm256_blend_epi32(b.c0, _mm256_slli_epi64(b.c1, 32), 0xAA);  /* c0 and c1 of each block */
+    __m256i high = _mm256_blend_epi32(b.c2, _mm256_slli_epi64(b.c3, 32), 0xAA); /* c2 and c3 */
+    __m256i even = _mm256_unpacklo_epi64(low, high), odd = _mm256_unpackhi_epi64(low, high);
+    _mm256_storeu_si256((__m256i *)out, _mm256_permute2x128_si256(even, odd, 0x20));
+    _mm256_storeu_si256((__m256i *)(out + 8), _mm256_permute2x128_si256(even, odd, 0x31));
+}
+static void philox_lanes(tp_philox_state s, uint64_t index, uint32_t *out) {
+    __m256i offset = _mm256_set1_epi64x((int64_t)s.offset), offset_high = _mm256_srli_epi64(offset, 32);
+    for (int l = 0; l < LANES; l += 8, out += 32) {
+        __m256i i =
+            _mm256_add_epi64(_mm256_set1_epi64x((int64_t)(index + (uint64_t)l)), _mm256_setr_epi64x(0, 1, 2, 3));
+        __m256i j = _mm256_add_epi64(i, _mm256_set1_epi64x(4));
+        four_blocks a = {i, _mm256_srli_epi64(i, 32), offset, offset_high},
+                    b = {j, _mm256_srli_epi64(j, 32), offset, offset_high};
+        uint32_t k0 = (uint32_t)s.seed, k1 = (uint32_t)(s.seed >> 32);
+        for (int r = 0; r < 10; r++, k0 += 0x9E3779B9u, k1 += 0xBB67AE85u) {
+            __m256i key0 = _mm256_set1_epi32((int)k0), key1 = _mm256_set1_epi32((int)k1);
+            a = after_round(a, key0, key1);
+            b = after_round(b, key0, key1);
+        }
+        put_blocks(a, out);
+        put_blocks(b, out + 16);
+    }
+}
+#else
 static void philox_lanes(tp_philox_state s, uint64_t index, uint32_t *out) {
     uint32_t c0[LANES], c1[LANES], c2[LANES], c3[LANES];
     uint32_t k0 = (uint32_t)s.seed, k1 = (uint32_t)(s.seed >> 32);
@@ -39,6 +80,7 @@ static void philox_lanes(tp_philox_state s, uint64_t index, uint32_t *out) {
         out[4 * l + 3] = c3[l];
     }
 }
+#endif
 
 /* n words from word `first` on; both are multiples of 4 * LANES. */
 static void words(const tp_draw *d, int64_t first, int64_t n, uint32_t *out) {

@@ -16,7 +16,7 @@ from tensorpy.testing.checks import bits
 from tensorpy.utils import extension
 
 SHAPES = [(100, 64), (33, 70), (8, 20, 48), (2, 3, 40, 33), (80, 5, 12), (64, 4096), (40, 5000), (512, 1), (16, 64)]
-SHAPES += [(50, 2), (1000,)]
+SHAPES += [(50, 2), (1000,), (64, 64), (7, 48, 48), (40, 7, 50)]  # among them as many rows as elements of one
 
 
 def by_hand(x: tp.Tensor, y: tp.Tensor) -> Any:
@@ -68,6 +68,13 @@ PROGRAMS: dict[str, Callable[[tp.Tensor, tp.Tensor], Any]] = {
     "weights": lambda x, y: (
         F.layer_norm(x + y, x.shape[-2:], y.reshape(-1, *x.shape[-2:])[0] if x.ndim > 1 else y) * y if x.ndim > 1 else x
     ),
+    "weights of elements": lambda x, y: (
+        F.layer_norm(x + y, x.shape[-1:], y.reshape(-1, x.shape[-1])[0], x.reshape(-1, x.shape[-1])[-1]) * y
+    ),
+    "weights of rows": lambda x, y: (
+        F.gelu(F.group_norm(x * 2, x.shape[1], y[0, :, 0], x[-1, :, -1])) + y if x.ndim == 3 else x
+    ),
+    "weights of tensors": lambda x, y: F.rms_norm(x * y, x.shape[-1:], (x * y).reshape(-1, x.shape[-1])[0]) + x,
     "two dimensions": lambda x, y: (x - (x + y).sum((-1, -2), keepdim=True)) * y if x.ndim > 1 else x,
     "norms": lambda x, y: x / tp.linalg.vector_norm(x * y, 2, -1, True) + tp.linalg.vector_norm(x, 1, -1, True),
     "any": lambda x, y: ((x * y > 0.5).any(-1, keepdim=True), ((x + y) > -9).all(-1), (x - y).count_nonzero(-1)),
@@ -118,7 +125,7 @@ def test_gradients(name: str) -> None:
         total = sum((r * r).sum() for r in (result if isinstance(result, tuple) else (result,)) if r.requires_grad)
         return tp.autograd.grad(total, (x, y), allow_unused=True) if isinstance(total, tp.Tensor) else ()
 
-    for shape in SHAPES[:6]:
+    for shape in SHAPES[:6] + SHAPES[-3:]:
         x, y = (tp.randn(shape, generator=tp.Generator().manual_seed(seed), requires_grad=True) for seed in (1, 2))
         found = tp.compile(step, options={"smallest": 0, "tile": 3000})(x, y)
         for one, other in zip(found, step(x, y), strict=True):

@@ -133,6 +133,30 @@ def test_gradients(name: str) -> None:
             assert one is None or (bits(one) == bits(other) and one.stride() == other.stride())
 
 
+FOLDS: dict[str, Callable[[tp.Tensor], tp.Tensor]] = {
+    "sum": lambda x: x.sum(-1, dtype=tp.float32),
+    "mean": lambda x: x.mean(-1, dtype=tp.float32),
+    "prod": lambda x: x.prod(-1, dtype=tp.float32),
+    "nansum": lambda x: x.nansum(-1, dtype=tp.float32),
+    "norm": lambda x: tp.linalg.vector_norm(x, 2, -1, dtype=tp.float32),
+    "amax": lambda x: x.amax(-1),
+    "var": lambda x: x.var(-1),
+}
+
+
+@pytest.mark.parametrize("name", FOLDS)
+@pytest.mark.parametrize("dtype", [tp.float32, tp.float16, tp.bfloat16], ids=str)
+def test_a_row_does_not_see_how_many_there_are(name: str, dtype: tp.dtype) -> None:
+    """Also where rows are converted in pieces, which are as long as rows are few."""
+    fold = FOLDS[name]
+    for width in (2, 3, 5, 15, 16, 17, 31, 32, 33, 100):
+        x = tp.randn(2048, width, generator=tp.Generator().manual_seed(width)).to(dtype)
+        whole = fold(x)
+        for rows in (16, 17, 20, 33, 100, 300):
+            for at in range(0, 2048 - rows, 5 * rows):
+                assert bits(fold(x[at : at + rows])) == bits(whole[at : at + rows]), (width, rows)
+
+
 def test_a_tensor_that_passes_has_a_tile_of_memory() -> None:
     x = tp.randn(4096, 1024)  # 16 MB
     compiled = tp.compile(by_hand, options={"tile": 64 * 1024})

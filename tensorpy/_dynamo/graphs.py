@@ -190,11 +190,12 @@ class Entry:
                 node.target = node.name
                 recorder.know(leaf, node, depends=True)
         random = get_rng_state()
-        before = _tracer.set(recorder)
+        before, compiled = _tracer.set(recorder), _C._set_code_is_compiled(True)
         try:
             result = f(*args, **kwargs)
         finally:
             _tracer.set(before)
+            _C._set_code_is_compiled(compiled)
         self.breaks = recorder.breaks
         self._finish(recorder, result, leaves)
         if self.why is None:

@@ -206,7 +206,7 @@ PRIVATE = """
     _function_modes _functionalize _get_anomaly _get_deterministic_fill_uninitialized_memory _get_dispatch_sets
     _handle_torch_function _hangs_on_others _has_storage _has_torch_function _has_torch_function_unary
     _has_torch_function_variadic _hook_saved _host_calls _is_batched _is_cow_tensor _is_watched
-    _hold_kernel _is_wrapped_number _is_wrapper
+    _code_is_compiled _code_is_whole _set_code_is_compiled _hold_kernel _is_wrapped_number _is_wrapper
     _library_methods _linalg _load_library _load_plan _make_dual _mark_pending _masked _memory_stats _met_optimizer
     _module_changed _nn_module _of_graphs _op_overload _opencl _operator_info _operators _outside_devices _overridable
     _package _parsed_functions _pop_dispatch_mode _pop_function_mode _plan_ends _primal _primitives _profiler _program

@@ -17,19 +17,23 @@ if TYPE_CHECKING:
 
 
 def is_compiling() -> bool:
-    """Whether this is being compiled: never.
+    """Whether the code that asks is that of a compiled function: what it calls is, but for what disable() keeps out.
+
+    Programs leave out checks of values there. Where the engine is switched off (set_stance, TENSORPY_COMPILE=0), and
+    with the backend "eager", which gives the function back, it is code like any other.
 
     Returns: bool.
 
     Example:
-        >>> tp.compiler.is_compiling()
-        False
+        >>> tp.compiler.is_compiling(), tp.compile(tp.compiler.is_compiling)()
+        (False, True)
     """
-    return False
+    compiled: bool = _C._code_is_compiled()
+    return compiled
 
 
 def is_dynamo_compiling() -> bool:
-    """Whether this is being compiled: never.
+    """The same as is_compiling.
 
     Returns: bool.
 
@@ -37,7 +41,7 @@ def is_dynamo_compiling() -> bool:
         >>> tp.compiler.is_dynamo_compiling()
         False
     """
-    return False
+    return is_compiling()
 
 
 def is_exporting() -> bool:

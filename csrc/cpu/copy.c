@@ -206,9 +206,8 @@ static int copy_by_plan(tp_tensor *dst, tp_tensor *src) {
     if (tp_iter_plan(&it, tensors, 1, 2, tp_sizes(dst)) < 0) return -1;
     if (dst->dtype == src->dtype && is_transposed(&it, itemsize)) return copy_transposed(&it, itemsize);
     if (dst->dtype == src->dtype && is_reversed(&it, itemsize)) return copy_reversed(&it);
-    tp_loop_fn loop = tp_cast_loop((tp_dtype)src->dtype, (tp_dtype)dst->dtype);
+    tp_loop_fn loop = tp_cast_loop((tp_dtype)src->dtype, (tp_dtype)dst->dtype); /* dtypes are those of the tensors */
     if (dst->dtype == src->dtype && it.strides[1][0] == 0) loop = spread_loop(itemsize);
-    it.dtype[1] = it.loop_dtype[1] = it.dtype[0]; /* the loop itself converts */
     return tp_iter_run(&it, loop, NULL, TP_GRAIN);
 }
 

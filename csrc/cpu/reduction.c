@@ -36,6 +36,7 @@
 #define MAX_PARTS 64
 #define LOOK_ELEMENTS (1 << 20) /* input elements between two looks for signals, at least */
 #define BLOCK 1024              /* elements converted at a time */
+#define ROW_SET 4               /* rows that a fold may add up first: pieces of rows are whole sets of them */
 #define LEAF_ROWS 64            /* rows of a leaf, by default */
 #define SHORT_RUN 32            /* below this a run is better taken as rows */
 #define NARROW 64               /* rows below this are widened, to about WIDE elements */
@@ -173,14 +174,17 @@ static void fold_rows(worker *w, char *acc, int64_t n, const char *in, int64_t r
         r->fold_rows(acc, n, in, stride, row_stride, rows, index);
         return;
     }
-    int64_t item = tp_itemsize(r->in), some = at_least(BLOCK / n, 1); /* short rows are folded together */
-    for (int64_t row = 0; row < rows; row += some)
-        for (int64_t i = 0; i < n; i += BLOCK) {
-            int64_t count = at_most(n - i, BLOCK), m = at_most(rows - row, some);
+    int64_t item = tp_itemsize(r->in);
+    for (int64_t i = 0, count; i < n; i += count) {
+        count = at_most(n - i, BLOCK / ROW_SET);
+        int64_t some = BLOCK / count / ROW_SET * ROW_SET; /* short rows are folded together */
+        for (int64_t row = 0; row < rows; row += some) {
+            int64_t m = at_most(rows - row, some);
             for (int64_t k = 0; k < m; k++)
                 convert(w, w->block + k * count * item, in + (row + k) * row_stride + i * stride, stride, count);
             r->fold_rows(acc + i * r->size, count, w->block, item, count * item, m, index + row);
         }
+    }
 }
 
 /* Rows that count as several: whole ones, then what is left, each into its own accumulators. */

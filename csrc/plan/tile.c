@@ -81,7 +81,7 @@ static bool lead_of(const tp_note *note, family f, lead *l) {
     l->n = x->ndim;
     if (f.kind == NORM) {
         tp_norm_rows walk = tp_norm_rows_of(note->args[f.number].ints);
-        if (walk.runs != 1 || walk.per_run != 1) return false;
+        if (walk.runs != 1 || !walk.each) return false; /* weights by the row would begin anew in each tile */
         while (l->n > 0 && along < walk.length) along *= x->sizes[--l->n];
         if (along != walk.length) return false;
     } else if (f.kind == LINE) {
@@ -167,10 +167,8 @@ static int role_of(const stretch *s, const tp_note *note, family f, int arg, con
         if (t->ndim == ndim && is_cut(l, t)) return 1;
         return is_same_for_rows(l, t, ndim) ? 0 : -1;
     }
-    if (f.kind == NORM && !is_cut(l, t)) {
-        const char *name = note->op->info->args[arg].name;
-        return strcmp(name, "weight") == 0 || strcmp(name, "bias") == 0 ? 0 : -1;
-    }
+    const char *name = note->op->info->args[arg].name;
+    if (f.kind == NORM && (strcmp(name, "weight") == 0 || strcmp(name, "bias") == 0)) return 0; /* of any size */
     return is_cut(l, t) ? 1 : -1;
 }
 

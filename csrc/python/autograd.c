@@ -171,7 +171,7 @@ static PyObject *want_gradient(PyObject *self TP_UNUSED, PyObject *args) {
 }
 
 TP_PY_METHOD(retain_grad, "retain_grad") {
-    if (refuse_in_transform("retain_grad") < 0) return NULL;
+    if (refuse_in_transform("retain_grad") < 0 || tp_py_tell_recorder("a gradient is kept") < 0) return NULL;
     return tp_py_check(tp_retain_grad(tp_py_tensor_borrow(self))) < 0 ? NULL : Py_NewRef(Py_None);
 }
 TP_PY_FAST_METHOD(requires_grad_, "requires_grad_") {
@@ -183,6 +183,7 @@ TP_PY_FAST_METHOD(requires_grad_, "requires_grad_") {
                             "requires_grad_(): argument 'requires_grad' (position 1) must be bool, not %s",
                             Py_TYPE(args[0])->tp_name);
     if (value < 0 || refuse_in_transform("requires_grad_") < 0) return NULL;
+    if (tp_py_tell_recorder("requires_grad is set") < 0) return NULL;
     tp_py_parameter_changes(self);
     return tp_py_check(tp_set_requires_grad(tp_py_tensor_borrow(self), value)) < 0 ? NULL : Py_NewRef(self);
 }

@@ -143,6 +143,9 @@ bool tp_py_is_recording(void);
 /* Before a tensor's values go where no operator is called: -1 and the exception set if a graph is being recorded that
  * would depend on them. */
 int tp_py_refuse_traced(PyObject *tensor, const char *what);
+/* Something happens that no operator shows: a recording whose graph is called in the program's place ends. -1 and the
+ * exception set on failure. */
+int tp_py_tell_recorder(const char *what);
 
 /* tensorpy.tensor(data): any nesting of sequences, numbers, arrays and tensors; new, NULL with the exception set. */
 tp_tensor *tp_py_tensor_from_data(PyObject *data, tp_dtype dtype, tp_device device);

@@ -29,6 +29,12 @@ typedef struct {
 
 #define MOST_SKIPPED 63
 
+/* Whether this thread runs the code of a compiled function, and that of the outermost one is to run as a whole. */
+typedef struct {
+    bool now, whole;
+} standing;
+static _Thread_local standing compiled_code;
+
 #define COMPILED(o) ((compiled *)(o))
 
 /* ---- what is told ---- */
@@ -137,7 +143,11 @@ static void note_whether_quiet(compiled *c) {
 static PyObject *call_at_once(compiled *c, PyObject *const *args, size_t n, PyObject *names) {
     if (tp_region_break("a function that is not compiled") < 0) return tp_py_raise();
     tp_at_once_guard guard = tp_at_once();
-    return PyObject_Vectorcall(c->function, args, n, names);
+    standing before = compiled_code;
+    compiled_code = (standing){false, false};
+    PyObject *result = PyObject_Vectorcall(c->function, args, n, names);
+    compiled_code = before;
+    return result;
 }
 
 static PyObject *follow(compiled *c, tp_region_options *options, PyObject *const *args, size_t n, PyObject *names) {
@@ -163,9 +173,7 @@ static PyObject *follow_told(compiled *c, PyObject *const *args, size_t n, PyObj
     return result;
 }
 
-static PyObject *call(PyObject *o, PyObject *const *args, size_t n, PyObject *names) {
-    compiled *c = COMPILED(o);
-    if (c->at_once) return call_at_once(c, args, n, names);
+static PyObject *call_compiled(compiled *c, PyObject *const *args, size_t n, PyObject *names) {
     /* Inside of another compiled function's region the calls are noted there. */
     if (tp_regions_off || tp_tls.region || tp_tls.include & TP_PLAN_WATCHERS)
         return PyObject_Vectorcall(c->function, args, n, names);
@@ -173,9 +181,19 @@ static PyObject *call(PyObject *o, PyObject *const *args, size_t n, PyObject *na
     PyObject *result;
     if (replays && tp_py_replay(c->replays, args, n, names, &result)) return result;
     if (!replays && !c->told && is_quiet(c, args, n, names)) return PyObject_Vectorcall(c->function, args, n, names);
-    Py_INCREF(o);
+    Py_INCREF(c);
     result = replays ? follow_written(c, args, n, names) : follow_told(c, args, n, names);
-    Py_DECREF(o);
+    Py_DECREF(c);
+    return result;
+}
+
+static PyObject *call(PyObject *o, PyObject *const *args, size_t n, PyObject *names) {
+    compiled *c = COMPILED(o);
+    if (c->at_once) return call_at_once(c, args, n, names);
+    if (tp_regions_off || compiled_code.now) return call_compiled(c, args, n, names);
+    compiled_code = (standing){true, c->options.whole};
+    PyObject *result = call_compiled(c, args, n, names);
+    compiled_code = (standing){false, false};
     return result;
 }
 
@@ -312,6 +330,21 @@ static PyObject *is_watched(PyObject *self TP_UNUSED, PyObject *unused TP_UNUSED
     return PyBool_FromLong(tp_regions_off || tp_tls.include & TP_PLAN_WATCHERS);
 }
 
+/* _code_is_compiled() -> whether the code that calls it is a compiled function's; _code_is_whole() -> with fullgraph */
+static PyObject *code_is_compiled(PyObject *self TP_UNUSED, PyObject *unused TP_UNUSED) {
+    return PyBool_FromLong(compiled_code.now);
+}
+static PyObject *code_is_whole(PyObject *self TP_UNUSED, PyObject *unused TP_UNUSED) {
+    return PyBool_FromLong(compiled_code.whole);
+}
+
+/* _set_code_is_compiled(is) -> what was before */
+static PyObject *set_code_is_compiled(PyObject *self TP_UNUSED, PyObject *is) {
+    bool before = compiled_code.now;
+    compiled_code.now = is == Py_True;
+    return PyBool_FromLong(before);
+}
+
 /* _of_graphs(function, backend, ...) -> a GraphFunction of these; its module is loaded with the first one */
 static PyObject *of_graphs(PyObject *self TP_UNUSED, PyObject *args) {
     PyObject *module = PyImport_ImportModule("tensorpy._dynamo.graphs");
@@ -324,6 +357,9 @@ static PyObject *of_graphs(PyObject *self TP_UNUSED, PyObject *args) {
 
 static PyMethodDef functions[] = {
     {"_of_graphs", of_graphs, METH_VARARGS, NULL},
+    {"_code_is_compiled", code_is_compiled, METH_NOARGS, NULL},
+    {"_code_is_whole", code_is_whole, METH_NOARGS, NULL},
+    {"_set_code_is_compiled", set_code_is_compiled, METH_O, NULL},
     {"_is_watched", is_watched, METH_NOARGS, NULL},
     {"_set_compiling", set_compiling, METH_O, NULL},
     {NULL, NULL, 0, NULL},

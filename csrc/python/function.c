@@ -339,6 +339,7 @@ static PyObject *apply_function(PyObject *self, PyObject *const *args, Py_ssize_
     ctx->needs_input_grad = which_need_grad(args, nargs, &needed);
     if (!ctx->needs_input_grad) goto done;
     if (needed && tp_grad_enabled()) {
+        if (tp_py_tell_recorder("a Function with a backward of its own is applied") < 0) goto done;
         if (!(fn = new_node(ctx_object, (int)nargs))) {
             tp_py_raise();
             goto done;

@@ -30,6 +30,12 @@ static void generator_dealloc(PyObject *o) {
     tp_generator_release(GENERATOR(o));
     PyObject_Free(o);
 }
+
+static int seeds(void) {
+    tp_region_spoil("a generator is seeded");
+    return tp_py_tell_recorder("a generator is seeded");
+}
+
 /* Any int: reduced modulo 2**64, as PyTorch maps negative seeds. */
 static PyObject *generator_manual_seed(PyObject *o, PyObject *seed) {
     PyObject *index = PyNumber_Index(seed);
@@ -42,13 +48,13 @@ static PyObject *generator_manual_seed(PyObject *o, PyObject *seed) {
         return PyErr_Format(PyExc_ValueError,
                             "Overflow when unpacking long long: the seed %.60R is not within -2**63 and 2**64 - 1",
                             seed);
-    tp_region_spoil("a generator is seeded");
+    if (seeds() < 0) return NULL;
     tp_generator_manual_seed(GENERATOR(o), value);
     return Py_NewRef(o);
 }
 static PyObject *generator_seed(PyObject *o, PyObject *unused) {
     (void)unused;
-    tp_region_spoil("a generator is seeded");
+    if (seeds() < 0) return NULL;
     return PyLong_FromUnsignedLongLong(tp_generator_seed(GENERATOR(o)));
 }
 static PyObject *generator_initial_seed(PyObject *o, PyObject *unused) {
@@ -78,7 +84,7 @@ static PyObject *generator_set_state(PyObject *o, PyObject *state) {
         return PyErr_Format(PyExc_RuntimeError, "RNG state is wrong size: expected %lld bytes, got %lld",
                             (long long)size, (long long)t->numel);
     if (tp_py_check(tp_settle(t->storage)) < 0) return NULL;
-    tp_region_spoil("a generator is seeded");
+    if (seeds() < 0) return NULL;
     return tp_py_check(tp_generator_set_state(GENERATOR(o), tp_data(t), (size_t)size)) < 0 ? NULL : Py_NewRef(o);
 }
 static PyObject *generator_clone(PyObject *o, PyObject *unused) {
@@ -131,7 +137,7 @@ static PyObject *seed_all(PyObject *self, PyObject *seed) {
     (void)self;
     unsigned long long value = PyLong_AsUnsignedLongLong(seed);
     if (PyErr_Occurred()) return NULL;
-    tp_region_spoil("a generator is seeded");
+    if (seeds() < 0) return NULL;
     tp_manual_seed(value);
     Py_RETURN_NONE;
 }

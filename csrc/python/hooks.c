@@ -13,6 +13,7 @@
 /* ---- dicts of hooks ---- */
 
 tp_py_hooks *tp_py_hooks_ensure(tp_py_hooks **slot) {
+    if (tp_py_tell_recorder("a hook is registered") < 0) return NULL;
     if (!*slot) *slot = PyMem_Calloc(1, sizeof **slot);
     if (!*slot) PyErr_NoMemory();
     return *slot;

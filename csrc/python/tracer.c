@@ -157,13 +157,6 @@ static PyObject *memory(PyObject *self TP_UNUSED, PyObject *o) {
     return PyLong_FromVoidPtr(tp_py_tensor_borrow(o)->storage);
 }
 
-static PyMethodDef functions[] = {
-    {"set", set, METH_O, NULL},
-    {"arguments", arguments, METH_O, NULL},
-    {"memory", memory, METH_O, NULL},
-    {NULL, NULL, 0, NULL},
-};
-
 bool tp_py_is_recording(void) { return recorder && !(tp_excluded_keys() & TP_BIT(Tracer)); }
 
 int tp_py_refuse_traced(PyObject *tensor, const char *what) {
@@ -172,5 +165,26 @@ int tp_py_refuse_traced(PyObject *tensor, const char *what) {
     Py_XDECREF(done);
     return done ? 0 : -1;
 }
+
+int tp_py_tell_recorder(const char *what) {
+    if (!tp_py_is_recording()) return 0;
+    PyObject *done = PyObject_CallMethod(recorder, "happens", "s", what);
+    Py_XDECREF(done);
+    return done ? 0 : -1;
+}
+
+/* happens(what): what Python does that no operator shows. */
+static PyObject *happens(PyObject *self TP_UNUSED, PyObject *what) {
+    const char *text = PyUnicode_AsUTF8(what);
+    return !text || tp_py_tell_recorder(text) < 0 ? NULL : Py_NewRef(Py_None);
+}
+
+static PyMethodDef functions[] = {
+    {"set", set, METH_O, NULL},
+    {"arguments", arguments, METH_O, NULL},
+    {"memory", memory, METH_O, NULL},
+    {"happens", happens, METH_O, NULL},
+    {NULL, NULL, 0, NULL},
+};
 
 int tp_py_init_tracer(PyObject *m) { return tp_py_add_submodule(m, "_tracer", functions); }

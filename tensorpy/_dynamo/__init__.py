@@ -6,12 +6,13 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from tensorpy._compile import compile, list_backends, lookup_backend, register_backend
+from tensorpy._compile import compile, list_backends, register_backend
 from tensorpy._package.absent import absent
 from tensorpy.compiler import is_compiling, reset
 from tensorpy.nn.modules.compiled import OptimizedModule
 
 from . import backends, config, eval_frame, exc, graphs, testing, utils
+from .backends.registry import lookup_backend
 from .decorators import (
     allow_in_graph,
     assume_constant_result,

@@ -13,6 +13,7 @@ from tensorpy.compiler import allow_in_graph, assume_constant_result, disable, s
 from tensorpy.nn import Module
 
 from . import config
+from .exc import Unsupported
 from .graphs import breaks_are_errors
 
 disallow_in_graph = forbid_in_graph = skip_frame = allow_in_graph
@@ -21,7 +22,7 @@ _is_opaque: ContextVar[bool] = ContextVar("_is_opaque", default=False)  # within
 
 
 def graph_break(msg: str = "") -> None:
-    """Says that a graph should end here: an error with fullgraph=True and a backend of the program's, else nothing.
+    """Says that a graph should end here: an error with fullgraph=True, else nothing.
 
     What is noted may run at any time, and a graph may be recorded across it, so nothing else depends on it.
 
@@ -30,12 +31,18 @@ def graph_break(msg: str = "") -> None:
 
     Example:
         >>> tp._dynamo.graph_break()
+
+    Raises: Unsupported in a function that is compiled with fullgraph=True.
     """
+    said = f"graph_break() is called{': ' * bool(msg)}{msg}"
+    is_error = _C._code_is_whole() or (_C._code_is_compiled() and breaks_are_errors.get())
+    if is_error and not _is_opaque.get():
+        raise Unsupported(f"compile(fullgraph=True): the function does not run as a whole: {said}")
     recorder = _C._tracer.set(None)
     _C._tracer.set(recorder)
     breaks = getattr(recorder, "breaks", None)
     if breaks is not None and not _is_opaque.get():
-        breaks.append(f"graph_break() is called{': ' * bool(msg)}{msg}")
+        breaks.append(said)
 
 
 class error_on_graph_break(ContextDecorator):

@@ -12,6 +12,9 @@ it can, what it has written is put back, and random numbers too, and the backend
 from __future__ import annotations
 
 import inspect
+import pickle
+import random
+import sys
 import warnings
 from collections.abc import Callable
 from contextvars import ContextVar
@@ -62,6 +65,7 @@ class GraphRecorder(Recorder):
     def __init__(self, surroundings: Surroundings) -> None:
         super().__init__(grad_modes=True)
         self.surroundings = surroundings
+        self.inference = _C.is_inference_mode_enabled()
         self.why: str | None = None  # this is no graph
         self.breaks: list[str] = []  # calls of graph_break()
         self.lifted: list[tuple[Place, Tensor]] = []
@@ -70,6 +74,9 @@ class GraphRecorder(Recorder):
 
     def refuse(self, why: str) -> None:
         self.why = self.why or why
+
+    def happens(self, what: str) -> None:
+        self.refuse(what)
 
     def depends(self, tensor: Tensor) -> bool:
         return super().depends(tensor) or id(tensor) in self.surroundings.tensors
@@ -95,6 +102,8 @@ class GraphRecorder(Recorder):
     def enter(self, name: str, args: tuple[Any, ...]) -> Any:
         if self.why is None and _C._current_graph_task_id() != -1:
             self.refuse("backward runs inside")
+        if _C.is_inference_mode_enabled() != self.inference:
+            self.refuse("inference mode is switched")
         if self.why is not None:
             return None
         token = super().enter(name, args)
@@ -157,6 +166,12 @@ def _modes() -> tuple[Any, ...]:
     return _C.is_grad_enabled(), _C.is_inference_mode_enabled(), _C.get_default_dtype(), *autocast
 
 
+def _other_random_numbers() -> Any:
+    """Where the generators of Python and NumPy stand."""
+    numpy = sys.modules.get("numpy.random")
+    return random.getstate(), pickle.dumps(numpy.get_state(legacy=False)) if numpy else None
+
+
 class Entry:
     """One call that was recorded: a graph and what the backend made of it, or why there is none."""
 
@@ -189,17 +204,20 @@ class Entry:
                 node = recorder.graph.placeholder(name)
                 node.target = node.name
                 recorder.know(leaf, node, depends=True)
-        random = get_rng_state()
-        before = _tracer.set(recorder)
+        state, others = get_rng_state(), _other_random_numbers()
+        before, compiled = _tracer.set(recorder), _C._set_code_is_compiled(True)
         try:
             result = f(*args, **kwargs)
         finally:
             _tracer.set(before)
+            _C._set_code_is_compiled(compiled)
         self.breaks = recorder.breaks
+        if _other_random_numbers() != others:
+            recorder.refuse("random numbers of Python or NumPy are drawn")
         self._finish(recorder, result, leaves)
         if self.why is None:
             recorder.put_back()
-            set_rng_state(random)
+            set_rng_state(state)
         return result
 
     def _finish(self, recorder: GraphRecorder, result: Any, leaves: list[Any]) -> None:

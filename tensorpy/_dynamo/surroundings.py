@@ -156,6 +156,7 @@ class Surroundings:
             self._find(cell, None)
         if _is_ours(function):
             return
+        self._waiting.append((function.__dict__, frozenset()))
         names = frozenset(_names(function.__code__))
         for given in (function.__defaults__, function.__kwdefaults__):
             if given:

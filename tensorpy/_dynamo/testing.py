@@ -8,10 +8,11 @@ from typing import Any
 
 from tensorpy import _C
 from tensorpy._C import Tensor
-from tensorpy._compile import compile, lookup_backend
+from tensorpy._compile import compile
 from tensorpy.random import manual_seed
 from tensorpy.utils._pytree import tree_flatten
 
+from .backends.registry import lookup_backend
 from .utils import same
 
 
@@ -52,7 +53,7 @@ class CompileCounterWithBackend(CompileCounter):
     """The same, with another backend behind it.
 
     Arguments:
-        backend: a function, or a name; graphs run as they are where it is one of tensorpy's own
+        backend: a function, or a name
     """
 
     def __init__(self, backend: Any) -> None:
@@ -60,10 +61,8 @@ class CompileCounterWithBackend(CompileCounter):
         self.backend = backend
 
     def __call__(self, gm: Any, example_inputs: list[Any]) -> Callable[..., Any]:
-        forward, backend = super().__call__(gm, example_inputs), lookup_backend(self.backend)
-        if isinstance(backend, str):
-            return forward
-        made: Callable[..., Any] = backend(gm, example_inputs)
+        super().__call__(gm, example_inputs)
+        made: Callable[..., Any] = lookup_backend(self.backend)(gm, example_inputs)
         return made
 
 

@@ -39,6 +39,7 @@ class saved_tensors_hooks:
 
     hooks: Any
     previous: Any
+    _keeps_values = False  # whether backward gets the values that were saved: a graph needs no hooks then
 
     def __init__(self, pack_hook: Callable[[Tensor], Any], unpack_hook: Callable[[Any], Tensor]) -> None:
         self.hooks = (pack_hook, unpack_hook)
@@ -46,6 +47,8 @@ class saved_tensors_hooks:
     def __enter__(self) -> None:
         if _refused.why is not None:
             raise RuntimeError(_refused.why)
+        if not self._keeps_values:
+            _C._tracer.happens("tensors are saved by hooks")
         self.previous = _C._set_saved_hooks(self.hooks)
 
     def __exit__(self, *unused: Any) -> None:
@@ -67,6 +70,8 @@ class save_on_cpu(saved_tensors_hooks):
         >>> x.grad
         tensor([4.])
     """
+
+    _keeps_values = True
 
     def __init__(self, pin_memory: bool = False, device_type: str = "cpu") -> None:
         def pack(t: Tensor) -> tuple[Any, Tensor]:

@@ -77,6 +77,10 @@ class _Stop(Exception):
     """All that backward needs has been computed again."""
 
 
+class _PlacesOfValues(saved_tensors_hooks):
+    _keeps_values = True
+
+
 class _Saved:
     """What a run of a part saves, by the order of saving."""
 
@@ -94,7 +98,7 @@ class _Saved:
             self.left += 1
             return len(self.kinds) - 1
 
-        return saved_tensors_hooks(pack, self._value)
+        return _PlacesOfValues(pack, self._value)
 
     def _value(self, place: int) -> Tensor:
         if self.values is None:

@@ -13,6 +13,7 @@ from opencl_programs import ROOT
 
 import tensorpy as tp
 import tensorpy.nn.functional as F
+from tensorpy.testing.checks import bits
 from tensorpy.testing.harness import function_of
 from tensorpy.testing.samples import TABLE
 
@@ -341,3 +342,28 @@ def test_a_place_that_is_not_finite_has_no_sample(mode: str, bad: float) -> None
     nearest = F.grid_sample(image, grid, mode="nearest", align_corners=False)
     volume = F.grid_sample(image[:, :, None], tp.tensor([bad, 0, 0]).reshape(1, 1, 1, 1, 3), align_corners=False)
     assert nearest[0, 0, 0, :2].tolist() == [0.0, 0.0] and volume.item() == 0.0
+
+
+LAYOUTS: dict[str, Callable[[tp.Tensor], tp.Tensor]] = {
+    "rows": lambda x: x.expand(9, 64),
+    "columns": lambda x: x.unsqueeze(1).expand(64, 33),
+    "middle": lambda x: x.reshape(8, 1, 8).expand(8, 20, 8),
+    "both": lambda x: x.reshape(4, 1, 16).expand(30, 4, 5, 16),
+    "steps": lambda x: x[::2].expand(40, 32),
+    "turned": lambda x: x.reshape(8, 8).t().expand(20, 8, 8),
+}
+
+
+@pytest.mark.filterwarnings("ignore:Casting complex values")
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_elements_that_come_again_are_converted(layout: str) -> None:
+    """From each dtype to each: what is laid out once for all rows has the size that it is stored in."""
+    names = ("bool", "uint8", "int16", "int32", "int64", "float16", "bfloat16", "float32", "float64", "complex64")
+    dtypes = [getattr(tp, name) for name in names]
+    numbers = tp.arange(64) % 61
+    for source in dtypes:
+        x = LAYOUTS[layout](numbers.to(source))
+        whole = x.contiguous()
+        for target in dtypes:
+            assert bits(x.to(target).contiguous()) == bits(whole.to(target)), (source, target)
+            assert bits(tp.zeros(x.shape, dtype=target).copy_(x)) == bits(whole.to(target)), (source, target)

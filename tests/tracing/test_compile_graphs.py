@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import collections
 import copy
+import random
 import sys
 import threading
 import types
+from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import pytest
 
 import tensorpy as tp
@@ -361,3 +364,101 @@ def test_what_would_be_a_graph() -> None:
     assert (whole.graph_count, whole.graph_break_count, whole.op_count) == (1, 0, 2)
     broken = tp._dynamo.explain(branches)(tp.ones(2))
     assert (broken.graph_count, broken.graph_break_count) == (0, 1) and "Break Reason 1: item()" in str(broken)
+
+
+# ---- what no operator shows ----
+
+
+class Tripled(tp.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, x: tp.Tensor) -> tp.Tensor:
+        return x * 2
+
+    @staticmethod
+    def backward(ctx: Any, grad: tp.Tensor) -> tp.Tensor:
+        return grad * 3
+
+
+def with_a_hook(x: tp.Tensor) -> tp.Tensor:
+    y = x * 2
+    y.register_hook(lambda grad: grad * 5)
+    return y + 1
+
+
+def saved_as_halves(x: tp.Tensor) -> tp.Tensor:
+    with tp.autograd.graph.saved_tensors_hooks(lambda t: t.half(), lambda t: t.float()):
+        return (x + 0.0001) ** 2
+
+
+def with_a_leaf(x: tp.Tensor) -> tp.Tensor:
+    return (x * 2).detach().requires_grad_() + x
+
+
+def seeded(x: tp.Tensor) -> tp.Tensor:
+    tp.manual_seed(4)
+    return x * tp.rand(3)
+
+
+def states_put_back(x: tp.Tensor) -> tp.Tensor:
+    state = tp.get_rng_state()
+    y = tp.rand(3)
+    tp.set_rng_state(state)
+    return (y - tp.rand(3)) * x
+
+
+def with_a_count(x: tp.Tensor) -> tp.Tensor:
+    with_a_count.calls = getattr(with_a_count, "calls", 0) + 1
+    return x * with_a_count.calls
+
+
+UNSEEN: dict[str, tuple[Callable[[tp.Tensor], tp.Tensor], str]] = {
+    "function": (lambda x: Tripled.apply(x) + 1, "a Function with a backward of its own is applied"),
+    "hook": (with_a_hook, "a hook is registered"),
+    "saved": (saved_as_halves, "tensors are saved by hooks"),
+    "leaf": (with_a_leaf, "requires_grad is set"),
+    "inference": (lambda x: tp.inference_mode()(lambda: x * 2 + 1)(), "inference mode is switched"),
+    "seed": (seeded, "a generator is seeded"),
+    "state": (states_put_back, "a generator is seeded"),
+    "python": (lambda x: x * random.random(), "random numbers of Python or NumPy are drawn"),
+    "numpy": (lambda x: x * float(np.random.rand()), "random numbers of Python or NumPy are drawn"),
+    "attribute": (with_a_count, "it changes "),
+}
+
+
+@pytest.mark.parametrize("name", UNSEEN)
+def test_what_no_operator_shows_is_no_graph(name: str) -> None:
+    """Results, gradients and random numbers are the function's, at every call."""
+    function, why = UNSEEN[name]
+
+    def outcome(f: Callable[[tp.Tensor], tp.Tensor]) -> list[Any]:
+        for seed in (tp.manual_seed, random.seed, np.random.seed):
+            seed(1)
+        vars(function).pop("calls", None)
+        seen: list[Any] = []
+        for _ in range(3):
+            x = tp.tensor([0.1, 2.0, 3.0], requires_grad=True)
+            y = f(x)
+            seen += [y.tolist(), y.requires_grad, y.is_inference(), tp.rand(1).item()]
+            if y.requires_grad:
+                y.sum().backward()
+                seen.append(x.grad.tolist())
+        return seen
+
+    assert outcome(tp.compile(function, backend=CompileCounter())) == outcome(function)
+    with pytest.raises(tp._dynamo.exc.Unsupported, match=why):
+        tp.compile(function, backend=CompileCounter(), fullgraph=True)(tp.ones(3, requires_grad=True))
+
+
+def test_hooks_that_keep_values_are_graphs() -> None:
+    """Checkpoints, and values saved on the CPU: a graph of the program's has no need of them."""
+    counter = CompileCounter()
+
+    def function(x: tp.Tensor) -> tp.Tensor:
+        y = tp.utils.checkpoint.checkpoint(lambda x: x.exp() * x, x, use_reentrant=False)
+        with tp.autograd.graph.save_on_cpu():
+            return y.tanh()
+
+    x = tp.rand(3, requires_grad=True)
+    (found,) = tp.autograd.grad(tp.compile(function, backend=counter, fullgraph=True)(x).sum(), x)
+    (expected,) = tp.autograd.grad(function(x).sum(), x)
+    assert found.equal(expected) and counter.frame_count == 1

@@ -22,7 +22,7 @@ import tensorpy as tp
 from tensorpy.testing.checks import bits
 
 PROGRAMS = 150
-SHAPES = ((200, 33), (1, 33), (200, 1), (33,), (), (6600,), (4, 50, 33), (1, 50, 1))
+SHAPES = ((200, 33), (1, 33), (200, 1), (33,), (), (6600,), (4, 50, 33), (1, 50, 1), (33, 33), (4, 33, 50))
 FLOATS = ("float32", "float64", "float16", "bfloat16")
 UNARY = ("exp", "tanh", "sigmoid", "neg", "abs", "relu", "square", "rsqrt", "sin", "log1p", "clone", "sign")
 BINARY = ("add", "sub", "mul", "div", "maximum", "minimum", "atan2", "lt", "eq")
@@ -37,6 +37,12 @@ def fits(a: tp.Tensor, b: tp.Tensor) -> bool:
         return tp.broadcast_shapes(a.shape, b.shape) == a.shape
     except RuntimeError:
         return False
+
+
+def weight_of(a: tp.Tensor, b: tp.Tensor, dim: int) -> tp.Tensor | None:
+    """As many elements of b as a's dimension has, in a's dtype; None: it has not so many."""
+    n = a.shape[dim]
+    return b.reshape(-1)[:n].to(a.dtype) if b.numel() >= n else None
 
 
 def step_of(draw: random.Random, branches: bool) -> Step:
@@ -83,11 +89,13 @@ def step_of(draw: random.Random, branches: bool) -> Step:
                     [
                         tp.softmax(a, -1),
                         a.log_softmax(-1),
-                        tp.nn.functional.layer_norm(a, a.shape[-1:]),
+                        tp.nn.functional.layer_norm(a, a.shape[-1:], weight_of(a, b, -1)),
                         a.amax(-1, keepdim=True),
                         a.mean(-1, keepdim=True),
                         a.sum(-1),
-                    ][second % 6]
+                        tp.nn.functional.group_norm(a, a.shape[1], weight_of(a, b, 1)) if a.ndim > 2 else a,
+                        tp.nn.functional.rms_norm(a, a.shape[-1:], weight_of(a, b, -1)),
+                    ][second % 8]
                 )
             case "drop" if len(tensors) > 3:
                 del tensors[first % len(tensors)]

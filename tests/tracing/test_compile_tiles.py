@@ -16,7 +16,7 @@ from tensorpy.testing.checks import bits
 from tensorpy.utils import extension
 
 SHAPES = [(100, 64), (33, 70), (8, 20, 48), (2, 3, 40, 33), (80, 5, 12), (64, 4096), (40, 5000), (512, 1), (16, 64)]
-SHAPES += [(50, 2), (1000,)]
+SHAPES += [(50, 2), (1000,), (64, 64), (7, 48, 48), (40, 7, 50)]  # among them as many rows as elements of one
 
 
 def by_hand(x: tp.Tensor, y: tp.Tensor) -> Any:
@@ -68,6 +68,13 @@ PROGRAMS: dict[str, Callable[[tp.Tensor, tp.Tensor], Any]] = {
     "weights": lambda x, y: (
         F.layer_norm(x + y, x.shape[-2:], y.reshape(-1, *x.shape[-2:])[0] if x.ndim > 1 else y) * y if x.ndim > 1 else x
     ),
+    "weights of elements": lambda x, y: (
+        F.layer_norm(x + y, x.shape[-1:], y.reshape(-1, x.shape[-1])[0], x.reshape(-1, x.shape[-1])[-1]) * y
+    ),
+    "weights of rows": lambda x, y: (
+        F.gelu(F.group_norm(x * 2, x.shape[1], y[0, :, 0], x[-1, :, -1])) + y if x.ndim == 3 else x
+    ),
+    "weights of tensors": lambda x, y: F.rms_norm(x * y, x.shape[-1:], (x * y).reshape(-1, x.shape[-1])[0]) + x,
     "two dimensions": lambda x, y: (x - (x + y).sum((-1, -2), keepdim=True)) * y if x.ndim > 1 else x,
     "norms": lambda x, y: x / tp.linalg.vector_norm(x * y, 2, -1, True) + tp.linalg.vector_norm(x, 1, -1, True),
     "any": lambda x, y: ((x * y > 0.5).any(-1, keepdim=True), ((x + y) > -9).all(-1), (x - y).count_nonzero(-1)),
@@ -118,12 +125,36 @@ def test_gradients(name: str) -> None:
         total = sum((r * r).sum() for r in (result if isinstance(result, tuple) else (result,)) if r.requires_grad)
         return tp.autograd.grad(total, (x, y), allow_unused=True) if isinstance(total, tp.Tensor) else ()
 
-    for shape in SHAPES[:6]:
+    for shape in SHAPES[:6] + SHAPES[-3:]:
         x, y = (tp.randn(shape, generator=tp.Generator().manual_seed(seed), requires_grad=True) for seed in (1, 2))
         found = tp.compile(step, options={"smallest": 0, "tile": 3000})(x, y)
         for one, other in zip(found, step(x, y), strict=True):
             assert (one is None) == (other is None)
             assert one is None or (bits(one) == bits(other) and one.stride() == other.stride())
+
+
+FOLDS: dict[str, Callable[[tp.Tensor], tp.Tensor]] = {
+    "sum": lambda x: x.sum(-1, dtype=tp.float32),
+    "mean": lambda x: x.mean(-1, dtype=tp.float32),
+    "prod": lambda x: x.prod(-1, dtype=tp.float32),
+    "nansum": lambda x: x.nansum(-1, dtype=tp.float32),
+    "norm": lambda x: tp.linalg.vector_norm(x, 2, -1, dtype=tp.float32),
+    "amax": lambda x: x.amax(-1),
+    "var": lambda x: x.var(-1),
+}
+
+
+@pytest.mark.parametrize("name", FOLDS)
+@pytest.mark.parametrize("dtype", [tp.float32, tp.float16, tp.bfloat16], ids=str)
+def test_a_row_does_not_see_how_many_there_are(name: str, dtype: tp.dtype) -> None:
+    """Also where rows are converted in pieces, which are as long as rows are few."""
+    fold = FOLDS[name]
+    for width in (2, 3, 5, 15, 16, 17, 31, 32, 33, 100):
+        x = tp.randn(2048, width, generator=tp.Generator().manual_seed(width)).to(dtype)
+        whole = fold(x)
+        for rows in (16, 17, 20, 33, 100, 300):
+            for at in range(0, 2048 - rows, 5 * rows):
+                assert bits(fold(x[at : at + rows])) == bits(whole[at : at + rows]), (width, rows)
 
 
 def test_a_tensor_that_passes_has_a_tile_of_memory() -> None:

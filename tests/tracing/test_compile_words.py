@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
 
 import tensorpy as tp
 from tensorpy import nn
-from tensorpy._dynamo import exc
+from tensorpy._dynamo import exc, testing
 from tensorpy._dynamo.backends.debugging import ExplainWithBackend, aot_eager, eager
 from tensorpy._dynamo.backends.registry import lookup_backend
 from tensorpy._dynamo.comptime import comptime
@@ -96,6 +97,68 @@ def test_graph_breaks() -> None:
     inside = tp._dynamo.nonstrict_trace(broken)
     assert tp.compile(lambda x: inside(x) + 1, backend=counter, fullgraph=True)(tp.ones(1)).item() == 5
     assert tp.compile(broken)(tp.ones(1)).item() == broken(tp.ones(1)).item() == 4
+
+
+@pytest.mark.parametrize("backend", ["tensorpy", "aot_eager", testing.CompileCounterWithBackend("inductor")])
+def test_graph_breaks_of_whole_functions(backend: Any) -> None:
+    with pytest.raises(exc.Unsupported, match=r"graph_break\(\) is called: as is said"):
+        tp.compile(broken, fullgraph=True, backend=backend)(tp.ones(1))
+    assert tp.compile(broken, backend=backend)(tp.ones(1)).equal(broken(tp.ones(1)))
+    inner = tp.compile(broken, fullgraph=True, backend=backend)
+    if isinstance(backend, str):  # the outermost function says what is an error
+        assert tp.compile(lambda x: inner(x))(tp.ones(1)).equal(broken(tp.ones(1)))
+    with tp.compiler.set_stance("force_eager"):
+        assert inner(tp.ones(1)).equal(broken(tp.ones(1)))
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        {},
+        {"backend": "aot_eager"},
+        {"mode": "reduce-overhead"},
+        {"backend": testing.CompileCounterWithBackend("eager")},
+    ],
+    ids=str,
+)
+def test_code_knows_whether_it_is_compiled(words: Any) -> None:
+    """In every call, also in those that note nothing; not in what disable() keeps out, and not on other threads."""
+    is_compiling = tp.compiler.is_compiling
+
+    def function(x: tp.Tensor) -> tp.Tensor:
+        return x * 2 if is_compiling() else x * 3
+
+    compiled = tp.compile(function, **words)
+    assert [compiled(tp.ones(1)).item() for _ in range(20)] == [2.0] * 20 and not is_compiling()
+    kept_out = tp.compiler.disable(function)
+    assert tp.compile(lambda x: kept_out(x) + function(x), **words)(tp.ones(1)).item() == 5.0
+    with tp.compiler.set_stance("force_eager"):
+        assert compiled(tp.ones(1)).item() == 3.0
+    with pytest.raises(ZeroDivisionError):
+        tp.compile(lambda x: x * (1 // (1 - is_compiling())), **words)(tp.ones(1))
+    assert not is_compiling()
+
+    def beside(x: tp.Tensor) -> tp.Tensor:
+        with ThreadPoolExecutor(1) as threads:
+            return x * threads.submit(is_compiling).result()
+
+    assert tp.compile(beside, **words)(tp.ones(1)).item() == 0.0
+
+
+def test_backends_by_name_are_functions_of_graphs() -> None:
+    lookup = tp._dynamo.lookup_backend
+    assert lookup is lookup_backend
+    assert lookup("eager") is lookup("eager") is tp._dynamo.backends.debugging.eager
+    for name in ("eager", "aot_eager", "inductor", "tensorpy"):
+        seen = []
+
+        def backend(graph: Any, inputs: Any, name: str = name, seen: list[str] = seen) -> Any:
+            seen.append(lookup(name).__name__)
+            return lookup(name)(graph, inputs)
+
+        assert tp.compile(lambda x: x * 2 + 1, backend=backend)(tp.ones(2)).tolist() == [3.0, 3.0] and seen == [name]
+    with pytest.raises(tp._dynamo.exc.InvalidBackend, match="'nobody'"):
+        lookup("nobody")
 
 
 def test_error_on_graph_break() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -9,6 +10,18 @@ from tensorpy import _compile
 from tensorpy._compile import InvalidBackend, list_backends, register_backend
 
 CompilerFn = Callable[..., Callable[..., Any]]
+
+
+@functools.cache
+def _of_graph(name: str) -> CompilerFn:
+    """What makes a function of a graph as tensorpy's own backend of that name makes one of a function."""
+
+    def backend(gm: Any, example_inputs: Any, **words: Any) -> Callable[..., Any]:
+        compiled: Callable[..., Any] = _compile.compile(gm.forward, backend=name)
+        return compiled
+
+    backend.__name__ = backend.__qualname__ = name
+    return backend
 
 
 def lookup_backend(compiler_fn: Any) -> Any:
@@ -26,9 +39,7 @@ def lookup_backend(compiler_fn: Any) -> Any:
         tensor([2.])
     """
     found = _compile.lookup_backend(compiler_fn)
-    if not isinstance(found, str):
-        return found
-    return lambda gm, example_inputs, **words: _compile.compile(gm.forward, backend=found)
+    return _of_graph(found) if isinstance(found, str) else found
 
 
 __all__ = ["CompilerFn", "InvalidBackend", "list_backends", "lookup_backend", "register_backend"]

@@ -207,6 +207,9 @@ class Recorder:
             self.graph.call_function(_C._set_grad_enabled, (enabled,))
             self.grad_mode = enabled
 
+    def happens(self, what: str) -> None:
+        """The program does something that no call shows, like seeding a generator: it is not in the graph."""
+
     def reads(self, tensor: Tensor, what: str) -> None:
         """A value leaves the graph."""
         if self.depends(tensor):

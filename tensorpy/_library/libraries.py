@@ -59,6 +59,7 @@ class Library:
 
     dispatch_key: str
     ns: str
+    _where: str  # file:line of who opened it
     _owners: ClassVar[MutableMapping[str, Library]] = weakref.WeakValueDictionary()
 
     def __init__(self, ns: str, kind: str, dispatch_key: str = "") -> None:

@@ -378,7 +378,7 @@ def test_what_an_overload_takes_beside_its_types(lib: library.Library) -> None:
     lib.impl("take", lambda x, n, b, ns: tp.tensor([float(n), float(b), float(len(ns))]), "CPU")
     assert tp.ops.testlib.take(x, True, 3, [False, True, 2]).tolist() == [1, 1, 3]
     with pytest.raises(TypeError, match="must be int"):  # the plain function is as strict as before
-        tp.select(x, True, 0)  # type: ignore[call-overload]  # pyright: ignore[reportArgumentType,reportCallIssue]
+        tp.select(x, True, 0)
 
 
 def test_it_is_an_operator_like_any_other() -> None:

@@ -59,9 +59,11 @@ class OpOverloadPacket(_C._OpPacket):  # type: ignore[misc]
         for overload in self.overloads():
             try:
                 return getattr(self, overload)(*args, **kwargs)
-            except TypeError as error:
+            except RuntimeError as error:
+                if not hasattr(error, "_fits_no_overload"):
+                    raise
                 complaints.append(f" * {overload}: {error}")
-        raise TypeError(f"no overload of '{self._own_name}' takes these arguments:\n" + "\n".join(complaints))
+        raise RuntimeError(f"no overload of '{self._own_name}' takes these arguments:\n" + "\n".join(complaints))
 
     @property
     def _qualified_op_name(self) -> str:

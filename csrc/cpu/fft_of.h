@@ -396,7 +396,8 @@ static void N(real_lines)(const tp_fft_lines *l, int64_t lines, void *work) {
         return;
     }
     N(take)(l->in, 2 * step, step, h, x, lines);
-    N(parts) z = N(transform)(l->plan, x, y, lines), to = z.re == x.re ? y : x;
+    N(parts) z = N(transform)(l->plan, x, y, lines);
+    N(parts) to = z.re == x.re || z.re == x.im ? y : x; /* a convolution may give the parts in each other's places */
     OF_LINES(N(to_halves)(z, to, h, N(half_roots)(l->plan), (T)l->scale / 2, L));
     N(give)(l->out, 2 * step, 1, h + 1, to, lines, 1);
 }

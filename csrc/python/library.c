@@ -150,7 +150,7 @@ static PyObject *register_kernel(PyObject *module TP_UNUSED, PyObject *args) {
     tp_op *op = *name ? find(name) : NULL;
     if (*name && !op) return NULL;
     if (key == TP_KEY_Undefined || (!op && key >= TP_NUM_KEYS))
-        return PyErr_Format(PyExc_ValueError, "there is no dispatch key '%s'%s", key_name,
+        return PyErr_Format(PyExc_RuntimeError, "there is no dispatch key '%s'%s", key_name,
                             key == TP_KEY_Undefined ? "" : " that a fallback can be for");
     py_kernel *k = callable == Py_None ? NULL : new_kernel(callable, !op, with_keys, records, where);
     if (callable != Py_None && !k) return NULL;

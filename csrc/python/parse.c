@@ -28,7 +28,7 @@ typedef struct tp_py_held {
 void tp_py_args_init(tp_py_args *a) {
     a->self = a->out = NULL;
     a->kind = tp_tls.asked;
-    a->numbers = a->stand_ins = false;
+    a->numbers = a->stand_ins = a->by_full_name = false;
     a->nmade = a->nints = a->nscalars = 0;
     a->blocks = NULL;
     a->held = NULL;
@@ -101,10 +101,21 @@ static int fail_item(const tp_py_param *p, Py_ssize_t i, PyObject *o) {
     return -1;
 }
 
+static int convert_ints(tp_py_args *a, const tp_py_param *p, PyObject *o, tp_value *out);
+
+/* A set or a range as a list of ints. */
+TP_COLD static int convert_iterable(tp_py_args *a, const tp_py_param *p, PyObject *o, tp_value *out) {
+    PyObject *list = PySequence_List(o);
+    int ok = list ? convert_ints(a, p, list, out) : -1;
+    Py_XDECREF(list);
+    return ok;
+}
+
 /* A number stands for a list of a fixed size with that number everywhere; a list of one stays one. A list that begins
- * with a boolean is none of ints, as in PyTorch. */
+ * with a boolean is none of ints, as in PyTorch, unless an overload is called by its full name. */
 static int convert_ints(tp_py_args *a, const tp_py_param *p, PyObject *o, tp_value *out) {
-    if (PyBool_Check(o)) return 0;
+    if (PyBool_Check(o) && !a->by_full_name) return 0;
+    if (a->by_full_name && (PyAnySet_Check(o) || PyRange_Check(o))) return convert_iterable(a, p, o, out);
     if (!PyTuple_Check(o) && !PyList_Check(o)) {
         int64_t single;
         int ok = p->size ? tp_py_to_int(o, &single) : 0;
@@ -117,7 +128,7 @@ static int convert_ints(tp_py_args *a, const tp_py_param *p, PyObject *o, tp_val
         return 1;
     }
     Py_ssize_t n = PySequence_Fast_GET_SIZE(o);
-    if (n && PyBool_Check(PySequence_Fast_GET_ITEM(o, 0))) return 0;
+    if (n && PyBool_Check(PySequence_Fast_GET_ITEM(o, 0)) && !a->by_full_name) return 0;
     int64_t *data = scratch_ints(a, n ? n : 1);
     if (!data) return -1;
     for (Py_ssize_t i = 0; i < n; i++) {
@@ -289,11 +300,13 @@ int tp_py_convert(tp_py_args *a, const tp_py_param *p, PyObject *o, tp_value *ou
     case TP_TENSORS: return convert_tensors(a, o, p->size == 1, out);
     case TP_SCALAR: return convert_scalar(a, o, out);
     case TP_INT:
-        ok = PyBool_Check(o) ? 0 : tp_py_to_int(o, &out->i);
+        ok = PyBool_Check(o) && !a->by_full_name ? 0 : tp_py_to_int(o, &out->i);
         if (ok > 0) out->tag = TP_INT;
         return ok;
     case TP_FLOAT: return convert_float(o, out);
-    case TP_BOOL_: return convert_bool(o, out);
+    case TP_BOOL_:
+        if (a->by_full_name && (PyLong_Check(o) || PyFloat_Check(o))) o = PyObject_IsTrue(o) ? Py_True : Py_False;
+        return convert_bool(o, out);
     case TP_STR:
         if (!PyUnicode_Check(o)) return 0;
         *out = (tp_value){.tag = TP_STR, .str = PyUnicode_AsUTF8(o)};
@@ -553,6 +566,7 @@ static PyObject *no_match(const tp_py_function *f, PyObject *self, PyObject *con
     for (int s = 0; s < f->nsignatures; s++) {
         tp_py_args a;
         tp_py_args_init(&a);
+        a.by_full_name = f->op != NULL;
         tp_autotext why = {0};
         int ok = match(&f->signatures[s], &a, self, args, nargs, kwnames, &why);
         tp_py_args_free(&a);
@@ -577,6 +591,7 @@ TP_INLINE const tp_py_signature *first_match(const tp_py_function *f, tp_py_args
         if (numbers && !f->signatures[s].numbers) continue;
         tp_py_args_init(a);
         a->numbers = numbers;
+        a->by_full_name = f->op != NULL;
         if (!kwnames && match_plain(&f->signatures[s], a, self, args, nargs)) return &f->signatures[s];
         int ok = match(&f->signatures[s], a, self, args, nargs, kwnames, NULL);
         if (tp_likely(ok > 0)) return &f->signatures[s];
@@ -586,12 +601,34 @@ TP_INLINE const tp_py_signature *first_match(const tp_py_function *f, tp_py_args
     return NULL;
 }
 
+/* Arguments that do not fit an overload called by its full name are a RuntimeError, as in PyTorch, with a mark by which
+ * a packet knows that the next overload may fit. */
+TP_COLD static void mark_of_overload(void) {
+    PyObject *type, *value, *where;
+    PyErr_Fetch(&type, &value, &where);
+    bool of_values =
+        PyErr_GivenExceptionMatches(type, PyExc_TypeError) || PyErr_GivenExceptionMatches(type, PyExc_ValueError);
+    PyObject *text = of_values && value ? PyObject_Str(value) : NULL;
+    PyObject *error = text ? PyObject_CallOneArg(PyExc_RuntimeError, text) : NULL;
+    Py_XDECREF(text);
+    if (!error || PyObject_SetAttrString(error, "_fits_no_overload", Py_True) < 0) {
+        Py_XDECREF(error);
+        PyErr_Clear();
+        return PyErr_Restore(type, value, where);
+    }
+    Py_XDECREF(type);
+    Py_XDECREF(value);
+    Py_XDECREF(where);
+    PyErr_SetObject(PyExc_RuntimeError, error);
+    Py_DECREF(error);
+}
+
 /* The second attempt, or why there is no match: NULL and the exception set. */
 TP_COLD static const tp_py_signature *second_match(const tp_py_function *f, tp_py_args *a, PyObject *self,
                                                    PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
-    if (PyErr_Occurred()) return NULL;
-    const tp_py_signature *s = first_match(f, a, self, args, nargs, kwnames, true);
+    const tp_py_signature *s = PyErr_Occurred() ? NULL : first_match(f, a, self, args, nargs, kwnames, true);
     if (!s && !PyErr_Occurred()) no_match(f, self, args, nargs, kwnames);
+    if (!s && f->op) mark_of_overload();
     return s;
 }
 
@@ -660,6 +697,7 @@ TP_COLD static PyObject *call_of_stand_ins(const tp_py_function *f, PyObject *se
         tp_py_args a;
         tp_py_args_init(&a);
         a.stand_ins = true;
+        a.by_full_name = f->op != NULL;
         a.numbers = f->signatures[s].numbers;
         fits = match(&f->signatures[s], &a, self, args, nargs, kwnames, NULL) > 0;
         tp_py_args_free(&a);

@@ -59,6 +59,7 @@ struct tp_py_args {
     PyTypeObject *kind; /* the most derived subclass of Tensor among the arguments; else tp_tls.asked: mostly NULL */
     bool numbers;       /* see tp_py_signature */
     bool stand_ins;     /* what has a __torch_function__ passes as anything: nothing is called */
+    bool by_full_name;  /* of an overload: booleans are ints, numbers are booleans, and a set is a list of ints */
     tp_tensor *made[2]; /* from numbers; owned */
     int nmade, nints, nscalars;
     void *blocks;            /* heap scratch, a linked list */

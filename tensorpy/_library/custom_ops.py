@@ -64,7 +64,7 @@ class CustomOpDef:
         where: str,
         tags: tuple[str, ...] = (Tag.pt2_compliant_tag.value,),
     ) -> None:
-        self._qualname = declare(f"{name}{schema}", where, True, tags)
+        self._qualname = declare(f"{name}{schema}", where, True, tags, opaque=True)
         self._namespace, _, self._name = self._qualname.partition("::")
         self._op = self._opoverload = _C._op_overload(self._qualname)
         self._schema: FunctionSchema = self._op._schema

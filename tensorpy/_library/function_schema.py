@@ -110,6 +110,45 @@ def _value(text: str | None, kind: str = "") -> Any:
         return text
 
 
+_NUMBERS = {"Mean": 1, "Sum": 2, "contiguous_format": 0, "strided": 0}  # of words that stand for ints
+
+
+def _printed_float(value: float) -> str:
+    return f"{int(value)}." if abs(value) < 2**63 and value == int(value) else f"{value:.17g}"
+
+
+def _printed(kind: str, default: str) -> str:
+    """A default as PyTorch prints it: "2." of a float 2, "[1, 2]" of a list, a number of a dtype."""
+    base, fixed, rest = kind.removesuffix("?").partition("[")
+    if default in _NUMBERS and base != "str":
+        return str(_NUMBERS[default])
+    value = _value(default, kind)
+    if base == "str" and isinstance(value, str) and default[:1] in "\"'":
+        inside = value.replace("\\", "\\\\").replace('"', '\\"').replace("'", "\\'").replace("\n", "\\n")
+        return f'"{inside}"'
+    if base == "Device" and value is not None:
+        return str(value)
+    if base == "ScalarType" and isinstance(value, int):
+        return str(value)
+    if fixed and isinstance(value, (int, float)) and not isinstance(value, bool):
+        value = [value] * int(rest.rstrip("]") or 1)
+    if isinstance(value, list):
+        if base == "int" and rest != "]" and len(value) > 1 and len(set(value)) == 1:
+            return str(value[0])
+        return f"[{', '.join(_printed(base, str(item)) for item in value)}]"
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        return default
+    return _printed_float(value) if base == "float" or isinstance(value, float) else default
+
+
+def _printed_argument(text: str) -> str:
+    match = _ARGUMENT.fullmatch(text)
+    if match is None or match["default"] is None:
+        return text
+    kind = _ALIAS.sub("", match["type"])
+    return f"{text[: match.start('default')]}{_printed(kind, match['default'])}"
+
+
 def _argument(text: str, only_keyword: bool, is_result: bool = False) -> Argument:
     if is_result and text.startswith("("):  # a tuple of one
         return Argument("", _kind(text)[0], None, None, None, False, None)
@@ -138,18 +177,27 @@ def _is_part(one: str, other: str) -> bool:
 class FunctionSchema(str):
     """The text of a schema, "add.Tensor(Tensor self, ...) -> Tensor"; its parts are attributes.
 
-    str() of it has the namespace in front: "aten::add.Tensor(Tensor self, ...) -> Tensor".
+    str() of it has the namespace in front, "aten::add.Tensor(Tensor self, ...) -> Tensor", and defaults as PyTorch
+    prints them.
     """
 
     space: str = ""  # of the name, where the text has none
 
     def __str__(self) -> str:
-        return self.space + str.__str__(self)
+        return self._text
 
     __repr__ = __str__
 
     def __format__(self, format_spec: str) -> str:
         return format(str(self), format_spec)
+
+    @cached_property
+    def _text(self) -> str:
+        whole = self.space + str.__str__(self)
+        if "=" not in whole:
+            return whole
+        before, arguments = whole.partition("(")[0], ", ".join(map(_printed_argument, _split(self._sides[0])))
+        return f"{before}({arguments}) -> {self._sides[1]}"
 
     @cached_property
     def _head(self) -> tuple[str, str]:

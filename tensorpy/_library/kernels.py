@@ -35,13 +35,17 @@ class SafeKernelFunction:
         tensor([-1., -1.])
     """
 
+    _op: Any
+    _key: str
+    _held: Any
+
     def __init__(self, *_: Any) -> None:
         raise TypeError("SafeKernelFunction: get_kernel makes them")
 
     @classmethod
     def _of(cls, op: Any, key: str, held: Any) -> SafeKernelFunction:
         made = cls.__new__(cls)
-        made._op, made._key, made._held = op, key, held  # type: ignore[attr-defined]
+        made._op, made._key, made._held = op, key, held
         return made
 
     @property
@@ -50,7 +54,7 @@ class SafeKernelFunction:
 
         Returns: its overload.
         """
-        return self._op  # type: ignore[attr-defined]
+        return self._op
 
     def call_boxed(self, keyset: Any, /, *args: Any, **kwargs: Any) -> Any:
         """Calls the kernel, below all layers: `keyset` is what a kernel that was registered `with_keyset` gets.
@@ -59,10 +63,10 @@ class SafeKernelFunction:
 
         Raises: TypeError for a first argument that is no set of keys.
         """
-        return self._held.call(_word(keyset), *args, **kwargs)  # type: ignore[attr-defined]
+        return self._held.call(_word(keyset), *args, **kwargs)
 
     def __repr__(self) -> str:
-        return f"SafeKernelFunction({self._op._name}, {self._key})"  # type: ignore[attr-defined]
+        return f"SafeKernelFunction({self._op._name}, {self._key})"
 
 
 def get_kernel(op: Any, dispatch_key: str) -> SafeKernelFunction:

@@ -38,16 +38,16 @@ class Library:
     """Declarations and kernels that come and go together.
 
     `Library("myops", "DEF")` opens a namespace, "FRAGMENT" adds to one, "IMPL" registers kernels for what is there
-    (also for "aten", tensorpy's own). What a library declared and registered is taken out when it is destroyed. A
-    second DEF of a namespace takes the place of the first, so that a cell of a notebook can run again. A library that
-    nothing holds any more is destroyed.
+    (also for "aten", tensorpy's own). What a library declared and registered is taken out when it is destroyed, or when
+    nothing holds it any more. While a namespace has its DEF, a second one is refused: open a FRAGMENT.
 
     Arguments:
         ns: the namespace
         kind: 'DEF', 'IMPL' or 'FRAGMENT'
         dispatch_key: the key; '' for all
 
-    Raises: ValueError for an unknown kind, or a namespace that is no name, or tensorpy's own.
+    Raises: ValueError for an unknown kind, or a namespace that is no name, or tensorpy's own; RuntimeError for a second
+        DEF of a namespace.
 
     Example:
         >>> lib = tp.library.Library("help_Library", "DEF")
@@ -59,6 +59,7 @@ class Library:
 
     dispatch_key: str
     ns: str
+    _where: str  # file:line of who opened it
     _owners: ClassVar[MutableMapping[str, Library]] = weakref.WeakValueDictionary()
 
     def __init__(self, ns: str, kind: str, dispatch_key: str = "") -> None:
@@ -77,9 +78,14 @@ class Library:
         self._rules: list[tuple[Any, Any]] = []
         self._effects: list[str] = []
         if kind == "DEF":
-            if ns in Library._owners:
-                Library._owners[ns]._destroy()
+            there = Library._owners.get(ns)
+            if there is not None:
+                raise RuntimeError(
+                    f"Library: the namespace '{ns}' has its DEF already, opened at {there._where}; this one comes from "
+                    f"{where_called()}: declare in that library, or open a 'FRAGMENT'"
+                )
             Library._owners[ns] = self
+        self._where = where_called()
 
     def __del__(self) -> None:
         if hasattr(self, "_rules") and not sys.is_finalizing():

@@ -87,6 +87,8 @@ def register_fake(
 
     Returns: the function, or without one a decorator.
 
+    Raises: RuntimeError for an operator that is not declared, or whose shapes follow from those of others.
+
     Example:
         >>> @tp.library.custom_op("help_fake::triple", mutates_args=())
         ... def triple(x: tp.Tensor) -> tp.Tensor:
@@ -100,6 +102,8 @@ def register_fake(
 
     def register(fn: Callable[..., Any]) -> Callable[..., Any]:
         name = name_of(op)
+        if name.removeprefix("aten::") not in _C._operators():
+            raise RuntimeError(f"register_fake: operator {name} does not exist: declare it first")
         if (name, "CompositeImplicitAutograd") in registered:
             raise RuntimeError(
                 f"register_fake: {name} has a kernel for CompositeImplicitAutograd, which makes it of other operators: "

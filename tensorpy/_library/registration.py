@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from tensorpy import _C, dispatch, ops
 from tensorpy._library.function_schema import parse_schema
+from tensorpy._library.rules import recording_kernel, without_fake
 from tensorpy._library.tags import Tag, check_tags
 
 if TYPE_CHECKING:
@@ -180,8 +181,10 @@ def names_of_tags(tags: str | Iterable[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(Tag(tag).value for tag in given))
 
 
-def declare(schema: str, where: str, replaces: bool, tags: tuple[str, ...] = ()) -> str:
-    """Declares an operator with what it has until it gets its own: no derivative, versions of what it writes.
+def declare(schema: str, where: str, replaces: bool, tags: tuple[str, ...] = (), opaque: bool = False) -> str:
+    """Declares an operator with what it has until it gets its own gradient: what its kernel calls is recorded. Of an
+    `opaque` one nothing is recorded: it has no derivative, versions of what it writes are counted, and on Meta it waits
+    for register_fake.
 
     `replaces`: one that Python declared with another schema goes, as when an edited cell of a notebook runs again.
     """
@@ -195,7 +198,11 @@ def declare(schema: str, where: str, replaces: bool, tags: tuple[str, ...] = ())
     if (name in _declared or tags) and tuple(_C._op_overload(name).tags) != tags:
         _C._tag(name, tags)
     if name not in _declared:
-        _C._register_defaults(name)
+        if opaque:
+            _C._register_defaults(name)
+            _C._register(name, "Meta", without_fake(name, parse_schema(schema)), False, where, True)
+        else:
+            _C._register(name, "Autograd", recording_kernel(_C._op_overload(name)), True, where, True, True)
         _declared[name], places[name] = schema, where
         ops._forget(name)
     declared(name)

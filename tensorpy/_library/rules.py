@@ -4,6 +4,7 @@ autograd and gathered again, results that have to be new, and the device of a ca
 from __future__ import annotations
 
 import functools
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -108,6 +109,66 @@ def autograd_kernel(op: Any, backward: Callable[..., Any], setup_context: Callab
     return kernel
 
 
+# ---- operators without a gradient of their own ----
+
+
+class _Ends(Function):
+    """What a kernel made out of autograd's sight: its gradient is nothing, and a warning."""
+
+    @staticmethod
+    def forward(ctx: Any, name: str, made: list[Any], *inputs: Any) -> Any:
+        ctx.name = name
+        return tuple(made)
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Any) -> Any:
+        _warn_of_backward(ctx.name)
+        return (None,) * len(ctx.needs_input_grad)
+
+
+def _warn_of_backward(name: str, _: Any = None) -> None:
+    warnings.warn(
+        f"{name}: backward runs through an operator without a registered gradient, along what its kernel calls; what "
+        f'the kernel does by other means has none. Give it one by library.register_autograd("{name}", backward), or '
+        'register it as "CompositeImplicitAutograd" if it is made of differentiable operators',
+        stacklevel=2,
+    )
+
+
+def recording_kernel(op: Any) -> Callable[..., Any]:
+    """The kernel for Autograd of an operator that has no gradient of its own: what its kernel calls is recorded, and
+    backward warns."""
+    name = op._own_name
+    writes = [r.alias_info is not None and r.alias_info.is_write for r in op._schema.returns]
+
+    def kernel(keyset: int, *args: Any, **kwargs: Any) -> Any:
+        result = op.redispatch(keyset & _BELOW_AUTOGRAD, *args, **kwargs)
+        inputs = [t for t in _flatten([*args, *kwargs.values()])[0] if isinstance(t, Tensor)]
+        each = list(result) if isinstance(result, tuple) and len(writes) > 1 else [result]
+        made, lengths = _flatten(each)
+        marks = [mark for mark, length in zip(writes, lengths, strict=False) for _ in range(max(length, 1))]
+        ends = []
+        for at, value in enumerate(made):
+            if not isinstance(value, Tensor):
+                continue
+            if value.requires_grad:
+                value.register_hook(functools.partial(_warn_of_backward, name))
+            elif not marks[at] and _may_have_gradient(value):
+                ends.append(at)
+        if ends:
+            ended = _Ends.apply(name, [made[at] for at in ends], *inputs)
+            for at, value in zip(ends, ended, strict=True):
+                made[at] = value
+        values = _unflatten(made, lengths)
+        return tuple(values) if len(writes) > 1 else values[0]
+
+    return kernel
+
+
+def _may_have_gradient(value: Tensor) -> bool:
+    return value.is_floating_point() or value.is_complex()
+
+
 # ---- results that are new ----
 
 
@@ -158,6 +219,21 @@ def giving_written(name: str, schema: FunctionSchema, fn: Callable[..., Any]) ->
         return made
 
     return checked
+
+
+def without_fake(name: str, schema: FunctionSchema) -> Callable[..., Any]:
+    """What an operator of a function does on Meta until it has a fake kernel: the function may read elements, which are
+    not there. An operator that returns nothing does nothing."""
+    returns = any(result.type for result in schema.returns)
+
+    def kernel(*_: Any, **__: Any) -> None:
+        if returns:
+            raise RuntimeError(
+                f"{name} has no fake kernel: what it gives on Meta, or to a tracer, is unknown; register_fake(fn) of "
+                f'the operator says it, or library.register_fake("{name}", fn)'
+            )
+
+    return kernel
 
 
 # ---- operators that are called without tensors ----

@@ -23,6 +23,24 @@ _PLAIN: dict[Any, str] = {
     _C.device: "Device",
 }
 _NUMBER = frozenset({int, float, bool})
+# What an argument and a result may be: the type itself, None or it, a list of it, ...
+_ARGUMENTS = {
+    "Tensor": ("", "?", "[]", "?[]"),
+    "SymInt": ("", "?", "[]", "[]?"),
+    "float": ("", "?", "[]", "[]?"),
+    "bool": ("", "?", "[]", "[]?"),
+    "Scalar": ("", "?", "[]"),
+    "str": ("", "?"),
+    "ScalarType": ("", "?"),
+    "Device": ("", "?"),
+}
+_RESULTS = {"Tensor": ("", "[]"), "SymInt": ("",), "float": ("",), "bool": ("",), "Scalar": ("",)}
+
+
+def _among(kind: str | None, table: dict[str, tuple[str, ...]]) -> str | None:
+    """A type that the table has; None for another."""
+    name = "" if kind is None else kind.rstrip("?[]")
+    return kind if kind is not None and kind[len(name) :] in table.get(name, ()) else None
 
 
 def _members(annotation: Any) -> tuple[Any, ...]:
@@ -65,11 +83,11 @@ def _returns(annotation: Any) -> str | None:
     if typing.get_origin(annotation) is tuple:
         if not typing.get_args(annotation):
             return "()"
-        parts = [_type_of(a) for a in typing.get_args(annotation)]
+        parts = [_among(_type_of(a), _RESULTS) for a in typing.get_args(annotation)]
         if not parts or None in parts:
             return None
         return f"(({parts[0]}))" if len(parts) == 1 else f"({', '.join(map(str, parts))})"
-    return _type_of(annotation)
+    return None if typing.get_origin(annotation) is Sequence else _among(_type_of(annotation), _RESULTS)
 
 
 def infer_schema(
@@ -128,12 +146,13 @@ def infer_schema(
             raise ValueError(f"infer_schema({name}): '{parameter.name}': a schema has no {parameter.kind.description}s")
         if parameter.name not in hints:
             raise ValueError(f"infer_schema({name}): parameter '{parameter.name}' has no annotation")
-        kind = _type_of(hints[parameter.name])
+        kind = _among(_type_of(hints[parameter.name]), _ARGUMENTS)
         if kind is None:
             shown = inspect.formatannotation(hints[parameter.name])
             raise ValueError(
                 f"infer_schema({name}): parameter '{parameter.name}' is annotated {shown}, no type of a schema: "
-                "it takes Tensor, int, float, bool, str, int | float | bool, dtype, device, and lists or None of these"
+                "it takes Tensor, int, float, bool and int | float | bool, lists of these, str, dtype, device, "
+                "and None or one of these"
             )
         if parameter.name in written or (everything and kind.startswith("Tensor")):
             if not kind.startswith("Tensor"):
@@ -142,6 +161,12 @@ def infer_schema(
             aliases.append(kind)
         if parameter.kind is parameter.KEYWORD_ONLY and "*" not in parts:
             parts.append("*")
+        if not isinstance(parameter.default, (type, _C.dtype, _C.device, int, float, str, type(None))):
+            given = type(parameter.default).__name__
+            raise ValueError(
+                f"infer_schema({name}): the default of '{parameter.name}' is of type {given}: "
+                "it may be a number, a str, a dtype, a device or None; a schema that is given says lists"
+            )
         default = "" if parameter.default is parameter.empty else f"={_default(parameter.default)}"
         parts.append(f"{kind} {parameter.name}{default}")
     if "return" not in hints:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from tensorpy import _C
+from tensorpy._package import parts
 from tensorpy._package.absent import AbsentContext, AbsentDevice, absent
 from tensorpy._package.settings import OutOfMemoryError
 from tensorpy._tensor.typed import on_absent_device
@@ -131,11 +132,14 @@ if TYPE_CHECKING:  # what __getattr__ gives at first use
     LongTensor: Any
     ShortTensor: Any
 else:
+    _part = parts(__name__, ("memory", "nccl", "streams"))
 
     def __getattr__(name: str) -> Any:
         """FloatTensor and its like: types that no tensor has."""
         if name.endswith("Tensor") and not _driven:
             return on_absent_device(name, "CUDA")
+        if name in ("memory", "nccl", "streams"):
+            return _part(name)
         raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
 
 
@@ -218,6 +222,24 @@ def get_gencode_flags() -> str:
 
 
 _sync_debug = 0
+
+
+def _compile_kernel(kernel_source: str, kernel_name: str, *args: Any, **options: Any) -> Any:
+    """A kernel of its source: an error, as there is no compiler for CUDA; library.opencl_kernel builds one for OpenCL.
+
+    Arguments:
+        kernel_source: the source
+        kernel_name: the function's name
+
+    Raises: AssertionError, always.
+
+    Example:
+        >>> tp.cuda._compile_kernel("", "k")
+        Traceback (most recent call last):
+        ...
+        AssertionError: Torch not compiled with CUDA enabled: library.opencl_kernel builds kernels for OpenCL
+    """
+    raise AssertionError("Torch not compiled with CUDA enabled: library.opencl_kernel builds kernels for OpenCL")
 
 
 def get_sync_debug_mode() -> int:

@@ -6,6 +6,7 @@ from typing import Any
 
 from tensorpy._package import parts as _parts
 from tensorpy._package.absent import absent
+from tensorpy.onnx._enums import OperatorExportTypes, TensorProtoDataType, TrainingMode  # noqa: F401
 
 export: Any = absent(__name__, "export")
 dynamo_export: Any = absent(__name__, "dynamo_export")

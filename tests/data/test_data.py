@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 import pickle
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from collections import namedtuple
 from pathlib import Path
@@ -33,6 +35,32 @@ def library(t: Any) -> Any:
 # ---- against torch ----
 
 Pair = namedtuple("Pair", "left right")
+
+
+@scenario
+def files(t: Any) -> Any:
+    pipes = importlib.import_module(f"{t.__name__}.utils.data.datapipes.iter")
+    with tempfile.TemporaryDirectory() as top:
+        (Path(top) / "below").mkdir()
+        for name in ("b.txt", "a.bin", "below/c.txt"):
+            (Path(top) / name).write_text(name * 2)
+
+        def listed(*args: Any, **kwargs: Any) -> Any:
+            return [os.path.relpath(path, top) for path in pipes.FileLister(top, *args, **kwargs)]
+
+        opened = [f.read() for _, f in pipes.FileLister(top).open_files()]
+        read = [piece for _, piece in pipes.FileLister(top, "*.txt").open_files(mode="b").read_from_stream(3)]
+        return {
+            "all": listed(),
+            "below": listed(recursive=True),
+            "masks": listed("*.txt", recursive=True) + listed(["*.bin", "c*"], recursive=True),
+            "of a file": len(list(pipes.FileLister(f"{top}/b.txt"))),
+            "opened": opened,
+            "read": read,
+            "length": (error_of(lambda: len(pipes.FileLister(top))), len(pipes.FileLister(top, length=2))),
+            "modes": error_of(lambda: pipes.FileOpener([], mode="w")),
+            "encoding": error_of(lambda: pipes.FileOpener([], mode="b", encoding="utf8")),
+        }
 
 
 @scenario

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import gc
+import inspect
 import pickle
 import subprocess
 import sys
 import threading
 import warnings
 import weakref
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
+import numpy as np
 import pytest
 from opencl_programs import needs_device
 
@@ -139,7 +141,7 @@ def test_autocast_stands_for_every_devices_autocast(lib: library.Library) -> Non
 
 
 def test_an_edited_cell_runs_again() -> None:
-    """Another schema of what Python declared takes its place; so does a library that is opened again."""
+    """Another schema of what Python declared takes its place. A namespace has one DEF at a time, as in PyTorch."""
 
     @library.custom_op("testcell::f", mutates_args=())
     def f(x: Tensor) -> Tensor:
@@ -155,9 +157,14 @@ def test_an_edited_cell_runs_again() -> None:
     assert g(tp.ones(1), 3.0).item() == tp.ops.testcell.f(tp.ones(1), 3.0).item() == 4
     with pytest.raises(NotImplementedError, match="testcell::f"):
         held(tp.ones(1))
-    for schema in ("h(Tensor x) -> Tensor", "h(Tensor x, int n) -> Tensor"):
-        cell = library.Library("testcell2", "DEF")
-        cell.define(schema)
+    cell = library.Library("testcell2", "DEF")
+    cell.define("h(Tensor x) -> Tensor")
+    with pytest.raises(RuntimeError, match=r"'testcell2' has its DEF already, opened at .*test_library\.py"):
+        library.Library("testcell2", "DEF")
+    assert "testcell2::h" in tp._C._operators()  # what was refused takes nothing with it
+    cell._destroy()
+    cell = library.Library("testcell2", "DEF")
+    cell.define("h(Tensor x, int n) -> Tensor")
     assert "int n" in tp.ops.testcell2.h.default._schema
     cell._destroy()
     assert not hasattr(tp.ops.testcell2, "h") and "testcell2::h" not in tp._C._operators()
@@ -178,6 +185,144 @@ def test_schemas_from_annotations() -> None:
         library.infer_schema(f, mutates_args=("z",))
 
 
+def annotated(argument: Any, result: Any, **default: Any) -> Any:
+    given = default.get("default", inspect.Parameter.empty)
+
+    def f(x: Any = given) -> Any: ...
+
+    f.__annotations__ = {"x": argument, "return": result}
+    return f
+
+
+def test_types_that_no_schema_of_an_operator_has() -> None:
+    """What PyTorch's operators have as arguments and as results, and no more."""
+    arguments = ["Tensor", "Tensor?", "Tensor[]", "Tensor?[]", "SymInt[]?", "Scalar[]", "str?", "ScalarType", "Device?"]
+    types: list[Any] = [
+        Tensor,
+        Tensor | None,
+        list[Tensor],
+        Sequence[Tensor | None],
+        list[int] | None,
+        list[int | float | bool],
+        str | None,
+        tp.dtype,
+        tp.device | None,
+    ]
+    for said, given in zip(arguments, types, strict=True):
+        assert library.infer_schema(annotated(given, Tensor), mutates_args=()) == f"({said} x) -> Tensor"
+    refused: list[Any] = [
+        list[str],
+        list[tp.dtype],
+        list[tp.device] | None,
+        list[Tensor] | None,
+        list[int | None],
+        Sequence[int | float | bool] | None,
+        list[list[int]],
+        tuple[int, int],
+    ]
+    for given in refused:
+        with pytest.raises(ValueError, match="no type of a schema"):
+            library.infer_schema(annotated(given, Tensor), mutates_args=())
+    results = {Tensor: "Tensor", list[Tensor]: "Tensor[]", int: "SymInt", float: "float", int | float | bool: "Scalar"}
+    for result, said in results.items():
+        assert library.infer_schema(annotated(Tensor, result), mutates_args=()) == f"(Tensor x) -> {said}"
+    for result in (str, tp.dtype, list[int], Tensor | None, Sequence[Tensor], list[Tensor | None], tuple[Tensor, str]):
+        with pytest.raises(ValueError, match="no type of a schema"):
+            library.infer_schema(annotated(Tensor, result), mutates_args=())
+    for default in ([1, 2], (), 1j, object(), {}):
+        with pytest.raises(ValueError, match="the default of 'x'"):
+            library.infer_schema(annotated(list[int], Tensor, default=default), mutates_args=())
+
+
+def test_defaults_as_a_schema_prints_them(lib: library.Library) -> None:
+    written = (
+        "float a=2.0, float b=1e-5, float c=3, int[2] d=1, int[2] e=[1,2], SymInt[2] f=0, str g='a\"b', "
+        "ScalarType h=long"
+    )
+    printed = (
+        "float a=2., float b=1.0000000000000001e-05, float c=3., int[2] d=1, int[2] e=[1, 2], SymInt[2] f=[0, 0], "
+        'str g="a\\"b", ScalarType h=4'
+    )
+    lib.define(f"printed(Tensor x, {written}, Device? i='cpu', Scalar j=1, int k=Mean) -> Tensor")
+    schema = tp.ops.testlib.printed.default._schema
+    assert str(schema) == f"testlib::printed(Tensor x, {printed}, Device? i=cpu, Scalar j=1, int k=1) -> Tensor"
+    assert f"{schema}" == repr(schema) == str(schema) and written in schema
+
+
+# ---- operators of a library without a gradient of their own ----
+
+
+@pytest.mark.parametrize("key", ["CPU", "CompositeExplicitAutograd", "CompositeImplicitAutograd"])
+def test_an_operator_trains_through_what_its_kernel_calls(lib: library.Library, key: str) -> None:
+    lib.define("wave(Tensor x) -> Tensor")
+    lib.impl("wave", lambda x: x.sin() * 2, key)
+    wave = tp.ops.testlib.wave
+    x = tp.tensor([0.5, 1.0], requires_grad=True)
+    with warnings.catch_warnings(record=True) as seen:
+        warnings.simplefilter("always")
+        (slope,) = tp.autograd.grad(wave(x).sum(), x, create_graph=True)
+        (bend,) = tp.autograd.grad(slope.sum(), x)
+    np.testing.assert_allclose(slope.detach().numpy(), 2 * np.cos([0.5, 1.0]), rtol=1e-6)
+    np.testing.assert_allclose(bend.numpy(), -2 * np.sin([0.5, 1.0]), rtol=1e-6)
+    assert any("without a registered gradient" in str(w.message) for w in seen) == (key != "CompositeImplicitAutograd")
+    assert not wave(x.detach()).requires_grad
+    with tp.no_grad():
+        assert not wave(x).requires_grad
+    library.register_autograd("testlib::wave", lambda ctx, g: g * 7, lib=lib)  # its own takes the place
+    if key != "CompositeImplicitAutograd":
+        (slope,) = tp.autograd.grad(wave(x).sum(), x)
+        assert slope.tolist() == [7, 7]
+
+
+def test_what_a_kernel_makes_out_of_sight_has_no_gradient(lib: library.Library) -> None:
+    lib.define("outside(Tensor x, Tensor[] more) -> (Tensor, Tensor[])")
+    lib.impl("outside", lambda x, more: (tp.from_numpy(x.detach().numpy() * 2), [m * 3 for m in more]), "CPU")
+    x = tp.ones(2, requires_grad=True)
+    doubled, (tripled,) = tp.ops.testlib.outside(x, [x])
+    assert doubled.requires_grad and tripled.requires_grad
+    with pytest.warns(UserWarning, match=r"testlib::outside.*register_autograd"):
+        (doubled.sum() + tripled.sum()).backward()
+    assert x.grad is not None and x.grad.tolist() == [3, 3]
+    lib.define("count(Tensor x) -> Tensor")
+    lib.impl("count", lambda x: x.detach().int(), "CPU")
+    assert not tp.ops.testlib.count(x).requires_grad
+
+
+def test_versions_are_those_of_what_the_kernel_writes(lib: library.Library) -> None:
+    lib.define("write_(Tensor(a!)[] xs, int times) -> ()")
+
+    def write(xs: list[Tensor], times: int) -> None:
+        for x in xs * times:
+            x.mul_(2)
+
+    lib.impl("write_", write, "CPU")
+    leaf = tp.ones(2, requires_grad=True)
+    x, y = leaf * 1, tp.ones(2)
+    for times, version in ((0, 0), (1, 1), (2, 3)):
+        tp.ops.testlib.write_([x, y], times)
+        assert x._version == y._version == version
+    x.sum().backward()
+    assert leaf.grad is not None and leaf.grad.tolist() == [8, 8]
+
+
+def test_a_function_that_became_an_operator_waits_for_its_fake_kernel() -> None:
+    @library.custom_op("testfake::f", mutates_args=())
+    def f(x: Tensor) -> Tensor:
+        return x.sin()
+
+    @library.custom_op("testfake::g", mutates_args=("x",))
+    def g(x: Tensor) -> None:
+        x.add_(1)
+
+    with pytest.raises(RuntimeError, match="testfake::f has no fake kernel"):
+        f(tp.ones(2, device="meta"))
+    g(tp.ones(2, device="meta"))  # gives nothing, and needs none
+    f.register_fake(lambda x: tp.empty_like(x))
+    assert f(tp.ones(2, device="meta")).shape == (2,)
+    with pytest.raises(RuntimeError, match="testfake::h does not exist"):
+        library.register_fake("testfake::h", lambda x: x)
+
+
 def wrong_type(x: dict[str, int]) -> Tensor: ...
 def no_result(x: Tensor): ...  # type: ignore[no-untyped-def]
 
@@ -192,10 +337,48 @@ def test_calls() -> None:
     assert tp.ops.testlib.scale.default(by=1.0, x=x).tolist() == [1, 1, 1]
     first, second = parts([x, x * 5], 2)
     assert first.tolist() == [2, 2, 2] and second.tolist() == [5, 5, 5]
-    with pytest.raises(TypeError, match="shfit"):
+    with pytest.raises(RuntimeError, match="shfit"):
         scale(x, shfit=1)
-    with pytest.raises(TypeError, match=r"testlib::parts\(\): argument 'xs'"):
+    with pytest.raises(RuntimeError, match=r"testlib::parts\(\): argument 'xs'"):
         parts(x, 2)
+
+
+@pytest.mark.parametrize(
+    ("args", "kwargs"),
+    [((), {}), ((1,), {}), (([0.0],), {}), (("x", 1), {}), ((1, 2, 3), {}), ((1,), {"zz": 1}), ((1, 2**70), {})],
+)
+def test_arguments_that_do_not_fit_are_a_runtime_error(
+    lib: library.Library, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> None:
+    """For an operator called by its full name, a packet or an overload, outside's or tensorpy's own."""
+    lib.define("fit(Tensor x, int n) -> Tensor")
+    lib.impl("fit", lambda x, n: x * n, "CPU")
+    for op in (tp.ops.testlib.fit, tp.ops.testlib.fit.default, tp.ops.aten.select, tp.ops.aten.select.int):
+        with pytest.raises(RuntimeError) as caught:
+            op(*args, **kwargs)
+        assert type(caught.value) is RuntimeError
+    lib.define("fit.two(Tensor x, str s) -> Tensor")
+
+    def raises(x: Tensor, s: str) -> Tensor:
+        raise TypeError("the kernel's own")
+
+    lib.impl("fit.two", raises, "CPU")
+    with pytest.raises(TypeError, match="the kernel's own"):  # an overload that fits is the last
+        tp.ops.testlib.fit(tp.ones(1), "s")
+    with pytest.raises(RuntimeError, match="no overload"):
+        tp.ops.testlib.fit(tp.ones(1), 0.5)
+
+
+def test_what_an_overload_takes_beside_its_types(lib: library.Library) -> None:
+    x = tp.arange(4.0).view(2, 2)
+    assert tp.ops.aten.sum.dim_IntList(x, {0}, 1).shape == (1, 2)
+    assert tp.ops.aten.sum.dim_IntList(x, range(2)).item() == tp.ops.aten.sum(x, range(2)).item() == 6
+    assert tp.ops.aten.select.int(x, True, False).tolist() == [0, 2]
+    lib.define("take(Tensor x, int n, bool b, int[] ns) -> Tensor")
+    lib.impl("take", lambda x, n, b, ns: tp.tensor([float(n), float(b), float(len(ns))]), "CPU")
+    assert tp.ops.testlib.take(x, True, 3, [False, True, 2]).tolist() == [1, 1, 3]
+    with pytest.raises(TypeError, match="must be int"):  # the plain function is as strict as before
+        tp.select(x, True, 0)
 
 
 def test_it_is_an_operator_like_any_other() -> None:
@@ -246,7 +429,7 @@ def test_kernels_per_device(lib: library.Library) -> None:
         lib.impl("which", lambda x: x, "CPU", allow_override=False)
     lib.impl("which", lambda x: x + 2, "CPU")
     assert tp.ops.testlib.which(tp.zeros(1)).item() == 2
-    with pytest.raises(ValueError, match="no dispatch key"):
+    with pytest.raises(RuntimeError, match="no dispatch key"):
         lib.impl("which", lambda x: x, "NoKey")
     for key in ("CUDA", "AutogradXPU"):  # PyTorch's, of devices that are not here
         lib.impl("which", lambda x: x, key)
@@ -453,6 +636,9 @@ def test_at_exit_with_kernels() -> None:
 
 def test_opcheck(lib: library.Library) -> None:
     x = tp.randn(3, 4, dtype=tp.float64)
+    with pytest.raises(library.OpCheckError, match="has no fake kernel"):
+        library.opcheck(scale, (x,), {"shift": 2})
+    library.register_fake("testlib::scale", lambda x, by=2.0, *, shift=None: tp.empty_like(x), lib=lib)
     assert set(library.opcheck(scale, (x,), {"shift": 2}).values()) == {"SUCCESS"}
     with pytest.raises(library.OpCheckError, match=r"has no derivative.*register_autograd"):
         library.opcheck(scale, (x.clone().requires_grad_(),))

@@ -9,7 +9,9 @@ import tensorpy as tp
 from tensorpy.autograd import gradcheck, gradgradcheck
 
 # All up to 70; products of every factor; primes that are too large for a pass of their own; several blocks of lines.
-LENGTHS = [*range(1, 71), 81, 97, 101, 127, 128, 210, 243, 256, 360, 509, 1000, 1009, 1024, 2 * 53, 4 * 59, 5040, 10007]
+# Twice a large prime of each power of two: their convolutions take even and odd numbers of passes.
+TWICE = [2 * prime for prime in (53, 67, 131, 257, 349, 521, 1031, 2053)]
+LENGTHS = [*TWICE, *range(1, 71), 81, 97, 101, 127, 128, 210, 243, 256, 360, 509, 1000, 1009, 1024, 4 * 59, 5040, 10007]
 
 
 def near(found: tp.Tensor, wanted: np.ndarray) -> None:

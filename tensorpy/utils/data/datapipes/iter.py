@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import copy
+import fnmatch
 import itertools
+import os
 import random
-from collections.abc import Callable, Iterator
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 from tensorpy import _C
@@ -18,6 +21,8 @@ __all__ = [
     "Batcher",
     "Collator",
     "Concater",
+    "FileLister",
+    "FileOpener",
     "Filter",
     "IterableWrapper",
     "Mapper",
@@ -25,6 +30,7 @@ __all__ = [
     "Sampler",
     "ShardingFilter",
     "Shuffler",
+    "StreamReader",
     "UnBatcher",
     "Zipper",
 ]
@@ -291,3 +297,97 @@ class Multiplexer(_OfMany):
 
     def __len__(self) -> int:
         return min(self._lengths()) * len(self.datapipes)
+
+
+# ---- files ----
+
+
+def _length_of(pipe: Any) -> int:
+    if pipe.length == -1:
+        raise TypeError(f"{type(pipe).__name__} instance doesn't have valid length")
+    return int(pipe.length)
+
+
+@functional_datapipe("list_files")
+class FileLister(IterDataPipe):
+    """The paths of the files in one folder or several, below them with `recursive`, whose names fit one of `masks`."""
+
+    def __init__(
+        self,
+        root: str | Sequence[str] | IterDataPipe = ".",
+        masks: str | list[str] = "",
+        *,
+        recursive: bool = False,
+        abspath: bool = False,
+        non_deterministic: bool = False,
+        length: int = -1,
+    ) -> None:
+        roots: Any = [root] if isinstance(root, str) else root
+        self.datapipe = roots if isinstance(roots, IterDataPipe) else IterableWrapper(roots)
+        self.masks, self.recursive, self.abspath = masks, recursive, abspath
+        self.non_deterministic, self.length = non_deterministic, length
+
+    def _fits(self, name: str) -> bool:
+        masks = [self.masks] if isinstance(self.masks, str) else self.masks
+        return not self.masks or any(fnmatch.fnmatch(name, mask) for mask in masks)
+
+    def __iter__(self) -> Iterator[str]:
+        for root in self.datapipe:
+            top = os.path.abspath(root) if self.abspath else root
+            if os.path.isfile(top):
+                if self._fits(os.path.basename(top)):
+                    yield top
+                continue
+            for folder, folders, files in os.walk(top, onerror=_warn_of_folder):
+                if not self.non_deterministic:
+                    files.sort()
+                    folders.sort()
+                if not self.recursive:
+                    folders.clear()
+                yield from (os.path.join(folder, name) for name in files if self._fits(name))
+
+    def __len__(self) -> int:
+        return _length_of(self)
+
+
+def _warn_of_folder(error: OSError) -> None:
+    warnings.warn(f"FileLister: {error.filename}: {error.strerror}", stacklevel=2)
+    raise error
+
+
+@functional_datapipe("open_files")
+class FileOpener(IterDataPipe):
+    """(path, open file) of each path."""
+
+    def __init__(self, datapipe: Iterable[str], mode: str = "r", encoding: str | None = None, length: int = -1) -> None:
+        if mode not in ("b", "t", "rb", "rt", "r"):
+            raise ValueError(f"Invalid mode {mode}: FileOpener takes 'b', 't', 'rb', 'rt' or 'r'")
+        if "b" in mode and encoding is not None:
+            raise ValueError("binary mode doesn't take an encoding argument")
+        self.datapipe, self.encoding, self.length = datapipe, encoding, length
+        self.mode = mode if "r" in mode else f"r{mode}"
+
+    def __iter__(self) -> Iterator[tuple[str, Any]]:
+        for path in self.datapipe:
+            if not isinstance(path, str):
+                raise TypeError(f"Expected string type for pathname, but got {type(path)}")
+            yield path, open(path, self.mode, encoding=self.encoding)  # who reads it closes it
+
+    def __len__(self) -> int:
+        return _length_of(self)
+
+
+@functional_datapipe("read_from_stream")
+class StreamReader(IterDataPipe):
+    """(label, bytes) of each open file, in pieces of `chunk`; None: in one."""
+
+    def __init__(self, datapipe: Any, chunk: int | None = None) -> None:
+        self.datapipe, self.chunk = datapipe, chunk
+
+    def __iter__(self) -> Iterator[tuple[Any, Any]]:
+        for label, stream in self.datapipe:
+            while piece := stream.read(-1 if self.chunk is None else self.chunk):
+                yield label, piece
+                if self.chunk is None:
+                    break
+            stream.close()

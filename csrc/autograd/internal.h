@@ -22,7 +22,10 @@ tp_tensor *tp_strided_part(const tp_tensor *t);
 /* A tensor of t's parts that has a version of its own. New. */
 tp_tensor *tp_pattern_of(const tp_tensor *t);
 /* The version of that memory. */
-uint32_t tp_version_seen(const tp_tensor *t);
+uint32_t tp_version_of_part(const tp_tensor *t);
+TP_INLINE uint32_t tp_version_seen(const tp_tensor *t) {
+    return tp_likely(!tp_is_in_parts(t)) ? tp_version(t) : tp_version_of_part(t);
+}
 /* Whether a view still has its base's memory: one in parts may have been given others. */
 bool tp_views_base(const tp_tensor *view);
 

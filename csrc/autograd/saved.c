@@ -108,8 +108,8 @@ static int changed(const tp_saved *s, const tp_node *owner) {
         "[%s], which %s (%s) has saved as %s, is at version %u; expected version %u instead. Hint: %s wrote to it "
         "after %s had saved it; autograd.detect_anomaly() shows where that was",
         text.text ? text.text : "", owner->type->name, owner->type->op, s->is_output ? "its output" : "an input",
-        version_of(s->tensor), s->version,
-        s->tensor->storage->writer ? s->tensor->storage->writer : "an operator", owner->type->op);
+        version_of(s->tensor), s->version, s->tensor->storage->writer ? s->tensor->storage->writer : "an operator",
+        owner->type->op);
 }
 
 /* An output comes back with its history, for double backward. */

@@ -87,8 +87,10 @@ def _save_argument(op: Operator, node: Node, k: Kept, source: str) -> list[str]:
     failed = c_result(op.schema).failed
     out = []
     if k.saves_tensor:
-        call = ""
-        if k.output >= 0 and node.differentiable(k.output):  # another output does not own the node
+        call, owns = "", k.output >= 0 and node.differentiable(k.output)
+        if not k.use.elements:
+            call = f"tp_save_pattern(&node->{k.field}, {source}, {k.output if owns else -1})"
+        elif owns:  # another output does not own the node
             call = f"tp_save_output(&node->{k.field}, {source}, {k.output})"
         if not call and op.kind == "inplace" and k.name == "self":
             call = f"tp_save_before_write(&node->{k.field}, {source})"

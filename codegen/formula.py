@@ -69,6 +69,9 @@ _MEMORY_FORMATS = {
 _LAYOUTS = ("strided", "sparse_coo", "sparse_csr", "sparse_csc", "sparse_bsr", "sparse_bsc")
 _REDUCTIONS = {"Mean": 1, "Sum": 2}
 
+# Operators that read of one argument its pattern, as tensors of layouts have one: which.
+PATTERNS = {"_layout_at": 1, "_layout_like": 0, "_nested_beside": 0}
+
 # What is known of a tensor without its elements: attribute or method -> the part of the tensor that it reads.
 ATTRIBUTES = {
     "shape": "sizes",
@@ -293,10 +296,12 @@ def parse(text: str, location: Location) -> list[ast.stmt]:
 class Use:
     """How a formula uses a variable: all of it, or parts, constant indices, lengths along a dimension.
 
+    `elements`: more than the pattern of a tensor of a layout is needed of the whole.
     `read` has what is read of the parts: ("sizes", ""), or of its sizes alone ("numel", "") or one ("size", "-1").
     """
 
     whole: bool = False
+    elements: bool = False
     parts: set[str] = field(default_factory=set)
     indices: set[int] = field(default_factory=set)
     sizes_along: set[str] = field(default_factory=set)
@@ -304,6 +309,7 @@ class Use:
 
     def merge(self, other: Use) -> None:
         self.whole |= other.whole
+        self.elements |= other.elements
         self.parts |= other.parts
         self.indices |= other.indices
         self.sizes_along |= other.sizes_along
@@ -342,9 +348,12 @@ def used(text: str, location: Location = _NOWHERE) -> dict[str, Use]:
             case ast.Call(func=ast.Name(id="len"), args=[ast.Name(id=name)]):
                 of(name).parts.add("length")
                 return
-            case ast.Call(func=ast.Name(), args=args, keywords=keywords):
-                for child in (*args, *keywords):
-                    visit(child)
+            case ast.Call(func=ast.Name(id=called), args=args, keywords=keywords):
+                for i, child in enumerate((*args, *keywords)):
+                    if isinstance(child, ast.Name) and PATTERNS.get(called) == i:
+                        of(child.id).whole = True
+                    else:
+                        visit(child)
                 return
             case ast.Call(func=ast.Attribute(value=ast.Name(id=name), attr=attr), args=args) if attr in METHODS:
                 of(name).parts.add(METHODS[attr])
@@ -369,7 +378,7 @@ def used(text: str, location: Location = _NOWHERE) -> dict[str, Use]:
                 of(f"{name}[{index}]").parts.add("defined")
                 return
             case ast.Name(id=name, ctx=ast.Load()):
-                of(name).whole = True
+                of(name).whole = of(name).elements = True
                 return
         for child in ast.iter_child_nodes(node):
             visit(child)

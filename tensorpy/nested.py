@@ -125,12 +125,12 @@ def nested_tensor_from_jagged(
         offsets: where each begins, and where the last ends; by default the lengths added up
         lengths: how long each is
         jagged_dim: the dimension of the result whose sizes differ, 1 by default
-        min_seqlen: the least length, for PyTorch's kernels; not used
-        max_seqlen: the largest, likewise
+        min_seqlen: the least length, as `_min_seqlen` answers it then; not checked
+        max_seqlen: the largest, as `_max_seqlen` does; to_padded_tensor() makes its result so long
 
     Returns: a nested tensor over the memory of values.
 
-    Raises: RuntimeError without offsets and lengths.
+    Raises: RuntimeError without offsets and lengths; for a min_seqlen or max_seqlen below 0.
 
     Example:
         >>> n = tp.nested.nested_tensor_from_jagged(tp.arange(5), tp.tensor([0, 2, 5]))
@@ -142,7 +142,10 @@ def nested_tensor_from_jagged(
             raise RuntimeError("nested_tensor_from_jagged(): At least one of offsets or lengths is required.")
         offsets, lengths = tp.cat([lengths.new_zeros(1), lengths.cumsum(0)]), None
     ragged = 1 if jagged_dim is None else jagged_dim
-    return _C._nested_make(values, offsets, lengths, None, ragged, True)
+    least, most = (-1 if said is None else said for said in (min_seqlen, max_seqlen))
+    if (min_seqlen or 0) < 0 or (max_seqlen or 0) < 0:
+        raise RuntimeError("nested_tensor_from_jagged(): min_seqlen and max_seqlen must not be negative")
+    return _C._nested_make(values, offsets, lengths, None, ragged, True, least, most)
 
 
 def narrow(tensor: Tensor, dim: int, start: Any, length: Any, layout: Any = None) -> Tensor:

@@ -133,6 +133,11 @@ int tp_node_skip_output(tp_node *n);
 
 /* ---- saved values ---- */
 int tp_save(tp_saved *s, tp_tensor *t); /* t may be NULL */
+/* The same for what needs a tensor of a layout for its pattern only, whose values may be written meanwhile: output
+ * number output_nr, or an argument (-1). */
+int tp_save_pattern(tp_saved *s, tp_tensor *t, int output_nr);
+/* tp_version of what t holds: of a tensor of a layout that of its values, too, which others may write. */
+uint32_t tp_contents_version(const tp_tensor *t);
 /* Keeps a copy of what the call is about to write. */
 int tp_save_before_write(tp_saved *s, tp_tensor *t);
 int tp_save_output(tp_saved *s, tp_tensor *t, int output_nr);

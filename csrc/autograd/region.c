@@ -2,6 +2,7 @@
 #include "autograd/region.h"
 
 #include "Functions.h"
+#include "autograd/internal.h"
 
 static int save_geometry(const tp_tensor *t, bool as_real, tp_ints *sizes, tp_ints *strides) {
     int64_t room[2][TP_MAX_DIMS + 1];
@@ -53,7 +54,12 @@ tp_tensor *tp_region_of(const tp_region *r, tp_tensor *base) {
 
 tp_tensor *tp_same_view(const tp_tensor *view, tp_tensor *whole) {
     TP_CLEANUP(tp_region_free) tp_region r = {0};
-    if (tp_region_save(&r, view->base, view) < 0) return NULL;
-    tp_autoref *plain = r.complex_base ? tp_view_as_real(whole) : tp_retain(whole);
-    return plain ? tp_region_of(&r, plain) : NULL;
+    tp_autoref *from = tp_strided_part(view->base), *to = tp_strided_part(view);
+    if (!from || !to || tp_region_save(&r, from, to) < 0) return NULL;
+    tp_autoref *flat = tp_is_in_parts(view->base) ? tp__layout_at(whole, view->base) : tp_retain(whole);
+    tp_autoref *plain = flat && r.complex_base ? tp_view_as_real(flat) : tp_retain(flat);
+    tp_autoref *part = plain ? tp_region_of(&r, plain) : NULL;
+    if (!part || !tp_is_in_parts(view)) return tp_take(part);
+    tp_autoref *pattern = tp_pattern_of(view);
+    return pattern ? tp__layout_like(pattern, part) : NULL;
 }

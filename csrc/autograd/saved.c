@@ -3,12 +3,17 @@
 
 #include "Functions.h"
 #include "autograd/engine.h"
+#include "autograd/internal.h"
 #include "autograd/tangent.h"
 #include "core/alloc.h"
 #include "dispatch/key.h"
 
 #include <stdlib.h>
 #include <string.h>
+
+static uint32_t version_of(const tp_tensor *t) {
+    return tp_likely(!tp_is_in_parts(t)) ? tp_version(t) : tp_contents_version(t);
+}
 
 static void *refuse_written(void *packed) {
     tp_autograd_host.free_packed(packed);
@@ -47,9 +52,22 @@ int tp_save(tp_saved *s, tp_tensor *t) {
         return tp_fail(TP_RuntimeError,
                        "Inference tensors cannot be saved for backward: they count no writes. A clone made outside "
                        "inference_mode can, or use no_grad instead of inference_mode");
-    s->version = tp_version(t);
+    s->version = version_of(t);
     t->storage->traits |= TP_STORAGE_SAVED;
+    if (tp_unlikely(tp_is_in_parts(t))) {
+        tp_autoref *values = tp_strided_part(t);
+        values->storage->traits |= TP_STORAGE_SAVED;
+    }
     return keep_steal(s, tp_retain(t));
+}
+
+int tp_save_pattern(tp_saved *s, tp_tensor *t, int output_nr) {
+    *s = (tp_saved){0};
+    if (!t || !tp_is_in_parts(t)) return output_nr < 0 ? tp_save(s, t) : tp_save_output(s, t, output_nr);
+    tp_tensor *pattern = tp_pattern_of(t);
+    if (!pattern) return -1;
+    s->version = version_of(pattern);
+    return keep_steal(s, pattern);
 }
 
 int tp_save_before_write(tp_saved *s, tp_tensor *t) {
@@ -65,7 +83,7 @@ int tp_save_output(tp_saved *s, tp_tensor *t, int output_nr) {
     if (!t) return 0;
     tp_tensor *alias = tp_detached_alias(t);
     if (!alias) return -1;
-    s->version = tp_version(alias);
+    s->version = version_of(alias);
     if (tp_unlikely(tp_tls.forward != NULL) && tp_share_tangents(alias, t) < 0) return tp_release(alias), -1;
     s->is_output = true;
     s->output_nr = (uint32_t)output_nr;
@@ -90,7 +108,7 @@ static int changed(const tp_saved *s, const tp_node *owner) {
         "[%s], which %s (%s) has saved as %s, is at version %u; expected version %u instead. Hint: %s wrote to it "
         "after %s had saved it; autograd.detect_anomaly() shows where that was",
         text.text ? text.text : "", owner->type->name, owner->type->op, s->is_output ? "its output" : "an input",
-        tp_version(s->tensor), s->version, s->tensor->storage->writer ? s->tensor->storage->writer : "an operator",
+        version_of(s->tensor), s->version, s->tensor->storage->writer ? s->tensor->storage->writer : "an operator",
         owner->type->op);
 }
 
@@ -107,7 +125,7 @@ static tp_tensor *with_history(const tp_saved *s, tp_tensor *t, tp_node *owner) 
 }
 
 static tp_tensor *unchanged(const tp_saved *s, tp_node *owner, bool whole) {
-    if (tp_version(s->tensor) != s->version) return changed(s, owner), NULL;
+    if (version_of(s->tensor) != s->version) return changed(s, owner), NULL;
     return whole && s->is_output ? with_history(s, s->tensor, owner) : tp_retain(s->tensor);
 }
 

@@ -36,8 +36,8 @@ static void free_meta(tp_tensor *t) {
 __attribute__((constructor)) static void install(void) { tp_core_hooks.free_autograd = free_meta; }
 
 static bool base_was_recorded(const tp_tensor *view) {
-    return view->view_version != tp_version(view) && view->base->flags & TP_FLAG_REQUIRES_GRAD &&
-           view->base->autograd->grad_fn;
+    if (!(view->base->flags & TP_FLAG_REQUIRES_GRAD) || !view->base->autograd->grad_fn) return false;
+    return view->view_version != tp_version_seen(view) && tp_views_base(view);
 }
 
 bool tp_view_gained_grad(const tp_tensor *view) {
@@ -136,7 +136,7 @@ int tp_node_set_output(tp_node *n, tp_tensor *out) {
     m->output_nr = (uint32_t)nr;
     m->requires_grad = false;
     out->flags |= TP_FLAG_REQUIRES_GRAD;
-    if (out->base) out->view_version = tp_version(out);
+    if (out->base) out->view_version = tp_version_seen(out);
     tp_node_release(old);
     return 0;
 }

@@ -158,6 +158,8 @@ static tp_tensor *zeros_as(const tp_tensor *t, tp_tensor *kind) {
 
 /* The base of a view has been a constant so far. */
 static int write_first(tp_tensor *view, uint32_t number, tp_tensor *tangent) {
+    if (!tp_has_memory(view->base) && view->base->keys & TP_LAYOUT_KEYS)
+        return tp_fail(TP_RuntimeError, "forward mode: values of a tensor of another layout are not changed in place");
     tp_autoref *whole = zeros_as(view->base, tangent);
     if (!whole || put(view->base, number, whole) < 0) return -1;
     tp_autoref *part = tp_same_view(view, whole);

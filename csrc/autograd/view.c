@@ -2,12 +2,20 @@
  *
  * A view knows its base. When a view is changed in place, the change is recorded on the base (CopySlices: the gradient
  * of the base passes the operator's node in the view's region), and each view's grad_fn is made anew from the base's
- * when it is next asked for (the storage's version tells that something was written since). */
+ * when it is next asked for (the storage's version tells that something was written since).
+ *
+ * Note [Views and layouts]
+ * A tensor of a layout that has parts (Note [Layouts] in core/layout.h) is a view of the tensor that its values were
+ * made of, and its values, taken out of it, are another view of that one. So whoever writes to any of them writes to
+ * that base, and the others have their histories made anew: through the values where they lie in the base's memory, and
+ * through the pattern where one side is in parts. A tensor in parts that was made where nothing is recorded is its own
+ * base; what is recorded writes to the whole of it, not to values that were taken out. */
 #include "autograd/node.h"
 
 #include "Functions.h"
 #include "autograd/internal.h"
 #include "autograd/region.h"
+#include "core/layout.h"
 #include "dispatch/schema.h"
 
 #include <stdlib.h>
@@ -18,10 +26,10 @@
     (TP_FLAG_UNVERSIONED | TP_FLAG_INFERENCE | TP_FLAG_VIEW_NO_GRAD | TP_FLAG_VIEW_MULTI | TP_FLAG_VIEW_INFERENCE)
 
 tp_tensor *tp_as_view(tp_tensor *base, tp_tensor *view) {
-    if (!view || view == base || view->base) return view;
+    if (!view || view == base || view->base || (tp_tls.grad_disabled && tp_is_in_parts(view))) return view;
     tp_tensor *root = base->base ? base->base : base;
     view->base = tp_retain(root);
-    view->view_version = tp_version(view);
+    view->view_version = tp_version_seen(view);
     uint16_t flags = view->flags & (uint16_t)~TP_FLAG_INFERENCE;
     flags |= base->flags & HANDED_ON;
     if (tp_tls.grad_disabled) flags |= TP_FLAG_VIEW_NO_GRAD;
@@ -40,15 +48,15 @@ tp_tensor_seq *tp_as_views(tp_tensor *base, tp_tensor_seq *views) {
 
 /* ---- the gradient of a strided view ---- */
 
+/* The region is that of memory; a view in parts, or a base in parts, has a pattern around it. */
 typedef struct {
     tp_node base;
     tp_region region;
+    tp_tensor *view_pattern, *base_pattern; /* owned; NULL: strided */
 } as_strided_node;
 
-static int as_strided_apply(tp_node *n, tp_tensor *const *grads, tp_tensor **out) {
-    const tp_region *r = &((as_strided_node *)n)->region;
-    if (!grads[0] || !tp_node_wants(n, 0)) return 0;
-    tp_autoref *read = tp_read_as_view(r, grads[0]), *solved = read ? tp_resolve_conj(read) : NULL;
+static int strided_apply(const tp_region *r, tp_tensor *given, tp_tensor **out) {
+    tp_autoref *read = tp_read_as_view(r, given), *solved = read ? tp_resolve_conj(read) : NULL;
     tp_autoref *grad = solved && r->complex_view ? tp_view_as_real(solved) : tp_retain(solved);
     if (!grad) return -1;
     tp_autoref *whole = tp__as_strided_backward(grad, r->base_sizes, r->base_strides, r->sizes, r->strides, r->offset);
@@ -62,9 +70,25 @@ static int as_strided_apply(tp_node *n, tp_tensor *const *grads, tp_tensor **out
     return out[0] ? 0 : -1;
 }
 
+static int as_strided_apply(tp_node *n, tp_tensor *const *grads, tp_tensor **out) {
+    const as_strided_node *self = (as_strided_node *)n;
+    if (!grads[0] || !tp_node_wants(n, 0)) return 0;
+    tp_autoref *values = self->view_pattern ? tp__layout_at(grads[0], self->view_pattern) : tp_retain(grads[0]);
+    if (!values || strided_apply(&self->region, values, out) < 0) return -1;
+    if (!self->base_pattern) return 0;
+    tp_autoref *whole = out[0];
+    out[0] = tp__layout_like(self->base_pattern, whole);
+    return out[0] ? 0 : -1;
+}
+
 static void keeps_nothing(tp_node *n) { (void)n; }
 
-static void as_strided_free_copies(tp_node *n) { tp_region_free(&((as_strided_node *)n)->region); }
+static void as_strided_free_copies(tp_node *n) {
+    as_strided_node *self = (as_strided_node *)n;
+    tp_region_free(&self->region);
+    tp_release(self->view_pattern);
+    tp_release(self->base_pattern);
+}
 
 static const tp_node_type as_strided_type = {
     .name = "AsStridedBackward0",
@@ -83,8 +107,11 @@ static int point_to_base(tp_node *n, tp_tensor *base) {
 /* A node that computes the gradient of a base from that of a strided view of it. New. */
 static tp_node *as_strided_node_new(tp_tensor *base, const tp_tensor *view) {
     tp_autonode *n = tp_node_new(&as_strided_type, 1);
-    if (!n || point_to_base(n, base) < 0 || tp_region_save(&((as_strided_node *)n)->region, base, view) < 0)
-        return NULL;
+    as_strided_node *self = (as_strided_node *)n;
+    tp_autoref *from = n ? tp_strided_part(base) : NULL, *to = from ? tp_strided_part(view) : NULL;
+    if (!to || point_to_base(n, base) < 0 || tp_region_save(&self->region, from, to) < 0) return NULL;
+    if (tp_is_in_parts(view) && !(self->view_pattern = tp_pattern_of(view))) return NULL;
+    if (tp_is_in_parts(base) && !(self->base_pattern = tp_pattern_of(base))) return NULL;
     return tp_take(n);
 }
 
@@ -103,7 +130,7 @@ static int fail_custom_view(void) {
 
 static int renew_history(tp_tensor *view) {
     if (view->flags & TP_FLAG_VIEW_NO_GRAD) {
-        if (view->view_version == tp_version(view)) return tp_autograd_meta_ensure(view) ? 0 : -1; /* a leaf */
+        if (view->view_version == tp_version_seen(view)) return tp_autograd_meta_ensure(view) ? 0 : -1; /* a leaf */
         return tp_fail(TP_RuntimeError,
                        "A view was created in %s mode and its base or another view of its base has been modified "
                        "inplace %s. Make the view and the change both inside of it, or both outside",
@@ -139,6 +166,14 @@ static int check_view_inplace(const tp_tensor *self, const char *op) {
     return self->flags & TP_FLAG_VIEW_CUSTOM ? fail_custom_view() : 0;
 }
 
+/* Such a base has no memory that a gradient could be put together in. */
+static int fail_values(const tp_tensor *base, const char *op) {
+    return tp_fail(TP_RuntimeError,
+                   "%s: values of a tensor of the layout %s are changed in place where that is recorded, and the "
+                   "tensor is not made of values that are known: clone() them, or change them under no_grad",
+                   op, tp_layouts[tp_layout_of(base)].name);
+}
+
 int tp_check_not_captured(const tp_tensor *self, const char *op) {
     if (tp_likely((self->flags & TP_FLAG_DEPTH) >= (tp_tls.new_flags & TP_FLAG_DEPTH))) return 0;
     return tp_fail(TP_RuntimeError,
@@ -160,6 +195,7 @@ int tp_check_inplace(tp_tensor *self, const char *op, bool records) {
     if (self->base && (tp_requires_grad(self->base) || tp_requires_grad(self)) && tp_is_leaf(self->base))
         return tp_fail(TP_RuntimeError,
                        "a view of a leaf Variable that requires grad is being used in an in-place operation: %s", op);
+    if (self->base && tracked && tp_is_in_parts(self->base)) return fail_values(self->base, op);
     return 0;
 }
 
@@ -227,6 +263,10 @@ static const tp_node_type copy_slices_type = {
 
 static int rebase_view(tp_tensor *view, tp_node *fn) {
     tp_tensor *base = view->base;
+    if (tp_is_in_parts(base)) return fail_values(base, "an operator");
+    if (tp_is_in_parts(view))
+        return tp_fail(TP_RuntimeError, "a function that marks a tensor of the layout %s as dirty: return a new one",
+                       tp_layouts[tp_layout_of(view)].name);
     tp_autonode *n = tp_node_new(&copy_slices_type, fn->nedges > 0 ? (int)fn->nedges : 1);
     if (!n || point_to_base(n, base) < 0) return -1;
     copy_slices_node *self = (copy_slices_node *)n;

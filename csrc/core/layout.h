@@ -26,7 +26,7 @@
 #include "core/tensor.h"
 
 #define TP_MAX_PARTS 4
-#define TP_MAX_FACTS 3
+#define TP_MAX_FACTS 5
 
 typedef struct {
     const char *name;   /* "sparse_coo" */

@@ -104,6 +104,7 @@ static int write_values(call *c, tp_value *results) {
     }
     records &= tp_grad_enabled();
     if (tp_nested_check_inplace(c->like, c->op->info->name, records) < 0) return -1;
+    tp_nested_own_values(&c->n);
     if (give(c, values_beside) < 0 || tp_call_boxed(c->op, c->given, results) < 0) return -1;
     tp_release_values(results, c->op->info->nreturns);
     return records ? tp_nested_written(c->like, &c->n) : (tp_bump_version(c->like), 0);
@@ -349,9 +350,11 @@ static int fall_back(const tp_op *op, tp_keyset ks, tp_value *args, tp_value *re
 
 static int check_inplace(tp_tensor *self, const char *op, bool records) { return tp_check_inplace(self, op, records); }
 
-/* The version of the values has moved; that of the parts, which a node has saved for their pattern, stays. */
+/* The version of the values has moved, by which a view knows that its base has another history. */
 static int written(tp_tensor *self, const tp_nested *n) {
-    tp_autoref *made = tp__nested_make(n->values, n->offsets, n->lengths, n->shapes, n->ragged, n->jagged);
+    if (n->values->base) return 0;
+    tp_autoref *made =
+        tp__nested_make(n->values, n->offsets, n->lengths, n->shapes, n->ragged, n->jagged, n->least, n->most);
     return made ? tp_take_history(self, made) : -1;
 }
 

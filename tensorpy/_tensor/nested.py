@@ -88,26 +88,38 @@ strides_of = stride_of
 
 
 def min_seqlen_of(t: Tensor) -> int:
-    """The length of the shortest piece."""
-    return len(_C._nested_get_min_seqlen(t))
+    """The length of the shortest piece, as it was given or as it is."""
+    return _C._nested_longest(t.detach(), False, True)
 
 
 def max_seqlen_of(t: Tensor) -> int:
-    """The length of the longest piece."""
-    return len(_C._nested_get_max_seqlen(t))
+    """The length of the longest piece, as it was given or as it is."""
+    return _C._nested_longest(t.detach(), True, True)
 
 
-maybe_min_seqlen_of, maybe_max_seqlen_of = min_seqlen_of, max_seqlen_of
+def _given(t: Tensor, largest: bool) -> int | None:
+    said = _C._nested_longest(t.detach(), largest, False)
+    return said if said >= 0 else None
 
 
-def min_seqlen_tensor_of(t: Tensor) -> Tensor:
-    """A tensor without elements whose first size is the length of the shortest piece."""
-    return _C._nested_get_min_seqlen(t)
+def maybe_min_seqlen_of(t: Tensor) -> int | None:
+    """The length of the shortest piece, where somebody has given it."""
+    return _given(t, False)
 
 
-def max_seqlen_tensor_of(t: Tensor) -> Tensor:
-    """A tensor without elements whose first size is the length of the longest piece."""
-    return _C._nested_get_max_seqlen(t)
+def maybe_max_seqlen_of(t: Tensor) -> int | None:
+    """The length of the longest piece, where somebody has given it."""
+    return _given(t, True)
+
+
+def min_seqlen_tensor_of(t: Tensor) -> Tensor | None:
+    """A tensor without elements whose first size is the length of the shortest piece, where somebody has given it."""
+    return _C._nested_get_min_seqlen(t) if _given(t, False) is not None else None
+
+
+def max_seqlen_tensor_of(t: Tensor) -> Tensor | None:
+    """A tensor without elements whose first size is the length of the longest piece, where somebody has given it."""
+    return _C._nested_get_max_seqlen(t) if _given(t, True) is not None else None
 
 
 def _nested_int(t: Tensor) -> NestedInt:

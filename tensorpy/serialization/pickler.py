@@ -75,7 +75,7 @@ class Pickler(_Base):  # type: ignore[misc]
             return names.rebuild_quantized, self._quantized(obj)
         if isinstance(obj, Tensor) and obj.is_nested:
             return self._nested(obj)
-        if isinstance(obj, Tensor) and obj.layout is not _C.strided:
+        if isinstance(obj, Tensor) and obj.layout is not _C.strided and not _C._is_wrapper(obj):
             reduced: Any = obj.__reduce_ex__(2)
             return names.rebuild_sparse_tensor, reduced[1][:2]
         if isinstance(obj, Tensor) and type(obj).__reduce_ex__ is Tensor.__reduce_ex__:

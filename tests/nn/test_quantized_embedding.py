@@ -83,6 +83,20 @@ def test_ranges_that_are_given_are_pytorchs(torch: Any, bits: str) -> None:
         getattr(Q, f"embedding_bag_{bits}_prepack_with_rowwise_min_max")(tp.from_numpy(w), tp.from_numpy(ends[:2]))
 
 
+def test_numbers_outside_of_given_ranges_are_pytorchs(torch: Any) -> None:
+    ends = [[0.2, 0.3], [0.25, 0.25], [1.0, -1.0], [float("nan"), 1.0], [0.0, float("inf")]]
+
+    def packed(library: Any, table: str, of: str) -> Any:
+        weight = library.tensor(numbers(0, len(ends)).tolist()).to(getattr(library, table))
+        given = library.tensor(ends).to(getattr(library, of))
+        return library.ops.quantized.embedding_bag_byte_prepack_with_rowwise_min_max(weight, given).tolist()
+
+    assert packed(tp, "float32", "float32") == packed(torch, "float32", "float32")
+    for table, of in (("float32", "float64"), ("float32", "float16"), ("float16", "float32")):
+        with pytest.raises(RuntimeError, match="rowwise_min_max is of"):
+            packed(tp, table, of)
+
+
 def test_sums_of_rows_of_two_bits_are_pytorchs(torch: Any) -> None:
     found = []
     for library, ops in ((torch, torch.ops.quantized), (tp, Q)):

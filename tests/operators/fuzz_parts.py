@@ -25,6 +25,7 @@ from fuzz_operators import EXPECTED, Ended, Watchdog, at_most, start
 
 import tensorpy as tp
 from tensorpy import _C
+from tensorpy.masked import MaskedTensor
 from tensorpy.testing.harness import arguments, function_of, to_tensor
 from tensorpy.testing.samples import TABLE, OpInfo
 from tensorpy.testing.samples.table import Array, OpSample
@@ -74,6 +75,18 @@ def narrowed(t: tp.Tensor) -> tp.Tensor:
     return tp.nested.narrow(t, 1, tp.zeros(n, dtype=tp.int64), tp.full((n,), max(longest - 1, 1)), layout=tp.jagged)
 
 
+def masked(layout: str) -> Make:
+    def make(t: tp.Tensor) -> tp.Tensor:
+        data, mask = LAYOUTS[layout](t), LAYOUTS[layout](tp.ones_like(t, dtype=tp.bool))
+        return tp.masked.masked_tensor(data, mask)
+
+    return make
+
+
+def masked_strided(t: tp.Tensor) -> tp.Tensor:
+    return tp.masked.masked_tensor(t, t > 0)
+
+
 def transposed(t: tp.Tensor) -> tp.Tensor:
     return pieces(tp.jagged)(t).transpose(1, 2)
 
@@ -94,15 +107,25 @@ LAYOUTS: dict[str, Make] = {
     "jagged": pieces(tp.jagged),
     "jagged with lengths": narrowed,
     "jagged transposed": transposed,
+    "masked": masked_strided,
+    "masked coo": masked("coo"),
+    "masked csr": masked("csr"),
 }
 
 
+def in_bytes(part: tp.Tensor) -> tp.Tensor:
+    return part.view(tp.uint8) if part.dtype == tp.bool else part
+
+
 def parts_of(t: tp.Tensor) -> dict[int, tp.Tensor]:
-    """The memory of the parts by number; of some nested tensors one is left out."""
+    """The memory of the parts by number; of some nested tensors one is left out. Those of a mask are four more."""
+    if isinstance(t, MaskedTensor):
+        pair = [parts_of(one) or {0: in_bytes(one.detach())} for one in (t._masked_data, t._masked_mask)]
+        return {4 * i + number: part for i, parts in enumerate(pair) for number, part in parts.items()}
     found = {}
     for number in range(4):
         with contextlib.suppress(RuntimeError, IndexError):
-            found[number] = _C._layout_part(t.detach(), number).detach()
+            found[number] = in_bytes(_C._layout_part(t.detach(), number).detach())
     return found
 
 
@@ -110,7 +133,11 @@ def is_wild(part: tp.Tensor, number: int, layout: str) -> bool:
     """Whether a part says how others are read, and is not read itself."""
     if number == 0 and layout in ("channels", "channels in floats"):
         return False  # any byte is an integer
-    values = {"coo": 1, "csr": 2, "csc": 2, "bsr": 2, "bsc": 2, "nested": 0, "jagged": 0}.get(layout.split()[0])
+    if layout == "masked":
+        return number == 4  # bytes of a mask that are no bools
+    values = {"masked": 1, "coo": 1, "csr": 2, "csc": 2, "bsr": 2, "bsc": 2, "nested": 0, "jagged": 0}.get(
+        layout.split()[0]
+    )
     return number != values and part.numel() > 0
 
 
@@ -138,7 +165,7 @@ def writings(part: tp.Tensor, draw: random.Random) -> Iterator[np.ndarray[Any, A
 
 
 def write(t: tp.Tensor, number: int, numbers: np.ndarray[Any, Any]) -> None:
-    _C._layout_part(t.detach(), number).detach().numpy()[...] = numbers
+    parts_of(t)[number].numpy()[...] = numbers
 
 
 def results(found: Any) -> Iterator[tp.Tensor]:

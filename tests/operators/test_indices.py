@@ -35,6 +35,11 @@ def test_wild_parts_of_layouts(part: int, tmp_path: Path) -> None:
     fuzz(tmp_path, f"{part}/{PARTS}", program="fuzz_parts.py")
 
 
+@pytest.mark.parametrize("part", range(PARTS))
+def test_changed_files_of_layouts(part: int, tmp_path: Path) -> None:
+    fuzz(tmp_path, f"{part}/{PARTS}", program="fuzz_files.py")
+
+
 def test_wild_parts_are_drawn_for_every_layout() -> None:
     """A layout of which no operator takes a sample would be drawn in vain."""
     for layout in fuzz_parts.LAYOUTS:

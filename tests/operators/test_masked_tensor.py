@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from typing import Any
 
 import pytest
@@ -172,3 +173,18 @@ def test_listed_operators_keep_the_mask() -> None:
     for function, method in zip(reductions.TORCH_REDUCE_FNS, reductions.TENSOR_REDUCE_FNS, strict=True):
         assert str(function(x)) == str(method(x))
     assert core._masks_match(x, 1.0) and not core._masks_match(x, masked_tensor(x.get_data(), ~mask))
+
+
+@pytest.mark.parametrize("layout", ["strided", "sparse_coo", "sparse_csr"])
+def test_files_have_data_and_mask(layout: str) -> None:
+    def of(t: tp.Tensor) -> tp.Tensor:
+        return t if layout == "strided" else t.to_sparse(layout=getattr(tp, layout))
+
+    x, file = tp.eye(3), io.BytesIO()
+    saved: Any = tp.masked.masked_tensor(of(x), of(x != 0), requires_grad=True)
+    tp.save(saved, file)
+    file.seek(0)
+    made: Any = tp.load(file, weights_only=False)
+    assert repr(made) == repr(saved) and made.requires_grad
+    for one, other in ((made.get_data(), saved.get_data()), (made.get_mask(), saved.get_mask())):
+        assert str(one.layout).endswith(layout) and tp.equal(one.to_dense(), other.to_dense())

@@ -140,3 +140,33 @@ def test_numbers_that_lead_out() -> None:
     ):
         with pytest.raises(RuntimeError):
             call()
+
+
+@pytest.mark.parametrize("said", [{}, {"max_seqlen": 9}, {"min_seqlen": 0, "max_seqlen": 9}])
+@pytest.mark.parametrize("lengths", [None, [1, 3]])
+def test_lengths_that_were_said(said: dict[str, int], lengths: list[int] | None) -> None:
+    def answers(t: Any) -> Any:
+        values, offsets = t.arange(12.0).reshape(6, 2), t.tensor([0, 2, 6])
+        x = t.nested.nested_tensor_from_jagged(values, offsets, lengths and t.tensor(lengths), **said)
+        found = []
+        for y in (x, x * 2, x.transpose(1, 2), x.clone()):
+            found += [y._maybe_max_seqlen, y._maybe_min_seqlen]
+        return [*found, x._max_seqlen, x._min_seqlen]
+
+    found = answers(tp)
+    most, least = said.get("max_seqlen"), said.get("min_seqlen")
+    real = (2, 4) if lengths is None else (1, 3)
+    assert found == [most, least] * 4 + [most or real[1], real[0] if least is None else least]
+    if torch is not None:
+        assert found == answers(torch)
+
+
+def test_what_was_said_is_the_length_of_padding() -> None:
+    x = tp.nested.nested_tensor_from_jagged(tp.arange(6.0), tp.tensor([0, 2, 6]), max_seqlen=5)
+    assert x.to_padded_tensor(-1.0).tolist() == [[0.0, 1.0, -1.0, -1.0, -1.0], [2.0, 3.0, 4.0, 5.0, -1.0]]
+    for wrong in ({"min_seqlen": -1}, {"max_seqlen": -3}):
+        with pytest.raises(RuntimeError, match="negative"):
+            tp.nested.nested_tensor_from_jagged(tp.arange(6.0), tp.tensor([0, 2, 6]), **wrong)
+    for wrong in ({"least": -2}, {"most": 2**63 - 1}):
+        with pytest.raises(RuntimeError, match="negative"):
+            tp._C._nested_make(tp.ones(2), tp.tensor([0, 2]), None, None, 1, True, **wrong)

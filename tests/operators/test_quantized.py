@@ -392,3 +392,12 @@ def test_images_and_volumes_as_pytorch_has_them(text: str, torch: Any) -> None:
     assert (own.shape, own.q_scale(), own.q_zero_point()) == (theirs.shape, theirs.q_scale(), theirs.q_zero_point())
     apart = own.int_repr().int() - tp.tensor(theirs.int_repr().int().numpy())
     assert int(apart.abs().max()) <= ("bilinear" in text or "grid" in text)
+
+
+@pytest.mark.parametrize("dtype", ["quint4x2", "quint2x4"])
+@pytest.mark.parametrize("kind", ["int64", "int32"])
+def test_packed_channels_have_zero_points_in_floats(dtype: str, kind: str) -> None:
+    at = tp.zeros(3, dtype=getattr(tp, kind))
+    with pytest.raises(NotImplementedError, match="zero points in whole numbers"):
+        tp.quantize_per_channel(tp.ones(3, 3), tp.ones(3), at, 0, getattr(tp, dtype))
+    assert tp.quantize_per_channel(tp.ones(3, 3), tp.ones(3), at.float(), 0, getattr(tp, dtype)).dequantize().sum() == 9

@@ -17,8 +17,8 @@ void tp_block_sizes(const tp_parts *p, int64_t blocks[2]) {
     for (int i = 0; i < 2; i++) blocks[i] = in_blocks(p->layout) ? p->part[2]->sizes[first + i] : 1;
 }
 
-/* _compressed(Tensor compressed, Tensor plain, Tensor values, int[] size, Layout layout) -> Tensor: what is given was
- * checked. */
+/* _compressed(Tensor compressed, Tensor plain, Tensor(a) values, int[] size, Layout layout) -> Tensor(a): what is given
+ * was checked. */
 tp_tensor *_compressed_composite(tp_tensor *compressed, tp_tensor *plain, tp_tensor *values, tp_ints size,
                                  tp_layout layout) {
     int blocks = in_blocks(layout) ? 2 : 0;

@@ -39,7 +39,7 @@ tp_tensor *tp_of_parts(tp_layout layout, tp_tensor *const *parts, const int64_t 
     return made ? tp_new_of_parts_steal(made, sizes) : NULL;
 }
 
-/* _layout_values(Tensor self) -> Tensor: the same memory in a tensor of its own, which autograd may mark. */
+/* _layout_values(Tensor(a) self) -> Tensor(a): the same memory in a tensor of its own, which autograd may mark. */
 tp_tensor *layout_values_of(tp_tensor *self) {
     tp_autoparts *parts = tp_parts_of(self);
     if (!parts) return NULL;
@@ -49,7 +49,7 @@ tp_tensor *layout_values_of(tp_tensor *self) {
 /* alias(Tensor(a) self) -> Tensor(a), detach(Tensor(a) self) -> Tensor(a): another tensor on the same storage. */
 tp_tensor *alias_of_layout(tp_tensor *self) { return tp_new_alias(self, tp_sizes(self), tp_strides(self), 0); }
 
-/* _layout_like(Tensor self, Tensor values) -> Tensor: self's pattern, and other values. */
+/* _layout_like(Tensor self, Tensor(a) values) -> Tensor(a): self's pattern, and other values. */
 tp_tensor *layout_like_of(tp_tensor *self, tp_tensor *values) {
     tp_autoparts *parts = tp_parts_of(self);
     if (!parts) return NULL;

@@ -94,9 +94,18 @@ int tp_nested_of(tp_tensor *t, tp_nested *n) {
     n->shapes = tp_retain(parts->part[3]);
     n->ragged = parts->fact[TP_FACT_RAGGED];
     n->jagged = parts->layout == TP_JAGGED;
+    n->least = parts->fact[TP_FACT_LEAST] - 1;
+    n->most = parts->fact[TP_FACT_MOST] - 1;
     n->count = t->sizes[0];
     if (read_pattern(n) < 0) return -1;
     return tp_piece_dims(n) + 1 == t->ndim ? 0 : fail_pattern();
+}
+
+void tp_nested_own_values(tp_nested *n) {
+    tp_tensor *base = n->values->base;
+    if (!base || !tp_is_nested(base)) return;
+    n->values->base = NULL;
+    tp_release(base);
 }
 
 int64_t tp_piece_dims(const tp_nested *n) { return n->shapes ? n->columns : n->values->ndim; }
@@ -139,10 +148,13 @@ static void largest_sizes(const tp_nested *n, int64_t *sizes) {
     }
 }
 
-/* _nested_make(Tensor values, Tensor offsets, Tensor? lengths, Tensor? shapes, int ragged, bool jagged) -> Tensor */
+/* _nested_make(Tensor(a) values, Tensor offsets, Tensor? lengths, Tensor? shapes, int ragged, bool jagged,
+ * int least=-1, int most=-1) -> Tensor(a) */
 tp_tensor *_nested_make_composite(tp_tensor *values, tp_tensor *offsets, tp_tensor *lengths, tp_tensor *shapes,
-                                  int64_t ragged, bool jagged) {
+                                  int64_t ragged, bool jagged, int64_t least, int64_t most) {
     int64_t sizes[TP_MAX_DIMS + 1], numel = 0;
+    if (least < -1 || most < -1 || least == INT64_MAX || most == INT64_MAX)
+        return tp_fail_null(TP_RuntimeError, "a nested tensor's least and largest length must not be negative");
     if (!tp_has_memory(values) || !tp_has_memory(offsets))
         return tp_fail_null(TP_RuntimeError, "a nested tensor is made of strided tensors");
     if (offsets->ndim != 1 || offsets->numel < 1)
@@ -163,13 +175,15 @@ tp_tensor *_nested_make_composite(tp_tensor *values, tp_tensor *offsets, tp_tens
     return tp_of_parts(jagged ? TP_JAGGED : TP_NESTED, (tp_tensor *[]){values, offsets, lengths, shapes},
                        (int64_t[TP_MAX_FACTS]){[TP_FACT_RAGGED] = ragged,
                                                [TP_FACT_NUMEL] = numel,
-                                               [TP_FACT_OPTIONAL] = (lengths ? 1 : 0) | (shapes ? 2 : 0)},
+                                               [TP_FACT_OPTIONAL] = (lengths ? 1 : 0) | (shapes ? 2 : 0),
+                                               [TP_FACT_LEAST] = least + 1,
+                                               [TP_FACT_MOST] = most + 1},
                        (tp_ints){sizes, tp_piece_dims(&n) + 1});
 }
 
 tp_tensor *tp_nested_with_steal(const tp_nested *n, tp_tensor *values, int64_t ragged) {
     tp_autoref *own = values;
-    return own ? tp__nested_make(own, n->offsets, n->lengths, n->shapes, ragged, n->jagged) : NULL;
+    return own ? tp__nested_make(own, n->offsets, n->lengths, n->shapes, ragged, n->jagged, n->least, n->most) : NULL;
 }
 
 /* Whether the pieces agree in all dimensions but one. */
@@ -210,17 +224,23 @@ static tp_tensor *offsets_of(const int64_t *lengths, int64_t count, tp_device de
     return tp_to_device(table, device, TP_INT64, false, false, TP_NO_FORMAT);
 }
 
-static tp_tensor *one_after_the_other(tp_tensors pieces, int64_t along, tp_tensor *offsets, bool jagged) {
+static tp_tensor *one_after_the_other(tp_tensors pieces, int64_t along, tp_tensor *offsets, bool jagged, int64_t least,
+                                      int64_t most) {
     tp_autoref *values = offsets ? tp_cat(pieces, along) : NULL;
-    return values ? tp__nested_make(values, offsets, NULL, NULL, along + 1, jagged) : NULL;
+    return values ? tp__nested_make(values, offsets, NULL, NULL, along + 1, jagged, least, most) : NULL;
 }
 
 static tp_tensor *along_one(tp_tensors pieces, int64_t along, bool jagged) {
     int64_t *lengths = tp_alloc(bytes_of(pieces.size));
-    for (int64_t i = 0; lengths && i < pieces.size; i++) lengths[i] = pieces.data[i]->sizes[along];
+    int64_t least = -1, most = -1;
+    for (int64_t i = 0; lengths && i < pieces.size; i++) {
+        lengths[i] = pieces.data[i]->sizes[along];
+        if (i == 0 || lengths[i] < least) least = lengths[i];
+        if (lengths[i] > most) most = lengths[i];
+    }
     tp_autoref *offsets = lengths ? offsets_of(lengths, pieces.size, pieces.data[0]->device) : NULL;
     if (lengths) tp_free(lengths, bytes_of(pieces.size));
-    return one_after_the_other(pieces, along, offsets, jagged);
+    return one_after_the_other(pieces, along, offsets, jagged, least, most);
 }
 
 /* Pieces of any sizes: their elements, and a table of sizes. */
@@ -239,7 +259,7 @@ static tp_tensor *flat_pieces(tp_tensors pieces) {
     tp_autoref *offsets = failed ? NULL : offsets_of(lengths, pieces.size, pieces.data[0]->device);
     if (lengths) tp_free(lengths, bytes_of(pieces.size));
     tp_autoref *values = offsets ? tp_cat(tp_tensor_seq_borrow(flat), 0) : NULL;
-    return values ? tp__nested_make(values, offsets, NULL, shapes, 1, false) : NULL;
+    return values ? tp__nested_make(values, offsets, NULL, shapes, 1, false, -1, -1) : NULL;
 }
 
 /* _nested_from_list(Tensor[] list, bool jagged) -> Tensor */
@@ -272,7 +292,7 @@ tp_tensor *tp_nested_of_results(const tp_nested *n, tp_tensors pieces) {
     if (pieces.data[0]->ndim == 0 || n->shapes) return tp__nested_from_list(pieces, n->jagged);
     if (check_alike(pieces) < 0) return NULL;
     int64_t along = kept_along(n, pieces);
-    if (along >= 0 && n->whole) return one_after_the_other(pieces, along, n->offsets, n->jagged);
+    if (along >= 0 && n->whole) return one_after_the_other(pieces, along, n->offsets, n->jagged, n->least, n->most);
     for (int64_t d = 0; along < 0 && d < pieces.data[0]->ndim; d++)
         if (agree_but(pieces, d)) along = d;
     return along >= 0 ? along_one(pieces, along, n->jagged) : tp__nested_from_list(pieces, n->jagged);
@@ -375,7 +395,7 @@ tp_tensor *tp_beside(const tp_nested *n, tp_tensor *t, bool sum) {
 tp_tensor *tp_nested_none(const tp_nested *n) {
     tp_autoref *values = tp_narrow(n->values, n->ragged - 1, 0, 0);
     tp_autoref *offsets = values ? offsets_of(NULL, 0, values->device) : NULL;
-    return offsets ? tp__nested_make(values, offsets, NULL, NULL, n->ragged, n->jagged) : NULL;
+    return offsets ? tp__nested_make(values, offsets, NULL, NULL, n->ragged, n->jagged, -1, -1) : NULL;
 }
 
 tp_tensor *tp_nested_packed(const tp_nested *n) {

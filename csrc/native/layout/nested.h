@@ -10,8 +10,9 @@
 
 #include "native/layout/layout.h"
 
-/* Facts of a nested tensor. */
-enum { TP_FACT_RAGGED, TP_FACT_NUMEL, TP_FACT_OPTIONAL }; /* the last: 1 for lengths, and 2 for shapes */
+/* Facts of a nested tensor. Optional: 1 for lengths, and 2 for shapes. The last two are one more than the least and the
+ * largest length of its pieces, as whoever made it said; 0: nobody did. */
+enum { TP_FACT_RAGGED, TP_FACT_NUMEL, TP_FACT_OPTIONAL, TP_FACT_LEAST, TP_FACT_MOST };
 
 typedef struct {
     tp_tensor *values;                     /* owned; known to autograd */
@@ -21,6 +22,7 @@ typedef struct {
     int64_t *from, *length;                /* owned: where each piece lies along the values, checked */
     int64_t *sizes;                        /* owned: the rows of `shapes`, checked; NULL without */
     int64_t columns;                       /* of them */
+    int64_t least, most;                   /* lengths that somebody said; -1: nobody did */
     bool whole;                            /* the pieces are the values, one after the other */
     bool jagged;
 } tp_nested;
@@ -33,6 +35,9 @@ void tp_nested_release(tp_nested *n);
  * is recorded or not, and that n's values, which are its own, have been written by something recorded. */
 extern int (*tp_nested_check_inplace)(tp_tensor *t, const char *op, bool records);
 extern int (*tp_nested_written)(tp_tensor *t, const tp_nested *n);
+
+/* Values that are about to be written: of a tensor that is no view they have, as it does, a history of their own. */
+void tp_nested_own_values(tp_nested *n);
 
 /* How many dimensions a piece has. */
 int64_t tp_piece_dims(const tp_nested *n);

@@ -123,6 +123,7 @@ tp_tensor *layer_norm_nested(tp_tensor *input, tp_ints normalized_shape, tp_tens
 
 static int padded_sizes(const tp_tensor *self, const tp_nested *n, tp_ints wanted, int64_t *sizes) {
     for (int d = 0; d < self->ndim; d++) sizes[d] = self->sizes[d];
+    if (n->jagged && n->most >= 0) sizes[n->ragged] = n->most;
     if (wanted.size < 0) return 0;
     if (wanted.size != self->ndim)
         return tp_fail(TP_RuntimeError, "to_padded_tensor: output_size has %lld numbers, the tensor %d dimensions",

@@ -111,7 +111,7 @@ tp_tensor *_jagged_to_padded_dense_forward_composite(tp_tensor *values, tp_tenso
                                                      double padding_value) {
     if (offsets.size != 1 || max_lengths.size != 1 || max_lengths.data[0] < 0 || values->ndim < 1)
         return tp_fail_null(TP_RuntimeError, "_jagged_to_padded_dense_forward: one tensor of offsets and one length");
-    tp_autoref *nested = tp__nested_make(values, offsets.data[0], NULL, NULL, 1, true);
+    tp_autoref *nested = tp__nested_make(values, offsets.data[0], NULL, NULL, 1, true, -1, -1);
     tp_autoseq *pieces = nested ? tp_unbind_int(nested, 0) : NULL;
     int64_t pad[2 * TP_MAX_DIMS] = {0};
     for (int64_t i = 0; pieces && i < pieces->size; i++) {
@@ -128,16 +128,33 @@ tp_tensor *_jagged_to_padded_dense_forward_composite(tp_tensor *values, tp_tenso
 
 /* ---- questions, and a gradient ---- */
 
+static int64_t longest(const tp_nested *n, bool largest) {
+    int64_t said = largest ? n->most : n->least;
+    if (said >= 0) return said;
+    int64_t found = n->count ? n->length[0] : 0;
+    for (int64_t i = 1; i < n->count; i++)
+        if (largest ? n->length[i] > found : n->length[i] < found) found = n->length[i];
+    return found;
+}
+
 /* _nested_get_min_seqlen(Tensor self) -> Tensor, _nested_get_max_seqlen: a length that is the size of a tensor without
  * elements */
 tp_tensor *_nested_length_composite(tp_tensor *self, bool largest) {
     tp_autonested n = {0};
     if (tp_nested_of(self, &n) < 0) return NULL;
-    int64_t found = n.count ? n.length[0] : 0;
-    for (int64_t i = 1; i < n.count; i++)
-        if (largest ? n.length[i] > found : n.length[i] < found) found = n.length[i];
+    int64_t found = longest(&n, largest);
     return tp_empty_memory_format(TP_INTS(found, 0), (tp_dtype)n.values->dtype, TP_STRIDED, n.values->device, -1,
                                   TP_NO_FORMAT);
+}
+
+/* _nested_longest(Tensor self, bool largest, bool computes) -> int: the least or the largest length of the pieces; -1
+ * where nobody said it and it is not computed. */
+int _nested_longest_composite(tp_tensor *self, bool largest, bool computes, int64_t *result) {
+    tp_autonested n = {0};
+    if (tp_nested_of(self, &n) < 0) return -1;
+    if (!n.jagged) return tp_fail(TP_RuntimeError, "a nested tensor of the layout strided has no lengths of pieces");
+    *result = computes ? longest(&n, largest) : largest ? n.most : n.least;
+    return 0;
 }
 
 /* _nested_compute_contiguous_strides_offsets(Tensor nested_size) -> (Tensor, Tensor) */

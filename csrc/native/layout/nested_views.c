@@ -326,7 +326,7 @@ tp_tensor *_to_copy_nested(tp_tensor *self, tp_dtype dtype, tp_layout layout TP_
     tp_autoref *lengths =
         offsets && n.lengths ? tp_to_device(n.lengths, values->device, TP_INT64, false, false, TP_NO_FORMAT) : NULL;
     if (!offsets || (n.lengths && !lengths)) return NULL;
-    return tp__nested_make(values, offsets, lengths, n.shapes, n.ragged, n.jagged);
+    return tp__nested_make(values, offsets, lengths, n.shapes, n.ragged, n.jagged, n.least, n.most);
 }
 
 /* ---- writing ---- */
@@ -341,7 +341,9 @@ static bool is_recorded(const tp_tensor *self, const tp_tensor *from) {
 /* A nested tensor that is written where its values are. */
 static int to_write(tp_tensor *self, const tp_tensor *from, tp_nested *n, const char *op) {
     if (!tp_is_nested(self)) return tp_fail(TP_RuntimeError, "%s: a dense tensor takes no nested one", op);
-    return tp_nested_check_inplace(self, op, is_recorded(self, from)) < 0 ? -1 : tp_nested_of(self, n);
+    if (tp_nested_check_inplace(self, op, is_recorded(self, from)) < 0 || tp_nested_of(self, n) < 0) return -1;
+    tp_nested_own_values(n);
+    return 0;
 }
 
 static int wrote(tp_tensor *self, const tp_tensor *from, const tp_nested *n, int status) {

@@ -332,6 +332,11 @@ tp_tensor *quantize_per_channel_explicit(tp_tensor *self, tp_tensor *scales, tp_
     if (check_source(self, dtype) < 0) return NULL;
     range r = range_of(dtype);
     if (channels_of(self, scales, zero_points, axis, r, &by, &at) < 0) return NULL;
+    if ((dtype == TP_QUINT4X2 || dtype == TP_QUINT2X4) && at->dtype == TP_INT64)
+        return tp_fail_null(TP_NotImplementedError,
+                            "quantize_per_channel to %s: zero points in whole numbers; those "
+                            "of this dtype are floating point",
+                            tp_dtype_names[dtype]);
     tp_autoref *integers = tp__quantize_channels(self, by, at, axis, r.low, r.high, r.integers);
     return integers ? tp__quantized_channels(integers, dtype, by, at, axis) : NULL;
 }

@@ -36,7 +36,7 @@ tp_tensor *tp_make_coo_steal(tp_tensor *indices, tp_tensor *values, tp_ints size
     return i && v ? tp__coo(i, v, size, coalesced) : NULL;
 }
 
-/* _coo(Tensor indices, Tensor values, int[] size, bool coalesced) -> Tensor: what is given was checked. */
+/* _coo(Tensor indices, Tensor(a) values, int[] size, bool coalesced) -> Tensor(a): what is given was checked. */
 tp_tensor *_coo_composite(tp_tensor *indices, tp_tensor *values, tp_ints size, bool coalesced) {
     if (indices->ndim != 2 || indices->dtype != TP_INT64 || values->ndim < 1 || values->sizes[0] != indices->sizes[1] ||
         indices->sizes[0] + values->ndim - 1 != size.size)

@@ -104,12 +104,15 @@ def embedding_bag_byte_prepack(weight: Tensor) -> Tensor:
 
 def embedding_bag_byte_prepack_with_rowwise_min_max(weight: Tensor, rowwise_min_max: Tensor) -> Tensor:
     """embedding_bag_byte_prepack with the least and the greatest number of each row given, [rows, 2]."""
+    if rowwise_min_max.dtype != weight.dtype:
+        raise RuntimeError(f"rowwise_min_max is of {rowwise_min_max.dtype}, and the table of {weight.dtype}")
     return _prepacked_bytes(*_by_rows(weight, rowwise_min_max))
 
 
 def _prepacked_bytes(numbers: Tensor, least: Tensor, greatest: Tensor) -> Tensor:
     width = greatest - least
-    integers = ((numbers - least) * (255.0 / (width + 1e-8))).round().clamp(0, 255).to(_C.uint8)
+    # Numbers outside of a given range keep their lowest eight bits, as in PyTorch.
+    integers = ((numbers - least) * (255.0 / (width + 1e-8))).round().to(_C.int64).to(_C.uint8)
     return _C.cat([integers, (width / 255).view(_C.uint8), least.contiguous().view(_C.uint8)], 1)
 
 

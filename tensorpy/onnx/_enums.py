@@ -23,3 +23,21 @@ TensorProtoDataType = _made(
     "BFLOAT16 FLOAT8E4M3FN FLOAT8E4M3FNUZ FLOAT8E5M2 FLOAT8E5M2FNUZ",
     start=0,
 )
+OperatorExportTypes.__doc__ = """How operators that the format lacks are to be written.
+
+Example:
+    >>> int(tp.onnx.OperatorExportTypes.ONNX_ATEN_FALLBACK)
+    2
+"""
+TrainingMode.__doc__ = """Whether a model is written as it is, for use or for training.
+
+Example:
+    >>> tp.onnx.TrainingMode.EVAL
+    <TrainingMode.EVAL: 0>
+"""
+TensorProtoDataType.__doc__ = """The format's numbers of dtypes.
+
+Example:
+    >>> int(tp.onnx.TensorProtoDataType.BFLOAT16)
+    16
+"""

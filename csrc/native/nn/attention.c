@@ -103,9 +103,11 @@ static double factor_of(const tp_tensor *q, tp_opt_float scale) {
 /* t (stolen) with the rows of all heads side by side, as the kernel gives it: they come from one matrix and go into
  * one. */
 static tp_tensor *heads_inside_steal(tp_tensor *t) {
-    tp_autoref *given = t, *turned = t && t->ndim == 4 ? tp_transpose_int(t, 1, 2) : NULL;
+    tp_autoref *given = t;
+    if (!t || t->ndim != 4) return tp_take(given);
+    tp_autoref *turned = tp_transpose_int(t, 1, 2);
     tp_autoref *plain = turned ? tp_contiguous(turned, TP_CONTIGUOUS_FORMAT) : NULL;
-    return plain ? tp_transpose_int(plain, 1, 2) : turned ? NULL : tp_take(given);
+    return plain ? tp_transpose_int(plain, 1, 2) : NULL;
 }
 
 static tp_tensor2 forward_as_a_whole(tp_tensor *query, tp_tensor *key, tp_tensor *value, bool is_causal,

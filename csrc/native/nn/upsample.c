@@ -206,7 +206,8 @@ static tp_tensor *resize_planes(tp_tensor *self, const resizing *r) {
 static int64_t planes_of_piece(const tp_tensor *self, const resizing *r) {
     if (self->device.type != TP_DEVICE_CPU || tp_tls.observe || r->m < LINEAR || !tp_is_contiguous(self)) return 0;
     int64_t plane = (int64_t)sizeof(float), planes = self->sizes[0] * self->sizes[1];
-    for (int i = 0; i < r->dims; i++) plane *= r->output_size.data[i];
+    for (int i = 0; i < r->dims; i++)
+        if (__builtin_mul_overflow(plane, r->output_size.data[i], &plane)) return 0; /* no memory has room for one */
     int64_t piece = PIECE_BYTES * tp_get_num_threads() / plane;
     return piece > 0 && planes > 2 * piece ? piece : 0;
 }

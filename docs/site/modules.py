@@ -45,7 +45,7 @@ SECTIONS = {
     """,
     "Devices and libraries": """
         opencl accelerator backends library ops utils.extension utils.cpp_extension utils.backend_registration
-        cpu cuda mps xpu
+        cpu cuda mps mtia xpu
     """,
     "Many processes": """
         distributed distributed.device_mesh distributed.tensor distributed.tensor.parallel distributed.fsdp

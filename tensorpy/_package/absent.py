@@ -193,6 +193,49 @@ class AbsentDevice:
         self.stream(stream)
 
 
+class AbsentMTIA(AbsentDevice):
+    """MTIA's functions: to ask the driver is a RuntimeError, to open it or to keep a generator an AssertionError."""
+
+    def init(self) -> None:
+        """Opens the driver: an error."""
+        raise AssertionError(str(self.needed()))
+
+    def initial_seed(self) -> int:
+        """The seed: an error."""
+        raise AssertionError(str(self.needed()))
+
+    def get_rng_state(self, device: Any = None) -> Any:
+        """The state of a generator: an error."""
+        raise AssertionError(str(self.needed()))
+
+    def get_device_capability(self, device: Any = None) -> Any:
+        """A device's generation: an error."""
+        raise self.needed()
+
+    def synchronize(self, device: Any = None) -> None:
+        """Waits for a device: an error."""
+        raise self.needed()
+
+    def empty_cache(self) -> None:
+        """Gives back what is kept of a device's memory: an error."""
+        raise self.needed()
+
+    def snapshot(self) -> dict[str, Any]:
+        """What a device's memory holds: an error."""
+        raise self.needed()
+
+    def graph_pool_handle(self) -> Any:
+        """A pool of memory for graphs: an error."""
+        raise self.needed()
+
+    def is_bf16_supported(self, including_emulation: bool = True) -> bool:
+        """Whether such devices have bfloat16: they would."""
+        return True
+
+    def record_memory_history(self, enabled: str | None = "all", stacks: str = "python", max_entries: int = 0) -> None:
+        """Records nothing: there is no memory."""
+
+
 class AbsentContext:
     """A context in which a device is the current one: a negative index stands for none and changes nothing."""
 

@@ -43,7 +43,7 @@ CASES: dict[str, tuple[Callable[..., Any], list[Any]]] = {
     "group_norm": (lambda x, w, b: F.group_norm(x, 2, w, b), floats((4, 4, 3), (4,), (4,))),
     "batch_norm": (lambda x, w, b: F.batch_norm(x, None, None, w, b, True), floats((4, 6, 3), (6,), (6,))),
     "batch_norm of known moments": (
-        lambda x, m, w: F.batch_norm(x, m, m * m + 1, w), floats((4, 6, 3), (6,), (6,)),
+        lambda x, m, w: F.batch_norm(x, m.detach(), (m * m + 1).detach(), w), floats((4, 6, 3), (6,), (6,)),
     ),
     "max_pool2d": (lambda x: F.max_pool2d(x, 2), floats((2, 4, 4, 6))),
     "avg_pool1d": (lambda x: F.avg_pool1d(x, 2, 1), floats((2, 4, 6))),

@@ -2,41 +2,47 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
-from tensorpy._package.absent import AbsentContext, AbsentMTIA, absent
+from tensorpy._package.absent import AbsentContext, AbsentDevice, AbsentMTIA, absent
 
 _none = AbsentMTIA("MTIA", RuntimeError)
 
-is_available = _none.is_available
-device_count = _none.device_count
-is_initialized = _none.is_initialized
-init = _none.init
-is_bf16_supported = _none.is_bf16_supported
-current_device = _none.current_device
-set_device = _none.set_device
-get_device_properties = _none.get_device_properties
-get_device_capability = _none.get_device_capability
-synchronize = _none.synchronize
+is_available: Callable[..., bool] = _none.is_available
+device_count: Callable[..., int] = _none.device_count
+is_initialized: Callable[..., bool] = _none.is_initialized
+init: Callable[..., None] = _none.init
+is_bf16_supported: Callable[..., bool] = _none.is_bf16_supported
+current_device: Callable[..., int] = _none.current_device
+set_device: Callable[..., None] = _none.set_device
+get_device_properties: Callable[..., Any] = _none.get_device_properties
+get_device_capability: Callable[..., Any] = _none.get_device_capability
+synchronize: Callable[..., None] = _none.synchronize
 
-empty_cache = _none.empty_cache
-memory_allocated = max_memory_allocated = _none.no_memory
-memory_stats = _none.memory_stats
-reset_peak_memory_stats = _none.reset_memory
-record_memory_history = _none.record_memory_history
-snapshot = _none.snapshot
-graph_pool_handle = _none.graph_pool_handle
+empty_cache: Callable[..., None] = _none.empty_cache
+memory_allocated: Callable[..., int] = _none.no_memory
+max_memory_allocated: Callable[..., int] = _none.no_memory
+memory_stats: Callable[..., dict[str, Any]] = _none.memory_stats
+reset_peak_memory_stats: Callable[..., None] = _none.reset_memory
+record_memory_history: Callable[..., None] = _none.record_memory_history
+snapshot: Callable[..., dict[str, Any]] = _none.snapshot
+graph_pool_handle: Callable[..., Any] = _none.graph_pool_handle
 
-manual_seed = manual_seed_all = _none.manual_seed
-seed = seed_all = _none.seed
-initial_seed = _none.initial_seed
-get_rng_state = _none.get_rng_state
-get_rng_state_all = _none.get_rng_state_all
-set_rng_state = _none.set_rng_state
-set_rng_state_all = _none.set_rng_state_all
+manual_seed: Callable[..., None] = _none.manual_seed
+manual_seed_all: Callable[..., None] = _none.manual_seed
+seed: Callable[..., None] = _none.seed
+seed_all: Callable[..., None] = _none.seed
+initial_seed: Callable[..., int] = _none.initial_seed
+get_rng_state: Callable[..., Any] = _none.get_rng_state
+get_rng_state_all: Callable[..., list[Any]] = _none.get_rng_state_all
+set_rng_state: Callable[..., None] = _none.set_rng_state
+set_rng_state_all: Callable[..., None] = _none.set_rng_state_all
 
-current_stream = default_stream = _none.current_stream
-stream = set_stream = _none.stream
+current_stream: Callable[..., Any] = _none.current_stream
+default_stream: Callable[..., Any] = _none.current_stream
+stream: Callable[..., Any] = _none.stream
+set_stream: Callable[..., Any] = _none.stream
 Stream: Any = absent(__name__, "Stream")
 Event: Any = absent(__name__, "Event")
 MTIAGraph: Any = absent(__name__, "MTIAGraph")
@@ -51,4 +57,4 @@ class device(AbsentContext):
         'device'
     """
 
-    kind = _none
+    kind: AbsentDevice = _none

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
 __all__ = [
@@ -27,7 +27,14 @@ def _missing(*args: Any, **options: Any) -> NoReturn:
     raise AttributeError("NCCL is not here: torch.distributed's collectives run on gloo, mpi or shared memory")
 
 
-version = unique_id = init_rank = all_reduce = reduce = broadcast = all_gather = reduce_scatter = _missing
+version: Callable[..., NoReturn] = _missing
+unique_id: Callable[..., NoReturn] = _missing
+init_rank: Callable[..., NoReturn] = _missing
+all_reduce: Callable[..., NoReturn] = _missing
+reduce: Callable[..., NoReturn] = _missing
+broadcast: Callable[..., NoReturn] = _missing
+all_gather: Callable[..., NoReturn] = _missing
+reduce_scatter: Callable[..., NoReturn] = _missing
 
 
 def is_available(tensors: Sequence[Any]) -> bool:

@@ -21,7 +21,17 @@ void tp_make_entries(tp_entry *e, const tp_tensor *t, int64_t first, int64_t n, 
     }
 }
 
-#define FEW 32 /* are sorted by insertion */
+#define FEW 32
+static bool before(tp_entry a, tp_entry b) { return a.key < b.key || (a.key == b.key && a.index < b.index); }
+/* By insertion; of equal keys the one with the lower index, which comes first in a line, is before the other. */
+static void sort_few(tp_entry *e, int64_t n) {
+    for (int64_t i = 1; i < n; i++) {
+        tp_entry x = e[i];
+        int64_t k = i;
+        for (; k > 0 && before(x, e[k - 1]); k--) e[k] = e[k - 1];
+        e[k] = x;
+    }
+}
 
 /* Both halves of a pass over the entries, some at a time so that a signal is heard. */
 #define PER_LOOK ((int64_t)1 << 20)
@@ -43,15 +53,7 @@ static int spread_entries(tp_entry *to, const tp_entry *from, int64_t n, int shi
 }
 
 int tp_sort_entries(tp_entry *e, tp_entry *spare, int64_t n) {
-    if (n <= FEW) {
-        for (int64_t i = 1; i < n; i++) {
-            tp_entry x = e[i];
-            int64_t k = i;
-            for (; k > 0 && e[k - 1].key > x.key; k--) e[k] = e[k - 1];
-            e[k] = x;
-        }
-        return 0;
-    }
+    if (n <= FEW) return sort_few(e, n), 0;
     tp_entry *from = e, *to = spare;
     for (int shift = 0; shift < 64; shift += 8) {
         int64_t count[257] = {0};
@@ -69,7 +71,6 @@ int tp_sort_entries(tp_entry *e, tp_entry *spare, int64_t n) {
 
 /* ---- selection ---- */
 
-static bool before(tp_entry a, tp_entry b) { return a.key < b.key || (a.key == b.key && a.index < b.index); }
 static void swap(tp_entry *a, tp_entry *b) {
     tp_entry t = *a;
     *a = *b;
@@ -85,13 +86,10 @@ static void sift(tp_entry *e, int64_t n, int64_t i) {
     }
 }
 static void sort_in_place(tp_entry *e, int64_t n) {
-    for (int64_t i = 1; n <= FEW && i < n; i++) {
-        tp_entry x = e[i];
-        int64_t k = i;
-        for (; k > 0 && before(x, e[k - 1]); k--) e[k] = e[k - 1];
-        e[k] = x;
+    if (n <= FEW) {
+        sort_few(e, n);
+        return;
     }
-    if (n <= FEW) return;
     for (int64_t i = n / 2 - 1; i >= 0; i--) sift(e, n, i);
     for (int64_t end = n - 1; end > 0; end--) {
         swap(&e[0], &e[end]);

@@ -24,12 +24,9 @@
                                                              */
 #define NO_BUFFER -1
 #define LINE 64               /* bytes of a cache line */
-#define AHEAD 2               /* blocks */
+#define SHARES 6              /* in which a block asks for lines: a step of many does not do it for one line */
 #define FAR_WRITE (512 << 10) /* bytes of memory that is not in the L2 cache, */
 #define FAR_READ (8 << 20)    /* and of memory that is in no cache */
-
-/* Which of a value's lines are asked for with each block: find_far_values. */
-typedef enum { ASKS_NOT, ASKS_NOW, ASKS_TO_CHANGE, ASKS_TO_READ } asks_for;
 
 /* Where a value's elements are. */
 typedef struct {
@@ -39,23 +36,29 @@ typedef struct {
     tp_dtype dtype;
     tp_fused_walk walk;          /* of an input; its run is 0 where it lies as the outputs do */
     const tp_fused_lines *lines; /* of an input that has no walk; else NULL */
-    asks_for asks;
-    const char *end; /* of the memory, where something is asked for */
-    bool in_lines;   /* a line has one element of it, or neighbours */
+    bool in_lines;               /* a line has one element of it, or neighbours */
 } place;
+
+/* Memory in no near cache. */
+typedef struct {
+    const char *base, *end;
+    int64_t size; /* bytes of an element */
+    bool is_written;
+} far_value;
 
 typedef struct {
     tp_map_call map;
     tp_loop_fn loop;                    /* of a copy: the conversion; NULL: bytes are copied */
     tp_loop_fn cast[TP_MAP_INPUTS + 1]; /* of the result, then of the inputs; NULL: none */
     int scratch[TP_MAP_INPUTS + 1];
+    int64_t share_end; /* elements of a block: up to which this call asks for lines */
 } step;
 
 typedef struct {
     const tp_fused *f;
     int64_t numel, block, line; /* elements: no block crosses a multiple of `line` */
-    int nvalues;
-    bool asks; /* one of the values does */
+    int nvalues, nfar;
+    far_value far[TP_FUSED_TENSORS + TP_FUSED_CALLS];
     place values[TP_FUSED_TENSORS + TP_FUSED_CALLS];
     tp_fused_lines lines[TP_FUSED_TENSORS];
     step steps[TP_FUSED_CALLS];
@@ -222,30 +225,31 @@ static inline void run_step(worker *w, int c, int64_t begin, int64_t n) {
     s->cast[0](both, (const int64_t[]){step_of_target, strides[0]}, n, NULL);
 }
 
-/* Memory that is far is asked for before it is needed. Inline, since gcc takes a call that does nothing else for one
+/* Call `c` asks for its share of the next block's lines. Inline, since gcc takes a call that does nothing else for one
  * that does nothing. */
-TP_INLINE void ask_for_lines(const job *j, int64_t begin, int64_t n) {
-    for (int i = 0; i < j->nvalues; i++) {
-        const place *v = &j->values[i];
-        if (v->asks == ASKS_NOT) continue;
-        int64_t size = tp_itemsize(v->dtype), from = begin + (v->asks == ASKS_NOW ? 0 : AHEAD * j->block);
-        const char *lines = v->base + from * size;
-        if (lines + n * size > v->end) continue;
-        if (v->asks == ASKS_NOW)
-            for (int64_t at = 0; at < n * size; at += LINE) __builtin_prefetch(lines + at, 1, 3);
-        else if (v->asks == ASKS_TO_CHANGE)
-            for (int64_t at = 0; at < n * size; at += LINE) __builtin_prefetch(lines + at, 1, 2);
+TP_INLINE void ask_for_lines(const job *j, int64_t next, int c) {
+    int64_t first = next + (c ? j->steps[c - 1].share_end : 0);
+    int64_t last = next + j->steps[c].share_end;
+    if (first == last) return;
+    for (int i = 0; i < j->nfar; i++) {
+        const far_value *v = &j->far[i];
+        const char *at = v->base + first * v->size, *end = v->base + last * v->size;
+        if (end > v->end) end = v->end;
+        if (v->is_written)
+            for (; at < end; at += LINE) __builtin_prefetch(at, 1, 3);
         else
-            for (int64_t at = 0; at < n * size; at += LINE) __builtin_prefetch(lines + at, 0, 2);
+            for (; at < end; at += LINE) __builtin_prefetch(at, 0, 2);
     }
 }
 
 static void run_block(worker *w, int64_t begin, int64_t n) {
     const job *j = w->j;
-    if (j->asks) ask_for_lines(j, begin, n);
     for (int i = 0; i < j->f->ninputs; i++)
         if (j->values[i].buffer >= 0) lay_out(&j->values[i], w->room[j->values[i].buffer], begin, n);
-    for (int c = 0; c < j->f->ncalls; c++) run_step(w, c, begin, n);
+    for (int c = 0; c < j->f->ncalls; c++) {
+        run_step(w, c, begin, n);
+        if (j->nfar) ask_for_lines(j, begin + n, c);
+    }
 }
 
 /* Elements [begin, end), in blocks; `made` moves along. */
@@ -334,29 +338,25 @@ static void find_lines(job *j) {
     }
 }
 
-static const char *end_of(const tp_tensor *t) { return (const char *)t->storage->data + t->storage->nbytes; }
+static void add_far(job *j, const tp_tensor *t, const place *v, bool is_written) {
+    const char *end = (const char *)t->storage->data + t->storage->nbytes;
+    j->far[j->nfar++] = (far_value){v->base, end, tp_itemsize(v->dtype), is_written};
+}
 
-/* What is asked for: the lines that a block writes, so that its stores do not wait for them; those of values that
- * change in place a few blocks before, and, where nothing far is written, those of inputs, too: the CPU's own look
- * ahead ends with each block. What counts is the whole memory, of which a tile of rows is a part. */
+/* What is asked for: the CPU's own look ahead ends with each block, and stores wait for their lines. What counts is the
+ * whole memory, of which a tile of rows is a part. */
 static void find_far_values(job *j, tp_tensors inputs, tp_tensors out) {
     const tp_fused *f = j->f;
-    for (int o = 0; o < f->noutputs; o++) {
-        place *v = &j->values[f->outputs[o]];
-        if (out.data[o]->storage->nbytes <= FAR_WRITE) continue;
-        j->asks = true;
-        v->asks = ASKS_NOW;
-        v->end = end_of(out.data[o]);
-        for (int i = 0; i < f->ninputs; i++)
-            if (j->values[i].base == v->base) v->asks = ASKS_TO_CHANGE;
+    for (int o = 0; o < f->noutputs; o++)
+        if (out.data[o]->storage->nbytes > FAR_WRITE) add_far(j, out.data[o], &j->values[f->outputs[o]], true);
+    int written = j->nfar;
+    for (int i = 0; i < f->ninputs; i++) {
+        const place *v = &j->values[i];
+        bool is_changed = false;
+        for (int o = 0; o < written; o++) is_changed |= j->far[o].base == v->base;
+        if (inputs.data[i]->storage->nbytes <= FAR_READ || v->lines || v->walk.run || is_changed) continue;
+        add_far(j, inputs.data[i], v, false);
     }
-    for (int i = 0; i < f->ninputs && !j->asks; i++) {
-        place *v = &j->values[i];
-        if (inputs.data[i]->storage->nbytes <= FAR_READ || v->lines || v->walk.run) continue;
-        v->asks = ASKS_TO_READ;
-        v->end = end_of(inputs.data[i]);
-    }
-    for (int i = 0; i < f->ninputs; i++) j->asks |= j->values[i].asks != ASKS_NOT;
 }
 
 /* The largest element that a buffer holds; blocks of smaller ones than 4 bytes are no longer. */
@@ -395,6 +395,8 @@ static int start(job *j, int64_t program, tp_tensors inputs, tp_scalars numbers,
     }
     j->block = BLOCK_BYTES / widest(j);
     find_lines(j);
+    int64_t most = j->block < j->line ? j->block : j->line;
+    for (int c = 0; c < j->f->ncalls; c++) j->steps[c].share_end = (c + 1) * SHARES / j->f->ncalls * most / SHARES;
     find_far_values(j, inputs, out);
     return give_buffers(j);
 }

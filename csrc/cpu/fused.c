@@ -378,7 +378,9 @@ static int64_t widest(const job *j) {
 /* `like` lies as the outputs do. How much a call costs, in units of a light one, goes to `shift`. */
 static int start(job *j, int64_t program, tp_tensors inputs, tp_scalars numbers, tp_tensors out, const tp_tensor *like,
                  int made, int64_t *shift) {
-    *j = (job){.f = tp_fused_at(program), .numel = like->numel};
+    j->f = tp_fused_at(program);
+    j->numel = like->numel;
+    j->nfar = 0;
     if (!j->f || inputs.size != j->f->ninputs || out.size != j->f->noutputs) return fail("another program's arguments");
     j->nvalues = j->f->ninputs + j->f->ncalls;
     if (place_inputs(j, inputs, like) < 0) return -1;
@@ -412,20 +414,18 @@ int fused_map_cpu(int64_t program, tp_tensors inputs, tp_scalars numbers, tp_ten
 
 /* ---- into a reduction ---- */
 
-static void make(const void *context, void *state, char *to, int64_t first, int64_t n) {
+static const char *make(const void *context, void *state, char *buffer, int64_t first, int64_t n) {
     worker *w = state;
     w->j = context;
-    w->made = to;
+    w->made = buffer;
     run_range(w, first, first + n);
+    return buffer;
 }
 
-/* What is made lies in memory, too, which is read no more. */
-static void make_stored(const void *context, void *state, char *to, int64_t first, int64_t n) {
-    const job *j = context;
-    int last = j->nvalues - 1;
-    int64_t item = tp_itemsize(j->values[last].dtype);
-    make(context, state, to, first, n);
-    memcpy(to, j->values[last].base + first * item, (size_t)(n * item));
+static const char *make_stored(const void *context, void *state, char *buffer, int64_t first, int64_t n) {
+    const place *last = &((const job *)context)->values[((const job *)context)->nvalues - 1];
+    make(context, state, buffer, first, n);
+    return last->base + first * tp_itemsize(last->dtype);
 }
 
 /* fused.reduce(int program, Tensor[] inputs, Scalar[] numbers, int fold, int reduction, ScalarType compute,

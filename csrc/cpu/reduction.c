@@ -196,27 +196,28 @@ static void fold_wide_rows(worker *w, char *acc, const char *in, int64_t rows) {
 }
 
 /* Makes n elements from an address on that would be the input's. */
-static char *make(worker *w, const char *in, char *to, int64_t n) {
+static const char *make(worker *w, const char *in, char *buffer, int64_t n) {
     const tp_reduce_source *source = w->p->source;
-    int64_t item = tp_itemsize(w->p->in_dtype);
-    source->make(source->context, w->state, to, (in - w->p->in) / item, n);
-    return to + n * item;
+    return source->make(source->context, w->state, buffer, (in - w->p->in) / tp_itemsize(w->p->in_dtype), n);
 }
 
 static void fold_made_runs(worker *w, char *acc, int64_t width, const char *in, int64_t length, int64_t index) {
     for (int64_t run = 0; run < width; run++, in += w->p->kept.in[0]) {
-        make(w, in, w->made, length);
-        fold_runs(w, acc + run * w->p->r->size, 1, w->made, length, index);
+        const char *made = make(w, in, w->made, length);
+        fold_runs(w, acc + run * w->p->r->size, 1, made, length, index);
     }
 }
 
 static void fold_made_rows(worker *w, char *acc, int64_t width, const char *in, int64_t rows, int64_t index) {
     int64_t step = w->p->reduced.in[0], row_bytes = width * tp_itemsize(w->p->in_dtype);
-    if (step == row_bytes) make(w, in, w->made, rows * width);
-    char *to = w->made;
-    for (int64_t row = 0; step != row_bytes && row < rows; row++) to = make(w, in + row * step, to, width);
-    if (w->p->widen > 1) fold_wide_rows(w, acc, w->made, rows);
-    else fold_rows(w, acc, width, w->made, row_bytes, rows, index);
+    const char *made = step == row_bytes ? make(w, in, w->made, rows * width) : w->made;
+    for (int64_t row = 0; step != row_bytes && row < rows; row++) {
+        char *to = w->made + row * row_bytes;
+        const char *from = make(w, in + row * step, to, width);
+        if (from != to) memcpy(to, from, (size_t)row_bytes);
+    }
+    if (w->p->widen > 1) fold_wide_rows(w, acc, made, rows);
+    else fold_rows(w, acc, width, made, row_bytes, rows, index);
 }
 
 static void fold_leaf(worker *w, char *acc, int64_t width, const char *in, int64_t leaf) {

@@ -26,8 +26,9 @@ const tp_reduction *tp_reduction_row(tp_fold fold, int64_t program, tp_dtype com
 typedef struct {
     size_t state; /* bytes of a thread's own, for `make`, which finds in them what the last call left */
     bool whole;   /* all elements are to be made, whatever the result needs */
-    /* Makes the elements from `first` on, in the order of the tensor's elements. Sets the thread's error on failure. */
-    void (*make)(const void *context, void *state, char *to, int64_t first, int64_t n);
+    /* Makes the elements from `first` on, in the order of the tensor's elements; they lie where it says, in the buffer
+     * or in memory that stays. Sets the thread's error on failure. */
+    const char *(*make)(const void *context, void *state, char *buffer, int64_t first, int64_t n);
     const void *context;
 } tp_reduce_source;
 

@@ -69,11 +69,12 @@ typedef struct {
 
 /* How a compiled function wants to be run. */
 typedef struct {
-    bool fuses;       /* calls are joined where that moves less memory */
-    bool whole;       /* what the program sees before the end is an error (fullgraph=True) */
-    int64_t smallest; /* bytes of the largest tensor of a call that is worth waiting, */
-    int64_t tile;     /* and of each thread's part of a tile of rows (tile.c) */
-    bool recomputes;  /* Note [Values computed again] */
+    bool fuses;                         /* calls are joined where that moves less memory */
+    bool whole;                         /* what the program sees before the end is an error (fullgraph=True), */
+    int (*refuse)(const char *message); /* which this sets, with the host lock, and gives -1; NULL: a RuntimeError */
+    int64_t smallest;                   /* bytes of the largest tensor of a call that is worth waiting, */
+    int64_t tile;                       /* and of each thread's part of a tile of rows (tile.c) */
+    bool recomputes;                    /* Note [Values computed again] */
     void (*tell)(void *context, const tp_plan_event *event); /* with the host lock; NULL: nobody asks */
     void *context;
     struct tp_tape *tape; /* what the calls are written down in: every one waits (plan/tape.h); NULL: they are not */

@@ -232,8 +232,8 @@ TENSORPY_LIBRARY_IMPL(prim, CPU, m) { return tp_impl(m, "reduce.sum", total); }
 @pytest.mark.parametrize("words", [{"options": {"smallest": 0, "tile": 4096}}, {"mode": "reduce-overhead"}], ids=str)
 @pytest.mark.parametrize("threads", [1, 2])
 def test_kernels_from_outside_that_fail(words: Any, threads: int, tmp_path: Path) -> None:
-    """In whichever call of a tile, a replay or backward: the error arrives, what has no values says so, nothing is kept,
-    and the next call is right."""
+    """In whichever call of a tile, a replay or backward: the error arrives, what has no values says so, nothing is
+    kept, and the next call is right."""
     tp.set_num_threads(threads)
     x, y = tp.randn(512, 64), tp.randn(512, 64)
     kept: list[Any] = []

@@ -142,7 +142,27 @@ static void note_whether_quiet(compiled *c) {
     c->skip = c->pause;
 }
 
+static int refuse(const char *message) {
+    PyObject *module = PyImport_ImportModule("tensorpy._dynamo.exc");
+    PyObject *kind = module ? PyObject_GetAttrString(module, "Unsupported") : NULL;
+    if (kind) PyErr_SetString(kind, message);
+    Py_XDECREF(module);
+    Py_XDECREF(kind);
+    return tp_py_error_to_core();
+}
+
+/* What disable() keeps out is called by the program itself: a graph, and a function that runs as a whole, have no such
+ * call. */
+static int check_kept_out(const compiled *c) {
+    if (!c->options.whole) return 0;
+    if (compiled_code.whole)
+        return tp_py_check(refuse("compile(fullgraph=True): the function does not run as a whole: it calls "
+                                  "a function that is not compiled"));
+    return tp_py_tell_recorder("a function is called that disable() keeps out");
+}
+
 static PyObject *call_at_once(compiled *c, PyObject *const *args, size_t n, PyObject *names) {
+    if (check_kept_out(c) < 0) return NULL;
     if (tp_region_break("a function that is not compiled") < 0) return tp_py_raise();
     tp_at_once_guard guard = tp_at_once();
     standing before = compiled_code;
@@ -172,15 +192,6 @@ static PyObject *follow_told(compiled *c, tp_region_options options, PyObject *c
     PyObject *result = follow(c, &options, args, n, names);
     Py_XDECREF(told);
     return result;
-}
-
-static int refuse(const char *message) {
-    PyObject *module = PyImport_ImportModule("tensorpy._dynamo.exc");
-    PyObject *kind = module ? PyObject_GetAttrString(module, "Unsupported") : NULL;
-    if (kind) PyErr_SetString(kind, message);
-    Py_XDECREF(module);
-    Py_XDECREF(kind);
-    return tp_py_error_to_core();
 }
 
 /* With fullgraph=True every call of an operator waits in the first call, however small: what would be an error for

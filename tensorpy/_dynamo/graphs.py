@@ -378,7 +378,7 @@ class GraphFunction:
         entry = Entry(key, leaves, [self.function])
         result = entry.record(self.function, args, kwargs, leaves) if entry.why is None else None
         if self.fullgraph or breaks_are_errors.get():
-            why = entry.why or next(iter(entry.breaks), None)
+            why = entry.why or (next(iter(entry.breaks), None) if self.fullgraph else None)
             if why is not None:
                 raise Unsupported(f"compile(fullgraph=True): the function is no graph: {why}")
         self.entries.insert(0, entry)

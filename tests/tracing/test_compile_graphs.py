@@ -312,6 +312,36 @@ def test_graphs_end_where_the_program_says(backend: str | None) -> None:
     assert [len(inputs_of(g)) for g in counter.graphs] == [1, 2, 2, 1, 3]
 
 
+@pytest.mark.parametrize("fullgraph", [False, True])
+def test_a_function_that_is_kept_out_runs_at_every_call(fullgraph: bool) -> None:
+    seen = []
+
+    @tp.compiler.disable
+    def kept_out(x: tp.Tensor) -> tp.Tensor:
+        seen.append(len(seen))
+        return x * len(seen)
+
+    counter = CompileCounter()
+    compiled = tp.compile(lambda x: kept_out(x + 1) * 2, backend=counter, fullgraph=fullgraph)
+    if fullgraph:
+        with pytest.raises(exc.Unsupported, match=r"disable\(\) keeps out"):
+            compiled(tp.ones(1))
+    else:
+        assert [compiled(tp.ones(1)).item() for _ in range(3)] == [4, 8, 12] and counter.frame_count == 0
+
+
+def test_a_break_that_is_no_error() -> None:
+    def inner(x: tp.Tensor) -> tp.Tensor:
+        with tp._dynamo.error_on_graph_break(False):
+            x = x + 1
+            tp._dynamo.graph_break()
+            return x * 2
+
+    counter = CompileCounter()
+    with tp._dynamo.error_on_graph_break(True):
+        assert tp.compile(inner, backend=counter)(tp.ones(1)) == 4 and counter.frame_count == 2
+
+
 def inputs_of(graph: Any) -> list[Any]:
     return [node for node in graph.graph.nodes if node.op == "placeholder"]
 

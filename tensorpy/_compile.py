@@ -36,8 +36,8 @@ if TYPE_CHECKING:
 
 
 MODES = (None, "default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs")
-# The words that `backend` takes, and what becomes of the function: no region, a region, a region whose calls are fused.
-BACKENDS = {"eager": None, "aot_eager": False, "inductor": True, "tensorpy": True}
+# The words that `backend` takes, and whether calls are fused; with "eager" they are not even noted.
+BACKENDS = {"eager": False, "aot_eager": False, "inductor": True, "tensorpy": True}
 # smallest: bytes of the largest tensor of a call that waits: below, noting costs more than it gains. tile: bytes of a
 # thread's part of a tile of rows: what fits the L2 cache beside what is computed from it. recompute: whether values
 # that backward can compute again are given up meanwhile.
@@ -191,7 +191,7 @@ def compile(
         model: the function, method or module; None makes a decorator
         fullgraph: whether a call that cannot be noted as a whole is an error
         dynamic: for programs that say it: sizes may change at any call
-        backend: "tensorpy" or "inductor" fuse calls, "aot_eager" only notes them, "eager" gives the function itself; a
+        backend: "tensorpy" or "inductor" fuse calls, "aot_eager" only notes them, "eager" calls the function; a
             function is given graphs of the calls and their inputs, and gives what is called instead
         mode: "reduce-overhead": calls that three calls have shown are done again without Python, and compared now and
             then; what changes has to be an argument. "default" and the others: every call is followed
@@ -237,7 +237,7 @@ def compile(
 class Compiler:
     """Makes a compiled function of one."""
 
-    fuses: bool | None  # None: the function itself
+    fuses: bool
     fullgraph: bool
     smallest: int = OPTIONS["smallest"]
     tile: int = OPTIONS["tile"]
@@ -245,14 +245,13 @@ class Compiler:
     backend: Callable[..., Any] | None = None  # of the program's
     words: Any = None  # that it is given
     replays: bool = False
+    plain: bool = False  # nothing is noted
 
     def __call__(self, function: Callable[..., Any]) -> Any:
-        if self.fuses is None:
-            return function
         if self.backend is not None:
             return self._of_graphs(function)
         how = (self.fuses, self.fullgraph, self.smallest, self.tile, False, self.replays, self.recompute and self.fuses)
-        return named(_C._Compiled(function, *how))
+        return named(_C._Compiled(function, *how, self.plain))
 
     def _of_graphs(self, function: Callable[..., Any]) -> Any:
         """A graph's function runs outside of regions."""
@@ -263,7 +262,7 @@ class Compiler:
 
 def _own_compiler(backend: str, fullgraph: Any, options: Any, mode: Any) -> Compiler:
     how = Compiler(BACKENDS[backend], bool(fullgraph), **_checked(options))
-    return replace(how, replays=mode == "reduce-overhead" and bool(how.fuses))
+    return replace(how, replays=mode == "reduce-overhead" and how.fuses, plain=backend == "eager")
 
 
 def of_class(kind: type, how: Callable[..., Any]) -> type:

@@ -86,7 +86,7 @@ def disable(fn: Any = None, recursive: bool = True, *, reason: str | None = None
     if isinstance(fn, Module):
         fn.__dict__["forward"] = disable(fn.forward)
         return fn
-    return named(_C._Compiled(fn, False, False, 0, 0, True))
+    return named(_C._Compiled(fn, False, True, 0, 0, True))
 
 
 STANCES = "default eager_then_compile aot_eager_then_compile force_eager eager_on_recompile fail_on_recompile".split()

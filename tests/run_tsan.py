@@ -12,7 +12,7 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
-TESTS = ("test_cell", "test_lock", "test_threads", "test_opencl_threads", "test_profiler")
+TESTS = ("test_cell", "test_lock", "test_threads", "test_regions", "test_opencl_threads", "test_profiler")
 
 
 def main() -> int:

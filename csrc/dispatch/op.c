@@ -53,6 +53,9 @@ static int64_t op_count, op_capacity;
 static registration_node *fallbacks[TP_NUM_KEYS];
 static tp_cell *_Atomic fallback_cells[TP_NUM_KEYS];
 static int64_t last_handle, last_at_load; /* what is registered up to then stays */
+static _Atomic int64_t kernel_changes;    /* kernels that came or went since */
+
+int64_t tp_kernel_changes(void) { return atomic_load_explicit(&kernel_changes, memory_order_relaxed); }
 
 static const char *const alias_names[TP_NUM_ALIAS] = {
     [TP_ALIAS_Dense] = "Dense",
@@ -339,6 +342,7 @@ static void compute_table(tp_op *op) {
 
 /* A primitive that came or went also decides which operators a backend runs itself. */
 static void compute_after_registration(tp_op *op, tp_key key) {
+    atomic_fetch_add_explicit(&kernel_changes, 1, memory_order_relaxed);
     compute_table(op);
     for (int64_t i = 0; op->info->is_primitive && key < TP_NUM_KEYS && i < op_count; i++)
         if (all_ops[i]->info->prims) compute_entry(all_ops[i], key);

@@ -173,6 +173,9 @@ int64_t tp_register_default(tp_op *op, tp_key key, tp_boxed_fn boxed, const char
 int64_t tp_register_fallback(tp_key key, tp_boxed_fn boxed, void *context, void (*free_context)(void *),
                              const char *source);
 int tp_deregister(int64_t handle);
+/* How many kernels have come or gone since the library was loaded: who keeps what a call did asks whether they are the
+ * same. */
+int64_t tp_kernel_changes(void);
 /* From now on operators are taken whole at these keys: Note [Kernel precedence]. */
 void tp_take_whole(tp_keyset keys);
 /* Computes every operator's table; called once at load, after the generated registrations. */

@@ -50,6 +50,9 @@ bool tp_backend_joins(tp_key key) {
     return key < TP_NUM_KEYS && TP_BACKEND_KEYS >> key & 1 && tp_has_kernel(map, key) && !tp_is_boxed_at(map, key);
 }
 
+/* Whether another kernel than the backend's own runs the note, which the fused ones know nothing of. */
+static bool is_others(const tp_note *note) { return tp_is_boxed_at(note->op, note->key); }
+
 static tp_tensor *output_of(const tp_note *note) { return tp_note_output(note)->tensor; }
 
 /* ---- whether a note joins ---- */
@@ -90,7 +93,7 @@ static bool takes_input(const group *g, const tp_note *note, const tp_tensor *t,
 
 /* TP_PLAN_NONE: the note can join. */
 static tp_plan_reason why_not(group *g, const tp_note *note) {
-    if (!tp_note_maps(note) && !tp_note_copies(note)) return TP_PLAN_WHOLE;
+    if ((!tp_note_maps(note) && !tp_note_copies(note)) || is_others(note)) return TP_PLAN_WHOLE;
     if (g->shape && !tp_device_equal(g->shape->device, output_of(note)->device)) return TP_PLAN_DEVICE;
     tp_tensor *out = output_of(note);
     tp_tensors inputs = tp_note_inputs(note);
@@ -151,7 +154,7 @@ static void join(group *g, const tp_note *note) {
  * same order, and of more elements than a leaf, which is folded from memory without ado. */
 static void join_reduction(group *g, const tp_note *note) {
     tp_fold_call call;
-    if (!g->count || !tp_note_folds(note, &call) || !call.out || call.at) return;
+    if (!g->count || !tp_note_folds(note, &call) || !call.out || call.at || is_others(note)) return;
     if (!tp_has_kernel(&tp_prims[TP_PRIM_fused_reduce], note->key)) return;
     if (!tp_same_elements(call.x, output_of(g->from[g->count - 1])) || call.x->numel <= TP_REDUCE_LEAF) return;
     if (tp_overlap_of(call.out, call.x) != TP_OVERLAP_NONE) return;

@@ -69,11 +69,12 @@ typedef struct {
 
 /* How a compiled function wants to be run. */
 typedef struct {
-    bool fuses;       /* calls are joined where that moves less memory */
-    bool whole;       /* what the program sees before the end is an error (fullgraph=True) */
-    int64_t smallest; /* bytes of the largest tensor of a call that is worth waiting, */
-    int64_t tile;     /* and of each thread's part of a tile of rows (tile.c) */
-    bool recomputes;  /* Note [Values computed again] */
+    bool fuses;                         /* calls are joined where that moves less memory */
+    bool whole;                         /* what the program sees before the end is an error (fullgraph=True), */
+    int (*refuse)(const char *message); /* which this sets, with the host lock, and gives -1; NULL: a RuntimeError */
+    int64_t smallest;                   /* bytes of the largest tensor of a call that is worth waiting, */
+    int64_t tile;                       /* and of each thread's part of a tile of rows (tile.c) */
+    bool recomputes;                    /* Note [Values computed again] */
     void (*tell)(void *context, const tp_plan_event *event); /* with the host lock; NULL: nobody asks */
     void *context;
     struct tp_tape *tape; /* what the calls are written down in: every one waits (plan/tape.h); NULL: they are not */
@@ -98,6 +99,9 @@ int tp_region_enter(const tp_region_options *options);
 int tp_region_leave(tp_region_report *report);
 /* Runs what is noted in this thread's region, if one is open. */
 int tp_region_break(const char *why);
+/* The program is about to decide something by the value of t: -1 and the error set in a region that has to run as a
+ * whole and has noted how t is computed. */
+int tp_region_decides(const struct tp_tensor *t);
 /* The calls of this thread's region, if one is open, cannot be replayed. */
 void tp_region_spoil(const char *why);
 /* Registers the fallback, and what core/storage.h asks. */

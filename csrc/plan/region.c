@@ -81,6 +81,13 @@ int tp_region_break(const char *why) {
     return !r ? 0 : tp_region_check_whole(r, why) < 0 ? -1 : tp_region_flush(r, why);
 }
 
+int tp_region_decides(const tp_tensor *t) {
+    tp_region *r = tp_tls.region;
+    if (!r || !t->storage->later) return 0;
+    r->current = NULL;
+    return tp_region_check_whole(r, "a value decides what the program does");
+}
+
 /* ---- what core/storage.h asks ---- */
 
 static tp_region *region_of(const tp_storage *s, bool *runs) {

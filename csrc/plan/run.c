@@ -4,6 +4,9 @@
 #include "core/alloc.h"
 #include "core/tls.h"
 
+#include <stdio.h>
+#include <string.h>
+
 /* The slot's last note is done, or will never run. */
 static void close_slot(tp_told *told, tp_notes *n, tp_plan_slot *slot, bool failed) {
     tp_storage *s = slot->storage;
@@ -66,11 +69,14 @@ static int run_all(tp_region *r, tp_notes *n) {
 }
 
 int tp_region_check_whole(tp_region *r, const char *why) {
-    char name[128];
+    char name[128], message[512];
     if (tp_likely(!r->options.whole) || !r->notes.nslots) return 0;
+    /* A number may be asked for, and computed with: what is decided by one is tp_region_decides. */
+    if (r->current && strcmp(tp_op_name(r->current, name), "_local_scalar_dense") == 0) return 0;
     r->options.whole = false; /* once: what follows looks at tensors to tell of the error */
-    return tp_fail(TP_RuntimeError, "compile(fullgraph=True): the function does not run as a whole: %s%s%s", why,
-                   r->current ? ", at " : "", r->current ? tp_op_name(r->current, name) : "");
+    snprintf(message, sizeof message, "compile(fullgraph=True): the function does not run as a whole: %s%s%s", why,
+             r->current ? ", at " : "", r->current ? tp_op_name(r->current, name) : "");
+    return r->options.refuse ? r->options.refuse(message) : tp_fail(TP_RuntimeError, "%s", message);
 }
 
 static void report_break(tp_region *r, const char *why) {

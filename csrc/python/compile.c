@@ -24,6 +24,8 @@ typedef struct {
     int64_t largest;         /* argument of the last call, in bytes, */
     int pause, skip;         /* how many calls then open no region, and how many of these are left */
     bool at_once;            /* disable(): inside of a region the function's calls are not noted */
+    bool plain;              /* backend="eager": no region is opened, */
+    bool shown;              /* but with fullgraph=True for the first call, until one has run as a whole */
     tp_py_replays *replays;  /* mode="reduce-overhead"; NULL: every call is followed */
 } compiled;
 
@@ -140,7 +142,27 @@ static void note_whether_quiet(compiled *c) {
     c->skip = c->pause;
 }
 
+static int refuse(const char *message) {
+    PyObject *module = PyImport_ImportModule("tensorpy._dynamo.exc");
+    PyObject *kind = module ? PyObject_GetAttrString(module, "Unsupported") : NULL;
+    if (kind) PyErr_SetString(kind, message);
+    Py_XDECREF(module);
+    Py_XDECREF(kind);
+    return tp_py_error_to_core();
+}
+
+/* What disable() keeps out is called by the program itself: a graph, and a function that runs as a whole, have no such
+ * call. */
+static int check_kept_out(const compiled *c) {
+    if (!c->options.whole) return 0;
+    if (compiled_code.whole)
+        return tp_py_check(refuse("compile(fullgraph=True): the function does not run as a whole: it calls "
+                                  "a function that is not compiled"));
+    return tp_py_tell_recorder("a function is called that disable() keeps out");
+}
+
 static PyObject *call_at_once(compiled *c, PyObject *const *args, size_t n, PyObject *names) {
+    if (check_kept_out(c) < 0) return NULL;
     if (tp_region_break("a function that is not compiled") < 0) return tp_py_raise();
     tp_at_once_guard guard = tp_at_once();
     standing before = compiled_code;
@@ -164,12 +186,21 @@ static PyObject *follow_written(compiled *c, PyObject *const *args, size_t n, Py
     return options.tape ? tp_py_replay_end(c->replays, options.tape, args, n, names, result) : result;
 }
 
-static PyObject *follow_told(compiled *c, PyObject *const *args, size_t n, PyObject *names) {
-    tp_region_options options = c->options;
+static PyObject *follow_told(compiled *c, tp_region_options options, PyObject *const *args, size_t n, PyObject *names) {
     PyObject *told = Py_XNewRef(c->told);
     if (tp_unlikely(told != NULL)) options.tell = tell, options.context = told;
     PyObject *result = follow(c, &options, args, n, names);
     Py_XDECREF(told);
+    return result;
+}
+
+/* With fullgraph=True every call of an operator waits in the first call, however small: what would be an error for
+ * large tensors is one for small ones. */
+static PyObject *show_whole(compiled *c, PyObject *const *args, size_t n, PyObject *names) {
+    tp_region_options options = c->options;
+    options.smallest = 0;
+    PyObject *result = follow_told(c, options, args, n, names);
+    c->shown |= result != NULL;
     return result;
 }
 
@@ -179,10 +210,17 @@ static PyObject *call_compiled(compiled *c, PyObject *const *args, size_t n, PyO
         return PyObject_Vectorcall(c->function, args, n, names);
     bool replays = c->replays && !c->told;
     PyObject *result;
+    if (tp_unlikely(c->options.whole && !c->shown && !c->replays)) {
+        Py_INCREF(c);
+        result = show_whole(c, args, n, names);
+        Py_DECREF(c);
+        return result;
+    }
+    if (c->plain) return PyObject_Vectorcall(c->function, args, n, names);
     if (replays && tp_py_replay(c->replays, args, n, names, &result)) return result;
     if (!replays && !c->told && is_quiet(c, args, n, names)) return PyObject_Vectorcall(c->function, args, n, names);
     Py_INCREF(c);
-    result = replays ? follow_written(c, args, n, names) : follow_told(c, args, n, names);
+    result = replays ? follow_written(c, args, n, names) : follow_told(c, c->options, args, n, names);
     Py_DECREF(c);
     return result;
 }
@@ -197,22 +235,23 @@ static PyObject *call(PyObject *o, PyObject *const *args, size_t n, PyObject *na
     return result;
 }
 
-/* _Compiled(function, fuses, whole, smallest, tile, at_once, replays=False, recomputes=False) */
+/* _Compiled(function, fuses, whole, smallest, tile, at_once, replays=False, recomputes=False, plain=False) */
 static PyObject *new_compiled(PyTypeObject *type, PyObject *args, PyObject *kwargs) {
     PyObject *function;
-    int fuses, whole, at_once, replays = 0, recomputes = 0;
+    int fuses, whole, at_once, replays = 0, recomputes = 0, plain = 0;
     long long smallest, tile;
     if (kwargs && PyDict_GET_SIZE(kwargs)) return PyErr_Format(PyExc_TypeError, "_Compiled() takes no keywords");
-    if (!PyArg_ParseTuple(args, "OppLLp|pp", &function, &fuses, &whole, &smallest, &tile, &at_once, &replays,
-                          &recomputes))
+    if (!PyArg_ParseTuple(args, "OppLLp|ppp", &function, &fuses, &whole, &smallest, &tile, &at_once, &replays,
+                          &recomputes, &plain))
         return NULL;
     compiled *c = COMPILED(type->tp_alloc(type, 0));
     if (!c) return NULL;
     c->vectorcall = call;
     c->function = Py_NewRef(function);
     c->options = (tp_region_options){
-        .fuses = fuses, .whole = whole, .smallest = smallest, .tile = tile, .recomputes = recomputes};
+        .fuses = fuses, .whole = whole, .refuse = refuse, .smallest = smallest, .tile = tile, .recomputes = recomputes};
     c->at_once = at_once;
+    c->plain = plain;
     if (replays && !(c->replays = tp_py_replays_new())) Py_CLEAR(c);
     return (PyObject *)c;
 }

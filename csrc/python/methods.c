@@ -15,6 +15,7 @@
 #include "python/overrides.h"
 #include "python/python_key.h"
 #include "core/memory.h"
+#include "plan/plan.h"
 
 #include <string.h>
 
@@ -325,6 +326,7 @@ static int bool_asked(PyObject *o) {
 int tp_py_tensor_bool(PyObject *o) {
     if (tp_py_asks(o)) return bool_asked(o);
     bool truth;
+    if (tp_region_decides(TENSOR(o)) < 0) return tp_py_check(-1);
     return tp_py_check(tp_is_nonzero(TENSOR(o), &truth)) < 0 ? -1 : truth;
 }
 

@@ -11,6 +11,7 @@
 #include "core/dtype.h"
 #include "core/parallel.h"
 #include "core/tls.h"
+#include "dispatch/op.h"
 
 #include <string.h>
 
@@ -36,6 +37,7 @@ tp_py_call_modes tp_py_modes_now(void) {
     m.traces_nodes = tp_tls.new_nodes & TP_NODES_TRACED;
     m.device_type = tp_tls.scoped_type;
     m.device_index = tp_tls.scoped_index;
+    m.kernels = tp_kernel_changes();
     return m;
 }
 

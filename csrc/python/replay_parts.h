@@ -24,6 +24,7 @@ typedef struct {
     uint8_t fills_unset;
     int threads;
     int8_t device_type, device_index;
+    int64_t kernels; /* tp_kernel_changes */
 } tp_py_call_modes;
 
 /* A setting of an optimizer's group, a tensor of its state, or what holds them: an item of a dictionary. Without a key:

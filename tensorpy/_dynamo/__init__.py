@@ -48,8 +48,8 @@ def optimize(backend: Any = "inductor", *, nopython: bool = False, disable: bool
         disable: whether the function is given back as it is
 
     Example:
-        >>> tp._dynamo.optimize("eager")(len) is len
-        True
+        >>> tp._dynamo.optimize("eager")(len)([1, 2])
+        2
     """
     return compile(backend=backend, fullgraph=nopython, disable=disable)
 

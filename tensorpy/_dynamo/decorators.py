@@ -14,7 +14,7 @@ from tensorpy.nn import Module
 
 from . import config
 from .exc import Unsupported
-from .graphs import breaks_are_errors
+from .graphs import GraphRecorder, breaks_are_errors
 
 disallow_in_graph = forbid_in_graph = skip_frame = allow_in_graph
 
@@ -22,9 +22,10 @@ _is_opaque: ContextVar[bool] = ContextVar("_is_opaque", default=False)  # within
 
 
 def graph_break(msg: str = "") -> None:
-    """Says that a graph should end here: an error with fullgraph=True, else nothing.
+    """Says that a graph should end here: an error with fullgraph=True.
 
-    What is noted may run at any time, and a graph may be recorded across it, so nothing else depends on it.
+    A backend of the program's is given one graph for what comes before, and one for what comes after. What is noted may
+    run at any time, so nothing else depends on it.
 
     Arguments:
         msg: what the error says
@@ -40,9 +41,8 @@ def graph_break(msg: str = "") -> None:
         raise Unsupported(f"compile(fullgraph=True): the function does not run as a whole: {said}")
     recorder = _C._tracer.set(None)
     _C._tracer.set(recorder)
-    breaks = getattr(recorder, "breaks", None)
-    if breaks is not None and not _is_opaque.get():
-        breaks.append(said)
+    if isinstance(recorder, GraphRecorder) and not _is_opaque.get():
+        recorder.cut(said)
 
 
 class error_on_graph_break(ContextDecorator):

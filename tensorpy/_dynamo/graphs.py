@@ -11,6 +11,7 @@ it can, what it has written is put back, and random numbers too, and the backend
 
 from __future__ import annotations
 
+import functools
 import inspect
 import pickle
 import random
@@ -26,6 +27,7 @@ from tensorpy.amp import get_autocast_dtype, is_autocast_enabled
 from tensorpy.fx.experimental.proxy_tensor import Recorder, _tracer
 from tensorpy.fx.graph_module import GraphModule
 from tensorpy.fx.node import Node, overload
+from tensorpy.fx.passes.split_module import split_module
 from tensorpy.nn import Module
 from tensorpy.random import get_rng_state, set_rng_state
 from tensorpy.utils._pytree import tree_flatten, tree_unflatten
@@ -67,7 +69,9 @@ class GraphRecorder(Recorder):
         self.surroundings = surroundings
         self.inference = _C.is_inference_mode_enabled()
         self.why: str | None = None  # this is no graph
-        self.breaks: list[str] = []  # calls of graph_break()
+        self.breaks: list[str] = []  # calls of graph_break(),
+        self.cuts: set[Node] = set()  # and the nodes before them
+        self._first_mode = _C.is_grad_enabled()
         self.lifted: list[tuple[Place, Tensor]] = []
         self.written: dict[int, tuple[Any, Any]] = {}  # storages from outside, and copies of them
         self._made: set[int] = set()
@@ -77,6 +81,14 @@ class GraphRecorder(Recorder):
 
     def happens(self, what: str) -> None:
         self.refuse(what)
+
+    def cut(self, why: str) -> None:
+        """The graph ends here, and another one begins, each in the grad mode in which the function is called."""
+        self.breaks.append(why)
+        self.follow_grad_mode(self._first_mode)
+        last = next(iter(reversed(self.graph.nodes)), None)
+        if last is not None:
+            self.cuts.add(last)
 
     def depends(self, tensor: Tensor) -> bool:
         return super().depends(tensor) or id(tensor) in self.surroundings.tensors
@@ -245,12 +257,49 @@ class Entry:
         recorder.graph.output(tuple(made))
         self.lifted = [(place, kind) for (place, _), kind in zip(recorder.lifted, _kinds_of(recorder), strict=True)]
         self.graph = GraphModule(recorder.constants, recorder.graph)
+        self.part_of = _parts(recorder)
 
     def call(self, leaves: list[Any]) -> Any:
         made = self.function(*self.inputs(leaves))
         made = [made] if isinstance(made, Tensor) else made
         found = {"made": made, "given": leaves}
         return tree_unflatten([w if kind == "plain" else found[kind][w] for kind, w in self.outputs], self.out_spec)
+
+
+def _parts(recorder: GraphRecorder) -> dict[Node, int]:
+    """The number of the part that each call is in. A part has operators: what else there is belongs to one before."""
+    parts: dict[Node, int] = {}
+    part, works = 0, False
+    for node in recorder.graph.nodes:
+        is_call = node.op.startswith("call_")
+        if is_call:
+            parts[node] = part
+            works |= node.target is not _C._set_grad_enabled
+        if node in recorder.cuts and works:
+            part, works = part + 1, False
+    return parts if works or not part else {node: min(at, part - 1) for node, at in parts.items()}
+
+
+class _Part(Module):
+    """A part of a graph, which is compiled when it is called first.
+
+    Arguments:
+        part: its graph
+        build: what the backend makes of that and its inputs
+
+    Example:
+        >>> tp._dynamo.graphs._Part.__name__
+        '_Part'
+    """
+
+    def __init__(self, part: GraphModule, build: Callable[[GraphModule, list[Any]], Callable[..., Any]]) -> None:
+        super().__init__()
+        self.part, self._build, self._built = part, build, None
+
+    def forward(self, *inputs: Any) -> Any:
+        if self._built is None:
+            self._built = self._build(self.part, list(inputs))
+        return self._built(*inputs)
 
 
 def _kinds_of(recorder: GraphRecorder) -> list[Any]:
@@ -329,7 +378,7 @@ class GraphFunction:
         entry = Entry(key, leaves, [self.function])
         result = entry.record(self.function, args, kwargs, leaves) if entry.why is None else None
         if self.fullgraph or breaks_are_errors.get():
-            why = entry.why or next(iter(entry.breaks), None)
+            why = entry.why or (next(iter(entry.breaks), None) if self.fullgraph else None)
             if why is not None:
                 raise Unsupported(f"compile(fullgraph=True): the function is no graph: {why}")
         self.entries.insert(0, entry)
@@ -354,20 +403,34 @@ class GraphFunction:
             raise RecompileError(f"{name} needs another graph, and error_on_recompile is set")
 
     def _compile(self, entry: Entry, leaves: list[Any]) -> None:
-        inputs = entry.inputs(leaves)
+        count = len(set(entry.part_of.values()))
+        if not count:
+            entry.function = entry.graph.forward  # there is nothing to compile
+            return
+        if count > 1:
+            whole = split_module(entry.graph, None, entry.part_of.__getitem__, None, True, True, tuple_return=True)
+            for name, part in list(whole.named_children()):
+                setattr(whole, name, _Part(part, functools.partial(self._build, entry)))
+            entry.function = whole
+            return
+        entry.function = self._build(entry, entry.graph, entry.inputs(leaves))
+
+    def _build(self, entry: Entry, graph: GraphModule, inputs: list[Any]) -> Callable[..., Any]:
+        """What the backend makes of a graph; the graph's own calls where it raises and errors are to be suppressed."""
         try:
-            made = self.backend(entry.graph, inputs, **self.options)
+            made: Callable[..., Any] = self.backend(graph, inputs, **self.options)
             if not callable(made):
                 raise AssertionError("the backend did not return a callable")
         except Exception as error:
             if not config.suppress_errors:
-                self.entries.remove(entry)
+                if entry in self.entries:
+                    self.entries.remove(entry)
                 raise BackendCompilerFailed(self.backend, error) from error
-            entry.why = f"its backend raised {type(error).__name__}: {error}"
-            return
-        entry.function = made
+            counters["graph_break"][f"its backend raised {type(error).__name__}: {error}"] += 1
+            return graph.forward
         counters["frames"]["ok"] += 1
         counters["stats"]["unique_graphs"] += 1
+        return made
 
     def _call(self, entry: Entry, args: tuple[Any, ...], kwargs: dict[str, Any], leaves: list[Any]) -> Any:
         return entry.call(leaves) if entry.why is None else self.follow(*args, **kwargs)

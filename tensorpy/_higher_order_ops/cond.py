@@ -17,7 +17,7 @@ def _is_true(value: Any, what: str) -> bool:
         raise RuntimeError(f"Expected {what} to be bool or tensor, but got {value}.")
     if isinstance(value, Tensor) and value.numel() != 1:
         raise RuntimeError(f"Expected {what} to be bool or single-element tensor, but got {value}.")
-    return bool(value)
+    return bool(value.item() if isinstance(value, Tensor) else value)
 
 
 def cond(

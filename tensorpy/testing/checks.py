@@ -594,12 +594,14 @@ def _differentiated(info: OpInfo) -> Sequence[str]:
     return [d for d in ("float32", "float64", "complex128") if d in info.dtypes]
 
 
-def _gradients(info: OpInfo, sample: OpSample, device: str, order: int) -> list[tp.Tensor | None] | None:
+def _gradients(
+    info: OpInfo, sample: OpSample, device: str, order: int, function: Callable[..., Any] | None = None
+) -> list[tp.Tensor | None] | None:
     """The gradients of a weighted sum of the results, or of a weighted sum of these; None where there are none."""
     args, kwargs = arguments(sample, device, info)
     inputs, fill = inputs_of(info, args, kwargs)
     a, k = fill(inputs)
-    results: Sequence[tp.Tensor | None] = call(function_of(info), fresh(info, a), k)
+    results: Sequence[tp.Tensor | None] = call(function or function_of(info), fresh(info, a), k)
     if not any(t.numel() for t in inputs):
         return None
     for step in range(order):
@@ -783,6 +785,37 @@ def compiled(info: OpInfo, dtype: str, device: str) -> None:
                 outcomes[backend] = _outcome(ready, given, kwargs)
             for backend, how in COMPILED.items():
                 _same_outcome(info, outcomes[backend], outcomes["eager"], f"{info.name}{sample}, {how}")
+
+
+def _one_real(info: OpInfo) -> Sequence[str]:
+    return [d for d in ("float32", "complex128") if d in info.dtypes]
+
+
+@check("compiled_gradient", lambda info: info.differentiable, _one_real)
+def compiled_gradient(info: OpInfo, dtype: str, device: str) -> None:
+    """The gradients of what a compiled function gives have the same bits and strides, alone and between copies."""
+
+    def gradients(sample: OpSample, function: Callable[..., Any]) -> list[tp.Tensor | None] | Exception | None:
+        tp.manual_seed(7)
+        try:
+            return _gradients(info, sample, device, 1, function)
+        except Exception as error:
+            return error
+
+    for sample in info.samples(dtype, 3):
+        for function in (function_of(info), _between_copies(function_of(info))):
+            expected = gradients(sample, function)
+            for backend, how in COMPILED.items():
+                got = gradients(sample, tp.compile(function, backend=backend, options={"smallest": 0}))
+                what = f"{info.name}{sample}, {how}"
+                if isinstance(expected, Exception) or isinstance(got, Exception) or expected is None or got is None:
+                    assert (type(got), str(got)) == (type(expected), str(expected)), f"{what}: {got}, not {expected}"
+                    continue
+                for g, e in zip(got, expected, strict=True):
+                    assert (g is None) == (e is None), f"{what}: {g}, expected {e}"
+                    if g is not None and e is not None:
+                        check_same(info, g, e, what, strides=True)
+                        assert bits(g) == bits(e), f"{what}: other bits"
 
 
 __all__ = ["CHECKS", "LAYOUTS", "Check"]

@@ -13,6 +13,7 @@ import pytest
 
 import tensorpy as tp
 from tensorpy import nn
+from tensorpy._dynamo import exc
 
 NOTED = {"smallest": 0}
 
@@ -53,7 +54,7 @@ def test_what_is_given_back_as_it_is() -> None:
     def function(x: tp.Tensor) -> tp.Tensor:
         return x
 
-    assert tp.compile(function, disable=True) is tp.compile(function, backend="eager") is function
+    assert tp.compile(function, disable=True) is function
     assert "tensorpy" in tp.compiler.list_backends() and "eager" not in tp.compiler.list_backends()
 
 
@@ -142,6 +143,8 @@ def test_a_disabled_function_runs_at_once() -> None:
     assert str(compiled(function)(x)) == str(function(x))
     with pytest.raises(RuntimeError, match=r"fullgraph=True.*a function that is not compiled"):
         compiled(function, fullgraph=True)(x)
+    with pytest.raises(exc.Unsupported, match="a function that is not compiled"):
+        tp.compile(lambda x: slow(x), fullgraph=True)(x)
     assert tp.compiler.disable()(slow)(x) == slow(x)
     linear = nn.Linear(2, 2)
     assert tp.compiler.disable(linear) is linear and linear(tp.ones(1, 2)).shape == (1, 2)
@@ -161,21 +164,65 @@ def test_fullgraph_says_what_breaks() -> None:
     def branches(x: tp.Tensor) -> tp.Tensor:
         return x * 2 if (x + 1).sum() > 0 else x
 
-    with pytest.raises(RuntimeError, match=r"compile\(fullgraph=True\).*memory is read or lent, at .*"):
+    with pytest.raises(RuntimeError, match=r"compile\(fullgraph=True\).*a value decides what the program does"):
         compiled(branches, fullgraph=True)(tp.ones(3))
     assert compiled(branches)(tp.ones(3)).tolist() == [2.0, 2.0, 2.0]
     whole = compiled(lambda x: (x + 1).exp().sum(), fullgraph=True)
     assert whole(tp.zeros(3)).item() == pytest.approx(3 * 2.718281828, rel=1e-5)
     asks: list[Any] = [
-        lambda x: (x + 1)[0].item(),
-        lambda x: tp.equal(x + 1, x),
+        lambda x: not (x + 1)[0],
+        lambda x: [t for t in x + 1 if t > 1],
         lambda x: (x + 1).tolist(),
         lambda x: (x + 1).numpy(),
         lambda x: (x + 1).data_ptr(),
     ]
+    for number in (tp.Tensor.item, float, int, complex):
+        assert compiled(lambda x, number=number: x * number((x + 1)[0]), fullgraph=True)(tp.ones(3))[0] == 2
+    choice = compiled(lambda x: tp.cond((x > 0).any(), tp.sin, tp.cos, (x,)), fullgraph=True)
+    assert choice(tp.ones(3)).equal(tp.ones(3).sin())
     for function in asks:
         with pytest.raises(RuntimeError, match=r"compile\(fullgraph=True\)"):
             compiled(function, fullgraph=True)(tp.ones(3))
+
+
+@pytest.mark.parametrize("backend", ["tensorpy", "aot_eager", "eager"])
+@pytest.mark.parametrize("n", [3, 100_000])
+def test_fullgraph_says_it_of_any_size(backend: str, n: int) -> None:
+    def branches(x: tp.Tensor) -> tp.Tensor:
+        return x * 2 if x.sum() > 0 else x
+
+    whole = tp.compile(branches, fullgraph=True, backend=backend)
+    for _ in range(2):
+        with pytest.raises(exc.Unsupported, match=r"compile\(fullgraph=True\): the function does not run as a whole"):
+            whole(tp.ones(n))
+    fine = tp.compile(lambda x: (x + 1).exp().sum(), fullgraph=True, backend=backend)
+    assert fine(tp.zeros(n)).equal(fine(tp.zeros(n))) and tp.compile(branches, backend=backend)(tp.ones(n))[0] == 2
+
+
+def test_the_backend_that_only_calls() -> None:
+    """backend="eager": a function of its own, whose calls run at once."""
+
+    class Layer(nn.Module):
+        @tp.compile(backend="eager")
+        def forward(self, x: tp.Tensor) -> tp.Tensor:
+            return x + 1 if tp.compiler.is_compiling() else x
+
+    def function(x: tp.Tensor) -> tuple[bool, tp.Tensor]:
+        """Says what it is."""
+        return tp.compiler.is_compiling(), x * 2
+
+    plain: Any = tp.compile(function, backend="eager")
+    assert plain is not function and plain._torchdynamo_orig_callable is plain.__wrapped__ is function
+    assert (plain.__name__, plain.__doc__) == ("function", "Says what it is.")
+    assert plain(tp.ones(2))[0] and not function(tp.ones(2))[0] and copy.deepcopy(plain) is plain
+    assert Layer()(tp.ones(1)) == 2 and plain._report()["calls"] == 0
+    with tp.compiler.set_stance("force_eager"):
+        assert not plain(tp.ones(2))[0]
+    fast: Any = tp.compile(lambda x: plain(x + 1)[1] + 1, options={"smallest": 0})
+    assert fast(tp.ones(4)).tolist() == [5.0] * 4 and fast._report()["calls"] == 3
+    net = tp.compile(nn.Linear(2, 2), backend="eager")
+    assert list(net.state_dict()) == ["_orig_mod.weight", "_orig_mod.bias"]
+    assert tp.compiler.explain(plain)(tp.ones(2)).units == []
 
 
 def test_kernels_that_cannot_wait_are_no_break() -> None:

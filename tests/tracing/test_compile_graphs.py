@@ -282,6 +282,105 @@ def test_errors_of_backends() -> None:
     assert not config.suppress_errors
 
 
+def in_parts(x: tp.Tensor, w: tp.Tensor) -> tuple[tp.Tensor, tp.Tensor]:
+    y = (x * 2).sin()
+    tp._dynamo.graph_break()
+    first, second = y.split(2)
+    with tp.no_grad():
+        z = first.exp() * w
+        tp._dynamo.graph_break()
+        z = z * 3 * w
+    tp._dynamo.graph_break()
+    x.add_(1)
+    tp._dynamo.graph_break()
+    return z * w + second * w, y
+
+
+@pytest.mark.parametrize("backend", [None, "aot_eager", "inductor"])
+def test_graphs_end_where_the_program_says(backend: str | None) -> None:
+    counter = CompileCounterWithBackend(backend) if backend else CompileCounter()
+    compiled = tp.compile(in_parts, backend=counter)
+    for _ in range(3):
+        x, w, same = tp.rand(4), tp.rand(2, requires_grad=True), tp.rand(4)
+        same.copy_(x)
+        got, expected = compiled(x, w), in_parts(same, w)
+        for a, b in zip((*got, x), (*expected, same), strict=True):
+            assert a.equal(b) and a.requires_grad == b.requires_grad
+        found, wanted = (tp.autograd.grad(r[0].sum(), w)[0] for r in (got, expected))
+        assert found.equal(wanted) and tp.is_grad_enabled()
+    assert counter.frame_count == len(counter.graphs) == 5
+    assert [len(inputs_of(g)) for g in counter.graphs] == [1, 2, 2, 1, 3]
+
+
+@pytest.mark.parametrize("fullgraph", [False, True])
+def test_a_function_that_is_kept_out_runs_at_every_call(fullgraph: bool) -> None:
+    seen = []
+
+    @tp.compiler.disable
+    def kept_out(x: tp.Tensor) -> tp.Tensor:
+        seen.append(len(seen))
+        return x * len(seen)
+
+    counter = CompileCounter()
+    compiled = tp.compile(lambda x: kept_out(x + 1) * 2, backend=counter, fullgraph=fullgraph)
+    if fullgraph:
+        with pytest.raises(exc.Unsupported, match=r"disable\(\) keeps out"):
+            compiled(tp.ones(1))
+    else:
+        assert [compiled(tp.ones(1)).item() for _ in range(3)] == [4, 8, 12] and counter.frame_count == 0
+
+
+def test_a_break_that_is_no_error() -> None:
+    def inner(x: tp.Tensor) -> tp.Tensor:
+        with tp._dynamo.error_on_graph_break(False):
+            x = x + 1
+            tp._dynamo.graph_break()
+            return x * 2
+
+    counter = CompileCounter()
+    with tp._dynamo.error_on_graph_break(True):
+        assert tp.compile(inner, backend=counter)(tp.ones(1)) == 4 and counter.frame_count == 2
+
+
+def inputs_of(graph: Any) -> list[Any]:
+    return [node for node in graph.graph.nodes if node.op == "placeholder"]
+
+
+@pytest.mark.parametrize("function, graphs", [(lambda x: x, 0), (lambda x: x + 1, 1)])
+def test_parts_without_operators_are_no_graphs(function: Any, graphs: int) -> None:
+    def broken(x: tp.Tensor) -> Any:
+        tp._dynamo.graph_break()
+        tp._dynamo.graph_break()
+        result = function(x)
+        tp._dynamo.graph_break()
+        return result
+
+    for f in (function, broken):
+        counter = CompileCounter()
+        assert tp.compile(f, backend=counter)(tp.ones(2)).equal(function(tp.ones(2)))
+        assert counter.frame_count == graphs
+
+
+def test_an_error_of_a_later_part() -> None:
+    calls = []
+
+    def second_fails(graph: Any, inputs: list[Any]) -> Any:
+        calls.append(graph)
+        if len(calls) == 2:
+            raise ValueError("no")
+        return graph.forward
+
+    compiled = tp.compile(in_parts, backend=second_fails)
+    args = tp.rand(4), tp.rand(2)
+    with pytest.raises(exc.BackendCompilerFailed, match="no"):
+        compiled(*args)
+    assert compiled(args[0].clone(), args[1])[0].equal(in_parts(args[0].clone(), args[1])[0])
+    calls.clear()
+    with config.patch(suppress_errors=True):
+        compiled = tp.compile(in_parts, backend=second_fails)
+        assert compiled(args[0].clone(), args[1])[0].equal(in_parts(args[0].clone(), args[1])[0]) and len(calls) == 5
+
+
 def test_so_many_graphs_and_no_more() -> None:
     counter = CompileCounter()
     compiled = tp.compile(lambda x: x + 1, backend=counter)

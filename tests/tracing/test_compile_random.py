@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import gc
+import math
 import random
 import sys
 import time
@@ -39,6 +40,14 @@ def fits(a: tp.Tensor, b: tp.Tensor) -> bool:
         return False
 
 
+def is_small(*tensors: tp.Tensor) -> bool:
+    """Whether what they broadcast to has no more than 8 MB of float32: a chain of broadcasts grows without end."""
+    try:
+        return math.prod(tp.broadcast_shapes(*(t.shape for t in tensors))) <= 1 << 21
+    except RuntimeError:
+        return True  # an error, which is compared
+
+
 def weight_of(a: tp.Tensor, b: tp.Tensor, dim: int) -> tp.Tensor | None:
     """As many elements of b as a's dimension has, in a's dtype; None: it has not so many."""
     n = a.shape[dim]
@@ -58,6 +67,8 @@ def step_of(draw: random.Random, branches: bool) -> Step:
 
     def step(tensors: list[tp.Tensor]) -> Any:
         a, b, c = pick(tensors, first), pick(tensors, second), pick(tensors, third)
+        if not is_small(a, b, c):
+            b = c = a
         match kind:
             case "unary":
                 tensors.append(getattr(tp, name)(a))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import gc
 import signal
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -206,6 +207,128 @@ def test_kernels_from_outside_run_one_after_the_other(tmp_path: Path) -> None:
         assert ctypes.c_int.in_dll(library, "count_of_callers").value == 1
     finally:
         tp.ops.unload_library(path)
+
+
+FAILS = r"""
+#include "tensorpy/library.h"
+#define SEEN __attribute__((visibility("default")))
+SEEN int calls_that_are_left = -1;
+TENSORPY_KERNEL(int, total, (tp_tensor *, x), (tp_ints, dim), (tp_tensor *, out)) {
+    tp_view from = tp_view_of(x), to = tp_view_of(out);
+    int64_t columns = to.numel ? from.numel / to.numel : 0;
+    const float *in = from.data;
+    float *sums = to.data;
+    if (calls_that_are_left >= 0 && calls_that_are_left-- == 0) return tp_fail(TP_ValueError, "no more sums");
+    for (int64_t row = 0; row < to.numel; row++) {
+        sums[row] = 0;
+        for (int64_t c = 0; c < columns; c++) sums[row] += in[row * columns + c];
+    }
+    return 0;
+}
+TENSORPY_LIBRARY_IMPL(prim, CPU, m) { return tp_impl(m, "reduce.sum", total); }
+"""
+
+
+@pytest.mark.parametrize("words", [{"options": {"smallest": 0, "tile": 4096}}, {"mode": "reduce-overhead"}], ids=str)
+@pytest.mark.parametrize("threads", [1, 2])
+def test_kernels_from_outside_that_fail(words: Any, threads: int, tmp_path: Path) -> None:
+    """In whichever call of a tile, a replay or backward: the error arrives, what has no values says so, nothing is
+    kept, and the next call is right."""
+    tp.set_num_threads(threads)
+    x, y = tp.randn(512, 64), tp.randn(512, 64)
+    kept: list[Any] = []
+
+    def step(x: tp.Tensor, y: tp.Tensor) -> Any:
+        w = (x * 1).requires_grad_() if "options" in words else x
+        e = (w - y).exp()
+        result = e / e.sum(-1, keepdim=True)
+        kept[:] = [e * 2] if "options" in words else []
+        if "options" in words:
+            (gradient,) = tp.autograd.grad(result.square().sum(-1).mean(), w)
+            return result.detach(), gradient
+        return result
+
+    def attempt(good: int = -1) -> bool:
+        """Whether the sum after so many good ones fails; what the call leaves is used."""
+        left.value = good
+        try:
+            assert parts(compiled(x, y)) == expected
+            return False
+        except ValueError as error:
+            assert "no more sums" in str(error)
+            return True
+        finally:
+            left.value = -1
+            if kept:
+                use(kept.pop())
+
+    path = extension.load_inline("sums_that_fail", FAILS, build_directory=tmp_path)
+    try:
+        left = ctypes.c_int.in_dll(ctypes.CDLL(path), "calls_that_are_left")
+        compiled, expected = tp.compile(step, **words), parts(step(x, y))
+        kept.clear()
+        assert not any(attempt() for _ in range(6))
+        before, count = live_bytes(), 0
+        while attempt(count):
+            assert not attempt() and live_bytes() == before
+            count += 1
+        assert count > 0
+    finally:
+        tp.ops.unload_library(path)
+
+
+def use(t: tp.Tensor) -> None:
+    try:
+        t.sum()
+    except (RuntimeError, ValueError) as error:
+        assert "no more sums" in str(error) or "has no values" in str(error)
+
+
+OTHER = r"""
+#include "tensorpy/library.h"
+static int fill(tp_tensor *out, float value) {
+    tp_view to = tp_view_of(out);
+    for (int64_t i = 0; i < to.numel; i++) ((float *)to.data)[i] = value;
+    return 0;
+}
+#ifdef SUM
+TENSORPY_KERNEL(int, other, (tp_tensor *, x), (tp_ints, dim), (tp_tensor *, out)) { return fill(out, 42); }
+TENSORPY_LIBRARY_IMPL(prim, CPU, m) { return tp_impl(m, "reduce.sum", other); }
+#else
+TENSORPY_KERNEL(int, other, (int64_t, program), (tp_tensors, inputs), (tp_scalars, numbers), (tp_dtype, compute),
+                (tp_tensor *, out)) {
+    return fill(out, 7);
+}
+TENSORPY_LIBRARY_IMPL(prim, CPU, m) { return tp_impl(m, "map", other); }
+#endif
+"""
+
+
+@pytest.mark.parametrize("defines, value", [("#define SUM\n", 42), ("", 7 * 300)])
+def test_kernels_that_come_and_go(defines: str, value: int, tmp_path: Path) -> None:
+    """What has been joined or written down with other kernels is not run again."""
+    ways: list[Any] = [
+        {"options": {"smallest": 0}},
+        {"mode": "reduce-overhead"},
+        {"options": {"smallest": 0, "tile": 0}},
+    ]
+    x = tp.ones(512, 300)
+    compiled = [tp.compile(lambda x: (x * 2 + 1).sum(-1), **words) for words in ways]
+    for _ in range(6):
+        assert all((f(x) == 900).all() for f in compiled)
+    path = extension.load_inline("sums_that_come_and_go", defines + OTHER, build_directory=tmp_path)
+    try:
+        for _ in range(6):
+            assert [f(x)[0].item() for f in compiled] == [value] * len(compiled)
+    finally:
+        tp.ops.unload_library(path)
+    for _ in range(6):
+        assert all((f(x) == 900).all() for f in compiled)
+
+
+def live_bytes() -> int:
+    gc.collect()
+    return int(tp._C._memory_stats()["live_bytes"])
 
 
 def test_a_handler_that_raises() -> None:

@@ -148,6 +148,13 @@ def nested_tensor_from_jagged(
     return _C._nested_make(values, offsets, lengths, None, ragged, True, least, most)
 
 
+def _nested_get_lengths(self: Tensor) -> Tensor | None:
+    """The lengths that a jagged tensor was made with; None where each piece ends as the next begins."""
+    from tensorpy._tensor import nested
+
+    return nested.lengths_of(self)
+
+
 def narrow(tensor: Tensor, dim: int, start: Any, length: Any, layout: Any = None) -> Tensor:
     """A nested tensor of parts of a dense one's rows, along dimension 1: `start` and `length` are numbers or a tensor
     of one for each row.

@@ -9,7 +9,8 @@
  *      A layout's key takes none of these: what may compute on memory is not reached with a tensor that has none
  *      (Note [Layouts] in core/layout.h);
  *   3. CompositeImplicitAutograd, for the same, for Batched, and for an Autograd key; there only if the operator has no
- *      kernel of its own for the backend (that backend then wants the derivative formula, or none);
+ *      kernel of its own for the backend (that backend then wants the derivative formula, or none); for ForwardAD only
+ *      if some backend has one: else it passes composites by, as the keys of layouts are below it;
  *   4. for an Autograd key: the alias Autograd; for an Autocast key: the alias Autocast;
  *   5. the key's fallback: boxed, or fallthrough.
  * For a device that shows no memory (Note [Opaque tensors] in core/storage.h) 2 and 3 serve only operators that give
@@ -274,10 +275,19 @@ static int slots_behind(const tp_op *op, tp_key key, tp_key slots[4]) {
     return n;
 }
 
+/* Whether a composite is one for every backend: what it is made of comes back to ForwardAD, from whichever key below it
+ * the composite runs at, and a layout's key is among those. */
+static bool is_made_of_parts(const tp_op *op) {
+    if (!slot_of(op, TP_ALIAS_KEY(CompositeImplicitAutograd))) return false;
+    for (int key = TP_KEY_AutogradOther; key <= TP_KEY_AutogradPrivateUse3; key++)
+        if (slot_of(op, key) || backend_needs_formula(op, (tp_key)key)) return false;
+    return true;
+}
+
 /* NULL: nothing. */
 static registration_node *resolve(const tp_op *op, tp_key key) {
     registration_node *r = slot_of(op, key);
-    if (r) return r;
+    if (r || (key == TP_KEY_ForwardAD && is_made_of_parts(op))) return r;
     tp_key slots[4];
     int n = slots_behind(op, key, slots);
     for (int i = 0; i < n; i++)

@@ -226,8 +226,16 @@ static int run(call *c, int below, tp_value *results) {
     return status;
 }
 
+/* Whether the operator is made of others on the parts of a layout's tensor (Note [Layouts] in core/layout.h), which
+ * come back to this key: they have tangents. */
+static bool is_made_of_parts(const tp_op *op, tp_keyset ks) {
+    if (tp_likely(!(ks & (TP_BIT(Layout) | TP_BIT(LayoutNested)))) || writes(op)) return false;
+    ks &= __atomic_load_n(&op->live, __ATOMIC_ACQUIRE);
+    return ks & TP_BIT(Layout) || (ks & TP_BIT(LayoutNested) && !tp_has_kernel(op, TP_KEY_NestedTensor));
+}
+
 static int fall_back(const tp_op *op, tp_keyset ks, tp_value *args, tp_value *results, void *context TP_UNUSED) {
-    if (tp_tls.inference_mode || op->info->nargs > TP_FORWARD_ARGUMENTS)
+    if (tp_tls.inference_mode || op->info->nargs > TP_FORWARD_ARGUMENTS || is_made_of_parts(op, ks))
         return tp_redispatch_boxed(op, ks & TP_BELOW(ForwardAD), args, results);
     int visible = tp_forward_show(0);
     call c = {.op = op, .ks = ks, .args = args, .visible = visible};

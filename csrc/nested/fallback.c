@@ -291,6 +291,8 @@ static int join(const call *c, const tp_value *all, tp_tensor **parts, bool stac
 static int on_pieces(call *c, bool stack, bool reduces, tp_value *results) {
     int n = c->op->info->nreturns;
     if (c->n.count == 0) return refuse(c, "it has no pieces");
+    bool cuts = c->op->info->nreturns && c->op->info->returns[0].tag == TP_TENSOR_SEQ;
+    if (cuts && tp_nested_check_no_holes(&c->n, TP_ValueError, c->op->info->name) < 0) return -1;
     tp_value *all = calloc((size_t)(c->n.count * n) + 1, sizeof *all);
     tp_tensor **parts = calloc((size_t)c->n.count, sizeof *parts);
     int status = all && parts ? 0 : tp_fail_memory(c->n.count * (int64_t)sizeof *all);
@@ -320,6 +322,7 @@ static int choose(call *c, tp_value *results) {
     if (shift_dims(c, &a) < 0) return -1;
     if (a.all && a.keeps) return refuse(c, "a reduction of all dimensions keeps none");
     if (a.all) return give(c, flat_of) < 0 ? -1 : tp_call_boxed(c->op, c->given, results);
+    if (a.ragged && a.reduces && tp_nested_check_no_holes(&c->n, TP_RuntimeError, c->op->info->name) < 0) return -1;
     if (a.batch) return over_batch(c, a.keeps, results);
     if (a.reduces && !a.ragged && has_one_tensor(c)) {
         if (give(c, values_beside) < 0 || tp_call_boxed(c->op, c->given, results) < 0) return -1;

@@ -75,6 +75,7 @@ _BY_MODULE = {
         unique_consecutive unravel_index _segment_reduce
     """,
     "futures": "Future",
+    "nested": "_nested_get_lengths",
     "random": "get_rng_state initial_seed manual_seed seed set_rng_state",
     "serialization": "load save",
     "sparse": """

@@ -615,3 +615,66 @@ def test_rows_of_a_table_that_are_scaled_keep_their_tangents() -> None:
         dual = fw.make_dual(weight, tangent)
         rows = tp.nn.functional.embedding(tp.tensor([[0, 1], [2, 2]]), dual, max_norm=1.0)
         assert fw.unpack_dual(rows).tangent.tolist() == tp.ones(2, 2, 4).tolist()
+
+
+LAYOUTS: list[Any] = [
+    {"layout": tp.sparse_coo},
+    {"layout": tp.sparse_csr},
+    {"layout": tp.sparse_csc},
+    {"layout": tp.sparse_bsr, "blocksize": (1, 2)},
+    {"layout": tp.sparse_bsc, "blocksize": (2, 1)},
+]
+OF_A_LAYOUT: dict[str, Callable[[tp.Tensor, tp.Tensor], tp.Tensor]] = {
+    "to_dense": lambda s, y: s.to_dense().sin(),
+    "product": lambda s, y: s @ y,
+    "values": lambda s, y: s.values() ** 2,
+    "pointwise": lambda s, y: s.sin().to_dense(),
+    "sum": lambda s, y: s.sum(),
+    "scaled": lambda s, y: (s * 3 + s).to_dense(),
+    "relu": lambda s, y: tp.relu(s).to_dense(),
+    "transposed": lambda s, y: s.t().to_dense().exp(),
+    "matmul": lambda s, y: tp.matmul(s, y[:, 0]),
+    "chunks of a table": lambda s, y: s.to_sparse_coo().select(0, 1).to_dense(),
+}
+
+
+def assert_both_ways(f: Callable[[tp.Tensor], tp.Tensor], x: tp.Tensor, dx: tp.Tensor, tangent: tp.Tensor) -> None:
+    weight = tp.rand(tangent.shape, dtype=tangent.dtype)
+    (grad,) = func.vjp(f, x)[1](weight)
+    assert_close((grad * dx).sum(), (tangent * weight).sum())
+
+
+@pytest.mark.parametrize("words", LAYOUTS, ids=lambda words: str(words["layout"]))
+@pytest.mark.parametrize("name", OF_A_LAYOUT)
+def test_tangents_pass_through_layouts(words: dict[str, Any], name: str) -> None:
+    """The tangent is the gradient's product, whichever composites the operator of the layout is made of."""
+    x = tp.tensor([[0.0, 1, 2, 0], [3, 0, 4, 0]], dtype=tp.float64)
+    y, dx = tp.rand(4, 3, dtype=tp.float64), x * 0.25
+
+    def f(x: tp.Tensor) -> tp.Tensor:
+        return OF_A_LAYOUT[name](x.to_sparse(**words), y)
+
+    out, tangent = func.jvp(f, (x,), (dx,))
+    assert out.layout is tp.strided and tangent.layout is tp.strided
+    assert_both_ways(f, x, dx, tangent)
+
+
+def test_tangents_pass_through_nested_tensors() -> None:
+    x, dx, offsets = tp.rand(5, 3, dtype=tp.float64), tp.rand(5, 3, dtype=tp.float64), tp.tensor([0, 2, 5])
+
+    def f(x: tp.Tensor) -> tp.Tensor:
+        n = tp.nested.nested_tensor_from_jagged(x, offsets)
+        m = tp.nn.functional.layer_norm(tp.nn.functional.linear(n, x[:2]) * n.sum(-1, keepdim=True), (2,))
+        return m.softmax(1).values() + m.sum(1).sum()
+
+    tangent = func.jvp(f, (x,), (dx,))[1]
+    assert_both_ways(f, x, dx, tangent)
+
+
+def test_values_without_history_have_no_tangent() -> None:
+    s = tp.eye(3).to_sparse()
+    with fw.dual_level():
+        dual = fw.make_dual(s, s * 2)
+        assert fw.unpack_dual(dual._values()).tangent is None and dual._indices().shape == (2, 3)
+        assert fw.unpack_dual(dual.values()).tangent.tolist() == [2, 2, 2]
+    assert not s.requires_grad_()._values().requires_grad

@@ -599,9 +599,44 @@ def test_gaps_count_for_nothing() -> None:
     values, weight = tp.arange(16.0).view(8, 2), tp.ones(3, 2, requires_grad=True)
     n = tp.nested.nested_tensor_from_jagged(values, tp.tensor([0, 3, 8]), tp.tensor([2, 4]))
     kept = tp.cat([*n.unbind()])
-    assert len(kept) == 6 and n.sum((0, 1)).equal(kept.sum(0)) and n.numel() == 12
+    assert (
+        len(kept) == 6 and n.contiguous().sum((0, 1)).equal(kept.sum(0)) and n.numel() == 12 and n.sum() == kept.sum()
+    )
     tp.nn.functional.linear(n, weight).sum().backward()
     assert weight.grad is not None and tp.allclose(weight.grad, kept.sum(0).expand(3, 2))
+
+
+ACROSS: dict[str, Callable[[Any, Any], Any]] = {
+    "sum": lambda t, n: n.sum(1),
+    "all": lambda t, n: (n > 0).all(1),
+    "mean of pieces": lambda t, n: n.mean((0, 1)),
+    "amax": lambda t, n: n.amax((1, 2)),
+    "max": lambda t, n: n.max(1),
+    "softmax": lambda t, n: n.softmax(1),
+    "log_softmax": lambda t, n: n.log_softmax(-2),
+    "padded": lambda t, n: n.to_padded_tensor(0.0),
+    "chunk": lambda t, n: n.chunk(2, -1),
+    "split": lambda t, n: n.split(1, 2),
+    "a split list": lambda t, n: n.split([1, 1], 2),
+}
+
+
+@pytest.mark.parametrize("name", ACROSS)
+def test_gaps_are_refused_where_pieces_are_joined(name: str) -> None:
+    """As PyTorch does, by an error of its class; what lies one after the other is computed."""
+    n = tp.nested.nested_tensor_from_jagged(tp.arange(16.0).view(8, 2), tp.tensor([0, 3, 8]), tp.tensor([2, 4]))
+    wanted = ValueError if name in ("chunk", "split", "a split list") else RuntimeError
+    with pytest.raises(wanted, match="holes"):
+        ACROSS[name](tp, n)
+    ACROSS[name](tp, n.contiguous())
+    if name == "log_softmax":
+        return  # refused there with and without
+    torch = pytest.importorskip("torch")
+    theirs = torch.nested.nested_tensor_from_jagged(
+        torch.arange(16.0).view(8, 2), torch.tensor([0, 3, 8]), torch.tensor([2, 4])
+    )
+    with pytest.raises(wanted):
+        ACROSS[name](torch, theirs)
 
 
 # ---- modules ----

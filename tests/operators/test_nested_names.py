@@ -33,6 +33,12 @@ def dummy(t: Any, x: Any) -> Any:
 CASES: dict[str, Callable[[Any, Any], Any]] = {
     "values": lambda t, x: (t._nested_get_values(x), t._nested_get_values(x.transpose(1, 2)).shape),
     "offsets": lambda t, x: (t._nested_get_offsets(x), x._offsets, x._lengths),
+    "said lengths": lambda t, x: (
+        t._nested_get_lengths(x),
+        t._nested_get_lengths(
+            t.nested.nested_tensor_from_jagged(numbers(t, 5, 2), t.tensor([0, 2, 5]), t.tensor([1, 2]))
+        ),
+    ),
     "ragged": lambda t, x: (t._nested_get_ragged_idx(x.transpose(1, 2)), x._ragged_idx),
     "lengths": lambda t, x: (t._nested_get_min_seqlen(x).shape, t._nested_get_max_seqlen(x).shape),
     "cached": lambda t, x: (x._get_min_seqlen(), x._get_max_seqlen(), x._min_seqlen, x._max_seqlen),

@@ -495,3 +495,22 @@ def test_the_layers_below() -> None:
     csr = x.to_sparse_csr()
     made = [tp.ops.aten.sparse_sampled_addmm.out(csr, tp.ones(2, 2), tp.ones(2, 3), out=x.to_sparse_csr())]
     assert made[0].to_dense().tolist() == [[0, 7, 0], [8, 0, 0]]
+
+
+@pytest.mark.parametrize("alpha", [1, 2, True, 2.5])
+@pytest.mark.parametrize("second", [tp.bool, tp.int64, tp.float32])
+@pytest.mark.parametrize("first", [tp.bool, tp.int64, tp.float32])
+def test_a_sum_has_the_dtype_of_its_terms_whatever_multiplies_one(first: Any, second: Any, alpha: Any) -> None:
+    """As of dense tensors: the factor is one of the sum's dtype, or is refused."""
+    a, b = tp.tensor([1, 0, 1, 0]).to(first), tp.tensor([0, 0, 1, 1]).to(second)
+    pairs = [(a, b.to_sparse()), (a.to_sparse(), b.to_sparse())]
+    try:
+        wanted = tp.add(a, b, alpha=alpha)
+    except RuntimeError:
+        for x, y in pairs:
+            with pytest.raises(RuntimeError):
+                tp.add(x, y, alpha=alpha)
+        return
+    for x, y in pairs:
+        made = tp.add(x, y, alpha=alpha)
+        assert made.dtype is wanted.dtype and made.to_dense().equal(wanted)

@@ -101,6 +101,15 @@ int tp_nested_of(tp_tensor *t, tp_nested *n) {
     return tp_piece_dims(n) + 1 == t->ndim ? 0 : fail_pattern();
 }
 
+int tp_nested_check_no_holes(const tp_nested *n, tp_error_class cls, const char *op) {
+    if (!n->lengths) return 0;
+    return tp_fail(
+        cls,
+        "%s(): not supported for a nested tensor with lengths, whose pieces may leave holes; contiguous() gives one "
+        "without",
+        op);
+}
+
 void tp_nested_own_values(tp_nested *n) {
     tp_tensor *base = n->values->base;
     if (!base || !tp_is_nested(base)) return;

@@ -39,6 +39,10 @@ extern int (*tp_nested_written)(tp_tensor *t, const tp_nested *n);
 /* Values that are about to be written: of a tensor that is no view they have, as it does, a history of their own. */
 void tp_nested_own_values(tp_nested *n);
 
+/* Pieces whose lengths are said may leave holes among the values. What joins, pads or cuts them along the dimension
+ * that differs is refused of those, as PyTorch does, by an error of this class. */
+int tp_nested_check_no_holes(const tp_nested *n, tp_error_class cls, const char *op);
+
 /* How many dimensions a piece has. */
 int64_t tp_piece_dims(const tp_nested *n);
 /* The sizes of a piece, in room for TP_MAX_DIMS. */

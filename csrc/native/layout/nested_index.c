@@ -73,7 +73,8 @@ static tp_tensor *along_pieces(tp_tensor *self, const tp_nested *n, tp_tensors i
             return tp_fail_null(TP_NotImplementedError,
                                 PUT ": the dimension whose sizes differ is named together with the batch");
     if (n->count == 0) return tp_retain(n->values);
-    tp_autoref *padded = tp_to_padded_tensor(self, 0, TP_NO_INTS);
+    tp_autoref *packed = tp_contiguous(self, TP_NO_FORMAT);
+    tp_autoref *padded = packed ? tp_to_padded_tensor(packed, 0, TP_NO_INTS) : NULL;
     tp_autoref *written = padded ? tp_index_put(padded, indices, values, accumulate) : NULL;
     tp_autoseq *pieces = written ? tp_unbind_int(written, 0) : NULL;
     for (int64_t i = 0; pieces && i < n->count; i++) {

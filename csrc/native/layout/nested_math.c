@@ -20,6 +20,7 @@ static tp_tensor *softmax_by(tp_tensor *self, int64_t dim, tp_dtype dtype, along
             TP_RuntimeError,
             "softmax(): not supported for NestedTensor on dim=0: Cannot apply softmax across nested dimension 0");
     if (!n.shapes && at != n.ragged) return tp_nested_with_steal(&n, f(n.values, at - 1, dtype), n.ragged);
+    if (tp_nested_check_no_holes(&n, TP_RuntimeError, "softmax") < 0) return NULL;
     tp_autoseq *pieces = tp_pieces(&n), *made = pieces ? tp_tensor_seq_new(n.count) : NULL;
     for (int64_t i = 0; made && i < n.count; i++)
         if (!(made->items[i] = f(pieces->items[i], at - 1, dtype))) return NULL;
@@ -149,7 +150,9 @@ static tp_tensor *padded_piece(tp_tensor *piece, tp_ints sizes, const tp_scalar 
 tp_tensor *to_padded_nested(tp_tensor *self, double padding, tp_ints output_size) {
     tp_autonested n = {0};
     int64_t sizes[TP_MAX_DIMS];
-    if (tp_nested_of(self, &n) < 0 || padded_sizes(self, &n, output_size, sizes) < 0) return NULL;
+    if (tp_nested_of(self, &n) < 0 || tp_nested_check_no_holes(&n, TP_RuntimeError, "to_padded_tensor") < 0 ||
+        padded_sizes(self, &n, output_size, sizes) < 0)
+        return NULL;
     if (n.count == 0)
         return tp_fail_null(TP_RuntimeError, "to_padded_tensor: at least one constituent tensor should have non-zero "
                                              "numel");

@@ -197,7 +197,7 @@ tp_tensor *expand_nested(tp_tensor *self, tp_ints size, bool implicit) {
 tp_tensor_seq *chunk_nested(tp_tensor *self, int64_t chunks, int64_t dim) {
     tp_autonested n = {0};
     int64_t at = tp_wrap_dim(dim, self->ndim);
-    if (at < 0 || tp_nested_of(self, &n) < 0) return NULL;
+    if (at < 0 || tp_nested_of(self, &n) < 0 || tp_nested_check_no_holes(&n, TP_ValueError, "chunk") < 0) return NULL;
     if (n.shapes || at == n.ragged)
         return tp_fail(TP_RuntimeError, "chunk(): not supported for NestedTensor on ragged dim%s",
                        n.jagged ? ""

@@ -5,6 +5,7 @@
 #include "core/scalar.h"
 #include "core/scalar_math.h"
 #include "iter/iter.h"
+#include "native/pointwise/pointwise_checks.h"
 
 #include <string.h>
 
@@ -29,7 +30,9 @@ static tp_dtype common_dtype(tp_tensor *a, tp_tensor *b) {
 
 static tp_tensor *scaled(tp_tensor *values, const tp_scalar *alpha, tp_dtype dtype) {
     tp_autoref *cast = tp_to_dtype(values, dtype, false, false, TP_NO_FORMAT);
-    return cast && !tp_scalar_equals_int(alpha, 1) ? tp_mul_Scalar(cast, alpha) : tp_take(cast);
+    if (!cast || tp_scalar_equals_int(alpha, 1)) return tp_take(cast);
+    tp_autoref *product = tp_mul_Scalar(cast, alpha); /* bools become integers */
+    return product ? tp_to_dtype(product, dtype, false, false, TP_NO_FORMAT) : NULL;
 }
 
 /* ---- sums ---- */
@@ -102,6 +105,8 @@ static tp_tensor *add_sparse(tp_tensor *self, tp_tensor *other, const tp_scalar 
 /* add.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor */
 tp_tensor *add_layout(tp_tensor *self, tp_tensor *other, const tp_scalar *alpha) {
     bool in_lines = self->keys & TP_BIT(SparseCsr);
+    if (tp_refuse_alpha(&(tp_pointwise){.name = "add"}, (tp_operand[]){{self, NULL}, {other, NULL}}, alpha) < 0)
+        return NULL;
     if (in_lines && !tp_is_sparse(other) && tp_same_sizes(self, other)) {
         bool once = tp_scalar_equals_int(alpha, 1); /* and bools stay bools */
         tp_autoref *more = once ? tp_retain(other) : tp_mul_Scalar(other, alpha);
@@ -132,6 +137,8 @@ static int add_in_place(tp_tensor *dense, tp_tensor *sparse, const tp_scalar *al
 
 /* add_.Tensor(Tensor(a!) self, Tensor other, *, Scalar alpha=1) -> Tensor(a!) */
 int add__layout(tp_tensor *self, tp_tensor *other, const tp_scalar *alpha) {
+    if (tp_refuse_alpha(&(tp_pointwise){.name = "add_"}, (tp_operand[]){{self, NULL}, {other, NULL}}, alpha) < 0)
+        return -1;
     if (!tp_is_sparse(self) && tp_is_sparse(other)) {
         int done = add_in_place(self, other, alpha);
         if (done) return done < 0 ? -1 : 0;

@@ -173,3 +173,30 @@ def test_helpers() -> None:
     a = common.random_hermitian_pd_matrix(3, dtype=tp.complex128)
     assert bool((tp.linalg.eigvalsh(a) > 0).all())
     assert not common.is_iterable_of_tensors([]) and common.is_iterable_of_tensors([x])
+
+
+def test_inherited_tests_are_expected_to_fail() -> None:
+    class Base(common.TestCase):
+        def test_it(self) -> None:
+            raise ValueError
+
+    @common.xfail_inherited_tests(["test_it"])
+    class Case(Base): ...
+
+    assert results(Case) == {"test_it": True} and results(Base) == {"test_it": False}
+
+
+def test_tensors_that_log() -> None:
+    from tensorpy.testing._internal import logging_tensor
+
+    with logging_tensor.capture_logs() as lines:
+        x = logging_tensor.LoggingTensor(tp.tensor([3.0]), requires_grad=True)
+        logging_tensor.log_input("x", x)
+        (x * x).unsqueeze(0).sum(dim=[1], keepdim=True)
+        x.split(1)
+    assert lines[:2] == ["$0: f32[1] = input('x')", "$1: f32[1] = tensorpy._ops.aten.mul.Tensor($0, $0)"]
+    assert lines[3].endswith("sum.dim_IntList($2, ['1'], True)") and lines[4].startswith("['$4: f32[1]'] = ")
+    assert str(x) == "LoggingTensor(tensor([3.]), requires_grad=True)"
+    with logging_tensor.capture_logs_with_logging_tensor_mode() as lines:
+        tp.ones(2) + 1
+    assert len(lines) == 2 and lines[1].startswith("$1: f32[2] = ")

@@ -584,6 +584,19 @@ def _is_array(value: Any) -> bool:
     return numpy is not None and isinstance(value, (numpy.ndarray, numpy.generic))
 
 
+def xfail_inherited_tests(tests: Iterable[str]) -> Callable[[type], type]:
+    """Expects tests of a class that it has from its bases to fail."""
+
+    def decorate(cls: type) -> type:
+        for name in tests:
+            inherited = getattr(cls, name)
+            method = functools.wraps(inherited)(lambda self, inherited=inherited, **options: inherited(self, **options))
+            setattr(cls, name, unittest.expectedFailure(method))
+        return cls
+
+    return decorate
+
+
 class NoTest:
     """In place of a TestCase whose tests cannot run."""
 

@@ -95,3 +95,32 @@ class ExceptionWrapper:
         except Exception:
             raise RuntimeError(text) from None
         raise error
+
+
+def render_call(fn: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> str:
+    """A call as text, with the sizes of tensors in place of their values."""
+
+    def text(value: Any) -> str:
+        if isinstance(value, Tensor):
+            other = "" if value.dtype == _C.get_default_dtype() else f", dtype={value.dtype}"
+            place = "" if value.device.type == "cpu" else f", device='{value.device}'"
+            return f"tensor([...], size={tuple(value.shape)}{place}{other})"
+        if isinstance(value, dict):
+            return "{" + ", ".join(f"{key!r}: {text(each)}" for key, each in value.items()) + "}"
+        if isinstance(value, list):
+            return f"[{', '.join(map(text, value))}]"
+        if isinstance(value, tuple):
+            return f"({', '.join(map(text, value))}{',' if len(value) == 1 else ''})"
+        return repr(value)
+
+    name: Any = getattr(fn, "__name__", str(fn))
+    owner = getattr(fn, "__module__", None)
+    if type(fn).__name__ in ("OpOverload", "OpOverloadPacket"):
+        whole = str(fn)
+    elif hasattr(Tensor, name) and getattr(Tensor, name) is fn:
+        whole = f"torch.Tensor.{name}"
+    elif owner in (None, "tensorpy", "tensorpy._C"):
+        whole = f"torch.{name}"
+    else:
+        whole = f"{owner.replace('tensorpy', 'torch', 1)}.{name}"
+    return f"{whole}({', '.join([*map(text, args), *(f'{key}={text(each)}' for key, each in kwargs.items())])})"

@@ -122,6 +122,18 @@ def watch(module: ModuleType, name: str) -> None:
     module.__name__ = name  # which programs compare
 
 
+def _keep_what_hides(package: ModuleType, name: str) -> None:
+    """Has an import of a part of a package leave what the package calls by the part's name: `scan.scan` as `scan`.
+
+    An import sets the part as an attribute of its package after it was loaded, which it was before under its own name.
+    """
+    for part, value in list(vars(package).items()):
+        module = sys.modules.get(f"{package.__spec__.name if package.__spec__ else ''}.{part}")
+        if module is not None and module is not value:
+            watch(module, f"{name}.{part}")
+            sys.modules[f"{name}.{part}"] = module
+
+
 class _Loader(importlib.abc.Loader):
     """Gives a module that is there already; importing it under its second name changes nothing of it."""
 
@@ -154,6 +166,7 @@ class Finder(importlib.abc.MetaPathFinder):
         if last == "__main__":  # `python -m torch.x`, which takes every module of torch for a package
             return importlib.machinery.ModuleSpec(name, _Loader(module), origin=getattr(module, "__file__", None))
         watch(module, name)
+        _keep_what_hides(module, name)
         sys.modules.pop(name, None)  # from the loading just now (owners.py); the import would load what it names anew
         spec = importlib.machinery.ModuleSpec(name, _Loader(module), origin=getattr(module, "__file__", None))
         spec.submodule_search_locations = list(getattr(module, "__path__", ()))

@@ -22,8 +22,8 @@ def _slices(xs: Any, dim: Any, reverse: bool, name: str) -> tuple[list[list[Tens
         raise RuntimeError(f"{name}() operator requires xs leaves.")
     if not all(isinstance(leaf, Tensor) for leaf in leaves):
         raise RuntimeError(f"All xs leaves must be a Tensor but got {leaves}")
-    if any(leaf.ndim <= dim for leaf in leaves):
-        raise RuntimeError(f"All xs leaves must at least have 'dim' {dim} number of dimensions")
+    for leaf in leaves:
+        leaf.size(dim)  # IndexError
     count = leaves[0].shape[dim]
     if any(leaf.shape[dim] != count for leaf in leaves):
         raise RuntimeError("All xs leaves must have the same number of elements in the dimension that is walked")

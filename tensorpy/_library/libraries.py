@@ -143,6 +143,8 @@ class Library:
         full = full.removeprefix("aten::")
         if key is None:
             return
+        if key not in (*_C._ALIAS_KEYS, *_C._KEYS):
+            raise RuntimeError(f"Library.impl: there is no dispatch key '{given}'")
         there = registered.get((full, key))
         if there is not None and there._handle and not allow_override:
             raise RuntimeError(

@@ -6,6 +6,7 @@ import re
 import sys
 import weakref
 from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tensorpy import _C, dispatch, ops
@@ -26,12 +27,14 @@ places: dict[str, str] = {}  # and where it did so
 definitions: dict[str, Any] = {}  # the CustomOpDef of each operator that has one
 
 
+# Where the library lies: files, as names of modules are others in programs that know them as torch's.
+_OWN = tuple(str(Path(__file__).parents[1] / name) for name in ("library.py", "_library", "_custom_ops.py"))
+
+
 def where_called() -> str:
     """file:line of who called the library."""
-    package = __name__.partition(".")[0]  # "torch" for programs that know it by that name
-    own = tuple(f"{package}.{module}" for module in ("library", "_library", "_custom_ops"))
     frame = sys._getframe(1)
-    while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith(own):
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(_OWN):
         frame = frame.f_back
     return f"{frame.f_code.co_filename}:{frame.f_lineno}"
 

@@ -19,12 +19,17 @@ def _no_setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
 
 
 class FunctionMeta(type):
-    """Gives each Function the class of its contexts, which is also the name of its nodes: `<Class>Backward`."""
+    """Gives each Function the class of its contexts, which is also the name of its nodes: `<Class>Backward`.
+
+    Inside of grad and its kin nodes have the name `<Class>GeneratedBackward`.
+    """
 
     _ctx_class: type[FunctionCtx]
+    _generated: type[FunctionCtx] | None
 
     def __init__(cls, name: str, bases: tuple[type, ...], namespace: dict[str, Any]) -> None:
         super().__init__(name, bases, namespace)
+        cls._generated = None
         cls._ctx_class = type(name + "Backward", (FunctionCtx,), {"_forward_cls": cls, "__module__": cls.__module__})
 
 
@@ -125,7 +130,16 @@ class Function(metaclass=FunctionMeta):
                     f"{cls.__name__} defines no static method jvp(ctx, *tangents), which forward mode calls"
                 )
             return forward_ad.apply_function(cls, args)
-        return _C._apply_function(cls, cls._ctx_class, with_setup, *args)
+        return _C._apply_function(cls, cls._named_ctx_class(), with_setup, *args)
+
+    @classmethod
+    def _named_ctx_class(cls) -> type[FunctionCtx]:
+        """The class of contexts, under the name that nodes have where the call is."""
+        if not _C._transform(0):
+            return cls._ctx_class
+        if cls._generated is None:
+            cls._generated = type(f"{cls.__name__}GeneratedBackward", (cls._ctx_class,), {"__module__": cls.__module__})
+        return cls._generated
 
     @classmethod
     def _has_setup_context(cls) -> bool:

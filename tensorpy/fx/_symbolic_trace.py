@@ -27,6 +27,7 @@ from tensorpy.nn import Module, Parameter, Sequential
 from tensorpy.utils import _pytree
 
 _MISSING: Any = object()
+_PACKAGE = __name__.partition(".")[0]
 _proxyable_classes: list[type] = []
 _wrapped_functions: dict[tuple[int, str], dict[str, Any]] = {}  # id of the globals and name -> the globals
 _wrapped_methods: list[tuple[type, str]] = []
@@ -359,7 +360,7 @@ class Tracer(TracerBase):
             concrete_args = dict(zip(names, concrete_args, strict=True))
         concrete = concrete_args or {}
         nested = not all(_pytree.tree_structure(concrete[name]).is_leaf() for name in names if name in concrete)
-        annotations = getattr(root_fn, "__annotations__", {})
+        annotations = _annotations_of(root_fn)
         made: dict[str, Any] = {}
         for name in names:
             made[name] = self._input(name, annotations.get(name), defaults.get(name, _MISSING), concrete, nested)
@@ -370,10 +371,11 @@ class Tracer(TracerBase):
             _, self.graph.in_spec = _pytree.tree_flatten((tuple(concrete.get(name, PH) for name in names), {}))
             self.graph.in_names = list(names)
         if not keywords and not stars:
-            return fn, args
+            return root_fn, args
         extra = [s for s, star in zip(stars, starred, strict=True) if not star.startswith("**")]
         named = [s for s, star in zip(stars, starred, strict=True) if star.startswith("**")]
-        return _calling(fn, keywords, extra, named), args
+        # For `*args` and `**kwargs` the function's own code is changed: what decorates it is left out.
+        return _calling(fn if stars else root_fn, keywords, extra, named), args
 
     def _input(self, name: str, kind: Any, default: Any, concrete: dict[str, Any], nested: bool) -> Any:
         if name not in concrete:
@@ -435,7 +437,7 @@ class Tracer(TracerBase):
         self._collect_tensors(self.root, "")
         fn, args = self.create_args_for_root(function, isinstance(root, Module), concrete_args)
         plain: Any = inspect.unwrap(function)
-        annotations = getattr(function, "__annotations__", {}) if fn is plain else {}
+        annotations = _annotations_of(function) if fn is plain else {}
         home = getattr(plain, "__globals__", {})
         with _Patcher() as patcher:
             self._patch(patcher, home)
@@ -497,6 +499,12 @@ class Tracer(TracerBase):
         for name, value in self.__dict__.items():
             made.__dict__[name] = value
         return made
+
+
+def _annotations_of(fn: Any) -> dict[str, Any]:
+    """A function's annotations; without those that say of a module of this package that it takes anything."""
+    given = getattr(fn, "__annotations__", {})
+    return {k: v for k, v in given.items() if v != "Any" or not fn.__module__.startswith(_PACKAGE)}
 
 
 def _parameters_of(fn: Any) -> tuple[list[str], list[str], dict[str, Any], int]:

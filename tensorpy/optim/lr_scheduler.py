@@ -11,6 +11,7 @@ import warnings
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
+from functools import wraps
 from typing import Any
 
 from tensorpy._C import Tensor
@@ -57,6 +58,29 @@ def _function(method: Any) -> Any:
 
 def _own(value: Any) -> Any:
     return value.clone() if isinstance(value, Tensor) else value
+
+
+def _asked_in_step(rates: Callable[[Any], list[Any]]) -> Callable[[Any], list[Any]]:
+    """A get_lr() that warns outside of step(): what it gives is the rates of the next epoch, not the last ones."""
+
+    @wraps(rates)
+    def get_lr(self: Any) -> list[Any]:
+        if not self._get_lr_called_within_step:
+            warnings.warn(
+                "To get the last learning rate computed by the scheduler, please use `get_last_lr()`.", stacklevel=2
+            )
+        return rates(self)
+
+    return get_lr
+
+
+def _undo(scheduler: Any) -> None:
+    """Takes back the epoch that a schedule began with, or those that its parts did."""
+    if isinstance(scheduler, ChainedScheduler):
+        for part in scheduler._schedulers:
+            _undo(part)
+    else:
+        scheduler.last_epoch -= 1
 
 
 class LRScheduler:
@@ -223,6 +247,7 @@ class LambdaLR(_ByFunction):
         [0.5]
     """
 
+    @_asked_in_step
     def get_lr(self) -> list[Any]:
         return [base * f(self.last_epoch) for base, f in zip(self.base_lrs, self.lr_lambdas, strict=True)]
 
@@ -257,6 +282,7 @@ class MultiplicativeLR(_ByFunction):
                 raise TypeError(f"lr_lambda should be a function, but got {type(given).__name__}")
         super().__init__(optimizer, lr_lambda, last_epoch)
 
+    @_asked_in_step
     def get_lr(self) -> list[Any]:
         if self._is_initial:
             return self._rates()
@@ -294,6 +320,7 @@ class StepLR(LRScheduler):
         self.step_size, self.gamma = step_size, gamma
         super().__init__(optimizer, last_epoch)
 
+    @_asked_in_step
     def get_lr(self) -> list[Any]:
         return self._scaled(1.0 if self.last_epoch == 0 or self.last_epoch % self.step_size else self.gamma)
 
@@ -330,6 +357,7 @@ class MultiStepLR(LRScheduler):
         self.milestones, self.gamma = Counter(milestones), gamma
         super().__init__(optimizer, last_epoch)
 
+    @_asked_in_step
     def get_lr(self) -> list[Any]:
         return self._scaled(self.gamma ** self.milestones[self.last_epoch])
 
@@ -372,6 +400,7 @@ class ConstantLR(LRScheduler):
         self.factor, self.total_iters = factor, total_iters
         super().__init__(optimizer, last_epoch)
 
+    @_asked_in_step
     def get_lr(self) -> list[Any]:
         if self.last_epoch == 0:
             return self._scaled(self.factor)
@@ -430,12 +459,14 @@ class LinearLR(LRScheduler):
         share = min(self.total_iters, epoch) / self.total_iters
         return self.start_factor + (self.end_factor - self.start_factor) * share
 
+    @_asked_in_step
     def get_lr(self) -> list[Any]:
         if self.last_epoch == 0:
             return self._scaled(self.start_factor)
         if self._is_initial or self.last_epoch > self.total_iters:
             return self._rates()
-        return self._scaled(self._factor(self.last_epoch) / self._factor(self.last_epoch - 1))
+        change = self.end_factor - self.start_factor  # the quotient of two factors, rounded as PyTorch's
+        return self._scaled(1.0 + change / (self.total_iters * self.start_factor + (self.last_epoch - 1) * change))
 
     def _get_closed_form_lr(self) -> list[Any]:
         return [base * self._factor(self.last_epoch) for base in self.base_lrs]
@@ -464,6 +495,7 @@ class ExponentialLR(LRScheduler):
         self.gamma = gamma
         super().__init__(optimizer, last_epoch)
 
+    @_asked_in_step
     def get_lr(self) -> list[Any]:
         return self._scaled(1.0 if self._is_initial else self.gamma)
 
@@ -504,6 +536,7 @@ class PolynomialLR(LRScheduler):
     def _factor(self, epoch: int) -> float:
         return (1.0 - min(self.total_iters, epoch) / self.total_iters) ** self.power
 
+    @_asked_in_step
     def get_lr(self) -> list[Any]:
         if self._is_initial or self.last_epoch > self.total_iters:
             return self._rates()
@@ -543,6 +576,7 @@ class CosineAnnealingLR(LRScheduler):
     def _height(self, epoch: int) -> float:
         return 1 + math.cos(math.pi * epoch / self.T_max)
 
+    @_asked_in_step
     def get_lr(self) -> list[Any]:
         if self._is_initial:
             return self._rates()
@@ -599,6 +633,7 @@ class CosineAnnealingWarmRestarts(LRScheduler):
         self.T_cur: float = last_epoch
         super().__init__(optimizer, last_epoch)
 
+    @_asked_in_step
     def get_lr(self) -> list[Any]:
         height = (1 + math.cos(math.pi * self.T_cur / self.T_i)) / 2
         return [self.eta_min + (base - self.eta_min) * height for base in self.base_lrs]
@@ -763,6 +798,7 @@ class CyclicLR(LRScheduler):
             return 1.0
         return 1 / (2.0 ** (x - 1)) if self.mode == "triangular2" else self.gamma**x
 
+    @_asked_in_step
     def get_lr(self) -> list[Any]:
         cycle = math.floor(1 + self.last_epoch / self.total_size)
         x = 1.0 + self.last_epoch / self.total_size - cycle
@@ -887,6 +923,7 @@ class OneCycleLR(LRScheduler):
             return vars(self)["anneal_func"](start, end, pct)
         return self._annealing_linear(start, end, pct) if kind == "linear" else self._annealing_cos(start, end, pct)
 
+    @_asked_in_step
     def get_lr(self) -> list[Any]:
         step = self.last_epoch
         if step > self.total_steps:
@@ -956,7 +993,7 @@ class SequentialLR(LRScheduler):
         for group in optimizer.param_groups:  # what each of them did when it was made
             _put(group, "lr", _own(group["initial_lr"]))
         for scheduler in schedulers:
-            scheduler.last_epoch -= 1
+            _undo(scheduler)
         schedulers[0]._initial_step()
         self._last_lr = schedulers[0].get_last_lr()
 
@@ -1156,6 +1193,7 @@ class ReduceLROnPlateau(LRScheduler):
             return sign * a < sign * best - self.threshold
         return sign * a < sign * best * (1 - sign * self.threshold)
 
+    @_asked_in_step
     def get_lr(self) -> list[Any]:
         return self._rates()
 

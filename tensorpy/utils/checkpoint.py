@@ -21,7 +21,7 @@ from tensorpy.autograd.function import Function
 from tensorpy.autograd.grad_mode import enable_grad, no_grad
 from tensorpy.autograd.graph import saved_tensors_hooks
 from tensorpy.utils._python_dispatch import TorchDispatchMode
-from tensorpy.utils._pytree import tree_map, tree_map_only
+from tensorpy.utils._pytree import tree_leaves, tree_map, tree_map_only
 
 __all__ = [
     "SAC_IGNORED_OPS", "CheckpointError", "CheckpointFunction", "CheckpointPolicy", "DefaultDeviceType",
@@ -226,7 +226,8 @@ def checkpoint(
 
     Returns: what the function gives.
 
-    Raises: ValueError for context_fn or debug with use_reentrant=True, and for unknown keyword arguments.
+    Raises: ValueError for context_fn or debug with use_reentrant=True, for unknown keyword arguments, and for another
+    determinism_check.
 
     Example:
         >>> x = tp.ones(2, requires_grad=True)
@@ -242,6 +243,8 @@ def checkpoint(
         )
         use_reentrant = True
     if not use_reentrant:
+        if determinism_check not in ("default", "none"):
+            raise ValueError(f"determinism_check should be one of ['default', 'none'], but got {determinism_check}")
         early_stop = early_stop if _settings["early_stop"] is None else _settings["early_stop"]
         return _checkpoint_by_hooks(function, args, kwargs, keep_random, context_fn, early_stop)
     if context_fn is not noop_context_fn or debug is not False:
@@ -500,6 +503,23 @@ class DefaultDeviceType:
     def get_device_type() -> str:
         """What it is."""
         return DefaultDeviceType._default_device_type
+
+
+def _infer_device_type(*args: Any) -> str:
+    """The kind of the first device that is not the CPU among those of tensors in trees; "cpu" of tensors of the CPU.
+
+    A warning says that there are several other kinds.
+    """
+    kinds = [leaf.device.type for leaf in tree_leaves(args) if isinstance(leaf, Tensor)]
+    others = sorted({kind for kind in kinds if kind != "cpu"})
+    first = next((kind for kind in kinds if kind != "cpu"), "cpu")
+    if len(others) > 1:
+        warnings.warn(
+            "Tensor arguments, excluding CPU tensors, are detected on at least two types of devices. The first one's "
+            f"random state alone is kept. Device types: {others} first device type: {first}",
+            stacklevel=2,
+        )
+    return first
 
 
 def get_device_states(*args: Any) -> tuple[list[int], list[Tensor]]:

@@ -206,3 +206,13 @@ def test_scaled_training_in_float16_learns() -> None:
         s.update()
         losses.append(loss.item())
     assert losses[-1] < losses[0] / 20
+
+
+def test_what_is_compared_is_known() -> None:
+    with pytest.raises(ValueError, match="determinism_check should be one of"):
+        tp.utils.checkpoint.checkpoint(tp.sin, tp.ones(2), use_reentrant=False, determinism_check="all")
+
+
+def test_the_kind_of_device_is_that_of_the_first_accelerator() -> None:
+    kind = tp.utils.checkpoint._infer_device_type
+    assert kind(3, [tp.ones(1)]) == "cpu" and kind({"a": tp.ones(1), "b": tp.ones(1, device="meta")}) == "meta"

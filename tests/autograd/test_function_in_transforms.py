@@ -127,3 +127,28 @@ def test_the_packages_own_functions_are_fine_in_transforms() -> None:
         return tp.utils.checkpoint.checkpoint(tp.sin, x, use_reentrant=True).sum()
 
     assert tp.equal(tp.func.grad(loss)(tp.ones(2)), tp.ones(2).cos())
+
+
+def test_nodes_in_transforms_are_called_generated() -> None:
+    names = []
+
+    class Twice(tp.autograd.Function):
+        @staticmethod
+        def forward(x: tp.Tensor) -> tp.Tensor:
+            return x * 2
+
+        @staticmethod
+        def setup_context(ctx: Any, inputs: Any, output: Any) -> None: ...
+
+        @staticmethod
+        def backward(ctx: Any, grad: tp.Tensor) -> tp.Tensor:
+            return grad * 2
+
+    def apply(x: tp.Tensor) -> tp.Tensor:
+        y = Twice.apply(x)
+        names.append((y.grad_fn.name(), type(y.grad_fn).__name__))
+        return y
+
+    assert tp.func.grad(apply)(tp.tensor(1.0)) == 2
+    apply(tp.ones((), requires_grad=True))
+    assert [name for _, name in names] == ["TwiceGeneratedBackward", "TwiceBackward"]

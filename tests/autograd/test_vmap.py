@@ -570,3 +570,16 @@ def test_a_level_inside_of_another() -> None:
         return tp.vmap(inner)(row)
 
     assert tp.vmap(outer)(tp.zeros(2, 3)).tolist() == x.sum(-1).tolist()
+
+
+def test_a_batch_in_as_many_parts_as_are_asked_for() -> None:
+    from tensorpy._functorch.apis import chunk_vmap
+
+    sizes = []
+
+    def seen(x: tp.Tensor) -> tp.Tensor:
+        sizes.append(tp.func.debug_unwrap(x).shape[0])
+        return x.sin()
+
+    x = tp.rand(10, 3)
+    assert tp.equal(chunk_vmap(seen, chunks=3)(x), x.sin()) and sizes == [4, 4, 2]

@@ -842,3 +842,16 @@ def test_every_operator_that_loops_warns_once(lib: library.Library) -> None:
             for i in range(count):
                 tp.vmap(getattr(getattr(tp.ops, lib.ns), f"loops{i}"))(tp.zeros(2))
         assert len([w for w in seen if "no batching rule" in str(w.message)]) == expected
+
+
+def test_a_key_is_known_before_the_operator_is(lib: library.Library) -> None:
+    with pytest.raises(RuntimeError, match="there is no dispatch key 'Nonsense'"):
+        lib.impl("not_yet", lambda x: x, "Nonsense")
+
+
+def test_a_second_fake_kernel_says_where_the_first_came_from(lib: library.Library) -> None:
+    lib.define("faked(Tensor x) -> Tensor")
+    name = f"{lib.ns}::faked"
+    library.register_fake(name, tp.empty_like, lib=lib)
+    with pytest.raises(RuntimeError, match=r"registered from .*test_library\.py:\d+"):
+        library.register_fake(name, tp.empty_like, lib=lib, allow_override=False)

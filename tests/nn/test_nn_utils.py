@@ -445,3 +445,20 @@ def test_one_more_parametrization_is_computed_of_what_was_there():
         with pytest.raises(ValueError, match=f"must have the same {what}"):
             parametrize.register_parametrization(layer, "weight", wrong)
     assert len(layer.parametrizations.weight) == 2
+
+
+def test_an_inverse_stays_on_the_device() -> None:
+    class Elsewhere(nn.Module):
+        def forward(self, x: tp.Tensor) -> tp.Tensor:
+            return x
+
+        def right_inverse(self, x: tp.Tensor) -> tp.Tensor:
+            return x.to("meta")
+
+    with pytest.raises(ValueError, match="may not change the device"):
+        nn.utils.parametrize.register_parametrization(nn.Linear(2, 2), "weight", Elsewhere())
+
+
+def test_masks_have_the_shape_of_what_they_prune() -> None:
+    with pytest.raises(AssertionError, match="must match"):
+        nn.utils.prune.custom_from_mask(nn.Linear(5, 2), "weight", tp.ones(3, 3))

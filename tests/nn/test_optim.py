@@ -664,3 +664,35 @@ def test_schedules_of_older_files_and_wrong_functions() -> None:
     assert optimizer.param_groups[0]["lr"] == pytest.approx(13)
     with pytest.raises(TypeError, match="lr_lambda should be a function"):
         optim.lr_scheduler.MultiplicativeLR(optimizer, [0.95])  # type: ignore[list-item]
+
+
+def test_rates_are_asked_for_in_step() -> None:
+    schedules = tp.optim.lr_scheduler
+    optimizer = tp.optim.SGD([nn.Parameter(tp.ones(1))], lr=0.1)
+    makers: list[Any] = [
+        lambda: schedules.StepLR(optimizer, 2),
+        lambda: schedules.LambdaLR(optimizer, lambda epoch: 0.5),
+        lambda: schedules.CosineAnnealingLR(optimizer, 3),
+    ]
+    for make in makers:
+        schedule = make()
+        with pytest.warns(UserWarning, match="please use `get_last_lr"):
+            schedule.get_lr()
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            optimizer.step()
+            schedule.step()
+
+
+def test_chained_schedules_are_parts_of_a_sequence() -> None:
+    schedules = tp.optim.lr_scheduler
+    optimizer = tp.optim.SGD([nn.Parameter(tp.ones(1))], lr=0.05)
+    first = [schedules.LinearLR(optimizer, 0.1, total_iters=5), schedules.ConstantLR(optimizer, 0.1, 5)]
+    parts = [schedules.ChainedScheduler(first), schedules.ConstantLR(optimizer, 0.5, 5)]
+    schedule = schedules.SequentialLR(optimizer, parts, [5])
+    rates = []
+    for _ in range(8):
+        rates.append(optimizer.param_groups[0]["lr"])
+        optimizer.step()
+        schedule.step()
+    assert rates == pytest.approx([0.0005, 0.0014, 0.0023, 0.0032, 0.0041, 0.025, 0.025, 0.025])

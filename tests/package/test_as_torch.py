@@ -595,3 +595,14 @@ def test_what_pytorchs_harness_asks_of_builds_and_storages() -> None:
         "torch._C._set_neg(x, False)\nprint(x.is_neg(), rearrange(x, 'a -> 1 a').shape)"
     )
     assert told.splitlines() == ["True True", "True False False", "True -2.0 True", "False torch.Size([1, 2])"]
+
+
+def test_what_a_package_calls_by_the_name_of_a_part_stays() -> None:
+    program = """
+import torch
+from torch._higher_order_ops.cond import cond
+import torch._higher_order_ops.scan, torch.nn.utils.weight_norm
+from functorch.experimental.control_flow import cond as same
+print(cond is same, callable(torch._higher_order_ops.scan), callable(torch.nn.utils.weight_norm))
+"""
+    assert output(program) == "True True True"

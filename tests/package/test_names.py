@@ -530,3 +530,26 @@ def test_functions_of_sizes_are_those_of_numbers() -> None:
 
     for name, given in calls:
         assert outcome(tp, name, given) == outcome(torch, name, given), (name, given)
+
+
+def test_functions_make_their_tensors_on_a_device() -> None:
+    from tensorpy.utils._device import set_device
+
+    @set_device("meta")
+    def some() -> Any:
+        yield tp.ones(1)
+        yield tp.ones(2)
+
+    assert [t.device.type for t in some()] == ["meta", "meta"] and tp.ones(1).device.type == "cpu"
+    assert set_device("meta")(lambda: tp.ones(1))().device.type == "meta"
+    with pytest.raises(RuntimeError, match="Cannot decorate classes"):
+        set_device("meta")(type("Some", (), {}))
+
+
+def test_calls_as_text() -> None:
+    render = tp._utils.render_call
+    assert render(tp.add, [tp.ones(2), 3], {"alpha": 2}) == "torch.add(tensor([...], size=(2,)), 3, alpha=2)"
+    assert render(tp.Tensor.sin, [tp.ones(1, dtype=tp.float64)], {}).endswith(
+        "(tensor([...], size=(1,), dtype=tensorpy.float64))"
+    )
+    assert render(tp.nn.functional.relu, [(1,), [None], {"a": "b"}], {}).endswith("relu((1,), [None], {'a': 'b'})")

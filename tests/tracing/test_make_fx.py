@@ -8,7 +8,8 @@ import pytest
 
 import tensorpy as tp
 from tensorpy._subclasses import FakeTensor
-from tensorpy.fx.experimental.proxy_tensor import DataDependentError, make_fx
+from tensorpy._subclasses.fake_tensor import DataDependentOutputException
+from tensorpy.fx.experimental.proxy_tensor import DataDependentError, DecompositionInterpreter, make_fx
 
 aten = tp.ops.aten
 F = tp.nn.functional
@@ -69,7 +70,8 @@ def test_graphs_of_fake_tensors_are_those_of_real_ones(f: Any, mode: str) -> Non
     x = tp.arange(8.0).reshape(2, 2, 2)
     real, fake = make_fx(f)(x), make_fx(f, tracing_mode=mode)(x)
     assert real.code == fake.code
-    values = [node.meta["val"] for node in fake.graph.nodes if node.op == "call_function" and "val" in node.meta]
+    called = [node.meta["val"] for node in fake.graph.nodes if node.op == "call_function" and "val" in node.meta]
+    values = tp.utils._pytree.tree_leaves(called)
     assert values and all(isinstance(value, FakeTensor) and value.device.type == "cpu" for value in values)
     given = tp.rand(2, 2, 2)
     tp.manual_seed(1)
@@ -171,3 +173,29 @@ def test_the_gradient_of_what_is_written_comes_of_the_values_before() -> None:
     module = make_fx(gradient)(tp.ones(2))
     assert not any(node.op == "get_attr" for node in module.graph.nodes)
     assert tp.allclose(module(tp.full((2,), 3.0)), gradient(tp.full((2,), 3.0)))
+
+
+def test_shapes_of_nodes_are_those_that_they_had() -> None:
+    def grown(x: tp.Tensor) -> tp.Tensor:
+        y = x.clone()
+        y.unsqueeze_(0)
+        return tp.var_mean(y, dim=0)[0]
+
+    nodes = make_fx(grown, tracing_mode="fake")(tp.ones(3)).graph.nodes
+    shapes = [tp.utils._pytree.tree_map(lambda t: tuple(t.shape), n.meta["val"]) for n in nodes if n.op != "output"]
+    assert shapes == [(3,), (3,), (1, 3), ((3,), (3,)), (3,), (3,)]
+
+
+def test_values_are_asked_for_in_pytorchs_words() -> None:
+    for mode in ("real", "fake"):
+        with pytest.raises(DataDependentOutputException, match="data-dependent"):
+            make_fx(tp.allclose, tracing_mode=mode)(tp.zeros(3), tp.zeros(3))
+
+
+def test_an_interpreter_writes_a_graph_of_parts() -> None:
+    x = tp.rand(4)
+    module, graph = make_fx(tp.nn.functional.silu)(x), tp.fx.Graph()
+    table = {tp.ops.aten.silu.default: lambda x: x * x.sigmoid()}
+    result = DecompositionInterpreter(module, new_graph=graph, decomposition_table=table).run(x)
+    parts = tp.fx.GraphModule(module, graph)
+    assert "silu" not in parts.code and tp.allclose(parts(x), result) and tp.allclose(result, module(x))

@@ -4,6 +4,7 @@ values of the program; graphs are rewritten; modules of graphs are copied and sa
 from __future__ import annotations
 
 import copy
+import functools
 import importlib
 import math
 import operator
@@ -374,3 +375,27 @@ def test_made_functions_have_their_own_names() -> None:
     gm = fx.symbolic_trace(lambda x: tp.nn.functional.max_pool2d(x, 2))
     assert "tensorpy.nn.functional.max_pool2d(x, 2)" in gm.code
     assert pickle.loads(pickle.dumps(gm)).code == gm.code
+
+
+def test_what_decorates_a_function_is_traced_with_it() -> None:
+    def doubling(function: Any) -> Any:
+        @functools.wraps(function)
+        def wrapper(*args: Any, **kwargs: Any) -> Any:
+            return function(*args, **kwargs) * 2
+
+        return wrapper
+
+    @doubling
+    def first(x: tp.Tensor) -> tp.Tensor:
+        return tp.relu(x)
+
+    @doubling
+    def second(x: tp.Tensor, *, y: int = 1) -> tp.Tensor:
+        return x + y
+
+    assert fx.symbolic_trace(first)(tp.ones(2)).tolist() == [2.0, 2.0]
+    assert fx.symbolic_trace(second)(tp.ones(2), y=2).tolist() == [6.0, 6.0]
+
+
+def test_modules_that_take_anything_leave_no_annotation() -> None:
+    assert "Any" not in fx.symbolic_trace(tp.nn.Sequential(tp.nn.Linear(2, 2))).code

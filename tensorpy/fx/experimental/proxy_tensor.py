@@ -16,10 +16,11 @@ from typing import Any
 
 from tensorpy import _C
 from tensorpy._C import Tensor
-from tensorpy._subclasses.fake_tensor import FakeTensor, FakeTensorMode
+from tensorpy._subclasses.fake_tensor import DataDependentOutputException, FakeTensor, FakeTensorMode
 from tensorpy.fx.code import is_written
 from tensorpy.fx.graph import Graph
 from tensorpy.fx.graph_module import GraphModule
+from tensorpy.fx.interpreter import Interpreter
 from tensorpy.fx.node import Node, overload
 from tensorpy.fx.traceback import mark
 from tensorpy.nn import Parameter
@@ -28,7 +29,7 @@ from tensorpy.utils._pytree import TreeSpec, tree_flatten, tree_map
 _tracer: Any = _C._tracer
 
 
-class DataDependentError(RuntimeError):
+class DataDependentError(DataDependentOutputException):
     """A function asked for the value of a tensor that depends on its inputs."""
 
 
@@ -99,7 +100,7 @@ class Recorder:
         """From here on the tensor is what a node gives."""
         self._kept[id(tensor)] = tensor, node
         if isinstance(tensor, FakeTensor):
-            node.meta["val"] = tensor
+            node.meta["val"] = tensor.detach()  # whose shape stays when the tensor's is changed in place
         self._seen.setdefault(_where(tensor), id(tensor))
         if depends:
             self._depends.add(_tracer.memory(tensor))
@@ -194,6 +195,8 @@ class Recorder:
             if isinstance(result, Tensor):
                 one = self.graph.call_function(operator.getitem, (node, place)) if several else node
                 self.know(result, one, depends)
+        if several and flat and all(isinstance(result, FakeTensor) for result in flat):
+            node.meta["val"] = (list if is_list else tuple)(result.detach() for result in flat)
 
     def _call(self, op: Any, nodes: list[Any]) -> Node:
         args, kwargs = _passed(op, nodes)
@@ -214,9 +217,9 @@ class Recorder:
         """A value leaves the graph."""
         if self.depends(tensor):
             raise DataDependentError(
-                f"make_fx: {what} asks for the values of a tensor that depends on the inputs. A graph has no values: "
-                "they would become constants of it. Compute with the tensor instead (where, masks), or ask outside of "
-                "what is recorded."
+                f"make_fx: {what} asks for the values of a tensor that depends on the inputs, which is data-dependent "
+                "control flow. A graph has no values: they would become constants of it. Compute with the tensor "
+                "instead (where, masks), or ask outside of what is recorded."
             )
 
 
@@ -364,6 +367,44 @@ def make_fx(
         return module
 
     return wrapped
+
+
+class DecompositionInterpreter(Interpreter):
+    """An interpreter that also writes a graph in which functions stand in operators' places: `run(*args)`.
+
+    Arguments:
+        module: the module
+        new_graph: the graph, an empty one
+        decomposition_table: the functions, by overload
+
+    Example:
+        >>> from tensorpy.fx.experimental.proxy_tensor import DecompositionInterpreter, make_fx
+        >>> module, graph = make_fx(tp.nn.functional.silu)(tp.ones(2)), tp.fx.Graph()
+        >>> table = {tp.ops.aten.silu.default: lambda x: x * x.sigmoid()}
+        >>> result = DecompositionInterpreter(module, graph, table).run(tp.ones(2))
+        >>> [node.name for node in graph.nodes]
+        ['arg0_1', 'sigmoid', 'mul', 'output']
+    """
+
+    def __init__(self, module: Any, new_graph: Graph, decomposition_table: Any = None, **options: Any) -> None:
+        super().__init__(module, **options)
+        self.new_graph, self.decomposition_table = new_graph, decomposition_table or {}
+
+    def run(self, *args: Any, **options: Any) -> Any:
+        """What the module gives; writes the graph.
+
+        Arguments:
+            args: the module's arguments
+
+        Returns: the result.
+        """
+        recorded = make_fx(super().run, self.decomposition_table)(*args, **options)
+        for name, value in vars(recorded).items():
+            if isinstance(value, Tensor):
+                setattr(self.module, name, value)
+        copied = self.new_graph.graph_copy(recorded.graph, {})
+        self.new_graph.output(copied)
+        return super().run(*args, **options)
 
 
 def get_isolated_graphmodule(

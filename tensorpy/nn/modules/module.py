@@ -949,7 +949,7 @@ class Module:
             keys = _IncompatibleKeys(missing, unexpected)
             for hook in module._load_state_dict_post_hooks.values():
                 if hook(module, keys) is not None:
-                    raise RuntimeError("a load_state_dict post-hook changes the keys in place and returns None")
+                    raise AssertionError("a load_state_dict post-hook changes the keys in place and returns None")
 
         load(self, rest, "")
         if strict:

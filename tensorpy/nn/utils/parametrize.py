@@ -108,6 +108,11 @@ class ParametrizationList(ModuleList):
                     "When `right_inverse` outputs one tensor, it may not change the dtype.\n"
                     f"original.dtype: {original.dtype}\nright_inverse(original).dtype: {value.dtype}"
                 )
+            if value.device != original.device:
+                raise ValueError(
+                    "When `right_inverse` outputs one tensor, it may not change the device.\n"
+                    f"original.device: {original.device}\nright_inverse(original).device: {value.device}"
+                )
             with no_grad():
                 original.data = value.data if value is not original else original.data
             _add_tensor(self, "original", original)

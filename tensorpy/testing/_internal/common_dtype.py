@@ -1,0 +1,146 @@
+"""Lists of dtypes by kind, under the names that tests import."""
+
+from __future__ import annotations
+
+from tensorpy import _C
+from tensorpy._C import dtype
+
+__all__ = [
+    "all_types", "all_types_and", "all_types_and_complex", "all_types_and_complex_and", "all_types_and_half",
+    "complex_types", "complex_types_and", "double_types", "empty_types", "float8_types", "float8_types_and",
+    "floating_and_complex_types", "floating_and_complex_types_and", "floating_types", "floating_types_and",
+    "floating_types_and_half", "get_all_complex_dtypes", "get_all_dtypes", "get_all_fp_dtypes", "get_all_int_dtypes",
+    "integral_types", "integral_types_and",
+]  # fmt: skip
+
+Dtypes = tuple[dtype, ...]
+
+_FLOATING: Dtypes = (_C.float32, _C.float64)
+_INTEGRAL: Dtypes = (_C.uint8, _C.int8, _C.int16, _C.int32, _C.int64)
+_COMPLEX: Dtypes = (_C.complex64, _C.complex128)
+_FLOAT8: Dtypes = (_C.float8_e4m3fn, _C.float8_e4m3fnuz, _C.float8_e5m2, _C.float8_e5m2fnuz)
+
+
+def _and(kind: Dtypes, more: Dtypes) -> Dtypes:
+    if not all(isinstance(each, dtype) for each in more):
+        raise RuntimeError(f"expected dtypes, got {more}")
+    if len({*kind, *more}) != len(kind) + len(more):
+        raise RuntimeError(f"duplicate dtypes: {kind} and {more}")
+    return kind + more
+
+
+def empty_types() -> Dtypes:
+    """No dtype."""
+    return ()
+
+
+def floating_types() -> Dtypes:
+    """float32, float64."""
+    return _FLOATING
+
+
+def floating_types_and(*dtypes: dtype) -> Dtypes:
+    """float32, float64 and those that are given."""
+    return _and(_FLOATING, dtypes)
+
+
+def floating_types_and_half() -> Dtypes:
+    """float32, float64, float16."""
+    return _and(_FLOATING, (_C.float16,))
+
+
+def floating_and_complex_types() -> Dtypes:
+    """float32, float64 and the complex dtypes of them."""
+    return _FLOATING + _COMPLEX
+
+
+def floating_and_complex_types_and(*dtypes: dtype) -> Dtypes:
+    """float32, float64, the complex dtypes of them and those that are given."""
+    return _and(floating_and_complex_types(), dtypes)
+
+
+def double_types() -> Dtypes:
+    """float64, complex128."""
+    return _C.float64, _C.complex128
+
+
+def integral_types() -> Dtypes:
+    """uint8 and the signed integers."""
+    return _INTEGRAL
+
+
+def integral_types_and(*dtypes: dtype) -> Dtypes:
+    """uint8, the signed integers and those that are given."""
+    return _and(_INTEGRAL, dtypes)
+
+
+def all_types() -> Dtypes:
+    """Floating and integral types."""
+    return _FLOATING + _INTEGRAL
+
+
+def all_types_and(*dtypes: dtype) -> Dtypes:
+    """Floating, integral types and those that are given."""
+    return _and(all_types(), dtypes)
+
+
+def all_types_and_half() -> Dtypes:
+    """Floating, integral types and float16."""
+    return all_types_and(_C.float16)
+
+
+def complex_types() -> Dtypes:
+    """complex64, complex128."""
+    return _COMPLEX
+
+
+def complex_types_and(*dtypes: dtype) -> Dtypes:
+    """complex64, complex128 and those that are given."""
+    return _and(_COMPLEX, dtypes)
+
+
+def all_types_and_complex() -> Dtypes:
+    """Floating, integral and complex types."""
+    return all_types() + _COMPLEX
+
+
+def all_types_and_complex_and(*dtypes: dtype) -> Dtypes:
+    """Floating, integral, complex types and those that are given."""
+    return _and(all_types_and_complex(), dtypes)
+
+
+def float8_types() -> Dtypes:
+    """The four of eight bits that have no scale."""
+    return _FLOAT8
+
+
+def float8_types_and(*dtypes: dtype) -> Dtypes:
+    """The four of eight bits that have no scale, and those that are given."""
+    return _and(_FLOAT8, dtypes)
+
+
+def get_all_int_dtypes() -> list[dtype]:
+    """A list of the integral types."""
+    return list(_INTEGRAL)
+
+
+def get_all_fp_dtypes(include_half: bool = True, include_bfloat16: bool = True) -> list[dtype]:
+    """A list of the floating types."""
+    return [*_FLOATING, *[_C.float16] * include_half, *[_C.bfloat16] * include_bfloat16]
+
+
+def get_all_complex_dtypes(include_complex32: bool = False) -> list[dtype]:
+    """A list of the complex types."""
+    return [*[_C.complex32] * include_complex32, *_COMPLEX]
+
+
+def get_all_dtypes(
+    include_half: bool = True,
+    include_bfloat16: bool = True,
+    include_bool: bool = True,
+    include_complex: bool = True,
+    include_complex32: bool = False,
+) -> list[dtype]:
+    """A list of integral, floating, bool and complex types."""
+    numbers = get_all_int_dtypes() + get_all_fp_dtypes(include_half, include_bfloat16)
+    return numbers + [_C.bool] * include_bool + (get_all_complex_dtypes(include_complex32) if include_complex else [])

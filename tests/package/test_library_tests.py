@@ -1,0 +1,202 @@
+"""testing._internal: what libraries' own tests import, run as unittest runs it."""
+
+from __future__ import annotations
+
+import os
+import unittest
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tensorpy as tp
+from tensorpy import __future__ as future
+from tensorpy.testing._internal import common_device_type as on_devices
+from tensorpy.testing._internal import common_dtype
+from tensorpy.testing._internal import common_utils as common
+
+
+def results(case: type) -> dict[str, bool | str]:
+    """What becomes of each test of a class: whether it succeeds, or why it is skipped."""
+    suite = unittest.defaultTestLoader.loadTestsFromTestCase(case)
+    done = unittest.TestResult()
+    suite.run(done)
+    bad = {test._testMethodName for test, _ in done.failures + done.errors}  # type: ignore[attr-defined]
+    skipped = {test._testMethodName: why for test, why in done.skipped}  # type: ignore[attr-defined]
+    names = unittest.defaultTestLoader.getTestCaseNames(case)
+    return {name: skipped.get(name, name not in bad) for name in names}
+
+
+def test_parametrized_tests_are_a_method_for_each_value() -> None:
+    seen: list[Any] = []
+
+    @common.instantiate_parametrized_tests
+    class Case(common.TestCase):
+        @common.parametrize("x", [1, 2.5, "a"])
+        @common.parametrize("y,z", [(tp.float32, max), common.subtest((3, 4), name="named")])
+        def test_both(self, x: Any, y: Any, z: Any) -> None:
+            seen.append((x, y, z))
+
+        @common.parametrize("x", [common.subtest(1, decorators=[unittest.skip("not this one")]), 2])
+        def test_decorated(self, x: int) -> None:
+            assert x == 2
+
+        @common.decorateIf(unittest.expectedFailure, lambda arguments: arguments["x"] == 1)
+        @common.parametrize("x", [1, 2], name_fn=lambda x: f"is_{x}")
+        def test_under_a_condition(self, x: int) -> None:
+            assert x == 2
+
+        def test_plain(self) -> None: ...
+
+    got = results(Case)
+    assert all(value is True for name, value in got.items() if name != "test_decorated_x_1") and len(got) == 11
+    assert got["test_decorated_x_1"] == "not this one" and len(seen) == 6
+    assert {"test_plain", "test_under_a_condition_is_1", "test_both_x_2_5_float32_z0"} <= got.keys()
+    assert "test_both_x_a_named" in got and not hasattr(Case, "test_both")
+
+
+def test_two_decorators_do_not_give_one_argument() -> None:
+    class Case(common.TestCase):
+        @common.parametrize("x", [1])
+        @common.parametrize("x", [2])
+        def test_it(self, x: int) -> None: ...
+
+    with pytest.raises(RuntimeError, match="two decorators give x"):
+        common.instantiate_parametrized_tests(Case)
+
+
+def test_tests_of_devices_are_a_class_for_the_cpu() -> None:
+    seen: list[Any] = []
+    scope: dict[str, Any] = {"__name__": __name__}
+
+    class TestIt(common.TestCase):
+        def setUp(self) -> None:
+            super().setUp()
+            self.begun = True
+
+        @on_devices.dtypes(tp.float32, tp.int64)
+        @on_devices.dtypesIfCUDA(tp.float64)
+        @common.parametrize("n", [1, 2])
+        def test_dtypes(self, device: str, dtype: tp.dtype, n: int) -> None:
+            seen.append((device, dtype, n, self.begun))
+
+        @on_devices.dtypes((tp.float32, tp.int64))
+        def test_pairs(self, device: str, dtypes: Any) -> None:
+            assert dtypes == (tp.float32, tp.int64)
+
+        @on_devices.dtypes(tp.float32, tp.float64)
+        @on_devices.toleranceOverride({tp.float32: on_devices.tol(atol=1e-1, rtol=0.0)})
+        def test_tolerance(self, device: str, dtype: tp.dtype) -> None:
+            x = tp.ones(2, dtype=dtype)
+            (self.assertEqual if dtype == tp.float32 else self.assertNotEqual)(x, x + 0.05)
+
+        @on_devices.onlyCUDA
+        def test_elsewhere(self, device: str) -> None: ...
+
+        @on_devices.onlyNativeDeviceTypes
+        @on_devices.skipMeta
+        @on_devices.skipCUDAIf(True, "no")
+        def test_here(self, device: str) -> None: ...
+
+        @on_devices.skipCPUIf(True, "not here")
+        def test_skipped(self, device: str) -> None: ...
+
+        @on_devices.expectedFailureCPU
+        def test_expected(self, device: str) -> None:
+            raise ValueError
+
+        @on_devices.largeTensorTest("1000TB")
+        def test_large(self, device: str) -> None: ...
+
+    scope["TestIt"] = TestIt
+    on_devices.instantiate_device_type_tests(TestIt, scope, only_for="cpu")
+    assert scope.keys() == {"__name__", "TestItCPU"}
+    got = results(scope["TestItCPU"])
+    names = ["test_dtypes_n_1_cpu_float32", "test_dtypes_n_2_cpu_int64", "test_pairs_cpu_float32_int64"]
+    names += ["test_tolerance_cpu_float32", "test_tolerance_cpu_float64", "test_here_cpu", "test_expected_cpu"]
+    assert [got[name] for name in names] == [True] * 7
+    assert [got[f"test_{name}_cpu"] for name in ("elsewhere", "skipped")] == ["only on ('cuda',)", "not here"]
+    assert "memory" in str(got["test_large_cpu"]) and len(got) == 12
+    assert ("cpu", tp.int64, 2, True) in seen and len(seen) == 4
+
+
+def test_swapped_parameters_are_set_for_the_test_alone() -> None:
+    seen: list[bool] = []
+
+    @common.instantiate_parametrized_tests
+    class Case(common.TestCase):
+        @common.swap([True, False])
+        def test_it(self) -> None:
+            seen.append(future.get_swap_module_params_on_conversion())
+
+    before = future.get_swap_module_params_on_conversion()
+    assert results(Case) == {"test_it_swap_True": True, "test_it_swap_False": True}
+    assert sorted(seen) == [False, True] and future.get_swap_module_params_on_conversion() == before
+
+
+def test_what_the_case_takes_for_equal() -> None:
+    case = common.TestCase()
+    case.assertEqual(tp.tensor([3.0]), 3)
+    case.assertEqual([tp.ones(2)], [np.ones(2, np.float32)])
+    case.assertEqual(np.ones(2), np.ones(2))
+    case.assertEqual(tp.ones(2), tp.ones(2, dtype=tp.float64), exact_dtype=False)
+    case.assertEqualIgnoreType(tp.ones(2), tp.ones(2, dtype=tp.int64))
+    case.assertEqualBroadcasting(tp.ones(2, 3), 1.0)
+    case.assertNotEqual(tp.ones(2), tp.zeros(2))
+    case.assertNotEqual(3.0, "a")
+    case.assertExpectedInline("a\n# b\nc", "a\nc", ignore_comments=True)
+    case.compare_with_numpy(tp.sin, np.sin, tp.linspace(0, 1, 5))
+    with case.assertWarnsOnceRegex(UserWarning, "hi"):
+        __import__("warnings").warn("hi there", stacklevel=1)
+    for first, second in ((tp.ones(2), tp.ones(2, dtype=tp.float64)), (tp.ones(2), None), (tp.ones(2), tp.ones(3))):
+        with pytest.raises(AssertionError):
+            case.assertEqual(first, second)
+    with pytest.raises(AssertionError):
+        case.assertEqual(tp.sparse_coo_tensor([[0]], [1.0], (2,)), tp.tensor([1.0, 0.0]))
+
+
+def test_helpers() -> None:
+    assert common_dtype.floating_types_and(tp.float16) == (tp.float32, tp.float64, tp.float16)
+    with pytest.raises(RuntimeError, match="duplicate"):
+        common_dtype.all_types_and(tp.float32)
+    assert len(common_dtype.get_all_dtypes()) == 12 and common_dtype.double_types() == (tp.float64, tp.complex128)
+    x = common.noncontiguous_like(tp.arange(6.0).reshape(2, 3))
+    assert not x.is_contiguous() and x.tolist() == [[0, 1, 2], [3, 4, 5]]
+    assert common.bytes_to_scalar([0, 0, 128, 63], tp.float32, "cpu") == 1 and common.dtype_name(tp.int8) == "int8"
+    assert common.torch_to_numpy_dtype_dict[tp.float64] is np.float64
+    with common.TemporaryFileName() as name, common.set_default_dtype(tp.float64):
+        assert os.path.exists(name) and tp.ones(1).dtype == tp.float64
+    assert not os.path.exists(name) and tp.ones(1).dtype == tp.float32
+    with common.DeterministicGuard(True):
+        assert tp.are_deterministic_algorithms_enabled()
+    assert not tp.are_deterministic_algorithms_enabled()
+    a = common.random_hermitian_pd_matrix(3, dtype=tp.complex128)
+    assert bool((tp.linalg.eigvalsh(a) > 0).all())
+    assert not common.is_iterable_of_tensors([]) and common.is_iterable_of_tensors([x])
+
+
+def test_inherited_tests_are_expected_to_fail() -> None:
+    class Base(common.TestCase):
+        def test_it(self) -> None:
+            raise ValueError
+
+    @common.xfail_inherited_tests(["test_it"])
+    class Case(Base): ...
+
+    assert results(Case) == {"test_it": True} and results(Base) == {"test_it": False}
+
+
+def test_tensors_that_log() -> None:
+    from tensorpy.testing._internal import logging_tensor
+
+    with logging_tensor.capture_logs() as lines:
+        x = logging_tensor.LoggingTensor(tp.tensor([3.0]), requires_grad=True)
+        logging_tensor.log_input("x", x)
+        (x * x).unsqueeze(0).sum(dim=[1], keepdim=True)
+        x.split(1)
+    assert lines[:2] == ["$0: f32[1] = input('x')", "$1: f32[1] = tensorpy._ops.aten.mul.Tensor($0, $0)"]
+    assert lines[3].endswith("sum.dim_IntList($2, ['1'], True)") and lines[4].startswith("['$4: f32[1]'] = ")
+    assert str(x) == "LoggingTensor(tensor([3.]), requires_grad=True)"
+    with logging_tensor.capture_logs_with_logging_tensor_mode() as lines:
+        tp.ones(2) + 1
+    assert len(lines) == 2 and lines[1].startswith("$1: f32[2] = ")

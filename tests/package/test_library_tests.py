@@ -105,6 +105,9 @@ def test_tests_of_devices_are_a_class_for_the_cpu() -> None:
         def test_expected(self, device: str) -> None:
             raise ValueError
 
+        @on_devices.expectedFailureCPU
+        def test_unexpected(self, device: str) -> None: ...
+
         @on_devices.largeTensorTest("1000TB")
         def test_large(self, device: str) -> None: ...
 
@@ -116,7 +119,7 @@ def test_tests_of_devices_are_a_class_for_the_cpu() -> None:
     names += ["test_tolerance_cpu_float32", "test_tolerance_cpu_float64", "test_here_cpu", "test_expected_cpu"]
     assert [got[name] for name in names] == [True] * 7
     assert [got[f"test_{name}_cpu"] for name in ("elsewhere", "skipped")] == ["only on ('cuda',)", "not here"]
-    assert "memory" in str(got["test_large_cpu"]) and len(got) == 12
+    assert "memory" in str(got["test_large_cpu"]) and got["test_unexpected_cpu"] is False and len(got) == 13
     assert ("cpu", tp.int64, 2, True) in seen and len(seen) == 4
 
 

@@ -89,6 +89,7 @@ _BY_MODULE = {
     """,
     "storage.files": "from_file",
     "utils.backend_registration": "_register_device_module",
+    "utils.dlpack": "to_dlpack",
 }
 NAMES = {name: module for module, names in _BY_MODULE.items() for name in names.split()}
 

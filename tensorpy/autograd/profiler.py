@@ -57,6 +57,7 @@ class profile:
         custom_trace_id_callback: Any = None,
     ) -> None:
         self.enabled = enabled and use_cpu
+        self._entered = False
         if use_cuda:
             warnings.warn("profile: there is no CUDA, and nothing of it is timed", stacklevel=2)
         self._inner = _profiler.profile(
@@ -69,6 +70,9 @@ class profile:
         )
 
     def __enter__(self) -> profile:
+        if self._entered:
+            raise RuntimeError("Profiler context manager is not reentrant")
+        self._entered = True
         if self.enabled:
             self._inner.start()
         return self

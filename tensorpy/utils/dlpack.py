@@ -41,10 +41,12 @@ def to_dlpack(tensor: Tensor) -> Any:
 
     Returns: a capsule.
 
-    Raises: BufferError for a tensor that requires a gradient.
+    Raises: BufferError for a tensor that requires a gradient, TypeError for what is no tensor.
 
     Example:
         >>> tp.utils.dlpack.from_dlpack(tp.utils.dlpack.to_dlpack(tp.ones(2)))
         tensor([1., 1.])
     """
+    if not isinstance(tensor, Tensor):
+        raise TypeError(f"to_dlpack(): argument 'tensor' must be Tensor, not {type(tensor).__name__}")
     return tensor.__dlpack__()

@@ -553,3 +553,9 @@ def test_calls_as_text() -> None:
         "(tensor([...], size=(1,), dtype=tensorpy.float64))"
     )
     assert render(tp.nn.functional.relu, [(1,), [None], {"a": "b"}], {}).endswith("relu((1,), [None], {'a': 'b'})")
+
+
+def test_memory_that_others_take_over_is_a_function_of_the_package() -> None:
+    assert tp.to_dlpack is tp.utils.dlpack.to_dlpack and tp.from_dlpack(tp.to_dlpack(tp.ones(2))).tolist() == [1.0, 1.0]
+    with pytest.raises(TypeError, match="must be Tensor"):
+        tp.to_dlpack(3)  # type: ignore[arg-type]

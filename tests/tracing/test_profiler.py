@@ -677,3 +677,10 @@ def test_a_profile_runs_its_observer(tmp_path: Path) -> None:
     assert "aten::exp" in [e.name for e in p.events()]
     with gzip.open(path, "rt") as file:
         assert "aten::exp" in [node["name"] for node in json.load(file)["nodes"]]
+
+
+def test_a_profiler_begins_once() -> None:
+    with tp.autograd.profiler.profile() as p:
+        tp.ones(2).sum()
+    with pytest.raises(RuntimeError, match="not reentrant"):
+        p.__enter__()

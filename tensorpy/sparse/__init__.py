@@ -225,8 +225,8 @@ def _is_sparse(value: Any) -> bool:
 
 
 class check_sparse_tensor_invariants:
-    """A switch and context for checks of indices, which are sorted and distinct where it is on; that they fit is checked
-    always.
+    """A switch and context for checks of indices, which are sorted and distinct where it is on; that they fit is
+    checked always.
 
     Arguments:
         enable: whether it is on

@@ -56,9 +56,11 @@ def _writing(op: Operator, functional: Operator, place: Place) -> str:
     }
     kept = {a.name for a in op.schema.arguments}
     given = call_arguments(functional.schema, replaced={k: v for k, v in own.items() if k not in kept})
+    merges = place is SPARSE and op.function.kind == "inplace" and said(functional, place) == "values"
+    once = f'    if (tp_refuse_unmerged({name}, "{op.schema.name}") < 0) return -1;\n' if merges else ""
     return (
         f"static int {place.prefix}_{op.c}({parameters(op.schema, keyset=True)}) {{\n"
-        f"    {passed_by(op, place.key)}\n"
+        f"    {passed_by(op, place.key)}\n{once}"
         f"    tp_autoref *made = {functional.call}({given});\n"
         f'    return made ? tp_write_layout({name}, made, "{op.schema.name}") : -1;\n}}\n'
     )

@@ -32,7 +32,8 @@ def _of_pieces(pieces: list[Tensor], jagged: bool, dtype: Any, device: Any) -> T
     if pieces:
         return _C._nested_from_list(pieces, jagged)
     none = tp.empty(0, dtype=dtype, device=device)
-    return _C._nested_make(none, tp.zeros(1, dtype=tp.int64, device=device), None, None, 1, jagged)
+    sizes = None if jagged else tp.zeros(0, 0, dtype=tp.int64)  # of pieces without dimensions
+    return _C._nested_make(none, tp.zeros(1, dtype=tp.int64, device=device), None, sizes, 1, jagged)
 
 
 def nested_tensor(

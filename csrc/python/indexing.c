@@ -467,11 +467,12 @@ static tp_tensor *value_tensor(PyObject *value, const tp_tensor *to) {
     tp_scalar s;
     if (tp_py_is_tensor(value)) return tp_retain(tp_py_tensor_borrow(value));
     int ok = assigned_number(value, to, &s);
+    tp_dtype dtype = tp_is_quantized(to) ? TP_FLOAT32 : (tp_dtype)to->dtype; /* which the write quantizes */
     if (ok < 0) return NULL;
-    if (ok > 0) return raise_null(tp_full(TP_EMPTY_INTS, &s, (tp_dtype)to->dtype, TP_NO_LAYOUT, to->device, -1));
+    if (ok > 0) return raise_null(tp_full(TP_EMPTY_INTS, &s, dtype, TP_NO_LAYOUT, to->device, -1));
     if (!PySequence_Check(value) || PyUnicode_Check(value) || PyBytes_Check(value))
         return cannot_assign(value, to), NULL;
-    return tp_py_tensor_from_data(value, (tp_dtype)to->dtype, to->device);
+    return tp_py_tensor_from_data(value, dtype, to->device);
 }
 
 /* Leading dimensions of size one that the target does not have. */
@@ -594,7 +595,7 @@ static int ass_subscript(PyObject *o, PyObject *key, PyObject *value) {
     tp_tensor *t = tp_py_tensor_borrow(o);
     if (!value) return PyErr_SetString(PyExc_TypeError, "Tensor does not support deleting items"), -1;
     if (tp_unlikely(tp_is_nested(t))) return assign_piece(t, key, value);
-    if (tp_unlikely(t->keys & TP_LAYOUT_KEYS & ~TP_BIT(ZeroTensor)))
+    if (tp_unlikely(t->keys & TP_LAYOUT_KEYS & ~(TP_BIT(ZeroTensor) | TP_BIT(Quantized))))
         return PyErr_SetString(PyExc_NotImplementedError,
                                "elements of a tensor that is not strided memory are not set by index; to_dense() gives "
                                "one whose are"),

@@ -479,7 +479,12 @@ def type(self: Tensor, dtype: Any = None, non_blocking: bool = False) -> Any:
     """
     if isinstance(dtype, builtins.type):
         dtype = _C.get_default_dtype() if dtype is Tensor else getattr(dtype, "dtype", dtype)
-    return _type(self, dtype, non_blocking)
+    name = _type(self, dtype, non_blocking)
+    family = {_C.sparse_coo: "sparse"}.get(self.layout, "quantized" if self.is_quantized else "")
+    if dtype is not None or not family:
+        return name
+    module, _, last = name.rpartition(".")
+    return f"{module}.{family}.{last}"
 
 
 def cuda(self: Tensor, device: Any = None, non_blocking: bool = False, memory_format: Any = None) -> Tensor:
@@ -533,7 +538,7 @@ def resize_as_(self: Tensor, other: Tensor, *, memory_format: Any = None) -> Ten
         >>> tp.ones(4).resize_as_(tp.ones(2, 2)).shape
         tensorpy.Size([2, 2])
     """
-    return self.resize_(other.shape)
+    return _C.resize_as_(self, other)
 
 
 def share_memory_(self: Tensor) -> Tensor:

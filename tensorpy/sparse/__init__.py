@@ -4,11 +4,12 @@
     s @ dense, s + s, 2 * s, s.t(), s.to_dense(), tensorpy.sparse.sum(s, 0)
 
 The operators of sparse tensors are those of dense ones, with kernels for their layouts (`layouts:` of their entries).
-What has none is a NotImplementedError. Indices are always checked.
+What has none is a NotImplementedError. Indices are always checked to fit.
 """
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 from tensorpy import _C
@@ -16,6 +17,7 @@ from tensorpy._C import Tensor
 from tensorpy._package import proposing as _proposing
 from tensorpy._package.absent import absent
 from tensorpy.sparse._make import (  # noqa: F401  (what makes tensors)
+    ORDERED,
     _sparse_coo_tensor_unsafe,
     empty_coo,
     sparse_bsc_tensor,
@@ -34,6 +36,14 @@ __all__ = [
 spsolve = solve = absent(__name__, "spsolve")
 
 
+class _Typed(type):
+    """The type of FloatTensor and its like: tensors of coordinates and a dtype are its instances."""
+
+    def __instancecheck__(cls, value: object) -> bool:
+        dtype: Any = cls.__dict__["dtype"]
+        return isinstance(value, Tensor) and value.layout is _C.sparse_coo and value.dtype is dtype
+
+
 def _typed(name: str, dtype: Any) -> Any:
     def make(cls: Any, *args: Any, device: Any = None) -> Any:
         if not args or isinstance(args[0], int):
@@ -42,7 +52,7 @@ def _typed(name: str, dtype: Any) -> Any:
 
     doc = f"A sparse tensor of {dtype}: of sizes, or of what sparse_coo_tensor takes."
     about = {"__module__": __name__, "__doc__": doc, "dtype": dtype, "layout": _C.sparse_coo}
-    return type(name, (), {"__new__": make, **about})
+    return _Typed(name, (), {"__new__": make, **about})
 
 
 FloatTensor: Any
@@ -215,7 +225,8 @@ def _is_sparse(value: Any) -> bool:
 
 
 class check_sparse_tensor_invariants:
-    """A switch and context for checks of indices: these are always checked here.
+    """A switch and context for checks of indices, which are sorted and distinct where it is on; that they fit is
+    checked always.
 
     Arguments:
         enable: whether it is on
@@ -228,28 +239,38 @@ class check_sparse_tensor_invariants:
 
     def __init__(self, enable: bool = True) -> None:
         self.state = enable
+        self._before: list[bool] = []
 
     @staticmethod
     def is_enabled() -> bool:
-        """Whether indices are checked: they are."""
-        return True
+        """Whether indices are checked to be sorted and distinct."""
+        return ORDERED[0]
 
     @staticmethod
     def enable() -> None:
-        """Switches checks on."""
+        """Switches the checks on."""
+        ORDERED[0] = True
 
     @staticmethod
     def disable() -> None:
-        """Would switch them off: indices are checked all the same."""
+        """Switches them off; that indices fit is checked all the same."""
+        ORDERED[0] = False
 
     def __enter__(self) -> Any:
+        self._before.append(ORDERED[0])
+        ORDERED[0] = self.state
         return self
 
     def __exit__(self, *unused: object) -> None:
-        pass
+        ORDERED[0] = self._before.pop()
 
     def __call__(self, function: Any) -> Any:
-        return function
+        @functools.wraps(function)
+        def checked(*args: Any, **kwargs: Any) -> Any:
+            with type(self)(self.state):
+                return function(*args, **kwargs)
+
+        return checked
 
 
 def as_sparse_gradcheck(gradcheck: Any) -> Any:

@@ -49,7 +49,7 @@ def sparse_coo_tensor(
         device: where the elements are: a device or its name; None takes the default
         pin_memory: whether the CPU's memory is pinned for copies to a device
         requires_grad: whether autograd records what is done with the tensor
-        check_invariants: whether the indices are checked; they are in any case
+        check_invariants: whether places of a line are sorted and distinct; that indices fit is checked in any case
         is_coalesced: whether the indices are known to be in order and each once
 
     Returns: a sparse tensor.
@@ -148,7 +148,7 @@ def sparse_compressed_tensor(
         device: where the elements are: a device or its name; None takes the default
         pin_memory: whether the CPU's memory is pinned for copies to a device
         requires_grad: whether autograd records what is done with the tensor
-        check_invariants: whether the indices are checked; they are in any case
+        check_invariants: whether places of a line are sorted and distinct; that indices fit is checked in any case
 
     Returns: a sparse tensor.
 
@@ -167,8 +167,28 @@ def sparse_compressed_tensor(
         for i in (compressed_indices, plain_indices)
     )
     whole = _checked_matrix(compressed, plain, kept, size, layout)
+    if check_invariants or (check_invariants is None and ORDERED[0]):
+        _check_order(compressed, plain, layout)
     made = _C._compressed(compressed, plain, kept.detach() if requires_grad else kept, whole, layout)
     return made.requires_grad_() if requires_grad else made
+
+
+# Whether places of a line are asked to rise, where a call does not say: check_sparse_tensor_invariants.
+ORDERED = [False]
+
+
+def _check_order(compressed: Tensor, plain: Tensor, layout: Any) -> None:
+    """Places rise within each line, so none is there twice. Products and sums do without."""
+    n = plain.shape[-1]
+    if n < 2 or not plain.numel():
+        return
+    begins = _C.zeros((*plain.shape[:-1], n + 1), dtype=_C.bool, device=plain.device)
+    begins = begins.scatter(-1, compressed.to(_C.int64), True)[..., 1:n]
+    if not bool(((plain.diff() > 0) | begins).all()):
+        places = "col_indices" if layout in _BY_ROWS else "row_indices"
+        raise RuntimeError(
+            f"sparse_compressed_tensor: {layout}: `{places}` of a line are sorted and distinct, which these are not"
+        )
 
 
 def _checked_matrix(compressed: Tensor, plain: Tensor, kept: Tensor, size: Any, layout: Any) -> Size:
@@ -240,7 +260,7 @@ def sparse_csr_tensor(
         device: where the elements are: a device or its name; None takes the default
         pin_memory: whether the CPU's memory is pinned for copies to a device
         requires_grad: whether autograd records what is done with the tensor
-        check_invariants: whether the indices are checked; they are in any case
+        check_invariants: whether places of a line are sorted and distinct; that indices fit is checked in any case
 
     Returns: a sparse tensor.
 
@@ -253,6 +273,7 @@ def sparse_csr_tensor(
     """
     layout = _C.sparse_csr
     options = {"dtype": dtype, "device": device, "pin_memory": pin_memory, "requires_grad": requires_grad}
+    options["check_invariants"] = check_invariants
     return sparse_compressed_tensor(crow_indices, col_indices, values, size, layout=layout, **options)
 
 
@@ -279,7 +300,7 @@ def sparse_csc_tensor(
         device: where the elements are: a device or its name; None takes the default
         pin_memory: whether the CPU's memory is pinned for copies to a device
         requires_grad: whether autograd records what is done with the tensor
-        check_invariants: whether the indices are checked; they are in any case
+        check_invariants: whether places of a line are sorted and distinct; that indices fit is checked in any case
 
     Returns: a sparse tensor.
 
@@ -292,6 +313,7 @@ def sparse_csc_tensor(
     """
     layout = _C.sparse_csc
     options = {"dtype": dtype, "device": device, "pin_memory": pin_memory, "requires_grad": requires_grad}
+    options["check_invariants"] = check_invariants
     return sparse_compressed_tensor(ccol_indices, row_indices, values, size, layout=layout, **options)
 
 
@@ -318,7 +340,7 @@ def sparse_bsr_tensor(
         device: where the elements are: a device or its name; None takes the default
         pin_memory: whether the CPU's memory is pinned for copies to a device
         requires_grad: whether autograd records what is done with the tensor
-        check_invariants: whether the indices are checked; they are in any case
+        check_invariants: whether places of a line are sorted and distinct; that indices fit is checked in any case
 
     Returns: a sparse tensor.
 
@@ -331,6 +353,7 @@ def sparse_bsr_tensor(
     """
     layout = _C.sparse_bsr
     options = {"dtype": dtype, "device": device, "pin_memory": pin_memory, "requires_grad": requires_grad}
+    options["check_invariants"] = check_invariants
     return sparse_compressed_tensor(crow_indices, col_indices, values, size, layout=layout, **options)
 
 
@@ -357,7 +380,7 @@ def sparse_bsc_tensor(
         device: where the elements are: a device or its name; None takes the default
         pin_memory: whether the CPU's memory is pinned for copies to a device
         requires_grad: whether autograd records what is done with the tensor
-        check_invariants: whether the indices are checked; they are in any case
+        check_invariants: whether places of a line are sorted and distinct; that indices fit is checked in any case
 
     Returns: a sparse tensor.
 
@@ -370,6 +393,7 @@ def sparse_bsc_tensor(
     """
     layout = _C.sparse_bsc
     options = {"dtype": dtype, "device": device, "pin_memory": pin_memory, "requires_grad": requires_grad}
+    options["check_invariants"] = check_invariants
     return sparse_compressed_tensor(ccol_indices, row_indices, values, size, layout=layout, **options)
 
 

@@ -594,6 +594,12 @@ def test_a_written_piece_and_its_gradient() -> None:
     assert n[0].tolist() == [1, 1]
 
 
+def test_a_nested_tensor_of_nothing() -> None:
+    n = tp.nested.nested_tensor([])
+    assert n.dim() == 1 and n.size(0) == 0 and n.numel() == 0 and str(n) == "nested_tensor([\n\n])"
+    assert (n * 2).dim() == 1 and n.to(tp.float64).dtype is tp.float64 and len(n.unbind()) == 0
+
+
 def test_gaps_count_for_nothing() -> None:
     """Values that no piece has are no part of sums over all pieces, nor of gradients of a weight."""
     values, weight = tp.arange(16.0).view(8, 2), tp.ones(3, 2, requires_grad=True)

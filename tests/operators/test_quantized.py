@@ -401,3 +401,28 @@ def test_packed_channels_have_zero_points_in_floats(dtype: str, kind: str) -> No
     with pytest.raises(NotImplementedError, match="zero points in whole numbers"):
         tp.quantize_per_channel(tp.ones(3, 3), tp.ones(3), at, 0, getattr(tp, dtype))
     assert tp.quantize_per_channel(tp.ones(3, 3), tp.ones(3), at.float(), 0, getattr(tp, dtype)).dequantize().sum() == 9
+
+
+@pytest.mark.parametrize("channels", [False, True])
+@pytest.mark.parametrize("dtype", [tp.quint8, tp.qint8, tp.qint32])
+def test_elements_are_set_by_index(dtype: Any, channels: bool) -> None:
+    """What is written is quantized as the tensor is; aliases and views see it."""
+    x = tp.arange(6.0).reshape(2, 3)
+    writes: list[tuple[Any, Any]] = [
+        (0, 11.0), ((0, 1), 2.5), (slice(None), tp.full((2, 3), 1.5)), ((0,), tp.ones(3)), (tp.tensor([0]), 1.0),
+        (x > 2, 0.5), (tp.tensor([1]), tp.ones(1, 3)), (..., 3), ((slice(None), [0, 2]), 2.0), (0, [1.0, 2.0, 3.0]),
+    ]  # fmt: skip
+    for key, value in writes:
+        if channels:
+            q = tp.quantize_per_channel(x, tp.tensor([0.5, 0.25]), tp.tensor([3, 5]), 0, dtype)
+        else:
+            q = tp.quantize_per_tensor(x, 0.5, 3, dtype)
+        alias, dense = q.detach(), x.clone()
+        q[key] = value
+        dense[key] = value
+        assert q.dequantize().equal(dense) and alias.dequantize().equal(dense), (key, q)
+    q = tp.quantize_per_tensor(x, 0.5, 3, dtype)
+    q[:1] = q[1:]
+    assert q.dequantize()[0].tolist() == [3, 4, 5]
+    with pytest.raises(RuntimeError, match="accumulate"):
+        q.index_put_((tp.tensor([0]),), tp.tensor(1.0), accumulate=True)

@@ -514,3 +514,70 @@ def test_a_sum_has_the_dtype_of_its_terms_whatever_multiplies_one(first: Any, se
     for x, y in pairs:
         made = tp.add(x, y, alpha=alpha)
         assert made.dtype is wanted.dtype and made.to_dense().equal(wanted)
+
+
+@pytest.mark.parametrize("layout", [tp.sparse_coo, tp.sparse_csr, tp.sparse_csc, tp.sparse_bsr, tp.sparse_bsc])
+def test_a_number_of_a_sparse_tensor(layout: Any) -> None:
+    block = (1, 1) if layout in (tp.sparse_bsr, tp.sparse_bsc) else None
+    one, many = (t.to_sparse(layout=layout, blocksize=block) for t in (tp.tensor([[2.5]]), tp.eye(2)))
+    assert one.item() == float(one) == 2.5 and bool(one) and tp.is_nonzero(one)
+    with pytest.raises(RuntimeError):
+        many.item()
+
+
+def test_a_number_of_several_values() -> None:
+    assert tp.sparse_coo_tensor([[0, 0]], [1.0, -1.0], (1,)).item() == 0 and tp.sparse_coo_tensor((1,)).item() == 0
+    assert tp.sparse_coo_tensor(tp.zeros(0, 2, dtype=tp.int64), tp.tensor([1.0, 2.0]), ()).item() == 3
+
+
+@pytest.mark.parametrize("name", ["sin_", "abs_", "sqrt_", "floor_", "relu_", "nan_to_num_", "log1p_"])
+def test_values_that_are_to_be_merged_are_not_written(name: str) -> None:
+    """As in PyTorch; what goes value by value is."""
+    several = tp.sparse_coo_tensor([[0, 0]], [1.0, 2.0], (3,))
+    with pytest.raises(RuntimeError, match="coalesced"):
+        getattr(several.clone(), name)()
+    getattr(several.coalesce(), name)()
+    assert several.clone().neg_().mul_(2).to_dense().tolist() == [-6, 0, 0]
+
+
+@pytest.mark.parametrize("layout", [tp.sparse_csr, tp.sparse_csc, tp.sparse_bsr, tp.sparse_bsc])
+@pytest.mark.parametrize("places, right", [([0, 0, 2], True), ([0, 2, 0], False), ([0, 1, 1], False)])
+def test_places_of_a_line_are_asked_to_rise(layout: Any, places: list[int], right: bool) -> None:
+    blocks = layout in (tp.sparse_bsr, tp.sparse_bsc)
+    size = (2, 3) if layout in (tp.sparse_csr, tp.sparse_bsr) else (3, 2)
+    values = tp.ones(3, 1, 1) if blocks else tp.ones(3)
+
+    def make(**words: Any) -> tp.Tensor:
+        return tp.sparse_compressed_tensor([0, 1, 3], places, values, size, layout=layout, **words)
+
+    asked = tp.sparse.check_sparse_tensor_invariants
+    assert make().to_dense().sum() == 3 and not asked.is_enabled()
+    for call in (lambda: make(check_invariants=True), asked()(make)):
+        if right:
+            call()
+        else:
+            with pytest.raises(RuntimeError, match="sorted and distinct"):
+                call()
+    with asked(), asked(False):
+        make()
+
+
+def test_sizes_as_those_of_another_layout() -> None:
+    a = tp.eye(3).to_sparse_csr()
+    b = tp.zeros(1, 1).to_sparse_csr()
+    assert b.resize_as_sparse_(a) is b and b.shape == (3, 3) and b.col_indices().equal(a.col_indices())
+    assert b.to_dense().tolist() == tp.zeros(3, 3).tolist()
+    with pytest.raises(RuntimeError, match="sparse_csc"):
+        b.resize_as_sparse_(tp.eye(3).to_sparse_csc())
+    assert tp.sparse_coo_tensor((1,)).resize_as_(tp.eye(2).to_sparse()).shape == (2, 2)
+    with pytest.raises(NotImplementedError):
+        tp.sparse_coo_tensor((1,)).resize_as_(tp.eye(2))
+    with pytest.raises(RuntimeError, match="blocksize"):
+        tp.eye(2).to_sparse(layout=tp.sparse_csr, blocksize=(1, 1))
+
+
+def test_types_of_sparse_tensors() -> None:
+    s = tp.eye(2).to_sparse()
+    assert s.type() == "tensorpy.sparse.FloatTensor" and s.long().type() == "tensorpy.sparse.LongTensor"
+    assert isinstance(s, tp.sparse.FloatTensor) and not isinstance(s, tp.sparse.DoubleTensor)
+    assert not isinstance(tp.eye(2), tp.sparse.FloatTensor) and s.type(tp.float64).dtype is tp.float64

@@ -15,6 +15,7 @@ static tp_tensor *softmax_by(tp_tensor *self, int64_t dim, tp_dtype dtype, along
     tp_autonested n = {0};
     int64_t at = tp_wrap_dim(dim, self->ndim);
     if (at < 0 || tp_nested_of(self, &n) < 0) return NULL;
+    if (n.count == 0) return tp_nested_none(&n);
     if (at == 0)
         return tp_fail_null(
             TP_RuntimeError,

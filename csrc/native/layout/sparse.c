@@ -373,6 +373,8 @@ tp_tensor *to_sparse_sparse_dim_layout(tp_tensor *self, int64_t sparse_dim) {
 static tp_tensor *converted(tp_tensor *coo, tp_layout layout, tp_ints blocksize) {
     if (layout < 0 || layout == TP_SPARSE_COO) return tp_retain(coo);
     if (layout == TP_STRIDED) return tp_to_dense(coo, TP_NO_DTYPE, -1);
+    if (blocksize.size > 0 && layout <= TP_SPARSE_CSC)
+        return tp_fail_null(TP_RuntimeError, "to_sparse: the layout %s has no blocksize", tp_layouts[layout].name);
     return tp__coo_to_compressed(coo, layout, blocksize);
 }
 tp_tensor *to_sparse_composite(tp_tensor *self, tp_layout layout, tp_ints blocksize, tp_opt_int dense_dim) {
@@ -452,6 +454,30 @@ static int resize(tp_tensor *self, tp_ints size, int64_t sparse_dim, int64_t den
 /* sparse_resize_(Tensor(a!) self, int[] size, int sparse_dim, int dense_dim) -> Tensor(a!) */
 int sparse_resize__composite(tp_tensor *self, tp_ints size, int64_t sparse_dim, int64_t dense_dim) {
     return resize(self, size, sparse_dim, dense_dim, false, "sparse_resize_");
+}
+/* resize_as_sparse_(Tensor(a!) self, Tensor the_template) -> Tensor(a!): in lines it gets the template's places. */
+int resize_as_sparse__composite(tp_tensor *self, tp_tensor *the_template) {
+    int64_t sparse_dim, dense_dim;
+    if ((self->keys | the_template->keys) & TP_BIT(SparseCsr)) {
+        if (tp_layout_of(self) != tp_layout_of(the_template))
+            return tp_fail(TP_RuntimeError, "resize_as_sparse_: self has the layout %s, and the template %s",
+                           tp_layouts[tp_layout_of(self)].name, tp_layouts[tp_layout_of(the_template)].name);
+        tp_autoref *pattern = tp_detach(the_template);
+        tp_autoref *values = pattern ? tp__layout_values(pattern) : NULL;
+        tp_autoref *zeros =
+            values ? tp_zeros(tp_sizes(values), (tp_dtype)self->dtype, TP_STRIDED, values->device, -1) : NULL;
+        tp_autoref *whole = zeros ? tp__layout_like(pattern, zeros) : NULL;
+        return whole ? tp_write_layout(self, whole, "resize_as_sparse_") : -1;
+    }
+    if (tp_sparse_dim(the_template, &sparse_dim) < 0 || tp_dense_dim(the_template, &dense_dim) < 0) return -1;
+    return resize(self, tp_sizes(the_template), sparse_dim, dense_dim, false, "resize_as_sparse_");
+}
+/* resize_as_(Tensor(a!) self, Tensor the_template, *, MemoryFormat? memory_format=None) -> Tensor(a!) */
+int resize_as__layout(tp_tensor *self, tp_tensor *the_template, tp_memory_format memory_format TP_UNUSED) {
+    if (tp_is_sparse(self) && tp_is_sparse(the_template)) return tp_resize_as_sparse_(self, the_template);
+    return tp_fail(TP_NotImplementedError,
+                   "resize_as_: a tensor of the layout %s is not resized as one of the layout %s",
+                   tp_layouts[tp_layout_of(self)].name, tp_layouts[tp_layout_of(the_template)].name);
 }
 /* sparse_resize_and_clear_(Tensor(a!) self, int[] size, int sparse_dim, int dense_dim) -> Tensor(a!) */
 int sparse_resize_and_clear__composite(tp_tensor *self, tp_ints size, int64_t sparse_dim, int64_t dense_dim) {

@@ -33,6 +33,13 @@ static int put(tp_tensor *t, tp_tensor *made) {
     return tp_tensor_set_geometry(t, tp_sizes(made), (tp_ints){none, made->ndim});
 }
 
+int tp_refuse_unmerged(tp_tensor *t, const char *op) {
+    bool merged = true;
+    if (tp_layout_of(t) != TP_SPARSE_COO) return 0;
+    if (tp_is_coalesced(t, &merged) < 0) return -1;
+    return merged ? 0 : tp_fail(TP_RuntimeError, "%s requires coalesced input", op);
+}
+
 int tp_write_layout(tp_tensor *t, tp_tensor *made, const char *op) {
     if (tp_is_quantized(t)) return tp_write_quantized(t, made, op);
     if (tp_check_castable((tp_dtype)made->dtype, (tp_dtype)t->dtype) < 0) return -1;

@@ -162,12 +162,13 @@ TENSORPY_KERNEL(tp_tensor *, use, (tp_tensor *, x), (int64_t, which)) {
     int64_t sizes[] = {10, 5}, strides[] = {1, 20};
     tp_ints small = {sizes, 2}, across = {strides, 2};
     tp_tensor *t = NULL, *out = NULL;
+    tp_view v = tp_view_of(x);
     switch (which) {
     case 0: return of(total(x), x);
     case 1: return tp_retain(x);
     case 2: t = tp_as_strided(x, small, across, 3); break;
-    case 3: t = tp_new_empty_strided(small, across, TP_FLOAT32, tp_view_of(x).device); break;
-    case 4: t = tp_from_memory((void *)tp_view_of(x).data, small, across, TP_FLOAT32, tp_view_of(x).device, NULL, NULL); break;
+    case 3: t = tp_new_empty_strided(small, across, TP_FLOAT32, v.device); break;
+    case 4: t = tp_from_memory((void *)v.data, small, across, TP_FLOAT32, v.device, NULL, NULL); break;
     case 5: t = tp_as_view(x, tp_as_strided(x, small, across, 0)); break;
     case 6: return tp_check_write(x, "use") < 0 ? NULL : (tp_note_write(x, "use"), of(total(x), x));
     }

@@ -105,10 +105,15 @@ class _Plan:
     results: list[_Result]
     written: list[int]
     differentiable: list[bool]  # of the graph's outputs
+    moved: dict[int, tuple[Any, ...]]  # of those that are written: how they lie then, where it is another way
 
 
 def _memory(t: Tensor) -> Any:
     return None if t.layout is not _C.strided else _C._tracer.memory(t)
+
+
+def _geometry(t: Tensor) -> tuple[Any, ...]:
+    return () if t.layout is not _C.strided else (t.shape, t.stride(), t.storage_offset())
 
 
 def _result(leaf: Any, args: list[Tensor]) -> _Result:
@@ -127,12 +132,13 @@ def _examined(f: Callable[..., Any], primals: list[Tensor]) -> _Plan:
     """The function is called once, with fake tensors that are no leaves, since it may write them."""
     with FakeTensorMode(allow_non_fake_inputs=True) as mode:
         args = [_stand_in(mode.from_tensor(p), p) for p in primals]
-        before = [arg._version for arg in args]
+        before, lay = [arg._version for arg in args], list(map(_geometry, args))
         leaves, spec = tree_flatten(f(*args))
-        written = [place for place, arg in enumerate(args) if arg._version != before[place]]
+        moved = {place: now for place, arg in enumerate(args) if (now := _geometry(arg)) != lay[place]}
+        written = [place for place, arg in enumerate(args) if arg._version != before[place] or place in moved]
         results = [_result(leaf, args) for leaf in leaves]
         differentiable = [args[place].requires_grad for place in written]
-    return _Plan(spec, results, written, differentiable + [r.differentiable for r in results if r.made])
+    return _Plan(spec, results, written, differentiable + [r.differentiable for r in results if r.made], moved)
 
 
 def _stand_in(t: Tensor, p: Tensor) -> Tensor:
@@ -246,6 +252,8 @@ class _Compiled:
     def __call__(self, primals: list[Tensor]) -> Any:
         outputs = iter(self.run(*primals))
         for place in self.plan.written:
+            if place in self.plan.moved:
+                primals[place].as_strided_(*self.plan.moved[place])
             primals[place].copy_(next(outputs))
         leaves = [self._leaf(result, primals, outputs) for result in self.plan.results]
         return tree_unflatten(leaves, self.plan.spec)

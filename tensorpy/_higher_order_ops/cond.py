@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from tensorpy._C import Tensor
-from tensorpy.utils._pytree import tree_leaves
+from tensorpy import _C
+from tensorpy._C import Tensor, where
+from tensorpy.utils._pytree import tree_flatten, tree_leaves, tree_unflatten
 
 __all__ = ["cond"]
 
@@ -27,6 +28,8 @@ def cond(
     operands: tuple[Any, ...] | list[Any] = (),
 ) -> Any:
     """`true_fn(*operands)` if pred is true, else `false_fn(*operands)`. Only the one that is called is differentiated.
+
+    Where vmap maps pred, both are called, and each sample has what its branch gives.
 
     Arguments:
         pred: a bool, or a tensor of one element
@@ -50,4 +53,14 @@ def cond(
             "Expect operands to be a tuple of possibly nested dict/list/tuple that only consists of tensor leaves, "
             f"but got {operands}."
         )
+    if isinstance(pred, Tensor) and pred.numel() == 1 and _C._is_batched(pred):
+        return _of_each(pred.reshape(()).to(bool), true_fn(*operands), false_fn(*operands))
     return (true_fn if _is_true(pred, "pred") else false_fn)(*operands)
+
+
+def _of_each(pred: Tensor, true: Any, false: Any) -> Any:
+    """What the branch of each sample gives (vmap): both have been called."""
+    (ours, spec), (theirs, other) = tree_flatten(true), tree_flatten(false)
+    if spec != other or any(not isinstance(leaf, Tensor) for leaf in (*ours, *theirs)):
+        raise RuntimeError("cond: branches of which vmap calls both have to give tensors in the same tree")
+    return tree_unflatten([where(pred, a, b) for a, b in zip(ours, theirs, strict=True)], spec)

@@ -35,6 +35,12 @@ def writes_and_views(a: Any, b: Any) -> Any:
     return c, a, a[0], b
 
 
+def turns(a: Any, b: Any) -> Any:
+    b.mul_(3)
+    a.t_()
+    return a * 2, a.reshape(-1), b.view(-1), a.diagonal()
+
+
 FUNCTIONS: dict[str, Callable[..., Any]] = {
     "one": lambda a, b: a + b * a.sin(),
     "two": lambda a, b: [a + b, a - b],
@@ -44,6 +50,7 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "ravel": lambda a, b: a.t().ravel() * b.ravel(),
     "written": lambda a, b: writes(a) + b,
     "written and seen": writes_and_views,
+    "turned": turns,
     "tables": lambda a, b: nn.functional.pad(a[None], (1, 1), mode="reflect").sum() * b,
 }
 

@@ -13,6 +13,7 @@ import time
 import warnings
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,7 @@ import pytest
 
 import tensorpy as tp
 from tensorpy.testing.checks import bits
+from tensorpy.utils import extension
 
 N = 400  # more than what lies in a storage's own block
 
@@ -140,6 +142,60 @@ def test_pending_numbers_as_states() -> None:
 
     state = tp.get_rng_state()
     assert compiled(function)(state).equal(function(state))
+
+
+OUTSIDE = r"""
+#include "tensorpy/library.h"
+static float total(const tp_tensor *t) {
+    tp_view v = tp_view_of(t);
+    float sum = 0;
+    for (int64_t i = 0; i < v.numel; i++) sum += ((const float *)v.data)[i] * (float)(i % 7);
+    return sum;
+}
+static tp_tensor *of(float value, tp_tensor *like) {
+    tp_tensor *out = tp_new_empty_like(like, TP_FLOAT32);
+    tp_view v = out ? tp_view_of(out) : (tp_view){0};
+    for (int64_t i = 0; out && i < v.numel; i++) ((float *)v.data)[i] = value + (float)i;
+    return out;
+}
+TENSORPY_KERNEL(tp_tensor *, use, (tp_tensor *, x), (int64_t, which)) {
+    int64_t sizes[] = {10, 5}, strides[] = {1, 20};
+    tp_ints small = {sizes, 2}, across = {strides, 2};
+    tp_tensor *t = NULL, *out = NULL;
+    tp_view v = tp_view_of(x);
+    switch (which) {
+    case 0: return of(total(x), x);
+    case 1: return tp_retain(x);
+    case 2: t = tp_as_strided(x, small, across, 3); break;
+    case 3: t = tp_new_empty_strided(small, across, TP_FLOAT32, v.device); break;
+    case 4: t = tp_from_memory((void *)v.data, small, across, TP_FLOAT32, v.device, NULL, NULL); break;
+    case 5: t = tp_as_view(x, tp_as_strided(x, small, across, 0)); break;
+    case 6: return tp_check_write(x, "use") < 0 ? NULL : (tp_note_write(x, "use"), of(total(x), x));
+    }
+    if (t) out = which == 3 ? tp_retain(x) : of(total(t), x);
+    if (t) tp_release(t);
+    return out;
+}
+TENSORPY_LIBRARY(pending_api, m) { return tp_def(m, "use(Tensor x, int which) -> Tensor"); }
+TENSORPY_LIBRARY_IMPL(pending_api, CPU, m) { return tp_impl(m, "use", use); }
+"""
+
+
+def test_functions_of_the_c_interface(tmp_path: Path) -> None:
+    """A kernel from outside has the contents of that line, whichever function it asks for them."""
+    path = extension.load_inline("pending_api", OUTSIDE, build_directory=tmp_path)
+    try:
+
+        def function(x: tp.Tensor, which: int) -> Any:
+            y = x * 2 + 1
+            seen = tp.ops.pending_api.use(y, which)
+            return seen.clone() + 1, y + seen.sum(), y
+
+        x = tp.randn(20, 20)
+        for which in range(7):
+            assert shown(compiled(function)(x, which)) == shown(function(x, which)), which
+    finally:
+        tp.ops.unload_library(path)
 
 
 # ---- threads and forks ----

@@ -1,4 +1,5 @@
-"""Programs of examples/ with their model compiled and the loop as it is: 50 losses, equal to the bit."""
+"""Programs of examples/ and benchmarks/ with their model, or each module of it, compiled and the loop as it is: 50
+losses, equal to the bit."""
 
 from __future__ import annotations
 
@@ -13,7 +14,8 @@ import tensorpy as tp
 from tensorpy import nn
 from tensorpy.nn import functional as F
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "examples"))
+ROOT = Path(__file__).resolve().parents[2]
+sys.path[:0] = [str(ROOT / "examples"), str(ROOT)]
 
 Program = Iterator[Any]  # the model, then losses; the model that is sent runs instead
 
@@ -83,6 +85,47 @@ def vae() -> Program:
         yield loss.item()
 
 
+def digits() -> Program:
+    import digits as program
+
+    images, labels = tp.rand(64, 1, 8, 8), tp.randint(10, (64,))
+    model = program.Cnn()
+    optimizer = program.OPTIMIZERS["adam"](model.parameters())
+    runs = yield model
+    while True:
+        chosen = tp.randint(64, (16,))
+        optimizer.zero_grad()
+        loss = F.cross_entropy(runs(program.varied(images[chosen])), labels[chosen])
+        loss.backward()
+        optimizer.step()
+        yield loss.item()
+
+
+def of_the_benchmarks() -> Program:
+    from benchmarks import bench_programs as program
+
+    program.LAYERS, program.HEADS, program.WIDTH, program.TOKENS = 2, 2, 16, 12  # type: ignore[misc]
+    model = nn.ModuleList([program.gpt(tp), program.mlp(tp)])
+    optimizer = tp.optim.AdamW(model.parameters(), lr=1e-3)
+    runs = yield model
+    gpt, mlp = runs
+    while True:
+        ids, x = tp.randint(program.KINDS, (2, 13)), tp.randn(4, 256)
+        optimizer.zero_grad()
+        scores = gpt(ids[:, :-1])[0].flatten(0, 1)
+        loss = F.cross_entropy(scores, ids[:, 1:].flatten()) + F.cross_entropy(mlp(x), tp.randint(10, (4,)))
+        loss.backward()
+        optimizer.step()
+        yield loss.item()
+
+
+def each_module(model: nn.Module, **how: Any) -> nn.Module:
+    for module in model.modules():
+        if type(module).forward is not nn.Module.forward:
+            module.compile(**how)
+    return model
+
+
 def losses(program: Callable[[], Any], wrap: Callable[[Any], Any], steps: int) -> list[Any]:
     tp.manual_seed(5)
     run = program()
@@ -91,10 +134,13 @@ def losses(program: Callable[[], Any], wrap: Callable[[Any], Any], steps: int) -
     return [*found, *(p.detach().clone() for p in model.parameters()), *(b.clone() for b in model.buffers())]
 
 
-@pytest.mark.parametrize("program", [gpt, lstm, resnet, vae])
+@pytest.mark.parametrize("program", [gpt, lstm, resnet, vae, digits, of_the_benchmarks])
 def test_the_same_losses(program: Callable[[], Any]) -> None:
     expected = losses(program, lambda m: m, 50)
     for backend in ("tensorpy", "aot_eager"):
         how = {"backend": backend, "options": {"smallest": 512, "tile": 4096}}
-        got = losses(program, lambda m, how=how: tp.compile(m, **how), 50)
-        assert all(a.equal(b) if isinstance(a, tp.Tensor) else a == b for a, b in zip(got, expected, strict=True))
+        for wrap in (tp.compile, each_module):
+            if wrap is tp.compile and program is of_the_benchmarks:
+                continue  # a list of modules is not called
+            got = losses(program, lambda m, wrap=wrap, how=how: wrap(m, **how), 50)
+            assert all(a.equal(b) if isinstance(a, tp.Tensor) else a == b for a, b in zip(got, expected, strict=True))

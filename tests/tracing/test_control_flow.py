@@ -74,3 +74,16 @@ def test_a_function_of_each_slice() -> None:
         map(lambda x: x, tp.ones(0, 2))
     with pytest.raises(RuntimeError, match="consistent"):
         map(lambda x: x[0], (tp.ones(2), tp.ones(3)))
+
+
+def test_vmap_takes_each_samples_branch() -> None:
+    def f(x: tp.Tensor) -> Any:
+        return tp.cond(x.sum() > 0, lambda t: {"a": (t * t).sum()}, lambda t: {"a": (t * 3).sum()}, (x,))
+
+    x = tp.tensor([[1.0, 2.0], [-1.0, 0.0]])
+    assert tp.vmap(f)(x)["a"].tolist() == [5.0, -3.0]
+    assert tp.vmap(tp.func.grad(lambda x: f(x)["a"]))(x).tolist() == [[2.0, 4.0], [3.0, 3.0]]
+    each = tp.vmap(tp.vmap(lambda x: tp.cond(x > 0, tp.sin, tp.cos, (x,))))(x)
+    assert each.equal(tp.where(x > 0, x.sin(), x.cos()))
+    with pytest.raises(RuntimeError, match="in the same tree"):
+        tp.vmap(lambda x: tp.cond(x > 0, lambda t: t, lambda t: (t,), (x,)))(x[0])

@@ -171,7 +171,7 @@ int convolution_int8_cpu(tp_tensor *x, tp_tensor *panels, tp_tensor *scales, tp_
         j.in[d] = x->sizes[d + 1], j.out[d] = out->sizes[d + 1], j.window[d] = window.data[d];
         j.stride[d] = stride.data[d], j.padding[d] = padding.data[d], j.dilation[d] = dilation.data[d];
     }
-    if (!j.apart) tp_int8_stay_bytes(&j.to, x, zero_points, out->numel / out->sizes[4]);
+    if (!j.apart) tp_int8_stay_bytes(&j.to, x, panels, zero_points, out->numel / out->sizes[4]);
     j.item = j.to.bytes ? 1 : 2;
     j.pixel = j.channels * j.item;
     /* A line of a window is one run, but where places must be moved apart. */

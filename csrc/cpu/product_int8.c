@@ -60,7 +60,7 @@ enum kind { WIDE, BYTES, EACH }; /* what rows are, and whether columns have numb
 
 /* The sums of lines with some pieces of a panel, or some quads of one, which stay in the L1 cache beside six rows. */
 static void add_products(tp_int8_part *part, const tp_int8_lines *a, const tp_int8_rows *rows, const int8_t *panel,
-                         enum kind kind, bool more, int32_t *sums) {
+                         const tp_int8_order *order, enum kind kind, bool more, int32_t *sums) {
     const tp_product_int8_kernels *kernels = tp_cpu.product_int8;
     const tp_int8_bytes *bytes = part->to->bytes;
     for (int64_t i = 0; i < a->lines; i++) {
@@ -70,19 +70,38 @@ static void add_products(tp_int8_part *part, const tp_int8_lines *a, const tp_in
             int64_t most = kind == BYTES ? bytes->rows : kernels->rows, groups = (left + most - 1) / most;
             n = (left + groups - 1) / groups; /* of equal size: the last would be slow, were it short */
             if (kind == EACH) kernels->multiply_each(&some, n, panel, sums);
+            else if (order) bytes->multiply_mixed(&some, order, n, panel, more, sums);
             else if (kind == BYTES) bytes->multiply(part, &some, n, panel, more, sums);
             else kernels->multiply(&some, n, panel, more, sums);
         }
     }
 }
 
-static void multiply_lines(tp_int8_part *part, const tp_int8_lines *a, const int8_t *panel, enum kind kind,
-                           int32_t *sums) {
+/* False: all quads are tame, and need no order. */
+static bool put_in_order(tp_int8_order *order, const tp_int8_rows *rows, const uint8_t *wild) {
+    int64_t n = rows->pieces * rows->quads;
+    if (!memchr(wild, true, (size_t)n)) return false;
+    order->count = 0;
+    for (int later = 0; later <= 1; later++) {
+        for (int64_t i = 0; i < n; i++) {
+            if (wild[i] != later) continue;
+            order->quads[order->count].row = rows->offsets[i / rows->quads] + 4 * (i % rows->quads);
+            order->quads[order->count++].panel = i * 4 * TP_INT8_COLUMNS;
+        }
+        if (!later) order->tame = order->count;
+    }
+    return true;
+}
+
+/* `wild`: which quads of the panel are not tame, or NULL. */
+static void multiply_lines(tp_int8_part *part, const tp_int8_lines *a, const int8_t *panel, const uint8_t *wild,
+                           enum kind kind, int32_t *sums) {
     const tp_int8_rows *whole = &a->rows;
     if (kind == EACH) {
-        add_products(part, a, whole, panel, EACH, false, sums);
+        add_products(part, a, whole, panel, NULL, EACH, false, sums);
         return;
     }
+    tp_int8_order order;
     const int64_t most = kind == BYTES ? part->to->bytes->quads : QUADS, size = kind == BYTES ? 4 : 8;
     int64_t pieces = whole->quads < most ? most / whole->quads : 1;
     int64_t quads = whole->quads < most ? whole->quads : most;
@@ -93,28 +112,36 @@ static void multiply_lines(tp_int8_part *part, const tp_int8_lines *a, const int
             some.offsets += p;
             some.pieces = whole->pieces - p < pieces ? whole->pieces - p : pieces;
             some.quads = whole->quads - q < quads ? whole->quads - q : quads;
-            add_products(part, a, &some, panel, kind, p || q, sums);
+            bool mixed = wild && put_in_order(&order, &some, wild);
+            add_products(part, a, &some, panel, mixed ? &order : NULL, kind, p || q, sums);
             panel += some.pieces * some.quads * 4 * TP_INT8_COLUMNS;
+            if (wild) wild += some.pieces * some.quads;
         }
 }
 
-static int room_for_starts(tp_int8_result *to, int64_t count) {
+static int room_for_starts(tp_int8_result *to, int64_t count, int64_t quads) {
     if (!to->bytes) return 0;
     to->starts_count = count * TP_INT8_COLUMNS;
     to->starts = tp_alloc((size_t)to->starts_count * sizeof *to->starts);
-    return to->starts ? 0 : -1;
+    to->wild_count = count * quads;
+    if (to->starts && to->mixed) to->wild = tp_alloc((size_t)to->wild_count);
+    if (to->starts && (to->wild || !to->mixed)) return 0;
+    tp_int8_free_starts(to);
+    return -1;
 }
 
 /* Of panel `number`, if rows are bytes. */
 static void make_start(const tp_int8_result *to, const int8_t *panels, int64_t number, int64_t quads) {
     if (!to->bytes) return;
     int32_t *starts = to->starts + number * TP_INT8_COLUMNS;
-    tp_cpu.product_int8->weights(panels + number * quads * 4 * TP_INT8_COLUMNS, quads, starts);
+    const int8_t *panel = panels + number * quads * 4 * TP_INT8_COLUMNS;
+    tp_cpu.product_int8->weights(panel, quads, starts);
+    if (to->wild) tp_cpu.product_int8->find_wild(panel, quads, to->wild + number * quads);
     for (int i = 0; i < TP_INT8_COLUMNS; i++) starts[i] = (int32_t)(0 - (uint32_t)starts[i] * (uint32_t)to->zero_point);
 }
 
 int tp_int8_make_starts(tp_int8_result *to, const int8_t *panels, int64_t count, int64_t quads) {
-    if (room_for_starts(to, count) < 0) return -1;
+    if (room_for_starts(to, count, quads) < 0) return -1;
     for (int64_t p = 0; p < count; p++) make_start(to, panels, p, quads);
     return 0;
 }
@@ -125,7 +152,12 @@ void tp_int8_done(tp_int8_part *part) {
     if (bytes && bytes->done) bytes->done();
 }
 
-void tp_int8_free_starts(tp_int8_result *to) { tp_free(to->starts, (size_t)to->starts_count * sizeof *to->starts); }
+void tp_int8_free_starts(tp_int8_result *to) {
+    tp_free(to->starts, (size_t)to->starts_count * sizeof *to->starts);
+    tp_free(to->wild, (size_t)to->wild_count);
+    to->starts = NULL;
+    to->wild = NULL;
+}
 
 void tp_int8_finish(tp_int8_part *part, int64_t rows) {
     tp_int8_waiting *w = &part->waiting;
@@ -142,6 +174,7 @@ void tp_int8_panel(tp_int8_part *part, const tp_int8_lines *a, const int8_t *pan
     tp_int8_columns c = columns_of(to, number, first, n);
     int64_t width = a->count < BLOCK ? a->count : BLOCK, height = BLOCK / width;
     bool finishes = kind == BYTES && to->bytes->finishes;
+    const uint8_t *wild = kind == BYTES && to->wild ? to->wild + number * a->rows.pieces * a->rows.quads : NULL;
     for (int64_t y = 0; y < a->lines; y += height)
         for (int64_t x = 0; x < a->count; x += width) {
             tp_int8_lines some = *a;
@@ -149,7 +182,7 @@ void tp_int8_panel(tp_int8_part *part, const tp_int8_lines *a, const int8_t *pan
             some.count = a->count - x < width ? a->count - x : width;
             some.lines = a->lines - y < height ? a->lines - y : height;
             int32_t *sums = part->sums[part->turn];
-            multiply_lines(part, &some, panel, kind, sums);
+            multiply_lines(part, &some, panel, wild, kind, sums);
             tp_int8_finish(part, part->waiting.rows);
             /* Lines are whole where there are several: their rows follow each other. */
             part->waiting = (tp_int8_waiting){c, sums, some.lines * some.count, 0, row + y * a->count + x, first, n};
@@ -181,16 +214,32 @@ tp_int8_result tp_int8_result_of(tp_tensor *scales, tp_tensor *zero_points, tp_t
                             .out_scale = (float)out_scale};
 }
 
-void tp_int8_stay_bytes(tp_int8_result *to, const tp_tensor *x, const tp_tensor *zero_points, int64_t rows) {
+/* Whether at most three of four quads are wild, as far as some of them show: else widened rows are quicker. */
+static bool are_tame(const tp_tensor *panels) {
+    const int64_t step = 61, quads = panels->numel / (4 * TP_INT8_COLUMNS);
+    int64_t asked = 0, found = 0;
+    for (int64_t i = 0; i < quads; i += step, asked++) {
+        uint8_t wild;
+        tp_cpu.product_int8->find_wild((const int8_t *)tp_data(panels) + i * 4 * TP_INT8_COLUMNS, 1, &wild);
+        found += wild;
+    }
+    return 4 * found <= 3 * asked;
+}
+
+void tp_int8_stay_bytes(tp_int8_result *to, const tp_tensor *x, const tp_tensor *panels, const tp_tensor *zero_points,
+                        int64_t rows) {
     const int32_t *zeros = tp_data(zero_points);
     const tp_product_int8_kernels *kernels = tp_cpu.product_int8;
     const tp_int8_bytes *bytes = kernels->bytes();
     if (!bytes || x->dtype != TP_UINT8) return;
     for (int64_t i = 0; i < zero_points->numel; i++)
         if (zeros[i]) return;
-    bool any = bytes->largest == UINT8_MAX;
-    if (any || (rows >= 2 * kernels->rows && kernels->largest(tp_data(x), x->numel) <= bytes->largest))
-        to->bytes = bytes;
+    if (bytes->largest < UINT8_MAX) {
+        if (rows < 2 * kernels->rows) return;
+        to->mixed = kernels->largest(tp_data(x), x->numel) > bytes->largest;
+        if (to->mixed && (!bytes->multiply_mixed || rows < 4 * kernels->rows || !are_tame(panels))) return;
+    }
+    to->bytes = bytes;
 }
 
 /* ---- rows of a matrix ---- */
@@ -271,7 +320,7 @@ int product_int8_cpu(tp_tensor *a, tp_tensor *panels, tp_tensor *scales, tp_tens
              .m = a->sizes[0],
              .k = a->sizes[1],
              .quads = (a->sizes[1] + 3) / 4};
-    tp_int8_stay_bytes(&j.to, a, zero_points, j.m);
+    tp_int8_stay_bytes(&j.to, a, panels, zero_points, j.m);
     j.pitch = (j.quads * (j.to.bytes ? 4 : 8) + LINE - 1) / LINE * LINE;
     if (j.pitch / LINE % 2 == 0) j.pitch += LINE;
     int64_t panel_work = 1 + j.m * j.k, few = 1 << 18;
@@ -279,8 +328,8 @@ int product_int8_cpu(tp_tensor *a, tp_tensor *panels, tp_tensor *scales, tp_tens
     j.block = block_of(&j);
     int64_t blocks = (j.m + j.block - 1) / j.block, block_work = j.block * j.k * panels_of(&j);
     bool are_few = j.m <= (j.block < BLOCK ? j.block : 2 * BLOCK);
-    int status =
-        are_few ? room_for_starts(&j.to, panels_of(&j)) : tp_int8_make_starts(&j.to, j.panels, panels_of(&j), j.quads);
+    int status = are_few ? room_for_starts(&j.to, panels_of(&j), j.quads)
+                         : tp_int8_make_starts(&j.to, j.panels, panels_of(&j), j.quads);
     if (status == 0)
         status = are_few ? run_few(&j, is_long, 1 + few / panel_work / 4)
                          : tp_parallel_unlocked(is_long, blocks, 1 + few / block_work, run_rows, &j);

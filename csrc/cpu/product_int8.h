@@ -42,15 +42,28 @@ typedef struct tp_int8_part {
 /* At most so many rows of sums that wait become numbers. */
 void tp_int8_finish(tp_int8_part *part, int64_t rows);
 
+/* Quads of a part of a panel, the tame ones first: for these the sum of two products with any bytes fits into 16 bits.
+ */
+#define TP_INT8_QUADS 128
+typedef struct {
+    int64_t tame, count;
+    struct {
+        int64_t row, panel; /* bytes from the begin of a row, and of the panel */
+    } quads[TP_INT8_QUADS];
+} tp_int8_order;
+
 /* Products of rows of bytes; `more`: they are added to the sums. Each kind has its bounds. */
 typedef struct {
-    int64_t rows, quads; /* that are best at once */
+    int64_t rows, quads; /* that are best at once; where there is multiply_mixed at most TP_INT8_QUADS */
     int64_t near;        /* bytes of rows that should stay in the L1 cache while the panels go by; 0: no need */
-    int largest;         /* a byte of a row */
+    int largest;         /* a byte of a row, for `multiply` */
     bool finishes;       /* sums wait, and `multiply` finishes them between its own steps */
     void (*multiply)(tp_int8_part *part, const tp_int8_rows *a, int64_t rows, const int8_t *panel, bool more,
                      int32_t *sums);
     void (*done)(void); /* after a thread's last product, before anyone else's code; or NULL */
+    /* `multiply` of any bytes, quad by quad in this order; NULL: there is none, or no need. */
+    void (*multiply_mixed)(const tp_int8_rows *a, const tp_int8_order *order, int64_t rows, const int8_t *panel,
+                           bool more, int32_t *sums);
 } tp_int8_bytes;
 /* That of CPUs with AVX-512 and more, or NULL. */
 const tp_int8_bytes *tp_int8_dots(void);
@@ -66,8 +79,9 @@ typedef struct {
     /* The sums of numbers of 16 bits where each column has its own, beside each other, with [pieces][TP_INT8_COLUMNS].
      */
     void (*multiply_each)(const tp_int8_rows *a, int64_t rows, const int8_t *panel, int32_t *sums);
-    /* The sum of each column of a panel, for products of bytes. */
+    /* The sum of each column of a panel, for products of bytes, and which of its quads are not tame. */
     void (*weights)(const int8_t *panel, int64_t quads, int32_t *sums);
+    void (*find_wild)(const int8_t *panel, int64_t quads, uint8_t *wild);
     uint8_t (*largest)(const uint8_t *from, int64_t n);
     /* Sums of products with integers that are read from the columns' zero points on. */
     void (*centre)(const tp_int8_rows *a, int64_t rows, const tp_int8_columns *c, int32_t *sums);
@@ -89,6 +103,9 @@ typedef struct tp_int8_result {
     const tp_int8_bytes *bytes; /* rows are bytes, and the weights' zero points 0; or NULL */
     int32_t *starts;            /* of sums of bytes: what their zero point adds to each column of every panel */
     int64_t starts_count;
+    uint8_t *wild; /* of sums by multiply_mixed: which quads of every panel are not tame; else NULL */
+    int64_t wild_count;
+    bool mixed;
     bool channels; /* each column has its scale and zero point */
     int64_t n, zero_point, out_zero_point;
     float scale, out_scale;
@@ -98,7 +115,8 @@ tp_int8_result tp_int8_result_of(tp_tensor *scales, tp_tensor *zero_points, tp_t
                                  int64_t zero_point, double out_scale, int64_t out_zero_point, bool relu,
                                  tp_tensor *out);
 /* Sets `bytes` where rows may stay the bytes that they are, which is quicker, if their number is worth it. */
-void tp_int8_stay_bytes(tp_int8_result *to, const tp_tensor *x, const tp_tensor *zero_points, int64_t rows);
+void tp_int8_stay_bytes(tp_int8_result *to, const tp_tensor *x, const tp_tensor *panels, const tp_tensor *zero_points,
+                        int64_t rows);
 /* Makes the starts of that many panels, of so many quads each, if rows are bytes; -1 with an error set if memory ran
  * out. */
 int tp_int8_make_starts(tp_int8_result *to, const int8_t *panels, int64_t count, int64_t quads);

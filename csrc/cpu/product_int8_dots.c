@@ -171,8 +171,8 @@ static AMX void release_tiles(void) {
 
 /* ---- which of them ---- */
 
-static const tp_int8_bytes vnni = {12, 128, 0, UINT8_MAX, false, multiply_dots, NULL};
-static const tp_int8_bytes amx = {GROUP, 512, 40 << 10, UINT8_MAX, true, multiply_tiles, release_tiles};
+static const tp_int8_bytes vnni = {12, 128, 0, UINT8_MAX, false, multiply_dots, NULL, NULL};
+static const tp_int8_bytes amx = {GROUP, 512, 40 << 10, UINT8_MAX, true, multiply_tiles, release_tiles, NULL};
 
 /* Whether the system lets this process use the tiles' numbers: asked once for all its threads. */
 static bool may_use_tiles(void) {

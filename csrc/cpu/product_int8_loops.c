@@ -1,8 +1,10 @@
 /* product_int8_loops.c: products of bytes, compiled once per capability; all give the same bits.
  *
- * Bytes of both signs multiplied and added in pairs do not fit into 16 bits, unless one of them is from 0 to 127. Rows
- * of others are widened once, a panel while it is read: pairs of 16-bit numbers are multiplied and added in 32 bits.
- * Either is exact; sums wrap around as int32 does. */
+ * Bytes of both signs multiplied and added in pairs do not fit into 16 bits, unless those of the row are from 0 to 127,
+ * or the two weights small: 255 times the sum of what is positive of them, and of what is negative, decides. A quad of
+ * a panel that has no other pairs is tame; most quads are, as weights are spread like a bell, and only the others are
+ * multiplied as pairs of 16-bit numbers (multiply_mixed). Few rows are widened once, a panel while it is read
+ * (multiply_wide). All is exact; sums wrap around as int32 does. */
 #include "cpu/product_int8.h"
 
 #include "cpu/kernels.h"
@@ -42,6 +44,13 @@ typedef __m512i lanes;
 #define other(a, b) _mm512_xor_si512(a, b)
 #define in_each(x) _mm512_broadcast_i32x4(x)
 #define widened(x, pair) _mm512_srai_epi16(_mm512_shuffle_epi8(x, pair), 8)
+#define both(a, b) _mm512_and_si512(a, b)
+#define up(x) _mm512_slli_epi16(x, 8)
+#define down(x) _mm512_srai_epi16(x, 8)
+#define down_plain(x) _mm512_srli_epi16(x, 8)
+#define highest(a, b) _mm512_max_epi8(a, b)
+#define lowest(a, b) _mm512_min_epi8(a, b)
+#define has(x, number) (_mm512_cmpeq_epi16_mask(x, _mm512_set1_epi16(number)) != 0)
 #elif defined(__AVX2__)
 typedef __m256i lanes;
 #define VECTORS 2
@@ -55,6 +64,13 @@ typedef __m256i lanes;
 #define other(a, b) _mm256_xor_si256(a, b)
 #define in_each(x) _mm256_broadcastsi128_si256(x)
 #define widened(x, pair) _mm256_srai_epi16(_mm256_shuffle_epi8(x, pair), 8)
+#define both(a, b) _mm256_and_si256(a, b)
+#define up(x) _mm256_slli_epi16(x, 8)
+#define down(x) _mm256_srai_epi16(x, 8)
+#define down_plain(x) _mm256_srli_epi16(x, 8)
+#define highest(a, b) _mm256_max_epi8(a, b)
+#define lowest(a, b) _mm256_min_epi8(a, b)
+#define has(x, number) (_mm256_movemask_epi8(_mm256_cmpeq_epi16(x, _mm256_set1_epi16(number))) != 0)
 #endif
 
 #ifdef VECTORS
@@ -89,6 +105,16 @@ TP_INLINE void multiply_wide(const tp_int8_rows *a, const int8_t *panel, bool mo
     EACH_SUM store(SUM_AT(r, v), sum[r][v]);
 }
 
+#define ADD_QUAD(at, panel)                                                                     \
+    {                                                                                           \
+        lanes x[VECTORS];                                                                       \
+        UNROLL for (int v = 0; v < VECTORS; v++) x[v] = load((panel) + v * (int)sizeof(lanes)); \
+        UNROLL for (int r = 0; r < rows; r++) {                                                 \
+            lanes one = broadcast((at) + r * apart);                                            \
+            UNROLL for (int v = 0; v < VECTORS; v++) sum[r][v] =                                \
+                add(sum[r][v], pairs_of(ones, pairs_of_bytes(one, x[v])));                      \
+        }                                                                                       \
+    }
 TP_INLINE void multiply_plain(const tp_int8_rows *a, const int8_t *panel, bool more, int32_t *sums, const int rows) {
     const lanes ones = all(0x00010001);
     lanes sum[ROWS][VECTORS];
@@ -96,18 +122,40 @@ TP_INLINE void multiply_plain(const tp_int8_rows *a, const int8_t *panel, bool m
     const int64_t apart = a->apart;
     for (int64_t p = 0; p < a->pieces; p++) {
         const char *at = a->at + a->offsets[p];
-        for (int64_t i = 0; i < a->quads; i++, panel += 4 * TP_INT8_COLUMNS) {
-            lanes x[VECTORS];
-            UNROLL for (int v = 0; v < VECTORS; v++) x[v] = load(panel + v * (int)sizeof(lanes));
-            UNROLL for (int r = 0; r < rows; r++) {
-                lanes one = broadcast(at + r * apart + 4 * i);
-                UNROLL for (int v = 0; v < VECTORS; v++) sum[r][v] =
-                    add(sum[r][v], pairs_of(ones, pairs_of_bytes(one, x[v])));
-            }
-        }
+        for (int64_t i = 0; i < a->quads; i++, panel += 4 * TP_INT8_COLUMNS) ADD_QUAD(at + 4 * i, panel)
     }
     EACH_SUM store(SUM_AT(r, v), sum[r][v]);
 }
+
+/* A quad as two pairs of 16-bit numbers, its first and third, then its second and fourth. */
+#define ADD_PAIRS(weights, numbers)                                                                \
+    UNROLL for (int v = 0; v < VECTORS; v++) {                                                     \
+        lanes bytes = load(weight + v * (int)sizeof(lanes));                                       \
+        x[v] = weights;                                                                            \
+    }                                                                                              \
+    UNROLL for (int r = 0; r < rows; r++) {                                                        \
+        lanes bytes = broadcast(at + r * apart), pair = numbers;                                   \
+        UNROLL for (int v = 0; v < VECTORS; v++) sum[r][v] = add(sum[r][v], pairs_of(pair, x[v])); \
+    }
+TP_INLINE void multiply_in_order(const tp_int8_rows *a, const tp_int8_order *order, const int8_t *panel, bool more,
+                                 int32_t *sums, const int rows) {
+    const lanes ones = all(0x00010001), low = all(0x00ff00ff);
+    lanes sum[ROWS][VECTORS];
+    EACH_SUM sum[r][v] = more ? load(SUM_AT(r, v)) : all(0);
+    const int64_t apart = a->apart;
+    int64_t i = 0;
+    for (; i < order->tame; i++) ADD_QUAD(a->at + order->quads[i].row, panel + order->quads[i].panel)
+    for (; i < order->count; i++) {
+        const char *at = a->at + order->quads[i].row;
+        const int8_t *weight = panel + order->quads[i].panel;
+        lanes x[VECTORS];
+        ADD_PAIRS(down(up(bytes)), both(bytes, low))
+        ADD_PAIRS(down(bytes), down_plain(bytes))
+    }
+    EACH_SUM store(SUM_AT(r, v), sum[r][v]);
+}
+#undef ADD_PAIRS
+#undef ADD_QUAD
 
 static void weights(const int8_t *panel, int64_t quads, int32_t *sums) {
     const lanes ones = all(0x00010001), bytes = all(0x01010101);
@@ -117,6 +165,21 @@ static void weights(const int8_t *panel, int64_t quads, int32_t *sums) {
         UNROLL for (int v = 0; v < VECTORS; v++) sum[v] =
             add(sum[v], pairs_of(ones, pairs_of_bytes(bytes, load(panel + v * (int)sizeof(lanes)))));
     UNROLL for (int v = 0; v < VECTORS; v++) store(SUM_AT(0, v), sum[v]);
+}
+
+/* 255 times a pair of weights, of which only the positive ones are left, or only the negative ones: if that does not
+ * fit into 16 bits, it is the bound. */
+static void find_wild(const int8_t *panel, int64_t quads, uint8_t *wild) {
+    const lanes most = all(-1), none = all(0);
+    for (int64_t i = 0; i < quads; i++, panel += 4 * TP_INT8_COLUMNS) {
+        bool found = false;
+        UNROLL for (int v = 0; v < VECTORS; v++) {
+            lanes x = load(panel + v * (int)sizeof(lanes));
+            found |= has(pairs_of_bytes(most, highest(x, none)), INT16_MAX) |
+                     has(pairs_of_bytes(most, lowest(x, none)), INT16_MIN);
+        }
+        wild[i] = found;
+    }
 }
 
 /* Calls with a number of rows that the compiler knows, as many as are kept in registers. */
@@ -149,6 +212,7 @@ static void weights(const int8_t *panel, int64_t quads, int32_t *sums) {
     }
 #define WIDE(n) multiply_wide(&some, panel, more, sums, n)
 #define PLAIN(n) multiply_plain(&some, panel, more, sums, n)
+#define MIXED(n) multiply_in_order(&some, order, panel, more, sums, n)
 static void multiply(const tp_int8_rows *a, int64_t rows, const int8_t *panel, bool more, int32_t *sums) {
     BY_ROWS(WIDE)
 }
@@ -156,9 +220,14 @@ static void multiply_bytes(tp_int8_part *part, const tp_int8_rows *a, int64_t ro
                            int32_t *sums) {
     BY_ROWS(PLAIN)
 }
+static void multiply_mixed(const tp_int8_rows *a, const tp_int8_order *order, int64_t rows, const int8_t *panel,
+                           bool more, int32_t *sums) {
+    BY_ROWS(MIXED)
+}
 
 /* Sums of two products with bytes up to 127 fit into 16 bits. */
-static const tp_int8_bytes plain_bytes = {ROWS, 128, 0, INT8_MAX, false, multiply_bytes, NULL};
+static const tp_int8_bytes plain_bytes = {ROWS,  TP_INT8_QUADS,  0,    INT8_MAX,
+                                          false, multiply_bytes, NULL, multiply_mixed};
 #if defined(__AVX512BW__)
 static const tp_int8_bytes *bytes(void) {
     const tp_int8_bytes *dots = tp_int8_dots();
@@ -171,6 +240,7 @@ static const tp_int8_bytes *bytes(void) { return &plain_bytes; }
 #define ROWS 4
 static const tp_int8_bytes *bytes(void) { return NULL; }
 #define weights NULL
+#define find_wild NULL
 static void multiply(const tp_int8_rows *a, int64_t rows, const int8_t *panel, bool more, int32_t *sums) {
     for (int64_t r = 0; r < rows; r++, sums += TP_INT8_COLUMNS) {
         uint32_t sum[TP_INT8_COLUMNS] = {0};
@@ -259,5 +329,5 @@ static void to_floats(const int32_t *sums, const tp_int8_columns *c, float least
     }
 }
 
-const tp_product_int8_kernels TP_CAP(tp_product_int8) = {ROWS,    widen,   multiply, bytes,    multiply_each,
-                                                         weights, largest, centre,   to_bytes, to_floats};
+const tp_product_int8_kernels TP_CAP(tp_product_int8) = {ROWS,      widen,   multiply, bytes,    multiply_each, weights,
+                                                         find_wild, largest, centre,   to_bytes, to_floats};

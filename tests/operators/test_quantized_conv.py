@@ -109,18 +109,21 @@ import sys; sys.path.insert(0, sys.argv[1])
 from test_quantized_conv import *
 for top in (127, 255):
     for shape in SHAPES:
-        for zero in (0, 3):
-            check_sums(shape, top, zero)
+        for zero, width in ((0, 0), (3, 0), (0, 30)):
+            check_sums(shape, top, zero, width)
 print("exact")
 """
 
 
-def check_sums(shape: Any, top: int, zero: int) -> None:
-    """Integers against sums in int64, whichever way they are multiplied."""
+def check_sums(shape: Any, top: int, zero: int, width: float) -> None:
+    """Integers against sums in int64, whichever way they are multiplied; of weights around 0, as those of models lie,
+    pairs are small sums (`width`; 0: any weights)."""
     channels, features, groups, window, stride, dilation, size = shape
     numbers = np.random.default_rng(channels)
     x = numbers.integers(0, top + 1, (2, channels, size, size + 1)).astype("uint8")
-    w = numbers.integers(-128, 128, (features, channels // groups, *window)).astype("int8")
+    sizes = (features, channels // groups, *window)
+    bell = numbers.normal(0, width or 1, sizes).round().clip(-128, 127)
+    w = (bell if width else numbers.integers(-128, 128, sizes)).astype("int8")
     padding = [dilation * (n // 2) for n in window]
     q = tp._make_per_tensor_quantized_tensor(tp.from_numpy(x), 0.5, 9)
     packed = Q.conv2d_prepack(
@@ -134,7 +137,7 @@ def check_sums(shape: Any, top: int, zero: int) -> None:
     scale = float(sums.abs().max()) * 0.125 / 200
     exact = (sums.float() * float(np.float32(0.125) / np.float32(scale))).round().add(30).clamp(0, 255)
     found = Q.conv2d(q, packed, scale, 30)
-    assert found.int_repr().equal(exact.to(tp.uint8)), (shape, top, zero)
+    assert found.int_repr().equal(exact.to(tp.uint8)), (shape, top, zero, width)
     with_channels_last = q.int_repr().contiguous(memory_format=tp.channels_last)
     again = Q.conv2d(tp._make_per_tensor_quantized_tensor(with_channels_last, 0.5, 9), packed, scale, 30)
     assert again.equal(found)

@@ -90,9 +90,25 @@ def exact(x: Any, w: Any, bias: Any, scale: float, zero_point: int) -> Any:
     return ((sums.to(tp.float32) + shift) * (step / scale)).round().add(zero_point).clamp(0, 255).to(tp.uint8)
 
 
+def bell(seed: int, m: int, k: int, n: int, width: float, top: int) -> tuple[Any, Any, Any]:
+    """Weights that lie around 0, as those of models do, without zero points: of pairs of them some sums are small."""
+    draw = Random(seed)
+    x = bytes_of(tp, draw, 0, top, m, k)
+    numbers = [max(-128, min(127, round(draw.gauss(0, width)))) for _ in range(n * k)]
+    w = tp.tensor(numbers, dtype=tp.int8).reshape(n, k)
+    bias = tp.tensor([draw.gauss(0, 50) for _ in range(n)])
+    q = tp._make_per_tensor_quantized_tensor(x, 0.037, draw.randint(0, top))
+    return q, tp._make_per_tensor_quantized_tensor(w, 0.123, 0), bias
+
+
 PROGRAM = """
 import sys; sys.path.insert(0, sys.argv[1])
 from test_quantized_linear import *
+for sizes in SIZES:
+    for width, top in ((15, 255), (30, 127), (30, 255), (50, 255), (1000, 255)):
+        x, w, bias = bell(5, *sizes, width, top)
+        y = tp.ops.quantized.linear(x, tp.ops.quantized.linear_prepack(w, bias), 3.1, 100)
+        assert y.int_repr().equal(exact(x, w, bias, 3.1, 100)), (sizes, width, top)
 for sizes in SIZES:
     for channels in (False, True):
         x, w, bias = case(tp, 9, *sizes, channels, 255)

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from tensorpy._C import Tensor
+from tensorpy._higher_order_ops.operators import OPERATORS, Flat, is_recorded
 from tensorpy.utils._pytree import tree_leaves
 
 __all__ = ["cond"]
@@ -34,7 +35,8 @@ def cond(
         false_fn: what is called if it is not
         operands: the arguments of both: tensors, or trees of tensors
 
-    Returns: what the branch gives.
+    Returns: what the branch gives. While make_fx records, it is one node where pred is a tensor,
+    with a graph for each branch.
 
     Raises: RuntimeError for branches that cannot be called, and for operands that are no tuple of tensors.
 
@@ -50,4 +52,8 @@ def cond(
             "Expect operands to be a tuple of possibly nested dict/list/tuple that only consists of tensor leaves, "
             f"but got {operands}."
         )
+    if isinstance(pred, Tensor) and pred.numel() == 1 and is_recorded(pred, operands):
+        branches = [Flat(branch, tuple(operands)) for branch in (true_fn, false_fn)]
+        made = OPERATORS["cond"](pred, *branches, tuple(branches[0].tensors))
+        return branches[0].result(made)
     return (true_fn if _is_true(pred, "pred") else false_fn)(*operands)

@@ -24,8 +24,7 @@ Function = Callable[..., Any]
 
 def recorder() -> Any:
     """What records this thread's calls and takes functions as graphs; None if there is none."""
-    now = _C._tracer.set(None)
-    _C._tracer.set(now)
+    now = _C._tracer.current()
     return now if getattr(now, "takes_functions", False) else None
 
 

@@ -121,13 +121,13 @@ class Control:
 
         Returns: the results.
         """
-        before = _tracer.set(None)
+        before = _tracer.swap(None)
         try:
             with no_grad():
                 results = self._record()
             self._tell(results)
         finally:
-            _tracer.set(before)
+            _tracer.swap(before)
         inputs = [*_tensors(self.groups), *self.lifted]
         if any(_layer.is_of(tensor, 0) for tensor in inputs):
             results = [_layer.wrap(result) for result in results]
@@ -160,11 +160,11 @@ class Control:
         inner = [_value(tensor) for tensor in given]
         stand_ins = [new if new is old else _layer.wrap(new) for new, old in zip(inner, given, strict=True)]
         part = _Part(self.recorder, inner, self.lifted)
-        _tracer.set(part)
+        _tracer.swap(part)
         try:
             results = function(*stand_ins)
         finally:
-            _tracer.set(None)
+            _tracer.swap(None)
         results = list(results) if isinstance(results, (list, tuple)) else [results]
         name = self.op.opname
         if not all(isinstance(result, Tensor) for result in results):

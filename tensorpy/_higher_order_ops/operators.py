@@ -13,7 +13,7 @@ from typing import Any
 from tensorpy import _C
 from tensorpy._C import Tensor, stack
 from tensorpy._compile import TorchRuntimeError, UncapturedHigherOrderOpError
-from tensorpy.autograd import enable_grad, grad
+from tensorpy.func import vjp
 from tensorpy.utils._pytree import TreeSpec, tree_flatten, tree_unflatten
 
 __all__ = ["OPERATORS", "Flat", "HigherOrderOperator", "is_recorded", "recorder"]
@@ -200,17 +200,17 @@ def _vjp(function: Function, count: int, wanted: list[int]) -> Function:
     """A function of the operands and of the results' gradients: gradients of the operands that are wanted."""
 
     def run(*given: Tensor) -> list[Tensor]:
-        operands, grads = list(given[:count]), given[count:]
-        with enable_grad():
-            for i in wanted:
-                operands[i] = operands[i].detach().requires_grad_()
-            pairs = [pair for pair in zip(function(*operands), grads, strict=True) if pair[0].requires_grad]
-        leaves = [operands[i] for i in wanted]
-        made, seeds = [list(column) for column in zip(*pairs, strict=True)] if pairs else ([], [])
-        found = grad(made, leaves, seeds, allow_unused=True) if made else [None] * len(leaves)
+        def of_wanted(*leaves: Tensor) -> tuple[Tensor, ...]:
+            operands = list(given[:count])
+            for i, leaf in zip(wanted, leaves, strict=True):
+                operands[i] = leaf
+            return tuple(made for made in function(*operands) if made.is_floating_point() or made.is_complex())
+
+        made, pull = vjp(of_wanted, *(given[i] for i in wanted))
+        seeds = (seed for seed in given[count:] if seed.is_floating_point() or seed.is_complex())
+        found = pull(tuple(seeds)) if made else [given[i].new_zeros(given[i].shape) for i in wanted]
         outside = set(map(_C._tracer.memory, given))
-        results = [leaf.new_zeros(leaf.shape) if g is None else g for leaf, g in zip(leaves, found, strict=True)]
-        return [g.clone() if _C._tracer.memory(g) in outside else g for g in results]
+        return [g.clone() if _C._tracer.memory(g) in outside else g for g in found]
 
     return run
 

@@ -202,6 +202,8 @@ def _is_written(stand_in: Tensor, inner: Tensor) -> bool:
 class _Differentiated(Function):
     """Results of a node as functions of its inputs. Their gradients are a node again."""
 
+    _takes_transforms = True
+
     @staticmethod
     def forward(ctx: Any, call: Control, results: list[Tensor], *inputs: Tensor) -> tuple[Tensor, ...]:
         ctx.call = call

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from tensorpy._C import Tensor
-from tensorpy._higher_order_ops.operators import OPERATORS, Flat, is_recorded
+from tensorpy._higher_order_ops.operators import OPERATORS, Flat, chosen, is_batched, is_recorded
 from tensorpy.utils._pytree import tree_leaves
 
 __all__ = ["cond"]
@@ -28,6 +28,8 @@ def cond(
     operands: tuple[Any, ...] | list[Any] = (),
 ) -> Any:
     """`true_fn(*operands)` if pred is true, else `false_fn(*operands)`. Only the one that is called is differentiated.
+
+    Inside of vmap, where pred differs by sample, both are called, and each sample has the result of its own.
 
     Arguments:
         pred: a bool, or a tensor of one element
@@ -52,8 +54,9 @@ def cond(
             "Expect operands to be a tuple of possibly nested dict/list/tuple that only consists of tensor leaves, "
             f"but got {operands}."
         )
-    if isinstance(pred, Tensor) and pred.numel() == 1 and is_recorded(pred, operands):
+    if isinstance(pred, Tensor) and pred.numel() == 1 and (is_batched(pred) or is_recorded(pred, operands)):
         branches = [Flat(branch, tuple(operands)) for branch in (true_fn, false_fn)]
-        made = OPERATORS["cond"](pred, *branches, tuple(branches[0].tensors))
+        given = tuple(branches[0].tensors)
+        made = chosen(pred, *branches) if is_batched(pred) else OPERATORS["cond"](pred, *branches, given)
         return branches[0].result(made)
     return (true_fn if _is_true(pred, "pred") else false_fn)(*operands)

@@ -11,12 +11,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from tensorpy import _C
-from tensorpy._C import Tensor, stack
+from tensorpy._C import Tensor, stack, where
 from tensorpy._compile import TorchRuntimeError, UncapturedHigherOrderOpError
 from tensorpy.func import vjp
 from tensorpy.utils._pytree import TreeSpec, tree_flatten, tree_unflatten
 
-__all__ = ["OPERATORS", "Flat", "HigherOrderOperator", "is_recorded", "recorder"]
+__all__ = ["OPERATORS", "Flat", "HigherOrderOperator", "chosen", "is_batched", "is_recorded", "recorder"]
 
 Tensors = Sequence[Tensor]
 Function = Callable[..., Any]
@@ -28,11 +28,15 @@ def recorder() -> Any:
     return now if getattr(now, "takes_functions", False) else None
 
 
+def is_batched(tensor: Tensor) -> bool:
+    """Whether it is one of vmap's, which has no value of its own and is in no graph."""
+    return _C._is_wrapper(tensor) and not _C._functionalize.is_of(tensor, 0)
+
+
 def is_recorded(*trees: Any) -> bool:
     """Whether a call with these arguments becomes a node: none of them is one of vmap's, which no graph has."""
     tensors = [leaf for leaf in tree_flatten(trees)[0] if isinstance(leaf, Tensor)]
-    batched = (_C._is_wrapper(t) and not _C._functionalize.is_of(t, 0) for t in tensors)
-    return recorder() is not None and not any(batched)
+    return recorder() is not None and not any(map(is_batched, tensors))
 
 
 class Flat:
@@ -191,6 +195,13 @@ def _loop_agrees(args: Any, made: list[Tensors]) -> None:
     if rest or pred.numel() != 1:
         raise UncapturedHigherOrderOpError("while_loop: cond_fn gives one tensor of one element")
     _agree("while_loop: body_fn gives other tensors than it takes", args[2], body)
+
+
+def chosen(pred: Tensor, true_fn: Flat, false_fn: Flat) -> list[Tensor]:
+    """Of both branches' results, for each sample that of its own."""
+    made = [true_fn(*true_fn.tensors), false_fn(*false_fn.tensors)]
+    _branches_agree((pred, true_fn, false_fn), made)
+    return [where(pred, a, b) for a, b in zip(*made, strict=True)]
 
 
 # ---- gradients, where what is recorded calls backward ----

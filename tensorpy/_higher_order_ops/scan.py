@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from tensorpy._C import Tensor, stack
+from tensorpy._compile import UncapturedHigherOrderOpError
 from tensorpy._higher_order_ops.operators import OPERATORS, Flat, is_recorded
 from tensorpy.utils._pytree import tree_flatten, tree_unflatten
 
@@ -44,6 +45,12 @@ def walked(xs: list[Tensor], dim: int, reverse: bool) -> list[Tensor]:
     return [x.flip([0]) for x in moved] if reverse else moved
 
 
+def _pair(made: Any) -> tuple[Any, Any]:
+    if not isinstance(made, (tuple, list)) or len(made) != 2:
+        raise UncapturedHigherOrderOpError(f"combine_fn gives a carry and a result, not {type(made).__name__}")
+    return made[0], made[1]
+
+
 def scan(
     combine_fn: Callable[[Any, Any], tuple[Any, Any]], init: Any, xs: Any, *, dim: int = 0, reverse: bool = False
 ) -> tuple[Any, Any]:
@@ -58,14 +65,14 @@ def scan(
         return init, []
     tensors, spec = checked(xs, dim, reverse, "scan")
     if is_recorded(init, xs) and tensors[0].shape[dim]:
-        function = Flat(combine_fn, (init, xs))
+        function = Flat(lambda carry, x: _pair(combine_fn(carry, x)), (init, xs))
         carry, rest = function.tensors[: len(inits)], walked(function.tensors[len(inits) :], dim, reverse)
         made = list(OPERATORS["scan"](function, carry, rest, ()))
         ys = [y.flip([0]) if reverse else y for y in made[len(inits) :]]
         return tuple(function.result([*made[: len(inits)], *ys]))  # type: ignore[return-value]
     carry, rows, out_spec = init, [], None
     for each in slices(tensors, dim, reverse):
-        carry, y = combine_fn(carry, tree_unflatten(each, spec))
+        carry, y = _pair(combine_fn(carry, tree_unflatten(each, spec)))
         leaves, got = tree_flatten(carry)
         if got != init_spec:
             raise RuntimeError(

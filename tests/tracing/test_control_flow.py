@@ -36,6 +36,18 @@ def test_one_of_two_functions() -> None:
         cond(True, lambda x: x, lambda x: x, (print,))
 
 
+def test_branches_by_sample() -> None:
+    def f(x: Any) -> Any:
+        return cond(x.sum() > 0, lambda x: {"a": x * 2}, lambda x: {"a": x - 1}, (x,))["a"]
+
+    x = tp.tensor([[1.0], [-1.0]])
+    same(tp.vmap(f)(x), tp.tensor([[2.0], [-2.0]]))
+    same(tp.vmap(grad(lambda x: f(x).sum()))(x), tp.tensor([[2.0], [1.0]]))
+    same(make_fx(tp.vmap(f))(x)(-x), tp.vmap(f)(-x))
+    with pytest.raises(TorchRuntimeError, match="other tensors"):
+        tp.vmap(lambda x: cond(x > 0, lambda: x, lambda: x.double()))(x[:, 0])
+
+
 def test_a_loop() -> None:
     count, x = while_loop(lambda i, x: i < 3, lambda i, x: (i + 1, x * 2), (tp.tensor(0), tp.ones(2)))
     same((count, x), (tp.tensor(3), tp.full((2,), 8.0)))
@@ -68,6 +80,8 @@ def test_scans_of_trees() -> None:
         associative_scan(lambda p, q: p, xs, 0, combine_mode="other")
     with pytest.raises(RuntimeError, match="metadata of init"):
         scan(lambda c, x: (c.double(), x), tp.zeros(()), tp.ones(3))
+    with pytest.raises(UncapturedHigherOrderOpError, match="a carry and a result"):
+        scan(lambda c, x: c + x, tp.zeros(()), tp.ones(3))  # type: ignore[arg-type, return-value]
     with pytest.raises(RuntimeError, match="same number of elements"):
         associative_scan(lambda p, q: p, (tp.ones(2), tp.ones(3)), 0)
     with pytest.raises(IndexError, match="out of range"):

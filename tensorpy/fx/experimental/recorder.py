@@ -225,5 +225,5 @@ class Recorder:
             raise DataDependentError(
                 f"make_fx: {what} asks for the values of a tensor that depends on the inputs, which is data-dependent "
                 "control flow. A graph has no values: they would become constants of it. Compute with the tensor "
-                "instead (where, masks), or ask outside of what is recorded."
+                "instead (where, masks), branch by tp.cond, or ask outside of what is recorded."
             )

@@ -75,6 +75,14 @@ class TorchDynamoException(RuntimeError):
     """What compiled functions raise of their own."""
 
 
+class TorchRuntimeError(TorchDynamoException):
+    """Functions that become graphs give tensors that do not go together: other shapes, other dtypes."""
+
+
+class UncapturedHigherOrderOpError(TorchDynamoException):
+    """A branch or a loop's body cannot be a graph: it writes to its arguments, gives them back, or gives no tensors."""
+
+
 class InvalidBackend(TorchDynamoException):
     """There is no backend of that name."""
 

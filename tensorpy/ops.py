@@ -144,6 +144,10 @@ def __getattr__(name: str) -> OpNamespace:
         space = globals()[name] = __getattr__("_c10d_functional")
         return space
     space = globals()[name] = OpNamespace(name)
+    if name == "higher_order":
+        from tensorpy._higher_order_ops.operators import OPERATORS
+
+        vars(space).update(OPERATORS)
     if name == "quantized":  # loaded here: few programs quantize
         from tensorpy.ao.nn.quantized import (
             arithmetic,
@@ -160,7 +164,9 @@ def __getattr__(name: str) -> OpNamespace:
 
 
 def __dir__() -> list[str]:
-    return sorted({"aten", "quantized", *(name.partition("::")[0] for name in _C._operators() if "::" in name)})
+    return sorted(
+        {"aten", "higher_order", "quantized", *(name.partition("::")[0] for name in _C._operators() if "::" in name)}
+    )
 
 
 loaded_libraries: set[str] = set()

@@ -173,6 +173,19 @@ int tp_py_tell_recorder(const char *what) {
     return done ? 0 : -1;
 }
 
+/* current(): the recorder that this thread's calls are told; None where there is none, or below an operator. */
+static PyObject *current(PyObject *self TP_UNUSED, PyObject *unused TP_UNUSED) {
+    return Py_NewRef(tp_py_is_recording() ? recorder : Py_None);
+}
+
+/* swap(recorder or None): set() for a while inside of a recording. The thread's keys stay as they are, which inside of
+ * func.functionalize do not have this one. */
+static PyObject *swap(PyObject *self TP_UNUSED, PyObject *o) {
+    PyObject *before = recorder ? recorder : Py_NewRef(Py_None);
+    recorder = o == Py_None ? NULL : Py_NewRef(o);
+    return before;
+}
+
 /* happens(what): what Python does that no operator shows. */
 static PyObject *happens(PyObject *self TP_UNUSED, PyObject *what) {
     const char *text = PyUnicode_AsUTF8(what);
@@ -181,6 +194,8 @@ static PyObject *happens(PyObject *self TP_UNUSED, PyObject *what) {
 
 static PyMethodDef functions[] = {
     {"set", set, METH_O, NULL},
+    {"swap", swap, METH_O, NULL},
+    {"current", current, METH_NOARGS, NULL},
     {"arguments", arguments, METH_O, NULL},
     {"memory", memory, METH_O, NULL},
     {"happens", happens, METH_O, NULL},

@@ -39,8 +39,7 @@ def graph_break(msg: str = "") -> None:
     is_error = _C._code_is_whole() or (_C._code_is_compiled() and breaks_are_errors.get())
     if is_error and not _is_opaque.get():
         raise Unsupported(f"compile(fullgraph=True): the function does not run as a whole: {said}")
-    recorder = _C._tracer.set(None)
-    _C._tracer.set(recorder)
+    recorder = _C._tracer.current()
     if isinstance(recorder, GraphRecorder) and not _is_opaque.get():
         recorder.cut(said)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from enum import Enum, auto
 from typing import Any
 
-from tensorpy._compile import InvalidBackend, TorchDynamoException
+from tensorpy._compile import InvalidBackend, TorchDynamoException, TorchRuntimeError, UncapturedHigherOrderOpError
 
 
 class Unsupported(TorchDynamoException):
@@ -37,20 +37,12 @@ class InternalTorchDynamoError(TorchDynamoException):
     """PyTorch's, for programs that catch it: errors of the library are what they are."""
 
 
-class TorchRuntimeError(TorchDynamoException):
-    """PyTorch's, for programs that catch it: an operator's error is the operator's own."""
-
-
 class ResetRequired(TorchDynamoException):
     """PyTorch's, for programs that catch it: nothing here needs a reset."""
 
 
 class UserError(Unsupported):
     """PyTorch's, for programs that catch it."""
-
-
-class UncapturedHigherOrderOpError(TorchDynamoException):
-    """PyTorch's, for programs that catch it: branches and loops over tensors run as Python does."""
 
 
 class RecompileLimitExceeded(Unsupported):

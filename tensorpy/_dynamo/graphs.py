@@ -24,7 +24,7 @@ from typing import Any
 from tensorpy import _C, _compile
 from tensorpy._C import Tensor
 from tensorpy.amp import get_autocast_dtype, is_autocast_enabled
-from tensorpy.fx.experimental.proxy_tensor import Recorder, _tracer
+from tensorpy.fx.experimental.recorder import Recorder, _tracer
 from tensorpy.fx.graph_module import GraphModule
 from tensorpy.fx.node import Node, overload
 from tensorpy.fx.passes.split_module import split_module

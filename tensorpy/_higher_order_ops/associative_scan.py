@@ -6,7 +6,8 @@ from collections.abc import Callable
 from typing import Any
 
 from tensorpy._C import stack
-from tensorpy._higher_order_ops.scan import _slices
+from tensorpy._higher_order_ops.operators import OPERATORS, Flat, is_recorded
+from tensorpy._higher_order_ops.scan import checked, slices, walked
 from tensorpy.utils._pytree import tree_flatten, tree_unflatten
 
 __all__ = ["associative_scan"]
@@ -25,11 +26,17 @@ def associative_scan(
         raise ValueError(f"Combine_fn must be a callable, but got {combine_fn}")
     if combine_mode not in ("pointwise", "generic"):
         raise ValueError(f"Combine_mode must either 'pointwise' or 'generic', but got {combine_mode}")
-    slices, spec = _slices(xs, dim, reverse, "associative_scan")
-    if len(slices) < 2:
+    tensors, spec = checked(xs, dim, reverse, "associative_scan")
+    if tensors[0].shape[dim] < 2:
         return xs
-    done = [slices[0]]
-    for each in slices[1:]:
+    if combine_mode == "pointwise" and is_recorded(xs):
+        function = Flat(combine_fn, (xs, xs))
+        made = OPERATORS["associative_scan"](function, walked(tensors, dim, reverse), ())
+        ordered = [m.flip([0]) if reverse else m for m in made]
+        return function.result([m.movedim(0, dim) if dim else m for m in ordered])
+    first, *rest = slices(tensors, dim, reverse)
+    done = [first]
+    for each in rest:
         leaves, got = tree_flatten(combine_fn(tree_unflatten(done[-1], spec), tree_unflatten(each, spec)))
         if got != spec:
             raise RuntimeError(f"The tree structure of xs and of what combine_fn gives differ: {spec}, {got}")

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from tensorpy import _C
-from tensorpy._C import Tensor, where
-from tensorpy.utils._pytree import tree_flatten, tree_leaves, tree_unflatten
+from tensorpy._C import Tensor
+from tensorpy._higher_order_ops.operators import OPERATORS, Flat, chosen, is_batched, is_recorded
+from tensorpy.utils._pytree import tree_leaves
 
 __all__ = ["cond"]
 
@@ -29,7 +29,7 @@ def cond(
 ) -> Any:
     """`true_fn(*operands)` if pred is true, else `false_fn(*operands)`. Only the one that is called is differentiated.
 
-    Where vmap maps pred, both are called, and each sample has what its branch gives.
+    Inside of vmap, where pred differs by sample, both are called, and each sample has the result of its own.
 
     Arguments:
         pred: a bool, or a tensor of one element
@@ -37,7 +37,8 @@ def cond(
         false_fn: what is called if it is not
         operands: the arguments of both: tensors, or trees of tensors
 
-    Returns: what the branch gives.
+    Returns: what the branch gives. While make_fx records, it is one node where pred is a tensor,
+    with a graph for each branch.
 
     Raises: RuntimeError for branches that cannot be called, and for operands that are no tuple of tensors.
 
@@ -53,14 +54,9 @@ def cond(
             "Expect operands to be a tuple of possibly nested dict/list/tuple that only consists of tensor leaves, "
             f"but got {operands}."
         )
-    if isinstance(pred, Tensor) and pred.numel() == 1 and _C._is_batched(pred):
-        return _of_each(pred.reshape(()).to(bool), true_fn(*operands), false_fn(*operands))
+    if isinstance(pred, Tensor) and pred.numel() == 1 and (is_batched(pred) or is_recorded(pred, operands)):
+        branches = [Flat(branch, tuple(operands)) for branch in (true_fn, false_fn)]
+        given = tuple(branches[0].tensors)
+        made = chosen(pred, *branches) if is_batched(pred) else OPERATORS["cond"](pred, *branches, given)
+        return branches[0].result(made)
     return (true_fn if _is_true(pred, "pred") else false_fn)(*operands)
-
-
-def _of_each(pred: Tensor, true: Any, false: Any) -> Any:
-    """What the branch of each sample gives (vmap): both have been called."""
-    (ours, spec), (theirs, other) = tree_flatten(true), tree_flatten(false)
-    if spec != other or any(not isinstance(leaf, Tensor) for leaf in (*ours, *theirs)):
-        raise RuntimeError("cond: branches of which vmap calls both have to give tensors in the same tree")
-    return tree_unflatten([where(pred, a, b) for a, b in zip(ours, theirs, strict=True)], spec)

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from tensorpy._C import Tensor, stack
+from tensorpy._higher_order_ops.operators import OPERATORS, Flat, is_recorded
 from tensorpy.utils._pytree import tree_flatten, tree_unflatten
 
 __all__ = ["map"]
@@ -23,6 +24,9 @@ def map(f: Callable[..., Any], xs: Any, *args: Any) -> Any:
         raise RuntimeError(
             f"Leading dimensions of mapped xs must be consistent. Got shapes {[x.shape for x in leaves]}."
         )
+    if is_recorded(xs, args):
+        function = Flat(lambda rows, rest: f(rows, *rest), (xs, args))
+        return function.result(OPERATORS["map_impl"](function, leaves, function.tensors[len(leaves) :]))
     rows = [tree_flatten(f(tree_unflatten([leaf[i] for leaf in leaves], spec), *args)) for i in range(counts.pop())]
     columns = zip(*(row for row, _ in rows), strict=True)
     return tree_unflatten([stack(list(c)) if isinstance(c[0], Tensor) else c[0] for c in columns], rows[0][1])

@@ -6,13 +6,15 @@ from collections.abc import Callable
 from typing import Any
 
 from tensorpy._C import Tensor, stack
+from tensorpy._compile import UncapturedHigherOrderOpError
+from tensorpy._higher_order_ops.operators import OPERATORS, Flat, is_recorded
 from tensorpy.utils._pytree import tree_flatten, tree_unflatten
 
 __all__ = ["scan"]
 
 
-def _slices(xs: Any, dim: Any, reverse: bool, name: str) -> tuple[list[list[Tensor]], Any]:
-    """The slices of trees of tensors along a dimension, in the order in which they are taken."""
+def checked(xs: Any, dim: Any, reverse: bool, name: str) -> tuple[list[Tensor], Any]:
+    """The leaves of trees of tensors of as many slices along a dimension, and how they nest."""
     leaves, spec = tree_flatten(xs)
     if not isinstance(dim, int):
         raise RuntimeError(f"Dim must be an int, but got {type(dim)}")
@@ -27,8 +29,26 @@ def _slices(xs: Any, dim: Any, reverse: bool, name: str) -> tuple[list[list[Tens
     count = leaves[0].shape[dim]
     if any(leaf.shape[dim] != count for leaf in leaves):
         raise RuntimeError("All xs leaves must have the same number of elements in the dimension that is walked")
+    return leaves, spec
+
+
+def slices(xs: list[Tensor], dim: int, reverse: bool) -> list[list[Tensor]]:
+    """The slices along a dimension, in the order in which they are taken."""
+    count = xs[0].shape[dim]
     places = range(count - 1, -1, -1) if reverse else range(count)
-    return [[leaf.select(dim, i) for leaf in leaves] for i in places], spec
+    return [[x.select(dim, i) for x in xs] for i in places]
+
+
+def walked(xs: list[Tensor], dim: int, reverse: bool) -> list[Tensor]:
+    """Tensors whose slices along the first dimension are taken, first to last."""
+    moved = [x.movedim(dim, 0) if dim else x for x in xs]
+    return [x.flip([0]) for x in moved] if reverse else moved
+
+
+def _pair(made: Any) -> tuple[Any, Any]:
+    if not isinstance(made, (tuple, list)) or len(made) != 2:
+        raise UncapturedHigherOrderOpError(f"combine_fn gives a carry and a result, not {type(made).__name__}")
+    return made[0], made[1]
 
 
 def scan(
@@ -43,10 +63,16 @@ def scan(
         raise RuntimeError("scan() operator requires init leaves.")
     if not tree_flatten(xs)[0]:
         return init, []
-    slices, spec = _slices(xs, dim, reverse, "scan")
+    tensors, spec = checked(xs, dim, reverse, "scan")
+    if is_recorded(init, xs) and tensors[0].shape[dim]:
+        function = Flat(lambda carry, x: _pair(combine_fn(carry, x)), (init, xs))
+        carry, rest = function.tensors[: len(inits)], walked(function.tensors[len(inits) :], dim, reverse)
+        made = list(OPERATORS["scan"](function, carry, rest, ()))
+        ys = [y.flip([0]) if reverse else y for y in made[len(inits) :]]
+        return tuple(function.result([*made[: len(inits)], *ys]))  # type: ignore[return-value]
     carry, rows, out_spec = init, [], None
-    for each in slices:
-        carry, y = combine_fn(carry, tree_unflatten(each, spec))
+    for each in slices(tensors, dim, reverse):
+        carry, y = _pair(combine_fn(carry, tree_unflatten(each, spec)))
         leaves, got = tree_flatten(carry)
         if got != init_spec:
             raise RuntimeError(

@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from tensorpy._C import Tensor
+from tensorpy._compile import UncapturedHigherOrderOpError
 from tensorpy._higher_order_ops.cond import _is_true
+from tensorpy._higher_order_ops.operators import OPERATORS, Flat, is_recorded
 from tensorpy.utils._pytree import tree_flatten
 
 __all__ = ["while_loop"]
@@ -21,6 +24,12 @@ def while_loop(cond_fn: Callable[..., Any], body_fn: Callable[..., Any], carried
     if not isinstance(carried_inputs, (tuple, list)):
         raise RuntimeError(f"Expect carried_inputs to be a tuple or a list, got {type(carried_inputs)}")
     carried = tuple(carried_inputs)
+    if is_recorded(carried):
+        functions = [Flat(function, carried) for function in (cond_fn, body_fn)]
+        if not all(isinstance(leaf, Tensor) for leaf in tree_flatten(carried)[0]):
+            raise UncapturedHigherOrderOpError("while_loop: what a node of a graph carries are tensors, not numbers")
+        made = OPERATORS["while_loop"](*functions, tuple(functions[1].tensors), ())
+        return tuple(functions[1].result(made))
     while _is_true(cond_fn(*carried), "cond_fn"):
         given = body_fn(*carried)
         new = tuple(given) if isinstance(given, (tuple, list)) else (given,)

@@ -109,8 +109,7 @@ class AsyncCollectiveTensor(Tensor):
 
 def _are_we_tracing() -> bool:
     """Whether calls are recorded, or a mode sees them: then waits are calls of their own."""
-    recorder = _tracer.set(None)
-    _tracer.set(recorder)
+    recorder = _tracer.current()
     return recorder is not None or is_in_torch_dispatch_mode()
 
 

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 import tensorpy as tp
+from tensorpy._dynamo.exc import TorchRuntimeError, UncapturedHigherOrderOpError
 from tensorpy._higher_order_ops import associative_scan, cond, map, scan, while_loop
-from tensorpy.func import grad
+from tensorpy.func import functionalize, grad
+from tensorpy.fx.experimental.proxy_tensor import DataDependentError, make_fx
+from tensorpy.fx.passes.shape_prop import ShapeProp
 
 
 def same(a: Any, b: Any) -> None:
@@ -28,6 +34,18 @@ def test_one_of_two_functions() -> None:
         cond("yes", lambda: 1, lambda: 2)  # type: ignore[arg-type]
     with pytest.raises(RuntimeError, match="Expect operands to be a tuple"):
         cond(True, lambda x: x, lambda x: x, (print,))
+
+
+def test_branches_by_sample() -> None:
+    def f(x: Any) -> Any:
+        return cond(x.sum() > 0, lambda x: {"a": x * 2}, lambda x: {"a": x - 1}, (x,))["a"]
+
+    x = tp.tensor([[1.0], [-1.0]])
+    same(tp.vmap(f)(x), tp.tensor([[2.0], [-2.0]]))
+    same(tp.vmap(grad(lambda x: f(x).sum()))(x), tp.tensor([[2.0], [1.0]]))
+    same(make_fx(tp.vmap(f))(x)(-x), tp.vmap(f)(-x))
+    with pytest.raises(TorchRuntimeError, match="other tensors"):
+        tp.vmap(lambda x: cond(x > 0, lambda: x, lambda: x.double()))(x[:, 0])
 
 
 def test_a_loop() -> None:
@@ -62,6 +80,8 @@ def test_scans_of_trees() -> None:
         associative_scan(lambda p, q: p, xs, 0, combine_mode="other")
     with pytest.raises(RuntimeError, match="metadata of init"):
         scan(lambda c, x: (c.double(), x), tp.zeros(()), tp.ones(3))
+    with pytest.raises(UncapturedHigherOrderOpError, match="a carry and a result"):
+        scan(lambda c, x: c + x, tp.zeros(()), tp.ones(3))  # type: ignore[arg-type, return-value]
     with pytest.raises(RuntimeError, match="same number of elements"):
         associative_scan(lambda p, q: p, (tp.ones(2), tp.ones(3)), 0)
     with pytest.raises(IndexError, match="out of range"):
@@ -85,5 +105,161 @@ def test_vmap_takes_each_samples_branch() -> None:
     assert tp.vmap(tp.func.grad(lambda x: f(x)["a"]))(x).tolist() == [[2.0, 4.0], [3.0, 3.0]]
     each = tp.vmap(tp.vmap(lambda x: tp.cond(x > 0, tp.sin, tp.cos, (x,))))(x)
     assert each.equal(tp.where(x > 0, x.sin(), x.cos()))
-    with pytest.raises(RuntimeError, match="in the same tree"):
+    with pytest.raises(RuntimeError):
         tp.vmap(lambda x: tp.cond(x > 0, lambda t: t, lambda t: (t,), (x,)))(x[0])
+
+
+# ---- nodes of graphs ----
+
+MODES = ("real", "fake", "symbolic")
+W = tp.tensor([2.0, 3.0])
+
+
+def targets(module: Any) -> list[str]:
+    return [getattr(n.target, "__name__", "") for n in module.graph.nodes if n.op == "call_function"]
+
+
+def is_recorded(f: Callable[..., Any], name: str, *calls: Any, mode: str = "real") -> Any:
+    """The module of f for the first call: one node of the name, whose graphs give what f gives for each call."""
+    module = make_fx(f, tracing_mode=mode)(*calls[0])
+    assert targets(module).count(name) == 1
+    for made in (module, make_fx(module)(*calls[0]), copy.deepcopy(module), pickle.loads(pickle.dumps(module))):
+        for args in calls:
+            same(made(*args), f(*args))
+            same(tp.fx.Interpreter(made).run(*args), f(*args))
+    return module
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_each_operator_is_a_node(mode: str) -> None:
+    x, y = tp.arange(8.0).reshape(4, 2) + 1, -tp.ones(4, 2)
+    calls = (x,), (y,)
+
+    def loop(x: Any) -> Any:
+        return while_loop(lambda i, x: (i < 3) & (x.sum() < 99), lambda i, x: (i + 1, x * W), (i0, x))
+
+    i0 = tp.tensor(0)
+    module = is_recorded(
+        lambda x: cond(x.sum() > 0, lambda x: x.sin() + W, lambda x: x.cos(), (x,)), "cond", *calls, mode=mode
+    )
+    assert [name for name, _ in module.named_children()] == ["true_graph_0", "false_graph_0"]
+    module = is_recorded(lambda x: map(lambda a, b: {"s": a + b * W}, x, x[0]), "map_impl", *calls, mode=mode)
+    assert targets(module.body_graph_0) == ["mul.Tensor", "add.Tensor"] or len(targets(module.body_graph_0)) == 2
+    module = is_recorded(loop, "while_loop", *calls, mode=mode)
+    assert [n for n, _ in module.named_children()] == ["while_loop_cond_graph_0", "while_loop_body_graph_0"]
+    for dim in (0, 1):
+        for reverse in (False, True):
+            is_recorded(
+                lambda x, d=dim, r=reverse: scan(
+                    lambda c, s: (c + s, c * s * W[0]), x.select(d, 0) * 0, x, dim=d, reverse=r
+                ),
+                "scan", *calls, mode=mode,
+            )  # fmt: skip
+            is_recorded(
+                lambda x, d=dim, r=reverse: associative_scan(lambda a, b: a + b, x, d, r),
+                "associative_scan", *calls, mode=mode,
+            )  # fmt: skip
+
+
+def test_branches_take_what_they_have_from_elsewhere() -> None:
+    def f(x: Any) -> Any:
+        y = x.exp()
+        return cond(x.sum() > 0, lambda: {"a": x + y, "b": (y * 1,)}, lambda: {"a": x - W, "b": (x * y,)})
+
+    module = is_recorded(f, "cond", (tp.ones(2),), (-tp.ones(2),))
+    (node,) = module.graph.find_nodes(op="call_function", target=tp.ops.higher_order.cond)
+    assert [arg.name for arg in node.args[3]] == ["x_1", "exp", "_tensor_constant0"]
+    assert "tensorpy.ops.higher_order.cond(gt, true_graph_0, false_graph_0, (x_1, exp" in module.code
+    ShapeProp(module).propagate(tp.ones(2))
+
+    def nested(x: Any) -> Any:
+        big = lambda y: cond(y.sum() > 4, lambda z: z * W, lambda z: z + x.sin(), (y,))  # noqa: E731
+        return cond(x.sum() > 0, big, lambda y: y.cos(), (x * 2,))
+
+    is_recorded(nested, "cond", (tp.ones(2) / 4,), (tp.ones(2) * 3,), (-tp.ones(2),))
+    assert "cond" not in targets(make_fx(lambda x: cond(True, lambda: x.sin(), lambda: x))(tp.ones(2)))
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_gradients_of_nodes(mode: str) -> None:
+    def f(x: Any) -> Any:
+        return cond(x.sum() > 0, lambda x: x.sin() * W + x, lambda x: x.cos(), (x,))
+
+    def g(x: Any) -> Any:
+        return tp.autograd.grad(f(x).pow(2).sum(), x)[0]
+
+    def of_map(x: Any) -> Any:
+        return tp.autograd.grad(map(lambda row, y: row.sin() * y, x, x[0] * W).sum(), x)[0]
+
+    xs = [(tp.tensor([v, 0.5], requires_grad=True),) for v in (1.0, -3.0)]
+    module = make_fx(f, tracing_mode=mode)(*xs[0])
+    for (x,) in xs:
+        same(tp.autograd.grad(module(x).sum(), x), tp.autograd.grad(f(x).sum(), x))
+    module = make_fx(g, tracing_mode=mode)(*xs[0])
+    assert targets(module).count("cond") == 2 and hasattr(module, "false_graph_1")
+    for args in xs:
+        same(module(*args), g(*args))
+    for h in (
+        lambda x: grad(lambda x: f(x).sum())(x),
+        lambda x: grad(lambda x: grad(lambda x: f(x).sum())(x).sum())(x),
+    ):
+        module = make_fx(h, tracing_mode=mode)(tp.ones(2))
+        assert "cond" in targets(module)
+        for (x,) in xs:
+            same(module(x.detach()), h(x.detach()))
+    x = tp.rand(3, 2, requires_grad=True)
+    same(make_fx(of_map, tracing_mode=mode)(tp.ones(3, 2, requires_grad=True))(x), of_map(x))
+    with pytest.raises(RuntimeError, match="records no gradient"):
+        make_fx(lambda x: grad(lambda x: scan(lambda c, s: (c * s, s * 1), x[0], x)[0].sum())(x))(x)
+
+
+def test_writes_are_removed_from_branches() -> None:
+    def writes(x: Any) -> Any:
+        y = x.sin()
+        y.add_(4)
+        return y.sum()
+
+    def f(x: Any) -> Any:
+        y = x + 1
+        return cond(x.sum() > 0, writes, lambda x: x.cos().max() * y[0], (x,))
+
+    module = is_recorded(functionalize(f), "cond", (tp.ones(2),), (-tp.ones(2),))
+    assert not any(name.endswith("_") for graph in (module, module.true_graph_0) for name in targets(graph))
+    is_recorded(f, "cond", (tp.ones(2),), (-tp.ones(2),))
+    with pytest.raises(UncapturedHigherOrderOpError, match="writes"):
+        make_fx(functionalize(lambda x: cond(x.sum() > 0, lambda x: x.add_(1) * 2, lambda x: x + 1, (x,))))(tp.ones(2))
+
+
+@pytest.mark.parametrize(
+    ("branch", "error", "match"),
+    [
+        (lambda x: x.add_(1), UncapturedHigherOrderOpError, "writes to a tensor from outside"),
+        (lambda x: x, UncapturedHigherOrderOpError, "gives a tensor that it takes"),
+        (lambda x: x.view(-1), UncapturedHigherOrderOpError, "or a view of it"),
+        (lambda x: (x.sin(), x.sin()), UncapturedHigherOrderOpError, "2 tensors and 1"),
+        (lambda x: {"a": x.sin()}, UncapturedHigherOrderOpError, "other trees"),
+        (lambda x: 3, UncapturedHigherOrderOpError, "gives tensors"),
+        (lambda x: x.double(), TorchRuntimeError, "of float64 and"),
+        (lambda x: x[0] * 1, TorchRuntimeError, r"\[\] of float32"),
+        (lambda x: x * x.sum().item(), DataDependentError, "item"),
+    ],
+)
+def test_a_branch_that_is_no_graph(branch: Any, error: type[Exception], match: str) -> None:
+    x = tp.ones(2)
+    for mode in MODES[:1]:
+        with pytest.raises(error, match=match):
+            make_fx(lambda x: cond(x.sum() > 0, branch, lambda x: x.cos(), (x,)), tracing_mode=mode)(x)
+    same(x, tp.ones(2))
+
+
+def test_operators_called_by_name() -> None:
+    x = tp.ones(2)
+    op = tp.ops.higher_order.cond
+    assert op.name() == "cond" and isinstance(op, tp._ops.HigherOrderOperator) and copy.deepcopy(op) is op
+    same(op(tp.tensor(False), lambda x: (x + 1,), lambda x: (x - 1,), (x,)), (tp.zeros(2),))
+    module = make_fx(lambda x: cond(x.sum() > 0, lambda x: x + 1, lambda x: x - 1, (x,)))(x)
+    compiled = tp.compile(module, backend=lambda graph, inputs: graph)
+    for value in (x, -x, x):
+        same(compiled(value), module(value))
+    with pytest.raises(AttributeError):
+        tp.ops.higher_order.other  # noqa: B018

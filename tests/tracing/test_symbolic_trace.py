@@ -319,8 +319,9 @@ def test_a_collection_may_run_while_linecache_looks(monkeypatch: pytest.MonkeyPa
         """The graph module goes when the walk over all keys has begun."""
 
         def __getitem__(self, key: str) -> Any:
-            held.clear()
-            gc.collect()
+            if held:
+                held.clear()
+                gc.collect()
             return super().__getitem__(key)
 
     held = [fx.symbolic_trace(lambda x: x.sin()) for _ in range(3)]

@@ -40,8 +40,8 @@ class ParsedExpression:
 
     def __init__(self, expression: str, *, allow_underscore: bool = False, allow_duplicates: bool = False) -> None:
         self.identifiers: set[str | AnonymousAxis] = set()
-        self.has_non_unitary_anonymous_axes = False
-        self.has_ellipsis = "..." in expression
+        self.has_non_unitary_anonymous_axes: bool = False
+        self.has_ellipsis: bool = "..." in expression
         self.has_ellipsis_parenthesized: bool | None = None
         self.composition: list[list[str | AnonymousAxis] | str] = []
         self._underscore, self._twice = allow_underscore, allow_duplicates

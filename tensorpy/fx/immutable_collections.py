@@ -17,7 +17,19 @@ def _refuse(self: Any, *args: Any, **kwargs: Any) -> NoReturn:
 class immutable_list(list[Any]):
     """A list of a node's arguments."""
 
+    append: Any
+    clear: Any
+    extend: Any
+    insert: Any
+    pop: Any
+    remove: Any
+    reverse: Any
+    sort: Any
     append = clear = extend = insert = pop = remove = reverse = sort = _refuse
+    __delitem__: Any
+    __iadd__: Any
+    __imul__: Any
+    __setitem__: Any
     __delitem__ = __iadd__ = __imul__ = __setitem__ = _refuse
 
     def __hash__(self) -> int:  # type: ignore[override]  # pyright: ignore[reportIncompatibleVariableOverride]
@@ -30,7 +42,15 @@ class immutable_list(list[Any]):
 class immutable_dict(dict[Any, Any]):
     """A dictionary of a node's arguments."""
 
+    clear: Any
+    pop: Any
+    popitem: Any
+    setdefault: Any
+    update: Any
     clear = pop = popitem = setdefault = update = _refuse
+    __delitem__: Any
+    __ior__: Any
+    __setitem__: Any
     __delitem__ = __ior__ = __setitem__ = _refuse
 
     def __hash__(self) -> int:  # type: ignore[override]  # pyright: ignore[reportIncompatibleVariableOverride]

@@ -48,6 +48,10 @@ class MetaStorage:
 class FakeStorage(MetaStorage):
     """A storage of a file that is loaded within a FakeTensorMode: its bytes stay in the file."""
 
+    dtype: Any
+    mode: Any
+    location: str
+
     def __init__(self, dtype: Any, size: int, mode: Any, location: str) -> None:
         self.dtype, self.mode, self.location = dtype, mode, location
         self._untyped_storage = _C.empty(size, dtype=_C.uint8, device="meta").untyped_storage()
@@ -265,6 +269,9 @@ def _unpacked(storage: Any, offset: int, sizes: tuple[int, ...], in_a_byte: int)
 class ScriptObject:
     """An object of one of PyTorch's compiled classes, packed weights for one, as a file has it: the class's name and a
     state. Nothing is made of it until a module takes it out of a state dict."""
+
+    kind: str
+    state: Any
 
     def __init__(self, kind: str = "", state: Any = None) -> None:
         self.kind, self.state = kind, state

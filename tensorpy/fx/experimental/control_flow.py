@@ -112,7 +112,11 @@ class Control:
     """
 
     def __init__(self, recorder: Recorder, op: Any, args: tuple[Any, ...]) -> None:
-        self.recorder, self.op = recorder, op
+        self.recorder: Recorder = recorder
+        self.op: Any = op
+        self.lead: Any
+        self.functions: Any
+        self.groups: Any
         self.lead, self.functions, self.groups = op.split(args)
         self.lifted: list[Tensor] = []
 
@@ -148,7 +152,7 @@ class Control:
         made = [results for _, results in pairs]
         self.op.alike((*self.lead, *self.functions, *self.groups), made)
         made = [[_value(result) for result in results] for results in made]
-        self.graphs = [
+        self.graphs: list[Any] = [
             part.finish(results, gives) for (part, _), results, gives in zip(pairs, made, self.op.gives, strict=True)
         ]
         args = tree_map(_value, (*self.lead, *self.graphs, *self.extended(self.lifted)))

@@ -185,7 +185,8 @@ class DecompositionInterpreter(Interpreter):
 
     def __init__(self, module: Any, new_graph: Graph, decomposition_table: Any = None, **options: Any) -> None:
         super().__init__(module, **options)
-        self.new_graph, self.decomposition_table = new_graph, decomposition_table or {}
+        self.new_graph: Graph = new_graph
+        self.decomposition_table: Any = decomposition_table or {}
 
     def run(self, *args: Any, **options: Any) -> Any:
         """What the module gives; writes the graph.

@@ -86,7 +86,7 @@ class Recorder:
     def __init__(self, grad_modes: bool = False, decompositions: Any = None, fakes: Any = None) -> None:
         self.graph = Graph()
         self.fakes: FakeTensorMode | None = fakes
-        self.decompositions = dict(decompositions or {})
+        self.decompositions: dict[Any, Any] = dict(decompositions or {})
         self._declined: Any = None
         self.grad_mode = _C.is_grad_enabled() if grad_modes else None  # as the graph has it; None: not recorded
         self.constants: dict[str, Any] = {}

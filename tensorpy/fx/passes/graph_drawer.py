@@ -20,6 +20,7 @@ class Drawing:
         """The text."""
         return dot(self._graph)
 
+    create_dot: Any
     __str__ = create_dot = to_string
 
     def create_svg(self) -> bytes:

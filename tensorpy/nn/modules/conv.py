@@ -420,6 +420,7 @@ class _LazyConvXdMixin(LazyModuleMixin):
 
     bias: Any
     weight: Any
+    _argument_names: tuple[str, ...]
 
     def __init__(self: Any, out_channels: int, kernel_size: Any, *args: Any, **kwargs: Any) -> None:
         given = {**dict(zip(self._argument_names, args, strict=False)), **kwargs}
@@ -457,11 +458,20 @@ class _LazyConvXdMixin(LazyModuleMixin):
 
 
 class _LazyConv(_LazyConvXdMixin):
-    _argument_names = ("stride", "padding", "dilation", "groups", "bias", "padding_mode", "device", "dtype")
+    _argument_names: tuple[str, ...] = (
+        "stride",
+        "padding",
+        "dilation",
+        "groups",
+        "bias",
+        "padding_mode",
+        "device",
+        "dtype",
+    )
 
 
 class _LazyConvTranspose(_LazyConvXdMixin):
-    _argument_names = (
+    _argument_names: tuple[str, ...] = (
         "stride", "padding", "output_padding", "groups", "bias", "dilation", "padding_mode", "device", "dtype",
     )  # fmt: skip
 

@@ -292,9 +292,10 @@ class _Part(Module):
         '_Part'
     """
 
-    def __init__(self, part: GraphModule, build: Callable[[GraphModule, list[Any]], Callable[..., Any]]) -> None:
+    def __init__(self, part: Any, build: Callable[[GraphModule, list[Any]], Callable[..., Any]]) -> None:
         super().__init__()
-        self.part, self._build, self._built = part, build, None
+        self.part, self._build = part, build
+        self._built: Any = None
 
     def forward(self, *inputs: Any) -> Any:
         if self._built is None:

@@ -183,7 +183,7 @@ def _agree(what: str, wanted: Tensors, given: Tensors) -> None:
             raise TorchRuntimeError(f"{what}: {_looks(a)} and {_looks(b)}")
 
 
-def _branches_agree(args: Any, made: list[Tensors]) -> None:
+def _branches_agree(args: Any, made: Sequence[Tensors]) -> None:
     _agree("cond: the branches give other tensors", *made)
     specs = [getattr(function, "result_spec", None) for function in args[1:3]]
     if specs[0] != specs[1]:
@@ -201,7 +201,7 @@ def chosen(pred: Tensor, true_fn: Flat, false_fn: Flat) -> list[Tensor]:
     """Of both branches' results, for each sample that of its own."""
     made = [true_fn(*true_fn.tensors), false_fn(*false_fn.tensors)]
     _branches_agree((pred, true_fn, false_fn), made)
-    one = pred.reshape(()).to(bool)
+    one = pred.reshape(()).to(_C.bool)
     return [where(one, a, b) for a, b in zip(*made, strict=True)]
 
 

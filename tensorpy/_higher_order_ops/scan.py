@@ -69,7 +69,7 @@ def scan(
         carry, rest = function.tensors[: len(inits)], walked(function.tensors[len(inits) :], dim, reverse)
         made = list(OPERATORS["scan"](function, carry, rest, ()))
         ys = [y.flip([0]) if reverse else y for y in made[len(inits) :]]
-        return tuple(function.result([*made[: len(inits)], *ys]))  # type: ignore[return-value]
+        return tuple(function.result([*made[: len(inits)], *ys]))
     carry, rows, out_spec = init, [], None
     for each in slices(tensors, dim, reverse):
         carry, y = _pair(combine_fn(carry, tree_unflatten(each, spec)))

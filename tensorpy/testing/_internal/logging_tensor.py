@@ -53,7 +53,8 @@ class LoggingTensor(Tensor):
         return made
 
     def __repr__(self, *args: Any, **kwargs: Any) -> str:
-        return super().__repr__(tensor_contents=f"{self.elem}")
+        text: str = super().__repr__(tensor_contents=f"{self.elem}")  # type: ignore[call-arg]
+        return text
 
     @classmethod
     def __torch_dispatch__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:

@@ -59,7 +59,8 @@ def bound(function: Function, variant: Variant, more: dict[str, Any] | None = No
     def method(self: Any, *args: Any, **options: Any) -> Any:
         return function(self, *args, **{**arguments, **options})
 
-    del method.__wrapped__  # type: ignore[attr-defined]  (pytest would take the arguments for fixtures)
+    # pytest would take the arguments of what is wrapped for fixtures.
+    del method.__wrapped__
     for decorator in variant.decorators:
         method = decorator(method)
     return method

@@ -450,11 +450,7 @@ class TestCase(unittest.TestCase):
             if atol is None or rtol is None:
                 rtol, atol = default_tolerances(*(v if isinstance(v, Tensor) else as_tensor(v) for v in (x, y)))
             atol, rtol = max(atol, self.precision), max(rtol, self.rel_tol)
-        text: Any = msg
-        if msg is not None and not callable(msg):
-
-            def text(own: str) -> str:
-                return f"{own}\n{msg}"
+        text: Any = msg if msg is None or callable(msg) else lambda own: f"{own}\n{msg}"
 
         assert_close(x, y, atol=atol, rtol=rtol, msg=text, **known)
 

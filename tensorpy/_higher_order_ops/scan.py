@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from tensorpy._C import Tensor, stack
+from tensorpy._C import Tensor
 from tensorpy._compile import UncapturedHigherOrderOpError
-from tensorpy._higher_order_ops.operators import OPERATORS, Flat, is_recorded
+from tensorpy._higher_order_ops.operators import OPERATORS, Flat, is_recorded, stacked
 from tensorpy.utils._pytree import tree_flatten, tree_unflatten
 
 __all__ = ["scan"]
@@ -89,4 +89,4 @@ def scan(
     if not rows or out_spec is None:
         raise RuntimeError("scan() of no slices: what the results look like is not known")
     rows = rows[::-1] if reverse else rows
-    return carry, tree_unflatten([stack(list(column)) for column in zip(*rows, strict=True)], out_spec)
+    return carry, tree_unflatten(list(stacked(rows)), out_spec)

@@ -9,6 +9,7 @@ import importlib.util
 import os
 import platform
 import random
+import re
 import socket
 import subprocess
 import sys
@@ -451,7 +452,6 @@ class TestCase(unittest.TestCase):
                 rtol, atol = default_tolerances(*(v if isinstance(v, Tensor) else as_tensor(v) for v in (x, y)))
             atol, rtol = max(atol, self.precision), max(rtol, self.rel_tol)
         text: Any = msg if msg is None or callable(msg) else lambda own: f"{own}\n{msg}"
-
         assert_close(x, y, atol=atol, rtol=rtol, msg=text, **known)
 
     def assertNotEqual(
@@ -502,9 +502,7 @@ class TestCase(unittest.TestCase):
             yield
         self.assertTrue(len(seen) > 0, "no warning")
         self.assertTrue(any(issubclass(w.category, category) for w in seen))
-        self.assertTrue(
-            any(__import__("re").search(regex, str(w.message)) for w in seen), [str(w.message) for w in seen]
-        )
+        self.assertTrue(any(re.search(regex, str(w.message)) for w in seen), [str(w.message) for w in seen])
 
     def assertGreaterAlmostEqual(
         self, first: Any, second: Any, places: int | None = None, msg: Any = None, delta: Any = None

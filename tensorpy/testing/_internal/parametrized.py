@@ -35,7 +35,7 @@ def note(function: Function, variants: Variants) -> None:
 
 
 def variants_of(function: Function, device_type: str | None = None) -> Iterator[Variant]:
-    """The product of what was noted on a test. ValueError for an argument that two decorators give."""
+    """The product of what was noted on a test. RuntimeError for an argument that two decorators give."""
 
     def product(notes: Sequence[Variants]) -> Iterator[Variant]:
         if not notes:

@@ -47,6 +47,7 @@ static int make_flat(const tp_note *note, tape_step *step) {
         tp_error_clear();
     } else if (flat->job.call.p->loops[a[3].i] && tp_map_lies_flat(&flat->job, data, flat->strides)) {
         flat->loop = flat->job.call.p->loops[a[3].i];
+        flat->params = flat->job.call.params;
         flat->count = flat->job.call.p->ninputs + 1;
         flat->numel = a[4].tensor->numel;
         return step->flat = flat, 0;
@@ -61,21 +62,19 @@ static bool needs_memory(const tape_slot *slot) { return slot->born && !slot->ma
 static void place_operands(const tp_tape *t, tape_flat *flat) {
     for (int i = 0; i < flat->count; i++) {
         const tp_tensor *x = flat->job.tensors[i];
-        bool moves = x && !needs_memory(&t->slots[x->storage->slot]);
-        flat->operands[i].slot = moves ? (int32_t)x->storage->slot : -1;
-        if (moves) flat->operands[i].offset = x->byte_offset;
-        else flat->operands[i].at = x ? tp_data(x) : (char *)&flat->job.call.numbers[i - 1];
+        if (x && !needs_memory(&t->slots[x->storage->slot]))
+            flat->operands[i] = (tape_operand){(uintptr_t)x->byte_offset, x->storage->slot};
+        else
+            flat->operands[i] =
+                (tape_operand){(uintptr_t)(x ? tp_data(x) : &flat->job.call.numbers[i - 1]), t->notes.nslots};
     }
 }
 
 static int run_flat(const tp_tape *t, const tape_flat *flat) {
     char *data[TP_MAP_INPUTS + 1];
-    for (int i = 0; i < flat->count; i++) {
-        int32_t slot = flat->operands[i].slot;
-        uintptr_t begin = slot < 0 ? 0 : (uintptr_t)t->bound[slot]->data + (uintptr_t)t->shifts[slot];
-        data[i] = slot < 0 ? flat->operands[i].at : (char *)(begin + (uintptr_t)flat->operands[i].offset);
-    }
-    flat->loop(data, flat->strides, flat->numel, flat->job.call.params);
+    for (int i = 0; i < flat->count; i++)
+        data[i] = (char *)(t->begins[flat->operands[i].slot] + flat->operands[i].offset);
+    flat->loop(data, flat->strides, flat->numel, flat->params);
     return tp_status_of_thread();
 }
 
@@ -148,10 +147,12 @@ static int give_memory(tp_tape *t) {
 static int give_bindings(tp_tape *t) {
     size_t n = (size_t)t->notes.nslots + 1;
     t->bound = tp_alloc(n * sizeof *t->bound);
+    t->begins = tp_alloc(n * sizeof *t->begins);
     t->shifts = tp_alloc(n * sizeof *t->shifts);
     t->moving = tp_alloc(n * sizeof *t->moving);
-    if (!t->bound || !t->shifts || !t->moving) return -1;
+    if (!t->bound || !t->begins || !t->shifts || !t->moving) return -1;
     memset(t->bound, 0, n * sizeof *t->bound);
+    memset(t->begins, 0, n * sizeof *t->begins);
     memset(t->shifts, 0, n * sizeof *t->shifts);
     for (int64_t i = 0; i < t->notes.nslots; i++) {
         const tape_slot *slot = &t->slots[i];
@@ -231,6 +232,12 @@ static void move_users(tape_slot *slot, tp_storage *to, int64_t shift) {
     }
 }
 
+/* The slot's operands, too, lie in what it is bound to. */
+static void move_to_bound(tp_tape *t, int32_t slot) {
+    t->begins[slot] = (uintptr_t)t->bound[slot]->data + (uintptr_t)t->shifts[slot];
+    move_users(&t->slots[slot], t->bound[slot], t->shifts[slot]);
+}
+
 /* What was apart is apart: two arguments, and one and what was there before. */
 static bool are_apart(const tp_tape *t, tp_tensor *const *arguments) {
     for (int64_t i = 0; i < t->narguments; i++) {
@@ -290,7 +297,7 @@ static void bind_made(tp_tape *t, const tape_call *call, const tp_op *op, tp_val
             int32_t slot = t->made[at++];
             if (!t->slots[slot].made || t->bound[slot]) continue;
             t->bound[slot] = tp_storage_retain(list.data[k]->storage);
-            move_users(&t->slots[slot], t->bound[slot], 0);
+            move_to_bound(t, slot);
         }
         tp_value_release(v);
     }
@@ -345,7 +352,7 @@ static int make_results(const tp_tape *t, tp_tensor **results) {
 static int run_bound(tp_tape *t, tp_tensor **results) {
     for (int64_t i = 0; i < t->nmoving; i++) {
         int32_t at = t->moving[i];
-        if (t->bound[at]) move_users(&t->slots[at], t->bound[at], t->shifts[at]);
+        if (t->bound[at]) move_to_bound(t, at);
     }
     int status = run_calls(t);
     for (int64_t i = 0; i < t->nmoving; i++) {

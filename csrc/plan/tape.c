@@ -50,6 +50,7 @@ void tp_tape_free(tp_tape *t) {
     tp_free(t->made, (size_t)t->made_room * sizeof *t->made);
     size_t n = (size_t)t->notes.nslots + 1;
     tp_free(t->bound, n * sizeof *t->bound);
+    tp_free(t->begins, n * sizeof *t->begins);
     tp_free(t->shifts, n * sizeof *t->shifts);
     tp_free(t->moving, n * sizeof *t->moving);
     for (int64_t i = 0; i < t->nsteps; i++) tp_free(t->steps[i].flat, sizeof *t->steps[i].flat);

@@ -27,17 +27,21 @@ typedef struct {
 
 #define TP_TAPE_RETURNS 16 /* of an operator, at most */
 
+/* Where an operand begins: `offset` bytes after what the slot is bound to; one that is always at the same place has
+ * the slot after the last, which is bound to address 0. */
+typedef struct {
+    uintptr_t offset;
+    int64_t slot;
+} tape_operand;
+
 /* A map of few elements, whose loop is called on the memory as it is. */
 typedef struct {
-    tp_map_job job; /* has the numbers and the parameters that the loop reads */
     tp_loop_fn loop;
-    int count; /* operands: the result and the inputs */
-    struct {
-        int32_t slot; /* it lies in what the slot is bound to, `offset` bytes from its begin; -1: always at `at` */
-        int64_t offset;
-        char *at;
-    } operands[TP_MAP_INPUTS + 1];
-    int64_t strides[TP_MAP_INPUTS + 1], numel;
+    const void *params; /* of the job, */
+    int64_t numel, strides[TP_MAP_INPUTS + 1];
+    tape_operand operands[TP_MAP_INPUTS + 1];
+    int count;      /* operands: the result and the inputs */
+    tp_map_job job; /* whose numbers and parameters the loop reads */
 } tape_flat;
 
 /* What is run: a call, or one that several are joined to. */
@@ -80,10 +84,11 @@ struct tp_tape {
     const char *why;   /* it cannot be run; NULL: it can */
     char text[192];    /* where `why` says more than a word */
     bool runs, writes; /* writes: to what was there before, or to arguments */
-    /* Of a closed tape, while it runs: the storage that each slot stands for (of what was there before: always), by how
-     * much an argument's tensors lie elsewhere, and the slots whose tensors move, arguments and what was there first.
-     */
+    /* Of a closed tape, while it runs: the storage that each slot stands for (of what was there before: always), where
+     * its operands begin, by how much an argument's tensors lie elsewhere, and the slots whose tensors move, arguments
+     * and what was there first. */
     tp_storage **bound;
+    uintptr_t *begins;
     int64_t *shifts, nmoving;
     int32_t *moving;
     tp_storage *memory; /* of what a closed tape makes for itself; NULL: nothing */

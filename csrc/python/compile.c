@@ -41,25 +41,47 @@ static _Thread_local standing compiled_code;
 
 /* ---- what is told ---- */
 
-PyObject *tp_py_line_of_program(void) {
+static PyObject *globals_of(PyFrameObject *frame) {
+#if PY_VERSION_HEX >= 0x030b0000
+    return PyFrame_GetGlobals(frame);
+#else
+    return PyObject_GetAttrString((PyObject *)frame, "f_globals");
+#endif
+}
+
+static bool is_program(PyFrameObject *frame) {
+    static PyObject *key;
+    if (!key && !(key = PyUnicode_InternFromString("__name__"))) return false;
+    PyObject *globals = globals_of(frame), *name = globals ? PyDict_GetItemWithError(globals, key) : NULL;
+    const char *text = name && PyUnicode_Check(name) ? PyUnicode_AsUTF8(name) : NULL;
+    Py_XDECREF(globals);
+    return !text || (strncmp(text, "tensorpy.", 9) != 0 && strcmp(text, "tensorpy") != 0);
+}
+
+PyObject *tp_py_place_of_program(void) {
     PyFrameObject *frame = (PyFrameObject *)Py_XNewRef((PyObject *)PyEval_GetFrame());
-    PyObject *line = NULL;
-    while (frame && !line) {
-        PyCodeObject *code = PyFrame_GetCode(frame);
-        PyObject *globals = PyObject_GetAttrString((PyObject *)frame, "f_globals");
-        PyObject *name = globals ? PyDict_GetItemString(globals, "__name__") : NULL;
-        const char *text = name && PyUnicode_Check(name) ? PyUnicode_AsUTF8(name) : NULL;
-        if (!text || (strncmp(text, "tensorpy.", 9) != 0 && strcmp(text, "tensorpy") != 0))
-            line = PyUnicode_FromFormat("%U:%d", code->co_filename, PyFrame_GetLineNumber(frame));
+    while (frame && !is_program(frame) && !PyErr_Occurred()) {
         PyFrameObject *back = PyFrame_GetBack(frame);
-        Py_XDECREF(globals);
-        Py_DECREF(code);
         Py_DECREF(frame);
         frame = back;
-        if (PyErr_Occurred()) break;
     }
-    Py_XDECREF(frame);
-    return line || PyErr_Occurred() ? line : Py_NewRef(Py_None);
+    if (!frame) return PyErr_Occurred() ? NULL : Py_NewRef(Py_None);
+    PyCodeObject *code = PyFrame_GetCode(frame);
+    PyObject *place = PyErr_Occurred() ? NULL : Py_BuildValue("(Oi)", code->co_filename, PyFrame_GetLineNumber(frame));
+    Py_DECREF(code);
+    Py_DECREF(frame);
+    return place;
+}
+
+PyObject *tp_py_said_place(PyObject *place) {
+    if (place == Py_None) return Py_NewRef(Py_None);
+    return PyUnicode_FromFormat("%U:%S", PyTuple_GET_ITEM(place, 0), PyTuple_GET_ITEM(place, 1));
+}
+
+static PyObject *line_of_program(void) {
+    PyObject *place = tp_py_place_of_program(), *said = place ? tp_py_said_place(place) : NULL;
+    Py_XDECREF(place);
+    return said;
 }
 
 static PyObject *names_of(const tp_plan_event *e) {
@@ -93,7 +115,7 @@ static void tell(void *list, const tp_plan_event *e) {
     PyObject *row = Py_BuildValue("(sNNNLLLLLzN)", kinds[e->kind], names_of(e), sizes_of(e->like),
                                   e->like ? tp_py_dtype_object((tp_dtype)e->like->dtype) : Py_NewRef(Py_None),
                                   (long long)e->moved, (long long)e->alone, (long long)e->unstored, (long long)e->peak,
-                                  (long long)e->again, e->why, has_line ? tp_py_line_of_program() : Py_NewRef(Py_None));
+                                  (long long)e->again, e->why, has_line ? line_of_program() : Py_NewRef(Py_None));
     if (!row || PyList_Append(list, row) < 0) PyErr_Clear();
     Py_XDECREF(row);
     PyErr_Restore(type, value, traceback);

@@ -58,12 +58,19 @@ static int note_tensor(tp_py_facts *f, PyObject *o) {
     return 0;
 }
 
+/* The geometry that was noted, of as many dimensions. */
+static inline bool same_geometry(const tp_py_fact *f, const tp_tensor *t) {
+    const int64_t *sizes = f->geometry, *strides = sizes + t->ndim;
+    for (int d = 0; d < t->ndim; d++)
+        if (sizes[d] != t->sizes[d] || strides[d] != t->strides[d]) return false;
+    return true;
+}
+
 static bool fits_tensor(const tp_py_fact *f, PyObject *o) {
     if (f->object != (PyObject *)Py_TYPE(o)) return false;
     const tp_tensor *t = tp_py_tensor_borrow(o);
     return f->dtype == t->dtype && f->ndim == t->ndim && f->keys == (t->keys & FACT_KEYS) &&
-           f->requires_grad == tp_requires_grad(t) && memcmp(f->geometry, t->sizes, sizeof(int64_t) * t->ndim) == 0 &&
-           memcmp(f->geometry + t->ndim, t->strides, sizeof(int64_t) * t->ndim) == 0;
+           f->requires_grad == tp_requires_grad(t) && same_geometry(f, t);
 }
 
 void tp_py_tensors_begin(tp_py_tensors *t) {

@@ -20,25 +20,17 @@
 int64_t tp_py_modules_version;
 __thread tp_py_replays *tp_py_writing;
 
+#define BYTE(value, at) ((uint64_t)(uint8_t)(value) << 8 * (at))
+
 tp_py_call_modes tp_py_modes_now(void) {
-    tp_py_call_modes m;
-    memset(&m, 0, sizeof m);
-    m.include = tp_tls.include;
-    m.exclude = tp_tls.exclude;
-    m.grad_disabled = tp_tls.grad_disabled;
-    m.inference_mode = tp_tls.inference_mode;
-    m.autocast = tp_autocast_dtype(TP_DEVICE_CPU);
-    m.standard = tp_default_dtype();
-    m.functions_off = tp_tls.functions_off;
-    m.checks_nan = tp_tls.anomaly_check_nan;
-    m.fills_unset = (uint8_t)(tp_fill_unset_wanted() + 2 * tp_fills_unset());
-    m.threads = tp_get_num_threads();
-    m.remembers_casts = tp_autocast_remembers();
-    m.traces_nodes = tp_tls.new_nodes & TP_NODES_TRACED;
-    m.device_type = tp_tls.scoped_type;
-    m.device_index = tp_tls.scoped_index;
-    m.kernels = tp_kernel_changes();
-    return m;
+    uint64_t dtypes = BYTE(tp_autocast_dtype(TP_DEVICE_CPU), 0) | BYTE(tp_default_dtype(), 1);
+    uint64_t device = BYTE(tp_tls.scoped_type, 2) | BYTE(tp_tls.scoped_index, 3);
+    uint64_t gradients = BYTE(tp_tls.grad_disabled, 0) | BYTE(tp_tls.inference_mode, 1) |
+                         BYTE(tp_tls.anomaly_check_nan, 2) | BYTE(tp_tls.new_nodes & TP_NODES_TRACED, 3);
+    uint64_t others = BYTE(tp_tls.functions_off, 4) | BYTE(tp_autocast_remembers(), 5) |
+                      BYTE(tp_fill_unset_wanted() + 2 * tp_fills_unset(), 6);
+    return (tp_py_call_modes){{tp_tls.include, tp_tls.exclude, dtypes | device, gradients | others,
+                               (uint64_t)tp_get_num_threads(), (uint64_t)tp_kernel_changes()}};
 }
 
 /* ---- variants ---- */
@@ -146,11 +138,11 @@ variant *tp_py_find_variant(tp_py_replays *r, tp_py_tensors *given, PyObject *co
     tp_py_call_modes now = tp_py_modes_now();
     for (int i = 0; i < MOST_VARIANTS && r->variants[i]; i++) {
         variant *v = r->variants[i];
-        if (memcmp(&now, &v->modes, sizeof now) != 0) continue;
+        if (!tp_py_same_modes(&now, &v->modes)) continue;
         int same = tp_py_arguments_fit(v, given, args, n, names);
         if (same < 0) return NULL;
         if (!same) continue;
-        memmove(r->variants + 1, r->variants, sizeof *r->variants * (size_t)i);
+        if (i) memmove(r->variants + 1, r->variants, sizeof *r->variants * (size_t)i);
         return r->variants[0] = v;
     }
     return NULL;

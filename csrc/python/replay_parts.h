@@ -15,16 +15,9 @@ enum {
     AUDIT_EVERY = 1024, /* calls; before that at 8, 16, 32, ... */
 };
 
+/* All that a call depends on beside its arguments, packed, so that it is compared as a few words. */
 typedef struct {
-    uint64_t include, exclude;
-    bool grad_disabled, inference_mode;
-    tp_dtype autocast, standard;
-    uint8_t functions_off, traces_nodes;
-    bool checks_nan, remembers_casts;
-    uint8_t fills_unset;
-    int threads;
-    int8_t device_type, device_index;
-    int64_t kernels; /* tp_kernel_changes */
+    uint64_t words[6];
 } tp_py_call_modes;
 
 /* A setting of an optimizer's group, a tensor of its state, or what holds them: an item of a dictionary. Without a key:
@@ -89,6 +82,11 @@ extern __thread tp_py_replays *tp_py_writing;
 extern int64_t tp_py_modules_version;
 
 tp_py_call_modes tp_py_modes_now(void);
+TP_INLINE bool tp_py_same_modes(const tp_py_call_modes *a, const tp_py_call_modes *b) {
+    uint64_t differ = 0;
+    for (size_t i = 0; i < sizeof a->words / sizeof *a->words; i++) differ |= a->words[i] ^ b->words[i];
+    return differ == 0;
+}
 /* What is there of a setting now: a new reference; NULL: nothing, or raised. */
 PyObject *tp_py_setting_now(const setting *s);
 /* Whether somebody wants to see or change each call: a profile, a mode, hooks of saved tensors. */

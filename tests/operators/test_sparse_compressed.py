@@ -132,3 +132,60 @@ def test_blocks_of_a_large_matrix_take_no_dense_one() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert tp.equal(blocks.to_sparse().coalesce().values().sort().values[-3:], tp.tensor([1.0, 2.0, 3.0]))
+
+
+@pytest.mark.parametrize("layout", [tp.sparse_csr, tp.sparse_csc])
+def test_resize(layout: Any) -> None:
+    dense = tp.tensor([[1.0, 0.0, 2.0], [0.0, 3.0, 0.0]])
+    by_rows = layout is tp.sparse_csr
+    s = dense.to_sparse(layout=layout)
+    alias = s.detach()
+    assert s.resize_(4, 5) is s and s.shape == (4, 5) and s._nnz() == 3
+    whole = tp.zeros(4, 5)
+    whole[:2, :3] = dense
+    assert tp.equal(s.to_dense(), whole)
+    assert tp.equal(alias.to_dense(), dense)  # keeps its size
+    fewer = dense.to_sparse(layout=layout).resize_((1, 3) if by_rows else (2, 1))
+    lines = fewer.crow_indices() if by_rows else fewer.ccol_indices()
+    assert lines.tolist() == ([0, 3] if by_rows else [0, 2])
+    assert dense.to_sparse(layout=layout).resize_((0, 3) if by_rows else (2, 0))._nnz() == 0
+    assert dense.to_sparse(layout=layout).resize_as_(tp.ones(3, 3)).shape == (3, 3)
+    batched = tp.stack([dense, dense]).to_sparse(layout=layout)
+    assert batched.resize_(2, 4, 4).to_dense()[1, :2, :3].equal(dense)
+
+
+@pytest.mark.parametrize(
+    ("layout", "size"),
+    [
+        (tp.sparse_csr, (2, 2)), (tp.sparse_csr, (6,)), (tp.sparse_csr, (1, 2, 3)), (tp.sparse_csr, (2, -1)),
+        (tp.sparse_csr, (2**40, 2**40)), (tp.sparse_csc, (1, 3)), (tp.sparse_bsr, (4, 4)), (tp.sparse_coo, (4, 4)),
+    ],
+)  # fmt: skip
+def test_resize_refuses(layout: Any, size: tuple[int, ...]) -> None:
+    dense = tp.tensor([[1.0, 0.0, 2.0], [0.0, 3.0, 0.0]])
+    s = dense.to_sparse_bsr((1, 1)) if layout is tp.sparse_bsr else dense.to_sparse(layout=layout)
+    with pytest.raises(RuntimeError):
+        s.resize_(size)
+    assert tp.equal(s.to_dense(), dense)
+    with pytest.raises(RuntimeError, match="requires grad"):
+        tp.eye(2).to_sparse_csr().requires_grad_().resize_(3, 3)
+
+
+LAYOUTS = {
+    "sparse_coo": lambda x: x.to_sparse(), "sparse_csr": lambda x: x.to_sparse_csr(),
+    "sparse_csc": lambda x: x.to_sparse_csc(), "sparse_bsr": lambda x: x.to_sparse_bsr((1, 1)),
+    "sparse_bsc": lambda x: x.to_sparse_bsc((1, 1)),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("a", LAYOUTS)
+@pytest.mark.parametrize("b", LAYOUTS)
+def test_sums_are_of_one_layout(a: str, b: str) -> None:
+    x = tp.tensor([[1.0, 0.0], [0.0, 2.0]])
+    for call in (lambda s, t: s + t, lambda s, t: s - t, lambda s, t: s.add_(t)):
+        s, t = LAYOUTS[a](x), LAYOUTS[b](x)
+        if a == b:
+            assert call(s, t).layout is s.layout
+        else:
+            with pytest.raises(RuntimeError, match=f"add.*{a}.*{b}"):
+                call(s, t)

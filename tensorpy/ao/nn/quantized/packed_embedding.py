@@ -6,7 +6,7 @@ from typing import Any
 
 from tensorpy import _C
 from tensorpy._C import Tensor
-from tensorpy._tensor.quantized import per_channel_affine_float_qparams, unpacked
+from tensorpy._tensor.quantized import narrowed, per_channel_affine_float_qparams, unpacked
 from tensorpy.nn import functional as F
 
 __all__ = [
@@ -190,8 +190,7 @@ def _integers(numbers: Tensor, least: Tensor, greatest: Tensor, bits: int) -> tu
 def _narrowed(
     numbers: Tensor, least: Tensor, greatest: Tensor, bits: int, nbins: int, ratio: float
 ) -> tuple[Tensor, Tensor]:
-    """The ends of rows that give the least error, of those met on the way from both ends: at each step the one moves
-    whose move leaves the smaller error, as long as a row is wider than it has to stay."""
+    """The ends of rows that give the least error."""
     if nbins < 1:
         raise RuntimeError(f"nbins is at least 1, not {nbins}")
 
@@ -199,24 +198,7 @@ def _narrowed(
         integers, scale, start = _integers(numbers, low, high, bits)
         return (integers * scale.float() + start.float() - numbers).square().sum(1, keepdim=True).sqrt()
 
-    step = (greatest - least) / nbins
-    narrowest = step * int(nbins * (1.0 - ratio))
-    low, high, now = least, greatest, error(least, greatest)
-    best = now
-    for _ in range(nbins):
-        wide = low + narrowest < high
-        if not wide.any():
-            break
-        of_low, of_high = error(low + step, high), error(low, high - step)
-        better = wide & (now < of_low) & (now < of_high) & (now < best)
-        best, least, greatest = (
-            _C.where(better, new, old) for new, old in ((now, best), (low, least), (high, greatest))
-        )
-        first = of_low < of_high
-        low = _C.where(wide & first, low + step, low)
-        high = _C.where(wide & ~first, high - step, high)
-        now = _C.where(wide, _C.where(first, of_low, of_high), now)
-    return least, greatest
+    return narrowed(error, least, greatest, nbins, int(nbins * (1.0 - ratio)))
 
 
 def embedding_bag_4bit_unpack(weight: Tensor) -> Tensor:

@@ -146,7 +146,7 @@ tp_tensor *_to_copy_quantized(tp_tensor *self, tp_dtype dtype, tp_layout layout,
     tp_autoquantized q = {0};
     if (check_same_dtype(self, dtype) < 0 || tp_quantized_of(self, &q) < 0) return NULL;
     tp_autoref *own = tp__to_copy(q.integers, TP_NO_DTYPE, layout, device, pin_memory, non_blocking, memory_format);
-    if (!own || !q.channels) return own ? tp__quantized_like(self, own) : NULL;
+    if (!own || !q.channels) return own ? tp__quantized(own, q.dtype, q.scale, q.zero_point) : NULL;
     tp_autoref *scales = tp_to_device(q.scales, own->device, TP_FLOAT64, false, false, TP_NO_FORMAT);
     tp_autoref *zero_points =
         tp_to_device(q.zero_points, own->device, (tp_dtype)q.zero_points->dtype, false, false, TP_NO_FORMAT);

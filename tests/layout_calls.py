@@ -72,44 +72,6 @@ CALLS: dict[str, Callable[[Any, Any], Any]] = {
 }
 
 
-def method(name: str) -> Callable[[Any, Any], Any]:
-    called = operator.methodcaller(name, *([(1, 1)] if name == "to_sparse_bsr" else []))
-    return lambda s, d: called(s)
-
-
-# Of a tensor of a layout and the dense one.
-CALLS: dict[str, Callable[[Any, Any], Any]] = {
-    **{name: method(name) for name in METHODS},
-    "@": lambda s, d: s @ d,
-    "@ vector": lambda s, d: s @ d[0],
-    "+": lambda s, d: s + s,
-    "dense +": lambda s, d: d + s,
-    "* number": lambda s, d: s * 2,
-    "//": lambda s, d: s // 2,
-    "**": lambda s, d: s**2,
-    "[0]": lambda s, d: s[0],
-    "[:1]": lambda s, d: s[:1],
-    "addmm": lambda s, d: tp.sparse.addmm(d, s, d),
-    "cat": lambda s, d: tp.cat([s, s]),
-    "dropout": lambda s, d: F.dropout(s, 0.5, False),
-    "index_select": lambda s, d: s.index_select(0, tp.tensor([0, 1], device=d.device)),
-    "layer_norm": lambda s, d: F.layer_norm(s, (3,)),
-    "linear": lambda s, d: F.linear(s, d),
-    "masked_fill": lambda s, d: s.masked_fill(d > 2, 1.0),
-    "narrow": lambda s, d: s.narrow(0, 0, 1),
-    "ones_like": lambda s, d: tp.ones_like(s),
-    "out=": lambda s, d: tp.mm(s, d, out=tp.empty(3, 3, device=d.device)),
-    "sampled_addmm": lambda s, d: tp.sparse.sampled_addmm(s, d, d),
-    "softmax": lambda s, d: tp.sparse.softmax(s, 1),
-    "softmax, nested": lambda s, d: F.softmax(s, -1),
-    "sparse_mask": lambda s, d: d.sparse_mask(s),
-    "sum of a dimension": lambda s, d: s.sum(0),
-    "to_padded_tensor": lambda s, d: tp.nested.to_padded_tensor(s, 0.0),
-    "transpose": lambda s, d: s.transpose(0, 1),
-    "unflatten": lambda s, d: s.unflatten(-1, (3, 1)),
-}
-
-
 def same(a: Any, b: Any, exactly: bool = True) -> bool:
     """Values, layouts and dtypes; floating ones nearly, as two devices compute."""
     if isinstance(a, (tuple, list)):

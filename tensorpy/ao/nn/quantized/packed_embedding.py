@@ -21,33 +21,42 @@ __all__ = [
 
 
 class EmbeddingPackedParamsBase:
-    """A table of quint8 or quint4x2 [rows, columns], each row with its scale and zero point.
+    """A table of quint8 or quint4x2 [rows, columns], each row with its scale and zero point: a byte has one number, or
+    two, and a row whole bytes.
 
     Pickled, it is the table.
     """
 
-    integers: Tensor
+    rows_of_bytes: Tensor
     scales: Tensor
     shifts: Tensor
 
     def __init__(self, weight: Tensor) -> None:
-        self._weight, self.bits = weight, 8 if weight.dtype == _C.quint8 else 4
-        integers = weight.int_repr()
+        self.columns, self.bits = weight.shape[1], 8 if weight.dtype == _C.quint8 else 4
+        integers = _C._layout_part(weight, 0)
         if self.bits == 4:
-            flat = unpacked(integers.flatten(), 4)[: weight.numel()]
-            integers = flat.reshape(weight.shape)
-        scales = weight.q_per_channel_scales().to(_C.float32)
-        shifts = -scales * weight.q_per_channel_zero_points().to(_C.float32)
+            whole = F.pad(integers, (0, self.columns % 2))
+            integers = _C._packed_integers(whole, 2).reshape(whole.shape[0], whole.shape[1] // 2)
+        else:
+            integers = integers.clone()
+        self.rows_of_bytes = integers
+        self._numbers = weight.q_per_channel_scales(), weight.q_per_channel_zero_points()
+        scales, points = (numbers.to(_C.float32) for numbers in self._numbers)
+        shifts = -scales * points
         if self.bits == 4:  # PyTorch keeps these in float16 beside the integers
             scales, shifts = scales.half().float(), shifts.half().float()
-        self.integers, self.scales, self.shifts = integers, scales, shifts
+        self.scales, self.shifts = scales, shifts
+
+    def _integers(self, packed: Tensor) -> Tensor:
+        return packed if self.bits == 8 else unpacked(packed, 4)[:, : self.columns]
 
     def unpack(self) -> Tensor:
         """The table."""
-        return self._weight
+        dtype = _C.quint8 if self.bits == 8 else _C.quint4x2
+        return _C._quantized_channels(self._integers(self.rows_of_bytes).clone(), dtype, *self._numbers, 0)
 
     def __reduce__(self) -> Any:
-        return embedding_bag_prepack, (self._weight,)
+        return embedding_bag_prepack, (self.unpack(),)
 
     def __deepcopy__(self, memo: Any) -> Any:
         return self  # nobody changes it
@@ -55,7 +64,7 @@ class EmbeddingPackedParamsBase:
     def rows(self, indices: Tensor) -> Tensor:
         """The numbers of some rows."""
         scale, shift = (part.index_select(0, indices).unsqueeze(1) for part in (self.scales, self.shifts))
-        return self.integers.index_select(0, indices).to(_C.float32) * scale + shift
+        return self._integers(self.rows_of_bytes.index_select(0, indices)).to(_C.float32) * scale + shift
 
 
 # ---- tables ----

@@ -456,7 +456,23 @@ def new(self: Tensor, *args: Any, size: Any = None, device: Any = None) -> Tenso
     """
     from tensorpy._tensor.typed import build
 
+    if self.is_sparse:
+        return _new_sparse(self, args, size, device)
     return build("new", self.dtype, self.device, args, size, device)
+
+
+def _new_sparse(self: Tensor, args: tuple[Any, ...], size: Any, device: Any) -> Tensor:
+    """`new` of a tensor of coordinates: of a size, or of indices and values."""
+    from tensorpy.sparse import _make
+
+    if device is not None and _C.device(device).type != self.device.type:
+        raise RuntimeError(f"new(): makes tensors on {self.device.type}, not on {device}")
+    sizes = [size] if size is not None else [a for a in args[:1] if isinstance(a, _C.Size)]
+    if sizes or not args:
+        return _make.empty_coo(*(sizes or [(0,)]), self.dtype, self.device)
+    if not all(isinstance(a, Tensor) for a in args[:2]) or len(args) not in (2, 3):
+        raise TypeError("new(): of a sparse tensor takes a Size, or indices, values and a Size")
+    return _make.sparse_coo_tensor(*args, dtype=self.dtype, device=self.device)
 
 
 _type = Tensor.__dict__["type"]

@@ -71,7 +71,7 @@ def sparse_coo_tensor(
         raise RuntimeError(f"indices must be sparse_dim x nnz, but got: {list(places.shape)}")
     kept = kept.expand(places.shape[1]) if kept.dim() == 0 else kept
     whole = _checked_size(places, kept, size)
-    ordered = _in_order(places, whole) if is_coalesced else False
+    ordered = places.shape[1] < 2 or (_in_order(places, whole) if is_coalesced else False)
     made = _C._coo(places, kept.detach() if requires_grad else kept, whole, ordered)
     return made.requires_grad_() if requires_grad else made
 
@@ -210,7 +210,7 @@ def _checked_matrix(compressed: Tensor, plain: Tensor, kept: Tensor, size: Any, 
             f"{name}: borders of the size {tuple(compressed.shape)}, places of {tuple(plain.shape)}, values of "
             f"{tuple(kept.shape)}"
         )
-    lines, widest = compressed.shape[-1] - 1, int(plain.max()) + 1 if plain.numel() else 0
+    lines, widest = compressed.shape[-1] - 1, int(plain.max()) + 1 if plain.numel() and not plain.is_meta else 0
     by_rows = layout in _BY_ROWS
     least = (lines * blocks[0], widest * blocks[1]) if by_rows else (widest * blocks[0], lines * blocks[1])
     whole = (*batch, *least, *dense) if size is None else tuple(int(s) for s in size)
@@ -223,6 +223,8 @@ def _checked_matrix(compressed: Tensor, plain: Tensor, kept: Tensor, size: Any, 
         )
     if matrix[place] % blocks[place] or any(s < 0 for s in whole):
         raise RuntimeError(f"{name}: a size of {whole} is not made of blocks of {blocks}")
+    if kept.is_meta:  # which has no values to look at
+        return whole
     border = "crow_indices" if by_rows else "ccol_indices"
     for end, n in (("0", 0), ("-1", plain.shape[-1])):
         if bool((compressed[..., int(end)] != n).any()):

@@ -464,3 +464,33 @@ def test_choose_qparams_optimized() -> None:
             tp.choose_qparams_optimized(x, numel, bins, ratio, bits)
     with pytest.raises(RuntimeError):
         tp.choose_qparams_optimized(x.double(), 5, 200, 0.16, 8)
+
+
+def test_operators_that_write_and_pool() -> None:
+    ops = tp.ops.quantized
+    a = tp.quantize_per_tensor(tp.arange(12.0).reshape(3, 4) - 6, 0.1, 70, tp.quint8)
+    for name in ("add", "add_relu", "mul", "mul_relu"):
+        out = tp._empty_affine_quantized([3, 4], scale=0.4, zero_point=30, dtype=tp.quint8)
+        assert getattr(ops, f"{name}_out")(a, a, out) is out and out.equal(getattr(ops, name)(a, a, 0.4, 30))
+    for name in ("add_scalar", "add_scalar_relu", "mul_scalar", "mul_scalar_relu"):
+        out = a.clone()
+        assert getattr(ops, f"{name}_out")(a, 1.5, out) is out and out.equal(getattr(ops, name)(a, 1.5))
+    for name in ("cat", "cat_relu"):
+        out = tp._empty_affine_quantized([6, 4], scale=0.4, zero_point=30, dtype=tp.quint8)
+        assert getattr(ops, f"{name}_out")([a, a], 0, out).equal(getattr(ops, name)([a, a], 0, 0.4, 30))
+    channels = tp.quantize_per_channel(tp.ones(3, 4), tp.ones(3), tp.zeros(3, dtype=tp.int64), 0, tp.quint8)
+    with pytest.raises(RuntimeError, match="supported by cat"):
+        ops.cat([channels, a], 0, 0.1, 0)
+    numbers = a.dequantize()
+    assert ops.clamp(a, -0.5, 0.7).equal(a.clamp(-0.5, 0.7)) and ops.threshold(a, 0.3, 0.5).equal(
+        tp.threshold(a, 0.3, 0.5)
+    )
+    assert ops.dropout(a, 0.1, 70).equal(a)
+    signals, images = a.reshape(1, 3, 4), a.reshape(1, 1, 3, 4)
+    pooled = tp.nn.functional.max_pool1d(signals.dequantize(), 2, 1, 0, 1, False)
+    assert ops.max_pool1d(signals, [2], [1], [0], [1], False).dequantize().equal(pooled)
+    assert ops.max_pool2d(images, [2, 2], [1, 1], [0, 0], [1, 1], False).shape == (1, 1, 2, 3)
+    means = tp.nn.functional.adaptive_avg_pool1d(signals, 2).dequantize()
+    assert (means - tp.nn.functional.adaptive_avg_pool1d(numbers.reshape(1, 3, 4), 2)).abs().max() <= 0.1
+    limits = {tp.quint8: (0, 255), tp.qint8: (-128, 127), tp.qint32: (-(2**31), 2**31 - 1)}
+    assert all((tp.iinfo(d).min, tp.iinfo(d).max) == ends for d, ends in limits.items())

@@ -189,3 +189,25 @@ def test_sums_are_of_one_layout(a: str, b: str) -> None:
         else:
             with pytest.raises(RuntimeError, match=f"add.*{a}.*{b}"):
                 call(s, t)
+
+
+def test_on_meta_without_values() -> None:
+    places = [tp.empty(n, dtype=tp.int64, device="meta") for n in (5, 2)]
+    made = tp.sparse_csr_tensor(*places, tp.empty(2, device="meta"), (4, 6))
+    assert made.is_meta and made.shape == (4, 6) and made._nnz() == 2 and tp.empty_like(made).is_meta
+    with pytest.raises(RuntimeError):
+        tp.sparse_csr_tensor(*places, tp.empty(3, device="meta"), (4, 6))
+
+
+def test_new_and_small_tensors_of_coordinates() -> None:
+    s = tp.sparse_coo_tensor([[0, 1, 1], [2, 0, 2]], [3.0, 4.0, 5.0], (2, 3))
+    assert s.new().layout is tp.sparse_coo and s.new(tp.Size([2, 3])).shape == (2, 3)
+    assert s.new(s._indices(), s._values(), s.shape).to_dense().equal(s.to_dense())
+    for wrong in (s._values(), [6]):
+        with pytest.raises(TypeError):
+            s.new(wrong)
+    assert tp.sparse_coo_tensor([[0], [0]], [1], (2, 2)).is_coalesced()
+    assert not tp.sparse_coo_tensor([[0, 1], [0, 1]], [1, 2], (2, 2)).is_coalesced()
+    for place, size in (("sparse", (1, 3)), ("dense", (2, 3, 1))):
+        with pytest.raises(RuntimeError, match=f"{'shrinking the size of' if place == 'sparse' else 'changing'}"):
+            tp.sparse_coo_tensor([[1]], tp.ones(1, 3), (2, 3)).sparse_resize_(size, 1, len(size) - 1)

@@ -431,14 +431,16 @@ static int resize(tp_tensor *self, tp_ints size, int64_t sparse_dim, int64_t den
     if (tp_checked_numel(size) < 0) return -1;
     tp_autocoo c = {0};
     if (tp_coo_of(self, &c) < 0) return -1;
-    bool keeps = !clear && c.values->sizes[0] > 0, same = sparse_dim == c.sparse_dim && size.size == self->ndim;
-    for (int64_t d = 0; keeps && same && d < size.size; d++)
-        same = d < sparse_dim ? size.data[d] >= self->sizes[d] : size.data[d] == self->sizes[d];
-    if (keeps && !same)
-        return tp_fail(TP_RuntimeError,
-                       "%s: a tensor with values keeps its numbers of dimensions and its dense sizes, "
-                       "and no sparse size gets smaller",
-                       op);
+    bool keeps = !clear && c.values->sizes[0] > 0;
+    const char *what = NULL;
+    if (sparse_dim != c.sparse_dim) what = "changing the number of sparse dimensions";
+    else if (size.size != self->ndim) what = "changing the number of dense dimensions";
+    for (int64_t d = 0; keeps && !what && d < size.size; d++) {
+        if (d < sparse_dim && size.data[d] < self->sizes[d]) what = "shrinking the size of sparse dimensions";
+        if (d >= sparse_dim && size.data[d] < self->sizes[d]) what = "shrinking the size of dense dimensions";
+        if (d >= sparse_dim && size.data[d] > self->sizes[d]) what = "growing the size of dense dimensions";
+    }
+    if (keeps && what) return tp_fail(TP_RuntimeError, "%s: %s of a tensor with values is not supported", op, what);
     tp_coo shape = {NULL, NULL, sparse_dim, true};
     tp_tensor whole = {.sizes = (int64_t *)size.data, .ndim = (uint8_t)size.size};
     int64_t room[TP_MAX_DIMS + 1];

@@ -261,6 +261,8 @@ def _sums(
         offsets, last = _C.arange(0, indices.numel(), max(indices.shape[1], 1)), False
         offsets = offsets if indices.shape[1] else _C.zeros(indices.shape[0], dtype=_C.int64)
     flat, there = flat.flatten(), None
+    if mapping is not None and mapping.numel() == 1 and not int(mapping):
+        mapping = None  # PyTorch's word for a table that has all rows
     if mapping is not None:  # rows that were taken out have -1
         flat = _rows(name, lambda at: mapping.index_select(0, at), mapping.shape[0], flat).to(_C.int64)
         there = (flat >= 0).to(_C.float32)

@@ -469,7 +469,7 @@ def _new_sparse(self: Tensor, args: tuple[Any, ...], size: Any, device: Any) -> 
         raise RuntimeError(f"new(): makes tensors on {self.device.type}, not on {device}")
     sizes = [size] if size is not None else [a for a in args[:1] if isinstance(a, _C.Size)]
     if sizes or not args:
-        return _make.empty_coo(*(sizes or [(0,)]), self.dtype, self.device)
+        return _make.empty_coo(sizes[0] if sizes else (0,), self.dtype, self.device)
     if not all(isinstance(a, Tensor) for a in args[:2]) or len(args) not in (2, 3):
         raise TypeError("new(): of a sparse tensor takes a Size, or indices, values and a Size")
     return _make.sparse_coo_tensor(*args, dtype=self.dtype, device=self.device)

@@ -119,6 +119,7 @@ def choose_qparams_optimized(
     range is narrowed from both ends as long as the squared error falls.
 
     Arguments:
+        input: a tensor of float32
         numel: how many elements count
         n_bins: into how many steps the range is cut
         ratio: the part of the steps that may go

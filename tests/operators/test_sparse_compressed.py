@@ -203,6 +203,8 @@ def test_new_and_small_tensors_of_coordinates() -> None:
     s = tp.sparse_coo_tensor([[0, 1, 1], [2, 0, 2]], [3.0, 4.0, 5.0], (2, 3))
     assert s.new().layout is tp.sparse_coo and s.new(tp.Size([2, 3])).shape == (2, 3)
     assert s.new(s._indices(), s._values(), s.shape).to_dense().equal(s.to_dense())
+    with pytest.raises(RuntimeError, match="inconsistent with indices"):
+        s.new(tp.tensor([[0], [3]]), tp.ones(1), s.shape)
     for wrong in (s._values(), [6]):
         with pytest.raises(TypeError):
             s.new(wrong)

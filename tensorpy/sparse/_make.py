@@ -161,6 +161,16 @@ def sparse_compressed_tensor(
     """
     if layout not in COMPRESSED:
         raise RuntimeError(f"sparse_compressed_tensor: expected a compressed layout, got {layout}")
+    parts = compressed_indices, plain_indices, values
+    return _of_lines(layout, parts, size, dtype, device, requires_grad, check_invariants)
+
+
+def _of_lines(
+    layout: Any, parts: tuple[Any, Any, Any], size: Any, dtype: Any, device: Any, requires_grad: bool,
+    check_invariants: bool | None,
+) -> Any:  # fmt: skip
+    """What the constructors of compressed layouts make: of where lines begin, places and values."""
+    compressed_indices, plain_indices, values = parts
     kept = _values(values, dtype, device)
     compressed, plain = (
         (i if isinstance(i, Tensor) else _C.tensor(i, dtype=_C.int64)).detach().to(kept.device)
@@ -273,10 +283,8 @@ def sparse_csr_tensor(
         tensor([[0., 5.],
                 [6., 0.]])
     """
-    layout = _C.sparse_csr
-    options = {"dtype": dtype, "device": device, "pin_memory": pin_memory, "requires_grad": requires_grad}
-    options["check_invariants"] = check_invariants
-    return sparse_compressed_tensor(crow_indices, col_indices, values, size, layout=layout, **options)
+    parts = crow_indices, col_indices, values
+    return _of_lines(_C.sparse_csr, parts, size, dtype, device, requires_grad, check_invariants)
 
 
 def sparse_csc_tensor(
@@ -313,10 +321,8 @@ def sparse_csc_tensor(
         tensor([[0., 5.],
                 [6., 0.]])
     """
-    layout = _C.sparse_csc
-    options = {"dtype": dtype, "device": device, "pin_memory": pin_memory, "requires_grad": requires_grad}
-    options["check_invariants"] = check_invariants
-    return sparse_compressed_tensor(ccol_indices, row_indices, values, size, layout=layout, **options)
+    parts = ccol_indices, row_indices, values
+    return _of_lines(_C.sparse_csc, parts, size, dtype, device, requires_grad, check_invariants)
 
 
 def sparse_bsr_tensor(
@@ -353,10 +359,8 @@ def sparse_bsr_tensor(
         tensor([[0., 5.],
                 [6., 0.]])
     """
-    layout = _C.sparse_bsr
-    options = {"dtype": dtype, "device": device, "pin_memory": pin_memory, "requires_grad": requires_grad}
-    options["check_invariants"] = check_invariants
-    return sparse_compressed_tensor(crow_indices, col_indices, values, size, layout=layout, **options)
+    parts = crow_indices, col_indices, values
+    return _of_lines(_C.sparse_bsr, parts, size, dtype, device, requires_grad, check_invariants)
 
 
 def sparse_bsc_tensor(
@@ -393,10 +397,8 @@ def sparse_bsc_tensor(
         tensor([[0., 5.],
                 [6., 0.]])
     """
-    layout = _C.sparse_bsc
-    options = {"dtype": dtype, "device": device, "pin_memory": pin_memory, "requires_grad": requires_grad}
-    options["check_invariants"] = check_invariants
-    return sparse_compressed_tensor(ccol_indices, row_indices, values, size, layout=layout, **options)
+    parts = ccol_indices, row_indices, values
+    return _of_lines(_C.sparse_bsc, parts, size, dtype, device, requires_grad, check_invariants)
 
 
 # ---- files and copies ----

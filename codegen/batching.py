@@ -20,7 +20,8 @@ and, after the word, what arguments mean where their names do not tell (`lines, 
     wide       sizes that tensors are widened to, as expand does
 
 A kernel for the key `Batched` in the entry's `dispatch` goes before all that. Composites need nothing: their parts are
-batched. What is neither deduced nor said loops.
+batched, and where nothing is, one whose entry says what it does with a layout goes on to that. What is neither deduced
+nor said loops.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from . import layouts
 from .c_types import c_arguments
 from .catalog import Catalog, Operator
 from .errors import YamlError, suggest
@@ -184,8 +186,8 @@ def batching_of(op: Operator, catalog: Catalog) -> Batching | None:
     formula = formula_of(op)
     if formula is not None and _gives_tensors(op.schema):
         return Batching("formula", "", formula=formula)
-    if op.is_implicit:
-        return None
+    if op.is_implicit and said(op) is None:
+        return _of_composite(op, catalog)
     random = "nondeterministic_seeded" in op.function.tags
     if not _tensors(op.schema) and not random:
         return None
@@ -194,6 +196,13 @@ def batching_of(op: Operator, catalog: Catalog) -> Batching | None:
     if kind not in ("LINES", "SAMPLES", "LOOP", "PARTS"):  # another variant is called, or none
         roles = roles.replace("U", "T")
     return Batching(kind, roles, other, random=random)
+
+
+def _of_composite(op: Operator, catalog: Catalog) -> Batching | None:
+    """Where nothing is batched, one that knows layouts goes on to them."""
+    group = [op, *(catalog.by_name[str(schema.name)] for schema in (op.group.functional,) if schema is not None)]
+    knows = any(layouts.said(one, place) is not None for one in group for place in layouts.PLACES)
+    return Batching("PARTS", _roles(op)) if knows and _tensors(op.schema) else None
 
 
 def _kind(op: Operator, catalog: Catalog) -> tuple[str, Operator | None]:

@@ -10,7 +10,8 @@
  *      (Note [Layouts] in core/layout.h);
  *   3. CompositeImplicitAutograd, for the same, for Batched, and for an Autograd key; there only if the operator has no
  *      kernel of its own for the backend (that backend then wants the derivative formula, or none); for ForwardAD only
- *      if some backend has one: else it passes composites by, as the keys of layouts are below it;
+ *      if some backend has one: else it passes composites by, as the keys of layouts are below it; for Batched only if
+ *      the operator has no rule, which composites have that do something else with a layout;
  *   4. for an Autograd key: the alias Autograd; for an Autocast key: the alias Autocast;
  *   5. the key's fallback: boxed, or fallthrough.
  * For a device that shows no memory (Note [Opaque tensors] in core/storage.h) 2 and 3 serve only operators that give
@@ -264,7 +265,8 @@ static int slots_behind(const tp_op *op, tp_key key, tp_key slots[4]) {
         }
         slots[n++] = TP_ALIAS_KEY(CompositeImplicitAutograd);
     }
-    if (is_above_parts(key) || (key == TP_KEY_Undefined && gives_list_for_list(op)))
+    bool ruled = key == TP_KEY_Batched && op->info->batching;
+    if ((is_above_parts(key) && !ruled) || (key == TP_KEY_Undefined && gives_list_for_list(op)))
         slots[n++] = TP_ALIAS_KEY(CompositeImplicitAutograd);
     if (is_autograd(key)) {
         if (slot_of(op, TP_ALIAS_KEY(CompositeImplicitAutograd)) && !whole && !backend_needs_formula(op, key))

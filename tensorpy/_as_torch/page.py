@@ -29,6 +29,9 @@ The public names of PyTorch {version}, by module: how many tensorpy has, and whi
 does what PyTorch's does, which the tests compare by value; one in *italics* is a name only, for programs that import
 it or ask about it, and raises when it is used. A name that is not there raises `AttributeError` (or
 `ModuleNotFoundError`) and names the nearest that is. {there} of {all} are there.
+
+Named tensors (`names=`, `align_to`, `refine_names` and their like) stay out, and are not counted: PyTorch began and
+never finished them.
 """
 
 

@@ -52,8 +52,8 @@ _BY_MODULE = {
     "_tensor.dtypes": "finfo iinfo",
     "_tensor.methods": "is_tensor",
     "_tensor.quantized": """
-        _choose_qparams_per_tensor per_channel_affine per_channel_affine_float_qparams per_channel_symmetric
-        per_tensor_affine per_tensor_symmetric qscheme
+        _choose_qparams_per_tensor choose_qparams_optimized per_channel_affine per_channel_affine_float_qparams
+        per_channel_symmetric per_tensor_affine per_tensor_symmetric qscheme
     """,
     "_tensor.torch_function": "DisableTorchFunction DisableTorchFunctionSubclass",
     "_tensor.typed": """

@@ -126,8 +126,9 @@ class iinfo:
                 f"tensorpy.iinfo() requires an integer input type, not {type}. Use tensorpy.finfo for floats"
             )
         self.bits = type.itemsize * 8
-        self.min = -(2 ** (self.bits - 1)) if type.is_signed else 0
-        self.max = 2 ** (self.bits - type.is_signed) - 1
+        signed = type in (_C.qint8, _C.qint32) or (type not in (_C.quint8, _C.quint4x2, _C.quint2x4) and type.is_signed)
+        self.min = -(2 ** (self.bits - 1)) if signed else 0
+        self.max = 2 ** (self.bits - signed) - 1
         self.dtype = type.name
 
     def __repr__(self) -> str:

@@ -456,7 +456,26 @@ def new(self: Tensor, *args: Any, size: Any = None, device: Any = None) -> Tenso
     """
     from tensorpy._tensor.typed import build
 
+    if self.is_sparse:
+        return _new_sparse(self, args, size, device)
     return build("new", self.dtype, self.device, args, size, device)
+
+
+def _new_sparse(self: Tensor, args: tuple[Any, ...], size: Any, device: Any) -> Tensor:
+    """`new` of a tensor of coordinates: of a size, or of indices, values and a size."""
+    if device is not None and _C.device(device).type != self.device.type:
+        raise RuntimeError(f"new(): makes tensors on {self.device.type}, not on {device}")
+    sizes = [size] if size is not None else [a for a in args[:1] if isinstance(a, _C.Size)]
+    if sizes or not args:
+        return _C.zeros(sizes[0] if sizes else (0,), dtype=self.dtype, layout=_C.sparse_coo, device=self.device)
+    if len(args) != 3 or not all(isinstance(a, Tensor) for a in args[:2]):
+        raise TypeError("new(): of a sparse tensor takes a Size, or indices, values and a Size")
+    indices, values = args[0].to(device=self.device, dtype=_C.int64), args[1].to(device=self.device, dtype=self.dtype)
+    made = _C._coo(indices, values, tuple(args[2]), False)
+    ends = _C.tensor(made.shape[: indices.shape[0]], device=self.device).unsqueeze(1)
+    if bool(((indices < 0) | (indices >= ends)).any()):
+        raise RuntimeError(f"new(): size is inconsistent with indices: they do not all lie within {tuple(made.shape)}")
+    return made
 
 
 _type = Tensor.__dict__["type"]

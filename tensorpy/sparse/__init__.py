@@ -89,8 +89,16 @@ def spdiags(diagonals: Tensor, offsets: Tensor, shape: Any, layout: Any = None) 
                 [0., 2.]])
     """
     lines = diagonals if diagonals.dim() == 2 else diagonals.unsqueeze(0)
-    if lines.dim() != 2 or offsets.dim() > 1 or offsets.dtype is not _C.int64 or len(shape) != 2:
-        raise RuntimeError("spdiags(): a list or rows of diagonals, offsets of int64, and two sizes")
+    if len(shape) != 2:
+        raise RuntimeError(f"spdiags(): Output shape must be 2d, not {tuple(shape)}")
+    if offsets.dim() > 1:
+        raise RuntimeError(f"spdiags(): Offsets must be scalar or vector, not of {offsets.dim()} dimensions")
+    if lines.dim() != 2:
+        raise RuntimeError(f"spdiags(): Diagonals must be vector or matrix, not of {diagonals.dim()} dimensions")
+    if layout not in (None, _C.sparse_coo, _C.sparse_csr, _C.sparse_csc):
+        raise RuntimeError(f"spdiags(): the layout is sparse_coo, sparse_csr or sparse_csc, not {layout}")
+    if offsets.dtype is not _C.int64:
+        raise RuntimeError(f"spdiags(): offsets are of int64, not of {offsets.dtype}")
     starts = offsets.reshape(-1)
     if starts.unique().numel() != starts.numel():
         raise RuntimeError("spdiags(): each diagonal's offset stands once")

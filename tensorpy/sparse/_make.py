@@ -71,7 +71,7 @@ def sparse_coo_tensor(
         raise RuntimeError(f"indices must be sparse_dim x nnz, but got: {list(places.shape)}")
     kept = kept.expand(places.shape[1]) if kept.dim() == 0 else kept
     whole = _checked_size(places, kept, size)
-    ordered = _in_order(places, whole) if is_coalesced else False
+    ordered = places.shape[1] < 2 or (_in_order(places, whole) if is_coalesced else False)
     made = _C._coo(places, kept.detach() if requires_grad else kept, whole, ordered)
     return made.requires_grad_() if requires_grad else made
 
@@ -161,6 +161,16 @@ def sparse_compressed_tensor(
     """
     if layout not in COMPRESSED:
         raise RuntimeError(f"sparse_compressed_tensor: expected a compressed layout, got {layout}")
+    parts = compressed_indices, plain_indices, values
+    return _of_lines(layout, parts, size, dtype, device, requires_grad, check_invariants)
+
+
+def _of_lines(
+    layout: Any, parts: tuple[Any, Any, Any], size: Any, dtype: Any, device: Any, requires_grad: bool,
+    check_invariants: bool | None,
+) -> Any:  # fmt: skip
+    """What the constructors of compressed layouts make: of where lines begin, places and values."""
+    compressed_indices, plain_indices, values = parts
     kept = _values(values, dtype, device)
     compressed, plain = (
         (i if isinstance(i, Tensor) else _C.tensor(i, dtype=_C.int64)).detach().to(kept.device)
@@ -210,7 +220,7 @@ def _checked_matrix(compressed: Tensor, plain: Tensor, kept: Tensor, size: Any, 
             f"{name}: borders of the size {tuple(compressed.shape)}, places of {tuple(plain.shape)}, values of "
             f"{tuple(kept.shape)}"
         )
-    lines, widest = compressed.shape[-1] - 1, int(plain.max()) + 1 if plain.numel() else 0
+    lines, widest = compressed.shape[-1] - 1, int(plain.max()) + 1 if plain.numel() and not plain.is_meta else 0
     by_rows = layout in _BY_ROWS
     least = (lines * blocks[0], widest * blocks[1]) if by_rows else (widest * blocks[0], lines * blocks[1])
     whole = (*batch, *least, *dense) if size is None else tuple(int(s) for s in size)
@@ -223,6 +233,8 @@ def _checked_matrix(compressed: Tensor, plain: Tensor, kept: Tensor, size: Any, 
         )
     if matrix[place] % blocks[place] or any(s < 0 for s in whole):
         raise RuntimeError(f"{name}: a size of {whole} is not made of blocks of {blocks}")
+    if kept.is_meta:  # which has no values to look at
+        return whole
     border = "crow_indices" if by_rows else "ccol_indices"
     for end, n in (("0", 0), ("-1", plain.shape[-1])):
         if bool((compressed[..., int(end)] != n).any()):
@@ -271,10 +283,8 @@ def sparse_csr_tensor(
         tensor([[0., 5.],
                 [6., 0.]])
     """
-    layout = _C.sparse_csr
-    options = {"dtype": dtype, "device": device, "pin_memory": pin_memory, "requires_grad": requires_grad}
-    options["check_invariants"] = check_invariants
-    return sparse_compressed_tensor(crow_indices, col_indices, values, size, layout=layout, **options)
+    parts = crow_indices, col_indices, values
+    return _of_lines(_C.sparse_csr, parts, size, dtype, device, requires_grad, check_invariants)
 
 
 def sparse_csc_tensor(
@@ -311,10 +321,8 @@ def sparse_csc_tensor(
         tensor([[0., 5.],
                 [6., 0.]])
     """
-    layout = _C.sparse_csc
-    options = {"dtype": dtype, "device": device, "pin_memory": pin_memory, "requires_grad": requires_grad}
-    options["check_invariants"] = check_invariants
-    return sparse_compressed_tensor(ccol_indices, row_indices, values, size, layout=layout, **options)
+    parts = ccol_indices, row_indices, values
+    return _of_lines(_C.sparse_csc, parts, size, dtype, device, requires_grad, check_invariants)
 
 
 def sparse_bsr_tensor(
@@ -351,10 +359,8 @@ def sparse_bsr_tensor(
         tensor([[0., 5.],
                 [6., 0.]])
     """
-    layout = _C.sparse_bsr
-    options = {"dtype": dtype, "device": device, "pin_memory": pin_memory, "requires_grad": requires_grad}
-    options["check_invariants"] = check_invariants
-    return sparse_compressed_tensor(crow_indices, col_indices, values, size, layout=layout, **options)
+    parts = crow_indices, col_indices, values
+    return _of_lines(_C.sparse_bsr, parts, size, dtype, device, requires_grad, check_invariants)
 
 
 def sparse_bsc_tensor(
@@ -391,10 +397,8 @@ def sparse_bsc_tensor(
         tensor([[0., 5.],
                 [6., 0.]])
     """
-    layout = _C.sparse_bsc
-    options = {"dtype": dtype, "device": device, "pin_memory": pin_memory, "requires_grad": requires_grad}
-    options["check_invariants"] = check_invariants
-    return sparse_compressed_tensor(ccol_indices, row_indices, values, size, layout=layout, **options)
+    parts = ccol_indices, row_indices, values
+    return _of_lines(_C.sparse_bsc, parts, size, dtype, device, requires_grad, check_invariants)
 
 
 # ---- files and copies ----

@@ -126,8 +126,6 @@ def _compare_sparse(actual: Any, expected: Any, rtol: float, atol: float, equal_
         return _mismatch(actual.to_dense(), expected.to_dense(), rtol, atol, equal_nan)
     rows = actual.layout is _C.sparse_csr
     kind, names = ("CSR", ("crow_indices", "col_indices")) if rows else ("COO", ("indices",))
-    if not rows and actual.is_coalesced() != expected.is_coalesced():
-        actual, expected = actual.coalesce(), expected.coalesce()
     if actual._nnz() != expected._nnz():
         counts = f"{actual._nnz()} != {expected._nnz()}"
         return f"The number of specified values in sparse {kind} tensors does not match: {counts}"

@@ -218,3 +218,14 @@ def test_a_state_is_pytorchs(torch: Any) -> None:
     x = [1, 12, 3]
     assert np.allclose(ours(tp.tensor(x)).numpy(), theirs(torch.tensor(x)).numpy(), atol=1e-6)
     assert str(ours).replace("tensorpy", "torch") == str(theirs)
+
+
+@pytest.mark.parametrize("columns", [0, 1, 4, 5])
+def test_packed_tables_have_two_numbers_in_a_byte(columns: int) -> None:
+    weight = tp.quantize_per_channel(tp.rand(3, columns) * 3, tp.rand(3) + 0.1, tp.rand(3), 0, tp.quint4x2)
+    packed = tp.ops.quantized.embedding_bag_prepack(weight)
+    assert packed.rows_of_bytes.shape == (3, (columns + 1) // 2)
+    assert packed.unpack().equal(weight) and pickle.loads(pickle.dumps(packed)).unpack().equal(weight)
+    before = weight.dequantize()
+    weight.fill_(0.0)  # the table has bytes of its own
+    assert packed.unpack().dequantize().equal(before)

@@ -536,8 +536,24 @@ def test_refused(call: Any) -> None:
 def test_without_pieces() -> None:
     n = tp.nested.nested_tensor([])
     assert n.size(0) == 0 and n.unbind() == () and (n + 1).numel() == 0
-    with pytest.raises(RuntimeError):
-        n.to_padded_tensor(0.0)
+    assert n.to_padded_tensor(0.0).shape == (0,)
+    with pytest.raises(RuntimeError, match="non-zero numel"):
+        tp.nested.nested_tensor([tp.ones(0), tp.ones(0)]).to_padded_tensor(0.0)
+
+
+@pytest.mark.parametrize("layout", [tp.strided, tp.jagged])
+def test_squeeze_names_its_dimension(layout: Any) -> None:
+    n = tp.nested.nested_tensor([tp.ones(1, 3), tp.ones(2, 3)], layout=layout).unsqueeze(-1)
+    assert n.squeeze(-1).dim() == 3
+    for call in (n.squeeze, lambda: n.squeeze(0)):
+        with pytest.raises(RuntimeError, match=r"squeeze\(\)"):
+            call()
+    if layout is tp.jagged:
+        with pytest.raises(RuntimeError, match="ragged"):
+            n.squeeze(1)
+    else:
+        with pytest.raises(NotImplementedError, match="_nested_get_min_seqlen"):
+            tp._nested_get_min_seqlen(n)
 
 
 def test_a_module_and_its_gradients() -> None:

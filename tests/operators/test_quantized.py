@@ -426,3 +426,71 @@ def test_elements_are_set_by_index(dtype: Any, channels: bool) -> None:
     assert q.dequantize()[0].tolist() == [3, 4, 5]
     with pytest.raises(RuntimeError, match="accumulate"):
         q.index_put_((tp.tensor([0]),), tp.tensor(1.0), accumulate=True)
+
+
+def test_resize() -> None:
+    q = tp.quantize_per_tensor(tp.arange(6.0).reshape(2, 3), 0.5, 1, tp.quint8)
+    alias = q.detach()
+    assert q.resize_(2, 2) is q and q.int_repr().tolist() == [[1, 3], [5, 7]] and q.q_scale() == 0.5
+    assert alias.shape == (2, 3) and alias.int_repr().tolist() == [[1, 3, 5], [7, 9, 11]]
+    alias.fill_(0.0)
+    assert q.dequantize().tolist() == [[0.0, 0.0], [0.0, 0.0]]  # of one memory
+    assert alias[1].resize_(2).shape == (2,) and q.resize_(4, 4).shape == (4, 4)
+    assert alias.resize_as_(tp.ones(3, 2)).shape == (3, 2)
+    assert tp.ones(2).resize_as_(alias).shape == (3, 2)
+    with pytest.raises(RuntimeError):
+        q.resize_(1, 1, 2, 2, memory_format=tp.channels_last)
+    with pytest.raises(RuntimeError):
+        q.resize_(-1)
+    channels = tp.quantize_per_channel(tp.ones(2, 3), tp.ones(2), tp.zeros(2, dtype=tp.int64), 0, tp.quint8)
+    with pytest.raises(RuntimeError, match="per-tensor"):
+        channels.resize_(3, 2)
+
+
+def test_choose_qparams_optimized() -> None:
+    x = tp.tensor([0.0, 1.0, 2.0, 3.0, 40.0])
+    assert tp.choose_qparams_optimized(x, 4, 200, 0.16, 2) == (tp.tensor([3.0]), tp.tensor([0.0]))
+    greatest, least = tp.choose_qparams_optimized(tp.linspace(-1, 1, 1000) ** 5, 1000, 200, 0.8, 2)
+    assert greatest.dtype is tp.float32 and greatest.shape == least.shape == (1,)
+    assert abs(float(greatest) - 0.9) < 0.02 and abs(float(least) + 0.49) < 0.02  # what PyTorch finds
+    for numel, bins, ratio, bits in (
+        (6, 200, 0.16, 8),
+        (0, 200, 0.16, 8),
+        (5, 0, 0.16, 8),
+        (5, 2, 2.0, 8),
+        (5, 2, 0.1, 0),
+    ):
+        with pytest.raises(RuntimeError):
+            tp.choose_qparams_optimized(x, numel, bins, ratio, bits)
+    with pytest.raises(RuntimeError):
+        tp.choose_qparams_optimized(x.double(), 5, 200, 0.16, 8)
+
+
+def test_operators_that_write_and_pool() -> None:
+    ops = tp.ops.quantized
+    a = tp.quantize_per_tensor(tp.arange(12.0).reshape(3, 4) - 6, 0.1, 70, tp.quint8)
+    for name in ("add", "add_relu", "mul", "mul_relu"):
+        out = tp._empty_affine_quantized([3, 4], scale=0.4, zero_point=30, dtype=tp.quint8)
+        assert getattr(ops, f"{name}_out")(a, a, out) is out and out.equal(getattr(ops, name)(a, a, 0.4, 30))
+    for name in ("add_scalar", "add_scalar_relu", "mul_scalar", "mul_scalar_relu"):
+        out = a.clone()
+        assert getattr(ops, f"{name}_out")(a, 1.5, out) is out and out.equal(getattr(ops, name)(a, 1.5))
+    for name in ("cat", "cat_relu"):
+        out = tp._empty_affine_quantized([6, 4], scale=0.4, zero_point=30, dtype=tp.quint8)
+        assert getattr(ops, f"{name}_out")([a, a], 0, out).equal(getattr(ops, name)([a, a], 0, 0.4, 30))
+    channels = tp.quantize_per_channel(tp.ones(3, 4), tp.ones(3), tp.zeros(3, dtype=tp.int64), 0, tp.quint8)
+    with pytest.raises(RuntimeError, match="supported by cat"):
+        ops.cat([channels, a], 0, 0.1, 0)
+    numbers = a.dequantize()
+    assert ops.clamp(a, -0.5, 0.7).equal(a.clamp(-0.5, 0.7)) and ops.threshold(a, 0.3, 0.5).equal(
+        tp.threshold(a, 0.3, 0.5)
+    )
+    assert ops.dropout(a, 0.1, 70).equal(a)
+    signals, images = a.reshape(1, 3, 4), a.reshape(1, 1, 3, 4)
+    pooled = tp.nn.functional.max_pool1d(signals.dequantize(), 2, 1, 0, 1, False)
+    assert ops.max_pool1d(signals, [2], [1], [0], [1], False).dequantize().equal(pooled)
+    assert ops.max_pool2d(images, [2, 2], [1, 1], [0, 0], [1, 1], False).shape == (1, 1, 2, 3)
+    means = tp.nn.functional.adaptive_avg_pool1d(signals, 2).dequantize()
+    assert (means - tp.nn.functional.adaptive_avg_pool1d(numbers.reshape(1, 3, 4), 2)).abs().max() <= 0.1
+    limits = {tp.quint8: (0, 255), tp.qint8: (-128, 127), tp.qint32: (-(2**31), 2**31 - 1)}
+    assert all((tp.iinfo(d).min, tp.iinfo(d).max) == ends for d, ends in limits.items())

@@ -132,3 +132,84 @@ def test_blocks_of_a_large_matrix_take_no_dense_one() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert tp.equal(blocks.to_sparse().coalesce().values().sort().values[-3:], tp.tensor([1.0, 2.0, 3.0]))
+
+
+@pytest.mark.parametrize("layout", [tp.sparse_csr, tp.sparse_csc])
+def test_resize(layout: Any) -> None:
+    dense = tp.tensor([[1.0, 0.0, 2.0], [0.0, 3.0, 0.0]])
+    by_rows = layout is tp.sparse_csr
+    s = dense.to_sparse(layout=layout)
+    alias = s.detach()
+    assert s.resize_(4, 5) is s and s.shape == (4, 5) and s._nnz() == 3
+    whole = tp.zeros(4, 5)
+    whole[:2, :3] = dense
+    assert tp.equal(s.to_dense(), whole)
+    assert tp.equal(alias.to_dense(), dense)  # keeps its size
+    fewer = dense.to_sparse(layout=layout).resize_((1, 3) if by_rows else (2, 1))
+    lines = fewer.crow_indices() if by_rows else fewer.ccol_indices()
+    assert lines.tolist() == ([0, 3] if by_rows else [0, 2])
+    assert dense.to_sparse(layout=layout).resize_((0, 3) if by_rows else (2, 0))._nnz() == 0
+    assert dense.to_sparse(layout=layout).resize_as_(tp.ones(3, 3)).shape == (3, 3)
+    batched = tp.stack([dense, dense]).to_sparse(layout=layout)
+    assert batched.resize_(2, 4, 4).to_dense()[1, :2, :3].equal(dense)
+
+
+@pytest.mark.parametrize(
+    ("layout", "size"),
+    [
+        (tp.sparse_csr, (2, 2)), (tp.sparse_csr, (6,)), (tp.sparse_csr, (1, 2, 3)), (tp.sparse_csr, (2, -1)),
+        (tp.sparse_csr, (2**40, 2**40)), (tp.sparse_csc, (1, 3)), (tp.sparse_bsr, (4, 4)), (tp.sparse_coo, (4, 4)),
+    ],
+)  # fmt: skip
+def test_resize_refuses(layout: Any, size: tuple[int, ...]) -> None:
+    dense = tp.tensor([[1.0, 0.0, 2.0], [0.0, 3.0, 0.0]])
+    s = dense.to_sparse_bsr((1, 1)) if layout is tp.sparse_bsr else dense.to_sparse(layout=layout)
+    with pytest.raises(RuntimeError):
+        s.resize_(size)
+    assert tp.equal(s.to_dense(), dense)
+    with pytest.raises(RuntimeError, match="requires grad"):
+        tp.eye(2).to_sparse_csr().requires_grad_().resize_(3, 3)
+
+
+LAYOUTS = {
+    "sparse_coo": lambda x: x.to_sparse(), "sparse_csr": lambda x: x.to_sparse_csr(),
+    "sparse_csc": lambda x: x.to_sparse_csc(), "sparse_bsr": lambda x: x.to_sparse_bsr((1, 1)),
+    "sparse_bsc": lambda x: x.to_sparse_bsc((1, 1)),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("a", LAYOUTS)
+@pytest.mark.parametrize("b", LAYOUTS)
+def test_sums_are_of_one_layout(a: str, b: str) -> None:
+    x = tp.tensor([[1.0, 0.0], [0.0, 2.0]])
+    for call in (lambda s, t: s + t, lambda s, t: s - t, lambda s, t: s.add_(t)):
+        s, t = LAYOUTS[a](x), LAYOUTS[b](x)
+        if a == b:
+            assert call(s, t).layout is s.layout
+        else:
+            with pytest.raises(RuntimeError, match=f"add.*{a}.*{b}"):
+                call(s, t)
+
+
+def test_on_meta_without_values() -> None:
+    places = [tp.empty(n, dtype=tp.int64, device="meta") for n in (5, 2)]
+    made = tp.sparse_csr_tensor(*places, tp.empty(2, device="meta"), (4, 6))
+    assert made.is_meta and made.shape == (4, 6) and made._nnz() == 2 and tp.empty_like(made).is_meta
+    with pytest.raises(RuntimeError):
+        tp.sparse_csr_tensor(*places, tp.empty(3, device="meta"), (4, 6))
+
+
+def test_new_and_small_tensors_of_coordinates() -> None:
+    s = tp.sparse_coo_tensor([[0, 1, 1], [2, 0, 2]], [3.0, 4.0, 5.0], (2, 3))
+    assert s.new().layout is tp.sparse_coo and s.new(tp.Size([2, 3])).shape == (2, 3)
+    assert s.new(s._indices(), s._values(), s.shape).to_dense().equal(s.to_dense())
+    with pytest.raises(RuntimeError, match="inconsistent with indices"):
+        s.new(tp.tensor([[0], [3]]), tp.ones(1), s.shape)
+    for wrong in (s._values(), [6]):
+        with pytest.raises(TypeError):
+            s.new(wrong)
+    assert tp.sparse_coo_tensor([[0], [0]], [1], (2, 2)).is_coalesced()
+    assert not tp.sparse_coo_tensor([[0, 1], [0, 1]], [1, 2], (2, 2)).is_coalesced()
+    for place, size in (("sparse", (1, 3)), ("dense", (2, 3, 1))):
+        with pytest.raises(RuntimeError, match=f"{'shrinking the size of' if place == 'sparse' else 'changing'}"):
+            tp.sparse_coo_tensor([[1]], tp.ones(1, 3), (2, 3)).sparse_resize_(size, 1, len(size) - 1)

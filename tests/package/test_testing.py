@@ -126,8 +126,10 @@ def test_make_tensor_refuses_and_takes_formats_as_pytorchs() -> None:
 
 
 def test_sparse_tensors_of_more_specified_values_differ() -> None:
-    twice = tp.sparse_coo_tensor([[0, 0]], [1.0, 2.0], (2,))
-    once = tp.sparse_coo_tensor([[0]], [3.0], (2,))
-    with pytest.raises(AssertionError, match="number of specified values in sparse COO tensors does not match: 2 != 1"):
+    twice = tp.sparse_coo_tensor([[0, 0, 1]], [1.0, 2.0, 4.0], (2,))
+    once = tp.sparse_coo_tensor([[0, 1]], [3.0, 4.0], (2,))
+    with pytest.raises(AssertionError, match="number of specified values in sparse COO tensors does not match: 3 != 2"):
         tp.testing.assert_close(twice, once)
+    with pytest.raises(AssertionError, match="does not match: 3 != 2"):
+        tp.testing.assert_close(twice, once.coalesce())
     tp.testing.assert_close(twice.coalesce(), once)

@@ -18,6 +18,8 @@ tp_tensor *tp_of_parts(tp_layout layout, tp_tensor *const *parts, const int64_t 
 /* What an operator that writes does: t becomes `made`, in its own dtype. Other layouts than t's are refused; a dense t
  * is written as dense tensors are. */
 int tp_write_layout(tp_tensor *t, tp_tensor *made, const char *op);
+/* The same where sizes change: t alone becomes `made`, and aliases of it stay what they are. */
+int tp_replace_layout(tp_tensor *t, tp_tensor *made, const char *op);
 /* An operator on values, one for each place, merges what it is given: it is refused in place of a tensor with several.
  */
 int tp_refuse_unmerged(tp_tensor *t, const char *op);

@@ -151,10 +151,12 @@ static tp_tensor *padded_piece(tp_tensor *piece, tp_ints sizes, const tp_scalar 
 tp_tensor *to_padded_nested(tp_tensor *self, double padding, tp_ints output_size) {
     tp_autonested n = {0};
     int64_t sizes[TP_MAX_DIMS];
-    if (tp_nested_of(self, &n) < 0 || tp_nested_check_no_holes(&n, TP_RuntimeError, "to_padded_tensor") < 0 ||
-        padded_sizes(self, &n, output_size, sizes) < 0)
+    if (tp_nested_of(self, &n) < 0 || tp_nested_check_no_holes(&n, TP_RuntimeError, "to_padded_tensor") < 0)
         return NULL;
-    if (n.count == 0)
+    if (n.count == 0 && !n.jagged)
+        return tp_empty_memory_format(TP_INTS(0), (tp_dtype)self->dtype, TP_STRIDED, self->device, -1, TP_NO_FORMAT);
+    if (padded_sizes(self, &n, output_size, sizes) < 0) return NULL;
+    if (n.count == 0 || (!n.jagged && n.values->numel == 0))
         return tp_fail_null(TP_RuntimeError, "to_padded_tensor: at least one constituent tensor should have non-zero "
                                              "numel");
     bool whole_numbers = !tp_is_floating(self) && !tp_is_complex(self);

@@ -142,6 +142,9 @@ static int64_t longest(const tp_nested *n, bool largest) {
 tp_tensor *_nested_length_composite(tp_tensor *self, bool largest) {
     tp_autonested n = {0};
     if (tp_nested_of(self, &n) < 0) return NULL;
+    if (!n.jagged)
+        return tp_fail_null(TP_NotImplementedError, "a nested tensor of the layout strided has no %s of its pieces",
+                            largest ? "_nested_get_max_seqlen" : "_nested_get_min_seqlen");
     int64_t found = longest(&n, largest);
     return tp_empty_memory_format(TP_INTS(found, 0), (tp_dtype)n.values->dtype, TP_STRIDED, n.values->device, -1,
                                   TP_NO_FORMAT);

@@ -169,14 +169,19 @@ tp_tensor *squeeze_dims_nested(tp_tensor *self, tp_ints dim) {
         if (at <= 0) return NULL;
         wanted |= UINT64_C(1) << at;
     }
-    return tp_nested_of(self, &n) < 0 ? NULL : squeeze_some(&n, wanted);
+    if (tp_nested_of(self, &n) < 0) return NULL;
+    if (n.jagged && wanted >> n.ragged & 1)
+        return tp_fail_null(TP_RuntimeError, "squeeze(): not supported for NestedTensor on ragged dim");
+    return squeeze_some(&n, wanted);
 }
 /* squeeze.dim(Tensor(a) self, int dim) -> Tensor(a) */
 tp_tensor *squeeze_dim_nested(tp_tensor *self, int64_t dim) { return squeeze_dims_nested(self, (tp_ints){&dim, 1}); }
 /* squeeze(Tensor(a) self) -> Tensor(a) */
 tp_tensor *squeeze_nested(tp_tensor *self) {
-    tp_autonested n = {0};
-    return tp_nested_of(self, &n) < 0 ? NULL : squeeze_some(&n, ~UINT64_C(1));
+    return tp_fail_null(
+        tp_layout_of(self) == TP_JAGGED ? TP_NotImplementedError : TP_RuntimeError,
+        "squeeze(): For nested tensors, squeeze without the dim argument is not supported: squeeze(dim) "
+        "names the dimension");
 }
 
 /* expand(Tensor(a) self, SymInt[] size, *, bool implicit=False) -> Tensor(a): -1 for sizes that stay, among them the

@@ -146,7 +146,7 @@ tp_tensor *_to_copy_quantized(tp_tensor *self, tp_dtype dtype, tp_layout layout,
     tp_autoquantized q = {0};
     if (check_same_dtype(self, dtype) < 0 || tp_quantized_of(self, &q) < 0) return NULL;
     tp_autoref *own = tp__to_copy(q.integers, TP_NO_DTYPE, layout, device, pin_memory, non_blocking, memory_format);
-    if (!own || !q.channels) return own ? tp__quantized_like(self, own) : NULL;
+    if (!own || !q.channels) return own ? tp__quantized(own, q.dtype, q.scale, q.zero_point) : NULL;
     tp_autoref *scales = tp_to_device(q.scales, own->device, TP_FLOAT64, false, false, TP_NO_FORMAT);
     tp_autoref *zero_points =
         tp_to_device(q.zero_points, own->device, (tp_dtype)q.zero_points->dtype, false, false, TP_NO_FORMAT);
@@ -191,6 +191,25 @@ int copy__quantized(tp_tensor *self, tp_tensor *src, bool non_blocking TP_UNUSED
     tp_autoref *numbers = tp_expand(src, tp_sizes(self), false);
     tp_autoref *made = numbers ? tp__requantized(self, numbers) : NULL;
     return made ? tp_write_quantized(self, made, "copy_") : -1;
+}
+
+/* resize_(Tensor(a!) self, SymInt[] size, *, MemoryFormat? memory_format=None) -> Tensor(a!): the memory of the
+ * integers is that of the aliases, which keep their sizes. */
+int resize__quantized(tp_tensor *self, tp_ints size, tp_memory_format memory_format) {
+    tp_autoquantized q = {0};
+    if (tp_quantized_of(self, &q) < 0) return -1;
+    if (q.channels) return tp_fail(TP_RuntimeError, "Can only resize quantized tensors with per-tensor schemes!");
+    if (memory_format != TP_NO_FORMAT && memory_format != TP_CONTIGUOUS_FORMAT)
+        return tp_fail(TP_RuntimeError, "resize_: Unsupported memory format for quantized tensor resize");
+    tp_autoref *integers = tp_still(q.integers);
+    tp_autoref *made =
+        integers && tp_resize_(integers, size, TP_NO_FORMAT) == 0 ? tp__quantized_like(self, integers) : NULL;
+    return made ? tp_replace_layout(self, made, "resize_") : -1;
+}
+
+/* resize_as_(Tensor(a!) self, Tensor the_template, *, MemoryFormat? memory_format=None) -> Tensor(a!) */
+int resize_as__quantized(tp_tensor *self, tp_tensor *the_template, tp_memory_format memory_format) {
+    return tp_resize_(self, tp_sizes(the_template), memory_format);
 }
 
 /* fill_.Scalar(Tensor(a!) self, Scalar value) -> Tensor(a!) */

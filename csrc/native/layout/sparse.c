@@ -431,14 +431,16 @@ static int resize(tp_tensor *self, tp_ints size, int64_t sparse_dim, int64_t den
     if (tp_checked_numel(size) < 0) return -1;
     tp_autocoo c = {0};
     if (tp_coo_of(self, &c) < 0) return -1;
-    bool keeps = !clear && c.values->sizes[0] > 0, same = sparse_dim == c.sparse_dim && size.size == self->ndim;
-    for (int64_t d = 0; keeps && same && d < size.size; d++)
-        same = d < sparse_dim ? size.data[d] >= self->sizes[d] : size.data[d] == self->sizes[d];
-    if (keeps && !same)
-        return tp_fail(TP_RuntimeError,
-                       "%s: a tensor with values keeps its numbers of dimensions and its dense sizes, "
-                       "and no sparse size gets smaller",
-                       op);
+    bool keeps = !clear && c.values->sizes[0] > 0;
+    const char *what = NULL;
+    if (sparse_dim != c.sparse_dim) what = "changing the number of sparse dimensions";
+    else if (size.size != self->ndim) what = "changing the number of dense dimensions";
+    for (int64_t d = 0; keeps && !what && d < size.size; d++) {
+        if (d < sparse_dim && size.data[d] < self->sizes[d]) what = "shrinking the size of sparse dimensions";
+        if (d >= sparse_dim && size.data[d] < self->sizes[d]) what = "shrinking the size of dense dimensions";
+        if (d >= sparse_dim && size.data[d] > self->sizes[d]) what = "growing the size of dense dimensions";
+    }
+    if (keeps && what) return tp_fail(TP_RuntimeError, "%s: %s of a tensor with values is not supported", op, what);
     tp_coo shape = {NULL, NULL, sparse_dim, true};
     tp_tensor whole = {.sizes = (int64_t *)size.data, .ndim = (uint8_t)size.size};
     int64_t room[TP_MAX_DIMS + 1];
@@ -472,8 +474,63 @@ int resize_as_sparse__composite(tp_tensor *self, tp_tensor *the_template) {
     if (tp_sparse_dim(the_template, &sparse_dim) < 0 || tp_dense_dim(the_template, &dense_dim) < 0) return -1;
     return resize(self, tp_sizes(the_template), sparse_dim, dense_dim, false, "resize_as_sparse_");
 }
+/* Numbers that lines begin at, for `lines` lines: new ones are empty and end at nnz, the last one kept takes what is
+ * left of those that go. New. */
+static tp_tensor *begins_of(tp_tensor *old, int64_t lines, int64_t nnz) {
+    int64_t last = old->sizes[old->ndim - 1] - 1, kept = lines < last ? lines : last + 1, room[TP_MAX_DIMS];
+    memcpy(room, old->sizes, sizeof *room * old->ndim);
+    room[old->ndim - 1] = lines + 1 - kept;
+    tp_autoref *head = tp_narrow(old, -1, 0, kept), *most = head ? tp_clamp_max(head, TP_SCALAR_I(nnz)) : NULL;
+    tp_autoref *tail =
+        most ? tp_full((tp_ints){room, old->ndim}, TP_SCALAR_I(nnz), (tp_dtype)old->dtype, TP_STRIDED, old->device, -1)
+             : NULL;
+    return tail ? tp_cat((tp_tensors){(tp_tensor *[]){most, tail}, 2}, -1) : NULL;
+}
+
+/* Rows and columns of another number: values stay as many as there are, and places fit. */
+static tp_tensor *resized_lines(tp_tensor *self, tp_ints size) {
+    bool by_rows = tp_layout_of(self) == TP_SPARSE_CSR;
+    if (!by_rows && tp_layout_of(self) != TP_SPARSE_CSC)
+        return tp_fail_null(TP_NotImplementedError, "resize_: a tensor of the layout %s keeps its size",
+                            tp_layouts[tp_layout_of(self)].name);
+    tp_autoparts *p = tp_parts_of(self);
+    if (!p || tp_checked_numel(size) < 0) return NULL;
+    int64_t at = p->part[1]->ndim - 1, dense = tp_dense_dims_of_lines(p), nnz = p->part[1]->sizes[at];
+    bool same = size.size == self->ndim && size.size >= 2 + dense;
+    for (int64_t d = 0; same && d < size.size; d++) same = d == at || d == at + 1 || size.data[d] == self->sizes[d];
+    if (!same)
+        return tp_fail_null(TP_RuntimeError, "resize_: a tensor of the layout %s keeps its batches and dense sizes",
+                            tp_layouts[tp_layout_of(self)].name);
+    int64_t rows = size.data[at], columns = size.data[at + 1], places = at + (by_rows ? 1 : 0);
+    if (size.data[places] < self->sizes[places])
+        return tp_fail_null(TP_RuntimeError,
+                            "resize_: Resizing %s of sparse %s tensors to a smaller value is not supported: %lld were "
+                            "there, %lld are asked for",
+                            by_rows ? "columns" : "rows", by_rows ? "CSR" : "CSC", (long long)self->sizes[places],
+                            (long long)size.data[places]);
+    int64_t whole = columns == 0 || rows <= nnz / columns ? rows * columns : nnz, kept = whole < nnz ? whole : nnz;
+    tp_autoref *begins = begins_of(p->part[0], by_rows ? rows : columns, kept);
+    tp_autoref *plain = begins ? tp_narrow(p->part[1], at, 0, kept) : NULL;
+    tp_autoref *values = plain ? tp_narrow(p->part[2], at, 0, kept) : NULL;
+    return values ? tp__compressed(begins, plain, values, size, tp_layout_of(self)) : NULL;
+}
+
+/* resize_(Tensor(a!) self, SymInt[] size, *, MemoryFormat? memory_format=None) -> Tensor(a!) */
+int resize__layout(tp_tensor *self, tp_ints size, tp_memory_format memory_format) {
+    if (!(self->keys & TP_BIT(SparseCsr)))
+        return tp_fail(TP_NotImplementedError,
+                       "resize_: there is no kernel for tensors of the layout %s, which sparse_resize_ takes",
+                       tp_layouts[tp_layout_of(self)].name);
+    if (memory_format != TP_NO_FORMAT && memory_format != TP_CONTIGUOUS_FORMAT)
+        return tp_fail(TP_RuntimeError, "resize_: a tensor of the layout %s has no memory format",
+                       tp_layouts[tp_layout_of(self)].name);
+    tp_autoref *plain = tp_detach(self), *made = plain ? resized_lines(plain, size) : NULL;
+    return made ? tp_replace_layout(self, made, "resize_") : -1;
+}
+
 /* resize_as_(Tensor(a!) self, Tensor the_template, *, MemoryFormat? memory_format=None) -> Tensor(a!) */
-int resize_as__layout(tp_tensor *self, tp_tensor *the_template, tp_memory_format memory_format TP_UNUSED) {
+int resize_as__layout(tp_tensor *self, tp_tensor *the_template, tp_memory_format memory_format) {
+    if (self->keys & TP_BIT(SparseCsr)) return resize__layout(self, tp_sizes(the_template), memory_format);
     if (tp_is_sparse(self) && tp_is_sparse(the_template)) return tp_resize_as_sparse_(self, the_template);
     return tp_fail(TP_NotImplementedError,
                    "resize_as_: a tensor of the layout %s is not resized as one of the layout %s",

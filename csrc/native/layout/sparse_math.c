@@ -71,6 +71,12 @@ static tp_tensor *add_sparse(tp_tensor *self, tp_tensor *other, const tp_scalar 
     if (!tp_same_sizes(self, other))
         return tp_layout_of(self) == TP_SPARSE_COO ? fail_sizes("add", self, other),
                NULL                                : fail_sum_of_sizes(self, other);
+    if (tp_layout_of(self) != tp_layout_of(other))
+        return tp_fail_null(
+            TP_RuntimeError,
+            "add: a tensor of the layout %s and one of the layout %s have no sum: to_sparse(layout=...) "
+            "gives one of them the other's",
+            tp_layouts[tp_layout_of(self)].name, tp_layouts[tp_layout_of(other)].name);
     bool same;
     tp_dtype dtype = common_dtype(self, other);
     if (dtype == TP_NO_DTYPE || tp__same_pattern(self, other, &same) < 0) return NULL;

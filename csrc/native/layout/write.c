@@ -40,6 +40,18 @@ int tp_refuse_unmerged(tp_tensor *t, const char *op) {
     return merged ? 0 : tp_fail(TP_RuntimeError, "%s requires coalesced input", op);
 }
 
+static int refuse_recorded(const tp_tensor *t, const tp_tensor *made, const char *op) {
+    if (tp_tls.grad_disabled || !((t->flags | made->flags) & TP_FLAG_REQUIRES_GRAD)) return 0;
+    return tp_fail(TP_RuntimeError,
+                   "%s: a sparse tensor that requires grad is not changed in place; under no_grad it is", op);
+}
+
+int tp_replace_layout(tp_tensor *t, tp_tensor *made, const char *op) {
+    if (refuse_recorded(t, made, op) < 0 || tp_check_writable(t, op) < 0 || tp_tensor_assign(t, made) < 0) return -1;
+    tp_bump_version(t);
+    return 0;
+}
+
 int tp_write_layout(tp_tensor *t, tp_tensor *made, const char *op) {
     if (tp_is_quantized(t)) return tp_write_quantized(t, made, op);
     if (tp_check_castable((tp_dtype)made->dtype, (tp_dtype)t->dtype) < 0) return -1;
@@ -50,10 +62,7 @@ int tp_write_layout(tp_tensor *t, tp_tensor *made, const char *op) {
     if (tp_layout_of(t) != tp_layout_of(made))
         return tp_fail(TP_RuntimeError, "%s: a tensor of the layout %s is not written with one of the layout %s", op,
                        tp_layouts[tp_layout_of(t)].name, tp_layouts[tp_layout_of(made)].name);
-    if (!tp_tls.grad_disabled && (t->flags | made->flags) & TP_FLAG_REQUIRES_GRAD)
-        return tp_fail(TP_RuntimeError,
-                       "%s: a sparse tensor that requires grad is not changed in place; under no_grad it is", op);
-    if (tp_check_writable(t, op) < 0 || put(t, made) < 0) return -1;
+    if (refuse_recorded(t, made, op) < 0 || tp_check_writable(t, op) < 0 || put(t, made) < 0) return -1;
     tp_bump_version(t);
     return 0;
 }

@@ -9,8 +9,9 @@ from tensorpy import _C
 from tensorpy._C import Tensor
 
 __all__ = [
-    "add", "add_relu", "add_scalar", "add_scalar_relu", "cat", "cat_relu", "matmul", "mul", "mul_relu", "mul_scalar",
-    "mul_scalar_relu",
+    "add", "add_out", "add_relu", "add_relu_out", "add_scalar", "add_scalar_out", "add_scalar_relu",
+    "add_scalar_relu_out", "cat", "cat_out", "cat_relu", "cat_relu_out", "matmul", "mul", "mul_out", "mul_relu",
+    "mul_relu_out", "mul_scalar", "mul_scalar_out", "mul_scalar_relu", "mul_scalar_relu_out",
 ]  # fmt: skip
 
 _RANGES = {_C.quint8: (0, 255), _C.qint8: (-128, 127), _C.qint32: (-(2**31), 2**31 - 1)}
@@ -79,6 +80,8 @@ def matmul(qa: Tensor, qb: Tensor, scale: float, zero_point: int) -> Tensor:
 def _joined(qx: Sequence[Tensor], dim: int, scale: float | None, zero_point: int | None, relu: bool) -> Tensor:
     if not qx:
         raise RuntimeError("quantized::cat: a list without tensors")
+    if any(isinstance(t, Tensor) and t.is_quantized and _C._qscheme(t) for t in qx):
+        raise RuntimeError("quantized::cat: tensors per tensor are supported by cat, not those per channel")
     whole = _C.cat(_numbers("cat", qx), dim)
     scale = qx[0].q_scale() if scale is None else scale
     zero_point = qx[0].q_zero_point() if zero_point is None else zero_point
@@ -137,3 +140,56 @@ def mul_scalar(qa: Tensor, b: Any) -> Tensor:
 def mul_scalar_relu(qa: Tensor, b: Any) -> Tensor:
     """The same, and nothing below 0."""
     return mul_scalar(qa, b).relu()
+
+
+# ---- into a tensor that is there, whose scale and zero point hold ----
+
+
+def add_out(qa: Tensor, qb: Tensor, out: Tensor) -> Tensor:
+    """The sum of two tensors, as `out` is quantized."""
+    return out.copy_(add(qa, qb, out.q_scale(), out.q_zero_point()))
+
+
+def add_relu_out(qa: Tensor, qb: Tensor, out: Tensor) -> Tensor:
+    """The same, and nothing below 0."""
+    return out.copy_(add_relu(qa, qb, out.q_scale(), out.q_zero_point()))
+
+
+def mul_out(qa: Tensor, qb: Tensor, out: Tensor) -> Tensor:
+    """The product of two tensors element by element, as `out` is quantized."""
+    return out.copy_(mul(qa, qb, out.q_scale(), out.q_zero_point()))
+
+
+def mul_relu_out(qa: Tensor, qb: Tensor, out: Tensor) -> Tensor:
+    """The same, and nothing below 0."""
+    return out.copy_(mul_relu(qa, qb, out.q_scale(), out.q_zero_point()))
+
+
+def cat_out(qx: Sequence[Tensor], dim: int, out: Tensor) -> Tensor:
+    """The tensors one after the other, as `out` is quantized."""
+    return out.copy_(cat(qx, dim, out.q_scale(), out.q_zero_point()))
+
+
+def cat_relu_out(qx: Sequence[Tensor], dim: int, out: Tensor) -> Tensor:
+    """The same, and nothing below 0."""
+    return out.copy_(cat_relu(qx, dim, out.q_scale(), out.q_zero_point()))
+
+
+def add_scalar_out(qa: Tensor, b: Any, out: Tensor) -> Tensor:
+    """A tensor and a number; `out` takes over how the result is quantized."""
+    return out.copy_(add_scalar(qa, b))
+
+
+def add_scalar_relu_out(qa: Tensor, b: Any, out: Tensor) -> Tensor:
+    """The same, and nothing below 0."""
+    return out.copy_(add_scalar_relu(qa, b))
+
+
+def mul_scalar_out(qa: Tensor, b: Any, out: Tensor) -> Tensor:
+    """A tensor times a number; `out` takes over how the result is quantized."""
+    return out.copy_(mul_scalar(qa, b))
+
+
+def mul_scalar_relu_out(qa: Tensor, b: Any, out: Tensor) -> Tensor:
+    """The same, and nothing below 0."""
+    return out.copy_(mul_scalar_relu(qa, b))

@@ -28,6 +28,10 @@ class PackedParamsBase:
         """The weight and the bias."""
         return self._weight, self._bias
 
+    def bias(self) -> Tensor | None:
+        """The bias."""
+        return self._bias
+
     def __deepcopy__(self, memo: Any) -> Any:
         return self  # nobody changes it
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from tensorpy import _C
 from tensorpy._C import Tensor
-from tensorpy._tensor.quantized import per_channel_affine_float_qparams, unpacked
+from tensorpy._tensor.quantized import narrowed, per_channel_affine_float_qparams, unpacked
 from tensorpy.nn import functional as F
 
 __all__ = [
@@ -21,33 +21,42 @@ __all__ = [
 
 
 class EmbeddingPackedParamsBase:
-    """A table of quint8 or quint4x2 [rows, columns], each row with its scale and zero point.
+    """A table of quint8 or quint4x2 [rows, columns], each row with its scale and zero point: a byte has one number, or
+    two, and a row whole bytes.
 
     Pickled, it is the table.
     """
 
-    integers: Tensor
+    rows_of_bytes: Tensor
     scales: Tensor
     shifts: Tensor
 
     def __init__(self, weight: Tensor) -> None:
-        self._weight, self.bits = weight, 8 if weight.dtype == _C.quint8 else 4
-        integers = weight.int_repr()
+        self.columns, self.bits = weight.shape[1], 8 if weight.dtype == _C.quint8 else 4
+        integers = _C._layout_part(weight, 0)
         if self.bits == 4:
-            flat = unpacked(integers.flatten(), 4)[: weight.numel()]
-            integers = flat.reshape(weight.shape)
-        scales = weight.q_per_channel_scales().to(_C.float32)
-        shifts = -scales * weight.q_per_channel_zero_points().to(_C.float32)
+            whole = F.pad(integers, (0, self.columns % 2))
+            integers = _C._packed_integers(whole, 2).reshape(whole.shape[0], whole.shape[1] // 2)
+        else:
+            integers = integers.clone()
+        self.rows_of_bytes = integers
+        self._numbers = weight.q_per_channel_scales(), weight.q_per_channel_zero_points()
+        scales, points = (numbers.to(_C.float32) for numbers in self._numbers)
+        shifts = -scales * points
         if self.bits == 4:  # PyTorch keeps these in float16 beside the integers
             scales, shifts = scales.half().float(), shifts.half().float()
-        self.integers, self.scales, self.shifts = integers, scales, shifts
+        self.scales, self.shifts = scales, shifts
+
+    def _integers(self, packed: Tensor) -> Tensor:
+        return packed if self.bits == 8 else unpacked(packed, 4)[:, : self.columns]
 
     def unpack(self) -> Tensor:
         """The table."""
-        return self._weight
+        dtype = _C.quint8 if self.bits == 8 else _C.quint4x2
+        return _C._quantized_channels(self._integers(self.rows_of_bytes).clone(), dtype, *self._numbers, 0)
 
     def __reduce__(self) -> Any:
-        return embedding_bag_prepack, (self._weight,)
+        return embedding_bag_prepack, (self.unpack(),)
 
     def __deepcopy__(self, memo: Any) -> Any:
         return self  # nobody changes it
@@ -55,7 +64,7 @@ class EmbeddingPackedParamsBase:
     def rows(self, indices: Tensor) -> Tensor:
         """The numbers of some rows."""
         scale, shift = (part.index_select(0, indices).unsqueeze(1) for part in (self.scales, self.shifts))
-        return self.integers.index_select(0, indices).to(_C.float32) * scale + shift
+        return self._integers(self.rows_of_bytes.index_select(0, indices)).to(_C.float32) * scale + shift
 
 
 # ---- tables ----
@@ -190,8 +199,7 @@ def _integers(numbers: Tensor, least: Tensor, greatest: Tensor, bits: int) -> tu
 def _narrowed(
     numbers: Tensor, least: Tensor, greatest: Tensor, bits: int, nbins: int, ratio: float
 ) -> tuple[Tensor, Tensor]:
-    """The ends of rows that give the least error, of those met on the way from both ends: at each step the one moves
-    whose move leaves the smaller error, as long as a row is wider than it has to stay."""
+    """The ends of rows that give the least error."""
     if nbins < 1:
         raise RuntimeError(f"nbins is at least 1, not {nbins}")
 
@@ -199,24 +207,7 @@ def _narrowed(
         integers, scale, start = _integers(numbers, low, high, bits)
         return (integers * scale.float() + start.float() - numbers).square().sum(1, keepdim=True).sqrt()
 
-    step = (greatest - least) / nbins
-    narrowest = step * int(nbins * (1.0 - ratio))
-    low, high, now = least, greatest, error(least, greatest)
-    best = now
-    for _ in range(nbins):
-        wide = low + narrowest < high
-        if not wide.any():
-            break
-        of_low, of_high = error(low + step, high), error(low, high - step)
-        better = wide & (now < of_low) & (now < of_high) & (now < best)
-        best, least, greatest = (
-            _C.where(better, new, old) for new, old in ((now, best), (low, least), (high, greatest))
-        )
-        first = of_low < of_high
-        low = _C.where(wide & first, low + step, low)
-        high = _C.where(wide & ~first, high - step, high)
-        now = _C.where(wide, _C.where(first, of_low, of_high), now)
-    return least, greatest
+    return narrowed(error, least, greatest, nbins, int(nbins * (1.0 - ratio)))
 
 
 def embedding_bag_4bit_unpack(weight: Tensor) -> Tensor:
@@ -270,6 +261,8 @@ def _sums(
         offsets, last = _C.arange(0, indices.numel(), max(indices.shape[1], 1)), False
         offsets = offsets if indices.shape[1] else _C.zeros(indices.shape[0], dtype=_C.int64)
     flat, there = flat.flatten(), None
+    if mapping is not None and mapping.numel() == 1 and not int(mapping):
+        mapping = None  # PyTorch's word for a table that has all rows
     if mapping is not None:  # rows that were taken out have -1
         flat = _rows(name, lambda at: mapping.index_select(0, at), mapping.shape[0], flat).to(_C.int64)
         there = (flat >= 0).to(_C.float32)

@@ -16,8 +16,9 @@ if TYPE_CHECKING:
 
 __all__ = [
     "batch_norm", "batch_norm1d", "batch_norm1d_relu", "batch_norm2d", "batch_norm2d_relu", "batch_norm3d",
-    "batch_norm3d_relu", "batch_norm_relu", "celu", "elu", "group_norm", "hardswish", "instance_norm", "layer_norm",
-    "leaky_relu", "prelu", "relu6", "sigmoid", "softmax",
+    "batch_norm3d_relu", "batch_norm_relu", "celu", "clamp", "dropout", "elu", "group_norm", "hardswish",
+    "instance_norm", "layer_norm", "leaky_relu", "max_pool1d", "max_pool2d", "prelu", "relu6", "sigmoid", "softmax",
+    "threshold",
 ]  # fmt: skip
 
 
@@ -184,3 +185,34 @@ def relu6(qx: Tensor, inplace: bool = False) -> Tensor:
     """Numbers from 0 to 6, quantized as they were."""
     _numbers("relu6", qx)
     return qx.clamp_(0, 6) if inplace else qx.clamp(0, 6)
+
+
+def clamp(qx: Tensor, min: Any = None, max: Any = None) -> Tensor:
+    """Numbers between two bounds, quantized as they were."""
+    _numbers("clamp", qx)
+    return qx.clamp(min, max)
+
+
+def threshold(qx: Tensor, threshold: float, value: float) -> Tensor:
+    """A value in place of numbers that are not above the threshold, quantized as they were."""
+    _numbers("threshold", qx)
+    return F.threshold(qx, threshold, value)
+
+
+def dropout(
+    self: Tensor, output_scale: Scale, output_zero_point: Place, p: float = 0.5, training: bool = False
+) -> Tensor:
+    """F.dropout of the numbers, quantized again."""
+    return _read(self, F.dropout(_numbers("dropout", self), p, training), output_scale, output_zero_point)
+
+
+def max_pool1d(qx: Tensor, kernel_size: Any, stride: Any, padding: Any, dilation: Any, ceil_mode: bool) -> Tensor:
+    """The largest integers of windows."""
+    _numbers("max_pool1d", qx)
+    return F.max_pool1d(qx, kernel_size, stride, padding, dilation, ceil_mode)
+
+
+def max_pool2d(qx: Tensor, kernel_size: Any, stride: Any, padding: Any, dilation: Any, ceil_mode: bool) -> Tensor:
+    """The largest integers of windows."""
+    _numbers("max_pool2d", qx)
+    return F.max_pool2d(qx, kernel_size, stride, padding, dilation, ceil_mode)

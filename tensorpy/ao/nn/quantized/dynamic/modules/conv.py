@@ -21,9 +21,7 @@ class _Dynamic:
     def forward(self, input: Tensor, reduce_range: bool = True) -> Tensor:
         """The convolution of numbers; `reduce_range` takes half of the integers for the input."""
         layer: Any = self
-        if input.dim() != layer._dims + 2:
-            sizes = ("L", "H, W", "D, H, W")[layer._dims - 1]
-            raise ValueError(f"Input shape must be `(N, C, {sizes})`!")
+        layer._check_input(input)
         if layer.padding_mode != "zeros" and any(layer.padding):
             input = F.pad(input, _reverse_repeat_tuple(layer.padding, 2), mode=layer.padding_mode)
         return layer._packed_params.dynamic(input, reduce_range)

@@ -103,6 +103,10 @@ class finfo:
         return hash(("finfo", self.dtype))
 
 
+# Whether integers of quantized dtypes are signed.
+_QUANTIZED = {_C.qint8: True, _C.qint32: True, _C.quint8: False, _C.quint4x2: False, _C.quint2x4: False}
+
+
 class iinfo:
     """Limits of an integer dtype: bits, min, max, dtype (its name).
 
@@ -126,7 +130,7 @@ class iinfo:
                 f"tensorpy.iinfo() requires an integer input type, not {type}. Use tensorpy.finfo for floats"
             )
         self.bits = type.itemsize * 8
-        signed = type in (_C.qint8, _C.qint32) or (type not in (_C.quint8, _C.quint4x2, _C.quint2x4) and type.is_signed)
+        signed = _QUANTIZED[type] if type in _QUANTIZED else type.is_signed
         self.min = -(2 ** (self.bits - 1)) if signed else 0
         self.max = 2 ** (self.bits - signed) - 1
         self.dtype = type.name

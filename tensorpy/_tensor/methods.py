@@ -463,6 +463,8 @@ def new(self: Tensor, *args: Any, size: Any = None, device: Any = None) -> Tenso
 
 def _new_sparse(self: Tensor, args: tuple[Any, ...], size: Any, device: Any) -> Tensor:
     """`new` of a tensor of coordinates: of a size, or of indices, values and a size."""
+    from tensorpy._tensor.coordinates import checked_size
+
     if device is not None and _C.device(device).type != self.device.type:
         raise RuntimeError(f"new(): makes tensors on {self.device.type}, not on {device}")
     sizes = [size] if size is not None else [a for a in args[:1] if isinstance(a, _C.Size)]
@@ -472,9 +474,7 @@ def _new_sparse(self: Tensor, args: tuple[Any, ...], size: Any, device: Any) -> 
         raise TypeError("new(): of a sparse tensor takes a Size, or indices, values and a Size")
     indices, values = args[0].to(device=self.device, dtype=_C.int64), args[1].to(device=self.device, dtype=self.dtype)
     made = _C._coo(indices, values, tuple(args[2]), False)
-    ends = _C.tensor(made.shape[: indices.shape[0]], device=self.device).unsqueeze(1)
-    if bool(((indices < 0) | (indices >= ends)).any()):
-        raise RuntimeError(f"new(): size is inconsistent with indices: they do not all lie within {tuple(made.shape)}")
+    checked_size(indices, values, made.shape)
     return made
 
 

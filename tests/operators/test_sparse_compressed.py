@@ -205,6 +205,8 @@ def test_new_and_small_tensors_of_coordinates() -> None:
     assert s.new(s._indices(), s._values(), s.shape).to_dense().equal(s.to_dense())
     with pytest.raises(RuntimeError, match="inconsistent with indices"):
         s.new(tp.tensor([[0], [3]]), tp.ones(1), s.shape)
+    with pytest.raises(RuntimeError, match="values has incorrect size"):
+        s.new(tp.tensor([[0], [1]]), tp.ones(1, 2), tp.Size([2, 3, 4]))
     for wrong in (s._values(), [6]):
         with pytest.raises(TypeError):
             s.new(wrong)

@@ -195,8 +195,7 @@ def _check_convolution(n: int, input: Tensor, weight: Tensor, padding_mode: str,
         raise NotImplementedError("Only torch.quint8 is supported for activation tensor!")
     if weight.dtype != _C.qint8:
         raise NotImplementedError("Only torch.qint8 is supported for weight tensor!")
-    if input.ndim != n + 2:
-        raise ValueError(f"Input shape must be `(N, C{', L' if n == 1 else ', H, W' if n == 2 else ', D, H, W'})`!")
+    packed.check_images(n, input)
 
 
 def _convolution(

@@ -49,6 +49,15 @@ class PackedParamsBase:
         )
 
 
+_SPATIAL = ("L", "H, W", "D, H, W")
+
+
+def check_images(dims: int, input: Tensor) -> None:
+    """That an input has a batch, channels and so many spatial dimensions."""
+    if input.dim() != dims + 2:
+        raise ValueError(f"Input shape must be `(N, C, {_SPATIAL[dims - 1]})`!")
+
+
 def check_dtype(name: str, weight: Tensor) -> None:
     """That a weight can be laid out."""
     if not weight.is_quantized or weight.dtype != _C.qint8:

@@ -10,6 +10,7 @@ from tensorpy._tensor.quantized import per_tensor_affine, per_tensor_symmetric
 from tensorpy.ao.nn import intrinsic as nni
 from tensorpy.ao.nn.quantized import packed_conv, packed_conv_transpose
 from tensorpy.ao.nn.quantized.modules.utils import WeightedQuantizedModule, _quantize_weight, load_range, save_range
+from tensorpy.ao.nn.quantized.packed import check_images
 from tensorpy.nn import functional as F
 from tensorpy.nn.modules.utils import _ntuple, _reverse_repeat_tuple
 from tensorpy.nn.utils.fusion import fuse_conv_bn_weights
@@ -17,7 +18,6 @@ from tensorpy.nn.utils.fusion import fuse_conv_bn_weights
 __all__ = ["Conv1d", "Conv2d", "Conv3d", "ConvTranspose1d", "ConvTranspose2d", "ConvTranspose3d"]
 
 _ONE_SCALE = (per_tensor_affine, per_tensor_symmetric)
-_SPATIAL = ("L", "H, W", "D, H, W")
 _PADDING_MODES = ("zeros", "reflect", "replicate", "circular")
 
 
@@ -84,13 +84,9 @@ class _ConvNd(WeightedQuantizedModule):
         """The bias, in numbers."""
         return self._packed_params.unpack()[1]
 
-    def _check_input(self, input: Tensor) -> None:
-        if input.dim() != self._dims + 2:
-            raise ValueError(f"Input shape must be `(N, C, {_SPATIAL[self._dims - 1]})`!")
-
     def _bordered(self, input: Tensor) -> Tensor:
         """An input with the border that is no zeros."""
-        self._check_input(input)
+        check_images(self._dims, input)
         if self.padding_mode != "zeros" and any(self.padding):
             integers, scale, zero_point = input.int_repr(), input.q_scale(), input.q_zero_point()
             border = _reverse_repeat_tuple(self.padding, 2)

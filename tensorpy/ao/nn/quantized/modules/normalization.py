@@ -9,6 +9,7 @@ from tensorpy._C import Tensor
 from tensorpy.ao.nn import intrinsic as nni
 from tensorpy.ao.nn.quantized import single
 from tensorpy.ao.nn.quantized.modules.utils import add_range
+from tensorpy.ao.nn.quantized.packed import check_images
 from tensorpy.nn.modules.batchnorm import _BatchNorm
 from tensorpy.nn.modules.instancenorm import _InstanceNorm
 
@@ -45,6 +46,8 @@ class _Batch(_BatchNorm):
 
     def forward(self, input: Tensor) -> Tensor:
         """The norm of a quantized tensor."""
+        if self._relu:
+            check_images(self._dims, input)
         return single._batch_norm(
             f"batch_norm{self._dims}d", (self._dims + 2,), self._relu, input, self.weight, self.bias,
             self.running_mean, self.running_var, self.eps, self.scale, self.zero_point,

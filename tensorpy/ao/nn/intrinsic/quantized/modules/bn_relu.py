@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from tensorpy._C import Tensor
 from tensorpy.ao.nn import intrinsic as nni
 from tensorpy.ao.nn import quantized as nnq
 
@@ -21,12 +20,6 @@ class BNReLU2d(nnq.BatchNorm2d):
     _FLOAT_MODULE = nni.BNReLU2d
     _relu = True
 
-    def forward(self, input: Tensor) -> Tensor:
-        """The norm of a quantized tensor, and 0 where that is negative."""
-        if input.dim() != 4:
-            raise ValueError("Input shape must be `(N, C, H, W)`!")
-        return super().forward(input)
-
     def _get_name(self) -> str:
         return "QuantizedBNReLU2d"
 
@@ -42,12 +35,6 @@ class BNReLU3d(nnq.BatchNorm3d):
 
     _FLOAT_MODULE = nni.BNReLU3d
     _relu = True
-
-    def forward(self, input: Tensor) -> Tensor:
-        """The norm of a quantized tensor, and 0 where that is negative."""
-        if input.dim() != 5:
-            raise ValueError("Input shape must be `(N, C, D, H, W)`!")
-        return super().forward(input)
 
     def _get_name(self) -> str:
         return "QuantizedBNReLU3d"

@@ -6,6 +6,7 @@ from typing import Any
 
 from tensorpy._C import Tensor
 from tensorpy.ao.nn.quantized.modules import conv as quantized
+from tensorpy.ao.nn.quantized.packed import check_images
 from tensorpy.nn import functional as F
 from tensorpy.nn.modules.utils import _reverse_repeat_tuple
 
@@ -21,7 +22,7 @@ class _Dynamic:
     def forward(self, input: Tensor, reduce_range: bool = True) -> Tensor:
         """The convolution of numbers; `reduce_range` takes half of the integers for the input."""
         layer: Any = self
-        layer._check_input(input)
+        check_images(layer._dims, input)
         if layer.padding_mode != "zeros" and any(layer.padding):
             input = F.pad(input, _reverse_repeat_tuple(layer.padding, 2), mode=layer.padding_mode)
         return layer._packed_params.dynamic(input, reduce_range)

@@ -414,18 +414,8 @@ def emit_return_types(catalog: Catalog) -> str:
             f"PyTypeObject *tp_return_type_{name}(void) {{\n    static PyTypeObject *type;\n"
             f"    if (!type) type = tp_py_new_return_type(&desc_{name});\n    return type;\n}}\n"
         )
-    out.append("int tp_py_init_return_types(PyObject *m) {\n    static PyMethodDef none[] = {{NULL, NULL, 0, NULL}};\n")
-    out.append(
-        '    if (tp_py_add_submodule(m, "return_types", none) < 0) return -1;\n'
-        '    PyObject *types = PyObject_GetAttrString(m, "return_types");\n'
-    )
-    out.append("    if (!types) return -1;\n    int status = 0;\n")
-    for name in fields:
-        out.append(
-            f"    if (status == 0)\n"
-            f'        status = PyModule_AddObjectRef(types, "{name}", (PyObject *)tp_return_type_{name}());\n'
-        )
-    out.append("    Py_DECREF(types);\n    return status;\n}\n")
+    rows = "".join(f'    {{"{name}", tp_return_type_{name}}},\n' for name in sorted(fields))
+    out.append(f"\nconst tp_py_named_type tp_py_return_types[] = {{\n{rows}    {{NULL, NULL}},\n}};\n")
     return "".join(out)
 
 

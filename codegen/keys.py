@@ -30,11 +30,11 @@ PER_DEVICE = ("Autograd", "Autocast")
 # Compared with the dispatcher's own by tests/dispatch/test_keys.py.
 ALIASES = (
     "Dense",
+    "CompositeExplicitAutogradNonFunctional",
+    "CompositeExplicitAutograd",
+    "CompositeImplicitAutograd",
     "Autograd",
     "Autocast",
-    "CompositeImplicitAutograd",
-    "CompositeExplicitAutograd",
-    "CompositeExplicitAutogradNonFunctional",
 )
 
 # Layers that take no entry's kernel: rules and modes stand there.

@@ -19,7 +19,7 @@
  * all of its bytes, contiguous, from the first on. It is made and copied whole, to and from the host as to and from
  * tensors of the device, where its backend converts. No geometry but that one is made over it, so
  * there are no views but aliases; the strides of its tensors follow from the sizes. Operators that others would make
- * of views and primitives the host computes whole (whole_keys in dispatch/op.c, outside/opaque.c).
+ * of views and primitives the host computes whole (whole_keys in dispatch/precedence.c, outside/opaque.c).
  *
  * Note [Late copies]
  * A lazy clone and its source share their memory until one of the two is written to, or shows its address to somebody

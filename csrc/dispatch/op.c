@@ -1,58 +1,23 @@
-/* op.c: the operator list, registration, and the computation of dispatch tables.
- *
- * Note [Kernel precedence]
- * For an operator and a key, the first of these that exists is the table's entry:
- *   1. the kernel registered for the key itself (the newest one, if it was overridden);
- *   2. for a dense backend that has the primitives it calls: Dense; for a backend or layout key, and for Undefined
- *      (a call without tensors) of an operator that takes none: CompositeExplicitAutogradNonFunctional, then
- *      CompositeExplicitAutograd;
- *      A layout's key takes none of these: what may compute on memory is not reached with a tensor that has none
- *      (Note [Layouts] in core/layout.h);
- *   3. CompositeImplicitAutograd, for the same, for Batched, and for an Autograd key; there only if the operator has no
- *      kernel of its own for the backend (that backend then wants the derivative formula, or none); for ForwardAD only
- *      if some backend has one: else it passes composites by, as the keys of layouts are below it; for Batched only if
- *      the operator has no rule, which composites have that do something else with a layout;
- *   4. for an Autograd key: the alias Autograd; for an Autocast key: the alias Autocast;
- *   5. the key's fallback: boxed, or fallthrough.
- * For a device that shows no memory (Note [Opaque tensors] in core/storage.h) 2 and 3 serve only operators that give
- * views or take a tensor to a device; all other operators are taken whole, from the backend or from the fallback.
- * Backends without any of these have no kernel (NULL). Layer keys (autocast, autograd, tracing, ...) without any are
- * skipped: they are not `live`.
+/* op.c: the operator list, registrations and boxed calls. Which registration serves a key is precedence.c's.
  *
  * All of it is written under the lock Operators. Calls read tables, cells and the operator list without: Note
  * [Registration lifetime] in cell.h. */
 #include "dispatch/op.h"
 
 #include "core/alloc.h"
-#include "core/layout.h"
 #include "core/lock.h"
-#include "dispatch/cell.h"
+#include "dispatch/registrations.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
-#define NUM_SLOTS (TP_NUM_KEYS + TP_NUM_ALIAS)
 #define NUM_BUCKETS 4096
-
-typedef struct registration_node {
-    tp_registration r;
-    tp_op *op; /* NULL: a fallback */
-    struct registration_node *older;
-} registration_node;
-
-/* An operator's registrations by slot (runtime key or alias), newest first, and the cells that calls look into, of an
- * operator that has boxed kernels. Allocated with the first registration of each kind, and kept. */
-typedef struct tp_op_registrations {
-    registration_node *slot[NUM_SLOTS];
-    tp_cell *_Atomic *cells; /* by key; NULL: none was registered */
-} tp_op_registrations;
 
 static tp_op *buckets[NUM_BUCKETS];
 static tp_op **all_ops; /* a list that has grown leaves the shorter one to its readers */
 static int64_t op_count, op_capacity;
-static registration_node *fallbacks[TP_NUM_KEYS];
+tp_registration_node *tp_fallbacks[TP_NUM_KEYS];
 static tp_cell *_Atomic fallback_cells[TP_NUM_KEYS];
 static int64_t last_handle, last_at_load; /* what is registered up to then stays */
 static _Atomic int64_t kernel_changes;    /* kernels that came or went since */
@@ -129,8 +94,6 @@ static int reserve_ops(int64_t n) {
     return 0;
 }
 
-static void compute_table(tp_op *op);
-
 int tp_declare_ops(tp_op *ops, const tp_op_info *infos, int64_t n) {
     tp_lock(TP_LOCK_Operators);
     int status = reserve_ops(n);
@@ -147,7 +110,7 @@ int tp_declare_ops(tp_op *ops, const tp_op_info *infos, int64_t n) {
         all_ops[op_count] = &ops[i];
         __atomic_store_n(&buckets[h], &ops[i], __ATOMIC_RELEASE);
         __atomic_store_n(&op_count, op_count + 1, __ATOMIC_RELEASE);
-        if (last_at_load) compute_table(&ops[i]);
+        if (last_at_load) tp_compute_entries(&ops[i], TP_ALL_KEYS);
     }
     tp_unlock(TP_LOCK_Operators);
     return status;
@@ -167,40 +130,10 @@ void tp_withdraw_op(tp_op *op) {
     tp_unlock(TP_LOCK_Operators);
 }
 
-/* ---- tables ---- */
+/* ---- what a schema says ---- */
 
-static registration_node *slot_of(const tp_op *op, int slot) {
-    return op->registrations ? op->registrations->slot[slot] : NULL;
-}
-
-static bool is_backend(tp_key key) { return (TP_BACKEND_KEYS | TP_LAYOUT_KEYS) >> key & 1; }
-static bool is_autograd(tp_key key) { return key != TP_KEY_ForwardAD && TP_AUTOGRAD_KEYS >> key & 1; }
-/* Layers that never meet a composite: they see its parts. */
-static bool is_above_parts(tp_key key) { return key == TP_KEY_Batched || key == TP_KEY_ForwardAD; }
-
-/* Whether the backend that an Autograd key stands above has a kernel that is not made of differentiable parts. */
-static bool backend_needs_formula(const tp_op *op, tp_key autograd) {
-    if (slot_of(op, TP_ALIAS_KEY(Dense)) || slot_of(op, TP_ALIAS_KEY(CompositeExplicitAutograd)) ||
-        slot_of(op, TP_ALIAS_KEY(CompositeExplicitAutogradNonFunctional)))
-        return true;
-    if (autograd == TP_KEY_AutogradOther) {
-        for (int k = TP_KEY_Mkldnn; k <= TP_KEY_ZeroTensor; k++)
-            if (slot_of(op, k)) return true;
-        return false;
-    }
-    return slot_of(op, TP_KEY_CPU + (autograd - TP_KEY_AutogradCPU)) != NULL;
-}
-
-/* What a result's sizes follow from, or what is read as a number: Meta tensors have none. */
-static bool needs_values(const tp_op *op) {
+bool tp_needs_values(const tp_op *op) {
     return op->info->tag_bits & (TP_TAG_DYNAMIC_OUTPUT_SHAPE | TP_TAG_DATA_DEPENDENT_OUTPUT);
-}
-
-static bool has_primitives(const tp_op *op, tp_key backend) {
-    if (backend == TP_KEY_Meta && needs_values(op)) return false;
-    for (tp_op *const *p = op->info->prims; p && *p; p++)
-        if (!(*p)->info->is_optional && !slot_of(*p, backend)) return false;
-    return true;
 }
 
 bool tp_can_wait(const tp_op *primitive) {
@@ -212,8 +145,6 @@ bool tp_can_wait(const tp_op *primitive) {
             return false;
     return true;
 }
-
-static tp_keyset whole_keys; /* of devices that show no memory, and their autograd keys */
 
 bool tp_gives_views(const tp_op *op) {
     for (const char *const *tag = op->info->tags; *tag; tag++)
@@ -234,140 +165,29 @@ int tp_viewed_argument(const tp_op *op) {
     return -1;
 }
 
-static bool takes(const tp_op *op, tp_tag tag) {
-    for (int i = 0; i < op->info->nargs; i++)
-        if (op->info->args[i].tag == tag) return true;
-    return false;
-}
-
-/* A composite of these has an answer, or words of its own, for no tensors. */
-static bool gives_list_for_list(const tp_op *op) {
-    return op->info->nreturns && op->info->returns[0].tag == TP_TENSOR_SEQ && !takes(op, TP_TENSOR);
-}
-
-/* Whether nothing but a kernel for all of the operator, or the host's, computes it at a key; not of one that takes a
- * tensor to another device, or makes one like it. */
-static bool is_taken_whole(const tp_op *op, tp_key key) {
-    if (tp_likely(!(whole_keys >> key & 1)) || op->info->is_primitive || tp_gives_views(op)) return false;
-    return !(takes(op, TP_DEVICE) && takes(op, TP_TENSOR));
-}
-
-/* Note [Kernel precedence]: the alias keys' slots that serve a key which has no kernel of its own, in order. */
-static int slots_behind(const tp_op *op, tp_key key, tp_key slots[4]) {
-    int n = 0;
-    bool whole = is_taken_whole(op, key);
-    if (!whole && (is_backend(key) || (key == TP_KEY_Undefined && !takes(op, TP_TENSOR) && !takes(op, TP_TENSORS)))) {
-        if (TP_BACKEND_KEYS >> key & 1 && slot_of(op, TP_ALIAS_KEY(Dense)) && has_primitives(op, key))
-            slots[n++] = TP_ALIAS_KEY(Dense);
-        if (!(TP_LAYOUT_KEYS >> key & 1)) {
-            slots[n++] = TP_ALIAS_KEY(CompositeExplicitAutogradNonFunctional);
-            slots[n++] = TP_ALIAS_KEY(CompositeExplicitAutograd);
-        }
-        slots[n++] = TP_ALIAS_KEY(CompositeImplicitAutograd);
-    }
-    bool ruled = key == TP_KEY_Batched && op->info->batching;
-    if ((is_above_parts(key) && !ruled) || (key == TP_KEY_Undefined && gives_list_for_list(op)))
-        slots[n++] = TP_ALIAS_KEY(CompositeImplicitAutograd);
-    if (is_autograd(key)) {
-        if (slot_of(op, TP_ALIAS_KEY(CompositeImplicitAutograd)) && !whole && !backend_needs_formula(op, key))
-            slots[n++] = TP_ALIAS_KEY(CompositeImplicitAutograd);
-        slots[n++] = TP_ALIAS_KEY(Autograd);
-    }
-    if (TP_AUTOCAST_KEYS >> key & 1) slots[n++] = TP_ALIAS_KEY(Autocast);
-    return n;
-}
-
-/* Whether a composite is one for every backend: what it is made of comes back to ForwardAD, from whichever key below it
- * the composite runs at, and a layout's key is among those. */
-static bool is_made_of_parts(const tp_op *op) {
-    if (!slot_of(op, TP_ALIAS_KEY(CompositeImplicitAutograd))) return false;
-    for (int key = TP_KEY_AutogradOther; key <= TP_KEY_AutogradPrivateUse3; key++)
-        if (slot_of(op, key) || backend_needs_formula(op, (tp_key)key)) return false;
-    return true;
-}
-
-/* NULL: nothing. */
-static registration_node *resolve(const tp_op *op, tp_key key) {
-    registration_node *r = slot_of(op, key);
-    if (r || (key == TP_KEY_ForwardAD && is_made_of_parts(op))) return r;
-    tp_key slots[4];
-    int n = slots_behind(op, key, slots);
-    for (int i = 0; i < n; i++)
-        if ((r = slot_of(op, slots[i]))) return r;
-    return fallbacks[key];
-}
-
-static bool is_kernel(const registration_node *r, tp_fn fn, const void *context) {
-    return fn ? r->r.fn == fn : r->r.cell && r->r.cell->context == context;
-}
-
-/* What resolve gave without the kernel that declined, and those before it. */
-static registration_node *resolve_after(const tp_op *op, tp_key key, tp_fn fn, const void *context) {
-    tp_key slots[5] = {key};
-    int n = 1 + slots_behind(op, key, slots + 1);
-    bool past = false;
-    for (int i = 0; i < n; i++)
-        for (registration_node *r = slot_of(op, slots[i]); r; r = r->older) {
-            if (past) return r;
-            past = is_kernel(r, fn, context);
-        }
-    return past ? fallbacks[key] : NULL;
-}
-
-static void put_bit(tp_keyset *set, tp_keyset bit, bool on) {
-    __atomic_store_n(set, on ? *set | bit : *set & ~bit, __ATOMIC_RELEASE);
-}
-
-/* The cell comes before the entry that leads to it, and the entry before the live bit. */
-static void compute_entry(tp_op *op, tp_key key) {
-    registration_node *r = resolve(op, key);
-    tp_keyset bit = (tp_keyset)1 << key;
-    bool fallthrough = r ? !r->r.fn && !r->r.cell : !is_backend(key);
-    tp_cell *cell = r ? r->r.cell : NULL;
-    tp_fn entry = cell ? op->info->box : r ? r->r.fn : NULL;
-    if (op->shortcuts) __atomic_store_n(&op->shortcuts[key], r ? r->r.shortcut : NULL, __ATOMIC_RELEASE);
-    if (op->registrations && op->registrations->cells)
-        atomic_store(&op->registrations->cells[key], r && r->op ? cell : NULL);
-    put_bit(&op->boxed_keys, bit, cell != NULL);
-    put_bit(&op->shared_keys, bit, TP_BACKEND_KEYS & bit && entry && !cell && r->r.key >= TP_NUM_KEYS);
-    if (entry || is_backend(key) || key == TP_KEY_Undefined) __atomic_store_n(&op->table[key], entry, __ATOMIC_RELEASE);
-    put_bit(&op->live, bit, !fallthrough);
-}
+/* ---- registration ---- */
 
 /* Computes the entries of a key whose fallback has changed. */
 static void compute_key(tp_key key) {
-    atomic_store(&fallback_cells[key], fallbacks[key] ? fallbacks[key]->r.cell : NULL);
-    for (int64_t i = 0; i < op_count; i++) compute_entry(all_ops[i], key);
-}
-
-void tp_take_whole(tp_keyset keys) {
-    tp_lock(TP_LOCK_Operators);
-    whole_keys |= keys;
-    for (int k = 0; k < TP_NUM_KEYS; k++)
-        if (keys >> k & 1) compute_key((tp_key)k);
-    tp_unlock(TP_LOCK_Operators);
-}
-
-static void compute_table(tp_op *op) {
-    for (int k = TP_KEY_Undefined; k < TP_NUM_KEYS; k++) compute_entry(op, (tp_key)k);
+    atomic_store(&fallback_cells[key], tp_fallbacks[key] ? tp_fallbacks[key]->r.cell : NULL);
+    for (int64_t i = 0; last_at_load && i < op_count; i++) tp_compute_entries(all_ops[i], (tp_keyset)1 << key);
 }
 
 /* A primitive that came or went also decides which operators a backend runs itself. */
 static void compute_after_registration(tp_op *op, tp_key key) {
     atomic_fetch_add_explicit(&kernel_changes, 1, memory_order_relaxed);
-    compute_table(op);
+    tp_compute_entries(op, TP_ALL_KEYS);
     for (int64_t i = 0; op->info->is_primitive && key < TP_NUM_KEYS && i < op_count; i++)
-        if (all_ops[i]->info->prims) compute_entry(all_ops[i], key);
+        if (all_ops[i]->info->prims) tp_compute_entries(all_ops[i], (tp_keyset)1 << key);
 }
 
 bool tp_has_kernel(const tp_op *op, tp_key key) {
-    const tp_op_registrations *r = __atomic_load_n(&op->registrations, __ATOMIC_ACQUIRE);
-    return r && __atomic_load_n(&r->slot[key], __ATOMIC_ACQUIRE);
+    return __atomic_load_n(&op->slots_taken, __ATOMIC_ACQUIRE) >> key & 1;
 }
 
 bool tp_find_origin(const tp_op *op, tp_key key, tp_origin *origin) {
     tp_lock(TP_LOCK_Operators);
-    const registration_node *r = resolve(op, key);
+    const tp_registration_node *r = tp_resolve(op, key);
     if (r) {
         *origin = (tp_origin){r->r.key, !r->op, r->r.cell != NULL, !r->r.cell && !r->r.fn, "", ""};
         snprintf(origin->source, sizeof origin->source, "%s", r->r.source);
@@ -377,70 +197,54 @@ bool tp_find_origin(const tp_op *op, tp_key key, tp_origin *origin) {
     return r != NULL;
 }
 
-/* ---- registration ---- */
-
-static int64_t put_registration(tp_op *op, registration_node **slot, registration_node *node,
-                                const tp_registration *r) {
-    node->r = *r;
+/* A registration of `op`, or, op NULL, the key's fallback. */
+static int64_t put_registration(tp_op *op, tp_registration_node *node, const tp_registration *r) {
+    tp_registration_node **newest = op ? &op->registrations : &tp_fallbacks[r->key];
+    while (*newest && (*newest)->r.key != r->key) newest = &(*newest)->next;
+    *node = (tp_registration_node){.r = *r, .op = op, .older = *newest, .next = *newest ? (*newest)->next : NULL};
     node->r.handle = ++last_handle;
-    node->op = op;
-    node->older = *slot;
-    __atomic_store_n(slot, node, __ATOMIC_RELEASE);
+    *newest = node;
+    if (op) __atomic_store_n(&op->slots_taken, op->slots_taken | (uint64_t)1 << r->key, __ATOMIC_RELEASE);
     return node->r.handle;
 }
 
-static int64_t add_registration(tp_op *op, registration_node **slot, const tp_registration *r) {
-    registration_node *node = malloc(sizeof *node);
-    return node ? put_registration(op, slot, node, r) : tp_fail_memory(sizeof *node);
-}
-
-static int ensure_registrations(tp_op *op) {
-    if (op->registrations) return 0;
-    tp_op_registrations *fresh = calloc(1, sizeof *fresh);
-    if (!fresh) return tp_fail_memory(sizeof *fresh);
-    __atomic_store_n(&op->registrations, fresh, __ATOMIC_RELEASE);
-    return 0;
-}
-
-static int ensure_cells(tp_op_registrations *registrations) {
-    if (registrations->cells) return 0;
+static int ensure_cells(tp_op *op) {
+    if (op->cells) return 0;
     tp_cell *_Atomic *fresh = calloc(TP_NUM_KEYS, sizeof *fresh);
     if (!fresh) return tp_fail_memory(TP_NUM_KEYS * (int64_t)sizeof *fresh);
-    __atomic_store_n(&registrations->cells, fresh, __ATOMIC_RELEASE);
+    __atomic_store_n(&op->cells, fresh, __ATOMIC_RELEASE);
     return 0;
 }
 
 /* With a cell for the boxed kernel, if there is one. After a failure the context is still the caller's. */
-static int64_t add_boxed(tp_op *op, registration_node **slot, tp_registration *r, tp_boxed_fn boxed, void *context,
+static int64_t add_boxed(tp_op *op, tp_registration *r, tp_boxed_fn boxed, void *context,
                          void (*free_context)(void *)) {
-    if (boxed && op && ensure_cells(op->registrations) < 0) return -1;
+    if (boxed && op && ensure_cells(op) < 0) return -1;
     if (boxed && !(r->cell = tp_cell_new(boxed, context, free_context))) return -1;
-    int64_t handle = add_registration(op, slot, r);
-    if (handle < 0 && r->cell) tp_cell_drop(r->cell);
-    return handle;
+    tp_registration_node *node = malloc(sizeof *node);
+    if (node) return put_registration(op, node, r);
+    if (r->cell) tp_cell_drop(r->cell);
+    return tp_fail_memory(sizeof *node);
 }
 
 /* What is registered here stays as long as the library: its nodes are one piece of memory. */
 int tp_register_kernels(tp_key key, const tp_kernel_entry *entries, int64_t n) {
-    registration_node *nodes = malloc((size_t)n * sizeof *nodes);
+    tp_registration_node *nodes = malloc((size_t)n * sizeof *nodes);
     if (n && !nodes) return tp_fail_memory(n * (int64_t)sizeof *nodes);
     tp_lock(TP_LOCK_Operators);
-    int status = 0;
-    for (int64_t i = 0; status == 0 && i < n; i++) {
-        tp_op *op = entries[i].op;
+    for (int64_t i = 0; i < n; i++) {
         tp_registration r = {.key = key, .fn = entries[i].fn, .source = entries[i].source, .file = entries[i].file};
-        status = ensure_registrations(op);
-        if (status == 0) put_registration(op, &op->registrations->slot[key], &nodes[i], &r);
+        put_registration(entries[i].op, &nodes[i], &r);
     }
     tp_unlock(TP_LOCK_Operators);
-    return status;
+    return 0;
 }
 
 int tp_give_shortcut(tp_op *op, tp_key key, const void *shortcut) {
     tp_lock(TP_LOCK_Operators);
     const void **shortcuts = op->shortcuts ? op->shortcuts : calloc(TP_NUM_KEYS, sizeof *shortcuts);
     if (shortcuts) {
-        op->registrations->slot[key]->r.shortcut = shortcut;
+        tp_slot_of(op, key)->r.shortcut = shortcut;
         __atomic_store_n(&op->shortcuts, shortcuts, __ATOMIC_RELEASE);
     }
     tp_unlock(TP_LOCK_Operators);
@@ -452,8 +256,7 @@ int tp_register_for_all(tp_key key, tp_op *ops, int64_t n, tp_boxed_fn boxed, co
     int status = 0;
     for (int64_t i = 0; status == 0 && i < n; i++) {
         tp_registration r = {.key = key, .source = source};
-        if (ensure_registrations(&ops[i]) < 0) status = -1;
-        else if (add_boxed(&ops[i], &ops[i].registrations->slot[key], &r, boxed, NULL, NULL) < 0) status = -1;
+        if (add_boxed(&ops[i], &r, boxed, NULL, NULL) < 0) status = -1;
     }
     tp_unlock(TP_LOCK_Operators);
     return status;
@@ -461,7 +264,7 @@ int tp_register_for_all(tp_key key, tp_op *ops, int64_t n, tp_boxed_fn boxed, co
 
 void tp_compute_all_tables(void) {
     tp_lock(TP_LOCK_Operators);
-    for (int64_t i = 0; i < op_count; i++) compute_table(all_ops[i]);
+    for (int64_t i = 0; i < op_count; i++) tp_compute_entries(all_ops[i], TP_ALL_KEYS);
     last_at_load = last_handle;
     tp_unlock(TP_LOCK_Operators);
 }
@@ -472,15 +275,15 @@ static int64_t register_one(tp_op *op, tp_registration *r, tp_boxed_fn boxed, vo
     int64_t handle = -1;
     char name[128];
     char *kept = strdup(r->source);
-    registration_node *there = slot_of(op, r->key);
+    tp_registration_node *there = tp_slot_of(op, r->key);
     bool is_held = there && !there->r.is_default && there->r.handle > last_at_load;
     if (!kept) tp_fail_memory((int64_t)strlen(r->source));
     else if (is_held && !allow_override)
         tp_fail(TP_RuntimeError, "%s already has a kernel for %s, registered from %s; this one comes from %s",
                 tp_op_name(op, name), tp_slot_name(r->key), there->r.source, r->source);
-    else if (ensure_registrations(op) == 0) {
+    else {
         r->source = kept;
-        handle = add_boxed(op, &op->registrations->slot[r->key], r, boxed, context, free_context);
+        handle = add_boxed(op, r, boxed, context, free_context);
     }
     if (handle > 0) compute_after_registration(op, r->key);
     else free(kept);
@@ -497,7 +300,7 @@ int64_t tp_register(tp_op *op, tp_key key, tp_fn fn, tp_boxed_fn boxed, void *co
 /* The kernel that a key falls back to. An operator that was taken out and declared again still has it. */
 static int64_t default_of(const tp_op *op, tp_key key) {
     tp_lock(TP_LOCK_Operators);
-    const registration_node *node = slot_of(op, key);
+    const tp_registration_node *node = tp_slot_of(op, key);
     while (node && !node->r.is_default) node = node->older;
     tp_unlock(TP_LOCK_Operators);
     return node ? node->r.handle : 0;
@@ -516,12 +319,12 @@ int64_t tp_register_fallback(tp_key key, tp_boxed_fn boxed, void *context, void 
     int64_t handle = -1;
     char *kept = strdup(source);
     if (!kept) tp_fail_memory((int64_t)strlen(source));
-    else if (fallbacks[key])
+    else if (tp_fallbacks[key])
         tp_fail(TP_RuntimeError, "the key %s already has a fallback, registered from %s; this one comes from %s",
-                tp_key_name(key), fallbacks[key]->r.source, source);
+                tp_key_name(key), tp_fallbacks[key]->r.source, source);
     else {
         tp_registration r = {.key = key, .source = kept};
-        handle = add_boxed(NULL, &fallbacks[key], &r, boxed, context, free_context);
+        handle = add_boxed(NULL, &r, boxed, context, free_context);
     }
     if (handle > 0) compute_key(key);
     else free(kept);
@@ -529,25 +332,29 @@ int64_t tp_register_fallback(tp_key key, tp_boxed_fn boxed, void *context, void 
     return handle;
 }
 
-/* Unlinks the node with this handle from a list; the caller holds the lock. */
-static registration_node *unlink_handle(registration_node **list, int64_t handle) {
-    for (; *list; list = &(*list)->older)
-        if ((*list)->r.handle == handle) {
-            registration_node *found = *list;
-            *list = found->older;
+/* Takes the registration with this handle out of its slot: of one slot's, or of a key's fallbacks. */
+static tp_registration_node *unlink_of(tp_registration_node **newest, int64_t handle) {
+    for (tp_registration_node **at = newest; *at; at = &(*at)->older)
+        if ((*at)->r.handle == handle) {
+            tp_registration_node *found = *at;
+            if (at == newest && found->older) found->older->next = found->next;
+            *at = at == newest && !found->older ? found->next : found->older;
             return found;
         }
     return NULL;
 }
 
-static registration_node *unlink_anywhere(int64_t handle, tp_op **op, int *key) {
-    registration_node *node;
+static tp_registration_node *unlink_anywhere(int64_t handle, tp_op **op, int *key) {
+    tp_registration_node *node;
     for (*key = 0; *key < TP_NUM_KEYS; ++*key)
-        if ((node = unlink_handle(&fallbacks[*key], handle))) return node;
+        if ((node = unlink_of(&tp_fallbacks[*key], handle))) return node;
     for (int64_t i = 0; i < op_count; i++) {
         *op = all_ops[i];
-        for (int s = 0; (*op)->registrations && s < NUM_SLOTS; s++)
-            if ((node = unlink_handle(&(*op)->registrations->slot[s], handle))) return node;
+        for (tp_registration_node **newest = &(*op)->registrations; *newest; newest = &(*newest)->next)
+            if ((node = unlink_of(newest, handle))) {
+                if (!tp_slot_of(*op, node->r.key)) (*op)->slots_taken &= ~((uint64_t)1 << node->r.key);
+                return node;
+            }
     }
     return NULL;
 }
@@ -556,7 +363,7 @@ int tp_deregister(int64_t handle) {
     tp_lock(TP_LOCK_Operators);
     tp_op *op = NULL;
     int key = 0;
-    registration_node *node = handle > last_at_load ? unlink_anywhere(handle, &op, &key) : NULL;
+    tp_registration_node *node = handle > last_at_load ? unlink_anywhere(handle, &op, &key) : NULL;
     if (node && node->op) compute_after_registration(node->op, node->r.key);
     else if (node) compute_key((tp_key)key);
     tp_unlock(TP_LOCK_Operators);
@@ -592,8 +399,7 @@ tp_keyset tp_keys_of_values(const tp_value *args, int n) {
 
 /* The boxed kernel that the operator has at a key, counted in; NULL if it has none any more. */
 static tp_cell *enter_at(const tp_op *op, tp_key key) {
-    tp_op_registrations *r = __atomic_load_n(&op->registrations, __ATOMIC_ACQUIRE);
-    tp_cell *_Atomic *cells = r ? __atomic_load_n(&r->cells, __ATOMIC_ACQUIRE) : NULL;
+    tp_cell *_Atomic *cells = __atomic_load_n(&op->cells, __ATOMIC_ACQUIRE);
     tp_cell *own = cells ? tp_cell_enter(&cells[key]) : NULL;
     return own ? own : tp_cell_enter(&fallback_cells[key]);
 }
@@ -634,7 +440,7 @@ int tp_redispatch_boxed(const tp_op *op, tp_keyset ks, const tp_value *args, tp_
 static int call_after(const tp_op *op, tp_fn fn, const void *context, tp_keyset ks, const tp_value *args,
                       tp_value *results) {
     tp_lock(TP_LOCK_Operators);
-    const registration_node *next = resolve_after(op, tp_live_key(op, ks & ~TP_BIT(Trace)), fn, context);
+    const tp_registration_node *next = tp_resolve_after(op, tp_live_key(op, ks & ~TP_BIT(Trace)), fn, context);
     tp_fn kernel = next ? next->r.fn : NULL;
     tp_cell *_Atomic place = next ? next->r.cell : NULL; /* not retired yet: that needs the lock */
     tp_cell *cell = tp_cell_enter(&place);
@@ -684,89 +490,4 @@ int tp_call_boxed(const tp_op *op, const tp_value *args, tp_value *results) {
         return guide ? tp_redispatch_boxed(op, tp_primitive_keys(guide), args, results) : -1;
     }
     return tp_redispatch_boxed(op, tp_effective_keys(tp_keys_of_values(args, op->info->nargs)), args, results);
-}
-
-/* ---- a missing kernel ---- */
-
-static void describe_tensor_arguments(const tp_op *op, const tp_value *args, tp_text *text) {
-    const char *comma = "";
-    for (int i = 0; i < op->info->nargs; i++) {
-        if (args[i].tag != TP_TENSOR) continue;
-        char device[40];
-        tp_text_add(text, "%s%s: %s on %s", comma, op->info->args[i].name, tp_dtype_names[args[i].tensor->dtype],
-                    tp_device_print(args[i].tensor->device, device));
-        comma = ", ";
-    }
-    if (!*comma) tp_text_add(text, "no tensors");
-}
-
-static void list_backends(const tp_op *op, tp_text *text) {
-    const char *comma = "";
-    for (int k = TP_KEY_CPU; k <= TP_KEY_ZeroTensor; k++) {
-        tp_origin origin; /* a fallback has just refused, or would ask another backend's kernel */
-        if (tp_find_origin(op, (tp_key)k, &origin) && !origin.is_fallback && !origin.is_fallthrough) {
-            tp_text_add(text, "%s%s", comma, tp_key_name((tp_key)k));
-            comma = ", ";
-        }
-    }
-    if (!*comma) tp_text_add(text, "none");
-}
-
-/* A tensor of another layout among the arguments, or NULL. */
-static const tp_tensor *of_a_layout(const tp_op *op, const tp_value *args) {
-    for (int i = 0; i < op->info->nargs; i++) {
-        int64_t n = args[i].tag == TP_TENSORS ? args[i].tensors.size : args[i].tag == TP_TENSOR;
-        for (int64_t k = 0; k < n; k++) {
-            const tp_tensor *t = args[i].tag == TP_TENSORS ? args[i].tensors.data[k] : args[i].tensor;
-            if (t && t->keys & TP_LAYOUT_KEYS) return t;
-        }
-    }
-    return NULL;
-}
-
-int tp_refuse_layout(const tp_op *op, const tp_tensor *t) {
-    char name[128];
-    return tp_fail(TP_NotImplementedError,
-                   "%s: there is no kernel for tensors of the layout %s. %s gives a dense one, whose "
-                   "operators all others are",
-                   tp_op_name(op, name), tp_layouts[tp_layout_of(t)].name,
-                   tp_is_quantized(t) ? "Tensor.dequantize()" : "Tensor.to_dense()");
-}
-
-int tp_missing_kernel(const tp_op *op, tp_keyset ks, const tp_value *args) {
-    char name[128];
-    tp_key key = tp_live_key(op, ks);
-    tp_autotext arguments = {0}, backends = {0};
-    if ((ks & TP_BIT(Meta)) && needs_values(op))
-        return tp_fail(
-            TP_NotImplementedError, "%s: not possible on Meta tensors, which have no values: the operator is tagged %s",
-            tp_op_name(op, name),
-            op->info->tag_bits & TP_TAG_DYNAMIC_OUTPUT_SHAPE ? "dynamic_output_shape" : "data_dependent_output");
-    for (int i = 0; key == TP_KEY_Undefined && i < op->info->nargs; i++)
-        if (args[i].tag == TP_TENSORS && args[i].tensors.size == 0)
-            return op->info->empty_list == TP_RuntimeError
-                       ? tp_fail(TP_RuntimeError, "%s expects a non-empty input tensor list", op->info->name)
-                   : op->info->empty_list == TP_ValueError
-                       ? tp_fail(TP_ValueError, "torch.%s(): expected a non-empty list of Tensors, %s is empty",
-                                 op->info->name, op->info->args[i].name)
-                   : op->info->empty_list == TP_IndexError
-                       ? tp_fail(TP_RuntimeError, "Tensor list must have at least one tensor.")
-                       : tp_fail(TP_RuntimeError,
-                                 "%s expects a non-empty TensorList: expected a non-empty list of Tensors, %s is empty",
-                                 op->info->name, op->info->args[i].name);
-    const tp_tensor *other = TP_LAYOUT_KEYS >> key & 1 ? of_a_layout(op, args) : NULL;
-    if (other) return tp_refuse_layout(op, other);
-    if (op->info->registered_by)
-        return tp_fail(TP_NotImplementedError, "Could not run '%s': its kernels come with %s. next step: import %s",
-                       tp_op_name(op, name), op->info->registered_by, op->info->registered_by);
-    describe_tensor_arguments(op, args, &arguments);
-    list_backends(op, &backends);
-    return tp_fail(TP_NotImplementedError,
-                   "Could not run '%s' on %s: it has no kernel for that backend.\n"
-                   "  arguments: %s\n"
-                   "  backends that have one: %s\n"
-                   "  next step: move the tensors to one of these devices, or register a kernel "
-                   "(tensorpy.dispatch.table(\"%s\") shows what is there)",
-                   tp_op_name(op, name), key == TP_KEY_Undefined ? "no backend" : tp_key_name(key),
-                   arguments.text ? arguments.text : "", backends.text ? backends.text : "", tp_op_name(op, name));
 }

@@ -3,7 +3,7 @@
  * Every operator has one tp_op: its schema, its registrations (which key, which kernel, from where) and the table that
  * is computed from them at registration: one kernel per key, or NULL. A call takes the highest key of (keys of its
  * tensors, after the thread's include and exclude sets) & op->live and jumps: no lock, no lookup, no allocation. Note
- * [Kernel precedence] in op.c says how the table is computed.
+ * [Kernel precedence] in precedence.c says how the table is computed.
  *
  * Two calling conventions. A declared operator has an unboxed C signature `R kernel(tp_keyset ks, args...)`, where ks
  * is the set that led to this kernel; a layer passes `ks & TP_BELOW_...` on. The boxed convention `int kernel(op, ks,
@@ -60,14 +60,14 @@ typedef struct {
     const void *shortcut; /* of a primitive that has one; it stays */
 } tp_registration;
 
-/* Alias keys: a registration for many runtime keys at once. */
+/* Alias keys: a registration for many runtime keys at once, in the order of Note [Kernel precedence]. */
 typedef enum {
     TP_ALIAS_Dense, /* every backend of dense tensors: a kernel made of primitives (Note [Primitives]) */
+    TP_ALIAS_CompositeExplicitAutogradNonFunctional,
+    TP_ALIAS_CompositeExplicitAutograd,
+    TP_ALIAS_CompositeImplicitAutograd,
     TP_ALIAS_Autograd,
     TP_ALIAS_Autocast, /* every device's autocast layer */
-    TP_ALIAS_CompositeImplicitAutograd,
-    TP_ALIAS_CompositeExplicitAutograd,
-    TP_ALIAS_CompositeExplicitAutogradNonFunctional,
     TP_NUM_ALIAS
 } tp_alias_key;
 #define TP_ALIAS_KEY(name) ((tp_key)(TP_NUM_KEYS + TP_ALIAS_##name))
@@ -113,10 +113,12 @@ struct tp_op {
     tp_keyset shared_keys;    /* backends whose entry is an unboxed kernel of an alias key: operators and primitives do
                                * what it does, it reads and writes no memory itself */
     const tp_op_info *info;
-    struct tp_op_registrations *registrations;
-    tp_op *next;            /* in its hash bucket */
-    const void **shortcuts; /* per key, beside table; NULL: no backend gives one */
-    bool told_of_loop;      /* batched/fallback.c has warned that vmap calls it for each sample; atomic */
+    uint64_t slots_taken;                       /* keys and aliases that something is registered for */
+    struct tp_registration_node *registrations; /* registrations.h */
+    tp_cell *_Atomic *cells;                    /* of boxed kernels, by key; NULL: none was registered */
+    tp_op *next;                                /* in its hash bucket */
+    const void **shortcuts;                     /* per key, beside table; NULL: no backend gives one */
+    bool told_of_loop; /* batched/fallback.c has warned that vmap calls it for each sample; atomic */
 };
 
 /* The key that a call with this set goes to, and the kernel there. */
@@ -216,6 +218,8 @@ tp_keyset tp_keys_of_values(const tp_value *args, int n);
 /* Whether a primitive's call may wait: it has no results but what it is given to write, and all that can go wrong with
  * values is checked by whoever calls it, so that no error of the user's comes later than its line. */
 bool tp_can_wait(const tp_op *primitive);
+/* Whether a result's sizes follow from values, or a value is read as a number: Meta tensors have none. */
+bool tp_needs_values(const tp_op *op);
 /* Whether results are views of arguments, or only an argument's geometry changes. */
 bool tp_gives_views(const tp_op *op);
 /* The argument that the results are views of, or -1: the first whose type in the schema names an alias, where the

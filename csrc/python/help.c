@@ -1,9 +1,9 @@
-/* help.c: unpacks the file of docstrings that codegen/emit_help.py writes, _C.help.
+/* help.c: finds the docstrings in the file that codegen/emit_help.py writes, _C.help.
  *
  * Nothing but help() and inspect.signature reads the docstrings, but they read them from the rows of method tables,
- * where nothing can be done at their first use: the text is made at import, which takes 0.7 ms. It is never
- * given back, since functions point into it. The file's head says whose it is and how large the text is; a step that
- * leads out of the file or of the text, or a text of other docstrings than the head says, gives none. */
+ * where nothing can be done at their first use: the file is mapped at import, and the rows point into it. The map stays
+ * as long as the process. The file's head says whose it is and how large the text is; with a place outside of the text,
+ * or a file of another size than the head says, there are no docstrings. */
 #include "python/help.h"
 
 #include <dlfcn.h>
@@ -12,8 +12,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { DIGITS = 8, ZERO = 0x20, BASE = 95, FRONT = 5 }; /* as in emit_help.py */
-static const char **docstrings;                         /* NULL: none */
+enum { DIGITS = 8 };            /* as in emit_help.py */
+static const char **docstrings; /* NULL: none */
 static int first_by_hand;
 
 /* The file's path: the module's with another name behind the folder. */
@@ -32,31 +32,11 @@ static const char *map_file(const char *path, size_t *size) {
     if (descriptor < 0) return NULL;
     void *data = MAP_FAILED;
     if (fstat(descriptor, &about) == 0 && about.st_size > 0)
-        data = mmap(NULL, (size_t)about.st_size, PROT_READ, MAP_PRIVATE | MAP_POPULATE, descriptor, 0);
+        data = mmap(NULL, (size_t)about.st_size, PROT_READ, MAP_PRIVATE, descriptor, 0);
     close(descriptor);
     if (data == MAP_FAILED) return NULL;
     *size = (size_t)about.st_size;
     return data;
-}
-
-static size_t digit_of(char c) { return (unsigned char)(c - ZERO); }
-
-/* Whether the steps of emit_help.py make a text of this size. */
-static bool unpack(const char *step, const char *end, char *text, size_t size) {
-    size_t done = 0;
-    while (end - step >= FRONT) {
-        size_t own = digit_of(step[0]), count = digit_of(step[1]);
-        size_t back = (digit_of(step[2]) * BASE + digit_of(step[3])) * BASE + digit_of(step[4]);
-        step += FRONT;
-        if (own > (size_t)(end - step) || own > size - done) return false;
-        memcpy(text + done, step, own);
-        step += own;
-        done += own;
-        if (count > back || back > done || count > size - done) return false;
-        memcpy(text + done, text + done - back, count);
-        done += count;
-    }
-    return step == end && done == size;
 }
 
 static int count_rows(PyMethodDef *const *tables) {
@@ -72,56 +52,54 @@ static int count_by_hand(void) {
     return total;
 }
 
-/* The size of the text, if the file is this build's, and where its steps begin; else 0. */
-static size_t size_of_text(const char *data, size_t size, int count, const char **steps) {
-    char head[64];
-    int length = snprintf(head, sizeof head, "tensorpy help %s %*d ", tp_py_help_digest, DIGITS, count);
-    if (size <= (size_t)length + DIGITS || memcmp(data, head, (size_t)length) != 0) return 0;
-    size_t text = 0;
-    for (const char *c = data + length; c < data + length + DIGITS; c++) {
-        if (*c == ' ') continue;
-        if (*c < '0' || *c > '9') return 0;
-        text = text * 10 + (size_t)(*c - '0');
+/* A number of DIGITS digits, blanks before it; SIZE_MAX: it is none. */
+static size_t number_at(const char *text, size_t base) {
+    size_t number = 0;
+    for (const char *c = text; c < text + DIGITS; c++) {
+        if (*c == ' ' && number == 0) continue;
+        size_t value = *c >= '0' && *c <= '9'   ? (size_t)(*c - '0')
+                       : *c >= 'a' && *c <= 'f' ? (size_t)(*c - 'a') + 10
+                                                : 99;
+        if (value >= base) return SIZE_MAX;
+        number = number * base + value;
     }
-    *steps = data + length + DIGITS + 1;
-    return text / BASE < size ? text : 0; /* a step makes less than 2 * BASE characters of FRONT */
+    return number;
 }
 
-/* The text's docstrings, which are so many; NULL if they are not. */
-static const char **split(const char *text, size_t size, int count) {
-    const char **list = malloc((size_t)count * sizeof *list);
-    const char *end = text + size;
+/* Where the places of docstrings begin in a file that is this build's and whole, and the size of the text after them;
+ * else NULL. */
+static const char *find_places(const char *data, size_t size, int count, size_t *text) {
+    char head[64];
+    size_t length = (size_t)snprintf(head, sizeof head, "tensorpy help %s %*d ", tp_py_help_digest, DIGITS, count);
+    size_t before = length + DIGITS + 1 + (size_t)count * DIGITS;
+    if (count == 0 || size <= before || memcmp(data, head, length) != 0) return NULL;
+    *text = number_at(data + length, 10);
+    return *text == size - before && data[size - 1] == 0 ? data + length + DIGITS + 1 : NULL;
+}
+
+static const char **read_places(const char *places, int count, size_t size) {
+    const char **list = malloc((size_t)count * sizeof *list), *text = places + (size_t)count * DIGITS;
     for (int i = 0; list && i < count; i++) {
-        list[i] = text;
-        const char *nul = text < end ? memchr(text, 0, (size_t)(end - text)) : NULL;
-        if (!nul) {
+        size_t begin = number_at(places + (size_t)i * DIGITS, 16);
+        if (begin >= size) {
             free(list);
             return NULL;
         }
-        text = nul + 1;
+        list[i] = text + begin;
     }
-    return list;
-}
-
-static const char **read_docstrings(const char *data, size_t size, int count) {
-    const char *steps;
-    size_t room = size_of_text(data, size, count, &steps);
-    if (room == 0) return NULL;
-    char *text = mmap(NULL, room, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
-    if (text == MAP_FAILED) return NULL;
-    const char **list = unpack(steps, data + size, text, room) ? split(text, room, count) : NULL;
-    if (!list) munmap(text, room);
     return list;
 }
 
 void tp_py_help_open(void) {
     char path[4096];
-    size_t size;
+    size_t size, text;
     const char *data = path_of_file(path, sizeof path) ? map_file(path, &size) : NULL;
     if (!data) return;
     first_by_hand = count_rows(tp_py_documented);
-    docstrings = read_docstrings(data, size, first_by_hand + count_by_hand());
-    munmap((void *)data, size);
+    int count = first_by_hand + count_by_hand();
+    const char *places = find_places(data, size, count, &text);
+    docstrings = places ? read_places(places, count, text) : NULL;
+    if (!docstrings) munmap((void *)data, size);
     int i = 0;
     for (PyMethodDef *const *table = tp_py_documented; docstrings && *table; table++)
         for (PyMethodDef *m = *table; m->ml_name; m++) m->ml_doc = docstrings[i++];

@@ -20,58 +20,6 @@
 #include "python/python_key.h"
 #include "python/returns.h"
 
-PyObject *tp_py_wrap_factory_steal(tp_tensor *t, bool requires_grad) {
-    if (t && requires_grad && !tp_is_floating(t) && !tp_is_complex(t)) {
-        tp_fail(TP_RuntimeError, "Only Tensors of floating point and complex dtype can require gradients, not %s",
-                tp_dtype_names[t->dtype]);
-        tp_release(t);
-        t = NULL;
-    }
-    if (t && requires_grad && tp_set_requires_grad(t, true) < 0) {
-        tp_release(t);
-        t = NULL;
-    }
-    return tp_py_wrap_steal(t);
-}
-
-int tp_py_out_of_factory(int status, tp_tensor *out, bool requires_grad) {
-    return status == 0 && requires_grad ? tp_set_requires_grad(out, true) : status;
-}
-
-int tp_py_check_out_count(const tp_value *v, int n) {
-    if (v->tensors.size == n) return 0;
-    PyErr_Format(PyExc_TypeError, "out= takes a tuple of %d tensors, not of %zd", n, (Py_ssize_t)v->tensors.size);
-    return -1;
-}
-
-PyObject *tp_py_return_outs(int status, int n, tp_tensor *const *outs, PyTypeObject *type) {
-    if (status < 0) return tp_py_raise();
-    if (n == 1) return tp_py_wrap(outs[0]);
-    tp_tensor *owned[TP_PY_MAX_PARAMS];
-    for (int i = 0; i < n; i++) owned[i] = tp_retain(outs[i]);
-    return tp_py_wrap_tuple_steal(owned, n, type);
-}
-
-/* "tensorpy.return_types.max(\nvalues=tensor([2]),\nindices=tensor([0]))", with the package's name of the moment */
-static PyObject *return_type_repr(PyObject *o) {
-    PyObject *names = PyObject_GetAttrString((PyObject *)Py_TYPE(o), "__match_args__");
-    PyObject *text = names ? PyUnicode_FromFormat("%s%s(", tp_py_package, strchr(Py_TYPE(o)->tp_name, '.')) : NULL;
-    for (Py_ssize_t i = 0; text && i < PyTuple_GET_SIZE(o); i++) {
-        const char *separator = i + 1 < PyTuple_GET_SIZE(o) ? "," : ")";
-        PyObject *part =
-            PyUnicode_FromFormat("\n%U=%R%s", PyTuple_GET_ITEM(names, i), PyTuple_GET_ITEM(o, i), separator);
-        PyUnicode_AppendAndDel(&text, part);
-    }
-    Py_XDECREF(names);
-    return text;
-}
-
-PyTypeObject *tp_py_new_return_type(PyStructSequence_Desc *desc) {
-    PyTypeObject *type = PyStructSequence_NewType(desc);
-    if (type) type->tp_repr = return_type_repr;
-    return type;
-}
-
 /* One lock guards objects, tensors and the graph (Note [Host lock]), and a tensor knows one Python object. */
 #ifdef Py_GIL_DISABLED
 #error "tensorpy needs CPython's interpreter lock: free-threaded builds are not supported"

@@ -4,7 +4,13 @@
 #include "python/common.h"
 #include "return_types.h"
 
-int tp_py_init_return_types(PyObject *m); /* generated */
+/* Generated: the struct sequences by name, in order; each is made when it is first asked for. */
+typedef struct {
+    const char *name; /* NULL: the end */
+    PyTypeObject *(*type)(void);
+} tp_py_named_type;
+extern const tp_py_named_type tp_py_return_types[];
+int tp_py_init_return_types(PyObject *m);
 int tp_py_add_submodule(PyObject *m, const char *name, PyMethodDef *functions);
 /* The functions of all tables into a submodule, or, name NULL, into m itself. */
 int tp_py_add_functions(PyObject *m, const char *name, PyMethodDef *const *tables);

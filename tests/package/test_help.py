@@ -308,7 +308,7 @@ print(tp.Tensor.exp.__doc__ is not None)
 
 
 def test_a_damaged_file_of_docstrings_gives_none(tmp_path: Path) -> None:
-    """Cut short, of another build, with steps that lead out of it or another size: tensorpy works without."""
+    """Cut short, of another build, with places outside of the text or another size: tensorpy works without."""
     package, folder = Path(tp.__file__).parent, tmp_path / "tensorpy"
     folder.mkdir()
     for path in package.iterdir():
@@ -316,24 +316,28 @@ def test_a_damaged_file_of_docstrings_gives_none(tmp_path: Path) -> None:
             (folder / path.name).symlink_to(path)
     whole = (package / "_C.help").read_bytes()
     head = whole.index(b"\n") + 1
-    size = int(whole[head - 9 : head - 1])
-    steps = whole[head:]
+    count, size = int(whole[head - 18 : head - 10]), int(whole[head - 9 : head - 1])
+    text = head + 8 * count
+    places = whole[head:text]
+    assert len(whole) == text + size
     damaged = {
         whole: True,
         whole[: len(whole) // 2]: False,
+        whole[:text]: False,
         whole[:head]: False,
         whole[: head // 2]: False,
         b"": False,
         whole[:-1]: False,
+        whole[:-1] + b"!": False,
+        whole + b"\0": False,
         whole.replace(whole[14:18], b"0000", 1): False,
-        whole[: head - 9] + b"%8d\n" % (size - 1) + steps: False,
-        whole[: head - 9] + b"%8d\n" % (size + 1) + steps: False,
-        whole[: head - 9] + b"99999999\n" + steps: False,
-        whole[: head - 9] + b"~~~~~~~~\n" + steps: False,
-        whole[:head] + b"~" * len(steps): False,
-        whole[:head] + b"\xff\x00" * (len(steps) // 2): False,
-        whole[:head] + b" ~  !" + steps: False,
-        whole[:head] + steps.replace(b"\0", b"!", 1): False,
+        whole[: head - 9] + b"%8d\n" % (size - 1) + whole[head:]: False,
+        whole[: head - 9] + b"%8d\n" % (size + 1) + whole[head:]: False,
+        whole[: head - 9] + b"99999999\n" + whole[head:]: False,
+        whole[: head - 9] + b"~~~~~~~~\n" + whole[head:]: False,
+        whole[:head] + b"~" * len(places) + whole[text:]: False,
+        whole[:head] + b"f" * len(places) + whole[text:]: False,
+        whole[:head] + places[:-8] + b"%08x" % size + whole[text:]: False,
     }
     for content, is_there in damaged.items():
         (folder / "_C.help").write_bytes(content)

@@ -22,7 +22,10 @@ FOLDER = "reference/python"
 
 # The sections of the reference and their modules, each a page. A module of nn.modules has its names in nn.
 SECTIONS = {
-    "Tensors": "tensorpy Tensor functional linalg fft special signal.windows masked sparse nested random quasirandom",
+    "Tensors": """
+        tensorpy Tensor functional linalg fft special signal.windows masked sparse nested random quasirandom array_api
+        array_api.linalg array_api.fft
+    """,
     "Networks": """
         nn nn.modules.module nn.modules.container nn.modules.linear nn.modules.conv nn.modules.pooling
         nn.modules.padding nn.modules.activation nn.modules.normalization nn.modules.batchnorm

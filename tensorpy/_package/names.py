@@ -10,7 +10,7 @@ from __future__ import annotations
 # tensorpy.<name>
 MODULES = frozenset(
     """
-    accelerator amp ao autograd backends codegen compiler cpu cuda dispatch distributed distributions fft func
+    accelerator amp ao array_api autograd backends codegen compiler cpu cuda dispatch distributed distributions fft func
     functional futures fx hub jit library linalg masked monitor mps mtia multiprocessing nested nn onnx opencl ops optim
     overrides profiler quantization quasirandom random serialization signal sparse special storage testing
     torch_version types utils version xpu
@@ -108,6 +108,35 @@ METHODS = {
     "_linalg_utils": {
         name: _shown(f"Says which function of linalg stands for {name}, and raises.", f"x.{name}(x)", _RAISES)
         for name in ("eig", "lstsq", "solve", "symeig")
+    },
+    "array_api.methods": {
+        "__array_namespace__": """The array API standard's namespace, tensorpy.array_api.
+
+Arguments:
+    api_version: a version of the standard; None: the newest that is there
+
+Returns: the module.
+
+Raises: ValueError for a version that is not there.
+
+Example:
+    >>> tp.ones(2).__array_namespace__().__array_api_version__
+    '2024.12'
+""",
+        "to_device": """The tensor on a device, as the array API standard calls it.
+
+Arguments:
+    device: the device
+    stream: None; no device here has streams of the standard's kind
+
+Returns: a tensor.
+
+Raises: ValueError for a stream.
+
+Example:
+    >>> tp.ones(2).to_device("cpu")
+    tensor([1., 1.])
+""",
     },
 }
 

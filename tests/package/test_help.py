@@ -245,7 +245,7 @@ def world_of_one(text: str) -> Iterator[None]:
 @pytest.mark.parametrize("text", EXAMPLES, ids=EXAMPLES.values())
 def test_examples(text: str, tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    given = {"tp": tp, "nn": tp.nn, "F": tp.nn.functional}
+    given = {"tp": tp, "nn": tp.nn, "F": tp.nn.functional, "xp": tp.array_api}
     test = doctest.DocTestParser().get_doctest(text, given, EXAMPLES[text], None, 0)
     assert test.examples
     tp.manual_seed(0)

@@ -40,7 +40,7 @@ LAYERS = {
         nested _lobpcg _subclasses.fake_tensor utils.weak utils._python_dispatch
         utils._swap utils.checkpoint utils.hooks
     """,
-    "modules: what has parameters": "nn func _functorch overrides masked",
+    "modules: what has parameters": "nn func _functorch overrides masked array_api",
     "programs: what is made of all of these": """
         ao monitor optim distributed.optim distributions fx serialization compiler _dynamo _inductor _logging ops _ops
         _higher_order_ops masked.maskedtensor.unary masked.maskedtensor.binary masked.maskedtensor.reductions

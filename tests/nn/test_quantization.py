@@ -444,3 +444,18 @@ def test_what_each_module_is_called_with() -> None:
     with pytest.raises(RuntimeError):
         get_fqn_to_example_inputs(model, (tp.ones(1, 3),))
     assert not any(module._forward_pre_hooks for module in model.modules())
+
+
+def test_the_older_names_of_modules_need_no_import() -> None:
+    """Programs of PyTorch's tutorials write `nn.quantized.FloatFunctional()` after `import torch` alone."""
+    program = """
+import tensorpy as tp
+nn, ao = tp.nn, tp.ao.nn
+assert nn.quantized.FloatFunctional is ao.quantized.FloatFunctional
+assert nn.quantized.dynamic.Linear is ao.quantized.dynamic.Linear and nn.quantized.functional and nn.quantized.modules
+assert nn.intrinsic.qat.freeze_bn_stats is ao.intrinsic.qat.freeze_bn_stats and nn.intrinsic.modules
+assert nn.intrinsic.quantized.dynamic.LinearReLU is ao.intrinsic.quantized.dynamic.LinearReLU
+assert nn.qat.Linear is ao.qat.Linear and nn.qat.modules and nn.quantizable.LSTM is ao.quantizable.LSTM
+assert tp.quantization.prepare is tp.ao.quantization.prepare
+"""
+    subprocess.run([sys.executable, "-c", program], check=True, timeout=120)

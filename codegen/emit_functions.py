@@ -86,13 +86,16 @@ def passed_by(op: Operator, key: str) -> str:
     return f"if (!(({keyset_expression(op)}) & TP_BIT({key}))) return {call};"
 
 
-def kernel_at_key(op: Operator, key: str, name: str, called: str) -> str:
-    """A kernel at a key: a C function of the tree, which is passed by; or with none, what is below."""
+def kernel_at_key(op: Operator, key: str, name: str, called: str, around: str = "{}") -> str:
+    """A kernel at a key: a C function of the tree, which is passed by; or with none, what is below. `around` is the
+    call that the result goes through.
+    """
     head = f"static {c_result(op.schema).decl}{name}({parameters(op.schema, keyset=True)}) {{\n"
     if not called:
         below = call_arguments(op.schema, keyset=f"ks & TP_BELOW({key})")
         return f"{head}    return redispatch_{op.c}({below});\n}}\n"
-    return f"{head}    {passed_by(op, key)}\n    return {called}({call_arguments(op.schema)});\n}}\n"
+    made = around.format(f"{called}({call_arguments(op.schema)})")
+    return f"{head}    {passed_by(op, key)}\n    return {made};\n}}\n"
 
 
 def declaration(op: Operator) -> str:

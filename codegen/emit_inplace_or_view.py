@@ -10,7 +10,7 @@ from .model import Return
 from .text import c_string
 
 
-def _view_base(op: Operator, returned: Return) -> str | None:
+def view_base(op: Operator, returned: Return) -> str | None:
     """The argument that a returned view aliases."""
     if returned.annotation is None or returned.is_write or op.schema.name.base == "detach":
         return None  # what detach gives shares memory and version, but no gradient flows from one to the other
@@ -32,7 +32,7 @@ def _inplace_or_view_kernel(op: Operator) -> str | None:
         if a.c.member == "tensor"
     ]
     lines += guarded_call(op, "TP_AUTOGRAD_KEYS | TP_BIT(ADInplaceOrView)", "TP_BELOW_ADINPLACEORVIEW")
-    bases = [_view_base(op, r) for r in op.schema.returns]
+    bases = [view_base(op, r) for r in op.schema.returns]
     if not written and not any(bases):
         return None
     for a in written:

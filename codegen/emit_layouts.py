@@ -11,6 +11,7 @@ from .c_types import c_arguments, c_result, call_arguments, parameters
 from .catalog import Catalog, Operator
 from .emit_formula import emit_at_key
 from .emit_functions import Kernels, kernel_at_key, keys_of, op_of, passed_by
+from .emit_inplace_or_view import view_base
 from .formula import TENSORS, kind_of, parse
 from .layouts import NESTED, PLACES, SPARSE, Place, layout_function, said
 
@@ -50,7 +51,7 @@ def _writing(op: Operator, functional: Operator, place: Place) -> str:
     name = written[0].name_in_c
     own = {
         "dtype": f"(tp_dtype){name}->dtype",
-        "layout": "TP_NO_LAYOUT",
+        "layout": f"tp_layout_of({name})" if said(functional, place) == "made" else "TP_NO_LAYOUT",
         "device": f"{name}->device",
         "pin_memory": "-1",
     }
@@ -88,6 +89,13 @@ def _refusals(op: Operator, formula: str, place: Place) -> list[str]:
     return out
 
 
+def _shown(op: Operator, place: Place) -> str:
+    """A view of a sparse tensor says of which one, though it is made of values."""
+    base = view_base(op, op.schema.returns[0]) if place is SPARSE and op.schema.returns else None
+    how = {"tensor": "tp_show_base", "seq": "tp_show_bases"}.get(c_result(op.schema).kind)
+    return f"{how}({base}, {{}})" if base is not None and how is not None else "{}"
+
+
 def _kernel(op: Operator, place: Place, catalog: Catalog) -> tuple[str, str] | None:
     """The C text, and what it comes from."""
     text = said(op, place)
@@ -104,11 +112,13 @@ def _kernel(op: Operator, place: Place, catalog: Catalog) -> tuple[str, str] | N
         if len([a for a in c_arguments(op.schema) if a.argument.is_write]) != 1:
             return None
         return _writing(op, functional, place), "writing"
+    if text == "made":
+        return None
     name, own = layout_function(op, place), f"{place.prefix}_{op.c}"
     if text == "through":
         return kernel_at_key(op, place.key, own, ""), "through"
     if name is not None:
-        return kernel_at_key(op, place.key, own, name), name
+        return kernel_at_key(op, place.key, own, name, _shown(op, place)), name
     formula = formula_of(op, text)
     first = [passed_by(op, place.key), *_refusals(op, formula, place)]
     return emit_at_key(op, place.field, formula, catalog, own, first), "formula"

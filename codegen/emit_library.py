@@ -411,6 +411,8 @@ def _layout(op: Operator, catalog: Catalog, parts: _Parts) -> None:
 
 
 def _at_place(op: Operator, place: Place, text: str, catalog: Catalog, parts: _Parts) -> None:
+    if text == "made":
+        return  # it is about the out= variant that the tree derives
     name, called = f"{place.prefix}_{op.c}", layout_function(op, place)
     body = [f"return {called}({_names(op)});"]
     if called is None:

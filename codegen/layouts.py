@@ -6,6 +6,7 @@ called on all values or on each piece (csrc/nested/fallback.c).
     each       the same on the values as they stand: a place may have several, whose results add up as they do
     lines      the same where values follow each other in lines; coordinates are refused (what makes tensors of a
                size: `ones_like`)
+    made       what is made of a size alone: its out= variant makes it in the layout of the tensor that is written
     through    of nested tensors: what the operator is made of knows them
     moves      of quantized tensors: the operator on the integers, which only moves or orders them
     a name     a C function with the operator's arguments, in csrc/native/layout/
@@ -33,7 +34,7 @@ class Place:
     words: tuple[str, ...]
 
 
-SPARSE = Place("layouts", "Layout", "layout", ("values", "each", "lines"))
+SPARSE = Place("layouts", "Layout", "layout", ("values", "each", "lines", "made"))
 QUANTIZED = Place("quantized", "Quantized", "quantized", ("moves",))
 NESTED = Place("nested", "LayoutNested", "nested", ("through",))
 PLACES = (SPARSE, QUANTIZED, NESTED)

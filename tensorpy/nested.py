@@ -156,6 +156,23 @@ def _nested_get_lengths(self: Tensor) -> Tensor | None:
     return nested.lengths_of(self)
 
 
+def _nested_get_min_seqlen(self: Tensor) -> Tensor | None:
+    """A tensor without elements whose first size is the length of a jagged tensor's shortest piece; None where nobody
+    said that length."""
+    return _seqlen(self, _C._nested_get_min_seqlen, False)
+
+
+def _nested_get_max_seqlen(self: Tensor) -> Tensor | None:
+    """A tensor without elements whose first size is the length of a jagged tensor's longest piece; None where nobody
+    said that length."""
+    return _seqlen(self, _C._nested_get_max_seqlen, True)
+
+
+def _seqlen(t: Tensor, get: Any, largest: bool) -> Tensor | None:
+    jagged = t.is_nested and t.layout is _C.jagged
+    return get(t) if not jagged or _C._nested_longest(t.detach(), largest, False) >= 0 else None
+
+
 def narrow(tensor: Tensor, dim: int, start: Any, length: Any, layout: Any = None) -> Tensor:
     """A nested tensor of parts of a dense one's rows, along dimension 1: `start` and `length` are numbers or a tensor
     of one for each row.

@@ -99,6 +99,7 @@ typedef struct tp_autograd_meta {
     bool requires_grad;           /* of a leaf */
     struct tp_py_hooks *hooks;    /* of a leaf */
     struct tp_tangents *tangents; /* forward/forward.h; owned, shared with saved aliases; NULL: none */
+    tp_tensor *shown_base;        /* owned: tp_show_base */
 } tp_autograd_meta;
 
 /* ---- nodes ---- */
@@ -225,6 +226,12 @@ tp_node *tp_not_differentiable_node(const char *op, int nedges);
 /* Marks `view` (new) as a view of `base` and returns it. */
 tp_tensor *tp_as_view(tp_tensor *base, tp_tensor *view);
 tp_tensor_seq *tp_as_views(tp_tensor *base, tp_tensor_seq *views);
+/* What a view operator gave of a sparse tensor, for who asks of which tensor it is a view: its `base` is that of the
+ * values that both are made of. The view is given back; NULL after a failure, before too. */
+tp_tensor *tp_show_base(tp_tensor *base, tp_tensor *view);
+tp_tensor_seq *tp_show_bases(tp_tensor *base, tp_tensor_seq *views);
+/* Borrowed; NULL: none is shown. */
+tp_tensor *tp_shown_base(const tp_tensor *t);
 /* The part of `whole`, which is laid out as the view's base, that the view is of it. New. */
 tp_tensor *tp_same_view(const tp_tensor *view, tp_tensor *whole);
 /* The same memory and geometry without history; writes are tracked together (detach) or not at all (data). */

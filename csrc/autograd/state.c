@@ -27,6 +27,7 @@ static void free_meta(tp_tensor *t) {
     t->autograd = NULL;
     if (t->flags & TP_FLAG_RETAINS_GRAD && m->grad_fn) tp_forget_keeper(m->grad_fn, t);
     tp_release(m->grad);
+    tp_release(m->shown_base);
     tp_tangents_release(m->tangents);
     tp_node_release(m->grad_fn);
     if (m->hooks) tp_autograd_host.free_hooks(m->hooks);

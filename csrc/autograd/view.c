@@ -46,6 +46,28 @@ tp_tensor_seq *tp_as_views(tp_tensor *base, tp_tensor_seq *views) {
     return views;
 }
 
+tp_tensor *tp_show_base(tp_tensor *base, tp_tensor *view) {
+    if (!view || view == base || !(view->keys & base->keys & TP_BIT(Layout))) return view;
+    tp_autograd_meta *m = tp_autograd_meta_ensure(view);
+    if (!m) return tp_release(view), NULL;
+    tp_tensor *root = base->autograd && base->autograd->shown_base ? base->autograd->shown_base : base;
+    if (!m->shown_base) m->shown_base = tp_retain(root);
+    return view;
+}
+
+tp_tensor_seq *tp_show_bases(tp_tensor *base, tp_tensor_seq *views) {
+    for (int64_t i = 0; views && i < views->size; i++)
+        if (!(views->items[i] = tp_show_base(base, views->items[i]))) return tp_tensor_seq_free(views), NULL;
+    return views;
+}
+
+/* The other tensors in parts are made of values, of which PyTorch says nothing; but for jagged ones. */
+tp_tensor *tp_shown_base(const tp_tensor *t) {
+    if (t->autograd && t->autograd->shown_base) return t->autograd->shown_base;
+    tp_layout layout = tp_layout_of(t);
+    return layout == TP_STRIDED || layout == TP_JAGGED || tp_is_quantized(t) ? t->base : NULL;
+}
+
 /* ---- the gradient of a strided view ---- */
 
 /* The region is that of memory; a view in parts, or a base in parts, has a pattern around it. */

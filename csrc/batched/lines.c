@@ -3,6 +3,7 @@
  * Each argument is made physical by its role (rule.h), the operator is called, and what it gives is batched. */
 #include "Functions.h"
 #include "batched/call.h"
+#include "core/layout.h"
 #include "iter/iter.h"
 
 #include <string.h>
@@ -273,18 +274,32 @@ int tp_batch_samples(tp_batch_call *c, tp_value *results) {
 
 /* ---- whole samples ---- */
 
+/* A sample whose dimensions are `dims` from 1 on: one line, or, in parts, which no view makes one line of, as it is. */
+static tp_tensor *whole_sample(const tp_batch_call *c, tp_tensor *t, bool several, int *dims) {
+    tp_autoref *all = tp_batch_all(&c->scope, t);
+    *dims = t->ndim > 0 ? t->ndim : 1;
+    if (all && several && tp_layout_of(all) != TP_STRIDED)
+        return t->ndim > 0 ? tp_take(all) : pad_steal(tp_take(all), 1);
+    return *dims = 1, all ? tp_reshape(all, TP_INTS(c->scope.size, t->numel)) : NULL;
+}
+
 int tp_batch_whole(tp_batch_call *c, tp_value *results) {
     const tp_op *other = c->rule->other;
     tp_value args[TP_BATCH_ARGUMENTS] = {{0}}, made[4] = {{0}};
-    int64_t one = 1;
+    int64_t room[TP_MAX_DIMS];
+    int dims = 1, dim = tp_argument_named(other, "dim");
+    const bool several = dim >= 0 && other->info->args[dim].tag != TP_INT;
+    for (int d = 0; d < TP_MAX_DIMS; d++) room[d] = d + 1;
     for (int i = 0; i < other->info->nargs; i++) {
         const tp_argument *a = &other->info->args[i];
         int from = tp_argument_named(c->op, a->name);
         if (from >= 0) args[i] = c->args[from];
         else if (strcmp(a->name, "dim") == 0 && a->tag == TP_INT) args[i] = (tp_value){.tag = TP_INT, .i = 1};
-        else if (strcmp(a->name, "dim") == 0) args[i] = (tp_value){.tag = TP_INTS_, .ints = {&one, 1}};
+        else if (i == dim) args[i] = (tp_value){.tag = TP_INTS_, .ints = {room, dims}};
         else if (a->tag == TP_BOOL_) args[i] = (tp_value){.tag = TP_BOOL_, .b = false};
-        if (args[i].tag == TP_TENSOR && !(args[i].tensor = own_steal(c, flattened(c, args[i].tensor)))) return -1;
+        if (args[i].tag == TP_TENSOR &&
+            !(args[i].tensor = own_steal(c, whole_sample(c, args[i].tensor, several, &dims))))
+            return -1;
     }
     if (tp_call_boxed(other, args, made) < 0) return -1;
     for (int i = 0; i < other->info->nreturns; i++)

@@ -124,12 +124,7 @@ static PyObject *bytes_of(tp_tensor *t) {
 GETTER(nbytes, bytes_of(t))
 GETTER(requires_grad, PyBool_FromLong(tp_is_batched(t) ? tp_batch_requires_grad(t) : tp_requires_grad(t)))
 GETTER(is_leaf, PyBool_FromLong(tp_is_leaf(t)))
-/* Of the tensors in parts PyTorch says so of jagged ones only. */
-static bool shows_base(const tp_tensor *t) {
-    tp_layout layout = tp_layout_of(t);
-    return t->base && (layout == TP_STRIDED || layout == TP_JAGGED || tp_is_quantized(t));
-}
-NAMED_GETTER_OF(base, "_base", shows_base(t) ? tp_py_wrap(t->base) : Py_NewRef(Py_None))
+NAMED_GETTER_OF(base, "_base", tp_shown_base(t) ? tp_py_wrap(tp_shown_base(t)) : Py_NewRef(Py_None))
 NAMED_GETTER_OF(version, "_version",
                 t->flags &TP_FLAG_INFERENCE
                     ? PyErr_Format(PyExc_RuntimeError, "Inference tensors do not track version counter.")

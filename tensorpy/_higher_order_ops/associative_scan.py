@@ -6,8 +6,8 @@ from collections.abc import Callable
 from typing import Any
 
 from tensorpy._C import stack
-from tensorpy._higher_order_ops.operators import OPERATORS, Flat, is_recorded
-from tensorpy._higher_order_ops.scan import checked, slices, walked
+from tensorpy._higher_order_ops.operators import OPERATORS, Flat, is_recorded, slices
+from tensorpy._higher_order_ops.scan import checked, walked
 from tensorpy.utils._pytree import tree_flatten, tree_unflatten
 
 __all__ = ["associative_scan"]

@@ -129,8 +129,11 @@ def _find(name: str) -> HigherOrderOperator:
 # ---- what the operators do ----
 
 
-def _slices(xs: Tensors) -> list[list[Tensor]]:
-    return [[x[i] for x in xs] for i in range(xs[0].shape[0])]
+def slices(xs: Tensors, dim: int = 0, reverse: bool = False) -> list[list[Tensor]]:
+    """The slices along a dimension, in the order in which they are taken."""
+    count = xs[0].shape[dim]
+    places = range(count - 1, -1, -1) if reverse else range(count)
+    return [[x.select(dim, i) for x in xs] for i in places]
 
 
 def stacked(rows: list[Any]) -> tuple[Tensor, ...]:
@@ -143,7 +146,7 @@ def _cond(pred: Any, true_fn: Function, false_fn: Function, operands: Tensors) -
 
 
 def _map(f: Function, xs: Tensors, args: Tensors) -> tuple[Tensor, ...]:
-    return stacked([f(*row, *args) for row in _slices(xs)])
+    return stacked([f(*row, *args) for row in slices(xs)])
 
 
 def _while_loop(cond: Function, body: Function, carried: Tensors, additional: Tensors = ()) -> tuple[Tensor, ...]:
@@ -155,7 +158,7 @@ def _while_loop(cond: Function, body: Function, carried: Tensors, additional: Te
 
 def _scan(combine: Function, init: Tensors, xs: Tensors, additional: Tensors = ()) -> tuple[Tensor, ...]:
     carry, rows = list(init), []
-    for row in _slices(xs):
+    for row in slices(xs):
         made = combine(*carry, *row, *additional)
         carry = list(made[: len(init)])
         rows.append(made[len(init) :])
@@ -164,7 +167,7 @@ def _scan(combine: Function, init: Tensors, xs: Tensors, additional: Tensors = (
 
 def _associative_scan(combine: Function, xs: Tensors, additional: Tensors = ()) -> tuple[Tensor, ...]:
     rows: list[Any] = []
-    for row in _slices(xs):
+    for row in slices(xs):
         rows.append(combine(*rows[-1], *row, *additional) if rows else row)
     return stacked(rows)
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from tensorpy._C import Tensor
 from tensorpy._compile import UncapturedHigherOrderOpError
-from tensorpy._higher_order_ops.operators import OPERATORS, Flat, is_recorded, stacked
+from tensorpy._higher_order_ops.operators import OPERATORS, Flat, is_recorded, slices, stacked
 from tensorpy.utils._pytree import tree_flatten, tree_unflatten
 
 __all__ = ["scan"]
@@ -30,13 +30,6 @@ def checked(xs: Any, dim: Any, reverse: bool, name: str) -> tuple[list[Tensor], 
     if any(leaf.shape[dim] != count for leaf in leaves):
         raise RuntimeError("All xs leaves must have the same number of elements in the dimension that is walked")
     return leaves, spec
-
-
-def slices(xs: list[Tensor], dim: int, reverse: bool) -> list[list[Tensor]]:
-    """The slices along a dimension, in the order in which they are taken."""
-    count = xs[0].shape[dim]
-    places = range(count - 1, -1, -1) if reverse else range(count)
-    return [[x.select(dim, i) for x in xs] for i in places]
 
 
 def walked(xs: list[Tensor], dim: int, reverse: bool) -> list[Tensor]:

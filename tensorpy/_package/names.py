@@ -75,7 +75,7 @@ _BY_MODULE = {
         unique_consecutive unravel_index _segment_reduce
     """,
     "futures": "Future",
-    "nested": "_nested_get_lengths",
+    "nested": "_nested_get_lengths _nested_get_max_seqlen _nested_get_min_seqlen",
     "random": "get_rng_state initial_seed manual_seed seed set_rng_state",
     "serialization": "load save",
     "sparse": """

@@ -9,6 +9,10 @@ from tensorpy._C import Tensor
 
 def checked_size(places: Tensor, kept: Tensor, size: Any) -> tuple[int, ...]:
     """The size, given or the least one, that the indices and values fit."""
+    if places.dim() != 2:
+        raise RuntimeError(f"indices must be sparse_dim x nnz, but got: {list(places.shape)}")
+    if kept.dim() == 0:
+        raise RuntimeError("values must be of nnz x dense sizes, but got a number")
     if places.shape[1] != kept.shape[0]:
         raise RuntimeError(
             f"indices and values must have same nnz, but got nnz from indices: {places.shape[1]}, nnz from values: "

@@ -473,9 +473,7 @@ def _new_sparse(self: Tensor, args: tuple[Any, ...], size: Any, device: Any) -> 
     if len(args) != 3 or not all(isinstance(a, Tensor) for a in args[:2]):
         raise TypeError("new(): of a sparse tensor takes a Size, or indices, values and a Size")
     indices, values = args[0].to(device=self.device, dtype=_C.int64), args[1].to(device=self.device, dtype=self.dtype)
-    made = _C._coo(indices, values, tuple(args[2]), False)
-    checked_size(indices, values, made.shape)
-    return made
+    return _C._coo(indices, values, checked_size(indices, values, args[2]), False)
 
 
 _type = Tensor.__dict__["type"]

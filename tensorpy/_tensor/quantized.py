@@ -185,6 +185,8 @@ def rebuild_of(integers: Any, dtype: Any, quantizer: Any) -> Tensor:
         raise RuntimeError("a quantized tensor has no integers, no quantized dtype, or a scheme that no tensor has")
     if dtype in IN_A_BYTE and integers.numel() and int(integers.max()) > _LIMITS[dtype][1]:
         raise RuntimeError(f"a tensor of {dtype} has integers above {_LIMITS[dtype][1]}")
+    if len(rest) != (2 if scheme is per_tensor_affine else 3):
+        raise RuntimeError(f"a quantizer of {len(rest)} parts is none of {scheme}")
     if scheme is per_tensor_affine:
         scale, zero_point = rest
         if type(scale) is not float or type(zero_point) is not int or not math.isfinite(scale):
@@ -196,6 +198,8 @@ def rebuild_of(integers: Any, dtype: Any, quantizer: Any) -> Tensor:
     if scales.dim() != 1 or scales.shape != zero_points.shape:
         raise RuntimeError("a quantized tensor has one scale and one zero point for each channel")
     in_floats = zero_points.is_floating_point()  # PyTorch's files call both schemes per_channel_affine
+    if in_floats and not bool(zero_points.isfinite().all()):
+        raise RuntimeError("a quantized tensor's zero points in floating point are finite numbers")
     by = scales.to(_C.float32 if in_floats else _C.float64)
     at = zero_points.to(_C.float32 if in_floats else _C.int64)
     _C._check_channels(by, at, *_LIMITS[dtype])

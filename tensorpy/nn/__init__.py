@@ -41,7 +41,11 @@ if TYPE_CHECKING:  # what __getattr__ imports at first use
     from tensorpy.nn import _reduction as _reduction
     from tensorpy.nn import attention as attention
     from tensorpy.nn import grad as grad
+    from tensorpy.nn import intrinsic as intrinsic
     from tensorpy.nn import parallel as parallel
+    from tensorpy.nn import qat as qat
+    from tensorpy.nn import quantizable as quantizable
+    from tensorpy.nn import quantized as quantized
     from tensorpy.nn.parallel import DataParallel as DataParallel
 
 
@@ -49,10 +53,10 @@ if not TYPE_CHECKING:
     _propose = _proposing("nn", globals())
 
     def __getattr__(name: str) -> object:
-        """The wrappers for several devices and processes are imported at first use."""
+        """The wrappers for several devices and the modules of quantization are imported at first use."""
         import importlib
 
-        if name in ("_reduction", "attention", "grad"):
+        if name in ("_reduction", "attention", "grad", "intrinsic", "qat", "quantizable", "quantized"):
             return importlib.import_module(f"tensorpy.nn.{name}")
         if name in ("parallel", "DataParallel"):
             parallel = importlib.import_module("tensorpy.nn.parallel")

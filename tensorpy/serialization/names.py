@@ -238,6 +238,8 @@ def rebuild_jagged(parts: Any) -> Any:
     lengths, ragged = parts.get("lengths"), parts.get("_ragged_idx", 1)
     if not (lengths is None or type(lengths) is Tensor) or type(ragged) is not int or not 0 < ragged < 64:
         raise TypeError("a nested tensor's lengths or dimension in the file are none")
+    if any(t is not None and t.dtype not in (_C.int32, _C.int64) for t in (parts["offsets"], lengths)):
+        raise TypeError("a nested tensor's offsets and lengths in the file are of int32 or int64")
     made = _C._nested_make(parts["values"].detach(), parts["offsets"], lengths, None, ragged, True)
     return made.requires_grad_(parts.get("requires_grad") is True)
 

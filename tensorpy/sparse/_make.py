@@ -68,9 +68,7 @@ def sparse_coo_tensor(
     places = _index(indices, kept.device)
     if places.dim() == 1 and not places.numel():
         places = places.reshape(len(size) if size is not None else 1, 0)
-    if places.dim() != 2:
-        raise RuntimeError(f"indices must be sparse_dim x nnz, but got: {list(places.shape)}")
-    kept = kept.expand(places.shape[1]) if kept.dim() == 0 else kept
+    kept = kept.expand(places.shape[1]) if kept.dim() == 0 and places.dim() == 2 else kept
     whole = checked_size(places, kept, size)
     ordered = places.shape[1] < 2 or (_in_order(places, whole) if is_coalesced else False)
     made = _C._coo(places, kept.detach() if requires_grad else kept, whole, ordered)

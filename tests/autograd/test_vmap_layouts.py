@@ -46,3 +46,22 @@ def test_batches(layout: Any) -> None:
     assert made.tolist() == [[[0.0, 1.0], [2.0, 0.0]], [[0.0, 3.0], [4.0, 0.0]]]
     with pytest.raises(RuntimeError, match="nonzero"):
         vmap(lambda x: x.to_sparse(layout=layout))(tp.ones(2, 3, 3))
+
+
+@pytest.mark.parametrize("dim", [0, 1, -1])
+@pytest.mark.parametrize("dense_dim", [0, 1])
+def test_a_whole_sample_is_summed(dim: int, dense_dim: int) -> None:
+    x = tp.arange(24.0).reshape(2, 3, 4).to_sparse(3 - dense_dim)
+    if dim == -1 and dense_dim:
+        dim = 1
+    made = vmap(lambda s: s.sum(), in_dims=dim)(x)
+    assert made.layout is tp.sparse_coo
+    assert made.to_dense().tolist() == x.to_dense().movedim(dim, 0).reshape(x.shape[dim], -1).sum(1).tolist()
+    assert vmap(lambda s: s.sum())(tp.arange(3.0).to_sparse()).to_dense().tolist() == [0, 1, 2]
+    assert vmap(lambda s: s.sum(dtype=tp.float64), in_dims=dim)(x).dtype is tp.float64
+
+
+def test_a_matrix_of_all_samples_times_a_vector_of_each() -> None:
+    matrix, vectors = tp.arange(12.0).reshape(3, 4).to_sparse(), tp.arange(8.0).reshape(2, 4)
+    assert vmap(lambda v: matrix.mv(v))(vectors).equal(vectors @ matrix.to_dense().t())
+    assert vmap(lambda m, v: m.mv(v), in_dims=(None, 0))(matrix, vectors).equal(vectors @ matrix.to_dense().t())

@@ -414,3 +414,48 @@ def test_names_are_torchs(torch: Any) -> None:
     assert set(tp.ao.quantization.__all__) <= set(dir(torch.ao.quantization))
     assert len(theirs & set(tp.ao.quantization.__all__)) > 80
     assert tp.quantization.prepare is tp.ao.quantization.prepare
+
+
+class _Scaled(tp.nn.Module):
+    def forward(self, x: Any, by: int = 3, plus: int = 4, *, times: int = 1) -> Any:
+        return (x * by + plus) * times
+
+
+class _Calls(tp.nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.first, self.never = tp.nn.Linear(2, 2), tp.nn.ReLU()
+        self.nested = tp.nn.Sequential(tp.nn.ReLU(), self.first)
+        self.scaled, self.twice = _Scaled(), _Scaled()
+
+    def forward(self, x: Any) -> Any:
+        return self.nested(self.scaled(self.first(x), plus=6)) + self.twice(x=x, by=1) + self.twice(x, 5, times=2)
+
+
+def test_what_each_module_is_called_with() -> None:
+    from tensorpy.ao.quantization.utils import get_fqn_to_example_inputs
+
+    model, x = _Calls(), tp.ones(1, 2)
+    found = get_fqn_to_example_inputs(model, (x,))
+    assert list(found) == ["", "first", "scaled", "nested", "nested.0", "twice"]
+    assert found[""] == (x,) and found["scaled"][1:] == (3, 6, 1) and found["twice"] == (x, 5, 4, 2)
+    assert found["nested"][0] is found["nested.0"][0]
+    assert not any(module._forward_pre_hooks for module in model.modules())
+    with pytest.raises(RuntimeError):
+        get_fqn_to_example_inputs(model, (tp.ones(1, 3),))
+    assert not any(module._forward_pre_hooks for module in model.modules())
+
+
+def test_the_older_names_of_modules_need_no_import() -> None:
+    """Programs of PyTorch's tutorials write `nn.quantized.FloatFunctional()` after `import torch` alone."""
+    program = """
+import tensorpy as tp
+nn, ao = tp.nn, tp.ao.nn
+assert nn.quantized.FloatFunctional is ao.quantized.FloatFunctional
+assert nn.quantized.dynamic.Linear is ao.quantized.dynamic.Linear and nn.quantized.functional and nn.quantized.modules
+assert nn.intrinsic.qat.freeze_bn_stats is ao.intrinsic.qat.freeze_bn_stats and nn.intrinsic.modules
+assert nn.intrinsic.quantized.dynamic.LinearReLU is ao.intrinsic.quantized.dynamic.LinearReLU
+assert nn.qat.Linear is ao.qat.Linear and nn.qat.modules and nn.quantizable.LSTM is ao.quantizable.LSTM
+assert tp.quantization.prepare is tp.ao.quantization.prepare
+"""
+    subprocess.run([sys.executable, "-c", program], check=True, timeout=120)

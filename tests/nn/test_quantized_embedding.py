@@ -229,3 +229,58 @@ def test_packed_tables_have_two_numbers_in_a_byte(columns: int) -> None:
     before = weight.dequantize()
     weight.fill_(0.0)  # the table has bytes of its own
     assert packed.unpack().dequantize().equal(before)
+
+
+def _tables(library: Any, ao: Any) -> Any:
+    class Tables(library.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.rows, self.bags = library.nn.Embedding(13, 6), library.nn.EmbeddingBag(13, 6, mode="sum")
+            self.quant, self.linear, self.dequant = ao.QuantStub(), library.nn.Linear(6, 3), ao.DeQuantStub()
+            with library.no_grad():
+                self.rows.weight.copy_(library.from_numpy(numbers(1)))
+                self.bags.weight.copy_(library.from_numpy(numbers(2)))
+                self.linear.weight.copy_(library.from_numpy(numbers(3, 3, 6)))
+                self.linear.bias.zero_()
+
+        def forward(self, indices: Any, offsets: Any) -> Any:
+            found = self.rows(indices).sum(1) + self.bags(indices.flatten(), offsets)
+            return self.dequant(self.linear(self.quant(found)))
+
+    return Tables()
+
+
+def _trained(library: Any, ao: Any) -> tuple[Any, Any]:
+    model = _tables(library, ao).train()
+    model.linear.qconfig = model.quant.qconfig = model.dequant.qconfig = ao.get_default_qat_qconfig("fbgemm")
+    model.rows.qconfig = model.bags.qconfig = ao.default_embedding_qat_qconfig
+    ao.prepare_qat(model, mapping=ao.get_embedding_qat_module_mappings(), inplace=True)
+    indices, offsets = library.tensor([[1, 2], [3, 12]]), library.tensor([0, 2])
+    steps = library.optim.SGD(model.parameters(), lr=1e-4)
+    losses = []
+    for _ in range(4):
+        steps.zero_grad()
+        loss = model(indices, offsets).square().sum()
+        loss.backward()
+        steps.step()
+        losses.append(loss.item())
+    made = ao.convert(model.eval(), mapping=ao.get_embedding_static_quant_module_mappings())
+    return losses, (made, made(indices, offsets))
+
+
+def test_tables_that_trained_for_integers_become_such() -> None:
+    losses, (made, found) = _trained(tp, tp.ao.quantization)
+    assert losses[-1] < losses[0] and found.shape == (2, 3)
+    assert type(made.rows) is tp.ao.nn.quantized.Embedding and type(made.bags) is tp.ao.nn.quantized.EmbeddingBag
+    assert made.rows.weight().dtype is tp.quint8
+    with pytest.raises(AssertionError, match="from_float"):
+        tp.ao.nn.quantized.Embedding.from_float(nn.Linear(2, 2))
+
+
+def test_tables_that_trained_for_integers_are_pytorchs(torch: Any) -> None:
+    from torch.ao import quantization as theirs
+
+    expected, (_, there) = _trained(torch, theirs)
+    losses, (_, found) = _trained(tp, tp.ao.quantization)
+    assert np.allclose(losses, expected, rtol=1e-4)
+    assert np.allclose(found.numpy(), there.numpy(), rtol=1e-5, atol=1e-5)

@@ -41,6 +41,14 @@ CASES: dict[str, Callable[[Any, Any], Any]] = {
     ),
     "ragged": lambda t, x: (t._nested_get_ragged_idx(x.transpose(1, 2)), x._ragged_idx),
     "lengths": lambda t, x: (t._nested_get_min_seqlen(x).shape, t._nested_get_max_seqlen(x).shape),
+    "lengths that nobody said": lambda t, x: [
+        get(t.nested.nested_tensor_from_jagged(numbers(t, 5, 2), t.tensor([0, 2, 5])))
+        for get in (t._nested_get_min_seqlen, t._nested_get_max_seqlen)
+    ],
+    "lengths that were said": lambda t, x: [
+        get(t.nested.nested_tensor_from_jagged(numbers(t, 5, 2), t.tensor([0, 2, 5]), min_seqlen=2, max_seqlen=3)).shape
+        for get in (t._nested_get_min_seqlen, t._nested_get_max_seqlen)
+    ],
     "cached": lambda t, x: (x._get_min_seqlen(), x._get_max_seqlen(), x._min_seqlen, x._max_seqlen),
     "view": lambda t, x: t._nested_view_from_jagged(numbers(t, 5, 2), t.tensor([0, 2, 5]), dummy(t, x)),
     "view of parts": lambda t, x: t._nested_view_from_jagged(

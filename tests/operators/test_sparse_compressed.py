@@ -158,7 +158,7 @@ def test_resize(layout: Any) -> None:
     ("layout", "size"),
     [
         (tp.sparse_csr, (2, 2)), (tp.sparse_csr, (6,)), (tp.sparse_csr, (1, 2, 3)), (tp.sparse_csr, (2, -1)),
-        (tp.sparse_csr, (2**40, 2**40)), (tp.sparse_csc, (1, 3)), (tp.sparse_bsr, (4, 4)), (tp.sparse_coo, (4, 4)),
+        (tp.sparse_csr, (2**40, 2**40)), (tp.sparse_csc, (1, 3)), (tp.sparse_bsr, (2, 2)), (tp.sparse_coo, (4, 4)),
     ],
 )  # fmt: skip
 def test_resize_refuses(layout: Any, size: tuple[int, ...]) -> None:
@@ -169,6 +169,92 @@ def test_resize_refuses(layout: Any, size: tuple[int, ...]) -> None:
     assert tp.equal(s.to_dense(), dense)
     with pytest.raises(RuntimeError, match="requires grad"):
         tp.eye(2).to_sparse_csr().requires_grad_().resize_(3, 3)
+
+
+@pytest.mark.parametrize("layout", ["sparse_bsr", "sparse_bsc"])
+def test_resize_in_whole_blocks(layout: str) -> None:
+    by_rows = layout == "sparse_bsr"
+    dense = tp.arange(24.0).view(4, 6) + 1
+    s = made(tp, layout, dense.tolist(), 0)
+    assert s.resize_(6, 9) is s and s.shape == (6, 9) and s.values().shape == (4, 2, 3)
+    assert s.to_dense()[:4, :6].equal(dense) and s.to_dense().sum() == dense.sum()
+    fewer = made(tp, layout, dense.tolist(), 0).resize_((2, 6) if by_rows else (4, 3))
+    assert fewer.values().shape == (2, 2, 3)
+    assert fewer.to_dense().equal(dense[:2] if by_rows else dense[:, :3])
+    for size in ((5, 6), (4, 8), (2, 3), (4, 6, 1)):
+        with pytest.raises(RuntimeError, match=f"resize_.*{layout}"):
+            made(tp, layout, dense.tolist(), 0).resize_(size)
+
+
+@pytest.mark.parametrize("layout", [tp.sparse_coo, tp.sparse_csr, tp.sparse_csc])
+def test_factories_write_sparse_tensors(layout: Any) -> None:
+    dense = tp.eye(3, dtype=tp.float64)
+    for make in (tp.zeros, tp.empty):
+        out = dense.to_sparse(layout=layout)
+        assert make(2, 3, out=out) is out and out.layout is layout and out.dtype is tp.float64
+        assert out.shape == (2, 3) and out._nnz() == 0 and out.to_dense().equal(tp.zeros(2, 3, dtype=tp.float64))
+    like = dense.to_sparse(layout=layout)
+    assert tp.zeros(3, 3, out=like)._nnz() == 0 and like.shape == (3, 3)
+    hybrid = tp.ones(2, 3).to_sparse(1)
+    assert tp.zeros(2, 3, out=hybrid).sparse_dim() == 2
+    with pytest.raises(RuntimeError, match="requires grad"):
+        tp.zeros(3, 3, out=dense.to_sparse(layout=layout).requires_grad_())
+    with pytest.raises(RuntimeError, match="sparse_bsr"):
+        tp.zeros(2, 2, out=tp.eye(2).to_sparse_bsr((1, 1)))
+
+
+def test_dense_dimensions_grow() -> None:
+    """The elements of values follow each other as before, and zeros behind them, as where a dense tensor is resized."""
+    s = tp.sparse_coo_tensor([[0, 1]], tp.arange(1.0, 9.0).view(2, 2, 2), (2, 2, 2))
+    assert s.sparse_resize_((3, 2, 4), 1, 2) is s and s.shape == (3, 2, 4) and s._nnz() == 2
+    assert s._values().flatten().tolist() == [1, 2, 3, 4, 5, 6, 7, 8] + [0] * 8
+    like = tp.sparse_coo_tensor([[0], [1]], tp.ones(1, 2), (2, 2, 2))
+    assert like.resize_as_(tp.sparse_coo_tensor([[0], [0]], tp.ones(1, 3), (2, 2, 3))).shape == (2, 2, 3)
+    assert like.to_dense()[0, 1].tolist() == [1, 1, 0]
+    apart = tp.sparse_coo_tensor([[0, 1]], tp.arange(4.0).view(2, 2).t(), (2, 2))
+    assert apart.sparse_resize_((2, 3), 1, 1)._values().tolist() == [[0, 2, 1], [3, 0, 0]]
+    with pytest.raises(RuntimeError, match="shrinking the size of dense"):
+        s.sparse_resize_((3, 1, 8), 1, 2)
+    assert tp.ones(2, 3).resize_as_(tp.eye(2).to_sparse()).tolist() == [[1, 1], [1, 1]]
+
+
+@pytest.mark.parametrize(
+    ("indices", "values", "size"),
+    [
+        ((1, 2), (2, 3), (4, 2)), ((1, 2), (3, 3), (4, 3)), ((1, 2), (2,), (4, 3)), ((2, 2), (2, 3), (4, 3)),
+        ((2,), (2, 3), (4, 3)), ((1, 0), (0, 3), (4, 4)), ((0, 1), (1, 3, 1), (3, 2)),
+    ],
+)  # fmt: skip
+def test_parts_fit_each_other_where_they_are_put_together(indices: Any, values: Any, size: Any) -> None:
+    with pytest.raises(RuntimeError, match="_coo: indices of"):
+        tp._C._coo(tp.zeros(indices, dtype=tp.int64), tp.ones(values), size, False)
+
+
+VIEWS = {
+    "t": lambda x: x.t(), "mT": lambda x: x.mT, "transpose": lambda x: x.transpose(0, 1), "H": lambda x: x.H,
+    "select": lambda x: x.select(0, 1), "unbind": lambda x: x.unbind()[0], "permute": lambda x: x.permute(1, 0),
+    "unsqueeze": lambda x: x.unsqueeze(0), "detach": lambda x: x.detach(), "clone": lambda x: x.clone(),
+    "itself": lambda x: x, "values": lambda x: x.values(), "sum": lambda x: x.sum(0), "twice": lambda x: x.t().t(),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("layout", ["sparse_coo", *LAYOUTS])
+@pytest.mark.parametrize("name", VIEWS)
+def test_what_a_view_says(layout: str, name: str) -> None:
+    torch = pytest.importorskip("torch")
+
+    def told(library: Any) -> Any:
+        x = made(library, layout, np.ones((4, 6)), 0)
+        view = VIEWS[name](x)
+        return view._is_view(), None if name == "values" else view._base is x
+
+    try:
+        expected = told(torch)
+    except RuntimeError:
+        pytest.skip(f"PyTorch has no {name} of {layout}")
+    assert told(tp) == expected
+    with tp.no_grad():
+        assert told(tp) == expected or name == "values"
 
 
 LAYOUTS = {
@@ -207,6 +293,9 @@ def test_new_and_small_tensors_of_coordinates() -> None:
         s.new(tp.tensor([[0], [3]]), tp.ones(1), s.shape)
     with pytest.raises(RuntimeError, match="values has incorrect size"):
         s.new(tp.tensor([[0], [1]]), tp.ones(1, 2), tp.Size([2, 3, 4]))
+    for indices, values in ((tp.zeros(1), tp.ones(1)), (tp.zeros(2, 1), tp.ones(()))):
+        with pytest.raises(RuntimeError, match="must be"):
+            s.new(indices, values, s.shape)
     for wrong in (s._values(), [6]):
         with pytest.raises(TypeError):
             s.new(wrong)

@@ -12,11 +12,6 @@
 static bool by_rows(tp_layout layout) { return layout == TP_SPARSE_CSR || layout == TP_SPARSE_BSR; }
 static bool in_blocks(tp_layout layout) { return layout == TP_SPARSE_BSR || layout == TP_SPARSE_BSC; }
 
-void tp_block_sizes(const tp_parts *p, int64_t blocks[2]) {
-    const int first = p->part[1]->ndim;
-    for (int i = 0; i < 2; i++) blocks[i] = in_blocks(p->layout) ? p->part[2]->sizes[first + i] : 1;
-}
-
 /* _compressed(Tensor compressed, Tensor plain, Tensor(a) values, int[] size, Layout layout) -> Tensor(a): what is given
  * was checked. */
 tp_tensor *_compressed_composite(tp_tensor *compressed, tp_tensor *plain, tp_tensor *values, tp_ints size,

@@ -26,6 +26,12 @@ int layout_fact_of(tp_tensor *self, int64_t number, int64_t *result) {
     return 0;
 }
 
+void tp_block_sizes(const tp_parts *p, int64_t blocks[2]) {
+    const bool in_blocks = p->layout == TP_SPARSE_BSR || p->layout == TP_SPARSE_BSC;
+    const int first = p->part[1]->ndim;
+    for (int i = 0; i < 2; i++) blocks[i] = in_blocks ? p->part[2]->sizes[first + i] : 1;
+}
+
 static tp_tensor *unmarked(const tp_tensor *values) {
     return tp_new_alias(values, tp_sizes(values), tp_strides(values), values->byte_offset);
 }

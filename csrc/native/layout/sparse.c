@@ -3,6 +3,7 @@
 
 #include "NativeFunctions.h"
 #include "core/scalar.h"
+#include "core/scalar_math.h"
 #include "prim/table.h"
 
 #include <string.h>
@@ -36,11 +37,29 @@ tp_tensor *tp_make_coo_steal(tp_tensor *indices, tp_tensor *values, tp_ints size
     return i && v ? tp__coo(i, v, size, coalesced) : NULL;
 }
 
-/* _coo(Tensor indices, Tensor(a) values, int[] size, bool coalesced) -> Tensor(a): what is given was checked. */
+/* Whether values are one for each column of indices, with the dense sizes; what numbers the indices are is not asked.
+ */
+static bool coo_parts_fit(const tp_tensor *indices, const tp_tensor *values, tp_ints size) {
+    if (indices->ndim != 2 || indices->dtype != TP_INT64 || values->ndim < 1) return false;
+    const int64_t sparse_dim = indices->sizes[0];
+    if (values->sizes[0] != indices->sizes[1] || sparse_dim + values->ndim - 1 != size.size) return false;
+    for (int64_t d = sparse_dim; d < size.size; d++)
+        if (values->sizes[d - sparse_dim + 1] != size.data[d]) return false;
+    return true;
+}
+
+/* _coo(Tensor indices, Tensor(a) values, int[] size, bool coalesced) -> Tensor(a) */
 tp_tensor *_coo_composite(tp_tensor *indices, tp_tensor *values, tp_ints size, bool coalesced) {
-    if (indices->ndim != 2 || indices->dtype != TP_INT64 || values->ndim < 1 || values->sizes[0] != indices->sizes[1] ||
-        indices->sizes[0] + values->ndim - 1 != size.size)
-        return tp_fail_null(TP_RuntimeError, "_coo: indices of (sparse_dim, nnz) in int64 and values of (nnz, ...)");
+    if (!coo_parts_fit(indices, values, size)) {
+        tp_autotext i = {0}, v = {0}, s = {0};
+        tp_text_ints(&i, tp_sizes(indices));
+        tp_text_ints(&v, tp_sizes(values));
+        tp_text_ints(&s, size);
+        return tp_fail_null(TP_RuntimeError,
+                            "_coo: indices of (sparse_dim, nnz) in int64 and values of (nnz, *dense sizes) make a "
+                            "tensor, but indices of %s, values of %s and the size %s do not",
+                            i.text, v.text, s.text);
+    }
     return tp_of_parts(TP_SPARSE_COO, (tp_tensor *[]){indices, values},
                        (int64_t[TP_MAX_FACTS]){[TP_FACT_COALESCED] = coalesced}, size);
 }
@@ -421,6 +440,16 @@ tp_tensor *sparse_mask_composite(tp_tensor *self, tp_tensor *mask) {
 
 /* ---- other sizes ---- */
 
+/* Values of larger dense sizes: the elements follow each other in memory as before, as where a dense tensor is resized,
+ * and zeros come behind them. New. */
+static tp_tensor *grown(tp_tensor *values, tp_ints sizes) {
+    tp_autoref *made = tp_zeros(sizes, (tp_dtype)values->dtype, TP_STRIDED, values->device, -1);
+    tp_autoref *row = made ? tp_view(made, TP_INTS(-1)) : NULL,
+               *head = row ? tp_narrow(row, 0, 0, values->numel) : NULL;
+    tp_autoref *plain = head ? tp_detach(values) : NULL, *old = plain ? tp_reshape(plain, TP_INTS(-1)) : NULL;
+    return old && tp_copy_(head, old, false) == 0 ? tp_take(made) : NULL;
+}
+
 static int resize(tp_tensor *self, tp_ints size, int64_t sparse_dim, int64_t dense_dim, bool clear, const char *op) {
     if (tp_layout_of(self) != TP_SPARSE_COO) return expected(op, COORDINATES, self), -1;
     if (sparse_dim < 0 || dense_dim < 0 || sparse_dim > size.size || dense_dim != size.size - sparse_dim)
@@ -438,18 +467,21 @@ static int resize(tp_tensor *self, tp_ints size, int64_t sparse_dim, int64_t den
     for (int64_t d = 0; keeps && !what && d < size.size; d++) {
         if (d < sparse_dim && size.data[d] < self->sizes[d]) what = "shrinking the size of sparse dimensions";
         if (d >= sparse_dim && size.data[d] < self->sizes[d]) what = "shrinking the size of dense dimensions";
-        if (d >= sparse_dim && size.data[d] > self->sizes[d]) what = "growing the size of dense dimensions";
     }
     if (keeps && what) return tp_fail(TP_RuntimeError, "%s: %s of a tensor with values is not supported", op, what);
     tp_coo shape = {NULL, NULL, sparse_dim, true};
     tp_tensor whole = {.sizes = (int64_t *)size.data, .ndim = (uint8_t)size.size};
     int64_t room[TP_MAX_DIMS + 1];
-    tp_autoref *made = keeps
-                           ? tp__coo(c.indices, c.values, size, c.coalesced)
-                           : tp_make_coo_steal(tp_zeros(TP_INTS(sparse_dim, 0), TP_INT64, TP_STRIDED, self->device, -1),
-                                               tp_zeros(tp_rows_and_dense(&whole, &shape, 0, room),
-                                                        (tp_dtype)self->dtype, TP_STRIDED, self->device, -1),
-                                               size, true);
+    tp_ints sizes = tp_rows_and_dense(&whole, &shape, keeps ? c.values->sizes[0] : 0, room);
+    tp_autoref *made = NULL;
+    if (!keeps)
+        made = tp_make_coo_steal(tp_zeros(TP_INTS(sparse_dim, 0), TP_INT64, TP_STRIDED, self->device, -1),
+                                 tp_zeros(sizes, (tp_dtype)self->dtype, TP_STRIDED, self->device, -1), size, true);
+    else {
+        bool same = tp_ints_equal(sizes, tp_sizes(c.values));
+        made = tp_make_coo_steal(tp_retain(c.indices), same ? tp_retain(c.values) : grown(c.values, sizes), size,
+                                 c.coalesced);
+    }
     return made ? tp_write_layout(self, made, op) : -1;
 }
 
@@ -487,32 +519,39 @@ static tp_tensor *begins_of(tp_tensor *old, int64_t lines, int64_t nnz) {
     return tail ? tp_cat((tp_tensors){(tp_tensor *[]){most, tail}, 2}, -1) : NULL;
 }
 
-/* Rows and columns of another number: values stay as many as there are, and places fit. */
+/* Rows and columns of another number, in whole blocks where there are such: values stay as many as there are, and
+ * places fit. */
 static tp_tensor *resized_lines(tp_tensor *self, tp_ints size) {
-    bool by_rows = tp_layout_of(self) == TP_SPARSE_CSR;
-    if (!by_rows && tp_layout_of(self) != TP_SPARSE_CSC)
-        return tp_fail_null(TP_NotImplementedError, "resize_: a tensor of the layout %s keeps its size",
-                            tp_layouts[tp_layout_of(self)].name);
+    const tp_layout layout = tp_layout_of(self);
+    const bool by_rows = layout == TP_SPARSE_CSR || layout == TP_SPARSE_BSR;
+    const char *name = tp_layouts[layout].name;
     tp_autoparts *p = tp_parts_of(self);
     if (!p || tp_checked_numel(size) < 0) return NULL;
-    int64_t at = p->part[1]->ndim - 1, dense = tp_dense_dims_of_lines(p), nnz = p->part[1]->sizes[at];
+    int64_t at = p->part[1]->ndim - 1, dense = tp_dense_dims_of_lines(p), nnz = p->part[1]->sizes[at], blocks[2];
+    tp_block_sizes(p, blocks);
     bool same = size.size == self->ndim && size.size >= 2 + dense;
     for (int64_t d = 0; same && d < size.size; d++) same = d == at || d == at + 1 || size.data[d] == self->sizes[d];
     if (!same)
         return tp_fail_null(TP_RuntimeError, "resize_: a tensor of the layout %s keeps its batches and dense sizes",
-                            tp_layouts[tp_layout_of(self)].name);
-    int64_t rows = size.data[at], columns = size.data[at + 1], places = at + (by_rows ? 1 : 0);
+                            name);
+    if (size.data[at] % blocks[0] != 0 || size.data[at + 1] % blocks[1] != 0)
+        return tp_fail_null(TP_RuntimeError,
+                            "resize_: a tensor of the layout %s in blocks of %lld x %lld is not resized to %lld x %lld",
+                            name, (long long)blocks[0], (long long)blocks[1], (long long)size.data[at],
+                            (long long)size.data[at + 1]);
+    int64_t rows = size.data[at] / blocks[0], columns = size.data[at + 1] / blocks[1];
+    int64_t places = at + (by_rows ? 1 : 0);
     if (size.data[places] < self->sizes[places])
         return tp_fail_null(TP_RuntimeError,
-                            "resize_: Resizing %s of sparse %s tensors to a smaller value is not supported: %lld were "
-                            "there, %lld are asked for",
-                            by_rows ? "columns" : "rows", by_rows ? "CSR" : "CSC", (long long)self->sizes[places],
+                            "resize_: Resizing %s of %s tensors to a smaller value is not supported: %lld were there, "
+                            "%lld are asked for",
+                            by_rows ? "columns" : "rows", name, (long long)self->sizes[places],
                             (long long)size.data[places]);
     int64_t whole = columns == 0 || rows <= nnz / columns ? rows * columns : nnz, kept = whole < nnz ? whole : nnz;
     tp_autoref *begins = begins_of(p->part[0], by_rows ? rows : columns, kept);
     tp_autoref *plain = begins ? tp_narrow(p->part[1], at, 0, kept) : NULL;
     tp_autoref *values = plain ? tp_narrow(p->part[2], at, 0, kept) : NULL;
-    return values ? tp__compressed(begins, plain, values, size, tp_layout_of(self)) : NULL;
+    return values ? tp__compressed(begins, plain, values, size, layout) : NULL;
 }
 
 /* resize_(Tensor(a!) self, SymInt[] size, *, MemoryFormat? memory_format=None) -> Tensor(a!) */
@@ -531,6 +570,7 @@ int resize__layout(tp_tensor *self, tp_ints size, tp_memory_format memory_format
 /* resize_as_(Tensor(a!) self, Tensor the_template, *, MemoryFormat? memory_format=None) -> Tensor(a!) */
 int resize_as__layout(tp_tensor *self, tp_tensor *the_template, tp_memory_format memory_format) {
     if (self->keys & TP_BIT(SparseCsr)) return resize__layout(self, tp_sizes(the_template), memory_format);
+    if (tp_layout_of(self) == TP_STRIDED) return tp_resize_(self, tp_sizes(the_template), memory_format);
     if (tp_is_sparse(self) && tp_is_sparse(the_template)) return tp_resize_as_sparse_(self, the_template);
     return tp_fail(TP_NotImplementedError,
                    "resize_as_: a tensor of the layout %s is not resized as one of the layout %s",

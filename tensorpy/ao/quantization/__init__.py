@@ -121,6 +121,8 @@ from tensorpy.ao.quantization.quantization_mappings import (
     get_default_static_quant_module_mappings,
     get_default_static_quant_reference_module_mappings,
     get_dynamic_quant_module_class,
+    get_embedding_qat_module_mappings,
+    get_embedding_static_quant_module_mappings,
     get_static_quant_module_class,
 )
 from tensorpy.ao.quantization.quantize import (
@@ -172,7 +174,8 @@ __all__ = [
     "get_default_qat_qconfig_mapping", "get_default_qconfig", "get_default_qconfig_mapping",
     "get_default_qconfig_propagation_list", "get_default_static_quant_module_mappings",
     "get_default_static_quant_reference_module_mappings",
-    "get_dynamic_quant_module_class", "get_fuser_method", "get_observer_state_dict",
+    "get_dynamic_quant_module_class", "get_embedding_qat_module_mappings",
+    "get_embedding_static_quant_module_mappings", "get_fuser_method", "get_observer_state_dict",
     "get_static_quant_module_class", "load_observer_state_dict", "per_channel_dynamic_qconfig",
     "per_channel_weight_observer_range_neg_127_to_127", "prepare", "prepare_qat", "propagate_qconfig_",
     "qconfig_equals", "quantize", "quantize_dynamic", "quantize_qat", "swap_module",

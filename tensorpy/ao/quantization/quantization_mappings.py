@@ -28,7 +28,8 @@ __all__ = [
     "get_default_dynamic_quant_module_mappings",
     "get_default_qat_module_mappings", "get_default_qconfig_propagation_list",
     "get_default_static_quant_module_mappings", "get_default_static_quant_reference_module_mappings",
-    "get_dynamic_quant_module_class", "get_static_quant_module_class",
+    "get_dynamic_quant_module_class", "get_embedding_qat_module_mappings",
+    "get_embedding_static_quant_module_mappings", "get_static_quant_module_class",
 ]  # fmt: skip
 
 # What computes in floating point what the quantized module would in integers.
@@ -153,6 +154,32 @@ def get_default_dynamic_quant_module_mappings() -> dict[Any, Any]:
         'tensorpy.ao.nn.quantized.dynamic.modules.linear'
     """
     return DEFAULT_DYNAMIC_QUANT_MODULE_MAPPINGS
+
+
+def get_embedding_qat_module_mappings() -> dict[Any, Any]:
+    """What types of modules become when a model is trained with fake quantization, tables of embeddings too.
+
+    Returns: a dict of classes.
+
+    Example:
+        >>> tp.ao.quantization.get_embedding_qat_module_mappings()[nn.Embedding] is tp.ao.nn.qat.Embedding
+        True
+    """
+    return {**DEFAULT_QAT_MODULE_MAPPINGS, nn.EmbeddingBag: nnqat.EmbeddingBag, nn.Embedding: nnqat.Embedding}
+
+
+def get_embedding_static_quant_module_mappings() -> dict[Any, Any]:
+    """What types of modules become when a model is converted whose tables of embeddings were fake-quantized too.
+
+    Returns: a dict of classes.
+
+    Example:
+        >>> kinds = tp.ao.quantization.get_embedding_static_quant_module_mappings()
+        >>> kinds[tp.ao.nn.qat.Embedding] is tp.ao.nn.quantized.Embedding
+        True
+    """
+    tables = {nnqat.EmbeddingBag: nnq.EmbeddingBag, nnqat.Embedding: nnq.Embedding}
+    return {**DEFAULT_STATIC_QUANT_MODULE_MAPPINGS, **tables}
 
 
 def get_default_qconfig_propagation_list() -> set[Any]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import inspect
 import warnings
 from typing import Any
 
@@ -106,3 +108,39 @@ def get_qparam_dict(observer_or_fake_quant: Any) -> dict[str, Any]:
 def has_no_children_ignoring_parametrizations(module: Any) -> bool:
     """Whether a module has no modules but those that compute its parameters."""
     return all(name == "parametrizations" for name in module._modules)
+
+
+def get_fqn_to_example_inputs(model: Any, example_inputs: tuple[Any, ...]) -> dict[str, tuple[Any, ...]]:
+    """What each module of a model is called with when the model is called, by the module's name ("" is the model).
+
+    Keywords and defaults stand where they would as positional arguments. A module that is called several times has the
+    arguments of the last call, and one that has several names the first of them.
+
+    Arguments:
+        model: a module
+        example_inputs: what it is called with
+
+    Returns: a dict of tuples, in the order of the first calls.
+
+    Example:
+        >>> model = tp.nn.Sequential(tp.nn.ReLU(), tp.nn.Dropout())
+        >>> list(tp.ao.quantization.utils.get_fqn_to_example_inputs(model, (tp.ones(2),)))
+        ['', '0', '1']
+    """
+    found: dict[str, tuple[Any, ...]] = {}
+
+    def note(name: str, module: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        bound = inspect.signature(module.forward).bind(*args, **kwargs)
+        bound.apply_defaults()
+        found[name] = (*bound.args, *bound.kwargs.values())
+
+    hooks = [
+        module.register_forward_pre_hook(functools.partial(note, name), prepend=True, with_kwargs=True)
+        for name, module in model.named_modules()
+    ]
+    try:
+        model(*example_inputs)
+    finally:
+        for hook in hooks:
+            hook.remove()
+    return found

@@ -141,16 +141,23 @@ class Embedding(nn.Module):
 
     @classmethod
     def from_float(cls, mod: Any, use_precomputed_fake_quant: bool = False) -> Embedding:
-        """Of a module with a qconfig whose weights have zero points in float32."""
-        if type(mod) is not cls._FLOAT_MODULE or not hasattr(mod, "qconfig"):
-            raise AssertionError(f"{cls.__name__}.from_float is of {cls._FLOAT_MODULE.__name__} with a qconfig")
-        watching = mod.qconfig.weight()
+        """Of a module with a qconfig whose weights have zero points in float32, or of one with fake quantization."""
+        watching = cls._watching(mod)
         if watching.qscheme is not per_channel_affine_float_qparams:
             raise AssertionError("Embedding quantization is only supported with float_qparams_weight_only_qconfig.")
         watching(mod.weight)
         made = cls(mod.num_embeddings, mod.embedding_dim)
         made.set_weight(_quantize_weight(mod.weight.detach().float(), watching))
         return made
+
+    @classmethod
+    def _watching(cls, mod: Any) -> Any:
+        """What says how the weight is quantized."""
+        if hasattr(mod, "weight_fake_quant") and isinstance(mod, cls._FLOAT_MODULE):
+            return mod.weight_fake_quant
+        if type(mod) is not cls._FLOAT_MODULE or not hasattr(mod, "qconfig"):
+            raise AssertionError(f"{cls.__name__}.from_float is of {cls._FLOAT_MODULE.__name__} with a qconfig")
+        return mod.qconfig.weight()
 
 
 class EmbeddingBag(Embedding):
@@ -203,7 +210,7 @@ class EmbeddingBag(Embedding):
 
     @classmethod
     def from_float(cls, mod: Any, use_precomputed_fake_quant: bool = False) -> EmbeddingBag:
-        """Of a module with a qconfig whose weights have zero points in float32."""
+        """Of a module with a qconfig whose weights have zero points in float32, or of one with fake quantization."""
         if mod.mode != "sum":
             raise AssertionError(f"{cls.__name__} gives sums, not mode={mod.mode!r}")
         made: Any = super().from_float(mod, use_precomputed_fake_quant)

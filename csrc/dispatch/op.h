@@ -216,6 +216,10 @@ tp_keyset tp_keys_of_values(const tp_value *args, int n);
 /* Whether a primitive's call may wait: it has no results but what it is given to write, and all that can go wrong with
  * values is checked by whoever calls it, so that no error of the user's comes later than its line. */
 bool tp_can_wait(const tp_op *primitive);
+/* What an operator tagged data_dependent_output gives by its schema: one number, with which the program computes, or
+ * one bool, by which it decides something. */
+bool tp_reads_number(const tp_op *op);
+bool tp_reads_bool(const tp_op *op);
 /* Whether results are views of arguments, or only an argument's geometry changes. */
 bool tp_gives_views(const tp_op *op);
 /* The argument that the results are views of, or -1: the first whose type in the schema names an alias, where the

@@ -29,6 +29,7 @@ from tensorpy.fx.graph_module import GraphModule
 from tensorpy.fx.node import Node, overload
 from tensorpy.fx.passes.split_module import split_module
 from tensorpy.nn import Module
+from tensorpy.nn.modules import _hooks as hooks_of_all
 from tensorpy.random import get_rng_state, set_rng_state
 from tensorpy.utils._pytree import tree_flatten, tree_unflatten
 
@@ -73,7 +74,7 @@ class GraphRecorder(Recorder):
         self.cuts: set[Node] = set()  # and the nodes before them
         self._first_mode = _C.is_grad_enabled()
         self.lifted: list[tuple[Place, Tensor]] = []
-        self.written: dict[int, tuple[Any, Any]] = {}  # storages from outside, and copies of them
+        self.written: dict[int, tuple[Tensor, int, Any]] = {}  # by memory from outside: a tensor, its version, a copy
         self._made: set[int] = set()
 
     def refuse(self, why: str) -> None:
@@ -145,13 +146,13 @@ class GraphRecorder(Recorder):
                 if (row[3] and wants_grad) or "inplace_view" in op.tags or not tensor.is_cpu:
                     self.refuse(f"{name} changes a tensor from outside")
                 elif _tracer.memory(tensor) not in self.written:
-                    storage = tensor.untyped_storage()
-                    self.written[_tracer.memory(tensor)] = storage, storage.clone()
+                    self.written[_tracer.memory(tensor)] = tensor, tensor._version, tensor.untyped_storage().clone()
 
     def put_back(self) -> None:
-        """Memory from outside as it was before the call."""
-        for storage, copy in self.written.values():
-            storage.copy_(copy)
+        """Memory from outside as it was before the call, and its versions, which what is saved of it looks at."""
+        for tensor, version, copy in self.written.values():
+            tensor.untyped_storage().copy_(copy)
+            _tracer.set_version(tensor, version)
 
 
 # ---- a graph ----
@@ -192,7 +193,7 @@ class Entry:
     def __init__(self, key: tuple[Any, ...], leaves: list[Any], roots: list[Any]) -> None:
         self.key = key
         self.others = [leaf for leaf in leaves if not isinstance(leaf, (Tensor, *_SCALARS))]
-        self.surroundings = Surroundings([*roots, *self.others])
+        self.surroundings = Surroundings([*roots, *self.others, *hooks_of_all.CALLED])
         self.why: str | None = "it sees too much" if self.surroundings.is_too_large() else None
         self.lifted: list[tuple[Place, Any]] = []
         self.breaks: list[str] = []

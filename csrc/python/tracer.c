@@ -183,11 +183,16 @@ int tp_py_refuse_traced(PyObject *tensor, const char *what) {
     return done ? 0 : -1;
 }
 
-int tp_py_tell_recorder(const char *what) {
+static int tell(const char *method, const char *what) {
     if (!tp_py_is_recording()) return 0;
-    PyObject *done = PyObject_CallMethod(recorder, "happens", "s", what);
+    PyObject *done = PyObject_CallMethod(recorder, method, "s", what);
     Py_XDECREF(done);
     return done ? 0 : -1;
+}
+
+int tp_py_tell_recorder(const char *what) { return tell("happens", what); }
+int tp_py_tell_recorder_of_function(bool has_gradient) {
+    return tell(has_gradient ? "happens" : "skips_gradient", "a Function with a backward of its own is applied");
 }
 
 /* current(): the recorder that this thread's calls are told; None where there is none, or below an operator. */

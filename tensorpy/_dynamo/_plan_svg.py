@@ -35,7 +35,7 @@ def _width(name: str) -> float:
 def _operators(names: Sequence[str], kind: str, top: int) -> list[str]:
     """A box for each operator, from left to right, as many as there is room for."""
     boxes: list[str] = []
-    x = LEFT
+    x: float = LEFT
     for done, name in enumerate(names):
         left = len(names) - done
         if x + _width(name) > LAST and left > 1:

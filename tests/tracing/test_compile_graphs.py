@@ -637,3 +637,66 @@ def test_hooks_of_all_modules_are_seen() -> None:
                 assert compiled(x).equal(net(x) * 1)
         assert compiled(x).equal(plain)
     assert log == ["Linear", "Tanh", "Sequential"] * 8
+
+
+# ---- control flow ----
+
+
+class _Sevenfold(tp.autograd.Function):
+    """Twice its input, with a gradient of seven."""
+
+    @staticmethod
+    def forward(ctx: Any, x: tp.Tensor) -> tp.Tensor:
+        return x * 2
+
+    @staticmethod
+    def backward(ctx: Any, *grads: tp.Tensor) -> tp.Tensor:
+        return grads[0] * 7
+
+
+WEIGHT = tp.full((3,), 2.0)
+
+
+def _chooses(x: tp.Tensor) -> tp.Tensor:
+    inner: Any = lambda y: tp.cond(y.sum() > 5, lambda z: z * WEIGHT, tp.sin, (y,))  # noqa: E731
+    return tp.cond(x.sum() > 0, inner, lambda y: y.cos() - WEIGHT, (x,)) + 1
+
+
+@pytest.mark.parametrize("requires_grad", [False, True])
+def test_control_flow_is_in_a_whole_graph(requires_grad: bool) -> None:
+    """A graph for each branch; which one runs is asked at each call."""
+    counter = CompileCounter()
+    compiled = tp.compile(_chooses, backend=counter, fullgraph=True)
+
+    def seen(function: Any, start: float) -> str:
+        x = (tp.arange(3.0) + start).requires_grad_(requires_grad)
+        y = function(x)
+        if requires_grad:
+            y.sum().backward()
+        return str((y, x.grad))
+
+    for start in (1.0, 5.0, -9.0, 2.0):
+        assert seen(compiled, start) == seen(_chooses, start)
+    assert counter.frame_count == 1
+    follows = CompileCounter()
+    assert seen(tp.compile(_chooses, backend=follows), 1.0) == seen(_chooses, 1.0) and follows.frame_count == 0
+
+
+@pytest.mark.parametrize(
+    "branch, error, words",
+    [
+        (lambda x: x * x.sum().item(), exc.Unsupported, "the function is no graph: .*asks for the values"),
+        (lambda x: _Sevenfold.apply(x), exc.Unsupported, "a Function with a backward of its own is applied"),
+        (lambda x: x, exc.UncapturedHigherOrderOpError, "gives a tensor that it takes"),
+        (lambda x: x.add_(1), exc.UncapturedHigherOrderOpError, "writes to a tensor from outside"),
+        (lambda x: (WEIGHT.tolist(), x * 2)[1], exc.Unsupported, "asks for the values"),
+    ],
+)
+def test_branches_that_are_no_graphs(branch: Any, error: type[Exception], words: str) -> None:
+    def function(x: tp.Tensor) -> tp.Tensor:
+        result: tp.Tensor = tp.cond(x.sum() > 0, branch, lambda y: y.cos(), (x,))
+        return result
+
+    for start in (1.0, -9.0):
+        with pytest.raises(error, match=words):
+            tp.compile(function, backend=CompileCounter(), fullgraph=True)((tp.arange(3.0) + start).requires_grad_())

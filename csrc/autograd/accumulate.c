@@ -19,6 +19,13 @@ static bool laid_out_as(const tp_tensor *grad, const tp_tensor *variable) {
     return true;
 }
 
+bool tp_is_ours(const tp_tensor *grad) {
+    const tp_storage *s = grad->storage;
+    if (atomic_load_explicit(&grad->refcount, memory_order_relaxed) != 1 || grad->base) return false;
+    if (tp_storage_is_sole(s)) return true;
+    return tp_unlikely(tp_tls.region != NULL) && s->writes == TP_WRITES_GO && tp_pending_hooks.is_sole(s);
+}
+
 /* A first gradient becomes .grad itself if nothing else holds it. Where the leaf is dense it gets the leaf's strides,
  * so that an optimiser's steps run along memory. */
 static tp_tensor *first_grad(tp_tensor *grad, const tp_tensor *variable) {
@@ -28,8 +35,7 @@ static tp_tensor *first_grad(tp_tensor *grad, const tp_tensor *variable) {
         tp_autoref *own = tp_new_empty_like(variable, (tp_dtype)grad->dtype);
         return own && tp_copy_(own, grad, false) == 0 ? tp_take(own) : NULL;
     }
-    bool ours = atomic_load_explicit(&grad->refcount, memory_order_relaxed) == 1 && !grad->base &&
-                tp_storage_is_sole(grad->storage) && (tp_is_dense(grad) || grad->keys & TP_LAYOUT_KEYS);
+    bool ours = tp_is_ours(grad) && (tp_is_dense(grad) || grad->keys & TP_LAYOUT_KEYS);
     if (tp_grad_enabled()) return ours ? tp_retain(grad) : tp_clone(grad, TP_NO_FORMAT);
     return ours ? tp_detached_dual(grad) : tp_clone(grad, TP_NO_FORMAT);
 }

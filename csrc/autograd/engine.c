@@ -280,10 +280,6 @@ static int fit_gradient(const tp_node *from, int index, const tp_input_meta *m, 
     return 0;
 }
 
-static bool only_ours(const tp_tensor *t) {
-    return atomic_load_explicit(&t->refcount, memory_order_relaxed) == 1 && !t->base && tp_storage_is_sole(t->storage);
-}
-
 /* Adds a gradient (stolen) to a slot. */
 static int add_gradient_steal(tp_tensor **slot, tp_tensor *grad) {
     if (!*slot) {
@@ -292,7 +288,7 @@ static int add_gradient_steal(tp_tensor **slot, tp_tensor *grad) {
     }
     int status = 0;
     bool alike = (*slot)->keys == grad->keys; /* a batched gradient is not added to one that is not, in place */
-    if (!tp_grad_enabled() && alike && only_ours(*slot) && tp_is_dense(*slot)) {
+    if (!tp_grad_enabled() && alike && tp_is_ours(*slot) && tp_is_dense(*slot)) {
         status = tp_add__Tensor(*slot, grad, TP_SCALAR_I(1));
     } else {
         tp_tensor *sum = tp_sum_of_grads(*slot, grad);

@@ -41,6 +41,10 @@ void tp_forget_keeper(tp_node *n, const tp_tensor *t);
 /* Points edge i to where the gradient of t goes, which is no view, or whose history is up to date. */
 int tp_node_point_to(tp_node *n, int i, tp_tensor *t);
 
+/* Whether a gradient, which the caller holds, may be written to or given away: nobody else sees its memory. What a
+ * compiled function writes down, or has noted, of it does not count. */
+bool tp_is_ours(const tp_tensor *grad);
+
 /* A dense tensor takes a sparse one on its right only. */
 TP_INLINE bool tp_goes_second(const tp_tensor *a, const tp_tensor *b) {
     return (a->keys & TP_NO_MEMORY) && !(b->keys & TP_NO_MEMORY);

@@ -4,7 +4,14 @@
 #include "core/determinism.h"
 
 #include <stdlib.h>
-#include <string.h>
+
+static const tp_tensor *first_tensor(const tp_op *op, const tp_value *args) {
+    for (int i = 0; i < op->info->nargs; i++) {
+        tp_tensors list = tp_value_tensors(&args[i]);
+        if (list.size > 0 && list.data[0]) return list.data[0];
+    }
+    return NULL;
+}
 
 /* ---- refusals ---- */
 
@@ -13,16 +20,11 @@ static int refuse(const tp_op *op, const char *why) {
     return tp_fail(TP_RuntimeError, "vmap: %s cannot be called on a batched tensor: %s", tp_op_name(op, name), why);
 }
 
-/* The operator that reads an element is tagged data_dependent_output and gives a Scalar. */
-static bool reads_element(const tp_op_info *info) {
-    return (info->tag_bits & TP_TAG_DATA_DEPENDENT_OUTPUT) && info->nreturns == 1 &&
-           strcmp(info->returns[0].type, "Scalar") == 0;
-}
-
 static int refuse_values(const tp_op *op, const tp_value *args) {
-    if (reads_element(op->info))
-        return tp_batch_refuse(args[0].tensor, "It looks like you're calling .item() on a Tensor, or using one in "
-                                               "some data-dependent control flow: it");
+    if (tp_reads_number(op))
+        return tp_batch_refuse(first_tensor(op, args),
+                               "It looks like you're calling .item() on a Tensor, or using one in "
+                               "some data-dependent control flow: it");
     for (int i = 0; i < op->info->nreturns; i++)
         if (op->info->returns[i].tag != TP_TENSOR && op->info->returns[i].tag != TP_TENSOR_SEQ)
             return refuse(op, "it gives one number, where each sample has its own. Choose between values with where(), "
@@ -63,14 +65,6 @@ static int check_writes(const tp_batch_call *c) {
 }
 
 /* ---- kinds that call what is there already ---- */
-
-static const tp_tensor *first_tensor(const tp_op *op, const tp_value *args) {
-    for (int i = 0; i < op->info->nargs; i++) {
-        tp_tensors list = tp_value_tensors(&args[i]);
-        if (list.size > 0 && list.data[0]) return list.data[0];
-    }
-    return NULL;
-}
 
 static int through_parts(const tp_op *op, tp_keyset ks, const tp_value *args, tp_value *results) {
     const tp_tensor *t = first_tensor(op, args);

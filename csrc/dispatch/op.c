@@ -136,6 +136,21 @@ bool tp_needs_values(const tp_op *op) {
     return op->info->tag_bits & (TP_TAG_DYNAMIC_OUTPUT_SHAPE | TP_TAG_DATA_DEPENDENT_OUTPUT);
 }
 
+/* The type of the one thing that an operator gives which reads values; TP_NONE: it reads none, or gives something else.
+ */
+static tp_tag tag_of_reading(const tp_op *op) {
+    const tp_op_info *info = op->info;
+    return info->tag_bits & TP_TAG_DATA_DEPENDENT_OUTPUT && info->nreturns == 1 ? (tp_tag)info->returns[0].tag
+                                                                                : TP_NONE;
+}
+
+bool tp_reads_number(const tp_op *op) {
+    tp_tag tag = tag_of_reading(op);
+    return tag == TP_SCALAR || tag == TP_NUMBER || tag == TP_INT || tag == TP_FLOAT;
+}
+
+bool tp_reads_bool(const tp_op *op) { return tag_of_reading(op) == TP_BOOL_; }
+
 bool tp_can_wait(const tp_op *primitive) {
     const tp_op_info *info = primitive->info;
     if (info->nreturns) return false;

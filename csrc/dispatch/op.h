@@ -220,6 +220,10 @@ tp_keyset tp_keys_of_values(const tp_value *args, int n);
 bool tp_can_wait(const tp_op *primitive);
 /* Whether a result's sizes follow from values, or a value is read as a number: Meta tensors have none. */
 bool tp_needs_values(const tp_op *op);
+/* What an operator tagged data_dependent_output gives by its schema: one number, with which the program computes, or
+ * one bool, by which it decides something. */
+bool tp_reads_number(const tp_op *op);
+bool tp_reads_bool(const tp_op *op);
 /* Whether results are views of arguments, or only an argument's geometry changes. */
 bool tp_gives_views(const tp_op *op);
 /* The argument that the results are views of, or -1: the first whose type in the schema names an alias, where the

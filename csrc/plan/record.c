@@ -161,18 +161,17 @@ static int begin_thread(void) {
     return tp_pending_hooks.settle_all();
 }
 
-static int defer(const tp_op *op, tp_keyset ks, tp_value *args, tp_value *results, void *context TP_UNUSED) {
-    tp_keyset below = ks & TP_BELOW(Deferred);
-    tp_region *r = tp_tls.region;
-    if (tp_unlikely(r && r->lent && r->options.tell) && !op->info->is_primitive) tp_tell_at_once(r, op, TP_PLAN_LENT);
-    if (tp_unlikely(!r && tp_tls.include & TP_BIT(Deferred)) && begin_thread() < 0) return -1;
-    if (!r || r->lent || !(tp_tls.include & TP_BIT(Deferred))) {
-        if (each_tensor(op, args, settle_any, NULL) < 0) return -1;
-        each_tensor(op, args, forget_key, NULL);
-        return run_now(op, below, args, results);
-    }
-    if (op->info->is_primitive) return defer_primitive(r, op, below, args, results);
+/* A bool that the program asks an operator for is what it goes one way or the other by. */
+static int check_decision(tp_region *r, const tp_op *op, const tp_value *args) {
+    if (!tp_reads_bool(op) || !each_tensor(op, args, is_pending, NULL)) return 0;
     r->current = op;
+    int status = tp_region_check_whole(r, "a value decides what the program does");
+    r->current = NULL;
+    return status;
+}
+
+/* An operator that is no primitive, in a region that takes calls. */
+static int defer_operator(tp_region *r, const tp_op *op, tp_keyset below, const tp_value *args, tp_value *results) {
     tp_key key = tp_live_key(op, below & ~TP_BIT(Trace));
     bool shared = tp_backend_joins(key) && op->shared_keys >> key & 1;
     if (shared && (tp_unlikely(r->options.tape != NULL) || each_tensor(op, args, wants_note, r)))
@@ -189,6 +188,25 @@ static int defer(const tp_op *op, tp_keyset ks, tp_value *args, tp_value *result
                             : tp_region_flush(r, "an operator from outside runs") < 0)
         return -1;
     return run_whole(r, op, below, args, results);
+}
+
+static int defer(const tp_op *op, tp_keyset ks, tp_value *args, tp_value *results, void *context TP_UNUSED) {
+    tp_keyset below = ks & TP_BELOW(Deferred);
+    tp_region *r = tp_tls.region;
+    if (tp_unlikely(r && r->lent && r->options.tell) && !op->info->is_primitive) tp_tell_at_once(r, op, TP_PLAN_LENT);
+    if (tp_unlikely(!r && tp_tls.include & TP_BIT(Deferred)) && begin_thread() < 0) return -1;
+    if (!r || r->lent || !(tp_tls.include & TP_BIT(Deferred))) {
+        if (each_tensor(op, args, settle_any, NULL) < 0) return -1;
+        each_tensor(op, args, forget_key, NULL);
+        return run_now(op, below, args, results);
+    }
+    if (op->info->is_primitive) return defer_primitive(r, op, below, args, results);
+    const tp_op *outer = r->current;
+    if (tp_unlikely(r->options.whole) && !outer && check_decision(r, op, args) < 0) return -1;
+    r->current = op;
+    int status = defer_operator(r, op, below, args, results);
+    r->current = outer;
+    return status;
 }
 
 int tp_defer_load(void) {

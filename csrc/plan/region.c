@@ -180,10 +180,11 @@ static int lend(void) {
 
 static bool is_sole(const tp_storage *s) {
     bool runs;
-    const tp_region *r = region_of(s, &runs);
-    if (!r || runs) return false;
+    const tp_region *noted = region_of(s, &runs), *r = noted ? noted : tp_tls.region;
+    if (!r || (noted && runs)) return false;
     bool taped = r->options.tape && tp_tape_has(r->options.tape, s);
-    return atomic_load_explicit(&s->refcount, memory_order_acquire) == r->notes.slots[s->slot].uses + 2 + taped;
+    int64_t uses = noted ? r->notes.slots[s->slot].uses + 1 : 0;
+    return atomic_load_explicit(&s->refcount, memory_order_acquire) == uses + 1 + taped;
 }
 
 /* What the region has made is as it is at the end; of all else a tape would have to know, also where a view begins: an

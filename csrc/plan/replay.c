@@ -201,6 +201,7 @@ static const char *cannot_close(const tp_tape *t) {
 }
 
 bool tp_tape_close(tp_tape *t, const bool *alone) {
+    t->changes = tp_kernel_changes();
     const char *why = t->why ? t->why : cannot_close(t);
     if (!why && (lay_steps(t, alone) < 0 || give_memory(t) < 0 || give_bindings(t) < 0)) {
         tp_error_clear();
@@ -220,6 +221,45 @@ bool tp_tape_close(tp_tape *t, const bool *alone) {
     if (!why) settle_flat_steps(t);
     if (why) tp_tape_spoil(t, why);
     return !why;
+}
+
+/* The steps go, and the notes that calls were joined to. */
+static void undo_steps(tp_tape *t) {
+    for (int64_t i = 0; i < t->nsteps; i++) tp_free(t->steps[i].flat, sizeof *t->steps[i].flat);
+    t->nsteps = 0;
+    while (t->notes.ncalls > t->ncalls) tp_note_free(&t->notes, t->notes.calls[--t->notes.ncalls]);
+    for (int64_t i = 0; i < t->notes.nslots; i++) t->slots[i].nusers = 0;
+    tp_storage_release(t->memory);
+    t->memory = NULL;
+    t->memory_size = 0;
+}
+
+static int join_anew(tp_tape *t) {
+    size_t room = (size_t)t->ncalls + 1;
+    bool *alone = tp_alloc(room);
+    if (!alone) return -1;
+    memset(alone, 0, room);
+    undo_steps(t);
+    for (int64_t i = 0; i < t->notes.nslots; i++) t->notes.slots[i].storage->later = TP_LATER_READ | TP_LATER_WRITTEN;
+    int status = lay_steps(t, alone);
+    for (int64_t i = 0; i < t->notes.nslots; i++) t->notes.slots[i].storage->later = 0;
+    tp_free(alone, room);
+    if (status < 0 || give_memory(t) < 0) {
+        t->why = tp_tape_no_memory;
+        return -1;
+    }
+    for (int64_t i = 0; i < t->narguments; i++) t->slots[t->arguments[i].slot].stays |= stays(t, &t->arguments[i]);
+    settle_flat_steps(t);
+    return 0;
+}
+
+int tp_tape_renew(tp_tape *t) {
+    int64_t changes = tp_kernel_changes();
+    if (tp_likely(t->changes == changes) || t->runs) return 0;
+    if (t->why) return tp_fail(TP_RuntimeError, "a saved plan cannot be run: %s", t->why);
+    if (join_anew(t) < 0) return -1;
+    t->changes = changes;
+    return 0;
 }
 
 /* ---- running ---- */

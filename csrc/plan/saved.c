@@ -608,6 +608,7 @@ static int copy_results(const tp_saved_tape *s, tp_tensor *const *made, const tp
 
 int tp_saved_tape_run(const tp_saved_tape *s, const tp_saved_memory *arguments, const tp_saved_memory *results) {
     size_t room = (size_t)(s->narguments + s->nresults) * sizeof(tp_tensor *) + 1;
+    if (tp_tape_renew(s->tape) < 0) return -1;
     tp_tensor **given = tp_alloc(room), **made = given + s->narguments;
     if (!given) return -1;
     memset(given, 0, room);

@@ -65,6 +65,9 @@ const char *tp_tape_outlived(const tp_tape *t);
  * since its numbers are set. False, and it is spoiled: it cannot be run. */
 bool tp_tape_close(tp_tape *t, const bool *alone);
 int64_t tp_tape_calls(const tp_tape *t);
+/* Joins the calls of a closed tape anew, if kernels have come or gone since: the steps know those that were there.
+ * Each of its calls may be joined. With the host lock. -1 and the error set: there is no memory, and it is spoiled. */
+int tp_tape_renew(tp_tape *t);
 
 /* ---- running a closed tape ---- */
 

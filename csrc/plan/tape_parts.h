@@ -91,6 +91,7 @@ struct tp_tape {
     uintptr_t *begins;
     int64_t *shifts, nmoving;
     int32_t *moving;
+    int64_t changes;    /* tp_kernel_changes, when its calls were joined */
     tp_storage *memory; /* of what a closed tape makes for itself; NULL: nothing */
     size_t memory_size;
 };

@@ -146,6 +146,8 @@ int tp_py_refuse_traced(PyObject *tensor, const char *what);
 /* Something happens that no operator shows: a recording whose graph is called in the program's place ends. -1 and the
  * exception set on failure. */
 int tp_py_tell_recorder(const char *what);
+/* The same of a Function of the program; `has_gradient`: its backward is recorded. */
+int tp_py_tell_recorder_of_function(bool has_gradient);
 
 /* tensorpy.tensor(data): any nesting of sequences, numbers, arrays and tensors; new, NULL with the exception set. */
 tp_tensor *tp_py_tensor_from_data(PyObject *data, tp_dtype dtype, tp_device device);

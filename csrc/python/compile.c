@@ -167,7 +167,10 @@ static void note_whether_quiet(compiled *c) {
 static int refuse(const char *message) {
     PyObject *module = PyImport_ImportModule("tensorpy._dynamo.exc");
     PyObject *kind = module ? PyObject_GetAttrString(module, "Unsupported") : NULL;
-    if (kind) PyErr_SetString(kind, message);
+    PyObject *line = kind ? line_of_program() : NULL;
+    if (line && line != Py_None) PyErr_Format(kind, "%s (%U)", message, line);
+    else if (line) PyErr_SetString(kind, message);
+    Py_XDECREF(line);
     Py_XDECREF(module);
     Py_XDECREF(kind);
     return tp_py_error_to_core();

@@ -338,8 +338,8 @@ static PyObject *apply_function(PyObject *self, PyObject *const *args, Py_ssize_
     PyObject *result = NULL, *outputs = NULL;
     ctx->needs_input_grad = which_need_grad(args, nargs, &needed);
     if (!ctx->needs_input_grad) goto done;
+    if (needed && tp_py_tell_recorder_of_function(tp_grad_enabled()) < 0) goto done;
     if (needed && tp_grad_enabled()) {
-        if (tp_py_tell_recorder("a Function with a backward of its own is applied") < 0) goto done;
         if (!(fn = new_node(ctx_object, (int)nargs))) {
             tp_py_raise();
             goto done;

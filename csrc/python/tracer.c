@@ -164,6 +164,16 @@ static PyObject *memory(PyObject *self TP_UNUSED, PyObject *o) {
     return PyLong_FromVoidPtr(tp_py_tensor_borrow(o)->storage);
 }
 
+/* set_version(tensor, version): its elements are those that it had at that version again. */
+static PyObject *set_version(PyObject *self TP_UNUSED, PyObject *args) {
+    PyObject *o;
+    unsigned int version;
+    if (!PyArg_ParseTuple(args, "OI", &o, &version)) return NULL;
+    if (!tp_py_is_tensor(o)) return PyErr_Format(PyExc_TypeError, "set_version() takes a Tensor");
+    atomic_store_explicit(&tp_py_tensor_borrow(o)->storage->version, version, memory_order_relaxed);
+    Py_RETURN_NONE;
+}
+
 bool tp_py_is_recording(void) { return recorder && !(tp_excluded_keys() & TP_BIT(Tracer)); }
 
 int tp_py_refuse_traced(PyObject *tensor, const char *what) {
@@ -173,11 +183,16 @@ int tp_py_refuse_traced(PyObject *tensor, const char *what) {
     return done ? 0 : -1;
 }
 
-int tp_py_tell_recorder(const char *what) {
+static int tell(const char *method, const char *what) {
     if (!tp_py_is_recording()) return 0;
-    PyObject *done = PyObject_CallMethod(recorder, "happens", "s", what);
+    PyObject *done = PyObject_CallMethod(recorder, method, "s", what);
     Py_XDECREF(done);
     return done ? 0 : -1;
+}
+
+int tp_py_tell_recorder(const char *what) { return tell("happens", what); }
+int tp_py_tell_recorder_of_function(bool has_gradient) {
+    return tell(has_gradient ? "happens" : "skips_gradient", "a Function with a backward of its own is applied");
 }
 
 /* current(): the recorder that this thread's calls are told; None where there is none, or below an operator. */
@@ -197,6 +212,7 @@ static PyMethodDef functions[] = {
     {"current", current, METH_NOARGS, NULL},
     {"arguments", arguments, METH_O, NULL},
     {"memory", memory, METH_O, NULL},
+    {"set_version", set_version, METH_VARARGS, NULL},
     {"happens", happens, METH_O, NULL},
     {NULL, NULL, 0, NULL},
 };

@@ -24,11 +24,13 @@ from typing import Any
 from tensorpy import _C, _compile
 from tensorpy._C import Tensor
 from tensorpy.amp import get_autocast_dtype, is_autocast_enabled
-from tensorpy.fx.experimental.recorder import Recorder, _tracer
+from tensorpy.fx.experimental.control_flow import FunctionRecorder
+from tensorpy.fx.experimental.recorder import DataDependentError, _tracer
 from tensorpy.fx.graph_module import GraphModule
 from tensorpy.fx.node import Node, overload
 from tensorpy.fx.passes.split_module import split_module
 from tensorpy.nn import Module
+from tensorpy.nn.modules import _hooks as hooks_of_all
 from tensorpy.random import get_rng_state, set_rng_state
 from tensorpy.utils._pytree import tree_flatten, tree_unflatten
 
@@ -46,6 +48,7 @@ breaks_are_errors: ContextVar[bool | None] = ContextVar("breaks_are_errors", def
 # ---- the recording ----
 
 
+_NO_GRAPH = "compile(fullgraph=True): the function is no graph"
 _STATISTICS = ("running_mean", "running_var")  # written by batch norms, whose schemas do not say it
 
 
@@ -53,33 +56,50 @@ def _tensors(values: Any) -> list[Tensor]:
     return [leaf for leaf in tree_flatten(list(values))[0] if isinstance(leaf, Tensor)]
 
 
-class GraphRecorder(Recorder):
+class GraphRecorder(FunctionRecorder):
     """Records a call until it turns out to be no graph; keeps what the call writes from outside.
 
     Arguments:
         surroundings: where tensors come from that are no arguments
+        whole: whether control flow is a node, with a graph for each branch. Both branches run then, which a program
+            that may go on without a graph would see
 
     Example:
         >>> tp._dynamo.graphs.GraphRecorder.__name__
         'GraphRecorder'
     """
 
-    def __init__(self, surroundings: Surroundings) -> None:
+    def __init__(self, surroundings: Surroundings, whole: bool = False) -> None:
         super().__init__(grad_modes=True)
-        self.surroundings = surroundings
+        self.surroundings, self.takes_functions = surroundings, whole
         self.inference = _C.is_inference_mode_enabled()
         self.why: str | None = None  # this is no graph
         self.breaks: list[str] = []  # calls of graph_break(),
         self.cuts: set[Node] = set()  # and the nodes before them
         self._first_mode = _C.is_grad_enabled()
         self.lifted: list[tuple[Place, Tensor]] = []
-        self.written: dict[int, tuple[Any, Any]] = {}  # storages from outside, and copies of them
+        self.written: dict[int, tuple[Tensor, int, Any]] = {}  # by memory from outside: a tensor, its version, a copy
         self._made: set[int] = set()
+        self._applies = False  # a node of control flow, whose gradient is a Function
 
     def refuse(self, why: str) -> None:
         self.why = self.why or why
+        self.takes_functions = False
 
     def happens(self, what: str) -> None:
+        if not self._applies:
+            self.refuse(what)
+
+    def control(self, op: Any, args: tuple[Any, ...]) -> Any:
+        self._applies = True
+        try:
+            return super().control(op, args)
+        except DataDependentError as error:
+            raise Unsupported(f"{_NO_GRAPH}: {error}") from error
+        finally:
+            self._applies = False
+
+    def inside(self, what: str) -> None:
         self.refuse(what)
 
     def cut(self, why: str) -> None:
@@ -145,13 +165,13 @@ class GraphRecorder(Recorder):
                 if (row[3] and wants_grad) or "inplace_view" in op.tags or not tensor.is_cpu:
                     self.refuse(f"{name} changes a tensor from outside")
                 elif _tracer.memory(tensor) not in self.written:
-                    storage = tensor.untyped_storage()
-                    self.written[_tracer.memory(tensor)] = storage, storage.clone()
+                    self.written[_tracer.memory(tensor)] = tensor, tensor._version, tensor.untyped_storage().clone()
 
     def put_back(self) -> None:
-        """Memory from outside as it was before the call."""
-        for storage, copy in self.written.values():
-            storage.copy_(copy)
+        """Memory from outside as it was before the call, and its versions, which what is saved of it looks at."""
+        for tensor, version, copy in self.written.values():
+            tensor.untyped_storage().copy_(copy)
+            _tracer.set_version(tensor, version)
 
 
 # ---- a graph ----
@@ -192,7 +212,7 @@ class Entry:
     def __init__(self, key: tuple[Any, ...], leaves: list[Any], roots: list[Any]) -> None:
         self.key = key
         self.others = [leaf for leaf in leaves if not isinstance(leaf, (Tensor, *_SCALARS))]
-        self.surroundings = Surroundings([*roots, *self.others])
+        self.surroundings = Surroundings([*roots, *self.others, *hooks_of_all.CALLED])
         self.why: str | None = "it sees too much" if self.surroundings.is_too_large() else None
         self.lifted: list[tuple[Place, Any]] = []
         self.breaks: list[str] = []
@@ -206,9 +226,11 @@ class Entry:
     def inputs(self, leaves: list[Any]) -> list[Tensor]:
         return [leaf for leaf in leaves if isinstance(leaf, Tensor)] + [place.read() for place, _ in self.lifted]
 
-    def record(self, f: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], leaves: list[Any]) -> Any:
+    def record(
+        self, f: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], leaves: list[Any], whole: bool
+    ) -> Any:
         """Calls f; its result. `graph` is there afterwards, or `why` not."""
-        recorder = GraphRecorder(self.surroundings)
+        recorder = GraphRecorder(self.surroundings, whole)
         names = iter(_names_of_leaves(f, args, kwargs))
         for leaf in leaves:
             name = next(names)
@@ -377,11 +399,12 @@ class GraphFunction:
         if len(self.entries) >= config.recompile_limit:
             return self._give_up(args, kwargs)
         entry = Entry(key, leaves, [self.function])
-        result = entry.record(self.function, args, kwargs, leaves) if entry.why is None else None
-        if self.fullgraph or breaks_are_errors.get():
+        whole = self.fullgraph or bool(breaks_are_errors.get())
+        result = entry.record(self.function, args, kwargs, leaves, whole) if entry.why is None else None
+        if whole:
             why = entry.why or (next(iter(entry.breaks), None) if self.fullgraph else None)
             if why is not None:
-                raise Unsupported(f"compile(fullgraph=True): the function is no graph: {why}")
+                raise Unsupported(f"{_NO_GRAPH}: {why}")
         self.entries.insert(0, entry)
         counters["frames"]["total"] += 1
         if entry.why is not None:

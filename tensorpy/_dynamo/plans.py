@@ -11,17 +11,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from tensorpy._dynamo._plan_svg import svg
+from tensorpy._dynamo._plan_svg import in_words, svg
 
 MOST_KEPT = 64
-
-
-def in_words(count: int) -> str:
-    """A number of bytes."""
-    for unit, size in (("GB", 1 << 30), ("MB", 1 << 20), ("KB", 1 << 10)):
-        if count >= size:
-            return f"{count / size:.3g} {unit}" if count < 1000 * size else f"{count // size} {unit}"
-    return f"{count} bytes"
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,7 @@ import pytest
 import tensorpy as tp
 from tensorpy import nn
 from tensorpy._dynamo import exc
+from tensorpy._higher_order_ops.while_loop import while_loop
 
 NOTED = {"smallest": 0}
 
@@ -183,6 +184,86 @@ def test_fullgraph_says_what_breaks() -> None:
     for function in asks:
         with pytest.raises(RuntimeError, match=r"compile\(fullgraph=True\)"):
             compiled(function, fullgraph=True)(tp.ones(3))
+
+
+def test_fullgraph_names_the_operator_and_the_line() -> None:
+    """A bool that an operator gives is what the program decides by; the class is that of a tensor in an `if`."""
+
+    def same(a: tp.Tensor, b: tp.Tensor) -> tp.Tensor:
+        return a * 2 if tp.equal(a + 1, b + 1) else b
+
+    def near(a: tp.Tensor, b: tp.Tensor) -> tp.Tensor:
+        return a * 2 if tp.allclose(a + 1, b + 1) else b
+
+    a = tp.ones(3)
+    for function, name in ((same, "equal"), (near, "allclose")):
+        line = function.__code__.co_firstlineno + 1
+        words = rf"a value decides what the program does, at {name} \(.*test_compile\.py:{line}\)"
+        with pytest.raises(exc.Unsupported, match=words):
+            compiled(function, fullgraph=True)(a, a)
+        assert compiled(function)(a, a).equal(function(a, a))
+    assert compiled(lambda x: x * tp.equal(x, x), fullgraph=True)(a).equal(a)  # nothing is noted of x
+    with pytest.raises(exc.Unsupported, match=r"memory is read or lent \(.*test_compile\.py:\d+\)"):
+        compiled(lambda x: (x + 1).tolist(), fullgraph=True)(a)
+
+
+def _reads_in_a_branch(x: tp.Tensor) -> Any:
+    return tp.cond((x + 1).sum() > 0, lambda y: y * y.sum().item(), lambda y: y.cos(), (x,))
+
+
+def _decides_in_a_branch(x: tp.Tensor) -> Any:
+    return tp.cond((x + 1).sum() > 0, lambda y: y * 2 if y.sum() > 0 else y * 3, lambda y: y.cos(), (x,))
+
+
+def _reads_in_a_loop(x: tp.Tensor) -> Any:
+    return while_loop(lambda y: bool(y.sum().item() < 100), lambda y: (y * (2 + y.mean().abs().item()),), (x + 9,))
+
+
+def _loops(x: tp.Tensor) -> Any:
+    return while_loop(lambda y: y.sum() < 100, lambda y: (y * 2 + 1,), ((x + 9) * 1,))
+
+
+@pytest.mark.parametrize("function", [_reads_in_a_branch, _decides_in_a_branch, _reads_in_a_loop, _loops])
+def test_control_flow_that_reads_values(function: Any) -> None:
+    """In predicates, branches and bodies: what is noted runs, and the result is the function's."""
+    x = tp.arange(4.0)
+    for how in ({}, {"backend": "aot_eager"}, {"backend": lambda graph, inputs: graph.forward}):
+        call = tp.compile(function, **how) if "backend" in how else compiled(function)
+        for value in (x, x - 3):
+            assert str(call(value)) == str(function(value))
+    if function is _decides_in_a_branch:
+        with pytest.raises(exc.Unsupported, match="a value decides what the program does"):
+            compiled(function, fullgraph=True)(x)
+    else:
+        assert str(compiled(function, fullgraph=True)(x)) == str(function(x))
+
+
+def test_operators_from_outside_that_read_values() -> None:
+    """By their tag and what they give, as tensorpy's own: a number is computed with, a bool decides something."""
+    library = tp.library.Library("read_values", "DEF")
+    schemas = {"number": "Scalar", "count": "int", "size": "float", "holds": "bool"}
+    for name, gives in schemas.items():
+        library.define(f"{name}(int least, Tensor x) -> {gives}", tags=(tp.Tag.data_dependent_output,))
+        kind = {"Scalar": float, "int": int, "float": float, "bool": bool}[gives]
+        library.impl(name, lambda least, x, kind=kind: kind(max(least, x.sum().item())), "CPU")
+    try:
+        for name in schemas:
+            call = getattr(tp.ops.read_values, name)
+
+            def function(x: tp.Tensor, call: Any = call) -> tp.Tensor:
+                return x * call(2, x + 1)
+
+            x = tp.ones(3)
+            assert compiled(function)(x).equal(function(x))
+            if name == "holds":
+                with pytest.raises(
+                    exc.Unsupported, match="a value decides what the program does, at read_values::holds"
+                ):
+                    compiled(function, fullgraph=True)(x)
+            else:
+                assert compiled(function, fullgraph=True)(x).equal(function(x))
+    finally:
+        library._destroy()
 
 
 @pytest.mark.parametrize("backend", ["tensorpy", "aot_eager", "eager"])

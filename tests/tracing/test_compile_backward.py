@@ -315,3 +315,72 @@ def test_whole_steps(name: str, how: dict[str, bool]) -> None:
     for backend in BACKENDS:
         got = weights(lambda step, chosen=backend: compiled(step, backend=chosen))
         assert all(a.equal(b) for a, b in zip(got, weights(lambda step: step), strict=True))
+
+
+# ---- versions ----
+
+
+def _writes_a_leaf(a: tp.Tensor, b: tp.Tensor, c: tp.Tensor) -> tp.Tensor:
+    with tp.no_grad():
+        c.mul_(2)
+    return (a * c * b).sum()
+
+
+def _writes_what_is_saved(a: tp.Tensor, b: tp.Tensor, c: tp.Tensor) -> tp.Tensor:
+    y = a * c * b
+    with tp.no_grad():
+        c.mul_(2)
+    return y.sum()
+
+
+def _writes_a_result(a: tp.Tensor, b: tp.Tensor, c: tp.Tensor) -> tp.Tensor:
+    y = (a * 2).exp()
+    z = y * b
+    y.add_(1)
+    return z.sum() + c.sum()
+
+
+def _used_again(a: tp.Tensor, b: tp.Tensor, c: tp.Tensor) -> tp.Tensor:
+    y = a
+    for _ in range(3):
+        y = y * a + a * b + (c @ a).softmax(1)
+    return y.sum() + a.sum()
+
+
+def _rows(a: tp.Tensor, b: tp.Tensor, c: tp.Tensor) -> tp.Tensor:
+    rows = tp.arange(len(a)) % 3
+    return (F.embedding(rows, a) * b).sum() + (a.index_select(0, rows) * c).sum()
+
+
+@pytest.mark.parametrize("n", [4, 200])
+@pytest.mark.parametrize("how", ["step", "replay", "forward", "graph"])
+@pytest.mark.parametrize("function", [_writes_a_leaf, _writes_what_is_saved, _writes_a_result, _used_again, _rows])
+def test_versions_are_those_of_the_function(function: Callable[..., tp.Tensor], how: str, n: int) -> None:
+    """Of leaves and of their gradients, which are sums, and errors of what was saved and has been written."""
+
+    def step(forward: Callable[..., tp.Tensor], *leaves: tp.Tensor) -> None:
+        forward(*leaves).backward()
+
+    def seen(call: Callable[..., None]) -> list[Any]:
+        generator = tp.Generator().manual_seed(0)
+        leaves = [tp.randn(n, n, generator=generator).requires_grad_() for _ in range(3)]
+        found: list[Any] = []
+        for i in range(8):
+            try:
+                call(*leaves)
+            except RuntimeError as error:
+                found.append((type(error), str(error)))
+            grads = [leaf.grad for leaf in leaves]
+            found.append([leaf._version for leaf in leaves])
+            found.append([None if g is None else (g._version, g.stride(), g.sum().item()) for g in grads])
+            for leaf in leaves if i == 5 else []:
+                leaf.grad = None
+        return found
+
+    ways: dict[str, Callable[..., None]] = {
+        "step": compiled(lambda *leaves: step(function, *leaves)),
+        "replay": tp.compile(lambda *leaves: step(function, *leaves), mode="reduce-overhead"),
+        "forward": lambda *leaves: step(compiled(function), *leaves),
+        "graph": lambda *leaves: step(tp.compile(function, backend=lambda graph, _: graph.forward), *leaves),
+    }
+    assert seen(ways[how]) == seen(lambda *leaves: step(function, *leaves))

@@ -561,3 +561,142 @@ def test_hooks_that_keep_values_are_graphs() -> None:
     (found,) = tp.autograd.grad(tp.compile(function, backend=counter, fullgraph=True)(x).sum(), x)
     (expected,) = tp.autograd.grad(function(x).sum(), x)
     assert found.equal(expected) and counter.frame_count == 1
+
+
+# ---- hooks ----
+
+
+def _of_a_tensor(net: nn.Sequential, log: list[Any]) -> None:
+    net[0].weight.register_hook(lambda g: (log.append(g.sum().item()), g * 3)[1])
+
+
+def _after_accumulation(net: nn.Sequential, log: list[Any]) -> None:
+    for p in net.parameters():
+        p.register_post_accumulate_grad_hook(lambda p: log.append(p.grad.sum().item()))
+
+
+def _before_forward(net: nn.Sequential, log: list[Any]) -> None:
+    net[2].register_forward_pre_hook(lambda module, args: (args[0] + 1,))
+
+
+def _after_forward(net: nn.Sequential, log: list[Any]) -> None:
+    net[1].register_forward_hook(lambda module, args, out: (log.append(out.sum().item()), out * 2)[1])
+
+
+def _of_backward(net: nn.Sequential, log: list[Any]) -> None:
+    net[2].register_full_backward_hook(lambda module, gi, go: (log.append(go[0].sum().item()), (gi[0] * 0.5,))[1])
+
+
+def _before_backward(net: nn.Sequential, log: list[Any]) -> None:
+    net[2].register_full_backward_pre_hook(lambda module, go: (go[0] * 0.5,))
+
+
+@pytest.mark.parametrize(
+    "hook", [_of_a_tensor, _after_accumulation, _before_forward, _after_forward, _of_backward, _before_backward]
+)
+def test_hooks_do_what_they_do_without(hook: Callable[..., None]) -> None:
+    """Of tensors, of gradients that are there, and of modules; registered before, or while calls go on."""
+
+    def seen(compiles: bool, late: bool) -> tuple[list[Any], list[Any]]:
+        tp.manual_seed(0)
+        net, log, found = nn.Sequential(nn.Linear(4, 4), nn.Tanh(), nn.Linear(4, 4)), [], []
+        if not late:
+            hook(net, log)
+        loss: Any = lambda x: net(x).square().sum()  # noqa: E731
+        call = tp.compile(loss, backend=CompileCounter()) if compiles else loss
+        for i in range(5):
+            if late and i == 2:
+                hook(net, log)
+            x = tp.arange(8.0).view(2, 4).add_(i).requires_grad_()
+            call(x).backward()
+            found.append([x.grad.tolist(), *(p.grad.tolist() for p in net.parameters())])
+        return found, log
+
+    for late in (False, True):
+        assert seen(True, late) == seen(False, late)
+
+
+def test_hooks_of_all_modules_are_seen() -> None:
+    """They come and go without any module's knowing, and what they hold changes."""
+    net, log = nn.Sequential(nn.Linear(3, 3), nn.Tanh()), []
+    compiled = tp.compile(lambda x: net(x) * 1, backend=CompileCounter())
+    x = tp.ones(2, 3)
+    plain = compiled(x)
+    held = {"factor": 2.0}
+
+    def scale(module: nn.Module, args: Any, out: tp.Tensor) -> tp.Tensor:
+        return out * held["factor"]
+
+    def note(module: nn.Module, args: Any, out: tp.Tensor) -> None:
+        log.append(type(module).__name__)
+
+    for hook in (scale, note):
+        with nn.modules.module.register_module_forward_hook(hook):
+            for held["factor"] in (3.0, 4.0):
+                assert compiled(x).equal(net(x) * 1)
+                assert compiled(x).equal(net(x) * 1)
+        assert compiled(x).equal(plain)
+    assert log == ["Linear", "Tanh", "Sequential"] * 8
+
+
+# ---- control flow ----
+
+
+class _Sevenfold(tp.autograd.Function):
+    """Twice its input, with a gradient of seven."""
+
+    @staticmethod
+    def forward(ctx: Any, x: tp.Tensor) -> tp.Tensor:
+        return x * 2
+
+    @staticmethod
+    def backward(ctx: Any, *grads: tp.Tensor) -> tp.Tensor:
+        return grads[0] * 7
+
+
+WEIGHT = tp.full((3,), 2.0)
+
+
+def _chooses(x: tp.Tensor) -> tp.Tensor:
+    inner: Any = lambda y: tp.cond(y.sum() > 5, lambda z: z * WEIGHT, tp.sin, (y,))  # noqa: E731
+    return tp.cond(x.sum() > 0, inner, lambda y: y.cos() - WEIGHT, (x,)) + 1
+
+
+@pytest.mark.parametrize("requires_grad", [False, True])
+def test_control_flow_is_in_a_whole_graph(requires_grad: bool) -> None:
+    """A graph for each branch; which one runs is asked at each call."""
+    counter = CompileCounter()
+    compiled = tp.compile(_chooses, backend=counter, fullgraph=True)
+
+    def seen(function: Any, start: float) -> str:
+        x = (tp.arange(3.0) + start).requires_grad_(requires_grad)
+        y = function(x)
+        if requires_grad:
+            y.sum().backward()
+        return str((y, x.grad))
+
+    for start in (1.0, 5.0, -9.0, 2.0):
+        assert seen(compiled, start) == seen(_chooses, start)
+    assert counter.frame_count == 1
+    follows = CompileCounter()
+    assert seen(tp.compile(_chooses, backend=follows), 1.0) == seen(_chooses, 1.0) and follows.frame_count == 0
+
+
+@pytest.mark.parametrize(
+    "branch, error, words",
+    [
+        (lambda x: x * x.sum().item(), exc.Unsupported, "the function is no graph: .*asks for the values"),
+        (lambda x: _Sevenfold.apply(x), exc.Unsupported, "a Function with a backward of its own is applied"),
+        (lambda x: x, exc.UncapturedHigherOrderOpError, "gives a tensor that it takes"),
+        (lambda x: x.add_(1), exc.UncapturedHigherOrderOpError, "writes to a tensor from outside"),
+        (lambda x: (WEIGHT.tolist(), x * 2)[1], exc.Unsupported, "asks for the values"),
+    ],
+)
+def test_branches_that_are_no_graphs(branch: Any, error: type[Exception], words: str) -> None:
+    def function(x: tp.Tensor) -> tp.Tensor:
+        result: tp.Tensor = tp.cond(x.sum() > 0, branch, lambda y: y.cos(), (x,))
+        return result
+
+    for start in (1.0, -9.0):
+        with pytest.raises(error, match=words):
+            tp.compile(function, backend=CompileCounter(), fullgraph=True)((tp.arange(3.0) + start).requires_grad_())

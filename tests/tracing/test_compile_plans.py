@@ -133,7 +133,30 @@ def test_the_picture_has_each_unit_and_flush_in_their_order() -> None:
     at = next(i for i, word in enumerate(words) if word and word.startswith("flush: "))
     assert flush.line is not None and flush.line in (words[at] or "")
     assert words.index(units[flush.after - 1]) < at < words.index(units[flush.after])
-    assert all(float(box.get("width", "0")) <= 820 for box in picture.findall(".//{*}rect"))
+    paper, *boxes = picture.findall(".//{*}rect")
+    assert paper.get("fill") == "white" and all(float(box.get("width", "0")) <= 820 for box in boxes)
+
+
+def test_calls_that_stay_alone_share_a_row_of_the_picture() -> None:
+    def function(x: tp.Tensor) -> tp.Tensor:
+        y = x @ x @ x @ x
+        z = (y + 1).exp() @ x @ x
+        return z.cumsum(0).cumsum(1) if z.max() < 0 else z.cumsum(0).cumsum(1) @ x
+
+    plan = explain(function, tp.rand(256, 256))
+    kinds = "".join(unit.kind[0] for unit in plan.units)
+    after = plan.breaks[0].after
+    words = [text.text or "" for text in ElementTree.fromstring(plan._repr_svg_()).findall(".//{*}text")]
+    runs = re.finditer(r"c+|g|t", kinds[:after] + "|" + kinds[after:])
+    said = {"c": "call", "g": "group", "t": "tiles"}
+    expected = []
+    for run in runs:
+        first, length = run.start() + 1 - (run.start() > after), len(run[0])
+        expected.append(f"{said[run[0][0]]} {first}" if length == 1 else f"calls {first}-{first + length - 1}")
+    assert [word for word in words if re.fullmatch(r"(group|tiles|calls?) [\d-]+", word)] == expected
+    assert "calls 1-3" in expected and sum(word.endswith("one by one") for word in words) == 3
+    wide = explain(lambda x: [x := x @ x for _ in range(60)][-1], tp.rand(256, 256))._repr_svg_()
+    assert wide.count(">mm<") == 60 and wide.count("one by one") > 1
 
 
 def test_a_picture_of_nothing_and_of_very_many_operators() -> None:

@@ -252,6 +252,32 @@ def test_a_file_of_another_build(tmp_path: Path) -> None:
             _C._load_plan(bytes(data))
 
 
+@pytest.mark.parametrize("n", [10, 400_000])
+def test_a_kernel_that_comes_after_the_plan_was_loaded(n: int, tmp_path: Path) -> None:
+    """Loops that the plan has at hand, and calls that it has joined, know the kernels that were there."""
+
+    def function(x: tp.Tensor) -> tp.Tensor:
+        return ((x * 2 + 1).exp() * x).sum(0)
+
+    x = tp.rand(n)
+    plan, wanted, calls = saved(function, x, path=tmp_path), function(x), []
+
+    def threes(program: int, inputs: Any, numbers: Any, compute: Any, out: tp.Tensor) -> None:
+        calls.append(program)
+        out.fill_(3.0)
+
+    for _ in range(3):
+        assert same(plan(x), wanted) and not calls
+        handle = _C._register("prim::map", "CPU", threes, False, "a test", True)
+        try:
+            given = plan(x)
+            assert len(calls) == 4 and given.item() == 3 * n
+        finally:
+            _C._deregister(handle)
+        calls.clear()
+    assert same(plan(x), wanted) and not calls
+
+
 def test_a_file_is_written_whole_or_not_at_all(tmp_path: Path) -> None:
     plan = saved(lambda x: x * 2, tp.rand(3), path=tmp_path)
     (tmp_path / "a.plan").write_bytes(b"old")

@@ -44,6 +44,9 @@ class FunctionRecorder(Recorder):
         """
         return Control(self, op, args).run()
 
+    def inside(self, what: str) -> None:
+        """What Python does in a function that becomes a graph, and no operator shows."""
+
 
 class _Part(FunctionRecorder):
     """What a function becomes: a graph of its own, whose inputs are the tensors that the operator gives it and, after
@@ -70,6 +73,16 @@ class _Part(FunctionRecorder):
 
     def depends(self, tensor: Tensor) -> bool:
         return super().depends(tensor) or self.parent.depends(tensor)
+
+    def happens(self, what: str) -> None:
+        self.inside(what)
+
+    def skips_gradient(self, what: str) -> None:
+        self.inside(what)  # the mode is off while it is recorded, and may be on when the graph runs
+
+    def inside(self, what: str) -> None:
+        if isinstance(self.parent, FunctionRecorder):
+            self.parent.inside(what)
 
     def _constant(self, value: Any) -> Node:
         if not isinstance(value, Tensor):

@@ -219,6 +219,9 @@ class Recorder:
     def happens(self, what: str) -> None:
         """The program does something that no call shows, like seeding a generator: it is not in the graph."""
 
+    def skips_gradient(self, what: str) -> None:
+        """A gradient of the program's own is not wanted, since the grad mode is off: what it is of is in the graph."""
+
     def reads(self, tensor: Tensor, what: str) -> None:
         """A value leaves the graph."""
         if self.depends(tensor):

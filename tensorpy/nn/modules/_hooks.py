@@ -30,6 +30,7 @@ backward: dict[int, Any] = OrderedDict()
 buffer_registration: dict[int, Any] = OrderedDict()
 module_registration: dict[int, Any] = OrderedDict()
 parameter_registration: dict[int, Any] = OrderedDict()
+CALLED = (forward_pre, forward, forward_with_kwargs, forward_always, backward_pre, backward)  # by calls of modules
 full_backward: bool | None = None  # which kind of backward hooks there are
 
 

@@ -49,6 +49,7 @@ _BY_MODULE = {
     "_package.sizes": """
         sym_float sym_fresh_size sym_int sym_ite sym_max sym_min sym_not sym_sqrt sym_sum
     """,
+    "_package.symbols": "SymBool SymFloat SymInt",
     "_tensor.dtypes": "finfo iinfo",
     "_tensor.methods": "is_tensor",
     "_tensor.quantized": """

@@ -38,43 +38,16 @@ class Atom(NamedTuple):
     args: tuple[Any, ...]
 
 
-def _max(a: Any, b: Any) -> Any:
-    return max(a, b)
-
-
-def _min(a: Any, b: Any) -> Any:
-    return min(a, b)
-
-
-OPERATIONS: dict[str, Callable[..., Any]] = {
-    "add": operator.add,
-    "sub": operator.sub,
-    "mul": operator.mul,
-    "floordiv": operator.floordiv,
-    "truediv": operator.truediv,
-    "mod": operator.mod,
-    "pow": operator.pow,
-    "neg": operator.neg,
-    "max": _max,
-    "min": _min,
-    "sqrt": math.sqrt,
-    "floor": math.floor,
-    "ceil": math.ceil,
-    "trunc": math.trunc,
-    "float": float,
-    "abs": abs,
-}
-COMPARISONS: dict[str, Callable[[Any, Any], Any]] = {
-    "eq": operator.eq,
-    "ne": operator.ne,
-    "lt": operator.lt,
-    "le": operator.le,
-    "gt": operator.gt,
-    "ge": operator.ge,
-}
-_SIGNS = {"add": "+", "sub": "-", "mul": "*", "floordiv": "//", "truediv": "/", "mod": "%", "pow": "**"}
-_RELATIONS = {"eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">="}
-_NEGATED = {"eq": "ne", "ne": "eq", "lt": "ge", "ge": "lt", "gt": "le", "le": "gt"}
+_ARITHMETIC = (
+    operator.add, operator.sub, operator.mul, operator.floordiv, operator.truediv, operator.mod, operator.pow,
+    operator.neg, max, min, math.sqrt, math.floor, math.ceil, math.trunc, float, abs,
+)  # fmt: skip
+_ORDER = (operator.eq, operator.ne, operator.lt, operator.le, operator.gt, operator.ge)
+OPERATIONS: dict[str, Callable[..., Any]] = {function.__name__: function for function in _ARITHMETIC}
+COMPARISONS: dict[str, Callable[[Any, Any], Any]] = {function.__name__: function for function in _ORDER}
+_SIGNS = dict(zip(OPERATIONS, "+ - * // / % **".split(), strict=False))
+_RELATIONS = dict(zip(COMPARISONS, "== != < <= > >=".split(), strict=True))
+_NEGATED = dict(zip(COMPARISONS, "ne eq ge gt le lt".split(), strict=True))
 _FLOATS = ("truediv", "sqrt", "float")
 
 
@@ -220,11 +193,11 @@ def _atom_text(atom: Atom) -> str:
     return f"{atom.op}({', '.join(map(str, atom.args))})"
 
 
-def build(op: str, *args: Expr) -> Expr:
+def build(kind: str, *args: Expr) -> Expr:
     """An operation on expressions: simple where it is one of polynomials, an atom otherwise.
 
     Arguments:
-        op: the operation's name
+        kind: the operation's name
         args: its operands
 
     Returns: Expr.
@@ -236,23 +209,23 @@ def build(op: str, *args: Expr) -> Expr:
     """
     constants = [arg.constant() for arg in args]
     if not any(arg.is_float for arg in args):
-        if op in ("add", "sub", "mul"):
-            return Expr.of(OPERATIONS[op](*args))
-        if op == "neg":
+        if kind in ("add", "sub", "mul"):
+            return Expr.of(OPERATIONS[kind](*args))
+        if kind == "neg":
             return args[0] * Expr.of(-1)
-        if op in ("floor", "ceil", "trunc"):
+        if kind in ("floor", "ceil", "trunc"):
             return args[0]
-        if op == "pow" and constants[1] is not None and 0 <= constants[1] <= 8:
+        if kind == "pow" and constants[1] is not None and 0 <= constants[1] <= 8:
             return math.prod([args[0]] * constants[1], start=Expr.of(1))
-        if op == "floordiv" and constants[1] != 0 and (exact := args[0].divided(args[1])) is not None:
+        if kind == "floordiv" and constants[1] != 0 and (exact := args[0].divided(args[1])) is not None:
             return exact
-        if op == "mod" and constants[1] != 0 and args[0].divided(args[1]) is not None:
+        if kind == "mod" and constants[1] != 0 and args[0].divided(args[1]) is not None:
             return Expr.of(0)
         if all(c is not None for c in constants):
-            return Expr.of(OPERATIONS[op](*constants))
-        if op in ("max", "min") and (more := (args[0] - args[1]).constant()) is not None:
-            return args[0] if (more >= 0) == (op == "max") else args[1]
-    return Expr.of(Atom(op, args))
+            return Expr.of(OPERATIONS[kind](*constants))
+        if kind in ("max", "min") and (more := (args[0] - args[1]).constant()) is not None:
+            return args[0] if (more >= 0) == (kind == "max") else args[1]
+    return Expr.of(Atom(kind, args))
 
 
 # ---- numbers ----
@@ -553,14 +526,14 @@ def _operand(value: Any) -> Expr | None:
     return Expr.of(value) if isinstance(value, (int, float)) else None
 
 
-def _computed(op: str, *values: Any) -> Any:
+def _computed(kind: str, *values: Any) -> Any:
     operands = [_operand(value) for value in values]
     if any(operand is None for operand in operands):
         return NotImplemented
     env = next(value.env for value in values if isinstance(value, _Number))
-    if op in ("floordiv", "mod", "truediv") and operands[1] == Expr.of(0):
+    if kind in ("floordiv", "mod", "truediv") and operands[1] == Expr.of(0):
         raise ZeroDivisionError("division by zero")
-    return number(env, build(op, *operands))  # type: ignore[arg-type]
+    return number(env, build(kind, *operands))  # type: ignore[arg-type]
 
 
 def _compared(op: str, a: Any, b: Any) -> Any:

@@ -217,7 +217,7 @@ class Recorder:
         return total
 
     def _operation(self, op: str, *values: Any) -> Any:
-        functions = {"max": sym_max, "min": sym_min, "sqrt": sym_sqrt, "float": sym_float}
+        functions = {f.__name__.removeprefix("sym_"): f for f in (sym_max, sym_min, sym_sqrt, sym_float)}
         target: Any = functions.get(op) or {**OPERATIONS, **COMPARISONS}[op]
         if not any(isinstance(value, Node) for value in values):
             return target(*values)

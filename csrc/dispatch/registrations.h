@@ -1,6 +1,6 @@
 /* registrations.h: what op.c, which keeps operators and their registrations, shares with precedence.c, which computes
- * tables from them. Nobody else includes it. All of it is read and written under the lock Operators, but for what Note
- * [Registration lifetime] in cell.h says of calls. */
+ * tables from them, and call.c. Nobody else includes it. All of it is read and written under the lock Operators, but
+ * for what Note [Registration lifetime] in cell.h says of calls. */
 #pragma once
 
 #include "dispatch/cell.h"
@@ -18,6 +18,7 @@ typedef struct tp_registration_node {
 } tp_registration_node;
 
 extern tp_registration_node *tp_fallbacks[TP_NUM_KEYS];
+extern tp_cell *_Atomic tp_fallback_cells[TP_NUM_KEYS]; /* the boxed ones among these */
 
 /* The newest registration of a slot. */
 TP_INLINE tp_registration_node *tp_slot_of(const tp_op *op, tp_key slot) {

@@ -97,6 +97,10 @@ int tp_py_to_device(PyObject *o, tp_device *out);     /* one that tensorpy drive
 int tp_py_to_any_device(PyObject *o, tp_device *out); /* PyTorch's too: device.h */
 int tp_py_to_scalar(PyObject *o, tp_scalar *out);
 int tp_py_to_int(PyObject *o, int64_t *out);
+/* A SymInt or SymFloat; what operators get in its stead. */
+bool tp_py_is_symbolic(PyObject *o);
+PyObject *tp_py_symbolic_passed(PyObject *o);
+PyObject *tp_py_set_symbolic(PyObject *self, PyObject *type);
 
 /* ---- parts of the module, each adds its names to `m` ---- */
 int tp_py_init_errors(PyObject *m);

@@ -336,6 +336,7 @@ static PyMethodDef functions[] = {
     {"_package", package, METH_NOARGS, NULL},
     {"_call_package", call_package, METH_O, NULL},
     {"get_num_threads", get_num_threads, METH_NOARGS, NULL},
+    {"_set_symbolic_number", tp_py_set_symbolic, METH_O, NULL},
     {"set_num_threads", set_num_threads, METH_O, NULL},
     {"promote_types", TP_PY_FASTCALL(promote_types), NULL},
     {"can_cast", TP_PY_FASTCALL(can_cast), NULL},

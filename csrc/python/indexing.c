@@ -53,7 +53,29 @@ static int64_t slice_length(const item *s, int64_t size, int64_t *from) {
     return s->step == 1 ? n : n / s->step + (n % s->step != 0);
 }
 
+/* A slice of sizes that are expressions, as operators get them; takes nothing over. */
+static PyObject *passed_slice(PyObject *o) {
+    PySliceObject *slice = (PySliceObject *)o;
+    PyObject *const ends[3] = {slice->start, slice->stop, slice->step};
+    PyObject *passed[3] = {NULL, NULL, NULL}, *made = NULL;
+    int n = 0;
+    for (; n < 3; n++) {
+        passed[n] = tp_py_is_symbolic(ends[n]) ? tp_py_symbolic_passed(ends[n]) : Py_NewRef(ends[n]);
+        if (!passed[n]) break;
+    }
+    if (n == 3) made = PySlice_New(passed[0], passed[1], passed[2]);
+    for (int i = 0; i < 3; i++) Py_XDECREF(passed[i]);
+    return made;
+}
+
 static int read_slice(PyObject *o, item *out) {
+    PySliceObject *slice = (PySliceObject *)o;
+    if (tp_py_is_symbolic(slice->start) || tp_py_is_symbolic(slice->stop) || tp_py_is_symbolic(slice->step)) {
+        PyObject *passed = passed_slice(o);
+        int status = passed ? read_slice(passed, out) : -1;
+        Py_XDECREF(passed);
+        return status;
+    }
     Py_ssize_t start, stop, step;
     if (PySlice_Unpack(o, &start, &stop, &step) < 0) return -1;
     if (step < 0) return PyErr_SetString(PyExc_ValueError, "step must be greater than zero"), -1;
@@ -109,7 +131,7 @@ static int read_item(PyObject *o, const tp_tensor *self, item *out) {
     else if (!tp_py_is_numpy_scalar(o) && PySequence_Check(o))
         return use_tensor_steal(sequence_tensor(o, self->device), out);
     else if (PyIndex_Check(o)) {
-        PyObject *index = PyNumber_Index(o);
+        PyObject *index = tp_py_is_symbolic(o) ? tp_py_symbolic_passed(o) : PyNumber_Index(o);
         int status = index ? read_int(index, out) : -1;
         Py_XDECREF(index);
         return status;

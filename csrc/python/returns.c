@@ -50,9 +50,18 @@ static PyObject *return_type_repr(PyObject *o) {
     return text;
 }
 
+/* The type of the package's name of the moment, which import under another name changes for those that are there. */
+static int name_module(PyObject *type) {
+    PyObject *module = PyUnicode_FromFormat("%s.return_types", tp_py_package);
+    int status = module ? PyObject_SetAttrString(type, "__module__", module) : -1;
+    Py_XDECREF(module);
+    return status;
+}
+
 PyTypeObject *tp_py_new_return_type(PyStructSequence_Desc *desc) {
     PyTypeObject *type = PyStructSequence_NewType(desc);
     if (type) type->tp_repr = return_type_repr;
+    if (type && name_module((PyObject *)type) < 0) Py_CLEAR(type);
     return type;
 }
 

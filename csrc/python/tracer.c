@@ -13,7 +13,8 @@
  * enter gives runs in the operator's place, and what it calls is recorded; where it gives NotImplemented, enter is
  * asked again. */
 static __thread PyObject *recorder;
-static int recorders; /* in all threads, under the host lock */
+static __thread bool asks_whole; /* the recorder has keeps_whole(name, arguments): whether a composite is one call */
+static int recorders;            /* in all threads, under the host lock */
 static int64_t registration;
 
 /* ---- a call ---- */
@@ -99,10 +100,28 @@ static int record(PyObject *to, const tp_op *op, tp_keyset below, tp_value *args
     return status;
 }
 
+/* 1: the recorder keeps a composite as it is. It may try the composite with another recorder in its place. */
+static int keeps_whole(const tp_op *op, const tp_value *args) {
+    if (!asks_whole) return 0;
+    PyGILState_STATE gil = PyGILState_Ensure();
+    char name[128];
+    PyObject *to = Py_NewRef(recorder), *list = arguments_of(op, args);
+    PyObject *answer =
+        list ? PyObject_CallMethod(to, "keeps_whole", "sN", tp_op_name(tp_py_asked_operator(op), name), list) : NULL;
+    int keeps = answer ? PyObject_IsTrue(answer) : -1;
+    Py_XDECREF(answer);
+    Py_DECREF(to);
+    if (keeps < 0) tp_py_error_to_core();
+    PyGILState_Release(gil);
+    return keeps;
+}
+
 static int trace_operator(const tp_op *op, tp_keyset ks, tp_value *args, tp_value *results, void *context) {
     (void)context;
     tp_keyset below = ks & TP_BELOW(Tracer);
-    if (!recorder || is_composite(op, below)) return tp_redispatch_boxed(op, below, args, results);
+    int whole = recorder && is_composite(op, below) ? keeps_whole(op, args) : 1;
+    if (whole < 0) return -1;
+    if (!recorder || !whole) return tp_redispatch_boxed(op, below, args, results);
     PyGILState_STATE gil = PyGILState_Ensure();
     PyObject *to = Py_NewRef(recorder); /* the call may end the recording */
     int status = record(to, op, below, args, results);
@@ -126,6 +145,7 @@ static int register_first(void) {
 static PyObject *swap(PyObject *self TP_UNUSED, PyObject *o) {
     PyObject *before = recorder ? recorder : Py_NewRef(Py_None);
     recorder = o == Py_None ? NULL : Py_NewRef(o);
+    asks_whole = recorder && PyObject_HasAttrString(recorder, "keeps_whole");
     return before;
 }
 

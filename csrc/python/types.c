@@ -300,14 +300,16 @@ static PyObject *size_subscript(PyObject *a, PyObject *key) {
 }
 static PyObject *size_numel(PyObject *o, PyObject *unused) {
     (void)unused;
-    int64_t n = 1;
-    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(o); i++) n *= PyLong_AsLongLong(PyTuple_GET_ITEM(o, i));
-    return PyLong_FromLongLong(n);
+    PyObject *n = PyLong_FromLong(1);
+    for (Py_ssize_t i = 0; n && i < PyTuple_GET_SIZE(o); i++)
+        Py_SETREF(n, PyNumber_Multiply(n, PyTuple_GET_ITEM(o, i)));
+    return n;
 }
 static PyObject *size_new(PyTypeObject *type, PyObject *args, PyObject *kwargs) {
     PyObject *size = PyTuple_Type.tp_new(type, args, kwargs);
     for (Py_ssize_t i = 0; size && i < PyTuple_GET_SIZE(size); i++) {
-        PyObject *item = PyTuple_GET_ITEM(size, i), *whole = PyLong_CheckExact(item) ? Py_NewRef(item) : NULL;
+        PyObject *item = PyTuple_GET_ITEM(size, i);
+        PyObject *whole = PyLong_CheckExact(item) || tp_py_is_symbolic(item) ? Py_NewRef(item) : NULL;
         if (!whole && PyIndex_Check(item)) whole = PyNumber_Index(item);
         if (!whole && !PyErr_Occurred())
             PyErr_Format(PyExc_TypeError, "tensorpy.Size() takes an iterable of 'int' (item %zd is '%s')", i,
@@ -345,6 +347,18 @@ PyObject *tp_py_ints_tuple(tp_ints v) { return fill_tuple(PyTuple_New(v.size), v
 PyObject *tp_py_size(tp_ints v) { return fill_tuple(tp_py_size_type.tp_alloc(&tp_py_size_type, v.size), v); }
 
 /* ---- numbers ---- */
+
+static PyObject *symbolic; /* the class of numbers that are expressions of sizes, of tensorpy/_package/symbols.py */
+
+PyObject *tp_py_set_symbolic(PyObject *self TP_UNUSED, PyObject *type) {
+    if (!PyType_Check(type)) return PyErr_Format(PyExc_TypeError, "a class is expected");
+    Py_XSETREF(symbolic, Py_NewRef(type));
+    Py_RETURN_NONE;
+}
+
+bool tp_py_is_symbolic(PyObject *o) { return symbolic && PyObject_TypeCheck(o, (PyTypeObject *)symbolic); }
+
+PyObject *tp_py_symbolic_passed(PyObject *o) { return PyObject_CallMethod(o, "_passed", NULL); }
 
 static int too_large(PyObject *o) {
     PyErr_Clear();
@@ -390,6 +404,12 @@ int tp_py_to_scalar(PyObject *o, tp_scalar *out) {
         return 1;
     }
     if (tp_py_is_tensor(o)) return tensor_to_scalar(tp_py_tensor_borrow(o), out);
+    if (tp_py_is_symbolic(o)) {
+        PyObject *passed = tp_py_symbolic_passed(o);
+        int ok = passed ? tp_py_to_scalar(passed, out) : -1;
+        Py_XDECREF(passed);
+        return ok;
+    }
     if (strncmp(Py_TYPE(o)->tp_name, "numpy.", 6) != 0 || PySequence_Check(o)) return 0;
     PyObject *item = PyObject_CallMethod(o, "item", NULL); /* a NumPy scalar */
     int ok = item && (PyFloat_Check(item) || PyLong_Check(item) || PyComplex_Check(item)) ? tp_py_to_scalar(item, out)
@@ -418,8 +438,9 @@ int tp_py_to_int(PyObject *o, int64_t *out) {
         return 1;
     }
     if (!PyIndex_Check(o) || PyFloat_Check(o)) return 0;
-    PyObject *index = PyNumber_Index(o);
+    PyObject *index = tp_py_is_symbolic(o) ? tp_py_symbolic_passed(o) : PyNumber_Index(o);
     if (!index) {
+        if (!PyErr_ExceptionMatches(PyExc_Exception)) return -1;
         PyErr_Clear();
         return 0;
     }

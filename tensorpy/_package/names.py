@@ -18,8 +18,8 @@ MODULES = frozenset(
 )
 PRIVATE_MODULES = frozenset(
     """
-    _VF __config__ __future__ _dynamo _functorch _higher_order_ops _inductor _linalg_utils _logging _ops _prims_common
-    _subclasses _utils _vmap_internals
+    _VF __config__ __future__ _decomp _dynamo _functorch _higher_order_ops _inductor _linalg_utils _logging _ops
+    _prims_common _subclasses _utils _vmap_internals
     """.split()
 )
 
@@ -49,6 +49,7 @@ _BY_MODULE = {
     "_package.sizes": """
         sym_float sym_fresh_size sym_int sym_ite sym_max sym_min sym_not sym_sqrt sym_sum
     """,
+    "_package.symbols": "SymBool SymFloat SymInt",
     "_tensor.dtypes": "finfo iinfo",
     "_tensor.methods": "is_tensor",
     "_tensor.quantized": """

@@ -1,11 +1,12 @@
-"""Functions of sizes, which PyTorch may not know yet: here they are numbers, and these what Python does with them."""
+"""Functions of sizes, which may be symbols (symbols.py): on numbers they do what Python does."""
 
 from __future__ import annotations
 
-import math
 import numbers
 from collections.abc import Callable, Sequence
 from typing import Any
+
+from tensorpy._package.symbols import SymBool, SymFloat, SymInt, operation
 
 __all__ = [
     "sym_float", "sym_fresh_size", "sym_int", "sym_ite", "sym_max", "sym_min", "sym_not", "sym_sqrt", "sym_sum",
@@ -14,13 +15,15 @@ __all__ = [
 
 def _picked(pick: Callable[[Any, Any], Any], a: Any, b: Any) -> Any:
     """One of two numbers, a float where one of them is."""
+    if isinstance(a, (SymInt, SymFloat)) or isinstance(b, (SymInt, SymFloat)):
+        return operation(pick.__name__, a, b)
     for value in (a, b):
         if not isinstance(value, numbers.Real):
             raise AssertionError(f"a size is an int or a float, not {type(value).__name__}")
     return float(pick(a, b)) if isinstance(a, float) or isinstance(b, float) else pick(a, b)
 
 
-def sym_int(a: Any) -> int:
+def sym_int(a: Any) -> Any:
     """A number as an int, without what follows the point.
 
     Arguments:
@@ -32,10 +35,10 @@ def sym_int(a: Any) -> int:
         >>> tp.sym_int(-2.7)
         -2
     """
-    return int(a)
+    return operation("trunc", a) if isinstance(a, (SymInt, SymFloat)) else int(a)
 
 
-def sym_float(a: Any) -> float:
+def sym_float(a: Any) -> Any:
     """A number as a float.
 
     Arguments:
@@ -47,7 +50,7 @@ def sym_float(a: Any) -> float:
         >>> tp.sym_float(3)
         3.0
     """
-    return float(a)
+    return operation("float", a) if isinstance(a, (SymInt, SymFloat)) else float(a)
 
 
 def sym_max(a: Any, b: Any) -> Any:
@@ -97,7 +100,7 @@ def sym_sum(args: Sequence[Any]) -> Any:
     return sum(args)
 
 
-def sym_not(a: Any) -> bool:
+def sym_not(a: Any) -> Any:
     """Whether a condition does not hold.
 
     Arguments:
@@ -109,10 +112,10 @@ def sym_not(a: Any) -> bool:
         >>> tp.sym_not(True)
         False
     """
-    return not a
+    return a.negated() if isinstance(a, SymBool) else not a
 
 
-def sym_ite(b: bool, t: Any, f: Any) -> Any:
+def sym_ite(b: Any, t: Any, f: Any) -> Any:
     """One of two values of one type.
 
     Arguments:
@@ -128,6 +131,7 @@ def sym_ite(b: bool, t: Any, f: Any) -> Any:
         >>> tp.sym_ite(2 > 1, "yes", "no")
         'yes'
     """
+    b = bool(b) if isinstance(b, SymBool) else b
     if not isinstance(b, bool):
         raise AssertionError(f"sym_ite: the condition is a bool, not {type(b).__name__}")
     if type(t) is not type(f):
@@ -135,7 +139,7 @@ def sym_ite(b: bool, t: Any, f: Any) -> Any:
     return t if b else f
 
 
-def sym_sqrt(a: Any) -> float:
+def sym_sqrt(a: Any) -> Any:
     """The square root of a number.
 
     Arguments:
@@ -147,7 +151,7 @@ def sym_sqrt(a: Any) -> float:
         >>> tp.sym_sqrt(4)
         2.0
     """
-    return math.sqrt(a)
+    return operation("sqrt", a)
 
 
 def sym_fresh_size(expr: Any) -> Any:

@@ -11,7 +11,8 @@ their results, and names what cannot be known without elements.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+import math
+from collections.abc import Iterator, Sequence
 from typing import Any, cast
 
 from tensorpy import _C
@@ -91,6 +92,50 @@ class FakeTensor(Tensor):
         """Whether its device is Meta."""
         return bool(self.device.type == "meta")
 
+    @property
+    def shape(self) -> Any:
+        """Its sizes; where the mode has a shape environment, they may be symbols."""
+        return self.size()
+
+    def size(self, dim: Any = None) -> Any:
+        """Its sizes, or that of a dimension; where the mode has a shape environment, they may be symbols."""
+        env = _env_of(self)
+        sizes = Tensor.size(self) if dim is None else Tensor.size(self, dim)
+        if env is None:
+            return sizes
+        return env.size_of(sizes) if isinstance(sizes, int) else _C.Size(env.sizes_of(sizes))
+
+    def stride(self, dim: Any = None) -> Any:
+        """Its strides, or that of a dimension; where the mode has a shape environment, they may be symbols."""
+        env = _env_of(self)
+        steps = Tensor.stride(self) if dim is None else Tensor.stride(self, dim)
+        if env is None:
+            return steps
+        return env.size_of(steps) if isinstance(steps, int) else env.sizes_of(steps)
+
+    def numel(self) -> Any:
+        """How many elements there would be."""
+        env = _env_of(self)
+        return Tensor.numel(self) if env is None else math.prod(env.sizes_of(Tensor.size(self)))
+
+    nelement = numel
+
+    def storage_offset(self) -> Any:
+        """Where its first element would be in its memory."""
+        env = _env_of(self)
+        offset = Tensor.storage_offset(self)
+        return offset if env is None else env.size_of(offset)
+
+    def __len__(self) -> int:
+        if _env_of(self) is None or Tensor.dim(self) == 0:
+            return Tensor.__len__(self)
+        return int(self.size(0))
+
+    def __iter__(self) -> Any:
+        if _env_of(self) is not None and Tensor.dim(self):
+            int(self.size(0))
+        return Tensor.__iter__(self)
+
     @classmethod
     def __torch_dispatch__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         mode = next(leaf.fake_mode for leaf in tree_flatten((args, kwargs))[0] if isinstance(leaf, FakeTensor))
@@ -131,11 +176,27 @@ class FakeTensor(Tensor):
         return made
 
 
+def _env_of(t: FakeTensor) -> Any:
+    mode = vars(t).get("fake_mode")
+    return None if mode is None else mode.shape_env
+
+
 def _meta_of(t: Tensor) -> Tensor:
     """A new Meta tensor of the same sizes, strides and offset, which writes nothing of t's."""
-    base = t.untyped_storage().nbytes() // max(t.element_size(), 1)
-    flat = _C.empty(max(base, t.storage_offset()), dtype=t.dtype, device=_META)
-    return flat.as_strided(t.size(), t.stride(), t.storage_offset())
+    base, offset = t.untyped_storage().nbytes() // max(t.element_size(), 1), Tensor.storage_offset(t)
+    flat = _C.empty(max(base, offset), dtype=t.dtype, device=_META)
+    return flat.as_strided(Tensor.size(t), Tensor.stride(t), offset)
+
+
+def _dense_meta(sizes: Sequence[int], like: Tensor) -> Tensor:
+    """A Meta tensor of other sizes whose strides grow in the order of another's; steps of zero stay."""
+    strides, step, span = [0] * len(sizes), 1, 1
+    ours = Tensor.stride(like)
+    for dim in sorted(range(len(sizes)), key=lambda d: (ours[d], -d)):
+        if ours[dim] or Tensor.size(like, dim) <= 1:
+            strides[dim] = step if ours[dim] <= span else ours[dim] * -(-step // span)
+            step, span = strides[dim] * max(sizes[dim], 1), ours[dim] * max(Tensor.size(like, dim), 1)
+    return _C.empty_strided(sizes, strides, dtype=like.dtype, device=_META)
 
 
 class FakeTensorConverter:
@@ -154,13 +215,13 @@ class FakeTensorMode(TorchDispatchMode):
     """In its scope operators give fake tensors, and take these alone.
 
     Results that depend on elements are a DataDependentOutputException, shapes that do a DynamicOutputShapeException.
-    Sizes are numbers: a `shape_env` is taken, and no size is a symbol.
+    Sizes are numbers, or symbols of a `shape_env` (fx.experimental.symbolic_shapes), which are computed with.
 
     Arguments:
         allow_fallback_kernels: is taken: operators without a Meta kernel are an error
         allow_non_fake_inputs: whether operators take tensors with elements beside fake ones, and stand-ins of these
-        shape_env: is taken
-        static_shapes: is taken: sizes are numbers
+        shape_env: a ShapeEnv, where sizes are to be symbols
+        static_shapes: whether sizes are numbers though there is a shape_env
 
     Example:
         >>> from tensorpy._subclasses import FakeTensorMode
@@ -182,7 +243,8 @@ class FakeTensorMode(TorchDispatchMode):
         super().__init__()
         self.fake_tensor_converter = FakeTensorConverter()
         self.allow_fallback_kernels, self.allow_non_fake_inputs = allow_fallback_kernels, allow_non_fake_inputs
-        self.shape_env, self.static_shapes, self.export = shape_env, static_shapes is not False, export
+        self.shape_env, self.static_shapes, self.export = shape_env, static_shapes, export
+        self._is_inside = False  # of a composite kernel, which no program calls
         self._lately: Any = _C.device("cpu")  # where the tensors of the last call were
         self._known: Any = WeakIdKeyDictionary()  # what stands for tensors with elements
         self._constants: Any = WeakIdKeyDictionary()  # fake tensors that have a constant; no two share memory
@@ -195,8 +257,28 @@ class FakeTensorMode(TorchDispatchMode):
         """Whether it is a fake tensor of this mode."""
         return isinstance(t, FakeTensor) and t.fake_mode is self
 
-    def from_tensor(self, tensor: Tensor, *, static_shapes: bool | None = None, **unused: Any) -> FakeTensor:
-        """What stands for a tensor with elements: of its sizes, strides, dtype and device; the same each time."""
+    def from_tensor(
+        self,
+        tensor: Tensor,
+        *,
+        static_shapes: bool | None = None,
+        source: Any = None,
+        symbolic_context: Any = None,
+        **unused: Any,
+    ) -> FakeTensor:
+        """What stands for a tensor with elements: of its sizes, strides, dtype and device; the same each time.
+
+        Arguments:
+            tensor: the tensor
+            static_shapes: whether its sizes are numbers; as the mode and its shape environment have it, if None
+            source: what it is called where sizes are symbols
+            symbolic_context: what is said of its sizes: by dimension what ShapeEnv.create_symbol takes, or None for a
+                number
+
+        Returns: FakeTensor.
+
+        Raises: AssertionError for a fake tensor of another mode.
+        """
         if isinstance(tensor, FakeTensor):
             if tensor.fake_mode is not self:
                 raise AssertionError("from_tensor(): the fake tensor is of another FakeTensorMode")
@@ -207,10 +289,32 @@ class FakeTensorMode(TorchDispatchMode):
             made = self._known.get(tensor)
             if made is None:
                 with no_dispatch():
-                    elem = _meta_of(tensor.detach())
+                    elem = self._sized(tensor.detach(), static_shapes, source, symbolic_context)
                 made = self._known[tensor] = self._standing_for(elem, tensor, tensor.device)
                 if tensor.is_leaf and tensor.grad is not None:
                     made.grad = self.from_tensor(tensor.grad)
+        return made
+
+    def _sized(self, tensor: Tensor, static: bool | None, source: Any, said: Any) -> Tensor:
+        """A tensor of Meta like one with elements, with stand-ins as sizes where these are symbols."""
+        env = self.shape_env
+        if env is None:
+            return _meta_of(tensor)
+        static = self.static_shapes if static is None else static
+        static = env.assume_static_by_default if static is None else static
+        name, sizes = source if isinstance(source, str) else f"x{len(self._known)}", []
+        for dim, size in enumerate(Tensor.size(tensor)):
+            options = said.get(dim) if said is not None else None if static else {}
+            if options is None or (size < 2 and not options.get("key")):
+                sizes.append(env.keep_number(size))
+            else:
+                expr = env.create_symbol(size, f"{name}.size()[{dim}]", **options)
+                sizes.append(env.pass_on(expr))
+        if tuple(sizes) == tuple(Tensor.size(tensor)):
+            return _meta_of(tensor)
+        made = _dense_meta(sizes, tensor)
+        for value, hint in zip(Tensor.stride(made), Tensor.stride(tensor), strict=True):
+            env.agree(value, hint, f"{name}.stride()", frozenset())
         return made
 
     def _standing_for(self, elem: Tensor, t: Tensor, device: Any, constant: Tensor | None = None) -> FakeTensor:
@@ -233,7 +337,7 @@ class FakeTensorMode(TorchDispatchMode):
                 return func(*args, **kwargs)  # printing, reading: nothing that stands for anything is made
         if _is_a_table(func, args, kwargs):
             kwargs["device"] = self._lately
-            args = (self.from_tensor(args[0]),)
+            args = (self.from_tensor(args[0], static_shapes=True),)
             leaves, spec = tree_flatten((args, kwargs))
         leaves = [self._taken(func, leaf) for leaf in leaves]
         if func._opname == "_local_scalar_dense" and leaves[0].constant is not None:
@@ -244,22 +348,165 @@ class FakeTensorMode(TorchDispatchMode):
         args, kwargs = tree_unflatten(leaves, spec)
         if _takes_device(func):
             kwargs["device"] = _META
+            leaves, spec = tree_flatten((args, kwargs))
         known = self._computed(func, fakes, leaves, spec)
         if func._schema.is_mutable and known is None:
             self._forget_constants(fakes)
-        made = self._wrapped(_run(func, args, kwargs), device)
+        symbols = self._symbols(leaves)
+        results = self._run_twice(func, leaves, spec, symbols) if symbols else _run(func, args, kwargs)
+        made = self._wrapped(results, device)
         if isinstance(known, Tensor) and made.constant is None and known.numel() <= 1:
             self._keep_constant(made, known)
         return made
+
+    # ---- sizes that are symbols ----
+
+    def _symbols(self, leaves: list[Any]) -> frozenset[str]:
+        """The symbols in the arguments of a call."""
+        env = self.shape_env
+        if env is None or not env.symbols:
+            return frozenset()
+        numbers: list[Any] = []
+        for leaf in leaves:
+            if isinstance(leaf, Tensor):
+                numbers += Tensor.size(leaf)
+            elif type(leaf) in (int, float):
+                numbers.append(leaf)
+        return cast(frozenset[str], env.symbols_of(numbers))
+
+    def example_of(self, leaf: Any) -> Any:
+        """An argument with the sizes of the example where it has stand-ins."""
+        return self._with_sizes(leaf, self.shape_env.hint_of)
+
+    def _with_sizes(self, leaf: Any, value_of: Any) -> Any:
+        """An argument with other numbers for its symbols."""
+
+        def evaluated(value: Any) -> Any:
+            expr = self.shape_env.read(value)
+            return value if expr is None else expr.evaluate(value_of)
+
+        if isinstance(leaf, FakeTensor):
+            sizes, steps = (list(map(evaluated, v)) for v in (Tensor.size(leaf), Tensor.stride(leaf)))
+            with no_dispatch():
+                return _C.empty_strided(sizes, steps, dtype=leaf.dtype, device=_META)
+        return evaluated(leaf) if type(leaf) in (int, float) else leaf
+
+    def _run_twice(self, func: Any, leaves: list[Any], spec: Any, symbols: frozenset[str]) -> Any:
+        """A call on stand-ins, and on the example's sizes: both are to agree."""
+        args, kwargs = tree_unflatten(leaves, spec)
+        examples = tree_unflatten([self.example_of(leaf) for leaf in leaves], spec)
+        try:
+            example = _run(func, *examples)
+        except (DataDependentOutputException, UnsupportedOperatorException):
+            raise
+        except Exception as error:
+            self.shape_env.settle(symbols, f"{func} of the example: {error}")
+            raise
+        try:
+            results = _run(func, args, kwargs)
+        except Exception:
+            self._unite(func, leaves, spec)
+            self.shape_env.settle(symbols, f"{func} is for these sizes alone")
+            raise
+        if not self.agree(str(func), results, example, symbols):
+            self.shape_env.settle(symbols, f"{func} is for these sizes alone")
+        return results
+
+    def agree(self, name: str, results: Any, example: Any, symbols: frozenset[str], strides: bool = True) -> bool:
+        """Whether results have the sizes of the example's; sizes that are no expression get symbols.
+
+        Arguments:
+            name: the operator
+            results: what it gives for stand-ins
+            example: what it gives for the example's sizes
+            symbols: the symbols of its arguments
+            strides: whether their strides are the example's too
+
+        Returns: bool.
+        """
+        found, wanted = tree_flatten(results)[0], tree_flatten(example)[0]
+        return len(found) == len(wanted) and all(
+            self._agree(name, one, two, symbols, strides) for one, two in zip(found, wanted, strict=True)
+        )
+
+    def _agree(self, name: str, one: Any, two: Any, symbols: frozenset[str], strides: bool) -> bool:
+        if not isinstance(one, Tensor):
+            return True
+        if Tensor.dim(one) != Tensor.dim(two):
+            return False
+        ours, theirs = (*Tensor.size(one), *Tensor.stride(one)), (*Tensor.size(two), *Tensor.stride(two))
+        same = [self.shape_env.agree(a, b, f"{name}", symbols) for a, b in zip(ours, theirs, strict=True)]
+        return all(same if strides else same[: Tensor.dim(one)])
+
+    def _unite(self, func: Any, leaves: list[Any], spec: Any) -> None:
+        """Sizes of arguments that are alike in the example become the same expression: those with which a call runs
+        that has failed, or all; or one size becomes the example's."""
+        env = self.shape_env
+        if env.restarts and env.scale > 1000 and self._would_run(func, leaves, spec, {}, env.other_of):
+            env.shrink()  # the product of all was too large
+        tensors = [leaf for leaf in leaves if isinstance(leaf, Tensor)]
+        values = {value for tensor in tensors for value in (*Tensor.size(tensor), Tensor.numel(tensor))}
+        values |= {leaf for leaf in leaves if type(leaf) is int}
+        exprs = sorted({expr for value in values if (expr := env.read(value)) is not None}, key=str)
+        found = {}
+        alone = {name: env.constant_of(name) for expr in exprs for name in expr.symbols()}
+        for i, a in enumerate(exprs):
+            for b in exprs[:i]:
+                if a.evaluate(env.hint_of) != b.evaluate(env.hint_of) or (solved := env.solved(a, b)) is None:
+                    continue
+                if self._would_run(func, leaves, spec, dict([solved])):
+                    env.unite(**dict([solved]))
+                    return
+                found[solved[0]] = solved[1]
+        for names in [found, *({name: expr} for name, expr in alone.items())]:
+            if names and self._would_run(func, leaves, spec, names):
+                env.unite(**names)
+                return
+
+    def _would_run(self, func: Any, leaves: list[Any], spec: Any, found: dict[str, Any], other: Any = None) -> bool:
+        """Whether a call runs where symbols are these expressions."""
+
+        def value_of(name: str) -> Any:
+            return (other or self.shape_env.stand_in_of)(name) if name not in found else found[name].evaluate(value_of)
+
+        args, kwargs = tree_unflatten([self._with_sizes(leaf, value_of) for leaf in leaves], spec)
+        try:
+            _run(func, args, kwargs)
+        except Exception:
+            return False
+        return True
 
     def _where(self, func: Any, fakes: list[FakeTensor], kwargs: dict[str, Any]) -> Any:
         """Where the results are. A composite in C sees its arguments on Meta, and makes tensors of its own there: these
         are where its arguments say that they are. A factory that a program calls says `pin_memory`."""
         device = _device_of(func, fakes, kwargs)
-        if not fakes and "pin_memory" not in kwargs:
+        if not fakes and (self._is_inside or "pin_memory" not in kwargs):
             return self.said(device)
         self._lately = device
         return device
+
+    @contextlib.contextmanager
+    def inside_of(self, device: Any, leaves: list[Any]) -> Iterator[None]:
+        """A composite kernel is called in the scope: the device Meta that it says is that of its arguments.
+
+        Arguments:
+            device: the device that its call says, if any
+            leaves: its arguments
+        """
+        before = self._is_inside, self._lately
+        places = [leaf.device for leaf in leaves if isinstance(leaf, FakeTensor)]
+        if device is not None or places:
+            self._lately = _C.device(device) if device is not None else places[0]
+        self._is_inside = True
+        try:
+            yield
+        finally:
+            self._is_inside, self._lately = before
+
+    @property
+    def is_inside(self) -> bool:
+        """Whether a composite kernel is called."""
+        return self._is_inside
 
     def said(self, device: Any) -> Any:
         """The device that a composite in C means with the one that it says for a tensor of its own."""
@@ -311,7 +558,7 @@ class FakeTensorMode(TorchDispatchMode):
                 raise AssertionError("Mixing fake modes NYI: the fake tensor is of another FakeTensorMode")
             return leaf
         if self.allow_non_fake_inputs or _C._is_wrapped_number(leaf):
-            return self.from_tensor(leaf)
+            return self.from_tensor(leaf, static_shapes=True)
         raise AssertionError(
             "Please convert all Tensors to FakeTensors first or instantiate FakeTensorMode with "
             f"'allow_non_fake_inputs'. Found a {type(leaf).__name__} of the sizes {tuple(leaf.shape)} in {func}"

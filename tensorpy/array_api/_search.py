@@ -148,6 +148,12 @@ def argsort(x: Tensor, /, *, axis: int = -1, descending: bool = False, stable: b
 class UniqueAllResult(NamedTuple):
     """What unique_all() finds.
 
+    Arguments:
+        values: the different elements
+        indices: where each stands first in the flattened array
+        inverse_indices: which of them each element is
+        counts: how often each is there
+
     Example:
         >>> xp.unique_all(tp.tensor([3, 3])).counts
         tensor([2])
@@ -162,6 +168,10 @@ class UniqueAllResult(NamedTuple):
 class UniqueCountsResult(NamedTuple):
     """What unique_counts() finds.
 
+    Arguments:
+        values: the different elements
+        counts: how often each is there
+
     Example:
         >>> xp.unique_counts(tp.tensor([3, 3])).values
         tensor([3])
@@ -173,6 +183,10 @@ class UniqueCountsResult(NamedTuple):
 
 class UniqueInverseResult(NamedTuple):
     """What unique_inverse() finds.
+
+    Arguments:
+        values: the different elements
+        inverse_indices: which of them each element is
 
     Example:
         >>> xp.unique_inverse(tp.tensor([3, 3])).inverse_indices

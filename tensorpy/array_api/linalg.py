@@ -46,6 +46,10 @@ __all__ = [
 class EighResult(NamedTuple):
     """What eigh() finds.
 
+    Arguments:
+        eigenvalues: the eigenvalues, in order
+        eigenvectors: a unit eigenvector in each column
+
     Example:
         >>> xp.linalg.eigh(tp.eye(2)).eigenvalues
         tensor([1., 1.])
@@ -57,6 +61,10 @@ class EighResult(NamedTuple):
 
 class QRResult(NamedTuple):
     """What qr() finds.
+
+    Arguments:
+        Q: orthonormal columns
+        R: upper triangular matrices; Q @ R is x
 
     Example:
         >>> xp.linalg.qr(tp.eye(2)).Q.shape
@@ -70,6 +78,10 @@ class QRResult(NamedTuple):
 class SlogdetResult(NamedTuple):
     """What slogdet() finds.
 
+    Arguments:
+        sign: the determinants' signs
+        logabsdet: the logarithms of their magnitudes
+
     Example:
         >>> xp.linalg.slogdet(tp.eye(2)).sign
         tensor(1.)
@@ -81,6 +93,11 @@ class SlogdetResult(NamedTuple):
 
 class SVDResult(NamedTuple):
     """What svd() finds.
+
+    Arguments:
+        U: orthonormal columns
+        S: the singular values, the largest first
+        Vh: orthonormal rows; (U * S) @ Vh is x
 
     Example:
         >>> xp.linalg.svd(tp.eye(2)).S

@@ -47,7 +47,7 @@ LAYERS = {
         backends._generated quantization nn.quantized nn.intrinsic nn.qat nn.quantizable utils.data utils.viz
     """,
     "tools: what looks at all of these, or stands for something else": """
-        library _library _custom_ops _subclasses distributed._functional_collectives _functorch.aot_autograd
+        library _library _custom_ops _decomp _subclasses distributed._functional_collectives _functorch.aot_autograd
         _functorch.compilers _functorch.partitioners _dynamo.backends.common
         distributed.nn distributed.checkpoint distributed._composable distributed.fsdp distributed._tensor
         distributed.tensor distributed.timeline distributed.algorithms._checkpoint

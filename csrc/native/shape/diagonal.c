@@ -4,6 +4,7 @@
 #include "iter/iter.h"
 #include "dispatch/key.h"
 #include "native/common/host_ints.h"
+#include "native/common/tags.h"
 #include "prim/table.h"
 
 #include <string.h>
@@ -141,6 +142,7 @@ tp_tensor *one_hot_composite(tp_tensor *self, int64_t num_classes) {
         return tp_fail_null(TP_RuntimeError, "one_hot is only applicable to index tensor of type LongTensor.");
     if (self->numel == 0 && num_classes <= 0)
         return tp_fail_null(TP_RuntimeError, "Can not infer total number of classes from empty tensor.");
+    if (num_classes <= 0 && tp_refuse_meta(self, "one_hot", "dynamic_output_shape") < 0) return NULL;
     /* On Meta there are no classes to check; where a layer sees reads, scatter checks them. */
     bool is_seen = tp_read_is_seen(self), unread = !tp_has_values(self) || is_seen;
     if ((!unread || num_classes <= 0) && highest_class(self, &most) < 0) return NULL;

@@ -12,13 +12,17 @@ from typing import Any
 
 from tensorpy import _C
 from tensorpy._C import Tensor
+from tensorpy._package.symbols import Expr, SymInt, number
 from tensorpy._subclasses.fake_tensor import FakeTensor, FakeTensorMode
+from tensorpy.autograd import no_grad
 from tensorpy.fx.experimental.control_flow import FunctionRecorder
 from tensorpy.fx.experimental.recorder import DataDependentError, Recorder, _tracer  # noqa: F401
+from tensorpy.fx.experimental.symbolic_shapes import Restart, ShapeEnv
 from tensorpy.fx.graph import Graph
 from tensorpy.fx.graph_module import GraphModule
 from tensorpy.fx.interpreter import Interpreter
-from tensorpy.utils._pytree import TreeSpec, tree_flatten, tree_map
+from tensorpy.utils._python_dispatch import _disable_current_modes
+from tensorpy.utils._pytree import TreeSpec, tree_flatten, tree_map, tree_unflatten
 
 # ---- make_fx ----
 
@@ -68,7 +72,11 @@ def _record(
     leaves, own_spec = tree_flatten((args, kwargs))
     spec = spec or own_spec
     for i, (leaf, name) in enumerate(zip(leaves, _input_names(f, args, kwargs), strict=True)):
-        if isinstance(leaf, Tensor):
+        if isinstance(leaf, SymInt):
+            given = graph.placeholder(name)
+            given.target, given.meta["val"] = given.name, leaf
+            recorder.take_size(leaf.expr, given)
+        elif isinstance(leaf, Tensor):
             given = graph.placeholder(name)
             given.target = given.name  # in the code a parameter's name must not be that of something else there
             recorder.know(leaf, given, depends=True)
@@ -92,19 +100,199 @@ def _record(
     return GraphModule(recorder.constants, graph, getattr(f, "__name__", type(f).__name__))
 
 
-class _SameSizes:
-    """A hook of modules: RuntimeError where a tensor has not the sizes of the recorded one, which are in the graph."""
+class SizeChecks:
+    """A hook of modules whose sizes are symbols: ValueError for sizes of which a guard does not hold, or for which an
+    operator of the graph gives other sizes than what was read of the recorded ones.
 
-    def __init__(self, leaves: list[Any]) -> None:
-        self.sizes = [tuple(leaf.shape) if isinstance(leaf, Tensor) else None for leaf in leaves]
+    Arguments:
+        env: the shape environment
+        expected: the arguments' expressions, by `expressions_of`
+        module: the module
+
+    Example:
+        >>> from tensorpy.fx.experimental.proxy_tensor import make_fx
+        >>> make_fx(lambda x: x[:3] * 2, tracing_mode="symbolic")(tp.ones(8))(tp.ones(2))
+        Traceback (most recent call last):
+            ...
+        ValueError: the graph was recorded for sizes of which slice_1.size()[0] is 3, not 2
+    """
+
+    def __init__(self, env: Any, expected: list[Any], module: GraphModule) -> None:
+        self.env, self.code, self.expected = env, module.code, expected
+        self.nodes = {
+            node.name: [env.read(size) for size in Tensor.size(value)]
+            for node in module.graph.nodes
+            if isinstance(value := node.meta.get("val"), FakeTensor)
+        }
+        self.seen: set[tuple[tuple[str, int], ...]] = {tuple(sorted(env.var_to_val.items()))}
+
+    def values(self, leaves: list[Any]) -> dict[str, Any]:
+        """The symbols' numbers for arguments.
+
+        Arguments:
+            leaves: the arguments
+
+        Returns: dict.
+
+        Raises: ValueError for a size that is a number, and is another.
+        """
+        found: dict[str, Any] = {}
+        pairs = []
+        for place, (exprs, leaf) in enumerate(zip(self.expected, leaves, strict=False)):
+            if isinstance(exprs, Expr):
+                pairs.append((exprs, leaf, f"argument {place}"))
+            elif exprs is not None and isinstance(leaf, Tensor):
+                if len(exprs) != leaf.dim():
+                    raise ValueError(
+                        f"the graph was recorded for a tensor of {len(exprs)} dimensions, not {leaf.dim()}"
+                    )
+                pairs += [
+                    (e, n, f"size {d} of argument {place}")
+                    for d, (e, n) in enumerate(zip(exprs, leaf.shape, strict=True))
+                ]
+        for expr, value, _ in pairs:
+            if expr is not None and (name := expr.symbol()) is not None:
+                found.setdefault(name, value)
+        for expr, value, what in pairs:
+            if expr is not None and (wanted := expr.evaluate(found.__getitem__)) != value:
+                raise ValueError(
+                    f"the graph was recorded for sizes of which {what} is {self.env.described(expr)}, {wanted}, "
+                    f"not {value}{self._reason(expr)}"
+                )
+        return found
+
+    def _reason(self, expr: Expr) -> str:
+        reasons = [r for name, r in self.env.reasons.items() if self.env.bound[name] == expr]
+        return f": {reasons[0]}" if reasons else ""
 
     def __call__(self, module: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        given = tree_flatten((args, kwargs))[0]
-        for size, leaf in zip(self.sizes, given, strict=False):
-            if size is not None and isinstance(leaf, Tensor) and tuple(leaf.shape) != size:
+        leaves = tree_flatten((args, kwargs))[0]
+        found = self.values(leaves)
+        key = tuple(sorted(found.items(), key=str))
+        if any(isinstance(leaf, FakeTensor) for leaf in leaves) or not set(self.seen).isdisjoint([key]):
+            self.env.check_sizes(found)
+            return
+        self.env.check_sizes(found)
+        if module.code == self.code and all(type(leaf) is not Tensor or not _special(leaf) for leaf in leaves):
+            self._try(module, args, kwargs, found)
+        self.seen.add(key)
+
+    def _try(self, module: Any, args: tuple[Any, ...], kwargs: dict[str, Any], found: dict[str, Any]) -> None:
+        """Runs the graph on fake tensors of these sizes."""
+        mode = FakeTensorMode(allow_non_fake_inputs=True)
+        before = _tracer.swap(None)
+        try:
+            with _disable_current_modes():
+                args, kwargs = tree_map(lambda t: _faked(mode, t), (args, kwargs))
+                with mode, no_grad():
+                    _Sizes(module, self, found).run_given(args, kwargs)
+        finally:
+            _tracer.swap(before)
+
+
+class _Sizes(Interpreter):
+    """Compares the sizes of each node with what they were read as."""
+
+    def __init__(self, module: Any, checks: SizeChecks, found: dict[str, Any]) -> None:
+        super().__init__(module)
+        self.checks, self.found = checks, found
+
+    def run_given(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        """Runs the graph; an operator's own error is left to the module."""
+        with suppress(_Failed):
+            self.run(*args, **kwargs)
+
+    def run_node(self, n: Any) -> Any:
+        """What a node gives."""
+        try:
+            result = super().run_node(n)
+        except Exception as error:
+            raise _Failed from error
+        exprs = self.checks.nodes.get(n.name)
+        if exprs is None or not isinstance(result, Tensor) or len(exprs) != result.dim():
+            return result
+        for dim, (expr, size) in enumerate(zip(exprs, Tensor.size(result), strict=True)):
+            if expr is None:
+                continue
+            name = expr.symbol()
+            wanted = self.found.setdefault(name, size) if name else expr.evaluate(self.found.__getitem__)
+            if wanted != size:
                 raise ValueError(
-                    f"the graph was recorded for sizes {size}, which are a part of it, not for {tuple(leaf.shape)}"
+                    f"the graph was recorded for sizes of which {n.name}.size()[{dim}] is "
+                    f"{self.checks.env.described(expr)}, not {size}"
                 )
+        return result
+
+
+class _Failed(Exception):
+    pass
+
+
+def _faked(mode: FakeTensorMode, leaf: Any) -> Any:
+    return mode.from_tensor(leaf) if isinstance(leaf, Tensor) else leaf
+
+
+def _special(tensor: Tensor) -> bool:
+    return tensor.layout is not _C.strided or bool(tensor.is_quantized)
+
+
+def expressions_of(env: Any, leaves: list[Any]) -> list[Any]:
+    """The sizes of fake arguments as expressions, and symbolic ints.
+
+    Arguments:
+        env: the shape environment
+        leaves: the arguments
+
+    Returns: a list.
+
+    Example:
+        >>> from tensorpy.fx.experimental.proxy_tensor import expressions_of
+        >>> expressions_of(None, [3])
+        [None]
+    """
+    return [
+        [env.read(size) for size in Tensor.size(leaf)]
+        if isinstance(leaf, Tensor)
+        else leaf.expr
+        if isinstance(leaf, SymInt)
+        else None
+        for leaf in leaves
+    ]
+
+
+def _symbolic(
+    f: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], pre_dispatch: bool, decompositions: Any
+) -> GraphModule:
+    """The graph of a call whose sizes are symbols. The function is called again where one turns out to be a number."""
+    leaves, spec = tree_flatten((args, kwargs))
+    env = ShapeEnv()
+    shapes = [[size for size in leaf.shape if size > 1] for leaf in leaves if isinstance(leaf, Tensor)]
+    env.expect(max(map(len, [*shapes, {size for shape in shapes for size in shape}])))
+    env.restarts = True
+    names = _input_names(f, args, kwargs)
+    while True:
+        env.clear()
+        mode = FakeTensorMode(allow_non_fake_inputs=True, shape_env=env)
+        fakes = [_symbolic_leaf(mode, leaf, name) for leaf, name in zip(leaves, names, strict=True)]
+        expected = expressions_of(env, fakes)
+        try:
+            given, named = tree_unflatten(fakes, spec)
+            with mode:
+                module = _record(f, given, named, pre_dispatch, decompositions, mode, spec)
+        except Restart:
+            continue
+        env.restarts = False
+        module.shape_env = env
+        module.register_forward_pre_hook(SizeChecks(env, expected, module), with_kwargs=True)
+        return module
+
+
+def _symbolic_leaf(mode: FakeTensorMode, leaf: Any, name: str) -> Any:
+    if isinstance(leaf, Tensor):
+        return mode.from_tensor(leaf, source=name)
+    if type(leaf) is int and leaf > 1:
+        return number(mode.shape_env, mode.shape_env.create_symbol(leaf, name, key=("number", name)))
+    return leaf
 
 
 def make_fx(
@@ -124,8 +312,10 @@ def make_fx(
     records all of it for backward where its arguments require grad.
 
     With the modes 'fake' and 'symbolic' nothing is computed: f gets fake tensors for its arguments, which are left as
-    they are in the nodes' `meta["val"]`. Sizes are numbers in these modes too, so the module of 'symbolic' takes the
-    sizes that it was recorded with, and raises ValueError for others.
+    they are in the nodes' `meta["val"]`. With 'symbolic' sizes of arguments, and ints among these, are symbols: a size
+    that f asks for is a node, so is what it computes of it. Where f branches on one, the example's answer is a guard
+    (`module.shape_env.guards`), and where f, or an operator, wants the number, f is called again with a size that is
+    one. The module raises ValueError for sizes of which a guard does not hold.
 
     Arguments:
         f: the function, or a GraphModule
@@ -150,6 +340,8 @@ def make_fx(
         if tracing_mode == "real":
             return _record(function, args, kwargs, pre_dispatch, decomposition_table)
         leaves, spec = tree_flatten((args, kwargs))
+        if tracing_mode == "symbolic" and not any(isinstance(leaf, FakeTensor) for leaf in leaves):
+            return _symbolic(function, args, kwargs, pre_dispatch, decomposition_table)
         modes = (leaf.fake_mode for leaf in leaves if isinstance(leaf, FakeTensor))
         mode = next(modes, None) or FakeTensorMode(allow_non_fake_inputs=True)
 
@@ -157,10 +349,13 @@ def make_fx(
             return mode.from_tensor(leaf) if isinstance(leaf, Tensor) else leaf
 
         fakes = tree_map(faked, args), tree_map(faked, kwargs)
+        expected = None if mode.shape_env is None else expressions_of(mode.shape_env, tree_flatten(fakes)[0])
         with mode:
             module = _record(function, *fakes, pre_dispatch, decomposition_table, mode, spec)
-        if tracing_mode == "symbolic":
-            module.register_forward_pre_hook(_SameSizes(leaves), with_kwargs=True)
+        if expected is not None:
+            module.shape_env = mode.shape_env
+            checks = SizeChecks(mode.shape_env, expected, module)
+            module.register_forward_pre_hook(checks, with_kwargs=True)
         return module
 
     return wrapped

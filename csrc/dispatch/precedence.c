@@ -20,13 +20,13 @@
  * skipped: they are not `live`.
  *
  * The rules are sets of keys: what an alias serves is one set per operator. */
-#include "core/lock.h"
 #include "dispatch/registrations.h"
 
 #define BACKENDS (TP_BACKEND_KEYS | TP_LAYOUT_KEYS)
 #define AUTOGRADS (TP_AUTOGRAD_KEYS & ~TP_BIT(ForwardAD))
 
-static tp_keyset whole_keys; /* of devices that show no memory, and their autograd keys */
+tp_keyset tp_whole_keys;
+tp_registration_node *tp_fallbacks[TP_NUM_KEYS];
 
 static bool has_alias(const tp_op *op, tp_alias_key alias) { return op->slots_taken >> (TP_NUM_KEYS + alias) & 1; }
 
@@ -44,8 +44,8 @@ static bool gives_list_for_list(const tp_op *op) {
 /* The keys at which nothing but a kernel for all of the operator, or the host's, computes it; none for one that takes
  * a tensor to another device, or makes one like it. */
 static tp_keyset taken_whole(const tp_op *op) {
-    if (tp_likely(!whole_keys) || op->info->is_primitive || tp_gives_views(op)) return 0;
-    return takes(op, TP_DEVICE) && takes(op, TP_TENSOR) ? 0 : whole_keys;
+    if (tp_likely(!tp_whole_keys) || op->info->is_primitive || tp_gives_views(op)) return 0;
+    return takes(op, TP_DEVICE) && takes(op, TP_TENSOR) ? 0 : tp_whole_keys;
 }
 
 /* The dense backends that have the primitives which a Dense kernel calls. */
@@ -202,11 +202,4 @@ void tp_compute_entries(tp_op *op, tp_keyset keys) {
     put_bits(&op->boxed_keys, boxed, keys);
     put_bits(&op->shared_keys, shared & TP_BACKEND_KEYS, keys);
     put_bits(&op->live, live, keys);
-}
-
-void tp_take_whole(tp_keyset keys) {
-    tp_lock(TP_LOCK_Operators);
-    whole_keys |= keys;
-    for (int64_t i = 0; i < tp_op_count(); i++) tp_compute_entries(tp_op_at(i), keys);
-    tp_unlock(TP_LOCK_Operators);
 }

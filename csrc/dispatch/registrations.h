@@ -17,6 +17,7 @@ typedef struct tp_registration_node {
     struct tp_registration_node *older, *next;
 } tp_registration_node;
 
+extern tp_keyset tp_whole_keys; /* of devices that show no memory, and their autograd keys */
 extern tp_registration_node *tp_fallbacks[TP_NUM_KEYS];
 extern tp_cell *_Atomic tp_fallback_cells[TP_NUM_KEYS]; /* the boxed ones among these */
 

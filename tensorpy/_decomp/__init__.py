@@ -24,7 +24,7 @@ __all__ = [
 
 _SEEDED = "nondeterministic_seeded"
 _F = TypeVar("_F", bound=Callable[..., Any])
-_BACKENDS = ("CPU", "Meta", "OpenCL", "PrivateUse1", "PrivateUse2", "PrivateUse3")
+_BACKENDS = tuple(key for key in _C._KEYS if f"Autograd{key}" in _C._KEYS)
 
 
 class CompositeDecomposition:

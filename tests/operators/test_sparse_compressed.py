@@ -304,3 +304,33 @@ def test_new_and_small_tensors_of_coordinates() -> None:
     for place, size in (("sparse", (1, 3)), ("dense", (2, 3, 1))):
         with pytest.raises(RuntimeError, match=f"{'shrinking the size of' if place == 'sparse' else 'changing'}"):
             tp.sparse_coo_tensor([[1]], tp.ones(1, 3), (2, 3)).sparse_resize_(size, 1, len(size) - 1)
+
+
+WRITES = {
+    "mul_": lambda t: t.mul_(2), "neg_": lambda t: t.neg_(), "copy_": lambda t: t.copy_(t * 3),
+    "values": lambda t: t.values().add_(1), "sin_": lambda t: t.sin_(),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("layout", ["sparse_csr", "sparse_csc", "sparse_bsr", "sparse_bsc"])
+@pytest.mark.parametrize("name", WRITES)
+def test_what_is_written_to_a_view_is_its_sources(layout: str, name: str) -> None:
+    """A transposed compressed tensor has the lines of its source, and an alias its parts."""
+    torch = pytest.importorskip("torch")
+    values = np.arange(24.0).reshape(4, 6)
+
+    def written(library: Any, view: Any) -> Any:
+        x = made(library, layout, values, 0)
+        WRITES[name](view(x))
+        return x.to_dense().tolist()
+
+    for view in (lambda x: x.transpose(0, 1), lambda x: x.detach()):
+        expected = written(torch, view)
+        assert np.allclose(written(tp, view), expected, rtol=1e-12)
+
+
+def test_a_write_that_changes_the_pattern_leaves_a_view_as_it_is() -> None:
+    x = tp.tensor([[1.0, 0.0], [0.0, 2.0]]).to_sparse_csr()
+    view = x.transpose(0, 1)
+    x.copy_(tp.tensor([[1.0, 1.0], [0.0, 2.0]]).to_sparse_csr())
+    assert x.to_dense().tolist() == [[1.0, 1.0], [0.0, 2.0]] and view.to_dense().tolist() == [[1.0, 0.0], [0.0, 2.0]]

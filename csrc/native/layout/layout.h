@@ -18,6 +18,9 @@ tp_tensor *tp_of_parts(tp_layout layout, tp_tensor *const *parts, const int64_t 
 /* What an operator that writes does: t becomes `made`, in its own dtype. Other layouts than t's are refused; a dense t
  * is written as dense tensors are. */
 int tp_write_layout(tp_tensor *t, tp_tensor *made, const char *op);
+/* Of two tensors in lines of one layout whose parts have the same sizes: the parts of `from` are written where those of
+ * t lie, indices too, and done is set. */
+int tp_copy_lines(tp_tensor *t, tp_tensor *from, const char *op, bool *done);
 /* The same where sizes change: t alone becomes `made`, and aliases of it stay what they are. */
 int tp_replace_layout(tp_tensor *t, tp_tensor *made, const char *op);
 /* An operator on values, one for each place, merges what it is given: it is refused in place of a tensor with several.

@@ -166,7 +166,9 @@ int copy__layout(tp_tensor *self, tp_tensor *src, bool non_blocking TP_UNUSED) {
     tp_autoref *like = tp_to_sparse(src, tp_layout_of(self), TP_NO_INTS, TP_NO_INT),
                *own = like ? tp_clone(like, TP_NO_FORMAT) : NULL;
     tp_autoref *there = own ? tp_to_device(own, self->device, (tp_dtype)self->dtype, false, false, TP_NO_FORMAT) : NULL;
-    return there ? tp_write_layout(self, there, "copy_") : -1;
+    bool done = false;
+    if (!there || tp_copy_lines(self, there, "copy_", &done) < 0) return -1;
+    return done ? 0 : tp_write_layout(self, there, "copy_");
 }
 
 /* fill_.Scalar(Tensor(a!) self, Scalar value) -> Tensor(a!), fill_.Tensor(Tensor(a!) self, Tensor value) -> Tensor(a!):

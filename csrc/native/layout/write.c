@@ -23,14 +23,52 @@ int tp_write_quantized(tp_tensor *t, tp_tensor *made, const char *op) {
     return 0;
 }
 
+static bool is_compressed(tp_layout layout) { return layout >= TP_SPARSE_CSR && layout <= TP_SPARSE_BSC; }
+
+static bool same_memory(const tp_tensor *a, const tp_tensor *b) {
+    return a->storage == b->storage && a->byte_offset == b->byte_offset && tp_same_sizes(a, b);
+}
+
+/* Whether a tensor in lines keeps its pattern: then its values are written where they lie, which views of it see. */
+static bool keeps_pattern(const tp_parts *own, const tp_parts *others) {
+    return is_compressed(own->layout) && same_memory(own->part[0], others->part[0]) &&
+           same_memory(own->part[1], others->part[1]) && tp_same_sizes(own->part[2], others->part[2]);
+}
+
 static int put(tp_tensor *t, tp_tensor *made) {
     tp_autoref *cast =
         made->dtype == t->dtype ? tp_retain(made) : tp_to_dtype(made, (tp_dtype)t->dtype, false, false, TP_NO_FORMAT);
-    tp_parts *parts = cast ? tp_parts_of(cast) : NULL;
-    if (!parts || tp_put_parts_steal(t, parts) < 0) return -1;
+    tp_autoparts *own = tp_parts_of(t);
+    tp_parts *parts = cast && own ? tp_parts_of(cast) : NULL;
+    if (!parts) return -1;
+    if (keeps_pattern(own, parts) && tp_same_sizes(t, made)) {
+        int status = tp_copy_(own->part[2], parts->part[2], false);
+        tp_parts_release(parts);
+        return status;
+    }
+    if (tp_put_parts_steal(t, parts) < 0) return -1;
     if (tp_same_sizes(t, made)) return 0;
     int64_t none[TP_MAX_DIMS] = {0};
     return tp_tensor_set_geometry(t, tp_sizes(made), (tp_ints){none, made->ndim});
+}
+
+static int refuse_recorded(const tp_tensor *t, const tp_tensor *made, const char *op) {
+    if (tp_tls.grad_disabled || !((t->flags | made->flags) & TP_FLAG_REQUIRES_GRAD)) return 0;
+    return tp_fail(TP_RuntimeError,
+                   "%s: a sparse tensor that requires grad is not changed in place; under no_grad it is", op);
+}
+
+int tp_copy_lines(tp_tensor *t, tp_tensor *from, const char *op, bool *done) {
+    tp_autoparts *own = tp_parts_of(t), *others = tp_parts_of(from);
+    if (!own || !others) return -1;
+    *done = is_compressed(own->layout) && own->layout == others->layout && tp_same_sizes(t, from);
+    for (int i = 0; i < 3; i++) *done = *done && tp_same_sizes(own->part[i], others->part[i]);
+    if (!*done) return 0;
+    if (refuse_recorded(t, from, op) < 0 || tp_check_writable(t, op) < 0) return -1;
+    for (int i = 0; i < 3; i++)
+        if (tp_copy_(own->part[i], others->part[i], false) < 0) return -1;
+    tp_bump_version(t);
+    return 0;
 }
 
 int tp_refuse_unmerged(tp_tensor *t, const char *op) {
@@ -38,12 +76,6 @@ int tp_refuse_unmerged(tp_tensor *t, const char *op) {
     if (tp_layout_of(t) != TP_SPARSE_COO) return 0;
     if (tp_is_coalesced(t, &merged) < 0) return -1;
     return merged ? 0 : tp_fail(TP_RuntimeError, "%s requires coalesced input", op);
-}
-
-static int refuse_recorded(const tp_tensor *t, const tp_tensor *made, const char *op) {
-    if (tp_tls.grad_disabled || !((t->flags | made->flags) & TP_FLAG_REQUIRES_GRAD)) return 0;
-    return tp_fail(TP_RuntimeError,
-                   "%s: a sparse tensor that requires grad is not changed in place; under no_grad it is", op);
 }
 
 int tp_replace_layout(tp_tensor *t, tp_tensor *made, const char *op) {

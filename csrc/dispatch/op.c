@@ -20,6 +20,7 @@ static tp_op **all_ops; /* a list that has grown leaves the shorter one to its r
 static int64_t op_count, op_capacity;
 tp_cell *_Atomic tp_fallback_cells[TP_NUM_KEYS];
 static int64_t last_handle, last_at_load; /* what is registered up to then stays */
+static bool loaded;                       /* tables are computed as registrations come and go */
 static _Atomic int64_t kernel_changes;    /* kernels that came or went since */
 
 int64_t tp_kernel_changes(void) { return atomic_load_explicit(&kernel_changes, memory_order_relaxed); }
@@ -110,7 +111,7 @@ int tp_declare_ops(tp_op *ops, const tp_op_info *infos, int64_t n) {
         all_ops[op_count] = &ops[i];
         __atomic_store_n(&buckets[h], &ops[i], __ATOMIC_RELEASE);
         __atomic_store_n(&op_count, op_count + 1, __ATOMIC_RELEASE);
-        if (last_at_load) tp_compute_entries(&ops[i], TP_ALL_KEYS);
+        if (loaded) tp_compute_entries(&ops[i], TP_ALL_KEYS);
     }
     tp_unlock(TP_LOCK_Operators);
     return status;
@@ -135,7 +136,7 @@ void tp_withdraw_op(tp_op *op) {
 /* Computes the entries of a key whose fallback has changed. */
 static void compute_key(tp_key key) {
     atomic_store(&tp_fallback_cells[key], tp_fallbacks[key] ? tp_fallbacks[key]->r.cell : NULL);
-    for (int64_t i = 0; last_at_load && i < op_count; i++) tp_compute_entries(all_ops[i], (tp_keyset)1 << key);
+    for (int64_t i = 0; loaded && i < op_count; i++) tp_compute_entries(all_ops[i], (tp_keyset)1 << key);
 }
 
 /* A primitive that came or went also decides which operators a backend runs itself. */
@@ -231,6 +232,7 @@ void tp_compute_all_tables(void) {
     tp_lock(TP_LOCK_Operators);
     for (int64_t i = 0; i < op_count; i++) tp_compute_entries(all_ops[i], TP_ALL_KEYS);
     last_at_load = last_handle;
+    loaded = true;
     tp_unlock(TP_LOCK_Operators);
 }
 

@@ -40,7 +40,8 @@ SECTIONS = {
         distributions.transforms distributions.constraints distributions.kl
     """,
     "Gradients and graphs": """
-        autograd autograd.forward_ad autograd.functional autograd.graph autograd.profiler func fx
+        autograd autograd.forward_ad autograd.functional autograd.graph autograd.profiler func export
+        export.dynamic_shapes export.exported_program export.graph_signature fx
         fx.experimental.proxy_tensor fx.passes.shape_prop
     """,
     "Looking inside": """

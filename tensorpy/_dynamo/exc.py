@@ -21,7 +21,7 @@ class RecompileError(TorchDynamoException):
 
 
 class UserErrorType(Enum):
-    """What a program did that PyTorch's compiler cannot have; nothing here raises it."""
+    """What a program did that an export cannot have."""
 
     DYNAMIC_CONTROL_FLOW = auto()
     ANTI_PATTERN = auto()
@@ -42,7 +42,17 @@ class ResetRequired(TorchDynamoException):
 
 
 class UserError(Unsupported):
-    """PyTorch's, for programs that catch it."""
+    """A program cannot be exported as it was said.
+
+    Arguments:
+        error_type: of which kind the error is
+        msg: what is wrong
+        case_name: is taken
+    """
+
+    def __init__(self, error_type: UserErrorType, msg: str, case_name: str | None = None) -> None:
+        self.error_type, self.message, self.case_name = error_type, msg, case_name
+        super().__init__(msg)
 
 
 class RecompileLimitExceeded(Unsupported):

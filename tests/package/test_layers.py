@@ -51,7 +51,7 @@ LAYERS = {
         _functorch.compilers _functorch.partitioners _dynamo.backends.common
         distributed.nn distributed.checkpoint distributed._composable distributed.fsdp distributed._tensor
         distributed.tensor distributed.timeline distributed.algorithms._checkpoint
-        testing backends utils jit _jit_internal onnx hub mps mtia xpu __config__ _as_torch run
+        export testing backends utils jit _jit_internal onnx hub mps mtia xpu __config__ _as_torch run
         cuda.memory cuda.nccl cuda.streams
     """,
 }

@@ -1,0 +1,247 @@
+"""tensorpy.export: programs as graphs whose parameters are inputs, run with other sizes beside the modules."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+import tensorpy as tp
+from tensorpy import nn
+from tensorpy._dynamo.exc import UserError
+from tensorpy.export import Dim, ExportedProgram, export
+from tensorpy.fx.experimental.symbolic_shapes import GuardOnDataDependentSymNode
+
+
+class Norm(nn.Module):
+    """Writes buffers where it trains."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.conv, self.norm = nn.Conv2d(3, 4, 3), nn.BatchNorm2d(4)
+
+    def forward(self, x: tp.Tensor) -> tp.Tensor:
+        return self.norm(self.conv(x)).relu().flatten(1)
+
+
+class Mixed(nn.Module):
+    """Has parameters twice, a constant, a buffer that it puts another tensor in, and writes an argument."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(tp.ones(2))
+        self.same, self.constant = self.weight, tp.tensor([1.0, 2.0])
+        self.register_buffer("count", tp.zeros(2), persistent=False)
+
+    def forward(self, x: tp.Tensor, *, scale: int = 2, more: Any = ()) -> dict[str, Any]:
+        self.count = self.count + 1
+        x.add_(1)
+        return {
+            "y": x * self.count * self.same * scale + self.constant,
+            "rows": x.shape[0],
+            "more": [m * 2 for m in more],
+        }
+
+
+def layer() -> nn.Module:
+    return nn.TransformerEncoderLayer(8, 2, 16, batch_first=True, dropout=0.0)
+
+
+b, s = Dim("b"), Dim("s")
+PROGRAMS: dict[str, tuple[Callable[[], Any], Any, Any, Any]] = {
+    "mlp": (lambda: nn.Sequential(nn.Linear(4, 8), nn.GELU(), nn.Linear(8, 2)), (3, 4), {0: b}, (9, 4)),
+    "convolution": (lambda: nn.Sequential(nn.Conv2d(1, 2, 3), nn.MaxPool2d(2)), (2, 1, 8, 8), {0: b}, (5, 1, 8, 8)),
+    "norm": (Norm, (2, 3, 8, 8), {0: b}, (5, 3, 8, 8)),
+    "norm, not training": (lambda: Norm().eval(), (2, 3, 8, 8), {0: b}, (5, 3, 8, 8)),
+    "transformer": (layer, (2, 5, 8), {0: b, 1: s}, (3, 7, 8)),
+    "transformer, not training": (lambda: layer().eval(), (2, 5, 8), {0: b, 1: s}, (3, 7, 8)),
+    "lstm": (lambda: nn.LSTM(4, 3, batch_first=True), (2, 5, 4), None, (2, 5, 4)),
+    "gru": (lambda: nn.GRU(4, 3), (5, 2, 4), None, (5, 2, 4)),
+}
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+@pytest.mark.parametrize("decomposed", [False, True])
+def test_a_module_of_the_program_does_what_the_module_does(name: str, decomposed: bool) -> None:
+    tp.manual_seed(0)
+    make, shape, said, other = PROGRAMS[name]
+    module = make()
+    program = export(module, (tp.randn(shape),), dynamic_shapes=None if said is None else (said,))
+    program = program.run_decompositions() if decomposed else program
+    program.validate()
+    reference, x = copy.deepcopy(module), tp.randn(other)
+    ours, theirs = program.module()(x), reference(x)
+    tp.testing.assert_close(ours, theirs, rtol=1e-5, atol=1e-6)
+    for (ours_name, ours_buffer), (theirs_name, buffer) in zip(
+        sorted(program.named_buffers()), sorted(reference.named_buffers()), strict=True
+    ):
+        assert ours_name == theirs_name
+        tp.testing.assert_close(ours_buffer, buffer)
+    if decomposed:
+        assert not [node for node in program.graph.nodes if "!" in getattr(node.target, "_schema", "")]
+        assert not module.training or tp.ops.aten.native_batch_norm.default not in {
+            n.target for n in program.graph.nodes
+        }
+
+
+def exported(**options: Any) -> tuple[Mixed, ExportedProgram]:
+    module = Mixed()
+    return module, export(module, (tp.zeros(2),), {"scale": 3, "more": [tp.ones(1)]}, **options)
+
+
+def test_the_signature_says_what_inputs_are() -> None:
+    module, program = exported()
+    assert str(program.graph_signature) == (
+        "\n# inputs\n"
+        "p_weight: PARAMETER target='weight'\n"
+        "b_count: BUFFER target='count' persistent=False\n"
+        "c_constant: CONSTANT_TENSOR target='constant'\n"
+        "x: USER_INPUT\nscale: USER_INPUT\nmore_0: USER_INPUT\n"
+        "\n# outputs\n"
+        "add_1: USER_OUTPUT\n: USER_OUTPUT\nmul_3: USER_OUTPUT\n"
+    )
+    signature = program.graph_signature
+    assert signature.parameters == ("weight",) and signature.buffers == signature.non_persistent_buffers == ("count",)
+    assert signature.lifted_tensor_constants == ("constant",) and signature.user_inputs == ("x", 3, "more_0")
+    assert signature.user_outputs == ("add_1", 2, "mul_3") and not signature.buffers_to_mutate
+    assert list(program.state_dict) == ["weight"] and set(program.constants) == {"count", "constant"}
+    assert [p is module.weight for p in program.parameters()] == [True]
+    assert program.module_call_graph[0].signature.forward_arg_names == ["x", "scale", "more"]
+
+
+def test_what_a_program_writes_is_an_output_of_its_decompositions() -> None:
+    _, program = exported()
+    made = program.run_decompositions()
+    assert made.graph_signature.buffers_to_mutate.keys() == {"add"}
+    assert list(made.graph_signature.user_inputs_to_mutate.values()) == ["x"]
+    for each in (program, made):
+        x = tp.zeros(2)
+        module = each.module()
+        before = module.count.clone()
+        result = module(x, scale=3, more=[tp.ones(1)])
+        assert x.tolist() == [1.0, 1.0] and module.count.tolist() == (before + 1).tolist()
+        assert result["rows"] == 2 and result["more"][0].tolist() == [2.0]
+        assert result["y"].tolist() == (3 * module.count + tp.tensor([1.0, 2.0])).tolist()
+
+
+def test_a_program_trains() -> None:
+    module = nn.Linear(3, 1)
+    made = export(module, (tp.ones(2, 3),), dynamic_shapes=({0: Dim.AUTO},)).module()
+    made(tp.ones(4, 3)).sum().backward()
+    assert module.weight.grad is not None and module.weight.grad.tolist() == [[4.0, 4.0, 4.0]]
+    with pytest.raises(NotImplementedError, match="other mode"):
+        made.eval()
+
+
+class Sum(nn.Module):
+    def forward(self, x: tp.Tensor, y: tp.Tensor) -> Any:
+        return x + y, x.shape[0]
+
+
+class Branch(nn.Module):
+    def forward(self, x: tp.Tensor) -> tp.Tensor:
+        return x * 2 if x.shape[0] > 4 else x
+
+
+class Joined(nn.Module):
+    def forward(self, x: tp.Tensor, y: tp.Tensor) -> tp.Tensor:
+        return tp.cat([x, x, y[:1]]) + y
+
+
+def test_sizes_that_vary() -> None:
+    pair = (tp.ones(4, 3), tp.ones(4, 3))
+    program = export(Sum(), pair, dynamic_shapes={"x": {0: b}, "y": {0: b}})
+    assert repr(program.range_constraints) == "{s0: VR[2, int_oo]}"
+    assert program.module()(tp.ones(6, 3), tp.ones(6, 3))[1] == 6
+    assert [spec.arg.name for spec in program.graph_signature.output_specs] == ["add", "sym_size_int"]
+    ranged = export(Branch(), (tp.ones(8, 3),), dynamic_shapes=({0: Dim("n", min=5, max=9)},))
+    assert repr(ranged.range_constraints) == "{s0: VR[5, 9]}"
+    derived = export(Joined(), (tp.ones(4, 3), tp.ones(9, 3)), dynamic_shapes=({0: b}, {0: 2 * b + 1}))
+    assert derived.module()(tp.ones(3, 3), tp.ones(7, 3)).shape == (7, 3)
+    for args, why in (
+        ((tp.ones(3, 3), tp.ones(8, 3)), r"y.size\(\)\[0\] == 2\*x.size\(\)\[0\] \+ 1"),
+        ((tp.ones(3, 4), tp.ones(7, 3)), r"x.size\(\)\[1\] == 3"),
+        ((tp.ones(3), tp.ones(7, 3)), "more than"),
+    ):
+        with pytest.raises(AssertionError, match=f"Guard failed: .*{why}"):
+            derived.module()(*args)
+    with pytest.raises(AssertionError, match=r"Guard failed: x.size\(\)\[0\] <= 9"):
+        ranged.module()(tp.ones(10, 3))
+    with pytest.raises(AssertionError, match=r"Guard failed: x.size\(\)\[0\] >= 5"):
+        ranged.module()(tp.ones(4, 3))
+    automatic = export(Branch(), (tp.ones(8, 3),), dynamic_shapes=({0: Dim.AUTO, 1: Dim.AUTO},)).module()
+    assert automatic(tp.ones(5, 6)).tolist() == [[2.0] * 6] * 5
+    with pytest.raises(AssertionError, match=r"x.size\(\)\[0\] > 4"):
+        automatic(tp.ones(3, 3))
+    assert (
+        automatic.training and export(Branch(), (tp.ones(8, 3),)).module(check_guards=False)(tp.ones(3, 3)).sum() == 18
+    )
+
+
+PAIR = (tp.ones(4, 3), tp.ones(4, 3))
+VIOLATIONS: dict[str, tuple[Callable[[], object], str]] = {
+    "a number": (lambda: export(Sum(), PAIR, dynamic_shapes=({0: b}, None)), r"\(b\)! x.size.* for 4 alone.*b = 4"),
+    "two names": (lambda: export(Sum(), PAIR, dynamic_shapes=({0: b}, {0: s})), r"\(b, s\)! .*s = b"),
+    "a guard": (lambda: export(Branch(), (tp.ones(8),), dynamic_shapes=({0: b},)), r"x.size\(\)\[0\] > 4.*test_export"),
+    "dynamic": (lambda: export(Sum(), PAIR, dynamic_shapes=({0: Dim.DYNAMIC}, None)), "for 4 alone"),
+    "one": (lambda: export(Branch(), (tp.ones(1),), dynamic_shapes=({0: b},)), "is 1 in the example"),
+    "range": (lambda: export(Branch(), (tp.ones(8),), dynamic_shapes=({0: Dim("n", max=5)},)), "8 is not in the range"),
+    "alike": (
+        lambda: export(Sum(), (tp.ones(4), tp.ones(5)), dynamic_shapes=({0: b}, {0: b})),
+        "is 4 in x.* and 5 in y",
+    ),
+    "derived": (lambda: export(Sum(), (tp.ones(4), tp.ones(9)), dynamic_shapes=({0: b}, {0: 2 * b})), "9 is no 2"),
+    "names": (lambda: export(Branch(), (tp.ones(8),), dynamic_shapes={"z": None}), r"\['x'\]"),
+    "count": (lambda: export(Branch(), (tp.ones(8),), dynamic_shapes=(None, None)), "each of the arguments"),
+    "dimension": (lambda: export(Branch(), (tp.ones(8),), dynamic_shapes=({3: b},)), "no dimension 3"),
+    "kind": (lambda: export(Branch(), (tp.ones(8),), dynamic_shapes=({0: "b"},)), "a Dim, an int or None"),
+    "size": (lambda: export(Branch(), (tp.ones(8),), dynamic_shapes=({0: 7},)), "the size 8, not 7"),
+    "args": (lambda: export(Branch(), tp.ones(8)), "a tuple of arguments"),
+}
+
+
+@pytest.mark.parametrize("name", VIOLATIONS)
+def test_what_cannot_be_exported_as_it_was_said(name: str) -> None:
+    call, why = VIOLATIONS[name]
+    with pytest.raises(UserError, match=why):
+        call()
+
+
+class ByValue(nn.Module):
+    def forward(self, x: tp.Tensor) -> tp.Tensor:
+        return -x if x.sum() > 0 else x
+
+
+def test_other_errors() -> None:
+    with pytest.raises(GuardOnDataDependentSymNode, match=r"test_export\.py:\d+"):
+        export(ByValue(), (tp.ones(2),))
+    with pytest.raises(ValueError, match="Expected `mod`"):
+        export(lambda x: x, (tp.ones(1),))
+    program = export(Sum(), PAIR)
+    with pytest.raises(RuntimeError, match=r"module\(\)"):
+        program(*PAIR)
+    with pytest.raises(ValueError, match="exported for arguments like"):
+        program.module()(PAIR[0])
+    with pytest.raises(AssertionError, match="scale == 3"):
+        exported()[1].module()(tp.zeros(2), scale=4, more=[tp.ones(1)])
+    for wrong in (lambda: Dim("1"), lambda: Dim("b", min=3, max=2)):
+        with pytest.raises(ValueError, match=r"Dim\("):
+            wrong()
+    with pytest.raises(TypeError, match="whole number"):
+        b * 0.5
+    with pytest.raises(TypeError, match="no range"):
+        Dim.STATIC(max=3)
+
+
+def test_names_are_pytorchs() -> None:
+    torch = pytest.importorskip("torch")
+    names = ("InputKind", "OutputKind")
+    for name in names:
+        ours, theirs = (getattr(lib.export.graph_signature, name) for lib in (tp, torch))
+        assert [kind.name for kind in ours] == [kind.name for kind in theirs]
+    program = torch.export.export(torch.nn.Linear(2, 3), (torch.ones(1, 2),))
+    ours = export(nn.Linear(2, 3), (tp.ones(1, 2),))
+    assert str(ours.graph_signature).strip() == str(program.graph_signature).strip()
+    assert [(n.op, n.name) for n in ours.graph.nodes] == [(n.op, n.name) for n in program.graph.nodes]

@@ -10,9 +10,9 @@ from __future__ import annotations
 # tensorpy.<name>
 MODULES = frozenset(
     """
-    accelerator amp ao array_api autograd backends codegen compiler cpu cuda dispatch distributed distributions fft func
-    export functional futures fx hub jit library linalg masked monitor mps mtia multiprocessing nested nn onnx opencl ops optim
-    overrides profiler quantization quasirandom random serialization signal sparse special storage testing
+    accelerator amp ao array_api autograd backends codegen compiler cpu cuda dispatch distributed distributions export
+    fft func functional futures fx hub jit library linalg masked monitor mps mtia multiprocessing nested nn onnx opencl
+    ops optim overrides profiler quantization quasirandom random serialization signal sparse special storage testing
     torch_version types utils version xpu
     """.split()
 )

@@ -1,5 +1,6 @@
 """The sdist: it has every file of the tree and none that a build makes, and builds without the tree."""
 
+import fcntl
 import os
 import subprocess
 import sys
@@ -35,7 +36,9 @@ def unpacked(tmp_path_factory):
     pytest.importorskip("setuptools")
     folder = tmp_path_factory.mktemp("sdist")
     command = [sys.executable, "setup.py", "-q", "egg_info", "-e", folder, "sdist", "-d", folder]
-    subprocess.run(command, check=True, cwd=ROOT, capture_output=True)
+    with open(ROOT / "setup.py") as held:  # sdist gathers the files in a folder of the tree: one at a time
+        fcntl.flock(held, fcntl.LOCK_EX)
+        subprocess.run(command, check=True, cwd=ROOT, capture_output=True)
     archive = next(folder.glob("tensorpy-*.tar.gz"))
     with tarfile.open(archive) as files:
         files.extractall(folder)

@@ -293,7 +293,7 @@ def _option(said: Any, size: int, leaf: int, dim: int, source: str) -> dict[str,
     if not low <= size <= most and not (size < 2 and isinstance(said, (Dim, _Derived))):
         raise _violated(source, f"{size} is not in the range [{low}, {most}]")
     if size < 2:
-        raise _violated(source, f"{said.__name__} was said to vary, and is {size} in the example, which is a number")
+        raise _violated(source, f"{said!r} was said to vary, and is {size} in the example, which is a number")
     return {"key": key, "low": low, "high": most}
 
 

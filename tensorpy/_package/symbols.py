@@ -527,13 +527,13 @@ def _operand(value: Any) -> Expr | None:
 
 
 def _computed(kind: str, *values: Any) -> Any:
-    operands = [_operand(value) for value in values]
-    if any(operand is None for operand in operands):
+    operands = [operand for value in values if (operand := _operand(value)) is not None]
+    if len(operands) < len(values):
         return NotImplemented
     env = next(value.env for value in values if isinstance(value, _Number))
     if kind in ("floordiv", "mod", "truediv") and operands[1] == Expr.of(0):
         raise ZeroDivisionError("division by zero")
-    return number(env, build(kind, *operands))  # type: ignore[arg-type]
+    return number(env, build(kind, *operands))
 
 
 def _compared(op: str, a: Any, b: Any) -> Any:

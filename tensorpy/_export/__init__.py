@@ -1,1 +1,1 @@
-"""Export of programs to graphs is not here; `wrappers` has what classes of tensors say to it."""
+"""What classes of tensors say to export: `wrappers`. `tensorpy.export` is what exports."""

@@ -31,8 +31,9 @@ def asarray(obj: object, /, *, dtype: dtype | None = None, device: Device = None
         tensor([[1, 2],
                 [3, 4]])
     """
-    made = obj if isinstance(obj, Tensor) and copy is None and dtype is None and device is None else None
-    return made if made is not None else tp.asarray(obj, dtype=dtype, device=device, copy=copy)
+    if isinstance(obj, Tensor) and copy is None and dtype is None and device is None:
+        return obj
+    return tp.asarray(obj, dtype=dtype, device=device, copy=copy)
 
 
 def from_dlpack(x: Any, /, *, device: Device = None, copy: bool | None = None) -> Tensor:

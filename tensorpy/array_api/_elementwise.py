@@ -600,6 +600,8 @@ def clip(x: Tensor, /, min: Tensor | float | None = None, max: Tensor | float | 
         >>> xp.clip(tp.tensor([-3, 5]), 0, 2)
         tensor([0, 2])
     """
+    if min is None and max is None:
+        return x.clone()
     if min is not None:
         x = maximum(x, min).to(x.dtype)
-    return x.clone() if max is None and min is None else x if max is None else minimum(x, max).to(x.dtype)
+    return x if max is None else minimum(x, max).to(x.dtype)

@@ -30,7 +30,7 @@ from tensorpy.func import functionalize
 from tensorpy.fx.experimental.control_flow import FunctionRecorder
 from tensorpy.fx.experimental.recorder import _tracer
 from tensorpy.fx.experimental.symbolic_shapes import GuardOnDataDependentSymNode, Restart, ShapeEnv
-from tensorpy.fx.node import overload
+from tensorpy.fx.node import Node, overload
 from tensorpy.nn.utils.stateless import _reparametrize_module
 from tensorpy.utils._pytree import tree_flatten, tree_unflatten
 
@@ -328,7 +328,6 @@ class _Shapes:
             for d in range(leaf.dim())
         ]
         _check_alike(every)
-        self.derived: dict[str, _Derived] = {s.__name__: s for s, _, _ in every if isinstance(s, _Derived)}
 
     def context(self, leaf: int) -> dict[int, Any]:
         """What FakeTensorMode.from_tensor takes for an argument."""
@@ -421,7 +420,7 @@ def _line_of(error: BaseException) -> str:
     return found
 
 
-def _call(module: Any, fakes: dict[str, Any], args: Any, kwargs: Any, recorder: Any, mode: Any) -> Any:
+def _call(module: Any, fakes: dict[str, Any], args: Any, kwargs: Any, mode: Any) -> Any:
     """The program's result; a buffer that it puts another tensor in is written."""
     with mode, _reparametrize_module(module, fakes):
         result = module(*args, **kwargs)
@@ -449,8 +448,7 @@ def _lift_constants(recorder: Any, module: Any, first: Any, lifted: list[Lifted]
         if known is None:
             known = Lifted(f"c_{_identifier(target)}", target, InputKind.CONSTANT_TENSOR, value)
             lifted.append(known)
-            where = graph.inserting_before(first) if first is not None else graph.inserting_after(node)
-            with where:
+            with graph.inserting_before(first or next(n for n in graph.nodes if n.op != "placeholder")):
                 made = graph.placeholder(known.name)
             made.target = made.name
             made.meta["val"] = recorder.fakes.from_tensor(value, static_shapes=True)
@@ -525,7 +523,7 @@ def _trace_once(
     known = {name: mode.from_tensor(value) for name, value in _all_names(module).items()}
     before = _tracer.set(recorder)
     try:
-        result = _call(module, known, args, kwargs, recorder, mode)
+        result = _call(module, known, args, kwargs, mode)
     finally:
         _tracer.set(before)
     outputs, out_spec = tree_flatten(result)
@@ -540,7 +538,7 @@ def _trace_once(
         specs.append(InputSpec(InputKind.USER_INPUT, arg, None))
     order = [n.name for n in graph.nodes if n.op == "placeholder"]
     specs.sort(key=lambda spec: order.index(spec.arg.name))
-    ends = [OutputSpec(OutputKind.USER_OUTPUT, _output(value), None) for value in written]
+    ends = [OutputSpec(OutputKind.USER_OUTPUT, argument_of(value), None) for value in written]
     state = {e.target: e.value for e in lifted if e.kind is InputKind.PARAMETER or e.persistent}
     constants = {e.target: e.value for e in lifted if e.target not in state}
     values = {i: leaf for i, leaf in enumerate(leaves) if not isinstance(leaf, Tensor)}
@@ -563,8 +561,20 @@ def _take(recorder: Any, name: str, leaf: Any) -> str:
     return str(node.name)
 
 
-def _output(value: Any) -> Any:
-    if not hasattr(value, "op"):
+def argument_of(value: Any) -> Any:
+    """What an output of a graph is.
+
+    Arguments:
+        value: a node, or a value
+
+    Returns: TensorArgument, SymIntArgument or ConstantArgument.
+
+    Example:
+        >>> from tensorpy.export._trace import argument_of
+        >>> argument_of(3)
+        ConstantArgument(name='', value=3)
+    """
+    if not isinstance(value, Node):
         return ConstantArgument("", value)
     return SymIntArgument(value.name) if isinstance(value.meta.get("val"), SymInt) else TensorArgument(value.name)
 

@@ -9,9 +9,8 @@ from typing import Any
 
 import tensorpy as tp
 from tensorpy._decomp import core_aten_decompositions
-from tensorpy.export._trace import Traced, functional
+from tensorpy.export._trace import Traced, argument_of, functional
 from tensorpy.export.graph_signature import (
-    ConstantArgument,
     ExportGraphSignature,
     InputKind,
     InputSpec,
@@ -258,16 +257,17 @@ class ExportedProgram:
             _put(root, spec, kept[spec.target])
             values[node] = graph.get_attr(spec.target)
             values[node].meta = dict(node.meta)
-        last = next(iter(reversed(self.graph.nodes)))
-        outputs = list(last.args[0])
+        inputs = {
+            (spec.kind is InputKind.USER_INPUT, spec.target or node.name): values[node]
+            for node in self.graph.nodes
+            if node.op == "placeholder" and (spec := kinds[node.name])
+        }
         own = []
-        for spec_out, value in zip(self.graph_signature.output_specs, outputs, strict=True):
-            if spec_out.kind is OutputKind.USER_OUTPUT:
+        for output, value in zip(self.graph_signature.output_specs, self.graph.output_node().args[0], strict=True):
+            if output.kind is OutputKind.USER_OUTPUT:
                 own.append(values.get(value, value) if not isinstance(value, list) else value)
                 continue
-            written = values[
-                next(n for n in self.graph.nodes if n.op == "placeholder" and _is_target(kinds, n, spec_out))
-            ]
+            written = inputs[output.kind is OutputKind.USER_INPUT_MUTATION, str(output.target)]
             graph.call_function(tp.ops.aten.copy_.default, (written, values[value]))
         graph.in_spec, graph.out_spec = self._traced.in_spec, self._traced.out_spec
         graph.output(own)
@@ -292,7 +292,7 @@ class ExportedProgram:
             OutputSpec(_WRITTEN[by_name[name].kind], TensorArgument(node.name), by_name[name].target or name)
             for name, node in written
         ]
-        own = list(next(iter(reversed(traced.graph.nodes))).args[0])[len(written) :]
+        own = traced.graph.output_node().args[0][len(written) :]
         outputs += [OutputSpec(OutputKind.USER_OUTPUT, argument_of(value), None) for value in own]
         return ExportedProgram(traced, ExportGraphSignature(inputs, outputs), "ATEN")
 
@@ -304,8 +304,7 @@ class ExportedProgram:
         self.graph.lint()
         names = [node.name for node in self.graph.nodes if node.op == "placeholder"]
         said = [spec.arg.name for spec in self.graph_signature.input_specs]
-        outputs = list(next(iter(reversed(self.graph.nodes))).args[0])
-        if names != said or len(outputs) != len(self.graph_signature.output_specs):
+        if names != said or len(self.graph.output_node().args[0]) != len(self.graph_signature.output_specs):
             raise RuntimeError(f"the graph's inputs are {names}, its signature's {said}")
 
     def __str__(self) -> str:
@@ -323,28 +322,6 @@ _WRITTEN = {
     InputKind.CONSTANT_TENSOR: OutputKind.BUFFER_MUTATION,
     InputKind.USER_INPUT: OutputKind.USER_INPUT_MUTATION,
 }
-
-
-def argument_of(value: Any) -> Any:
-    """What an output of a graph is.
-
-    Arguments:
-        value: a node, or a value
-
-    Returns: TensorArgument or ConstantArgument.
-
-    Example:
-        >>> tp.export.exported_program.argument_of(3)
-        ConstantArgument(name='', value=3)
-    """
-    return (
-        TensorArgument(value.name) if hasattr(value, "name") and hasattr(value, "op") else ConstantArgument("", value)
-    )
-
-
-def _is_target(kinds: dict[str, InputSpec], node: Any, output: OutputSpec) -> bool:
-    spec = kinds[node.name]
-    return spec.target == output.target if spec.target is not None else node.name == output.target
 
 
 def _put(root: Any, spec: InputSpec, value: Any) -> None:

@@ -23,16 +23,14 @@ int tp_write_quantized(tp_tensor *t, tp_tensor *made, const char *op) {
     return 0;
 }
 
-static bool is_compressed(tp_layout layout) { return layout >= TP_SPARSE_CSR && layout <= TP_SPARSE_BSC; }
-
 static bool same_memory(const tp_tensor *a, const tp_tensor *b) {
     return a->storage == b->storage && a->byte_offset == b->byte_offset && tp_same_sizes(a, b);
 }
 
-/* Whether a tensor in lines keeps its pattern: then its values are written where they lie, which views of it see. */
-static bool keeps_pattern(const tp_parts *own, const tp_parts *others) {
-    return is_compressed(own->layout) && same_memory(own->part[0], others->part[0]) &&
-           same_memory(own->part[1], others->part[1]) && tp_same_sizes(own->part[2], others->part[2]);
+/* Whether parts in lines keep their pattern: then the values are written where they lie, which views of them see. */
+static bool keep_pattern(const tp_parts *own, const tp_parts *others) {
+    return same_memory(own->part[0], others->part[0]) && same_memory(own->part[1], others->part[1]) &&
+           tp_same_sizes(own->part[2], others->part[2]);
 }
 
 static int put(tp_tensor *t, tp_tensor *made) {
@@ -41,7 +39,7 @@ static int put(tp_tensor *t, tp_tensor *made) {
     tp_autoparts *own = tp_parts_of(t);
     tp_parts *parts = cast && own ? tp_parts_of(cast) : NULL;
     if (!parts) return -1;
-    if (keeps_pattern(own, parts) && tp_same_sizes(t, made)) {
+    if (t->keys & TP_BIT(SparseCsr) && tp_same_sizes(t, made) && keep_pattern(own, parts)) {
         int status = tp_copy_(own->part[2], parts->part[2], false);
         tp_parts_release(parts);
         return status;
@@ -61,7 +59,7 @@ static int refuse_recorded(const tp_tensor *t, const tp_tensor *made, const char
 int tp_copy_lines(tp_tensor *t, tp_tensor *from, const char *op, bool *done) {
     tp_autoparts *own = tp_parts_of(t), *others = tp_parts_of(from);
     if (!own || !others) return -1;
-    *done = is_compressed(own->layout) && own->layout == others->layout && tp_same_sizes(t, from);
+    *done = t->keys & TP_BIT(SparseCsr) && own->layout == others->layout && tp_same_sizes(t, from);
     for (int i = 0; i < 3; i++) *done = *done && tp_same_sizes(own->part[i], others->part[i]);
     if (!*done) return 0;
     if (refuse_recorded(t, from, op) < 0 || tp_check_writable(t, op) < 0) return -1;

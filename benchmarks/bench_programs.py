@@ -118,8 +118,8 @@ def step_of(t: Any, model: Any, x: Any, y: Any) -> Callable[[], object]:
     return training_step(model, optimizer, lambda model: t.nn.functional.cross_entropy(model(x), y))
 
 
-def resnet_step(t: Any) -> Callable[[], object]:
-    return step_of(t, resnet18(t), t.randn(32, 3, 32, 32), t.randint(10, (32,)))
+def resnet_step(t: Any, wrap: Callable[[Any], Any] = lambda model: model) -> Callable[[], object]:
+    return step_of(t, wrap(resnet18(t)), t.randn(32, 3, 32, 32), t.randint(10, (32,)))
 
 
 def mlp_step(t: Any) -> Callable[[], object]:

@@ -23,8 +23,8 @@ def _forward(library: Any, kind: str) -> Callable[[], object]:
     return forward
 
 
-def _step(library: Any, kind: str) -> Callable[[], object]:
-    model, x = getattr(library.nn, kind)(WIDTH, WIDTH, 2), library.randn(STEPS, BATCH, WIDTH)
+def _step(library: Any, kind: str, wrap: Callable[[Any], Any] = lambda model: model) -> Callable[[], object]:
+    model, x = wrap(getattr(library.nn, kind)(WIDTH, WIDTH, 2)), library.randn(STEPS, BATCH, WIDTH)
     optimizer = library.optim.SGD(model.parameters(), lr=0.01)
 
     def step() -> object:
@@ -35,6 +35,10 @@ def _step(library: Any, kind: str) -> Callable[[], object]:
         return loss
 
     return step
+
+
+def lstm_step(library: Any, wrap: Callable[[Any], Any] = lambda model: model) -> Callable[[], object]:
+    return _step(library, "LSTM", wrap)
 
 
 def cases(device: str) -> Iterator[Case]:

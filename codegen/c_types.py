@@ -219,6 +219,19 @@ def call_arguments(
     return ", ".join(parts)
 
 
+# By the type's code: what hands a struct on member by member (Note in core/list.h).
+PASSED_BY_PARTS = {"Jo": "tp_pass_opt_int", "Fo": "tp_pass_opt_float"}
+
+
+def passed_by_parts(schema: FunctionSchema) -> dict[str, str]:
+    """For `replaced` of call_arguments, where a layer passes its own arguments on."""
+    return {
+        a.name: f"{PASSED_BY_PARTS[a.c.code]}({a.name_in_c})"
+        for a in c_arguments(schema)
+        if a.c.code in PASSED_BY_PARTS
+    }
+
+
 def signature_code(schema: FunctionSchema) -> str:
     """A name that is equal for two operators if and only if their C types are: `T_TTS` becomes `t_TTS`."""
     codes = "_".join(a.c.code for a in c_arguments(schema)) or "none"

@@ -16,6 +16,7 @@ from .c_types import (
     call_arguments,
     function_type,
     parameters,
+    passed_by_parts,
     signature_code,
     value_decl,
 )
@@ -149,7 +150,7 @@ def emit_entries(catalog: Catalog) -> str:
             f"    const tp_op *op = {op_of(op)};\n"
             f"    {type_} kernel = ({type_})tp_kernel_at(op, tp_live_key(op, ks));\n"
             f"    if (tp_unlikely(!kernel)) kernel = ({type_})op->info->box;\n"
-            f"    return kernel({call_arguments(op.schema, keyset='ks')});\n}}\n"
+            f"    return kernel({call_arguments(op.schema, keyset='ks', replaced=passed_by_parts(op.schema))});\n}}\n"
         )
         out.append(
             f"{result.decl}tp_{op.c}({parameters(op.schema)}) {{\n"

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from .autograd_nodes import LIST_COPIES, Kept, Node, by_key, node_of, wants
-from .c_types import CArgument, c_arguments, c_result, call_arguments, parameters
+from .c_types import CArgument, c_arguments, c_result, call_arguments, parameters, passed_by_parts
 from .catalog import Catalog, Operator
 from .emit_functions import Kernels
 from .formula import PARTS
@@ -31,16 +31,9 @@ def _requires_grad(arguments: Sequence[CArgument]) -> str:
     return f"({' || '.join(tests)})" if len(tests) > 1 else tests[0]
 
 
-PASSED_BY_PARTS = {"Jo": "tp_pass_opt_int", "Fo": "tp_pass_opt_float"}  # by the type's code
-
-
 def _call_below(op: Operator, mask: str = "TP_BELOW_AUTOGRAD") -> str:
-    by_parts = {
-        a.name: f"{PASSED_BY_PARTS[a.c.code]}({a.name_in_c})"
-        for a in c_arguments(op.schema)
-        if a.c.code in PASSED_BY_PARTS
-    }
-    return f"redispatch_{op.c}({call_arguments(op.schema, keyset=f'ks & {mask}', replaced=by_parts)})"
+    call = call_arguments(op.schema, keyset=f"ks & {mask}", replaced=passed_by_parts(op.schema))
+    return f"redispatch_{op.c}({call})"
 
 
 def makes_fresh(op: Operator) -> bool:

@@ -1,7 +1,7 @@
 """Compiled functions beside the same functions called plainly, torch.compile, jax.jit and a loop that gcc has fused.
 
-A row's first column is the compiled function, "not compiled" the same operators of tensorpy. torch.compile and jax.jit are
-measured where they are installed; jax with the number of threads that the process measures first, since its pool keeps it.
+A row's first column is the compiled function, "not compiled" the same operators of tensorpy. torch.compile and jax.jit
+are measured where they are installed, jax with as many threads as the process measures first: its pool keeps them.
 `python -m benchmarks.bench_compile` prints the most memory that a step of the GPT has at a time, compiled and not.
 """
 

@@ -108,7 +108,7 @@ ctest: native
 fuzz: driver $(VENV)/test
 	PYTHONPATH=. $(BIN)/python tests/operators/differential.py --seconds=$(SECONDS) --device=$(DEVICE) $(ARGS)
 	PYTHONPATH=. $(BIN)/python tests/operators/differential_sparse.py --seconds=$(SECONDS)
-	PYTHONPATH=. $(BIN)/python tests/tracing/test_compile_random.py --seconds=$(SECONDS)
+	PYTHONPATH=. $(BIN)/python tests/tracing/test_compile_random.py --seconds=$(SECONDS) --device=$(DEVICE)
 
 faults: SEED ?= 1
 faults: COUNT ?= 200

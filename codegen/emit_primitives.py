@@ -116,6 +116,7 @@ def _name_alone(p: Primitive) -> str:
 
 def _info(p: Primitive) -> str:
     schema = p.schema
+    tags = ["TP_TAG_DYNAMIC_OUTPUT_SHAPE"] * bool(schema.returns) + ["TP_TAG_REFUSES_VALUES"] * p.refuses_values
     return (
         f"    [TP_PRIM_{p.c}] = {{\n"
         f"        .name = {c_string(f'{NAMESPACE}::{schema.name.unqualified}')}, "
@@ -123,7 +124,7 @@ def _info(p: Primitive) -> str:
         f"        .schema = {c_string(f'{NAMESPACE}::{schema}')}, .is_primitive = true, "
         f".is_optional = {'true' if p.optional else 'false'},\n"
         f"        .guide = {[a.name for a in schema.arguments].index(p.guide)},\n"
-        f"        .tags = no_tags, .tag_bits = {'0' if not schema.returns else 'TP_TAG_DYNAMIC_OUTPUT_SHAPE'},\n"
+        f"        .tags = no_tags, .tag_bits = {' | '.join(tags) or '0'},\n"
         f"        .declared_at = {c_string(p.location.in_tree)},\n"
         f"        .args = args_{p.c}, .nargs = {len(schema.arguments)},\n"
         f"        .returns = {f'returns_{p.c}' if schema.returns else 'NULL'}, .nreturns = {len(schema.returns)},\n"

@@ -22,7 +22,7 @@ from .schema import parse_schema
 
 NAMESPACE = "prim"
 BACKENDS = ("CPU", "OpenCL")
-KEYS = ("func", "backends", "shortcuts", "declines", "optional", "stored", "doc")
+KEYS = ("func", "backends", "shortcuts", "declines", "optional", "refuses_values", "stored", "doc")
 STORED = ("all", "complex32")  # which dtypes that are formats of memory only a kernel takes
 
 
@@ -33,6 +33,7 @@ class Primitive:
     shortcuts: tuple[str, ...]  # of the backends, those that give one beside the kernel
     declines: tuple[str, ...]  # those whose kernel may decline: who calls it asks (tp_take_decline)
     optional: bool  # a backend may lack it: who calls it asks (tp_has_primitive), and takes parts
+    refuses_values: bool  # a kernel fails because of some: a compiled function's call does not wait
     stored: str | None  # of STORED; None: neither complex32 nor the 8-bit floats
     doc: str
     location: Location = field(compare=False)
@@ -69,7 +70,7 @@ class _Reader:
         backends: Sequence[str] = BACKENDS
         shortcuts: Sequence[str] = ()
         declines: Sequence[str] = ()
-        optional = False
+        optional = refuses = False
         stored: str | None = None
         doc: str | None = None
         for key, key_node, value in d.mapping(node, "a primitive", "write '- func: name(...) -> ()'"):
@@ -84,6 +85,8 @@ class _Reader:
                 declines = self._backends(value, key)
             elif key == "optional":
                 optional = bool(d.boolean(value, key))
+            elif key == "refuses_values":
+                refuses = bool(d.boolean(value, key))
             elif key == "stored":
                 stored = d.text(value, key)
                 if stored not in STORED:
@@ -99,7 +102,10 @@ class _Reader:
             for word in words:
                 if word not in backends:
                     d.error(node, f"'{key}' has '{word}', which has no kernel", f"add {word} to 'backends'")
-        return Primitive(schema, tuple(backends), tuple(shortcuts), tuple(declines), optional, stored, doc, d.at(node))
+        refuses = refuses or any(a.name == "fault" for a in schema.arguments)
+        return Primitive(
+            schema, tuple(backends), tuple(shortcuts), tuple(declines), optional, refuses, stored, doc, d.at(node)
+        )
 
     def _backends(self, value: yaml.Node, key: str) -> Sequence[str]:
         words = self.document.words(value, key)

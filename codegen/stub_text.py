@@ -214,8 +214,9 @@ PRIVATE = """
     _programs _push_dispatch_mode _push_function_mode _queue_callback _rebuild_storage _rebuild_tensor _rebuild_wrapper
     _register _register_defaults _reset_peak_memory _resolve _run_backward _run_plan _save_plan _seed_all _set_anomaly
     _set_compiling _set_determinism _set_deterministic_fill_uninitialized_memory _set_device _set_dispatch_off
-    _set_dispatch_sets _set_functions_off _set_grad_enabled _set_inference_mode _set_installed_devices _set_nn_module
-    _set_print_dispatcher _set_saved_hooks _set_tangent _set_trace _set_type_attribute _set_warn_always _settle
+    _set_dispatch_sets _set_functions_off _set_fusion _set_grad_enabled _set_inference_mode _set_installed_devices
+    _set_nn_module _set_print_dispatcher _set_saved_hooks _set_tangent _set_trace _set_type_attribute _set_warn_always
+    _settle
     _share_storage _signatures _sparse _special _streams _synchronize _tag _tangent _tensor_hooks _tensor_keys
     _tensor_of_edge _tracer _transform _unload_library _vmap_add _vmap_close _vmap_levels _vmap_open _vmap_remove
     _vmap_show _want_gradient _will_engine_execute_node _withdraw

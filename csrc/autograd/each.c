@@ -17,12 +17,14 @@
 
 typedef struct {
     const tp_op *op;
+    const char *called; /* op by its name, which stays */
     const tp_value *args;
     int nargs;
     int64_t places;
     tp_scalar *numbers; /* of a tensor that stands for a list of them; owned */
     tp_keyset ks;       /* of all tensors, as the call begins */
     tp_key key;         /* the backend's, whose kernel is called; Undefined: through all layers */
+    int64_t done;       /* how many places one thread came to write */
 } each_call;
 
 /* ---- the lists ---- */
@@ -139,11 +141,12 @@ static tp_key direct_key(const each_call *c) {
 #define LAYERS_OFF (TP_AUTOGRAD_KEYS | TP_BIT(ADInplaceOrView))
 
 static void call_range(int64_t begin, int64_t end, void *context) {
-    const each_call *c = context;
+    each_call *c = context;
     tp_exclude_guard guard = tp_exclude(LAYERS_OFF);
     for (int64_t i = begin; i < end; i++) {
         tp_value result = {.tag = TP_NONE};
         if (call_place(c, i, &result) < 0) return;
+        if (end - begin == c->places) c->done = i + 1;
     }
 }
 
@@ -162,16 +165,19 @@ static int64_t grain_of(const each_call *c) {
 static int write_directly(each_call *c) {
     const tp_tensors list = c->args[0].tensors;
     for (int64_t i = 0; i < list.size; i++)
-        if (tp_may_write(list.data[i], c->op->info->name) < 0) return -1;
-    int status = tp_parallel_for(c->places, grain_of(c), call_range, c);
-    for (int64_t i = 0; i < list.size; i++) tp_note_write(list.data[i], c->op->info->name);
+        if (tp_may_write(list.data[i], c->called) < 0) return -1;
+    int64_t grain = grain_of(c);
+    int status = tp_parallel_for(c->places, grain, call_range, c);
+    /* Of several threads nobody knows how far each came. */
+    int64_t written = status == 0 || grain < c->places ? c->places : c->done;
+    for (int64_t i = 0; i < written; i++) tp_note_write(list.data[i], c->called);
     return status;
 }
 
 /* ---- the entries ---- */
 
 static int start(each_call *c, const char *called, const tp_value *args, int nargs) {
-    *c = (each_call){.op = tp_find_op_qualified(called), .args = args, .nargs = nargs};
+    *c = (each_call){.op = tp_find_op_qualified(called), .called = called, .args = args, .nargs = nargs};
     if (count_places(c) < 0 || check_shared(c) < 0) return -1;
     for (int i = 0; i < nargs; i++)
         if (stands_for_numbers(c, i) && read_numbers(c, args[i].tensor) < 0) return -1;

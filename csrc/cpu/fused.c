@@ -396,6 +396,7 @@ static int start(job *j, int64_t program, tp_tensors inputs, tp_scalars numbers,
         numbers = (tp_scalars){numbers.data + n, numbers.size - n};
     }
     j->block = BLOCK_BYTES / widest(j);
+    if (tp_fusion.block && tp_fusion.block < j->block) j->block = tp_fusion.block;
     find_lines(j);
     int64_t most = j->block < j->line ? j->block : j->line;
     for (int c = 0; c < j->f->ncalls; c++) j->steps[c].share_end = (c + 1) * SHARES / j->f->ncalls * most / SHARES;

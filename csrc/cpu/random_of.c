@@ -21,7 +21,6 @@ typedef struct {
     const double *a, *b;
     double *out;
     tp_philox_state state;
-    const char *refused; /* what is said of parameters that give NaN; NULL: nothing */
 } draws;
 
 static void run_range(int64_t begin, int64_t end, void *context) {
@@ -29,28 +28,34 @@ static void run_range(int64_t begin, int64_t end, void *context) {
     for (int64_t i = begin; i < end; i++) {
         tries t = {.seed = d->state.seed, .offset = d->state.offset, .index = (uint64_t)i};
         d->out[i] = d->draw(d->a[i], d->b[i], &t);
-        if (d->refused && isnan(d->out[i])) tp_fail(TP_RuntimeError, "%s", d->refused);
     }
+}
+
+/* Of rates: one that is refused gives NaN. */
+static void run_rates(int64_t begin, int64_t end, void *context) {
+    const draws *d = context;
+    run_range(begin, end, context);
+    for (int64_t i = begin; i < end; i++)
+        if (isnan(d->out[i])) tp_fail(TP_RuntimeError, "invalid Poisson rate, expected rate to be non-negative");
 }
 
 #define DRAW_GRAIN 2048 /* a draw costs some ten times what an element of a light operation does */
 
-static int run(draws *d, int64_t seed, int64_t offset, tp_tensor *out) {
+static int run(draws *d, tp_range_fn range, int64_t seed, int64_t offset, tp_tensor *out) {
     d->out = tp_data(out);
     d->state = (tp_philox_state){(uint64_t)seed, (uint64_t)offset};
-    return tp_parallel_unlocked(out->numel > DRAW_GRAIN, out->numel, DRAW_GRAIN, run_range, d);
+    return tp_parallel_unlocked(out->numel > DRAW_GRAIN, out->numel, DRAW_GRAIN, range, d);
 }
 
 int draw_gamma_cpu(tp_tensor *alpha, int64_t seed, int64_t offset, tp_tensor *out) {
-    return run(&(draws){.draw = gamma_draw, .a = tp_data(alpha), .b = tp_data(alpha)}, seed, offset, out);
+    return run(&(draws){.draw = gamma_draw, .a = tp_data(alpha), .b = tp_data(alpha)}, run_range, seed, offset, out);
 }
 int draw_poisson_cpu(tp_tensor *rate, int64_t seed, int64_t offset, tp_tensor *out) {
-    const char *refused = "invalid Poisson rate, expected rate to be non-negative";
-    return run(&(draws){.draw = poisson_draw, .a = tp_data(rate), .b = tp_data(rate), .refused = refused}, seed, offset,
-               out);
+    return run(&(draws){.draw = poisson_draw, .a = tp_data(rate), .b = tp_data(rate)}, run_rates, seed, offset, out);
 }
 int draw_binomial_cpu(tp_tensor *count, tp_tensor *chance, int64_t seed, int64_t offset, tp_tensor *out) {
-    return run(&(draws){.draw = binomial_draw, .a = tp_data(count), .b = tp_data(chance)}, seed, offset, out);
+    return run(&(draws){.draw = binomial_draw, .a = tp_data(count), .b = tp_data(chance)}, run_range, seed, offset,
+               out);
 }
 
 typedef struct {

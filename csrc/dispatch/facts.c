@@ -24,10 +24,9 @@ bool tp_reads_bool(const tp_op *op) { return tag_of_reading(op) == TP_BOOL_; }
 
 bool tp_can_wait(const tp_op *primitive) {
     const tp_op_info *info = primitive->info;
-    if (info->nreturns) return false;
+    if (info->nreturns || info->tag_bits & TP_TAG_REFUSES_VALUES) return false;
     for (int i = 0; i < info->nargs; i++)
-        if (info->args[i].tag == TP_GENERATOR || info->args[i].tag == TP_STORAGE || info->args[i].tag == TP_STREAM ||
-            strcmp(info->args[i].name, "fault") == 0)
+        if (info->args[i].tag == TP_GENERATOR || info->args[i].tag == TP_STORAGE || info->args[i].tag == TP_STREAM)
             return false;
     return true;
 }

@@ -77,6 +77,7 @@ typedef enum {
 #define TP_TAG_DYNAMIC_OUTPUT_SHAPE (1u << 1)
 #define TP_TAG_DATA_DEPENDENT_OUTPUT (1u << 2)
 #define TP_TAG_NEEDS_CONTIGUOUS_STRIDES (1u << 3)
+#define TP_TAG_REFUSES_VALUES (1u << 4) /* of a primitive: `refuses_values`, or an argument `fault` */
 
 #define TP_MOST_ARGUMENTS 64 /* of any operator */
 

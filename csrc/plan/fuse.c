@@ -94,10 +94,12 @@ static bool takes_input(const group *g, const tp_note *note, const tp_tensor *t,
 /* TP_PLAN_NONE: the note can join. */
 static tp_plan_reason why_not(group *g, const tp_note *note) {
     if ((!tp_note_maps(note) && !tp_note_copies(note)) || is_others(note)) return TP_PLAN_WHOLE;
+    if (!tp_fusion_has(TP_FUSION_COPIES) && tp_note_copies(note)) return TP_PLAN_WHOLE;
     if (g->shape && !tp_device_equal(g->shape->device, output_of(note)->device)) return TP_PLAN_DEVICE;
     tp_tensor *out = output_of(note);
     tp_tensors inputs = tp_note_inputs(note);
-    if (g->count == TP_FUSED_CALLS || inputs.size > TP_MAP_INPUTS) return TP_PLAN_FULL;
+    if (g->count == (tp_fusion_has(TP_FUSION_MAPS) ? TP_FUSED_CALLS : 1) || inputs.size > TP_MAP_INPUTS)
+        return TP_PLAN_FULL;
     if (!takes_shape(g, out)) return TP_PLAN_SHAPE;
     if (tp_note_maps(note) && g->nnumbers + note->args[TP_MAP_NUMBERS].scalars.size > MOST_NUMBERS) return TP_PLAN_FULL;
     int fresh = !memory_of(g, out);
@@ -154,7 +156,9 @@ static void join(group *g, const tp_note *note) {
  * same order, and of more elements than a leaf, which is folded from memory without ado. */
 static void join_reduction(group *g, const tp_note *note) {
     tp_fold_call call;
-    if (!g->count || !tp_note_folds(note, &call) || !call.out || call.at || is_others(note)) return;
+    if (!tp_fusion_has(TP_FUSION_REDUCTIONS) || !g->count || !tp_note_folds(note, &call) || !call.out || call.at ||
+        is_others(note))
+        return;
     if (!tp_has_kernel(&tp_prims[TP_PRIM_fused_reduce], note->key)) return;
     if (!tp_same_elements(call.x, output_of(g->from[g->count - 1])) || call.x->numel <= TP_REDUCE_LEAF) return;
     if (tp_overlap_of(call.out, call.x) != TP_OVERLAP_NONE) return;
@@ -177,7 +181,7 @@ static int64_t uses_in_group(const group *g, const tp_storage *s) {
 }
 
 static bool is_needed(const group *g, const memory *m) {
-    if (g->forgets) return false;
+    if (g->forgets || !tp_fusion_has(TP_FUSION_UNSTORED)) return !g->forgets;
     const tp_plan_slot *slot = &g->notes->slots[m->tensor->storage->slot];
     return !slot->born || tp_slot_is_held(slot) || slot->uses > uses_in_group(g, m->tensor->storage);
 }
@@ -306,7 +310,8 @@ static int64_t needed_bytes(const group *g, int64_t ncalls) {
  */
 static bool begins_again(const group *g, group *next) {
     tp_notes *n = g->notes;
-    if (!g->reduces || g->from[0]->key == TP_KEY_CPU || g->count > MOST_AGAIN) return false;
+    if (!tp_fusion_has(TP_FUSION_AGAIN) || !g->reduces || g->from[0]->key == TP_KEY_CPU || g->count > MOST_AGAIN)
+        return false;
     *next = (group){.notes = n, .begin = g->begin, .passed = &g->reduction};
     for (int64_t c = 0; c < g->count; c++) {
         if (why_not(next, g->from[c])) return false;

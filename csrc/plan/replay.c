@@ -5,6 +5,7 @@
 #include "core/alloc.h"
 #include "core/memory.h"
 #include "core/tls.h"
+#include "prim/fused.h"
 
 #include <string.h>
 
@@ -117,7 +118,7 @@ static int lay_out(tp_tape *t, size_t *offsets) {
         const tape_slot *slot = &t->slots[i];
         if (!needs_memory(slot)) continue;
         size_t size = (t->notes.slots[i].storage->nbytes + TP_ALIGNMENT - 1) & ~(size_t)(TP_ALIGNMENT - 1);
-        int64_t k = 0;
+        int64_t k = tp_fusion_has(TP_FUSION_PLACES) ? 0 : count;
         while (k < count && (places[k].until >= slot->first || places[k].size != size)) k++;
         if (k == count) {
             places[count++] = (chunk){t->memory_size, size, 0};

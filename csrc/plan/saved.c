@@ -429,10 +429,12 @@ static bool take_value(reader *r, const tp_op *op, int argument, tp_value *v, tp
     default: break;
     }
     v->i = take_int(r);
+    if (v->tag == TP_DTYPE && (v->i < 0 || v->i >= TP_NUM_DTYPES)) r->bad = true;
     if (v->tag != TP_INT || strcmp(a->name, "program") != 0) return true;
     const char *name = take_text(r);
+    if (v->i < 0 || v->i & 0xffff) r->bad = true; /* the choice of words, beside which the program's number goes */
     int64_t program = r->bad ? 0 : program_named(op, name);
-    v->i |= program;
+    if (program > 0) v->i |= program;
     if (program < 0) tp_fail(TP_RuntimeError, "a saved plan computes %.100s, which is not in this build", name);
     return program >= 0;
 }
@@ -522,7 +524,12 @@ static int add_arguments(reader *r, tp_saved_tape *s) {
     return 0;
 }
 
+static int fail_spoiled(const tp_saved_tape *s) {
+    return tp_fail(TP_RuntimeError, "a saved plan cannot be run: %s", tp_tape_spoiled(s->tape));
+}
+
 static int close_loaded(reader *r, tp_saved_tape *s) {
+    if (tp_tape_spoiled(s->tape)) return fail_spoiled(s); /* a result that no call computes */
     size_t room = (size_t)tp_tape_calls(s->tape) + 1;
     bool *alone = tp_alloc(room);
     if (!alone) return -1;
@@ -530,7 +537,7 @@ static int close_loaded(reader *r, tp_saved_tape *s) {
     tell_kinds(r, s->tape);
     bool closed = tp_tape_close(s->tape, alone);
     tp_free(alone, room);
-    return closed ? 0 : tp_fail(TP_RuntimeError, "a saved plan cannot be run: %s", tp_tape_spoiled(s->tape));
+    return closed ? 0 : fail_spoiled(s);
 }
 
 static int read_all(reader *r, tp_saved_tape *s) {

@@ -21,6 +21,7 @@
 #include "core/tls.h"
 #include "iter/iter.h"
 #include "plan/region.h"
+#include "prim/fused.h"
 #include "prim/norm.h"
 
 #include <string.h>
@@ -293,7 +294,9 @@ static int64_t uses_in_stretch(const stretch *s, const tp_storage *storage) {
 static bool is_passing(const stretch *s, const cell *c) {
     tp_storage *storage = c->tensor->storage;
     const tp_plan_slot *slot = &s->notes->slots[storage->slot];
-    if (!c->cut || !c->fresh || storage->data || !slot->born || tp_slot_is_held(slot)) return false;
+    if (!tp_fusion_has(TP_FUSION_UNSTORED) || !c->cut || !c->fresh || storage->data || !slot->born ||
+        tp_slot_is_held(slot))
+        return false;
     for (int i = 0; i < s->ncells; i++)
         if (s->cells[i].tensor->storage == storage && &s->cells[i] != c) return false;
     return slot->uses == uses_in_stretch(s, storage);
@@ -540,7 +543,7 @@ static int run_stretch(tp_region *r, stretch *s) {
 }
 
 int tp_run_tiled(tp_region *r, tp_notes *n, int64_t at, int64_t *count) {
-    if (family_of(n->calls[at]).kind == NO_ROWS) return 1;
+    if (!tp_fusion_has(TP_FUSION_TILES) || family_of(n->calls[at]).kind == NO_ROWS) return 1;
     stretch s;
     s.notes = n;
     s.begin = at;

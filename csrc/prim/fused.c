@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+tp_fusion_settings tp_fusion;
+
 /* ---- programs ---- */
 
 typedef struct kept {

@@ -26,6 +26,29 @@ typedef struct {
     tp_fused_call calls[TP_FUSED_CALLS];
 } tp_fused;
 
+/* What calls are joined by. Whatever is left out, results are the same, to the bit: tests leave each rule out in turn.
+ */
+#define TP_FUSION_RULES(X)                                                         \
+    X(MAPS, "maps")             /* calls of map and copy that follow each other */ \
+    X(COPIES, "copies")         /* copies among them */                            \
+    X(REDUCTIONS, "reductions") /* the reduction after them */                     \
+    X(AGAIN, "again")           /* calls that are made once more after it */       \
+    X(TILES, "tiles")           /* rows that pass several calls */                 \
+    X(UNSTORED, "unstored")     /* values that nobody needs have no memory */      \
+    X(PLACES, "places")         /* of a tape's memory, which dead values leave */
+enum {
+#define TP_FUSION_RULE(name, text) TP_FUSION_##name,
+    TP_FUSION_RULES(TP_FUSION_RULE)
+#undef TP_FUSION_RULE
+        TP_NUM_FUSION_RULES
+};
+typedef struct {
+    int64_t block;     /* elements of a CPU's block; 0: as many as lie best in its cache */
+    uint32_t left_out; /* a bit for each rule */
+} tp_fusion_settings;
+extern tp_fusion_settings tp_fusion; /* with the host lock, while no compiled function runs */
+TP_INLINE bool tp_fusion_has(int rule) { return !(tp_fusion.left_out >> rule & 1); }
+
 /* The number of a program with this content, whose unused bytes are 0; -1 and the error set where memory is out. */
 int64_t tp_fused_intern(const tp_fused *f);
 /* NULL for a number that is none's. */

@@ -9,6 +9,7 @@
 #include "core/tls.h"
 #include "dispatch/key.h"
 #include "plan/plan.h"
+#include "prim/fused.h"
 #include "python/replay.h"
 #include "python/saved.h"
 
@@ -388,6 +389,40 @@ static PyObject *set_compiling(PyObject *self, PyObject *on) {
     return PyBool_FromLong(before);
 }
 
+/* _set_fusion(block, without) -> what was before: elements of a block (0: the backend's own), names of rules that are
+ * left out */
+static PyObject *set_fusion(PyObject *self TP_UNUSED, PyObject *args) {
+    static const char *const names[] = {
+#define TP_FUSION_RULE(name, text) text,
+        TP_FUSION_RULES(TP_FUSION_RULE)
+#undef TP_FUSION_RULE
+    };
+    long long block;
+    PyObject *without;
+    tp_fusion_settings now = {0};
+    if (!PyArg_ParseTuple(args, "LO!", &block, &PyTuple_Type, &without)) return NULL;
+    if (block < 0) return PyErr_Format(PyExc_ValueError, "_set_fusion(): a block has some elements, not %lld", block);
+    now.block = block;
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(without); i++) {
+        PyObject *given = PyTuple_GET_ITEM(without, i);
+        const char *name = PyUnicode_Check(given) ? PyUnicode_AsUTF8(given) : NULL;
+        int rule = 0;
+        while (name && rule < TP_NUM_FUSION_RULES && strcmp(names[rule], name) != 0) rule++;
+        if (!name || rule == TP_NUM_FUSION_RULES) return PyErr_Format(PyExc_ValueError, "no such rule: %R", given);
+        now.left_out |= UINT32_C(1) << rule;
+    }
+    PyObject *before = PyList_New(0), *result = NULL;
+    for (int rule = 0; before && rule < TP_NUM_FUSION_RULES; rule++) {
+        PyObject *name = tp_fusion_has(rule) ? NULL : PyUnicode_FromString(names[rule]);
+        if (!tp_fusion_has(rule) && (!name || PyList_Append(before, name) < 0)) Py_CLEAR(before);
+        Py_XDECREF(name);
+    }
+    if (before) result = Py_BuildValue("(LN)", (long long)tp_fusion.block, PyList_AsTuple(before));
+    Py_XDECREF(before);
+    if (result) tp_fusion = now;
+    return result;
+}
+
 /* _is_watched() -> whether compiled functions are called as they are written: switched off, or somebody above sees each
  * call */
 static PyObject *is_watched(PyObject *self TP_UNUSED, PyObject *unused TP_UNUSED) {
@@ -420,13 +455,10 @@ static PyObject *of_graphs(PyObject *self TP_UNUSED, PyObject *args) {
 }
 
 static PyMethodDef functions[] = {
-    {"_of_graphs", of_graphs, METH_VARARGS, NULL},
-    {"_code_is_compiled", code_is_compiled, METH_NOARGS, NULL},
-    {"_code_is_whole", code_is_whole, METH_NOARGS, NULL},
-    {"_set_code_is_compiled", set_code_is_compiled, METH_O, NULL},
-    {"_is_watched", is_watched, METH_NOARGS, NULL},
-    {"_set_compiling", set_compiling, METH_O, NULL},
-    {NULL, NULL, 0, NULL},
+    {"_of_graphs", of_graphs, METH_VARARGS, NULL},        {"_code_is_compiled", code_is_compiled, METH_NOARGS, NULL},
+    {"_code_is_whole", code_is_whole, METH_NOARGS, NULL}, {"_set_code_is_compiled", set_code_is_compiled, METH_O, NULL},
+    {"_is_watched", is_watched, METH_NOARGS, NULL},       {"_set_compiling", set_compiling, METH_O, NULL},
+    {"_set_fusion", set_fusion, METH_VARARGS, NULL},      {NULL, NULL, 0, NULL},
 };
 
 int tp_py_init_compile(PyObject *m) {

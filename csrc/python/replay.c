@@ -28,7 +28,7 @@ tp_py_call_modes tp_py_modes_now(void) {
     uint64_t gradients = BYTE(tp_tls.grad_disabled, 0) | BYTE(tp_tls.inference_mode, 1) |
                          BYTE(tp_tls.anomaly_check_nan, 2) | BYTE(tp_tls.new_nodes & TP_NODES_TRACED, 3);
     uint64_t others = BYTE(tp_tls.functions_off, 4) | BYTE(tp_autocast_remembers(), 5) |
-                      BYTE(tp_fill_unset_wanted() + 2 * tp_fills_unset(), 6);
+                      BYTE(tp_fill_unset_wanted() + 2 * tp_fills_unset(), 6) | BYTE(tp_determinism(), 7);
     return (tp_py_call_modes){{tp_tls.include, tp_tls.exclude, dtypes | device, gradients | others,
                                (uint64_t)tp_get_num_threads(), (uint64_t)tp_kernel_changes()}};
 }

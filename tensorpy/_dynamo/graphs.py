@@ -11,19 +11,19 @@ it can, what it has written is put back, and random numbers too, and the backend
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import inspect
 import pickle
 import random
 import sys
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextvars import ContextVar
 from typing import Any
 
 from tensorpy import _C, _compile
 from tensorpy._C import Tensor
-from tensorpy.amp import get_autocast_dtype, is_autocast_enabled
 from tensorpy.fx.experimental.control_flow import FunctionRecorder
 from tensorpy.fx.experimental.recorder import DataDependentError, _tracer
 from tensorpy.fx.graph_module import GraphModule
@@ -150,6 +150,9 @@ class GraphRecorder(FunctionRecorder):
         inner, outside = token
         if any(t._version != version for t, version in outside):
             self.refuse("a tensor from outside has changed")
+        if any(t.layout is not _C.strided for t in _tensors(results)):
+            self.refuse("a tensor of another layout is made")
+            return
         super().leave(inner, results)
         self._made |= set(map(_tracer.memory, _tensors(results))) - set(map(_tracer.memory, _tensors(inner[2])))
 
@@ -193,9 +196,34 @@ def _kinds(leaves: list[Any]) -> list[Any]:
     return [_kind(leaf, first, place) for place, leaf in enumerate(leaves)]
 
 
-def _modes() -> tuple[Any, ...]:
-    autocast = is_autocast_enabled("cpu"), get_autocast_dtype("cpu")
-    return _C.is_grad_enabled(), _C.is_inference_mode_enabled(), _C.get_default_dtype(), *autocast
+def _autocasts(leaves: list[Any]) -> tuple[Any, ...]:
+    """(device type, enabled, dtype, whether casts are kept) of the devices that a call has to do with."""
+    types = {"cpu", *(leaf.device.type for leaf in leaves if isinstance(leaf, Tensor))}
+    return tuple((one, *_C._autocast_get(one)) for one in sorted(types) if _C._autocast_available(one))
+
+
+def _modes(leaves: list[Any]) -> tuple[Any, ...]:
+    gradients = _C.is_grad_enabled(), _C.is_inference_mode_enabled()
+    return *gradients, _C.get_default_dtype(), _C._determinism(), _autocasts(leaves)
+
+
+@contextlib.contextmanager
+def _casts_are_made(modes: tuple[Any, ...]) -> Iterator[None]:
+    """Without autocast, in which a graph was recorded: its casts are calls of the graph."""
+    before = [one for one in modes[-1] if one[1]]
+    for device_type, _, dtype, keeps in before:
+        _C._autocast_set(device_type, False, dtype, keeps)
+    try:
+        yield
+    finally:
+        for device_type, enabled, dtype, keeps in before:
+            _C._autocast_set(device_type, enabled, dtype, keeps)
+
+
+def _why_no_graph(leaf: Any) -> str | None:
+    if isinstance(leaf, Tensor) and leaf.layout is not _C.strided:
+        return f"a tensor of the layout {leaf.layout} is given"
+    return None
 
 
 def _other_random_numbers() -> Any:
@@ -214,6 +242,7 @@ class Entry:
         self.others = [leaf for leaf in leaves if not isinstance(leaf, (Tensor, *_SCALARS))]
         self.surroundings = Surroundings([*roots, *self.others, *hooks_of_all.CALLED])
         self.why: str | None = "it sees too much" if self.surroundings.is_too_large() else None
+        self.why = self.why or next(filter(None, map(_why_no_graph, leaves)), None)
         self.lifted: list[tuple[Place, Any]] = []
         self.breaks: list[str] = []
 
@@ -240,9 +269,11 @@ class Entry:
                 recorder.know(leaf, node, depends=True)
         state, others = get_rng_state(), _other_random_numbers()
         before, compiled = _tracer.set(recorder), _C._set_code_is_compiled(True)
+        hooks = _C._set_saved_hooks(None)  # which see what the graph's calls save
         try:
             result = f(*args, **kwargs)
         finally:
+            _C._set_saved_hooks(hooks)
             _tracer.set(before)
             _C._set_code_is_compiled(compiled)
         self.breaks = recorder.breaks
@@ -282,7 +313,8 @@ class Entry:
         self.part_of = _parts(recorder)
 
     def call(self, leaves: list[Any]) -> Any:
-        made = self.function(*self.inputs(leaves))
+        with _casts_are_made(self.key[-1]):
+            made = self.function(*self.inputs(leaves))
         made = [made] if isinstance(made, Tensor) else made
         found = {"made": made, "given": leaves}
         return tree_unflatten([w if kind == "plain" else found[kind][w] for kind, w in self.outputs], self.out_spec)
@@ -382,12 +414,12 @@ class GraphFunction:
         self.generation = _generation
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        if _C._is_watched():
+        if _C._is_watched() or _C._vmap_levels():  # whose batches a graph does not know
             return self.function(*args, **kwargs)
         if self.generation != _generation:
             self.entries, self.generation = [], _generation
         leaves, spec = tree_flatten((args, kwargs))
-        key = _kinds(leaves), spec, _modes()
+        key = _kinds(leaves), spec, _modes(leaves)
         for i, entry in enumerate(self.entries):
             if entry.fits(key):
                 if i:
@@ -437,7 +469,8 @@ class GraphFunction:
                 setattr(whole, name, _Part(part, functools.partial(self._build, entry)))
             entry.function = whole
             return
-        entry.function = self._build(entry, entry.graph, entry.inputs(leaves))
+        with _casts_are_made(entry.key[-1]):
+            entry.function = self._build(entry, entry.graph, entry.inputs(leaves))
 
     def _build(self, entry: Entry, graph: GraphModule, inputs: list[Any]) -> Callable[..., Any]:
         """What the backend makes of a graph; the graph's own calls where it raises and errors are to be suppressed."""

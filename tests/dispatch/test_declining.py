@@ -1,4 +1,5 @@
-"""Kernels that take only some calls, and primitives that some backends lack (Note [Declining] in dispatch/op.h)."""
+"""Kernels that take only some calls, and primitives that some backends lack (Note [Declining] in dispatch/op.h); those
+that fail because of some values."""
 
 from __future__ import annotations
 
@@ -35,6 +36,28 @@ def test_an_entry_says_of_every_kernel_that_declines() -> None:
             continue
         found |= {name for name, body in functions_of(path.read_text()).items() if "tp_decline" in body}
     assert found == declining() and found
+
+
+def reaching(functions: dict[str, str], found: set[str]) -> set[str]:
+    """Those that call one of the found, or one that does."""
+    while more := {n for n, body in functions.items() if n not in found and found & set(re.findall(r"\w+", body))}:
+        found = found | more
+    return found
+
+
+def test_an_entry_says_of_every_kernel_that_fails_because_of_values() -> None:
+    """A loop that looks at elements, and an error in it: calls of such primitives do not wait in compiled functions."""
+    primitives = load_catalog(ROOT / "yaml").primitives
+    refusing = {p.kernel("CPU") for p in primitives if p.refuses_values}
+    found = set()
+    for path in sorted((ROOT / "csrc" / "cpu").glob("*.c")):
+        functions = functions_of(path.read_text())
+        look = {n for n, body in functions.items() if re.search(r"tp_fail\(", body) and re.search(r"\w\[i\]", body)}
+        found |= reaching(functions, look) & {p.kernel("CPU") for p in primitives}
+    assert found and found <= refusing
+    assert {p.name for p in primitives if any(a.name == "fault" for a in p.schema.arguments)} < {
+        p.name for p in primitives if p.refuses_values
+    }
 
 
 def heads(*sizes: int, dtype: tp.dtype) -> tp.Tensor:

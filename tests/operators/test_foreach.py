@@ -209,6 +209,19 @@ def test_saved_values_are_watched():
         z.sum().backward()
 
 
+def test_versions_of_a_call_that_fails() -> None:
+    """What was written before the error counts, as of the calls one by one, and says who wrote it."""
+    x = tp.ones(3, requires_grad=True)
+    saved, integers, rest = x.exp().detach(), tp.arange(3), tp.ones(4)
+    with pytest.raises(RuntimeError, match="can't be cast"):
+        tp._foreach_add_([saved, integers, rest], 0.5)
+    assert [t._version for t in (saved, integers, rest)] == [1, 0, 0] and rest.tolist() == [1.0] * 4
+    z = x.exp()
+    tp._foreach_add_([z.detach()], 0.5)
+    with pytest.raises(RuntimeError, match=r"add_\.Scalar wrote to it"):
+        z.sum().backward()
+
+
 @pytest.mark.parametrize("threads", [1, 2])
 def test_many_tensors_on_threads(threads: int) -> None:
     before = tp.get_num_threads()

@@ -7,6 +7,7 @@ import os
 import pickle
 import subprocess
 import sys
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -443,6 +444,41 @@ def test_errors_come_from_their_line() -> None:
         assert compiled(function)(x, index).equal(function(x, index))
     with pytest.raises(RuntimeError, match="must match"):
         compiled(lambda x: (x + 1) + tp.ones(7))(x)
+
+
+# Calls that fail because of values, which their checks do not know: one for each primitive that says so.
+REFUSED_VALUES: dict[str, Callable[[], Any]] = {
+    "a bag's place": lambda: tp.embedding_bag(tp.ones(3, 2), tp.tensor([0, 5]), tp.tensor([0, 1])),
+    "a bag's begin": lambda: tp.embedding_bag(tp.ones(3, 2), tp.tensor([0, 1]), tp.tensor([1, 1])),
+    "a label": lambda: nn.functional.ctc_loss(tp.zeros(5, 1, 4), tp.tensor([[1, 9]]), tp.tensor([5]), tp.tensor([2])),
+    "a pivot": lambda: tp.linalg.lu_solve(tp.eye(3), tp.tensor([1, 2, 9], dtype=tp.int32), tp.ones(3, 1)),
+    "a swap": lambda: tp.lu_unpack(tp.eye(3), tp.tensor([1, 2, 9], dtype=tp.int32)),
+    "a block": lambda: tp.linalg.ldl_solve(tp.eye(3), tp.tensor([1, 2, 9], dtype=tp.int32), tp.ones(3, 1)),
+    "a rate": lambda: tp.poisson(tp.tensor([1.0, -1.0])),
+    "a class": lambda: nn.functional.nll_loss(tp.zeros(2, 3), tp.tensor([0, 7])),
+    "a place": lambda: tp.zeros(2, 3).gather(1, tp.tensor([[9]])),
+    "a place to write to": lambda: tp.zeros(3).index_add(0, tp.tensor([9]), tp.ones(1)),
+    "a place of a window": lambda: nn.functional.max_unpool1d(tp.ones(1, 1, 2), tp.tensor([[[0, 9]]]), 2),
+    "too few elements": lambda: tp.zeros(4).masked_scatter(tp.ones(4) > 0, tp.ones(2)),
+}
+
+
+@pytest.mark.parametrize("backend", ["tensorpy", "aot_eager"])
+@pytest.mark.parametrize("refused", REFUSED_VALUES)
+def test_errors_of_values_come_from_their_line(refused: str, backend: str) -> None:
+    """What is noted before and after is computed all the same."""
+
+    def function(x: tp.Tensor) -> tuple[Any, tp.Tensor]:
+        y = x * 2
+        try:
+            REFUSED_VALUES[refused]()
+        except (RuntimeError, IndexError) as error:
+            return (type(error), str(error)), y + 1
+        return None, y
+
+    expected, result = function(tp.ones(300))
+    got, computed = compiled(function, backend=backend)(tp.ones(300))
+    assert got == expected is not None and computed.equal(result)
 
 
 def test_random_numbers_are_the_same() -> None:

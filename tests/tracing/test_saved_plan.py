@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import random
 import shutil
@@ -221,24 +222,55 @@ def test_damaged_files(tmp_path: Path) -> None:
         tp.compiler.load_plan(tmp_path / "missing")
 
 
-def test_wrong_words_with_a_right_checksum(tmp_path: Path) -> None:
-    """Counts, slots, dtypes, sizes, tags and names: each is looked at before it is believed."""
-    saved(nn.Sequential(nn.Linear(2, 3), nn.Softmax(1)), tp.rand(2, 2), path=tmp_path)
+def signed(data: bytearray) -> bytes:
+    data[16:24] = struct.pack("<Q", checksum(bytes(data[24:])))
+    return bytes(data)
+
+
+def several(x: tp.Tensor) -> tuple[tp.Tensor, ...]:
+    return x.cumsum(0), x.sort(-1)[0], x.t().contiguous()[::2] * 2, x.sum(1), tp.cat([x, x]), x.to(tp.float16) + 1
+
+
+HOSTILE: dict[str, tuple[Any, tp.Tensor]] = {
+    "a classifier": (nn.Sequential(nn.Linear(2, 3), nn.Softmax(1)), tp.rand(2, 2)),
+    "windows": (nn.Sequential(nn.Conv2d(1, 2, 3), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten()), tp.rand(1, 1, 6, 6)),
+    "a table": (nn.Sequential(nn.Embedding(9, 4), nn.LayerNorm(4)), tp.tensor([[1, 2, 3]])),
+    "several results": (several, tp.rand(3, 4)),
+}
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_wrong_words_with_a_right_checksum(name: str, tmp_path: Path) -> None:
+    """Counts, slots, dtypes, sizes, tags, numbers and names: each is looked at before it is believed."""
+    function, x = HOSTILE[name]
+    saved(function, x, path=tmp_path)
     whole = (tmp_path / "a.plan").read_bytes()
-    words = [0, 1, -1, 2, 7, 1 << 16, 1 << 31, 1 << 62, -(1 << 63)]
+    words = [0, 1, -1, 2, 7, 255, 1 << 16, 1 << 31, 1 << 62, -(1 << 63)]
     refused = 0
     for seed in range(300):
         r = random.Random(seed)
         data = bytearray(whole)
         for _ in range(r.randint(1, 3)):
-            at = r.randrange(24, len(data) - 8) & ~7
-            data[at : at + 8] = struct.pack("<q", r.choice(words))
-        data[16:24] = struct.pack("<Q", checksum(bytes(data[24:])))
+            at, other = (r.randrange(24, len(data) - 8) & ~7 for _ in range(2))
+            data[at : at + 8] = r.choice((struct.pack("<q", r.choice(words)), data[other : other + 8]))
         try:
-            _C._load_plan(bytes(data))
+            _C._load_plan(signed(data))
         except (RuntimeError, MemoryError):
             refused += 1
     assert refused > 100
+
+
+def test_each_word_of_a_plan(tmp_path: Path) -> None:
+    """A result that no call computes, a dtype of more than a byte: each word is set to several others in turn."""
+    saved(lambda x: (x * 2 + 1).exp(), tp.rand(3), path=tmp_path)
+    whole = (tmp_path / "a.plan").read_bytes()
+    for at in range(24, len(whole) - 7, 8):
+        (before,) = struct.unpack("<q", whole[at : at + 8])
+        for word in (0, 1, 2, 3, -1, before ^ 1 << 8, before ^ 1 << 40, before ^ 1 << 62, before ^ -1 << 63):
+            data = bytearray(whole)
+            data[at : at + 8] = struct.pack("<q", word)
+            with contextlib.suppress(RuntimeError, MemoryError):
+                _C._load_plan(signed(data))
 
 
 def test_a_file_of_another_build(tmp_path: Path) -> None:
@@ -246,10 +278,9 @@ def test_a_file_of_another_build(tmp_path: Path) -> None:
     whole = (tmp_path / "a.plan").read_bytes()
     for old, new, what in ((b"prim::map", b"prim::mop", "calls prim::mop"), (b"exp\0", b"exq\0", "computes exq")):
         assert old in whole
-        data = bytearray(whole.replace(old, new))
-        data[16:24] = struct.pack("<Q", checksum(bytes(data[24:])))
+        data = signed(bytearray(whole.replace(old, new)))
         with pytest.raises(RuntimeError, match=f"{what}, which is not in this build"):
-            _C._load_plan(bytes(data))
+            _C._load_plan(data)
 
 
 @pytest.mark.parametrize("n", [10, 400_000])

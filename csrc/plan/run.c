@@ -71,7 +71,7 @@ static int run_all(tp_region *r, tp_notes *n) {
 int tp_region_check_whole(tp_region *r, const char *why) {
     char name[128], message[512];
     if (tp_likely(!r->options.whole) || !r->notes.nslots) return 0;
-    /* A number may be asked for, and computed with: what is decided by one is tp_region_decides. */
+    /* A number may be asked for, and computed with: what is decided by one is tp_decides. */
     if (r->current && tp_reads_number(r->current)) return 0;
     r->options.whole = false; /* once: what follows looks at tensors to tell of the error */
     snprintf(message, sizeof message, "compile(fullgraph=True): the function does not run as a whole: %s%s%s", why,

@@ -164,14 +164,25 @@ static void note_whether_quiet(compiled *c) {
     c->skip = c->pause;
 }
 
-static int refuse(const char *message) {
+/* What this thread's region was last refused for: a program may take the error for one of its own, as NumPy does where
+ * it asks in several ways for an array. */
+static _Thread_local PyObject *refused;
+
+static PyObject *unsupported(void) {
     PyObject *module = PyImport_ImportModule("tensorpy._dynamo.exc");
     PyObject *kind = module ? PyObject_GetAttrString(module, "Unsupported") : NULL;
-    PyObject *line = kind ? line_of_program() : NULL;
-    if (line && line != Py_None) PyErr_Format(kind, "%s (%U)", message, line);
-    else if (line) PyErr_SetString(kind, message);
-    Py_XDECREF(line);
     Py_XDECREF(module);
+    return kind;
+}
+
+static int refuse(const char *message) {
+    PyObject *kind = unsupported(), *line = kind ? line_of_program() : NULL;
+    PyObject *said = !line             ? NULL
+                     : line == Py_None ? PyUnicode_FromString(message)
+                                       : PyUnicode_FromFormat("%s (%U)", message, line);
+    if (said) PyErr_SetObject(kind, said);
+    Py_XSETREF(refused, said);
+    Py_XDECREF(line);
     Py_XDECREF(kind);
     return tp_py_error_to_core();
 }
@@ -197,9 +208,22 @@ static PyObject *call_at_once(compiled *c, PyObject *const *args, size_t n, PyOb
     return result;
 }
 
+/* The error that the program took, instead of its result. */
+static PyObject *refuse_again_steal(PyObject *result) {
+    PyObject *said = refused, *kind = result ? unsupported() : NULL;
+    refused = NULL;
+    if (kind) PyErr_SetObject(kind, said);
+    Py_XDECREF(kind);
+    Py_XDECREF(said);
+    Py_XDECREF(result);
+    return NULL;
+}
+
 static PyObject *follow(compiled *c, tp_region_options *options, PyObject *const *args, size_t n, PyObject *names) {
     if (tp_region_enter(options) < 0) return tp_py_raise();
+    Py_CLEAR(refused);
     PyObject *result = tp_py_close_region(&c->report, PyObject_Vectorcall(c->function, args, n, names));
+    if (tp_unlikely(options->whole && refused)) result = refuse_again_steal(result);
     note_whether_quiet(c);
     return result;
 }

@@ -49,13 +49,19 @@ static PyObject *globals_of(PyFrameObject *frame) {
 #endif
 }
 
+static bool is_of(const char *module, const char *package) {
+    const size_t n = strlen(package);
+    return strncmp(module, package, n) == 0 && (module[n] == '.' || !module[n]);
+}
+
+/* In a process that runs as PyTorch's the library's modules have PyTorch's names. */
 static bool is_program(PyFrameObject *frame) {
     static PyObject *key;
     if (!key && !(key = PyUnicode_InternFromString("__name__"))) return false;
     PyObject *globals = globals_of(frame), *name = globals ? PyDict_GetItemWithError(globals, key) : NULL;
     const char *text = name && PyUnicode_Check(name) ? PyUnicode_AsUTF8(name) : NULL;
     Py_XDECREF(globals);
-    return !text || (strncmp(text, "tensorpy.", 9) != 0 && strcmp(text, "tensorpy") != 0);
+    return !text || (!is_of(text, "tensorpy") && !is_of(text, "torch"));
 }
 
 PyObject *tp_py_place_of_program(void) {

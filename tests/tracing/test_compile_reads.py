@@ -9,9 +9,13 @@ import copy
 import io
 import math
 import operator
+import os
 import pickle
 import re
+import subprocess
+import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -200,3 +204,20 @@ def test_operators_that_need_values(info: OpInfo) -> None:
                 whole(args[0])
         else:
             assert str(whole(args[0])) == str(program(args[0]))
+
+
+def test_the_line_of_a_program_that_runs_as_pytorchs(tmp_path: Path) -> None:
+    """The library's modules have PyTorch's names there, and are not the program."""
+    program = tmp_path / "checks.py"
+    program.write_text(
+        "import torch\n"
+        "def checks(x):\n"
+        "    return torch.distributions.Normal(x + 1, x + 1).mean\n"
+        "try:\n"
+        "    torch.compile(checks, fullgraph=True)(torch.ones(3))\n"
+        "except torch._dynamo.exc.Unsupported as error:\n"
+        "    print(error)\n"
+    )
+    run = [sys.executable, "-m", "tensorpy.run", str(program)]
+    done = subprocess.run(run, capture_output=True, text=True, env={**os.environ, "TORCH_LOGS": "+dynamo,graph_breaks"})
+    assert done.stdout.strip().endswith("checks.py:3)"), done.stdout + done.stderr

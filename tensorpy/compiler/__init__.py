@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import importlib
 import os
 import tempfile
 from collections.abc import Callable, Sequence
@@ -445,6 +446,12 @@ def load_cache_artifacts(serialized_artifacts: bytes) -> None:
     Example:
         >>> tp.compiler.load_cache_artifacts(b"")
     """
+
+
+def __getattr__(name: str) -> Any:
+    if name == "config":  # it is that of _dynamo, which needs this module
+        return importlib.import_module("tensorpy.compiler.config")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 __all__ = ["ReplayError", "compile", "list_backends", "load_plan", "save_plan"]

@@ -39,19 +39,18 @@ class patch(config.patch):
 
 
 class _Config(ModuleType):
-    def __getattr__(self, name: str) -> Any:
-        if name in _ALIASES:
-            return getattr(_dynamo_config, name)
-        raise AttributeError(f"{self.__name__}.{name} does not exist")
-
     def __setattr__(self, name: str, value: Any) -> None:
-        if name in _ALIASES:
-            setattr(_dynamo_config, name, value)
-            return
         if not name.startswith("_") and not hasattr(self, name):
             raise AttributeError(f"{self.__name__}.{name} does not exist")
         super().__setattr__(name, value)
 
+
+def _alias(name: str) -> property:
+    return property(lambda _: getattr(_dynamo_config, name), lambda _, value: setattr(_dynamo_config, name, value))
+
+
+for _name in _ALIASES:
+    setattr(_Config, _name, _alias(_name))
 
 sys.modules[__name__].__class__ = _Config
 

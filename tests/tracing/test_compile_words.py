@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from programs import run
 
 import tensorpy as tp
 from tensorpy import nn
@@ -346,6 +347,11 @@ def test_names_around_it() -> None:
     with utils.preserve_rng_state(), utils.dynamo_timed("draw"):
         first = tp.rand(2)
     assert tp.rand(2).equal(first)
+
+
+def test_settings_are_an_attribute() -> None:
+    program = "import tensorpy as tp; print(tp.compiler.config.recompile_limit, hasattr(tp.compiler, 'nothing'))"
+    assert run(program).split() == ["8", "False"]
 
 
 def test_a_plan_from_an_open_file(tmp_path: Path) -> None:

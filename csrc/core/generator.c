@@ -10,6 +10,7 @@
 #include "core/memory.h"
 #include "core/mersenne.h"
 #include "core/tensor.h"
+#include "core/tls.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -73,12 +74,18 @@ static tp_philox_state state_of(tp_generator *g) {
     return state;
 }
 
+/* Draws that are noted come before what is done to the state by hand. Where one fails, its tensors say so. */
+static void finish_draws(tp_generator *g) {
+    if (g && g->serial && tp_settle_unseen(g->serial->storage) < 0) tp_error_clear();
+}
+
 static void set_state_locked(tp_generator *g, tp_philox_state state) {
     g->seed = state.seed;
     g->offset = state.offset;
     if (g->serial) tp_mersenne_seed(tp_data(g->serial), g->seed);
 }
 static void set_state(tp_generator *g, tp_philox_state state) {
+    finish_draws(g);
     tp_lock(TP_LOCK_Generators);
     set_state_locked(g, state);
     tp_unlock(TP_LOCK_Generators);
@@ -111,13 +118,14 @@ int tp_generator_serial(tp_generator *g, tp_device device, tp_tensor **state) {
     if (!atomic_load_explicit(&serial, memory_order_relaxed) || device.type != TP_DEVICE_CPU) return 0;
     if (!g && !(g = tp_default_generator_borrow(device))) return -1;
     if (!g->serial) {
+        tp_at_once_guard guard = tp_at_once(); /* the state has its memory, whoever draws first */
         tp_tensor *made = tp_new_empty(TP_INTS(sizeof(tp_mersenne)), TP_UINT8, TP_CPU);
         if (!made) return -1;
         tp_mersenne_seed(tp_data(made), state_of(g).seed);
         g->serial = made;
     }
     *state = g->serial;
-    return 0;
+    return tp_tls.later ? 0 : tp_settle_unseen(g->serial->storage); /* a draw that waits comes after those that do */
 }
 
 /* ---- default generators ---- */
@@ -140,6 +148,7 @@ tp_generator *tp_default_generator_borrow(tp_device device) {
 }
 
 void tp_manual_seed(uint64_t seed) {
+    finish_draws(defaults.made[TP_DEVICE_CPU][0]);
     tp_lock(TP_LOCK_Generators);
     defaults.seeded = true;
     defaults.seed = seed;

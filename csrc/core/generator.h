@@ -55,7 +55,8 @@ int tp_generator_reserve(tp_generator *g, uint64_t n, tp_philox_state *out);
 /* Whether the CPU's generators are serial from now on; those that there are begin with their seeds. */
 void tp_generators_be_serial(bool on);
 /* The state of a generator that is serial, borrowed: uint8 on the CPU, which draws change under the host lock. *state
- * is NULL if it is none. g may be NULL: the device's default generator. */
+ * is NULL if it is none. Draws that are noted (Note [Pending memory]) run first, unless the caller's are to wait as
+ * well. g may be NULL: the device's default generator. */
 int tp_generator_serial(tp_generator *g, tp_device device, struct tp_tensor **state);
 
 /* The state as bytes: seed and offset, little-endian. */

@@ -87,6 +87,8 @@ enum {
 /* What csrc/plan/ does for storages; NULL until it is loaded. */
 struct tp_pending_hooks {
     int (*settle)(tp_storage *s);         /* runs what was noted about s */
+    int (*settle_unseen)(tp_storage *s);  /* the same for what shows the program nothing: a generator's state */
+    int (*decides)(const tp_storage *s);  /* -1 and the error set: the program must not see a value of s */
     int (*settle_all)(void);              /* runs what other threads have noted */
     int (*make)(tp_storage *s);           /* takes a storage without memory into this thread's region */
     int (*lend)(void);                    /* an address leaves a compiled function of this thread */
@@ -107,6 +109,7 @@ extern struct tp_pending_hooks tp_pending_hooks;
 
 /* After it the memory is what the program so far says; -1 and the error set where that could not be computed. */
 TP_INLINE int tp_settle(tp_storage *s) { return tp_likely(!s->later) ? 0 : tp_pending_hooks.settle(s); }
+TP_INLINE int tp_settle_unseen(tp_storage *s) { return tp_likely(!s->later) ? 0 : tp_pending_hooks.settle_unseen(s); }
 /* Gives a storage its memory, if it has none yet; takes it away again from one that nobody reads. */
 int tp_storage_fill(tp_storage *s);
 void tp_storage_empty(tp_storage *s);

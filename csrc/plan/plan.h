@@ -99,9 +99,6 @@ int tp_region_enter(const tp_region_options *options);
 int tp_region_leave(tp_region_report *report);
 /* Runs what is noted in this thread's region, if one is open. */
 int tp_region_break(const char *why);
-/* The program is about to decide something by the value of t: -1 and the error set in a region that has to run as a
- * whole and has noted how t is computed. */
-int tp_region_decides(const struct tp_tensor *t);
 /* The calls of this thread's region, if one is open, cannot be replayed. */
 void tp_region_spoil(const char *why);
 /* Registers the fallback, and what core/storage.h asks. */

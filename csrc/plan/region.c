@@ -81,11 +81,9 @@ int tp_region_break(const char *why) {
     return !r ? 0 : tp_region_check_whole(r, why) < 0 ? -1 : tp_region_flush(r, why);
 }
 
-int tp_region_decides(const tp_tensor *t) {
+static int decides(const tp_storage *s) {
     tp_region *r = tp_tls.region;
-    if (!r || !t->storage->later) return 0;
-    r->current = NULL;
-    return tp_region_check_whole(r, "a value decides what the program does");
+    return r->current || !s->later ? 0 : tp_region_check_whole(r, "a value decides what the program does");
 }
 
 /* ---- what core/storage.h asks ---- */
@@ -145,7 +143,7 @@ static int settle(tp_storage *s) {
         bool stuck = false;
         if (!runs) {
             const char *why = r == own ? "memory is read or lent" : "another thread reads it";
-            if (r == own && !r->settles) status = tp_region_check_whole(r, why);
+            if (r == own && !r->settles && !r->current) status = tp_region_check_whole(r, why);
             if (status == 0) status = tp_region_flush(r, why);
         } else { /* Another thread runs it: its turn is over when it is done. Nobody waits for himself. */
             tp_notes *before = r->running;
@@ -163,6 +161,16 @@ static int settle(tp_storage *s) {
                                         ? "a tensor has no values: the call that should have computed them in a "
                                           "compiled function has failed"
                                         : "a tensor is needed while it is being computed");
+}
+
+static int settle_unseen(tp_storage *s) {
+    tp_region *r = tp_tls.region;
+    bool before = r && r->settles;
+    if (r && tp_tls.include & TP_BIT(Deferred)) tp_region_spoil("a value is read");
+    if (r) r->settles = true;
+    int status = settle(s);
+    if (r) r->settles = before;
+    return status;
 }
 
 static int make(tp_storage *s) {
@@ -217,6 +225,8 @@ int tp_defer_load(void);
 
 int tp_plan_load(void) {
     tp_pending_hooks.settle = settle;
+    tp_pending_hooks.settle_unseen = settle_unseen;
+    tp_pending_hooks.decides = decides;
     tp_pending_hooks.settle_all = settle_all;
     tp_pending_hooks.make = make;
     tp_pending_hooks.lend = lend;

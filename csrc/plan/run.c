@@ -49,14 +49,23 @@ static int run_joined(tp_region *r, tp_notes *n, int64_t at, int64_t *count) {
     return status == 1 ? tp_run_fused(r, n, at, count) : status;
 }
 
+/* The traceback is that of the line that needed a result: the message names the operator. */
+static int fail_late(const tp_note *first, int64_t count) {
+    char name[128];
+    const char *others = count > 1 ? " and what ran with it" : "";
+    return tp_error_prefix("%s%s, called earlier in a compiled function (backend=\"eager\" shows the line): ",
+                           tp_op_name(first->from ? first->from : first->op, name), others);
+}
+
 static int run_all(tp_region *r, tp_notes *n) {
     int status = 0;
     for (int64_t i = 0, count; i < n->ncalls; i += count) {
+        const bool runs = status == 0;
         count = 1;
         r->told.moved = -1;
         n->now = n->calls[i];
-        if (status == 0 && r->options.fuses) status = run_joined(r, n, i, &count);
-        else if (status == 0) status = tp_note_run(n->calls[i]);
+        if (runs) status = r->options.fuses ? run_joined(r, n, i, &count) : tp_note_run(n->calls[i]);
+        if (tp_unlikely(runs && status < 0)) fail_late(n->calls[i], count);
         if (tp_unlikely(r->options.tell != NULL) && status == 0) tp_tell_unit(r, n, i, count);
         n->now = NULL;
         for (int64_t k = 0; k < count; k++) finish_note(&r->told, n, i + k, status < 0);
@@ -71,7 +80,7 @@ static int run_all(tp_region *r, tp_notes *n) {
 int tp_region_check_whole(tp_region *r, const char *why) {
     char name[128], message[512];
     if (tp_likely(!r->options.whole) || !r->notes.nslots) return 0;
-    /* A number may be asked for, and computed with: what is decided by one is tp_region_decides. */
+    /* A number may be asked for, and computed with: what is decided by one is tp_decides. */
     if (r->current && tp_reads_number(r->current)) return 0;
     r->options.whole = false; /* once: what follows looks at tensors to tell of the error */
     snprintf(message, sizeof message, "compile(fullgraph=True): the function does not run as a whole: %s%s%s", why,

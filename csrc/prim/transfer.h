@@ -21,6 +21,11 @@ int tp_copy_through_host(tp_tensor *dst, const tp_tensor *src);
 TP_INLINE int tp_settle_to_read(tp_storage *s) {
     return tp_likely(!tp_tls.region) ? tp_settle(s) : tp_pending_hooks.settle(s);
 }
+/* The program is about to decide something by the value of t: -1 and the error set in a compiled function that has to
+ * run as a whole, and has noted how t is computed. */
+TP_INLINE int tp_decides(const tp_tensor *t) {
+    return tp_likely(!tp_tls.region) ? 0 : tp_pending_hooks.decides(t->storage);
+}
 /* The element of a tensor that has one, of any device but Meta. */
 int tp_read_number(const tp_tensor *t, tp_scalar *number);
 /* Every element becomes the value, converted as tp_scalar_store does. */

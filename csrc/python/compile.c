@@ -50,13 +50,19 @@ static PyObject *globals_of(PyFrameObject *frame) {
 #endif
 }
 
+static bool is_of(const char *module, const char *package) {
+    const size_t n = strlen(package);
+    return strncmp(module, package, n) == 0 && (module[n] == '.' || !module[n]);
+}
+
+/* In a process that runs as PyTorch's the library's modules have PyTorch's names. */
 static bool is_program(PyFrameObject *frame) {
     static PyObject *key;
     if (!key && !(key = PyUnicode_InternFromString("__name__"))) return false;
     PyObject *globals = globals_of(frame), *name = globals ? PyDict_GetItemWithError(globals, key) : NULL;
     const char *text = name && PyUnicode_Check(name) ? PyUnicode_AsUTF8(name) : NULL;
     Py_XDECREF(globals);
-    return !text || (strncmp(text, "tensorpy.", 9) != 0 && strcmp(text, "tensorpy") != 0);
+    return !text || (!is_of(text, "tensorpy") && !is_of(text, "torch"));
 }
 
 PyObject *tp_py_place_of_program(void) {
@@ -165,14 +171,25 @@ static void note_whether_quiet(compiled *c) {
     c->skip = c->pause;
 }
 
-static int refuse(const char *message) {
+/* What this thread's region was last refused for: a program may take the error for one of its own, as NumPy does where
+ * it asks in several ways for an array. */
+static _Thread_local PyObject *refused;
+
+static PyObject *unsupported(void) {
     PyObject *module = PyImport_ImportModule("tensorpy._dynamo.exc");
     PyObject *kind = module ? PyObject_GetAttrString(module, "Unsupported") : NULL;
-    PyObject *line = kind ? line_of_program() : NULL;
-    if (line && line != Py_None) PyErr_Format(kind, "%s (%U)", message, line);
-    else if (line) PyErr_SetString(kind, message);
-    Py_XDECREF(line);
     Py_XDECREF(module);
+    return kind;
+}
+
+static int refuse(const char *message) {
+    PyObject *kind = unsupported(), *line = kind ? line_of_program() : NULL;
+    PyObject *said = !line             ? NULL
+                     : line == Py_None ? PyUnicode_FromString(message)
+                                       : PyUnicode_FromFormat("%s (%U)", message, line);
+    if (said) PyErr_SetObject(kind, said);
+    Py_XSETREF(refused, said);
+    Py_XDECREF(line);
     Py_XDECREF(kind);
     return tp_py_error_to_core();
 }
@@ -198,9 +215,22 @@ static PyObject *call_at_once(compiled *c, PyObject *const *args, size_t n, PyOb
     return result;
 }
 
+/* The error that the program took, instead of its result. */
+static PyObject *refuse_again_steal(PyObject *result) {
+    PyObject *said = refused, *kind = result ? unsupported() : NULL;
+    refused = NULL;
+    if (kind) PyErr_SetObject(kind, said);
+    Py_XDECREF(kind);
+    Py_XDECREF(said);
+    Py_XDECREF(result);
+    return NULL;
+}
+
 static PyObject *follow(compiled *c, tp_region_options *options, PyObject *const *args, size_t n, PyObject *names) {
     if (tp_region_enter(options) < 0) return tp_py_raise();
+    Py_CLEAR(refused);
     PyObject *result = tp_py_close_region(&c->report, PyObject_Vectorcall(c->function, args, n, names));
+    if (tp_unlikely(options->whole && refused)) result = refuse_again_steal(result);
     note_whether_quiet(c);
     return result;
 }

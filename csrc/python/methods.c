@@ -40,6 +40,7 @@ METHOD(is_floating_point) { return PyBool_FromLong(tp_is_floating(TENSOR(self)))
 METHOD(is_complex) { return PyBool_FromLong(tp_is_complex(TENSOR(self))); }
 METHOD(is_signed) { return PyBool_FromLong(tp_is_signed_dtype((tp_dtype)TENSOR(self)->dtype)); }
 METHOD(data_ptr) {
+    if (tp_py_refuse_traced(self, "data_ptr()") < 0) return NULL;
     tp_autoref *t = tp_memory_of(TENSOR(self));
     if (!t) return tp_py_raise();
     if (tp_check_unbatched(t, "data_ptr()") < 0 || tp_check_address(t->storage, "data_ptr()") < 0) return tp_py_raise();
@@ -288,6 +289,7 @@ static bool check_subclass(const char *function, PyObject *cls) {
 
 static PyObject *py_as_subclass(PyObject *self, PyObject *cls) {
     if (!check_subclass("as_subclass", cls)) return NULL;
+    if (tp_py_tell_recorder("a tensor becomes one of another class") < 0) return NULL;
     return tp_py_wrap_as_steal((PyTypeObject *)cls, tp_alias(TENSOR(self)));
 }
 
@@ -326,7 +328,6 @@ static int bool_asked(PyObject *o) {
 int tp_py_tensor_bool(PyObject *o) {
     if (tp_py_asks(o)) return bool_asked(o);
     bool truth;
-    if (tp_region_decides(TENSOR(o)) < 0) return tp_py_check(-1);
     return tp_py_check(tp_is_nonzero(TENSOR(o), &truth)) < 0 ? -1 : truth;
 }
 
@@ -387,6 +388,7 @@ TP_PY_METHOD(py_complex, "__complex__") {
 /* ---- printing and iteration ---- */
 
 static PyObject *call_printer(PyObject *o, const char *function) {
+    if (tp_py_tell_recorder("a tensor is printed") < 0) return NULL;
     tp_exclude_guard guard = tp_exclude(TP_BIT(Tracer)); /* what is printed is no part of a graph */
     PyObject *module = PyImport_ImportModule("tensorpy._tensor_str");
     PyObject *text = module ? PyObject_CallMethod(module, function, "O", o) : NULL;

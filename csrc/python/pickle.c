@@ -350,6 +350,7 @@ static PyObject *of_layout(const char *function, PyObject *self) {
 PyObject *tp_py_tensor_reduce_ex(PyObject *self, PyObject *protocol) {
     if (tp_py_asks(self)) return tp_py_ask_method("__reduce_ex__", self, &protocol, 1, NULL);
     if (tp_check_unbatched(tp_py_tensor_borrow(self), "a pickle") < 0) return tp_py_raise();
+    if (tp_py_refuse_traced(self, "a pickle") < 0) return NULL;
     if (tp_py_tensor_borrow(self)->keys & TP_BIT(ZeroTensor))
         return PyErr_Format(PyExc_RuntimeError, "a ZeroTensor is not serializable: clone() gives one with elements");
     if (tp_layout_of(tp_py_tensor_borrow(self)) != TP_STRIDED) return of_layout("reduced", self);
@@ -430,6 +431,7 @@ PyObject *tp_py_tensor_deepcopy(PyObject *self, PyObject *memo) {
     if (tp_py_asks(self)) return tp_py_ask_method("__deepcopy__", self, &memo, 1, NULL);
     if (!PyDict_Check(memo))
         return PyErr_Format(PyExc_TypeError, "__deepcopy__() takes the dictionary of copy.deepcopy");
+    if (tp_py_refuse_traced(self, "deepcopy()") < 0) return NULL;
     if (!tp_is_leaf(tp_py_tensor_borrow(self)))
         return PyErr_Format(
             PyExc_RuntimeError,

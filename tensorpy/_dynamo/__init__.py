@@ -4,26 +4,31 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from tensorpy._compile import compile, list_backends, register_backend
-from tensorpy._package.absent import absent
 from tensorpy.compiler import is_compiling, reset
+from tensorpy.fx.experimental.proxy_tensor import make_fx
+from tensorpy.fx.experimental.recorder import DataDependentError
 from tensorpy.nn.modules.compiled import OptimizedModule
 
-from . import backends, config, eval_frame, exc, graphs, testing, utils
+from . import backends, compiled_autograd, config, eval_frame, exc, graphs, testing, utils
 from .backends.registry import lookup_backend
 from .decorators import (
     allow_in_graph,
     assume_constant_result,
     disable,
+    disable_nested_graph_breaks,
     error_on_graph_break,
     graph_break,
+    is_dynamo_disable_recursive,
     mark_dynamic,
     mark_static,
     nonstrict_trace,
+    override_cudagraphs,
     patch_dynamo_config,
     run,
+    set_recursion_limit,
     set_stance,
     skip,
     substitute_in_graph,
@@ -35,8 +40,7 @@ from .decorators import mark_static_address as mark_static_address
 from .decorators import mark_unbacked as mark_unbacked
 from .decorators import maybe_mark_dynamic as maybe_mark_dynamic
 from .decorators import skip_frame as skip_frame
-
-export = absent(__name__, "export")
+from .graphs import GraphCompileReason
 
 
 def optimize(backend: Any = "inductor", *, nopython: bool = False, disable: bool = False, **words: Any) -> Any:
@@ -73,7 +77,7 @@ class ExplainOutput:
     """What became of a call: the graphs that a backend would be given, or why there is none."""
 
     graphs: list[Any] = field(default_factory=list)
-    break_reasons: list[str] = field(default_factory=list)
+    break_reasons: list[GraphCompileReason] = field(default_factory=list)
     ops_per_graph: list[list[Any]] = field(default_factory=list)
     out_guards: list[Any] = field(default_factory=list)  # what is looked at has no objects of its own
     compile_times: str = ""
@@ -93,10 +97,50 @@ class ExplainOutput:
     def __str__(self) -> str:
         lines = [f"Graph Count: {self.graph_count}", f"Graph Break Count: {self.graph_break_count}"]
         lines.append(f"Op Count: {self.op_count}")
-        lines += [f"Break Reason {i}: {reason}" for i, reason in enumerate(self.break_reasons, 1)]
+        for i, why in enumerate(self.break_reasons, 1):
+            lines += [f"Break Reason {i}:", f"  Reason: {why.reason}", "  User Stack:"]
+            lines += [f"    {frame}" for frame in why.user_stack]
         for i, ops in enumerate(self.ops_per_graph, 1):
             lines += [f"Ops {i}:", *(f"    {op}" for op in ops)]
         return "\n".join(lines)
+
+
+class ExportResult(NamedTuple):
+    """What export() gives: a GraphModule, and what would be looked at before it is called: nothing."""
+
+    graph_module: Any
+    guards: list[Any]
+
+
+def export(f: Callable[..., Any], *, aten_graph: bool = False, tracing_mode: str = "real", **options: Any) -> Any:
+    """`export(f)(*args)` gives a graph of the operators that a call of f makes, called as f.
+
+    tensorpy.export has names of inputs, sizes that may vary, and files.
+
+    Arguments:
+        f: a function or module
+        aten_graph: the graph is one of operators in any case
+        tracing_mode: 'real', 'fake' or 'symbolic', as make_fx() takes it
+        options: PyTorch's, which change nothing
+
+    Returns: a function that gives an ExportResult.
+
+    Raises: UserError where f asks for values of its arguments.
+
+    Example:
+        >>> graph, _ = tp._dynamo.export(lambda x: (x.sin(), x + 1))(tp.zeros(2))
+        >>> graph(tp.ones(1))[1]
+        tensor([2.])
+    """
+
+    def exported(*args: Any, **kwargs: Any) -> ExportResult:
+        try:
+            module = make_fx(f, tracing_mode=tracing_mode)(*args, **kwargs)
+        except DataDependentError as error:
+            raise exc.UserError(exc.UserErrorType.DYNAMIC_CONTROL_FLOW, str(error)) from error
+        return ExportResult(module, [])
+
+    return exported
 
 
 def explain(f: Callable[..., Any], *extra_args: Any, **extra_kwargs: Any) -> Any:
@@ -108,11 +152,14 @@ def explain(f: Callable[..., Any], *extra_args: Any, **extra_kwargs: Any) -> Any
         f: a function or module
 
     Example:
-        >>> print(tp._dynamo.explain(lambda x: x * 2 if x.sum() > 0 else x)(tp.ones(2)))
+        >>> print(tp._dynamo.explain(lambda x: x * 2 if x.sum() > 0 else x)(tp.ones(2)))  # doctest: +ELLIPSIS
         Graph Count: 0
         Graph Break Count: 1
         Op Count: 0
-        Break Reason 1: item() asks for the values of a tensor
+        Break Reason 1:
+          Reason: item() asks for the values of a tensor
+          User Stack:
+            <FrameSummary file ..., line 1 in <lambda>>
     """
 
     def explained(*args: Any, **kwargs: Any) -> ExplainOutput:
@@ -128,6 +175,8 @@ def explain(f: Callable[..., Any], *extra_args: Any, **extra_kwargs: Any) -> Any
 
 __all__ = ["OptimizedModule", "allow_in_graph", "assume_constant_result", "config", "disable"]
 __all__ += ["error_on_graph_break", "eval_frame", "exc", "nonstrict_trace", "patch_dynamo_config", "skip"]
+__all__ += ["compiled_autograd", "disable_nested_graph_breaks", "export", "is_dynamo_disable_recursive"]
+__all__ += ["override_cudagraphs", "set_recursion_limit"]
 __all__ += ["explain", "graph_break", "is_compiling", "list_backends", "lookup_backend", "mark_dynamic", "mark_static"]
 __all__ += ["optimize", "optimize_assert", "register_backend", "reset", "run", "set_stance", "substitute_in_graph"]
 __all__ += ["backends", "testing", "utils"]

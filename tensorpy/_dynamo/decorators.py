@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import sys
 from collections.abc import Callable
 from contextlib import ContextDecorator
 from contextvars import ContextVar
@@ -91,6 +92,68 @@ def nonstrict_trace(traceable_fn: Callable[..., Any]) -> Callable[..., Any]:
     return traced
 
 
+def disable_nested_graph_breaks(fn: Any = None) -> Any:
+    """The function itself; without one, a decorator. A graph ends where the program says so.
+
+    Arguments:
+        fn: the function
+
+    Example:
+        >>> tp._dynamo.disable_nested_graph_breaks(abs)(-1)
+        1
+    """
+    return disable_nested_graph_breaks if fn is None else fn
+
+
+def is_dynamo_disable_recursive(method: Any) -> bool | None:
+    """What disable() was told of what a function calls; None for a function that it was not asked to keep out.
+
+    Arguments:
+        method: the function
+
+    Example:
+        >>> tp._dynamo.is_dynamo_disable_recursive(tp.compiler.disable(abs))
+        True
+    """
+    recursive: bool | None = getattr(method, "_torchdynamo_disable_recursive", None)
+    return recursive
+
+
+class override_cudagraphs(ContextDecorator):
+    """Nothing, in a with block or while a function runs: there are no CUDA graphs.
+
+    Arguments:
+        fwd: is taken
+        bwd: is taken
+
+    Example:
+        >>> with tp._dynamo.override_cudagraphs(fwd=False):
+        ...     tp.compile(tp.neg)(tp.ones(1))
+        tensor([-1.])
+    """
+
+    def __init__(self, fwd: bool | None = None, bwd: bool | None = None) -> None:
+        self.fwd, self.bwd = fwd, bwd
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, *error: Any) -> None:
+        pass
+
+
+def set_recursion_limit(limit: int) -> None:
+    """How deep Python's calls may be: Python runs at every call of a compiled function.
+
+    Arguments:
+        limit: the depth; the smaller one stays where it is below what is set
+
+    Example:
+        >>> tp._dynamo.set_recursion_limit(sys.getrecursionlimit())
+    """
+    sys.setrecursionlimit(max(limit, sys.getrecursionlimit()))
+
+
 def patch_dynamo_config(settings: Any = None, value: Any = None, **more: Any) -> Any:
     """config.patch: settings for a while."""
     return config.patch(settings, value, **more)
@@ -134,5 +197,6 @@ def maybe_mark_dynamic(t: object, index: object) -> None:
 
 __all__ = ["allow_in_graph", "assume_constant_result", "disable", "disallow_in_graph", "dont_skip_tracing"]
 __all__ += ["error_on_graph_break", "forbid_in_graph", "graph_break", "mark_dynamic", "mark_static"]
+__all__ += ["disable_nested_graph_breaks", "is_dynamo_disable_recursive", "override_cudagraphs", "set_recursion_limit"]
 __all__ += ["mark_static_address", "mark_unbacked", "maybe_mark_dynamic", "nonstrict_trace", "patch_dynamo_config"]
 __all__ += ["run", "set_stance", "skip", "skip_frame", "substitute_in_graph"]

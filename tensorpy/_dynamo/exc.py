@@ -72,6 +72,61 @@ class BackendCompilerFailed(TorchDynamoException):
         super().__init__(f"backend={self.backend_name!r} raised:\n{type(inner_exception).__name__}: {inner_exception}")
 
 
+class ObservedException(TorchDynamoException):
+    """PyTorch's, for programs that catch it and its kin: an exception of the program's own is what it is."""
+
+
+class ObservedLookupError(ObservedException):
+    """PyTorch's, like ObservedException."""
+
+
+class ObservedKeyError(ObservedLookupError):
+    """PyTorch's, like ObservedException."""
+
+
+class ObservedIndexError(ObservedLookupError):
+    """PyTorch's, like ObservedException."""
+
+
+class ObservedAttributeError(ObservedException):
+    """PyTorch's, like ObservedException."""
+
+
+class ObservedRuntimeError(ObservedException):
+    """PyTorch's, like ObservedException."""
+
+
+class ObservedTypeError(ObservedException):
+    """PyTorch's, like ObservedException."""
+
+
+class ObservedNotImplementedError(ObservedException):
+    """PyTorch's, like ObservedException."""
+
+
+class ObservedUserStopIteration(ObservedException):
+    """PyTorch's, like ObservedException."""
+
+
+class RestartAnalysis(TorchDynamoException):
+    """PyTorch's, for programs that catch it: nothing is analysed."""
+
+
+class InfiniteGeneratorError(TorchDynamoException):
+    """PyTorch's, for programs that catch it: generators run as they are."""
+
+
+class CondOpArgsMismatchError(TorchDynamoException):
+    """PyTorch's, for programs that catch it: UncapturedHigherOrderOpError is what is raised."""
+
+
+class PackageError(TorchDynamoException):
+    """PyTorch's, for programs that catch it: no code is packed."""
+
+
 __all__ = ["BackendCompilerFailed", "FailOnRecompileLimitHit", "InternalTorchDynamoError", "InvalidBackend"]
 __all__ += ["RecompileError", "RecompileLimitExceeded", "ResetRequired", "SkipFrame", "TorchDynamoException"]
+__all__ += ["CondOpArgsMismatchError", "InfiniteGeneratorError", "ObservedAttributeError", "ObservedException"]
+__all__ += ["ObservedIndexError", "ObservedKeyError", "ObservedLookupError", "ObservedNotImplementedError"]
+__all__ += ["ObservedRuntimeError", "ObservedTypeError", "ObservedUserStopIteration", "PackageError", "RestartAnalysis"]
 __all__ += ["TorchRuntimeError", "UncapturedHigherOrderOpError", "Unsupported", "UserError", "UserErrorType"]

@@ -14,12 +14,15 @@ from __future__ import annotations
 import contextlib
 import functools
 import inspect
+import os
 import pickle
 import random
 import sys
+import traceback
 import warnings
 from collections.abc import Callable, Iterator
 from contextvars import ContextVar
+from dataclasses import dataclass, field
 from typing import Any
 
 from tensorpy import _C, _compile
@@ -48,6 +51,43 @@ breaks_are_errors: ContextVar[bool | None] = ContextVar("breaks_are_errors", def
 # ---- the recording ----
 
 
+@dataclass(frozen=True)
+class GraphCompileReason:
+    """Why a graph ends, or why there is none.
+
+    Arguments:
+        reason: in words
+        user_stack: where the program was, as `traceback` gives it: the line that asked is the last
+        graph_break: whether the rest of the function may be another graph
+
+    Example:
+        >>> reasons = tp._dynamo.explain(lambda x: x * 2 if x.sum() > 0 else x)(tp.ones(2)).break_reasons
+        >>> reasons[0].reason
+        'item() asks for the values of a tensor'
+    """
+
+    reason: str
+    user_stack: list[traceback.FrameSummary] = field(default_factory=list)
+    graph_break: bool = True
+
+    @property
+    def place(self) -> str:
+        """The line that asked, in parentheses; nothing where it is not known."""
+        return f" ({self.user_stack[-1].filename}:{self.user_stack[-1].lineno})" if self.user_stack else ""
+
+    def __str__(self) -> str:
+        return self.reason + self.place
+
+
+def _stack_of_program() -> list[traceback.FrameSummary]:
+    """The program's frames from the compiled function on, without those of the library between them."""
+    frames = traceback.extract_stack()
+    recorded = (i for i, frame in enumerate(frames) if (frame.filename, frame.name) == (__file__, "record"))
+    first = max(recorded, default=0)
+    return [frame for frame in frames[first:] if not frame.filename.startswith(_LIBRARY)]
+
+
+_LIBRARY = os.path.dirname(os.path.dirname(__file__)) + os.sep
 _NO_GRAPH = "compile(fullgraph=True): the function is no graph"
 _STATISTICS = ("running_mean", "running_var")  # written by batch norms, whose schemas do not say it
 
@@ -72,9 +112,9 @@ class GraphRecorder(FunctionRecorder):
     def __init__(self, surroundings: Surroundings, whole: bool = False) -> None:
         super().__init__(grad_modes=True)
         self.surroundings, self.takes_functions = surroundings, whole
-        self.inference = _C.is_inference_mode_enabled()
-        self.why: str | None = None  # this is no graph
-        self.breaks: list[str] = []  # calls of graph_break(),
+        self.inference, self.default_dtype = _C.is_inference_mode_enabled(), _C.get_default_dtype()
+        self.why: GraphCompileReason | None = None  # this is no graph
+        self.breaks: list[GraphCompileReason] = []  # calls of graph_break(),
         self.cuts: set[Node] = set()  # and the nodes before them
         self._first_mode = _C.is_grad_enabled()
         self.lifted: list[tuple[Place, Tensor]] = []
@@ -83,7 +123,7 @@ class GraphRecorder(FunctionRecorder):
         self._applies = False  # a node of control flow, whose gradient is a Function
 
     def refuse(self, why: str) -> None:
-        self.why = self.why or why
+        self.why = self.why or GraphCompileReason(why, _stack_of_program())
         self.takes_functions = False
 
     def happens(self, what: str) -> None:
@@ -104,7 +144,7 @@ class GraphRecorder(FunctionRecorder):
 
     def cut(self, why: str) -> None:
         """The graph ends here, and another one begins, each in the grad mode in which the function is called."""
-        self.breaks.append(why)
+        self.breaks.append(GraphCompileReason(why, _stack_of_program()))
         self.follow_grad_mode(self._first_mode)
         last = next(iter(reversed(self.graph.nodes)), None)
         if last is not None:
@@ -136,6 +176,10 @@ class GraphRecorder(FunctionRecorder):
             self.refuse("backward runs inside")
         if _C.is_inference_mode_enabled() != self.inference:
             self.refuse("inference mode is switched")
+        if _C.get_default_dtype() is not self.default_dtype:
+            self.refuse("the default dtype is set")
+        if any(self._is_own_leaf(t) for t in _tensors(args)):
+            self.refuse("a tensor is made that requires grad")
         if self.why is not None:
             return None
         token = super().enter(name, args)
@@ -143,6 +187,10 @@ class GraphRecorder(FunctionRecorder):
         if outside:
             self._keep_written(name, args)
         return token, [(t, t._version) for t in outside if _tracer.memory(t) not in self.written]
+
+    def _is_own_leaf(self, tensor: Tensor) -> bool:
+        """Whether gradients add up in a tensor that the call has made, which no operator shows."""
+        return tensor.requires_grad and tensor.is_leaf and _tracer.memory(tensor) in self._made
 
     def leave(self, token: Any, results: list[Any]) -> None:
         if self.why is not None:
@@ -241,10 +289,11 @@ class Entry:
         self.key = key
         self.others = [leaf for leaf in leaves if not isinstance(leaf, (Tensor, *_SCALARS))]
         self.surroundings = Surroundings([*roots, *self.others, *hooks_of_all.CALLED])
-        self.why: str | None = "it sees too much" if self.surroundings.is_too_large() else None
-        self.why = self.why or next(filter(None, map(_why_no_graph, leaves)), None)
+        too_large = self.surroundings.is_too_large()
+        words = "it sees too much" if too_large else next(filter(None, map(_why_no_graph, leaves)), None)
+        self.why = GraphCompileReason(words) if words else None
         self.lifted: list[tuple[Place, Any]] = []
-        self.breaks: list[str] = []
+        self.breaks: list[GraphCompileReason] = []
 
     def fits(self, key: tuple[Any, ...]) -> bool:
         if key != self.key or (self.why is None and self.surroundings.changed()):
@@ -292,6 +341,8 @@ class Entry:
         self.outputs: list[tuple[str, Any]] = []  # "made": of the graph's; "given": of the leaves'; "plain": itself
         made: list[Node] = []
         for leaf in outputs:
+            if isinstance(leaf, Tensor) and recorder._is_own_leaf(leaf):
+                recorder.refuse("a tensor is made that requires grad")
             if isinstance(leaf, Tensor) and id(leaf) not in given:
                 self.outputs.append(("made", len(made)))
                 made.append(recorder.node_of(leaf))
@@ -414,7 +465,7 @@ class GraphFunction:
         self.generation = _generation
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        if _C._is_watched() or _C._vmap_levels():  # whose batches a graph does not know
+        if _C._is_watched() or config.disable or _C._vmap_levels():  # whose batches a graph does not know
             return self.function(*args, **kwargs)
         if self.generation != _generation:
             self.entries, self.generation = [], _generation
@@ -440,7 +491,7 @@ class GraphFunction:
         self.entries.insert(0, entry)
         counters["frames"]["total"] += 1
         if entry.why is not None:
-            counters["graph_break"][entry.why] += 1
+            counters["graph_break"][entry.why.reason] += 1
             return result if hasattr(entry, "outputs") else self.follow(*args, **kwargs)
         self._compile(entry, leaves)
         return self._call(entry, args, kwargs, leaves)
@@ -498,7 +549,7 @@ class GraphFunction:
         said = f"{name} has {len(self.entries)} graphs, as many as recompile_limit allows" + (
             f"; the last one does not fit since this changed: {changed}" if changed else ""
         )
-        if self.fullgraph:
+        if self.fullgraph or config.fail_on_recompile_limit_hit:
             raise FailOnRecompileLimitHit(said)
         warnings.warn(f"{said}. Other calls run as they are written", stacklevel=3)
         return self.follow(*args, **kwargs)
@@ -513,4 +564,4 @@ def reset() -> None:
     _generation += 1
 
 
-__all__ = ["GraphFunction", "GraphRecorder", "reset"]
+__all__ = ["GraphCompileReason", "GraphFunction", "GraphRecorder", "reset"]

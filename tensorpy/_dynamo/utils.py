@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import math
 from collections import Counter, defaultdict
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from tensorpy import _C
 from tensorpy._C import Tensor
+from tensorpy.nn import Parameter
+from tensorpy.random import get_rng_state, set_rng_state
 
 # "stats" has unique_graphs, "frames" how many calls were recorded (total) and are graphs (ok), "graph_break" reasons.
 counters: defaultdict[str, Counter[str]] = defaultdict(Counter)
@@ -103,6 +107,100 @@ def clone_inputs(example_inputs: Any) -> Any:
     return [clone(value) for value in example_inputs]
 
 
+def rmse(ref: Tensor, res: Tensor) -> Tensor:
+    """The root of the mean squared difference of two tensors.
+
+    Arguments:
+        ref: a tensor
+        res: another one
+
+    Example:
+        >>> tp._dynamo.utils.rmse(tp.zeros(2), tp.full((2,), 3.0))
+        tensor(3.)
+    """
+    return (ref - res).square().mean().sqrt()
+
+
+def clone_tensor(x: Tensor) -> Tensor:
+    """A copy in the same history, which requires grad as the tensor does.
+
+    Arguments:
+        x: the tensor
+
+    Example:
+        >>> tp._dynamo.utils.clone_tensor(tp.ones(1))
+        tensor([1.])
+    """
+    return x.clone().requires_grad_(x.requires_grad)
+
+
+def istensor(obj: object) -> bool:
+    """Whether an object is a tensor or a parameter, and of no class of the program's.
+
+    Example:
+        >>> tp._dynamo.utils.istensor(tp.ones(1)), tp._dynamo.utils.istensor(1)
+        (True, False)
+    """
+    return istype(obj, (Tensor, Parameter))
+
+
+def count_calls(g: Any) -> int:
+    """How many calls a graph has.
+
+    Arguments:
+        g: the Graph
+
+    Example:
+        >>> tp._dynamo.utils.count_calls(tp.fx.symbolic_trace(lambda x: x + 1).graph)
+        1
+    """
+    return sum("call" in node.op for node in g.nodes)
+
+
+@contextmanager
+def preserve_rng_state() -> Iterator[None]:
+    """The default generator is afterwards where it was before.
+
+    Returns: a context.
+
+    Example:
+        >>> with tp._dynamo.utils.preserve_rng_state():
+        ...     one = tp.rand(1)
+        >>> bool(one == tp.rand(1))
+        True
+    """
+    state = get_rng_state()
+    try:
+        yield
+    finally:
+        set_rng_state(state)
+
+
+@contextmanager
+def dynamo_timed(key: str, *given: Any, **options: Any) -> Iterator[None]:
+    """Nothing: no time is measured.
+
+    Arguments:
+        key: what would be measured
+
+    Returns: a context.
+
+    Example:
+        >>> with tp._dynamo.utils.dynamo_timed("mine"):
+        ...     pass
+    """
+    yield
+
+
+def reset_frame_count() -> None:
+    """counters begin anew.
+
+    Example:
+        >>> tp._dynamo.utils.reset_frame_count()
+    """
+    counters.clear()
+
+
 def istype(obj: object, allowed_types: Any) -> bool:
     """Whether an object is of a class, or one of several, itself and not by inheritance.
 
@@ -129,4 +227,5 @@ def compile_times(repr: str = "str", aggregate: bool = False) -> Any:
 
 
 __all__ = ["clone_input", "clone_inputs", "compile_times", "counters", "ifdynstaticdefault", "is_compile_supported"]
-__all__ += ["istype", "same"]
+__all__ += ["clone_tensor", "count_calls", "dynamo_timed", "istensor", "istype", "preserve_rng_state"]
+__all__ += ["reset_frame_count", "rmse", "same"]

@@ -207,3 +207,22 @@ def test_options_of_printing_are_one_object() -> None:
     assert _tensor_str.PRINT_OPTS.precision == 4 and str(x) == "tensor([1.2346])"
     assert _tensor_str._tensor_str(x, 0) == "[1.2346]" and _tensor_str._str_intern(x) == str(x)
     assert _tensor_str._add_suffixes("tensor([1.]", ["dtype=x"], 7, True) == "tensor([1.],\n       dtype=x)"
+
+
+def test_compilers_public_names() -> None:
+    torch = pytest.importorskip("torch")
+    import torch._dynamo.exc as theirs
+
+    import tensorpy.compiler.config as config
+
+    assert [name for name in torch.compiler.__all__ if not hasattr(tp.compiler, name)] == []
+    for name, value in vars(config).items():
+        if isinstance(value, (bool, int, str)) and not name.startswith("_"):
+            assert getattr(torch.compiler.config, name) == value, name
+    for name in config._ALIASES:
+        assert hasattr(torch.compiler.config, name) and hasattr(config, name), name
+    ours = tp._dynamo.exc
+    for name in ours.__all__:
+        if hasattr(theirs, name):
+            bases = {base.__name__ for base in getattr(theirs, name).__mro__ if hasattr(ours, base.__name__)}
+            assert {base.__name__ for base in getattr(ours, name).__mro__} >= bases, name

@@ -193,3 +193,58 @@ def test_run() -> None:
     command = [sys.executable, "-m", "tensorpy.run", "-c", program]
     done = subprocess.run(command, capture_output=True, text=True)
     assert done.stdout.strip() == "tensor([0.4963, 0.7682, 0.0885])", done.stderr
+
+
+# ---- in compiled functions ----
+
+LARGE = 5000  # a draw of so many waits, and one of three does not
+
+
+def _states(x: tp.Tensor) -> list[tp.Tensor]:
+    first, state, second = tp.rand(LARGE), tp.get_rng_state(), tp.rand(3)
+    return [first, state, second, tp.default_generator.clone_state().get_state()]
+
+
+def _seeds(x: tp.Tensor) -> list[tp.Tensor]:
+    first = tp.rand(LARGE)
+    tp.manual_seed(7)
+    return [first, tp.rand(LARGE), tp.rand(3)]
+
+
+def _sets(x: tp.Tensor) -> list[tp.Tensor]:
+    state, first = tp.get_rng_state(), tp.rand(LARGE)
+    tp.set_rng_state(state)
+    return [first, tp.rand(LARGE)]
+
+
+def _forks(x: tp.Tensor) -> list[tp.Tensor]:
+    with tp.random.fork_rng(devices=[]):
+        first = tp.rand(LARGE)
+    return [first, tp.rand(3)]
+
+
+def _draws_of_two_sizes(x: tp.Tensor) -> list[tp.Tensor]:
+    made = [tp.rand(LARGE), tp.randperm(9), tp.rand(LARGE), tp.multinomial(tp.ones(9), 3), tp.randint(5, (3,))]
+    made += [tp.dropout(x, 0.5, True), tp.dropout(x[:3], 0.5, True), tp.poisson(x), tp.bernoulli(x[:3])]
+    made += [tp.randn(3), tp.randn(LARGE)]
+    return made
+
+
+def _generators(x: tp.Tensor) -> list[tp.Tensor]:
+    own = tp.Generator()  # its state is made where it is drawn from first
+    made = [tp.rand(LARGE, generator=own), tp.rand(3, generator=own), own.get_state(), tp.rand(LARGE, generator=own)]
+    return [*made, own.manual_seed(4).get_state(), tp.rand(LARGE, generator=own)]
+
+
+@pytest.mark.parametrize("function", [_states, _seeds, _sets, _forks, _draws_of_two_sizes, _generators])
+@pytest.mark.parametrize(
+    "how", [{}, {"fullgraph": True}, {"backend": "aot_eager"}, {"mode": "reduce-overhead"}], ids=str
+)
+def test_compiled_functions_draw_in_their_order(function: Any, how: Any) -> None:
+    x = tp.full((LARGE,), 0.5)
+    tp.manual_seed(1)
+    expected = function(x)
+    compiled = tp.compile(function, **how) if "mode" in how else tp.compile(function, options={"smallest": 1000}, **how)
+    for _ in range(5):
+        tp.manual_seed(1)
+        assert all(a.equal(b) for a, b in zip(compiled(x), expected, strict=True))

@@ -5,9 +5,11 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
 
 import pytest
+from programs import run
 
 import tensorpy as tp
 from tensorpy import nn
@@ -93,7 +95,14 @@ def test_graph_breaks() -> None:
     with pytest.raises(exc.Unsupported, match=r"graph_break\(\) is called: as is said"):
         tp.compile(broken, backend=counter, fullgraph=True)(tp.ones(1))
     told = tp._dynamo.explain(broken)(tp.ones(1))
-    assert told.break_reasons == ["graph_break() is called: as is said"] and told.graph_count == 2
+    assert (told.graph_count, told.graph_break_count, told.op_count, told.out_guards) == (2, 1, 2, [])
+    (why,) = told.break_reasons
+    assert why.reason == "graph_break() is called: as is said" and why.graph_break
+    line = broken.__code__.co_firstlineno + 2
+    assert [(frame.name, frame.lineno) for frame in why.user_stack] == [("broken", line)]
+    assert [len(ops) for ops in told.ops_per_graph] == [1, 1]
+    for words in ("Graph Count: 2", "Graph Break Count: 1", "Op Count: 2", "Break Reason 1:", f"line {line} in broken"):
+        assert words in str(told)
     inside = tp._dynamo.nonstrict_trace(broken)
     assert tp.compile(lambda x: inside(x) + 1, backend=counter, fullgraph=True)(tp.ones(1)).item() == 5
     assert tp.compile(broken)(tp.ones(1)).item() == broken(tp.ones(1)).item() == 4
@@ -260,3 +269,94 @@ def test_clones_of_inputs() -> None:
 
 def test_logs_are_taken() -> None:
     tp._logging.set_logs(graph_breaks=True, dynamo=10)
+
+
+def test_settings_are_known_by_name() -> None:
+    import tensorpy.compiler.config as compiler_config
+
+    config = tp._dynamo.config
+    for settings in (config, compiler_config):
+        with pytest.raises(AttributeError, match="does not exist"):
+            settings.recompile_limits = 3  # type: ignore[attr-defined]
+        with pytest.raises(AttributeError):
+            settings.nothing  # noqa: B018
+        with pytest.raises(AttributeError), settings.patch(nothing=1):
+            pass
+    with compiler_config.patch(recompile_limit=2, verbose=True):
+        assert (config.recompile_limit, config.cache_size_limit, config.verbose) == (2, 2, True)
+    assert (config.recompile_limit, config.verbose) == (8, False)
+    with pytest.raises(AttributeError, match=r"compiler\.config\.nothing does not exist"):
+        compiler_config.nothing = 1  # type: ignore[attr-defined]
+
+
+def test_settings_that_do_something() -> None:
+    counter = CompileCounter()
+    f = tp.compile(lambda x: x + 1, backend=counter)
+    with tp._dynamo.config.patch(disable=True):
+        assert f(tp.ones(1)).item() == 2 and counter.frame_count == 0
+    with tp._dynamo.config.patch(cache_size_limit=1, fail_on_recompile_limit_hit=True):
+        assert f(tp.ones(1)).item() == 2
+        with pytest.raises(exc.FailOnRecompileLimitHit):
+            f(tp.ones(2))
+    assert f(tp.ones(2)).tolist() == [2, 2] and counter.frame_count == 2
+
+
+def test_export_as_a_graph() -> None:
+    net = Net()
+    graph, guards = tp._dynamo.export(net)(tp.ones(2, 4))
+    x = tp.randn(2, 4)
+    assert graph(x).equal(net(x)) and guards == []
+    graph = tp._dynamo.export(lambda x, k: {"a": x * k}, aten_graph=True)(tp.ones(2), k=tp.ones(2)).graph_module
+    assert graph(x[0, :2], k=x[1, :2])["a"].equal(x[0, :2] * x[1, :2])
+    with pytest.raises(exc.UserError) as error:
+        tp._dynamo.export(lambda x: x * 2 if x.sum() > 0 else x)(tp.ones(2))
+    assert error.value.error_type is exc.UserErrorType.DYNAMIC_CONTROL_FLOW
+
+
+def test_reasons_have_the_programs_lines() -> None:
+    def inner(x: tp.Tensor) -> float:
+        return float(x.sum())
+
+    def outer(x: tp.Tensor) -> tp.Tensor:
+        return x * inner(x)
+
+    told = tp._dynamo.explain(outer, tp.ones(2))
+    assert (told.graph_count, told.graph_break_count, told.op_count, told.ops_per_graph) == (0, 1, 0, [])
+    (why,) = told.break_reasons
+    assert why.reason == "item() asks for the values of a tensor"
+    assert [frame.name for frame in why.user_stack] == ["outer", "inner"]
+    assert why.user_stack[-1].line == "return float(x.sum())"
+    line = inner.__code__.co_firstlineno + 1
+    with pytest.raises(exc.Unsupported, match=rf"values of a tensor \(.*test_compile_words\.py:{line}\)"):
+        tp.compile(outer, fullgraph=True, backend=CompileCounter())(tp.ones(2))
+
+
+def test_names_around_it() -> None:
+    x = tp.ones(3, requires_grad=True)
+    with tp._dynamo.compiled_autograd._enable(tp.compile), tp._dynamo.override_cudagraphs():
+        tp.compile(lambda x: x.exp(), options={"smallest": 0})(x).sum().backward()
+    assert x.grad is not None and x.grad.equal(x.detach().exp())
+    assert issubclass(exc.ObservedKeyError, exc.ObservedException) and issubclass(exc.UserError, RuntimeError)
+    kept_out = tp.compiler.disable(abs, recursive=False)
+    assert tp._dynamo.is_dynamo_disable_recursive(kept_out) is False
+    assert tp._dynamo.is_dynamo_disable_recursive(abs) is None
+    assert not tp.compiler.set_enable_guard_collectives(True) and tp.compiler.set_enable_guard_collectives(False)
+    utils = tp._dynamo.utils
+    assert utils.rmse(tp.zeros(4), tp.full((4,), 2.0)).item() == 2
+    assert utils.istensor(tp.nn.Parameter(tp.ones(1))) and not utils.istensor(utils)
+    with utils.preserve_rng_state(), utils.dynamo_timed("draw"):
+        first = tp.rand(2)
+    assert tp.rand(2).equal(first)
+
+
+def test_settings_are_an_attribute() -> None:
+    program = "import tensorpy as tp; print(tp.compiler.config.recompile_limit, hasattr(tp.compiler, 'nothing'))"
+    assert run(program).split() == ["8", "False"]
+
+
+def test_a_plan_from_an_open_file(tmp_path: Path) -> None:
+    tp.compiler.save_plan(lambda x: x.exp() + 1, (tp.ones(3),), tmp_path / "a.plan")
+    with (tmp_path / "a.plan").open("rb") as file:
+        assert tp.compiler.load_compiled_function(file)(tp.zeros(3)).tolist() == [2.0, 2.0, 2.0]
+    with (tmp_path / "b.plan").open("w+b") as file, pytest.raises(RuntimeError):
+        tp.compiler.load_compiled_function(file)

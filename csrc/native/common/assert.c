@@ -2,6 +2,7 @@
 #include "NativeFunctions.h"
 #include "core/scalar_math.h"
 #include "core/text.h"
+#include "native/common/checks.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -9,7 +10,7 @@
 /* _assert_async.msg(Tensor self, str assert_msg) -> () */
 int _assert_async_msg_dense(tp_tensor *self, const char *assert_msg) {
     bool holds = true;
-    if (tp_has_values(self) && tp_is_nonzero(self, &holds) < 0) return -1;
+    if (tp_has_values(self) && tp_holds(self, &holds) < 0) return -1;
     return holds ? 0 : tp_fail(TP_RuntimeError, "%s", assert_msg);
 }
 /* _assert_async(Tensor self) -> () */

@@ -1,7 +1,16 @@
 /* checks.c: see checks.h. */
 #include "native/common/checks.h"
 
+#include "Functions.h"
 #include "core/error.h"
+#include "core/scalar.h"
+
+int tp_holds(tp_tensor *t, bool *holds) {
+    tp_scalar value;
+    if (tp_item(t, &value) < 0) return -1;
+    *holds = tp_scalar_bool(&value);
+    return 0;
+}
 
 int tp_check_dtype(const char *op, const char *name, const tp_tensor *t, tp_dtype wanted) {
     if (!t || (tp_dtype)t->dtype == wanted) return 0;

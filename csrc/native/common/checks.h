@@ -3,6 +3,10 @@
 
 #include "core/tensor.h"
 
+/* Whether a tensor's one element is not zero, for a check of the library's own. What a program asks, and decides
+ * something by, is tp_is_nonzero. */
+int tp_holds(tp_tensor *t, bool *holds);
+
 /* RuntimeError unless t, the argument `name` of op, is NULL or of this dtype. */
 int tp_check_dtype(const char *op, const char *name, const tp_tensor *t, tp_dtype wanted);
 /* The weights of a normalisation: all of one dtype, which is the input's, or float32 beside 16-bit floats. */

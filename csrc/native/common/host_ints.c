@@ -20,7 +20,9 @@ static tp_tensor *asked_one_by_one(tp_tensor *t) {
 
 tp_tensor *tp_host_ints(tp_tensor *t) {
     if (tp_unlikely(tp_read_is_seen(t))) return asked_one_by_one(t);
-    if (tp_settle_to_read(t->storage) < 0) return NULL;
+    /* What a kernel needs is nothing that the program sees; a replay would need it too. */
+    int status = tp_tls.region ? tp_pending_hooks.settle_unseen(t->storage) : tp_settle(t->storage);
+    if (status < 0) return NULL;
     tp_autoref *here = tp_to_device(t, TP_CPU, TP_INT64, false, false, TP_NO_FORMAT);
     return here ? tp_contiguous(here, TP_CONTIGUOUS_FORMAT) : NULL;
 }

@@ -5,6 +5,7 @@
 #include "NativeFunctions.h"
 #include "core/scalar.h"
 #include "core/tls.h"
+#include "native/common/checks.h"
 #include "prim/table.h"
 
 #include <string.h>
@@ -31,7 +32,7 @@ static tp_tensor *places_within(const tp_nested *n, tp_tensor *which, tp_tensor 
     tp_autoref *before = wrapped ? tp_lt_Scalar(wrapped, TP_SCALAR_I(0)) : NULL;
     tp_autoref *behind = before ? tp_ge_Tensor(wrapped, length) : NULL;
     tp_autoref *wrong = behind ? tp_logical_or(before, behind) : NULL, *any = wrong ? tp_any(wrong) : NULL;
-    if (!any || tp_is_nonzero(any, &outside) < 0) return NULL;
+    if (!any || tp_holds(any, &outside) < 0) return NULL;
     if (outside) return tp_fail_null(TP_RuntimeError, PUT ": an index leads out of a piece");
     return tp_add_Tensor(wrapped, from, TP_SCALAR_I(1));
 }

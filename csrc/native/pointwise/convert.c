@@ -68,6 +68,7 @@ int is_nonzero_composite(tp_tensor *self, bool *result) {
     if (self->numel == 0) return tp_fail(TP_RuntimeError, "Boolean value of Tensor with no values is ambiguous");
     if (self->numel > 1)
         return tp_fail(TP_RuntimeError, "Boolean value of Tensor with more than one value is ambiguous");
+    if (tp_decides(self) < 0) return -1;
     if (tp__local_scalar_dense(self, &value) < 0) return -1;
     *result = tp_scalar_bool(&value);
     return 0;

@@ -213,7 +213,7 @@ static int any_true_steal(tp_tensor *mask) {
     tp_autoref *owned = mask;
     tp_autoref *any = owned ? tp_any(owned) : NULL;
     bool found;
-    if (!any || tp_is_nonzero(any, &found) < 0) return -1;
+    if (!any || tp_holds(any, &found) < 0) return -1;
     return found;
 }
 

@@ -7,6 +7,7 @@
 #include "Primitives.h"
 #include "core/generator.h"
 #include "iter/iter.h"
+#include "native/common/checks.h"
 #include "native/common/out.h"
 #include "native/random/random.h"
 #include "prim/transfer.h"
@@ -225,7 +226,7 @@ static int check_probabilities(tp_tensor *p) {
     tp_autoref *both = high ? tp_logical_and(low, high) : NULL, *out = both ? tp_logical_not(both) : NULL;
     tp_autoref *any = out ? tp_any(out) : NULL;
     bool found;
-    if (!any || tp_is_nonzero(any, &found) < 0) return -1;
+    if (!any || tp_holds(any, &found) < 0) return -1;
     return found ? tp_fail(TP_RuntimeError, "Expected p_in >= 0 && p_in <= 1 to be true, but got false: bernoulli_ "
                                             "expects all probabilities to be in [0, 1]")
                  : 0;

@@ -1,5 +1,6 @@
 /* random_new.c: random numbers in new tensors: an empty tensor and an in-place draw (native/random/random.c). */
 #include "NativeFunctions.h"
+#include "native/common/checks.h"
 #include "native/common/out.h"
 #include "native/common/variants.h"
 #include "Primitives.h"
@@ -100,7 +101,7 @@ static int check_deviations(tp_tensor *std) {
     if (std->numel == 0 || !tp_has_values(std)) return 0;
     tp_autoref *negative = tp_lt_Scalar(std, TP_SCALAR_I(0)), *any = negative ? tp_any(negative) : NULL;
     bool found = false;
-    if (!any || tp_is_nonzero(any, &found) < 0) return -1;
+    if (!any || tp_holds(any, &found) < 0) return -1;
     return found ? tp_fail(TP_RuntimeError, "normal expects all elements of std >= 0.0") : 0;
 }
 /* normal.Tensor_float(Tensor mean, float std=1, *, Generator? generator=None) -> Tensor */
@@ -218,7 +219,7 @@ static tp_tensor *multinomial_empty(tp_tensor *self, int64_t n, bool replacement
 static int all_true_steal(tp_tensor *mask) {
     tp_autoref *owned = mask, *all = owned ? tp_all(owned) : NULL;
     bool found;
-    return !all || tp_is_nonzero(all, &found) < 0 ? -1 : found;
+    return !all || tp_holds(all, &found) < 0 ? -1 : found;
 }
 /* Rows that can be drawn from: before the generator moves on, and here for every device. 1: each has as many weights
  * above 0 as are drawn; 0: one has fewer, and weights of 0 are drawn after them; -1: an error. */

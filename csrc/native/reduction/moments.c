@@ -3,6 +3,7 @@
 #include "Primitives.h"
 #include "core/determinism.h"
 #include "iter/iter.h"
+#include "native/common/checks.h"
 #include "native/reduction/reduce.h"
 #include "prim/reduce.h"
 
@@ -260,7 +261,7 @@ tp_tensor *logsumexp_composite(tp_tensor *self, tp_ints dim, bool keepdim) {
 
 static int all_true(tp_tensor *t, bool *result) {
     tp_autoref *all = t ? tp_all(t) : NULL;
-    return all ? tp_is_nonzero(all, result) : -1;
+    return all ? tp_holds(all, result) : -1;
 }
 
 /* equal(Tensor self, Tensor other) -> bool */

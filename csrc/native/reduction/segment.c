@@ -4,6 +4,7 @@
 #include "NativeFunctions.h"
 #include "core/scalar_math.h"
 #include "iter/iter.h"
+#include "native/common/checks.h"
 
 #include <math.h>
 #include <string.h>
@@ -30,7 +31,7 @@ static const segment_kind *kind_of(const char *reduce) {
 static int holds(tp_tensor *condition) {
     tp_autoref *all = condition ? tp_all(condition) : NULL;
     bool yes = false;
-    return all && tp_is_nonzero(all, &yes) == 0 ? yes : -1;
+    return all && tp_holds(all, &yes) == 0 ? yes : -1;
 }
 static int check_lengths(tp_tensor *lengths, int64_t last, int64_t along) {
     tp_autoref *positive = tp_ge_Scalar(lengths, TP_SCALAR_I(0));

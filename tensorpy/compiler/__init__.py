@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import functools
+import importlib
 import os
+import tempfile
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -86,7 +88,9 @@ def disable(fn: Any = None, recursive: bool = True, *, reason: str | None = None
     if isinstance(fn, Module):
         fn.__dict__["forward"] = disable(fn.forward)
         return fn
-    return named(_C._Compiled(fn, False, True, 0, 0, True))
+    kept_out = named(_C._Compiled(fn, False, True, 0, 0, True))
+    kept_out._torchdynamo_disable, kept_out._torchdynamo_disable_recursive = True, recursive
+    return kept_out
 
 
 STANCES = "default eager_then_compile aot_eager_then_compile force_eager eager_on_recompile fail_on_recompile".split()
@@ -338,6 +342,50 @@ def set_default_backend(backend: Any) -> None:
     _backend = backend
 
 
+_collective = False
+
+
+def set_enable_guard_collectives(enabled: bool) -> bool:
+    """Sets it, which changes nothing: processes agree on what they compile by themselves, since they compile nothing.
+
+    Arguments:
+        enabled: what is set
+
+    Returns: what it was.
+
+    Example:
+        >>> tp.compiler.set_enable_guard_collectives(False)
+        False
+    """
+    global _collective
+    before, _collective = _collective, bool(enabled)
+    return before
+
+
+def load_compiled_function(file: Any, *, f_globals: Any = None, external_data: Any = None) -> SavedPlan:
+    """What `save_plan` has written, from an open file.
+
+    Arguments:
+        file: a file that is open for reading bytes
+        f_globals: is taken: a plan has all that it reads
+        external_data: is taken
+
+    Returns: a SavedPlan, which is called with tensors.
+
+    Raises: RuntimeError for a file that is no plan.
+
+    Example:
+        >>> tp.compiler.save_plan(lambda x: x * 2, (tp.ones(2),), "double.plan")
+        >>> with open("double.plan", "rb") as file:
+        ...     tp.compiler.load_compiled_function(file)(tp.arange(2.0))
+        tensor([0., 2.])
+    """
+    with tempfile.NamedTemporaryFile() as copy:
+        copy.write(file.read())
+        copy.flush()
+        return load_plan(copy.name)
+
+
 def nested_compile_region(fn: Any = None, **options: Any) -> Any:
     """The function itself.
 
@@ -398,6 +446,12 @@ def load_cache_artifacts(serialized_artifacts: bytes) -> None:
     Example:
         >>> tp.compiler.load_cache_artifacts(b"")
     """
+
+
+def __getattr__(name: str) -> Any:
+    if name == "config":  # it is that of _dynamo, which needs this module
+        return importlib.import_module("tensorpy.compiler.config")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 __all__ = ["ReplayError", "compile", "list_backends", "load_plan", "save_plan"]

@@ -139,11 +139,24 @@ static tp_node *as_strided_node_new(tp_tensor *base, const tp_tensor *view) {
 
 /* ---- a view's history ---- */
 
-static int fail_custom_view(void) {
+/* What made a tensor, without the word for its backward. */
+static const char *maker_of(const tp_tensor *t, int *length) {
+    const char *name = t->autograd && t->autograd->grad_fn ? t->autograd->grad_fn->type->name : "a function";
+    const char *end = strstr(name, "Backward");
+    *length = (int)(end ? (size_t)(end - name) : strlen(name));
+    return name;
+}
+static int output_of(const tp_tensor *t) { return t->autograd && t->autograd->grad_fn ? t->autograd->output_nr : 0; }
+
+static int fail_custom_view(const tp_tensor *view) {
+    int length;
+    const char *name = maker_of(view, &length);
     return tp_fail(
         TP_RuntimeError,
-        "Output 0 of a custom Function is a view and is being modified inplace, or its base is: the gradient of the "
-        "view would bypass the Function's backward. Return a clone() from forward(), or change it out of place");
+        "Output %d of %.*s is a view and is being modified inplace. This view was created inside a custom Function "
+        "(or an input was returned as it is), and it, or its base, is changed: the gradient of the view would bypass "
+        "the Function's backward. Return a clone() from forward(), or change it out of place",
+        output_of(view), length, name);
 }
 
 /* The words for where a view was made that records nothing, and where it should have been used. */
@@ -158,7 +171,7 @@ static int renew_history(tp_tensor *view) {
                        "inplace %s. Make the view and the change both inside of it, or both outside",
                        MADE_IN(view), USED_IN(view));
     }
-    if (view->flags & TP_FLAG_VIEW_CUSTOM) return fail_custom_view();
+    if (view->flags & TP_FLAG_VIEW_CUSTOM) return fail_custom_view(view);
     tp_autonode *n = as_strided_node_new(view->base, view);
     return n ? tp_node_set_output(n, view) : -1;
 }
@@ -172,20 +185,22 @@ tp_node *tp_grad_fn_borrow(tp_tensor *t) {
 
 /* How a view was made decides first, before what it is a view of. */
 static int check_view_inplace(const tp_tensor *self, const char *op) {
-    const tp_node *made_by = self->autograd ? self->autograd->grad_fn : NULL;
+    if (self->flags & TP_FLAG_VIEW_CUSTOM) return fail_custom_view(self);
     if (self->flags & TP_FLAG_VIEW_NO_GRAD)
         return tp_fail(
             TP_RuntimeError,
             "A view was created in %s mode and is being modified inplace %s. Make the view and the change (%s) both "
             "inside of it, or both outside",
             MADE_IN(self), USED_IN(self), op);
+    int length;
+    const char *name = maker_of(self, &length);
     if (self->flags & TP_FLAG_VIEW_MULTI)
         return tp_fail(TP_RuntimeError,
-                       "Output %d of %s is a view and is being modified inplace. This view is the output of a "
+                       "Output %d of %.*s is a view and is being modified inplace. This view is the output of a "
                        "function that returns multiple views. Such functions do not allow the output views to be "
                        "modified inplace (%s); clone it first, or index the base",
-                       made_by ? (int)self->autograd->output_nr : 0, made_by ? made_by->type->name : "a function", op);
-    return self->flags & TP_FLAG_VIEW_CUSTOM ? fail_custom_view() : 0;
+                       output_of(self), length, name, op);
+    return 0;
 }
 
 /* Such a base has no memory that a gradient could be put together in. */

@@ -311,14 +311,15 @@ static void free_packed(void *packed) {
     PyGILState_Release(gil);
 }
 
-/* _set_saved_hooks((pack, unpack) or None) -> the previous ones. The caller keeps the pair alive while it is set. */
+/* _set_saved_hooks((pack, unpack) or None) -> the previous ones. The thread owns the pair while it is set: a context
+ * that is entered by hand may be forgotten. */
 static PyObject *set_saved_hooks(PyObject *self, PyObject *arg) {
     (void)self;
     if (arg != Py_None && !(PyTuple_Check(arg) && PyTuple_GET_SIZE(arg) == 2))
         return PyErr_Format(PyExc_TypeError, "_set_saved_hooks() takes a pair or None");
-    PyObject *previous = tp_tls.saved_hooks ? (PyObject *)tp_tls.saved_hooks : Py_None;
-    tp_set_saved_hooks(arg == Py_None ? NULL : arg);
-    return Py_NewRef(previous);
+    PyObject *previous = tp_tls.saved_hooks ? (PyObject *)tp_tls.saved_hooks : Py_NewRef(Py_None);
+    tp_set_saved_hooks(arg == Py_None ? NULL : Py_NewRef(arg));
+    return previous;
 }
 
 static PyMethodDef functions[] = {

@@ -723,8 +723,8 @@ TP_COLD static PyObject *call_of_stand_ins(const tp_py_function *f, PyObject *se
 TP_COLD static void say_factory(const tp_py_signature *s, tp_py_args *a) {
     bool of_tensor = s->nparams && s->params[0].tag == TP_TENSOR;
     for (int i = 0; i < s->nparams; i++) {
-        if (strcmp(s->params[i].name, "pin_memory") != 0 || a->values[i].tag != TP_NONE) continue;
-        a->values[i] = (tp_value){.tag = TP_BOOL_, .b = false};
+        if (strcmp(s->params[i].name, "pin_memory") != 0) continue;
+        if (a->values[i].tag == TP_NONE) a->values[i] = (tp_value){.tag = TP_BOOL_, .b = false};
         for (int k = 0; !of_tensor && k < i; k++)
             if (s->params[k].tag == TP_DEVICE && a->values[k].tag == TP_NONE)
                 a->values[k] = (tp_value){.tag = TP_DEVICE, .device = tp_default_device()};

@@ -78,6 +78,10 @@ static PyObject *storage_nbytes(PyObject *o, PyObject *unused) {
     (void)unused;
     return PyLong_FromSize_t(STORAGE(o)->nbytes);
 }
+static PyObject *storage_resizable(PyObject *o, PyObject *unused) {
+    (void)unused;
+    return PyBool_FromLong((STORAGE(o)->traits & TP_STORAGE_RESIZABLE) != 0);
+}
 static PyObject *storage_data_ptr(PyObject *o, PyObject *unused) {
     (void)unused;
     if (need_bytes(STORAGE(o), "data_ptr()") < 0) return NULL;
@@ -190,6 +194,9 @@ static PyObject *storage_new(PyTypeObject *type TP_UNUSED, PyObject *args, PyObj
 
 static PyMethodDef storage_methods[] = {
     {"_adopt", storage_adopt, METH_O, NULL},
+    {"resizable", storage_resizable, METH_NOARGS,
+     "resizable($self, /)\n--\n\nWhether it may get more memory: not if the memory is somebody else's.\n\n"
+     "Returns: bool."},
     {"nbytes", storage_nbytes, METH_NOARGS, "nbytes($self, /)\n--\n\nThe number of bytes.\n\nReturns: int."},
     {"size", storage_nbytes, METH_NOARGS, "size($self, /)\n--\n\nThe number of bytes.\n\nReturns: int."},
     {"data_ptr", storage_data_ptr, METH_NOARGS,

@@ -42,6 +42,11 @@ static int check_device_of_new(const PyTypeObject *type, PyObject *kwargs) {
     PyObject *named = type == &tp_py_tensor_type && kwargs ? PyDict_GetItemString(kwargs, "device") : NULL;
     tp_device device = TP_CPU;
     if (!named || named == Py_None) return 0;
+    const char *word = PyUnicode_Check(named) ? PyUnicode_AsUTF8(named) : "";
+    if (word && strncmp(word, "cuda", 4) == 0)
+        return PyErr_SetString(PyExc_RuntimeError,
+                               "legacy constructor expects device type: cpu but device type: cuda was passed"),
+               -1;
     if (tp_py_take_device("Tensor", named, &device) < 0) return -1;
     if (device.type == TP_DEVICE_CPU) return 0;
     char text[40];

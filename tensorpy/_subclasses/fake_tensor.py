@@ -24,6 +24,7 @@ from tensorpy.utils._pytree import tree_flatten, tree_map, tree_unflatten
 from tensorpy.utils.weak import WeakIdKeyDictionary
 
 _META = _C.device("meta")
+_MOST_ELEMENTS = 2**58
 
 
 class DataDependentOutputException(RuntimeError):
@@ -312,6 +313,8 @@ class FakeTensorMode(TorchDispatchMode):
                 sizes.append(env.pass_on(expr))
         if tuple(sizes) == tuple(Tensor.size(tensor)):
             return _meta_of(tensor)
+        if env.restarts and env.scale > 1000 and math.prod(sizes) > _MOST_ELEMENTS:
+            env.shrink()  # some have turned out to be products of others
         made = _dense_meta(sizes, tensor)
         for value, hint in zip(Tensor.stride(made), Tensor.stride(tensor), strict=True):
             env.agree(value, hint, f"{name}.stride()", frozenset())
@@ -469,7 +472,13 @@ class FakeTensorMode(TorchDispatchMode):
         def value_of(name: str) -> Any:
             return (other or self.shape_env.stand_in_of)(name) if name not in found else found[name].evaluate(value_of)
 
-        args, kwargs = tree_unflatten([self._with_sizes(leaf, value_of) for leaf in leaves], spec)
+        env = self.shape_env
+        try:
+            args, kwargs = tree_unflatten([self._with_sizes(leaf, value_of) for leaf in leaves], spec)
+        except RuntimeError:
+            if found and env.restarts and env.scale > 1000:
+                env.shrink()  # one has become the product of others, and all of them are too many elements
+            return False
         try:
             _run(func, args, kwargs)
         except Exception:

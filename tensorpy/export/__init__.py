@@ -6,12 +6,14 @@ that are said to vary are symbols. `ExportedProgram.module()` runs the graph.
 
 from __future__ import annotations
 
+from dataclasses import is_dataclass as _is_dataclass
 from typing import Any
 
 from tensorpy._dynamo.exc import UserError, UserErrorType
 from tensorpy._package import proposing as _proposing
 from tensorpy.export import exported_program as exported_program
 from tensorpy.export import graph_signature as graph_signature
+from tensorpy.export._file import load, save
 from tensorpy.export._trace import trace as _trace
 from tensorpy.export.dynamic_shapes import Dim, dims
 from tensorpy.export.exported_program import (
@@ -21,11 +23,13 @@ from tensorpy.export.exported_program import (
     default_decompositions,
 )
 from tensorpy.export.graph_signature import ExportGraphSignature
+from tensorpy.export.unflatten import FlatArgsAdapter, UnflattenedModule, unflatten
 from tensorpy.nn import Module as _Module
+from tensorpy.utils._pytree import register_dataclass as _register
 
 __all__ = [
-    "Dim", "ExportGraphSignature", "ExportedProgram", "ModuleCallEntry", "ModuleCallSignature",
-    "default_decompositions", "dims", "export",
+    "Dim", "ExportGraphSignature", "ExportedProgram", "FlatArgsAdapter", "ModuleCallEntry", "ModuleCallSignature",
+    "UnflattenedModule", "default_decompositions", "dims", "export", "load", "register_dataclass", "save", "unflatten",
 ]  # fmt: skip
 
 
@@ -73,6 +77,35 @@ def export(
     if not isinstance(args, tuple):
         raise UserError(UserErrorType.INVALID_INPUT, f"export(): args is a tuple of arguments, not {type(args)}")
     return ExportedProgram(*_trace(mod, args, dict(kwargs or {}), dynamic_shapes))
+
+
+def register_dataclass(cls: type[Any], *, serialized_type_name: str | None = None) -> None:
+    """Makes a dataclass something that arguments and results of programs may be nested in.
+
+    Arguments:
+        cls: the dataclass
+        serialized_type_name: what files call it; None: by its module and name
+
+    Raises: AssertionError for what is no dataclass; ValueError for one that is known.
+
+    Example:
+        >>> from dataclasses import dataclass
+        >>> @dataclass
+        ... class Pair:
+        ...     a: tp.Tensor
+        ...     b: tp.Tensor
+        >>> tp.export.register_dataclass(Pair)
+        >>> class Sum(nn.Module):
+        ...     def forward(self, pair):
+        ...         return pair.a + pair.b
+        >>> program = tp.export.export(Sum(), (Pair(tp.ones(2), tp.ones(2)),))
+        >>> program.module()(Pair(tp.ones(2), tp.zeros(2)))
+        tensor([1., 1.])
+    """
+    if not _is_dataclass(cls):
+        raise AssertionError(f"Only dataclasses can be registered with this function: {cls}")
+    name = f"{cls.__module__}.{cls.__qualname__}" if serialized_type_name is None else serialized_type_name
+    _register(cls, serialized_type_name=name)
 
 
 TYPE_CHECKING = False

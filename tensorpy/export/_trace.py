@@ -6,6 +6,7 @@ import builtins
 import inspect
 import math
 import re
+import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -15,7 +16,7 @@ from tensorpy._C import Tensor
 from tensorpy._dynamo.exc import UserError, UserErrorType
 from tensorpy._package.symbols import Expr, SymInt
 from tensorpy._subclasses.fake_tensor import DataDependentOutputException, FakeTensor, FakeTensorMode
-from tensorpy.export.dynamic_shapes import Dim, _Derived, _Hint, by_leaf
+from tensorpy.export.dynamic_shapes import Dim, _Derived, _Hint, by_leaf, one_level
 from tensorpy.export.graph_signature import (
     ConstantArgument,
     ExportGraphSignature,
@@ -30,9 +31,12 @@ from tensorpy.func import functionalize
 from tensorpy.fx.experimental.control_flow import FunctionRecorder
 from tensorpy.fx.experimental.recorder import _tracer
 from tensorpy.fx.experimental.symbolic_shapes import GuardOnDataDependentSymNode, Restart, ShapeEnv
+from tensorpy.fx.interpreter import Interpreter
 from tensorpy.fx.node import Node, overload
+from tensorpy.fx.traceback import get_current_meta, preserve_node_meta
+from tensorpy.nn.modules.module import register_module_forward_hook, register_module_forward_pre_hook
 from tensorpy.nn.utils.stateless import _reparametrize_module
-from tensorpy.utils._pytree import tree_flatten, tree_unflatten
+from tensorpy.utils._pytree import tree_flatten, tree_is_leaf, tree_unflatten
 
 
 @dataclass(frozen=True)
@@ -121,6 +125,7 @@ class Traced:
         constants: other tensors by name
         example_inputs: (args, kwargs)
         module_names: the names of the module's modules
+        attributes: graphs of functions that control flow takes, by name
 
     Example:
         >>> from tensorpy.export._trace import Traced
@@ -140,6 +145,7 @@ class Traced:
     constants: dict[str, Any]
     example_inputs: Any
     module_names: list[str] = field(default_factory=list)
+    attributes: dict[str, Any] = field(default_factory=dict)
 
     def ranges(self) -> dict[Any, ValueRanges]:
         """Between which numbers sizes lie that vary, by symbol.
@@ -238,6 +244,9 @@ def _leaf_names(name: str, value: Any) -> Iterator[str]:
     elif isinstance(value, (tuple, list)):
         for place, item in enumerate(value):
             yield from _leaf_names(f"{name}_{place}", item)
+    elif not tree_is_leaf(value):
+        for part, item in one_level(value).items():
+            yield from _leaf_names(f"{name}_{_identifier(part)}", item)
     else:
         yield name
 
@@ -420,9 +429,56 @@ def _line_of(error: BaseException) -> str:
     return found
 
 
+class _Calls:
+    """Notes for nodes, while a module is called, which of its modules are being called: `nn_module_stack`."""
+
+    def __init__(self, module: Any) -> None:
+        self.names = {id(part): name for name, part in module.named_modules()}
+        self.thread = threading.get_ident()
+        self.counts: dict[str, int] = {}
+        self.outer: list[Any] = []
+
+    def __enter__(self) -> _Calls:
+        self.handles = [
+            register_module_forward_pre_hook(self.begin),
+            register_module_forward_hook(self.end, always_call=True),
+        ]
+        return self
+
+    def __exit__(self, *unused: object) -> None:
+        for handle in self.handles:
+            handle.remove()
+
+    def _is_noted(self, module: Any) -> bool:
+        return id(module) in self.names and threading.get_ident() == self.thread
+
+    def begin(self, module: Any, args: Any) -> None:
+        if not self._is_noted(module):
+            return
+        meta, name = get_current_meta(), self.names[id(module)]
+        stack = meta.get("nn_module_stack", {})
+        again = self.counts[name] = self.counts.get(name, -1) + 1
+        self.outer.append(stack)
+        kind = f"{type(module).__module__}.{type(module).__qualname__}"
+        key = f"L__self__{name}" if not again else f"L__self__{name}@{again}"
+        meta["nn_module_stack"] = {**stack, key: (name, kind)}
+
+    def end(self, module: Any, args: Any, result: Any) -> None:
+        if self._is_noted(module):
+            get_current_meta()["nn_module_stack"] = self.outer.pop()
+
+
+def _note_all(graph: Any) -> None:
+    """Parts of results, and sizes, belong to the module of the node before them."""
+    stack: Any = None
+    for node in graph.nodes:
+        if node.op == "call_function" or (node.op == "get_attr" and stack):
+            stack = node.meta.setdefault("nn_module_stack", dict(stack or {}))
+
+
 def _call(module: Any, fakes: dict[str, Any], args: Any, kwargs: Any, mode: Any) -> Any:
     """The program's result; a buffer that it puts another tensor in is written."""
-    with mode, _reparametrize_module(module, fakes):
+    with mode, _reparametrize_module(module, fakes), preserve_node_meta(), _Calls(module):
         result = module(*args, **kwargs)
         for name, fake in fakes.items():
             *above, last = name.split(".")
@@ -544,7 +600,11 @@ def _trace_once(
     values = {i: leaf for i, leaf in enumerate(leaves) if not isinstance(leaf, Tensor)}
     modules = [name for name, _ in module.named_modules() if name]
     example = tree_unflatten(leaves, in_spec)
-    traced = Traced(graph, env, in_spec, out_spec, given, inputs, sizes, values, state, constants, example, modules)
+    _note_all(graph)
+    traced = Traced(
+        graph, env, in_spec, out_spec, given, inputs, sizes, values, state, constants, example, modules,
+        dict(recorder.constants),
+    )  # fmt: skip
     return traced, ExportGraphSignature(specs, ends)
 
 
@@ -656,8 +716,8 @@ def functional(program: Any, table: dict[Any, Any]) -> tuple[Traced, list[tuple[
     module = program.graph_module
     before = _tracer.set(recorder)
     try:
-        with mode:
-            result = functionalize(lambda *inputs: module(*inputs))(*given)
+        with mode, preserve_node_meta():
+            result = functionalize(lambda *inputs: Interpreter(module).run(*inputs))(*given)
     finally:
         _tracer.set(before)
     graph = recorder.graph
@@ -667,8 +727,9 @@ def functional(program: Any, table: dict[Any, Any]) -> tuple[Traced, list[tuple[
     own = [by_copy.get(getattr(leaf, "name", ""), leaf) for leaf in own]
     graph.output((*(value for _, value in written), *own))
     graph.eliminate_dead_code()
+    _note_all(graph)
     made = Traced(
         graph, env, old.in_spec, old.out_spec, old.argument_names, old.leaf_names, old.sizes, old.values, old.state,
-        old.constants, old.example_inputs, old.module_names,
+        old.constants, old.example_inputs, old.module_names, dict(recorder.constants),
     )  # fmt: skip
     return made, written

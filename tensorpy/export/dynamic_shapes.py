@@ -7,6 +7,7 @@ from typing import Any
 
 from tensorpy._C import Tensor
 from tensorpy._dynamo.exc import UserError, UserErrorType
+from tensorpy.utils._pytree import tree_flatten, tree_is_leaf
 
 __all__ = ["Dim", "dims"]
 
@@ -171,8 +172,34 @@ def _walk(value: Any, said: Any, where: str, found: list[dict[int, Any] | None])
             raise _wrong(f"{where} has {len(value)} items")
         for place, item in enumerate(value):
             _walk(item, None if said is None else said[place], f"{where}[{place}]", found)
+    elif not tree_is_leaf(value):
+        items, given = one_level(value), said
+        if given is not None and not isinstance(given, (tuple, list)):
+            given = list(one_level(given).values()) if type(given) is type(value) else [given]
+        if given is not None and len(given) != len(items):
+            raise _wrong(f"{where} has {len(items)} parts")
+        for place, (name, item) in enumerate(items.items()):
+            _walk(item, None if given is None else given[place], f"{where}.{name}", found)
     else:
         found.append(_of_leaf(value, said, where))
+
+
+def one_level(value: Any) -> dict[str, Any]:
+    """The parts of a container that a class has registered, by the names of its fields, or by numbers.
+
+    Arguments:
+        value: the container
+
+    Returns: a dict.
+
+    Example:
+        >>> from collections import deque
+        >>> tp.export.dynamic_shapes.one_level(deque([5]))
+        {'0': 5}
+    """
+    parts, spec = tree_flatten(value, lambda part: part is not value)
+    names = spec.context if type(spec.context) is list and len(spec.context) == len(parts) else range(len(parts))
+    return {str(name): part for name, part in zip(names, parts, strict=True)}
 
 
 def _of_leaf(value: Any, said: Any, where: str) -> dict[int, Any] | None:

@@ -142,7 +142,7 @@ class ExportedProgram:
 
     def __init__(self, traced: Traced, signature: ExportGraphSignature, kind: str = "TRAINING") -> None:
         self._traced, self._graph_signature, self.dialect = traced, signature, kind
-        self.graph_module = GraphModule({}, traced.graph, "GraphModule")
+        self.graph_module = GraphModule(traced.attributes, traced.graph, "GraphModule")
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         raise RuntimeError(
@@ -246,6 +246,8 @@ class ExportedProgram:
 
     def _unlifted(self) -> Any:
         root, graph = Module(), Graph()
+        for name, function in self._traced.attributes.items():
+            setattr(root, name, function)
         kinds = {spec.arg.name: spec for spec in self.graph_signature.input_specs}
         values: dict[Any, Any] = {}
         for node in self.graph.nodes:

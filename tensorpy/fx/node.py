@@ -148,7 +148,7 @@ class Node:
         self, graph: Graph, name: str, op: str, target: Any, args: Any, kwargs: Any, return_type: Any = None
     ) -> None:
         if op not in KINDS:
-            raise ValueError(f"a node is one of {', '.join(KINDS)}, not {op!r}")
+            raise AssertionError(f"op {op!r} is not in _legal_ops: a node is one of {', '.join(KINDS)}, not {op!r}")
         if op == "call_function" and not callable(target):
             raise ValueError(f"Node {name}: the target {target!r} of a call_function has to be a Callable")
         if not name.isidentifier() or keyword.iskeyword(name):

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import gc
 import math
+import subprocess
+import sys
 import warnings
 import weakref
 
@@ -324,3 +326,17 @@ def test_nodes_have_classes_and_metadata():
     assert y.grad_fn.metadata == {"where": [1, 2]} and z.grad_fn.metadata == {}
     with pytest.raises(TypeError, match="cannot create"):
         type(y.grad_fn)()
+
+
+def test_hooks_that_are_entered_by_hand_and_forgotten_are_kept() -> None:
+    code = """
+import gc, tensorpy as tp
+for _ in range(50):
+    tp.autograd.graph.saved_tensors_hooks(lambda t: t * 2, lambda t: t).__enter__()
+    gc.collect()
+x = tp.zeros(1, requires_grad=True)
+x.exp().backward()
+print(x.grad.item())
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=120)
+    assert done.returncode == 0 and done.stdout.strip() == "2.0", done.stderr[-2000:]

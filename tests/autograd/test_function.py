@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import weakref
+from typing import Any
 
 import pytest
 
@@ -545,3 +546,20 @@ def test_an_input_that_is_returned_is_saved_as_an_input():
 
     for wanted in (True, False):
         Same.apply(tp.ones(2).requires_grad_(wanted), tp.ones(2).requires_grad_()).sum().backward()
+
+
+def test_a_view_that_forward_returns_is_named_where_it_is_written() -> None:
+    class Viewed(Function):
+        @staticmethod
+        def forward(ctx: Any, x: tp.Tensor) -> tp.Tensor:
+            return x.view_as(x)
+
+        @staticmethod
+        def backward(ctx: Any, grad: tp.Tensor) -> tp.Tensor:
+            return grad
+
+    words = "Output 0 of Viewed is a view and is being modified inplace. This view was created inside a custom Function"
+    with pytest.raises(RuntimeError, match=words):
+        Viewed.apply(tp.ones(2, requires_grad=True) * 1).add_(1)
+    with pytest.raises(RuntimeError, match="Output 0 of Unbind is a view"):
+        tp.ones(2, 2, requires_grad=True).clone().unbind()[0].mul_(2)

@@ -177,3 +177,28 @@ def test_a_message_has_the_words(call: str, words: str) -> None:
         assert re.search(words, text), f"{library.__name__}: {text}"
         classes.append(raised.type)
     assert issubclass(classes[0], next(c for c in classes[-1].__mro__ if c.__module__ == "builtins"))
+
+
+def test_calls_that_no_order_is_for_say_so_in_pytorchs_words() -> None:
+    z, flags = tp.ones(2, dtype=tp.complex64), tp.tensor([True, False])
+    for name in ("maximum", "minimum", "fmax", "fmin"):
+        with pytest.raises(RuntimeError, match=f"^{name} not implemented for complex tensors"):
+            getattr(tp, name)(tp.ones(2), z)
+    for name in ("max", "min"):
+        with pytest.raises(NotImplementedError, match=f"^\"{name}_all\" not implemented for 'ComplexFloat'"):
+            getattr(tp, name)(z)
+    with pytest.raises(NotImplementedError, match="aminmax"):
+        tp.aminmax(z)
+    for values, word in ((z, "complex"), (flags, "bool")):
+        with pytest.raises(RuntimeError, match=f"topk does not support {word} dtypes on CPU"):
+            values.topk(1)
+    with pytest.raises(RuntimeError, match="Boolean inputs not supported for relu"):
+        flags.relu()
+    for name in ("cumsum", "cumprod"):
+        with pytest.raises(NotImplementedError, match=f"\"{name}_out_cpu\" not implemented for 'Bool'"):
+            getattr(flags.clone(), f"{name}_")(0)
+        assert getattr(flags, name)(0).dtype is tp.int64
+    with pytest.raises(IndexError, match="Dimension out of range"):
+        tp.fft.fft2(tp.ones(2))
+    with pytest.raises(RuntimeError, match="legacy constructor expects device type: cpu but device type: cuda"):
+        tp.Tensor([1], device="cuda")

@@ -707,3 +707,10 @@ def test_other_memory_is_cloned_at_once() -> None:
         tp._lazy_clone(tp.eye(3).to_sparse())
     meta = tp.ones(3, device="meta")._lazy_clone()
     assert meta.shape == (3,) and not tp.ones(0)._lazy_clone().numel()
+
+
+def test_memory_of_others_is_not_resizable() -> None:
+    foreign = tp.frombuffer(bytearray(8), dtype=tp.float32).untyped_storage()
+    assert tp.ones(2).untyped_storage().resizable() and not foreign.resizable()
+    with pytest.raises(RuntimeError, match="not resizable"):
+        foreign.resize_(16)

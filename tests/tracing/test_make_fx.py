@@ -192,3 +192,10 @@ def test_an_interpreter_writes_a_graph_of_parts() -> None:
     result = DecompositionInterpreter(module, new_graph=graph, decomposition_table=table).run(x)
     parts = tp.fx.GraphModule(module, graph)
     assert "silu" not in parts.code and tp.allclose(parts(x), result) and tp.allclose(result, module(x))
+
+
+def test_names_and_factories_are_those_of_the_program() -> None:
+    x = tp.ones(2)
+    graph = make_fx(lambda a, b: a + b + tp.zeros(2, pin_memory=False))(x, x)
+    assert [node.name for node in graph.graph.nodes][:2] == ["a_1", "b_1"]
+    assert "zeros.default([2], device = device(type='cpu'), pin_memory = False)" in graph.code

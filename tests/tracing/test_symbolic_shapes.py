@@ -280,3 +280,12 @@ def test_numbers_compute_as_ints_do() -> None:
     assert (n + 1 > n) is True and (n == "word") is False
     with pytest.raises(ZeroDivisionError):
         n // 0
+
+
+def test_a_size_that_is_the_product_of_others_has_room() -> None:
+    def solve(a: tp.Tensor, b: tp.Tensor) -> tp.Tensor:
+        return tp.linalg.tensorsolve(a, b)
+
+    graph = record(solve, tp.eye(6).reshape(2, 3, 6), tp.ones(2, 3))
+    a, b = tp.randn(4, 5, 20).double(), tp.randn(4, 5).double()
+    tp.testing.assert_close(graph(a, b), solve(a, b))

@@ -96,7 +96,10 @@ static int64_t check_topk(tp_tensor *self, int64_t k, int64_t dim) {
 /* topk(Tensor self, SymInt k, int dim=-1, bool largest=True, bool sorted=True) -> (Tensor values, Tensor indices) */
 tp_tensor2 topk_dense(tp_tensor *self, int64_t k, int64_t dim, bool largest, bool sorted) {
     (void)sorted;
-    int64_t d = unsupported("topk", self, true) < 0 ? -1 : check_topk(self, k, dim);
+    int64_t d = check_topk(self, k, dim);
+    if (d >= 0 && (tp_is_complex(self) || self->dtype == TP_BOOL))
+        d = tp_fail(TP_RuntimeError, "topk does not support %s dtypes on CPU",
+                    tp_is_complex(self) ? "complex" : "bool");
     if (d < 0) return failed;
     if (self->ndim == 0) k = 1; /* a number is the first of none, too */
     return order_lines(&(wanted){.op = "topk", .kind = FIRST, .width = k, .k = k, .largest = largest}, self, d, true);

@@ -127,7 +127,7 @@ static int64_t shape_of(const tp_tensor *t, tp_ints s, tp_ints dim, int64_t *dim
     if (t->ndim == 0 && dim.size > 0)
         return tp_fail(TP_IndexError, "Dimension specified as %lld but tensor has no dimensions",
                        (long long)dim.data[0]);
-    if (count > t->ndim)
+    if (count > t->ndim && (dim.size < 0 || count > TP_MAX_DIMS))
         return tp_fail(TP_RuntimeError, "Got shape with %lld values but input tensor only has %d dimensions.",
                        (long long)count, t->ndim);
     int64_t given[TP_MAX_DIMS];

@@ -95,6 +95,18 @@ int tp_check_real_sign_bit(const tp_pointwise *p, const tp_operand *inputs, cons
     return tp_fail(TP_NotImplementedError, "%s is not implemented for complex tensors.", p->name);
 }
 
+int tp_check_no_bools(const tp_pointwise *p, const tp_operand *inputs, const tp_value *params) {
+    (void)params;
+    if (!tp_operand_is_bool(&inputs[0])) return 0;
+    return tp_fail(TP_RuntimeError, "Boolean inputs not supported for %s", p->name);
+}
+
+int tp_check_order(const tp_pointwise *p, const tp_operand *inputs, const tp_value *params) {
+    (void)params;
+    if (!is_complex(&inputs[0]) && !is_complex(&inputs[1])) return 0;
+    return tp_fail(TP_RuntimeError, "%s not implemented for complex tensors.", p->name);
+}
+
 int tp_check_real_infinity(const tp_pointwise *p, const tp_operand *inputs, const tp_value *params) {
     (void)params;
     if (!is_complex(&inputs[0])) return 0;

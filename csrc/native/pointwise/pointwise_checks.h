@@ -32,6 +32,8 @@ int tp_check_real_step(const tp_pointwise *p, const tp_operand *inputs, const tp
 /* sign, signbit, floor and its kin: real numbers, and what to call for others. */
 int tp_check_real_sign(const tp_pointwise *p, const tp_operand *inputs, const tp_value *params);
 int tp_check_real_sign_bit(const tp_pointwise *p, const tp_operand *inputs, const tp_value *params);
+int tp_check_no_bools(const tp_pointwise *p, const tp_operand *inputs, const tp_value *params);
+int tp_check_order(const tp_pointwise *p, const tp_operand *inputs, const tp_value *params);
 int tp_check_real_infinity(const tp_pointwise *p, const tp_operand *inputs, const tp_value *params);
 int tp_check_real_rounding(const tp_pointwise *p, const tp_operand *inputs, const tp_value *params);
 /* polygamma: how many derivatives. */

@@ -15,7 +15,11 @@
  * reduced: PyTorch's differ. */
 static int check_not_empty(tp_error_class cls, const char *op, const tp_tensor *self, uint64_t mask, bool whole) {
     if (self->numel) return 0;
-    if (whole) return tp_fail(cls, "%s(): Expected reduction dim to be specified for input.numel() == 0.", op);
+    if (whole)
+        return tp_fail(
+            cls,
+            "%s(): Expected reduction dim to be specified for input.numel() == 0. Specify it with the 'dim' argument.",
+            op);
     for (int d = 0; d < self->ndim; d++)
         if (mask >> d & 1 && self->sizes[d] == 0)
             return tp_fail(TP_IndexError, "%s(): Expected reduction dim %d to have non-zero size.", op, d);
@@ -24,6 +28,9 @@ static int check_not_empty(tp_error_class cls, const char *op, const tp_tensor *
 
 static int check_ordered(tp_error_class cls, const char *op, const tp_tensor *self) {
     if (!tp_is_complex(self)) return 0;
+    if (cls == TP_NotImplementedError)
+        return tp_fail(cls, "\"%s_all\" not implemented for '%s': complex numbers have no order", op,
+                       tp_scalar_type_name(self->dtype));
     return tp_fail(cls, "%s(): does not support complex input (%s): complex numbers have no order", op,
                    tp_dtype_names[self->dtype]);
 }
@@ -111,7 +118,7 @@ tp_tensor *min_dense(tp_tensor *self) { return whole("min", tp_prim_reduce_min, 
 /* aminmax(Tensor self, *, int? dim=None, bool keepdim=False) -> (Tensor min, Tensor max) */
 int aminmax_meta(tp_meta *m, tp_tensor *self, tp_opt_int dim, bool keepdim) {
     uint64_t mask;
-    if (mask_of(self, dim, &mask) < 0 || check_ordered(TP_RuntimeError, "aminmax", self) < 0) return -1;
+    if (mask_of(self, dim, &mask) < 0 || check_ordered(TP_NotImplementedError, "aminmax", self) < 0) return -1;
     if (!dim.has && self->numel == 0)
         return tp_fail(TP_RuntimeError,
                        "aminmax(): cannot compute aminmax over an empty dimension as the operation has "

@@ -29,8 +29,10 @@ static int scan_into(scan_fn scan, tp_dtype dtype, tp_tensor *self, int64_t dim,
 
 /* ---- cumsum, cumprod ---- */
 
-static int running_meta(tp_meta *m, tp_tensor *self, int64_t dim, tp_dtype dtype) {
+static int running_meta(tp_meta *m, const char *op, tp_tensor *self, int64_t dim, tp_dtype dtype) {
     if (tp_wrap_dim(dim, self->ndim) < 0) return -1;
+    if (dtype == TP_NO_DTYPE && m->given[0] == self && self->dtype == TP_BOOL)
+        return tp_fail(TP_NotImplementedError, "\"%s_out_cpu\" not implemented for 'Bool'", op);
     if (dtype == TP_NO_DTYPE && m->given[0]) dtype = (tp_dtype)m->given[0]->dtype;
     if (dtype == TP_NO_DTYPE) dtype = self->dtype < TP_FLOAT16 ? TP_INT64 : (tp_dtype)self->dtype;
     return tp_meta_output(m, 0, tp_sizes(self), TP_NO_INTS, dtype, self->device);
@@ -45,13 +47,17 @@ static int running(scan_fn scan, tp_tensor *self, int64_t dim, tp_tensor *out) {
 }
 
 /* cumsum(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor */
-int cumsum_meta(tp_meta *m, tp_tensor *self, int64_t dim, tp_dtype dtype) { return running_meta(m, self, dim, dtype); }
+int cumsum_meta(tp_meta *m, tp_tensor *self, int64_t dim, tp_dtype dtype) {
+    return running_meta(m, "cumsum", self, dim, dtype);
+}
 int cumsum_dense(tp_tensor *self, int64_t dim, tp_dtype dtype TP_UNUSED, tp_tensor *out) {
     return running(tp_prim_scan_sum, self, dim, out);
 }
 
 /* cumprod(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor */
-int cumprod_meta(tp_meta *m, tp_tensor *self, int64_t dim, tp_dtype dtype) { return running_meta(m, self, dim, dtype); }
+int cumprod_meta(tp_meta *m, tp_tensor *self, int64_t dim, tp_dtype dtype) {
+    return running_meta(m, "cumprod", self, dim, dtype);
+}
 int cumprod_dense(tp_tensor *self, int64_t dim, tp_dtype dtype TP_UNUSED, tp_tensor *out) {
     return running(tp_prim_scan_prod, self, dim, out);
 }

@@ -36,6 +36,7 @@ def _input_names(f: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[
     names = []
     for i, value in enumerate(flat):
         name = next((n for n, v in bound.items() if v is value), f"arg{i}")
+        bound.pop(name, None)  # one value may be given twice
         count = len(tree_flatten(value)[0])
         names += [f"{name}_{k}" for k in range(1, count + 1)]
     return names
@@ -273,9 +274,9 @@ def _symbolic(
     while True:
         env.clear()
         mode = FakeTensorMode(allow_non_fake_inputs=True, shape_env=env)
-        fakes = [_symbolic_leaf(mode, leaf, name) for leaf, name in zip(leaves, names, strict=True)]
-        expected = expressions_of(env, fakes)
         try:
+            fakes = [_symbolic_leaf(mode, leaf, name) for leaf, name in zip(leaves, names, strict=True)]
+            expected = expressions_of(env, fakes)
             given, named = tree_unflatten(fakes, spec)
             with mode:
                 module = _record(f, given, named, pre_dispatch, decompositions, mode, spec)

@@ -247,7 +247,7 @@ def _check_numbers(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> 
 
 def _operator(name: str) -> Any:
     """An operator of the dispatcher's table: no primitive, which trusts what it is given, and none that opens files."""
-    _check(_OPERATOR.fullmatch(name) and not name.startswith("prim"), f"{name!r} is no operator's name")
+    _check(_OPERATOR.fullmatch(name) and not name.startswith("prim::"), f"{name!r} is no operator's name")
     found: Any = _C._op_overload(name)
     _check("str filename" not in found._schema, f"{name!r} opens files")
     return found

@@ -15,6 +15,7 @@
 #include "python/returns.h"
 #include "core/memory.h"
 
+#include <limits.h>
 #include <string.h>
 
 /* ---- NumPy's types, found without importing it ---- */
@@ -46,10 +47,27 @@ bool tp_py_is_numpy_scalar(PyObject *o) {
 
 /* ---- element types ---- */
 
+/* NumPy has two types of 64 bits where `long` has so many: its int64 is that of `long` there. */
+#if LONG_MAX > INT32_MAX
+#define WIDE(of_long, of_long_long) of_long
+#else
+#define WIDE(of_long, of_long_long) of_long_long
+#endif
 static const char formats[TP_NUM_DTYPES][3] = {
-    [TP_BOOL] = "?",    [TP_UINT8] = "B",   [TP_UINT16] = "H",     [TP_UINT32] = "I",      [TP_UINT64] = "Q",
-    [TP_INT8] = "b",    [TP_INT16] = "h",   [TP_INT32] = "i",      [TP_INT64] = "q",       [TP_FLOAT16] = "e",
-    [TP_FLOAT32] = "f", [TP_FLOAT64] = "d", [TP_COMPLEX64] = "Zf", [TP_COMPLEX128] = "Zd",
+    [TP_BOOL] = "?",
+    [TP_UINT8] = "B",
+    [TP_UINT16] = "H",
+    [TP_UINT32] = "I",
+    [TP_UINT64] = WIDE("L", "Q"),
+    [TP_INT8] = "b",
+    [TP_INT16] = "h",
+    [TP_INT32] = "i",
+    [TP_INT64] = WIDE("l", "q"),
+    [TP_FLOAT16] = "e",
+    [TP_FLOAT32] = "f",
+    [TP_FLOAT64] = "d",
+    [TP_COMPLEX64] = "Zf",
+    [TP_COMPLEX128] = "Zd",
 };
 #define NUMPY_TYPES                                                                                                    \
     "float64, float32, float16, complex64, complex128, int64, int32, int16, int8, uint64, uint32, uint16, uint8, and " \

@@ -174,8 +174,10 @@ static PyObject *refused_by_all(PyObject *function, PyObject *types) {
     PyObject *name = module ? PyObject_CallMethod(module, "_name_of", "O", function) : NULL;
     PyObject *list = name ? PySequence_List(types) : NULL;
     if (list)
-        PyErr_Format(PyExc_TypeError, "no implementation found for '%U' on types that implement __torch_function__: %R",
-                     name, list);
+        PyErr_Format(PyExc_TypeError,
+                     "Multiple dispatch failed for '%U'; all __torch_function__ handlers returned NotImplemented: no "
+                     "implementation found for '%U' on types that implement __torch_function__: %R",
+                     name, name, list);
     Py_XDECREF(list);
     Py_XDECREF(name);
     Py_XDECREF(module);

@@ -506,8 +506,9 @@ static int match(const tp_py_signature *s, tp_py_args *a, PyObject *self, PyObje
     }
     if (used < nargs) {
         if (why)
-            tp_text_add(why, "takes %d positional arguments but %zd were given", s->npositional,
-                        nargs + (self != NULL));
+            tp_text_add(why, "takes %d positional argument%s but %zd %s given", s->npositional,
+                        s->npositional == 1 ? "" : "s", nargs + (self != NULL),
+                        nargs + (self != NULL) == 1 ? "was" : "were");
         return 0;
     }
     if (used_kw < nkw) return complain_keyword(why, s, kwnames), 0;

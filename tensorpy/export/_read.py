@@ -247,7 +247,7 @@ def _check_numbers(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> 
 
 def _operator(name: str) -> Any:
     """An operator of the dispatcher's table: no primitive, which trusts what it is given, and none that opens files."""
-    _check(_OPERATOR.fullmatch(name) and not name.startswith("prim"), f"{name!r} is no operator's name")
+    _check(_OPERATOR.fullmatch(name) and not name.startswith("prim::"), f"{name!r} is no operator's name")
     found: Any = _C._op_overload(name)
     _check("str filename" not in found._schema, f"{name!r} opens files")
     return found
@@ -296,7 +296,7 @@ def _spec(said: Any, leaves: int) -> TreeSpec:
 
 
 def _named_tensors(said: Any) -> dict[str, Tensor]:
-    _check(type(said) is dict and all(isinstance(value, Tensor) for value in said.values()), "tensors by name")
+    _check(isinstance(said, dict) and all(isinstance(value, Tensor) for value in said.values()), "tensors by name")
     return {_path(name): value for name, value in said.items()}
 
 
@@ -321,7 +321,7 @@ def made_of(said: Any, tensors: Any) -> ExportedProgram:
 
     Raises: an exception of any class for what is no program.
     """
-    _check(type(said) is dict and said.get("format") == FORMAT, "it is no file of a program")
+    _check(isinstance(said, dict) and said.get("format") == FORMAT, "it is no file of a program")
     _check(said["version"] == VERSION, f"it is of the version {said['version']!r}, which is not known")
     _check(type(tensors) is dict, "tensors by name")
     state, constants = _named_tensors(tensors["state"]), _named_tensors(tensors["constants"])

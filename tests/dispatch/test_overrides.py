@@ -683,3 +683,17 @@ def test_both_libraries_in_one_process():
         with pytest.raises(TypeError):
             mixed()
     assert tp.tensor(theirs).tolist() == torch.tensor(ours).tolist() == [1, 1, 1]
+
+
+def test_what_all_refuse_is_said_in_pytorchs_words() -> None:
+    class Nothing:
+        @classmethod
+        def __torch_function__(cls, *args: Any, **kwargs: Any) -> Any:
+            return NotImplemented
+
+    with pytest.raises(
+        TypeError, match=r"^Multiple dispatch failed for 'tensorpy\.add'; all __torch_function__ handlers"
+    ):
+        tp.add(Nothing(), 1)
+    with pytest.raises(TypeError, match="takes 1 positional argument but 2 were given"):
+        tp._foreach_sqrt([tp.ones(1)], 2)

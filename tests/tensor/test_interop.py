@@ -106,7 +106,7 @@ def test_array_protocol() -> None:
 def test_memoryview() -> None:
     t = tp.tensor([[1, 2], [3, 4]])
     view = memoryview(t)
-    assert view.format == "q"
+    assert view.format == np.dtype(np.int64).char
     assert view.shape == (2, 2)
     view[0, 1] = 9
     assert t.tolist() == [[1, 9], [3, 4]]
@@ -331,3 +331,11 @@ def test_tensors_that_are_no_strided_memory_are_not_packed() -> None:
         tp.quantize_per_tensor(tp.randn(2), 0.1, 0, tp.qint8).__dlpack__()
     with pytest.raises(BufferError, match="Unsupported device_type: 16"):
         tp.ones(2).__dlpack__(max_version=(1, 0), dl_device=(16, 0))
+
+
+def test_arrays_of_64_bits_have_numpys_own_types() -> None:
+    for dtype, kind in ((tp.int64, np.int64), (tp.uint64, np.uint64)):
+        t = tp.ones(2, dtype=dtype)
+        assert type(t.numpy()[0]) is kind and t.numpy().dtype is np.dtype(kind)
+        assert repr(np.array([tp.tensor(1), tp.tensor(2)])) == "array([1, 2])"
+        assert tp.from_numpy(np.ones(2, np.longlong)).dtype is tp.int64

@@ -52,6 +52,9 @@ _NO_GRAPH = "compile(fullgraph=True): the function is no graph"
 _STATISTICS = ("running_mean", "running_var")  # written by batch norms, whose schemas do not say it
 
 
+_FAILED = "it goes on where an operator has failed"
+
+
 def _tensors(values: Any) -> list[Tensor]:
     return [leaf for leaf in tree_flatten(list(values))[0] if isinstance(leaf, Tensor)]
 
@@ -81,6 +84,7 @@ class GraphRecorder(FunctionRecorder):
         self.written: dict[int, tuple[Tensor, int, Any]] = {}  # by memory from outside: a tensor, its version, a copy
         self._made: set[int] = set()
         self._applies = False  # a node of control flow, whose gradient is a Function
+        self._runs = False  # an operator, which has not ended yet
 
     def refuse(self, why: str) -> None:
         self.why = self.why or why
@@ -136,15 +140,19 @@ class GraphRecorder(FunctionRecorder):
             self.refuse("backward runs inside")
         if _C.is_inference_mode_enabled() != self.inference:
             self.refuse("inference mode is switched")
+        if self._runs:
+            self.refuse(_FAILED)
         if self.why is not None:
             return None
         token = super().enter(name, args)
         outside = [t for t in _tensors(args) if _tracer.memory(t) not in self._made]
         if outside:
             self._keep_written(name, args)
+        self._runs = True
         return token, [(t, t._version) for t in outside if _tracer.memory(t) not in self.written]
 
     def leave(self, token: Any, results: list[Any]) -> None:
+        self._runs = False
         if self.why is not None:
             return
         inner, outside = token
@@ -286,6 +294,8 @@ class Entry:
         return result
 
     def _finish(self, recorder: GraphRecorder, result: Any, leaves: list[Any]) -> None:
+        if recorder._runs:
+            recorder.refuse(_FAILED)
         recorder.follow_grad_mode(_C.is_grad_enabled())
         outputs, self.out_spec = tree_flatten(result)
         given = {id(leaf): place for place, leaf in enumerate(leaves) if isinstance(leaf, Tensor)}

@@ -106,13 +106,19 @@ static int run_now(const tp_op *op, tp_keyset below, const tp_value *args, tp_va
     return tp_redispatch_boxed(op, below, args, results);
 }
 
+/* A call of values, which the program may go on without. */
+static int spoil_if_failed(const tp_region *r, int status) {
+    if (tp_unlikely(status < 0) && r->options.tape) tp_tape_spoil(r->options.tape, "a call has failed");
+    return status;
+}
+
 /* The same for an operator of the region's, which its tape writes down. */
 static int run_whole(tp_region *r, const tp_op *op, tp_keyset below, const tp_value *args, tp_value *results) {
     tp_tape *tape = r->options.tape;
     bool written = tp_unlikely(tape != NULL) && tp_tape_call(tape, op, below, args);
     int status = run_now(op, below, args, results);
     if (tp_unlikely(written) && status == 0) tp_tape_gave(tape, op, args, results);
-    return status;
+    return spoil_if_failed(r, status);
 }
 
 static int defer_primitive(tp_region *r, const tp_op *op, tp_keyset below, const tp_value *args, tp_value *results) {
@@ -124,7 +130,7 @@ static int defer_primitive(tp_region *r, const tp_op *op, tp_keyset below, const
         return note(r, op, key, args);
     }
     if (settle_each(r, op, args, settle_tensor) < 0) return -1;
-    return run_now(op, below, args, results);
+    return spoil_if_failed(r, run_now(op, below, args, results));
 }
 
 static int is_on(tp_tensor *t, bool written TP_UNUSED, void *storage) { return t->storage == storage; }

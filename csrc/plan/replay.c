@@ -425,6 +425,8 @@ bool tp_tape_fits(tp_tape *t, tp_tensor *const *arguments) {
     return status == 0;
 }
 
+bool tp_tape_writes(const tp_tape *t) { return t->writes; }
+
 int tp_tape_run(tp_tape *t, tp_tensor *const *arguments, tp_tensor **results) {
     if (t->runs) return 1;
     t->runs = true;

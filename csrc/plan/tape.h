@@ -73,6 +73,8 @@ int tp_tape_renew(tp_tape *t);
 
 /* Whether the arguments lie as the tape's do, to each other and to what was there before. */
 bool tp_tape_fits(tp_tape *t, tp_tensor *const *arguments);
+/* Whether a run writes to what was there before, or to arguments: if not, one that fails has done nothing. */
+bool tp_tape_writes(const tp_tape *t);
 void tp_tape_set_number(tp_tape *t, const tp_tape_number *place, double value);
 /* Runs it; results are new tensors without autograd state. -1 and the error set if a call failed. With the host lock,
  * which kernels may give up: a tape that another thread runs is not run (1 comes back). */

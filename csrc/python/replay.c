@@ -214,6 +214,12 @@ bool tp_py_is_audit(variant *v) { return v->ready && is_audited(v) && fits_else(
 
 /* ---- replaying ---- */
 
+/* Whether the function is called instead of a replay that has failed because of values: it may catch the error. */
+static bool may_catch(const variant *v) {
+    tp_error_class is = tp_tls.error_class;
+    return (is == TP_RuntimeError || is == TP_IndexError || is == TP_ValueError) && !tp_tape_writes(v->tape);
+}
+
 static PyObject *build(const tp_py_facts *f, Py_ssize_t *at, const tp_py_tensors *given, PyObject **objects) {
     const tp_py_fact *known = &f->items[(*at)++];
     if (known->kind == TP_FACT_TENSOR)
@@ -295,7 +301,10 @@ bool tp_py_replay(tp_py_replays *r, PyObject *const *args, size_t n, PyObject *n
             for (Py_ssize_t i = 0; i < nmade; i++) tp_release(made[i]);
         }
         done = status <= 0;
-        if (status < 0) tp_py_raise();
+        if (status < 0 && may_catch(v)) {
+            tp_error_clear();
+            done = false;
+        } else if (status < 0) tp_py_raise();
     }
     tp_py_tensors_clear(&given);
     return done;

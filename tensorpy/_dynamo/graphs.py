@@ -92,6 +92,9 @@ _NO_GRAPH = "compile(fullgraph=True): the function is no graph"
 _STATISTICS = ("running_mean", "running_var")  # written by batch norms, whose schemas do not say it
 
 
+_FAILED = "it goes on where an operator has failed"
+
+
 def _tensors(values: Any) -> list[Tensor]:
     return [leaf for leaf in tree_flatten(list(values))[0] if isinstance(leaf, Tensor)]
 
@@ -121,6 +124,7 @@ class GraphRecorder(FunctionRecorder):
         self.written: dict[int, tuple[Tensor, int, Any]] = {}  # by memory from outside: a tensor, its version, a copy
         self._made: set[int] = set()
         self._applies = False  # a node of control flow, whose gradient is a Function
+        self._runs = False  # an operator, which has not ended yet
 
     def refuse(self, why: str) -> None:
         self.why = self.why or GraphCompileReason(why, _stack_of_program())
@@ -180,12 +184,15 @@ class GraphRecorder(FunctionRecorder):
             self.refuse("the default dtype is set")
         if any(self._is_own_leaf(t) for t in _tensors(args)):
             self.refuse("a tensor is made that requires grad")
+        if self._runs:
+            self.refuse(_FAILED)
         if self.why is not None:
             return None
         token = super().enter(name, args)
         outside = [t for t in _tensors(args) if _tracer.memory(t) not in self._made]
         if outside:
             self._keep_written(name, args)
+        self._runs = True
         return token, [(t, t._version) for t in outside if _tracer.memory(t) not in self.written]
 
     def _is_own_leaf(self, tensor: Tensor) -> bool:
@@ -193,6 +200,7 @@ class GraphRecorder(FunctionRecorder):
         return tensor.requires_grad and tensor.is_leaf and _tracer.memory(tensor) in self._made
 
     def leave(self, token: Any, results: list[Any]) -> None:
+        self._runs = False
         if self.why is not None:
             return
         inner, outside = token
@@ -335,6 +343,8 @@ class Entry:
         return result
 
     def _finish(self, recorder: GraphRecorder, result: Any, leaves: list[Any]) -> None:
+        if recorder._runs:
+            recorder.refuse(_FAILED)
         recorder.follow_grad_mode(_C.is_grad_enabled())
         outputs, self.out_spec = tree_flatten(result)
         given = {id(leaf): place for place, leaf in enumerate(leaves) if isinstance(leaf, Tensor)}

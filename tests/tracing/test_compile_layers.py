@@ -170,6 +170,34 @@ def test_inside(function: Function, how: str) -> None:
         assert shown(fast(x)) == shown(function(x)), call
 
 
+@pytest.mark.parametrize("how", HOW)
+@pytest.mark.parametrize("bad", ["index", "shape", "own"])
+def test_errors_that_the_function_catches(bad: str, how: str) -> None:
+    """What it does then depends on values: other arguments do not fail."""
+
+    def function(x: tp.Tensor, index: tp.Tensor) -> tp.Tensor:
+        y = x * 2
+        try:
+            if bad == "index":
+                z = y.index_select(0, index)
+            elif bad == "shape":
+                z = y + y[:, : int(index[0]) + 1]
+            else:
+                z = tp.linalg.cholesky(y[:2, :2] * 0 + tp.eye(2) * (3.0 - index[0]))
+            y = y + z.sum()
+        except RuntimeError:
+            y = y - 1
+        except IndexError:
+            y = y - 2
+        return y
+
+    fast = tp.compile(function, **HOW[how])
+    for call in range(3 * CALLS):
+        x = tp.full((4, 6), float(call))
+        index = tp.tensor([9 if call // 5 % 2 == 0 else 1])
+        assert shown(fast(x, index)) == shown(function(x, index)), call
+
+
 # ---- around the call ----
 
 

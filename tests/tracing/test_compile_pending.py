@@ -476,3 +476,53 @@ def test_nothing_is_kept() -> None:
         fast(x)
     gc.collect()
     assert tp._C._memory_stats()["live_blocks"] <= before + 2
+
+
+def resident() -> int:
+    return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+
+MADE: dict[str, tuple[dict[str, Any], int]] = {
+    "followed": ({"options": {"smallest": 0}}, 1),
+    "replayed": ({"mode": "reduce-overhead"}, 6),
+    "with gradients": ({"options": {"smallest": 0}}, 1),
+}
+
+
+@pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="a system that does not say it")
+@pytest.mark.parametrize("name", MADE)
+def test_functions_that_go_leave_nothing(name: str) -> None:
+    """Ten thousand functions, each with closures, plans and tapes of its own."""
+    how, calls = MADE[name]
+    x = tp.randn(N)
+
+    def one(i: int) -> None:
+        fast = tp.compile(lambda a: (a * 2 + 1).exp() * i, **how)
+        for _ in range(calls):
+            given = x.clone().requires_grad_(name == "with gradients")
+            y = fast(given)
+            if y.requires_grad:
+                y.sum().backward()
+
+    for i in range(2000):
+        one(i)
+    gc.collect()
+    before, blocks = resident(), tp._C._memory_stats()["live_blocks"]
+    for i in range(10_000):
+        one(i)
+    gc.collect()
+    assert tp._C._memory_stats()["live_blocks"] == blocks and resident() < before + (2 << 20)
+
+
+@pytest.mark.parametrize("name", ["followed", "replayed"])
+def test_sizes_that_vary_keep_few_tapes(name: str) -> None:
+    """A followed function keeps nothing of a call, and a replayed one the tapes of the last kinds of arguments."""
+    x = tp.randn(64)
+    fast = tp.compile(lambda a: (a.cumsum(0) * 2 + 1).exp().sum(), **MADE[name][0])
+    kept: list[int] = []
+    for n in range(1, 61):
+        for _ in range(6):
+            assert fast(x[:n]).equal((x[:n].cumsum(0) * 2 + 1).exp().sum())
+        gc.collect()
+        kept.append(tp._C._memory_stats()["live_blocks"])
+    assert max(kept) == kept[7] and (kept[0] == kept[7]) == (name == "followed")

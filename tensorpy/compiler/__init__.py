@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import importlib
 import os
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any
 
 from tensorpy import _C, _compile
@@ -46,8 +48,22 @@ def is_dynamo_compiling() -> bool:
     return is_compiling()
 
 
+_exporting: ContextVar[bool] = ContextVar("exporting", default=False)
+
+
+@contextlib.contextmanager
+def _as_exported() -> Iterator[None]:
+    """What is called within is code that is exported, and compiled."""
+    token, compiled = _exporting.set(True), _C._set_code_is_compiled(True)
+    try:
+        yield
+    finally:
+        _C._set_code_is_compiled(compiled)
+        _exporting.reset(token)
+
+
 def is_exporting() -> bool:
-    """Whether this is being exported: never.
+    """Whether the code that asks is being exported (tensorpy.export).
 
     Returns: bool.
 
@@ -55,7 +71,7 @@ def is_exporting() -> bool:
         >>> tp.compiler.is_exporting()
         False
     """
-    return False
+    return _exporting.get()
 
 
 def disable(fn: Any = None, recursive: bool = True, *, reason: str | None = None) -> Any:

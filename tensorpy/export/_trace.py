@@ -16,6 +16,7 @@ from tensorpy._C import Tensor
 from tensorpy._dynamo.exc import UserError, UserErrorType
 from tensorpy._package.symbols import Expr, SymInt
 from tensorpy._subclasses.fake_tensor import DataDependentOutputException, FakeTensor, FakeTensorMode
+from tensorpy.compiler import _as_exported
 from tensorpy.export.dynamic_shapes import Dim, _Derived, _Hint, by_leaf, one_level
 from tensorpy.export.graph_signature import (
     ConstantArgument,
@@ -478,7 +479,7 @@ def _note_all(graph: Any) -> None:
 
 def _call(module: Any, fakes: dict[str, Any], args: Any, kwargs: Any, mode: Any) -> Any:
     """The program's result; a buffer that it puts another tensor in is written."""
-    with mode, _reparametrize_module(module, fakes), preserve_node_meta(), _Calls(module):
+    with mode, _reparametrize_module(module, fakes), preserve_node_meta(), _Calls(module), _as_exported():
         result = module(*args, **kwargs)
         for name, fake in fakes.items():
             *above, last = name.split(".")

@@ -463,6 +463,38 @@ def bases(t: Any) -> Any:
 
 
 @scenario
+def parts_of_layers(t: Any) -> Any:
+    """Subclasses write the parts of a layer anew, under PyTorch's names."""
+    told: list[Any] = []
+
+    class Encoder(t.nn.TransformerEncoderLayer):
+        def _sa_block(self, x: Any, attn_mask: Any, key_padding_mask: Any, is_causal: bool = False) -> Any:
+            told.append([x, attn_mask, key_padding_mask, is_causal])
+            return super()._sa_block(x, attn_mask, key_padding_mask, is_causal=is_causal)
+
+        def _ff_block(self, x: Any) -> Any:
+            return super()._ff_block(x) * 2
+
+    class Decoder(t.nn.TransformerDecoderLayer):
+        def _sa_block(self, x: Any, attn_mask: Any, key_padding_mask: Any, is_causal: bool = False) -> Any:
+            return x + 1
+
+        def _mha_block(self, x: Any, mem: Any, attn_mask: Any, key_padding_mask: Any, is_causal: bool = False) -> Any:
+            told.append([x, mem, attn_mask])
+            return super()._mha_block(x, mem, attn_mask, key_padding_mask, is_causal)
+
+        def _ff_block(self, x: Any) -> Any:
+            return super()._ff_block(x) - 1
+
+    x, mask = filled(t, 3, 2, 4).sin(), t.nn.Transformer.generate_square_subsequent_mask(3)
+    for norm_first in (False, True):
+        encoder = fill(t, Encoder(4, 2, 6, dropout=0.0, norm_first=norm_first))
+        decoder = fill(t, Decoder(4, 2, 6, dropout=0.0, norm_first=norm_first))
+        told += [encoder(x, src_mask=mask), decoder(x, x.cos(), memory_mask=mask)]
+    return told
+
+
+@scenario
 def stacks_of_layers(t: Any) -> Any:
     told = []
     layer = fill(t, t.nn.TransformerEncoderLayer(4, 2, 6, dropout=0.0, batch_first=True))

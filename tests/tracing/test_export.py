@@ -245,3 +245,17 @@ def test_names_are_pytorchs() -> None:
     ours = export(nn.Linear(2, 3), (tp.ones(1, 2),))
     assert str(ours.graph_signature).strip() == str(program.graph_signature).strip()
     assert [(n.op, n.name) for n in ours.graph.nodes] == [(n.op, n.name) for n in program.graph.nodes]
+
+
+def test_exported_code_knows_that_it_is() -> None:
+    """Programs ask, and leave out what graphs cannot hold."""
+
+    class Asks(nn.Module):
+        def forward(self, x: tp.Tensor) -> tp.Tensor:
+            asked.append((tp.compiler.is_exporting(), tp.compiler.is_compiling()))
+            return x + 1
+
+    asked: list[tuple[bool, bool]] = []
+    export(Asks(), (tp.ones(2),))
+    Asks()(tp.ones(2))
+    assert set(asked[:-1]) == {(True, True)} and asked[-1] == (False, False)

@@ -61,6 +61,9 @@ class _Layer(Module):
 
     activation: Any
     dropout: Any
+    dropout1: Any
+    dropout2: Any
+    dropout3: Any
     linear1: Any
     linear2: Any
 
@@ -110,6 +113,11 @@ class _Layer(Module):
 
     def _fed(self, dropout: Any, x: Tensor) -> Tensor:
         return dropout(self.linear2(self.dropout(self.activation(self.linear1(x)))))
+
+    # The parts of a layer, by the names under which subclasses write their own.
+
+    def _sa_block(self, x: Tensor, attn_mask: Any, key_padding_mask: Any, is_causal: bool = False) -> Tensor:
+        return self._attended("self_attn", self.dropout1, x, x, attn_mask, key_padding_mask, is_causal)
 
     def _residual(self, x: Tensor, norm: Any, part: Callable[[Tensor], Tensor]) -> Tensor:
         return x + part(norm(x)) if self.norm_first else norm(x + part(x))
@@ -178,10 +186,12 @@ class TransformerEncoderLayer(_Layer):
         is_causal: bool = False,
     ) -> Tensor:
         def attend(x: Tensor) -> Tensor:
-            return self._attended("self_attn", self.dropout1, x, x, src_mask, src_key_padding_mask, is_causal)
+            return self._sa_block(x, src_mask, src_key_padding_mask, is_causal=is_causal)
 
-        x = self._residual(src, self.norm1, attend)
-        return self._residual(x, self.norm2, lambda y: self._fed(self.dropout2, y))
+        return self._residual(self._residual(src, self.norm1, attend), self.norm2, self._ff_block)
+
+    def _ff_block(self, x: Tensor) -> Tensor:
+        return self._fed(self.dropout2, x)
 
 
 class TransformerDecoderLayer(_Layer):
@@ -251,22 +261,22 @@ class TransformerDecoderLayer(_Layer):
         memory_is_causal: bool = False,
     ) -> Tensor:
         def attend(x: Tensor) -> Tensor:
-            return self._attended("self_attn", self.dropout1, x, x, tgt_mask, tgt_key_padding_mask, tgt_is_causal)
+            return self._sa_block(x, tgt_mask, tgt_key_padding_mask, tgt_is_causal)
 
         def attend_memory(x: Tensor) -> Tensor:
-            return self._attended(
-                "multihead_attn",
-                self.dropout2,
-                x,
-                memory,
-                memory_mask,
-                memory_key_padding_mask,
-                memory_is_causal,
-            )
+            return self._mha_block(x, memory, memory_mask, memory_key_padding_mask, memory_is_causal)
 
         x = self._residual(tgt, self.norm1, attend)
         x = self._residual(x, self.norm2, attend_memory)
-        return self._residual(x, self.norm3, lambda y: self._fed(self.dropout3, y))
+        return self._residual(x, self.norm3, self._ff_block)
+
+    def _mha_block(
+        self, x: Tensor, mem: Tensor, attn_mask: Any, key_padding_mask: Any, is_causal: bool = False
+    ) -> Tensor:
+        return self._attended("multihead_attn", self.dropout2, x, mem, attn_mask, key_padding_mask, is_causal)
+
+    def _ff_block(self, x: Tensor) -> Tensor:
+        return self._fed(self.dropout3, x)
 
 
 def _why_no_nested(layer: Any) -> str:

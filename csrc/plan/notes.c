@@ -4,6 +4,7 @@
 
 #include "core/alloc.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 int tp_plan_reserve(void **items, int64_t count, int64_t *room, size_t size) {
@@ -65,6 +66,7 @@ void tp_note_free(tp_notes *n, tp_note *note) {
         tp_tensors list = tp_value_tensors(&note->args[i]);
         for (int64_t k = 0; k < list.size; k++) let_go(n, list.data[k]);
     }
+    free(note->line);
     tp_free(note, note->size);
 }
 
@@ -114,6 +116,7 @@ tp_note *tp_notes_add(tp_notes *n, const tp_op *op, tp_key key, const tp_value *
     made->from = NULL;
     made->key = key;
     made->size = size;
+    made->line = NULL;
     for (int i = 0; i < nargs; i++) made->args[i].tag = TP_NONE;
     char *room = (char *)made + head;
     for (int i = 0; i < nargs; i++) {

@@ -77,6 +77,7 @@ typedef struct {
     bool recomputes;                    /* Note [Values computed again] */
     void (*tell)(void *context, const tp_plan_event *event); /* with the host lock; NULL: nobody asks */
     void *context;
+    char *(*line)(void); /* where the program is, with the host lock, to be freed; NULL, also the function: not known */
     struct tp_tape *tape; /* what the calls are written down in: every one waits (plan/tape.h); NULL: they are not */
 } tp_region_options;
 

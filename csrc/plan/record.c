@@ -23,6 +23,7 @@ static int note(tp_region *r, const tp_op *op, tp_key key, const tp_value *args)
     tp_note *made = tp_notes_add(n, op, key, args);
     if (!made) return -1;
     made->from = r->current;
+    if (tp_unlikely(tp_is_boxed_at(op, key)) && r->options.line) made->line = r->options.line();
     for (int i = 0; i < op->info->nargs; i++) {
         if (!op->info->args[i].is_write) continue;
         tp_tensors list = tp_value_tensors(&args[i]);

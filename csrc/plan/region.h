@@ -18,6 +18,7 @@ typedef struct {
     const tp_op *from; /* the operator that called it; NULL: none is known */
     tp_key key;        /* of the backend that runs it */
     size_t size;       /* of this block */
+    char *line;        /* where the program called it, owned, if its kernel is not the library's own; or NULL */
     tp_value args[];
 } tp_note;
 

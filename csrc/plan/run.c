@@ -49,12 +49,18 @@ static int run_joined(tp_region *r, tp_notes *n, int64_t at, int64_t *count) {
     return status == 1 ? tp_run_fused(r, n, at, count) : status;
 }
 
-/* The traceback is that of the line that needed a result: the message names the operator. */
-static int fail_late(const tp_note *first, int64_t count) {
+/* The traceback is that of the line that needed a result: the message names the operator, and its line where a kernel
+ * from outside has run: looking for a line takes longer than noting a call, and the library's own kernels fail only
+ * where memory is out. */
+static int fail_late(tp_note *const *calls, int64_t count) {
     char name[128];
+    const tp_note *which = calls[0];
+    for (int64_t i = count; i-- > 0;)
+        if (calls[i]->line) which = calls[i];
     const char *others = count > 1 ? " and what ran with it" : "";
-    return tp_error_prefix("%s%s, called earlier in a compiled function (backend=\"eager\" shows the line): ",
-                           tp_op_name(first->from ? first->from : first->op, name), others);
+    const char *line = which->line ? which->line : "backend=\"eager\" shows the line";
+    return tp_error_prefix("%s%s, called earlier in a compiled function (%s): ",
+                           tp_op_name(which->from ? which->from : which->op, name), others, line);
 }
 
 static int run_all(tp_region *r, tp_notes *n) {
@@ -65,7 +71,7 @@ static int run_all(tp_region *r, tp_notes *n) {
         r->told.moved = -1;
         n->now = n->calls[i];
         if (runs) status = r->options.fuses ? run_joined(r, n, i, &count) : tp_note_run(n->calls[i]);
-        if (tp_unlikely(runs && status < 0)) fail_late(n->calls[i], count);
+        if (tp_unlikely(runs && status < 0)) fail_late(&n->calls[i], count);
         if (tp_unlikely(r->options.tell != NULL) && status == 0) tp_tell_unit(r, n, i, count);
         n->now = NULL;
         for (int64_t k = 0; k < count; k++) finish_note(&r->told, n, i + k, status < 0);

@@ -91,6 +91,17 @@ static PyObject *line_of_program(void) {
     return said;
 }
 
+static char *line_to_keep(void) {
+    PyObject *type, *value, *traceback;
+    PyErr_Fetch(&type, &value, &traceback);
+    PyObject *said = line_of_program();
+    const char *text = said && said != Py_None ? PyUnicode_AsUTF8(said) : NULL;
+    char *line = text ? strdup(text) : NULL;
+    Py_XDECREF(said);
+    PyErr_Restore(type, value, traceback);
+    return line;
+}
+
 static PyObject *names_of(const tp_plan_event *e) {
     char name[128];
     PyObject *names = PyTuple_New(e->count);
@@ -304,8 +315,13 @@ static PyObject *new_compiled(PyTypeObject *type, PyObject *args, PyObject *kwar
     if (!c) return NULL;
     c->vectorcall = call;
     c->function = Py_NewRef(function);
-    c->options = (tp_region_options){
-        .fuses = fuses, .whole = whole, .refuse = refuse, .smallest = smallest, .tile = tile, .recomputes = recomputes};
+    c->options = (tp_region_options){.fuses = fuses,
+                                     .whole = whole,
+                                     .refuse = refuse,
+                                     .line = line_to_keep,
+                                     .smallest = smallest,
+                                     .tile = tile,
+                                     .recomputes = recomputes};
     c->at_once = at_once;
     c->plain = plain;
     if (replays && !(c->replays = tp_py_replays_new())) Py_CLEAR(c);

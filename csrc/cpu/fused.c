@@ -16,7 +16,9 @@
 #include "prim/fused.h"
 
 #include <stdalign.h>
+#include <stdatomic.h>
 #include <string.h>
+#include <time.h>
 
 #define BLOCK_BYTES 2048
 #define ROOM                                                                                                          \
@@ -58,6 +60,8 @@ typedef struct {
     const tp_fused *f;
     int64_t numel, block, line; /* elements: no block crosses a multiple of `line` */
     int nvalues, nfar;
+    tp_fused_times *times; /* or NULL */
+    int64_t look;          /* nanoseconds of a look at the clock, if there are times */
     far_value far[TP_FUSED_TENSORS + TP_FUSED_CALLS];
     place values[TP_FUSED_TENSORS + TP_FUSED_CALLS];
     tp_fused_lines lines[TP_FUSED_TENSORS];
@@ -242,12 +246,36 @@ TP_INLINE void ask_for_lines(const job *j, int64_t next, int c) {
     }
 }
 
+#define TIMED_BLOCKS 8 /* of so many one is timed: a look at the clock takes as long as a light call */
+
+static int64_t now(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return t.tv_sec * INT64_C(1000000000) + t.tv_nsec;
+}
+
+static bool times_block(const job *j, int64_t begin) {
+    bool is_timed = begin / j->block % TIMED_BLOCKS == 0;
+    atomic_fetch_add_explicit(&j->times->blocks, 1, memory_order_relaxed);
+    atomic_fetch_add_explicit(&j->times->timed, is_timed, memory_order_relaxed);
+    return is_timed;
+}
+
+static void run_step_timed(worker *w, int c, int64_t begin, int64_t n) {
+    int64_t before = now();
+    run_step(w, c, begin, n);
+    int64_t spent = now() - before - w->j->look;
+    if (spent > 0) atomic_fetch_add_explicit(&w->j->times->spent[c], spent, memory_order_relaxed);
+}
+
 static void run_block(worker *w, int64_t begin, int64_t n) {
     const job *j = w->j;
     for (int i = 0; i < j->f->ninputs; i++)
         if (j->values[i].buffer >= 0) lay_out(&j->values[i], w->room[j->values[i].buffer], begin, n);
+    const bool is_timed = tp_unlikely(j->times != NULL) && times_block(j, begin);
     for (int c = 0; c < j->f->ncalls; c++) {
-        run_step(w, c, begin, n);
+        if (tp_unlikely(is_timed)) run_step_timed(w, c, begin, n);
+        else run_step(w, c, begin, n);
         if (j->nfar) ask_for_lines(j, begin + n, c);
     }
 }
@@ -381,6 +409,10 @@ static int start(job *j, int64_t program, tp_tensors inputs, tp_scalars numbers,
     j->f = tp_fused_at(program);
     j->numel = like->numel;
     j->nfar = 0;
+    if (tp_unlikely((j->times = tp_fused_timed) != NULL)) {
+        int64_t begin = now();
+        j->look = now() - begin;
+    }
     if (!j->f || inputs.size != j->f->ninputs || out.size != j->f->noutputs) return fail("another program's arguments");
     j->nvalues = j->f->ninputs + j->f->ncalls;
     if (place_inputs(j, inputs, like) < 0) return -1;

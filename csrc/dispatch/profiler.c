@@ -124,11 +124,38 @@ tp_profile_mark tp_profile_enter(tp_profiled_kind kind, const char *name, int64_
     return (tp_profile_mark){p->number, at};
 }
 
-void tp_profile_leave(tp_profile_mark mark, int status) {
-    int64_t now = tp_profile_now();
+/* The profile of a mark and this thread's buffer; NULL where it is over. */
+static tp_profile_thread *buffer_of_mark(tp_profile_mark mark, tp_profile **of) {
     tp_profile *p = current;
     while (p && p->number != mark.profile) p = p->outer;
-    tp_profile_thread *t = p && mark.at >= 0 ? buffer_of(p) : NULL;
+    *of = p;
+    return p && mark.at >= 0 ? buffer_of(p) : NULL;
+}
+
+void tp_profile_divide(tp_profile_mark mark, const tp_profile_part *parts, int64_t count) {
+    int64_t now = tp_profile_now();
+    double all = 0, before = 0;
+    tp_profile *p;
+    tp_profile_thread *t = buffer_of_mark(mark, &p);
+    for (int64_t i = 0; i < count; i++) all += (double)parts[i].share;
+    for (int64_t i = 0; t && i < count && all > 0; i++) {
+        int64_t at = open_event(p, t, NULL, TP_PROFILED_RANGE);
+        if (at < 0) return;
+        int64_t begin = t->events[mark.at].begin;
+        tp_profile_event *e = &t->events[at];
+        e->name = strdup(parts[i].name);
+        e->begin = begin + (int64_t)((double)(now - begin) * before / all);
+        before += (double)parts[i].share;
+        e->end = begin + (int64_t)((double)(now - begin) * before / all);
+        if (p->memory) add_memory(p, e, 1);
+        t->open = (int32_t)mark.at;
+    }
+}
+
+void tp_profile_leave(tp_profile_mark mark, int status) {
+    int64_t now = tp_profile_now();
+    tp_profile *p;
+    tp_profile_thread *t = buffer_of_mark(mark, &p);
     if (!t) return;
     tp_profile_event *e = &t->events[mark.at];
     e->end = now;

@@ -68,6 +68,13 @@ typedef struct {
 } tp_profile_mark;
 tp_profile_mark tp_profile_enter(tp_profiled_kind kind, const char *name, int64_t sequence);
 void tp_profile_leave(tp_profile_mark mark, int status);
+/* What an event is made up of that is still open: ranges in it, one after the other, that fill the time since its begin
+ * by their shares. Without shares there are none. */
+typedef struct {
+    const char *name;
+    int64_t share;
+} tp_profile_part;
+void tp_profile_divide(tp_profile_mark mark, const tp_profile_part *parts, int64_t count);
 /* This thread's innermost open event: the thread's number and the event's place; false if there is none. */
 bool tp_profile_open(uint32_t *thread, int64_t *at);
 

@@ -74,14 +74,34 @@ void tp_tell_at_once(tp_region *r, const tp_op *op, tp_plan_reason why) {
                     &(tp_plan_event){.kind = TP_PLAN_AT_ONCE, .operators = &op, .count = 1, .why = reasons[why]});
 }
 
+static const char *operators_of(tp_note *const *calls, int64_t count, char *text, size_t room) {
+    char name[128];
+    size_t used = 0;
+    for (int64_t i = 0; i < count && used < room; i++)
+        used += (size_t)snprintf(text + used, room - used, "%s%s", i ? ", " : "",
+                                 tp_op_name(calls[i]->from ? calls[i]->from : calls[i]->op, name));
+    return text;
+}
+
 tp_profile_mark tp_mark_unit(const tp_notes *n, int64_t at, int64_t count, const char *kind) {
     if (tp_likely(!(tp_tls.include & TP_BIT(Profiler)))) return (tp_profile_mark){0};
-    char text[256], name[128];
-    int used = snprintf(text, sizeof text, "%s of %lld calls:", kind, (long long)count);
-    for (int64_t i = 0; i < count && used < (int)sizeof text; i++) {
-        const tp_note *note = n->calls[at + i];
-        used += snprintf(text + used, sizeof text - (size_t)used, "%s %s", i ? "," : "",
-                         tp_op_name(note->from ? note->from : note->op, name));
-    }
+    char text[256], names[224];
+    snprintf(text, sizeof text, "%s of %lld calls: %s", kind, (long long)count,
+             operators_of(&n->calls[at], count, names, sizeof names));
     return tp_profile_enter(TP_PROFILED_RANGE, text, -1);
+}
+
+int tp_timed_parts(tp_note *const *notes, int64_t count, const tp_fused *f, const tp_fused_times *times,
+                   tp_profile_part *parts, tp_part_name *names) {
+    int n = 0;
+    int64_t rest = times->whole;
+    if (f && f->ncalls != count && f->ncalls + 1 != count) f = NULL;
+    for (; f && n < f->ncalls; n++) {
+        int64_t share = times->timed ? times->spent[n] * times->blocks / times->timed : 0;
+        parts[n] = (tp_profile_part){operators_of(&notes[n], 1, names[n], sizeof *names), share};
+        rest -= share;
+    }
+    if (n == count) return n;
+    parts[n] = (tp_profile_part){operators_of(&notes[n], count - n, names[n], sizeof *names), rest > 0 ? rest : 0};
+    return n + 1;
 }

@@ -12,6 +12,7 @@
  * divides it. Where keeping costs more than to read the group's inputs once more, the calls after it begin with the
  * group's own, again, and nothing is kept. On a CPU tiles do better (tile.c). */
 #include "Primitives.h"
+#include "core/parallel.h"
 #include "iter/iter.h"
 #include "plan/region.h"
 #include "prim/fused.h"
@@ -235,6 +236,21 @@ static int call_fused(const group *g, const tp_fused *f, tp_tensors inputs, tp_s
                                 output_of(g->from[g->count - 1]), call->x, call->dim, call->out, outs);
 }
 
+/* The same, and the profile is told how long each call took; `made_by` are their notes. */
+static int call_timed(const group *g, const tp_fused *f, tp_tensors inputs, tp_scalars numbers, tp_tensors outs,
+                      tp_note *const *made_by, tp_profile_mark mark) {
+    tp_fused_times times = {0};
+    tp_profile_part parts[TP_FUSED_CALLS + 1];
+    tp_part_name names[TP_FUSED_CALLS + 1];
+    int64_t begin = tp_profile_now();
+    tp_fused_timed = &times;
+    int status = call_fused(g, f, inputs, numbers, outs);
+    tp_fused_timed = NULL;
+    times.whole = (tp_profile_now() - begin) * (g->reduces ? tp_get_num_threads() : 1);
+    tp_profile_divide(mark, parts, tp_timed_parts(made_by, f->ncalls + g->reduces, f, &times, parts, names));
+    return status;
+}
+
 static int64_t bytes_of_all(tp_tensors list) {
     int64_t bytes = 0;
     for (int64_t i = 0; i < list.size; i++) bytes += tp_bytes_of(list.data[i]);
@@ -242,12 +258,13 @@ static int64_t bytes_of_all(tp_tensors list) {
 }
 
 /* `moved`: the bytes that it reads and writes. */
-static int run_group(const group *g, int64_t *moved) {
+static int run_group(const group *g, int64_t *moved, tp_profile_mark mark_of_group) {
     tp_fused f;
     tp_tensor *inputs[TP_FUSED_TENSORS], *outs[TP_FUSED_TENSORS];
     tp_scalar numbers[MOST_NUMBERS];
     bool stored[TP_FUSED_CALLS] = {false}, wanted[TP_FUSED_CALLS] = {false};
     int value_of_call[TP_FUSED_CALLS], input_of[TP_FUSED_TENSORS];
+    tp_note *made_by[TP_FUSED_CALLS + 1];
     int64_t nnumbers = 0;
     memset(&f, 0, sizeof f);
     for (int i = 0; i < g->nmem; i++)
@@ -275,6 +292,7 @@ static int run_group(const group *g, int64_t *moved) {
         if (call->nnumbers)
             memcpy(numbers + nnumbers, g->from[c]->args[TP_MAP_NUMBERS].scalars.data, call->nnumbers * sizeof *numbers);
         nnumbers += call->nnumbers;
+        made_by[f.ncalls] = (tp_note *)g->from[c];
         value_of_call[c] = f.ninputs + f.ncalls++;
     }
     for (int i = 0; i < g->nmem; i++)
@@ -285,8 +303,11 @@ static int run_group(const group *g, int64_t *moved) {
     *moved = bytes_of_all((tp_tensors){inputs, f.ninputs}) + bytes_of_all((tp_tensors){outs, f.noutputs});
     if (g->reduces) *moved += tp_bytes_of(g->reduction.out);
     if (!f.noutputs && !g->reduces) return 0;
-    return call_fused(g, &f, (tp_tensors){inputs, f.ninputs}, (tp_scalars){numbers, nnumbers},
-                      (tp_tensors){outs, f.noutputs});
+    tp_tensors from = {inputs, f.ninputs}, to = {outs, f.noutputs};
+    tp_scalars given = {numbers, nnumbers};
+    if (tp_likely(!mark_of_group.profile)) return call_fused(g, &f, from, given, to);
+    if (g->reduces) made_by[f.ncalls] = g->notes->calls[g->begin + g->count + (g->passed != NULL)];
+    return call_timed(g, &f, from, given, to, made_by, mark_of_group);
 }
 
 /* ---- what is computed again ---- */
@@ -338,7 +359,7 @@ static int run_alone(tp_region *r, tp_notes *n, int64_t at, int64_t *count) {
 static int try_group(tp_region *r, const group *g) {
     int64_t count = g->count + g->reduces + (g->passed != NULL), moved = 0;
     tp_profile_mark mark = tp_mark_unit(g->notes, g->begin, count, "group");
-    int status = run_group(g, &moved);
+    int status = run_group(g, &moved, mark);
     bool declined = status < 0 && tp_take_decline();
     tp_profile_leave(mark, declined ? 0 : status);
     if (declined) return 1;
@@ -394,6 +415,6 @@ int64_t tp_join_notes(tp_notes *n, int64_t at, int64_t end, const bool *alone, i
     *count = g.count + g.reduces;
     if (*count < 2) return *count = 1, TP_NOT_JOINED;
     int64_t place = n->ncalls, moved;
-    if (run_group(&g, &moved) < 0) return TP_JOIN_FAILED;
+    if (run_group(&g, &moved, (tp_profile_mark){0}) < 0) return TP_JOIN_FAILED;
     return n->ncalls > place ? place : TP_JOINED_TO_NOTHING;
 }

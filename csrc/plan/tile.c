@@ -24,6 +24,7 @@
 #include "prim/fused.h"
 #include "prim/norm.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #define MOST_NOTES 64
@@ -131,6 +132,7 @@ typedef struct {
     cell cells[MOST_TENSORS];
     int ncells;
     int64_t tiles, workers;
+    tp_fused_times *times; /* of each unit, where a profile wants to know; or NULL */
 } stretch;
 
 /* Exact, too, if the same elements are there by other sizes: (rows, 1) and (rows). */
@@ -452,6 +454,16 @@ static int run_unit(worker *w, const unit *u) {
     return status;
 }
 
+static int time_unit(worker *w, int i) {
+    tp_fused_times *times = &w->s->times[i];
+    int64_t begin = tp_profile_now();
+    tp_fused_timed = times;
+    int status = run_unit(w, &w->units[i]);
+    tp_fused_timed = NULL;
+    atomic_fetch_add(&times->whole, tp_profile_now() - begin);
+    return status;
+}
+
 static int run_tile(worker *w, int64_t number) {
     const stretch *s = w->s;
     int64_t rows = s->lead.rows / s->tiles, more = s->lead.rows % s->tiles;
@@ -460,7 +472,7 @@ static int run_tile(worker *w, int64_t number) {
     if (tp_host_look() < 0 || (rows != w->rows && set_rows(w, rows) < 0)) return -1;
     for (int i = 0; i < w->nmoved; i++) w->moved[i].tensor->byte_offset = w->moved[i].begin + first * w->moved[i].bytes;
     for (int i = 0; i < w->nunits; i++)
-        if (run_unit(w, &w->units[i]) < 0) return -1;
+        if ((tp_likely(!s->times) ? run_unit(w, &w->units[i]) : time_unit(w, i)) < 0) return -1;
     return 0;
 }
 
@@ -518,7 +530,25 @@ static int fill(stretch *s, int64_t *bytes) {
     return 0;
 }
 
-static int run_stretch(tp_region *r, stretch *s) {
+static const tp_fused *program_of(const tp_note *note) {
+    bool is_fused = note->op == &tp_prims[TP_PRIM_fused_map] || note->op == &tp_prims[TP_PRIM_fused_reduce];
+    return is_fused ? tp_fused_at(note->args[0].i) : NULL;
+}
+
+/* Tells the profile how long the calls took, of all workers together. */
+static void tell_times(const stretch *s, const worker *w, tp_profile_mark mark) {
+    tp_profile_part parts[MOST_NOTES];
+    tp_part_name names[MOST_NOTES];
+    int n = 0;
+    for (int i = 0; i < w->nunits; i++) {
+        const unit *u = &w->units[i];
+        n += tp_timed_parts(&s->notes->calls[s->begin + u->first], u->count, program_of(u->note), &s->times[i],
+                            &parts[n], &names[n]);
+    }
+    tp_profile_divide(mark, parts, n);
+}
+
+static int run_stretch(tp_region *r, stretch *s, tp_profile_mark mark) {
     saved before[MOST_TENSORS];
     int64_t bytes = 0, begun = 0;
     size_t room = (size_t)s->workers * sizeof(worker);
@@ -531,7 +561,10 @@ static int run_stretch(tp_region *r, stretch *s) {
     r->running = &workers[0].notes;
     int status = 0;
     while (begun < s->workers && status == 0) status = begin_worker(&workers[begun++], s);
+    s->times = tp_unlikely(mark.profile) ? calloc(MOST_NOTES, sizeof *s->times) : NULL;
     if (status == 0) status = run_workers(s, workers);
+    if (tp_unlikely(s->times != NULL) && status == 0) tell_times(s, workers, mark);
+    free(s->times);
     r->told.kind = TP_PLAN_TILES;
     r->told.moved = bytes;
     r->told.ends = TP_PLAN_SHAPE;
@@ -553,7 +586,7 @@ int tp_run_tiled(tp_region *r, tp_notes *n, int64_t at, int64_t *count) {
     r->report.groups++;
     r->report.fused += s.count;
     tp_profile_mark mark = tp_mark_unit(n, at, s.count, "tiles");
-    int status = run_stretch(r, &s);
+    int status = run_stretch(r, &s, mark);
     tp_profile_leave(mark, status);
     return status;
 }

@@ -8,6 +8,7 @@
 #include <string.h>
 
 tp_fusion_settings tp_fusion;
+__thread tp_fused_times *tp_fused_timed;
 
 /* ---- programs ---- */
 

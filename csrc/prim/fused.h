@@ -49,6 +49,15 @@ typedef struct {
 extern tp_fusion_settings tp_fusion; /* with the host lock, while no compiled function runs */
 TP_INLINE bool tp_fusion_has(int rule) { return !(tp_fusion.left_out >> rule & 1); }
 
+/* How long the calls of a fused one take, for who looks on: nanoseconds, of all threads together. */
+typedef struct {
+    _Atomic int64_t spent[TP_FUSED_CALLS]; /* by call, in the blocks that were timed, */
+    _Atomic int64_t timed, blocks;         /* so many of all */
+    _Atomic int64_t whole;                 /* of all that ran; the caller's */
+} tp_fused_times;
+/* Of the calls that this thread begins; NULL: nobody looks on. */
+extern __thread tp_fused_times *tp_fused_timed __attribute__((tls_model("initial-exec")));
+
 /* The number of a program with this content, whose unused bytes are 0; -1 and the error set where memory is out. */
 int64_t tp_fused_intern(const tp_fused *f);
 /* NULL for a number that is none's. */

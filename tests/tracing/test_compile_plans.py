@@ -117,6 +117,35 @@ def test_profiles_show_groups() -> None:
     assert "group of 3 calls: mul.Scalar, add.Scalar, exp" in [e.name for e in profile.events()]
 
 
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("memory", [False, True])
+@pytest.mark.parametrize(
+    ("function", "unit", "calls"),
+    [
+        (lambda x: (x * 2 + 1).exp(), "group of 3 calls", ["mul.Scalar", "add.Scalar", "exp"]),
+        (lambda x: ((x - 1) ** 2).mean(), "group of 3 calls", ["sub.Scalar", "pow.Tensor_Scalar", "mean"]),
+        (lambda x: (x - x.amax(-1, keepdim=True)).exp(), "tiles of 3 calls", ["amax", "sub.Tensor", "exp"]),
+    ],
+    ids=["chain", "reduction", "tiles"],
+)
+def test_a_profile_has_the_calls_in_their_unit(
+    function: Any, unit: str, calls: list[str], memory: bool, threads: int
+) -> None:
+    """One after the other, from the unit's begin on; what they compute is the same."""
+    tp.set_num_threads(threads)
+    x = tp.randn(512, 1024)
+    compiled = tp.compile(function)
+    expected = compiled(x)
+    with tp.profiler.profile(profile_memory=memory) as profile:
+        assert compiled(x).equal(expected)
+    (whole,) = (e for e in profile.events() if e.name.startswith(unit))
+    parts = [e for e in profile.events() if e.cpu_parent is whole]
+    assert [e.name for e in parts] == calls and whole.name == f"{unit}: {', '.join(calls)}"
+    ends = [whole.time_range.start, *(e.time_range.end for e in parts)]
+    assert [e.time_range.start for e in parts] == pytest.approx(ends[:-1])
+    assert ends == sorted(ends) and ends[-1] <= whole.time_range.end and ends[-1] > ends[0]
+
+
 def test_the_picture_has_each_unit_and_flush_in_their_order() -> None:
     def function(x: tp.Tensor) -> tp.Tensor:
         y = (x * 2 + 1).exp()

@@ -8,6 +8,7 @@
  *
  * fused.reduce makes one of the values as it is reduced, a leaf of the reduction at a time (reduction.h). */
 #include "PrimitiveKernels.h"
+#include "core/clock.h"
 #include "core/memory.h"
 #include "core/parallel.h"
 #include "core/tls.h"
@@ -18,7 +19,6 @@
 #include <stdalign.h>
 #include <stdatomic.h>
 #include <string.h>
-#include <time.h>
 
 #define BLOCK_BYTES 2048
 #define ROOM                                                                                                          \
@@ -248,12 +248,6 @@ TP_INLINE void ask_for_lines(const job *j, int64_t next, int c) {
 
 #define TIMED_BLOCKS 8 /* of so many one is timed: a look at the clock takes as long as a light call */
 
-static int64_t now(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return t.tv_sec * INT64_C(1000000000) + t.tv_nsec;
-}
-
 static bool times_block(const job *j, int64_t begin) {
     bool is_timed = begin / j->block % TIMED_BLOCKS == 0;
     atomic_fetch_add_explicit(&j->times->blocks, 1, memory_order_relaxed);
@@ -262,9 +256,9 @@ static bool times_block(const job *j, int64_t begin) {
 }
 
 static void run_step_timed(worker *w, int c, int64_t begin, int64_t n) {
-    int64_t before = now();
+    int64_t before = tp_clock_ns();
     run_step(w, c, begin, n);
-    int64_t spent = now() - before - w->j->look;
+    int64_t spent = tp_clock_ns() - before - w->j->look;
     if (spent > 0) atomic_fetch_add_explicit(&w->j->times->spent[c], spent, memory_order_relaxed);
 }
 
@@ -410,8 +404,8 @@ static int start(job *j, int64_t program, tp_tensors inputs, tp_scalars numbers,
     j->numel = like->numel;
     j->nfar = 0;
     if (tp_unlikely((j->times = tp_fused_timed) != NULL)) {
-        int64_t begin = now();
-        j->look = now() - begin;
+        int64_t begin = tp_clock_ns();
+        j->look = tp_clock_ns() - begin;
     }
     if (!j->f || inputs.size != j->f->ninputs || out.size != j->f->noutputs) return fail("another program's arguments");
     j->nvalues = j->f->ninputs + j->f->ncalls;

@@ -6,7 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
-#include <time.h>
 #include <unistd.h>
 
 static tp_profile *current; /* the innermost */
@@ -18,12 +17,6 @@ static __thread struct {
     tp_profile_thread *buffer;
     uint64_t profile;
 } mine;
-
-int64_t tp_profile_now(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
-}
 
 static int64_t thread_id(void) {
 #ifdef __linux__
@@ -120,7 +113,7 @@ tp_profile_mark tp_profile_enter(tp_profiled_kind kind, const char *name, int64_
     if (at < 0) return (tp_profile_mark){0, -1};
     t->events[at].name = strdup(name);
     t->events[at].sequence = sequence;
-    t->events[at].begin = tp_profile_now();
+    t->events[at].begin = tp_clock_ns();
     return (tp_profile_mark){p->number, at};
 }
 
@@ -133,7 +126,7 @@ static tp_profile_thread *buffer_of_mark(tp_profile_mark mark, tp_profile **of) 
 }
 
 void tp_profile_divide(tp_profile_mark mark, const tp_profile_part *parts, int64_t count) {
-    int64_t now = tp_profile_now();
+    int64_t now = tp_clock_ns();
     double all = 0, before = 0;
     tp_profile *p;
     tp_profile_thread *t = buffer_of_mark(mark, &p);
@@ -153,7 +146,7 @@ void tp_profile_divide(tp_profile_mark mark, const tp_profile_part *parts, int64
 }
 
 void tp_profile_leave(tp_profile_mark mark, int status) {
-    int64_t now = tp_profile_now();
+    int64_t now = tp_clock_ns();
     tp_profile *p;
     tp_profile_thread *t = buffer_of_mark(mark, &p);
     if (!t) return;
@@ -267,7 +260,7 @@ static int profile_operator(const tp_op *op, tp_keyset ks, tp_value *args, tp_va
         t->events[at].shapes = shapes;
     }
     uint64_t first = p->next_sequence ? p->next_sequence() : 0;
-    t->events[at].begin = tp_profile_now();
+    t->events[at].begin = tp_clock_ns();
     int status = tp_redispatch_boxed(op, ks & TP_BELOW(Profiler), args, results);
     if (current && current->number == mark.profile) { /* else it has ended, and may be gone */
         tp_profile_event *e = &t->events[at];

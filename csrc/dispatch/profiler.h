@@ -9,6 +9,7 @@
  * and writes nothing. */
 #pragma once
 
+#include "core/clock.h"
 #include "dispatch/op.h"
 
 typedef enum { TP_PROFILED_OPERATOR, TP_PROFILED_BACKWARD, TP_PROFILED_RANGE } tp_profiled_kind;
@@ -16,7 +17,7 @@ typedef enum { TP_PROFILED_OPERATOR, TP_PROFILED_BACKWARD, TP_PROFILED_RANGE } t
 typedef struct {
     const tp_op *op;      /* NULL unless an operator */
     char *name;           /* of what is no operator; owned */
-    int64_t begin, end;   /* nanoseconds of CLOCK_MONOTONIC; end 0: still open */
+    int64_t begin, end;   /* as tp_clock_ns; end 0: still open */
     int64_t sequence;     /* of the backward node that the call recorded, or that ran; -1: none */
     int64_t bytes;        /* by how much live memory grew, the host's */
     int64_t device_bytes; /* and that of all devices */
@@ -87,8 +88,6 @@ TP_INLINE int64_t tp_word(tp_word_kind kind, int64_t dtype, int64_t count) {
 TP_INLINE tp_word_kind tp_word_kind_of(int64_t word) { return (tp_word_kind)(word & 0xff); }
 TP_INLINE tp_dtype tp_word_dtype(int64_t word) { return (tp_dtype)(word >> 8 & 0xff); }
 TP_INLINE int64_t tp_word_count(int64_t word) { return word >> 16; }
-
-int64_t tp_profile_now(void);
 
 /* Writes each call to a file ("1": to standard error), one line each, until the process ends: what the environment
  * variable TENSORPY_TRACE asks for. */

@@ -1,17 +1,10 @@
 /* trace.c: the fallback under the key Trace, which sees each layer of each call (Note [Trace bit] in key.h). */
 #include "dispatch/op.h"
 
+#include "core/clock.h"
 #include "core/turn.h"
 
-#include <time.h>
-
 static __thread tp_tracer *current;
-
-static double now(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
 
 /* Records the next layer and jumps to it, with the trace bit kept so that its redispatch comes back here. */
 static int trace_layer(const tp_op *op, tp_keyset ks, tp_value *args, tp_value *results, void *context) {
@@ -21,9 +14,9 @@ static int trace_layer(const tp_op *op, tp_keyset ks, tp_value *args, tp_value *
     tp_tracer *tracer = current;
     if (!tracer || !tp_kernel_at(op, key)) return tp_redispatch_boxed(op, rest, args, results);
     tracer->enter(tracer, op, key, args);
-    double begin = now();
+    int64_t begin = tp_clock_ns();
     int status = tp_call_kernel_at(op, key, ks, args, results);
-    tracer->leave(tracer, op, key, now() - begin, status);
+    tracer->leave(tracer, op, key, 1e-9 * (double)(tp_clock_ns() - begin), status);
     return status;
 }
 

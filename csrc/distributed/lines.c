@@ -1,6 +1,8 @@
 /* lines.c: see lines.h. */
 #include "distributed/lines.h"
 
+#include "core/clock.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <netinet/in.h>
@@ -9,7 +11,6 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <time.h>
 #include <unistd.h>
 
 #ifndef MSG_NOSIGNAL
@@ -65,8 +66,4 @@ int tp_lines_say(tp_lines *l, const char *format, ...) {
     return sent == n ? 0 : -1;
 }
 
-int64_t tp_now_ms(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
-}
+int64_t tp_now_ms(void) { return tp_clock_ns() / 1000000; }

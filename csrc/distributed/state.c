@@ -1,6 +1,7 @@
 /* state.c: see state.h. */
 #include "distributed/state.h"
 
+#include "core/clock.h"
 #include "core/error.h"
 
 #include <stdio.h>
@@ -15,11 +16,7 @@ void tp_sleep_us(int64_t us) {
     nanosleep(&t, NULL);
 }
 
-int64_t tp_now_us(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (int64_t)t.tv_sec * 1000000 + t.tv_nsec / 1000;
-}
+int64_t tp_now_us(void) { return tp_clock_ns() / 1000; }
 
 void tp_append(char *out, size_t room, const char *text) {
     size_t n = strlen(out);

@@ -242,11 +242,11 @@ static int call_timed(const group *g, const tp_fused *f, tp_tensors inputs, tp_s
     tp_fused_times times = {0};
     tp_profile_part parts[TP_FUSED_CALLS + 1];
     tp_part_name names[TP_FUSED_CALLS + 1];
-    int64_t begin = tp_profile_now();
+    int64_t begin = tp_clock_ns();
     tp_fused_timed = &times;
     int status = call_fused(g, f, inputs, numbers, outs);
     tp_fused_timed = NULL;
-    times.whole = (tp_profile_now() - begin) * (g->reduces ? tp_get_num_threads() : 1);
+    times.whole = (tp_clock_ns() - begin) * (g->reduces ? tp_get_num_threads() : 1);
     tp_profile_divide(mark, parts, tp_timed_parts(made_by, f->ncalls + g->reduces, f, &times, parts, names));
     return status;
 }

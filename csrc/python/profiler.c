@@ -169,7 +169,7 @@ static PyObject *join(PyObject *self TP_UNUSED, PyObject *unused TP_UNUSED) {
 }
 
 static PyObject *now(PyObject *self TP_UNUSED, PyObject *unused TP_UNUSED) {
-    return PyLong_FromLongLong(tp_profile_now());
+    return PyLong_FromLongLong(tp_clock_ns());
 }
 
 static PyObject *start_devices(PyObject *self TP_UNUSED, PyObject *unused TP_UNUSED) {

@@ -2,6 +2,7 @@
 #include "opencl/runtime/backend.h"
 
 #include "opencl/runtime/fault.h"
+#include "core/clock.h"
 #include "core/stream.h"
 #include "opencl/runtime/copy.h"
 #include "opencl/runtime/event.h"
@@ -10,7 +11,6 @@
 #include "opencl/runtime/pinned.h"
 
 #include <sched.h>
-#include <time.h>
 
 static int synchronize(tp_device device) {
     tp_cl_device *d = tp_cl_get(device.index < 0 ? tp_cl_current() : device.index);
@@ -46,19 +46,13 @@ static int event_elapsed(void *from, void *to, double *milliseconds) {
     return tp_cl_event_elapsed(from, to, milliseconds);
 }
 
-static int64_t nanoseconds_now(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return t.tv_sec * INT64_C(1000000000) + t.tv_nsec;
-}
-
 #define MARK_PATIENCE 200000 /* ns that a driver has for the mark itself */
 
 /* A stream's are those of a mark at its end. A driver may take a moment to pass the mark of an idle stream. */
 static int stream_query(tp_device device, int64_t stream) {
     tp_cl_marker *mark = tp_cl_event_record(device.index, (int)stream, false);
     int done = mark ? tp_cl_event_query(mark) : -1;
-    for (int64_t end = nanoseconds_now() + MARK_PATIENCE; done == 0 && nanoseconds_now() < end;) {
+    for (int64_t end = tp_clock_ns() + MARK_PATIENCE; done == 0 && tp_clock_ns() < end;) {
         sched_yield();
         done = tp_cl_event_query(mark);
     }

@@ -1,10 +1,10 @@
 /* binary.c: see binary.h. */
 #include "opencl/runtime/binary.h"
 
+#include "core/clock.h"
 #include "core/lock.h"
 
 #include <stdlib.h>
-#include <time.h>
 
 typedef struct put_off {
     struct put_off *next;
@@ -16,11 +16,7 @@ typedef struct put_off {
 static put_off *first, **last = &first;
 static _Atomic int count;
 
-double tp_cl_now(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
+double tp_cl_now(void) { return 1e-9 * (double)tp_clock_ns(); }
 
 cl_program tp_cl_binary_read(tp_cl_device *d, tp_cl_hash key, const char *options) {
     size_t size = 0;

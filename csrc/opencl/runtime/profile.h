@@ -10,7 +10,7 @@
 typedef struct {
     const char *name; /* the kernel's; "Memset", "Memcpy HtoD" and its kin of a copy */
     int device, stream;
-    int64_t begin, end; /* as tp_profile_now */
+    int64_t begin, end; /* as tp_clock_ns */
     uint32_t thread;    /* who launched it, and in which event of that thread; 0: outside of any */
     int64_t at;
 } tp_cl_profiled;
@@ -31,7 +31,7 @@ typedef struct {
     int64_t now; /* 0: no profile wants the event */
 } tp_cl_command;
 TP_INLINE tp_cl_command tp_cl_command_begin(void) {
-    return (tp_cl_command){NULL, tp_unlikely(tp_cl_profiling) ? tp_profile_now() : 0};
+    return (tp_cl_command){NULL, tp_unlikely(tp_cl_profiling) ? tp_clock_ns() : 0};
 }
 TP_INLINE cl_event *tp_cl_command_event(tp_cl_command *c) { return c->now ? &c->event : NULL; }
 void tp_cl_profile_keep_steal(tp_cl_device *d, const char *name, const tp_cl_command *c);

@@ -3,6 +3,7 @@
  * Invariant: a queue that was made stays until the process ends, so that one may be used without a lock. */
 #include "opencl/runtime/stream.h"
 
+#include "core/clock.h"
 #include "core/host.h"
 
 #include <sched.h>
@@ -88,22 +89,16 @@ cl_int tp_cl_finish_locked(tp_cl_device *d) {
 
 /* ---- waiting ---- */
 
-static int64_t microseconds(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (int64_t)t.tv_sec * 1000000 + t.tv_nsec / 1000;
-}
-
 /* A driver's own wait hears no signal, so a long one asks now and then, after a sixteenth of the time gone by. */
 #define SHORT_WAIT 100 /* microseconds */
 static int poll(cl_event event) {
-    const int64_t start = microseconds();
+    const int64_t start = tp_clock_ns() / 1000;
     for (;;) {
         cl_int state = 0,
                status = tp_cl.clGetEventInfo(event, CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof state, &state, NULL);
         if (status != CL_SUCCESS) return tp_cl_fail(status, "clGetEventInfo");
         if (state <= 0) return state == 0 ? 0 : tp_cl_fail(state, "clWaitForEvents");
-        int64_t gone = microseconds() - start;
+        int64_t gone = tp_clock_ns() / 1000 - start;
         if (gone < SHORT_WAIT) {
             sched_yield();
             continue;

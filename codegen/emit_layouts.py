@@ -12,7 +12,7 @@ from .catalog import Catalog, Operator
 from .emit_formula import emit_at_key
 from .emit_functions import Kernels, kernel_at_key, keys_of, op_of, passed_by
 from .emit_inplace_or_view import view_base
-from .formula import TENSORS, kind_of, parse
+from .formula import parse
 from .layouts import NESTED, PLACES, SPARSE, Place, layout_function, said
 
 
@@ -83,9 +83,11 @@ def _refusals(op: Operator, formula: str, place: Place) -> list[str]:
     """A statement for each tensor that may not be of the layout."""
     names, out = _passed_on(op, formula, place), []
     for a in c_arguments(op.schema):
-        if a.name in names and kind_of(a.type) in TENSORS:
-            refused = f"tp_refuse_layout({op_of(op)}, {a.name_in_c}), {c_result(op.schema).failed}"
-            out.append(f"if ({keys_of(a)} & TP_BIT({place.key})) return {refused};")
+        if a.name in names and a.c.member in ("tensor", "tensors"):
+            layout = f"TP_BIT({place.key})"
+            one = f"tp_refuse_layout({op_of(op)}, {a.name_in_c})"
+            call = one if a.c.member == "tensor" else f"tp_refuse_layouts({op_of(op)}, {a.name_in_c}, {layout})"
+            out.append(f"if ({keys_of(a)} & {layout}) return {call}, {c_result(op.schema).failed};")
     return out
 
 

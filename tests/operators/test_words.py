@@ -87,6 +87,12 @@ CALLS = [
         "torch.arange(2, dtype=torch.int32, out=torch.empty(2))",
         "dtype Int does not match dtype of out parameter .Float",
     ),
+    (
+        "torch.gradient(torch.tensor(2.0), spacing=[torch.ones(2)], dim=[0])",
+        "specified as 0 but tensor has no dimensions",
+    ),
+    ("torch.gradient(torch.tensor(2.0), dim=-1)", "Dimension specified as -1 but tensor has no dimensions"),
+    ("torch.gradient(torch.tensor(2.0), dim=1)", "Dimension out of range"),
     ("torch.gradient(torch.ones(3).to(torch.uint8))", "torch.gradient does not support uint8 input"),
     ("torch.einsum('', [])", "must specify the equation string and at least one operand"),
     ("torch.einsum('')", "must specify the equation string and at least one operand"),

@@ -95,9 +95,9 @@ int tp_timed_parts(tp_note *const *notes, int64_t count, const tp_fused *f, cons
                    tp_profile_part *parts, tp_part_name *names) {
     int n = 0;
     int64_t rest = times->whole;
-    if (f && f->ncalls != count && f->ncalls + 1 != count) f = NULL;
+    if (!times->timed || (f && f->ncalls != count && f->ncalls + 1 != count)) f = NULL;
     for (; f && n < f->ncalls; n++) {
-        int64_t share = times->timed ? times->spent[n] * times->blocks / times->timed : 0;
+        int64_t share = times->spent[n] * times->blocks / times->timed;
         parts[n] = (tp_profile_part){operators_of(&notes[n], 1, names[n], sizeof *names), share};
         rest -= share;
     }

@@ -247,7 +247,8 @@ static int call_timed(const group *g, const tp_fused *f, tp_tensors inputs, tp_s
     int status = call_fused(g, f, inputs, numbers, outs);
     tp_fused_timed = NULL;
     times.whole = (tp_clock_ns() - begin) * (g->reduces ? tp_get_num_threads() : 1);
-    tp_profile_divide(mark, parts, tp_timed_parts(made_by, f->ncalls + g->reduces, f, &times, parts, names));
+    if (status == 0 && times.timed)
+        tp_profile_divide(mark, parts, tp_timed_parts(made_by, f->ncalls + g->reduces, f, &times, parts, names));
     return status;
 }
 

@@ -154,7 +154,8 @@ int64_t tp_bytes_of(const tp_tensor *t);
 /* Opens a range of the profile that runs, if one does, for `count` notes that run as one. */
 tp_profile_mark tp_mark_unit(const tp_notes *n, int64_t at, int64_t count, const char *kind);
 /* The parts of a unit for tp_profile_divide, named by the operators that made its notes: one for each where they are
- * the calls of f, or these and a fold of what they make, which takes the rest of the time; else one for all. How many.
+ * the calls of f, which has been timed, or these and a fold of what they make, which takes the rest; else one for all.
+ * How many.
  */
 typedef char tp_part_name[96];
 int tp_timed_parts(tp_note *const *notes, int64_t count, const tp_fused *f, const tp_fused_times *times,

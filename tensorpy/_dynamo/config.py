@@ -83,13 +83,17 @@ class patch(config.patch):
     """
 
 
-class _Config(ModuleType):
-    """A setting of two names is one, and one that is not there cannot be set."""
+class _Settings(ModuleType):
+    """One that is not there cannot be set."""
 
     def __setattr__(self, name: str, value: Any) -> None:
         if not name.startswith("_") and not hasattr(self, name):
             raise AttributeError(f"{self.__name__}.{name} does not exist")
         super().__setattr__(name, value)
+
+
+class _Config(_Settings):
+    """A setting of two names is one."""
 
     @property
     def cache_size_limit(self) -> int:

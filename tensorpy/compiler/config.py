@@ -6,8 +6,6 @@ No code is generated or kept, so nobody reads the others. PyTorch's values.
 from __future__ import annotations
 
 import sys
-from types import ModuleType
-from typing import Any
 
 from tensorpy._dynamo import config as _dynamo_config
 from tensorpy.utils.serialization import config
@@ -38,11 +36,8 @@ class patch(config.patch):
     """
 
 
-class _Config(ModuleType):
-    def __setattr__(self, name: str, value: Any) -> None:
-        if not name.startswith("_") and not hasattr(self, name):
-            raise AttributeError(f"{self.__name__}.{name} does not exist")
-        super().__setattr__(name, value)
+class _Config(_dynamo_config._Settings):
+    """Those of _dynamo.config have its values."""
 
 
 def _alias(name: str) -> property:

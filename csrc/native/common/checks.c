@@ -12,6 +12,12 @@ int tp_holds(tp_tensor *t, bool *holds) {
     return 0;
 }
 
+int64_t tp_wrap_own_dim(int64_t dim, const tp_tensor *t) {
+    int64_t own = tp_wrap_dim(dim, t->ndim);
+    if (own < 0 || t->ndim) return own;
+    return tp_fail(TP_IndexError, "Dimension specified as %lld but tensor has no dimensions", (long long)dim);
+}
+
 int tp_check_dtype(const char *op, const char *name, const tp_tensor *t, tp_dtype wanted) {
     if (!t || (tp_dtype)t->dtype == wanted) return 0;
     return tp_fail(TP_RuntimeError, "%s: expected %s to have dtype %s, but got %s", op, name, tp_dtype_names[wanted],

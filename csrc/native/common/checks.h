@@ -7,6 +7,9 @@
  * something by, is tp_is_nonzero. */
 int tp_holds(tp_tensor *t, bool *holds);
 
+/* tp_wrap_dim, and an IndexError for a tensor that has no dimension. */
+int64_t tp_wrap_own_dim(int64_t dim, const tp_tensor *t);
+
 /* RuntimeError unless t, the argument `name` of op, is NULL or of this dtype. */
 int tp_check_dtype(const char *op, const char *name, const tp_tensor *t, tp_dtype wanted);
 /* The weights of a normalisation: all of one dtype, which is the input's, or float32 beside 16-bit floats. */

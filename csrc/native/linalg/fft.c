@@ -3,6 +3,7 @@
 #include "NativeFunctions.h"
 #include "Primitives.h"
 #include "iter/iter.h"
+#include "native/common/checks.h"
 #include "prim/transfer.h"
 
 #include <math.h>
@@ -28,11 +29,7 @@ static double count_along(const tp_tensor *t, tp_ints dim) {
 static int wrap_dims(const tp_tensor *t, tp_ints dim, int64_t *out) {
     uint64_t seen = 0;
     for (int64_t i = 0; i < dim.size; i++) {
-        out[i] = tp_wrap_dim(dim.data[i], t->ndim);
-        if (out[i] < 0) return -1;
-        if (t->ndim == 0)
-            return tp_fail(TP_IndexError, "Dimension specified as %lld but tensor has no dimensions",
-                           (long long)dim.data[i]);
+        if ((out[i] = tp_wrap_own_dim(dim.data[i], t)) < 0) return -1;
         if (seen >> out[i] & 1) return tp_fail(TP_RuntimeError, "FFT dims must be unique");
         seen |= (uint64_t)1 << out[i];
     }

@@ -5,6 +5,7 @@
  * on arbitrarily spaced grids", 1988). */
 #include "NativeFunctions.h"
 #include "iter/iter.h"
+#include "native/common/checks.h"
 
 typedef struct {
     const tp_scalar *distance;
@@ -106,10 +107,7 @@ static int check_dims(const tp_tensor *self, tp_ints dims, int64_t order, int64_
         return tp_fail(TP_RuntimeError,
                        "torch.gradient: bool tensors have no differences; use `^` on neighbours instead");
     for (int64_t i = 0; i < dims.size; i++) {
-        if ((out[i] = tp_wrap_dim(dims.data[i], self->ndim)) < 0) return -1;
-        if (!self->ndim)
-            return tp_fail(TP_IndexError, "Dimension specified as %lld but tensor has no dimensions",
-                           (long long)dims.data[i]);
+        if ((out[i] = tp_wrap_own_dim(dims.data[i], self)) < 0) return -1;
         if (seen[out[i]])
             return tp_fail(TP_RuntimeError, "dim %lld appears multiple times in the list of dims", (long long)out[i]);
         seen[out[i]] = true;

@@ -3,6 +3,7 @@
 #include "core/parallel.h"
 #include "core/scalar_math.h"
 #include "iter/iter.h"
+#include "native/common/checks.h"
 #include "prim/transfer.h"
 
 #include <string.h>
@@ -45,10 +46,8 @@ tp_tensor *flipud_composite(tp_tensor *self) {
 /* ---- roll, rot90 ---- */
 
 static tp_tensor *roll_one(tp_tensor *self, int64_t shift, int64_t dim) {
-    int64_t d = tp_wrap_dim(dim, self->ndim);
+    int64_t d = tp_wrap_own_dim(dim, self);
     if (d < 0) return NULL;
-    if (self->ndim == 0)
-        return tp_fail_null(TP_IndexError, "Dimension specified as %lld but tensor has no dimensions", (long long)dim);
     if (self->numel == 0) return tp_clone(self, TP_NO_FORMAT);
     int64_t size = self->sizes[d], at = tp_floor_mod(-tp_floor_mod(shift, size), size);
     if (at == 0) return tp_clone(self, TP_NO_FORMAT);

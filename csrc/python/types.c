@@ -351,7 +351,8 @@ PyObject *tp_py_size(tp_ints v) { return fill_tuple(tp_py_size_type.tp_alloc(&tp
 static PyObject *symbolic; /* the class of numbers that are expressions of sizes, of tensorpy/_package/symbols.py */
 
 PyObject *tp_py_set_symbolic(PyObject *self TP_UNUSED, PyObject *type) {
-    if (!PyType_Check(type)) return PyErr_Format(PyExc_TypeError, "a class is expected");
+    if (!PyType_Check(type) || !PyObject_HasAttrString(type, "_passed"))
+        return PyErr_Format(PyExc_TypeError, "a class with a method _passed is expected");
     Py_XSETREF(symbolic, Py_NewRef(type));
     Py_RETURN_NONE;
 }

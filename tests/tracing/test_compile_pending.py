@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from programs import SANITIZED
 
 import tensorpy as tp
 from tensorpy.testing.checks import bits
@@ -511,7 +512,8 @@ def test_functions_that_go_leave_nothing(name: str) -> None:
     for i in range(10_000):
         one(i)
     gc.collect()
-    assert tp._C._memory_stats()["live_blocks"] == blocks and resident() < before + (2 << 20)
+    assert tp._C._memory_stats()["live_blocks"] == blocks
+    assert SANITIZED or resident() < before + (2 << 20)  # the sanitizer keeps for a while what was freed
 
 
 @pytest.mark.parametrize("name", ["followed", "replayed"])

@@ -19,6 +19,12 @@
 #include <stdalign.h>
 #include <stdatomic.h>
 #include <string.h>
+#ifdef __SSE2__
+#include <emmintrin.h>
+#define HAS_STREAMS true
+#else
+#define HAS_STREAMS false
+#endif
 
 #define BLOCK_BYTES 2048
 #define ROOM                                                                                                          \
@@ -28,7 +34,8 @@
 #define LINE 64               /* bytes of a cache line */
 #define SHARES 6              /* in which a block asks for lines: a step of many does not do it for one line */
 #define FAR_WRITE (512 << 10) /* bytes of memory that is not in the L2 cache, */
-#define FAR_READ (8 << 20)    /* and of memory that is in no cache */
+#define FAR_READ (8 << 20)    /* of memory that is in no cache, */
+#define STREAMED (32 << 20)   /* and of outputs that are written past the caches */
 
 /* Where a value's elements are. */
 typedef struct {
@@ -39,6 +46,7 @@ typedef struct {
     tp_fused_walk walk;          /* of an input; its run is 0 where it lies as the outputs do */
     const tp_fused_lines *lines; /* of an input that has no walk; else NULL */
     bool in_lines;               /* a line has one element of it, or neighbours */
+    char *streamed;              /* where the elements of an output's buffer go; else NULL */
 } place;
 
 /* Memory in no near cache. */
@@ -48,18 +56,28 @@ typedef struct {
     bool is_written;
 } far_value;
 
+/* An operand of a plain step: element `begin` of memory, or of a buffer, which has the block from its beginning. */
+typedef struct {
+    char *base;      /* NULL: a buffer, */
+    int64_t advance; /* at this byte of the room; else bytes to the next element of memory */
+} operand;
+
 typedef struct {
     tp_map_call map;
     tp_loop_fn loop;                    /* of a copy: the conversion; NULL: bytes are copied */
     tp_loop_fn cast[TP_MAP_INPUTS + 1]; /* of the result, then of the inputs; NULL: none */
     int scratch[TP_MAP_INPUTS + 1];
     int64_t share_end; /* elements of a block: up to which this call asks for lines */
+    bool is_plain;     /* nothing is converted, laid out or reduced: the operands and their strides are these */
+    operand operands[TP_MAP_INPUTS + 1];
+    int64_t strides[TP_MAP_INPUTS + 1];
 } step;
 
 typedef struct {
     const tp_fused *f;
     int64_t numel, block, line; /* elements: no block crosses a multiple of `line` */
     int nvalues, nfar;
+    bool streams;          /* large outputs are written past the caches: nobody reads them next */
     tp_fused_times *times; /* or NULL */
     int64_t look;          /* nanoseconds of a look at the clock, if there are times */
     far_value far[TP_FUSED_TENSORS + TP_FUSED_CALLS];
@@ -111,7 +129,8 @@ static int give_buffers(job *j) {
         for (int i = 0; i <= f->calls[c].ninputs; i++)
             if (s->cast[i] && (s->scratch[i] = take(&b)) < 0) return fail("too many values at a time");
         made->buffer = NO_BUFFER;
-        if (!made->base && !made->is_made && (made->buffer = take(&b)) < 0) return fail("too many values at a time");
+        if ((!made->base || made->streamed) && !made->is_made && (made->buffer = take(&b)) < 0)
+            return fail("too many values at a time");
         for (int i = 0; i <= f->calls[c].ninputs; i++)
             if (s->cast[i]) b.taken[s->scratch[i]] = false;
         for (int i = 0; i < f->calls[c].ninputs; i++) {
@@ -121,6 +140,32 @@ static int give_buffers(job *j) {
         if (made->buffer >= 0 && last[f->ninputs + c] < 0) b.taken[made->buffer] = false;
     }
     return 0;
+}
+
+/* False: locate() looks for it, block by block. */
+static bool find_operand(const place *v, operand *o, int64_t *stride) {
+    *stride = tp_itemsize(v->dtype);
+    if (v->buffer >= 0) {
+        *o = (operand){NULL, v->buffer * BLOCK_BYTES};
+        return true;
+    }
+    if (v->walk.run && v->walk.period == 1) *stride = 0; /* one element for all */
+    *o = (operand){v->base, *stride};
+    return !v->is_made && !v->lines && (!v->walk.run || v->walk.period == 1);
+}
+
+static void find_operands(job *j, int c) {
+    const tp_fused_call *call = &j->f->calls[c];
+    step *s = &j->steps[c];
+    s->is_plain =
+        s->loop && !s->cast[0] && find_operand(&j->values[j->f->ninputs + c], &s->operands[0], &s->strides[0]);
+    for (int i = 0; s->is_plain && i < call->ninputs; i++) {
+        s->operands[i + 1] = (operand){(char *)&s->map.numbers[i], 0};
+        s->strides[i + 1] = 0;
+        if (call->in[i] < 0) continue;
+        const place *v = &j->values[call->in[i]];
+        s->is_plain = !s->cast[i + 1] && find_operand(v, &s->operands[i + 1], &s->strides[i + 1]);
+    }
 }
 
 /* ---- a block ---- */
@@ -194,7 +239,7 @@ static inline char *locate(worker *w, const place *v, int64_t begin, int64_t *st
     return at;
 }
 
-static inline void run_step(worker *w, int c, int64_t begin, int64_t n) {
+static void run_step_by_parts(worker *w, int c, int64_t begin, int64_t n) {
     const job *j = w->j;
     const tp_fused_call *call = &j->f->calls[c];
     const step *s = &j->steps[c];
@@ -227,6 +272,31 @@ static inline void run_step(worker *w, int c, int64_t begin, int64_t n) {
     if (!s->cast[0]) return;
     char *const both[] = {target, data[0]};
     s->cast[0](both, (const int64_t[]){step_of_target, strides[0]}, n, NULL);
+}
+
+static inline void run_step(worker *w, int c, int64_t begin, int64_t n) {
+    const step *s = &w->j->steps[c];
+    char *data[TP_MAP_INPUTS + 1];
+    if (!s->is_plain) return run_step_by_parts(w, c, begin, n);
+    for (int i = 0; i <= w->j->f->calls[c].ninputs; i++) {
+        const operand *o = &s->operands[i];
+        data[i] = o->base ? o->base + begin * o->advance : w->room[0] + o->advance;
+    }
+    s->loop(data, s->strides, n, s->map.params);
+}
+
+/* A store past the caches reads no line before it writes it. */
+static void stream(const place *made, const char *from, int64_t begin, int64_t n) {
+    const int64_t size = tp_itemsize(made->dtype), bytes = n * size;
+    char *to = made->streamed + begin * size;
+    int64_t at = 0;
+#ifdef __SSE2__
+    for (; (uintptr_t)to % LINE == 0 && at + LINE <= bytes; at += LINE) {
+        const __m128i *line = (const __m128i *)(from + at);
+        for (int i = 0; i < LINE / 16; i++) _mm_stream_si128((__m128i *)(to + at) + i, _mm_load_si128(line + i));
+    }
+#endif
+    memcpy(to + at, from + at, (size_t)(bytes - at));
 }
 
 /* Call `c` asks for its share of the next block's lines. Inline, since gcc takes a call that does nothing else for one
@@ -270,6 +340,8 @@ static void run_block(worker *w, int64_t begin, int64_t n) {
     for (int c = 0; c < j->f->ncalls; c++) {
         if (tp_unlikely(is_timed)) run_step_timed(w, c, begin, n);
         else run_step(w, c, begin, n);
+        const place *made = &j->values[j->f->ninputs + c];
+        if (made->streamed) stream(made, w->room[made->buffer], begin, n);
         if (j->nfar) ask_for_lines(j, begin + n, c);
     }
 }
@@ -294,6 +366,9 @@ static void run_blocks(int64_t first, int64_t end, void *context) {
     w.j = j;
     w.made = NULL;
     run_range(&w, first * j->block, end * j->block < j->numel ? end * j->block : j->numel);
+#ifdef __SSE2__
+    _mm_sfence(); /* streamed lines are there before anything that follows */
+#endif
 }
 
 /* ---- a call ---- */
@@ -365,12 +440,22 @@ static void add_far(job *j, const tp_tensor *t, const place *v, bool is_written)
     j->far[j->nfar++] = (far_value){v->base, end, tp_itemsize(v->dtype), is_written};
 }
 
+/* What is read as well has its lines in the caches. */
+static bool is_streamed(const tp_tensor *out, tp_tensors inputs) {
+    for (int64_t i = 0; i < inputs.size; i++)
+        if (inputs.data[i]->storage == out->storage) return false;
+    return !tp_fusion_has(TP_FUSION_NEAR) || out->numel * tp_itemsize((tp_dtype)out->dtype) > STREAMED;
+}
+
 /* What is asked for: the CPU's own look ahead ends with each block, and stores wait for their lines. What counts is the
  * whole memory, of which a tile of rows is a part. */
 static void find_far_values(job *j, tp_tensors inputs, tp_tensors out) {
     const tp_fused *f = j->f;
-    for (int o = 0; o < f->noutputs; o++)
-        if (out.data[o]->storage->nbytes > FAR_WRITE) add_far(j, out.data[o], &j->values[f->outputs[o]], true);
+    for (int o = 0; o < f->noutputs; o++) {
+        place *v = &j->values[f->outputs[o]];
+        if (j->streams && is_streamed(out.data[o], inputs)) v->streamed = v->base;
+        else if (out.data[o]->storage->nbytes > FAR_WRITE) add_far(j, out.data[o], v, true);
+    }
     int written = j->nfar;
     for (int i = 0; i < f->ninputs; i++) {
         const place *v = &j->values[i];
@@ -427,13 +512,16 @@ static int start(job *j, int64_t program, tp_tensors inputs, tp_scalars numbers,
     int64_t most = j->block < j->line ? j->block : j->line;
     for (int c = 0; c < j->f->ncalls; c++) j->steps[c].share_end = (c + 1) * SHARES / j->f->ncalls * most / SHARES;
     find_far_values(j, inputs, out);
-    return give_buffers(j);
+    if (give_buffers(j) < 0) return -1;
+    for (int c = 0; c < j->f->ncalls; c++) find_operands(j, c);
+    return 0;
 }
 
 /* fused.map(int program, Tensor[] inputs, Scalar[] numbers, *, Tensor(a!)[] out) -> () */
 int fused_map_cpu(int64_t program, tp_tensors inputs, tp_scalars numbers, tp_tensors out) {
     job j;
     int64_t shift = 0;
+    j.streams = HAS_STREAMS;
     if (start(&j, program, inputs, numbers, out, out.data[0], -1, &shift) < 0) return -1;
     int64_t blocks = (j.numel + j.block - 1) / j.block, grain = TP_GRAIN / j.block / (shift ? shift : 1);
     return tp_parallel_unlocked(true, blocks, grain < 1 ? 1 : grain, run_blocks, &j);
@@ -467,6 +555,7 @@ int fused_reduce_cpu(int64_t program, tp_tensors inputs, tp_scalars numbers, int
     for (int i = 0; i < f->noutputs; i++) is_stored |= f->outputs[i] == last;
     job j;
     int64_t shift = 0;
+    j.streams = false;
     if (start(&j, program, inputs, numbers, out, made, is_stored ? -1 : last, &shift) < 0) return -1;
     tp_reduce_source source = {sizeof(worker), out.size > 0, is_stored ? make_stored : make, &j};
     if (tp_reduce_made(r, x, &source, dim, result, &status)) return status;

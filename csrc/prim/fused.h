@@ -35,6 +35,7 @@ typedef struct {
     X(AGAIN, "again")           /* calls that are made once more after it */       \
     X(TILES, "tiles")           /* rows that pass several calls */                 \
     X(UNSTORED, "unstored")     /* values that nobody needs have no memory */      \
+    X(NEAR, "near")             /* small outputs are written to the caches */      \
     X(PLACES, "places")         /* of a tape's memory, which dead values leave */
 enum {
 #define TP_FUSION_RULE(name, text) TP_FUSION_##name,

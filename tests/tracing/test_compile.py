@@ -493,6 +493,33 @@ def test_random_numbers_are_the_same() -> None:
     assert got[0].equal(expected[0]) and got[1].equal(expected[1])
 
 
+@pytest.mark.parametrize("n", [(8 << 20) + 777, 5000])
+@pytest.mark.parametrize("threads", [1, 2])
+def test_outputs_written_past_the_caches(n: int, threads: int) -> None:
+    """Outputs as large as the caches, or all where a rule is left out: read again by calls after, of other dtypes, and
+    written where no line begins."""
+    before, given = tp.get_num_threads(), tp._C._set_fusion(0, () if n > 5000 else ("near",))
+    a, b = tp.randn(n), tp.randn(n)
+
+    def program(a: tp.Tensor, b: tp.Tensor) -> tuple[tp.Tensor, ...]:
+        x = (a + b) * a
+        y = (x - b).double() * 0.5
+        z = tp.full((n + 3,), 7.0)
+        z[3:] = y * x + x.sin()
+        return x, y, x > a, z, (y + x).sum()
+
+    try:
+        tp.set_num_threads(threads)
+        plan = tp.compiler.explain(compiled(program))(a, b)
+        results = compiled(program)(a, b)
+    finally:
+        tp.set_num_threads(before)
+        tp._C._set_fusion(*given)
+    assert any(len(u.operators) > 3 for u in plan.units)
+    for made, wanted in zip(results, program(a, b), strict=True):
+        assert made.equal(wanted)
+
+
 def test_what_is_written_before_and_after() -> None:
     """Reads of what is written later in the program have the old contents, through views, in place and out=."""
 

@@ -46,7 +46,7 @@ ERRORS = (RuntimeError, TypeError, IndexError, ValueError, NotImplementedError, 
 
 # ---- settings ----
 
-RULES = ("maps", "copies", "reductions", "again", "tiles", "unstored", "places")
+RULES = ("maps", "copies", "reductions", "again", "tiles", "unstored", "near", "places")
 BLOCKS = (0, 0, 1, 32, 96, 512)
 TILES = (192 * 1024, 192 * 1024, 32 * 1024, 2048, 0)
 

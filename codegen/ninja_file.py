@@ -330,7 +330,7 @@ def _units(options: Options) -> tuple[list[Unit], list[Unit]]:
         text = source.read_text()
         if folder == "python":
             module.append(Unit(source, f"obj/{version}/{name}.o", tuple(flags + python)))
-        elif folder == "cpu" and _PER_CAPABILITY.search(text):
+        elif folder == "cpu" and "TP_CAP(" in text and _PER_CAPABILITY.search(text):
             for capability in for_cpus.compiled:
                 extra = [*CAPABILITY_FLAGS[capability], f"-DTP_CAPABILITY={capability}"]
                 old = capability == "baseline" and len(for_cpus.compiled) > 1

@@ -30,13 +30,13 @@ typedef struct {
     tp_py_replays *replays;  /* mode="reduce-overhead"; NULL: every call is followed */
 } compiled;
 
-#define MOST_SKIPPED 63
+#define MOST_SKIPPED 255
 
 /* Whether this thread runs the code of a compiled function, and that of the outermost one is to run as a whole. */
 typedef struct {
     bool now, whole;
 } standing;
-static _Thread_local standing compiled_code;
+static __thread standing compiled_code __attribute__((tls_model("initial-exec")));
 
 #define COMPILED(o) ((compiled *)(o))
 
@@ -184,7 +184,7 @@ static void note_whether_quiet(compiled *c) {
 
 /* What this thread's region was last refused for: a program may take the error for one of its own, as NumPy does where
  * it asks in several ways for an array. */
-static _Thread_local PyObject *refused;
+static __thread PyObject *refused __attribute__((tls_model("initial-exec")));
 
 static PyObject *unsupported(void) {
     PyObject *module = PyImport_ImportModule("tensorpy._dynamo.exc");

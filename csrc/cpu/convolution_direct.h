@@ -12,7 +12,7 @@
 #pragma once
 
 #ifdef LANES
-#define DIRECT_BYTES (384 << 10) /* of the split image of a piece */
+#define DIRECT_BYTES (256 << 10) /* of the split image of a piece */
 #define COPY_STEPS 5
 
 typedef struct {
@@ -127,6 +127,15 @@ TP_INLINE void copy_row(float *to, const float *from, int64_t n) {
 #endif
 }
 
+/* n numbers, every second one. */
+TP_INLINE void copy_even(float *to, const float *from, int64_t n) {
+    int64_t i = 0;
+    for (; i + LANES <= n; i += LANES) store(to + i, load_even(from + 2 * i));
+    if (i < n && n >= LANES) store(to + n - LANES, load_even(from + 2 * (n - LANES)));
+    else
+        for (; i < n; i++) to[i] = from[2 * i];
+}
+
 TP_INLINE void zero_row(float *to, int64_t n) {
     int64_t i = 0;
     for (; i + LANES <= n; i += LANES) store(to + i, (lanes){0});
@@ -179,6 +188,7 @@ TP_INLINE void split_phase(const direct_job *d, const float *image, const int64_
             const float *row = image + (z * p->in[1] + y) * p->in[2] + first;
             zero_row(to, begin);
             if (step == 1) copy_row(to + begin, row + begin, end - begin);
+            else if (step == 2) copy_even(to + begin, row + 2 * begin, end - begin);
             else
                 for (int64_t i = begin; i < end; i++) to[i] = row[i * step];
             zero_row(to + end, n - end);

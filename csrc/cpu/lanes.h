@@ -17,6 +17,11 @@ typedef __m512 lanes;
 #define store_first(p, n, v) _mm512_mask_storeu_ps(p, (__mmask16)((1u << (n)) - 1), v)
 #define all_lanes(x) _mm512_set1_ps(x)
 #define multiply_add(a, b, c) _mm512_fmadd_ps(a, b, c)
+/* p[0], p[2] and so on; nothing after the last one is read. */
+TP_INLINE lanes load_even(const float *p) {
+    const __m512i from = _mm512_setr_epi32(0, 2, 4, 6, 8, 10, 12, 14, 17, 19, 21, 23, 25, 27, 29, 31);
+    return _mm512_permutex2var_ps(load(p), from, load(p + LANES - 1));
+}
 #elif defined(__AVX2__) && defined(__FMA__)
 #include <immintrin.h>
 typedef __m256 lanes;
@@ -31,6 +36,10 @@ TP_INLINE __m256i first_lanes(int64_t n) {
 #define store_first(p, n, v) _mm256_maskstore_ps(p, first_lanes(n), v)
 #define all_lanes(x) _mm256_set1_ps(x)
 #define multiply_add(a, b, c) _mm256_fmadd_ps(a, b, c)
+TP_INLINE lanes load_even(const float *p) {
+    __m256d pairs = _mm256_castps_pd(_mm256_shuffle_ps(load(p), load(p + LANES - 1), _MM_SHUFFLE(3, 1, 2, 0)));
+    return _mm256_castpd_ps(_mm256_permute4x64_pd(pairs, _MM_SHUFFLE(3, 1, 2, 0)));
+}
 #endif
 
 #ifdef LANES

@@ -670,3 +670,19 @@ def test_a_hessian_of_a_function_that_draws_nothing_is_of_no_batch() -> None:
     second = func.hessian(lambda x, y: (x**3 * y).sum(), (0, 1))(x, x)
     assert_close(second[0][1], tp.diag(3 * x**2))
     assert vmap(func.hessian(lambda x: (x**3).sum()))(x[None]).tolist() == [tp.diag(6 * x).tolist()]
+
+
+# ---- outputs that are no floats ----
+
+
+def test_integers_have_no_gradient_and_tangents_of_zeros() -> None:
+    x = tp.ones(2)
+    for call in (lambda: func.vjp(tp.Tensor.int, x), lambda: func.jacrev(lambda x: (x, x > 0))(x)):
+        with pytest.raises(RuntimeError, match="All outputs of f must be floating-point or complex"):
+            call()
+    with pytest.raises(RuntimeError, match="only for real scalar outputs but got"):
+        func.grad(lambda x: (x * 1j).sum())(x)
+    assert func.grad(lambda x: x.int().sum())(x).tolist() == [0, 0]
+    assert func.jvp(tp.Tensor.int, (x,), (x,))[1].dtype == tp.int32
+    double, whole = func.jacfwd(lambda x: (x * 2, x.int()))(x)
+    assert double.equal(2 * tp.eye(2)) and whole.equal(tp.zeros(2, 2, dtype=tp.int32))

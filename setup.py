@@ -244,6 +244,7 @@ if __name__ == "__main__":
             package_data={
                 "tensorpy": ["*.pyi", "py.typed"],
                 "tensorpy._as_torch": ["names.txt", "reasons.txt", "path/*/*.py", "path/*/METADATA"],
+                "tensorpy._inductor": ["settings.txt"],
                 **{name: ["*.yaml"] for name in BESIDE if name.startswith("tensorpy.yaml")},
                 "tensorpy.include.tensorpy": ["*.h", "*.inc"],
             },

@@ -42,25 +42,6 @@ BACKENDS = {"eager": False, "aot_eager": False, "inductor": True, "tensorpy": Tr
 # thread's part of a tile of rows: what fits the L2 cache beside what is computed from it. recompute: whether values
 # that backward can compute again are given up meanwhile.
 OPTIONS = {"smallest": 128 * 1024, "tile": 192 * 1024, "recompute": True}
-# Settings of PyTorch's code generator that programs give as options: there is no code for them to change.
-WITHOUT_EFFECT: dict[str, Any] = {
-    "epilogue_fusion": bool,
-    "max_autotune": bool,
-    "max_autotune_gemm": bool,
-    "max_autotune_pointwise": bool,
-    "coordinate_descent_tuning": bool,
-    "fallback_random": bool,
-    "shape_padding": bool,
-    "freezing": bool,
-    "cpp_wrapper": bool,
-    "fx_graph_cache": bool,
-    "triton.cudagraphs": bool,
-    "triton.cudagraph_trees": bool,
-    "triton.unique_kernel_names": bool,
-    "trace.enabled": bool,
-    "trace.graph_diagram": bool,
-    "guard_filter_fn": Callable,
-}
 # Functions of graphs that the program named, and the tags of each.
 REGISTERED: dict[str, tuple[Callable[..., Any], frozenset[str]]] = {}
 
@@ -145,13 +126,21 @@ def lookup_backend(backend: Any) -> Any:
     return backend
 
 
+def without_effect() -> dict[str, Any]:
+    """What programs give as options and nobody reads: settings of PyTorch's code generator, and a filter of guards."""
+    from tensorpy.utils._config_module import inductor_settings
+
+    return {**inductor_settings(), "guard_filter_fn": None}
+
+
 def _checked(options: dict[str, Any] | None) -> dict[str, Any]:
     own = dict(OPTIONS)
     for name, value in (options or {}).items():
-        if name not in OPTIONS and name not in WITHOUT_EFFECT:
+        known: dict[str, Any] = OPTIONS if name in OPTIONS else without_effect()
+        if name not in known:
             raise RuntimeError(f"Unexpected optimization option {name}, known options are {list(OPTIONS)}")
-        kind = type(OPTIONS[name]) if name in OPTIONS else WITHOUT_EFFECT[name]
-        if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
+        kind = type(known[name])
+        if known[name] is not None and type(value) is not kind:
             raise RuntimeError(f"Unexpected type of attr {name}, got {type(value).__name__}, expected {kind.__name__}")
         if name not in OPTIONS:
             continue

@@ -5,11 +5,9 @@ A name that PyTorch does not know is an error, as there: a program that misspell
 
 from __future__ import annotations
 
-import sys
-from types import ModuleType
 from typing import Any
 
-from tensorpy.utils.serialization import config
+from tensorpy.utils import _config_module
 
 recompile_limit = 8  # graphs of one function: a call that needs another one runs as it is written
 suppress_errors = False  # a function whose backend fails runs as it is written
@@ -69,11 +67,9 @@ _OTHERS: dict[str, Any] = {
     "side_effect_replay_policy": "info",
     "traceable_tensor_subclasses": set(),
 }
-_settings = globals()
-_settings.update(dict.fromkeys(_OFF.split(), False) | dict.fromkeys(_ON.split(), True) | _OTHERS)
 
 
-class patch(config.patch):
+class patch(_config_module.patch):
     """Settings for a while: in a with block, or while a function runs.
 
     Example:
@@ -83,16 +79,7 @@ class patch(config.patch):
     """
 
 
-class _Settings(ModuleType):
-    """One that is not there cannot be set."""
-
-    def __setattr__(self, name: str, value: Any) -> None:
-        if not name.startswith("_") and not hasattr(self, name):
-            raise AttributeError(f"{self.__name__}.{name} does not exist")
-        super().__setattr__(name, value)
-
-
-class _Config(_Settings):
+class _Config(_config_module.Settings):
     """A setting of two names is one."""
 
     @property
@@ -104,6 +91,7 @@ class _Config(_Settings):
         self.__dict__["recompile_limit"] = limit
 
 
-sys.modules[__name__].__class__ = _Config
+_settings = dict.fromkeys(_OFF.split(), False) | dict.fromkeys(_ON.split(), True) | _OTHERS
+_config_module.install(__name__, _settings, _Config)
 
 __all__ = ["error_on_recompile", "patch", "recompile_limit", "suppress_errors"]

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from tensorpy import _compile
-from tensorpy._inductor import config, utils
+from tensorpy._inductor import config, exc, utils
 
 
 def compile(gm: Any, example_inputs: Any, options: dict[str, Any] | None = None) -> Callable[..., Any]:
@@ -61,7 +61,7 @@ def list_options() -> list[str]:
         >>> "tile" in tp._inductor.list_options(), "triton.cudagraphs" in tp._inductor.list_options()
         (True, True)
     """
-    return [*_compile.OPTIONS, *_compile.WITHOUT_EFFECT]
+    return [*_compile.OPTIONS, *_compile.without_effect()]
 
 
 def cudagraph_mark_step_begin() -> None:
@@ -72,4 +72,4 @@ def cudagraph_mark_step_begin() -> None:
     """
 
 
-__all__ = ["compile", "config", "cudagraph_mark_step_begin", "list_mode_options", "list_options", "utils"]
+__all__ = ["compile", "config", "cudagraph_mark_step_begin", "exc", "list_mode_options", "list_options", "utils"]

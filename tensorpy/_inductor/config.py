@@ -1,17 +1,16 @@
 """Settings of PyTorch's code generator, for programs that set them: nobody reads them, since no code is generated.
 
-Any may be set. Those that public programs ask for have PyTorch's values at first.
+Their names and first values are PyTorch's, in settings.txt; a name that is not there is an error.
 """
 
 from __future__ import annotations
 
-from types import SimpleNamespace
 from typing import Any
 
-from tensorpy.utils.serialization import config
+from tensorpy.utils import _config_module
 
 
-class patch(config.patch):
+class patch(_config_module.patch):
     """Settings for a while: in a with block, or while a function runs.
 
     Example:
@@ -28,19 +27,6 @@ MODES: dict[str, dict[str, Any]] = {
     "max-autotune": {"max_autotune": True, "triton.cudagraphs": True, "coordinate_descent_tuning": True},
 }
 
-debug = verbose_progress = freezing = cpp_wrapper = False
-max_autotune = max_autotune_gemm = max_autotune_pointwise = coordinate_descent_tuning = False
-max_autotune_gemm_backends = "ATEN,TRITON,CPP"
-force_fuse_int_mm_with_mul = reorder_for_compute_comm_overlap = fallback_random = False
-conv_1x1_as_mm = benchmark_kernel = profile_bandwidth = force_disable_caches = False
-fx_graph_cache = epilogue_fusion = pattern_matcher = shape_padding = allow_buffer_reuse = size_asserts = True
-implicit_fallbacks = keep_output_stride = True
-compile_threads = 1
-
-triton: Any = SimpleNamespace(cudagraphs=False, cudagraph_trees=True, unique_kernel_names=True, autotune_pointwise=True)
-cpp: Any = SimpleNamespace(threads=-1, simdlen=None, enable_kernel_profile=False, weight_prepack=True)
-cuda: Any = SimpleNamespace(arch=None, version=None)
-trace: Any = SimpleNamespace(enabled=False, debug_log=False, graph_diagram=False)
-aot_inductor: Any = SimpleNamespace(output_path="", debug_compile=False)
+_config_module.install(__name__, _config_module.inductor_settings())
 
 __all__ = ["patch"]

@@ -110,14 +110,12 @@ class Function(metaclass=FunctionMeta):
         Returns: what forward gives.
         """
         with_setup = cls._has_setup_context()
-        if with_setup:
-            bound = inspect.signature(cls.forward).bind(*args, **kwargs)
-            bound.apply_defaults()
-            args, kwargs = bound.args, bound.kwargs
+        if with_setup or kwargs:
+            args, kwargs = cls._bound(with_setup, args, kwargs)
         if _C._transform(0):
             cls._check_transformed(with_setup, kwargs)
         if kwargs:
-            raise TypeError(f"{cls.__name__}.apply() takes no keyword arguments, got {', '.join(kwargs)}")
+            raise TypeError(f"{cls.__name__}.apply() takes no keyword-only arguments, got {', '.join(kwargs)}")
         if _C._vmap_levels():
             from tensorpy.func.custom import batch_number
 
@@ -131,6 +129,16 @@ class Function(metaclass=FunctionMeta):
                 )
             return forward_ad.apply_function(cls, args)
         return _C._apply_function(cls, cls._named_ctx_class(), with_setup, *args)
+
+    @classmethod
+    def _bound(cls, with_setup: bool, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
+        """The arguments in forward's order, and those that it takes by name only."""
+        if with_setup:
+            bound = inspect.signature(cls.forward).bind(*args, **kwargs)
+            bound.apply_defaults()
+            return bound.args, bound.kwargs
+        bound = inspect.signature(cls.forward).bind(None, *args, **kwargs)
+        return bound.args[1:], bound.kwargs
 
     @classmethod
     def _named_ctx_class(cls) -> type[FunctionCtx]:

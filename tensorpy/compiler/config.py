@@ -5,10 +5,8 @@ No code is generated or kept, so nobody reads the others. PyTorch's values.
 
 from __future__ import annotations
 
-import sys
-
 from tensorpy._dynamo import config as _dynamo_config
-from tensorpy.utils.serialization import config
+from tensorpy.utils import _config_module
 
 job_id = pgo_extra_read_key = pgo_extra_write_key = None
 cache_key_tag = dynamic_sources = dynamic_values = unbacked_sources = ""
@@ -25,7 +23,7 @@ _ALIASES = frozenset(
 )
 
 
-class patch(config.patch):
+class patch(_config_module.patch):
     """Settings for a while: in a with block, or while a function runs.
 
     Example:
@@ -36,7 +34,7 @@ class patch(config.patch):
     """
 
 
-class _Config(_dynamo_config._Settings):
+class _Config(_config_module.Settings):
     """Those of _dynamo.config have its values."""
 
 
@@ -47,6 +45,6 @@ def _alias(name: str) -> property:
 for _name in _ALIASES:
     setattr(_Config, _name, _alias(_name))
 
-sys.modules[__name__].__class__ = _Config
+_config_module.install(__name__, {}, _Config)
 
 __all__ = ["patch"]

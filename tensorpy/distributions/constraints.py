@@ -371,7 +371,6 @@ class _Multinomial(Constraint):
     """
 
     is_discrete, event_dim = True, 1
-    _shown = ("upper_bound",)
 
     def __init__(self, upper_bound: Any) -> None:
         self.upper_bound = upper_bound

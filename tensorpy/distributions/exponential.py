@@ -8,7 +8,7 @@ import tensorpy as tp
 from tensorpy.distributions import constraints
 from tensorpy.distributions.distribution import SHAPELESS
 from tensorpy.distributions.exp_family import ExponentialFamily
-from tensorpy.distributions.utils import broadcast_all
+from tensorpy.distributions.utils import broadcast_all, exponential
 
 __all__ = ["Exponential"]
 
@@ -58,8 +58,7 @@ class Exponential(ExponentialFamily):
         return self.rate**-2
 
     def rsample(self, sample_shape: Any = SHAPELESS) -> tp.Tensor:
-        shape = self._extended_shape(sample_shape)
-        return tp.empty(shape, dtype=self.rate.dtype, device=self.rate.device).exponential_() / self.rate
+        return exponential(self._extended_shape(sample_shape), self.rate) / self.rate
 
     def log_prob(self, value: Any) -> tp.Tensor:
         if self._validate_args:

@@ -59,7 +59,7 @@ class Kumaraswamy(Distribution):
         return tp.where((a < 1) | (b < 1), tp.full_like(mode, float("nan")), mode)
 
     def rsample(self, sample_shape: Any = SHAPELESS) -> tp.Tensor:
-        return self.icdf(open_uniform(self._extended_shape(sample_shape), self.concentration0))
+        return self.icdf(1 - open_uniform(self._extended_shape(sample_shape), self.concentration0))  # PyTorch's numbers
 
     def log_prob(self, value: Any) -> tp.Tensor:
         if self._validate_args:

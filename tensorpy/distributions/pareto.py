@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 import tensorpy as tp
 from tensorpy.distributions import constraints
 from tensorpy.distributions.distribution import SHAPELESS, Distribution
-from tensorpy.distributions.utils import broadcast_all, open_uniform
+from tensorpy.distributions.utils import broadcast_all, exponential
 
 __all__ = ["Pareto"]
 
@@ -59,7 +59,7 @@ class Pareto(Distribution):
         return self.scale**2 * a / ((a - 1) ** 2 * (a - 2))
 
     def rsample(self, sample_shape: Any = SHAPELESS) -> tp.Tensor:
-        return self.icdf(open_uniform(self._extended_shape(sample_shape), self.scale))
+        return self.scale * (exponential(self._extended_shape(sample_shape), self.scale) / self.alpha).exp()
 
     def log_prob(self, value: Any) -> tp.Tensor:
         if self._validate_args:

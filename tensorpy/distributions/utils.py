@@ -54,6 +54,11 @@ def open_uniform(shape: Any, like: Any) -> Tensor:
     return clamp_probs(tp.rand(shape, dtype=like.dtype, device=like.device))
 
 
+def exponential(shape: Any, like: Any) -> Tensor:
+    """Draws of the exponential distribution with mean 1, of like's dtype and device."""
+    return tp.empty(shape, dtype=like.dtype, device=like.device).exponential_()
+
+
 def sum_rightmost(value: Any, dim: int) -> Any:
     """The sum over the last `dim` dimensions."""
     return value if dim == 0 else value.reshape((*value.shape[: value.dim() - dim], -1)).sum(-1)

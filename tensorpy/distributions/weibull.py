@@ -8,7 +8,7 @@ import tensorpy as tp
 from tensorpy.distributions import constraints
 from tensorpy.distributions.distribution import SHAPELESS, Distribution
 from tensorpy.distributions.gumbel import EULER
-from tensorpy.distributions.utils import broadcast_all, open_uniform
+from tensorpy.distributions.utils import broadcast_all, exponential
 
 __all__ = ["Weibull"]
 
@@ -58,7 +58,9 @@ class Weibull(Distribution):
         return self.scale**2 * (second - first**2)
 
     def rsample(self, sample_shape: Any = SHAPELESS) -> tp.Tensor:
-        return self.icdf(open_uniform(self._extended_shape(sample_shape), self.scale))
+        return (
+            self.scale * exponential(self._extended_shape(sample_shape), self.scale) ** self.concentration.reciprocal()
+        )
 
     def log_prob(self, value: Any) -> tp.Tensor:
         if self._validate_args:

@@ -188,6 +188,8 @@ def grad_and_value(
                     "you wanted to use the vjp or jacrev APIs instead?"
                 )
             whole = physical(output, inputs.levels)
+            if whole.is_complex() and whole.requires_grad:
+                raise RuntimeError(f"grad can be implicitly created only for real scalar outputs but got {whole.dtype}")
             again = inputs.settled([whole]) and inputs.outer
         found = inputs.gradients([whole], [_C.ones_like(whole)], False, again)
         with set_grad_enabled(inputs.outer):
@@ -222,6 +224,10 @@ def grad(func: OfTensors[Any], argnums: int | tuple[int, ...] = 0, has_aux: bool
 # ---- vjp ----
 
 
+def _has_gradient(t: Tensor) -> bool:
+    return t.is_floating_point() or t.is_complex()
+
+
 def _check_cotangents(what: str, given: TreeSpec, wanted: TreeSpec) -> None:
     if given != wanted:
         raise RuntimeError(
@@ -241,7 +247,7 @@ def vjp(func: OfTensors[Any], *primals: Any, has_aux: bool = False) -> Any:
 
     Returns: a tuple.
 
-    Raises: ValueError for what is no tensor, RuntimeError where no argument is one of floats.
+    Raises: ValueError for what is no tensor, RuntimeError where no argument is one of floats, or an output is not.
 
     Example:
         >>> value, pull = tp.func.vjp(lambda x: x**2, tp.tensor([1.0, 2.0]))
@@ -255,6 +261,12 @@ def vjp(func: OfTensors[Any], *primals: Any, has_aux: bool = False) -> Any:
     with differentiating(inputs.leaves), enable_grad():
         output, aux = with_aux(what, func(*inputs.tree()), has_aux)
         outputs, out_spec = checked_outputs(what, output)
+        for o in outputs:
+            if not _has_gradient(o):
+                raise RuntimeError(
+                    "vjp(f, ...): All outputs of f must be floating-point or complex Tensors, got Tensor with dtype "
+                    f"{o.dtype}"
+                )
         wholes = [physical(o, inputs.levels) for o in outputs]
     again = inputs.settled(wholes)
 
@@ -308,7 +320,8 @@ def linearize(func: OfTensors[Any], *primals: Any) -> tuple[Any, Callable[..., A
         with transforming(inputs.leaves):
             outputs, out_spec = checked_outputs(what, func(*inputs.tree()))
         wholes = [physical(o, inputs.levels) for o in outputs]
-        cotangents = [_C._want_gradient(_C.ones_like(w.detach())) for w in wholes]
+        ones = [_C.ones_like(w.detach()) for w in wholes]
+        cotangents = [_C._want_gradient(c) if _has_gradient(c) else c for c in ones]
         back = inputs.gradients(wholes, cotangents, True, True)
     again = inputs.settled(wholes)
 
@@ -323,10 +336,13 @@ def linearize(func: OfTensors[Any], *primals: Any) -> tuple[Any, Callable[..., A
             _check_like(place, t, batched(leaf, inputs.levels))
         rows = [(b, physical(t, inputs.levels)) for b, t in zip(back, given, strict=True) if b.requires_grad]
         create = _C.is_grad_enabled() and (again or any(_wants_gradient(t) for t in given))
-        found: Sequence[Tensor | None] = [None] * len(cotangents)
+        found: list[Tensor | None] = [None] * len(cotangents)
         if rows:
             roots, grads = zip(*rows, strict=True)
-            found = _C._run_backward(roots, grads, True, create, tuple(cotangents), False)
+            wanted = [(i, c) for i, c in enumerate(cotangents) if c.requires_grad]
+            given = _C._run_backward(roots, grads, True, create, tuple(c for _, c in wanted), False)
+            for (i, _), tangent in zip(wanted, given, strict=True):
+                found[i] = tangent
         moved = [_C.zeros_like(c.detach()) if g is None else g for g, c in zip(found, cotangents, strict=True)]
         return tree_unflatten([batched(g, inputs.levels) for g in moved], out_spec)
 

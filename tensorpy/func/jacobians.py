@@ -15,8 +15,8 @@ from tensorpy import _C
 from tensorpy._C import Tensor
 from tensorpy.autograd.forward_ad import make, tangent_of
 from tensorpy.func.gradients import _replaced, checked_outputs, chosen, linearize, vjp, with_aux
-from tensorpy.func.vmap import Forward, plain, transforming, vmap
-from tensorpy.utils._pytree import tree_flatten, tree_unflatten
+from tensorpy.func.vmap import Forward, level, plain, transforming, vmap
+from tensorpy.utils._pytree import tree_flatten, tree_map, tree_unflatten
 
 if TYPE_CHECKING:
     from tensorpy.func.signatures import OfTensors
@@ -193,11 +193,6 @@ def jvp(func: OfTensors[Any], primals: Any, tangents: Any, *, strict: bool = Fal
     return (*result, aux) if has_aux else result
 
 
-def _detached(tree: Any) -> Any:
-    leaves, spec = tree_flatten(tree)
-    return tree_unflatten([v.detach() if isinstance(v, Tensor) else v for v in leaves], spec)
-
-
 def jacfwd(
     func: OfTensors[Any],
     argnums: int | tuple[int, ...] = 0,
@@ -224,22 +219,27 @@ def jacfwd(
     @functools.wraps(plain(func))
     def wrapper(*args: Any, **kwargs: Any) -> Any:
         inner = _Function("jacfwd", "jvp(f, primals, tangents)", func, args, argnums, kwargs, has_aux)
-        kept: list[Any] = []
-
-        def outputs_of(tree: Any) -> Any:
-            result = inner(tree)
-            if has_aux:
-                kept.append(result[1])
-            return result[0] if has_aux else result
-
-        _, forward = linearize(outputs_of, inner.tree)
         inputs, spec = tree_flatten(inner.tree)
-        directions = tree_unflatten(_basis(inputs), spec)
-        columns = vmap(forward, randomness=randomness)(directions)
+
+        def column(direction: Any) -> tuple[Any, Any]:
+            """A column, and aux. The function runs here, so that what it draws is drawn in a batch."""
+            kept: list[Any] = []
+
+            def outputs_of(tree: Any) -> Any:
+                result = inner(tree)
+                if not has_aux:
+                    return result
+                kept.append(result[1])
+                return result[0]
+
+            forward = linearize(outputs_of, inner.tree)[1]
+            return forward(direction), kept
+
+        columns, aux = vmap(column, randomness=randomness)(tree_unflatten(_basis(inputs), spec))
         shapes = [x.shape for x in inputs]
         jacobian = [tree_unflatten(_split(column, shapes, False), spec) for column in columns]
         result = tree_unflatten(jacobian, inner.spec)
-        return (result, _detached(kept[0])) if has_aux else result
+        return (result, tree_map(lambda t: t[0].detach(), aux[0])) if has_aux else result
 
     return wrapper
 
@@ -258,4 +258,10 @@ def hessian(func: OfTensors[Any], argnums: int | tuple[int, ...] = 0) -> Callabl
         tensor([[ 6.,  0.],
                 [ 0., 12.]])
     """
-    return jacrev(jacrev(func, argnums), argnums)
+
+    @functools.wraps(plain(func))
+    def refusing(*args: Any, **kwargs: Any) -> Any:
+        with level(1, "error"):  # a number would be drawn once for all columns
+            return func(*args, **kwargs)
+
+    return jacrev(jacrev(refusing, argnums), argnums)

@@ -67,7 +67,8 @@ def _with_hooks(step: Callable[..., Any]) -> Callable[..., Any]:
     """A step that calls the hooks around it."""
 
     @functools.wraps(step)
-    def hooked(self: Any, *args: Any, **kwargs: Any) -> Any:
+    def hooked(*args: Any, **kwargs: Any) -> Any:
+        self = args[0]  # which hooks see among the arguments, and may exchange there
         own = self._optimizer_step_pre_hooks or self._optimizer_step_post_hooks
         _C._met_optimizer(self, bool(own or _global_pre_hooks or _global_post_hooks))
         for hook in (*_global_pre_hooks.values(), *self._optimizer_step_pre_hooks.values()):
@@ -78,7 +79,7 @@ def _with_hooks(step: Callable[..., Any]) -> Callable[..., Any]:
                 raise RuntimeError(f"{step} must return None or a tuple of (new_args, new_kwargs), but got {changed}.")
             args, kwargs = changed
         self._opt_called = True
-        result = step(self, *args, **kwargs)
+        result = step(*args, **kwargs)
         for hook in (*self._optimizer_step_post_hooks.values(), *_global_post_hooks.values()):
             hook(self, args, kwargs)
         return result
@@ -257,7 +258,7 @@ class Optimizer:
     # ---- hooks ----
 
     def register_step_pre_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
-        """Calls `hook(optimizer, args, kwargs)` before step; it may return others."""
+        """Calls `hook(optimizer, args, kwargs)` before step; it may return others. args begin with the optimizer."""
         return _entered(self._optimizer_step_pre_hooks, hook)
 
     def register_step_post_hook(self, hook: Callable[..., Any]) -> RemovableHandle:

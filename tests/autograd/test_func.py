@@ -640,3 +640,49 @@ def test_a_function_sees_what_is_differentiated_by() -> None:
         (lambda f: vmap(grad(lambda a, b: vmap(f)(a, b).sum())), (tp.ones(2, 3, 2), tp.ones(2, 3, 2)), none),
     ):
         assert seen(transform, *given) == [expected]
+
+
+# ---- random numbers ----
+
+
+def test_columns_of_a_jacobian_draw_as_a_batch_does() -> None:
+    def scaled(x: tp.Tensor) -> tp.Tensor:
+        return x * tp.rand(3)
+
+    def sums(x: tp.Tensor) -> tp.Tensor:
+        return x.sum() * tp.rand(50)
+
+    x = tp.arange(1.0, 4)
+    for draws in (scaled, lambda x: x * tp.rand_like(x), lambda x: F.dropout(x, 0.5)):
+        for jacobian in (func.jacfwd(draws), func.hessian(lambda x, d=draws: d(x).sum())):
+            with pytest.raises(RuntimeError, match="randomness error mode"):
+                jacobian(x)
+        assert func.jacrev(draws)(x).shape == (3, 3)
+    assert func.jvp(scaled, (x,), (x,))[0].shape == (3,)
+    columns = {mode: func.jacfwd(sums, randomness=mode)(x).unbind(1) for mode in ("same", "different")}
+    assert columns["same"][0].equal(columns["same"][1]) and not columns["different"][0].equal(columns["different"][1])
+    jacobian, aux = func.jacfwd(lambda x: (scaled(x), {"a": sums(x)}), has_aux=True, randomness="different")(x)
+    assert jacobian.shape == (3, 3) and aux["a"].shape == (50,) and not aux["a"].requires_grad
+
+
+def test_a_hessian_of_a_function_that_draws_nothing_is_of_no_batch() -> None:
+    x = tp.arange(1.0, 4)
+    second = func.hessian(lambda x, y: (x**3 * y).sum(), (0, 1))(x, x)
+    assert_close(second[0][1], tp.diag(3 * x**2))
+    assert vmap(func.hessian(lambda x: (x**3).sum()))(x[None]).tolist() == [tp.diag(6 * x).tolist()]
+
+
+# ---- outputs that are no floats ----
+
+
+def test_integers_have_no_gradient_and_tangents_of_zeros() -> None:
+    x = tp.ones(2)
+    for call in (lambda: func.vjp(tp.Tensor.int, x), lambda: func.jacrev(lambda x: (x, x > 0))(x)):
+        with pytest.raises(RuntimeError, match="All outputs of f must be floating-point or complex"):
+            call()
+    with pytest.raises(RuntimeError, match="only for real scalar outputs but got"):
+        func.grad(lambda x: (x * 1j).sum())(x)
+    assert func.grad(lambda x: x.int().sum())(x).tolist() == [0, 0]
+    assert func.jvp(tp.Tensor.int, (x,), (x,))[1].dtype == tp.int32
+    double, whole = func.jacfwd(lambda x: (x * 2, x.int()))(x)
+    assert double.equal(2 * tp.eye(2)) and whole.equal(tp.zeros(2, 2, dtype=tp.int32))

@@ -325,8 +325,10 @@ def test_missing_methods():
         OnlyForward.apply(t(1.0)).backward()
     with pytest.raises(RuntimeError, match="apply"):
         Cube()(t(1.0))
+    with pytest.raises(TypeError, match="missing a required argument"):
+        Cube.apply(y=2)
     with pytest.raises(TypeError, match="keyword"):
-        Cube.apply(x=t(1.0))
+        Cube.apply(t(1.0), y=2)
     with pytest.raises(TypeError, match="save_for_backward"):
         Cube._ctx_class().save_for_backward(1)
 
@@ -563,3 +565,21 @@ def test_a_view_that_forward_returns_is_named_where_it_is_written() -> None:
         Viewed.apply(tp.ones(2, requires_grad=True) * 1).add_(1)
     with pytest.raises(RuntimeError, match="Output 0 of Unbind is a view"):
         tp.ones(2, 2, requires_grad=True).clone().unbind()[0].mul_(2)
+
+
+def test_arguments_by_name():
+    class Scaled(Function):
+        @staticmethod
+        def forward(ctx, x, factor=2, *, word=1):
+            ctx.factor = factor
+            return x * factor
+
+        @staticmethod
+        def backward(ctx, grad):
+            return grad * ctx.factor, None
+
+    x = t(1.0, 2.0)
+    for y in (Scaled.apply(x, 3), Scaled.apply(x, factor=3), Scaled.apply(factor=3, x=x)):
+        assert y.tolist() == [3, 6] and tp.autograd.grad(y.sum(), x)[0].tolist() == [3, 3]
+    with pytest.raises(TypeError, match="keyword-only"):
+        Scaled.apply(x, word=2)

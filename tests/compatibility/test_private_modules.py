@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import itertools
 from typing import Any
 
@@ -10,6 +11,7 @@ import pytest
 import tensorpy as tp
 from tensorpy import _linalg_utils as lu
 from tensorpy import _prims_common as prims
+from tensorpy.utils._config_module import Group
 
 
 def outcome(function: Any, *args: Any) -> Any:
@@ -155,6 +157,49 @@ def test_settings_are_pytorchs() -> None:
         assert len(plain) > 15
         for name, value in plain.items():
             assert getattr(others, name) == value, name
+
+
+def test_names_of_settings_are_pytorchs() -> None:
+    """Those of its private names are its own, as is what it says of the machine."""
+    torch = pytest.importorskip("torch")
+    for name in ("_inductor", "_functorch"):
+        ours, theirs = (importlib.import_module(f"{m}.{name}.config") for m in ("tensorpy", torch.__name__))
+        names = [n for n in theirs._config if "_" not in (n[0], n.rpartition(".")[2][0]) and n != "TYPE_CHECKING"]
+        assert len(names) > 50
+        for whole in names:
+            ours_has, theirs_has = ours, theirs
+            for part in whole.split("."):
+                ours_has, theirs_has = getattr(ours_has, part), getattr(theirs_has, part)
+            assert ours_has == theirs_has or "compile_threads" in whole or "cutlass_dir" in whole, whole
+
+
+@pytest.mark.parametrize("module", ["_inductor", "_functorch", "_dynamo", "compiler", "utils.serialization"])
+def test_settings_that_are_not_there_are_errors(module: str) -> None:
+    config = importlib.import_module(f"tensorpy.{module}.config")
+    groups = [g for g in vars(config).values() if isinstance(g, Group)]
+    assert len(groups) == {"_inductor": 18, "utils.serialization": 2}.get(module, 0)
+    for place in (config, *groups):
+        for use in (lambda p: p.nothing, lambda p: setattr(p, "nothing", 1)):
+            with pytest.raises(AttributeError, match=rf"{place.__name__}\.nothing does not exist"):
+                use(place)
+    with pytest.raises(AttributeError), config.patch(nothing=1):
+        pass
+
+
+def test_compile_takes_any_setting() -> None:
+    options = {"max_autotune_gemm_backends": "ATEN", "triton.cudagraph_skip_dynamic_graphs": True}
+    assert tp.compile(tp.neg, options=options)(tp.ones(1)).item() == -1
+    assert set(options) < set(tp._inductor.list_options())
+
+
+def test_errors_of_the_code_generator() -> None:
+    torch = pytest.importorskip("torch")
+    from tensorpy._inductor import exc
+
+    theirs = importlib.import_module(f"{torch.__name__}._inductor.exc")
+    for name in exc.__all__:
+        bases = [{c.__name__ for c in getattr(e, name).__mro__} for e in (exc, theirs)]
+        assert bases[0] == bases[1] - {"ShortenTraceback"}, name
 
 
 def test_backends_of_forward_and_backward() -> None:

@@ -279,8 +279,9 @@ def hooks(t: Any) -> Any:
     p, told = t.nn.Parameter(filled(t, 2)), []
     p.grad = filled(t, 2)
     o = t.optim.SGD([p], 0.1)
-    o.register_step_pre_hook(lambda opt, args, kwargs: told.append("pre"))
-    handle = o.register_step_post_hook(lambda opt, args, kwargs: told.append("post"))
+    o.register_step_pre_hook(lambda opt, args, kwargs: told.append(("pre", args[0] is opt, len(args), kwargs)))
+    o.register_step_pre_hook(lambda opt, args, kwargs: ((opt, None), {}))
+    handle = o.register_step_post_hook(lambda opt, args, kwargs: told.append(("post", args[0] is opt, args[1:])))
     o.register_state_dict_pre_hook(lambda opt: told.append("before state"))
     o.register_state_dict_post_hook(lambda opt, state: {**state, "more": 1})
     o.register_load_state_dict_pre_hook(lambda opt, state: told.append(sorted(state)))

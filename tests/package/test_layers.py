@@ -28,7 +28,7 @@ LAYERS = {
         __future__ _compile _export _package _utils _prims_common version torch_version types utils._contextlib
         utils._foreach_utils utils._layers utils._pytree utils.deterministic backends._entry_points nn.parameter
         _library.effects _library.fake_impl _library.function_schema _library.tags _library.utils utils.serialization
-        utils._flop_formulas
+        utils._config_module utils._flop_formulas
     """,
     "tensors: what tensors and storages can do": """
         _tensor _tensor_str _package.settings storage functional fft linalg special signal random quasirandom
@@ -61,7 +61,7 @@ LATE = {
     "numpy setuptools torch": "optional: where it is not installed all else works",
     "fcntl": "not on every system",
     "multiprocessing": "only a process that it started needs it",
-    "code difflib gzip importlib importlib.metadata json pickle socket traceback": "long to load, for few calls",
+    "ast code difflib gzip importlib importlib.metadata json pickle socket traceback": "long to load, for few calls",
     "functools warnings weakref": "in what `import tensorpy` or a first `no_grad` loads, where a millisecond counts",
 }
 

@@ -119,6 +119,59 @@ DRAWS: dict[str, Callable[[Any], Any]] = {
 }
 
 
+SAMPLERS = """
+    Normal(t.zeros(5), t.ones(5))
+    LogNormal(t.zeros(5), t.ones(5))
+    Gamma(t.full((5,), 2.0), 3.0)
+    Beta(t.full((5,), 2.0), 3.0)
+    Dirichlet(t.tensor([1.0, 2.0, 3.0]))
+    StudentT(t.full((5,), 3.0))
+    Cauchy(t.zeros(5), 1.0)
+    Laplace(t.zeros(5), 2.0)
+    Gumbel(t.zeros(5), 1.0)
+    Weibull(t.ones(5), 2.0)
+    Pareto(t.ones(5), 3.0)
+    HalfNormal(t.ones(5))
+    HalfCauchy(t.ones(5))
+    Uniform(t.zeros(5), 2.0)
+    Exponential(t.full((5,), 2.0))
+    Chi2(t.full((5,), 3.0))
+    FisherSnedecor(t.full((5,), 3.0), 4.0)
+    Kumaraswamy(t.full((5,), 2.0), 3.0)
+    Geometric(t.full((5,), 0.3))
+    Poisson(t.full((5,), 3.0))
+    NegativeBinomial(3.0, t.full((5,), 0.4))
+    ContinuousBernoulli(t.full((5,), 0.3))
+    Bernoulli(t.full((5,), 0.3))
+    RelaxedBernoulli(t.tensor(0.5), t.full((5,), 0.4))
+    RelaxedOneHotCategorical(t.tensor(0.5), t.tensor([0.4, 0.6]))
+    OneHotCategorical(t.tensor([0.4, 0.6]))
+    Multinomial(4, t.tensor([0.4, 0.6]))
+    Categorical(t.tensor([0.4, 0.6]))
+    LogisticNormal(t.zeros(2), t.ones(2))
+    LowRankMultivariateNormal(t.zeros(2), t.ones(2, 1), t.ones(2))
+    MultivariateNormal(t.zeros(2), t.eye(2))
+    InverseGamma(t.full((5,), 2.0), 3.0)
+    GeneralizedPareto(t.zeros(5), 1.0, 0.1)
+"""
+
+
+def epoch(t: Any, **words: Any) -> Any:
+    """Two orders by one generator, and what it gives then."""
+    g = t.Generator().manual_seed(t.initial_seed() & 1023)
+    sampler = t.utils.data.RandomSampler(range(6), generator=g, **words)
+    return t.cat([t.tensor([*sampler, *sampler]), t.rand(2, generator=g)])
+
+
+DRAWS |= {d: lambda t, d=d: eval(f"t.distributions.{d}.sample((4,))") for d in SAMPLERS.strip().split("\n    ")}
+DRAWS |= {
+    "RandomSampler": epoch,
+    "RandomSampler of more": lambda t: epoch(t, num_samples=12),
+    "RandomSampler of other": lambda t: epoch(t, num_samples=8),
+    "RandomSampler with replacement": lambda t: epoch(t, replacement=True, num_samples=64),
+}
+
+
 def state_of(library: Any) -> bytes:
     return library.get_rng_state().numpy().tobytes()
 

@@ -4,6 +4,7 @@
 #include "core/scalar_math.h"
 #include "prim/transfer.h"
 #include "iter/iter.h"
+#include "native/common/checks.h"
 #include "native/common/meta.h"
 #include "native/index/order.h"
 
@@ -57,9 +58,9 @@ static tp_tensor3 distinct_slices(const char *op, tp_tensor *given, int64_t dim,
                                   bool return_counts) {
     tp_autoref *self = tp_still(given);
     if (!self) return failed;
-    int64_t d = refuse_complex(op, self) < 0 ? -1 : tp_wrap_dim(dim, self->ndim);
+    int64_t d = refuse_complex(op, self) < 0 ? -1 : tp_wrap_own_dim(dim, self);
     if (d < 0) return failed;
-    if (self->ndim && self->numel == 0) {
+    if (self->numel == 0) {
         int zeros = 0;
         for (int i = 0; i < self->ndim; i++) zeros += self->sizes[i] == 0;
         if (self->sizes[d] != 0 || zeros != 1) {
@@ -72,11 +73,9 @@ static tp_tensor3 distinct_slices(const char *op, tp_tensor *given, int64_t dim,
                    *same = nothing ? tp_new_empty(tp_sizes(self), (tp_dtype)self->dtype, self->device) : NULL;
         return same ? (tp_tensor3){{tp_take(same), tp_take(none), tp_take(nothing)}} : failed;
     }
-    tp_autoref *whole = self->ndim ? tp_retain(self) : tp_reshape(self, TP_INTS(1)),
-               *moved = whole ? tp_movedim_int(whole, d, 0) : NULL;
+    tp_autoref *moved = tp_movedim_int(self, d, 0);
     tp_tensor3 out =
-        moved ? distinct(op, moved, sorted, return_inverse, return_counts, TP_INTS(tp_size_at(tp_sizes(whole), d)))
-              : failed;
+        moved ? distinct(op, moved, sorted, return_inverse, return_counts, TP_INTS(self->sizes[d])) : failed;
     tp_autoref *slices = out.v[0], *inverse = out.v[1], *counts = out.v[2];
     tp_autoref *values = slices ? tp_movedim_int(slices, 0, d) : NULL;
     return values ? (tp_tensor3){{tp_take(values), tp_take(inverse), tp_take(counts)}} : failed;
@@ -85,9 +84,6 @@ static tp_tensor3 distinct_slices(const char *op, tp_tensor *given, int64_t dim,
  * Tensor, Tensor) */
 tp_tensor3 unique_dim_dense(tp_tensor *self, int64_t dim, bool sorted, bool return_inverse, bool return_counts) {
     (void)sorted;
-    if (self->ndim == 0)
-        return tp_fail(TP_IndexError, "Dimension specified as %lld but tensor has no dimensions", (long long)dim),
-               (tp_tensor3){{NULL}};
     return distinct_slices("unique_dim", self, dim, true, return_inverse, return_counts);
 }
 /* unique_dim_consecutive(Tensor self, int dim, bool return_inverse=False, bool return_counts=False) -> (Tensor, Tensor,

@@ -7,6 +7,7 @@
 #include "dispatch/key.h"
 #include "core/host.h"
 #include "core/tls.h"
+#include "native/common/checks.h"
 
 #include <string.h>
 
@@ -552,10 +553,7 @@ tp_tensor *unsqueeze_composite(tp_tensor *self, int64_t dim) {
 }
 
 tp_tensor_seq *unbind_int_composite(tp_tensor *self, int64_t dim) {
-    if (self->ndim == 0)
-        return tp_fail_null(TP_IndexError, "unbind: Dimension specified as %lld but tensor has no dimensions",
-                            (long long)dim);
-    int64_t d = tp_wrap_dim(dim, self->ndim);
+    int64_t d = tp_wrap_own_dim(dim, self);
     tp_tensor_seq *seq = d < 0 ? NULL : tp_tensor_seq_new(self->sizes[d]);
     for (int64_t i = 0; seq && i < seq->size; i++)
         if ((!(i & 0x3fff) && tp_host_look() < 0) || !(seq->items[i] = select_int_composite(self, d, i))) {

@@ -129,13 +129,25 @@ class BlockMask:
         block_size: how many queries and keys a block has
         seq_lengths: how many queries and keys there are
 
+    The blocks of which a part is seen are `kv_num_blocks`, how many for each block of queries, and `kv_indices`, which
+    ones, these first; those that are seen as a whole are `full_kv_num_blocks` and `full_kv_indices`. With `q` for `kv`
+    they are those of each block of keys.
+
     Example:
         >>> from tensorpy.nn.attention.flex_attention import create_block_mask
         >>> mask = create_block_mask(lambda b, h, q, k: q >= k, None, None, 256, 256)
-        >>> mask.shape
-        (1, 1, 256, 256)
+        >>> mask.shape, mask.kv_num_blocks.tolist(), mask.full_kv_num_blocks.tolist()
+        ((1, 1, 256, 256), [[[1, 1]]], [[[0, 1]]])
     """
 
+    kv_num_blocks: Tensor
+    kv_indices: Tensor
+    full_kv_num_blocks: Tensor
+    full_kv_indices: Tensor
+    q_num_blocks: Tensor
+    q_indices: Tensor
+    full_q_num_blocks: Tensor
+    full_q_indices: Tensor
     mask: Tensor
     mask_mod: MaskMod
     seq_lengths: tuple[int, int]
@@ -152,17 +164,28 @@ class BlockMask:
         """How many pairs of a query and a key there are."""
         return self.mask.numel()
 
-    def to_dense(self) -> Tensor:
-        """1 for each block of which something is seen: (batches, heads, blocks of queries, blocks of keys)."""
+    def _blocks(self, whole: bool) -> Tensor:
+        """Whether a block is seen as a whole, or at all: (batches, heads, blocks of queries, blocks of keys)."""
         rows, columns = self.BLOCK_SIZE
         b, h, q, kv = self.mask.shape
         padded = functional.pad(self.mask, (0, -kv % columns, 0, -q % rows))
         blocks = padded.view(b, h, padded.shape[2] // rows, rows, padded.shape[3] // columns, columns)
-        return blocks.any(dim=5).any(dim=3).to(tp.int32)
+        return blocks.all(dim=5).all(dim=3) if whole else blocks.any(dim=5).any(dim=3)
+
+    def to_dense(self) -> Tensor:
+        """1 for each block of which something is seen: (batches, heads, blocks of queries, blocks of keys)."""
+        return self._blocks(False).to(tp.int32)
+
+    def _listed(self, whole: bool, by_query: bool) -> tuple[Tensor, Tensor]:
+        """For each block of queries, or of keys, how many of the other kind it meets, and all of those, these first."""
+        blocks = self._blocks(True) if whole else self._blocks(False) & ~self._blocks(True)
+        met = (blocks if by_query else blocks.mT).to(tp.int32)
+        return met.sum(-1).to(tp.int32), met.argsort(dim=-1, descending=True, stable=True).to(tp.int32)
 
     def sparsity(self) -> float:
-        """The percentage of blocks of which nothing is seen."""
-        return 100.0 * (1.0 - float(self.to_dense().float().mean()))
+        """The percentage of pairs of which no block is computed."""
+        rows, columns = self.BLOCK_SIZE
+        return 100.0 * (1.0 - int(self.to_dense().sum()) * rows * columns / self.numel())
 
     def to(self, device: Any) -> BlockMask:
         """The same mask on a device."""
@@ -170,6 +193,17 @@ class BlockMask:
 
     def __repr__(self) -> str:
         return f"BlockMask(shape={self.shape}, sparsity={self.sparsity():.2f}%)"
+
+
+def _list_of(whole: bool, by_query: bool, place: int) -> property:
+    return property(lambda mask: mask._listed(whole, by_query)[place])
+
+
+for _whole in (False, True):
+    for _by_query in (True, False):
+        _name = f"{'full_' if _whole else ''}{'kv' if _by_query else 'q'}"
+        setattr(BlockMask, f"{_name}_num_blocks", _list_of(_whole, _by_query, 0))
+        setattr(BlockMask, f"{_name}_indices", _list_of(_whole, _by_query, 1))
 
 
 def create_block_mask(
@@ -206,6 +240,16 @@ def create_block_mask(
     return BlockMask(create_mask(mask_mod, B, H, Q_LEN, KV_LEN, device), mask_mod, size, (Q_LEN, KV_LEN))
 
 
+def _check(query: Tensor, key: Tensor, value: Tensor, block_mask: BlockMask | None) -> None:
+    if any(t.dim() != 4 for t in (query, key, value)):
+        raise NotImplementedError("NYI: query, key, and value must be 4D tensors")
+    if block_mask is not None and block_mask.seq_lengths != (query.shape[2], key.shape[2]):
+        raise ValueError(
+            f"block_mask was created for block_mask.shape={block_mask.shape} but got q_len={query.shape[2]} and "
+            f"kv_len={key.shape[2]}: create_block_mask() makes one of these lengths"
+        )
+
+
 def flex_attention(
     query: Tensor,
     key: Tensor,
@@ -233,12 +277,15 @@ def flex_attention(
 
     Returns: a tensor (B, H, Q, Ev), with return_lse also the logarithms of the sums, (B, H, Q).
 
+    Raises: NotImplementedError for tensors of other dimensions; ValueError for a block_mask of other lengths.
+
     Example:
         >>> from tensorpy.nn.attention.flex_attention import flex_attention
         >>> q = tp.ones(1, 2, 4, 8)
         >>> flex_attention(q, q, q, score_mod=lambda score, b, h, i, j: score - (i - j).abs()).shape
         tensorpy.Size([1, 2, 4, 8])
     """
+    _check(query, key, value, block_mask)
     if enable_gqa:
         groups = query.shape[1] // key.shape[1]
         key, value = key.repeat_interleave(groups, 1), value.repeat_interleave(groups, 1)
@@ -247,8 +294,7 @@ def flex_attention(
         places = [tp.arange(n, device=query.device) for n in scores.shape]
         scores = _over_places(score_mod, True)(scores, *places)
     if block_mask is not None:
-        mask = block_mask.mask[:, :, : scores.shape[2], : scores.shape[3]]
-        scores = scores.masked_fill(~mask, -math.inf)
+        scores = scores.masked_fill(~block_mask.mask, -math.inf)
     weights = tp.softmax(scores, -1, dtype=tp.float32).nan_to_num(0.0) if block_mask is not None else scores.softmax(-1)
     result = weights.to(value.dtype) @ value
     return (result, tp.logsumexp(scores, -1)) if return_lse else result

@@ -109,13 +109,14 @@ class RandomSampler(Sampler[int]):
     def __iter__(self) -> Iterator[int]:
         n, left = len(self.data_source), self.num_samples
         generator = self.generator or Generator().manual_seed(drawn_seed())
-        while left > 0:
+        most = 32 if self.replacement else n
+        for _ in range(left // most + 1):  # the last draw may be one of no samples, and moves the generator
             if self.replacement:
                 part = _C.randint(n, (min(32, left),), generator=generator).tolist()
             else:
                 part = _C.randperm(n, generator=generator).tolist()[:left]
             yield from part
-            left -= len(part)
+            left -= most
 
     def __len__(self) -> int:
         return self.num_samples

@@ -1,0 +1,60 @@
+"""flex_attention and its masks, beside PyTorch's."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tensorpy as tp
+from tensorpy.nn.attention import flex_attention as flex
+
+LISTS = [f"{full}{of}_{what}" for full in ("", "full_") for of in ("kv", "q") for what in ("num_blocks", "indices")]
+MASKS: dict[str, tuple[Any, ...]] = {
+    "causal": (lambda b, h, i, j: i >= j, 1, 1, 256, 256, 128),
+    "a window": (lambda b, h, i, j: (i >= j) & (i - j < 40), 2, 3, 300, 260, (64, 32)),
+    "by batch and head": (lambda b, h, i, j: (i + h) % 2 == b, 2, 2, 16, 32, 16),
+    "nothing": (lambda b, h, i, j: i < 0, None, None, 100, 64, 32),
+}
+
+
+@pytest.mark.parametrize("name", MASKS)
+def test_blocks_are_pytorchs(name: str) -> None:
+    pytest.importorskip("torch")
+    from torch.nn.attention import flex_attention as theirs
+
+    *arguments, size = MASKS[name]
+    ours, others = (m.create_block_mask(*arguments, device="cpu", BLOCK_SIZE=size) for m in (flex, theirs))
+    for listed in [*LISTS, "to_dense"]:
+        found, wanted = (getattr(mask, listed) for mask in (ours, others))
+        if listed == "to_dense":
+            found, wanted = found(), wanted()
+        assert found.tolist() == wanted.tolist() and str(found.dtype)[9:] == str(wanted.dtype)[6:], listed
+    assert ours.shape == others.shape and ours.sparsity() == pytest.approx(others.sparsity(), rel=1e-5)
+
+
+@pytest.mark.parametrize("name", MASKS)
+def test_attention_is_pytorchs(name: str) -> None:
+    torch = pytest.importorskip("torch")
+    from torch.nn.attention import flex_attention as theirs
+
+    *arguments, size = MASKS[name]
+    rng = np.random.default_rng(0)
+    q, k = (rng.standard_normal((2, arguments[2] or 2, n, 8), dtype=np.float32) for n in arguments[3:])
+    results = []
+    for library, m in ((tp, flex), (torch, theirs)):
+        mask = m.create_block_mask(*arguments, device="cpu", BLOCK_SIZE=size)
+        query, key = library.from_numpy(q), library.from_numpy(k)
+        results.append(m.flex_attention(query, key, key, score_mod=lambda s, b, h, i, j: s + h, block_mask=mask))
+    np.testing.assert_allclose(results[0].numpy(), results[1].numpy(), rtol=1e-4, atol=1e-5)
+
+
+def test_a_mask_of_other_lengths_is_refused() -> None:
+    mask = flex.create_block_mask(lambda b, h, i, j: i >= j, 1, 1, 64, 64, BLOCK_SIZE=16)
+    q = tp.ones(1, 1, 64, 8)
+    for query, key in ((q[:, :, :32], q), (q, q[:, :, :32]), (tp.cat([q, q], 2), q)):
+        with pytest.raises(ValueError, match=r"block_mask was created for block_mask\.shape=\(1, 1, 64, 64\) but got"):
+            flex.flex_attention(query, key, key, block_mask=mask)
+    with pytest.raises(NotImplementedError, match="must be 4D tensors"):
+        flex.flex_attention(q[0], q[0], q[0])

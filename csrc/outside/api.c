@@ -31,9 +31,10 @@ static tp_tensor *retain(tp_tensor *t) { return tp_retain(t); }
 static void release(tp_tensor *t) { tp_release(t); }
 
 static void view(const tp_tensor *t, tp_view *out) {
-    if (tp_settle(t->storage) < 0) tp_error_clear(); /* no memory to show: data is NULL */
+    bool is_there = tp_settle(t->storage) == 0;
+    if (!is_there) tp_error_clear(); /* no contents to show */
     *out = (tp_view){
-        .data = t->storage->data ? tp_data(t) : NULL,
+        .data = is_there && t->storage->data ? tp_data(t) : NULL,
         .sizes = t->sizes,
         .strides = t->strides,
         .numel = t->numel,

@@ -50,6 +50,8 @@ int tp_outside_plan(tp_tensor *const *tensors, int noutputs, int n, tp_plan *out
                        TP_MAX_OPERANDS);
     int ndim = check_operands(tensors, noutputs, n, shape);
     if (ndim < 0 || tp_iter_check_overlap(tensors, noutputs, n) < 0) return -1;
+    for (int i = 0; i < n; i++) /* addresses are handed out */
+        if (tp_settle(tensors[i]->storage) < 0) return -1;
     tp_iter it;
     if (tp_iter_plan(&it, tensors, noutputs, n, (tp_ints){shape, ndim}) < 0) return -1;
     if (it.ndim == 0) { /* an element */

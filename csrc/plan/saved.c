@@ -13,7 +13,7 @@
 
 static const char magic[8] = "tpplan1";
 enum { MADE, ARGUMENT, CONSTANT }; /* kinds of slots */
-enum { HEAD = 24, ALIGNMENT = 64 };
+enum { HEAD = 24, ALIGNMENT = 64, NOBODYS = -1 };
 #define MOST_BYTES (INT64_C(1) << 40) /* of a slot */
 
 static uint64_t checksum(const unsigned char *bytes, size_t size) {
@@ -251,6 +251,7 @@ typedef struct {
     tp_device device;
     tp_storage **storages; /* by slot; owned */
     int64_t *kinds, nslots;
+    int64_t (*ranges)[2]; /* of each slot: the bytes that tensors may lie in, from the first to that after the last */
 } reader;
 
 static const void *take(reader *r, size_t size) {
@@ -298,8 +299,8 @@ static tp_scalar take_scalar(reader *r) {
     return s;
 }
 
-/* Whether all elements lie in the slot's bytes. */
-static bool lies_within(const tp_saved_tensor *t, int64_t bytes) {
+/* Whether all elements lie in these bytes, and it would not be too large if it had gaps closed. */
+static bool lies_within(const tp_saved_tensor *t, const int64_t *range) {
     int64_t low = t->byte_offset, high = t->byte_offset, item = tp_itemsize((tp_dtype)t->dtype), count = 1;
     for (int64_t d = 0; d < t->ndim; d++)
         if (t->sizes[d] == 0) count = 0;
@@ -310,7 +311,14 @@ static bool lies_within(const tp_saved_tensor *t, int64_t bytes) {
             return false;
         if (way < 0 ? __builtin_add_overflow(low, way, &low) : __builtin_add_overflow(high, way, &high)) return false;
     }
-    return low >= 0 && low <= bytes && (!count || high <= bytes - item);
+    return low >= range[0] && low <= range[1] && (!count || (high <= range[1] - item && count <= MOST_BYTES / item));
+}
+
+static bool is_contiguous(const tp_saved_tensor *t) {
+    int64_t step = 1;
+    for (int64_t d = t->ndim; d--; step *= t->sizes[d])
+        if (t->sizes[d] > 1 && t->strides[d] != step) return false;
+    return true;
 }
 
 static tp_saved_tensor take_saved(reader *r) {
@@ -324,7 +332,7 @@ static tp_saved_tensor take_saved(reader *r) {
         r->bad = true;
     for (int64_t d = 0; d < t.ndim && !r->bad; d++) t.sizes[d] = take_int(r);
     for (int64_t d = 0; d < t.ndim && !r->bad; d++) t.strides[d] = take_int(r);
-    if (!r->bad && !lies_within(&t, (int64_t)r->storages[t.slot]->nbytes)) r->bad = true;
+    if (!r->bad && !lies_within(&t, r->ranges[t.slot])) r->bad = true;
     return r->bad ? (tp_saved_tensor){0} : t;
 }
 
@@ -444,6 +452,16 @@ static int fail_damaged(void) {
     return tp_fail(TP_RuntimeError, "a saved plan is damaged, or is no saved plan");
 }
 
+/* What a run is given, and constants, are only read. */
+static bool writes_what_it_makes(const reader *r, const tp_op *op, const tp_value *args) {
+    for (int k = 0; k < op->info->nargs; k++) {
+        tp_tensors list = op->info->args[k].is_write ? tp_value_tensors(&args[k]) : (tp_tensors){NULL, 0};
+        for (int64_t i = 0; i < list.size; i++)
+            if (list.data[i] && r->kinds[list.data[i]->storage->slot] != MADE) return false;
+    }
+    return true;
+}
+
 static int take_call(reader *r, tp_tape *t) {
     const char *name = take_text(r);
     if (r->bad) return fail_damaged();
@@ -458,6 +476,7 @@ static int take_call(reader *r, tp_tape *t) {
     bool known = true;
     for (; read < nargs && known && !r->bad; read++) known = take_value(r, op, read, &args[read], &numbers[read]);
     int status = r->bad ? fail_damaged() : known ? 0 : -1;
+    if (status == 0 && !writes_what_it_makes(r, op, args)) status = fail_damaged();
     if (status == 0 && !tp_tape_call(t, op, 0, args))
         status = tp_fail(TP_RuntimeError, "a saved plan cannot be run: %s", tp_tape_spoiled(t));
     while (read--) free_value(&args[read]);
@@ -467,9 +486,10 @@ static int take_call(reader *r, tp_tape *t) {
 static int take_slots(reader *r) {
     size_t room = (size_t)r->nslots * sizeof(tp_storage *) + 1;
     r->storages = tp_alloc(room);
+    r->ranges = tp_alloc((size_t)r->nslots * sizeof *r->ranges + 1);
     r->kinds = tp_alloc((size_t)r->nslots * sizeof *r->kinds + 1);
     if (r->storages) memset(r->storages, 0, room);
-    if (!r->storages || !r->kinds) return -1;
+    if (!r->storages || !r->kinds || !r->ranges) return -1;
     for (int64_t i = 0; i < r->nslots; i++) {
         int64_t bytes = take_int(r), kind = r->kinds[i] = take_int(r);
         if (r->bad || bytes < 0 || bytes > MOST_BYTES || kind < MADE || kind > CONSTANT) return fail_damaged();
@@ -479,6 +499,8 @@ static int take_slots(reader *r) {
         if (!r->storages[i]) return -1;
         r->storages[i]->nbytes = (size_t)bytes;
         r->storages[i]->slot = (uint16_t)i;
+        r->ranges[i][0] = 0;
+        r->ranges[i][1] = bytes;
     }
     return 0;
 }
@@ -515,12 +537,21 @@ static int add_results(reader *r, tp_saved_tape *s) {
     return 0;
 }
 
+/* An argument has a slot of its own, of which calls may read what a run will be given. */
 static int add_arguments(reader *r, tp_saved_tape *s) {
+    for (int64_t i = 0; i < r->nslots; i++)
+        if (r->kinds[i] == ARGUMENT) r->ranges[i][1] = NOBODYS;
     for (int64_t i = 0; i < s->narguments; i++) {
-        if (r->kinds[s->arguments[i].slot] != ARGUMENT) return fail_damaged();
-        tp_autoref *t = make_tensor(r, &s->arguments[i]);
+        const tp_saved_tensor *a = &s->arguments[i];
+        int64_t *range = r->ranges[a->slot];
+        if (range[1] != NOBODYS || !is_contiguous(a)) return fail_damaged();
+        range[0] = a->byte_offset;
+        range[1] = a->byte_offset + tp_saved_bytes(a);
+        tp_autoref *t = make_tensor(r, a);
         if (!t || tp_tape_argument(s->tape, t) < 0) return -1;
     }
+    for (int64_t i = 0; i < r->nslots; i++)
+        if (r->ranges[i][1] == NOBODYS) return fail_damaged();
     return 0;
 }
 
@@ -569,6 +600,7 @@ int tp_tape_load(tp_saved_tape *s, tp_device device, const void *bytes, size_t s
     for (int64_t i = 0; i < r.nslots && r.storages; i++) tp_storage_release(r.storages[i]);
     tp_free(r.storages, (size_t)r.nslots * sizeof *r.storages + 1);
     tp_free(r.kinds, (size_t)r.nslots * sizeof *r.kinds + 1);
+    tp_free(r.ranges, (size_t)r.nslots * sizeof *r.ranges + 1);
     if (status < 0) tp_saved_tape_free(s);
     return status;
 }

@@ -48,7 +48,7 @@ static tp_tensor *mirror(mirrors *m, tp_tensor *t, bool written) {
             m->written[i] |= written;
             return m->host[i];
         }
-    tp_tensor *host = copy_to(m, t, TP_CPU);
+    tp_tensor *host = tp_settle(t->storage) < 0 ? NULL : copy_to(m, t, TP_CPU); /* who calls may be above the notes */
     if (!host) return NULL;
     m->given[m->n] = t;
     m->host[m->n] = host;

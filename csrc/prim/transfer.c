@@ -92,12 +92,17 @@ static int copy_between_devices(tp_tensor *dst, tp_tensor *src, bool aided) {
     return mirror ? copy_from_host(dst, mirror, aided) : -1;
 }
 
+/* A primitive that this thread calls by itself, outside of compiled functions, is noted nowhere: what another thread's
+ * function has noted of its tensors runs first. */
+static int settle_for_primitive(tp_tensor *t) { return tp_likely(!tp_tls.region) ? tp_settle(t->storage) : 0; }
+
 static int copy(tp_tensor *dst, tp_tensor *src, bool aided) {
     bool to_host = dst->device.type == TP_DEVICE_CPU, from_host = src->device.type == TP_DEVICE_CPU;
     if (dst->device.type == TP_DEVICE_META) return 0;
     if (src->device.type == TP_DEVICE_META)
         return tp_fail(TP_NotImplementedError, "Cannot copy out of meta tensor; no data!");
     if (dst->numel == 0) return 0;
+    if (settle_for_primitive(dst) < 0 || settle_for_primitive(src) < 0) return -1;
     if (tp_likely(to_host && from_host)) return tp_prim_copy(src, dst);
     if (aided && tp_device_equal(dst->device, src->device) && tp_has_primitive(TP_PRIM_copy, dst->device))
         return tp_prim_copy(src, dst);
@@ -128,6 +133,7 @@ int tp_read_number(const tp_tensor *t, tp_scalar *number) {
 
 int tp_fill_data(tp_tensor *t, const tp_scalar *value) {
     if (t->numel == 0) return 0;
+    if (settle_for_primitive(t) < 0) return -1;
     if (tp_has_primitive(TP_PRIM_fill, t->device)) return tp_prim_fill(value, t);
     tp_autoref *one = tp_new_empty(TP_EMPTY_INTS, (tp_dtype)t->dtype, TP_CPU);
     return one && tp_prim_fill(value, one) == 0 ? tp_copy_data(t, one) : -1;

@@ -273,6 +273,27 @@ def test_each_word_of_a_plan(tmp_path: Path) -> None:
                 _C._load_plan(signed(data))
 
 
+ENDS: dict[str, dict[int, int]] = {
+    "an argument without the elements that calls read": {160: 0},
+    "an argument of fewer elements": {160: 2},
+    "an argument that is not contiguous": {160: 2, 168: -1},
+    "memory that nobody gives": {80: 1},
+    "a call that writes to an argument": {432: 0},
+    "a result of more elements than there are numbers for": {216: 1 << 61, 224: 0},
+}
+
+
+@pytest.mark.parametrize("what", ENDS)
+def test_ends_that_do_not_fit_their_calls(what: str, tmp_path: Path) -> None:
+    """A run would read, or write, what it was not given."""
+    saved(lambda x: (x * 2 + 1).exp(), tp.rand(3), path=tmp_path)
+    data = bytearray((tmp_path / "a.plan").read_bytes())
+    for at, word in ENDS[what].items():
+        data[at : at + 8] = struct.pack("<q", word)
+    with pytest.raises(RuntimeError, match="damaged, or is no saved plan"):
+        _C._load_plan(signed(data))
+
+
 def test_a_file_of_another_build(tmp_path: Path) -> None:
     saved(lambda x: x.exp(), tp.rand(3), path=tmp_path)
     whole = (tmp_path / "a.plan").read_bytes()

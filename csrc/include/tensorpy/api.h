@@ -28,7 +28,8 @@ extern "C" {
 
 /* What a tensor is, read at once; the pointers live as long as the tensor is not changed. */
 typedef struct {
-    void *data; /* of the first element, on the device; an opaque device's handle; NULL for Meta and OpenCL */
+    void *data; /* of the first element, on the device; an opaque device's handle; NULL for Meta and OpenCL, and where
+                   the call of a compiled function that should have computed the elements has failed */
     const int64_t *sizes, *strides; /* `ndim` each; strides in elements, of either sign */
     int64_t numel;                  /* the product of the sizes: 1 without dimensions */
     tp_keyset keys;                 /* its backend's and those of its layers */
@@ -237,9 +238,11 @@ typedef struct tensorpy_api {
     /* ---- OpenCL ---- */
 
     /* Runs the kernel `name` of a source over `items` (one to three dimensions) on the device of `on`, in groups of
-     * `group` ({NULL, -1}: as the device likes). Programs are kept in memory and on disk. A tensor is passed as its
-     * buffer and, after it, the offset of its first element as a long; an int as a long, a float as a float, a bool as
-     * an int. It is enqueued after all that the thread has enqueued before. RuntimeError with the compiler's log. */
+     * `group` ({NULL, -1}: as the device likes). Groups are whole, so there may be more work-items than `items`: a
+     * kernel compares its number with how many there are to be. Programs are kept in memory and on disk. A tensor is
+     * passed as its buffer and, after it, the offset of its first element as a long; an int as a long, a float as a
+     * float, a bool as an int. It is enqueued after all that the thread has enqueued before, and after what a compiled
+     * function has noted of its tensors. RuntimeError with the compiler's log. */
     int (*opencl_run)(const char *name, const char *source, tp_tensor *on, tp_ints items, tp_ints group,
                       const tp_value *args, int nargs);
 

@@ -18,7 +18,7 @@ static int check_sizes(const char *name, tp_ints items, tp_ints group) {
     return 0;
 }
 
-/* The device, with the check that all tensors are on it and have memory. */
+/* The device, with the check that all tensors are on it and have memory, whose contents are there then. */
 static tp_cl_device *device_of(const char *name, tp_tensor *on, const tp_value *args, int nargs) {
     tp_tensor *tensors[MOST_TENSORS] = {on};
     int n = 1;
@@ -30,6 +30,7 @@ static tp_cl_device *device_of(const char *name, tp_tensor *on, const tp_value *
     for (int i = 0; i < n; i++) {
         if (tensors[i]->device.type != TP_DEVICE_OPENCL || !tp_device_equal(tensors[i]->device, on->device))
             return tp_fail_null(TP_RuntimeError, "the kernel %s takes tensors of one OpenCL device", name);
+        if (tp_settle(tensors[i]->storage) < 0) return NULL;
         if (!tensors[i]->storage->context)
             return tp_fail_null(TP_ValueError, "the kernel %s was given a tensor without elements", name);
     }

@@ -231,7 +231,8 @@ def compile(
     else:
         how = Compiler(True, bool(fullgraph))
         words = {"mode": None if mode == "default" else mode, "options": options}
-        how = replace(how, backend=backend, words={name: word for name, word in words.items() if word})
+        words = {name: word for name, word in words.items() if word}
+        how = replace(how, backend=backend, words=words, dynamic=dynamic)
     if disable:
         return model
 
@@ -254,6 +255,7 @@ class Compiler:
     words: Any = None  # that it is given
     replays: bool = False
     plain: bool = False  # nothing is noted
+    dynamic: bool | None = None  # of graphs: whether sizes are symbols
 
     def __call__(self, function: Callable[..., Any]) -> Any:
         if self.backend is not None:
@@ -264,7 +266,7 @@ class Compiler:
     def _of_graphs(self, function: Callable[..., Any]) -> Any:
         """A graph's function runs outside of regions."""
         follow = replace(self, fullgraph=False, backend=None)(function)
-        made = _C._of_graphs(function, self.backend, follow, self.fullgraph, self.words)
+        made = _C._of_graphs(function, self.backend, follow, self.fullgraph, self.words, self.dynamic)
         return functools.update_wrapper(_C._Compiled(made, False, False, 0, 0, True), function)
 
 

@@ -385,7 +385,7 @@ def test_an_error_of_a_later_part() -> None:
 
 def test_so_many_graphs_and_no_more() -> None:
     counter = CompileCounter()
-    compiled = tp.compile(lambda x: x + 1, backend=counter)
+    compiled = tp.compile(lambda x: x + 1, backend=counter, dynamic=False)
     with config.patch("recompile_limit", 2), pytest.warns(UserWarning, match="2 graphs, as many as recompile_limit"):
         assert config.cache_size_limit == 2
         for n in range(1, 5):

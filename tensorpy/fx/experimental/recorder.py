@@ -197,7 +197,7 @@ class Recorder:
         if made is None:
             made = self._polynomial(expr)
             if isinstance(made, Node):
-                made.meta.setdefault("val", number(self.env, expr))
+                made.meta["val"] = number(self.env, expr)
                 self._size_nodes[expr] = made
         return made
 
@@ -221,7 +221,9 @@ class Recorder:
         target: Any = functions.get(op) or {**OPERATIONS, **COMPARISONS}[op]
         if not any(isinstance(value, Node) for value in values):
             return target(*values)
-        return self.graph.create_node("call_function", target, values, {}, f"sym_{op}" if op in functions else op)
+        node = self.graph.create_node("call_function", target, values, {}, f"sym_{op}" if op in functions else op)
+        node.meta["val"] = target(*(value.meta["val"] if isinstance(value, Node) else value for value in values))
+        return node
 
     def _atom(self, atom: Atom) -> Any:
         if atom.op == "symbol":

@@ -17,9 +17,7 @@ from tensorpy.fx.experimental.proxy_tensor import SizeChecks, expressions_of
 from tensorpy.fx.experimental.symbolic_shapes import ConstraintViolationError
 from tensorpy.fx.graph import Graph
 from tensorpy.fx.graph_module import GraphModule
-from tensorpy.fx.node import Node
 from tensorpy.nn import Parameter
-from tensorpy.utils._pytree import tree_flatten
 
 from . import config
 
@@ -149,22 +147,13 @@ def new_symbols(env: Any, leaf: Any, known: set[str]) -> list[Any]:
     return made
 
 
-def calls_of(graph: Graph) -> list[Any]:
-    """A graph's calls, with their numbers and words."""
-
-    def said(value: Any) -> Any:
-        return "a node" if isinstance(value, Node) else repr(value)
-
-    calls = (node for node in graph.nodes if node.op.startswith("call_"))
-    return [(node.target, *map(said, tree_flatten((node.args, node.kwargs))[0])) for node in calls]
-
-
 class Sizes:
     """The symbols of a graph: what they are in a call, and whether the graph is for it.
 
     Arguments:
         env: the shape environment of the recording
         fakes: what it sees for the arguments
+        leaves: the arguments
 
     Example:
         >>> from tensorpy._dynamo.dynamic import Sizes
@@ -175,12 +164,15 @@ class Sizes:
     module: GraphModule
     checks: SizeChecks
 
-    def __init__(self, env: Any, fakes: list[Any]) -> None:
+    def __init__(self, env: Any, fakes: list[Any], leaves: list[Any]) -> None:
         self.env, self.fakes = env, fakes
         numbers = (Expr.of(fake) if type(fake) is int else None for fake in fakes)
         self.expected = [b or a for a, b in zip(expressions_of(env, fakes), numbers, strict=True)]
         self.strides = [
-            [env.read(step) for step in Tensor.stride(fake)] if isinstance(fake, FakeTensor) else None for fake in fakes
+            [(env.read(step), before) for step, before in zip(Tensor.stride(fake), leaf.stride(), strict=True)]
+            if isinstance(fake, FakeTensor)
+            else []
+            for fake, leaf in zip(fakes, leaves, strict=True)
         ]
         self.examples: list[Any] = []  # of the graph's inputs: a SymInt where it is a symbol
 
@@ -209,9 +201,9 @@ class Sizes:
         """
         found = self.checks.values(leaves)
         for place, (exprs, leaf) in enumerate(zip(self.strides, leaves, strict=True)):
-            for dim, expr in enumerate(exprs or ()):
-                value_of = found if expr.symbols() <= found.keys() else self.env.var_to_val
-                if expr.evaluate(value_of.__getitem__) != leaf.stride(dim):
+            for dim, (expr, step) in enumerate(exprs):
+                is_known = expr is not None and expr.symbols() <= found.keys()
+                if (expr.evaluate(found.__getitem__) if is_known else step) != leaf.stride(dim):
                     raise ValueError(f"stride {dim} of argument {place} is another one, {leaf.stride(dim)}")
         return found
 
@@ -258,5 +250,5 @@ class Sizes:
                     )
 
 
-__all__ = ["MAY_VARY", "MUST_VARY", "RANGES", "STAYS", "Seen", "Sizes", "calls_of", "marked", "new_symbols"]
+__all__ = ["MAY_VARY", "MUST_VARY", "RANGES", "STAYS", "Seen", "Sizes", "marked", "new_symbols"]
 __all__ += ["symbolic", "without_sizes"]

@@ -32,7 +32,7 @@ from tensorpy._package.symbols import SymBool, SymFloat, SymInt
 from tensorpy._subclasses.fake_tensor import FakeTensorMode
 from tensorpy.fx.experimental.control_flow import FunctionRecorder
 from tensorpy.fx.experimental.proxy_tensor import with_symbols
-from tensorpy.fx.experimental.recorder import DataDependentError, _tracer
+from tensorpy.fx.experimental.recorder import DataDependentError, _tracer, elements_of
 from tensorpy.fx.graph_module import GraphModule
 from tensorpy.fx.node import Node, overload
 from tensorpy.fx.passes.split_module import split_module
@@ -42,7 +42,7 @@ from tensorpy.random import get_rng_state, set_rng_state
 from tensorpy.utils._pytree import tree_flatten, tree_unflatten
 
 from . import config
-from .dynamic import MUST_VARY, Seen, Sizes, calls_of, marked, new_symbols, symbolic, without_sizes
+from .dynamic import MUST_VARY, Seen, Sizes, marked, new_symbols, symbolic, without_sizes
 from .exc import BackendCompilerFailed, FailOnRecompileLimitHit, RecompileError, Unsupported
 from .surroundings import _PLAIN, Place, Surroundings
 from .utils import counters
@@ -135,6 +135,7 @@ class GraphRecorder(FunctionRecorder):
         # by memory from outside: a tensor, its version, a copy
         self.written: dict[int, tuple[Tensor, int | None, Any]] = {}
         self._made: set[int] = set()
+        self._elements: dict[Node, Any] = {}  # of each node: which they are
         self._applies = False  # a node of control flow, whose gradient is a Function
         self._runs = False  # an operator, which has not ended yet
 
@@ -165,6 +166,24 @@ class GraphRecorder(FunctionRecorder):
         last = next(iter(reversed(self.graph.nodes)), None)
         if last is not None:
             self.cuts.add(last)
+
+    def know(self, tensor: Tensor, node: Node, depends: bool) -> None:
+        super().know(tensor, node, depends)
+        self._elements[node] = elements_of(tensor)
+
+    def calls(self) -> list[Any]:
+        """The graph's calls with their numbers and words, but for views of all elements as they are."""
+
+        def said(value: Any) -> Any:
+            return "a node" if isinstance(value, Node) else repr(value)
+
+        def is_alias(node: Node) -> bool:
+            elements = self._elements.get(node)
+            same = elements is not None and node.args and elements == self._elements.get(node.args[0])
+            return bool(same) and not node.target._schema.is_mutable
+
+        calls = (node for node in self.graph.nodes if node.op.startswith("call_") and not is_alias(node))
+        return [(node.target, *map(said, tree_flatten((node.args, node.kwargs))[0])) for node in calls]
 
     def depends(self, tensor: Tensor) -> bool:
         return super().depends(tensor) or id(tensor) in self.surroundings.tensors
@@ -382,11 +401,13 @@ class Entry:
         entry = self
         if self.why is None:
             recorder.put_back()
-            entry = self._varied(f, leaves, names, whole) or self
+            entry = self._varied(f, leaves, names, whole, recorder.calls()) or self
             set_rng_state(state)
         return entry, result
 
-    def _varied(self, f: Callable[..., Any], leaves: list[Any], names: list[str], whole: bool) -> Entry | None:
+    def _varied(
+        self, f: Callable[..., Any], leaves: list[Any], names: list[str], whole: bool, calls: list[Any]
+    ) -> Entry | None:
         """The same call with symbols for sizes; None where the graph is for these sizes alone."""
         shapes = [list(symbols) for symbols in self.symbols if symbols is not None]
         if not shapes:
@@ -394,10 +415,9 @@ class Entry:
         other = copy.copy(self)
 
         def recorded(mode: FakeTensorMode) -> None:
-            _C.clear_autocast_cache()  # no cast of a recording is one of another
             recorder = GraphRecorder(self.surroundings, whole, mode)
             fakes = [symbolic(mode, *one) for one in zip(leaves, names, self.symbols, strict=True)]
-            other.sizes, other.feeds = Sizes(mode.shape_env, fakes), []
+            other.sizes, other.feeds = Sizes(mode.shape_env, fakes, leaves), []
             other._take(recorder, fakes, names)
             args, kwargs = tree_unflatten(fakes, self.key[1])
             with mode:
@@ -409,19 +429,17 @@ class Entry:
         except Exception as error:
             counters["static"][f"{type(error).__name__}: {error}"] += 1
             return None
-        finally:
-            _C.clear_autocast_cache()
         assert other.sizes is not None
         other.sizes.check_marks(zip(names, leaves, strict=True))
         if other.why is not None:
             counters["static"][str(other.why)] += 1
             return None
         other.sizes.keep(other.graph)
-        return other if other._is_like(self, leaves, whole) else None
+        return other if other._calls(calls, leaves, whole) else None
 
-    def _is_like(self, example: Entry, leaves: list[Any], whole: bool) -> bool:
-        """Whether it calls for the recorded arguments what the entry without symbols calls. It need not: a program may
-        see a symbol where it looks for an int, and go another way."""
+    def _calls(self, calls: list[Any], leaves: list[Any], whole: bool) -> bool:
+        """Whether it calls for the recorded arguments what the recording without symbols called. It need not: a program
+        may see a symbol where it looks for an int, and go another way."""
         assert self.sizes is not None
         try:
             inputs = self.inputs(leaves, self.numbers(leaves))
@@ -435,7 +453,7 @@ class Entry:
             _recorded(recorder, self.sizes.module.forward, tuple(inputs), {})
         recorder.follow_grad_mode(_C.is_grad_enabled())
         recorder.put_back()
-        return recorder.why is None and calls_of(recorder.graph) == calls_of(example.graph.graph)
+        return recorder.why is None and recorder.calls() == calls
 
     def _take(self, recorder: GraphRecorder, leaves: list[Any], names: list[str]) -> None:
         """The graph's inputs among the arguments: tensors, and before each the symbols that it brings."""
@@ -506,13 +524,15 @@ class Entry:
 
 
 def _recorded(recorder: GraphRecorder, f: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """What f gives while a recorder sees its calls."""
+    """What f gives while a recorder sees its calls, and all casts among them: none is of before, and none stays."""
+    _C.clear_autocast_cache()
     before, compiled = _tracer.set(recorder), _C._set_code_is_compiled(True)
     hooks = _C._set_saved_hooks(None)  # which see what the graph's calls save
     try:
         return f(*args, **kwargs)
     finally:
         _C._set_saved_hooks(hooks)
+        _C.clear_autocast_cache()
         _tracer.set(before)
         _C._set_code_is_compiled(compiled)
 

@@ -182,6 +182,34 @@ def test_a_marked_size_that_is_a_number() -> None:
 # ---- programs ----
 
 
+def einsum_with_a_weight(x: tp.Tensor) -> tp.Tensor:
+    result: tp.Tensor = tp.einsum("bi,hi->bh", x, WEIGHT)
+    return result
+
+
+def one_more_row(x: tp.Tensor) -> tp.Tensor:
+    return tp.cat([x, x[:, :1]], 1)[:, :5] + ROWS
+
+
+def patches(x: tp.Tensor) -> tp.Tensor:
+    return F.conv2d(x, KERNEL, stride=4).flatten(2).transpose(1, 2) + ROWS[:4]
+
+
+WEIGHT, ROWS, KERNEL = tp.rand(6, 8), tp.rand(5, 2), tp.rand(2, 3, 4, 4)
+
+
+@pytest.mark.parametrize(
+    ("f", "shapes"),
+    [
+        (einsum_with_a_weight, [(3, 8), (5, 8), (8, 8)]),
+        (one_more_row, [(3, 4, 2), (7, 4, 2)]),
+        (patches, [(2, 3, 8, 8), (5, 3, 8, 8), (9, 3, 8, 8)]),
+    ],
+)
+def test_a_size_that_goes_with_a_weight_is_a_number_and_no_other(f: Any, shapes: Any) -> None:
+    assert graphs(f, *((rand(*shape),) for shape in shapes), dynamic=True)[-1] == 1
+
+
 def net() -> nn.Module:
     tp.manual_seed(0)
     return nn.Sequential(nn.Linear(4, 8), nn.BatchNorm1d(8), nn.GELU(), nn.Dropout(0.5), nn.Linear(8, 2))

@@ -208,6 +208,17 @@ def test_the_recorded_call_leaves_nothing_behind() -> None:
     assert counter.frame_count == 1
 
 
+def test_casts_of_before_are_no_constants() -> None:
+    layer, x = nn.Linear(3, 2), tp.ones(4, 3)
+    compiled = tp.compile(layer, backend=CompileCounter(), fullgraph=True)
+    for _ in range(3):
+        with tp.autocast("cpu"):
+            expected = layer(x)  # autocast keeps its casts of the parameters
+            assert compiled(x).equal(expected)
+        with tp.no_grad():
+            layer.weight.add_(1)
+
+
 # ---- what is no graph ----
 
 

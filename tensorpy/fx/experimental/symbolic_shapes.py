@@ -579,12 +579,18 @@ class ShapeEnv:
     def _bind(self, name: str, expr: Expr, reason: str) -> None:
         symbol = self.symbols[name]
         if symbol.parents:
-            for parent in symbol.parents:
+            for parent in self._first(symbol.parents):
                 self._bind(parent, Expr.of(self.symbols[parent].hint), reason)
             return
         self._sources[name] = symbol.source
         self.bound.setdefault(name, expr)
         self.reasons.setdefault(name, reason)
+
+    def _first(self, names: Iterable[str]) -> list[str]:
+        """Of symbols of which one or more are to be numbers, those that are: the last one, if the program is called
+        again, which tells whether others are. Sizes of batches come first among a tensor's."""
+        ordered = sorted(names, key=list(self.symbols).index)
+        return ordered[-1:] if self.restarts else ordered
 
     def _again(self) -> None:
         if self.restarts:
@@ -615,7 +621,7 @@ class ShapeEnv:
         Raises: Restart, where somebody calls the program again.
         """
         reason = f"{reason} ({_line()})"
-        names = sorted(names)
+        names = self._first(names)
         for name in names:
             self._bind(name, Expr.of(self.symbols[name].hint), reason)
             condition = SymBool(self, "eq", Expr.of(Atom("symbol", (name,))), Expr.of(self.symbols[name].hint))

@@ -179,6 +179,14 @@ def test_a_marked_size_that_is_a_number() -> None:
         assert graphs(counts, marked(tp._dynamo.mark_dynamic, 3, 4)) == [1]
 
 
+def test_products_of_sizes_that_are_alike() -> None:
+    def loss(x: tp.Tensor, y: tp.Tensor) -> tp.Tensor:
+        return F.cross_entropy(x.view(-1, 5), y.view(-1))
+
+    calls = [(rand(b, t, 5), tp.randint(5, (b, t))) for b, t in [(2, 3), (3, 4), (7, 2), (4, 9)]]
+    assert graphs(loss, *calls) == [1, 2, 2, 2]
+
+
 # ---- programs ----
 
 

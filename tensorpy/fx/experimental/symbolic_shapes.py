@@ -286,6 +286,16 @@ class ShapeEnv:
         """
         return 911 - 31 * list(self.symbols).index(name)
 
+    def expression_of(self, name: str) -> Expr:
+        """A symbol as an expression.
+
+        Arguments:
+            name: its name
+
+        Returns: Expr.
+        """
+        return Expr.of(Atom("symbol", (name,)))
+
     def constant_of(self, name: str) -> Expr:
         """A symbol's number in the example, as an expression.
 

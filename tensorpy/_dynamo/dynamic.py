@@ -112,6 +112,30 @@ def without_sizes(kind: Any, symbols: Any) -> Any:
     return of_class, dtype, tuple(None if dim in symbols else size for dim, size in enumerate(shape)), *others
 
 
+def difference(name: str, now: Any, before: Any) -> str:
+    """In which way an argument is not of the recorded kind.
+
+    Arguments:
+        name: its name
+        now: its kind, without symbols
+        before: the recorded one
+
+    Returns: str.
+    """
+    if now[0] is not before[0]:
+        return f"{name} is of another class"
+    if not isinstance(now[0], type) or not issubclass(now[0], Tensor):
+        return f"{name} is {now[-1]}, not {before[-1]}" if len(now) > 1 and now[0] is not float else f"{name} differs"
+    if now[1] != before[1]:
+        return f"{name} is of {now[1]}, not {before[1]}"
+    if len(now[2]) != len(before[2]):
+        return f"{name} has {len(now[2])} dimensions, not {len(before[2])}"
+    for dim, (size, old) in enumerate(zip(now[2], before[2], strict=True)):
+        if size != old:
+            return f"size {dim} of {name} is {size}, not {old}"
+    return f"strides, device, requires_grad or identity of {name} differ"
+
+
 def symbolic(mode: FakeTensorMode, leaf: Any, name: str, symbols: Any) -> Any:
     """An argument as a recording with symbols sees it.
 
@@ -250,5 +274,5 @@ class Sizes:
                     )
 
 
-__all__ = ["MAY_VARY", "MUST_VARY", "RANGES", "STAYS", "Seen", "Sizes", "marked", "new_symbols"]
-__all__ += ["symbolic", "without_sizes"]
+__all__ = ["MAY_VARY", "MUST_VARY", "RANGES", "STAYS", "Seen", "Sizes", "difference", "marked"]
+__all__ += ["new_symbols", "symbolic", "without_sizes"]

@@ -15,6 +15,7 @@ import contextlib
 import copy
 import functools
 import inspect
+import logging
 import os
 import pickle
 import random
@@ -42,10 +43,12 @@ from tensorpy.random import get_rng_state, set_rng_state
 from tensorpy.utils._pytree import tree_flatten, tree_unflatten
 
 from . import config
-from .dynamic import MUST_VARY, Seen, Sizes, marked, new_symbols, symbolic, without_sizes
+from .dynamic import MUST_VARY, Seen, Sizes, difference, marked, new_symbols, symbolic, without_sizes
 from .exc import BackendCompilerFailed, FailOnRecompileLimitHit, RecompileError, Unsupported
 from .surroundings import _PLAIN, Place, Surroundings
 from .utils import counters
+
+recompiles = logging.getLogger("tensorpy._dynamo.recompiles")  # _logging.set_logs(recompiles=True)
 
 _SCALARS = (*_PLAIN, _C.dtype, _C.device, _C.layout, _C.memory_format)
 
@@ -328,8 +331,10 @@ class Entry:
     function: Callable[..., Any]
     sizes: Sizes | None = None  # where some of the arguments' are symbols
 
-    def __init__(self, key: tuple[Any, ...], leaves: list[Any], roots: list[Any], symbols: list[Any]) -> None:
-        self.key, self.symbols = key, symbols
+    def __init__(
+        self, key: tuple[Any, ...], leaves: list[Any], names: list[str], roots: list[Any], symbols: list[Any]
+    ) -> None:
+        self.key, self.names, self.symbols = key, names, symbols
         self.marks = [frozenset(marked(leaf, MUST_VARY)) for leaf in leaves]
         self.feeds: list[str | int] = []  # the graph's inputs among the arguments: a symbol, or an argument's number
         self.others = [leaf for leaf in leaves if not isinstance(leaf, (Tensor, *_SCALARS))]
@@ -352,6 +357,22 @@ class Entry:
             return self.numbers(leaves)
         except ValueError:
             return None
+
+    def why_not(self, key: tuple[Any, ...], leaves: list[Any]) -> str:
+        """Why it does not fit a call."""
+        if key[-1] != self.key[-1]:
+            return "gradients, autocast or another mode are set otherwise"
+        theirs, ours = self._without_symbols(key)[0], self._without_symbols(self.key)[0]
+        for name, now, before in zip(self.names, theirs, ours, strict=False):
+            if now != before:
+                return difference(name, now, before)
+        if changed := self.surroundings.changed():
+            return f"{changed} is another one"
+        try:
+            self.numbers(leaves)
+        except ValueError as error:
+            return str(error)
+        return "a mark, or a tensor from elsewhere, is another one"
 
     def _without_symbols(self, key: tuple[Any, ...]) -> tuple[Any, ...]:
         if self.sizes is None and self.why is None:
@@ -385,13 +406,12 @@ class Entry:
         args: tuple[Any, ...],
         kwargs: dict[str, Any],
         leaves: list[Any],
-        names: list[str],
         whole: bool,
     ) -> tuple[Entry, Any]:
         """Calls f; the entry, one with symbols where there are any, and the result. `graph` is there afterwards, or
         `why` not."""
         recorder = GraphRecorder(self.surroundings, whole)
-        self._take(recorder, leaves, names)
+        self._take(recorder, leaves)
         state, others = get_rng_state(), _other_random_numbers()
         result = _recorded(recorder, f, args, kwargs)
         self.breaks = recorder.breaks
@@ -401,13 +421,11 @@ class Entry:
         entry = self
         if self.why is None:
             recorder.put_back()
-            entry = self._varied(f, leaves, names, whole, recorder.calls()) or self
+            entry = self._varied(f, leaves, whole, recorder.calls()) or self
             set_rng_state(state)
         return entry, result
 
-    def _varied(
-        self, f: Callable[..., Any], leaves: list[Any], names: list[str], whole: bool, calls: list[Any]
-    ) -> Entry | None:
+    def _varied(self, f: Callable[..., Any], leaves: list[Any], whole: bool, calls: list[Any]) -> Entry | None:
         """The same call with symbols for sizes; None where the graph is for these sizes alone."""
         shapes = [list(symbols) for symbols in self.symbols if symbols is not None]
         if not shapes:
@@ -416,9 +434,9 @@ class Entry:
 
         def recorded(mode: FakeTensorMode) -> None:
             recorder = GraphRecorder(self.surroundings, whole, mode)
-            fakes = [symbolic(mode, *one) for one in zip(leaves, names, self.symbols, strict=True)]
+            fakes = [symbolic(mode, *one) for one in zip(leaves, self.names, self.symbols, strict=True)]
             other.sizes, other.feeds = Sizes(mode.shape_env, fakes, leaves), []
-            other._take(recorder, fakes, names)
+            other._take(recorder, fakes)
             args, kwargs = tree_unflatten(fakes, self.key[1])
             with mode:
                 result = _recorded(recorder, f, args, kwargs)
@@ -430,7 +448,7 @@ class Entry:
             counters["static"][f"{type(error).__name__}: {error}"] += 1
             return None
         assert other.sizes is not None
-        other.sizes.check_marks(zip(names, leaves, strict=True))
+        other.sizes.check_marks(zip(self.names, leaves, strict=True))
         if other.why is not None:
             counters["static"][str(other.why)] += 1
             return None
@@ -455,7 +473,7 @@ class Entry:
         recorder.put_back()
         return recorder.why is None and recorder.calls() == calls
 
-    def _take(self, recorder: GraphRecorder, leaves: list[Any], names: list[str]) -> None:
+    def _take(self, recorder: GraphRecorder, leaves: list[Any]) -> None:
         """The graph's inputs among the arguments: tensors, and before each the symbols that it brings."""
         known: set[str] = set()
 
@@ -468,7 +486,7 @@ class Entry:
                 recorder.take_size(value.expr, node)
             return node
 
-        for place, (leaf, name) in enumerate(zip(leaves, names, strict=True)):
+        for place, (leaf, name) in enumerate(zip(leaves, self.names, strict=True)):
             for symbol in new_symbols(recorder.env, leaf, known):
                 placeholder(str(symbol), symbol, str(symbol))
             if isinstance(leaf, (Tensor, SymInt)):
@@ -652,15 +670,18 @@ class GraphFunction:
                 return entry.call(leaves, numbers) if entry.why is None else self.follow(*args, **kwargs)
         if _compile.stance in ("eager_on_recompile", "eager_then_compile") and self._is_left(_compile.stance):
             return self.function(*args, **kwargs)
-        self._refuse_another()
+        reason = self.entries[0].why_not(key, leaves) if self.entries else "there is none"
+        self._refuse_another(reason)
+        if self.entries:
+            recompiles.info("another graph of %s: %s", self._name(), reason)
         if len(self.entries) >= config.recompile_limit:
-            return self._give_up(args, kwargs)
+            return self._give_up(reason, args, kwargs)
         names = _names_of_leaves(self.function, args, kwargs)
-        entry = Entry(key, leaves, [self.function], self.seen.symbols(zip(names, leaves, strict=True)))
+        entry = Entry(key, leaves, names, [self.function], self.seen.symbols(zip(names, leaves, strict=True)))
         whole = self.fullgraph or bool(breaks_are_errors.get())
         result = None
         if entry.why is None:
-            entry, result = entry.record(self.function, args, kwargs, leaves, names, whole)
+            entry, result = entry.record(self.function, args, kwargs, leaves, whole)
         if whole:
             why = entry.why or (next(iter(entry.breaks), None) if self.fullgraph else None)
             if why is not None:
@@ -679,13 +700,16 @@ class GraphFunction:
         first, self.is_new = self.is_new, False
         return first or stance == "eager_on_recompile"
 
-    def _refuse_another(self) -> None:
+    def _name(self) -> str:
+        return getattr(self.function, "__qualname__", type(self.function).__name__)
+
+    def _refuse_another(self, why: str) -> None:
         """An error where no more graphs are to be made."""
-        name = getattr(self.function, "__qualname__", type(self.function).__name__)
         if _compile.stance == "fail_on_recompile":
-            raise RuntimeError(f"{name} needs a graph that is not there, and the stance is 'fail_on_recompile'")
+            said = f"{self._name()} needs a graph that is not there, and the stance is 'fail_on_recompile'"
+            raise RuntimeError(f"{said}: {why}")
         if config.error_on_recompile and self.entries:
-            raise RecompileError(f"{name} needs another graph, and error_on_recompile is set")
+            raise RecompileError(f"{self._name()} needs another graph, and error_on_recompile is set: {why}")
 
     def _compile(self, entry: Entry, inputs: list[Any]) -> None:
         count = len(set(entry.part_of.values()))
@@ -719,12 +743,9 @@ class GraphFunction:
         counters["stats"]["unique_graphs"] += 1
         return made
 
-    def _give_up(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        name = getattr(self.function, "__qualname__", type(self.function).__name__)
-        changed = next((c for e in self.entries if (c := e.surroundings.changed())), None)
-        said = f"{name} has {len(self.entries)} graphs, as many as recompile_limit allows" + (
-            f"; the last one does not fit since this changed: {changed}" if changed else ""
-        )
+    def _give_up(self, why: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        graphs = f"{self._name()} has {len(self.entries)} graphs, as many as recompile_limit allows"
+        said = f"{graphs}; the last one does not fit: {why}"
         if self.fullgraph or config.fail_on_recompile_limit_hit:
             raise FailOnRecompileLimitHit(said)
         warnings.warn(f"{said}. Other calls run as they are written", stacklevel=3)

@@ -14,7 +14,7 @@ from test_symbolic_shapes import PROGRAMS, rand
 
 import tensorpy as tp
 from tensorpy import nn
-from tensorpy._dynamo import config
+from tensorpy._dynamo import config, exc
 from tensorpy._dynamo.testing import CompileCounter
 from tensorpy.fx.experimental.symbolic_shapes import ConstraintViolationError
 from tensorpy.utils._pytree import tree_leaves
@@ -320,6 +320,23 @@ def test_an_error_of_other_sizes_is_the_functions_own() -> None:
     compiled = tp.compile(adds, backend=counter, dynamic=True)
     for x, y in [*calls, (rand(4), rand(5)), (rand(7), rand(7))]:
         assert compiled(x, y).equal(adds(x, y))
+
+
+def test_why_there_is_another_graph(caplog: pytest.LogCaptureFixture) -> None:
+    said = ["size 0 of x is 5, not 4", "x is of tensorpy.float64, not tensorpy.float32", "x has 2 dimensions, not 1"]
+    compiled = tp.compile(add, backend=CompileCounter())
+    with caplog.at_level("INFO", logger="tensorpy._dynamo.recompiles"):
+        for x in (rand(4), rand(5), rand(6).double(), rand(5, 2).double()):
+            compiled(x)
+        with tp.no_grad():
+            compiled(x)
+    messages = [record.getMessage() for record in caplog.records]
+    assert [m.removeprefix("another graph of add: ") for m in messages[:3]] == said and "gradients" in messages[3]
+    with config.patch(error_on_recompile=True):
+        compiled = tp.compile(branches, backend=CompileCounter(), dynamic=True)
+        compiled(rand(8))
+        with pytest.raises(exc.RecompileError, match=r"x.size\(\)\[0\] > 5 holds, a guard of .*_dynamic.py"):
+            compiled(rand(4))
 
 
 def test_reset_forgets_what_has_differed() -> None:

@@ -198,7 +198,7 @@ def compile(
     Arguments:
         model: the function, method or module; None makes a decorator
         fullgraph: whether a call that cannot be noted as a whole is an error
-        dynamic: for programs that say it: sizes may change at any call
+        dynamic: whether sizes are symbols in the graphs of a function's backend; None: those that differ between calls
         backend: "tensorpy" or "inductor" fuse calls, "aot_eager" only notes them, "eager" calls the function; a
             function is given graphs of the calls and their inputs, and gives what is called instead
         mode: "reduce-overhead": calls that three calls have shown are done again without Python, and compared now and

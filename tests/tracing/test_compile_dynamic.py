@@ -49,7 +49,9 @@ def test_one_graph_is_for_all_sizes(name: str, dynamic: bool | None) -> None:
 
 
 def add(x: tp.Tensor, *numbers: int) -> tp.Tensor:
-    return sum(numbers, x) + 1
+    for number in numbers:
+        x = x + number
+    return x + 1
 
 
 def test_sizes_that_differ_are_symbols() -> None:
@@ -164,10 +166,9 @@ def test_marks() -> None:
     assert graphs(add, marked(dynamo.mark_dynamic, 8, **limits), *calls) == [1, 1, 2, 2, 2]
 
 
-def test_marks_in_copies_are_none() -> None:
-    """deepcopy() leaves no mark behind in `graphs`: they are attributes, which it copies."""
+def test_marks_are_attributes_which_copies_have() -> None:
     (x,) = marked(tp._dynamo.mark_dynamic, 3)
-    assert copy.deepcopy(x)._dynamo_dynamic_indices == {0}  # type: ignore[attr-defined]
+    assert vars(copy.deepcopy(x))["_dynamo_dynamic_indices"] == {0}
 
 
 def test_a_marked_size_that_is_a_number() -> None:
@@ -232,7 +233,7 @@ def test_training_with_batches_of_any_size() -> None:
             loss = model(tp.randn(size, 4)).square().sum()
             loss.backward()
             optimizer.step()
-            losses.append((loss.item(), [p.grad.clone() for p in of.parameters()]))
+            losses.append((loss.item(), [p.grad.tolist() for p in of.parameters() if p.grad is not None]))
         return losses
 
     plain, other, counter = net(), net(), CompileCounter()

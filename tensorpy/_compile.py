@@ -187,7 +187,7 @@ def compile(
     Arguments:
         model: the function, method or module; None makes a decorator
         fullgraph: whether a call that cannot be noted as a whole is an error
-        dynamic: for programs that say it: sizes may change at any call
+        dynamic: whether sizes are symbols in the graphs of a function's backend; None: those that differ between calls
         backend: "tensorpy" or "inductor" fuse calls, "aot_eager" only notes them, "eager" calls the function; a
             function is given graphs of the calls and their inputs, and gives what is called instead
         mode: "reduce-overhead": calls that three calls have shown are done again without Python, and compared now and
@@ -220,7 +220,8 @@ def compile(
     else:
         how = Compiler(True, bool(fullgraph))
         words = {"mode": None if mode == "default" else mode, "options": options}
-        how = replace(how, backend=backend, words={name: word for name, word in words.items() if word})
+        words = {name: word for name, word in words.items() if word}
+        how = replace(how, backend=backend, words=words, dynamic=dynamic)
     if disable:
         return model
 
@@ -243,6 +244,7 @@ class Compiler:
     words: Any = None  # that it is given
     replays: bool = False
     plain: bool = False  # nothing is noted
+    dynamic: bool | None = None  # of graphs: whether sizes are symbols
 
     def __call__(self, function: Callable[..., Any]) -> Any:
         if self.backend is not None:
@@ -253,7 +255,7 @@ class Compiler:
     def _of_graphs(self, function: Callable[..., Any]) -> Any:
         """A graph's function runs outside of regions."""
         follow = replace(self, fullgraph=False, backend=None)(function)
-        made = _C._of_graphs(function, self.backend, follow, self.fullgraph, self.words)
+        made = _C._of_graphs(function, self.backend, follow, self.fullgraph, self.words, self.dynamic)
         return functools.update_wrapper(_C._Compiled(made, False, False, 0, 0, True), function)
 
 

@@ -15,10 +15,17 @@ error_on_recompile = False  # a call that needs another graph is an error
 fail_on_recompile_limit_hit = False  # so is a call that would need more graphs than the limit
 disable = False  # no function is given to a backend: each runs as it is written
 
-# What programs set, or ask for, and nobody reads: shapes and numbers may be any at each call, backward is compiled with
-# forward, and no code is generated, kept or logged. PyTorch's values.
+# Sizes in the graphs of a backend of the program's (dynamic.py).
+assume_static_by_default = True  # sizes are numbers, unless the program or what follows says otherwise
+automatic_dynamic_shapes = True  # a number that differs from call to call is a symbol
+specialize_int = False  # ints among the arguments are never symbols
+force_parameter_static_shapes = True  # sizes of parameters are never symbols
+allow_ignore_mark_dynamic = False  # a size that mark_dynamic() is for may be a number
+
+# What programs set, or ask for, and nobody reads: backward is compiled with forward, and no code is generated, kept or
+# logged. PyTorch's values.
 _OFF = """
-    allow_ignore_mark_dynamic allow_rnn allow_unspec_int_on_nn_module automatic_dynamic_exclusion_guard
+    allow_rnn allow_unspec_int_on_nn_module automatic_dynamic_exclusion_guard
     caching_precompile capture_dynamic_output_shape_ops capture_profiler_record_function capture_scalar_outputs
     compiled_autograd constant_fold_autograd_profiler_enabled cprofile cudagraph_backend_keep_input_mutation
     cudagraph_backend_support_input_mutation debug_disable_compile_counter do_not_emit_runtime_asserts
@@ -28,15 +35,15 @@ _OFF = """
     nested_graph_breaks only_allow_pt2_compliant_ops optimize_ddp_lazy_compile
     prefer_deferred_runtime_asserts_over_guards prepare_freezing raise_on_unsafe_aot_autograd replay_record_enabled
     repro_forward_only repro_ignore_non_fp skip_fwd_side_effects_in_bwd_under_checkpoint
-    skip_guards_on_constant_func_defaults specialize_float specialize_int strict_precompile trace_autograd_ops
+    skip_guards_on_constant_func_defaults specialize_float strict_precompile trace_autograd_ops
     use_graph_deduplication use_numpy_random_stream verbose verify_correctness wrap_top_frame
 """
 _ON = """
-    assume_static_by_default automatic_dynamic_local_pgo automatic_dynamic_shapes capture_autograd_function
+    automatic_dynamic_local_pgo capture_autograd_function
     capture_func_transforms capture_sparse_compute dynamic_shapes enable_aot_compile enable_cpp_framelocals_guard_eval
     enable_cpp_guard_manager enable_dynamo_decompositions enable_faithful_generator_behavior enable_trace_contextlib
     error_on_nested_fx_trace error_on_nested_jit_trace fake_tensor_cache_enabled fake_tensor_disable_inference_mode
-    force_nn_module_property_static_shapes force_parameter_static_shapes graph_break_on_nn_param_ctor guard_nn_modules
+    force_nn_module_property_static_shapes graph_break_on_nn_param_ctor guard_nn_modules
     guard_nn_modules_using_dict_tags inline_inbuilt_nn_modules install_free_tensors_for_export log_compilation_metrics
     optimize_ddp raise_on_ctx_manager_usage record_runtime_overhead replay_side_effects report_guard_failures
     rewrite_assert_with_torch_assert run_gc_after_compile same_two_models_use_fp64

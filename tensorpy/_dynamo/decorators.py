@@ -14,6 +14,7 @@ from tensorpy.compiler import allow_in_graph, assume_constant_result, disable, s
 from tensorpy.nn import Module
 
 from . import config
+from .dynamic import MAY_VARY, MUST_VARY, RANGES, STAYS
 from .exc import Unsupported
 from .graphs import GraphRecorder, breaks_are_errors
 
@@ -174,25 +175,82 @@ def dont_skip_tracing(fn: Any = None) -> Any:
     return dont_skip_tracing if fn is None else fn
 
 
-def mark_dynamic(t: object, index: object, **options: object) -> None:
-    """Nothing: every size may vary."""
+def _mark(t: Any, mark: str, index: Any) -> list[int]:
+    """Notes dimensions of a tensor under a mark; gives them."""
+    dims = [int(dim) for dim in (index if isinstance(index, (list, tuple, range)) else [index])]
+    vars(t).setdefault(mark, set()).update(dims)
+    return dims
 
 
-def mark_unbacked(t: object, index: object, **options: object) -> None:
-    """Nothing: every size may vary."""
+def mark_dynamic(t: Any, index: Any, *, min: int | None = None, max: int | None = None, **options: Any) -> None:
+    """Has a size of an argument be a symbol in the graph that compile() gives to a backend: the graph is for all sizes.
+
+    Arguments:
+        t: the tensor
+        index: its dimension, or several
+        min: the least size
+        max: the greatest size
+        options: PyTorch's, which change nothing
+
+    Raises: ConstraintViolationError at the call, where the function is for a single size.
+
+    Example:
+        >>> counter = tp._dynamo.testing.CompileCounter()
+        >>> x, double = tp.ones(4), tp.compile(lambda x: x * 2, backend=counter)
+        >>> tp._dynamo.mark_dynamic(x, 0)
+        >>> double(x).shape, double(tp.ones(7)).shape, counter.frame_count
+        (tensorpy.Size([4]), tensorpy.Size([7]), 1)
+    """
+    for dim in _mark(t, MUST_VARY, index):
+        vars(t).setdefault(RANGES, {})[dim] = min, max
 
 
-def mark_static(t: Any, index: object = None) -> Any:
-    """Nothing: every size may vary. A class of modules is given back, so that this may decorate it."""
-    return t if isinstance(t, type) and issubclass(t, Module) else None
+def mark_unbacked(t: Any, index: Any, **options: Any) -> None:
+    """The same as mark_dynamic(): a branch on the size is a guard.
+
+    Arguments:
+        t: the tensor
+        index: its dimension, or several
+        options: PyTorch's, which change nothing
+
+    Example:
+        >>> tp._dynamo.mark_unbacked(tp.ones(4), 0)
+    """
+    mark_dynamic(t, index)
+
+
+def maybe_mark_dynamic(t: Any, index: Any) -> None:
+    """Has a size of an argument be a symbol, unless the function is for a single size. See mark_dynamic().
+
+    Arguments:
+        t: the tensor
+        index: its dimension, or several
+
+    Example:
+        >>> tp._dynamo.maybe_mark_dynamic(tp.ones(4), 0)
+    """
+    _mark(t, MAY_VARY, index)
+
+
+def mark_static(t: Any, index: Any = None) -> Any:
+    """Has a size of an argument be a number, also where compile(dynamic=True) says otherwise. A class of modules is
+    given back, so that this may decorate it.
+
+    Arguments:
+        t: the tensor
+        index: its dimension, or several; all of them, unless said
+
+    Example:
+        >>> tp._dynamo.mark_static(tp.ones(4), 0)
+    """
+    if isinstance(t, type) and issubclass(t, Module):
+        return t
+    _mark(t, STAYS, range(t.dim()) if index is None else index)
+    return None
 
 
 def mark_static_address(t: object, guard: bool = False) -> None:
     """Nothing: an address may change."""
-
-
-def maybe_mark_dynamic(t: object, index: object) -> None:
-    """Nothing: every size may vary."""
 
 
 __all__ = ["allow_in_graph", "assume_constant_result", "disable", "disallow_in_graph", "dont_skip_tracing"]

@@ -12,8 +12,10 @@ it can, what it has written is put back, and random numbers too, and the backend
 from __future__ import annotations
 
 import contextlib
+import copy
 import functools
 import inspect
+import logging
 import os
 import pickle
 import random
@@ -27,8 +29,11 @@ from typing import Any
 
 from tensorpy import _C, _compile
 from tensorpy._C import Tensor
+from tensorpy._package.symbols import SymBool, SymFloat, SymInt
+from tensorpy._subclasses.fake_tensor import FakeTensorMode
 from tensorpy.fx.experimental.control_flow import FunctionRecorder
-from tensorpy.fx.experimental.recorder import DataDependentError, _tracer
+from tensorpy.fx.experimental.proxy_tensor import with_symbols
+from tensorpy.fx.experimental.recorder import DataDependentError, _tracer, elements_of
 from tensorpy.fx.graph_module import GraphModule
 from tensorpy.fx.node import Node, overload
 from tensorpy.fx.passes.split_module import split_module
@@ -38,9 +43,12 @@ from tensorpy.random import get_rng_state, set_rng_state
 from tensorpy.utils._pytree import tree_flatten, tree_unflatten
 
 from . import config
+from .dynamic import MUST_VARY, Seen, Sizes, difference, marked, new_symbols, symbolic, without_sizes
 from .exc import BackendCompilerFailed, FailOnRecompileLimitHit, RecompileError, Unsupported
 from .surroundings import _PLAIN, Place, Surroundings
 from .utils import counters
+
+recompiles = logging.getLogger("tensorpy._dynamo.recompiles")  # _logging.set_logs(recompiles=True)
 
 _SCALARS = (*_PLAIN, _C.dtype, _C.device, _C.layout, _C.memory_format)
 
@@ -99,6 +107,11 @@ def _tensors(values: Any) -> list[Tensor]:
     return [leaf for leaf in tree_flatten(list(values))[0] if isinstance(leaf, Tensor)]
 
 
+def _version(tensor: Tensor) -> int | None:
+    """How often a tensor was written; None for one of inference mode, which does not count."""
+    return None if tensor.is_inference() else tensor._version
+
+
 class GraphRecorder(FunctionRecorder):
     """Records a call until it turns out to be no graph; keeps what the call writes from outside.
 
@@ -106,14 +119,15 @@ class GraphRecorder(FunctionRecorder):
         surroundings: where tensors come from that are no arguments
         whole: whether control flow is a node, with a graph for each branch. Both branches run then, which a program
             that may go on without a graph would see
+        fakes: the mode of the fake tensors that are the arguments, whose sizes are symbols
 
     Example:
         >>> tp._dynamo.graphs.GraphRecorder.__name__
         'GraphRecorder'
     """
 
-    def __init__(self, surroundings: Surroundings, whole: bool = False) -> None:
-        super().__init__(grad_modes=True)
+    def __init__(self, surroundings: Surroundings, whole: bool = False, fakes: FakeTensorMode | None = None) -> None:
+        super().__init__(grad_modes=True, fakes=fakes)
         self.surroundings, self.takes_functions = surroundings, whole
         self.inference, self.default_dtype = _C.is_inference_mode_enabled(), _C.get_default_dtype()
         self.why: GraphCompileReason | None = None  # this is no graph
@@ -121,8 +135,10 @@ class GraphRecorder(FunctionRecorder):
         self.cuts: set[Node] = set()  # and the nodes before them
         self._first_mode = _C.is_grad_enabled()
         self.lifted: list[tuple[Place, Tensor]] = []
-        self.written: dict[int, tuple[Tensor, int, Any]] = {}  # by memory from outside: a tensor, its version, a copy
+        # by memory from outside: a tensor, its version, a copy
+        self.written: dict[int, tuple[Tensor, int | None, Any]] = {}
         self._made: set[int] = set()
+        self._elements: dict[Node, Any] = {}  # of each node: which they are
         self._applies = False  # a node of control flow, whose gradient is a Function
         self._runs = False  # an operator, which has not ended yet
 
@@ -153,6 +169,24 @@ class GraphRecorder(FunctionRecorder):
         last = next(iter(reversed(self.graph.nodes)), None)
         if last is not None:
             self.cuts.add(last)
+
+    def know(self, tensor: Tensor, node: Node, depends: bool) -> None:
+        super().know(tensor, node, depends)
+        self._elements[node] = elements_of(tensor)
+
+    def calls(self) -> list[Any]:
+        """The graph's calls with their numbers and words, but for views of all elements as they are."""
+
+        def said(value: Any) -> Any:
+            return "a node" if isinstance(value, Node) else repr(value)
+
+        def is_alias(node: Node) -> bool:
+            elements = self._elements.get(node)
+            same = elements is not None and node.args and elements == self._elements.get(node.args[0])
+            return bool(same) and not node.target._schema.is_mutable
+
+        calls = (node for node in self.graph.nodes if node.op.startswith("call_") and not is_alias(node))
+        return [(node.target, *map(said, tree_flatten((node.args, node.kwargs))[0])) for node in calls]
 
     def depends(self, tensor: Tensor) -> bool:
         return super().depends(tensor) or id(tensor) in self.surroundings.tensors
@@ -193,7 +227,7 @@ class GraphRecorder(FunctionRecorder):
         if outside:
             self._keep_written(name, args)
         self._runs = True
-        return token, [(t, t._version) for t in outside if _tracer.memory(t) not in self.written]
+        return token, [(t, _version(t)) for t in outside if _tracer.memory(t) not in self.written]
 
     def _is_own_leaf(self, tensor: Tensor) -> bool:
         """Whether gradients add up in a tensor that the call has made, which no operator shows."""
@@ -204,13 +238,14 @@ class GraphRecorder(FunctionRecorder):
         if self.why is not None:
             return
         inner, outside = token
-        if any(t._version != version for t, version in outside):
+        if any(_version(t) != version for t, version in outside):
             self.refuse("a tensor from outside has changed")
         if any(t.layout is not _C.strided for t in _tensors(results)):
             self.refuse("a tensor of another layout is made")
             return
         super().leave(inner, results)
-        self._made |= set(map(_tracer.memory, _tensors(results))) - set(map(_tracer.memory, _tensors(inner[2])))
+        given = [t if self.fakes is None else self.fakes.from_tensor(t) for t in _tensors(inner[2])]
+        self._made |= set(map(_tracer.memory, _tensors(results))) - set(map(_tracer.memory, given))
 
     def _keep_written(self, name: str, args: tuple[Any, ...]) -> None:
         op = overload(name)
@@ -224,13 +259,15 @@ class GraphRecorder(FunctionRecorder):
                 if (row[3] and wants_grad) or "inplace_view" in op.tags or not tensor.is_cpu:
                     self.refuse(f"{name} changes a tensor from outside")
                 elif _tracer.memory(tensor) not in self.written:
-                    self.written[_tracer.memory(tensor)] = tensor, tensor._version, tensor.untyped_storage().clone()
+                    copied = None if self.fakes is not None else tensor.untyped_storage().clone()
+                    self.written[_tracer.memory(tensor)] = tensor, _version(tensor), copied
 
     def put_back(self) -> None:
         """Memory from outside as it was before the call, and its versions, which what is saved of it looks at."""
-        for tensor, version, copy in self.written.values():
-            tensor.untyped_storage().copy_(copy)
-            _tracer.set_version(tensor, version)
+        for tensor, version, before in self.written.values():
+            tensor.untyped_storage().copy_(before)
+            if version is not None:
+                _tracer.set_version(tensor, version)
 
 
 # ---- a graph ----
@@ -292,9 +329,14 @@ class Entry:
     """One call that was recorded: a graph and what the backend made of it, or why there is none."""
 
     function: Callable[..., Any]
+    sizes: Sizes | None = None  # where some of the arguments' are symbols
 
-    def __init__(self, key: tuple[Any, ...], leaves: list[Any], roots: list[Any]) -> None:
-        self.key = key
+    def __init__(
+        self, key: tuple[Any, ...], leaves: list[Any], names: list[str], roots: list[Any], symbols: list[Any]
+    ) -> None:
+        self.key, self.names, self.symbols = key, names, symbols
+        self.marks = [frozenset(marked(leaf, MUST_VARY)) for leaf in leaves]
+        self.feeds: list[str | int] = []  # the graph's inputs among the arguments: a symbol, or an argument's number
         self.others = [leaf for leaf in leaves if not isinstance(leaf, (Tensor, *_SCALARS))]
         self.surroundings = Surroundings([*roots, *self.others, *hooks_of_all.CALLED])
         too_large = self.surroundings.is_too_large()
@@ -303,44 +345,154 @@ class Entry:
         self.lifted: list[tuple[Place, Any]] = []
         self.breaks: list[GraphCompileReason] = []
 
-    def fits(self, key: tuple[Any, ...]) -> bool:
-        if key != self.key or (self.why is None and self.surroundings.changed()):
-            return False
-        now = [place.read() for place, _ in self.lifted]
-        return _kinds(now) == [kind for _, kind in self.lifted]
+    def fits(self, key: tuple[Any, ...], leaves: list[Any]) -> dict[str, int] | None:
+        """What the symbols are in a call that it is for; None for other calls."""
+        if self._without_symbols(key) != self._without_symbols(self.key) or not self._has_marks(leaves):
+            return None
+        if self.why is not None:
+            return {}
+        if self.surroundings.changed() or self._kinds_of_lifted() != [kind for _, kind in self.lifted]:
+            return None
+        try:
+            return self.numbers(leaves)
+        except ValueError:
+            return None
 
-    def inputs(self, leaves: list[Any]) -> list[Tensor]:
-        return [leaf for leaf in leaves if isinstance(leaf, Tensor)] + [place.read() for place, _ in self.lifted]
+    def why_not(self, key: tuple[Any, ...], leaves: list[Any]) -> str:
+        """Why it does not fit a call."""
+        if key[-1] != self.key[-1]:
+            return "gradients, autocast or another mode are set otherwise"
+        theirs, ours = self._without_symbols(key)[0], self._without_symbols(self.key)[0]
+        for name, now, before in zip(self.names, theirs, ours, strict=False):
+            if now != before:
+                return difference(name, now, before)
+        if changed := self.surroundings.changed():
+            return f"{changed} is another one"
+        try:
+            self.numbers(leaves)
+        except ValueError as error:
+            return str(error)
+        return "a mark, or a tensor from elsewhere, is another one"
+
+    def _without_symbols(self, key: tuple[Any, ...]) -> tuple[Any, ...]:
+        if self.sizes is None and self.why is None:
+            return key
+        kinds, *others = key
+        return list(map(without_sizes, kinds, self.symbols)), *others
+
+    def _has_marks(self, leaves: list[Any]) -> bool:
+        """Whether no size is said to vary that was not when the graph was recorded."""
+        return all(marks.issuperset(marked(leaf, MUST_VARY)) for marks, leaf in zip(self.marks, leaves, strict=True))
+
+    def _kinds_of_lifted(self) -> list[Any]:
+        return _kinds([place.read() for place, _ in self.lifted])
+
+    def numbers(self, leaves: list[Any]) -> dict[str, int]:
+        """What the symbols are in a call; ValueError where the graph is for other sizes."""
+        if self.sizes is None:
+            return {}
+        found = self.sizes.of(leaves)
+        with _casts_are_made(self.key[-1]):
+            self.sizes.check(self.inputs(leaves, found), found)
+        return found
+
+    def inputs(self, leaves: list[Any], found: dict[str, int]) -> list[Any]:
+        given = [found[feed] if isinstance(feed, str) else leaves[feed] for feed in self.feeds]
+        return given + [place.read() for place, _ in self.lifted]
 
     def record(
-        self, f: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], leaves: list[Any], whole: bool
-    ) -> Any:
-        """Calls f; its result. `graph` is there afterwards, or `why` not."""
+        self,
+        f: Callable[..., Any],
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        leaves: list[Any],
+        whole: bool,
+    ) -> tuple[Entry, Any]:
+        """Calls f; the entry, one with symbols where there are any, and the result. `graph` is there afterwards, or
+        `why` not."""
         recorder = GraphRecorder(self.surroundings, whole)
-        names = iter(_names_of_leaves(f, args, kwargs))
-        for leaf in leaves:
-            name = next(names)
-            if isinstance(leaf, Tensor):
-                node = recorder.graph.placeholder(name)
-                node.target = node.name
-                recorder.know(leaf, node, depends=True)
+        self._take(recorder, leaves)
         state, others = get_rng_state(), _other_random_numbers()
-        before, compiled = _tracer.set(recorder), _C._set_code_is_compiled(True)
-        hooks = _C._set_saved_hooks(None)  # which see what the graph's calls save
-        try:
-            result = f(*args, **kwargs)
-        finally:
-            _C._set_saved_hooks(hooks)
-            _tracer.set(before)
-            _C._set_code_is_compiled(compiled)
+        result = _recorded(recorder, f, args, kwargs)
         self.breaks = recorder.breaks
         if _other_random_numbers() != others:
             recorder.refuse("random numbers of Python or NumPy are drawn")
         self._finish(recorder, result, leaves)
+        entry = self
         if self.why is None:
             recorder.put_back()
+            entry = self._varied(f, leaves, whole, recorder.calls()) or self
             set_rng_state(state)
-        return result
+        return entry, result
+
+    def _varied(self, f: Callable[..., Any], leaves: list[Any], whole: bool, calls: list[Any]) -> Entry | None:
+        """The same call with symbols for sizes; None where the graph is for these sizes alone."""
+        shapes = [list(symbols) for symbols in self.symbols if symbols is not None]
+        if not shapes:
+            return None
+        other = copy.copy(self)
+
+        def recorded(mode: FakeTensorMode) -> None:
+            recorder = GraphRecorder(self.surroundings, whole, mode)
+            fakes = [symbolic(mode, *one) for one in zip(leaves, self.names, self.symbols, strict=True)]
+            other.sizes, other.feeds = Sizes(mode.shape_env, fakes, leaves), []
+            other._take(recorder, fakes)
+            args, kwargs = tree_unflatten(fakes, self.key[1])
+            with mode:
+                result = _recorded(recorder, f, args, kwargs)
+                other._finish(recorder, result, fakes)
+
+        try:
+            with_symbols(shapes, recorded, static_shapes=True)
+        except Exception as error:
+            counters["static"][f"{type(error).__name__}: {error}"] += 1
+            return None
+        assert other.sizes is not None
+        other.sizes.check_marks(zip(self.names, leaves, strict=True))
+        if other.why is not None:
+            counters["static"][str(other.why)] += 1
+            return None
+        other.sizes.keep(other.graph)
+        return other if other._calls(calls, leaves, whole) else None
+
+    def _calls(self, calls: list[Any], leaves: list[Any], whole: bool) -> bool:
+        """Whether it calls for the recorded arguments what the recording without symbols called. It need not: a program
+        may see a symbol where it looks for an int, and go another way."""
+        assert self.sizes is not None
+        try:
+            inputs = self.inputs(leaves, self.numbers(leaves))
+        except ValueError:
+            return False
+        recorder = GraphRecorder(self.surroundings, whole)
+        for leaf in inputs:
+            if isinstance(leaf, Tensor):
+                recorder.know(leaf, recorder.graph.placeholder("given"), depends=True)
+        with _casts_are_made(self.key[-1]):
+            _recorded(recorder, self.sizes.module.forward, tuple(inputs), {})
+        recorder.follow_grad_mode(_C.is_grad_enabled())
+        recorder.put_back()
+        return recorder.why is None and recorder.calls() == calls
+
+    def _take(self, recorder: GraphRecorder, leaves: list[Any]) -> None:
+        """The graph's inputs among the arguments: tensors, and before each the symbols that it brings."""
+        known: set[str] = set()
+
+        def placeholder(name: str, value: Any, feed: str | int) -> Node:
+            node: Node = recorder.graph.placeholder(name)
+            node.target = node.name
+            self.feeds.append(feed)
+            if isinstance(value, SymInt):
+                node.meta["val"] = value
+                recorder.take_size(value.expr, node)
+            return node
+
+        for place, (leaf, name) in enumerate(zip(leaves, self.names, strict=True)):
+            for symbol in new_symbols(recorder.env, leaf, known):
+                placeholder(str(symbol), symbol, str(symbol))
+            if isinstance(leaf, (Tensor, SymInt)):
+                node = placeholder(name, leaf, place)
+            if isinstance(leaf, Tensor):
+                recorder.know(leaf, node, depends=True)
 
     def _finish(self, recorder: GraphRecorder, result: Any, leaves: list[Any]) -> None:
         if recorder._runs:
@@ -348,7 +500,8 @@ class Entry:
         recorder.follow_grad_mode(_C.is_grad_enabled())
         outputs, self.out_spec = tree_flatten(result)
         given = {id(leaf): place for place, leaf in enumerate(leaves) if isinstance(leaf, Tensor)}
-        self.outputs: list[tuple[str, Any]] = []  # "made": of the graph's; "given": of the leaves'; "plain": itself
+        self.outputs: list[tuple[str, Any]] = []  # "made": of the graph's; "given": of the leaves'; "number": of
+        # symbols; "plain": itself
         made: list[Node] = []
         for leaf in outputs:
             if isinstance(leaf, Tensor) and recorder._is_own_leaf(leaf):
@@ -358,8 +511,10 @@ class Entry:
                 made.append(recorder.node_of(leaf))
             elif isinstance(leaf, Tensor):
                 self.outputs.append(("given", given[id(leaf)]))
-            elif isinstance(leaf, _SCALARS):
-                self.outputs.append(("plain", leaf))
+            elif isinstance(leaf, (SymInt, SymFloat)):
+                self.outputs.append(("number", leaf.expr))
+            elif isinstance(leaf, (*_SCALARS, SymBool)):
+                self.outputs.append(("plain", bool(leaf) if isinstance(leaf, SymBool) else leaf))
             else:
                 recorder.refuse(f"it returns an object of class {type(leaf).__name__}")
         changed = self.surroundings.changed(tensors=True)
@@ -373,12 +528,31 @@ class Entry:
         self.graph = GraphModule(recorder.constants, recorder.graph)
         self.part_of = _parts(recorder)
 
-    def call(self, leaves: list[Any]) -> Any:
+    def call(self, leaves: list[Any], numbers: dict[str, int]) -> Any:
         with _casts_are_made(self.key[-1]):
-            made = self.function(*self.inputs(leaves))
+            made = self.function(*self.inputs(leaves, numbers))
         made = [made] if isinstance(made, Tensor) else made
-        found = {"made": made, "given": leaves}
-        return tree_unflatten([w if kind == "plain" else found[kind][w] for kind, w in self.outputs], self.out_spec)
+        find = {
+            "made": made.__getitem__,
+            "given": leaves.__getitem__,
+            "number": lambda expr: expr.evaluate(numbers.__getitem__),
+            "plain": lambda value: value,
+        }
+        return tree_unflatten([find[kind](which) for kind, which in self.outputs], self.out_spec)
+
+
+def _recorded(recorder: GraphRecorder, f: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """What f gives while a recorder sees its calls, and all casts among them: none is of before, and none stays."""
+    _C.clear_autocast_cache()
+    before, compiled = _tracer.set(recorder), _C._set_code_is_compiled(True)
+    hooks = _C._set_saved_hooks(None)  # which see what the graph's calls save
+    try:
+        return f(*args, **kwargs)
+    finally:
+        _C._set_saved_hooks(hooks)
+        _C.clear_autocast_cache()
+        _tracer.set(before)
+        _C._set_code_is_compiled(compiled)
 
 
 def _parts(recorder: GraphRecorder) -> dict[Node, int]:
@@ -389,10 +563,15 @@ def _parts(recorder: GraphRecorder) -> dict[Node, int]:
         is_call = node.op.startswith("call_")
         if is_call:
             parts[node] = part
-            works |= node.target is not _C._set_grad_enabled
+            works |= node.target is not _C._set_grad_enabled and not _is_number(node)
         if node in recorder.cuts and works:
             part, works = part + 1, False
     return parts if works or not part else {node: min(at, part - 1) for node, at in parts.items()}
+
+
+def _is_number(node: Node) -> bool:
+    """Whether it computes a size."""
+    return isinstance(node.meta.get("val"), (SymInt, SymFloat, SymBool))
 
 
 class _Part(Module):
@@ -450,6 +629,7 @@ class GraphFunction:
         follow: the same function, compiled by following
         fullgraph: whether a call that is no graph is an error
         options: what the backend is given by name
+        dynamic: whether sizes are symbols; None: those that differ
 
     Example:
         >>> def backend(graph, inputs):
@@ -467,7 +647,9 @@ class GraphFunction:
         follow: Callable[..., Any],
         fullgraph: bool,
         options: dict[str, Any],
+        dynamic: bool | None = None,
     ) -> None:
+        self.seen = Seen(dynamic)
         self.function, self.backend, self.follow = function, backend, follow
         self.fullgraph, self.options = fullgraph, options
         self.entries: list[Entry] = []
@@ -478,22 +660,28 @@ class GraphFunction:
         if _C._is_watched() or config.disable or _C._vmap_levels():  # whose batches a graph does not know
             return self.function(*args, **kwargs)
         if self.generation != _generation:
-            self.entries, self.generation = [], _generation
+            self.entries, self.generation, self.seen = [], _generation, Seen(self.seen.dynamic)
         leaves, spec = tree_flatten((args, kwargs))
         key = _kinds(leaves), spec, _modes(leaves)
         for i, entry in enumerate(self.entries):
-            if entry.fits(key):
+            if (numbers := entry.fits(key, leaves)) is not None:
                 if i:
                     self.entries.insert(0, self.entries.pop(i))
-                return self._call(entry, args, kwargs, leaves)
+                return entry.call(leaves, numbers) if entry.why is None else self.follow(*args, **kwargs)
         if _compile.stance in ("eager_on_recompile", "eager_then_compile") and self._is_left(_compile.stance):
             return self.function(*args, **kwargs)
-        self._refuse_another()
+        reason = self.entries[0].why_not(key, leaves) if self.entries else "there is none"
+        self._refuse_another(reason)
+        if self.entries:
+            recompiles.info("another graph of %s: %s", self._name(), reason)
         if len(self.entries) >= config.recompile_limit:
-            return self._give_up(args, kwargs)
-        entry = Entry(key, leaves, [self.function])
+            return self._give_up(reason, args, kwargs)
+        names = _names_of_leaves(self.function, args, kwargs)
+        entry = Entry(key, leaves, names, [self.function], self.seen.symbols(zip(names, leaves, strict=True)))
         whole = self.fullgraph or bool(breaks_are_errors.get())
-        result = entry.record(self.function, args, kwargs, leaves, whole) if entry.why is None else None
+        result = None
+        if entry.why is None:
+            entry, result = entry.record(self.function, args, kwargs, leaves, whole)
         if whole:
             why = entry.why or (next(iter(entry.breaks), None) if self.fullgraph else None)
             if why is not None:
@@ -503,23 +691,27 @@ class GraphFunction:
         if entry.why is not None:
             counters["graph_break"][entry.why.reason] += 1
             return result if hasattr(entry, "outputs") else self.follow(*args, **kwargs)
-        self._compile(entry, leaves)
-        return self._call(entry, args, kwargs, leaves)
+        numbers = entry.numbers(leaves)
+        self._compile(entry, entry.inputs(leaves, numbers))
+        return entry.call(leaves, numbers)
 
     def _is_left(self, stance: str) -> bool:
         """Whether a stance has a call that fits no graph run as it is written."""
         first, self.is_new = self.is_new, False
         return first or stance == "eager_on_recompile"
 
-    def _refuse_another(self) -> None:
-        """An error where no more graphs are to be made."""
-        name = getattr(self.function, "__qualname__", type(self.function).__name__)
-        if _compile.stance == "fail_on_recompile":
-            raise RuntimeError(f"{name} needs a graph that is not there, and the stance is 'fail_on_recompile'")
-        if config.error_on_recompile and self.entries:
-            raise RecompileError(f"{name} needs another graph, and error_on_recompile is set")
+    def _name(self) -> str:
+        return getattr(self.function, "__qualname__", type(self.function).__name__)
 
-    def _compile(self, entry: Entry, leaves: list[Any]) -> None:
+    def _refuse_another(self, why: str) -> None:
+        """An error where no more graphs are to be made."""
+        if _compile.stance == "fail_on_recompile":
+            said = f"{self._name()} needs a graph that is not there, and the stance is 'fail_on_recompile'"
+            raise RuntimeError(f"{said}: {why}")
+        if config.error_on_recompile and self.entries:
+            raise RecompileError(f"{self._name()} needs another graph, and error_on_recompile is set: {why}")
+
+    def _compile(self, entry: Entry, inputs: list[Any]) -> None:
         count = len(set(entry.part_of.values()))
         if not count:
             entry.function = entry.graph.forward  # there is nothing to compile
@@ -531,7 +723,8 @@ class GraphFunction:
             entry.function = whole
             return
         with _casts_are_made(entry.key[-1]):
-            entry.function = self._build(entry, entry.graph, entry.inputs(leaves))
+            examples = entry.sizes.examples_of(inputs) if entry.sizes else inputs
+            entry.function = self._build(entry, entry.graph, examples)
 
     def _build(self, entry: Entry, graph: GraphModule, inputs: list[Any]) -> Callable[..., Any]:
         """What the backend makes of a graph; the graph's own calls where it raises and errors are to be suppressed."""
@@ -550,15 +743,9 @@ class GraphFunction:
         counters["stats"]["unique_graphs"] += 1
         return made
 
-    def _call(self, entry: Entry, args: tuple[Any, ...], kwargs: dict[str, Any], leaves: list[Any]) -> Any:
-        return entry.call(leaves) if entry.why is None else self.follow(*args, **kwargs)
-
-    def _give_up(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        name = getattr(self.function, "__qualname__", type(self.function).__name__)
-        changed = next((c for e in self.entries if (c := e.surroundings.changed())), None)
-        said = f"{name} has {len(self.entries)} graphs, as many as recompile_limit allows" + (
-            f"; the last one does not fit since this changed: {changed}" if changed else ""
-        )
+    def _give_up(self, why: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        graphs = f"{self._name()} has {len(self.entries)} graphs, as many as recompile_limit allows"
+        said = f"{graphs}; the last one does not fit: {why}"
         if self.fullgraph or config.fail_on_recompile_limit_hit:
             raise FailOnRecompileLimitHit(said)
         warnings.warn(f"{said}. Other calls run as they are written", stacklevel=3)

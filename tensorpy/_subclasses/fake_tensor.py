@@ -450,7 +450,9 @@ class FakeTensorMode(TorchDispatchMode):
         tensors = [leaf for leaf in leaves if isinstance(leaf, Tensor)]
         values = {value for tensor in tensors for value in (*Tensor.size(tensor), Tensor.numel(tensor))}
         values |= {leaf for leaf in leaves if type(leaf) is int}
-        exprs: list[Any] = sorted({expr for value in values if (expr := env.read(value)) is not None}, key=str)
+        read = {expr for value in values if (expr := env.read(value)) is not None}
+        read |= {env.expression_of(name) for expr in read for name in expr.symbols()}
+        exprs: list[Any] = sorted(read, key=str)
         found = {}
         alone = {name: env.constant_of(name) for expr in exprs for name in expr.symbols()}
         for i, a in enumerate(exprs):

@@ -208,6 +208,17 @@ def test_the_recorded_call_leaves_nothing_behind() -> None:
     assert counter.frame_count == 1
 
 
+def test_casts_of_before_are_no_constants() -> None:
+    layer, x = nn.Linear(3, 2), tp.ones(4, 3)
+    compiled = tp.compile(layer, backend=CompileCounter(), fullgraph=True)
+    for _ in range(3):
+        with tp.autocast("cpu"):
+            expected = layer(x)  # autocast keeps its casts of the parameters
+            assert compiled(x).equal(expected)
+        with tp.no_grad():
+            layer.weight.add_(1)
+
+
 # ---- what is no graph ----
 
 
@@ -385,7 +396,7 @@ def test_an_error_of_a_later_part() -> None:
 
 def test_so_many_graphs_and_no_more() -> None:
     counter = CompileCounter()
-    compiled = tp.compile(lambda x: x + 1, backend=counter)
+    compiled = tp.compile(lambda x: x + 1, backend=counter, dynamic=False)
     with config.patch("recompile_limit", 2), pytest.warns(UserWarning, match="2 graphs, as many as recompile_limit"):
         assert config.cache_size_limit == 2
         for n in range(1, 5):

@@ -190,7 +190,7 @@ def test_error_on_graph_break() -> None:
 
 def test_stances_of_graphs() -> None:
     counter = CompileCounter()
-    f = tp.compile(lambda x: x + 1, backend=counter)
+    f = tp.compile(lambda x: x + 1, backend=counter, dynamic=False)
     with tp.compiler.set_stance("eager_then_compile"):
         assert [f(tp.ones(1)).item() for _ in range(3)] == [2, 2, 2] and counter.frame_count == 1
     with tp.compiler.set_stance("eager_on_recompile"):

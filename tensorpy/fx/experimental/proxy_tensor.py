@@ -167,26 +167,41 @@ class SizeChecks:
         return f": {reasons[0]}" if reasons else ""
 
     def __call__(self, module: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        leaves = tree_flatten((args, kwargs))[0]
-        found = self.values(leaves)
-        key = tuple(sorted(found.items(), key=str))
-        if any(isinstance(leaf, FakeTensor) for leaf in leaves) or not set(self.seen).isdisjoint([key]):
-            self.env.check_sizes(found)
-            return
-        self.env.check_sizes(found)
-        if module.code == self.code and all(type(leaf) is not Tensor or not _special(leaf) for leaf in leaves):
-            self._try(module, args, kwargs, found)
-        self.seen.add(key)
+        self.check(module, args, kwargs, self.values(tree_flatten((args, kwargs))[0]))
 
-    def _try(self, module: Any, args: tuple[Any, ...], kwargs: dict[str, Any], found: dict[str, Any]) -> None:
-        """Runs the graph on fake tensors of these sizes."""
+    def check(self, module: Any, args: tuple[Any, ...], kwargs: dict[str, Any], found: dict[str, Any]) -> bool:
+        """Whether the graph runs with these arguments, as far as sizes tell.
+
+        Arguments:
+            module: the module
+            args: its positional arguments
+            kwargs: its named arguments
+            found: the symbols' numbers
+
+        Returns: bool.
+
+        Raises: ValueError where the graph is not for these sizes.
+        """
+        leaves = tree_flatten((args, kwargs))[0]
+        self.env.check_sizes(found)
+        key = tuple(sorted(found.items(), key=str))
+        if key in self.seen or any(isinstance(leaf, FakeTensor) for leaf in leaves):
+            return True
+        if module.code == self.code and all(type(leaf) is not Tensor or not _special(leaf) for leaf in leaves):
+            if not self._try(module, args, kwargs, found):
+                return False
+        self.seen.add(key)
+        return True
+
+    def _try(self, module: Any, args: tuple[Any, ...], kwargs: dict[str, Any], found: dict[str, Any]) -> bool:
+        """Runs the graph on fake tensors of these sizes; whether no operator failed."""
         mode = FakeTensorMode(allow_non_fake_inputs=True)
         before = _tracer.swap(None)
         try:
             with _disable_current_modes():
                 args, kwargs = tree_map(lambda t: _faked(mode, t), (args, kwargs))
                 with mode, no_grad():
-                    _Sizes(module, self, found).run_given(args, kwargs)
+                    return _Sizes(module, self, found).run_given(args, kwargs)
         finally:
             _tracer.swap(before)
 
@@ -198,10 +213,12 @@ class _Sizes(Interpreter):
         super().__init__(module)
         self.checks, self.found = checks, found
 
-    def run_given(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        """Runs the graph; an operator's own error is left to the module."""
+    def run_given(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+        """Runs the graph; whether no operator failed, whose own error is left to the module."""
         with suppress(_Failed):
             self.run(*args, **kwargs)
+            return True
+        return False
 
     def run_node(self, n: Any) -> Any:
         """What a node gives."""
@@ -261,31 +278,56 @@ def expressions_of(env: Any, leaves: list[Any]) -> list[Any]:
     ]
 
 
-def _symbolic(
-    f: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], pre_dispatch: bool, decompositions: Any
-) -> GraphModule:
-    """The graph of a call whose sizes are symbols. The function is called again where one turns out to be a number."""
-    leaves, spec = tree_flatten((args, kwargs))
+def with_symbols(
+    shapes: list[Any], call: Callable[[FakeTensorMode], Any], static_shapes: bool | None = None
+) -> tuple[ShapeEnv, Any]:
+    """What is called in a mode whose sizes are symbols, and again where one of them turns out to be a number.
+
+    Arguments:
+        shapes: of each tensor the sizes that become symbols
+        call: is given the mode, and enters it
+        static_shapes: whether sizes are numbers where from_tensor() is told nothing else
+
+    Returns: the shape environment and the result.
+
+    Example:
+        >>> from tensorpy.fx.experimental.proxy_tensor import with_symbols
+        >>> env, shape = with_symbols([(8,)], lambda mode: mode.from_tensor(tp.ones(8)).shape)
+        >>> shape
+        tensorpy.Size([s0])
+    """
     env = ShapeEnv()
-    shapes = [[size for size in leaf.shape if size > 1] for leaf in leaves if isinstance(leaf, Tensor)]
     env.expect(max(map(len, [*shapes, {size for shape in shapes for size in shape}])))
     env.restarts = True
-    names = _input_names(f, args, kwargs)
     while True:
         env.clear()
-        mode = FakeTensorMode(allow_non_fake_inputs=True, shape_env=env)
         try:
-            fakes = [_symbolic_leaf(mode, leaf, name) for leaf, name in zip(leaves, names, strict=True)]
-            expected = expressions_of(env, fakes)
-            given, named = tree_unflatten(fakes, spec)
-            with mode:
-                module = _record(f, given, named, pre_dispatch, decompositions, mode, spec)
+            result = call(FakeTensorMode(allow_non_fake_inputs=True, shape_env=env, static_shapes=static_shapes))
         except Restart:
             continue
         env.restarts = False
-        module.shape_env = env
-        module.register_forward_pre_hook(SizeChecks(env, expected, module), with_kwargs=True)
-        return module
+        return env, result
+
+
+def _symbolic(
+    f: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], pre_dispatch: bool, decompositions: Any
+) -> GraphModule:
+    """The graph of a call whose sizes are symbols."""
+    leaves, spec = tree_flatten((args, kwargs))
+    names = _input_names(f, args, kwargs)
+
+    def recorded(mode: FakeTensorMode) -> tuple[list[Any], GraphModule]:
+        fakes = [_symbolic_leaf(mode, leaf, name) for leaf, name in zip(leaves, names, strict=True)]
+        expected = expressions_of(mode.shape_env, fakes)
+        given, named = tree_unflatten(fakes, spec)
+        with mode:
+            return expected, _record(f, given, named, pre_dispatch, decompositions, mode, spec)
+
+    shapes = [[size for size in leaf.shape if size > 1] for leaf in leaves if isinstance(leaf, Tensor)]
+    env, (expected, module) = with_symbols(shapes, recorded)
+    module.shape_env = env
+    module.register_forward_pre_hook(SizeChecks(env, expected, module), with_kwargs=True)
+    return module
 
 
 def _symbolic_leaf(mode: FakeTensorMode, leaf: Any, name: str) -> Any:

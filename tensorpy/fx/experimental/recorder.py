@@ -48,7 +48,7 @@ def _is_default(value: Any, default: Any) -> bool:
     return type(value) is type(default) and not isinstance(value, (Tensor, Node)) and bool(value == default)
 
 
-def _where(tensor: Tensor) -> tuple[Any, ...]:
+def elements_of(tensor: Tensor) -> tuple[Any, ...]:
     """What tensors share that are the same elements, seen alike."""
     return (
         _tracer.memory(tensor), Tensor.storage_offset(tensor), tuple(Tensor.size(tensor)), tuple(Tensor.stride(tensor)),
@@ -113,7 +113,7 @@ class Recorder:
         if isinstance(tensor, FakeTensor):
             node.meta["val"] = tensor.detach()  # whose shape stays when the tensor's is changed in place
             self._take_sizes(tensor, node)
-        self._seen.setdefault(_where(tensor), id(tensor))
+        self._seen.setdefault(elements_of(tensor), id(tensor))
         if depends:
             self._depends.add(_tracer.memory(tensor))
 
@@ -123,7 +123,7 @@ class Recorder:
 
     def node_of(self, tensor: Tensor) -> Node:
         """The node of a tensor; a constant, if the graph has not made it."""
-        known = self._kept.get(id(tensor)) or self._kept.get(self._seen.get(_where(tensor), 0))
+        known = self._kept.get(id(tensor)) or self._kept.get(self._seen.get(elements_of(tensor), 0))
         if known is None:
             return self._constant(tensor)
         return known[1]
@@ -197,7 +197,7 @@ class Recorder:
         if made is None:
             made = self._polynomial(expr)
             if isinstance(made, Node):
-                made.meta.setdefault("val", number(self.env, expr))
+                made.meta["val"] = number(self.env, expr)
                 self._size_nodes[expr] = made
         return made
 
@@ -221,7 +221,9 @@ class Recorder:
         target: Any = functions.get(op) or {**OPERATIONS, **COMPARISONS}[op]
         if not any(isinstance(value, Node) for value in values):
             return target(*values)
-        return self.graph.create_node("call_function", target, values, {}, f"sym_{op}" if op in functions else op)
+        node = self.graph.create_node("call_function", target, values, {}, f"sym_{op}" if op in functions else op)
+        node.meta["val"] = target(*(value.meta["val"] if isinstance(value, Node) else value for value in values))
+        return node
 
     def _atom(self, atom: Atom) -> Any:
         if atom.op == "symbol":
@@ -304,13 +306,14 @@ class Recorder:
         try:
             leaves, spec = tree_flatten(list(args))
             assert self.fakes is not None
+            leaves = [self.fakes._taken(op, leaf) for leaf in leaves]
             symbols = self.fakes._symbols(leaves)
             if not symbols:
                 return False
             sizes = (self.env.hint_of, self.env.stand_in_of, self.env.other_of)
             example, stand_in, other = (_Trial(op, call, self.fakes, leaves, spec, of) for of in sizes)
             if example.calls is not None and stand_in.calls is None:
-                self.fakes._unite(op, *tree_flatten(_passed(op, list(args))))
+                self.fakes._unite(op, *tree_flatten(_passed(op, tree_unflatten(leaves, spec))))
                 self.env.settle(symbols, f"{op} is for these sizes alone")
         finally:
             _tracer.swap(before)

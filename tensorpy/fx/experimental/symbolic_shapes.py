@@ -286,6 +286,16 @@ class ShapeEnv:
         """
         return 911 - 31 * list(self.symbols).index(name)
 
+    def expression_of(self, name: str) -> Expr:
+        """A symbol as an expression.
+
+        Arguments:
+            name: its name
+
+        Returns: Expr.
+        """
+        return Expr.of(Atom("symbol", (name,)))
+
     def constant_of(self, name: str) -> Expr:
         """A symbol's number in the example, as an expression.
 
@@ -480,7 +490,7 @@ class ShapeEnv:
     # ---- guards ----
 
     def _range(self, expr: Expr) -> tuple[float, float]:
-        """Between which numbers an expression lies, by the ranges of its symbols, none of which is negative."""
+        """Between which numbers an expression lies, by the ranges of its symbols."""
         low, high = 0.0, 0.0
         for monomial, factor in expr.terms.items():
             ends = [1.0, 1.0]
@@ -488,6 +498,8 @@ class ShapeEnv:
                 if atom.op != "symbol":
                     return -math.inf, math.inf
                 symbol = self.symbols[atom.args[0]]
+                if symbol.low < 0 and len(monomial) > 1:
+                    return -math.inf, math.inf
                 ends = [ends[0] * symbol.low, ends[1] * symbol.high]
             if factor < 0:
                 ends.reverse()
@@ -554,7 +566,7 @@ class ShapeEnv:
         Returns: (name, Expr) or None.
         """
         difference = a - b
-        for name in sorted(difference.symbols(), reverse=True):
+        for name in sorted(difference.symbols(), key=list(self.symbols).index, reverse=True):
             atom = Atom("symbol", (name,))
             factor = difference.terms.get((atom,), 0)
             rest = difference - Expr.of(atom) * Expr.of(factor)
@@ -577,12 +589,18 @@ class ShapeEnv:
     def _bind(self, name: str, expr: Expr, reason: str) -> None:
         symbol = self.symbols[name]
         if symbol.parents:
-            for parent in symbol.parents:
+            for parent in self._first(symbol.parents):
                 self._bind(parent, Expr.of(self.symbols[parent].hint), reason)
             return
         self._sources[name] = symbol.source
         self.bound.setdefault(name, expr)
         self.reasons.setdefault(name, reason)
+
+    def _first(self, names: Iterable[str]) -> list[str]:
+        """Of symbols of which one or more are to be numbers, those that are: the last one, if the program is called
+        again, which tells whether others are. Sizes of batches come first among a tensor's."""
+        ordered = sorted(names, key=list(self.symbols).index)
+        return ordered[-1:] if self.restarts else ordered
 
     def _again(self) -> None:
         if self.restarts:
@@ -613,7 +631,7 @@ class ShapeEnv:
         Raises: Restart, where somebody calls the program again.
         """
         reason = f"{reason} ({_line()})"
-        names = sorted(names)
+        names = self._first(names)
         for name in names:
             self._bind(name, Expr.of(self.symbols[name].hint), reason)
             condition = SymBool(self, "eq", Expr.of(Atom("symbol", (name,))), Expr.of(self.symbols[name].hint))
@@ -623,6 +641,20 @@ class ShapeEnv:
             self._again()
 
     # ---- what programs ask of it ----
+
+    def specialised(self) -> dict[str, str]:
+        """Why sizes are numbers that would have been symbols, by where they come from.
+
+        Returns: dict.
+
+        Example:
+            >>> from tensorpy.fx.experimental.proxy_tensor import make_fx
+            >>> module = make_fx(lambda x: x * int(x.shape[0]), tracing_mode="symbolic")(tp.ones(8))
+            >>> list(module.shape_env.specialised())
+            ['x_1.size()[0]']
+        """
+        numbers = (name for name, expr in self.bound.items() if self._substituted(expr).constant() is not None)
+        return {self._sources[name]: self.reasons[name] for name in numbers}
 
     def source_of(self, name: str) -> str:
         """Where a symbol comes from.
@@ -702,6 +734,12 @@ class ShapeEnv:
 
         Raises: ValueError, which names the guard and its line.
         """
+        for name in values.keys() & self.symbols.keys():
+            if not (symbol := self.symbols[name]).low <= values[name] <= symbol.high:
+                raise ValueError(
+                    f"the graph was recorded for sizes of which {symbol.source} is one from {symbol.low} to "
+                    f"{symbol.high}: not {values[name]}"
+                )
         for guard in self.guards:
             if guard.condition.symbols() <= values.keys() and not guard.condition.evaluate(values.__getitem__):
                 raise ValueError(

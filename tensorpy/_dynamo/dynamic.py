@@ -226,8 +226,9 @@ class Sizes:
         found = self.checks.values(leaves)
         for place, (exprs, leaf) in enumerate(zip(self.strides, leaves, strict=True)):
             for dim, (expr, step) in enumerate(exprs):
-                is_known = expr is not None and expr.symbols() <= found.keys()
-                if (expr.evaluate(found.__getitem__) if is_known else step) != leaf.stride(dim):
+                if expr is not None and expr.symbols() <= found.keys():
+                    step = expr.evaluate(found.__getitem__)
+                if step != leaf.stride(dim):
                     raise ValueError(f"stride {dim} of argument {place} is another one, {leaf.stride(dim)}")
         return found
 

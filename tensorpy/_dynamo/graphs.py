@@ -489,10 +489,10 @@ class Entry:
         for place, (leaf, name) in enumerate(zip(leaves, self.names, strict=True)):
             for symbol in new_symbols(recorder.env, leaf, known):
                 placeholder(str(symbol), symbol, str(symbol))
-            if isinstance(leaf, (Tensor, SymInt)):
-                node = placeholder(name, leaf, place)
-            if isinstance(leaf, Tensor):
-                recorder.know(leaf, node, depends=True)
+            if isinstance(leaf, SymInt):
+                placeholder(name, leaf, place)
+            elif isinstance(leaf, Tensor):
+                recorder.know(leaf, placeholder(name, leaf, place), depends=True)
 
     def _finish(self, recorder: GraphRecorder, result: Any, leaves: list[Any]) -> None:
         if recorder._runs:

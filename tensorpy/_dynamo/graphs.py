@@ -45,6 +45,7 @@ from tensorpy.utils._pytree import tree_flatten, tree_unflatten
 from . import config
 from .dynamic import MUST_VARY, Seen, Sizes, difference, marked, new_symbols, symbolic, without_sizes
 from .exc import BackendCompilerFailed, FailOnRecompileLimitHit, RecompileError, Unsupported
+from .printed import watched
 from .surroundings import _PLAIN, Place, Surroundings
 from .utils import counters
 
@@ -547,7 +548,8 @@ def _recorded(recorder: GraphRecorder, f: Callable[..., Any], args: tuple[Any, .
     before, compiled = _tracer.set(recorder), _C._set_code_is_compiled(True)
     hooks = _C._set_saved_hooks(None)  # which see what the graph's calls save
     try:
-        return f(*args, **kwargs)
+        with watched(lambda: recorder.refuse("text is printed")):
+            return f(*args, **kwargs)
     finally:
         _C._set_saved_hooks(hooks)
         _C.clear_autocast_cache()

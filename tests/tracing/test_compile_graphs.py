@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import collections
+import contextlib
 import copy
+import io
 import pickle
 import random
 import re
@@ -543,6 +545,11 @@ def of_another_dtype(x: tp.Tensor) -> tp.Tensor:
         tp.set_default_dtype(tp.float32)
 
 
+def printing(x: tp.Tensor) -> tp.Tensor:
+    print("of", x.shape[0])
+    return x * 2
+
+
 class Own(tp.Tensor):
     """A class of the program's."""
 
@@ -563,6 +570,7 @@ UNSEEN: dict[str, tuple[Callable[[tp.Tensor], tp.Tensor], str]] = {
     "a new leaf": (lambda x: tp.ones(3, requires_grad=True), "a tensor is made that requires grad"),
     "default dtype": (of_another_dtype, "the default dtype is set"),
     "class": (lambda x: (x.as_subclass(Own) * 2).as_subclass(tp.Tensor), "a tensor becomes one of another class"),
+    "print": (printing, "text is printed"),
     "text": (lambda x: x * len(str(x + 1)), "a tensor is printed"),
     "address": (lambda x: x * ((x + 1).data_ptr() > 0), "data_ptr() asks for the values of a tensor"),
     "copy": (lambda x: copy.deepcopy(x.detach() * 2) + x, "deepcopy() asks for the values of a tensor"),
@@ -582,8 +590,9 @@ def test_what_no_operator_shows_is_no_graph(name: str) -> None:
         seen: list[Any] = []
         for _ in range(3):
             x = tp.tensor([0.1, 2.0, 3.0], requires_grad=True)
-            y = f(x)
-            seen += [y.tolist(), y.requires_grad, y.is_inference(), tp.rand(1).item()]
+            with contextlib.redirect_stdout(io.StringIO()) as text:
+                y = f(x)
+            seen += [text.getvalue(), y.tolist(), y.requires_grad, y.is_inference(), tp.rand(1).item()]
             if y.requires_grad:
                 y.sum().backward()
                 seen.append(x.grad if x.grad is None else x.grad.tolist())
@@ -592,6 +601,20 @@ def test_what_no_operator_shows_is_no_graph(name: str) -> None:
     assert outcome(tp.compile(function, backend=CompileCounter())) == outcome(function)
     with pytest.raises(tp._dynamo.exc.Unsupported, match=re.escape(why)):
         tp.compile(function, backend=CompileCounter(), fullgraph=True)(tp.ones(3, requires_grad=True))
+
+
+def test_text_of_others_is_no_break() -> None:
+    """What another thread prints, and what the function keeps for itself."""
+
+    def quiet(x: tp.Tensor) -> tp.Tensor:
+        thread = threading.Thread(target=print, args=("from a thread",))
+        thread.start()
+        thread.join()
+        with contextlib.redirect_stdout(io.StringIO()):
+            print("kept")
+        return x * 2
+
+    assert graphs_of(quiet, (tp.ones(3),), (tp.ones(3),)).frame_count == 1
 
 
 def test_hooks_that_keep_values_are_graphs() -> None:

@@ -24,6 +24,7 @@ TABLE = "tensorpy_api"
 # Members that library.h has under another name than tp_<member>, or as a macro.
 OTHER_NAMES = {
     "view": "tp_view_of",
+    "geometry": "tp_geometry_of",
     "define": "tp_def",
     "implement": "tp_impl",
     "implement_boxed": "tp_impl_boxed",

@@ -30,11 +30,8 @@ static const char *dtype_name(tp_dtype d) { return d < 0 || d >= TP_NUM_DTYPES ?
 static tp_tensor *retain(tp_tensor *t) { return tp_retain(t); }
 static void release(tp_tensor *t) { tp_release(t); }
 
-static void view(const tp_tensor *t, tp_view *out) {
-    bool is_there = tp_settle(t->storage) == 0;
-    if (!is_there) tp_error_clear(); /* no contents to show */
+static void geometry(const tp_tensor *t, tp_view *out) {
     *out = (tp_view){
-        .data = is_there && t->storage->data ? tp_data(t) : NULL,
         .sizes = t->sizes,
         .strides = t->strides,
         .numel = t->numel,
@@ -45,6 +42,12 @@ static void view(const tp_tensor *t, tp_view *out) {
         .is_contiguous = tp_is_contiguous(t),
         .requires_grad = tp_requires_grad(t),
     };
+}
+
+static void view(const tp_tensor *t, tp_view *out) {
+    geometry(t, out);
+    if (tp_settle(t->storage) < 0) tp_error_clear(); /* no contents to show */
+    else if (t->storage->data) out->data = tp_data(t);
 }
 
 static int check_lengths(const char *function, tp_ints sizes, tp_ints strides) {
@@ -238,4 +241,5 @@ const tensorpy_api tp_api = {
     .new_output = tp_outside_new_output,
     .plan_of = tp_outside_plan,
     .walk = tp_outside_walk,
+    .geometry = geometry,
 };

@@ -24,7 +24,7 @@ extern "C" {
  * hears when it is loaded. */
 #define TENSORPY_API_VERSION 1
 /* How often something was added since; what is new names version and minor. */
-#define TENSORPY_API_MINOR 11
+#define TENSORPY_API_MINOR 12
 
 /* What a tensor is, read at once; the pointers live as long as the tensor is not changed. */
 typedef struct {
@@ -102,7 +102,8 @@ typedef struct tensorpy_api {
     tp_tensor *(*retain)(tp_tensor *t);
     /* Gives a reference back; NULL does nothing. */
     void (*release)(tp_tensor *t);
-    /* Writes what `t` is to `out`, whose pointers are into `t`. Cannot fail. */
+    /* Writes what `t` is to `out`, whose pointers are into `t`; what a compiled function has noted of its contents runs
+     * before. Cannot fail. */
     void (*view)(const tp_tensor *t, tp_view *out);
     /* A contiguous tensor whose elements nobody has written. RuntimeError for sizes below 0 or too many elements,
      * MemoryError where memory is out. */
@@ -294,6 +295,12 @@ typedef struct tensorpy_api {
      * loop's), without the host lock where it takes long. Operands whose loop_dtype differs from their dtype are
      * converted in blocks. Since 1.6. */
     int (*walk)(const tp_plan *plan, tp_loop_fn loop, const void *params, int64_t grain);
+
+    /* ---- since 1.12 ---- */
+
+    /* As view, but for the contents: `data` is NULL. What a compiled function has noted of `t` goes on waiting. Cannot
+     * fail. Since 1.12. */
+    void (*geometry)(const tp_tensor *t, tp_view *out);
 } tensorpy_api;
 
 /* ---- what a library consists of ---- */

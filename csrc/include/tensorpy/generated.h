@@ -139,25 +139,25 @@ TENSORPY_INLINE int64_t tp_size_at(tp_ints sizes, int64_t dim) { return dim < si
 TENSORPY_INLINE int64_t tp_wrap_dim(int64_t dim, int64_t ndim) { return TENSORPY_GENERATED->wrap_dim(dim, ndim); }
 
 TENSORPY_INLINE tp_ints tp_sizes(const tp_tensor *t) {
-    tp_view v = tp_view_of(t);
+    tp_view v = tp_geometry_of(t);
     tp_ints sizes = {v.sizes, v.ndim};
     return sizes;
 }
 TENSORPY_INLINE tp_ints tp_strides(const tp_tensor *t) {
-    tp_view v = tp_view_of(t);
+    tp_view v = tp_geometry_of(t);
     tp_ints strides = {v.strides, v.ndim};
     return strides;
 }
-TENSORPY_INLINE tp_dtype tp_dtype_of(const tp_tensor *t) { return tp_view_of(t).dtype; }
-TENSORPY_INLINE tp_device tp_device_of(const tp_tensor *t) { return tp_view_of(t).device; }
-TENSORPY_INLINE int64_t tp_numel_of(const tp_tensor *t) { return tp_view_of(t).numel; }
-TENSORPY_INLINE int64_t tp_ndim_of(const tp_tensor *t) { return tp_view_of(t).ndim; }
+TENSORPY_INLINE tp_dtype tp_dtype_of(const tp_tensor *t) { return tp_geometry_of(t).dtype; }
+TENSORPY_INLINE tp_device tp_device_of(const tp_tensor *t) { return tp_geometry_of(t).device; }
+TENSORPY_INLINE int64_t tp_numel_of(const tp_tensor *t) { return tp_geometry_of(t).numel; }
+TENSORPY_INLINE int64_t tp_ndim_of(const tp_tensor *t) { return tp_geometry_of(t).ndim; }
 TENSORPY_INLINE bool tp_by_columns(const tp_tensor *t) {
-    tp_view v = tp_view_of(t);
+    tp_view v = tp_geometry_of(t);
     return v.ndim == 2 && v.strides[0] == 1 && v.strides[1] == v.sizes[0];
 }
 /* Whether a tensor, or one of several, has the key. */
-TENSORPY_INLINE bool tensorpy_has_key(const tp_tensor *t, tp_keyset key) { return t && tp_view_of(t).keys & key; }
+TENSORPY_INLINE bool tensorpy_has_key(const tp_tensor *t, tp_keyset key) { return t && tp_geometry_of(t).keys & key; }
 TENSORPY_INLINE bool tensorpy_any_has_key(tp_tensors list, tp_keyset key) {
     for (int64_t i = 0; i < list.size; i++)
         if (tensorpy_has_key(list.data[i], key)) return true;
@@ -221,7 +221,7 @@ TENSORPY_INLINE tp_tensor *tp_contiguous(tp_tensor *t, tp_memory_format format) 
 
 TENSORPY_INLINE bool tp_other_device(const tp_tensor *a, const tp_tensor *b) {
     if (!b) return false;
-    tp_device x = tp_view_of(a).device, y = tp_view_of(b).device;
+    tp_device x = tp_geometry_of(a).device, y = tp_geometry_of(b).device;
     return x.type != y.type || x.index != y.index;
 }
 TENSORPY_INLINE int tp_check_devices(const char *op, const tp_device_argument *given, int64_t n) {
@@ -273,7 +273,7 @@ TENSORPY_INLINE int tensorpy_keep_sizes_along(tensorpy_kept_ints *kept, tp_tenso
                    ? tp_fail(TP_RuntimeError, "a backward keeps the sizes of at most %d tensors", TP_MAX_DIMS)
                    : 0;
     for (int64_t i = 0; i < list.size; i++) {
-        tp_view v = tp_view_of(list.data[i]);
+        tp_view v = tp_geometry_of(list.data[i]);
         bool counts = v.ndim != 1 || v.numel != 0;
         int64_t d = counts ? tp_wrap_dim(dim, v.ndim) : 0;
         if (d < 0) return -1;

@@ -269,6 +269,13 @@ TENSORPY_INLINE tp_view tp_view_of(const tp_tensor *t) {
     tensorpy_functions->view(t, &v);
     return v;
 }
+/* What it is but for its contents, by value: what a compiled function has noted of these goes on waiting. Since 1.12.
+ */
+TENSORPY_INLINE tp_view tp_geometry_of(const tp_tensor *t) {
+    tp_view v;
+    tensorpy_functions->geometry(t, &v);
+    return v;
+}
 
 /* ---- kernels, and calls of operators ---- */
 

@@ -93,10 +93,8 @@ static int copy_between_devices(tp_tensor *dst, tp_tensor *src, bool aided) {
 }
 
 /* A primitive that this thread calls by itself, outside of compiled functions, is noted nowhere: what another thread's
- * function has noted of its tensors runs first. A thread that computes tiles for such a function waits for nobody. */
-static int settle_for_primitive(tp_tensor *t) {
-    return tp_tls.region || tp_tls.exclude & TP_BIT(Deferred) ? 0 : tp_settle(t->storage);
-}
+ * function has noted of its tensors runs first. */
+static int settle_for_primitive(tp_tensor *t) { return tp_likely(!tp_tls.region) ? tp_settle(t->storage) : 0; }
 
 static int copy(tp_tensor *dst, tp_tensor *src, bool aided) {
     bool to_host = dst->device.type == TP_DEVICE_CPU, from_host = src->device.type == TP_DEVICE_CPU;

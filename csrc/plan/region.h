@@ -176,3 +176,5 @@ int64_t tp_join_notes(tp_notes *n, int64_t at, int64_t end, const bool *alone, i
 /* Runs a stretch of notes from a place of the list on by tiles of rows. 1: there is none that it pays to cut, and
  * nothing has been done; else 0, or -1 and the error set. */
 int tp_run_tiled(tp_region *r, tp_notes *n, int64_t at, int64_t *count);
+/* This thread runs kernels of a tile: their tensors are noted, but they are there. */
+extern __thread bool tp_in_tile __attribute__((tls_model("initial-exec")));

@@ -481,16 +481,20 @@ typedef struct {
     _Atomic int64_t next; /* the first tile that nobody has taken */
 } job;
 
-/* The tiles' tensors are noted, but they are there: nobody is asked for them. */
+__thread bool tp_in_tile;
+
+/* Nobody is asked for the tiles' tensors. */
 static void run_tiles(int64_t begin, int64_t end, void *context) {
     job *j = context;
     uint64_t exclude = tp_tls.exclude;
     tp_tls.exclude |= TP_BIT(Deferred);
+    tp_in_tile = true;
     for (int64_t i = begin; i < end; i++) {
         worker *w = &j->workers[i];
         for (int64_t tile; (tile = atomic_fetch_add(&j->next, 1)) < w->s->tiles;)
             if (run_tile(w, tile) < 0) atomic_store(&j->next, w->s->tiles);
     }
+    tp_in_tile = false;
     tp_tls.exclude = exclude;
 }
 

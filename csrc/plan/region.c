@@ -131,7 +131,7 @@ static bool is_argument(const tp_notes *n, const tp_storage *s) {
 }
 
 static int settle(tp_storage *s) {
-    if (tp_in_tile && s->data) return 0;  /* not of a signal's handler, which may ask for any tensor */
+    if (tp_in_tile && s->data) return 0;  /* else a signal's handler asks for another tensor */
     const tp_region *own = tp_tls.region; /* NULL: somebody has included the key */
     if (own && tp_tls.include & TP_BIT(Deferred) && !own->settles) tp_region_spoil("a value is read");
     if (s->later & TP_LATER_AGAIN && tp_compute_again(s) < 0) return -1;

@@ -21,9 +21,6 @@
 #include <string.h>
 #ifdef __SSE2__
 #include <emmintrin.h>
-#define HAS_STREAMS true
-#else
-#define HAS_STREAMS false
 #endif
 
 #define BLOCK_BYTES 2048
@@ -77,7 +74,8 @@ typedef struct {
     const tp_fused *f;
     int64_t numel, block, line; /* elements: no block crosses a multiple of `line` */
     int nvalues, nfar;
-    bool streams;          /* large outputs are written past the caches: nobody reads them next */
+    bool reduces;          /* the last value is reduced */
+    bool streams;          /* some outputs are written past the caches */
     tp_fused_times *times; /* or NULL */
     int64_t look;          /* nanoseconds of a look at the clock, if there are times */
     far_value far[TP_FUSED_TENSORS + TP_FUSED_CALLS];
@@ -149,9 +147,10 @@ static bool find_operand(const place *v, operand *o, int64_t *stride) {
         *o = (operand){NULL, v->buffer * BLOCK_BYTES};
         return true;
     }
-    if (v->walk.run && v->walk.period == 1) *stride = 0; /* one element for all */
+    const bool is_one = v->walk.run && v->walk.period == 1; /* element for all */
+    if (is_one) *stride = 0;
     *o = (operand){v->base, *stride};
-    return !v->is_made && !v->lines && (!v->walk.run || v->walk.period == 1);
+    return !v->is_made && !v->lines && (is_one || !v->walk.run);
 }
 
 static void find_operands(job *j, int c) {
@@ -286,16 +285,24 @@ static inline void run_step(worker *w, int c, int64_t begin, int64_t n) {
 }
 
 /* A store past the caches reads no line before it writes it. */
+#ifdef __SSE2__
+#define HAS_STREAMS true
+TP_INLINE void stream_line(char *to, const char *from) {
+    for (int i = 0; i < LINE / 16; i++) _mm_stream_si128((__m128i *)to + i, _mm_load_si128((const __m128i *)from + i));
+}
+/* What was streamed is there before anything that follows. */
+TP_INLINE void end_streams(void) { _mm_sfence(); }
+#else
+#define HAS_STREAMS false
+TP_INLINE void stream_line(char *to, const char *from) { memcpy(to, from, LINE); }
+TP_INLINE void end_streams(void) {}
+#endif
+
 static void stream(const place *made, const char *from, int64_t begin, int64_t n) {
     const int64_t size = tp_itemsize(made->dtype), bytes = n * size;
     char *to = made->streamed + begin * size;
     int64_t at = 0;
-#ifdef __SSE2__
-    for (; (uintptr_t)to % LINE == 0 && at + LINE <= bytes; at += LINE) {
-        const __m128i *line = (const __m128i *)(from + at);
-        for (int i = 0; i < LINE / 16; i++) _mm_stream_si128((__m128i *)(to + at) + i, _mm_load_si128(line + i));
-    }
-#endif
+    for (; (uintptr_t)to % LINE == 0 && at + LINE <= bytes; at += LINE) stream_line(to + at, from + at);
     memcpy(to + at, from + at, (size_t)(bytes - at));
 }
 
@@ -366,9 +373,7 @@ static void run_blocks(int64_t first, int64_t end, void *context) {
     w.j = j;
     w.made = NULL;
     run_range(&w, first * j->block, end * j->block < j->numel ? end * j->block : j->numel);
-#ifdef __SSE2__
-    _mm_sfence(); /* streamed lines are there before anything that follows */
-#endif
+    if (j->streams) end_streams();
 }
 
 /* ---- a call ---- */
@@ -440,8 +445,9 @@ static void add_far(job *j, const tp_tensor *t, const place *v, bool is_written)
     j->far[j->nfar++] = (far_value){v->base, end, tp_itemsize(v->dtype), is_written};
 }
 
-/* What is read as well has its lines in the caches. */
-static bool is_streamed(const tp_tensor *out, tp_tensors inputs) {
+/* What is read as well has its lines in the caches, and a reduction reads what it stores. */
+static bool is_streamed(const job *j, const tp_tensor *out, tp_tensors inputs) {
+    if (!HAS_STREAMS || j->reduces) return false;
     for (int64_t i = 0; i < inputs.size; i++)
         if (inputs.data[i]->storage == out->storage) return false;
     return !tp_fusion_has(TP_FUSION_NEAR) || out->numel * tp_itemsize((tp_dtype)out->dtype) > STREAMED;
@@ -453,7 +459,7 @@ static void find_far_values(job *j, tp_tensors inputs, tp_tensors out) {
     const tp_fused *f = j->f;
     for (int o = 0; o < f->noutputs; o++) {
         place *v = &j->values[f->outputs[o]];
-        if (j->streams && is_streamed(out.data[o], inputs)) v->streamed = v->base;
+        if (is_streamed(j, out.data[o], inputs)) v->streamed = v->base, j->streams = true;
         else if (out.data[o]->storage->nbytes > FAR_WRITE) add_far(j, out.data[o], v, true);
     }
     int written = j->nfar;
@@ -488,6 +494,7 @@ static int start(job *j, int64_t program, tp_tensors inputs, tp_scalars numbers,
     j->f = tp_fused_at(program);
     j->numel = like->numel;
     j->nfar = 0;
+    j->streams = false;
     if (tp_unlikely((j->times = tp_fused_timed) != NULL)) {
         int64_t begin = tp_clock_ns();
         j->look = tp_clock_ns() - begin;
@@ -521,7 +528,7 @@ static int start(job *j, int64_t program, tp_tensors inputs, tp_scalars numbers,
 int fused_map_cpu(int64_t program, tp_tensors inputs, tp_scalars numbers, tp_tensors out) {
     job j;
     int64_t shift = 0;
-    j.streams = HAS_STREAMS;
+    j.reduces = false;
     if (start(&j, program, inputs, numbers, out, out.data[0], -1, &shift) < 0) return -1;
     int64_t blocks = (j.numel + j.block - 1) / j.block, grain = TP_GRAIN / j.block / (shift ? shift : 1);
     return tp_parallel_unlocked(true, blocks, grain < 1 ? 1 : grain, run_blocks, &j);
@@ -555,7 +562,7 @@ int fused_reduce_cpu(int64_t program, tp_tensors inputs, tp_scalars numbers, int
     for (int i = 0; i < f->noutputs; i++) is_stored |= f->outputs[i] == last;
     job j;
     int64_t shift = 0;
-    j.streams = false;
+    j.reduces = true;
     if (start(&j, program, inputs, numbers, out, made, is_stored ? -1 : last, &shift) < 0) return -1;
     tp_reduce_source source = {sizeof(worker), out.size > 0, is_stored ? make_stored : make, &j};
     if (tp_reduce_made(r, x, &source, dim, result, &status)) return status;

@@ -314,13 +314,6 @@ static bool lies_within(const tp_saved_tensor *t, const int64_t *range) {
     return low >= range[0] && low <= range[1] && (!count || (high <= range[1] - item && count <= MOST_BYTES / item));
 }
 
-static bool is_contiguous(const tp_saved_tensor *t) {
-    int64_t step = 1;
-    for (int64_t d = t->ndim; d--; step *= t->sizes[d])
-        if (t->sizes[d] > 1 && t->strides[d] != step) return false;
-    return true;
-}
-
 static tp_saved_tensor take_saved(reader *r) {
     tp_saved_tensor t = {.slot = take_int(r)};
     t.dtype = take_int(r);
@@ -544,10 +537,11 @@ static int add_arguments(reader *r, tp_saved_tape *s) {
     for (int64_t i = 0; i < s->narguments; i++) {
         const tp_saved_tensor *a = &s->arguments[i];
         int64_t *range = r->ranges[a->slot];
-        if (range[1] != NOBODYS || !is_contiguous(a)) return fail_damaged();
+        if (range[1] != NOBODYS) return fail_damaged();
         range[0] = a->byte_offset;
         range[1] = a->byte_offset + tp_saved_bytes(a);
         tp_autoref *t = make_tensor(r, a);
+        if (t && !tp_is_contiguous(t)) return fail_damaged();
         if (!t || tp_tape_argument(s->tape, t) < 0) return -1;
     }
     for (int64_t i = 0; i < r->nslots; i++)
@@ -618,11 +612,8 @@ void tp_saved_tape_free(tp_saved_tape *s) {
 static tp_tensor *over_memory(const tp_saved_tensor *like, const tp_saved_memory *m) {
     tp_storage *s = tp_storage_from_blob(m->device, (void *)m->data, (size_t)tp_saved_bytes(like), NULL, m->context);
     if (!s) return NULL;
-    int64_t strides[TP_MAX_DIMS], step = 1;
-    for (int64_t d = like->ndim; d--;) {
-        strides[d] = step;
-        step *= like->sizes[d] ? like->sizes[d] : 1;
-    }
+    int64_t strides[TP_MAX_DIMS];
+    tp_contiguous_strides((tp_ints){like->sizes, like->ndim}, strides);
     tp_tensor *t = tp_new_on_storage(s, (tp_ints){like->sizes, like->ndim}, (tp_ints){strides, like->ndim}, 0,
                                      (tp_dtype)like->dtype);
     tp_storage_release(s);

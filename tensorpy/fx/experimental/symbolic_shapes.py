@@ -248,7 +248,7 @@ class ShapeEnv:
     def _new(self, name: str, hint: int, source: str, **options: Any) -> Expr:
         step = options.pop("stand_in", None)
         step = self._next() if step is None else step
-        expr = Expr.of(Atom("symbol", (name,)))
+        expr = self.expression_of(name)
         self.symbols[name] = Symbol(name, hint, step, source, **options)
         self._know(step, expr)
         return expr
@@ -634,7 +634,7 @@ class ShapeEnv:
         names = self._first(names)
         for name in names:
             self._bind(name, Expr.of(self.symbols[name].hint), reason)
-            condition = SymBool(self, "eq", Expr.of(Atom("symbol", (name,))), Expr.of(self.symbols[name].hint))
+            condition = SymBool(self, "eq", self.expression_of(name), Expr.of(self.symbols[name].hint))
             if not self.symbols[name].parents and not any(repr(g.condition) == repr(condition) for g in self.guards):
                 self.guards.append(Guard(condition, reason))
         if names:

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING
 
 from tensorpy import _C, ops
 from tensorpy._package import parts as _parts
+from tensorpy.backends._switches import disable_global_flags as disable_global_flags
+from tensorpy.backends._switches import flags_frozen as flags_frozen
 
 if TYPE_CHECKING:
     from tensorpy.backends._report import Report

@@ -6,12 +6,16 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from tensorpy.backends import _switches
+
 enabled = True
 benchmark = False
 benchmark_limit: int | None = None
 deterministic = False
 allow_tf32 = True
 fp32_precision = "none"
+_SWITCHES = frozenset({"enabled", "benchmark", "deterministic", "allow_tf32", "fp32_precision"})
+_switches.freezable(__name__)
 
 
 def is_available() -> bool:

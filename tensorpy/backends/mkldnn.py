@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from tensorpy.backends import _switches
+
 
 def is_available() -> bool:
     """Whether there is oneDNN: there is not."""
@@ -16,6 +18,8 @@ enabled: bool = True
 deterministic: bool = False
 allow_tf32: bool = True
 fp32_precision: str = "none"
+_SWITCHES = frozenset({"enabled", "deterministic", "allow_tf32", "fp32_precision"})
+_switches.freezable(__name__)
 
 
 def set_flags(

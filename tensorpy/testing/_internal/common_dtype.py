@@ -13,15 +13,25 @@ __all__ = [
     "integral_types", "integral_types_and",
 ]  # fmt: skip
 
-Dtypes = tuple[dtype, ...]
 
-_FLOATING: Dtypes = (_C.float32, _C.float64)
-_INTEGRAL: Dtypes = (_C.uint8, _C.int8, _C.int16, _C.int32, _C.int64)
-_COMPLEX: Dtypes = (_C.complex64, _C.complex128)
-_FLOAT8: Dtypes = (_C.float8_e4m3fn, _C.float8_e4m3fnuz, _C.float8_e5m2, _C.float8_e5m2fnuz)
+class _dispatch_dtypes(tuple[dtype, ...]):
+    """Dtypes as the functions here give them; what is added to one is one."""
+
+    __slots__ = ()
+
+    def __add__(self, more: tuple[dtype, ...]) -> _dispatch_dtypes:  # type: ignore[override]
+        return _dispatch_dtypes(tuple(self) + tuple(more))
 
 
-def _and(kind: Dtypes, more: Dtypes) -> Dtypes:
+Dtypes = _dispatch_dtypes
+
+_FLOATING = Dtypes((_C.float32, _C.float64))
+_INTEGRAL = Dtypes((_C.uint8, _C.int8, _C.int16, _C.int32, _C.int64))
+_COMPLEX = Dtypes((_C.complex64, _C.complex128))
+_FLOAT8 = Dtypes((_C.float8_e4m3fn, _C.float8_e4m3fnuz, _C.float8_e5m2, _C.float8_e5m2fnuz))
+
+
+def _and(kind: Dtypes, more: tuple[dtype, ...]) -> Dtypes:
     if not all(isinstance(each, dtype) for each in more):
         raise RuntimeError(f"expected dtypes, got {more}")
     if len({*kind, *more}) != len(kind) + len(more):
@@ -31,7 +41,7 @@ def _and(kind: Dtypes, more: Dtypes) -> Dtypes:
 
 def empty_types() -> Dtypes:
     """No dtype."""
-    return ()
+    return Dtypes()
 
 
 def floating_types() -> Dtypes:
@@ -61,7 +71,7 @@ def floating_and_complex_types_and(*dtypes: dtype) -> Dtypes:
 
 def double_types() -> Dtypes:
     """float64, complex128."""
-    return _C.float64, _C.complex128
+    return Dtypes((_C.float64, _C.complex128))
 
 
 def integral_types() -> Dtypes:

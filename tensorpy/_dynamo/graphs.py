@@ -145,7 +145,7 @@ class GraphRecorder(FunctionRecorder):
 
     def refuse(self, why: str) -> None:
         self.why = self.why or GraphCompileReason(why, _stack_of_program())
-        self.takes_functions = False
+        self.takes_functions, self.checks_values = False, True
 
     def happens(self, what: str) -> None:
         if not self._applies:

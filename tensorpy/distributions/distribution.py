@@ -6,6 +6,7 @@ import warnings
 from typing import Any, ClassVar
 
 import tensorpy as tp
+from tensorpy import _C
 from tensorpy._C import Tensor
 from tensorpy.distributions import constraints
 from tensorpy.distributions.utils import lazy_property
@@ -16,6 +17,17 @@ SHAPELESS = tp.Size()
 
 
 _COMPUTED: Any = lazy_property  # the class; checkers take it for a function
+
+
+class _Validation:
+    """The class's setting: whether distributions check arguments; not where the answer, a value, would end a graph."""
+
+    def __init__(self, checks: bool = __debug__) -> None:
+        self.checks = checks
+
+    def __get__(self, distribution: Any, cls: type) -> bool:
+        recorder = _C._tracer.current()
+        return self.checks and (recorder is None or recorder.checks_values)
 
 
 class Distribution:
@@ -36,7 +48,7 @@ class Distribution:
 
     has_rsample: Any = False
     has_enumerate_support = False
-    _validate_args = __debug__
+    _validate_args: Any = _Validation()
     arg_constraints: ClassVar[Any]
     support: Any
 
@@ -45,7 +57,7 @@ class Distribution:
         """Whether distributions check arguments if they are not told otherwise."""
         if value not in (True, False):
             raise ValueError("validate_args is either True or False")
-        Distribution._validate_args = value
+        Distribution._validate_args = _Validation(value)
 
     def __init__(
         self, batch_shape: Any = SHAPELESS, event_shape: Any = SHAPELESS, validate_args: bool | None = None

@@ -769,3 +769,33 @@ def test_branches_that_are_no_graphs(branch: Any, error: type[Exception], words:
     for start in (1.0, -9.0):
         with pytest.raises(error, match=words):
             tp.compile(function, backend=CompileCounter(), fullgraph=True)((tp.arange(3.0) + start).requires_grad_())
+
+
+def test_distributions_check_no_arguments_in_graphs() -> None:
+    """Whether parameters fit is a value. Where a function is no graph after all its distributions check from there on."""
+    scale = tp.full((3,), 2.0)
+
+    def policy(x: tp.Tensor) -> Any:
+        normal = tp.distributions.Normal(x, scale * x.exp())
+        draw = normal.rsample()
+        return normal.log_prob(draw), tp.distributions.Categorical(logits=x).entropy()
+
+    tp.manual_seed(0)
+    counter = CompileCounter()
+    compiled, x = tp.compile(policy, backend=counter, fullgraph=True), tp.randn(3)
+    for _ in range(2):
+        tp.manual_seed(1)
+        got = compiled(x)
+        tp.manual_seed(1)
+        assert str(got) == str(policy(x)) and counter.frame_count == 1
+
+    def refused(x: tp.Tensor) -> float:
+        if x[0].item() == 0.0:
+            tp.distributions.Normal(x, -x.exp())
+        return 1.0
+
+    with pytest.raises(ValueError, match="Expected parameter scale"):
+        tp.compile(refused, backend=CompileCounter())(tp.zeros(3))
+    asks = lambda x: tp.distributions.Normal(x, x.exp(), validate_args=True).mean + 1  # noqa: E731
+    assert graphs_of(asks, (x,)).frame_count == 0
+    assert tp.distributions.Distribution._validate_args is True

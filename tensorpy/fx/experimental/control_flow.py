@@ -32,6 +32,7 @@ class FunctionRecorder(Recorder):
     """A recorder to which functions that operators take are graphs."""
 
     takes_functions = True
+    checks_values = False
 
     def control(self, op: Any, args: tuple[Any, ...]) -> tuple[Any, ...]:
         """A call of control flow becomes one node, and its functions graphs: attributes of the graph's module.

@@ -88,6 +88,7 @@ class Recorder:
 
     graph: Any
     takes_functions = False  # whether control flow is one node (control_flow.py)
+    checks_values = True  # whether checks that only raise (of distributions' arguments) are made: they read values
 
     def __init__(self, grad_modes: bool = False, decompositions: Any = None, fakes: Any = None) -> None:
         self.graph = Graph()

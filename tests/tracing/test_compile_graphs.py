@@ -772,7 +772,7 @@ def test_branches_that_are_no_graphs(branch: Any, error: type[Exception], words:
 
 
 def test_distributions_check_no_arguments_in_graphs() -> None:
-    """Whether parameters fit is a value. Where a function is no graph after all its distributions check from there on."""
+    """Whether parameters fit is a value. Where a function is no graph after all, its distributions check from there."""
     scale = tp.full((3,), 2.0)
 
     def policy(x: tp.Tensor) -> Any:

@@ -37,7 +37,9 @@ def script(obj: Any, optimize: None = None, _frames_up: int = 0, _rcb: Any = Non
     for name, child in obj.named_modules() if hasattr(obj, "named_modules") else ():
         if getattr(child, "has_uninitialized_params", bool)():
             where = f" in {name!r}" if name else ""
-            raise RuntimeError(f"'{type(child).__name__}' has uninitialized parameters{where}: run forward first")
+            raise RuntimeError(
+                f"'{type(child).__name__}' has uninitialized parameters{where}: run a forward pass first"
+            )
     return obj
 
 

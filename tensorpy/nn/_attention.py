@@ -14,7 +14,9 @@ if TYPE_CHECKING:
 __all__ = ["multi_head_attention_forward"]
 
 
-def _check_shapes(query: Tensor, key: Tensor, value: Tensor, padding: Tensor | None, mask: Tensor | None) -> bool:
+def _check_shapes(
+    query: Tensor, key: Tensor, value: Tensor, padding: Tensor | None, mask: Tensor | None, num_heads: int
+) -> bool:
     """Whether there is a batch."""
     dims = query.dim()
     if dims not in (2, 3):
@@ -34,6 +36,9 @@ def _check_shapes(query: Tensor, key: Tensor, value: Tensor, padding: Tensor | N
         raise AssertionError(
             f"For {kind} `query`, expected `attn_mask` to be `None`, 2-D or 3-D but found {mask.dim()}-D tensor instead"
         )
+    heads = (num_heads, query.shape[0], key.shape[0])
+    if mask is not None and dims == 2 and mask.dim() == 3 and mask.shape != heads:
+        raise AssertionError(f"Expected `attn_mask` shape to be {heads} but got {mask.shape}")
     return dims == 3
 
 
@@ -167,7 +172,7 @@ def multi_head_attention_forward(
         >>> output.shape, weights.shape
         (tensorpy.Size([5, 2, 8]), tensorpy.Size([2, 5, 5]))
     """
-    batched = _check_shapes(query, key, value, key_padding_mask, attn_mask)
+    batched = _check_shapes(query, key, value, key_padding_mask, attn_mask, num_heads)
     if not batched:
         same_key, same_value = key is query, value is key
         query = query.unsqueeze(1)
@@ -224,8 +229,11 @@ def multi_head_attention_forward(
         k, v = ops.cat([k, zeros], 1), ops.cat([v, zeros], 1)
         mask, padding = _widened(mask), _widened(padding)
     if padding is not None:
-        if tuple(padding.shape) != (batch, k.shape[1]):
-            raise AssertionError(f"expecting key_padding_mask shape of {(batch, k.shape[1])}, but got {padding.shape}")
+        for dim, size in enumerate((batch, k.shape[1])):
+            if padding.shape[dim] != size:
+                raise AssertionError(
+                    f"Expected key_padded_mask.shape[{dim}] to be {size}, but got {padding.shape[dim]}"
+                )
         wide = padding.reshape(batch, 1, 1, padding.shape[1]).expand(-1, num_heads, -1, -1)
         wide = wide.reshape(batch * num_heads, 1, padding.shape[1])
         mask = wide if mask is None else mask + wide

@@ -294,7 +294,8 @@ def embedding_bag(
         raise ValueError("offsets has to be a 1D Tensor if input is 1D")
     if per_sample_weights is not None and per_sample_weights.shape != input.shape:
         raise ValueError(
-            f"per_sample_weights has the shape {tuple(per_sample_weights.shape)}, the input {tuple(input.shape)}"
+            f"embedding_bag: per_sample_weights of shape {tuple(per_sample_weights.shape)} must have the same shape as "
+            f"the input, {tuple(input.shape)}"
         )
     if input.dim() == 2:
         offsets = ops.arange(0, input.numel(), max(input.shape[1], 1), dtype=input.dtype, device=input.device)

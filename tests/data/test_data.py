@@ -374,7 +374,7 @@ def test_spawned_workers() -> None:
 SCRIPT = """
 import os, sys, time
 import tensorpy as tp
-import tensorpy.utils.data.worker as worker
+import tensorpy.utils.data._utils.worker as worker
 from tensorpy.utils.data import DataLoader, Dataset
 
 worker.PARENT_CHECK = 0.2

@@ -64,7 +64,7 @@ class _AtOnce(list):
 def test_stacked_datasets_are_asked_for_several_samples_at_once() -> None:
     assert data.StackDataset(_AtOnce([5, 6, 7]), [1, 2, 3]).__getitems__([2, 0]) == [(7, 3), (5, 1)]
     assert data.StackDataset(a=[5, 6]).__getitems__([1]) == [{"a": 6}]
-    with pytest.raises(ValueError, match=r"a dataset gave 2 samples for 3 indices"):
+    with pytest.raises(ValueError, match=r"size mismatch. Expected 3, got 2"):
         data.StackDataset(_AtOnce([5, 6, 7])).__getitems__([0, 1, 2])
 
 

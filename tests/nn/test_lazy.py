@@ -68,3 +68,8 @@ def test_what_may_be_asked() -> None:
     assert module.double().weight.dtype is tp.float64 and not weight.is_complex()
     assert module(tp.ones(1, 2, dtype=tp.float64)).shape == (1, 3)
     assert type(module.weight) is nn.Parameter and module.weight.shape == (3, 2)
+
+
+def test_forward_may_take_words() -> None:
+    layer = nn.LazyConvTranspose1d(2, 3, stride=2)
+    assert layer(tp.ones(1, 4, 5), output_size=[12]).shape == (1, 2, 12) and layer.in_channels == 4

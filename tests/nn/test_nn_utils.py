@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import functools
 import math
 from typing import Any
 
@@ -462,3 +463,35 @@ def test_an_inverse_stays_on_the_device() -> None:
 def test_masks_have_the_shape_of_what_they_prune() -> None:
     with pytest.raises(AssertionError, match="must match"):
         nn.utils.prune.custom_from_mask(nn.Linear(5, 2), "weight", tp.ones(3, 3))
+
+
+@pytest.mark.parametrize("dtype", [tp.float64, tp.complex128])
+@pytest.mark.parametrize("shape", [(4, 4), (3, 6), (6, 3), (2, 4, 4), (2, 5, 3)])
+@pytest.mark.parametrize("how", ["matrix_exp", "cayley", "householder"])
+@pytest.mark.parametrize("moved", [True, False])
+def test_orthogonal_matrices_of_all_shapes(how: str, shape: tuple[int, ...], dtype: Any, moved: bool) -> None:
+    """Batches and complex ones too; where it can, one that is orthogonal is kept as it is, and one is assigned."""
+    layer = nn.Module()
+    layer.weight = nn.Parameter(tp.randn(shape, dtype=dtype))
+    orthogonal = functools.partial(nn.utils.parametrizations.orthogonal, layer, "weight", how, use_trivialization=moved)
+    if how == "householder" and dtype.is_complex:
+        with pytest.raises(ValueError, match="does not support complex"):
+            orthogonal()
+        return
+    orthogonal()
+
+    def is_orthogonal() -> bool:
+        tall = layer.weight if shape[-2] >= shape[-1] else layer.weight.mT
+        one = tp.eye(tall.shape[-1], dtype=dtype)
+        return bool((tall.mH @ tall - one).abs().max() < 1e-10)
+
+    assert is_orthogonal() and layer.weight.shape == shape
+    layer.weight.abs().sum().backward()
+    assert layer.parametrizations.weight.original.grad.isfinite().all()
+    other = layer.weight.detach().flip(-1)
+    if how != "householder" and not moved:
+        with pytest.raises(NotImplementedError, match="not possible to assign"):
+            layer.weight = other
+    else:
+        layer.weight = other
+        assert is_orthogonal() and tp.allclose(layer.weight, other, atol=1e-10)

@@ -5,6 +5,7 @@ import itertools
 import pytest
 
 import tensorpy as tp
+from tensorpy import nn
 
 torch = pytest.importorskip("torch")
 
@@ -89,3 +90,17 @@ def test_optimizers_step_by_the_gradient_of_bags():
         return module.weight.tolist()
 
     assert stepped(tp) == stepped(torch)
+
+
+def test_gradients_that_are_expanded_are_kept_one_after_the_other() -> None:
+    """As in PyTorch: where values lie in a row, those of one place are added."""
+    layer, rows = nn.Embedding(10, 3, sparse=True), tp.tensor([7, 1, 3])
+    for _ in range(2):
+        layer(rows).sum().backward()
+    grad = layer.weight.grad
+    assert grad is not None and grad._indices().tolist() == [[7, 1, 3, 7, 1, 3]] and not grad.is_coalesced()
+    assert grad.to_dense()[[7, 1, 3]].equal(tp.full((3, 3), 2.0)) and grad.to_dense().sum() == 18.0
+    layer.zero_grad()
+    for _ in range(2):
+        (layer(rows) * tp.arange(1.0, 4.0)).sum().backward()
+    assert layer.weight.grad is not None and layer.weight.grad._indices().tolist() == [[7, 1, 3]]

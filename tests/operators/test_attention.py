@@ -180,3 +180,13 @@ def _shapes(t: Any) -> list[Any]:
 
 def test_shapes_and_dtypes_are_torchs() -> None:
     assert _shapes(tp) == _shapes(pytest.importorskip("torch"))
+
+
+def test_masks_that_do_not_fit_are_named() -> None:
+    layer, one, batch = tp.nn.MultiheadAttention(4, 2), tp.ones(5, 4), tp.ones(5, 3, 4)
+    with pytest.raises(AssertionError, match=r"`attn_mask` shape to be \(2, 5, 5\) but got"):
+        layer(one, one, one, attn_mask=tp.zeros(3, 5, 5))
+    with pytest.raises(AssertionError, match=r"key_padded_mask.shape\[1\] to be 5, but got 4"):
+        layer(one, one, one, key_padding_mask=tp.zeros(4, dtype=tp.bool))
+    with pytest.raises(AssertionError, match=r"key_padded_mask.shape\[0\] to be 3, but got 2"):
+        layer(batch, batch, batch, key_padding_mask=tp.zeros(2, 5, dtype=tp.bool))

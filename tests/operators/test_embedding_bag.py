@@ -88,6 +88,17 @@ def test_mistakes(indices: Any, offsets: Any, error: type[Exception], says: str)
         F.embedding_bag(tp.tensor(indices), tp.ones(4, 2), None if offsets is None else tp.tensor(offsets))
 
 
+def test_tensors_of_other_dimensions_are_named() -> None:
+    weight, row = tp.zeros(2, 6), tp.ones(2, dtype=tp.int64)
+    for function in (tp.embedding_bag, tp._embedding_bag, tp._embedding_bag_forward_only):
+        with pytest.raises(RuntimeError, match="input has to be a 1D or 2D Tensor"):
+            function(weight, row.expand(2, 0, 2), row)
+        with pytest.raises(RuntimeError, match="offsets has to be a 1D Tensor"):
+            function(weight, row, row.expand(2, 2))
+    with pytest.raises(ValueError, match="the same shape as the input"):
+        F.embedding_bag(row, weight, row[:1], per_sample_weights=tp.ones(3), mode="sum")
+
+
 def test_gradients_look_at_what_they_are_given() -> None:
     """Called by themselves, with bags and rows that are not there."""
     backward = tp.ops.aten._embedding_bag_dense_backward

@@ -186,6 +186,7 @@ def test_values() -> None:
         ([0], tp.ones([2], dtype=tp.float64), RuntimeError),
         ([0], tp.ones([2]), RuntimeError),
         (0, tp.ones([2]), RuntimeError),
+        (tp.ones([2, 3]) > 0, tp.ones([2], dtype=tp.int64), RuntimeError),
     ],
 )
 def test_values_that_do_not_fit(key: Any, value: Any, error: type[Exception]) -> None:
@@ -193,6 +194,15 @@ def test_values_that_do_not_fit(key: Any, value: Any, error: type[Exception]) ->
     with pytest.raises(error):
         t[key] = value
     assert t.tolist() == [[0, 0, 0], [0, 0, 0]]
+
+
+def test_a_shape_that_does_not_fit_is_told_before_a_dtype() -> None:
+    """As in PyTorch: an empty list, of floats, is first of all too short."""
+    t = tp.arange(4)
+    with pytest.raises(RuntimeError, match=r"shape mismatch: value tensor of shape \[0\]"):
+        t[t > -1] = tp.tensor([])
+    with pytest.raises(RuntimeError, match="got Long for the destination and Float for the source"):
+        t[t > -1] = tp.ones(4)
 
 
 def test_lists_that_stand_for_tuples() -> None:

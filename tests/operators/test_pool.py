@@ -102,3 +102,19 @@ def test_gradient_of_an_adaptive_pool_to_nothing_is_refused(kind: str, dims: int
     empty = tp.ones((0, 3) + (4,) * dims, requires_grad=True)
     getattr(tp.nn.functional, f"adaptive_{kind}_pool{dims}d")(empty, 2).sum().backward()
     assert empty.grad.shape == empty.shape
+
+
+def test_one_volume_keeps_its_format_where_its_maximum_is_taken() -> None:
+    """As in PyTorch, and as a batch of one: no other pool does, nor one in two dimensions."""
+    volume = tp.randn(9, 8, 7, 6).permute(3, 0, 1, 2).requires_grad_()
+    out, places = tp.nn.functional.max_pool3d(volume, 2, return_indices=True)
+    assert out.stride() == places.stride() == (1, 72, 18, 6) == tp.nn.functional.max_pool3d(volume, 2).stride()
+    of_batch, of_places = tp.nn.functional.max_pool3d(volume[None], 2, return_indices=True)
+    assert out.equal(of_batch[0]) and places.equal(of_places[0])
+    back = tp.ops.aten.max_pool3d_with_indices_backward(
+        tp.ones_like(out), volume, [2] * 3, [2] * 3, [0] * 3, [1] * 3, False, places
+    )
+    assert back.stride() == volume.stride()
+    assert back.equal(tp.autograd.grad(of_batch.sum(), volume)[0])
+    assert tp.nn.functional.avg_pool3d(volume, 2).is_contiguous()
+    assert tp.nn.functional.max_pool2d(volume[:, 0], 2).is_contiguous()

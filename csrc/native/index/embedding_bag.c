@@ -29,7 +29,12 @@ static int check_bags(const tp_tensor *weight, const tp_tensor *indices, const t
     if (mode < SUM || mode > MAX) return tp_fail(TP_RuntimeError, "`mode` must be sum, mean, or max.");
     if (weight->ndim != 2)
         return tp_fail(TP_RuntimeError, "weight has to be a 2D Tensor, but got Tensor of dimension %d", weight->ndim);
-    if (indices->ndim != 1 || offsets->ndim != 1)
+    if (indices->ndim != 1 && indices->ndim != 2)
+        return tp_fail(TP_RuntimeError, "input has to be a 1D or 2D Tensor, but got Tensor of dimension %d",
+                       indices->ndim);
+    if (offsets->ndim != 1)
+        return tp_fail(TP_RuntimeError, "offsets has to be a 1D Tensor, but got Tensor of dimension %d", offsets->ndim);
+    if (indices->ndim != 1)
         return tp_fail(TP_RuntimeError, "embedding_bag: indices and offsets must have 1 dimension, but have %d and %d",
                        indices->ndim, offsets->ndim);
     if (!per_sample) return 0;

@@ -270,20 +270,25 @@ static int fill_masked(tp_tensor *self, tp_tensors indices, tp_tensor *values) {
     return tp_masked_fill__Tensor(self, wide, typed) == 0 ? 1 : -1;
 }
 
+static int check_dtypes(const tp_tensor *self, const tp_tensor *values) {
+    if (values->dtype == self->dtype) return 0;
+    return tp_fail(TP_RuntimeError,
+                   "Index put requires the source and destination dtypes match, got %s for the destination and %s for "
+                   "the source.",
+                   tp_scalar_type_name((tp_dtype)self->dtype), tp_scalar_type_name((tp_dtype)values->dtype));
+}
+
 /* index_put_(Tensor(a!) self, Tensor?[] indices, Tensor values, bool accumulate=False) -> Tensor(a!) */
 int index_put__dense(tp_tensor *self, tp_tensors indices, tp_tensor *values, bool accumulate) {
     int filled = accumulate ? 0 : fill_masked(self, indices, values);
     if (filled) return filled < 0 ? -1 : 0;
-    if (values->dtype != self->dtype)
-        return tp_fail(TP_RuntimeError,
-                       "Index put requires the source and destination dtypes match, got %s for the destination and %s "
-                       "for the source.",
-                       tp_scalar_type_name((tp_dtype)self->dtype), tp_scalar_type_name((tp_dtype)values->dtype));
     tp_auto_index_plan p;
     TP_CLEANUP(free_list) index_list list;
     list.n = 0;
     int64_t strides[TP_MAX_DIMS];
     if (tp_index_plan_make(&p, self, indices) < 0 || tp_warn_of_expanded("index_put_", self) < 0) return -1;
+    if (tp_index_fit_values(&p, values, strides) < 0) return -1;
+    if (check_dtypes(self, values) < 0) return -1;
     for (int64_t i = 0; i < indices.size; i++)
         if (indices.data[i] && tp_check_no_overlap(self, indices.data[i]) < 0) return -1;
     tp_autoref *here = tp_to_device(values, self->device, (tp_dtype)self->dtype, false, false, TP_NO_FORMAT);
@@ -307,9 +312,8 @@ int index_put__meta(tp_tensor *self, tp_tensors indices, tp_tensor *values, bool
         masks += is_mask(indices.data[i]);
         dims += is_mask(indices.data[i]) ? indices.data[i]->ndim : 1;
     }
-    if (masks == 0 || dims > self->ndim || values->dtype != self->dtype)
-        return index_put__dense(self, indices, values, accumulate);
-    return 0;
+    if (masks == 0 || dims > self->ndim) return index_put__dense(self, indices, values, accumulate);
+    return check_dtypes(self, values);
 }
 
 tp_tensor_seq *nonzero_numpy_composite(tp_tensor *self) {

@@ -67,6 +67,14 @@ static tp_tensor *add_to_none(tp_tensor *self, tp_tensor *values, const tp_coo *
     return made ? tp_as_layout_steal(self, tp_take(made)) : NULL;
 }
 
+/* Whether the sum of two COO tensors is the elements of both, one after the other: as in PyTorch where the values of
+ * one do not lie in a row, a gradient's that is expanded for instance. */
+static int stays_apart(tp_tensor *self, tp_tensor *other) {
+    if (tp_layout_of(self) != TP_SPARSE_COO) return 0;
+    tp_autoref *a = tp__layout_values(self), *b = a ? tp__layout_values(other) : NULL;
+    return b ? !(tp_is_contiguous(a) && tp_is_contiguous(b)) : -1;
+}
+
 static tp_tensor *add_sparse(tp_tensor *self, tp_tensor *other, const tp_scalar *alpha) {
     if (!tp_same_sizes(self, other))
         return tp_layout_of(self) == TP_SPARSE_COO ? fail_sizes("add", self, other),
@@ -79,8 +87,9 @@ static tp_tensor *add_sparse(tp_tensor *self, tp_tensor *other, const tp_scalar 
             tp_layouts[tp_layout_of(self)].name, tp_layouts[tp_layout_of(other)].name);
     bool same;
     tp_dtype dtype = common_dtype(self, other);
-    if (dtype == TP_NO_DTYPE || tp__same_pattern(self, other, &same) < 0) return NULL;
-    if (same) {
+    int apart = dtype == TP_NO_DTYPE ? -1 : stays_apart(self, other);
+    if (apart < 0 || tp__same_pattern(self, other, &same) < 0) return NULL;
+    if (same && !apart) {
         tp_autoref *a = tp__layout_values(self), *b = tp__layout_values(other);
         tp_autoref *more = a && b ? scaled(b, alpha, dtype) : NULL;
         return like_steal(self, more ? tp_add_Tensor(a, more, TP_SCALAR_I(1)) : NULL);
@@ -101,7 +110,7 @@ static tp_tensor *add_sparse(tp_tensor *self, tp_tensor *other, const tp_scalar 
     tp_autoref *joined = tp_make_coo_steal(tp_cat((tp_tensors){(tp_tensor *[]){a.indices, b.indices}, 2}, 1),
                                            tp_cat((tp_tensors){(tp_tensor *[]){first, second}, 2}, 0), tp_sizes(self),
                                            none && (b.indices->sizes[1] ? b : a).coalesced);
-    if (none) return tp_as_layout_steal(self, tp_take(joined));
+    if (none || apart) return joined ? tp_as_layout_steal(self, tp_take(joined)) : NULL;
     tp_autoref *sum = joined ? tp_as_layout_steal(self, tp__coalesce(joined)) : NULL;
     bool known =
         (a.coalesced && b.coalesced) || tp_layout_of(self) != TP_SPARSE_COO; /* as PyTorch: each element once */

@@ -23,6 +23,7 @@ typedef struct {
     const char *name;
     int dims;
     bool average;
+    bool volume; /* what one volume gives has the format of a batch of one, as in PyTorch: max_pool3d */
 } kind;
 
 static int check_list(const kind *k, const char *name, tp_ints v, bool may_be_empty, int64_t low) {
@@ -216,16 +217,30 @@ static int convert_and_run(const tp_pool_plan *p, pooling what, tp_tensor *sourc
 
 /* ---- the maximum ---- */
 
+/* As declare(), of a maximum or its gradient. */
+static int declare_of_max(tp_meta *m, int i, const kind *k, tp_tensor *self, tp_ints sizes, tp_dtype dtype) {
+    if (!k->volume || self->ndim != 4 || tp_is_contiguous(self)) return declare(m, i, self, sizes, dtype);
+    int64_t batch[5] = {1}, strides[5];
+    memcpy(batch + 1, sizes.data, 4 * sizeof *batch);
+    tp_autoref *one = tp_unsqueeze(self, 0);
+    if (!one) return -1;
+    bool last = tp_is_contiguous_in(one, TP_CHANNELS_LAST_3D);
+    if (tp_strides_for_format((tp_ints){batch, 5}, last ? TP_CHANNELS_LAST_3D : TP_CONTIGUOUS_FORMAT, strides) < 0)
+        return -1;
+    return tp_meta_output(m, i, sizes, (tp_ints){strides + 1, 4}, dtype, self->device);
+}
+
 static int declare_max(tp_meta *m, const kind *k, tp_tensor *self, const tp_pool_plan *p) {
     int64_t sizes[5];
     tp_ints out = sizes_of(k, self, p, sizes);
-    return declare(m, 0, self, out, (tp_dtype)self->dtype) < 0 ? -1 : declare(m, 1, self, out, TP_INT64);
+    if (declare_of_max(m, 0, k, self, out, (tp_dtype)self->dtype) < 0) return -1;
+    return declare_of_max(m, 1, k, self, out, TP_INT64);
 }
 
 static int declare_max_backward(tp_meta *m, const kind *k, tp_tensor *grad, tp_tensor *self, const tp_pool_plan *p,
                                 tp_tensor *indices) {
     if (check_gradient(k, grad, self, p) < 0 || check_indices(k, indices, grad) < 0) return -1;
-    return declare(m, 0, self, tp_sizes(self), (tp_dtype)self->dtype);
+    return declare_of_max(m, 0, k, self, tp_sizes(self), (tp_dtype)self->dtype);
 }
 
 static int max_backward(const tp_pool_plan *p, tp_tensor *grad, tp_tensor *indices, tp_tensor *grad_input) {
@@ -237,7 +252,7 @@ static int max_backward(const tp_pool_plan *p, tp_tensor *grad, tp_tensor *indic
 /* max_pool2d_with_indices(Tensor self, int[2] kernel_size, int[2] stride=[], int[2] padding=0, int[2] dilation=1, bool
  * ceil_mode=False) -> (Tensor, Tensor), and the same in three dimensions. */
 #define MAX_POOL(n)                                                                                                   \
-    static const kind max_pool##n##d = {"max_pool" #n "d", n, false};                                                 \
+    static const kind max_pool##n##d = {"max_pool" #n "d", n, false, n == 3};                                         \
     int max_pool##n##d_with_indices_meta(tp_meta *m, tp_tensor *self, tp_ints kernel_size, tp_ints stride,            \
                                          tp_ints padding, tp_ints dilation, bool ceil_mode) {                         \
         tp_pool_plan p;                                                                                               \

@@ -436,7 +436,7 @@ class _LazyConvXdMixin(LazyModuleMixin):
         if not self.has_uninitialized_params() and self.in_channels != 0:
             super().reset_parameters()  # type: ignore[misc]  # pyright: ignore[reportAttributeAccessIssue]
 
-    def initialize_parameters(self: Any, input: Tensor, *unused: Any) -> None:
+    def initialize_parameters(self: Any, input: Tensor, *unused: Any, **options: Any) -> None:
         if not self.has_uninitialized_params():
             return
         if input.dim() not in (self._dims + 1, self._dims + 2):

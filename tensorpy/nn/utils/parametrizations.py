@@ -6,6 +6,7 @@ from typing import Any
 
 from tensorpy import _C, linalg
 from tensorpy._C import Tensor
+from tensorpy._tensor.dtypes import finfo
 from tensorpy.autograd.grad_mode import no_grad
 from tensorpy.nn import functional as F
 from tensorpy.nn.modules.conv import _ConvTransposeNd
@@ -154,17 +155,17 @@ class _Orthogonal(Module):
     def forward(self, X: Tensor) -> Tensor:
         wide = X.shape[-2] < X.shape[-1]
         tall = X.mT if wide else X
-        rows, columns = tall.shape
+        rows, columns = tall.shape[-2:]
         if self.orthogonal_map == "householder":
             below = tall.tril(-1)
             q = _C._linalg.linalg_householder_product(below, 2.0 / (1.0 + (below * below).sum(-2)))
-            q = q * tall.diagonal().int()
+            q = q * _diagonal(tall).int().unsqueeze(-2)
         else:
             lower = tall.tril()
             if rows != columns:
-                lower = _C.cat([lower, lower.new_zeros(rows, rows - columns)], 1)
+                lower = _C.cat([lower, lower.new_zeros(*lower.shape[:-2], rows, rows - columns)], -1)
             skew = lower - lower.mH
-            q = (_C.matrix_exp if self.orthogonal_map == "matrix_exp" else _cayley)(skew)[:, :columns]
+            q = (_C.matrix_exp if self.orthogonal_map == "matrix_exp" else _cayley)(skew)[..., :columns]
         if "base" in self._buffers:
             q = self.base @ q
         return q.mT if wide else q
@@ -173,20 +174,48 @@ class _Orthogonal(Module):
     def right_inverse(self, Q: Tensor) -> Tensor:
         if Q.shape != self.shape:
             raise ValueError(f"Expected a matrix or batch of matrices of shape {self.shape}, got {Q.shape}.")
+        wide = Q.shape[-2] < Q.shape[-1]
+        tall = Q.mT if wide else Q
         if "base" not in self._buffers:
+            reflections = self._reflections(tall)
+            return reflections.mT if wide else reflections
+        rows, columns = tall.shape[-2:]
+        if rows != columns:
+            more = _C.randn(*tall.shape[:-2], rows, rows - columns, dtype=Q.dtype, device=Q.device)
+            self.base = _made_orthogonal(_C.cat([tall, more], -1))
+        else:
+            self.base = tall.clone() if _is_orthogonal(tall) else _made_orthogonal(tall)
+        start = _C.zeros_like(Q)
+        _diagonal(start).fill_(-1.0)  # what every map takes to the identity
+        return start
+
+    def _reflections(self, q: Tensor) -> Tensor:
+        """Of Householder reflections whose product has the columns of q; signs on the diagonal."""
+        if self.orthogonal_map != "householder":
             raise NotImplementedError(
                 "It is not possible to assign to the matrix exponential or the Cayley parametrizations when "
                 "use_trivialization=False."
             )
-        tall = Q.mT if Q.shape[-2] < Q.shape[-1] else Q
-        rows, columns = tall.shape
-        if rows != columns:
-            tall = _C.cat([tall, tall.new_empty(rows, rows - columns).normal_(0, 1)], 1)
-        q, r = _C._linalg.linalg_qr(tall)
-        self.base = q * r.diagonal().sign()
-        start = _C.zeros_like(Q)
-        start.diagonal().fill_(-1.0)  # what every map takes to the identity
-        return start
+        factors, tau = _C.geqrf(q)
+        signs = _diagonal(factors)
+        signs.sign_()
+        signs[tau == 0.0] *= -1
+        return factors
+
+
+def _diagonal(matrices: Tensor) -> Tensor:
+    return matrices.diagonal(dim1=-2, dim2=-1)
+
+
+def _is_orthogonal(q: Tensor) -> bool:
+    one = _C.eye(q.shape[-1], dtype=q.dtype, device=q.device)
+    return _C.allclose(q.mH @ q, one, atol=10.0 * q.shape[-2] * finfo(q.dtype).eps)
+
+
+def _made_orthogonal(matrices: Tensor) -> Tensor:
+    """The orthogonal factors of matrices, for a triangular factor whose diagonal is positive."""
+    factors, tau = _C.geqrf(matrices)
+    return _C._linalg.linalg_householder_product(factors, tau) * _diagonal(factors).sgn().unsqueeze(-2)
 
 
 def _cayley(skew: Tensor) -> Tensor:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from tensorpy._package import proposing as _proposing
-from tensorpy.utils.data.collate import default_collate, default_convert
+from tensorpy.utils.data._utils.collate import default_collate, default_convert
+from tensorpy.utils.data._utils.worker import get_worker_info
 from tensorpy.utils.data.dataloader import DataLoader
 from tensorpy.utils.data.datapipes.datapipe import (
     DataChunk,
@@ -38,7 +39,6 @@ from tensorpy.utils.data.sampler import (
     SubsetRandomSampler,
     WeightedRandomSampler,
 )
-from tensorpy.utils.data.worker import get_worker_info
 
 from tensorpy.utils.data import _utils as _utils  # isort: skip
 

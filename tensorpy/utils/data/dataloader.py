@@ -21,12 +21,12 @@ from typing import Any, Generic
 import tensorpy as tp
 from tensorpy._utils import ExceptionWrapper
 from tensorpy.storage.shared import forget_of
-from tensorpy.utils.data.collate import default_collate, default_convert
+from tensorpy.utils.data._utils.collate import default_collate, default_convert
+from tensorpy.utils.data._utils.worker import Exhausted, Fetcher, Resume, run
+from tensorpy.utils.data._utils.worker import get_worker_info as get_worker_info
 from tensorpy.utils.data.dataset import Dataset, IterableDataset, T_co
 from tensorpy.utils.data.graph_settings import apply_shuffle_settings, drawn_for_pipes, is_pipe
 from tensorpy.utils.data.sampler import BatchSampler, RandomSampler, Sampler, SequentialSampler, drawn_seed
-from tensorpy.utils.data.worker import Exhausted, Fetcher, Resume, run
-from tensorpy.utils.data.worker import get_worker_info as get_worker_info
 
 __all__ = ["DataLoader", "get_worker_info"]
 

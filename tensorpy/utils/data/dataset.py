@@ -95,7 +95,7 @@ def _several(dataset: Any, indices: list[int]) -> Any:
     at_once: Any = getattr(dataset, "__getitems__", None)
     samples: Any = at_once(indices) if callable(at_once) else [dataset[i] for i in indices]
     if len(samples) != len(indices):
-        raise ValueError(f"a dataset gave {len(samples)} samples for {len(indices)} indices")
+        raise ValueError(f"Nested dataset's output size mismatch. Expected {len(indices)}, got {len(samples)}")
     return samples
 
 

@@ -12,10 +12,10 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 from tensorpy import _C
-from tensorpy.utils.data.collate import default_collate
+from tensorpy.utils.data._utils.collate import default_collate
+from tensorpy.utils.data._utils.worker import get_worker_info
 from tensorpy.utils.data.datapipes.datapipe import DataChunk, IterDataPipe, functional_datapipe
 from tensorpy.utils.data.sampler import SequentialSampler
-from tensorpy.utils.data.worker import get_worker_info
 
 __all__ = [
     "Batcher",

@@ -60,8 +60,7 @@ COMMON = [
 
 # Flags for code that decides and passes arguments on: the loops are elsewhere. No call was measured to be slower than
 # with -O2, which takes half as long again; calls at a function's end stay jumps, equal ends of branches are joined.
-# Under the sanitizers -O0 halves what their build takes.
-CALM = {"release": ["-O1", "-foptimize-sibling-calls", "-fcaller-saves", "-fcrossjumping"], "asan": ["-O0"]}
+CALM = {"release": ["-O1", "-foptimize-sibling-calls", "-fcaller-saves", "-fcrossjumping"]}
 CALM_FOLDERS = ("native", "python")
 # Those of folders whose code is seldom on a call's way, or that a device's launch outweighs: small in a wheel, and soon
 # compiled in a build that stays here.
@@ -93,7 +92,7 @@ SPARE = {"release": ["-O1"]}
 
 # Flags for generated glue, which passes arguments on: more than -Os adds only size; no call was measured to be slower.
 # That of operators is a fifth of the build's time: -O1 takes a quarter less for it than -Os, for an eighth more bytes.
-GLUE = {"release": ["-Os"], "asan": CALM["asan"]}
+GLUE = {"release": ["-Os"]}
 GLUE_OPS = {**GLUE, **CALM}
 # A wheel is built once and is to be small: -Os, but for families whose calls are short, which take a twentieth longer
 # with it (`add` of one element 162 and 173 ns).
@@ -110,9 +109,9 @@ MODES = {
     "release": ["-O3", "-g1", "-fno-asynchronous-unwind-tables", "-ffunction-sections", "-fdata-sections"],
     "debug": ["-O1", "-g", "-DTENSORPY_DEBUG"],
     "tsan": ["-O0", "-g1", "-DTENSORPY_DEBUG", "-fsanitize=thread"],  # for a few C tests: what compiles fast
-    "asan": [
-        "-O1",
-        "-g",
+    "asan": [  # what compiles fast, too: optimized, each check of a loop would be one in every copy of its body
+        "-O0",
+        "-g1",
         "-DTENSORPY_DEBUG",
         "-fsanitize=address,undefined",
         "-fno-sanitize-recover=undefined",

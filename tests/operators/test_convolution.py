@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import itertools
-import os
-import subprocess
-import sys
 
 import numpy as np
 import pytest
+from programs import LESSER, on_lesser_cpu
 from test_products import check_gradients
 
 import tensorpy as tp
@@ -212,14 +210,9 @@ def test_threads_change_nothing(x_shape, w_shape, options):
             np.testing.assert_array_equal(one, two)
 
 
-@pytest.mark.parametrize("capability", ["avx2", "baseline"])
+@pytest.mark.parametrize("capability", LESSER)
 def test_in_registers_of_lesser_cpus(capability):
-    """A level above the CPU's own is the CPU's own, which is tested twice then."""
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", __file__]
-    chosen = ["-k", "(in_registers or no_number) and not lesser"]
-    environment = {**os.environ, "TENSORPY_CPU_CAPABILITY": capability}
-    done = subprocess.run([*command, *chosen], env=environment, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stdout[-4000:]
+    on_lesser_cpu(capability, __file__, "(in_registers or no_number) and not lesser")
 
 
 @pytest.mark.parametrize(("size", "stride", "groups"), [(7, 1, 1), (28, 2, 1), (7, 1, 2)])

@@ -53,15 +53,12 @@ def generate_into(out: Path) -> None:
     from codegen.errors import YamlError, YamlErrors
     from codegen.sources import check_sources
 
-    for other in (ROOT / "build").glob("*/gen"):
-        if files := stamp.files(other, inputs):
-            write_changed(out, files)
-            stamp.write(out, inputs, files)
-            return
+    files = stamp.built(ROOT, inputs)
     try:
-        catalog = load_catalog(ROOT / "yaml")
-        check_sources(catalog, ROOT / "csrc")
-        files = generate(catalog, fork=True)
+        if not files:
+            catalog = load_catalog(ROOT / "yaml")
+            check_sources(catalog, ROOT / "csrc")
+            files = generate(catalog, fork=True)
     except (YamlError, YamlErrors) as error:
         sys.exit(str(error))
     write_changed(out, files)

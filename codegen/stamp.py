@@ -51,9 +51,12 @@ def is_fresh(out: Path, inputs: str) -> bool:
     return bool(_names(out, inputs))
 
 
-def files(out: Path, inputs: str) -> dict[str, str]:
-    """The texts of what `out` has of these inputs; none where it is of others."""
-    return {name: (out / name).read_text() for name in _names(out, inputs)}
+def built(root: Path, inputs: str) -> dict[str, str]:
+    """The texts that a build of the tree at `root`, of any mode, has of these inputs; none where no build has them."""
+    for out in (root / "build").glob("*/gen"):
+        if names := _names(out, inputs):
+            return {name: (out / name).read_text() for name in names}
+    return {}
 
 
 def write(out: Path, inputs: str, names: Iterable[str]) -> None:

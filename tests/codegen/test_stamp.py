@@ -43,12 +43,11 @@ def test_what_is_fresh(tree: Path) -> None:
     out = tree / "gen"
     out.mkdir()
     assert not stamp.is_fresh(out, "a")
-    (out / "one.c").write_text("int one;")
+    (out / "one.c").write_text("")
     stamp.write(out, "a", ["one.c"])
     assert stamp.is_fresh(out, "a") and not stamp.is_fresh(out, "b")
-    assert stamp.files(out, "a") == {"one.c": "int one;"} and stamp.files(out, "b") == {}
     (out / "one.c").unlink()
-    assert not stamp.is_fresh(out, "a") and stamp.files(out, "a") == {}
+    assert not stamp.is_fresh(out, "a")
 
 
 def test_another_build_has_what_was_generated(tree: Path) -> None:

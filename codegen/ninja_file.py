@@ -103,6 +103,10 @@ LONG_OF_THESE = ("factory_like", "pointwise_bessel", "pointwise_polynomial", "po
 GLUE_TUNED = ["-mtune-ctrl=^sse_unaligned_load_optimal,^sse_unaligned_store_optimal"]
 GLUE_FOLDERS = ("gen", "ops", "python")
 
+# Under the sanitizers products of matrices take twice as long with -O0, and their loops are soon compiled.
+PRODUCTS = {"asan": ["-O1"]}
+PRODUCT_LOOPS = ("panels_loops", "sgemm_loops")
+
 SYMBOLS = ".debug"  # after the module's name
 
 MODES = {
@@ -332,6 +336,8 @@ def _units(options: Options) -> tuple[list[Unit], list[Unit]]:
         elif folder == "cpu" and "TP_CAP(" in text and _PER_CAPABILITY.search(text):
             for capability in for_cpus.compiled:
                 extra = [*CAPABILITY_FLAGS[capability], f"-DTP_CAPABILITY={capability}"]
+                if source.stem in PRODUCT_LOOPS:
+                    extra += PRODUCTS.get(options.mode, [])
                 old = capability == "baseline" and len(for_cpus.compiled) > 1
                 kind = capability
                 if capability in for_cpus.spare and options.mode in SPARE:

@@ -43,7 +43,7 @@ def ninja_command() -> list[str]:
 
 
 def generate_into(out: Path) -> None:
-    """What the YAML makes, unless it lies there already."""
+    """What the YAML makes, unless it lies there already; what another mode's build has of the same YAML is copied."""
     from codegen import stamp
 
     inputs = stamp.digest(ROOT)
@@ -53,10 +53,12 @@ def generate_into(out: Path) -> None:
     from codegen.errors import YamlError, YamlErrors
     from codegen.sources import check_sources
 
+    files = stamp.built(ROOT, inputs)
     try:
-        catalog = load_catalog(ROOT / "yaml")
-        check_sources(catalog, ROOT / "csrc")
-        files = generate(catalog, fork=True)
+        if not files:
+            catalog = load_catalog(ROOT / "yaml")
+            check_sources(catalog, ROOT / "csrc")
+            files = generate(catalog, fork=True)
     except (YamlError, YamlErrors) as error:
         sys.exit(str(error))
     write_changed(out, files)

@@ -60,8 +60,7 @@ COMMON = [
 
 # Flags for code that decides and passes arguments on: the loops are elsewhere. No call was measured to be slower than
 # with -O2, which takes half as long again; calls at a function's end stay jumps, equal ends of branches are joined.
-# Under the sanitizers -O0 halves what their build takes.
-CALM = {"release": ["-O1", "-foptimize-sibling-calls", "-fcaller-saves", "-fcrossjumping"], "asan": ["-O0"]}
+CALM = {"release": ["-O1", "-foptimize-sibling-calls", "-fcaller-saves", "-fcrossjumping"]}
 CALM_FOLDERS = ("native", "python")
 # Those of folders whose code is seldom on a call's way, or that a device's launch outweighs: small in a wheel, and soon
 # compiled in a build that stays here.
@@ -93,7 +92,7 @@ SPARE = {"release": ["-O1"]}
 
 # Flags for generated glue, which passes arguments on: more than -Os adds only size; no call was measured to be slower.
 # That of operators is a fifth of the build's time: -O1 takes a quarter less for it than -Os, for an eighth more bytes.
-GLUE = {"release": ["-Os"], "asan": CALM["asan"]}
+GLUE = {"release": ["-Os"]}
 GLUE_OPS = {**GLUE, **CALM}
 # A wheel is built once and is to be small: -Os, but for families whose calls are short, which take a twentieth longer
 # with it (`add` of one element 162 and 173 ns).
@@ -104,15 +103,19 @@ LONG_OF_THESE = ("factory_like", "pointwise_bessel", "pointwise_polynomial", "po
 GLUE_TUNED = ["-mtune-ctrl=^sse_unaligned_load_optimal,^sse_unaligned_store_optimal"]
 GLUE_FOLDERS = ("gen", "ops", "python")
 
+# Under the sanitizers products of matrices take twice as long with -O0, and their loops are soon compiled.
+PRODUCTS = {"asan": ["-O1"]}
+PRODUCT_LOOPS = ("panels_loops", "sgemm_loops")
+
 SYMBOLS = ".debug"  # after the module's name
 
 MODES = {
     "release": ["-O3", "-g1", "-fno-asynchronous-unwind-tables", "-ffunction-sections", "-fdata-sections"],
     "debug": ["-O1", "-g", "-DTENSORPY_DEBUG"],
     "tsan": ["-O0", "-g1", "-DTENSORPY_DEBUG", "-fsanitize=thread"],  # for a few C tests: what compiles fast
-    "asan": [
-        "-O1",
-        "-g",
+    "asan": [  # what compiles fast, too: optimized, each check of a loop would be one in every copy of its body
+        "-O0",
+        "-g1",
         "-DTENSORPY_DEBUG",
         "-fsanitize=address,undefined",
         "-fno-sanitize-recover=undefined",
@@ -333,6 +336,8 @@ def _units(options: Options) -> tuple[list[Unit], list[Unit]]:
         elif folder == "cpu" and "TP_CAP(" in text and _PER_CAPABILITY.search(text):
             for capability in for_cpus.compiled:
                 extra = [*CAPABILITY_FLAGS[capability], f"-DTP_CAPABILITY={capability}"]
+                if source.stem in PRODUCT_LOOPS:
+                    extra += PRODUCTS.get(options.mode, [])
                 old = capability == "baseline" and len(for_cpus.compiled) > 1
                 kind = capability
                 if capability in for_cpus.spare and options.mode in SPARE:

@@ -37,13 +37,26 @@ def digest(root: Path) -> str:
     return found.hexdigest()
 
 
-def is_fresh(out: Path, inputs: str) -> bool:
-    """Whether `out` has every file that was made of these inputs."""
+def _names(out: Path, inputs: str) -> list[str]:
+    """The files that were made of these inputs, if `out` has them all."""
     stamp = out / STAMP
     if not stamp.exists():
-        return False
+        return []
     made_of, *names = stamp.read_text().splitlines()
-    return made_of == inputs and all((out / name).exists() for name in names)
+    return names if made_of == inputs and all((out / name).exists() for name in names) else []
+
+
+def is_fresh(out: Path, inputs: str) -> bool:
+    """Whether `out` has every file that was made of these inputs."""
+    return bool(_names(out, inputs))
+
+
+def built(root: Path, inputs: str) -> dict[str, str]:
+    """The texts that a build of the tree at `root`, of any mode, has of these inputs; none where no build has them."""
+    for out in (root / "build").glob("*/gen"):
+        if names := _names(out, inputs):
+            return {name: (out / name).read_text() for name in names}
+    return {}
 
 
 def write(out: Path, inputs: str, names: Iterable[str]) -> None:

@@ -121,6 +121,14 @@ def pytest_collection_finish(session: pytest.Session) -> None:
     gc.freeze()
 
 
+@pytest.fixture(scope="module", autouse=True)
+def what_a_file_leaves_is_kept() -> Iterator[None]:
+    """Nor is what its tests imported and what the table drew for them, which is as much again."""
+    yield
+    gc.collect()
+    gc.freeze()
+
+
 class Watcher:
     """Names the test that is running when it takes long."""
 

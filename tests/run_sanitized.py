@@ -39,6 +39,7 @@ def runtime(name: str) -> str:
 def main() -> int:
     environment = os.environ | {
         "TENSORPY_BUILD": "asan",
+        "TENSORPY_CAPABILITIES": "baseline",  # the loops that can run here, which tests ask for one by one
         "ASAN_OPTIONS": ":".join(
             ["detect_leaks=0", "detect_odr_violation=0", "allocator_may_return_null=1", "max_allocation_size_mb=4096"]
         ),

@@ -4,7 +4,8 @@
  * Quicksort in place, whose parts are packed by permutation of vectors, and whose ends go through a bitonic network in
  * registers (Blacher, Giesen and Kuehne, Fast and Robust Vectorized In-Place Sorting of Primitive Types, SEA 2021). A
  * word of a block of `rows` vectors is at place lane * rows + row in the order of the network, so that exchanges within
- * a lane, which are most, need no permutation. Equal words are not told apart. */
+ * a lane, which are most, need no permutation. Equal words are not told apart. A loop's bound is a variable, since gcc
+ * warns where a sanitizer's check of a division comes between a condition and what is said of its loop. */
 
 #define ROWS 16                /* vectors of the largest block */
 #define LARGEST (ROWS * LANES) /* its words */
@@ -23,7 +24,7 @@ TP_INLINE void NAME(sort_within_lanes)(VECTOR *v, int rows) {
 #pragma GCC unroll 16
         for (int at = 0; at < rows; at += k)
 #pragma GCC unroll 16
-            for (int i = 0; i < k / 2; i++) NAME(exchange_lanes)(v + at + i, v + at + k - 1 - i);
+            for (int i = 0, half = k / 2; i < half; i++) NAME(exchange_lanes)(v + at + i, v + at + k - 1 - i);
         NAME(exchange_within_lanes)(v, rows, k / 4);
     }
 }
@@ -31,7 +32,7 @@ TP_INLINE void NAME(sort_within_lanes)(VECTOR *v, int rows) {
 /* Runs of `lanes` / 2 sorted lanes become runs of twice as many: each word meets the one at the mirrored place. */
 TP_INLINE void NAME(merge_lanes)(VECTOR *v, int rows, int lanes) {
 #pragma GCC unroll 16
-    for (int r = 0; r < rows / 2; r++) {
+    for (int r = 0, half = rows / 2; r < half; r++) {
         VECTOR a = v[r], b = v[rows - 1 - r];
         v[r] = NAME(keep)(a, NAME(swap_lanes)(b, lanes - 1), lanes / 2);
         v[rows - 1 - r] = NAME(keep)(b, NAME(swap_lanes)(a, lanes - 1), lanes / 2);

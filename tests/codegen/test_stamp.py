@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import runpy
 from pathlib import Path
 
 import pytest
@@ -47,3 +48,19 @@ def test_what_is_fresh(tree: Path) -> None:
     assert stamp.is_fresh(out, "a") and not stamp.is_fresh(out, "b")
     (out / "one.c").unlink()
     assert not stamp.is_fresh(out, "a")
+
+
+def test_another_build_has_what_was_generated(tree: Path) -> None:
+    """The tree's YAML is none that the generator would take."""
+    setup = runpy.run_path(str(Path(__file__).resolve().parents[2] / "setup.py"), run_name="setup")
+    generate = setup["generate_into"]
+    generate.__globals__["ROOT"] = tree
+    first, second = (tree / "build" / mode / "gen" for mode in ("release", "asan"))
+    (first / "ops").mkdir(parents=True)
+    (first / "ops" / "f.c").write_text("int f;")
+    stamp.write(first, stamp.digest(tree), ["ops/f.c"])
+    generate(second)
+    assert (second / "ops" / "f.c").read_text() == "int f;" and stamp.is_fresh(second, stamp.digest(tree))
+    (tree / "codegen/a.py").write_text("A = 2\n")
+    with pytest.raises(SystemExit):
+        generate(second)

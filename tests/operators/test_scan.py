@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
-
 import numpy as np
 import pytest
+from programs import LESSER, on_lesser_cpu
 from test_reduce import check_gradient, layouts, sample
 
 import tensorpy as tp
@@ -28,12 +25,9 @@ def test_running(name, dtype):
                 assert mine.numpy().dtype == theirs.dtype
 
 
-@pytest.mark.parametrize("capability", ["avx2", "baseline"])
+@pytest.mark.parametrize("capability", LESSER)
 def test_on_lesser_cpus(capability):
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", __file__, "-k", "running or exact"]
-    environment = {**os.environ, "TENSORPY_CPU_CAPABILITY": capability}
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stdout[-4000:]
+    on_lesser_cpu(capability, __file__, "running or exact")
 
 
 def test_inplace_out_and_dtype():

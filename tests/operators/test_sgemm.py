@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import os
 import random
-import subprocess
-import sys
 
 import numpy as np
 import pytest
+from programs import LESSER, on_lesser_cpu
 
 import tensorpy as tp
 
@@ -101,9 +99,6 @@ def test_in_registers_infinities_stay_in_their_rows() -> None:
     assert c.eq(40).all()
 
 
-@pytest.mark.parametrize("capability", ["avx2", "baseline"])
+@pytest.mark.parametrize("capability", LESSER)
 def test_lesser_capabilities(capability: str) -> None:
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", __file__, "-k", "in_registers"]
-    environment = {**os.environ, "TENSORPY_CPU_CAPABILITY": capability}
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stdout[-4000:]
+    on_lesser_cpu(capability, __file__, "in_registers")

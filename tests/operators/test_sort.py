@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
-
 import numpy as np
 import pytest
+from programs import LESSER, on_lesser_cpu
 
 import tensorpy as tp
 
@@ -118,12 +115,9 @@ def test_wide_keys_of_lines(kind, n, descending):
     np.testing.assert_array_equal(values.numpy(), np.take_along_axis(x, wanted, -1))
 
 
-@pytest.mark.parametrize("capability", ["avx2", "baseline"])
+@pytest.mark.parametrize("capability", LESSER)
 def test_on_lesser_cpus(capability):
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", __file__, "-k", "lines and not lesser"]
-    environment = {**os.environ, "TENSORPY_CPU_CAPABILITY": capability}
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stdout[-4000:]
+    on_lesser_cpu(capability, __file__, "lines and not lesser")
 
 
 def test_msort_has_the_gradient_of_sort():

@@ -6,6 +6,7 @@ mypy and pyright they are skipped; `make lint` installs both and runs them.
 
 from __future__ import annotations
 
+import functools
 import importlib
 import json
 import os
@@ -15,6 +16,7 @@ import shutil
 import subprocess
 import sys
 import venv
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -26,6 +28,11 @@ ROOT = Path(__file__).resolve().parent.parent.parent
 TYPING = ROOT / "tests" / "typing"
 EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
 TOOLS = ("mypy", "pyright")
+
+
+# Modules whose functions are asked for their types, and names whose types are not known: they refuse, or are kernels.
+TYPED = "nn.functional nn.init nn.utils autograd.functional utils.data sparse masked overrides library func amp"
+UNTYPED = {"sparse.solve", "sparse.spsolve", "library.fallthrough_kernel"}
 
 
 class Wheel:
@@ -59,34 +66,50 @@ def python(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
     return folder / "bin" / "python"
 
 
-def strict(tool: str, python: Path, folder: Path, files: list[str]) -> list[tuple[str, int, str]]:
-    """(file, line, message) of all that a checker says in its strict mode."""
-    return check(tool, python, folder, files, ["--strict"], {"typeCheckingMode": "strict"})
+Found = list[tuple[str, int, str]]  # (file, line, message)
+Checked = Callable[[str], tuple[Found, str]]
+# What examples import beside tensorpy is not installed here, so that its types are unknown.
+UNKNOWN = ("MissingImports", "MissingModuleSource", "UnknownMemberType", "UnknownVariableType", "UnknownArgumentType")
+STRICT = "# pyright: strict\n"
+EXAMPLE = f"# pyright: strict, {', '.join(f'report{rule}=false' for rule in UNKNOWN)}\n"
 
 
-def check(
-    tool: str, python: Path, folder: Path, files: list[str], flags: list[str], config: dict[str, object]
-) -> list[tuple[str, int, str]]:
-    pytest.importorskip(tool)
-    if tool == "mypy":
-        command = ["--config-file", "", "--python-executable", str(python), "--hide-error-context", *flags, *files]
-    else:
-        (folder / "pyrightconfig.json").write_text(json.dumps({"include": files, **config}))
-        command = ["--pythonpath", str(python)]
-    alone = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
-    done = subprocess.run([sys.executable, "-m", tool, *command], cwd=folder, capture_output=True, text=True, env=alone)
-    assert done.returncode in (0, 1), done.stdout + done.stderr
-    found = re.findall(r"(\w+\.py):(\d+)(?::\d+)?(?: -|:) error: (.*)", done.stdout)
-    assert bool(found) == bool(done.returncode), done.stdout
-    return [(name, int(line), message) for name, line, message in found]
+@pytest.fixture(scope="module")
+def checked(python: Path) -> Checked:
+    """What a checker, in its strict mode, says of all programs: reading the package is most of its time.
+
+    A file says at its end how it is checked, so that its lines are those of the original.
+    """
+    folder = python.parents[2] / "programs"
+    folder.mkdir()
+    for name in ("programs.py", "mistakes.py"):
+        (folder / name).write_text((TYPING / name).read_text() + STRICT)
+    for path in EXAMPLES:
+        (folder / path.name).write_text(path.read_text() + EXAMPLE)
+    (folder / "names.py").write_text(asked_types())
+
+    @functools.cache
+    def check(tool: str) -> tuple[Found, str]:
+        pytest.importorskip(tool)
+        options = ["--pythonpath", str(python)]
+        if tool == "mypy":
+            options = ["--config-file", "", "--python-executable", str(python), "--hide-error-context"]
+            options += ["--strict", "--ignore-missing-imports"]
+            options += sorted(path.name for path in folder.glob("*.py") if path.name != "names.py")
+        alone = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+        command = [sys.executable, "-m", tool, *options]
+        done = subprocess.run(command, cwd=folder, capture_output=True, text=True, env=alone)
+        assert done.returncode in (0, 1), done.stdout + done.stderr
+        found = re.findall(r"(\w+\.py):(\d+)(?::\d+)?(?: -|:) error: (.*)", done.stdout)
+        assert bool(found) == bool(done.returncode), done.stdout
+        return [(name, int(line), message) for name, line, message in found], done.stdout
+
+    return check
 
 
 @pytest.mark.parametrize("tool", TOOLS)
-def test_typical_programs_pass_and_typical_mistakes_are_seen(tool: str, python: Path, tmp_path: Path) -> None:
-    files = ["programs.py", "mistakes.py"]
-    for name in files:
-        shutil.copy(TYPING / name, tmp_path)
-    found = strict(tool, python, tmp_path, files)
+def test_typical_programs_pass_and_typical_mistakes_are_seen(tool: str, checked: Checked) -> None:
+    found, _ = checked(tool)
     assert [f for f in found if f[0] == "programs.py"] == []
     seen = {line for name, line, _ in found if name == "mistakes.py"}
     lines = enumerate((TYPING / "mistakes.py").read_text().splitlines(), 1)
@@ -97,24 +120,14 @@ def test_typical_programs_pass_and_typical_mistakes_are_seen(tool: str, python: 
 
 
 @pytest.mark.parametrize("tool", TOOLS)
-def test_examples_use_what_is_there(tool: str, python: Path, tmp_path: Path) -> None:
-    """In the strict modes. What they import beside tensorpy is not installed here, so that its types are unknown."""
-    names = [path.name for path in EXAMPLES]
-    for path in EXAMPLES:
-        shutil.copy(path, tmp_path)
-    flags = ["--strict", "--ignore-missing-imports"]
-    quiet = ("MissingImports", "MissingModuleSource", "UnknownMemberType", "UnknownVariableType", "UnknownArgumentType")
-    options = {"typeCheckingMode": "strict", **{f"report{rule}": "none" for rule in quiet}}
-    assert check(tool, python, tmp_path, names, flags, options) == []
+def test_examples_use_what_is_there(tool: str, checked: Checked) -> None:
+    """In the strict modes."""
+    names = {path.name for path in EXAMPLES}
+    assert [f for f in checked(tool)[0] if f[0] in names] == []
 
 
-# Modules whose functions are asked for their types, and names whose types are not known: they refuse, or are kernels.
-TYPED = "nn.functional nn.init nn.utils autograd.functional utils.data sparse masked overrides library func amp"
-UNTYPED = {"sparse.solve", "sparse.spsolve", "library.fallthrough_kernel"}
-
-
-def test_every_function_has_a_type(python: Path, tmp_path: Path) -> None:
-    """A name that is Any is called with whatever a program gives, and what it gives is Any."""
+def asked_types() -> str:
+    """A program in which each public function is asked for its type."""
     names = {f"tp.{name}" for name in tp.__all__ if callable(getattr(tp, name))}
     for module in TYPED.split():
         found = importlib.import_module(f"tensorpy.{module}")
@@ -123,13 +136,14 @@ def test_every_function_has_a_type(python: Path, tmp_path: Path) -> None:
         names |= {f"tp.{module}.{n}" for n in own if callable(getattr(found, n)) and f"{module}.{n}" not in UNTYPED}
     imports = "".join(f"import tensorpy.{module}\n" for module in TYPED.split())
     asked = "".join(f"reveal_type({name})\n" for name in sorted(names))
-    (tmp_path / "names.py").write_text(f"import tensorpy as tp\n{imports}{asked}")
-    pytest.importorskip("pyright")
-    command = [sys.executable, "-m", "pyright", "--pythonpath", str(python), "names.py"]
-    alone = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, env=alone)
-    types = dict(re.findall(r'Type of "([^"]+)" is "(.*)"', done.stdout))
-    assert len(types) > 0.9 * len(names) > 900, done.stdout[:2000]
+    return f"import tensorpy as tp\n{imports}{asked}"
+
+
+def test_every_function_has_a_type(checked: Checked) -> None:
+    """A name that is Any is called with whatever a program gives, and what it gives is Any."""
+    _, said = checked("pyright")
+    types = dict(re.findall(r'Type of "([^"]+)" is "(.*)"', said))
+    assert len(types) > 0.9 * asked_types().count("reveal_type") > 900, said[:2000]
     assert [name for name, type_ in types.items() if type_ in ("Any", "Unknown", "(...) -> Any")] == []
 
 

@@ -10,6 +10,7 @@ from typing import Any
 from tensorpy import _C, _dynamo
 from tensorpy._dynamo import utils
 from tensorpy._logging._internal import trace_log
+from tensorpy.autograd.grad_mode import set_grad_enabled
 from tensorpy.testing._internal import common_utils
 
 
@@ -36,7 +37,7 @@ class TestCase(_tools().TestCase):  # type: ignore[misc]
         _dynamo.reset()
         utils.counters.clear()
         super().tearDown()
-        _C.set_grad_enabled(self._grad_before)
+        set_grad_enabled(self._grad_before)
 
 
 def run_tests(needs: str | tuple[str, ...] = ()) -> None:

@@ -230,7 +230,8 @@ class NumberPair(Pair):
 
     def _to_number(self, number_like: Any, *, id: tuple[Any, ...]) -> Any:
         if isinstance(number_like, _numpys("number")):
-            return number_like.item()
+            number: Any = number_like
+            return number.item()
         if not isinstance(number_like, self._NUMBER_TYPES):
             raise ErrorMeta(TypeError, f"Unknown number type {type(number_like)}.", id=id)
         return number_like

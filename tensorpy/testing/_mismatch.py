@@ -37,8 +37,8 @@ def of_numbers(actual: Any, expected: Any, gap: Any, rtol: float, atol: float, n
 def of_tensors(actual: Tensor, expected: Tensor, matches: Tensor, rtol: float, atol: float, names: Names = None) -> str:
     """That two tensors differ where `matches` is False: how many elements, and where they do most."""
     if not matches.dim():
-        a, b = actual.item(), expected.item()
-        return of_numbers(a, b, abs(a - b), rtol, atol, names)
+        x, y = actual.item(), expected.item()
+        return of_numbers(x, y, abs(x - y), rtol, atol, names)
     shape, total = tuple(matches.shape), matches.numel()
     kind, absolute, proportional = _allowed(rtol, atol)
     a, b, matches = actual.detach().reshape(-1), expected.detach().reshape(-1), matches.reshape(-1)

@@ -235,3 +235,16 @@ def test_precisions_are_inherited_as_pytorchs() -> None:
             for step in reset:
                 for lib in (tp, torch):
                     exec(step, {"lib": lib})
+
+
+def test_views_among_operators_are_pytorchs() -> None:
+    torch = pytest.importorskip("torch")
+    wrong, seen = [], 0
+    for whole in torch._C._dispatch_get_all_op_names():
+        name, _, overload = whole.removeprefix("aten::").partition(".")
+        ours, theirs = (getattr(lib.ops.aten, name, None) for lib in (tp, torch))
+        ours, theirs = (getattr(packet, overload or "default", None) for packet in (ours, theirs))
+        if whole.startswith("aten::") and ours is not None and theirs is not None:
+            seen += 1
+            wrong += [whole] if ours.is_view != theirs.is_view else []
+    assert wrong == [] and seen > 2000

@@ -47,12 +47,12 @@ LAYERS = {
         backends._generated quantization nn.quantized nn.intrinsic nn.qat nn.quantizable utils.data utils.viz
     """,
     "tools: what looks at all of these, or stands for something else": """
-        library _library _custom_ops _decomp _subclasses distributed._functional_collectives _functorch.aot_autograd
-        _functorch.compilers _functorch.partitioners _dynamo.backends.common _dynamo.test_case
-        distributed.nn distributed.checkpoint distributed._composable distributed.fsdp distributed._tensor
-        distributed.tensor distributed.timeline distributed.algorithms._checkpoint
-        export testing backends utils jit _jit_internal onnx hub mps mtia xpu __config__ _as_torch run
-        cuda.memory cuda.nccl cuda.streams
+        library _library _custom_op _custom_ops _decomp _subclasses distributed._functional_collectives
+        _functorch.aot_autograd _functorch.compilers _functorch.partitioners _dynamo.backends.common
+        _dynamo.test_case distributed.nn distributed.checkpoint distributed._composable distributed.fsdp
+        distributed._tensor distributed.tensor distributed.timeline distributed.algorithms._checkpoint export
+        testing backends utils jit _jit_internal onnx hub mps mtia xpu __config__ _as_torch run cuda.memory
+        cuda.nccl cuda.streams
     """,
 }
 

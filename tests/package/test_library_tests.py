@@ -289,7 +289,7 @@ def test_samples_come_after_a_seed_of_the_tests_own() -> None:
         def test_it(self) -> None:
             samples = common.TrackedInputIter((tp.rand(1).item() for _ in range(2)), "sample")
             drawn.append([*samples])
-            assert common.get_tracked_input() == (1, drawn[-1][1], "sample")
+            assert common.get_tracked_input() == common.TrackedInput(1, drawn[-1][1], "sample")
 
         def test_only(self) -> None:
             assert [*common.TrackedInputIter("abc", "sample", restrict_to_index=1)] == ["b"]
@@ -321,3 +321,14 @@ def test_matrices_are_well_posed() -> None:
         assert a.dtype == dtype and (values[..., :-1] - values[..., 1:] > 0.1).all() and (values > 0.4).all()
         b = common.random_well_conditioned_matrix(2, 4, 3, dtype=dtype, device="cpu")
         assert b.shape == (2, 4, 3) and ((tp.linalg.svdvals(b) - 1).abs() < 0.01).all()
+
+
+def test_kernels_of_custom_operators_run_without_a_graph() -> None:
+    @tp.library.custom_op("tools::total", mutates_args=())
+    def total(x: tp.Tensor) -> tp.Tensor:
+        return tp.tensor(x.numpy().sum())
+
+    x = tp.ones(3, requires_grad=True)
+    assert total(x).requires_grad and total(x).item() == 3
+    with pytest.raises(RuntimeError, match="derivative for tools::total is not implemented"):
+        total(x).backward()

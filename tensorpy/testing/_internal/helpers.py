@@ -8,9 +8,10 @@ import sys
 import unittest
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 from unittest.mock import MagicMock
 
 from tensorpy import _C, __future__, linalg
@@ -36,7 +37,8 @@ def extract_test_fn() -> Any:
     return None
 
 
-class TrackedInput(NamedTuple):
+@dataclass(frozen=True)
+class TrackedInput:
     """The sample that a test is at."""
 
     index: int

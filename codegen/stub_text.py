@@ -142,6 +142,7 @@ class OpOverload:
     _name: str
     _own_name: str
     _defined_in_python: builtins.bool
+    is_view: builtins.bool
     @property
     def namespace(self) -> str: ...
     @property

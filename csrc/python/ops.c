@@ -249,6 +249,10 @@ static PyObject *overload_str(PyObject *o) {
     return PyUnicode_FromFormat("%s.%s.%s", space, name, info->overload[0] ? info->overload : "default");
 }
 
+static PyObject *overload_is_view(PyObject *o, void *unused TP_UNUSED) {
+    return PyBool_FromLong(tp_viewed_argument(((py_overload *)o)->op) >= 0);
+}
+
 /* Members of tensorpy.Tag (tensorpy/_library/tags.py). */
 static PyObject *overload_tags(PyObject *o, void *unused TP_UNUSED) {
     PyObject *module = PyImport_ImportModule("tensorpy._library.tags"), *list = module ? PyList_New(0) : NULL;
@@ -277,6 +281,7 @@ static PyGetSetDef getset[] = {
     {"namespace", overload_namespace, NULL, "\"aten\".", NULL},
     {"overloadpacket", overload_packet, NULL, "All overloads of the operator.", NULL},
     {"_overloadname", overload_overload, NULL, "The overload's name, or \"default\".", NULL},
+    {"is_view", overload_is_view, NULL, "Whether results share an argument's memory, and none is written.", NULL},
     {"tags", overload_tags, NULL, "The operator's tags.", NULL},
     {NULL, NULL, NULL, NULL, NULL},
 };

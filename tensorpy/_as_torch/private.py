@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import importlib
 import sys
 import weakref
 from collections.abc import Callable
@@ -66,6 +67,22 @@ def _assert_async(input: Any, assert_msg: str = "Expected Tensor with single non
 def _infer_size(a: Any, b: Any) -> Any:
     """The shape that two broadcast to."""
     return (_C.empty(a, device="meta") + _C.empty(b, device="meta")).shape
+
+
+def _gather_traceback(python: bool = False, script: bool = False, cpp: bool = False) -> list[dict[str, Any]]:
+    """Where the program is, the innermost call first: Python's frames alone are known."""
+    frame = sys._getframe(1) if python else None
+    found = []
+    while frame is not None:
+        code = frame.f_code
+        found.append({"name": code.co_name, "filename": code.co_filename, "line": frame.f_lineno})
+        frame = frame.f_back
+    return found
+
+
+def _symbolize_tracebacks(tracebacks: Any) -> list[Any]:
+    """The frames of what _gather_traceback gave: the same lists."""
+    return list(tracebacks)
 
 
 class _WeakTensorRef:
@@ -213,6 +230,19 @@ def _distributed(name: str) -> Any:
     raise AttributeError(f"module 'torch._C._distributed_c10d' has no attribute {name!r}", name=name)
 
 
+# Names of torch._C that a module has, which is loaded when one is asked for.
+_LATER = dict.fromkeys(("ScriptFunction", "ScriptMethod", "ScriptDict", "ScriptList"), "jit")
+
+
+def _later(name: str) -> Any:
+    """A name of torch._C: from the module that has it."""
+    if name not in _LATER:
+        raise AttributeError(f"module 'torch._C' has no attribute {name!r}", name=name, obj=_C)
+    found = getattr(importlib.import_module(f"tensorpy.{_LATER[name]}"), name)
+    setattr(_C, name, found)
+    return found
+
+
 def _found_elsewhere(name: str, find: Callable[[str], Any]) -> ModuleType:
     """A module whose names a function finds; those of PyTorch's that are not there are what they are in any module."""
     module = ModuleType(name)
@@ -301,6 +331,12 @@ def _get_device_module(device_type: str) -> Any:
     return module
 
 
+def _is_privateuse1_backend_available() -> bool:
+    """Whether there is a device of the kind that a program called its own."""
+    module = getattr(tensorpy, _privateuse1(), None)
+    return bool(getattr(module, "is_available", _no)())
+
+
 def _get_available_device_type() -> str | None:
     """The kind of device beside the CPU, by the name that programs call it; None if there is none."""
     for kind in ("cuda", _privateuse1()):
@@ -333,7 +369,7 @@ def _set_neg(tensor: Any, whether: bool) -> None:
 
 
 # Programs name them in hints, and ask whether a number is one.
-_CLASSES = ("PyTorchFileReader", "PyTorchFileWriter", "SymInt", "SymFloat", "SymBool")
+_CLASSES = ("PyTorchFileReader", "PyTorchFileWriter", "ScriptObject", "SymInt", "SymFloat", "SymBool")
 
 _NAMES = {
     "DispatchKey": _Key(),
@@ -413,13 +449,17 @@ def install() -> None:
     setattr(tensorpy, "_assert_async", _assert_async)  # noqa: B010
     for name, value in _FUNCTIONAL.items():
         setattr(tensorpy, name, value)
-    for ask in (_get_device_module, _get_available_device_type):
+    for ask in (_get_device_module, _get_available_device_type, _is_privateuse1_backend_available):
         setattr(_utils, ask.__name__, ask)
     for name, value in _NAMES.items():
         if not hasattr(_C, name):
             setattr(_C, name, value)
+    setattr(_C, "__getattr__", _later)  # noqa: B010
     setattr(_C, "_functorch", _found_elsewhere("torch._C._functorch", _interpreter))  # noqa: B010
     sys.modules["torch._C._functorch"] = sys.modules["tensorpy._C._functorch"] = vars(_C)["_functorch"]
     setattr(_C, "_distributed_c10d", _found_elsewhere("torch._C._distributed_c10d", _distributed))  # noqa: B010
     sys.modules["torch._C._distributed_c10d"] = vars(_C)["_distributed_c10d"]
     setattr(_C._nn, "_parse_to", _parse_to)  # noqa: B010
+    for take in (_gather_traceback, _symbolize_tracebacks):
+        setattr(_C._profiler, take.__name__[1:], take)
+    sys.modules["torch._C._profiler"] = _C._profiler

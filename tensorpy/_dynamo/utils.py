@@ -10,6 +10,7 @@ from typing import Any
 
 from tensorpy import _C
 from tensorpy._C import Tensor
+from tensorpy._logging._internal import LazyString as LazyString
 from tensorpy.nn import Parameter
 from tensorpy.random import get_rng_state, set_rng_state
 

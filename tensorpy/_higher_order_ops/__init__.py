@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from tensorpy._higher_order_ops._invoke_quant import InvokeQuant, invoke_quant, invoke_quant_packed
 from tensorpy._higher_order_ops.associative_scan import associative_scan
 from tensorpy._higher_order_ops.cond import cond
 from tensorpy._higher_order_ops.map import map
 from tensorpy._higher_order_ops.scan import scan
 from tensorpy._higher_order_ops.while_loop import while_loop
 
-__all__ = ["associative_scan", "cond", "map", "scan", "while_loop"]
+__all__ = [
+    "InvokeQuant", "associative_scan", "cond", "invoke_quant", "invoke_quant_packed", "map", "scan", "while_loop",
+]  # fmt: skip

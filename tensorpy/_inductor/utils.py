@@ -1,10 +1,14 @@
-"""Caches of generated code, of which there is none."""
+"""Caches of generated code, of which there is none; which devices are GPUs that it would be for."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
+
+from tensorpy.utils._ordered_set import OrderedSet as OrderedSet
+
+GPU_TYPES = ["cuda", "mps", "xpu", "mtia"]
 
 
 @contextmanager
@@ -38,5 +42,26 @@ def clear_caches() -> None:
 
 
 clear_inductor_caches = clear_caches
+
+
+def is_gpu(device: str | None) -> bool:
+    """Whether a kind of device is a GPU's."""
+    return device in GPU_TYPES
+
+
+def get_gpu_type() -> str:
+    """The kind of GPU that is there, "cuda" if there is none."""
+    return "cuda"
+
+
+def is_big_gpu(index_or_device: Any = 0) -> bool:
+    """Whether a device has many processors: none does."""
+    return False
+
+
+def get_gpu_shared_memory() -> int:
+    """How many bytes the threads of a GPU share: it has none."""
+    return 0
+
 
 __all__ = ["clear_caches", "clear_inductor_caches", "fresh_cache", "fresh_inductor_cache"]

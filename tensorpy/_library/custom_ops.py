@@ -28,7 +28,7 @@ from tensorpy._library.registration import (
     registered,
     where_called,
 )
-from tensorpy._library.rules import ByDevice, giving_new, giving_written
+from tensorpy._library.rules import ByDevice, giving_new, giving_written, unrecorded
 from tensorpy._library.schema import infer_schema
 from tensorpy._library.tags import Tag
 
@@ -76,7 +76,7 @@ class CustomOpDef:
 
     def _checked(self, fn: Callable[..., Any]) -> Callable[..., Any]:
         checked = giving_written if {"inplace", "out"} & set(self._op.tags) else giving_new
-        return checked(self._qualname, self._schema, fn)
+        return checked(self._qualname, self._schema, unrecorded(fn))
 
     def _register(self, device_types: Any, fn: Callable[..., Any]) -> None:
         """For tensors on devices of these types, or, where the operator takes no tensors, for its argument `device`."""

@@ -18,8 +18,8 @@ MODULES = frozenset(
 )
 PRIVATE_MODULES = frozenset(
     """
-    _VF __config__ __future__ _decomp _dynamo _functorch _higher_order_ops _inductor _linalg_utils _logging _ops
-    _prims_common _subclasses _utils _vmap_internals
+    _VF __config__ __future__ _custom_op _decomp _dynamo _functorch _higher_order_ops _inductor _linalg_utils
+    _logging _ops _prims_common _subclasses _utils _vmap_internals
     """.split()
 )
 

@@ -8,6 +8,7 @@ from typing import Any
 from tensorpy import _C
 from tensorpy._C import Tensor
 from tensorpy._C import dtype as _dtype
+from tensorpy._package import precision as precisions
 from tensorpy._tensor import torch_function, typed
 
 # What tensorpy raises where memory runs out; programs catch it by this name.
@@ -19,7 +20,6 @@ has_openmp = True
 legacy_contiguous_format = _C.contiguous_format
 
 _PRECISIONS = ("highest", "high", "medium")
-_precision = "highest"
 _warn_always = False
 
 
@@ -28,11 +28,13 @@ def get_float32_matmul_precision() -> str:
 
     Returns: str.
 
+    Raises: RuntimeError where a setting of `fp32_precision` says otherwise.
+
     Example:
         >>> tp.get_float32_matmul_precision()
         'highest'
     """
-    return _precision
+    return precisions.get_matmul()
 
 
 def set_float32_matmul_precision(precision: str) -> None:
@@ -44,11 +46,10 @@ def set_float32_matmul_precision(precision: str) -> None:
     Example:
         >>> tp.set_float32_matmul_precision("highest")
     """
-    global _precision
     if precision not in _PRECISIONS:
         warnings.warn(f"{precision} is not one of 'highest', 'high', or 'medium': nothing is changed", stacklevel=2)
     else:
-        _precision = precision
+        precisions.put_matmul(precision)
 
 
 _warns_only = False

@@ -7,13 +7,18 @@ beside this one are the switches of libraries that torch may be built with, impo
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tensorpy import _C, ops
 from tensorpy._package import parts as _parts
+from tensorpy._package import precision as _precisions
 from tensorpy.backends._switches import disable_global_flags as disable_global_flags
 from tensorpy.backends._switches import flags_frozen as flags_frozen
+from tensorpy.backends._switches import freezable as _freezable
+from tensorpy.backends._switches import precision as _precision
 
 if TYPE_CHECKING:
     from tensorpy.backends._report import Report
@@ -66,6 +71,46 @@ def report(device: str) -> Report:
     return make(device)
 
 
+_SWITCHES = frozenset({"fp32_precision"})
+_freezable(__name__, fp32_precision=_precision("generic"))
+
+
+def set_flags(_fp32_precision: str | None = "none") -> tuple[str]:
+    """Sets how exactly float32 is to be computed, unless it is None; gives what it was.
+
+    Returns: a tuple of one str.
+
+    Example:
+        >>> tp.backends.set_flags("none")
+        ('none',)
+    """
+    before = _precisions.get("generic", "all")
+    if _fp32_precision is not None:
+        _precisions.put("generic", "all", _fp32_precision)
+    return (before,)
+
+
+@contextmanager
+def flags(fp32_precision: str = "none") -> Iterator[None]:
+    """A context in which float32 is to be computed so exactly: "ieee", "tf32", "bf16", or "none", which says nothing.
+
+    Arguments:
+        fp32_precision: kept for the programs that ask; float32 is always computed as float32
+
+    Returns: a context.
+
+    Example:
+        >>> with tp.backends.flags(fp32_precision="tf32"):
+        ...     tp.backends.mkldnn.conv.fp32_precision
+        'tf32'
+    """
+    before = set_flags(fp32_precision)
+    try:
+        yield
+    finally:
+        set_flags(*before)
+
+
 if TYPE_CHECKING:  # what __getattr__ gives at first use
     from tensorpy.backends import cpu as cpu
     from tensorpy.backends import cuda as cuda
@@ -76,8 +121,9 @@ if TYPE_CHECKING:  # what __getattr__ gives at first use
     from tensorpy.backends import openmp as openmp
     from tensorpy.backends import opt_einsum as opt_einsum
     from tensorpy.backends import quantized as quantized
+    from tensorpy.backends import xnnpack as xnnpack
 else:
     # The switches of libraries.
     __getattr__ = _parts(
-        __name__, ("cpu", "cuda", "cudnn", "mkl", "mkldnn", "mps", "openmp", "opt_einsum", "quantized")
+        __name__, ("cpu", "cuda", "cudnn", "mkl", "mkldnn", "mps", "openmp", "opt_einsum", "quantized", "xnnpack")
     )

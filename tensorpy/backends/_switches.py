@@ -3,7 +3,12 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
+from functools import partial
 from types import ModuleType
+from typing import Any
+
+from tensorpy._package import precision as precisions
 
 _frozen = False
 
@@ -46,6 +51,19 @@ class Switches(ModuleType):
         super().__setattr__(name, value)
 
 
-def freezable(module: str) -> None:
-    """Makes a module's switches freezable; the module calls it once it has `_SWITCHES`."""
-    sys.modules[module].__class__ = Switches
+def freezable(module: str, **computed: tuple[Callable[[], Any], Callable[[Any], None]]) -> None:
+    """Makes a module's switches freezable; the module calls it once it has `_SWITCHES`.
+
+    computed: switches whose value is kept elsewhere: how it is asked for, and set.
+    """
+
+    def made(get: Callable[[], Any], put: Callable[[Any], None]) -> property:
+        return property(lambda _: get(), lambda _, value: put(value))
+
+    kept = {name: made(get, put) for name, (get, put) in computed.items()}
+    sys.modules[module].__class__ = type("Switches", (Switches,), kept)
+
+
+def precision(backend: str, operator: str = "all") -> tuple[Callable[[], str], Callable[[str], None]]:
+    """A switch `fp32_precision`."""
+    return partial(precisions.get, backend, operator), partial(precisions.put, backend, operator)

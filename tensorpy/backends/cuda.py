@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from tensorpy._package import settings
+from tensorpy._package import precision as precisions
 
 
 def is_built() -> bool:
@@ -14,24 +14,23 @@ def is_built() -> bool:
     return False
 
 
-class _Matmul:
+class _Matmul(precisions.Operator):
     """The switches of matrix products; TF32 is the other name of a precision below "highest"."""
 
     allow_fp16_reduced_precision_reduction = True
     allow_bf16_reduced_precision_reduction = True
     allow_fp16_accumulation = False
-    fp32_precision = "none"
 
     @property
     def allow_tf32(self) -> bool:
-        return settings.get_float32_matmul_precision() != "highest"
+        return precisions.get_cuda_tf32()
 
     @allow_tf32.setter
     def allow_tf32(self, allow: bool) -> None:
-        settings.set_float32_matmul_precision("high" if allow else "highest")
+        precisions.put_cuda_tf32(allow)
 
 
-matmul: Any = _Matmul()
+matmul: Any = _Matmul("cuda", "matmul")
 _attention = {"flash": True, "mem_efficient": True, "math": True, "cudnn": True}
 
 

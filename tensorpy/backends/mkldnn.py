@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from tensorpy._package import precision as precisions
 from tensorpy.backends import _switches
 
 
@@ -17,9 +18,9 @@ def is_available() -> bool:
 enabled: bool = True
 deterministic: bool = False
 allow_tf32: bool = True
-fp32_precision: str = "none"
+conv, rnn, matmul = (precisions.Operator("mkldnn", name) for name in ("conv", "rnn", "matmul"))
 _SWITCHES = frozenset({"enabled", "deterministic", "allow_tf32", "fp32_precision"})
-_switches.freezable(__name__)
+_switches.freezable(__name__, fp32_precision=_switches.precision("mkldnn"))
 
 
 def set_flags(
@@ -29,12 +30,13 @@ def set_flags(
     _fp32_precision: str | None = "none",
 ) -> tuple[bool, bool, bool, str]:
     """Sets what is not None; gives what it was."""
-    global enabled, deterministic, allow_tf32, fp32_precision
-    before = enabled, deterministic, allow_tf32, fp32_precision
+    global enabled, deterministic, allow_tf32
+    before = enabled, deterministic, allow_tf32, precisions.get("mkldnn", "all")
     enabled = enabled if _enabled is None else _enabled
     deterministic = deterministic if _deterministic is None else _deterministic
     allow_tf32 = allow_tf32 if _allow_tf32 is None else _allow_tf32
-    fp32_precision = fp32_precision if _fp32_precision is None else _fp32_precision
+    if _fp32_precision is not None:
+        precisions.put("mkldnn", "all", _fp32_precision)
     return before
 
 

@@ -11,7 +11,6 @@ import typing
 from typing import Any, Final, NamedTuple
 
 import tensorpy.jit.annotations as annotations  # type: ignore[assignment]  # noqa: F401  (not __future__'s)
-from tensorpy._package.absent import absent
 from tensorpy.nn import Module
 
 
@@ -318,7 +317,33 @@ class ScriptModule(Module):
 
 
 RecursiveScriptModule = ScriptModule
-ScriptFunction: Any = absent(__name__, "ScriptFunction")
+
+
+class ScriptFunction:
+    """A compiled function: programs ask whether something is one, and nothing is, `script` gives functions back.
+
+    Example:
+        >>> isinstance(tp.jit.script(abs), tp.jit.ScriptFunction)
+        False
+    """
+
+    def __init__(self) -> None:
+        raise TypeError(f"{type(self).__name__}: nothing is compiled; script() gives back what it is given")
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        raise TypeError(f"{type(self).__name__}: nothing is compiled; script() gives back what it is given")
+
+
+class ScriptMethod(ScriptFunction):
+    """A compiled method: nothing is one."""
+
+
+class ScriptDict(dict[Any, Any]):
+    """A dict that compiled programs would take without a copy: a dict."""
+
+
+class ScriptList(list[Any]):
+    """A list that compiled programs would take without a copy: a list."""
 
 
 class TracerWarning(Warning):

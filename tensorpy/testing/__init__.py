@@ -9,7 +9,7 @@ from typing import Any
 from tensorpy import _C
 from tensorpy._C import Tensor
 from tensorpy._tensor.dtypes import finfo, iinfo
-from tensorpy.testing._close import assert_close, default_tolerances
+from tensorpy.testing._comparison import assert_close, default_tolerances
 
 # (rtol, atol) of assert_allclose, which is older than assert_close.
 _OLD_TOLERANCES = {_C.float16: (1e-3, 1e-3), _C.float32: (1e-4, 1e-5), _C.float64: (1e-5, 1e-8)}

@@ -213,3 +213,25 @@ def test_an_eps_of_zero():
     x = tp.tensor([[1.0, 1.0], [1.0, 3.0]])
     out, mean, rstd = tp.native_batch_norm(x, None, tp.tensor([5.0, 0.0]), None, None, True, 0.1, 0.0)
     assert out.tolist() == [[5.0, -1.0], [5.0, 1.0]] and mean.tolist() == [1.0, 2.0] and rstd.tolist() == [0.0, 1.0]
+
+
+EMPTY: list[tuple[str, tuple[int, ...], int, Callable[..., tp.Tensor]]] = [
+    ("layer_norm", (0, 4), 4, lambda x, w, b: F.layer_norm(x, [4], w, b)),
+    ("layer_norm of nothing", (3, 0), 0, lambda x, w, b: F.layer_norm(x, [0], w, b)),
+    ("batch_norm", (0, 3, 4), 3, lambda x, w, b: F.batch_norm(x, None, None, w, b, True)),
+    ("batch_norm of statistics", (0, 3, 4), 3, lambda x, w, b: F.batch_norm(x, b.detach(), w.detach(), w, b, False)),
+    ("batch_norm without places", (2, 3, 0), 3, lambda x, w, b: F.batch_norm(x, None, None, w, b, True)),
+    ("group_norm", (0, 4, 3), 4, lambda x, w, b: F.group_norm(x, 2, w, b)),
+    ("group_norm without places", (2, 4, 0), 4, lambda x, w, b: F.group_norm(x, 2, w, b)),
+]
+
+
+@pytest.mark.parametrize(("shape", "width", "norm"), [case[1:] for case in EMPTY], ids=[case[0] for case in EMPTY])
+def test_second_gradients_without_elements(shape: tuple[int, ...], width: int, norm: Callable[..., tp.Tensor]) -> None:
+    x, w, b = (tp.rand(size, dtype=tp.float64, requires_grad=True) for size in (shape, (width,), (width,)))
+    y = norm(x, w, b)
+    slope = tp.zeros_like(y, requires_grad=True)
+    first = tp.autograd.grad(y, (x, w, b), slope, create_graph=True)
+    second = tp.autograd.grad(first, (x, w, slope), [tp.ones_like(g) for g in first])
+    assert [tuple(g.shape) for g in second] == [shape, (width,), shape]
+    assert not any(g.any() for g in second)

@@ -203,3 +203,132 @@ def test_tensors_that_log() -> None:
     with logging_tensor.capture_logs_with_logging_tensor_mode() as lines:
         tp.ones(2) + 1
     assert len(lines) == 2 and lines[1].startswith("$1: f32[2] = ")
+
+
+def test_decorators_of_ones_own_make_tests() -> None:
+    """Each row: what is called, an ending, arguments, decorators; beside other decorators, with devices and without."""
+    seen: list[Any] = []
+
+    class sizes(common._TestParametrizer):
+        def _parametrize_test(self, test: Any, generic_cls: type, device_cls: Any) -> Any:
+            def called(self: Any, *args: Any, **options: Any) -> None:
+                seen.append((generic_cls.__name__, getattr(device_cls, "device_type", None), test.__name__))
+                test(self, *args, **options)
+
+            for size in (1, 2):
+                yield (
+                    called,
+                    f"size{size}",
+                    {"size": size},
+                    lambda given: [unittest.expectedFailure][: given["size"] - 1],
+                )
+
+    class Plain(common.TestCase):
+        @common.parametrize("x", [3, 4])
+        @sizes()
+        def test_it(self, size: int, x: int) -> None:
+            assert size == 1 and x > 2
+
+    common.instantiate_parametrized_tests(Plain)
+    assert set(results(Plain)) == {f"test_it_x_{x}_size{size}" for size in (1, 2) for x in (3, 4)}
+    done = unittest.TestResult()
+    unittest.defaultTestLoader.loadTestsFromTestCase(Plain).run(done)
+    assert len(done.expectedFailures) == 2 and done.wasSuccessful() and ("Plain", None, "test_it") in seen
+
+    class OnDevice(common.TestCase):
+        @on_devices.dtypes(tp.float32, tp.int64)
+        @sizes()
+        def test_it(self, device: str, size: int, dtype: tp.dtype) -> None:
+            assert size == 1 and dtype in (tp.float32, tp.int64)
+
+    scope: dict[str, Any] = {}
+    on_devices.instantiate_device_type_tests(OnDevice, scope)
+    done = unittest.TestResult()
+    unittest.defaultTestLoader.loadTestsFromTestCase(scope["OnDeviceCPU"]).run(done)
+    assert done.testsRun == 4 and len(done.expectedFailures) == 2 and done.wasSuccessful()
+    assert ("OnDevice", "cpu", "test_it") in seen and hasattr(scope["OnDeviceCPU"], "test_it_size1_cpu_int64")
+
+
+def test_descriptions_of_operators_say_which_tests_there_are() -> None:
+    class Info:
+        name, formatted_name = "add", "add_this"
+
+        def supported_dtypes(self, kind: str) -> set[Any]:
+            return {tp.float32, tp.int64}
+
+        def supported_backward_dtypes(self, kind: str) -> set[Any]:
+            return {tp.float32}
+
+        def get_decorators(self, case: str, test: str, kind: str, dtype: Any, given: dict[str, Any]) -> list[Any]:
+            assert given == {"op": self, "dtype": dtype} and (case, kind) == ("Case", "cpu")
+            return [unittest.skip("not whole numbers")] if dtype is tp.int64 else []
+
+    which = on_devices.OpDTypes
+    expected = {
+        which.supported: {"_float32": True, "_int64": "not whole numbers"},
+        which.supported_backward: {"_float32": True},
+        which.any_one: {"_float32": True},
+        which.none: {"": True},
+    }
+    for wanted, names in expected.items():
+
+        class Case(common.TestCase):
+            @on_devices.ops([Info()], dtypes=wanted, allowed_dtypes=(tp.float32, tp.int64))
+            def test_op(self, device: str, op: Any, dtype: Any = None) -> None:
+                assert op.name == "add"
+
+        scope: dict[str, Any] = {}
+        on_devices.instantiate_device_type_tests(Case, scope)
+        assert results(scope["CaseCPU"]) == {f"test_op_add_this_cpu{ending}": done for ending, done in names.items()}
+
+
+def test_samples_come_after_a_seed_of_the_tests_own() -> None:
+    drawn = []
+
+    class Case(common.TestCase):
+        def test_it(self) -> None:
+            samples = common.TrackedInputIter((tp.rand(1).item() for _ in range(2)), "sample")
+            drawn.append([*samples])
+            assert common.get_tracked_input() == common.TrackedInput(1, drawn[-1][1], "sample")
+
+        def test_only(self) -> None:
+            assert [*common.TrackedInputIter("abc", "sample", restrict_to_index=1)] == ["b"]
+
+    for _ in range(2):
+        assert all(value is True for value in results(Case).values())
+    assert drawn[0] == drawn[1] and drawn[0][0] == drawn[0][1]
+
+
+def test_tests_are_tried_again_where_a_port_was_taken() -> None:
+    tries = []
+
+    @common.retry_on_connect_failures
+    def test() -> str:
+        tries.append(1)
+        if len(tries) < 3:
+            raise RuntimeError("bind: Address already in use")
+        return "done"
+
+    assert test() == "done" and len(tries) == 3
+    with pytest.raises(RuntimeError, match="another"):
+        common.retry_on_connect_failures(lambda: (_ for _ in ()).throw(RuntimeError("another")))()
+
+
+def test_matrices_are_well_posed() -> None:
+    for dtype in (tp.float32, tp.complex128):
+        a = common.make_fullrank_matrices_with_distinct_singular_values(3, 4, 4, dtype=dtype, device="cpu")
+        values = tp.linalg.svdvals(a)
+        assert a.dtype == dtype and (values[..., :-1] - values[..., 1:] > 0.1).all() and (values > 0.4).all()
+        b = common.random_well_conditioned_matrix(2, 4, 3, dtype=dtype, device="cpu")
+        assert b.shape == (2, 4, 3) and ((tp.linalg.svdvals(b) - 1).abs() < 0.01).all()
+
+
+def test_kernels_of_custom_operators_run_without_a_graph() -> None:
+    @tp.library.custom_op("tools::total", mutates_args=())
+    def total(x: tp.Tensor) -> tp.Tensor:
+        return tp.tensor(x.numpy().sum())
+
+    x = tp.ones(3, requires_grad=True)
+    assert total(x).requires_grad and total(x).item() == 3
+    with pytest.raises(RuntimeError, match="derivative for tools::total is not implemented"):
+        total(x).backward()

@@ -35,3 +35,11 @@ def with_tf32_off(f: Any) -> Any:
 
 def _get_torch_cuda_version() -> tuple[int, int]:
     return 0, 0
+
+
+_get_torch_rocm_version = _get_torch_hipblaslt_version = _get_magma_version = _get_torch_cuda_version
+TEST_HIPSPARSE_GENERIC = False
+
+
+def initialize_cuda_context_rng() -> None:
+    """Makes generators for devices that are not here: none."""

@@ -5,21 +5,32 @@ from __future__ import annotations
 import functools
 import unittest
 from collections.abc import Callable, Iterable, Iterator
+from enum import Enum
 from typing import Any, NamedTuple
 
 from tensorpy import _C, backends
+from tensorpy._tensor.dtypes import finfo
+from tensorpy.testing._internal.common_dtype import get_all_dtypes
 from tensorpy.testing._internal.common_utils import TestCase
-from tensorpy.testing._internal.parametrized import Variant, bound, decorated, note, variants_of
+from tensorpy.testing._internal.parametrized import (
+    Place,
+    Variant,
+    _TestParametrizer,
+    bound,
+    decorated,
+    variants_of,
+)
 
 __all__ = [
-    "CPUTestBase", "DeviceTypeTestBase", "deviceCountAtLeast", "disableMkldnn", "disablecuDNN", "dtypes",
-    "dtypesIfCPU", "dtypesIfCUDA", "dtypesIfMPS", "dtypesIfXPU", "expectedFailure", "expectedFailureCPU",
-    "expectedFailureCUDA", "expectedFailureMPS", "expectedFailureMeta", "expectedFailureXLA", "get_all_device_types",
+    "CPUTestBase", "DeviceTypeTestBase", "OpDTypes", "_TestParametrizer", "deviceCountAtLeast", "disableMkldnn",
+    "disablecuDNN", "dtypes", "dtypesIfCPU", "dtypesIfCUDA", "dtypesIfMPS", "dtypesIfXPU", "expectedFailure",
+    "expectedFailureCPU", "expectedFailureCUDA", "expectedFailureMPS", "expectedFailureMeta", "expectedFailureXLA",
+    "get_all_device_types", "get_desired_device_type_test_bases", "get_device_type_test_bases",
     "instantiate_device_type_tests", "largeTensorTest", "onlyAccelerator", "onlyCPU", "onlyCUDA", "onlyMPS",
-    "onlyNativeDeviceTypes", "onlyNativeDeviceTypesAnd", "onlyOn", "onlyXPU", "ops", "precisionOverride", "skipCPUIf",
-    "skipCPUIfNoFFT", "skipCPUIfNoLapack", "skipCPUIfNoMkl", "skipCUDAIf", "skipCUDAIfMiopen", "skipCUDAIfNoCusolver",
-    "skipCUDAIfNoMagma", "skipCUDAIfRocm", "skipIf", "skipLazy", "skipMPS", "skipMPSIf", "skipMeta", "skipMetaIf",
-    "skipXLA", "skipXPU", "skipXPUIf", "tol", "toleranceOverride",
+    "onlyNativeDeviceTypes", "onlyNativeDeviceTypesAnd", "onlyOn", "onlyXPU", "ops", "precisionOverride", "skip",
+    "skipCPUIf", "skipCPUIfNoFFT", "skipCPUIfNoLapack", "skipCPUIfNoMkl", "skipCUDAIf", "skipCUDAIfMiopen",
+    "skipCUDAIfNoCusolver", "skipCUDAIfNoMagma", "skipCUDAIfRocm", "skipIf", "skipLazy", "skipMPS", "skipMPSIf",
+    "skipMeta", "skipMetaIf", "skipXLA", "skipXPU", "skipXPUIf", "tol", "toleranceOverride", "xfail",
 ]  # fmt: skip
 
 Function = Callable[..., Any]
@@ -45,6 +56,24 @@ class CPUTestBase(DeviceTypeTestBase):
     """The base of tests on the CPU."""
 
     device_type = "cpu"
+
+
+def get_device_type_test_bases() -> list[type]:
+    """The bases of tests on the devices that tests are made for."""
+    return [CPUTestBase]
+
+
+def get_desired_device_type_test_bases(
+    except_for: Any = None,
+    only_for: Any = None,
+    include_lazy: bool = False,
+    allow_mps: bool = False,
+    allow_xpu: bool = False,
+) -> list[type]:
+    """Those of them that are wanted."""
+    excepted, only = ((names,) if isinstance(names, str) else names for names in (except_for, only_for))
+    kinds = [(base, base.device_type) for base in (CPUTestBase,)]
+    return [base for base, kind in kinds if kind not in (excepted or ()) and (only is None or kind in only)]
 
 
 def get_all_device_types() -> list[str]:
@@ -264,6 +293,32 @@ def skipCPUIfNoFFT(fn: Any) -> Any:
     return fn
 
 
+has_cusolver = has_hipsolver = False
+skipCPUIfNoMklSparse = skipCPUIfNoMkldnn = _skipped("cpu")
+skipCUDAIfNoMagmaAndNoCusolver = skipCUDAIfNoMagmaAndNoLinalgsolver = _skipped("cuda")
+e4m3_type, e5m2_type = _C.float8_e4m3fn, _C.float8_e5m2
+E4M3_MAX_POS, E5M2_MAX_POS = finfo(e4m3_type).max, finfo(e5m2_type).max
+
+
+class SkipSpec(NamedTuple):
+    """An operator whose test is skipped, or expected to fail."""
+
+    op_name: str
+    variant_name: str
+    device_type: str | None
+    dtypes: Any
+    decorator: Any
+
+
+def _spec(decorator: Any) -> Callable[..., SkipSpec]:
+    return lambda op, variant="", *, device_type=None, dtypes=None: SkipSpec(
+        op, variant, device_type, dtypes, decorator
+    )
+
+
+skip, xfail = _spec(unittest.skip("Skipped!")), _spec(unittest.expectedFailure)
+
+
 def skipCPUIfNoMkl(fn: Any) -> Any:
     """Skips a test on the CPU: there is no MKL."""
     return skipIf(not backends.mkl.is_available(), "no MKL", "cpu")(fn)
@@ -333,19 +388,42 @@ disableMkldnn = disablecuDNN
 # ---- the classes ----
 
 
-def _methods(key: str, test: Function, kind: str) -> Iterator[tuple[str, Function]]:
-    for variant in variants_of(test, kind):
-        for ending, arguments in _dtypes_of(test, kind):
+def _dtype_test_suffix(dtypes: Any) -> str:
+    """The ending of a test's name for a dtype or several: "_float32"."""
+    several = dtypes if isinstance(dtypes, (list, tuple)) else (dtypes,)
+    return "".join(f"_{str(each).rpartition('.')[2]}" for each in several if each is not None)
+
+
+def _update_param_kwargs(param_kwargs: dict[str, Any], name: str, value: Any) -> None:
+    """Sets an argument of a test: by its plural where there are several values, not at all where there is none."""
+    param_kwargs.pop(name, None)
+    param_kwargs.pop(f"{name}s", None)
+    if value is not None:
+        param_kwargs[f"{name}s" if isinstance(value, (list, tuple)) else name] = value
+
+
+def _endings(variant: Variant, test: Function, kind: str) -> Iterable[tuple[str, dict[str, Any]]]:
+    """The dtypes that a variant runs with: those that it brings, or those that are noted on the test."""
+    if "dtype" in variant.arguments:
+        return [(_dtype_test_suffix(variant.arguments["dtype"])[1:], {})]
+    return _dtypes_of(test, kind)
+
+
+def _methods(key: str, test: Function, place: Place) -> Iterator[tuple[str, Function]]:
+    kind = place.device.device_type
+    for variant in variants_of(test, place):
+        for ending, arguments in _endings(variant, test, kind):
             name = "_".join(part for part in (key, variant.name, kind, ending) if part)
             own = {k: v for k, v in arguments.items() if k not in variant.arguments}
             whole = {**variant.arguments, **own}
-            method = bound(test, decorated(test, Variant(variant.name, whole, variant.decorators), whole))
+            method = bound(test, decorated(test, variant._replace(arguments=whole), whole))
 
             def run(self: Any, method: Function = method) -> Any:
                 return method(self, self.get_primary_device())
 
+            vars(run).update(vars(method))  # what decorators note, as unittest's do
             run.__name__, run.__doc__ = name, test.__doc__
-            if (tolerance := getattr(test, "_tolerances", {}).get(whole.get("dtype"))) is not None:
+            if (tolerance := getattr(method, "_tolerances", {}).get(whole.get("dtype"))) is not None:
                 run = _exact(run, tolerance)
             yield name, run
 
@@ -372,18 +450,14 @@ def instantiate_device_type_tests(
         include_lazy, allow_mps, allow_xpu: devices that are not here
     """
     scope.pop(generic_test_class.__name__, None)
-    excepted = (except_for,) if isinstance(except_for, str) else tuple(except_for or ())
-    only = (only_for,) if isinstance(only_for, str) else only_for
-    for base in (CPUTestBase,):
-        kind = base.device_type
-        if kind in excepted or (only is not None and kind not in only):
-            continue
+    for base in get_desired_device_type_test_bases(except_for, only_for):
+        kind: str = vars(base)["device_type"]
         name = generic_test_class.__name__ + kind.upper()
         generic = [c for c in generic_test_class.__mro__ if c not in TestCase.__mro__]
         tests = {k: v for c in reversed(generic) for k, v in vars(c).items() if k.startswith("test") and callable(v)}
         made = type(name, (generic_test_class, base), dict.fromkeys(tests))
         for key, test in tests.items():
-            for ending, method in _methods(key, test, kind):
+            for ending, method in _methods(key, test, Place(generic_test_class, base)):
                 if getattr(made, ending, None) is not None:
                     raise RuntimeError(f"two tests of {name} are called {ending}")
                 setattr(made, ending, method)
@@ -391,16 +465,56 @@ def instantiate_device_type_tests(
         scope[name] = made
 
 
-def ops(op_list: Iterable[Any], *, dtypes: Any = None, **options: Any) -> Callable[[Function], Function]:
-    """Runs a test for each of a list of descriptions of operators, with each dtype that one lists."""
+class OpDTypes(Enum):
+    """Which of the dtypes of an operator's description a test runs with."""
 
-    def variants(test: Any, device_type: Any) -> Iterator[Variant]:
-        for op in op_list:
-            for each in dtypes or getattr(op, "dtypes", (None,)):
-                yield Variant(f"{op.name}_{str(each).rpartition('.')[2]}", {"op": op, "dtype": each})
+    supported = 0
+    unsupported = 1
+    supported_backward = 2
+    unsupported_backward = 3
+    any_one = 4
+    none = 5
+    any_common_cpu_cuda_one = 6
 
-    def decorate(test: Function) -> Function:
-        note(test, variants)
-        return test
 
-    return decorate
+ANY_DTYPE_ORDER = (
+    _C.float32, _C.float64, _C.complex64, _C.complex128, _C.float16, _C.bfloat16, _C.int64, _C.int32, _C.int16,
+    _C.int8, _C.uint8, _C.bool,
+)  # fmt: skip
+
+
+class ops(_TestParametrizer):
+    """Runs a test for each of a list of descriptions of operators, with the dtypes that are wanted of it.
+
+    op_list: the descriptions: each has a name and dtypes, PyTorch's OpInfo also decorators for a test.
+    dtypes: which ones (OpDTypes), or those themselves. allowed_dtypes: the only ones.
+    """
+
+    def __init__(
+        self, op_list: Iterable[Any], *, dtypes: Any = OpDTypes.supported, allowed_dtypes: Any = None, **options: Any
+    ) -> None:
+        self.op_list, self.dtypes = list(op_list), OpDTypes.supported if dtypes is None else dtypes
+        self.allowed = None if allowed_dtypes is None else set(allowed_dtypes)
+
+    def _dtypes_for(self, op: Any, kind: str) -> Iterable[Any]:
+        if not isinstance(self.dtypes, OpDTypes):
+            return list(self.dtypes)
+        if self.dtypes is OpDTypes.none:
+            return [None]
+        forward = getattr(op, "supported_dtypes", lambda _: getattr(op, "dtypes", (None,)))(kind)
+        if self.dtypes in (OpDTypes.any_one, OpDTypes.any_common_cpu_cuda_one):
+            return [next(each for each in (*ANY_DTYPE_ORDER, None) if each is None or each in forward)]
+        backward = self.dtypes in (OpDTypes.supported_backward, OpDTypes.unsupported_backward)
+        found = op.supported_backward_dtypes(kind) if backward else forward
+        if self.dtypes in (OpDTypes.supported, OpDTypes.supported_backward):
+            return [*found]
+        return [each for each in get_all_dtypes() if each not in found]
+
+    def _parametrize_test(self, test: Any, generic_cls: type, device_cls: Any) -> Iterator[Any]:
+        kind = device_cls.device_type
+        for op in self.op_list:
+            decorators = getattr(op, "get_decorators", lambda *place: ())
+            for each in self._dtypes_for(op, kind):
+                if each is None or self.allowed is None or each in self.allowed:
+                    named = functools.partial(decorators, generic_cls.__name__, test.__name__, kind, each)
+                    yield test, getattr(op, "formatted_name", op.name), {"op": op, "dtype": each}, named

@@ -7,10 +7,11 @@ from tensorpy._C import dtype
 
 __all__ = [
     "all_types", "all_types_and", "all_types_and_complex", "all_types_and_complex_and", "all_types_and_half",
-    "complex_types", "complex_types_and", "double_types", "empty_types", "float8_types", "float8_types_and",
-    "floating_and_complex_types", "floating_and_complex_types_and", "floating_types", "floating_types_and",
-    "floating_types_and_half", "get_all_complex_dtypes", "get_all_dtypes", "get_all_fp_dtypes", "get_all_int_dtypes",
-    "integral_types", "integral_types_and",
+    "all_types_complex_float8_and", "complex_types", "complex_types_and", "custom_types", "double_types",
+    "empty_types", "float8_types", "float8_types_and", "floating_and_complex_types",
+    "floating_and_complex_types_and", "floating_types", "floating_types_and", "floating_types_and_half",
+    "get_all_complex_dtypes", "get_all_dtypes", "get_all_fp_dtypes", "get_all_int_dtypes",
+    "highest_precision_complex", "highest_precision_float", "integral_types", "integral_types_and",
 ]  # fmt: skip
 
 
@@ -42,6 +43,11 @@ def _and(kind: Dtypes, more: tuple[dtype, ...]) -> Dtypes:
 def empty_types() -> Dtypes:
     """No dtype."""
     return Dtypes()
+
+
+def custom_types(*dtypes: dtype) -> Dtypes:
+    """Those that are given."""
+    return _and(Dtypes(), dtypes)
 
 
 def floating_types() -> Dtypes:
@@ -154,3 +160,18 @@ def get_all_dtypes(
     """A list of integral, floating, bool and complex types."""
     numbers = get_all_int_dtypes() + get_all_fp_dtypes(include_half, include_bfloat16)
     return numbers + [_C.bool] * include_bool + (get_all_complex_dtypes(include_complex32) if include_complex else [])
+
+
+def all_types_complex_float8_and(*dtypes: dtype) -> Dtypes:
+    """All of integers and floats, complex ones, those of 8 bits, and those that are given."""
+    return _and(all_types_and_complex() + _FLOAT8, dtypes)
+
+
+def highest_precision_float(device: object) -> dtype:
+    """The most exact floating dtype of a device."""
+    return _C.float64
+
+
+def highest_precision_complex(device: object) -> dtype:
+    """The most exact complex dtype of a device."""
+    return _C.complex128

@@ -29,26 +29,61 @@ from tensorpy._package.settings import (
     use_deterministic_algorithms,
 )
 from tensorpy.autograd.gradcheck import gradcheck, gradgradcheck
-from tensorpy.random import fork_rng, manual_seed
+from tensorpy.random import manual_seed
 from tensorpy.testing import assert_close, make_tensor
-from tensorpy.testing._close import default_tolerances
+from tensorpy.testing._comparison import default_tolerances
+from tensorpy.testing._internal.helpers import (
+    LazyVal,
+    ProfilingMode,
+    SwapTensorsGuard,
+    TrackedInput,
+    TrackedInputIter,
+    clear_tracked_input,
+    enable_profiling_mode,
+    enable_profiling_mode_for_profiling_tests,
+    extract_test_fn,
+    find_library_location,
+    first_sample,
+    get_tensors_from,
+    get_tracked_input,
+    make_fullrank_matrices_with_distinct_singular_values,
+    mock_wrapper,
+    random_well_conditioned_matrix,
+    retry_on_connect_failures,
+    set_warn_always_context,
+    skip_but_pass_in_sandcastle,
+    skip_but_pass_in_sandcastle_if,
+    skipIfNoCuteDSL,
+    skipIfNoTritonDSL,
+    to_gpu,
+    wrapSwapTensorsTest,
+)
 from tensorpy.testing._internal.parametrized import (
     Variant,
+    _TestParametrizer,
     decorateIf,
     instantiate_parametrized_tests,
     parametrize,
     reparametrize,
     subtest,
 )
+from tensorpy.testing._utils import freeze_rng_state
 
 __all__ = [
-    "DeterministicGuard", "TemporaryDirectoryName", "TemporaryFileName", "TestCase", "bytes_to_scalar", "decorateIf",
-    "dtype_name", "find_free_port", "freeze_rng_state", "gradcheck", "gradgradcheck", "instantiate_parametrized_tests",
-    "is_iterable", "is_iterable_of_tensors", "iter_indices", "load_tests", "make_tensor", "markDynamoStrictTest",
-    "noncontiguous_like", "numpy_to_torch_dtype_dict", "parametrize", "raise_on_run_directly", "reparametrize",
-    "run_tests", "set_default_dtype", "skipIfCrossRef", "skipIfNoLapack", "skipIfNoSciPy", "skipIfRocm",
-    "skipIfTorchDynamo", "skipIfTorchInductor", "slowTest", "subtest", "suppress_warnings", "swap",
-    "torch_to_numpy_dtype_dict", "unMarkDynamoStrictTest", "wrapDeterministicFlagAPITest", "xfailIfTorchDynamo",
+    "DeterministicGuard", "LazyVal", "ProfilingMode", "SwapTensorsGuard", "TemporaryDirectoryName",
+    "TemporaryFileName", "TestCase", "TrackedInput", "TrackedInputIter", "_TestParametrizer", "bytes_to_scalar",
+    "clear_tracked_input", "decorateIf", "dtype_name", "enable_profiling_mode",
+    "enable_profiling_mode_for_profiling_tests", "extract_test_fn", "find_free_port", "find_library_location",
+    "first_sample", "freeze_rng_state", "get_tensors_from", "get_tracked_input", "gradcheck", "gradgradcheck",
+    "instantiate_parametrized_tests", "is_iterable", "is_iterable_of_tensors", "iter_indices", "load_tests",
+    "make_fullrank_matrices_with_distinct_singular_values", "make_tensor", "markDynamoStrictTest", "mock_wrapper",
+    "noncontiguous_like", "numpy_to_torch_dtype", "numpy_to_torch_dtype_dict", "parametrize",
+    "raise_on_run_directly", "random_well_conditioned_matrix", "reparametrize", "retry_on_connect_failures",
+    "run_tests", "set_default_dtype", "set_warn_always_context", "skipIfCrossRef", "skipIfNoCuteDSL",
+    "skipIfNoLapack", "skipIfNoSciPy", "skipIfNoTritonDSL", "skipIfRocm", "skipIfTorchDynamo",
+    "skipIfTorchInductor", "skip_but_pass_in_sandcastle", "skip_but_pass_in_sandcastle_if", "slowTest", "subtest",
+    "suppress_warnings", "swap", "to_gpu", "torch_to_numpy_dtype_dict", "unMarkDynamoStrictTest",
+    "wrapDeterministicFlagAPITest", "wrapSwapTensorsTest", "xfailIfTorchDynamo",
 ]  # fmt: skip
 
 Function = Callable[..., Any]
@@ -72,6 +107,8 @@ TEST_WITH_SLOW_GRADCHECK = os.getenv("PYTORCH_TEST_WITH_SLOW_GRADCHECK", "0") ==
 NO_MULTIPROCESSING_SPAWN = False
 GRADCHECK_NONDET_TOL = 0.0
 SEED = 1234
+TEST_BAILOUTS = USE_PYTEST = PRINT_REPRO_ON_FAILURE = TEST_WITH_MIOPEN_SUGGEST_NHWC = TEST_WITH_DEV_DBG_ASAN = False
+GRAPH_EXECUTOR, OPINFO_SAMPLE_INPUT_INDEX, FILE_SCHEMA, MACOS_VERSION = ProfilingMode.LEGACY, None, "file://", -1.0
 NATIVE_DEVICES = ("cpu", "cuda", "xpu", "meta", "mps", "mtia")
 
 
@@ -94,6 +131,13 @@ def _dtypes_of_numpy() -> dict[Any, _C.dtype]:
 
 numpy_to_torch_dtype_dict: dict[Any, _C.dtype] = _dtypes_of_numpy() if TEST_NUMPY else {}
 torch_to_numpy_dtype_dict: dict[_C.dtype, Any] = {ours: theirs for theirs, ours in numpy_to_torch_dtype_dict.items()}
+
+
+def numpy_to_torch_dtype(np_dtype: Any) -> _C.dtype:
+    """The dtype that a dtype of NumPy's is."""
+    import numpy
+
+    return numpy_to_torch_dtype_dict[numpy.dtype(np_dtype).type]
 
 
 # ---- decorators ----
@@ -170,13 +214,6 @@ def skip_exception_type(exc_type: type[BaseException]) -> Any:
 
 
 @contextmanager
-def freeze_rng_state() -> Iterator[None]:
-    """A context after which the default generator is where it was before."""
-    with fork_rng():
-        yield
-
-
-@contextmanager
 def set_default_dtype(dtype: _C.dtype) -> Iterator[None]:
     """A context with another default dtype."""
     before = _C.get_default_dtype()
@@ -212,18 +249,6 @@ def wrapDeterministicFlagAPITest(fn: Function) -> Function:
     return run
 
 
-@contextmanager
-def _swapping(value: bool) -> Iterator[None]:
-    from tensorpy import __future__ as future
-
-    before = future.get_swap_module_params_on_conversion()
-    future.set_swap_module_params_on_conversion(value)
-    try:
-        yield
-    finally:
-        future.set_swap_module_params_on_conversion(before)
-
-
 class swap(parametrize):
     """Runs a test with parameters swapped on conversion, and without: the values that are given."""
 
@@ -231,18 +256,9 @@ class swap(parametrize):
         super().__init__("", ())
         self.given = list(swap_values)
 
-    def _variants(self, test: Any, device_type: Any) -> Iterator[Variant]:
+    def _variants(self, test: Any, place: Any) -> Iterator[Variant]:
         for value in self.given:
-            yield Variant(f"swap_{value}", {}, (functools.partial(_swapped, value),))
-
-
-def _swapped(value: bool, fn: Function) -> Function:
-    @functools.wraps(fn)
-    def run(*args: Any, **options: Any) -> Any:
-        with _swapping(value):
-            return fn(*args, **options)
-
-    return run
+            yield Variant(f"swap_{value}", {}, (wrapSwapTensorsTest(value),))
 
 
 @contextmanager

@@ -24,9 +24,17 @@ class Variant(NamedTuple):
     name: str
     arguments: dict[str, Any]
     decorators: tuple[Function, ...] = ()
+    test: Function | None = None  # what is called, where it is not the test itself
 
 
-Variants = Callable[[Any, Any], Iterable[Variant]]  # of a test and the device's type (None without devices)
+class Place(NamedTuple):
+    """Where a test's methods go: the class that it was written in, and the device's (None without devices)."""
+
+    generic: type
+    device: Any = None
+
+
+Variants = Callable[[Any, Any], Iterable[Variant]]  # of a test and its Place
 
 
 def note(function: Function, variants: Variants) -> None:
@@ -34,7 +42,7 @@ def note(function: Function, variants: Variants) -> None:
     vars(function)["_variants"] = [*getattr(function, "_variants", ()), variants]
 
 
-def variants_of(function: Function, device_type: str | None = None) -> Iterator[Variant]:
+def variants_of(function: Function, place: Place) -> Iterator[Variant]:
     """The product of what was noted on a test. RuntimeError for an argument that two decorators give."""
 
     def product(notes: Sequence[Variants]) -> Iterator[Variant]:
@@ -42,11 +50,12 @@ def variants_of(function: Function, device_type: str | None = None) -> Iterator[
             yield Variant("", {})
             return
         for rest in product(notes[1:]):
-            for one in notes[0](function, device_type):
+            for one in notes[0](rest.test or function, place):
                 if twice := one.arguments.keys() & rest.arguments.keys():
                     raise RuntimeError(f"{function.__name__}: two decorators give {', '.join(sorted(twice))}")
                 name = "_".join(part for part in (rest.name, one.name) if part)
-                yield Variant(name, {**one.arguments, **rest.arguments}, (*rest.decorators, *one.decorators))
+                arguments = {**one.arguments, **rest.arguments}
+                yield Variant(name, arguments, (*rest.decorators, *one.decorators), one.test or rest.test)
 
     yield from product(getattr(function, "_variants", ()))
 
@@ -55,15 +64,36 @@ def bound(function: Function, variant: Variant, more: dict[str, Any] | None = No
     """A method that calls a test with a variant's arguments, and with those of `more` that it takes."""
     arguments = {**variant.arguments, **(more or {})}
 
+    called = variant.test or function
+
     @functools.wraps(function)
     def method(self: Any, *args: Any, **options: Any) -> Any:
-        return function(self, *args, **{**arguments, **options})
+        return called(self, *args, **{**arguments, **options})
 
     # pytest would take the arguments of what is wrapped for fixtures.
     del method.__wrapped__
     for decorator in variant.decorators:
         method = decorator(method)
     return method
+
+
+class _TestParametrizer:
+    """What a decorator of one's own derives from that makes several tests of one."""
+
+    def _parametrize_test(self, test: Any, generic_cls: type, device_cls: Any) -> Iterable[Any]:
+        """Rows of what is called, the name's ending, arguments, and a function of these that gives decorators."""
+        raise NotImplementedError
+
+    def _variants(self, test: Any, place: Place) -> Iterator[Variant]:
+        for called, name, arguments, decorators in self._parametrize_test(test, place.generic, place.device):
+            yield Variant(name, dict(arguments), tuple(decorators(arguments)), called)
+
+    def __call__(self, fn: Any) -> Any:
+        """Notes it on a test, or on each test of a class."""
+        tests = [v for k, v in vars(fn).items() if k.startswith("test")] if inspect.isclass(fn) else [fn]
+        for test in tests:
+            note(test, self._variants)
+        return fn
 
 
 class subtest:
@@ -96,9 +126,9 @@ class parametrize:
         self.names = [name.strip() for name in arg_str.split(",") if name.strip()]
         self.values, self.name_fn = arg_values, name_fn
 
-    def _variants(self, test: Any, device_type: Any) -> Iterator[Variant]:
+    def _variants(self, test: Any, place: Any) -> Iterator[Variant]:
         self.values = list(self.values)  # several tests may share the decorator
-        for place, given in enumerate(self.values):
+        for number, given in enumerate(self.values):
             one = given if isinstance(given, subtest) else subtest(given)
             values = [one.arg_values] if len(self.names) == 1 else list(one.arg_values)
             if len(values) != len(self.names):
@@ -107,7 +137,7 @@ class parametrize:
             if name is None and self.name_fn is not None:
                 name = self.name_fn(*values)
             if name is None:
-                name = "_".join(_text(v, n, place) for n, v in zip(self.names, values, strict=True))
+                name = "_".join(_text(v, n, number) for n, v in zip(self.names, values, strict=True))
             yield Variant(name, dict(zip(self.names, values, strict=True)), one.decorators)
 
     def __call__(self, test: Any) -> Any:
@@ -135,8 +165,8 @@ def reparametrize(parametrizer: parametrize, adapter_fn: Function) -> parametriz
     """A parametrize whose values are what `adapter_fn` makes of those of another."""
 
     class Adapted(parametrize):
-        def _variants(self, test: Any, device_type: Any) -> Iterator[Variant]:
-            for variant in parametrizer._variants(test, device_type):
+        def _variants(self, test: Any, place: Any) -> Iterator[Variant]:
+            for variant in parametrizer._variants(test, place):
                 made = adapter_fn(variant.name, dict(variant.arguments))
                 if made is not None:
                     yield from (Variant(n, p, variant.decorators) for n, p in ([made] if type(made) is tuple else made))
@@ -156,7 +186,7 @@ def instantiate_parametrized_tests(generic_cls: type) -> type:
         if not key.startswith("test") or not getattr(value, "_variants", ()):
             continue
         delattr(generic_cls, key)
-        for variant in variants_of(value):
+        for variant in variants_of(value, Place(generic_cls)):
             name = f"{key}_{variant.name}"
             if hasattr(generic_cls, name):
                 raise RuntimeError(f"two tests of {generic_cls.__name__} are called {name}")

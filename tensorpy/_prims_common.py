@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from enum import Enum
+from functools import reduce
 from typing import Any
 
 from tensorpy import _C
 from tensorpy._C import Tensor
 
-_REAL_OF = {_C.complex64: _C.float32, _C.complex128: _C.float64}
-_COMPLEX_OF = {real: own for own, real in _REAL_OF.items()}
+_REAL_OF = {_C.complex32: _C.float16, _C.complex64: _C.float32, _C.complex128: _C.float64}
+_COMPLEX_OF = {real: own for own, real in _REAL_OF.items()} | {_C.bfloat16: _C.complex64}
 _INTEGERS = (_C.uint8, _C.uint16, _C.uint32, _C.uint64, _C.int8, _C.int16, _C.int32, _C.int64)
 _LOW = (_C.bfloat16, _C.float16)
+_COMPUTED_IN = {_C.bfloat16: _C.float32, _C.float16: _C.float32, _C.complex32: _C.complex64}
 
 
 def is_boolean_dtype(dtype: Any) -> bool:
@@ -71,6 +74,67 @@ def type_to_dtype(kind: type) -> Any:
     if kind is complex:
         return _COMPLEX_OF.get(_C.get_default_dtype(), _C.complex64)
     raise ValueError(f"Invalid type {kind}!")
+
+
+class ELEMENTWISE_TYPE_PROMOTION_KIND(Enum):
+    """What a pointwise operator makes of the dtype that its operands promote to."""
+
+    DEFAULT = (0,)
+    NO_OPMATH = (1,)
+    INT_TO_FLOAT = (2,)
+    ALWAYS_BOOL = (3,)
+    COMPLEX_TO_FLOAT = (4,)
+    BOOL_TO_LONG = (5,)
+
+
+def _category(dtype: Any) -> int:
+    """Bool, whole numbers, floats and complex numbers, in this order."""
+    return 3 if dtype.is_complex else 2 if dtype.is_floating_point else 0 if dtype is _C.bool else 1
+
+
+def _promoted(operands: Sequence[Any]) -> Any:
+    """The dtype of tensors and numbers together: one without dimensions, or a number, only lifts the category."""
+    ranks: tuple[list[Any], ...] = ([], [], [])  # with dimensions, without any, numbers
+    for operand in operands:
+        if isinstance(operand, Tensor):
+            ranks[0 if operand.dim() else 1].append(operand.dtype)
+        elif operand is not None:
+            ranks[2].append(_C.get_default_dtype() if isinstance(operand, float) else type_to_dtype(type(operand)))
+    found = None
+    for dtypes in ranks:
+        for dtype in [reduce(_C.promote_types, dtypes)] if dtypes else []:
+            if found is None:
+                found = dtype
+            elif _category(dtype) > _category(found):
+                found = _COMPLEX_OF[found] if found.is_floating_point else dtype
+    return _C.bool if found is None else found
+
+
+def elementwise_dtypes(*_args: Any, type_promotion_kind: ELEMENTWISE_TYPE_PROMOTION_KIND) -> tuple[Any, Any]:
+    """The dtypes that a pointwise operator computes in and gives, for tensors and numbers.
+
+    Arguments:
+        _args: the operands; None counts as none
+        type_promotion_kind: what becomes of the dtype that they promote to
+
+    Returns: (dtype, dtype); without operands they promote to bool.
+
+    Example:
+        >>> from tensorpy import _prims_common as utils
+        >>> kind = utils.ELEMENTWISE_TYPE_PROMOTION_KIND.INT_TO_FLOAT
+        >>> utils.elementwise_dtypes(tp.ones(2, dtype=tp.int32), 3, type_promotion_kind=kind)
+        (tensorpy.float32, tensorpy.float32)
+    """
+    kind, kinds = type_promotion_kind, ELEMENTWISE_TYPE_PROMOTION_KIND
+    dtype = _promoted(_args)
+    if kind is kinds.BOOL_TO_LONG and dtype is _C.bool:
+        dtype = _C.int64
+    if kind is kinds.INT_TO_FLOAT and _category(dtype) < 2:
+        dtype = _C.get_default_dtype()
+    computed = dtype if kind is kinds.NO_OPMATH else _COMPUTED_IN.get(dtype, dtype)
+    if kind is kinds.COMPLEX_TO_FLOAT and dtype.is_complex:
+        return computed, corresponding_real_dtype(dtype)
+    return computed, _C.bool if kind is kinds.ALWAYS_BOOL else dtype
 
 
 def make_contiguous_strides_for(shape: Sequence[int], row_major: bool = True) -> tuple[int, ...]:

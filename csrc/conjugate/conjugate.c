@@ -11,8 +11,16 @@
 /* Layers that have seen the call already. */
 #define SEEN (TP_AUTOGRAD_KEYS | TP_AUTOCAST_KEYS | TP_BIT(ADInplaceOrView))
 
+/* What is pending is taken off by the views that toggle it, so that a class that is asked (FakeTensor) makes its own.
+ */
+static tp_tensor *plain_of_asked(tp_tensor *t) {
+    tp_autoref *other = t->keys & TP_BIT(Conjugate) ? tp__conj(t) : tp_retain(t);
+    return !other ? NULL : t->keys & TP_BIT(Negative) ? tp__neg_view(other) : tp_take(other);
+}
+
 /* The memory as it is. New. */
-static tp_tensor *plain_of(const tp_tensor *t) {
+static tp_tensor *plain_of(tp_tensor *t) {
+    if (tp_unlikely(t->keys & TP_BIT(Python))) return plain_of_asked(t);
     tp_tensor *plain = tp_new_alias(t, tp_sizes(t), tp_strides(t), t->byte_offset);
     if (plain) plain->keys &= ~TP_PENDING_MATH;
     return plain;

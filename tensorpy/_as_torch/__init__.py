@@ -9,7 +9,7 @@ from pathlib import Path
 
 import tensorpy
 from tensorpy import _C, version
-from tensorpy._as_torch import finder, names, owners, private
+from tensorpy._as_torch import finder, names, owners, private, refs
 from tensorpy.torch_version import TorchVersion
 
 PATH = str(Path(__file__).with_name("path"))  # holds a package torch, for processes that are started from here
@@ -47,6 +47,7 @@ def as_torch(device: str | None = None) -> None:
     _C._draw_serially(True)
     owners.install()
     private.install()
+    refs.install()
     _set_version()
     if _DEVICE not in os.environ:
         atexit.register(report, os.getpid())

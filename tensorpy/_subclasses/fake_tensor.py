@@ -145,11 +145,20 @@ class FakeTensor(Tensor):
 
     def to(self, *args: Any, **kwargs: Any) -> Any:
         """As of any tensor; the memory of those that stand for others is on Meta already."""
+        if args and isinstance(args[0], Tensor):
+            args = (args[0].device, args[0].dtype, *args[1:])
+        elif "other" in kwargs:
+            other = kwargs.pop("other")
+            args = (other.device, other.dtype, *args)
         device = kwargs.get("device", next((a for a in args if isinstance(a, (str, _C.device))), None))
         if device is None or _C.device(device).type != "meta" or self.is_meta:
             return super().to(*args, **kwargs)
         dtype = kwargs.get("dtype", next((a for a in args if isinstance(a, _C.dtype)), self.dtype))
         return _C._op_overload("_to_copy")(self, dtype=dtype, device=_META)
+
+    def type_as(self, other: Tensor) -> Any:
+        """As `to(other)`."""
+        return self.to(other)
 
     def tolist(self) -> Any:
         """The elements of a constant; other tensors have none."""

@@ -30,10 +30,8 @@ REFUSED = {
     "argwhere": "as many results as there are elements that are not zero",
     "ctc_loss.Tensor": "lengths are numbers",
     "embedding": "scale_grad_by_freq with a weight for each sample",
-    "nanquantile": "the bounds of q are checked",
     "narrow.Tensor": "where it starts is a number",
     "nonzero_numpy": "as many results as there are elements that are not zero",
-    "quantile": "the bounds of q are checked",
     "repeat_interleave.self_Tensor": "as many results as the repeats say",
     "resize_": "the memory of a batched tensor is another's",
     "set_": "the memory of a batched tensor is another's",
@@ -157,6 +155,8 @@ LOOPS = {
     "searchsorted.Tensor": "",
     "set": "",
     "set.source_Tensor": "",
+    "_segment_reduce_backward": "",
+    "segment_reduce": "",
 }
 
 
@@ -583,3 +583,49 @@ def test_a_batch_in_as_many_parts_as_are_asked_for() -> None:
 
     x = tp.rand(10, 3)
     assert tp.equal(chunk_vmap(seen, chunks=3)(x), x.sin()) and sizes == [4, 4, 2]
+
+
+# ---- gradients inside: an operator is differentiated by its own formula, whatever computes the batch ----
+
+OF_MATRICES = {
+    "cholesky_inverse": tp.cholesky_inverse,
+    "cholesky_solve": lambda a: tp.cholesky_solve(tp.ones(3, 2, dtype=tp.float64), a),
+    "qr": lambda a: tp.linalg.qr(a)[1],
+    "inv": tp.linalg.inv,
+    "det": tp.linalg.det,
+    "slogdet": lambda a: tp.linalg.slogdet(a)[1],
+    "solve": lambda a: tp.linalg.solve(a, tp.ones(3, 2, dtype=tp.float64)),
+}
+
+
+@pytest.mark.parametrize("name", OF_MATRICES)
+def test_matrices_that_no_formula_is_about(name: str) -> None:
+    """Elements that an operator does not read get the same gradient, and change the same, in a batch as alone."""
+    function = OF_MATRICES[name]
+    tp.manual_seed(0)
+    a, t = (tp.randn(2, 3, 3, dtype=tp.float64) for _ in range(2))
+
+    def gradient(x: Any) -> Any:
+        return func.grad(lambda y: function(y).sum())(x)
+
+    def change(x: Any, y: Any) -> Any:
+        return func.jvp(function, (x,), (y,))[1]
+
+    assert_close(vmap(gradient)(a), tp.stack([gradient(x) for x in a]))
+    assert_close(vmap(change)(a, t), tp.stack([change(x, y) for x, y in zip(a, t, strict=True)]))
+    assert_close(vmap(change, (None, 0))(a[0], t), tp.stack([change(a[0], y) for y in t]))
+
+
+@pytest.mark.parametrize("size", (0, 1))
+def test_windows_of_one_element(size: int) -> None:
+    out, back = func.vjp(lambda x: x.unfold(0, size, 1), tp.tensor(3.0))
+    (got,) = vmap(back)(tp.stack([tp.ones_like(out), 2 * tp.ones_like(out)]))
+    assert got.tolist() == [size, 2.0 * size]
+
+
+def test_levels_of_samples() -> None:
+    x, q = tp.arange(12.0).reshape(3, 4), tp.tensor([0.1, 0.2, 0.3])
+    for function in (tp.quantile, tp.nanquantile):
+        assert_close(vmap(function)(x, q), tp.stack([function(*each) for each in zip(x, q, strict=True)]))
+        with pytest.raises(RuntimeError, match="range \\[0, 1\\]"):
+            vmap(function)(x, q + 0.8)

@@ -271,3 +271,29 @@ def test_compilers_public_names() -> None:
         if hasattr(theirs, name):
             bases = {base.__name__ for base in getattr(theirs, name).__mro__ if hasattr(ours, base.__name__)}
             assert {base.__name__ for base in getattr(ours, name).__mro__} >= bases, name
+
+
+OPERANDS = (
+    "t.ones(2, dtype=t.{})",
+    "t.tensor(1, dtype=t.{})",
+)
+NUMBERS = ("2", "2.5", "True", "2j", "None")
+OF_OPERANDS = "bool uint8 int64 float16 bfloat16 float32 float64 complex64".split()
+
+
+@pytest.mark.parametrize("kind", prims.ELEMENTWISE_TYPE_PROMOTION_KIND, ids=lambda kind: kind.name)
+def test_dtypes_of_pointwise_operators_are_pytorchs(kind: Any) -> None:
+    torch = pytest.importorskip("torch")
+    theirs = importlib.import_module("torch._prims_common")
+    forms = [form.format(dtype) for form in OPERANDS for dtype in OF_OPERANDS] + list(NUMBERS)
+    for pair in itertools.product(forms, forms):
+        found = []
+        for library, module in ((tp, prims), (torch, theirs)):
+            operands = [eval(form, {"t": library}) for form in pair]
+            which = getattr(module.ELEMENTWISE_TYPE_PROMOTION_KIND, kind.name)
+            try:
+                dtypes = module.elementwise_dtypes(*operands, type_promotion_kind=which)
+            except (RuntimeError, ValueError):
+                dtypes = ()
+            found.append([str(dtype).rpartition(".")[2] for dtype in dtypes])
+        assert found[0] == found[1], pair

@@ -153,3 +153,23 @@ def test_what_the_cpu_is() -> None:
     assert facts["num_logical_cores"] >= facts["num_physical_cores"] >= 1 and facts["architecture"]
     assert tp.cpu._is_avx2_supported() is bool(facts.get("avx2") and facts.get("fma3"))
     assert isinstance(tp.cpu._is_avx512_supported(), bool)
+
+
+def test_what_is_pending_on_fake_tensors() -> None:
+    """Conjugates and negatives are computed by operators that the mode sees."""
+    with FakeTensorMode() as mode:
+        x = mode.from_tensor(tp.randn(3, 3, dtype=tp.complex64))
+        y = mode.from_tensor(tp.randn(3))
+        for made in (x.mH @ x, x.conj() + 1, x.conj().imag + y, tp._neg_view(y).exp(), tp._neg_view(x.conj()).exp()):
+            assert mode.is_our_fake(made) and made.device.type == "cpu"
+        assert x.conj().add_(x).is_conj()
+        assert [tuple(t.shape) for t in tp.svd_lowrank(x, q=2)] == [(3, 2), (2,), (3, 2)]
+
+
+def test_the_device_of_another_fake_tensor() -> None:
+    with FakeTensorMode() as mode:
+        y = mode.from_tensor(tp.randn(3))
+        for other in (mode.from_tensor(tp.ones(2, dtype=tp.float64)), tp.ones(2, dtype=tp.int64)):
+            for made in (y.to(other), y.to(other=other), y.type_as(other)):
+                assert made.device == other.device and made.dtype == other.dtype
+        assert y.to("meta").is_meta

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -307,3 +309,10 @@ def test_trapezoids_of_samples_with_more_dimensions() -> None:
     areas = (y[1:] + y[:-1]) / 2 * np.diff(x, axis=0)
     np.testing.assert_allclose(tp.trapezoid(tp.tensor(y), tp.tensor(x)).numpy(), areas.sum(0))
     np.testing.assert_allclose(tp.cumulative_trapezoid(tp.tensor(y), tp.tensor(x)).numpy(), areas.cumsum(0))
+
+
+@pytest.mark.parametrize("dtype", (tp.float32, tp.float64, tp.int64))
+def test_hash_of_negatives(dtype: Any) -> None:
+    """The bits are those of the elements, not of the memory that is read as their negatives."""
+    x = tp.tensor([1, -2, 3, 5]).to(dtype)
+    assert tp.hash_tensor(tp._neg_view(x)).equal(tp.hash_tensor(-x))

@@ -285,3 +285,11 @@ def test_inner_names_of_products(reduce: str) -> None:
     assert found.equal(tp.sparse.mm(sparse, dense, reduce)) and places.numel() == 0 and places.dtype == tp.int64
     found = tp.ops.aten._sparse_addmm(more, sparse, dense, beta=2, alpha=3)
     tp.testing.assert_close(found, more * 2 + 3 * (sparse.to_dense() @ dense))
+
+
+def test_products_over_nothing_at_places_of_a_sparse_matrix() -> None:
+    a, b = tp.ones(5, 0, requires_grad=True), tp.ones(0, 5, requires_grad=True)
+    places = tp.eye(5).to_sparse_csr().requires_grad_()
+    tp.sparse.sampled_addmm(places, a, b, beta=0.5).to_dense().sum().backward()
+    assert a.grad is not None and b.grad is not None and a.grad.shape == a.shape and b.grad.shape == b.shape
+    assert places.grad is not None and places.grad.to_dense().equal(tp.eye(5) / 2)

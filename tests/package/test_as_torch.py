@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -606,3 +608,43 @@ from functorch.experimental.control_flow import cond as same
 print(cond is same, callable(torch._higher_order_ops.scan), callable(torch.nn.utils.weight_norm))
 """
     assert output(program) == "True True True"
+
+
+def test_references_are_the_operators() -> None:
+    """PyTorch's table of operators (op_db) names its references, and what they are compared with, as it is loaded."""
+    folder = importlib.util.find_spec("torch")
+    if folder is None or folder.origin is None:
+        pytest.skip("PyTorch is not installed")
+    table = Path(folder.origin).parent / "testing" / "_internal"
+    named = set()
+    for file in (table / "common_methods_invocations.py", *(table / "opinfo").rglob("*.py")):
+        named |= set(re.findall(r'"_refs\.([\w.]+)"', file.read_text()))
+    assert len(named) > 300
+    program = f"""
+import torch, torch._refs.nn.functional, torch._refs.special, torch._refs.linalg, torch._prims as prims
+from torch._vendor.packaging import version
+missing = []
+for name in {sorted(named)}:
+    found = torch._refs
+    try:
+        for part in name.split("."):
+            found = getattr(found, part)
+        assert callable(found)
+    except AttributeError:
+        missing.append(name)
+assert not missing, missing
+x = torch.ones(2, 3)
+assert torch._refs.add is torch.add and torch._refs.T(x).shape == (3, 2)
+assert torch._refs._conversions.half(x).dtype == torch.half
+assert prims.utils.is_float_dtype(torch.half) and version.parse("1.10") > version.parse("1.9")
+assert torch.backends.python_native.available_dsls == []
+function = torch.cuda.jiterator._create_jit_fn("template <typename T> T f(T x) {{ return x; }}", y=1)
+try:
+    function(x)
+except RuntimeError as error:
+    assert "only supported on CUDA" in str(error)
+else:
+    raise AssertionError
+"""
+    done = run("-c", program)
+    assert done.returncode == 0, done.stderr

@@ -283,3 +283,15 @@ def test_a_refused_draw_leaves_the_generator_alone(what):
     with pytest.raises((RuntimeError, ValueError)):
         REFUSED[what](g)
     assert g.get_state().tolist() == before
+
+
+@pytest.mark.parametrize("bad", (-1.0, math.inf, math.nan))
+def test_multinomial_says_what_is_wrong_with_the_weights(bad: float) -> None:
+    weights = tp.tensor([1.0, bad, 1.0])
+    for count, replacement in ((1, True), (2, False)):
+        with pytest.raises(RuntimeError, match="probability tensor contains either"):
+            tp.multinomial(weights, count, replacement)
+    with pytest.raises(RuntimeError, match="invalid multinomial distribution"):
+        tp.multinomial(weights, 2, True)
+    with pytest.raises(RuntimeError, match="multinomial expects Long tensor out, got: Double"):
+        tp.multinomial(tp.ones(3), 1, out=tp.empty(1, dtype=tp.float64))

@@ -188,13 +188,10 @@ static int check_levels(const char *op, const tp_tensor *self, tp_tensor *q) {
     if (q->ndim > 1) return tp_fail(TP_RuntimeError, "%s() q must be a scalar or 1D tensor", op);
     if (q->dtype != self->dtype)
         return tp_fail(TP_RuntimeError, "%s() q tensor must be same dtype as the input tensor", op);
-    if (!tp_has_values(self) || !tp_has_values(q)) return 0;
     tp_autoref *plain = tp_detach(q), *low = plain ? tp_ge_Scalar(plain, TP_SCALAR_I(0)) : NULL,
                *high = low ? tp_le_Scalar(plain, TP_SCALAR_I(1)) : NULL;
     tp_autoref *both = high ? tp_logical_and(low, high) : NULL, *all = both ? tp_all(both) : NULL;
-    tp_scalar fits;
-    if (!all || tp_item(all, &fits) < 0) return -1;
-    return tp_scalar_bool(&fits) ? 0 : tp_fail(TP_RuntimeError, "%s() q values must be in the range [0, 1]", op);
+    return all ? tp__assert_async_msg(all, "quantile() q values must be in the range [0, 1]") : -1;
 }
 /* The levels, which lead, and the reduced dimension where they belong. */
 static tp_tensor *shape_levels_steal(tp_tensor *out_steal, tp_tensor *self, bool one, tp_opt_int dim, bool keepdim) {

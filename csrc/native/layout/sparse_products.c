@@ -260,9 +260,8 @@ tp_tensor *sparse_sampled_addmm_composite(tp_tensor *self, tp_tensor *mat1, tp_t
     tp_autoref *rows = numbered_rows(self, &c, batch), *columns = rows ? numbered_rows(self, &c, batch + 1) : NULL;
     tp_autoref *turned = columns ? tp_transpose_int(mat2, -2, -1) : NULL, *left = NULL, *right = NULL;
     if (!turned || promote(mat1, turned, &left, &right) < 0) return NULL;
-    const int64_t inner = mat2->sizes[batch];
-    tp_autoref *above = tp_reshape(left, TP_INTS(mat1->numel / (inner ? inner : 1), inner)),
-               *beside = above ? tp_reshape(right, TP_INTS(mat2->numel / (inner ? inner : 1), inner)) : NULL;
+    tp_autoref *above = tp_flatten_using_ints(left, 0, -2),
+               *beside = above ? tp_flatten_using_ints(right, 0, -2) : NULL;
     tp_autoref *sums = beside ? tp__coo_dot(rows, columns, above, beside) : NULL;
     tp_autoref *values = sums ? tp__layout_values(self) : NULL;
     tp_autoref *shaped = values ? tp_reshape(sums, tp_sizes(values)) : NULL;

@@ -226,7 +226,11 @@ static int all_true_steal(tp_tensor *mask) {
 static int check_weights(tp_tensor *rows, int64_t wanted, bool replacement) {
     tp_autoref *low = tp_ge_Scalar(rows, TP_SCALAR_I(0)), *finite = low ? tp_isfinite(rows) : NULL;
     int sound = finite ? all_true_steal(tp_logical_and(low, finite)) : -1;
-    if (sound == 0) tp_fail(TP_RuntimeError, "probability tensor contains either `inf`, `nan` or element < 0");
+    if (sound == 0)
+        tp_fail(TP_RuntimeError,
+                replacement && wanted > 1
+                    ? "invalid multinomial distribution (encountering probability entry < 0, infinity or NaN)"
+                    : "probability tensor contains either `inf`, `nan` or element < 0");
     tp_autoref *positive = sound == 1 ? tp_gt_Scalar(rows, TP_SCALAR_I(0)) : NULL;
     tp_autoref *count = positive ? tp_count_nonzero_dim_IntList(positive, TP_INTS(1)) : NULL;
     int some = count ? all_true_steal(tp_gt_Scalar(count, TP_SCALAR_I(0))) : -1;
@@ -279,6 +283,9 @@ tp_tensor *multinomial_dense(tp_tensor *self, int64_t num_samples, bool replacem
  * out) -> Tensor(a!) */
 int multinomial_out_composite(tp_tensor *self, int64_t num_samples, bool replacement, tp_generator *generator,
                               tp_tensor *out) {
+    if (out->dtype != TP_INT64)
+        return tp_fail(TP_RuntimeError, "multinomial expects Long tensor out, got: %s",
+                       tp_scalar_type_name((tp_dtype)out->dtype));
     if (tp_check_given(out, TP_VARIANT_OUT, TP_INT64, self->device) < 0) return -1;
     tp_autoref *made = tp_multinomial(self, num_samples, replacement, generator);
     return made ? tp_copy_into_out(out, made) : -1;

@@ -240,8 +240,9 @@ tp_tensor *hash_tensor_composite(tp_tensor *self, tp_ints dim, bool keepdim, int
         if (mask >> d & 1 && self->sizes[d] == 0)
             return tp_fail_null(TP_IndexError, "hash_tensor: Expected reduction dim %d to have non-zero size.", d);
     bool floating = category == TP_FLOATING, words = floating || self->dtype == TP_UINT64;
-    tp_autoref *plain = tp_detach(self), /* a view in integers has no tangent */
-        *wide = plain && floating ? tp_to_dtype(plain, TP_FLOAT64, false, false, TP_NO_FORMAT) : tp_retain(plain),
+    tp_autoref *read = tp_resolve_neg(self),    /* whose memory is what it says */
+        *plain = read ? tp_detach(read) : NULL, /* a view in integers has no tangent */
+            *wide = plain && floating ? tp_to_dtype(plain, TP_FLOAT64, false, false, TP_NO_FORMAT) : tp_retain(plain),
                *bits = !wide   ? NULL
                        : words ? tp_view_dtype(wide, TP_INT64)
                                : tp_to_dtype(self, TP_INT64, false, false, TP_NO_FORMAT),

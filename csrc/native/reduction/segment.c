@@ -27,24 +27,17 @@ static const segment_kind *kind_of(const char *reduce) {
                         reduce);
 }
 
-/* Whether the condition holds for all elements; -1 after an error. */
-static int holds(tp_tensor *condition) {
+static int check_all(tp_tensor *condition, const char *message) {
     tp_autoref *all = condition ? tp_all(condition) : NULL;
-    bool yes = false;
-    return all && tp_holds(all, &yes) == 0 ? yes : -1;
+    return all ? tp__assert_async_msg(all, message) : -1;
 }
 static int check_lengths(tp_tensor *lengths, int64_t last, int64_t along) {
     tp_autoref *positive = tp_ge_Scalar(lengths, TP_SCALAR_I(0));
-    int sound = holds(positive);
-    if (sound <= 0)
-        return sound < 0 ? -1 : tp_fail(TP_RuntimeError, "segment_reduce(): lengths contains negative value!");
+    if (check_all(positive, "lengths contains negative value!") < 0) return -1;
     tp_autoref *sum = tp_sum_dim_IntList(lengths, TP_INTS(last), false, TP_INT64),
                *fits = sum ? tp_eq_Scalar(sum, TP_SCALAR_I(along)) : NULL;
-    sound = holds(fits);
-    if (sound > 0) return 0;
-    return sound < 0 ? -1
-                     : tp_fail(TP_RuntimeError, "segment_reduce(): Expected all rows of lengths along axis to sum to "
-                                                "data.size(lengths.dim()-1) when !unsafe.");
+    return check_all(fits, "segment_reduce(): Expected all rows of lengths along axis to sum to "
+                           "data.size(lengths.dim()-1) when !unsafe.");
 }
 
 /* Where segments begin and the last one ends. */

@@ -82,7 +82,7 @@ def _filled(x: Any, size: int, fill_value: int = -1) -> Any:
     return np.pad(found, ((0, size - len(found)), (0, 0)), constant_values=fill_value)
 
 
-@samples("nonzero_static", dtypes=ALL_DTYPES, reference=_filled, gradcheck=False, needs_values=True)
+@samples("nonzero_static", dtypes=ALL_DTYPES, reference=_filled, gradcheck=False)
 def nonzeros(make: Make) -> Iterator[Any]:
     for shape, size, fill in itertools.product(((3, 4), (5,)), (0, 2, 20), (-1, 7)):
         yield make.own(make.rng.randint(0, 2, shape)), {"size": size, "fill_value": fill}
@@ -178,7 +178,7 @@ def segment_reduce(
     return out
 
 
-@samples("segment_reduce", dtypes=FLOATS, reference=segment_reduce, tolerances=LOOSE, needs_values=True)
+@samples("segment_reduce", dtypes=FLOATS, reference=segment_reduce, tolerances=LOOSE)
 def segment_reduces(make: Make) -> Iterator[Any]:
     for reduce in ("sum", "mean", "max", "min", "prod"):
         whole = make.distinct(5, 2)

@@ -1,0 +1,1 @@
+"""What the package `packaging` has, where it is installed."""

@@ -16,7 +16,7 @@ import tensorpy
 from tensorpy import _C, _utils, backends, dispatch
 from tensorpy._as_torch import finder
 from tensorpy._library.function_schema import FunctionSchema, parse_schema
-from tensorpy._package.absent import absent_class
+from tensorpy._package.absent import absent, absent_class
 from tensorpy.func.functionalize import (
     disable,
     enable,
@@ -438,6 +438,13 @@ _FUNCTIONAL = {
 }
 
 
+# Operators whose kernels PyTorch has for CUDA alone, which tables of operators name.
+_OF_CUDA = (
+    "_flash_attention_forward", "_flash_attention_backward", "_efficient_attention_forward",
+    "_efficient_attention_backward",
+)  # fmt: skip
+
+
 def install() -> None:
     """Gives them to tensorpy._C, where it has none of its own, and tensorpy dtypes and layouts that are names only."""
     for name in _DTYPES:
@@ -449,6 +456,8 @@ def install() -> None:
     setattr(tensorpy, "_assert_async", _assert_async)  # noqa: B010
     for name, value in _FUNCTIONAL.items():
         setattr(tensorpy, name, value)
+    for name in _OF_CUDA:
+        setattr(tensorpy.ops.aten, name, absent("torch.ops.aten", name))
     for ask in (_get_device_module, _get_available_device_type, _is_privateuse1_backend_available):
         setattr(_utils, ask.__name__, ask)
     for name, value in _NAMES.items():

@@ -336,7 +336,8 @@ class TensorLikePair(Pair):
             common = _C.promote_types(*dtypes)
             both = both[0].to(common), both[1].to(common)
         if actual.layout is not expected.layout:
-            both = tuple(t if t.layout is _C.strided else t.to_dense() for t in both)  # type: ignore[assignment]
+            first, second = (t if t.layout is _C.strided else t.to_dense() for t in both)
+            return first, second
         return both
 
     def _compare_values(self, actual: Tensor, expected: Tensor) -> None:

@@ -9,7 +9,7 @@ from tensorpy import _C
 
 def _short(dtype: _C.dtype) -> str:
     name = str(dtype).rpartition(".")[2]
-    kind, rest = re.fullmatch(r"([a-z]+)(.*)", name).groups()  # type: ignore[union-attr]
+    kind, rest = re.fullmatch(r"([a-z]+)(.*)", name).groups()  # type: ignore[union-attr]  # pyright: ignore[reportOptionalMemberAccess]
     letter = {"bool": "b8", "bfloat": "bf", "uint": "u", "complex": "c"}.get(kind, kind[0])
     return letter + rest.replace("_", "")
 

@@ -101,10 +101,7 @@ def test_every_module_imports(kept: tuple[str, ...]) -> None:
     elsewhere = json.loads(done.stdout.splitlines()[-1])
     assert len(elsewhere) < 5, elsewhere
     failed = json.loads(run(program, kept).splitlines()[-1])
-    unnamed = {
-        name for name, why in failed.items() if "_refs" in why
-    }  # the decompositions' references are not here yet
-    assert {name: why for name, why in failed.items() if name not in elsewhere | dict.fromkeys(unnamed)} == {}
+    assert {name: why for name, why in failed.items() if name not in elsewhere} == {}
 
 
 # ---- what they are made of ----

@@ -18,11 +18,13 @@ from typing import Any
 
 from tensorpy._C import Tensor
 from tensorpy._package.symbols import Atom, Expr, SymBool, SymFloat, SymInt, build, number
+from tensorpy._tensor.nested import NestedInt
 
 __all__ = [
     "ConstraintViolationError", "Guard", "GuardOnDataDependentSymNode", "Restart", "ShapeEnv", "Symbol",
     "SymbolicContext", "guard_bool", "guard_int", "guard_or_false", "guard_or_true", "has_free_symbols", "has_hint",
-    "hint_int", "is_concrete_bool", "is_concrete_int", "statically_known_false", "statically_known_true",
+    "hint_int", "is_concrete_bool", "is_concrete_int", "is_nested_int", "statically_known_false",
+    "statically_known_true",
 ]  # fmt: skip
 
 _SMALL = 500  # no stand-in, and nothing that is read as an expression, is less
@@ -849,6 +851,23 @@ def is_concrete_int(a: Any) -> bool:
         True
     """
     return not isinstance(a, SymInt) or a.expr.constant() is not None
+
+
+def is_nested_int(val: Any) -> bool:
+    """Whether a size is that of a nested tensor's dimension whose pieces differ.
+
+    Arguments:
+        val: an int or a SymInt
+
+    Returns: bool.
+
+    Example:
+        >>> from tensorpy.fx.experimental.symbolic_shapes import is_nested_int
+        >>> pieces = tp.nested.nested_tensor([tp.ones(2), tp.ones(3)], layout=tp.jagged)
+        >>> is_nested_int(pieces.shape[1])
+        True
+    """
+    return isinstance(val, NestedInt)
 
 
 def is_concrete_bool(a: Any) -> bool:

@@ -11,6 +11,7 @@ __all__ = [
     "empty_types", "float8_types", "float8_types_and", "floating_and_complex_types",
     "floating_and_complex_types_and", "floating_types", "floating_types_and", "floating_types_and_half",
     "get_all_complex_dtypes", "get_all_dtypes", "get_all_fp_dtypes", "get_all_int_dtypes",
+    "get_all_qint_dtypes",
     "highest_precision_complex", "highest_precision_float", "integral_types", "integral_types_and",
 ]  # fmt: skip
 
@@ -20,7 +21,7 @@ class _dispatch_dtypes(tuple[dtype, ...]):
 
     __slots__ = ()
 
-    def __add__(self, more: tuple[dtype, ...]) -> _dispatch_dtypes:  # type: ignore[override]
+    def __add__(self, more: tuple[dtype, ...]) -> _dispatch_dtypes:  # type: ignore[override]  # pyright: ignore[reportIncompatibleMethodOverride]
         return _dispatch_dtypes(tuple(self) + tuple(more))
 
 
@@ -35,8 +36,6 @@ _FLOAT8 = Dtypes((_C.float8_e4m3fn, _C.float8_e4m3fnuz, _C.float8_e5m2, _C.float
 def _and(kind: Dtypes, more: tuple[dtype, ...]) -> Dtypes:
     if not all(isinstance(each, dtype) for each in more):
         raise RuntimeError(f"expected dtypes, got {more}")
-    if len({*kind, *more}) != len(kind) + len(more):
-        raise RuntimeError(f"duplicate dtypes: {kind} and {more}")
     return kind + more
 
 
@@ -156,10 +155,17 @@ def get_all_dtypes(
     include_bool: bool = True,
     include_complex: bool = True,
     include_complex32: bool = False,
+    include_qint: bool = False,
 ) -> list[dtype]:
-    """A list of integral, floating, bool and complex types."""
+    """A list of integral, floating, bool, complex and quantized types."""
     numbers = get_all_int_dtypes() + get_all_fp_dtypes(include_half, include_bfloat16)
-    return numbers + [_C.bool] * include_bool + (get_all_complex_dtypes(include_complex32) if include_complex else [])
+    complex_numbers = get_all_complex_dtypes(include_complex32) if include_complex else []
+    return numbers + [_C.bool] * include_bool + complex_numbers + (get_all_qint_dtypes() if include_qint else [])
+
+
+def get_all_qint_dtypes() -> list[dtype]:
+    """A list of the quantized types."""
+    return [_C.qint8, _C.quint8, _C.qint32, _C.quint4x2, _C.quint2x4]
 
 
 def all_types_complex_float8_and(*dtypes: dtype) -> Dtypes:

@@ -466,7 +466,7 @@ class TestCase(unittest.TestCase):
         if self.precision or self.rel_tol:
             if atol is None or rtol is None:
                 rtol, atol = default_tolerances(*(v if isinstance(v, Tensor) else as_tensor(v) for v in (x, y)))
-            atol, rtol = max(atol, self.precision), max(rtol, self.rel_tol)
+            atol, rtol = max(atol or 0.0, self.precision), max(rtol or 0.0, self.rel_tol)
         text: Any = msg if msg is None or callable(msg) else lambda own: f"{own}\n{msg}"
         assert_close(x, y, atol=atol, rtol=rtol, msg=text, **known)
 

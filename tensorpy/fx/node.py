@@ -331,7 +331,8 @@ class Node:
         if not isinstance(self.target, OpOverload):
             return False
         op = self.target
-        return "!" in op._schema or "collective" in op.tags or effect_of(op._name) is not None
+        has_effect = "!" in op._schema or op._schema.endswith("-> ()")  # what gives nothing refuses something
+        return has_effect or "collective" in op.tags or effect_of(op._name) is not None
 
     def normalized_arguments(
         self,

@@ -15,6 +15,7 @@ from typing import Any, NoReturn
 
 from tensorpy import _C
 from tensorpy._C import Tensor
+from tensorpy._compile import TorchDynamoException
 from tensorpy.testing._mismatch import Names, of_numbers, of_tensors
 
 # (rtol, atol) that a dtype's rounding calls for; all other dtypes are compared exactly.
@@ -522,6 +523,8 @@ def not_close_error_metas(
             pair.compare()
         except ErrorMeta as error:
             found.append(error.with_traceback(None))
+        except TorchDynamoException:  # a whole graph ends here
+            raise
         except Exception as error:
             raise RuntimeError(f"Comparing\n\n{pair}\n\nresulted in the unexpected exception above.") from error
     return found

@@ -390,7 +390,8 @@ class Recorder:
     def leave(self, token: Any, results: list[Any]) -> None:
         """It has ended, with these results."""
         op, nodes, args, depends = token
-        if not any(isinstance(leaf, Tensor) for leaf in tree_flatten(results)[0]) and "!" not in op._schema:
+        effect = "!" in op._schema or (depends and op._schema.endswith("-> ()"))  # an assertion refuses values
+        if not effect and not any(isinstance(leaf, Tensor) for leaf in tree_flatten(results)[0]):
             return  # what it gives is a property, or a constant's value
         node = self._call(op, nodes)
         for (_, _, _, written, _, _), value in zip(parameters(op._own_name), args, strict=True):

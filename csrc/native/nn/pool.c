@@ -328,7 +328,7 @@ static int declare_average_backward(tp_meta *m, const kind *k, tp_tensor *grad, 
 /* avg_pool2d(Tensor self, int[2] kernel_size, int[2] stride=[], int[2] padding=0, bool ceil_mode=False, bool
  * count_include_pad=True, int? divisor_override=None) -> Tensor, and the same in three dimensions. */
 #define AVG_POOL(n)                                                                                                   \
-    static const kind avg_pool##n##d = {"avg_pool" #n "d", n, true};                                                  \
+    static const kind avg_pool##n##d = {"avg_pool" #n "d", n, true, false};                                           \
     int avg_pool##n##d_meta(tp_meta *m, tp_tensor *self, tp_ints kernel, tp_ints stride, tp_ints padding, bool ceil,  \
                             bool count, tp_opt_int divisor) {                                                         \
         tp_pool_plan p;                                                                                               \
@@ -413,8 +413,10 @@ static int adaptive_plan_of(tp_pool_plan *p, const kind *k, const tp_tensor *gra
     return check_gradient(k, grad, self, p);
 }
 
-static const kind adaptive_avg[] = {[2] = {"adaptive_avg_pool2d", 2, true}, [3] = {"adaptive_avg_pool3d", 3, true}};
-static const kind adaptive_max[] = {[2] = {"adaptive_max_pool2d", 2, false}, [3] = {"adaptive_max_pool3d", 3, false}};
+static const kind adaptive_avg[] = {[2] = {"adaptive_avg_pool2d", 2, true, false},
+                                    [3] = {"adaptive_avg_pool3d", 3, true, false}};
+static const kind adaptive_max[] = {[2] = {"adaptive_max_pool2d", 2, false, false},
+                                    [3] = {"adaptive_max_pool3d", 3, false, false}};
 
 /* One window, which is all of a plane: a reduction is faster. */
 static int average_planes(int dims, tp_tensor *self, tp_tensor *out) {

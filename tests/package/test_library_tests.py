@@ -160,8 +160,9 @@ def test_what_the_case_takes_for_equal() -> None:
 
 def test_helpers() -> None:
     assert common_dtype.floating_types_and(tp.float16) == (tp.float32, tp.float64, tp.float16)
-    with pytest.raises(RuntimeError, match="duplicate"):
-        common_dtype.all_types_and(tp.float32)
+    assert common_dtype.floating_types_and(tp.float32) == (tp.float32, tp.float64, tp.float32)
+    with pytest.raises(RuntimeError, match="expected dtypes"):
+        common_dtype.all_types_and(32)  # type: ignore[arg-type]
     assert len(common_dtype.get_all_dtypes()) == 12 and common_dtype.double_types() == (tp.float64, tp.complex128)
     x = common.noncontiguous_like(tp.arange(6.0).reshape(2, 3))
     assert not x.is_contiguous() and x.tolist() == [[0, 1, 2], [3, 4, 5]]

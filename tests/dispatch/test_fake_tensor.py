@@ -11,6 +11,7 @@ import tensorpy as tp
 from tensorpy import nn
 from tensorpy._subclasses import DataDependentOutputException, DynamicOutputShapeException, FakeTensor, FakeTensorMode
 from tensorpy._subclasses.fake_tensor import FakeTensorDeviceMismatchError
+from tensorpy._subclasses.meta_utils import assert_metadata_eq
 from tensorpy._subclasses.schema_check_mode import SchemaCheckMode
 from tensorpy.nn import functional as F
 from tensorpy.utils._python_dispatch import TorchDispatchMode
@@ -173,3 +174,16 @@ def test_the_device_of_another_fake_tensor() -> None:
             for made in (y.to(other), y.to(other=other), y.type_as(other)):
                 assert made.device == other.device and made.dtype == other.dtype
         assert y.to("meta").is_meta
+
+
+def test_what_tensors_say_of_themselves_is_compared() -> None:
+    def check(a: object, b: object) -> None:
+        assert a == b
+
+    base = tp.rand(3, 4, requires_grad=True)
+    assert_metadata_eq(check, base, tp.empty(3, 4, device="meta", requires_grad=True))
+    assert_metadata_eq(check, base.detach()[1:], base.detach().to("meta")[1:])
+    for other in (base.double(), base.detach(), base[1:], base.t(), base.detach().to_sparse()):
+        with pytest.raises(AssertionError):
+            assert_metadata_eq(check, base, other)
+    assert_metadata_eq(check, base.detach()[1:], base.detach()[:2], skip_symbolic=True)

@@ -760,3 +760,34 @@ def test_calls_and_names_leak_nothing() -> None:
         m(x, scale=1.0)
         getattr(m, "nothing", None)
     assert (sys.getrefcount(m.weight), sys.getrefcount(m.__dict__), sys.getrefcount(x)) == before
+
+
+def test_tables_of_global_hooks_are_replaced() -> None:
+    """By PyTorch's names: programs that clean up assign empty ones."""
+    module: Any = nn.modules.module
+    met: list[str] = []
+    module.register_module_forward_pre_hook(lambda layer, args: met.append("before"))
+    handle = module.register_module_forward_hook(lambda layer, args, output: met.append("after"))
+    assert len(module._global_forward_pre_hooks) == 1 and handle.id in module._global_forward_hooks
+    nn.ReLU()(tp.ones(1))
+    assert met == ["before", "after"]
+    kept = OrderedDict(module._global_forward_hooks)
+    module._global_forward_hooks, module._global_forward_pre_hooks = kept, OrderedDict()
+    nn.ReLU()(tp.ones(1))
+    assert met == ["before", "after", "after"]
+    handle.remove()
+    nn.ReLU()(tp.ones(1))
+    assert met == ["before", "after", "after"] and not module._global_forward_hooks
+
+
+def test_a_hook_of_states_is_of_one_kind() -> None:
+    layer = nn.Linear(1, 1)
+
+    def hook(layer: Any, state: Any, prefix: str, local: Any) -> None:
+        state["more"] = 1
+
+    layer.register_state_dict_post_hook(hook)
+    layer.register_state_dict_post_hook(hook).remove()
+    assert "more" in layer.state_dict()
+    with pytest.raises(RuntimeError, match="previously registered via register_state_dict_post_hook"):
+        layer._register_state_dict_hook(hook)

@@ -8,10 +8,12 @@ hooks.
 from __future__ import annotations
 
 import functools
+import sys
 import warnings
 import weakref
 from collections import OrderedDict, namedtuple
 from collections.abc import Callable, Iterator, Mapping
+from types import ModuleType
 from typing import Any, TypeVar
 
 import tensorpy as tp
@@ -639,9 +641,11 @@ class Module:
         """Calls `hook(module, state_dict, prefix, local_metadata)` after state_dict; it changes in place."""
         marked: Any = hook
         marked._from_public_api = True
-        return self._register_state_dict_hook(hook)
+        return self._hooked(self._state_dict_hooks, hook, (), (), False)
 
     def _register_state_dict_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
+        if getattr(hook, "_from_public_api", False):
+            raise RuntimeError("the hook was previously registered via register_state_dict_post_hook")
         return self._hooked(self._state_dict_hooks, hook, (), (), False)
 
     def register_state_dict_pre_hook(self, hook: _hooks.StatePreHook) -> RemovableHandle:
@@ -1076,3 +1080,34 @@ _HOOK_TABLES = (
     "_load_state_dict_pre_hooks",
     "_load_state_dict_post_hooks",
 )
+
+
+# The tables of hooks that see every module, by PyTorch's names.
+_GLOBAL_TABLES = {
+    "_global_forward_pre_hooks": _hooks.forward_pre,
+    "_global_forward_hooks": _hooks.forward,
+    "_global_forward_hooks_with_kwargs": _hooks.forward_with_kwargs,
+    "_global_forward_hooks_always_called": _hooks.forward_always,
+    "_global_backward_pre_hooks": _hooks.backward_pre,
+    "_global_backward_hooks": _hooks.backward,
+    "_global_buffer_registration_hooks": _hooks.buffer_registration,
+    "_global_module_registration_hooks": _hooks.module_registration,
+    "_global_parameter_registration_hooks": _hooks.parameter_registration,
+}
+globals().update(_GLOBAL_TABLES)
+
+
+class _WithTables(ModuleType):
+    """This module: a table that is assigned to a name of a global one is what that one holds from then on."""
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        table = _GLOBAL_TABLES.get(name)
+        if table is None:
+            super().__setattr__(name, value)
+        elif table is not value:
+            new = dict(value)
+            table.clear()
+            table.update(new)
+
+
+sys.modules[__name__].__class__ = _WithTables

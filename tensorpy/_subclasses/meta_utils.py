@@ -40,7 +40,7 @@ def assert_metadata_eq(
     names = [*_ABOUT, *([] if skip_symbolic else ["shape"]), *([] if skip_leaf else ["is_leaf"])]
     for name in names:
         assert_eq(getattr(m1, name), getattr(m2, name))
-    calls = list(_ASKED)
+    calls: list[str] = list(_ASKED)
     if m1.layout is _C.sparse_coo:
         calls += _OF_SPARSE
     elif m1.layout is _C.strided:

@@ -5,17 +5,24 @@ Read when a name is asked for that tensorpy does not have, and for the table in 
 
 from __future__ import annotations
 
+import gzip
 from functools import cache
 from pathlib import Path
 
 VERSION = "2.13.0"
 
 
+def _text() -> str:
+    """The file in the tree, or what setup.py makes of it for a wheel."""
+    path = Path(__file__).with_name("names.txt")
+    return path.read_text() if path.exists() else gzip.decompress(path.with_suffix(".txt.gz").read_bytes()).decode()
+
+
 @cache
 def modules() -> dict[str, frozenset[str]]:
     """The public names of each module; "torch.Tensor" stands for the methods and attributes of tensors."""
     found = {}
-    for line in Path(__file__).with_name("names.txt").read_text().splitlines():
+    for line in _text().splitlines():
         module, _, names = line.partition(":")
         found[module] = frozenset(names.split())
     return found

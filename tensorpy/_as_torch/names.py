@@ -5,7 +5,6 @@ Read when a name is asked for that tensorpy does not have, and for the table in 
 
 from __future__ import annotations
 
-import gzip
 from functools import cache
 from pathlib import Path
 
@@ -15,7 +14,11 @@ VERSION = "2.13.0"
 def _text() -> str:
     """The file in the tree, or what setup.py makes of it for a wheel."""
     path = Path(__file__).with_name("names.txt")
-    return path.read_text() if path.exists() else gzip.decompress(path.with_suffix(".txt.gz").read_bytes()).decode()
+    if path.exists():
+        return path.read_text()
+    import gzip
+
+    return gzip.decompress(path.with_suffix(".txt.gz").read_bytes()).decode()
 
 
 @cache

@@ -6,6 +6,7 @@ import contextlib
 import functools
 import importlib
 import sys
+import traceback
 import weakref
 from collections.abc import Callable
 from enum import IntEnum
@@ -71,13 +72,8 @@ def _infer_size(a: Any, b: Any) -> Any:
 
 def _gather_traceback(python: bool = False, script: bool = False, cpp: bool = False) -> list[dict[str, Any]]:
     """Where the program is, the innermost call first: Python's frames alone are known."""
-    frame = sys._getframe(1) if python else None
-    found = []
-    while frame is not None:
-        code = frame.f_code
-        found.append({"name": code.co_name, "filename": code.co_filename, "line": frame.f_lineno})
-        frame = frame.f_back
-    return found
+    frames = traceback.walk_stack(sys._getframe(1)) if python else ()
+    return [{"name": f.f_code.co_name, "filename": f.f_code.co_filename, "line": line} for f, line in frames]
 
 
 def _symbolize_tracebacks(tracebacks: Any) -> list[Any]:

@@ -28,9 +28,10 @@ from tensorpy._library.registration import (
     registered,
     where_called,
 )
-from tensorpy._library.rules import ByDevice, giving_new, giving_written, unrecorded
+from tensorpy._library.rules import ByDevice, giving_new, giving_written
 from tensorpy._library.schema import infer_schema
 from tensorpy._library.tags import Tag
+from tensorpy.autograd.grad_mode import no_grad
 
 
 class CustomOpDef:
@@ -76,7 +77,8 @@ class CustomOpDef:
 
     def _checked(self, fn: Callable[..., Any]) -> Callable[..., Any]:
         checked = giving_written if {"inplace", "out"} & set(self._op.tags) else giving_new
-        return checked(self._qualname, self._schema, unrecorded(fn))
+        # Without a graph, whatever the arguments: `numpy()` of one that requires grad works in a kernel.
+        return checked(self._qualname, self._schema, no_grad()(fn))
 
     def _register(self, device_types: Any, fn: Callable[..., Any]) -> None:
         """For tensors on devices of these types, or, where the operator takes no tensors, for its argument `device`."""

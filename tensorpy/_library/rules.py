@@ -12,7 +12,6 @@ from tensorpy import _C, dispatch
 from tensorpy._C import Tensor
 from tensorpy._library.function_schema import FunctionSchema
 from tensorpy.autograd.function import Function
-from tensorpy.autograd.grad_mode import no_grad
 
 _BELOW_AUTOGRAD = dispatch.below("AutogradOther")
 
@@ -180,17 +179,6 @@ def _memory(values: Any) -> Iterator[Any]:
             yield from _memory(value)
         elif isinstance(value, Tensor) and _C._has_storage(value) and value.layout is _C.strided and value.numel():
             yield value.untyped_storage()
-
-
-def unrecorded(fn: Callable[..., Any]) -> Callable[..., Any]:
-    """A kernel that runs without a graph, whatever its arguments: `numpy()` of one that requires grad works in it."""
-
-    @functools.wraps(fn)
-    def run(*args: Any, **kwargs: Any) -> Any:
-        with no_grad():
-            return fn(*args, **kwargs)
-
-    return run
 
 
 def giving_new(name: str, schema: FunctionSchema, fn: Callable[..., Any]) -> Callable[..., Any]:

@@ -331,8 +331,7 @@ class Node:
         if not isinstance(self.target, OpOverload):
             return False
         op = self.target
-        has_effect = "!" in op._schema or op._schema.endswith("-> ()")  # what gives nothing refuses something
-        return has_effect or "collective" in op.tags or effect_of(op._name) is not None
+        return acts(op) or "collective" in op.tags or effect_of(op._name) is not None
 
     def normalized_arguments(
         self,
@@ -390,6 +389,21 @@ def _is_random(target: Any) -> bool:
     packet = getattr(ops.aten, target.__name__, None)
     overloads = [] if packet is None else [getattr(packet, name) for name in packet.overloads()]
     return any("nondeterministic_seeded" in overload.tags for overload in overloads)
+
+
+def acts(op: Any) -> bool:
+    """Whether a call of an operator does more than give results: it writes, or gives nothing and refuses values.
+
+    Arguments:
+        op: the operator
+
+    Returns: bool.
+
+    Example:
+        >>> tp.fx.node.acts(tp.ops.aten._assert_async.msg), tp.fx.node.acts(tp.ops.aten.all.default)
+        (True, False)
+    """
+    return "!" in op._schema or op._schema.endswith("-> ()")
 
 
 def has_side_effect(fn: Any) -> Any:

@@ -22,7 +22,7 @@ from tensorpy._package.symbols import COMPARISONS, OPERATIONS, Atom, Expr, SymBo
 from tensorpy._subclasses.fake_tensor import DataDependentOutputException, FakeTensor, FakeTensorMode
 from tensorpy.fx.code import is_written
 from tensorpy.fx.graph import Graph
-from tensorpy.fx.node import Node, overload
+from tensorpy.fx.node import Node, acts, overload
 from tensorpy.fx.traceback import mark
 from tensorpy.nn import Parameter
 from tensorpy.utils._python_dispatch import no_dispatch
@@ -360,7 +360,7 @@ class Recorder:
         for node in reversed(self.graph.nodes):
             if node is last or node.op == "placeholder":
                 break
-            if not node.users and not (node.op == "call_function" and "!" in getattr(node.target, "_schema", "")):
+            if not node.users and not (isinstance(node.target, _C.OpOverload) and acts(node.target)):
                 self._size_nodes = {expr: made for expr, made in self._size_nodes.items() if made is not node}
                 self.graph.erase_node(node)
 
@@ -390,7 +390,7 @@ class Recorder:
     def leave(self, token: Any, results: list[Any]) -> None:
         """It has ended, with these results."""
         op, nodes, args, depends = token
-        effect = "!" in op._schema or (depends and op._schema.endswith("-> ()"))  # an assertion refuses values
+        effect = acts(op) and (depends or "!" in op._schema)  # what refuses a constant has not done so
         if not effect and not any(isinstance(leaf, Tensor) for leaf in tree_flatten(results)[0]):
             return  # what it gives is a property, or a constant's value
         node = self._call(op, nodes)

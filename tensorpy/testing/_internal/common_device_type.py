@@ -72,8 +72,8 @@ def get_desired_device_type_test_bases(
 ) -> list[type]:
     """Those of them that are wanted."""
     excepted, only = ((names,) if isinstance(names, str) else names for names in (except_for, only_for))
-    kinds = [(base, base.device_type) for base in (CPUTestBase,)]
-    return [base for base, kind in kinds if kind not in (excepted or ()) and (only is None or kind in only)]
+    bases = [(base, vars(base)["device_type"]) for base in get_device_type_test_bases()]
+    return [base for base, kind in bases if kind not in (excepted or ()) and (only is None or kind in only)]
 
 
 def get_all_device_types() -> list[str]:

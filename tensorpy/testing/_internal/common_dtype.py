@@ -11,8 +11,8 @@ __all__ = [
     "empty_types", "float8_types", "float8_types_and", "floating_and_complex_types",
     "floating_and_complex_types_and", "floating_types", "floating_types_and", "floating_types_and_half",
     "get_all_complex_dtypes", "get_all_dtypes", "get_all_fp_dtypes", "get_all_int_dtypes",
-    "get_all_qint_dtypes",
-    "highest_precision_complex", "highest_precision_float", "integral_types", "integral_types_and",
+    "get_all_qint_dtypes", "highest_precision_complex", "highest_precision_float", "integral_types",
+    "integral_types_and",
 ]  # fmt: skip
 
 

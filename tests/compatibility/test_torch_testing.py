@@ -222,7 +222,8 @@ def test_precisions_are_inherited_as_pytorchs() -> None:
     steps += [f"lib.set_float32_matmul_precision({v!r})" for v in ("highest", "high", "medium")]
     reset = [f"lib.{n} = 'none'" for n in SWITCHES if "allow" not in n]
     reset = ["lib.set_float32_matmul_precision('highest')", "lib.backends.cudnn.allow_tf32 = True", *reset]
-    with warnings.catch_warnings():
+    # PyTorch's table of samples freezes the switches of the process that reads it.
+    with warnings.catch_warnings(), getattr(torch.backends, "__allow_nonbracketed_mutation")():
         warnings.simplefilter("ignore")
         try:
             for step in [*reset, *draw.choices(steps, k=300)]:

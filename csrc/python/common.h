@@ -67,6 +67,10 @@ PyObject *tp_py_raise(void);
 int tp_py_check(int status);
 /* The current Python exception becomes the core's pending error (TP_PythonError), so that C callers see a failure. */
 int tp_py_error_to_core(void);
+/* Runs the handlers of signals that have come, with the lock: -1 and the core's error set if one raises. */
+int tp_py_run_handlers(void);
+/* The current Python exception is dropped with the core's error; one of a handler comes again. Takes the lock. */
+void tp_py_forget_error(void);
 
 /* ---- small objects (types.c) ---- */
 typedef struct {

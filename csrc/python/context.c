@@ -373,7 +373,7 @@ static bool gets_signals(void) {
 static int interrupted(void) {
     if (!gets_signals()) return 0;
     PyGILState_STATE gil = PyGILState_Ensure();
-    int status = PyErr_CheckSignals() < 0 ? tp_py_error_to_core() : 0;
+    int status = tp_py_run_handlers();
     PyGILState_Release(gil);
     return status;
 }
@@ -415,7 +415,7 @@ int tp_py_init_context(PyObject *m) {
     tp_find_device_type = find_device_type;
     tp_blas_set_locator(locate_blas);
     tp_set_warning_sink(warn);
-    tp_set_host_lock((tp_host_lock){release_gil, acquire_gil, holds_gil, interrupted});
+    tp_set_host_lock((tp_host_lock){release_gil, acquire_gil, holds_gil, interrupted, tp_py_forget_error});
     for (int k = 1; k < TP_NUM_KEYS; k++) { /* _KEYS: name -> bit, for the Python guards */
         PyObject *keys = PyObject_GetAttrString(m, "_KEYS");
         if (!keys) {

@@ -11,6 +11,8 @@ import gc
 import os
 import pickle
 import re
+import signal
+import time
 import warnings
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -542,3 +544,50 @@ def test_each_with_failing_allocations(use: Callable[..., list[tp.Tensor]]) -> N
             failed = next(n for n in range(200) if not tp.compile(one, options={"smallest": 0})(which, n))
         gc.collect()
         assert tp._C._memory_stats()["live_blocks"] <= before + 4, (f.name, failed)
+
+
+def test_each_with_ctrl_c(use: Callable[..., list[tp.Tensor]]) -> None:
+    """A handler raises while the calls run that the function waits for, or just after. The caller gets what it raises,
+    from the function or at the next step, and the tensor has its elements, or says that it has none."""
+    wide = tp.linspace(0, 1, 600_000).reshape(400, 1500)
+    in_the_middle = set()
+
+    def slow() -> tp.Tensor:
+        t = wide
+        for _ in range(40):
+            t = (t.sin() + 1).log1p()
+        return t.sum(1).reshape(20, 20)
+
+    def handler(number: int, frame: Any) -> None:
+        raise KeyboardInterrupt
+
+    def is_interrupted(which: int) -> bool:
+        y = slow()
+        try:
+            signal.setitimer(signal.ITIMER_REAL, 0.004)
+            try:
+                use(y, start(), which)
+            except RuntimeError:
+                pass
+            time.sleep(5)
+            return False
+        except KeyboardInterrupt:
+            pass
+        try:
+            assert LISTED[which].name in WRITES or bits(y) == expected, LISTED[which].name
+        except RuntimeError as error:
+            assert "a tensor has no values" in str(error)
+            in_the_middle.add(LISTED[which].name)
+        return True
+
+    expected = bits(slow())
+    before, threads = signal.signal(signal.SIGALRM, handler), tp.get_num_threads()
+    tp.set_num_threads(1)
+    try:
+        for which, f in enumerate(LISTED):
+            assert tp.compile(is_interrupted, options={"smallest": 0})(which), f.name
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+        tp.set_num_threads(threads)
+    assert in_the_middle & {"view", "walk", "plan_of", "call_on_host", "meta_out"}, in_the_middle

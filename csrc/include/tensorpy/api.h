@@ -103,7 +103,7 @@ typedef struct tensorpy_api {
     /* Gives a reference back; NULL does nothing. */
     void (*release)(tp_tensor *t);
     /* Writes what `t` is to `out`, whose pointers are into `t`; what a compiled function has noted of its contents runs
-     * before. Cannot fail. */
+     * before: `data` is NULL where that fails. Cannot fail. */
     void (*view)(const tp_tensor *t, tp_view *out);
     /* A contiguous tensor whose elements nobody has written. RuntimeError for sizes below 0 or too many elements,
      * MemoryError where memory is out. */

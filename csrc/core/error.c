@@ -3,7 +3,6 @@
  * Invariant: a message is complete before it replaces the pending one, so an error may quote the one before it. */
 #include "core/error.h"
 
-#include "core/host.h"
 #include "core/tls.h"
 
 #include <stdio.h>
@@ -16,11 +15,18 @@ static const char *const class_names[] = {"NoError",
 #undef NAME
 };
 
+void (*tp_host_forget)(void);
+
+/* The pending error is gone, and what the host has of it. */
+static void forget_host_error(void) {
+    if (tp_tls.error_class == TP_PythonError && tp_host_forget) tp_host_forget();
+}
+
 static void replace_message(tp_error_class cls, tp_text message) {
     tp_thread_register(); /* so that the text is freed when the thread ends */
     tp_text_free(&tp_tls.error_text);
     tp_tls.error_text = message;
-    if (tp_tls.error_class == TP_PythonError && cls != TP_PythonError) tp_host_forget();
+    if (cls != TP_PythonError) forget_host_error();
     tp_tls.error_class = cls;
     tp_tls.declined = false;
 }
@@ -77,7 +83,7 @@ const char *tp_error_class_name(tp_error_class cls) {
 void tp_error_clear(void) {
     if (tp_tls.error_class == TP_NoError) return;
     tp_text_free(&tp_tls.error_text);
-    if (tp_tls.error_class == TP_PythonError) tp_host_forget();
+    forget_host_error();
     tp_tls.error_class = TP_NoError;
 }
 

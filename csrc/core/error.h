@@ -26,7 +26,11 @@ int tp_error_prefix(const char *format, ...) TP_COLD TP_PRINTF(1, 2);
 tp_error_class tp_error_pending(void);
 const char *tp_error_message(void); /* "" without one; valid until the next tp_fail on this thread */
 const char *tp_error_class_name(tp_error_class cls);
-void tp_error_clear(void); /* what a handler of a signal has raised comes again, when the host goes on */
+void tp_error_clear(void);
+
+/* Drops the host's exception that a TP_PythonError stands for, which nobody will hear of; what a handler of a signal
+ * has raised comes again when the host goes on. NULL where there is no host. */
+extern void (*tp_host_forget)(void);
 
 /* The pending error as a value: moved out of the thread (which then has none) and put back, here or on another thread.
  * For clean-up that must not lose it, and for errors of worker threads. */

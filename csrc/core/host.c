@@ -96,11 +96,7 @@ static void after_fork_in_child(void) { parking.away[0] = parking.away[1] = 0; }
 
 static void __attribute__((constructor)) watch_forks(void) { pthread_atfork(NULL, NULL, after_fork_in_child); }
 
-/* ---- signals, and errors of the host ---- */
-
-void tp_host_forget(void) {
-    if (host.forget) host.forget();
-}
+/* ---- signals ---- */
 
 #define LOOK_MS 20
 

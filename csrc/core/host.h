@@ -11,7 +11,6 @@ typedef struct {
     void (*acquire)(void *state);
     bool (*held)(void);       /* by this thread; NULL: always */
     int (*interrupted)(void); /* runs the handlers of signals that have come; -1 and the error set if one raises */
-    void (*forget)(void);     /* the exception that a TP_PythonError stood for: nobody will hear of that error */
 } tp_host_lock;
 void tp_set_host_lock(tp_host_lock lock);
 
@@ -19,9 +18,6 @@ void tp_set_host_lock(tp_host_lock lock);
  * parallel chunk, acquires nothing. */
 void *tp_host_lock_release(void);
 void tp_host_lock_acquire(void *state);
-
-/* A TP_PythonError has been given up: the host's own exception goes with it. */
-void tp_host_forget(void);
 
 /* A table that the host has and this library has not, by its name, as a tensor of the CPU with `rows` rows: new, or
  * NULL and the error set. */

@@ -415,7 +415,8 @@ int tp_py_init_context(PyObject *m) {
     tp_find_device_type = find_device_type;
     tp_blas_set_locator(locate_blas);
     tp_set_warning_sink(warn);
-    tp_set_host_lock((tp_host_lock){release_gil, acquire_gil, holds_gil, interrupted, tp_py_forget_error});
+    tp_host_forget = tp_py_forget_error;
+    tp_set_host_lock((tp_host_lock){release_gil, acquire_gil, holds_gil, interrupted});
     for (int k = 1; k < TP_NUM_KEYS; k++) { /* _KEYS: name -> bit, for the Python guards */
         PyObject *keys = PyObject_GetAttrString(m, "_KEYS");
         if (!keys) {

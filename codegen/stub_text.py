@@ -100,6 +100,8 @@ class UntypedStorage:
     def __setitem__(self, index: Union[SupportsIndex, builtins.slice], value: Any, /) -> None: ...
     @property
     def device(self) -> _device: ...
+    @property
+    def _cdata(self) -> builtins.int: ...
     def byteswap(self, dtype: _dtype) -> None: ...
     def clone(self) -> UntypedStorage: ...
     def copy_(self, source: Any, non_blocking: builtins.bool | None = ...) -> UntypedStorage: ...
@@ -201,7 +203,8 @@ def clear_autocast_cache() -> None: ...
 PRIVATE = """
     _ALIAS_KEYS _Compiled _KEYS _LinAlgError _OpPacket _accumulate_hooks _apply_function _autocast_available
     _autocast_enter _autocast_get _autocast_leave _autocast_set _batch_number _bump_version _call_package
-    _cpu_capability _current_device _current_graph_task_id _data_address _default_generator _define _deregister
+    _cpu_capability _current_autograd_node _current_device _current_graph_task_id _data_address _default_generator
+    _define _deregister
     _detached_dual _determinism _device_count _disabled_torch_dispatch_impl _disabled_torch_function_impl
     _dispatch_modes _dispatch_rules _dispatch_table _distributed _draw_serially _empty_cache _fail_allocation_after _fft
     _forward_close _forward_done _forward_enable _forward_enabled _forward_levels _forward_open _forward_show
@@ -216,6 +219,7 @@ PRIVATE = """
     _register _register_defaults _reset_peak_memory _resolve _run_backward _run_plan _save_plan _seed_all _set_anomaly
     _set_compiling _set_determinism _set_deterministic_fill_uninitialized_memory _set_device _set_dispatch_off
     _set_dispatch_sets _set_functions_off _set_fusion _set_grad_enabled _set_inference_mode _set_installed_devices
+    _get_current_graph_task_keep_graph _node_class _pop_saved_hooks _push_saved_hooks _unsafe_set_version_counter
     _set_nn_module _set_print_dispatcher _set_saved_hooks _set_tangent _set_trace _set_type_attribute _set_warn_always
     _settle
     _share_storage _signatures _sparse _special _streams _synchronize _tag _tangent _tensor_hooks _tensor_keys

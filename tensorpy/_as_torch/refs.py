@@ -36,6 +36,11 @@ def _refs_of(name: str, own: str) -> ModuleType:
     module.__path__ = []
 
     def find(attribute: str) -> Any:
+        if attribute == "__all__":
+            there = importlib.import_module(own)
+            return sorted(
+                n for n in dir(there) if not n.startswith("_") and _function_of(getattr(there, n)) is not None
+            )
         if not attribute.startswith("__"):
             for place in (importlib.import_module(own), _C.Tensor):
                 value = _function_of(getattr(place, attribute, None))

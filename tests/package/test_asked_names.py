@@ -368,6 +368,21 @@ assert torch._C._is_key_in_tls("name") and torch._C._get_obj_in_tls("name") == 3
 assert torch._C._storage_address(x) == torch._C._storage_address(x[1:])
 import torch._refs.special
 assert "add" in torch._refs.__all__ and "entr" in torch._refs.special.__all__
+from torch._prims.context import TorchRefsMode
+from torch._prims_common import compare_tensor_meta
+from torch._prims_common.wrappers import _maybe_remove_out_wrapper
+with TorchRefsMode(strict=True):
+    assert _maybe_remove_out_wrapper(torch._refs.add)(1, torch.ones(1)).item() == 2
+compare_tensor_meta(x, torch.zeros(2))
+for other in (torch.zeros(3), torch.zeros(2).double(), torch.zeros(2, device="meta")):
+    try:
+        compare_tensor_meta(x, other)
+    except RuntimeError as error:
+        assert "are not equal" in str(error)
+    else:
+        raise AssertionError
+from torch._subclasses.fake_utils import outputs_alias_inputs
+assert outputs_alias_inputs([x * 2, x[1:]], (x,)) and not outputs_alias_inputs(x * 2, x)
 assert not torch.profiler.itt.is_available()
 with torch.profiler.itt.range("r {}", 1):
     torch.profiler.itt.mark("m")

@@ -66,7 +66,10 @@ def _maybe_remove_out_wrapper(fn: Any) -> Any:
     return fn
 
 
-_BESIDE = {"torch._prims.context": TorchRefsMode, "torch._prims_common.wrappers": _maybe_remove_out_wrapper}
+_BESIDE: dict[str, Any] = {
+    "torch._prims.context": TorchRefsMode,
+    "torch._prims_common.wrappers": _maybe_remove_out_wrapper,
+}
 
 
 def install() -> None:

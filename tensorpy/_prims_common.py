@@ -177,3 +177,30 @@ def is_same_shape(a: Sequence[int], b: Sequence[int]) -> bool:
 def is_contiguous(a: Tensor) -> bool:
     """Whether the elements are one after another, the last dimension the fastest."""
     return a.is_contiguous()
+
+
+class MetadataMismatchError(RuntimeError):
+    """Two tensors differ in what is known of them beside their elements."""
+
+
+def compare_tensor_meta(
+    a: Tensor,
+    b: Tensor,
+    check_sizes: bool = True,
+    check_strides: bool = False,
+    *,
+    allow_rhs_unbacked: bool = False,
+    check_conj: bool = True,
+) -> None:
+    """MetadataMismatchError where two tensors differ in shape, dtype, device, or in how their elements are read."""
+    differ = [("Dtypes", a.dtype, b.dtype), ("Devices", a.device, b.device), ("Negative bits", a.is_neg(), b.is_neg())]
+    if check_sizes:
+        differ.insert(0, ("Shapes", a.shape, b.shape))
+    if check_strides:
+        differ.append(("Strides", a.stride(), b.stride()))
+        differ.append(("Storage offsets", a.storage_offset(), b.storage_offset()))
+    if check_conj:
+        differ.append(("Conjugate bits", a.is_conj(), b.is_conj()))
+    for what, one, two in differ:
+        if one != two:
+            raise MetadataMismatchError(f"{what} {one} and {two} are not equal!")

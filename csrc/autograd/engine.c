@@ -40,6 +40,7 @@ typedef struct {
     bool restricted, retain_graph, create_graph;
     bool planned; /* a region is open for it */
     int64_t number;
+    tp_node *at; /* the node that runs; the entry owns it */
 } run;
 
 static _Thread_local const run *current; /* the innermost one of this thread */
@@ -400,6 +401,7 @@ static int finish_node(run *r, entry *e) {
     if (nedges > TP_COUNTOF(few) && !(out = calloc(nedges, sizeof *out)))
         return tp_fail_memory(nedges * (int64_t)sizeof *out);
     int status = 0;
+    r->at = n;
     if (wants_gradient(e)) status = before_node(e);
     if (status == 0) status = take_captures(r, e);
     if (status == 0 && e->runs) {
@@ -587,6 +589,13 @@ int tp_backward(tp_tensors roots, tp_tensors root_grads, bool retain_graph, bool
 }
 
 int64_t tp_current_backward(void) { return current ? current->number : -1; }
+bool tp_backward_keeps_graph(void) { return current && current->retain_graph; }
+tp_node *tp_running_node_borrow(void) { return current ? current->at : NULL; }
+
+bool tp_backward_captures_leaf(const tp_node *n) {
+    const entry *e = current ? entry_of(current, n) : NULL;
+    return e && e->captured && !e->runs && tp_accumulator_variable_borrow(n);
+}
 
 bool tp_backward_will_reach(const tp_node *n) {
     const entry *e = current ? entry_of(current, n) : NULL;

@@ -19,6 +19,12 @@ int tp_apply_node(tp_node *node, tp_tensors grads, tp_tensor **out);
 
 /* The run that this thread is in (a hook asks), by number; -1: none. */
 int64_t tp_current_backward(void);
+/* Whether it keeps the graph for another one. */
+bool tp_backward_keeps_graph(void);
+/* The node that it is at; NULL outside. */
+tp_node *tp_running_node_borrow(void);
+/* Whether it gives a leaf's gradient to who asks for it (autograd.grad), and its accumulator does not run. */
+bool tp_backward_captures_leaf(const tp_node *n);
 /* Whether that run computes the gradient of a node's outputs, now, before or later. */
 bool tp_backward_will_reach(const tp_node *n);
 

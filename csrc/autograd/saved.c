@@ -149,7 +149,12 @@ tp_tensor *tp_saved_get(const tp_saved *s, tp_node *owner) { return unpacked(s, 
 tp_tensor *tp_saved_get_whole(const tp_saved *s, tp_node *owner) { return unpacked(s, owner, true); }
 
 int tp_saved_hook(tp_saved *s, tp_node *owner) {
-    if (owner->released) return released(owner);
+    if (owner->released)
+        return tp_fail(
+            TP_RuntimeError,
+            "Calling register_hooks on a saved tensor after it has been freed is forbidden: a backward has let "
+            "go of what %s had saved",
+            owner->type->name);
     if (tp_packed(s))
         return tp_fail(TP_RuntimeError,
                        "Calling register_hooks on a saved tensor whose hooks have already been set. Hint: only one "

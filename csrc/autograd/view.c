@@ -186,14 +186,21 @@ tp_node *tp_grad_fn_borrow(tp_tensor *t) {
 /* How a view was made decides first, before what it is a view of. */
 static int check_view_inplace(const tp_tensor *self, const char *op) {
     if (self->flags & TP_FLAG_VIEW_CUSTOM) return fail_custom_view(self);
+    int length;
+    const char *name = maker_of(self, &length);
+    if (self->flags & TP_FLAG_VIEW_NO_GRAD && self->autograd && self->autograd->grad_fn)
+        return tp_fail(
+            TP_RuntimeError,
+            "Output %d of %.*s is a view of a view which was created in %s mode and is being modified inplace %s. Make "
+            "all of them and the change (%s) inside the %s block, or outside of it",
+            output_of(self), length, name, MADE_IN(self), USED_IN(self), op,
+            self->flags & TP_FLAG_VIEW_INFERENCE ? "inference_mode" : "no_grad");
     if (self->flags & TP_FLAG_VIEW_NO_GRAD)
         return tp_fail(
             TP_RuntimeError,
             "A view was created in %s mode and is being modified inplace %s. Make the view and the change (%s) both "
             "inside of it, or both outside",
             MADE_IN(self), USED_IN(self), op);
-    int length;
-    const char *name = maker_of(self, &length);
     if (self->flags & TP_FLAG_VIEW_MULTI)
         return tp_fail(TP_RuntimeError,
                        "Output %d of %.*s is a view and is being modified inplace. This view is the output of a "

@@ -66,11 +66,15 @@ static int backward_and_finals(tp_tensors roots, tp_tensors grads, bool retain, 
                                tp_tensor **out) {
     PyObject *outer = final_calls;
     if (!(final_calls = PyList_New(0))) return final_calls = outer, -1;
+    PyObject *hooks = Py_XNewRef((PyObject *)tp_tls.saved_hooks);
     int status = tp_backward(roots, grads, retain, create, inputs, out);
     if (status < 0) tp_py_raise();
     else status = call_finals(final_calls);
     Py_DECREF(final_calls);
     final_calls = outer;
+    PyObject *left = tp_tls.saved_hooks; /* a hook that enters a context and does not leave it does so for the pass */
+    tp_set_saved_hooks(hooks);
+    Py_XDECREF(left);
     return status;
 }
 
@@ -113,6 +117,10 @@ done:
     return result;
 }
 
+static PyObject *task_keeps_graph(PyObject *self TP_UNUSED, PyObject *unused TP_UNUSED) {
+    return PyBool_FromLong(tp_backward_keeps_graph());
+}
+
 static PyObject *current_task(PyObject *self, PyObject *unused) {
     (void)self, (void)unused;
     return PyLong_FromLongLong(tp_current_backward());
@@ -124,6 +132,19 @@ static PyObject *bump_version(PyObject *self, PyObject *arg) {
     if (!tp_py_is_tensor(arg))
         return PyErr_Format(PyExc_TypeError, "increment_version() takes tensors, not %s", Py_TYPE(arg)->tp_name);
     tp_note_write(tp_py_tensor_borrow(arg), "increment_version");
+    Py_RETURN_NONE;
+}
+
+/* _unsafe_set_version_counter(tensor, version) */
+static PyObject *set_version(PyObject *self TP_UNUSED, PyObject *args) {
+    PyObject *tensor;
+    long long version;
+    if (!PyArg_ParseTuple(args, "OL", &tensor, &version)) return NULL;
+    if (!tp_py_is_tensor(tensor))
+        return PyErr_Format(PyExc_TypeError, "a version is a tensor's, not a %s's", Py_TYPE(tensor)->tp_name);
+    if (version < 0 || version > UINT32_MAX)
+        return PyErr_Format(PyExc_RuntimeError, "Cannot set a version_counter to a value below 0: %lld", version);
+    atomic_store_explicit(&tp_py_tensor_borrow(tensor)->storage->version, (uint32_t)version, memory_order_relaxed);
     Py_RETURN_NONE;
 }
 
@@ -201,9 +222,11 @@ PyMethodDef tp_py_autograd_methods[] = {
 
 static PyMethodDef functions[] = {
     {"_current_graph_task_id", current_task, METH_NOARGS, NULL},
+    {"_get_current_graph_task_keep_graph", task_keeps_graph, METH_NOARGS, NULL},
     {"_run_backward", run_backward, METH_VARARGS, NULL},
     {"_queue_callback", queue_callback, METH_O, NULL},
     {"_bump_version", bump_version, METH_O, NULL},
+    {"_unsafe_set_version_counter", set_version, METH_VARARGS, NULL},
     {"_transform", transform, METH_VARARGS, NULL},
     {"_want_gradient", want_gradient, METH_VARARGS, NULL},
     {NULL, NULL, 0, NULL},

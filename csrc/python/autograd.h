@@ -39,7 +39,8 @@ int tp_py_init_function(PyObject *m);
 /* For the garbage collector: the Python objects that live only as long as a tensor's autograd state: hooks of the
  * tensor and of the graph behind it, contexts of Functions, tensors with an object of their own. */
 int tp_py_traverse_autograd(tp_autograd_meta *m, visitproc visit, void *arg);
-void tp_py_clear_autograd(tp_autograd_meta *m);
+int tp_py_traverse_graph(const tp_node *first, visitproc visit, void *arg);
+void tp_py_clear_hooks(tp_py_hooks *hooks);
 /* The context of a node of a Function (function.c); nothing for another node. */
 int tp_py_traverse_function(const tp_node *n, visitproc visit, void *arg);
 /* The object of a tensor that C holds once and that keeps it (Note [Identity]), or NULL; borrowed. */

@@ -25,7 +25,7 @@ typedef struct {
 typedef struct {
     PyObject_HEAD tp_node *node; /* weak; NULL without a graph, or when the node is gone */
     PyObject *saved, *saved_for_forward, *dirty, *non_differentiable, *needs_input_grad;
-    bool materialize_grads;
+    bool materialize_grads, materialize_non_diff_grads;
     PyObject *dict, *weakrefs;
 } function_ctx;
 static PyTypeObject ctx_type;
@@ -249,7 +249,9 @@ static PyObject *finish_output(const marked *m, function_node *fn, PyObject *con
     if (!out || !fn) return out;
     tp_tensor *t = tp_py_tensor_borrow(out);
     int status;
-    if (without || !(tp_is_floating(t) || tp_is_complex(t))) {
+    if (without && !CTX(fn->ctx)->materialize_non_diff_grads) {
+        status = tp_node_skip_output(&fn->base);
+    } else if (without || !(tp_is_floating(t) || tp_is_complex(t))) {
         status = tp_node_add_input(&fn->base, t) < 0 ? -1 : 0; /* described, so that zeros can stand for its gradient */
     } else {
         if (t->base) t->flags |= TP_FLAG_VIEW_CUSTOM;
@@ -375,7 +377,7 @@ done:
 static PyObject *ctx_new(PyTypeObject *type, PyObject *args, PyObject *kwargs) {
     (void)args, (void)kwargs;
     function_ctx *self = CTX(type->tp_alloc(type, 0));
-    if (self) self->materialize_grads = true;
+    if (self) self->materialize_grads = self->materialize_non_diff_grads = true;
     return (PyObject *)self;
 }
 
@@ -438,6 +440,16 @@ static PyObject *set_materialize_grads(PyObject *o, PyObject *value) {
     Py_RETURN_NONE;
 }
 
+static PyObject *get_non_diff(PyObject *o, void *unused TP_UNUSED) {
+    return PyBool_FromLong(CTX(o)->materialize_non_diff_grads);
+}
+static int set_non_diff(PyObject *o, PyObject *value, void *unused TP_UNUSED) {
+    int truth = value ? PyObject_IsTrue(value) : -1;
+    if (!value) PyErr_SetString(PyExc_AttributeError, "_materialize_non_diff_grads cannot be deleted");
+    if (truth >= 0) CTX(o)->materialize_non_diff_grads = truth;
+    return truth < 0 ? -1 : 0;
+}
+
 /* One saved value; a hook that unpacks it may run a backward, which lets go of all of them. */
 static PyObject *get_saved(tp_node *n, int64_t i) {
     tp_saved_list *list = NODE(n)->saved;
@@ -494,6 +506,7 @@ static PyGetSetDef ctx_getset[] = {
     {"saved_tensors", get_saved_tensors, NULL, "What save_for_backward() was given.", NULL},
     {"needs_input_grad", get_needs_input_grad, NULL, "For each argument of apply() whether its gradient is wanted.",
      NULL},
+    {"_materialize_non_diff_grads", get_non_diff, set_non_diff, NULL, NULL},
     {"__dict__", PyObject_GenericGetDict, PyObject_GenericSetDict, NULL, NULL},
     {NULL, NULL, NULL, NULL, NULL},
 };

@@ -120,8 +120,8 @@ static int run_tensor_hooks(PyObject *all, tp_tensor **grads, int count) {
         long nr = PyLong_AsLong(PyTuple_GET_ITEM(PyList_GET_ITEM(items, k), 0));
         PyObject *list = callables(PyTuple_GET_ITEM(PyList_GET_ITEM(items, k), 1));
         for (Py_ssize_t i = 0; list && i < PyList_GET_SIZE(list); i++) {
-            if (nr >= count || !grads[nr]) continue;
-            PyObject *grad = tp_py_wrap(grads[nr]), *hook = PyList_GET_ITEM(list, i);
+            if (nr >= count) continue; /* None for a gradient that has not arrived: others of the node have */
+            PyObject *grad = grads[nr] ? tp_py_wrap(grads[nr]) : Py_NewRef(Py_None), *hook = PyList_GET_ITEM(list, i);
             PyObject *result = grad ? PyObject_CallOneArg(hook, grad) : NULL;
             if (!result || (result != Py_None && replace_grad(hook, &grads[nr], result) < 0)) Py_CLEAR(list);
             Py_XDECREF(grad);
@@ -186,8 +186,7 @@ static int hooks_accumulated(tp_py_hooks *hooks, tp_tensor *leaf) {
         PyObject *result = PyObject_CallOneArg(PyList_GET_ITEM(list, i), object);
         if (result && result != Py_None)
             PyErr_Format(tp_py_is_tensor(result) ? PyExc_RuntimeError : PyExc_TypeError,
-                         "a hook after the accumulation of a gradient must return None, not %s",
-                         Py_TYPE(result)->tp_name);
+                         "Tensor post accumulate grad hooks should return None. Got %s", Py_TYPE(result)->tp_name);
         if (!result || result != Py_None) Py_CLEAR(object);
         Py_XDECREF(result);
     }
@@ -272,8 +271,8 @@ static PyObject *get_anomaly(PyObject *self, PyObject *unused) {
 
 /* ---- saved-tensor hooks ---- */
 
-/* A tensor that stands packed in a node: a pair (unpack hook, what pack made). The hooks of a thread are a pair, too.
- */
+/* A tensor that stands packed in a node: a pair (unpack hook, what pack made). The hooks of a thread are a tuple (pack,
+ * unpack, the outer ones or None), which the thread owns: a context that is entered by hand may be forgotten. */
 static void *pack_saved(tp_tensor *t) {
     PyGILState_STATE gil = PyGILState_Ensure();
     PyObject *hooks = Py_NewRef((PyObject *)tp_tls.saved_hooks), *object = tp_py_wrap(t), *pair = NULL;
@@ -295,7 +294,9 @@ static tp_tensor *unpack_saved(void *packed) {
     PyObject *object = PyObject_CallOneArg(PyTuple_GET_ITEM(pair, 0), PyTuple_GET_ITEM(pair, 1));
     Py_DECREF(pair);
     if (object && !tp_py_is_tensor(object)) {
-        PyErr_Format(PyExc_TypeError, "unpack_hook must return a Tensor, not %s", Py_TYPE(object)->tp_name);
+        PyErr_Format(PyExc_TypeError,
+                     "Output of saved tensor unpack_hook expected to be a Tensor but got result of type %s",
+                     Py_TYPE(object)->tp_name);
         Py_CLEAR(object);
     }
     tp_tensor *t = object ? tp_retain(tp_py_tensor_borrow(object)) : NULL;
@@ -311,21 +312,46 @@ static void free_packed(void *packed) {
     PyGILState_Release(gil);
 }
 
-/* _set_saved_hooks((pack, unpack) or None) -> the previous ones. The thread owns the pair while it is set: a context
- * that is entered by hand may be forgotten. */
-static PyObject *set_saved_hooks(PyObject *self, PyObject *arg) {
-    (void)self;
-    if (arg != Py_None && !(PyTuple_Check(arg) && PyTuple_GET_SIZE(arg) == 2))
-        return PyErr_Format(PyExc_TypeError, "_set_saved_hooks() takes a pair or None");
+/* _set_saved_hooks(hooks) -> the previous ones: None, or what _push_saved_hooks has set. */
+static PyObject *set_saved_hooks(PyObject *self TP_UNUSED, PyObject *arg) {
+    if (arg != Py_None && !(PyTuple_Check(arg) && PyTuple_GET_SIZE(arg) == 3))
+        return PyErr_Format(PyExc_TypeError, "_set_saved_hooks() takes hooks or None");
     PyObject *previous = tp_tls.saved_hooks ? (PyObject *)tp_tls.saved_hooks : Py_NewRef(Py_None);
     tp_set_saved_hooks(arg == Py_None ? NULL : Py_NewRef(arg));
     return previous;
 }
 
+/* _push_saved_hooks(pack, unpack) */
+static PyObject *push_saved_hooks(PyObject *self TP_UNUSED, PyObject *args) {
+    PyObject *pack, *unpack;
+    if (!PyArg_ParseTuple(args, "OO", &pack, &unpack)) return NULL;
+    PyObject *outer = tp_tls.saved_hooks ? (PyObject *)tp_tls.saved_hooks : Py_NewRef(Py_None);
+    PyObject *hooks = PyTuple_Pack(3, pack, unpack, outer);
+    if (!hooks) return NULL;
+    tp_set_saved_hooks(hooks);
+    Py_DECREF(outer);
+    Py_RETURN_NONE;
+}
+
+/* _pop_saved_hooks(): whatever are the innermost ones, none is fine: contexts may be left in any order. */
+static PyObject *pop_saved_hooks(PyObject *self TP_UNUSED, PyObject *unused TP_UNUSED) {
+    PyObject *hooks = tp_tls.saved_hooks;
+    if (!hooks) Py_RETURN_NONE;
+    PyObject *outer = PyTuple_GET_ITEM(hooks, 2);
+    tp_set_saved_hooks(outer == Py_None ? NULL : Py_NewRef(outer));
+    Py_DECREF(hooks);
+    Py_RETURN_NONE;
+}
+
 static PyMethodDef functions[] = {
-    {"_tensor_hooks", tensor_hooks, METH_O, NULL},       {"_accumulate_hooks", accumulate_hooks, METH_O, NULL},
-    {"_set_saved_hooks", set_saved_hooks, METH_O, NULL}, {"_set_anomaly", set_anomaly, METH_VARARGS, NULL},
-    {"_get_anomaly", get_anomaly, METH_NOARGS, NULL},    {NULL, NULL, 0, NULL},
+    {"_tensor_hooks", tensor_hooks, METH_O, NULL},
+    {"_accumulate_hooks", accumulate_hooks, METH_O, NULL},
+    {"_set_saved_hooks", set_saved_hooks, METH_O, NULL},
+    {"_push_saved_hooks", push_saved_hooks, METH_VARARGS, NULL},
+    {"_pop_saved_hooks", pop_saved_hooks, METH_NOARGS, NULL},
+    {"_set_anomaly", set_anomaly, METH_VARARGS, NULL},
+    {"_get_anomaly", get_anomaly, METH_NOARGS, NULL},
+    {NULL, NULL, 0, NULL},
 };
 
 int tp_py_init_hooks(PyObject *m) {

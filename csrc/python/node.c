@@ -17,19 +17,22 @@ typedef struct {
 } py_node;
 static PyTypeObject node_type;
 static void node_dealloc(PyObject *o);
+static int node_traverse(PyObject *o, visitproc visit, void *arg);
+static int node_clear(PyObject *o);
 #define NODE(o) (((py_node *)(o))->node)
 
-/* The class of a node's objects (borrowed): a subclass of Node for each name, made when it is first asked for. */
-static PyTypeObject *class_of(const tp_node *n) {
+/* The class of the objects of nodes of a name (borrowed): a subclass of Node, made when it is first asked for. */
+static PyTypeObject *class_named(const char *short_name) {
     static PyObject *classes; /* name -> class */
     if (!classes && !(classes = PyDict_New())) return NULL;
-    PyObject *name = PyUnicode_FromString(n->type->name);
+    PyObject *name = PyUnicode_FromString(short_name);
     PyObject *found = name ? PyDict_GetItemWithError(classes, name) : NULL;
     if (name && !found && !PyErr_Occurred()) {
         char full[256];
-        snprintf(full, sizeof full, "tensorpy.autograd.%s", n->type->name);
-        PyType_Slot slots[] = {{Py_tp_dealloc, node_dealloc}, {0, NULL}};
-        PyType_Spec spec = {full, sizeof(py_node), 0, Py_TPFLAGS_DEFAULT, slots};
+        snprintf(full, sizeof full, "tensorpy.autograd.%s", short_name);
+        PyType_Slot slots[] = {
+            {Py_tp_dealloc, node_dealloc}, {Py_tp_traverse, node_traverse}, {Py_tp_clear, node_clear}, {0, NULL}};
+        PyType_Spec spec = {full, sizeof(py_node), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC, slots};
         PyObject *made = PyType_FromSpecWithBases(&spec, (PyObject *)&node_type);
         if (made && PyDict_SetItem(classes, name, made) == 0) found = made;
         Py_XDECREF(made);
@@ -41,12 +44,13 @@ static PyTypeObject *class_of(const tp_node *n) {
 PyObject *tp_py_node(tp_node *n) {
     if (!n) Py_RETURN_NONE;
     if (n->pyobj) return Py_NewRef((PyObject *)n->pyobj);
-    PyTypeObject *class = class_of(n);
-    py_node *o = class ? PyObject_New(py_node, class) : NULL;
+    PyTypeObject *class = class_named(n->type->name);
+    py_node *o = class ? PyObject_GC_New(py_node, class) : NULL;
     if (!o) return NULL;
     o->node = tp_node_retain(n);
     o->weakrefs = NULL;
     n->pyobj = o;
+    PyObject_GC_Track(o);
     return (PyObject *)o;
 }
 
@@ -56,12 +60,23 @@ PyObject *tp_py_grad_fn(tp_tensor *t) {
     return !n && tp_error_pending() ? tp_py_raise() : tp_py_node(n);
 }
 
+/* A hook of a node may refer to its object. A node that others hold, too, is in use with its hooks. */
+static int node_traverse(PyObject *o, visitproc visit, void *arg) {
+    Py_VISIT(Py_TYPE(o));
+    return tp_py_traverse_graph(NODE(o), visit, arg);
+}
+static int node_clear(PyObject *o) {
+    if (atomic_load(&NODE(o)->refcount) == 1) tp_py_clear_hooks(NODE(o)->hooks);
+    return 0;
+}
+
 static void node_dealloc(PyObject *o) {
+    PyObject_GC_UnTrack(o);
     if (((py_node *)o)->weakrefs) PyObject_ClearWeakRefs(o);
     NODE(o)->pyobj = NULL;
     tp_node_release(NODE(o));
     PyTypeObject *class = Py_TYPE(o);
-    PyObject_Free(o);
+    PyObject_GC_Del(o);
     Py_DECREF(class);
 }
 
@@ -120,10 +135,34 @@ static PyObject *saved_value(tp_node *n, int place) {
     return tp_py_wrap_seq_steal(all);
 }
 
+/* For each output of the call what its gradient has to look like. */
+static PyObject *node_input_metadata(PyObject *o, void *unused TP_UNUSED) {
+    const tp_node *n = NODE(o);
+    PyObject *list = PyList_New(0), *module = PyImport_ImportModule("tensorpy.autograd.graph");
+    for (uint32_t i = 0; list && module && i < n->ninputs; i++) {
+        const tp_input_meta *m = &n->inputs[i];
+        PyObject *item = Py_NewRef(Py_None);
+        if (m->defined) {
+            PyObject *sizes = tp_py_size((tp_ints){m->sizes, m->ndim}), *device = tp_py_device_object(m->device);
+            PyObject *dtype = tp_py_dtype_object((tp_dtype)m->dtype);
+            Py_SETREF(item, PyObject_CallMethod(module, "_InputMetadata", "NNN", sizes, dtype, device));
+        }
+        if (!item || PyList_Append(list, item) < 0) Py_CLEAR(list);
+        Py_XDECREF(item);
+    }
+    if (!module) Py_CLEAR(list);
+    Py_XDECREF(module);
+    return list;
+}
+
 /* y.grad_fn._raw_saved_self: what stands for a saved value and takes hooks for it (tensorpy/autograd/graph.py). */
 static PyObject *raw_saved(PyObject *node, int place) {
-    const tp_node *n = NODE(node);
+    tp_node *n = NODE(node);
     int64_t count = -1;
+    if (n->released && tp_py_function_ctx_borrow(n)) {
+        tp_saved gone = {0};
+        return tp_saved_get(&gone, n), tp_py_raise();
+    }
     if (place >= n->type->nsaved) {
         tp_saved_list *const *lists = (tp_saved_list *const *)((const tp_saved *)(n + 1) + n->type->nsaved);
         const tp_saved_list *list = lists[place - n->type->nsaved];
@@ -212,7 +251,8 @@ static PyObject *node_getattro(PyObject *o, PyObject *name) {
     text = is_raw ? text + 4 : text;
     bool is_saved = text && strncmp(text, prefix, sizeof prefix - 1) == 0;
     const char *saved = is_saved ? text + sizeof prefix - 1 : NULL;
-    int place = is_saved ? saved_place(NODE(o)->type->saved, saved) : -1;
+    int place = is_saved ? saved_place(ctx ? "tensors" : NODE(o)->type->saved, saved) : -1;
+    if (ctx && !is_raw) place = -1; /* only its _raw_saved_tensors: the values are saved_tensors */
     int number = is_saved && !is_raw ? saved_place(NODE(o)->type->numbers, saved) : -1;
     if (place < 0 && number < 0 && !ctx) return NULL;
     PyErr_Clear();
@@ -223,6 +263,12 @@ static PyObject *node_getattro(PyObject *o, PyObject *name) {
 static PyObject *node_sequence(PyObject *o, PyObject *unused) {
     (void)unused;
     return PyLong_FromUnsignedLongLong(NODE(o)->sequence);
+}
+static PyObject *node_set_sequence(PyObject *o, PyObject *number) {
+    uint64_t sequence = PyLong_AsUnsignedLongLong(number);
+    if (PyErr_Occurred()) return NULL;
+    NODE(o)->sequence = sequence;
+    Py_RETURN_NONE;
 }
 
 /* ---- hooks of a node ---- */
@@ -267,8 +313,8 @@ static PyObject *node_call(PyObject *o, PyObject *args, PyObject *kwargs) {
     tp_node *node = ((py_node *)o)->node;
     if (kwargs && PyDict_GET_SIZE(kwargs)) return PyErr_Format(PyExc_TypeError, "a node takes no keyword arguments");
     if (PyTuple_GET_SIZE(args) != (Py_ssize_t)node->ninputs)
-        return PyErr_Format(PyExc_TypeError, "%s takes %u gradients, got %zd", node->type->name, node->ninputs,
-                            PyTuple_GET_SIZE(args));
+        return PyErr_Format(PyExc_TypeError, "%s expected %u arguments, got %zd instead", node->type->name,
+                            node->ninputs, PyTuple_GET_SIZE(args));
     tp_tensors grads;
     PyObject *result = NULL;
     if (tp_py_take_tensors(args, true, "a node takes tensors", &grads) == 0) result = call_node(node, grads);
@@ -283,6 +329,7 @@ static PyMethodDef node_methods[] = {
     {"_pre_hooks", node_pre_hooks, METH_NOARGS, NULL},
     {"_post_hooks", node_post_hooks, METH_NOARGS, NULL},
     {"_sequence_nr", node_sequence, METH_NOARGS, NULL},
+    {"_set_sequence_nr", node_set_sequence, METH_O, NULL},
     {"__dir__", node_dir, METH_NOARGS, NULL},
     {NULL, NULL, 0, NULL},
 };
@@ -291,13 +338,16 @@ static PyGetSetDef node_getset[] = {
      "(node, output number) of each argument; None where no gradient goes.", NULL},
     {"variable", node_variable, NULL, "The leaf of an AccumulateGrad.", NULL},
     {"metadata", node_metadata, NULL, "A dict that lives as long as the node.", NULL},
+    {"_input_metadata", node_input_metadata, NULL, NULL, NULL},
     {NULL, NULL, NULL, NULL, NULL},
 };
 static PyTypeObject node_type = {
     PyVarObject_HEAD_INIT(NULL, 0).tp_name = "tensorpy.autograd.Node",
     .tp_basicsize = sizeof(py_node),
-    .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE,
+    .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC,
     .tp_dealloc = node_dealloc,
+    .tp_traverse = node_traverse,
+    .tp_clear = node_clear,
     .tp_repr = node_repr,
     .tp_call = node_call,
     .tp_getattro = node_getattro,
@@ -318,16 +368,36 @@ static PyObject *tensor_of_edge(PyObject *self TP_UNUSED, PyObject *args) {
 static PyObject *will_reach(PyObject *self, PyObject *node) {
     (void)self;
     if (!PyObject_TypeCheck(node, &node_type))
-        return PyErr_Format(PyExc_TypeError, "expected a node of the autograd graph, got %s", Py_TYPE(node)->tp_name);
+        return PyErr_Format(PyExc_RuntimeError, "_will_engine_execute_node expects an grad_fn, but got %s",
+                            Py_TYPE(node)->tp_name);
     if (tp_current_backward() < 0) {
-        PyErr_SetString(PyExc_RuntimeError, "_will_engine_execute_node is asked while a backward runs");
+        PyErr_SetString(
+            PyExc_RuntimeError,
+            "_get_graph_exec_info() should only be called during the backward pass: no node is reached now");
         return NULL;
     }
+    if (tp_backward_captures_leaf(NODE(node)))
+        return PyErr_Format(PyExc_RuntimeError,
+                            "A leaf node was passed to _will_engine_execute_node but we are currently running "
+                            "autograd.grad(). This is currently not supported: its gradient is not accumulated");
     return PyBool_FromLong(tp_backward_will_reach(NODE(node)));
+}
+
+/* _node_class(name): what nodes of a name are instances of. */
+static PyObject *node_class(PyObject *self TP_UNUSED, PyObject *name) {
+    const char *text = PyUnicode_AsUTF8(name);
+    return text ? Py_XNewRef((PyObject *)class_named(text)) : NULL;
+}
+
+/* _current_autograd_node(): the node that runs, None outside of a backward. */
+static PyObject *current_node(PyObject *self TP_UNUSED, PyObject *unused TP_UNUSED) {
+    return tp_py_node(tp_running_node_borrow());
 }
 
 static PyMethodDef functions[] = {
     {"_will_engine_execute_node", will_reach, METH_O, NULL},
+    {"_node_class", node_class, METH_O, NULL},
+    {"_current_autograd_node", current_node, METH_NOARGS, NULL},
     {"_tensor_of_edge", tensor_of_edge, METH_VARARGS, NULL},
     {"_hook_saved", hook_saved, METH_VARARGS, NULL},
     {NULL, NULL, 0, NULL},

@@ -205,7 +205,9 @@ static PyMethodDef storage_methods[] = {
     {"__reduce__", storage_reduce, METH_NOARGS, NULL},
     {NULL, NULL, 0, NULL},
 };
+static PyObject *storage_cdata(PyObject *o, void *unused TP_UNUSED) { return PyLong_FromVoidPtr(STORAGE(o)); }
 static PyGetSetDef storage_getset[] = {{"device", storage_device, NULL, "Where the memory is.", NULL},
+                                       {"_cdata", storage_cdata, NULL, NULL, NULL},
                                        {NULL, NULL, NULL, NULL, NULL}};
 static PySequenceMethods storage_sequence = {.sq_length = storage_length};
 static PyMappingMethods storage_mapping = {

@@ -23,8 +23,16 @@ static bool leads_on(const tp_tensor *t) {
     return count == 1 || count == (TP_KEEPS_PYOBJ | 2);
 }
 
+/* Whether C holds a tensor whose object only Python holds: who asks C for the tensor is given this object, with all
+ * that hangs on it. */
+static bool may_be_asked_for(const tp_tensor *t) {
+    int32_t count = t ? atomic_load(&t->refcount) : 1;
+    return count != 1 && !(count & TP_KEEPS_PYOBJ);
+}
+
 static int tensor_traverse(PyObject *o, visitproc visit, void *arg) {
     tp_py_tensor *self = (tp_py_tensor *)o;
+    if (may_be_asked_for(self->tensor)) return 0;
     Py_VISIT(self->dict);
     if (leads_on(self->tensor)) return tp_py_traverse_autograd(self->tensor->autograd, visit, arg);
     return 0;
@@ -33,7 +41,7 @@ static int tensor_traverse(PyObject *o, visitproc visit, void *arg) {
 static int tensor_clear(PyObject *o) {
     tp_py_tensor *self = (tp_py_tensor *)o;
     Py_CLEAR(self->dict);
-    if (leads_on(self->tensor)) tp_py_clear_autograd(self->tensor->autograd);
+    if (leads_on(self->tensor)) tp_py_clear_hooks(self->tensor->autograd->hooks);
     return 0;
 }
 

@@ -82,7 +82,7 @@ static int meet_kept(graph_walk *w, const tp_node *n) {
     return status;
 }
 
-static int traverse_graph(const tp_node *first, visitproc visit, void *arg) {
+int tp_py_traverse_graph(const tp_node *first, visitproc visit, void *arg) {
     graph_walk w;
     w.nready = w.npartly = 0;
     w.visit = visit;
@@ -104,11 +104,13 @@ int tp_py_traverse_autograd(tp_autograd_meta *m, visitproc visit, void *arg) {
     int status = traverse_hooks(m->hooks, visit, arg);
     if (status) return status;
     Py_VISIT(tp_py_kept_object(m->grad));
-    return m->grad_fn ? traverse_graph(m->grad_fn, visit, arg) : 0;
+    return m->grad_fn ? tp_py_traverse_graph(m->grad_fn, visit, arg) : 0;
 }
-void tp_py_clear_autograd(tp_autograd_meta *m) {
-    if (!m->hooks) return;
-    Py_CLEAR(m->hooks->tensor);
-    Py_CLEAR(m->hooks->accumulated);
-    Py_CLEAR(m->hooks->metadata);
+void tp_py_clear_hooks(tp_py_hooks *hooks) {
+    if (!hooks) return;
+    Py_CLEAR(hooks->tensor);
+    Py_CLEAR(hooks->before);
+    Py_CLEAR(hooks->after);
+    Py_CLEAR(hooks->accumulated);
+    Py_CLEAR(hooks->metadata);
 }

@@ -37,6 +37,9 @@ def _no(*args: Any, **options: Any) -> bool:
     return False
 
 
+_stashed: dict[str, Any] = {}  # what programs keep by name; a backward runs on the thread that asks for it
+
+
 def _privateuse1() -> str:
     from tensorpy.utils import backend_registration
 
@@ -224,6 +227,34 @@ def _distributed(name: str) -> Any:
         if hasattr(module, name):
             return getattr(module, name)
     raise AttributeError(f"module 'torch._C._distributed_c10d' has no attribute {name!r}", name=name)
+
+
+def _of_autograd(name: str) -> Any:
+    """What torch.autograd has in C++."""
+    from tensorpy import autograd, profiler
+    from tensorpy.autograd import graph
+
+    if name == "_saved_tensors_hooks_is_enabled":
+        return lambda: graph._refused.why is None
+    names = {
+        "_push_saved_tensors_default_hooks": "_push_saved_hooks",
+        "_pop_saved_tensors_default_hooks": "_pop_saved_hooks",
+    }
+    for module in (_C, graph, autograd, profiler):
+        if names.get(name, name) in vars(module):
+            return getattr(module, names.get(name, name))
+    raise AttributeError(f"module 'torch._C._autograd' has no attribute {name!r}", name=name)
+
+
+def _node_class(name: str) -> Any:
+    """The class of nodes, and of what makes some by hand."""
+    from tensorpy._as_torch import nodes
+
+    if name in vars(nodes):
+        return getattr(nodes, name)
+    if name.startswith("__"):
+        raise AttributeError(f"module 'torch._C._functions' has no attribute {name!r}", name=name)
+    return _C._node_class(name)
 
 
 # Names of torch._C that a module has, which is loaded when one is asked for.
@@ -417,6 +448,12 @@ _NAMES = {
     "parse_schema": functools.partial(parse_schema, space=""),
     "FunctionSchema": FunctionSchema,
     "_is_tracing": _no,
+    "_set_fwd_grad_enabled": _C._forward_enable,
+    "_is_fwd_grad_enabled": _C._forward_enabled,
+    "_storage_address": lambda tensor: tensor.untyped_storage()._cdata,
+    "_stash_obj_in_tls": _stashed.__setitem__,
+    "_get_obj_in_tls": _stashed.__getitem__,
+    "_is_key_in_tls": _stashed.__contains__,
     "_set_math_sdp_allow_fp16_bf16_reduction": _nothing,
     "_set_throw_on_mutable_data_ptr": _nothing,
     "_get_default_device": lambda: _C.get_default_device().type,
@@ -462,6 +499,9 @@ def install() -> None:
     setattr(_C, "__getattr__", _later)  # noqa: B010
     setattr(_C, "_functorch", _found_elsewhere("torch._C._functorch", _interpreter))  # noqa: B010
     sys.modules["torch._C._functorch"] = sys.modules["tensorpy._C._functorch"] = vars(_C)["_functorch"]
+    for part, find in (("_autograd", _of_autograd), ("_functions", _node_class)):
+        setattr(_C, part, _found_elsewhere(f"torch._C.{part}", find))
+        sys.modules[f"torch._C.{part}"] = vars(_C)[part]
     setattr(_C, "_distributed_c10d", _found_elsewhere("torch._C._distributed_c10d", _distributed))  # noqa: B010
     sys.modules["torch._C._distributed_c10d"] = vars(_C)["_distributed_c10d"]
     setattr(_C._nn, "_parse_to", _parse_to)  # noqa: B010

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import inspect
 import sys
@@ -36,6 +37,11 @@ def _refs_of(name: str, own: str) -> ModuleType:
     module.__path__ = []
 
     def find(attribute: str) -> Any:
+        if attribute == "__all__":
+            there = importlib.import_module(own)
+            return sorted(
+                n for n in dir(there) if not n.startswith("_") and _function_of(getattr(there, n)) is not None
+            )
         if not attribute.startswith("__"):
             for place in (importlib.import_module(own), _C.Tensor):
                 value = _function_of(getattr(place, attribute, None))
@@ -48,8 +54,31 @@ def _refs_of(name: str, own: str) -> ModuleType:
     return module
 
 
+class TorchRefsMode(contextlib.nullcontext):  # type: ignore[type-arg]
+    """A scope in which functions of torch are their references: these are the functions themselves."""
+
+    def __init__(self, strict: bool = False, should_fallback_fn: Any = None, prims_mode_cls: Any = None) -> None:
+        super().__init__()
+
+
+def _maybe_remove_out_wrapper(fn: Any) -> Any:
+    """A reference without what handles `out=`: the operator."""
+    return fn
+
+
+_BESIDE: dict[str, Any] = {
+    "torch._prims.context": TorchRefsMode,
+    "torch._prims_common.wrappers": _maybe_remove_out_wrapper,
+}
+
+
 def install() -> None:
     """Makes them importable."""
+    for name, value in _BESIDE.items():
+        module = ModuleType(name, value.__doc__)
+        setattr(module, value.__name__, value)
+        finder.watch(module, name)
+        sys.modules[name] = sys.modules["tensorpy" + name[len("torch") :]] = module
     for name, own in _MODULES.items():
         sys.modules[name] = sys.modules["tensorpy" + name[len("torch") :]] = module = _refs_of(name, own)
         package, _, last = name.rpartition(".")

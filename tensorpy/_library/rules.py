@@ -98,7 +98,7 @@ def autograd_kernel(op: Any, backward: Callable[..., Any], setup_context: Callab
     name = op._own_name.replace("::", "_").replace(".", "_")
     methods = {"forward": staticmethod(forward), "backward": staticmethod(run_backward), "_takes_transforms": True}
     recorded: Any = type(name, (Function,), methods)
-    recorded._ctx_class.needs_input_grad = property(_needs_input_grad)
+    recorded._backward_cls.needs_input_grad = property(_needs_input_grad)
 
     def kernel(keyset: int, *args: Any, **kwargs: Any) -> Any:
         flat, lengths = _flatten(args)

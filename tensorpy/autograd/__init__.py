@@ -14,14 +14,23 @@ from tensorpy.autograd import function, grad_mode, graph
 from tensorpy.autograd.anomaly import detect_anomaly, set_detect_anomaly
 from tensorpy.autograd.function import Function, NestedIOFunction
 from tensorpy.autograd.grad_mode import (
+    _force_original_view_tracking as _force_original_view_tracking,
+)
+from tensorpy.autograd.grad_mode import (
+    _unsafe_preserve_version_counter as _unsafe_preserve_version_counter,
+)
+from tensorpy.autograd.grad_mode import (
     enable_grad,
     enforce_grad_layout_policy,
     inference_mode,
+    is_multithreading_enabled,
+    is_view_replay_enabled,
     no_grad,
     set_grad_enabled,
     set_multithreading_enabled,
 )
 from tensorpy.autograd.gradcheck import GradcheckError, gradcheck, gradgradcheck
+from tensorpy.autograd.graph import SavedTensor as SavedTensor
 from tensorpy.autograd.variable import Variable
 
 
@@ -31,6 +40,24 @@ def _as_tuple(value: Any) -> tuple[Any, ...]:
         return ()
     several = (value,) if isinstance(value, (Tensor, graph.GradientEdge)) else tuple(value)
     return tuple(_C._tensor_of_edge(v.node, v.output_nr) if isinstance(v, graph.GradientEdge) else v for v in several)
+
+
+def _calculate_shape(output: Tensor | graph.GradientEdge, grad: Tensor, is_grads_batched: bool) -> tuple[Any, Any]:
+    """The shapes of an output and of its gradient without the batch; of nested tensors the sizes of all pieces."""
+    if isinstance(output, graph.GradientEdge):
+        if is_grads_batched:
+            raise RuntimeError("Batched grads are not supported with GradientEdge")
+        return output.node._input_metadata[output.output_nr].shape, grad.shape
+    if output.is_nested and output.layout == _C.strided:
+        if is_grads_batched:
+            raise RuntimeError("Batched grads are not supported with Nested Tensor.")
+        return output._nested_tensor_size(), grad._nested_tensor_size()
+    return output.shape, grad.shape[1:] if is_grads_batched else grad.shape
+
+
+def _profiler_enabled() -> bool:
+    """Whether calls are recorded for a profile."""
+    return bool(_C._get_dispatch_sets()[0] & _C._KEYS["Profiler"])
 
 
 def _grads_for(
@@ -146,7 +173,9 @@ def grad(
             "Set allow_unused=True if this is the desired behavior."
         )
     if materialize_grads:
-        grads = tuple(_C.zeros_like(x) if g is None else g for g, x in zip(grads, wanted, strict=True))
+        grads = tuple(
+            _C.zeros_like(x, requires_grad=create_graph) if g is None else g for g, x in zip(grads, wanted, strict=True)
+        )
     return grads
 
 
@@ -187,6 +216,8 @@ __all__ = [
     "gradgradcheck",
     "graph",
     "inference_mode",
+    "is_multithreading_enabled",
+    "is_view_replay_enabled",
     "no_grad",
     "set_detect_anomaly",
     "set_grad_enabled",

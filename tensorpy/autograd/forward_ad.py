@@ -257,7 +257,7 @@ def apply_function(cls: Any, args: tuple[Any, ...]) -> Any:
     levels = _C._forward_levels()
     tangents = [_tangents_at(args, number) for number in levels]
     recording = Recording(cls)
-    outputs = _C._apply_function(recording, cls._ctx_class, recording.with_setup, *args)
+    outputs = _C._apply_function(recording, cls._backward_cls, recording.with_setup, *args)
     before = _C._forward_show(0)
     try:
         for i, number in enumerate(levels):

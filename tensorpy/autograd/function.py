@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -18,19 +19,26 @@ def _no_setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
     raise NotImplementedError("setup_context is not implemented")
 
 
+def _saved_variables(ctx: FunctionCtx) -> tuple[Tensor, ...]:
+    """What saved_tensors was called once."""
+    warnings.warn("'saved_variables' is deprecated; use 'saved_tensors'", DeprecationWarning, stacklevel=2)
+    return ctx.saved_tensors
+
+
 class FunctionMeta(type):
     """Gives each Function the class of its contexts, which is also the name of its nodes: `<Class>Backward`.
 
     Inside of grad and its kin nodes have the name `<Class>GeneratedBackward`.
     """
 
-    _ctx_class: type[FunctionCtx]
+    _backward_cls: type[FunctionCtx]
     _generated: type[FunctionCtx] | None
 
     def __init__(cls, name: str, bases: tuple[type, ...], namespace: dict[str, Any]) -> None:
         super().__init__(name, bases, namespace)
         cls._generated = None
-        cls._ctx_class = type(name + "Backward", (FunctionCtx,), {"_forward_cls": cls, "__module__": cls.__module__})
+        own = {"_forward_cls": cls, "__module__": cls.__module__, "saved_variables": property(_saved_variables)}
+        cls._backward_cls = type(name + "Backward", (FunctionCtx,), own)
 
 
 class Function(metaclass=FunctionMeta):
@@ -144,9 +152,11 @@ class Function(metaclass=FunctionMeta):
     def _named_ctx_class(cls) -> type[FunctionCtx]:
         """The class of contexts, under the name that nodes have where the call is."""
         if not _C._transform(0):
-            return cls._ctx_class
+            return cls._backward_cls
         if cls._generated is None:
-            cls._generated = type(f"{cls.__name__}GeneratedBackward", (cls._ctx_class,), {"__module__": cls.__module__})
+            cls._generated = type(
+                f"{cls.__name__}GeneratedBackward", (cls._backward_cls,), {"__module__": cls.__module__}
+            )
         return cls._generated
 
     @classmethod

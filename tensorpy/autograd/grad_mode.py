@@ -1,6 +1,6 @@
 """What is recorded for backward: no_grad, enable_grad, set_grad_enabled, inference_mode.
 
-Two of PyTorch's switches have nothing to switch here.
+Three of PyTorch's switches have nothing to switch here.
 """
 
 from __future__ import annotations
@@ -21,6 +21,8 @@ __all__ = [
     "enable_grad",
     "enforce_grad_layout_policy",
     "inference_mode",
+    "is_multithreading_enabled",
+    "is_view_replay_enabled",
     "no_grad",
     "set_grad_enabled",
     "set_multithreading_enabled",
@@ -207,6 +209,52 @@ class set_multithreading_enabled(_Switch):
         >>> with tp.autograd.set_multithreading_enabled(False):
         ...     pass
     """
+
+
+def is_multithreading_enabled() -> bool:
+    """What set_multithreading_enabled has said.
+
+    Returns: bool.
+
+    Example:
+        >>> with tp.autograd.set_multithreading_enabled(False):
+        ...     print(tp.autograd.is_multithreading_enabled())
+        False
+    """
+    return set_multithreading_enabled.mode
+
+
+class _force_original_view_tracking(_Switch):
+    """Whether a view is made again by the calls that have made it: here each view knows its base and its geometry."""
+
+    mode = False
+
+
+def is_view_replay_enabled() -> bool:
+    """Whether views are made again call by call; programs may say so, and nothing depends on it here.
+
+    Returns: bool.
+
+    Example:
+        >>> tp.autograd.is_view_replay_enabled()
+        False
+    """
+    return _force_original_view_tracking.mode
+
+
+class _unsafe_preserve_version_counter(ContextDecorator):
+    """Tensors have at its end the version that they had: what is written inside is not noticed."""
+
+    def __init__(self, tensors: _C.Tensor | tuple[_C.Tensor, ...]) -> None:
+        self.tensors = (tensors,) if isinstance(tensors, _C.Tensor) else tuple(tensors)
+        self.versions = tuple(t._version for t in self.tensors)
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, *unused: object) -> None:
+        for tensor, version in zip(self.tensors, self.versions, strict=True):
+            _C._unsafe_set_version_counter(tensor, version)
 
 
 class enforce_grad_layout_policy(_Switch):

@@ -68,6 +68,17 @@ def _steps(t: Tensor, eps: float) -> list[complex]:
     return [eps, 1j * eps] if t.is_complex() else [eps]
 
 
+def _check_alike(ends: Sequence[Sequence[Tensor]], eps: float) -> None:
+    """What a function gives at two places near each other differs in its numbers alone."""
+    for one, two in zip(*ends, strict=False):
+        for what, a, b in (("shape", one.shape, two.shape), ("dtype", one.dtype, two.dtype)):
+            if a != b:
+                raise AssertionError(
+                    f"Expected `func` to return outputs with the same {what} when inputs are perturbed by {eps}, but "
+                    f"got: {what}s {a} and {b}."
+                )
+
+
 def _numeric(
     function: Callable[..., Any], values: Sequence[Any], which: int, eps: float, atleast: int
 ) -> list[list[Any]]:
@@ -80,11 +91,13 @@ def _numeric(
         place = flat[element] if flat is not None else target.data[unravel(element, target.shape)]
         original = place.item()
         for step in _steps(target, eps):
-            columns = []
+            ends = []
             for sign in (1, -1):
                 place.fill_(original + sign * step)
-                columns.append([n for o in _tensors(function(*values))[:atleast] for n in _numbers(o)])
+                ends.append([o.detach().clone() for o in _tensors(function(*values))[:atleast]])
             place.fill_(original)
+            _check_alike(ends, eps)
+            columns = ([n for o in end for n in _numbers(o)] for end in ends)
             rows.append([(a - b) / (2 * eps) for a, b in zip(*columns, strict=True)])
     return rows
 
@@ -175,6 +188,7 @@ def _moved(func: Callable[..., Any], values: Sequence[Any], which: int, along: T
             ends.append([o.detach().clone() for o in _tensors(func(*values))])
     finally:
         memory.copy_(before)
+    _check_alike(ends, eps)
     return [(a - b) / (2 * eps) for a, b in zip(*ends, strict=True)]
 
 

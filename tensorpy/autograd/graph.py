@@ -9,8 +9,11 @@ from typing import Any, Literal, NamedTuple
 
 from tensorpy import _C
 from tensorpy._C import Node, Tensor
-from tensorpy.autograd.grad_mode import enable_grad
 from tensorpy.utils.hooks import RemovableHandle
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from tensorpy.autograd.mutation import CopiesOfSaved
 
 
 class _Refused(threading.local):
@@ -38,7 +41,6 @@ class saved_tensors_hooks:
     """
 
     hooks: Any
-    previous: Any
     _keeps_values = False  # whether backward gets the values that were saved: a graph needs no hooks then
 
     def __init__(self, pack_hook: Callable[[Tensor], Any], unpack_hook: Callable[[Any], Tensor]) -> None:
@@ -49,10 +51,10 @@ class saved_tensors_hooks:
             raise RuntimeError(_refused.why)
         if not self._keeps_values:
             _C._tracer.happens("tensors are saved by hooks")
-        self.previous = _C._set_saved_hooks(self.hooks)
+        _C._push_saved_hooks(*self.hooks)
 
     def __exit__(self, *unused: Any) -> None:
-        _C._set_saved_hooks(self.previous)
+        _C._pop_saved_hooks()
 
 
 class save_on_cpu(saved_tensors_hooks):
@@ -105,16 +107,9 @@ def disable_saved_tensors_hooks(error_message: str) -> Iterator[None]:
         _refused.why = before
 
 
-class _CopiesOfSaved:
-    """What allow_mutation_on_saved_tensors gives: nothing to ask of it."""
-
-    def clear(self) -> None:
-        """Copies live as long as the graph that they were made for."""
-
-
 @contextmanager
-def allow_mutation_on_saved_tensors() -> Iterator[_CopiesOfSaved]:
-    """Inside, tensors that were saved for backward may be written: a copy is what is saved.
+def allow_mutation_on_saved_tensors() -> Iterator[CopiesOfSaved]:
+    """Inside, tensors that were saved for backward may be written: they are copied before. Backward runs inside, too.
 
     Returns: a context manager.
 
@@ -132,37 +127,56 @@ def allow_mutation_on_saved_tensors() -> Iterator[_CopiesOfSaved]:
         tensor([4.])
     """
 
-    def pack(t: Tensor) -> Tensor:
-        with enable_grad():
-            return t.clone()
+    from tensorpy.autograd.mutation import CopiesOfSaved, CopiesWhatIsWritten
 
     if _refused.copies:
         raise RuntimeError("allow_mutation_on_saved_tensors contexts cannot be nested")
+    copies = CopiesOfSaved()
     _refused.copies = True
     try:
-        with saved_tensors_hooks(pack, lambda t: t):
-            yield _CopiesOfSaved()
+        with CopiesWhatIsWritten(copies), saved_tensors_hooks(copies.pack, copies.unpack):
+            yield copies
     finally:
+        copies.clear()
         _refused.copies = False
 
 
 class SavedTensor:
     """A value that a node has saved, `y.grad_fn._raw_saved_self`: it takes hooks, which then stand between."""
 
-    def __init__(self, node: Node, place: int, index: int = 0) -> None:
-        self._where = node, place, index
+    _where: tuple[Node, int, int]
 
-    def register_hooks(self, pack_hook: Callable[[Tensor], Any], unpack_hook: Callable[[Any], Tensor], /) -> None:
-        """Saves what pack_hook makes of the value in its place; unpack_hook gives the value back for backward."""
-        for hook in (pack_hook, unpack_hook):
-            if not callable(hook):
-                raise TypeError(f"register_hooks(): incompatible function arguments: {hook!r} cannot be called")
-        _C._hook_saved(*self._where, (pack_hook, unpack_hook))
+    def __init__(self) -> None:
+        raise RuntimeError(
+            "Trying to create a SavedTensor object from Python is forbidden: a node's _raw_saved_... are some"
+        )
+
+    @classmethod
+    def _of(cls, node: Node, place: int, index: int = 0) -> SavedTensor:
+        self = cls.__new__(cls)
+        self._where = node, place, index
+        return self
+
+    def register_hooks(self, *hooks: Any) -> None:
+        """Saves what pack_hook, the first, makes of the value in its place; unpack_hook gives it back for backward."""
+        if len(hooks) != 2 or not all(map(callable, hooks)):
+            raise TypeError(
+                f"register_hooks(): incompatible function arguments: pack_hook and unpack_hook, not {hooks!r}"
+            )
+        _C._hook_saved(*self._where, hooks)
 
 
 def _raw_saved(node: Node, place: int, count: int) -> Any:
     """The SavedTensor at a place of a node, or of a list of values a tuple of them."""
-    return SavedTensor(node, place) if count < 0 else tuple(SavedTensor(node, place, i) for i in range(count))
+    return SavedTensor._of(node, place) if count < 0 else tuple(SavedTensor._of(node, place, i) for i in range(count))
+
+
+class _InputMetadata(NamedTuple):
+    """What the gradient of an output of a node's call has to look like."""
+
+    shape: tuple[int, ...]
+    dtype: _C.dtype
+    device: _C.device
 
 
 class GradientEdge(NamedTuple):

@@ -80,6 +80,9 @@ class profile:
     def __exit__(self, *unused: object) -> None:
         self._inner.stop()
 
+    def __str__(self) -> str:
+        return self.table() if self.enabled and self._entered else repr(self)
+
     @property
     def function_events(self) -> EventList:
         return self._inner.events()

@@ -288,6 +288,10 @@ def wait(future: Any) -> Any:
     return future
 
 
+# The names that programs called them by before these were public.
+_fork, _wait = fork, wait
+
+
 class Attribute(NamedTuple):
     """A value and the type it is meant to have.
 

@@ -10,7 +10,7 @@ The recorder is in C, under the dispatch key Profiler (csrc/dispatch/profiler.h)
 
 from __future__ import annotations
 
-from tensorpy._package import proposing as _proposing
+from tensorpy._package import parts as _parts
 from tensorpy.profiler._event import FunctionEvent, Interval, Kernel
 from tensorpy.profiler._events import EventList, FunctionEventAvg
 from tensorpy.profiler._execution_trace import ExecutionTraceObserver
@@ -55,5 +55,7 @@ __all__ = [
 ]
 
 TYPE_CHECKING = False
-if not TYPE_CHECKING:
-    __getattr__ = _proposing("profiler", globals())
+if TYPE_CHECKING:  # what __getattr__ gives at first use
+    from tensorpy.profiler import itt as itt
+else:
+    __getattr__ = _parts(__name__, ("itt",))

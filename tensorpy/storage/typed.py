@@ -105,7 +105,7 @@ class TypedStorage:
 
     @property
     def _cdata(self) -> int:
-        return id(self._untyped_storage)  # the same for all that show one memory
+        return self._untyped_storage._cdata  # the same for all that show one memory
 
     def untyped(self) -> Any:
         """The bytes.

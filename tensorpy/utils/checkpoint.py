@@ -21,7 +21,7 @@ from tensorpy.autograd.function import Function
 from tensorpy.autograd.grad_mode import enable_grad, no_grad
 from tensorpy.autograd.graph import saved_tensors_hooks
 from tensorpy.utils._python_dispatch import TorchDispatchMode
-from tensorpy.utils._pytree import tree_leaves, tree_map, tree_map_only
+from tensorpy.utils._pytree import tree_leaves, tree_map_only
 
 __all__ = [
     "SAC_IGNORED_OPS", "CheckpointError", "CheckpointFunction", "CheckpointPolicy", "DefaultDeviceType",
@@ -126,6 +126,11 @@ class _Saved:
                 self.again()
         except _Stop:
             pass
+        if len(values) > len(self.kinds):
+            raise CheckpointError(
+                "torch.utils.checkpoint: trying to save more tensors during recomputation than during the original "
+                f"forward pass: {len(values)}, not {len(self.kinds)}"
+            )
         if len(values) != len(self.kinds):
             raise CheckpointError(
                 "torch.utils.checkpoint: A different number of tensors was saved during the original forward and "
@@ -334,6 +339,15 @@ class SelectiveCheckpointContext:
         self.is_recompute = is_recompute
 
 
+class _Kept:
+    """A result that is kept: on which device and of which version it was, and the tensor."""
+
+    __slots__ = ("device", "value", "version")
+
+    def __init__(self, device: Any, version: int, value: Tensor) -> None:
+        self.device, self.version, self.value = device, version, value
+
+
 class _Selective(TorchDispatchMode):
     """Keeps results that the policy keeps in the first run, and gives them in the second, in the order of the calls."""
 
@@ -354,23 +368,27 @@ class _Selective(TorchDispatchMode):
             return self._take(func)
         made = func(*args, **kwargs)
         move = policy in _OFFLOADED
-        keep = tree_map_only(Tensor, lambda t: (t.device, t._version, t.cpu() if move else t.detach()), made)
+        keep = tree_map_only(Tensor, lambda t: _Kept(t.device, t._version, t.cpu() if move else t.detach()), made)
         self.kept.setdefault(func, []).append(keep)
         return made
 
     def _take(self, func: Any) -> Any:
         if not self.kept.get(func):
-            raise RuntimeError(f"{func}: it was called more often when a checkpoint was computed again than at first")
+            raise RuntimeError(
+                "Trying to backward an extra time. You are only allowed to backward once on any region computed under "
+                f"selective activation checkpoint: {func} was called more often than at first"
+            )
 
-        def give(leaf: Any) -> Any:
-            device, version, value = leaf
-            if not self.mutable and value._version != version and value.device == device:
+        def give(kept: _Kept) -> Tensor:
+            there = kept.value.device == kept.device
+            if not self.mutable and there and kept.value._version != kept.version:
                 raise RuntimeError(
-                    "a tensor that a selective checkpoint keeps was written; allow_cache_entry_mutation=True allows it"
+                    "Tensor cached during selective activation checkpoint has been mutated; "
+                    "allow_cache_entry_mutation=True allows it"
                 )
-            return value if value.device == device else value.to(device)
+            return kept.value if there else kept.value.to(kept.device)
 
-        return tree_map(give, self.kept[func].pop(0), is_leaf=lambda leaf: isinstance(leaf, tuple) and len(leaf) == 3)
+        return tree_map_only(_Kept, give, self.kept[func].pop(0))
 
 
 def create_selective_checkpoint_contexts(policy_fn_or_list: Any, allow_cache_entry_mutation: bool = False) -> Any:
@@ -392,7 +410,8 @@ def create_selective_checkpoint_contexts(policy_fn_or_list: Any, allow_cache_ent
         for op in policy_fn_or_list:
             if not isinstance(op, _C.OpOverload):
                 raise ValueError(
-                    f"create_selective_checkpoint_contexts: {op} is no operator, as ops.aten.mm.default is"
+                    f"Expected op in `op_list` to be an OpOverload but got: {op} of type {type(op)}: one is "
+                    "ops.aten.mm.default"
                 )
         saved = frozenset(policy_fn_or_list)
 

@@ -340,3 +340,126 @@ print(x.grad.item())
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=120)
     assert done.returncode == 0 and done.stdout.strip() == "2.0", done.stderr[-2000:]
+
+
+# ---- what is known of a node ----
+
+
+def test_a_hook_of_an_output_without_a_gradient_is_given_none():
+    x = t(1.0, 2.0, 3.0)
+    first, *others = x.unbind()
+    seen = []
+    first.register_hook(seen.append)
+    first.backward()
+    others[1].backward()
+    assert seen[0].item() == 1 and seen[1:] == [None] and x.grad.tolist() == [1, 0, 1]
+
+
+@pytest.mark.parametrize("on_tensor", [False, True])
+@pytest.mark.parametrize("made", ["operator", "Function"])
+def test_a_hook_that_holds_its_node_is_collected_with_it_and_not_before(made, on_tensor):
+    class Same(tp.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x * 1
+
+        @staticmethod
+        def backward(ctx, grad):
+            return grad
+
+    class Mark:
+        pass
+
+    calls = []
+
+    def graph():
+        y = t(1.0).exp() if made == "operator" else Same.apply(t(1.0))
+        node, mark = y.grad_fn, Mark()
+
+        def hook(*grads):
+            calls.append((node, mark)[:0])
+
+        (y if on_tensor else node).register_hook(hook)
+        return y * 2, weakref.ref(mark)
+
+    out, mark = graph()
+    for _ in range(2):
+        gc.collect()
+        out.backward(retain_graph=True)
+    assert len(calls) == 2 and mark() is not None
+    del out
+    gc.collect()
+    assert mark() is None
+
+
+def test_what_gradients_a_node_takes_is_told():
+    var, mean = tp.var_mean(tp.ones(2, 3, requires_grad=True), 0)
+    for output in (var, mean):
+        told = output.grad_fn._input_metadata[output.output_nr]
+        assert (told.shape, told.dtype, told.device) == ((3,), tp.float32, tp.device("cpu"))
+
+
+def test_nodes_run_in_the_order_of_their_numbers():
+    x, order = t(1.0), []
+    a, b = x * 1, x * 2
+    for name, product in (("a", a), ("b", b)):
+        product.register_hook(lambda grad, name=name: order.append(name))
+    total = a + b
+    total.backward(retain_graph=True)
+    a.grad_fn._set_sequence_nr(b.grad_fn._sequence_nr() + 1)
+    total.backward()
+    assert order == ["b", "a", "a", "b"]
+
+
+def test_questions_of_the_backward_that_runs():
+    x = t(1.0)
+    y = x.exp()
+    told = []
+    y.register_hook(lambda grad: told.append(tp._C._current_autograd_node().name()))
+    y.register_hook(lambda grad: told.append(tp._C._get_current_graph_task_keep_graph()))
+    y.backward(retain_graph=True)
+    y.backward()
+    assert told == ["ExpBackward0", True, "ExpBackward0", False]
+    assert tp._C._current_autograd_node() is None
+    leaf = (x * 1).grad_fn.next_functions[0][0]
+    z = x * 2
+    z.register_hook(lambda grad: tp._C._will_engine_execute_node(leaf) or None)
+    with pytest.raises(RuntimeError, match=r"are currently running autograd\.grad\(\)"):
+        tp.autograd.grad(z.sum(), x)
+    with pytest.raises(RuntimeError, match="during the backward pass"):
+        tp._C._will_engine_execute_node(leaf)
+
+
+@pytest.mark.parametrize("fast", [False, True])
+def test_gradcheck_refuses_a_function_whose_outputs_depend_on_small_steps(fast):
+    x = tp.ones(1, dtype=tp.float64, requires_grad=True)
+    for what, change in (("shape", lambda v: tp.cat([v, v])), ("dtype", lambda v: v.float())):
+        with pytest.raises(AssertionError, match=f"return outputs with the same {what} when inputs are perturbed"):
+            gradcheck(lambda v, change=change: change(v) if bool((v >= 1).all()) else v * 1, (x,), fast_mode=fast)
+
+
+# ---- switches that programs ask for ----
+
+
+def test_switches_of_backward_and_of_views():
+    modes = tp.autograd
+    with modes.set_multithreading_enabled(False):
+        assert not modes.is_multithreading_enabled()
+    assert modes.is_multithreading_enabled() and not modes.is_view_replay_enabled()
+    with modes._force_original_view_tracking(True):
+        assert modes.is_view_replay_enabled()
+    assert not modes.is_view_replay_enabled()
+    x = tp.ones(2)
+    with modes._unsafe_preserve_version_counter(x):
+        x.mul_(2)
+        assert x._version == 1
+    assert x._version == 0
+    with pytest.raises(RuntimeError, match="below 0"):
+        tp._C._unsafe_set_version_counter(x, -1)
+
+
+@pytest.mark.parametrize("create_graph", [False, True])
+def test_zeros_that_stand_for_gradients_can_be_differentiated_where_a_graph_is_made(create_graph):
+    x = t(1.0)
+    (zero,) = grad(t(2.0) * 1, x, create_graph=create_graph, materialize_grads=True)
+    assert zero.item() == 0 and zero.requires_grad == create_graph

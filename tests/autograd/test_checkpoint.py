@@ -216,3 +216,40 @@ def test_what_is_compared_is_known() -> None:
 def test_the_kind_of_device_is_that_of_the_first_accelerator() -> None:
     kind = tp.utils.checkpoint._infer_device_type
     assert kind(3, [tp.ones(1)]) == "cpu" and kind({"a": tp.ones(1), "b": tp.ones(1, device="meta")}) == "meta"
+
+
+def test_a_selective_checkpoint_keeps_results_of_any_form() -> None:
+    tools(tp)
+    with tp.library._scoped_library("kept", "FRAGMENT") as library:
+        library.define("three(Tensor x, int n) -> (Tensor, Tensor, Tensor)")
+        library.impl("three", lambda x, n: (x * n, x + n, x.clone()), "CompositeExplicitAutograd")
+        three = tp.ops.kept.three.default
+        calls: list[int] = []
+
+        def function(x: Any) -> Any:
+            first, second, third = three(x.detach(), 2)
+            calls.append(1)
+            return (x * first + second * third).exp()
+
+        contexts = tp.utils.checkpoint.create_selective_checkpoint_contexts
+        x = tp.tensor([1.0, 2.0], requires_grad=True)
+        out = checkpoint(function, x, use_reentrant=False, context_fn=lambda: contexts([three]))
+        out.sum().backward()
+        assert len(calls) == 2
+        expected = tp.autograd.grad(function(x).sum(), x)[0]
+        assert x.grad.tolist() == expected.tolist()
+        with pytest.raises(ValueError, match="Expected op in `op_list` to be an OpOverload"):
+            contexts([2])
+
+
+def test_a_part_that_saves_more_the_second_time_is_refused() -> None:
+    more = iter([False, True])
+
+    def function(x: Any) -> Any:
+        return x.exp().exp() if next(more) else x.exp()
+
+    x = tp.ones(2, requires_grad=True)
+    with tp.utils.checkpoint.set_checkpoint_early_stop(False):
+        out = checkpoint(function, x, use_reentrant=False)
+        with pytest.raises(CheckpointError, match="trying to save more tensors during recomputation"):
+            out.sum().backward()

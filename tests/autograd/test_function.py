@@ -330,7 +330,7 @@ def test_missing_methods():
     with pytest.raises(TypeError, match="keyword"):
         Cube.apply(t(1.0), y=2)
     with pytest.raises(TypeError, match="save_for_backward"):
-        Cube._ctx_class().save_for_backward(1)
+        Cube._backward_cls().save_for_backward(1)
 
 
 def test_saved_value_changed_in_place():
@@ -583,3 +583,24 @@ def test_arguments_by_name():
         assert y.tolist() == [3, 6] and tp.autograd.grad(y.sum(), x)[0].tolist() == [3, 3]
     with pytest.raises(TypeError, match="keyword-only"):
         Scaled.apply(x, word=2)
+
+
+@pytest.mark.parametrize("zeros", [True, False])
+def test_an_output_without_gradient_may_have_none_in_place_of_zeros(zeros):
+    class Two(Function):
+        @staticmethod
+        def forward(ctx, x):
+            second = x.clone()
+            ctx.mark_non_differentiable(second)
+            assert ctx._materialize_non_diff_grads
+            ctx._materialize_non_diff_grads = zeros
+            return x.clone(), second
+
+        @staticmethod
+        def backward(ctx, first, second):
+            assert (second is None) == (not zeros)
+            return first
+
+    x = t(1.0)
+    Two.apply(x)[0].backward()
+    assert x.grad.item() == 1

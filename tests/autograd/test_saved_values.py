@@ -89,7 +89,7 @@ def test_hooks_of_a_saved_value_are_refused():
     y = x * x
     raw = y.grad_fn._raw_saved_self
     y.sum().backward()
-    with pytest.raises(RuntimeError, match="after they have already been freed"):
+    with pytest.raises(RuntimeError, match="after it has been freed"):
         raw.register_hooks(lambda t: t, lambda t: t)
 
 
@@ -254,3 +254,88 @@ def test_long_chains_of_writes() -> None:
         state.add_(x)
     state.sum().backward()
     assert x.grad is not None and x.grad.tolist() == [3000.0] * 4
+
+
+# ---- contexts ----
+
+
+@pytest.mark.parametrize("entered", [1, 3])
+def test_a_context_of_hooks_may_be_entered_again_before_it_is_left(entered: int) -> None:
+    seen: list[int] = []
+    context = tp.autograd.graph.saved_tensors_hooks(lambda v: seen.append(1) or v, lambda v: v)
+    x = tp.ones(2, requires_grad=True)
+    for _ in range(entered):
+        context.__enter__()
+    x.exp()
+    assert seen
+    for _ in range(entered):
+        context.__exit__()
+    seen.clear()
+    x.exp()
+    assert not seen
+
+
+def test_a_context_that_an_unpack_hook_enters_ends_with_the_backward() -> None:
+    seen: list[int] = []
+    inner = tp.autograd.graph.saved_tensors_hooks(lambda v: seen.append(1) or v, lambda v: v)
+
+    def unpack(v: tp.Tensor) -> tp.Tensor:
+        inner.__enter__()
+        return v
+
+    x = tp.ones(2, requires_grad=True)
+    with tp.autograd.graph.saved_tensors_hooks(lambda v: v, unpack):
+        x.exp().sum().backward()
+    x.exp()
+    assert not seen
+
+
+def test_what_is_written_is_copied_once_and_as_long_as_a_graph_needs_it() -> None:
+    x = tp.tensor([1.0, 2.0], requires_grad=True)
+    with tp.autograd.graph.allow_mutation_on_saved_tensors() as copies:
+        y = x * 1
+        z, w = y.square(), y.square()
+        assert len(copies.cloned) == 0 and len(copies.tid_to_weakhandle) == 1
+        y.view(-1).sin_()  # a view's write
+        assert len(copies.cloned) == 1
+        tp.add(x.detach(), 1, out=y.detach())  # and that of an out=
+        (z.sum() + w.sum()).backward()
+        assert x.grad.tolist() == [4, 8]
+        del z, w
+        gc.collect()
+        assert len(copies.cloned) == 0
+        kept = x.square()
+    with pytest.raises(AssertionError, match="outside of the 'allow_mutation_on_saved_tensors' context"):
+        kept.sum().backward()
+
+
+def test_values_that_a_function_saved_take_hooks() -> None:
+    class Square(tp.autograd.Function):
+        @staticmethod
+        def forward(ctx: Any, x: tp.Tensor) -> tp.Tensor:
+            ctx.save_for_backward(x, None)
+            return x**2
+
+        @staticmethod
+        def backward(ctx: Any, grad: tp.Tensor) -> tp.Tensor:
+            with pytest.warns(DeprecationWarning, match="use 'saved_tensors'"):
+                (x, nothing) = ctx.saved_variables
+            assert nothing is None
+            return grad * 2 * x
+
+    x = tp.tensor([3.0], requires_grad=True)
+    y = Square.apply(x)
+    value, nothing = y.grad_fn._raw_saved_tensors
+    assert isinstance(value, tp.autograd.SavedTensor)
+    value.register_hooks(lambda v: v * 10, lambda v: v)
+    with pytest.raises(RuntimeError, match="None is forbidden"):
+        nothing.register_hooks(lambda v: v, lambda v: v)
+    for wrong in [(len,), (1, 2), ()]:
+        with pytest.raises(TypeError, match="incompatible function arguments"):
+            value.register_hooks(*wrong)
+    y.backward()
+    assert x.grad.tolist() == [60]
+    with pytest.raises(RuntimeError, match="after they have already been freed"):
+        y.grad_fn._raw_saved_tensors  # noqa: B018
+    with pytest.raises(RuntimeError, match="from Python is forbidden"):
+        tp.autograd.SavedTensor()

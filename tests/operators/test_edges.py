@@ -290,6 +290,11 @@ OPENINGS: list[tuple[str, Callable[[], object]]] = [
     ("inconsistent tensor size, expected tensor .1. and src .2.", lambda: tp.dot(ONE, tp.ones(2))),
     (r"inner\(\) the last dimension must match on both input tensors but got shapes \[", lambda: tp.inner(TWO, ONE)),
     ("Expected both inputs to be Half, Float or Double tensors but got", lambda: tp.complex(LONG, LONG)),
+    ("Expected both inputs to be Half, Float or Double tensors but got", lambda: tp.polar(LONG, LONG)),
+    (
+        "Expected object of scalar type Float but got scalar type Double for second argument",
+        lambda: tp.polar(tp.ones(2), tp.ones(2, dtype=tp.float64)),
+    ),
     ("operation's result requires dtype", lambda: ONE.float_power_(2)),
     (r"minor of order 1 is not positive-definite", lambda: tp.linalg.cholesky(tp.zeros(2, 2))),
     ("diagonal element 1 is zero, the inversion could not be completed", lambda: tp.linalg.inv(tp.zeros(2, 2))),

@@ -5,6 +5,8 @@ from __future__ import annotations
 import functools
 import importlib
 import io
+import subprocess
+import sys
 import weakref
 from collections.abc import Iterator
 from datetime import timedelta
@@ -202,7 +204,7 @@ def test_settings_of_checkpoints() -> None:
             y = checkpoints.checkpoint(part, tp.ones(1, requires_grad=True), use_reentrant=False)
         y.backward()
         assert len(runs) == total
-    with pytest.raises(ValueError, match="no operator"):
+    with pytest.raises(ValueError, match="to be an OpOverload"):
         checkpoints.create_selective_checkpoint_contexts([tp.mm])
 
 
@@ -336,3 +338,57 @@ def test_tags_are_the_names() -> None:
     for packet in (getattr(tp.ops.aten, name) for name in dir(tp.ops.aten) if not name.startswith("__")):
         assert all(isinstance(t, tp.Tag) for o in packet.overloads() for t in getattr(packet, o).tags)
     assert graph.GradientEdge._fields[:2] == ("node", "output_nr")
+
+
+AS_TORCH = """
+import torch
+
+x = torch.ones(2, requires_grad=True)
+nodes = torch._C._functions
+assert isinstance((x * 1).grad_fn.next_functions[0][0], nodes.AccumulateGrad)
+assert issubclass(nodes.AccumulateGrad, torch.autograd.graph.Node)
+later = nodes.DelayedError("not now", 1)(x)
+try:
+    later.sum().backward()
+except RuntimeError as error:
+    assert "not now" in str(error)
+else:
+    raise AssertionError
+nodes.UndefinedGrad()(x * 2).sum().backward()
+assert x.grad is None
+own = torch._C._autograd
+assert own._saved_tensors_hooks_is_enabled() and own.SavedTensor is torch.autograd.SavedTensor
+own._unsafe_set_version_counter(x, 7)
+assert x._version == 7
+torch._C._set_fwd_grad_enabled(False)
+assert not torch._C._is_fwd_grad_enabled()
+torch._C._set_fwd_grad_enabled(True)
+torch._C._stash_obj_in_tls("name", 3)
+assert torch._C._is_key_in_tls("name") and torch._C._get_obj_in_tls("name") == 3
+assert torch._C._storage_address(x) == torch._C._storage_address(x[1:])
+import torch._refs.special
+assert "add" in torch._refs.__all__ and "entr" in torch._refs.special.__all__
+from torch._prims.context import TorchRefsMode
+from torch._prims_common import compare_tensor_meta
+from torch._prims_common.wrappers import _maybe_remove_out_wrapper
+with TorchRefsMode(strict=True):
+    assert _maybe_remove_out_wrapper(torch._refs.add)(1, torch.ones(1)).item() == 2
+compare_tensor_meta(x, torch.zeros(2))
+for other in (torch.zeros(3), torch.zeros(2).double(), torch.zeros(2, device="meta")):
+    try:
+        compare_tensor_meta(x, other)
+    except RuntimeError as error:
+        assert "are not equal" in str(error)
+    else:
+        raise AssertionError
+from torch._subclasses.fake_utils import outputs_alias_inputs
+assert outputs_alias_inputs([x * 2, x[1:]], (x,)) and not outputs_alias_inputs(x * 2, x)
+assert not torch.profiler.itt.is_available()
+with torch.profiler.itt.range("r {}", 1):
+    torch.profiler.itt.mark("m")
+assert torch.jit._wait(torch.jit._fork(abs, -1)) == 1
+"""
+
+
+def test_what_programs_ask_of_the_engine_and_of_its_nodes() -> None:
+    subprocess.run([sys.executable, "-m", "tensorpy.run", "-c", AS_TORCH], check=True, timeout=300)

@@ -295,3 +295,11 @@ def test_multinomial_says_what_is_wrong_with_the_weights(bad: float) -> None:
         tp.multinomial(weights, 2, True)
     with pytest.raises(RuntimeError, match="multinomial expects Long tensor out, got: Double"):
         tp.multinomial(tp.ones(3), 1, out=tp.empty(1, dtype=tp.float64))
+
+
+@pytest.mark.parametrize(("dtype", "most"), [("float16", 2**11 + 1), ("float32", 2**24 + 1), ("float64", 2**53 + 1)])
+def test_randperm_refuses_more_numbers_than_a_float_tells_apart(dtype, most):
+    with pytest.raises(RuntimeError, match=rf"n cannot be greater than .* for {'Half' if most < 1e5 else ''}"):
+        tp.randperm(most + 1, dtype=getattr(tp, dtype))
+    if most < 1e5:
+        assert tp.randperm(most, dtype=tp.float16).shape == (most,)

@@ -275,3 +275,28 @@ def test_threads_that_take_and_let_go():
         assert not wrong
         gc.collect()
         assert [w() for w in weak] == [None] * rounds
+
+
+def test_an_object_in_a_cycle_stays_while_a_tensor_holds_its_tensor():
+    class Mark:
+        pass
+
+    def cycle():
+        x, y = tp.ones(2), tp.ones(2)
+        x.mark, x.other, y.other = Mark(), y, x
+        holder = tp.ones(2)
+        holder.grad = x
+        return holder, weakref.ref(x.mark)
+
+    holder, mark = cycle()
+    gc.collect()
+    assert mark() is not None and holder.grad.other.other is holder.grad
+    del holder
+    gc.collect()
+    assert mark() is None
+
+
+def test_views_of_one_memory_tell_one_storage():
+    x = tp.arange(4)
+    assert x.untyped_storage()._cdata == x[1:].untyped_storage()._cdata == x.storage()._cdata
+    assert x.untyped_storage()._cdata != x.clone().untyped_storage()._cdata

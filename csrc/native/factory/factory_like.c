@@ -160,9 +160,14 @@ int complex_out_composite(tp_tensor *real, tp_tensor *imag, tp_tensor *out) {
 }
 /* polar(Tensor abs, Tensor angle) -> Tensor */
 tp_tensor *polar_composite(tp_tensor *abs, tp_tensor *angle) {
-    if (!tp_is_floating(abs) || tp_is_reduced_dtype((tp_dtype)abs->dtype) || abs->dtype != angle->dtype)
+    bool takes_both = tp_is_floating(abs) && tp_is_floating(angle);
+    if (!takes_both || tp_is_reduced_dtype((tp_dtype)abs->dtype) || tp_is_reduced_dtype((tp_dtype)angle->dtype))
         return tp_fail_null(TP_RuntimeError,
                             "Expected both inputs to be Half, Float or Double tensors but got %s and %s",
+                            tp_scalar_type_name((tp_dtype)abs->dtype), tp_scalar_type_name((tp_dtype)angle->dtype));
+    if (abs->dtype != angle->dtype)
+        return tp_fail_null(TP_RuntimeError,
+                            "Expected object of scalar type %s but got scalar type %s for second argument",
                             tp_scalar_type_name((tp_dtype)abs->dtype), tp_scalar_type_name((tp_dtype)angle->dtype));
     tp_autoref *c = tp_cos(angle), *s = tp_sin(angle);
     tp_autoref *re = c ? tp_mul_Tensor(abs, c) : NULL, *im = s ? tp_mul_Tensor(abs, s) : NULL;

@@ -131,8 +131,23 @@ tp_tensor *normal_float_float_composite(double mean, double std, tp_ints size, t
 
 /* ---- randperm ---- */
 
+/* Integers up to a power of two are numbers of their own in a float. */
+static int check_all_differ(int64_t n, tp_dtype dtype) {
+    static const struct {
+        tp_dtype dtype;
+        int digits;
+        const char *most;
+    } floats[] = {{TP_FLOAT16, 11, "2049"}, {TP_FLOAT32, 24, "2^24+1"}, {TP_FLOAT64, 53, "2^53+1"}};
+    for (size_t i = 0; i < TP_COUNTOF(floats); i++)
+        if (dtype == floats[i].dtype && n > ((int64_t)1 << floats[i].digits) + 1)
+            return tp_fail(TP_RuntimeError, "n cannot be greater than %s for %s type.", floats[i].most,
+                           tp_scalar_type_name(dtype));
+    return 0;
+}
+
 static tp_tensor *randperm_empty(int64_t n, OPTIONS) {
     if (n < 0) return tp_fail_null(TP_RuntimeError, "n must be non-negative, got %lld", (long long)n);
+    if (check_all_differ(n, dtype) < 0) return NULL;
     return empty(TP_INTS(n), dtype == TP_NO_DTYPE ? TP_INT64 : dtype, layout, device, pin_memory);
 }
 /* Each step depends on the ones before it, so a permutation for another device is made on the host too, and sent there.

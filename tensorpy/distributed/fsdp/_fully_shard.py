@@ -55,9 +55,11 @@ class _Hooks(saved_tensors_hooks):
         self.root = root
 
     def __enter__(self) -> None:
+        previous = _C._set_saved_hooks(None)
+        _C._set_saved_hooks(previous)
         super().__enter__()
-        around = getattr(self.previous[0], "__self__", None) if self.previous else None
-        self.outer = around.outer if isinstance(around, _Hooks) else self.previous
+        around = getattr(previous[0], "__self__", None) if previous else None
+        self.outer = around.outer if isinstance(around, _Hooks) else previous
 
     def __exit__(self, *unused: Any) -> None:
         super().__exit__()

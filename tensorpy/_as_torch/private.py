@@ -228,6 +228,7 @@ def _distributed(name: str) -> Any:
 
 # Names of torch._C that a module has, which is loaded when one is asked for.
 _LATER = dict.fromkeys(("ScriptFunction", "ScriptMethod", "ScriptDict", "ScriptList"), "jit")
+_LATER |= dict.fromkeys(("JitType", "InferredType", "_jit_try_infer_type"), "jit._types")
 
 
 def _later(name: str) -> Any:
@@ -382,6 +383,8 @@ _NAMES = {
     "_debug_only_are_vmap_fallback_warnings_enabled": _FallbackWarnings.are_displayed,
     "_debug_only_display_vmap_fallback_warnings": _FallbackWarnings.display,
     "_log_api_usage_once": _nothing,
+    "_jit_clear_class_registry": _nothing,
+    "_jit_set_emit_hooks": _nothing,
     "_jit_set_profiling_executor": _no,
     "_jit_set_profiling_mode": _no,
     "_jit_override_can_fuse_on_cpu": _nothing,

@@ -41,7 +41,7 @@ def is_module(name: str) -> bool:
 
 
 def has(module: str, name: str) -> bool:
-    """Whether PyTorch has a public name in a module; those of a private one, or of one that lists none, may be there."""
+    """Whether PyTorch has a public name in a module; those of a private one, or one that lists none, may be there."""
     if name.startswith("__"):
         return False
     listed = modules().get(module)

@@ -357,6 +357,24 @@ print(torch._dynamo.eval_frame.is_dynamo_supported())
     assert output(program) == "None List[int]\nTrue"
 
 
+def test_functions_of_pytorch_by_plain_name() -> None:
+    """Tables of signatures name them all, those of other devices' libraries too."""
+    program = """
+import torch
+plain = torch._C._VariableFunctions
+print(plain.add is torch.add, plain.detach_(torch.ones(1)).item(), (plain.__and__(torch.tensor(3), 2)).item())
+print(plain.cudnn_convolution is plain.cudnn_convolution, hasattr(plain, "__len__"), hasattr(plain, "__deepcopy__"))
+for name in (plain.cudnn_convolution, torch._C._nn.mkldnn_linear, torch.Tensor.to_mkldnn):
+    try:
+        name()
+    except NotImplementedError as error:
+        print(error)
+"""
+    first, second, *said = output(program).splitlines()
+    assert first == "True 1.0 2" and second == "True False False"
+    assert len(said) == 3 and all("is a name only" in line for line in said)
+
+
 def test_dtypes_that_are_not_there_can_be_compared() -> None:
     assert (
         output(

@@ -321,6 +321,69 @@ def test_several_constants() -> None:
         same(got, wanted)
 
 
+def test_a_circle_names_the_passes_in_it() -> None:
+    def first(module: Any) -> None: ...
+    def second(module: Any) -> None: ...
+    def third(module: Any) -> None: ...
+
+    passes = [third, second, first]
+    circle = [this_before_that_pass_constraint(first, second), this_before_that_pass_constraint(second, first)]
+    with pytest.raises(RuntimeError) as error:
+        PassManager(passes, circle).solve_constraints()
+    assert str(error.value) == f"Circular dependency detected within the following passes: {[second, first]}"
+    manager = PassManager(passes, [this_before_that_pass_constraint(first, third)])
+    manager.solve_constraints()
+    assert manager.passes == [second, first, third]
+
+
+def test_dead_calls_go_in_graphs_inside_too() -> None:
+    def branch(x: Any) -> Any:
+        x.sin()
+        return x.cos()
+
+    class Outer(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.named, self.alone = symbolic_trace(branch), symbolic_trace(branch)
+
+    root = Outer()
+    graph = Graph(root)
+    x = graph.placeholder("x")
+    graph.output((x, graph.get_attr("named")))
+    net = GraphModule(root, graph)
+    setattr(net, "alone", root.alone)  # noqa: B010
+    assert net.graph.eliminate_dead_code() and not net.graph.eliminate_dead_code()
+    dead = {name: any(n.target == "sin" for n in getattr(net, name).graph.nodes) for name in ("named", "alone")}
+    assert dead == {"named": False, "alone": True}
+
+
+def test_dead_calls_of_a_graph_out_of_order_are_an_error() -> None:
+    net = symbolic_trace(lambda x: x.sin().cos())
+    _, sin, cos, _ = net.graph.nodes
+    cos.append(sin)
+    with pytest.raises(RuntimeError, match="before"):
+        net.graph.eliminate_dead_code()
+
+
+def test_names_in_a_pattern_that_was_exported() -> None:
+    class Pattern(nn.Module):
+        def forward(self, x: Any) -> Any:
+            y = x.relu()
+            return y, y * 2, {"relu": y}
+
+    class Program(nn.Module):
+        def forward(self, x: Any) -> Any:
+            y = (x + 1).relu()
+            return y + y * 2
+
+    x = tp.randn(3)
+    program, pattern = (tp.export.export(made(), (x,)).module() for made in (Program, Pattern))
+    (found,) = SubgraphMatcherWithNameNodeMap(pattern).match(program.graph)
+    assert found.name_node_map["relu"] in program.graph.nodes and "relu" in str(found.name_node_map["relu"].target)
+    for got, wanted in zip(pattern(x), (x.relu(), x.relu() * 2), strict=True):
+        same(got, wanted)
+
+
 # ---- other graphs of the same ----
 
 

@@ -11,7 +11,7 @@ from tensorpy import _C, library
 from tensorpy._C import Tensor
 from tensorpy._library.registration import backend_key, registered
 from tensorpy._library.schema import infer_schema
-from tensorpy._library.utils import is_functional_schema
+from tensorpy._library.utils import is_functional_schema, parse_namespace
 from tensorpy.utils._pytree import tree_flatten, tree_unflatten
 
 __all__ = ["custom_op", "impl", "impl_abstract", "impl_backward", "impl_save_for_backward"]
@@ -19,16 +19,44 @@ __all__ = ["custom_op", "impl", "impl_abstract", "impl_backward", "impl_save_for
 _halves: dict[str, dict[str, Callable[..., Any]]] = {}  # of gradients: an operator's, until both are there
 
 
+class CustomOp:
+    """An operator that `custom_op` declared, with the library of all that is registered for it."""
+
+    def __init__(self, qualname: str, schema: str) -> None:
+        self._qualname = qualname
+        self._lib = library.Library(parse_namespace(qualname)[0], "FRAGMENT")
+        library.define(qualname, schema, lib=self._lib)
+        declared[qualname] = self
+
+    def __repr__(self) -> str:
+        return f'<CustomOp(op="{self._qualname}")>'
+
+    def _destroy(self) -> None:
+        """Takes the operator out, and what is registered for it."""
+        self._lib._destroy()
+        del declared[self._qualname]
+        _halves.pop(self._qualname, None)
+
+
+declared: dict[str, CustomOp] = {}  # by their names
+
+
+def _library_of(qualname: str) -> Any:
+    """The library of an operator that `custom_op` declared; None for another, whose registrations stay."""
+    return declared[qualname]._lib if qualname in declared else None
+
+
 def custom_op(qualname: str, func_or_schema: Any = None) -> Any:
     """Declares an operator: of a schema, "(Tensor x) -> Tensor", or of a function's annotations, as a decorator."""
 
     def declare(func: Callable[..., Any]) -> Callable[..., Any]:
-        library.define(qualname, infer_schema(func, mutates_args=()))
+        CustomOp(qualname, infer_schema(func, mutates_args=()))
         return func
 
     if not isinstance(func_or_schema, str):
         return declare if func_or_schema is None else declare(func_or_schema)
-    return library.define(qualname, func_or_schema)
+    CustomOp(qualname, func_or_schema)
+    return None
 
 
 def _stand_in_the_way(qualname: str, keys: Iterable[str | None]) -> list[str]:
@@ -43,7 +71,7 @@ def impl(qualname: str, *, device_types: str | Iterable[str] = ("cpu", "cuda"), 
         composites = ("CompositeImplicitAutograd", "CompositeExplicitAutograd")
         if found := _stand_in_the_way(qualname, (*(backend_key(t) for t in types), *composites)):
             raise RuntimeError(f"impl: the operator {qualname} already has an implementation, for {found[0]}")
-        library.impl(qualname, types, fn)
+        library.impl(qualname, types, fn, lib=_library_of(qualname))
         return fn
 
     return register if func is None else register(func)
@@ -51,7 +79,7 @@ def impl(qualname: str, *, device_types: str | Iterable[str] = ("cpu", "cuda"), 
 
 def impl_abstract(qualname: str, *, func: Any = None) -> Any:
     """library.register_fake: what an operator gives on Meta and in fake mode."""
-    return library.register_fake(qualname, func)
+    return library.register_fake(qualname, func, lib=_library_of(qualname))
 
 
 def _check_gradient(what: str, qualname: str) -> Any:
@@ -100,7 +128,7 @@ def _register_gradient(qualname: str, overload: Any, save: Callable[..., Any], r
             raise RuntimeError(f"{qualname}: its backward gives gradients of {sorted(unknown)}, which are no inputs")
         return tuple(found.get(name) for name in names)
 
-    library.register_autograd(qualname, backward, setup_context=setup_context)
+    library.register_autograd(qualname, backward, setup_context=setup_context, lib=_library_of(qualname))
 
 
 def impl_save_for_backward(qualname: str, *, func: Any = None) -> Any:

@@ -41,7 +41,9 @@ def is_module(name: str) -> bool:
 
 
 def has(module: str, name: str) -> bool:
-    """Whether PyTorch has a public name in a module; the names of a private module are taken to be there."""
+    """Whether PyTorch has a public name in a module; those of a private one, or one that lists none, may be there."""
     if name.startswith("__"):
         return False
-    return _is_private(module) or name in modules().get(module, ()) or f"{module}.{name}" in modules()
+    listed = modules().get(module)
+    known = listed is not None and (not listed or name in listed)
+    return known or _is_private(module) or is_module(f"{module}.{name}")

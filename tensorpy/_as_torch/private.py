@@ -259,6 +259,7 @@ def _node_class(name: str) -> Any:
 
 # Names of torch._C that a module has, which is loaded when one is asked for.
 _LATER = dict.fromkeys(("ScriptFunction", "ScriptMethod", "ScriptDict", "ScriptList"), "jit")
+_LATER |= dict.fromkeys(("JitType", "InferredType", "_jit_try_infer_type"), "jit._types")
 
 
 def _later(name: str) -> Any:
@@ -395,6 +396,23 @@ def _set_neg(tensor: Any, whether: bool) -> None:
     _C._mark_pending(tensor, None, bool(whether))
 
 
+class _VariableFunctionsClass:
+    """Functions of tensors and operators by their plain names; one that tensorpy lacks raises when it is called.
+
+    Tables of signatures name all of PyTorch's, those of libraries for other devices too.
+    """
+
+    _OPERATORS = ("__and__", "__or__", "__xor__", "__lshift__", "__rshift__")
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__") and name not in self._OPERATORS:
+            raise AttributeError(name)
+        owners = (_C.Tensor,) if name in self._OPERATORS else (_C, _C.Tensor, tensorpy.ops.aten)
+        found = next((getattr(owner, name) for owner in owners if hasattr(owner, name)), None)
+        self.__dict__[name] = absent("torch._C._VariableFunctions", name) if found is None else found
+        return self.__dict__[name]
+
+
 # Programs name them in hints, and ask whether a number is one.
 _CLASSES = ("PyTorchFileReader", "PyTorchFileWriter", "ScriptObject", "SymInt", "SymFloat", "SymBool")
 
@@ -413,6 +431,8 @@ _NAMES = {
     "_debug_only_are_vmap_fallback_warnings_enabled": _FallbackWarnings.are_displayed,
     "_debug_only_display_vmap_fallback_warnings": _FallbackWarnings.display,
     "_log_api_usage_once": _nothing,
+    "_jit_clear_class_registry": _nothing,
+    "_jit_set_emit_hooks": _nothing,
     "_jit_set_profiling_executor": _no,
     "_jit_set_profiling_mode": _no,
     "_jit_override_can_fuse_on_cpu": _nothing,
@@ -447,6 +467,7 @@ _NAMES = {
     "_infer_size": _infer_size,
     "parse_schema": functools.partial(parse_schema, space=""),
     "FunctionSchema": FunctionSchema,
+    "_VariableFunctions": _VariableFunctionsClass(),
     "_is_tracing": _no,
     "_set_fwd_grad_enabled": _C._forward_enable,
     "_is_fwd_grad_enabled": _C._forward_enabled,
@@ -471,11 +492,19 @@ _FUNCTIONAL = {
 }
 
 
-# Operators whose kernels PyTorch has for CUDA alone, which tables of operators name.
-_OF_CUDA = (
-    "_flash_attention_forward", "_flash_attention_backward", "_efficient_attention_forward",
-    "_efficient_attention_backward",
-)  # fmt: skip
+# What PyTorch has for other devices and libraries alone, and tables of operators and signatures name, by its owner.
+_ELSEWHERE: dict[str, tuple[Any, str]] = {
+    "torch.ops.aten": (
+        tensorpy.ops.aten, "_flash_attention_forward _flash_attention_backward _efficient_attention_forward "
+        "_efficient_attention_backward",
+    ),
+    "torch._C._nn": (
+        _C._nn, "mkldnn_linear mkldnn_reorder_conv2d_weight mkldnn_reorder_conv3d_weight _conv_depthwise2d "
+        "conv_depthwise3d",
+    ),
+    "torch._C._linalg": (_C._linalg, "_linalg_eigvals"),
+    "torch.Tensor": (_C.Tensor, "is_distributed _sparse_mask_projection to_mkldnn"),
+}  # fmt: skip
 
 
 def install() -> None:
@@ -489,8 +518,10 @@ def install() -> None:
     setattr(tensorpy, "_assert_async", _assert_async)  # noqa: B010
     for name, value in _FUNCTIONAL.items():
         setattr(tensorpy, name, value)
-    for name in _OF_CUDA:
-        setattr(tensorpy.ops.aten, name, absent("torch.ops.aten", name))
+    for whole, (owner, listed) in _ELSEWHERE.items():
+        for name in listed.split():
+            if not hasattr(owner, name):
+                setattr(owner, name, absent(whole, name))
     for ask in (_get_device_module, _get_available_device_type, _is_privateuse1_backend_available):
         setattr(_utils, ask.__name__, ask)
     for name, value in _NAMES.items():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from tensorpy import _C
 from tensorpy._library.function_schema import FunctionSchema, parse_schema
 
 
@@ -56,3 +57,9 @@ def parse_namespace(qualname: str) -> tuple[str, str]:
     if not name or "::" in name:
         raise ValueError(f"Expected qualname to be of the form 'namespace::name', but got {qualname}")
     return space, name
+
+
+def lookup_op(qualname: str) -> Any:
+    """The overload of a name: "mine::op" is its default, "mine::op.out" another; AttributeError if there is none."""
+    parse_namespace(qualname)
+    return _C._op_overload(qualname)

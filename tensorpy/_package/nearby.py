@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 import sys
+from functools import cache
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -141,7 +142,9 @@ NO_SUBJECT = ("device", "is", "nan", "random", "tensor", "to")  # what the name 
 
 def ending(module: str, name: str, there: Iterable[str]) -> str:
     """The end of the message that a module ("" is the package) has no such name; `there`: the names that it has."""
-    if name.startswith("__"):  # asked by Python's own tools, of any module
+    if name.startswith(
+        "_"
+    ):  # asked by Python's own tools, and by hasattr() of many names: nobody writes one by mistake
         return ""
     public = sorted(n for n in there if not n.startswith("_"))
     table, plain = MEANT.get(module, {}), name.rstrip("_")
@@ -158,6 +161,7 @@ def ending(module: str, name: str, there: Iterable[str]) -> str:
     return f"; the nearest that is there is '{shown}'"
 
 
+@cache
 def _key(name: str, filled: bool) -> str:
     """What names have in common that are written in several ways: arg_maximum, ArgMax and argmax."""
     words = re.sub(r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_", name).lower().split("_")

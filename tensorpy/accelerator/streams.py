@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 from tensorpy import _C
-from tensorpy.accelerator.devices import resolve
+from tensorpy.accelerator.devices import resolve, types
 
 _calls = _C._streams
 
@@ -21,6 +21,11 @@ def _device(device: Any, type: str | None) -> _C.device:
         if found.type != _C.device(type).type:
             raise ValueError(f"expected a device {type}, got {found}")
     return found if found.index is not None else _C.device(found.type, int(_C._current_device(found)))
+
+
+def _is_host(device: Any) -> bool:
+    """Whether a device or its name is the CPU's, which has one stream: what is called has been done."""
+    return isinstance(device, (str, _C.device)) and _C.device(device).type == "cpu"
 
 
 class Event:
@@ -84,7 +89,7 @@ class Stream:
     A device has a number of streams beside the default one, from which on they are shared.
 
     Arguments:
-        device: where the elements are: a device or its name; None takes the default
+        device: a device or its name; None takes the accelerator, or the CPU where there is none
         priority: a lower number goes first
 
     Example:
@@ -98,8 +103,9 @@ class Stream:
     _event: ClassVar[type[Event]] = Event
 
     def __init__(self, device: Any = None, *, priority: int = 0) -> None:
-        self.device = _device(device, self._type)
-        self.stream_id = int(_calls.stream_new(self.device, priority))
+        host = device is None and self._type is None and not types()
+        self.device = _C.device("cpu") if host or _is_host(device) else _device(device, self._type)
+        self.stream_id = 0 if _is_host(self.device) else int(_calls.stream_new(self.device, priority))
         self._entered: list[tuple[int, int]] = []
 
     @classmethod
@@ -111,7 +117,7 @@ class Stream:
     @property
     def device_index(self) -> int:
         """The index of the device whose queue this is."""
-        return int(self.device.index or 0)
+        return -1 if _is_host(self.device) else int(self.device.index or 0)
 
     @property
     def device_type(self) -> str:
@@ -120,11 +126,12 @@ class Stream:
 
     def synchronize(self) -> None:
         """Waits until all that was enqueued here is done."""
-        _calls.stream_synchronize(self.device, self.stream_id)
+        if not _is_host(self.device):
+            _calls.stream_synchronize(self.device, self.stream_id)
 
     def query(self) -> bool:
         """Whether all that was enqueued here is done."""
-        return bool(_calls.stream_query(self.device, self.stream_id))
+        return _is_host(self.device) or bool(_calls.stream_query(self.device, self.stream_id))
 
     def record_event(self, event: Event | None = None) -> Event:
         """Records an event, a new one by default."""
@@ -141,6 +148,8 @@ class Stream:
         self.wait_event(stream.record_event())
 
     def __enter__(self) -> Stream:
+        if _is_host(self.device):
+            return self
         before = int(_C._current_device(self.device))
         _C._set_device(self.device)
         self._entered.append((before, int(_calls.stream_current(self.device))))
@@ -148,6 +157,8 @@ class Stream:
         return self
 
     def __exit__(self, *unused: Any) -> None:
+        if _is_host(self.device):
+            return
         device, number = self._entered.pop()
         _calls.stream_set(self.device, number)
         _C._set_device(_C.device(self.device.type, device))

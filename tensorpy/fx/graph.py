@@ -224,13 +224,22 @@ class Graph:
         to_erase._erased = True
 
     def eliminate_dead_code(self, is_impure_node: Callable[[Node], bool] | None = None) -> bool:
-        """Erases what nothing uses and nothing else comes of; whether there was any."""
+        """Erases what nothing uses and nothing else comes of, in graphs that it names as well; whether there was any.
+
+        Raises: RuntimeError where the graph is not right (`lint`): what stands after its user would be erased.
+        """
+        self.lint()
         impure = is_impure_node or Node.is_impure
         found = False
         for node in reversed(self.nodes):
             if not node.users and not impure(node):
                 self.erase_node(node)
                 found = True
+        inner = {node.target for node in self.find_nodes(op="get_attr")}
+        for name, child in self.owning_module.named_children() if self.owning_module is not None else ():
+            if name in inner and isinstance(getattr(child, "graph", None), Graph):
+                found |= child.graph.eliminate_dead_code()
+                child.recompile()
         return found
 
     def find_nodes(self, *, op: str, target: Any = None, sort: bool = True) -> list[Node]:

@@ -8,7 +8,8 @@ import pytest
 
 import tensorpy as tp
 from tensorpy import _C, _custom_ops
-from tensorpy._library.utils import is_functional_schema, is_tensorlist_like_type
+from tensorpy._custom_op.impl import get_op, global_registry
+from tensorpy._library.utils import is_functional_schema, is_tensorlist_like_type, lookup_op
 
 SPACE = "test_older_ops"
 
@@ -43,6 +44,23 @@ def test_kernel_and_gradient_are_registered_by_halves(lib: tp.library.Library) -
     assert tp.equal(y, x.sin() * 2.0)
     (gradient,) = tp.autograd.grad(y.sum(), x)
     tp.testing.assert_close(gradient, x.cos() * 2.0)
+
+
+def test_an_operator_is_taken_out_with_all_that_is_registered_for_it() -> None:
+    name, x = f"{SPACE}::comes_and_goes", tp.ones(2, requires_grad=True)
+    for factor in (2.0, 3.0):
+        _custom_ops.custom_op(name, "(Tensor x) -> Tensor")
+        _custom_ops.impl(name, func=lambda x, by=factor: x * by)
+        _custom_ops.impl_abstract(name, func=tp.empty_like)
+        _custom_ops.impl_save_for_backward(name, func=lambda inputs, output: ())
+        _custom_ops.impl_backward(name, func=lambda ctx, saved, grad, by=factor: {"x": grad * by})
+        op = get_op(name)
+        assert op is lookup_op(name) and tp.equal(op(x), x * factor) and op(x.to("meta")).shape == x.shape
+        assert tp.autograd.grad(op(x).sum(), x)[0].tolist() == [factor] * 2
+        global_registry[name]._destroy()
+        assert name not in global_registry
+    with pytest.raises(ValueError, match="Could not find the operator"):
+        get_op(name)
 
 
 @pytest.mark.parametrize(

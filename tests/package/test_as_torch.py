@@ -322,6 +322,59 @@ print(first.FSDPModule is torch.distributed.fsdp.FSDPModule, tensor.DTensor is t
     assert output(program) == "FSDPModule False\nTrue True"
 
 
+def test_names_of_modules_that_list_none_stand_for_themselves() -> None:
+    """Of a module without a list of public names nobody knows which it has: an import goes on."""
+    program = """
+from torch.fx.experimental.accelerator_partitioner import Partitioner
+from torch.fx.experimental.proxy_tensor import make_fx, no_such_name
+try:
+    no_such_name()
+except NotImplementedError as error:
+    print(error)
+try:
+    from torch.fx.experimental.proxy_tensor import no_such_name
+except ImportError:
+    print("caught")
+import torch
+print(hasattr(torch.fx.experimental.proxy_tensor, "no_such_name"))
+"""
+    said, *rest = output(program).splitlines()
+    assert said.startswith("torch.fx.experimental.proxy_tensor.no_such_name is a name only")
+    assert rest == ["caught", "False"]
+
+
+def test_what_tests_of_compiled_programs_set_up() -> None:
+    program = """
+import torch, warnings
+torch.jit.TracerWarning.ignore_lib_warnings()
+torch._C._jit_set_emit_hooks(None, None)
+torch._C._jit_clear_class_registry()
+torch.jit._recursive.concrete_type_store = torch.jit._recursive.ConcreteTypeStore()
+torch.jit._state._clear_class_state()
+print(torch.jit._state._get_script_class(int), torch._C._jit_try_infer_type([1, 2]).type())
+print(torch._dynamo.eval_frame.is_dynamo_supported())
+"""
+    assert output(program) == "None List[int]\nTrue"
+
+
+def test_functions_of_pytorch_by_plain_name() -> None:
+    """Tables of signatures name them all, those of other devices' libraries too."""
+    program = """
+import torch
+plain = torch._C._VariableFunctions
+print(plain.add is torch.add, plain.detach_(torch.ones(1)).item(), (plain.__and__(torch.tensor(3), 2)).item())
+print(plain.cudnn_convolution is plain.cudnn_convolution, hasattr(plain, "__len__"), hasattr(plain, "__deepcopy__"))
+for name in (plain.cudnn_convolution, torch._C._nn.mkldnn_linear, torch.Tensor.to_mkldnn):
+    try:
+        name()
+    except NotImplementedError as error:
+        print(error)
+"""
+    first, second, *said = output(program).splitlines()
+    assert first == "True 1.0 2" and second == "True False False"
+    assert len(said) == 3 and all("is a name only" in line for line in said)
+
+
 def test_dtypes_that_are_not_there_can_be_compared() -> None:
     assert (
         output(

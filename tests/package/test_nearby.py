@@ -103,6 +103,11 @@ def test_letters_alone_do_not_bring_together_what_means_something_else() -> None
         assert f"'{other}'" not in ending("", name, dir(tp)), name
 
 
+def test_private_names_get_no_proposal() -> None:
+    """Programs ask for many at once by hasattr(): each would be compared with all names that are there."""
+    assert ending("", "_sine", dir(tp)) == "" and ending("", "sine", dir(tp)) != ""
+
+
 def test_proposals_are_loaded_when_a_name_is_missing() -> None:
     program = (
         "import sys, tensorpy as tp\n"

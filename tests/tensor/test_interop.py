@@ -306,6 +306,23 @@ def test_numpy_of_what_needs_a_gradient_where_none_is_recorded() -> None:
         leaf.numpy()
 
 
+def test_the_stream_of_the_cpu() -> None:
+    """What is called has been done: it is always ready, and has no events."""
+    stream = tp.Stream(device="cpu")
+    assert (stream.device, stream.stream_id, stream.device_index) == (tp.device("cpu"), 0, -1)
+    assert stream.query() and stream == tp.Stream(tp.device("cpu"))
+    stream.synchronize()
+    with stream as entered:
+        assert entered is stream and (tp.ones(1) + 1).item() == 2
+    with pytest.raises(NotImplementedError, match="cpu"):
+        stream.record_event()
+
+
+def test_without_an_accelerator_a_stream_is_the_cpu_s(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tensorpy.accelerator.streams.types", list)
+    assert tp.Stream().device == tp.device("cpu")
+
+
 def test_streams_and_capsules_of_the_cpu() -> None:
     t = tp.arange(3.0)
     for stream in (0, 1, 10):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numbers
 import operator
 import subprocess
 import sys
@@ -20,7 +21,13 @@ from tensorpy.fx.experimental.optimization import fuse, remove_dropout
 from tensorpy.fx.experimental.proxy_tensor import make_fx
 from tensorpy.fx.experimental.rewriter import RewritingTracer
 from tensorpy.fx.experimental.schema_type_annotation import AnnotateTypesWithSchema
-from tensorpy.fx.operator_schemas import get_signature_for_torch_op, normalize_function
+from tensorpy.fx.operator_schemas import (
+    _torchscript_type_to_python_type,
+    create_type_hint,
+    get_signature_for_torch_op,
+    normalize_function,
+    type_matches,
+)
 from tensorpy.fx.passes import pass_manager as older
 from tensorpy.fx.passes.dialect.common.cse_pass import CSEPass
 from tensorpy.fx.passes.graph_drawer import FxGraphDrawer
@@ -38,6 +45,7 @@ from tensorpy.fx.passes.utils.fuser_utils import fuse_by_partitions
 from tensorpy.fx.passes.utils.matcher_utils import SubgraphMatcher
 from tensorpy.fx.passes.utils.matcher_with_name_node_map_utils import SubgraphMatcherWithNameNodeMap
 from tensorpy.fx.tensor_type import Dyn, TensorType, is_consistent, is_more_precise
+from tensorpy.jit._types import infer
 
 
 def same(a: Any, b: Any) -> None:
@@ -313,6 +321,69 @@ def test_several_constants() -> None:
         same(got, wanted)
 
 
+def test_a_circle_names_the_passes_in_it() -> None:
+    def first(module: Any) -> None: ...
+    def second(module: Any) -> None: ...
+    def third(module: Any) -> None: ...
+
+    passes = [third, second, first]
+    circle = [this_before_that_pass_constraint(first, second), this_before_that_pass_constraint(second, first)]
+    with pytest.raises(RuntimeError) as error:
+        PassManager(passes, circle).solve_constraints()
+    assert str(error.value) == f"Circular dependency detected within the following passes: {[second, first]}"
+    manager = PassManager(passes, [this_before_that_pass_constraint(first, third)])
+    manager.solve_constraints()
+    assert manager.passes == [second, first, third]
+
+
+def test_dead_calls_go_in_graphs_inside_too() -> None:
+    def branch(x: Any) -> Any:
+        x.sin()
+        return x.cos()
+
+    class Outer(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.named, self.alone = symbolic_trace(branch), symbolic_trace(branch)
+
+    root = Outer()
+    graph = Graph(root)
+    x = graph.placeholder("x")
+    graph.output((x, graph.get_attr("named")))
+    net = GraphModule(root, graph)
+    setattr(net, "alone", root.alone)  # noqa: B010
+    assert net.graph.eliminate_dead_code() and not net.graph.eliminate_dead_code()
+    dead = {name: any(n.target == "sin" for n in getattr(net, name).graph.nodes) for name in ("named", "alone")}
+    assert dead == {"named": False, "alone": True}
+
+
+def test_dead_calls_of_a_graph_out_of_order_are_an_error() -> None:
+    net = symbolic_trace(lambda x: x.sin().cos())
+    _, sin, cos, _ = net.graph.nodes
+    cos.append(sin)
+    with pytest.raises(RuntimeError, match="before"):
+        net.graph.eliminate_dead_code()
+
+
+def test_names_in_a_pattern_that_was_exported() -> None:
+    class Pattern(nn.Module):
+        def forward(self, x: Any) -> Any:
+            y = x.relu()
+            return y, y * 2, {"relu": y}
+
+    class Program(nn.Module):
+        def forward(self, x: Any) -> Any:
+            y = (x + 1).relu()
+            return y + y * 2
+
+    x = tp.randn(3)
+    program, pattern = (tp.export.export(made(), (x,)).module() for made in (Program, Pattern))
+    (found,) = SubgraphMatcherWithNameNodeMap(pattern).match(program.graph)
+    assert found.name_node_map["relu"] in program.graph.nodes and "relu" in str(found.name_node_map["relu"].target)
+    for got, wanted in zip(pattern(x), (x.relu(), x.relu() * 2), strict=True):
+        same(got, wanted)
+
+
 # ---- other graphs of the same ----
 
 
@@ -328,6 +399,59 @@ def test_arguments_by_name() -> None:
     assert found is not None and set(found.kwargs) == {"input", "other", "alpha"}
     assert len(get_signature_for_torch_op(tp.add)) == len(tp.ops.aten.add.overloads())
     assert get_signature_for_torch_op(print) is None
+
+
+@pytest.mark.parametrize("x", [tp.ones(2, 3)])
+@pytest.mark.parametrize(
+    ("function", "args"),
+    [(tp.sum, (1,)), (tp.sum, ([0, 1], True)), (tp.add, (2,)), (tp.max, (0,)), (tp.max, ()), (tp.split, (1,))],
+)
+def test_types_choose_an_overload(function: Any, args: tuple[Any, ...], x: tp.Tensor) -> None:
+    kinds = [_torchscript_type_to_python_type(infer(arg).type()) for arg in (x, *args)]
+    named = normalize_function(function, (x, *args), {}, kinds, {}, normalize_to_only_use_kwargs=True)
+    assert named is not None and not named.args and "out" not in named.kwargs
+    got, wanted = function(**named.kwargs), function(x, *args)
+    same(tuple(got) if isinstance(got, tuple) else got, tuple(wanted) if isinstance(wanted, tuple) else wanted)
+
+
+def test_arguments_that_several_overloads_take_want_types() -> None:
+    x = tp.ones(2)
+    with pytest.raises(RuntimeError, match=r"Tried to normalize arguments to .*add.* ambiguous"):
+        normalize_function(tp.add, (x, 1))
+    by_place = normalize_function(tp.add, (x, 1), {}, (tp.Tensor, int))
+    assert by_place is not None and by_place.args == (x, 1) and by_place.kwargs == {"alpha": 1}
+    assert normalize_function(tp.add, (x, "1"), {}, (tp.Tensor, str)) is None
+    assert normalize_function(lambda *args: args, (1, 2)) is None
+    assert normalize_function(lambda a, b=3: a, (1,)) == ((1,), {"b": 3})
+
+
+def test_types_that_signatures_take() -> None:
+    takes = [
+        (numbers.Number, int), (numbers.Number, float), (int, tp.dtype), (list[int], int), (list[int], list[int]),
+        (list[int], tuple[int, int]), (int | None, int), (int | None, type(None)), (tp.Tensor, nn.Parameter),
+        (list[int] | None, tuple[()]), (list[tp.Tensor | None], list[tp.Tensor]),
+        (list[tp.Tensor | None], list[tp.Tensor | None]),
+    ]  # fmt: skip
+    refuses = [(int, float), (tp.Tensor, int), (list[int], float), (list[int], list[float]), (list[int], tuple[str])]
+    assert all(type_matches(*pair) for pair in takes) and not any(type_matches(*pair) for pair in refuses)
+    hints = [create_type_hint(types) for types in ([int, bool], (tp.Tensor, nn.Parameter), [int, str], [], int)]
+    assert hints == [list[int], tuple[tp.Tensor, ...], list[Any], list[Any], int]
+
+
+def test_types_of_values() -> None:
+    values = {
+        1: int, 2.5: float, "a": str, (1, "a"): tuple[int, str], (): tuple[()], None: type(None), tp.float32: int,
+        tp.device("cpu"): tp.device,
+    }  # fmt: skip
+    assert {value: infer(value).type().hint for value in values} == values
+    assert infer([tp.ones(1), None]).type().hint == list[tp.Tensor | None]
+    assert str(infer({"a": [1, None]}).type()) == "Dict[str, List[Optional[int]]]"
+    assert infer({"a": [1]}).type().hint == dict[str, list[int]] and str(infer(tp.ones(1)).type()) == "Tensor"
+    for value, why in (([], "must have elements"), ([1, "a"], "Found int and str"), (object(), "type object")):
+        found = infer(value)
+        assert not found.success() and why in found.reason()
+        with pytest.raises(RuntimeError, match=why):
+            found.type()
 
 
 def test_types_of_nodes() -> None:

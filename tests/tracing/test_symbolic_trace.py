@@ -277,7 +277,7 @@ def test_nodes() -> None:
     graph.eliminate_dead_code()
     assert [n.name for n in graph.nodes if n.target is logs] == [dead.name] and node._erased
     bound = graph.create_node("call_function", tp.nn.functional.dropout, (x,), {}).normalized_arguments(None)
-    assert bound is not None and bound.args[:2] == (x, 0.5)
+    assert bound is not None and bound.args == (x,) and bound.kwargs == {"p": 0.5, "training": True, "inplace": False}
 
 
 def test_random_and_written_values_stay_when_dead() -> None:

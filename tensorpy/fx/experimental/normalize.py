@@ -7,11 +7,16 @@ from typing import Any, ClassVar
 
 import tensorpy
 from tensorpy.fx.interpreter import Transformer
-from tensorpy.fx.node import Node
-from tensorpy.fx.operator_schemas import normalize_function, normalize_module
+from tensorpy.fx.node import Node, map_aggregate
+from tensorpy.fx.operator_schemas import create_type_hint, normalize_function, normalize_module
 from tensorpy.fx.proxy import Proxy
 
 __all__ = ["NormalizeArgs", "NormalizeOperators"]
+
+
+def _type_of(value: Any) -> Any:
+    """The type of a node's argument: of another node's result what it says, or None."""
+    return value.type if isinstance(value, Node) else type(value)
 
 
 class NormalizeArgs(Transformer):
@@ -25,7 +30,9 @@ class NormalizeArgs(Transformer):
     def run_node(self, n: Node) -> Any:
         args, kwargs = self.fetch_args_kwargs_from_env(n)
         if n.op == "call_function":
-            out = self.call_function(n.target, args, kwargs)
+            arg_types = tuple(map(create_type_hint, map_aggregate(n.args, _type_of)))
+            kwarg_types = {name: create_type_hint(map_aggregate(value, _type_of)) for name, value in n.kwargs.items()}
+            out = self.call_function(n.target, args, kwargs, arg_types, kwarg_types)
         else:
             out = super().run_node(n)
         if n.op != "output" and isinstance(out, Proxy):
@@ -33,10 +40,12 @@ class NormalizeArgs(Transformer):
             out.node.meta, out.node.type = n.meta, n.type
         return out
 
-    def call_function(self, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    def call_function(
+        self, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any], arg_types: Any = None, kwarg_types: Any = None
+    ) -> Any:
         if target is getattr:
             return super().call_function(target, args, kwargs)
-        named = normalize_function(target, args, kwargs, None, None, self.normalize_to_only_use_kwargs)
+        named = normalize_function(target, args, kwargs, arg_types, kwarg_types, self.normalize_to_only_use_kwargs)
         args, kwargs = (args, kwargs) if named is None else named
         return self.tracer.create_proxy("call_function", target, args, kwargs)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import graphlib
 import inspect
@@ -42,8 +43,8 @@ def pass_result_wrapper(fn: Callable[..., Any]) -> Any:
 inplace_wrapper = pass_result_wrapper
 
 
-def _in_order(passes: list[Any], constraints: list[Any]) -> list[Any]:
-    """The passes in the first order that agrees with all constraints."""
+def _topological_sort_passes(passes: list[Any], constraints: list[Any]) -> list[Any]:
+    """The passes in the first order that agrees with all constraints; RuntimeError if there is none."""
     if not constraints:
         return passes
     before = {
@@ -51,18 +52,17 @@ def _in_order(passes: list[Any], constraints: list[Any]) -> list[Any]:
         for i, a in enumerate(passes)
     }
     sorter = graphlib.TopologicalSorter(before)
-    try:
+    with contextlib.suppress(graphlib.CycleError):  # which leaves it usable for those that are in no circle
         sorter.prepare()
-    except graphlib.CycleError as error:
-        circle = [passes[i] for i in error.args[1]]
-        raise RuntimeError(f"Circular dependency detected within the following passes: {circle}") from None
-    order: list[Any] = []
+    order: list[int] = []
     ready: list[int] = []
-    while sorter.is_active():
-        ready = sorted([*ready, *sorter.get_ready()])
+    while sorter.is_active() and (ready := sorted([*ready, *sorter.get_ready()])):
         sorter.done(first := ready.pop(0))
-        order.append(passes[first])
-    return order
+        order.append(first)
+    if len(order) < len(passes):
+        left = [each for i, each in enumerate(passes) if i not in order]
+        raise RuntimeError(f"Circular dependency detected within the following passes: {left}")
+    return [passes[i] for i in order]
 
 
 class PassManager:
@@ -104,7 +104,7 @@ class PassManager:
 
     def solve_constraints(self) -> None:
         """Puts the passes in an order that all constraints allow."""
-        self.passes = _in_order(self.passes, self.constraints)
+        self.passes = _topological_sort_passes(self.passes, self.constraints)
         self._validated = True
 
     def add_checks(self, check: Callable[..., Any]) -> None:

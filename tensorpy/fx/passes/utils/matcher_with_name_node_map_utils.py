@@ -8,6 +8,7 @@ from tensorpy.fx._symbolic_trace import symbolic_trace
 from tensorpy.fx.graph import Graph
 from tensorpy.fx.node import Node
 from tensorpy.fx.passes.utils.matcher_utils import InternalMatch, SubgraphMatcher
+from tensorpy.utils._pytree import tree_flatten, tree_unflatten
 
 __all__ = ["SubgraphMatcherWithNameNodeMap"]
 
@@ -15,12 +16,17 @@ __all__ = ["SubgraphMatcherWithNameNodeMap"]
 def _split_to_graph_and_name_node_map(gm: Any) -> tuple[Any, dict[str, Node]]:
     output = gm.graph.output_node()
     results = output.args[0]
+    if gm.graph.out_spec is not None:
+        results = tree_unflatten(results, gm.graph.out_spec)
     if not isinstance(results, (list, tuple)) or not isinstance(results[-1], dict):
         raise AssertionError("Expecting the pattern graph to return the outputs and a dictionary of names")
     names = dict(results[-1])
     rest = tuple(results[:-1])
-    output.args = (rest[0] if len(rest) == 1 else rest,)
-    gm.graph.out_spec = None
+    if gm.graph.out_spec is not None:
+        leaves, gm.graph.out_spec = tree_flatten(rest)
+        output.args = (tuple(leaves),)
+    else:
+        output.args = (rest[0] if len(rest) == 1 else rest,)
     gm.recompile()
     return gm, names
 

@@ -41,7 +41,10 @@ def is_module(name: str) -> bool:
 
 
 def has(module: str, name: str) -> bool:
-    """Whether PyTorch has a public name in a module; the names of a private module are taken to be there."""
+    """Whether PyTorch has a public name in a module; the names of a private module, and of one whose names are not
+    listed, are taken to be there."""
     if name.startswith("__"):
         return False
-    return _is_private(module) or name in modules().get(module, ()) or f"{module}.{name}" in modules()
+    listed = modules().get(module)
+    unlisted = _is_private(module) or listed == frozenset()
+    return unlisted or name in (listed or ()) or f"{module}.{name}" in modules()

@@ -365,7 +365,7 @@ def _set_neg(tensor: Any, whether: bool) -> None:
 
 
 # Programs name them in hints, and ask whether a number is one.
-_CLASSES = ("PyTorchFileReader", "PyTorchFileWriter", "ScriptObject", "SymInt", "SymFloat", "SymBool")
+_CLASSES = ("PyTorchFileReader", "PyTorchFileWriter", "ScriptObject", "SymInt", "SymFloat", "SymBool", "Type")
 
 _NAMES = {
     "DispatchKey": _Key(),
@@ -437,7 +437,8 @@ _FUNCTIONAL = {
 # Operators whose kernels PyTorch has for CUDA alone, which tables of operators name.
 _OF_CUDA = (
     "_flash_attention_forward", "_flash_attention_backward", "_efficient_attention_forward",
-    "_efficient_attention_backward",
+    "_efficient_attention_backward", "_use_cudnn_ctc_loss", "_use_cudnn_ctc_loss.Tensor", "cudnn_batch_norm",
+    "cudnn_grid_sampler", "miopen_batch_norm",
 )  # fmt: skip
 
 
@@ -452,8 +453,11 @@ def install() -> None:
     setattr(tensorpy, "_assert_async", _assert_async)  # noqa: B010
     for name, value in _FUNCTIONAL.items():
         setattr(tensorpy, name, value)
-    for name in _OF_CUDA:
-        setattr(tensorpy.ops.aten, name, absent("torch.ops.aten", name))
+    for full in _OF_CUDA:
+        name, _, overload = full.partition(".")
+        packet = vars(tensorpy.ops.aten).get(name) or absent("torch.ops.aten", name)
+        setattr(packet, overload or "default", absent(f"torch.ops.aten.{name}", overload or "default"))
+        setattr(tensorpy.ops.aten, name, packet)
     for ask in (_get_device_module, _get_available_device_type, _is_privateuse1_backend_available):
         setattr(_utils, ask.__name__, ask)
     for name, value in _NAMES.items():

@@ -18,6 +18,7 @@ from typing import Any, cast
 from tensorpy import _C
 from tensorpy._C import Tensor
 from tensorpy._library.fake_impl import DynamicSize
+from tensorpy._prims_common import MetadataMismatchError  # noqa: F401
 from tensorpy.nn.parameter import Parameter
 from tensorpy.utils._python_dispatch import TorchDispatchMode, _disable_current_modes, no_dispatch
 from tensorpy.utils._pytree import tree_flatten, tree_map, tree_unflatten

@@ -184,7 +184,7 @@ class MetadataMismatchError(RuntimeError):
 
 
 def _first_other(a: Tensor, b: Tensor, only_cuda: bool, significant: bool) -> tuple[bool, int | None]:
-    if (only_cuda and not (a.is_cuda or b.is_cuda)) or (significant and a.numel() == 0):
+    if a.numel() == 0 or (only_cuda and not (a.is_cuda or b.is_cuda)):
         return True, None
     for i, (one, other, size) in enumerate(zip(a.stride(), b.stride(), a.shape, strict=False)):
         if one != other and not (significant and size < 2):

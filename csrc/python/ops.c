@@ -291,6 +291,7 @@ static PyGetSetDef getset[] = {
     {"_name", overload_qualified, NULL, "\"aten::add.Tensor\".", NULL},
     {"_own_name", overload_own_name, NULL, "\"add.Tensor\", with its namespace where that is not aten.", NULL},
     {"_defined_in_python", overload_in_python, NULL, "Whether it was declared at run time.", NULL},
+    {"_overloadpacket", overload_packet, NULL, "The packet of overloads that it belongs to.", NULL},
     {"_opname", overload_opname, NULL, "\"add\", with its namespace where that is not aten.", NULL},
     {"__module__", overload_module, NULL, "\"torch._ops.aten\".", NULL},
     {"namespace", overload_namespace, NULL, "\"aten\".", NULL},

@@ -8,6 +8,7 @@ from __future__ import annotations
 import builtins
 import types
 import typing
+import warnings
 from typing import Any, Final, NamedTuple
 
 import tensorpy.jit.annotations as annotations  # type: ignore[assignment]  # noqa: F401  (not __future__'s)
@@ -348,6 +349,11 @@ class ScriptList(list[Any]):
 
 class TracerWarning(Warning):
     """Said of what a trace would miss: nothing is traced."""
+
+    @staticmethod
+    def ignore_lib_warnings() -> None:
+        """Has warnings of this class that come from the package not be shown."""
+        warnings.filterwarnings("ignore", category=TracerWarning, module="torch.(?!jit)")
 
 
 class Error(RuntimeError):

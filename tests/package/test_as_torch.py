@@ -277,6 +277,19 @@ def test_names_of_modules_that_list_none_are_taken_to_be_there() -> None:
     assert output(program).split() == ["True", "False", "caught"]
 
 
+def test_warnings_of_tracers_from_the_package_may_be_left_out() -> None:
+    program = (
+        "import torch, warnings\n"
+        "with warnings.catch_warnings(record=True) as seen:\n"
+        "    warnings.simplefilter('always')\n"
+        "    torch.jit.TracerWarning.ignore_lib_warnings()\n"
+        "    for module in ('torch.nn', 'torch.jit', 'program'):\n"
+        "        warnings.warn_explicit('traced', torch.jit.TracerWarning, 'file', 1, module)\n"
+        "print(len(seen))\n"
+    )
+    assert output(program) == "2"
+
+
 def test_what_tables_of_pytorchs_tests_ask_of_operators() -> None:
     program = (
         "import torch\n"

@@ -180,7 +180,29 @@ def is_contiguous(a: Tensor) -> bool:
 
 
 class MetadataMismatchError(RuntimeError):
-    """Two tensors differ in what is known of them beside their elements."""
+    """Two tensors do not say the same of themselves."""
+
+
+def _first_other(a: Tensor, b: Tensor, only_cuda: bool, significant: bool) -> tuple[bool, int | None]:
+    if a.numel() == 0 or (only_cuda and not (a.is_cuda or b.is_cuda)):
+        return True, None
+    for i, (one, other, size) in enumerate(zip(a.stride(), b.stride(), a.shape, strict=False)):
+        if one != other and not (significant and size < 2):
+            return False, i
+    return True, None
+
+
+def check_significant_strides(
+    a: Tensor, b: Tensor, *, only_cuda: bool = True, allow_rhs_unbacked: bool = False
+) -> tuple[bool, int | None]:
+    """Whether two tensors of one shape have the same strides where that says where an element is, and the first
+    dimension in which they have not; True where neither is on a CUDA device, unless that is not asked."""
+    return _first_other(a, b, only_cuda, True)
+
+
+def check_all_strides(a: Tensor, b: Tensor, *, only_cuda: bool = True) -> tuple[bool, int | None]:
+    """The same of all strides."""
+    return _first_other(a, b, only_cuda, False)
 
 
 def compare_tensor_meta(
@@ -192,15 +214,31 @@ def compare_tensor_meta(
     allow_rhs_unbacked: bool = False,
     check_conj: bool = True,
 ) -> None:
-    """MetadataMismatchError where two tensors differ in shape, dtype, device, or in how their elements are read."""
-    differ = [("Dtypes", a.dtype, b.dtype), ("Devices", a.device, b.device), ("Negative bits", a.is_neg(), b.is_neg())]
-    if check_sizes:
-        differ.insert(0, ("Shapes", a.shape, b.shape))
-    if check_strides:
-        differ.append(("Strides", a.stride(), b.stride()))
-        differ.append(("Storage offsets", a.storage_offset(), b.storage_offset()))
-    if check_conj:
-        differ.append(("Conjugate bits", a.is_conj(), b.is_conj()))
-    for what, one, two in differ:
-        if one != two:
-            raise MetadataMismatchError(f"{what} {one} and {two} are not equal!")
+    """MetadataMismatchError where two tensors have other shapes, dtypes, devices or strides, or are read otherwise."""
+    for t, name in ((a, "a"), (b, "b")):
+        if not isinstance(t, Tensor):
+            raise AssertionError(f"{name} must be TensorLike, got {type(t)}")
+    if check_sizes and not is_same_shape(a.shape, b.shape):
+        raise MetadataMismatchError(f"Shapes {a.shape} and {b.shape} are not equal!")
+    if a.dtype != b.dtype:
+        raise MetadataMismatchError(f"Dtypes {a.dtype} and {b.dtype} are not equal!")
+    if a.device != b.device:
+        raise MetadataMismatchError(f"Devices {a.device} and {b.device} are not equal!")
+    same, dim = check_significant_strides(a, b, only_cuda=False) if check_strides else (True, None)
+    if not same:
+        raise MetadataMismatchError(
+            f"Stride mismatch! Strides are {a.stride()} and {b.stride()} (mismatched at {dim})!"
+        )
+    if check_conj and a.is_conj() != b.is_conj():
+        raise MetadataMismatchError(f"Conj mismatch! is_conj is set to {a.is_conj()} and {b.is_conj()}")
+    if a.is_neg() != b.is_neg():
+        raise MetadataMismatchError(f"Neg mismatch! is_neg is set to {a.is_neg()} and {b.is_neg()}")
+
+
+def suggest_memory_format(x: Tensor) -> Any:
+    """The memory format that a tensor's strides are of."""
+    if x.layout is _C.strided and not x.is_contiguous():
+        for dims, found in ((4, _C.channels_last), (5, _C.channels_last_3d)):
+            if x.dim() == dims and x.is_contiguous(memory_format=found):
+                return found
+    return _C.contiguous_format

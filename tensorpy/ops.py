@@ -122,6 +122,24 @@ class OpNamespace:
         return f"<OpNamespace '{self.__name__}'>"
 
 
+class _HigherOrder(OpNamespace):
+    """The operators that take functions: those of control flow, and those that programs make."""
+
+    def __init__(self) -> None:
+        from tensorpy._higher_order_ops import operators
+        from tensorpy._higher_order_ops.higher_order import operators as made
+
+        super().__init__("higher_order")
+        self._made: dict[str, Any] = made
+        assert operators.OPERATORS.keys() <= made.keys()
+
+    def __getattr__(self, name: str) -> Any:
+        return self._made[name] if name in self._made else super().__getattr__(name)
+
+    def __dir__(self) -> list[str]:
+        return sorted({*super().__dir__(), *self._made})
+
+
 aten: OpNamespace = OpNamespace("aten")
 
 
@@ -143,11 +161,7 @@ def __getattr__(name: str) -> OpNamespace:
     if name == "c10d_functional":  # the older namespace, by whose names CommDebugMode counts
         space = globals()[name] = __getattr__("_c10d_functional")
         return space
-    space = globals()[name] = OpNamespace(name)
-    if name == "higher_order":
-        from tensorpy._higher_order_ops.operators import OPERATORS
-
-        vars(space).update(OPERATORS)
+    space = globals()[name] = _HigherOrder() if name == "higher_order" else OpNamespace(name)
     if name == "quantized":  # loaded here: few programs quantize
         from tensorpy.ao.nn.quantized import (
             arithmetic,

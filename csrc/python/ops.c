@@ -168,7 +168,22 @@ static PyObject *overload_full_name(PyObject *o, PyObject *unused TP_UNUSED) {
     return PyUnicode_FromFormat(info->overload[0] ? "%s::%s.%s" : "%s::%s", space, name, info->overload);
 }
 
+/* Whether a kernel was registered for a key, or for all dense backends where the key is one of these. */
+static PyObject *overload_has_kernel(PyObject *o, PyObject *arg) {
+    const char *key = PyUnicode_AsUTF8(arg);
+    if (!key) return NULL;
+    for (int k = 0; k < TP_NUM_KEYS; k++) {
+        tp_origin r;
+        if (!tp_find_origin(((py_overload *)o)->op, (tp_key)k, &r) || r.is_fallback) continue;
+        const char *slot = tp_slot_name(r.key);
+        if (strcmp(slot, key) == 0) Py_RETURN_TRUE;
+        if (strcmp(slot, "Dense") == 0 && strcmp(tp_key_name((tp_key)k), key) == 0) Py_RETURN_TRUE;
+    }
+    Py_RETURN_FALSE;
+}
+
 static PyMethodDef methods[] = {
+    {"has_kernel_for_dispatch_key", overload_has_kernel, METH_O, "Whether a kernel was registered for a key."},
     {"name", overload_full_name, METH_NOARGS, "\"aten::add.Tensor\"."},
     {"redispatch", TP_PY_FASTCALL(redispatch), "Calls the kernel that a key set leads to: redispatch(keys, *args)."},
     {"__reduce__", overload_reduce, METH_NOARGS, "Operators pickle by their names."},
@@ -276,6 +291,7 @@ static PyGetSetDef getset[] = {
     {"_name", overload_qualified, NULL, "\"aten::add.Tensor\".", NULL},
     {"_own_name", overload_own_name, NULL, "\"add.Tensor\", with its namespace where that is not aten.", NULL},
     {"_defined_in_python", overload_in_python, NULL, "Whether it was declared at run time.", NULL},
+    {"_overloadpacket", overload_packet, NULL, "The packet of overloads that it belongs to.", NULL},
     {"_opname", overload_opname, NULL, "\"add\", with its namespace where that is not aten.", NULL},
     {"__module__", overload_module, NULL, "\"torch._ops.aten\".", NULL},
     {"namespace", overload_namespace, NULL, "\"aten\".", NULL},

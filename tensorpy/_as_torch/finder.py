@@ -188,6 +188,6 @@ class Finder(importlib.abc.MetaPathFinder):
             return None
         module = ModuleType(name, "A module of PyTorch's that tensorpy does not have: its names raise.")
         module.__path__ = []
-        if names.has(name, "is_available") and listed:
+        if "is_available" in names.modules().get(name, ()):
             setattr(module, "is_available", lambda: False)  # noqa: B010
         return module

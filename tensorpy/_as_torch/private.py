@@ -414,7 +414,7 @@ class _VariableFunctionsClass:
 
 
 # Programs name them in hints, and ask whether a number is one.
-_CLASSES = ("PyTorchFileReader", "PyTorchFileWriter", "ScriptObject", "SymInt", "SymFloat", "SymBool")
+_CLASSES = ("PyTorchFileReader", "PyTorchFileWriter", "ScriptObject", "SymInt", "SymFloat", "SymBool", "Type")
 
 _NAMES = {
     "DispatchKey": _Key(),
@@ -496,7 +496,8 @@ _FUNCTIONAL = {
 _ELSEWHERE: dict[str, tuple[Any, str]] = {
     "torch.ops.aten": (
         tensorpy.ops.aten, "_flash_attention_forward _flash_attention_backward _efficient_attention_forward "
-        "_efficient_attention_backward",
+        "_efficient_attention_backward _use_cudnn_ctc_loss _use_cudnn_ctc_loss.Tensor cudnn_batch_norm "
+        "cudnn_grid_sampler miopen_batch_norm",
     ),
     "torch._C._nn": (
         _C._nn, "mkldnn_linear mkldnn_reorder_conv2d_weight mkldnn_reorder_conv3d_weight _conv_depthwise2d "
@@ -519,9 +520,13 @@ def install() -> None:
     for name, value in _FUNCTIONAL.items():
         setattr(tensorpy, name, value)
     for whole, (owner, listed) in _ELSEWHERE.items():
-        for name in listed.split():
+        for full in listed.split():
+            name, _, overload = full.partition(".")
             if not hasattr(owner, name):
                 setattr(owner, name, absent(whole, name))
+            if owner is tensorpy.ops.aten:
+                overload = overload or "default"
+                setattr(getattr(owner, name), overload, absent(f"{whole}.{name}", overload))
     for ask in (_get_device_module, _get_available_device_type, _is_privateuse1_backend_available):
         setattr(_utils, ask.__name__, ask)
     for name, value in _NAMES.items():

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
+import functools
 import random
+import unittest
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 from tensorpy import _C
 from tensorpy._C import Tensor
@@ -110,6 +113,60 @@ def requires_bwd_pass(out: Any) -> bool:
         True
     """
     return any(isinstance(leaf, Tensor) and leaf.requires_grad for leaf in tree_flatten(out)[0])
+
+
+def _patched(fn: Callable[..., Any], patches: tuple[Any, ...]) -> Callable[..., Any]:
+    @functools.wraps(fn)
+    def run(*args: Any, **kwargs: Any) -> Any:
+        with contextlib.ExitStack() as stack:
+            for config, name, value in patches:
+                stack.enter_context(config.patch(name, value))
+            return fn(*args, **kwargs)
+
+    return run
+
+
+def make_test_cls_with_patches(
+    cls: type,
+    cls_prefix: str,
+    fn_suffix: str,
+    *patches: Any,
+    xfail_prop: str | None = None,
+    decorator: Callable[[Callable[..., Any]], Callable[..., Any]] = lambda x: x,
+) -> type:
+    """The class of a test's methods with settings changed while they run.
+
+    Arguments:
+        cls: the class
+        cls_prefix: what its name begins with then
+        fn_suffix: what the names of its tests end with then
+        *patches: (module of settings, name, value) each
+        xfail_prop: an attribute of the methods that fail then, by design
+        decorator: what each method goes through
+
+    Returns: the class.
+
+    Example:
+        >>> class Tests:
+        ...     def test_debug(self):
+        ...         return tp._functorch.config.debug_assert
+        >>> changed = (tp._functorch.config, "debug_assert", True)
+        >>> tp._dynamo.testing.make_test_cls_with_patches(Tests, "Debug", "_debug", changed)().test_debug_debug()
+        True
+    """
+    made: Any = type(f"{cls_prefix}{cls.__name__}", cls.__bases__, {})
+    made.__qualname__ = made.__name__
+    for name in dir(cls):
+        method = getattr(cls, name)
+        if not (name.startswith("test_") and callable(method)):
+            if not hasattr(made, name):
+                setattr(made, name, method)
+            continue
+        changed: Any = _patched(method, patches)
+        changed.__name__ = f"{name}{fn_suffix}"
+        fails = xfail_prop is not None and hasattr(method, xfail_prop)
+        setattr(made, changed.__name__, decorator(unittest.expectedFailure(changed) if fails else changed))
+    return cast(type, made)
 
 
 def rand_strided(size: Any, stride: Any, dtype: Any = None, device: Any = "cpu", extra_size: int = 0) -> Tensor:

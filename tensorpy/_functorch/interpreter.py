@@ -2,9 +2,80 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from enum import Enum
+
 from tensorpy import _C
 from tensorpy._C import Tensor
-from tensorpy.func.vmap import opened, transformed
+from tensorpy.func.vmap import Forward, opened, transformed
+
+
+class TransformType(Enum):
+    """What a transform does to its function.
+
+    Example:
+        >>> tp._functorch.interpreter.TransformType.Vmap.name
+        'Vmap'
+    """
+
+    Torch = 0
+    Vmap = 1
+    Grad = 2
+    Jvp = 3
+    Functionalize = 4
+
+
+class Interpreter:
+    """A transform that the thread is inside of, for the rules of operators.
+
+    Arguments:
+        level: its place, the outermost is 1
+
+    Example:
+        >>> tp.vmap(lambda x: x * tp._functorch.interpreter.Interpreter(1).level())(tp.ones(2))
+        tensor([1., 1.])
+    """
+
+    def __init__(self, level: int) -> None:
+        self._level = level
+
+    def level(self) -> int:
+        """Its place.
+
+        Returns: the place, the outermost is 1.
+        """
+        return self._level
+
+    def key(self) -> TransformType:
+        """What it does.
+
+        Returns: the kind of transform.
+        """
+        of = opened.transforms[self._level - 1]
+        if isinstance(of, int):
+            return TransformType.Vmap
+        return TransformType.Jvp if isinstance(of, Forward) else TransformType.Grad
+
+    @contextmanager
+    def lower(self) -> Iterator[None]:
+        """A scope below the transform: operators go to those around it.
+
+        Returns: the context.
+        """
+        taken = opened.transforms[self._level - 1 :]
+        del opened.transforms[self._level - 1 :]
+        before = _C._vmap_show(sum(isinstance(of, int) for of in opened.transforms))
+        try:
+            yield
+        finally:
+            _C._vmap_show(before)
+            opened.transforms += taken
+
+
+def peek_interpreter_stack() -> Interpreter | None:
+    """The transform that the thread is innermost in; None outside of all."""
+    return next((Interpreter(n) for n in range(len(opened.transforms), 0, -1) if opened.transforms[n - 1] != ()), None)
 
 
 class _Switches:
@@ -84,6 +155,14 @@ def _remove_batch_dim(t: Tensor, level: int, batch_size: int, out_dim: int) -> T
     return _C._vmap_remove(t, _number(level), batch_size).movedim(0, out_dim)
 
 
+def _wrap_for_grad(t: Tensor, level: int) -> Tensor:
+    """A tensor as the transform at a level sees it: the same, what is differentiated has no wrapper."""
+    return t
+
+
+_unwrap_for_grad = _wrap_for_grad
+
+
 def is_batchedtensor(t: Tensor) -> bool:
     """Whether a vmap has mapped a tensor."""
     return _C._is_batched(t)
@@ -109,6 +188,11 @@ def maybe_get_level(t: Tensor) -> int:
 def maybe_get_bdim(t: Tensor) -> int:
     """Where the batch of a tensor is; -1 for a tensor without."""
     return 0 if _C._is_batched(t) else -1
+
+
+def dlevel(t: Tensor) -> int:
+    """The place of the innermost transform that a tensor belongs to; -1 for none, and for one that has ended."""
+    return maybe_get_level(t)
 
 
 def get_unwrapped(t: Tensor) -> Tensor:

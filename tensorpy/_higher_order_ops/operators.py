@@ -13,10 +13,11 @@ from typing import Any
 from tensorpy import _C
 from tensorpy._C import Tensor, stack, where
 from tensorpy._compile import TorchRuntimeError, UncapturedHigherOrderOpError
+from tensorpy._higher_order_ops.higher_order import HigherOrderOperator
 from tensorpy.func import vjp
 from tensorpy.utils._pytree import TreeSpec, tree_flatten, tree_unflatten
 
-__all__ = ["OPERATORS", "Flat", "HigherOrderOperator", "chosen", "is_batched", "is_recorded", "recorder", "stacked"]
+__all__ = ["OPERATORS", "ControlFlow", "Flat", "chosen", "is_batched", "is_recorded", "recorder", "stacked"]
 
 Tensors = Sequence[Tensor]
 Function = Callable[..., Any]
@@ -65,9 +66,9 @@ class Flat:
         return tree_unflatten(list(made), self.result_spec)
 
 
-@dataclass(eq=False)
-class HigherOrderOperator:
-    """An operator that takes functions.
+@dataclass(eq=False, repr=False)
+class ControlFlow(HigherOrderOperator):
+    """An operator of control flow.
 
     Arguments:
         opname: its name
@@ -90,15 +91,9 @@ class HigherOrderOperator:
     like: int | None = None
     gives: tuple[type | None, ...] = (tuple,)
     backward: Callable[..., list[Tensor]] | None = None
-    namespace = "higher_order"
 
     def __post_init__(self) -> None:
-        self.__name__ = self.opname
-        self.__module__ = "tensorpy.ops.higher_order"  # where code finds it
-
-    def name(self) -> str:
-        """The operator's name."""
-        return self.opname
+        super().__init__(self.opname, cacheable=True)
 
     def split(self, args: tuple[Any, ...]) -> tuple[tuple[Any, ...], tuple[Any, ...], tuple[Any, ...]]:
         """The arguments before the functions, the functions, and the tensors after them."""
@@ -108,22 +103,6 @@ class HigherOrderOperator:
     def __call__(self, *args: Any) -> tuple[Any, ...]:
         to = recorder()
         return self.run(*args) if to is None else to.control(self, args)
-
-    def __repr__(self) -> str:
-        return f"<HigherOrderOperator '{self.opname}'>"
-
-    def __copy__(self) -> HigherOrderOperator:
-        return self
-
-    def __deepcopy__(self, memo: Any) -> HigherOrderOperator:
-        return self
-
-    def __reduce__(self) -> Any:
-        return _find, (self.opname,)
-
-
-def _find(name: str) -> HigherOrderOperator:
-    return OPERATORS[name]
 
 
 # ---- what the operators do ----
@@ -252,7 +231,7 @@ def _map_backward(args: Any, wanted: list[int], grads: Tensors) -> list[Tensor]:
 OPERATORS = {
     op.opname: op
     for op in (
-        HigherOrderOperator(
+        ControlFlow(
             "cond",
             ("true_graph", "false_graph"),
             _cond,
@@ -263,7 +242,7 @@ OPERATORS = {
             gives=(tuple, tuple),
             backward=_cond_backward,
         ),
-        HigherOrderOperator(
+        ControlFlow(
             "map_impl",
             ("body_graph",),
             _map,
@@ -271,7 +250,7 @@ OPERATORS = {
             lambda args, made: None,
             backward=_map_backward,
         ),
-        HigherOrderOperator(
+        ControlFlow(
             "while_loop",
             ("while_loop_cond_graph", "while_loop_body_graph"),
             _while_loop,
@@ -280,7 +259,7 @@ OPERATORS = {
             like=1,
             gives=(None, tuple),
         ),
-        HigherOrderOperator(
+        ControlFlow(
             "scan",
             ("scan_combine_graph",),
             _scan,
@@ -290,7 +269,7 @@ OPERATORS = {
             ),
             gives=(list,),
         ),
-        HigherOrderOperator(
+        ControlFlow(
             "associative_scan",
             ("associative_scan_combine_graph",),
             _associative_scan,

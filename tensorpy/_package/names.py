@@ -75,6 +75,7 @@ _BY_MODULE = {
         chain_matmul einsum histogramdd lu meshgrid nonzero norm numel stft tensordot unique
         unique_consecutive unravel_index _segment_reduce
     """,
+    "jit": "ScriptFunction ScriptMethod",
     "futures": "Future",
     "nested": "_nested_get_lengths _nested_get_max_seqlen _nested_get_min_seqlen",
     "random": "get_rng_state initial_seed manual_seed seed set_rng_state",

@@ -142,9 +142,7 @@ NO_SUBJECT = ("device", "is", "nan", "random", "tensor", "to")  # what the name 
 
 def ending(module: str, name: str, there: Iterable[str]) -> str:
     """The end of the message that a module ("" is the package) has no such name; `there`: the names that it has."""
-    if name.startswith(
-        "_"
-    ):  # asked by Python's own tools, and by hasattr() of many names: nobody writes one by mistake
+    if name.startswith("_"):  # Python's own tools ask, and programs by hasattr(): nobody writes one by mistake
         return ""
     public = sorted(n for n in there if not n.startswith("_"))
     table, plain = MEANT.get(module, {}), name.rstrip("_")

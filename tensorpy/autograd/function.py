@@ -173,7 +173,7 @@ class Function(metaclass=FunctionMeta):
             )
         if kwargs:
             raise NotImplementedError(
-                "Run vmap on autograd.Function with kwarg-only args. "
+                "Run vmap on autograd.Function with kwarg-only Tensor args. "
                 f"NYI: {cls.__name__}.apply() takes no keyword arguments inside of a transform, got {', '.join(kwargs)}"
             )
 
@@ -205,6 +205,13 @@ class Function(metaclass=FunctionMeta):
             "Legacy autograd function with non-static forward method is deprecated. Please use new-style autograd "
             f"function with static forward method: {type(self).__name__}.apply(...)"
         )
+
+
+class _SingleLevelFunction(Function):
+    """A Function for rules of transforms: it may be called inside of them, and fills in its context in forward()."""
+
+    _takes_transforms = True
+    generate_vmap_rule = True
 
 
 class NestedIOFunction(Function):

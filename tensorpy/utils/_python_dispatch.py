@@ -44,6 +44,8 @@ class TorchDispatchMode:
     one with `_dispatch_key="PythonMode"` above them, where operators arrive as they were called.
     """
 
+    supports_higher_order_operators = False  # whether it is asked about operators that take functions, too
+
     def __init__(self, _dispatch_key: str | None = None) -> None:
         if _dispatch_key not in _STACKS:
             raise ValueError(f"a mode stands at the key 'Python' or 'PythonMode', not {_dispatch_key!r}")

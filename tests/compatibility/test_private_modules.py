@@ -83,6 +83,40 @@ def test_dtypes_and_dimensions_are_pytorchs() -> None:
         assert str(prims.type_to_dtype(kind)).split(".")[1] == str(theirs.type_to_dtype(kind)).split(".")[1]
 
 
+def test_what_tensors_say_is_compared_as_pytorch_does() -> None:
+    torch = pytest.importorskip("torch")
+    from torch import _prims_common as theirs
+
+    def made(m: Any) -> list[Any]:
+        complexes = m.ones(2, dtype=m.complex64)
+        shapes = ((2, 3), (1, 3), (0, 3), (2, 1, 4, 4), (2, 3, 4, 4), (2, 3, 2, 4, 4), ())
+        dense = [m.ones(shape) for shape in shapes]
+        wide = [m.ones(2, 3, 4, 4).to(memory_format=m.channels_last)]
+        wide += [m.ones(2, 3, 2, 4, 4).to(memory_format=m.channels_last_3d)]
+        turned = [m.ones(3, 2).t(), m.ones(3, 1).t(), m.ones(3, 0).t(), m.ones(2, 3)._neg_view()]
+        return [*dense, *wide, *turned, m.ones(2, 3, dtype=m.float64), m.ones(2, 3, device="meta"), complexes,
+                complexes.conj(), 3]  # fmt: skip
+
+    def message(function: Any, *args: Any, **options: Any) -> str:
+        try:
+            return str(function(*args, **options))
+        except Exception as error:
+            return f"{type(error).__name__}: {error}".replace("tensorpy", "torch")
+
+    pairs = list(zip(made(tp), made(torch), strict=True))
+    for (a, wanted_a), (b, wanted_b) in itertools.product(pairs, pairs):
+        for check in ({}, {"check_strides": True}, {"check_sizes": False}, {"check_conj": False}):
+            wanted = message(theirs.compare_tensor_meta, wanted_a, wanted_b, **check)
+            assert message(prims.compare_tensor_meta, a, b, **check) == wanted, (a, b, check)
+        if isinstance(a, tp.Tensor) and isinstance(b, tp.Tensor) and a.shape == b.shape:
+            for name, cuda in itertools.product(("check_significant_strides", "check_all_strides"), (True, False)):
+                ours, wanted = getattr(prims, name), getattr(theirs, name)
+                assert ours(a, b, only_cuda=cuda) == wanted(wanted_a, wanted_b, only_cuda=cuda), (name, a, b)
+    for ours, wanted in pairs[:-1]:
+        found, expected = prims.suggest_memory_format(ours), theirs.suggest_memory_format(wanted)
+        assert str(found).split(".")[1] == str(expected).split(".")[1]
+
+
 # ---- _linalg_utils ----
 
 

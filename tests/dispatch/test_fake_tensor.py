@@ -11,7 +11,7 @@ import tensorpy as tp
 from tensorpy import nn
 from tensorpy._subclasses import DataDependentOutputException, DynamicOutputShapeException, FakeTensor, FakeTensorMode
 from tensorpy._subclasses.fake_tensor import FakeTensorDeviceMismatchError
-from tensorpy._subclasses.meta_utils import assert_metadata_eq
+from tensorpy._subclasses.meta_utils import MetaConverter, assert_metadata_eq, is_sparse_any
 from tensorpy._subclasses.schema_check_mode import SchemaCheckMode
 from tensorpy.nn import functional as F
 from tensorpy.utils._python_dispatch import TorchDispatchMode
@@ -187,3 +187,25 @@ def test_what_tensors_say_of_themselves_is_compared() -> None:
         with pytest.raises(AssertionError):
             assert_metadata_eq(check, base, other)
     assert_metadata_eq(check, base.detach()[1:], base.detach()[:2], skip_symbolic=True)
+
+
+def test_twins_on_meta_say_what_their_tensors_say() -> None:
+    def check(a: object, b: object) -> None:
+        assert a == b
+
+    base = tp.rand(3, 4, requires_grad=True)
+    (base * 2).sum().backward()
+    complexes = tp.rand(3, dtype=tp.complex64)
+    given = [base, base.t(), base[1:], base * 2, base.detach()[1:], base.detach().t().unfold(0, 2, 1)]
+    given += [tp.nn.Parameter(base.detach()), complexes.conj(), complexes.conj().imag, tp.view_as_real(complexes)]
+    given += [tp.eye(3).to_sparse(), tp.eye(3).to_sparse_csr()]
+    convert = MetaConverter()
+    for t in given:
+        made = convert(t)
+        assert made.is_meta and made is convert(t)
+        assert isinstance(made, tp.nn.Parameter) == isinstance(t, tp.nn.Parameter)
+        assert_metadata_eq(check, t, made)
+    assert convert(base.t())._base is convert(base) and convert(base).grad.is_meta
+    assert convert.successful() and convert("text") == "text"
+    assert [is_sparse_any(t) for t in (1, base, *given[-2:])] == [False, False, True, True]
+    assert convert(tp.quantize_per_tensor(tp.ones(2), 1.0, 0, tp.qint8)) is NotImplemented and not convert.successful()

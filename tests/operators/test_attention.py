@@ -190,3 +190,28 @@ def test_masks_that_do_not_fit_are_named() -> None:
         layer(one, one, one, key_padding_mask=tp.zeros(4, dtype=tp.bool))
     with pytest.raises(AssertionError, match=r"key_padded_mask.shape\[0\] to be 3, but got 2"):
         layer(batch, batch, batch, key_padding_mask=tp.zeros(2, 5, dtype=tp.bool))
+
+
+def test_biases_that_are_rules() -> None:
+    from tensorpy.nn.attention import bias
+
+    attend = tp.nn.functional.scaled_dot_product_attention
+    for queries, keys in ((3, 5), (4, 4), (3, 1)):
+        q, k = tp.rand(2, 2, queries, 4, requires_grad=True), tp.rand(2, 2, keys, 4)
+        for make, offset in ((bias.causal_upper_left, 0), (bias.causal_lower_right, max(keys - queries, 0))):
+            if keys < queries and make is bias.causal_lower_right:
+                with pytest.warns(UserWarning, match="will produce NaNs"):
+                    make(queries, keys)
+                continue
+            rule, mask = make(queries, keys), tp.ones(queries, keys, dtype=tp.bool).tril(offset)
+            assert repr(rule) == repr(mask)
+            for options in ({}, {"scale": 0.5}):
+                tp.testing.assert_close(attend(q, k, k, rule, **options), attend(q, k, k, mask, **options))
+            (grad,) = tp.autograd.grad(attend(q, k, k, attn_mask=rule).sum(), q)
+            tp.testing.assert_close(grad, tp.autograd.grad(attend(q, k, k, mask).sum(), q)[0])
+            with pytest.raises(ValueError, match="should not be used with causal=True"):
+                attend(q, k, k, rule, is_causal=True)
+    with pytest.raises(AssertionError, match="causal_upper_left only supports 2D tensors"):
+        bias.causal_upper_left(2)
+    with pytest.raises(AssertionError, match="variant must be a CausalVariant, got int"):
+        bias.CausalBias(1, 2, 3)  # type: ignore[arg-type]

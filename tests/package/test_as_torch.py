@@ -263,6 +263,49 @@ def test_an_import_that_the_program_catches_is_an_error() -> None:
     assert "ModuleNotFoundError" in run("-c", "import torch.nonsense").stderr
 
 
+@pytest.mark.skipif(sys.version_info < (3, 11), reason="what catches an exception is known from Python 3.11 on")
+def test_names_of_modules_that_list_none_are_taken_to_be_there() -> None:
+    """Of these modules nobody knows which names PyTorch has: a program that imports more than it uses runs."""
+    program = (
+        "from torch.fx.experimental.symbolic_shapes import DimDynamic, ShapeEnv\n"
+        "from torch.fx.passes.reinplace import reinplace\n"
+        "try: reinplace(1)\n"
+        "except NotImplementedError as error: print('name only' in str(error), isinstance(3, DimDynamic))\n"
+        "try: from torch.fx.passes.reinplace import other\n"
+        "except ImportError: print('caught')\n"
+    )
+    assert output(program).split() == ["True", "False", "caught"]
+
+
+def test_warnings_of_tracers_from_the_package_may_be_left_out() -> None:
+    program = (
+        "import torch, warnings\n"
+        "with warnings.catch_warnings(record=True) as seen:\n"
+        "    warnings.simplefilter('always')\n"
+        "    torch.jit.TracerWarning.ignore_lib_warnings()\n"
+        "    for module in ('torch.nn', 'torch.jit', 'program'):\n"
+        "        warnings.warn_explicit('traced', torch.jit.TracerWarning, 'file', 1, module)\n"
+        "print(len(seen))\n"
+    )
+    assert output(program) == "2"
+
+
+def test_what_tables_of_pytorchs_tests_ask_of_operators() -> None:
+    program = (
+        "import torch\n"
+        "from torch._ops import DispatchKey\n"
+        "from torch._export.utils import _is_cia_op\n"
+        "aten = torch.ops.aten\n"
+        "kinds = 'CPU', DispatchKey.CompositeImplicitAutograd, DispatchKey.CompositeExplicitAutograd\n"
+        "for op in (aten.sin.default, aten.dropout.default, aten.stack.default):\n"
+        "    print(*(int(op.has_kernel_for_dispatch_key(key)) for key in kinds), int(_is_cia_op(op)), end=' ')\n"
+        "print(aten.sin.default._overloadpacket is aten.sin.default.overloadpacket is aten.sin)\n"
+        "print(issubclass(torch.ScriptMethod, torch.ScriptFunction), isinstance(1, torch.Type))\n"
+        "print({torch.ops.aten.cudnn_batch_norm.default: 1, aten._use_cudnn_ctc_loss.Tensor: 2} != {})\n"
+    )
+    assert output(program).split() == [*"100001010010", "True", "True", "False", "True"]
+
+
 def test_parts_that_are_not_there_say_so_when_they_are_asked() -> None:
     program = """
 import torch.distributed.rpc as rpc

@@ -31,7 +31,7 @@ LAYERS = {
         _library.tags _library.utils utils.serialization utils._config_module utils._flop_formulas utils._ordered_set
     """,
     "tensors: what tensors and storages can do": """
-        _tensor _tensor_str _package.settings storage functional fft linalg special signal random quasirandom
+        _dispatch _tensor _tensor_str _package.settings storage functional fft linalg special signal random quasirandom
         _VF _linalg_utils _lowrank accelerator opencl multiprocessing futures distributed dispatch utils.dlpack
     """,
     "gradients: what is done to functions of tensors": """

@@ -11,10 +11,12 @@ import pytest
 
 import tensorpy as tp
 from tensorpy._dynamo.exc import TorchRuntimeError, UncapturedHigherOrderOpError
+from tensorpy._functorch.utils import enable_single_level_autograd_function
 from tensorpy._higher_order_ops import associative_scan, cond, map, scan, while_loop
 from tensorpy.func import functionalize, grad
 from tensorpy.fx.experimental.proxy_tensor import DataDependentError, make_fx
 from tensorpy.fx.passes.shape_prop import ShapeProp
+from tensorpy.utils._python_dispatch import TorchDispatchMode
 
 
 def same(a: Any, b: Any) -> None:
@@ -263,3 +265,111 @@ def test_operators_called_by_name() -> None:
         same(compiled(value), module(value))
     with pytest.raises(AttributeError):
         tp.ops.higher_order.other  # noqa: B018
+
+
+class Total(tp._ops.HigherOrderOperator):
+    """An operator of a program's own, with rules for vmap and grad: function(x) summed, for sin."""
+
+    def __init__(self) -> None:
+        super().__init__("total")
+        self.seen: list[str] = []
+
+    def __call__(self, *args: Any) -> Any:
+        return super().__call__(*args)
+
+
+def own_operator() -> Total:
+    total = Total()
+    inside: Any = tp._functorch.interpreter
+
+    @total.py_impl("AutogradCPU")
+    def plain(function: Any, x: Any) -> Any:
+        total.seen.append("plain")
+        return function(x).sum(-1)
+
+    @total.py_impl(inside.TransformType.Vmap)
+    def batched(interpreter: Any, function: Any, x: Any) -> Any:
+        total.seen.append("vmap")
+        with interpreter.lower():
+            if not inside.is_batchedtensor(x):
+                return total(function, x)
+            made = total(function, inside.get_unwrapped(x).movedim(inside.maybe_get_bdim(x), 0))
+        return inside._add_batch_dim(made, 0, interpreter.level())
+
+    @total.py_impl(inside.TransformType.Grad)
+    def differentiated(interpreter: Any, function: Any, x: Any) -> Any:
+        total.seen.append("grad")
+
+        class Rule(tp.autograd.function._SingleLevelFunction):
+            @staticmethod
+            def forward(ctx: Any, x: Any) -> Any:
+                ctx.save_for_backward(x)
+                with interpreter.lower():
+                    made = total(function, inside._unwrap_for_grad(x, interpreter.level()))
+                return inside._wrap_for_grad(made, interpreter.level())
+
+            @staticmethod
+            def backward(ctx: Any, grad: Any) -> Any:
+                (x,) = ctx.saved_tensors
+                return grad.unsqueeze(-1) * x.cos()
+
+        with enable_single_level_autograd_function():
+            return Rule.apply(x)
+
+    return total
+
+
+def test_operators_of_a_programs_own() -> None:
+    with pytest.raises(TypeError, match="abstract class"):
+        tp._ops.HigherOrderOperator("none")  # type: ignore[abstract]
+    total, x = own_operator(), tp.tensor([[1.0, 2.0], [3.0, 4.0]])
+    assert tp.ops.higher_order.total is total and "total" in dir(tp.ops.higher_order)
+    assert str(total) == total.name() == "total" and copy.deepcopy(total) is total
+    same(total(tp.sin, x), x.sin().sum(-1))
+    assert total.seen == ["plain"]
+    same(tp.vmap(lambda x: total(tp.sin, x))(x), x.sin().sum(-1))
+    assert total.seen[1:] == ["vmap", "plain"]
+    same(grad(lambda x: total(tp.sin, x))(x[0]), x[0].cos())
+    assert total.seen[3:] == ["grad", "plain"]
+    same(tp.vmap(grad(lambda x: total(tp.sin, x)))(x), x.cos())
+    with pytest.raises(NotImplementedError, match="no rule registered for HigherOrderOperator total and transform Jvp"):
+        tp.func.jvp(lambda x: total(tp.sin, x), (x,), (x,))
+    with pytest.raises(NotImplementedError, match="total and dispatch key AutogradMeta"):
+        total(tp.sin, x.to("meta"))
+    with pytest.raises(RuntimeError, match="Trying to override a python impl for AutogradCPU on operator total"):
+        total.py_impl("AutogradCPU")(print)
+
+
+def test_operators_of_a_programs_own_in_modes() -> None:
+    total, x = own_operator(), tp.ones(2)
+    total.py_kernels.clear()
+    total.py_impl("Autograd")(lambda function, x: function(x))
+
+    class Mode(TorchDispatchMode):
+        def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+            return func(*args, **(kwargs or {})) if func is not total else "mode"
+
+    below = tp._C._get_dispatch_sets()
+    autograd = tp._C._KEYS["AutogradCPU"]
+    total.py_impl("CompositeExplicitAutograd")(lambda function, x: "dense")
+    tp._C._set_dispatch_sets(below[0], below[1] | autograd)
+    try:
+        assert total(tp.sin, x) == "dense"
+        with Mode(), pytest.raises(NotImplementedError, match="total and mode"):
+            total(tp.sin, x)
+        Mode.supports_higher_order_operators = True
+        with Mode():
+            assert total(tp.sin, x) == "mode"
+        total.py_impl(Mode)(lambda mode, function, x: type(mode).__name__)
+        with Mode():
+            assert total(tp.sin, x) == "Mode"
+    finally:
+        tp._C._set_dispatch_sets(*below)
+
+
+def test_graphs_keep_what_a_function_says_it_returns() -> None:
+    def annotated(x: Any) -> tp.Tensor:
+        return x + 1
+
+    assert "forward(self, x_1) -> " in make_fx(annotated)(tp.ones(2)).code
+    assert "->" not in make_fx(lambda x: x + 1)(tp.ones(2)).code

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import unittest
 from typing import Any
 
 import pytest
@@ -199,3 +200,40 @@ def test_names_and_factories_are_those_of_the_program() -> None:
     graph = make_fx(lambda a, b: a + b + tp.zeros(2, pin_memory=False))(x, x)
     assert [node.name for node in graph.graph.nodes][:2] == ["a_1", "b_1"]
     assert "zeros.default([2], device = device(type='cpu'), pin_memory = False)" in graph.code
+
+
+def test_scopes_of_a_dispatcher_in_python_change_nothing() -> None:
+    from tensorpy._dispatch import python
+
+    x = tp.ones(2)
+    for scope in map(python.__dict__.get, python.__all__):
+        assert scope is not None
+        with scope():
+            assert make_fx(tp.func.functionalize(lambda x: x.add_(1)))(x.clone())(x.clone()).tolist() == [2, 2]
+
+
+def test_the_class_of_a_test_with_other_settings() -> None:
+    from tensorpy._dynamo.testing import make_test_cls_with_patches
+    from tensorpy.fx.experimental import _config
+
+    class Tests(unittest.TestCase):
+        kept = 3
+
+        def test_settings(self) -> None:
+            assert _config.translation_validation and _config.use_duck_shape
+
+        def test_fails(self) -> None:
+            assert not _config.translation_validation
+
+        test_fails.by_design = True  # type: ignore[attr-defined]
+
+    changed: Any = make_test_cls_with_patches(
+        Tests, "Validated", "_validated", (_config, "translation_validation", True), xfail_prop="by_design"
+    )
+    assert changed.__name__ == "ValidatedTests" and changed.kept == 3
+    result = unittest.TestResult()
+    unittest.defaultTestLoader.loadTestsFromTestCase(changed).run(result)
+    assert result.testsRun == 2 and len(result.expectedFailures) == 1 and result.wasSuccessful()
+    assert not _config.translation_validation
+    with pytest.raises(AttributeError):
+        _config.nonsense  # noqa: B018

@@ -97,7 +97,7 @@ def _record(
         written = [recorder.argument(leaf) if not isinstance(leaf, (list, tuple)) else leaf for leaf in outputs]
         if graph.out_spec.is_leaf():
             graph.out_spec, written = None, written[0]
-    graph.output(written)
+    graph.output(written, type_expr=getattr(f, "__annotations__", {}).get("return"))
     return GraphModule(recorder.constants, graph, getattr(f, "__name__", type(f).__name__))
 
 

@@ -14,10 +14,11 @@ from types import ModuleType
 from typing import Any
 
 import tensorpy
-from tensorpy import _C, _utils, backends, dispatch
+from tensorpy import _C, _utils, autograd, backends, dispatch
 from tensorpy._as_torch import finder
 from tensorpy._library.function_schema import FunctionSchema, parse_schema
 from tensorpy._package.absent import absent, absent_class
+from tensorpy.autograd import graph
 from tensorpy.func.functionalize import (
     disable,
     enable,
@@ -231,8 +232,7 @@ def _distributed(name: str) -> Any:
 
 def _of_autograd(name: str) -> Any:
     """What torch.autograd has in C++."""
-    from tensorpy import autograd, profiler
-    from tensorpy.autograd import graph
+    from tensorpy import profiler
 
     if name == "_saved_tensors_hooks_is_enabled":
         return lambda: graph._refused.why is None

@@ -37,6 +37,7 @@ from tensorpy.fx.passes.infra.pass_base import PassBase, PassResult
 from tensorpy.fx.passes.infra.pass_manager import PassManager, pass_result_wrapper, this_before_that_pass_constraint
 from tensorpy.fx.passes.operator_support import OperatorSupport, OpSupports, chain, create_op_support
 from tensorpy.fx.passes.param_fetch import lift_lowering_attrs_to_nodes
+from tensorpy.fx.passes.reinplace import reinplace
 from tensorpy.fx.passes.shape_prop import ShapeProp
 from tensorpy.fx.passes.split_module import split_module
 from tensorpy.fx.passes.split_utils import split_by_tags
@@ -620,3 +621,100 @@ def test_modules_that_write_their_code_late() -> None:
     late.recompile()
     assert late._needs_recompile() and "add" in late.code and not late._needs_recompile()
     assert type(symbolic_trace(lambda x: x)).__mro__[1] is GraphModule
+
+
+# ---- writes where nobody sees them ----
+
+
+def targets(gm: GraphModule) -> list[str]:
+    return [str(node.target) for node in gm.graph.nodes if node.op == "call_function"]
+
+
+def _reads_later(x: Any) -> Any:
+    a = x.clone()
+    shown = a.view(-1)
+    return a + 1, shown * 2
+
+
+def _reads_twice(x: Any) -> Any:
+    a = x.clone()
+    return a * a
+
+
+def _writes_two_views(x: Any) -> Any:
+    a = x.clone()
+    a[1].add_(1)
+    a[:, 0].mul_(3)
+    return a
+
+
+def _other_dtype(x: Any) -> Any:
+    return x.clone().ge(0)
+
+
+def _repeats(x: Any) -> Any:
+    return x.clone()[:1].expand(4, 4) + 1
+
+
+def _chain(x: Any) -> Any:
+    return x.clone().add(1).mul(2).view(-1).sub(3)
+
+
+def _parts(x: Any) -> Any:
+    a, b = x.clone().split(2)
+    return a.sin().cos(), b
+
+
+@pytest.mark.parametrize(
+    ("f", "expected"),
+    [
+        (_reads_later, ["clone.default", "view.default", "add.Tensor", "mul_.Tensor"]),
+        (_reads_twice, ["clone.default", "mul.Tensor"]),
+        (lambda x: x.add(1), ["add.Tensor"]),
+        (_other_dtype, ["clone.default", "ge.Scalar"]),
+        (_repeats, ["clone.default", "slice.Tensor", "expand.default", "add.Tensor"]),
+        (_chain, ["clone.default", "add_.Tensor", "mul_.Tensor", "view.default", "sub_.Tensor"]),
+        (lambda x: x.clone()[1].sin(), ["clone.default", "select.int", "sin_.default"]),
+    ],
+)
+def test_a_call_writes_its_argument_where_nothing_reads_that_later(f: Any, expected: list[str]) -> None:
+    x = tp.rand(4, 4)
+    gm = reinplace(make_fx(f)(x), x)
+    assert targets(gm) == [f"aten.{name}" for name in expected]
+    before = x.clone()
+    same(gm(x), f(x))
+    same(x, before)
+
+
+@pytest.mark.parametrize("f", [_writes_two_views, _parts, lambda x: tp.select_scatter(x.clone(), x[0], 0, 1)])
+def test_parts_that_are_put_back_are_written_where_they_lie(f: Any) -> None:
+    x = tp.rand(4, 4)
+    gm = reinplace(make_fx(tp.func.functionalize(f))(x), x)
+    assert not any("scatter" in target for target in targets(gm))
+    assert any(target.partition(".")[2].partition(".")[0].endswith("_") for target in targets(gm))
+    same(gm(x), f(x))
+
+
+def test_a_part_that_belongs_elsewhere_is_copied() -> None:
+    def f(x: Any) -> Any:
+        a = x.clone()
+        return tp.select_scatter(a, a[1].add(1), 0, 0)
+
+    x = tp.rand(4, 4)
+    gm = reinplace(make_fx(f)(x), x)
+    assert targets(gm)[-2:] == ["aten.select.int", "aten.copy_.default"]
+    same(gm(x), f(x))
+
+
+def test_a_write_through_many_views_takes_each_view_once() -> None:
+    def calls(views: int) -> int:
+        def f(x: Any) -> Any:
+            part = x.clone()
+            for _ in range(views):
+                part = part[:-1]
+            part.add_(1)
+            return part
+
+        return len(targets(make_fx(tp.func.functionalize(f))(tp.rand(20))))
+
+    assert calls(12) - calls(8) == calls(8) - calls(4)

@@ -13,6 +13,8 @@ import pytest
 
 import tensorpy as tp
 from tensorpy import nn
+from tensorpy._functorch import compile_utils
+from tensorpy._functorch.fx_minifier import minifier
 from tensorpy.fx import Graph, GraphModule, Interpreter, Transformer, symbolic_trace, traceback
 from tensorpy.fx.experimental.const_fold import split_const_subgraphs
 from tensorpy.fx.experimental.merge_matmul import merge_matmul
@@ -718,3 +720,74 @@ def test_a_write_through_many_views_takes_each_view_once() -> None:
         return len(targets(make_fx(tp.func.functionalize(f))(tp.rand(20))))
 
     assert calls(12) - calls(8) == calls(8) - calls(4)
+
+
+# ---- graphs that compilers take ----
+
+
+def test_what_a_graph_returns_stays_apart() -> None:
+    def f(x: Any) -> Any:
+        return x.sin() + x.sin(), x.cos(), x.cos()
+
+    graph = make_fx(f)(tp.rand(3)).graph
+    for node, value in zip(graph.nodes, [tp.rand(3) for _ in graph.nodes], strict=True):
+        node.meta["val"] = value
+    made = GraphModule({}, compile_utils.fx_graph_cse(graph))
+    assert targets(made).count("aten.sin.default") == 1 and targets(made).count("aten.cos.default") == 2
+    same(made(x := tp.rand(3)), f(x))
+
+
+def test_a_graph_that_writes_is_copied_as_it_is() -> None:
+    gm = make_fx(lambda x: (x.add_(1), x.sin(), x.sin())[1:])(tp.rand(3))
+    made = compile_utils.fx_graph_cse(gm.graph)
+    assert made is not gm.graph and len(made.nodes) == len(gm.graph.nodes)
+
+
+def test_parts_of_a_graph() -> None:
+    gm = make_fx(lambda x, y: (tp.std_mean(x)[1], y, y + 1))(tp.rand(3), tp.rand(3))
+    graph = gm.graph
+    assert [node.name for node in compile_utils.get_placeholders(graph)] == ["x_1", "y_1"]
+    assert [node.op for node in compile_utils.get_outputs(graph)] == ["call_function", "placeholder", "call_function"]
+    (item,) = (node for node in graph.nodes if node.target is operator.getitem and node.users)
+    compile_utils.raise_getitems(gm)
+    assert item.prev.target is tp.ops.aten.std_mean.correction or item.prev.target is operator.getitem
+    compile_utils.strip_overloads(gm)
+    assert tp.ops.aten.add in [node.target for node in graph.nodes]
+
+
+def calls(name: str) -> Any:
+    return lambda gm, _: any(target.startswith(f"aten.{name}.") for target in targets(gm))
+
+
+@pytest.mark.parametrize("granularity", [None, 1, 4])
+def test_a_graph_that_fails_becomes_small(granularity: int | None) -> None:
+    def f(x: Any, y: Any) -> Any:
+        a = (x + 1).sin() * y
+        b = a.cos().exp()
+        return b.log(), y, (b * a).sum()
+
+    inputs, seen = [tp.rand(3), tp.rand(3)], []
+    gm, given = minifier(
+        make_fx(f)(*inputs), inputs, calls("exp"), lambda gm, _: seen.append(gm), max_granularity=granularity
+    )
+    assert targets(gm) == ["aten.exp.default"] and len(given) == 1 and seen
+    same(gm(*given)[0], ((inputs[0] + 1).sin() * inputs[1]).cos().exp())
+
+
+def test_a_graph_that_returns_an_input_becomes_that() -> None:
+    def returns_an_input(gm: GraphModule, _: Any) -> bool:
+        outputs = compile_utils.get_outputs(gm.graph)
+        return any(node in outputs for node in compile_utils.get_placeholders(gm.graph))
+
+    gm, given = minifier(
+        make_fx(lambda a, b: (a.sin(), b, a * b))(tp.rand(2), tp.ones(2)), [tp.rand(2), tp.ones(2)], returns_an_input
+    )
+    assert targets(gm) == [] and len(gm(*given)) == len(given) == 1
+
+
+def test_a_graph_that_does_not_fail_is_refused() -> None:
+    gm = make_fx(tp.sin)(tp.rand(2))
+    with pytest.raises(RuntimeError, match="did not fail"):
+        minifier(gm, [tp.rand(2)], calls("exp"))
+    with pytest.raises(RuntimeError, match="not power of two"):
+        minifier(gm, [tp.rand(2)], calls("sin"), max_granularity=3)

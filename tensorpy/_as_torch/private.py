@@ -14,10 +14,11 @@ from types import ModuleType
 from typing import Any
 
 import tensorpy
-from tensorpy import _C, _utils, backends, dispatch
+from tensorpy import _C, _utils, autograd, backends, dispatch
 from tensorpy._as_torch import finder
 from tensorpy._library.function_schema import FunctionSchema, parse_schema
 from tensorpy._package.absent import absent, absent_class
+from tensorpy.autograd import graph
 from tensorpy.func.functionalize import (
     disable,
     enable,
@@ -237,8 +238,7 @@ def _distributed(name: str) -> Any:
 
 def _of_autograd(name: str) -> Any:
     """What torch.autograd has in C++."""
-    from tensorpy import autograd, profiler
-    from tensorpy.autograd import graph
+    from tensorpy import profiler
 
     if name == "_saved_tensors_hooks_is_enabled":
         return lambda: graph._refused.why is None
@@ -264,7 +264,7 @@ def _node_class(name: str) -> Any:
 
 
 # Names of torch._C that a module has, which is loaded when one is asked for.
-_LATER = dict.fromkeys(("ScriptFunction", "ScriptMethod", "ScriptDict", "ScriptList"), "jit")
+_LATER: dict[str, str] = dict.fromkeys(("ScriptFunction", "ScriptMethod", "ScriptDict", "ScriptList"), "jit")
 _LATER |= dict.fromkeys(("JitType", "InferredType", "_jit_try_infer_type"), "jit._types")
 
 

@@ -340,7 +340,12 @@ class ScriptFunction:
 
 
 class ScriptMethod(ScriptFunction):
-    """A compiled method: nothing is one."""
+    """A compiled method: nothing is one.
+
+    Example:
+        >>> isinstance(tp.nn.ReLU().forward, tp.jit.ScriptMethod)
+        False
+    """
 
 
 class ScriptDict(dict[Any, Any]):
@@ -356,8 +361,8 @@ class TracerWarning(Warning):
 
     @staticmethod
     def ignore_lib_warnings() -> None:
-        """Has those that the library's own modules would cause not shown."""
-        warnings.filterwarnings("ignore", category=TracerWarning, module="(tensorpy|torch)(?!.*test)")
+        """Has those that come from the library, but for this module, not shown."""
+        warnings.filterwarnings("ignore", category=TracerWarning, module="(tensorpy|torch).(?!jit)")
 
 
 class Error(RuntimeError):

@@ -477,6 +477,7 @@ _NAMES = {
     "_is_tracing": _no,
     "_set_fwd_grad_enabled": _C._forward_enable,
     "_is_fwd_grad_enabled": _C._forward_enabled,
+    "_storage_id": lambda tensor: tensor.untyped_storage()._cdata,
     "_storage_address": lambda tensor: tensor.untyped_storage()._cdata,
     "_stash_obj_in_tls": _stashed.__setitem__,
     "_get_obj_in_tls": _stashed.__getitem__,

@@ -182,7 +182,7 @@ class _Pass:
         for user in [n for n in old.users if n.meta.get("node_idx", -1) > behind]:
             user.args, user.kwargs = tree_map(lambda leaf: new if leaf is old else leaf, (user.args, user.kwargs))
             if user.meta.get("view_of") is old:
-                self.aliases.join(new, user)  # type: ignore[arg-type]  # the first argument is a node: visit
+                self.aliases.join(new, user)
 
 
 def reinplace(gm: GraphModule, *sample_args: Any) -> GraphModule:

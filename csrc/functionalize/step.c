@@ -159,8 +159,19 @@ static tp_tensor *undo(const tp_step *s, tp_tensor *base, tp_tensor *value) {
 
 tp_tensor *tp_steps_put(const tp_step *last, tp_tensor *base, tp_tensor *value) {
     if (!last) return tp_retain(value);
-    if (last->before && last->before->overlaps) return tp_refuse_overlap(), NULL;
-    tp_autoref *before = tp_steps_follow(last->before, NULL, base);
-    tp_autoref *changed = before ? undo(last, before, value) : NULL;
-    return changed ? tp_steps_put(last->before, base, changed) : NULL;
+    int n = 0, shown = 1, left;
+    for (const tp_step *s = last; s; s = s->before, n++)
+        if (s->before && s->before->overlaps) return tp_refuse_overlap(), NULL;
+    const tp_step *steps[n];
+    tp_tensor *bases[n]; /* what each step takes: each view is taken once */
+    left = n;
+    for (const tp_step *s = last; s; s = s->before) steps[--left] = s;
+    bases[0] = tp_retain(base);
+    while (shown < n && (bases[shown] = tp_step_take(steps[shown - 1], bases[shown - 1]))) shown++;
+    tp_tensor *changed = shown == n ? tp_retain(value) : NULL;
+    while (shown-- > 0) {
+        tp_autoref *taken = bases[shown], *written = changed;
+        changed = written ? undo(steps[shown], taken, written) : NULL;
+    }
+    return changed;
 }

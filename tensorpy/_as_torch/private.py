@@ -85,6 +85,12 @@ def _symbolize_tracebacks(tracebacks: Any) -> list[Any]:
     return list(tracebacks)
 
 
+def _native_multi_head_attention(*args: Any, **kwargs: Any) -> Any:
+    from tensorpy._as_torch.attention import native_multi_head_attention
+
+    return native_multi_head_attention(*args, **kwargs)
+
+
 class _WeakTensorRef:
     """A weak reference that only tells whether its tensor is gone."""
 
@@ -471,6 +477,7 @@ _NAMES = {
     "_is_tracing": _no,
     "_set_fwd_grad_enabled": _C._forward_enable,
     "_is_fwd_grad_enabled": _C._forward_enabled,
+    "_storage_id": lambda tensor: tensor.untyped_storage()._cdata,
     "_storage_address": lambda tensor: tensor.untyped_storage()._cdata,
     "_stash_obj_in_tls": _stashed.__setitem__,
     "_get_obj_in_tls": _stashed.__getitem__,
@@ -482,13 +489,14 @@ _NAMES = {
     "_get_privateuse1_backend_name": _privateuse1,
 }
 
-_FUNCTIONAL = {
+_PLAIN = {
     "_enable_functionalization": enable,
     "_disable_functionalization": disable,
     "_to_functional_tensor": to_functional_tensor,
     "_from_functional_tensor": from_functional_tensor,
     "_is_functional_tensor": is_functional_tensor,
     "_sync": sync,
+    "_native_multi_head_attention": _native_multi_head_attention,
 }
 
 
@@ -517,7 +525,7 @@ def install() -> None:
         if name not in vars(tensorpy):
             setattr(tensorpy, name, absent_class("torch", name))
     setattr(tensorpy, "_assert_async", _assert_async)  # noqa: B010
-    for name, value in _FUNCTIONAL.items():
+    for name, value in _PLAIN.items():
         setattr(tensorpy, name, value)
     for whole, (owner, listed) in _ELSEWHERE.items():
         for full in listed.split():

@@ -10,8 +10,10 @@ from tensorpy._subclasses.fake_tensor import (
     UnsupportedFakeTensorException,
     UnsupportedOperatorException,
 )
+from tensorpy._subclasses.fake_utils import CrossRefFakeMode
 
 __all__ = [
+    "CrossRefFakeMode",
     "DataDependentOutputException",
     "DynamicOutputShapeException",
     "FakeTensor",

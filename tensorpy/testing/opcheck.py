@@ -56,7 +56,8 @@ def _fresh(t: Tensor) -> Tensor:
 
 
 def _bytes(t: Tensor) -> bytes:
-    return t.detach().cpu().resolve_conj().resolve_neg().numpy().tobytes()
+    dense = t.detach().cpu().resolve_conj().resolve_neg().contiguous().reshape(-1)
+    return bytes(dense.view(_C.uint8).numpy().tobytes())  # NumPy has not every dtype
 
 
 def _is_same(a: Tensor, b: Tensor) -> bool:

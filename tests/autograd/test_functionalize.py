@@ -9,6 +9,7 @@ import pytest
 from wrapped import Recorder, writes
 
 import tensorpy as tp
+from tensorpy._subclasses.functional_tensor import FunctionalTensor, FunctionalTensorMode, dispatch_functionalize
 from tensorpy.func import functionalize
 from tensorpy.fx.experimental.proxy_tensor import make_fx
 from tensorpy.testing.checks import takes_out
@@ -645,3 +646,38 @@ def test_what_is_recorded_of_stand_ins_is_pytorchs() -> None:
     for reapply in (False, True):
         text = recorded(tp, make_fx, ours, reapply).replace("tensorpy.", "torch.")
         assert text.strip() == recorded(torch, torchs, theirs, reapply).strip()
+
+
+# ---- the scopes of PyTorch's compilers ----
+
+
+def test_a_function_whose_writes_stay_inside() -> None:
+    def f(x: Any) -> Any:
+        y = x.view(-1)
+        y.mul_(3)
+        return x, {"part": y[1:]}
+
+    x = tp.arange(4.0).view(2, 2)
+    whole, named = dispatch_functionalize(f)(x)
+    assert x.tolist() == [[0, 1], [2, 3]] and whole.tolist() == [[0, 3], [6, 9]]
+    assert named["part"].tolist() == [3, 6, 9]
+    assert not any(isinstance(t, FunctionalTensor) for t in (whole, named["part"]))
+    code = make_fx(dispatch_functionalize(f))(x).code
+    assert "mul.Tensor" in code and "mul_" not in code and "forward(self, arg0_1):" in code
+
+
+def test_a_scope_of_stand_ins_where_their_key_was_excluded() -> None:
+    plain = tp.ones(2)
+    include, exclude = tp._C._get_dispatch_sets()
+    tp._C._set_dispatch_sets(include, exclude | tp._C._KEYS["Functionalize"])
+    try:
+        with FunctionalTensorMode(export=True):
+            made = FunctionalTensor.to_functional(plain)
+            assert isinstance(made, FunctionalTensor)
+            made.add_(1)
+            FunctionalTensor.sync(made)
+            value = FunctionalTensor.from_functional(made)
+        assert value.tolist() == [2, 2]
+        assert tp._C._get_dispatch_sets() == (include, exclude | tp._C._KEYS["Functionalize"])
+    finally:
+        tp._C._set_dispatch_sets(include, exclude)

@@ -3,14 +3,22 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 import pytest
 
 import tensorpy as tp
 from tensorpy import nn
-from tensorpy._subclasses import DataDependentOutputException, DynamicOutputShapeException, FakeTensor, FakeTensorMode
-from tensorpy._subclasses.fake_tensor import FakeTensorDeviceMismatchError
+from tensorpy._subclasses import (
+    CrossRefFakeMode,
+    DataDependentOutputException,
+    DynamicOutputShapeException,
+    FakeTensor,
+    FakeTensorMode,
+)
+from tensorpy._subclasses.fake_tensor import FakeTensorDeviceMismatchError, MetadataMismatchError
 from tensorpy._subclasses.meta_utils import MetaConverter, assert_metadata_eq, is_sparse_any
 from tensorpy._subclasses.schema_check_mode import SchemaCheckMode
 from tensorpy.nn import functional as F
@@ -209,3 +217,64 @@ def test_twins_on_meta_say_what_their_tensors_say() -> None:
     assert convert.successful() and convert("text") == "text"
     assert [is_sparse_any(t) for t in (1, base, *given[-2:])] == [False, False, True, True]
     assert convert(tp.quantize_per_tensor(tp.ones(2), 1.0, 0, tp.qint8)) is NotImplemented and not convert.successful()
+
+
+# ---- fake and real ones side by side ----
+
+
+@pytest.fixture(name="declared")
+def library() -> Iterator[tp.library.Library]:
+    with tp.library._scoped_library("crossref", "DEF") as lib:
+        yield lib
+
+
+def _declare(lib: Any, returns: str, real: Any, fake: Any, takes: str = "Tensor") -> Any:
+    lib.define(f"op({takes} x) -> {returns}")
+    lib.impl("op", real, "CPU")
+    lib.impl("op", fake, "Meta")
+    return tp.ops.crossref.op
+
+
+@pytest.mark.parametrize(
+    ("real", "fake", "says"),
+    [
+        (lambda x: x.clone(), lambda x: x.new_empty(3), "mismatched tensor metadata: Shapes"),
+        (lambda x: x.clone(), lambda x: x.new_empty(2, 2, dtype=tp.int32), "mismatched tensor metadata: Dtypes"),
+        (lambda x: x.clone(), lambda x: x.new_empty(2, 2).t(), "mismatched tensor metadata: Stride mismatch"),
+    ],
+)
+def test_results_that_differ_from_those_of_fakes(declared: Any, real: Any, fake: Any, says: str) -> None:
+    op = _declare(declared, "Tensor", real, fake)
+    with pytest.raises(MetadataMismatchError, match=says), CrossRefFakeMode():
+        op(tp.ones(2, 2))
+    with CrossRefFakeMode(lambda op: op.namespace == "crossref"):
+        assert op(tp.ones(2, 2)).shape == (2, 2)
+
+
+def test_a_view_that_is_none_on_fakes(declared: Any) -> None:
+    op = _declare(declared, "Tensor(a)", lambda x: x.view(-1), lambda x: x.new_empty(4), "Tensor(a)")
+    with pytest.raises(MetadataMismatchError, match="outputs_alias_inputs check False != True"), CrossRefFakeMode():
+        op(tp.ones(2, 2))
+    with CrossRefFakeMode(check_aliasing=False):
+        assert op(tp.ones(2, 2)).shape == (4,)
+
+
+def test_one_of_several_results_that_differs(declared: Any) -> None:
+    op = _declare(declared, "(Tensor, Tensor)", lambda x: (x.clone(), x.clone()), lambda x: (x.clone(), x.new_empty(0)))
+    with pytest.raises(MetadataMismatchError, match=r"for output\[1\]: Shapes"), CrossRefFakeMode():
+        op(tp.ones(2))
+
+
+def test_operators_give_the_same_as_on_fakes() -> None:
+    with CrossRefFakeMode():
+        model = tp.nn.Sequential(tp.nn.BatchNorm2d(3), tp.nn.ReLU(), tp.nn.Conv2d(3, 2, 2))
+        model(tp.rand(2, 3, 4, 4)).sum().backward()
+        assert tp.full((4, 4), 1).dtype is tp.int64 and tp.tensor([1, 0]).nonzero().shape == (1, 1)
+
+
+def test_no_operator_writes_where_numpy_lacks_the_dtype() -> None:
+    x = tp.ones(3, dtype=tp.bfloat16)
+    with SchemaCheckMode() as mode:
+        x.add(x)
+        x.add_(1)
+    assert mode.mutated == [("aten::add_", "input")]

@@ -9,6 +9,7 @@ import pytest
 
 import tensorpy as tp
 import tensorpy.nn.functional as F
+from tensorpy._as_torch.attention import native_multi_head_attention
 
 # Queries and keys: fewer and more than a block of either, and not a multiple of it.
 LENGTHS = [(130, 130), (64, 256), (300, 70), (70, 700), (600, 600)]
@@ -215,3 +216,41 @@ def test_biases_that_are_rules() -> None:
         bias.causal_upper_left(2)
     with pytest.raises(AssertionError, match="variant must be a CausalVariant, got int"):
         bias.CausalBias(1, 2, 3)  # type: ignore[arg-type]
+
+
+# ---- as a function of the weights, and kinds of kernels ----
+
+
+@pytest.mark.parametrize("nested", [False, True])
+@pytest.mark.parametrize("mask_type", [None, 0, 1])
+def test_attention_as_a_function_of_its_weights_is_the_modules(nested: bool, mask_type: int | None) -> None:
+    layer = tp.nn.MultiheadAttention(8, 2, batch_first=True)
+    tp.nn.init.normal_(layer.in_proj_bias)
+    q, k, v = (tp.rand(2, 3, 8) for _ in range(3))
+    mask = None if mask_type is None or nested else tp.rand(3, 3) > 0.9 if mask_type == 0 else tp.rand(2, 3) > 0.9
+    if nested:
+        q, k, v = (tp.nested.nested_tensor([t[0], t[1, :2]]) for t in (q, k, v))
+    weights = layer.in_proj_weight, layer.in_proj_bias, layer.out_proj.weight, layer.out_proj.bias
+    got = native_multi_head_attention(q, k, v, 8, 2, *weights, mask, True, False, mask_type)
+    words = {"attn_mask" if mask_type == 0 else "key_padding_mask": mask}
+    expected = layer(q, k, v, average_attn_weights=False, **words)
+    for a, b in zip(got, expected, strict=True):
+        padded = [t.to_padded_tensor(0.0) if t.is_nested else t for t in (a, b)]
+        tp.testing.assert_close(*padded)
+    assert native_multi_head_attention(q, k, v, 8, 2, *weights, need_weights=False)[1] is None
+
+
+def test_a_mask_of_no_kind_is_refused() -> None:
+    q, weights = tp.rand(1, 2, 4), (tp.rand(12, 4), tp.rand(12), tp.rand(4, 4), tp.rand(4))
+    with pytest.raises(RuntimeError, match="mask_type is 0 or 1"):
+        native_multi_head_attention(q, q, q, 4, 2, *weights, tp.ones(1, 2, dtype=tp.bool))
+
+
+def test_kinds_of_kernels_are_no_numbers() -> None:
+    kinds = tp.nn.attention.SDPBackend
+    assert kinds.MATH != 0 and not isinstance(kinds.MATH, int) and int(kinds.FLASH_ATTENTION) == 1
+    assert (str(kinds.MATH), repr(kinds.MATH), kinds(2)) == (
+        "SDPBackend.MATH",
+        "<SDPBackend.MATH: 0>",
+        kinds.EFFICIENT_ATTENTION,
+    )

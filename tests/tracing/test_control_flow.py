@@ -13,6 +13,7 @@ import tensorpy as tp
 from tensorpy._dynamo.exc import TorchRuntimeError, UncapturedHigherOrderOpError
 from tensorpy._functorch.utils import enable_single_level_autograd_function
 from tensorpy._higher_order_ops import associative_scan, cond, map, scan, while_loop
+from tensorpy._higher_order_ops.out_dtype import out_dtype
 from tensorpy.func import functionalize, grad
 from tensorpy.fx.experimental.proxy_tensor import DataDependentError, make_fx
 from tensorpy.fx.passes.shape_prop import ShapeProp
@@ -373,3 +374,44 @@ def test_graphs_keep_what_a_function_says_it_returns() -> None:
 
     assert "forward(self, x_1) -> " in make_fx(annotated)(tp.ones(2)).code
     assert "->" not in make_fx(lambda x: x + 1)(tp.ones(2)).code
+
+
+def test_graphs_of_functions_of_any_arguments_say_nothing_of_their_result() -> None:
+    def annotated(*x: Any) -> tp.Tensor:
+        return x[0] + 1
+
+    assert "forward(self, arg0_1):" in make_fx(annotated)(tp.ones(2)).code
+
+
+# ---- results of a dtype of their own ----
+
+
+def test_a_result_of_a_dtype_of_its_own() -> None:
+    a, b = (tp.randint(-128, 127, (3, 3), dtype=tp.int8) for _ in range(2))
+    same(out_dtype(tp.ops.aten.mm.default, tp.int32, a, b), a.int() @ b.int())
+    same(out_dtype(tp.ops.aten.mul.Scalar, tp.int32, a, 3.5), (a * 3.5).int())
+    same(out_dtype(tp.ops.aten.div.Tensor, tp.float64, a, b.abs() + 1), a.double() / (b.abs() + 1))
+    same(make_fx(lambda x: out_dtype(tp.ops.aten.mm.default, tp.int32, x, b))(a)(a), a.int() @ b.int())
+
+
+def test_gradients_of_a_result_of_a_dtype_of_its_own_are_refused() -> None:
+    x = tp.rand(2, 2, requires_grad=True)
+    assert not out_dtype(tp.ops.aten.mm.default, tp.int32, x, x).requires_grad
+    result = out_dtype(tp.ops.aten.mm.default, tp.float64, x, x)
+    with pytest.raises(RuntimeError, match="Autograd not implemented for out_dtype"):
+        result.sum().backward()
+
+
+@pytest.mark.parametrize(
+    ("op", "says"),
+    [
+        (tp.add, "must be an OpOverload"),
+        (tp.ops.aten.add_.Tensor, "needs to be a functional operator"),
+        (tp.ops.aten.topk.default, "can only apply to ops that return a single tensor"),
+        (tp.ops.aten.split_copy.Tensor, "can only apply to ops that return a single tensor"),
+        (tp.ops.aten.sub.Tensor, "only allows the following operators"),
+    ],
+)
+def test_operators_that_have_no_result_of_another_dtype(op: Any, says: str) -> None:
+    with pytest.raises(ValueError, match=says):
+        out_dtype(op, tp.int32, tp.ones(2), tp.ones(2))

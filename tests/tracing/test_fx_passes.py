@@ -13,6 +13,8 @@ import pytest
 
 import tensorpy as tp
 from tensorpy import nn
+from tensorpy._functorch import compile_utils
+from tensorpy._functorch.fx_minifier import minifier
 from tensorpy.fx import Graph, GraphModule, Interpreter, Transformer, symbolic_trace, traceback
 from tensorpy.fx.experimental.const_fold import split_const_subgraphs
 from tensorpy.fx.experimental.merge_matmul import merge_matmul
@@ -37,6 +39,7 @@ from tensorpy.fx.passes.infra.pass_base import PassBase, PassResult
 from tensorpy.fx.passes.infra.pass_manager import PassManager, pass_result_wrapper, this_before_that_pass_constraint
 from tensorpy.fx.passes.operator_support import OperatorSupport, OpSupports, chain, create_op_support
 from tensorpy.fx.passes.param_fetch import lift_lowering_attrs_to_nodes
+from tensorpy.fx.passes.reinplace import reinplace
 from tensorpy.fx.passes.shape_prop import ShapeProp
 from tensorpy.fx.passes.split_module import split_module
 from tensorpy.fx.passes.split_utils import split_by_tags
@@ -620,3 +623,171 @@ def test_modules_that_write_their_code_late() -> None:
     late.recompile()
     assert late._needs_recompile() and "add" in late.code and not late._needs_recompile()
     assert type(symbolic_trace(lambda x: x)).__mro__[1] is GraphModule
+
+
+# ---- writes where nobody sees them ----
+
+
+def targets(gm: GraphModule) -> list[str]:
+    return [str(node.target) for node in gm.graph.nodes if node.op == "call_function"]
+
+
+def _reads_later(x: Any) -> Any:
+    a = x.clone()
+    shown = a.view(-1)
+    return a + 1, shown * 2
+
+
+def _reads_twice(x: Any) -> Any:
+    a = x.clone()
+    return a * a
+
+
+def _writes_two_views(x: Any) -> Any:
+    a = x.clone()
+    a[1].add_(1)
+    a[:, 0].mul_(3)
+    return a
+
+
+def _other_dtype(x: Any) -> Any:
+    return x.clone().ge(0)
+
+
+def _repeats(x: Any) -> Any:
+    return x.clone()[:1].expand(4, 4) + 1
+
+
+def _chain(x: Any) -> Any:
+    return x.clone().add(1).mul(2).view(-1).sub(3)
+
+
+def _parts(x: Any) -> Any:
+    a, b = x.clone().split(2)
+    return a.sin().cos(), b
+
+
+@pytest.mark.parametrize(
+    ("f", "expected"),
+    [
+        (_reads_later, ["clone.default", "view.default", "add.Tensor", "mul_.Tensor"]),
+        (_reads_twice, ["clone.default", "mul.Tensor"]),
+        (lambda x: x.add(1), ["add.Tensor"]),
+        (_other_dtype, ["clone.default", "ge.Scalar"]),
+        (_repeats, ["clone.default", "slice.Tensor", "expand.default", "add.Tensor"]),
+        (_chain, ["clone.default", "add_.Tensor", "mul_.Tensor", "view.default", "sub_.Tensor"]),
+        (lambda x: x.clone()[1].sin(), ["clone.default", "select.int", "sin_.default"]),
+    ],
+)
+def test_a_call_writes_its_argument_where_nothing_reads_that_later(f: Any, expected: list[str]) -> None:
+    x = tp.rand(4, 4)
+    gm = reinplace(make_fx(f)(x), x)
+    assert targets(gm) == [f"aten.{name}" for name in expected]
+    before = x.clone()
+    same(gm(x), f(x))
+    same(x, before)
+
+
+@pytest.mark.parametrize("f", [_writes_two_views, _parts, lambda x: tp.select_scatter(x.clone(), x[0], 0, 1)])
+def test_parts_that_are_put_back_are_written_where_they_lie(f: Any) -> None:
+    x = tp.rand(4, 4)
+    gm = reinplace(make_fx(tp.func.functionalize(f))(x), x)
+    assert not any("scatter" in target for target in targets(gm))
+    assert any(target.partition(".")[2].partition(".")[0].endswith("_") for target in targets(gm))
+    same(gm(x), f(x))
+
+
+def test_a_part_that_belongs_elsewhere_is_copied() -> None:
+    def f(x: Any) -> Any:
+        a = x.clone()
+        return tp.select_scatter(a, a[1].add(1), 0, 0)
+
+    x = tp.rand(4, 4)
+    gm = reinplace(make_fx(f)(x), x)
+    assert targets(gm)[-2:] == ["aten.select.int", "aten.copy_.default"]
+    same(gm(x), f(x))
+
+
+def test_a_write_through_many_views_takes_each_view_once() -> None:
+    def calls(views: int) -> int:
+        def f(x: Any) -> Any:
+            part = x.clone()
+            for _ in range(views):
+                part = part[:-1]
+            part.add_(1)
+            return part
+
+        return len(targets(make_fx(tp.func.functionalize(f))(tp.rand(20))))
+
+    assert calls(12) - calls(8) == calls(8) - calls(4)
+
+
+# ---- graphs that compilers take ----
+
+
+def test_what_a_graph_returns_stays_apart() -> None:
+    def f(x: Any) -> Any:
+        return x.sin() + x.sin(), x.cos(), x.cos()
+
+    graph = make_fx(f)(tp.rand(3)).graph
+    for node, value in zip(graph.nodes, [tp.rand(3) for _ in graph.nodes], strict=True):
+        node.meta["val"] = value
+    made = GraphModule({}, compile_utils.fx_graph_cse(graph))
+    assert targets(made).count("aten.sin.default") == 1 and targets(made).count("aten.cos.default") == 2
+    same(made(x := tp.rand(3)), f(x))
+
+
+def test_a_graph_that_writes_is_copied_as_it_is() -> None:
+    gm = make_fx(lambda x: (x.add_(1), x.sin(), x.sin())[1:])(tp.rand(3))
+    made = compile_utils.fx_graph_cse(gm.graph)
+    assert made is not gm.graph and len(made.nodes) == len(gm.graph.nodes)
+
+
+def test_parts_of_a_graph() -> None:
+    gm = make_fx(lambda x, y: (tp.std_mean(x)[1], y, y + 1))(tp.rand(3), tp.rand(3))
+    graph = gm.graph
+    assert [node.name for node in compile_utils.get_placeholders(graph)] == ["x_1", "y_1"]
+    assert [node.op for node in compile_utils.get_outputs(graph)] == ["call_function", "placeholder", "call_function"]
+    (item,) = (node for node in graph.nodes if node.target is operator.getitem and node.users)
+    compile_utils.raise_getitems(gm)
+    assert item.prev.target is tp.ops.aten.std_mean.correction or item.prev.target is operator.getitem
+    compile_utils.strip_overloads(gm)
+    assert tp.ops.aten.add in [node.target for node in graph.nodes]
+
+
+def calls(name: str) -> Any:
+    return lambda gm, _: any(target.startswith(f"aten.{name}.") for target in targets(gm))
+
+
+@pytest.mark.parametrize("granularity", [None, 1, 4])
+def test_a_graph_that_fails_becomes_small(granularity: int | None) -> None:
+    def f(x: Any, y: Any) -> Any:
+        a = (x + 1).sin() * y
+        b = a.cos().exp()
+        return b.log(), y, (b * a).sum()
+
+    inputs, seen = [tp.rand(3), tp.rand(3)], []
+    gm, given = minifier(
+        make_fx(f)(*inputs), inputs, calls("exp"), lambda gm, _: seen.append(gm), max_granularity=granularity
+    )
+    assert targets(gm) == ["aten.exp.default"] and len(given) == 1 and seen
+    same(gm(*given)[0], ((inputs[0] + 1).sin() * inputs[1]).cos().exp())
+
+
+def test_a_graph_that_returns_an_input_becomes_that() -> None:
+    def returns_an_input(gm: GraphModule, _: Any) -> bool:
+        outputs = compile_utils.get_outputs(gm.graph)
+        return any(node in outputs for node in compile_utils.get_placeholders(gm.graph))
+
+    gm, given = minifier(
+        make_fx(lambda a, b: (a.sin(), b, a * b))(tp.rand(2), tp.ones(2)), [tp.rand(2), tp.ones(2)], returns_an_input
+    )
+    assert targets(gm) == [] and len(gm(*given)) == len(given) == 1
+
+
+def test_a_graph_that_does_not_fail_is_refused() -> None:
+    gm = make_fx(tp.sin)(tp.rand(2))
+    with pytest.raises(RuntimeError, match="did not fail"):
+        minifier(gm, [tp.rand(2)], calls("exp"))
+    with pytest.raises(RuntimeError, match="not power of two"):
+        minifier(gm, [tp.rand(2)], calls("sin"), max_granularity=3)

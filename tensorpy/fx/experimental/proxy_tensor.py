@@ -59,6 +59,14 @@ def _as_written(result: Any, leaf: Callable[[Any], Any]) -> Any:
     return leaf(result) if tree_flatten(result)[1].is_leaf() else NotImplemented
 
 
+def _returned_type(f: Any) -> Any:
+    """What a function says that it returns; nothing of one that takes any arguments, whose graph takes those given."""
+    code = getattr(inspect.unwrap(f), "__code__", None)
+    if code is None or code.co_flags & inspect.CO_VARARGS:
+        return None
+    return getattr(f, "__annotations__", {}).get("return")
+
+
 def _record(
     f: Callable[..., Any],
     args: tuple[Any, ...],
@@ -97,7 +105,7 @@ def _record(
         written = [recorder.argument(leaf) if not isinstance(leaf, (list, tuple)) else leaf for leaf in outputs]
         if graph.out_spec.is_leaf():
             graph.out_spec, written = None, written[0]
-    graph.output(written, type_expr=getattr(f, "__annotations__", {}).get("return"))
+    graph.output(written, type_expr=_returned_type(f))
     return GraphModule(recorder.constants, graph, getattr(f, "__name__", type(f).__name__))
 
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from enum import IntEnum
+from enum import Enum
 from typing import Any
 
 __all__ = ["SDPBackend", "sdpa_kernel"]
 
 
-class SDPBackend(IntEnum):
+class SDPBackend(Enum):
     """The kinds of kernels that PyTorch knows.
 
     Example:
@@ -24,6 +24,11 @@ class SDPBackend(IntEnum):
     EFFICIENT_ATTENTION = 2
     CUDNN_ATTENTION = 3
     OVERRIDEABLE = 4
+
+    def __int__(self) -> int:
+        return self.value
+
+    __index__ = __int__
 
 
 @contextmanager

@@ -27,6 +27,7 @@ from tensorpy._functorch.compilers import (  # noqa: E402, F401
     print_compile,
     ts_compile,
 )
+from tensorpy._functorch.fx_minifier import minifier  # noqa: E402, F401
 from tensorpy._functorch.partitioners import (  # noqa: E402, F401
     default_partition,
     draw_graph,

@@ -33,23 +33,29 @@ class CSEPass(PassBase):
         self.banned_ops = banned_ops or set()
 
     def call(self, graph_module: Any) -> PassResult:
-        if any(_writes(node) for node in graph_module.graph.nodes):
-            return PassResult(graph_module, False)  # equal calls may be given different values
+        made = self.merged(graph_module.graph)
+        if made is None:
+            return PassResult(graph_module, False)
+        made._nested_as(graph_module.graph)
+        modified = len(made.nodes) < len(graph_module.graph.nodes)
+        return PassResult(GraphModule(graph_module, made), modified)
+
+    def merged(self, graph: Graph) -> Graph | None:
+        """A graph with one call for equal ones; None for one that writes: equal calls may be given different values."""
+        if any(_writes(node) for node in graph.nodes):
+            return None
         made = Graph()
         values: dict[Node, Node] = {}
         known: dict[Any, Node] = {}
-        modified = False
-        for node in graph_module.graph.nodes:
+        for node in graph.nodes:
             key = self._key(node, values)
             if key is not None and key in known:
                 values[node] = known[key]
-                modified = True
                 continue
             values[node] = made.node_copy(node, values.__getitem__)
             if key is not None:
                 known[key] = values[node]
-        made._nested_as(graph_module.graph)
-        return PassResult(GraphModule(graph_module, made), modified)
+        return made
 
     def _key(self, node: Node, values: dict[Node, Node]) -> Any:
         """What calls have in common that give the same; None for a call that stays."""

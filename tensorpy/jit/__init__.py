@@ -357,7 +357,7 @@ class TracerWarning(Warning):
     @staticmethod
     def ignore_lib_warnings() -> None:
         """Has those that the library's own modules would cause not shown."""
-        warnings.filterwarnings("ignore", category=TracerWarning, module="(tensorpy|torch)(?!.*test)")
+        warnings.filterwarnings("ignore", category=TracerWarning, module=r"(tensorpy|torch)\.(?!jit)")
 
 
 class Error(RuntimeError):

@@ -211,6 +211,40 @@ def expectedFailureDynamic(fn: Any) -> Any:
     return fn
 
 
+def standard_test(
+    self: Any,
+    fn: Callable[..., Any],
+    nargs: int,
+    expected_ops: int | None = None,
+    expected_ops_dynamic: int | None = None,
+    expected_frame_count: int = 1,
+) -> None:
+    """Asserts that a function, compiled to one graph, gives for two sets of random tensors what it gives itself.
+
+    Arguments:
+        self: the unittest.TestCase that asserts
+        fn: the function
+        nargs: how many tensors it takes, of 10 x 10
+        expected_ops: how many operators its graphs have; None: any number
+        expected_ops_dynamic: is taken; graphs are of the sizes that are given
+        expected_frame_count: how many graphs there are
+
+    Example:
+        >>> import unittest
+        >>> tp._dynamo.testing.standard_test(unittest.TestCase(), lambda a, b: (a + b).sin(), 2, expected_ops=2)
+    """
+    inputs = [[_C.randn(10, 10) for _ in range(nargs)] for _ in range(2)]
+    expected = [fn(*given) for given in inputs]
+    counter = CompileCounter()
+    compiled = compile(fn, backend=counter, fullgraph=True)
+    for given, result in [*zip(inputs, expected, strict=True)] * 2:
+        self.assertTrue(same(compiled(*given), result))
+    self.assertEqual(counter.frame_count, expected_frame_count)
+    if expected_ops is not None:
+        self.assertEqual(counter.op_count, expected_ops)
+
+
 __all__ = ["AotEagerAndRecordGraphs", "CompileCounter", "CompileCounterWithBackend", "EagerAndRecordGraphs"]
 __all__ += ["InductorAndRecordGraphs", "expectedFailureDynamic", "rand_strided", "reduce_to_scalar_loss"]
 __all__ += ["remove_optimized_module_prefix", "requires_bwd_pass", "reset_rng_state", "same"]
+__all__ += ["standard_test"]

@@ -582,7 +582,8 @@ print(torch.typename(torch.abs), [f.__module__ for f in (torch.is_storage, torch
 print(torch.Tensor.real.__qualname__, torch.Tensor.is_leaf.__qualname__, torch.Tensor.add.__qualname__)
 kinds = (types.FunctionType, types.BuiltinFunctionType, type(torch.einsum))
 seen = set()
-for home in ("torch", "torch.nn.functional", "torch.nn.init", "torch.fft", "torch.linalg", "torch.special", "torch.func"):
+homes = "torch", "torch.nn.functional", "torch.nn.init", "torch.fft", "torch.linalg", "torch.special", "torch.func"
+for home in homes:
     for name in sorted(names.modules()[home]):
         f = getattr(importlib.import_module(home), name, None)
         if isinstance(f, kinds):

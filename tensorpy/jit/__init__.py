@@ -282,10 +282,14 @@ def wait(future: Any) -> Any:
 
     Returns: future.
 
+    Raises: RuntimeError for None.
+
     Example:
         >>> tp.jit.wait(tp.jit.fork(abs, -1))
         1
     """
+    if future is None:
+        raise RuntimeError("Future can't be None")
     return future
 
 

@@ -822,3 +822,11 @@ def test_what_no_graph_has_ends_one() -> None:
     assert counter.frame_count == 2
     with pytest.raises(exc.Unsupported, match="unsupported"):
         tp.compile(lambda x: unsupported(x, x), fullgraph=True, backend="eager")(tp.ones(2))
+
+
+def test_code_of_graphs_is_compared_without_comments() -> None:
+    normalize = tp._dynamo.testing.normalize_gm
+    assert normalize("x = 1  # a\n\n\n \ny = 2\n  # file\nz\n\n") == "x = 1  # a\n\ny = 2\nz\n"
+    since, before = tp._dynamo.testing.skipIfNotPy311, tp._dynamo.testing.skipIfPy312
+    for mark, runs in ((since, sys.version_info >= (3, 11)), (before, sys.version_info < (3, 12))):
+        assert hasattr(mark(lambda: None), "__unittest_skip__") is not runs

@@ -611,6 +611,8 @@ def test_programs_say_how_samples_of_their_types_are_put_together() -> None:
 
 
 def test_pipes_are_generic() -> None:
+    importlib.import_module("tensorpy.utils.data.datapipes.iter")  # has the methods of pipes
+
     class Numbers(data.IterDataPipe[int]):
         def __iter__(self) -> Iterator[int]:
             return iter(range(3))

@@ -3,15 +3,22 @@ its gradient, each registered by the operator's name."""
 
 from __future__ import annotations
 
+import re
 from collections import namedtuple
 from collections.abc import Callable, Iterable
+from types import NoneType
 from typing import Any
 
 from tensorpy import _C, library
 from tensorpy._C import Tensor
 from tensorpy._library.registration import backend_key, registered
 from tensorpy._library.schema import infer_schema
-from tensorpy._library.utils import is_functional_schema, parse_namespace
+from tensorpy._library.utils import (
+    is_functional_schema,
+    is_tensor_like_type,
+    is_tensorlist_like_type,
+    parse_namespace,
+)
 from tensorpy.utils._pytree import tree_flatten, tree_unflatten
 
 __all__ = ["custom_op", "impl", "impl_abstract", "impl_backward", "impl_save_for_backward"]
@@ -47,7 +54,12 @@ def _library_of(qualname: str) -> Any:
 
 
 def custom_op(qualname: str, func_or_schema: Any = None) -> Any:
-    """Declares an operator: of a schema, "(Tensor x) -> Tensor", or of a function's annotations, as a decorator."""
+    """Declares an operator: of a schema, "(Tensor x) -> Tensor", or of a function's annotations, as a decorator.
+
+    ValueError for a name with an overload, AssertionError for a text that is no schema.
+    """
+    if "." in qualname:
+        raise ValueError(f"custom_op does not handle overloads, which have a '.' in their names, as {qualname} has")
 
     def declare(func: Callable[..., Any]) -> Callable[..., Any]:
         CustomOp(qualname, infer_schema(func, mutates_args=()))
@@ -55,6 +67,8 @@ def custom_op(qualname: str, func_or_schema: Any = None) -> Any:
 
     if not isinstance(func_or_schema, str):
         return declare if func_or_schema is None else declare(func_or_schema)
+    if not re.fullmatch(r"\(.*\)\s*->\s*\S.*", func_or_schema, re.DOTALL):
+        raise AssertionError(f"Invalid function schema: {parse_namespace(qualname)[1]}{func_or_schema}")
     CustomOp(qualname, func_or_schema)
     return None
 
@@ -97,35 +111,64 @@ def _check_gradient(what: str, qualname: str) -> Any:
 
 
 def _register_half(qualname: str, half: str, func: Callable[..., Any]) -> Callable[..., Any]:
-    overload = _check_gradient(f"impl_{half}", qualname)
-    halves = _halves.setdefault(qualname, {})
-    halves[half] = func
-    if len(halves) == 2:
+    if qualname not in _halves:
+        overload = _check_gradient(f"impl_{half}", qualname)
+        _halves[qualname] = {}
+        _register_gradient(qualname, overload, _halves[qualname])
+    _halves[qualname][half] = func
+    if len(_halves[qualname]) == 2:
         del _halves[qualname]
-        _register_gradient(qualname, overload, halves["save_for_backward"], halves["backward"])
     return func
 
 
-def _register_gradient(qualname: str, overload: Any, save: Callable[..., Any], run: Callable[..., Any]) -> None:
-    names = [a.name for a in overload._schema.arguments if not a.kwarg_only]
+def _check_gradients(expected: str, found: Any, names: set[str], lengths: dict[str, int]) -> None:
+    """RuntimeError where what a backward gave is no dict of a gradient, or list of gradients, for each tensor.
+
+    expected: how messages begin
+    names: of the arguments that are tensors or lists of them
+    lengths: how many tensors a list has, by its argument's name
+    """
+    if not isinstance(found, dict):
+        raise RuntimeError(f"{expected} a dict of gradients by the arguments' names, but got {type(found)}")
+    if set(found) != names:
+        said = f"{expected} its dict to have keys {names or {}} but got {list(found)}"
+        raise RuntimeError(f"{said}: arguments of non-Tensor-like types have no gradient, those of tensors one or None")
+    for name, grads in found.items():
+        if name not in lengths:
+            if not isinstance(grads, (Tensor, NoneType)):
+                raise RuntimeError(f"{expected} for {name!r} either None or a Tensor, but got {type(grads)}")
+        elif not isinstance(grads, (list, tuple)):
+            raise RuntimeError(f"{expected} for {name!r} a list of gradients, but got {type(grads)}")
+        elif len(grads) != lengths[name]:
+            raise RuntimeError(f"{expected} for {name!r} a list of {lengths[name]} gradients but got {len(grads)}")
+        elif wrong := [i for i, grad in enumerate(grads) if not isinstance(grad, (Tensor, NoneType))]:
+            kind = type(grads[wrong[0]])
+            raise RuntimeError(f"{expected} for {name!r} a list of None or Tensor, but got {kind} at index {wrong[0]}")
+
+
+def _register_gradient(qualname: str, overload: Any, halves: dict[str, Callable[..., Any]]) -> None:
+    arguments = overload._schema.arguments
+    names = [a.name for a in arguments if not a.kwarg_only]
+    tensors = {a.name for a in arguments if is_tensor_like_type(a.type) or is_tensorlist_like_type(a.type)}
     given = namedtuple("given", names)  # type: ignore[misc]
 
     def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
-        kept, spec = tree_flatten(save(given(*inputs), output))
+        for half in ("save_for_backward", "backward"):
+            if half not in halves:
+                raise RuntimeError(f"{qualname}: unable to find a '{half}': impl_{half} registers it")
+        kept, spec = tree_flatten(halves["save_for_backward"](given(*inputs), output))
         ctx.saved_places = [i for i, value in enumerate(kept) if isinstance(value, Tensor)]
         ctx.save_for_backward(*(kept[i] for i in ctx.saved_places))
         ctx.saved_values = [None if isinstance(value, Tensor) else value for value in kept], spec
+        ctx.lengths = {name: len(value) for name, value in zip(names, inputs, strict=False) if isinstance(value, list)}
 
     def backward(ctx: Any, *grads: Any) -> Any:
         values, spec = ctx.saved_values
         values = list(values)
         for place, tensor in zip(ctx.saved_places, ctx.saved_tensors, strict=True):
             values[place] = tensor
-        found = run(ctx, tree_unflatten(values, spec), *grads)
-        if not isinstance(found, dict):
-            raise RuntimeError(f"{qualname}: a backward gives a dict of gradients by the inputs' names, not {found!r}")
-        if unknown := set(found) - set(names):
-            raise RuntimeError(f"{qualname}: its backward gives gradients of {sorted(unknown)}, which are no inputs")
+        found = halves["backward"](ctx, tree_unflatten(values, spec), *grads)
+        _check_gradients(f"the backward of {qualname}: expected", found, tensors, ctx.lengths)
         return tuple(found.get(name) for name in names)
 
     library.register_autograd(qualname, backward, setup_context=setup_context, lib=_library_of(qualname))
@@ -146,8 +189,17 @@ def impl_save_for_backward(qualname: str, *, func: Any = None) -> Any:
 def impl_backward(qualname: str, output_differentiability: Any = None, *, func: Any = None) -> Any:
     """Registers a gradient: `func(ctx, saved, *grads)` gives a dict of gradients by the arguments' names; a decorator.
 
-    output_differentiability is taken for PyTorch's sake: a result of a dtype without gradients has none.
+    output_differentiability is taken for PyTorch's sake: a result of a dtype without gradients has none. RuntimeError
+    for what is no list of a bool for each result.
     """
+    given = output_differentiability
+    if given is not None:
+        is_list = isinstance(given, list) and all(isinstance(whether, bool) for whether in given)
+        if not is_list or len(given) != len(_C._op_overload(qualname)._schema.returns):
+            raise RuntimeError(
+                "impl_backward: expected output_differentiability to be a list of bools, as long as the operator has "
+                f"results, but got {given}"
+            )
 
     def register(fn: Callable[..., Any]) -> Callable[..., Any]:
         return _register_half(qualname, "backward", fn)

@@ -119,7 +119,7 @@ def render_call(fn: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> str:
         whole = str(fn)
     elif hasattr(Tensor, name) and getattr(Tensor, name) is fn:
         whole = f"torch.Tensor.{name}"
-    elif owner in (None, "tensorpy", "tensorpy._C"):
+    elif owner in (None, "torch", "tensorpy", "tensorpy._C"):
         whole = f"torch.{name}"
     else:
         whole = f"{owner.replace('tensorpy', 'torch', 1)}.{name}"

@@ -7,6 +7,8 @@ import threading
 from collections.abc import Callable
 from typing import Any, Generic, TypeVar
 
+from tensorpy import _C
+
 T = TypeVar("T")
 
 __all__ = ["Future", "collect_all", "wait_all"]
@@ -61,7 +63,10 @@ class Future(Generic[T]):
     def _complete(self, value: Any, error: BaseException | None) -> None:
         with self._lock:
             if self.done():
-                raise RuntimeError("the future has its value already: set_result() is for one time")
+                raise RuntimeError(
+                    "Attempting to mark a completed Future as complete again. Note that a Future can only be marked "
+                    "completed once."
+                )
             self._value, self._error = value, error
             self._done.set()
             callbacks, self._callbacks = self._callbacks, []
@@ -94,7 +99,7 @@ class Future(Generic[T]):
             logging.getLogger(__name__).exception("a callback of a future failed")
 
     def __reduce__(self) -> Any:
-        raise RuntimeError("Can not pickle a Future: it is of the process that completes it")
+        raise RuntimeError(f"Can not pickle {_C._package()}.futures.Future")
 
     def then(self, callback: Callable[[Future[T]], Any]) -> Future[Any]:
         """The future of what a function makes of this one when it is complete; its error is a RuntimeError that names
@@ -115,7 +120,7 @@ class Future(Generic[T]):
 def _as_callbacks(error: Exception) -> RuntimeError:
     if isinstance(error, RuntimeError):
         return error
-    made = RuntimeError(f"a callback of a future failed: {type(error).__name__}: {error}")
+    made = RuntimeError(f"Got the following error when running the callback: {type(error).__name__}: {error}")
     made.__cause__ = error
     return made
 
@@ -128,6 +133,8 @@ def collect_all(futures: list[Future[Any]]) -> Future[list[Future[Any]]]:
 
     Returns: a Future.
 
+    Raises: RuntimeError where one is None.
+
     Example:
         >>> a, b = tp.Future(), tp.Future()
         >>> both = tp.futures.collect_all([a, b])
@@ -135,6 +142,8 @@ def collect_all(futures: list[Future[Any]]) -> Future[list[Future[Any]]]:
         >>> [f.value() for f in both.wait()]
         [1, 2]
     """
+    if any(future is None for future in futures):
+        raise RuntimeError("Future can't be None")
     whole: Future[list[Future[Any]]] = Future()
     left, lock = len(futures), threading.Lock()
 

@@ -22,11 +22,11 @@ class Aggregation(enum.Enum):
     """
 
     VALUE = 0
-    MEAN = 1
-    COUNT = 2
-    SUM = 3
-    MAX = 4
-    MIN = 5
+    MEAN = 2
+    COUNT = 3
+    SUM = 4
+    MAX = 5
+    MIN = 6
 
 
 VALUE, MEAN, COUNT, SUM, MAX, MIN = Aggregation
@@ -131,10 +131,13 @@ class Stat:
 
     Example:
         >>> from datetime import timedelta
-        >>> stat = tp.monitor.Stat("loss", [tp.monitor.SUM], timedelta(minutes=1))
+        >>> stat = tp.monitor.Stat("loss", [tp.monitor.SUM], timedelta(days=1000), max_samples=2)
         >>> stat.add(2.0)
         >>> stat.count, stat.get()
-        (1, {<Aggregation.SUM: 3>: 2.0})
+        (1, {<Aggregation.SUM: 4>: 0.0})
+        >>> stat.add(3.0)
+        >>> stat.count, stat.get()
+        (0, {<Aggregation.SUM: 4>: 5.0})
     """
 
     name: str
@@ -143,7 +146,12 @@ class Stat:
         self.name, self._aggregations, self._max = name, tuple(aggregations), max_samples
         self._window, self._lock = window_size.total_seconds(), threading.Lock()
         self._values: list[float] = []
-        self._since = time.monotonic()
+        self._begun = self._full = -1.0  # the windows of the numbers, and the one that had as many as it takes
+        self._last = dict.fromkeys(self._aggregations, 0.0)
+
+    def _now(self) -> float:
+        """Which window it is."""
+        return time.monotonic() // self._window if self._window else time.monotonic()
 
     @property
     def count(self) -> int:
@@ -151,25 +159,28 @@ class Stat:
         return len(self._values)
 
     def add(self, v: float) -> None:
-        """A number; where the window is over its event is logged first."""
+        """A number; where the window is over its event is logged first. One that has max_samples takes no more."""
         with self._lock:
-            done = self._taken() if time.monotonic() - self._since >= self._window else None
-            self._values.append(v)
-            if self._max is not None and len(self._values) >= self._max:
+            now, done = self._now(), None
+            if self._values and now != self._begun:
                 done = self._taken()
+            if now != self._full:
+                self._values.append(v)
+                self._begun = now
+            if self._max is not None and len(self._values) >= self._max:
+                done, self._full = self._taken(), now
         if done:
             log_event(Event("torch.monitor.Stat", datetime.now(), done))
 
     def get(self) -> dict[Aggregation, float]:
-        """What the window has so far."""
-        return {kind: _OF[kind](self._values) if self._values else 0.0 for kind in self._aggregations}
+        """What the last window had that is over: zeros before the first."""
+        return dict(self._last)
 
     def _taken(self) -> dict[str, data_value_t]:
         """What the window had; a new one begins."""
-        kept = self.get().items() if self._values else ()
-        found: dict[str, data_value_t] = {f"{self.name}.{kind.name.lower()}": value for kind, value in kept}
-        self._values, self._since = [], time.monotonic()
-        return found
+        self._last = {kind: float(_OF[kind](self._values)) for kind in self._aggregations}
+        self._values = []
+        return {f"{self.name}.{kind.name.lower()}": value for kind, value in self._last.items()}
 
 
 class TensorboardEventHandler:

@@ -42,6 +42,11 @@ class OpOverloadPacket(_C._OpPacket):  # type: ignore[misc]
         return value
 
     @property
+    def op(self) -> OpOverloadPacket:
+        """What a call of it calls: itself."""
+        return self
+
+    @property
     def _schema(self) -> str:
         """The schema of the one overload, or those of all, each on a line."""
         return "\n".join(getattr(self, overload)._schema for overload in self.overloads())

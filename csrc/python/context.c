@@ -150,6 +150,18 @@ static int call_type(PyTypeObject *type) {
     return 0;
 }
 
+/* Says of a tensor's methods and attributes whose they are: TensorBase's in PyTorch, of which Tensor is a subclass. */
+static int call_members(const char *owner) {
+    PyObject *key, *value;
+    for (Py_ssize_t at = 0; PyDict_Next(tp_py_tensor_type.tp_dict, &at, &key, &value);) {
+        if (!Py_IS_TYPE(value, &PyGetSetDescr_Type) && !Py_IS_TYPE(value, &PyMethodDescr_Type)) continue;
+        PyObject *name = PyUnicode_FromFormat("%s.%U", owner, key);
+        if (!name) return -1;
+        Py_XSETREF(((PyDescrObject *)value)->d_qualname, name);
+    }
+    return 0;
+}
+
 /* _call_package("torch" or "tensorpy"): what dtypes and sizes are printed as parts of, and where types say they are
  * from: programs tell arrays of different libraries apart by the modules of their types. */
 FUNCTION(call_package) {
@@ -165,6 +177,7 @@ FUNCTION(call_package) {
         if (strncmp(name, before, package) == 0 && name[package] == '.' && call_type((PyTypeObject *)value) < 0)
             return NULL;
     }
+    if (call_members(strcmp(tp_py_package, "torch") == 0 ? "TensorBase" : "Tensor") < 0) return NULL;
     Py_RETURN_NONE;
 }
 /* _package(): "torch" or "tensorpy", as what the names of things begin. */

@@ -1,4 +1,4 @@
-"""Classes say that they are of torch's modules, as programs that look at `type(x).__module__` expect."""
+"""Classes and functions say that they are of torch's modules, as programs that look at `x.__module__` expect."""
 
 from __future__ import annotations
 
@@ -6,23 +6,36 @@ import importlib
 import importlib.abc
 import importlib.machinery
 import sys
-from types import ModuleType
+from types import BuiltinFunctionType, FunctionType, ModuleType
 from typing import Any
 
+import tensorpy
 from tensorpy import _C
 from tensorpy._as_torch.finder import watch
-from tensorpy._as_torch.names import is_module
+from tensorpy._as_torch.names import is_module, modules
 
 _HEAP_TYPE = 1 << 9  # among a type's flags: made by a class statement
 
 
+# Modules that are tensorpy's alone, by how their names begin -> where PyTorch has their public functions.
+_ELSEWHERE = {"tensorpy._package.": "torch", "tensorpy.sparse._make": "torch", "tensorpy.nn._": "torch.nn.functional"}
+
+
+def _home(own: str, name: str) -> str:
+    """The module of torch's that has a function of one of tensorpy's modules."""
+    there = next((home for start, home in _ELSEWHERE.items() if own.startswith(start)), "")
+    return there if name in modules().get(there, ()) else "torch" + own[len("tensorpy") :]
+
+
 def _call(module: ModuleType, own: str) -> None:
-    """Renames the home of the classes that a module made, and has the module be there under that name: a class's hints
-    are looked up in its module. Those of C are renamed by C. A package is there, too, for its modules' sake."""
+    """Renames the home of the classes and functions that a module made, and has the module be there under that name: a
+    class's hints are looked up in its module. Types of C are renamed by C. A package is there for its modules' sake."""
     name, found = "torch" + own[len("tensorpy") :], False
-    for value in list(vars(module).values()):
+    for key, value in list(vars(module).items()):
         if isinstance(value, type) and value.__module__ == own and value.__flags__ & _HEAP_TYPE:
             value.__module__, found = name, True
+        elif isinstance(value, (FunctionType, _C._overridable)) and value.__module__ == own:
+            value.__module__ = _home(own, key)
     if not found and not (hasattr(module, "__path__") and is_module(name)):
         return
     # An import gives the package the module's name, which may be a function's there (torch.autograd.gradcheck).
@@ -67,8 +80,19 @@ class OwnFinder(importlib.abc.MetaPathFinder):
         return found
 
 
+def _call_builtins() -> None:
+    """Functions of C are torch's where the package has them, else of the part of torch._C that has them."""
+    parts = {f"torch._C.{name}": part for name, part in vars(_C).items() if isinstance(part, ModuleType)}
+    sys.modules.update(parts)
+    for home, module in {"torch._C": _C, **parts}.items():
+        for name, value in vars(module).items():
+            if isinstance(value, BuiltinFunctionType):
+                value.__module__ = "torch" if module is _C and vars(tensorpy).get(name) is value else home
+
+
 def install() -> None:
     """For the modules that are loaded and those that come."""
+    _call_builtins()
     for name, module in list(sys.modules.items()):
         if name.startswith("tensorpy.") or name == "tensorpy":
             _call(module, name)

@@ -15,7 +15,7 @@ from typing import Any
 
 import tensorpy
 from tensorpy import _C, _utils, autograd, backends, dispatch
-from tensorpy._as_torch import finder
+from tensorpy._as_torch import finder, names
 from tensorpy._library.function_schema import FunctionSchema, parse_schema
 from tensorpy._package.absent import absent, absent_class
 from tensorpy.autograd import graph
@@ -405,14 +405,17 @@ def _set_neg(tensor: Any, whether: bool) -> None:
 class _VariableFunctionsClass:
     """Functions of tensors and operators by their plain names; one that tensorpy lacks raises when it is called.
 
-    Tables of signatures name all of PyTorch's, those of libraries for other devices too.
+    Tables of signatures name all of PyTorch's, those of libraries for other devices too. Of private names, which nobody
+    lists, each is taken to be PyTorch's.
     """
 
+    _UNLISTED = ("segment_reduce", "unique_dim")
     _OPERATORS = ("__and__", "__or__", "__xor__", "__lshift__", "__rshift__")
 
     def __getattr__(self, name: str) -> Any:
-        if name.startswith("__") and name not in self._OPERATORS:
-            raise AttributeError(name)
+        listed = name.startswith("_") or name in names.modules()["torch"] or name in self._UNLISTED
+        if not listed or (name.startswith("__") and name not in self._OPERATORS):
+            raise AttributeError(f"type object 'torch._C._VariableFunctions' has no attribute {name!r}", name=name)
         owners = (_C.Tensor,) if name in self._OPERATORS else (_C, _C.Tensor, tensorpy.ops.aten)
         found = next((getattr(owner, name) for owner in owners if hasattr(owner, name)), None)
         self.__dict__[name] = absent("torch._C._VariableFunctions", name) if found is None else found

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import random
+import sys
 import unittest
 from collections.abc import Callable
 from typing import Any, cast
@@ -16,6 +17,7 @@ from tensorpy.random import manual_seed
 from tensorpy.utils._pytree import tree_flatten
 
 from .backends.registry import lookup_backend
+from .eval_frame import unsupported
 from .utils import same
 
 
@@ -211,6 +213,66 @@ def expectedFailureDynamic(fn: Any) -> Any:
     return fn
 
 
+def _skipped(when: bool, why: str) -> Callable[[Any], Any]:
+    return unittest.skip(why) if when else lambda fn: fn
+
+
+_VERSION = sys.version_info[:2]
+skipIfNotPy311 = _skipped(_VERSION < (3, 11), "Requires Python 3.11+")
+skipIfNotPy312 = _skipped(_VERSION < (3, 12), "Requires Python 3.12+")
+skipIfOnlyNotPy312 = _skipped(_VERSION != (3, 12), "Requires Python 3.12")
+skipIfPy312 = _skipped(_VERSION >= (3, 12), "Not supported in Python 3.12+")
+
+
+def normalize_gm(gm_str: str) -> str:
+    """A graph's code without lines of comments, which say where files are, and with one empty line for several.
+
+    Arguments:
+        gm_str: the code
+
+    Example:
+        >>> tp._dynamo.testing.normalize_gm("x = 1\\n# file.py:3\\n\\n\\ny = 2")
+        'x = 1\\n\\ny = 2'
+    """
+    lines = [line.rstrip() for line in gm_str.split("\n") if not line.lstrip().startswith("#")]
+    return "\n".join(line for i, line in enumerate(lines) if line or i == 0 or lines[i - 1])
+
+
+def standard_test(
+    self: Any,
+    fn: Callable[..., Any],
+    nargs: int,
+    expected_ops: int | None = None,
+    expected_ops_dynamic: int | None = None,
+    expected_frame_count: int = 1,
+) -> None:
+    """Asserts that a function, compiled to one graph, gives for two sets of random tensors what it gives itself.
+
+    Arguments:
+        self: the unittest.TestCase that asserts
+        fn: the function
+        nargs: how many tensors it takes, of 10 x 10
+        expected_ops: how many operators its graphs have; None: any number
+        expected_ops_dynamic: is taken; graphs are of the sizes that are given
+        expected_frame_count: how many graphs there are
+
+    Example:
+        >>> import unittest
+        >>> tp._dynamo.testing.standard_test(unittest.TestCase(), lambda a, b: (a + b).sin(), 2, expected_ops=2)
+    """
+    inputs = [[_C.randn(10, 10) for _ in range(nargs)] for _ in range(2)]
+    expected = [fn(*given) for given in inputs]
+    counter = CompileCounter()
+    compiled = compile(fn, backend=counter, fullgraph=True)
+    for given, result in [*zip(inputs, expected, strict=True)] * 2:
+        self.assertTrue(same(compiled(*given), result))
+    self.assertEqual(counter.frame_count, expected_frame_count)
+    if expected_ops is not None:
+        self.assertEqual(counter.op_count, expected_ops)
+
+
 __all__ = ["AotEagerAndRecordGraphs", "CompileCounter", "CompileCounterWithBackend", "EagerAndRecordGraphs"]
 __all__ += ["InductorAndRecordGraphs", "expectedFailureDynamic", "rand_strided", "reduce_to_scalar_loss"]
 __all__ += ["remove_optimized_module_prefix", "requires_bwd_pass", "reset_rng_state", "same"]
+__all__ += ["normalize_gm", "skipIfNotPy311", "skipIfNotPy312", "skipIfOnlyNotPy312", "skipIfPy312"]
+__all__ += ["standard_test", "unsupported"]

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 from tensorpy import _C
 
 _ARGUMENT = re.compile(r"(?P<type>.+?)\s+(?P<name>[A-Za-z_]\w*)(?:\s*=\s*(?P<default>.+))?", re.DOTALL)
+_INTS = re.compile(r"\b(SymInt|ScalarType|Layout|MemoryFormat)\b")  # types that calls take for ints
 _ALIAS = re.compile(r"\((?P<before>[^()]*?)(?P<write>!?)(?: -> (?P<after>[^()]*))?\)")
 
 
@@ -21,24 +22,39 @@ class AliasInfo(NamedTuple):
     after_set: frozenset[str]
 
 
+class Kind(str):
+    """A type as PyTorch names it, "Optional[int]"; str() is a method too, which gives what a schema writes, "int?"."""
+
+    written: str = ""
+
+    def __new__(cls, text: str, real: bool = False) -> Kind:
+        """Of a schema's text; real: whether the types that calls take for ints are told apart."""
+        text = re.sub(r"\[\d+\]", "[]", text)
+        if not real:
+            text = _INTS.sub("int", text)
+        made = super().__new__(cls, _named(text))
+        made.written = text
+        return made
+
+    def str(self) -> str:
+        return self.written
+
+
 class Argument(NamedTuple):
     """One argument, or one result."""
 
     name: str
-    type: str
+    type: Kind
     N: int | None
     default_value: Any
     default: str | None  # as the schema writes it
     kwarg_only: bool
     alias_info: AliasInfo | None
+    real_type: Kind
 
     def has_default_value(self) -> bool:
         """Whether a call may leave it out."""
         return self.default is not None
-
-    @property
-    def real_type(self) -> str:
-        return self.type
 
     @property
     def is_out(self) -> bool:
@@ -74,19 +90,19 @@ def _split(text: str) -> list[str]:
     return [part.strip() for part in parts if part.strip()]
 
 
-def _kind(text: str) -> tuple[str, int | None]:
-    """A type as PyTorch names it, and how long a list one value stands for: "int[2]?" is Optional[List[int]] and 2."""
+def _named(text: str) -> str:
+    """A type as PyTorch names it: "int[]?" is Optional[List[int]]."""
     if text.startswith("(") and text.endswith(")"):
-        return f"Tuple[{', '.join(_kind(part)[0] for part in _split(text[1:-1]))}]", None
+        return f"Tuple[{', '.join(map(_named, _split(text[1:-1])))}]"
     if text.endswith("?"):
-        inner, count = _kind(text[:-1])
-        return f"Optional[{inner}]", count
-    if text.endswith("]"):
-        inner, _, length = text[:-1].rpartition("[")
-        return f"List[{_kind(inner)[0]}]", int(length) if length else None
-    return {"Scalar": "number", "SymInt": "int", "ScalarType": "int", "Layout": "int", "MemoryFormat": "int"}.get(
-        text, text
-    ), None
+        return f"Optional[{_named(text[:-1])}]"
+    return f"List[{_named(text[:-2])}]" if text.endswith("[]") else {"Scalar": "number"}.get(text, text)
+
+
+def _length(text: str) -> int | None:
+    """How long a list one value stands for: 2 of "int[2]?"."""
+    found = re.search(r"\[(\d+)\]\??$", text)
+    return int(found[1]) if found else None
 
 
 # PyTorch's numbers of dtypes, by which its schemas say defaults.
@@ -151,7 +167,7 @@ def _printed_argument(text: str) -> str:
 
 def _argument(text: str, only_keyword: bool, is_result: bool = False) -> Argument:
     if is_result and text.startswith("("):  # a tuple of one
-        return Argument("", _kind(text)[0], None, None, None, False, None)
+        return Argument("", Kind(text), None, None, None, False, None, Kind(text, True))
     alias = _ALIAS.search(text.partition("=")[0])
     info = None
     if alias is not None:
@@ -163,10 +179,10 @@ def _argument(text: str, only_keyword: bool, is_result: bool = False) -> Argumen
     if match is None:
         if not is_result:
             raise RuntimeError(f"the argument {text!r} of a schema has no name")
-        return Argument("", *_kind(text), None, None, False, info)
-    kind, count = _kind(match["type"])
-    value = _value(match["default"], match["type"])
-    return Argument(match["name"], kind, count, value, match["default"], only_keyword, info)
+        return Argument("", Kind(text), _length(text), None, None, False, info, Kind(text, True))
+    kind, default = match["type"], match["default"]
+    parts = (Kind(kind), _length(kind), _value(default, kind), default, only_keyword, info, Kind(kind, True))
+    return Argument(match["name"], *parts)
 
 
 def _is_part(one: str, other: str) -> bool:
@@ -229,7 +245,7 @@ class FunctionSchema(str):
         for part in _split(self._sides[0]):
             if part == "*":
                 only_keyword = True
-            else:
+            elif part != "...":
                 found.append(_argument(part, only_keyword))
         return found
 
@@ -239,6 +255,11 @@ class FunctionSchema(str):
         inside = text[1:-1] if text.startswith("(") and text.endswith(")") else None
         return [_argument(part, False, is_result=True) for part in (_split(inside) if inside is not None else [text])]
 
+    @cached_property
+    def _is_vararg(self) -> bool:
+        """Whether a call may have any number of arguments behind those that are named."""
+        return "..." in _split(self._sides[0])
+
     @property
     def is_mutable(self) -> bool:
         """Whether a call writes one of its arguments."""
@@ -246,18 +267,47 @@ class FunctionSchema(str):
 
     def is_backward_compatible_with(self, old_schema: FunctionSchema) -> bool:
         """Whether each call of an older schema is one of this, and gives the same."""
-        if (self.name, self.overload_name) != (old_schema.name, old_schema.overload_name):
+        if not self._is_of(old_schema):
             return False
-        if len(self.returns) != len(old_schema.returns):
+        pairs = zip(self.returns, old_schema.returns, strict=True)
+        if not all(a.name == b.name and _is_part(a.type, b.type) for a, b in pairs):
             return False
-        if not all(_is_part(a.type, b.type) for a, b in zip(self.returns, old_schema.returns, strict=True)):
+        (before, old_outs), (now, outs) = old_schema._with_outs_apart(), self._with_outs_apart()
+        if len(now) < len(before) or len(outs) < len(old_outs):
             return False
-        before, now = ([a for a in s.arguments if not a.is_out] for s in (old_schema, self))
-        outs = [[a for a in s.arguments if a.is_out] for s in (old_schema, self)]
-        if len(now) < len(before) or len(outs[0]) != len(outs[1]):
-            return False
-        pairs = [*zip(before, now, strict=False), *zip(*outs, strict=True)]
-        return all(_may_follow(a, b) for a, b in pairs) and all(a.has_default_value() for a in now[len(before) :])
+        followed = [*zip(before, now, strict=False), *zip(old_outs, outs, strict=False)]
+        return all(_may_follow(a, b) for a, b in followed) and all(a.has_default_value() for a in now[len(before) :])
+
+    def check_forward_compatible_with(self, old_schema: FunctionSchema) -> tuple[bool, str]:
+        """Whether what is written of this schema, without defaults, is read by an older one, and why it is not."""
+        if not self._is_of(old_schema):
+            return False, ""
+        (before, old_outs), (now, outs) = old_schema._with_outs_apart(), self._with_outs_apart()
+        if len(outs) != len(old_outs):
+            return False, "Function schema should have the same number of out arguments"
+        for old, new in zip(before, now, strict=False):
+            if new.default != old.default or not (_may_follow(old, new) and _may_follow(new, old)):
+                return False, f"'{new.name}' is not forward compatible with the older version of the schema"
+        for new in now[len(before) :]:
+            what = f"the new argument '{new.name}' of type {new.type.str()}"
+            said = f"Function schema is not forward compatible since {what}"
+            if not new.has_default_value():
+                return False, f"{said} did not provide a default value."
+            if new.type.str().endswith("]"):
+                return False, f"{said} has a container type as its default value."
+        for old, new in zip(old_outs, outs, strict=True):
+            if not _may_follow(old, new):
+                return False, f"Out argument '{new.name}' is not FC with the older version of the schema"
+        return True, ""
+
+    def _is_of(self, other: FunctionSchema) -> bool:
+        """Whether it is of the same operator and overload, with as many results."""
+        mine, others = ((*s._head, s._is_vararg, len(s.returns)) for s in (self, other))
+        return mine == others
+
+    def _with_outs_apart(self) -> tuple[list[Argument], list[Argument]]:
+        """The arguments, and those where results go."""
+        return [a for a in self.arguments if not a.is_out], [a for a in self.arguments if a.is_out]
 
 
 def _may_follow(old: Argument, new: Argument) -> bool:
@@ -277,5 +327,7 @@ def parse_schema(text: str, space: str = "aten::") -> FunctionSchema:
     schema = FunctionSchema(text.strip())
     if "::" not in schema.partition("(")[0]:
         schema.space = space
+    if schema._is_vararg and any(a.has_default_value() for a in schema.arguments):
+        raise RuntimeError(f"schemas with vararg (...) can't have default value args: {text}")
     assert schema.name and schema.arguments is not None and schema.returns is not None
     return schema

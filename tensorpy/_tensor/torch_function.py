@@ -46,9 +46,9 @@ def handle_torch_function(
     return _C._handle_torch_function(public_api, tuple(relevant_args), args, kwargs)
 
 
-def make_overridable(module: str, names: Iterable[str]) -> None:
-    """Makes functions of a module ask before they run."""
-    home = vars(sys.modules[module])
+def make_overridable(module: str | dict[str, Any], names: Iterable[str]) -> None:
+    """Makes functions of a module, given by its name or its globals, ask before they run."""
+    home = vars(sys.modules[module]) if isinstance(module, str) else module
     for name in names:
         home[name] = _C._overridable(home[name])
 

@@ -27,7 +27,6 @@ from tensorpy.nn import Module, Parameter, Sequential
 from tensorpy.utils import _pytree
 
 _MISSING: Any = object()
-_PACKAGE = __name__.partition(".")[0]
 _proxyable_classes: list[type] = []
 _wrapped_functions: dict[tuple[int, str], dict[str, Any]] = {}  # id of the globals and name -> the globals
 _wrapped_methods: list[tuple[type, str]] = []
@@ -504,7 +503,7 @@ class Tracer(TracerBase):
 def _annotations_of(fn: Any) -> dict[str, Any]:
     """A function's annotations; without those that say of a module of this package that it takes anything."""
     given = getattr(fn, "__annotations__", {})
-    return {k: v for k, v in given.items() if v != "Any" or not fn.__module__.startswith(_PACKAGE)}
+    return {k: v for k, v in given.items() if v != "Any" or not fn.__module__.startswith(("tensorpy.", "torch."))}
 
 
 def _parameters_of(fn: Any) -> tuple[list[str], list[str], dict[str, Any], int]:

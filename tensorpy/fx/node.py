@@ -12,7 +12,7 @@ from tensorpy import _C, ops
 from tensorpy._library.effects import effect_of
 from tensorpy._package.settings import _assert
 from tensorpy.fx.immutable_collections import immutable_dict, immutable_list
-from tensorpy.fx.operator_schemas import normalize_function, normalize_module
+from tensorpy.fx.operator_schemas import is_of_c, normalize_function, normalize_module
 
 if TYPE_CHECKING:
     from tensorpy.fx.graph import Graph
@@ -108,6 +108,8 @@ def _own_name(target: Any) -> str:
     module = getattr(target, "__module__", None) or ""
     if not module and getattr(target, "__objclass__", None) is _C.Tensor:
         return f"tensorpy.Tensor.{getattr(target, '__name__', name)}"
+    if module.partition(".")[0] == called():
+        module = "tensorpy" + module[len(called()) :]
     if module.startswith("tensorpy."):
         own, functional = f"{module}.{name}", f"tensorpy.nn.functional.{name}"
         is_public = module != "tensorpy._C" and (module.startswith("tensorpy._C.") or "._" not in module)
@@ -384,7 +386,7 @@ def _is_random(target: Any) -> bool:
     """Whether an operator draws random numbers; a function of tensorpy that calls operators of its name as well."""
     if isinstance(target, OpOverload):
         return "nondeterministic_seeded" in target.tags
-    if getattr(target, "__module__", None) != "tensorpy._C":
+    if not is_of_c(target):
         return False
     packet = getattr(ops.aten, target.__name__, None)
     overloads = [] if packet is None else [getattr(packet, name) for name in packet.overloads()]

@@ -63,13 +63,17 @@ def _signature_of(name: str, schema: str) -> inspect.Signature:
     return inspect.Signature(parameters, return_annotation=_kind_of_results(schema.rpartition(" -> ")[2]))
 
 
+def is_of_c(function: Any) -> bool:
+    """Whether a function is one of the extension module's or of a part of it, whatever its `__module__` says."""
+    home = getattr(function, "__self__", None)
+    return isinstance(home, types.ModuleType) and (home is _C or home in vars(_C).values())
+
+
 def _packet_of(function: Any) -> Any:
     """The operator of a function of tensorpy; None if it is none's."""
     if isinstance(function, type(ops.aten.add)):
         return function
-    if not (getattr(function, "__module__", None) or "").startswith("tensorpy._C"):
-        return None
-    return getattr(ops.aten, function.__name__, None)
+    return getattr(ops.aten, function.__name__, None) if is_of_c(function) else None
 
 
 @cache

@@ -282,10 +282,14 @@ def wait(future: Any) -> Any:
 
     Returns: future.
 
+    Raises: RuntimeError for None.
+
     Example:
         >>> tp.jit.wait(tp.jit.fork(abs, -1))
         1
     """
+    if future is None:
+        raise RuntimeError("Future can't be None")
     return future
 
 
@@ -362,7 +366,7 @@ class TracerWarning(Warning):
     @staticmethod
     def ignore_lib_warnings() -> None:
         """Has those that come from the library, but for this module, not shown."""
-        warnings.filterwarnings("ignore", category=TracerWarning, module="(tensorpy|torch).(?!jit)")
+        warnings.filterwarnings("ignore", category=TracerWarning, module=r"(tensorpy|torch)\.(?!jit)")
 
 
 class Error(RuntimeError):

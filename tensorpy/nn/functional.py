@@ -6,7 +6,6 @@ sizes left out, a probability checked, an `inplace` flag.
 
 from __future__ import annotations
 
-import sys
 import warnings
 from collections.abc import Callable, Sequence
 from types import FunctionType
@@ -132,7 +131,7 @@ def _feature_dropout(name: str, dims: int) -> Callable[..., Tensor]:
         result = (ops.feature_dropout_ if inplace else ops.feature_dropout)(given, p, training)
         return (result.squeeze_(0) if inplace else result.squeeze(0)) if single else result
 
-    function.__name__ = name
+    function.__name__ = function.__qualname__ = name
     return function
 
 
@@ -363,10 +362,10 @@ def pad(input: Tensor, pad: Sequence[int], mode: str = "constant", value: float 
 def _make_overridable() -> None:
     """Every function here that is written in Python, also where it is defined."""
     for name, function in list(globals().items()):
-        own = isinstance(function, FunctionType) and function.__module__.startswith("tensorpy.nn.")
+        own = isinstance(function, FunctionType) and function.__globals__["__package__"] == __package__
         if own and not name.startswith("_"):
-            make_overridable(function.__module__, (function.__name__,))
-            globals()[name] = vars(sys.modules[function.__module__])[function.__name__]
+            make_overridable(function.__globals__, (function.__name__,))
+            globals()[name] = function.__globals__[function.__name__]
 
 
 _make_overridable()

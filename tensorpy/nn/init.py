@@ -453,7 +453,7 @@ def _older(function: Callable[..., Tensor]) -> Callable[..., Tensor]:
         warnings.warn(f"`nn.init.{name}` is now deprecated in favor of `nn.init.{name}_`.", FutureWarning, stacklevel=2)
         return function(*args, **kwargs)
 
-    older.__name__ = name
+    older.__name__ = older.__qualname__ = name
     older.__doc__ = f"An older name of {name}_, with the same arguments.\n\n{_behind_arguments(function, name)}"
     return older
 

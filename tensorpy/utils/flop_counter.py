@@ -10,6 +10,7 @@ the modules that are running, a gradient by those that its function was recorded
 
 from __future__ import annotations
 
+import warnings
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -39,6 +40,8 @@ def register_flop_formula(targets: Any, get_raw: bool = False) -> Callable[[Call
 
     Returns: a decorator.
 
+    Raises: ValueError for an overload in place of its packet, RuntimeError for one that has a formula.
+
     Example:
         >>> @tp.utils.flop_counter.register_flop_formula(tp.ops.aten.sin)
         ... def _(shape, *args, out_shape=None, **kwargs):
@@ -47,6 +50,11 @@ def register_flop_formula(targets: Any, get_raw: bool = False) -> Callable[[Call
 
     def register(formula: Callable[..., int]) -> Callable[..., int]:
         for target in targets if isinstance(targets, (list, tuple)) else [targets]:
+            if isinstance(target, _C.OpOverload):
+                raise ValueError(
+                    f"register_flop_formula(targets): expected each target to be OpOverloadPacket (i.e. "
+                    f"{_C._package()}.ops.mylib.foo), got {target} which is of type {type(target)}"
+                )
             if target in flop_registry:
                 raise RuntimeError(f"duplicate registrations for {target}")
             flop_registry[target] = formula if get_raw else _of_shapes(formula)
@@ -56,6 +64,9 @@ def register_flop_formula(targets: Any, get_raw: bool = False) -> Callable[[Call
 
 
 def _of_shapes(formula: Callable[..., int]) -> Callable[..., int]:
+    if getattr(formula, "_get_raw", False):
+        return formula
+
     def of_tensors(*args: Any, out_val: Any = None, **kwargs: Any) -> int:
         args, kwargs, shape = tree_map(lambda t: t.shape if isinstance(t, Tensor) else t, (args, kwargs, out_val))
         return formula(*args, out_shape=shape, **kwargs)
@@ -178,6 +189,8 @@ class FlopCounterMode:
         custom_mapping: dict[Any, Any] | None = None,
     ) -> None:
         self.depth, self.display = depth, display
+        if mods is not None:
+            warnings.warn("mods argument is not needed anymore, you can stop passing it", stacklevel=2)
         self.flop_registry = flop_registry | {op: _of_shapes(f) for op, f in (custom_mapping or {}).items()}
         self.flop_counts: dict[str, dict[Any, int]] = defaultdict(lambda: defaultdict(int))
         self._running: list[str] = []

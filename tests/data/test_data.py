@@ -11,6 +11,7 @@ import sys
 import tempfile
 import time
 from collections import namedtuple
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -607,3 +608,21 @@ def test_programs_say_how_samples_of_their_types_are_put_together() -> None:
     for alone in (1, tp.ones(1), "a", {"a": 1}):
         with pytest.raises(TypeError):
             collate([alone])
+
+
+def test_pipes_are_generic() -> None:
+    importlib.import_module("tensorpy.utils.data.datapipes.iter")  # has the methods of pipes
+
+    class Numbers(data.IterDataPipe[int]):
+        def __iter__(self) -> Iterator[int]:
+            return iter(range(3))
+
+    assert Numbers.__orig_bases__ == (data.IterDataPipe[int],)
+    assert list(Numbers().map(str)) == ["0", "1", "2"]
+    for pipe in (Numbers().batch(2), Numbers().concat(Numbers()), Numbers().zip(Numbers())):
+        with pytest.raises(TypeError, match=r"instance doesn't have valid length$"):
+            len(pipe)
+    for name, words in (("concat", "Expected all inputs to be"), ("zip", "All inputs are required to be")):
+        with pytest.raises(TypeError, match=f"{words} `IterDataPipe`"):
+            getattr(Numbers(), name)(5)
+    assert data.MapDataPipe[int].__args__ == (int,)

@@ -29,13 +29,15 @@ def test_a_window_ends_by_its_samples(heard: list[Event]) -> None:
     kinds = [Aggregation.SUM, Aggregation.MEAN, Aggregation.COUNT, Aggregation.MIN, Aggregation.MAX, Aggregation.VALUE]
     stat = Stat("loss", kinds, timedelta(days=1), 2)
     stat.add(1.0)
-    assert stat.count == 1 and stat.get()[Aggregation.VALUE] == 1.0 and not heard
+    assert stat.count == 1 and stat.get()[Aggregation.VALUE] == 0.0 and not heard
     stat.add(3.0)
     (event,) = heard
     assert event.name == "torch.monitor.Stat" and stat.count == 0
     assert event.data == {
         "loss.sum": 4.0, "loss.mean": 2.0, "loss.count": 2, "loss.min": 1.0, "loss.max": 3.0, "loss.value": 3.0,
     }  # fmt: skip
+    stat.add(9.0)  # until the window's time is over it takes no more
+    assert stat.count == 0 and stat.get()[Aggregation.SUM] == 4.0 and len(heard) == 1
 
 
 def test_a_window_ends_by_its_time(heard: list[Event]) -> None:
@@ -43,6 +45,7 @@ def test_a_window_ends_by_its_time(heard: list[Event]) -> None:
     stat.add(1.0)
     stat.add(1.0)
     assert [event.data for event in heard] == [{"loss.count": 1}]
+    assert stat.count == 1 and stat.get() == {Aggregation.COUNT: 1.0}
 
 
 def test_numbers_of_stats_go_to_a_writer() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
@@ -44,6 +45,46 @@ def test_kernel_and_gradient_are_registered_by_halves(lib: tp.library.Library) -
     assert tp.equal(y, x.sin() * 2.0)
     (gradient,) = tp.autograd.grad(y.sum(), x)
     tp.testing.assert_close(gradient, x.cos() * 2.0)
+
+
+@pytest.mark.parametrize(
+    ("schema", "gradients", "words"),
+    [
+        ("(Tensor x) -> Tensor", lambda grad: grad, "expected a dict"),
+        ("(Tensor x) -> Tensor", lambda grad: {"x": grad, "y": None}, "to have keys {'x'} but got .*non-Tensor-like"),
+        ("(Tensor x) -> Tensor", lambda grad: {}, "to have keys {'x'}"),
+        ("(Tensor x) -> Tensor", lambda grad: {"x": (grad,)}, "either None or a Tensor, but got <class 'tuple'>"),
+        ("(Tensor[] x) -> Tensor", lambda grad: {"x": grad}, "a list of gradients, but got <class"),
+        ("(Tensor[] x) -> Tensor", lambda grad: {"x": [grad]}, "a list of 2 gradients but got 1"),
+        ("(Tensor[] x) -> Tensor", lambda grad: {"x": [None, 1]}, "None or Tensor, but got <class 'int'> at index 1"),
+    ],
+)
+def test_what_is_no_dict_of_gradients_is_an_error(schema: str, gradients: Any, words: str) -> None:
+    name, x = f"{SPACE}::wrong", tp.ones(2, requires_grad=True)
+    _custom_ops.custom_op(name, schema)
+    try:
+        _custom_ops.impl(name, func=lambda x: tp.ones(2))
+        _custom_ops.impl_backward(name, func=lambda ctx, saved, grad: gradients(grad))
+        given = [x, x] if "[" in schema else x
+        with pytest.raises(RuntimeError, match="unable to find a 'save_for_backward'"):
+            get_op(name)(given)
+        _custom_ops.impl_save_for_backward(name, func=lambda inputs, output: ())
+        with pytest.raises(RuntimeError, match=words):
+            get_op(name)(given).sum().backward()
+    finally:
+        global_registry[name]._destroy()
+
+
+def test_declarations_that_are_refused(lib: tp.library.Library) -> None:
+    with pytest.raises(ValueError, match="does not handle overloads"):
+        _custom_ops.custom_op(f"{SPACE}::f.Tensor", "() -> ()")
+    for text in ("(", "(Tensor x)", "Tensor x -> Tensor"):
+        with pytest.raises(AssertionError, match="Invalid function schema: f"):
+            _custom_ops.custom_op(f"{SPACE}::f", text)
+    lib.define("two(Tensor x) -> (Tensor, Tensor)")
+    for given in (True, [True], [True, 1]):
+        with pytest.raises(RuntimeError, match="output_differentiability to be a list of bools"):
+            _custom_ops.impl_backward(f"{SPACE}::two", given)
 
 
 def test_an_operator_is_taken_out_with_all_that_is_registered_for_it() -> None:

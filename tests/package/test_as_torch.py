@@ -406,7 +406,8 @@ def test_functions_of_pytorch_by_plain_name() -> None:
 import torch
 plain = torch._C._VariableFunctions
 print(plain.add is torch.add, plain.detach_(torch.ones(1)).item(), (plain.__and__(torch.tensor(3), 2)).item())
-print(plain.cudnn_convolution is plain.cudnn_convolution, hasattr(plain, "__len__"), hasattr(plain, "__deepcopy__"))
+there = [hasattr(plain, name) for name in ("__len__", "__deepcopy__", "no_such_function", "is_tensor_like")]
+print(plain.cudnn_convolution is plain.cudnn_convolution, any(there))
 for name in (plain.cudnn_convolution, torch._C._nn.mkldnn_linear, torch.Tensor.to_mkldnn):
     try:
         name()
@@ -414,7 +415,7 @@ for name in (plain.cudnn_convolution, torch._C._nn.mkldnn_linear, torch.Tensor.t
         print(error)
 """
     first, second, *said = output(program).splitlines()
-    assert first == "True 1.0 2" and second == "True False False"
+    assert first == "True 1.0 2" and second == "True False"
     assert len(said) == 3 and all("is a name only" in line for line in said)
 
 
@@ -567,6 +568,35 @@ def test_types_are_of_torch() -> None:
     modules = ["torch"] * 4 + ["torch.nn.parameter", "torch.nn.modules.linear", "torch.optim.sgd"]
     assert told.splitlines() == [f"{modules} <class 'torch.Tensor'>", "True ReLU()"]
     assert tp.Tensor.__module__ == "tensorpy"
+
+
+def test_functions_are_of_torch() -> None:
+    """Each public function pickles by the home that it names, and what plain tensorpy says stays."""
+    program = """
+import importlib, pickle, types, torch
+import torch._C._nn
+from tensorpy._as_torch import names
+gelu = torch._C._nn.gelu
+print([f.__module__ for f in (torch.abs, torch.fft.fft, gelu, torch.einsum, torch.nn.functional.cross_entropy)])
+print(torch.typename(torch.abs), [f.__module__ for f in (torch.is_storage, torch.nn.init.uniform_, torch.pca_lowrank)])
+print(torch.Tensor.real.__qualname__, torch.Tensor.is_leaf.__qualname__, torch.Tensor.add.__qualname__)
+kinds = (types.FunctionType, types.BuiltinFunctionType, type(torch.einsum))
+seen = set()
+homes = "torch", "torch.nn.functional", "torch.nn.init", "torch.fft", "torch.linalg", "torch.special", "torch.func"
+for home in homes:
+    for name in sorted(names.modules()[home]):
+        f = getattr(importlib.import_module(home), name, None)
+        if isinstance(f, kinds):
+            assert f.__module__.startswith("torch") and pickle.loads(pickle.dumps(f)) is f, (home, name)
+            seen.add(f)
+print(len(seen) > 900)
+"""
+    first, second, third, fourth = output(program).splitlines()
+    assert first == "['torch', 'torch._C._fft', 'torch._C._nn', 'torch.functional', 'torch.nn.functional']"
+    assert second == "torch.abs ['torch', 'torch.nn.init', 'torch._lowrank']"
+    assert third == "TensorBase.real TensorBase.is_leaf TensorBase.add" and fourth == "True"
+    plain = [f.__module__ for f in (tp.abs, tp.fft.fft, tp.einsum, tp.nn.functional.cross_entropy)]
+    assert plain == ["tensorpy._C", "tensorpy._C._fft", "tensorpy.functional", "tensorpy.nn._loss"]
 
 
 def test_hints_of_classes_are_found() -> None:

@@ -67,3 +67,46 @@ def test_what_is_no_schema(text: str) -> None:
 )
 def test_whether_older_calls_fit(new: str, old: str, fits: bool) -> None:
     assert parse_schema(new).is_backward_compatible_with(parse_schema(old)) is fits
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("f(Tensor x, int n=1) -> Tensor", None),
+        ("f(Tensor x) -> Tensor", None),
+        ("f(Tensor x, int n=1, bool? b=None) -> Tensor", None),
+        ("g(Tensor x, int n=1) -> Tensor", ""),
+        ("f(Tensor x, int n=1) -> (Tensor, Tensor)", ""),
+        ("f(Tensor x, int m=1) -> Tensor", "'m' is not forward compatible with the older version of the schema"),
+        ("f(Tensor x, int n=2) -> Tensor", "'n' is not forward compatible with the older version of the schema"),
+        ("f(Tensor x, int? n=1) -> Tensor", "'n' is not forward compatible with the older version of the schema"),
+        ("f(Tensor x, int n=1, int[2] k=1) -> Tensor", "'k' of type int[] has a container type as its default value."),
+        ("f(Tensor x, int n=1, *, int k) -> Tensor", "'k' of type int did not provide a default value."),
+        ("f(Tensor x, int n=1, *, Tensor(a!) out) -> Tensor", "should have the same number of out arguments"),
+    ],
+)
+def test_what_an_older_schema_reads(text: str, reason: str | None) -> None:
+    reads, why = parse_schema(text).check_forward_compatible_with(parse_schema("f(Tensor x, int n=1) -> Tensor"))
+    assert reads is (reason is None) and why.endswith(reason or "") and bool(why) is bool(reason)
+
+
+def test_outs_may_be_added_and_results_keep_their_names() -> None:
+    old = parse_schema("f(Tensor x, *, Tensor(a!) out) -> Tensor(a!)")
+    assert parse_schema("f(Tensor x, *, Tensor(a!) out, Tensor(b!) b) -> Tensor(a!)").is_backward_compatible_with(old)
+    assert not old.is_backward_compatible_with(parse_schema("f(Tensor x, *, Tensor(a!) out, Tensor(b!) b) -> Tensor"))
+    assert not parse_schema("g(Tensor x) -> Tensor y").is_backward_compatible_with(
+        parse_schema("g(Tensor x) -> Tensor")
+    )
+    assert not parse_schema("g(Tensor x, ...) -> int").is_backward_compatible_with(parse_schema("g(Tensor x) -> int"))
+    with pytest.raises(RuntimeError, match=r"schemas with vararg \(\.\.\.\) can't have default value args"):
+        parse_schema("g(Tensor x, int n=1, ...) -> Tensor")
+
+
+def test_types_are_written_as_in_schemas() -> None:
+    arguments = parse_schema("f(int[2]? a, Scalar b, ScalarType? c, SymInt[3] d) -> Tensor").arguments
+    assert [str(a.type) for a in arguments] == [
+        "Optional[List[int]]", "number", "Optional[int]", "List[int]",
+    ]  # fmt: skip
+    assert [a.type.str() for a in arguments] == ["int[]?", "Scalar", "int?", "int[]"]
+    assert [a.real_type.str() for a in arguments] == ["int[]?", "Scalar", "ScalarType?", "SymInt[]"]
+    assert [a.N for a in arguments] == [2, None, None, 3]

@@ -12,6 +12,7 @@ import re
 import sys
 import threading
 import types
+import unittest
 from collections.abc import Callable
 from typing import Any
 
@@ -799,3 +800,33 @@ def test_distributions_check_no_arguments_in_graphs() -> None:
     asks = lambda x: tp.distributions.Normal(x, x.exp(), validate_args=True).mean + 1  # noqa: E731
     assert graphs_of(asks, (x,)).frame_count == 0
     assert tp.distributions.Distribution._validate_args is True
+
+
+def test_the_standard_test_compares_results_and_counts() -> None:
+    case = unittest.TestCase()
+    check = tp._dynamo.testing.standard_test
+    check(case, lambda a, b: (a + b).sin(), 2, expected_ops=2)
+    check(case, lambda a: a + 1, 1)
+    for fn, words in (
+        (lambda a: a.sin() + 1, {"expected_ops": 1}),
+        (lambda a: a.sin(), {"expected_frame_count": 2}),
+    ):
+        with pytest.raises(AssertionError):
+            check(case, fn, 1, **words)
+
+
+def test_what_no_graph_has_ends_one() -> None:
+    unsupported = tp._dynamo.eval_frame.unsupported
+    assert unsupported(1, 2) == 2
+    counter = graphs_of(lambda x: unsupported(x, x + 1) * 2, (tp.ones(2),))
+    assert counter.frame_count == 2
+    with pytest.raises(exc.Unsupported, match="unsupported"):
+        tp.compile(lambda x: unsupported(x, x), fullgraph=True, backend="eager")(tp.ones(2))
+
+
+def test_code_of_graphs_is_compared_without_comments() -> None:
+    normalize = tp._dynamo.testing.normalize_gm
+    assert normalize("x = 1  # a\n\n\n \ny = 2\n  # file\nz\n\n") == "x = 1  # a\n\ny = 2\nz\n"
+    since, before = tp._dynamo.testing.skipIfNotPy311, tp._dynamo.testing.skipIfPy312
+    for mark, runs in ((since, sys.version_info >= (3, 11)), (before, sys.version_info < (3, 12))):
+        assert hasattr(mark(lambda: None), "__unittest_skip__") is not runs

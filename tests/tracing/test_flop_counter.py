@@ -83,3 +83,18 @@ def test_formulas_of_others() -> None:
     assert mode.get_total_flops() == 12
     with pytest.raises(RuntimeError, match="duplicate"):
         flop_counter.register_flop_formula(tp.ops.aten.mm)(lambda *args, **kwargs: 0)
+
+
+def test_formulas_of_values_and_what_has_none() -> None:
+    def of_values(*args: object, out_val: tp.Tensor) -> int:
+        return out_val.numel()
+
+    vars(of_values)["_get_raw"] = True
+    with flop_counter.FlopCounterMode(display=False, custom_mapping={tp.ops.aten.sin: of_values}) as mode:
+        tp.ones(3, 4).sin()
+    assert mode.get_total_flops() == 12
+    with pytest.raises(ValueError, match="expected each target to be OpOverloadPacket"):
+        flop_counter.register_flop_formula(tp.ops.aten.cos.default)(of_values)
+    with pytest.warns(UserWarning, match="not needed"):
+        flop_counter.FlopCounterMode(tp.nn.Linear(2, 2))
+    assert tp.ops.aten.sin.op.__module__ == tp.ops.aten.sin.__module__

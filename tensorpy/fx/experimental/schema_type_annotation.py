@@ -7,7 +7,8 @@ from typing import Any
 
 from tensorpy._C import Tensor
 from tensorpy.fx.interpreter import Transformer
-from tensorpy.fx.operator_schemas import get_signature_for_torch_op
+from tensorpy.fx.operator_schemas import get_signature_for_torch_op, is_of_c
+from tensorpy.nn import functional
 
 __all__ = ["AnnotateTypesWithSchema"]
 
@@ -35,7 +36,8 @@ class AnnotateTypesWithSchema(Transformer):
         made = super().call_function(target, args, kwargs)
         if not self.annotate_functionals:
             return made
-        if target.__module__ == "tensorpy.nn.functional" and (hint := inspect.signature(target).return_annotation):
+        is_written_here = getattr(functional, target.__name__, None) is target and not is_of_c(target)
+        if is_written_here and (hint := inspect.signature(target).return_annotation):
             return self._typed(made, Tensor if hint == "Tensor" else hint)
         kinds = {s.return_annotation for s in get_signature_for_torch_op(target) or ()}
         return self._typed(made, kinds.pop()) if len(kinds) == 1 else made

@@ -6,7 +6,7 @@ import functools
 from collections.abc import Callable, Iterator
 from typing import Any, ClassVar
 
-from tensorpy.utils.data.dataset import Dataset, IterableDataset
+from tensorpy.utils.data.dataset import Dataset, IterableDataset, T_co
 
 __all__ = ["DFIterDataPipe", "DataChunk", "IterDataPipe", "MapDataPipe", "functional_datapipe"]
 
@@ -37,7 +37,7 @@ class _Functional:
         return type(self).__qualname__
 
 
-class IterDataPipe(_Functional, IterableDataset[Any]):
+class IterDataPipe(_Functional, IterableDataset[T_co]):
     """A pipe of samples one after the other: a subclass has `__iter__`.
 
     Example:
@@ -51,7 +51,7 @@ class IterDataPipe(_Functional, IterableDataset[Any]):
         """Goes back to the beginning, where a pipe keeps where it is: iterating begins there anyway."""
 
 
-class DFIterDataPipe(IterDataPipe):
+class DFIterDataPipe(IterDataPipe[Any]):
     """A pipe of frames of columns.
 
     Example:
@@ -60,7 +60,7 @@ class DFIterDataPipe(IterDataPipe):
     """
 
 
-class MapDataPipe(_Functional, Dataset[Any]):
+class MapDataPipe(_Functional, Dataset[T_co]):
     """A pipe of samples by index: a subclass has `__getitem__` and mostly `__len__`.
 
     Example:

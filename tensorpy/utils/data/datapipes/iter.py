@@ -36,7 +36,7 @@ __all__ = [
 ]
 
 
-class IterableWrapper(IterDataPipe):
+class IterableWrapper(IterDataPipe[Any]):
     """The samples of an iterable, which is copied first unless deepcopy is False."""
 
     deepcopy: bool
@@ -52,7 +52,7 @@ class IterableWrapper(IterDataPipe):
         return len(self.iterable)
 
 
-class _Of(IterDataPipe):
+class _Of(IterDataPipe[Any]):
     """A pipe made of one other, as long as it is."""
 
     def __init__(self, datapipe: Any) -> None:
@@ -113,7 +113,7 @@ class Collator(Mapper):
 
 
 @functional_datapipe("filter")
-class Filter(IterDataPipe):
+class Filter(IterDataPipe[Any]):
     """The samples that filter_fn is true of."""
 
     def __init__(self, datapipe: Any, filter_fn: Callable[..., Any], input_col: Any = None) -> None:
@@ -123,8 +123,15 @@ class Filter(IterDataPipe):
         return (sample for sample in self.datapipe if self.filter_fn(*_picked(sample, self.input_col)))
 
 
+def _known_length(pipe: Any, source: Any) -> int:
+    """The length of what a pipe is made of; TypeError where that has none."""
+    if not hasattr(source, "__len__"):
+        raise TypeError(f"{type(pipe).__name__} instance doesn't have valid length")
+    return len(source)
+
+
 @functional_datapipe("batch")
-class Batcher(IterDataPipe):
+class Batcher(IterDataPipe[Any]):
     """batch_size samples at once, as `wrapper_class`; the last ones may be fewer, or are dropped."""
 
     def __init__(self, datapipe: Any, batch_size: int, drop_last: bool = False, wrapper_class: Any = DataChunk) -> None:
@@ -140,7 +147,7 @@ class Batcher(IterDataPipe):
                 yield self.wrapper_class(batch)
 
     def __len__(self) -> int:
-        whole, rest = divmod(len(self.datapipe), self.batch_size)
+        whole, rest = divmod(_known_length(self, self.datapipe), self.batch_size)
         return whole + (rest > 0 and not self.drop_last)
 
 
@@ -156,7 +163,7 @@ def _flat(sample: Any, level: int) -> Iterator[Any]:
 
 
 @functional_datapipe("unbatch")
-class UnBatcher(IterDataPipe):
+class UnBatcher(IterDataPipe[Any]):
     """The samples of batches, unbatch_level lists down; -1: all the way."""
 
     def __init__(self, datapipe: Any, unbatch_level: int = 1) -> None:
@@ -255,19 +262,28 @@ class ShardingFilter(_Of):
         return (len(self.datapipe) - mine + of - 1) // of
 
 
-class _OfMany(IterDataPipe):
+class _OfMany(IterDataPipe[Any]):
     def __init__(self, *datapipes: Any) -> None:
         if not datapipes:
             raise ValueError(f"Expected at least one DataPipe, but got nothing: {type(self).__name__}")
         self.datapipes = datapipes
 
+    def _check(self, words: str) -> None:
+        """TypeError, of words, where one is no pipe that is iterated."""
+        if not all(isinstance(pipe, IterDataPipe) for pipe in self.datapipes):
+            raise TypeError(words)
+
     def _lengths(self) -> list[int]:
-        return [len(pipe) for pipe in self.datapipes]
+        return [_known_length(self, pipe) for pipe in self.datapipes]
 
 
 @functional_datapipe("concat")
 class Concater(_OfMany):
     """All samples of one pipe, then of the next."""
+
+    def __init__(self, *datapipes: Any) -> None:
+        super().__init__(*datapipes)
+        self._check("Expected all inputs to be `IterDataPipe`")
 
     def __iter__(self) -> Iterator[Any]:
         return itertools.chain.from_iterable(self.datapipes)
@@ -279,6 +295,10 @@ class Concater(_OfMany):
 @functional_datapipe("zip")
 class Zipper(_OfMany):
     """Tuples of a sample of each pipe, to the end of the shortest."""
+
+    def __init__(self, *datapipes: Any) -> None:
+        super().__init__(*datapipes)
+        self._check("All inputs are required to be `IterDataPipe` for `ZipIterDataPipe`.")
 
     def __iter__(self) -> Iterator[Any]:
         return zip(*self.datapipes, strict=False)
@@ -309,12 +329,12 @@ def _length_of(pipe: Any) -> int:
 
 
 @functional_datapipe("list_files")
-class FileLister(IterDataPipe):
+class FileLister(IterDataPipe[Any]):
     """The paths of the files in one folder or several, below them with `recursive`, whose names fit one of `masks`."""
 
     def __init__(
         self,
-        root: str | Sequence[str] | IterDataPipe = ".",
+        root: str | Sequence[str] | IterDataPipe[Any] = ".",
         masks: str | list[str] = "",
         *,
         recursive: bool = False,
@@ -356,7 +376,7 @@ def _warn_of_folder(error: OSError) -> None:
 
 
 @functional_datapipe("open_files")
-class FileOpener(IterDataPipe):
+class FileOpener(IterDataPipe[Any]):
     """(path, open file) of each path."""
 
     def __init__(self, datapipe: Iterable[str], mode: str = "r", encoding: str | None = None, length: int = -1) -> None:
@@ -378,7 +398,7 @@ class FileOpener(IterDataPipe):
 
 
 @functional_datapipe("read_from_stream")
-class StreamReader(IterDataPipe):
+class StreamReader(IterDataPipe[Any]):
     """(label, bytes) of each open file, in pieces of `chunk`; None: in one."""
 
     def __init__(self, datapipe: Any, chunk: int | None = None) -> None:

@@ -13,7 +13,7 @@ from tensorpy.utils.data.datapipes.datapipe import DataChunk, MapDataPipe, funct
 __all__ = ["Batcher", "Concater", "Mapper", "SequenceWrapper", "Zipper"]
 
 
-class SequenceWrapper(MapDataPipe):
+class SequenceWrapper(MapDataPipe[Any]):
     """The samples of a sequence or a mapping, which is copied first unless deepcopy is False."""
 
     sequence: Any
@@ -29,7 +29,7 @@ class SequenceWrapper(MapDataPipe):
 
 
 @functional_datapipe("map")
-class Mapper(MapDataPipe):
+class Mapper(MapDataPipe[Any]):
     """fn of each sample."""
 
     def __init__(self, datapipe: Any, fn: Callable[[Any], Any]) -> None:
@@ -43,7 +43,7 @@ class Mapper(MapDataPipe):
 
 
 @functional_datapipe("batch")
-class Batcher(MapDataPipe):
+class Batcher(MapDataPipe[Any]):
     """batch_size samples at once, as `wrapper_class`; the last ones may be fewer, or are dropped."""
 
     def __init__(self, datapipe: Any, batch_size: int, drop_last: bool = False, wrapper_class: Any = DataChunk) -> None:
@@ -65,7 +65,7 @@ class Batcher(MapDataPipe):
 
 
 @functional_datapipe("concat")
-class Concater(MapDataPipe):
+class Concater(MapDataPipe[Any]):
     """The samples of one pipe, then of the next."""
 
     def __init__(self, *datapipes: Any) -> None:
@@ -85,7 +85,7 @@ class Concater(MapDataPipe):
 
 
 @functional_datapipe("zip")
-class Zipper(MapDataPipe):
+class Zipper(MapDataPipe[Any]):
     """Tuples of a sample of each pipe."""
 
     def __init__(self, *datapipes: Any) -> None:

@@ -17,6 +17,7 @@ import tensorpy
 from tensorpy import _C, _utils, backends, dispatch
 from tensorpy._as_torch import finder
 from tensorpy._library.function_schema import FunctionSchema, parse_schema
+from tensorpy._library.rules import autograd_fallback_mode, set_autograd_fallback_mode
 from tensorpy._package.absent import absent, absent_class
 from tensorpy.func.functionalize import (
     disable,
@@ -469,6 +470,9 @@ _NAMES = {
     "FunctionSchema": FunctionSchema,
     "_VariableFunctions": _VariableFunctionsClass(),
     "_is_tracing": _no,
+    "_nnpack_available": _no,
+    "_get_autograd_fallback_mode": autograd_fallback_mode,
+    "_set_autograd_fallback_mode": set_autograd_fallback_mode,
     "_set_fwd_grad_enabled": _C._forward_enable,
     "_is_fwd_grad_enabled": _C._forward_enabled,
     "_storage_address": lambda tensor: tensor.untyped_storage()._cdata,
@@ -516,7 +520,8 @@ def install() -> None:
     for name in _CLASSES:
         if name not in vars(tensorpy):
             setattr(tensorpy, name, absent_class("torch", name))
-    setattr(tensorpy, "_assert_async", _assert_async)  # noqa: B010
+    for name, value in (("_assert_async", _assert_async), ("_nnpack_available", _no)):
+        setattr(tensorpy, name, value)
     for name, value in _FUNCTIONAL.items():
         setattr(tensorpy, name, value)
     for whole, (owner, listed) in _ELSEWHERE.items():

@@ -320,8 +320,17 @@ class AbsentDtype:
 _DTYPES = (
     "float4_e2m1fn_x2 uint1 uint2 uint3 uint4 uint5 uint6 uint7 int1 int2 int3 "
     "int4 int5 int6 int7 bits8 bits16 bits1x8 bits2x4 bits4x2 sparse_coo sparse_csr sparse_csc sparse_bsr sparse_bsc "
-    "jagged"
+    "jagged _mkldnn"
 ).split()
+
+
+_ConvBackend = IntEnum(
+    "_ConvBackend",
+    "CudaDepthwise2d CudaDepthwise3d Cudnn CudnnTranspose Empty Miopen MiopenDepthwise MiopenTranspose Mkldnn "
+    "MkldnnTranspose MkldnnEmpty NnpackSpatial Overrideable Slow2d Slow3d SlowDilated2d SlowDilated3d SlowTranspose2d "
+    "SlowTranspose3d Winograd3x3Depthwise Xnnpack2d Mps MpsTranspose",
+    start=0,
+)  # the libraries that compute PyTorch's convolutions, which tables of its tests name
 
 
 class _TorchFunctionState(IntEnum):
@@ -443,6 +452,7 @@ _NAMES = {
     "_jit_set_texpr_fuser_enabled": _nothing,
     "_jit_set_nvfuser_enabled": _no,
     "_jit_set_nvfuser_guard_mode": _no,
+    "_ConvBackend": _ConvBackend,
     "_TorchFunctionState": _TorchFunctionState,
     "_get_torch_function_state": _get_torch_function_state,
     "_set_torch_function_state": _set_torch_function_state,

@@ -14,11 +14,12 @@ from types import ModuleType
 from typing import Any
 
 import tensorpy
-from tensorpy import _C, _utils, backends, dispatch
+from tensorpy import _C, _utils, autograd, backends, dispatch
 from tensorpy._as_torch import finder
 from tensorpy._library.function_schema import FunctionSchema, parse_schema
 from tensorpy._library.rules import autograd_fallback_mode, set_autograd_fallback_mode
 from tensorpy._package.absent import absent, absent_class
+from tensorpy.autograd import graph
 from tensorpy.func.functionalize import (
     disable,
     enable,
@@ -232,8 +233,7 @@ def _distributed(name: str) -> Any:
 
 def _of_autograd(name: str) -> Any:
     """What torch.autograd has in C++."""
-    from tensorpy import autograd, profiler
-    from tensorpy.autograd import graph
+    from tensorpy import profiler
 
     if name == "_saved_tensors_hooks_is_enabled":
         return lambda: graph._refused.why is None
@@ -530,8 +530,8 @@ def install() -> None:
     for name in _CLASSES:
         if name not in vars(tensorpy):
             setattr(tensorpy, name, absent_class("torch", name))
-    for name, value in (("_assert_async", _assert_async), ("_nnpack_available", _no)):
-        setattr(tensorpy, name, value)
+    setattr(tensorpy, "_assert_async", _assert_async)  # noqa: B010
+    setattr(tensorpy, "_nnpack_available", _no)  # noqa: B010
     for name, value in _FUNCTIONAL.items():
         setattr(tensorpy, name, value)
     for whole, (owner, listed) in _ELSEWHERE.items():

@@ -54,14 +54,17 @@ def batched_problem(
         at = [k for k, grad in enumerate(alone[0]) if grad is not None]
         some = [wanted[k] for k in at]
         try:
-            together = vmap(lambda seed, o=output, some=some: tuple(_gradients((o,), (seed,), some)))(_C.stack(seeds))
+            together: Any = vmap(lambda seed, o=output, some=some: tuple(_gradients((o,), (seed,), some)))(
+                _C.stack(seeds)
+            )
         except RuntimeError as e:
             return f"While computing batched gradients, got: {e}\n\n{failed}"
         for k, found in zip(at, together, strict=True):
             for row, grads in enumerate(alone):
-                if not _C.allclose(found[row], grads[k], atol=atol, equal_nan=True):
+                one = grads[k]
+                if one is not None and not _C.allclose(found[row], one, atol=atol, equal_nan=True):
                     return (
-                        f"For output {i} and input {k}: {found[row].tolist()} under vmap, {grads[k].tolist()} alone\n\n"
+                        f"For output {i} and input {k}: {found[row].tolist()} under vmap, {one.tolist()} alone\n\n"
                         f"{failed}"
                     )
     return None

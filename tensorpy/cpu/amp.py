@@ -23,7 +23,7 @@ class autocast(amp.autocast):
         )
         super().__init__("cpu", dtype, enabled, cache_enabled)
 
-    def clone(self) -> autocast:
+    def clone(self) -> amp.autocast:
         return amp.autocast("cpu", self.dtype, self.enabled, self.cache_enabled)
 
 

@@ -53,10 +53,12 @@ def batched_problem(
         alone = [_gradients((output,), (seed,), wanted) for seed in seeds]
         at = [k for k, grad in enumerate(alone[0]) if grad is not None]
         some = [wanted[k] for k in at]
+
+        def of_seed(seed: Tensor, output: Tensor = output, some: list[Tensor] = some) -> tuple[Tensor | None, ...]:
+            return tuple(_gradients((output,), (seed,), some))
+
         try:
-            together: Any = vmap(lambda seed, o=output, some=some: tuple(_gradients((o,), (seed,), some)))(
-                _C.stack(seeds)
-            )
+            together: Any = vmap(of_seed)(_C.stack(seeds))
         except RuntimeError as e:
             return f"While computing batched gradients, got: {e}\n\n{failed}"
         for k, found in zip(at, together, strict=True):

@@ -252,7 +252,7 @@ typedef struct {
 /* For the base's gradient: of the layer that answers for it, where one does. */
 static tp_tensor *new_for_base(tp_tensor *grad, const tp_region *r) {
     tp_dtype dtype = r->complex_base ? tp_to_real_dtype((tp_dtype)grad->dtype) : (tp_dtype)grad->dtype;
-    if (tp_unlikely(grad->keys & TP_ANSWERED))
+    if (tp_unlikely(grad->keys & (TP_ANSWERED | TP_BIT(Batched))))
         return tp_op_new_empty_strided(grad, r->base_sizes, r->base_strides, dtype, TP_NO_LAYOUT, TP_NO_DEVICE, -1);
     return tp_new_empty_strided(r->base_sizes, r->base_strides, dtype, grad->device);
 }

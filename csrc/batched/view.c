@@ -1,4 +1,4 @@
-/* view.c: as_strided of a batched tensor: each sample is read where it lies. */
+/* view.c: views of batched tensors and memory by strides: each sample lies and is read as it would alone. */
 #include "NativeFunctions.h"
 #include "batched/batched.h"
 
@@ -20,6 +20,27 @@ tp_tensor *as_strided_batched(tp_tensor *self, tp_ints size, tp_ints stride, tp_
     return tp_batch_wrap_steal(
         tp_as_strided(inner, (tp_ints){sizes, size.size + 1}, (tp_ints){strides, size.size + 1}, storage_offset),
         s.number);
+}
+
+/* new_empty_strided(Tensor self, SymInt[] size, SymInt[] stride, *, ScalarType? dtype=None, Layout? layout=None,
+ * Device? device=None, bool? pin_memory=None) -> Tensor: samples behind each other, each with these strides */
+tp_tensor *new_empty_strided_batched(tp_tensor *self, tp_ints size, tp_ints stride, tp_dtype dtype, tp_layout layout,
+                                     tp_device device, tp_opt_bool pin_memory) {
+    tp_autobatch s;
+    int64_t sizes[TP_MAX_DIMS + 1], strides[TP_MAX_DIMS + 1], low, high;
+    if (tp_batch_enter(&s, (tp_tensors){&self, 1}) < 0) return NULL;
+    if (size.size != stride.size || size.size >= TP_MAX_DIMS)
+        return tp_fail_null(TP_RuntimeError, "new_empty_strided: %lld sizes and %lld strides", (long long)size.size,
+                            (long long)stride.size);
+    if (tp_strided_extent(size, stride, &low, &high) < 0) return NULL;
+    sizes[0] = s.size;
+    strides[0] = high + 1;
+    memcpy(sizes + 1, size.data, sizeof(int64_t) * (size_t)size.size);
+    memcpy(strides + 1, stride.data, sizeof(int64_t) * (size_t)size.size);
+    return tp_batch_wrap_steal(tp_op_new_empty_strided(tp_batch_inner_borrow(self), (tp_ints){sizes, size.size + 1},
+                                                       (tp_ints){strides, size.size + 1}, dtype, layout, device,
+                                                       pin_memory),
+                               s.number);
 }
 
 /* squeeze(Tensor(a) self) -> Tensor(a) */

@@ -172,16 +172,15 @@ static int foreign_type_of_name(const char *name, size_t length) {
     return -1;
 }
 
-static bool is_name(const char *name) {
-    size_t length = strlen(name);
+static bool is_name(const char *name, size_t length) {
     if (length == 0 || length > MAX_NAME || isdigit((unsigned char)name[0])) return false;
-    for (const char *c = name; *c; c++)
-        if (!isalnum((unsigned char)*c) && *c != '_') return false;
+    for (size_t i = 0; i < length; i++)
+        if (!isalnum((unsigned char)name[i]) && name[i] != '_') return false;
     return true;
 }
 
 int tp_check_device_name(const char *name) {
-    if (!is_name(name))
+    if (!is_name(name, strlen(name)))
         return tp_fail(TP_RuntimeError,
                        "invalid backend name '%s': 1 to %d letters, digits and underscores, no digit first", name,
                        MAX_NAME);
@@ -211,7 +210,11 @@ static char installed[256]; /* under the host lock */
 
 void tp_set_installed_devices(const char *names) { snprintf(installed, sizeof installed, "%s", names); }
 
-static int fail_unknown_type(const char *text) {
+static int fail_device(const char *text) { return tp_fail(TP_RuntimeError, "Invalid device string: '%s'", text); }
+
+/* The first n characters name no type. */
+static int fail_unknown_type(const char *text, size_t n) {
+    if (!is_name(text, n)) return fail_device(text);
     tp_autotext names = {0};
     for (int type = 0; type < TP_NUM_DEVICES; type++)
         if (registered[type]) tp_text_add(&names, "%s%s", type ? ", " : "", tp_device_type_name((tp_device_type)type));
@@ -239,17 +242,18 @@ static int find_type(const char *text, size_t n) {
     if (type < 0) type = foreign_type_of_name(text, n);
     if (type >= 0 || !tp_find_device_type || n > MAX_NAME) return type;
     snprintf(name, sizeof name, "%.*s", (int)n, text);
-    int found = is_name(name) ? tp_find_device_type(name) : 0;
+    int found = is_name(name, n) ? tp_find_device_type(name) : 0;
     return found > 0 ? type_of_name(text, n) : found < 0 ? -2 : -1;
 }
 
 int tp_device_parse(const char *text, tp_device *out) {
     if (!*text) return tp_fail(TP_RuntimeError, "Device string must not be empty");
     const char *colon = strchr(text, ':');
-    int type = find_type(text, colon ? (size_t)(colon - text) : strlen(text));
-    if (type < 0) return type == -1 ? fail_unknown_type(text) : -1;
+    size_t n = colon ? (size_t)(colon - text) : strlen(text);
+    int type = find_type(text, n);
+    if (type < 0) return type == -1 ? fail_unknown_type(text, n) : -1;
     int index = colon ? parse_index(colon + 1) : -1;
-    if (colon && index < 0) return tp_fail(TP_RuntimeError, "Invalid device string: '%s'", text);
+    if (colon && index < 0) return fail_device(text);
     *out = (tp_device){(int8_t)type, (int8_t)index};
     return 0;
 }

@@ -48,7 +48,7 @@ static PyObject *dtype_to_real(PyObject *o, PyObject *unused) {
 static PyObject *dtype_to_complex(PyObject *o, PyObject *unused) {
     (void)unused;
     tp_dtype d = ((tp_py_dtype *)o)->dtype;
-    if (tp_is_float8_dtype(d))
+    if (tp_is_float8_dtype(d) || !(tp_is_floating_dtype(d) || tp_is_complex_dtype(d)))
         return PyErr_Format(PyExc_RuntimeError, "Unknown Complex ScalarType for %s", tp_scalar_type_name(d));
     return tp_py_dtype_object(tp_to_complex_dtype(d));
 }

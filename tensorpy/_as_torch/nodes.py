@@ -9,6 +9,7 @@ from typing import Any
 
 from tensorpy._C import Tensor
 from tensorpy.autograd import Function
+from tensorpy.autograd.gradcheck_backward import _Undefined
 
 
 class _Fails(Function):
@@ -20,16 +21,6 @@ class _Fails(Function):
     @staticmethod
     def backward(ctx: Any, *grads: Any) -> Any:
         raise RuntimeError(ctx.message)
-
-
-class _Undefined(Function):
-    @staticmethod
-    def forward(ctx: Any, *inputs: Tensor) -> tuple[Tensor, ...]:
-        return inputs
-
-    @staticmethod
-    def backward(ctx: Any, *grads: Any) -> Any:
-        return (None,) * len(grads)
 
 
 def _one_or_all(outputs: tuple[Tensor, ...]) -> Any:

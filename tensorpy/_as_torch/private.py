@@ -17,6 +17,7 @@ import tensorpy
 from tensorpy import _C, _utils, autograd, backends, dispatch
 from tensorpy._as_torch import finder, names
 from tensorpy._library.function_schema import FunctionSchema, parse_schema
+from tensorpy._library.rules import autograd_fallback_mode, set_autograd_fallback_mode
 from tensorpy._package.absent import absent, absent_class
 from tensorpy.autograd import graph
 from tensorpy.func.functionalize import (
@@ -325,8 +326,17 @@ class AbsentDtype:
 _DTYPES = (
     "float4_e2m1fn_x2 uint1 uint2 uint3 uint4 uint5 uint6 uint7 int1 int2 int3 "
     "int4 int5 int6 int7 bits8 bits16 bits1x8 bits2x4 bits4x2 sparse_coo sparse_csr sparse_csc sparse_bsr sparse_bsc "
-    "jagged"
+    "jagged _mkldnn"
 ).split()
+
+
+_ConvBackend = IntEnum(
+    "_ConvBackend",
+    "CudaDepthwise2d CudaDepthwise3d Cudnn CudnnTranspose Empty Miopen MiopenDepthwise MiopenTranspose Mkldnn "
+    "MkldnnTranspose MkldnnEmpty NnpackSpatial Overrideable Slow2d Slow3d SlowDilated2d SlowDilated3d SlowTranspose2d "
+    "SlowTranspose3d Winograd3x3Depthwise Xnnpack2d Mps MpsTranspose",
+    start=0,
+)  # the libraries that compute PyTorch's convolutions, which tables of its tests name
 
 
 class _TorchFunctionState(IntEnum):
@@ -451,6 +461,7 @@ _NAMES = {
     "_jit_set_texpr_fuser_enabled": _nothing,
     "_jit_set_nvfuser_enabled": _no,
     "_jit_set_nvfuser_guard_mode": _no,
+    "_ConvBackend": _ConvBackend,
     "_TorchFunctionState": _TorchFunctionState,
     "_get_torch_function_state": _get_torch_function_state,
     "_set_torch_function_state": _set_torch_function_state,
@@ -478,6 +489,9 @@ _NAMES = {
     "FunctionSchema": FunctionSchema,
     "_VariableFunctions": _VariableFunctionsClass(),
     "_is_tracing": _no,
+    "_nnpack_available": _no,
+    "_get_autograd_fallback_mode": autograd_fallback_mode,
+    "_set_autograd_fallback_mode": set_autograd_fallback_mode,
     "_set_fwd_grad_enabled": _C._forward_enable,
     "_is_fwd_grad_enabled": _C._forward_enabled,
     "_storage_id": lambda tensor: tensor.untyped_storage()._cdata,
@@ -493,6 +507,7 @@ _NAMES = {
 }
 
 _PLAIN = {
+    "_nnpack_available": _no,
     "_enable_functionalization": enable,
     "_disable_functionalization": disable,
     "_to_functional_tensor": to_functional_tensor,

@@ -94,6 +94,15 @@ class Library:
     def __repr__(self) -> str:
         return f"Library(kind={self.kind}, ns={self.ns}, dispatch_key={self.dispatch_key})"
 
+    @property
+    def m(self) -> Library:
+        """What PyTorch's libraries hold in C: this library, which `del library.m` destroys."""
+        return self
+
+    @m.deleter
+    def m(self) -> None:
+        self._destroy()
+
     def define(self, schema: str, alias_analysis: str = "", *, tags: str | Iterable[str] = ()) -> str:
         """Declares an operator, "scale(Tensor x, float by=2.0) -> Tensor"; gives its name.
 

@@ -111,6 +111,20 @@ def autograd_kernel(op: Any, backward: Callable[..., Any], setup_context: Callab
 
 # ---- operators without a gradient of their own ----
 
+_fallback = "warn"
+
+
+def autograd_fallback_mode() -> str:
+    """What becomes of a gradient that runs through an operator without one: "nothing", or "warn" for a warning."""
+    return _fallback
+
+
+def set_autograd_fallback_mode(mode: str) -> None:
+    global _fallback
+    if mode not in ("nothing", "warn"):
+        raise RuntimeError(f"the autograd fallback mode is 'nothing' or 'warn', not {mode!r}")
+    _fallback = mode
+
 
 class _Ends(Function):
     """What a kernel made out of autograd's sight: its gradient is nothing, and a warning."""
@@ -128,7 +142,7 @@ class _Ends(Function):
 
 def _warn_of_backward(name: str, _: Any = None) -> None:
     warnings.warn(
-        f"{name}: backward runs through an operator without a registered gradient, along what its kernel calls; what "
+        f"{name}: an autograd kernel was not registered, and backward runs along what its kernel calls; what "
         f'the kernel does by other means has none. Give it one by library.register_autograd("{name}", backward), or '
         'register it as "CompositeImplicitAutograd" if it is made of differentiable operators',
         stacklevel=2,
@@ -143,6 +157,8 @@ def recording_kernel(op: Any) -> Callable[..., Any]:
 
     def kernel(keyset: int, *args: Any, **kwargs: Any) -> Any:
         result = op.redispatch(keyset & _BELOW_AUTOGRAD, *args, **kwargs)
+        if _fallback == "nothing":
+            return result
         inputs = [t for t in _flatten([*args, *kwargs.values()])[0] if isinstance(t, Tensor)]
         each = list(result) if isinstance(result, tuple) and len(writes) > 1 else [result]
         made, lengths = _flatten(each)

@@ -57,6 +57,12 @@ _ALONG = ("The gradients are independent of what output {k} is weighted by.", _S
 _HESSIAN = (_SECOND[1], "The hessian of the user-provided function is independent of input {k}.")
 
 
+def _construct_standard_basis_for(tensors: tuple[Tensor, ...], tensor_numels: tuple[int, ...]) -> tuple[Tensor, ...]:
+    """The columns of an identity matrix, as many for each tensor as it has elements, of its dtype and device."""
+    parts = _C.eye(sum(tensor_numels)).split(list(tensor_numels), 1)
+    return tuple(part.to(t.device, t.dtype) for part, t in zip(parts, tensors, strict=True))
+
+
 class _Call:
     """The function and its inputs; both forms of each."""
 
@@ -109,10 +115,10 @@ class _Call:
                 raise RuntimeError(f"{words[1].format(k=k)} This is not allowed in strict mode when create_graph=True.")
         return tuple(_C.zeros_like(x) if g is None else g for g, x in zip(found, by, strict=True))
 
-    def gradient_of_number(self) -> tuple[Tensor, tuple[Tensor, ...]]:
+    def gradient_of_number(self, words: tuple[str, str] = _FIRST) -> tuple[Tensor, tuple[Tensor, ...]]:
         """The function's one number, and its gradient, which can be differentiated."""
         value = self._checked_number(*self.inputs)
-        return value, self.gradients((value,), (_C.ones_like(value),), True, _FIRST)
+        return value, self.gradients((value,), (_C.ones_like(value),), True, words)
 
     def products(self, outputs: Any, v: tuple[Tensor, ...], words: tuple[str, str]) -> tuple[Tensor, ...]:
         """The Jacobian of outputs times v: the derivative along v of the gradients by their weights, whatever these."""
@@ -332,7 +338,7 @@ def hessian(
         )
     call = _Call("hessian", func, inputs, create_graph, strict)
     if outer_jacobian_strategy == "reverse-mode":
-        rows = call.rows(call.gradient_of_number()[1], vectorize)
+        rows = call.rows(call.gradient_of_number((_FIRST[1], _FIRST[1]))[1], vectorize)
     else:
         places = tuple(range(len(call.inputs)))
         inner = jacobian_transforms.jacrev(call.one_number, argnums=places)

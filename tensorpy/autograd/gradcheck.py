@@ -15,6 +15,7 @@ from typing import Any
 from tensorpy import _C
 from tensorpy._C import Tensor
 from tensorpy._utils import unravel
+from tensorpy.autograd.gradcheck_backward import batched_problem, layout_problem, undefined_problem, zero_problem
 from tensorpy.autograd.gradcheck_sparse import over_values
 from tensorpy.autograd.jacobians import (
     _as_tuple,
@@ -29,6 +30,12 @@ from tensorpy.autograd.jacobians import (
 
 class GradcheckError(RuntimeError):
     """Gradients differ from finite differences."""
+
+
+_NOT_REPEATED = (
+    "Backward is not reentrant, i.e., running backward with same input and grad_output multiple times gives different "
+    "values. The tolerance for nondeterminism was {}."
+)
 
 
 def _differentiable(outputs: Any) -> list[Tensor]:
@@ -59,7 +66,7 @@ def _checked_inputs(inputs: Any) -> tuple[tuple[Any, ...], list[int]]:
             warnings.warn(
                 f"Input #{i} requires gradient and is not a double precision floating point or complex. This check "
                 "will likely fail: differences of numbers that are rounded so early are no derivatives.",
-                stacklevel=4,
+                stacklevel=3,
             )
     return values, chosen
 
@@ -148,12 +155,14 @@ def _compare(
     complex_input: bool,
     atol: list[float],
     rtol: float,
-) -> tuple[int, str] | None:
-    """None, or where the two differ most: the place among all outputs' elements, and words. `atol` is that of each
-    output element."""
+) -> tuple[int, bool, str] | None:
+    """None, or where the two differ most, imaginary parts of outputs first: the place among all outputs' elements, and
+    whether it is their imaginary part, and words. `atol` is that of each output element."""
     worst = None
     per = 2 if complex_input else 1
-    for row, (place, imaginary) in enumerate(places):
+    for row, (place, imaginary) in sorted(enumerate(places), key=lambda at: not at[1][1]):
+        if worst and worst[0] != imaginary:
+            break
         for direction, change in enumerate(numeric):
             moved = change[place]
             expected = moved.imag if imaginary else (moved.real if isinstance(moved, complex) else moved)
@@ -161,12 +170,16 @@ def _compare(
             got = (got.imag if direction % per else complex(got).real) if complex_input else got
             if not _close(got, expected, atol[place], rtol):
                 gap = abs(got - expected)
-                if worst is None or not gap <= worst[0]:
-                    worst = (gap, place, direction // per, got, expected)
+                if worst is None or not gap <= worst[1]:
+                    worst = (imaginary, gap, place, direction // per, got, expected)
     if worst is None:
         return None
-    _, place, element, got, expected = worst
-    return place, f"output element {place} by input element {element}: analytical {got!r}, numerical {expected!r}"
+    imaginary, _, place, element, got, expected = worst
+    return (
+        place,
+        imaginary,
+        f"output element {place} by input element {element}: analytical {got!r}, numerical {expected!r}",
+    )
 
 
 def _direction(t: Tensor, number: int) -> Tensor:
@@ -268,22 +281,29 @@ def gradcheck(
 
     Returns: True; False where they differ and raise_exception is False.
 
-    Raises: GradcheckError, a RuntimeError, where they differ; ValueError where nothing is to be checked.
+    Raises: GradcheckError, a RuntimeError, where they differ; ValueError where no input requires a gradient.
 
     Example:
         >>> tp.autograd.gradcheck(tp.sin, tp.rand(3, dtype=tp.float64, requires_grad=True))
         True
     """
     if not (check_backward_ad or check_forward_ad):
-        raise ValueError("gradcheck: check_backward_ad or check_forward_ad has to be True")
+        raise AssertionError("Expected at least one of check_forward_ad or check_backward_ad to be True")
     if check_batched_forward_grad and not check_forward_ad:
-        raise ValueError("gradcheck: check_batched_forward_grad=True needs check_forward_ad=True")
+        raise AssertionError("Setting check_batched_forward_grad=True requires check_forward_ad to be True")
+    whole, given = func, inputs
     func, inputs = over_values(func, inputs, masked)
+    values, chosen = _checked_inputs(inputs)
     try:
-        if check_forward_ad:
-            _forward_check(func, inputs, eps, atol, rtol, check_batched_forward_grad, fast_mode)
         if check_backward_ad:
-            _gradcheck(func, inputs, eps, atol, rtol, nondet_tol, check_undefined_grad, fast_mode)
+            _raise(layout_problem(_differentiable(whole(*_as_tuple(given))), list(_iter_tensors(given, True))))
+            _gradcheck(func, values, chosen, eps, atol, rtol, nondet_tol, fast_mode)
+        if check_forward_ad:
+            _forward_check(func, values, chosen, eps, atol, rtol, check_undefined_grad, fast_mode)
+            if check_batched_forward_grad:
+                _batched_forward_check(func, values, chosen, atol)
+        if check_backward_ad:
+            _backward_stages(func, values, chosen, atol, check_batched_grad, check_undefined_grad)
     except GradcheckError:
         if raise_exception:
             raise
@@ -291,36 +311,64 @@ def gradcheck(
     return True
 
 
-def _forward_check(
-    func: Callable[..., Any], inputs: Any, eps: float, atol: float, rtol: float, batched: bool, fast: bool
-) -> None:
-    from tensorpy.autograd.gradcheck_forward import batched_mismatch, directions, forward_mismatch
+def _raise(problem: str | None) -> None:
+    if problem:
+        raise GradcheckError(problem)
 
-    values, chosen = _checked_inputs(inputs)
+
+def _raise_mismatch(words: str, outputs: Sequence[Tensor], place: int, which: int, part: str, text: str) -> None:
+    """Two Jacobians differ at an element among those of all outputs."""
+    number = next(n for n, o in enumerate(outputs) if (place := place - o.numel()) < 0)
+    raise GradcheckError(f"{part}{words} mismatch for output {number} with respect to input {which},\n{text}")
+
+
+def _part(imaginary: bool, of: str) -> str:
+    return f"While considering the {'imaginary' if imaginary else 'real'} part of complex {of} only, "
+
+
+def _forward_check(
+    func: Callable[..., Any],
+    values: Sequence[Any],
+    chosen: list[int],
+    eps: float,
+    atol: float,
+    rtol: float,
+    undefined: bool,
+    fast: bool,
+) -> None:
+    from tensorpy.autograd.gradcheck_forward import forward_mismatch, zero_tangent_problem
+
     outputs = _tensors(func(*values))
-    agree = fast and all(_fast_forward_agrees(func, values, i, outputs, eps, atol, rtol) for i in chosen)
-    if agree:
-        for i in chosen if batched else ():
-            along = [_direction(values[i].detach(), i + k) for k in (17, 18)]
-            _raise_batched(i, batched_mismatch(func, values, i, along, _tensors, atol))
-        return
     least = [atol + _noise(n, eps) for o in outputs for n in _numbers(o)]
 
     def close(got: complex, expected: complex, place: int) -> bool:
         return _close(got, expected, least[place], rtol)
 
     for i in chosen:
-        numeric = _numeric(func, values, i, eps, len(outputs))
-        problem = forward_mismatch(func, values, i, numeric, _tensors, _numbers, close)
+        if fast and _fast_forward_agrees(func, values, i, outputs, eps, atol, rtol):
+            continue
+        problem = forward_mismatch(
+            func, values, i, _numeric(func, values, i, eps, len(outputs)), _tensors, _numbers, close
+        )
         if problem:
-            raise GradcheckError(f"Jacobian mismatch of forward mode with respect to input {i}: {problem}")
-        if batched:
-            _raise_batched(i, batched_mismatch(func, values, i, list(directions(values[i].detach())), _tensors, atol))
+            place, imaginary, text = problem
+            part = _part(imaginary, "inputs") if values[i].is_complex() else ""
+            _raise_mismatch("Jacobian computed with forward mode", outputs, place, i, part, text)
+    if undefined:
+        along = {i: _direction(values[i].detach(), i + 17) for i in chosen}
+        for i in chosen:
+            _raise(zero_tangent_problem(func, values, i, along, _tensors, atol))
 
 
-def _raise_batched(number: int, problem: str | None) -> None:
-    if problem:
-        raise GradcheckError(f"While considering batched tangents of input {number}: {problem}")
+def _batched_forward_check(func: Callable[..., Any], values: Sequence[Any], chosen: list[int], atol: float) -> None:
+    from tensorpy.autograd.gradcheck_forward import batched_mismatch
+
+    for i in chosen:
+        along = [_direction(values[i].detach(), i + k) for k in (17, 18)]
+        problem = batched_mismatch(func, values, i, along, _tensors, atol)
+        _raise(
+            problem and f"While computing batched gradients of forward mode with respect to input {i}, got: {problem}"
+        )
 
 
 def _fast_forward_agrees(
@@ -341,21 +389,20 @@ def _fast_forward_agrees(
     moved = _moved(func, values, which, along, eps)
     return all(
         bool(_C.allclose(t.detach(), n, rtol, least, equal_nan=True))
-        for t, n in zip(tangents(func, values, which, along, _tensors), moved, strict=True)
+        for t, n in zip(tangents(func, values, {which: along}, _tensors), moved, strict=True)
     )
 
 
 def _gradcheck(
     func: Callable[..., Any],
-    inputs: Any,
+    values: Sequence[Any],
+    chosen: list[int],
     eps: float,
     atol: float,
     rtol: float,
     nondet_tol: float,
-    undefined: bool,
     fast: bool,
 ) -> None:
-    values, chosen = _checked_inputs(inputs)
     for i in chosen:
         if 0 in values[i].stride() and values[i].numel() > 1:
             raise RuntimeError(
@@ -374,8 +421,6 @@ def _gradcheck(
         problem = _fast_mismatch(differentiable, values, chosen, eps, atol, rtol)
         if problem is None:
             _check_repeatable(differentiable, values, chosen, nondet_tol)
-            if undefined:
-                _check_undefined(func, values, [values[i] for i in chosen])
             return
     outputs = list(differentiable(*values))
     numeric = {i: _numeric(differentiable, values, i, eps, len(outputs)) for i in chosen}
@@ -390,17 +435,16 @@ def _gradcheck(
     again = _analytic(outputs, wanted)
     elements = [n for o in outputs for n in _numbers(o)]
     least = [atol + _noise(n, eps) for n in elements]
+    elements_complex = [o.is_complex() for o in outputs for _ in range(o.numel())]
     for k, i in enumerate(chosen):
         worst = _compare(numeric[i], analytic[k], places, values[i].is_complex(), least, rtol)
         if worst:
-            place, text = worst
-            number = next(n for n, o in enumerate(outputs) if (place := place - o.numel()) < 0)
-            raise GradcheckError(f"Jacobian mismatch for output {number} with respect to input {i},\n{text}")
+            place, imaginary, text = worst
+            part = _part(imaginary, "outputs") if elements_complex[place] else ""
+            _raise_mismatch("Jacobian", outputs, place, i, part, text)
         for a, b in zip(analytic[k], again[k], strict=True):
             if any(abs(x - y) > nondet_tol for x, y in zip(a, b, strict=True) if x == x and y == y):
-                raise GradcheckError("Backward is not reentrant: it gives other gradients the second time")
-    if undefined:
-        _check_undefined(func, values, wanted)
+                raise GradcheckError(_NOT_REPEATED.format(nondet_tol))
 
 
 def _check_repeatable(func: Callable[..., Any], values: Sequence[Any], chosen: list[int], nondet_tol: float) -> None:
@@ -410,16 +454,21 @@ def _check_repeatable(func: Callable[..., Any], values: Sequence[Any], chosen: l
     first, second = (_C._run_backward(tuple(outputs), seeds, True, False, wanted, False) for _ in range(2))
     for a, b in zip(first, second, strict=True):
         if a is not None and b is not None and a.numel() and bool(((a - b).abs() > nondet_tol).any()):
-            raise GradcheckError("Backward is not reentrant: it gives other gradients the second time")
+            raise GradcheckError(_NOT_REPEATED.format(nondet_tol))
 
 
-def _check_undefined(func: Callable[..., Any], values: Sequence[Any], wanted: list[Tensor]) -> None:
-    """Backward also works where only some of several outputs have a gradient."""
-    outputs = _differentiable(func(*values))
-    if len(outputs) < 2:
+def _backward_stages(
+    func: Callable[..., Any], values: Sequence[Any], chosen: list[int], atol: float, batched: bool, undefined: bool
+) -> None:
+    """What is asked once the numbers agree."""
+    outputs, wanted = _differentiable(func(*values)), [values[i] for i in chosen]
+    if not outputs:
         return
-    for o in outputs:
-        _C._run_backward((o,), (_C.zeros_like(o),), True, False, tuple(wanted), False)
+    if batched:
+        _raise(batched_problem(outputs, wanted, _direction, atol))
+    _raise(zero_problem(outputs, wanted))
+    if undefined:
+        _raise(undefined_problem(outputs, wanted))
 
 
 def gradgradcheck(
@@ -463,7 +512,7 @@ def gradgradcheck(
 
     Returns: True; False where they differ and raise_exception is False.
 
-    Raises: GradcheckError, a RuntimeError, where they differ; ValueError where nothing is to be checked.
+    Raises: GradcheckError, a RuntimeError, where they differ; ValueError where no input requires a gradient.
 
     Example:
         >>> tp.autograd.gradgradcheck(tp.sin, tp.rand(3, dtype=tp.float64, requires_grad=True))
@@ -501,6 +550,7 @@ def gradgradcheck(
         raise_exception=raise_exception,
         nondet_tol=nondet_tol,
         check_undefined_grad=check_undefined_grad,
+        check_batched_grad=check_batched_grad,
         check_forward_ad=check_fwd_over_rev,
         check_backward_ad=check_rev_over_rev,
         fast_mode=fast_mode,

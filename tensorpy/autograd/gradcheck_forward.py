@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from tensorpy import _C
 from tensorpy._C import Tensor
-from tensorpy.autograd.forward_ad import make, tangent_of
+from tensorpy.autograd.forward_ad import dual_level, make, tangent_of
 
 
 def directions(t: Tensor) -> Iterator[Tensor]:
@@ -26,20 +26,20 @@ def _fresh(v: Any) -> Any:
     return _C._want_gradient(v.detach()) if v.requires_grad else v.detach()
 
 
-def tangents(func: Callable[..., Any], values: Sequence[Any], which: int, along: Tensor, tensors: Any) -> list[Tensor]:
-    """The tangents of the outputs, where one input moves."""
-    return _moved([_fresh(v) for v in values], func, which, along, tensors)
+def tangents(
+    func: Callable[..., Any], values: Sequence[Any], along: Mapping[int, Tensor], tensors: Any
+) -> list[Tensor]:
+    """The tangents of the outputs, where these inputs move."""
+    return _moved([_fresh(v) for v in values], func, along, tensors)
 
 
-def _moved(given: list[Any], func: Callable[..., Any], which: int, along: Tensor, tensors: Any) -> list[Tensor]:
-    number = _C._forward_open()
-    try:
-        given[which] = make(given[which], along, number)
+def _moved(given: list[Any], func: Callable[..., Any], along: Mapping[int, Tensor], tensors: Any) -> list[Tensor]:
+    with dual_level() as number:
+        for which, tangent in along.items():
+            given[which] = make(given[which], tangent, number)
         outputs = tensors(func(*given))
         found = [tangent_of(o, number) for o in outputs]
         return [_C.zeros_like(o) if t is None else t for o, t in zip(outputs, found, strict=True)]
-    finally:
-        _C._forward_close(number)
 
 
 def forward_mismatch(
@@ -50,13 +50,37 @@ def forward_mismatch(
     tensors: Callable[[Any], list[Tensor]],
     numbers: Callable[[Tensor], list[Any]],
     close: Callable[[complex, complex, int], bool],
-) -> str | None:
-    """None, or the first place where a tangent is not the derivative along its direction."""
-    for row, along in enumerate(directions(values[which].detach())):
-        moved = [n for t in tangents(func, values, which, along, tensors) for n in numbers(t)]
+) -> tuple[int, bool, str] | None:
+    """None, or the first place where a tangent is not the derivative along its direction, imaginary directions first:
+    the place among all outputs' elements, whether the direction is imaginary, and words."""
+    parts = 2 if values[which].is_complex() else 1
+    rows = sorted(enumerate(directions(values[which].detach())), key=lambda row: -(row[0] % parts))
+    for row, along in rows:
+        moved = [n for t in tangents(func, values, {which: along}, tensors) for n in numbers(t)]
         for place, (got, expected) in enumerate(zip(moved, numeric[row], strict=True)):
             if not close(got, expected, place):
-                return f"output element {place} along direction {row}: forward {got!r}, numerical {expected!r}"
+                text = f"output element {place} along direction {row}: forward {got!r}, numerical {expected!r}"
+                return place, row % parts == 1, text
+    return None
+
+
+def zero_tangent_problem(
+    func: Callable[..., Any],
+    values: Sequence[Any],
+    which: int,
+    along: Mapping[int, Tensor],
+    tensors: Callable[[Any], list[Tensor]],
+    atol: float,
+) -> str | None:
+    """None, or that an input without a tangent is not as one whose tangent is zeros, where the others move."""
+    zeros = tangents(func, values, {**along, which: _C.zeros_like(along[which])}, tensors)
+    none = tangents(func, values, {i: t for i, t in along.items() if i != which}, tensors)
+    for i, (a, b) in enumerate(zip(zeros, none, strict=True)):
+        if not _C.allclose(a, b, atol=atol, equal_nan=True):
+            return (
+                f"Expected forward mode to take input {which} without a tangent as one with zeros, but output {i} has "
+                f"the tangent {b.tolist()} in place of {a.tolist()}"
+            )
     return None
 
 
@@ -80,11 +104,11 @@ def batched_mismatch(
     # Each input is batched, so that a function may write to one what hangs on another's tangent.
     whole = [_repeated(_fresh(v), len(rows)) for v in values]
     mapped = tuple(0 if isinstance(v, Tensor) else None for v in whole)
-    together = vmap(lambda along, *given: tuple(_moved(list(given), func, which, along, tensors)), (0, *mapped))(
+    together = vmap(lambda along, *given: tuple(_moved(list(given), func, {which: along}, tensors)), (0, *mapped))(
         _C.stack(rows), *whole
     )
     for row, along in enumerate(rows):
-        for i, (got, alone) in enumerate(zip(together, tangents(func, values, which, along, tensors), strict=True)):
+        for i, (got, alone) in enumerate(zip(together, tangents(func, values, {which: along}, tensors), strict=True)):
             if not _C.allclose(got[row], alone, atol=atol, equal_nan=True):
                 return f"output {i} along direction {row}: {got[row].tolist()} under vmap, {alone.tolist()} alone"
     return None

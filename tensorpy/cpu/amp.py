@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+
 from tensorpy import amp
 from tensorpy._C import bfloat16
 from tensorpy._C import dtype as _dtype
@@ -14,10 +16,15 @@ class autocast(amp.autocast):
     """tensorpy.autocast("cpu", ...)."""
 
     def __init__(self, enabled: bool = True, dtype: _dtype = bfloat16, cache_enabled: bool = True) -> None:
+        warnings.warn(
+            "`torch.cpu.amp.autocast(args...)` is deprecated. Please use `torch.amp.autocast('cpu', args...)` instead.",
+            FutureWarning,
+            stacklevel=2,
+        )
         super().__init__("cpu", dtype, enabled, cache_enabled)
 
-    def clone(self) -> autocast:
-        return autocast(self.enabled, self.dtype, self.cache_enabled)
+    def clone(self) -> amp.autocast:
+        return amp.autocast("cpu", self.dtype, self.enabled, self.cache_enabled)
 
 
 class GradScaler(_GradScaler):

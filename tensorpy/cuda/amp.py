@@ -20,6 +20,12 @@ class autocast(_autocast):
     """amp.autocast for the device called "cuda": nothing changes inside where there is none, and a warning says so."""
 
     def __init__(self, enabled: bool = True, dtype: _dtype = float16, cache_enabled: bool = True) -> None:
+        warnings.warn(
+            "`torch.cuda.amp.autocast(args...)` is deprecated. "
+            "Please use `torch.amp.autocast('cuda', args...)` instead.",
+            FutureWarning,
+            stacklevel=2,
+        )
         super().__init__("cuda", dtype, enabled, cache_enabled)
 
 

@@ -126,6 +126,12 @@ def _feature_dropout(name: str, dims: int) -> Callable[..., Tensor]:
                 "in a future release",
                 stacklevel=2,
             )
+        elif dims == 2 and input.dim() == 3:
+            warnings.warn(
+                "dropout2d: Received a 3D input to dropout2d and assuming that channel-wise 1D dropout behavior is "
+                "desired: it is (N, C, L), and may be (C, H, W) in a later version. dropout1d stays as it is",
+                stacklevel=2,
+            )
         single = input.dim() == dims + 1 and dims != 2  # without a batch; dropout2d takes three dimensions as (N, C, L)
         given = input.unsqueeze_(0) if single and inplace else input.unsqueeze(0) if single else input
         result = (ops.feature_dropout_ if inplace else ops.feature_dropout)(given, p, training)

@@ -794,9 +794,22 @@ class CyclicLR(LRScheduler):
         """How high a cycle, or the iteration, reaches."""
         if self._scale_fn_custom is not None:
             return self._scale_fn_custom(x)
-        if self.mode == "triangular":
-            return 1.0
-        return 1 / (2.0 ** (x - 1)) if self.mode == "triangular2" else self.gamma**x
+        return self._scale_fn_ref(self, x)
+
+    @property
+    def _scale_fn_ref(self) -> Callable[[Any, float], float]:
+        """The mode's function, of a scheduler and what scale_fn takes."""
+        found: Callable[[Any, float], float] = getattr(CyclicLR, f"_{self.mode}_scale_fn")
+        return found
+
+    def _triangular_scale_fn(self, x: float) -> float:
+        return 1.0
+
+    def _triangular2_scale_fn(self, x: float) -> float:
+        return 1 / (2.0 ** (x - 1))
+
+    def _exp_range_scale_fn(self, x: float) -> float:
+        return self.gamma**x
 
     @_asked_in_step
     def get_lr(self) -> list[Any]:

@@ -439,7 +439,7 @@ def _parts(actual: Any, expected: Any, sequences: Any, mappings: Any, id: tuple[
 def _in_order(keys: Iterable[Any]) -> list[Any]:
     try:
         return sorted(keys)
-    except TypeError:  # keys of several kinds
+    except (TypeError, RuntimeError):  # keys of several kinds, or tensors
         return list(keys)
 
 

@@ -123,6 +123,12 @@ def test_refusals() -> None:
             False,
             "that the jacobian of the user-provided function with respect to input 0",
         ),
+        (
+            "hessian",
+            lambda x: tp.ones((), requires_grad=True) * 2,
+            False,
+            "that the jacobian of the user-provided function with respect to input 0",
+        ),
         ("vhp", lambda x: x.sum(), False, "that the jacobian of the user-provided function with respect to input 0"),
         ("hvp", lambda x: (x * x).sum(), True, "The hessian of the user-provided function is independent of input 0"),
     ],
@@ -181,3 +187,10 @@ def test_the_function_runs_in_no_transform(vectorize: bool) -> None:
 def test_complex_outputs_are_refused_row_by_row() -> None:
     with pytest.raises(RuntimeError, match="real scalar outputs but got"):
         functional.jacobian(lambda a: a * 1j, tp.ones(2))
+
+
+def test_the_standard_basis_of_several_tensors():
+    tensors = (tp.zeros(2, dtype=tp.float64), tp.zeros(()), tp.zeros(1, 2))
+    parts = functional._construct_standard_basis_for(tensors, (2, 1, 2))
+    assert [p.dtype for p in parts] == [t.dtype for t in tensors]
+    assert tp.equal(tp.cat([p.float() for p in parts], 1), tp.eye(5))

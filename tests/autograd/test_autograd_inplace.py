@@ -277,3 +277,54 @@ def test_writes_of_parameters_are_seen() -> None:
     w.data.mul_(2)  # what asks not to be seen
     y.backward()
     assert w._version == 0
+
+
+# ---- batches of gradients through changes of views ----
+
+
+def _contiguous(x):
+    return x * 2
+
+
+def _transposed(x):
+    return (x * 2).t().clone(memory_format=tp.preserve_format)
+
+
+def _by_strides(x):
+    return tp.empty_strided((3, 3), (1, 4), dtype=x.dtype).copy_(x)
+
+
+CHANGES = {
+    "mul_": lambda y, x: y[1:].mul_(x[1:]),
+    "copy_": lambda y, x: y[:, 0].copy_(x[0]),
+    "assigned": lambda y, x: y.__setitem__((slice(1), 2), x[1, :1] * x[0, 0]),
+    "of a diagonal": lambda y, x: y.diagonal().sin_(),
+    "of two views": lambda y, x: (y.t()[1:].mul_(2), y[0].exp_()),
+}
+
+
+@pytest.mark.parametrize("change", CHANGES)
+@pytest.mark.parametrize("base", [_contiguous, _transposed, _by_strides])
+def test_several_gradients_at_once_are_those_of_one_at_a_time(base, change):
+    """The gradient of the base has the base's strides in each sample, in the second derivative too."""
+    x = tp.arange(1.0, 10.0, dtype=tp.float64).reshape(3, 3).div_(5).requires_grad_()
+    y = base(x)
+    CHANGES[change](y, x)
+    seeds = tp.arange(18.0, dtype=tp.float64).reshape(2, 3, 3).requires_grad_()
+    (first,) = tp.autograd.grad(y, x, seeds[0], create_graph=True)
+    for output, wanted in ((y, x), (first, seeds)):
+        alone = [tp.autograd.grad(output, wanted, seed, retain_graph=True)[0] for seed in seeds]
+        (together,) = tp.autograd.grad(output, wanted, seeds, retain_graph=True, is_grads_batched=True)
+        assert together.tolist() == tp.stack(alone).tolist()
+
+
+def test_batched_memory_by_strides_lies_as_that_of_a_sample():
+    strides = []
+
+    def one(x):
+        y = x.new_empty_strided((2, 3), (1, 2))
+        strides.append(y.stride())
+        return y.copy_(x)
+
+    x = tp.arange(12.0).reshape(2, 2, 3)
+    assert tp.vmap(one)(x).tolist() == x.tolist() and strides == [(1, 2)]

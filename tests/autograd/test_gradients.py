@@ -73,3 +73,11 @@ def test_gradient_of_what_cat_leaves_out_has_its_shape() -> None:
         gradients = tp.autograd.grad(tp.cat((nothing, matrix), dim).sum(), (nothing, matrix))
         assert [g.shape for g in gradients] == [(0,), (2, 5)]
     assert tp.autograd.gradcheck(lambda a, b: tp.cat((a, b)), (nothing, matrix))
+
+
+@pytest.mark.parametrize("base", [-1, -2.5, -1.0, (-1.0, -2.0), (-3.0, 2.0)])
+def test_a_negative_base_has_a_slope_by_a_complex_exponent(base):
+    """Its logarithm is a complex number."""
+    exponent = tp.tensor([0.3 + 1j, -2 + 0.5j], dtype=tp.complex128, requires_grad=True)
+    given = tp.tensor(base, dtype=tp.float64) if isinstance(base, tuple) else base
+    assert gradcheck(lambda e: tp.pow(given, e), exponent)

@@ -26,10 +26,15 @@ static void test_devices(void) {
         CHECK_INT(tp_device_parse(bad_index[i], &d), -1);
         CHECK_ERROR(RuntimeError, "Invalid device string: 'cpu:");
     }
-    static const char *const bad_type[] = {"foo", "CPU", ":0", "cpux", "cp"};
+    static const char *const bad_type[] = {"foo", "CPU", "cpux", "cp"};
     for (size_t i = 0; i < sizeof bad_type / sizeof *bad_type; i++) {
         CHECK_INT(tp_device_parse(bad_type[i], &d), -1);
         CHECK_ERROR(RuntimeError, "Expected one of cpu, meta device type at start of device string: ");
+    }
+    static const char *const no_name[] = {":0", "cpu ", "a cpu", "1cpu", "c-pu:0"};
+    for (size_t i = 0; i < sizeof no_name / sizeof *no_name; i++) {
+        CHECK_INT(tp_device_parse(no_name[i], &d), -1);
+        CHECK_ERROR(RuntimeError, "Invalid device string: '");
     }
     CHECK(tp_device_get_ops(TP_DEVICE_PRIVATEUSE2) == NULL);
     CHECK_ERROR(RuntimeError, "privateusetwo is not available");

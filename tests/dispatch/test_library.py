@@ -19,6 +19,7 @@ from opencl_programs import needs_device
 
 import tensorpy as tp
 from tensorpy import _C, Tensor, library
+from tensorpy._library import rules
 from tensorpy.autograd import gradcheck
 from tensorpy.testing.samples.table import CATALOG
 
@@ -264,7 +265,9 @@ def test_an_operator_trains_through_what_its_kernel_calls(lib: library.Library, 
         (bend,) = tp.autograd.grad(slope.sum(), x)
     np.testing.assert_allclose(slope.detach().numpy(), 2 * np.cos([0.5, 1.0]), rtol=1e-6)
     np.testing.assert_allclose(bend.numpy(), -2 * np.sin([0.5, 1.0]), rtol=1e-6)
-    assert any("without a registered gradient" in str(w.message) for w in seen) == (key != "CompositeImplicitAutograd")
+    assert any("autograd kernel was not registered" in str(w.message) for w in seen) == (
+        key != "CompositeImplicitAutograd"
+    )
     assert not wave(x.detach()).requires_grad
     with tp.no_grad():
         assert not wave(x).requires_grad
@@ -286,6 +289,35 @@ def test_what_a_kernel_makes_out_of_sight_has_no_gradient(lib: library.Library) 
     lib.define("count(Tensor x) -> Tensor")
     lib.impl("count", lambda x: x.detach().int(), "CPU")
     assert not tp.ops.testlib.count(x).requires_grad
+
+
+def test_whether_backward_warns_of_an_operator_without_a_gradient_is_a_mode(lib: library.Library) -> None:
+    """Nothing is recorded and nothing said where it is "nothing", but what the kernel itself records."""
+    lib.define("hidden(Tensor x) -> Tensor")
+    lib.impl("hidden", lambda x: tp.from_numpy(x.detach().numpy() * 2), "CPU")
+    lib.define("seen(Tensor x) -> Tensor")
+    lib.impl("seen", lambda x: x * 2, "CPU")
+    x = tp.ones(2, requires_grad=True)
+    assert rules.autograd_fallback_mode() == "warn"
+    with pytest.warns(UserWarning, match="testlib::seen: an autograd kernel was not registered"):
+        tp.ops.testlib.seen(x).sum().backward()
+    try:
+        rules.set_autograd_fallback_mode("nothing")
+        assert not tp.ops.testlib.hidden(x).requires_grad
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            tp.ops.testlib.seen(x).sum().backward()
+    finally:
+        rules.set_autograd_fallback_mode("warn")
+    assert x.grad is not None and x.grad.tolist() == [4, 4]
+    with pytest.raises(RuntimeError, match="'nothing' or 'warn', not 'error'"):
+        rules.set_autograd_fallback_mode("error")
+
+
+def test_a_library_ends_with_what_it_is_in_c(lib: library.Library) -> None:
+    lib.define("gone(Tensor x) -> Tensor")
+    del lib.m
+    assert "testlib::gone" not in tp._C._operators()
 
 
 def test_versions_are_those_of_what_the_kernel_writes(lib: library.Library) -> None:

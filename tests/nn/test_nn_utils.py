@@ -495,3 +495,17 @@ def test_orthogonal_matrices_of_all_shapes(how: str, shape: tuple[int, ...], dty
     else:
         layer.weight = other
         assert is_orthogonal() and tp.allclose(layer.weight, other, atol=1e-10)
+
+
+def test_the_names_of_a_parallel_model_lose_its_prefix():
+    model = nn.Sequential()
+    model.add_module("module", nn.Sequential(nn.Linear(2, 2), nn.ReLU()))
+    model.add_module("module2", nn.Linear(1, 1))
+    state = model.state_dict()
+    nn.modules.utils.consume_prefix_in_state_dict_if_present(state, "module.")
+    assert list(state) == ["module2.weight", "module2.bias", "0.weight", "0.bias"]
+    assert list(state._metadata) == ["", "module2", "0", "1"]
+    nn.Sequential(nn.Linear(2, 2)).load_state_dict({k: v for k, v in state.items() if k.startswith("0")})
+    plain = {"module.a": 1, "b": 2}
+    nn.modules.utils.consume_prefix_in_state_dict_if_present(plain, "module.")
+    assert plain == {"b": 2, "a": 1}

@@ -697,3 +697,11 @@ def test_chained_schedules_are_parts_of_a_sequence() -> None:
         optimizer.step()
         schedule.step()
     assert rates == pytest.approx([0.0005, 0.0014, 0.0023, 0.0032, 0.0041, 0.025, 0.025, 0.025])
+
+
+def test_the_function_of_a_cycle_is_that_of_its_mode_and_no_state():
+    optimizer = tp.optim.SGD([tp.nn.Parameter(tp.ones(1))], lr=0.1)
+    for mode, expected in (("triangular", 1.0), ("triangular2", 0.25), ("exp_range", 0.125)):
+        cycle = tp.optim.lr_scheduler.CyclicLR(optimizer, 0.1, 0.2, mode=mode, gamma=0.5, cycle_momentum=False)
+        assert cycle._scale_fn_ref(cycle, 3) == cycle.scale_fn(3) == expected
+        assert "_scale_fn_ref" not in cycle.state_dict()

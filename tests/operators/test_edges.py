@@ -286,6 +286,8 @@ OPENINGS: list[tuple[str, Callable[[], object]]] = [
     ("sorter must be a tensor of long dtype", lambda: tp.searchsorted(ONE, 1.0, sorter=ONE)),
     ("Input dtypes must be the same, got: input", lambda: tp.baddbmm(TWO[None].long(), TWO[None], TWO[None])),
     ("self and mat2 must have the same dtype, but got Long and Float", lambda: tp.addmm(TWO.long(), TWO, TWO)),
+    ("self and mat2 must have the same dtype, but got Half and Float", lambda: F.linear(TWO, TWO, TWO[0].half())),
+    ("mat1 and mat2 must have the same dtype, but got Double and Float", lambda: F.linear(TWO.double(), TWO, TWO[0])),
     ("dot : expected both vectors to have same dtype, but found Float and Long", lambda: tp.dot(ONE, LONG)),
     ("inconsistent tensor size, expected tensor .1. and src .2.", lambda: tp.dot(ONE, tp.ones(2))),
     (r"inner\(\) the last dimension must match on both input tensors but got shapes \[", lambda: tp.inner(TWO, ONE)),

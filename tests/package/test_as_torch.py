@@ -302,8 +302,10 @@ def test_what_tables_of_pytorchs_tests_ask_of_operators() -> None:
         "print(aten.sin.default._overloadpacket is aten.sin.default.overloadpacket is aten.sin)\n"
         "print(issubclass(torch.ScriptMethod, torch.ScriptFunction), isinstance(1, torch.Type))\n"
         "print({torch.ops.aten.cudnn_batch_norm.default: 1, aten._use_cudnn_ctc_loss.Tensor: 2} != {})\n"
+        "print(torch._C._ConvBackend.Mkldnn == 8, torch._nnpack_available(), torch._C._get_autograd_fallback_mode())\n"
     )
-    assert output(program).split() == [*"100001010010", "True", "True", "False", "True"]
+    said = ["True", "True", "False", "True", "True", "False", "warn"]
+    assert output(program).split() == [*"100001010010", *said]
 
 
 def test_parts_that_are_not_there_say_so_when_they_are_asked() -> None:

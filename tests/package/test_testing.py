@@ -133,3 +133,11 @@ def test_sparse_tensors_of_more_specified_values_differ() -> None:
     with pytest.raises(AssertionError, match="does not match: 3 != 2"):
         tp.testing.assert_close(twice, once.coalesce())
     tp.testing.assert_close(twice.coalesce(), once)
+
+
+def test_mappings_may_have_tensors_for_keys():
+    """They have no order that is a number of truth."""
+    keys = [tp.arange(3), tp.arange(3)]
+    tp.testing.assert_close({keys[0]: 1.0, keys[1]: 2.0}, {keys[1]: 2.0, keys[0]: 1.0})
+    with pytest.raises(AssertionError, match="not close"):
+        tp.testing.assert_close(dict.fromkeys(keys, 1.0), dict.fromkeys(keys, 2.0))

@@ -166,6 +166,14 @@ def test_a_device_that_is_not_here_says_which_are() -> None:
         tp.zeros(2, device="nonsense")
 
 
+def test_what_is_no_name_of_a_device_is_no_device_string() -> None:
+    for text in ("not a device", "cpu ", ":0", "1cpu", "cpu:", "cpu:01"):
+        with pytest.raises(RuntimeError, match=f"^Invalid device string: '{text}'$"):
+            tp.device(text)
+        with pytest.raises(RuntimeError, match=f"^Invalid device string: '{text}'$"):
+            tp.autocast(text)
+
+
 # ---- NumPy's functions ----
 
 

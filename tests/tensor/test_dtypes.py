@@ -450,3 +450,11 @@ def test_wide_unsigned_arithmetic(name: str, device: str) -> None:
         got = call(x, y).cpu()
         assert np.array_equal(np.asarray(got.numpy()), np.asarray(call(a, b)))
     assert np.array_equal(np.asarray(x.sort().values.cpu().numpy()), np.sort(a))
+
+
+def test_only_floating_dtypes_are_parts_of_complex_ones():
+    for dtype in (tp.bool, tp.uint8, tp.int64, tp.uint32, tp.float8_e5m2):
+        with pytest.raises(RuntimeError, match=r"^Unknown Complex ScalarType for "):
+            dtype.to_complex()
+    for dtype, parts in ((tp.float64, tp.float64), (tp.bfloat16, tp.float32), (tp.complex64, tp.float32)):
+        assert dtype.to_complex().to_real() is parts

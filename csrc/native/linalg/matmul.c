@@ -23,10 +23,13 @@ static int check_same_dtype(const char *names, const tp_tensor *a, const tp_tens
                    tp_c_type_name((tp_dtype)a->dtype), tp_c_type_name((tp_dtype)b->dtype));
 }
 
+static int check_beside_mat2(const char *name, const tp_tensor *t, const tp_tensor *mat2) {
+    if (t->dtype == mat2->dtype) return 0;
+    return tp_fail(TP_RuntimeError, "%s and mat2 must have the same dtype, but got %s and %s", name,
+                   tp_scalar_type_name((tp_dtype)t->dtype), tp_scalar_type_name((tp_dtype)mat2->dtype));
+}
 static int check_addend_dtype(const tp_tensor *self, const tp_tensor *mat2) {
-    if (self->dtype == mat2->dtype) return 0;
-    return tp_fail(TP_RuntimeError, "self and mat2 must have the same dtype, but got %s and %s",
-                   tp_scalar_type_name((tp_dtype)self->dtype), tp_scalar_type_name((tp_dtype)mat2->dtype));
+    return check_beside_mat2("self", self, mat2);
 }
 static int check_batch_dtypes(const tp_tensor *self, const tp_tensor *batch1, const tp_tensor *batch2) {
     if (self->dtype == batch1->dtype && self->dtype == batch2->dtype) return 0;
@@ -409,8 +412,8 @@ tp_tensor *linear_composite(tp_tensor *input, tp_tensor *weight, tp_tensor *bias
     if (weight->ndim < 1 || weight->ndim > 2)
         return tp_fail_null(TP_RuntimeError, "linear: weight must have one or two dimensions, got %d", weight->ndim);
     tp_autoref *w = weight->ndim == 2 ? tp_t(weight) : tp_retain(weight);
-    if (!w || check_same_dtype("m1 and m2", input, weight) < 0 ||
-        tp_check_dtype("linear", "bias", bias, (tp_dtype)input->dtype) < 0)
+    if (!w || (bias ? check_addend_dtype(bias, weight) < 0 || check_beside_mat2("mat1", input, weight) < 0
+                    : check_same_dtype("m1 and m2", input, weight) < 0))
         return NULL;
     if (input->ndim == 2 && bias && weight->ndim == 2) return tp_addmm(bias, input, w, TP_SCALAR_I(1), TP_SCALAR_I(1));
     /* Rows of all leading dimensions: what is added goes into the product, before that is rounded. */

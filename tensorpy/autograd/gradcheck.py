@@ -1,8 +1,7 @@
 """Checks of gradients against finite differences: the whole Jacobian, by its real and imaginary parts.
 
 A real function f of n inputs and m outputs is called 2n times for the central differences, and backward runs m times.
-Complex inputs are moved along both
-axes; with L real, PyTorch's convention is that grad = dL/dx + i dL/dy.
+Complex inputs are moved along both axes; with L real, PyTorch's convention is that grad = dL/dx + i dL/dy.
 """
 
 from __future__ import annotations
@@ -99,10 +98,12 @@ def _numeric(
         original = place.item()
         for step in _steps(target, eps):
             ends = []
-            for sign in (1, -1):
-                place.fill_(original + sign * step)
-                ends.append([o.detach().clone() for o in _tensors(function(*values))[:atleast]])
-            place.fill_(original)
+            try:
+                for sign in (1, -1):
+                    place.fill_(original + sign * step)
+                    ends.append([o.detach().clone() for o in _tensors(function(*values))[:atleast]])
+            finally:
+                place.fill_(original)
             _check_alike(ends, eps)
             columns = ([n for o in end for n in _numbers(o)] for end in ends)
             rows.append([(a - b) / (2 * eps) for a, b in zip(*columns, strict=True)])

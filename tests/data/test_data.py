@@ -611,8 +611,6 @@ def test_programs_say_how_samples_of_their_types_are_put_together() -> None:
 
 
 def test_pipes_are_generic() -> None:
-    importlib.import_module("tensorpy.utils.data.datapipes.iter")  # has the methods of pipes
-
     class Numbers(data.IterDataPipe[int]):
         def __iter__(self) -> Iterator[int]:
             return iter(range(3))
@@ -626,3 +624,21 @@ def test_pipes_are_generic() -> None:
         with pytest.raises(TypeError, match=f"{words} `IterDataPipe`"):
             getattr(Numbers(), name)(5)
     assert data.MapDataPipe[int].__args__ == (int,)
+
+
+def test_pipes_have_their_methods_at_once() -> None:
+    """In a process that has not imported them."""
+    code = """
+import tensorpy.utils.data as data
+class Numbers(data.IterDataPipe):
+    def __iter__(self):
+        return iter(range(3))
+class Places(data.MapDataPipe):
+    def __getitem__(self, index):
+        return index
+    def __len__(self):
+        return 2
+print(list(Numbers().map(str).batch(2)), list(Places().map(str)), hasattr(Numbers(), "nothing"))
+"""
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert done.stdout == "[['0', '1'], ['2']] ['0', '1'] False\n"

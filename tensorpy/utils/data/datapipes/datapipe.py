@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import importlib
 from collections.abc import Callable, Iterator
 from typing import Any, ClassVar
 
@@ -15,8 +16,11 @@ class _Functional:
     """Methods by registration: `pipe.name(...)` is `Registered(pipe, ...)`."""
 
     functions: ClassVar[dict[str, Callable[..., Any]]]
+    _registering: ClassVar[str]  # the module whose pipes are methods from the start
 
     def __getattr__(self, name: str) -> Any:
+        if not name.startswith("_"):
+            importlib.import_module(self._registering)
         if name in type(self).functions:
             return functools.partial(type(self).functions[name], self)
         raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
@@ -46,6 +50,7 @@ class IterDataPipe(_Functional, IterableDataset[T_co]):
     """
 
     functions: ClassVar[dict[str, Callable[..., Any]]] = {}
+    _registering = "tensorpy.utils.data.datapipes.iter"
 
     def reset(self) -> None:
         """Goes back to the beginning, where a pipe keeps where it is: iterating begins there anyway."""
@@ -69,6 +74,7 @@ class MapDataPipe(_Functional, Dataset[T_co]):
     """
 
     functions: ClassVar[dict[str, Callable[..., Any]]] = {}
+    _registering = "tensorpy.utils.data.datapipes.map"
     __len__: Callable[[], int]
 
     def __iter__(self) -> Iterator[Any]:

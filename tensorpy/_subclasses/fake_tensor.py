@@ -222,6 +222,11 @@ class FakeTensorConverter:
         return FakeTensor(fake_mode, t, device)
 
 
+def lifts(func: Any) -> bool:
+    """Whether an operator makes a tensor of numbers."""
+    return func._opname in ("lift_fresh", "lift_fresh_copy")
+
+
 class FakeTensorMode(TorchDispatchMode):
     """In its scope operators give fake tensors, and take these alone.
 
@@ -342,7 +347,7 @@ class FakeTensorMode(TorchDispatchMode):
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = dict(kwargs or {})
-        if func._opname in ("lift_fresh", "lift_fresh_copy"):
+        if lifts(func):
             return self._constant(args[0], func._opname == "lift_fresh_copy")
         leaves, spec = tree_flatten((args, kwargs))
         if not any(isinstance(leaf, FakeTensor) for leaf in leaves) and _asks_a_plain_tensor(func, leaves):

@@ -9,7 +9,7 @@ from typing import Any
 from tensorpy import _C
 from tensorpy._C import Tensor
 from tensorpy._prims_common import MetadataMismatchError, compare_tensor_meta
-from tensorpy._subclasses.fake_tensor import FakeTensorMode, UnsupportedFakeTensorException
+from tensorpy._subclasses.fake_tensor import FakeTensorMode, UnsupportedFakeTensorException, lifts
 from tensorpy.utils._python_dispatch import TorchDispatchMode
 from tensorpy.utils._pytree import tree_leaves, tree_map
 
@@ -41,7 +41,6 @@ _ALIASING: tuple[tuple[str, Callable[[Any, Any], bool]], ...] = (
     ("outputs_alias_each_other", lambda outputs, inputs: output_alias_each_other(outputs)),
 )
 _VALUES_SAY = {"dynamic_output_shape", "inplace_view", "data_dependent_output"}
-_LIFTS = {"aten::lift_fresh", "aten::lift_fresh_copy", "aten::set_.source_Storage_storage_offset"}
 
 
 class CrossRefFakeMode(TorchDispatchMode):
@@ -85,7 +84,7 @@ class CrossRefFakeMode(TorchDispatchMode):
 
     def _of_fakes(self, func: Any, given: Any) -> tuple[Any, Any]:
         """Fake arguments and what comes of them; None for an operator that is left out."""
-        if func.name() in _LIFTS or self.ignore_op_fn(func) or not _VALUES_SAY.isdisjoint(func.tags):
+        if lifts(func) or self.ignore_op_fn(func) or not _VALUES_SAY.isdisjoint(func.tags):
             return None, None
         try:
             with FakeTensorMode() as mode, warnings.catch_warnings():

@@ -138,7 +138,6 @@ LOOPS = {
     "native_batch_norm_backward": "",
     "native_group_norm_backward": "",
     "native_layer_norm_backward": "",
-    "new_empty_strided": "",
     "put": "",
     "put_": "",
     "q_per_channel_scales": "",

@@ -1,4 +1,4 @@
-"""OpenCL: which operators have kernels, and what kernels give where the table of samples is too small to tell.
+"""OpenCL: what kernels give where the table of samples is too small to tell.
 
 Without a driver these tests are skipped; what each operator computes is tested by the whole table with
 `pytest --device=opencl`. The runtime is tested in test_opencl_runtime.py, its faults in test_opencl_faults.py.

@@ -39,6 +39,11 @@ def _no(*args: Any, **options: Any) -> bool:
     return False
 
 
+def _storage_of(tensor: Any) -> int:
+    """A number that tensors over the same memory have in common."""
+    return int(tensor.untyped_storage()._cdata)
+
+
 _stashed: dict[str, Any] = {}  # what programs keep by name; a backward runs on the thread that asks for it
 
 
@@ -494,8 +499,8 @@ _NAMES = {
     "_set_autograd_fallback_mode": set_autograd_fallback_mode,
     "_set_fwd_grad_enabled": _C._forward_enable,
     "_is_fwd_grad_enabled": _C._forward_enabled,
-    "_storage_id": lambda tensor: tensor.untyped_storage()._cdata,
-    "_storage_address": lambda tensor: tensor.untyped_storage()._cdata,
+    "_storage_id": _storage_of,
+    "_storage_address": _storage_of,
     "_stash_obj_in_tls": _stashed.__setitem__,
     "_get_obj_in_tls": _stashed.__getitem__,
     "_is_key_in_tls": _stashed.__contains__,

@@ -153,7 +153,7 @@ def recording_kernel(op: Any) -> Callable[..., Any]:
     """The kernel for Autograd of an operator that has no gradient of its own: what its kernel calls is recorded, and
     backward warns."""
     name = op._own_name
-    writes = [r.alias_info is not None and r.alias_info.is_write for r in op._schema.returns]
+    writes = [r.is_write for r in op._schema.returns]
 
     def kernel(keyset: int, *args: Any, **kwargs: Any) -> Any:
         result = op.redispatch(keyset & _BELOW_AUTOGRAD, *args, **kwargs)

@@ -139,6 +139,10 @@ def _noise(value: complex, eps: float) -> float:
     return 4 * 2.0**-53 * abs(value) / eps if math.isfinite(abs(value)) else 0.0
 
 
+def _largest_noise(outputs: Sequence[Tensor], eps: float) -> float:
+    return _noise(max((float(o.detach().abs().max()) for o in outputs if o.numel()), default=0.0), eps)
+
+
 def _output_directions(outputs: list[Tensor]) -> list[tuple[int, bool]]:
     """(place in the flat list of all output elements, imaginary) in the order of _analytic's rows."""
     places, start = [], 0
@@ -226,7 +230,7 @@ def _fast_mismatch(
     wanted = tuple(values[i] for i in chosen)
     found = _C._run_backward(tuple(outputs), tuple(seeds), True, False, wanted, False)
     elements = sum(float(s.abs().sum()) for s in seeds)
-    noise = _noise(max((float(o.detach().abs().max()) for o in outputs if o.numel()), default=0.0), eps)
+    noise = _largest_noise(outputs, eps)
     for i, x, grad in zip(chosen, wanted, found, strict=True):
         if grad is not None and (grad.shape != x.shape or grad.dtype != x.dtype):
             raise GradcheckError(f"gradient {i} is {grad.dtype}{list(grad.shape)} for {x.dtype}{list(x.shape)}")
@@ -385,7 +389,7 @@ def _fast_forward_agrees(
     from tensorpy.autograd.gradcheck_forward import tangents
 
     along = _direction(values[which].detach(), which + 17)
-    noise = _noise(max((float(o.detach().abs().max()) for o in outputs if o.numel()), default=0.0), eps)
+    noise = _largest_noise(outputs, eps)
     least = atol * max(float(along.abs().sum()), 1.0) + noise
     moved = _moved(func, values, which, along, eps)
     return all(

@@ -90,6 +90,6 @@ class CopiesWhatIsWritten(TorchDispatchMode):
 def _written(func: Any, args: Any, kwargs: Any) -> Iterator[Tensor]:
     """The tensors that a call writes, by the operator's schema."""
     for i, argument in enumerate(func._schema.arguments):
-        if argument.alias_info is not None and argument.alias_info.is_write:
+        if argument.is_write:
             value = args[i] if i < len(args) else kwargs.get(argument.name)
             yield from (t for t in _pytree.tree_leaves(value) if isinstance(t, Tensor))

@@ -37,7 +37,7 @@ def _first(target: Any) -> Any:
 
 def _is_view(target: Any) -> bool:
     first = _first(target)
-    return first is not None and first.alias_info is not None and not first.alias_info.is_write
+    return first is not None and first.alias_info is not None and not first.is_write
 
 
 def _memory(t: Tensor) -> int:

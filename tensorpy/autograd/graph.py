@@ -26,6 +26,13 @@ class _Refused(threading.local):
 _refused = _Refused()
 
 
+def _innermost_hooks() -> Any:
+    """The thread's hooks of saved tensors, (pack, unpack, the outer ones); None without any."""
+    found = _C._set_saved_hooks(None)
+    _C._set_saved_hooks(found)
+    return found
+
+
 class saved_tensors_hooks:
     """Inside, each tensor that a call saves for backward goes through `pack_hook`, and what that returns is kept in its
     stead; `unpack_hook` makes a tensor of it again when backward needs one. Used to move or to compress saved

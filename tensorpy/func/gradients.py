@@ -17,7 +17,7 @@ from tensorpy import _C
 from tensorpy._C import Tensor
 from tensorpy.autograd.batches import Levels, batched, physical
 from tensorpy.autograd.grad_mode import enable_grad, set_grad_enabled
-from tensorpy.autograd.graph import disable_saved_tensors_hooks
+from tensorpy.autograd.graph import _innermost_hooks, disable_saved_tensors_hooks
 from tensorpy.func.vmap import plain, recording, transforming
 from tensorpy.utils._pytree import TreeSpec, tree_flatten, tree_leaves, tree_unflatten
 
@@ -91,9 +91,7 @@ _NO_HOOKS = "torch.func.{grad, vjp, jacrev, hessian} don't yet support saved ten
 @contextmanager
 def differentiating(leaves: Sequence[Tensor]) -> Iterator[None]:
     """The function of a transform that goes backward runs: see `transforming`. What it saves goes through no hooks."""
-    before = _C._set_saved_hooks(None)
-    _C._set_saved_hooks(before)
-    if before is not None:
+    if _innermost_hooks() is not None:
         raise RuntimeError(_NO_HOOKS)
     with disable_saved_tensors_hooks(_NO_HOOKS), transforming(leaves):
         yield

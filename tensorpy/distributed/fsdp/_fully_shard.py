@@ -16,7 +16,7 @@ from typing import Any, NoReturn, TypeVar
 
 from tensorpy import _C
 from tensorpy._C import Tensor
-from tensorpy.autograd.graph import saved_tensors_hooks
+from tensorpy.autograd.graph import _innermost_hooks, saved_tensors_hooks
 from tensorpy.distributed import groups
 from tensorpy.distributed.device_mesh import DeviceMesh, init_device_mesh
 from tensorpy.distributed.fsdp._group import Group, Owners, Sharded
@@ -55,8 +55,7 @@ class _Hooks(saved_tensors_hooks):
         self.root = root
 
     def __enter__(self) -> None:
-        previous = _C._set_saved_hooks(None)
-        _C._set_saved_hooks(previous)
+        previous = _innermost_hooks()
         super().__enter__()
         around = getattr(previous[0], "__self__", None) if previous else None
         self.outer = around.outer if isinstance(around, _Hooks) else previous

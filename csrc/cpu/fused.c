@@ -28,6 +28,8 @@
     (TP_FUSED_CALLS + TP_FUSED_TENSORS + TP_MAP_INPUTS + 1) /* buffers of a thread: all values, and what is converted \
                                                              */
 #define NO_BUFFER -1
+#define CHAIN_LINKS 96        /* of all chains: calls after these are run one by one */
+#define CHAINED 256           /* elements from which on chains are looked for */
 #define LINE 64               /* bytes of a cache line */
 #define SHARES 6              /* in which a block asks for lines: a step of many does not do it for one line */
 #define FAR_WRITE (512 << 10) /* bytes of memory that is not in the L2 cache, */
@@ -68,7 +70,17 @@ typedef struct {
     bool is_plain;     /* nothing is converted, laid out or reduced: the operands and their strides are these */
     operand operands[TP_MAP_INPUTS + 1];
     int64_t strides[TP_MAP_INPUTS + 1];
+    int chain;                    /* of a chain's first call: how many calls it has; else 0 */
+    int first_link, end_of_links; /* of it, among the job's */
 } step;
+
+/* A link of a chain for all blocks. */
+typedef struct {
+    uint8_t op; /* TP_LINK_... */
+    operand where;
+    const place *value; /* NULL, or locate() looks for it */
+    tp_element number;  /* what `where` may point to */
+} link;
 
 typedef struct {
     const tp_fused *f;
@@ -82,6 +94,8 @@ typedef struct {
     place values[TP_FUSED_TENSORS + TP_FUSED_CALLS];
     tp_fused_lines lines[TP_FUSED_TENSORS];
     step steps[TP_FUSED_CALLS];
+    int nlinks;
+    link links[CHAIN_LINKS];
 } job;
 
 static int fail(const char *what) { return tp_fail(TP_RuntimeError, "prim::fused.map: %s", what); }
@@ -164,6 +178,87 @@ static void find_operands(job *j, int c) {
         if (call->in[i] < 0) continue;
         const place *v = &j->values[call->in[i]];
         s->is_plain = !s->cast[i + 1] && find_operand(v, &s->operands[i + 1], &s->strides[i + 1]);
+    }
+}
+
+/* ---- chains ---- */
+
+static bool is_plain_arithmetic(const job *j, int c, tp_dtype compute) {
+    const tp_fused_call *call = &j->f->calls[c];
+    if (call->program < 0 || call->compute != compute) return false;
+    for (int i = 0; i <= call->ninputs; i++)
+        if (j->steps[c].cast[i]) return false;
+    return true;
+}
+
+static void add_value(job *j, int op, const place *v) {
+    link *l = &j->links[j->nlinks++];
+    int64_t stride;
+    l->value = NULL;
+    if (!find_operand(v, &l->where, &stride)) {
+        l->value = v;
+        stride = v->lines ? v->lines->strides[0] : v->walk.run <= 1;
+    }
+    l->op = (uint8_t)(op + (op != TP_LINK_STORE && !stride));
+}
+
+static void add_number(job *j, int op, tp_element number) {
+    link *l = &j->links[j->nlinks++];
+    *l = (link){(uint8_t)(op < TP_LINK_NEGATE ? op + 1 : op), {(char *)&l->number, 0}, NULL, number};
+}
+
+/* Adds what call `c` computes, which a chain begins with or goes on with: false and nothing added if it cannot. */
+static bool add_call(job *j, int c, bool begins, tp_dtype compute) {
+    const tp_fused_call *call = &j->f->calls[c];
+    const int former = j->f->ninputs + c - 1;
+    tp_link_of_call links[TP_LINKS_OF_CALL];
+    unsigned carried = 0;
+    for (int i = 0; i < call->ninputs && !begins; i++) carried |= (unsigned)(call->in[i] == former) << i;
+    if (!(begins || carried) || !is_plain_arithmetic(j, c, compute)) return false;
+    const int n = tp_links_of(&j->steps[c].map, compute, carried, links);
+    if (!n || j->nlinks + n + 2 > CHAIN_LINKS) return false; /* two that store: the former value, and this one */
+    for (int i = 0; i < n; i++) {
+        const int input = links[i].input, value = input == TP_LINK_NUMBER ? -1 : call->in[input];
+        tp_element number;
+        if (input == TP_LINK_NUMBER) tp_scalar_store(TP_SCALAR_F(links[i].number), compute, &number);
+        else if (value < 0) number = j->steps[c].map.numbers[input];
+        if (value < 0) add_number(j, links[i].op, number);
+        else add_value(j, links[i].op, &j->values[value]);
+    }
+    return true;
+}
+
+/* Finds the calls of arithmetic whose value the next one takes. One that is needed besides is stored on the way; one
+ * that is written past the caches is the last of its chain, since its buffer may be another's after it. */
+static void find_chains(job *j) {
+    const tp_fused *f = j->f;
+    int last[TP_FUSED_TENSORS + TP_FUSED_CALLS];
+    for (int c = 0; c < f->ncalls; c++) j->steps[c].chain = 0;
+    j->nlinks = 0;
+    if (j->numel < CHAINED || !tp_fusion_has(TP_FUSION_CHAINS)) return;
+    find_last_uses(f, last);
+    for (int c = 0, end; c < f->ncalls; c = end) {
+        const tp_dtype compute = (tp_dtype)f->calls[c].compute;
+        const int first = j->nlinks;
+        end = c + 1;
+        if (!add_call(j, c, true, compute)) continue;
+        for (; end < f->ncalls; end++) {
+            const int former = f->ninputs + end - 1, before = j->nlinks;
+            const place *v = &j->values[former];
+            if (v->streamed) break;
+            if (v->base || last[former] > end) add_value(j, TP_LINK_STORE, v);
+            if (add_call(j, end, false, compute)) continue;
+            j->nlinks = before;
+            break;
+        }
+        if (end == c + 1) {
+            j->nlinks = first;
+            continue;
+        }
+        add_value(j, TP_LINK_STORE, &j->values[f->ninputs + end - 1]);
+        j->steps[c].chain = end - c;
+        j->steps[c].first_link = first;
+        j->steps[c].end_of_links = j->nlinks;
     }
 }
 
@@ -284,6 +379,22 @@ static inline void run_step(worker *w, int c, int64_t begin, int64_t n) {
     s->loop(data, s->strides, n, s->map.params);
 }
 
+static void run_chain(worker *w, const step *s, tp_dtype compute, int64_t begin, int64_t n) {
+    tp_link links[CHAIN_LINKS];
+    int count = 0;
+    for (int i = s->first_link; i < s->end_of_links; i++) {
+        const link *l = &w->j->links[i];
+        int64_t stride;
+        links[count].op = l->op;
+        if (l->value) links[count].data = locate(w, l->value, begin, &stride);
+        else
+            links[count].data =
+                l->where.base ? l->where.base + begin * l->where.advance : w->room[0] + l->where.advance;
+        count++;
+    }
+    (compute == TP_FLOAT32 ? tp_cpu.chain->run_f32 : tp_cpu.chain->run_f64)(links, count, n);
+}
+
 /* A store past the caches reads no line before it writes it. */
 #ifdef __SSE2__
 #define HAS_STREAMS true
@@ -344,9 +455,12 @@ static void run_block(worker *w, int64_t begin, int64_t n) {
     for (int i = 0; i < j->f->ninputs; i++)
         if (j->values[i].buffer >= 0) lay_out(&j->values[i], w->room[j->values[i].buffer], begin, n);
     const bool is_timed = tp_unlikely(j->times != NULL) && times_block(j, begin);
-    for (int c = 0; c < j->f->ncalls; c++) {
+    for (int c = 0, chained = 0; c < j->f->ncalls; c++) {
         if (tp_unlikely(is_timed)) run_step_timed(w, c, begin, n);
-        else run_step(w, c, begin, n);
+        else if (j->steps[c].chain) {
+            run_chain(w, &j->steps[c], (tp_dtype)j->f->calls[c].compute, begin, n);
+            chained = c + j->steps[c].chain;
+        } else if (c >= chained) run_step(w, c, begin, n);
         const place *made = &j->values[j->f->ninputs + c];
         if (made->streamed) stream(made, w->room[made->buffer], begin, n);
         if (j->nfar) ask_for_lines(j, begin + n, c);
@@ -521,6 +635,7 @@ static int start(job *j, int64_t program, tp_tensors inputs, tp_scalars numbers,
     find_far_values(j, inputs, out);
     if (give_buffers(j) < 0) return -1;
     for (int c = 0; c < j->f->ncalls; c++) find_operands(j, c);
+    find_chains(j);
     return 0;
 }
 

@@ -14,6 +14,7 @@
 #include "core/generator.h"
 #include "cpu/attention.h"
 #include "cpu/capability.h"
+#include "cpu/chain.h"
 #include "cpu/convolution.h"
 #include "cpu/ctc.h"
 #include "cpu/fft.h"
@@ -38,6 +39,7 @@
 #define TP_FORALL_CPU_FAMILIES(X) \
     X(attention)                  \
     X(cast)                       \
+    X(chain)                      \
     X(convolution)                \
     X(ctc)                        \
     X(extreme)                    \

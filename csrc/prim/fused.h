@@ -28,14 +28,15 @@ typedef struct {
 
 /* What calls are joined by. Whatever is left out, results are the same, to the bit: tests leave each rule out in turn.
  */
-#define TP_FUSION_RULES(X)                                                         \
-    X(MAPS, "maps")             /* calls of map and copy that follow each other */ \
-    X(COPIES, "copies")         /* copies among them */                            \
-    X(REDUCTIONS, "reductions") /* the reduction after them */                     \
-    X(AGAIN, "again")           /* calls that are made once more after it */       \
-    X(TILES, "tiles")           /* rows that pass several calls */                 \
-    X(UNSTORED, "unstored")     /* values that nobody needs have no memory */      \
-    X(NEAR, "near")             /* small outputs are written to the caches */      \
+#define TP_FUSION_RULES(X)                                                          \
+    X(MAPS, "maps")             /* calls of map and copy that follow each other */  \
+    X(COPIES, "copies")         /* copies among them */                             \
+    X(REDUCTIONS, "reductions") /* the reduction after them */                      \
+    X(AGAIN, "again")           /* calls that are made once more after it */        \
+    X(TILES, "tiles")           /* rows that pass several calls */                  \
+    X(UNSTORED, "unstored")     /* values that nobody needs have no memory */       \
+    X(CHAINS, "chains")         /* arithmetic on a value that stays in registers */ \
+    X(NEAR, "near")             /* small outputs are written to the caches */       \
     X(PLACES, "places")         /* of a tape's memory, which dead values leave */
 enum {
 #define TP_FUSION_RULE(name, text) TP_FUSION_##name,

@@ -16,15 +16,20 @@
     X(MULTIPLY)      /* x * y */        \
     X(DIVIDE)        /* x / y */        \
     X(DIVIDE_INTO)   /* y / x */
+#define TP_FORALL_LINKS_OF_ONE(X) \
+    X(NEGATE) /* -x */            \
+    X(SQUARE) /* x * x */         \
+    X(TWICE)  /* x + x */         \
+    X(SQRT)
 enum {
 #define TP_LINK_ENUM(name) TP_LINK_##name, TP_LINK_##name##_ONE, /* _ONE: y is one element for all */
     TP_FORALL_LINKS_OF_TWO(TP_LINK_ENUM)
 #undef TP_LINK_ENUM
-        TP_LINK_NEGATE,
-    TP_LINK_SQUARE,
-    TP_LINK_TWICE,
-    TP_LINK_SQRT,
-    TP_LINK_STORE /* x goes to memory, and stays */
+#define TP_LINK_ENUM(name) TP_LINK_##name,
+        TP_FORALL_LINKS_OF_ONE(TP_LINK_ENUM)
+#undef TP_LINK_ENUM
+            TP_LINK_STORE, /* x goes to memory, and stays */
+    TP_LINK_END
 };
 
 /* A link before it is known where y is. */
@@ -47,6 +52,7 @@ typedef struct {
 } tp_link;
 
 typedef struct {
-    void (*run_f32)(const tp_link *links, int64_t count, int64_t n); /* n elements */
-    void (*run_f64)(const tp_link *links, int64_t count, int64_t n);
+    /* n elements; the links' last one is TP_LINK_END. */
+    void (*run_f32)(const tp_link *links, int64_t n);
+    void (*run_f64)(const tp_link *links, int64_t n);
 } tp_chain_kernels;

@@ -27,7 +27,6 @@
 
 #define ONE_VECTOR(X) X(0)
 #ifdef WIDTH
-#define VECTORS 8
 #define EIGHT_VECTORS(X) X(0) X(1) X(2) X(3) X(4) X(5) X(6) X(7)
 typedef float vector_f32 __attribute__((vector_size(WIDTH), aligned(4), may_alias));
 typedef double vector_f64 __attribute__((vector_size(WIDTH), aligned(8), may_alias));
@@ -74,20 +73,13 @@ typedef double vector_f64 __attribute__((vector_size(WIDTH), aligned(8), may_ali
 #undef T
 
 #ifdef WIDTH
-#define RUN_VECTORS(suffix, T)                                                                         \
-    const int64_t lanes = WIDTH / sizeof(T);                                                           \
-    for (; at + VECTORS * lanes <= n; at += VECTORS * lanes) eight_vectors_##suffix(links, count, at); \
-    for (; at + lanes <= n; at += lanes) one_vector_##suffix(links, count, at);
+#define RUN_VECTORS(suffix) one_vector_##suffix(links, eight_vectors_##suffix(links, 0, n), n)
 #else
-#define RUN_VECTORS(suffix, T)
+#define RUN_VECTORS(suffix) 0
 #endif
-#define RUN(suffix, T)                                                         \
-    static void run_##suffix(const tp_link *links, int64_t count, int64_t n) { \
-        int64_t at = 0;                                                        \
-        RUN_VECTORS(suffix, T)                                                 \
-        for (; at < n; at++) one_##suffix(links, count, at);                   \
-    }
-RUN(f32, float)
-RUN(f64, double)
+#define RUN(suffix) \
+    static void run_##suffix(const tp_link *links, int64_t n) { one_##suffix(links, RUN_VECTORS(suffix), n); }
+RUN(f32)
+RUN(f64)
 
 const tp_chain_kernels TP_CAP(tp_chain) = {run_f32, run_f64};

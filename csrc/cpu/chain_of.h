@@ -24,35 +24,52 @@
 #define NEGATE(k) x##k = -x##k;
 #define SQUARE(k) x##k = x##k * x##k;
 #define TWICE(k) x##k = x##k + x##k;
-#define TO_ROOT(k) x##k = ROOT(x##k);
+#define SQRT(k) x##k = ROOT(x##k);
 #define STORE(k) *(V *)(to + (k) * LANES) = x##k;
+#define NEXT goto *code_of[(++l)->op]
 #define OF_TWO(name)                          \
-    case TP_LINK_##name: {                    \
+    of_##name : {                             \
         const T *const y = (T *)l->data + at; \
         EACH(name)                            \
-        break;                                \
+        NEXT;                                 \
     }                                         \
-    case TP_LINK_##name##_ONE: {              \
+    of_##name##_ONE : {                       \
         const T one = *(const T *)l->data;    \
         EACH(name##_ONE)                      \
-        break;                                \
+        NEXT;                                 \
     }
+#define OF_ONE(name) \
+    of_##name : {    \
+        EACH(name)   \
+        NEXT;        \
+    }
+#define PLACE_OF_TWO(name) &&of_##name, &&of_##name##_ONE,
+#define PLACE_OF_ONE(name) &&of_##name,
+#define COUNT(k) +1
 
-static inline void NAME(const tp_link *links, int64_t count, int64_t at) {
+/* Elements [at, n) as long as whole groups of vectors are left; where it ended. Each link goes to the next one's code
+ * by a jump of its own, so that the CPU foresees it by the link that it leaves. */
+static int64_t NAME(const tp_link *links, int64_t at, int64_t n) {
+    static const void *const code_of[] = {
+        TP_FORALL_LINKS_OF_TWO(PLACE_OF_TWO) TP_FORALL_LINKS_OF_ONE(PLACE_OF_ONE) && of_STORE,
+        &&of_END,
+    };
+    const int64_t group = (0 EACH(COUNT)) * LANES;
     EACH(DECLARE)
-    for (const tp_link *l = links; l < links + count; l++) switch (l->op) {
-            TP_FORALL_LINKS_OF_TWO(OF_TWO)
-        case TP_LINK_NEGATE: EACH(NEGATE) break;
-        case TP_LINK_SQUARE: EACH(SQUARE) break;
-        case TP_LINK_TWICE: EACH(TWICE) break;
-        case TP_LINK_SQRT: EACH(TO_ROOT) break;
-        case TP_LINK_STORE: {
+    for (; at + group <= n; at += group) {
+        const tp_link *l = links - 1;
+        NEXT;
+        TP_FORALL_LINKS_OF_TWO(OF_TWO)
+        TP_FORALL_LINKS_OF_ONE(OF_ONE)
+    of_STORE:
+        {
             T *const to = (T *)l->data + at;
             EACH(STORE)
-            break;
+            NEXT;
         }
-        default: __builtin_unreachable();
-        }
+    of_END:;
+    }
+    return at;
 }
 
 #undef LANES
@@ -75,9 +92,14 @@ static inline void NAME(const tp_link *links, int64_t count, int64_t at) {
 #undef NEGATE
 #undef SQUARE
 #undef TWICE
-#undef TO_ROOT
+#undef SQRT
 #undef STORE
+#undef NEXT
 #undef OF_TWO
+#undef OF_ONE
+#undef PLACE_OF_TWO
+#undef PLACE_OF_ONE
+#undef COUNT
 #undef NAME
 #undef V
 #undef EACH

@@ -66,11 +66,10 @@ typedef struct {
     tp_loop_fn loop;                    /* of a copy: the conversion; NULL: bytes are copied */
     tp_loop_fn cast[TP_MAP_INPUTS + 1]; /* of the result, then of the inputs; NULL: none */
     int scratch[TP_MAP_INPUTS + 1];
-    int64_t share_end; /* elements of a block: up to which this call asks for lines */
-    bool is_plain;     /* nothing is converted, laid out or reduced: the operands and their strides are these */
+    bool is_plain; /* nothing is converted, laid out or reduced: the operands and their strides are these */
     operand operands[TP_MAP_INPUTS + 1];
     int64_t strides[TP_MAP_INPUTS + 1];
-    int chain;                    /* of a chain's first call: how many calls it has; else 0 */
+    int chain;                    /* of a chain's first call: how many calls it has, as they run; else 0 */
     int first_link, end_of_links; /* of it, among the job's */
 } step;
 
@@ -88,17 +87,65 @@ typedef struct {
     int nvalues, nfar;
     bool reduces;          /* the last value is reduced */
     bool streams;          /* some outputs are written past the caches */
+    bool has_chains;       /* calls of arithmetic may follow each other in registers */
     tp_fused_times *times; /* or NULL */
     int64_t look;          /* nanoseconds of a look at the clock, if there are times */
     far_value far[TP_FUSED_TENSORS + TP_FUSED_CALLS];
     place values[TP_FUSED_TENSORS + TP_FUSED_CALLS];
     tp_fused_lines lines[TP_FUSED_TENSORS];
     step steps[TP_FUSED_CALLS];
+    uint8_t order[TP_FUSED_CALLS];     /* the calls as they run, */
+    int64_t share_end[TP_FUSED_CALLS]; /* and elements of a block up to which each of these asks for lines */
     int nlinks;
     link links[CHAIN_LINKS];
 } job;
 
 static int fail(const char *what) { return tp_fail(TP_RuntimeError, "prim::fused.map: %s", what); }
+
+/* ---- the order of the calls ---- */
+
+static bool is_plain_arithmetic(const job *j, int c, tp_dtype compute) {
+    const tp_fused_call *call = &j->f->calls[c];
+    if (call->program < 0 || call->compute != compute) return false;
+    for (int i = 0; i <= call->ninputs; i++)
+        if (j->steps[c].cast[i]) return false;
+    return true;
+}
+
+/* The call that may come right after `c`, whose value it reads: the first that is left, unless it also reads what is
+ * not there yet. One with an output stays where it is, since those before it may read that memory; -1: none. */
+static int follower(const job *j, int c, const bool *placed) {
+    const tp_fused *f = j->f;
+    bool is_next = true; /* nothing is left before it */
+    for (int d = c + 1; d < f->ncalls; d++) {
+        bool reads = false, is_ready = true;
+        for (int i = 0; i < f->calls[d].ninputs && !placed[d]; i++) {
+            const int from = f->calls[d].in[i] - f->ninputs;
+            reads |= from == c;
+            is_ready &= from < 0 || placed[from];
+        }
+        if (reads) {
+            const place *v = &j->values[f->ninputs + d];
+            const bool may_move = is_next || !(v->base || v->is_made);
+            return is_ready && may_move && is_plain_arithmetic(j, d, (tp_dtype)f->calls[c].compute) ? d : -1;
+        }
+        is_next &= placed[d];
+    }
+    return -1;
+}
+
+/* A call of arithmetic comes right after the one whose value it reads, where it may: chains are longer so. */
+static void find_order(job *j) {
+    bool placed[TP_FUSED_CALLS] = {false};
+    for (int c = 0; c < j->f->ncalls; c++) j->order[c] = (uint8_t)c;
+    j->has_chains = j->numel >= CHAINED && tp_fusion_has(TP_FUSION_CHAINS);
+    if (!j->has_chains) return;
+    for (int first = 0, at = 0; first < j->f->ncalls; first++)
+        for (int c = placed[first] ? -1 : first; c >= 0; c = follower(j, c, placed)) {
+            placed[c] = true;
+            j->order[at++] = (uint8_t)c;
+        }
+}
 
 /* ---- buffers ---- */
 
@@ -116,26 +163,30 @@ static int take(buffers *b) {
     return NO_BUFFER;
 }
 
-/* The last call that reads each value. */
-static void find_last_uses(const tp_fused *f, int *last) {
+/* The last call that reads each value, by its place in the order. */
+static void find_last_uses(const job *j, int *last) {
+    const tp_fused *f = j->f;
     for (int i = 0; i < f->ninputs + f->ncalls; i++) last[i] = -1;
-    for (int c = 0; c < f->ncalls; c++)
-        for (int i = 0; i < f->calls[c].ninputs; i++)
-            if (f->calls[c].in[i] >= 0) last[f->calls[c].in[i]] = c;
+    for (int at = 0; at < f->ncalls; at++) {
+        const tp_fused_call *call = &f->calls[j->order[at]];
+        for (int i = 0; i < call->ninputs; i++)
+            if (call->in[i] >= 0) last[call->in[i]] = at;
+    }
 }
 
 static int give_buffers(job *j) {
     const tp_fused *f = j->f;
     buffers b = {{false}};
     int last[TP_FUSED_TENSORS + TP_FUSED_CALLS];
-    find_last_uses(f, last);
+    find_last_uses(j, last);
     for (int i = 0; i < f->ninputs; i++) {
         j->values[i].buffer = NO_BUFFER;
         const place *v = &j->values[i];
         bool laid_out = !v->in_lines && (v->lines || (v->walk.run && v->walk.period > 1));
         if (laid_out && (j->values[i].buffer = take(&b)) < 0) return fail("too many values at a time");
     }
-    for (int c = 0; c < f->ncalls; c++) {
+    for (int at = 0; at < f->ncalls; at++) {
+        const int c = j->order[at];
         step *s = &j->steps[c];
         place *made = &j->values[f->ninputs + c];
         for (int i = 0; i <= f->calls[c].ninputs; i++)
@@ -147,7 +198,7 @@ static int give_buffers(job *j) {
             if (s->cast[i]) b.taken[s->scratch[i]] = false;
         for (int i = 0; i < f->calls[c].ninputs; i++) {
             int v = f->calls[c].in[i];
-            if (v >= f->ninputs && last[v] == c && j->values[v].buffer >= 0) b.taken[j->values[v].buffer] = false;
+            if (v >= f->ninputs && last[v] == at && j->values[v].buffer >= 0) b.taken[j->values[v].buffer] = false;
         }
         if (made->buffer >= 0 && last[f->ninputs + c] < 0) b.taken[made->buffer] = false;
     }
@@ -183,14 +234,6 @@ static void find_operands(job *j, int c) {
 
 /* ---- chains ---- */
 
-static bool is_plain_arithmetic(const job *j, int c, tp_dtype compute) {
-    const tp_fused_call *call = &j->f->calls[c];
-    if (call->program < 0 || call->compute != compute) return false;
-    for (int i = 0; i <= call->ninputs; i++)
-        if (j->steps[c].cast[i]) return false;
-    return true;
-}
-
 static void add_value(job *j, int op, const place *v) {
     link *l = &j->links[j->nlinks++];
     int64_t stride;
@@ -207,14 +250,14 @@ static void add_number(job *j, int op, tp_element number) {
     *l = (link){(uint8_t)(op < TP_LINK_NEGATE ? op + 1 : op), {(char *)&l->number, 0}, NULL, number};
 }
 
-/* Adds what call `c` computes, which a chain begins with or goes on with: false and nothing added if it cannot. */
-static bool add_call(job *j, int c, bool begins, tp_dtype compute) {
+/* Adds what call `c` computes to a chain whose value so far is `former`, or which it begins if that is -1: false and
+ * nothing added if it cannot. */
+static bool add_call(job *j, int c, int former, tp_dtype compute) {
     const tp_fused_call *call = &j->f->calls[c];
-    const int former = j->f->ninputs + c - 1;
     tp_link_of_call links[TP_LINKS_OF_CALL];
     unsigned carried = 0;
-    for (int i = 0; i < call->ninputs && !begins; i++) carried |= (unsigned)(call->in[i] == former) << i;
-    if (!(begins || carried) || !is_plain_arithmetic(j, c, compute)) return false;
+    for (int i = 0; i < call->ninputs && former >= 0; i++) carried |= (unsigned)(call->in[i] == former) << i;
+    if ((former >= 0 && !carried) || !is_plain_arithmetic(j, c, compute)) return false;
     const int n = tp_links_of(&j->steps[c].map, compute, carried, links);
     if (!n || j->nlinks + n + 2 > CHAIN_LINKS) return false; /* two that store: the former value, and this one */
     for (int i = 0; i < n; i++) {
@@ -228,37 +271,42 @@ static bool add_call(job *j, int c, bool begins, tp_dtype compute) {
     return true;
 }
 
-/* Finds the calls of arithmetic whose value the next one takes. One that is needed besides is stored on the way; one
- * that is written past the caches is the last of its chain, since its buffer may be another's after it. */
+/* Adds to a chain the calls at `at` and after it, as long as each reads the value of the one before: where it ends. A
+ * value that is needed besides is stored on the way; one that is written past the caches is the last of its chain,
+ * since its buffer may be another's after it. */
+static int add_calls_after(job *j, int at, const int *last, tp_dtype compute) {
+    for (; at < j->f->ncalls; at++) {
+        const int former = j->f->ninputs + j->order[at - 1], before = j->nlinks;
+        const place *v = &j->values[former];
+        if (v->streamed) break;
+        if (v->base || last[former] > at) add_value(j, TP_LINK_STORE, v);
+        if (add_call(j, j->order[at], former, compute)) continue;
+        j->nlinks = before;
+        break;
+    }
+    return at;
+}
+
 static void find_chains(job *j) {
-    const tp_fused *f = j->f;
     int last[TP_FUSED_TENSORS + TP_FUSED_CALLS];
-    for (int c = 0; c < f->ncalls; c++) j->steps[c].chain = 0;
+    for (int c = 0; c < j->f->ncalls; c++) j->steps[c].chain = 0;
     j->nlinks = 0;
-    if (j->numel < CHAINED || !tp_fusion_has(TP_FUSION_CHAINS)) return;
-    find_last_uses(f, last);
-    for (int c = 0, end; c < f->ncalls; c = end) {
-        const tp_dtype compute = (tp_dtype)f->calls[c].compute;
-        const int first = j->nlinks;
-        end = c + 1;
-        if (!add_call(j, c, true, compute)) continue;
-        for (; end < f->ncalls; end++) {
-            const int former = f->ninputs + end - 1, before = j->nlinks;
-            const place *v = &j->values[former];
-            if (v->streamed) break;
-            if (v->base || last[former] > end) add_value(j, TP_LINK_STORE, v);
-            if (add_call(j, end, false, compute)) continue;
-            j->nlinks = before;
-            break;
-        }
-        if (end == c + 1) {
-            j->nlinks = first;
+    if (!j->has_chains) return;
+    find_last_uses(j, last);
+    for (int at = 0, end; at < j->f->ncalls; at = end) {
+        step *s = &j->steps[j->order[at]];
+        const tp_dtype compute = (tp_dtype)j->f->calls[j->order[at]].compute;
+        s->first_link = j->nlinks;
+        end = at + 1;
+        if (!add_call(j, j->order[at], -1, compute)) continue;
+        end = add_calls_after(j, end, last, compute);
+        if (end == at + 1) {
+            j->nlinks = s->first_link;
             continue;
         }
-        add_value(j, TP_LINK_STORE, &j->values[f->ninputs + end - 1]);
-        j->steps[c].chain = end - c;
-        j->steps[c].first_link = first;
-        j->steps[c].end_of_links = j->nlinks;
+        add_value(j, TP_LINK_STORE, &j->values[j->f->ninputs + j->order[end - 1]]);
+        s->chain = end - at;
+        s->end_of_links = j->nlinks;
     }
 }
 
@@ -380,7 +428,7 @@ static inline void run_step(worker *w, int c, int64_t begin, int64_t n) {
 }
 
 static void run_chain(worker *w, const step *s, tp_dtype compute, int64_t begin, int64_t n) {
-    tp_link links[CHAIN_LINKS];
+    tp_link links[CHAIN_LINKS + 1];
     int count = 0;
     for (int i = s->first_link; i < s->end_of_links; i++) {
         const link *l = &w->j->links[i];
@@ -392,7 +440,8 @@ static void run_chain(worker *w, const step *s, tp_dtype compute, int64_t begin,
                 l->where.base ? l->where.base + begin * l->where.advance : w->room[0] + l->where.advance;
         count++;
     }
-    (compute == TP_FLOAT32 ? tp_cpu.chain->run_f32 : tp_cpu.chain->run_f64)(links, count, n);
+    links[count].op = TP_LINK_END;
+    (compute == TP_FLOAT32 ? tp_cpu.chain->run_f32 : tp_cpu.chain->run_f64)(links, n);
 }
 
 /* A store past the caches reads no line before it writes it. */
@@ -417,11 +466,11 @@ static void stream(const place *made, const char *from, int64_t begin, int64_t n
     memcpy(to + at, from + at, (size_t)(bytes - at));
 }
 
-/* Call `c` asks for its share of the next block's lines. Inline, since gcc takes a call that does nothing else for one
- * that does nothing. */
-TP_INLINE void ask_for_lines(const job *j, int64_t next, int c) {
-    int64_t first = next + (c ? j->steps[c - 1].share_end : 0);
-    int64_t last = next + j->steps[c].share_end;
+/* The call at a place of the order asks for its share of the next block's lines. Inline, since gcc takes a call that
+ * does nothing else for one that does nothing. */
+TP_INLINE void ask_for_lines(const job *j, int64_t next, int at_call) {
+    int64_t first = next + (at_call ? j->share_end[at_call - 1] : 0);
+    int64_t last = next + j->share_end[at_call];
     if (first == last) return;
     for (int i = 0; i < j->nfar; i++) {
         const far_value *v = &j->far[i];
@@ -455,15 +504,16 @@ static void run_block(worker *w, int64_t begin, int64_t n) {
     for (int i = 0; i < j->f->ninputs; i++)
         if (j->values[i].buffer >= 0) lay_out(&j->values[i], w->room[j->values[i].buffer], begin, n);
     const bool is_timed = tp_unlikely(j->times != NULL) && times_block(j, begin);
-    for (int c = 0, chained = 0; c < j->f->ncalls; c++) {
+    for (int at = 0, chained = 0; at < j->f->ncalls; at++) {
+        const int c = j->order[at];
         if (tp_unlikely(is_timed)) run_step_timed(w, c, begin, n);
         else if (j->steps[c].chain) {
             run_chain(w, &j->steps[c], (tp_dtype)j->f->calls[c].compute, begin, n);
-            chained = c + j->steps[c].chain;
-        } else if (c >= chained) run_step(w, c, begin, n);
+            chained = at + j->steps[c].chain;
+        } else if (at >= chained) run_step(w, c, begin, n);
         const place *made = &j->values[j->f->ninputs + c];
         if (made->streamed) stream(made, w->room[made->buffer], begin, n);
-        if (j->nfar) ask_for_lines(j, begin + n, c);
+        if (j->nfar) ask_for_lines(j, begin + n, at);
     }
 }
 
@@ -631,8 +681,9 @@ static int start(job *j, int64_t program, tp_tensors inputs, tp_scalars numbers,
     if (tp_fusion.block && tp_fusion.block < j->block) j->block = tp_fusion.block;
     find_lines(j);
     int64_t most = j->block < j->line ? j->block : j->line;
-    for (int c = 0; c < j->f->ncalls; c++) j->steps[c].share_end = (c + 1) * SHARES / j->f->ncalls * most / SHARES;
+    for (int c = 0; c < j->f->ncalls; c++) j->share_end[c] = (c + 1) * SHARES / j->f->ncalls * most / SHARES;
     find_far_values(j, inputs, out);
+    find_order(j);
     if (give_buffers(j) < 0) return -1;
     for (int c = 0; c < j->f->ncalls; c++) find_operands(j, c);
     find_chains(j);

@@ -98,17 +98,19 @@ def _renamed(step: str) -> str:
         return step
 
 
-# Elements to try a join on, per dtype class: the first set that all expressions have values for.
+# Elements to try a join on, per dtype class: all sets that the expressions have values for.
 _TRIALS: Mapping[LeafClass, tuple[tuple[Number, ...], ...]] = {
     "bool": ((True, False, True, True),),
-    "uint": ((3, 1, 0, 2), (3, 1, 4, 2)),
-    "sint": ((3, -1, 0, 2), (3, 1, 4, 2)),
+    "uint": ((3, 1, 0, 2), (3, 1, 4, 2), (150, 75, 1, 200)),
+    "sint": ((3, -1, 0, 2), (3, 1, 4, 2), (100, -75, 1, 120)),
     "float": (
         (1.5, -0.75, 0.5, 2.25),
         (1.5, 0.75, 0.5, 2.25),  # of logarithms and roots
         (0.5, -0.75, 0.25, -0.125),  # of inverse sines
         (1.5, 2.75, 1.25, 3.5),  # of the inverse of cosh
         (0.5, 0.75, 0.25, 0.125),
+        (150.0, 275.0, 125.0, 1075.0),  # beyond a threshold
+        (-150.0, -275.0, -125.0, -1075.0),
     ),
     "complex": ((1.5 + 1j, -0.75j, 0.5 + 0j, 2.25 - 0.5j), (1.5 + 1j, 0.75j, 0.5 + 0.25j, 2.25 - 0.5j)),
 }
@@ -129,17 +131,21 @@ def _prove(name: str, parts: Expressions, leaf: LeafClass, raw: RawMapping) -> N
     """Tries that joining what two parts were folded to is folding the whole, in any order. Elements are taken from the
     expressions' domain; a rule that no numbers can be tried on is refused, as it would be taken on trust."""
     where = raw.at("join") if "join" in raw else raw.at("step")
-    why = ""
+    why, is_tried = "", False
     for trial in _TRIALS[leaf]:
         try:
-            if not all(_is_number(_fold(parts, trial[: i + 1], leaf)) for i in range(len(trial))):
+            folded = [_fold(parts, trial[:i], leaf) for i in range(len(trial) + 1)]
+            if not all(map(_is_number, folded[1:])):
                 why = why or "its value is no number"
                 continue
             _try_join(name, parts, leaf, trial, where)
         except NoValue as reason:
             why = why or str(reason)
             continue
+        is_tried = is_tried or any(value != folded[0] for value in folded)
+    if is_tried:
         return
+    why = why or "none of them changes 'start'"
     what = f"the reduction {name} cannot be tried on any of the numbers there are for {leaf}: {why}"
     raise YamlError(
         where, what, "write 'step' and 'join' of functions that Python has too, or leave this class out of 'dtypes'"

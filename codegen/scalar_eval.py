@@ -99,6 +99,8 @@ def _as(value: Any, kind: Kind, leaf: LeafClass) -> Number:
         return complex(value)
     if kind is Kind.I or (kind in (Kind.T, Kind.R) and leaf in ("uint", "sint")):
         return int(value)
+    if isinstance(value, complex) and leaf != "complex":
+        raise NoValue(f"its value is {value}")
     return float(value.real)
 
 

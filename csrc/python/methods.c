@@ -121,8 +121,7 @@ FAST_METHOD(is_contiguous) {
     if (tp_py_take_arguments(&arguments, args, nargs, kwnames, v) < 0 ||
         take_memory_format("is_contiguous", v[0], &format) < 0)
         return NULL;
-    if (format == TP_PRESERVE_FORMAT)
-        return PyErr_Format(PyExc_RuntimeError, "preserve memory format is unsupported by the is_contiguous operator");
+    if (format == TP_PRESERVE_FORMAT) format = TP_CONTIGUOUS_FORMAT;
     bool answer = tp_is_contiguous_in(TENSOR(self), format);
     if (tp_unlikely(tp_is_nested(TENSOR(self))) && tp_sym_is_contiguous(TENSOR(self), format, &answer) < 0)
         return tp_py_raise();

@@ -291,6 +291,8 @@ def embedding_bag(
     if input.is_nested and input.dim() == 2:
         offsets, include_last_offset = ops._nested_get_offsets(input.contiguous()), True
         input = input.contiguous().values()
+    if weight.dim() != 2:
+        raise ValueError(f"weight has to be a 2D Tensor, but got Tensor of dimension {weight.dim()}")
     if input.dim() not in (1, 2):
         raise ValueError(f"input has to be 1D or 2D Tensor, but got Tensor of dimension {input.dim()}")
     if input.dim() == 2 and offsets is not None:

@@ -200,6 +200,12 @@ def test_kernels_that_give_bools(reduction_of) -> None:
         ("    dtypes: float\n    start: 0\n    step: acc + acosh(x)\n    join: a * b\n", 6),
         ("    dtypes: float\n    start: 0\n    step: acc + asin(x)\n    join: a - b\n", 6),
         ("    dtypes: float\n    start: 0\n    step: acc + sqrt(x - 1)\n    join: a * b\n", 6),
+        ("    dtypes: float\n    start: 0\n    step: acc + log(x - 5)\n    join: a * b\n", 6),
+        (
+            "    dtypes: float\n    start: 0\n    step: acc + rsqrt(x - 100)\n    join: a * b\n",
+            6,
+        ),  # whose root is imaginary
+        ("    dtypes: float\n    start: 0\n    step: acc + where(x > 50, x, 0)\n    join: a * b\n", 6),  # zero below
         ("    dtypes: float\n    start: 0\n    step: acc + exp(x)\n    join: log(exp(a) + exp(b))\n", 6),
         ("    promotion: always_bool\n    start: 0\n    step: acc | (x != 0)\n    join: a & b\n", 6),
     ],
@@ -231,6 +237,7 @@ def test_a_join_that_holds_is_taken(load, body: str) -> None:
     [
         "    dtypes: float\n    start: 0\n    step: acc + digamma(x)\n    join: a + b\n",  # which Python has not
         "    dtypes: float\n    start: 0\n    step: acc + log(-1 - x * x)\n    join: a + b\n",  # which has no value
+        "    dtypes: float\n    start: 0\n    step: acc + where(x > 1e7, x, 0)\n    join: a * b\n",  # which stays zero
     ],
 )
 def test_what_cannot_be_tried_is_refused(load, body: str) -> None:
@@ -240,7 +247,7 @@ def test_what_cannot_be_tried_is_refused(load, body: str) -> None:
 
 
 def test_numbers_are_taken_from_the_domain(reduction_of) -> None:
-    for step in ("log(x)", "sqrt(x)", "acosh(x)", "asin(x)", "log1p(x)", "atanh(x)"):
+    for step in ("log(x)", "sqrt(x)", "acosh(x)", "asin(x)", "log1p(x)", "atanh(x)", "log(x - 5)", "rsqrt(-x)"):
         assert reduction_of(HEAD + f"    dtypes: float\n    start: 0\n    step: acc + {step}\n    join: a + b\n").name
 
 

@@ -84,7 +84,29 @@ def test_questions(name: str) -> None:
         assert a == b and type(a) is type(b), (what, a, b)
 
 
-@pytest.mark.parametrize("form", ["contiguous_format", "channels_last"])
+@pytest.mark.parametrize("form", ["contiguous_format", "preserve_format", "channels_last"])
+def test_what_is_contiguous_already_is_given_back(form: str) -> None:
+    for make in (
+        lambda t: t.ones(2, 3),
+        lambda t: t.ones(2, 3).t(),
+        lambda t: t.ones(2, 3, 2, 2),
+        lambda t: t.ones(2, 3, 2, 2).contiguous(memory_format=t.channels_last),
+    ):
+        found = []
+        for t in (tp, torch):
+            x, chosen = make(t), getattr(t, form)
+            if form == "channels_last" and x.dim() != 4:
+                continue
+            try:
+                made = x.contiguous(memory_format=chosen)
+            except RuntimeError as error:
+                made = str(error)
+            same = made if isinstance(made, str) else (made.data_ptr() == x.data_ptr(), made.stride())
+            found.append((x.is_contiguous(memory_format=chosen), same))
+        assert not found or found[0] == found[1]
+
+
+@pytest.mark.parametrize("form", ["contiguous_format", "preserve_format", "channels_last"])
 def test_formats(form: str) -> None:
     ours, theirs = given(tp), given(torch)
     for what in ours:

@@ -95,6 +95,8 @@ def test_tensors_of_other_dimensions_are_named() -> None:
             function(weight, row.expand(2, 0, 2), row)
         with pytest.raises(RuntimeError, match="offsets has to be a 1D Tensor"):
             function(weight, row, row.expand(2, 2))
+    with pytest.raises(ValueError, match="weight has to be a 2D Tensor, but got Tensor of dimension 1"):
+        F.embedding_bag(row, tp.ones(3), row)
     with pytest.raises(ValueError, match="the same shape as the input"):
         F.embedding_bag(row, weight, row[:1], per_sample_weights=tp.ones(3), mode="sum")
 

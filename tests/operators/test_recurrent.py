@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import itertools
 from typing import Any
 
@@ -83,10 +84,23 @@ def test_a_cell_takes_as_many_states_as_it_has() -> None:
         tp.lstm_cell(tp.randn(2, 4), [tp.randn(2, 5), tp.randn(3, 5)], *weights)
 
 
-def test_the_list_of_weights_is_set() -> None:
-    layer = tp.nn.LSTM(2, 3)
-    layer._flat_weights = [tp.nn.Parameter(w.detach() * 0) for w in layer._flat_weights]
-    assert not any(p.any() for p in layer.parameters()) and not layer(tp.ones(1, 1, 2))[0].any()
+@pytest.mark.parametrize("kind", ["LSTM", "GRU", "RNN"])
+def test_the_list_of_weights_is_set(kind: str) -> None:
+    """The list is what a call computes with, until a parameter is set anew or all of them are converted."""
+    layer, x = getattr(tp.nn, kind)(2, 3), tp.ones(4, 1, 2)
+    own = [*layer.parameters()]
+    expected = layer(x)[0]
+    layer._flat_weights = [w * 2 for w in layer._flat_weights]
+    assert all(a is b for a, b in zip(layer.parameters(), own, strict=True))
+    assert not tp.allclose(layer(x)[0], expected)
+    layer(x)[0].sum().backward()
+    assert all(p.grad is not None for p in own)
+    layer._flat_weights = [w.detach() * 0 for w in layer._flat_weights]
+    assert not layer(x)[0].any() and not copy.deepcopy(layer)(x)[0].any()
+    layer.weight_ih_l0 = tp.nn.Parameter(own[0].detach())
+    assert layer._flat_weights[0] is layer.weight_ih_l0 and not layer._flat_weights[1].any()
+    layer.double()
+    assert tp.allclose(layer(x.double())[0].float(), expected, atol=1e-6)
     with pytest.raises(ValueError, match="4 weights are needed, got 0"):
         layer._flat_weights = []
 

@@ -162,8 +162,6 @@ OTHERWISE: dict[str, str] = {
             "nn.functional.interpolate-bicubic",
             "nn.functional.interpolate-nearest",
             "nn.functional.interpolate-nearest-exact",
-            "nn.functional.max_unpool2d",
-            "nn.functional.max_unpool2d-grad",
             "nn.functional.pad-circular",
             "nn.functional.upsample_nearest",
             "stack",

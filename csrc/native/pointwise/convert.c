@@ -3,9 +3,11 @@
 #include "prim/transfer.h"
 
 tp_tensor *contiguous_composite(tp_tensor *self, tp_memory_format memory_format) {
-    if (memory_format == TP_PRESERVE_FORMAT)
+    bool preserve = memory_format == TP_PRESERVE_FORMAT;
+    if (tp_is_contiguous_in(self, preserve ? TP_CONTIGUOUS_FORMAT : memory_format)) return tp_retain(self);
+    if (preserve)
         return tp_fail_null(TP_RuntimeError, "preserve memory format is unsupported by the contiguous operator");
-    return tp_is_contiguous_in(self, memory_format) ? tp_retain(self) : tp_clone(self, memory_format);
+    return tp_clone(self, memory_format);
 }
 
 static bool same_device(tp_device a, tp_device b) {

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 from tensorpy import _C
@@ -57,6 +58,7 @@ class RNNBase(Module):
     mode: str
     num_layers: int
     proj_size: int
+    _given_weights: Mapping[str, Tensor] = MappingProxyType({})  # in place of the attributes of these names
 
     def __init__(
         self,
@@ -127,16 +129,26 @@ class RNNBase(Module):
 
     @property
     def _flat_weights(self) -> list[Tensor]:
-        return [getattr(self, name) for name in self._flat_weights_names]
+        """What the next call computes with: the weights that were given last, a list set here or attributes by name."""
+        given = self._given_weights
+        return [given[name] if name in given else getattr(self, name) for name in self._flat_weights_names]
 
     @_flat_weights.setter
     def _flat_weights(self, weights: Sequence[Tensor]) -> None:
-        """Programs that replace parameters give the list anew; it is read from the module's names in any case."""
+        """Programs that compute their weights give the list before each call; the parameters stay."""
         if len(weights) != len(self._flat_weights_names):
             raise ValueError(f"_flat_weights: {len(self._flat_weights_names)} weights are needed, got {len(weights)}")
-        for name, weight in zip(self._flat_weights_names, weights, strict=True):
-            if getattr(self, name) is not weight:
-                setattr(self, name, weight)
+        pairs = zip(self._flat_weights_names, weights, strict=True)
+        self._given_weights = {name: weight for name, weight in pairs if getattr(self, name, None) is not weight}
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        super().__setattr__(name, value)
+        if name in self._given_weights:
+            self._given_weights = {n: w for n, w in self._given_weights.items() if n != name}
+
+    def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Any:
+        self.__dict__.pop("_given_weights", None)
+        return super()._apply(fn, recurse)
 
     @property
     def all_weights(self) -> list[list[Tensor]]:

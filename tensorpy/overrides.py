@@ -340,7 +340,7 @@ def resolve_name(f: Any) -> str | None:
         >>> tp.overrides.resolve_name(tp.Tensor.add)
         'tensorpy.Tensor.add'
     """
-    if isinstance(f, type(_C._op_overload("add.Tensor"))):
+    if isinstance(f, (_C.OpOverload, _C._OpPacket)):
         return str(f)
     try:
         name: str | None = _tables()[1].get(f)

@@ -35,7 +35,9 @@ static tp_tensor *enlarged(tp_tensor *value, int64_t count, tp_ints size, tp_int
 static int enlarge(tp_tensor *self, int64_t count, tp_ints size, tp_ints strides) {
     tp_stand_in *p = tp_stand_in_of(self);
     if (p->steps || p->next || p->previous)
-        return tp_fail(TP_RuntimeError, "functionalize: resize_ enlarges no view, and no memory that has views");
+        return tp_fail(TP_RuntimeError,
+                       "Attempted to resize a view tensor to a larger size. This is not allowed in the "
+                       "functionalization pass; nor is it for a tensor that has views");
     tp_auto_outside outside = tp_functional_step_out(tp_tls.functional);
     tp_autoref *laid = tp_memory_laid_out(p->memory), *value = laid ? enlarged(laid, count, size, strides) : NULL;
     return value ? tp_stand_in_renew(self, value) : -1;

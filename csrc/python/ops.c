@@ -331,7 +331,8 @@ static PyObject *new_overload(const tp_op *op) {
 
 /* ---- all overloads of a name ---- */
 
-/* OpOverloadPacket's base: a call goes to the single overload, or to the method `_resolve`. */
+/* OpOverloadPacket's base: a call goes to the single overload, or to the method `_resolve`. Whoever is asked first
+ * (overrides.h) gets the packet, as the program wrote it. */
 typedef struct {
     PyObject_HEAD vectorcallfunc vectorcall;
     PyObject *single; /* NULL: there are several */
@@ -339,6 +340,9 @@ typedef struct {
 
 static PyObject *packet_call(PyObject *o, PyObject *const *args, size_t nargs, PyObject *kwnames) {
     const py_packet *p = (const py_packet *)o;
+    Py_ssize_t n = PyVectorcall_NARGS(nargs);
+    if (tp_unlikely(tp_py_asks_any(NULL, args, n, kwnames)))
+        return tp_py_ask_steal(Py_NewRef(o), NULL, args, n, kwnames);
     if (tp_likely(p->single && Py_TYPE(p->single) == &overload_type))
         return ((py_overload *)p->single)->vectorcall(p->single, args, nargs, kwnames);
     PyObject *resolve = PyObject_GetAttrString(o, "_resolve");

@@ -39,6 +39,13 @@ def _no(*args: Any, **options: Any) -> bool:
     return False
 
 
+def _schemas_of(qualified: str) -> list[FunctionSchema]:
+    """Those of an operator's overloads; none where there is no such operator."""
+    space, _, name = qualified.partition("::")
+    packet = getattr(getattr(tensorpy.ops, space), name, None)
+    return [] if packet is None else [getattr(packet, each)._schema for each in packet.overloads()]
+
+
 def _storage_of(tensor: Any) -> int:
     """A number that tensors over the same memory have in common."""
     return int(tensor.untyped_storage()._cdata)
@@ -455,6 +462,7 @@ _NAMES = {
     "_debug_only_are_vmap_fallback_warnings_enabled": _FallbackWarnings.are_displayed,
     "_debug_only_display_vmap_fallback_warnings": _FallbackWarnings.display,
     "_log_api_usage_once": _nothing,
+    "_jit_get_schemas_for_operator": _schemas_of,
     "_jit_clear_class_registry": _nothing,
     "_jit_set_emit_hooks": _nothing,
     "_jit_set_profiling_executor": _no,

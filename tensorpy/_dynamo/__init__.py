@@ -8,8 +8,10 @@ from typing import Any, NamedTuple
 
 from tensorpy._compile import compile, list_backends, register_backend
 from tensorpy.compiler import is_compiling, reset
+from tensorpy.fx._sources import NotedSources
 from tensorpy.fx.experimental.proxy_tensor import make_fx
 from tensorpy.fx.experimental.recorder import DataDependentError
+from tensorpy.fx.traceback import preserve_node_meta
 from tensorpy.nn.modules.compiled import OptimizedModule
 
 from . import backends, compiled_autograd, config, eval_frame, exc, graphs, testing, utils
@@ -135,7 +137,8 @@ def export(f: Callable[..., Any], *, aten_graph: bool = False, tracing_mode: str
 
     def exported(*args: Any, **kwargs: Any) -> ExportResult:
         try:
-            module = make_fx(f, tracing_mode=tracing_mode)(*args, **kwargs)
+            with preserve_node_meta(), NotedSources(f, True):
+                module = make_fx(f, tracing_mode=tracing_mode)(*args, **kwargs)
         except DataDependentError as error:
             raise exc.UserError(exc.UserErrorType.DYNAMIC_CONTROL_FLOW, str(error)) from error
         return ExportResult(module, [])

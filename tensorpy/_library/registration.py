@@ -192,6 +192,7 @@ def declare(schema: str, where: str, replaces: bool, tags: tuple[str, ...] = (),
     `replaces`: one that Python declared with another schema goes, as when an edited cell of a notebook runs again.
     """
     before = schema.partition("(")[0].strip()
+    schema = re.sub(r"\)\s*->\s*", ") -> ", schema)
     schema = _ONE_RESULT.sub(r"-> \1", schema)  # `-> (Tensor)` is `-> Tensor`
     if replaces and _declared.get(before, schema) != schema:
         withdraw(before)

@@ -245,8 +245,8 @@ def without_fake(name: str, schema: FunctionSchema) -> Callable[..., Any]:
     def kernel(*_: Any, **__: Any) -> None:
         if returns:
             raise RuntimeError(
-                f"{name} has no fake kernel: what it gives on Meta, or to a tracer, is unknown; register_fake(fn) of "
-                f'the operator says it, or library.register_fake("{name}", fn)'
+                f"There was no fake impl registered for <CustomOpDef({name})>. This is necessary for torch.compile/"
+                f"export/fx tracing to work. Please use `{name.partition('::')[2]}.register_fake` to add an fake impl."
             )
 
     return kernel

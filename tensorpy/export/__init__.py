@@ -54,7 +54,7 @@ def export(
         kwargs: its named ones
         dynamic_shapes: for each argument, by name or in order, what is said of its sizes: a dict or tuple with a Dim, a
             Dim.AUTO, Dim.DYNAMIC or Dim.STATIC for dimensions, nested as the argument is; None: sizes are numbers
-        strict: is taken: the module is called either way
+        strict: whether nodes have `source_fn_stack` beside `torch_fn`; the module is called either way
         preserve_module_call_signature: is taken: graphs are flat
         prefer_deferred_runtime_asserts_over_guards: is taken
 
@@ -76,7 +76,7 @@ def export(
         raise ValueError(f"Expected `mod` to be an instance of `torch.nn.Module`, got {type(mod)}.")
     if not isinstance(args, tuple):
         raise UserError(UserErrorType.INVALID_INPUT, f"export(): args is a tuple of arguments, not {type(args)}")
-    return ExportedProgram(*_trace(mod, args, dict(kwargs or {}), dynamic_shapes))
+    return ExportedProgram(*_trace(mod, args, dict(kwargs or {}), dynamic_shapes, strict))
 
 
 def register_dataclass(cls: type[Any], *, serialized_type_name: str | None = None) -> None:

@@ -6,7 +6,6 @@ import builtins
 import inspect
 import math
 import re
-import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -29,13 +28,13 @@ from tensorpy.export.graph_signature import (
     TensorArgument,
 )
 from tensorpy.func import functionalize
+from tensorpy.fx._sources import NotedSources
 from tensorpy.fx.experimental.control_flow import FunctionRecorder
 from tensorpy.fx.experimental.recorder import _tracer
 from tensorpy.fx.experimental.symbolic_shapes import GuardOnDataDependentSymNode, Restart, ShapeEnv
 from tensorpy.fx.interpreter import Interpreter
 from tensorpy.fx.node import Node, overload
-from tensorpy.fx.traceback import get_current_meta, preserve_node_meta
-from tensorpy.nn.modules.module import register_module_forward_hook, register_module_forward_pre_hook
+from tensorpy.fx.traceback import preserve_node_meta
 from tensorpy.nn.utils.stateless import _reparametrize_module
 from tensorpy.utils._pytree import tree_flatten, tree_is_leaf, tree_unflatten
 
@@ -430,45 +429,6 @@ def _line_of(error: BaseException) -> str:
     return found
 
 
-class _Calls:
-    """Notes for nodes, while a module is called, which of its modules are being called: `nn_module_stack`."""
-
-    def __init__(self, module: Any) -> None:
-        self.names = {id(part): name for name, part in module.named_modules()}
-        self.thread = threading.get_ident()
-        self.counts: dict[str, int] = {}
-        self.outer: list[Any] = []
-
-    def __enter__(self) -> _Calls:
-        self.handles = [
-            register_module_forward_pre_hook(self.begin),
-            register_module_forward_hook(self.end, always_call=True),
-        ]
-        return self
-
-    def __exit__(self, *unused: object) -> None:
-        for handle in self.handles:
-            handle.remove()
-
-    def _is_noted(self, module: Any) -> bool:
-        return id(module) in self.names and threading.get_ident() == self.thread
-
-    def begin(self, module: Any, args: Any) -> None:
-        if not self._is_noted(module):
-            return
-        meta, name = get_current_meta(), self.names[id(module)]
-        stack = meta.get("nn_module_stack", {})
-        again = self.counts[name] = self.counts.get(name, -1) + 1
-        self.outer.append(stack)
-        kind = f"{type(module).__module__}.{type(module).__qualname__}"
-        key = f"L__self__{name}" if not again else f"L__self__{name}@{again}"
-        meta["nn_module_stack"] = {**stack, key: (name, kind)}
-
-    def end(self, module: Any, args: Any, result: Any) -> None:
-        if self._is_noted(module):
-            get_current_meta()["nn_module_stack"] = self.outer.pop()
-
-
 def _note_all(graph: Any) -> None:
     """Parts of results, and sizes, belong to the module of the node before them."""
     stack: Any = None
@@ -477,9 +437,9 @@ def _note_all(graph: Any) -> None:
             stack = node.meta.setdefault("nn_module_stack", dict(stack or {}))
 
 
-def _call(module: Any, fakes: dict[str, Any], args: Any, kwargs: Any, mode: Any) -> Any:
+def _call(module: Any, fakes: dict[str, Any], args: Any, kwargs: Any, mode: Any, sources: NotedSources) -> Any:
     """The program's result; a buffer that it puts another tensor in is written."""
-    with mode, _reparametrize_module(module, fakes), preserve_node_meta(), _Calls(module), _as_exported():
+    with mode, _reparametrize_module(module, fakes), preserve_node_meta(), sources, _as_exported():
         result = module(*args, **kwargs)
         for name, fake in fakes.items():
             *above, last = name.split(".")
@@ -518,7 +478,7 @@ def _lift_constants(recorder: Any, module: Any, first: Any, lifted: list[Lifted]
 
 
 def trace(
-    module: Any, args: tuple[Any, ...], kwargs: dict[str, Any], shapes: Any
+    module: Any, args: tuple[Any, ...], kwargs: dict[str, Any], shapes: Any, strict: bool = False
 ) -> tuple[Traced, ExportGraphSignature]:
     """The graph of a module's call.
 
@@ -527,6 +487,7 @@ def trace(
         args: its positional arguments
         kwargs: its named ones
         shapes: what is said of sizes
+        strict: whether nodes have `source_fn_stack`
 
     Returns: (Traced, ExportGraphSignature).
 
@@ -547,7 +508,7 @@ def trace(
     while True:
         env.clear()
         try:
-            return _trace_once(module, leaves, in_spec, list(given), names, said, env)
+            return _trace_once(module, leaves, in_spec, list(given), names, said, env, strict)
         except Restart:
             continue
         except DataDependentOutputException as error:
@@ -559,7 +520,14 @@ def trace(
 
 
 def _trace_once(
-    module: Any, leaves: list[Any], in_spec: Any, given: list[str], names: list[str], said: _Shapes, env: Any
+    module: Any,
+    leaves: list[Any],
+    in_spec: Any,
+    given: list[str],
+    names: list[str],
+    said: _Shapes,
+    env: Any,
+    strict: bool,
 ) -> tuple[Traced, ExportGraphSignature]:
     mode = FakeTensorMode(allow_non_fake_inputs=True, shape_env=env)
     recorder = _Recorder(False, None, mode)
@@ -580,7 +548,7 @@ def _trace_once(
     known = {name: mode.from_tensor(value) for name, value in _all_names(module).items()}
     before = _tracer.set(recorder)
     try:
-        result = _call(module, known, args, kwargs, mode)
+        result = _call(module, known, args, kwargs, mode, NotedSources(module, strict))
     finally:
         _tracer.set(before)
     outputs, out_spec = tree_flatten(result)

@@ -61,6 +61,11 @@ def _assert_is_none(value: Any, msg: str) -> None:
         raise AssertionError(msg)
 
 
+def is_layer(module: Module) -> bool:
+    """Whether a module is tensorpy.nn's, but for Sequential."""
+    return type(module).__module__.startswith(("tensorpy.nn", "torch.nn")) and not isinstance(module, Sequential)
+
+
 class ProxyableClassMeta(type):
     """A class whose instances may be made of proxies inside a trace: making one becomes a call in the graph.
 
@@ -246,8 +251,7 @@ class Tracer(TracerBase):
 
     def is_leaf_module(self, m: Module, module_qualified_name: str) -> bool:
         """Whether a module's call is one node: those of tensorpy.nn are, but Sequential."""
-        home = type(m).__module__
-        return (home.startswith(("tensorpy.nn", "torch.nn"))) and not isinstance(m, Sequential)
+        return is_layer(m)
 
     def path_of_module(self, mod: Module) -> str:
         """Where in the root a module is; NameError if it is not there."""

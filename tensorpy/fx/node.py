@@ -104,6 +104,8 @@ def _own_name(target: Any) -> str:
         space, _, rest = target._own_name.rpartition("::")
         stem, _, which = rest.partition(".")
         return f"tensorpy.ops.{space or 'aten'}.{stem}.{which or 'default'}"
+    if isinstance(target, ops.OpOverloadPacket):
+        return f"tensorpy.ops.{target}"
     name = str(getattr(target, "__qualname__", None) or getattr(target, "__name__", repr(target)))
     module = getattr(target, "__module__", None) or ""
     if not module and getattr(target, "__objclass__", None) is _C.Tensor:
@@ -330,6 +332,8 @@ class Node:
             return False
         if self.target in _side_effectful_functions or (impure_random and _is_random(self.target)):
             return True
+        if isinstance(self.target, ops.OpOverloadPacket):
+            return all(acts(getattr(self.target, name)) for name in self.target.overloads())
         if not isinstance(self.target, OpOverload):
             return False
         op = self.target

@@ -1,8 +1,9 @@
 """replace_pattern: wherever a graph does what a pattern does, it does what a replacement does from then on.
 
 A match goes backward from what the pattern's output takes: operations, targets, constants and the order of arguments
-are the same, the pattern's inputs stand for any node (each for another one, the same wherever it occurs), and what is
-inside a match is used by nothing outside of it. Matches do not overlap: the first in the graph's order goes.
+are the same, the pattern's inputs stand for any node (each for another one, the same wherever it occurs) that comes of
+nothing inside the match, and what is inside is used by nothing outside of it. Matches do not overlap: the first in the
+graph's order goes.
 """
 
 from __future__ import annotations
@@ -16,7 +17,9 @@ from tensorpy._C import Tensor
 from tensorpy.fx._symbolic_trace import symbolic_trace
 from tensorpy.fx.graph import Graph, attribute_of
 from tensorpy.fx.graph_module import GraphModule, _copy_attr
-from tensorpy.fx.node import Node
+from tensorpy.fx.node import Node, OpOverload
+from tensorpy.fx.operator_schemas import get_signature_for_torch_op
+from tensorpy.fx.passes.utils.fuser_utils import validate_partition
 from tensorpy.nn import Module
 
 __all__ = ["Match", "ReplacedPatterns", "replace_pattern", "replace_pattern_with_filters"]
@@ -131,16 +134,17 @@ class _Matcher:
         return self.ignore_literals or bool(type(a) is type(b) and a == b)
 
     def _is_closed(self, places: dict[Node, Node]) -> bool:
-        """Whether nothing outside uses what is inside, but the results."""
+        """Whether nothing outside uses what is inside but the results, and nothing inside what comes of these."""
         inside = {g for p, g in places.items() if p.op != "placeholder"}
         results = {places[anchor] for anchor in self.anchors}
-        return all(user in inside for g in inside - results for user in g.users)
+        return all(user in inside for g in inside - results for user in g.users) and validate_partition(list(inside))
 
 
 def _bound(node: Node) -> dict[str, Any] | None:
     """Arguments by the names of the signature of what a node calls, defaults filled in."""
+    own = get_signature_for_torch_op(node.target) if isinstance(node.target, OpOverload) else None
     try:
-        found = inspect.signature(node.target).bind(*node.args, **node.kwargs)
+        found = (own[0] if own else inspect.signature(node.target)).bind(*node.args, **node.kwargs)
     except (TypeError, ValueError):
         return None
     found.apply_defaults()

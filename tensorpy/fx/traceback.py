@@ -103,7 +103,7 @@ def set_current_meta(node: Node, pass_name: str = "") -> Iterator[None]:
 def mark(node: Node) -> None:
     """Gives a node that was made what is noted of its program."""
     if _state.preserves:
-        for key in ("stack_trace", "nn_module_stack", "source_fn_stack", "custom"):
+        for key in ("stack_trace", "nn_module_stack", "source_fn_stack", "torch_fn", "custom"):
             if key in _state.meta:
                 node.meta.setdefault(key, copy(_state.meta[key]))
 

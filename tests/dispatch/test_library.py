@@ -93,6 +93,14 @@ def test_schemas_that_do_not_parse(lib: library.Library, schema: str, problem: s
         lib.define(schema)
 
 
+@pytest.mark.parametrize("arrow", ["->", " ->", "-> ", "  ->\n "])
+def test_spaces_around_the_arrow_are_optional(lib: library.Library, arrow: str) -> None:
+    assert lib.define(f"spaced(Tensor x){arrow}Tensor") == "spaced"
+    lib.impl("spaced", lambda x: x * 2, "CPU")
+    op = getattr(tp.ops, lib.ns).spaced.default
+    assert str(op._schema) == f"{lib.ns}::spaced(Tensor x) -> Tensor" and op(tp.ones(1)).item() == 2
+
+
 def test_a_schema_stays(lib: library.Library) -> None:
     assert lib.define("kept(Tensor x) -> Tensor") == "kept"
     for again in ("kept(Tensor x) -> Tensor", "kept(Tensor x, int n) -> Tensor"):
@@ -346,7 +354,7 @@ def test_a_function_that_became_an_operator_waits_for_its_fake_kernel() -> None:
     def g(x: Tensor) -> None:
         x.add_(1)
 
-    with pytest.raises(RuntimeError, match="testfake::f has no fake kernel"):
+    with pytest.raises(RuntimeError, match=r"no fake impl .* for <CustomOpDef\(testfake::f\)>.*`f\.register_fake`"):
         f(tp.ones(2, device="meta"))
     g(tp.ones(2, device="meta"))  # gives nothing, and needs none
     f.register_fake(lambda x: tp.empty_like(x))
@@ -668,7 +676,7 @@ def test_at_exit_with_kernels() -> None:
 
 def test_opcheck(lib: library.Library) -> None:
     x = tp.randn(3, 4, dtype=tp.float64)
-    with pytest.raises(library.OpCheckError, match="has no fake kernel"):
+    with pytest.raises(library.OpCheckError, match="no fake impl"):
         library.opcheck(scale, (x,), {"shift": 2})
     library.register_fake("testlib::scale", lambda x, by=2.0, *, shift=None: tp.empty_like(x), lib=lib)
     assert set(library.opcheck(scale, (x,), {"shift": 2}).values()) == {"SUCCESS"}

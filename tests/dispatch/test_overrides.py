@@ -319,6 +319,8 @@ def test_the_arguments_of_a_call() -> None:
     assert asked(lambda: tp.cat([tp.ones(1), x])) == ["tensorpy.cat"]
     assert asked(lambda: tp.add(tp.ones(1), 1, out=sub([0.0]))) == ["tensorpy.add"]
     assert asked(lambda: tp.ops.aten.add.Tensor(x, x)) == ["aten.add.Tensor"]
+    assert asked(lambda: tp.ops.aten.add(x, x)) == ["aten.add"]
+    assert asked(lambda: tp.ops.aten.relu(x)) == ["aten.relu"]
     assert asked(lambda: F.relu(x, inplace=False)) == ["tensorpy.nn.functional.relu"]
     assert asked(lambda: tp.einsum("i,i->", x, x)) == ["tensorpy.einsum"]
 
@@ -578,6 +580,7 @@ def test_names() -> None:
     assert resolve_name(tp.Tensor.shape.__get__) == "tensorpy.Tensor.shape.__get__"
     assert resolve_name(tp.linalg.vector_norm) == "tensorpy.linalg.vector_norm"
     assert resolve_name(tp.ops.aten.add.Tensor) == "aten.add.Tensor"
+    assert resolve_name(tp.ops.aten.add) == "aten.add"
     assert resolve_name(len) is resolve_name([]) is None
     assert overrides.is_tensor_method_or_property(tp.Tensor.add) and not overrides.is_tensor_method_or_property(tp.add)
     assert overrides.is_tensor_method_or_property(tp.Tensor.T.__get__)

@@ -384,6 +384,8 @@ torch._C._jit_clear_class_registry()
 torch.jit._recursive.concrete_type_store = torch.jit._recursive.ConcreteTypeStore()
 torch.jit._state._clear_class_state()
 print(torch.jit._state._get_script_class(int), torch._C._jit_try_infer_type([1, 2]).type())
+assert [s.overload_name for s in torch._C._jit_get_schemas_for_operator("aten::relu")] == ["", "out"]
+assert torch._C._jit_get_schemas_for_operator("aten::none_such") == []
 print(torch._dynamo.eval_frame.is_dynamo_supported())
 """
     assert output(program) == "None List[int]\nTrue"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import operator
 from collections.abc import Callable
 from typing import Any
 
@@ -13,6 +14,7 @@ from tensorpy import nn
 from tensorpy._dynamo.exc import UserError
 from tensorpy.export import Dim, ExportedProgram, export
 from tensorpy.fx.experimental.symbolic_shapes import GuardOnDataDependentSymNode
+from tensorpy.fx.passes.utils.source_matcher_utils import check_subgraphs_connected, get_source_partitions
 
 
 class Norm(nn.Module):
@@ -259,3 +261,64 @@ def test_exported_code_knows_that_it_is() -> None:
     export(Asks(), (tp.ones(2),))
     Asks()(tp.ones(2))
     assert set(asked[:-1]) == {(True, True)} and asked[-1] == (False, False)
+
+
+# ---- what nodes come from ----
+
+
+class Sourced(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.layers = nn.Sequential(nn.Linear(3, 3), nn.ReLU())
+        self.pool = nn.MaxPool1d(3)
+
+    def forward(self, x: tp.Tensor) -> tp.Tensor:
+        y = self.pool(self.layers(self.layers[0](x)))
+        y = nn.functional.relu(y) + tp.add(x, 1)
+        return nn.functional.softmax(y, -1).sum() * 2
+
+
+def sources(graph: Any, key: str) -> list[Any]:
+    return [node.meta.get(key) for node in graph.nodes if node.op == "call_function"]
+
+
+def test_nodes_say_which_function_the_program_called() -> None:
+    graph = tp.export.export(Sourced(), (tp.ones(3, 3),)).graph
+    assert sources(graph, "source_fn_stack") == [None] * len(sources(graph, "torch_fn"))
+    builtin, method = "builtin_function_or_method", "method_descriptor"
+    assert dict.fromkeys(sources(graph, "torch_fn")) == dict.fromkeys([
+        ("linear_1", f"{builtin}.linear"), ("linear_2", f"{builtin}.linear"), ("relu_1", "function.relu"),
+        ("max_pool1d_1", "function.max_pool1d"), ("relu_2", "function.relu"), ("add_1", f"{builtin}.add"),
+        ("add_2", f"{method}.add"), ("softmax_1", "function.softmax"), ("sum_1", f"{method}.sum"),
+        ("mul_1", f"{method}.mul"),
+    ])  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "graph_of",
+    [
+        lambda program, x: tp.export.export(program, (x,), strict=True).graph,
+        lambda program, x: tp.export.export(program, (x,), strict=True).run_decompositions().graph,
+        lambda program, x: tp.export.export(program, (x,), strict=True).module().graph,
+        lambda program, x: tp._dynamo.export(program, aten_graph=True)(x)[0].graph,
+    ],
+)
+def test_nodes_say_which_module_or_function_they_come_from(graph_of: Callable[..., Any]) -> None:
+    graph = graph_of(Sourced(), tp.ones(3, 3))
+    found = {stack[-1] for stack in sources(graph, "source_fn_stack") if stack}
+    assert found >= {
+        ("linear", nn.Linear), ("linear_1", nn.Linear), ("relu", nn.ReLU), ("max_pool1d", nn.MaxPool1d),
+        ("relu_1", nn.functional.relu), ("add", tp.add), ("add_1", operator.add),
+        ("softmax", nn.functional.softmax), ("sum_1", "sum"), ("mul", operator.mul),
+    }  # fmt: skip
+    parts = get_source_partitions(graph, [nn.Linear, nn.ReLU, nn.functional.softmax])
+    first, second = parts[nn.Linear]
+    assert {kind: len(found) for kind, found in parts.items()} == {nn.Linear: 2, nn.ReLU: 1, nn.functional.softmax: 1}
+    assert check_subgraphs_connected(first, second) and check_subgraphs_connected(second, parts[nn.ReLU][0])
+    assert not check_subgraphs_connected(first, parts[nn.ReLU][0])
+
+
+def test_partitions_by_the_name_of_a_function() -> None:
+    graph = tp.export.export(Sourced(), (tp.ones(3, 3),)).module().graph
+    parts = get_source_partitions(graph, ["linear", "relu"])
+    assert {kind: len(found) for kind, found in parts.items()} == {"linear": 2, "relu": 2}

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import copy
 import numbers
 import operator
+import pickle
 import subprocess
 import sys
 from pathlib import Path
@@ -47,6 +49,7 @@ from tensorpy.fx.passes.tools_common import legalize_graph, stable_topological_s
 from tensorpy.fx.passes.utils.fuser_utils import fuse_by_partitions
 from tensorpy.fx.passes.utils.matcher_utils import SubgraphMatcher
 from tensorpy.fx.passes.utils.matcher_with_name_node_map_utils import SubgraphMatcherWithNameNodeMap
+from tensorpy.fx.subgraph_rewriter import replace_pattern
 from tensorpy.fx.tensor_type import Dyn, TensorType, is_consistent, is_more_precise
 from tensorpy.jit._types import infer
 
@@ -154,6 +157,49 @@ def test_matches_overlap_only_if_asked() -> None:
     assert len(SubgraphMatcher(pattern).match(graph)) == 1
     assert len(SubgraphMatcher(pattern, remove_overlapping_matches=False).match(graph)) == 2
     assert not SubgraphMatcher(pattern, match_output=True, match_placeholder=True).match(graph)
+
+
+def test_an_input_of_a_match_comes_of_nothing_inside() -> None:
+    def pattern(a: Any, b: Any) -> Any:
+        c = tp.relu(a)
+        return c, c * b
+
+    def circle(x: Any) -> Any:
+        y = tp.relu(x)
+        return y * tp.sigmoid(y)
+
+    matcher = SubgraphMatcher(symbolic_trace(pattern).graph)
+    assert not matcher.match(symbolic_trace(circle).graph)
+    assert len(matcher.match(symbolic_trace(lambda x: tp.relu(x) * tp.sigmoid(x)).graph)) == 1
+    net = symbolic_trace(circle)
+    assert not replace_pattern(net, pattern, lambda a, b: (a, b))
+    same(net(tp.ones(2)), circle(tp.ones(2)))
+
+
+def test_a_match_of_the_output_has_it() -> None:
+    graph = symbolic_trace(lambda x: tp.neg(x)).graph
+    (match,) = SubgraphMatcher(graph, match_output=True, match_placeholder=True).match(graph)
+    assert match.nodes_map == {node: node for node in graph.nodes}
+
+
+@pytest.mark.parametrize("words", [{"stride": 1}, {"padding": 1}, {"stride": 1, "padding": 1}, {"dilation": 1}])
+def test_arguments_of_operators_that_are_left_out_match_their_defaults(words: dict[str, Any]) -> None:
+    def pattern(x: Any, kernel: Any, stride: Any, padding: Any, dilation: Any) -> Any:
+        return tp.ops.aten.max_pool2d_with_indices.default(x, kernel, stride, padding, dilation)
+
+    graph = make_fx(nn.MaxPool2d(2, **words))(tp.ones(1, 4, 4)).graph
+    assert len(SubgraphMatcher(symbolic_trace(pattern).graph).match(graph)) == 1
+
+
+def test_a_packet_is_what_a_node_calls() -> None:
+    net = symbolic_trace(lambda x: tp.ops.aten.relu(tp.ops.aten.add(x, 1)))
+    calls = [node for node in net.graph.nodes if node.op == "call_function"]
+    assert [node.target for node in calls] == [tp.ops.aten.add, tp.ops.aten.relu]
+    assert [node.name for node in calls] == ["add", "relu"] and "tensorpy.ops.aten.add(x, 1)" in net.code
+    for made in (net, copy.deepcopy(net), pickle.loads(pickle.dumps(net))):
+        same(made(tp.ones(2)), tp.full((2,), 2.0))
+    assert not any(node.is_impure() for node in calls)
+    assert symbolic_trace(lambda x: tp.ops.aten.add_(x, 1)).graph.output_node().all_input_nodes[0].is_impure()
 
 
 def test_nodes_of_a_match_by_name() -> None:

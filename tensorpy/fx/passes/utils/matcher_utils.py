@@ -68,6 +68,8 @@ class SubgraphMatcher:
         for places in matcher.find(overlapping=not self.remove_overlapping_matches):
             if not self._fits(places, graph, node_name_match):
                 continue
+            if self.match_output:
+                places[self.pattern.output_node()] = graph.output_node()
             given = [places[p] for p in self.pattern_placeholder_nodes if p in places]
             results = [places[p] for p in self.pattern_returning_nodes]
             anchors = [places.get(p, graph.output_node()) for p in self.pattern_anchors]

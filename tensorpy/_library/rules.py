@@ -245,8 +245,8 @@ def without_fake(name: str, schema: FunctionSchema) -> Callable[..., Any]:
     def kernel(*_: Any, **__: Any) -> None:
         if returns:
             raise RuntimeError(
-                f"There was no fake impl registered for <CustomOpDef({name})>. This is necessary for torch.compile/"
-                f"export/fx tracing to work. Please use `{name.partition('::')[2]}.register_fake` to add an fake impl."
+                f"There was no fake impl registered for {name}: what it gives on Meta, or to a tracer, is unknown; "
+                f'register_fake(fn) of the operator says it, or library.register_fake("{name}", fn)'
             )
 
     return kernel

@@ -354,7 +354,7 @@ def test_a_function_that_became_an_operator_waits_for_its_fake_kernel() -> None:
     def g(x: Tensor) -> None:
         x.add_(1)
 
-    with pytest.raises(RuntimeError, match=r"no fake impl .* for <CustomOpDef\(testfake::f\)>.*`f\.register_fake`"):
+    with pytest.raises(RuntimeError, match=r"no fake impl .* for testfake::f: .*register_fake"):
         f(tp.ones(2, device="meta"))
     g(tp.ones(2, device="meta"))  # gives nothing, and needs none
     f.register_fake(lambda x: tp.empty_like(x))

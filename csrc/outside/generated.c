@@ -554,6 +554,8 @@ const tensorpy_generated tp_generated_api = {
     .is_differentiated = is_differentiated,
     .copy_of_view_steal = tp_copy_of_view_steal,
     .copies_of_views_steal = tp_copies_of_views_steal,
+    .scalar_check_fits = tp_scalar_check_fits,
+    .scalar_type_name = tp_scalar_type_name,
     .layout_variant = add_layout_variant,
     .refuse_layout = refuse_layout,
 };

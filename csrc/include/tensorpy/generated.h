@@ -93,6 +93,10 @@ TENSORPY_SCALAR_TEST(less)
 TENSORPY_SCALAR_TEST(less_equal)
 #undef TENSORPY_SCALAR_TEST
 TENSORPY_INLINE bool tp_scalar_bool(const tp_scalar *s) { return TENSORPY_GENERATED->scalar_bool(s); }
+TENSORPY_INLINE int tp_scalar_check_fits(const tp_scalar *s, tp_dtype d) {
+    return TENSORPY_GENERATED->scalar_check_fits(s, d);
+}
+TENSORPY_INLINE const char *tp_scalar_type_name(tp_dtype d) { return TENSORPY_GENERATED->scalar_type_name(d); }
 TENSORPY_INLINE uint64_t tp_scalar_uint(const tp_scalar *s) { return TENSORPY_GENERATED->scalar_uint(s); }
 
 TENSORPY_INLINE int64_t tp_floor_mod(int64_t a, int64_t b) {

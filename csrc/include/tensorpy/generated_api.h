@@ -140,7 +140,11 @@ typedef struct tensorpy_generated {
     tp_tensor *(*copy_of_view_steal)(tp_tensor *view);
     tp_tensor_seq *(*copies_of_views_steal)(tp_tensor_seq *views);
 
-    /* ---- since 1.13: tensors that are not strided memory ---- */
+    /* ---- since 1.13 ---- */
+
+    /* float(s), int(s) of a formula: -1 and an error for a number with an imaginary part; a dtype for a message. */
+    int (*scalar_check_fits)(const tp_scalar *s, tp_dtype d);
+    const char *(*scalar_type_name)(tp_dtype d); /* "Float" */
 
     /* For a layout's key: the tensor that op writes becomes what `of` gives. merged: it has one value for each place;
      * made: `of` makes it in the layout that is written. */

@@ -356,8 +356,8 @@ class FSDPModule:
         self._fsdp_unit.before = _units(modules)
 
     def set_modules_to_backward_prefetch(self, modules: list[FSDPModule]) -> None:
-        """The modules whose parameters are sent for as soon as this module has its own in backward; without it, those of
-        the one that ran before it in forward.
+        """The modules whose parameters are sent for as soon as this module has its own in backward; without it, those
+        of the one that ran before it in forward.
 
         Arguments:
             modules: they

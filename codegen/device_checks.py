@@ -11,8 +11,10 @@ from .model import NativeFunction, OptionalType
 from .text import c_string
 
 
-def device_check(function: NativeFunction) -> str:
-    """Statements, or nothing where fewer than two tensors come in."""
+def device_check(function: NativeFunction, failed: str | None = None) -> str:
+    """Statements, or nothing where fewer than two tensors come in. `failed`: what they return, if not what the operator
+    gives where it fails.
+    """
     if function.device_check == "NoCheck":
         return ""
     tensors = [a for a in c_arguments(function.func) if a.c.member == "tensor"]
@@ -30,5 +32,5 @@ def device_check(function: NativeFunction) -> str:
         f"    if ({' || '.join(differ)}) {{\n"
         f"        const tp_device_argument given[] = {{{given}}};\n"
         f"        if (tp_check_devices({c_string(str(function.name))}, given, TP_COUNTOF(given)) < 0) "
-        f"return {c_result(function.func).failed};\n    }}\n"
+        f"return {failed or c_result(function.func).failed};\n    }}\n"
     )

@@ -7,7 +7,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Sequence
 
-from .c_types import c_arguments, c_result, call_arguments, parameters
+from .c_types import CArgument, c_arguments, c_result, call_arguments, parameters
 from .catalog import Catalog, Operator
 from .emit_formula import emit_at_key
 from .emit_functions import Kernels, kernel_at_key, keys_of, op_of, passed_by
@@ -45,6 +45,25 @@ def _moves(op: Operator) -> str:
     return f"moved__, {', '.join(rest)} = {call}\n(_quantized_like({quantized}, moved__), {', '.join(rest)})"
 
 
+def written_by(op: Operator, place: Place, catalog: Catalog) -> Operator | None:
+    """The functional variant whose result the tensor becomes that the operator writes: its entry says what is done."""
+    group = op.group.functional
+    functional = catalog.by_name[str(group.name)] if group is not None and group is not op.function else None
+    if (
+        functional is None
+        or (place is NESTED and op.function.kind != "out")
+        or said(functional, place) is None
+        or c_result(op.schema).kind != "status"
+    ):
+        return None
+    return functional if len([a for a in c_arguments(op.schema) if a.argument.is_write]) == 1 else None
+
+
+def is_merged(op: Operator, functional: Operator, place: Place) -> bool:
+    """Whether what is written has to have one value for each place."""
+    return place is SPARSE and op.function.kind == "inplace" and said(functional, place) == "values"
+
+
 def _writing(op: Operator, functional: Operator, place: Place) -> str:
     """The functional variant, and what is written becomes its result."""
     written = [a for a in c_arguments(op.schema) if a.argument.is_write]
@@ -57,8 +76,8 @@ def _writing(op: Operator, functional: Operator, place: Place) -> str:
     }
     kept = {a.name for a in op.schema.arguments}
     given = call_arguments(functional.schema, replaced={k: v for k, v in own.items() if k not in kept})
-    merges = place is SPARSE and op.function.kind == "inplace" and said(functional, place) == "values"
-    once = f'    if (tp_refuse_unmerged({name}, "{op.schema.name}") < 0) return -1;\n' if merges else ""
+    merged = is_merged(op, functional, place)
+    once = f'    if (tp_refuse_unmerged({name}, "{op.schema.name}") < 0) return -1;\n' if merged else ""
     return (
         f"static int {place.prefix}_{op.c}({parameters(op.schema, keyset=True)}) {{\n"
         f"    {passed_by(op, place.key)}\n{once}"
@@ -67,8 +86,10 @@ def _writing(op: Operator, functional: Operator, place: Place) -> str:
     )
 
 
-def _passed_on(op: Operator, formula: str, place: Place) -> set[str]:
-    """What the formula gives to a call of the same operator as it came: of the same layout it would come here again."""
+def passed_on(op: Operator, formula: str, place: Place) -> list[CArgument]:
+    """The tensors that the formula gives to a call of the same operator as they came: of the same layout they would
+    come here again, and are refused.
+    """
     found: set[str] = set()
     for statement in parse(formula, op.function.at(place.field)):
         for node in ast.walk(statement):
@@ -76,18 +97,17 @@ def _passed_on(op: Operator, formula: str, place: Place) -> set[str]:
                 case ast.Call(func=ast.Name(id=name) | ast.Attribute(attr=name)) if name == op.schema.name.base:
                     given = (*node.args, *(k.value for k in node.keywords))
                     found.update(a.id for a in given if isinstance(a, ast.Name))
-    return found
+    return [a for a in c_arguments(op.schema) if a.name in found and a.c.member in ("tensor", "tensors")]
 
 
 def _refusals(op: Operator, formula: str, place: Place) -> list[str]:
     """A statement for each tensor that may not be of the layout."""
-    names, out = _passed_on(op, formula, place), []
-    for a in c_arguments(op.schema):
-        if a.name in names and a.c.member in ("tensor", "tensors"):
-            layout = f"TP_BIT({place.key})"
-            one = f"tp_refuse_layout({op_of(op)}, {a.name_in_c})"
-            call = one if a.c.member == "tensor" else f"tp_refuse_layouts({op_of(op)}, {a.name_in_c}, {layout})"
-            out.append(f"if ({keys_of(a)} & {layout}) return {call}, {c_result(op.schema).failed};")
+    out = []
+    for a in passed_on(op, formula, place):
+        layout = f"TP_BIT({place.key})"
+        one = f"tp_refuse_layout({op_of(op)}, {a.name_in_c})"
+        call = one if a.c.member == "tensor" else f"tp_refuse_layouts({op_of(op)}, {a.name_in_c}, {layout})"
+        out.append(f"if ({keys_of(a)} & {layout}) return {call}, {c_result(op.schema).failed};")
     return out
 
 
@@ -102,16 +122,8 @@ def _kernel(op: Operator, place: Place, catalog: Catalog) -> tuple[str, str] | N
     """The C text, and what it comes from."""
     text = said(op, place)
     if text is None:
-        group = op.group.functional
-        functional = catalog.by_name[str(group.name)] if group is not None and group is not op.function else None
-        if (
-            functional is None
-            or (place is NESTED and op.function.kind != "out")
-            or said(functional, place) is None
-            or c_result(op.schema).kind != "status"
-        ):
-            return None
-        if len([a for a in c_arguments(op.schema) if a.argument.is_write]) != 1:
+        functional = written_by(op, place, catalog)
+        if functional is None:
             return None
         return _writing(op, functional, place), "writing"
     if text == "made":

@@ -9,6 +9,7 @@ ops.py, ops.pyi   the operators as functions of Python; reference.md; test_ops.p
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from . import emit_reduction_cpu
@@ -21,18 +22,17 @@ from .each import boxed_arguments
 from .emit_autocast import kernel_body
 from .emit_backend import native_declarations
 from .emit_batching import rules_of
-from .emit_formula import operators_called
 from .emit_forward import emit_terms, forwards_of, roles_of
-from .emit_layouts import formula_of
-from .emit_library_nodes import OUTSIDE, emit_node
+from .emit_layouts import formula_of, is_merged, passed_on, written_by
+from .emit_library_nodes import emit_node
 from .emit_library_python import emit_ops_py, emit_ops_pyi, emit_reference_md, emit_test_py
 from .emit_pointwise_cpu import CAPABILITIES, emit_table, loops_text
+from .emit_schema import empty_list, registered_by
 from .errors import YamlError
 from .formula import Result, schema_variables, used
 from .formula_lower import Lowered
 from .keys import DEVICE_IDS, DEVICES
 from .layouts import PLACES, Place, layout_function, said
-from .library import with_gradient
 from .model import FunctionSchema
 from .out_dtype import takes_castable
 from .pointwise import check_declaration
@@ -127,35 +127,12 @@ def handle(op: Operator) -> str:
     return f"/* {op.schema} */\nTENSORPY_HANDLE({returned}, {op.call}, {c_string(_qualified(op))}, {pairs})\n"
 
 
-def _called(catalog: Catalog) -> list[Operator]:
-    """tensorpy's operators that formulas call, in the order of their names."""
-    found: dict[str, Operator] = {}
-    for op in catalog:
-        if any(k.kind == "formula" for k in op.kernels):
-            found |= {str(c.schema.name): c for c in operators_called(op, catalog)}
-        found |= {k.name: catalog.by_name[k.name] for k in op.kernels if k.kind == "view_copy"}
-    for op in catalog:
-        rule = batching_of(op, catalog)
-        if rule is not None and rule.formula is not None:
-            result, where = Result.of_schema(op.schema), op.function.at("batching")
-            called = Lowered(schema_variables(op.schema), rule.formula, result, catalog, where).called
-            found |= {str(c.schema.name): c for c in called}
-    for op in with_gradient(catalog):
-        text = "".join(_formula_texts(op, catalog))
-        found |= {name: c for name, c in catalog.by_name.items() if f"{c.call}(" in text}
-    for text, _ in _tangents(catalog).values():
-        found |= {name: c for name, c in catalog.by_name.items() if f"{c.call}(" in text}
-    return [op for _, op in sorted(found.items()) if op.prefix == "aten_"]
-
-
-def _formula_texts(op: Operator, catalog: Catalog) -> Iterator[str]:
-    from .emit_nodes import formula_function
-
-    for one in (op, *(alone for _, alone in by_key(op))):
-        node = node_of(one, catalog)
-        for i in range(len(node.formulas) if node is not None else 0):
-            assert node is not None
-            yield formula_function(node, i, catalog, OUTSIDE)
+def _called(catalog: Catalog, text: str) -> Iterator[Operator]:
+    """tensorpy's operators that C of the library calls, in the order of their names."""
+    named = set(re.findall(r"\baten_\w+", text))
+    for _, op in sorted(catalog.by_name.items()):
+        if op.prefix == "aten_" and not named.isdisjoint((op.call, f"{op.call}_below")):
+            yield op
 
 
 def _primitives(catalog: Catalog) -> list[Primitive]:
@@ -242,7 +219,7 @@ def _structured(op: Operator, source: KernelSource) -> tuple[str, str, str, str]
     outs = {a.name for a in op.schema.out}
     arguments = [(i, a) for i, a in enumerate(c_arguments(op.schema)) if a.name not in outs]
     taken = [f"tensorpy_take_{_TAKERS[a.c.code]}(&frame, {i})" for i, a in arguments]
-    check = device_check(op.function)
+    check = device_check(op.function, "-1")
     if check:
         every = enumerate(c_arguments(op.schema))
         tensors = [(i, a) for i, a in every if a.c.member in ("tensor", "tensors")]
@@ -372,8 +349,12 @@ def _described(catalog: Catalog) -> tuple[str, list[str]]:
             fields["out_dtype"] = f"TENSORPY_OUT_{'CASTABLE' if takes_castable(op, catalog) else 'SAME'}"
             if op.function.origin.out_overlap is not None:
                 fields["out_apart"] = "1"
-        if op.function.origin.empty_list:
-            fields["empty_list"] = f"TP_{op.function.origin.empty_list}"
+        if empty := empty_list(op):
+            fields["empty_list"] = f"TP_{empty}"
+        if module := registered_by(op):
+            fields["registered_by"] = c_string(module)
+        if op.function.origin.warns is not None:
+            fields["warns"] = c_string(op.function.origin.warns)
         if op.c in tangents:
             texts.append(tangents[op.c][0])
             fields["tangents"] = tangents[op.c][1]
@@ -405,29 +386,43 @@ def _batched(op: Operator, catalog: Catalog, parts: _Parts) -> None:
 def _layout(op: Operator, catalog: Catalog, parts: _Parts) -> None:
     """What the entry says of tensors that are not strided memory."""
     for place in PLACES:
-        text = said(op, place)
+        text, functional = said(op, place), written_by(op, place, catalog)
         if text is not None:
             _at_place(op, place, text, catalog, parts)
+        elif functional is not None:
+            how = f"{int(is_merged(op, functional, place))}, {int(said(functional, place) == 'made')}"
+            names = f"{c_string(str(op.schema.name))}, {c_string(str(functional.schema.name))}"
+            parts.add(place.key, f"TENSORPY_GENERATED->layout_variant(m, {names}, {how})")
 
 
 def _at_place(op: Operator, place: Place, text: str, catalog: Catalog, parts: _Parts) -> None:
     if text == "made":
-        return  # it is about the out= variant that the tree derives
+        return  # it is about the out= variant
     name, called = f"{place.prefix}_{op.c}", layout_function(op, place)
-    body = [f"return {called}({_names(op)});"]
-    if called is None:
+    body = [_passed_by(op, place.key), f"return {called}({_names(op)});"]
+    if text == "through":
+        body = [f"return {op.call}_below({', '.join([f'ks & TP_BELOW({place.key})', _names(op)])});"]
+    elif called is None:
         formula, location = formula_of(op, text), op.function.at(place.field)
         unused = [f"(void){a.name_in_c};" for a in c_arguments(op.schema) if a.name not in used(formula, location)]
         result = Result.of_schema(op.schema)
-        body = [*unused, *Lowered(schema_variables(op.schema), formula, result, catalog, location).lines]
-    parts.kernel(place.key, op, name, f"{_head(op, name, keyset=True)} {{\n{lines(['(void)ks;', *body])}}}\n")
+        lowered = Lowered(schema_variables(op.schema), formula, result, catalog, location).lines
+        body = [*unused, _passed_by(op, place.key), *_refusals(op, formula, place), *lowered]
+    parts.kernel(place.key, op, name, f"{_head(op, name, keyset=True)} {{\n{lines(body)}}}\n")
 
 
-def _passed_by(op: Operator) -> str:
+def _refusals(op: Operator, formula: str, place: Place) -> Iterator[str]:
+    for a in passed_on(op, formula, place):
+        several = "s" if a.c.member == "tensors" else ""
+        given = f"{c_string(_qualified(op))}, {a.name_in_c}, TP_BIT({place.key})"
+        yield f"if (tensorpy_refuse_layout{several}({given}) < 0) return {c_result(op.schema).failed};"
+
+
+def _passed_by(op: Operator, key: str = "Batched") -> str:
     tensors = [a for a in c_arguments(op.schema) if a.c.member in ("tensor", "tensors")]
     tests = [f"tensorpy_{'any_has' if a.c.member == 'tensors' else 'has'}_key({a.name_in_c}, b__)" for a in tensors]
-    below = f"{op.call}_below({', '.join(['ks & TP_BELOW(Batched)', _names(op)])})"
-    return f"const tp_keyset b__ = TP_BIT(Batched);\n    if (!({' || '.join(tests) or '(b__, 0)'})) return {below};"
+    below = f"{op.call}_below({', '.join([f'ks & TP_BELOW({key})', _names(op)])})"
+    return f"const tp_keyset b__ = TP_BIT({key});\n    if (!({' || '.join(tests) or '(b__, 0)'})) return {below};"
 
 
 def _autograd(op: Operator, catalog: Catalog, parts: _Parts) -> None:
@@ -521,16 +516,17 @@ def _library_c(catalog: Catalog, ns: str) -> str:
     includes += [f'#include "{ns}_reductions.h"\n'] if catalog.reductions() else []
     fits = f"if (tensorpy_check_generated({c_string(ns)}) < 0) return -1;"
     defined = [f"if (tp_def(m, {c_string(str(op.schema))}) < 0) return -1;" for op in catalog]
+    kernels = parts.text()
     return "".join(
         [
             _banner(f"The operators of {ns}: declared, computed, recorded, registered."),
             *includes,
             "\n/* ---- tensorpy's operators that are called here ---- */\n\n",
-            *(handle(op) for op in _called(catalog)),
+            *map(handle, _called(catalog, described + kernels)),
             "\n/* ---- what the YAML says ---- */\n\n",
             described,
             f"\nTENSORPY_LIBRARY({ns}, m) {{\n{lines([fits, *defined, *statements, 'return 0;'])}}}\n\n",
-            parts.text(),
+            kernels,
         ]
     )
 

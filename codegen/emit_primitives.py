@@ -31,7 +31,7 @@ def _described(primitive: Primitive) -> str:
 
 
 def kernel_declaration(primitive: Primitive, key: str) -> str:
-    """Of the C function that a device of the tree defines."""
+    """Declares the C function that a device of the tree defines."""
     return f"{_described(primitive)}{_declaration(primitive, primitive.kernel(key))};\n"
 
 

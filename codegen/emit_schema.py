@@ -179,7 +179,7 @@ def _boxed_entry(op: Operator) -> str:
     )
 
 
-def _empty_list(op: Operator) -> str | None:
+def empty_list(op: Operator) -> str | None:
     """The class that tells the dispatcher the words for a list without tensors: an operator over lists has its own."""
     return op.function.origin.empty_list or ("IndexError" if op.function.origin.each else None)
 
@@ -191,10 +191,10 @@ def _asked_as(op: Operator) -> str:
     return f".asked_as = {c_string(origin.asked_as)}, " if origin.asked_as and same else ""
 
 
-def _registered_by(op: Operator) -> str:
-    """The field that names the module whose import registers the kernels."""
+def registered_by(op: Operator) -> str | None:
+    """The module whose import registers the kernels."""
     module = op.function.origin.manual_kernel_registration
-    return f".registered_by = {c_string(module)}, " if isinstance(module, str) else ""
+    return module if isinstance(module, str) else None
 
 
 # What only the generator reads: no member of tensorpy.Tag.
@@ -222,8 +222,8 @@ def emit_infos(catalog: Catalog, batching: Rules, forward: Rules, functional: Ru
             f"        .args = {arguments.name(argument_rows(schema))}, .nargs = {len(schema.arguments)},\n"
             f"        .returns = {arguments.name(return_rows(schema))}, .nreturns = {len(schema.returns)},\n"
             f"        .signature = &tp_signature_{signature_code(schema)}, .box = (tp_fn)box_{op.c},\n"
-            f"        {f'.empty_list = TP_{empty}, ' if (empty := _empty_list(op)) else ''}{_asked_as(op)}"
-            f"{_registered_by(op)}"
+            f"        {f'.empty_list = TP_{empty}, ' if (empty := empty_list(op)) else ''}{_asked_as(op)}"
+            f"{f'.registered_by = {c_string(module)}, ' if (module := registered_by(op)) else ''}"
             f".prims = {prims.name(f'    {needed}, NULL,' if needed else '')},"
             f" .batching = {batching.of(op.c)}, .forward = {forward.of(op.c)}, .functional = {functional.of(op.c)},\n"
             f"    }},\n"

@@ -115,8 +115,9 @@ def function_stub(function: PythonFunction, indent: str = "", static: bool = Fal
 
 
 def _docstring(function: PythonFunction, indent: str) -> str:
-    """Of the first overload, which editors show for all. Of private names, and of what writes to its tensor, which has
-    the arguments and the example of the function without a line under its name, it is what they do: help() says more.
+    """What the first overload does, which editors show for all. Private names, and what writes to its tensor, which has
+    the arguments and the example of the function without a line under its name, say in short what they do: help()
+    says more.
     """
     short = function.name.endswith("_") or function.name.startswith("_")
     text = textwrap.indent(summary(function) if short else body(function), f"{indent}    ").strip()

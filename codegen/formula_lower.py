@@ -216,6 +216,9 @@ class _Lowering(Expressions):
         if len(r.kinds) != 1:
             values = value.items or () if value.kind == "tuple" else (value,)
             if r.form == "status":
+                if value.kind != "none" and not value.writable:
+                    what = f"`{ast.unparse(node)}` is given, and the operator gives what it has written"
+                    self.fail(node, what, "end with a call that writes: `self.copy_(...)`")
                 self.emit("return 0;")
                 return
             if value.kind == "none" and r.form == "slots":

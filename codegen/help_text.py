@@ -34,7 +34,7 @@ def _operands(op: Operator) -> int:
 
 
 def _meaning(function: PythonFunction, name: str, types: list[str]) -> str:
-    """Of an argument; nothing where only its type is known."""
+    """What an argument is; nothing where only its type is known."""
     told = function.told.arguments
     own = told.get(name) or (told.get("self") if name == "input" else None)
     if own is not None:

@@ -13,7 +13,7 @@ called on all values or on each piece (csrc/nested/fallback.c).
     a formula  over other operators
 
 The variants that write (`sin_`, `sin.out`) compute the functional one, and the tensor that they write becomes that; or
-the one in place does what the entry's `inplace_layouts` says in the same words.
+the one in place does what the entry's `inplace_layouts` says: a C function, or a formula that ends with a write.
 """
 
 from __future__ import annotations

@@ -94,6 +94,9 @@ def _check_operator(op: Operator, errors: ErrorCollector) -> None:
         errors.add(
             where, what, "name a C function in 'dispatch', or return up to five Tensors, a Tensor[], or a number"
         )
+    if function.asked_as is not None:
+        what = f"{op.schema.name} has 'asked_as', and its overloads for tensors take no numbers"
+        errors.add(function.at("asked_as"), what, "take it out: a __torch_dispatch__ is asked as this overload")
     if "inplace_view" in function.tags and not op.is_implicit:
         what = f"{op.schema.name} is tagged 'inplace_view', and has a kernel of its own"
         errors.add(function.at("tags"), what, "write a composite of tensorpy's in-place views: `self.t_()`")

@@ -409,7 +409,7 @@ class _FunctionReader:
 
     def registered(self, node: yaml.Node, key: str) -> bool | str | None:
         text = self.document.text(node, key)
-        if text is not None and (text.startswith("tensorpy.") and all(map(str.isidentifier, text.split(".")))):
+        if text is not None and ("." in text and all(map(str.isidentifier, text.split(".")))):
             return text
         return self.document.boolean(node, key) if text is not None else None
 

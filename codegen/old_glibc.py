@@ -61,7 +61,7 @@ def _number(version: str) -> tuple[int, ...]:
 
 
 def symbols(listing: str, limit: str) -> dict[str, tuple[str, str, int]]:
-    """Of a listing of readelf's: for each name its newest version up to the limit, its type and its size."""
+    """Reads a listing of readelf's: for each name its newest version up to the limit, its type and its size."""
     newest: dict[str, tuple[str, str, int]] = {}
     for found in _SYMBOL.finditer(listing):
         name, version = found["name"], found["version"]

@@ -142,7 +142,7 @@ def _needs_of_list(text: str) -> Needs:
 
 
 def read_needs(paths: Sequence[Path], catalog: Catalog) -> Needs:
-    """Of plans and lists together; OnlyError for a name that is none's."""
+    """What plans and lists name together; OnlyError for a name that is none's."""
     primitives = {p.name: p for p in catalog.primitives}
     programs = {op.name for op in with_cases(catalog.pointwise())} | {op.name for op in catalog.reductions()}
     all_of_them = Needs(set(), set(), set())
@@ -262,7 +262,7 @@ def _families_of(source: Path, csrc: Path, seen: set[Path]) -> Iterator[str]:
 
 
 def families(objects: Objects, roots: Iterable[str], csrc: Path) -> set[str]:
-    """Of the kernels' families, those that the objects which are reached call, of a build or compiled anew."""
+    """The families of kernels that the objects which are reached call, of a build or compiled anew."""
     seen: set[Path] = set()
     names: set[str] = set()
     for path in objects.reached(roots):

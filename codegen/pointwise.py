@@ -193,7 +193,7 @@ def _function(raw: RawMapping, key: str) -> str | None:
 
 
 def check_declaration(name: str) -> str:
-    """Of the C function that a `check` names, with its prefix."""
+    """Declares the C function that a `check` names, with its prefix."""
     return f"int {name}(const tp_pointwise *p, const tp_operand *inputs, const tp_value *params);\n"
 
 

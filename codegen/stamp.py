@@ -30,7 +30,7 @@ def _parts(root: Path) -> Iterator[str]:
 
 
 def digest(root: Path) -> str:
-    """Of the tree at `root`."""
+    """The stamp of the tree at `root`."""
     found = hashlib.sha256()
     for part in _parts(root):
         found.update(f"{len(part)}\n{part}".encode())

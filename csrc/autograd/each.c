@@ -168,7 +168,7 @@ static int write_directly(each_call *c) {
         if (tp_may_write(list.data[i], c->called) < 0) return -1;
     int64_t grain = grain_of(c);
     int status = tp_parallel_for(c->places, grain, call_range, c);
-    /* Of several threads nobody knows how far each came. */
+    /* Nobody knows how far each of several threads came. */
     int64_t written = status == 0 || grain < c->places ? c->places : c->done;
     for (int64_t i = 0; i < written; i++) tp_note_write(list.data[i], c->called);
     return status;

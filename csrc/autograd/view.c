@@ -322,7 +322,7 @@ static int rebase_view(tp_tensor *view, tp_node *fn) {
     return renew_history(view);
 }
 
-/* Of a tensor that is no view. */
+/* The node of a tensor that is no view. */
 static tp_node *history_of(const tp_tensor *t) { return t->autograd ? t->autograd->grad_fn : NULL; }
 
 int tp_rebase_history(tp_tensor *self, tp_node *node) {

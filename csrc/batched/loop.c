@@ -36,8 +36,22 @@ static int give_sample(tp_batch_call *c, int64_t b) {
 
 /* ---- together again ---- */
 
+/* A view of a sample would be copied here, and a write through it reach nobody. */
+static int check_no_view(const tp_batch_call *c, const tp_tensor *part) {
+    int viewed = tp_viewed_argument(c->op);
+    const tp_tensor *of = viewed < 0 ? NULL : c->args[viewed].tensor;
+    char name[128];
+    if (!of || !part || !tp_batch_has(&c->scope, of) || !part->storage) return 0;
+    if (part->storage != tp_batch_inner_borrow(of)->storage) return 0;
+    return tp_fail(TP_RuntimeError,
+                   "vmap: %s gives a view and has no batching rule: a loop over the samples would give copies. Say its "
+                   "rule (`batching`, register_vmap), or make it of views that have one",
+                   tp_op_name(c->op, name));
+}
+
 /* One tensor for each sample, stacked. */
 static tp_tensor *stacked(const tp_batch_call *c, tp_tensor *const *parts) {
+    if (check_no_view(c, parts[0]) < 0) return NULL;
     tp_autoref *all = tp_stack((tp_tensors){parts, count_calls(c)}, 0);
     return all ? tp_batch_wrap_steal(tp_narrow(all, 0, 0, c->scope.size), c->scope.number) : NULL;
 }

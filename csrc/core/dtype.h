@@ -23,8 +23,8 @@ TP_INLINE bool tp_is_integral_dtype(tp_dtype d) { /* bool excluded */
 /* A format of memory that nothing is computed in but by way of a wider one; complex32 and the 8-bit floats. */
 TP_INLINE bool tp_is_stored_dtype(tp_dtype d) { return d >= TP_COMPLEX32; }
 TP_INLINE bool tp_is_float8_dtype(tp_dtype d) { return d >= TP_FLOAT8_E4M3FN; }
-/* Of quantized tensors alone: no memory has it, no kernel and no loop meets it. Whoever takes a dtype from outside asks
- * (tp_py_to_dtype in python/types.c). */
+/* Quantized tensors alone are of it: no memory has it, no kernel and no loop meets it. Whoever takes a dtype from
+ * outside asks (tp_py_to_dtype in python/types.c). */
 TP_INLINE bool tp_is_quantized_dtype(tp_dtype d) { return d >= TP_QUINT8; }
 TP_INLINE bool tp_is_half_dtype(tp_dtype d) { return d == TP_FLOAT16 || d == TP_BFLOAT16; }
 /* Arithmetic takes them by way of a wider one: the 16-bit floats and complex32. */

@@ -49,7 +49,7 @@ typedef struct {
     int64_t fact[TP_MAX_FACTS]; /* small numbers that the parts do not say (native/layout/) */
 } tp_parts;
 
-/* Of both layouts of quantized tensors: the first of their facts, the tensor's dtype. */
+/* The first of the facts of both layouts of quantized tensors: the tensor's dtype. */
 enum { TP_FACT_DTYPE };
 
 /* With references of its own to the parts; NULL after a failure. */

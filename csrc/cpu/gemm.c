@@ -77,7 +77,7 @@ static void call_dot(const tp_blas *blas, tp_dtype dtype, matrix a, matrix b, ma
 
 /* ---- a few numbers ----
  *
- * Of which a call of BLAS would cost more than they do: products of a batch of short vectors. */
+ * A call of BLAS would cost more than the products of a batch of short vectors do. */
 
 #define FEW_PRODUCTS 256
 #define SHORT_SUM 32    /* which waits for itself, number by number */

@@ -130,7 +130,7 @@ static int room_for_starts(tp_int8_result *to, int64_t count, int64_t quads) {
     return -1;
 }
 
-/* Of panel `number`, if rows are bytes. */
+/* What begins panel `number`, if rows are bytes. */
 static void make_start(const tp_int8_result *to, const int8_t *panels, int64_t number, int64_t quads) {
     if (!to->bytes) return;
     int32_t *starts = to->starts + number * TP_INT8_COLUMNS;

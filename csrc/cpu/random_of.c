@@ -31,7 +31,7 @@ static void run_range(int64_t begin, int64_t end, void *context) {
     }
 }
 
-/* Of rates: one that is refused gives NaN. */
+/* A rate that is refused gives NaN. */
 static void run_rates(int64_t begin, int64_t end, void *context) {
     const draws *d = context;
     run_range(begin, end, context);

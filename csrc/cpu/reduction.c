@@ -336,7 +336,7 @@ static int run_tile(worker *w, char *stack, int64_t unit) {
     return 0;
 }
 
-/* Of the buffer for what a source makes of a leaf, in whole cache lines. */
+/* The bytes of the buffer for what a source makes of a leaf, in whole cache lines. */
 static size_t leaf_bytes(const plan *p) {
     int64_t elements = at_most(p->leaf, p->reduced.size[0]) * (p->rows ? p->width : 1);
     return (size_t)(elements * tp_itemsize(p->in_dtype) + 63) & ~(size_t)63;

@@ -31,7 +31,7 @@ typedef struct {
     tp_loop_fn loop;
     const void *params;
     bool converts;
-    /* Of operands that come again: after how many elements all do (0: there are none), how many are laid out, and how
+    /* For operands that come again: after how many elements all do (0: there are none), how many are laid out, and how
      * many are taken at once. */
     int64_t period, length, block;
     bool repeats[TP_MAX_OPERANDS];

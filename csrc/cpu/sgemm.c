@@ -110,7 +110,7 @@ static int multiply_blocks(job all, int64_t step) {
 
 /* ---- few columns ----
  *
- * Of 49 columns, an image of 7 x 7, panels would hold 64. As the rows of c^T = b^T a^T they are no more than they are.
+ * Panels of 49 columns, an image of 7 x 7, would hold 64. As the rows of c^T = b^T a^T they are no more than they are.
  */
 
 #define FEW_FLIPPED 64

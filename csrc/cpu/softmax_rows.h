@@ -1,7 +1,7 @@
 /* softmax_rows.h: softmax, log_softmax and their gradients in one dtype; part of softmax.c, which includes it per dtype
  * with T (the dtype) and OF(name) (name with the dtype's suffix) defined. */
 
-/* Of the first `width` lanes, 32 or 64: one with that half of them behind, until one is left. */
+/* The first `width` lanes, 32 or 64, are joined with the half behind them, until one is left. */
 #define FOLD(width, half)          \
     if ((width) > 32) half(x, 32); \
     half(x, 16);                   \

@@ -17,7 +17,8 @@ typedef struct definition {
     tp_op_info info;
     tp_value *defaults; /* one per argument; those without a default are not read */
     struct definition *next_undefined;
-    bool is_method;
+    bool is_method, warned;
+    const char *warns; /* at its first call; NULL: nothing */
     uint8_t out_dtype;
     bool out_apart;
 } definition;
@@ -460,9 +461,12 @@ static tp_op *define_again(definition *again, definition *d) {
     again->info.batching = NULL;
     again->info.forward = NULL;
     again->info.empty_list = 0;
+    again->info.registered_by = NULL;
     again->out_dtype = 0;
     again->out_apart = false;
     again->is_method = false;
+    again->warns = NULL;
+    again->warned = false;
     again->op.told_of_loop = false;
     tp_describe_tags(&again->op, no_tags);
     free(d);
@@ -504,6 +508,13 @@ int tp_out_dtype_of(const tp_op *op) { return ((const definition *)op)->out_dtyp
 void tp_describe_out_apart(tp_op *op) { ((definition *)op)->out_apart = true; }
 bool tp_out_is_apart(const tp_op *op) { return ((const definition *)op)->out_apart; }
 void tp_describe_empty_list(tp_op *op, tp_error_class cls) { ((definition *)op)->info.empty_list = (uint8_t)cls; }
+void tp_describe_registered_by(tp_op *op, const char *module) { ((definition *)op)->info.registered_by = module; }
+void tp_describe_warning(tp_op *op, const char *text) { ((definition *)op)->warns = text; }
+const char *tp_warning_of(const tp_op *op, bool **warned) {
+    definition *d = (definition *)op;
+    *warned = &d->warned;
+    return d->warns;
+}
 void tp_describe_method(tp_op *op) { ((definition *)op)->is_method = true; }
 bool tp_is_defined_method(const tp_op *op) { return ((const definition *)op)->is_method; }
 

@@ -40,6 +40,11 @@ void tp_describe_out_apart(tp_op *op);
 bool tp_out_is_apart(const tp_op *op);
 /* The class of a definition's error where a list has no tensors, as in tp_op_info. */
 void tp_describe_empty_list(tp_op *op, tp_error_class cls);
+/* The module whose import registers a definition's kernels, as in tp_op_info; it stays. */
+void tp_describe_registered_by(tp_op *op, const char *module);
+/* The warning of a definition's first call, which stays; and whether it has been given. */
+void tp_describe_warning(tp_op *op, const char *text);
+const char *tp_warning_of(const tp_op *op, bool **warned);
 /* A definition is a method of Tensor too. */
 void tp_describe_method(tp_op *op);
 bool tp_is_defined_method(const tp_op *op);

@@ -6,7 +6,7 @@
 
 bool tp_elements_narrow;
 
-/* Of two equal numbers, which may be zeros of two signs, the greater is the one without a sign. A NaN stays one, and
+/* The greater of two equal numbers, which may be zeros of two signs, is the one without a sign. A NaN stays one, and
  * always the same one. */
 #define ORDERED(T, suffix, nan_of)                           \
     static inline T max_##suffix(T a, T b) {                 \

@@ -23,6 +23,7 @@
 #include "native/common/rounding.h"
 #include "native/common/tags.h"
 #include "native/common/variants.h"
+#include "native/layout/layout.h"
 #include "tensorpy/generated_api.h"
 
 #include <stddef.h>
@@ -68,6 +69,17 @@ static int add(tp_library *l, const char *op, tp_boxed_fn boxed, const void *con
     return status;
 }
 
+/* What an entry asks for before its kernel runs: by its tags, and its `warns`. */
+static int begin(const tp_op *op, const tp_value *args) {
+    char name[128];
+    bool *warned;
+    const char *text = tp_warning_of(op, &warned);
+    if (op->info->tag_bits & TP_TAG_NONDETERMINISTIC_BITWISE && tp_check_determinism(tp_op_name(op, name)) < 0)
+        return -1;
+    if (text && tp_warn_first(warned, text) < 0) return -1;
+    return check_targets(op, args);
+}
+
 /* ---- pointwise ---- */
 
 typedef struct {
@@ -81,6 +93,7 @@ static int run_pointwise(const tp_op *op, tp_keyset ks, tp_value *args, tp_value
     const pointwise_kernel *k = context;
     tp_operand inputs[TP_MAP_INPUTS];
     tp_value params[TP_MAP_PARAMS];
+    if (begin(op, args) < 0) return -1;
     for (int i = 0; i < k->p->ninputs; i++) {
         const tp_value *v = &args[k->inputs[i]];
         inputs[i] = v->tag == TP_TENSOR ? (tp_operand){v->tensor, NULL} : (tp_operand){NULL, v->scalar};
@@ -89,7 +102,6 @@ static int run_pointwise(const tp_op *op, tp_keyset ks, tp_value *args, tp_value
     if (k->check && k->check(k->p, inputs, params) < 0) return -1;
     const tp_pointwise *p = tp_pointwise_case_of(k->p, inputs);
     if (k->target < 0) return give(tp_pointwise_new(p, inputs, params), results);
-    if (check_targets(op, args) < 0) return -1;
     return tp_pointwise_into(p, inputs, params, args[k->target].tensor, k->variant);
 }
 
@@ -140,8 +152,8 @@ static int run_reduction(const tp_op *op, tp_keyset ks, tp_value *args, tp_value
     tp_ints dim = k->dim < 0 ? TP_NO_INTS : dims_of(&args[k->dim]);
     bool keepdim = k->keepdim >= 0 && args[k->keepdim].b;
     tp_dtype dtype = k->dtype < 0 || args[k->dtype].tag == TP_NONE ? TP_NO_DTYPE : (tp_dtype)args[k->dtype].i;
+    if (begin(op, args) < 0) return -1;
     if (k->target < 0) return give(tp_reduction_new(k->r, self, dim, keepdim, dtype), results);
-    if (check_targets(op, args) < 0) return -1;
     return tp_reduction_into(k->r, self, dim, keepdim, dtype, args[k->target].tensor);
 }
 
@@ -172,8 +184,18 @@ static int give_outputs(const tp_op *op, tp_meta *m, tp_value *results) {
     return 0;
 }
 
-static int run_structured(const tp_op *op, tp_keyset ks, tp_value *args, tp_value *results, void *context) {
-    const structured_kernel *k = context;
+/* The tensors that are only read as dense ones, in `dense` and args, where a tag asks for them. */
+static int make_dense(const tp_op *op, tp_value *args, tp_tensor **dense) {
+    if (!(op->info->tag_bits & TP_TAG_NEEDS_CONTIGUOUS_STRIDES)) return 0;
+    for (int i = 0; i < op->info->nargs; i++) {
+        if (args[i].tag != TP_TENSOR || !args[i].tensor || op->info->args[i].is_write) continue;
+        if (!(dense[i] = tp_contiguous(args[i].tensor, TP_CONTIGUOUS_FORMAT))) return -1;
+        args[i].tensor = dense[i];
+    }
+    return 0;
+}
+
+static int compute_structured(const tp_op *op, tp_value *args, tp_value *results, const structured_kernel *k) {
     tp_meta m = {.op = op, .variant = variant_of(op), .noutputs = op->info->nreturns};
     tp_tensor *inputs[TP_MAX_ARGUMENTS];
     int n = 0, given = 0;
@@ -183,7 +205,7 @@ static int run_structured(const tp_op *op, tp_keyset ks, tp_value *args, tp_valu
         if (!op->info->args[i].is_out) inputs[n++] = args[i].tensor;
     }
     if (m.variant != TP_VARIANT_NEW) tp_meta_set_inputs(&m, inputs, n);
-    int status = check_targets(op, args) < 0 ? -1 : k->meta(&m, args);
+    int status = begin(op, args) < 0 ? -1 : k->meta(&m, args);
     for (int i = 0; status == 0 && i < m.noutputs; i++)
         if (!m.out[i])
             status = tp_fail(TP_RuntimeError, "%s: its meta function declares no output %d", op->info->name, i);
@@ -191,6 +213,15 @@ static int run_structured(const tp_op *op, tp_keyset ks, tp_value *args, tp_valu
     if (status == 0) return give_outputs(op, &m, results);
     tp_meta_discard(&m);
     return -1;
+}
+
+static int run_structured(const tp_op *op, tp_keyset ks, tp_value *args, tp_value *results, void *context) {
+    tp_tensor *dense[TP_MAX_ARGUMENTS] = {NULL};
+    tp_value given[TP_MAX_ARGUMENTS];
+    memcpy(given, args, op->info->nargs * sizeof *given);
+    int status = make_dense(op, given, dense) < 0 ? -1 : compute_structured(op, given, results, context);
+    for (int i = 0; i < op->info->nargs; i++) tp_release(dense[i]);
+    return status;
 }
 
 static int add_structured(tp_library *l, const char *name, tensorpy_structured meta, tensorpy_structured kernel) {
@@ -336,6 +367,39 @@ static int add_record_variant(tp_library *l, const char *name, const char *of) {
     return add(l, name, inplace ? record_inplace : refuse_record, &k, sizeof k, "autograd");
 }
 
+/* ---- tensors that are not strided memory ---- */
+
+typedef struct {
+    tp_op *of;
+    bool merged, made; /* it has one value for each place; `of` makes it in the layout that is written */
+} layout_kernel;
+
+static int run_layout_variant(const tp_op *op, tp_keyset ks, tp_value *args, tp_value *results, void *context) {
+    const layout_kernel *k = context;
+    tp_tensor *self = args[target_of(op)].tensor;
+    tp_value given[TP_MAX_ARGUMENTS], made = {.tag = TP_NONE};
+    char name[128];
+    if (k->merged && tp_refuse_unmerged(self, tp_op_name(op, name)) < 0) return -1;
+    arguments_for(k->of, op, args, given);
+    int layout = k->made ? tp_argument_named(k->of, "layout") : -1;
+    if (layout >= 0) given[layout] = (tp_value){.tag = TP_LAYOUT, .i = tp_layout_of(self)};
+    if (tp_call_boxed(k->of, given, &made) < 0) return -1;
+    tp_autoref *result = made.tensor;
+    return tp_write_layout(self, result, tp_op_name(op, name));
+}
+
+static int add_layout_variant(tp_library *l, const char *name, const char *of, int merged, int made) {
+    tp_op *op = own_operator(l, name), *found = op ? own_operator(l, of) : NULL;
+    if (!found) return -1;
+    layout_kernel k = {found, merged, made};
+    return add(l, name, run_layout_variant, &k, sizeof k, "writing");
+}
+
+static int refuse_layout(const char *op, const tp_tensor *t) {
+    const tp_op *found = tp_find_op_qualified(op);
+    return found ? tp_refuse_layout(found, t) : tp_fail(TP_RuntimeError, "there is no operator %s", op);
+}
+
 /* ---- what the YAML says beside the kernels ---- */
 
 static bool needs_other(int kind) {
@@ -409,6 +473,8 @@ static int describe(tp_library *l, const char *name, const tensorpy_entry_info *
     if (SAYS(info, tangents) && describe_tangents(op, info->tangents) < 0) return -1;
     if (SAYS(info, out_apart)) tp_describe_out_apart(op);
     if (SAYS(info, empty_list)) tp_describe_empty_list(op, (tp_error_class)info->empty_list);
+    if (SAYS(info, registered_by)) tp_describe_registered_by(op, info->registered_by);
+    if (SAYS(info, warns)) tp_describe_warning(op, info->warns);
     return info->roles ? describe_batching(l, op, info) : 0;
 }
 
@@ -488,4 +554,8 @@ const tensorpy_generated tp_generated_api = {
     .is_differentiated = is_differentiated,
     .copy_of_view_steal = tp_copy_of_view_steal,
     .copies_of_views_steal = tp_copies_of_views_steal,
+    .scalar_check_fits = tp_scalar_check_fits,
+    .scalar_type_name = tp_scalar_type_name,
+    .layout_variant = add_layout_variant,
+    .refuse_layout = refuse_layout,
 };

@@ -47,5 +47,5 @@ typedef struct {
 } tp_saved_memory;
 /* Runs it on contiguous memory of the arguments' bytes into memory of the results' bytes. -1 and the error set. */
 int tp_saved_tape_run(const tp_saved_tape *saved, const tp_saved_memory *arguments, const tp_saved_memory *results);
-/* Of a contiguous tensor of its sizes. */
+/* The bytes of a contiguous tensor of its sizes. */
 int64_t tp_saved_bytes(const tp_saved_tensor *t);

@@ -56,10 +56,10 @@ typedef struct {
  */
 bool tp_tape_follows(tp_tape *t, const tp_tape *before, tp_tape_number *numbers, int room, int *differing, char *what,
                      size_t size);
-/* Of a tape that does not follow another: the call at which they part; -1: it is none. */
+/* The call at which a tape parts from the one that it does not follow; -1: it follows it. */
 int64_t tp_tape_parted(const tp_tape *t);
-/* Of a tape that follows another: why it cannot be replayed, since a tensor that it has made, and that is no result,
- * lives on; NULL. */
+/* Why a tape that follows another cannot be replayed, since a tensor that it has made, and that is no result, lives on;
+ * NULL. */
 const char *tp_tape_outlived(const tp_tape *t);
 /* Releases what is kept for comparing, joins calls, and lays out memory. `alone`, one for each call: it stays as it is,
  * since its numbers are set. False, and it is spoiled: it cannot be run. */

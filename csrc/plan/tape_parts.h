@@ -84,9 +84,9 @@ struct tp_tape {
     const char *why;   /* it cannot be run; NULL: it can */
     char text[192];    /* where `why` says more than a word */
     bool runs, writes; /* writes: to what was there before, or to arguments */
-    /* Of a closed tape, while it runs: the storage that each slot stands for (of what was there before: always), where
-     * its operands begin, by how much an argument's tensors lie elsewhere, and the slots whose tensors move, arguments
-     * and what was there first. */
+    /* What a closed tape has while it runs: the storage that each slot stands for (of what was there before: always),
+     * where its operands begin, by how much an argument's tensors lie elsewhere, and the slots whose tensors move,
+     * arguments and what was there first. */
     tp_storage **bound;
     uintptr_t *begins;
     int64_t *shifts, nmoving;

@@ -140,7 +140,7 @@ static tp_overlap overlap_of(const tp_tensor *a, const tp_tensor *b) {
     return tp_same_elements(a, b) ? TP_OVERLAP_EXACT : tp_overlap_of(a, b);
 }
 
-/* Of the tensor's cell; -1: it has none yet. */
+/* The number of the tensor's cell; -1: it has none yet. */
 static int number_of(const stretch *s, const tp_tensor *t) {
     for (int i = 0; i < s->ncells; i++)
         if (overlap_of(s->cells[i].tensor, t) == TP_OVERLAP_EXACT) return i;
@@ -203,7 +203,7 @@ static bool extend(stretch *s, const tp_note *note) {
     return fits;
 }
 
-/* Of the tensor that a fold, a line or a norm reads. */
+/* The bytes of the tensor that a fold, a line or a norm reads. */
 static int64_t bytes_of(const tp_note *note) {
     const tp_tensor *x = read_by(note);
     return x->numel * tp_itemsize((tp_dtype)x->dtype);

@@ -57,7 +57,7 @@ typedef struct {
     _Atomic int64_t timed, blocks;         /* so many of all */
     _Atomic int64_t whole;                 /* of all that ran; the caller's */
 } tp_fused_times;
-/* Of the calls that this thread begins; NULL: nobody looks on. */
+/* The times of the calls that this thread begins; NULL: nobody looks on. */
 extern __thread tp_fused_times *tp_fused_timed __attribute__((tls_model("initial-exec")));
 
 /* The number of a program with this content, whose unused bytes are 0; -1 and the error set where memory is out. */

@@ -102,7 +102,7 @@ FUNCTION(leave_world) {
     Py_RETURN_NONE;
 }
 
-/* Of a world that has begun: fault(rank, ...) asks whether one of them has left, too. */
+/* Why a world that has begun is over; fault(rank, ...) asks whether one of these has left, too. */
 FUNCTION_OF(fault) {
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(args); i++) {
         long rank = PyLong_AsLong(PyTuple_GET_ITEM(args, i));

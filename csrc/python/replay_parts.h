@@ -76,7 +76,7 @@ struct tp_py_replays {
     PyObject *lines;   /* of an audit: of the program, by calls; else NULL */
 };
 
-/* Whose call this thread writes down (learning.c); NULL: none. */
+/* The record of the function whose call this thread writes down (learning.c); NULL: none. */
 extern __thread tp_py_replays *tp_py_writing;
 /* Raised whenever an attribute of a module is set. */
 extern int64_t tp_py_modules_version;

@@ -352,7 +352,7 @@ _ConvBackend = IntEnum(
 
 
 class _TorchFunctionState(IntEnum):
-    """Whose `__torch_function__` this thread asks."""
+    """Whether this thread asks classes' `__torch_function__`."""
 
     ENABLED = 0
     SUBCLASSES_DISABLED = 1

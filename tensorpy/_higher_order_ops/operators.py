@@ -181,7 +181,7 @@ def _loop_agrees(args: Any, made: list[Tensors]) -> None:
 
 
 def chosen(pred: Tensor, true_fn: Flat, false_fn: Flat) -> list[Tensor]:
-    """Of both branches' results, for each sample that of its own."""
+    """The results of each sample's own branch, of both branches' results."""
     made = [true_fn(*true_fn.tensors), false_fn(*false_fn.tensors)]
     _branches_agree((pred, true_fn, false_fn), made)
     one = pred.reshape(()).to(_C.bool)

@@ -28,7 +28,7 @@ class Kind(str):
     written: str = ""
 
     def __new__(cls, text: str, real: bool = False) -> Kind:
-        """Of a schema's text; real: whether the types that calls take for ints are told apart."""
+        """Reads a schema's text; real: whether the types that calls take for ints are told apart."""
         text = re.sub(r"\[\d+\]", "[]", text)
         if not real:
             text = _INTS.sub("int", text)

@@ -29,7 +29,7 @@ from tensorpy._library.utils import parse_namespace
 
 
 def _name_of_kernel(op: Any) -> str:
-    """Of an overload "aten::add.Tensor"; of all of a name, or of a function, what it is called."""
+    """The full name of an overload, "aten::add.Tensor", or what a function or a name of several overloads is called."""
     own: str = getattr(op, "_name", "") or getattr(op, "_qualified_op_name", "") or op.__name__
     return own
 

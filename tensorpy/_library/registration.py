@@ -136,7 +136,7 @@ def known_key(name: str) -> str | None:
 
 
 def keys_of(types: str | Sequence[str] | None) -> list[str]:
-    """Of those types of devices that are here."""
+    """The keys of those types of devices that are here."""
     names = [types] if isinstance(types, str) else ["default"] if types is None else list(types)
     keys = [COMPOSITE if name == "default" else name if name in _ALIASES else backend_key(name) for name in names]
     return [key for key in keys if key is not None]

@@ -476,7 +476,7 @@ def bitwise_invert(x: Tensor, /) -> Tensor:
 
 
 def _whole(x: Tensor, operator: str) -> Tensor:
-    """Of real floating numbers what the operator gives; integers are whole already."""
+    """What the operator gives for real floating numbers; integers are whole already."""
     return getattr(tp, operator)(x) if x.is_floating_point() else x.clone()
 
 

@@ -255,7 +255,7 @@ def _serve(store: Any, size: int, seconds: float) -> str:
 
 
 def _machines(store: Any, size: int) -> tuple[list[str], list[int]]:
-    """Of each rank the machine, and for how many processes of it there is room."""
+    """The machine of each rank, and for how many processes of it there is room."""
     said = [text.decode().rpartition("\n") for text in store.multi_get([f"machine/{r}" for r in range(size)])]
     return [machine for machine, _, _ in said], [int(room) for _, _, room in said]
 

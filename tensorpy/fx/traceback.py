@@ -19,7 +19,7 @@ __all__ = [
 
 
 class _State(threading.local):
-    """Of one thread."""
+    """What one thread annotates nodes with."""
 
     def __init__(self) -> None:
         self.meta: dict[str, Any] = {}

@@ -531,7 +531,7 @@ def not_close_error_metas(
 
 
 def _unwrap_dtensor_for_comparison(actual: Any, expected: Any) -> tuple[Any, Any]:
-    """Of two tensors that several processes hold, the pieces that are here; of other values the values.
+    """The pieces that are here of two tensors that several processes hold; other values as they are.
 
     Raises: AssertionError where the two are spread differently, TypeError where only one is spread.
     """

@@ -628,3 +628,28 @@ def test_levels_of_samples() -> None:
         assert_close(vmap(function)(x, q), tp.stack([function(*each) for each in zip(x, q, strict=True)]))
         with pytest.raises(RuntimeError, match="range \\[0, 1\\]"):
             vmap(function)(x, q + 0.8)
+
+
+def test_a_view_without_a_rule_is_no_loop() -> None:
+    """A loop would stack copies, and a write through the view reach nobody; what is copied anyway is stacked."""
+    lib = tp.library.Library("vmapped_views", "DEF")
+    lib.define("rest(Tensor(a) x) -> Tensor(a)")
+    lib.impl("rest", lambda x: x[1:], "CompositeExplicitAutograd")
+    lib.define("parts(Tensor(a -> *) x) -> Tensor(a)[]")
+    lib.impl("parts", lambda x: [x[1:], x[:1]], "CompositeExplicitAutograd")
+    lib.define("copied(Tensor(a) x) -> Tensor(a)")
+    lib.impl("copied", lambda x: x.clone(), "CompositeExplicitAutograd")
+    x = tp.arange(24.0).reshape(2, 3, 4)
+    views = tp.ops.vmapped_views
+    for call in (views.rest, views.parts):
+        for times in (
+            tp.vmap(call),
+            tp.vmap(tp.vmap(call)),
+            tp.vmap(tp.func.grad(lambda y, call=call: call(y)[0].sum())),
+        ):
+            with pytest.raises(RuntimeError, match="gives a view and has no batching rule"):
+                times(x)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        assert tp.vmap(views.copied)(x).equal(x)
+    lib._destroy()

@@ -16,7 +16,7 @@ from codegen.emit_inplace_or_view import emit_inplace_or_view
 from codegen.emit_nodes import emit_nodes
 from codegen.emit_variable_type import emit_variable_type
 from codegen.errors import Location, YamlError, YamlErrors
-from codegen.formula import Result, Slot, Variable, used
+from codegen.formula import Result, Slot, Variable, schema_variables, used
 from codegen.formula_lower import Lowered
 from codegen.loader import load_derivatives, load_native_functions
 
@@ -487,6 +487,34 @@ def test_a_derivative_that_no_call_would_use_is_refused() -> None:
     assert [e.what for e in caught.value.errors] == [
         "a derivative of twice, which is made of other operators: their derivatives hold"
     ]
+
+
+def test_a_formula_of_what_writes_writes() -> None:
+    """A result of another kind would be dropped, and self left as it was."""
+    schema = "scale_(Tensor(a!) self, Tensor other) -> Tensor(a!)"
+    writers = """
+- func: mul_(Tensor(a!) self, Tensor other) -> Tensor(a!)
+  dispatch: {CPU: mul__cpu}
+- func: copy_(Tensor(a!) self, Tensor other) -> Tensor(a!)
+  dispatch: {CPU: copy__cpu}
+- func: neg_(Tensor(a!) self) -> Tensor(a!)
+  dispatch: {CPU: neg__cpu}
+- func: mul(Tensor self, Tensor other) -> Tensor
+  dispatch: {CPU: mul_cpu}
+"""
+    catalog = catalog_of(f"{writers}- func: {schema}\n  composite: self.mul_(other)\n")
+    op = catalog.by_name["scale_"]
+
+    def written(text: str) -> str:
+        variables, result = schema_variables(op.schema), Result.of_schema(op.schema)
+        return "\n".join(Lowered(variables, text, result, catalog, HERE).lines)
+
+    for text in ("self.mul_(other)", "self.mul_(other)\nself", "x = self * other\nself.copy_(x)"):
+        assert written(text).endswith("return 0;")
+    for text in ("self * other", "x = self * other\nx.neg_()", "other"):
+        with pytest.raises(YamlError) as caught:
+            written(text)
+        assert "gives what it has written" in caught.value.what and "self.copy_(...)" in caught.value.fix
 
 
 def test_mistakes_are_collected() -> None:

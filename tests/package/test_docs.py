@@ -190,3 +190,17 @@ def test_architecture_is_complete(generated: dict[str, dict[str, str]]) -> None:
         assert f"`{name}`" in page, f"{name} has no line"
     for emitter in (ROOT / "codegen").glob("emit_*.py"):
         assert f"`{emitter.name}`" in page, f"{emitter.name} has no line"
+
+
+def test_sentences_begin_with_their_subject() -> None:
+    """No comment and no docstring begins with a genitive, whose noun a reader has to guess."""
+    found = []
+    for folder in ("csrc", "codegen", "tensorpy"):
+        for path in sorted((ROOT / folder).rglob("*")):
+            if path.suffix in (".c", ".h", ".cl", ".inc", ".py") and "_vendor" not in path.parts:
+                text = path.read_text()
+                found += [
+                    f"{path}: {m[0]}"
+                    for m in re.finditer(r"(?:/\*\s*|\"\"\"\s*|^ \*\n \* )(?:Of|Whose) .*", text, re.M)
+                ]
+    assert not found

@@ -68,6 +68,12 @@ IN_PYTHON = {
     "profiler/_flops.py": "the formulas of the operators that a profile counts, by the names that events have",
 }
 
+IN_GENERATOR = {
+    "check.py": "what drops values draws from the default generator, by PyTorch's schemas",
+    "emit_inplace_or_view.py": "what detach gives shares memory and version, and no gradient flows through it",
+    "emit_variable_type.py": "what detach gives says of no output that it lacks a gradient",
+}
+
 
 def literals(path: Path) -> set[str]:
     """The string literals of a C file, without includes and comments."""
@@ -123,6 +129,17 @@ def test_python() -> None:
         if "testing" not in path.parts and any(map(asks_by_name, ast.walk(ast.parse(path.read_text())))):
             found.add(str(path.relative_to(ROOT / "tensorpy")))
     assert found == IN_PYTHON.keys()
+
+
+def test_the_generator() -> None:
+    """It tells operators apart by their entries, not by their names; words of its own languages are no operators."""
+    found = set()
+    for path in sorted((ROOT / "codegen").glob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Compare) and re.search(r"(schema|function|func)\.name", ast.unparse(node)):
+                if asks_by_name(node):
+                    found.add(path.name)
+    assert found == IN_GENERATOR.keys()
 
 
 def test_the_class_of_an_error_is_data() -> None:

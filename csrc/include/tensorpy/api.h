@@ -24,7 +24,7 @@ extern "C" {
  * hears when it is loaded. */
 #define TENSORPY_API_VERSION 1
 /* How often something was added since; what is new names version and minor. */
-#define TENSORPY_API_MINOR 12
+#define TENSORPY_API_MINOR 13
 
 /* What a tensor is, read at once; the pointers live as long as the tensor is not changed. */
 typedef struct {

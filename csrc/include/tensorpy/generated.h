@@ -93,6 +93,10 @@ TENSORPY_SCALAR_TEST(less)
 TENSORPY_SCALAR_TEST(less_equal)
 #undef TENSORPY_SCALAR_TEST
 TENSORPY_INLINE bool tp_scalar_bool(const tp_scalar *s) { return TENSORPY_GENERATED->scalar_bool(s); }
+TENSORPY_INLINE int tp_scalar_check_fits(const tp_scalar *s, tp_dtype d) {
+    return TENSORPY_GENERATED->scalar_check_fits(s, d);
+}
+TENSORPY_INLINE const char *tp_scalar_type_name(tp_dtype d) { return TENSORPY_GENERATED->scalar_type_name(d); }
 TENSORPY_INLINE uint64_t tp_scalar_uint(const tp_scalar *s) { return TENSORPY_GENERATED->scalar_uint(s); }
 
 TENSORPY_INLINE int64_t tp_floor_mod(int64_t a, int64_t b) {
@@ -162,6 +166,15 @@ TENSORPY_INLINE bool tensorpy_any_has_key(tp_tensors list, tp_keyset key) {
     for (int64_t i = 0; i < list.size; i++)
         if (tensorpy_has_key(list.data[i], key)) return true;
     return false;
+}
+/* An error for a tensor of a layout that a kernel's formula gives to its own operator as it came. */
+TENSORPY_INLINE int tensorpy_refuse_layout(const char *op, const tp_tensor *t, tp_keyset keys) {
+    return tensorpy_has_key(t, keys) ? TENSORPY_GENERATED->refuse_layout(op, t) : 0;
+}
+TENSORPY_INLINE int tensorpy_refuse_layouts(const char *op, tp_tensors list, tp_keyset keys) {
+    int status = 0;
+    for (int64_t i = 0; i < list.size && status == 0; i++) status = tensorpy_refuse_layout(op, list.data[i], keys);
+    return status;
 }
 TENSORPY_INLINE int64_t tp_storage_offset(const tp_tensor *t) { return TENSORPY_GENERATED->storage_offset(t); }
 TENSORPY_INLINE bool tp_requires_grad(const tp_tensor *t) { return TENSORPY_GENERATED->requires_grad(t); }

@@ -35,6 +35,9 @@ typedef struct tensorpy_entry_info {
     /* ---- since 1.6 ---- */
     int32_t out_apart;  /* whether an out= that shares memory with an input is refused */
     int32_t empty_list; /* the class of the error where a list has no tensors (tp_error_class); 0: as most say it */
+    /* ---- since 1.13 ---- */
+    const char *warns; /* the warning of its first call in a process, where no C function gives it; NULL: none */
+    const char *registered_by; /* the module whose import registers its kernels; NULL: they are the library's */
 } tensorpy_entry_info;
 
 /* What generated files call (generated.h); it too only grows at its end. */
@@ -136,6 +139,17 @@ typedef struct tensorpy_generated {
     /* The tag view_copy (native/common/tags.h): copies in the place of a view, of each of several; NULL passes. */
     tp_tensor *(*copy_of_view_steal)(tp_tensor *view);
     tp_tensor_seq *(*copies_of_views_steal)(tp_tensor_seq *views);
+
+    /* ---- since 1.13 ---- */
+
+    /* float(s), int(s) of a formula: -1 and an error for a number with an imaginary part; a dtype for a message. */
+    int (*scalar_check_fits)(const tp_scalar *s, tp_dtype d);
+    const char *(*scalar_type_name)(tp_dtype d); /* "Float" */
+
+    /* For a layout's key: the tensor that op writes becomes what `of` gives. merged: it has one value for each place;
+     * made: `of` makes it in the layout that is written. */
+    int (*layout_variant)(tp_library *library, const char *op, const char *of, int merged, int made);
+    int (*refuse_layout)(const char *op, const tp_tensor *t); /* -1 and NotImplementedError */
 } tensorpy_generated;
 
 #ifdef __cplusplus

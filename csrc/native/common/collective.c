@@ -69,7 +69,7 @@ tp_tensor *collective_all_to_all_meta(tp_tensor *input, tp_ints output_split_siz
                             tp_ints_text(text, sizeof text, output_split_sizes));
     return of_rows(input, rows);
 }
-/* Of a group that must be there: tensorpy.distributed puts the shapes in this place. */
+/* The shapes are those of a group that must be there: tensorpy.distributed puts them in this place. */
 tp_tensor *collective_shard_dim_alltoall_meta(tp_tensor *input TP_UNUSED, int64_t gather_dim TP_UNUSED,
                                               int64_t shard_dim TP_UNUSED, const char *group_name) {
     return tp_fail_null(TP_NotImplementedError,

@@ -18,8 +18,8 @@ tp_tensor *tp_of_parts(tp_layout layout, tp_tensor *const *parts, const int64_t 
 /* What an operator that writes does: t becomes `made`, in its own dtype. Other layouts than t's are refused; a dense t
  * is written as dense tensors are. */
 int tp_write_layout(tp_tensor *t, tp_tensor *made, const char *op);
-/* Of two tensors in lines of one layout whose parts have the same sizes: the parts of `from` are written where those of
- * t lie, indices too, and done is set. */
+/* The parts of `from` are written where those of t lie, indices too, and done is set, if both are in lines of one
+ * layout and have parts of the same sizes. */
 int tp_copy_lines(tp_tensor *t, tp_tensor *from, const char *op, bool *done);
 /* The same where sizes change: t alone becomes `made`, and aliases of it stay what they are. */
 int tp_replace_layout(tp_tensor *t, tp_tensor *made, const char *op);
@@ -34,7 +34,7 @@ typedef struct {
     bool coalesced;
 } tp_coo;
 
-/* Of a tensor of any sparse layout; -1 after a failure. */
+/* Takes apart a tensor of any sparse layout; -1 after a failure. */
 int tp_coo_of(tp_tensor *t, tp_coo *coo);
 void tp_coo_release(tp_coo *coo);
 #define tp_autocoo TP_CLEANUP(tp_coo_release) tp_coo

@@ -141,8 +141,8 @@ static tp_tensor *squeeze_piece(tp_tensor *piece, const int64_t *with) {
     return tp_squeeze_dims(piece, (tp_ints){with + 1, with[0]});
 }
 
-/* Of the dimensions of `wanted` (from 1 on, a bit each) those that have the size 1 in all pieces, but the differing one
- * of a jagged tensor, which stays. */
+/* Squeezes those dimensions of `wanted` (from 1 on, a bit each) that have the size 1 in all pieces; the differing one
+ * of a jagged tensor stays. */
 static tp_tensor *squeeze_some(const tp_nested *n, uint64_t wanted) {
     int64_t room[TP_MAX_DIMS], dims[TP_MAX_DIMS + 1] = {0}, before = 0;
     if (n->jagged) wanted &= ~(UINT64_C(1) << n->ragged);

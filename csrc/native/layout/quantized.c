@@ -213,7 +213,7 @@ tp_tensor *dequantize_of(tp_tensor *self) {
     return tp__dequantize_channels(q.integers, q.scales, q.zero_points, q.axis);
 }
 
-/* Of another tensor: its elements in float32. */
+/* The elements of another tensor, in float32. */
 tp_tensor *dequantize_self_explicit(tp_tensor *self) {
     return tp_to_dtype(self, TP_FLOAT32, false, false, TP_NO_FORMAT);
 }

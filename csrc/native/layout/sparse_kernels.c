@@ -45,7 +45,7 @@ static int prepare(operands *o, tp_tensor *lines, tp_tensor *columns, tp_tensor 
 
 static bool has_work(const operands *o) { return o->columns->numel && o->dense->numel && o->out->numel; }
 
-/* Of a matrix with nothing in it the indices are not read, but without anything to multiply there is no place either.
+/* The indices of a matrix with nothing in it are not read, but without anything to multiply there is no place either.
  */
 static int check_nothing(const operands *o) {
     if (!o->columns->numel || o->dense->sizes[0]) return 0;

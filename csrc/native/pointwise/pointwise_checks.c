@@ -212,7 +212,7 @@ int tp_check_choices(const tp_pointwise *p, const tp_operand *inputs) {
     return check_number(p, number, (tp_dtype)t->dtype);
 }
 
-/* Of bytes the condition is taken, as masks once were, and otherwise none but of booleans. */
+/* A condition of bytes is taken, as masks once were, and otherwise none but of booleans. */
 int tp_odd_condition(const tp_tensor *condition) {
     if (condition->dtype == TP_UINT8)
         return tp_warn_once("where received a uint8 condition tensor. This behavior is deprecated: give a boolean one");

@@ -64,7 +64,7 @@ OF_VALUES float ldexp(float, int);
 OVERLOAD float lgamma_r(float, int *);
 IF_F64(OF_VALUES double ldexp(double, int); OVERLOAD double lgamma_r(double, int *);)
 
-/* Of a vector they give integers as wide as its floats, of a double an int. */
+/* They give integers as wide as the floats of a vector, and an int of a double. */
 #define TEST(type, result) \
     OF_VALUES result isfinite(type); OF_VALUES result isinf(type); OF_VALUES result isnan(type); \
     OF_VALUES result isnormal(type); OF_VALUES result signbit(type);

@@ -46,7 +46,7 @@ void tp_cl_add_element(tp_text *s, const tp_cl_layout *l) {
     if (l->ndim) add_addresses(s, l);
 }
 
-/* Of a CPU device's row: the addresses, and elements that are one for all of it. */
+/* The addresses of a CPU device's row, and elements that are one for all of it. */
 static void add_row(tp_text *s, const tp_cl_layout *l) {
     if (l->ndim) add_addresses(s, l);
     for (int i = l->noutputs; i < l->n; i++) {

@@ -197,7 +197,7 @@ static inline OUT_T finish_acc(acc_t a, long n, WIDEST correction, int root) {
     return root ? sqrt(v) : v;
 }
 
-/* Of a block: sums of the distances from its first element and of their squares. A block is short, and this is one of
+/* Sums of the distances of a block from its first element, and of their squares. A block is short, and this is one of
  * its elements, so little is lost where the two are taken from each other. */
 #define OWN_BLOCKS
 typedef struct {

@@ -73,7 +73,7 @@ def create_default_local_save_plan(state_dict: dict[str, Any], is_coordinator: b
 
 
 def _without_copies(plans: list[SavePlan], lowest: bool) -> list[SavePlan]:
-    """Of what several ranks have, one writes it: that which has least to write so far, or the lowest."""
+    """One rank writes what several have: that which has least to write so far, or the lowest."""
     holders: dict[MetadataIndex, list[int]] = {}
     sizes: dict[MetadataIndex, int] = {}
     for rank, plan in enumerate(plans):

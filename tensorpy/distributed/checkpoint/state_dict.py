@@ -435,7 +435,7 @@ def _differs(one: Any, other: Any) -> bool:
 
 
 def _known(names: list[str], saved: Any) -> str:
-    """Of the names of a shared parameter that which was saved."""
+    """That of a shared parameter's names which was saved."""
     return next((name for name in names if name in saved), names[0])
 
 

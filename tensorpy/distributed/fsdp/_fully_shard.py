@@ -348,7 +348,7 @@ class FSDPModule:
             unit.group.reshards_after_backward = reshard_after_backward
 
     def set_modules_to_forward_prefetch(self, modules: list[FSDPModule]) -> None:
-        """Whose parameters are sent for as soon as this module has its own in forward.
+        """The modules whose parameters are sent for as soon as this module has its own in forward.
 
         Arguments:
             modules: they
@@ -356,8 +356,8 @@ class FSDPModule:
         self._fsdp_unit.before = _units(modules)
 
     def set_modules_to_backward_prefetch(self, modules: list[FSDPModule]) -> None:
-        """Whose parameters are sent for as soon as this module has its own in backward; without it, those of the one
-        that ran before it in forward.
+        """The modules whose parameters are sent for as soon as this module has its own in backward; without it, those
+        of the one that ran before it in forward.
 
         Arguments:
             modules: they

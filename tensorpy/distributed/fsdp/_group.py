@@ -264,7 +264,7 @@ class Group:
                     each.part.grad._local_tensor.copy_(cut(grad, spec.mesh, spec.placements))
 
     def saved(self, tensor: Tensor) -> Sharded | None:
-        """Whose elements a tensor has."""
+        """The parameter whose whole elements a tensor has."""
         if not self.is_whole or tensor.numel() == 0:
             return None
         place = tensor.untyped_storage().data_ptr()

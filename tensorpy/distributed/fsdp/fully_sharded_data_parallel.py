@@ -43,7 +43,7 @@ _HYBRID = (ShardingStrategy.HYBRID_SHARD, ShardingStrategy._HYBRID_SHARD_ZERO2)
 
 
 def _mesh_of_groups(parts: groups.ProcessGroup, replicas: groups.ProcessGroup) -> DeviceMesh:
-    """Of two dimensions: this process's replicas, and who has the parts of each."""
+    """The groups of two dimensions: this process's replicas, and who has the parts of each."""
     rows: list[Any] = [None] * replicas.size()
     all_gather_object(rows, list(parts._ranks), group=replicas)
     names = ("replicate", "shard")

@@ -150,7 +150,7 @@ def _by_leading(call: Call, inner: int, vectors: Sequence[str] = ()) -> Iterator
 
 
 def lines_of_samples(call: Call) -> Iterator[Way]:
-    """Of a pool or a picture along one dimension: those before it."""
+    """The dimensions before that of a pool or a picture."""
     return _by_leading(call, 1)
 
 
@@ -165,7 +165,7 @@ def volumes(call: Call) -> Iterator[Way]:
 
 
 def matrices(call: Call) -> Iterator[Way]:
-    """Of operators over matrices: the dimensions that count them."""
+    """The dimensions that count the matrices of an operator."""
     return _by_leading(call, 2, ("pivots", "LU_pivots", "tau", "input2"))
 
 

@@ -599,7 +599,7 @@ class ShapeEnv:
         self.reasons.setdefault(name, reason)
 
     def _first(self, names: Iterable[str]) -> list[str]:
-        """Of symbols of which one or more are to be numbers, those that are: the last one, if the program is called
+        """Those that are, of symbols of which one or more are to be numbers: the last one, if the program is called
         again, which tells whether others are. Sizes of batches come first among a tensor's."""
         ordered = sorted(names, key=list(self.symbols).index)
         return ordered[-1:] if self.restarts else ordered

@@ -53,7 +53,7 @@ def _dtype_of(node: Node) -> Any:
 
 
 def create_op_support(is_node_supported: IsNodeSupported) -> OperatorSupportBase:
-    """Of a function of (submodules, node)."""
+    """Makes one of a function of (submodules, node)."""
 
     class Support(OperatorSupportBase):
         def is_node_supported(self, submodules: Submodules, node: Node) -> bool:

@@ -89,7 +89,7 @@ class PassManager:
 
     @classmethod
     def build_from_passlist(cls, passes: list[Any]) -> PassManager:
-        """Of a list of passes."""
+        """Makes one of a list of passes."""
         return cls(passes)
 
     def add_pass(self, _pass: Any) -> None:

@@ -223,7 +223,7 @@ class MaskedTensor(Tensor):
 
     @staticmethod
     def _of(data: Tensor, mask: Tensor) -> MaskedTensor:
-        """Of tensors that nobody else has; they are not copied."""
+        """Makes one of tensors that nobody else has; they are not copied."""
         made: MaskedTensor = _wrapper(MaskedTensor, data, False)
         made._masked_data, made._masked_mask = data, mask
         return made

@@ -190,7 +190,7 @@ class _Orthogonal(Module):
         return start
 
     def _reflections(self, q: Tensor) -> Tensor:
-        """Of Householder reflections whose product has the columns of q; signs on the diagonal."""
+        """The Householder reflections whose product has the columns of q; signs on the diagonal."""
         if self.orthogonal_map != "householder":
             raise NotImplementedError(
                 "It is not possible to assign to the matrix exponential or the Cayley parametrizations when "

@@ -86,7 +86,7 @@ class _Cut(ParallelStyle):
 
     @abstractmethod
     def _placements(self, module: Module) -> tuple[dict[str, Placement], Placement]:
-        """Of parameters, and of what the module computes with."""
+        """The layout of parameters, and of what the module computes with."""
 
     def _apply(self, module: Module, device_mesh: DeviceMesh) -> Module:
         if not isinstance(module, (Linear, Embedding)):

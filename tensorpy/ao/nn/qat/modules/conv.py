@@ -28,7 +28,7 @@ class _FakeQuantized(FakeQuantizedWeight):
 
     @classmethod
     def from_float(cls, mod: Any, use_precomputed_fake_quant: bool = False) -> Any:
-        """Of a convolution with a qconfig; the parameters are the same ones."""
+        """Makes one of a convolution with a qconfig; the parameters are the same ones."""
         conv = cls._checked(mod)
         make: Any = cls
         made = make(*sizes_of(conv), qconfig=mod.qconfig)

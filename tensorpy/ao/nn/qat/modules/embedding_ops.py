@@ -30,7 +30,7 @@ class _Table(FakeQuantizedWeight):
 
     @classmethod
     def from_float(cls, mod: Any, use_precomputed_fake_quant: bool = False) -> Any:
-        """Of a table with a qconfig; the weight is the same parameter."""
+        """Makes one of a table with a qconfig; the weight is the same parameter."""
         made = cls(**cls._settings(cls._checked(mod)), qconfig=mod.qconfig)
         made.weight = mod.weight
         return made

@@ -51,7 +51,7 @@ class Linear(FakeQuantizedWeight, nn.Linear):
 
     @classmethod
     def from_float(cls, mod: Any, use_precomputed_fake_quant: bool = False) -> Linear:
-        """Of a linear map with a qconfig; the parameters are the same ones."""
+        """Makes one of a linear map with a qconfig; the parameters are the same ones."""
         linear = cls._checked(mod)
         made = cls(linear.in_features, linear.out_features, linear.bias is not None, qconfig=mod.qconfig)
         made.weight, made.bias = linear.weight, linear.bias

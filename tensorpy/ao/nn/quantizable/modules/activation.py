@@ -121,7 +121,7 @@ class MultiheadAttention(nn.MultiheadAttention):
 
     @classmethod
     def from_float(cls, other: Any) -> Any:
-        """Of an nn.MultiheadAttention with a qconfig: observed, or in training with fake quantization."""
+        """Makes one of an nn.MultiheadAttention with a qconfig: observed, or in training with fake quantization."""
         if type(other) is not cls._FLOAT_MODULE:
             raise AssertionError(f"{cls.__name__}.from_float is of nn.MultiheadAttention, not of {type(other)}")
         if not hasattr(other, "qconfig"):
@@ -166,7 +166,7 @@ class MultiheadAttention(nn.MultiheadAttention):
 
     @staticmethod
     def _weight_bias(layer: Any) -> tuple[Any, Any]:
-        """Of a linear map, quantized or not, in numbers."""
+        """Makes one of a linear map, quantized or not, in numbers."""
         weight: Any = layer.weight() if callable(layer.weight) else layer.weight
         bias: Any = layer.bias() if callable(layer.bias) else layer.bias
         return weight.dequantize(), bias

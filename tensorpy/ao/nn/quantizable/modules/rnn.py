@@ -115,7 +115,7 @@ class LSTMCell(nn.Module):
 
     @classmethod
     def from_params(cls, wi: Any, wh: Any, bi: Any = None, bh: Any = None, split_gates: bool = False) -> LSTMCell:
-        """Of weights [4 * hidden, input] and [4 * hidden, hidden], and biases, as nn.LSTM has them."""
+        """Makes one of weights [4 * hidden, input] and [4 * hidden, hidden], and biases, as nn.LSTM has them."""
         if (bi is None) != (bh is None):
             raise AssertionError("an LSTM's cell has both biases or none")
         made = cls(wi.shape[1], wh.shape[1], bi is not None, split_gates=split_gates)
@@ -129,7 +129,7 @@ class LSTMCell(nn.Module):
 
     @classmethod
     def from_float(cls, other: Any, use_precomputed_fake_quant: bool = False, split_gates: bool = False) -> LSTMCell:
-        """Of an nn.LSTMCell."""
+        """Makes one of an nn.LSTMCell."""
         if type(other) is not cls._FLOAT_MODULE:
             raise AssertionError(f"{cls.__name__}.from_float is of nn.LSTMCell, not of {type(other)}")
         if not hasattr(other, "qconfig"):
@@ -158,7 +158,7 @@ class _LSTMSingleLayer(nn.Module):
 
     @classmethod
     def from_params(cls, *parameters: Any, **more: Any) -> _LSTMSingleLayer:
-        """Of weights and biases, as LSTMCell.from_params takes them."""
+        """Makes one of weights and biases, as LSTMCell.from_params takes them."""
         cell = LSTMCell.from_params(*parameters, **more)
         made = cls(cell.input_size, cell.hidden_size, cell.bias, split_gates=cell.split_gates)
         made.cell = cell
@@ -194,7 +194,7 @@ class _LSTMLayer(nn.Module):
 
     @classmethod
     def from_float(cls, other: Any, layer_idx: int = 0, qconfig: Any = None, **more: Any) -> _LSTMLayer:
-        """Of one layer of an nn.LSTM with a qconfig."""
+        """Makes one of a layer of an nn.LSTM with a qconfig."""
         if not hasattr(other, "qconfig") and qconfig is None:
             raise AssertionError("an LSTM that is observed has a qconfig")
 
@@ -301,7 +301,7 @@ class LSTM(nn.Module):
 
     @classmethod
     def from_float(cls, other: Any, qconfig: Any = None, split_gates: bool = False) -> LSTM:
-        """Of an nn.LSTM with a qconfig: observed, or in training with fake quantization."""
+        """Makes one of an nn.LSTM with a qconfig: observed, or in training with fake quantization."""
         if not isinstance(other, cls._FLOAT_MODULE):
             raise AssertionError(f"{cls.__name__}.from_float is of nn.LSTM, not of {type(other)}")
         if not hasattr(other, "qconfig") and not qconfig:

@@ -99,7 +99,7 @@ class Quantize(nn.Module):
 
     @staticmethod
     def from_float(mod: Any, use_precomputed_fake_quant: bool = False) -> Quantize:
-        """Of a QuantStub that has watched."""
+        """Makes one of a QuantStub that has watched."""
         if not hasattr(mod, "activation_post_process"):
             raise AssertionError(f"{type(mod).__name__} has no observer: prepare() gives it one")
         scale, zero_point = mod.activation_post_process.calculate_qparams()
@@ -124,7 +124,7 @@ class DeQuantize(nn.Module):
 
     @staticmethod
     def from_float(mod: Any, use_precomputed_fake_quant: bool = False) -> DeQuantize:
-        """Of a DeQuantStub."""
+        """Makes one of a DeQuantStub."""
         return DeQuantize()
 
 
@@ -149,5 +149,5 @@ class Dropout(nn.Dropout):
 
     @classmethod
     def from_float(cls, mod: Any, use_precomputed_fake_quant: bool = False) -> Dropout:
-        """Of a Dropout."""
+        """Makes one of a Dropout."""
         return cls(mod.p, mod.inplace)

@@ -22,12 +22,12 @@ class _Ranged(nn.Module):
 
     @classmethod
     def from_reference(cls, mod: Any, scale: Any, zero_point: Any) -> Any:
-        """Of a module that computes the same in floating point."""
+        """Makes one of a module that computes the same in floating point."""
         return cls(float(scale), int(zero_point), *(getattr(mod, name) for name in cls._kept))
 
     @classmethod
     def from_float(cls, mod: Any, use_precomputed_fake_quant: bool = False) -> Any:
-        """Of a module that was observed."""
+        """Makes one of a module that was observed."""
         return cls.from_reference(mod, *mod.activation_post_process.calculate_qparams())
 
 
@@ -51,7 +51,7 @@ class ReLU6(nn.ReLU):
 
     @staticmethod
     def from_float(mod: Any, use_precomputed_fake_quant: bool = False) -> ReLU6:
-        """Of a ReLU6."""
+        """Makes one of a ReLU6."""
         return ReLU6(mod.inplace)
 
 
@@ -209,7 +209,7 @@ class Softmax(_Ranged, nn.Softmax):
 
     @classmethod
     def from_reference(cls, mod: Any, scale: Any, zero_point: Any) -> Softmax:
-        """Of a module that computes the same in floating point."""
+        """Makes one of a module that computes the same in floating point."""
         return cls(mod.dim, float(scale), int(zero_point))
 
 
@@ -248,7 +248,7 @@ class PReLU(_Ranged):
 
     @classmethod
     def from_reference(cls, mod: Any, scale: Any, zero_point: Any) -> PReLU:
-        """Of a module that computes the same in floating point."""
+        """Makes one of a module that computes the same in floating point."""
         made = cls(float(scale), int(zero_point), mod.num_parameters)
         slopes = mod.weight.detach().float()
         made.set_weight(_C.quantize_per_tensor_dynamic(slopes, _C.quint8, False))
@@ -256,7 +256,7 @@ class PReLU(_Ranged):
 
     @classmethod
     def from_float(cls, mod: Any, use_precomputed_fake_quant: bool = False) -> PReLU:
-        """Of a module that was observed."""
+        """Makes one of a module that was observed."""
         made = cls.from_reference(mod, *mod.activation_post_process.calculate_qparams())
         watching = mod.qconfig.weight()
         watching(mod.weight)

@@ -142,7 +142,7 @@ class _ConvNd(WeightedQuantizedModule):
 
     @classmethod
     def from_float(cls, mod: Any, use_precomputed_fake_quant: bool = False) -> Any:
-        """Of a convolution that was observed, or trained with fake quantization."""
+        """Makes one of a convolution that was observed, or trained with fake quantization."""
         made = cls._from_float(mod, use_precomputed_fake_quant)
         scale, zero_point = mod.activation_post_process.calculate_qparams()
         made.scale, made.zero_point = float(scale), int(zero_point)
@@ -178,7 +178,7 @@ class _ConvNd(WeightedQuantizedModule):
 
     @classmethod
     def from_reference(cls, ref_module: Any, output_scale: Any, output_zero_point: Any) -> Any:
-        """Of a module that computes the same in floating point."""
+        """Makes one of a module that computes the same in floating point."""
         made = cls._of(ref_module)
         made.set_weight_bias(ref_module.get_quantized_weight(), ref_module.bias)
         made.scale, made.zero_point = float(output_scale), int(output_zero_point)

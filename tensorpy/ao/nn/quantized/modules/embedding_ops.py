@@ -141,7 +141,7 @@ class Embedding(nn.Module):
 
     @classmethod
     def from_float(cls, mod: Any, use_precomputed_fake_quant: bool = False) -> Embedding:
-        """Of a module with a qconfig whose weights have zero points in float32, or of one with fake quantization."""
+        """Makes one of a module with a qconfig whose weights have zero points in float32, or with fake quantization."""
         watching = cls._watching(mod)
         if watching.qscheme is not per_channel_affine_float_qparams:
             raise AssertionError("Embedding quantization is only supported with float_qparams_weight_only_qconfig.")
@@ -210,7 +210,7 @@ class EmbeddingBag(Embedding):
 
     @classmethod
     def from_float(cls, mod: Any, use_precomputed_fake_quant: bool = False) -> EmbeddingBag:
-        """Of a module with a qconfig whose weights have zero points in float32, or of one with fake quantization."""
+        """Makes one of a module with a qconfig whose weights have zero points in float32, or with fake quantization."""
         if mod.mode != "sum":
             raise AssertionError(f"{cls.__name__} gives sums, not mode={mod.mode!r}")
         made: Any = super().from_float(mod, use_precomputed_fake_quant)

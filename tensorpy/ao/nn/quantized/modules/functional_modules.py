@@ -143,7 +143,7 @@ class QFunctional(nn.Module):
 
     @classmethod
     def from_float(cls, mod: Any, use_precomputed_fake_quant: bool = False) -> QFunctional:
-        """Of a FloatFunctional that has watched."""
+        """Makes one of a FloatFunctional that has watched."""
         if type(mod) is not FloatFunctional:
             raise AssertionError(f"QFunctional.from_float is of a FloatFunctional, not of {type(mod)}")
         scale, zero_point = mod.activation_post_process.calculate_qparams()

@@ -149,7 +149,7 @@ class Linear(WeightedQuantizedModule):
 
     @classmethod
     def from_float(cls, mod: Any, use_precomputed_fake_quant: bool = False) -> Linear:
-        """Of a linear map that was observed, or trained with fake quantization."""
+        """Makes one of a linear map that was observed, or trained with fake quantization."""
         watching, more = mod.activation_post_process, ()
         if not hasattr(mod, "weight_fake_quant"):
             if type(mod) not in cls._FLOAT_MODULE or not hasattr(mod, "qconfig"):
@@ -176,7 +176,7 @@ class Linear(WeightedQuantizedModule):
 
     @classmethod
     def from_reference(cls, ref_module: Any, output_scale: Any, output_zero_point: Any) -> Linear:
-        """Of a module that computes the same in floating point."""
+        """Makes one of a module that computes the same in floating point."""
         made = cls(ref_module.in_features, ref_module.out_features)
         made.set_weight_bias(ref_module.get_quantized_weight(), ref_module.bias)
         made.scale, made.zero_point = float(output_scale), int(output_zero_point)

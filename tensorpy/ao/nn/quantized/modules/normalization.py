@@ -55,7 +55,7 @@ class _Batch(_BatchNorm):
 
     @classmethod
     def from_float(cls, mod: Any, use_precomputed_fake_quant: bool = False) -> Any:
-        """Of a batch norm that was observed, alone or with what follows it."""
+        """Makes one of a batch norm that was observed, alone or with what follows it."""
         scale, zero_point = _range_of(mod)
         mod = mod[0] if isinstance(mod, nni._FusedModule) else mod
         made = cls(mod.num_features, mod.eps)
@@ -151,7 +151,7 @@ class LayerNorm(nn.LayerNorm):
 
     @classmethod
     def from_float(cls, mod: Any, use_precomputed_fake_quant: bool = False) -> LayerNorm:
-        """Of a norm that was observed."""
+        """Makes one of a norm that was observed."""
         return cls(mod.normalized_shape, mod.weight, mod.bias, *_range_of(mod), mod.eps, mod.elementwise_affine)
 
 
@@ -199,7 +199,7 @@ class GroupNorm(nn.GroupNorm):
 
     @classmethod
     def from_float(cls, mod: Any, use_precomputed_fake_quant: bool = False) -> GroupNorm:
-        """Of a norm that was observed."""
+        """Makes one of a norm that was observed."""
         return cls(mod.num_groups, mod.num_channels, mod.weight, mod.bias, *_range_of(mod), mod.eps, mod.affine)
 
 
@@ -229,7 +229,7 @@ class _Instance(_InstanceNorm):
 
     @classmethod
     def from_float(cls, mod: Any, use_precomputed_fake_quant: bool = False) -> Any:
-        """Of a norm that was observed."""
+        """Makes one of a norm that was observed."""
         return cls(mod.num_features, mod.weight, mod.bias, *_range_of(mod), mod.eps, affine=mod.affine)
 
 

@@ -46,7 +46,7 @@ class LSTM(quantizable.LSTM):
 
     @classmethod
     def from_observed(cls, other: Any) -> LSTM:
-        """Of an LSTM that was observed."""
+        """Makes one of an LSTM that was observed."""
         if not isinstance(other, quantizable.LSTM):
             raise AssertionError(f"{cls.__name__}.from_observed is of a quantizable LSTM, not of {type(other)}")
         made = steps.convert(other, inplace=False, remove_qconfig=True)
@@ -90,7 +90,7 @@ class MultiheadAttention(quantizable.MultiheadAttention):
 
     @classmethod
     def from_observed(cls, other: Any) -> MultiheadAttention:
-        """Of attention that was observed."""
+        """Makes one of attention that was observed."""
         made = steps.convert(other, inplace=False, remove_qconfig=True)
         made.__class__ = cls
         for name in ("in_proj_weight", "in_proj_bias"):

@@ -23,7 +23,7 @@ class WeightedQuantizedModule(Module, metaclass=ABCMeta):
     @classmethod
     @abstractmethod
     def from_reference(cls, ref_module: Any, output_scale: Any, output_zero_point: Any) -> Any:
-        """Of a module that computes the same in floating point."""
+        """Makes one of a module that computes the same in floating point."""
 
 
 def add_range(module: Any, scale: float, zero_point: int, device: Any) -> None:

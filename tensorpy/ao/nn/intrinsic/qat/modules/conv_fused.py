@@ -92,7 +92,7 @@ class _ConvBn(_BeforeBatchNorm):
 
     @classmethod
     def from_float(cls, mod: Any, use_precomputed_fake_quant: bool = False) -> Any:
-        """Of a convolution and a batch norm with a qconfig; the parameters are the same ones."""
+        """Makes one of a convolution and a batch norm with a qconfig; the parameters are the same ones."""
         make: Any = cls
         conv, bn = make._checked(mod), mod[1]
         made = make(*qat.sizes_of(conv), eps=bn.eps, momentum=bn.momentum, qconfig=mod.qconfig)

@@ -54,7 +54,7 @@ class LinearBn1d(_BeforeBatchNorm, nnqat.Linear):
 
     @classmethod
     def from_float(cls, mod: Any, use_precomputed_fake_quant: bool = False) -> Any:
-        """Of a linear map and a batch norm with a qconfig; the parameters are the same ones."""
+        """Makes one of a linear map and a batch norm with a qconfig; the parameters are the same ones."""
         linear, bn = cls._checked(mod), mod[1]
         has_bias = linear.bias is not None
         made = cls(linear.in_features, linear.out_features, has_bias, bn.eps, bn.momentum, qconfig=mod.qconfig)

@@ -33,7 +33,7 @@ class _Dynamic:
 
     @classmethod
     def from_float(cls, mod: Any, use_precomputed_fake_quant: bool = False) -> Any:
-        """Of a convolution with a qconfig."""
+        """Makes one of a convolution with a qconfig."""
         make: Any = cls
         return make._from_float(mod, use_precomputed_fake_quant)
 

@@ -59,7 +59,7 @@ class Linear(quantized.Linear):
 
     @classmethod
     def from_float(cls, mod: Any, use_precomputed_fake_quant: bool = False) -> Linear:
-        """Of a linear map with a qconfig."""
+        """Makes one of a linear map with a qconfig."""
         if type(mod) not in cls._FLOAT_MODULE or not hasattr(mod, "qconfig"):
             names = [kind.__name__ for kind in cls._FLOAT_MODULE]
             raise AssertionError(f"{cls.__name__}.from_float is of {names} with a qconfig, not of {type(mod)}")

@@ -280,7 +280,7 @@ class RNNBase(nn.Module):
 
     @classmethod
     def from_float(cls, mod: Any, use_precomputed_fake_quant: bool = False) -> RNNBase:
-        """Of an LSTM or a GRU with a qconfig."""
+        """Makes one of an LSTM or a GRU with a qconfig."""
         if type(mod) not in (nn.LSTM, nn.GRU):
             raise AssertionError("nn.quantized.dynamic.RNNBase.from_float only works for nn.LSTM and nn.GRU")
         integers = _observed(mod)
@@ -420,7 +420,7 @@ class RNNCellBase(nn.Module):
 
     @classmethod
     def from_float(cls, mod: Any, use_precomputed_fake_quant: bool = False) -> RNNCellBase:
-        """Of a cell with a qconfig."""
+        """Makes one of a cell with a qconfig."""
         kinds: dict[Any, Any] = {nn.LSTMCell: LSTMCell, nn.GRUCell: GRUCell, nn.RNNCell: RNNCell}
         if type(mod) not in kinds:
             raise AssertionError("nn.quantized.dynamic.RNNCellBase.from_float is of LSTMCell, GRUCell and RNNCell")

@@ -134,7 +134,7 @@ class Linear(ReferenceQuantizedModule, nn.Linear):
 
     @classmethod
     def from_float(cls, float_linear: Any, weight_qparams: Any) -> Any:
-        """Of a linear map."""
+        """Makes one of a linear map."""
         bias = float_linear.bias is not None
         made = cls(float_linear.in_features, float_linear.out_features, bias, weight_qparams=weight_qparams)
         return cls._of(float_linear, made)
@@ -150,7 +150,7 @@ class _Conv(ReferenceQuantizedModule):
 
     @classmethod
     def from_float(cls, float_conv: Any, weight_qparams: Any) -> Any:
-        """Of a convolution."""
+        """Makes one of a convolution."""
         names = ("stride", "padding", "dilation", "groups", "padding_mode")
         options = {name: getattr(float_conv, name) for name in names}
         if float_conv.transposed:
@@ -236,7 +236,7 @@ class Embedding(ReferenceQuantizedModule, nn.Embedding):
 
     @classmethod
     def from_float(cls, mod: Any, weight_qparams: Any) -> Any:
-        """Of a table."""
+        """Makes one of a table."""
         rest = (mod.padding_idx, mod.max_norm, mod.norm_type, mod.scale_grad_by_freq, mod.sparse)
         return cls._of(mod, cls(mod.num_embeddings, mod.embedding_dim, *rest, weight_qparams=weight_qparams))
 
@@ -267,7 +267,7 @@ class EmbeddingBag(ReferenceQuantizedModule, nn.EmbeddingBag):
 
     @classmethod
     def from_float(cls, mod: Any, weight_qparams: Any) -> Any:
-        """Of a table whose rows are added up in bags."""
+        """Makes one of a table whose rows are added up in bags."""
         rest = (mod.max_norm, mod.norm_type, mod.scale_grad_by_freq, mod.mode, mod.sparse)
         more = {"include_last_offset": mod.include_last_offset, "padding_idx": mod.padding_idx}
         made = cls(mod.num_embeddings, mod.embedding_dim, *rest, weight_qparams=weight_qparams, **more)

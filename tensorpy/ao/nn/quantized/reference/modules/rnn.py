@@ -140,7 +140,7 @@ class RNNCellBase(_Rounded, nn.RNNCellBase):
 
     @classmethod
     def from_float(cls, mod: Any, weight_qparams_dict: Any, use_precomputed_fake_quant: bool = False) -> Any:
-        """Of a cell."""
+        """Makes one of a cell."""
         more = {"nonlinearity": mod.nonlinearity} if hasattr(mod, "nonlinearity") else {}
         place = {"device": mod.weight_ih.device, "dtype": mod.weight_ih.dtype}
         sizes = (mod.input_size, mod.hidden_size, mod.bias)
@@ -201,7 +201,7 @@ class RNNBase(_Rounded, nn.RNNBase):
 
     @classmethod
     def from_float(cls, mod: Any, weight_qparams_dict: Any) -> Any:
-        """Of a layer."""
+        """Makes one of a layer."""
         names = ("num_layers", "bias", "batch_first", "dropout", "bidirectional", *["proj_size"] * (mod.mode == "LSTM"))
         options = {name: getattr(mod, name) for name in names}
         return cls._of(mod, cls(mod.input_size, mod.hidden_size, weight_qparams_dict=weight_qparams_dict, **options))

@@ -13,6 +13,7 @@ from __future__ import annotations
 import argparse
 import copy
 import gc
+import itertools
 import math
 import random
 import sys
@@ -93,11 +94,16 @@ def fits(a: tp.Tensor, b: tp.Tensor) -> bool:
 
 
 def is_small(*tensors: tp.Tensor) -> bool:
-    """Whether what they broadcast to has no more than 8 MB of float32: a chain of broadcasts grows without end."""
-    try:
-        return math.prod(tp.broadcast_shapes(*(t.shape for t in tensors))) <= 1 << 21
-    except RuntimeError:
-        return True  # an error, which is compared
+    """Whether what some of them broadcast to has no more than 8 MB of float32: a chain of broadcasts grows without end."""
+
+    def is_small_together(*shapes: tuple[int, ...]) -> bool:
+        try:
+            return math.prod(tp.broadcast_shapes(*shapes)) <= 1 << 21
+        except RuntimeError:
+            return True  # an error, which is compared
+
+    shapes = [tuple(t.shape) for t in tensors]
+    return all(is_small_together(*some) for n in (2, 3) for some in itertools.combinations(shapes, n))
 
 
 def weight_of(a: tp.Tensor, b: tp.Tensor, dim: int) -> tp.Tensor | None:

@@ -6,6 +6,8 @@
 
 #include <stdlib.h>
 
+#define END_SECONDS 5 /* that a process's end may take: a few programs, or the first of many */
+
 typedef struct put_off {
     struct put_off *next;
     cl_program program; /* owned */
@@ -66,12 +68,13 @@ static put_off *take(void) {
     return one;
 }
 
-void tp_cl_binaries_write(bool all) {
+void tp_cl_binaries_write(bool ends) {
+    const double end = tp_cl_now() + END_SECONDS;
     do {
         put_off *one = take();
         if (!one) return;
         write_binary(one->program, one->key);
         tp_cl.clReleaseProgram(one->program);
         free(one);
-    } while (all);
+    } while (ends && tp_cl_now() < end);
 }

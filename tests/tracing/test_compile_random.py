@@ -94,7 +94,7 @@ def fits(a: tp.Tensor, b: tp.Tensor) -> bool:
 
 
 def is_small(*tensors: tp.Tensor) -> bool:
-    """Whether what some of them broadcast to has no more than 8 MB of float32: a chain of broadcasts grows without end."""
+    """Whether what some of them broadcast to has at most 8 MB of float32: a chain of broadcasts grows without end."""
 
     def is_small_together(*shapes: tuple[int, ...]) -> bool:
         try:
@@ -613,7 +613,7 @@ def main() -> int:
     global DEVICE
     DEVICE = args.device
     if DEVICE != "cpu":
-        tp.opencl.fused_kernels, tp.opencl.fallback = "wait", "allow"
+        tp.opencl.fused_kernels, tp.opencl.fallback, tp.opencl.check_indices = "wait", "allow", "sync"
     first = args.seed if args.seed is not None else time.time_ns() % 10**9
     seed, wrong, end = first, 0, time.monotonic() + args.seconds
     while time.monotonic() < end:
@@ -623,6 +623,9 @@ def main() -> int:
             except AssertionError as error:
                 wrong += 1
                 print(error, flush=True)
+            except Exception:
+                print(f"program {seed} does not run", flush=True)
+                raise
         seed += 1
     print(f"compile: {seed - first} programs from {first} on, {wrong} differ")
     return wrong > 0

@@ -174,11 +174,10 @@ static void find_last_uses(const job *j, int *last) {
     }
 }
 
-static int give_buffers(job *j) {
+/* `last`: the last uses of the values. */
+static int give_buffers(job *j, const int *last) {
     const tp_fused *f = j->f;
     buffers b = {{false}};
-    int last[TP_FUSED_TENSORS + TP_FUSED_CALLS];
-    find_last_uses(j, last);
     for (int i = 0; i < f->ninputs; i++) {
         j->values[i].buffer = NO_BUFFER;
         const place *v = &j->values[i];
@@ -205,30 +204,35 @@ static int give_buffers(job *j) {
     return 0;
 }
 
+/* Bytes from one element of a value to the next; 0: there is one for all of a block. */
+static inline int64_t stride_of(const place *v) {
+    const int64_t size = tp_itemsize(v->dtype);
+    if (v->buffer >= 0 || v->is_made) return size;
+    if (v->lines) return size * v->lines->strides[0];
+    return !v->walk.run || (v->walk.run == 1 && v->walk.period > 1) ? size : 0;
+}
+
 /* False: locate() looks for it, block by block. */
-static bool find_operand(const place *v, operand *o, int64_t *stride) {
-    *stride = tp_itemsize(v->dtype);
-    if (v->buffer >= 0) {
-        *o = (operand){NULL, v->buffer * BLOCK_BYTES};
-        return true;
-    }
+static bool find_operand(const place *v, operand *o) {
+    const int64_t stride = stride_of(v);
     const bool is_one = v->walk.run && v->walk.period == 1; /* element for all */
-    if (is_one) *stride = 0;
-    *o = (operand){v->base, *stride};
-    return !v->is_made && !v->lines && (is_one || !v->walk.run);
+    *o = v->buffer >= 0 ? (operand){NULL, v->buffer * BLOCK_BYTES} : (operand){v->base, stride};
+    return v->buffer >= 0 || (!v->is_made && !v->lines && (is_one || !v->walk.run));
 }
 
 static void find_operands(job *j, int c) {
     const tp_fused_call *call = &j->f->calls[c];
     step *s = &j->steps[c];
-    s->is_plain =
-        s->loop && !s->cast[0] && find_operand(&j->values[j->f->ninputs + c], &s->operands[0], &s->strides[0]);
+    const place *made = &j->values[j->f->ninputs + c];
+    s->strides[0] = stride_of(made);
+    s->is_plain = s->loop && !s->cast[0] && find_operand(made, &s->operands[0]);
     for (int i = 0; s->is_plain && i < call->ninputs; i++) {
         s->operands[i + 1] = (operand){(char *)&s->map.numbers[i], 0};
         s->strides[i + 1] = 0;
         if (call->in[i] < 0) continue;
         const place *v = &j->values[call->in[i]];
-        s->is_plain = !s->cast[i + 1] && find_operand(v, &s->operands[i + 1], &s->strides[i + 1]);
+        s->strides[i + 1] = stride_of(v);
+        s->is_plain = !s->cast[i + 1] && find_operand(v, &s->operands[i + 1]);
     }
 }
 
@@ -236,13 +240,8 @@ static void find_operands(job *j, int c) {
 
 static void add_value(job *j, int op, const place *v) {
     link *l = &j->links[j->nlinks++];
-    int64_t stride;
-    l->value = NULL;
-    if (!find_operand(v, &l->where, &stride)) {
-        l->value = v;
-        stride = v->lines ? v->lines->strides[0] : v->walk.run <= 1;
-    }
-    l->op = (uint8_t)(op + (op != TP_LINK_STORE && !stride));
+    l->value = find_operand(v, &l->where) ? NULL : v;
+    l->op = (uint8_t)(op + (op != TP_LINK_STORE && !stride_of(v)));
 }
 
 static void add_number(job *j, int op, tp_element number) {
@@ -287,12 +286,10 @@ static int add_calls_after(job *j, int at, const int *last, tp_dtype compute) {
     return at;
 }
 
-static void find_chains(job *j) {
-    int last[TP_FUSED_TENSORS + TP_FUSED_CALLS];
+static void find_chains(job *j, const int *last) {
     for (int c = 0; c < j->f->ncalls; c++) j->steps[c].chain = 0;
     j->nlinks = 0;
     if (!j->has_chains) return;
-    find_last_uses(j, last);
     for (int at = 0, end; at < j->f->ncalls; at = end) {
         step *s = &j->steps[j->order[at]];
         const tp_dtype compute = (tp_dtype)j->f->calls[j->order[at]].compute;
@@ -317,6 +314,11 @@ typedef struct {
     const job *j;
     char *made; /* where the block of the value goes that is reduced */
 } worker;
+
+/* Where an operand's block is. */
+static inline char *operand_at(worker *w, const operand *o, int64_t begin) {
+    return o->base ? o->base + begin * o->advance : w->room[0] + o->advance;
+}
 
 static inline void repeat(char *to, const char *element, int64_t count, int64_t size) {
     for (int64_t i = 0; i < count; i++) memcpy(to + i * size, element, (size_t)size);
@@ -364,21 +366,16 @@ static void lay_out(const place *v, char *to, int64_t begin, int64_t n) {
     }
 }
 
-/* Where a value's elements from `begin` on are, and how far apart. */
-static inline char *locate(worker *w, const place *v, int64_t begin, int64_t *stride) {
-    *stride = tp_itemsize(v->dtype);
+/* Where a value's elements from `begin` on are. */
+static inline char *locate(worker *w, const place *v, int64_t begin) {
+    const int64_t size = tp_itemsize(v->dtype);
     if (v->buffer >= 0) return w->room[v->buffer];
     if (v->is_made) return w->made;
     if (v->lines) {
         int64_t left;
-        *stride *= v->lines->strides[0];
         return in_line(v, begin, &left);
     }
-    if (!v->walk.run) return v->base + begin * *stride;
-    if (v->walk.run == 1 && v->walk.period > 1) return v->base + begin % v->walk.period * *stride;
-    char *at = v->base + begin / v->walk.run % v->walk.period * *stride;
-    *stride = 0; /* one element for all */
-    return at;
+    return v->base + (v->walk.run ? begin / v->walk.run % v->walk.period : begin) * size;
 }
 
 static void run_step_by_parts(worker *w, int c, int64_t begin, int64_t n) {
@@ -388,8 +385,8 @@ static void run_step_by_parts(worker *w, int c, int64_t begin, int64_t n) {
     const place *made = &j->values[j->f->ninputs + c];
     char *data[TP_MAP_INPUTS + 1], *target;
     int64_t strides[TP_MAP_INPUTS + 1], step_of_target;
-    target = data[0] = locate(w, made, begin, &strides[0]);
-    step_of_target = strides[0];
+    target = data[0] = locate(w, made, begin);
+    step_of_target = strides[0] = stride_of(made);
     if (s->cast[0]) {
         data[0] = w->room[s->scratch[0]];
         strides[0] = tp_itemsize(s->map.result);
@@ -401,7 +398,8 @@ static void run_step_by_parts(worker *w, int c, int64_t begin, int64_t n) {
             continue;
         }
         const place *v = &j->values[call->in[i]];
-        data[i + 1] = locate(w, v, begin, &strides[i + 1]);
+        data[i + 1] = locate(w, v, begin);
+        strides[i + 1] = stride_of(v);
         if (!s->cast[i + 1]) continue;
         int64_t wide = tp_itemsize(s->map.wanted[i]);
         char *const both[] = {w->room[s->scratch[i + 1]], data[i + 1]};
@@ -422,23 +420,17 @@ static inline void run_step(worker *w, int c, int64_t begin, int64_t n) {
     if (!s->is_plain) return run_step_by_parts(w, c, begin, n);
     for (int i = 0; i <= w->j->f->calls[c].ninputs; i++) {
         const operand *o = &s->operands[i];
-        data[i] = o->base ? o->base + begin * o->advance : w->room[0] + o->advance;
+        data[i] = operand_at(w, o, begin);
     }
     s->loop(data, s->strides, n, s->map.params);
 }
 
 static void run_chain(worker *w, const step *s, tp_dtype compute, int64_t begin, int64_t n) {
     tp_link links[CHAIN_LINKS + 1];
-    int count = 0;
-    for (int i = s->first_link; i < s->end_of_links; i++) {
-        const link *l = &w->j->links[i];
-        int64_t stride;
-        links[count].op = l->op;
-        if (l->value) links[count].data = locate(w, l->value, begin, &stride);
-        else
-            links[count].data =
-                l->where.base ? l->where.base + begin * l->where.advance : w->room[0] + l->where.advance;
-        count++;
+    const int count = s->end_of_links - s->first_link;
+    for (int i = 0; i < count; i++) {
+        const link *l = &w->j->links[s->first_link + i];
+        links[i] = (tp_link){l->op, l->value ? locate(w, l->value, begin) : operand_at(w, &l->where, begin)};
     }
     links[count].op = TP_LINK_END;
     (compute == TP_FLOAT32 ? tp_cpu.chain->run_f32 : tp_cpu.chain->run_f64)(links, n);
@@ -684,9 +676,11 @@ static int start(job *j, int64_t program, tp_tensors inputs, tp_scalars numbers,
     for (int c = 0; c < j->f->ncalls; c++) j->share_end[c] = (c + 1) * SHARES / j->f->ncalls * most / SHARES;
     find_far_values(j, inputs, out);
     find_order(j);
-    if (give_buffers(j) < 0) return -1;
+    int last[TP_FUSED_TENSORS + TP_FUSED_CALLS];
+    find_last_uses(j, last);
+    if (give_buffers(j, last) < 0) return -1;
     for (int c = 0; c < j->f->ncalls; c++) find_operands(j, c);
-    find_chains(j);
+    find_chains(j, last);
     return 0;
 }
 

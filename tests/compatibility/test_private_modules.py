@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import importlib
 import itertools
+import operator
+import pickle
+import subprocess
+import sys
 from typing import Any
 
 import pytest
@@ -178,33 +182,49 @@ def test_settings_of_the_code_generator() -> None:
     assert not tp._dynamo.utils.is_compile_supported("nothing") and tp._dynamo.utils.is_compile_supported("cpu")
 
 
-def test_settings_are_pytorchs() -> None:
-    torch = pytest.importorskip("torch")
-    import torch._dynamo.config as theirs_dynamo
-    import torch._inductor.config as theirs
+SETTINGS = """
+import importlib, operator, pickle, sys
+import torch
 
+found = {}
+for module in ("_inductor", "_functorch", "_dynamo"):
+    config = importlib.import_module(f"torch.{module}.config")
+    found[module] = {whole: operator.attrgetter(whole)(config) for whole in config._config}
+modes = torch._inductor.list_mode_options()
+sys.stdout.buffer.write(pickle.dumps((found, modes)))
+"""
+
+
+@pytest.fixture(scope="module")
+def settings() -> Any:
+    """PyTorch's settings and modes in a process that changed none: other tests of this one may have."""
+    pytest.importorskip("torch")
+    done = subprocess.run([sys.executable, "-c", SETTINGS], capture_output=True, timeout=300)
+    assert done.returncode == 0, done.stderr
+    return pickle.loads(done.stdout)
+
+
+def test_settings_are_pytorchs(settings: Any) -> None:
     from tensorpy._inductor import config
 
-    assert {k: v for k, v in torch._inductor.list_mode_options().items() if k in config.MODES} == config.MODES
-    for ours, others in ((config, theirs), (tp._dynamo.config, theirs_dynamo)):
+    found, modes = settings
+    assert {k: v for k, v in modes.items() if k in config.MODES} == config.MODES
+    for ours, name in ((config, "_inductor"), (tp._dynamo.config, "_dynamo")):
         plain = {k: v for k, v in vars(ours).items() if isinstance(v, (bool, int)) and k not in ("compile_threads",)}
         assert len(plain) > 15
-        for name, value in plain.items():
-            assert getattr(others, name) == value, name
+        for setting, value in plain.items():
+            assert found[name][setting] == value, setting
 
 
-def test_names_of_settings_are_pytorchs() -> None:
+@pytest.mark.parametrize("name", ["_inductor", "_functorch"])
+def test_names_of_settings_are_pytorchs(name: str, settings: Any) -> None:
     """Those of its private names are its own, as is what it says of the machine."""
-    torch = pytest.importorskip("torch")
-    for name in ("_inductor", "_functorch"):
-        ours, theirs = (importlib.import_module(f"{m}.{name}.config") for m in ("tensorpy", torch.__name__))
-        names = [n for n in theirs._config if "_" not in (n[0], n.rpartition(".")[2][0]) and n != "TYPE_CHECKING"]
-        assert len(names) > 50
-        for whole in names:
-            ours_has, theirs_has = ours, theirs
-            for part in whole.split("."):
-                ours_has, theirs_has = getattr(ours_has, part), getattr(theirs_has, part)
-            assert ours_has == theirs_has or "compile_threads" in whole or "cutlass_dir" in whole, whole
+    ours = importlib.import_module(f"tensorpy.{name}.config")
+    theirs = {n: v for n, v in settings[0][name].items() if "_" not in (n[0], n.rpartition(".")[2][0])}
+    assert len(theirs) > 50
+    for whole, value in theirs.items():
+        if whole != "TYPE_CHECKING" and "compile_threads" not in whole and "cutlass_dir" not in whole:
+            assert operator.attrgetter(whole)(ours) == value, whole
 
 
 @pytest.mark.parametrize("module", ["_inductor", "_functorch", "_dynamo", "compiler", "utils.serialization"])

@@ -35,6 +35,7 @@ def test_a_refusal_has_the_words(call: str, words: str) -> None:
         with pytest.raises(Exception, match=re.escape(words)) as caught:
             eval(call, {"p": package})
         classes.append(caught.type.__name__)
+    torch.use_deterministic_algorithms(False)  # torch sets a switch of its own before it refuses a mode
     assert classes[0] == classes[1]
 
 

@@ -66,3 +66,7 @@ def test_operators(overload: str) -> None:
         found.append([hist.numpy(), *(end.numpy() for end in ends)])
     for ours, theirs in zip(*found, strict=True):
         np.testing.assert_allclose(ours, theirs)
+
+
+def test_points_without_coordinates_are_in_no_bin() -> None:
+    assert tp.histogramdd(tp.ones(3, 0), bins=2).hist.equal(tp.tensor(0.0))

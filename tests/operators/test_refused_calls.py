@@ -24,6 +24,8 @@ CALLS = [
     ("p.bmm(p.ones(2, 2), p.ones(2, 2, 2))", "batch1 must be a 3D tensor"),
     ("p.bmm(p.ones(2, 2, 2), p.ones(2, 2))", "batch2 must be a 3D tensor"),
     ("p.tensor([1], requires_grad=True)", "Only Tensors of floating point and complex dtype can require gradients"),
+    ("p.ones(3).index_reduce(0, p.tensor([9]), p.ones(1), 'mean')", "index out of range in self"),
+    ("p.ones(3, 0).index_reduce(0, p.tensor([-1]), p.ones(1, 0), 'prod')", "index out of range in self"),
     ("p.nn.GroupNorm(2, 4)(p.ones(1, 3, 2))", "Expected number of channels in input to be divisible by num_groups"),
 ]
 

@@ -293,3 +293,17 @@ def test_products_over_nothing_at_places_of_a_sparse_matrix() -> None:
     tp.sparse.sampled_addmm(places, a, b, beta=0.5).to_dense().sum().backward()
     assert a.grad is not None and b.grad is not None and a.grad.shape == a.shape and b.grad.shape == b.shape
     assert places.grad is not None and places.grad.to_dense().equal(tp.eye(5) / 2)
+
+
+FACTORS = ["to_sparse()", "to_sparse_csr()", "to_sparse_csc()"]
+PRODUCTS = ["mm(a, d)", "mm(d, a)", "mm(a, b)", "mv(a, d[0])", "a @ d", "addmm(d, a, c)", "addmm(c, a, d)"]
+PRODUCTS += ["sparse.addmm(d, a, c)", "sparse.sampled_addmm(a, d, d)", "sparse.sampled_addmm(a, c, d)"]
+
+
+@pytest.mark.parametrize("layout", FACTORS)
+@pytest.mark.parametrize("call", PRODUCTS)
+def test_factors_of_two_dtypes_are_refused(call: str, layout: str, device: str) -> None:
+    c, d = tp.eye(2, device=device), tp.eye(2, device=device, dtype=tp.int64)
+    names = {"c": c, "d": d, "a": eval(f"c.{layout}", {"c": c}), "b": eval(f"d.{layout}", {"d": d})}
+    with pytest.raises(RuntimeError, match="expected m1 and m2 to have the same dtype, but got: (float|long)"):
+        eval(call if "@" in call else f"tp.{call}", {"tp": tp, **names})

@@ -9,31 +9,28 @@
 #include <math.h>
 #include <string.h>
 
-/* Two tensors in their common dtype. */
-static int promote(tp_tensor *a, tp_tensor *b, tp_tensor **left, tp_tensor **right) {
-    tp_dtype dtype = tp_result_type((tp_operand[]){{a, NULL}, {b, NULL}}, 2);
-    *left = dtype == TP_NO_DTYPE ? NULL : tp_to_dtype(a, dtype, false, false, TP_NO_FORMAT);
-    *right = *left ? tp_to_dtype(b, dtype, false, false, TP_NO_FORMAT) : NULL;
-    return *right ? 0 : -1;
+/* Products are of one dtype, as those of dense matrices are. */
+static int check_same_dtype(const tp_tensor *a, const tp_tensor *b) {
+    if (a->dtype == b->dtype) return 0;
+    return tp_fail(TP_RuntimeError, "expected m1 and m2 to have the same dtype, but got: %s != %s",
+                   tp_c_type_name((tp_dtype)a->dtype), tp_c_type_name((tp_dtype)b->dtype));
 }
 
 /* A sparse matrix with these coordinates by a dense one. */
 static tp_tensor *product(tp_tensor *row, tp_tensor *column, tp_tensor *values, int64_t rows, tp_tensor *dense) {
-    tp_autoref *own = NULL, *other = NULL;
-    if (!row || !column || promote(values, dense, &own, &other) < 0) return NULL;
-    return tp__coo_mm(row, column, own, other, rows);
+    return row && column && check_same_dtype(values, dense) == 0 ? tp__coo_mm(row, column, values, dense, rows) : NULL;
 }
 
 /* A matrix of the layout sparse_csr, or one of sparse_csc turned round, by a dense one. */
 static tp_tensor *product_by_lines(tp_tensor *sparse, tp_tensor *dense) {
     tp_autoparts *p = tp_parts_of(sparse);
-    tp_autoref *values = p ? tp__layout_values(sparse) : NULL, *own = NULL, *other = NULL;
-    if (!values || promote(values, dense, &own, &other) < 0) return NULL;
-    return tp__csr_mm(p->part[0], p->part[1], own, other);
+    tp_autoref *values = p ? tp__layout_values(sparse) : NULL;
+    return values && check_same_dtype(values, dense) == 0 ? tp__csr_mm(p->part[0], p->part[1], values, dense) : NULL;
 }
 
 /* Both sparse: each value of a row of `a` meets all of a row of `b`. */
 static tp_tensor *sparse_product(tp_tensor *a, tp_tensor *b) {
+    if (check_same_dtype(a, b) < 0) return NULL;
     tp_autoref *first = tp__as_coo(a), *left = first ? tp__coalesce(first) : NULL, *second = tp__as_coo(b),
                *right = second ? tp__coalesce(second) : NULL;
     tp_autocoo mine = {0}, theirs = {0};
@@ -177,7 +174,7 @@ tp_tensor *matmul_layout(tp_tensor *self, tp_tensor *other) {
 tp_tensor *addmm_layout(tp_tensor *self, tp_tensor *mat1, tp_tensor *mat2, const tp_scalar *beta,
                         const tp_scalar *alpha) {
     if (check_matrices("addmm", mat1, mat2) < 0) return NULL;
-    tp_autoref *made = tp_mm(mat1, mat2);
+    tp_autoref *made = check_same_dtype(self, mat1) < 0 ? NULL : tp_mm(mat1, mat2);
     if (!made) return NULL;
     if (tp_is_sparse(self) && !tp_is_sparse(made))
         return tp_fail_null(TP_RuntimeError, "addmm: a sparse tensor is added to a sparse product only");
@@ -202,19 +199,19 @@ static int check_reduced(const tp_tensor *sparse, const tp_tensor *dense) {
  * it, and have its gradient. */
 static tp_tensor *extreme_product(tp_tensor *sparse, tp_tensor *dense, bool largest) {
     tp_autoparts *p = tp_parts_of(sparse);
-    tp_autoref *values = p ? tp__layout_values(sparse) : NULL, *own = NULL, *other = NULL;
-    if (!values || promote(values, dense, &own, &other) < 0) return NULL;
-    if (!own->numel || !other->numel) return tp__csr_mm(p->part[0], p->part[1], own, other);
-    tp_autoref *plain = tp_detach(own), *flat = plain ? tp_detach(other) : NULL;
+    tp_autoref *values = p ? tp__layout_values(sparse) : NULL;
+    if (!values || check_same_dtype(values, dense) < 0) return NULL;
+    if (!values->numel || !dense->numel) return tp__csr_mm(p->part[0], p->part[1], values, dense);
+    tp_autoref *plain = tp_detach(values), *flat = plain ? tp_detach(dense) : NULL;
     tp_autoref *at = flat ? tp__csr_extreme(p->part[0], p->part[1], plain, flat, largest) : NULL;
     tp_autoref *inside = at ? tp_clamp_min(at, TP_SCALAR_I(0)) : NULL,
                *line = inside ? tp_reshape(inside, TP_INTS(-1)) : NULL;
     tp_autoref *columns = line ? tp_index_select(p->part[1], 0, line) : NULL;
     tp_autoref *longs = columns ? tp_to_dtype(columns, TP_INT64, false, false, TP_NO_FORMAT) : NULL,
                *where = longs ? tp_reshape(longs, tp_sizes(at)) : NULL;
-    tp_autoref *factor = where ? tp_index_select(own, 0, line) : NULL,
+    tp_autoref *factor = where ? tp_index_select(values, 0, line) : NULL,
                *factors = factor ? tp_reshape(factor, tp_sizes(at)) : NULL;
-    tp_autoref *numbers = factors ? tp_gather(other, 0, where, false) : NULL,
+    tp_autoref *numbers = factors ? tp_gather(dense, 0, where, false) : NULL,
                *products = numbers ? tp_mul_Tensor(factors, numbers) : NULL;
     tp_autoref *none = products ? tp_lt_Scalar(at, TP_SCALAR_I(0)) : NULL;
     return none ? tp_masked_fill_Scalar(products, none, TP_SCALAR_I(0)) : NULL;
@@ -255,13 +252,13 @@ tp_tensor *sparse_sampled_addmm_composite(tp_tensor *self, tp_tensor *mat1, tp_t
     if (!fits || self->sizes[batch] != mat1->sizes[batch] || self->sizes[batch + 1] != mat2->sizes[batch + 1] ||
         mat1->sizes[batch + 1] != mat2->sizes[batch])
         return tp_fail_null(TP_RuntimeError, "sampled_addmm: self.shape does not match the shape of mat1 @ mat2");
+    if (check_same_dtype(mat1, mat2) < 0 || check_same_dtype(self, mat1) < 0) return NULL;
     tp_autocoo c = {0};
     if (tp_coo_of(self, &c) < 0) return NULL;
     tp_autoref *rows = numbered_rows(self, &c, batch), *columns = rows ? numbered_rows(self, &c, batch + 1) : NULL;
-    tp_autoref *turned = columns ? tp_transpose_int(mat2, -2, -1) : NULL, *left = NULL, *right = NULL;
-    if (!turned || promote(mat1, turned, &left, &right) < 0) return NULL;
-    tp_autoref *above = tp_flatten_using_ints(left, 0, -2),
-               *beside = above ? tp_flatten_using_ints(right, 0, -2) : NULL;
+    tp_autoref *turned = columns ? tp_transpose_int(mat2, -2, -1) : NULL;
+    tp_autoref *above = turned ? tp_flatten_using_ints(mat1, 0, -2) : NULL,
+               *beside = above ? tp_flatten_using_ints(turned, 0, -2) : NULL;
     tp_autoref *sums = beside ? tp__coo_dot(rows, columns, above, beside) : NULL;
     tp_autoref *values = sums ? tp__layout_values(self) : NULL;
     tp_autoref *shaped = values ? tp_reshape(sums, tp_sizes(values)) : NULL;

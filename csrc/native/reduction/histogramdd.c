@@ -101,6 +101,7 @@ static tp_tensor *divided(tp_tensor *counts, tp_tensors edges) {
 }
 static tp_tensor *boxes(tp_tensor *points, tp_tensors edges, tp_tensor *weight, bool density) {
     int64_t sizes[TP_MAX_DIMS], total = 1, rows = points->sizes[0];
+    if (edges.size == 0) return tp_zeros((tp_ints){NULL, 0}, (tp_dtype)points->dtype, TP_STRIDED, points->device, -1);
     if (edges.size > TP_MAX_DIMS)
         return tp_fail_null(TP_RuntimeError, "%s: more than %d dimensions", NAME, TP_MAX_DIMS);
     tp_autoref *inside = tp_ones(TP_INTS(rows), TP_BOOL, TP_STRIDED, points->device, -1),

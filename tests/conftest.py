@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import gc
 import os
+import re
 import threading
 import time
 from collections.abc import Iterable, Iterator, Sequence
@@ -105,6 +106,8 @@ def _one(value: Any, place: int, words: int) -> Any:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if unsteady := [item.nodeid for item in items if re.search(r" at 0x[0-9a-f]{6}", item.nodeid)]:
+        raise pytest.UsageError(f"tests that are named by an address have another name in each run: {unsteady[:5]}")
     items.sort(key=_place)
     part = config.stash[PART]
     if part is None:

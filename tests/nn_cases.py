@@ -36,6 +36,9 @@ class Made:
 
     of: Callable[[Any], Any]
 
+    def __repr__(self) -> str:
+        return "Made"
+
 
 def x(*shape: int) -> Callable[[np.random.Generator], Any]:
     """Normal numbers."""

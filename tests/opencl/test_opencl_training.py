@@ -467,7 +467,7 @@ ATTENTION: list[dict[str, Any]] = [
 ]
 
 
-@pytest.mark.parametrize("options", ATTENTION, ids=str)
+@pytest.mark.parametrize("options", ATTENTION, ids="plain causal dropout groups mask batches".split())
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
 def test_attention(options: dict[str, Any], dtype: str) -> None:
     """Of so many scores that the CPU has a kernel of its own for them."""

@@ -305,5 +305,5 @@ PRODUCTS += ["sparse.addmm(d, a, c)", "sparse.sampled_addmm(a, d, d)", "sparse.s
 def test_factors_of_two_dtypes_are_refused(call: str, layout: str, device: str) -> None:
     c, d = tp.eye(2, device=device), tp.eye(2, device=device, dtype=tp.int64)
     names = {"c": c, "d": d, "a": eval(f"c.{layout}", {"c": c}), "b": eval(f"d.{layout}", {"d": d})}
-    with pytest.raises(RuntimeError, match="expected m1 and m2 to have the same dtype, but got: (float|long)"):
+    with pytest.raises(RuntimeError, match=r"expected m1 and m2 to have the same dtype, but got: (float|long)"):
         eval(call if "@" in call else f"tp.{call}", {"tp": tp, **names})

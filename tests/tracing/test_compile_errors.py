@@ -76,7 +76,7 @@ def test_unknown_words(how: dict[str, Any], words: str) -> None:
     assert module(tp.ones(2)).shape == (2,)
 
 
-@pytest.mark.parametrize("how", [{}, {"mode": "reduce-overhead"}, {"backend": CompileCounter()}], ids=str)
+@pytest.mark.parametrize("how", [{}, {"mode": "reduce-overhead"}, {"backend": CompileCounter()}], ids=" ".join)
 def test_a_break_of_a_whole_function(how: dict[str, Any]) -> None:
     kept: list[tp.Tensor] = []
 
@@ -123,7 +123,9 @@ def test_a_replay_that_differs() -> None:
         (lambda x: (x + 1).nothing, AttributeError),
     ],
 )
-@pytest.mark.parametrize("how", [{"options": ALL}, {"mode": "reduce-overhead"}, {"backend": CompileCounter()}], ids=str)
+@pytest.mark.parametrize(
+    "how", [{"options": ALL}, {"mode": "reduce-overhead"}, {"backend": CompileCounter()}], ids=" ".join
+)
 def test_errors_of_operators(function: Callable[[tp.Tensor], Any], error: type[Exception], how: dict[str, Any]) -> None:
     """Their class and words are the operator's, and the traceback ends in the line that called it."""
     with pytest.raises(error) as plain:

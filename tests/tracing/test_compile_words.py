@@ -129,7 +129,7 @@ def test_graph_breaks_of_whole_functions(backend: Any) -> None:
         {"backend": "eager"},
         {"backend": testing.CompileCounterWithBackend("eager")},
     ],
-    ids=str,
+    ids=["plain", "aot_eager", "replayed", "eager", "counted"],
 )
 def test_code_knows_whether_it_is_compiled(words: Any) -> None:
     """In every call, also in those that note nothing; not in what disable() keeps out, and not on other threads."""

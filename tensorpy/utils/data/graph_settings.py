@@ -3,39 +3,37 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
+from inspect import signature
 from typing import Any
 
 from tensorpy._C import Generator
-from tensorpy.utils.data.datapipes.datapipe import IterDataPipe, MapDataPipe
+from tensorpy.utils.data.datapipes.datapipe import IterDataPipe
+from tensorpy.utils.data.datapipes.iter.sharding import SHARDING_PRIORITIES
+from tensorpy.utils.data.graph import is_pipe, traverse_dps
 from tensorpy.utils.data.sampler import drawn_seed
 
-__all__ = ["apply_random_seed", "apply_sharding", "apply_shuffle_settings"]
+__all__ = ["apply_random_seed", "apply_sharding", "apply_shuffle_settings", "get_all_graph_pipes", "is_pipe"]
 
 
-def is_pipe(dataset: Any) -> bool:
-    """Whether a dataset is a pipe."""
-    return isinstance(dataset, (IterDataPipe, MapDataPipe))
+def get_all_graph_pipes(graph: dict[int, Any]) -> list[Any]:
+    """The pipes of a graph of `traverse_dps`, each once.
+
+    Example:
+        >>> from tensorpy.utils.data.datapipes.iter import IterableWrapper
+        >>> len(tp.utils.data.graph_settings.get_all_graph_pipes(traverse_dps(IterableWrapper([1]).batch(2))))
+        2
+    """
+    found: dict[int, Any] = {}
+    for number, (pipe, beneath) in graph.items():
+        found.setdefault(number, pipe)
+        for other in get_all_graph_pipes(beneath):
+            found.setdefault(id(other), other)
+    return list(found.values())
 
 
-def _sources(value: Any) -> Iterator[Any]:
-    """The pipes that a pipe's attribute holds."""
-    if is_pipe(value):
-        yield value
-    elif isinstance(value, (list, tuple)):
-        for one in value:
-            yield from _sources(one)
-    elif isinstance(value, dict):
-        yield from _sources(list(value.values()))
-
-
-def _all_pipes(pipe: Any, seen: dict[int, Any]) -> list[Any]:
+def _all_pipes(pipe: Any) -> list[Any]:
     """A pipe and those behind it, each once."""
-    if id(pipe) not in seen:
-        seen[id(pipe)] = pipe
-        for source in _sources(vars(pipe)):
-            _all_pipes(source, seen)
-    return list(seen.values())
+    return get_all_graph_pipes(traverse_dps(pipe))
 
 
 def apply_shuffle_settings(datapipe: Any, shuffle: bool | None = None) -> Any:
@@ -52,7 +50,7 @@ def apply_shuffle_settings(datapipe: Any, shuffle: bool | None = None) -> Any:
     """
     if shuffle is None:
         return datapipe
-    shufflers = [p for p in _all_pipes(datapipe, {}) if hasattr(p, "set_shuffle") and hasattr(p, "set_seed")]
+    shufflers = [p for p in _all_pipes(datapipe) if hasattr(p, "set_shuffle") and hasattr(p, "set_seed")]
     if shuffle and not shufflers:
         warnings.warn(
             "`shuffle=True` was set, but the datapipe does not contain a `Shuffler`: one is added at the end, with a "
@@ -80,30 +78,46 @@ def apply_random_seed(datapipe: Any, rng: Generator) -> Any:
         >>> one == two
         True
     """
-    for pipe in _all_pipes(datapipe, {}):
+    for pipe in _all_pipes(datapipe):
         if hasattr(pipe, "set_seed"):
             pipe.set_seed(drawn_seed(rng))
     return datapipe
 
 
-def apply_sharding(datapipe: Any, num_of_instances: int, instance_id: int, sharding_group: Any = None) -> Any:
+def apply_sharding(
+    datapipe: Any, num_of_instances: int, instance_id: int, sharding_group: Any = SHARDING_PRIORITIES.DEFAULT
+) -> Any:
     """Gives every pipe that has `apply_sharding` its share, and gives the pipe.
 
     Arguments:
         datapipe: the last pipe
         num_of_instances: how many shares there are
         instance_id: which of them
-        sharding_group: is handed on to the pipes
+        sharding_group: whose shares these are
+
+    Raises: RuntimeError where a pipe and one that it reads both have shares.
 
     Example:
         >>> from tensorpy.utils.data.datapipes.iter import IterableWrapper
         >>> list(tp.utils.data.graph_settings.apply_sharding(IterableWrapper(range(5)).sharding_filter(), 2, 1))
         [1, 3]
     """
-    for pipe in _all_pipes(datapipe, {}):
-        if hasattr(pipe, "apply_sharding"):
-            pipe.apply_sharding(num_of_instances, instance_id, sharding_group)
+    _share(traverse_dps(datapipe), None, (num_of_instances, instance_id), sharding_group)
     return datapipe
+
+
+def _share(graph: dict[int, Any], shared: Any, share: tuple[int, int], group: Any) -> None:
+    """Gives the pipes of a graph their share, where none above them, `shared`, has been given it."""
+    for pipe, beneath in graph.values():
+        takes = getattr(pipe, "apply_sharding", None)
+        if takes is not None and shared is not None:
+            raise RuntimeError(
+                "Sharding twice on a single pipeline is likely unintended and will cause data loss. Sharding already "
+                f"applied to {shared} while trying to apply to {pipe}"
+            )
+        if takes is not None:
+            takes(*share, **({"sharding_group": group} if len(signature(takes).parameters) > 2 else {}))
+        _share(beneath, shared if takes is None else pipe, share, group)
 
 
 def drawn_for_pipes(dataset: Any, generator: Generator | None) -> int | None:

@@ -21,7 +21,7 @@ from tensorpy._utils import ExceptionWrapper
 from tensorpy.storage.shared import forget_of, send_copies
 from tensorpy.utils.data._utils.collate import default_collate
 from tensorpy.utils.data.dataset import collated
-from tensorpy.utils.data.graph_settings import reseed
+from tensorpy.utils.data.graph_settings import apply_sharding, is_pipe, reseed
 
 PARENT_CHECK = 5.0  # seconds between looks whether the parent is alive
 
@@ -164,6 +164,8 @@ def run(
         fetcher: Any = None
         problem: ExceptionWrapper | None = None
         try:
+            if is_pipe(dataset):
+                apply_sharding(dataset, count, number)
             if init is not None:
                 init(number)
             fetcher = Fetcher(*make)

@@ -8,6 +8,6 @@ from typing import Any
 def __getattr__(name: str) -> Any:
     import importlib
 
-    if name in ("datapipe", "determinism", "iter", "map"):
+    if name in ("datapipe", "determinism", "iter", "map", "utils"):
         return importlib.import_module(f"{__name__}.{name}")
     raise AttributeError(f"module '{__name__}' has no attribute '{name}'")

@@ -7,6 +7,7 @@ import importlib
 from collections.abc import Callable, Iterator
 from typing import Any, ClassVar
 
+from tensorpy.utils.data.datapipes._hook_iterator import _SnapshotState, of_one_iterator
 from tensorpy.utils.data.dataset import Dataset, IterableDataset, T_co
 
 __all__ = ["DFIterDataPipe", "DataChunk", "IterDataPipe", "MapDataPipe", "functional_datapipe"]
@@ -22,8 +23,15 @@ class _Functional:
         if not name.startswith("_"):
             importlib.import_module(self._registering)
         if name in type(self).functions:
-            return functools.partial(type(self).functions[name], self)
+            made = type(self).functions[name]
+            method = functools.partial(made, self)
+            functools.update_wrapper(method, made, ("__doc__", "__name__", "__qualname__", "__module__"), ())
+            return method
         raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
+
+    def __dir__(self) -> list[str]:
+        importlib.import_module(self._registering)
+        return sorted({*super().__dir__(), *self.functions})
 
     @classmethod
     def register_datapipe_as_function(cls, function_name: str, cls_to_register: Any, **options: Any) -> None:
@@ -37,8 +45,47 @@ class _Functional:
         """Makes a function, whose first argument is the pipe, a method."""
         cls.functions[function_name] = function
 
+    getstate_hook: ClassVar[Callable[[Any], Any] | None] = None
+    reduce_ex_hook: ClassVar[Callable[[Any], Any] | None] = None
+    str_hook: ClassVar[Callable[[Any], str] | None] = None
+    repr_hook: ClassVar[Callable[[Any], str] | None] = None
+    _transient: ClassVar[tuple[str, ...]] = ()  # attributes that are not pickled
+
+    @classmethod
+    def set_getstate_hook(cls, hook_fn: Callable[[Any], Any] | None) -> None:
+        """Sets what makes the state that is pickled of a pipe's attributes; one at a time."""
+        if cls.getstate_hook is not None and hook_fn is not None:
+            raise RuntimeError("Attempt to override existing getstate_hook")
+        cls.getstate_hook = hook_fn
+
+    @classmethod
+    def set_reduce_ex_hook(cls, hook_fn: Callable[[Any], Any] | None) -> None:
+        """Sets what pickles a pipe, unless it raises NotImplementedError; one at a time."""
+        if cls.reduce_ex_hook is not None and hook_fn is not None:
+            raise RuntimeError("Attempt to override existing reduce_ex_hook")
+        cls.reduce_ex_hook = hook_fn
+
+    def __getstate__(self) -> Any:
+        state = {name: value for name, value in vars(self).items() if name not in self._transient}
+        hook = type(self).getstate_hook
+        return state if hook is None else hook(state)
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        hook = type(self).reduce_ex_hook
+        if hook is not None:
+            try:
+                return hook(self)
+            except NotImplementedError:
+                pass
+        return super().__reduce_ex__(protocol)
+
     def __repr__(self) -> str:
-        return type(self).__qualname__
+        hook = type(self).repr_hook
+        return type(self).__qualname__ if hook is None else hook(self)
+
+    def __str__(self) -> str:
+        hook = type(self).str_hook
+        return type(self).__qualname__ if hook is None else hook(self)
 
 
 class IterDataPipe(_Functional, IterableDataset[T_co]):
@@ -51,9 +98,35 @@ class IterDataPipe(_Functional, IterableDataset[T_co]):
 
     functions: ClassVar[dict[str, Callable[..., Any]]] = {}
     _registering = "tensorpy.utils.data.datapipes.iter"
+    _transient: ClassVar[tuple[str, ...]] = ("_fast_forward_iterator", "_snapshot_state")
+    _valid_iterator_id: int | None = None
+    _number_of_samples_yielded = 0
+    _snapshot_state = _SnapshotState.NotStarted
+    _fast_forward_iterator: Any = None
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        if "__iter__" in cls.__dict__:
+            cls.__iter__ = of_one_iterator(cls.__dict__["__iter__"])  # type: ignore[method-assign]
 
     def reset(self) -> None:
-        """Goes back to the beginning, where a pipe keeps where it is: iterating begins there anyway."""
+        """Goes back to the beginning, where a pipe keeps where it is. It is called whenever an iterator begins."""
+
+    def _begin(self) -> int:
+        """Makes a new iterator the only one, and gives its number; what was restored goes on where it is."""
+        self._valid_iterator_id = 0 if self._valid_iterator_id is None else self._valid_iterator_id + 1
+        self._restart()
+        return self._valid_iterator_id
+
+    def _restart(self) -> None:
+        if self._snapshot_state is not _SnapshotState.Restored:
+            self._number_of_samples_yielded = 0
+            self.reset()
+        self._snapshot_state = _SnapshotState.Iterating
+
+    def _is_read_by(self, number: int) -> bool:
+        """Whether the iterator of this number is the last one that began."""
+        return self._valid_iterator_id == number
 
 
 class DFIterDataPipe(IterDataPipe[Any]):

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import bisect
 import copy
-from collections.abc import Callable
+import random
+from collections.abc import Callable, Iterator
 from itertools import accumulate
 from typing import Any
 
-from tensorpy.utils.data.datapipes.datapipe import DataChunk, MapDataPipe, functional_datapipe
+from tensorpy.utils.data.datapipes.datapipe import DataChunk, IterDataPipe, MapDataPipe, functional_datapipe
+from tensorpy.utils.data.datapipes.utils.common import _check_unpickable_fn
+from tensorpy.utils.data.sampler import drawn_seed
 
-__all__ = ["Batcher", "Concater", "Mapper", "SequenceWrapper", "Zipper"]
+__all__ = ["Batcher", "Concater", "Mapper", "SequenceWrapper", "Shuffler", "Zipper"]
 
 
 class SequenceWrapper(MapDataPipe[Any]):
@@ -28,11 +31,16 @@ class SequenceWrapper(MapDataPipe[Any]):
         return len(self.sequence)
 
 
+def _itself(sample: Any) -> Any:
+    return sample
+
+
 @functional_datapipe("map")
 class Mapper(MapDataPipe[Any]):
-    """fn of each sample."""
+    """fn of each sample; itself by default."""
 
-    def __init__(self, datapipe: Any, fn: Callable[[Any], Any]) -> None:
+    def __init__(self, datapipe: Any, fn: Callable[[Any], Any] = _itself) -> None:
+        _check_unpickable_fn(fn)
         self.datapipe, self.fn = datapipe, fn
 
     def __getitem__(self, index: Any) -> Any:
@@ -64,13 +72,19 @@ class Batcher(MapDataPipe[Any]):
         return whole + (rest > 0 and not self.drop_last)
 
 
+def _check_pipes(datapipes: tuple[Any, ...]) -> None:
+    if not datapipes:
+        raise ValueError("Expected at least one DataPipe, but got nothing")
+    if not all(isinstance(pipe, MapDataPipe) for pipe in datapipes):
+        raise TypeError("Expected all inputs to be `MapDataPipe`")
+
+
 @functional_datapipe("concat")
 class Concater(MapDataPipe[Any]):
     """The samples of one pipe, then of the next."""
 
     def __init__(self, *datapipes: Any) -> None:
-        if not datapipes:
-            raise ValueError("Expected at least one DataPipe, but got nothing")
+        _check_pipes(datapipes)
         self.datapipes = datapipes
 
     def __getitem__(self, index: int) -> Any:
@@ -89,12 +103,54 @@ class Zipper(MapDataPipe[Any]):
     """Tuples of a sample of each pipe."""
 
     def __init__(self, *datapipes: Any) -> None:
-        if not datapipes:
-            raise ValueError("Expected at least one DataPipe, but got nothing")
+        _check_pipes(datapipes)
         self.datapipes = datapipes
 
     def __getitem__(self, index: Any) -> Any:
-        return tuple(pipe[index] for pipe in self.datapipes)
+        try:
+            return tuple(pipe[index] for pipe in self.datapipes)
+        except IndexError:
+            raise IndexError(f"Index {index} is out of range for one of the pipes.") from None
 
     def __len__(self) -> int:
         return min(len(pipe) for pipe in self.datapipes)
+
+
+class Shuffler(IterDataPipe[Any]):
+    """The samples of `indices` in a random order; None: those of 0 to the length."""
+
+    def __init__(self, datapipe: Any, *, indices: list[Any] | None = None) -> None:
+        self.datapipe = datapipe
+        self.indices = list(range(len(datapipe))) if indices is None else indices
+        self._enabled = True
+        self._seed: int | None = None
+        self._rng = random.Random()
+        self._left: list[Any] = self.indices
+
+    def set_shuffle(self, shuffle: bool = True) -> Shuffler:
+        """Whether it shuffles."""
+        self._enabled = shuffle
+        return self
+
+    def set_seed(self, seed: int) -> Shuffler:
+        """The seed of the next iteration, which is drawn otherwise."""
+        self._seed = seed
+        return self
+
+    def reset(self) -> None:
+        """Draws an order."""
+        self._left = self.indices[::-1]
+        if self._enabled:
+            self._rng.seed(drawn_seed(None) if self._seed is None else self._seed)
+            self._seed = None
+            self._left = self._rng.sample(self.indices, len(self.indices))
+
+    def __iter__(self) -> Iterator[Any]:
+        while self._left:
+            yield self.datapipe[self._left.pop()]
+
+    def __len__(self) -> int:
+        return len(self.datapipe)
+
+
+MapDataPipe.register_datapipe_as_function("shuffle", Shuffler)

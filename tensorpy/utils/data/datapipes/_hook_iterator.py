@@ -31,7 +31,7 @@ class _Iterator:
 
     def __init__(self, pipe: Any, iterate: Callable[[Any], Any]) -> None:
         self.pipe, self.iterate = pipe, iterate
-        self.source: Any = None
+        self.source: Iterator[Any] | None = None
         if not inspect.isgeneratorfunction(iterate):
             self._begin()
 
@@ -45,6 +45,7 @@ class _Iterator:
     def __next__(self) -> Any:
         if self.source is None:
             self._begin()
+        assert self.source is not None
         if not self.pipe._is_read_by(self.number):
             raise RuntimeError(ONE_ITERATOR.format(self.pipe))
         sample = next(self.source)

@@ -107,7 +107,7 @@ class IterDataPipe(_Functional, IterableDataset[T_co]):
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
         if "__iter__" in cls.__dict__:
-            cls.__iter__ = of_one_iterator(cls.__dict__["__iter__"])  # type: ignore[method-assign]
+            setattr(cls, "__iter__", of_one_iterator(cls.__dict__["__iter__"]))  # noqa: B010 (checkers know the class's own)
 
     def reset(self) -> None:
         """Goes back to the beginning, where a pipe keeps where it is. It is called whenever an iterator begins."""

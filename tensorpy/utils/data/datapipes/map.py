@@ -119,6 +119,9 @@ class Zipper(MapDataPipe[Any]):
 class Shuffler(IterDataPipe[Any]):
     """The samples of `indices` in a random order; None: those of 0 to the length."""
 
+    datapipe: Any
+    indices: list[Any]
+
     def __init__(self, datapipe: Any, *, indices: list[Any] | None = None) -> None:
         self.datapipe = datapipe
         self.indices = list(range(len(datapipe))) if indices is None else indices

@@ -49,9 +49,10 @@ class _ChildDataPipe(IterDataPipe[Any]):
                 )
             main._valid_iterator_id += 1
             main.reset()
-        self._valid_iterator_id = main._valid_iterator_id
+        number: int = main._valid_iterator_id
+        self._valid_iterator_id = number
         self._restart()
-        return self._valid_iterator_id
+        return number
 
     def _is_read_by(self, number: int) -> bool:
         return super()._is_read_by(number) and self.main_datapipe._valid_iterator_id == number

@@ -108,8 +108,9 @@ class Grouper(IterDataPipe[Any]):
             waiting.setdefault(key, []).append(sample)
             count += 1
             if len(waiting[key]) == self.group_size:
-                yield key, waiting.pop(key)
-                count -= self.group_size
+                whole = waiting.pop(key)
+                count -= len(whole)
+                yield key, whole
             if count == self.max_buffer_size:
                 yield from self._largest(waiting)
                 count = sum(map(len, waiting.values()))

@@ -13,7 +13,7 @@ __all__ = ["SHARDING_PRIORITIES", "ShardingFilter"]
 
 
 class SHARDING_PRIORITIES(IntEnum):
-    """Whose shares are taken first: those of processes of a job, then those of workers of one."""
+    """Groups of shares: DISTRIBUTED of the processes of a job, MULTIPROCESSING of the workers of one of them."""
 
     DEFAULT = 1
     DISTRIBUTED = 2

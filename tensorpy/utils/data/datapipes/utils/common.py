@@ -64,6 +64,11 @@ class StreamWrapper:
         'text'
     """
 
+    file_obj: Any
+    parent_stream: Any
+    name: str | None
+    closed: bool
+
     def __init__(self, file_obj: Any, parent_stream: Any = None, name: str | None = None) -> None:
         self.file_obj, self.parent_stream, self.name = file_obj, parent_stream, name
         self.closed = False

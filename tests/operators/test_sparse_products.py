@@ -307,3 +307,9 @@ def test_factors_of_two_dtypes_are_refused(call: str, layout: str, device: str) 
     names = {"c": c, "d": d, "a": eval(f"c.{layout}", {"c": c}), "b": eval(f"d.{layout}", {"d": d})}
     with pytest.raises(RuntimeError, match=r"expected m1 and m2 to have the same dtype, but got: (float|long)"):
         eval(call if "@" in call else f"tp.{call}", {"tp": tp, **names})
+
+
+def test_a_sum_with_a_product_is_of_one_dtype(device: str) -> None:
+    a = tp.eye(2, device=device)
+    with pytest.raises(RuntimeError, match="expected self and mat1 to have the same dtype"):
+        a.double().to_sparse().sspaddmm(a.to_sparse(), a)

@@ -25,7 +25,13 @@ from tensorpy.utils.data._utils.collate import default_collate, default_convert
 from tensorpy.utils.data._utils.worker import Exhausted, Fetcher, Resume, run
 from tensorpy.utils.data._utils.worker import get_worker_info as get_worker_info
 from tensorpy.utils.data.dataset import Dataset, IterableDataset, T_co
-from tensorpy.utils.data.graph_settings import apply_shuffle_settings, drawn_for_pipes, is_pipe
+from tensorpy.utils.data.graph import is_pipe
+from tensorpy.utils.data.graph_settings import (
+    apply_sharding,
+    apply_shuffle_settings,
+    drawn_for_pipes,
+    share_of_process,
+)
 from tensorpy.utils.data.sampler import BatchSampler, RandomSampler, Sampler, SequentialSampler, drawn_seed
 
 __all__ = ["DataLoader", "get_worker_info"]
@@ -288,6 +294,9 @@ class _HereIter(_BaseDataLoaderIter):
 
     def __init__(self, loader: DataLoader[Any]) -> None:
         self._expect(loader)
+        processes, rank = share_of_process()
+        if processes > 1 and is_pipe(loader.dataset):
+            apply_sharding(loader.dataset, processes, rank)
         self.indices = iter(loader._index_sampler)
         drawn_seed(loader.generator)  # as with workers, so that what is drawn next is the same
         self.fetcher = Fetcher(*loader._fetcher_arguments())
@@ -350,6 +359,7 @@ class _WorkersIter(_BaseDataLoaderIter):
                 tasks,
                 self.results,
                 os.getpid(),
+                share_of_process(),
             )
             worker = context.Process(target=run, args=arguments, daemon=True)
             worker.start()

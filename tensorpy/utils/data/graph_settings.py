@@ -6,13 +6,14 @@ import warnings
 from inspect import signature
 from typing import Any
 
+from tensorpy import _C, distributed
 from tensorpy._C import Generator
 from tensorpy.utils.data.datapipes.datapipe import IterDataPipe
 from tensorpy.utils.data.datapipes.iter.sharding import SHARDING_PRIORITIES
-from tensorpy.utils.data.graph import is_pipe, traverse_dps
+from tensorpy.utils.data.graph import traverse_dps
 from tensorpy.utils.data.sampler import drawn_seed
 
-__all__ = ["apply_random_seed", "apply_sharding", "apply_shuffle_settings", "get_all_graph_pipes", "is_pipe"]
+__all__ = ["apply_random_seed", "apply_sharding", "apply_shuffle_settings", "get_all_graph_pipes"]
 
 
 def get_all_graph_pipes(graph: dict[int, Any]) -> list[Any]:
@@ -120,11 +121,23 @@ def _share(graph: dict[int, Any], shared: Any, share: tuple[int, int], group: An
         _share(beneath, shared if takes is None else pipe, share, group)
 
 
+def share_of_process() -> tuple[int, int]:
+    """How many processes a job has, and which of them this is: (1, 0) without one."""
+    joined = distributed.is_available() and distributed.is_initialized()
+    return (distributed.get_world_size(), distributed.get_rank()) if joined else (1, 0)
+
+
 def drawn_for_pipes(dataset: Any, generator: Generator | None) -> int | None:
-    """What an epoch's pipes draw their seeds by, drawn and applied here; None without pipes."""
+    """What an epoch's pipes draw their seeds by, drawn and applied here; None without pipes. All processes of a job get
+    what the first one draws: their shares are of one order.
+    """
     if not isinstance(dataset, IterDataPipe):
         return None
     seed = drawn_seed(generator)
+    if share_of_process()[0] > 1:
+        said = _C.tensor(seed)
+        distributed.broadcast(said, 0)
+        seed = int(said)
     reseed(dataset, seed)
     return seed
 

@@ -21,7 +21,8 @@ from tensorpy._utils import ExceptionWrapper
 from tensorpy.storage.shared import forget_of, send_copies
 from tensorpy.utils.data._utils.collate import default_collate
 from tensorpy.utils.data.dataset import collated
-from tensorpy.utils.data.graph_settings import apply_sharding, is_pipe, reseed
+from tensorpy.utils.data.graph import is_pipe
+from tensorpy.utils.data.graph_settings import apply_sharding, reseed
 
 PARENT_CHECK = 5.0  # seconds between looks whether the parent is alive
 
@@ -152,8 +153,9 @@ def run(
     tasks: Any,
     results: Any,
     parent: int,
+    process: tuple[int, int],
 ) -> None:
-    """The life of a worker."""
+    """The life of a worker, the number-th of count. `process`: how many processes a job has, and which one's it is."""
     global _worker_info
     dataset = make[0]
     try:
@@ -165,7 +167,8 @@ def run(
         problem: ExceptionWrapper | None = None
         try:
             if is_pipe(dataset):
-                apply_sharding(dataset, count, number)
+                processes, rank = process
+                apply_sharding(dataset, count * processes, number * processes + rank)
             if init is not None:
                 init(number)
             fetcher = Fetcher(*make)

@@ -22,4 +22,5 @@ def read(rank: int, size: int, workers: int) -> list[list[int]]:
 @pytest.mark.parametrize("workers", [0, 2])
 def test_processes_read_a_share_each(workers: int, tmp_path: Path) -> None:
     for epoch in zip(*world(read, 2, where("file", tmp_path), workers), strict=True):
-        assert sorted(sample for share in epoch for sample in share) == list(range(20)) and [len(share) for share in epoch] == [10, 10]
+        assert [len(share) for share in epoch] == [10, 10]
+        assert sorted(sample for share in epoch for sample in share) == list(range(20))

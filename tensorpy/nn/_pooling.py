@@ -452,7 +452,7 @@ def _unpool(
             f"Expected shape of indices to be same as that of the input tensor ({input.shape}) but got {indices.shape}"
         )
     if dims == 1:
-        return nn.max_unpool2d(input.unsqueeze(-1), indices.unsqueeze(-1), [*sizes, 1]).squeeze(-1)
+        return nn.max_unpool2d(input.contiguous().unsqueeze(-1), indices.unsqueeze(-1), [*sizes, 1]).squeeze(-1)
     return nn.max_unpool2d(input, indices, sizes) if dims == 2 else nn.max_unpool3d(input, indices, sizes, step, border)
 
 

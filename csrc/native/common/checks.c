@@ -4,6 +4,7 @@
 #include "Functions.h"
 #include "core/error.h"
 #include "core/scalar.h"
+#include "native/common/out.h"
 
 int tp_holds(tp_tensor *t, bool *holds) {
     tp_scalar value;
@@ -32,4 +33,10 @@ int tp_check_norm_dtypes(const char *op, const tp_tensor *input, tp_tensor *cons
     for (int i = 0; i < n; i++)
         if (tp_check_dtype(op, names[i], params[i], wanted) < 0) return -1;
     return 0;
+}
+
+int tp_check_same_dtype(const char *names, const tp_tensor *a, const tp_tensor *b) {
+    if (a->dtype == b->dtype) return 0;
+    return tp_fail(TP_RuntimeError, "expected %s to have the same dtype, but got: %s != %s", names,
+                   tp_c_type_name((tp_dtype)a->dtype), tp_c_type_name((tp_dtype)b->dtype));
 }

@@ -15,3 +15,5 @@ int tp_check_dtype(const char *op, const char *name, const tp_tensor *t, tp_dtyp
 /* The weights of a normalisation: all of one dtype, which is the input's, or float32 beside 16-bit floats. */
 int tp_check_norm_dtypes(const char *op, const tp_tensor *input, tp_tensor *const *params, const char *const *names,
                          int n);
+/* RuntimeError where two factors differ in dtype; names: "m1 and m2", what they are called. */
+int tp_check_same_dtype(const char *names, const tp_tensor *a, const tp_tensor *b);

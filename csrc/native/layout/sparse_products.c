@@ -4,33 +4,30 @@
 #include "NativeFunctions.h"
 #include "core/scalar.h"
 #include "iter/iter.h"
+#include "native/common/checks.h"
 #include "native/common/variants.h"
 
 #include <math.h>
 #include <string.h>
 
 /* Products are of one dtype, as those of dense matrices are. */
-static int check_same_dtype(const tp_tensor *a, const tp_tensor *b) {
-    if (a->dtype == b->dtype) return 0;
-    return tp_fail(TP_RuntimeError, "expected m1 and m2 to have the same dtype, but got: %s != %s",
-                   tp_c_type_name((tp_dtype)a->dtype), tp_c_type_name((tp_dtype)b->dtype));
-}
+static int check_factors(const tp_tensor *a, const tp_tensor *b) { return tp_check_same_dtype("m1 and m2", a, b); }
 
 /* A sparse matrix with these coordinates by a dense one. */
 static tp_tensor *product(tp_tensor *row, tp_tensor *column, tp_tensor *values, int64_t rows, tp_tensor *dense) {
-    return row && column && check_same_dtype(values, dense) == 0 ? tp__coo_mm(row, column, values, dense, rows) : NULL;
+    return row && column && check_factors(values, dense) == 0 ? tp__coo_mm(row, column, values, dense, rows) : NULL;
 }
 
 /* A matrix of the layout sparse_csr, or one of sparse_csc turned round, by a dense one. */
 static tp_tensor *product_by_lines(tp_tensor *sparse, tp_tensor *dense) {
     tp_autoparts *p = tp_parts_of(sparse);
     tp_autoref *values = p ? tp__layout_values(sparse) : NULL;
-    return values && check_same_dtype(values, dense) == 0 ? tp__csr_mm(p->part[0], p->part[1], values, dense) : NULL;
+    return values && check_factors(values, dense) == 0 ? tp__csr_mm(p->part[0], p->part[1], values, dense) : NULL;
 }
 
 /* Both sparse: each value of a row of `a` meets all of a row of `b`. */
 static tp_tensor *sparse_product(tp_tensor *a, tp_tensor *b) {
-    if (check_same_dtype(a, b) < 0) return NULL;
+    if (check_factors(a, b) < 0) return NULL;
     tp_autoref *first = tp__as_coo(a), *left = first ? tp__coalesce(first) : NULL, *second = tp__as_coo(b),
                *right = second ? tp__coalesce(second) : NULL;
     tp_autocoo mine = {0}, theirs = {0};
@@ -174,7 +171,7 @@ tp_tensor *matmul_layout(tp_tensor *self, tp_tensor *other) {
 tp_tensor *addmm_layout(tp_tensor *self, tp_tensor *mat1, tp_tensor *mat2, const tp_scalar *beta,
                         const tp_scalar *alpha) {
     if (check_matrices("addmm", mat1, mat2) < 0) return NULL;
-    tp_autoref *made = check_same_dtype(self, mat1) < 0 ? NULL : tp_mm(mat1, mat2);
+    tp_autoref *made = check_factors(self, mat1) < 0 ? NULL : tp_mm(mat1, mat2);
     if (!made) return NULL;
     if (tp_is_sparse(self) && !tp_is_sparse(made))
         return tp_fail_null(TP_RuntimeError, "addmm: a sparse tensor is added to a sparse product only");
@@ -200,7 +197,7 @@ static int check_reduced(const tp_tensor *sparse, const tp_tensor *dense) {
 static tp_tensor *extreme_product(tp_tensor *sparse, tp_tensor *dense, bool largest) {
     tp_autoparts *p = tp_parts_of(sparse);
     tp_autoref *values = p ? tp__layout_values(sparse) : NULL;
-    if (!values || check_same_dtype(values, dense) < 0) return NULL;
+    if (!values || check_factors(values, dense) < 0) return NULL;
     if (!values->numel || !dense->numel) return tp__csr_mm(p->part[0], p->part[1], values, dense);
     tp_autoref *plain = tp_detach(values), *flat = plain ? tp_detach(dense) : NULL;
     tp_autoref *at = flat ? tp__csr_extreme(p->part[0], p->part[1], plain, flat, largest) : NULL;
@@ -252,7 +249,7 @@ tp_tensor *sparse_sampled_addmm_composite(tp_tensor *self, tp_tensor *mat1, tp_t
     if (!fits || self->sizes[batch] != mat1->sizes[batch] || self->sizes[batch + 1] != mat2->sizes[batch + 1] ||
         mat1->sizes[batch + 1] != mat2->sizes[batch])
         return tp_fail_null(TP_RuntimeError, "sampled_addmm: self.shape does not match the shape of mat1 @ mat2");
-    if (check_same_dtype(mat1, mat2) < 0 || check_same_dtype(self, mat1) < 0) return NULL;
+    if (check_factors(mat1, mat2) < 0 || check_factors(self, mat1) < 0) return NULL;
     tp_autocoo c = {0};
     if (tp_coo_of(self, &c) < 0) return NULL;
     tp_autoref *rows = numbered_rows(self, &c, batch), *columns = rows ? numbered_rows(self, &c, batch + 1) : NULL;

@@ -17,12 +17,6 @@ static int fail_sizes(const char *what, const tp_tensor *a, const tp_tensor *b) 
     return tp_fail(TP_RuntimeError, "%s %s and %s", what, x.text, y.text);
 }
 
-static int check_same_dtype(const char *names, const tp_tensor *a, const tp_tensor *b) {
-    if (a->dtype == b->dtype) return 0;
-    return tp_fail(TP_RuntimeError, "expected %s to have the same dtype, but got: %s != %s", names,
-                   tp_c_type_name((tp_dtype)a->dtype), tp_c_type_name((tp_dtype)b->dtype));
-}
-
 static int check_beside_mat2(const char *name, const tp_tensor *t, const tp_tensor *mat2) {
     if (t->dtype == mat2->dtype) return 0;
     return tp_fail(TP_RuntimeError, "%s and mat2 must have the same dtype, but got %s and %s", name,
@@ -43,7 +37,7 @@ static int check_matrices(const char *op, const char *first, const tp_tensor *a,
     if (a->sizes[1] != b->sizes[0])
         return tp_fail(TP_RuntimeError, "%s: mat1 and mat2 shapes cannot be multiplied (%lldx%lld and %lldx%lld)", op,
                        (long long)a->sizes[0], (long long)a->sizes[1], (long long)b->sizes[0], (long long)b->sizes[1]);
-    return check_same_dtype("m1 and m2", a, b);
+    return tp_check_same_dtype("m1 and m2", a, b);
 }
 
 static tp_tensor *as_float(tp_tensor *t) { return tp_to_dtype(t, TP_FLOAT32, false, false, TP_NO_FORMAT); }
@@ -134,7 +128,7 @@ static int check_batches(const char *op, const tp_tensor *a, const tp_tensor *b)
                        op, (long long)a->sizes[0], (long long)a->sizes[2], (long long)b->sizes[0],
                        (long long)b->sizes[1]);
     }
-    return check_same_dtype("batch1 and batch2", a, b);
+    return tp_check_same_dtype("batch1 and batch2", a, b);
 }
 
 /* bmm(Tensor self, Tensor mat2) -> Tensor */
@@ -189,7 +183,7 @@ static int check_mv(const tp_tensor *mat, const tp_tensor *vec) {
         return tp_fail(TP_RuntimeError, "size mismatch, got input (%lld), mat (%lldx%lld), vec (%lld)",
                        (long long)mat->sizes[0], (long long)mat->sizes[0], (long long)mat->sizes[1],
                        (long long)vec->sizes[0]);
-    return check_same_dtype("the matrix and the vector", mat, vec);
+    return tp_check_same_dtype("the matrix and the vector", mat, vec);
 }
 
 /* A vector as a matrix of one column or one row, and its element count as one number; views below the dispatcher. */
@@ -413,7 +407,7 @@ tp_tensor *linear_composite(tp_tensor *input, tp_tensor *weight, tp_tensor *bias
         return tp_fail_null(TP_RuntimeError, "linear: weight must have one or two dimensions, got %d", weight->ndim);
     tp_autoref *w = weight->ndim == 2 ? tp_t(weight) : tp_retain(weight);
     if (!w || (bias ? check_addend_dtype(bias, weight) < 0 || check_beside_mat2("mat1", input, weight) < 0
-                    : check_same_dtype("m1 and m2", input, weight) < 0))
+                    : tp_check_same_dtype("m1 and m2", input, weight) < 0))
         return NULL;
     if (input->ndim == 2 && bias && weight->ndim == 2) return tp_addmm(bias, input, w, TP_SCALAR_I(1), TP_SCALAR_I(1));
     /* Rows of all leading dimensions: what is added goes into the product, before that is rounded. */

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from enum import Enum
 from typing import Any
 
-__all__ = ["ONE_ITERATOR", "of_one_iterator"]
+__all__ = ["of_one_iterator"]
 
 ONE_ITERATOR = (
     "This iterator has been invalidated because another iterator has been created from the same IterDataPipe: {}: a "

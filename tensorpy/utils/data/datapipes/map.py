@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import bisect
 import copy
-import random
 from collections.abc import Callable, Iterator
 from itertools import accumulate
 from typing import Any
 
-from tensorpy.utils.data.datapipes.datapipe import DataChunk, IterDataPipe, MapDataPipe, functional_datapipe
+from tensorpy.utils.data.datapipes.datapipe import DataChunk, MapDataPipe, functional_datapipe
+from tensorpy.utils.data.datapipes.iter._of_one import Drawing
 from tensorpy.utils.data.datapipes.utils.common import _check_unpickable_fn
-from tensorpy.utils.data.sampler import drawn_seed
 
 __all__ = ["Batcher", "Concater", "Mapper", "SequenceWrapper", "Shuffler", "Zipper"]
 
@@ -116,44 +115,24 @@ class Zipper(MapDataPipe[Any]):
         return min(len(pipe) for pipe in self.datapipes)
 
 
-class Shuffler(IterDataPipe[Any]):
+class Shuffler(Drawing):
     """The samples of `indices` in a random order; None: those of 0 to the length."""
 
-    datapipe: Any
     indices: list[Any]
 
     def __init__(self, datapipe: Any, *, indices: list[Any] | None = None) -> None:
-        self.datapipe = datapipe
+        super().__init__(datapipe)
         self.indices = list(range(len(datapipe))) if indices is None else indices
-        self._enabled = True
-        self._seed: int | None = None
-        self._rng = random.Random()
         self._left: list[Any] = self.indices
-
-    def set_shuffle(self, shuffle: bool = True) -> Shuffler:
-        """Whether it shuffles."""
-        self._enabled = shuffle
-        return self
-
-    def set_seed(self, seed: int) -> Shuffler:
-        """The seed of the next iteration, which is drawn otherwise."""
-        self._seed = seed
-        return self
 
     def reset(self) -> None:
         """Draws an order."""
-        self._left = self.indices[::-1]
-        if self._enabled:
-            self._rng.seed(drawn_seed(None) if self._seed is None else self._seed)
-            self._seed = None
-            self._left = self._rng.sample(self.indices, len(self.indices))
+        super().reset()
+        self._left = self._rng.sample(self.indices, len(self.indices)) if self._enabled else self.indices[::-1]
 
     def __iter__(self) -> Iterator[Any]:
         while self._left:
             yield self.datapipe[self._left.pop()]
-
-    def __len__(self) -> int:
-        return len(self.datapipe)
 
 
 MapDataPipe.register_datapipe_as_function("shuffle", Shuffler)

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+import random
+from typing import TYPE_CHECKING, Any
 
 from tensorpy.utils.data.datapipes.datapipe import IterDataPipe
+from tensorpy.utils.data.sampler import drawn_seed
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 
 def known_length(pipe: Any, source: Any) -> int:
@@ -22,6 +27,32 @@ class OfOne(IterDataPipe[Any]):
 
     def __len__(self) -> int:
         return known_length(self, self.datapipe)
+
+
+class Drawing(OfOne):
+    """A pipe whose samples come in a drawn order, unless shuffling is switched off."""
+
+    def __init__(self, datapipe: Any) -> None:
+        super().__init__(datapipe)
+        self._enabled = True
+        self._seed: int | None = None
+        self._rng = random.Random()
+
+    def set_shuffle(self, shuffle: bool = True) -> Self:
+        """Whether it shuffles."""
+        self._enabled = shuffle
+        return self
+
+    def set_seed(self, seed: int) -> Self:
+        """The seed of the next iteration, which is drawn otherwise."""
+        self._seed = seed
+        return self
+
+    def reset(self) -> None:
+        """Seeds what the order is drawn by, where it is drawn."""
+        if self._enabled:
+            self._rng.seed(drawn_seed(None) if self._seed is None else self._seed)
+            self._seed = None
 
 
 def picked(sample: Any, columns: Any) -> tuple[Any, ...]:

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import random
 from collections.abc import Iterator
 from typing import Any
 
 from tensorpy.utils.data.datapipes.datapipe import functional_datapipe
-from tensorpy.utils.data.datapipes.iter._of_one import OfOne
+from tensorpy.utils.data.datapipes.iter._of_one import Drawing, OfOne
 from tensorpy.utils.data.datapipes.iter.grouping import UnBatcher
-from tensorpy.utils.data.sampler import SequentialSampler, drawn_seed
+from tensorpy.utils.data.sampler import SequentialSampler
 
 __all__ = ["Sampler", "Shuffler"]
 
 
 @functional_datapipe("shuffle")
-class Shuffler(OfOne):
+class Shuffler(Drawing):
     """The samples in a random order, as far as a buffer of buffer_size of them reaches."""
 
     def __init__(self, datapipe: Any, *, buffer_size: int = 10000, unbatch_level: int = 0) -> None:
@@ -23,27 +22,12 @@ class Shuffler(OfOne):
             raise AssertionError("buffer_size should be larger than 0")
         super().__init__(datapipe if unbatch_level == 0 else UnBatcher(datapipe, unbatch_level))
         self.buffer_size = buffer_size
-        self._enabled = True
-        self._seed: int | None = None
         self._buffer: list[Any] = []
-        self._rng = random.Random()
-
-    def set_shuffle(self, shuffle: bool = True) -> Shuffler:
-        """Whether it shuffles."""
-        self._enabled = shuffle
-        return self
-
-    def set_seed(self, seed: int) -> Shuffler:
-        """The seed of the next iteration, which is drawn otherwise."""
-        self._seed = seed
-        return self
 
     def reset(self) -> None:
-        """Empties the buffer, and draws a seed where none was set."""
+        """Empties the buffer."""
+        super().reset()
         self._buffer = []
-        if self._enabled:
-            self._rng.seed(drawn_seed(None) if self._seed is None else self._seed)
-            self._seed = None
 
     def __iter__(self) -> Iterator[Any]:
         if not self._enabled:

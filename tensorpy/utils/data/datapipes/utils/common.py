@@ -35,10 +35,10 @@ def _check_unpickable_fn(fn: Any) -> None:
         raise TypeError(f"A callable function is expected, but {type(fn)} is provided.")
     while isinstance(fn, functools.partial):
         fn = fn.func
-    if not inspect.isfunction(fn) or importlib.util.find_spec("dill") is not None:
+    if not inspect.isfunction(fn):
         return
     kind = "Lambda" if fn.__name__ == "<lambda>" else "Local" if "<locals>" in fn.__qualname__ else None
-    if kind is not None:
+    if kind is not None and importlib.util.find_spec("dill") is None:
         warnings.warn(
             f"{kind} function is not supported by pickle: a function of a module, or functools.partial of one, is.",
             stacklevel=3,

@@ -15,7 +15,6 @@ def _simple_graph_snapshot_restoration(datapipe: Any, n_iterations: int, rng: Ge
         raise RuntimeError(
             "Snapshot restoration cannot be applied. The pipe has been restored already, and not been read since."
         )
-    datapipe.reset()
     apply_random_seed(datapipe, Generator() if rng is None else rng)
     reader = iter(datapipe)
     for done in range(n_iterations):

@@ -15,20 +15,6 @@ int tp_node_add_input(tp_node *n, const tp_tensor *t);
 void tp_forget_saved(const tp_tensor *root, tp_node *history, const tp_node *before);
 /* self has the history of `made` from now on. */
 int tp_put_history(tp_tensor *self, const tp_tensor *made);
-/* Note [Views and layouts] in view.c. Whether t has a layout's parts instead of memory, and may have a gradient. */
-TP_INLINE bool tp_is_in_parts(const tp_tensor *t) { return t->keys & (TP_BIT(Layout) | TP_BIT(LayoutNested)); }
-/* The memory that has t's elements: t, or the values of one in parts. New. */
-tp_tensor *tp_strided_part(const tp_tensor *t);
-/* A tensor of t's parts that has a version of its own. New. */
-tp_tensor *tp_pattern_of(const tp_tensor *t);
-/* The version of that memory. */
-uint32_t tp_version_of_part(const tp_tensor *t);
-TP_INLINE uint32_t tp_version_seen(const tp_tensor *t) {
-    return tp_likely(!tp_is_in_parts(t)) ? tp_version(t) : tp_version_of_part(t);
-}
-/* Whether a view still has its base's memory: one in parts may have been given others. */
-bool tp_views_base(const tp_tensor *view);
-
 /* An output whose gradient is kept; the tensor is known weakly and takes itself out when it goes. */
 typedef struct tp_grad_keeper {
     tp_tensor *tensor;

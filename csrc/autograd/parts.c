@@ -1,5 +1,6 @@
 /* parts.c: tensors that have a layout's parts, as views of memory (Note [Views and layouts] in view.c). */
-#include "autograd/internal.h"
+#include "autograd/parts.h"
+
 #include "core/layout.h"
 
 tp_tensor *tp_strided_part(const tp_tensor *t) {

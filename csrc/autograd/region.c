@@ -3,6 +3,7 @@
 
 #include "Functions.h"
 #include "autograd/internal.h"
+#include "autograd/parts.h"
 
 static int save_geometry(const tp_tensor *t, bool as_real, tp_ints *sizes, tp_ints *strides) {
     int64_t room[2][TP_MAX_DIMS + 1];

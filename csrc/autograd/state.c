@@ -4,6 +4,7 @@
 #include "Functions.h"
 #include "autograd/engine.h"
 #include "autograd/internal.h"
+#include "autograd/parts.h"
 #include "autograd/level.h"
 #include "core/alloc.h"
 #include "core/lock.h"

@@ -14,6 +14,7 @@
 
 #include "Functions.h"
 #include "autograd/internal.h"
+#include "autograd/parts.h"
 #include "autograd/region.h"
 #include "core/layout.h"
 #include "dispatch/schema.h"

@@ -18,7 +18,7 @@ typedef struct tp_py_hooks {
 tp_py_hooks *tp_py_hooks_ensure(tp_py_hooks **slot);
 PyObject *tp_py_dict_ensure(PyObject **slot);
 
-/* A tuple of n gradients (new), None for those that are NULL. */
+/* gradients.c: a tuple of n gradients (new), None for those that are NULL. */
 PyObject *tp_py_gradients(tp_tensor *const *grads, int n);
 /* A Python sequence of tensors (None allowed if `optional`) into an array of PyMem that owns them; size -1 for None
  * itself. What it took is freed whatever it returns. */

@@ -63,6 +63,8 @@ PyObject *tp_py_from_scalar(const tp_scalar *s);
 /* ---- errors ---- */
 /* Raises the pending core error as a Python exception; returns NULL. */
 PyObject *tp_py_raise(void);
+/* The same where a RuntimeError is the failure of an engine, a process or a wait: a DistBackendError. */
+PyObject *tp_py_raise_backend(void);
 /* For status functions: 0 stays 0; -1 raises and stays -1. */
 int tp_py_check(int status);
 /* The current Python exception becomes the core's pending error (TP_PythonError), so that C callers see a failure. */

@@ -17,20 +17,6 @@
 #define FUNCTION(name) static PyObject *name(PyObject *self TP_UNUSED, PyObject *arg TP_UNUSED)
 #define FUNCTION_OF(name) static PyObject *name(PyObject *self TP_UNUSED, PyObject *args)
 
-PyObject *tp_py_raise_backend(void) {
-    static PyObject *backend_error;
-    if (tp_error_pending() != TP_RuntimeError) return tp_py_raise();
-    if (!backend_error) {
-        PyObject *module = PyImport_ImportModule("tensorpy.distributed.errors");
-        backend_error = module ? PyObject_GetAttrString(module, "DistBackendError") : NULL;
-        Py_XDECREF(module);
-        if (!backend_error) return NULL;
-    }
-    PyErr_SetString(backend_error, tp_error_message());
-    tp_error_clear();
-    return NULL;
-}
-
 /* ---- the world ---- */
 
 FUNCTION(load) {

@@ -53,6 +53,20 @@ PyObject *tp_py_raise(void) {
     return NULL;
 }
 
+PyObject *tp_py_raise_backend(void) {
+    static PyObject *backend_error;
+    if (tp_error_pending() != TP_RuntimeError) return tp_py_raise();
+    if (!backend_error) {
+        PyObject *module = PyImport_ImportModule("tensorpy.distributed.errors");
+        backend_error = module ? PyObject_GetAttrString(module, "DistBackendError") : NULL;
+        Py_XDECREF(module);
+        if (!backend_error) return NULL;
+    }
+    PyErr_SetString(backend_error, tp_error_message());
+    tp_error_clear();
+    return NULL;
+}
+
 int tp_py_check(int status) {
     if (status < 0) tp_py_raise();
     return status;

@@ -1,4 +1,5 @@
 /* learning.c: calls are written down, and compared with the call before, until one may be replayed (replay.c). */
+#include "python/region.h"
 #include "python/replay_parts.h"
 
 #include "autocast/autocast.h"

@@ -34,10 +34,4 @@ void tp_py_memory_changes(void);
 /* The program sets or takes away a tensor's gradient: a call that is written down leaves it so. */
 void tp_py_grad_is_set(tp_tensor *t);
 
-/* The line of the program that runs, its innermost one outside of the package: (file, line). None: there is none. A new
- * reference; NULL raised. */
-PyObject *tp_py_place_of_program(void);
-/* The same in words: "file:line", or None. A new reference; NULL raised. */
-PyObject *tp_py_said_place(PyObject *place);
-
 int tp_py_init_replay(PyObject *m);

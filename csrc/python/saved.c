@@ -1,6 +1,8 @@
 /* saved.c: a function's calls are written down twice, compared, and saved; a saved plan is run (saved.h). */
 #include "python/saved.h"
 
+#include "python/region.h"
+
 #include "core/alloc.h"
 #include "core/memory.h"
 #include "core/tls.h"

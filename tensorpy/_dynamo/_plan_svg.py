@@ -4,24 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from html import escape
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from tensorpy._dynamo.plans import Flush, Plan, Unit
+from tensorpy._dynamo._plan_units import Flush, Unit, in_words
 
 WIDTH, ROW, BAR, LETTER, MARGIN = 900, 24, 5, 6.6, 10
 LEFT, LAST = 90, WIDTH - 80  # where boxes begin, and the last of a row ends
 NARROWEST = 1.5  # pixels of the fewest bytes
 COLOURS = {"group": "#cfe8cf", "tiles": "#d6e4f5", "call": "#ececec"}  # the L1 cache, the L2 cache, memory
 MOVED, SAVED = "#5b8c5b", "#d9d9d9"
-
-
-def in_words(count: int) -> str:
-    """A number of bytes."""
-    for unit, size in (("GB", 1 << 30), ("MB", 1 << 20), ("KB", 1 << 10)):
-        if count >= size:
-            return f"{count / size:.3g} {unit}" if count < 1000 * size else f"{count // size} {unit}"
-    return f"{count} bytes"
 
 
 def _text(x: float, y: float, words: str, more: str = "") -> str:
@@ -85,14 +75,13 @@ def _flush(flush: Flush, top: int) -> list[str]:
     return [line, _text(LEFT, top + 17, words, ' fill="#c0504d"')]
 
 
-def svg(plan: Plan) -> str:
+def svg(title: str, plan: Sequence[Unit], breaks: Sequence[Flush]) -> str:
     """A self-contained SVG. Green is what a unit moved, grey what its calls would have moved one by one."""
-    breaks = plan.breaks
-    rows = list(_rows(plan.units, {flush.after for flush in breaks}))
+    rows = list(_rows(plan, {flush.after for flush in breaks}))
     most = max((max(sum(u.moved for u in units), sum(u.alone for u in units)) for _, units in rows), default=1)
     scale = (WIDTH - LEFT) / max(most, 1)
-    parts, top, shown = [_text(0, 14, str(plan).partition("\n")[0])], 22, 0
-    for first, units in [*rows, (len(plan.units), ())]:
+    parts, top, shown = [_text(0, 14, title)], 22, 0
+    for first, units in [*rows, (len(plan), ())]:
         for flush in breaks[shown:]:
             if flush.after > first:
                 break

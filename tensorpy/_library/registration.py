@@ -7,20 +7,17 @@ import sys
 import weakref
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 from tensorpy import _C, dispatch, ops
 from tensorpy._library.function_schema import parse_schema
 from tensorpy._library.rules import recording_kernel, without_fake
 from tensorpy._library.tags import Tag, check_tags
 
-if TYPE_CHECKING:
-    from tensorpy._library.libraries import Library
-
 COMPOSITE = "CompositeExplicitAutograd"
 registered: dict[tuple[str, str], Registration] = {}  # the one at hand per operator and key
 # What operators get when they are declared, and the libraries that it lives with.
-_waiting: dict[str, list[tuple[weakref.ref[Library] | None, Callable[[Library | None], None]]]] = {}
+_waiting: dict[str, list[tuple[weakref.ref[Owner] | None, Callable[[Owner | None], None]]]] = {}
 _ONE_RESULT = re.compile(r"->\s*\(\s*([^(),]+(?:\([^()]*\)[^(),]*)?)\s*\)\s*$")
 _declared: dict[str, str] = {}  # the schemas of what Python declared
 places: dict[str, str] = {}  # and where it did so
@@ -39,6 +36,12 @@ def where_called() -> str:
     return f"{frame.f_code.co_filename}:{frame.f_lineno}"
 
 
+class Owner(Protocol):
+    """A library: what it registers goes with it."""
+
+    _registrations: list[Registration]
+
+
 class Registration:
     """A kernel that stands in the dispatcher until it is taken out."""
 
@@ -46,7 +49,7 @@ class Registration:
     name: str
     where: str
     fn: Callable[..., Any] | None
-    owner: weakref.ref[Library] | None  # whose _destroy takes it out
+    owner: weakref.ref[Owner] | None  # whose _destroy takes it out
 
     def __init__(
         self,
@@ -56,7 +59,7 @@ class Registration:
         with_keyset: bool,
         where: str,
         records: bool = False,
-        lib: Library | None = None,
+        lib: Owner | None = None,
     ) -> None:
         self.name, self.key, self.where, self.fn = name, key, where, fn
         self._again = (fn, with_keyset, where, records)
@@ -94,12 +97,12 @@ def register_again(*registration: Any) -> None:
     Registration(*registration)
 
 
-def wait_for(name: str, lib: Library | None, register: Callable[[Library | None], None]) -> None:
+def wait_for(name: str, lib: Owner | None, register: Callable[[Owner | None], None]) -> None:
     """`register` is called when the operator is declared, unless the library is gone by then."""
     _waiting.setdefault(name, []).append((None if lib is None else weakref.ref(lib), register))
 
 
-def wait_no_more(lib: Library) -> None:
+def wait_no_more(lib: Owner) -> None:
     """Forgets what a library has registered for operators that nobody declared."""
     for name, entries in list(_waiting.items()):
         _waiting[name] = [entry for entry in entries if entry[0] is None or entry[0]() not in (lib, None)]
@@ -225,7 +228,7 @@ def add_kernel(
     name: Any,
     key: str,
     fn: Callable[..., Any],
-    lib: Library | None,
+    lib: Owner | None,
     with_keyset: bool = False,
     records: bool = False,
 ) -> None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 import functools
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import tensorpy as tp
 from tensorpy._C import Tensor
@@ -24,9 +24,6 @@ from tensorpy.distributed.tensor.placement_types import Partial, Placement, Repl
 from tensorpy.ops import _c10d_functional as ops
 from tensorpy.utils._python_dispatch import get_alias_info, return_and_correct_aliasing
 from tensorpy.utils._pytree import tree_flatten, tree_map
-
-if TYPE_CHECKING:
-    from tensorpy.distributed.tensor._api import DTensor
 
 _R = Replicate()
 # Arguments that say the shape of a result: each process gives its part's.
@@ -372,7 +369,7 @@ def _asks_elements(func: Any, given: _Arguments) -> bool:
     return has_tag(func, "dynamic_output_shape") and not indices
 
 
-def _made_whole(func: Any, given: _Arguments, make: Callable[[Tensor, Spec], DTensor]) -> Any:
+def _made_whole(func: Any, given: _Arguments, make: Callable[[Tensor, Spec], Tensor]) -> Any:
     """Each process makes all of the results."""
     mesh = given.mesh
     everywhere = (_R,) * mesh.ndim
@@ -391,7 +388,7 @@ def _made_whole(func: Any, given: _Arguments, make: Callable[[Tensor, Spec], DTe
     return tree_map(made, _read(given))
 
 
-def dispatch(func: Any, args: Sequence[Any], kwargs: dict[str, Any], make: Callable[[Tensor, Spec], DTensor]) -> Any:
+def dispatch(func: Any, args: Sequence[Any], kwargs: dict[str, Any], make: Callable[[Tensor, Spec], Tensor]) -> Any:
     """An operator on distributed tensors.
 
     Arguments:

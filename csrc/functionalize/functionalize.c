@@ -1,4 +1,4 @@
-/* tensor.c: levels, memories and stand-ins. */
+/* functionalize.c: levels, memories and stand-ins. */
 #include "Functions.h"
 #include "batched/batched.h"
 #include "core/alloc.h"

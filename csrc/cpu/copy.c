@@ -6,6 +6,7 @@
 #include "core/parallel.h"
 #include "cpu/kernels.h"
 #include "cpu/run.h"
+#include "cpu/transpose.h"
 #include "core/memory.h"
 
 #include <string.h>
@@ -72,60 +73,16 @@ static tp_loop_fn spread_loop(int64_t itemsize) {
 
 /* ---- transposed ---- */
 
-/* A block is one cache line of the source per element of a cache line of the destination. It is read whole before it is
- * written, so it does not matter that rows at a power of two apart compete for the same places in the cache. */
 #define LINE 64
-#define BLOCKS_ACROSS 4 /* neighbouring lines of the source that are read together */
-
-#define TRANSPOSE(name, type)                                                                                    \
-    static void name(char *to, int64_t to_stride, const char *from, int64_t from_stride, int64_t n, int64_t m) { \
-        enum { EDGE = LINE / sizeof(type) };                                                                     \
-        type block[EDGE][EDGE];                                                                                  \
-        for (int64_t i = 0; i < n; i++) memcpy(block[i], from + i * from_stride, (size_t)m * sizeof(type));      \
-        for (int64_t j = 0; j < m; j++) {                                                                        \
-            type *const line = (type *)(to + j * to_stride);                                                     \
-            if (n == EDGE) {                                                                                     \
-                for (int64_t i = 0; i < EDGE; i++) line[i] = block[i][j];                                        \
-            } else {                                                                                             \
-                for (int64_t i = 0; i < n; i++) line[i] = block[i][j];                                           \
-            }                                                                                                    \
-        }                                                                                                        \
-    }
-TRANSPOSE(transpose_1, uint8_t)
-TRANSPOSE(transpose_2, uint16_t)
-TRANSPOSE(transpose_4, uint32_t)
-TRANSPOSE(transpose_8, uint64_t)
-TRANSPOSE(transpose_16, tp_complex128)
-
-typedef void (*transpose_fn)(char *to, int64_t to_stride, const char *from, int64_t from_stride, int64_t n, int64_t m);
-
-static transpose_fn transpose_of(int64_t itemsize) {
-    switch (itemsize) {
-    case 1: return transpose_1;
-    case 2: return transpose_2;
-    case 4: return transpose_4;
-    case 8: return transpose_8;
-    default: return transpose_16;
-    }
-}
+#define LINES_ACROSS 4 /* neighbouring lines of the source that are read together */
 
 typedef struct {
     const tp_iter *it;
-    transpose_fn transpose;
-    int64_t itemsize, edge;
+    tp_transpose_fn transpose;
     int64_t strip, strips; /* rows of the destination in a strip, strips in each pair of the first two dimensions */
 } transposition;
 
 static int64_t at_most(int64_t n, int64_t limit) { return n < limit ? n : limit; }
-
-static void transpose_strip(const transposition *t, char *to, const char *from, int64_t rows) {
-    const tp_iter *it = t->it;
-    for (int64_t i = 0; i < it->shape[0]; i += t->edge)
-        for (int64_t j = 0; j < rows; j += t->edge)
-            t->transpose(to + j * it->strides[0][1] + i * t->itemsize, it->strides[0][1],
-                         from + i * it->strides[1][0] + j * t->itemsize, it->strides[1][0],
-                         at_most(it->shape[0] - i, t->edge), at_most(rows - j, t->edge));
-}
 
 static void transpose_range(int64_t begin, int64_t end, void *context) {
     const transposition *t = context;
@@ -138,7 +95,8 @@ static void transpose_range(int64_t begin, int64_t end, void *context) {
             from += rest % it->shape[d] * it->strides[1][d];
             rest /= it->shape[d];
         }
-        transpose_strip(t, to, from, at_most(it->shape[1] - row, t->strip));
+        t->transpose(to, it->strides[0][1], from, it->strides[1][0], it->shape[0],
+                     at_most(it->shape[1] - row, t->strip));
     }
 }
 
@@ -149,13 +107,8 @@ static bool is_transposed(const tp_iter *it, int64_t itemsize) {
 }
 
 static int copy_transposed(const tp_iter *it, int64_t itemsize) {
-    int64_t edge = LINE / itemsize, strip = BLOCKS_ACROSS * edge, strips = (it->shape[1] + strip - 1) / strip;
-    transposition t = {.it = it,
-                       .transpose = transpose_of(itemsize),
-                       .itemsize = itemsize,
-                       .edge = edge,
-                       .strip = strip,
-                       .strips = strips};
+    int64_t strip = LINES_ACROSS * LINE / itemsize, strips = (it->shape[1] + strip - 1) / strip;
+    transposition t = {.it = it, .transpose = tp_transpose_of(itemsize), .strip = strip, .strips = strips};
     int64_t units = it->numel / (it->shape[0] * it->shape[1]) * strips, grain = TP_GRAIN / (strip * it->shape[0]) + 1;
     return tp_parallel_unlocked(it->numel >= TP_GRAIN, units, grain, transpose_range, &t);
 }

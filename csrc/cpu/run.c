@@ -2,14 +2,15 @@
  *
  * A range of the flattened iteration space is walked in pieces of whole rows where possible. Rows that are short are
  * turned: the loop then runs down the second dimension, in tiles that stay in the L1 cache, so that a call serves many
- * elements. Where an operand lies across the rows (it is transposed), the rectangle is walked in square tiles, so that
- * each of its cache lines is fetched once. Operands whose dtype is not the loop's pass through blocks on the stack.
- * Where short rows follow each other without gaps, and operands come again and again (a bias of ten numbers), these are
- * laid out a few times over, and the rows are one. */
+ * elements. Where an operand lies across the rows (it is transposed), the rectangle is walked in tiles, so that each of
+ * its cache lines is fetched once, and an input's part of a tile is first laid along the rows. Operands whose dtype is
+ * not the loop's pass through blocks on the stack. Where short rows follow each other without gaps, and operands come
+ * again and again (a bias of ten numbers), these are laid out a few times over, and the rows are one. */
 #include "cpu/run.h"
 
 #include "core/parallel.h"
 #include "core/tls.h"
+#include "cpu/transpose.h"
 
 #include <stdalign.h>
 #include <stdlib.h>
@@ -23,8 +24,12 @@
 #define REPEATED_BYTES 8192 /* and what they are laid out in; */
 #define REPEATED_STAY 4     /* of fewer elements that stay, turned rows are faster */
 #define TILE_ROWS 256
-#define TILE 64 /* a square tile of an operand that lies across, */
-#define LINE 64 /* which is one that leaves its cache line with each element */
+#define TILE 64         /* a square tile of an operand that lies across, */
+#define LINE 64         /* which is one that leaves its cache line with each element; */
+#define MOST_LAID 2     /* inputs of a tile that are laid along the rows, */
+#define LAID_BYTES 8192 /* in so many bytes, */
+#define LAID_ROW 128    /* in rows of so many elements, */
+#define LAID_LEAST 8    /* where there are so many and as many rows */
 
 typedef struct {
     const tp_iter *it;
@@ -142,8 +147,62 @@ static bool lies_across(const rectangle *x) {
     return false;
 }
 
+/* Inputs whose elements follow each other down the columns. */
+typedef struct {
+    int count, operand[MOST_LAID];
+    int64_t item[MOST_LAID], rows; /* bytes of an element; rows of a tile */
+    tp_transpose_fn transpose[MOST_LAID];
+    alignas(64) char room[MOST_LAID][LAID_BYTES];
+} laid;
+
+static bool find_laid(const run *r, const rectangle *x, laid *l) {
+    l->count = 0;
+    l->rows = TILE;
+    for (int i = r->it->noutputs; i < x->n && l->count < MOST_LAID; i++) {
+        int64_t item = tp_itemsize(r->it->dtype[i]);
+        if (x->outer[i] != item || x->inner[i] == item || x->inner[i] == 0) continue;
+        l->transpose[l->count] = tp_transpose_of(item);
+        l->item[l->count] = item;
+        l->operand[l->count++] = i;
+        l->rows = at_most(l->rows, LAID_BYTES / LAID_ROW / item);
+    }
+    return l->count > 0;
+}
+
+/* Lays what a tile of n elements in each of `rows` rows needs along the rows. */
+static void lay(laid *l, const rectangle *x, char **at, int64_t n, int64_t rows) {
+    for (int k = 0; k < l->count; k++) {
+        int i = l->operand[k];
+        l->transpose[k](l->room[k], LAID_ROW * l->item[k], at[i], x->inner[i], n, rows);
+        at[i] = l->room[k];
+    }
+}
+
+/* False: no input can be laid along the rows. */
+static bool run_laid(const run *r, const rectangle *x, int64_t n, int64_t rows) {
+    char *at[TP_MAX_OPERANDS];
+    int64_t along[TP_MAX_OPERANDS], step[TP_MAX_OPERANDS];
+    laid l;
+    if (n < LAID_LEAST || rows < LAID_LEAST || !find_laid(r, x, &l)) return false;
+    memcpy(along, x->inner, sizeof along);
+    memcpy(step, x->outer, sizeof step);
+    for (int k = 0; k < l.count; k++) {
+        along[l.operand[k]] = l.item[k];
+        step[l.operand[k]] = LAID_ROW * l.item[k];
+    }
+    for (int64_t row = 0; row < rows; row += l.rows)
+        for (int64_t column = 0; column < n; column += LAID_ROW) {
+            int64_t count = at_most(n - column, LAID_ROW), height = at_most(rows - row, l.rows);
+            for (int i = 0; i < x->n; i++) at[i] = x->data[i] + row * x->outer[i] + column * x->inner[i];
+            lay(&l, x, at, count, height);
+            run_rows(r, at, along, step, count, height);
+        }
+    return true;
+}
+
 static void run_rectangle(const run *r, const rectangle *x, int64_t n, int64_t rows) {
     if (n < SHORT_ROW && rows >= TURN_RATIO * n) run_turned(r, x, n, rows);
+    else if (run_laid(r, x, n, rows)) return;
     else if (rows > 1 && n > TILE && lies_across(x)) run_tiles(r, x, n, rows);
     else run_rows(r, x->data, x->inner, x->outer, n, rows);
 }

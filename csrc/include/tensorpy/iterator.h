@@ -2,8 +2,8 @@
  *
  * A plan has the broadcast shape of its operands, its dimensions in the order in which memory is walked forward, merged
  * where that can be. A kernel for the CPU has tp_walk() run an inner loop over it, split over threads; a kernel for a
- * device of its own reads the plan and launches. Dimension 0 is the fastest, operands are numbered outputs first. A loop
- * uses the n elements that it is called for and none beside them: inputs may lie in a copy then.
+ * device of its own reads the plan and launches. Dimension 0 is the fastest, operands are numbered outputs first. A
+ * loop uses the n elements that it is called for and none beside them: inputs may lie in a copy then.
  *
  *     static void add(char *const *data, const int64_t *strides, int64_t n, const void *params) {
  *         for (int64_t i = 0; i < n; i++)

@@ -48,7 +48,7 @@ METHOD(data_ptr) {
         return PyErr_Format(PyExc_RuntimeError,
                             "Cannot access data pointer of Tensor that doesn't have storage: its layout is %s",
                             tp_layouts[tp_layout_of(t)].name);
-    return PyLong_FromUnsignedLongLong(t->storage->data ? (uintptr_t)tp_data(t) : 0);
+    return PyLong_FromUnsignedLongLong(t->storage->data && t->numel ? (uintptr_t)tp_data(t) : 0);
 }
 METHOD(get_device) { return PyLong_FromLong(TENSOR(self)->device.index); }
 METHOD(is_inference) { return PyBool_FromLong(TENSOR(self)->flags & TP_FLAG_INFERENCE); }

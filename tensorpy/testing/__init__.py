@@ -129,7 +129,7 @@ def make_tensor(
     drawn = (*sizes[:-1], 2 * sizes[-1]) if noncontiguous else sizes
     if dtype.is_complex:
         part = _C.float64 if dtype == _C.complex128 else _C.float32
-        result = _C.view_as_complex(_C.empty((*drawn, 2), dtype=part).uniform_(low, high)).to(dtype)
+        result = _C.view_as_complex(_C.empty((*drawn, 2), dtype=part).uniform_(low, high)).to(dtype, copy=True)
     elif floating:
         result = _C.empty(drawn, dtype=_C.float64).uniform_(low, high).to(dtype)
     else:

@@ -77,7 +77,7 @@ def test_options():
 )
 def test_make_tensor(dtype):
     t = make_tensor(3, 4, dtype=dtype)
-    assert t.shape == (3, 4) and t.dtype == dtype
+    assert t.shape == (3, 4) and t.dtype == dtype and not t._is_view()
     t = make_tensor((3, 4), dtype=dtype, noncontiguous=True)
     assert not t.is_contiguous()
     if dtype != tp.bool:

@@ -117,6 +117,12 @@ def in_processes(body: str, tmp_path: Path, *methods: str) -> list[str]:
     return lines
 
 
+def test_a_tensor_without_elements_has_no_address() -> None:
+    t = tp.ones(3)
+    assert t[3:].data_ptr() == t[:, None].expand(3, 0).data_ptr() == tp.empty(0, 4).data_ptr() == 0
+    assert t[3:].untyped_storage().data_ptr() == t.data_ptr() != 0
+
+
 def test_all_tensors_of_a_storage_follow_it() -> None:
     t = tp.arange(6.0)
     view, parameter = t[2:4], tp.nn.Parameter(t)

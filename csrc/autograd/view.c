@@ -23,18 +23,21 @@
 #include <string.h>
 
 /* What a view has of what it is a view of. */
-#define HANDED_ON \
-    (TP_FLAG_UNVERSIONED | TP_FLAG_INFERENCE | TP_FLAG_VIEW_NO_GRAD | TP_FLAG_VIEW_MULTI | TP_FLAG_VIEW_INFERENCE)
+#define HANDED_ON (TP_FLAG_UNVERSIONED | TP_FLAG_VIEW_NO_GRAD | TP_FLAG_VIEW_MULTI | TP_FLAG_VIEW_INFERENCE)
 
 tp_tensor *tp_as_view(tp_tensor *base, tp_tensor *view) {
     if (!view || view == base || view->base || (tp_tls.grad_disabled && tp_is_in_parts(view))) return view;
+    if (tp_unlikely(base->flags & TP_FLAG_INFERENCE)) { /* nothing follows what is made of it */
+        view->flags |= TP_FLAG_INFERENCE | (base->flags & TP_FLAG_UNVERSIONED);
+        return view;
+    }
     tp_tensor *root = base->base ? base->base : base;
     view->base = tp_retain(root);
     view->view_version = tp_version_seen(view);
     uint16_t flags = view->flags & (uint16_t)~TP_FLAG_INFERENCE;
     flags |= base->flags & HANDED_ON;
     if (tp_tls.grad_disabled) flags |= TP_FLAG_VIEW_NO_GRAD;
-    if (tp_tls.inference_mode && !(base->flags & TP_FLAG_INFERENCE)) flags |= TP_FLAG_VIEW_INFERENCE;
+    if (tp_tls.inference_mode) flags |= TP_FLAG_VIEW_INFERENCE;
     view->flags = flags;
     return view;
 }

@@ -333,7 +333,15 @@ static PyMethodDef node_methods[] = {
     {"__dir__", node_dir, METH_NOARGS, NULL},
     {NULL, NULL, 0, NULL},
 };
+/* A Function's node is an instance of the class of its contexts. */
+static PyObject *shown_class(PyObject *o, void *unused) {
+    (void)unused;
+    PyObject *ctx = tp_py_function_ctx_borrow(NODE(o));
+    return Py_NewRef((PyObject *)(ctx ? Py_TYPE(ctx) : Py_TYPE(o)));
+}
+
 static PyGetSetDef node_getset[] = {
+    {"__class__", shown_class, NULL, NULL, NULL},
     {"next_functions", node_next_functions, NULL,
      "(node, output number) of each argument; None where no gradient goes.", NULL},
     {"variable", node_variable, NULL, "The leaf of an AccumulateGrad.", NULL},

@@ -333,6 +333,14 @@ def test_missing_methods():
         Cube._backward_cls().save_for_backward(1)
 
 
+def test_a_node_is_of_the_class_of_contexts():
+    node = Cube.apply(t(1.0)).grad_fn
+    assert node.__class__ is Cube._backward_cls
+    assert isinstance(node, Cube._backward_cls) and isinstance(node, tp.autograd.graph.Node)
+    assert node.__class__.__name__ == node.name() == "CubeBackward" and not isinstance(t(1.0).exp().grad_fn, type(node))
+    assert t(1.0).exp().grad_fn.__class__.__name__ == "ExpBackward0"
+
+
 def test_saved_value_changed_in_place():
     x = t(1.0) * 1
     y = Cube.apply(x)

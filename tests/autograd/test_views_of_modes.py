@@ -64,6 +64,19 @@ def test_a_view_of_an_inference_tensor_is_one() -> None:
         made[:1].mul_(2)
 
 
+def test_views_of_inference_tensors_have_no_base() -> None:
+    """As PyTorch's: nothing follows them, so they want no gradient either."""
+    with tp.inference_mode():
+        leaf = tp.ones(2, 3, requires_grad=True)
+        views = [leaf.view(-1), leaf[0], leaf.t(), *leaf.unbind(), *leaf.split(1), leaf.expand(4, 2, 3), leaf.detach()]
+        assert [(v.requires_grad, v._is_view(), v._base, v.is_inference()) for v in views] == [
+            (False, False, None, True)
+        ] * len(views)
+        views[0].requires_grad_().detach_()
+        views[0].add_(1)
+        assert leaf.tolist() == [[2.0] * 3] * 2 and views[0].is_leaf
+
+
 TRANSFORMS: dict[str, Callable[..., Any]] = {
     "grad": lambda f, x: tp.func.grad(f)(x),
     "vjp": lambda f, x: tp.func.vjp(f, x)[1](tp.tensor(1.0)),

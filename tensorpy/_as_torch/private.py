@@ -278,6 +278,7 @@ def _node_class(name: str) -> Any:
 
 # Names of torch._C that a module has, which is loaded when one is asked for.
 _LATER: dict[str, str] = dict.fromkeys(("ScriptFunction", "ScriptMethod", "ScriptDict", "ScriptList"), "jit")
+_LATER |= dict.fromkeys(("_ConvBackend", "_select_conv_backend"), "_as_torch.convolutions")
 _LATER |= dict.fromkeys(("JitType", "InferredType", "_jit_try_infer_type"), "jit._types")
 
 
@@ -340,15 +341,6 @@ _DTYPES = (
     "int4 int5 int6 int7 bits8 bits16 bits1x8 bits2x4 bits4x2 sparse_coo sparse_csr sparse_csc sparse_bsr sparse_bsc "
     "jagged _mkldnn"
 ).split()
-
-
-_ConvBackend = IntEnum(
-    "_ConvBackend",
-    "CudaDepthwise2d CudaDepthwise3d Cudnn CudnnTranspose Empty Miopen MiopenDepthwise MiopenTranspose Mkldnn "
-    "MkldnnTranspose MkldnnEmpty NnpackSpatial Overrideable Slow2d Slow3d SlowDilated2d SlowDilated3d SlowTranspose2d "
-    "SlowTranspose3d Winograd3x3Depthwise Xnnpack2d Mps MpsTranspose",
-    start=0,
-)  # the libraries that compute PyTorch's convolutions, which tables of its tests name
 
 
 class _TorchFunctionState(IntEnum):
@@ -474,7 +466,6 @@ _NAMES = {
     "_jit_set_texpr_fuser_enabled": _nothing,
     "_jit_set_nvfuser_enabled": _no,
     "_jit_set_nvfuser_guard_mode": _no,
-    "_ConvBackend": _ConvBackend,
     "_TorchFunctionState": _TorchFunctionState,
     "_get_torch_function_state": _get_torch_function_state,
     "_set_torch_function_state": _set_torch_function_state,

@@ -39,6 +39,24 @@ def test_like_self():
         tp.linspace(0, 1, -1)
 
 
+@pytest.mark.parametrize("name", ["empty", "zeros", "ones", "full", "rand", "randn", "randint"])
+def test_like_keeps_the_strides_of_dense_tensors(name: str) -> None:
+    """Those of dimensions of one element, too: they say whether a tensor is channels last."""
+    make, more = getattr(tp, name + "_like"), {"full": (2.0,), "randint": (0, 5)}.get(name, ())
+    weight = tp.randn(8, 1, 3, 3)
+    for t in (
+        weight.to(memory_format=tp.channels_last),
+        weight[:, :, :1, :1].contiguous().to(memory_format=tp.channels_last),
+        tp.randn(3, 1, 4).transpose(0, 1),
+        tp.randn(5, 1).t(),
+        tp.empty(0, 3).t(),
+        tp.randn(12).as_strided((3, 1, 4), (4, 99, 1)),
+        tp.randn(4, 5, 6).permute(2, 0, 1),
+    ):
+        assert make(t, *more).stride() == t.stride()
+    assert make(tp.randn(4, 6)[:, ::2].t(), *more).stride() == (1, 3)
+
+
 def test_with_device() -> None:
     """A default for this thread and scope; errors and threads leave no trace."""
     with tp.device("meta"):

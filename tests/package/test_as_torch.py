@@ -295,6 +295,27 @@ def test_what_tables_of_pytorchs_tests_ask_of_operators() -> None:
     assert output(program).split() == [*"100001010010", *said]
 
 
+def test_which_code_computes_a_convolution() -> None:
+    """PyTorch's names for its own code: tensorpy has no other library's."""
+    program = """
+import torch
+def named(x, w, dilation=1, transposed=False, groups=1):
+    n = x.dim() - 2
+    found = torch._C._select_conv_backend(x, w, None, [1] * n, [0] * n, [dilation] * n, transposed, [0] * n, groups)
+    return torch._C._ConvBackend(found).name
+r = torch.randn
+print(named(r(2, 6, 7), r(12, 6, 3)), named(r(2, 6, 7, 8), r(6, 1, 3, 3), groups=6), named(r(2, 6, 7), r(12, 6, 3), 2))
+print(named(r(2, 6, 7, 8, 9), r(6, 12, 3, 3, 3), 2, True), named(r(2, 6, 7, 8, 9), r(12, 6, 3, 3, 3)))
+print(named(r(0, 6, 7), r(12, 6, 3)), named(r(2, 0, 7), r(12, 0, 3)))
+try:
+    named(r(2, 6, 7), r(12, 5, 3))
+except RuntimeError as e:
+    print("to have 5 channels" in str(e))
+"""
+    slow = ["Slow2d", "Slow2d", "SlowDilated2d", "SlowTranspose3d", "Slow3d"]
+    assert output(program).split() == [*slow, "Empty", "Empty", "True"]
+
+
 def test_parts_that_are_not_there_say_so_when_they_are_asked() -> None:
     program = """
 import torch.distributed.rpc as rpc

@@ -7,6 +7,7 @@
 #include "native/common/unset.h"
 
 #include <math.h>
+#include <string.h>
 
 static tp_dtype or_default(tp_dtype dtype) { return dtype == TP_NO_DTYPE ? tp_default_dtype() : dtype; }
 static tp_device device_or_default(tp_device d) { return d.type < 0 ? tp_default_device() : d; }
@@ -78,10 +79,12 @@ tp_tensor *empty_like_composite(tp_tensor *self, tp_dtype dtype, tp_layout layou
     if (device.type < 0) device = self->device;
     if (memory_format != TP_NO_FORMAT && memory_format != TP_PRESERVE_FORMAT)
         return tp_empty_memory_format(tp_sizes(self), dtype, layout, device, pin_memory, memory_format);
-    if (tp_is_contiguous(self) || layout >= TP_SPARSE_COO)
-        return tp_empty_memory_format(tp_sizes(self), dtype, layout, device, pin_memory, TP_NO_FORMAT);
     int64_t strides[TP_MAX_DIMS];
-    tp_dense_strides(tp_sizes(self), tp_strides(self), strides);
+    tp_contiguous_strides(tp_sizes(self), strides);
+    if (layout >= TP_SPARSE_COO || memcmp(strides, self->strides, sizeof(int64_t) * self->ndim) == 0)
+        return tp_empty_memory_format(tp_sizes(self), dtype, layout, device, pin_memory, TP_NO_FORMAT);
+    if (tp_is_dense(self)) memcpy(strides, self->strides, sizeof(int64_t) * self->ndim);
+    else tp_dense_strides(tp_sizes(self), tp_strides(self), strides);
     return tp_empty_strided(tp_sizes(self), (tp_ints){strides, self->ndim}, dtype, layout, device, pin_memory);
 }
 

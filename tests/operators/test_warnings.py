@@ -72,6 +72,22 @@ CALLS: list[tuple[str, type[Warning], str]] = [
         UserWarning,
         "which does not match the computed number of elements 5",
     ),
+    (
+        f"{F}conv2d(torch.ones(1, 1, 4, 4), torch.ones(1, 1, 2, 2), padding='same')",
+        UserWarning,
+        "^Using padding='same'",
+    ),
+    (f"{F}conv1d(torch.ones(1, 1, 4), torch.ones(1, 1, 4), padding='same')", UserWarning, "^Using padding='same'"),
+    ("torch.cov(torch.ones(4, 1))", UserWarning, "^cov\\(\\): degrees of freedom is <= 0"),
+    ("torch.corrcoef(torch.ones(4, 1))", UserWarning, "^cov\\(\\): degrees of freedom is <= 0"),
+    ("torch.searchsorted(torch.ones(4), torch.ones(4, 4).t())", UserWarning, "input value tensor is non-contiguous"),
+    ("torch.bucketize(torch.ones(4, 4).t(), torch.ones(4))", UserWarning, "input value tensor is non-contiguous"),
+    ("torch.searchsorted(torch.ones(8)[::2], torch.ones(4))", UserWarning, "boundary tensor is non-contiguous"),
+    (
+        f"{F}affine_grid(torch.ones(1, 2, 3), (1, 2, 2, 1), align_corners=True)",
+        UserWarning,
+        "^Since version 1.3.0, affine_grid behavior has changed for unit-size grids",
+    ),
     *(
         (
             f"torch.{name}([numpy.ones(2), numpy.ones(2)])",

@@ -96,7 +96,7 @@ def takes_dtype(info: OpInfo) -> bool:
 def test_a_dtype_is_a_cast_before(info: OpInfo, source: str, dtype: str, device: str) -> None:
     """`op(x, dtype=d)` has the gradient of `op(x.to(d))`: of complex x for a real dtype, a real one."""
     function, to = function_of(info), getattr(tp, dtype)
-    for sample in info.samples(source, 3) if {source, dtype} <= set(info.dtypes) else ():
+    for sample in info.samples(source, 8) if {source, dtype} <= set(info.dtypes) else ():
         args, kwargs = arguments(sample, device, info)
         if any(isinstance(a, tp.dtype) for a in args):
             continue

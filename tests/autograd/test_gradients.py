@@ -98,7 +98,7 @@ def test_a_dtype_is_a_cast_before(info: OpInfo, source: str, dtype: str, device:
     function, to = function_of(info), getattr(tp, dtype)
     for sample in info.samples(source, 8) if {source, dtype} <= set(info.dtypes) else ():
         args, kwargs = arguments(sample, device, info)
-        if any(isinstance(a, tp.dtype) for a in args):
+        if args[0].dtype != getattr(tp, source) or any(isinstance(a, tp.dtype) for a in args):
             continue
         found = []
         for cast in (False, True):

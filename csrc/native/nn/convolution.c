@@ -427,8 +427,9 @@ static tp_tensor *convolve_same(const char *name, int n, tp_tensor *input, tp_te
         int64_t total = at(dilation, i) * (weight->sizes[i + 2] - 1);
         padding[i] = total / 2;
         if (total % 2 == 0) continue;
-        if (tp_warn_once("Using padding='same' with even kernel lengths and odd dilation may require a zero-padded copy "
-                         "of the input be created") < 0)
+        if (tp_warn_once(
+                "Using padding='same' with even kernel lengths and odd dilation may require a zero-padded copy "
+                "of the input be created") < 0)
             return NULL;
         tp_tensor *longer = pad_end(x, i + 2, 1);
         if (!longer) return NULL;

@@ -254,8 +254,9 @@ def _from_functional(op: Operator, catalog: Catalog) -> str:
 
 def _into_made(functional: NativeFunction) -> str:
     """How what is made of numbers goes into an output; of tensors: ""."""
-    if any(prim.startswith("range.") for prim in functional.prims) and functional.func.is_factory:
-        return "tp_range_into_out"
+    ranges = {prim for prim in functional.prims if prim.startswith("range.")} if functional.func.is_factory else ()
+    if ranges:
+        return "tp_counted_into_out" if "range.int" in ranges else "tp_range_into_out"
     return "tp_made_into_out" if not any(is_tensor_like(a.type) for a in functional.func.arguments) else ""
 
 

@@ -2,7 +2,7 @@
 
     formula   = {statement} result            one a line, or separated by `;`
     statement = name = expression | a, b = expression | expression.op_(...) | if condition: ... [else: ...]
-              | raise RuntimeError("text")
+              | raise RuntimeError("text") | warn("text")
     result    = expression | return expression
 
 What is known of every value is its kind: a schema type without list sizes, SymInt read as int ("Tensor?", "int[]").

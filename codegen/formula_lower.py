@@ -95,6 +95,10 @@ class _Lowering(Expressions):
                 if rest:
                     self.fail(rest[0], "a statement after `return`", "take it out")
                 return True
+            case ast.Expr(
+                value=ast.Call(func=ast.Name(id="warn"), args=[ast.Constant(value=str() as text)], keywords=[])
+            ):
+                self.warn_statement(text)
             case ast.Expr(value=value) if is_last:
                 self.finish(self.expr(value), statement)
                 return True
@@ -163,6 +167,11 @@ class _Lowering(Expressions):
                 self.emit(f"return {self.result.failed};")
             case _:
                 self.fail(node, f"`{ast.unparse(node)}`", 'write `raise RuntimeError("operator: what is wrong")`')
+
+    def warn_statement(self, text: str) -> None:
+        """warn("text"): a UserWarning, once in a process"""
+        self.emit("static bool warned;")
+        self.emit(f"if (tp_warn_first(&warned, {c_string(text)}) < 0) return {self.result.failed};")
 
     def if_statement(self, node: ast.If, is_tail: bool) -> bool:
         test = self.truth(node.test)

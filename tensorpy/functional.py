@@ -513,17 +513,6 @@ def stft(
         >>> tp.stft(tp.ones(64), n_fft=16, window=tp.hann_window(16), return_complex=True).shape
         tensorpy.Size([9, 17])
     """
-    if window is None:
-        warnings.warn(
-            "A window was not provided. A rectangular window will be applied,which is known to cause spectral leakage.",
-            stacklevel=2,
-        )
-    if return_complex is False and not input.is_complex():
-        warnings.warn(
-            "stft with return_complex=False is deprecated. In a future pytorch release, stft will return complex "
-            "tensors for all inputs",
-            stacklevel=2,
-        )
     lengths = (n_fft, hop_length, win_length, window)
     given = (normalized, onesided, return_complex, align_to_window)
     return _C.stft(input, *lengths, bool(center), pad_mode, *given)

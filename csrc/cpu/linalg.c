@@ -33,8 +33,9 @@ typedef struct job {
     int64_t step[5]; /* bytes from a matrix to the next */
     int *info;       /* of the batch, or NULL */
     room size;
-    bool finite; /* the first tensor's matrices are to be without NaN and infinities */
-    int blank;   /* of those that are not, the tensors from 1 on that become NaN */
+    bool finite;    /* the first tensor's matrices are to be without NaN and infinities */
+    bool takes_inf; /* one with infinities alone is no failure */
+    int blank;      /* of those that are not, the tensors from 1 on that become NaN */
     int64_t batch;
 } job;
 
@@ -52,16 +53,15 @@ static int64_t asked(const job *j, const char *number) {
 }
 static int at_least_1(int n) { return n > 1 ? n : 1; }
 
-static bool is_finite(const job *j, const char *data, int64_t bytes) {
+/* Whether all numbers are finite, and in `nan` whether one is a NaN. */
+static bool is_finite(const job *j, const char *data, int64_t bytes, bool *nan) {
     int64_t n = bytes / real_of(j);
-    if (j->wide) {
-        for (int64_t i = 0; i < n; i++)
-            if (!isfinite(((const double *)data)[i])) return false;
-        return true;
+    bool finite = true;
+    for (int64_t i = 0; i < n; i++) {
+        double value = j->wide ? ((const double *)data)[i] : ((const float *)data)[i];
+        finite &= isfinite(value) != 0, *nan |= isnan(value) != 0;
     }
-    for (int64_t i = 0; i < n; i++)
-        if (!isfinite(((const float *)data)[i])) return false;
-    return true;
+    return finite;
 }
 static void fill_nan(const job *j, char *data, int64_t bytes) {
     for (int64_t i = 0; i < bytes / real_of(j); i++)
@@ -77,10 +77,11 @@ static void run_units(int64_t begin, int64_t end, void *context) {
     for (int64_t i = begin; work && i < end; i++) {
         char *at[5] = {NULL};
         int info = 0;
+        bool nan = false;
         for (int t = 0; t < j->count; t++) at[t] = j->data[t] ? j->data[t] + i * j->step[t] : NULL;
-        if (!j->finite || is_finite(j, at[0], j->step[0])) j->unit(j, at, &info, work, &size, false);
+        if (!j->finite || is_finite(j, at[0], j->step[0], &nan)) j->unit(j, at, &info, work, &size, false);
         else {
-            info = -1;
+            info = nan || !j->takes_inf ? -1 : 0;
             for (int t = 0; t < j->blank; t++)
                 if (at[t]) fill_nan(j, at[t], j->step[t]);
         }
@@ -148,9 +149,14 @@ UNIT(potrf) {
     if (query) return;
     CALL((word, in, data, in, int *, size_t), j->upper ? "U" : "L", &j->n, at[0], &j->leading, info, 1);
     int64_t step = ((int64_t)j->leading + 1) * item_of(j);
-    for (int64_t i = 0; *info == 0 && i < j->n; i++) { /* some libraries call a NaN positive */
-        const char *one = at[0] + i * step;
-        if (j->wide ? isnan(*(const double *)one) : isnan(*(const float *)one)) *info = (int)i + 1;
+    for (int64_t i = 0; *info == 0 && i < j->n; i++) { /* some libraries call a NaN positive, and inf / inf a 0 */
+        char *one = at[0] + i * step;
+        double value = j->wide ? *(const double *)one : *(const float *)one;
+        if (isnan(value)) *info = (int)i + 1;
+        else if (isinf(value) && i + 1 < j->n) {
+            fill_nan(j, one + step, real_of(j));
+            *info = (int)i + 2;
+        }
     }
 }
 int cholesky_cpu(bool upper, tp_tensor *a, tp_tensor *info) {
@@ -399,7 +405,7 @@ int svd_cpu(tp_tensor *a, tp_tensor *u, tp_tensor *s, tp_tensor *vh, tp_tensor *
     job j = JOB(TP_GESDD, info, a, u, s, vh);
     j.k = vh ? (int)last_size(vh) : 1; /* rows of vh */
     j.flag = u && vh && (u->sizes[1] > last_size(s) || last_size(vh) > last_size(s));
-    j.finite = true, j.blank = 4;
+    j.finite = true, j.takes_inf = true, j.blank = 4;
     return run(&j, gesdd);
 }
 

@@ -7,6 +7,7 @@
 #include "python/sequence.h"
 
 #include "Functions.h"
+#include "core/determinism.h"
 #include "iter/iter.h"
 #include "python/interop.h"
 #include "python/python_key.h"
@@ -187,9 +188,16 @@ static int ragged(const layout *l, int depth, Py_ssize_t got) {
     return -1;
 }
 
+static int warn_of_arrays(void) {
+    return tp_py_check(
+        tp_warn_once("Creating a tensor from a list of numpy.ndarrays is extremely slow. Please consider "
+                     "converting the list to a single numpy.ndarray with numpy.array() first."));
+}
+
 static int walk_array(layout *l, PyObject *o, int depth) {
     auto_array a;
     if (open_array(&a, o) < 0) return -1;
+    if (a.has_buffer && warn_of_arrays() < 0) return -1;
     for (int i = 0; i < a.ndim && depth + i < l->ndim; i++)
         if (array_size(&a, o, i) != l->sizes[depth + i]) return ragged(l, depth + i, array_size(&a, o, i));
     if (a.ndim != l->ndim - depth) {

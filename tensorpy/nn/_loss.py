@@ -136,7 +136,7 @@ def mse_loss(
 
     Returns: a tensor: a number, or with reduction="none" one for each element.
 
-    Raises: RuntimeError for shapes that do not broadcast.
+    Raises: RuntimeError for shapes that do not broadcast, ValueError for a weight of another shape than the input's.
 
     Example:
         >>> F.mse_loss(tp.tensor([1.0, 2.0]), tp.tensor([1.0, 4.0]))
@@ -144,14 +144,24 @@ def mse_loss(
     """
     _warn_of_sizes(input, target)
     how = legacy(size_average, reduce, reduction)
-    if weight is None:
-        return nn.mse_loss(input, target, how)
-    loss = nn.mse_loss(input, target, 0) * weight
-    return loss if how == 0 else loss.sum() if how == 2 else loss.sum() / weight.expand(loss.shape).sum()
+    return nn.mse_loss(input, target, how) if weight is None else _weighted(nn.mse_loss, input, target, weight, how)
+
+
+def _weighted(losses: Callable[..., Tensor], input: Tensor, target: Tensor, weight: Tensor, how: int) -> Tensor:
+    """Losses times weights; their mean is that of the weights."""
+    if weight.shape != input.shape:
+        raise ValueError(f"Weights and input must have the same size. Got {weight.shape} and {input.shape}")
+    loss = losses(input, target, 0) * weight
+    return loss if how == 0 else loss.sum() if how == 2 else loss.sum() / weight.sum()
 
 
 def l1_loss(
-    input: Tensor, target: Tensor, size_average: bool | None = None, reduce: bool | None = None, reduction: str = "mean"
+    input: Tensor,
+    target: Tensor,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+    weight: Tensor | None = None,
 ) -> Tensor:
     """The absolute difference.
 
@@ -161,15 +171,19 @@ def l1_loss(
         size_average: an older name of reduction: False is 'sum'
         reduce: an older name of reduction: False is 'none'
         reduction: 'mean', 'sum' or 'none': what becomes of the losses of the elements
+        weight: a weight for each element, of the input's shape; None for ones
 
     Returns: a tensor: a number, or with reduction="none" one for each element.
+
+    Raises: ValueError for a weight of another shape.
 
     Example:
         >>> F.l1_loss(tp.tensor([1.0, 2.0]), tp.tensor([1.0, 4.0]))
         tensor(1.)
     """
     _warn_of_sizes(input, target)
-    return nn.l1_loss(input, target, legacy(size_average, reduce, reduction))
+    how = legacy(size_average, reduce, reduction)
+    return nn.l1_loss(input, target, how) if weight is None else _weighted(nn.l1_loss, input, target, weight, how)
 
 
 def smooth_l1_loss(

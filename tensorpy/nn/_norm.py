@@ -123,6 +123,8 @@ def batch_norm(
         tensor([[-1.0000],
                 [ 1.0000]])
     """
+    if (running_mean is None) != (running_var is None):
+        raise ValueError("running_mean and running_var must either both be None or neither be None")
     if training:
         _check_values(input, input.shape[0])
     if eps < 0 or (training and eps == 0):

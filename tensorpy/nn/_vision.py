@@ -283,7 +283,13 @@ def affine_grid(theta: Tensor, size: Sequence[int], align_corners: bool | None =
         raise NotImplementedError("affine_grid only supports 4D and 5D sizes, for 2D and 3D affine transforms")
     if theta.dim() != 3 or tuple(theta.shape[1:]) != (dims, dims + 1):
         raise ValueError(f"Expected a batch of {dims}D affine matrices of shape Nx{dims}x{dims + 1}, got {theta.shape}")
-    if min(size) <= 0:
+    if align_corners and min(size[2:]) == 1:
+        warnings.warn(
+            "Since version 1.3.0, affine_grid behavior has changed for unit-size grids when align_corners=True: the "
+            "one place along such a dimension is its middle, 0.",
+            stacklevel=2,
+        )
+    elif min(size) <= 0:
         raise ValueError(f"Expected non-zero, positive output size. Got {size}")
     return ops.affine_grid_generator(theta, size, _aligned(align_corners))
 

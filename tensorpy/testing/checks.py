@@ -526,6 +526,13 @@ def out_variant(info: OpInfo, dtype: str, device: str) -> None:
             refuses(lambda: function(*args, **kwargs, out=before), f"{what} of bools")  # noqa: B023
         if single and not info.random:
             _in_part(functools.partial(function, **kwargs), args, expected[0], what)
+        if single and info.op.tensor_arguments and not info.op.schema.is_factory:
+            other = tp.empty(expected[0].numel() + 3, 2, dtype=expected[0].dtype, device=device)
+            with warnings.catch_warnings(record=True) as seen:
+                warnings.simplefilter("always")
+                function(*args, **kwargs, out=other)
+            told = [w for w in seen if str(w.message).startswith("An output with one or more elements was resized")]
+            assert len(told) == 1, f"{what} of another size: {len(told)} warnings that it is resized"
 
 
 def _in_part(function: Callable[..., Any], args: Sequence[Any], expected: tp.Tensor, what: str) -> None:

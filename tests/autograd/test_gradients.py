@@ -81,3 +81,42 @@ def test_a_negative_base_has_a_slope_by_a_complex_exponent(base):
     exponent = tp.tensor([0.3 + 1j, -2 + 0.5j], dtype=tp.complex128, requires_grad=True)
     given = tp.tensor(base, dtype=tp.float64) if isinstance(base, tuple) else base
     assert gradcheck(lambda e: tp.pow(given, e), exponent)
+
+
+def takes_dtype(info: OpInfo) -> bool:
+    schema = info.op.schema
+    optional = any(a.name == "dtype" and str(a.type) == "ScalarType?" for a in schema.arguments)
+    return info.differentiable and optional and not schema.is_factory and not info.random
+
+
+@pytest.mark.parametrize(
+    ("source", "dtype"), [("float64", "float32"), ("complex128", "float64"), ("float64", "complex128")]
+)
+@over(takes_dtype)
+def test_a_dtype_is_a_cast_before(info: OpInfo, source: str, dtype: str, device: str) -> None:
+    """`op(x, dtype=d)` has the gradient of `op(x.to(d))`: of complex x for a real dtype, a real one."""
+    function, to = function_of(info), getattr(tp, dtype)
+    for sample in info.samples(source, 8) if {source, dtype} <= set(info.dtypes) else ():
+        args, kwargs = arguments(sample, device, info)
+        if args[0].dtype != getattr(tp, source) or any(isinstance(a, tp.dtype) for a in args):
+            continue
+        found = []
+        for cast in (False, True):
+            x = args[0].detach().clone().requires_grad_()
+            named = {k: v for k, v in kwargs.items() if k != "dtype"}
+            try:
+                result = function(x.to(to), *args[1:], **named) if cast else function(x, *args[1:], **named, dtype=to)
+            except RuntimeError as error:
+                assert "norm: " in str(error) and "dtype" in str(error)  # a norm takes wider dtypes of its input's kind
+                return
+            found.append(tp.autograd.grad(result.abs().sum(), x)[0])
+        assert_close(found[0], found[1], msg=f"{info.name}{sample}, dtype={dtype}", equal_nan=True)
+
+
+@pytest.mark.parametrize("order", [-1, -2, -3.5, 0.5, 3])
+def test_a_norm_of_zero_passes_nothing_on(order: float) -> None:
+    """The norm of a negative order is 0 where one element is."""
+    x = tp.tensor([1.0, 0.0, -2.0] if order < 0 else [0.0, 0.0], dtype=tp.float64, requires_grad=True)
+    norm = tp.linalg.vector_norm(x, order)
+    assert norm.item() == 0
+    assert not tp.autograd.grad(norm, x)[0].any()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import itertools
+import math
 import os
 import subprocess
 import sys
@@ -184,8 +185,13 @@ def test_numbers_that_are_not_finite(bad: float, dtype: tp.dtype) -> None:
     a[1, 3, 2] = bad
     a[1, 2, 3] = bad
     b = draw(2, 30, 2, dtype=dtype)
-    calls = [lambda: L.eig(a), lambda: L.eigvals(a), lambda: L.svd(a)]
-    calls += [lambda: L.svdvals(a), lambda: L.lstsq(a, b), lambda: L.lstsq(a, b, driver="gelsd"), lambda: L.cholesky(a)]
+    calls = [lambda: L.eig(a), lambda: L.eigvals(a), lambda: L.lstsq(a, b), lambda: L.lstsq(a, b, driver="gelsd")]
+    calls += [lambda: L.cholesky(a)]
+    if bad == bad:  # as in PyTorch, the singular values of infinities are NaN, and a NaN is an error
+        assert L.svdvals(a)[1].isnan().all() and not L.svd(a).S[0].isnan().any()
+        assert L.matrix_norm(a, 2)[1].isnan()
+    else:
+        calls += [lambda: L.svd(a), lambda: L.svdvals(a)]
     for call in calls:
         with pytest.raises(L.LinAlgError, match=r"Batch element [01]"):
             call()
@@ -194,6 +200,20 @@ def test_numbers_that_are_not_finite(bad: float, dtype: tp.dtype) -> None:
             call()
     for call in (lambda: L.qr(a), lambda: L.lu(a), lambda: L.det(a), lambda: L.matrix_exp(a)):
         call()
+
+
+@each_dtype
+@pytest.mark.parametrize("upper", [False, True])
+def test_an_infinite_pivot_is_no_positive_definite_matrix(upper: bool, dtype: tp.dtype) -> None:
+    """Of the rows below it nothing is known: some libraries call inf / inf a 0 and go on."""
+    for matrix, info in ((tp.full((2, 2), math.inf), 2), (tp.diag(tp.tensor([1.0, math.inf, 2.0])), 3)):
+        result = L.cholesky_ex(matrix.to(dtype), upper=upper)
+        assert result.info.item() == info
+        assert result.L.diagonal().real.isnan().tolist()[info - 1]
+        with pytest.raises(L.LinAlgError, match=f"minor of order {info} "):
+            L.cholesky(matrix.to(dtype), upper=upper)
+    last = L.cholesky_ex(tp.diag(tp.tensor([1.0, math.inf])).to(dtype))  # no row is below
+    assert last.info.item() == 0
 
 
 def test_wrong_arguments() -> None:

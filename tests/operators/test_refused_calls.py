@@ -26,6 +26,23 @@ CALLS = [
     ("p.tensor([1], requires_grad=True)", "Only Tensors of floating point and complex dtype can require gradients"),
     ("p.ones(3).index_reduce(0, p.tensor([9]), p.ones(1), 'mean')", "index out of range in self"),
     ("p.ones(3, 0).index_reduce(0, p.tensor([-1]), p.ones(1, 0), 'prod')", "index out of range in self"),
+    *(
+        (f"p.nn.functional.scaled_dot_product_attention({q}, {q}, {q}, attn_mask={mask})", "match the broadcast shape")
+        for q, mask in (
+            ("p.ones(1, 1, 3, 8)", "p.ones(2, 1, 3, 3)"),
+            ("p.ones(1, 3, 8)", "p.ones(1, 1, 3, 3)"),
+            ("p.ones(3, 8)", "p.ones(2, 3, 3).bool()"),
+            ("p.ones(1, 1, 1, 8)", "p.ones(3, 1)"),
+        )
+    ),
+    ("p.nn.functional.binary_cross_entropy(p.ones(2), p.ones(2), weight=p.ones(3, 2))", "match the broadcast shape"),
+    ("p.nn.functional.soft_margin_loss(p.ones(2), p.ones(3, 2))", "match the broadcast shape"),
+    *(
+        (f"p.nn.functional.{name}(p.ones(2), p.ones(2), weight=p.ones(3, 2))", "Weights and input must have the same")
+        for name in ("mse_loss", "l1_loss")
+    ),
+    ("p.nn.functional.batch_norm(p.ones(2, 2), p.ones(2), None, training=True)", "must either both be None or neither"),
+    ("p.nn.functional.affine_grid(p.ones(0, 2, 3), (0, 2, 2, 2))", "Expected non-zero, positive output size"),
     ("p.nn.GroupNorm(2, 4)(p.ones(1, 3, 2))", "Expected number of channels in input to be divisible by num_groups"),
 ]
 
@@ -47,3 +64,14 @@ def test_hardtanh_of_bytes() -> None:
         ours = getattr(tp.nn.functional, name)(tp.tensor(given, dtype=tp.uint8), *limits)
         theirs = getattr(torch.nn.functional, name)(torch.tensor(given, dtype=torch.uint8), *limits)
         assert ours.tolist() == theirs.tolist() and ours.dtype == tp.uint8
+
+
+@pytest.mark.parametrize("name", ["weight", "pos_weight"])
+def test_a_weight_makes_no_losses_more(name: str) -> None:
+    """A wider weight would count each element several times."""
+    for package in (tp, torch):
+        x, y = package.ones(2), package.ones(2)
+        loss = package.nn.functional.binary_cross_entropy_with_logits
+        with pytest.raises(RuntimeError):
+            loss(x, y, **{name: package.ones(3, 2)})
+        assert loss(x, y, **{name: package.ones(1)}, reduction="none").shape == (2,)

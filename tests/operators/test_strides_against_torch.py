@@ -5,6 +5,7 @@ Where sizes are one, and in tensors of one element or none, strides say nothing.
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -12,6 +13,7 @@ from typing import Any
 import pytest
 
 import tensorpy as tp
+import tensorpy.nn.functional as F
 
 torch = pytest.importorskip("torch")
 pytest.importorskip("torch.testing._internal.common_methods_invocations")
@@ -305,3 +307,18 @@ def test_what_is_listed_still_differs(info: Any) -> None:
 
 def test_the_list_names_what_there_is() -> None:
     assert not set(OTHERWISE) - {label(i) for i in FLOATS}
+
+
+@pytest.mark.parametrize("shape", [(1, 1, 1, 4), (2, 3, 5, 6), (3, 4, 4), (1, 2, 4, 1)])
+@pytest.mark.parametrize("kernel", [1, (1, 2), (2, 1)])
+def test_windows_share_no_memory(shape: tuple[int, ...], kernel: Any) -> None:
+    """Windows of one row or column could be a view whose elements overlap: no in-place operator would take it."""
+    for stride in (1, (1, 2), 2):
+        image = tp.arange(float(math.prod(shape))).view(shape)
+        try:
+            expected = torch.nn.functional.unfold(torch.from_numpy(image.numpy()), kernel, stride=stride)
+        except RuntimeError:  # the kernel is larger than the image
+            continue
+        columns = F.unfold(image, kernel, stride=stride)
+        assert columns.stride() == expected.stride()
+        assert columns.add_(1).tolist() == expected.add_(1).tolist()

@@ -6,6 +6,7 @@ import re
 import warnings
 from typing import Any
 
+import numpy
 import pytest
 
 import tensorpy as tp
@@ -61,6 +62,40 @@ CALLS: list[tuple[str, type[Warning], str]] = [
     ("(torch.ones(2, requires_grad=True) * 2).grad", UserWarning, "^The .grad attribute of a Tensor that"),
     ("torch.ones((), requires_grad=True).exp().backward(create_graph=True)", UserWarning, "create a reference cycle"),
     ("torch.stft(torch.ones(8), 4, return_complex=True)", UserWarning, "^A window was not provided"),
+    ("torch.ones(8).stft(4, return_complex=True)", UserWarning, "^A window was not provided"),
+    ("torch.istft(torch.ones(3, 9, dtype=torch.cfloat), 4)", UserWarning, "^A window was not provided"),
+    ("torch.arange(5, out=torch.empty(3))", UserWarning, "^The number of elements in the out tensor of shape .3. is 3"),
+    ("torch.arange(0, out=torch.empty(2))", UserWarning, "which does not match the computed number of elements 0"),
+    ("torch.fft.fftfreq(5, out=torch.empty(3))", UserWarning, "which does not match the computed number of elements 5"),
+    (
+        "torch.fft.rfftfreq(9, out=torch.empty(7))",
+        UserWarning,
+        "which does not match the computed number of elements 5",
+    ),
+    (
+        f"{F}conv2d(torch.ones(1, 1, 4, 4), torch.ones(1, 1, 2, 2), padding='same')",
+        UserWarning,
+        "^Using padding='same'",
+    ),
+    (f"{F}conv1d(torch.ones(1, 1, 4), torch.ones(1, 1, 4), padding='same')", UserWarning, "^Using padding='same'"),
+    ("torch.cov(torch.ones(4, 1))", UserWarning, "^cov\\(\\): degrees of freedom is <= 0"),
+    ("torch.corrcoef(torch.ones(4, 1))", UserWarning, "^cov\\(\\): degrees of freedom is <= 0"),
+    ("torch.searchsorted(torch.ones(4), torch.ones(4, 4).t())", UserWarning, "input value tensor is non-contiguous"),
+    ("torch.bucketize(torch.ones(4, 4).t(), torch.ones(4))", UserWarning, "input value tensor is non-contiguous"),
+    ("torch.searchsorted(torch.ones(8)[::2], torch.ones(4))", UserWarning, "boundary tensor is non-contiguous"),
+    (
+        f"{F}affine_grid(torch.ones(1, 2, 3), (1, 2, 2, 1), align_corners=True)",
+        UserWarning,
+        "^Since version 1.3.0, affine_grid behavior has changed for unit-size grids",
+    ),
+    *(
+        (
+            f"torch.{name}([numpy.ones(2), numpy.ones(2)])",
+            UserWarning,
+            "^Creating a tensor from a list of numpy.ndarrays",
+        )
+        for name in ("tensor", "as_tensor", "Tensor", "ones(1).new_tensor")
+    ),
 ]
 
 
@@ -69,16 +104,40 @@ def test_a_warning_has_the_words(call: str, category: type[Warning], words: str)
     for library in (tp, torch):
         if library is None:
             continue
-        values: dict[str, Any] = {"torch": library}
-        before = torch is not None and torch.is_warn_always_enabled()
+        values: dict[str, Any] = {"torch": library, "numpy": numpy}
+        before = library.is_warn_always_enabled()
         with warnings.catch_warnings(record=True) as seen:
             warnings.simplefilter("always")
-            if torch is not None:
-                torch.set_warn_always(True)
+            library.set_warn_always(True)
             try:
                 exec(call, values)
             finally:
-                if torch is not None:
-                    torch.set_warn_always(before)
+                library.set_warn_always(before)
         found = [str(w.message) for w in seen if issubclass(w.category, category)]
         assert any(re.search(words, text) for text in found), f"{library.__name__}: {found}"
+
+
+@pytest.mark.parametrize(
+    "call", ["linspace(0, 1, 4, out=o)", "zeros(4, out=o)", "arange(6, out=o)", "range(0, 3, out=o)"]
+)
+def test_what_is_resized_without_a_warning(call: str) -> None:
+    for library in filter(None, (tp, torch)):
+        out = library.empty(2, 3)
+        with warnings.catch_warnings(record=True) as seen:
+            warnings.simplefilter("always")
+            eval(f"library.{call}", {"library": library, "o": out})
+        assert not [w for w in seen if "out" in str(w.message).split()], library.__name__
+
+
+def test_a_list_of_arrays_warns_once_and_may_be_an_error() -> None:
+    arrays = [numpy.ones(2), numpy.ones(2)]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        tp.set_warn_always(True)
+        try:
+            with pytest.raises(UserWarning, match="list of numpy"):
+                tp.tensor(arrays)
+        finally:
+            tp.set_warn_always(False)
+        tp.tensor(arrays)
+        assert tp.tensor([numpy.float32(1)]).tolist() == [1]

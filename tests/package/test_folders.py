@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import shutil
 import subprocess
+import sys
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
@@ -133,3 +134,14 @@ def test_files_of_tests_have_names_of_their_own() -> None:
     """pytest imports them by name, so that two of one name are not collected together."""
     names = [path.name for path in (ROOT / "tests").rglob("test_*.py")]
     assert len(names) == len(set(names))
+
+
+def test_a_source_folder_that_is_not_built_says_so(tmp_path: Path) -> None:
+    (tmp_path / "csrc").mkdir()
+    (tmp_path / "tensorpy").mkdir()
+    shutil.copy(ROOT / "tensorpy" / "__init__.py", tmp_path / "tensorpy")
+    command = [sys.executable, "-S", "-c", "import tensorpy"]
+    done = subprocess.run(command, cwd=tmp_path, env={}, capture_output=True, text=True)
+    last = done.stderr.splitlines()[-1]
+    assert last.startswith(f"ImportError: {tmp_path / 'tensorpy'} is tensorpy's source"), done.stderr
+    assert "make native" in last and "circular" not in last

@@ -2,6 +2,7 @@
 #include "native/common/out.h"
 
 #include "core/determinism.h"
+#include "core/scalar_math.h"
 #include "iter/iter.h"
 
 static int warn_of_sizes(const tp_tensor *out, tp_ints sizes) {
@@ -18,6 +19,18 @@ static int warn_of_sizes(const tp_tensor *out, tp_ints sizes) {
 int tp_resize_out(tp_tensor *out, tp_ints sizes, tp_ints strides) {
     if (out->numel && warn_of_sizes(out, sizes) < 0) return -1;
     return tp_tensor_resize(out, sizes, strides);
+}
+
+int tp_check_takes(const tp_tensor *t, tp_ints read) {
+    int64_t sizes[TP_MAX_DIMS];
+    int n = tp_broadcast_sizes(tp_sizes(t), read, sizes);
+    if (n < 0) return -1;
+    if (tp_ints_equal(tp_sizes(t), (tp_ints){sizes, n})) return 0;
+    tp_autotext own = {0}, whole = {0};
+    tp_text_ints(&own, tp_sizes(t));
+    tp_text_ints(&whole, (tp_ints){sizes, n});
+    return tp_fail(TP_RuntimeError, "output with shape %s doesn't match the broadcast shape %s",
+                   own.text ? own.text : "", whole.text ? whole.text : "");
 }
 
 const char *tp_c_type_name(tp_dtype d) {

@@ -9,6 +9,8 @@ typedef enum { TP_VARIANT_NEW, TP_VARIANT_INPLACE, TP_VARIANT_OUT, TP_VARIANT_OU
 
 /* Gives an out= tensor the result's sizes, and strides (TP_NO_INTS: contiguous). Warns where it had elements. */
 int tp_resize_out(tp_tensor *out, tp_ints sizes, tp_ints strides);
+/* RuntimeError where what is read with t, of these sizes, would not keep t's shape, as if it were written to t. */
+int tp_check_takes(const tp_tensor *t, tp_ints read);
 /* Whether a result of `dtype` may be written to `given`; the shape is not looked at. */
 int tp_check_given(const tp_tensor *given, tp_variant variant, tp_dtype dtype, tp_device device);
 int tp_check_given_dtype(const tp_tensor *given, tp_variant variant, tp_dtype dtype);

@@ -4,6 +4,7 @@
 #include "native/common/variants.h"
 
 #include "Functions.h"
+#include "core/determinism.h"
 #include "dispatch/key.h"
 #include "iter/iter.h"
 #include "native/common/out.h"
@@ -50,6 +51,17 @@ int tp_made_into_out(tp_tensor *out, tp_tensor *made) {
 int tp_range_into_out(tp_tensor *out, tp_tensor *made) {
     tp_autoref *shaped = out->numel == made->numel ? tp_view(made, tp_sizes(out)) : tp_retain(made);
     return shaped ? tp_made_into_out(out, shaped) : -1;
+}
+
+int tp_counted_into_out(tp_tensor *out, tp_tensor *made) {
+    tp_autotext had = {0};
+    tp_text_ints(&had, tp_sizes(out));
+    if (out->numel && out->numel != made->numel &&
+        tp_warn("The number of elements in the out tensor of shape %s is %lld which does not match the computed number "
+                "of elements %lld: it is resized to (%lld,). Rounding can be what the difference comes from.",
+                had.text ? had.text : "", (long long)out->numel, (long long)made->numel, (long long)made->numel) < 0)
+        return -1;
+    return tp_range_into_out(out, made);
 }
 
 int tp_check_out_whole(const tp_tensor *out, tp_tensor *const *read, int64_t n) {

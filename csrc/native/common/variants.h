@@ -7,10 +7,11 @@
 int tp_copy_into_out(tp_tensor *out, tp_tensor *made);
 /* The same for any dtype that made may be cast to. */
 int tp_cast_into_out(tp_tensor *out, tp_tensor *made);
-/* The same of what is made of numbers alone, whose out= is resized without a warning, as in PyTorch; and of a range,
- * whose out= keeps any shape of as many elements. */
+/* The same of what is made of numbers alone, whose out= is resized without a warning, as in PyTorch; of a range, whose
+ * out= keeps any shape of as many elements; and of a range whose length follows from its step, which warns. */
 int tp_made_into_out(tp_tensor *out, tp_tensor *made);
 int tp_range_into_out(tp_tensor *out, tp_tensor *made);
+int tp_counted_into_out(tp_tensor *out, tp_tensor *made);
 /* Gives out made's sizes, before it is asked where its memory lies; RuntimeError where its elements share memory. */
 int tp_fit_out(tp_tensor *out, const tp_tensor *made);
 /* RuntimeError where several elements of out lie at one address, or where out shares memory with what is read. */

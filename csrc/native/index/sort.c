@@ -1,6 +1,7 @@
 /* sort.c: orders along a dimension: sort, argsort, searchsorted. */
 #include "NativeFunctions.h"
 #include "Primitives.h"
+#include "core/determinism.h"
 #include "core/scalar_math.h"
 #include "prim/transfer.h"
 #include "iter/iter.h"
@@ -103,6 +104,12 @@ static int check_search(const tp_tensor *sequence, const tp_tensor *self, const 
         return tp_fail(TP_RuntimeError, "torch.searchsorted(): boundaries tensor should have positive dimension");
     return 0;
 }
+static int warn_of_copy(const char *what, const tp_tensor *t, bool *warned) {
+    if (!t || tp_is_contiguous(t) || !tp_warns_here(warned)) return 0;
+    return tp_warn("torch.searchsorted(): %s tensor is non-contiguous, this will lower the performance due to extra "
+                   "data copy: give a contiguous one. This is said once.",
+                   what);
+}
 /* Into out, int64; all are contiguous, sequences and values of one dtype. */
 static int run_search(tp_tensor *sequence, tp_tensor *values, bool right, tp_tensor *out) {
     if (values->numel == 0) return 0;
@@ -115,7 +122,11 @@ static int run_search(tp_tensor *sequence, tp_tensor *values, bool right, tp_ten
  * Tensor? sorter=None) -> Tensor */
 tp_tensor *searchsorted_Tensor_dense(tp_tensor *sorted_sequence, tp_tensor *self, bool out_int32, bool right,
                                      const char *side, tp_tensor *sorter) {
+    static bool warned[3];
     if (check_search(sorted_sequence, self, side, &right) < 0) return NULL;
+    if (warn_of_copy("boundary", sorted_sequence, &warned[0]) < 0 ||
+        warn_of_copy("input value", self, &warned[1]) < 0 || warn_of_copy("sorter", sorter, &warned[2]) < 0)
+        return NULL;
     if (sorter && !tp_same_sizes(sorter, sorted_sequence))
         return tp_fail_null(TP_RuntimeError, "torch.searchsorted(): boundary and sorter must have the same size");
     if (sorter && sorter->dtype != TP_INT64)

@@ -3,6 +3,7 @@
 #include "NativeFunctions.h"
 #include "Primitives.h"
 #include "native/common/checks.h"
+#include "native/common/out.h"
 #include "native/common/rounding.h"
 #include "prim/transfer.h"
 
@@ -229,7 +230,7 @@ static tp_tensor2 by_scores(tp_tensor *query, tp_tensor *k, tp_tensor *v, tp_ten
     tp_autoref *scores = scaled ? tp_matmul(scaled, turned) : NULL;
     if (!scores) return r;
     tp_autoref *mask = is_causal ? causal_mask(scores) : tp_retain(attn_mask);
-    if (is_causal && !mask) return r;
+    if ((is_causal && !mask) || (mask && tp_check_takes(scores, tp_sizes(mask)) < 0)) return r;
     tp_autoref *seen = mask ? masked(scores, mask) : tp_retain(scores),
                *all = seen ? (mask ? tp__safe_softmax(seen, -1, TP_NO_DTYPE) : tp_softmax_int(seen, -1, TP_NO_DTYPE))
                            : NULL;

@@ -4,6 +4,7 @@
  * weight describes from its output to its input; its own gradients are that convolution and its weight gradient. */
 #include "NativeFunctions.h"
 #include "Primitives.h"
+#include "core/determinism.h"
 #include "native/common/conj.h"
 #include "prim/transfer.h"
 #include "native/common/variants.h"
@@ -426,6 +427,10 @@ static tp_tensor *convolve_same(const char *name, int n, tp_tensor *input, tp_te
         int64_t total = at(dilation, i) * (weight->sizes[i + 2] - 1);
         padding[i] = total / 2;
         if (total % 2 == 0) continue;
+        if (tp_warn_once(
+                "Using padding='same' with even kernel lengths and odd dilation may require a zero-padded copy "
+                "of the input be created") < 0)
+            return NULL;
         tp_tensor *longer = pad_end(x, i + 2, 1);
         if (!longer) return NULL;
         tp_release(x);

@@ -83,7 +83,8 @@ tp_tensor *im2col_composite(tp_tensor *self, tp_ints kernel_size, tp_ints dilati
     tp_autoref *view =
         plain ? tp_as_strided(plain, (tp_ints){w.sizes, 6}, (tp_ints){w.strides, 6}, TP_SOME_INT(0)) : NULL;
     int64_t rows = w.channels * w.sizes[2] * w.sizes[3], columns = w.out[0] * w.out[1];
-    tp_autoref *out = view ? tp_reshape(view, TP_INTS(w.batch, rows, columns)) : NULL;
+    tp_autoref *shaped = view ? tp_reshape(view, TP_INTS(w.batch, rows, columns)) : NULL;
+    tp_autoref *out = shaped ? tp_contiguous(shaped, TP_CONTIGUOUS_FORMAT) : NULL; /* windows of one row overlap */
     return out && added ? tp_squeeze_dim(out, 0) : tp_take(out);
 }
 

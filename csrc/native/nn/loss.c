@@ -2,6 +2,7 @@
 #include "NativeFunctions.h"
 #include "core/scalar_math.h"
 #include "iter/iter.h"
+#include "native/common/out.h"
 #include "native/common/variants.h"
 
 /* _reduce_loss(Tensor self, int reduction) -> Tensor: 0 leaves the losses, 1 is their mean, 2 their sum. */
@@ -65,22 +66,14 @@ tp_tensor *binary_cross_entropy_composite(tp_tensor *self, tp_tensor *target, tp
     if (check_probabilities(self) < 0) return NULL;
     tp_autoref *losses = tp__bce_elements(self, target);
     if (!losses || !weight) return reduced_steal(tp_take(losses), reduction);
+    if (tp_check_takes(losses, tp_sizes(weight)) < 0) return NULL;
     return reduced_steal(tp_mul_Tensor(losses, weight), reduction);
 }
 
 /* soft_margin_loss(Tensor self, Tensor target, int reduction=Mean) -> Tensor: log(1 + exp(-target * self)) */
 tp_tensor *soft_margin_loss_composite(tp_tensor *self, tp_tensor *target, int64_t reduction) {
     if (tp_check_castable((tp_dtype)target->dtype, (tp_dtype)self->dtype) < 0) return NULL;
-    int64_t sizes[TP_MAX_DIMS];
-    int n = tp_broadcast_sizes(tp_sizes(self), tp_sizes(target), sizes);
-    if (n < 0) return NULL;
-    if (!tp_ints_equal(tp_sizes(self), (tp_ints){sizes, n})) { /* the losses are as many as the scores */
-        tp_autotext own = {0}, whole = {0};
-        tp_text_ints(&own, tp_sizes(self));
-        tp_text_ints(&whole, (tp_ints){sizes, n});
-        return tp_fail_null(TP_RuntimeError, "output with shape %s doesn't match the broadcast shape %s", own.text,
-                            whole.text);
-    }
+    if (tp_check_takes(self, tp_sizes(target)) < 0) return NULL; /* the losses are as many as the scores */
     tp_autoref *y = tp_to_dtype(target, (tp_dtype)self->dtype, false, false, TP_NO_FORMAT),
                *margin = y ? tp_mul_Tensor(self, y) : NULL, *turned = margin ? tp_neg(margin) : NULL,
                *power = turned ? tp_exp(turned) : NULL;

@@ -228,7 +228,7 @@ tp_tensor *_vector_norm_backward_composite(tp_tensor *grad, tp_tensor *self, con
     /* sgn(x) * (|x| / norm) ** (p - 1) */
     tp_autoref *a = tp_abs(self), *ratio = a ? divide_unless_zero(a, n) : NULL;
     tp_autoref *power = ratio ? tp_pow_Tensor_Scalar(ratio, TP_SCALAR_F(p - 1)) : NULL;
-    tp_autoref *zero = power ? tp_eq_Scalar(self, TP_SCALAR_I(0)) : NULL;
+    tp_autoref *zero = power ? tp_eq_Scalar(ratio, TP_SCALAR_I(0)) : NULL; /* an element, or with p < 0 the norm */
     tp_autoref *kept = zero ? tp_masked_fill_Scalar(power, zero, TP_SCALAR_I(0)) : NULL;
     tp_autoref *slope = kept ? tp_mul_Tensor(scaled, kept) : NULL;
     return slope ? tp_mul_Tensor(slope, g) : NULL;

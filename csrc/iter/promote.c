@@ -53,7 +53,7 @@ tp_dtype tp_result_type(const tp_operand *operands, int n) {
 }
 
 tp_tensor *tp_number_beside(const tp_scalar *number, const tp_tensor *t) {
-    tp_dtype common = tp_result_type((tp_operand[]){{t, NULL}, {NULL, number}}, 2);
+    tp_dtype common = tp_result_type((tp_operand[]){{(tp_tensor *)t, NULL}, {NULL, number}}, 2);
     tp_tensor *made = common == TP_NO_DTYPE ? NULL : tp_new_empty(TP_EMPTY_INTS, common, TP_CPU);
     if (made) tp_scalar_store(number, common, tp_data(made));
     return made;

@@ -50,21 +50,31 @@ for _name in globals().keys() & (_NAMES.keys() | _MODULES):
         del globals()[_name]  # an operator, before which stands what the table names
 
 
-def _late_method(module: str, name: str, says: str) -> object:
-    """A method of Tensor whose module is imported when it is called."""
+class _LateMethod:
+    """A method of Tensor whose module is imported when it is called, or asked for its signature."""
 
-    def method(self: Tensor, *args: object, **kwargs: object) -> object:
+    def __init__(self, module: str, name: str, says: str) -> None:
+        self._home, self.__doc__ = f"tensorpy.{module}", says
+        self.__name__ = self.__qualname__ = name
+
+    def _module(self) -> object:
         import importlib
 
-        return getattr(importlib.import_module(f"tensorpy.{module}"), name)(self, *args, **kwargs)
+        return importlib.import_module(self._home)
 
-    method.__name__, method.__doc__ = name, says
-    return method
+    def __call__(self, *args: object, **kwargs: object) -> object:
+        return getattr(self._module(), self.__name__)(*args, **kwargs)
+
+    @property
+    def __signature__(self) -> object:
+        import inspect
+
+        return inspect.signature(getattr(self._module(), self.__name__))
 
 
 for _module, _methods in _METHODS.items():
     for _name, _says in _methods.items():
-        _C._set_type_attribute(Tensor, _name, _C._overridable(_late_method(_module, _name, _says)))
+        _C._set_type_attribute(Tensor, _name, _C._overridable(_LateMethod(_module, _name, _says)))
 
 
 def __getattr__(name: str) -> object:

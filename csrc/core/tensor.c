@@ -219,7 +219,11 @@ tp_tensor *tp_new_empty_like(const tp_tensor *like, tp_dtype dtype) {
 }
 
 tp_tensor *tp_new_wrapped_number(const tp_scalar *s) {
-    tp_tensor *t = tp_new_empty(TP_EMPTY_INTS, tp_scalar_dtype(s), TP_CPU);
+    /* An element holds all of the number: beside a float64 tensor it is not rounded to the default dtype first. */
+    tp_dtype dtype = s->kind == TP_SCALAR_FLOAT     ? TP_FLOAT64
+                     : s->kind == TP_SCALAR_COMPLEX ? TP_COMPLEX128
+                                                    : tp_scalar_dtype(s);
+    tp_tensor *t = tp_new_empty(TP_EMPTY_INTS, dtype, TP_CPU);
     if (!t) return NULL;
     t->flags |= TP_FLAG_WRAPPED_NUMBER;
     tp_scalar_store(s, (tp_dtype)t->dtype, tp_data(t));

@@ -72,12 +72,12 @@ int isin_Tensor_Tensor_cpu(tp_tensor *elements, tp_tensor *test_elements, bool a
 /* isin.Tensor_Scalar(Tensor elements, Scalar test_element, *, bool assume_unique=False, bool invert=False) -> Tensor */
 int isin_Tensor_Scalar_cpu(tp_tensor *elements, const tp_scalar *test_element, bool assume_unique TP_UNUSED,
                            bool invert, tp_tensor *out) {
-    tp_autoref *number = tp_new_wrapped_number(test_element);
+    tp_autoref *number = tp_number_beside(test_element, elements);
     return number ? isin(elements, number, invert, out) : -1;
 }
 /* isin.Scalar_Tensor(Scalar element, Tensor test_elements, *, bool assume_unique=False, bool invert=False) -> Tensor */
 int isin_Scalar_Tensor_cpu(const tp_scalar *element, tp_tensor *test_elements, bool assume_unique TP_UNUSED,
                            bool invert, tp_tensor *out) {
-    tp_autoref *number = tp_new_wrapped_number(element);
+    tp_autoref *number = tp_number_beside(element, test_elements);
     return number ? isin(number, test_elements, invert, out) : -1;
 }

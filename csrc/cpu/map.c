@@ -69,6 +69,7 @@ TP_INLINE const tp_tensor *larger(const tp_tensor *a, const tp_tensor *b) {
 TP_INLINE bool short_tensors(const tp_pointwise *p, const tp_operand *inputs, int n, short_call *c) {
     const tp_tensor *shape = NULL;
     int dtype = TP_NO_DTYPE;
+    bool only_numbers = true; /* whose dtype is not the result's */
     for (int i = 0; i < n; i++) {
         const tp_tensor *t = inputs[i].tensor;
         if (!t) continue;
@@ -76,13 +77,13 @@ TP_INLINE bool short_tensors(const tp_pointwise *p, const tp_operand *inputs, in
         shape = larger(shape, t);
         if (p->input_dtype[i] != TP_NO_DTYPE) {
             if (t->dtype != p->input_dtype[i]) return false;
-        } else if (dtype == TP_NO_DTYPE) {
-            dtype = t->dtype;
-        } else if (dtype != t->dtype) {
-            return false;
+            continue;
         }
+        if (dtype != TP_NO_DTYPE && dtype != t->dtype) return false;
+        dtype = t->dtype;
+        only_numbers &= (t->flags & TP_FLAG_WRAPPED_NUMBER) != 0;
     }
-    if (dtype == TP_NO_DTYPE || tp_is_stored_dtype((tp_dtype)dtype) || !keeps_dtype(p->promotion, (tp_dtype)dtype))
+    if (only_numbers || tp_is_stored_dtype((tp_dtype)dtype) || !keeps_dtype(p->promotion, (tp_dtype)dtype))
         return false;
     c->dtype = (tp_dtype)dtype;
     c->shape = shape;
@@ -128,7 +129,7 @@ TP_INLINE bool has_fixed_dtypes(const tp_pointwise *p) {
 /* The commonest call by far: all inputs are tensors of one dtype and one shape. */
 TP_INLINE bool start_alike(const tp_pointwise *p, const tp_operand *inputs, int n, short_call *c) {
     const tp_tensor *first = inputs[0].tensor;
-    if (!on_cpu_and_contiguous(first) || has_fixed_dtypes(p)) return false;
+    if (!on_cpu_and_contiguous(first) || (first->flags & TP_FLAG_WRAPPED_NUMBER) || has_fixed_dtypes(p)) return false;
     tp_dtype d = (tp_dtype)first->dtype;
     for (int i = 1; i < n; i++) {
         const tp_tensor *t = inputs[i].tensor;

@@ -19,6 +19,8 @@
 /* PyTorch's result type of operands: dimensioned tensors before 0-dimensional tensors before numbers, in each category.
  * TP_NO_DTYPE and the error set where there is none. */
 tp_dtype tp_result_type(const tp_operand *operands, int n);
+/* A 0-dimensional CPU tensor of a number, in the dtype that an operator of t and the number has. */
+tp_tensor *tp_number_beside(const tp_scalar *number, const tp_tensor *t);
 /* What an operator computes in, given the operands' result type, and the dtype of what it gives. */
 tp_dtype tp_promotion_compute(tp_promotion promotion, tp_dtype common);
 TP_INLINE tp_dtype tp_promotion_result(tp_promotion promotion, tp_dtype compute) {

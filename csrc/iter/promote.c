@@ -3,6 +3,7 @@
  * PyTorch's rule (aten/src/ATen/native/TypeProperties.cpp): operands fall into three groups, tensors with dimensions,
  * 0-dimensional tensors and numbers. Each group promotes by itself; a lower group changes the result of a higher one
  * only where it is of a higher category. */
+#include "core/memory.h"
 #include "iter/iter.h"
 
 /* The promotion of a group so far with one more dtype. */
@@ -49,6 +50,13 @@ tp_dtype tp_result_type(const tp_operand *operands, int n) {
     tp_dtype low = combine_groups(zero_dim, number);
     if (low == TP_NO_DTYPE && tp_error_pending()) return TP_NO_DTYPE;
     return combine_groups(dimensioned, low);
+}
+
+tp_tensor *tp_number_beside(const tp_scalar *number, const tp_tensor *t) {
+    tp_dtype common = tp_result_type((tp_operand[]){{(tp_tensor *)t, NULL}, {NULL, number}}, 2);
+    tp_tensor *made = common == TP_NO_DTYPE ? NULL : tp_new_empty(TP_EMPTY_INTS, common, TP_CPU);
+    if (made) tp_scalar_store(number, common, tp_data(made));
+    return made;
 }
 
 tp_dtype tp_promotion_compute(tp_promotion promotion, tp_dtype common) {

@@ -46,7 +46,7 @@ typedef struct dl_managed_versioned {
     dl_tensor tensor;
 } dl_managed_versioned;
 
-enum { DL_CPU = 1 };                         /* a device type */
+enum { DL_CPU = 1, DL_OPENCL = 4 };          /* device types */
 enum { DL_READ_ONLY = 1, DL_IS_COPIED = 2 }; /* flags */
 enum {
     DL_INT,
@@ -139,24 +139,51 @@ static PyObject *ship(tp_tensor *t, bool versioned, bool copied) {
     return capsule;
 }
 
-static int check_export(const tp_tensor *t, PyObject *device) {
+/* Whether the consumer asks for the CPU by dl_device. */
+static int asks_for_cpu(const tp_tensor *t, PyObject *device) {
     int type, id;
+    if (!device || device == Py_None) return 0;
+    if (!PyTuple_Check(device) || !PyArg_ParseTuple(device, "ii", &type, &id)) {
+        if (!PyErr_Occurred())
+            PyErr_SetString(PyExc_TypeError, "dl_device must be a tuple of DLPack's device type and index");
+        return -1;
+    }
+    if (type == DL_CPU) return 1;
+    PyErr_Format(PyExc_BufferError, "Unsupported device_type: %d: a tensor on %s is exported to the CPU alone", type,
+                 t->device.type == TP_DEVICE_CPU ? "the CPU" : tp_device_type_name(t->device.type));
+    return -1;
+}
+
+static int check_export(const tp_tensor *t) {
     if (tp_py_refuse_wrapper(t, "__dlpack__()") < 0) return -1;
     if (tp_is_pending(t))
         PyErr_Format(PyExc_BufferError, "Can't export tensors with the %s bit set",
                      t->keys & TP_BIT(Conjugate) ? "conjugate" : "negative");
     else if (tp_requires_grad(t))
         PyErr_SetString(PyExc_BufferError, "Can't export tensors that require gradient, use tensor.detach()");
-    else if (t->device.type != TP_DEVICE_CPU)
-        PyErr_Format(PyExc_BufferError, "Cannot pack tensors on %s", tp_device_type_name(t->device.type));
-    else if (!device || device == Py_None) return 0;
-    else if (!PyTuple_Check(device) || !PyArg_ParseTuple(device, "ii", &type, &id)) {
-        if (!PyErr_Occurred())
-            PyErr_SetString(PyExc_TypeError, "dl_device must be a tuple of DLPack's device type and index");
-    } else if (type != DL_CPU)
-        PyErr_Format(PyExc_BufferError, "Unsupported device_type: %d: a CPU tensor is exported to the CPU alone", type);
     else return 0;
     return -1;
+}
+
+/* The memory that is exported: t's own, or a copy where one is asked for or the consumer asks for a device's on the
+ * CPU. *copied: whether it is one. */
+static tp_tensor *memory_of(tp_tensor *t, bool for_cpu, bool may_copy, bool *copied) {
+    tp_tensor *made;
+    if (t->device.type != TP_DEVICE_CPU) {
+        if (!for_cpu || !may_copy || !tp_has_values(t)) {
+            PyErr_Format(PyExc_BufferError, "Cannot pack tensors on %s%s", tp_device_type_name(t->device.type),
+                         !tp_has_values(t) ? ""
+                         : for_cpu         ? ": copy=False forbids a copy on the CPU"
+                                           : "; dl_device=(1, 0) asks for a copy on the CPU");
+            return NULL;
+        }
+        *copied = true;
+        made = tp_to_device(t, TP_CPU, (tp_dtype)t->dtype, false, false, TP_NO_FORMAT);
+    } else {
+        made = *copied ? tp_clone(t, TP_NO_FORMAT) : tp_retain(t);
+    }
+    if (!made) tp_py_raise();
+    return made;
 }
 
 PyObject *tp_py_dlpack_export(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
@@ -174,27 +201,29 @@ PyObject *tp_py_dlpack_export(PyObject *self, PyObject *const *args, Py_ssize_t 
         if (!PyArg_ParseTuple(v[1], "ii", &major, &minor)) return NULL;
     }
     tp_tensor *t = tp_py_tensor_borrow(self);
-    if (tp_py_refuse_traced(self, "__dlpack__()") < 0 || check_export(t, v[2]) < 0) return NULL;
+    if (tp_py_refuse_traced(self, "__dlpack__()") < 0 || check_export(t) < 0) return NULL;
+    int for_cpu = asks_for_cpu(t, v[2]);
+    if (for_cpu < 0) return NULL;
     int overflow = 0;
     if (v[0] && v[0] != Py_None && !PyLong_Check(v[0]))
         return PyErr_Format(PyExc_TypeError, "stream must be ``int`` or ``none``, not %s", Py_TYPE(v[0])->tp_name);
     if (v[0] && v[0] != Py_None && !(PyLong_AsLongAndOverflow(v[0], &overflow) == -1 && !overflow))
         return PyErr_Format(PyExc_AssertionError, "stream should be None on cpu.");
-    tp_autoref *copied = copy ? tp_clone(t, TP_NO_FORMAT) : NULL;
-    if (copy && !copied) return tp_py_raise();
-    if (!copied && t->storage->writes == TP_WRITES_FAIL && major < 1)
+    tp_autoref *memory = memory_of(t, for_cpu, copy || !v[3] || v[3] == Py_None, &copy);
+    if (!memory) return NULL;
+    if (!copy && t->storage->writes == TP_WRITES_FAIL && major < 1)
         return PyErr_Format(PyExc_BufferError,
                             "__dlpack__(): read-only memory needs a consumer of DLPack 1.0 or later, or copy=True");
-    return ship(copied ? copied : t, major >= 1, copy);
+    return ship(memory, major >= 1, copy);
 }
 
 PyObject *tp_py_dlpack_device(PyObject *self, PyObject *unused) {
     if (tp_py_asks(self)) return tp_py_ask_method("__dlpack_device__", self, NULL, 0, NULL);
     (void)unused;
     tp_tensor *t = tp_py_tensor_borrow(self);
-    if (t->device.type != TP_DEVICE_CPU)
-        return PyErr_Format(PyExc_ValueError, "Unknown device type %s for Dlpack", tp_device_type_name(t->device.type));
-    return Py_BuildValue("(ii)", DL_CPU, 0);
+    if (t->device.type == TP_DEVICE_CPU) return Py_BuildValue("(ii)", DL_CPU, 0);
+    if (t->device.type == TP_DEVICE_OPENCL) return Py_BuildValue("(ii)", DL_OPENCL, t->device.index);
+    return PyErr_Format(PyExc_ValueError, "Unknown device type %s for Dlpack", tp_device_type_name(t->device.type));
 }
 
 /* ---- in ---- */

@@ -123,7 +123,7 @@ Raises: ValueError for a version that is not there.
 
 Example:
     >>> tp.ones(2).__array_namespace__().__array_api_version__
-    '2024.12'
+    '2025.12'
 """,
         "to_device": """The tensor on a device, as the array API standard calls it.
 

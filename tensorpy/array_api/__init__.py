@@ -1,33 +1,20 @@
-"""The Python array API standard, version 2024.12: programs that are written for it run on tensors.
+"""The Python array API standard, version 2025.12: programs that are written for it run on tensors.
 
 `x.__array_namespace__()` gives this module, by which SciPy, scikit-learn and others that know the standard take
 tensors. Arrays are tensors, with devices and gradients as everywhere. Where PyTorch's functions differ from the
 standard's (promotion of 0-d arrays, sums of small integers, names of arguments, errors), these do as the standard says.
-Two things are the tensors' own and stay PyTorch's: operators (`a + b`) let a 0-d tensor give way, and `x.size()` is a
-method.
+Operators and indexing are the tensors' own and stay PyTorch's (docs/array_api.md lists where that differs).
 
-https://data-apis.org/array-api/2024.12/
+https://data-apis.org/array-api/2025.12/
 """
 
 from __future__ import annotations
 
 from tensorpy import (
-    abs,
-    acos,
-    acosh,
-    asin,
-    asinh,
-    atan,
-    atanh,
     bool,
     complex64,
     complex128,
-    conj,
-    cos,
-    cosh,
     e,
-    exp,
-    expm1,
     float32,
     float64,
     inf,
@@ -35,27 +22,9 @@ from tensorpy import (
     int16,
     int32,
     int64,
-    isfinite,
-    isinf,
-    isnan,
-    log,
-    log1p,
-    log2,
-    log10,
-    logical_not,
     nan,
-    negative,
     newaxis,
     pi,
-    positive,
-    reciprocal,
-    signbit,
-    sin,
-    sinh,
-    sqrt,
-    square,
-    tan,
-    tanh,
     uint8,
     uint16,
     uint32,
@@ -85,7 +54,6 @@ from ._elementwise import (
     add,
     atan2,
     bitwise_and,
-    bitwise_invert,
     bitwise_left_shift,
     bitwise_or,
     bitwise_right_shift,
@@ -121,6 +89,39 @@ from ._elementwise import (
     trunc,
 )
 from ._info import ArrayNamespaceInfo, __array_namespace_info__
+from ._of_one import (
+    abs,
+    acos,
+    acosh,
+    asin,
+    asinh,
+    atan,
+    atanh,
+    bitwise_invert,
+    conj,
+    cos,
+    cosh,
+    exp,
+    expm1,
+    isfinite,
+    isinf,
+    isnan,
+    log,
+    log1p,
+    log2,
+    log10,
+    logical_not,
+    negative,
+    positive,
+    reciprocal,
+    signbit,
+    sin,
+    sinh,
+    sqrt,
+    square,
+    tan,
+    tanh,
+)
 from ._promotion import astype, can_cast, finfo, iinfo, isdtype, result_type
 from ._search import (
     UniqueAllResult,
@@ -129,6 +130,7 @@ from ._search import (
     argmax,
     argmin,
     argsort,
+    isin,
     nonzero,
     searchsorted,
     sort,
@@ -140,6 +142,7 @@ from ._search import (
 )
 from ._shape import (
     broadcast_arrays,
+    broadcast_shapes,
     broadcast_to,
     concat,
     diff,
@@ -174,7 +177,7 @@ from ._statistical import (
 )
 from .linalg import matmul, tensordot, vecdot
 
-__array_api_version__ = "2024.12"
+__array_api_version__ = "2025.12"
 
 __all__ = [
     "ArrayNamespaceInfo",
@@ -208,6 +211,7 @@ __all__ = [
     "bitwise_xor",
     "bool",
     "broadcast_arrays",
+    "broadcast_shapes",
     "broadcast_to",
     "can_cast",
     "ceil",
@@ -254,6 +258,7 @@ __all__ = [
     "int64",
     "isdtype",
     "isfinite",
+    "isin",
     "isinf",
     "isnan",
     "less",

@@ -46,13 +46,19 @@ def from_dlpack(x: Any, /, *, device: Device = None, copy: bool | None = None) -
 
     Returns: an array.
 
-    Raises: BufferError where the memory cannot be taken, ValueError where copy=False cannot be done.
+    Raises: AttributeError without these methods, BufferError where the memory cannot be taken, ValueError where
+        copy=False cannot be done.
 
     Example:
         >>> xp.from_dlpack(tp.ones(2))
         tensor([1., 1.])
     """
-    made = tp.from_dlpack(x)
+    if isinstance(x, Tensor):
+        made = x.detach()
+    elif hasattr(x, "__dlpack__"):
+        made = tp.from_dlpack(x, device="cpu", copy=None if copy else copy)
+    else:
+        raise AttributeError(f"from_dlpack(): {type(x).__name__} has no __dlpack__")
     moves = device is not None and tp.device(device) != made.device
     if moves and copy is False:
         raise ValueError(f"from_dlpack(copy=False): the memory is on {made.device}, not on {device}")

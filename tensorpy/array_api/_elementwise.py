@@ -1,4 +1,4 @@
-"""Functions of each element: those of two arrays promote as the standard says; those of one are tensorpy's own."""
+"""Functions of each element: of two arrays, which promote as the standard says, and of one where tensorpy's differ."""
 
 from __future__ import annotations
 
@@ -429,7 +429,7 @@ def pow(x1: Tensor | complex, x2: Tensor | complex, /) -> Tensor:
 
 
 def remainder(x1: Tensor | complex, x2: Tensor | complex, /) -> Tensor:
-    """The remainder of the division, with the sign of x2, element by element.
+    """The remainder of the division, with the sign of x2, which a zero has as well, element by element.
 
     Arguments:
         x1: an array, or a number
@@ -441,7 +441,9 @@ def remainder(x1: Tensor | complex, x2: Tensor | complex, /) -> Tensor:
         >>> xp.remainder(tp.tensor([-7]), 3)
         tensor([2])
     """
-    return _two("remainder", x1, x2)
+    first, second = promoted(x1, x2)
+    rest = tp.remainder(first, second)
+    return tp.where(rest == 0, tp.copysign(rest, second), rest) if rest.is_floating_point() else rest
 
 
 def subtract(x1: Tensor | complex, x2: Tensor | complex, /) -> Tensor:
@@ -458,21 +460,6 @@ def subtract(x1: Tensor | complex, x2: Tensor | complex, /) -> Tensor:
         tensor([-2., -2.])
     """
     return _two("sub", x1, x2)
-
-
-def bitwise_invert(x: Tensor, /) -> Tensor:
-    """The integers, or booleans, with each bit turned.
-
-    Arguments:
-        x: an array
-
-    Returns: an array of the same dtype.
-
-    Example:
-        >>> xp.bitwise_invert(tp.tensor([0, 1]))
-        tensor([-1, -2])
-    """
-    return tp.bitwise_not(x)
 
 
 def _whole(x: Tensor, operator: str) -> Tensor:
@@ -552,8 +539,10 @@ def sign(x: Tensor, /) -> Tensor:
         >>> xp.sign(tp.tensor([-2.0, 0.0]))
         tensor([-1.,  0.])
     """
-    signs = tp.sgn(x)
-    return tp.where(x.isnan(), x, signs) if x.is_floating_point() or x.is_complex() else signs
+    if not (x.is_floating_point() or x.is_complex()):
+        return tp.sgn(x)
+    unclear = complex(tp.nan, tp.nan) if x.is_complex() else tp.nan
+    return tp.where(x == 0, 0, tp.where(x.isnan(), unclear, tp.sgn(x)))
 
 
 def real(x: Tensor, /) -> Tensor:

@@ -38,10 +38,10 @@ class ArrayNamespaceInfo:
         """
         return tp.get_default_device()
 
-    def devices(self) -> list[tp.device]:
+    def devices(self) -> tuple[tp.device, ...]:
         """The devices that there are.
 
-        Returns: a list of devices.
+        Returns: a tuple of devices.
 
         Example:
             >>> xp.__array_namespace_info__().devices()[0]
@@ -50,7 +50,7 @@ class ArrayNamespaceInfo:
         found = [tp.device("cpu")]
         if tp.opencl.is_available():
             found += [tp.device("opencl", i) for i in range(tp.opencl.device_count())]
-        return found
+        return tuple(found)
 
     def default_dtypes(self, *, device: tp.device | str | None = None) -> dict[str, dtype]:
         """The dtypes of arrays for which none is said.

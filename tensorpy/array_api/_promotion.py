@@ -1,12 +1,13 @@
 """Which dtype an operation of several arrays has, as the standard says: a 0-d array counts as any other array.
 
 PyTorch's rules differ in two points: there a 0-d tensor gives way to one with dimensions, and uint16, uint32 and uint64
-meet no other dtype. https://data-apis.org/array-api/2024.12/API_specification/type_promotion.html
+meet no other dtype. https://data-apis.org/array-api/2025.12/API_specification/type_promotion.html
 """
 
 from __future__ import annotations
 
 from functools import reduce
+from typing import NamedTuple
 
 import tensorpy as tp
 from tensorpy import Tensor, dtype
@@ -26,7 +27,14 @@ KINDS = {
 }
 
 
+def _kind(d: dtype) -> int:
+    """Booleans before integers before floating numbers."""
+    return 0 if d == tp.bool else 2 if d.is_floating_point or d.is_complex else 1
+
+
 def _promoted_dtype(a: dtype, b: dtype) -> dtype:
+    if _kind(a) != _kind(b):
+        return max(a, b, key=_kind)
     if a in SIGNED and b in UNSIGNED:
         a, b = b, a
     if a in UNSIGNED and b in UNSIGNED:
@@ -76,6 +84,16 @@ def promoted(*values: Tensor | complex) -> tuple[Tensor, ...]:
     )
 
 
+def as_indices(indices: Tensor) -> Tensor:
+    """Integers as the dtype that all of tensorpy's operators take for indices: uint8 is a mask there."""
+    return indices.to(tp.int64)
+
+
+def as_booleans(x: Tensor) -> Tensor:
+    """Whether elements are not 0; the dtype's conversion warns of an imaginary part that is lost."""
+    return x != 0 if x.is_complex() else x.to(tp.bool)
+
+
 def can_cast(from_: Tensor | dtype, to: dtype, /) -> bool:
     """Whether promotion leads from a dtype to another.
 
@@ -120,30 +138,69 @@ def isdtype(dtype: dtype, kind: dtype | str | tuple[dtype | str, ...]) -> bool:
     return dtype == kind
 
 
-def finfo(type: dtype | Tensor, /) -> tp.finfo:
-    """The limits of a floating dtype: bits, eps, max, min, smallest_normal, dtype.
+class FloatingInfo(NamedTuple):
+    """What finfo() says of a floating dtype.
+
+    Arguments:
+        bits: the bits of a real number
+        eps: the distance from 1.0 to the next number
+        max: the largest number
+        min: the least number
+        smallest_normal: the smallest number above 0 of full precision
+        dtype: the dtype of a real number
+    """
+
+    bits: int
+    eps: float
+    max: float
+    min: float
+    smallest_normal: float
+    dtype: tp.dtype
+
+
+class IntegerInfo(NamedTuple):
+    """What iinfo() says of an integer dtype.
+
+    Arguments:
+        bits: the bits of a number
+        max: the largest number
+        min: the least number
+        dtype: the dtype
+    """
+
+    bits: int
+    max: int
+    min: int
+    dtype: tp.dtype
+
+
+def finfo(type: dtype | Tensor, /) -> FloatingInfo:
+    """The limits of a floating dtype; of a complex one, those of its real numbers.
 
     Arguments:
         type: a floating or complex dtype, or an array of one
 
-    Returns: a tensorpy.finfo.
+    Returns: a named tuple (bits, eps, max, min, smallest_normal, dtype).
 
     Raises: TypeError for another dtype.
 
     Example:
-        >>> xp.finfo(tp.float32).bits
-        32
+        >>> xp.finfo(tp.complex64).bits, xp.finfo(tp.complex64).dtype
+        (32, tensorpy.float32)
     """
-    return tp.finfo(type.dtype if isinstance(type, Tensor) else type)
+    limits = tp.finfo(type.dtype if isinstance(type, Tensor) else type)
+    return FloatingInfo(
+        limits.bits, limits.eps, limits.max, limits.min, limits.smallest_normal, getattr(tp, limits.dtype)
+    )
 
 
-def iinfo(type: dtype | Tensor, /) -> tp.iinfo:
-    """The limits of an integer dtype: bits, max, min, dtype.
+def iinfo(type: dtype | Tensor, /) -> IntegerInfo:
+    """The limits of an integer dtype.
 
     Arguments:
         type: an integer dtype, or an array of one
 
-    Returns: a tensorpy.iinfo.
+    Returns: a named tuple (bits, max, min, dtype).
 
     Raises: TypeError for another dtype.
 
@@ -151,7 +208,8 @@ def iinfo(type: dtype | Tensor, /) -> tp.iinfo:
         >>> xp.iinfo(tp.ones(1, dtype=tp.int8)).max
         127
     """
-    return tp.iinfo(type.dtype if isinstance(type, Tensor) else type)
+    limits = tp.iinfo(type.dtype if isinstance(type, Tensor) else type)
+    return IntegerInfo(limits.bits, limits.max, limits.min, getattr(tp, limits.dtype))
 
 
 def astype(x: Tensor, dtype: dtype, /, *, copy: bool = True, device: tp.device | str | None = None) -> Tensor:
@@ -171,6 +229,8 @@ def astype(x: Tensor, dtype: dtype, /, *, copy: bool = True, device: tp.device |
         >>> xp.astype(tp.tensor([1.5]), tp.int32)
         tensor([1], dtype=tensorpy.int32)
     """
-    if x.is_complex() and not dtype.is_complex:
+    if x.is_complex() and not dtype.is_complex and dtype != tp.bool:
         raise TypeError(f"astype(): complex numbers do not become {dtype}; take xp.real or xp.abs first")
+    if x.is_complex() and dtype == tp.bool:
+        x, copy = as_booleans(x), False
     return x.to(device=x.device if device is None else device, dtype=dtype, copy=copy)

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import tensorpy as tp
 from tensorpy import Tensor
 
-from ._promotion import promoted
+from ._promotion import as_indices, promoted
 
 
 def _extreme(operator: str, x: Tensor, axis: int | None, keepdims: bool) -> Tensor:
@@ -88,7 +88,7 @@ def searchsorted(x1: Tensor, x2: Tensor | float, /, *, side: str = "left", sorte
     if side not in ("left", "right"):
         raise ValueError(f"searchsorted(): side is 'left' or 'right', not {side!r}")
     among, sought = promoted(x1, x2)
-    return tp.searchsorted(among, sought, side=side, sorter=sorter)
+    return tp.searchsorted(among, sought, side=side, sorter=None if sorter is None else as_indices(sorter))
 
 
 def where(condition: Tensor, x1: Tensor | complex, x2: Tensor | complex, /) -> Tensor:
@@ -197,6 +197,21 @@ class UniqueInverseResult(NamedTuple):
     inverse_indices: Tensor
 
 
+def _unique_complex(x: Tensor) -> UniqueAllResult:
+    """By the order of real parts, then of imaginary ones, in which equal elements are neighbours."""
+    flat = x.flatten()
+    by_imaginary = tp.argsort(flat.imag, stable=True)
+    order = by_imaginary[tp.argsort(flat.real[by_imaginary], stable=True)]
+    ordered = flat[order]
+    starts = tp.ones(flat.shape, dtype=tp.bool, device=x.device)
+    starts[1:] = ordered[1:] != ordered[:-1]
+    inverse = tp.empty_like(order)
+    inverse[order] = tp.cumsum(starts, 0) - 1
+    first = starts.nonzero().flatten()
+    counts = tp.diff(first, append=tp.tensor([flat.numel()], device=x.device))
+    return UniqueAllResult(ordered[first], order[first], inverse.reshape(x.shape), counts)
+
+
 def unique_all(x: Tensor, /) -> UniqueAllResult:
     """The different elements, where each stands first, which of them each element is, and how often each is there.
 
@@ -211,6 +226,8 @@ def unique_all(x: Tensor, /) -> UniqueAllResult:
         >>> xp.unique_all(tp.tensor([5, 2, 5])).indices
         tensor([1, 0])
     """
+    if x.is_complex():
+        return _unique_complex(x)
     values, inverse, counts = tp.unique(x, return_inverse=True, return_counts=True)
     order = tp.argsort(inverse.flatten(), stable=True)
     return UniqueAllResult(values, order[tp.cumsum(counts, 0) - counts], inverse, counts)
@@ -228,6 +245,9 @@ def unique_counts(x: Tensor, /) -> UniqueCountsResult:
         >>> xp.unique_counts(tp.tensor([5, 2, 5])).counts
         tensor([1, 2])
     """
+    if x.is_complex():
+        found = _unique_complex(x)
+        return UniqueCountsResult(found.values, found.counts)
     return UniqueCountsResult(*tp.unique(x, return_counts=True))
 
 
@@ -243,6 +263,9 @@ def unique_inverse(x: Tensor, /) -> UniqueInverseResult:
         >>> xp.unique_inverse(tp.tensor([5, 2, 5])).inverse_indices
         tensor([1, 0, 1])
     """
+    if x.is_complex():
+        found = _unique_complex(x)
+        return UniqueInverseResult(found.values, found.inverse_indices)
     return UniqueInverseResult(*tp.unique(x, return_inverse=True))
 
 
@@ -259,3 +282,24 @@ def unique_values(x: Tensor, /) -> Tensor:
         tensor([2, 5])
     """
     return unique_counts(x).values
+
+
+def isin(x1: Tensor | complex, x2: Tensor | complex, /, *, invert: bool = False) -> Tensor:
+    """Whether each element is one of some others. NaN is none of them.
+
+    Arguments:
+        x1: an array, or a number
+        x2: an array of the others, or a number; one of both is an array
+        invert: whether is asked for the elements that are not
+
+    Returns: an array of bool, of x1's shape.
+
+    Example:
+        >>> xp.isin(tp.tensor([1, 2, 3]), tp.tensor([3, 1]))
+        tensor([ True, False,  True])
+    """
+    elements, others = promoted(x1, x2)
+    if elements.is_complex() or elements.dtype == tp.bool:
+        found = (elements.unsqueeze(-1) == others.flatten()).any(-1)
+        return ~found if invert else found
+    return tp.isin(elements, others, invert=invert)

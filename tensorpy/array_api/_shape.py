@@ -5,7 +5,7 @@ from __future__ import annotations
 import tensorpy as tp
 from tensorpy import Tensor
 
-from ._promotion import promoted
+from ._promotion import as_indices, promoted
 
 
 def broadcast_arrays(*arrays: Tensor) -> tuple[Tensor, ...]:
@@ -21,6 +21,26 @@ def broadcast_arrays(*arrays: Tensor) -> tuple[Tensor, ...]:
         [tensorpy.Size([2, 3]), tensorpy.Size([2, 3])]
     """
     return tuple(tp.broadcast_tensors(*arrays))
+
+
+def broadcast_shapes(*shapes: tuple[int, ...]) -> tuple[int, ...]:
+    """The shape to which arrays of some shapes broadcast.
+
+    Arguments:
+        shapes: the shapes
+
+    Returns: a tuple.
+
+    Raises: ValueError for shapes that do not broadcast.
+
+    Example:
+        >>> xp.broadcast_shapes((2, 1), (3,))
+        (2, 3)
+    """
+    try:
+        return tuple(tp.broadcast_shapes(*shapes))
+    except RuntimeError as error:
+        raise ValueError(str(error)) from None
 
 
 def broadcast_to(x: Tensor, /, shape: tuple[int, ...]) -> Tensor:
@@ -237,7 +257,7 @@ def roll(x: Tensor, /, shift: int | tuple[int, ...], *, axis: int | tuple[int, .
 
     Arguments:
         x: an array
-        shift: how far, for each axis
+        shift: how far, one number or one for each axis
         axis: along which axis, or axes; None: the flattened array
 
     Returns: an array of x's shape.
@@ -246,7 +266,10 @@ def roll(x: Tensor, /, shift: int | tuple[int, ...], *, axis: int | tuple[int, .
         >>> xp.roll(tp.tensor([1, 2, 3]), 1)
         tensor([3, 1, 2])
     """
-    return tp.roll(x, shift) if axis is None else tp.roll(x, shift, axis)
+    if axis is None:
+        return tp.roll(x, shift)
+    axes = (axis,) if isinstance(axis, int) else axis
+    return tp.roll(x, (shift,) * len(axes) if isinstance(shift, int) else shift, axes)
 
 
 def repeat(x: Tensor, repeats: int | Tensor, /, *, axis: int | None = None) -> Tensor:
@@ -263,6 +286,8 @@ def repeat(x: Tensor, repeats: int | Tensor, /, *, axis: int | None = None) -> T
         >>> xp.repeat(tp.tensor([1, 2]), 2)
         tensor([1, 1, 2, 2])
     """
+    if isinstance(repeats, Tensor):
+        repeats = as_indices(repeats)
     return tp.repeat_interleave(x.flatten() if axis is None else x, repeats, 0 if axis is None else axis)
 
 
@@ -302,7 +327,7 @@ def take(x: Tensor, indices: Tensor, /, *, axis: int | None = None) -> Tensor:
         if x.ndim != 1:
             raise ValueError(f"take(): an array of {x.ndim} dimensions needs an axis")
         axis = 0
-    return x[(slice(None),) * (axis % x.ndim) + (indices,)]
+    return x[(slice(None),) * (axis % x.ndim) + (as_indices(indices),)]
 
 
 def take_along_axis(x: Tensor, indices: Tensor, /, *, axis: int = -1) -> Tensor:
@@ -319,8 +344,8 @@ def take_along_axis(x: Tensor, indices: Tensor, /, *, axis: int = -1) -> Tensor:
         >>> xp.take_along_axis(tp.tensor([[5, 6]]), tp.tensor([[1, 0]]))
         tensor([[6, 5]])
     """
-    size = x.shape[axis]
-    return tp.take_along_dim(x, tp.where(indices < 0, indices + size, indices), axis)
+    places = as_indices(indices)
+    return tp.take_along_dim(x, tp.where(places < 0, places + x.shape[axis], places), axis)
 
 
 def diff(

@@ -9,7 +9,7 @@ from typing import Any
 import tensorpy as tp
 from tensorpy import Tensor, dtype
 
-from ._promotion import SIGNED, UNSIGNED
+from ._promotion import SIGNED, UNSIGNED, as_booleans
 
 Axis = int | tuple[int, ...] | None
 
@@ -170,7 +170,7 @@ def all(x: Tensor, /, *, axis: Axis = None, keepdims: bool = False) -> Tensor:
         >>> xp.all(tp.tensor([1, 0]))
         tensor(False)
     """
-    return _over(tp.all, x.to(tp.bool), axis, keepdims)
+    return _over(tp.all, as_booleans(x), axis, keepdims)
 
 
 def any(x: Tensor, /, *, axis: Axis = None, keepdims: bool = False) -> Tensor:
@@ -187,7 +187,7 @@ def any(x: Tensor, /, *, axis: Axis = None, keepdims: bool = False) -> Tensor:
         >>> xp.any(tp.tensor([1, 0]))
         tensor(True)
     """
-    return _over(tp.any, x.to(tp.bool), axis, keepdims)
+    return _over(tp.any, as_booleans(x), axis, keepdims)
 
 
 def count_nonzero(x: Tensor, /, *, axis: Axis = None, keepdims: bool = False) -> Tensor:

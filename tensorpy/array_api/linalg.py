@@ -13,6 +13,7 @@ from ._shape import matrix_transpose
 from ._statistical import sum as _sum
 
 __all__ = [
+    "EigResult",
     "EighResult",
     "QRResult",
     "SVDResult",
@@ -21,7 +22,9 @@ __all__ = [
     "cross",
     "det",
     "diagonal",
+    "eig",
     "eigh",
+    "eigvals",
     "eigvalsh",
     "inv",
     "matmul",
@@ -41,6 +44,22 @@ __all__ = [
     "vecdot",
     "vector_norm",
 ]
+
+
+class EigResult(NamedTuple):
+    """What eig() finds.
+
+    Arguments:
+        eigenvalues: the eigenvalues, complex numbers
+        eigenvectors: a unit eigenvector in each column
+
+    Example:
+        >>> xp.linalg.eig(tp.eye(2)).eigenvalues
+        tensor([1.+0.j, 1.+0.j])
+    """
+
+    eigenvalues: Tensor
+    eigenvectors: Tensor
 
 
 class EighResult(NamedTuple):
@@ -180,6 +199,21 @@ def diagonal(x: Tensor, /, *, offset: int = 0) -> Tensor:
     return _linalg.diagonal(x, offset=offset)
 
 
+def eig(x: Tensor, /) -> EigResult:
+    """The eigenvalues and eigenvectors of square matrices.
+
+    Arguments:
+        x: an array of square matrices
+
+    Returns: a named tuple (eigenvalues, eigenvectors) of complex numbers.
+
+    Example:
+        >>> xp.linalg.eig(tp.tensor([[0.0, 1.0], [0.0, 2.0]])).eigenvalues
+        tensor([0.+0.j, 2.+0.j])
+    """
+    return EigResult(*_linalg.eig(x))
+
+
 def eigh(x: Tensor, /) -> EighResult:
     """The eigenvalues, in order, and eigenvectors of symmetric or Hermitian matrices.
 
@@ -193,6 +227,21 @@ def eigh(x: Tensor, /) -> EighResult:
         tensor([1., 2.])
     """
     return EighResult(*_linalg.eigh(x))
+
+
+def eigvals(x: Tensor, /) -> Tensor:
+    """The eigenvalues of square matrices.
+
+    Arguments:
+        x: an array of square matrices
+
+    Returns: an array of complex numbers.
+
+    Example:
+        >>> xp.linalg.eigvals(tp.tensor([[0.0, 1.0], [0.0, 2.0]]))
+        tensor([0.+0.j, 2.+0.j])
+    """
+    return _linalg.eigvals(x)
 
 
 def eigvalsh(x: Tensor, /) -> Tensor:

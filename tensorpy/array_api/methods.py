@@ -7,7 +7,7 @@ from types import ModuleType
 import tensorpy.array_api as namespace
 from tensorpy import Tensor, device
 
-VERSIONS = ("2021.12", "2022.12", "2023.12", "2024.12")
+VERSIONS = ("2021.12", "2022.12", "2023.12", "2024.12", "2025.12")
 
 
 def __array_namespace__(self: Tensor, /, *, api_version: str | None = None) -> ModuleType:

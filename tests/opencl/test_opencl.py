@@ -16,6 +16,7 @@ import pytest
 from opencl_programs import ROOT, needs_device, output_of, run
 
 import tensorpy as tp
+import tensorpy.array_api as xp
 from tensorpy.testing.checks import bits
 
 
@@ -505,3 +506,20 @@ def test_lanes_do_not_touch_each_other(name: str, count: int) -> None:
             function = (lambda t: t**0.084) if name == "pow" else getattr(tp, name)
             got, expected = function(x.to(device="opencl")).cpu(), function(x)
             tp.testing.assert_close(got, expected, rtol=1e-11, atol=1e-300, equal_nan=True)
+
+
+@needs_device
+def test_dlpack_gives_the_cpu_a_copy() -> None:
+    """Where the consumer asks for memory on the CPU; the device's own memory is not exported."""
+    x = tp.tensor([[1.0, 2.0], [3.0, 4.0]], device="opencl").T
+    assert x.__dlpack_device__() == (4, 0)  # kDLOpenCL
+    assert np.from_dlpack(x, device="cpu").tolist() == x.tolist()
+    assert tp.from_dlpack(x, device="cpu").tolist() == x.tolist()
+    assert xp.from_dlpack(x).device == x.device and xp.from_dlpack(x, device="cpu").tolist() == x.tolist()
+    for refused in ({}, {"dl_device": (1, 0), "copy": False}, {"dl_device": (4, 0)}):
+        with pytest.raises(BufferError):
+            x.__dlpack__(**refused)
+    with pytest.raises(BufferError, match="meta"):
+        tp.ones(1, device="meta").__dlpack__(dl_device=(1, 0))
+    with pytest.raises(ValueError, match="copy=False"):
+        xp.from_dlpack(x, device="cpu", copy=False)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from fractions import Fraction
 
@@ -10,6 +11,8 @@ import pytest
 
 import tensorpy as tp
 from tensorpy.autograd import gradcheck, gradgradcheck
+from tensorpy.testing.harness import function_of
+from tensorpy.testing.samples import TABLE
 
 
 @pytest.mark.parametrize(("dtype", "largest"), [("float16", 65504.0), ("bfloat16", 3.3895313892515355e38)])
@@ -270,3 +273,50 @@ def test_an_exponent_is_of_the_dtype_that_is_computed_in():
         with pytest.raises(RuntimeError, match="cannot be converted to type"):
             tp.tensor([5], dtype=dtype) ** exponent
     assert (tp.tensor([True]) ** 300).tolist() == [1]
+
+
+def of_two_operands(dtype: tp.dtype) -> list[str]:
+    """Functions of two tensors of the dtype, where a number may stand for the first."""
+    return [
+        name
+        for name, info in TABLE.items()
+        if info.op.kind == "functional"
+        and info.op.pointwise is not None
+        and len(info.op.schema.arguments) >= 2
+        and all(str(argument.type) == "Tensor" for argument in info.op.schema.arguments[:2])
+        and str(dtype).partition(".")[2] in map(str, info.dtypes)
+        and hasattr(tp, name.partition(".")[0])
+    ]
+
+
+@pytest.mark.parametrize("dtype", [tp.float64, tp.complex128, tp.float32, tp.int64], ids=str)
+def test_a_number_holds_all_its_digits_beside_a_tensor(dtype: tp.dtype) -> None:
+    """A number before a tensor is not rounded to the default dtype first; alone, numbers have the default dtype."""
+    met, called = tp.float32 if dtype is tp.int64 else dtype, set()
+    for name, x in itertools.product(of_two_operands(dtype), (tp.tensor([3.0, 0.7]), tp.tensor(3.0))):
+        function = function_of(TABLE[name])
+        try:
+            ours = function(0.1, x.to(dtype))
+        except (TypeError, NotImplementedError, RuntimeError):  # no number is taken there, or none of the kind
+            continue
+        expected = function(tp.tensor(0.1, dtype=met), x.to(dtype).to(met))
+        assert ours.dtype == expected.dtype, name
+        assert ours.isclose(expected, rtol=0, atol=0, equal_nan=True).all(), (name, ours, expected)
+        called.add(name.partition(".")[0])
+    assert {"add", "mul", "pow", "sub"} <= called
+    if dtype is not tp.int64:  # the operators
+        assert (0.1 / tp.ones(1, dtype=dtype)).item() == (0.1 * tp.ones(1, dtype=dtype)).item()
+    for number in (0.1, 0.1j):
+        assert tp.mul(number, 2).dtype == (tp.complex64 if isinstance(number, complex) else tp.float32)
+        assert tp.add(number, 0.2).dtype == tp.mul(number, 2).dtype
+
+
+@pytest.mark.parametrize("dtype", [tp.float64, tp.float32, tp.float16, tp.bfloat16], ids=str)
+def test_a_number_is_found_in_every_dtype(dtype: tp.dtype) -> None:
+    values = [0.1, 0.3, 0.7]
+    x = tp.tensor(values, dtype=dtype)
+    for place, value in enumerate(values):
+        assert tp.isin(x, value).tolist() == [i == place for i in range(3)]
+        assert tp.isin(value, x).item()
+        assert tp.searchsorted(x, value).item() == tp.bucketize(value, x).item() == place
+        assert tp.searchsorted(x, value, right=True).item() == place + 1

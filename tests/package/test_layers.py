@@ -62,7 +62,7 @@ LATE = {
     "numpy setuptools torch": "optional: where it is not installed all else works",
     "fcntl": "not on every system",
     "multiprocessing": "only a process that it started needs it",
-    "ast code difflib gzip importlib importlib.metadata json pickle socket traceback": "long to load, for few calls",
+    "ast code difflib gzip importlib importlib.metadata inspect json pickle socket traceback": "slow and seldom used",
     "functools warnings weakref": "in what `import tensorpy` or a first `no_grad` loads, where a millisecond counts",
 }
 

@@ -6,8 +6,10 @@ row fails.
 
 from __future__ import annotations
 
+import inspect
 import itertools
 import math
+import operator
 import os
 import subprocess
 import sys
@@ -54,12 +56,12 @@ REDUCED = {
 # Functions whose calls are written out below.
 WRITTEN = set(
     """
-    ArrayNamespaceInfo __array_namespace_info__ arange argmax
-    argmin argsort asarray astype broadcast_arrays broadcast_to can_cast clip concat cumulative_prod cumulative_sum diff
-    empty empty_like expand_dims eye finfo flip from_dlpack full full_like iinfo isdtype linspace matmul
-    matrix_transpose meshgrid moveaxis nonzero ones ones_like permute_dims repeat reshape result_type roll searchsorted
-    sort squeeze stack take take_along_axis tensordot tile tril triu unique_all unique_counts unique_inverse
-    unique_values unstack vecdot where zeros zeros_like
+    ArrayNamespaceInfo __array_namespace_info__ arange argmax argmin argsort asarray astype broadcast_arrays
+    broadcast_shapes broadcast_to can_cast clip concat cumulative_prod cumulative_sum diff empty empty_like
+    expand_dims eye finfo flip from_dlpack full full_like iinfo isdtype isin linspace matmul matrix_transpose
+    meshgrid moveaxis nonzero ones ones_like permute_dims repeat reshape result_type roll searchsorted sort squeeze
+    stack take take_along_axis tensordot tile tril triu unique_all unique_counts unique_inverse unique_values
+    unstack vecdot where zeros zeros_like
     """.split()
 )
 
@@ -202,6 +204,7 @@ pytest.importorskip("numpy", "2.1", reason="NumPy's own namespace follows the st
 Call = Callable[[Any, Any], Any]
 A = np.arange(24.0).reshape(2, 3, 4)
 S = np.asarray([[3, 1, 2, 1], [0, 5, 5, 4]])
+Z = np.asarray([[1 + 2j, 1 - 2j, complex(0.0, 1), 1 + 2j], [complex(-0.0, 1), 5, -5, 1 - 2j]])
 CALLS: dict[str, Call] = {
     "arange": lambda n, f: (
         n.arange(5),
@@ -238,7 +241,12 @@ CALLS: dict[str, Call] = {
         n.reshape(f(A), (6, 4), copy=True),
         n.reshape(f(A), (24,), copy=False),
     ),
-    "roll": lambda n, f: (n.roll(f(A), 5), n.roll(f(A), (1, -2), axis=(0, 2)), n.roll(f(S), 1, axis=0)),
+    "roll": lambda n, f: (
+        n.roll(f(A), 5),
+        n.roll(f(A), (1, -2), axis=(0, 2)),
+        n.roll(f(S), 1, axis=0),
+        n.roll(f(A), -1, axis=(2, 0)),
+    ),
     "repeat": lambda n, f: (n.repeat(f(S), 2), n.repeat(f(S), f(np.asarray([2, 0])), axis=0), n.tile(f(S), (2, 1, 2))),
     "take": lambda n, f: (n.take(f(A), f(np.asarray([1, 0])), axis=1), n.take(f(S)[0], f(np.asarray([0, -1])))),
     "take_along_axis": lambda n, f: n.take_along_axis(f(S), f(np.asarray([[0], [-1]])), axis=1),
@@ -252,6 +260,15 @@ CALLS: dict[str, Call] = {
     "nonzero": lambda n, f: n.nonzero(f(S)),
     "searchsorted": lambda n, f: (n.searchsorted(f(A)[0, 0], f(S)), n.searchsorted(f(A)[0, 0], f(S), side="right")),
     "where": lambda n, f: (n.where(f(S) > 2, f(S), 0), n.where(f(S) > 2, f(S), f(S)[0])),
+    "isin": lambda n, f: (
+        n.isin(f(S), f(np.asarray([1, 5]))),
+        n.isin(f(S), f(np.asarray([[3], [2]])), invert=True),
+        n.isin(f(A + 1j), f(np.asarray([2 + 1j, 3.0]))),
+        n.isin(f(S > 2), f(np.asarray([True]))),
+        n.isin(f(np.asarray([np.nan, 1.0])), f(np.asarray([np.nan]))),
+        n.isin(f(S), 5),
+        n.isin(5, f(S)),
+    ),
     "sort": lambda n, f: (n.sort(f(S)), n.sort(f(S), axis=0)),
     "argsort": lambda n, f: n.argsort(f(S), stable=True),
     "unique_all": lambda n, f: (
@@ -259,6 +276,13 @@ CALLS: dict[str, Call] = {
         tuple(n.unique_counts(f(S))),
         tuple(n.unique_inverse(f(S))),
         n.sort(n.unique_values(f(S))),
+    ),
+    "unique of complex numbers": lambda n, f: (
+        *n.unique_all(f(Z))[1:],
+        *n.unique_counts(f(Z)),
+        *n.unique_inverse(f(Z)),
+        n.sort(n.real(n.unique_values(f(Z)))),
+        n.unique_values(f(Z[:0])),
     ),
     "cumulative_sum": lambda n, f: (
         n.cumulative_sum(f(S), axis=1),
@@ -290,6 +314,10 @@ LINALG: dict[str, Call] = {
         n.linalg.diagonal(f(A)),
         n.linalg.diagonal(f(A), offset=1),
         n.linalg.trace(f(S[:, :2].astype(np.int8))),
+    ),
+    "eig": lambda n, f: (
+        n.sort(n.real(n.linalg.eigvals(f(SQUARE + np.eye(3, k=1))))),
+        n.sort(n.real(n.linalg.eig(f(SQUARE)).eigenvalues)),
     ),
     "eigh": lambda n, f: (n.linalg.eigh(f(SQUARE)).eigenvalues, n.linalg.eigvalsh(f(SQUARE))),
     "inv": lambda n, f: (n.linalg.inv(f(SQUARE)), n.linalg.pinv(f(A)), n.linalg.matrix_power(f(SQUARE), -2)),
@@ -337,10 +365,124 @@ def test_extensions_beside_numpy(name: str) -> None:
     same(LINALG[name](xp, lambda a: tp.asarray(a.copy())), LINALG[name](np, lambda a: a.copy()), name, rtol=1e-10)
 
 
+def test_eigenvectors_are_of_the_eigenvalues() -> None:
+    for dtype in (xp.float32, xp.float64, xp.complex64, xp.complex128):
+        x = xp.astype(xp.asarray([[[0.0, 1.0], [-2.0, 3.0]], [[0.0, -1.0], [1.0, 0.0]]]), dtype)
+        values, vectors = xp.linalg.eig(x)
+        assert values.dtype == vectors.dtype == xp.result_type(dtype, xp.complex64)
+        assert xp.linalg.eig(x)._fields == ("eigenvalues", "eigenvectors")
+        np.testing.assert_allclose(
+            (xp.astype(x, values.dtype) @ vectors).numpy(), (vectors * values[:, None]).numpy(), atol=1e-5
+        )
+        np.testing.assert_allclose(np.sort(xp.linalg.eigvals(x).numpy()), np.sort(values.numpy()), atol=1e-5)
+
+
 def test_sorts_from_the_largest() -> None:
     x = tp.asarray(S)
     same(xp.sort(x, descending=True), np.flip(np.sort(S), axis=1), "sort")
     assert xp.argsort(tp.tensor([1, 2, 1, 2]), descending=True).tolist() == [1, 3, 0, 2]
+
+
+@pytest.mark.parametrize("dtype", INTEGERS)
+def test_indices_are_integers_of_any_dtype(dtype: str) -> None:
+    """uint8 too, which PyTorch's indexing takes for a mask."""
+    places = np.asarray([1, 0, 1], dtype) if dtype in UNSIGNED else np.asarray([1, -1, -2], dtype)
+    order = np.asarray([2, 0, 1], dtype)
+    x, values = tp.asarray(A.copy()), np.asarray([5.0, 9.0, 1.0])
+    same(xp.take(x, tp.asarray(places), axis=1), np.take(A, places.astype(int), axis=1), dtype)
+    along = np.broadcast_to(places[None, :, None], (2, 3, 1)).copy()
+    same(xp.take_along_axis(x, tp.asarray(along), axis=2), np.take_along_axis(A, along.astype(int), axis=2), dtype)
+    same(xp.repeat(x, tp.asarray(order), axis=1), np.repeat(A, order.astype(int), axis=1), dtype)
+    found = xp.searchsorted(tp.asarray(values), tp.asarray([2.0, 6.0]), sorter=tp.asarray(order))
+    assert found.tolist() == [1, 2]
+
+
+def test_zeros_of_a_remainder_have_the_sign_of_the_divisor() -> None:
+    """And each other remainder is Python's."""
+    numbers = [0.0, -0.0, 1.0, -1.0, 3.5, -3.5, math.inf, -math.inf]
+    for dtype, a, b in itertools.product((xp.float32, xp.float64), numbers, numbers):
+        ours = xp.remainder(xp.asarray([a], dtype=dtype), xp.asarray([b], dtype=dtype)).item()
+        expected = math.nan if b == 0 or math.isinf(a) else a % b
+        assert str(ours) == str(expected), (a, b)
+    assert xp.remainder(xp.asarray([-7, 7]), 7).tolist() == [0, 0]
+
+
+@pytest.mark.parametrize("dtype", [xp.complex64, xp.complex128], ids=str)
+def test_signs_of_special_complex_numbers(dtype: tp.dtype) -> None:
+    """A zero of whatever signs has +0, what is partly NaN is wholly so."""
+    for a, b in itertools.product((0.0, -0.0), repeat=2):
+        assert str(xp.sign(xp.asarray(complex(a, b), dtype=dtype)).item()) == "0j"
+    for a, b in ((math.nan, 1.0), (-0.0, math.nan), (math.inf, math.nan), (math.nan, math.nan)):
+        assert str(xp.sign(xp.asarray(complex(a, b), dtype=dtype)).item()) == "(nan+nanj)"
+    assert str(xp.sign(xp.asarray([-0.0, 2.0, math.nan])).tolist()) == "[0.0, 1.0, nan]"
+
+
+POSITIONAL = inspect.Parameter.POSITIONAL_ONLY
+# Parameters with a default that may stand without their names.
+FREE = {"stop", "step", "n_cols", "min", "max"}
+
+
+def test_signatures_are_the_standards() -> None:
+    """Arrays are positional only, options go by name only; functions of one and two arrays have nothing else."""
+    for space in (xp, xp.linalg, xp.fft):
+        for name in space.__all__:
+            function = getattr(space, name)
+            if not inspect.isfunction(function):
+                continue
+            parameters = inspect.signature(function).parameters.values()
+            if name in UNARY:
+                assert [(p.name, p.kind) for p in parameters] == [("x", POSITIONAL)], name
+            if name in BINARY:
+                assert [(p.name, p.kind) for p in parameters] == [("x1", POSITIONAL), ("x2", POSITIONAL)], name
+            for p in parameters:
+                assert p.name not in ("x", "x1", "x2", "arrays") or p.kind in (POSITIONAL, p.VAR_POSITIONAL), name
+                assert p.default is p.empty or p.name in FREE or p.kind == p.KEYWORD_ONLY, (name, p.name)
+    for tensor in (tp.Tensor, tp.ones(1)):
+        bound = tensor is not tp.Tensor
+        assert list(inspect.signature(tensor.__array_namespace__).parameters) == ["self", "api_version"][bound:]
+        assert list(inspect.signature(tensor.to_device).parameters) == ["self", "device", "stream"][bound:]
+
+
+def test_the_array_has_the_standards_methods() -> None:
+    two = "add and floordiv lshift matmul mod mul or pow rshift sub truediv xor".split()
+    names = [f"__{how}{name}__" for name in two for how in ("", "r", "i") if (how, name) != ("i", "matmul")]
+    names += [
+        f"__{name}__" for name in "abs bool complex dlpack dlpack_device eq float ge getitem gt index int".split()
+    ]
+    names += [f"__{name}__" for name in "invert le lt ne neg pos setitem array_namespace".split()]
+    assert [
+        name
+        for name in [*names, *"dtype device mT ndim shape size T to_device".split()]
+        if not hasattr(tp.Tensor, name)
+    ] == []
+    x = xp.asarray([[1, 2], [3, 4]])
+    assert operator.imatmul(x, x).tolist() == [[7, 10], [15, 22]]
+
+
+def test_kinds_that_are_mixed() -> None:
+    """The standard leaves them open: each pair has an answer, and an operation of them no other dtype."""
+    for first, second in itertools.product(DTYPES, repeat=2):
+        a, b = getattr(xp, first), getattr(xp, second)
+        if "uint64" in (first, second) and {first, second} & set(SIGNED):
+            continue
+        common = xp.result_type(a, b)
+        assert (
+            common in (a, b)
+            or (xp.isdtype(common, "integral") and xp.isdtype(a, "integral"))
+            or (common == xp.complex128 and {a, b} == {xp.float64, xp.complex64})
+        )
+        assert xp.can_cast(a, b) == (common == b)
+        assert xp.equal(xp.ones(2, dtype=a), xp.ones((), dtype=b)).tolist() == [True, True]
+    assert xp.astype(xp.asarray([0j, 1j, 2.0, complex(math.nan, 0)]), xp.bool).tolist() == [False, True, True, True]
+
+
+def test_what_is_computed_is_a_new_array() -> None:
+    for x in (xp.asarray([1, 2]), xp.asarray([1.0, 2.0]), xp.asarray([1j, 2.0])):
+        for name in UNARY:
+            if str(x.dtype).partition(".")[2] in UNARY[name] and name not in ("real", "imag"):
+                assert getattr(xp, name)(x).data_ptr() != x.data_ptr(), name
+    conjugated = xp.conj(xp.asarray([1j, 2.0]))
+    np.testing.assert_array_equal(np.from_dlpack(conjugated), [-1j, 2.0])
 
 
 def test_memory_is_shared_as_it_is_said() -> None:
@@ -367,7 +509,9 @@ def test_the_namespace_of_a_tensor() -> None:
         x.__array_namespace__(api_version="1999.12")
     with pytest.raises(ValueError, match="stream"):
         x.to_device("cpu", stream=1)
+    assert x.__array_namespace__(api_version="2025.12").__array_api_version__ == "2025.12"
     info = xp.__array_namespace_info__()
+    assert isinstance(info.devices(), tuple)
     assert isinstance(info, xp.ArrayNamespaceInfo) and info.default_device() in info.devices()
     assert set(info.default_dtypes()) == {"real floating", "complex floating", "integral", "indexing"}
     assert set(info.dtypes(kind=("signed integer", "bool"))) == {*SIGNED, "bool"}
@@ -375,6 +519,11 @@ def test_the_namespace_of_a_tensor() -> None:
     with pytest.raises(ValueError, match="no kind"):
         info.dtypes(kind="integer")
     assert xp.finfo(x).smallest_normal == np.finfo(np.float32).smallest_normal and xp.iinfo(xp.int8).max == 127
+    for dtype, real in ((xp.float64, xp.float64), (xp.complex64, xp.float32)):
+        assert xp.finfo(dtype).dtype is real and xp.finfo(xp.ones(1, dtype=dtype)) == xp.finfo(real)
+        limits = np.finfo(str(real).partition(".")[2])
+        assert xp.finfo(dtype)[:5] == (limits.bits, limits.eps, limits.max, limits.min, limits.smallest_normal)
+    assert all(xp.iinfo(getattr(xp, name)).dtype is getattr(xp, name) for name in INTEGERS)
     assert xp.isdtype(xp.int8, "integral") and not xp.isdtype(xp.float32, ("bool", xp.float64))
     with pytest.raises(ValueError, match="no kind"):
         xp.isdtype(xp.int8, "integer")
@@ -396,6 +545,7 @@ ERRORS: dict[str, tuple[type[Exception], Callable[[], object]]] = {
     "vecdot": (ValueError, lambda: xp.vecdot(tp.ones(2), tp.ones(3))),
     "cross": (ValueError, lambda: xp.linalg.cross(tp.ones(2), tp.ones(2))),
     "astype": (TypeError, lambda: xp.astype(tp.ones(2, dtype=tp.complex64), tp.float32)),
+    "from_dlpack of a list": (AttributeError, lambda: xp.from_dlpack([1])),
     "numbers alone": (TypeError, lambda: xp.add(1, 2)),
     "from_dlpack": (ValueError, lambda: xp.from_dlpack(tp.ones(2), device="meta", copy=False)),
 }
@@ -406,6 +556,12 @@ def test_bad_arguments(name: str) -> None:
     kind, call = ERRORS[name]
     with pytest.raises(kind):
         call()
+
+
+def test_shapes_broadcast() -> None:
+    assert xp.broadcast_shapes() == () and xp.broadcast_shapes((2, 1), (1, 0), (0,)) == (2, 0)
+    with pytest.raises(ValueError, match="must match"):
+        xp.broadcast_shapes((2,), (3,))
 
 
 def test_gradients_pass_through() -> None:

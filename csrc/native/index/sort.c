@@ -149,7 +149,7 @@ tp_tensor *searchsorted_Tensor_dense(tp_tensor *sorted_sequence, tp_tensor *self
 }
 tp_tensor *searchsorted_Scalar_composite(tp_tensor *sorted_sequence, const tp_scalar *self, bool out_int32, bool right,
                                          const char *side, tp_tensor *sorter) {
-    tp_autoref *number = tp_new_wrapped_number(self),
+    tp_autoref *number = tp_number_beside(self, sorted_sequence),
                *value = number ? tp_to_device(number, sorted_sequence->device, (tp_dtype)number->dtype, false, false,
                                               TP_NO_FORMAT)
                                : NULL;

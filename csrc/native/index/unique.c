@@ -161,7 +161,7 @@ int isin_Tensor_Scalar_meta(tp_meta *m, tp_tensor *elements, const tp_scalar *te
 int isin_Tensor_Scalar_dense(tp_tensor *elements, const tp_scalar *test_element, bool assume_unique, bool invert,
                              tp_tensor *out) {
     (void)assume_unique;
-    tp_autoref *number = tp_new_wrapped_number(test_element);
+    tp_autoref *number = tp_number_beside(test_element, elements);
     return number ? isin(elements, number, invert, out) : -1;
 }
 /* isin.Scalar_Tensor(Scalar element, Tensor test_elements, *, bool assume_unique=False, bool invert=False) -> Tensor */
@@ -173,6 +173,6 @@ int isin_Scalar_Tensor_meta(tp_meta *m, const tp_scalar *element, tp_tensor *tes
 int isin_Scalar_Tensor_dense(const tp_scalar *element, tp_tensor *test_elements, bool assume_unique, bool invert,
                              tp_tensor *out) {
     (void)assume_unique;
-    tp_autoref *number = tp_new_wrapped_number(element);
+    tp_autoref *number = tp_number_beside(element, test_elements);
     return number ? isin(number, test_elements, invert, out) : -1;
 }

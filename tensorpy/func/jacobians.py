@@ -238,7 +238,7 @@ def jacfwd(
         inner = _Function("jacfwd", "jvp(f, primals, tangents)", func, args, argnums, kwargs, has_aux)
         inputs, spec = tree_flatten(inner.tree)
 
-        run = inner if randomness == "different" else _drawing(inner, randomness)
+        run: Callable[..., Any] = inner if randomness == "different" else _drawing(inner, randomness)
         kept: list[Any] = []
 
         def outputs_of(tree: Any) -> Any:

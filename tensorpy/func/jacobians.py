@@ -193,6 +193,23 @@ def jvp(func: OfTensors[Any], primals: Any, tangents: Any, *, strict: bool = Fal
     return (*result, aux) if has_aux else result
 
 
+def _drawing(func: OfTensors[Any], randomness: str) -> OfTensors[Any]:
+    """`func`, which runs once for all columns: a number that it draws is refused, or the same for each."""
+
+    @functools.wraps(plain(func))
+    def drawing(*args: Any, **kwargs: Any) -> Any:
+        with level(1, randomness) as number:
+            result = func(*args, **kwargs)
+            # What transforms within the function give has the level's batch.
+            return tree_map(lambda t: _C._vmap_remove(t, number, 1)[0] if _is_batched(t) else t, result)
+
+    return drawing
+
+
+def _is_batched(t: Any) -> bool:
+    return isinstance(t, Tensor) and _C._is_batched(t)
+
+
 def jacfwd(
     func: OfTensors[Any],
     argnums: int | tuple[int, ...] = 0,
@@ -221,25 +238,30 @@ def jacfwd(
         inner = _Function("jacfwd", "jvp(f, primals, tangents)", func, args, argnums, kwargs, has_aux)
         inputs, spec = tree_flatten(inner.tree)
 
+        run: Callable[..., Any] = inner if randomness == "different" else _drawing(inner, randomness)
+        kept: list[Any] = []
+
+        def outputs_of(tree: Any) -> Any:
+            result = run(tree)
+            if not has_aux:
+                return result
+            kept[:] = [result[1]]
+            return result[0]
+
         def column(direction: Any) -> tuple[Any, Any]:
-            """A column, and aux. The function runs here, so that what it draws is drawn in a batch."""
-            kept: list[Any] = []
+            """A column, and aux. The function runs here where what it draws is drawn in a batch."""
+            return linearize(outputs_of, inner.tree)[1](direction), kept
 
-            def outputs_of(tree: Any) -> Any:
-                result = inner(tree)
-                if not has_aux:
-                    return result
-                kept.append(result[1])
-                return result[0]
-
-            forward = linearize(outputs_of, inner.tree)[1]
-            return forward(direction), kept
-
-        columns, aux = vmap(column, randomness=randomness)(tree_unflatten(_basis(inputs), spec))
+        basis = tree_unflatten(_basis(inputs), spec)
+        if randomness == "different":
+            columns, aux = vmap(column, randomness=randomness)(basis)
+            kept = tree_map(lambda t: t[0], aux)
+        else:
+            columns = vmap(linearize(outputs_of, inner.tree)[1])(basis)
         shapes = [x.shape for x in inputs]
         jacobian = [tree_unflatten(_split(column, shapes, False), spec) for column in columns]
         result = tree_unflatten(jacobian, inner.spec)
-        return (result, tree_map(lambda t: t[0].detach(), aux[0])) if has_aux else result
+        return (result, tree_map(lambda t: t.detach(), kept[0])) if has_aux else result
 
     return wrapper
 
@@ -259,9 +281,4 @@ def hessian(func: OfTensors[Any], argnums: int | tuple[int, ...] = 0) -> Callabl
                 [ 0., 12.]])
     """
 
-    @functools.wraps(plain(func))
-    def refusing(*args: Any, **kwargs: Any) -> Any:
-        with level(1, "error"):  # a number would be drawn once for all columns
-            return func(*args, **kwargs)
-
-    return jacrev(jacrev(refusing, argnums), argnums)
+    return jacrev(jacrev(_drawing(func, "error"), argnums), argnums)

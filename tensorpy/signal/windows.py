@@ -46,7 +46,7 @@ def _last(M: int, sym: bool) -> int:
 
 
 def _made(window: Tensor, requires_grad: bool) -> Tensor:
-    return window.requires_grad_(requires_grad)
+    return window.requires_grad_() if requires_grad else window
 
 
 def _ones(places: Tensor, requires_grad: bool) -> Tensor:

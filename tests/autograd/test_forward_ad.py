@@ -678,3 +678,48 @@ def test_values_without_history_have_no_tangent() -> None:
         assert fw.unpack_dual(dual._values()).tangent is None and dual._indices().shape == (2, 3)
         assert fw.unpack_dual(dual.values()).tangent.tolist() == [2, 2, 2]
     assert not s.requires_grad_()._values().requires_grad
+
+
+# ---- formulas that the table's samples do not reach ----
+
+
+@pytest.mark.parametrize("given", [(0,), (1,), (0, 1)], ids=str)
+@pytest.mark.parametrize("offset", [None, 1])
+@pytest.mark.parametrize("turned", [False, True])
+def test_as_strided_scatter_of_any_layout(given: tuple[int, ...], offset: int | None, turned: bool) -> None:
+    """The elements that are written lie by the memory of self, which its gradient and tangents do not share."""
+
+    def laid(values: tp.Tensor) -> tp.Tensor:
+        part = tp.zeros(9, dtype=values.dtype)[1:7].view(2, 3)
+        return (part.T if turned else part).copy_(values)
+
+    shape = (3, 2) if turned else (2, 3)
+    inputs = [laid(tp.arange(1.0, 7, dtype=tp.float64).view(shape)), tp.tensor([5.0, 7.0], dtype=tp.float64)]
+
+    def put(*some: tp.Tensor) -> tp.Tensor:
+        both = list(inputs)
+        for i, t in zip(given, some, strict=True):
+            both[i] = t
+        return both[0].as_strided_scatter(both[1], (2,), (2,), offset)
+
+    def moved(step: float) -> tp.Tensor:
+        return put(
+            *(laid(inputs[i] + step * inputs[i].cos()) if i == 0 else inputs[1] + step * along[-1] for i in given)
+        )
+
+    some, along = [inputs[i] for i in given], [inputs[i].cos() for i in given]
+    output, tangent = func.jvp(put, tuple(some), tuple(along))
+    assert_close(tangent, (moved(0.5) - moved(-0.5)))
+    gradients = func.vjp(put, *some)[1](output.sin())
+    assert_close(sum((g * t).sum() for g, t in zip(gradients, along, strict=True)), (output.sin() * tangent).sum())
+
+
+@pytest.mark.parametrize("function", [tp.linalg.matrix_exp, lambda a: a.logcumsumexp(-1)], ids=["exp", "logcumsumexp"])
+def test_tangents_of_complex_numbers(function: Callable[[tp.Tensor], tp.Tensor]) -> None:
+    """Of matrices of a norm, too, whose exponential is large: a gradient's gradient is far off there."""
+    a = 8 * tp.complex(tp.arange(18.0, dtype=tp.float64).sin(), tp.arange(18.0, dtype=tp.float64).cos()).view(2, 3, 3)
+    along, step = tp.complex(a.real.cos(), a.imag.sin()), 1e-6
+    _, tangent = func.jvp(function, (a,), (along,))
+    differences = (function(a + step * along) - function(a - step * along)) / (2 * step)
+    size = differences.abs().amax((-2, -1), keepdim=True)
+    assert_close(tangent / size, differences / size, rtol=1e-6, atol=1e-7)

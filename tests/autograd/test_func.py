@@ -672,6 +672,37 @@ def test_a_hessian_of_a_function_that_draws_nothing_is_of_no_batch() -> None:
     assert vmap(func.hessian(lambda x: (x**3).sum()))(x[None]).tolist() == [tp.diag(6 * x).tolist()]
 
 
+# ---- functions that write ----
+
+
+def written(x: tp.Tensor) -> tp.Tensor:
+    made = tp.zeros(2, 2)
+    made[0] = x * 2
+    made[1, 0] = x[1] ** 2 * x[0]
+    return made
+
+
+@pytest.mark.parametrize("randomness", ["error", "same"])
+def test_a_jacobian_of_a_function_that_fills_a_tensor_of_its_own(randomness: str) -> None:
+    """The function runs once, so what it writes to is of no batch, whatever the number of columns."""
+    x = tp.tensor([1.0, 2.0])
+    jacobian = func.jacfwd(written, randomness=randomness)(x)
+    assert jacobian.equal(func.jacrev(written)(x)) and jacobian[1, 0].tolist() == [4, 4]
+    assert func.hessian(lambda x: written(x).sum())(x).tolist() == [[0, 4], [4, 2]]
+    assert func.jacrev(func.jacfwd(written))(x)[1, 0].tolist() == [[0, 4], [4, 2]]
+
+
+def test_a_jacobian_of_a_function_that_takes_gradients() -> None:
+    x = tp.tensor([1.0, 2.0])
+
+    def slope(x: tp.Tensor) -> tp.Tensor:
+        return func.grad(lambda y: (y**3).sum())(x)
+
+    jacobian, aux = func.jacfwd(lambda x: (slope(x), {"a": slope(x)}), has_aux=True)(x)
+    assert jacobian.equal(tp.diag(6 * x)) and aux["a"].equal(3 * x**2)
+    assert func.hessian(lambda x: slope(x).sum())(x).equal(6 * tp.eye(2))
+
+
 # ---- outputs that are no floats ----
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -83,6 +84,7 @@ def test_a_negative_base_has_a_slope_by_a_complex_exponent(base):
     assert gradcheck(lambda e: tp.pow(given, e), exponent)
 
 
+<<<<<<< HEAD
 def takes_dtype(info: OpInfo) -> bool:
     schema = info.op.schema
     optional = any(a.name == "dtype" and str(a.type) == "ScalarType?" for a in schema.arguments)
@@ -120,3 +122,25 @@ def test_a_norm_of_zero_passes_nothing_on(order: float) -> None:
     norm = tp.linalg.vector_norm(x, order)
     assert norm.item() == 0
     assert not tp.autograd.grad(norm, x)[0].any()
+=======
+# ---- products of zeros ----
+
+PRODUCTS: dict[str, Callable[[tp.Tensor], tp.Tensor]] = {
+    "prod": lambda x: x.prod(),
+    "prod, dim": lambda x: x.prod(-1),
+    "prod, keepdim": lambda x: x.prod(0, keepdim=True),
+    "cumprod": lambda x: x.cumprod(-1),
+}
+
+
+@pytest.mark.parametrize("name", PRODUCTS)
+@pytest.mark.parametrize("zeros", [0, 1, 2, 3])
+@pytest.mark.parametrize("dtype", [tp.float64, tp.complex128], ids=str)
+def test_products_of_zeros_have_derivatives(name: str, zeros: int, dtype: tp.dtype) -> None:
+    """Of the second order too: a product with one zero less is not zero."""
+    x = tp.arange(1.0, 9).to(dtype).view(2, 4).cos() + (0.5j if dtype.is_complex else 0)
+    x[0, :zeros] = 0
+    x.requires_grad_()
+    assert gradcheck(PRODUCTS[name], (x,), check_forward_ad=True)
+    assert gradgradcheck(PRODUCTS[name], (x,), check_fwd_over_rev=True)
+>>>>>>> h1

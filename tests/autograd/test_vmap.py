@@ -69,7 +69,6 @@ LOOPS = {
     "_layout_like": "",
     "_layout_part": "",
     "_layout_values": "",
-    "_linalg_solve_ex": "",
     "_make_per_channel_quantized_tensor": "",
     "_make_per_tensor_quantized_tensor": "",
     "_philox_key_fold_in": "",
@@ -100,7 +99,6 @@ LOOPS = {
     "_sobol_engine_ff_": "",
     "_sobol_engine_initialize_state_": "",
     "_sobol_engine_scramble_": "",
-    "as_strided_scatter": "",
     "dequantize.self": "",
     "embedding_dense_backward": "",
     "embedding_renorm": "",  # this and the next four: what an in-place operator gives a copy
@@ -110,10 +108,6 @@ LOOPS = {
     "fill.Tensor": "",  # the functional form of fill_.Tensor, which has a rule: for func.functionalize only
     "fractional_max_pool2d": "",
     "fractional_max_pool3d": "",
-    "grid_sampler_2d": "",
-    "grid_sampler_2d_backward": "",
-    "grid_sampler_3d": "",
-    "grid_sampler_3d_backward": "",
     "index_add": "index",
     "index_add_": "index",
     "index_copy": "index",
@@ -132,7 +126,6 @@ LOOPS = {
     "isin.Tensor_Tensor": "test_elements",
     "linalg_ldl_solve": "",
     "linalg_lstsq": "",
-    "linalg_matrix_exp": "",
     "masked_scatter": "",
     "masked_scatter_": "",
     "native_batch_norm_backward": "",
@@ -388,6 +381,62 @@ def test_randomness() -> None:
         assert same[0].equal(same[1]) and same[1].equal(same[2])
     both = vmap(vmap(lambda a: tp.rand(9), randomness="same"), randomness="different")(X)
     assert both[0, 0].equal(both[0, 3]) and not both[0, 0].equal(both[1, 0])
+
+
+CHANNELS = tp.ones(2, 50, 3)
+DROPOUTS: dict[str, Callable[[tp.Tensor, float], tp.Tensor]] = {
+    "dropout": lambda a, p: tp.nn.functional.dropout(a, p),
+    "dropout1d": lambda a, p: tp.nn.functional.dropout1d(a, p),
+    "alpha_dropout": lambda a, p: tp.nn.functional.alpha_dropout(a, p, True),
+    "feature_alpha_dropout": lambda a, p: tp.nn.functional.feature_alpha_dropout(a, p, True),
+}
+
+
+@pytest.mark.parametrize("name", DROPOUTS)
+@pytest.mark.parametrize("batched", [True, False], ids=["batched", "shared"])
+def test_dropouts_draw_for_each_sample(name: str, batched: bool) -> None:
+    dim = 0 if batched else None
+    given = CHANNELS.expand(3, 2, 50, 3) if batched else CHANNELS
+
+    def drop(a: tp.Tensor, _: tp.Tensor) -> tp.Tensor:
+        return DROPOUTS[name](a, 0.5)
+
+    different = vmap(drop, (dim, 0), randomness="different")(given, X)
+    same = vmap(drop, (dim, 0), randomness="same")(given, X)
+    assert not different[0].equal(different[1]) and same[0].equal(same[1])
+    with pytest.raises(RuntimeError, match="randomness error mode"):
+        vmap(drop, (dim, 0))(given, X)
+
+
+@pytest.mark.parametrize("name", DROPOUTS)
+def test_a_certain_dropout_draws_nothing(name: str) -> None:
+    for p in (0.0, 1.0):
+        state = tp.get_rng_state()
+        dropped = vmap(lambda a, p=p: DROPOUTS[name](a, p))(CHANNELS.expand(3, 2, 50, 3))
+        assert dropped.equal(tp.full((3, 2, 50, 3), 1.0 - p)) and tp.get_rng_state().equal(state)
+
+
+def test_windows_are_made_inside() -> None:
+    windows = tp.signal.windows
+    made = vmap(lambda a: a * windows.exponential(4, tau=3.0) + windows.hamming(4))(X)
+    assert made.equal(X * windows.exponential(4, tau=3.0) + windows.hamming(4))
+
+
+@pytest.mark.parametrize("batched", [(0, None), (None, 0), (0, 0), (-1, 0)], ids=str)
+@pytest.mark.parametrize("offset", [None, 0, 2])
+def test_as_strided_scatter_writes_into_each_sample(batched: tuple[int | None, int | None], offset: int | None) -> None:
+    """A loop over samples would count the offset from the first one's memory."""
+    whole, part = tp.arange(18.0).reshape(3, 2, 3), -tp.arange(1.0, 7.0).reshape(3, 2)
+    given = whole if batched[0] == 0 else whole.movedim(0, -1).contiguous() if batched[0] else whole[0].clone()
+
+    def put(a: tp.Tensor, b: tp.Tensor) -> tp.Tensor:
+        size = a.stride(1)
+        return a.as_strided_scatter(b, (2,), (2 * size,), offset if offset is None else offset * size)
+
+    got = vmap(put, batched)(given, part if batched[1] == 0 else part[0])
+    for k in range(3):
+        sample = whole[0 if batched[0] is None else k].clone()
+        assert got[k].equal(put(sample, part[0 if batched[1] is None else k]))
 
 
 def test_promotion_of_numbers() -> None:

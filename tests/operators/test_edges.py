@@ -211,6 +211,21 @@ def test_cholesky_differentiates_without_symmetry() -> None:
     assert abs(moved[1, 0].item() - 2.0329) < 1e-4
 
 
+@pytest.mark.parametrize("uplo", ["L", "U"])
+@pytest.mark.parametrize("dtype", [tp.float64, tp.complex128], ids=str)
+def test_eigh_has_a_hermitian_gradient(uplo: str, dtype: tp.dtype) -> None:
+    """Of vectors, values and both, as in PyTorch: which triangle is read does not show in it."""
+    a = tp.tensor([[2.0, 0.5, 0.1], [0.25, 3.0, 0.7], [0.4, 0.6, 5.0]], dtype=dtype)
+    weights = tp.arange(9.0).reshape(3, 3)
+    for loss in (
+        lambda values, vectors: (vectors.abs() * weights).sum(),
+        lambda values, vectors: (values * weights[1]).sum(),
+        lambda values, vectors: (vectors.abs() * weights).sum() + values.square().sum(),
+    ):
+        grad = tp.func.grad(lambda x, loss=loss: loss(*tp.linalg.eigh(x, UPLO=uplo)))(a)
+        tp.testing.assert_close(grad, grad.mH)
+
+
 def test_std_of_nothing_has_no_tangent() -> None:
     for shape, dim in (((0,), 0), ((0, 2), 0), ((1,), 0)):
         x = tp.ones(shape)

@@ -23,9 +23,9 @@ static tp_tensor *noise_for(tp_tensor *input, double p, int k) {
         return tp_fail_null(TP_RuntimeError,
                             "Feature dropout requires at least 2 dimensions in the input (a batch and a channel)");
     for (int i = 0; i < input->ndim; i++) sizes[i] = k & FEATURE && i > 1 ? 1 : input->sizes[i];
-    tp_autoref *noise = tp_empty_memory_format((tp_ints){sizes, input->ndim}, (tp_dtype)input->dtype, TP_NO_LAYOUT,
-                                               input->device, -1, TP_NO_FORMAT);
-    return noise && tp_bernoulli__float(noise, 1 - p, NULL) == 0 ? tp_take(noise) : NULL;
+    tp_autoref *like = tp_empty_memory_format((tp_ints){sizes, input->ndim}, (tp_dtype)input->dtype, TP_NO_LAYOUT,
+                                              input->device, -1, TP_NO_FORMAT);
+    return like ? tp_bernoulli_p(like, 1 - p, NULL) : NULL; /* under vmap each sample may draw its own */
 }
 
 /* The factor and the summand of an input; *shift is NULL but for alpha dropout. */

@@ -203,6 +203,7 @@ tp_tensor2 native_dropout_dense(tp_tensor *input, double p, tp_opt_bool train) {
 tp_tensor *dropout_composite(tp_tensor *input, double p, bool train) {
     if (check_dropout(p) < 0) return NULL;
     if (p == 0 || !train || input->numel == 0) return tp_retain(input);
+    if (p == 1) return tp_mul_Scalar(input, TP_SCALAR_I(0));
     tp_tensor2 both = tp_native_dropout(input, p, 1);
     tp_release(both.v[1]);
     return both.v[0];
@@ -211,9 +212,10 @@ tp_tensor *dropout_composite(tp_tensor *input, double p, bool train) {
 int dropout__composite(tp_tensor *self, double p, bool train) {
     if (check_dropout(p) < 0) return -1;
     if (p == 0 || !train || self->numel == 0) return 0;
+    if (p == 1) return tp_mul__Scalar(self, TP_SCALAR_I(0));
     tp_autoref *mask = tp_empty_like(self, TP_BOOL, TP_NO_LAYOUT, TP_NO_DEVICE, -1, TP_NO_FORMAT);
     if (!mask || tp_bernoulli__float(mask, 1 - p, NULL) < 0 || tp_mul__Tensor(self, mask) < 0) return -1;
-    return p == 1 ? 0 : tp_mul__Scalar(self, TP_SCALAR_F(1 / (1 - p)));
+    return tp_mul__Scalar(self, TP_SCALAR_F(1 / (1 - p)));
 }
 
 /* ---- multinomial ---- */

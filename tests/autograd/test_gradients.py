@@ -84,7 +84,6 @@ def test_a_negative_base_has_a_slope_by_a_complex_exponent(base):
     assert gradcheck(lambda e: tp.pow(given, e), exponent)
 
 
-<<<<<<< HEAD
 def takes_dtype(info: OpInfo) -> bool:
     schema = info.op.schema
     optional = any(a.name == "dtype" and str(a.type) == "ScalarType?" for a in schema.arguments)
@@ -122,7 +121,8 @@ def test_a_norm_of_zero_passes_nothing_on(order: float) -> None:
     norm = tp.linalg.vector_norm(x, order)
     assert norm.item() == 0
     assert not tp.autograd.grad(norm, x)[0].any()
-=======
+
+
 # ---- products of zeros ----
 
 PRODUCTS: dict[str, Callable[[tp.Tensor], tp.Tensor]] = {
@@ -143,4 +143,3 @@ def test_products_of_zeros_have_derivatives(name: str, zeros: int, dtype: tp.dty
     x.requires_grad_()
     assert gradcheck(PRODUCTS[name], (x,), check_forward_ad=True)
     assert gradgradcheck(PRODUCTS[name], (x,), check_fwd_over_rev=True)
->>>>>>> h1

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import gc
 import io
 import pickle
 from collections import OrderedDict
@@ -791,3 +792,13 @@ def test_a_hook_of_states_is_of_one_kind() -> None:
     assert "more" in layer.state_dict()
     with pytest.raises(RuntimeError, match="previously registered via register_state_dict_post_hook"):
         layer._register_state_dict_hook(hook)
+
+
+def test_loading_leaves_no_cycles() -> None:
+    """What is in a cycle, a state_dict's tensors among it, stays until the collector looks for it."""
+    module = nn.Sequential(nn.Linear(2, 2), nn.BatchNorm1d(2))
+    for assign in (False, True):
+        state = {name: t.clone() for name, t in module.state_dict().items()}
+        gc.collect()
+        module.load_state_dict(state, assign=assign)
+        assert gc.collect() == 0

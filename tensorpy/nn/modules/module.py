@@ -129,6 +129,24 @@ def _no_forward(self: Any, *input: Any) -> Any:
     raise NotImplementedError(f'Module [{type(self).__name__}] is missing the required "forward" function')
 
 
+def _load_parts(
+    module: Module, part: Any, prefix: str, metadata: Any, assign: bool, keys: _IncompatibleKeys, errors: list[str]
+) -> None:
+    """load_state_dict of a module and its children. No function of its own inside of that one: it would be a cycle."""
+    local = {} if metadata is None else metadata.get(prefix[:-1], {})
+    if assign:
+        local["assign_to_params_buffers"] = True
+    module._load_from_state_dict(part, prefix, local, True, keys.missing_keys, keys.unexpected_keys, errors)
+    for name, child in module._modules.items():
+        if child is not None:
+            below = f"{prefix}{name}."
+            inner = {k: v for k, v in part.items() if k.startswith(below)}
+            _load_parts(child, inner, below, metadata, assign, keys, errors)
+    for hook in module._load_state_dict_post_hooks.values():
+        if hook(module, keys) is not None:
+            raise AssertionError("a load_state_dict post-hook changes the keys in place and returns None")
+
+
 class Module:
     """The base of every layer and network: subclass it, make parameters and modules in `__init__`, compute in
     `forward`.
@@ -941,21 +959,8 @@ class Module:
         if metadata is not None:
             rest._metadata = metadata
 
-        def load(module: Module, part: Any, prefix: str) -> None:
-            local = {} if metadata is None else metadata.get(prefix[:-1], {})
-            if assign:
-                local["assign_to_params_buffers"] = True
-            module._load_from_state_dict(part, prefix, local, True, missing, unexpected, errors)
-            for name, child in module._modules.items():
-                if child is not None:
-                    below = f"{prefix}{name}."
-                    load(child, {k: v for k, v in part.items() if k.startswith(below)}, below)
-            keys = _IncompatibleKeys(missing, unexpected)
-            for hook in module._load_state_dict_post_hooks.values():
-                if hook(module, keys) is not None:
-                    raise AssertionError("a load_state_dict post-hook changes the keys in place and returns None")
-
-        load(self, rest, "")
+        keys = _IncompatibleKeys(missing, unexpected)
+        _load_parts(self, rest, "", metadata, assign, keys, errors)
         if strict:
             for title, names in (("Unexpected", unexpected), ("Missing", missing)):
                 if names:
@@ -964,7 +969,7 @@ class Module:
         if errors:
             lines = "\n\t".join(errors)
             raise RuntimeError(f"Error(s) in loading state_dict for {type(self).__name__}:\n\t{lines}")
-        return _IncompatibleKeys(missing, unexpected)
+        return keys
 
     def __getstate__(self) -> dict[str, Any]:
         state = self.__dict__.copy()

@@ -13,6 +13,7 @@ from tensorpy._library.effects import EffectType, register_effect
 from tensorpy._library.fake_impl import told
 from tensorpy._library.libraries import Library
 from tensorpy._library.registration import (
+    Owner,
     add_kernel,
     backend_key,
     definitions,
@@ -219,7 +220,7 @@ def register_autocast(op: Any, device_type: str, cast_inputs: Any, /, *, lib: Li
         add_kernel(op, f"Autocast{backend}", kernel, lib, with_keyset=True)
 
 
-def _register_rule(op: Any, torch_dispatch_class: type, fn: Callable[..., Any], lib: Library | None) -> None:
+def _register_rule(op: Any, torch_dispatch_class: type, fn: Callable[..., Any], lib: Owner | None) -> None:
     key = (overload_of(op), torch_dispatch_class)
     _C._dispatch_rules[key] = fn
     if lib is not None:

@@ -40,6 +40,7 @@ class Owner(Protocol):
     """A library: what it registers goes with it."""
 
     _registrations: list[Registration]
+    _rules: list[tuple[Any, Any]]
 
 
 class Registration:

@@ -98,9 +98,9 @@ NAMES = {name: module for module, names in _BY_MODULE.items() for name in names.
 _RAISES = "Traceback (most recent call last):\n    ...\n    RuntimeError: ..."
 
 
-def _shown(says: str, call: str, result: str) -> str:
-    """The help of a method that raises: what it says, and a call with its result."""
-    told = "Returns: nothing.\n\nRaises: RuntimeError always."
+def _shown(says: str, takes: str, call: str, result: str) -> str:
+    """The help of a method that raises: what it says, what it took, and a call with its result."""
+    told = f"Arguments:\n    {takes}: not looked at\n\nReturns: nothing.\n\nRaises: RuntimeError always."
     example = f"Example:\n    >>> x = tp.tensor([[0.0, 5.0], [6.0, 0.0]])\n    >>> {call}\n    {result}"
     return f"{says}\n\n{told}\n\n{example}"
 
@@ -108,8 +108,13 @@ def _shown(says: str, call: str, result: str) -> str:
 # Methods of Tensor that modules above tensorpy._tensor have: module -> name -> what the method does.
 METHODS = {
     "_linalg_utils": {
-        name: _shown(f"Says which function of linalg stands for {name}, and raises.", f"x.{name}(x)", _RAISES)
-        for name in ("eig", "lstsq", "solve", "symeig")
+        name: _shown(f"Says which function of linalg stands for {name}, and raises.", takes, f"x.{name}(x)", _RAISES)
+        for name, takes in {
+            "eig": "eigenvectors, e, v",
+            "lstsq": "input, A, out",
+            "solve": "input, A, out",
+            "symeig": "input, eigenvectors, upper, out",
+        }.items()
     },
     "array_api.methods": {
         "__array_namespace__": """The array API standard's namespace, tensorpy.array_api.

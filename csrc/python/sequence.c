@@ -189,9 +189,9 @@ static int ragged(const layout *l, int depth, Py_ssize_t got) {
 }
 
 static int warn_of_arrays(void) {
-    return tp_py_check(
-        tp_warn_once("Creating a tensor from a list of numpy.ndarrays is extremely slow. Please consider "
-                     "converting the list to a single numpy.ndarray with numpy.array() first."));
+    return tp_py_check(tp_warn_once(
+        "Creating a tensor from a list of numpy.ndarrays is extremely slow: they are read number by number, "
+        "where numpy.array() of the list is copied whole"));
 }
 
 static int walk_array(layout *l, PyObject *o, int depth) {

@@ -106,8 +106,7 @@ static int check_search(const tp_tensor *sequence, const tp_tensor *self, const 
 }
 static int warn_of_copy(const char *what, const tp_tensor *t, bool *warned) {
     if (!t || tp_is_contiguous(t) || !tp_warns_here(warned)) return 0;
-    return tp_warn("torch.searchsorted(): %s tensor is non-contiguous, this will lower the performance due to extra "
-                   "data copy: give a contiguous one. This is said once.",
+    return tp_warn("torch.searchsorted(): %s tensor is non-contiguous: it is copied in each call. This is said once.",
                    what);
 }
 /* Into out, int64; all are contiguous, sequences and values of one dtype. */

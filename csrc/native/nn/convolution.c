@@ -428,8 +428,8 @@ static tp_tensor *convolve_same(const char *name, int n, tp_tensor *input, tp_te
         padding[i] = total / 2;
         if (total % 2 == 0) continue;
         if (tp_warn_once(
-                "Using padding='same' with even kernel lengths and odd dilation may require a zero-padded copy "
-                "of the input be created") < 0)
+                "Using padding='same' with even kernel lengths and odd dilation copies the input, with a border on one "
+                "side") < 0)
             return NULL;
         tp_tensor *longer = pad_end(x, i + 2, 1);
         if (!longer) return NULL;

@@ -24,10 +24,7 @@ static tp_tensor *variance_empty(tp_tensor *self, tp_ints dim, bool keepdim, uin
 
 static int warn_of_freedom(const char *op, const tp_tensor *self, const tp_tensor *out, const tp_scalar *correction) {
     if ((double)(self->numel / out->numel) > correction_of(correction)) return 0;
-    return tp_warn(
-        "%s(): degrees of freedom is <= 0. Correction should be strictly less than the reduction factor (input numel "
-        "divided by output numel).",
-        op);
+    return tp_warn("%s(): degrees of freedom is <= 0: no result is of more elements than the correction", op);
 }
 
 static tp_tensor *variance(const char *op, tp_tensor *self, tp_ints dim, const tp_scalar *correction, bool keepdim,

@@ -299,7 +299,9 @@ def isin(x1: Tensor | complex, x2: Tensor | complex, /, *, invert: bool = False)
         tensor([ True, False,  True])
     """
     elements, others = promoted(x1, x2)
-    if elements.is_complex() or elements.dtype == tp.bool:
-        found = (elements.unsqueeze(-1) == others.flatten()).any(-1)
-        return ~found if invert else found
+    if elements.is_complex():  # by the numbers of equal ones
+        places = _unique_complex(tp.cat([elements.flatten(), others.flatten()])).inverse_indices
+        elements, others = places[: elements.numel()].view(elements.shape), places[elements.numel() :]
+    elif elements.dtype == tp.bool:
+        elements, others = elements.to(tp.uint8), others.to(tp.uint8)
     return tp.isin(elements, others, invert=invert)

@@ -6,6 +6,7 @@ import copy
 import gc
 import io
 import pickle
+import warnings
 from collections import OrderedDict
 from typing import Any
 
@@ -343,6 +344,31 @@ def the_older_backward_hook(t: Any) -> Any:
     m.register_backward_hook(lambda module, gi, go: told.append([gi, go]))
     m(filled(t, 2).requires_grad_()).sum().backward()
     return [*told, error_of(lambda: m.register_full_backward_hook(lambda *a: None))]
+
+
+@scenario
+def what_the_older_backward_hook_misses(t: Any) -> Any:
+    told = []
+
+    def warned(forward: Any, *args: Any) -> None:
+        module = type("Any", (t.nn.Module,), {"forward": lambda self, *given: forward(*given)})()
+        module.register_backward_hook(lambda *a: None)
+        with warnings.catch_warnings(record=True) as seen:
+            warnings.simplefilter("always", FutureWarning)
+            module(*args)
+        told.append([str(w.message).partition(" is deprecated")[0] for w in seen])
+
+    a, b = (filled(t, 2).requires_grad_() for _ in range(2))
+    warned(lambda pair: (pair[0].clone(), pair[1].clone()), [a, b])
+    warned(lambda x, y: [x.clone(), y.clone()], a, b)
+    warned(lambda x, y: (x.clone(), y.clone()), a, b)
+    warned(lambda x: x.clone().clone(), a)
+    warned(lambda x: {"one": x * 2}, a)
+    warned(lambda x: x.unbind(), a)
+    warned(lambda x, y: x * y, a * 2, b * 2)
+    warned(lambda x, y: x * y, a * 2, b.detach())
+    warned(lambda x: x * 2, a.detach())
+    return told
 
 
 @scenario

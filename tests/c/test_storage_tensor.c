@@ -219,7 +219,7 @@ static void test_strided(void) {
 
 static void test_number(void) {
     tp_tensor *t = tp_new_wrapped_number(TP_SCALAR_F(1.5));
-    CHECK(t->ndim == 0 && t->dtype == TP_FLOAT32 && *(float *)tp_data(t) == 1.5f);
+    CHECK(t->ndim == 0 && t->dtype == TP_FLOAT64 && *(double *)tp_data(t) == 1.5);
     CHECK(t->flags & TP_FLAG_WRAPPED_NUMBER);
     tp_release(t);
     t = tp_new_wrapped_number(TP_SCALAR_I(-3));

@@ -12,6 +12,7 @@ import importlib
 import io
 import os
 import pickle
+import warnings
 from collections.abc import Callable
 from contextlib import nullcontext
 from mmap import MAP_SHARED
@@ -343,6 +344,12 @@ def load(
     if os.environ.get("TORCH_FORCE_WEIGHTS_ONLY_LOAD", "0").lower() in _ON:
         weights_only = True
     elif weights_only is None and os.environ.get("TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD", "0").lower() in _ON:
+        warnings.warn(
+            "Environment variable TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD is set, forcing weights_only=False: what the file "
+            "names is imported and called",
+            UserWarning,
+            stacklevel=2,
+        )
         weights_only = False
     if weights_only is None:
         weights_only = pickle_module is None

@@ -374,7 +374,8 @@ def test_settings_of_load_and_save(monkeypatch: pytest.MonkeyPatch) -> None:
         assert archive.get_record_offset("data/0") % 2048 == 0 and archive.get_record(".storage_alignment") == b"2048"
         assert archive.get_record(".data/serialization_id").isdigit()
     monkeypatch.setenv("TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD", "1")
-    assert type(tp.load(file_of(Kept()))) is Kept
+    with pytest.warns(UserWarning, match="forcing weights_only=False"):
+        assert type(tp.load(file_of(Kept()))) is Kept
     monkeypatch.setenv("TORCH_FORCE_WEIGHTS_ONLY_LOAD", "1")
     with pytest.raises(pickle.UnpicklingError):
         tp.load(file_of(Kept()), weights_only=False)

@@ -794,8 +794,7 @@ class Module:
     def _hook_last_operator(self, args: Any, result: Any, hooks: list[Any]) -> None:
         last = result
         while not isinstance(last, Tensor):
-            found = (v for v in last.values() if isinstance(v, Tensor)) if isinstance(last, dict) else iter(last)
-            last = next(found, None)
+            last = next(v for v in last.values() if isinstance(v, Tensor)) if isinstance(last, dict) else last[0]
         if last.grad_fn is None:
             return
         for hook in hooks:

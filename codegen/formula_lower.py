@@ -25,7 +25,7 @@ from .formula import (
 )
 from .formula_expressions import Expressions
 from .model import BaseType, ListType
-from .text import c_string
+from .text import c_string, c_warning
 
 # What a formula may raise: the classes that csrc/core/error.h has.
 ERRORS = ("RuntimeError", "TypeError", "ValueError", "IndexError", "NotImplementedError")
@@ -98,7 +98,7 @@ class _Lowering(Expressions):
             case ast.Expr(
                 value=ast.Call(func=ast.Name(id="warn"), args=[ast.Constant(value=str() as text)], keywords=[])
             ):
-                self.warn_statement(text)
+                self.emit(c_warning(text, self.result.failed))
             case ast.Expr(value=value) if is_last:
                 self.finish(self.expr(value), statement)
                 return True
@@ -167,11 +167,6 @@ class _Lowering(Expressions):
                 self.emit(f"return {self.result.failed};")
             case _:
                 self.fail(node, f"`{ast.unparse(node)}`", 'write `raise RuntimeError("operator: what is wrong")`')
-
-    def warn_statement(self, text: str) -> None:
-        """warn("text"): a UserWarning, once in a process"""
-        self.emit("static bool warned;")
-        self.emit(f"if (tp_warn_first(&warned, {c_string(text)}) < 0) return {self.result.failed};")
 
     def if_statement(self, node: ast.If, is_tail: bool) -> bool:
         test = self.truth(node.test)

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping
 from .c_types import c_arguments, c_result, call_arguments
 from .errors import Location, YamlError, suggest
 from .model import NativeFunction, OperatorName
-from .text import c_string
+from .text import c_string, c_warning
 
 NEEDS_VALUES = ("dynamic_output_shape", "data_dependent_output")
 
@@ -56,8 +56,7 @@ def prologue_lines(function: NativeFunction, *, composite: bool) -> Iterator[str
     if "nondeterministic_bitwise" in function.tags:
         yield f"if (tp_check_determinism({name}) < 0) return {failed};"
     if function.origin.warns is not None:
-        yield "static bool warned;"
-        yield f"if (tp_warn_first(&warned, {c_string(function.origin.warns)}) < 0) return {failed};"
+        yield c_warning(function.origin.warns, failed)
     if composite and not function.dispatch:
         for tag in NEEDS_VALUES:
             if tag in function.tags:

@@ -21,6 +21,11 @@ def c_string(text: str | None) -> str:
     return f'"{escaped}"'
 
 
+def c_warning(text: str, failed: str) -> str:
+    """C that warns where it is reached first; the warning may be an error."""
+    return f"{{ static bool warned; if (tp_warn_first(&warned, {c_string(text)}) < 0) return {failed}; }}"
+
+
 def wrapped(text: str, first: str = "", indent: str = "") -> str:
     """A paragraph of help()."""
     return textwrap.fill(

@@ -15,6 +15,7 @@ int tp_node_add_input(tp_node *n, const tp_tensor *t);
 void tp_forget_saved(const tp_tensor *root, tp_node *history, const tp_node *before);
 /* self has the history of `made` from now on. */
 int tp_put_history(tp_tensor *self, const tp_tensor *made);
+
 /* An output whose gradient is kept; the tensor is known weakly and takes itself out when it goes. */
 typedef struct tp_grad_keeper {
     tp_tensor *tensor;

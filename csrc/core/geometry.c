@@ -6,6 +6,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 static const int channels_last_order[] = {1, 3, 2, 0}; /* fastest first */
 static const int channels_last_3d_order[] = {1, 4, 3, 2, 0};
@@ -203,6 +204,11 @@ bool tp_is_contiguous_in(const tp_tensor *t, tp_memory_format format) {
 }
 
 /* Dimensions of more than one element, by insertion into the order of their strides. */
+void tp_preserved_strides(const tp_tensor *t, int64_t *out) {
+    if (tp_is_dense(t)) memcpy(out, t->strides, sizeof(int64_t) * t->ndim);
+    else tp_dense_strides(tp_sizes(t), tp_strides(t), out);
+}
+
 bool tp_is_dense(const tp_tensor *t) {
     if (tp_is_contiguous(t)) return true;
     int64_t order[TP_MAX_DIMS], n = 0;

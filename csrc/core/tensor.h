@@ -213,6 +213,8 @@ void tp_contiguous_strides(tp_ints sizes, int64_t *strides);
 int tp_strides_for_format(tp_ints sizes, tp_memory_format format, int64_t *strides);
 /* Strides without gaps in the order of dimensions that the given ones have, as PyTorch infers them. */
 void tp_dense_strides(tp_ints sizes, tp_ints strides, int64_t *out);
+/* What preserve_format keeps of t: the strides of a dense tensor, of another one its order of dimensions. */
+void tp_preserved_strides(const tp_tensor *t, int64_t *out);
 /* Wraps a dimension into [0, ndim); -1 and an IndexError outside. A 0-dimensional tensor accepts -1 and 0. */
 int64_t tp_wrap_dim(int64_t dim, int64_t ndim);
 /* Broadcast shape of two into `out`, which has room for the longer (and may be either's data if that is the longer);

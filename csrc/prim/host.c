@@ -31,8 +31,7 @@ typedef struct {
 
 static tp_tensor *copy_to(const mirrors *m, const tp_tensor *t, tp_device device) {
     int64_t strides[TP_MAX_DIMS];
-    memcpy(strides, t->strides, sizeof(int64_t) * t->ndim);
-    if (!tp_is_dense(t)) tp_dense_strides(tp_sizes(t), tp_strides(t), strides);
+    tp_preserved_strides(t, strides);
     tp_autoref *made = tp_new_empty_strided(tp_sizes(t), (tp_ints){strides, t->ndim}, (tp_dtype)t->dtype, device);
     if (!made || m->copy(made, t) < 0) return NULL;
     made->flags |= t->flags & TP_FLAG_WRAPPED_NUMBER;

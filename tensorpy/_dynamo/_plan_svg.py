@@ -75,13 +75,13 @@ def _flush(flush: Flush, top: int) -> list[str]:
     return [line, _text(LEFT, top + 17, words, ' fill="#c0504d"')]
 
 
-def svg(title: str, plan: Sequence[Unit], breaks: Sequence[Flush]) -> str:
+def svg(title: str, ran: Sequence[Unit], breaks: Sequence[Flush]) -> str:
     """A self-contained SVG. Green is what a unit moved, grey what its calls would have moved one by one."""
-    rows = list(_rows(plan, {flush.after for flush in breaks}))
+    rows = list(_rows(ran, {flush.after for flush in breaks}))
     most = max((max(sum(u.moved for u in units), sum(u.alone for u in units)) for _, units in rows), default=1)
     scale = (WIDTH - LEFT) / max(most, 1)
     parts, top, shown = [_text(0, 14, title)], 22, 0
-    for first, units in [*rows, (len(plan), ())]:
+    for first, units in [*rows, (len(ran), ())]:
         for flush in breaks[shown:]:
             if flush.after > first:
                 break

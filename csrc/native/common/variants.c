@@ -53,15 +53,18 @@ int tp_range_into_out(tp_tensor *out, tp_tensor *made) {
     return shaped ? tp_made_into_out(out, shaped) : -1;
 }
 
-int tp_counted_into_out(tp_tensor *out, tp_tensor *made) {
+static int warn_of_count(const tp_tensor *out, int64_t count) {
     tp_autotext had = {0};
     tp_text_ints(&had, tp_sizes(out));
-    if (out->numel && out->numel != made->numel &&
-        tp_warn("The number of elements in the out tensor of shape %s is %lld which does not match the computed number "
-                "of elements %lld: it is resized to (%lld,). Rounding can be what the difference comes from.",
-                had.text ? had.text : "", (long long)out->numel, (long long)made->numel, (long long)made->numel) < 0)
-        return -1;
-    return tp_range_into_out(out, made);
+    return tp_warn(
+        "The number of elements in the out tensor of shape %s is %lld which does not match the computed number "
+        "of elements %lld: it is resized to (%lld,). Rounding can be what the difference comes from.",
+        had.text ? had.text : "", (long long)out->numel, (long long)count, (long long)count);
+}
+
+int tp_counted_into_out(tp_tensor *out, tp_tensor *made) {
+    bool fits = !out->numel || out->numel == made->numel;
+    return fits || warn_of_count(out, made->numel) == 0 ? tp_range_into_out(out, made) : -1;
 }
 
 int tp_check_out_whole(const tp_tensor *out, tp_tensor *const *read, int64_t n) {

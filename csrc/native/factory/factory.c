@@ -83,8 +83,7 @@ tp_tensor *empty_like_composite(tp_tensor *self, tp_dtype dtype, tp_layout layou
     tp_contiguous_strides(tp_sizes(self), strides);
     if (layout >= TP_SPARSE_COO || memcmp(strides, self->strides, sizeof(int64_t) * self->ndim) == 0)
         return tp_empty_memory_format(tp_sizes(self), dtype, layout, device, pin_memory, TP_NO_FORMAT);
-    if (tp_is_dense(self)) memcpy(strides, self->strides, sizeof(int64_t) * self->ndim);
-    else tp_dense_strides(tp_sizes(self), tp_strides(self), strides);
+    tp_preserved_strides(self, strides);
     return tp_empty_strided(tp_sizes(self), (tp_ints){strides, self->ndim}, dtype, layout, device, pin_memory);
 }
 

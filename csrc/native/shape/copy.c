@@ -92,14 +92,12 @@ int zero__dense(tp_tensor *self) { return tp_fill_data(self, TP_SCALAR_I(0)); }
 
 /* ---- new tensors ---- */
 
-/* preserve_format keeps a dense tensor's strides, and else its order of dimensions. */
 static tp_tensor *new_in_format(const tp_tensor *self, tp_dtype dtype, tp_device device, tp_memory_format format) {
     if (format != TP_NO_FORMAT && format != TP_PRESERVE_FORMAT)
         return tp_new_empty_format(tp_sizes(self), dtype, device, format);
     if (tp_is_contiguous(self)) return tp_new_empty_strided(tp_sizes(self), tp_strides(self), dtype, device);
     int64_t strides[TP_MAX_DIMS];
-    memcpy(strides, self->strides, sizeof(int64_t) * self->ndim);
-    if (!tp_is_dense(self)) tp_dense_strides(tp_sizes(self), tp_strides(self), strides);
+    tp_preserved_strides(self, strides);
     return tp_new_empty_strided(tp_sizes(self), (tp_ints){strides, self->ndim}, dtype, device);
 }
 

@@ -6,10 +6,11 @@ A kernel there is one of the tree's C functions, or a formula; both are passed b
 from __future__ import annotations
 
 from .batching import Batching, batching_of
-from .catalog import Catalog
+from .c_types import c_arguments, c_result
+from .catalog import Catalog, Operator
 from .emit_formula import emit_at_key
 from .emit_functions import Kernels, kernel_at_key, op_of, passed_by
-from .text import Rules, c_string
+from .text import Rules, c_string, lines
 
 
 def rules_of(catalog: Catalog) -> dict[str, Batching]:
@@ -27,13 +28,29 @@ def emit_rules(catalog: Catalog) -> Rules:
     return rules
 
 
+def _lifted(op: Operator) -> tuple[str, dict[str, str]]:
+    """The statements that lift the tensors of a call (Note [Batched tangents]), and what stands for each afterwards.
+    What is written stays as it is, and lists are of indices.
+    """
+    given = [a for a in c_arguments(op.schema) if a.c.member == "tensor" and not a.argument.is_write]
+    if not given:
+        return "", {}
+    statements = [
+        "tp_autolifted lifted = {0};",
+        f"tp_tensor *given[] = {{{', '.join(a.name_in_c for a in given)}}};",
+        f"if (tp_batch_lift(&lifted, given, {len(given)}) < 0) return {c_result(op.schema).failed};",
+    ]
+    return lines(statements), {a.name: f"given[{i}]" for i, a in enumerate(given)}
+
+
 def emit_batched(catalog: Catalog, kernels: Kernels) -> str:
     out = []
     for op in catalog:
         rule = batching_of(op, catalog)
         source = next((k.name for k in op.kernels if k.key == "Batched"), None)
         if source is not None:
-            out.append(kernel_at_key(op, "Batched", f"batched_{op.c}", source))
+            before, replaced = _lifted(op)
+            out.append(kernel_at_key(op, "Batched", f"batched_{op.c}", source, before=before, replaced=replaced))
             kernels.add("Batched", op, f"batched_{op.c}", source)
         elif rule is not None and rule.formula is not None:
             first = [passed_by(op, "Batched")]

@@ -87,16 +87,25 @@ def passed_by(op: Operator, key: str) -> str:
     return f"if (!(({keyset_expression(op)}) & TP_BIT({key}))) return {call};"
 
 
-def kernel_at_key(op: Operator, key: str, name: str, called: str, around: str = "{}") -> str:
+def kernel_at_key(
+    op: Operator,
+    key: str,
+    name: str,
+    called: str,
+    around: str = "{}",
+    before: str = "",
+    replaced: Mapping[str, str] | None = None,
+) -> str:
     """A kernel at a key: a C function of the tree, which is passed by; or with none, what is below. `around` is the
-    call that the result goes through.
+    call that the result goes through, `before` the statements that come first and `replaced` what they leave in the
+    place of arguments.
     """
     head = f"static {c_result(op.schema).decl}{name}({parameters(op.schema, keyset=True)}) {{\n"
     if not called:
         below = call_arguments(op.schema, keyset=f"ks & TP_BELOW({key})")
         return f"{head}    return redispatch_{op.c}({below});\n}}\n"
-    made = around.format(f"{called}({call_arguments(op.schema)})")
-    return f"{head}    {passed_by(op, key)}\n    return {made};\n}}\n"
+    made = around.format(f"{called}({call_arguments(op.schema, replaced=replaced)})")
+    return f"{head}    {passed_by(op, key)}\n{before}    return {made};\n}}\n"
 
 
 def declaration(op: Operator) -> str:

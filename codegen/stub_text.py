@@ -231,8 +231,8 @@ PRIVATE = """
     _set_nn_module _set_print_dispatcher _set_saved_hooks _set_tangent _set_trace _set_type_attribute _set_warn_always
     _settle
     _share_storage _signatures _sparse _special _streams _synchronize _tag _tangent _tensor_hooks _tensor_keys
-    _tensor_of_edge _tracer _transform _unload_library _vmap_add _vmap_close _vmap_levels _vmap_open _vmap_remove
-    _vmap_show _want_gradient _will_engine_execute_node _withdraw
+    _tensor_of_edge _tracer _transform _unload_library _vmap_add _vmap_close _vmap_levels _vmap_lift _vmap_open
+    _vmap_remove _vmap_show _want_gradient _will_engine_execute_node _withdraw
 """.split()
 
 DTYPES = (

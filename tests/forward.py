@@ -134,3 +134,54 @@ def check_gradient(case: Case, places: tuple[int, ...]) -> bool:
             msg=lambda text, i=i: f"{case.what}, gradient along {places}: tangent {i}: {text}",
         )
     return True
+
+
+def check_columns(case: Case, places: tuple[int, ...]) -> bool:
+    """Several directions at once, at values that these share (Note [Batched tangents]): each as it is alone. Once
+    more with each of the other inputs different in each sample, where they are not written to what is shared.
+    """
+    f, given = case.of(places)
+    columns = [tuple(direction(t, seed + i) for i, t in enumerate(given)) for seed in (0, 3)]
+    try:
+        alone = [func.jvp(f, given, along)[1] for along in columns]
+    except (RuntimeError, NotImplementedError):
+        return False
+    stacked = tuple(tp.stack(parts) for parts in zip(*columns, strict=True))
+    before = [t.clone() for t in stacked]
+
+    def compare(together: list[tp.Tensor], one_by_one: list[list[tp.Tensor]], what: str) -> None:
+        for i, (got, wanted) in enumerate(zip(together, zip(*one_by_one, strict=True), strict=True)):
+            assert_close(
+                got,
+                tp.stack(wanted),
+                equal_nan=True,
+                rtol=1e-7,
+                atol=1e-9,
+                msg=lambda text, i=i: f"{case.what}, columns along {places}{what}: tangent {i}: {text}",
+            )
+
+    try:
+        compare(func.vmap(lambda *along: func.jvp(f, given, along)[1], randomness="same")(*stacked), alone, "")
+        for other in range(len(case.inputs)):
+            if case.inplace or other in places:
+                continue
+            at = case.inputs[other]
+            both = tp.stack([at, at.flip(0) if at.ndim else at])
+            g, _ = case.of((*places, other))
+
+            def beside(value: tp.Tensor, *along: tp.Tensor, g: Any = g) -> Any:
+                return func.jvp(lambda *some: g(*some, value), given, along)[1]
+
+            try:
+                one_by_one = [beside(both[b], *columns[b]) for b in range(2)]
+            except (RuntimeError, NotImplementedError, ValueError):
+                continue
+            mapped = func.vmap(beside, randomness="same")(both, *stacked)
+            compare(mapped, one_by_one, f" beside input {other}")
+    except AssertionError:
+        raise
+    except Exception as error:
+        raise AssertionError(f"{case.what}, columns along {places}: {type(error).__name__}: {error}") from error
+    for got, wanted in zip(stacked, before, strict=True):
+        assert_close(got, wanted, msg=lambda text: f"{case.what}, columns along {places}: a direction: {text}")
+    return True

@@ -4,10 +4,9 @@
 #include "core/alloc.h"
 #include "core/lock.h"
 #include "dispatch/key.h"
+#include "dispatch/level_number.h"
 
 #include <stdlib.h>
-
-static _Atomic uint32_t last_number;
 
 /* ---- levels ---- */
 
@@ -22,7 +21,7 @@ uint32_t tp_forward_open(void) {
     if (!s && !(s = tp_tls.forward = calloc(1, sizeof *s))) return tp_fail_memory(sizeof *s), 0;
     if (s->depth == TP_MAX_FORWARD_LEVELS)
         return tp_fail(TP_RuntimeError, "forward mode: more than %d levels are nested", TP_MAX_FORWARD_LEVELS), 0;
-    uint32_t number = atomic_fetch_add(&last_number, 1) + 1;
+    uint32_t number = tp_next_level_number();
     s->at[s->depth++] = (tp_level){.number = number};
     show(s, s->depth);
     return number;

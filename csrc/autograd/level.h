@@ -46,6 +46,8 @@ typedef struct tp_forward_state {
     tp_level at[TP_MAX_FORWARD_LEVELS];
 } tp_forward_state;
 
+/* How many levels a call is differentiated at. */
+TP_INLINE int tp_forward_visible(void) { return tp_tls.forward ? tp_tls.forward->visible : 0; }
 /* This thread's open level of the number, or NULL. */
 tp_level *tp_find_level(uint32_t number);
 /* Drops one reference to a cell; NULL is none. */

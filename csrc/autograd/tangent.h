@@ -7,15 +7,16 @@
  * tangents of what was saved and has tangents itself (forward over reverse).
  *
  * What runs is a boxed fallback at the key ForwardAD (forward/call.c), above autograd: what arrives there is
- * physical (no batch, Note [Batched tensors]) and of its final dtype (autocast). No tensor has the key: it is in the
- * thread's include set while a level is visible, so that a program without levels spends nothing on it. Whatever runs
- * without autograd runs without it too (TP_AUTOGRAD_KEYS). The fallback calls the operator below, then computes the
- * tangents of the results by operators from the top of the dispatcher, which autograd records, and lower levels
- * differentiate.
+ * physical (no batch, Note [Batched tensors]) and of its final dtype (autocast); its tangents may have a batch of their
+ * own (Note [Batched tangents]). No tensor has the key: it is in the thread's include set while a level is visible, so
+ * that a program without levels spends nothing on it. Whatever runs without autograd runs without it too
+ * (TP_AUTOGRAD_KEYS). The fallback calls the operator below, then computes the tangents of the results by operators
+ * from the top of the dispatcher, which autograd records, and lower levels differentiate.
  *
- * Levels are numbered through the whole program, so what is left of a level that has ended is never taken for a later
- * one's. Several may be open: a rule works for one and sees those below it only, which keeps the directions of nested
- * derivatives apart. Where a level ends its tangents are let go: one that hangs on a graph may own its own tensor.
+ * Levels are numbered through the whole program (level_number.h), so what is left of a level that has ended is never
+ * taken for a later one's. Several may be open: a rule works for one and sees those below it only, which keeps the
+ * directions of nested derivatives apart. Where a level ends its tangents are let go: one that hangs on a graph may own
+ * its own tensor.
  *
  * A tangent has the sizes, dtype and strides of its tensor, where that is dense: so each view of the tensor has the
  * same view of the tangent as its own, and a write through any of them reaches all. A view that was made before its

@@ -2,9 +2,10 @@
 #include "batched/batched.h"
 
 #include "Functions.h"
+#include "autograd/tangent.h"
 #include "core/alloc.h"
+#include "dispatch/level_number.h"
 
-#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -14,8 +15,6 @@ typedef struct tp_batch_state {
     int depth, visible; /* open levels; how many of them the rule that runs leaves visible */
     tp_batch_level at[TP_MAX_BATCH_LEVELS];
 } tp_batch_state;
-
-static _Atomic uint32_t last_number;
 
 /* Batched is included while a level is visible. */
 static void show(tp_batch_state *s, int visible) {
@@ -29,7 +28,7 @@ uint32_t tp_batch_open(int64_t size, tp_randomness randomness) {
     if (!s && !(s = tp_tls.batched = calloc(1, sizeof *s))) return tp_fail_memory(sizeof *s), 0;
     if (s->depth == TP_MAX_BATCH_LEVELS)
         return tp_fail(TP_RuntimeError, "vmap: more than %d are nested", TP_MAX_BATCH_LEVELS), 0;
-    uint32_t number = atomic_fetch_add(&last_number, 1) + 1;
+    uint32_t number = tp_next_level_number();
     s->at[s->depth++] = (tp_batch_level){number, size, randomness, tp_tls.new_flags & TP_FLAG_DEPTH};
     show(s, s->depth);
     return number;
@@ -134,6 +133,23 @@ tp_tensor *tp_batch_add(tp_tensor *t, int64_t dim, uint32_t number) {
     return lower ? tp_batch_wrap_steal(tp_retain(lower), above) : NULL;
 }
 
+/* t, without a batch at a level, expanded to `size` samples: its tangents lose the batch that they have there. */
+static tp_tensor *expanded(tp_tensor *t, uint32_t number, int64_t size) {
+    int64_t sizes[TP_MAX_DIMS + 1] = {size};
+    for (int d = 0; d < t->ndim; d++) sizes[d + 1] = t->sizes[d];
+    if (tp_likely(!tp_forward_visible())) return tp_expand(t, (tp_ints){sizes, t->ndim + 1}, false);
+    int visible = tp_forward_show(0);
+    tp_autoref *all = tp_expand(t, (tp_ints){sizes, t->ndim + 1}, false);
+    tp_forward_show(visible);
+    for (int i = 0; all && i < visible; i++) {
+        tp_tangent_of found;
+        if (tp_find_tangent(t, tp_forward_number(i), &found) < 0) return NULL;
+        tp_autoref *one = found.tangent, *each = one ? tp_batch_remove(one, number, size) : NULL;
+        if ((one && !each) || (found.known && tp_put_tangent(all, tp_forward_number(i), each) < 0)) return NULL;
+    }
+    return tp_take(all);
+}
+
 tp_tensor *tp_batch_remove(tp_tensor *t, uint32_t number, int64_t size) {
     uint32_t above = tp_batch_number(t);
     if (above == number) return tp_retain(tp_batch_inner_borrow(t));
@@ -142,9 +158,7 @@ tp_tensor *tp_batch_remove(tp_tensor *t, uint32_t number, int64_t size) {
         tp_autoref *turned = lower ? to_front(lower, 1) : NULL;
         return turned ? tp_batch_wrap_steal(tp_retain(turned), above) : NULL;
     }
-    int64_t sizes[TP_MAX_DIMS + 1] = {size};
-    memcpy(sizes + 1, t->sizes, sizeof(int64_t) * t->ndim);
-    return tp_expand(t, (tp_ints){sizes, t->ndim + 1}, false);
+    return expanded(t, number, size);
 }
 
 int tp_batch_refuse(const tp_tensor *t, const char *what) {

@@ -18,7 +18,14 @@
  * one is taken of physical tensors: samples do not meet, so the gradient of the sum over the batch is that of each
  * sample, if the tensor that it is for has a batch of its own. What func.grad differentiates is therefore expanded to
  * every level that is active (tensorpy/func/). A backward pass may itself be given batched gradients: its formulas call
- * operators. */
+ * operators.
+ *
+ * Note [Batched tangents]
+ * Forward mode stands below too, so a batched tensor's tangents are those of its physical one. But a level of tangents
+ * that was opened inside of a vmap may be given another direction for each sample at a value that all share (a Jacobian
+ * by columns). Such a tensor stays as it is, and its tangent is batched: what is done to the value alone is done once,
+ * and may be written. Where it meets a batched tensor its batch is that of the tangent: before a rule runs the tensor
+ * is lifted, that is expanded to the samples, with the physical tangents of these (lift.h). */
 #pragma once
 
 #if defined(TP_FOLDER_core) || defined(TP_FOLDER_dispatch) || defined(TP_FOLDER_iter) || defined(TP_FOLDER_native) || \

@@ -1,9 +1,11 @@
 /* fallback.c: what runs at Batched for every operator without a kernel of its own there: the rule's kind decides. */
 #include "Functions.h"
 #include "batched/call.h"
+#include "batched/lift.h"
 #include "core/determinism.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 static const tp_tensor *first_tensor(const tp_op *op, const tp_value *args) {
     for (int i = 0; i < op->info->nargs; i++) {
@@ -155,6 +157,30 @@ static int with_scope(const tp_op *op, const tp_value *args, tp_value *results, 
     return check_writes(&c) < 0 ? -1 : run(&c, results);
 }
 
+/* With the arguments that have batched tangents lifted. What is written stays as it is. */
+static int with_tangents(const tp_op *op, const tp_value *args, tp_value *results, bool batched) {
+    int64_t n = tp_count_tensors(args, op->info->nargs), at = 0;
+    tp_tensor *tensors[n + 1];
+    tp_value given[TP_BATCH_ARGUMENTS];
+    tp_autolifted lifted = {0};
+    for (int i = 0; i < op->info->nargs; i++) {
+        tp_tensors list = tp_value_tensors(&args[i]);
+        for (int64_t k = 0; k < list.size; k++) tensors[at++] = list.data[k];
+    }
+    if (tp_batch_lift(&lifted, tensors, at) < 0) return -1;
+    if (!lifted.n) return with_scope(op, args, results, batched);
+    memcpy(given, args, sizeof(tp_value) * op->info->nargs);
+    at = 0;
+    for (int i = 0; i < op->info->nargs; i++) {
+        tp_tensors list = tp_value_tensors(&args[i]);
+        bool kept = op->info->args[i].is_write;
+        if (!kept && args[i].tag == TP_TENSOR && list.size) given[i].tensor = tensors[at];
+        if (!kept && args[i].tag == TP_TENSORS) given[i].tensors = (tp_tensors){tensors + at, list.size};
+        at += list.size > 0 ? list.size : 0;
+    }
+    return with_scope(op, given, results, true);
+}
+
 static int fall_back(const tp_op *op, tp_keyset ks, tp_value *args, tp_value *results, void *context TP_UNUSED) {
     const tp_batch_rule *rule = op->info->batching;
     bool batched = any_batched(op, args);
@@ -165,7 +191,9 @@ static int fall_back(const tp_op *op, tp_keyset ks, tp_value *args, tp_value *re
     case TP_BATCH_GEOMETRY: return through_functional(rule, args, true);
     case TP_BATCH_VALUES: return refuse_values(op, args);
     case TP_BATCH_OUT: return refuse(op, "it has an out=, which is one tensor. Leave it out, and use what is returned");
-    default: return with_scope(op, args, results, batched);
+    default:
+        return tp_likely(!tp_tls.forward) ? with_scope(op, args, results, batched)
+                                          : with_tangents(op, args, results, batched);
     }
 }
 

@@ -1,5 +1,6 @@
 /* rules.c: the kinds of rule that call operators: linear, multilinear, sums of terms; see rule.h. */
 #include "Functions.h"
+#include "batched/batched.h"
 #include "forward/internal.h"
 
 #include <stdlib.h>
@@ -31,6 +32,16 @@ static tp_tensor *zeros_of(tp_tensor *t) {
     return tp_zeros_like(t, TP_NO_DTYPE, TP_NO_LAYOUT, TP_NO_DEVICE, -1, TP_NO_FORMAT);
 }
 
+/* Zeros that tangents are written to: batched if these are (Note [Batched tangents] in batched/batched.h). */
+static tp_tensor *zeros_to_write(const tp_forward_call *c, tp_tensor *t) {
+    for (int i = 0; i < c->tangents->first[TP_FORWARD_ARGUMENTS]; i++) {
+        tp_tensor *kind = c->tangents->all[i];
+        if (kind && tp_is_batched(kind) && !tp_is_batched(t))
+            return tp_new_zeros(kind, tp_sizes(t), (tp_dtype)t->dtype, TP_NO_LAYOUT, t->device, -1);
+    }
+    return zeros_of(t);
+}
+
 static tp_tensor *tangent_or_zeros(tp_tensor *t, tp_tensor *tangent) {
     if (tangent || !t) return tp_retain(tangent);
     if (t->keys & TP_NO_MEMORY || !tp_has_memory(t)) return zeros_of(t);
@@ -46,7 +57,7 @@ static int give_tangents(given *g, const tp_forward_call *c, int i) {
     for (int64_t k = 0; k < list.size; k++) {
         bool copied = written && tangents[k];
         tp_tensor *t = copied                    ? tp_clone(tangents[k], TP_NO_FORMAT)
-                       : written && list.data[k] ? zeros_of(list.data[k])
+                       : written && list.data[k] ? zeros_to_write(c, list.data[k])
                                                  : tangent_or_zeros(list.data[k], tangents[k]);
         if (list.data[k] && !t) return -1;
         g->owned[g->n++] = t;
@@ -58,7 +69,7 @@ static int give_tangents(given *g, const tp_forward_call *c, int i) {
 
 /* What is written and has no tangent in the result's is written into zeros. */
 static int give_zeros(given *g, const tp_forward_call *c, int i) {
-    tp_tensor *zeros = zeros_of(c->args[i].tensor);
+    tp_tensor *zeros = zeros_to_write(c, c->args[i].tensor);
     g->args[i].tensor = g->owned[g->n++] = zeros;
     return zeros ? 0 : -1;
 }

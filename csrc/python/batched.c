@@ -3,6 +3,7 @@
 
 #include "autograd/node.h"
 #include "batched/batched.h"
+#include "batched/lift.h"
 
 #include <string.h>
 
@@ -50,6 +51,35 @@ static PyObject *vmap_show(PyObject *self TP_UNUSED, PyObject *arg) {
     if (PyErr_Occurred()) return NULL;
     if (n < 0 || n > tp_batch_count()) return PyErr_Format(PyExc_ValueError, "there are no %ld levels", n);
     return PyLong_FromLong(tp_batch_show((int)n));
+}
+
+/* Tensors of a list, with what became of those that had only a batched tangent. */
+static PyObject *lifted_list(PyObject *list, tp_tensor **tensors, Py_ssize_t n) {
+    PyObject *result = PyList_New(n);
+    for (Py_ssize_t i = 0; result && i < n; i++) {
+        PyObject *o = PyList_GET_ITEM(list, i);
+        bool same = !tensors[i] || tp_py_tensor_borrow(o) == tensors[i];
+        PyObject *item = same ? Py_NewRef(o) : tp_py_wrap_steal(tp_retain(tensors[i]));
+        if (item) PyList_SET_ITEM(result, i, item);
+        else Py_CLEAR(result);
+    }
+    return result;
+}
+
+/* _vmap_lift(list): with the tensors among its items lifted (Note [Batched tangents] in batched/batched.h). */
+static PyObject *vmap_lift(PyObject *self TP_UNUSED, PyObject *list) {
+    if (!PyList_Check(list)) return PyErr_Format(PyExc_TypeError, "_vmap_lift() takes a list"), NULL;
+    Py_ssize_t n = PyList_GET_SIZE(list);
+    tp_tensor **tensors = PyMem_Calloc((size_t)n + 1, sizeof *tensors);
+    if (!tensors) return PyErr_NoMemory();
+    for (Py_ssize_t i = 0; i < n; i++) {
+        PyObject *o = PyList_GET_ITEM(list, i);
+        tensors[i] = tp_py_is_tensor(o) ? tp_py_tensor_borrow(o) : NULL;
+    }
+    tp_autolifted lifted = {0};
+    PyObject *result = tp_py_check(tp_batch_lift(&lifted, tensors, n)) < 0 ? NULL : lifted_list(list, tensors, n);
+    PyMem_Free(tensors);
+    return result;
 }
 
 static int take_tensor(PyObject *o, const char *function, tp_tensor **out) {
@@ -219,6 +249,7 @@ static PyMethodDef functions[] = {
     {"_vmap_open", vmap_open, METH_VARARGS, NULL},
     {"_vmap_close", vmap_close, METH_O, NULL},
     {"_vmap_levels", vmap_levels, METH_NOARGS, NULL},
+    {"_vmap_lift", vmap_lift, METH_O, NULL},
     {"_vmap_show", vmap_show, METH_O, NULL},
     {"_vmap_add", vmap_add, METH_VARARGS, NULL},
     {"_vmap_remove", vmap_remove, METH_VARARGS, NULL},

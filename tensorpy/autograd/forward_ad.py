@@ -115,11 +115,17 @@ def __getattr__(name: str) -> int:
 
 
 def make(primal: Tensor, tangent: Tensor, number: int) -> Tensor:
-    """A view of `primal` that has the tangent at a level. Inside vmap both have all samples."""
+    """A view of `primal` that has the tangent at a level. Inside vmap the tangent has all samples, and so has a batched
+    primal; one that is not batched stays so if the level was opened in there (Note [Batched tangents] in
+    csrc/batched/batched.h).
+    """
     levels = _C._vmap_levels()
     if not levels:
         return _C._make_dual(primal, tangent, number)
-    return batched(_C._make_dual(physical(primal, levels), physical(tangent, levels), number), levels)
+    whole = physical(tangent, levels)
+    if not _C._is_batched(primal) and levels[-1][0] < number:
+        return _C._make_dual(primal, batched(whole, levels), number)
+    return batched(_C._make_dual(physical(primal, levels), whole, number), levels)
 
 
 def tangent_of(t: Tensor, number: int) -> Tensor | None:

@@ -38,13 +38,14 @@ def _only_below(place: int) -> Iterator[None]:
 
 def call_rule(name: str, rule: Callable[..., Any], args: Any) -> Any:
     """What a rule gives for arguments of which some are batched."""
-    number = batch_number(args)
+    leaves, spec = tree_flatten(tuple(args))
+    leaves = _C._vmap_lift(leaves)
+    number = batch_number(leaves)
     place, size, randomness = next(
         ((i, level[1], level[2]) for i, level in enumerate(_C._vmap_levels()) if level[0] == number), (-1, 0, "")
     )
     if place < 0:
         raise RuntimeError(f"{name}: a tensor from inside of a vmap is used after that has ended")
-    leaves, spec = tree_flatten(tuple(args))
     mapped = [isinstance(v, Tensor) and _C._batch_number(v) == number for v in leaves]
     physical = [_C._vmap_remove(v, number, size) if m else v for v, m in zip(leaves, mapped, strict=True)]
     in_dims = tree_unflatten([0 if m else None for m in mapped], spec)

@@ -328,3 +328,14 @@ def test_batched_memory_by_strides_lies_as_that_of_a_sample():
 
     x = tp.arange(12.0).reshape(2, 2, 3)
     assert tp.vmap(one)(x).tolist() == x.tolist() and strides == [(1, 2)]
+
+
+def test_batched_gradients_are_not_written() -> None:
+    """Two gradients meet at x, each a view of what was given: their sum has memory of its own."""
+    x = tp.randn(3, requires_grad=True)
+    row, column = x.view(1, 3), x.view(3, 1)
+    to_row, to_column = tp.eye(3).reshape(3, 1, 3).clone(), tp.ones(3, 3, 1)
+    (together,) = tp.autograd.grad((row, column), (x,), (to_row, to_column), is_grads_batched=True)
+    assert together.tolist() == (tp.eye(3) + 1).tolist()
+    assert to_row.tolist() == tp.eye(3).reshape(3, 1, 3).tolist()
+    assert to_column.tolist() == tp.ones(3, 3, 1).tolist()

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from forward import DTYPES, cases, check, check_gradient
+from forward import DTYPES, cases, check, check_columns, check_gradient
 
 import tensorpy as tp
 from codegen.forward import forward_of
@@ -33,6 +33,21 @@ def test_operator(info: OpInfo, device: str) -> None:
     for case in cases(info, device, 6):
         for places in case.choices():
             check(case, places)
+
+
+@over(_smooth)
+def test_columns(info: OpInfo, device: str) -> None:
+    """Directions of a batch at values that have none, as a Jacobian is computed by columns."""
+    for case in cases(info, device, 2):
+        for places in case.choices():
+            check_columns(case, places)
+
+
+@over(lambda info: _smooth(info) and info.variant("inplace"))
+def test_inplace_columns(info: OpInfo, device: str) -> None:
+    for case in cases(info, device, 1, inplace=True):
+        for places in case.choices():
+            check_columns(case, places)
 
 
 @over(lambda info: _smooth(info) and info.variant("inplace"))
@@ -310,6 +325,92 @@ def test_vmap_inside_and_outside() -> None:
         return found
 
     assert_close(vmap(with_dual_tensors)(x, t), wanted)
+
+
+# ---- directions of a batch ----
+
+
+def _writes(x: tp.Tensor) -> tp.Tensor:
+    y = x * 2
+    y.add_(x)
+    y[0] = x[1]
+    y[1:].mul_(x[1:])
+    return y.sin()
+
+
+def _by_columns(f: Callable[[tp.Tensor], tp.Tensor]) -> Callable[[tp.Tensor], tp.Tensor]:
+    def jacobian(x: tp.Tensor) -> tp.Tensor:
+        basis = tp.eye(x.numel(), dtype=x.dtype)
+        return vmap(lambda along: func.jvp(f, (x,), (along,))[1], out_dims=-1)(basis)
+
+    return jacobian
+
+
+def test_values_without_a_batch_are_written_beside_tangents_with_one() -> None:
+    x, _ = pair(0.3, -0.7, 1.1)
+    assert_close(_by_columns(_writes)(x), func.jacrev(_writes)(x))
+    twice = _by_columns(_by_columns(lambda x: _writes(x) * x))(x)
+    assert_close(twice, func.jacrev(func.jacrev(lambda x: _writes(x) * x))(x))
+
+
+def test_running_statistics_without_a_batch_are_updated_once_for_all_directions() -> None:
+    x = tp.arange(12.0, dtype=tp.float64).reshape(4, 3).sin()
+    mean, var = tp.zeros(3, dtype=tp.float64), tp.ones(3, dtype=tp.float64)
+
+    def norm(x: tp.Tensor) -> tp.Tensor:
+        return tp.nn.functional.batch_norm(x, mean, var, training=True, momentum=0.5)
+
+    columns = tp.stack([x.cos(), x.exp()])
+    together = vmap(lambda along: func.jvp(norm, (x,), (along,))[1])(columns)
+    assert_close(mean, x.mean(0) / 2)
+    assert_close(together, tp.stack([func.jvp(norm, (x,), (along,))[1] for along in columns]))
+
+
+def test_a_write_of_what_differs_to_what_is_shared_is_refused() -> None:
+    x, along = pair(1.0, 2.0)
+    with pytest.raises(RuntimeError, match="writes to 'self', which is not batched"):
+        vmap(lambda v, t: func.jvp(lambda x: (x * 2).add_(v), (x,), (t,))[1])(tp.stack([x, x]), tp.stack([along, x]))
+
+
+def test_a_level_from_outside_of_the_vmap_gets_values_with_its_batch() -> None:
+    x, along = pair(1.0, 2.0)
+    with fw.dual_level():
+        squares = vmap(lambda t: fw.make_dual(x, t) ** 2)(tp.stack([along, x]))
+        assert_close(fw.unpack_dual(squares).tangent, 2 * x * tp.stack([along, x]))
+
+
+class _Cube(tp.autograd.Function):
+    """With rules of its own, which see physical tensors."""
+
+    @staticmethod
+    def forward(x: tp.Tensor, w: tp.Tensor) -> tp.Tensor:
+        return x**3 * w
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
+        ctx.save_for_forward(*inputs)
+
+    @staticmethod
+    def jvp(ctx: Any, x: tp.Tensor, w: tp.Tensor | None) -> tp.Tensor:
+        value, weight = ctx.saved_tensors
+        return 3 * value**2 * weight * x
+
+    @staticmethod
+    def vmap(info: Any, in_dims: Any, x: tp.Tensor, w: tp.Tensor) -> Any:
+        given = [t if d is not None else t.unsqueeze(0) for t, d in zip((x, w), in_dims, strict=True)]
+        return _Cube.apply(*given), 0
+
+
+@pytest.mark.parametrize("mapped", [False, True])
+def test_a_functions_own_rules_see_directions_of_a_batch(mapped: bool) -> None:
+    x, along = pair(1.0, 2.0)
+    columns, weights = tp.stack([along, x]), tp.stack([x, x + 1])
+    if mapped:
+        found = vmap(lambda w, t: func.jvp(lambda x: _Cube.apply(x, w), (x,), (t,))[1])(weights, columns)
+        assert_close(found, 3 * x**2 * weights * columns)
+    else:
+        found = vmap(lambda t: func.jvp(lambda y: _Cube.apply(y, x), (x,), (t,))[1])(columns)
+        assert_close(found, 3 * x**3 * columns)
 
 
 def test_make_fx_records_tangents() -> None:

@@ -31,9 +31,9 @@ MAY_KNOW = {
     "conjugate": KERNELS,
     # What takes nested tensors apart; rules of what numbers are dimensions; the history of what is written.
     "nested": KERNELS | {"native", "batched", "autograd"},
-    "batched": KERNELS,
+    "batched": KERNELS | {"autograd"},  # tangents have batches
     "functionalize": KERNELS | {"batched"},  # its values are computed with the batches that were open outside
-    "forward": KERNELS | {"autograd"},
+    "forward": KERNELS | {"autograd", "batched"},
     "autocast": KERNELS | {"autograd"},
     "plan": KERNELS,
     "distributed": {"core"},

@@ -1,7 +1,6 @@
 /* call.c: what runs at ForwardAD for every operator: the call below, and then the tangents of what it gave, one level
  * after the other, by the operator's rule (rule.h). See Note [Tangents]. */
 #include "Functions.h"
-#include "batched/batched.h"
 #include "core/alloc.h"
 #include "forward/internal.h"
 #include "forward/forward.h"
@@ -67,21 +66,15 @@ static int apply(const tp_forward_call *c, const tp_forward_rule *rule, tp_tenso
 
 static bool is_smooth(const tp_tensor *t) { return t && (tp_is_floating(t) || tp_is_complex(t)); }
 
-/* A batched tensor's is that of the physical one. */
-static const tp_storage *memory_of(const tp_tensor *t) {
-    while (tp_is_batched(t)) t = tp_batch_inner_borrow(t);
-    return t->storage;
-}
-
 /* Memory that the formula passed through, a tangent's or an argument's, is not the result's own. */
 static bool is_shared(const tp_forward_call *c, const tp_tensor *tangent) {
-    const tp_storage *memory = memory_of(tangent);
+    const tp_storage *memory = tp_physical_storage(tangent);
     for (int i = 0; i < c->tangents->first[TP_FORWARD_ARGUMENTS]; i++)
-        if (c->tangents->all[i] && memory_of(c->tangents->all[i]) == memory) return true;
+        if (c->tangents->all[i] && tp_physical_storage(c->tangents->all[i]) == memory) return true;
     for (int i = 0; i < c->op->info->nargs; i++) {
         tp_tensors list = tp_tensors_in(&c->args[i]);
         for (int64_t k = 0; k < list.size; k++)
-            if (list.data[k] && memory_of(list.data[k]) == memory) return true;
+            if (list.data[k] && tp_physical_storage(list.data[k]) == memory) return true;
     }
     return false;
 }

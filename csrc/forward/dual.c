@@ -3,6 +3,7 @@
 #include "NativeFunctions.h"
 #include "core/text.h"
 #include "forward/forward.h"
+#include "forward/internal.h"
 
 static int check_tangent(const tp_tensor *primal, const tp_tensor *tangent) {
     if (!tp_same_sizes(primal, tangent)) {
@@ -42,7 +43,7 @@ tp_tensor *tp_make_dual(tp_tensor *primal, tp_tensor *tangent, uint32_t number) 
                                        "the same level %u is not supported",
                                        number);
     tp_autoref *alias = tp_alias(primal), *fit = alias ? tp_fit_tangent(primal, tangent) : NULL;
-    if (fit && fit->storage == primal->storage) {
+    if (fit && tp_physical_storage(fit) == tp_physical_storage(primal)) {
         tp_autoref *shared = fit;
         fit = tp_clone(shared, TP_NO_FORMAT);
     }

@@ -34,5 +34,7 @@ int tp_forward_terms(const tp_forward_call *c, tp_tensor **out);
 int tp_forward_twice(const tp_forward_call *c, tp_tensor **out);
 
 /* ---- values.c ---- */
+/* The storage of t, a batched one's of the physical tensor. */
+const tp_storage *tp_physical_storage(const tp_tensor *t);
 /* NotImplementedError: op has no forward formula. */
 int tp_fail_no_forward(const tp_op *op) TP_COLD;

@@ -1,6 +1,12 @@
 /* values.c: questions about the values of a call that all rules ask (internal.h). */
+#include "batched/batched.h"
 #include "core/error.h"
 #include "forward/internal.h"
+
+const tp_storage *tp_physical_storage(const tp_tensor *t) {
+    while (tp_is_batched(t)) t = tp_batch_inner_borrow(t);
+    return t->storage;
+}
 
 bool tp_has_tangent(const tp_tangent_list *l, int i) {
     for (int k = l->first[i]; k < l->first[i + 1]; k++)

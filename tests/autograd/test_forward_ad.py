@@ -70,7 +70,6 @@ TWICE = {
     "linalg_lstsq",
     "linalg_lu_factor_ex",
     "linalg_lu_solve",
-    "linalg_pinv.atol_rtol_tensor",
     "linalg_qr",
     "native_batch_norm_backward",
     "native_group_norm",

@@ -29,7 +29,6 @@ from tensorpy.utils._pytree import tree_flatten
 REFUSED = {
     "argwhere": "as many results as there are elements that are not zero",
     "ctc_loss.Tensor": "lengths are numbers",
-    "embedding": "scale_grad_by_freq with a weight for each sample",
     "narrow.Tensor": "where it starts is a number",
     "nonzero_numpy": "as many results as there are elements that are not zero",
     "repeat_interleave.self_Tensor": "as many results as the repeats say",
@@ -166,10 +165,20 @@ def total(results: Any) -> tp.Tensor | None:
     return sum(sums[1:], sums[0]) if sums else None
 
 
+def gradient_of(function: Callable[..., Any], inputs: tuple[tp.Tensor, ...]) -> Callable[..., Any]:
+    return func.grad(function, argnums=tuple(range(len(inputs))))
+
+
+def tangent_of(function: Callable[..., Any], inputs: tuple[tp.Tensor, ...]) -> Callable[..., Any]:
+    along = tuple(tp.arange(1.0, t.numel() + 1, dtype=t.dtype).view(t.shape).cos() for t in inputs)
+    return lambda *given: (func.jvp(function, given, along)[1],)
+
+
+@pytest.mark.parametrize("derivative", [gradient_of, tangent_of])
 @over(lambda info: info.differentiable and "float64" in info.dtypes)
-def test_gradient_of_each_sample(info: OpInfo, device: str) -> None:
-    """vmap(grad(f)), with all that is differentiable batched: an operator that vmap makes of others is differentiated
-    as these are."""
+def test_derivative_of_each_sample(info: OpInfo, derivative: Callable[..., Any], device: str) -> None:
+    """vmap of grad and of jvp, with all that is differentiable batched: an operator that vmap makes of others is
+    differentiated as these are."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "vmap: there is no batching rule")
         for sample in info.samples("float64", 3):
@@ -187,10 +196,10 @@ def test_gradient_of_each_sample(info: OpInfo, device: str) -> None:
 
             if not inputs or any(t.is_complex() or t.layout is not tp.strided for t in inputs):
                 continue
-            gradient = func.grad(one, argnums=tuple(range(len(inputs))))
-            expected = gradient(*inputs)
+            derived = derivative(one, inputs)
+            expected = derived(*inputs)
             try:
-                got = vmap(gradient, randomness="same")(*[tp.stack([t, t]) for t in inputs])
+                got = vmap(derived, randomness="same")(*[tp.stack([t, t]) for t in inputs])
             except RuntimeError as error:
                 assert info.name in REFUSED or "vmap: " in str(error), f"{info.name}{sample}: {error}"
                 continue
@@ -260,6 +269,39 @@ def test_indices_of_each_sample_are_checked() -> None:
         vmap(lambda a, i: a.index_fill(0, i.unsqueeze(0), 1))(x, places)
     from_end = vmap(lambda a, i: a.index_fill(0, i, 1))
     assert from_end(x, places - 5).equal(from_end(x, places))
+
+
+@pytest.mark.parametrize("padding", [-1, 2])
+@pytest.mark.parametrize("frequent", [False, True], ids=["plain", "by frequency"])
+@pytest.mark.parametrize("dims", [(0, 0), (0, None), (None, 0)], ids=str)
+def test_tables_of_each_sample(padding: int, frequent: bool, dims: tuple[int | None, int | None]) -> None:
+    """The gradient, which a padding has none of, and the tangent, which it has."""
+    table = tp.arange(24.0).reshape(2, 4, 3).sin()
+    places = tp.tensor([[[0, 2, 2], [3, 2, 0]], [[1, 1, 2], [0, 0, 0]]])
+    given = [t if dim == 0 else t[0] for t, dim in zip((table, places), dims, strict=True)]
+
+    def gradient(w: tp.Tensor, i: tp.Tensor) -> tp.Tensor:
+        return func.grad(lambda w: tp.embedding(w, i, padding, frequent).square().sum())(w)
+
+    def tangent(w: tp.Tensor, i: tp.Tensor) -> tp.Tensor:
+        return func.jvp(lambda w: tp.embedding(w, i, padding, frequent), (w,), (w.cos(),))[1]
+
+    for derivative in (gradient, tangent):
+        rows = [[t[b] if dim == 0 else t for t, dim in zip(given, dims, strict=True)] for b in range(2)]
+        assert_close(vmap(derivative, dims)(*given), tp.stack([derivative(*row) for row in rows]))
+    with pytest.raises(IndexError):
+        vmap(tp.embedding)(table, places + 3)
+
+
+def test_what_is_nothing_is_left_out() -> None:
+    x, nothing = tp.arange(12.0).reshape(2, 2, 3), tp.zeros(2, 0, dtype=tp.float64)
+    for dims in ((0, 0), (0, None), (None, 0)):
+        given = [t if dim == 0 else t[0] for t, dim in zip((nothing, x), dims, strict=True)]
+        for dim in (0, 1, -1):
+            wanted = tp.cat([x[0], x[0]], dim).double() if dims[1] is None else tp.cat([x, x], dim % 2 + 1).double()
+            got = vmap(lambda n, a, d=dim: tp.cat([n, a, n, a], d), dims)(*given)
+            assert got.equal(wanted.expand(got.shape))
+    assert vmap(lambda n: tp.cat([n, n]))(nothing).shape == (2, 0)
 
 
 # ---- arguments and results ----
@@ -645,6 +687,8 @@ OF_MATRICES = {
     "det": tp.linalg.det,
     "slogdet": lambda a: tp.linalg.slogdet(a)[1],
     "solve": lambda a: tp.linalg.solve(a, tp.ones(3, 2, dtype=tp.float64)),
+    "pinv": lambda a: tp.linalg.pinv(a, rtol=tp.tensor(1e-9, dtype=tp.float64)),
+    "pinv, hermitian": lambda a: tp.linalg.pinv(a, hermitian=True),
 }
 
 

@@ -304,6 +304,42 @@ def test_what_is_nothing_is_left_out() -> None:
     assert vmap(lambda n: tp.cat([n, n]))(nothing).shape == (2, 0)
 
 
+def test_factors_of_whole_numbers_are_whole() -> None:
+    """As outside: 1.6 of integers is 1."""
+    c, a, b = tp.arange(8).reshape(2, 4), tp.arange(6).reshape(2, 3), tp.arange(12).reshape(3, 4)
+    three, two = (tp.stack([t, t + 1]) for t in (a, b))
+    calls: dict[str, tuple[tp.Tensor, ...]] = {
+        "addmm": (c, a, b),
+        "addmv": (tp.arange(2), a, tp.arange(3)),
+        "baddbmm": (tp.stack([c, c]), three, two),
+        "addbmm": (c, three, two),
+        "index_add": (c, 0, tp.tensor([1]), c[:1]),
+    }
+    for name, (self, *rest) in calls.items():
+        factors = {"alpha": 2.2} if name == "index_add" else {"alpha": 2.2, "beta": 1.6}
+        for method in (getattr(tp.Tensor, name), lambda x, *r, n=name, **k: getattr(x.clone(), n + "_")(*r, **k)):
+            wanted = tp.stack([method(self, *rest, **factors), method(self + 1, *rest, **factors)])
+            assert vmap(lambda x, m=method, r=rest, k=factors: m(x, *r, **k))(tp.stack([self, self + 1])).equal(wanted)
+
+
+def test_running_statistics_of_what_all_share() -> None:
+    """The statistics of an input that is no batch are one for all samples, whichever of them are written to."""
+    x = tp.arange(24.0).reshape(2, 3, 4).sin()
+    for shared in ("mean", "var"):
+        mean, var = tp.zeros(3), tp.ones(3)
+        many = tp.stack([mean, mean + 1]) if shared == "var" else tp.stack([var, var + 1])
+
+        def norm(t: tp.Tensor, m: Any = mean, v: Any = var, s: str = shared) -> tp.Tensor:
+            return tp.nn.functional.batch_norm(x, *((t, v) if s == "var" else (m, t)), training=True)
+
+        wanted_mean, wanted_var = tp.zeros(3), tp.ones(3)
+        wanted = tp.nn.functional.batch_norm(x, wanted_mean, wanted_var, training=True)
+        assert_close(vmap(norm)(many), tp.stack([wanted, wanted]))
+        kept, of_each = (wanted_var, wanted_mean) if shared == "var" else (wanted_mean, wanted_var)
+        assert_close(var if shared == "var" else mean, kept)
+        assert_close(many, tp.stack([of_each, of_each + 0.9]))
+
+
 # ---- arguments and results ----
 
 X = tp.arange(12.0).reshape(3, 4)

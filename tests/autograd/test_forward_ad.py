@@ -55,7 +55,6 @@ TWICE = {
     "_c10d_functional::reduce_scatter_tensor_coalesced",
     "_fake_quantize_learnable_per_channel_affine",
     "_fake_quantize_learnable_per_tensor_affine",
-    "_linalg_eigh",
     "_linalg_eigvals",
     "_linalg_svd",
     "_recurrent_layer",

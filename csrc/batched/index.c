@@ -203,28 +203,6 @@ tp_tensor *index_select_batched(tp_tensor *self, int64_t dim, tp_tensor *index) 
 
 /* ---- embedding ---- */
 
-/* Rows of each sample's own table, the tables one after another. */
-static tp_tensor *own_rows(const tp_batch_scope *s, tp_tensor *weight, tp_tensor *indices) {
-    int64_t rows = weight->sizes[0], sizes[TP_MAX_DIMS + 1] = {s->size};
-    for (int d = 0; d < indices->ndim; d++) sizes[d + 1] = 1;
-    tp_tensor *tables = tp_batch_inner_borrow(weight);
-    tp_autoref *first = tp_arange(TP_SCALAR_I(s->size), TP_INT64, TP_NO_LAYOUT, weight->device, -1);
-    tp_autoref *shaped = first ? tp_reshape(first, (tp_ints){sizes, indices->ndim + 1}) : NULL;
-    tp_autoref *skip = shaped ? tp_mul_Scalar(shaped, TP_SCALAR_I(rows)) : NULL;
-    tp_autoref *place = tp_batch_one(s, indices);
-    tp_autoref *at = skip && place ? tp_add_Tensor(place, skip, TP_SCALAR_I(1)) : NULL;
-    tp_autoref *flat = at ? tp_flatten_using_ints(tables, 0, 1) : NULL;
-    return flat ? tp_embedding(flat, at, -1, false, false) : NULL;
-}
-
-/* Without a gradient where the padding is. */
-static tp_tensor *cut_padding(tp_tensor *found, tp_tensor *indices, int64_t padding) {
-    tp_autoref *wide = tp_unsqueeze(indices, -1);
-    tp_autoref *is_padding = wide ? tp_eq_Scalar(wide, TP_SCALAR_I(padding)) : NULL;
-    tp_autoref *without = is_padding ? tp_detach(found) : NULL;
-    return without ? tp_where_self(is_padding, without, found) : NULL;
-}
-
 /* embedding(Tensor weight, Tensor indices, SymInt padding_idx=-1, bool scale_grad_by_freq=False, bool sparse=False) ->
  * Tensor */
 tp_tensor *embedding_batched(tp_tensor *weight, tp_tensor *indices, int64_t padding_idx, bool scale_grad_by_freq,
@@ -235,12 +213,11 @@ tp_tensor *embedding_batched(tp_tensor *weight, tp_tensor *indices, int64_t padd
     if (!tp_batch_has(&s, weight))
         return tp_batch_wrap_steal(
             tp_embedding(weight, tp_batch_inner_borrow(indices), padding_idx, scale_grad_by_freq, sparse), s.number);
-    if (scale_grad_by_freq)
-        return tp_fail_null(TP_RuntimeError,
-                            "vmap: embedding: scale_grad_by_freq is not possible where each sample has a "
-                            "weight of its own");
-    tp_autoref *found = tp_batch_wrap_steal(own_rows(&s, weight, indices), s.number);
-    tp_batch_leave(&s);
-    s.visible = -1;
-    return !found ? NULL : padding_idx < 0 ? tp_take(found) : cut_padding(found, indices, padding_idx);
+    int64_t sizes[TP_MAX_DIMS + 2] = {s.size};
+    if (indices->ndim) memcpy(sizes + 1, indices->sizes, sizeof(int64_t) * indices->ndim);
+    sizes[indices->ndim + 1] = weight->ndim > 1 ? weight->sizes[1] : 0;
+    tp_autoref *all = tp_batch_all(&s, indices), *lines = all ? tp_reshape(all, TP_INTS(s.size, indices->numel)) : NULL;
+    tp_autoref *rows =
+        !lines ? NULL : tp__embedding_of_each(tp_batch_inner_borrow(weight), lines, padding_idx, scale_grad_by_freq);
+    return rows ? tp_batch_wrap_steal(tp_reshape(rows, (tp_ints){sizes, indices->ndim + 2}), s.number) : NULL;
 }

@@ -89,12 +89,21 @@ static int per_channel(const tp_batch_scope *s, tp_tensor *t, tp_tensor **out) {
     return t && !*out ? -1 : 0;
 }
 
-static int check_running(const tp_batch_scope *s, const tp_tensor *mean, const tp_tensor *var, bool training) {
-    if (!training || ((!mean || tp_batch_has(s, mean)) && (!var || tp_batch_has(s, var)))) return 0;
+static int check_running(const tp_batch_scope *s, const tp_tensor *input, const tp_tensor *mean, const tp_tensor *var,
+                         bool training) {
+    if (!training || !tp_batch_has(s, input)) return 0;
+    if ((!mean || tp_batch_has(s, mean)) && (!var || tp_batch_has(s, var))) return 0;
     return tp_fail(
         TP_RuntimeError,
         "vmap: native_batch_norm writes running statistics that all samples share, what is different for each "
         "sample. Let the layer keep none (track_running_stats=False), or call it in eval mode");
+}
+
+/* A statistic that all share gets what was written to the first of its copies. */
+static int write_shared(const tp_batch_scope *s, tp_tensor *t, tp_tensor *copies) {
+    if (!t || tp_batch_has(s, t)) return 0;
+    tp_autoref *first = tp_narrow(copies, 0, 0, t->numel);
+    return first ? tp_copy_(t, first, false) : -1;
 }
 
 /* native_batch_norm(Tensor input, Tensor? weight, Tensor? bias, Tensor? running_mean, Tensor? running_var, bool
@@ -109,10 +118,16 @@ tp_tensor3 native_batch_norm_batched(tp_tensor *input, tp_tensor *weight, tp_ten
     tp_autobatch s;
     tp_tensor *given[] = {input, running_mean, running_var};
     if (tp_batch_enter(&s, (tp_tensors){given, 3}) < 0) return none;
-    if (check_running(&s, running_mean, running_var, training) < 0) return none;
+    if (check_running(&s, input, running_mean, running_var, training) < 0) return none;
     tp_autoref *x = merged(&s, input, 1), *w = NULL, *b = NULL, *mean = NULL, *var = NULL;
     if (!x || per_channel(&s, weight, &w) < 0 || per_channel(&s, bias, &b) < 0 ||
         per_channel(&s, running_mean, &mean) < 0 || per_channel(&s, running_var, &var) < 0)
         return none;
-    return split_steal(tp_native_batch_norm(x, w, b, mean, var, training, momentum, eps), &s, 1);
+    tp_tensor3 r = tp_native_batch_norm(x, w, b, mean, var, training, momentum, eps);
+    if (r.v[0] && training && s.size &&
+        (write_shared(&s, running_mean, mean) < 0 || write_shared(&s, running_var, var) < 0)) {
+        for (int i = 0; i < 3; i++) tp_release(r.v[i]);
+        return none;
+    }
+    return split_steal(r, &s, 1);
 }

@@ -85,3 +85,17 @@ def test_a_decorated_class_stays_a_class() -> None:
                 self.recorded = tp.is_grad_enabled()
 
     assert isinstance(Made, type) and not Made().recorded
+
+
+@pytest.mark.parametrize("uplo", "LU")
+def test_tangents_of_eigenvectors_along_any_matrix(uplo: str) -> None:
+    """One that is not Hermitian is taken as it is, whatever triangle is read."""
+    torch = pytest.importorskip("torch")
+    found = []
+    for t in (tp, torch):
+        a = t.tensor([[2.0, 0.5, 0.1], [0.5, -1.0, 0.3], [0.1, 0.3, 0.7]], dtype=t.float64)
+        along = t.arange(9.0, dtype=t.float64).reshape(3, 3).sin()
+        found.append(t.func.jvp(lambda x, t=t: t.linalg.eigh(x, uplo)[1].abs(), (a,), (along,))[1].tolist())
+        found[-1] += [t.func.jvp(lambda x, t=t: t.linalg.eigvalsh(x, uplo), (a,), (along,))[1].tolist()]
+    for mine, theirs in zip(*found, strict=True):
+        assert mine == pytest.approx(theirs)

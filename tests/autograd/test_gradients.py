@@ -143,3 +143,58 @@ def test_products_of_zeros_have_derivatives(name: str, zeros: int, dtype: tp.dty
     x.requires_grad_()
     assert gradcheck(PRODUCTS[name], (x,), check_forward_ad=True)
     assert gradgradcheck(PRODUCTS[name], (x,), check_fwd_over_rev=True)
+
+
+TWO_PLACES = tp.tensor([0, 0, 0, 1, 1, 1])
+SCATTERED: dict[str, Callable[[tp.Tensor, tp.Tensor], tp.Tensor]] = {
+    "scatter_reduce": lambda b, x: b.scatter_reduce(0, TWO_PLACES, x, "prod"),
+    "scatter_reduce, alone": lambda b, x: b.scatter_reduce(0, TWO_PLACES, x, "prod", include_self=False),
+    "index_reduce": lambda b, x: b.index_reduce(0, TWO_PLACES, x, "prod"),
+    "segment_reduce": lambda b, x: tp.segment_reduce(x, "prod", lengths=tp.tensor([3, 3])) + 0 * b,
+}
+
+
+@pytest.mark.filterwarnings("ignore:index_reduce")
+@pytest.mark.parametrize("name", SCATTERED)
+@pytest.mark.parametrize("zeros", [(), (1,), (0, 2), (0, 1, 2), (0, 3, 4)], ids=str)
+@pytest.mark.parametrize("base", [(2.0, 3.0), (0.0, 3.0)], ids=str)
+def test_scattered_products_of_zeros_have_derivatives(name: str, zeros: tuple[int, ...], base: Any) -> None:
+    """PyTorch refuses the second ones where two zeros meet."""
+    x, b = tp.arange(1.0, 7).to(tp.float64), tp.tensor(base, dtype=tp.float64, requires_grad=True)
+    for i in zeros:
+        x[i] = 0
+    x.requires_grad_()
+    assert gradcheck(SCATTERED[name], (b, x), check_forward_ad=True)
+    assert gradgradcheck(SCATTERED[name], (b, x), check_fwd_over_rev=True)
+
+
+def by_elements(a: tp.Tensor) -> tp.Tensor:
+    """The determinant of 3 x 3 matrices."""
+    (p, q, r), (s, t, u), (v, w, x) = (row.unbind(-1) for row in a.unbind(-2))
+    return p * (t * x - u * w) - q * (s * x - u * v) + r * (s * w - t * v)
+
+
+SINGULAR = {
+    "rank 2": [[1.0, 2, 3], [2, 4, 6], [1, 1, 1]],
+    "rank 1": [[1.0, 2, 3], [2, 4, 6], [3, 6, 9]],
+    "zeros": [[0.0] * 3] * 3,
+    "a first column of zeros": [[0.0, 2, 1], [0, 3, 5], [0, 1, 1]],
+    "regular": [[2.0, 1, 0], [1, 3, 1], [0, 1, 1]],
+}
+
+
+@pytest.mark.parametrize("name", SINGULAR)
+@pytest.mark.parametrize("dtype", [tp.float64, tp.complex128], ids=str)
+def test_a_determinant_of_zero_has_derivatives(name: str, dtype: tp.dtype) -> None:
+    a = tp.tensor(SINGULAR[name], dtype=dtype) * (1 + 0.5j if dtype.is_complex else 1)
+    moved, along = (tp.arange(9.0).reshape(3, 3).to(dtype).sin() * k for k in (1, 1 + 0.3j if dtype.is_complex else 2))
+    found = []
+    for det in (tp.linalg.det, by_elements):
+
+        def gradient(x: tp.Tensor, det: Any = det) -> tp.Tensor:
+            return tp.func.vjp(det, x)[1](tp.ones((), dtype=dtype))[0]
+
+        value, back = tp.func.vjp(gradient, a)
+        change, of_gradient = tp.func.jvp(det, (a,), (along,)), tp.func.jvp(gradient, (a,), (along,))
+        found.append((value, *back(moved), *change, *of_gradient))
+    assert_close(found[0], found[1], rtol=1e-6, atol=1e-6)

@@ -29,7 +29,6 @@ from tensorpy.utils._pytree import tree_flatten
 REFUSED = {
     "argwhere": "as many results as there are elements that are not zero",
     "ctc_loss.Tensor": "lengths are numbers",
-    "embedding": "scale_grad_by_freq with a weight for each sample",
     "narrow.Tensor": "where it starts is a number",
     "nonzero_numpy": "as many results as there are elements that are not zero",
     "repeat_interleave.self_Tensor": "as many results as the repeats say",
@@ -100,7 +99,6 @@ LOOPS = {
     "_sobol_engine_initialize_state_": "",
     "_sobol_engine_scramble_": "",
     "dequantize.self": "",
-    "embedding_dense_backward": "",
     "embedding_renorm": "",  # this and the next four: what an in-place operator gives a copy
     "embedding_renorm_": "",
     "fake_quantize_per_channel_affine_cachemask": "",
@@ -108,14 +106,6 @@ LOOPS = {
     "fill.Tensor": "",  # the functional form of fill_.Tensor, which has a rule: for func.functionalize only
     "fractional_max_pool2d": "",
     "fractional_max_pool3d": "",
-    "index_add": "index",
-    "index_add_": "index",
-    "index_copy": "index",
-    "index_copy_": "index",
-    "index_fill.int_Scalar": "index",
-    "index_fill.int_Tensor": "index value",
-    "index_fill_.int_Scalar": "index",
-    "index_fill_.int_Tensor": "index value",
     "empty_quantized": "",
     "int_repr": "",
     "quantized_batch_norm": "",
@@ -125,12 +115,8 @@ LOOPS = {
     "isin.Scalar_Tensor": "",
     "isin.Tensor_Tensor": "test_elements",
     "linalg_ldl_solve": "",
-    "linalg_lstsq": "",
     "masked_scatter": "",
     "masked_scatter_": "",
-    "native_batch_norm_backward": "",
-    "native_group_norm_backward": "",
-    "native_layer_norm_backward": "",
     "put": "",
     "put_": "",
     "q_per_channel_scales": "",
@@ -144,7 +130,6 @@ LOOPS = {
     "randperm.generator": "",
     "resize": "",
     "resize_as": "",
-    "searchsorted.Tensor": "",
     "set": "",
     "set.source_Tensor": "",
     "_segment_reduce_backward": "",
@@ -180,10 +165,20 @@ def total(results: Any) -> tp.Tensor | None:
     return sum(sums[1:], sums[0]) if sums else None
 
 
+def gradient_of(function: Callable[..., Any], inputs: tuple[tp.Tensor, ...]) -> Callable[..., Any]:
+    return func.grad(function, argnums=tuple(range(len(inputs))))
+
+
+def tangent_of(function: Callable[..., Any], inputs: tuple[tp.Tensor, ...]) -> Callable[..., Any]:
+    along = tuple(tp.arange(1.0, t.numel() + 1, dtype=t.dtype).view(t.shape).cos() for t in inputs)
+    return lambda *given: (func.jvp(function, given, along)[1],)
+
+
+@pytest.mark.parametrize("derivative", [gradient_of, tangent_of])
 @over(lambda info: info.differentiable and "float64" in info.dtypes)
-def test_gradient_of_each_sample(info: OpInfo, device: str) -> None:
-    """vmap(grad(f)), with all that is differentiable batched: an operator that vmap makes of others is differentiated
-    as these are."""
+def test_derivative_of_each_sample(info: OpInfo, derivative: Callable[..., Any], device: str) -> None:
+    """vmap of grad and of jvp, with all that is differentiable batched: an operator that vmap makes of others is
+    differentiated as these are."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "vmap: there is no batching rule")
         for sample in info.samples("float64", 3):
@@ -201,10 +196,10 @@ def test_gradient_of_each_sample(info: OpInfo, device: str) -> None:
 
             if not inputs or any(t.is_complex() or t.layout is not tp.strided for t in inputs):
                 continue
-            gradient = func.grad(one, argnums=tuple(range(len(inputs))))
-            expected = gradient(*inputs)
+            derived = derivative(one, inputs)
+            expected = derived(*inputs)
             try:
-                got = vmap(gradient, randomness="same")(*[tp.stack([t, t]) for t in inputs])
+                got = vmap(derived, randomness="same")(*[tp.stack([t, t]) for t in inputs])
             except RuntimeError as error:
                 assert info.name in REFUSED or "vmap: " in str(error), f"{info.name}{sample}: {error}"
                 continue
@@ -254,10 +249,95 @@ def test_a_loop_warns_once() -> None:
         "import warnings, tensorpy as tp\n"
         "warnings.simplefilter('always')\n"
         "x = tp.tensor([[1., 2.], [3., 4.]])\n"
-        "for _ in range(3): tp.vmap(tp.searchsorted)(x, x)\n"
+        "for _ in range(3): tp.vmap(tp.masked_scatter)(x, x > 2, x)\n"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    assert done.stderr.count("no batching rule for searchsorted.Tensor") == 1
+    assert done.stderr.count("no batching rule for masked_scatter") == 1
+
+
+def test_indices_of_each_sample_are_checked() -> None:
+    """Where a write along a dimension is made of one with an index for each element, which asks less."""
+    x, places = tp.zeros(2, 5, 4), tp.tensor([[0, 1, 4], [3, 3, 2]])
+    for wrong in (tp.ones(3, 2), tp.ones(2, 4)):
+        for write in (tp.index_add, tp.index_copy):
+            with pytest.raises(RuntimeError, match="must match self tensor shape"):
+                vmap(lambda a, i, s=wrong, w=write: w(a, 0, i, s))(x, places)
+    for bad in (places + 1, places - 1):
+        with pytest.raises((RuntimeError, IndexError), match="out of bounds"):
+            vmap(lambda a, i: a.index_add(0, i, tp.ones(3, 4)))(x, bad)
+    with pytest.raises(IndexError, match="supposed to be a vector"):
+        vmap(lambda a, i: a.index_fill(0, i.unsqueeze(0), 1))(x, places)
+    from_end = vmap(lambda a, i: a.index_fill(0, i, 1))
+    assert from_end(x, places - 5).equal(from_end(x, places))
+
+
+@pytest.mark.parametrize("padding", [-1, 2])
+@pytest.mark.parametrize("frequent", [False, True], ids=["plain", "by frequency"])
+@pytest.mark.parametrize("dims", [(0, 0), (0, None), (None, 0)], ids=str)
+def test_tables_of_each_sample(padding: int, frequent: bool, dims: tuple[int | None, int | None]) -> None:
+    """The gradient, which a padding has none of, and the tangent, which it has."""
+    table = tp.arange(24.0).reshape(2, 4, 3).sin()
+    places = tp.tensor([[[0, 2, 2], [3, 2, 0]], [[1, 1, 2], [0, 0, 0]]])
+    given = [t if dim == 0 else t[0] for t, dim in zip((table, places), dims, strict=True)]
+
+    def gradient(w: tp.Tensor, i: tp.Tensor) -> tp.Tensor:
+        return func.grad(lambda w: tp.embedding(w, i, padding, frequent).square().sum())(w)
+
+    def tangent(w: tp.Tensor, i: tp.Tensor) -> tp.Tensor:
+        return func.jvp(lambda w: tp.embedding(w, i, padding, frequent), (w,), (w.cos(),))[1]
+
+    for derivative in (gradient, tangent):
+        rows = [[t[b] if dim == 0 else t for t, dim in zip(given, dims, strict=True)] for b in range(2)]
+        assert_close(vmap(derivative, dims)(*given), tp.stack([derivative(*row) for row in rows]))
+    with pytest.raises(IndexError):
+        vmap(tp.embedding)(table, places + 3)
+
+
+def test_what_is_nothing_is_left_out() -> None:
+    x, nothing = tp.arange(12.0).reshape(2, 2, 3), tp.zeros(2, 0, dtype=tp.float64)
+    for dims in ((0, 0), (0, None), (None, 0)):
+        given = [t if dim == 0 else t[0] for t, dim in zip((nothing, x), dims, strict=True)]
+        for dim in (0, 1, -1):
+            wanted = tp.cat([x[0], x[0]], dim).double() if dims[1] is None else tp.cat([x, x], dim % 2 + 1).double()
+            got = vmap(lambda n, a, d=dim: tp.cat([n, a, n, a], d), dims)(*given)
+            assert got.equal(wanted.expand(got.shape))
+    assert vmap(lambda n: tp.cat([n, n]))(nothing).shape == (2, 0)
+
+
+def test_factors_of_whole_numbers_are_whole() -> None:
+    """As outside: 1.6 of integers is 1."""
+    c, a, b = tp.arange(8).reshape(2, 4), tp.arange(6).reshape(2, 3), tp.arange(12).reshape(3, 4)
+    three, two = (tp.stack([t, t + 1]) for t in (a, b))
+    calls: dict[str, tuple[tp.Tensor, ...]] = {
+        "addmm": (c, a, b),
+        "addmv": (tp.arange(2), a, tp.arange(3)),
+        "baddbmm": (tp.stack([c, c]), three, two),
+        "addbmm": (c, three, two),
+        "index_add": (c, 0, tp.tensor([1]), c[:1]),
+    }
+    for name, (self, *rest) in calls.items():
+        factors = {"alpha": 2.2} if name == "index_add" else {"alpha": 2.2, "beta": 1.6}
+        for method in (getattr(tp.Tensor, name), lambda x, *r, n=name, **k: getattr(x.clone(), n + "_")(*r, **k)):
+            wanted = tp.stack([method(self, *rest, **factors), method(self + 1, *rest, **factors)])
+            assert vmap(lambda x, m=method, r=rest, k=factors: m(x, *r, **k))(tp.stack([self, self + 1])).equal(wanted)
+
+
+def test_running_statistics_of_what_all_share() -> None:
+    """The statistics of an input that is no batch are one for all samples, whichever of them are written to."""
+    x = tp.arange(24.0).reshape(2, 3, 4).sin()
+    for shared in ("mean", "var"):
+        mean, var = tp.zeros(3), tp.ones(3)
+        many = tp.stack([mean, mean + 1]) if shared == "var" else tp.stack([var, var + 1])
+
+        def norm(t: tp.Tensor, m: Any = mean, v: Any = var, s: str = shared) -> tp.Tensor:
+            return tp.nn.functional.batch_norm(x, *((t, v) if s == "var" else (m, t)), training=True)
+
+        wanted_mean, wanted_var = tp.zeros(3), tp.ones(3)
+        wanted = tp.nn.functional.batch_norm(x, wanted_mean, wanted_var, training=True)
+        assert_close(vmap(norm)(many), tp.stack([wanted, wanted]))
+        kept, of_each = (wanted_var, wanted_mean) if shared == "var" else (wanted_mean, wanted_var)
+        assert_close(var if shared == "var" else mean, kept)
+        assert_close(many, tp.stack([of_each, of_each + 0.9]))
 
 
 # ---- arguments and results ----
@@ -643,6 +723,8 @@ OF_MATRICES = {
     "det": tp.linalg.det,
     "slogdet": lambda a: tp.linalg.slogdet(a)[1],
     "solve": lambda a: tp.linalg.solve(a, tp.ones(3, 2, dtype=tp.float64)),
+    "pinv": lambda a: tp.linalg.pinv(a, rtol=tp.tensor(1e-9, dtype=tp.float64)),
+    "pinv, hermitian": lambda a: tp.linalg.pinv(a, hermitian=True),
 }
 
 

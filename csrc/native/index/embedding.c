@@ -73,6 +73,19 @@ tp_tensor *embedding_dense_backward_dense(tp_tensor *grad_output, tp_tensor *ind
     return clear_row(out, padding_idx) == 0 ? tp_narrow_steal(tp_take(out), given) : NULL;
 }
 
+/* ---- a table for each sample ---- */
+
+/* _embedding_of_each(Tensor weight, Tensor indices, SymInt padding_idx, bool scale_grad_by_freq) -> Tensor: tables and
+ * lines of indices, as many of each */
+tp_tensor *_embedding_of_each_composite(tp_tensor *weight, tp_tensor *indices, int64_t padding_idx TP_UNUSED,
+                                        bool scale_grad_by_freq TP_UNUSED) {
+    if (weight->ndim != 3 || indices->ndim != 2) return tp_fail_null(TP_RuntimeError, "'weight' must be 2-D");
+    tp_autoref *count = tp_arange(TP_SCALAR_I(weight->sizes[0]), TP_INT64, TP_NO_LAYOUT, weight->device, -1);
+    tp_autoref *samples = count ? tp_unsqueeze(count, 1) : NULL;
+    tp_tensor *places[] = {samples, indices};
+    return samples ? tp_index_Tensor(weight, (tp_tensors){places, 2}) : NULL;
+}
+
 /* ---- rows kept short ---- */
 
 /* What each row is to be multiplied with; new. */

@@ -131,6 +131,14 @@ static tp_tensor *without_nan(tp_tensor *t, double value) {
     return none ? tp_masked_fill_Scalar(t, none, TP_SCALAR_F(value)) : NULL;
 }
 
+/* A product with a NaN is one: its other factors have no slope. */
+static tp_tensor *beside_nan(tp_tensor *slopes, tp_tensor *data, tp_tensor *products, int64_t dim, tp_tensor *of) {
+    tp_autoref *none = tp_isnan(products), *beside = none ? tp_gather(none, dim, of, false) : NULL,
+               *number = beside ? tp_eq_Tensor(data, data) : NULL,
+               *where = number ? tp_logical_and(beside, number) : NULL;
+    return where ? tp_masked_fill_Scalar(slopes, where, TP_SCALAR_F(NAN)) : NULL;
+}
+
 /* _segment_reduce_backward(Tensor grad, Tensor output, Tensor data, str reduce, *, Tensor? lengths=None, Tensor?
  * offsets=None, int axis=0, Scalar? initial=None) -> Tensor */
 tp_tensor *_segment_reduce_backward_composite(tp_tensor *grad, tp_tensor *output, tp_tensor *data, const char *reduce,
@@ -176,5 +184,6 @@ tp_tensor *_segment_reduce_backward_composite(tp_tensor *grad, tp_tensor *output
                               : NULL;
     tp_autoref *made =
         base ? tp__scatter_reduce_backward_src(above, base, dim, of, numbers, kind->scatter, !extreme, result) : NULL;
-    return made ? tp_contiguous(made, TP_CONTIGUOUS_FORMAT) : NULL;
+    tp_autoref *slopes = made && kind->start == 1 ? beside_nan(made, data, result, dim, of) : tp_retain(made);
+    return slopes ? tp_contiguous(slopes, TP_CONTIGUOUS_FORMAT) : NULL;
 }

@@ -30,17 +30,26 @@ def emit_rules(catalog: Catalog) -> Rules:
 
 def _lifted(op: Operator) -> tuple[str, dict[str, str]]:
     """The statements that lift the tensors of a call (Note [Batched tangents]), and what stands for each afterwards.
-    What is written stays as it is, and lists are of indices.
+    What is written stays as it is.
     """
-    given = [a for a in c_arguments(op.schema) if a.c.member == "tensor" and not a.argument.is_write]
-    if not given:
+    arguments = [a for a in c_arguments(op.schema) if not a.argument.is_write]
+    alone, lists = ([a for a in arguments if a.c.member == member] for member in ("tensor", "tensors"))
+    if not alone and not lists:
         return "", {}
+    replaced = {a.name: f"given[{i}]" for i, a in enumerate(alone)}
+    fill, count = [f"given[{i}] = {a.name_in_c};" for i, a in enumerate(alone)], str(len(alone))
+    for a in lists:
+        size = f"{a.name_in_c}.size"
+        fill.append(f"memcpy(given + {count}, {a.name_in_c}.data, sizeof *given * (size_t){size});")
+        replaced[a.name] = f"((tp_tensors){{given + {count}, {size}}})"
+        count += f" + {size}"
     statements = [
         "tp_autolifted lifted = {0};",
-        f"tp_tensor *given[] = {{{', '.join(a.name_in_c for a in given)}}};",
-        f"if (tp_batch_lift(&lifted, given, {len(given)}) < 0) return {c_result(op.schema).failed};",
+        f"tp_tensor *given[{count}];",
+        *fill,
+        f"if (tp_batch_lift(&lifted, given, {count}) < 0) return {c_result(op.schema).failed};",
     ]
-    return lines(statements), {a.name: f"given[{i}]" for i, a in enumerate(given)}
+    return lines(statements), replaced
 
 
 def emit_batched(catalog: Catalog, kernels: Kernels) -> str:

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from batching import Call, check, check_nested, nested_ways
 from growth import check_no_growth
+from wrapped import Wrapped
 
 import tensorpy as tp
 from codegen.batching import batching_of
@@ -702,3 +703,18 @@ def test_a_view_without_a_rule_is_no_loop() -> None:
         warnings.simplefilter("ignore")
         assert tp.vmap(views.copied)(x).equal(x)
     lib._destroy()
+
+
+@pytest.mark.parametrize("twice", [lambda x: x + x.mT, lambda x: x.mT + x.flip(0) + x.flip(0).mT])
+def test_gradients_that_share_memory_are_added_elsewhere(twice: Any) -> None:
+    """A gradient that a view passed on, and the gradient that it was made of, come to one tensor."""
+    x, seeds = tp.rand(3, 3, requires_grad=True), tp.rand(4, 3, 3)
+    y = twice(x)
+    want = tp.stack([tp.autograd.grad(y, x, seed, retain_graph=True)[0] for seed in seeds])
+
+    def gradient(seed: tp.Tensor) -> Any:
+        return tp.autograd.grad(y, x, seed, retain_graph=True)[0]
+
+    assert tp.allclose(tp.vmap(gradient)(seeds), want)
+    kept = seeds.clone()
+    assert tp.allclose(gradient(Wrapped(seeds[0])).inner, want[0]) and tp.equal(seeds, kept)

@@ -634,6 +634,27 @@ def test_a_batch_in_as_many_parts_as_are_asked_for() -> None:
     assert tp.equal(chunk_vmap(seen, chunks=3)(x), x.sin()) and sizes == [4, 4, 2]
 
 
+def test_rows_of_a_jacobian_one_by_one_are_no_batch() -> None:
+    class Looks(tp.autograd.Function):
+        @staticmethod
+        def forward(x: tp.Tensor) -> tp.Tensor:
+            return x * 2
+
+        @staticmethod
+        def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
+            pass
+
+        @staticmethod
+        def backward(ctx: Any, grad: tp.Tensor) -> tp.Tensor:
+            return grad * 2 * len(grad.nonzero())
+
+    x = tp.rand(2, 3)
+    assert tp.equal(func.jacrev(Looks.apply, chunk_size=1)(x), 2 * tp.eye(6).reshape(2, 3, 2, 3))
+    assert func.jacrev(lambda x: x[:0], chunk_size=1)(x).shape == (0, 3, 2, 3)
+    with pytest.raises(RuntimeError, match="dynamic shape"):
+        func.jacrev(Looks.apply, chunk_size=2)(x)
+
+
 # ---- gradients inside: an operator is differentiated by its own formula, whatever computes the batch ----
 
 OF_MATRICES = {

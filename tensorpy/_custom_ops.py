@@ -11,6 +11,7 @@ from typing import Any
 
 from tensorpy import _C, library
 from tensorpy._C import Tensor
+from tensorpy._library.function_schema import parse_schema
 from tensorpy._library.registration import backend_key, registered
 from tensorpy._library.schema import infer_schema
 from tensorpy._library.utils import (
@@ -24,6 +25,7 @@ from tensorpy.utils._pytree import tree_flatten, tree_unflatten
 __all__ = ["custom_op", "impl", "impl_abstract", "impl_backward", "impl_save_for_backward"]
 
 _halves: dict[str, dict[str, Callable[..., Any]]] = {}  # of gradients: an operator's, until both are there
+_without_gradient: dict[str, list[int]] = {}  # an operator's results that have none, by their numbers
 
 
 class CustomOp:
@@ -43,6 +45,7 @@ class CustomOp:
         self._lib._destroy()
         del declared[self._qualname]
         _halves.pop(self._qualname, None)
+        _without_gradient.pop(self._qualname, None)
 
 
 declared: dict[str, CustomOp] = {}  # by their names
@@ -56,20 +59,35 @@ def _library_of(qualname: str) -> Any:
 def custom_op(qualname: str, func_or_schema: Any = None) -> Any:
     """Declares an operator: of a schema, "(Tensor x) -> Tensor", or of a function's annotations, as a decorator.
 
-    ValueError for a name with an overload, AssertionError for a text that is no schema.
+    ValueError for a name with an overload, for what writes its arguments, gives views of them or nothing, and for an
+    argument called self; AssertionError for a text that is no schema.
     """
     if "." in qualname:
         raise ValueError(f"custom_op does not handle overloads, which have a '.' in their names, as {qualname} has")
 
+    def of_schema(signature: str) -> None:
+        space, name = parse_namespace(qualname)
+        schema = parse_schema(name + signature, f"{space}::")
+        if not is_functional_schema(schema):
+            raise ValueError(
+                "custom_op only supports functional operators (ops that do not mutate any inputs, do not return views "
+                f"of the inputs, and has at least one return). Got the following non-functional schema: {schema}"
+            )
+        if any(a.name == "self" for a in schema.arguments):
+            raise ValueError(
+                f"custom_op does not support arguments named 'self'. Please rename your argument. Got: {schema}"
+            )
+        CustomOp(qualname, signature)
+
     def declare(func: Callable[..., Any]) -> Callable[..., Any]:
-        CustomOp(qualname, infer_schema(func, mutates_args=()))
+        of_schema(infer_schema(func, mutates_args=()))
         return func
 
     if not isinstance(func_or_schema, str):
         return declare if func_or_schema is None else declare(func_or_schema)
     if not re.fullmatch(r"\(.*\)\s*->\s*\S.*", func_or_schema, re.DOTALL):
         raise AssertionError(f"Invalid function schema: {parse_namespace(qualname)[1]}{func_or_schema}")
-    CustomOp(qualname, func_or_schema)
+    of_schema(func_or_schema)
     return None
 
 
@@ -160,6 +178,9 @@ def _register_gradient(qualname: str, overload: Any, halves: dict[str, Callable[
         ctx.saved_places = [i for i, value in enumerate(kept) if isinstance(value, Tensor)]
         ctx.save_for_backward(*(kept[i] for i in ctx.saved_places))
         ctx.saved_values = [None if isinstance(value, Tensor) else value for value in kept], spec
+        results = output if isinstance(output, tuple) else (output,)
+        plain = tree_flatten([results[i] for i in _without_gradient.get(qualname, ())])[0]
+        ctx.mark_non_differentiable(*(value for value in plain if isinstance(value, Tensor)))
         ctx.lengths = {name: len(value) for name, value in zip(names, inputs, strict=False) if isinstance(value, list)}
 
     def backward(ctx: Any, *grads: Any) -> Any:
@@ -189,7 +210,7 @@ def impl_save_for_backward(qualname: str, *, func: Any = None) -> Any:
 def impl_backward(qualname: str, output_differentiability: Any = None, *, func: Any = None) -> Any:
     """Registers a gradient: `func(ctx, saved, *grads)` gives a dict of gradients by the arguments' names; a decorator.
 
-    output_differentiability is taken for PyTorch's sake: a result of a dtype without gradients has none. RuntimeError
+    output_differentiability says which results have a gradient, a list of bools; all do where it is None. RuntimeError
     for what is no list of a bool for each result.
     """
     given = output_differentiability
@@ -202,6 +223,8 @@ def impl_backward(qualname: str, output_differentiability: Any = None, *, func: 
             )
 
     def register(fn: Callable[..., Any]) -> Callable[..., Any]:
-        return _register_half(qualname, "backward", fn)
+        _register_half(qualname, "backward", fn)
+        _without_gradient[qualname] = [i for i, differentiable in enumerate(given or ()) if not differentiable]
+        return fn
 
     return register if func is None else register(func)

@@ -35,8 +35,8 @@ int (*tp_py_remark)(PyTypeObject *type, tp_tensor *t);
 static int TP_COLD mark(PyTypeObject *type, tp_tensor *t) {
     if (t->pyobj) {
         PyErr_Format(PyExc_RuntimeError,
-                     "an object of %s cannot be made of this tensor: it is that of an object of %s already; is this "
-                     "what a __torch_dispatch__ returned?",
+                     "Creating a new Tensor subclass %s but the raw Tensor object is already associated to a python "
+                     "object of type %s; is this what a __torch_dispatch__ returned?",
                      type->tp_name, Py_TYPE((PyObject *)t->pyobj)->tp_name);
         return -1;
     }

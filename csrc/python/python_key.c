@@ -411,12 +411,13 @@ PyObject *tp_py_make_wrapper(PyObject *self TP_UNUSED, PyObject *const *args, Py
     static const tp_py_arguments arguments = {"_make_wrapper_subclass", names, 3, 2};
     PyObject *v[13];
     if (tp_py_take_arguments(&arguments, args, nargs, kwnames, v) < 0) return NULL;
-    if (!PyType_Check(v[0]) || !PyType_IsSubtype((PyTypeObject *)v[0], &tp_py_tensor_type) ||
-        !tp_py_has_dispatch((PyTypeObject *)v[0]))
+    if (!PyType_Check(v[0]) || !PyType_IsSubtype((PyTypeObject *)v[0], &tp_py_tensor_type))
         return PyErr_Format(PyExc_TypeError,
-                            "_make_wrapper_subclass(): argument 'cls' must be a subclass of Tensor that has a "
-                            "__torch_dispatch__, not %R",
+                            "Creating a Tensor subclass from a class that does not inherit from Tensor is not "
+                            "possible. Make sure your class inherits from Tensor. Got %R",
                             v[0]);
+    if (!tp_py_has_dispatch((PyTypeObject *)v[0]))
+        return PyErr_Format(PyExc_TypeError, "%s must define __torch_dispatch__", ((PyTypeObject *)v[0])->tp_name);
     int64_t sizes[TP_MAX_DIMS], strides[TP_MAX_DIMS], offset = 0;
     int ndim = read_sizes("size", v[1], sizes);
     if (ndim < 0) return NULL;

@@ -40,6 +40,7 @@ static int tensor_traverse(PyObject *o, visitproc visit, void *arg) {
 
 static int tensor_clear(PyObject *o) {
     tp_py_tensor *self = (tp_py_tensor *)o;
+    if (may_be_asked_for(self->tensor)) return 0; /* what is about to be taken apart holds it; it is kept */
     Py_CLEAR(self->dict);
     if (leads_on(self->tensor)) tp_py_clear_hooks(self->tensor->autograd->hooks);
     return 0;

@@ -6,10 +6,11 @@ from typing import Any
 
 from tensorpy._custom_ops import CustomOp
 from tensorpy._custom_ops import declared as global_registry
+from tensorpy._library.schema import infer_schema
 from tensorpy._library.utils import lookup_op
 from tensorpy.library import get_ctx
 
-__all__ = ["CustomOp", "get_ctx", "get_op", "global_registry"]
+__all__ = ["CustomOp", "get_ctx", "get_op", "global_registry", "infer_schema"]
 
 
 def get_op(qualname: str) -> Any:

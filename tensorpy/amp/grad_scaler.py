@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import inspect
 import warnings
+from collections import defaultdict
 from collections.abc import Iterable
 from enum import Enum
 from typing import Any
@@ -20,6 +22,21 @@ class OptState(Enum):
     READY = 0
     UNSCALED = 1
     STEPPED = 2
+
+
+def _refresh_per_optimizer_state() -> dict[str, Any]:
+    """What is known of an optimizer at the begin of an iteration."""
+    return {"stage": OptState.READY, "found_inf_per_device": {}}
+
+
+class _OnDevices(dict[Any, Tensor]):
+    """A tensor of one element, copied to each device that asks for it."""
+
+    def __init__(self, value: Tensor) -> None:
+        self.value = value
+
+    def __missing__(self, device: Any) -> Tensor:
+        return self.setdefault(device, self.value.to(device=device, copy=True))
 
 
 class GradScaler:
@@ -67,17 +84,22 @@ class GradScaler:
             growth_interval,
         )
         self._scale: Any = None
-        self._growth_tracker = 0
-        self._stages: dict[int, OptState] = {}
-        self._found_inf: dict[int, bool] = {}
+        self._growth_tracker: Any = None
+        self._per_optimizer_states: dict[int, dict[str, Any]] = defaultdict(_refresh_per_optimizer_state)
 
-    def _started(self, what: str) -> Any:
-        if self._scale is None:
-            raise AssertionError(
-                f"Attempted {what} but _scale is None.  This may indicate your script did not use scaler.scale(loss or "
-                "outputs) earlier in the iteration."
-            )
-        return self._scale
+    def _check_scale_growth_tracker(self, funcname: str) -> tuple[Tensor, Tensor]:
+        """Both tensors, which the first scale() makes."""
+        for name in ("_scale", "_growth_tracker"):
+            if getattr(self, name) is None:
+                raise AssertionError(
+                    f"Attempted {funcname} but {name} is None.  This may indicate your script did not use "
+                    "scaler.scale(loss or outputs) earlier in the iteration."
+                )
+        return self._scale, self._growth_tracker
+
+    def _lazy_init_scale_growth_tracker(self, dev: Any) -> None:
+        self._scale = _C.full((), float(self._init_scale), dtype=_C.float32, device=dev)
+        self._growth_tracker = _C.full((), self._init_growth_tracker, dtype=_C.int32, device=dev)
 
     def scale(self, outputs: Any) -> Any:
         """A loss, or several, times the factor.
@@ -88,8 +110,7 @@ class GradScaler:
             return outputs
         if isinstance(outputs, Tensor):
             if self._scale is None:
-                self._scale = _C.tensor(float(self._init_scale), device=outputs.device)
-                self._growth_tracker = self._init_growth_tracker
+                self._lazy_init_scale_growth_tracker(outputs.device)
             return outputs * self._scale.to(device=outputs.device)
         if isinstance(outputs, Iterable):
             scaled = [self.scale(output) for output in outputs]
@@ -97,36 +118,65 @@ class GradScaler:
         raise ValueError("outputs must be a Tensor or an iterable of Tensors")
 
     @no_grad()
-    def _unscale(self, optimizer: Any, factor: float) -> bool:
-        """Scales the gradients back; whether one of them is not finite."""
+    def _unscale_grads_(
+        self, optimizer: Any, inv_scale: Tensor, found_inf: Tensor, allow_fp16: bool
+    ) -> dict[Any, Tensor]:
+        """Multiplies the gradients by inv_scale; a number for each device, 1 where one of them was not finite."""
         by_device: dict[Any, list[Tensor]] = {}
         for group in optimizer.param_groups:
             for p in group["params"]:
                 if p.grad is None:
                     continue
-                if p.grad.dtype == _C.float16:
+                if not allow_fp16 and p.grad.dtype == _C.float16:
                     raise ValueError("Attempting to unscale FP16 gradients.")
-                by_device.setdefault(p.grad.device, []).append(p.grad)
-        if not by_device:
-            raise AssertionError("No inf checks were recorded for this optimizer.")
-        infinite = []
+                if p.grad.is_sparse and p.grad.dtype == _C.float16:
+                    p.grad = p.grad.coalesce()  # a sum of what lies at one index may be too large
+                grad = p.grad._values() if p.grad.is_sparse else p.grad
+                by_device.setdefault(grad.device, []).append(grad)
+        found, inverse = _OnDevices(found_inf), _OnDevices(inv_scale)
         for device, grads in by_device.items():
-            found, inverse = _C.zeros((), device=device), _C.full((), factor, device=device)
-            _C._amp_foreach_non_finite_check_and_unscale_(grads, found, inverse)
-            infinite.append(found)
-        return any(bool(found) for found in infinite)
+            _C._amp_foreach_non_finite_check_and_unscale_(grads, found[device], inverse[device])
+        return found
 
     def unscale_(self, optimizer: Any) -> None:
         """Scales an optimizer's gradients back, before they are clipped."""
         if not self._enabled:
             return
-        scale, stage = self._started("unscale_"), self._stages.get(id(optimizer), OptState.READY)
-        if stage is OptState.UNSCALED:
+        scale, _ = self._check_scale_growth_tracker("unscale_")
+        state = self._per_optimizer_states[id(optimizer)]
+        if state["stage"] is OptState.UNSCALED:
             raise RuntimeError("unscale_() has already been called on this optimizer since the last update().")
-        if stage is OptState.STEPPED:
+        if state["stage"] is OptState.STEPPED:
             raise RuntimeError("unscale_() is being called after step().")
-        self._found_inf[id(optimizer)] = self._unscale(optimizer, 1.0 / scale.item())
-        self._stages[id(optimizer)] = OptState.UNSCALED
+        inverse, found = scale.double().reciprocal().float(), _C.zeros_like(scale)
+        state["found_inf_per_device"] = self._unscale_grads_(optimizer, inverse, found, False)
+        state["stage"] = OptState.UNSCALED
+
+    def _maybe_opt_step(self, optimizer: Any, optimizer_state: dict[str, Any], *args: Any, **kwargs: Any) -> Any:
+        if any(found.item() for found in optimizer_state["found_inf_per_device"].values()):
+            return None
+        return optimizer.step(*args, **kwargs)
+
+    def _scaling_step(self, optimizer: Any, state: dict[str, Any], *args: Any, **kwargs: Any) -> Any:
+        """The step of an optimizer that scales the gradients back itself, and looks whether they are finite."""
+        if "grad_scaler" in inspect.signature(optimizer.step).parameters:
+            warnings.warn(
+                "GradScaler is going to stop passing itself as a keyword argument to the passed optimizer. "
+                "In the near future GradScaler registers `grad_scale: Tensor` and `found_inf: Tensor` to the passed "
+                "optimizer and let the optimizer use them directly.",
+                FutureWarning,
+                stacklevel=3,
+            )
+            return optimizer.step(*args, **kwargs, grad_scaler=self)
+        if state["stage"] is OptState.READY:
+            self._check_inf_per_device(optimizer)
+            optimizer.grad_scale = self._scale * getattr(optimizer, "grad_scale", 1)
+        else:
+            optimizer.grad_scale = getattr(optimizer, "grad_scale", None)
+        optimizer.found_inf = sum(found.to(self._scale.device) for found in state["found_inf_per_device"].values())
+        result = optimizer.step(*args, **kwargs)
+        del optimizer.grad_scale, optimizer.found_inf
+        return result
 
     def step(self, optimizer: Any, *args: Any, **kwargs: Any) -> Any:
         """Calls optimizer.step() unless a gradient is not finite; scales the gradients back if that is not done yet.
@@ -137,35 +187,57 @@ class GradScaler:
             return optimizer.step(*args, **kwargs)
         if "closure" in kwargs:
             raise RuntimeError("Closure use is not currently supported if GradScaler is enabled.")
-        self._started("step")
-        stage = self._stages.get(id(optimizer), OptState.READY)
-        if stage is OptState.STEPPED:
+        self._check_scale_growth_tracker("step")
+        state = self._per_optimizer_states[id(optimizer)]
+        if state["stage"] is OptState.STEPPED:
             raise RuntimeError("step() has already been called since the last update().")
-        if stage is OptState.READY:
-            self.unscale_(optimizer)
-        self._stages[id(optimizer)] = OptState.STEPPED
-        return None if self._found_inf[id(optimizer)] else optimizer.step(*args, **kwargs)
+        if getattr(optimizer, "_step_supports_amp_scaling", False):
+            result = self._scaling_step(optimizer, state, *args, **kwargs)
+        else:
+            if state["stage"] is OptState.READY:
+                self.unscale_(optimizer)
+            if not state["found_inf_per_device"]:
+                raise AssertionError("No inf checks were recorded for this optimizer.")
+            result = self._maybe_opt_step(optimizer, state, *args, **kwargs)
+        state["stage"] = OptState.STEPPED
+        return result
+
+    def _set_scale(self, new_scale: Any) -> None:
+        if not isinstance(new_scale, Tensor):
+            self._scale.fill_(float(new_scale))
+            return
+        if new_scale.device.type != self._scale.device.type or new_scale.numel() != 1 or new_scale.requires_grad:
+            raise AssertionError(
+                "new_scale should be a float or a 1-element torch.cuda.FloatTensor or torch.FloatTensor with "
+                "requires_grad=False."
+            )
+        self._scale.copy_(new_scale)
 
     def update(self, new_scale: Any = None) -> None:
         """Makes the factor larger or smaller by what was found, or sets it."""
         if not self._enabled:
             return
-        scale = self._started("update")
+        scale, tracker = self._check_scale_growth_tracker("update")
         if new_scale is not None:
-            scale.fill_(float(new_scale))
-        elif not self._found_inf:
-            raise AssertionError("No inf checks were recorded prior to update.")
-        elif any(self._found_inf.values()):
-            scale.mul_(self._backoff_factor)
-            self._growth_tracker = 0
+            self._set_scale(new_scale)
         else:
-            self._growth_tracker += 1
-            if self._growth_tracker == self._growth_interval:
-                grown = scale * self._growth_factor
-                if bool(grown.isfinite()):
-                    scale.copy_(grown)
-                self._growth_tracker = 0
-        self._stages, self._found_inf = {}, {}
+            states = self._per_optimizer_states.values()
+            found = [one.to(scale.device) for state in states for one in state["found_inf_per_device"].values()]
+            if not found:
+                raise AssertionError("No inf checks were recorded prior to update.")
+            settings = self._growth_factor, self._backoff_factor, self._growth_interval
+            _C._amp_update_scale_(scale, tracker, sum(found), *settings)
+        self._per_optimizer_states = defaultdict(_refresh_per_optimizer_state)
+
+    def _check_inf_per_device(self, optimizer: Any) -> dict[Any, Tensor]:
+        """Looks whether an optimizer's gradients are finite, and leaves them as they are."""
+        scale, _ = self._check_scale_growth_tracker("_check_inf_per_device")
+        state, one, found = self._per_optimizer_states[id(optimizer)], _C.ones_like(scale), _C.zeros_like(scale)
+        state["found_inf_per_device"] = self._unscale_grads_(optimizer, one, found, True)
+        return state["found_inf_per_device"]
+
+    def _found_inf_per_device(self, optimizer: Any) -> dict[Any, Tensor]:
+        return self._per_optimizer_states[id(optimizer)]["found_inf_per_device"]
 
     # ---- settings ----
 
@@ -173,7 +245,14 @@ class GradScaler:
         """The factor."""
         if not self._enabled:
             return 1.0
-        return float(self._init_scale if self._scale is None else self._scale)
+        scale = self._get_scale_async()
+        return float(self._init_scale if scale is None else scale)
+
+    def _get_scale_async(self) -> Tensor | None:
+        return self._scale
+
+    def _get_growth_tracker(self) -> int:
+        return int(self._init_growth_tracker if self._growth_tracker is None else self._growth_tracker)
 
     def get_growth_factor(self) -> float:
         """By what the factor grows."""
@@ -212,7 +291,7 @@ class GradScaler:
             "growth_factor": self._growth_factor,
             "backoff_factor": self._backoff_factor,
             "growth_interval": self._growth_interval,
-            "_growth_tracker": self._growth_tracker if self._scale is not None else self._init_growth_tracker,
+            "_growth_tracker": self._get_growth_tracker(),
         }
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
@@ -228,10 +307,16 @@ class GradScaler:
             self._scale.fill_(state_dict["scale"])
         self._growth_factor, self._backoff_factor = state_dict["growth_factor"], state_dict["backoff_factor"]
         self._growth_interval = state_dict["growth_interval"]
-        self._init_growth_tracker = self._growth_tracker = state_dict["_growth_tracker"]
+        self._init_growth_tracker = state_dict["_growth_tracker"]
+        if self._growth_tracker is not None:
+            self._growth_tracker.fill_(state_dict["_growth_tracker"])
 
     def __getstate__(self) -> dict[str, Any]:
-        if self._stages:
-            warnings.warn("a GradScaler is pickled between two updates: that is forgotten", stacklevel=2)
-        state = {**self.__dict__, "_stages": {}, "_found_inf": {}}
-        return {**state, "_init_scale": self.get_scale(), "_scale": None, "_init_growth_tracker": self._growth_tracker}
+        if self._per_optimizer_states:
+            raise AssertionError(
+                "A GradScaler instance may only be pickled at the beginning of an iteration, or at the end after "
+                "scaler.update()."
+            )
+        tensors = {"_scale": None, "_growth_tracker": None}
+        start = {"_init_scale": self.get_scale(), "_init_growth_tracker": self._get_growth_tracker()}
+        return {**self.__dict__, **tensors, **(start if self._enabled else {})}

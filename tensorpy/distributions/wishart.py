@@ -147,7 +147,24 @@ class Wishart(ExponentialFamily):
     def _half_log_det(self) -> Any:
         return self._unbroadcasted_scale_tril.diagonal(dim1=-2, dim2=-1).log().sum(-1)
 
-    def rsample(self, sample_shape: Any = SHAPELESS) -> tp.Tensor:
+    def rsample(self, sample_shape: Any = SHAPELESS, max_try_correction: int | None = None) -> tp.Tensor:
+        """Samples; those that rounding made singular are drawn again, so many times.
+
+        Arguments:
+            sample_shape: the shape of the samples
+            max_try_correction: how often; None takes 10
+
+        Returns: a tensor.
+        """
+        sample = self._draw(sample_shape)
+        for _ in range(10 if max_try_correction is None else max_try_correction):
+            sound = self.support.check(sample)
+            if sound.all():
+                break
+            sample = tp.where(sound[..., None, None], sample, self._draw(sample_shape))
+        return sample
+
+    def _draw(self, sample_shape: Any) -> tp.Tensor:
         n, tiny = self._event_shape[-1], tp.finfo(self.df.dtype).tiny
         left = self.df.unsqueeze(-1) - tp.arange(n, dtype=self.df.dtype, device=self.df.device)
         diagonal = Chi2(left, validate_args=False).rsample(sample_shape).clamp(min=tiny).sqrt()

@@ -34,6 +34,16 @@ def _basis(like: list[Tensor]) -> list[Tensor]:
     return made
 
 
+def _one_by_one(function: Callable[..., Any]) -> Callable[[list[Tensor]], Any]:
+    """What vmap gives, of calls for one sample each."""
+
+    def mapped(basis: list[Tensor]) -> Any:
+        calls = [tree_flatten(function(list(row))) for row in zip(*basis, strict=True)]
+        return tree_unflatten(map(_C.stack, zip(*(leaves for leaves, _ in calls), strict=True)), calls[0][1])
+
+    return mapped
+
+
 def _split(t: Tensor, shapes: list[Any], first: bool) -> list[Tensor]:
     """Parts of dimension 0 in the given shapes; dimension 0 comes first in the results, or last."""
     parts, start = [], 0
@@ -86,8 +96,9 @@ def jacrev(
     _preallocate_and_copy: bool = False,
 ) -> Callable[..., Any]:
     """The function that gives the Jacobian of `func`, a row at a time: of shape (*output, *input), in the structure of
-    the outputs, in that of the arguments. `chunk_size` bounds how many rows are computed at once. The last argument is
-    how PyTorch joins the chunks, which changes nothing here.
+    the outputs, in that of the arguments. `chunk_size` bounds how many rows are computed at once; with 1 there are no
+    batches, so that what cannot be batched runs. The last argument is how PyTorch joins the chunks, which changes
+    nothing here.
 
     Arguments:
         func: the function
@@ -110,8 +121,9 @@ def jacrev(
     def wrapper(*args: Any, **kwargs: Any) -> Any:
         inner = _Function("jacrev", "vjp(f, *primals)", func, args, argnums, kwargs, has_aux)
         outputs, back, *aux = vjp(inner, inner.tree, has_aux=has_aux)
-        (rows,) = vmap(back, chunk_size=chunk_size)(_basis(outputs))
-        leaves, spec = tree_flatten(rows)
+        single = chunk_size == 1 and any(o.numel() for o in outputs)
+        rows = _one_by_one if single else functools.partial(vmap, chunk_size=chunk_size)
+        leaves, spec = tree_flatten(rows(back)(_basis(outputs))[0])
         columns = [_split(leaf, [o.shape for o in outputs], True) for leaf in leaves]
         jacobian = [tree_unflatten(parts, spec) for parts in zip(*columns, strict=True)]
         result = tree_unflatten(jacobian, inner.spec)

@@ -17,7 +17,7 @@ from tensorpy._C import Tensor
 from tensorpy.fx._symbolic_trace import symbolic_trace
 from tensorpy.fx.graph import Graph, attribute_of
 from tensorpy.fx.graph_module import GraphModule, _copy_attr
-from tensorpy.fx.node import Node, OpOverload
+from tensorpy.fx.node import Node, OpOverload, map_arg
 from tensorpy.fx.operator_schemas import get_signature_for_torch_op
 from tensorpy.fx.passes.utils.fuser_utils import validate_partition
 from tensorpy.nn import Module
@@ -223,15 +223,14 @@ def _replace_one(matcher: _Matcher, new: Graph, match: Match, changed: dict[Node
     values: dict[Node, Any] = {
         p: changed.get(n, n) if isinstance(n, Node) else n for p, n in zip(ours, given, strict=True)
     }
-    results = [places[anchor] for anchor in matcher.anchors]
+    results = [places[node] for node in _returned(matcher.output)]
     made: list[Node] = []
     with graph.inserting_before(_first_user(graph, results)):
         for node in new.nodes:
             if node.op not in ("placeholder", "output"):
                 values[node] = graph.node_copy(node, values.__getitem__)
                 made.append(values[node])
-    output = new.output_node()
-    copied = [values[n] for n in output.all_input_nodes]
+    copied = [values[node] for node in _returned(new.output_node())]
     if len(copied) != len(results):
         raise ValueError(f"a pattern with {len(results)} results cannot be replaced by one with {len(copied)}")
     for old, node in zip(results, copied, strict=True):
@@ -241,6 +240,13 @@ def _replace_one(matcher: _Matcher, new: Graph, match: Match, changed: dict[Node
         if node.op not in ("placeholder", "output") and not places[node].users:
             graph.erase_node(places[node])
     return ReplacedPatterns(match.anchor, places, made)
+
+
+def _returned(output: Node) -> list[Node]:
+    """The nodes that a graph gives, in order, as often as it gives them."""
+    nodes: list[Node] = []
+    map_arg(output.args, nodes.append)
+    return nodes
 
 
 def _first_user(graph: Graph, results: list[Node]) -> Node:

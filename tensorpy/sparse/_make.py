@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import builtins
-from typing import Any
+import functools
+from collections.abc import Callable
+from typing import Any, TypeVar, cast
 
 from tensorpy import _C
 from tensorpy._C import Tensor
+from tensorpy._tensor import torch_function as _asking
 from tensorpy._tensor.coordinates import checked_size
 from tensorpy._tensor_str import parts_of
 
@@ -27,6 +30,23 @@ def _index(indices: Any, device: Any) -> Tensor:
     return made.detach().to(device=device, dtype=_C.int64)
 
 
+_F = TypeVar("_F", bound=Callable[..., Any])
+
+
+def _factory(function: _F) -> _F:
+    """Asks modes, and no classes of arguments, as `tensor` and its kin do."""
+
+    @functools.wraps(function)
+    def asked(*args: Any, **kwargs: Any) -> Any:
+        if _asking.has_torch_function(()):
+            return _asking.handle_torch_function(asked, (), *args, **kwargs)
+        with _asking.DisableTorchFunctionSubclass():
+            return function(*args, **kwargs)
+
+    return cast(_F, asked)
+
+
+@_factory
 def sparse_coo_tensor(
     indices: Any = None,
     values: Any = None,
@@ -93,6 +113,7 @@ def empty_coo(size: Any, dtype: Any, device: Any) -> Any:
 _sparse_coo_tensor_unsafe = sparse_coo_tensor
 
 
+@_factory
 def sparse_compressed_tensor(
     compressed_indices: Any,
     plain_indices: Any,
@@ -219,6 +240,7 @@ def _checked_matrix(compressed: Tensor, plain: Tensor, kept: Tensor, size: Any, 
     return whole
 
 
+@_factory
 def sparse_csr_tensor(
     crow_indices: Any,
     col_indices: Any,
@@ -257,6 +279,7 @@ def sparse_csr_tensor(
     return _of_lines(_C.sparse_csr, parts, size, dtype, device, requires_grad, check_invariants)
 
 
+@_factory
 def sparse_csc_tensor(
     ccol_indices: Any,
     row_indices: Any,
@@ -295,6 +318,7 @@ def sparse_csc_tensor(
     return _of_lines(_C.sparse_csc, parts, size, dtype, device, requires_grad, check_invariants)
 
 
+@_factory
 def sparse_bsr_tensor(
     crow_indices: Any,
     col_indices: Any,
@@ -333,6 +357,7 @@ def sparse_bsr_tensor(
     return _of_lines(_C.sparse_bsr, parts, size, dtype, device, requires_grad, check_invariants)
 
 
+@_factory
 def sparse_bsc_tensor(
     ccol_indices: Any,
     row_indices: Any,

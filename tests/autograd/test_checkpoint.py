@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import functools
+import itertools
 import pickle
+import warnings
 from typing import Any
 
 import pytest
@@ -92,6 +95,56 @@ def scaling(t: Any) -> Any:
     told += [off.scale(p.sum()), off.state_dict(), off.get_scale(), off.is_enabled()]
     calls = [lambda: t.amp.GradScaler("cpu", growth_factor=1.0), lambda: t.amp.GradScaler("cpu", backoff_factor=1.0)]
     return [*told, *(error_of(call) for call in calls), error_of(lambda: other.load_state_dict({}))]
+
+
+@scenario
+def what_a_scaler_keeps_of_optimizers(t: Any) -> Any:
+    """What classes that extend GradScaler read and replace, and optimizers that scale their gradients themselves."""
+    told = []
+
+    class Scaling(t.optim.SGD):
+        _step_supports_amp_scaling = True
+
+        def step(self, closure: Any = None) -> Any:
+            told.append((self.grad_scale, self.found_inf))
+            return "stepped"
+
+    class Asking(Scaling):
+        def step(self, closure: Any = None, grad_scaler: Any = None) -> Any:
+            told.append(grad_scaler.get_scale())
+
+    for kind, factor in ((Scaling, 1.0), (Scaling, float("nan")), (Asking, 1.0), (t.optim.SGD, float("inf"))):
+        s = t.amp.GradScaler("cpu", init_scale=4.0)
+        p = t.nn.Parameter(filled(t, 3))
+        o = kind([p], 0.5)
+        s.scale((p * factor).sum()).backward()
+        for early in (False, True):
+            if early:
+                s.unscale_(o)
+            with warnings.catch_warnings(record=True) as caught:
+                warnings.simplefilter("always")
+                told += [s.step(o), hasattr(o, "grad_scale"), [w.category.__name__ for w in caught]]
+            state = s._per_optimizer_states[id(o)]
+            told += [state["stage"].name, list(state["found_inf_per_device"].values())]
+            told += [list(s._found_inf_per_device(o).values()), error_of(lambda s=s: pickle.dumps(s))]
+            if kind is Asking:
+                told.append(s._check_inf_per_device(o)[p.device])
+            s.update()
+            told += [s._get_growth_tracker(), s._scale, s._growth_tracker, len(s._per_optimizer_states)]
+    s._growth_tracker.fill_(7)
+    again = pickle.loads(pickle.dumps(s))
+    told += [again._init_growth_tracker, again._scale, again._growth_tracker, again.state_dict()]
+    told += [again._per_optimizer_states["new"] == t.amp.grad_scaler._refresh_per_optimizer_state()]
+    for scale in (t.tensor(3.0), t.tensor([5.0]), t.ones(2), t.ones((), requires_grad=True)):
+        told += [error_of(lambda scale=scale: s.update(scale)), s.get_scale()]
+    sparse = t.sparse_coo_tensor(t.tensor([[0, 0, 2]]), t.tensor([6e4, 6e4, 2.0]), (3,))
+    for dtype, half in itertools.product((t.float32, t.float16), (False, True)):
+        p = t.nn.Parameter(t.zeros(3, dtype=dtype))
+        p.grad = sparse.to(dtype)
+        call = functools.partial(s._unscale_grads_, t.optim.SGD([p]), t.tensor(0.5), t.zeros(()), half)
+        told.append(error_of(lambda call=call, told=told: told.append(call())))
+        told.append(p.grad.coalesce().values())
+    return told
 
 
 @scenario

@@ -146,6 +146,10 @@ def pairs() -> list[tuple[str, Callable[[Any], Any]]]:
         ("vjp", lambda m: m.func.vjp(lambda a: (a * 2, a.sum()), x(m))[1]((x(m), m.ones((), dtype=m.float64)))),
         ("jacrev", lambda m: m.func.jacrev(lambda a: (a.t() @ a, a.sum()))(x(m))),
         ("jacrev_chunk", lambda m: m.func.jacrev(lambda a: a.sin(), chunk_size=5)(x(m))),
+        (
+            "jacrev_row_by_row",
+            lambda m: m.func.jacrev(lambda a, b: (a @ b, b.sum()), (0, 1), chunk_size=1)(x(m), x(m)[0]),
+        ),
         ("jacrev_args", lambda m: m.func.jacrev(lambda a, b: a @ b, argnums=(0, 1))(x(m), x(m)[0])),
         ("jacfwd", lambda m: m.func.jacfwd(lambda a: a.t() @ a)(x(m))),
         ("jvp", lambda m: m.func.jvp(lambda a, b: a * b.exp(), (x(m), x(m)), (x(m) + 1, x(m) * 2))),

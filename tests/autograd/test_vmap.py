@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from batching import Call, check, check_nested, nested_ways
 from growth import check_no_growth
+from wrapped import Wrapped
 
 import tensorpy as tp
 from codegen.batching import batching_of
@@ -713,6 +714,27 @@ def test_a_batch_in_as_many_parts_as_are_asked_for() -> None:
     assert tp.equal(chunk_vmap(seen, chunks=3)(x), x.sin()) and sizes == [4, 4, 2]
 
 
+def test_rows_of_a_jacobian_one_by_one_are_no_batch() -> None:
+    class Looks(tp.autograd.Function):
+        @staticmethod
+        def forward(x: tp.Tensor) -> tp.Tensor:
+            return x * 2
+
+        @staticmethod
+        def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
+            pass
+
+        @staticmethod
+        def backward(ctx: Any, grad: tp.Tensor) -> tp.Tensor:
+            return grad * 2 * len(grad.nonzero())
+
+    x = tp.rand(2, 3)
+    assert tp.equal(func.jacrev(Looks.apply, chunk_size=1)(x), 2 * tp.eye(6).reshape(2, 3, 2, 3))
+    assert func.jacrev(lambda x: x[:0], chunk_size=1)(x).shape == (0, 3, 2, 3)
+    with pytest.raises(RuntimeError, match="dynamic shape"):
+        func.jacrev(Looks.apply, chunk_size=2)(x)
+
+
 # ---- gradients inside: an operator is differentiated by its own formula, whatever computes the batch ----
 
 OF_MATRICES = {
@@ -784,3 +806,18 @@ def test_a_view_without_a_rule_is_no_loop() -> None:
         warnings.simplefilter("ignore")
         assert tp.vmap(views.copied)(x).equal(x)
     lib._destroy()
+
+
+@pytest.mark.parametrize("twice", [lambda x: x + x.mT, lambda x: x.mT + x.flip(0) + x.flip(0).mT])
+def test_gradients_that_share_memory_are_added_elsewhere(twice: Any) -> None:
+    """A gradient that a view passed on, and the gradient that it was made of, come to one tensor."""
+    x, seeds = tp.rand(3, 3, requires_grad=True), tp.rand(4, 3, 3)
+    y = twice(x)
+    want = tp.stack([tp.autograd.grad(y, x, seed, retain_graph=True)[0] for seed in seeds])
+
+    def gradient(seed: tp.Tensor) -> Any:
+        return tp.autograd.grad(y, x, seed, retain_graph=True)[0]
+
+    assert tp.allclose(tp.vmap(gradient)(seeds), want)
+    kept = seeds.clone()
+    assert tp.allclose(gradient(Wrapped(seeds[0])).inner, want[0]) and tp.equal(seeds, kept)

@@ -81,10 +81,34 @@ def test_declarations_that_are_refused(lib: tp.library.Library) -> None:
     for text in ("(", "(Tensor x)", "Tensor x -> Tensor"):
         with pytest.raises(AssertionError, match="Invalid function schema: f"):
             _custom_ops.custom_op(f"{SPACE}::f", text)
+    for text in (
+        "(Tensor(a!) x) -> Tensor(a!)",
+        "(Tensor(a) x) -> Tensor(a)",
+        "(Tensor x) -> ()",
+        "(Tensor self) -> ()",
+    ):
+        with pytest.raises(ValueError, match="only supports functional operators"):
+            _custom_ops.custom_op(f"{SPACE}::f", text)
+    with pytest.raises(ValueError, match="arguments named 'self'"):
+        _custom_ops.custom_op(f"{SPACE}::f", "(Tensor self) -> Tensor")
+    assert not hasattr(tp.ops.test_older_ops, "f")
     lib.define("two(Tensor x) -> (Tensor, Tensor)")
     for given in (True, [True], [True, 1]):
         with pytest.raises(RuntimeError, match="output_differentiability to be a list of bools"):
             _custom_ops.impl_backward(f"{SPACE}::two", given)
+
+
+@pytest.mark.parametrize("which", [None, [True, True], [False, True], [True, False]])
+def test_results_without_a_gradient(lib: tp.library.Library, which: list[bool] | None) -> None:
+    """A result may be a list."""
+    lib.define("several(Tensor x) -> (Tensor[], Tensor)")
+    _custom_ops.impl(f"{SPACE}::several", func=lambda x: ([x * 2, x * 3], x * 4))
+    _custom_ops.impl_save_for_backward(f"{SPACE}::several", func=lambda inputs, output: ())
+    _custom_ops.impl_backward(f"{SPACE}::several", which, func=lambda ctx, saved, several, one: {"x": one})
+    (first, second), third = tp.ops.test_older_ops.several(tp.ones(2, requires_grad=True))
+    assert [first.requires_grad, second.requires_grad, third.requires_grad] == (
+        [True] * 3 if which is None else [which[0], which[0], which[1]]
+    )
 
 
 def test_an_operator_is_taken_out_with_all_that_is_registered_for_it() -> None:

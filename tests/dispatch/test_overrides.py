@@ -470,6 +470,31 @@ def test_a_mode_sees_what_takes_no_tensor() -> None:
     ]
 
 
+SPARSE = {
+    "sparse_coo_tensor": lambda first, values, **size: tp.sparse_coo_tensor(first[:1].expand(2, 1), values, **size),
+    "sparse_csr_tensor": lambda first, values, **size: tp.sparse_csr_tensor(first, [0], values, **size),
+    "sparse_csc_tensor": lambda first, values, **size: tp.sparse_csc_tensor(first, [0], values, **size),
+    "sparse_bsr_tensor": lambda first, values, **size: tp.sparse_bsr_tensor(first, [0], values.view(1, 1, 1), **size),
+    "sparse_bsc_tensor": lambda first, values, **size: tp.sparse_bsc_tensor(first, [0], values.view(1, 1, 1), **size),
+    "sparse_compressed_tensor": lambda first, values, **size: tp.sparse_compressed_tensor(
+        first, [0], values, layout=tp.sparse_csr, **size
+    ),
+}
+
+
+@pytest.mark.parametrize("name", SPARSE)
+def test_modes_are_asked_for_sparse_tensors_and_classes_are_not(name: str) -> None:
+    """As for `tensor`."""
+    first, values = tp.tensor([0, 1]), tp.ones(1)
+    with Recorder() as outer, Recorder() as inner:
+        made = SPARSE[name](first, values, size=(1, 1))
+    assert getattr(tp, name) in inner.calls and getattr(tp, name) in outer.calls
+    assert made.to_dense().tolist() == [[1.0]]
+    made = SPARSE[name](first.as_subclass(Sub), values.as_subclass(Sub), size=(1, 1))
+    assert type(made) is tp.Tensor
+    assert f"tensorpy.{name}" not in asked(lambda: SPARSE[name](first.as_subclass(Sub), sub([1.0]), size=(1, 1)))
+
+
 def test_modes_nest() -> None:
     order: list[str] = []
 

@@ -31,6 +31,7 @@ REDUCED = (
     "m.sum()", "m.sum(0)", "m.sum(-1, keepdim=True)", "m.sum((0, 1))", "t.sum(m)", "t.sum(m, dim=1, keepdim=True)",
     "m.mean()", "m.mean(1)", "m.mean(0)", "m.amax()", "m.amin(0)", "m.amax(1, keepdim=True)", "m.argmax()",
     "m.argmin(0)", "m.prod()", "m.prod(0)", "m.var()", "m.std()", "m.all()", "b.all()", "b.all(0)", "s.sum()",
+    "b._is_any_true()", "make(d > 9, k)._is_any_true()", "make(d > 0, d > 9)._is_any_true()",
     "c.mean()", "s.amax()", "t.softmax(m, 1)", "m.softmax(0)", "t.masked.sum(m)", "t.masked.mean(m, 0, mask=k)",
 )  # fmt: skip
 MOVED = (
@@ -58,7 +59,7 @@ def tensors(t: Any) -> dict[str, Any]:
     k = t.tensor([[True, False, True], [False, False, True]])
     make = t.masked.masked_tensor
     m = make(d, k)
-    names = {"t": t, "d": d, "k": k, "m": m, "n": make(d * 2, k), "o": make(d, ~k), "i": make(d.int(), k)}
+    names = {"t": t, "d": d, "k": k, "m": m, "make": make, "n": make(d * 2, k), "o": make(d, ~k), "i": make(d.int(), k)}
     names |= {"b": make(d > 0, k), "one": make(t.tensor([1.0, 2.0]), t.tensor([True, False]))}
     return names | {"s": m.to_sparse(), "c": m.to_sparse_csr()}
 
@@ -71,6 +72,14 @@ def shown(value: Any) -> str:
 def test_what_is_printed_is_pytorchs(expression: str) -> None:
     torch = pytest.importorskip("torch")
     assert shown(eval(expression, tensors(tp))) == shown(eval(expression, tensors(torch)))
+
+
+def test_any_and_all_look_at_what_counts() -> None:
+    names = tensors(tp)
+    for b in (names["make"](names["d"] > 0, names["k"]), names["make"](names["d"] > 9, names["k"])):
+        for dims in ((), (0,), (1, True)):
+            assert shown((~b).any(*dims)) == shown(~b.all(*dims))
+    assert shown(b._is_all_true()) == "MaskedTensor(False, True)"
 
 
 @pytest.mark.parametrize("expression", ERRORS)

@@ -32,6 +32,17 @@ CALLS = [
     ("torch.linalg.lu_factor(torch.ones(3))", "torch.lu_factor: Expected tensor with 2 or more dimensions. Got size"),
     ("torch.addr(torch.ones(2, 2), torch.ones(2, 2), torch.ones(2))", "addr: Expected 1-D argument vec1, but got 2-D"),
     ("torch.addr(torch.ones(2, 2), torch.ones(2), torch.ones(2, 2))", "addr: Expected 1-D argument vec2, but got 2-D"),
+    *(
+        (
+            f"torch.addr(torch.ones(2, 2), torch.ones(2), torch.ones(2), {name}=True)",
+            f"Boolean {name} only supported for",
+        )
+        for name in ("beta", "alpha")
+    ),
+    (
+        "torch.addr(torch.ones(2, 2), torch.ones(2), torch.ones(2), alpha=1j)",
+        "cannot be converted to type float without overflow",
+    ),
     ("torch.lerp(torch.ones(2), torch.ones(2).double(), 0.5)", "expected dtype float for `end` but got dtype double"),
     ("torch._int_mm(torch.ones(2), torch.ones(2, 2))", "Expected self to be of dimension 2 but got 1"),
     ("torch._int_mm(torch.ones(2, 3), torch.ones(2, 2))", "needs to match mat2.size\\(0\\) but got 3 and"),

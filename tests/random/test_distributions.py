@@ -485,6 +485,14 @@ def test_kl_of_wisharts_is_the_mean_of_their_ratio() -> None:
     assert ((ratio.mean(0) - D.kl_divergence(p, q)).abs() < 5 * ratio.std(0) / 20000**0.5).all()
 
 
+def test_singular_wishart_matrices_are_drawn_again() -> None:
+    tp.manual_seed(0)
+    with pytest.warns(UserWarning, match="singular"):
+        d = D.Wishart(tp.tensor([2.001, 4.0]), tp.eye(3))
+    singular = [int((~d.support.check(d.rsample((1000,), tries))).sum()) for tries in (0, 1, 100)]
+    assert singular[0] > singular[1] > singular[2] == 0
+
+
 def test_a_copula_of_normal_margins() -> None:
     base = D.MultivariateNormal(tp.zeros(2), scale_tril=D.LKJCholesky(2).sample())
     copula = D.TransformedDistribution(base, [D.CumulativeDistributionTransform(D.Normal(0.0, 1.0))])

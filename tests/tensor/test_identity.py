@@ -296,6 +296,23 @@ def test_an_object_in_a_cycle_stays_while_a_tensor_holds_its_tensor():
     assert mark() is None
 
 
+@pytest.mark.parametrize("kind", ["attribute", "subclass", "parameter"])
+@pytest.mark.parametrize("holder", [h for h in HOLDERS if h(tp.ones(3))[1]], ids=lambda f: f.__name__)
+def test_a_collected_cycle_leaves_the_objects_that_c_holds(holder, kind):
+    """The cycle leads to the object, and is not of it. (Python clears the weak references of all that it collects.)"""
+    x = with_attribute(KINDS[kind]())
+    held, again = holder(x)
+    number, cycle = id(x), [x]
+    cycle.append(cycle)
+    del x, cycle
+    gc.collect()
+    w = weakref.ref(again(held))
+    assert w().note == "kept" and id(w()) == number
+    del held
+    gc.collect()
+    assert w() is None
+
+
 def test_views_of_one_memory_tell_one_storage():
     x = tp.arange(4)
     assert x.untyped_storage()._cdata == x[1:].untyped_storage()._cdata == x.storage()._cdata

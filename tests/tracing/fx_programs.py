@@ -149,6 +149,19 @@ def graphs(torch: Any, fx: Any) -> dict[str, Any]:
         fx.replace_pattern(gm, lambda x, w: torch.relu(x + w), lambda x, w: torch.sigmoid(x) * w)
         return gm.graph
 
+    def replaced_by_one_twice() -> Any:
+        def pattern(x: Any, y: Any) -> Any:
+            z = x - y
+            return torch.sigmoid(z), torch.relu(z), z
+
+        def replacement(x: Any, y: Any) -> Any:
+            z = torch.abs(y)
+            return z, z, torch.exp(x)
+
+        gm = fx.symbolic_trace(lambda x, y: operator.mul(*pattern(x, y)[:2]))
+        fx.replace_pattern(gm, pattern, replacement)
+        return gm.graph
+
     def transformed() -> Any:
         class Negates(fx.Transformer):
             def call_function(self, target: Any, args: Any, kwargs: Any) -> Any:
@@ -172,4 +185,4 @@ def graphs(torch: Any, fx: Any) -> dict[str, Any]:
         gm.graph.lint()
         return gm.graph
 
-    return {f.__name__: f() for f in (every_kind, by_proxies, replaced, transformed, changed)}
+    return {f.__name__: f() for f in (every_kind, by_proxies, replaced, replaced_by_one_twice, transformed, changed)}

@@ -60,6 +60,8 @@ tp_tensor *kron_composite(tp_tensor *self, tp_tensor *other) {
 }
 
 static int check_factor(const char *name, const tp_scalar *factor, tp_dtype result) {
+    if (factor->kind == TP_SCALAR_BOOL && result != TP_BOOL)
+        return tp_fail(TP_RuntimeError, "addr: Boolean %s only supported for Boolean results.", name);
     if (tp_dtype_categories[result] < TP_FLOATING && factor->kind >= TP_SCALAR_FLOAT)
         return tp_fail(TP_RuntimeError,
                        "addr: For integral input tensors, argument %s must not be a floating point number.", name);

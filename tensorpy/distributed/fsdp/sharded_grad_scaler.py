@@ -5,7 +5,6 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import Any
 
-import tensorpy as tp
 from tensorpy.amp.grad_scaler import GradScaler
 from tensorpy.distributed import collectives
 from tensorpy.distributed.reduce_op import ReduceOp
@@ -46,10 +45,11 @@ class ShardedGradScaler(GradScaler):
 
     process_group: Any
 
-    def _unscale(self, optimizer: Any, factor: float) -> bool:
+    def _unscale_grads_(self, optimizer: Any, inv_scale: Any, found_inf: Any, allow_fp16: bool) -> dict[Any, Any]:
         grads = [p.grad for group in optimizer.param_groups for p in group["params"] if p.grad is not None]
         parts = [SimpleNamespace(grad=g._local_tensor if isinstance(g, DTensor) else g) for g in grads]
         own = SimpleNamespace(param_groups=[{"params": parts}])  # each process scales its parts
-        found = tp.tensor(float(super()._unscale(own, factor)))
-        collectives.all_reduce(found, ReduceOp.MAX, self.process_group)
-        return bool(found)
+        for found in super()._unscale_grads_(own, inv_scale, found_inf, allow_fp16).values():
+            found_inf.add_(found.to(found_inf.device))
+        collectives.all_reduce(found_inf, ReduceOp.MAX, self.process_group)
+        return {found_inf.device: found_inf}

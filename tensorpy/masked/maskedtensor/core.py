@@ -413,10 +413,11 @@ def _reduced(name: str, masked: Any, *args: Any, **kwargs: Any) -> Any:
     return _Result.apply(result, there)
 
 
-def _all(name: str, masked: Any, *args: Any, **kwargs: Any) -> Any:
+def _truth(name: str, masked: Any, *args: Any, **kwargs: Any) -> Any:
+    """Whether all are true, or any is, of those that count; what the private ones give counts always."""
     data, mask = masked._masked_data.to_dense(), masked._masked_mask.to_dense()
-    there = mask.any(*args, **kwargs)
-    return _Result.apply(data.masked_fill(~mask, True).all(*args, **kwargs), there)
+    there = _C.ones((), dtype=_C.bool, device=mask.device) if name.startswith("_is") else mask.any(*args, **kwargs)
+    return _Result.apply(getattr(data.masked_fill(~mask, "all" in name), name)(*args, **kwargs), there)
 
 
 def _called(name: str, masked: Any, *args: Any, mask: Any = None, **kwargs: Any) -> Any:
@@ -453,7 +454,7 @@ _FUNCTIONS: dict[str, Callable[..., Any]] = {
     **dict.fromkeys(_SCANS, _scanned),
     **dict.fromkeys(("to_dense", "to_sparse", "to_sparse_coo", "to_sparse_csr"), _to_layout),
     **dict.fromkeys(("contiguous", "is_contiguous"), _laid),
-    "all": _all,
+    **dict.fromkeys(("all", "any", "_is_all_true", "_is_any_true"), _truth),
 }
 
 

@@ -4,6 +4,7 @@ import tensorpy
 
 tensorpy.as_torch()
 
+from tensorpy._functorch.apis import chunk_vmap  # noqa: E402, F401
 from tensorpy.func import (  # noqa: E402, F401
     functionalize,
     hessian,
@@ -11,4 +12,3 @@ from tensorpy.func import (  # noqa: E402, F401
     jvp,
     replace_all_batch_norm_modules_,
 )
-from tensorpy.func import vmap as chunk_vmap  # noqa: E402, F401

@@ -21,7 +21,7 @@ static bool laid_out_as(const tp_tensor *grad, const tp_tensor *variable) {
 
 bool tp_is_ours(const tp_tensor *grad) {
     const tp_storage *s = grad->storage;
-    if (grad->keys & (TP_BIT(Batched) | TP_BIT(Python))) return false; /* what it wraps may be another's too */
+    if (grad->keys & (TP_BIT(Batched) | TP_ANSWERED)) return false; /* what it wraps may be another's too */
     if (atomic_load_explicit(&grad->refcount, memory_order_relaxed) != 1 || grad->base) return false;
     if (tp_storage_is_sole(s)) return true;
     return tp_unlikely(tp_tls.region != NULL) && s->writes == TP_WRITES_GO && tp_pending_hooks.is_sole(s);

@@ -288,9 +288,8 @@ static int add_gradient_steal(tp_tensor **slot, tp_tensor *grad) {
         return 0;
     }
     int status = 0;
-    /* What a wrapper holds may be another's too, as may a sample's memory. */
-    bool plain = (*slot)->keys == grad->keys && !(grad->keys & (TP_ANSWERED | TP_BIT(Batched)));
-    if (!tp_grad_enabled() && plain && tp_is_ours(*slot) && tp_is_dense(*slot)) {
+    bool alike = (*slot)->keys == grad->keys; /* a batched gradient is not added to one that is not, in place */
+    if (!tp_grad_enabled() && alike && tp_is_ours(*slot) && tp_is_dense(*slot)) {
         status = tp_add__Tensor(*slot, grad, TP_SCALAR_I(1));
     } else {
         tp_tensor *sum = tp_sum_of_grads(*slot, grad);

@@ -154,7 +154,8 @@ tp_tensor *_as_strided_part_composite(tp_tensor *whole, tp_ints base_size, tp_in
         return NULL;
     }
     tp_autoref *view = restride(base, size.data, stride.data, size.size, offset);
-    return view ? tp_clone(view, TP_CONTIGUOUS_FORMAT) : NULL;
+    bool apart = view && !overlaps_itself(size, stride); /* the memory is new: it is read by the view's strides */
+    return !view ? NULL : apart ? tp_take(view) : tp_clone(view, TP_CONTIGUOUS_FORMAT);
 }
 
 /* ---- view and reshape ---- */

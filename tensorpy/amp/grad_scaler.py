@@ -111,7 +111,7 @@ class GradScaler:
         if isinstance(outputs, Tensor):
             if self._scale is None:
                 self._lazy_init_scale_growth_tracker(outputs.device)
-            return outputs * self._scale.to(device=outputs.device)
+            return outputs * self._check_scale_growth_tracker("scale")[0].to(device=outputs.device)
         if isinstance(outputs, Iterable):
             scaled = [self.scale(output) for output in outputs]
             return type(outputs)(scaled) if isinstance(outputs, (list, tuple)) else scaled
@@ -225,8 +225,9 @@ class GradScaler:
             found = [one.to(scale.device) for state in states for one in state["found_inf_per_device"].values()]
             if not found:
                 raise AssertionError("No inf checks were recorded prior to update.")
+            infinite = _C.stack(found).sum(0)
             settings = self._growth_factor, self._backoff_factor, self._growth_interval
-            _C._amp_update_scale_(scale, tracker, sum(found), *settings)
+            _C._amp_update_scale_(scale, tracker, infinite, *settings)
         self._per_optimizer_states = defaultdict(_refresh_per_optimizer_state)
 
     def _check_inf_per_device(self, optimizer: Any) -> dict[Any, Tensor]:

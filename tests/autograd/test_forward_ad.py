@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import itertools
 import threading
 import weakref
 from collections.abc import Callable
@@ -820,3 +821,43 @@ def test_tangents_of_complex_numbers(function: Callable[[tp.Tensor], tp.Tensor])
     differences = (function(a + step * along) - function(a - step * along)) / (2 * step)
     size = differences.abs().amax((-2, -1), keepdim=True)
     assert_close(tangent / size, differences / size, rtol=1e-6, atol=1e-7)
+
+
+def _normalised(x: tp.Tensor, dims: tuple[int, ...]) -> tp.Tensor:
+    centred = x - x.mean(dims, keepdim=True)
+    return centred * (centred.square().mean(dims, keepdim=True) + 1e-5).rsqrt()
+
+
+NORMS: dict[str, tuple[Callable[..., tp.Tensor], tuple[int, ...]]] = {
+    "layer_norm": (lambda x, w, b: tp.nn.functional.layer_norm(x, (2, 2), w.expand(2, 2), b.expand(2, 2)), (1, 2)),
+    "batch_norm": (lambda x, w, b: tp.nn.functional.batch_norm(x, None, None, w, b, training=True), (0, 2)),
+    "group_norm": (lambda x, w, b: tp.nn.functional.group_norm(x, 1, w, b), (1, 2)),
+    "instance_norm": (lambda x, w, b: tp.nn.functional.instance_norm(x, None, None, w, b), (2,)),
+}
+_WAYS = {"forward": func.jacfwd, "reverse": func.jacrev}
+
+
+@pytest.mark.parametrize("ways", list(itertools.product(_WAYS, repeat=3)), ids=", ".join)
+@pytest.mark.parametrize("name", NORMS)
+def test_saved_statistics_move_with_the_input(name: str, ways: tuple[str, ...]) -> None:
+    """Derivatives of any order: the statistics that a formula is given are functions of the input."""
+    norm, dims = NORMS[name]
+    x, v, u = (tp.arange(12.0, dtype=tp.float64).add(i).sin().view(3, 2, 2) for i in (0, 3, 7))
+    weight, bias = x[0], tp.tensor([0.5, -1.0], dtype=tp.float64)
+
+    def by_hand(x: tp.Tensor, w: tp.Tensor, b: tp.Tensor) -> tp.Tensor:
+        shape = (2,) if name == "layer_norm" else (2, 1)
+        return _normalised(x, dims) * w.view(shape) + b.view(shape)
+
+    def along(f: Callable[..., tp.Tensor], ways: tuple[str, ...]) -> Callable[..., tp.Tensor]:
+        """The third derivative by three numbers: x moves along v, and along u as the weights along others."""
+
+        def moving(s: tp.Tensor) -> tp.Tensor:
+            return f(x + s[0] * v + s[1] * u, weight[0] + s[1] * bias + s[2], bias * s[2])
+
+        for way in ways:
+            moving = _WAYS[way](moving)
+        return moving
+
+    at = tp.tensor([0.1, -0.2, 0.3], dtype=tp.float64)
+    assert_close(along(norm, ways)(at), along(by_hand, ways)(at))

@@ -53,6 +53,17 @@ static int fail_out(const tp_op *op) {
 
 static const tp_forward_rule *rule_of(const tp_op *op) { return op->info->forward; }
 
+/* An argument that an operator has no gradient by. */
+static int check_refused(const tp_op *op, const tp_tangent_list *l) {
+    for (int i = 0; rule_of(op) && i < op->info->nargs; i++)
+        if (rule_of(op)->roles[i] == 'x' && tp_has_tangent(l, i))
+            return tp_fail(TP_RuntimeError,
+                           "the function '%s' is not differentiable with respect to argument '%s', which has a "
+                           "tangent: detach() it",
+                           op->info->name, op->info->args[i].name);
+    return 0;
+}
+
 static int apply(const tp_forward_call *c, const tp_forward_rule *rule, tp_tensor **out) {
     switch (rule ? rule->kind : TP_FORWARD_TWICE) {
     case TP_FORWARD_NONE: return 0;
@@ -213,7 +224,7 @@ static int run(call *c, int below, tp_value *results) {
     if (at == -2) return -1;
     if (at < 0) return tp_redispatch_boxed(c->op, c->ks & TP_BELOW(ForwardAD), c->args, results);
     if (l.any && is_out(c->op)) return fail_out(c->op);
-    if (l.any && keep_old(c) < 0) return -1;
+    if (l.any && (check_refused(c->op, &l) < 0 || keep_old(c) < 0)) return -1;
     if (run(c, at, results) < 0) return -1;
     tp_forward_show(at);
     int status = 0;

@@ -834,7 +834,7 @@ NORMS: dict[str, tuple[Callable[..., tp.Tensor], tuple[int, ...]]] = {
     "group_norm": (lambda x, w, b: tp.nn.functional.group_norm(x, 1, w, b), (1, 2)),
     "instance_norm": (lambda x, w, b: tp.nn.functional.instance_norm(x, None, None, w, b), (2,)),
 }
-_WAYS = {"forward": func.jacfwd, "reverse": func.jacrev}
+_WAYS: dict[str, Any] = {"forward": func.jacfwd, "reverse": func.jacrev}
 
 
 @pytest.mark.parametrize("ways", list(itertools.product(_WAYS, repeat=3)), ids=", ".join)
@@ -861,3 +861,48 @@ def test_saved_statistics_move_with_the_input(name: str, ways: tuple[str, ...]) 
 
     at = tp.tensor([0.1, -0.2, 0.3], dtype=tp.float64)
     assert_close(along(norm, ways)(at), along(by_hand, ways)(at))
+
+
+@pytest.mark.parametrize("density", [False, True])
+def test_histograms_follow_weights_and_edges(density: bool) -> None:
+    x, w = tp.tensor([0.1, 0.45, 0.65, 1.3], dtype=tp.float64), tp.tensor([1.0, 2.0, 3.0, 0.5], dtype=tp.float64)
+    edges, points = tp.tensor([0.0, 0.5, 1.5], dtype=tp.float64), tp.stack([x, x.flip(0) * 2], 1)
+
+    def flat(found: Any) -> tuple[tp.Tensor, ...]:
+        return (found[0], *(found[1] if isinstance(found[1], tuple | list) else found[1:]))
+
+    calls: list[tuple[Callable[..., Any], tuple[tp.Tensor, ...]]] = [
+        (lambda x, w: tp.histogram(x, 2, weight=w, density=density), (x, w)),
+        (lambda e, w: tp.histogram(x, e, weight=w, density=density), (edges, w)),
+        (lambda p, w: tp.histogramdd(p, [2, 3], weight=w, density=density), (points, w)),
+        (lambda e, w: tp.histogramdd(points, [e, e * 2], weight=w, density=density), (edges, w)),
+    ]
+    for call, given in calls:
+        inputs = tuple(t.clone().requires_grad_() for t in given)
+        assert gradcheck(lambda *some, c=call: flat(c(*some)), inputs, check_forward_ad=True)
+
+
+@pytest.mark.parametrize("unique", [tp.unique, tp.unique_consecutive, lambda x: tp.unique(x, dim=0)])
+def test_values_that_are_found_once_have_no_derivative(unique: Callable[..., tp.Tensor]) -> None:
+    """They depend on the input: no derivative is another thing than zero."""
+    x = tp.tensor([2.0, 1.0, 1.0])
+    with pytest.raises(NotImplementedError, match=r"forward AD with _?unique"):
+        func.jvp(unique, (x,), (x,))
+    found = unique(x.requires_grad_())
+    assert found.requires_grad
+    with pytest.raises(RuntimeError, match=r"derivative for _?unique.* is not implemented"):
+        found.sum().backward()
+
+
+def test_what_has_no_gradient_by_an_argument_refuses_its_tangent() -> None:
+    x, moved = tp.randn(2, 3, dtype=tp.float64), tp.rand(3, dtype=tp.float64)
+    calls: list[Callable[[tp.Tensor], tp.Tensor]] = [
+        lambda m: tp.nn.functional.batch_norm(x, m, moved),
+        lambda m: tp.nn.functional.instance_norm(x[:, :, None], m, moved, use_input_stats=False),
+        lambda w: tp.nn.functional.nll_loss(x, tp.tensor([0, 2]), w),
+    ]
+    for call in calls:
+        with pytest.raises(RuntimeError, match="not differentiable with respect to argument"):
+            func.jvp(call, (moved,), (moved,))
+        with pytest.raises(RuntimeError, match="not differentiable with respect to argument"):
+            func.grad(lambda m, c=call: c(m).sum())(moved)

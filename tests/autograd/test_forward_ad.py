@@ -336,6 +336,21 @@ def _writes(x: tp.Tensor) -> tp.Tensor:
     return y.sin()
 
 
+@pytest.mark.parametrize("outer", [func.grad, func.jacrev])
+def test_a_tangent_that_is_overwritten_was_saved_before(outer: Callable[..., Any]) -> None:
+    """Reverse mode over forward mode of what is written in place."""
+    x, t = pair(0.3, -0.7, 1.1)
+
+    def moved(f: Callable[[tp.Tensor], tp.Tensor]) -> Callable[[tp.Tensor], tp.Tensor]:
+        return lambda x: (func.jvp(f, (x,), (t,))[1] * t).sum()
+
+    def plain(x: tp.Tensor) -> tp.Tensor:
+        y = x * 3
+        return tp.stack([x[1], y[1] * x[1], y[2] * x[2]]).sin()
+
+    assert_close(outer(moved(_writes))(x), outer(moved(plain))(x))
+
+
 def _by_columns(f: Callable[[tp.Tensor], tp.Tensor]) -> Callable[[tp.Tensor], tp.Tensor]:
     def jacobian(x: tp.Tensor) -> tp.Tensor:
         basis = tp.eye(x.numel(), dtype=x.dtype)
@@ -368,6 +383,48 @@ def test_a_write_of_what_differs_to_what_is_shared_is_refused() -> None:
     x, along = pair(1.0, 2.0)
     with pytest.raises(RuntimeError, match="writes to 'self', which is not batched"):
         vmap(lambda v, t: func.jvp(lambda x: (x * 2).add_(v), (x,), (t,))[1])(tp.stack([x, x]), tp.stack([along, x]))
+
+
+_LAYERS: dict[str, Callable[[Callable[..., tp.Tensor]], Callable[..., tp.Tensor]]] = {
+    "vmap x": lambda f: vmap(f, (0, None)),
+    "vmap y": lambda f: vmap(f, (None, 0)),
+    "jvp": lambda f: lambda x, y: func.jvp(lambda x: f(x, y), (x,), (x.cos(),))[1],
+    "jacfwd": lambda f: lambda x, y: func.jacfwd(lambda x: f(x, y))(x).flatten(-x.ndim).sum(-1),
+}
+
+
+def _by_loops(f: Callable[..., tp.Tensor], layers: tuple[str, ...]) -> Callable[..., tp.Tensor]:
+    """The same without vmap and forward mode."""
+    if not layers:
+        return f
+    inner, last = _by_loops(f, layers[1:]), layers[0]
+    if last == "vmap x":
+        return lambda x, y: tp.stack([inner(each, y) for each in x])
+    if last == "vmap y":
+        return lambda x, y: tp.stack([inner(x, each) for each in y])
+
+    def derivative(x: tp.Tensor, y: tp.Tensor) -> tp.Tensor:
+        """Of reverse mode: the sum of the columns is the derivative along ones."""
+        along = x.cos() if last == "jvp" else tp.ones_like(x)
+        out, back = func.vjp(lambda x: inner(x, y), x)
+        return func.vjp(lambda seed: back(seed)[0], tp.zeros_like(out))[1](along)[0]
+
+    return derivative
+
+
+@pytest.mark.parametrize("layers", list(itertools.product(_LAYERS, repeat=4)), ids=" of ".join)
+def test_nested_levels_of_vmap_and_of_forward_mode(layers: tuple[str, ...]) -> None:
+    """Whatever is opened inside of what: a value that is lifted to one vmap keeps its tangents of all levels."""
+    x, y = (tp.arange(2.0 * 2 ** layers.count(f"vmap {n}"), dtype=tp.float64) + i for i, n in enumerate("xy"))
+    x, y = (t.sin().view((2,) * (layers.count(f"vmap {n}") + 1)) for t, n in ((x, "x"), (y, "y")))
+
+    def f(x: tp.Tensor, y: tp.Tensor) -> tp.Tensor:
+        return (x * x.exp()).cumsum(0) + x * y.sin()
+
+    mapped = f
+    for name in reversed(layers):
+        mapped = _LAYERS[name](mapped)
+    assert_close(mapped(x, y), _by_loops(f, layers)(x, y))
 
 
 def test_a_level_from_outside_of_the_vmap_gets_values_with_its_batch() -> None:

@@ -93,8 +93,12 @@ def emit_terms(op: Operator, forward: Forward, catalog: Catalog, taken: Taken = 
     return "".join(functions), table
 
 
-def roles_of(op: Operator, forward: Forward) -> str:
-    return "".join("t" if a.name in forward.counts else "." for a in c_arguments(op.schema))
+def roles_of(op: Operator, forward: Forward, catalog: Catalog) -> str:
+    node = node_of(op, catalog)
+    refused = {a.name for a in node.refused} if node is not None else set()
+    return "".join(
+        "x" if a.name in refused else "t" if a.name in forward.counts else "." for a in c_arguments(op.schema)
+    )
 
 
 def emit_forward(catalog: Catalog) -> Rules:
@@ -102,7 +106,7 @@ def emit_forward(catalog: Catalog) -> Rules:
     operators = {op.c: op for op in catalog}
     for name, forward in forwards_of(catalog).items():
         op = operators[name]
-        roles = roles_of(op, forward)
+        roles = roles_of(op, forward, catalog)
         terms = "NULL"
         if forward.terms:
             rules.functions += emit_terms(op, forward, catalog)

@@ -133,18 +133,30 @@ tp_tensor *tp_batch_add(tp_tensor *t, int64_t dim, uint32_t number) {
     return lower ? tp_batch_wrap_steal(tp_retain(lower), above) : NULL;
 }
 
-/* t, without a batch at a level, expanded to `size` samples: its tangents lose the batch that they have there. */
-static tp_tensor *expanded(tp_tensor *t, uint32_t number, int64_t size) {
-    int64_t sizes[TP_MAX_DIMS + 1] = {size};
-    for (int d = 0; d < t->ndim; d++) sizes[d + 1] = t->sizes[d];
-    if (tp_likely(!tp_forward_visible())) return tp_expand(t, (tp_ints){sizes, t->ndim + 1}, false);
+/* A dimension of `size` at `dim`, in which all are the same. */
+static tp_tensor *repeated(tp_tensor *t, int64_t dim, int64_t size) {
+    int64_t sizes[TP_MAX_DIMS + 1];
+    for (int d = 0; d <= t->ndim; d++) sizes[d] = d < dim ? t->sizes[d] : d == dim ? size : t->sizes[d - 1];
+    tp_autoref *one = dim ? tp_unsqueeze(t, dim) : tp_retain(t);
+    return one ? tp_expand(one, (tp_ints){sizes, t->ndim + 1}, false) : NULL;
+}
+
+/* t, without a batch at a level, with `size` samples along `dim`: its tangents lose the batch that they have there.
+ * Tangents are those of the physical tensor, so lower levels are passed through first. */
+static tp_tensor *expanded(tp_tensor *t, int64_t dim, uint32_t number, int64_t size) {
+    if (tp_is_batched(t)) {
+        tp_autoref *lower = expanded(tp_batch_inner_borrow(t), dim + 1, number, size);
+        return lower ? tp_batch_wrap_steal(tp_retain(lower), tp_batch_number(t)) : NULL;
+    }
+    if (tp_likely(!tp_forward_visible())) return repeated(t, dim, size);
     int visible = tp_forward_show(0);
-    tp_autoref *all = tp_expand(t, (tp_ints){sizes, t->ndim + 1}, false);
+    tp_autoref *all = repeated(t, dim, size);
     tp_forward_show(visible);
     for (int i = 0; all && i < visible; i++) {
         tp_tangent_of found;
         if (tp_find_tangent(t, tp_forward_number(i), &found) < 0) return NULL;
-        tp_autoref *one = found.tangent, *each = one ? tp_batch_remove(one, number, size) : NULL;
+        tp_autoref *one = found.tangent, *first = one ? tp_batch_remove(one, number, size) : NULL,
+                   *each = first ? tp_movedim_int(first, 0, dim) : NULL;
         if ((one && !each) || (found.known && tp_put_tangent(all, tp_forward_number(i), each) < 0)) return NULL;
     }
     return tp_take(all);
@@ -158,7 +170,7 @@ tp_tensor *tp_batch_remove(tp_tensor *t, uint32_t number, int64_t size) {
         tp_autoref *turned = lower ? to_front(lower, 1) : NULL;
         return turned ? tp_batch_wrap_steal(tp_retain(turned), above) : NULL;
     }
-    return expanded(t, number, size);
+    return expanded(t, 0, number, size);
 }
 
 int tp_batch_refuse(const tp_tensor *t, const char *what) {

@@ -1,6 +1,7 @@
 /* call.c: what runs at ForwardAD for every operator: the call below, and then the tangents of what it gave, one level
  * after the other, by the operator's rule (rule.h). See Note [Tangents]. */
 #include "Functions.h"
+#include "autograd/node.h"
 #include "core/alloc.h"
 #include "forward/internal.h"
 #include "forward/forward.h"
@@ -52,6 +53,17 @@ static int fail_out(const tp_op *op) {
 /* ---- the rule ---- */
 
 static const tp_forward_rule *rule_of(const tp_op *op) { return op->info->forward; }
+
+/* An argument that an operator has no gradient by. */
+static int check_refused(const tp_op *op, const tp_tangent_list *l) {
+    for (int i = 0; rule_of(op) && i < op->info->nargs; i++)
+        if (rule_of(op)->roles[i] == 'x' && tp_has_tangent(l, i))
+            return tp_fail(TP_RuntimeError,
+                           "the function '%s' is not differentiable with respect to argument '%s', which has a "
+                           "tangent: detach() it",
+                           op->info->name, op->info->args[i].name);
+    return 0;
+}
 
 static int apply(const tp_forward_call *c, const tp_forward_rule *rule, tp_tensor **out) {
     switch (rule ? rule->kind : TP_FORWARD_TWICE) {
@@ -153,6 +165,16 @@ static int differentiate_geometry(call *c, tp_tangent_list *l) {
     return tp_put_tangent(c->args[0].tensor, l->number, alias);
 }
 
+/* The tangent of what is written is overwritten, too: where reverse mode may save it, the rule gets a copy. */
+static int keep_tangent(const call *c, tp_tangent_list *l) {
+    if (!l->all[0] || !tp_grad_enabled()) return 0;
+    bool recorded = tp_wants_grad_list((tp_tensors){l->all, l->first[TP_FORWARD_ARGUMENTS]});
+    for (int i = 0; i < c->op->info->nargs; i++) recorded |= tp_wants_grad_list(tp_tensors_in(&c->args[i]));
+    if (!recorded) return 0;
+    tp_autoref *overwritten = l->all[0];
+    return (l->all[0] = tp_clone(overwritten, TP_NO_FORMAT)) ? 0 : -1;
+}
+
 static int differentiate_written(call *c, tp_tangent_list *l) {
     const tp_forward_rule *rule = rule_of(c->op);
     if (rule && rule->kind == TP_FORWARD_GEOMETRY) return differentiate_geometry(c, l);
@@ -163,6 +185,7 @@ static int differentiate_written(call *c, tp_tangent_list *l) {
     tp_value now[1] = {{.tag = TP_TENSOR, .tensor = c->args[0].tensor}};
     tp_forward_call f = {op, c->old, now, l};
     tp_tensor *tangent = NULL;
+    if (keep_tangent(c, l) < 0) return -1;
     int status = l->any ? apply(&f, variant ? rule_of(op) : rule, &tangent) : 0;
     if (status == 0) status = settle_written(&f, c->args[0].tensor, tangent);
     tp_release(tangent);
@@ -213,7 +236,7 @@ static int run(call *c, int below, tp_value *results) {
     if (at == -2) return -1;
     if (at < 0) return tp_redispatch_boxed(c->op, c->ks & TP_BELOW(ForwardAD), c->args, results);
     if (l.any && is_out(c->op)) return fail_out(c->op);
-    if (l.any && keep_old(c) < 0) return -1;
+    if (l.any && (check_refused(c->op, &l) < 0 || keep_old(c) < 0)) return -1;
     if (run(c, at, results) < 0) return -1;
     tp_forward_show(at);
     int status = 0;

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import itertools
 import threading
 import weakref
 from collections.abc import Callable
@@ -335,6 +336,21 @@ def _writes(x: tp.Tensor) -> tp.Tensor:
     return y.sin()
 
 
+@pytest.mark.parametrize("outer", [func.grad, func.jacrev])
+def test_a_tangent_that_is_overwritten_was_saved_before(outer: Callable[..., Any]) -> None:
+    """Reverse mode over forward mode of what is written in place."""
+    x, t = pair(0.3, -0.7, 1.1)
+
+    def moved(f: Callable[[tp.Tensor], tp.Tensor]) -> Callable[[tp.Tensor], tp.Tensor]:
+        return lambda x: (func.jvp(f, (x,), (t,))[1] * t).sum()
+
+    def plain(x: tp.Tensor) -> tp.Tensor:
+        y = x * 3
+        return tp.stack([x[1], y[1] * x[1], y[2] * x[2]]).sin()
+
+    assert_close(outer(moved(_writes))(x), outer(moved(plain))(x))
+
+
 def _by_columns(f: Callable[[tp.Tensor], tp.Tensor]) -> Callable[[tp.Tensor], tp.Tensor]:
     def jacobian(x: tp.Tensor) -> tp.Tensor:
         basis = tp.eye(x.numel(), dtype=x.dtype)
@@ -367,6 +383,48 @@ def test_a_write_of_what_differs_to_what_is_shared_is_refused() -> None:
     x, along = pair(1.0, 2.0)
     with pytest.raises(RuntimeError, match="writes to 'self', which is not batched"):
         vmap(lambda v, t: func.jvp(lambda x: (x * 2).add_(v), (x,), (t,))[1])(tp.stack([x, x]), tp.stack([along, x]))
+
+
+_LAYERS: dict[str, Callable[[Callable[..., tp.Tensor]], Callable[..., tp.Tensor]]] = {
+    "vmap x": lambda f: vmap(f, (0, None)),
+    "vmap y": lambda f: vmap(f, (None, 0)),
+    "jvp": lambda f: lambda x, y: func.jvp(lambda x: f(x, y), (x,), (x.cos(),))[1],
+    "jacfwd": lambda f: lambda x, y: func.jacfwd(lambda x: f(x, y))(x).flatten(-x.ndim).sum(-1),
+}
+
+
+def _by_loops(f: Callable[..., tp.Tensor], layers: tuple[str, ...]) -> Callable[..., tp.Tensor]:
+    """The same without vmap and forward mode."""
+    if not layers:
+        return f
+    inner, last = _by_loops(f, layers[1:]), layers[0]
+    if last == "vmap x":
+        return lambda x, y: tp.stack([inner(each, y) for each in x])
+    if last == "vmap y":
+        return lambda x, y: tp.stack([inner(x, each) for each in y])
+
+    def derivative(x: tp.Tensor, y: tp.Tensor) -> tp.Tensor:
+        """Of reverse mode: the sum of the columns is the derivative along ones."""
+        along = x.cos() if last == "jvp" else tp.ones_like(x)
+        out, back = func.vjp(lambda x: inner(x, y), x)
+        return func.vjp(lambda seed: back(seed)[0], tp.zeros_like(out))[1](along)[0]
+
+    return derivative
+
+
+@pytest.mark.parametrize("layers", list(itertools.product(_LAYERS, repeat=4)), ids=" of ".join)
+def test_nested_levels_of_vmap_and_of_forward_mode(layers: tuple[str, ...]) -> None:
+    """Whatever is opened inside of what: a value that is lifted to one vmap keeps its tangents of all levels."""
+    x, y = (tp.arange(2.0 * 2 ** layers.count(f"vmap {n}"), dtype=tp.float64) + i for i, n in enumerate("xy"))
+    x, y = (t.sin().view((2,) * (layers.count(f"vmap {n}") + 1)) for t, n in ((x, "x"), (y, "y")))
+
+    def f(x: tp.Tensor, y: tp.Tensor) -> tp.Tensor:
+        return (x * x.exp()).cumsum(0) + x * y.sin()
+
+    mapped = f
+    for name in reversed(layers):
+        mapped = _LAYERS[name](mapped)
+    assert_close(mapped(x, y), _by_loops(f, layers)(x, y))
 
 
 def test_a_level_from_outside_of_the_vmap_gets_values_with_its_batch() -> None:
@@ -820,3 +878,88 @@ def test_tangents_of_complex_numbers(function: Callable[[tp.Tensor], tp.Tensor])
     differences = (function(a + step * along) - function(a - step * along)) / (2 * step)
     size = differences.abs().amax((-2, -1), keepdim=True)
     assert_close(tangent / size, differences / size, rtol=1e-6, atol=1e-7)
+
+
+def _normalised(x: tp.Tensor, dims: tuple[int, ...]) -> tp.Tensor:
+    centred = x - x.mean(dims, keepdim=True)
+    return centred * (centred.square().mean(dims, keepdim=True) + 1e-5).rsqrt()
+
+
+NORMS: dict[str, tuple[Callable[..., tp.Tensor], tuple[int, ...]]] = {
+    "layer_norm": (lambda x, w, b: tp.nn.functional.layer_norm(x, (2, 2), w.expand(2, 2), b.expand(2, 2)), (1, 2)),
+    "batch_norm": (lambda x, w, b: tp.nn.functional.batch_norm(x, None, None, w, b, training=True), (0, 2)),
+    "group_norm": (lambda x, w, b: tp.nn.functional.group_norm(x, 1, w, b), (1, 2)),
+    "instance_norm": (lambda x, w, b: tp.nn.functional.instance_norm(x, None, None, w, b), (2,)),
+}
+_WAYS: dict[str, Any] = {"forward": func.jacfwd, "reverse": func.jacrev}
+
+
+@pytest.mark.parametrize("ways", list(itertools.product(_WAYS, repeat=3)), ids=", ".join)
+@pytest.mark.parametrize("name", NORMS)
+def test_saved_statistics_move_with_the_input(name: str, ways: tuple[str, ...]) -> None:
+    """Derivatives of any order: the statistics that a formula is given are functions of the input."""
+    norm, dims = NORMS[name]
+    x, v, u = (tp.arange(12.0, dtype=tp.float64).add(i).sin().view(3, 2, 2) for i in (0, 3, 7))
+    weight, bias = x[0], tp.tensor([0.5, -1.0], dtype=tp.float64)
+
+    def by_hand(x: tp.Tensor, w: tp.Tensor, b: tp.Tensor) -> tp.Tensor:
+        shape = (2,) if name == "layer_norm" else (2, 1)
+        return _normalised(x, dims) * w.view(shape) + b.view(shape)
+
+    def along(f: Callable[..., tp.Tensor], ways: tuple[str, ...]) -> Callable[..., tp.Tensor]:
+        """The third derivative by three numbers: x moves along v, and along u as the weights along others."""
+
+        def moving(s: tp.Tensor) -> tp.Tensor:
+            return f(x + s[0] * v + s[1] * u, weight[0] + s[1] * bias + s[2], bias * s[2])
+
+        for way in ways:
+            moving = _WAYS[way](moving)
+        return moving
+
+    at = tp.tensor([0.1, -0.2, 0.3], dtype=tp.float64)
+    assert_close(along(norm, ways)(at), along(by_hand, ways)(at))
+
+
+@pytest.mark.parametrize("density", [False, True])
+def test_histograms_follow_weights_and_edges(density: bool) -> None:
+    x, w = tp.tensor([0.1, 0.45, 0.65, 1.3], dtype=tp.float64), tp.tensor([1.0, 2.0, 3.0, 0.5], dtype=tp.float64)
+    edges, points = tp.tensor([0.0, 0.5, 1.5], dtype=tp.float64), tp.stack([x, x.flip(0) * 2], 1)
+
+    def flat(found: Any) -> tuple[tp.Tensor, ...]:
+        return (found[0], *(found[1] if isinstance(found[1], tuple | list) else found[1:]))
+
+    calls: list[tuple[Callable[..., Any], tuple[tp.Tensor, ...]]] = [
+        (lambda x, w: tp.histogram(x, 2, weight=w, density=density), (x, w)),
+        (lambda e, w: tp.histogram(x, e, weight=w, density=density), (edges, w)),
+        (lambda p, w: tp.histogramdd(p, [2, 3], weight=w, density=density), (points, w)),
+        (lambda e, w: tp.histogramdd(points, [e, e * 2], weight=w, density=density), (edges, w)),
+    ]
+    for call, given in calls:
+        inputs = tuple(t.clone().requires_grad_() for t in given)
+        assert gradcheck(lambda *some, c=call: flat(c(*some)), inputs, check_forward_ad=True)
+
+
+@pytest.mark.parametrize("unique", [tp.unique, tp.unique_consecutive, lambda x: tp.unique(x, dim=0)])
+def test_values_that_are_found_once_have_no_derivative(unique: Callable[..., tp.Tensor]) -> None:
+    """They depend on the input: no derivative is another thing than zero."""
+    x = tp.tensor([2.0, 1.0, 1.0])
+    with pytest.raises(NotImplementedError, match=r"forward AD with _?unique"):
+        func.jvp(unique, (x,), (x,))
+    found = unique(x.requires_grad_())
+    assert found.requires_grad
+    with pytest.raises(RuntimeError, match=r"derivative for _?unique.* is not implemented"):
+        found.sum().backward()
+
+
+def test_what_has_no_gradient_by_an_argument_refuses_its_tangent() -> None:
+    x, moved = tp.randn(2, 3, dtype=tp.float64), tp.rand(3, dtype=tp.float64)
+    calls: list[Callable[[tp.Tensor], tp.Tensor]] = [
+        lambda m: tp.nn.functional.batch_norm(x, m, moved),
+        lambda m: tp.nn.functional.instance_norm(x[:, :, None], m, moved, use_input_stats=False),
+        lambda w: tp.nn.functional.nll_loss(x, tp.tensor([0, 2]), w),
+    ]
+    for call in calls:
+        with pytest.raises(RuntimeError, match="not differentiable with respect to argument"):
+            func.jvp(call, (moved,), (moved,))
+        with pytest.raises(RuntimeError, match="not differentiable with respect to argument"):
+            func.grad(lambda m, c=call: c(m).sum())(moved)

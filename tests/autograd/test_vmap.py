@@ -160,9 +160,15 @@ def test_operator_in_two(info: OpInfo, device: str) -> None:
                 check_nested(call, outer, inner)
 
 
+def wave(t: tp.Tensor) -> tp.Tensor:
+    """Fixed numbers of both signs."""
+    return tp.arange(1.0, t.numel() + 1, dtype=t.dtype).view(t.shape).cos()
+
+
 def total(results: Any) -> tp.Tensor | None:
-    """The sum of those of floats; None where none are."""
-    sums = [x.sum() for x in tree_flatten(results)[0] if isinstance(x, tp.Tensor) and x.is_floating_point()]
+    """The sum of those of floats, each element with a factor of its own; None where none are."""
+    floats = [x for x in tree_flatten(results)[0] if isinstance(x, tp.Tensor) and x.is_floating_point()]
+    sums = [(x.to_dense() * wave(x)).sum() for x in floats]
     return sum(sums[1:], sums[0]) if sums else None
 
 
@@ -171,15 +177,18 @@ def gradient_of(function: Callable[..., Any], inputs: tuple[tp.Tensor, ...]) -> 
 
 
 def tangent_of(function: Callable[..., Any], inputs: tuple[tp.Tensor, ...]) -> Callable[..., Any]:
-    along = tuple(tp.arange(1.0, t.numel() + 1, dtype=t.dtype).view(t.shape).cos() for t in inputs)
+    along = tuple(map(wave, inputs))
     return lambda *given: (func.jvp(function, given, along)[1],)
 
 
-@pytest.mark.parametrize("derivative", [gradient_of, tangent_of])
-@over(lambda info: info.differentiable and "float64" in info.dtypes)
-def test_derivative_of_each_sample(info: OpInfo, derivative: Callable[..., Any], device: str) -> None:
-    """vmap of grad and of jvp, with all that is differentiable batched: an operator that vmap makes of others is
-    differentiated as these are."""
+def curvature_of(function: Callable[..., Any], inputs: tuple[tp.Tensor, ...]) -> Callable[..., Any]:
+    gradient, along = gradient_of(function, inputs), tuple(map(wave, inputs))
+    return lambda *given: func.jvp(gradient, given, along)[1]
+
+
+def check_derivative(info: OpInfo, derivative: Callable[..., Any], device: str) -> None:
+    """An operator that vmap makes of others is differentiated as these are: with all that is differentiable batched,
+    each sample is as one alone."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "vmap: there is no batching rule")
         for sample in info.samples("float64", 3):
@@ -206,6 +215,17 @@ def test_derivative_of_each_sample(info: OpInfo, derivative: Callable[..., Any],
                 continue
             for each, whole in zip(expected, got, strict=True):
                 assert_close(whole, tp.stack([each, each]), msg=lambda m, s=sample: f"{info.name}{s}: {m}")
+
+
+@pytest.mark.parametrize("derivative", [gradient_of, tangent_of])
+@over(lambda info: info.differentiable and "float64" in info.dtypes)
+def test_derivative_of_each_sample(info: OpInfo, derivative: Callable[..., Any], device: str) -> None:
+    check_derivative(info, derivative, device)
+
+
+@over(lambda info: info.differentiable and info.gradgradcheck and "float64" in info.dtypes)
+def test_second_derivative_of_each_sample(info: OpInfo, device: str) -> None:
+    check_derivative(info, curvature_of, device)
 
 
 def test_refused_are_refused() -> None:

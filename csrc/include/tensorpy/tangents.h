@@ -1,7 +1,7 @@
 /* tangents.h: how an operator's tangent is computed in forward mode, as data. Since 1.3.
  *
  * The generator writes it (python -m tensorpy.codegen), for tensorpy and for libraries from outside. A rule is a kind,
- * a role for each argument ('t': its tangent counts, '.': it is a constant), and terms. */
+ * a role for each argument ('t': its tangent counts, '.': it is a constant, 'x': it may have no tangent), and terms. */
 #ifndef TENSORPY_TANGENTS_H
 #define TENSORPY_TANGENTS_H
 

@@ -10,7 +10,7 @@ static const char *const NAME = "torch.histogramdd";
 
 /* ---- histograms ---- */
 
-/* The points, one a row; without the gradient. new. */
+/* The points, one a row. new. */
 static tp_tensor *points_of(tp_tensor *self, int64_t nbins, tp_tensor *weight) {
     if (self->ndim < 2)
         return tp_fail_null(TP_RuntimeError, "%s: input tensor should have at least 2 dimensions", NAME);
@@ -31,10 +31,9 @@ static tp_tensor *points_of(tp_tensor *self, int64_t nbins, tp_tensor *weight) {
                             "%s: if weight tensor is provided, input tensor and weight tensor should have the same "
                             "dtype, but got input(%s), and weight(%s)",
                             NAME, tp_dtype_names[self->dtype], tp_dtype_names[weight->dtype]);
-    tp_autoref *still = tp_detach(self);
     int64_t rows = 1;
     for (int d = 0; d < self->ndim - 1; d++) rows *= self->sizes[d];
-    return still ? tp_reshape(still, TP_INTS(rows, count)) : NULL;
+    return tp_reshape(self, TP_INTS(rows, count));
 }
 
 static int check_range(tp_floats range, int64_t n) {
@@ -121,7 +120,7 @@ static tp_tensor *boxes(tp_tensor *points, tp_tensors edges, tp_tensor *weight, 
     }
     if (!place) return NULL;
     tp_dtype dtype = (tp_dtype)points->dtype;
-    tp_autoref *plain = weight ? tp_detach(weight) : NULL, *given = plain ? tp_reshape(plain, TP_INTS(rows)) : NULL,
+    tp_autoref *given = weight ? tp_reshape(weight, TP_INTS(rows)) : NULL,
                *mass = !weight ? tp_to_dtype(inside, dtype, false, false, TP_NO_FORMAT)
                        : given ? tp_where_ScalarOther(inside, given, TP_SCALAR_I(0))
                                : NULL,
@@ -170,7 +169,7 @@ tp_tensor *_histogramdd_from_bin_tensors_composite(tp_tensor *self, tp_tensors b
         if (bin->numel == 1)
             return tp_fail_null(TP_RuntimeError, "torch.histogram(): bins must be > 0, but got 0 for dimension %lld",
                                 (long long)i);
-        if (!(edges->items[i] = tp_detach(bins.data[i]))) return NULL;
+        edges->items[i] = tp_retain(bins.data[i]);
     }
     return edges ? boxes(points, tp_tensor_seq_borrow(edges), weight, density) : NULL;
 }

@@ -30,8 +30,8 @@ WHOLE = 16  # changed families that hold at most one operator in so many are tak
 TREE = frozenset(
     "test_abi test_completeness test_declining test_docs test_folders test_forward_ad test_headers test_help"
     " test_inner_operators test_keys test_layers test_opencl_exempt test_operator_names test_ops_only test_parts"
-    " test_registration test_rounding test_sdist test_simulated test_site test_stub_members test_tag_rules"
-    " test_torch_names test_vmap test_wheels".split()
+    " test_primitives test_registration test_rounding test_sdist test_simulated test_site test_stub_members"
+    " test_tag_rules test_torch_names test_vmap test_wheels".split()
 )
 # Those of them that build something, which takes as long as all the others: every third turn.
 BUILDS = frozenset({"test_abi", "test_registration", "test_sdist", "test_simulated", "test_wheels"})

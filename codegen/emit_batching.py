@@ -40,7 +40,7 @@ def _lifted(op: Operator) -> tuple[str, dict[str, str]]:
     fill, count = [f"given[{i}] = {a.name_in_c};" for i, a in enumerate(alone)], str(len(alone))
     for a in lists:
         size = f"{a.name_in_c}.size"
-        fill.append(f"memcpy(given + {count}, {a.name_in_c}.data, sizeof *given * (size_t){size});")
+        fill.append(f"for (int64_t i = 0; i < {size}; i++) given[{count} + i] = {a.name_in_c}.data[i];")
         replaced[a.name] = f"((tp_tensors){{given + {count}, {size}}})"
         count += f" + {size}"
     statements = [

@@ -147,7 +147,7 @@ static int times_batch(tp_batch_call *c, int i) {
     const tp_value *v = &c->args[i];
     if (v->tag == TP_INT) return c->given[i].i = v->i * c->scope.size, 0;
     if (v->tag != TP_INTS_ || v->ints.size == 0) return 0;
-    memcpy(c->ints[c->nints], v->ints.data, sizeof(int64_t) * (size_t)v->ints.size);
+    if (v->ints.size) memcpy(c->ints[c->nints], v->ints.data, sizeof(int64_t) * (size_t)v->ints.size);
     c->ints[c->nints][0] *= c->scope.size;
     return give_ints(c, i, v->ints.size);
 }
@@ -314,7 +314,7 @@ int tp_batch_whole(tp_batch_call *c, tp_value *results) {
 static tp_tensor *with_batch_steal(const tp_batch_call *c, tp_tensor *t) {
     if (tp_likely(t->ndim > 0 && t->sizes[0] == c->scope.size)) return t;
     int64_t sizes[TP_MAX_DIMS + 1] = {c->scope.size};
-    memcpy(sizes + 1, t->sizes, sizeof(int64_t) * t->ndim);
+    if (t->ndim) memcpy(sizes + 1, t->sizes, sizeof(int64_t) * t->ndim);
     tp_tensor *all = tp_expand(t, (tp_ints){sizes, t->ndim + 1}, false);
     tp_release(t);
     return all;

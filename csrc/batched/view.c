@@ -2,8 +2,6 @@
 #include "NativeFunctions.h"
 #include "batched/batched.h"
 
-#include <string.h>
-
 /* as_strided(Tensor(a) self, SymInt[] size, SymInt[] stride, SymInt? storage_offset=None) -> Tensor(a) */
 tp_tensor *as_strided_batched(tp_tensor *self, tp_ints size, tp_ints stride, tp_opt_int storage_offset) {
     tp_autobatch s;
@@ -15,8 +13,7 @@ tp_tensor *as_strided_batched(tp_tensor *self, tp_ints size, tp_ints stride, tp_
     tp_tensor *inner = tp_batch_inner_borrow(self);
     sizes[0] = s.size;
     strides[0] = inner->strides[0];
-    memcpy(sizes + 1, size.data, sizeof(int64_t) * (size_t)size.size);
-    memcpy(strides + 1, stride.data, sizeof(int64_t) * (size_t)size.size);
+    for (int64_t d = 0; d < size.size; d++) sizes[d + 1] = size.data[d], strides[d + 1] = stride.data[d];
     return tp_batch_wrap_steal(
         tp_as_strided(inner, (tp_ints){sizes, size.size + 1}, (tp_ints){strides, size.size + 1}, storage_offset),
         s.number);
@@ -35,8 +32,7 @@ tp_tensor *new_empty_strided_batched(tp_tensor *self, tp_ints size, tp_ints stri
     if (tp_strided_extent(size, stride, &low, &high) < 0) return NULL;
     sizes[0] = s.size;
     strides[0] = high + 1;
-    memcpy(sizes + 1, size.data, sizeof(int64_t) * (size_t)size.size);
-    memcpy(strides + 1, stride.data, sizeof(int64_t) * (size_t)size.size);
+    for (int64_t d = 0; d < size.size; d++) sizes[d + 1] = size.data[d], strides[d + 1] = stride.data[d];
     return tp_batch_wrap_steal(tp_op_new_empty_strided(tp_batch_inner_borrow(self), (tp_ints){sizes, size.size + 1},
                                                        (tp_ints){strides, size.size + 1}, dtype, layout, device,
                                                        pin_memory),

@@ -46,6 +46,12 @@ int tp_batch_close(uint32_t number) {
 int tp_batch_count(void) { return tp_tls.batched ? tp_tls.batched->depth : 0; }
 const tp_batch_level *tp_batch_level_at(int i) { return &tp_tls.batched->at[i]; }
 
+const tp_batch_level *tp_batch_find_level(int64_t number) {
+    int at = tp_batch_count() - 1;
+    while (at >= 0 && tp_batch_level_at(at)->number != number) at--;
+    return at < 0 ? NULL : tp_batch_level_at(at);
+}
+
 int tp_batch_show(int n) {
     tp_batch_state *s = tp_tls.batched;
     int before = s ? s->visible : 0;
@@ -71,12 +77,15 @@ static void free_payload(void *context, void *data TP_UNUSED) {
 uint32_t tp_batch_number(const tp_tensor *t) { return tp_is_batched(t) ? payload_of(t)->number : 0; }
 tp_tensor *tp_batch_inner_borrow(const tp_tensor *t) { return payload_of(t)->inner; }
 
-bool tp_batch_requires_grad(const tp_tensor *t) {
-    uint32_t number = tp_batch_number(t);
+tp_tensor *tp_batch_innermost_borrow(const tp_tensor *t) {
     while (tp_is_batched(t)) t = tp_batch_inner_borrow(t);
-    int at = tp_batch_count() - 1;
-    while (at >= 0 && tp_batch_level_at(at)->number != number) at--;
-    return at >= 0 && t->flags & TP_FLAG_REQUIRES_GRAD && (t->flags & TP_FLAG_DEPTH) > tp_batch_level_at(at)->depth;
+    return (tp_tensor *)t;
+}
+
+bool tp_batch_requires_grad(const tp_tensor *t) {
+    const tp_batch_level *level = tp_batch_find_level(tp_batch_number(t));
+    uint16_t flags = tp_batch_innermost_borrow(t)->flags;
+    return level && flags & TP_FLAG_REQUIRES_GRAD && (flags & TP_FLAG_DEPTH) > level->depth;
 }
 
 /* What a batched tensor shows: the first sample's place. */

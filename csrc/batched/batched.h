@@ -53,6 +53,8 @@ int tp_batch_close(uint32_t number);
 /* Those that are open, the outermost first. */
 int tp_batch_count(void);
 const tp_batch_level *tp_batch_level_at(int i);
+/* The open one of a number; NULL: it has ended, or is another thread's. */
+const tp_batch_level *tp_batch_find_level(int64_t number);
 /* Only the outermost n are in sight from now on; how many were. */
 int tp_batch_show(int n);
 
@@ -61,6 +63,8 @@ TP_INLINE bool tp_is_batched(const tp_tensor *t) { return t->keys & TP_BIT(Batch
 /* 0 for a tensor that is not batched. */
 uint32_t tp_batch_number(const tp_tensor *t);
 tp_tensor *tp_batch_inner_borrow(const tp_tensor *t);
+/* The physical tensor below all levels; t itself if it is not batched. */
+tp_tensor *tp_batch_innermost_borrow(const tp_tensor *t);
 /* Whether a transform within its vmap differentiates by a batched tensor, or by what it came of: one outside, or none,
  * is not seen there. */
 bool tp_batch_requires_grad(const tp_tensor *t);

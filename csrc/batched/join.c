@@ -8,13 +8,10 @@ static bool is_nothing(const tp_tensor *t) { return t->ndim == 1 && t->sizes[0] 
 /* cat(Tensor[] tensors, int dim=0) -> Tensor. What is nothing stays that: with its batch it would be a matrix. */
 tp_tensor *cat_batched(tp_tensors tensors, int64_t dim) {
     tp_autobatch s;
-    tp_tensor *highest = NULL, *first = NULL;
-    for (int64_t i = 0; i < tensors.size; i++) {
-        tp_tensor *t = tensors.data[i];
-        if (!highest || tp_batch_number(t) > tp_batch_number(highest)) highest = t;
-        if (!first && !is_nothing(t)) first = t;
-    }
-    if (tp_batch_enter(&s, (tp_tensors){&highest, 1}) < 0) return NULL;
+    tp_tensor *first = NULL;
+    for (int64_t i = 0; i < tensors.size && !first; i++)
+        if (!is_nothing(tensors.data[i])) first = tensors.data[i];
+    if (tp_batch_enter(&s, tensors) < 0) return NULL;
     int64_t d = tp_wrap_dim(dim, first ? first->ndim : 1);
     tp_autoseq *all = d < 0 ? NULL : tp_tensor_seq_new(tensors.size);
     for (int64_t i = 0; all && i < all->size; i++) {

@@ -4,17 +4,11 @@
 #include "batched/batched.h"
 #include "core/error.h"
 
-static bool is_open(int64_t level) {
-    for (int i = 0; i < tp_batch_count(); i++)
-        if (tp_batch_level_at(i)->number == level) return true;
-    return false;
-}
-
 /* _add_batch_dim(Tensor self, int batch_dim, int level) -> Tensor */
 tp_tensor *_add_batch_dim_composite(tp_tensor *self, int64_t batch_dim, int64_t level) {
     const int64_t dim = tp_wrap_dim(batch_dim, self->ndim);
     if (dim < 0) return NULL;
-    if (!is_open(level))
+    if (!tp_batch_find_level(level))
         return tp_fail_null(TP_RuntimeError, "_add_batch_dim: no vmap of level %lld is open", (long long)level);
     return tp_batch_add(self, dim, (uint32_t)level);
 }

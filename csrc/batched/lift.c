@@ -14,9 +14,7 @@ static int64_t highest_in_tangents(tp_tensor *t) {
         if (tp_find_tangent(t, tp_forward_number(i), &found) < 0) return -1;
         tp_autoref *tangent = found.tangent;
         if (!tangent) continue;
-        tp_tensor *inner = tangent;
-        while (tp_is_batched(inner)) inner = tp_batch_inner_borrow(inner);
-        int64_t number = tp_batch_number(tangent), below = highest_in_tangents(inner);
+        int64_t number = tp_batch_number(tangent), below = highest_in_tangents(tp_batch_innermost_borrow(tangent));
         if (below < 0) return -1;
         if (number > most) most = number;
         if (below > most) most = below;
@@ -29,13 +27,6 @@ void tp_batch_lifted_free(tp_batch_lifted *l) {
     free(l->owned);
 }
 
-/* The size of an open level; -1: it has ended, which tp_batch_enter() says. */
-static int64_t size_of(int64_t number) {
-    for (int i = 0; i < tp_batch_count(); i++)
-        if (tp_batch_level_at(i)->number == number) return tp_batch_level_at(i)->size;
-    return -1;
-}
-
 int tp_batch_lift_slow(tp_batch_lifted *l, tp_tensor **tensors, int64_t n) {
     int64_t highest = 0, *below = calloc((size_t)n + 1, sizeof *below), status = 0;
     l->owned = calloc((size_t)n + 1, sizeof *l->owned);
@@ -46,10 +37,10 @@ int tp_batch_lift_slow(tp_batch_lifted *l, tp_tensor **tensors, int64_t n) {
         if (!number && (below[i] = highest_in_tangents(tensors[i])) < 0) status = -1;
         highest = number > highest ? number : below[i] > highest ? below[i] : highest;
     }
-    int64_t size = size_of(highest);
-    for (int64_t i = 0; i < n && status == 0 && size >= 0; i++) {
+    const tp_batch_level *level = tp_batch_find_level(highest); /* tp_batch_enter() says that one has ended */
+    for (int64_t i = 0; i < n && status == 0 && level; i++) {
         if (!below[i] || below[i] < highest) continue;
-        tp_tensor *all = tp_batch_wrap_steal(tp_batch_remove(tensors[i], (uint32_t)highest, size), (uint32_t)highest);
+        tp_tensor *all = tp_batch_wrap_steal(tp_batch_remove(tensors[i], level->number, level->size), level->number);
         if (all) tensors[i] = l->owned[l->n++] = all;
         else status = -1;
     }

@@ -3,10 +3,7 @@
 #include "core/error.h"
 #include "forward/internal.h"
 
-const tp_storage *tp_physical_storage(const tp_tensor *t) {
-    while (tp_is_batched(t)) t = tp_batch_inner_borrow(t);
-    return t->storage;
-}
+const tp_storage *tp_physical_storage(const tp_tensor *t) { return tp_batch_innermost_borrow(t)->storage; }
 
 bool tp_has_tangent(const tp_tangent_list *l, int i) {
     for (int k = l->first[i]; k < l->first[i + 1]; k++)

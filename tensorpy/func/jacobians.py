@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from tensorpy import _C
 from tensorpy._C import Tensor
 from tensorpy.autograd.forward_ad import make, tangent_of
+from tensorpy.func.custom import VmapInfo, sample_by_sample
 from tensorpy.func.gradients import _replaced, checked_outputs, chosen, linearize, vjp, with_aux
 from tensorpy.func.vmap import Forward, level, plain, transforming, vmap
 from tensorpy.utils._pytree import tree_flatten, tree_map, tree_unflatten
@@ -36,12 +37,8 @@ def _basis(like: list[Tensor]) -> list[Tensor]:
 
 def _one_by_one(function: Callable[..., Any]) -> Callable[[list[Tensor]], Any]:
     """What vmap gives, of calls for one sample each."""
-
-    def mapped(basis: list[Tensor]) -> Any:
-        calls = [tree_flatten(function(list(row))) for row in zip(*basis, strict=True)]
-        return tree_unflatten(map(_C.stack, zip(*(leaves for leaves, _ in calls), strict=True)), calls[0][1])
-
-    return mapped
+    rule = sample_by_sample(function)
+    return lambda basis: rule(VmapInfo(len(basis[0]), "error"), [0] * len(basis), basis)[0]
 
 
 def _split(t: Tensor, shapes: list[Any], first: bool) -> list[Tensor]:

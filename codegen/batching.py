@@ -8,7 +8,7 @@ dimension more cannot be seen, so its entry says it:
     samples    dimension 0 counts what does not meet (samples, planes): the batch becomes a part of it
     aligned    as lines, and the tensors broadcast: what is pointwise is so without saying
     parts      the kernel for all backends calls operators only
-    loop       sample by sample
+    loop       sample by sample, and what depends on values has to have one shape for all
     a formula  over other operators, which then are batched
 
 and, after the word, what arguments mean where their names do not tell (`lines, shared: index; dims: axis`):
@@ -209,7 +209,9 @@ def _kind(op: Operator, catalog: Catalog) -> tuple[str, Operator | None]:
     schema = op.schema
     if op.kind == "out":
         return "OUT", None
-    if any(tag in op.function.tags for tag in NEEDS_VALUES) or (_tensors(schema) and not _gives_tensors(schema)):
+    word, gives = said(op), _gives_tensors(schema)
+    looped = word is not None and word.word == "loop" and gives
+    if (any(tag in op.function.tags for tag in NEEDS_VALUES) and not looped) or (_tensors(schema) and not gives):
         return "VALUES", None
     functional = op.group.functional
     source = catalog.by_name[str(functional.name)] if functional is not None else None
@@ -218,7 +220,6 @@ def _kind(op: Operator, catalog: Catalog) -> tuple[str, Operator | None]:
         return ("GEOMETRY", view) if view is not None and view.is_view else ("VALUES", None)
     if "view_copy" in op.function.tags and op.function.origin.batching is None:
         return "PARTS", None  # the view and its copy, which know what a batch is
-    word = said(op)
     if op.kind == "inplace" and source is not None and (has_kernel(source) or formula_of(source) is not None):
         return "INPLACE", source
     if word is not None:

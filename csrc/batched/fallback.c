@@ -85,13 +85,9 @@ static int through_functional(const tp_batch_rule *rule, const tp_value *args, b
 /* ---- a call ---- */
 
 /* Whether any argument that has to be shared by all samples is batched. */
-static bool asks_too_much(const tp_batch_call *c) {
-    for (int i = 0; i < c->op->info->nargs; i++) {
-        if (c->rule->roles[i] != 'U') continue;
-        tp_tensors list = tp_value_tensors(&c->args[i]);
-        for (int64_t k = 0; k < list.size; k++)
-            if (tp_batch_has(&c->scope, list.data[k])) return true;
-    }
+static bool asks_too_much(const tp_op *op, const tp_value *args) {
+    for (int i = 0; i < op->info->nargs; i++)
+        if (op->info->batching->roles[i] == 'U' && tp_keys_of_values(&args[i], 1) & TP_BIT(Batched)) return true;
     return false;
 }
 
@@ -109,7 +105,7 @@ static int loop(tp_batch_call *c, tp_value *results, bool repeat) {
 }
 
 static int run(tp_batch_call *c, tp_value *results) {
-    if (!c->rule || asks_too_much(c)) return loop(c, results, false);
+    if (!c->rule || asks_too_much(c->op, c->args)) return loop(c, results, false);
     switch (c->rule->kind) {
     case TP_BATCH_LINES: return tp_batch_lines(c, results);
     case TP_BATCH_SAMPLES: return tp_batch_samples(c, results);
@@ -186,7 +182,9 @@ static int fall_back(const tp_op *op, tp_keyset ks, tp_value *args, tp_value *re
     bool batched = any_batched(op, args);
     if (!batched && !(rule && rule->random)) return tp_redispatch_boxed(op, ks & TP_BELOW(Batched), args, results);
     switch (rule ? rule->kind : TP_BATCH_LOOP) {
-    case TP_BATCH_PARTS: return through_parts(op, ks, args, results);
+    case TP_BATCH_PARTS:
+        if (asks_too_much(op, args)) return with_scope(op, args, results, batched);
+        return through_parts(op, ks, args, results);
     case TP_BATCH_INPLACE: return through_functional(rule, args, false);
     case TP_BATCH_GEOMETRY: return through_functional(rule, args, true);
     case TP_BATCH_VALUES: return refuse_values(op, args);

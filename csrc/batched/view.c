@@ -1,6 +1,7 @@
 /* view.c: views of batched tensors and memory by strides: each sample lies and is read as it would alone. */
 #include "NativeFunctions.h"
 #include "batched/batched.h"
+#include "core/scalar_math.h"
 
 /* as_strided(Tensor(a) self, SymInt[] size, SymInt[] stride, SymInt? storage_offset=None) -> Tensor(a) */
 tp_tensor *as_strided_batched(tp_tensor *self, tp_ints size, tp_ints stride, tp_opt_int storage_offset) {
@@ -45,4 +46,20 @@ tp_tensor *squeeze_batched(tp_tensor *self) {
     for (int d = 0; d < self->ndim; d++)
         if (self->sizes[d] == 1) dims[n++] = d;
     return tp_squeeze_dims(self, (tp_ints){dims, n});
+}
+
+/* resize_(Tensor(a!) self, SymInt[] size, *, MemoryFormat? memory_format=None) -> Tensor(a!): within the memory of a
+ * sample, whose neighbour lies after it. */
+int resize__batched(tp_tensor *self, tp_ints size, tp_memory_format memory_format) {
+    int64_t strides[TP_MAX_DIMS], numel = tp_checked_numel(size);
+    bool plain = memory_format == TP_NO_FORMAT || memory_format == TP_CONTIGUOUS_FORMAT;
+    if (numel < 0) return -1;
+    if (tp_ints_equal(size, tp_sizes(self)) && memory_format == TP_NO_FORMAT) return 0;
+    if (size.size >= TP_MAX_DIMS || numel > self->numel || !tp_is_contiguous(self) || !plain)
+        return tp_fail(TP_RuntimeError,
+                       "vmap: resize_ cannot be called on a batched tensor beyond what a contiguous sample has in "
+                       "memory: its next sample lies there. Make a tensor of that size with new_empty()");
+    tp_contiguous_strides(size, strides);
+    tp_autoref *view = as_strided_batched(self, size, (tp_ints){strides, size.size}, TP_NO_INT);
+    return view ? tp_batch_assign(self, tp_batch_inner_borrow(view)) : -1;
 }

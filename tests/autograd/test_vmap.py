@@ -28,12 +28,9 @@ from tensorpy.utils._pytree import tree_flatten
 
 # What is refused beside what has no batch by its nature (batching.may_refuse), and why.
 REFUSED = {
-    "argwhere": "as many results as there are elements that are not zero",
-    "ctc_loss.Tensor": "lengths are numbers",
     "narrow.Tensor": "where it starts is a number",
     "nonzero_numpy": "as many results as there are elements that are not zero",
-    "repeat_interleave.self_Tensor": "as many results as the repeats say",
-    "resize_": "the memory of a batched tensor is another's",
+    "resize_": "a sample has no more memory than its elements",
     "set_": "the memory of a batched tensor is another's",
     "set_.source_Tensor": "the memory of a batched tensor is another's",
     "set_.source_Tensor_storage_offset": "the memory of a batched tensor is another's",
@@ -46,8 +43,8 @@ LOOPS = {
     "_as_strided_backward": "",
     "_as_strided_part": "",
     "_compressed": "",
+    "_convolution_int8": "",
     "_coo": "",
-    "_nested_make": "",
     "_coo_dot": "",
     "_coo_mm": "",
     "_csr_extreme": "",
@@ -71,13 +68,13 @@ LOOPS = {
     "_layout_values": "",
     "_make_per_channel_quantized_tensor": "",
     "_make_per_tensor_quantized_tensor": "",
+    "_nested_make": "",
     "_philox_key_fold_in": "",
     "_philox_key_split": "",
     "_philox_normal": "",
     "_philox_normal_": "",
     "_philox_uniform": "",
     "_philox_uniform_": "",
-    "_convolution_int8": "",
     "_product_int8": "",
     "_quantized": "",
     "_quantized_channels": "",
@@ -92,27 +89,27 @@ LOOPS = {
     "_scaled_grouped_mm": "",
     "_scaled_grouped_mm_v2": "",
     "_scaled_mm": "",
-    "_weight_int4pack_mm_for_cpu": "",
-    "_weight_int8pack_mm": "",
     "_scaled_mm_v2": "",
+    "_segment_reduce_backward": "",
     "_sobol_engine_draw": "",
     "_sobol_engine_ff_": "",
     "_sobol_engine_initialize_state_": "",
     "_sobol_engine_scramble_": "",
+    "_weight_int4pack_mm_for_cpu": "",
+    "_weight_int8pack_mm": "",
+    "argwhere": "",
+    "bincount": "",
+    "ctc_loss.Tensor": "input_lengths target_lengths",
     "dequantize.self": "",
     "embedding_renorm": "",  # this and the next four: what an in-place operator gives a copy
     "embedding_renorm_": "",
+    "empty_quantized": "",
     "fake_quantize_per_channel_affine_cachemask": "",
     "fake_quantize_per_tensor_affine_cachemask": "",
     "fill.Tensor": "",  # the functional form of fill_.Tensor, which has a rule: for func.functionalize only
     "fractional_max_pool2d": "",
     "fractional_max_pool3d": "",
-    "empty_quantized": "",
     "int_repr": "",
-    "quantized_batch_norm": "",
-    "quantized_max_pool1d": "",
-    "quantized_max_pool2d": "",
-    "quantized_max_pool3d": "",
     "isin.Scalar_Tensor": "",
     "isin.Tensor_Tensor": "test_elements",
     "linalg_ldl_solve": "",
@@ -127,14 +124,18 @@ LOOPS = {
     "quantize_per_tensor.tensor_qparams": "",
     "quantize_per_tensor.tensors": "",
     "quantize_per_tensor_dynamic": "",
+    "quantized_batch_norm": "",
+    "quantized_max_pool1d": "",
+    "quantized_max_pool2d": "",
+    "quantized_max_pool3d": "",
     "randperm": "",
     "randperm.generator": "",
+    "repeat_interleave.Tensor": "",
     "resize": "",
     "resize_as": "",
+    "segment_reduce": "",
     "set": "",
     "set.source_Tensor": "",
-    "_segment_reduce_backward": "",
-    "segment_reduce": "",
 }
 
 
@@ -274,6 +275,53 @@ def test_a_loop_warns_once() -> None:
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert done.stderr.count("no batching rule for masked_scatter") == 1
+
+
+@pytest.mark.parametrize("name", ["argwhere", "bincount", "repeat_interleave"])
+def test_what_depends_on_values_has_one_shape(name: str) -> None:
+    """For all samples, then, as with PyTorch's; else it is refused, and so is what depends on them by its nature."""
+    op = getattr(tp, name)
+    x = tp.tensor([[0, 1, 2], [2, 0, 1]])
+    assert tp.vmap(op)(x).equal(tp.stack([op(t) for t in x]))
+    nested = tp.vmap(tp.vmap(op))(x.expand(3, 2, 3))
+    assert nested.equal(tp.stack([op(t) for t in x]).expand_as(nested))
+    with pytest.raises(RuntimeError, match="stack expects each tensor to be equal size"):
+        tp.vmap(op)(tp.tensor([[0, 1, 2], [5, 0, 0]]))
+    with pytest.raises(RuntimeError, match="dynamic shape"):
+        tp.vmap(tp.nonzero)(x)
+
+
+def test_lengths_of_each_sample() -> None:
+    """ctc_loss's, which it reads; where all samples share them their rule is the one of its parts."""
+    scores = tp.arange(80.0).sin().reshape(2, 5, 2, 4).log_softmax(-1)
+    targets = (tp.arange(12).reshape(2, 2, 3) * 5) % 3 + 1
+    inputs, lengths = tp.tensor([[5, 4], [3, 5]]), tp.tensor([[3, 2], [1, 2]])
+
+    def gradient(*args: tp.Tensor) -> tp.Tensor:
+        return func.grad(tp.nn.functional.ctc_loss)(*args)
+
+    for f in (tp.nn.functional.ctc_loss, gradient):
+        for own, own_lengths in [(0, 0), (None, 0), (0, None), (None, None)]:
+            given = scores, targets, inputs if own == 0 else inputs[0], lengths if own_lengths == 0 else lengths[0]
+            found = tp.vmap(f, in_dims=(0, 0, own, own_lengths))(*given)
+            expected = [
+                f(scores[b], targets[b], inputs[b * (own == 0)], lengths[b * (own_lengths == 0)]) for b in range(2)
+            ]
+            tp.testing.assert_close(found, tp.stack(expected))
+
+
+def test_resize_within_a_sample() -> None:
+    x = tp.arange(12.0).reshape(2, 6)
+    for size in [(6,), (2, 3), (4,), (2, 1, 2), (0, 5), ()]:
+        for resize in (lambda t, s=size: t.resize_(s), lambda t, s=size: t.resize_as_(tp.zeros(s))):
+            assert tp.vmap(resize)(x.clone()).equal(tp.stack([resize(t) for t in x.clone()]))
+    written = x.clone()
+    tp.vmap(lambda t: t.view(6).resize_(2, 2).fill_(-1.0))(written)
+    assert written.tolist() == [[-1.0] * 4 + [4.0, 5.0], [-1.0] * 4 + [10.0, 11.0]]
+    with pytest.raises(RuntimeError, match="beyond what a contiguous sample has"):
+        tp.vmap(lambda t: t.resize_(7))(x.clone())
+    with pytest.raises(RuntimeError, match="beyond what a contiguous sample has"):
+        tp.vmap(lambda t: t.resize_(1), in_dims=1)(x.clone())
 
 
 def test_indices_of_each_sample_are_checked() -> None:

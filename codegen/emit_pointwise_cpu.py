@@ -34,6 +34,7 @@ from .scalar_ir import (
     is_move,
     is_sign_agnostic,
     is_vectorisable,
+    on_sign_bits,
     uniform_test,
     walk,
 )
@@ -108,7 +109,7 @@ class _Loop:
             Kind.B if op.promotion == "always_bool" else Kind.R if op.promotion == "complex_to_float" else Kind.T
         )
         used = _used([block])
-        self.vector = is_vectorisable(block, dtype.leaf) and any(i.name in used for i in op.inputs)
+        self.vector = is_vectorisable(block, dtype.leaf)
         self.quick = any(has_quick_form(e, dtype) for root in block.expressions() for e in walk(root))
         self.blocks = self.quick or (self.vector and cost_of(block) >= BLOCK_COST)
         types = {self.out_type, *(self.element_type(i.dtype) for i in op.inputs)}
@@ -392,6 +393,11 @@ def _loops_text(op: PointwiseOp, leaves: Set[LeafClass], table: dict[str, str]) 
                 written.add(loop.name)
                 yield from loop.text()
             table[enumerator] = loop.name
+    bits = on_sign_bits(op.expressions["float"]) if "float" in leaves else None
+    if bits is not None and all(i.dtype is None for i in op.inputs):
+        loop = _Loop(op, BY_SUFFIX["u16"], bits, "TP_FLOAT16")
+        yield from loop.text()
+        table |= {f"TP_{name.upper()}": loop.name for name in _HALF_DTYPES}
     yield f"const tp_loop_fn TP_CAP({op.c_name}_loops)[TP_NUM_DTYPES] = {{"
     yield from (f"    [{enumerator}] = {name}_loop," for enumerator, name in table.items())
     yield "};"

@@ -247,6 +247,23 @@ def is_move(block: Block) -> bool:
     return not block.lets and block.result.kind is Kind.T and moves(block.result)
 
 
+def on_sign_bits(block: Block) -> Block | None:
+    """A float expression that only changes signs, on the bits of 16-bit floats; None for any other."""
+    sign, rest = Const(0x8000, Kind.T), Const(0x7FFF, Kind.T)
+    match block.result:
+        case _ if block.lets:
+            return None
+        case Unary(op="-", operand=Var(kind=Kind.T) as x):
+            bits = Binary("^", x, sign, Kind.T)
+        case Call(helper="abs", args=(Var(kind=Kind.T) as x,)):
+            bits = Binary("&", x, rest, Kind.T)
+        case Call(helper="copysign", args=(Var(kind=Kind.T) as x, Var(kind=Kind.T) as y)):
+            bits = Binary("|", Binary("&", x, rest, Kind.T), Binary("&", y, sign, Kind.T), Kind.T)
+        case _:
+            return None
+    return replace(block, result=bits)
+
+
 def is_sign_agnostic(block: Block) -> bool:
     """Gives the same bits for signed and unsigned integers of one width."""
 

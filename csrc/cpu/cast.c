@@ -62,6 +62,18 @@ TP_INLINE uint64_t f32_to_u64(float v) { return f64_to_u64((double)v); }
 
 /* ---- 16-bit floats ---- */
 
+#ifdef __AVX2__
+/* 8 floats as the upper halves of words, rounded to even; a NaN stays one, with its quiet bit set. */
+TP_INLINE __m256i bfloats_of(__m256 v) {
+    const __m256i bits = _mm256_castps_si256(v), odd = _mm256_srli_epi32(_mm256_slli_epi32(bits, 15), 31);
+    const __m256i rounded = _mm256_add_epi32(_mm256_add_epi32(bits, _mm256_set1_epi32(0x7fff)), odd);
+    const __m256i quiet = _mm256_or_si256(bits, _mm256_set1_epi32(0x400000));
+    const __m256 chosen =
+        _mm256_blendv_ps(_mm256_castsi256_ps(rounded), _mm256_castsi256_ps(quiet), _mm256_cmp_ps(v, v, _CMP_UNORD_Q));
+    return _mm256_srli_epi32(_mm256_castps_si256(chosen), 16);
+}
+#endif
+
 /* The first elements of contiguous ones by the CPU's own instructions; how many it did. */
 TP_INLINE int64_t by_instruction(tp_dtype to_dtype, tp_dtype from_dtype, void *to, const void *from, int64_t n) {
     int64_t whole = 0;
@@ -74,6 +86,15 @@ TP_INLINE int64_t by_instruction(tp_dtype to_dtype, tp_dtype from_dtype, void *t
         for (; whole + 8 <= n; whole += 8)
             _mm_storeu_si128((__m128i *)((tp_half *)to + whole),
                              _mm256_cvtps_ph(_mm256_loadu_ps((const float *)from + whole), _MM_FROUND_TO_NEAREST_INT));
+    }
+#endif
+#ifdef __AVX2__
+    if (to_dtype == TP_BFLOAT16 && from_dtype == TP_FLOAT32) {
+        for (const float *v = from; whole + 16 <= n; whole += 16) {
+            __m256i low = bfloats_of(_mm256_loadu_ps(v + whole)), high = bfloats_of(_mm256_loadu_ps(v + whole + 8));
+            _mm256_storeu_si256((__m256i *)((tp_bfloat *)to + whole),
+                                _mm256_permute4x64_epi64(_mm256_packus_epi32(low, high), 0xd8));
+        }
     }
 #endif
     return whole;

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #define KEYS_PER_LOOK (1 << 20)
+#define KEYS_OF_NEIGHBOURS 1024
 
 /* n items of `width` keys each. `order` is a permutation of them. */
 typedef struct {
@@ -94,7 +95,28 @@ static int64_t group_bytes(const tp_tensor *t, int64_t *first, int64_t *count, i
     return groups;
 }
 
-/* Items of several elements, or neighbours. */
+/* Single elements, each compared with its neighbour alone. */
+static int64_t group_neighbours(const tp_tensor *t, int64_t *first, int64_t *count, int64_t *inverse) {
+    uint64_t keys[KEYS_OF_NEIGHBOURS], last = 0;
+    int64_t n = t->numel, groups = 0;
+    bool nan_apart = tp_is_floating(t);
+    for (int64_t i = 0, m; i < n; i += m) {
+        if (tp_ends_at(i)) return -1;
+        m = n - i < KEYS_OF_NEIGHBOURS ? n - i : KEYS_OF_NEIGHBOURS;
+        tp_make_keys(keys, t, i, m, false);
+        for (int64_t k = 0; k < m; k++) {
+            bool same = i + k > 0 && keys[k] == last && !(nan_apart && last == TP_NAN_KEY);
+            if (!same) first[groups] = i + k;
+            groups += !same;
+            inverse[i + k] = groups - 1;
+            last = keys[k];
+        }
+    }
+    for (int64_t g = 0; g < groups; g++) count[g] = (g + 1 < groups ? first[g + 1] : n) - first[g];
+    return groups;
+}
+
+/* Items of several elements. */
 static int64_t group_items(const tp_tensor *t, bool sorted, int64_t *first, int64_t *count, int64_t *inverse) {
     int64_t n = t->sizes[0];
     tp_autoref *keys = tp_new_empty(TP_INTS(t->numel), TP_INT64, TP_CPU),
@@ -129,11 +151,12 @@ tp_tensor3 distinct_cpu(tp_tensor *items_, bool sorted) {
                *counts = firsts ? tp_new_empty(TP_INTS(n), TP_INT64, TP_CPU) : NULL,
                *inverse = counts ? tp_new_empty(TP_INTS(n), TP_INT64, TP_CPU) : NULL;
     if (!inverse) return failed;
-    bool single = sorted && items_->numel == n;
+    bool single = items_->numel == n;
     int64_t *first = tp_data(firsts), *count = tp_data(counts), *all = tp_data(inverse);
-    int64_t groups = single && tp_itemsize((tp_dtype)items_->dtype) == 1 ? group_bytes(items_, first, count, all)
-                     : single ? group_elements(items_, first, count, all)
-                              : group_items(items_, sorted, first, count, all);
+    int64_t groups = !single                                     ? group_items(items_, sorted, first, count, all)
+                     : !sorted                                   ? group_neighbours(items_, first, count, all)
+                     : tp_itemsize((tp_dtype)items_->dtype) == 1 ? group_bytes(items_, first, count, all)
+                                                                 : group_elements(items_, first, count, all);
     if (groups < 0) return failed;
     tp_autoref *places = head(firsts, groups), *sizes = places ? head(counts, groups) : NULL;
     return sizes ? (tp_tensor3){{tp_take(places), tp_take(sizes), tp_take(inverse)}} : failed;

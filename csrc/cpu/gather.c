@@ -27,9 +27,11 @@ typedef void (*walk_fn)(const walk *w, void *self, const int64_t *index, void *o
     (self[a * w->self_outer + b * w->self_inner + index[a * w->index_outer + b * w->index_inner] * w->self_dim])
 #define OTHER (other[a * w->other_outer + b * w->other_inner])
 
-/* Two shapes of walk are worth loops of their own: along one line without gaps, and whole rows that share an index. */
+/* Shapes of a walk that are worth loops of their own: along one line without gaps, and whole rows that share an index,
+ * which come from rows or from an element each. */
 #define ALONG_LINE (w->outer == 1 && w->index_inner == 1 && w->other_inner == 1 && w->self_dim == 1 && !w->self_inner)
 #define BY_ROWS (w->index_inner == 0 && w->self_inner == 1 && w->other_inner == 1)
+#define FILLS_ROWS (w->index_inner == 0 && w->self_inner == 1 && w->other_inner == 0)
 #define EACH_ROW for (int64_t a = 0; a < w->outer; a++)
 #define ROW (self + a * w->self_outer + index[a * w->index_outer] * w->self_dim)
 
@@ -46,6 +48,11 @@ typedef void (*walk_fn)(const walk *w, void *self, const int64_t *index, void *o
         if (ALONG_LINE)                                                                                   \
             for (int64_t b = 0; b < w->inner; b++) self[index[b]] = other[b];                             \
         else if (BY_ROWS) EACH_ROW memcpy(ROW, other + a * w->other_outer, (size_t)w->inner * sizeof(T)); \
+        else if (FILLS_ROWS) EACH_ROW {                                                                   \
+                T *restrict row = ROW;                                                                    \
+                const T v = other[a * w->other_outer];                                                    \
+                for (int64_t b = 0; b < w->inner; b++) row[b] = v;                                        \
+            }                                                                                             \
         else EACH_PLACE HERE = OTHER;                                                                     \
     }
 MOVE(8, uint8_t)

@@ -107,9 +107,14 @@ TP_INLINE bool short_input(const tp_operand *input, int i, tp_dtype loop_dtype, 
     return t->numel == 1;
 }
 
+/* 16-bit floats have loops of their own where only bits of theirs change. */
+TP_INLINE tp_dtype short_loop_dtype(const tp_pointwise *p, tp_dtype d) {
+    return p->loops[d] ? d : tp_pointwise_loop_dtype(p, d);
+}
+
 TP_INLINE bool start_short_of(const tp_pointwise *p, const tp_operand *inputs, int n, short_call *c) {
     if (!short_tensors(p, inputs, n, c)) return false;
-    tp_dtype loop_dtype = tp_pointwise_loop_dtype(p, c->dtype);
+    tp_dtype loop_dtype = short_loop_dtype(p, c->dtype);
     if (!p->loops[loop_dtype]) return false;
     for (int i = 0; i < n; i++)
         if (!short_input(&inputs[i], i, loop_dtype, c)) return false;
@@ -158,7 +163,7 @@ TP_INLINE bool start_short(const tp_pointwise *p, const tp_operand *inputs, shor
 static int __attribute__((noinline)) run_short_plan(const tp_pointwise *p, const tp_operand *inputs,
                                                     const tp_value *params, short_call *c) {
     tp_iter it;
-    tp_dtype loop_dtype = tp_pointwise_loop_dtype(p, c->dtype);
+    tp_dtype loop_dtype = short_loop_dtype(p, c->dtype);
     tp_iter_flat(&it, 1, p->ninputs + 1, c->shape->numel);
     for (int i = 0; i <= p->ninputs; i++) {
         it.data[i] = c->data[i];

@@ -11,6 +11,14 @@
 #define LANES 32
 #define COLUMNS 512
 #define UNROLL _Pragma("GCC unroll 32")
+/* Takes n elements by ADD(i, k), which adds the i-th to lane k: lanes by constant numbers stay in registers. */
+#define INTO_LANES(n)                                                                              \
+    {                                                                                              \
+        int64_t i = 0;                                                                             \
+        for (; i + LANES <= (n); i += LANES) UNROLL for (int k = 0; k < LANES; k++) ADD(i + k, k); \
+        for (; i + 4 <= (n); i += 4) UNROLL for (int k = 0; k < 4; k++) ADD(i + k, k);             \
+        for (; i < (n); i++) ADD(i, 0);                                                            \
+    }
 
 typedef struct {
     double mean[2], distance; /* the sum of squared distances from the mean */
@@ -41,8 +49,9 @@ static void moments_combine(void *into, const void *from_, int64_t n) {
 }
 
 TP_INLINE double add_lanes(double *lane) {
-    for (int half = LANES / 2; half; half /= 2)
-        for (int k = 0; k < half; k++) lane[k] += lane[k + half];
+    UNROLL for (int half = LANES / 2; half; half /= 2) {
+        UNROLL for (int k = 0; k < half; k++) lane[k] += lane[k + half];
+    }
     return lane[0];
 }
 

@@ -19,21 +19,15 @@ static void NAME(strided)(moments *acc, const char *in, int64_t step, int64_t n)
 }
 
 TP_INLINE void NAME(run)(moments *acc, const T *p, int64_t n) {
-    double lane[LANES] = {0}, mean[2] = {0};
-    int64_t i = 0;
-    for (; i + LANES <= n; i += LANES) UNROLL for (int k = 0; k < LANES; k++) lane[k] += (double)p[i + k];
-    for (int k = 0; i + k < n; k++) lane[k] += (double)p[i + k];
+    double lane[LANES] = {0}, square[LANES] = {0}, mean[2] = {0};
+#define ADD(i, k) lane[k] += (double)p[i]
+    INTO_LANES(n)
+#undef ADD
     mean[0] = add_lanes(lane) / (double)n;
-    memset(lane, 0, sizeof lane);
-    for (i = 0; i + LANES <= n; i += LANES) UNROLL for (int k = 0; k < LANES; k++) {
-            double d = (double)p[i + k] - mean[0];
-            lane[k] += d * d;
-        }
-    for (int k = 0; i + k < n; k++) {
-        double d = (double)p[i + k] - mean[0];
-        lane[k] += d * d;
-    }
-    join(acc, mean, add_lanes(lane), n);
+#define ADD(i, k) square[k] += ((double)p[i] - mean[0]) * ((double)p[i] - mean[0])
+    INTO_LANES(n)
+#undef ADD
+    join(acc, mean, add_lanes(square), n);
 }
 
 static void NAME(fold_runs)(void *acc_, int64_t n, const char *in, int64_t stride, int64_t run_stride, int64_t length,
@@ -81,25 +75,31 @@ static void NAME(finish)(void *out, const void *acc_, int64_t n, int64_t count, 
 }
 
 /* ---- the root of the sum of squares ---- */
+
+static double NAME(squares_apart)(const char *in, int64_t step, int64_t n) {
+    double lane[LANES] = {0};
+    for (int64_t i = 0; i < n; i++)
+        for (int c = 0; c < PARTS; c++) {
+            double x = ((const T *)(in + i * step))[c];
+            lane[i % LANES] += x * x;
+        }
+    return add_lanes(lane);
+}
+
 static void NAME(squares_fold_runs)(void *acc_, int64_t n, const char *in, int64_t stride, int64_t run_stride,
                                     int64_t length, int64_t index) {
     (void)index;
     double *acc = acc_;
     for (int64_t run = 0; run < n; run++, in += stride) {
         double lane[LANES] = {0};
-        int64_t i = 0, flat = length * PARTS;
         const T *p = (const T *)in;
-        if (run_stride == PARTS * sizeof(T)) {
-            for (; i + LANES <= flat; i += LANES)
-                UNROLL for (int k = 0; k < LANES; k++) lane[k] += (double)p[i + k] * (double)p[i + k];
-            for (int k = 0; i + k < flat; k++) lane[k] += (double)p[i + k] * (double)p[i + k];
-        } else {
-            for (; i < length; i++)
-                for (int c = 0; c < PARTS; c++) {
-                    double x = ((const T *)(in + i * run_stride))[c];
-                    lane[i % LANES] += x * x;
-                }
+        if (run_stride != PARTS * sizeof(T)) {
+            acc[run] += NAME(squares_apart)(in, run_stride, length);
+            continue;
         }
+#define ADD(i, k) lane[k] += (double)p[i] * (double)p[i]
+        INTO_LANES(length * PARTS)
+#undef ADD
         acc[run] += add_lanes(lane);
     }
 }

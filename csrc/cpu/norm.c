@@ -13,6 +13,9 @@
 
 #define LONG_WORK 200000 /* elements: from here on the host lock is given up */
 
+#define TOGETHER 16   /* rows, */
+#define SHORT_ROW 512 /* of so many elements at most */
+
 typedef struct {
     tp_norm_rows w;
     const tp_norm_loops *l;
@@ -71,20 +74,28 @@ static void move_running(const job *j, void *running, int64_t row, double value)
         j->l->put(running, row, (1 - j->momentum) * j->l->get(running, row) + j->momentum * value);
 }
 
+/* Rows are taken TOGETHER if they are short: one by one, each would wait for the sums, the quotient and the root of
+ * the one before. */
 static void forward_rows(int64_t begin, int64_t end, void *context) {
     const job *j = context;
     int64_t n = is_one_run(j) ? j->count : j->w.length, runs = is_one_run(j) ? 1 : j->w.runs;
-    double count = (double)j->count;
-    for (int64_t r = begin; r < end; r++) {
-        const char *x = j->x + r * j->w.first * j->item;
-        double mean = j->l->sum(x, n, runs, j->w.next) / count, square = j->l->squares(x, n, runs, j->w.next, mean);
-        double rstd = 1 / sqrt(square / count + j->eps);
-        normalise(j, r, mean, rstd);
-        j->l->put(j->mean, r, mean);
-        j->l->put(j->rstd, r, rstd);
-        if (!j->running_mean && !j->running_var) continue;
-        move_running(j, j->running_mean, r, j->l->get(j->mean, r));
-        move_running(j, j->running_var, r, count > 1 ? square / (count - 1) : square);
+    int64_t step = j->count <= SHORT_ROW ? TOGETHER : 1;
+    double count = (double)j->count, mean[TOGETHER], square[TOGETHER], rstd[TOGETHER];
+    for (int64_t first = begin; first < end; first += step) {
+        int64_t m = end - first < step ? end - first : step;
+        const char *x = j->x + first * j->w.first * j->item;
+        int64_t next = j->w.first * j->item;
+        for (int64_t i = 0; i < m; i++) mean[i] = j->l->sum(x + i * next, n, runs, j->w.next) / count;
+        for (int64_t i = 0; i < m; i++) square[i] = j->l->squares(x + i * next, n, runs, j->w.next, mean[i]);
+        for (int64_t i = 0; i < m; i++) rstd[i] = 1 / sqrt(square[i] / count + j->eps);
+        for (int64_t i = 0, r = first; i < m; i++, r++) {
+            normalise(j, r, mean[i], rstd[i]);
+            j->l->put(j->mean, r, mean[i]);
+            j->l->put(j->rstd, r, rstd[i]);
+            if (!j->running_mean && !j->running_var) continue;
+            move_running(j, j->running_mean, r, j->l->get(j->mean, r));
+            move_running(j, j->running_var, r, count > 1 ? square[i] / (count - 1) : square[i]);
+        }
     }
 }
 

@@ -6,7 +6,16 @@
 
 #include "cpu/kernels.h"
 
-#define LANES 16
+#include <string.h>
+
+#define FOURS 4
+#define LANES (4 * FOURS)
+typedef double four __attribute__((vector_size(32))); /* passed by address: not every CPU has registers of it */
+
+TP_INLINE double total(const four lanes[FOURS]) {
+    four v = (lanes[0] + lanes[2]) + (lanes[1] + lanes[3]);
+    return (v[0] + v[2]) + (v[1] + v[3]);
+}
 
 #define T float
 #define OF(name) name##_f32

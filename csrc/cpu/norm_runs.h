@@ -1,34 +1,59 @@
 /* norm_runs.h: the loops of norm.h in one dtype; part of norm_loops.c, which includes it per dtype with T (the dtype)
  * and OF(name) (name with the dtype's suffix) defined. */
 
-TP_INLINE double OF(total)(double lanes[LANES]) {
-    for (int half = LANES / 2; half; half /= 2)
-        for (int k = 0; k < half; k++) lanes[k] += lanes[k + half];
-    return lanes[0];
+typedef T OF(piece) __attribute__((vector_size(4 * sizeof(T))));
+
+TP_INLINE void OF(load)(four *to, const T *x) {
+    OF(piece) p;
+    memcpy(&p, x, sizeof p);
+    *to = __builtin_convertvector(p, four);
+}
+/* The last ones, fewer than four; `otherwise` in the places of the others. */
+TP_INLINE void OF(load_rest)(four *to, const T *x, int64_t n, double otherwise) {
+    *to = (four){n > 0 ? (double)x[0] : otherwise, n > 1 ? (double)x[1] : otherwise, n > 2 ? (double)x[2] : otherwise,
+                 otherwise};
 }
 
+TP_INLINE void OF(add)(four *lane, const T *x) {
+    four v;
+    OF(load)(&v, x);
+    *lane += v;
+}
 static double OF(sum)(const void *x_, int64_t n, int64_t runs, int64_t next) {
     const T *x = x_;
-    double lanes[LANES] = {0};
+    four lanes[FOURS] = {0}, rest;
     for (int64_t r = 0; r < runs; r++, x += next) {
         int64_t i = 0;
         for (; i + LANES <= n; i += LANES)
-            for (int k = 0; k < LANES; k++) lanes[k] += (double)x[i + k];
-        for (int k = 0; i < n; i++, k++) lanes[k] += (double)x[i];
+            for (int k = 0; k < FOURS; k++) OF(add)(&lanes[k], x + i + 4 * k);
+        for (; i + 4 <= n; i += 4) OF(add)(&lanes[0], x + i);
+        if (i == n) continue;
+        OF(load_rest)(&rest, x + i, n - i, 0);
+        lanes[0] += rest;
     }
-    return OF(total)(lanes);
+    return total(lanes);
 }
 
+TP_INLINE void OF(add_square)(four *lane, const T *x, double mean) {
+    four v;
+    OF(load)(&v, x);
+    v -= mean;
+    *lane += v * v;
+}
 static double OF(squares)(const void *x_, int64_t n, int64_t runs, int64_t next, double mean) {
     const T *x = x_;
-    double lanes[LANES] = {0};
+    four lanes[FOURS] = {0}, rest;
     for (int64_t r = 0; r < runs; r++, x += next) {
         int64_t i = 0;
         for (; i + LANES <= n; i += LANES)
-            for (int k = 0; k < LANES; k++) lanes[k] += ((double)x[i + k] - mean) * ((double)x[i + k] - mean);
-        for (int k = 0; i < n; i++, k++) lanes[k] += ((double)x[i] - mean) * ((double)x[i] - mean);
+            for (int k = 0; k < FOURS; k++) OF(add_square)(&lanes[k], x + i + 4 * k, mean);
+        for (; i + 4 <= n; i += 4) OF(add_square)(&lanes[0], x + i, mean);
+        if (i == n) continue;
+        OF(load_rest)(&rest, x + i, n - i, mean);
+        rest -= mean;
+        lanes[0] += rest * rest;
     }
-    return OF(total)(lanes);
+    return total(lanes);
 }
 
 static void OF(elements)(const void *x_, void *y_, int64_t n, double mean, double rstd, const void *weight,
@@ -50,25 +75,34 @@ static void OF(run)(const void *x_, void *y_, int64_t n, double mean, double rst
 }
 
 /* weighted is known where this is called, so that no multiplication by one is left. */
+TP_INLINE void OF(add_products)(four *first, four *second, const T *g, const T *x, const T *w, int64_t i, bool weighted,
+                                double mean) {
+    four v, u;
+    OF(load)(&v, g + i);
+    if (weighted) {
+        OF(load)(&u, w + i);
+        v *= u;
+    }
+    OF(load)(&u, x + i);
+    *first += v;
+    *second += v * (u - mean);
+}
 TP_INLINE void OF(products_of)(const T *g, const T *x, const T *w, bool weighted, int64_t n, int64_t runs, int64_t next,
                                double mean, double sums[2]) {
-    double first[LANES] = {0}, second[LANES] = {0};
+    four first[FOURS] = {0}, second[FOURS] = {0};
     for (int64_t r = 0; r < runs; r++, g += next, x += next) {
         int64_t i = 0;
         for (; i + LANES <= n; i += LANES)
-            for (int k = 0; k < LANES; k++) {
-                double v = weighted ? (double)g[i + k] * (double)w[i + k] : (double)g[i + k];
-                first[k] += v;
-                second[k] += v * ((double)x[i + k] - mean);
-            }
-        for (int k = 0; i < n; i++, k++) {
+            for (int k = 0; k < FOURS; k++) OF(add_products)(&first[k], &second[k], g, x, w, i + 4 * k, weighted, mean);
+        for (; i + 4 <= n; i += 4) OF(add_products)(&first[0], &second[0], g, x, w, i, weighted, mean);
+        for (; i < n; i++) {
             double v = weighted ? (double)g[i] * (double)w[i] : (double)g[i];
-            first[k] += v;
-            second[k] += v * ((double)x[i] - mean);
+            sums[0] += v;
+            sums[1] += v * ((double)x[i] - mean);
         }
     }
-    sums[0] += OF(total)(first);
-    sums[1] += OF(total)(second);
+    sums[0] += total(first);
+    sums[1] += total(second);
 }
 
 static void OF(products)(const void *grad, const void *x, const void *weight, int64_t n, int64_t runs, int64_t next,

@@ -6,6 +6,7 @@
 
 #include "core/host.h"
 #include "cpu/kernels.h"
+#include "cpu/loop.h"
 
 #include <math.h>
 #include <string.h>

@@ -19,15 +19,57 @@ TP_INLINE void OF(max_at)(const tp_pool_plan *p, const T *in, tp_pool_range z, t
     *index = where;
 }
 
+/* One element of each of n windows `step` apart, whose place in the plane is `at` in the first. */
+TP_INLINE void OF(tap_by)(const T *in, int64_t step, int64_t n, int64_t at, T *best, SIDE *where) {
+    TP_IVDEP
+    for (int64_t x = 0; x < n; x++) {
+        T v = in[x * step];
+        bool better = (v > best[x]) | IS_NAN(v);
+        best[x] = better ? v : best[x];
+        where[x] = better ? (SIDE)(at + x * step) : where[x];
+    }
+}
+static void OF(tap)(const T *in, int64_t step, int64_t n, int64_t at, T *best, SIDE *where) {
+    switch (step) { /* known to the compiler, which makes vectors of it */
+    case 1: OF(tap_by)(in + at, 1, n, at, best, where); break;
+    case 2: OF(tap_by)(in + at, 2, n, at, best, where); break;
+    default: OF(tap_by)(in + at, step, n, at, best, where);
+    }
+}
+
+/* n windows of a row from the x-th on, an element of each at a time. */
+static void OF(max_run)(const tp_pool_plan *p, const T *in, tp_pool_range z, tp_pool_range y, int64_t x, int64_t n,
+                        T *best, int64_t *index) {
+    SIDE where[BAND];
+    int64_t step = p->stride[2], width = p->in[2], start = x * step - p->padding[2];
+    int64_t first = (z.begin * p->in[1] + y.begin) * width + start;
+    for (int64_t i = 0; i < n; i++) best[i] = LOWEST, where[i] = (SIDE)(first + i * step);
+    for (int64_t i = 0, at; i < n && (at = start + i * step) < 0; i++)
+        where[i] = (SIDE)(first - start + tp_pool_range_at(p, 2, x + i).begin);
+    for (int64_t k = z.begin; k < z.end; k += z.step)
+        for (int64_t j = y.begin; j < y.end; j += y.step)
+            for (int64_t i = 0, at = start; i < p->kernel[2]; i++, at += p->dilation[2]) {
+                int64_t lo = at < 0 ? (step - 1 - at) / step : 0, hi = at < width ? (width - 1 - at) / step + 1 : 0;
+                if (hi > n) hi = n;
+                if (lo < hi)
+                    OF(tap)(in, step, hi - lo, (k * p->in[1] + j) * width + at + lo * step, best + lo, where + lo);
+            }
+    for (int64_t i = 0; i < n; i++) index[i] = where[i];
+}
+
 static void OF(max)(const tp_pool_plan *p, const void *in, void *out_, int64_t *index) {
     T *out = out_;
-    int64_t work = tp_pool_row_work(p), done = 0;
+    int64_t work = tp_pool_row_work(p), done = 0, n = p->out[2];
+    bool by_run = !p->adaptive && n >= 4 && p->in[0] * p->in[1] * p->in[2] < INT32_MAX;
     for (int64_t k = 0; k < p->out[0]; k++) {
         tp_pool_range z = tp_pool_range_at(p, 0, k);
-        for (int64_t j = 0; j < p->out[1]; j++) {
+        for (int64_t j = 0; j < p->out[1]; j++, out += n, index += n) {
             if (tp_pool_ends(&done, work)) return;
             tp_pool_range y = tp_pool_range_at(p, 1, j);
-            for (int64_t i = 0; i < p->out[2]; i++) OF(max_at)(p, in, z, y, tp_pool_range_at(p, 2, i), out++, index++);
+            for (int64_t i = 0; by_run && i < n; i += BAND)
+                OF(max_run)(p, in, z, y, i, n - i < BAND ? n - i : BAND, out + i, index + i);
+            for (int64_t i = 0; !by_run && i < n; i++)
+                OF(max_at)(p, in, z, y, tp_pool_range_at(p, 2, i), out + i, index + i);
         }
     }
 }

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copyreg
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
@@ -9,8 +11,6 @@ if TYPE_CHECKING:
 
 def _slots_of(t1: Any, t2: Any) -> list[str]:
     """The names of attributes that the tensors keep in slots."""
-    import copyreg
-
     names = vars(copyreg)["_slotnames"]
     slots = [set(names(type(t))) for t in (t1, t2)]
     if slots[0] != slots[1]:

@@ -31,18 +31,24 @@ static int refuse_values(const tp_op *op, const tp_value *args) {
         if (op->info->returns[i].tag != TP_TENSOR && op->info->returns[i].tag != TP_TENSOR_SEQ)
             return refuse(op, "it gives one number, where each sample has its own. Choose between values with where(), "
                               "and take numbers out after vmap");
-    return refuse(op, "We do not support batching operators that can output dynamic shape: the size of what it gives "
-                      "depends on the values of a sample, and all samples are computed "
-                      "together. Use where() or a mask of fixed size");
+    char name[128];
+    return tp_fail(
+        TP_RuntimeError,
+        "vmap: We do not support batching operators that can output dynamic shape. The size of what %s gives "
+        "depends on the values of a sample, and all samples are computed together. Use where() or a mask of "
+        "fixed size",
+        tp_op_name(op, name));
 }
 
 static int refuse_write(const tp_op *op, const tp_argument *a) {
     char name[128];
-    return tp_fail(TP_RuntimeError,
-                   "vmap: %s writes to '%s', which is not batched, what is different for each sample. Write to a copy "
-                   "that is batched (%s.expand() and clone() inside of vmap do not make one; new_zeros() of a batched "
-                   "tensor does), or use the operator that is not in-place",
-                   tp_op_name(op, name), a->name, a->name);
+    return tp_fail(
+        TP_RuntimeError,
+        "vmap: inplace arithmetic(self, *extra_args) is not possible because %s writes to '%s', which is not "
+        "batched, what is different for each sample. Write to a copy that is batched (%s.expand() and clone() "
+        "inside of vmap do not make one; new_zeros() of a batched tensor does), or use the operator that is "
+        "not in-place",
+        tp_op_name(op, name), a->name, a->name);
 }
 
 static int refuse_random(const tp_op *op) {

@@ -236,8 +236,8 @@ def custom_op(
             said = set(mutates_args)
             if written != said:
                 raise ValueError(
-                    f"custom_op: mutates_args of {name} names {sorted(said)}, and its schema says that it writes "
-                    f"{sorted(written)}"
+                    f"custom_op: mutates_args of {name} names {said or '{}'}, and its schema says that "
+                    f"the op mutates {written or '{}'}"
                 )
         return CustomOpDef(name, text.strip(), function, device_types, where, marks)
 

@@ -11,7 +11,7 @@ from typing import Any, Protocol
 
 from tensorpy import _C, dispatch, ops
 from tensorpy._library.function_schema import parse_schema
-from tensorpy._library.rules import recording_kernel, without_fake
+from tensorpy._library.rules import RECORDED, recording_kernel, without_fake
 from tensorpy._library.tags import Tag, check_tags
 
 COMPOSITE = "CompositeExplicitAutograd"
@@ -210,7 +210,7 @@ def declare(schema: str, where: str, replaces: bool, tags: tuple[str, ...] = (),
             _C._register_defaults(name)
             _C._register(name, "Meta", without_fake(name, parse_schema(schema)), False, where, True)
         else:
-            _C._register(name, "Autograd", recording_kernel(_C._op_overload(name)), True, where, True, True)
+            _C._register(name, "Autograd", recording_kernel(_C._op_overload(name)), True, RECORDED, True, True)
         _declared[name], places[name] = schema, where
         ops._forget(name)
     declared(name)

@@ -113,6 +113,9 @@ def autograd_kernel(op: Any, backward: Callable[..., Any], setup_context: Callab
 
 _fallback = "warn"
 
+# Where dispatch.table() says that recording_kernel() comes from: an operator's own registration names a file.
+RECORDED = "no derivative is registered: what its kernel calls is recorded"
+
 
 def autograd_fallback_mode() -> str:
     """What becomes of a gradient that runs through an operator without one: "nothing", or "warn" for a warning."""

@@ -11,6 +11,7 @@ from typing import Any
 from tensorpy import _C, dispatch, opencl
 from tensorpy._C import Tensor
 from tensorpy._library.fake_impl import DynamicSize
+from tensorpy._library.rules import RECORDED, autograd_fallback_mode, set_autograd_fallback_mode
 from tensorpy.amp import autocast
 from tensorpy.autograd import grad
 from tensorpy.autograd.grad_mode import no_grad
@@ -127,6 +128,24 @@ def _gives_numbers(op: Any) -> bool:
     return "Tensor" not in op._schema.rpartition("->")[2]
 
 
+def _not_below(op: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> None:
+    """A kernel of a device makes no graph: layers above it would not know."""
+    before = autograd_fallback_mode()
+    set_autograd_fallback_mode("nothing")
+    try:
+        made = _run(op, args, kwargs, _fresh)
+    finally:
+        set_autograd_fallback_mode(before)
+    if any(t.requires_grad and not t.is_leaf for t in _tensors([made])):
+        raise OpCheckError(
+            f"{op._own_name}: at least one output of this operator has requires_grad=True but the operator does not "
+            "have an autograd kernel defined at an autograd key: what its device's kernel records is out of sight of "
+            "vmap, fake tensors and compilers. Register the kernel as 'CompositeImplicitAutograd' if it is made of "
+            "operators, an autograd.Function at 'Autograd', or a formula by "
+            f"tensorpy.library.register_autograd('{op._own_name}', backward)"
+        )
+
+
 def _autograd(op: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> None:
     """What wants a gradient gets one, and it is right."""
     wanting = [t for t in _tensors([list(args), list(kwargs.values())]) if t.requires_grad]
@@ -138,7 +157,9 @@ def _autograd(op: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> None:
             f"{op._own_name} has no derivative, and an argument requires grad: give it one with "
             f"tensorpy.library.register_autograd('{op._own_name}', backward)"
         )
-    if all(t.dtype in (_C.float64, _C.complex128) for t in wanting):
+    if kernel.source == RECORDED and "!" not in op._schema:
+        _not_below(op, args, kwargs)
+    elif all(t.dtype in (_C.float64, _C.complex128) for t in wanting):
         copies = [_fresh(t) for t in wanting]
 
         def call(*inputs: Tensor) -> Any:

@@ -501,7 +501,7 @@ def test_writes() -> None:
     vmap(lambda a, b: a[1:].copy_(b), in_dims=(0, None))(y, tp.zeros(3))
     assert float(y[:, 1:].sum()) == 0
     shared = tp.zeros(4)
-    with pytest.raises(RuntimeError, match="writes to 'self', which is not batched"):
+    with pytest.raises(RuntimeError, match=r"inplace arithmetic\(self, \*extra_args\) is not possible .*'self'"):
         vmap(lambda a: shared.add_(a))(X)
     with pytest.raises(RuntimeError, match="out="):
         vmap(lambda a: tp.add(a, a, out=tp.empty(4)))(X)
@@ -799,7 +799,7 @@ def test_rows_of_a_jacobian_one_by_one_are_no_batch() -> None:
     x = tp.rand(2, 3)
     assert tp.equal(func.jacrev(Looks.apply, chunk_size=1)(x), 2 * tp.eye(6).reshape(2, 3, 2, 3))
     assert func.jacrev(lambda x: x[:0], chunk_size=1)(x).shape == (0, 3, 2, 3)
-    with pytest.raises(RuntimeError, match="dynamic shape"):
+    with pytest.raises(RuntimeError, match=r"vmap: We do not support batching .* dynamic shape\."):
         func.jacrev(Looks.apply, chunk_size=2)(x)
 
 

@@ -683,6 +683,15 @@ def test_opcheck(lib: library.Library) -> None:
     with pytest.raises(library.OpCheckError, match=r"has no derivative.*register_autograd"):
         library.opcheck(scale, (x.clone().requires_grad_(),))
 
+    lib.define("below(Tensor x) -> Tensor")
+    lib.impl("below", lambda x: x.sin(), "CPU")
+    one = "test_autograd_registration"
+    with pytest.raises(library.OpCheckError, match="does not have an autograd kernel defined at an autograd key"):
+        library.opcheck(tp.ops.testlib.below.default, (x.clone().requires_grad_(),), test_utils=one)
+    lib.define("hidden(Tensor x) -> Tensor")
+    lib.impl("hidden", lambda x: tp.from_numpy(x.detach().numpy() * 2), "CPU")
+    library.opcheck(tp.ops.testlib.hidden.default, (x.clone().requires_grad_(),), test_utils=one)
+
     lib.define("liar(Tensor x) -> Tensor")
     lib.impl("liar", lambda x: x.add_(1).clone(), "CPU")
     with pytest.raises(library.OpCheckError, match=r"wrote its argument 'x'.*mutates_args"):

@@ -131,7 +131,9 @@ def moving(t: Any) -> Any:
     m = net(t)
     weight = m.first.weight
     m(filled(t, 1, 3)).sum().backward()
+    grad = weight.grad
     told = [m.double() is m, m.first.weight is weight, str(weight.dtype), str(weight.grad.dtype), str(m.seen.dtype)]
+    told += [weight.grad is grad, str(grad.dtype)]
     told += [str(m.half().scale.dtype), str(m.bfloat16().scale.dtype), str(m.float().hidden.dtype)]
     told += [str(m.to(t.float64).scale.dtype), str(m.to("cpu", t.float32).scale.dtype), m.first is m.again]
     told += [str(m.to(filled(t, 1).double()).scale.dtype), str(m.to(dtype=t.float32, device="cpu").scale.dtype)]

@@ -15,6 +15,7 @@ import pytest
 from programs import run
 
 import tensorpy as tp
+from tensorpy.nn import functional as F
 
 SIDE = 512
 SMALL = 64 << 10  # what a call may take besides
@@ -228,3 +229,25 @@ def test_no_room_for_another_threads_product():
         assert "matrix product" in said[0], said
     """)
     )
+
+
+@pytest.mark.parametrize(
+    ("shapes", "call"),
+    [
+        ([(1, 1, 2**40)], lambda x: F.interpolate(x, scale_factor=2)),
+        ([(1, 1, 2**40)], lambda x: F.interpolate(x, scale_factor=2, mode="linear")),
+        ([(1, 1, 2**20, 2**20)], lambda x: F.interpolate(x, scale_factor=2, mode="bicubic")),
+        ([(1, 1, 2**20, 2**20)], lambda x: F.interpolate(x, scale_factor=0.5, mode="bilinear", antialias=True)),
+        ([(1, 1, 2**40)], lambda x: F.pad(x, (2**39, 3), mode="reflect")),
+        ([(1, 1, 2**40)], lambda x: F.pad(x, (2**39, 3), mode="circular")),
+        ([(2**25,)], lambda x: tp.combinations(x, 2)),
+        ([(1, 2**40), (400,)], lambda x, w: tp.stft(x, 400, window=w, return_complex=True)),
+    ],
+)
+def test_meta_makes_no_table_as_large_as_its_sizes(shapes: Any, call: Callable[..., tp.Tensor]) -> None:
+    """No host has room for one: what an operator reads at each place is not asked for where nothing is read."""
+    inputs = [tp.empty(shape, device="meta", requires_grad=True) for shape in shapes]
+    made = call(*inputs)
+    assert made.is_meta and made.numel() > 2**32
+    (grad,) = tp.autograd.grad(made, inputs[:1], tp.empty_like(made))
+    assert grad.is_meta and grad.shape == inputs[0].shape

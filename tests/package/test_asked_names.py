@@ -8,7 +8,7 @@ import io
 import subprocess
 import sys
 import weakref
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import timedelta
 from typing import Any
 
@@ -101,8 +101,57 @@ def test_tensors_change_places() -> None:
     tp.utils.swap_tensors(a, b)
     assert a.tolist() == [0, 0, 0] and not a.requires_grad and a.grad is None and not hasattr(a, "note")
     assert b.tolist() == [1, 1] and b.requires_grad and b.grad.tolist() == [5, 5] and b.note == "a"
-    with pytest.raises(RuntimeError, match="two classes"):
-        tp.utils.swap_tensors(a, tp.ones(1))
+
+    class InSlots(tp.Tensor):
+        __slots__ = ("left", "right")
+
+    class OtherSlots(tp.Tensor):
+        __slots__ = ("left",)
+
+    x, y = (tp.full((n,), float(n)).as_subclass(InSlots) for n in (2, 3))
+    x.left, y.right = "x", "y"
+    tp.utils.swap_tensors(x, y)
+    assert (x.right, y.left, x.shape) == ("y", "x", (3,)) and not hasattr(x, "left") and not hasattr(y, "right")
+    for other in (tp.ones(1), tp.ones(1).as_subclass(OtherSlots)):
+        with pytest.raises(RuntimeError, match="Cannot swap t1 and t2 if they have different slots"):
+            tp.utils.swap_tensors(x, other)
+    assert x.shape == (3,) and type(x) is InSlots
+
+
+class _Holds(tp.Tensor):
+    """A tensor without memory of its own."""
+
+    @staticmethod
+    def __new__(cls, held: tp.Tensor) -> Any:
+        return tp.Tensor._make_wrapper_subclass(cls, held.shape, dtype=held.dtype, device=held.device)
+
+    def __init__(self, held: tp.Tensor) -> None:
+        self.held = held
+
+    @classmethod
+    def __torch_dispatch__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        return cls(func(*(a.held if isinstance(a, _Holds) else a for a in args), **(kwargs or {})))
+
+
+@pytest.mark.parametrize("other", [lambda: tp.ones(3), lambda: _Holds(tp.ones(3)), lambda: tp.nn.Buffer(tp.ones(3))])
+def test_tensors_of_two_classes_change_places_with_their_classes(other: Callable[[], tp.Tensor]) -> None:
+    a, b = tp.nn.Parameter(tp.zeros(2)), other()
+    kind, numbers = type(b), id(a)
+    tp.utils.swap_tensors(a, b)
+    assert type(a) is kind and type(b) is tp.nn.Parameter and id(a) == numbers
+    assert a.shape == (3,) and not a.requires_grad and getattr(a, "held", a).tolist() == [1, 1, 1]
+    assert b.requires_grad and b.tolist() == [0, 0] and not hasattr(b, "held")
+
+
+def test_a_module_is_converted_by_swaps_to_tensors_of_another_class() -> None:
+    m = tp.nn.Linear(2, 2)
+    weight = m.weight
+    tp.__future__.set_swap_module_params_on_conversion(True)
+    try:
+        m._apply(lambda t: _Holds(t.detach()))
+    finally:
+        tp.__future__.set_swap_module_params_on_conversion(False)
+    assert m.weight is weight and isinstance(weight, _Holds)
 
 
 @pytest.fixture

@@ -123,6 +123,28 @@ def test_tests_of_devices_are_a_class_for_the_cpu() -> None:
     assert ("cpu", tp.int64, 2, True) in seen and len(seen) == 4
 
 
+def test_a_test_without_an_argument_for_its_device_is_one_of_each_device_all_the_same() -> None:
+    class OfDevices(common.TestCase):
+        def test_none(self) -> None:
+            pass
+
+        @on_devices.dtypes(tp.float32)
+        def test_dtype(self, dtype: Any) -> None:
+            assert dtype is tp.float32
+
+        @on_devices.onlyCPU
+        def test_device(self, device: str) -> None:
+            assert device == "cpu"
+
+    scope: dict[str, Any] = {}
+    on_devices.instantiate_device_type_tests(OfDevices, scope, only_for="cpu")
+    assert results(scope["OfDevicesCPU"]) == {
+        "test_none_cpu": True,
+        "test_dtype_cpu_float32": True,
+        "test_device_cpu": True,
+    }
+
+
 def test_swapped_parameters_are_set_for_the_test_alone() -> None:
     seen: list[bool] = []
 

@@ -171,14 +171,10 @@ static int64_t count_choices(int64_t n, int64_t r) {
     }
     return count;
 }
-/* combinations(Tensor self, int r=2, bool with_replacement=False) -> Tensor */
-tp_tensor *combinations_composite(tp_tensor *self, int64_t r, bool with_replacement) {
-    if (check_vector(self) < 0) return NULL;
-    if (r < 0) return tp_fail_null(TP_RuntimeError, "Expect a non-negative number, but got %lld", (long long)r);
-    if (r == 0) return tp_new_empty(TP_INTS(0), (tp_dtype)self->dtype, self->device);
-    int64_t n = self->numel, count = count_choices(with_replacement ? n + r - 1 : n, r);
-    if (count < 0) return NULL;
-    int64_t *row, rise = with_replacement ? 0 : 1;
+/* Which elements of self each choice has, on its device: (count, r). */
+static tp_tensor *chosen_places(const tp_tensor *self, int64_t count, int64_t r, bool with_replacement) {
+    if (!tp_has_values(self)) return tp_new_empty(TP_INTS(count, r), TP_INT64, self->device);
+    int64_t n = self->numel, *row, rise = with_replacement ? 0 : 1;
     tp_autoref *places = tp_table_int64(TP_INTS(count, r), &row);
     if (!places) return NULL;
     for (int64_t k = 0; count && k < r; k++) row[k] = k * rise;
@@ -189,9 +185,18 @@ tp_tensor *combinations_composite(tp_tensor *self, int64_t r, bool with_replacem
         row[r + last]++;
         for (int64_t k = last + 1; k < r; k++) row[r + k] = row[r + k - 1] + rise;
     }
-    tp_autoref *there = self->device.type == TP_DEVICE_CPU
-                            ? tp_retain(places)
-                            : tp_to_device(places, self->device, TP_INT64, false, false, TP_NO_FORMAT);
+    return self->device.type == TP_DEVICE_CPU
+               ? tp_take(places)
+               : tp_to_device(places, self->device, TP_INT64, false, false, TP_NO_FORMAT);
+}
+/* combinations(Tensor self, int r=2, bool with_replacement=False) -> Tensor */
+tp_tensor *combinations_composite(tp_tensor *self, int64_t r, bool with_replacement) {
+    if (check_vector(self) < 0) return NULL;
+    if (r < 0) return tp_fail_null(TP_RuntimeError, "Expect a non-negative number, but got %lld", (long long)r);
+    if (r == 0) return tp_new_empty(TP_INTS(0), (tp_dtype)self->dtype, self->device);
+    int64_t n = self->numel, count = count_choices(with_replacement ? n + r - 1 : n, r);
+    if (count < 0) return NULL;
+    tp_autoref *there = chosen_places(self, count, r, with_replacement);
     tp_autoref *flat = there ? tp_reshape(there, TP_INTS(-1)) : NULL,
                *out = flat ? tp_index_select(self, 0, flat) : NULL;
     return out ? tp_reshape(out, TP_INTS(count, r)) : NULL;

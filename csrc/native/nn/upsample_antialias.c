@@ -31,6 +31,7 @@ enum { BILINEAR, BICUBIC, LANCZOS };
 /* What each input counts for each output: (out, in), the rows' sums are 1. */
 static tp_tensor *weights_of(int64_t in, int64_t out, const filter *f, bool align_corners, tp_opt_float scale,
                              const tp_tensor *like, tp_dtype dtype) {
+    if (!tp_has_values(like)) return tp_new_empty(TP_INTS(out, in), dtype, like->device);
     double step = align_corners                  ? out > 1 ? (double)(in - 1) / (double)(out - 1) : 0
                   : scale.has && scale.value > 0 ? 1 / scale.value
                                                  : (double)in / (double)out;

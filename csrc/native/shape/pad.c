@@ -109,18 +109,19 @@ static int check_border(const tp_tensor *self, int64_t d, int64_t before, int64_
 }
 /* What places first to last - 1 show, whose middle of `size` places begins at `middle`; counted from `shift`, on the
  * device. */
-static tp_tensor *shown_places(tp_device device, int64_t first, int64_t last, int64_t middle, int64_t size,
+static tp_tensor *shown_places(const tp_tensor *self, int64_t first, int64_t last, int64_t middle, int64_t size,
                                int64_t shift, border mode) {
     int64_t *places;
+    if (!tp_has_values(self)) return tp_new_empty(TP_INTS(last - first), TP_INT64, self->device);
     tp_autoref *index = tp_table_int64(TP_INTS(last - first), &places);
     if (!index) return NULL;
     for (int64_t i = first; i < last; i++) places[i - first] = shift + place_in(i - middle, size, mode);
-    return tp_to_device(index, device, TP_INT64, false, false, TP_NO_FORMAT);
+    return tp_to_device(index, self->device, TP_INT64, false, false, TP_NO_FORMAT);
 }
 /* For each place of the padded dimension, the place of self that it shows. */
 static tp_tensor *places_of(const tp_tensor *self, int64_t size, int64_t before, int64_t after, border mode) {
     int64_t first = mode == CIRCULAR && before < 0 ? -before : 0, cut = mode == CIRCULAR && after < 0 ? -after : 0;
-    return shown_places(self->device, 0, size + before + after, before + first, size - first - cut, first, mode);
+    return shown_places(self, 0, size + before + after, before + first, size - first - cut, first, mode);
 }
 static tp_tensor *pad_dim(tp_tensor *self, int64_t d, int64_t before, int64_t after, border mode) {
     if (before == 0 && after == 0) return tp_retain(self);
@@ -176,7 +177,7 @@ static int fill_border(tp_tensor *t, int64_t d, int64_t first, int64_t last, int
             status = copy_place(t, d, i, before + place_in(i - before, size, mode));
         return status;
     }
-    tp_autoref *index = shown_places(t->device, first, last, before, size, before, mode);
+    tp_autoref *index = shown_places(t, first, last, before, size, before, mode);
     tp_autoref *shown = index ? tp_index_select(t, d, index) : NULL;
     tp_autoref *there = shown ? tp_slice_Tensor(t, d, TP_SOME_INT(first), TP_SOME_INT(last), 1) : NULL;
     return there ? tp_copy_data(there, shown) : -1;

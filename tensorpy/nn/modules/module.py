@@ -1078,9 +1078,10 @@ def _applied(param: Any, fn: Callable[[Tensor], Tensor], name: str) -> Any:
     if grad is not None:
         with no_grad():
             changed = fn(grad)
-        changed.requires_grad_(grad.requires_grad)
-        result.grad = None if result is param else result.grad
-        result.grad = changed
+        if same and changed.device.type == grad.device.type:
+            grad.data = changed.data  # whoever holds the gradient sees it change with the parameter
+        else:
+            result.grad = changed.requires_grad_(grad.requires_grad)
     return result
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import inspect
 import unittest
 from collections.abc import Callable, Iterable, Iterator
 from enum import Enum
@@ -409,8 +410,15 @@ def _endings(variant: Variant, test: Function, kind: str) -> Iterable[tuple[str,
     return _dtypes_of(test, kind)
 
 
+def _takes_device(test: Function) -> bool:
+    """Whether a test has an argument for its device: one without is a test of each device's class all the same."""
+    named = inspect.signature(test).parameters
+    return "device" in named or "devices" in named or any(one.kind == one.VAR_POSITIONAL for one in named.values())
+
+
 def _methods(key: str, test: Function, place: Place) -> Iterator[tuple[str, Function]]:
     kind = place.device.device_type
+    takes_device = _takes_device(test)
     for variant in variants_of(test, place):
         for ending, arguments in _endings(variant, test, kind):
             name = "_".join(part for part in (key, variant.name, kind, ending) if part)
@@ -419,7 +427,7 @@ def _methods(key: str, test: Function, place: Place) -> Iterator[tuple[str, Func
             method = bound(test, decorated(test, variant._replace(arguments=whole), whole))
 
             def run(self: Any, method: Function = method) -> Any:
-                return method(self, self.get_primary_device())
+                return method(self, self.get_primary_device()) if takes_device else method(self)
 
             vars(run).update(vars(method))  # what decorators note, as unittest's do
             run.__name__, run.__doc__ = name, test.__doc__

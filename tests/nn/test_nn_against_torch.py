@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import re
 import warnings
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -148,6 +149,22 @@ def test_signatures(name: str) -> None:
     if name not in ("RNN", "LSTM", "GRU") and "Conv" not in name:
         assert parameters_of(ours.__init__) == parameters_of(theirs.__init__)
     assert [p[0] for p in parameters_of(ours.forward)] == [p[0] for p in parameters_of(theirs.forward)]
+
+
+@pytest.mark.parametrize("module", ["modules.utils", "utils.stateless"])
+def test_helpers_that_libraries_import_take_the_same(module: str) -> None:
+    """Functions that begin with "_", where both have them: names, order and kinds of parameters."""
+    theirs, ours = import_module(f"torch.nn.{module}"), import_module(f"tensorpy.nn.{module}")
+    names = [n for n, f in vars(theirs).items() if inspect.isfunction(f) and f.__module__ == theirs.__name__]
+    for name in names:
+        if name.startswith("_") and inspect.isfunction(mine := getattr(ours, name, None)):
+            wanted, given = (list(inspect.signature(f).parameters.values()) for f in (getattr(theirs, name), mine))
+            assert [(p.name, p.kind) for p in given] == [(p.name, p.kind) for p in wanted], name
+
+
+def test_a_maker_of_tuples_is_called_as_asked() -> None:
+    maker = import_module("tensorpy.nn.modules.utils")._ntuple
+    assert maker(7, "_septuple").__name__ == "_septuple" and maker(2)(3) == (3, 3) and maker(2).__name__ == "parse"
 
 
 # Not called by themselves: bases, containers, kinds of tensors, and what is one way over several devices. For each the

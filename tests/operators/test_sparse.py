@@ -576,6 +576,40 @@ def test_sizes_as_those_of_another_layout() -> None:
         tp.eye(2).to_sparse(layout=tp.sparse_csr, blocksize=(1, 1))
 
 
+ROWS = {
+    "rise": "f(t([0, 0, 2]), 4)", "int32": "f(t([0, 0, 2], dtype=i), 4, out_int32=True)",
+    "wider": "f(t([1, 2], dtype=i), 3)",
+    "none": "f(t([], dtype=l), 3)", "no rows": "f(t([], dtype=l), 0)",
+    "places": "g(t([0, 2, 2, 3]), t([1, 0, 2]))", "transposed": "g(t([0, 2, 2, 3]), t([1, 0, 2]), transpose=True)",
+    "places int32": "g(t([0, 2, 2, 3], dtype=i), t([1, 0, 2], dtype=i), out_int32=True)",
+    "a batch": "g(t([[0, 2, 3], [0, 0, 3]]), t([[1, 0, 2], [0, 1, 2]]))",
+    "a batch transposed": "g(t([[0, 2, 3], [0, 0, 3]]), t([[1, 0, 2], [0, 1, 2]]), transpose=True)",
+    "no places": "g(t([0, 0]), t([], dtype=l))",
+    "a matrix": "f(t([[0, 1]]), 2)", "no numbers of rows": "f(t([0.0]), 2)",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("expression", ROWS.values(), ids=list(ROWS))
+def test_rows_into_where_they_begin_and_back_are_pytorchs(expression: str, torch: Any) -> None:
+    def result(library: Any) -> Any:
+        f, g = library._convert_indices_from_coo_to_csr, library._convert_indices_from_csr_to_coo
+        names = {"f": f, "g": g, "t": library.tensor, "i": library.int32, "l": library.int64}
+        try:
+            made = eval(expression, names)
+        except (RuntimeError, NotImplementedError) as error:
+            return type(error)
+        return made.tolist(), tuple(made.shape), str(made.dtype).rpartition(".")[2]
+
+    assert result(tp) == result(torch)
+
+
+def test_rows_and_where_they_begin_are_those_of_layouts() -> None:
+    x = (tp.rand(9, 7) > 0.6).float()
+    coo, csr = x.to_sparse(), x.to_sparse_csr()
+    assert tp._convert_indices_from_coo_to_csr(coo.indices()[0], 9).equal(csr.crow_indices())
+    assert tp._convert_indices_from_csr_to_coo(csr.crow_indices(), csr.col_indices()).equal(coo.indices())
+
+
 def test_types_of_sparse_tensors() -> None:
     s = tp.eye(2).to_sparse()
     assert s.type() == "tensorpy.sparse.FloatTensor" and s.long().type() == "tensorpy.sparse.LongTensor"

@@ -6,21 +6,23 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 
-def _ntuple(n: int) -> Callable[[Any], tuple[Any, ...]]:
-    """A function that makes an n-tuple of one number, and a tuple of n numbers as they are."""
+def _ntuple(n: int, name: str = "parse") -> Callable[[Any], tuple[Any, ...]]:
+    """A function, called `name`, that makes an n-tuple of one number, and a tuple of n numbers as they are."""
 
-    def tupled(value: Any) -> tuple[Any, ...]:
-        return tuple(value) if isinstance(value, Iterable) else (value,) * n
+    def tupled(x: Any) -> tuple[Any, ...]:
+        return tuple(x) if isinstance(x, Iterable) else (x,) * n
 
+    tupled.__name__ = name
     return tupled
 
 
-_single, _pair, _triple, _quadruple = _ntuple(1), _ntuple(2), _ntuple(3), _ntuple(4)
+_single, _pair = _ntuple(1, "_single"), _ntuple(2, "_pair")
+_triple, _quadruple = _ntuple(3, "_triple"), _ntuple(4, "_quadruple")
 
 
-def _reverse_repeat_tuple(values: Iterable[Any], n: int) -> tuple[Any, ...]:
+def _reverse_repeat_tuple(t: Iterable[Any], n: int) -> tuple[Any, ...]:
     """Each value n times, the last first: what pad takes."""
-    return tuple(value for value in reversed(tuple(values)) for _ in range(n))
+    return tuple(value for value in reversed(tuple(t)) for _ in range(n))
 
 
 def consume_prefix_in_state_dict_if_present(state_dict: dict[str, Any], prefix: str) -> None:

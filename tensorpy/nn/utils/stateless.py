@@ -119,7 +119,7 @@ def _reparametrize_module(
 
 def _functional_call(
     module: Any,
-    parameter_and_buffer_dicts: Any,
+    parameters_and_buffers: Any,
     args: Any = None,
     kwargs: dict[str, Any] | None = None,
     *,
@@ -127,17 +127,17 @@ def _functional_call(
     strict: bool = False,
 ) -> Any:
     """func.functional_call, which says what it does; libraries know it by this name."""
-    dicts = parameter_and_buffer_dicts
+    dicts = parameters_and_buffers
     if isinstance(dicts, (list, tuple)):
         if any(not isinstance(d, dict) for d in dicts):
-            raise ValueError("Expected all elements of parameter_and_buffer_dicts to be dictionaries")
+            raise ValueError("Expected all elements of parameters_and_buffers to be dictionaries")
         names = [name for d in dicts for name in d]
         if repeated := sorted({name for name in names if names.count(name) > 1}):
             raise ValueError(f"{repeated} appeared in multiple dictionaries; behavior of functional call is ambiguous")
         dicts = {name: tensor for d in dicts for name, tensor in d.items()}
     if not isinstance(dicts, dict):
         raise ValueError(
-            f"Expected parameter_and_buffer_dicts to be a dict, or a list/tuple of dicts, but got {type(dicts)}"
+            f"Expected parameters_and_buffers to be a dict, or a list/tuple of dicts, but got {type(dicts)}"
         )
     args = () if args is None else args if isinstance(args, tuple) else (args,)
     with _replaced(module, dicts, tie_weights, strict):

@@ -108,7 +108,6 @@ class _Loop:
         self.out_type = self.lowering.type_name(
             Kind.B if op.promotion == "always_bool" else Kind.R if op.promotion == "complex_to_float" else Kind.T
         )
-        used = _used([block])
         self.vector = is_vectorisable(block, dtype.leaf)
         self.quick = any(has_quick_form(e, dtype) for root in block.expressions() for e in walk(root))
         self.blocks = self.quick or (self.vector and cost_of(block) >= BLOCK_COST)

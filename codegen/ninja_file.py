@@ -107,6 +107,10 @@ GLUE_FOLDERS = ("gen", "ops", "python")
 PRODUCTS = {"asan": ["-O1"]}
 PRODUCT_LOOPS = ("panels_loops", "sgemm_loops")
 
+# A float that no integer holds has no meaning as one in C, and gcc's checks of what is undefined leave that out. Loops
+# over elements convert what a tensor has, as the CPU does it; whoever decides asks first, or takes what saturates.
+CASTS = {"asan": ["-fsanitize=float-cast-overflow"]}
+
 SYMBOLS = ".debug"  # after the module's name
 
 MODES = {
@@ -319,6 +323,8 @@ def _units(options: Options) -> tuple[list[Unit], list[Unit]]:
         name = f"gen/{stem}" if generated else str(stem)
         seen = [f"-I{_seen_from(options, gen)}/seen/{stem}"]  # codegen/emit_seen.py
         flags = [*([] if generated else seen), *include, f"-DTP_FOLDER_{folder}"]
+        if not generated and folder != "cpu":
+            flags += CASTS.get(options.mode, [])
         if folder == "outside":
             flags.append(f'-DTENSORPY_RELEASE="{_release(options.root)}"')
         if generated and folder in GLUE_FOLDERS:

@@ -74,7 +74,7 @@ int tp_errand_send(int (*run)(void *), void *context, const char *name, tp_erran
     if (pthread_create(&thread, NULL, do_errand, e)) tp_fail(TP_RuntimeError, "%s: no thread", name);
     else {
         pthread_detach(thread);
-        status = end_of_errand(e, name, whom, tp_now_ms() + (int64_t)(seconds * 1000));
+        status = end_of_errand(e, name, whom, tp_later(tp_now_ms(), seconds * 1000));
     }
     tp_world_lock();
     if (atomic_load(&e->done)) tp_world.busy = false;

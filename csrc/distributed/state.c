@@ -18,6 +18,11 @@ void tp_sleep_us(int64_t us) {
 
 int64_t tp_now_us(void) { return tp_clock_ns() / 1000; }
 
+int64_t tp_later(int64_t now, double time) {
+    if (!(time > 0)) return now;
+    return time < 0x1p62 ? now + (int64_t)time : INT64_MAX;
+}
+
 void tp_append(char *out, size_t room, const char *text) {
     size_t n = strlen(out);
     snprintf(out + n, room - n, "%s", text);

@@ -76,6 +76,8 @@ static inline void tp_world_unlock(void) { tp_unlock(TP_LOCK_Messages); }
 
 void tp_sleep_us(int64_t us);
 int64_t tp_now_us(void); /* of a clock that only goes on */
+/* When so much time has passed after now, in its units: never, where no int64 counts it. */
+int64_t tp_later(int64_t now, double time);
 /* Appends to a text that ends where the room does. */
 void tp_append(char *out, size_t room, const char *text);
 

@@ -339,7 +339,7 @@ int tp_work_wait(tp_work *w, double seconds) {
     }
     if (state) return state < 0 ? fail_of(w) : 0;
     void *unlocked = tp_host_lock_release();
-    int64_t end = seconds > 1e11 ? INT64_MAX : tp_now_us() + (int64_t)(seconds * 1e6);
+    int64_t end = tp_later(tp_now_us(), seconds * 1e6);
     state = wait_until(w, end);
     tp_world_lock();
     if (--tp_world.waiters == 0 && tp_world.first) pthread_cond_signal(&tp_world.wake);

@@ -114,7 +114,7 @@ int tp_world_end(double seconds) {
     if (!tp_world.started || tp_world.pid != getpid()) return 0;
     void *state = tp_host_lock_release();
     int status = 0;
-    bool whole = all_leave(tp_now_ms() + (int64_t)(seconds * 1000), &status);
+    bool whole = all_leave(tp_later(tp_now_ms(), seconds * 1000), &status);
     tp_works_stop();
     tp_world_lock();
     tp_groups_forget(whole);

@@ -196,7 +196,7 @@ def test_what_fused_fake_quantization_refuses() -> None:
         given = (on, on, end.clone(), end.clone(), on.clone(), on.clone())
         values: dict[str, Any] = dict(zip(names, given, strict=True))
         values |= {"averaging_const": 0.1, "quant_min": 0, "quant_max": 255, "ch_axis": 0} | other
-        return tp.fused_moving_avg_obs_fake_quant(x, **values)
+        return tp.fused_moving_avg_obs_fake_quant(**({"self": x} | values))
 
     assert call().shape == (2, 3)
     for other in (
@@ -208,6 +208,8 @@ def test_what_fused_fake_quantization_refuses() -> None:
         {"running_min": tp.ones(3)},
         {"running_min": tp.ones(3), "per_row_fake_quant": True},
         {"running_min": tp.tensor(float("nan"))},
+        {"self": tp.full((2, 3), tp.inf)},
+        {"self": tp.full((2, 3), -tp.inf)},
     ):
         with pytest.raises(RuntimeError):
             call(**other)

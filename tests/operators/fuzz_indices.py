@@ -13,7 +13,7 @@ import mmap
 import random
 import sys
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -91,7 +91,7 @@ def emptied(sample: OpSample, kept: Place) -> Iterator[OpSample]:
             yield replaced(sample, place, Array(np.zeros((0,), array.values.dtype), array.dtype))
 
 
-def replaced(sample: OpSample, place: Place, by: Array) -> OpSample:
+def replaced(sample: OpSample, place: Place, by: Array | float) -> OpSample:
     args, kwargs = list(sample.args), dict(sample.kwargs)
     where: Any = args if isinstance(place[0], int) else kwargs
     if len(place) == 1:
@@ -114,7 +114,10 @@ def calls(info: OpInfo) -> Iterator[tuple[str, OpSample]]:
                     yield f"{name} {what}, another without elements, of {sample}", replaced(other, place, values)
 
 
-def run(journal: mmap.mmap, names: list[str], words: list[str]) -> list[str]:
+Calls = Callable[[OpInfo], Iterator[tuple[str, OpSample]]]
+
+
+def run(journal: mmap.mmap, names: list[str], words: list[str], calls: Calls = calls) -> list[str]:
     device = next((w.partition("=")[2] for w in words if w.startswith("--device=")), "cpu")
     failures, verbose = [], len(names) == 1
     for name in names:

@@ -262,6 +262,23 @@ def test_bytes_are_resized_as_floats_are(mode: str, antialias: bool, align: bool
         F.interpolate(image.int(), size=(11, 23), mode=mode, antialias=antialias)
 
 
+@pytest.mark.parametrize("name", ["upsample_nearest1d", "_upsample_nearest_exact1d", "upsample_linear1d"])
+def test_places_beyond_all_integers_are_at_the_end(name: str) -> None:
+    """A scale may put an output where no integer counts the elements: it takes the last one."""
+    x, more = tp.tensor([[[5.0, 6.0, 7.0]]]), (False,) if "linear" in name else ()
+    resize = getattr(tp.ops.aten, name)
+    first = 5.0 if name == "upsample_nearest1d" else 7.0
+    for scale in (1e-30, 1e-18, 1e-300):
+        assert resize(x, [3], *more, scale).flatten().tolist() == [first, 7.0, 7.0]
+
+
+@pytest.mark.parametrize("mode", ["nearest", "nearest-exact", "bilinear", "bicubic"])
+def test_a_scale_that_gives_no_size(mode: str) -> None:
+    for scale in (1e30, tp.inf, tp.nan, -1.0, 0.0):
+        with pytest.raises(RuntimeError, match=r"without overflow|greater than 0"):
+            F.interpolate(tp.ones(1, 1, 4, 4), scale_factor=scale, mode=mode)
+
+
 @pytest.mark.parametrize(
     "call",
     [

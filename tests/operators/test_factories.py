@@ -79,3 +79,42 @@ def test_with_device() -> None:
     assert tp.ones(2).is_cpu
     with pytest.raises(RuntimeError, match="not available"), tp.device("privateusethree"):
         pass
+
+
+BIG = 2**63 - 1
+
+
+@pytest.mark.filterwarnings("ignore:torch.range is deprecated")
+@pytest.mark.parametrize("dtype", [tp.int64, tp.int32, tp.uint8])
+def test_ranges_of_integers_are_counted_in_integers(dtype: tp.dtype) -> None:
+    """Its numbers are those that the ends and the step are as integers, also where an end is the last there is."""
+    for start, end, step, expected in (
+        (0, 9, 2.5, [0, 2, 4, 6, 8]),
+        (1.5, 4.6, 1, [1, 2, 3, 4]),
+        (5, 0, -2, [5, 3, 1]),
+        (3, 3, 1, [3]),
+        (2**62, BIG, 2**61, [2**62, 2**62 + 2**61]),
+        (-(2**63), BIG, 2**62, [-(2**63), -(2**62), 0, 2**62]),
+    ):
+        bits = 8 * dtype.itemsize
+        wrapped = [n % 2**bits - (2**bits if dtype.is_signed and n % 2**bits >> (bits - 1) else 0) for n in expected]
+        assert tp.range(start, end, step, dtype=dtype).tolist() == wrapped
+    for start, end, step in (
+        (0, 1e30, 1),
+        (0, 1e30, 1e29),
+        (0, 1, tp.nan),
+        (1, 1, tp.nan),
+        (0, 9, tp.inf),
+        (0, 9, 0.5),
+    ):
+        with pytest.raises(RuntimeError):
+            tp.range(start, end, step, dtype=dtype)
+    with pytest.raises(RuntimeError, match="the last that int64 has"):
+        tp.range(BIG - 1, BIG, 1, dtype=dtype)
+
+
+@pytest.mark.filterwarnings("ignore:torch.range is deprecated")
+def test_a_range_wants_a_step_that_is_a_number() -> None:
+    for start, end in ((0, 1), (1, 1)):
+        with pytest.raises(RuntimeError, match="step must be nonzero"):
+            tp.range(start, end, tp.nan)

@@ -1,4 +1,5 @@
-"""Integer tensors that say where to read and write: wild numbers in each end in an error or a result."""
+"""Integer tensors that say where to read and write, and numbers at the ends of dtypes: wild ones end in an error or a
+result."""
 
 from __future__ import annotations
 
@@ -31,12 +32,23 @@ def fuzz(tmp_path: Path, *options: str, program: str = "fuzz_indices.py") -> Non
     assert done.returncode == 0, f"at {last}: exit {done.returncode}\n{done.stdout[-3000:]}\n{done.stderr[-1500:]}"
 
 
+def skip_on_other_days(part: int, parts: int, request: pytest.FixtureRequest) -> None:
+    """What takes minutes as a whole has a part of it in a sampled run."""
+    if request.config.getoption("--part") and part != int(time.time()) // (24 * 3600) % parts:
+        pytest.skip("another day's part")
+
+
 @pytest.mark.parametrize("part", range(PARTS))
 def test_wild_parts_of_layouts(part: int, tmp_path: Path, request: pytest.FixtureRequest) -> None:
-    """Minutes as a whole: a sampled run takes the day's part."""
-    if request.config.getoption("--part") and part != int(time.time()) // (24 * 3600) % PARTS:
-        pytest.skip("another day's part")
+    skip_on_other_days(part, PARTS, request)
     fuzz(tmp_path, f"{part}/{PARTS}", program="fuzz_parts.py")
+
+
+@pytest.mark.parametrize("part", range(3 * PARTS))
+def test_numbers_at_the_ends_of_dtypes(part: int, tmp_path: Path, request: pytest.FixtureRequest) -> None:
+    """No count, size or place in memory comes of a number that none can be made of. As many minutes."""
+    skip_on_other_days(part, 3 * PARTS, request)
+    fuzz(tmp_path, f"{part}/{3 * PARTS}", program="fuzz_numbers.py")
 
 
 @pytest.mark.parametrize("part", range(PARTS))

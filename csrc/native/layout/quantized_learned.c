@@ -112,7 +112,7 @@ static int choose_one(tp_tensor *least, tp_tensor *most, int64_t i, int64_t low,
                       tp_tensor *scales, tp_tensor *zero_points) {
     tp_scalar from, to;
     if (number(least, i, &from) < 0 || number(most, i, &to) < 0) return -1;
-    if (!(from.f <= to.f) || isinf(to.f - from.f))
+    if (!(from.f <= to.f) || !isfinite(from.f) || !isfinite(to.f))
         return tp_fail(TP_RuntimeError, "fused_moving_avg_obs_fake_quant: numbers from %g to %g have no scale", from.f,
                        to.f);
     double scale;

@@ -37,6 +37,9 @@ static double step_of(int64_t in, int64_t out, mode m, bool align_corners, tp_op
 
 static int64_t within(int64_t i, int64_t n) { return i < 0 ? 0 : i >= n ? n - 1 : i; }
 
+/* The element at a place, which a scale may put beyond all integers. */
+static int64_t element_at(double place, int64_t n) { return within(tp_scalar_int(TP_SCALAR_F(place)), n); }
+
 /* The cubic convolution kernel with a = -3/4, at the four elements around a place t after the second. */
 static void cubic_weights(double t, double w[4]) {
     const double a = -0.75;
@@ -50,17 +53,17 @@ static void cubic_weights(double t, double w[4]) {
 static void taps_at(int64_t i, int64_t in, double step, mode m, bool align_corners, int64_t at[4], double w[4]) {
     double place = m >= LINEAR && !align_corners ? step * ((double)i + 0.5) - 0.5 : step * (double)i;
     switch (m) {
-    case NEAREST: at[0] = within((int64_t)floorf((float)i * (float)step), in); break;
-    case NEAREST_EXACT: at[0] = within((int64_t)floorf(((float)i + 0.5f) * (float)step), in); break;
+    case NEAREST: at[0] = element_at(floorf((float)i * (float)step), in); break;
+    case NEAREST_EXACT: at[0] = element_at(floorf(((float)i + 0.5f) * (float)step), in); break;
     case LINEAR:
         if (place < 0) place = 0;
-        at[0] = within((int64_t)place, in), at[1] = within(at[0] + 1, in);
-        w[1] = place - (double)at[0], w[0] = 1 - w[1];
+        at[0] = element_at(place, in), at[1] = within(at[0] + 1, in);
+        w[1] = fmin(place - (double)at[0], 1), w[0] = 1 - w[1];
         break;
     case CUBIC: {
-        int64_t first = (int64_t)floor(place) - 1;
-        cubic_weights(place - floor(place), w);
-        for (int k = 0; k < 4; k++) at[k] = within(first + k, in);
+        double second = floor(place);
+        cubic_weights(place - second, w);
+        for (int k = 0; k < 4; k++) at[k] = element_at(second - 1 + k, in);
         break;
     }
     }
@@ -285,7 +288,10 @@ int tp_sizes_of_vec(const tp_tensor *input, tp_ints output_size, tp_floats facto
         return tp_fail(TP_RuntimeError, "It is expected input_size equals to %d, but got size %d", dims + 2,
                        input->ndim);
     for (int i = 0; i < dims; i++) {
-        sizes[i] = by_size ? output_size.data[i] : (int64_t)((double)input->sizes[i + 2] * factors.data[i]);
+        const tp_scalar *size =
+            by_size ? TP_SCALAR_I(output_size.data[i]) : TP_SCALAR_F((double)input->sizes[i + 2] * factors.data[i]);
+        if (tp_scalar_check_fits(size, TP_INT64) < 0) return -1;
+        sizes[i] = tp_scalar_int(size);
         scales[i] = by_size ? TP_NO_FLOAT : TP_SOME_FLOAT(factors.data[i]);
     }
     return 0;

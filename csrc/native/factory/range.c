@@ -146,7 +146,7 @@ tp_tensor *range_step_composite(const tp_scalar *start, const tp_scalar *end, co
         return NULL;
     tp_dtype made = dtype == TP_NO_DTYPE ? tp_default_dtype() : dtype;
     if (tp_dtype_categories[made] < TP_FLOATING) {
-        int64_t past;
+        int64_t past = 0;
         if (past_last(start, end, step, &past) < 0) return NULL;
         return tp_arange_start_step(TP_SCALAR_I(tp_scalar_int(start)), TP_SCALAR_I(past),
                                     TP_SCALAR_I(tp_scalar_int(step)), made, layout, device, pin_memory);

@@ -104,9 +104,10 @@ static int64_t group_neighbours(const tp_tensor *t, int64_t *first, int64_t *cou
         if (tp_ends_at(i)) return -1;
         m = n - i < KEYS_OF_NEIGHBOURS ? n - i : KEYS_OF_NEIGHBOURS;
         tp_make_keys(keys, t, i, m, false);
+        if (i == 0) last = ~keys[0];
         for (int64_t k = 0; k < m; k++) {
-            bool same = i + k > 0 && keys[k] == last && !(nan_apart && last == TP_NAN_KEY);
-            if (!same) first[groups] = i + k;
+            bool same = (keys[k] == last) & !(nan_apart & (last == TP_NAN_KEY));
+            first[groups] = i + k; /* overwritten by the next, if this one begins no group */
             groups += !same;
             inverse[i + k] = groups - 1;
             last = keys[k];
@@ -137,8 +138,9 @@ static int64_t group_items(const tp_tensor *t, bool sorted, int64_t *first, int6
     return group(&it, o, first, count, inverse);
 }
 
-/* The first n of a line of int64, new. */
-static tp_tensor *head(const tp_tensor *line, int64_t n) {
+/* The first n of a line of int64: of its memory where that is little more, else new. */
+static tp_tensor *head(tp_tensor *line, int64_t n) {
+    if (2 * n > line->numel) return tp_new_alias(line, TP_INTS(n), TP_INTS(1), line->byte_offset);
     tp_tensor *made = tp_new_empty(TP_INTS(n), TP_INT64, TP_CPU);
     if (made && n) memcpy(tp_data(made), tp_data(line), (size_t)n * sizeof(int64_t));
     return made;

@@ -179,7 +179,7 @@ def test_tags(ops: Any) -> None:
     for call in (ops.some, ops.some_parts):
         with pytest.raises(NotImplementedError, match="dynamic_output_shape"):
             call(x.to("meta"))
-        with pytest.raises(RuntimeError, match=r"the size of what it gives|nonzero"):
+        with pytest.raises(RuntimeError, match=r"The size of what|nonzero"):
             tp.vmap(call)(x)
 
 

@@ -425,8 +425,7 @@ tp_tensor *view_dtype_composite(tp_tensor *self, tp_dtype dtype) {
     if (tp_itemsize((tp_dtype)self->dtype) != tp_itemsize(dtype) && rescale(self, &g, dtype) < 0) return NULL;
     if (dtype != self->dtype && tp_is_pending(self))
         return tp_fail_null(
-            TP_RuntimeError,
-            "torch.Tensor.view is not supported for %s when converting to a different dtype.",
+            TP_RuntimeError, "torch.Tensor.view is not supported for %s when converting to a different dtype.",
             self->keys & TP_BIT(Conjugate) ? "conjugate view tensors" : "tensors with negative bit set");
     tp_tensor *view = tp_new_on_storage(self->storage, (tp_ints){g.sizes, g.ndim}, (tp_ints){g.strides, g.ndim},
                                         self->byte_offset, dtype);

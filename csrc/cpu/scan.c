@@ -14,7 +14,8 @@ typedef struct {
 static void run_chunks(int64_t begin, int64_t end, void *context) {
     const scan *s = context;
     for (int64_t i = begin; i < end; i++) {
-        int64_t column = i % s->chunks * TP_SCAN_COLUMNS, first = i / s->chunks * s->n * s->inner + column;
+        int64_t row = s->chunks == 1 ? i : i / s->chunks, column = (i - row * s->chunks) * TP_SCAN_COLUMNS;
+        int64_t first = row * s->n * s->inner + column;
         int64_t width = s->inner - column < TP_SCAN_COLUMNS ? s->inner - column : TP_SCAN_COLUMNS;
         s->fn(s->out + first * s->item, s->at ? s->at + first * 8 : NULL, s->in + first * s->item, s->n, s->inner,
               width);

@@ -1,4 +1,4 @@
-"""Where a call falls off: some 2,000 calls beside torch, and those that take longer by a factor.
+"""Where a call falls off: some 2,600 calls beside torch, and those that take longer by a factor.
 
     python -m benchmarks.cliffs [--threads N] [--above 1.3] [--only TEXT] [--seconds 0.05]
 

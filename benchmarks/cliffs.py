@@ -12,6 +12,7 @@ first. A line there is a kernel to look at, and to measure by itself before that
 from __future__ import annotations
 
 import argparse
+import operator
 import time
 import warnings
 from collections.abc import Callable, Iterator
@@ -241,14 +242,8 @@ def _both(*arrays: tuple[np.ndarray, str | None]) -> list[list[Any]]:
     return [[_given(m, array, dtype) for array, dtype in arrays] for m in (tp, torch)]
 
 
-def _dot(m: Any, name: str) -> Any:
-    for part in name.split("."):
-        m = getattr(m, part)
-    return m
-
-
 def _function(name: str, *rest: Any, **named: Any) -> Callable[..., Any]:
-    return lambda m, *tensors: _dot(m, name)(*tensors, *rest, **named)
+    return lambda m, *tensors: operator.attrgetter(name)(m)(*tensors, *rest, **named)
 
 
 def _elementwise() -> Iterator[Case]:

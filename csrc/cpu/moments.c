@@ -4,21 +4,15 @@
  * leaves are put together by the count, mean and distances of each (Chan's formula). All of it in double, in lanes
  * whose number does not depend on the vectors' width. A complex number counts as its two parts. */
 #include "cpu/kernels.h"
+#include "cpu/sums.h"
 
 #include <math.h>
 #include <string.h>
 
-#define LANES 32
 #define COLUMNS 512
-#define UNROLL _Pragma("GCC unroll 32")
-/* Takes n elements by ADD(i, k), which adds the i-th to lane k: lanes by constant numbers stay in registers. */
-#define INTO_LANES(n)                                                                              \
-    {                                                                                              \
-        int64_t i = 0;                                                                             \
-        for (; i + LANES <= (n); i += LANES) UNROLL for (int k = 0; k < LANES; k++) ADD(i + k, k); \
-        for (; i + 4 <= (n); i += 4) UNROLL for (int k = 0; k < 4; k++) ADD(i + k, k);             \
-        for (; i < (n); i++) ADD(i, 0);                                                            \
-    }
+/* The sums of sums.h, by the dtype of what p points at. */
+#define SUM(p, n) _Generic(*(p), float: sum_f32, double: sum_f64)(p, n, 1, 0)
+#define SQUARES(p, n, mean) _Generic(*(p), float: squares_f32, double: squares_f64)(p, n, 1, 0, mean)
 
 typedef struct {
     double mean[2], distance; /* the sum of squared distances from the mean */
@@ -46,13 +40,6 @@ static void moments_combine(void *into, const void *from_, int64_t n) {
     const moments *from = from_;
     for (int64_t i = 0; i < n; i++)
         if (from[i].n) join((moments *)into + i, from[i].mean, from[i].distance, from[i].n);
-}
-
-TP_INLINE double add_lanes(double *lane) {
-    UNROLL for (int half = LANES / 2; half; half /= 2) {
-        UNROLL for (int k = 0; k < half; k++) lane[k] += lane[k + half];
-    }
-    return lane[0];
 }
 
 #define OF f32

@@ -19,15 +19,8 @@ static void NAME(strided)(moments *acc, const char *in, int64_t step, int64_t n)
 }
 
 TP_INLINE void NAME(run)(moments *acc, const T *p, int64_t n) {
-    double lane[LANES] = {0}, square[LANES] = {0}, mean[2] = {0};
-#define ADD(i, k) lane[k] += (double)p[i]
-    INTO_LANES(n)
-#undef ADD
-    mean[0] = add_lanes(lane) / (double)n;
-#define ADD(i, k) square[k] += ((double)p[i] - mean[0]) * ((double)p[i] - mean[0])
-    INTO_LANES(n)
-#undef ADD
-    join(acc, mean, add_lanes(square), n);
+    double mean[2] = {SUM(p, n) / (double)n};
+    join(acc, mean, SQUARES(p, n, mean[0]), n);
 }
 
 static void NAME(fold_runs)(void *acc_, int64_t n, const char *in, int64_t stride, int64_t run_stride, int64_t length,
@@ -77,13 +70,13 @@ static void NAME(finish)(void *out, const void *acc_, int64_t n, int64_t count, 
 /* ---- the root of the sum of squares ---- */
 
 static double NAME(squares_apart)(const char *in, int64_t step, int64_t n) {
-    double lane[LANES] = {0};
+    double sum[4] = {0};
     for (int64_t i = 0; i < n; i++)
         for (int c = 0; c < PARTS; c++) {
             double x = ((const T *)(in + i * step))[c];
-            lane[i % LANES] += x * x;
+            sum[i & 3] += x * x;
         }
-    return add_lanes(lane);
+    return (sum[0] + sum[2]) + (sum[1] + sum[3]);
 }
 
 static void NAME(squares_fold_runs)(void *acc_, int64_t n, const char *in, int64_t stride, int64_t run_stride,
@@ -91,16 +84,8 @@ static void NAME(squares_fold_runs)(void *acc_, int64_t n, const char *in, int64
     (void)index;
     double *acc = acc_;
     for (int64_t run = 0; run < n; run++, in += stride) {
-        double lane[LANES] = {0};
-        const T *p = (const T *)in;
-        if (run_stride != PARTS * sizeof(T)) {
-            acc[run] += NAME(squares_apart)(in, run_stride, length);
-            continue;
-        }
-#define ADD(i, k) lane[k] += (double)p[i] * (double)p[i]
-        INTO_LANES(length * PARTS)
-#undef ADD
-        acc[run] += add_lanes(lane);
+        bool together = run_stride == PARTS * sizeof(T);
+        acc[run] += together ? SQUARES((const T *)in, length * PARTS, 0) : NAME(squares_apart)(in, run_stride, length);
     }
 }
 

@@ -79,12 +79,11 @@ static void move_running(const job *j, void *running, int64_t row, double value)
 static void forward_rows(int64_t begin, int64_t end, void *context) {
     const job *j = context;
     int64_t n = is_one_run(j) ? j->count : j->w.length, runs = is_one_run(j) ? 1 : j->w.runs;
-    int64_t step = j->count <= SHORT_ROW ? TOGETHER : 1;
+    int64_t step = j->count <= SHORT_ROW ? TOGETHER : 1, next = j->w.first * j->item;
     double count = (double)j->count, mean[TOGETHER], square[TOGETHER], rstd[TOGETHER];
     for (int64_t first = begin; first < end; first += step) {
         int64_t m = end - first < step ? end - first : step;
-        const char *x = j->x + first * j->w.first * j->item;
-        int64_t next = j->w.first * j->item;
+        const char *x = j->x + first * next;
         for (int64_t i = 0; i < m; i++) mean[i] = j->l->sum(x + i * next, n, runs, j->w.next) / count;
         for (int64_t i = 0; i < m; i++) square[i] = j->l->squares(x + i * next, n, runs, j->w.next, mean[i]);
         for (int64_t i = 0; i < m; i++) rstd[i] = 1 / sqrt(square[i] / count + j->eps);

@@ -1,21 +1,10 @@
 /* norm_loops.c: the loops of normalisations over runs of neighbours, compiled once per capability.
  *
- * Sums run in double, in LANES sums side by side that are added up in a fixed order. The loops are in norm_runs.h, once
- * for every dtype. */
+ * Sums run in double (sums.h). The loops are in norm_runs.h, once for every dtype. */
 #include "cpu/norm.h"
 
 #include "cpu/kernels.h"
-
-#include <string.h>
-
-#define FOURS 4
-#define LANES (4 * FOURS)
-typedef double four __attribute__((vector_size(32))); /* passed by address: not every CPU has registers of it */
-
-TP_INLINE double total(const four lanes[FOURS]) {
-    four v = (lanes[0] + lanes[2]) + (lanes[1] + lanes[3]);
-    return (v[0] + v[2]) + (v[1] + v[3]);
-}
+#include "cpu/sums.h"
 
 #define T float
 #define OF(name) name##_f32

@@ -187,9 +187,8 @@ tp_tensor *vander_composite(tp_tensor *x, tp_opt_int N, bool increasing) {
     tp_dtype dtype = tp_promote_dtypes((tp_dtype)x->dtype, TP_INT64);
     if (n == 0) return tp_new_zeros(x, TP_INTS(x->numel, 0), dtype, TP_NO_LAYOUT, TP_NO_DEVICE, -1);
     tp_autoref *wide = tp_to_dtype(x, dtype, false, false, TP_NO_FORMAT), *column = wide ? tp_unsqueeze(wide, 1) : NULL,
-               *one = column ? tp_ones_like(column, TP_NO_DTYPE, TP_NO_LAYOUT, TP_NO_DEVICE, -1, TP_NO_FORMAT) : NULL,
-               *rest = one ? tp_expand(column, TP_INTS(x->numel, n - 1), false) : NULL,
-               *all = rest ? tp_cat((tp_tensors){(tp_tensor *[]){one, rest}, 2}, 1) : NULL,
-               *powers = all ? tp_cumprod(all, 1, TP_NO_DTYPE) : NULL;
+               *powers = !column ? NULL
+                         : n > 1 ? tp_linalg_vander(wide, TP_SOME_INT(n))
+                                 : tp_ones_like(column, TP_NO_DTYPE, TP_NO_LAYOUT, TP_NO_DEVICE, -1, TP_NO_FORMAT);
     return !powers || increasing ? tp_take(powers) : tp_flip(powers, TP_INTS(1));
 }

@@ -255,9 +255,11 @@ class _Loop:
             inner = indent + "    "
         else:
             inner = indent
-        at = {i.name: f"TP_AT({self.element_type(i.dtype)}, data, strides, {position[i.name]})" for i in inputs}
+        at = {i.name: f"TP_AT({self.element_type(i.dtype)}, {position[i.name]})" for i in inputs}
+        for k in (0, *(position[i.name] for i in inputs)):
+            yield f"{inner}TP_OPERAND(data, strides, {k})"
         yield f"{inner}for (int64_t i = 0; i < n; i++) {{"
-        yield f"{inner}    *TP_TO({self.out_type}, data, strides, 0) = {call(at)};"
+        yield f"{inner}    *TP_TO({self.out_type}, 0) = {call(at)};"
         yield f"{inner}    TP_ONE_BY_ONE;"
         yield f"{inner}}}"
         if inner != indent:

@@ -6,6 +6,7 @@
  *
  * A small library (codegen/only.py) of what has none of these dtypes is TP_WITHOUT_STORED. */
 #include "cpu/kernels.h"
+#include "cpu/loop.h"
 #include "cpu/run.h"
 
 #include <stdalign.h>
@@ -25,16 +26,17 @@ TP_INLINE tp_complex32 complex64_to_complex32(tp_complex64 v) {
     return (tp_complex32){tp_float_to_half(__real__ v), tp_float_to_half(__imag__ v)};
 }
 
-#define CONVERT(name, to_type, from_type, convert)                                                                \
-    static void name(char *const *data, const int64_t *strides, int64_t n, const void *params TP_UNUSED) {        \
-        if (strides[0] == sizeof(to_type) && strides[1] == sizeof(from_type)) {                                   \
-            to_type *to = (to_type *)data[0];                                                                     \
-            const from_type *from = (const from_type *)data[1];                                                   \
-            for (int64_t i = 0; i < n; i++) to[i] = convert(from[i]);                                             \
-        } else {                                                                                                  \
-            for (int64_t i = 0; i < n; i++)                                                                       \
-                *(to_type *)(data[0] + i * strides[0]) = convert(*(const from_type *)(data[1] + i * strides[1])); \
-        }                                                                                                         \
+#define CONVERT(name, to_type, from_type, convert)                                                         \
+    static void name(char *const *data, const int64_t *strides, int64_t n, const void *params TP_UNUSED) { \
+        if (strides[0] == sizeof(to_type) && strides[1] == sizeof(from_type)) {                            \
+            to_type *to = (to_type *)data[0];                                                              \
+            const from_type *from = (const from_type *)data[1];                                            \
+            for (int64_t i = 0; i < n; i++) to[i] = convert(from[i]);                                      \
+        } else {                                                                                           \
+            TP_OPERAND(data, strides, 0)                                                                   \
+            TP_OPERAND(data, strides, 1)                                                                   \
+            for (int64_t i = 0; i < n; i++) *TP_TO(to_type, 0) = convert(TP_AT(from_type, 1));             \
+        }                                                                                                  \
     }
 #define BOTH(id, type, wide, widen, narrow) \
     CONVERT(widen_##id, wide, type, widen)  \

@@ -5,6 +5,7 @@
 #include "PrimitiveKernels.h"
 #include "core/parallel.h"
 #include "cpu/kernels.h"
+#include "cpu/loop.h"
 #include "cpu/run.h"
 #include "cpu/transpose.h"
 #include "core/memory.h"
@@ -24,7 +25,7 @@ typedef struct {
 
 static void copy_range(int64_t begin, int64_t end, void *context) {
     const byte_range *r = context;
-    memcpy(r->to + begin, r->from + begin, (size_t)(end - begin));
+    tp_copy_bytes(r->to + begin, r->from + begin, (size_t)(end - begin));
 }
 
 static void set_range(int64_t begin, int64_t end, void *context) {
@@ -46,13 +47,14 @@ static int over_bytes(tp_range_fn fn, byte_range *r, int64_t nbytes) {
 #define SPREAD(name, type)                                                                                 \
     static void name(char *const *data, const int64_t *strides, int64_t n, const void *params TP_UNUSED) { \
         const type value = *(const type *)data[1];                                                         \
+        TP_OPERAND(data, strides, 0)                                                                       \
+        TP_OPERAND(data, strides, 1)                                                                       \
         if (strides[1]) {                                                                                  \
-            for (int64_t i = 0; i < n; i++)                                                                \
-                *(type *)(data[0] + i * strides[0]) = *(const type *)(data[1] + i * strides[1]);           \
+            for (int64_t i = 0; i < n; i++) *TP_TO(type, 0) = TP_AT(type, 1);                              \
         } else if (strides[0] == sizeof(type)) {                                                           \
-            for (int64_t i = 0; i < n; i++) ((type *)data[0])[i] = value;                                  \
+            for (int64_t i = 0; i < n; i++) ((type *)data_0)[i] = value;                                   \
         } else {                                                                                           \
-            for (int64_t i = 0; i < n; i++) *(type *)(data[0] + i * strides[0]) = value;                   \
+            for (int64_t i = 0; i < n; i++) *TP_TO(type, 0) = value;                                       \
         }                                                                                                  \
     }
 SPREAD(spread_1, uint8_t)

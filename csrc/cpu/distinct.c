@@ -11,7 +11,6 @@
 #include <string.h>
 
 #define KEYS_PER_LOOK (1 << 20)
-#define KEYS_OF_NEIGHBOURS 1024
 
 /* n items of `width` keys each. `order` is a permutation of them. */
 typedef struct {
@@ -95,29 +94,7 @@ static int64_t group_bytes(const tp_tensor *t, int64_t *first, int64_t *count, i
     return groups;
 }
 
-/* Single elements, each compared with its neighbour alone. */
-static int64_t group_neighbours(const tp_tensor *t, int64_t *first, int64_t *count, int64_t *inverse) {
-    uint64_t keys[KEYS_OF_NEIGHBOURS], last = 0;
-    int64_t n = t->numel, groups = 0;
-    bool nan_apart = tp_is_floating(t);
-    for (int64_t i = 0, m; i < n; i += m) {
-        if (tp_ends_at(i)) return -1;
-        m = n - i < KEYS_OF_NEIGHBOURS ? n - i : KEYS_OF_NEIGHBOURS;
-        tp_make_keys(keys, t, i, m, false);
-        if (i == 0) last = ~keys[0];
-        for (int64_t k = 0; k < m; k++) {
-            bool same = (keys[k] == last) & !(nan_apart & (last == TP_NAN_KEY));
-            first[groups] = i + k; /* overwritten by the next, if this one begins no group */
-            groups += !same;
-            inverse[i + k] = groups - 1;
-            last = keys[k];
-        }
-    }
-    for (int64_t g = 0; g < groups; g++) count[g] = (g + 1 < groups ? first[g + 1] : n) - first[g];
-    return groups;
-}
-
-/* Items of several elements. */
+/* Items of several elements, or neighbours. */
 static int64_t group_items(const tp_tensor *t, bool sorted, int64_t *first, int64_t *count, int64_t *inverse) {
     int64_t n = t->sizes[0];
     tp_autoref *keys = tp_new_empty(TP_INTS(t->numel), TP_INT64, TP_CPU),
@@ -155,8 +132,7 @@ tp_tensor3 distinct_cpu(tp_tensor *items_, bool sorted) {
     if (!inverse) return failed;
     bool single = items_->numel == n;
     int64_t *first = tp_data(firsts), *count = tp_data(counts), *all = tp_data(inverse);
-    int64_t groups = !single                                     ? group_items(items_, sorted, first, count, all)
-                     : !sorted                                   ? group_neighbours(items_, first, count, all)
+    int64_t groups = !single || !sorted                          ? group_items(items_, sorted, first, count, all)
                      : tp_itemsize((tp_dtype)items_->dtype) == 1 ? group_bytes(items_, first, count, all)
                                                                  : group_elements(items_, first, count, all);
     if (groups < 0) return failed;

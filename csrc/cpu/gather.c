@@ -20,6 +20,9 @@ typedef struct {
 } walk;
 typedef void (*walk_fn)(const walk *w, void *self, const int64_t *index, void *other);
 
+/* The numbers of a walk, read once: a store of bytes may be to anything. */
+#define OWN_WALK(given) const walk own = *(given), *const w = &own;
+
 #define EACH_PLACE                         \
     for (int64_t a = 0; a < w->outer; a++) \
         for (int64_t b = 0; b < w->inner; b++)
@@ -35,25 +38,27 @@ typedef void (*walk_fn)(const walk *w, void *self, const int64_t *index, void *o
 #define EACH_ROW for (int64_t a = 0; a < w->outer; a++)
 #define ROW (self + a * w->self_outer + index[a * w->index_outer] * w->self_dim)
 
-#define MOVE(bits, T)                                                                                     \
-    static void get_##bits(const walk *w, void *self_, const int64_t *index, void *other_) {              \
-        T *self = self_, *restrict other = other_;                                                        \
-        if (ALONG_LINE)                                                                                   \
-            for (int64_t b = 0; b < w->inner; b++) other[b] = self[index[b]];                             \
-        else if (BY_ROWS) EACH_ROW memcpy(other + a * w->other_outer, ROW, (size_t)w->inner * sizeof(T)); \
-        else EACH_PLACE OTHER = HERE;                                                                     \
-    }                                                                                                     \
-    static void set_##bits(const walk *w, void *self_, const int64_t *index, void *other_) {              \
-        T *restrict self = self_, *other = other_;                                                        \
-        if (ALONG_LINE)                                                                                   \
-            for (int64_t b = 0; b < w->inner; b++) self[index[b]] = other[b];                             \
-        else if (BY_ROWS) EACH_ROW memcpy(ROW, other + a * w->other_outer, (size_t)w->inner * sizeof(T)); \
-        else if (FILLS_ROWS) EACH_ROW {                                                                   \
-                T *restrict row = ROW;                                                                    \
-                const T v = other[a * w->other_outer];                                                    \
-                for (int64_t b = 0; b < w->inner; b++) row[b] = v;                                        \
-            }                                                                                             \
-        else EACH_PLACE HERE = OTHER;                                                                     \
+#define MOVE(bits, T)                                                                                            \
+    static void get_##bits(const walk *given, void *self_, const int64_t *index, void *other_) {                 \
+        OWN_WALK(given)                                                                                          \
+        T *self = self_, *restrict other = other_;                                                               \
+        if (ALONG_LINE)                                                                                          \
+            for (int64_t b = 0; b < w->inner; b++) other[b] = self[index[b]];                                    \
+        else if (BY_ROWS) EACH_ROW tp_copy_bytes(other + a * w->other_outer, ROW, (size_t)w->inner * sizeof(T)); \
+        else EACH_PLACE OTHER = HERE;                                                                            \
+    }                                                                                                            \
+    static void set_##bits(const walk *given, void *self_, const int64_t *index, void *other_) {                 \
+        OWN_WALK(given)                                                                                          \
+        T *restrict self = self_, *other = other_;                                                               \
+        if (ALONG_LINE)                                                                                          \
+            for (int64_t b = 0; b < w->inner; b++) self[index[b]] = other[b];                                    \
+        else if (BY_ROWS) EACH_ROW tp_copy_bytes(ROW, other + a * w->other_outer, (size_t)w->inner * sizeof(T)); \
+        else if (FILLS_ROWS) EACH_ROW {                                                                          \
+                T *restrict row = ROW;                                                                           \
+                const T v = other[a * w->other_outer];                                                           \
+                for (int64_t b = 0; b < w->inner; b++) row[b] = v;                                               \
+            }                                                                                                    \
+        else EACH_PLACE HERE = OTHER;                                                                            \
     }
 MOVE(8, uint8_t)
 MOVE(16, uint16_t)
@@ -61,27 +66,28 @@ MOVE(32, uint32_t)
 MOVE(64, uint64_t)
 MOVE(128, tp_complex128)
 
-#define FOLD(name, id, T, expression)                                                         \
-    static void name##_##id(const walk *w, void *self_, const int64_t *index, void *other_) { \
-        T *self = self_, *restrict other = other_;                                            \
-        if (ALONG_LINE) {                                                                     \
-            for (int64_t b = 0; b < w->inner; b++) {                                          \
-                const READ_TYPE_##id x = READ_##id(self[index[b]]), y = READ_##id(other[b]);  \
-                self[index[b]] = WRITE_##id(expression);                                      \
-            }                                                                                 \
-        } else if (BY_ROWS) {                                                                 \
-            EACH_ROW {                                                                        \
-                T *restrict row = ROW;                                                        \
-                const T *restrict from = other + a * w->other_outer;                          \
-                for (int64_t b = 0; b < w->inner; b++) {                                      \
-                    const READ_TYPE_##id x = READ_##id(row[b]), y = READ_##id(from[b]);       \
-                    row[b] = WRITE_##id(expression);                                          \
-                }                                                                             \
-            }                                                                                 \
-        } else EACH_PLACE {                                                                   \
-                const READ_TYPE_##id x = READ_##id(HERE), y = READ_##id(OTHER);               \
-                HERE = WRITE_##id(expression);                                                \
-            }                                                                                 \
+#define FOLD(name, id, T, expression)                                                             \
+    static void name##_##id(const walk *given, void *self_, const int64_t *index, void *other_) { \
+        OWN_WALK(given)                                                                           \
+        T *self = self_, *restrict other = other_;                                                \
+        if (ALONG_LINE) {                                                                         \
+            for (int64_t b = 0; b < w->inner; b++) {                                              \
+                const READ_TYPE_##id x = READ_##id(self[index[b]]), y = READ_##id(other[b]);      \
+                self[index[b]] = WRITE_##id(expression);                                          \
+            }                                                                                     \
+        } else if (BY_ROWS) {                                                                     \
+            EACH_ROW {                                                                            \
+                T *restrict row = ROW;                                                            \
+                const T *restrict from = other + a * w->other_outer;                              \
+                for (int64_t b = 0; b < w->inner; b++) {                                          \
+                    const READ_TYPE_##id x = READ_##id(row[b]), y = READ_##id(from[b]);           \
+                    row[b] = WRITE_##id(expression);                                              \
+                }                                                                                 \
+            }                                                                                     \
+        } else EACH_PLACE {                                                                       \
+                const READ_TYPE_##id x = READ_##id(HERE), y = READ_##id(OTHER);                   \
+                HERE = WRITE_##id(expression);                                                    \
+            }                                                                                     \
     }
 
 #define PLAIN(v) (v)
@@ -321,8 +327,8 @@ typedef struct {
 static void copy_rows(int64_t begin, int64_t end, void *context) {
     const rows *r = context;
     for (int64_t i = begin; i < end; i++)
-        memcpy(r->to + i * r->bytes, r->from + (i / r->n * r->size + r->index[i % r->n * r->step]) * r->bytes,
-               (size_t)r->bytes);
+        tp_copy_bytes(r->to + i * r->bytes, r->from + (i / r->n * r->size + r->index[i % r->n * r->step]) * r->bytes,
+                      (size_t)r->bytes);
 }
 
 /* Whole rows of contiguous memory, chosen by one line of indices. */

@@ -139,7 +139,7 @@ static void group_offset(const group *g, int64_t flat, int64_t *self_offset, int
 static void run_row(const job *j, char *self, char *values, int64_t n, int64_t self_step, int64_t value_step) {
     char *to = j->writes ? self : values, *from = j->writes ? values : self;
     if (n > 1 && self_step == j->itemsize && value_step == j->itemsize && j->places)
-        memcpy(to, from, (size_t)(n * j->itemsize));
+        tp_copy_bytes(to, from, (size_t)(n * j->itemsize));
     else j->row(to, from, n, j->writes ? self_step : value_step, j->writes ? value_step : self_step);
 }
 

@@ -86,7 +86,7 @@ static int triangle(const tp_tensor *x, int64_t diagonal, bool lower, tp_tensor 
         int64_t edge = within(0, r % rows + diagonal + (lower ? 1 : 0), columns);
         int64_t first = lower ? 0 : edge, last = lower ? edge : columns;
         memset(to, 0, (size_t)(first * item));
-        memcpy(to + first * item, in + first * item, (size_t)((last - first) * item));
+        tp_copy_bytes(to + first * item, in + first * item, (size_t)((last - first) * item));
         memset(to + last * item, 0, (size_t)((columns - last) * item));
     }
     return 0;

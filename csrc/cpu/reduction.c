@@ -214,7 +214,7 @@ static void fold_made_rows(worker *w, char *acc, int64_t width, const char *in, 
     for (int64_t row = 0; step != row_bytes && row < rows; row++) {
         char *to = w->made + row * row_bytes;
         const char *from = make(w, in + row * step, to, width);
-        if (from != to) memcpy(to, from, (size_t)row_bytes);
+        if (from != to) tp_copy_bytes(to, from, (size_t)row_bytes);
     }
     if (w->p->widen > 1) fold_wide_rows(w, acc, made, rows);
     else fold_rows(w, acc, width, made, row_bytes, rows, index);

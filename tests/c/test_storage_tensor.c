@@ -362,6 +362,26 @@ static void test_free(void) {
     tp_tensor_seq_free(NULL);
 }
 
+/* ---- bytes ---- */
+
+#define BYTES 12000
+
+/* Every place of the destination within a page of the source's, lengths around those that are copied from the end. */
+static void test_copy_bytes(void) {
+    static unsigned char from[BYTES], to[BYTES];
+    const size_t lengths[] = {0, 1, TP_MOVSB_LEAST - 1, TP_MOVSB_LEAST, TP_MOVSB_LEAST + 1, TP_MOVSB_LEAST + 63, 4000};
+    for (size_t i = 0; i < BYTES; i++) from[i] = (unsigned char)(i * 7 + i / 251 + 1);
+    for (size_t shift = 0; shift < 4200; shift += shift < 40 ? 1 : 37)
+        for (size_t k = 0; k < sizeof lengths / sizeof *lengths; k++) {
+            size_t n = lengths[k], wrong = 0;
+            memset(to, 0, sizeof to);
+            tp_copy_bytes(to + shift + 1, from + 5, n);
+            for (size_t i = 0; i < BYTES; i++)
+                wrong += to[i] != (i > shift && i <= shift + n ? from[i - shift + 4] : 0);
+            CHECK_INT((int64_t)wrong, 0);
+        }
+}
+
 int main(void) {
     int64_t start = live();
     test_devices();
@@ -379,6 +399,7 @@ int main(void) {
     test_assign();
     test_tensor_failures();
     test_free();
+    test_copy_bytes();
     CHECK_INT(live(), start);
     return check_report();
 }

@@ -126,6 +126,14 @@ def test_unique_consecutive() -> None:
     columns = tp.unique_consecutive(tp.tensor([[1, 1, 0], [2, 2, 5]]), dim=1)
     assert columns.tolist() == [[1, 0], [2, 5]]
     assert tp.empty(0).unique_consecutive().shape == (0,)
+    for dtype in (tp.bool, tp.uint8, tp.int64, tp.bfloat16, tp.float64):
+        long = (tp.arange(5000) // 7 % 5 % 2).to(dtype).view(50, 100).t()
+        values, inverse, counts = tp.unique_consecutive(long, True, True)
+        line = long.reshape(-1).tolist()
+        assert values.tolist() == [v for i, v in enumerate(line) if i == 0 or v != line[i - 1]]
+        assert inverse.shape == long.shape and values[inverse].equal(long)
+        assert values.repeat_interleave(counts).tolist() == line
+    assert len(tp.tensor([tp.nan, tp.nan, 0.0, -0.0]).unique_consecutive()) == 3
     refused(RuntimeError, "0 sized dimensions", tp.unique, tp.empty(3, 0), dim=0)
     assert tp.unique(tp.empty(0, 3), dim=0).shape == (0, 3)
 

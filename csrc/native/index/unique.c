@@ -52,6 +52,35 @@ tp_tensor2 _unique_dense(tp_tensor *self, bool sorted, bool return_inverse) {
     return (tp_tensor2){{all.v[0], all.v[1]}};
 }
 
+/* Whether each element of a line differs from the one before it, as the first one does. */
+static tp_tensor *begin_runs(tp_tensor *line) {
+    if (line->numel == 0) return tp_new_empty(TP_INTS(0), TP_BOOL, line->device);
+    tp_autoref *left = tp_narrow(line, 0, 0, line->numel - 1),
+               *right = left ? tp_narrow(line, 0, 1, line->numel - 1) : NULL,
+               *differs = right ? tp_ne_Tensor(left, right) : NULL;
+    return differs ? tp_constant_pad_nd(differs, TP_INTS(1, 0), TP_SCALAR_I(1)) : NULL;
+}
+/* How long each run is. */
+static tp_tensor *count_runs(tp_tensor *begins) {
+    tp_autoref *column = tp_nonzero(begins), *places = column ? tp_reshape(column, TP_INTS(-1)) : NULL,
+               *ends = places ? tp_constant_pad_nd(places, TP_INTS(0, 1), TP_SCALAR_I(begins->numel)) : NULL;
+    return ends ? tp_diff(ends, 1, -1, NULL, NULL) : NULL;
+}
+/* Equal neighbours among a line's elements: one of each run; what is not asked for is empty. */
+static tp_tensor3 runs_of(tp_tensor *line, bool return_inverse, bool return_counts, tp_ints inverse_shape) {
+    tp_autoref *begins = begin_runs(line), *values = begins ? tp_masked_select(line, begins) : NULL,
+               *none = values ? tp_new_empty(TP_INTS(0), TP_INT64, line->device) : NULL,
+               *counts = !none           ? NULL
+                         : return_counts ? count_runs(begins)
+                                         : tp_retain(none),
+               *number = !counts          ? NULL
+                         : return_inverse ? tp_cumsum(begins, 0, TP_NO_DTYPE)
+                                          : tp_retain(none);
+    if (!number || (return_inverse && tp_sub__Scalar(number, TP_SCALAR_I(1), TP_SCALAR_I(1)) < 0)) return failed;
+    tp_autoref *inverse = return_inverse ? tp_reshape(number, inverse_shape) : tp_retain(number);
+    return inverse ? (tp_tensor3){{tp_take(values), tp_take(inverse), tp_take(counts)}} : failed;
+}
+
 /* ---- slices ---- */
 
 static tp_tensor3 distinct_slices(const char *op, tp_tensor *given, int64_t dim, bool sorted, bool return_inverse,
@@ -97,8 +126,8 @@ tp_tensor3 unique_consecutive_dense(tp_tensor *given, bool return_inverse, bool 
     if (dim.has) return unique_dim_consecutive_dense(given, dim.value, return_inverse, return_counts);
     tp_autoref *self = tp_still(given);
     if (!self || refuse_complex("unique", self) < 0) return failed;
-    tp_autoref *flat = tp_reshape(self, TP_INTS(-1));
-    return flat ? distinct("unique", flat, false, return_inverse, return_counts, tp_sizes(self)) : failed;
+    tp_autoref *line = tp_reshape(self, TP_INTS(-1));
+    return line ? runs_of(line, return_inverse, return_counts, tp_sizes(self)) : failed;
 }
 
 /* ---- isin ---- */

@@ -36,6 +36,7 @@
 #define MAX_PARTS 64
 #define LOOK_ELEMENTS (1 << 20) /* input elements between two looks for signals, at least */
 #define BLOCK 1024              /* elements converted at a time */
+#define LAID_LEAST 16           /* elements with gaps that are worth being laid side by side */
 #define ROW_SET 4               /* rows that a fold may add up first: pieces of rows are whole sets of them */
 #define LEAF_ROWS 64            /* rows of a leaf, by default */
 #define SHORT_RUN 32            /* below this a run is better taken as rows */
@@ -136,7 +137,7 @@ static void cut(plan *p) {
 
 typedef struct {
     const plan *p;
-    tp_loop_fn cast; /* NULL: the input is what the reduction reads */
+    tp_loop_fn cast; /* NULL: the input is what the reduction reads, side by side where that matters */
     tp_loop_fn cast_out;
     char *made;  /* a leaf's elements, if a source makes them, */
     void *state; /* and its own */
@@ -316,11 +317,18 @@ static int64_t locate_tile(const plan *p, int64_t t, char **in, char **out) {
     return at_most(p->kept.size[0] - first, p->width);
 }
 
+/* Whether the elements of a run with gaps between them are laid side by side, where runs are folded by vectors. */
+static bool lays_together(const plan *p) {
+    const tp_dims *along = &p->reduced;
+    return !p->rows && !p->r->takes_gaps && !p->source && along->in[0] != tp_itemsize(p->in_dtype) &&
+           along->size[0] >= LAID_LEAST;
+}
+
 static void start_worker(worker *w, const plan *p) {
     const tp_reduction *r = p->r;
     w->p = p;
     w->made = NULL;
-    w->cast = p->in_dtype == r->in ? NULL : tp_cast_loop(p->in_dtype, r->in);
+    w->cast = p->in_dtype == r->in && !lays_together(p) ? NULL : tp_cast_loop(p->in_dtype, r->in);
     bool direct = p->out_dtype == r->out && (p->width == 1 || p->kept.out[0] == tp_itemsize(r->out));
     w->cast_out = direct ? NULL : tp_cast_loop(r->out, p->out_dtype);
 }

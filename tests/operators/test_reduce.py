@@ -316,3 +316,26 @@ def test_hash_of_negatives(dtype: Any) -> None:
     """The bits are those of the elements, not of the memory that is read as their negatives."""
     x = tp.tensor([1, -2, 3, 5]).to(dtype)
     assert tp.hash_tensor(tp._neg_view(x)).equal(tp.hash_tensor(-x))
+
+
+@pytest.mark.parametrize("dtype", [tp.bool, tp.uint8, tp.int16, tp.int64, tp.bfloat16, tp.float32, tp.float64])
+@pytest.mark.parametrize("length", [1, 15, 16, 1023, 1024, 1025, 3000])
+def test_elements_with_gaps_reduce_as_those_side_by_side(dtype: tp.dtype, length: int) -> None:
+    """Folds lay them side by side: a block at a time, in each place of a row, from one element again and again."""
+    x = tp.randint(1 if length % 2 else 0, 3, (3, length, 2)).to(dtype)
+    if dtype.is_floating_point and length > 20:
+        x[0, length // 2, 0] = tp.nan
+    places = () if dtype == tp.bool else (tp.argmax, tp.argmin)
+    views = x[..., 0], x[..., 1], x[1, :, 0], x[:, :1, 0].expand(3, length)
+    for view in views:
+        same = view.contiguous()
+        for function in (tp.amax, tp.amin, *places, tp.count_nonzero, tp.any, tp.all):
+            for dim in (None, -1):
+                found, wanted = (function(v) if dim is None else function(v, dim=dim) for v in (view, same))
+                assert tp.equal(found.nan_to_num(7), wanted.nan_to_num(7)), function
+        for function in (tp.max, tp.min):
+            found, wanted = function(view, -1), function(same, -1)
+            assert tp.equal(found.indices, wanted.indices)
+            assert tp.equal(found.values.nan_to_num(7), wanted.values.nan_to_num(7))
+        if not dtype.is_floating_point:
+            assert tp.equal(view.prod(-1), same.prod(-1))

@@ -1,12 +1,12 @@
-"""Where a call falls off: some 2,600 calls beside torch, and those that take longer by a factor.
+"""Where a call falls off: some 3,300 calls beside torch, and those that take longer by a factor.
 
     python -m benchmarks.cliffs [--threads N] [--above 1.3] [--only TEXT] [--seconds 0.05]
 
 `make bench` measures what people do often, against bars. This looks for what nobody thought of: every function by every
-dtype and along every dimension, at sizes that fit the second level of the cache. Each call is timed in turns with
-torch's, and the best time of each counts, which noise of the machine cannot make smaller; a call that is as fast as
-torch's after three turns is left. What is printed is `ratio, tensorpy's and torch's microseconds, the call`, slowest
-first. A line there is a kernel to look at, and to measure by itself before that.
+dtype, along every dimension and with gaps between elements, at sizes that fit the second level of the cache. Each call
+is timed in turns with torch's, and the best time of each counts, which noise of the machine cannot make smaller; a call
+that is as fast as torch's after three turns is left. What is printed is `ratio, tensorpy's and torch's microseconds,
+the call`, slowest first. A line there is a kernel to look at, and to measure by itself before that.
 """
 
 from __future__ import annotations
@@ -278,6 +278,21 @@ def _reductions() -> Iterator[Case]:
                 yield f"{name} {title} dim={dim}", _function(name, dim=dim), _both((_array(shape), None))
 
 
+def _with_gaps() -> Iterator[Case]:
+    def every_second(name: str, *rest: Any) -> Callable[..., Any]:
+        return lambda m, *tensors: operator.attrgetter(name)(m)(*(t[:, ::2] for t in tensors), *rest)
+
+    for dtype in ("float32", "bfloat16", "int64", "uint8", "bool"):
+        x, y = (_array((500, 1200), dtype), dtype), (_array((500, 1200), dtype), dtype)
+        for name in UNARY:
+            yield f"{name} {dtype} with gaps", every_second(name), _both(x)
+        for name in BINARY:
+            yield f"{name} {dtype} with gaps", every_second(name), _both(x, y)
+        for name in REDUCING:
+            for dim in (0, 1):
+                yield f"{name} {dtype} with gaps dim={dim}", every_second(name, dim), _both(x)
+
+
 def _places(shape: tuple[int, ...], n: int) -> tuple[np.ndarray, None]:
     return _random.integers(0, n, shape), None
 
@@ -354,7 +369,7 @@ def _layers() -> Iterator[Case]:
 
 
 def cases() -> Iterator[Case]:
-    for family in (_elementwise, _reductions, _moves, _factories, _matrices, _layers):
+    for family in (_elementwise, _reductions, _with_gaps, _moves, _factories, _matrices, _layers):
         yield from family()
 
 

@@ -13,7 +13,8 @@
 #endif
 
 #define READ_PLAIN(v) (v)
-#define READ_BOOL(v) ((v) != 0)
+/* Any byte but 0 is true. Compilers make a jump of `!= 0` before a conversion, which random numbers mislead. */
+#define READ_BOOL(v) ((int)(((unsigned)(v) + 0xff) >> 8))
 #define READ_UINT8 READ_PLAIN
 #define READ_UINT16 READ_PLAIN
 #define READ_UINT32 READ_PLAIN

@@ -166,6 +166,11 @@ def test_what_the_case_takes_for_equal() -> None:
     case.assertEqual(np.ones(2), np.ones(2))
     case.assertEqual(tp.ones(2), tp.ones(2, dtype=tp.float64), exact_dtype=False)
     case.assertEqualIgnoreType(tp.ones(2), tp.ones(2, dtype=tp.int64))
+    near_numbers = [(0.001, 0.0010004), (np.float32(0.001), 0.0010004), (0.001, np.float16(0.001)), (1j, 1j + 1e-6)]
+    for number, near in near_numbers:
+        case.assertEqual(number, near)  # numbers are as close as those of float32
+        case.assertEqual(tp.tensor([number], dtype=tp.complex128), near)
+        case.assertNotEqual(number, near + 1e-4)
     case.assertEqualBroadcasting(tp.ones(2, 3), 1.0)
     case.assertNotEqual(tp.ones(2), tp.zeros(2))
     case.assertNotEqual(3.0, "a")
@@ -176,6 +181,10 @@ def test_what_the_case_takes_for_equal() -> None:
     for first, second in ((tp.ones(2), tp.ones(2, dtype=tp.float64)), (tp.ones(2), None), (tp.ones(2), tp.ones(3))):
         with pytest.raises(AssertionError):
             case.assertEqual(first, second)
+    apart = {"__torch_function__": tp._C._disabled_torch_function_impl}
+    left, right = (type(name, (tp.Tensor,), apart) for name in ("Left", "Right"))
+    case.assertEqual(tp.ones(2).as_subclass(left), tp.ones(2).as_subclass(right))
+    case.assertNotEqual(tp.ones(2).as_subclass(left), tp.zeros(2).as_subclass(right))
     with pytest.raises(AssertionError):
         case.assertEqual(tp.sparse_coo_tensor([[0]], [1.0], (2,)), tp.tensor([1.0, 0.0]))
 
@@ -185,6 +194,7 @@ def test_helpers() -> None:
     assert common_dtype.floating_types_and(tp.float32) == (tp.float32, tp.float64, tp.float32)
     with pytest.raises(RuntimeError, match="expected dtypes"):
         common_dtype.all_types_and(32)  # type: ignore[arg-type]
+    assert common_dtype.get_all_math_dtypes("cpu")[-4:] == [tp.float32, tp.float64, tp.complex64, tp.complex128]
     assert len(common_dtype.get_all_dtypes()) == 12 and common_dtype.double_types() == (tp.float64, tp.complex128)
     x = common.noncontiguous_like(tp.arange(6.0).reshape(2, 3))
     assert not x.is_contiguous() and x.tolist() == [[0, 1, 2], [3, 4, 5]]
@@ -199,6 +209,22 @@ def test_helpers() -> None:
     a = common.random_hermitian_pd_matrix(3, dtype=tp.complex128)
     assert bool((tp.linalg.eigvalsh(a) > 0).all())
     assert not common.is_iterable_of_tensors([]) and common.is_iterable_of_tensors([x])
+
+
+def test_decorators_of_other_devices_leave_a_test_on_the_cpu_alone() -> None:
+    ran = []
+
+    class Case(common.TestCase):
+        @on_devices.expectedFailureMPSPre14
+        @on_devices.skipCUDAIfNoCudnn
+        @on_devices.skipCUDAIfCudnnVersionLessThan(version=7600)
+        @on_devices.skipCUDAIfRocmVersionLessThan((4, 1))
+        def test_it(self, device: str) -> None:
+            ran.append(device)
+
+    made: dict[str, type] = {"Case": Case}
+    on_devices.instantiate_device_type_tests(Case, made, only_for="cpu")
+    assert results(made["CaseCPU"]) == {"test_it_cpu": True} and ran == ["cpu"]
 
 
 def test_inherited_tests_are_expected_to_fail() -> None:

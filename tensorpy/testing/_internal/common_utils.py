@@ -30,8 +30,16 @@ from tensorpy._package.settings import (
 )
 from tensorpy.autograd.gradcheck import gradcheck, gradgradcheck
 from tensorpy.random import manual_seed
-from tensorpy.testing import assert_close, make_tensor
-from tensorpy.testing._comparison import default_tolerances
+from tensorpy.testing import make_tensor
+from tensorpy.testing._comparison import (
+    BooleanPair,
+    NonePair,
+    NumberPair,
+    TensorLikePair,
+    _numpys,
+    default_tolerances,
+    not_close_error_metas,
+)
 from tensorpy.testing._internal.helpers import (
     LazyVal,
     ProfilingMode,
@@ -109,6 +117,7 @@ GRADCHECK_NONDET_TOL = 0.0
 SEED = 1234
 TEST_BAILOUTS = USE_PYTEST = PRINT_REPRO_ON_FAILURE = TEST_WITH_MIOPEN_SUGGEST_NHWC = TEST_WITH_DEV_DBG_ASAN = False
 GRAPH_EXECUTOR, OPINFO_SAMPLE_INPUT_INDEX, FILE_SCHEMA, MACOS_VERSION = ProfilingMode.LEGACY, None, "file://", -1.0
+dtype2prec_DONTUSE = {_C.float32: 1e-5, _C.float64: 1e-5, _C.float16: 1e-2, _C.bfloat16: 1e-1}
 NATIVE_DEVICES = ("cpu", "cuda", "xpu", "meta", "mps", "mtia")
 
 
@@ -396,6 +405,16 @@ def set_rng_seed(seed: int | None = None) -> None:
 # ---- the case ----
 
 
+class TensorOrArrayPair(TensorLikePair):
+    """Two tensors of whatever classes."""
+
+    def _process_inputs(self, actual: Any, expected: Any, *, id: tuple[Any, ...], allow_subclasses: bool) -> Any:
+        self._check_inputs_isinstance(actual, expected, cls=Tensor)
+        self._check_supported(actual, id=id)
+        self._check_supported(expected, id=id)
+        return actual, expected
+
+
 class TestCase(unittest.TestCase):
     """assertEqual of tensors, and of containers of them, is assert_close; of other things unittest's.
 
@@ -455,6 +474,9 @@ class TestCase(unittest.TestCase):
         }
         if len(layouts) > 1 and not known["check_layout"]:
             x, y = (v.to_dense() if isinstance(v, Tensor) and v.layout != _C.strided else v for v in (x, y))
+        numbers = _as_numbers(x, y)
+        if numbers is not None:
+            x, y = numbers
         x, y = (v if not isinstance(o, Tensor) or isinstance(v, Tensor) else as_tensor(v, dtype=o.dtype)
                 for v, o in ((x, y), (y, x)))  # fmt: skip
         for a, b in ((x, y), (y, x)):  # a tensor of one element may stand for a number
@@ -463,12 +485,16 @@ class TestCase(unittest.TestCase):
                 break
         if (atol is None) != (rtol is None):
             atol, rtol = atol or 0.0, rtol or 0.0
+        if numbers is not None and atol is None and any(isinstance(v, (float, complex)) for v in numbers):
+            rtol, atol = default_tolerances(_C.float32)
         if self.precision or self.rel_tol:
             if atol is None or rtol is None:
                 rtol, atol = default_tolerances(*(v if isinstance(v, Tensor) else as_tensor(v) for v in (x, y)))
             atol, rtol = max(atol or 0.0, self.precision), max(rtol or 0.0, self.rel_tol)
         text: Any = msg if msg is None or callable(msg) else lambda own: f"{own}\n{msg}"
-        assert_close(x, y, atol=atol, rtol=rtol, msg=text, **known)
+        pairs = (NonePair, BooleanPair, NumberPair, TensorOrArrayPair, TensorLikePair)
+        for wrong in not_close_error_metas(x, y, pair_types=pairs, atol=atol, rtol=rtol, **known):
+            raise wrong.to_error(text)
 
     def assertNotEqual(
         self,
@@ -587,6 +613,21 @@ class TestCase(unittest.TestCase):
         done = subprocess.run([sys.executable, "-c", code], capture_output=True, env=env, check=False)
         assert done.returncode == 0, done.stderr.decode()
         return done.stdout, done.stderr
+
+
+def _as_numbers(x: Any, y: Any) -> tuple[Any, Any] | None:
+    """Two numbers, or a number and what holds one element, as Python's numbers; None: what is given is otherwise."""
+    numbers = (int, float, complex, *_numpys("number"))
+    if not any(isinstance(v, numbers) for v in (x, y)):
+        return None
+    held = [v.item() if _holds_one(v) else v for v in (x, y)]
+    return (held[0], held[1]) if all(isinstance(v, numbers) for v in held) else None
+
+
+def _holds_one(value: Any) -> bool:
+    if isinstance(value, Tensor):
+        return value.layout == _C.strided and value.numel() == 1
+    return _is_array(value) and value.size == 1
 
 
 def _is_array(value: Any) -> bool:

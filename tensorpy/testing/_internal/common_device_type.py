@@ -537,4 +537,5 @@ class ops(_TestParametrizer):
             for each in self._dtypes_for(op, kind):
                 if each is None or self.allowed is None or each in self.allowed:
                     named = functools.partial(decorators, generic_cls.__name__, test.__name__, kind, each)
-                    yield test, getattr(op, "formatted_name", op.name), {"op": op, "dtype": each}, named
+                    given = {"op": op} if self.dtypes is OpDTypes.none else {"op": op, "dtype": each}
+                    yield test, getattr(op, "formatted_name", op.name), given, named

@@ -6,6 +6,7 @@ import contextlib
 import functools
 import gc
 import importlib.util
+import io
 import os
 import platform
 import random
@@ -16,13 +17,13 @@ import sys
 import tempfile
 import unittest
 import warnings
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import product
 from typing import Any
 
 from tensorpy import _C
-from tensorpy._C import Tensor, as_tensor
+from tensorpy._C import Tensor, as_tensor, tensor
 from tensorpy._package.settings import (
     are_deterministic_algorithms_enabled,
     is_deterministic_algorithms_warn_only_enabled,
@@ -30,6 +31,7 @@ from tensorpy._package.settings import (
 )
 from tensorpy.autograd.gradcheck import gradcheck, gradgradcheck
 from tensorpy.random import manual_seed
+from tensorpy.storage import TypedStorage
 from tensorpy.testing import make_tensor
 from tensorpy.testing._comparison import (
     BooleanPair,
@@ -352,10 +354,16 @@ def noncontiguous_like(t: Tensor) -> Tensor:
     return made.requires_grad_(t.requires_grad)
 
 
-def bytes_to_scalar(byte_list: list[int], dtype: _C.dtype, device: Any) -> Any:
-    """The number of a dtype that bytes stand for, the lowest first."""
+def bytes_to_scalar(byte_list: list[int], dtype: _C.dtype, device: Any) -> Tensor:
+    """A tensor of one element: the number of a dtype that bytes stand for, the lowest first."""
     bytes_ = _C.tensor([int(each) for each in byte_list], dtype=_C.uint8, device=device)
-    return bytes_.ne(0).any().item() if dtype is _C.bool else bytes_.view(dtype).item()
+    return bytes_.ne(0).any() if dtype is _C.bool else bytes_.view(dtype).view(())
+
+
+class BytesIOContext(io.BytesIO):
+    """Bytes in memory that a block which ends leaves open."""
+
+    def __exit__(self, *error: object) -> None: ...
 
 
 def _of_rank(*shape: int, dtype: Any = None, device: Any = None) -> Tensor:
@@ -447,22 +455,25 @@ class TestCase(unittest.TestCase):
             super().assertEqual(x.keys(), y.keys(), msg)
             for key in x:
                 self.assertEqual(x[key], y[key], msg, **each)
-        elif isinstance(x, (list, tuple)) and isinstance(y, (list, tuple)):
+        elif _is_sequence(x) and _is_sequence(y):
             super().assertEqual(len(x), len(y), msg)
             for a, b in zip(x, y, strict=True):
                 self.assertEqual(a, b, msg, **each)
+        elif isinstance(x, TypedStorage) and isinstance(y, TypedStorage):
+            self.assertEqual(*(tensor(v._untyped_storage).view(v.dtype) for v in (x, y)), msg, **each)
         elif any(isinstance(v, (Tensor, float, complex)) or _is_array(v) for v in (x, y)):
             if isinstance(x, str) or isinstance(y, str) or x is None or y is None:
                 self.fail(self._formatMessage(msg, f"{x!r} != {y!r}"))
             self._compare(x, y, msg, atol, rtol, options)
-        elif atol is not None or rtol is not None:
+        elif (atol is not None or rtol is not None) and isinstance(x, int) and isinstance(y, int):
             bound = (atol or 0.0) + (rtol or 0.0) * abs(y)
             self.assertLessEqual(abs(x - y), bound, msg)
         else:
             super().assertEqual(x, y, msg)
 
     def _compare(self, x: Any, y: Any, msg: Any, atol: float | None, rtol: float | None, options: Any) -> None:
-        exact = isinstance(x, Tensor) and isinstance(y, Tensor)
+        numbers = _as_numbers(x, y)
+        exact = numbers is None and all(isinstance(v, Tensor) or _is_array(v) for v in (x, y))
         exact = exact and options.get("exact_dtype", self.exact_dtype)
         layouts = {getattr(v, "layout", _C.strided) for v in (x, y)}
         known = {
@@ -470,13 +481,12 @@ class TestCase(unittest.TestCase):
             "check_device": options.get("exact_device", False),
             "check_dtype": exact,
             "check_stride": options.get("exact_stride", False),
-            "check_layout": exact and options.get("exact_layout", exact),
+            "check_layout": options.get("exact_layout", False),
         }
         if len(layouts) > 1 and not known["check_layout"]:
             x, y = (v.to_dense() if isinstance(v, Tensor) and v.layout != _C.strided else v for v in (x, y))
-        numbers = _as_numbers(x, y)
-        if numbers is not None:
-            x, y = numbers
+        x, y = (x, y) if numbers is None else numbers
+        x, y = (as_tensor(v) if _is_array(v) else v for v in (x, y))
         x, y = (v if not isinstance(o, Tensor) or isinstance(v, Tensor) else as_tensor(v, dtype=o.dtype)
                 for v, o in ((x, y), (y, x)))  # fmt: skip
         for a, b in ((x, y), (y, x)):  # a tensor of one element may stand for a number
@@ -628,6 +638,10 @@ def _holds_one(value: Any) -> bool:
     if isinstance(value, Tensor):
         return value.layout == _C.strided and value.numel() == 1
     return _is_array(value) and value.size == 1
+
+
+def _is_sequence(value: Any) -> bool:
+    return isinstance(value, Sequence) and not isinstance(value, (str, bytes))
 
 
 def _is_array(value: Any) -> bool:

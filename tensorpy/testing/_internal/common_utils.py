@@ -460,7 +460,8 @@ class TestCase(unittest.TestCase):
             for a, b in zip(x, y, strict=True):
                 self.assertEqual(a, b, msg, **each)
         elif isinstance(x, TypedStorage) and isinstance(y, TypedStorage):
-            self.assertEqual(*(tensor(v._untyped_storage).view(v.dtype) for v in (x, y)), msg, **each)
+            rows = [tensor(v._untyped_storage).view(v.dtype) for v in (x, y)]
+            self.assertEqual(rows[0], rows[1], msg, **each)
         elif any(isinstance(v, (Tensor, float, complex)) or _is_array(v) for v in (x, y)):
             if isinstance(x, str) or isinstance(y, str) or x is None or y is None:
                 self.fail(self._formatMessage(msg, f"{x!r} != {y!r}"))

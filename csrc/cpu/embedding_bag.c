@@ -41,12 +41,12 @@ static int check_places(const bags *b) {
     return 0;
 }
 
-/* What a call of its own may have given for the gradient: the bags of places, and the rows of maxima. */
-static int check_within(const int64_t *values, int64_t n, int64_t bound, const char *what) {
+/* What a call of its own may have given for the gradient: the bags of places (-1: none), and the rows of maxima. */
+static int check_within(const int64_t *values, int64_t n, int64_t least, int64_t bound, const char *what) {
     for (int64_t i = 0; i < n; i++)
-        if ((uint64_t)values[i] >= (uint64_t)bound)
-            return tp_fail(TP_RuntimeError, "embedding_bag: %s %lld is not in the valid range [0, %lld)", what,
-                           (long long)values[i], (long long)bound);
+        if (values[i] < least || values[i] >= bound)
+            return tp_fail(TP_RuntimeError, "embedding_bag: %s %lld is not in the valid range [%lld, %lld)", what,
+                           (long long)values[i], (long long)least, (long long)bound);
     return 0;
 }
 
@@ -112,9 +112,9 @@ int bag_backward_cpu(tp_tensor *grad, tp_tensor *places, tp_tensor *bag, tp_tens
               .padding = padding,
               .mode = mode};
     bool narrow = grad->dtype == TP_FLOAT32;
-    if (check_places(&b) < 0 || check_within(b.bag, b.n, b.bags, "bag") < 0) return -1;
+    if (check_places(&b) < 0 || check_within(b.bag, b.n, -1, b.bags, "bag") < 0) return -1;
     if (mode == MAX) {
-        if (check_within(b.at, b.bags * b.columns, b.rows, "row") < 0) return -1;
+        if (check_within(b.at, b.bags * b.columns, 0, b.rows, "row") < 0) return -1;
         if (narrow) backward_of_maxima_f32(&b);
         else backward_of_maxima_f64(&b);
         return 0;
@@ -144,6 +144,6 @@ int bag_weights_cpu(tp_tensor *grad, tp_tensor *table, tp_tensor *places, tp_ten
               .columns = table->sizes[1],
               .rows = table->sizes[0],
               .padding = padding};
-    if (check_places(&b) < 0 || check_within(b.bag, b.n, b.bags, "bag") < 0) return -1;
+    if (check_places(&b) < 0 || check_within(b.bag, b.n, -1, b.bags, "bag") < 0) return -1;
     return run(&b, b.n, b.n * b.columns, table->dtype == TP_FLOAT32 ? weights_f32 : weights_f64);
 }

@@ -38,7 +38,7 @@ static void OF(backward)(int64_t begin, int64_t end, void *context) {
     const T *grad = b->table, *each = b->each;
     for (int64_t j = 0; j < b->n; j++) {
         const int64_t place = b->places[j], i = b->bag[j];
-        if (place < begin || place >= end || place == b->padding || b->size[i] == 0) continue;
+        if (place < begin || place >= end || place == b->padding || i < 0 || b->size[i] == 0) continue;
         T factor = each ? each[j] : 1;
         if (b->mode == MEAN) factor /= (T)b->size[i];
         if (b->counts) factor /= (T)b->counts[place];
@@ -57,10 +57,11 @@ static void OF(backward_of_maxima)(const bags *b) {
 static void OF(weights)(int64_t begin, int64_t end, void *context) {
     const bags *b = context;
     for (int64_t j = begin; j < end; j++) {
-        const T *row = (const T *)b->table + b->places[j] * b->columns;
-        const T *grad = (const T *)b->each + b->bag[j] * b->columns;
+        const int64_t place = b->places[j], i = b->bag[j];
+        const T *row = (const T *)b->table + place * b->columns, *grad = (const T *)b->each;
         T sum = 0;
-        for (int64_t c = 0; c < b->columns && b->places[j] != b->padding; c++) sum += row[c] * grad[c];
+        for (int64_t c = 0; c < b->columns && place != b->padding && i >= 0; c++)
+            sum += row[c] * grad[i * b->columns + c];
         ((T *)b->out)[j] = sum;
     }
 }

@@ -31,8 +31,8 @@ class FakeImplCtx:
         if isinstance(min, int) and min < 0:
             raise ValueError(f"new_dynamic_size: sizes are no less than 0, and min is {min}")
         raise DynamicSize(
-            f"{self._op} gives a tensor whose size depends on elements, which tensors on Meta do not have; an operator "
-            "with the tag dynamic_output_shape says so"
+            f"{self._op} gives a tensor of a data-dependent shape, and tensors on Meta have no data; an operator with "
+            "the tag dynamic_output_shape says so"
         )
 
     def create_unbacked_symint(self, *, min: Any = 2, max: Any = None) -> NoReturn:
@@ -60,8 +60,8 @@ def get_ctx() -> FakeImplCtx | None:
         >>> places(tp.ones(2, device="meta"))
         Traceback (most recent call last):
         ...
-        tensorpy._library.fake_impl.DynamicSize: help_ctx::places gives a tensor whose size depends on elements, which \
-tensors on Meta do not have; an operator with the tag dynamic_output_shape says so
+        tensorpy._library.fake_impl.DynamicSize: help_ctx::places gives a tensor of a data-dependent shape, \
+and tensors on Meta have no data; an operator with the tag dynamic_output_shape says so
     """
     return _now.get()
 

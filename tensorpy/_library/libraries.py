@@ -116,7 +116,8 @@ class Library:
         if full in _C._operators():
             place = places.get(full, "a library in C")
             raise RuntimeError(
-                f"{full} is declared already, at {place}; {self!r} declares it again, at {where_called()}"
+                f"{full} is declared already, at {place}, and cannot be multiple times: {self!r} declares it again, at "
+                f"{where_called()}"
             )
         name = declare(f"{self.ns}::{schema.strip()}", where_called(), False, names_of_tags(tags))
         self._operators.append(name)

@@ -41,6 +41,10 @@ class FunctionMeta(type):
         cls._backward_cls = type(name + "Backward", (FunctionCtx,), own)
 
 
+def _two_backwards(*args: Any) -> Any:
+    raise RuntimeError("Implementing both 'backward' and 'vjp' for a custom Function is not allowed.")
+
+
 class Function(metaclass=FunctionMeta):
     """An operator with a gradient of its own: subclass it, write `forward` and `backward` as static methods, and call
     `apply`.
@@ -197,8 +201,9 @@ class Function(metaclass=FunctionMeta):
         return call_rule(cls.__name__, sample_by_sample(cls.apply), args)
 
     def __init_subclass__(cls) -> None:
-        if "vjp" in cls.__dict__ and "backward" not in cls.__dict__:
-            cls.backward = cls.vjp  # type: ignore[method-assign]
+        if "vjp" in cls.__dict__:
+            both = "backward" in cls.__dict__
+            cls.backward = staticmethod(_two_backwards) if both else cls.vjp  # type: ignore[method-assign]
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         raise RuntimeError(

@@ -287,7 +287,9 @@ def embedding_bag(
     if mode not in ("sum", "mean", "max"):
         raise ValueError("mode has to be one of sum, mean or max")
     if per_sample_weights is not None and mode != "sum":
-        raise NotImplementedError("embedding_bag: per_sample_weights was not None; it goes with mode='sum' only")
+        raise NotImplementedError(
+            f"embedding_bag: per_sample_weights was given, but it is only supported for mode='sum' (got mode='{mode}')"
+        )
     if input.is_nested and input.dim() == 2:
         offsets, include_last_offset = ops._nested_get_offsets(input.contiguous()), True
         input = input.contiguous().values()

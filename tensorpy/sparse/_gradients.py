@@ -52,9 +52,10 @@ class _EmbeddingBag(Function):
         (grad,) = grad_outputs
         offsets, mode, include_last_offset, padding_idx = ctx.bags
         weight, each = ctx.saved_tensors
-        starts = offsets[:-1] if include_last_offset else offsets
         places = _C.arange(ctx.index.numel(), device=ctx.index.device)
-        bag = _C.searchsorted(starts.to(_C.int64).contiguous(), places, right=True) - 1
+        bag = _C.searchsorted(offsets.to(_C.int64).contiguous(), places, right=True) - 1
+        if include_last_offset:  # what is beyond the last offset is in no bag
+            bag = _C.where(bag < grad.shape[0], bag, -1)
         to_each = None
         if each is not None and ctx.needs_input_grad[1]:
             to_each = _C._embedding_bag_per_sample_weights_backward(
@@ -67,8 +68,8 @@ class _EmbeddingBag(Function):
                 -1 if padding_idx is None else padding_idx,
             )
         rows, scale = ctx.index.to(_C.int64), each
-        if padding_idx is not None:
-            counted = (rows != padding_idx).nonzero().squeeze(1)
+        if padding_idx is not None or include_last_offset:
+            counted = ((rows != (-1 if padding_idx is None else padding_idx)) & (bag >= 0)).nonzero().squeeze(1)
             rows, bag = rows.index_select(0, counted), bag.index_select(0, counted)
             scale = None if scale is None else scale.index_select(0, counted)
         if mode == 1:

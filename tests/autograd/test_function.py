@@ -333,6 +333,22 @@ def test_missing_methods():
         Cube._backward_cls().save_for_backward(1)
 
 
+def test_backward_has_one_name():
+    class Two(Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x.clone()
+
+        @staticmethod
+        def backward(ctx, grad):
+            return grad
+
+        vjp = backward
+
+    with pytest.raises(RuntimeError, match="Implementing both 'backward' and 'vjp'"):
+        Two.apply(tp.ones(1, requires_grad=True)).sum().backward()
+
+
 def test_a_node_is_of_the_class_of_contexts():
     node = Cube.apply(t(1.0)).grad_fn
     assert node.__class__ is Cube._backward_cls

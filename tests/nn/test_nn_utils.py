@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 from side_by_side import Scenarios, compare, error_of, fill, filled, linear
+from wrapped import Wrapped
 
 import tensorpy as tp
 from tensorpy import nn
@@ -410,6 +411,45 @@ def test_pruning_s_checks_and_norms_have_names() -> None:
         prune._validate_structured_pruning(tp.ones(2))
     with pytest.raises(IndexError, match="Invalid index 5"):
         prune._validate_pruning_dim(tp.ones(2, 2), 5)
+
+
+class Wrap(nn.Module):
+    def forward(self, x: Any) -> Any:
+        return Wrapped(x)
+
+
+class Unwrap(nn.Module):
+    def forward(self, x: Any) -> Any:
+        return x.inner
+
+
+@pytest.mark.parametrize("leave", [False, True])
+@pytest.mark.parametrize("wrapped", [False, True])
+def test_a_parametrization_may_change_the_class_where_tensors_are_swapped(leave: bool, wrapped: bool) -> None:
+    """The objects that optimizers hold stay, and what is taken out leaves what was computed or what was there."""
+    before = tp.__future__.get_swap_module_params_on_conversion()
+    tp.__future__.set_swap_module_params_on_conversion(True)
+    try:
+        layer = nn.Linear(2, 2, bias=False)
+        layer.kept = nn.Buffer(tp.zeros(2, 2))
+        if wrapped:
+            layer._apply(Wrapped)
+        was = [(layer.weight, type(layer.weight)), (layer.kept, type(layer.kept))]
+        for name in ("weight", "kept"):
+            nn.utils.parametrize.register_parametrization(layer, name, Unwrap() if wrapped else Wrap())
+            nn.utils.parametrize.remove_parametrizations(layer, name, leave_parametrized=leave)
+        for now, (then, kind), plain in zip((layer.weight, layer.kept), was, (nn.Parameter, tp.Tensor), strict=True):
+            assert now is then and isinstance(now, nn.Parameter) == (now is layer.weight)
+            assert type(now) is ((plain if wrapped else Wrapped) if leave else kind)
+    finally:
+        tp.__future__.set_swap_module_params_on_conversion(before)
+
+
+def test_what_is_made_of_frozen_originals_is_frozen() -> None:
+    layer = nn.Linear(2, 2).requires_grad_(False)
+    nn.utils.parametrizations.weight_norm(layer)
+    nn.utils.parametrize.remove_parametrizations(layer, "weight")
+    assert not layer.weight.requires_grad and "weight" in layer.state_dict()
 
 
 def test_one_more_parametrization_is_computed_of_what_was_there():

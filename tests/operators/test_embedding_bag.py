@@ -46,6 +46,30 @@ def test_values_and_gradients(mode: str, weighted: bool) -> None:
             np.testing.assert_allclose(p.grad.numpy(), q.grad.numpy(), 1e-12, 1e-12)
 
 
+@pytest.mark.parametrize("mode", ["sum", "mean", "max"])
+@pytest.mark.parametrize("sparse", [False, True])
+@pytest.mark.parametrize("padding", [None, 1])
+def test_indices_beyond_the_last_offset_are_in_no_bag(mode: str, sparse: bool, padding: int | None) -> None:
+    """Values and gradients are those of the indices up to the last offset."""
+    if sparse and mode == "max":
+        return
+    found = []
+    for indices, ends in (([0, 1, 2, 3, 3], [0, 2, 3]), ([0, 1, 2], [0, 2, 3])):
+        table = tp.arange(1.0, 9.0).view(4, 2).requires_grad_()
+        each = tp.arange(1.0, 1.0 + len(indices)).requires_grad_() if mode == "sum" else None
+        bags = F.embedding_bag(
+            tp.tensor(indices), table, tp.tensor(ends), mode=mode, sparse=sparse, include_last_offset=True,
+            padding_idx=padding, per_sample_weights=each,
+        )  # fmt: skip
+        (bags * tp.tensor([[1.0, 2.0], [3.0, 4.0]])).sum().backward()
+        of_each = None if each is None else each.grad.tolist()
+        found.append((bags.tolist(), table.grad.to_dense().tolist(), of_each))
+    if mode == "sum":
+        assert found[0][2][3:] == [0.0, 0.0]
+        found[0][2][3:] = []
+    assert found[0] == found[1]
+
+
 def test_frequencies_divide_as_embeddings_do() -> None:
     """A row's gradient by how often it is named."""
     w = rng.standard_normal((4, 3))

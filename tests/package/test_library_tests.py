@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import unittest
+from collections import deque
 from typing import Any
 
 import numpy as np
@@ -166,6 +167,17 @@ def test_what_the_case_takes_for_equal() -> None:
     case.assertEqual(np.ones(2), np.ones(2))
     case.assertEqual(tp.ones(2), tp.ones(2, dtype=tp.float64), exact_dtype=False)
     case.assertEqualIgnoreType(tp.ones(2), tp.ones(2, dtype=tp.int64))
+    case.assertEqual(tp.ones(2).storage(), tp.ones(2).storage())
+    case.assertNotEqual(tp.ones(2).storage(), tp.zeros(2).storage())
+    case.assertEqual(["a", deque([1])], ("a", [1]), atol=0, rtol=0)
+    case.assertEqual(tp.ones(2).to_sparse(), tp.ones(2))
+    case.assertEqual(tp.tensor([1.0, 2.0]).double(), np.array([1.0 + 1e-6, 2], np.float32), exact_dtype=False)
+    case.assertNotEqual(tp.ones(2), np.ones(2))
+    near_numbers = [(0.001, 0.0010004), (np.float32(0.001), 0.0010004), (0.001, np.float16(0.001)), (1j, 1j + 1e-6)]
+    for number, near in near_numbers:
+        case.assertEqual(number, near)  # numbers are as close as those of float32
+        case.assertEqual(tp.tensor([number], dtype=tp.complex128), near)
+        case.assertNotEqual(number, near + 1e-4)
     case.assertEqualBroadcasting(tp.ones(2, 3), 1.0)
     case.assertNotEqual(tp.ones(2), tp.zeros(2))
     case.assertNotEqual(3.0, "a")
@@ -176,8 +188,12 @@ def test_what_the_case_takes_for_equal() -> None:
     for first, second in ((tp.ones(2), tp.ones(2, dtype=tp.float64)), (tp.ones(2), None), (tp.ones(2), tp.ones(3))):
         with pytest.raises(AssertionError):
             case.assertEqual(first, second)
+    apart = {"__torch_function__": tp._C._disabled_torch_function_impl}
+    left, right = (type(name, (tp.Tensor,), apart) for name in ("Left", "Right"))
+    case.assertEqual(tp.ones(2).as_subclass(left), tp.ones(2).as_subclass(right))
+    case.assertNotEqual(tp.ones(2).as_subclass(left), tp.zeros(2).as_subclass(right))
     with pytest.raises(AssertionError):
-        case.assertEqual(tp.sparse_coo_tensor([[0]], [1.0], (2,)), tp.tensor([1.0, 0.0]))
+        case.assertEqual(tp.ones(2).to_sparse(), tp.ones(2), exact_layout=True)
 
 
 def test_helpers() -> None:
@@ -185,10 +201,12 @@ def test_helpers() -> None:
     assert common_dtype.floating_types_and(tp.float32) == (tp.float32, tp.float64, tp.float32)
     with pytest.raises(RuntimeError, match="expected dtypes"):
         common_dtype.all_types_and(32)  # type: ignore[arg-type]
+    assert common_dtype.get_all_math_dtypes("cpu")[-4:] == [tp.float32, tp.float64, tp.complex64, tp.complex128]
     assert len(common_dtype.get_all_dtypes()) == 12 and common_dtype.double_types() == (tp.float64, tp.complex128)
     x = common.noncontiguous_like(tp.arange(6.0).reshape(2, 3))
     assert not x.is_contiguous() and x.tolist() == [[0, 1, 2], [3, 4, 5]]
-    assert common.bytes_to_scalar([0, 0, 128, 63], tp.float32, "cpu") == 1 and common.dtype_name(tp.int8) == "int8"
+    one = common.bytes_to_scalar([0, 0, 128, 63], tp.float32, "cpu")
+    assert one.shape == () and one == 1 and common.dtype_name(tp.int8) == "int8"
     assert common.torch_to_numpy_dtype_dict[tp.float64] is np.float64
     with common.TemporaryFileName() as name, common.set_default_dtype(tp.float64):
         assert os.path.exists(name) and tp.ones(1).dtype == tp.float64
@@ -199,6 +217,22 @@ def test_helpers() -> None:
     a = common.random_hermitian_pd_matrix(3, dtype=tp.complex128)
     assert bool((tp.linalg.eigvalsh(a) > 0).all())
     assert not common.is_iterable_of_tensors([]) and common.is_iterable_of_tensors([x])
+
+
+def test_decorators_of_other_devices_leave_a_test_on_the_cpu_alone() -> None:
+    ran = []
+
+    class Case(common.TestCase):
+        @on_devices.expectedFailureMPSPre14
+        @on_devices.skipCUDAIfNoCudnn
+        @on_devices.skipCUDAIfCudnnVersionLessThan(version=7600)
+        @on_devices.skipCUDAIfRocmVersionLessThan((4, 1))
+        def test_it(self, device: str) -> None:
+            ran.append(device)
+
+    made: dict[str, type] = {"Case": Case}
+    on_devices.instantiate_device_type_tests(Case, made, only_for="cpu")
+    assert results(made["CaseCPU"]) == {"test_it_cpu": True} and ran == ["cpu"]
 
 
 def test_inherited_tests_are_expected_to_fail() -> None:
@@ -283,7 +317,8 @@ def test_descriptions_of_operators_say_which_tests_there_are() -> None:
             return {tp.float32}
 
         def get_decorators(self, case: str, test: str, kind: str, dtype: Any, given: dict[str, Any]) -> list[Any]:
-            assert given == {"op": self, "dtype": dtype} and (case, kind) == ("Case", "cpu")
+            assert given == ({"op": self} if dtype is None else {"op": self, "dtype": dtype})
+            assert (case, kind) == ("Case", "cpu")
             return [unittest.skip("not whole numbers")] if dtype is tp.int64 else []
 
     which = on_devices.OpDTypes
@@ -297,8 +332,8 @@ def test_descriptions_of_operators_say_which_tests_there_are() -> None:
 
         class Case(common.TestCase):
             @on_devices.ops([Info()], dtypes=wanted, allowed_dtypes=(tp.float32, tp.int64))
-            def test_op(self, device: str, op: Any, dtype: Any = None) -> None:
-                assert op.name == "add"
+            def test_op(self, device: str, op: Any, **given: Any) -> None:
+                assert op.name == "add" and ("dtype" in given) == (given != {})
 
         scope: dict[str, Any] = {}
         on_devices.instantiate_device_type_tests(Case, scope)

@@ -58,7 +58,7 @@ static int warn_of_count(const tp_tensor *out, int64_t count) {
     tp_text_ints(&had, tp_sizes(out));
     return tp_warn(
         "The number of elements in the out tensor of shape %s is %lld which does not match the computed number "
-        "of elements %lld: it is resized to (%lld,). Rounding can be what the difference comes from.",
+        "of elements %lld: the out tensor will be resized to (%lld,). Rounding can be what the difference comes from.",
         had.text ? had.text : "", (long long)out->numel, (long long)count, (long long)count);
 }
 

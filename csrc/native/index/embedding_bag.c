@@ -1,8 +1,8 @@
 /* embedding_bag.c: sums, means and maxima over bags of rows of a table.
  *
- * A bag is a run of the indices that begins at its offset; indices that are the padding count for nothing. Beside the
- * result there are, for the gradient, the bag of every index, how many indices each bag counts, and for maxima the row
- * that each element came from. */
+ * A bag is a run of the indices that begins at its offset; indices that are the padding count for nothing, nor do those
+ * beyond the last bag's end. Beside the result there are, for the gradient, the bag of every index (-1: none), how many
+ * indices each bag counts, and for maxima the row that each element came from. */
 #include "NativeFunctions.h"
 #include "Primitives.h"
 #include "iter/iter.h"
@@ -53,9 +53,9 @@ static int check_bags(const tp_tensor *weight, const tp_tensor *indices, const t
 
 static tp_tensor4 none(void) { return (tp_tensor4){{NULL}}; }
 
-static tp_tensor *new_filled(tp_ints sizes, tp_dtype dtype, tp_device device) {
+static tp_tensor *new_filled(tp_ints sizes, tp_dtype dtype, tp_device device, int64_t value) {
     tp_autoref *t = tp_new_empty(sizes, dtype, device);
-    return t && (t->numel == 0 || tp_fill_data(t, TP_SCALAR_I(0)) == 0) ? tp_take(t) : NULL;
+    return t && (t->numel == 0 || tp_fill_data(t, TP_SCALAR_I(value)) == 0) ? tp_take(t) : NULL;
 }
 
 /* _embedding_bag(Tensor weight, Tensor indices, Tensor offsets, bool scale_grad_by_freq=False, int mode=0, bool
@@ -72,11 +72,11 @@ tp_tensor4 _embedding_bag_dense(tp_tensor *weight, tp_tensor *indices, tp_tensor
     tp_autoref *table = tp_plain(weight, dtype), *each = tp_plain(per_sample_weights, dtype);
     tp_autoref *places = tp_plain(indices, TP_INT64), *begins = tp_plain(offsets, TP_INT64);
     if (!table || !places || !begins || (per_sample_weights && !each)) return none();
-    tp_autoref *out = new_filled(TP_INTS(bags, columns), dtype, weight->device);
-    tp_autoref *bag = out ? new_filled(TP_INTS(places->numel), TP_INT64, weight->device) : NULL;
-    tp_autoref *size = bag ? new_filled(TP_INTS(bags), TP_INT64, weight->device) : NULL;
+    tp_autoref *out = new_filled(TP_INTS(bags, columns), dtype, weight->device, 0);
+    tp_autoref *bag = out ? new_filled(TP_INTS(places->numel), TP_INT64, weight->device, -1) : NULL;
+    tp_autoref *size = bag ? new_filled(TP_INTS(bags), TP_INT64, weight->device, 0) : NULL;
     tp_autoref *at =
-        size ? new_filled(mode == MAX ? TP_INTS(bags, columns) : TP_INTS(bags), TP_INT64, weight->device) : NULL;
+        size ? new_filled(mode == MAX ? TP_INTS(bags, columns) : TP_INTS(bags), TP_INT64, weight->device, 0) : NULL;
     if (!at) return none();
     if (bags && places->numel &&
         tp_prim_bag_forward(table, places, begins, each, mode, include_last_offset, padding_idx, out, bag, size, at) <
@@ -139,7 +139,7 @@ tp_tensor *_embedding_bag_dense_backward_dense(tp_tensor *grad, tp_tensor *indic
     tp_autoref *places = tp_plain(indices, TP_INT64), *bag = tp_plain(offset2bag, TP_INT64),
                *size = tp_plain(bag_size, TP_INT64), *at = tp_plain(maximum_indices, TP_INT64);
     if (!rows || !places || !bag || !size || !at || (per_sample_weights && !each)) return NULL;
-    tp_autoref *out = new_filled(TP_INTS(num_weights, grad->sizes[1]), dtype, grad->device);
+    tp_autoref *out = new_filled(TP_INTS(num_weights, grad->sizes[1]), dtype, grad->device, 0);
     if (!out ||
         (out->numel && rows->numel && places->numel &&
          tp_prim_bag_backward(rows, places, bag, size, at, each, mode, scale_grad_by_freq, padding_idx, out) < 0))
@@ -170,7 +170,7 @@ tp_tensor *_embedding_bag_per_sample_weights_backward_dense(tp_tensor *grad, tp_
                             "_embedding_bag_per_sample_weights_backward: the gradient does not fit the bags");
     tp_autoref *rows = tp_plain(grad, dtype), *table = tp_plain(weight, dtype), *places = tp_plain(indices, TP_INT64),
                *bag = tp_plain(offset2bag, TP_INT64);
-    tp_autoref *out = rows && table && places && bag ? new_filled(tp_sizes(indices), dtype, grad->device) : NULL;
+    tp_autoref *out = rows && table && places && bag ? new_filled(tp_sizes(indices), dtype, grad->device, 0) : NULL;
     if (!out || (out->numel && rows->numel && table->numel &&
                  tp_prim_bag_weights(rows, table, places, bag, padding_idx, out) < 0))
         return NULL;

@@ -40,6 +40,11 @@ __kernel void forward(__global const T *table, long to, __global const long *pla
         for (long c = first; c < last; c++) out[c] /= (T)count;
 }
 
+/* A place's bag; -1: none. */
+static long bag_of(long bag, long bags, volatile __global int *fault, int bad_bag) {
+    return bag == -1 ? bag : checked(bag, bags, 0, 0, fault, bad_bag);
+}
+
 /* What each place adds to its row of the table's gradient; of maxima, what each bag adds to the rows that they came
  * from. */
 __kernel void shares(__global const T *grad, long go, __global const long *places, long po, __global const long *bag,
@@ -48,7 +53,7 @@ __kernel void shares(__global const T *grad, long go, __global const long *place
                      long rows, long columns, long padding, int mode, volatile __global int *fault, int bad_bag) {
     ROW(n)
     const long place = mode == MAX ? 0 : places[po + row];
-    const long of = mode == MAX ? row : checked(bag[bago + row], bags, 0, 0, fault, bad_bag);
+    const long of = mode == MAX ? row : bag_of(bag[bago + row], bags, fault, bad_bag);
     const long count = of < 0 ? 0 : size[so + of];
     const bool none = count == 0 || (mode != MAX && (place == padding || place < 0 || place >= rows));
     T factor = weighted ? each[eo + row] : (T)1;
@@ -66,7 +71,7 @@ __kernel void weights(__global const T *grad, long go, __global const T *table, 
     const long j = get_global_id(0);
     if (j >= n) return;
     const long place = checked(places[po + j], rows, 0, 0, fault, bad_place);
-    const long of = checked(bag[bago + j], bags, 0, 0, fault, bad_bag);
+    const long of = bag_of(bag[bago + j], bags, fault, bad_bag);
     T sum = 0;
     if (place >= 0 && of >= 0 && place != padding)
         for (long c = 0; c < columns; c++) sum += table[to + place * columns + c] * grad[go + of * columns + c];

@@ -52,7 +52,7 @@ def get_total_norm(
     total = _norm(_C.stack(norms), order)
     if error_if_nonfinite and bool((total.isnan() | total.isinf()).item()):
         raise RuntimeError(
-            f"The total norm of order {norm_type} for gradients from `parameters` is non-finite, so it cannot be "
+            f"The total norm of order {order} for gradients from `parameters` is non-finite, so it cannot be "
             "clipped. To disable this error and scale the gradients by the non-finite norm anyway, set "
             "`error_if_nonfinite=False`"
         )

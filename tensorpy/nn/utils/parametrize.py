@@ -10,11 +10,14 @@ import copy
 from contextlib import contextmanager
 from typing import Any
 
+from tensorpy.__future__ import get_swap_module_params_on_conversion
 from tensorpy._C import Tensor
 from tensorpy.autograd.grad_mode import no_grad
 from tensorpy.nn.modules.container import ModuleDict, ModuleList
 from tensorpy.nn.modules.module import Module
 from tensorpy.nn.parameter import Parameter
+from tensorpy.utils._python_dispatch import is_traceable_wrapper_subclass
+from tensorpy.utils._swap import swap_tensors
 
 __all__ = [
     "ParametrizationList",
@@ -58,6 +61,19 @@ def _add_tensor(module: Module, name: str, value: Tensor) -> None:
         module.register_parameter(name, value)
     else:
         module.register_buffer(name, value)
+
+
+def _put(original: Tensor, value: Tensor) -> None:
+    """Gives a tensor another one's value and keeps the object, which optimizers hold: by swapping where that is opted
+    into, and for wrappers of other tensors, whose class has to move with what it wraps; else by the memory alone."""
+    if value is original:
+        return
+    if not (get_swap_module_params_on_conversion() or is_traceable_wrapper_subclass(original)):
+        original.data = value.data
+        return
+    if isinstance(original, Parameter) and not isinstance(value, Parameter):
+        value = Parameter(value, original.requires_grad)
+    swap_tensors(original, value)
 
 
 class ParametrizationList(ModuleList):
@@ -114,7 +130,7 @@ class ParametrizationList(ModuleList):
                     f"original.device: {original.device}\nright_inverse(original).device: {value.device}"
                 )
             with no_grad():
-                original.data = value.data if value is not original else original.data
+                _put(original, value)
             _add_tensor(self, "original", original)
         else:
             for i, each in enumerate(value):
@@ -171,7 +187,7 @@ class ParametrizationList(ModuleList):
                     f"Tensor {number} returned by `right_inverse` has dtype {part.dtype} while `original{number}` has "
                     f"dtype {original.dtype}"
                 )
-            original.data = part.data
+            _put(original, part)
 
     def forward(self) -> Tensor:
         modules = list(self)
@@ -354,12 +370,12 @@ def remove_parametrizations(module: Any, tensor_name: str, leave_parametrized: b
     if not leave_parametrized and not parts.is_tensor:
         raise ValueError("Cannot leave unparametrized (`leave_parametrized=False`) a tensor made of several.")
     if leave_parametrized:
-        with no_grad():
-            value = getattr(module, tensor_name)
         if parts.is_tensor:
-            original.data = value.data
-        else:
-            original = Parameter(value) if isinstance(original, Parameter) else value
+            with no_grad():
+                _put(original, getattr(module, tensor_name))
+        else:  # the originals that train tell whether what was made of them does
+            value = getattr(module, tensor_name)
+            original = Parameter(value) if value.requires_grad else value
     del module.parametrizations[tensor_name]
     delattr(type(module), tensor_name)
     _add_tensor(module, tensor_name, original)

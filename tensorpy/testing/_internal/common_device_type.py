@@ -281,7 +281,17 @@ def _skipped(kind: str) -> Callable[[Any], Any]:
 
 skipMeta, skipXLA, skipMPS, skipXPU = (_skipped(kind) for kind in ("meta", "xla", "mps", "xpu"))
 skipLazy, skipHPU = _skipped("lazy"), _skipped("hpu")
-skipCUDAIfRocm, skipCUDAIfMiopen, skipCUDAIfNoMagma, skipCUDAIfNoCusolver = (_skipped("cuda") for _ in range(4))
+skipCUDAIfRocm = skipCUDAIfNotRocm = skipCUDAIfNoCudnn = skipCUDAIfNoCusparseGeneric = _skipped("cuda")
+skipCUDAIfMiopen = skipCUDAIfNoMiopen = skipCUDAIfNotMiopenSuggestNHWC = skipCUDAIfRocm
+skipCUDAIfNoMagma = skipCUDAIfNoCusolver = skipCUDAIfRocm
+
+
+def _skipped_below(version: Any = None) -> Callable[[Any], Any]:
+    """A decorator that asks for a version of what belongs to CUDA, which is not here in any."""
+    return skipCUDAIfRocm
+
+
+skipCUDAIfVersionLessThan = skipCUDAIfRocmVersionLessThan = skipCUDAIfCudnnVersionLessThan = _skipped_below
 
 
 def skipCPUIfNoLapack(fn: Any) -> Any:
@@ -346,7 +356,9 @@ class expectedFailure:
 
 
 expectedFailureCPU, expectedFailureCUDA = expectedFailure("cpu"), expectedFailure("cuda")
-expectedFailureMPS, expectedFailureMeta, expectedFailureXLA = (expectedFailure(k) for k in ("mps", "meta", "xla"))
+expectedFailureMeta, expectedFailureXLA = expectedFailure("meta"), expectedFailure("xla")
+expectedFailureXPU, expectedFailureHPU = expectedFailure("xpu"), expectedFailure("hpu")
+expectedFailureMPS = expectedFailureMPSPre14 = expectedFailureMPSPre15 = expectedFailure("mps")
 
 
 class deviceCountAtLeast:
@@ -525,4 +537,5 @@ class ops(_TestParametrizer):
             for each in self._dtypes_for(op, kind):
                 if each is None or self.allowed is None or each in self.allowed:
                     named = functools.partial(decorators, generic_cls.__name__, test.__name__, kind, each)
-                    yield test, getattr(op, "formatted_name", op.name), {"op": op, "dtype": each}, named
+                    given = {"op": op} if self.dtypes is OpDTypes.none else {"op": op, "dtype": each}
+                    yield test, getattr(op, "formatted_name", op.name), given, named

@@ -8,9 +8,10 @@ from tensorpy._C import dtype
 __all__ = [
     "all_types", "all_types_and", "all_types_and_complex", "all_types_and_complex_and", "all_types_and_half",
     "all_types_complex_float8_and", "complex_types", "complex_types_and", "custom_types", "double_types",
-    "empty_types", "float8_types", "float8_types_and", "floating_and_complex_types",
+    "empty_types", "float8_types", "float8_types_and", "float_to_corresponding_complex_type_map",
+    "floating_and_complex_types",
     "floating_and_complex_types_and", "floating_types", "floating_types_and", "floating_types_and_half",
-    "get_all_complex_dtypes", "get_all_dtypes", "get_all_fp_dtypes", "get_all_int_dtypes",
+    "get_all_complex_dtypes", "get_all_dtypes", "get_all_fp_dtypes", "get_all_int_dtypes", "get_all_math_dtypes",
     "get_all_qint_dtypes", "highest_precision_complex", "highest_precision_float", "integral_types",
     "integral_types_and",
 ]  # fmt: skip
@@ -161,6 +162,18 @@ def get_all_dtypes(
     numbers = get_all_int_dtypes() + get_all_fp_dtypes(include_half, include_bfloat16)
     complex_numbers = get_all_complex_dtypes(include_complex32) if include_complex else []
     return numbers + [_C.bool] * include_bool + complex_numbers + (get_all_qint_dtypes() if include_qint else [])
+
+
+def get_all_math_dtypes(device: str) -> list[dtype]:
+    """A list of integral, floating and complex types, float16 among them on CUDA."""
+    return get_all_int_dtypes() + get_all_fp_dtypes(device.startswith("cuda"), False) + get_all_complex_dtypes()
+
+
+float_to_corresponding_complex_type_map = {
+    _C.float16: _C.complex32,
+    _C.float32: _C.complex64,
+    _C.float64: _C.complex128,
+}
 
 
 def get_all_qint_dtypes() -> list[dtype]:

@@ -6,6 +6,7 @@ import contextlib
 import functools
 import gc
 import importlib.util
+import io
 import os
 import platform
 import random
@@ -16,13 +17,13 @@ import sys
 import tempfile
 import unittest
 import warnings
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import product
 from typing import Any
 
 from tensorpy import _C
-from tensorpy._C import Tensor, as_tensor
+from tensorpy._C import Tensor, as_tensor, tensor
 from tensorpy._package.settings import (
     are_deterministic_algorithms_enabled,
     is_deterministic_algorithms_warn_only_enabled,
@@ -30,8 +31,17 @@ from tensorpy._package.settings import (
 )
 from tensorpy.autograd.gradcheck import gradcheck, gradgradcheck
 from tensorpy.random import manual_seed
-from tensorpy.testing import assert_close, make_tensor
-from tensorpy.testing._comparison import default_tolerances
+from tensorpy.storage import TypedStorage
+from tensorpy.testing import make_tensor
+from tensorpy.testing._comparison import (
+    BooleanPair,
+    NonePair,
+    NumberPair,
+    TensorLikePair,
+    _numpys,
+    default_tolerances,
+    not_close_error_metas,
+)
 from tensorpy.testing._internal.helpers import (
     LazyVal,
     ProfilingMode,
@@ -109,6 +119,7 @@ GRADCHECK_NONDET_TOL = 0.0
 SEED = 1234
 TEST_BAILOUTS = USE_PYTEST = PRINT_REPRO_ON_FAILURE = TEST_WITH_MIOPEN_SUGGEST_NHWC = TEST_WITH_DEV_DBG_ASAN = False
 GRAPH_EXECUTOR, OPINFO_SAMPLE_INPUT_INDEX, FILE_SCHEMA, MACOS_VERSION = ProfilingMode.LEGACY, None, "file://", -1.0
+dtype2prec_DONTUSE = {_C.float32: 1e-5, _C.float64: 1e-5, _C.float16: 1e-2, _C.bfloat16: 1e-1}
 NATIVE_DEVICES = ("cpu", "cuda", "xpu", "meta", "mps", "mtia")
 
 
@@ -343,10 +354,16 @@ def noncontiguous_like(t: Tensor) -> Tensor:
     return made.requires_grad_(t.requires_grad)
 
 
-def bytes_to_scalar(byte_list: list[int], dtype: _C.dtype, device: Any) -> Any:
-    """The number of a dtype that bytes stand for, the lowest first."""
+def bytes_to_scalar(byte_list: list[int], dtype: _C.dtype, device: Any) -> Tensor:
+    """A tensor of one element: the number of a dtype that bytes stand for, the lowest first."""
     bytes_ = _C.tensor([int(each) for each in byte_list], dtype=_C.uint8, device=device)
-    return bytes_.ne(0).any().item() if dtype is _C.bool else bytes_.view(dtype).item()
+    return bytes_.ne(0).any() if dtype is _C.bool else bytes_.view(dtype).view(())
+
+
+class BytesIOContext(io.BytesIO):
+    """Bytes in memory that a block which ends leaves open."""
+
+    def __exit__(self, *error: object) -> None: ...
 
 
 def _of_rank(*shape: int, dtype: Any = None, device: Any = None) -> Tensor:
@@ -396,6 +413,16 @@ def set_rng_seed(seed: int | None = None) -> None:
 # ---- the case ----
 
 
+class TensorOrArrayPair(TensorLikePair):
+    """Two tensors of whatever classes."""
+
+    def _process_inputs(self, actual: Any, expected: Any, *, id: tuple[Any, ...], allow_subclasses: bool) -> Any:
+        self._check_inputs_isinstance(actual, expected, cls=Tensor)
+        self._check_supported(actual, id=id)
+        self._check_supported(expected, id=id)
+        return actual, expected
+
+
 class TestCase(unittest.TestCase):
     """assertEqual of tensors, and of containers of them, is assert_close; of other things unittest's.
 
@@ -428,22 +455,26 @@ class TestCase(unittest.TestCase):
             super().assertEqual(x.keys(), y.keys(), msg)
             for key in x:
                 self.assertEqual(x[key], y[key], msg, **each)
-        elif isinstance(x, (list, tuple)) and isinstance(y, (list, tuple)):
+        elif _is_sequence(x) and _is_sequence(y):
             super().assertEqual(len(x), len(y), msg)
             for a, b in zip(x, y, strict=True):
                 self.assertEqual(a, b, msg, **each)
+        elif isinstance(x, TypedStorage) and isinstance(y, TypedStorage):
+            rows = [tensor(v._untyped_storage).view(v.dtype) for v in (x, y)]
+            self.assertEqual(rows[0], rows[1], msg, **each)
         elif any(isinstance(v, (Tensor, float, complex)) or _is_array(v) for v in (x, y)):
             if isinstance(x, str) or isinstance(y, str) or x is None or y is None:
                 self.fail(self._formatMessage(msg, f"{x!r} != {y!r}"))
             self._compare(x, y, msg, atol, rtol, options)
-        elif atol is not None or rtol is not None:
+        elif (atol is not None or rtol is not None) and isinstance(x, int) and isinstance(y, int):
             bound = (atol or 0.0) + (rtol or 0.0) * abs(y)
             self.assertLessEqual(abs(x - y), bound, msg)
         else:
             super().assertEqual(x, y, msg)
 
     def _compare(self, x: Any, y: Any, msg: Any, atol: float | None, rtol: float | None, options: Any) -> None:
-        exact = isinstance(x, Tensor) and isinstance(y, Tensor)
+        numbers = _as_numbers(x, y)
+        exact = numbers is None and all(isinstance(v, Tensor) or _is_array(v) for v in (x, y))
         exact = exact and options.get("exact_dtype", self.exact_dtype)
         layouts = {getattr(v, "layout", _C.strided) for v in (x, y)}
         known = {
@@ -451,10 +482,12 @@ class TestCase(unittest.TestCase):
             "check_device": options.get("exact_device", False),
             "check_dtype": exact,
             "check_stride": options.get("exact_stride", False),
-            "check_layout": exact and options.get("exact_layout", exact),
+            "check_layout": options.get("exact_layout", False),
         }
         if len(layouts) > 1 and not known["check_layout"]:
             x, y = (v.to_dense() if isinstance(v, Tensor) and v.layout != _C.strided else v for v in (x, y))
+        x, y = (x, y) if numbers is None else numbers
+        x, y = (as_tensor(v) if _is_array(v) else v for v in (x, y))
         x, y = (v if not isinstance(o, Tensor) or isinstance(v, Tensor) else as_tensor(v, dtype=o.dtype)
                 for v, o in ((x, y), (y, x)))  # fmt: skip
         for a, b in ((x, y), (y, x)):  # a tensor of one element may stand for a number
@@ -463,12 +496,16 @@ class TestCase(unittest.TestCase):
                 break
         if (atol is None) != (rtol is None):
             atol, rtol = atol or 0.0, rtol or 0.0
+        if numbers is not None and atol is None and any(isinstance(v, (float, complex)) for v in numbers):
+            rtol, atol = default_tolerances(_C.float32)
         if self.precision or self.rel_tol:
             if atol is None or rtol is None:
                 rtol, atol = default_tolerances(*(v if isinstance(v, Tensor) else as_tensor(v) for v in (x, y)))
             atol, rtol = max(atol or 0.0, self.precision), max(rtol or 0.0, self.rel_tol)
         text: Any = msg if msg is None or callable(msg) else lambda own: f"{own}\n{msg}"
-        assert_close(x, y, atol=atol, rtol=rtol, msg=text, **known)
+        pairs = (NonePair, BooleanPair, NumberPair, TensorOrArrayPair, TensorLikePair)
+        for wrong in not_close_error_metas(x, y, pair_types=pairs, atol=atol, rtol=rtol, **known):
+            raise wrong.to_error(text)
 
     def assertNotEqual(
         self,
@@ -587,6 +624,25 @@ class TestCase(unittest.TestCase):
         done = subprocess.run([sys.executable, "-c", code], capture_output=True, env=env, check=False)
         assert done.returncode == 0, done.stderr.decode()
         return done.stdout, done.stderr
+
+
+def _as_numbers(x: Any, y: Any) -> tuple[Any, Any] | None:
+    """Two numbers, or a number and what holds one element, as Python's numbers; None: what is given is otherwise."""
+    numbers = (int, float, complex, *_numpys("number"))
+    if not any(isinstance(v, numbers) for v in (x, y)):
+        return None
+    held = [v.item() if _holds_one(v) else v for v in (x, y)]
+    return (held[0], held[1]) if all(isinstance(v, numbers) for v in held) else None
+
+
+def _holds_one(value: Any) -> bool:
+    if isinstance(value, Tensor):
+        return value.layout == _C.strided and value.numel() == 1
+    return _is_array(value) and value.size == 1
+
+
+def _is_sequence(value: Any) -> bool:
+    return isinstance(value, Sequence) and not isinstance(value, (str, bytes))
 
 
 def _is_array(value: Any) -> bool:

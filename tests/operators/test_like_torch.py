@@ -58,6 +58,19 @@ def test_what_is_wrong_with_a_range_is_said_in_one_order(function: str, dtype: s
         compare(f"t.{function}({start}, {end}, {step}, dtype={dtype}).tolist()", 30)
 
 
+# ---- products of batches ----
+
+
+@pytest.mark.parametrize("dtype", ["t.float32", "t.float16", "t.int64"])
+@pytest.mark.parametrize(
+    "sizes", ["(2, 3, 4, 5), (2, 3, 5, 4)", "(3, 4), (2, 4, 5)", "(2, 3, 4), (2, 5, 4)", "(2, 3, 4), (3, 4, 5)"]
+)
+def test_batches_that_do_not_fit_are_named_first(sizes: str, dtype: str) -> None:
+    given = f"*[t.ones(s, dtype={dtype}) for s in ({sizes})]"
+    for call in (f"t.bmm({given})", f"t.baddbmm(t.ones(1, dtype={dtype}), {given})"):
+        compare(call, 26)
+
+
 # ---- masks of bytes ----
 
 

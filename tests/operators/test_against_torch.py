@@ -324,12 +324,8 @@ def test_what_is_not_covered(capsys: pytest.CaptureFixture[str]) -> None:
 # PyTorch gives a graph to what has no slope, or has none to give; here the results say that they have no gradient.
 WITHOUT_A_SLOPE = {
     "randint_like": "integers that are drawn",
-    "unique_dim": "PyTorch's backward refuses",
-    "unique_dim_consecutive": "PyTorch's backward refuses",
     "detach_copy": "what is detached",
     **dict.fromkeys(("linspace", "logspace", "bincount", "histogram"), "PyTorch's backward refuses"),
-    "vander": "no columns are a power of nothing",
-    **dict.fromkeys(("linalg_matrix_power", "matrix_power"), "the power of 0 is the identity"),
 }
 
 

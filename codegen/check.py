@@ -399,6 +399,10 @@ def _check_roles(function: NativeFunction, errors: ErrorCollector) -> None:
     if function.rounding is not None and (roles[:1] in (["pointwise"], ["reduction"]) or function.structured):
         what = f"{function.name} has 'rounding', and computes in one step"
         errors.add(function.at("rounding"), what, "take it out: 16-bit floats are computed in float32 there")
+    flag = function.rounded_if
+    if flag is not None and not any(a.name == flag and str(a.type) == "bool" for a in function.func.arguments):
+        what = f"{function.name} has 'rounding: {function.rounding}', and no argument bool {flag}"
+        errors.add(function.at("rounding"), what, "name a bool argument, or write once")
     for key in function.declines:
         if key not in (kernel.key for kernel in function.dispatch):
             what = f"{function.name} has 'declines: [{key}]', and no kernel for {key}"

@@ -254,9 +254,10 @@ def _from_functional(op: Operator, catalog: Catalog) -> str:
 
 def _into_made(functional: NativeFunction) -> str:
     """How what is made of numbers goes into an output; of tensors: ""."""
-    ranges = {prim for prim in functional.prims if prim.startswith("range.")} if functional.func.is_factory else ()
-    if ranges:
-        return "tp_counted_into_out" if "range.int" in ranges else "tp_range_into_out"
+    if functional.origin.out_size == "counted":
+        return "tp_counted_into_out"
+    if functional.func.is_factory and any(prim.startswith("range.") for prim in functional.prims):
+        return "tp_range_into_out"
     return "tp_made_into_out" if not any(is_tensor_like(a.type) for a in functional.func.arguments) else ""
 
 

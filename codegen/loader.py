@@ -41,7 +41,9 @@ PYTHON_MODULES = ("nn", "linalg", "special", "fft", "sparse", "nested", "masked"
 DEVICE_CHECKS = ("NoCheck", "ExactSame")
 OUT_DTYPES = ("same", "castable")
 ROUNDINGS = ("once", "each")
+ROUNDED_IF = "once if "
 OUT_OVERLAPS = ("refused",)
+OUT_SIZES = ("counted",)
 EMPTY_LISTS = ("RuntimeError", "ValueError")
 AUTOCAST_POLICIES = (
     "lower_precision_fp",
@@ -157,6 +159,13 @@ class Document:
             self.error(node, f"'{key}' is '{text}'", suggest(text, valid, f"write one of {', '.join(valid)}"))
             return None
         return text
+
+    def rounding(self, node: yaml.Node, key: str) -> str | None:
+        """One of ROUNDINGS, or `once if FLAG`."""
+        text = self.text(node, key)
+        if text is not None and text.startswith(ROUNDED_IF) and text[len(ROUNDED_IF) :].isidentifier():
+            return text
+        return self.choice(node, key, ROUNDINGS)
 
     def located_words(self, node: yaml.Node, key: str) -> list[tuple[str, yaml.Node]]:
         """Words joined by commas, or a YAML list of them. Commas inside parentheses do not count."""
@@ -317,9 +326,10 @@ class _FunctionReader:
             "quantized": d.text,
             "nested": d.text,
             "inverse": d.text,
-            "rounding": lambda node, key: d.choice(node, key, ROUNDINGS),
+            "rounding": d.rounding,
             "declines": d.words,
             "out_overlap": lambda node, key: d.choice(node, key, OUT_OVERLAPS),
+            "out_size": lambda node, key: d.choice(node, key, OUT_SIZES),
             "warns": d.text,
             "empty_list": lambda node, key: d.choice(node, key, EMPTY_LISTS),
             "asked_as": d.text,

@@ -383,6 +383,7 @@ class NativeFunction:
     inverse: str | None = None  # of a view: see functional.py
     rounding: str | None = None  # see rounding.py
     out_overlap: str | None = None  # "refused": an out= that shares memory with an input
+    out_size: str | None = None  # "counted": an out= that has another number of elements is told so
     empty_list: str | None = None  # the class of the error where a list has no tensors, in other words than usual
     asked_as: str | None = None  # the overload as which a __torch_dispatch__ is asked: one that takes tensors
     warns: str | None = None  # a warning that the first call in a process gives
@@ -410,6 +411,15 @@ class NativeFunction:
     def origin(self) -> NativeFunction:
         """The entry in the YAML: itself, or the one it was derived from."""
         return self if self.source is None else self.source
+
+    @property
+    def rounds_once(self) -> bool:
+        return (self.rounding or "").startswith("once")
+
+    @property
+    def rounded_if(self) -> str | None:
+        """The flag of `rounding: once if FLAG`."""
+        return (self.rounding or "").partition(" if ")[2] or None
 
     def kernel(self, key: str) -> str | None:
         return next((k.name for k in self.dispatch if k.key == key), None)

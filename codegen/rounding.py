@@ -4,7 +4,7 @@ A step is a call that computes; views and copies are none. A formula of two step
 gradient, is computed on float32 copies of its 16-bit tensors, and its results are rounded. A formula that calls a
 matrix product, a convolution or a C function of unknown steps is left alone: such kernels have better ways with 16
 bits. Its entry in the tree says so, `rounding: each`, or the other, `rounding: once`, which says the same of a C
-function that computes in steps.
+function that computes in steps. `rounding: once if accumulate` says it of the calls whose flag is true.
 
 An operator's tensors are widened only where all its floating ones have the same 16-bit dtype: else the result is wider
 anyway. The engine casts gradients to their inputs' dtype, so a gradient's formula rounds nothing itself.
@@ -55,8 +55,8 @@ class Steps:
             return 0
         if origin.composite is not None:
             steps = self.of_calls(_calls_of(op, self.catalog))
-            return 1 if origin.rounding == "once" and steps is None else steps
-        if origin.rounding == "once":
+            return 1 if origin.rounds_once and steps is None else steps
+        if origin.rounds_once:
             return 1
         if op.is_implicit or any(p.partition(".")[0] in _PRODUCTS for p in op.prims):
             return None
@@ -85,7 +85,7 @@ def _calls_of(op: Operator, catalog: Catalog) -> tuple[Operator, ...]:
 def is_rounded_once(said: str | None, calls: Iterable[Operator], catalog: Catalog) -> bool:
     """Whether a formula is rounded once, by what its entry says and by the operators that it calls."""
     if said is not None:
-        return said == "once"
+        return said.startswith("once")
     return (steps_of(catalog).of_calls(calls) or 0) > 1
 
 
@@ -97,7 +97,7 @@ def rounds_once(op: Operator, catalog: Catalog) -> bool:
     if op.kind == "inplace" and op.is_implicit:
         return False  # its parts are differentiated, and the copy back would not be
     if origin.composite is None:
-        return origin.rounding == "once"
+        return origin.rounds_once
     if not any(is_tensor_like(r.type) for r in op.schema.returns) or op.is_view:
         return False
     return is_rounded_once(origin.rounding, _calls_of(op, catalog) if origin.rounding is None else (), catalog)
@@ -118,6 +118,7 @@ def prologue(op: Operator, function: str, keyset: str = "ks") -> list[str]:
     """Statements that call `function`, which they are in, once more with wide tensors and round what it gives."""
     tensors = [a.name_in_c for a in c_arguments(op.schema) if a.c.member == "tensor"]
     lists = [a.name_in_c for a in c_arguments(op.schema) if a.c.member == "tensors"]
+    flag = op.function.origin.rounded_if
     result = c_result(op.schema)
     tests = [f"({t} && tp_is_reduced_dtype(tp_dtype_of({t})))" for t in tensors]
     tests += [f"tp_has_reduced({each})" for each in lists]
@@ -125,6 +126,8 @@ def prologue(op: Operator, function: str, keyset: str = "ks") -> list[str]:
     named = next((a.name_in_c for a in c_arguments(op.schema) if str(a.type) == "ScalarType?"), None)
     if named is not None:
         test = f"{named} == TP_NO_DTYPE && ({test})"
+    if flag is not None:
+        test = f"{next(a.name_in_c for a in c_arguments(op.schema) if a.name == flag)} && ({test})"
     given = ", ".join([*tensors, "NULL"])
     of_lists = ", ".join([*lists, "(tp_tensors){NULL, 0}"])
     lines = [

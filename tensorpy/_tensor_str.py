@@ -223,10 +223,11 @@ def _layout(data: Nested, ndim: int, indent: int, formatter: _Format, width: int
     return "[" + ("," + "\n" * (ndim - 1) + " " * (indent + 1)).join(parts) + "]"
 
 
-def _elements(t: Tensor, indent: int) -> str:
-    data = _shown(t, t.numel() > PRINT_OPTS.threshold)
-    formatter, width = _format_for(t, data)
-    return _layout(data, t.ndim, indent, formatter, width)
+def _tensor_str(self: Tensor, indent: int) -> str:
+    """The elements; other packages ask for it too."""
+    data = _shown(self, self.numel() > PRINT_OPTS.threshold)
+    formatter, width = _format_for(self, data)
+    return _layout(data, self.ndim, indent, formatter, width)
 
 
 # ---- the whole ----
@@ -347,7 +348,7 @@ def _repr(t: Tensor, name: str) -> str:
         suffixes += [size] if PRINT_OPTS.edgeitems == 0 else []
         suffixes += [] if _dtype_is_plain(t) else [dtype]
         plain = t.detach().as_subclass(Tensor)
-        text = _elements(plain.clone() if t._is_zerotensor() else plain, indent)
+        text = _tensor_str(plain.clone() if t._is_zerotensor() else plain, indent)
     return _append_suffixes(prefix + text, suffixes + _grad_suffix(t) + _tangent_suffix(t), indent)
 
 
@@ -361,7 +362,7 @@ def _repr_of_quantized(t: Tensor) -> str:
     else:
         suffixes += [f"scale={t.q_per_channel_scales()}", f"zero_point={t.q_per_channel_zero_points()}"]
         suffixes += [f"axis={t.q_per_channel_axis()}"]
-    text = "..." if device == "meta" else _elements(t.dequantize(), len("tensor(")) if t.numel() else "[]"
+    text = "..." if device == "meta" else _tensor_str(t.dequantize(), len("tensor(")) if t.numel() else "[]"
     return _append_suffixes("tensor(" + text, suffixes, len("tensor("))
 
 
@@ -385,7 +386,7 @@ def _part_text(name: str, tensor: Any, indent: int) -> str:
     head = f"{name}=tensor("
     if tensor.numel() == 0:
         return f"{head}[], size={tuple(tensor.shape)})"
-    return f"{head}{_elements(tensor.detach(), indent + len(head))})"
+    return f"{head}{_tensor_str(tensor.detach(), indent + len(head))})"
 
 
 def _repr_of_parts(sparse: Tensor) -> str:
@@ -407,8 +408,6 @@ def _repr_of_parts(sparse: Tensor) -> str:
 
 
 # ---- names by which other packages ask for these ----
-
-_tensor_str = _elements
 
 
 def _str_intern(inp: Tensor, *, tensor_contents: object = None) -> str:

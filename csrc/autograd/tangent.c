@@ -150,7 +150,7 @@ int tp_put_tangent(tp_tensor *t, uint32_t number, tp_tensor *tangent) {
     return own ? put(t, number, own) : -1;
 }
 
-static tp_tensor *zeros_as(const tp_tensor *t, tp_tensor *kind) {
+tp_tensor *tp_zeros_for_tangent(const tp_tensor *t, tp_tensor *kind) {
     tp_autoref *zeros =
         tp_op_new_empty_strided(kind, tp_sizes(t), tp_strides(t), (tp_dtype)t->dtype, TP_NO_LAYOUT, TP_NO_DEVICE, -1);
     return zeros && tp_zero_(zeros) == 0 ? tp_take(zeros) : NULL;
@@ -160,7 +160,7 @@ static tp_tensor *zeros_as(const tp_tensor *t, tp_tensor *kind) {
 static int write_first(tp_tensor *view, uint32_t number, tp_tensor *tangent) {
     if (!tp_has_memory(view->base) && view->base->keys & TP_LAYOUT_KEYS)
         return tp_fail(TP_RuntimeError, "forward mode: values of a tensor of another layout are not changed in place");
-    tp_autoref *whole = zeros_as(view->base, tangent);
+    tp_autoref *whole = tp_zeros_for_tangent(view->base, tangent);
     if (!whole || put(view->base, number, whole) < 0) return -1;
     tp_autoref *part = tp_same_view(view, whole);
     return part && tp_copy_(part, tangent, false) == 0 ? put(view, number, part) : -1;

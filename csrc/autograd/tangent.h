@@ -44,6 +44,8 @@ int tp_put_tangent(tp_tensor *t, uint32_t number, tp_tensor *tangent);
 int tp_write_tangent(tp_tensor *t, uint32_t number, tp_tensor *tangent);
 /* The tangent in the dtype, sizes and strides of t. New. */
 tp_tensor *tp_fit_tangent(const tp_tensor *t, tp_tensor *tangent);
+/* Zeros of t's geometry and dtype, to write tangents like `kind` into: batched where that is. New. */
+tp_tensor *tp_zeros_for_tangent(const tp_tensor *t, tp_tensor *kind);
 /* A bare alias of an output has what tangents the output has, and will have. */
 int tp_share_tangents(tp_tensor *alias, tp_tensor *output);
 /* t without history, but with its tangents. New. */

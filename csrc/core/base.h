@@ -1,4 +1,4 @@
-/* base.h: the few macros that the whole tree uses.
+/* base.h: the few macros and helpers that the whole tree uses.
  *
  * Note [Ownership]
  * One rule for the whole C tree:
@@ -43,6 +43,9 @@ _Static_assert(sizeof(void *) == 8, "tensorpy needs a 64-bit machine: sizes and 
 #define TP_CLEANUP(fn) __attribute__((cleanup(fn)))
 #define TP_UNUSED __attribute__((unused))
 #define TP_COUNTOF(a) ((int64_t)(sizeof(a) / sizeof((a)[0])))
+
+TP_INLINE int64_t tp_at_most(int64_t n, int64_t limit) { return n < limit ? n : limit; }
+TP_INLINE int64_t tp_at_least(int64_t n, int64_t limit) { return n > limit ? n : limit; }
 
 #ifdef TENSORPY_DEBUG
 #include <assert.h>

@@ -118,14 +118,12 @@ int tp_check_in_storage(tp_ints sizes, tp_ints strides, int64_t byte_offset, tp_
 
 /* ---- strides ---- */
 
-static int64_t at_least_one(int64_t n) { return n > 1 ? n : 1; }
-
 /* The products may overflow only for sizes that tp_checked_numel refuses; unsigned, they are defined even so. */
 void tp_contiguous_strides(tp_ints sizes, int64_t *strides) {
     uint64_t stride = 1;
     for (int64_t i = sizes.size - 1; i >= 0; i--) {
         strides[i] = (int64_t)stride;
-        stride *= (uint64_t)at_least_one(sizes.data[i]);
+        stride *= (uint64_t)tp_at_least(sizes.data[i], 1);
     }
 }
 
@@ -178,7 +176,7 @@ void tp_dense_strides(tp_ints sizes, tp_ints strides, int64_t *out) {
     uint64_t stride = 1;
     for (int64_t i = 0; i < n; i++) {
         out[order[i]] = (int64_t)stride;
-        stride *= (uint64_t)at_least_one(sizes.data[order[i]]);
+        stride *= (uint64_t)tp_at_least(sizes.data[order[i]], 1);
     }
 }
 
@@ -236,7 +234,7 @@ static bool looks_channels_last(const tp_tensor *t, const int *order) {
         int d = order[i];
         if (t->sizes[d] == 0 || t->strides[d] < least) return false;
         if (d == 0 && least == t->strides[1]) return false;
-        least = t->strides[d] * at_least_one(t->sizes[d]);
+        least = t->strides[d] * tp_at_least(t->sizes[d], 1);
     }
     return true;
 }
@@ -266,7 +264,7 @@ bool tp_laid_out_alike(const tp_tensor *a, const tp_tensor *b) {
 }
 
 int64_t tp_wrap_dim(int64_t dim, int64_t ndim) {
-    int64_t n = at_least_one(ndim);
+    int64_t n = tp_at_least(ndim, 1);
     if (tp_likely(dim >= -n && dim < n)) return dim < 0 ? dim + n : dim;
     return tp_fail(TP_IndexError, "Dimension out of range (expected to be in range of [%lld, %lld], but got %lld)",
                    (long long)-n, (long long)(n - 1), (long long)dim);

@@ -175,8 +175,6 @@ tp_tensor *tp_new_empty_like(const tp_tensor *like, tp_dtype dtype);
 tp_tensor *tp_new_wrapped_number(const tp_scalar *s);
 /* A new tensor on the same storage, without any autograd state or view relation. The geometry is checked against the
  * storage's bounds by the caller. byte_offset is from the start of the storage. */
-/* Meta tensors have none: what is checked of values is not asked of them. */
-TP_INLINE bool tp_has_values(const tp_tensor *t) { return t->device.type != TP_DEVICE_META; }
 tp_tensor *tp_new_alias(const tp_tensor *t, tp_ints sizes, tp_ints strides, int64_t byte_offset);
 /* The same memory through a geometry that no other thread changes: for who reads a tensor in several steps and gives
  * the host lock up between them (Note [Shared fields]). */
@@ -196,6 +194,12 @@ int tp_tensor_resize(tp_tensor *t, tp_ints sizes, tp_ints strides_or_none);
 int tp_tensor_assign(tp_tensor *t, const tp_tensor *src);
 /* Refuses a set_ that would change t's dtype or device. */
 int tp_tensor_check_set(const tp_tensor *t, const tp_tensor *source);
+
+/* ---- questions ---- */
+/* Meta tensors have none: what is checked of values is not asked of them. */
+TP_INLINE bool tp_has_values(const tp_tensor *t) { return t->device.type != TP_DEVICE_META; }
+/* A tensor of shape (0,), which cat takes beside tensors of any shape and leaves out, as in PyTorch. */
+TP_INLINE bool tp_joins_any(const tp_tensor *t) { return t->ndim == 1 && t->sizes[0] == 0; }
 
 /* ---- helpers on sizes (geometry.c) ---- */
 /* Product of sizes; -1 and the error set when negative or too large. Where a size is 0 the others have to have a

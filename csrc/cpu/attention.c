@@ -63,8 +63,6 @@ static tp_scores scores_of(const job *j, float *room, int64_t head, int64_t firs
     return b;
 }
 
-static int64_t at_most(int64_t a, int64_t b) { return a < b ? a : b; }
-
 static int gemm(bool ta, bool tb, int64_t m, int64_t n, int64_t k, const float *a, int64_t lda, const float *b,
                 int64_t ldb, int add, float *c, int64_t ldc) {
     return tp_gemm_raw(TP_FLOAT32, ta, tb, m, n, k, a, lda, b, ldb, add, c, ldc);
@@ -73,13 +71,14 @@ static int gemm(bool ta, bool tb, int64_t m, int64_t n, int64_t k, const float *
 /* ---- forwards ---- */
 
 static int forward_block(const job *j, float *room, int64_t head, int64_t first) {
-    int64_t rows = at_most(QUERIES, j->queries - first), keys = j->causal ? at_most(j->keys, first + rows) : j->keys;
+    int64_t rows = tp_at_most(QUERIES, j->queries - first),
+            keys = j->causal ? tp_at_most(j->keys, first + rows) : j->keys;
     float top[QUERIES], sum[QUERIES], rescale[QUERIES];
     float *out = row_at(j, &j->out, head, first), *lse = j->logsumexp + head * j->queries + first;
     const float *q = row_at(j, &j->q, head, first);
     for (int64_t r = 0; r < rows; r++) top[r] = -INFINITY, sum[r] = 0;
     for (int64_t from = 0; from < keys; from += KEYS) {
-        tp_scores b = scores_of(j, room, head, first, rows, from, at_most(KEYS, keys - from));
+        tp_scores b = scores_of(j, room, head, first, rows, from, tp_at_most(KEYS, keys - from));
         if (gemm(false, true, rows, b.keys, j->features, q, j->q.row, row_at(j, &j->k, head, from), j->k.row, 0, room,
                  j->pitch) < 0)
             return -1;
@@ -141,14 +140,14 @@ static void clear_rest(const job *j, int64_t head, int64_t from) {
 static int backward_head(const job *j, float *room, int64_t head) {
     float mean[QUERIES];
     for (int64_t first = 0; first < j->queries; first += QUERIES) {
-        int64_t rows = at_most(QUERIES, j->queries - first),
-                keys = j->causal ? at_most(j->keys, first + rows) : j->keys;
+        int64_t rows = tp_at_most(QUERIES, j->queries - first),
+                keys = j->causal ? tp_at_most(j->keys, first + rows) : j->keys;
         if (first == 0) clear_rest(j, head, keys);
         for (int64_t r = 0; r < rows; r++)
             mean[r] = tp_cpu.attention->dot(row_at(j, &j->grad, head, first + r), row_at(j, &j->out, head, first + r),
                                             j->value_features);
         for (int64_t from = 0; from < keys; from += KEYS)
-            if (backward_keys(j, room, head, first, rows, from, at_most(KEYS, keys - from), mean) < 0) return -1;
+            if (backward_keys(j, room, head, first, rows, from, tp_at_most(KEYS, keys - from), mean) < 0) return -1;
     }
     return 0;
 }
@@ -183,7 +182,7 @@ static job start(const tp_tensor *q, const tp_tensor *k, const tp_tensor *v, boo
                  .value_features = v->sizes[3],
                  .causal = causal,
                  .blocks = (q->sizes[2] + QUERIES - 1) / QUERIES,
-                 .pitch = at_most(KEYS, (k->sizes[2] + 15) / 16 * 16) + 16,
+                 .pitch = tp_at_most(KEYS, (k->sizes[2] + 15) / 16 * 16) + 16,
                  .scale = (float)scale};
 }
 

@@ -84,8 +84,6 @@ typedef struct {
     int64_t strip, strips; /* rows of the destination in a strip, strips in each pair of the first two dimensions */
 } transposition;
 
-static int64_t at_most(int64_t n, int64_t limit) { return n < limit ? n : limit; }
-
 static void transpose_range(int64_t begin, int64_t end, void *context) {
     const transposition *t = context;
     const tp_iter *it = t->it;
@@ -98,7 +96,7 @@ static void transpose_range(int64_t begin, int64_t end, void *context) {
             rest /= it->shape[d];
         }
         t->transpose(to, it->strides[0][1], from, it->strides[1][0], it->shape[0],
-                     at_most(it->shape[1] - row, t->strip));
+                     tp_at_most(it->shape[1] - row, t->strip));
     }
 }
 

@@ -91,18 +91,15 @@ static void split_dims(plan *p, const tp_tensor *self, uint64_t mask, const tp_t
     tp_dims_merge(&p->reduced);
 }
 
-static int64_t at_most(int64_t n, int64_t limit) { return n < limit ? n : limit; }
-static int64_t at_least(int64_t n, int64_t limit) { return n > limit ? n : limit; }
-
 /* Takes `widen` rows as one where rows of few elements follow each other without a gap. */
 static void widen_rows(plan *p) {
     tp_dims *k = &p->kept, *r = &p->reduced;
     p->widen = 1;
     if (p->r->indexed || k->size[0] >= NARROW || k->in[0] != tp_itemsize(p->in_dtype)) return;
     if (r->in[0] != k->size[0] * k->in[0] || r->size[0] < 4 * WIDE) return;
-    int64_t most = at_most(WIDE, TILE_BYTES / p->r->size) / k->size[0], widen = most;
+    int64_t most = tp_at_most(WIDE, TILE_BYTES / p->r->size) / k->size[0], widen = most;
     while (widen > most / 2 && r->size[0] % widen) widen--; /* a divisor, if there is one close by */
-    p->widen = at_least(widen, 1);
+    p->widen = tp_at_least(widen, 1);
 }
 
 /* Runs where the reduced dimension is the closer one and long enough, or where rows would be too short to vectorise. */
@@ -115,19 +112,19 @@ static bool prefers_rows(const plan *p) {
 
 static void cut(plan *p) {
     int64_t per_output = p->rows ? p->widen : 1;
-    int64_t outputs = at_least(TILE_BYTES / p->r->size, TILE_OUTPUTS);
-    p->width = at_most(p->kept.size[0], at_least(outputs / per_output, 1));
-    if (!p->rows) p->width = at_most(p->width, at_least(PART_ELEMENTS / at_least(p->reduced.size[0], 16), 1));
+    int64_t outputs = tp_at_least(TILE_BYTES / p->r->size, TILE_OUTPUTS);
+    p->width = tp_at_most(p->kept.size[0], tp_at_least(outputs / per_output, 1));
+    if (!p->rows) p->width = tp_at_most(p->width, tp_at_least(PART_ELEMENTS / tp_at_least(p->reduced.size[0], 16), 1));
     p->tiles_across = tp_divide_up(p->kept.size[0], p->width);
     p->tiles = p->tiles_across * (tp_dims_numel(&p->kept) / p->kept.size[0]);
     p->leaf = !p->rows ? (p->r->leaf ? p->r->leaf : TP_REDUCE_LEAF)
                        : (p->r->leaf_rows ? p->r->leaf_rows : LEAF_ROWS) * p->widen;
     p->leaves_along = tp_divide_up(p->reduced.size[0], p->leaf);
     p->leaves = p->leaves_along * (tp_dims_numel(&p->reduced) / p->reduced.size[0]);
-    int64_t elements = p->width * at_most(p->reduced.size[0], p->leaf); /* in a leaf of a tile */
-    p->look_leaves = LOOK_ELEMENTS / at_least(elements, 1) + 1;
-    p->parts = p->tiles >= MANY_TILES ? 1 : at_most(p->leaves * elements / PART_ELEMENTS, MAX_PARTS);
-    p->parts = at_least(p->parts, 1);
+    int64_t elements = p->width * tp_at_most(p->reduced.size[0], p->leaf); /* in a leaf of a tile */
+    p->look_leaves = LOOK_ELEMENTS / tp_at_least(elements, 1) + 1;
+    p->parts = p->tiles >= MANY_TILES ? 1 : tp_at_most(p->leaves * elements / PART_ELEMENTS, MAX_PARTS);
+    p->parts = tp_at_least(p->parts, 1);
     p->part_leaves = tp_divide_up(p->leaves, p->parts);
     p->parts = tp_divide_up(p->leaves, p->part_leaves);
     if (p->count == 0) p->leaves = p->part_leaves = 0;
@@ -157,10 +154,10 @@ static void fold_runs(worker *w, char *acc, int64_t n, const char *in, int64_t l
         r->fold_runs(acc, n, in, stride, run_stride, length, index);
         return;
     }
-    int64_t item = tp_itemsize(r->in), some = at_least(BLOCK / length, 1); /* short runs are folded together */
+    int64_t item = tp_itemsize(r->in), some = tp_at_least(BLOCK / length, 1); /* short runs are folded together */
     for (int64_t run = 0; run < n; run += some)
         for (int64_t i = 0; i < length; i += BLOCK) {
-            int64_t count = at_most(length - i, BLOCK), m = at_most(n - run, some);
+            int64_t count = tp_at_most(length - i, BLOCK), m = tp_at_most(n - run, some);
             for (int64_t k = 0; k < m; k++)
                 convert(w, w->block + k * count * item, in + (run + k) * stride + i * run_stride, run_stride, count);
             r->fold_runs(acc + run * r->size, m, w->block, count * item, item, count, index + i);
@@ -177,10 +174,10 @@ static void fold_rows(worker *w, char *acc, int64_t n, const char *in, int64_t r
     }
     int64_t item = tp_itemsize(r->in);
     for (int64_t i = 0, count; i < n; i += count) {
-        count = at_most(n - i, BLOCK / ROW_SET);
+        count = tp_at_most(n - i, BLOCK / ROW_SET);
         int64_t some = BLOCK / count / ROW_SET * ROW_SET; /* short rows are folded together */
         for (int64_t row = 0; row < rows; row += some) {
-            int64_t m = at_most(rows - row, some);
+            int64_t m = tp_at_most(rows - row, some);
             for (int64_t k = 0; k < m; k++)
                 convert(w, w->block + k * count * item, in + (row + k) * row_stride + i * stride, stride, count);
             r->fold_rows(acc + i * r->size, count, w->block, item, count * item, m, index + row);
@@ -224,7 +221,7 @@ static void fold_made_rows(worker *w, char *acc, int64_t width, const char *in, 
 static void fold_leaf(worker *w, char *acc, int64_t width, const char *in, int64_t leaf) {
     const plan *p = w->p;
     int64_t chunk = leaf % p->leaves_along, rest = leaf / p->leaves_along, begin = chunk * p->leaf;
-    int64_t n = at_most(p->reduced.size[0] - begin, p->leaf),
+    int64_t n = tp_at_most(p->reduced.size[0] - begin, p->leaf),
             index = leaf / p->leaves_along * p->reduced.size[0] + begin;
     in += begin * p->reduced.in[0];
     for (int d = 1; d < p->reduced.n; d++) {
@@ -296,7 +293,7 @@ static void write_results(worker *w, char *out, char *acc, int64_t width) {
     }
     int64_t itemsize = tp_itemsize(p->r->out);
     for (int64_t i = 0; i < width; i += BLOCK) {
-        int64_t n = at_most(width - i, BLOCK);
+        int64_t n = tp_at_most(width - i, BLOCK);
         p->r->finish(w->block, acc + i * p->r->size, n, p->count, p->params);
         char *const data[] = {out + i * p->kept.out[0], w->block};
         const int64_t strides[] = {p->kept.out[0], itemsize};
@@ -314,7 +311,7 @@ static int64_t locate_tile(const plan *p, int64_t t, char **in, char **out) {
         *out += rest % p->kept.size[d] * p->kept.out[d];
         rest /= p->kept.size[d];
     }
-    return at_most(p->kept.size[0] - first, p->width);
+    return tp_at_most(p->kept.size[0] - first, p->width);
 }
 
 /* Whether the elements of a run with gaps between them are laid side by side, where runs are folded by vectors. */
@@ -337,7 +334,7 @@ static int run_tile(worker *w, char *stack, int64_t unit) {
     const plan *p = w->p;
     char *in, *out;
     int64_t part = unit % p->parts, begin = part * p->part_leaves, width = locate_tile(p, unit / p->parts, &in, &out);
-    if (reduce_leaves(w, stack, width, in, begin, at_most(begin + p->part_leaves, p->leaves)) < 0) return -1;
+    if (reduce_leaves(w, stack, width, in, begin, tp_at_most(begin + p->part_leaves, p->leaves)) < 0) return -1;
     int64_t slot_bytes = slot_width(p) * p->r->size;
     if (p->parts > 1) memcpy(p->partials + unit * slot_bytes, stack, (size_t)slot_bytes);
     else write_results(w, out, stack, width);
@@ -346,7 +343,7 @@ static int run_tile(worker *w, char *stack, int64_t unit) {
 
 /* The bytes of the buffer for what a source makes of a leaf, in whole cache lines. */
 static size_t leaf_bytes(const plan *p) {
-    int64_t elements = at_most(p->leaf, p->reduced.size[0]) * (p->rows ? p->width : 1);
+    int64_t elements = tp_at_most(p->leaf, p->reduced.size[0]) * (p->rows ? p->width : 1);
     return (size_t)(elements * tp_itemsize(p->in_dtype) + 63) & ~(size_t)63;
 }
 
@@ -385,7 +382,7 @@ static void combine_parts(plan *p) {
 
 static int run_plan(plan *p) {
     int64_t units = p->tiles * p->parts, total = tp_dims_numel(&p->kept) * p->count;
-    int64_t grain = TP_GRAIN / at_least(total / units, 1) + 1;
+    int64_t grain = TP_GRAIN / tp_at_least(total / units, 1) + 1;
     size_t bytes = p->parts > 1 ? (size_t)(units * slot_width(p) * p->r->size) : 0;
     if (bytes && !(p->partials = tp_alloc(bytes))) return -1;
     void *lock = total >= TP_GRAIN ? tp_host_lock_release() : NULL;

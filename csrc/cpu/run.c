@@ -122,13 +122,11 @@ static void run_rows(const run *r, char *const *data, const int64_t *along, cons
     }
 }
 
-static int64_t at_most(int64_t n, int64_t limit) { return n < limit ? n : limit; }
-
 static void run_turned(const run *r, const rectangle *x, int64_t n, int64_t rows) {
     char *at[TP_MAX_OPERANDS];
     for (int64_t row = 0; row < rows; row += TILE_ROWS) {
         for (int i = 0; i < x->n; i++) at[i] = x->data[i] + row * x->outer[i];
-        run_rows(r, at, x->outer, x->inner, at_most(rows - row, TILE_ROWS), n);
+        run_rows(r, at, x->outer, x->inner, tp_at_most(rows - row, TILE_ROWS), n);
     }
 }
 
@@ -137,7 +135,7 @@ static void run_tiles(const run *r, const rectangle *x, int64_t n, int64_t rows)
     for (int64_t row = 0; row < rows; row += TILE)
         for (int64_t column = 0; column < n; column += TILE) {
             for (int i = 0; i < x->n; i++) at[i] = x->data[i] + row * x->outer[i] + column * x->inner[i];
-            run_rows(r, at, x->inner, x->outer, at_most(n - column, TILE), at_most(rows - row, TILE));
+            run_rows(r, at, x->inner, x->outer, tp_at_most(n - column, TILE), tp_at_most(rows - row, TILE));
         }
 }
 
@@ -164,7 +162,7 @@ static bool find_laid(const run *r, const rectangle *x, laid *l) {
         l->transpose[l->count] = tp_transpose_of(item);
         l->item[l->count] = item;
         l->operand[l->count++] = i;
-        l->rows = at_most(l->rows, LAID_BYTES / LAID_ROW / item);
+        l->rows = tp_at_most(l->rows, LAID_BYTES / LAID_ROW / item);
     }
     return l->count > 0;
 }
@@ -192,7 +190,7 @@ static bool run_laid(const run *r, const rectangle *x, int64_t n, int64_t rows) 
     }
     for (int64_t row = 0; row < rows; row += l.rows)
         for (int64_t column = 0; column < n; column += LAID_ROW) {
-            int64_t count = at_most(n - column, LAID_ROW), height = at_most(rows - row, l.rows);
+            int64_t count = tp_at_most(n - column, LAID_ROW), height = tp_at_most(rows - row, l.rows);
             for (int i = 0; i < x->n; i++) at[i] = x->data[i] + row * x->outer[i] + column * x->inner[i];
             lay(&l, x, at, count, height);
             run_rows(r, at, along, step, count, height);
@@ -310,7 +308,7 @@ static void run_repeats(const run *r, int64_t begin, int64_t end) {
     }
     for (int64_t n; begin < end; begin += n) {
         int64_t phase = begin % r->period;
-        n = at_most(at_most(r->length - phase, r->block), end - begin);
+        n = tp_at_most(tp_at_most(r->length - phase, r->block), end - begin);
         for (int i = 0; i < it->noperands; i++) {
             data[i] = base[i] + (r->repeats[i] ? phase : r->stays[i] ? 0 : begin) * strides[i];
             if (r->stays[i]) spread(data[i], it->data[i], strides[i], r->stays[i], begin, n);

@@ -26,7 +26,6 @@ typedef struct {
     bool packs;                        /* each piece lays its own columns of b */
 } job;
 
-static int64_t at_most(int64_t a, int64_t b) { return a < b ? a : b; }
 static int64_t parts_of(int64_t n, int64_t part) { return (n + part - 1) / part; }
 
 /* n in parts of about the same size, a multiple of `unit` each. */
@@ -41,7 +40,7 @@ static int64_t threads_for(const job *j) {
 
 static void pack_panels(int64_t begin, int64_t end, void *context) {
     const job *j = context;
-    int64_t first = begin * j->columns, columns = at_most(end * j->columns, j->n) - first;
+    int64_t first = begin * j->columns, columns = tp_at_most(end * j->columns, j->n) - first;
     tp_strided b = {j->b.data + first * j->b.column, j->b.row, j->b.column};
     tp_cpu.sgemm->pack(b, j->k, columns, j->panels + first * j->k);
 }
@@ -53,12 +52,12 @@ static void multiply_pieces(int64_t begin, int64_t end, void *context) {
     float *room = bytes ? tp_alloc(bytes) : NULL;
     for (int64_t i = begin; (room || !bytes) && i < end; i++) {
         int64_t row = i / j->column_blocks * j->block_rows, column = i % j->column_blocks * j->block_columns;
-        int64_t rows = at_most(j->block_rows, j->m - row), last = at_most(column + j->block_columns, j->n);
+        int64_t rows = tp_at_most(j->block_rows, j->m - row), last = tp_at_most(column + j->block_columns, j->n);
         tp_strided a = {j->a.data + row * j->a.row, j->a.row, j->a.column};
         float *panels = j->panels + column * j->k;
         if (room) tp_cpu.sgemm->pack_rows(a, rows, j->k, room);
         for (int64_t near; column < last; column = near) {
-            near = at_most(column + NEAR_COLUMNS, last);
+            near = tp_at_most(column + NEAR_COLUMNS, last);
             tp_strided b = {j->packs ? j->b.data + column * j->b.column : NULL, j->b.row, j->b.column};
             tp_cpu.sgemm->multiply(a, room, rows, j->k, b, panels, near - column, j->alpha, j->beta,
                                    j->c + row * j->ldc + column, j->ldc);
@@ -75,20 +74,20 @@ static int multiply_block(job *j) {
     int64_t panels = parts_of(j->n, j->columns);
     j->packs = row_blocks == 1 && panels >= threads;
     if (!j->packs) {
-        row_blocks = at_most(parts_of(row_blocks, threads) * threads, parts_of(j->m, 4 * tp_cpu.sgemm->rows));
+        row_blocks = tp_at_most(parts_of(row_blocks, threads) * threads, parts_of(j->m, 4 * tp_cpu.sgemm->rows));
         int64_t grain = threads == 1 ? panels : 1 + WORTH_A_PACK / (j->k * j->columns);
         if (tp_parallel_for(panels, grain, pack_panels, j) < 0) return -1;
     }
     j->block_rows = even_part(j->m, row_blocks, tp_cpu.sgemm->rows);
     row_blocks = parts_of(j->m, j->block_rows);
-    j->block_columns = even_part(j->n, at_most(parts_of(threads, row_blocks), panels), j->columns);
+    j->block_columns = even_part(j->n, tp_at_most(parts_of(threads, row_blocks), panels), j->columns);
     j->column_blocks = parts_of(j->n, j->block_columns);
     int64_t pieces = row_blocks * j->column_blocks;
     return tp_parallel_for(pieces, threads == 1 ? pieces : 1, multiply_pieces, j);
 }
 
 static int multiply_blocks(job all, int64_t step) {
-    int64_t n = at_most(all.n, BLOCK_COLUMNS);
+    int64_t n = tp_at_most(all.n, BLOCK_COLUMNS);
     size_t bytes = (size_t)(parts_of(n, all.columns) * all.columns * step) * sizeof(float);
     float *panels = tp_alloc(bytes);
     int status = panels ? 0 : -1;
@@ -97,8 +96,8 @@ static int multiply_blocks(job all, int64_t step) {
             job block = all;
             block.a.data += i * all.a.column;
             block.b.data += i * all.b.row + j * all.b.column;
-            block.n = at_most(BLOCK_COLUMNS, all.n - j);
-            block.k = at_most(step, all.k - i);
+            block.n = tp_at_most(BLOCK_COLUMNS, all.n - j);
+            block.k = tp_at_most(step, all.k - i);
             block.beta = i ? 1 : all.beta;
             block.c += j;
             block.panels = panels;
@@ -160,11 +159,11 @@ static void turned_strips(int64_t begin, int64_t end, void *context) {
     const job *j = &t->base;
     float sums[STRIPS * TP_SGEMM_ROWS * FEW_ROWS];
     for (int64_t s = begin; s < end; s++) {
-        int64_t first = s * t->strip, n = at_most(t->strip, j->n - first);
+        int64_t first = s * t->strip, n = tp_at_most(t->strip, j->n - first);
         if (j->beta != 0) tp_cpu.sgemm->turn(j->c + first, j->ldc, j->m, n, sums, FEW_ROWS);
         for (int64_t i = 0; i < j->k; i += t->step) {
             tp_strided b = {j->b.data + first * j->b.column + i, j->b.column, 1};
-            tp_cpu.sgemm->multiply(b, NULL, n, at_most(t->step, j->k - i), (tp_strided){0}, j->panels + i * t->width,
+            tp_cpu.sgemm->multiply(b, NULL, n, tp_at_most(t->step, j->k - i), (tp_strided){0}, j->panels + i * t->width,
                                    j->m, j->alpha, i ? 1 : j->beta, sums, FEW_ROWS);
         }
         tp_cpu.sgemm->turn(sums, FEW_ROWS, n, j->m, j->c + first, j->ldc);
@@ -179,7 +178,7 @@ static int multiply_turned(job all, int64_t step) {
     if (!panels) return -1;
     for (int64_t i = 0; i < all.k; i += step) {
         tp_strided a = {all.a.data + i * all.a.column, all.a.column, all.a.row};
-        tp_cpu.sgemm->pack(a, at_most(step, all.k - i), all.m, panels + i * t.width);
+        tp_cpu.sgemm->pack(a, tp_at_most(step, all.k - i), all.m, panels + i * t.width);
     }
     int64_t strips = parts_of(all.n, t.strip);
     int status = tp_parallel_for(strips, threads_for(&all) == 1 ? strips : 1, turned_strips, &t);

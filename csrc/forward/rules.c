@@ -36,8 +36,7 @@ static tp_tensor *zeros_of(tp_tensor *t) {
 static tp_tensor *zeros_to_write(const tp_forward_call *c, tp_tensor *t) {
     for (int i = 0; i < c->tangents->first[TP_FORWARD_ARGUMENTS]; i++) {
         tp_tensor *kind = c->tangents->all[i];
-        if (kind && tp_is_batched(kind) && !tp_is_batched(t))
-            return tp_new_zeros(kind, tp_sizes(t), (tp_dtype)t->dtype, TP_NO_LAYOUT, t->device, -1);
+        if (kind && tp_is_batched(kind) && !tp_is_batched(t)) return tp_zeros_for_tangent(t, kind);
     }
     return zeros_of(t);
 }

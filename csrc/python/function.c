@@ -8,6 +8,7 @@
 #include "Functions.h"
 #include "autograd/internal.h"
 #include "autograd/level.h"
+#include "python/overrides.h"
 
 #include <stddef.h>
 #include <string.h>
@@ -195,10 +196,16 @@ static bool is_argument(PyObject *const *args, Py_ssize_t n, PyObject *item) {
     return false;
 }
 
-/* An argument that comes out unchanged gets a view of its own, so that the argument's own history stays. */
+/* An argument that comes out unchanged gets a view of its own, so that the argument's own history stays. The view is of
+ * the argument's class, or what its __torch_function__ makes of view_as(). */
 static PyObject *fresh_view(PyObject *o) {
     tp_tensor *t = tp_py_tensor_borrow(o);
-    return tp_py_wrap_steal(tp_as_view(t, tp_detached_alias(t)));
+    if (!tp_py_has_function(o)) return tp_py_like_steal(o, tp_py_wrap_steal(tp_as_view(t, tp_detached_alias(t))));
+    PyObject *view = tp_py_ask_method("view_as", o, &o, 1, NULL);
+    if (!view || tp_py_is_tensor(view)) return view;
+    Py_DECREF(view);
+    return PyErr_Format(PyExc_TypeError, "view_as() of %s, which a Function returns as it is, gives no tensor",
+                        Py_TYPE(o)->tp_name);
 }
 
 static PyObject *finish_dirty(function_node *fn, PyObject *o, bool only_output) {
@@ -364,7 +371,8 @@ static PyObject *apply_function(PyObject *self, PyObject *const *args, Py_ssize_
     Py_XDECREF(m.non_differentiable);
     Py_XDECREF(m.saved);
     Py_XDECREF(m.saved_for_forward);
-    if (PyType_Check(cls)) Py_CLEAR(ctx->saved_for_forward); /* else jvp() comes next */
+    if (PyType_Check(cls)) Py_CLEAR(ctx->saved_for_forward);
+    else if (!ctx->saved_for_forward) ctx->saved_for_forward = PyTuple_New(0); /* jvp() comes next, and has none */
 done:
     if (fn) tp_node_release(&fn->base);
     Py_XDECREF(result);

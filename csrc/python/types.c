@@ -107,20 +107,28 @@ PyObject *tp_py_device_object(tp_device d) {
     return (PyObject *)o;
 }
 
+/* A number is an index of the accelerator, whichever device that is. 1, or -1 with an error. */
+static int accelerator_at(PyObject *index, tp_device *out) {
+    long i = PyLong_AsLong(index);
+    if (i < 0 || i > INT8_MAX) {
+        if (i < 0 && !PyErr_Occurred()) PyErr_SetString(PyExc_RuntimeError, "Device index must not be negative");
+        else PyErr_Format(PyExc_RuntimeError, "device index %R is out of range", index);
+        return -1;
+    }
+    PyObject *module = PyImport_ImportModule("tensorpy.accelerator.devices");
+    PyObject *found = module ? PyObject_CallMethod(module, "resolve", "O", index) : NULL;
+    int ok = found ? tp_py_to_any_device(found, out) : -1;
+    Py_XDECREF(found);
+    Py_XDECREF(module);
+    return ok;
+}
+
 int tp_py_to_any_device(PyObject *o, tp_device *out) {
     if (Py_IS_TYPE(o, &tp_py_device_type)) {
         *out = ((tp_py_device *)o)->device;
         return 1;
     }
-    if (PyLong_CheckExact(o)) { /* one of the devices that are not the CPU */
-        long index = PyLong_AsLong(o);
-        if (index < 0 || index > INT8_MAX) {
-            PyErr_Format(PyExc_RuntimeError, "device index %R is out of range", o);
-            return -1;
-        }
-        *out = (tp_device){TP_DEVICE_OPENCL, (int8_t)index};
-        return 1;
-    }
+    if (PyLong_CheckExact(o)) return accelerator_at(o, out);
     if (!PyUnicode_Check(o)) return 0;
     const char *text = PyUnicode_AsUTF8(o);
     return text && tp_py_check(tp_device_parse(text, out)) == 0 ? 1 : -1;

@@ -25,6 +25,7 @@ from tensorpy._package.absent import absent, absent_class
 asked: Counter[str] = Counter()  # names of torch that were asked for and are not there
 
 _IMPORTS = {dis.opmap["IMPORT_FROM"], dis.opmap["IMPORT_NAME"]}
+_NAMING = _IMPORTS | {dis.opmap[name] for name in ("LOAD_ATTR", "LOAD_METHOD") if name in dis.opmap}
 
 
 def _is_caught(code: CodeType, offset: int) -> bool:
@@ -73,6 +74,8 @@ def _missing(module: str, name: str, own: AttributeError, frame: FrameType) -> A
     imported = frame.f_code.co_code[frame.f_lasti] == dis.opmap["IMPORT_FROM"]
     if name.startswith("__") or not (names.has(module, name) or (imported and name.startswith("_"))):
         raise own
+    if name.startswith("_") and frame.f_code.co_code[frame.f_lasti] not in _NAMING:
+        raise own  # a function asks, as tools do of any object: getattr(what, "_mock_name", None)
     if not frame.f_code.co_filename.startswith("<frozen importlib"):  # which looks whether it is a module
         asked[f"{module}.{name}"] += 1
     if imported and _asks_in_passing(frame):

@@ -20,6 +20,6 @@ def _slice_argnums(args: tuple[Any, ...], argnums: Any, as_tuple: bool = True) -
     return (found,) if isinstance(argnums, int) and as_tuple else found
 
 
-def _as_tuple(value: Any) -> tuple[Any, ...]:
+def _as_tuple(val: Any) -> tuple[Any, ...]:
     """A tuple as it is, and another value as one of one."""
-    return value if isinstance(value, tuple) else (value,)
+    return val if isinstance(val, tuple) else (val,)

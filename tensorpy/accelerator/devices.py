@@ -21,7 +21,8 @@ def types() -> list[str]:
 def type_name() -> str:
     there = types()
     if not there:
-        raise RuntimeError("there is no accelerator: " + (_C._opencl.why_not() or "no OpenCL device"))
+        why = _C._opencl.why_not() or "tensorpy.run --device opencl gives a program one"
+        raise RuntimeError(f"Cannot access accelerator device when none is available: {why}")
     return there[0]
 
 

@@ -113,10 +113,10 @@ def _are_we_tracing() -> bool:
     return recorder is not None or is_in_torch_dispatch_mode()
 
 
-def _maybe_wrap_tensor(tensor: Tensor) -> Tensor:
-    if _are_we_tracing() or tensor.requires_grad or tensor.device.type == "meta":
-        return wait_tensor(tensor)
-    return AsyncCollectiveTensor(tensor)
+def _maybe_wrap_tensor(self: Tensor) -> Tensor:
+    if _are_we_tracing() or self.requires_grad or self.device.type == "meta":
+        return wait_tensor(self)
+    return AsyncCollectiveTensor(self)
 
 
 def _plain(tensor: Tensor) -> Tensor:

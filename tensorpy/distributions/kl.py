@@ -119,8 +119,8 @@ def _kl_expfamily_expfamily(p: Any, q: Any) -> Any:
     return result
 
 
-def _infinite_like(x: Any) -> Any:
-    return tp.full_like(x, math.inf)
+def _infinite_like(tensor: Any) -> Any:
+    return tp.full_like(tensor, math.inf)
 
 
 @register_kl(Bernoulli, Bernoulli)

@@ -48,17 +48,17 @@ def _forget_lines(file: str) -> None:
         linecache.cache[file] = _FREED
 
 
-def _assign_attr(value: Any, module: Module, path: str) -> None:
+def _assign_attr(from_obj: Any, to_module: Module, target: str) -> None:
     """Puts what a graph names where it names it. Tensors that are no parameters are buffers."""
-    *folders, name = path.split(".")
+    *folders, name = target.split(".")
     for folder in folders:
-        if getattr(module, folder, None) is None:
-            setattr(module, folder, Module())
-        module = getattr(module, folder)
-    if isinstance(value, Tensor) and not isinstance(value, Parameter):
-        module.register_buffer(name, value)
+        if getattr(to_module, folder, None) is None:
+            setattr(to_module, folder, Module())
+        to_module = getattr(to_module, folder)
+    if isinstance(from_obj, Tensor) and not isinstance(from_obj, Parameter):
+        to_module.register_buffer(name, from_obj)
     else:
-        setattr(module, name, value)
+        setattr(to_module, name, from_obj)
 
 
 def _found(module: Any, path: str) -> Any:

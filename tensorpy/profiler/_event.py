@@ -13,11 +13,11 @@ OPERATOR, BACKWARD, RANGE = range(3)  # tp_profiled_kind
 MESSAGE = 3  # of distributed
 
 
-def time_text(microseconds: float) -> str:
+def time_text(time_us: float) -> str:
     """ "1.500us", "2.000ms", "3.000s"."""
-    if microseconds >= 1e6:
-        return f"{microseconds / 1e6:.3f}s"
-    return f"{microseconds / 1e3:.3f}ms" if microseconds >= 1e3 else f"{microseconds:.3f}us"
+    if time_us >= 1e6:
+        return f"{time_us / 1e6:.3f}s"
+    return f"{time_us / 1e3:.3f}ms" if time_us >= 1e3 else f"{time_us:.3f}us"
 
 
 def as_text(event: Any, name: str) -> str:

@@ -16,12 +16,12 @@ _FIELDS = {
 }
 
 
-def memory(bytes: int) -> str:
+def memory(nbytes: int) -> str:
     """ "512 B", "1.50 KB", "-2.00 MB"."""
     for unit, size in (("GB", 1 << 30), ("MB", 1 << 20), ("KB", 1 << 10)):
-        if abs(bytes) >= size:
-            return f"{bytes / size:.2f} {unit}"
-    return f"{bytes} B"
+        if abs(nbytes) >= size:
+            return f"{nbytes / size:.2f} {unit}"
+    return f"{nbytes} B"
 
 
 def _operations(rows: list[Any]) -> tuple[str, Callable[[Any], str]]:

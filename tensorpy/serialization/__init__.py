@@ -358,7 +358,9 @@ def load(
     if isinstance(f, (str, os.PathLike)):
         shared = mmap and get_default_mmap_options() == MAP_SHARED
         with open(f, "r+b" if shared else "rb") as file:
-            return _load(file, map_location, None if weights_only else pickle_module or pickle, mmap, pickle_load_args)
+            return _load_file(
+                file, map_location, None if weights_only else pickle_module or pickle, mmap, pickle_load_args
+            )
     if mmap:
         raise ValueError("f must be a file path in order to use the mmap argument")
     if not all(hasattr(f, name) for name in ("seek", "tell", "read")):
@@ -366,10 +368,10 @@ def load(
             f"{type(f).__name__!r} object cannot be read. You can only torch.load from a file that is seekable. "
             "Please pre-load the data into a buffer like io.BytesIO and try to load from it instead."
         )
-    return _load(f, map_location, None if weights_only else pickle_module or pickle, False, pickle_load_args)
+    return _load_file(f, map_location, None if weights_only else pickle_module or pickle, False, pickle_load_args)
 
 
-def _load(file: Any, map_location: Any, module: Any, mapped: bool | None, arguments: dict[str, Any]) -> Any:
+def _load_file(file: Any, map_location: Any, module: Any, mapped: bool | None, arguments: dict[str, Any]) -> Any:
     restore = restorer(map_location)
     if not is_archive(file):
         return _load_other(file, restore, module, mapped, arguments)

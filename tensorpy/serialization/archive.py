@@ -78,11 +78,11 @@ class Writer:
 # ---- reading ----
 
 
-def is_archive(file: IO[bytes]) -> bool:
+def is_archive(f: IO[bytes]) -> bool:
     """Whether a zip file begins here."""
-    position = file.tell()
-    start = file.read(4)
-    file.seek(position)
+    position = f.tell()
+    start = f.read(4)
+    f.seek(position)
     return start == b"PK\x03\x04"
 
 

@@ -211,17 +211,17 @@ def get_layout(name: Any) -> Any:
     return _LAYOUTS[name]
 
 
-def rebuild_sparse_tensor(layout: Any, parts: Any) -> Any:
+def rebuild_sparse_tensor(layout: Any, data: Any) -> Any:
     """A sparse tensor of its parts, which are checked."""
     from tensorpy.sparse._make import rebuild
 
-    if not isinstance(layout, LAYOUT) or not isinstance(parts, tuple) or not 3 <= len(parts) <= 4:
+    if not isinstance(layout, LAYOUT) or not isinstance(data, tuple) or not 3 <= len(data) <= 4:
         raise TypeError("a sparse tensor in the file has no layout or parts")
     count = 2 if layout is _C.sparse_coo else 3
-    if not all(isinstance(part, Tensor) for part in parts[:count]) or len(parts) <= count:
+    if not all(isinstance(part, Tensor) for part in data[:count]) or len(data) <= count:
         raise TypeError("a sparse tensor's indices or values in the file are no tensors")
-    size = _ints(tuple(_of(parts[count], tuple, list, _C.Size)), "size")
-    return rebuild(layout, (*parts[:count], size, *parts[count + 1 :]))
+    size = _ints(tuple(_of(data[count], tuple, list, _C.Size)), "size")
+    return rebuild(layout, (*data[:count], size, *data[count + 1 :]))
 
 
 def rebuild_nested(buffer: Any, sizes: Any, strides: Any, offsets: Any) -> Any:

@@ -127,35 +127,35 @@ def _is_namedtuple(cls: type[Any]) -> bool:
     return issubclass(cls, tuple) and hasattr(cls, "_fields")
 
 
-def _make_namedtuple(children: Iterable[Any], cls: Any) -> Any:
+def _make_namedtuple(values: Iterable[Any], context: Any) -> Any:
     """Also of a call's named results, which take one sequence."""
-    return cls._make(children) if hasattr(cls, "_make") else cls(children)
+    return context._make(values) if hasattr(context, "_make") else context(values)
 
 
-def _defaultdict(children: Iterable[Any], context: Any) -> Any:
+def _defaultdict(values: Iterable[Any], context: Any) -> Any:
     factory, keys = context
-    return defaultdict(factory, zip(keys, children, strict=True))
+    return defaultdict(factory, zip(keys, values, strict=True))
 
 
-_NAMEDTUPLE = NodeDef(tuple, lambda t: (list(t), type(t)), _make_namedtuple)
-register_pytree_node(list, lambda x: (list(x), None), lambda children, _: list(children))
-register_pytree_node(tuple, lambda x: (list(x), None), lambda children, _: tuple(children))
+_NAMEDTUPLE = NodeDef(tuple, lambda d: (list(d), type(d)), _make_namedtuple)
+register_pytree_node(list, lambda d: (list(d), None), lambda values, context: list(values))
+register_pytree_node(tuple, lambda d: (list(d), None), lambda values, context: tuple(values))
 register_pytree_node(
     _C.Size,
-    lambda x: (list(x), None),
-    lambda children, _: tuple(children),  # of any leaves
+    lambda d: (list(d), None),
+    lambda values, context: tuple(values),  # of any leaves
     serialized_type_name="torch.Size",
 )
 register_pytree_node(
-    dict, lambda d: (list(d.values()), list(d)), lambda children, keys: dict(zip(keys, children, strict=True))
+    dict, lambda d: (list(d.values()), list(d)), lambda values, context: dict(zip(context, values, strict=True))
 )
 register_pytree_node(
     OrderedDict,
     lambda d: (list(d.values()), list(d)),
-    lambda children, keys: OrderedDict(zip(keys, children, strict=True)),
+    lambda values, context: OrderedDict(zip(context, values, strict=True)),
 )
 register_pytree_node(defaultdict, lambda d: (list(d.values()), (d.default_factory, list(d))), _defaultdict)
-register_pytree_node(deque, lambda d: (list(d), d.maxlen), lambda children, maxlen: deque(children, maxlen=maxlen))
+register_pytree_node(deque, lambda d: (list(d), d.maxlen), lambda values, context: deque(values, maxlen=context))
 
 
 SUPPORTED_NODES[namedtuple] = _NAMEDTUPLE
@@ -518,8 +518,8 @@ _ordereddict_flatten, _ordereddict_unflatten = SUPPORTED_NODES[OrderedDict][1:]
 _namedtuple_flatten, _namedtuple_unflatten = _NAMEDTUPLE[1:]
 
 
-def _list_flatten_with_keys(x: Iterable[Any]) -> tuple[list[tuple[Any, Any]], Context]:
-    return [(SequenceKey(i), value) for i, value in enumerate(x)], None
+def _list_flatten_with_keys(d: Iterable[Any]) -> tuple[list[tuple[Any, Any]], Context]:
+    return [(SequenceKey(i), value) for i, value in enumerate(d)], None
 
 
 _tuple_flatten_with_keys = _list_flatten_with_keys

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import importlib
+import inspect
 import itertools
 import operator
 import os
 import pickle
+import pkgutil
 import subprocess
 import sys
 from typing import Any
@@ -353,3 +355,41 @@ def test_dtypes_of_pointwise_operators_are_pytorchs(kind: Any) -> None:
                 dtypes = ()
             found.append([str(dtype).rpartition(".")[2] for dtype in dtypes])
         assert found[0] == found[1], pair
+
+
+# ---- the arguments of private functions ----
+
+
+def private_functions(module: Any) -> dict[str, Any]:
+    """Those that another package may take from a module, and the constructors of its private classes."""
+    found = {n: v for n, v in vars(module).items() if n[:1] == "_" != n[1:2] and inspect.isfunction(v)}
+    for name, value in vars(module).items():
+        if name[:1] == "_" != name[1:2] and inspect.isclass(value) and "__init__" in vars(value):
+            found[f"{name}.__init__"] = value.__init__
+    return found
+
+
+@pytest.mark.parametrize(
+    "part", ["_functorch", "_tensor_str", "_utils", "autograd", "distributions", "fx", "nn", "serialization", "utils"]
+)
+def test_private_functions_take_arguments_by_pytorchs_names(part: str) -> None:
+    """In its order, as far as they go; what is gathered by * or ** has no names."""
+    torch = pytest.importorskip("torch")
+    home, compared = importlib.import_module(f"tensorpy.{part}"), 0
+    below = pkgutil.walk_packages(getattr(home, "__path__", []), f"{home.__name__}.")
+    for name in [home.__name__, *(found.name for found in below)]:
+        try:
+            theirs = private_functions(importlib.import_module(name.replace("tensorpy", "torch", 1)))
+        except ImportError:
+            continue
+        for function, ours in private_functions(importlib.import_module(name)).items():
+            if function not in theirs:
+                continue
+            wanted = list(inspect.signature(theirs[function]).parameters)
+            given = inspect.signature(ours).parameters.values()
+            named = [
+                p.name for p in itertools.takewhile(lambda p: p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD), given)
+            ]
+            assert named == wanted[: len(named)], f"{name}.{function}"
+            compared += 1
+    assert compared or part == "_tensor_str", torch.__version__

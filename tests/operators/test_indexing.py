@@ -268,6 +268,18 @@ def test_contains_and_iteration() -> None:
         "a" in t  # noqa: B015
 
 
+@pytest.mark.parametrize("dtype", [tp.float16, tp.bfloat16])
+def test_sums_of_16_bits_are_rounded_once(dtype: tp.dtype) -> None:
+    """As those of index_add and scatter_add."""
+    zeros, index, one = tp.zeros(3, dtype=dtype), tp.zeros(3000, dtype=tp.int64), tp.ones(3000, dtype=dtype)
+    expected = zeros.index_add(0, index, one)
+    assert expected[0] == tp.tensor(3000.0).to(dtype)
+    assert zeros.index_put((index,), one, accumulate=True).equal(expected)
+    assert zeros.put(index, one, accumulate=True).equal(expected)
+    for single in (zeros.index_put((index,), one), zeros.put(index, one)):
+        assert single.tolist() == [1, 0, 0]
+
+
 def test_accumulate_adds_repeats() -> None:
     t = tp.zeros([3])
     t.index_put_((tp.tensor([0, 0, 2]),), tp.tensor([1.0, 2.0, 3.0]), accumulate=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import subprocess
 import sys
 import warnings
@@ -40,6 +41,34 @@ def compare(call: str, length: int = 40) -> None:
 def test_eigenvalues_of_nan_are_lapacks(function: str, n: int) -> None:
     compare(f"t.linalg.{function}(t.full(({n}, {n}), NAN))", 60)
     compare(f"t.linalg.{function}(t.full((2, {n}, {n}), NAN))", 60)
+
+
+# ---- arange and range ----
+
+
+@pytest.mark.parametrize("dtype", ["None", "t.int64", "t.int32", "t.uint8", "t.float32", "t.float16"])
+@pytest.mark.parametrize("function", ["arange", "range"])
+def test_what_is_wrong_with_a_range_is_said_in_one_order(function: str, dtype: str) -> None:
+    """Results, and of several things that are wrong the one that is named; integers of range with a step that is none
+    to them end the process there."""
+    ends, steps = ("0", "5", "-5", "2.5", "NAN", "1e30", "-t.inf"), ("0", "1", "-1", "0.5", "NAN", "t.inf", "1e30")
+    for start, end, step in itertools.product(ends, ends, steps):
+        if function == "range" and ((step == "0.5" and "int" in dtype) or "1e30" in (start, end)):
+            continue
+        compare(f"t.{function}({start}, {end}, {step}, dtype={dtype}).tolist()", 30)
+
+
+# ---- products of batches ----
+
+
+@pytest.mark.parametrize("dtype", ["t.float32", "t.float16", "t.int64"])
+@pytest.mark.parametrize(
+    "sizes", ["(2, 3, 4, 5), (2, 3, 5, 4)", "(3, 4), (2, 4, 5)", "(2, 3, 4), (2, 5, 4)", "(2, 3, 4), (3, 4, 5)"]
+)
+def test_batches_that_do_not_fit_are_named_first(sizes: str, dtype: str) -> None:
+    given = f"*[t.ones(s, dtype={dtype}) for s in ({sizes})]"
+    for call in (f"t.bmm({given})", f"t.baddbmm(t.ones(1, dtype={dtype}), {given})"):
+        compare(call, 26)
 
 
 # ---- masks of bytes ----

@@ -169,13 +169,13 @@ STATEFUL: dict[str, Callable[[tp.Tensor, tp.Tensor, tp.Tensor], tp.Tensor]] = {
 }
 
 
-@pytest.mark.parametrize("what", STATEFUL)
-@pytest.mark.parametrize("statistics", [tp.float32, tp.float64])
+@pytest.mark.parametrize(
+    ("what", "statistics"),
+    [(w, s) for w in STATEFUL for s in (tp.float32, tp.float64) if s == tp.float32 or "16-bit" not in w],
+)
 def test_a_step_that_fails_moves_no_statistics(what, statistics):
     """With each allocation failing in turn."""
     x = tp.randn(4, 3, 5)
-    if "16-bit" in what and statistics != tp.float32:
-        pytest.skip("16-bit input takes float32 statistics")
     x = x if statistics == tp.float32 else x.to(statistics)
     for n in range(200):
         mean, var, failed = tp.zeros(3, dtype=statistics), tp.ones(3, dtype=statistics), False

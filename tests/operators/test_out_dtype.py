@@ -29,7 +29,6 @@ SAMPLES = 2  # of one operator and dtype
 # Where PyTorch's own kernels do not agree about it.
 TWO_WAYS = {
     "abs": "of complex numbers it casts, of others not",
-    "inner": "of a number it multiplies, which casts",
     "range": "PyTorch's process ends where out= is of integers and the step is not: it divides by 0",
     **dict.fromkeys(("linalg_matrix_power", "matrix_power"), "the power 0 it casts, others not"),
     **dict.fromkeys(

@@ -165,6 +165,7 @@ NAMES = """
     with a.device_index(1):
         assert a.current_device_index() == 1
     assert a.current_device_index() == 0
+    assert str(tp.device(1)) == str(tp.ones(1).to(1).device) == "mirror:1"
     a.set_device_index("mirror:1")
     a.synchronize()
     a.synchronize("mirror:0")

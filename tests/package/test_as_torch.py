@@ -191,6 +191,28 @@ def test_what_is_missing_is_said_once_at_the_end() -> None:
     ]
 
 
+def test_what_tools_ask_of_any_object_is_no_name_of_torch() -> None:
+    program = (
+        "import torch\n"
+        "for m in (torch, torch.nn): print(getattr(m, '_mock_name', 3), hasattr(m, '_wrapped'))\n"
+        "torch._rubbish"
+    )
+    done = run("-c", program)
+    assert done.stdout.split() == ["3", "False"] * 2, done.stderr
+    assert done.stderr.splitlines()[-1:] == ["  torch._rubbish"]
+
+
+def test_a_number_is_an_index_of_the_accelerator() -> None:
+    """Which a program without --device has not."""
+    program = "import torch\ntry: print({})\nexcept RuntimeError as error: print(error)"
+    for call in ("torch.device(0)", "torch.zeros(2, device=0)", "torch.ones(2).to(0)", "torch.nn.Linear(2, 2).to(0)"):
+        assert output(program.format(call)).startswith("Cannot access accelerator device when none is available: ")
+    assert output(program.format("torch.zeros(2, device=-1)")).strip() == "Device index must not be negative"
+    if opencl.is_available():
+        assert output(program.format("torch.device(0)"), "--device", "opencl").strip() == "cuda:0"
+        assert str(tp.device(0)) == "opencl:0"
+
+
 def test_an_attribute_that_is_missing_is_an_error_with_the_nearest() -> None:
     done = run("-c", "import torch\ntorch.saddmm")
     assert "AttributeError: module 'torch' has no attribute 'saddmm': PyTorch has it, tensorpy does not" in done.stderr

@@ -81,8 +81,7 @@ NAMES_DEVICES = {
     "pin.c": "pins the host's memory for a device",
     "pointwise.c": "a tensor of one number on the host goes with any device",
     "shape.c": "tensor_split refuses sections that are not on the host, as PyTorch",
-    "upsample.c": "moves taps, which the host computes, to the device",
-    "vector.c": "moves places, which the host computes, to the device",
+    "upsample.c": "resizes the planes piece by piece where pieces stay in the host's cache",
 }
 
 

@@ -177,13 +177,21 @@ def test_what_is_no_name_of_a_device_is_no_device_string() -> None:
 # ---- NumPy's functions ----
 
 
-@pytest.mark.parametrize("dtype", ["float32", "float64", "int32", "bool", "complex64"])
-@pytest.mark.parametrize("name", ["sum", "prod", "max", "amax", "min", "amin", "any", "all", "mean", "std", "var"])
+ORDERED = ("max", "amax", "min", "amin")  # complex numbers have no order
+
+
+@pytest.mark.parametrize(
+    ("name", "dtype"),
+    [
+        (name, dtype)
+        for name in ("sum", "prod", *ORDERED, "any", "all", "mean", "std", "var")
+        for dtype in ("float32", "float64", "int32", "bool", "complex64")
+        if dtype != "complex64" or name not in ORDERED
+    ],
+)
 def test_numpys_reductions_of_a_tensor(name: str, dtype: str) -> None:
     values = np.array([[3, 0, 2], [1, 5, 4]]).astype(dtype)
     t, function = tp.from_numpy(values.copy()), getattr(np, name)
-    if dtype == "complex64" and name in ("max", "amax", "min", "amin"):
-        pytest.skip("complex numbers have no order")
     cases: list[dict[str, Any]] = [
         {},
         {"axis": 0},

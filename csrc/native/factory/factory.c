@@ -1,4 +1,5 @@
-/* factory.c: tensors made from sizes: empty, zeros, ones, full, arange and their *_like forms. */
+/* factory.c: tensors made from sizes, or from ends and a step: empty, zeros, ones, full and their *_like forms; arange
+ * and range. */
 #include "NativeFunctions.h"
 #include "iter/iter.h"
 #include "native/common/pin.h"
@@ -104,76 +105,91 @@ tp_tensor *ones_like_composite(tp_tensor *self, tp_dtype dtype, tp_layout layout
     return full_like_composite(self, TP_SCALAR_I(1), dtype, layout, device, pin_memory, memory_format);
 }
 
-/* ---- arange ---- */
+/* ---- numbers a step apart: arange and range ---- */
 
 static bool is_whole(const tp_scalar *s) {
     return s->kind == TP_SCALAR_INT || s->kind == TP_SCALAR_BOOL || s->kind == TP_SCALAR_UINT;
-}
-
-static tp_dtype arange_dtype(const tp_scalar *start, const tp_scalar *end, const tp_scalar *step, tp_dtype dtype) {
-    if (dtype != TP_NO_DTYPE) return dtype;
-    return is_whole(start) && is_whole(end) && is_whole(step) ? TP_INT64 : tp_default_dtype();
 }
 
 static __int128 whole_of(const tp_scalar *s) {
     return s->kind == TP_SCALAR_UINT ? (__int128)tp_scalar_uint(s) : tp_scalar_int(s);
 }
 
-/* How many numbers there are; -1 with the error set. Whole numbers are counted exactly. */
-static int64_t arange_count(const tp_scalar *start, const tp_scalar *end, const tp_scalar *step, tp_dtype dtype) {
-    bool are_whole = is_whole(start) && is_whole(end) && is_whole(step);
-    const tp_dtype held = !are_whole ? TP_FLOAT64 : dtype == TP_UINT64 ? TP_UINT64 : TP_INT64;
-    if (tp_scalar_check_fits(start, held) < 0 || tp_scalar_check_fits(end, held) < 0 ||
-        tp_scalar_check_fits(step, are_whole ? TP_INT64 : TP_FLOAT64) < 0)
-        return -1;
-    double from = tp_scalar_double(start), to = tp_scalar_double(end), by = tp_scalar_double(step);
-    if (!isfinite(from) || !isfinite(to)) return tp_fail(TP_RuntimeError, "unsupported range: %g -> %g", from, to);
-    if (dtype == TP_INT64 && !are_whole) {
-        if (tp_scalar_check_fits(step, TP_INT64) < 0) return -1;
-        if (tp_scalar_int(step) == 0) return tp_fail(TP_ValueError, "step must be nonzero");
-        return arange_count(TP_SCALAR_I(tp_scalar_int(start)), TP_SCALAR_I(tp_scalar_int(end)),
-                            TP_SCALAR_I(tp_scalar_int(step)), dtype);
-    }
+typedef struct {
+    const char *op;
+    const tp_scalar *start, *end, *step;
+    bool with_end; /* range has its end among the numbers, where a step reaches it */
+} steps;
+
+/* In PyTorch's order, and of the numbers as they were given: those of an integer dtype are cut off later. */
+static int check_steps(const steps *s) {
+    double from = tp_scalar_double(s->start), to = tp_scalar_double(s->end), by = tp_scalar_double(s->step);
     if (by == 0 || isnan(by)) return tp_fail(TP_RuntimeError, "step must be nonzero");
-    if ((by > 0 && to < from) || (by < 0 && to > from))
+    if (!isfinite(from) || !isfinite(to)) return tp_fail(TP_RuntimeError, "unsupported range: %g -> %g", from, to);
+    if (by > 0 ? to < from : to > from)
         return tp_fail(TP_RuntimeError, "upper bound and lower bound inconsistent with step sign");
-    if (are_whole) {
-        __int128 span = whole_of(end) - whole_of(start), stride = tp_scalar_int(step);
-        span = (span + stride - (stride > 0 ? 1 : -1)) / stride;
-        if (span > INT64_MAX)
-            return tp_fail(TP_RuntimeError, "invalid size, possible overflow? arange: more than 2**63 numbers");
-        return (int64_t)span;
-    }
-    double n = ceil((to - from) / by);
-    if (!(n < 9e18)) return tp_fail(TP_RuntimeError, "invalid size, possible overflow? arange: %g numbers", n);
-    return (int64_t)n;
+    return 0;
 }
 
-static tp_tensor *arange_empty(const tp_scalar *start, const tp_scalar *end, const tp_scalar *step, tp_dtype dtype,
-                               tp_layout layout, tp_device device, tp_opt_bool pin_memory) {
-    if (check_layout("arange", layout) < 0) return NULL;
-    if (start->kind == TP_SCALAR_COMPLEX || end->kind == TP_SCALAR_COMPLEX || step->kind == TP_SCALAR_COMPLEX)
-        return tp_fail_null(TP_RuntimeError, "arange: complex numbers have no order");
-    if (dtype == TP_BOOL || (dtype != TP_NO_DTYPE && tp_is_complex_dtype(dtype)))
-        return tp_fail_null(TP_NotImplementedError, "\"arange_cpu\" not implemented for '%s'",
-                            tp_scalar_type_name(dtype));
-    int64_t n = arange_count(start, end, step, dtype);
-    dtype = arange_dtype(start, end, step, dtype);
+static int check_all_fit(const steps *s, tp_dtype ends, tp_dtype step) {
+    bool fit = tp_scalar_check_fits(s->start, ends) == 0 && tp_scalar_check_fits(s->end, ends) == 0;
+    return fit ? tp_scalar_check_fits(s->step, step) : -1;
+}
+
+/* How many numbers there are; -1 with the error set. */
+static int64_t count_whole(const steps *s) {
+    __int128 span = whole_of(s->end) - whole_of(s->start), by = tp_scalar_int(s->step);
+    if (by == 0) return tp_fail(TP_ValueError, "step must be nonzero"); /* one between -1 and 1; PyTorch's class */
+    __int128 n = s->with_end ? span / by + 1 : (span + by - (by > 0 ? 1 : -1)) / by;
+    if (n >= 0 && n <= INT64_MAX) return (int64_t)n;
+    return tp_fail(TP_RuntimeError, "invalid size, possible overflow? %s: %g numbers", s->op, (double)n);
+}
+
+static int64_t count_real(const steps *s) {
+    double span = tp_scalar_double(s->end) - tp_scalar_double(s->start), by = tp_scalar_double(s->step);
+    double n = s->with_end ? floor(span / by) + 1 : ceil(span / by);
+    if (n < 9e18) return (int64_t)n;
+    return tp_fail(TP_RuntimeError, "invalid size, possible overflow? %s: %g numbers", s->op, n);
+}
+
+static tp_tensor *fill_steps(const steps *s, int64_t n, tp_dtype dtype, tp_device device, tp_opt_bool pin_memory) {
     device = device_or_default(device);
-    if (n < 0) return NULL;
-    return pin_memory == 1 ? tp_new_pinned("arange", TP_INTS(n), TP_INTS(1), dtype, device)
-                           : tp_new_empty(TP_INTS(n), dtype, device);
+    tp_autoref *t = pin_memory == 1 ? tp_new_pinned(s->op, TP_INTS(n), TP_INTS(1), dtype, device)
+                                    : tp_new_empty(TP_INTS(n), dtype, device);
+    if (!t) return NULL;
+    bool whole = (is_whole(s->start) && is_whole(s->step)) || tp_is_integral_dtype(dtype);
+    tp_sequence r = {.whole = whole, .half = n};
+    if (whole) r.first = tp_scalar_int(s->start), r.step = tp_scalar_int(s->step);
+    else r.a = tp_scalar_double(s->start), r.b = tp_scalar_double(s->step);
+    return tp_fill_range(t, &r) == 0 ? tp_take(t) : NULL;
+}
+
+static int check_ordered(const char *op, tp_dtype dtype, tp_layout layout) {
+    if (check_layout(op, layout) < 0) return -1;
+    if (dtype != TP_BOOL && (dtype == TP_NO_DTYPE || !tp_is_complex_dtype(dtype))) return 0;
+    return tp_fail(TP_NotImplementedError, "\"%s_cpu\" not implemented for '%s'", op, tp_scalar_type_name(dtype));
+}
+
+static int64_t arange_count(const steps *s, tp_dtype dtype) {
+    if (check_steps(s) < 0) return -1;
+    const tp_dtype held = dtype == TP_UINT64 ? TP_UINT64 : TP_INT64;
+    bool are_whole = is_whole(s->start) && is_whole(s->end) && is_whole(s->step);
+    if (are_whole || dtype == TP_INT64) return check_all_fit(s, held, TP_INT64) < 0 ? -1 : count_whole(s);
+    int64_t n = count_real(s);
+    if (n < 0 || dtype == TP_NO_DTYPE || !tp_is_integral_dtype(dtype)) return n;
+    return check_all_fit(s, held, TP_INT64) < 0 ? -1 : n;
 }
 
 tp_tensor *arange_start_step_dense(const tp_scalar *start, const tp_scalar *end, const tp_scalar *step, tp_dtype dtype,
                                    tp_layout layout, tp_device device, tp_opt_bool pin_memory) {
-    tp_autoref *t = arange_empty(start, end, step, dtype, layout, device, pin_memory);
-    if (!t) return NULL;
-    bool whole = (is_whole(start) && is_whole(step)) || tp_is_integral_dtype((tp_dtype)t->dtype);
-    tp_sequence r = {.whole = whole, .half = t->numel};
-    if (whole) r.first = tp_scalar_int(start), r.step = tp_scalar_int(step);
-    else r.a = tp_scalar_double(start), r.b = tp_scalar_double(step);
-    return tp_fill_range(t, &r) == 0 ? tp_take(t) : NULL;
+    const steps s = {"arange", start, end, step, false};
+    if (start->kind == TP_SCALAR_COMPLEX || end->kind == TP_SCALAR_COMPLEX || step->kind == TP_SCALAR_COMPLEX)
+        return tp_fail_null(TP_RuntimeError, "arange: complex numbers have no order");
+    int64_t n = check_ordered("arange", dtype, layout) < 0 ? -1 : arange_count(&s, dtype);
+    if (n < 0) return NULL;
+    bool are_whole = is_whole(start) && is_whole(end) && is_whole(step);
+    if (dtype == TP_NO_DTYPE) dtype = are_whole ? TP_INT64 : tp_default_dtype();
+    return fill_steps(&s, n, dtype, device, pin_memory);
 }
 
 tp_tensor *arange_composite(const tp_scalar *end, tp_dtype dtype, tp_layout layout, tp_device device,
@@ -184,4 +200,29 @@ tp_tensor *arange_composite(const tp_scalar *end, tp_dtype dtype, tp_layout layo
 tp_tensor *arange_start_composite(const tp_scalar *start, const tp_scalar *end, tp_dtype dtype, tp_layout layout,
                                   tp_device device, tp_opt_bool pin_memory) {
     return tp_arange_start_step(start, end, TP_SCALAR_I(1), dtype, layout, device, pin_memory);
+}
+
+static int64_t range_count(const steps *s, tp_dtype dtype) {
+    bool whole = tp_is_integral_dtype(dtype);
+    if (check_all_fit(s, whole ? TP_INT64 : TP_FLOAT64, whole ? TP_INT64 : TP_FLOAT64) < 0 || check_steps(s) < 0)
+        return -1;
+    return whole ? count_whole(s) : count_real(s);
+}
+
+/* range.step(Scalar start, Scalar end, Scalar step=1, *, ScalarType? dtype=None, Layout? layout=None, Device?
+ * device=None, bool? pin_memory=None) -> Tensor */
+tp_tensor *range_step_dense(const tp_scalar *start, const tp_scalar *end, const tp_scalar *step, tp_dtype dtype,
+                            tp_layout layout, tp_device device, tp_opt_bool pin_memory) {
+    if (tp_warn("torch.range is deprecated and will be removed in a future release because its behavior is "
+                "inconsistent with Python's range builtin: arange leaves its end out, as that does") < 0)
+        return NULL;
+    const steps s = {"range", start, end, step, true};
+    dtype = or_default(dtype);
+    int64_t n = check_ordered("range", dtype, layout) < 0 ? -1 : range_count(&s, dtype);
+    return n < 0 ? NULL : fill_steps(&s, n, dtype, device, pin_memory);
+}
+
+tp_tensor *range_composite(const tp_scalar *start, const tp_scalar *end, tp_dtype dtype, tp_layout layout,
+                           tp_device device, tp_opt_bool pin_memory) {
+    return tp_range_step(start, end, TP_SCALAR_I(1), dtype, layout, device, pin_memory);
 }

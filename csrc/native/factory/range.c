@@ -1,4 +1,4 @@
-/* range.c: arange's, linspace's and logspace's checks, and the numbers that make their sequences. */
+/* range.c: the checks of linspace and logspace, and what fills a tensor with a sequence. */
 #include "native/factory/range.h"
 
 #include "NativeFunctions.h"
@@ -117,51 +117,3 @@ static int end_of(const char *op, tp_tensor *t, tp_scalar *value, tp_device *dev
 #define BASE_PASS , base
 SPACES(linspace, NOTHING, NOTHING)
 SPACES(logspace, BASE_PARAM, BASE_PASS)
-
-/* ---- with both ends ---- */
-
-/* A bound for arange that leaves no integer out: the one past the last. */
-static int past_last(const tp_scalar *start, const tp_scalar *end, const tp_scalar *step, int64_t *past) {
-    if (tp_scalar_check_fits(start, TP_INT64) < 0 || tp_scalar_check_fits(end, TP_INT64) < 0 ||
-        tp_scalar_check_fits(step, TP_INT64) < 0)
-        return -1;
-    __int128 first = tp_scalar_int(start), last = tp_scalar_int(end), each = tp_scalar_int(step);
-    if (each == 0) return tp_fail(TP_RuntimeError, "step must be nonzero");
-    if ((each > 0) != (last >= first) && last != first)
-        return tp_fail(TP_RuntimeError, "upper bound and lower bound inconsistent with step sign");
-    __int128 bound = first + (last - first) / each * each + (each > 0 ? 1 : -1);
-    *past = (int64_t)bound;
-    return *past == bound ? 0 : tp_fail(TP_RuntimeError, "range: the last number is the last that int64 has");
-}
-
-/* range.step(Scalar start, Scalar end, Scalar step=1, *, ScalarType? dtype=None, Layout? layout=None, Device?
- * device=None, bool? pin_memory=None) -> Tensor */
-tp_tensor *range_step_composite(const tp_scalar *start, const tp_scalar *end, const tp_scalar *step, tp_dtype dtype,
-                                tp_layout layout, tp_device device, tp_opt_bool pin_memory) {
-    if (tp_warn("torch.range is deprecated and will be removed in a future release because its behavior is "
-                "inconsistent with Python's range builtin: arange leaves its end out, as that does") < 0)
-        return NULL;
-    if (tp_scalar_check_fits(start, TP_FLOAT64) < 0 || tp_scalar_check_fits(end, TP_FLOAT64) < 0 ||
-        tp_scalar_check_fits(step, TP_FLOAT64) < 0)
-        return NULL;
-    tp_dtype made = dtype == TP_NO_DTYPE ? tp_default_dtype() : dtype;
-    if (tp_dtype_categories[made] < TP_FLOATING) {
-        int64_t past = 0;
-        if (past_last(start, end, step, &past) < 0) return NULL;
-        return tp_arange_start_step(TP_SCALAR_I(tp_scalar_int(start)), TP_SCALAR_I(past),
-                                    TP_SCALAR_I(tp_scalar_int(step)), made, layout, device, pin_memory);
-    }
-    double first = tp_scalar_double(start), last = tp_scalar_double(end), each = tp_scalar_double(step);
-    if (each == 0 || isnan(each)) return tp_fail_null(TP_RuntimeError, "step must be nonzero");
-    if (!isfinite(first) || !isfinite(last))
-        return tp_fail_null(TP_RuntimeError, "unsupported range: %g -> %g", first, last);
-    if ((each > 0) != (last >= first) && last != first)
-        return tp_fail_null(TP_RuntimeError, "upper bound and lower bound inconsistent with step sign");
-    double steps = floor((last - first) / each);
-    return tp_arange_start_step(start, TP_SCALAR_F(first + (steps + 0.5) * each), step, made, layout, device,
-                                pin_memory);
-}
-tp_tensor *range_composite(const tp_scalar *start, const tp_scalar *end, tp_dtype dtype, tp_layout layout,
-                           tp_device device, tp_opt_bool pin_memory) {
-    return range_step_composite(start, end, TP_SCALAR_I(1), dtype, layout, device, pin_memory);
-}

@@ -5,7 +5,6 @@
 #include "Primitives.h"
 #include "core/determinism.h"
 #include "iter/iter.h"
-#include "native/common/rounding.h"
 #include "native/index/gather.h"
 #include "prim/plain.h"
 
@@ -230,17 +229,8 @@ tp_tensor *index_Tensor_dense(tp_tensor *self, tp_tensors indices) {
 
 /* ---- index_put_ ---- */
 
-/* Sums of 16-bit floats, rounded once. */
-static tp_tensor *put_sums(tp_tensor *self, tp_tensors indices, tp_tensor *values) {
-    tp_autoref *wide = tp_widened(self), *added = wide ? tp_widened(values) : NULL,
-               *sums = added ? tp_index_put(wide, indices, added, true) : NULL;
-    return sums ? tp_to_dtype(sums, (tp_dtype)self->dtype, false, false, TP_NO_FORMAT) : NULL;
-}
-
 /* index_put(Tensor self, Tensor?[] indices, Tensor values, bool accumulate=False) -> Tensor */
 tp_tensor *index_put_composite(tp_tensor *self, tp_tensors indices, tp_tensor *values, bool accumulate) {
-    if (accumulate && tp_is_reduced_dtype((tp_dtype)self->dtype) && values->dtype == self->dtype)
-        return put_sums(self, indices, values);
     tp_autoref *copy = tp_clone(self, TP_NO_FORMAT);
     return copy && tp_index_put_(copy, indices, values, accumulate) == 0 ? tp_take(copy) : NULL;
 }

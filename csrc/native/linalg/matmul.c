@@ -119,14 +119,13 @@ int addmm_dense(tp_tensor *self, tp_tensor *mat1, tp_tensor *mat2, const tp_scal
 
 static int check_batches(const char *op, const tp_tensor *a, const tp_tensor *b) {
     if (a->ndim != 3 || b->ndim != 3)
-        return tp_fail(TP_RuntimeError, "%s: batch%d must be a 3D tensor, got %dD and %dD", op, a->ndim != 3 ? 1 : 2,
+        return tp_fail(TP_RuntimeError, "batch%d must be a 3D tensor: %s got %dD and %dD", a->ndim != 3 ? 1 : 2, op,
                        a->ndim, b->ndim);
     if (a->sizes[0] != b->sizes[0] || a->sizes[2] != b->sizes[1]) {
         return tp_fail(TP_RuntimeError,
-                       "%s: Expected size for first two dimensions of batch2 tensor to be: [%lld, %lld] but got: "
-                       "[%lld, %lld].",
-                       op, (long long)a->sizes[0], (long long)a->sizes[2], (long long)b->sizes[0],
-                       (long long)b->sizes[1]);
+                       "Expected size for first two dimensions of batch2 tensor to be: [%lld, %lld] but got: [%lld, "
+                       "%lld].",
+                       (long long)a->sizes[0], (long long)a->sizes[2], (long long)b->sizes[0], (long long)b->sizes[1]);
     }
     return tp_check_same_dtype("batch1 and batch2", a, b);
 }

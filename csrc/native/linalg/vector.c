@@ -5,7 +5,7 @@
 #include "core/scalar_math.h"
 #include "iter/iter.h"
 #include "native/common/checks.h"
-#include "prim/table.h"
+#include "native/common/table_beside.h"
 
 #include <string.h>
 
@@ -173,21 +173,17 @@ static int64_t count_choices(int64_t n, int64_t r) {
 }
 /* Which elements of self each choice has, on its device: (count, r). */
 static tp_tensor *chosen_places(const tp_tensor *self, int64_t count, int64_t r, bool with_replacement) {
-    if (!tp_has_values(self)) return tp_new_empty(TP_INTS(count, r), TP_INT64, self->device);
     int64_t n = self->numel, *row, rise = with_replacement ? 0 : 1;
-    tp_autoref *places = tp_table_int64(TP_INTS(count, r), &row);
-    if (!places) return NULL;
-    for (int64_t k = 0; count && k < r; k++) row[k] = k * rise;
-    for (int64_t i = 1; i < count; i++, row += r) { /* the next in lexicographic order */
+    tp_tensor *places = tp_table_int64_beside(self, TP_INTS(count, r), &row);
+    for (int64_t k = 0; row && count && k < r; k++) row[k] = k * rise;
+    for (int64_t i = 1; row && i < count; i++, row += r) { /* the next in lexicographic order */
         int64_t last = r - 1;
         memcpy(row + r, row, (size_t)r * sizeof *row);
         while (row[last] == n - 1 - (r - 1 - last) * rise) last--;
         row[r + last]++;
         for (int64_t k = last + 1; k < r; k++) row[r + k] = row[r + k - 1] + rise;
     }
-    return self->device.type == TP_DEVICE_CPU
-               ? tp_take(places)
-               : tp_to_device(places, self->device, TP_INT64, false, false, TP_NO_FORMAT);
+    return tp_table_moved_steal(places, self, TP_INT64);
 }
 /* combinations(Tensor self, int r=2, bool with_replacement=False) -> Tensor */
 tp_tensor *combinations_composite(tp_tensor *self, int64_t r, bool with_replacement) {

@@ -6,7 +6,7 @@
 #include "NativeFunctions.h"
 #include "iter/iter.h"
 #include "native/nn/upsample.h"
-#include "prim/table.h"
+#include "native/common/table_beside.h"
 #include "core/parallel.h"
 #include "core/tls.h"
 
@@ -69,21 +69,6 @@ static void taps_at(int64_t i, int64_t in, double step, mode m, bool align_corne
     }
 }
 
-static tp_tensor *moved(tp_tensor *t, const tp_tensor *like, tp_dtype dtype) {
-    tp_autoref *own = t;
-    if (!own || (like->device.type == TP_DEVICE_CPU && (tp_dtype)own->dtype == dtype)) return tp_take(own);
-    return tp_to_device(own, like->device, dtype, false, false, TP_NO_FORMAT);
-}
-
-/* Taps for a device without values, which reads none: filling them would take as long as the output is large. */
-static int taps_without_values(taps *t, tp_ints shape, int64_t n, bool weighted, tp_dtype dtype, tp_device device) {
-    for (int k = 0; k < t->count; k++) {
-        if (!(t->index[k] = tp_new_empty(TP_INTS(n), TP_INT64, device))) return -1;
-        if (weighted && !(t->weight[k] = tp_new_empty(shape, dtype, device))) return -1;
-    }
-    return 0;
-}
-
 /* Taps for `n` outputs along dimension d of x. */
 static int taps_new(taps *t, const tp_tensor *x, int64_t d, int64_t in, int64_t n, mode m, bool align_corners,
                     tp_opt_float scale) {
@@ -92,14 +77,13 @@ static int taps_new(taps *t, const tp_tensor *x, int64_t d, int64_t in, int64_t 
     for (int i = 0; i < x->ndim; i++) shape[i] = i == d ? n : 1;
     *t = (taps){.count = m == CUBIC ? 4 : m == LINEAR ? 2 : 1};
     tp_dtype dtype = tp_is_floating(x) || tp_is_complex(x) ? (tp_dtype)x->dtype : TP_FLOAT32;
-    if (!tp_has_values(x)) return taps_without_values(t, (tp_ints){shape, x->ndim}, n, m >= LINEAR, dtype, x->device);
     double step = step_of(in, n, m, align_corners, scale);
     for (int k = 0; k < t->count; k++) {
-        t->index[k] = tp_table_int64(TP_INTS(n), &index[k]);
-        if (m >= LINEAR) t->weight[k] = tp_table_float64((tp_ints){shape, x->ndim}, &weight[k]);
+        t->index[k] = tp_table_int64_beside(x, TP_INTS(n), &index[k]);
+        if (m >= LINEAR) t->weight[k] = tp_table_float64_beside(x, (tp_ints){shape, x->ndim}, &weight[k]);
         if (!t->index[k] || (m >= LINEAR && !t->weight[k])) return -1;
     }
-    for (int64_t i = 0; i < n; i++) {
+    for (int64_t i = 0; tp_has_values(x) && i < n; i++) {
         int64_t at[MAX_TAPS] = {0};
         double w[MAX_TAPS] = {0};
         taps_at(i, in, step, m, align_corners, at, w);
@@ -109,8 +93,8 @@ static int taps_new(taps *t, const tp_tensor *x, int64_t d, int64_t in, int64_t 
         }
     }
     for (int k = 0; k < t->count; k++) {
-        if (!(t->index[k] = moved(t->index[k], x, TP_INT64))) return -1;
-        if (m >= LINEAR && !(t->weight[k] = moved(t->weight[k], x, dtype))) return -1;
+        if (!(t->index[k] = tp_table_moved_steal(t->index[k], x, TP_INT64))) return -1;
+        if (m >= LINEAR && !(t->weight[k] = tp_table_moved_steal(t->weight[k], x, dtype))) return -1;
     }
     return 0;
 }

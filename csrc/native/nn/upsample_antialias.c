@@ -6,7 +6,7 @@
 #include "NativeFunctions.h"
 #include "iter/iter.h"
 #include "native/nn/upsample.h"
-#include "prim/table.h"
+#include "native/common/table_beside.h"
 
 #include <math.h>
 
@@ -31,14 +31,12 @@ enum { BILINEAR, BICUBIC, LANCZOS };
 /* What each input counts for each output: (out, in), the rows' sums are 1. */
 static tp_tensor *weights_of(int64_t in, int64_t out, const filter *f, bool align_corners, tp_opt_float scale,
                              const tp_tensor *like, tp_dtype dtype) {
-    if (!tp_has_values(like)) return tp_new_empty(TP_INTS(out, in), dtype, like->device);
     double step = align_corners                  ? out > 1 ? (double)(in - 1) / (double)(out - 1) : 0
                   : scale.has && scale.value > 0 ? 1 / scale.value
                                                  : (double)in / (double)out;
     double wide = step > 1 ? step : 1, *w;
-    tp_autoref *table = tp_table_float64(TP_INTS(out, in), &w);
-    if (!table) return NULL;
-    for (int64_t i = 0; i < out; i++) {
+    tp_tensor *table = tp_table_float64_beside(like, TP_INTS(out, in), &w);
+    for (int64_t i = 0; w && i < out; i++) {
         double centre = ((double)i + 0.5) * step, sum = 0;
         double first = fmax(trunc(centre - f->reach * wide + 0.5), 0), last = trunc(centre + f->reach * wide + 0.5);
         for (int64_t j = 0; j < in; j++) {
@@ -47,7 +45,7 @@ static tp_tensor *weights_of(int64_t in, int64_t out, const filter *f, bool alig
         }
         for (int64_t j = 0; j < in; j++) w[i * in + j] /= sum;
     }
-    return tp_to_device(table, like->device, dtype, false, false, TP_NO_FORMAT);
+    return tp_table_moved_steal(table, like, dtype);
 }
 
 static int check(tp_ints input, tp_ints output_size) {

@@ -6,12 +6,9 @@
 
 #include <string.h>
 
-/* A 1-dimensional tensor without elements joins anything, as in PyTorch. */
-static bool is_skipped(const tp_tensor *t) { return t->ndim == 1 && t->numel == 0; }
-
 static const tp_tensor *first_shaped(tp_tensors list) {
     for (int64_t i = 0; i < list.size; i++)
-        if (!is_skipped(list.data[i])) return list.data[i];
+        if (!tp_joins_any(list.data[i])) return list.data[i];
     return list.size ? list.data[0] : NULL;
 }
 
@@ -35,7 +32,7 @@ static tp_tensor *cat_empty(tp_tensors tensors, int64_t *dim) {
     int64_t sizes[TP_MAX_DIMS];
     if (first->ndim == 0)
         return tp_fail_null(TP_RuntimeError, "zero-dimensional tensor (at position 0) cannot be concatenated");
-    *dim = is_skipped(first) ? 0 : tp_wrap_dim(*dim, first->ndim); /* where all are skipped, any dimension is one */
+    *dim = tp_joins_any(first) ? 0 : tp_wrap_dim(*dim, first->ndim); /* where all are skipped, any dimension is one */
     if (*dim < 0) return NULL;
     memcpy(sizes, first->sizes, first->ndim * sizeof *sizes);
     sizes[*dim] = 0;
@@ -44,7 +41,7 @@ static tp_tensor *cat_empty(tp_tensors tensors, int64_t *dim) {
         const tp_tensor *t = tensors.data[i];
         dtype = tp_promote_dtypes(dtype, (tp_dtype)t->dtype);
         if (dtype == TP_NO_DTYPE) return NULL;
-        if (is_skipped(t)) continue;
+        if (tp_joins_any(t)) continue;
         if (check_joinable(first, t, i, *dim) < 0) return NULL;
         if (__builtin_add_overflow(sizes[*dim], t->sizes[*dim], &sizes[*dim]))
             return tp_fail_null(TP_RuntimeError, "cat: the sizes overflow");
@@ -68,7 +65,7 @@ tp_tensor *cat_dense(tp_tensors tensors, int64_t dim) {
     for (int64_t i = 0; i < tensors.size; i++) {
         tp_autoref *t = tp_still(tensors.data[i]);
         if (!t) return NULL;
-        if (is_skipped(t) || t->numel == 0) continue;
+        if (t->numel == 0) continue;
         if (!fits_at(out, t, dim, at)) break;
         tp_autoref *part = tp_new_alias(out, tp_sizes(t), tp_strides(out),
                                         out->byte_offset + at * out->strides[dim] * tp_itemsize((tp_dtype)out->dtype));

@@ -7,7 +7,7 @@
 #include "core/parallel.h"
 #include "iter/iter.h"
 #include "prim/transfer.h"
-#include "prim/table.h"
+#include "native/common/table_beside.h"
 
 #include <string.h>
 
@@ -112,11 +112,9 @@ static int check_border(const tp_tensor *self, int64_t d, int64_t before, int64_
 static tp_tensor *shown_places(const tp_tensor *self, int64_t first, int64_t last, int64_t middle, int64_t size,
                                int64_t shift, border mode) {
     int64_t *places;
-    if (!tp_has_values(self)) return tp_new_empty(TP_INTS(last - first), TP_INT64, self->device);
-    tp_autoref *index = tp_table_int64(TP_INTS(last - first), &places);
-    if (!index) return NULL;
-    for (int64_t i = first; i < last; i++) places[i - first] = shift + place_in(i - middle, size, mode);
-    return tp_to_device(index, self->device, TP_INT64, false, false, TP_NO_FORMAT);
+    tp_tensor *index = tp_table_int64_beside(self, TP_INTS(last - first), &places);
+    for (int64_t i = first; places && i < last; i++) places[i - first] = shift + place_in(i - middle, size, mode);
+    return tp_table_moved_steal(index, self, TP_INT64);
 }
 /* For each place of the padded dimension, the place of self that it shows. */
 static tp_tensor *places_of(const tp_tensor *self, int64_t size, int64_t before, int64_t after, border mode) {

@@ -85,12 +85,12 @@ class _PartialWrapper:
         return made
 
 
-def _with_args(made_of: Any, **kwargs: Any) -> _PartialWrapper:
-    return _PartialWrapper(partial(made_of, **kwargs))
+def _with_args(cls_or_self: Any, **kwargs: Any) -> _PartialWrapper:
+    return _PartialWrapper(partial(cls_or_self, **kwargs))
 
 
-def _with_callable_args(made_of: Any, **kwargs: Any) -> _PartialWrapper:
-    return _PartialWrapper(partial(made_of)).with_callable_args(**kwargs)
+def _with_callable_args(cls_or_self: Any, **kwargs: Any) -> _PartialWrapper:
+    return _PartialWrapper(partial(cls_or_self)).with_callable_args(**kwargs)
 
 
 class ObserverBase(nn.Module, metaclass=ABCMeta):

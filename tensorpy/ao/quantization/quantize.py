@@ -264,12 +264,12 @@ def swap_module(
     return made if device is None else made.to(device)
 
 
-def _convert(module: Any, mapping: Any, custom: Any, precomputed: bool) -> None:
+def _swap_children(module: Any, mapping: Any, custom: Any, precomputed: bool) -> None:
     made = {}
     for name, child in module.named_children():
         whole = isinstance(child, _FusedModule) or type(child) in custom or type(child) in mapping
         if not whole:  # parts of what is swapped are that one's
-            _convert(child, mapping, custom, precomputed)
+            _swap_children(child, mapping, custom, precomputed)
         made[name] = swap_module(child, mapping, custom, precomputed)
     module._modules.update(made)
 
@@ -310,7 +310,7 @@ def convert(
         get_default_static_quant_reference_module_mappings if is_reference else get_default_static_quant_module_mappings
     )
     kinds = usual() if mapping is None else mapping
-    _convert(module, kinds, custom, use_precomputed_fake_quant)
+    _swap_children(module, kinds, custom, use_precomputed_fake_quant)
     if remove_qconfig:
         _remove_qconfig(module)
     return module

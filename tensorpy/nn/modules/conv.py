@@ -269,28 +269,28 @@ class _ConvTransposeNd(_ConvNd):
         in_channels: int,
         out_channels: int,
         kernel_size: Any,
-        stride: Any = 1,
-        padding: Any = 0,
-        output_padding: Any = 0,
-        groups: int = 1,
-        bias: bool = True,
-        dilation: Any = 1,
-        padding_mode: str = "zeros",
+        stride: Any,
+        padding: Any,
+        dilation: Any,
+        transposed: bool,
+        output_padding: Any,
+        groups: int,
+        bias: bool,
+        padding_mode: str,
         device: Any = None,
         dtype: Any = None,
     ) -> None:
         if padding_mode != "zeros":
             raise ValueError(f'Only "zeros" padding mode is supported for {type(self).__name__}')
-        sized = _ntuple(self._dims)
         super().__init__(
             in_channels,
             out_channels,
-            sized(kernel_size),
-            sized(stride),
-            sized(padding),
-            sized(dilation),
-            True,
-            sized(output_padding),
+            kernel_size,
+            stride,
+            padding,
+            dilation,
+            transposed,
+            output_padding,
             groups,
             bias,
             padding_mode,
@@ -302,7 +302,7 @@ class _ConvTransposeNd(_ConvNd):
         """What makes the output as large as it is asked to be."""
         if output_size is None:
             return self.output_padding
-        dims, wanted = self._dims, list(output_size)
+        dims, wanted = len(self.kernel_size), list(output_size)
         if len(wanted) == input.dim():
             wanted = wanted[-dims:]
         if len(wanted) != dims:
@@ -322,13 +322,47 @@ class _ConvTransposeNd(_ConvNd):
             extra.append(wanted[i] - least)
         return extra
 
+
+class _ConvTranspose(_ConvTransposeNd):
+    def __init__(
+        self,
+        in_channels: int,
+        out_channels: int,
+        kernel_size: Any,
+        stride: Any = 1,
+        padding: Any = 0,
+        output_padding: Any = 0,
+        groups: int = 1,
+        bias: bool = True,
+        dilation: Any = 1,
+        padding_mode: str = "zeros",
+        device: Any = None,
+        dtype: Any = None,
+    ) -> None:
+        sized = _ntuple(self._dims)
+        super().__init__(
+            in_channels,
+            out_channels,
+            sized(kernel_size),
+            sized(stride),
+            sized(padding),
+            sized(dilation),
+            True,
+            sized(output_padding),
+            groups,
+            bias,
+            padding_mode,
+            device,
+            dtype,
+        )
+
     def forward(self, input: Tensor, output_size: Any = None) -> Tensor:
         function = getattr(F, f"conv_transpose{self._dims}d")
         extra = self._output_padding(input, output_size)
         return function(input, self.weight, self.bias, self.stride, self.padding, extra, self.groups, self.dilation)
 
 
-class ConvTranspose1d(_ConvTransposeNd):
+class ConvTranspose1d(_ConvTranspose):
     """The transpose of a convolution of signals.
 
     Input (N, C, L) or (C, L), output with out_channels for C; floats or complex numbers.
@@ -357,7 +391,7 @@ class ConvTranspose1d(_ConvTransposeNd):
     _dims = 1
 
 
-class ConvTranspose2d(_ConvTransposeNd):
+class ConvTranspose2d(_ConvTranspose):
     """The transpose of a convolution of images.
 
     Input (N, C, H, W) or (C, H, W), output with out_channels for C; floats or complex numbers.
@@ -386,7 +420,7 @@ class ConvTranspose2d(_ConvTransposeNd):
     _dims = 2
 
 
-class ConvTranspose3d(_ConvTransposeNd):
+class ConvTranspose3d(_ConvTranspose):
     """The transpose of a convolution of volumes.
 
     Input (N, C, D, H, W) or (C, D, H, W), output with out_channels for C; floats or complex numbers.

@@ -103,9 +103,11 @@ class CircularPad3d(_CircularPadNd):
     _dims = 3
 
 
-class _ConstantPadNd(_PadNd):
-    def __init__(self, padding: Any, value: float) -> None:
-        super().__init__(padding)
+class _ConstantPadNd(Module):
+    padding: Any
+
+    def __init__(self, value: float) -> None:
+        super().__init__()
         self.value = value
 
     def forward(self, input: Tensor) -> Tensor:
@@ -115,7 +117,15 @@ class _ConstantPadNd(_PadNd):
         return f"padding={self.padding}, value={self.value}"
 
 
-class ConstantPad1d(_ConstantPadNd):
+class _ConstantPad(_ConstantPadNd):
+    _dims: int
+
+    def __init__(self, padding: Any, value: float) -> None:
+        super().__init__(value)
+        self.padding = _ntuple(2 * self._dims)(padding)
+
+
+class ConstantPad1d(_ConstantPad):
     """A border of one value around a signal.
 
     Input (N, C, L) or (C, L), output longer by the padding.
@@ -132,7 +142,7 @@ class ConstantPad1d(_ConstantPadNd):
     _dims = 1
 
 
-class ConstantPad2d(_ConstantPadNd):
+class ConstantPad2d(_ConstantPad):
     """A border of one value around an image.
 
     Input (N, C, H, W) or (C, H, W), output wider and higher by the padding.
@@ -149,7 +159,7 @@ class ConstantPad2d(_ConstantPadNd):
     _dims = 2
 
 
-class ConstantPad3d(_ConstantPadNd):
+class ConstantPad3d(_ConstantPad):
     """A border of one value around a volume.
 
     Input (N, C, D, H, W) or (C, D, H, W), output larger by the padding.

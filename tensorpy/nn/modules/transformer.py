@@ -28,9 +28,11 @@ __all__ = [
 
 Activation = str | Callable[[Tensor], Tensor]
 
+# Layers of other packages take _generate_square_subsequent_mask, _get_activation_fn and _get_clones from here.
 
-def _causal_mask(size: int, device: Any = None, dtype: Any = None) -> Tensor:
-    return _C.full((size, size), float("-inf"), device=device, dtype=dtype or _C.get_default_dtype()).triu(1)
+
+def _generate_square_subsequent_mask(sz: int, device: Any = None, dtype: Any = None) -> Tensor:
+    return _C.full((sz, sz), float("-inf"), device=device, dtype=dtype or _C.get_default_dtype()).triu(1)
 
 
 def _is_causal(mask: Tensor | None, hint: bool | None, size: int) -> bool:
@@ -44,16 +46,16 @@ def _is_causal(mask: Tensor | None, hint: bool | None, size: int) -> bool:
     return bool((hidden == later).all()) and (mask.dtype == _C.bool or bool((mask.masked_fill(later, 0.0) == 0).all()))
 
 
-def _activation_of(given: Activation) -> Any:
-    if not isinstance(given, str):
-        return given
-    if given not in ("relu", "gelu"):
-        raise RuntimeError(f"activation should be relu/gelu, not {given}")
-    return F.relu if given == "relu" else F.gelu
+def _get_activation_fn(activation: Activation) -> Any:
+    if not isinstance(activation, str):
+        return activation
+    if activation not in ("relu", "gelu"):
+        raise RuntimeError(f"activation should be relu/gelu, not {activation}")
+    return F.relu if activation == "relu" else F.gelu
 
 
-def _clones(layer: Module, count: int) -> ModuleList:
-    return ModuleList([copy.deepcopy(layer) for _ in range(count)])
+def _get_clones(module: Module, N: int) -> ModuleList:
+    return ModuleList([copy.deepcopy(module) for _ in range(N)])
 
 
 class _Layer(Module):
@@ -95,7 +97,7 @@ class _Layer(Module):
             self.add_module(f"norm{i}", LayerNorm(d_model, eps=layer_norm_eps, bias=bias, **how))
         for i in parts:
             self.add_module(f"dropout{i}", Dropout(dropout))
-        self.activation = _activation_of(activation)
+        self.activation = _get_activation_fn(activation)
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         super().__setstate__(state)
@@ -333,7 +335,7 @@ class TransformerEncoder(Module):
         mask_check: bool = True,
     ) -> None:
         super().__init__()
-        self.layers = _clones(encoder_layer, num_layers)
+        self.layers = _get_clones(encoder_layer, num_layers)
         self.num_layers, self.norm = num_layers, norm
         self.enable_nested_tensor, self.mask_check = enable_nested_tensor, mask_check
         why = _why_no_nested(encoder_layer)
@@ -399,7 +401,7 @@ class TransformerDecoder(Module):
 
     def __init__(self, decoder_layer: Module, num_layers: int, norm: Module | None = None) -> None:
         super().__init__()
-        self.layers = _clones(decoder_layer, num_layers)
+        self.layers = _get_clones(decoder_layer, num_layers)
         self.num_layers, self.norm = num_layers, norm
 
     def forward(
@@ -535,13 +537,9 @@ class Transformer(Module):
     @staticmethod
     def generate_square_subsequent_mask(sz: int, device: Any = None, dtype: Any = None) -> Tensor:
         """The mask that hides what comes later: -inf above the diagonal, zero elsewhere."""
-        return _causal_mask(sz, device, dtype)
+        return _generate_square_subsequent_mask(sz, device, dtype)
 
     def _reset_parameters(self) -> None:
         for parameter in self.parameters():
             if parameter.dim() > 1:
                 init.xavier_uniform_(parameter)
-
-
-# What layers of other packages take from here.
-_get_activation_fn, _get_clones, _generate_square_subsequent_mask = _activation_of, _clones, _causal_mask

@@ -79,9 +79,9 @@ class _ShadowRounds(JoinHook):
         ddp._give_all(ddp._last_of(is_last_joiner), ddp.forward_sync_buffers)
 
 
-def _find_tensors(value: Any) -> Iterator[Tensor]:
+def _find_tensors(obj: Any) -> Iterator[Tensor]:
     """The tensors of an output, in containers and dataclasses."""
-    for leaf in tree_flatten(value)[0]:
+    for leaf in tree_flatten(obj)[0]:
         if isinstance(leaf, Tensor):
             yield leaf
         elif dataclasses.is_dataclass(leaf):

@@ -207,9 +207,9 @@ def _diagonal(matrices: Tensor) -> Tensor:
     return matrices.diagonal(dim1=-2, dim2=-1)
 
 
-def _is_orthogonal(q: Tensor) -> bool:
-    one = _C.eye(q.shape[-1], dtype=q.dtype, device=q.device)
-    return _C.allclose(q.mH @ q, one, atol=10.0 * q.shape[-2] * finfo(q.dtype).eps)
+def _is_orthogonal(Q: Tensor, eps: float | None = None) -> bool:
+    one = _C.eye(Q.shape[-1], dtype=Q.dtype, device=Q.device)
+    return _C.allclose(Q.mH @ Q, one, atol=10.0 * Q.shape[-2] * finfo(Q.dtype).eps if eps is None else eps)
 
 
 def _made_orthogonal(matrices: Tensor) -> Tensor:

@@ -122,13 +122,13 @@ class PowerSGDState:
         return (before / after if after else 0, before, after)
 
 
-def _orthogonalize(matrix: Tensor, epsilon: float) -> None:
+def _orthogonalize(matrices: Tensor, epsilon: float) -> None:
     """Makes the columns orthonormal, one after the other; a column of zeros stays one."""
-    for i in range(matrix.shape[1]):
-        column = matrix[:, i : i + 1]
+    for i in range(matrices.shape[1]):
+        column = matrices[:, i : i + 1]
         length = tp.linalg.vector_norm(column) + epsilon
         column /= tp.where(length == 0, tp.ones_like(length), length)
-        rest = matrix[:, i + 1 :]
+        rest = matrices[:, i + 1 :]
         if rest.shape[1]:
             rest -= column @ (column.t() @ rest)
 

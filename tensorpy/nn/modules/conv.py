@@ -454,6 +454,8 @@ class _LazyConvXdMixin(LazyModuleMixin):
 
     bias: Any
     weight: Any
+    in_channels: int
+    out_channels: int
     _argument_names: tuple[str, ...]
 
     def __init__(self: Any, out_channels: int, kernel_size: Any, *args: Any, **kwargs: Any) -> None:

@@ -105,6 +105,7 @@ class CircularPad3d(_CircularPadNd):
 
 class _ConstantPadNd(Module):
     padding: Any
+    value: float
 
     def __init__(self, value: float) -> None:
         super().__init__()
